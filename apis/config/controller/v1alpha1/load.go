@@ -1,0 +1,103 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package v1alpha1
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+)
+
+// Load reads the YAML of a configuration file strictly: an unknown or repeated field is an error that names it.
+// The result is defaulted and valid.
+func Load(data []byte) (*ControllerConfiguration, error) {
+	c := &ControllerConfiguration{}
+	if err := yaml.UnmarshalStrict(data, c); err != nil {
+		return nil, err
+	}
+	if c.APIVersion != APIVersion || c.Kind != Kind {
+		return nil, fmt.Errorf("want apiVersion %s, kind %s; have apiVersion %q, kind %q",
+			APIVersion, Kind, c.APIVersion, c.Kind)
+	}
+	SetDefaults(c)
+	return c, Validate(c).ToAggregate()
+}
+
+// Default is the configuration without a file.
+func Default() *ControllerConfiguration {
+	c := &ControllerConfiguration{TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind}}
+	SetDefaults(c)
+	return c
+}
+
+// SetDefaults fills in what is absent.
+func SetDefaults(c *ControllerConfiguration) {
+	orDefault(&c.ClientConnection.QPS, 500)
+	orDefault(&c.ClientConnection.Burst, 1000)
+	orDefault(&c.MetricsBindAddress, ":8080")
+	orDefault(&c.HealthProbeBindAddress, ":8081")
+	orDefault(&c.QueueNamespace, "koord-queue")
+	orDefault(&c.Concurrency, 16)
+	l := &c.LeaderElection
+	if l.LeaderElect == nil {
+		elect := true
+		l.LeaderElect = &elect
+	}
+	orDefault(&l.ResourceNamespace, c.QueueNamespace)
+	orDefault(&l.ResourceName, "jobqueue-controller")
+	orDefault(&l.LeaseDuration.Duration, 15*time.Second)
+	orDefault(&l.RenewDeadline.Duration, 10*time.Second)
+	orDefault(&l.RetryPeriod.Duration, 2*time.Second)
+}
+
+func orDefault[T comparable](value *T, fallback T) {
+	var zero T
+	if *value == zero {
+		*value = fallback
+	}
+}
+
+// Validate returns what is wrong with a defaulted configuration, each with its field.
+func Validate(c *ControllerConfiguration) field.ErrorList {
+	var errs field.ErrorList
+	positive := func(ok bool, path *field.Path, value any) {
+		if !ok {
+			errs = append(errs, field.Invalid(path, value, "must be greater than zero"))
+		}
+	}
+	connection := field.NewPath("clientConnection")
+	positive(c.ClientConnection.QPS > 0, connection.Child("qps"), c.ClientConnection.QPS)
+	positive(c.ClientConnection.Burst > 0, connection.Child("burst"), c.ClientConnection.Burst)
+	positive(c.Concurrency > 0, field.NewPath("concurrency"), c.Concurrency)
+	for _, problem := range utilvalidation.IsDNS1123Label(c.QueueNamespace) {
+		errs = append(errs, field.Invalid(field.NewPath("queueNamespace"), c.QueueNamespace, problem))
+	}
+	election := field.NewPath("leaderElection")
+	l := c.LeaderElection
+	positive(l.RetryPeriod.Duration > 0, election.Child("retryPeriod"), l.RetryPeriod.Duration.String())
+	if l.RenewDeadline.Duration <= l.RetryPeriod.Duration {
+		errs = append(errs, field.Invalid(election.Child("renewDeadline"), l.RenewDeadline.Duration.String(), "must be longer than retryPeriod"))
+	}
+	if l.LeaseDuration.Duration <= l.RenewDeadline.Duration {
+		errs = append(errs, field.Invalid(election.Child("leaseDuration"), l.LeaseDuration.Duration.String(), "must be longer than renewDeadline"))
+	}
+	return errs
+}

@@ -1,0 +1,72 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package v1alpha1
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const head = "apiVersion: config.koord-queue/v1alpha1\nkind: ControllerConfiguration\n"
+
+func TestLoadDefaults(t *testing.T) {
+	c, err := Load([]byte(head))
+	require.NoError(t, err)
+	require.Equal(t, Default(), c)
+	require.InDelta(t, 500, c.ClientConnection.QPS, 0)
+	require.Equal(t, 1000, c.ClientConnection.Burst)
+	require.Equal(t, ":8080", c.MetricsBindAddress)
+	require.Equal(t, ":8081", c.HealthProbeBindAddress)
+	require.Equal(t, 16, c.Concurrency)
+	require.True(t, *c.LeaderElection.LeaderElect)
+	require.Equal(t, "koord-queue", c.LeaderElection.ResourceNamespace)
+}
+
+func TestLoadValues(t *testing.T) {
+	c, err := Load([]byte(head + `
+clientConnection: {qps: 50, burst: 60}
+leaderElection: {leaderElect: false, leaseDuration: 30s}
+queueNamespace: queues
+concurrency: 4
+`))
+	require.NoError(t, err)
+	require.Equal(t, 60, c.ClientConnection.Burst)
+	require.False(t, *c.LeaderElection.LeaderElect)
+	require.Equal(t, 30*time.Second, c.LeaderElection.LeaseDuration.Duration)
+	require.Equal(t, "queues", c.LeaderElection.ResourceNamespace)
+}
+
+func TestLoadRefuses(t *testing.T) {
+	for name, tc := range map[string]struct{ text, want string }{
+		"unknown field":        {head + "concurency: 4\n", "concurency"},
+		"unknown nested field": {head + "clientConnection: {qqs: 4}\n", "qqs"},
+		"repeated field":       {head + "concurrency: 4\nconcurrency: 5\n", "concurrency"},
+		"wrong kind":           {"apiVersion: config.koord-queue/v1alpha1\nkind: Other\n", "Other"},
+		"no kind":              {"concurrency: 4\n", "ControllerConfiguration"},
+		"negative concurrency": {head + "concurrency: -1\n", "concurrency"},
+		"negative qps":         {head + "clientConnection: {qps: -1}\n", "clientConnection.qps"},
+		"lease too short":      {head + "leaderElection: {leaseDuration: 1s}\n", "leaseDuration"},
+		"bad namespace":        {head + "queueNamespace: A_b\n", "queueNamespace"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Load([]byte(tc.text))
+			require.ErrorContains(t, err, tc.want)
+		})
+	}
+}

@@ -1,0 +1,73 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// APIVersion of the configuration file.
+	APIVersion = "config.koord-queue/v1alpha1"
+	// Kind of the configuration file.
+	Kind = "ControllerConfiguration"
+)
+
+// ControllerConfiguration is what jobqueue-controller reads with --config. Which jobs are managed is not in it:
+// the scheduler needs the same answer, so both read the ConfigMap koord-jobqueue-managed-jobs.
+type ControllerConfiguration struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// clientConnection to the API server.
+	ClientConnection ClientConnection `json:"clientConnection,omitempty"`
+	// leaderElection among replicas: one acts, the others keep their caches warm.
+	LeaderElection LeaderElection `json:"leaderElection,omitempty"`
+	// metricsBindAddress of the metrics endpoint, host:port; "0" serves none. Default ":8080".
+	MetricsBindAddress string `json:"metricsBindAddress,omitempty"`
+	// healthProbeBindAddress of /healthz and /readyz, host:port; "0" serves none. Default ":8081".
+	HealthProbeBindAddress string `json:"healthProbeBindAddress,omitempty"`
+	// queueNamespace is where Queues live and where the ConfigMap of managed jobs is. Default "koord-queue".
+	QueueNamespace string `json:"queueNamespace,omitempty"`
+	// concurrency is the number of jobs of one kind that are reconciled at once. Default 16.
+	Concurrency int `json:"concurrency,omitempty"`
+}
+
+// ClientConnection limits what the controller asks of the API server.
+type ClientConnection struct {
+	// kubeconfig file; empty takes the flag, the environment, then the service account of the pod.
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+	// qps is the number of requests in a second. Default 500.
+	QPS float32 `json:"qps,omitempty"`
+	// burst is the number of requests at once. Default 1000.
+	Burst int `json:"burst,omitempty"`
+}
+
+// LeaderElection says how replicas agree on the one that acts.
+type LeaderElection struct {
+	// leaderElect: default true.
+	LeaderElect *bool `json:"leaderElect,omitempty"`
+	// resourceNamespace of the Lease. Default: the queue namespace.
+	ResourceNamespace string `json:"resourceNamespace,omitempty"`
+	// resourceName of the Lease. Default "jobqueue-controller".
+	ResourceName string `json:"resourceName,omitempty"`
+	// leaseDuration after which another replica may take over. Default 15s.
+	LeaseDuration metav1.Duration `json:"leaseDuration,omitempty"`
+	// renewDeadline after which the leader gives up. Default 10s.
+	RenewDeadline metav1.Duration `json:"renewDeadline,omitempty"`
+	// retryPeriod between attempts. Default 2s.
+	RetryPeriod metav1.Duration `json:"retryPeriod,omitempty"`
+}

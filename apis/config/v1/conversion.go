@@ -1,0 +1,75 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package v1
+
+import (
+	"k8s.io/apimachinery/pkg/conversion"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/config"
+)
+
+func addConversionFuncs(scheme *runtime.Scheme) error {
+	if err := scheme.AddConversionFunc((*JobQueueArgs)(nil), (*config.JobQueueArgs)(nil), func(a, b any, _ conversion.Scope) error {
+		toInternal(a.(*JobQueueArgs), b.(*config.JobQueueArgs))
+		return nil
+	}); err != nil {
+		return err
+	}
+	return scheme.AddConversionFunc((*config.JobQueueArgs)(nil), (*JobQueueArgs)(nil), func(a, b any, _ conversion.Scope) error {
+		fromInternal(a.(*config.JobQueueArgs), b.(*JobQueueArgs))
+		return nil
+	})
+}
+
+// toInternal completes in with its defaults first, so that it never depends on who called the defaulting.
+func toInternal(in *JobQueueArgs, out *config.JobQueueArgs) {
+	in = in.DeepCopy()
+	SetDefaultsJobQueueArgs(in)
+	out.QueueNamespace = *in.QueueNamespace
+	out.DefaultQueuePolicy = *in.DefaultQueuePolicy
+	out.ClientQPS = *in.ClientQPS
+	out.ClientBurst = *in.ClientBurst
+	out.WriteConcurrency = *in.WriteConcurrency
+	out.StatusRefreshInterval = *in.StatusRefreshInterval
+	out.ItemsInStatus = *in.ItemsInStatus
+	out.ExplainAfter = *in.ExplainAfter
+	out.ExplainEvery = *in.ExplainEvery
+	out.ResyncInterval = *in.ResyncInterval
+	out.UnknownJobs = config.UnknownJobsPolicy(*in.UnknownJobs)
+	out.UnknownJobsGracePeriod = *in.UnknownJobsGracePeriod
+	out.ProtectReservedQuota = *in.ProtectReservedQuota
+	out.ManagedJobsConfigMap = config.ObjectName(*in.ManagedJobsConfigMap)
+}
+
+func fromInternal(in *config.JobQueueArgs, out *JobQueueArgs) {
+	out.QueueNamespace = ptr.To(in.QueueNamespace)
+	out.DefaultQueuePolicy = ptr.To(in.DefaultQueuePolicy)
+	out.ClientQPS = ptr.To(in.ClientQPS)
+	out.ClientBurst = ptr.To(in.ClientBurst)
+	out.WriteConcurrency = ptr.To(in.WriteConcurrency)
+	out.StatusRefreshInterval = ptr.To(in.StatusRefreshInterval)
+	out.ItemsInStatus = ptr.To(in.ItemsInStatus)
+	out.ExplainAfter = ptr.To(in.ExplainAfter)
+	out.ExplainEvery = ptr.To(in.ExplainEvery)
+	out.ResyncInterval = ptr.To(in.ResyncInterval)
+	out.UnknownJobs = ptr.To(string(in.UnknownJobs))
+	out.UnknownJobsGracePeriod = ptr.To(in.UnknownJobsGracePeriod)
+	out.ProtectReservedQuota = ptr.To(in.ProtectReservedQuota)
+	out.ManagedJobsConfigMap = ptr.To(ObjectName(in.ManagedJobsConfigMap))
+}

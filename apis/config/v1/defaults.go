@@ -1,0 +1,63 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package v1
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+func addDefaultingFuncs(scheme *runtime.Scheme) error {
+	scheme.AddTypeDefaultingFunc(&JobQueueArgs{}, func(obj any) { SetDefaultsJobQueueArgs(obj.(*JobQueueArgs)) })
+	return nil
+}
+
+// SetDefaultsJobQueueArgs fills what is absent.
+func SetDefaultsJobQueueArgs(args *JobQueueArgs) {
+	setDefault(&args.QueueNamespace, "koord-queue")
+	setDefault(&args.DefaultQueuePolicy, "Priority")
+	setDefault(&args.ClientQPS, 1000)
+	setDefault(&args.ClientBurst, 2000)
+	setDefault(&args.WriteConcurrency, 32)
+	setDefault(&args.StatusRefreshInterval, seconds(5))
+	setDefault(&args.ItemsInStatus, 100)
+	setDefault(&args.ExplainAfter, seconds(5))
+	setDefault(&args.ExplainEvery, seconds(10))
+	setDefault(&args.ResyncInterval, seconds(30))
+	setDefault(&args.UnknownJobs, "Gate")
+	setDefault(&args.UnknownJobsGracePeriod, seconds(30))
+	setDefault(&args.ProtectReservedQuota, true)
+	setDefault(&args.ManagedJobsConfigMap, ObjectName{})
+	if args.ManagedJobsConfigMap.Namespace == "" {
+		args.ManagedJobsConfigMap.Namespace = "koord-queue"
+	}
+	if args.ManagedJobsConfigMap.Name == "" {
+		args.ManagedJobsConfigMap.Name = "koord-jobqueue-managed-jobs"
+	}
+}
+
+func setDefault[T any](field **T, value T) {
+	if *field == nil {
+		*field = &value
+	}
+}
+
+func seconds(n int) metav1.Duration {
+	return metav1.Duration{Duration: time.Duration(n) * time.Second}
+}

@@ -1,0 +1,126 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package v1
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/config"
+)
+
+func codecs(t *testing.T) serializer.CodecFactory {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, config.AddToScheme(scheme))
+	require.NoError(t, AddToScheme(scheme))
+	return serializer.NewCodecFactory(scheme, serializer.EnableStrict)
+}
+
+func decode(t *testing.T, body string) (*config.JobQueueArgs, error) {
+	t.Helper()
+	head := "apiVersion: kubescheduler.config.k8s.io/v1\nkind: JobQueueArgs\n"
+	obj, _, err := codecs(t).UniversalDecoder().Decode([]byte(head+body), nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	return obj.(*config.JobQueueArgs), nil
+}
+
+func TestDefaultsAreCompleteAndValid(t *testing.T) {
+	args, err := decode(t, "")
+	require.NoError(t, err)
+	require.Empty(t, args.Validate(field.NewPath("args")))
+	seconds := func(n time.Duration) metav1.Duration { return metav1.Duration{Duration: n * time.Second} }
+	require.Equal(t, &config.JobQueueArgs{
+		QueueNamespace:         "koord-queue",
+		DefaultQueuePolicy:     "Priority",
+		ClientQPS:              1000,
+		ClientBurst:            2000,
+		WriteConcurrency:       32,
+		StatusRefreshInterval:  seconds(5),
+		ItemsInStatus:          100,
+		ExplainAfter:           seconds(5),
+		ExplainEvery:           seconds(10),
+		ResyncInterval:         seconds(30),
+		UnknownJobs:            config.UnknownJobsGate,
+		UnknownJobsGracePeriod: seconds(30),
+		ProtectReservedQuota:   true,
+		ManagedJobsConfigMap:   config.ObjectName{Namespace: "koord-queue", Name: "koord-jobqueue-managed-jobs"},
+	}, args)
+}
+
+func TestWhatIsWrittenIsKept(t *testing.T) {
+	args, err := decode(t, "protectReservedQuota: false\nitemsInStatus: 1\nunknownJobs: Pass\nmanagedJobsConfigMap: {name: mine}\nexplainAfter: 1ms\n")
+	require.NoError(t, err)
+	require.False(t, args.ProtectReservedQuota)
+	require.EqualValues(t, 1, args.ItemsInStatus)
+	require.Equal(t, config.UnknownJobsPass, args.UnknownJobs)
+	require.Equal(t, config.ObjectName{Namespace: "koord-queue", Name: "mine"}, args.ManagedJobsConfigMap)
+	require.Equal(t, time.Millisecond, args.ExplainAfter.Duration)
+	require.Empty(t, args.Validate(nil))
+}
+
+func TestAnUnknownFieldIsAnErrorThatNamesIt(t *testing.T) {
+	_, err := decode(t, "queueNamspace: typo\n")
+	require.ErrorContains(t, err, "queueNamspace")
+}
+
+func TestValidationNamesTheField(t *testing.T) {
+	for _, line := range []string{
+		"queueNamespace: Upper_Case",
+		"defaultQueuePolicy: Random",
+		"unknownJobs: Maybe",
+		"clientQPS: 0",
+		"clientBurst: 0",
+		"writeConcurrency: 1001",
+		"itemsInStatus: 0",
+		"statusRefreshInterval: 10ms",
+		"explainAfter: 0s",
+		"explainEvery: 0s",
+		"resyncInterval: 0s",
+		"unknownJobsGracePeriod: -1s",
+		"managedJobsConfigMap: {name: 'a b'}",
+	} {
+		t.Run(line, func(t *testing.T) {
+			args, err := decode(t, line+"\n")
+			require.NoError(t, err)
+			errs := args.Validate(field.NewPath("args"))
+			require.Len(t, errs, 1)
+			require.Contains(t, errs[0].Field, "args."+strings.SplitN(line, ":", 2)[0])
+		})
+	}
+}
+
+func TestInternalAndVersionedFormRoundTrip(t *testing.T) {
+	want, err := decode(t, "clientQPS: 7\nwriteConcurrency: 3\n")
+	require.NoError(t, err)
+	info, ok := runtime.SerializerInfoForMediaType(codecs(t).SupportedMediaTypes(), runtime.ContentTypeYAML)
+	require.True(t, ok)
+	raw, err := runtime.Encode(codecs(t).EncoderForVersion(info.Serializer, SchemeGroupVersion), want)
+	require.NoError(t, err)
+	got, _, err := codecs(t).UniversalDecoder().Decode(raw, nil, nil)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+}

@@ -1,0 +1,74 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ObjectName names a namespaced object.
+type ObjectName struct {
+	// namespace of the object.
+	Namespace string `json:"namespace,omitempty"`
+	// name of the object.
+	Name string `json:"name,omitempty"`
+}
+
+// JobQueueArgs are the arguments of the JobQueue plugin. Every field is optional. A field that is not known is an error.
+//
+// +kubebuilder:object:root=true
+type JobQueueArgs struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// queueNamespace is the namespace that Queues live in. Default "koord-queue".
+	QueueNamespace *string `json:"queueNamespace,omitempty"`
+	// defaultQueuePolicy orders queues whose spec names no policy: Priority, FIFO, Block or Intelligent. Default "Priority".
+	DefaultQueuePolicy *string `json:"defaultQueuePolicy,omitempty"`
+	// clientQPS is the rate, in requests per second, of the plugin's own API clients; the scheduler's
+	// clientConnection does not apply to them. Default 1000.
+	ClientQPS *float32 `json:"clientQPS,omitempty"`
+	// clientBurst is how many requests may go out at once above that rate. Default 2000.
+	ClientBurst *int32 `json:"clientBurst,omitempty"`
+	// writeConcurrency is the number of status writes under way at the same time, 1 to 1000. Default 32.
+	WriteConcurrency *int32 `json:"writeConcurrency,omitempty"`
+	// statusRefreshInterval is the least time between two status writes of the same Queue, at least 1s. Default 5s.
+	StatusRefreshInterval *metav1.Duration `json:"statusRefreshInterval,omitempty"`
+	// itemsInStatus is how many waiting units the status of a Queue lists, 1 to 1000. Default 100.
+	// The visibility endpoints list all.
+	ItemsInStatus *int32 `json:"itemsInStatus,omitempty"`
+	// explainAfter is how long a unit must be first among its like and not fit before the reason is written to its
+	// status, at least 1ms. Default 5s.
+	ExplainAfter *metav1.Duration `json:"explainAfter,omitempty"`
+	// explainEvery is the least time between two such writes for one unit, at least 1s. Default 10s.
+	ExplainEvery *metav1.Duration `json:"explainEvery,omitempty"`
+	// resyncInterval is how often pods of admitted jobs that are still not scheduled are handed to the scheduler again,
+	// at least 1s. Default 30s.
+	ResyncInterval *metav1.Duration `json:"resyncInterval,omitempty"`
+	// unknownJobs says what becomes of pods of a managed job that has no QueueUnit when unknownJobsGracePeriod is over,
+	// because the controller is down or the two configurations differ: Gate keeps them out of scheduling, Pass lets them
+	// go on under ElasticQuota alone. Default "Gate".
+	UnknownJobs *string `json:"unknownJobs,omitempty"`
+	// unknownJobsGracePeriod is how long a pod may be without a unit, from the pod's creation, before that is reported
+	// and unknownJobs applies. Default 30s.
+	UnknownJobsGracePeriod *metav1.Duration `json:"unknownJobsGracePeriod,omitempty"`
+	// protectReservedQuota keeps pods that do not belong to an admitted job from taking quota that is reserved for
+	// one. Default true.
+	ProtectReservedQuota *bool `json:"protectReservedQuota,omitempty"`
+	// managedJobsConfigMap is the ConfigMap that says which jobs are managed; the controller reads the same one.
+	// Default koord-queue/koord-jobqueue-managed-jobs. If it does not exist the defaults apply.
+	ManagedJobsConfigMap *ObjectName `json:"managedJobsConfigMap,omitempty"`
+}

@@ -1,0 +1,98 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package config
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Bounds of the numeric arguments.
+const (
+	// MaxWriteConcurrency bounds the workers that write status.
+	MaxWriteConcurrency = 1000
+	// MaxItemsInStatus keeps the status of a Queue far below the size limit of an object in etcd.
+	MaxItemsInStatus = 1000
+)
+
+// Validate returns every violation with the path of its field, nil if there is none.
+func (a *JobQueueArgs) Validate(path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	errs = append(errs, namespaceName(path.Child("queueNamespace"), a.QueueNamespace)...)
+	errs = append(errs, namespaceName(path.Child("managedJobsConfigMap", "namespace"), a.ManagedJobsConfigMap.Namespace)...)
+	errs = append(errs, objectName(path.Child("managedJobsConfigMap", "name"), a.ManagedJobsConfigMap.Name)...)
+	errs = append(errs, oneOf(path.Child("defaultQueuePolicy"), a.DefaultQueuePolicy, "Priority", "FIFO", "Block", "Intelligent")...)
+	errs = append(errs, oneOf(path.Child("unknownJobs"), string(a.UnknownJobs), string(UnknownJobsGate), string(UnknownJobsPass))...)
+	if !(a.ClientQPS > 0) || a.ClientQPS > math.MaxInt32 {
+		errs = append(errs, field.Invalid(path.Child("clientQPS"), a.ClientQPS, "must be greater than zero"))
+	}
+	errs = append(errs, within(path.Child("clientBurst"), a.ClientBurst, 1, math.MaxInt32)...)
+	errs = append(errs, within(path.Child("writeConcurrency"), a.WriteConcurrency, 1, MaxWriteConcurrency)...)
+	errs = append(errs, within(path.Child("itemsInStatus"), a.ItemsInStatus, 1, MaxItemsInStatus)...)
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+		least time.Duration
+	}{
+		{"statusRefreshInterval", a.StatusRefreshInterval.Duration, time.Second},
+		{"explainAfter", a.ExplainAfter.Duration, time.Millisecond},
+		{"explainEvery", a.ExplainEvery.Duration, time.Second},
+		{"resyncInterval", a.ResyncInterval.Duration, time.Second},
+		{"unknownJobsGracePeriod", a.UnknownJobsGracePeriod.Duration, 0},
+	} {
+		if d.value < d.least {
+			errs = append(errs, field.Invalid(path.Child(d.name), d.value.String(), "must be at least "+d.least.String()))
+		}
+	}
+	return errs
+}
+
+func namespaceName(path *field.Path, value string) field.ErrorList {
+	return named(path, value, validation.ValidateNamespaceName)
+}
+
+func objectName(path *field.Path, value string) field.ErrorList {
+	return named(path, value, validation.NameIsDNSSubdomain)
+}
+
+func named(path *field.Path, value string, check validation.ValidateNameFunc) field.ErrorList {
+	var errs field.ErrorList
+	for _, msg := range check(value, false) {
+		errs = append(errs, field.Invalid(path, value, msg))
+	}
+	return errs
+}
+
+func oneOf(path *field.Path, value string, allowed ...string) field.ErrorList {
+	for _, a := range allowed {
+		if value == a {
+			return nil
+		}
+	}
+	return field.ErrorList{field.NotSupported(path, value, allowed)}
+}
+
+func within(path *field.Path, value, least, greatest int32) field.ErrorList {
+	if value < least || value > greatest {
+		return field.ErrorList{field.Invalid(path, value, fmt.Sprintf("must be between %d and %d", least, greatest))}
+	}
+	return nil
+}

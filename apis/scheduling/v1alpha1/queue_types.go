@@ -1,0 +1,157 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// QueuePolicy says how a queue orders its units and what happens behind a unit that does not fit.
+//
+// +kubebuilder:validation:Enum=Priority;FIFO;Block;Intelligent
+type QueuePolicy string
+
+const (
+	// PolicyPriority orders by priority, then enqueue time; units behind one that does not fit may pass.
+	PolicyPriority QueuePolicy = "Priority"
+	// PolicyFIFO orders by enqueue time; nothing passes the head on capacity that it waits for.
+	PolicyFIFO QueuePolicy = "FIFO"
+	// PolicyBlock orders as Priority and blocks as FIFO.
+	PolicyBlock QueuePolicy = "Block"
+	// PolicyIntelligent orders as Priority; units at or above the threshold of
+	// AnnotationPriorityThreshold block, units below may be passed.
+	PolicyIntelligent QueuePolicy = "Intelligent"
+)
+
+// StopPolicy stops a queue.
+//
+// +kubebuilder:validation:Enum=None;Hold;HoldAndDrain
+type StopPolicy string
+
+const (
+	// StopNone lets the queue admit.
+	StopNone StopPolicy = "None"
+	// StopHold admits nothing new; what is admitted goes on.
+	StopHold StopPolicy = "Hold"
+	// StopHoldAndDrain admits nothing new; in this version it does not take back what is admitted.
+	StopHoldAndDrain StopPolicy = "HoldAndDrain"
+)
+
+// QueueAdmissionCheck names an admission check and the units that it applies to.
+type QueueAdmissionCheck struct {
+	// name of the AdmissionCheck.
+	// +kubebuilder:validation:MaxLength=316
+	Name string `json:"name"`
+	// labelSelector selects the QueueUnits, by their labels, that the check applies to; absent selects all.
+	// +optional
+	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+}
+
+// QueueSpec is what the owner of a queue asks for.
+type QueueSpec struct {
+	// queuePolicy orders the queue: Priority (default), FIFO, Block or Intelligent.
+	// +optional
+	// +kubebuilder:default=Priority
+	QueuePolicy QueuePolicy `json:"queuePolicy,omitempty"`
+	// priority of this queue against others; a higher one is served first.
+	// +optional
+	Priority *int32 `json:"priority,omitempty"`
+	// priorityClassName gives the priority when priority is absent.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+	// admissionChecks that units must pass after their quota is reserved. Kept; this version does not wait for them.
+	// +optional
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	AdmissionChecks []QueueAdmissionCheck `json:"admissionChecks,omitempty"`
+	// stopPolicy holds the queue: None, Hold, or HoldAndDrain, which in this version holds only.
+	// +optional
+	StopPolicy *StopPolicy `json:"stopPolicy,omitempty"`
+	// maxPending is the greatest number of units that may wait. Kept; this version does not bound it.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MaxPending *int32 `json:"maxPending,omitempty"`
+	// maxAdmitted is the greatest number of units that may be admitted at once.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MaxAdmitted *int32 `json:"maxAdmitted,omitempty"`
+}
+
+// QueueItemDetail is one waiting unit in the status of its queue.
+type QueueItemDetail struct {
+	// name of the QueueUnit.
+	Name string `json:"name,omitempty"`
+	// namespace of the QueueUnit.
+	Namespace string `json:"namespace,omitempty"`
+	// priority of the QueueUnit.
+	Priority int32 `json:"priority,omitempty"`
+	// position in the queue, from 1.
+	Position int32 `json:"position,omitempty"`
+}
+
+// QueueStatus is what the scheduler saw of a queue at the last refresh.
+type QueueStatus struct {
+	// queueItemDetails lists the first waiting units under the key "active", bounded in number.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	QueueItemDetails map[string][]QueueItemDetail `json:"queueItemDetails,omitempty"`
+	// pending is the number of units that wait.
+	// +optional
+	Pending *int32 `json:"pending,omitempty"`
+	// admitted is the number of units that hold quota.
+	// +optional
+	Admitted *int32 `json:"admitted,omitempty"`
+	// conditions of the queue; type Active says whether it admits.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Queue orders QueueUnits that wait for quota.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,path=queues
+// +kubebuilder:printcolumn:name="Policy",type=string,JSONPath=`.spec.queuePolicy`
+// +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.spec.priority`
+// +kubebuilder:printcolumn:name="Pending",type=integer,JSONPath=`.status.pending`
+// +kubebuilder:printcolumn:name="Admitted",type=integer,JSONPath=`.status.admitted`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Queue struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the owner of the queue asks for.
+	// +optional
+	Spec QueueSpec `json:"spec,omitempty"`
+	// status is what the scheduler saw.
+	// +optional
+	Status QueueStatus `json:"status,omitempty"`
+}
+
+// QueueList is a list of Queues.
+//
+// +kubebuilder:object:root=true
+type QueueList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Queue `json:"items"`
+}

@@ -1,0 +1,341 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// QueueUnitPhase is the state of a unit in its life; package admission holds the table of legal changes.
+//
+// +kubebuilder:validation:Enum="";Enqueued;Reserved;Dequeued;Running;Succeed;Failed;SchedReady;SchedSucceed;SchedFailed;TimeoutBackoff;Preempted
+type QueueUnitPhase string
+
+const (
+	PhaseEnqueued       QueueUnitPhase = "Enqueued"
+	PhaseReserved       QueueUnitPhase = "Reserved"
+	PhaseDequeued       QueueUnitPhase = "Dequeued"
+	PhaseRunning        QueueUnitPhase = "Running"
+	PhaseSucceed        QueueUnitPhase = "Succeed"
+	PhaseFailed         QueueUnitPhase = "Failed"
+	PhaseSchedReady     QueueUnitPhase = "SchedReady"
+	PhaseSchedSucceed   QueueUnitPhase = "SchedSucceed"
+	PhaseSchedFailed    QueueUnitPhase = "SchedFailed"
+	PhaseTimeoutBackoff QueueUnitPhase = "TimeoutBackoff"
+)
+
+// Condition types of a QueueUnit.
+const (
+	ConditionQuotaReserved = "QuotaReserved"
+	ConditionAdmitted      = "Admitted"
+	ConditionPodsReady     = "PodsReady"
+	ConditionFinished      = "Finished"
+	ConditionEvicted       = "Evicted"
+)
+
+// PodSet is a group of pods that share a template: the PodSet of Kueue v1beta1 on the wire.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.minCount) || self.minCount <= self.count",message="minCount must not be above count"
+type PodSet struct {
+	// name of the pod set, unique in the unit: letters, digits and '-'.
+	// +kubebuilder:default=main
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?$`
+	Name string `json:"name"`
+	// template of the pods. It is kept as written and decoded only where its requests are needed,
+	// so that one malformed template cannot break the reading of all others.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	Template runtime.RawExtension `json:"template,omitempty"`
+	// count is the number of pods.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:default=1
+	Count int32 `json:"count"`
+	// minCount is the least number of pods for partial admission.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MinCount *int32 `json:"minCount,omitempty"`
+	// topologyRequest as Kueue defines it; kept, not read.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	TopologyRequest *runtime.RawExtension `json:"topologyRequest,omitempty"`
+}
+
+// QueueUnitSpec is what a job asks of its queue.
+type QueueUnitSpec struct {
+	// consumerRef names the job that waits; absent for a unit that stands for something outside.
+	// Its namespace, if set, must equal the unit's (a rule cannot see the namespace; the scheduler parks the unit).
+	// +optional
+	ConsumerRef *corev1.ObjectReference `json:"consumerRef,omitempty"`
+	// priority of the unit; a higher one is served first.
+	// +optional
+	Priority *int32 `json:"priority,omitempty"`
+	// queue names the Queue; absent takes the annotation or label koord-queue/queue-name, else the default Queue of the quota.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Queue string `json:"queue,omitempty"`
+	// podSet lists the pods of the job, by role.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	PodSets []PodSet `json:"podSet,omitempty"`
+	// priorityClassName gives the priority when priority is absent.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+	// request is what the whole job asks for; absent means the sum over podSet.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.all(name, !string(self[name]).matches('[eE][+-]?[0-9]{3,}$') && isQuantity(string(self[name])) && quantity(string(self[name])).compareTo(quantity('0')) >= 0)",message="amounts must be quantities that are not negative"
+	Request corev1.ResourceList `json:"request,omitempty"`
+	// resource is the former name of request.
+	// Deprecated: use request.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.all(name, !string(self[name]).matches('[eE][+-]?[0-9]{3,}$') && isQuantity(string(self[name])) && quantity(string(self[name])).compareTo(quantity('0')) >= 0)",message="amounts must be quantities that are not negative"
+	Resource corev1.ResourceList `json:"resource,omitempty"`
+	// active: false keeps the unit out of its queue and takes back what it holds.
+	// +optional
+	Active *bool `json:"active,omitempty"`
+	// maximumExecutionTimeSeconds limits the time that the job may run. Kept; this version does not enforce it.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MaximumExecutionTimeSeconds *int32 `json:"maximumExecutionTimeSeconds,omitempty"`
+}
+
+// CheckState is the state of an admission check, as in Kueue v1beta1.
+//
+// +kubebuilder:validation:Enum=Pending;Ready;Retry;Rejected
+type CheckState string
+
+// PodSetUpdate holds what an admission check asks to write into the pods of a pod set, as in Kueue v1beta1.
+type PodSetUpdate struct {
+	// name of the pod set.
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// labels to add.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Labels map[string]string `json:"labels,omitempty"`
+	// annotations to add.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Annotations map[string]string `json:"annotations,omitempty"`
+	// nodeSelector to add.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	// tolerations to add.
+	// +optional
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=atomic
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+}
+
+// AdmissionCheckState is the state of one admission check of a unit, as in Kueue v1beta1.
+type AdmissionCheckState struct {
+	// name of the AdmissionCheck.
+	// +kubebuilder:validation:MaxLength=316
+	Name string `json:"name"`
+	// state of the check.
+	// +optional
+	State CheckState `json:"state,omitempty"`
+	// lastTransitionTime is when the state last changed.
+	// +optional
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
+	// message explains the state to a person.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32768
+	Message string `json:"message,omitempty"`
+	// requeueAfterSeconds is the least time until the unit is tried again after Retry.
+	// +optional
+	RequeueAfterSeconds *int32 `json:"requeueAfterSeconds,omitempty"`
+	// retryCount counts the retries of the check.
+	// +optional
+	RetryCount *int32 `json:"retryCount,omitempty"`
+	// podSetUpdates is what the check asks to write into the pods.
+	// +optional
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=atomic
+	PodSetUpdates []PodSetUpdate `json:"podSetUpdates,omitempty"`
+}
+
+// ReclaimState asks for pods of an admitted pod set back.
+type ReclaimState struct {
+	// replicas to give back.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Replicas int64 `json:"replicas,omitempty"`
+}
+
+// Admission is what one pod set of an admitted unit holds.
+type Admission struct {
+	// name of the pod set, or koord-queue/default-requirement for a unit that is admitted as a whole.
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// replicas admitted.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Replicas int64 `json:"replicas"`
+	// resources held by all replicas of the pod set together.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.all(name, !string(self[name]).matches('[eE][+-]?[0-9]{3,}$') && isQuantity(string(self[name])) && quantity(string(self[name])).compareTo(quantity('0')) >= 0)",message="amounts must be quantities that are not negative"
+	Resources corev1.ResourceList `json:"resources,omitempty"`
+	// running replicas, as the controller last saw them.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Running int64 `json:"running"`
+	// reclaimState asks for replicas back.
+	// +optional
+	ReclaimState *ReclaimState `json:"reclaimState,omitempty"`
+}
+
+// PodState counts pods.
+// Deprecated: kept for readers of the stand-alone Koord-Queue.
+type PodState struct {
+	// running pods.
+	// +optional
+	Running int `json:"running"`
+	// pending pods.
+	// +optional
+	Pending int `json:"pending"`
+}
+
+// RequeueState counts evictions that led back into the queue.
+type RequeueState struct {
+	// count of the evictions since the job last ran.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Count *int32 `json:"count,omitempty"`
+	// requeueAt is when the unit may be tried again.
+	// +optional
+	RequeueAt *metav1.Time `json:"requeueAt,omitempty"`
+}
+
+// ReclaimablePod counts pods of a pod set that have ended and need no quota any more.
+type ReclaimablePod struct {
+	// name of the pod set.
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// count of the pods that have ended.
+	// +kubebuilder:validation:Minimum=0
+	Count int32 `json:"count"`
+}
+
+// QueueUnitStatus is the state of a unit.
+type QueueUnitStatus struct {
+	// phase of the unit; empty reads as Enqueued.
+	// +optional
+	Phase QueueUnitPhase `json:"phase,omitempty"`
+	// attempts counts admissions of this unit; it only grows.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Attempts int64 `json:"attempts,omitempty"`
+	// message explains the phase to a person.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32768
+	Message string `json:"message,omitempty"`
+	// lastUpdateTime of the status by the scheduler or the controller.
+	// +optional
+	LastUpdateTime *metav1.Time `json:"lastUpdateTime,omitempty"`
+	// admissionChecks of the unit.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	AdmissionChecks []AdmissionCheckState `json:"admissionChecks,omitempty"`
+	// podState counts pods. Deprecated.
+	// +optional
+	PodState *PodState `json:"podState,omitempty"`
+	// admissions is what the unit holds, by pod set.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	Admissions []Admission `json:"admissions,omitempty"`
+	// lastAllocateTime is when the unit was last admitted.
+	// +optional
+	LastAllocateTime *metav1.Time `json:"lastAllocateTime,omitempty"`
+	// conditions: QuotaReserved, Admitted, PodsReady, Finished, Evicted.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// requeueState counts evictions.
+	// +optional
+	RequeueState *RequeueState `json:"requeueState,omitempty"`
+	// reclaimablePods have ended and need no quota. Kept; this version counts them until the job ends.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	ReclaimablePods []ReclaimablePod `json:"reclaimablePods,omitempty"`
+	// accumulatedPastExecutionTimeSeconds is the run time before the last eviction.
+	// +optional
+	AccumulatedPastExecutionTimeSeconds *int32 `json:"accumulatedPastExecutionTimeSeconds,omitempty"`
+}
+
+// QueueUnit is one job in a queue.
+//
+// The rules that compare with the former object also look at fields that are absent now, so that
+// nothing can be changed by taking it away and adding it again.
+//
+// +kubebuilder:validation:XValidation:rule="!(oldSelf.?status.phase.orValue('Enqueued') in ['Reserved','Dequeued','Running','SchedReady','SchedSucceed']) || self.?spec.podSet == oldSelf.?spec.podSet",message="spec.podSet must not change while the unit holds quota"
+// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.spec) && has(oldSelf.spec.consumerRef) && has(oldSelf.spec.consumerRef.kind)) || (has(self.spec) && has(self.spec.consumerRef) && has(self.spec.consumerRef.kind) && self.spec.consumerRef.kind == oldSelf.spec.consumerRef.kind)",message="spec.consumerRef.kind must not change once it is set"
+// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.spec) && has(oldSelf.spec.consumerRef) && has(oldSelf.spec.consumerRef.name)) || (has(self.spec) && has(self.spec.consumerRef) && has(self.spec.consumerRef.name) && self.spec.consumerRef.name == oldSelf.spec.consumerRef.name)",message="spec.consumerRef.name must not change once it is set"
+// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.spec) && has(oldSelf.spec.consumerRef) && has(oldSelf.spec.consumerRef.uid)) || (has(self.spec) && has(self.spec.consumerRef) && has(self.spec.consumerRef.uid) && self.spec.consumerRef.uid == oldSelf.spec.consumerRef.uid)",message="spec.consumerRef.uid must not change once it is set"
+// +kubebuilder:validation:XValidation:rule="self.?status.attempts.orValue(0) >= oldSelf.?status.attempts.orValue(0)",message="status.attempts must not become smaller"
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,path=queueunits,shortName=qu;qus
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Queue",type=string,JSONPath=`.spec.queue`
+// +kubebuilder:printcolumn:name="Quota",type=string,JSONPath=`.metadata.labels['quota\.scheduling\.koordinator\.sh/name']`
+// +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.spec.priority`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="QuotaReserved")].reason`
+// +kubebuilder:printcolumn:name="Kind",type=string,JSONPath=`.spec.consumerRef.kind`
+// +kubebuilder:printcolumn:name="Attempts",type=integer,JSONPath=`.status.attempts`,priority=1
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type QueueUnit struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the job asks of its queue.
+	// +optional
+	Spec QueueUnitSpec `json:"spec,omitempty"`
+	// status defaults to phase Enqueued when read, so that a unit that waits costs no write.
+	// +optional
+	// +kubebuilder:default={phase: Enqueued}
+	Status QueueUnitStatus `json:"status,omitempty"`
+}
+
+// QueueUnitList is a list of QueueUnits.
+//
+// +kubebuilder:object:root=true
+type QueueUnitList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []QueueUnit `json:"items"`
+}

@@ -1,0 +1,67 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package v1alpha1
+
+// Labels and annotations of the API contract; the strings are those of Koordinator and of the stand-alone Koord-Queue.
+const (
+	// DefaultQueueNamespace is where Queues live.
+	DefaultQueueNamespace = "koord-queue"
+	// DefaultRequirementPodSet names the one admission of a unit that is admitted as a whole.
+	DefaultRequirementPodSet = "koord-queue/default-requirement"
+	// QueueItemsActiveKey is the key of status.queueItemDetails that holds the waiting units.
+	QueueItemsActiveKey = "active"
+
+	// LabelQuotaName puts a job or pod under an ElasticQuota; the two fallbacks are read after it.
+	LabelQuotaName          = "quota.scheduling.koordinator.sh/name"
+	LabelQuotaNameFallback1 = "alibabacloud.com/quota-name"
+	LabelQuotaNameFallback2 = "quota.scheduling.alibabacloud.com/name"
+	// LabelPreemptible with value "false" makes a job draw on min only.
+	LabelPreemptible = "quota.scheduling.koordinator.sh/preemptible"
+	// LabelQuotaParent on an ElasticQuota names its parent quota.
+	LabelQuotaParent = "quota.scheduling.koordinator.sh/parent"
+
+	// QueueNameKey (annotation or label) names the Queue of a job or unit.
+	QueueNameKey = "koord-queue/queue-name"
+	// LabelQueuePolicy on an ElasticQuota is the policy of its default Queue.
+	LabelQueuePolicy = "koord-queue/queue-policy"
+	// LabelCreatedBy marks objects that the controller made and may change or delete.
+	LabelCreatedBy = "koord-queue/created-by"
+	// CreatedByController is the value of LabelCreatedBy.
+	CreatedByController = "jobqueue-controller"
+	// AnnotationAvailableQuota on a Queue lists the quotas that it accepts, comma separated, or "*".
+	AnnotationAvailableQuota = "koord-queue/available-quota-in-queue"
+	// AnnotationPriorityThreshold on a Queue with policy Intelligent; default 4.
+	AnnotationPriorityThreshold = "koord-queue/priority-threshold"
+
+	// AnnotationPriority on a job overrides its priority.
+	AnnotationPriority = "scheduling.x-k8s.io/priority"
+	// AnnotationRelatedQueueUnit on a pod names its unit as namespace/name.
+	AnnotationRelatedQueueUnit = "koord-queue/related-queueunit"
+	// AnnotationRelatedPodSet on a pod names its pod set.
+	AnnotationRelatedPodSet = "koord-queue/related-podset-name"
+	// AnnotationAdopted on a unit says that its job had bound pods when it was first seen:
+	// the unit is born admitted and its job is never suspended for it.
+	AnnotationAdopted = "koord-queue/adopted"
+	// AnnotationSuspendedBy on a job records that the controller, and nobody else, suspended it.
+	AnnotationSuspendedBy = "koord-queue/suspended-by"
+	// AnnotationTemplateAdditions on a job records what resuming wrote into its pod templates, to take it back.
+	AnnotationTemplateAdditions = "koord-queue/template-additions"
+	// AnnotationParkedReason on a unit says why the controller made it inactive: its job names no one quota, or
+	// cannot be read. The controller writes the same reason into condition QuotaReserved; the scheduler leaves
+	// that condition alone while the annotation is there.
+	AnnotationParkedReason = "koord-queue/parked-reason"
+)
