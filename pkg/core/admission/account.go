@@ -1,0 +1,216 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"sort"
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// bucket is what a unit counts as.
+type bucket int
+
+const (
+	bucketNone bucket = iota
+	bucketPending
+	bucketAdmitted
+	bucketParked
+)
+
+func (u *unit) bucket() bucket {
+	switch u.stage {
+	case stageAdmitted, stageEvicting:
+		return bucketAdmitted
+	case stageAdmitting:
+		return bucketPending
+	case stageWaiting:
+		if u.group == nil || u.group.parked != "" {
+			return bucketParked
+		}
+		return bucketPending
+	default:
+		return bucketNone
+	}
+}
+
+// account brings counts and demand in line with where the unit is.
+func (s *State) account(u *unit) {
+	p := pair{u.spec.Queue, u.spec.Quota}
+	if where := u.bucket(); where != u.where || p != u.counted {
+		s.count(u.counted, u.where, -1)
+		s.count(p, where, 1)
+		u.where, u.counted = where, p
+	}
+	s.updateDemand(u)
+}
+
+func (s *State) count(p pair, where bucket, by int) {
+	if where == bucketNone {
+		return
+	}
+	c, ok := s.counts[p]
+	if !ok {
+		c = &QueueCounts{Queue: p.queue, Quota: p.quota}
+		s.counts[p] = c
+	}
+	switch where {
+	case bucketNone:
+	case bucketPending:
+		c.Pending += by
+		if s.waitingOf[p.quota] += by; s.waitingOf[p.quota] == 0 {
+			delete(s.waitingOf, p.quota)
+		}
+	case bucketAdmitted:
+		c.Admitted += by
+	case bucketParked:
+		c.Parked += by
+	}
+	if c.Pending == 0 && c.Admitted == 0 && c.Parked == 0 {
+		delete(s.counts, p)
+	}
+}
+
+// podBag holds the existing pods of one unit.
+type podBag struct {
+	pods map[string]Pod
+	// requests sums them by the quota that they are charged to.
+	requests map[string]*resources.Sum
+}
+
+// SetPod takes a pod that exists of the unit with this key, also before the unit is known.
+// Assigned pods materialise what the unit holds: outstanding = max(0, held - assigned), by resource.
+func (s *State) SetPod(_ time.Time, unitKey string, p Pod) {
+	bag, ok := s.pods[unitKey]
+	if !ok {
+		bag = &podBag{pods: map[string]Pod{}, requests: map[string]*resources.Sum{}}
+		s.pods[unitKey] = bag
+	}
+	if old, ok := bag.pods[p.UID]; ok {
+		bag.requests[old.Quota].Sub(old.Request)
+	}
+	bag.pods[p.UID] = p
+	sum, ok := bag.requests[p.Quota]
+	if !ok {
+		sum = &resources.Sum{}
+		bag.requests[p.Quota] = sum
+	}
+	sum.Add(p.Request)
+	var changed bool
+	if p.Assigned {
+		changed = s.ledger.Materialise(unitKey, ledgerPod(p))
+	} else {
+		changed = s.ledger.Dematerialise(unitKey, p.UID)
+	}
+	s.podsChanged(unitKey, changed)
+}
+
+// DeletePod forgets a pod that is gone or has ended.
+func (s *State) DeletePod(_ time.Time, unitKey, podUID string) {
+	bag, ok := s.pods[unitKey]
+	if !ok {
+		return
+	}
+	p, ok := bag.pods[podUID]
+	if !ok {
+		return
+	}
+	bag.requests[p.Quota].Sub(p.Request)
+	delete(bag.pods, podUID)
+	if len(bag.pods) == 0 {
+		delete(s.pods, unitKey)
+	}
+	s.podsChanged(unitKey, s.ledger.Dematerialise(unitKey, podUID))
+}
+
+func (s *State) podsChanged(unitKey string, outstandingChanged bool) {
+	u, ok := s.units[unitKey]
+	if !ok {
+		return
+	}
+	if outstandingChanged && u.at != nil {
+		s.refreshPath(u.at)
+	}
+	s.updateDemand(u)
+}
+
+// updateDemand keeps the sum of what the units of a quota ask beyond their existing pods.
+func (s *State) updateDemand(u *unit) {
+	var want resources.List
+	counts := true
+	switch {
+	case u.holding:
+		want = u.held
+	case u.where == bucketPending:
+		want = u.spec.Request
+	default:
+		counts = false
+	}
+	if !counts && !u.demandCounted {
+		return
+	}
+	if bag, ok := s.pods[u.spec.Key]; ok && counts {
+		if sum, ok := bag.requests[u.spec.Quota]; ok {
+			want = want.Sub(sum.List())
+		}
+	}
+	want = want.Floor0()
+	if u.demandCounted && counts && u.demandQuota == u.spec.Quota && u.demand.Equal(want) {
+		return
+	}
+	if u.demandCounted {
+		s.changeDemand(u.demandQuota, func(sum *resources.Sum) { sum.Sub(u.demand) })
+	}
+	u.demandCounted, u.demandQuota, u.demand = counts, u.spec.Quota, want
+	if counts {
+		s.changeDemand(u.demandQuota, func(sum *resources.Sum) { sum.Add(want) })
+	}
+}
+
+func (s *State) changeDemand(quota string, change func(*resources.Sum)) {
+	sum, ok := s.demand[quota]
+	if !ok {
+		sum = &resources.Sum{}
+		s.demand[quota] = sum
+	}
+	change(sum)
+	if sum.IsZero() {
+		delete(s.demand, quota)
+	}
+	s.demandChanged[quota] = true
+}
+
+// Demand of a leaf quota that is not in Koordinator's request yet: over its waiting and admitted units,
+// what they ask beyond their existing pods. O(1): kept incrementally.
+func (s *State) Demand(quota string) resources.List {
+	if sum, ok := s.demand[quota]; ok {
+		return sum.List()
+	}
+	return resources.List{}
+}
+
+// DirtyDemand returns, once, the quotas whose Demand changed since the last call, sorted.
+func (s *State) DirtyDemand() []string {
+	out := make([]string, 0, len(s.demandChanged))
+	for name := range s.demandChanged {
+		out = append(out, name)
+	}
+	sort.Strings(out)
+	clear(s.demandChanged)
+	return out
+}

@@ -1,0 +1,144 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"time"
+)
+
+// Decide admits until nothing more fits. It looks only at groups that an event since the last call could
+// have made fit. A panic in the evaluation of a unit parks that unit with InternalError.
+func (s *State) Decide(now time.Time) Plan {
+	var plan Plan
+	s.resume(now)
+	s.evict(&plan)
+	for {
+		// Every admission moves shares and heads, and with them the order of the queues.
+		s.refreshRanks()
+		q, ok := s.dirty.Min()
+		if !ok {
+			break
+		}
+		g, _ := q.dirty.Min()
+		s.examine(now, g, &plan)
+	}
+	s.tellReasons(now, &plan)
+	plan.WakeAt = s.wakeAt(now, len(plan.Explain))
+	return plan
+}
+
+// resume places the units again whose time has come.
+func (s *State) resume(now time.Time) {
+	for {
+		u, ok := s.retries.Min()
+		if !ok || u.retry.After(now) {
+			return
+		}
+		s.retryAt(u, time.Time{})
+		s.place(now, u)
+	}
+}
+
+// evict puts the evictions in flight. What a unit holds is free only when its eviction is confirmed.
+func (s *State) evict(plan *Plan) {
+	for {
+		u, ok := s.evictions.Min()
+		if !ok {
+			return
+		}
+		s.evictions.Delete(u)
+		reason, message, _ := s.checkAdmitted(u)
+		if reason == "" {
+			continue
+		}
+		u.stage, u.attempt = stageEvicting, u.spec.Attempts
+		s.account(u)
+		plan.Evict = append(plan.Evict, Evict{Unit: u.spec, Reason: reason, Message: message})
+	}
+}
+
+// examine decides about the head of a dirty group. Everything that is dirty and served before it has been
+// decided, so the claims that bind it are final.
+func (s *State) examine(now time.Time, g *group, plan *Plan) {
+	u := g.head
+	if g.queue.full {
+		s.markBlocked(g)
+		s.unregister(g)
+		g.reason = ReasonQueueFull
+		s.armHead(now, g)
+		return
+	}
+	plan.Examined++
+	v, fault := s.judge(g, u)
+	switch {
+	case fault != "":
+		s.refuse(now, u, ReasonInternalError, fault)
+		s.place(now, u)
+	case v.fits():
+		s.admit(now, u, plan)
+	default:
+		s.block(now, g, &v)
+	}
+}
+
+// admit reserves what the unit asks for and puts its admission in flight.
+func (s *State) admit(now time.Time, u *unit, plan *Plan) {
+	s.leave(now, u)
+	s.tellAt(u, time.Time{})
+	u.stage = stageAdmitting
+	u.attempt = u.spec.Attempts + 1
+	s.hold(u, u.spec.Request)
+	s.account(u)
+	plan.Admit = append(plan.Admit, Admit{Unit: u.spec, Attempt: u.attempt, Request: u.spec.Request})
+}
+
+// block registers a group whose head does not fit where the change that can help it will wake it. The first
+// blocking unit of a line claims.
+func (s *State) block(now time.Time, g *group, v *verdict) {
+	s.markBlocked(g)
+	g.reason = v.reason()
+	s.armHead(now, g)
+	if v.stopped == "" && g.key.blocks && g.line.first(g) {
+		s.setClaim(g.line, &claim{group: g, unit: g.head, at: v.gates, path: s.gatesFor(g)})
+		return
+	}
+	if g.line != nil && g.line.claim != nil && g.line.claim.group == g {
+		// It claims no more: a check stops it now.
+		s.dropClaim(g.line)
+		s.markBlocked(g)
+	}
+	switch {
+	case v.stopped != "":
+		s.unregister(g)
+	case v.short.at != nil:
+		s.register(g, wait{at: v.short.at, resource: v.short.resource, need: v.short.need})
+	default:
+		s.register(g, wait{at: v.beside.at, resource: v.beside.resource, need: v.beside.need, forClaim: true})
+	}
+}
+
+// first says whether the head of the group is where the line's claim belongs.
+func (ln *line) first(g *group) bool {
+	return ln.claim == nil || ln.claim.group == g || g.compare(g.head, ln.claim.unit) < 0
+}
+
+// refuse keeps a unit from being tried for a while that doubles with every refusal in a row.
+func (s *State) refuse(now time.Time, u *unit, reason Reason, message string) {
+	backoff := s.cfg.RefusedBackoff << min(u.refusals, 5)
+	u.refusals++
+	u.refusal, u.refusalMessage, u.refusedUntil = reason, message, now.Add(backoff)
+}

@@ -1,0 +1,213 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"fmt"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// shortage is one resource of which a gate has too little for a unit.
+type shortage struct {
+	at       *gate
+	resource string
+	// need is the request; zero for a resource that the unit does not ask for but its leaf has overspent.
+	need, free int64
+}
+
+// verdict is the answer about one unit.
+type verdict struct {
+	// stopped and message come from an extension's check.
+	stopped Reason
+	message string
+	// short is the first gate with too little; beside the first with too little beside the claims, if there
+	// is none of the former.
+	short, beside shortage
+	// gates are all where the unit is short, either way.
+	gates []*gate
+}
+
+func (v *verdict) fits() bool { return v.stopped == "" && v.short.at == nil && v.beside.at == nil }
+
+func (v *verdict) reason() Reason {
+	switch {
+	case v.stopped != "":
+		return v.stopped
+	case v.short.at == nil && v.beside.at != nil:
+		return ReasonBlockedByHead
+	case v.short.at != nil && v.short.at.isMin:
+		return ReasonMinExceeded
+	case v.short.at != nil:
+		return ReasonQuotaExceeded
+	}
+	return ReasonPending
+}
+
+// judge says whether a unit may be admitted now. It changes nothing, so a panic below it leaves the state
+// whole; it is reported as a fault.
+func (s *State) judge(g *group, u *unit) (v verdict, fault string) {
+	defer func() {
+		if r := recover(); r != nil {
+			fault = fmt.Sprintf("internal error while the unit was examined: %v", r)
+		}
+	}()
+	for _, check := range s.cfg.Checks {
+		if reason, message := check.Check(u.spec); reason != "" {
+			return verdict{stopped: reason, message: message}, ""
+		}
+	}
+	for i, gt := range s.gatesFor(g) {
+		if s.measure(&v, gt, u, i == 0) && g.key.blocks {
+			v.gates = append(v.gates, gt)
+		}
+	}
+	return v, ""
+}
+
+// measure compares the request of a unit with one gate and says whether it is short there. The leaf counts
+// every resource that it limits, as ElasticQuota does when it places pods; other levels only what is asked for.
+func (s *State) measure(v *verdict, gt *gate, u *unit, leaf bool) (short bool) {
+	request := u.spec.Request.Items()
+	i := 0
+	for _, f := range gt.free {
+		for i < len(request) && request[i].Name < f.Name {
+			i++
+		}
+		var need int64
+		if i < len(request) && request[i].Name == f.Name {
+			need = request[i].Amount
+		}
+		if need == 0 && (!leaf || f.Amount >= 0) {
+			continue
+		}
+		if need > f.Amount {
+			short = true
+			if v.short.at == nil {
+				v.short = shortage{at: gt, resource: f.Name, need: need, free: f.Amount}
+			}
+			continue
+		}
+		if len(gt.claims) == 0 {
+			continue
+		}
+		if s.claimedBeyond(gt, f.Name, u, f.Amount-need) {
+			short = true
+			if v.beside.at == nil {
+				v.beside = shortage{at: gt, resource: f.Name, need: need, free: f.Amount}
+			}
+		}
+	}
+	return short
+}
+
+// claimedBeyond says whether units ahead of this one claim more of a resource at a gate than is left over.
+func (s *State) claimedBeyond(gt *gate, resource string, u *unit, left int64) bool {
+	for _, c := range gt.claims {
+		amount, _ := c.unit.spec.Request.Get(resource)
+		if amount == 0 || !s.ahead(c, u) {
+			continue
+		}
+		if amount > left {
+			return true
+		}
+		left -= amount
+	}
+	return false
+}
+
+// claimedAhead sums what units ahead of this one claim of a resource at a gate, and names the first of them.
+func (s *State) claimedAhead(gt *gate, resource string, u *unit) (claimed int64, first *unit) {
+	for _, c := range gt.claims {
+		amount, _ := c.unit.spec.Request.Get(resource)
+		if amount == 0 || !s.ahead(c, u) {
+			continue
+		}
+		claimed = resources.SaturatingAdd(claimed, amount)
+		if first == nil || s.ahead(c, first) {
+			first = c.unit
+		}
+	}
+	return claimed, first
+}
+
+// ahead says whether a claim binds a unit: of the same queue when the claimant is before it, of another
+// queue when that queue is.
+func (s *State) ahead(c *claim, u *unit) bool {
+	q, own := c.group.queue, u.group.queue
+	if q == own {
+		return q.policy.Compare(c.unit.item, u.item) < 0
+	}
+	s.number()
+	return q.number < own.number
+}
+
+// explain says in words, with the numbers, why a unit does not fit.
+func (s *State) explain(u *unit, v *verdict) string {
+	g := u.group
+	switch {
+	case v.stopped != "":
+		return v.message
+	case v.short.at != nil:
+		return s.explainShort(g, &v.short)
+	case v.beside.at != nil:
+		return s.explainBeside(u, &v.beside)
+	}
+	return "not examined yet"
+}
+
+func (s *State) explainShort(g *group, sh *shortage) string {
+	limit, _ := sh.at.limit().Get(sh.resource)
+	used, _ := sh.at.used().Get(sh.resource)
+	reserved := s.outstandingAt(sh.at, sh.resource)
+	format := func(amount int64) string { return resources.Format(sh.resource, amount) }
+	bound := "limit"
+	if sh.at.isMin {
+		bound = "min"
+	}
+	numbers := fmt.Sprintf("(%s %s, used %s, reserved %s)", bound, format(limit), format(used), format(reserved))
+	if sh.need == 0 {
+		return fmt.Sprintf("%s: %s: over its limit by %s %s; nothing is admitted until it is below",
+			sh.at.name(g), sh.resource, format(resources.SaturatingSub(0, sh.free)), numbers)
+	}
+	return fmt.Sprintf("%s: %s: request %s, free %s %s",
+		sh.at.name(g), sh.resource, format(sh.need), format(sh.free), numbers)
+}
+
+func (s *State) explainBeside(u *unit, sh *shortage) string {
+	g := u.group
+	claimed, ahead := s.claimedAhead(sh.at, sh.resource, u)
+	format := func(amount int64) string { return resources.Format(sh.resource, amount) }
+	where := "is ahead of it"
+	if ahead.spec.Queue != g.key.queue {
+		where = fmt.Sprintf("is at the head of queue %q", ahead.spec.Queue)
+	}
+	return fmt.Sprintf("%s: %s: request %s, free %s, claimed ahead %s: %q %s and waits for it",
+		sh.at.name(g), sh.resource, format(sh.need), format(sh.free), format(claimed), ahead.spec.Key, where)
+}
+
+// name of a gate for people.
+func (gt *gate) name(g *group) string {
+	switch {
+	case gt.isMin:
+		return fmt.Sprintf("quota %q: non-preemptible", gt.level.name)
+	case gt.level == g.leaf:
+		return fmt.Sprintf("quota %q", gt.level.name)
+	default:
+		return fmt.Sprintf("quota %q level %q", g.leaf.name, gt.level.name)
+	}
+}

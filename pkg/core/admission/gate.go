@@ -1,0 +1,298 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"math"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// gate is one limit that a unit has to pass: the limit of a level, or the guaranteed part of its leaf, which
+// non-preemptible units have to pass as well.
+type gate struct {
+	level *level
+	isMin bool
+	// free is limit - used - outstanding of every resource that the limit names. It is negative where more is
+	// in use than the limit allows.
+	free []resources.Item
+
+	// waiters are blocked groups by resource, ordered by how much of it has to be free for them.
+	waiters map[string]*queue.Tree[*group]
+	// claimWaiters are blocked groups that would fit but for claims here.
+	claimWaiters map[*group]struct{}
+	// claimants are the lines with a claim whose path leads through here; claims is the book.
+	claimants map[*line]struct{}
+	claims    []*claim
+}
+
+// claim is what the first unit of a line that does not fit waits for: its whole request, on every gate where
+// it is short. What is behind it has to fit beside it.
+type claim struct {
+	group *group
+	unit  *unit
+	// at are the gates where the unit is short; path all that it has to pass.
+	at, path []*gate
+}
+
+func (gt *gate) init(l *level, isMin bool) {
+	*gt = gate{
+		level: l, isMin: isMin,
+		waiters:      map[string]*queue.Tree[*group]{},
+		claimWaiters: map[*group]struct{}{},
+		claimants:    map[*line]struct{}{},
+	}
+}
+
+func (gt *gate) limit() resources.List {
+	if gt.isMin {
+		return gt.level.guaranteed
+	}
+	return gt.level.spec.Limit
+}
+
+func (gt *gate) used() resources.List {
+	if gt.isMin {
+		return gt.level.spec.NonPreemptibleUsed
+	}
+	return gt.level.spec.Used
+}
+
+func (s *State) outstandingAt(gt *gate, resource string) int64 {
+	if gt.isMin {
+		return s.ledger.OutstandingNonPreemptibleOf(gt.level.name, resource)
+	}
+	return s.ledger.OutstandingOf(gt.level.name, resource)
+}
+
+// gatesFor lists the gates that a unit of the group has to pass, leaf first.
+func (s *State) gatesFor(g *group) []*gate {
+	if g.gatesOf == s.tree && g.gates != nil {
+		return g.gates
+	}
+	path, _ := s.pathTo(g.leaf)
+	gates := make([]*gate, 0, len(path)+1)
+	for i, l := range path {
+		gates = append(gates, &l.main)
+		if i == 0 && g.key.nonPreemptible {
+			gates = append(gates, &l.min)
+		}
+	}
+	g.gates, g.gatesOf = gates, s.tree
+	return gates
+}
+
+// refreshGate recomputes the free amounts. A group that waits for an amount is woken when it is there; what
+// waits for claims, and the claimants, when anything grew.
+func (s *State) refreshGate(gt *gate) {
+	limit, used := gt.limit().Items(), gt.used()
+	free := make([]resources.Item, len(limit))
+	for i, it := range limit {
+		inUse, _ := used.Get(it.Name)
+		inUse = resources.SaturatingAdd(inUse, s.outstandingAt(gt, it.Name))
+		free[i] = resources.Item{Name: it.Name, Amount: resources.SaturatingSub(it.Amount, inUse)}
+	}
+	old := gt.free
+	gt.free = free
+	grew, shrank := s.compareFree(gt, old)
+	if grew {
+		s.wakeClaimWaiters(gt)
+	}
+	if grew || shrank {
+		s.wakeClaimants(gt, nil)
+	}
+}
+
+// compareFree wakes the groups whose amount is there now and says which ways the gate went.
+func (s *State) compareFree(gt *gate, old []resources.Item) (grew, shrank bool) {
+	i, j := 0, 0
+	for i < len(old) || j < len(gt.free) {
+		switch {
+		case j == len(gt.free) || (i < len(old) && old[i].Name < gt.free[j].Name):
+			// Not limited any more.
+			grew = true
+			s.wakeWaiters(gt, old[i].Name, math.MaxInt64)
+			i++
+		case i == len(old) || gt.free[j].Name < old[i].Name:
+			shrank = true
+			j++
+		default:
+			if gt.free[j].Amount > old[i].Amount {
+				grew = true
+				s.wakeWaiters(gt, gt.free[j].Name, gt.free[j].Amount)
+			} else if gt.free[j].Amount < old[i].Amount {
+				shrank = true
+			}
+			i++
+			j++
+		}
+	}
+	return grew, shrank
+}
+
+// wakeWaiters wakes the groups that wait for at most this much of a resource.
+func (s *State) wakeWaiters(gt *gate, resource string, free int64) {
+	if tree, ok := gt.waiters[resource]; ok {
+		tree.Walk(func(g *group) bool {
+			if g.wait.need > free {
+				return false
+			}
+			s.markDirty(g)
+			return true
+		})
+	}
+}
+
+// wakeClaims wakes what the claims at the gate concern, after they changed.
+func (s *State) wakeClaims(gt *gate, except *claim) {
+	s.wakeClaimWaiters(gt)
+	s.wakeClaimants(gt, except)
+}
+
+// wakeClaimWaiters wakes the groups that claims at the gate do not stop any more.
+func (s *State) wakeClaimWaiters(gt *gate) {
+	for g := range gt.claimWaiters {
+		if !g.dirty && !s.stopped(g) {
+			s.markDirty(g)
+		}
+	}
+}
+
+// stopped says whether a group that waits for claims is still short where it waits.
+func (s *State) stopped(g *group) bool {
+	for _, f := range g.wait.at.free {
+		if f.Name == g.wait.resource {
+			return g.wait.need > f.Amount || s.claimedBeyond(g.wait.at, f.Name, g.head, f.Amount-g.wait.need)
+		}
+	}
+	return false
+}
+
+// wakeClaimants wakes the claimants that are short at the gate and were not, or the other way round.
+func (s *State) wakeClaimants(gt *gate, except *claim) {
+	for ln := range gt.claimants {
+		c := ln.claim
+		if c == except || c.group.dirty {
+			continue
+		}
+		var v verdict
+		if s.measure(&v, gt, c.unit, gt == &c.group.leaf.main) != c.claims(gt) {
+			s.markDirty(c.group)
+		}
+	}
+}
+
+func (c *claim) claims(gt *gate) bool {
+	for _, at := range c.at {
+		if at == gt {
+			return true
+		}
+	}
+	return false
+}
+
+// setClaim enters the claim of a line, in place of the one before. Whoever competes with either is looked at
+// again.
+func (s *State) setClaim(ln *line, c *claim) {
+	old := ln.claim
+	if old != nil && old.unit == c.unit && sameGates(old.at, c.at) && sameGates(old.path, c.path) {
+		return
+	}
+	s.removeClaim(ln)
+	s.unregister(c.group)
+	ln.claim = c
+	s.claims++
+	for _, gt := range c.path {
+		gt.claimants[ln] = struct{}{}
+	}
+	for _, gt := range c.at {
+		gt.claims = append(gt.claims, c)
+	}
+	s.wakeChanged(old, c)
+	if old != nil && old.group != c.group {
+		s.markDirty(old.group)
+	}
+}
+
+// wakeChanged wakes what competes at the gates where the book changed, except the claimant itself, which
+// has just been looked at.
+func (s *State) wakeChanged(old, c *claim) {
+	for _, gt := range c.at {
+		if old == nil || old.unit != c.unit || !old.claims(gt) {
+			s.wakeClaims(gt, c)
+		}
+	}
+	if old == nil {
+		return
+	}
+	for _, gt := range old.at {
+		if old.unit != c.unit || !c.claims(gt) {
+			s.wakeClaims(gt, c)
+		}
+	}
+}
+
+// removeClaim takes the claim of a line out of the book and wakes nobody.
+func (s *State) removeClaim(ln *line) {
+	c := ln.claim
+	if c == nil {
+		return
+	}
+	for _, gt := range c.path {
+		delete(gt.claimants, ln)
+	}
+	for _, gt := range c.at {
+		for i, other := range gt.claims {
+			if other == c {
+				last := len(gt.claims) - 1
+				gt.claims[i], gt.claims[last] = gt.claims[last], nil
+				gt.claims = gt.claims[:last]
+				break
+			}
+		}
+	}
+	ln.claim = nil
+	s.claims--
+}
+
+// dropClaim ends the claim of a line. What it stopped, and the line itself, is looked at again.
+func (s *State) dropClaim(ln *line) {
+	c := ln.claim
+	if c == nil {
+		return
+	}
+	s.removeClaim(ln)
+	for _, gt := range c.at {
+		s.wakeClaims(gt, nil)
+	}
+	for g := range ln.groups {
+		s.markDirty(g)
+	}
+}
+
+func sameGates(a, b []*gate) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,323 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// groupKey is what makes two waiting units of equal standing: when the first of them does not fit, the
+// others do not either.
+type groupKey struct {
+	queue, quota           string
+	request                string
+	nonPreemptible, blocks bool
+	// checks are the equivalence keys of the extensions' checks.
+	checks string
+}
+
+// group is an ordered set of units that are decided alike.
+type group struct {
+	key      groupKey
+	sequence uint64
+	hash     uint64
+	queue    *unitLine
+	leaf     *level
+	line     *line
+	request  resources.List
+
+	units *queue.Tree[*unit]
+	head  *unit
+
+	// parked: no unit of the group is eligible, for this reason.
+	parked Reason
+	// dirty: Decide is to look at it. A group that is not empty, parked or dirty is blocked.
+	dirty bool
+	// reason why the head was last found not to fit.
+	reason Reason
+	// wait is where a blocked group is registered, also while it is dirty again. A group whose head claims, or
+	// that a check or the bound of its queue stops, waits nowhere.
+	wait wait
+
+	// gates that a unit of the group has to pass, as of State.tree.
+	gates   []*gate
+	gatesOf int64
+}
+
+// wait registers a blocked group with a gate: for an amount of a resource to be free, or for any
+// relaxation of the claims there.
+type wait struct {
+	at       *gate
+	resource string
+	need     int64
+	forClaim bool
+}
+
+// line is the blocking units of one queue that draw on one quota. The first of them that does not fit claims.
+type line struct {
+	queue  *unitLine
+	leaf   *level
+	groups map[*group]struct{}
+	claim  *claim
+}
+
+// join puts an eligible unit into its group.
+func (s *State) join(now time.Time, u *unit) {
+	g, fault := s.groupFor(u)
+	if fault != "" {
+		s.refuse(now, u, ReasonInternalError, fault)
+		s.placeWaiting(now, u)
+		return
+	}
+	g.units.Insert(u)
+	g.queue.waiting.Insert(u)
+	u.group = g
+	if g.head == nil || g.compare(u, g.head) < 0 {
+		s.setHead(now, g, u)
+		s.markDirty(g)
+	}
+	switch {
+	case g.parked != "":
+		s.armParked(now, u)
+	case u.told != "":
+		// What the object says is not true any more.
+		s.tellAt(u, later(now.Add(s.cfg.ExplainAfter), u.toldAt.Add(s.cfg.ExplainEvery)))
+	default:
+		s.tellAt(u, time.Time{})
+	}
+}
+
+// part takes a unit out of its group.
+func (s *State) part(now time.Time, u *unit) {
+	g := u.group
+	g.units.Delete(u)
+	g.queue.waiting.Delete(u)
+	u.group = nil
+	u.headSince = time.Time{}
+	if g.head == u {
+		next, _ := g.units.Min()
+		s.setHead(now, g, next)
+	}
+	if g.head == nil {
+		s.dropGroup(g)
+	}
+}
+
+func (g *group) compare(a, b *unit) int { return g.queue.policy.Compare(a.item, b.item) }
+
+func compareGroups(a, b *group) int { return cmp.Compare(a.sequence, b.sequence) }
+
+// groupFor finds or makes the group of a unit. A check of an extension that panics is reported as a fault.
+func (s *State) groupFor(u *unit) (g *group, fault string) {
+	q := s.queue(u.spec.Queue)
+	checks, fault := s.checkKeys(u)
+	if fault != "" {
+		return nil, fault
+	}
+	key := groupKey{
+		queue: u.spec.Queue, quota: u.spec.Quota, request: u.spec.Request.Key(),
+		nonPreemptible: u.spec.NonPreemptible, blocks: q.policy.Blocks(u.spec.Priority), checks: checks,
+	}
+	if g, ok := s.groups[key]; ok {
+		return g, ""
+	}
+	s.sequence++
+	leaf := s.level(u.spec.Quota)
+	g = &group{
+		key: key, sequence: s.sequence, hash: mix(s.sequence),
+		queue: q, leaf: leaf, request: u.spec.Request,
+	}
+	g.units = queue.NewTree(g.compare, func(u *unit) uint64 { return u.hash })
+	if key.blocks {
+		g.line = q.line(leaf)
+		g.line.groups[g] = struct{}{}
+	}
+	s.groups[key] = g
+	q.groups[g] = struct{}{}
+	leaf.groups[g] = struct{}{}
+	g.parked, _ = s.checkGroup(g)
+	return g, ""
+}
+
+// mix spreads sequence numbers over 64 bits.
+func mix(n uint64) uint64 {
+	n ^= n >> 30
+	n *= 0xbf58476d1ce4e5b9
+	n ^= n >> 27
+	n *= 0x94d049bb133111eb
+	return n ^ n>>31
+}
+
+// dropGroup forgets an empty group.
+func (s *State) dropGroup(g *group) {
+	delete(s.groups, g.key)
+	delete(g.queue.groups, g)
+	delete(g.leaf.groups, g)
+	if g.line != nil {
+		delete(g.line.groups, g)
+		if len(g.line.groups) == 0 {
+			delete(g.queue.lines, g.leaf.name)
+		}
+	}
+	s.pruneLevel(g.leaf)
+}
+
+// setHead changes the first unit of a group, in all the trees that are ordered by it.
+func (s *State) setHead(now time.Time, g *group, head *unit) {
+	if g.head == head {
+		return
+	}
+	s.unlist(g)
+	if g.head != nil {
+		g.head.headSince = time.Time{}
+	}
+	claimed := g.line != nil && g.line.claim != nil && g.line.claim.group == g
+	g.head = head
+	if head == nil {
+		s.unregister(g)
+		g.dirty = false
+	}
+	s.list(g)
+	if claimed {
+		s.dropClaim(g.line)
+	}
+	if g.blocked() {
+		s.armHead(now, g)
+	}
+	s.touch(g.queue)
+}
+
+// list enters a group into the trees of its queue; unlist takes it out.
+func (s *State) list(g *group) {
+	if g.head == nil || g.parked != "" {
+		return
+	}
+	q := g.queue
+	q.active.Insert(g)
+	if g.dirty {
+		q.dirty.Insert(g)
+		s.listDirty(q)
+	}
+}
+
+func (s *State) unlist(g *group) {
+	if g.head == nil || g.parked != "" {
+		return
+	}
+	q := g.queue
+	q.active.Delete(g)
+	if g.dirty {
+		q.dirty.Delete(g)
+		s.unlistDirty(q)
+	}
+}
+
+// markDirty makes Decide look at a group. The group stays registered: most often it will wait for the same.
+func (s *State) markDirty(g *group) {
+	if g.dirty || g.head == nil || g.parked != "" {
+		return
+	}
+	g.dirty = true
+	g.queue.dirty.Insert(g)
+	s.listDirty(g.queue)
+}
+
+func (g *group) blocked() bool { return g.head != nil && g.parked == "" && !g.dirty }
+
+// markBlocked ends the state dirty; the caller registers the group.
+func (s *State) markBlocked(g *group) {
+	g.queue.dirty.Delete(g)
+	g.dirty = false
+	s.unlistDirty(g.queue)
+}
+
+// register enters a blocked group with the gate that stops it, in place of where it waited before; unregister
+// takes it out.
+func (s *State) register(g *group, w wait) {
+	if g.wait == w {
+		return
+	}
+	s.unregister(g)
+	g.wait = w
+	if w.forClaim {
+		w.at.claimWaiters[g] = struct{}{}
+		return
+	}
+	tree, ok := w.at.waiters[w.resource]
+	if !ok {
+		tree = queue.NewTree(
+			func(a, b *group) int { return cmp.Or(cmp.Compare(a.wait.need, b.wait.need), compareGroups(a, b)) },
+			func(g *group) uint64 { return g.hash })
+		w.at.waiters[w.resource] = tree
+	}
+	tree.Insert(g)
+}
+
+func (s *State) unregister(g *group) {
+	w := g.wait
+	switch {
+	case w.at == nil:
+		return
+	case w.forClaim:
+		delete(w.at.claimWaiters, g)
+	default:
+		w.at.waiters[w.resource].Delete(g)
+		if w.at.waiters[w.resource].Len() == 0 {
+			delete(w.at.waiters, w.resource)
+		}
+	}
+	g.wait = wait{}
+}
+
+// repark takes the checks of a whole group again after what they depend on changed.
+func (s *State) repark(now time.Time, g *group) {
+	reason, _ := s.checkGroup(g)
+	if reason == g.parked {
+		return
+	}
+	wasParked := g.parked != ""
+	if reason != "" && !wasParked {
+		if g.line != nil && g.line.claim != nil && g.line.claim.group == g {
+			s.dropClaim(g.line)
+		}
+		s.unregister(g)
+		s.unlist(g)
+		g.dirty = false
+	}
+	g.parked = reason
+	if reason == "" {
+		g.dirty = false
+		s.list(g)
+		s.markDirty(g)
+	}
+	s.touch(g.queue)
+	g.units.Walk(func(u *unit) bool {
+		s.account(u)
+		if reason != "" {
+			s.armParked(now, u)
+		} else if u.told != "" {
+			s.tellAt(u, later(now.Add(s.cfg.ExplainAfter), u.toldAt.Add(s.cfg.ExplainEvery)))
+		} else {
+			s.tellAt(u, time.Time{})
+		}
+		return true
+	})
+}

@@ -1,0 +1,295 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"sort"
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+)
+
+// unitLine is a queue: its object, if there is one, and the units that name it.
+type unitLine struct {
+	name  string
+	hash  uint64
+	known bool
+	spec  Queue
+	// policy orders the units; that of spec, or Priority while that is not known.
+	policy queue.Policy
+
+	// refs counts the units that name the queue, holding those of them that hold quota.
+	refs, holding int
+	// full: as many units hold quota as the queue may have.
+	full bool
+
+	// waiting holds all units in groups, parked groups included: positions are taken here.
+	waiting *queue.Tree[*unit]
+	groups  map[*group]struct{}
+	lines   map[string]*line
+	// active holds the groups with eligible units, dirty those that Decide is to look at, by their heads.
+	active, dirty *queue.Tree[*group]
+
+	// rank, while ranked, is the key in State.ranked, and in State.dirty while listed.
+	rank                    QueueRank
+	ranked, listed, touched bool
+	// number is the place in State.ranked, while State.numbered.
+	number   int
+	headLeaf *level
+}
+
+// queue finds or makes the queue of a name.
+func (s *State) queue(name string) *unitLine {
+	if q, ok := s.queues[name]; ok {
+		return q
+	}
+	q := &unitLine{
+		name: name, hash: queue.Hash(name), policy: s.policies["Priority"](0),
+		groups: map[*group]struct{}{}, lines: map[string]*line{},
+	}
+	q.trees()
+	s.queues[name] = q
+	return q
+}
+
+// trees makes the empty trees, which are ordered by the policy.
+func (q *unitLine) trees() {
+	byHead := func(a, b *group) int { return q.policy.Compare(a.head.item, b.head.item) }
+	hash := func(g *group) uint64 { return g.hash }
+	q.active, q.dirty = queue.NewTree(byHead, hash), queue.NewTree(byHead, hash)
+	q.waiting = queue.NewTree(
+		func(a, b *unit) int { return q.policy.Compare(a.item, b.item) },
+		func(u *unit) uint64 { return u.hash })
+}
+
+func (q *unitLine) line(leaf *level) *line {
+	ln, ok := q.lines[leaf.name]
+	if !ok {
+		ln = &line{queue: q, leaf: leaf, groups: map[*group]struct{}{}}
+		q.lines[leaf.name] = ln
+	}
+	return ln
+}
+
+func (s *State) pruneQueue(name string) {
+	if q, ok := s.queues[name]; ok && !q.known && q.refs == 0 {
+		delete(s.queues, name)
+	}
+}
+
+// UpsertQueue takes the Queue object as it is now.
+func (s *State) UpsertQueue(now time.Time, in Queue) {
+	q := s.queue(in.Name)
+	if q.known && sameQueue(q.spec, in) {
+		return
+	}
+	reorder := !q.known || q.spec.Policy != in.Policy || q.spec.Threshold != in.Threshold
+	q.known, q.spec = true, in
+	s.changed(now, q, reorder)
+}
+
+// DeleteQueue parks the units of a queue that goes with UnknownQueue.
+func (s *State) DeleteQueue(now time.Time, name string) {
+	q, ok := s.queues[name]
+	if !ok || !q.known {
+		return
+	}
+	q.known, q.spec = false, Queue{}
+	s.changed(now, q, true)
+	s.pruneQueue(name)
+}
+
+// changed brings the units of a queue in line with its object.
+func (s *State) changed(now time.Time, q *unitLine, reorder bool) {
+	if reorder {
+		s.reorder(now, q)
+	}
+	for g := range q.groups {
+		s.repark(now, g)
+	}
+	s.updateFull(q)
+	s.touch(q)
+}
+
+// reorder moves all waiting units of a queue into the order of its present policy.
+func (s *State) reorder(now time.Time, q *unitLine) {
+	units := make([]*unit, 0, q.waiting.Len())
+	q.waiting.Walk(func(u *unit) bool { units = append(units, u); return true })
+	for _, u := range units {
+		s.part(now, u)
+	}
+	factory, ok := s.policies[q.spec.Policy]
+	if !q.known || !ok {
+		factory = s.policies["Priority"]
+	}
+	q.policy = factory(q.spec.Threshold)
+	q.trees()
+	for _, u := range units {
+		s.join(now, u)
+		s.account(u)
+	}
+}
+
+// updateFull closes or opens a queue with a bound on admitted units.
+func (s *State) updateFull(q *unitLine) {
+	full := q.known && q.spec.MaxAdmitted >= 0 && q.holding >= int(q.spec.MaxAdmitted)
+	if full == q.full {
+		return
+	}
+	q.full = full
+	for _, ln := range q.lines {
+		s.dropClaim(ln)
+	}
+	for g := range q.groups {
+		s.markDirty(g)
+	}
+}
+
+// touch remembers that the rank of a queue may have changed.
+func (s *State) touch(q *unitLine) {
+	if !q.touched {
+		q.touched = true
+		s.touched = append(s.touched, q)
+	}
+}
+
+func (s *State) listDirty(q *unitLine) {
+	if q.ranked && !q.listed && q.dirty.Len() > 0 {
+		q.listed = true
+		s.dirty.Insert(q)
+	}
+	if !q.ranked {
+		s.touch(q)
+	}
+}
+
+func (s *State) unlistDirty(q *unitLine) {
+	if q.listed && q.dirty.Len() == 0 {
+		q.listed = false
+		s.dirty.Delete(q)
+	}
+}
+
+// refreshRanks brings the order of the queues up to date. Claims bind the queues behind only, so where the
+// order changes, what the claims stopped is looked at again.
+func (s *State) refreshRanks() {
+	for len(s.touched) > 0 {
+		touched := s.touched
+		s.touched = nil
+		if len(touched) > 1 {
+			sort.Slice(touched, func(i, j int) bool { return touched[i].name < touched[j].name })
+		}
+		for _, q := range touched {
+			q.touched = false
+			s.refreshRank(q)
+		}
+	}
+}
+
+func (s *State) refreshRank(q *unitLine) {
+	rank, leaf, eligible := q.currentRank()
+	if q.headLeaf != leaf {
+		if q.headLeaf != nil {
+			delete(q.headLeaf.heads, q)
+		}
+		if leaf != nil {
+			leaf.heads[q] = struct{}{}
+		}
+		q.headLeaf = leaf
+	}
+	if eligible == q.ranked && (!eligible || rank == q.rank) {
+		return
+	}
+	s.numbered = false
+	before := -1
+	if q.ranked {
+		before = s.ranked.Rank(q)
+		s.ranked.Delete(q)
+		if q.listed {
+			s.dirty.Delete(q)
+			q.listed = false
+		}
+	}
+	q.rank, q.ranked = rank, eligible
+	if !eligible {
+		return
+	}
+	s.ranked.Insert(q)
+	s.listDirty(q)
+	if before >= 0 && s.ranked.Rank(q) != before {
+		s.reranked(q)
+	}
+}
+
+// number gives the queues their places as numbers, for claims to compare.
+func (s *State) number() {
+	if s.numbered {
+		return
+	}
+	s.numbered = true
+	n := 0
+	s.ranked.Walk(func(q *unitLine) bool {
+		q.number = n
+		n++
+		return true
+	})
+}
+
+func (q *unitLine) currentRank() (QueueRank, *level, bool) {
+	first, ok := q.active.Min()
+	if !ok {
+		return QueueRank{}, nil, false
+	}
+	ofMin, ofMax := first.leaf.shares()
+	return QueueRank{
+		Name: q.name, Priority: q.spec.Priority, ShareOfMin: ofMin, ShareOfMax: ofMax, Head: first.head.item,
+	}, first.leaf, true
+}
+
+// reranked wakes what a queue stops by claims, and what of the queue claims stop; its claimants pass the gates
+// of their claims and are woken there.
+func (s *State) reranked(q *unitLine) {
+	if s.claims == 0 {
+		return
+	}
+	for _, ln := range q.lines {
+		if ln.claim == nil {
+			continue
+		}
+		for _, gt := range ln.claim.at {
+			s.wakeClaims(gt, nil)
+		}
+	}
+	for g := range q.groups {
+		if g.wait.forClaim && !g.dirty && !s.stopped(g) {
+			s.markDirty(g)
+		}
+	}
+}
+
+func sameQueue(a, b Queue) bool {
+	if len(a.Quotas) != len(b.Quotas) || (a.Quotas == nil) != (b.Quotas == nil) {
+		return false
+	}
+	for i := range a.Quotas {
+		if a.Quotas[i] != b.Quotas[i] {
+			return false
+		}
+	}
+	return a.Name == b.Name && a.Policy == b.Policy && a.Priority == b.Priority && a.Threshold == b.Threshold &&
+		a.Held == b.Held && a.MaxAdmitted == b.MaxAdmitted
+}

@@ -1,0 +1,81 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"cmp"
+	"math"
+	"strings"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// QueueRank is what the order of queues may depend on.
+type QueueRank struct {
+	Name     string
+	Priority int32
+	// ShareOfMin and ShareOfMax are the dominant shares of the quota that the queue's first eligible unit
+	// draws on: the greatest (used + outstanding) / min, and / max, over the resources. Use of a resource
+	// without min is an infinite share of min.
+	ShareOfMin, ShareOfMax float64
+	// Head is the first eligible unit.
+	Head queue.Item
+}
+
+// QueueOrder says which queue is served first. It must be a pure function of its arguments.
+type QueueOrder interface {
+	// Compare is negative when a is served before b, and zero only for the same queue.
+	Compare(a, b QueueRank) int
+}
+
+// FairOrder serves the higher priority first; among equals the queue with the smallest share of what it is
+// guaranteed, then of what it may use at most, then the one whose head is older.
+type FairOrder struct{}
+
+// Compare implements QueueOrder.
+func (FairOrder) Compare(a, b QueueRank) int {
+	return cmp.Or(
+		cmp.Compare(b.Priority, a.Priority),
+		cmp.Compare(a.ShareOfMin, b.ShareOfMin),
+		cmp.Compare(a.ShareOfMax, b.ShareOfMax),
+		a.Head.Created.Compare(b.Head.Created),
+		strings.Compare(a.Name, b.Name),
+	)
+}
+
+// dominantShares computes the shares of QueueRank from what is in use.
+func dominantShares(inUse, least, most resources.List) (ofMin, ofMax float64) {
+	for _, it := range inUse.Items() {
+		if it.Amount <= 0 {
+			continue
+		}
+		if guaranteed, _ := least.Get(it.Name); guaranteed > 0 {
+			ofMin = max(ofMin, float64(it.Amount)/float64(guaranteed))
+		} else {
+			ofMin = math.Inf(1)
+		}
+		if limit, ok := most.Get(it.Name); !ok {
+			continue
+		} else if limit > 0 {
+			ofMax = max(ofMax, float64(it.Amount)/float64(limit))
+		} else {
+			ofMax = math.Inf(1)
+		}
+	}
+	return ofMin, ofMax
+}

@@ -1,0 +1,91 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var allPhases = []Phase{
+	PhaseNone, PhaseEnqueued, PhaseReserved, PhaseDequeued, PhaseRunning, PhaseSucceed, PhaseFailed,
+	PhaseSchedReady, PhaseSchedSucceed, PhaseSchedFailed, PhaseTimeoutBackoff, PhasePreempted,
+}
+
+func TestPhaseIsOneOfThree(t *testing.T) {
+	for _, p := range allPhases {
+		n := 0
+		for _, is := range []bool{p.Waits(), p.Holds(), p.Terminal()} {
+			if is {
+				n++
+			}
+		}
+		require.Equal(t, 1, n, "phase %q", p)
+	}
+	require.False(t, Phase("Levitating").Waits() || Phase("Levitating").Holds() || Phase("Levitating").Terminal())
+}
+
+func TestTransitions(t *testing.T) {
+	seen := map[[2]Phase]bool{}
+	for _, tr := range Transitions() {
+		pair := [2]Phase{tr.From, tr.To}
+		require.False(t, seen[pair], "%s to %s is in the table twice", tr.From, tr.To)
+		seen[pair] = true
+		require.Contains(t, allPhases, tr.From)
+		require.Contains(t, allPhases, tr.To)
+		require.NotEmpty(t, tr.When)
+		require.NotEmpty(t, tr.By)
+		require.False(t, tr.From.Terminal(), "%s is the end", tr.From)
+		require.NotEqual(t, tr.From, tr.To)
+		for _, w := range tr.By {
+			require.True(t, tr.From.CanBecome(tr.To, w))
+		}
+	}
+}
+
+// Every phase can be reached from an object without status, and the end from every phase.
+func TestTransitionsConnect(t *testing.T) {
+	reached := map[Phase]bool{PhaseNone: true, PhasePreempted: true}
+	for range allPhases {
+		for _, tr := range Transitions() {
+			if reached[tr.From] {
+				reached[tr.To] = true
+			}
+		}
+	}
+	for _, p := range allPhases {
+		require.True(t, reached[p], "phase %q is never reached", p)
+		if !p.Terminal() {
+			require.True(t, p.CanBecome(PhaseSucceed, WriterController), "phase %q cannot end", p)
+		}
+	}
+}
+
+func TestCanBecome(t *testing.T) {
+	require.True(t, PhaseEnqueued.CanBecome(PhaseDequeued, WriterScheduler))
+	require.False(t, PhaseEnqueued.CanBecome(PhaseDequeued, WriterController), "only the scheduler admits")
+	require.False(t, PhaseSucceed.CanBecome(PhaseEnqueued, WriterScheduler))
+	require.False(t, PhaseRunning.CanBecome(PhaseDequeued, WriterScheduler), "no second admission without losing the first (I3)")
+	require.True(t, PhaseRunning.CanBecome(PhaseEnqueued, WriterScheduler))
+	require.True(t, PhaseDequeued.CanBecome(PhaseRunning, WriterController))
+}
+
+func TestTransitionsIsACopy(t *testing.T) {
+	Transitions()[0].To = "spoiled"
+	require.NotEqual(t, Phase("spoiled"), Transitions()[0].To)
+}

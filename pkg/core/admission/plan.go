@@ -1,0 +1,89 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// Admit tells the shell to write one admission. The core has reserved it in the ledger already.
+type Admit struct {
+	Unit    Unit
+	Attempt int64 // value for status.attempts
+	Request resources.List
+}
+
+// Explain tells the shell to write why a unit is not admitted.
+type Explain struct {
+	Unit    Unit
+	Reason  Reason
+	Message string
+}
+
+// Evict tells the shell to take an admission back: phase Enqueued, admissions cleared. Used when an
+// admitted unit becomes inactive, loses its consumer or is found to be a duplicate.
+type Evict struct {
+	Unit    Unit
+	Reason  Reason
+	Message string
+}
+
+// Plan is what Decide wants written. Order is the order of decision.
+type Plan struct {
+	Admit   []Admit
+	Evict   []Evict
+	Explain []Explain
+	// Examined counts the units that were evaluated against quota.
+	Examined int
+	// WakeAt is when Decide wants to run again though nothing happens; zero means never.
+	WakeAt time.Time
+}
+
+// Outcome of a status write.
+type Outcome int
+
+const (
+	// OutcomeConfirmed: the object holds what was written.
+	OutcomeConfirmed Outcome = iota
+	// OutcomeRefuted: it was not and will never be applied (conflict and read back, gone).
+	OutcomeRefuted
+	// OutcomeRefused: the API server refuses it for good (invalid, forbidden); parked for RefusedBackoff.
+	OutcomeRefused
+	// OutcomeUnknown: it may have been or may yet be applied; the reservation stays and a further
+	// outcome follows. Unknown outcomes are a state, not an error.
+	OutcomeUnknown
+)
+
+// Waiting is one row of a queue listing.
+type Waiting struct {
+	Unit     Unit
+	Position int // from 1
+	Reason   Reason
+	Message  string
+}
+
+// QueueCounts of one queue and quota pair.
+type QueueCounts struct {
+	Queue, Quota              string
+	Pending, Admitted, Parked int
+}
+
+// Difference is one place where the ledger and its rebuild disagree.
+type Difference = ledger.Difference

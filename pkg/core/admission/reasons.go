@@ -1,0 +1,47 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+// Reason is a stable CamelCase word: condition reason, metric label and event reason.
+type Reason string
+
+// Reasons why a unit is not admitted.
+const (
+	ReasonQuotaExceeded          Reason = "QuotaExceeded" // used + outstanding + request > limit on some level
+	ReasonMinExceeded            Reason = "MinExceeded"   // non-preemptible request above what is left of min
+	ReasonBlockedByHead          Reason = "BlockedByHead" // fits, but a unit ahead in a blocking queue claims it
+	ReasonExceedsMax             Reason = "ExceedsMax"    // can never fit: above max of a level
+	ReasonUnknownQueue           Reason = "UnknownQueue"
+	ReasonUnknownQuota           Reason = "UnknownQuota"
+	ReasonQuotaNotInQueue        Reason = "QuotaNotInQueue" // the queue lists the quotas that it accepts; this is none
+	ReasonUnknownPolicy          Reason = "UnknownPolicy"
+	ReasonInvalidRequest         Reason = "InvalidRequest" // negative, absurd or undecodable
+	ReasonNoPods                 Reason = "NoPods"         // neither a request nor pods
+	ReasonConsumerNotFound       Reason = "ConsumerNotFound"
+	ReasonConsumerUIDMismatch    Reason = "ConsumerUIDMismatch"
+	ReasonConsumerOtherNamespace Reason = "ConsumerOtherNamespace"
+	ReasonDuplicateUnit          Reason = "DuplicateUnit" // another unit stands for the same consumer
+	ReasonInactive               Reason = "Inactive"
+	ReasonQueueHeld              Reason = "QueueHeld"
+	ReasonQueueFull              Reason = "QueueFull" // maxAdmitted of the queue
+	ReasonBackoff                Reason = "Backoff"
+	ReasonAdopting               Reason = "Adopting"
+	ReasonWriteRefused           Reason = "WriteRefused"  // the API server refuses the status write
+	ReasonInternalError          Reason = "InternalError" // a check panicked; the unit is parked, others go on
+	ReasonPending                Reason = "Pending"       // not examined yet
+	ReasonUnknownPhase           Reason = "UnknownPhase"  // a phase of another version
+)

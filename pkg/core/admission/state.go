@@ -1,0 +1,122 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// State is the whole of what the decisions depend on. It is not safe for concurrent use: one goroutine owns it.
+//
+// Between two calls the following holds:
+//   - every unit that waits and is not parked is in exactly one group, and in the waiting tree of its queue;
+//   - a group that is neither empty nor parked is dirty (Decide will look at it) or blocked, and a blocked
+//     group is registered where the change that can make it fit will wake it (I6);
+//   - every claim in the book belongs to the first unit of its line that does not fit, or its group is dirty;
+//   - free amounts of all known levels are what limits, used and ledger say.
+type State struct {
+	cfg      Config
+	policies map[string]queue.Factory
+	order    QueueOrder
+
+	units  map[string]*unit     // by key
+	pods   map[string]*podBag   // by key of the unit, which need not be known
+	queues map[string]*unitLine // by name; also of queues that do not exist but are named by a unit
+	groups map[groupKey]*group
+	// sequence numbers groups, for trees of groups.
+	sequence uint64
+
+	levels map[string]*level // by name; also of quotas that do not exist but are named by a unit
+	// below counts the levels that name this one as their parent.
+	below map[string]int
+	// tree changes whenever a path may have.
+	tree   int64
+	ledger *ledger.Ledger
+
+	consumers consumers
+
+	// ranked holds the queues with an eligible unit, first served first; dirty those of them with a dirty group.
+	ranked, dirty *queue.Tree[*unitLine]
+	// numbered: unitLine.number says the place in ranked.
+	numbered bool
+	// touched queues may have another rank.
+	touched []*unitLine
+	// claims counts the claims in the book.
+	claims int
+
+	evictions *queue.Tree[*unit] // admitted units that Decide is to evict
+	retries   *queue.Tree[*unit] // units for which something is over at a time: backoff, refusal
+	tellings  *queue.Tree[*unit] // units whose reason is to be told at a time
+
+	counts        map[pair]*QueueCounts
+	waitingOf     map[string]int // eligible waiting units by quota
+	demand        map[string]*resources.Sum
+	demandChanged map[string]bool
+}
+
+// pair of a queue and a quota.
+type pair struct{ queue, quota string }
+
+// New returns an empty state.
+func New(cfg Config) *State {
+	policies := queue.Builtin()
+	for name, factory := range cfg.Policies {
+		policies[name] = factory
+	}
+	order := cfg.Order
+	if order == nil {
+		order = FairOrder{}
+	}
+	s := &State{
+		cfg: cfg, policies: policies, order: order,
+		units:  map[string]*unit{},
+		pods:   map[string]*podBag{},
+		queues: map[string]*unitLine{},
+		groups: map[groupKey]*group{},
+		levels: map[string]*level{},
+		below:  map[string]int{},
+		ledger: ledger.New(),
+		consumers: consumers{
+			live: map[string]Consumer{}, current: map[consumerName]string{},
+			byUID: map[string][]*unit{}, byName: map[consumerName][]*unit{},
+		},
+		counts:        map[pair]*QueueCounts{},
+		waitingOf:     map[string]int{},
+		demand:        map[string]*resources.Sum{},
+		demandChanged: map[string]bool{},
+	}
+	compareQueues := func(a, b *unitLine) int { return order.Compare(a.rank, b.rank) }
+	hashQueue := func(q *unitLine) uint64 { return q.hash }
+	s.ranked = queue.NewTree(compareQueues, hashQueue)
+	s.dirty = queue.NewTree(compareQueues, hashQueue)
+	hashUnit := func(u *unit) uint64 { return u.hash }
+	s.evictions = queue.NewTree(func(a, b *unit) int { return compareKeys(a, b) }, hashUnit)
+	s.retries = queue.NewTree(byTime(func(u *unit) time.Time { return u.retry }), hashUnit)
+	s.tellings = queue.NewTree(byTime(func(u *unit) time.Time { return u.tell }), hashUnit)
+	return s
+}
+
+// Recheck says that what a Check depends on has changed: everything that waits is looked at again.
+func (s *State) Recheck(time.Time) {
+	for _, g := range s.groups {
+		s.markDirty(g)
+	}
+}

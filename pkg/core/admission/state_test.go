@@ -1,0 +1,244 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// When all objects are gone, nothing of them is left (I7, I12).
+func TestNothingStays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld()
+		w.populate(t)
+		for range rapid.IntRange(0, 30).Draw(t, "steps") {
+			w.step(t)
+			w.decide(t)
+		}
+		s, now := w.s, w.o.now
+		for _, name := range []string{"q1", "q2", "q3", "q4", "q5"} {
+			s.DeleteQueue(now, name)
+		}
+		for _, key := range w.keys() {
+			s.DeleteUnit(now, key)
+		}
+		for key, pods := range w.o.pods {
+			for uid := range pods {
+				s.DeletePod(now, key, uid)
+			}
+		}
+		for _, name := range levelNames {
+			s.DeleteQuota(now, name)
+		}
+		for _, c := range w.o.live {
+			s.SetConsumer(now, c, false)
+		}
+		s.Decide(now)
+		s.DirtyDemand()
+		require.Empty(t, s.units)
+		require.Empty(t, s.pods)
+		require.Empty(t, s.queues)
+		require.Empty(t, s.groups)
+		require.Empty(t, s.levels)
+		require.Empty(t, s.below)
+		require.Empty(t, s.counts)
+		require.Empty(t, s.waitingOf)
+		require.Empty(t, s.demand)
+		require.Empty(t, s.demandChanged)
+		require.Empty(t, s.consumers.live)
+		require.Empty(t, s.consumers.current)
+		require.Empty(t, s.consumers.byUID)
+		require.Empty(t, s.consumers.byName)
+		require.Zero(t, s.claims)
+		require.Zero(t, s.ranked.Len()+s.dirty.Len()+s.evictions.Len()+s.retries.Len()+s.tellings.Len())
+	})
+}
+
+// The number of units that a decision examines does not depend on how many wait.
+func TestCostIsFlat(t *testing.T) {
+	for _, policy := range []string{"Priority", "Block", "FIFO"} {
+		t.Run(policy, func(t *testing.T) {
+			few, many := examined(t, 300, policy), examined(t, 6_000, policy)
+			require.LessOrEqual(t, float64(many), 1.5*float64(few), "%d at 300 units, %d at 6,000", few, many)
+		})
+	}
+}
+
+func examined(t *testing.T, units int, policy string) int {
+	s := benchState(units, 3, policy)
+	plan := s.Decide(epoch)
+	sum := 0
+	for i := range 100 {
+		require.NotEmpty(t, plan.Admit)
+		s.DeleteUnit(epoch, plan.Admit[0].Unit.Key)
+		s.UpsertUnit(epoch, benchUnit(units+i, 3))
+		next := s.Decide(epoch)
+		sum += next.Examined
+		plan.Admit = append(plan.Admit[1:], next.Admit...)
+	}
+	return sum
+}
+
+func TestObservationWithoutNewsWakesNothing(t *testing.T) {
+	s := benchState(1000, 3, "Block")
+	s.Decide(epoch)
+	for _, l := range s.levels {
+		s.SetQuota(epoch, l.spec)
+	}
+	for _, u := range s.units {
+		if u.stage == stageWaiting {
+			s.UpsertUnit(epoch, u.spec)
+		}
+	}
+	require.Zero(t, s.Decide(epoch).Examined)
+}
+
+// A Decide tells at most so many reasons, and says that it has more to tell.
+func TestExplanationsAreBounded(t *testing.T) {
+	s := New(Config{})
+	for i := range 100 {
+		s.UpsertUnit(epoch, Unit{Key: fmt.Sprintf("ns/u%d", i), UID: fmt.Sprint(i), Queue: "q", Pods: 1, Active: true})
+	}
+	first := s.Decide(epoch)
+	require.Len(t, first.Explain, tellLimit)
+	require.Equal(t, epoch, first.WakeAt)
+	second := s.Decide(epoch)
+	require.Len(t, second.Explain, 100-tellLimit)
+	require.Zero(t, second.WakeAt)
+}
+
+// lifo is a policy as somebody else would write it.
+type lifo struct{}
+
+func (lifo) Compare(a, b queue.Item) int {
+	if c := b.Created.Compare(a.Created); c != 0 {
+		return c
+	}
+	return queue.Builtin()["FIFO"](0).Compare(a, b)
+}
+func (lifo) Blocks(int32) bool { return false }
+
+// byName is a queue order as somebody else would write it.
+type byName struct{}
+
+func (byName) Compare(a, b QueueRank) int {
+	if a.Name > b.Name {
+		return -1
+	} else if a.Name < b.Name {
+		return 1
+	}
+	return 0
+}
+
+func TestExtensions(t *testing.T) {
+	s := New(Config{
+		Policies: map[string]queue.Factory{"LIFO": func(int32) queue.Policy { return lifo{} }},
+		Order:    byName{},
+	})
+	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
+	s.SetQuota(epoch, Quota{Name: "root", Limit: cpu(5)})
+	for _, name := range []string{"a", "b"} {
+		s.UpsertQueue(epoch, Queue{Name: name, Policy: "LIFO", MaxAdmitted: -1})
+		for i := range 3 {
+			s.UpsertUnit(epoch, Unit{
+				Key: fmt.Sprintf("ns/%s%d", name, i), UID: fmt.Sprintf("%s%d", name, i), Queue: name, Quota: "root",
+				Request: cpu(1), Pods: 1, Active: true, Created: epoch.Add(time.Duration(i) * time.Second),
+			})
+		}
+	}
+	require.Equal(t, []string{"ns/b2", "ns/b1", "ns/b0", "ns/a2", "ns/a1"}, keysOfPlan(s.Decide(epoch)))
+}
+
+// switchCheck is a check whose answer depends on something outside.
+type switchCheck struct{ open bool }
+
+func (*switchCheck) Key(Unit) string { return "" }
+func (c *switchCheck) Check(Unit) (Reason, string) {
+	if c.open {
+		return "", ""
+	}
+	return "Closed", "closed for now"
+}
+
+func TestRecheck(t *testing.T) {
+	check := &switchCheck{}
+	s := New(Config{Checks: []Check{check}})
+	s.SetQuota(epoch, Quota{Name: "root"})
+	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Block", MaxAdmitted: -1})
+	s.UpsertUnit(epoch, Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "root", Pods: 1, Active: true})
+	require.Empty(t, s.Decide(epoch).Admit)
+	reason, message, _ := s.Why("ns/u")
+	require.Equal(t, Reason("Closed"), reason)
+	require.Equal(t, "closed for now", message)
+	check.open = true
+	require.Empty(t, s.Decide(epoch).Admit, "nobody said so")
+	s.Recheck(epoch)
+	require.Len(t, s.Decide(epoch).Admit, 1)
+}
+
+// faultyKey panics before a unit has a group.
+type faultyKey struct{}
+
+func (faultyKey) Key(u Unit) string           { panic("no key for " + u.Key) }
+func (faultyKey) Check(Unit) (Reason, string) { return "", "" }
+
+func TestPanicInKeyParks(t *testing.T) {
+	s := New(Config{Checks: []Check{faultyKey{}}, RefusedBackoff: time.Second})
+	s.SetQuota(epoch, Quota{Name: "root"})
+	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Block", MaxAdmitted: -1})
+	s.UpsertUnit(epoch, Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "root", Pods: 1, Active: true})
+	plan := s.Decide(epoch)
+	require.Len(t, plan.Explain, 1)
+	require.Equal(t, ReasonInternalError, plan.Explain[0].Reason)
+	require.Equal(t, epoch.Add(time.Second), plan.WakeAt)
+	require.NotPanics(t, func() { s.Decide(epoch.Add(2 * time.Second)) })
+}
+
+// Amounts at the ends of int64 neither wrap nor let anything pass.
+func TestHugeAmounts(t *testing.T) {
+	s := New(Config{})
+	huge := resources.FromMap(map[string]int64{"cpu": resources.Greatest})
+	s.SetQuota(epoch, Quota{Name: "root", Limit: huge})
+	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Block", MaxAdmitted: -1})
+	for i := range 20 {
+		s.UpsertUnit(epoch, Unit{
+			Key: fmt.Sprintf("ns/u%02d", i), UID: fmt.Sprintf("%02d", i), Queue: "q", Quota: "root",
+			Request: huge, Pods: 1, Active: true, Created: epoch,
+		})
+	}
+	require.Equal(t, []string{"ns/u00"}, keysOfPlan(s.Decide(epoch)))
+	for i := range 20 {
+		key := fmt.Sprintf("ns/u%02d", i)
+		u := s.units[key].spec
+		u.Phase, u.Held = PhaseRunning, huge
+		s.Settle(epoch, key, 1, OutcomeConfirmed)
+		s.UpsertUnit(epoch, u)
+	}
+	require.Empty(t, s.Verify())
+	for i := range 20 {
+		s.DeleteUnit(epoch, fmt.Sprintf("ns/u%02d", i))
+	}
+	require.True(t, s.Outstanding("root").IsZero(), "what was added can be taken away")
+}

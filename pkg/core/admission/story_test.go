@@ -1,0 +1,514 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// TestStories plays testdata/*.txt. The name of a directive is free; each line of its input is one event or
+// question, and the output is complete. Run with -rewrite to regenerate, and commit a changed expectation only
+// when you understand what changed it.
+func TestStories(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*.txt")
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
+			st := newStory(t)
+			datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+				st.t, st.out = t, &strings.Builder{}
+				for _, line := range strings.Split(d.Input, "\n") {
+					st.line(line)
+				}
+				if st.out.Len() == 0 {
+					return "ok\n"
+				}
+				return st.out.String()
+			})
+		})
+	}
+}
+
+// story keeps the objects as an API server would, beside the state that is fed with them.
+type story struct {
+	t      *testing.T
+	out    *strings.Builder
+	now    time.Time
+	cfg    Config
+	s      *State
+	units  map[string]Unit
+	quotas map[string]Quota
+	queues map[string]Queue
+	pods   map[string]map[string]Pod
+	jobs   map[string]Consumer
+}
+
+func newStory(t *testing.T) *story {
+	st := &story{
+		t: t, now: epoch,
+		cfg:   Config{ExplainAfter: 5 * time.Second, ExplainEvery: 30 * time.Second, RefusedBackoff: 10 * time.Second},
+		units: map[string]Unit{}, quotas: map[string]Quota{}, queues: map[string]Queue{},
+		pods: map[string]map[string]Pod{}, jobs: map[string]Consumer{},
+	}
+	st.cfg.Checks = []Check{labelCheck{}}
+	st.s = New(st.cfg)
+	return st
+}
+
+// labelCheck is an extension's filter for the stories: it looks at the name of the unit.
+type labelCheck struct{}
+
+func (labelCheck) Key(u Unit) string {
+	switch {
+	case strings.Contains(u.Key, "panics"):
+		return u.Key
+	case strings.Contains(u.Key, "licence"):
+		return "licence"
+	}
+	return ""
+}
+
+func (c labelCheck) Check(u Unit) (Reason, string) {
+	switch c.Key(u) {
+	case "":
+		return "", ""
+	case "licence":
+		return "NoLicence", "no licence is free"
+	}
+	panic("the check cannot cope")
+}
+
+func (st *story) printf(format string, args ...any) { fmt.Fprintf(st.out, format+"\n", args...) }
+
+func (st *story) line(line string) {
+	cmd, args, err := datadriven.ParseLine(line)
+	require.NoError(st.t, err)
+	a := argsOf(args)
+	commands := map[string]func(arguments){
+		"quota": st.quota, "delete-quota": st.deleteQuota, "queue": st.queue, "delete-queue": st.deleteQueue,
+		"unit": st.unit, "delete-unit": st.deleteUnit, "pod": st.pod, "delete-pod": st.deletePod,
+		"job": st.job, "settle": st.settle, "decide": st.decide, "tick": st.tick, "restart": st.restart,
+		"why": st.why, "list": st.list, "counts": st.counts, "outstanding": st.outstanding, "demand": st.demand,
+		"status": st.status,
+	}
+	run, ok := commands[cmd]
+	require.True(st.t, ok, "unknown command %q", cmd)
+	run(a)
+	require.Empty(st.t, st.s.Verify(), "after %q", line)
+}
+
+// arguments are the words of a line: those without value, and the others by name; order is their order.
+type arguments struct {
+	words []string
+	order []string
+	named map[string]string
+}
+
+func argsOf(args []datadriven.CmdArg) arguments {
+	a := arguments{named: map[string]string{}}
+	for _, arg := range args {
+		if len(arg.Vals) == 0 {
+			a.words = append(a.words, arg.Key)
+		} else {
+			a.order = append(a.order, arg.Key)
+			a.named[arg.Key] = strings.Join(arg.Vals, ",")
+		}
+	}
+	return a
+}
+
+func (a arguments) has(word string) bool { return slices.Contains(a.words, word) }
+
+func (st *story) resources(text string) resources.List {
+	if text == "" || text == "none" {
+		return resources.List{}
+	}
+	quantities := map[string]resource.Quantity{}
+	negative := map[string]int64{}
+	for _, part := range strings.Split(text, ",") {
+		name, amount, _ := strings.Cut(part, ":")
+		if strings.HasPrefix(amount, "-") {
+			n, err := strconv.ParseInt(amount, 10, 64)
+			require.NoError(st.t, err)
+			negative[name] = n
+			continue
+		}
+		quantities[name] = resource.MustParse(amount)
+	}
+	list, err := resources.FromQuantities(quantities)
+	require.NoError(st.t, err)
+	return list.Add(resources.FromMap(negative))
+}
+
+func (st *story) number(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	require.NoError(st.t, err)
+	return n
+}
+
+func (st *story) quota(a arguments) {
+	q := st.quotas[a.words[0]]
+	q.Name = a.words[0]
+	for _, name := range a.order {
+		value := a.named[name]
+		switch name {
+		case "parent":
+			q.Parent = value
+		case "limit":
+			q.Limit = st.resources(value)
+		case "max":
+			q.Max = st.resources(value)
+			q.Limit = q.Max
+		case "min":
+			q.Min = st.resources(value)
+		case "used":
+			q.Used = st.resources(value)
+		case "used-of-min":
+			q.NonPreemptibleUsed = st.resources(value)
+		default:
+			require.Fail(st.t, "unknown argument "+name)
+		}
+	}
+	st.quotas[q.Name] = q
+	st.s.SetQuota(st.now, q)
+}
+
+func (st *story) deleteQuota(a arguments) {
+	delete(st.quotas, a.words[0])
+	st.s.DeleteQuota(st.now, a.words[0])
+}
+
+func (st *story) queue(a arguments) {
+	q, ok := st.queues[a.words[0]]
+	if !ok {
+		q = Queue{Name: a.words[0], Policy: "Priority", MaxAdmitted: -1}
+	}
+	for _, name := range a.order {
+		value := a.named[name]
+		switch name {
+		case "policy":
+			q.Policy = value
+		case "priority":
+			q.Priority = int32(st.number(value))
+		case "threshold":
+			q.Threshold = int32(st.number(value))
+		case "quotas":
+			q.Quotas = strings.Split(value, ",")
+		case "max-admitted":
+			q.MaxAdmitted = int32(st.number(value))
+		case "held":
+			q.Held = value == "true"
+		default:
+			require.Fail(st.t, "unknown argument "+name)
+		}
+	}
+	st.queues[q.Name] = q
+	st.s.UpsertQueue(st.now, q)
+}
+
+func (st *story) deleteQueue(a arguments) {
+	delete(st.queues, a.words[0])
+	st.s.DeleteQueue(st.now, a.words[0])
+}
+
+func (st *story) unit(a arguments) {
+	name := a.words[0]
+	u, ok := st.units[name]
+	if !ok {
+		u = Unit{Key: "ns/" + name, UID: "uid-" + name, Created: st.now, Pods: 1, Active: true, Phase: PhaseEnqueued}
+	}
+	for _, key := range a.order {
+		st.setUnit(&u, key, a.named[key])
+	}
+	if !u.Phase.Holds() {
+		u.Held = resources.List{}
+	}
+	st.units[name] = u
+	st.s.UpsertUnit(st.now, u)
+}
+
+func (st *story) setUnit(u *Unit, key, value string) {
+	switch key {
+	case "queue":
+		u.Queue = value
+	case "quota":
+		u.Quota = value
+	case "priority":
+		u.Priority = int32(st.number(value))
+	case "created":
+		u.Created = epoch.Add(time.Duration(st.number(value)) * time.Second)
+	case "request":
+		u.Request = st.resources(value)
+	case "pods":
+		u.Pods = st.number(value)
+	case "preemptible":
+		u.NonPreemptible = value == "false"
+	case "active":
+		u.Active = value == "true"
+	case "adopting":
+		u.Adopting = value == "true"
+	case "phase":
+		u.Phase = Phase(value)
+	case "held":
+		u.Held = st.resources(value)
+	case "attempts":
+		u.Attempts = st.number(value)
+	case "requeue-at":
+		u.RequeueAt = epoch.Add(time.Duration(st.number(value)) * time.Second)
+	case "job":
+		name, uid, _ := strings.Cut(value, ":")
+		u.Consumer = Consumer{Kind: "Job.v1.batch", Namespace: "ns", Name: name, UID: uid}
+		u.ConsumerManaged = true
+	case "job-namespace":
+		u.Consumer.Namespace = value
+	case "owned":
+		u.OwnedByConsumer = value == "true"
+	case "invalid":
+		u.Invalid, u.InvalidMessage = ReasonInvalidRequest, value
+	default:
+		require.Fail(st.t, "unknown argument "+key)
+	}
+}
+
+func (st *story) deleteUnit(a arguments) {
+	delete(st.units, a.words[0])
+	st.s.DeleteUnit(st.now, "ns/"+a.words[0])
+}
+
+func (st *story) pod(a arguments) {
+	key := "ns/" + a.words[0]
+	if st.pods[key] == nil {
+		st.pods[key] = map[string]Pod{}
+	}
+	p := st.pods[key][a.words[1]]
+	p.UID, p.Assigned = a.words[1], a.has("assigned")
+	if p.Quota == "" {
+		p.Quota = st.units[a.words[0]].Quota
+	}
+	if value, ok := a.named["quota"]; ok {
+		p.Quota = value
+	}
+	if value, ok := a.named["request"]; ok {
+		p.Request = st.resources(value)
+	}
+	p.NonPreemptible = a.has("non-preemptible")
+	st.pods[key][p.UID] = p
+	st.s.SetPod(st.now, key, p)
+}
+
+func (st *story) deletePod(a arguments) {
+	key := "ns/" + a.words[0]
+	delete(st.pods[key], a.words[1])
+	st.s.DeletePod(st.now, key, a.words[1])
+}
+
+func (st *story) job(a arguments) {
+	c := Consumer{Kind: "Job.v1.batch", Namespace: "ns", Name: a.words[0], UID: a.named["uid"]}
+	if a.has("gone") {
+		delete(st.jobs, c.UID)
+	} else {
+		st.jobs[c.UID] = c
+	}
+	st.s.SetConsumer(st.now, c, !a.has("gone"))
+}
+
+func (st *story) settle(a arguments) {
+	name := a.words[0]
+	u := st.units[name]
+	outcome := map[string]Outcome{
+		"confirmed": OutcomeConfirmed, "refuted": OutcomeRefuted, "refused": OutcomeRefused, "unknown": OutcomeUnknown,
+	}[a.words[1]]
+	attempt := st.number(a.named["attempt"])
+	record, ok := st.s.units["ns/"+name]
+	if ok && outcome == OutcomeConfirmed && record.stage == stageAdmitting {
+		u.Phase, u.Attempts, u.Held = PhaseDequeued, attempt, u.Request
+	} else if ok && outcome == OutcomeConfirmed && record.stage == stageEvicting {
+		u.Phase, u.Held = PhaseEnqueued, resources.List{}
+	}
+	if _, ok := st.units[name]; ok {
+		st.units[name] = u
+	}
+	st.s.Settle(st.now, "ns/"+name, attempt, outcome)
+}
+
+// decide prints the plan; with the word confirm every write of it succeeds and comes back as an object.
+func (st *story) decide(a arguments) {
+	plan := st.s.Decide(st.now)
+	for _, e := range plan.Evict {
+		st.printf("evict %s attempt %d: %s: %s", name(e.Unit.Key), e.Unit.Attempts, e.Reason, e.Message)
+	}
+	for _, ad := range plan.Admit {
+		st.printf("admit %s attempt %d: %s", name(ad.Unit.Key), ad.Attempt, orNothing(ad.Request))
+	}
+	for _, e := range plan.Explain {
+		st.printf("explain %s: %s: %s", name(e.Unit.Key), e.Reason, e.Message)
+	}
+	if len(plan.Evict)+len(plan.Admit)+len(plan.Explain) == 0 {
+		st.printf("nothing to do")
+	}
+	if !plan.WakeAt.IsZero() {
+		st.printf("wake at %s", plan.WakeAt.Sub(epoch))
+	}
+	if !a.has("confirm") {
+		return
+	}
+	for _, e := range plan.Evict {
+		st.confirm(name(e.Unit.Key), e.Unit.Attempts)
+	}
+	for _, ad := range plan.Admit {
+		st.confirm(name(ad.Unit.Key), ad.Attempt)
+	}
+}
+
+func (st *story) confirm(name string, attempt int64) {
+	st.settle(arguments{words: []string{name, "confirmed"}, named: map[string]string{"attempt": fmt.Sprint(attempt)}})
+	st.s.UpsertUnit(st.now, st.units[name])
+}
+
+func name(key string) string { return strings.TrimPrefix(key, "ns/") }
+
+func (st *story) tick(a arguments) {
+	d, err := time.ParseDuration(a.words[0])
+	require.NoError(st.t, err)
+	st.now = st.now.Add(d)
+}
+
+// restart forgets the state and feeds a new one with the objects, kind by kind in the given order.
+func (st *story) restart(a arguments) {
+	st.s = New(st.cfg)
+	for _, kind := range a.words {
+		switch kind {
+		case "quotas", "quotas-reversed":
+			st.feedQuotas(kind == "quotas-reversed")
+		case "queues":
+			for _, key := range keysOf(st.queues) {
+				st.s.UpsertQueue(st.now, st.queues[key])
+			}
+		case "units":
+			for _, key := range keysOf(st.units) {
+				st.s.UpsertUnit(st.now, st.units[key])
+			}
+		case "pods":
+			for _, key := range keysOf(st.pods) {
+				for _, uid := range keysOf(st.pods[key]) {
+					st.s.SetPod(st.now, key, st.pods[key][uid])
+				}
+			}
+		case "jobs":
+			for _, key := range keysOf(st.jobs) {
+				st.s.SetConsumer(st.now, st.jobs[key], true)
+			}
+		default:
+			require.Fail(st.t, "unknown kind "+kind)
+		}
+	}
+}
+
+func (st *story) feedQuotas(reversed bool) {
+	names := keysOf(st.quotas)
+	if reversed {
+		slices.Reverse(names)
+	}
+	for _, key := range names {
+		st.s.SetQuota(st.now, st.quotas[key])
+	}
+}
+
+func keysOf[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+func (st *story) why(a arguments) {
+	for _, word := range a.words {
+		reason, message, ok := st.s.Why("ns/" + word)
+		switch {
+		case !ok:
+			st.printf("%s: not known", word)
+		case reason == "":
+			st.printf("%s: %s", word, message)
+		default:
+			st.printf("%s: %s: %s", word, reason, message)
+		}
+	}
+}
+
+func (st *story) list(a arguments) {
+	for _, queue := range a.words {
+		for _, wt := range st.s.First(queue, 100) {
+			position, ok := st.s.Position(wt.Unit.Key)
+			require.True(st.t, ok)
+			require.Equal(st.t, wt.Position, position)
+			st.printf("%s %d. %s: %s", queue, wt.Position, name(wt.Unit.Key), wt.Reason)
+		}
+	}
+}
+
+func (st *story) counts(arguments) {
+	for _, c := range st.s.Counts() {
+		st.printf("queue %s quota %s: pending %d, admitted %d, parked %d", c.Queue, c.Quota, c.Pending, c.Admitted, c.Parked)
+	}
+}
+
+func (st *story) outstanding(a arguments) {
+	for _, level := range a.words {
+		st.printf("%s: outstanding %s", level, orNothing(st.s.Outstanding(level)))
+	}
+}
+
+func (st *story) demand(a arguments) {
+	for _, quota := range a.words {
+		st.printf("%s: demand %s", quota, orNothing(st.s.Demand(quota)))
+	}
+}
+
+func orNothing(l resources.List) string {
+	if l.IsZero() {
+		return "nothing"
+	}
+	return l.String()
+}
+
+// status prints everything.
+func (st *story) status(arguments) {
+	st.counts(arguments{})
+	st.list(arguments{words: keysOf(st.queues)})
+	for _, unit := range keysOf(st.units) {
+		if st.s.Admitted("ns/" + unit) {
+			st.why(arguments{words: []string{unit}})
+		}
+	}
+	st.outstanding(arguments{words: keysOf(st.quotas)})
+}

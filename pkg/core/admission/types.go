@@ -1,0 +1,130 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// Consumer names the job behind a unit. The zero value means a unit without consumer.
+type Consumer struct {
+	// Kind is "<Kind>.<version>.<group>", for instance "Job.v1.batch".
+	Kind            string
+	Namespace, Name string
+	UID             string
+}
+
+// Unit is what the core needs to know of a QueueUnit; a value that is never changed after it was handed over.
+type Unit struct {
+	// Key is namespace/name, UID the object's UID.
+	Key, UID string
+	// Queue and Quota are the names that the unit resolved to; either may not exist (yet).
+	Queue, Quota string
+	Priority     int32
+	// Created is the enqueue time: metadata.creationTimestamp.
+	Created time.Time
+	// Request of the whole unit. Pods is the number of pods.
+	Request resources.List
+	Pods    int64
+	// NonPreemptible units draw on min only.
+	NonPreemptible bool
+	// Active is spec.active (nil = true).
+	Active bool
+	// Consumer, and whether its kind is one that the controller manages: then it must be live (by UID).
+	Consumer        Consumer
+	ConsumerManaged bool
+	// OwnedByConsumer says that the unit's controller owner reference is its consumer: it wins over
+	// other units of the same consumer.
+	OwnedByConsumer bool
+	// Adopting: born for a job that runs already; not decided, waits until its status says Running.
+	Adopting bool
+	// Phase, Attempts and Held (sum of status.admissions) as the API object has them.
+	Phase    Phase
+	Attempts int64
+	Held     resources.List
+	// Requeue: not eligible before this time (TimeoutBackoff). Zero means none.
+	RequeueAt time.Time
+	// Invalid, when set, parks the unit with this reason and message (could not be decoded, evaluated, ...).
+	Invalid        Reason
+	InvalidMessage string
+}
+
+// Queue is what the core needs of a Queue object.
+type Queue struct {
+	Name     string
+	Policy   string // Priority, FIFO, Block, Intelligent; anything else parks its units with UnknownPolicy
+	Priority int32
+	// Threshold of policy Intelligent.
+	Threshold int32
+	// Quotas that the queue accepts; nil accepts all.
+	Quotas []string
+	// Held: admit nothing new. MaxAdmitted < 0 means no bound.
+	Held        bool
+	MaxAdmitted int32
+}
+
+// Quota is an observation of one level of the quota tree, as Koordinator knows it now.
+type Quota struct {
+	Name string
+	// Parent is the next level up; "" for the top, whose Limit is the cluster total.
+	Parent string
+	// Limit for Used+outstanding: runtime or max. Max is spec.max (never fits above it); Min is spec.min.
+	// A resource that a list does not name is unlimited there.
+	Limit, Max, Min resources.List
+	// Used by assigned pods, and the part of it that is non-preemptible.
+	Used, NonPreemptibleUsed resources.List
+}
+
+// Pod is one existing, non-terminal pod of a unit.
+type Pod struct {
+	// UID of the pod; Quota that Koordinator charges it to.
+	UID, Quota     string
+	Request        resources.List
+	NonPreemptible bool
+	// Assigned: counted in Koordinator's used.
+	Assigned bool
+}
+
+// Config of the core. The zero value of a field that may be empty means the built-in behaviour.
+type Config struct {
+	// ExplainAfter is how long a unit must be the first of its group that does not fit before its
+	// reason is worth a status write. ExplainEvery is the least time between two such writes of one unit.
+	ExplainAfter, ExplainEvery time.Duration
+	// RefusedBackoff is how long a unit is parked after a definite refusal of its status write. It doubles
+	// with every refusal in a row, up to 32 times.
+	RefusedBackoff time.Duration
+	// Policies adds to or replaces the built-in policies, by name.
+	Policies map[string]queue.Factory
+	// Order of the queues; nil is FairOrder.
+	Order QueueOrder
+	// Checks are filters of extensions. A unit is admitted only when all of them pass.
+	Checks []Check
+}
+
+// Check is a filter of an extension. Both methods must be functions of the unit alone; when what they depend
+// on otherwise changes, State.Recheck says so.
+type Check interface {
+	// Key is equal for units that Check answers alike. It keeps the cost of a decision independent of the
+	// number of waiting units; a check that returns the key of the unit has its units examined one by one.
+	Key(u Unit) string
+	// Check returns the reason why the unit must not be admitted and a sentence, or an empty reason.
+	// A unit that is stopped claims nothing, also in a blocking queue.
+	Check(u Unit) (Reason, string)
+}

@@ -1,0 +1,187 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package ledger
+
+import (
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// Pod is one assigned pod.
+type Pod struct {
+	UID string
+	// Level is the quota that the pod is charged to. A pod of another level than its unit's does not
+	// materialise what the unit holds, because its use shows elsewhere.
+	Level          string
+	Request        resources.List
+	NonPreemptible bool
+}
+
+// Ledger is the arithmetic. It is not safe for concurrent use.
+type Ledger struct {
+	levels  map[string]*level
+	entries map[string]*entry
+}
+
+// level sums what is outstanding of the units that hold it there or below.
+type level struct {
+	parent string
+	// direct is of the units that hold exactly here; total includes the levels below.
+	direct, total amounts
+	// holders counts the units that hold exactly here, children the levels whose parent this is.
+	holders, children int
+}
+
+// amounts are the outstanding sum and the non-preemptible part of it.
+type amounts struct{ all, nonPreemptible resources.Sum }
+
+func (a *amounts) add(all, nonPreemptible resources.List) {
+	a.all.Add(all)
+	a.nonPreemptible.Add(nonPreemptible)
+}
+
+func (a *amounts) sub(all, nonPreemptible resources.List) {
+	a.all.Sub(all)
+	a.nonPreemptible.Sub(nonPreemptible)
+}
+
+func (a *amounts) addAmounts(o *amounts) {
+	a.all.AddSum(&o.all)
+	a.nonPreemptible.AddSum(&o.nonPreemptible)
+}
+
+func (a *amounts) subAmounts(o *amounts) {
+	a.all.SubSum(&o.all)
+	a.nonPreemptible.SubSum(&o.nonPreemptible)
+}
+
+// New returns an empty ledger.
+func New() *Ledger {
+	return &Ledger{levels: map[string]*level{}, entries: map[string]*entry{}}
+}
+
+// Reserve makes the unit hold this much at the level, in place of what it held before. It says whether what
+// is outstanding anywhere has changed.
+func (l *Ledger) Reserve(unit, at string, held resources.List, nonPreemptible bool) bool {
+	e := l.entry(unit)
+	if e.reserved && e.level != at {
+		l.Release(unit)
+		e = l.entry(unit)
+	}
+	if !e.reserved {
+		e.reserved, e.level = true, at
+		l.level(at).holders++
+	}
+	e.held, e.nonPreemptible = held, nonPreemptible
+	return l.settle(e)
+}
+
+// Resize changes how much the unit holds. A unit that holds nothing is left alone.
+func (l *Ledger) Resize(unit string, held resources.List) bool {
+	e, ok := l.entries[unit]
+	if !ok || !e.reserved {
+		return false
+	}
+	e.held = held
+	return l.settle(e)
+}
+
+// Release makes the unit hold nothing. Its pods stay known.
+func (l *Ledger) Release(unit string) bool {
+	e, ok := l.entries[unit]
+	if !ok || !e.reserved {
+		return false
+	}
+	e.held = resources.List{}
+	changed := l.settle(e)
+	l.levels[e.level].holders--
+	l.prune(e.level)
+	e.reserved, e.level, e.nonPreemptible = false, "", false
+	l.forget(unit, e)
+	return changed
+}
+
+// Materialise takes an assigned pod of the unit, or the new value of one, also before the unit is reserved.
+func (l *Ledger) Materialise(unit string, p Pod) bool {
+	e := l.entry(unit)
+	e.put(p)
+	return l.settle(e)
+}
+
+// Dematerialise takes a pod back that is not assigned any more.
+func (l *Ledger) Dematerialise(unit, podUID string) bool {
+	e, ok := l.entries[unit]
+	if !ok || !e.drop(podUID) {
+		return false
+	}
+	changed := l.settle(e)
+	l.forget(unit, e)
+	return changed
+}
+
+// Holds says whether a unit holds something exactly at this level.
+func (l *Ledger) Holds(at string) bool {
+	lv, ok := l.levels[at]
+	return ok && lv.holders > 0
+}
+
+// Outstanding is what units hold at or below the level beyond their assigned pods.
+func (l *Ledger) Outstanding(at string) resources.List {
+	if lv, ok := l.levels[at]; ok {
+		return lv.total.all.List()
+	}
+	return resources.List{}
+}
+
+// OutstandingNonPreemptible is the part of it that may draw on min only.
+func (l *Ledger) OutstandingNonPreemptible(at string) resources.List {
+	if lv, ok := l.levels[at]; ok {
+		return lv.total.nonPreemptible.List()
+	}
+	return resources.List{}
+}
+
+// OutstandingOf reads one resource of Outstanding.
+func (l *Ledger) OutstandingOf(at, resource string) int64 {
+	if lv, ok := l.levels[at]; ok {
+		return lv.total.all.Get(resource)
+	}
+	return 0
+}
+
+// OutstandingNonPreemptibleOf reads one resource of OutstandingNonPreemptible.
+func (l *Ledger) OutstandingNonPreemptibleOf(at, resource string) int64 {
+	if lv, ok := l.levels[at]; ok {
+		return lv.total.nonPreemptible.Get(resource)
+	}
+	return 0
+}
+
+// settle brings the sums in line with what the entry says now.
+func (l *Ledger) settle(e *entry) bool {
+	all, nonPreemptible := e.outstanding()
+	if all.Equal(e.all) && nonPreemptible.Equal(e.nonPreemptiblePart) {
+		return false
+	}
+	l.levels[e.level].direct.sub(e.all, e.nonPreemptiblePart)
+	l.levels[e.level].direct.add(all, nonPreemptible)
+	l.walk(e.level, func(lv *level) {
+		lv.total.sub(e.all, e.nonPreemptiblePart)
+		lv.total.add(all, nonPreemptible)
+	})
+	e.all, e.nonPreemptiblePart = all, nonPreemptible
+	return true
+}

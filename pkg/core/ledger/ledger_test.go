@@ -1,0 +1,255 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package ledger
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+func cpu(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
+
+func outstanding(l *Ledger, level string) int64 { return l.OutstandingOf(level, "cpu") }
+
+func TestLife(t *testing.T) {
+	l := New()
+	l.SetParent("team", "dept")
+	l.SetParent("dept", "root")
+	require.True(t, l.Reserve("u", "team", cpu(8), false))
+	require.False(t, l.Reserve("u", "team", cpu(8), false), "nothing changed")
+	for _, level := range []string{"team", "dept", "root"} {
+		require.EqualValues(t, 8, outstanding(l, level))
+	}
+	require.True(t, l.Materialise("u", Pod{UID: "p1", Level: "team", Request: cpu(3)}))
+	require.EqualValues(t, 5, outstanding(l, "root"))
+	require.False(t, l.Materialise("u", Pod{UID: "p2", Level: "other", Request: cpu(3)}), "its use shows elsewhere")
+	require.True(t, l.Materialise("u", Pod{UID: "p3", Level: "team", Request: cpu(9)}))
+	require.EqualValues(t, 0, outstanding(l, "root"), "never below zero")
+	require.True(t, l.Dematerialise("u", "p3"))
+	require.False(t, l.Dematerialise("u", "p3"))
+	require.EqualValues(t, 5, outstanding(l, "root"))
+	require.True(t, l.Resize("u", cpu(4)))
+	require.EqualValues(t, 1, outstanding(l, "dept"))
+	require.True(t, l.Release("u"))
+	require.False(t, l.Release("u"))
+	require.EqualValues(t, 0, outstanding(l, "dept"))
+	require.False(t, l.Resize("u", cpu(4)), "it holds nothing")
+}
+
+func TestNonPreemptible(t *testing.T) {
+	l := New()
+	l.Reserve("u", "team", cpu(8), true)
+	l.Materialise("u", Pod{UID: "p1", Level: "team", Request: cpu(3)})
+	require.EqualValues(t, 5, outstanding(l, "team"))
+	require.EqualValues(t, 8, l.OutstandingNonPreemptibleOf("team", "cpu"), "Koordinator does not count this pod on min")
+	l.Materialise("u", Pod{UID: "p1", Level: "team", Request: cpu(3), NonPreemptible: true})
+	require.EqualValues(t, 5, l.OutstandingNonPreemptibleOf("team", "cpu"))
+}
+
+// A pod that is assigned before its unit is known counts all the same: informers race on restart.
+func TestPodsBeforeTheUnit(t *testing.T) {
+	l := New()
+	require.False(t, l.Materialise("u", Pod{UID: "p", Level: "team", Request: cpu(3)}))
+	l.Reserve("u", "team", cpu(8), false)
+	require.EqualValues(t, 5, outstanding(l, "team"))
+}
+
+func TestMove(t *testing.T) {
+	l := New()
+	l.SetParent("team", "a")
+	l.SetParent("a", "root")
+	l.Reserve("u", "team", cpu(8), false)
+	l.SetParent("team", "b")
+	require.EqualValues(t, 0, outstanding(l, "a"))
+	require.EqualValues(t, 8, outstanding(l, "b"))
+	require.EqualValues(t, 0, outstanding(l, "root"), "b has no parent yet")
+	l.SetParent("b", "root")
+	require.EqualValues(t, 8, outstanding(l, "root"))
+	l.Reserve("u", "a", cpu(8), false)
+	require.EqualValues(t, 0, outstanding(l, "b"))
+	require.EqualValues(t, 8, outstanding(l, "root"), "once, not twice")
+}
+
+// Parents that form a circle for a moment neither hang nor lose anything.
+func TestCircle(t *testing.T) {
+	l := New()
+	l.Reserve("u", "a", cpu(8), false)
+	l.SetParent("a", "b")
+	l.SetParent("b", "a")
+	require.EqualValues(t, 8, outstanding(l, "b"))
+	l.SetParent("a", "root")
+	require.EqualValues(t, 8, outstanding(l, "root"))
+	require.EqualValues(t, 0, outstanding(l, "b"))
+	l.SetParent("a", "a")
+	require.EqualValues(t, 8, outstanding(l, "a"))
+}
+
+func TestNothingStays(t *testing.T) {
+	l := New()
+	l.SetParent("team", "root")
+	l.Materialise("u", Pod{UID: "p", Level: "team", Request: cpu(1)})
+	l.Reserve("u", "team", cpu(8), true)
+	l.Release("u")
+	l.Dematerialise("u", "p")
+	l.SetParent("team", "")
+	require.Empty(t, l.levels)
+	require.Empty(t, l.entries)
+}
+
+func TestCompare(t *testing.T) {
+	a, b := New(), New()
+	a.Reserve("u", "team", cpu(8), true)
+	b.Reserve("u", "team", cpu(5), false)
+	require.Equal(t, []Difference{
+		{Level: "team", Resource: "cpu", Ledger: 8, Rebuilt: 5},
+		{Level: "team", Resource: "cpu (non-preemptible)", Ledger: 8, Rebuilt: 0},
+	}, a.Compare(b))
+}
+
+// facts is what a ledger was told, in maps.
+type facts struct {
+	parents map[string]string
+	held    map[string]holding
+	pods    map[string]map[string]Pod
+}
+
+type holding struct {
+	level          string
+	amount         resources.List
+	nonPreemptible bool
+}
+
+func newFacts() *facts {
+	return &facts{parents: map[string]string{}, held: map[string]holding{}, pods: map[string]map[string]Pod{}}
+}
+
+var levels = []string{"root", "a", "b", "c"}
+
+func drawList(t *rapid.T) resources.List {
+	return resources.FromMap(rapid.MapOfN(rapid.SampledFrom([]string{"cpu", "gpu"}),
+		rapid.OneOf(rapid.Int64Range(0, 6), rapid.Just(resources.Greatest)), 0, 2).Draw(t, "amounts"))
+}
+
+// step draws one operation and says it to the ledger and to the maps.
+func (f *facts) step(t *rapid.T, l *Ledger) {
+	unit := rapid.SampledFrom([]string{"u", "v", "w"}).Draw(t, "unit")
+	level := rapid.SampledFrom(levels).Draw(t, "level")
+	switch rapid.IntRange(0, 5).Draw(t, "operation") {
+	case 0:
+		h := holding{level, drawList(t), rapid.Bool().Draw(t, "non-preemptible")}
+		f.held[unit] = h
+		l.Reserve(unit, h.level, h.amount, h.nonPreemptible)
+	case 1:
+		delete(f.held, unit)
+		l.Release(unit)
+	case 2:
+		amount := drawList(t)
+		if h, ok := f.held[unit]; ok {
+			h.amount = amount
+			f.held[unit] = h
+		}
+		l.Resize(unit, amount)
+	case 3:
+		p := Pod{UID: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pod"), Level: level, Request: drawList(t), NonPreemptible: rapid.Bool().Draw(t, "np")}
+		if f.pods[unit] == nil {
+			f.pods[unit] = map[string]Pod{}
+		}
+		f.pods[unit][p.UID] = p
+		l.Materialise(unit, p)
+	case 4:
+		uid := rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pod")
+		delete(f.pods[unit], uid)
+		l.Dematerialise(unit, uid)
+	case 5:
+		parent := rapid.SampledFrom(append([]string{""}, levels...)).Draw(t, "parent")
+		f.parents[level] = parent
+		l.SetParent(level, parent)
+	}
+}
+
+// replay says the facts to a new ledger, in an order that is drawn.
+func (f *facts) replay(t *rapid.T) *Ledger {
+	l := New()
+	var says []func()
+	for level, parent := range f.parents {
+		says = append(says, func() { l.SetParent(level, parent) })
+	}
+	for unit, h := range f.held {
+		says = append(says, func() { l.Reserve(unit, h.level, h.amount, h.nonPreemptible) })
+	}
+	for unit, pods := range f.pods {
+		for _, p := range pods {
+			says = append(says, func() { l.Materialise(unit, p) })
+		}
+	}
+	for i := len(says) - 1; i > 0; i-- {
+		j := rapid.IntRange(0, i).Draw(t, "swap")
+		says[i], says[j] = says[j], says[i]
+	}
+	for _, say := range says {
+		say()
+	}
+	return l
+}
+
+// The ledger equals its rebuild after every operation, and the order of facts does not matter (I7, I8).
+func TestLedgerEqualsRebuild(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l, f := New(), newFacts()
+		for range rapid.IntRange(1, 40).Draw(t, "operations") {
+			f.step(t, l)
+			require.Empty(t, l.Compare(l.Rebuild()))
+			f.compare(t, l)
+		}
+		require.Empty(t, l.Compare(f.replay(t)))
+	})
+}
+
+// compare recomputes what is outstanding the dumb way.
+func (f *facts) compare(t *rapid.T, l *Ledger) {
+	for _, level := range levels {
+		var sum resources.Sum
+		for unit, h := range f.held {
+			if !f.below(h.level, level) {
+				continue
+			}
+			left := h.amount
+			for _, p := range f.pods[unit] {
+				if p.Level == h.level {
+					left = left.Sub(p.Request.Mask(h.amount))
+				}
+			}
+			sum.Add(left.Floor0())
+		}
+		require.True(t, sum.List().Equal(l.Outstanding(level)), fmt.Sprintf("%s: %s, want %s", level, l.Outstanding(level), sum.List()))
+	}
+}
+
+func (f *facts) below(at, level string) bool {
+	for seen := map[string]bool{}; at != "" && !seen[at]; at = f.parents[at] {
+		if at == level {
+			return true
+		}
+		seen[at] = true
+	}
+	return false
+}

@@ -1,0 +1,176 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package ledger
+
+import (
+	"sort"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+func (l *Ledger) level(name string) *level {
+	lv, ok := l.levels[name]
+	if !ok {
+		lv = &level{}
+		l.levels[name] = lv
+	}
+	return lv
+}
+
+// prune drops levels that say nothing any more: no parent, nothing held, nothing below.
+func (l *Ledger) prune(name string) {
+	if lv, ok := l.levels[name]; ok && lv.parent == "" && lv.holders == 0 && lv.children == 0 {
+		delete(l.levels, name)
+	}
+}
+
+// Path lists the level and its ancestors, from the bottom. A parent link that leads back into the path ends
+// it, so that declarations that contradict each other for a moment are harmless in any order.
+func (l *Ledger) Path(at string) []string {
+	path := make([]string, 0, 4)
+	for at != "" && !contains(path, at) {
+		path = append(path, at)
+		lv, ok := l.levels[at]
+		if !ok {
+			break
+		}
+		at = lv.parent
+	}
+	return path
+}
+
+func (l *Ledger) walk(at string, visit func(*level)) {
+	for _, name := range l.Path(at) {
+		visit(l.level(name))
+	}
+}
+
+// SetParent declares what is above a level; "" for nothing. What is outstanding below the level moves with it.
+func (l *Ledger) SetParent(name, parent string) {
+	lv := l.level(name)
+	if lv.parent == parent {
+		l.prune(name)
+		return
+	}
+	moved := l.takeOut(name)
+	old := lv.parent
+	if old != "" {
+		l.level(old).children--
+	}
+	lv.parent = parent
+	if parent != "" {
+		l.level(parent).children++
+	}
+	for _, at := range moved {
+		d := &l.level(at).direct
+		l.walk(at, func(lv *level) { lv.total.addAmounts(d) })
+	}
+	l.prune(old)
+	l.prune(name)
+}
+
+// takeOut subtracts everything that counts at the level from its whole path, and returns where it is held.
+func (l *Ledger) takeOut(name string) []string {
+	var held []string
+	for at, lv := range l.levels {
+		if !lv.direct.all.IsZero() || !lv.direct.nonPreemptible.IsZero() {
+			held = append(held, at)
+		}
+	}
+	moved := held[:0]
+	for _, at := range held {
+		if !contains(l.Path(at), name) {
+			continue
+		}
+		moved = append(moved, at)
+		d := &l.levels[at].direct
+		l.walk(at, func(lv *level) { lv.total.subAmounts(d) })
+	}
+	return moved
+}
+
+// Difference is one place where two ledgers disagree.
+type Difference struct {
+	Level, Resource string
+	Ledger, Rebuilt int64
+}
+
+// Compare lists, sorted, where what is outstanding differs between this ledger and a rebuilt one.
+func (l *Ledger) Compare(rebuilt *Ledger) []Difference {
+	names := map[string]bool{}
+	for name := range l.levels {
+		names[name] = true
+	}
+	for name := range rebuilt.levels {
+		names[name] = true
+	}
+	var out []Difference
+	for _, name := range sorted(names) {
+		out = append(out, differences(name, "", l.Outstanding(name), rebuilt.Outstanding(name))...)
+		out = append(out, differences(name, " (non-preemptible)",
+			l.OutstandingNonPreemptible(name), rebuilt.OutstandingNonPreemptible(name))...)
+	}
+	return out
+}
+
+func differences(level, suffix string, have, want resources.List) []Difference {
+	var out []Difference
+	for _, it := range have.Sub(want).Items() {
+		if it.Amount == 0 {
+			continue
+		}
+		a, _ := have.Get(it.Name)
+		b, _ := want.Get(it.Name)
+		out = append(out, Difference{Level: level, Resource: it.Name + suffix, Ledger: a, Rebuilt: b})
+	}
+	return out
+}
+
+// Rebuild makes a new ledger out of the facts that this one was told: parents, holdings and pods.
+func (l *Ledger) Rebuild() *Ledger {
+	out := New()
+	for name, lv := range l.levels {
+		out.SetParent(name, lv.parent)
+	}
+	for unit, e := range l.entries {
+		if e.reserved {
+			out.Reserve(unit, e.level, e.held, e.nonPreemptible)
+		}
+		for _, p := range e.pods {
+			out.Materialise(unit, p)
+		}
+	}
+	return out
+}
+
+func contains(names []string, name string) bool {
+	for _, n := range names {
+		if n == name {
+			return true
+		}
+	}
+	return false
+}
+
+func sorted(set map[string]bool) []string {
+	out := make([]string, 0, len(set))
+	for name := range set {
+		out = append(out, name)
+	}
+	sort.Strings(out)
+	return out
+}

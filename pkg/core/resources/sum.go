@@ -1,0 +1,143 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package resources
+
+import (
+	"math"
+	"math/bits"
+)
+
+// Sum accumulates vectors exactly, in 128 bits: whatever is added can be taken away again and leaves the
+// same sum, however large the amounts were in between. Reading saturates. The zero value is empty.
+type Sum struct{ items []sumItem }
+
+type sumItem struct {
+	name string
+	hi   int64
+	lo   uint64
+}
+
+// Add adds a vector.
+func (s *Sum) Add(l List) {
+	for i := range l.items {
+		s.add(l.items[i].Name, l.items[i].Amount)
+	}
+}
+
+// Sub takes a vector away. Amounts may become negative.
+func (s *Sum) Sub(l List) {
+	for i := range l.items {
+		s.sub(l.items[i].Name, l.items[i].Amount)
+	}
+}
+
+// AddSum adds another sum exactly.
+func (s *Sum) AddSum(o *Sum) {
+	for i := range o.items {
+		it := s.at(o.items[i].name)
+		lo, carry := bits.Add64(it.lo, o.items[i].lo, 0)
+		it.lo = lo
+		it.hi += o.items[i].hi + int64(carry)
+	}
+}
+
+// SubSum takes another sum away exactly.
+func (s *Sum) SubSum(o *Sum) {
+	for i := range o.items {
+		it := s.at(o.items[i].name)
+		lo, borrow := bits.Sub64(it.lo, o.items[i].lo, 0)
+		it.lo = lo
+		it.hi -= o.items[i].hi + int64(borrow)
+	}
+}
+
+func (s *Sum) add(name string, amount int64) {
+	it := s.at(name)
+	lo, carry := bits.Add64(it.lo, uint64(amount), 0)
+	it.lo = lo
+	it.hi += signExtension(amount) + int64(carry)
+}
+
+func (s *Sum) sub(name string, amount int64) {
+	it := s.at(name)
+	lo, borrow := bits.Sub64(it.lo, uint64(amount), 0)
+	it.lo = lo
+	it.hi -= signExtension(amount) + int64(borrow)
+}
+
+// signExtension is the upper half of a 64-bit number in 128 bits.
+func signExtension(a int64) int64 {
+	if a < 0 {
+		return -1
+	}
+	return 0
+}
+
+// at finds the accumulator of a name and makes it where it is missing, in order.
+func (s *Sum) at(name string) *sumItem {
+	i := 0
+	for i < len(s.items) && s.items[i].name < name {
+		i++
+	}
+	if i == len(s.items) || s.items[i].name != name {
+		s.items = append(s.items, sumItem{})
+		copy(s.items[i+1:], s.items[i:])
+		s.items[i] = sumItem{name: name}
+	}
+	return &s.items[i]
+}
+
+func (it sumItem) value() int64 {
+	if it.hi > 0 || (it.hi == 0 && it.lo > math.MaxInt64) {
+		return math.MaxInt64
+	}
+	if it.hi < -1 || (it.hi == -1 && it.lo < 1<<63) {
+		return math.MinInt64
+	}
+	return int64(it.lo)
+}
+
+// Get reads one amount, saturated; zero when the name never occurred.
+func (s *Sum) Get(name string) int64 {
+	for i := range s.items {
+		if s.items[i].name == name {
+			return s.items[i].value()
+		}
+	}
+	return 0
+}
+
+// IsZero says whether all amounts are zero.
+func (s *Sum) IsZero() bool {
+	for i := range s.items {
+		if s.items[i].hi != 0 || s.items[i].lo != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// List reads the sum, saturated, without zero amounts.
+func (s *Sum) List() List {
+	var items []Item
+	for i := range s.items {
+		if v := s.items[i].value(); v != 0 {
+			items = append(items, Item{Name: s.items[i].name, Amount: v})
+		}
+	}
+	return List{items: items}
+}
