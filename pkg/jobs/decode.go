@@ -1,0 +1,104 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobs
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// maxQuantityText is the greatest length of an amount; longExponent finds exponents that no amount needs. To add or
+// compare a quantity like 1e99999999 takes minutes, and one such job must not cost others that time.
+const maxQuantityText = 64
+
+var longExponent = regexp.MustCompile(`[eE][+-]?0*[1-9][0-9]{2,}$`)
+
+// quantityLists are the fields of a pod template or a QueueUnit that map resources to amounts; quantityFields are single amounts.
+var (
+	quantityLists = map[string]bool{
+		"requests": true, "limits": true, "overhead": true, // of pods
+		"request": true, "resource": true, "resources": true, // of a QueueUnit
+	}
+	quantityFields = map[string]bool{"sizeLimit": true, "divisor": true}
+)
+
+// DecodeTemplate reads a pod template from JSON. The error is ErrMalformed; text that would take
+// unreasonable time to read is refused as such.
+func DecodeTemplate(raw []byte) (*corev1.PodTemplateSpec, error) {
+	var value any
+	if err := json.Unmarshal(raw, &value); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	if err := CheckQuantities(value); err != nil {
+		return nil, err
+	}
+	template := &corev1.PodTemplateSpec{}
+	if err := json.Unmarshal(raw, template); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	return template, nil
+}
+
+// CheckQuantities looks at the text of all amounts below a decoded JSON value, before any of them is read as a quantity.
+// The error is ErrMalformed.
+func CheckQuantities(value any) error {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, item := range v {
+			if err := checkField(key, item); err != nil {
+				return err
+			}
+			if err := CheckQuantities(item); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, item := range v {
+			if err := CheckQuantities(item); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func checkField(key string, value any) error {
+	if quantityFields[key] {
+		return checkAmount(key, value)
+	}
+	if !quantityLists[key] {
+		return nil
+	}
+	amounts, _ := value.(map[string]any)
+	for name, amount := range amounts {
+		if err := checkAmount(name, amount); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkAmount(name string, amount any) error {
+	text, ok := amount.(string)
+	if ok && (len(text) > maxQuantityText || longExponent.MatchString(text)) {
+		return fmt.Errorf("%w: %q is no reasonable amount of %s", ErrMalformed, text[:min(len(text), maxQuantityText)], name)
+	}
+	return nil
+}

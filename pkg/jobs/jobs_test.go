@@ -1,0 +1,310 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobs
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+)
+
+func batchJob(t testing.TB) *Kind {
+	t.Helper()
+	kind, ok := FindString("Job.v1.batch")
+	require.True(t, ok)
+	return kind
+}
+
+// object reads YAML; a Job named j in namespace team, with UID u1, unless it says otherwise.
+func object(t testing.TB, text string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	require.NoError(t, yaml.Unmarshal([]byte(text), &u.Object))
+	if u.Object == nil {
+		u.Object = map[string]any{}
+	}
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"})
+	if u.GetName() == "" {
+		u.SetName("j")
+		u.SetNamespace("team")
+		u.SetUID("u1")
+	}
+	return u
+}
+
+const template = `
+  template:
+    spec:
+      containers: [{name: c, resources: {requests: {cpu: 500m, memory: 1Gi}}}]
+`
+
+func TestPodSetsCount(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spec string
+		want int32
+	}{
+		"defaults":                          {"", 1},
+		"parallelism":                       {"  parallelism: 4", 4},
+		"completions bound":                 {"  parallelism: 4\n  completions: 3", 3},
+		"completions beyond":                {"  parallelism: 4\n  completions: 30", 4},
+		"part is done":                      {"  parallelism: 4\n  completions: 5\nstatus: {succeeded: 3}", 2},
+		"all is done":                       {"  parallelism: 4\n  completions: 5\nstatus: {succeeded: 5}", 0},
+		"zero":                              {"  parallelism: 0", 0},
+		"work queue ignores what succeeded": {"  parallelism: 4\nstatus: {succeeded: 3}", 4},
+		"whole number as float":             {"  parallelism: 4.0", 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sets, err := batchJob(t).PodSets(object(t, "spec:"+template+tc.spec))
+			require.NoError(t, err)
+			require.Len(t, sets, 1)
+			require.Equal(t, "j", sets[0].Name)
+			require.Equal(t, tc.want, sets[0].Count)
+		})
+	}
+}
+
+func TestPodSetsRefuse(t *testing.T) {
+	for name, text := range map[string]string{
+		"negative":          "spec:" + template + "  parallelism: -1",
+		"word":              "spec:" + template + "  parallelism: many",
+		"fraction":          "spec:" + template + "  parallelism: 1.5",
+		"no template":       "spec: {parallelism: 1}",
+		"template a string": "spec: {template: x}",
+		"containers a map":  "spec: {template: {spec: {containers: {}}}}",
+		"endless quantity":  "spec: {template: {spec: {containers: [{name: c, resources: {requests: {cpu: \"1e-99999999\"}}}]}}}",
+		"endless overhead":  "spec: {template: {spec: {overhead: {cpu: \"1E+99999999\"}}}}",
+		"long quantity":     "spec: {template: {spec: {volumes: [{emptyDir: {sizeLimit: \"" + strings.Repeat("1", 70) + "\"}}]}}}",
+		"bad quantity":      "spec: {template: {spec: {containers: [{name: c, resources: {requests: {cpu: lots}}}]}}}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := batchJob(t).PodSets(object(t, text))
+			require.ErrorIs(t, err, ErrMalformed)
+		})
+	}
+}
+
+func TestQuota(t *testing.T) {
+	const main, second, third = v1alpha1.LabelQuotaName, v1alpha1.LabelQuotaNameFallback1, v1alpha1.LabelQuotaNameFallback2
+	for name, tc := range map[string]struct {
+		job, pod map[string]any
+		want     string
+		mismatch bool
+	}{
+		"none":                         {nil, nil, "", false},
+		"template":                     {nil, map[string]any{main: "a"}, "a", false},
+		"job":                          {map[string]any{main: "a"}, nil, "a", false},
+		"both agree":                   {map[string]any{main: "a"}, map[string]any{main: "a"}, "a", false},
+		"disagree":                     {map[string]any{main: "b"}, map[string]any{main: "a"}, "a", true},
+		"fallback":                     {map[string]any{second: "a"}, nil, "a", false},
+		"second fallback":              {nil, map[string]any{third: "a"}, "a", false},
+		"first fallback before second": {map[string]any{second: "a", third: "b"}, nil, "a", false},
+		"name before fallbacks":        {map[string]any{main: "a", second: "b"}, nil, "a", false},
+		"disagree by fallback":         {map[string]any{second: "b"}, map[string]any{main: "a"}, "a", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := object(t, "")
+			if tc.job != nil {
+				require.NoError(t, unstructured.SetNestedMap(job.Object, tc.job, "metadata", "labels"))
+			}
+			if tc.pod != nil {
+				require.NoError(t, unstructured.SetNestedMap(job.Object, tc.pod, "spec", "template", "metadata", "labels"))
+			}
+			got, err := batchJob(t).Quota(job)
+			require.Equal(t, tc.want, got)
+			if tc.mismatch {
+				require.ErrorIs(t, err, ErrQuotaMismatch)
+			} else {
+				require.NoError(t, err)
+			}
+		})
+	}
+}
+
+func TestQueueAndPreemptible(t *testing.T) {
+	k := batchJob(t)
+	job := object(t, "metadata: {name: j, labels: {koord-queue/queue-name: l}, annotations: {koord-queue/queue-name: a}}")
+	require.Equal(t, "a", k.Queue(job), "the annotation is read first")
+	job.SetAnnotations(nil)
+	require.Equal(t, "l", k.Queue(job))
+	job.SetLabels(map[string]string{v1alpha1.LabelPreemptible: "false"})
+	require.Equal(t, "", k.Queue(job))
+	require.Equal(t, "false", k.Preemptible(job))
+}
+
+func TestPriorityOf(t *testing.T) {
+	value := func(n int32) *int32 { return &n }
+	for name, tc := range map[string]struct {
+		text string
+		want Priority
+		bad  bool
+	}{
+		"none":              {"", Priority{}, false},
+		"annotation":        {"metadata: {name: j, annotations: {scheduling.x-k8s.io/priority: \"-7\"}}\nspec: {template: {spec: {priorityClassName: high}}}", Priority{Value: value(-7)}, false},
+		"class":             {"spec: {template: {spec: {priorityClassName: high}}}", Priority{Class: "high"}, false},
+		"number and class":  {"spec: {template: {spec: {priorityClassName: high, priority: 9}}}", Priority{Value: value(9), Class: "high"}, false},
+		"bad annotation":    {"metadata: {name: j, annotations: {scheduling.x-k8s.io/priority: top}}\nspec: {template: {spec: {priorityClassName: high}}}", Priority{Class: "high"}, true},
+		"annotation beyond": {"metadata: {name: j, annotations: {scheduling.x-k8s.io/priority: \"2147483648\"}}", Priority{}, true},
+		"number beyond":     {"spec: {template: {spec: {priority: 2147483648}}}", Priority{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := batchJob(t).PriorityOf(object(t, tc.text))
+			require.Equal(t, tc.want, got)
+			require.Equal(t, tc.bad, err != nil)
+		})
+	}
+}
+
+func TestState(t *testing.T) {
+	k := batchJob(t)
+	job := object(t, `
+spec: {suspend: true}
+status:
+  startTime: "2026-01-01T00:00:00Z"
+  active: 3
+  ready: 2
+  conditions:
+  - {type: Suspended, status: "True"}
+  - {type: Complete, status: "False"}
+`)
+	require.True(t, k.Suspended(job))
+	require.True(t, k.Started(job))
+	require.True(t, k.SuspensionSeen(job))
+	require.Equal(t, int64(3), k.Active(job))
+	require.Equal(t, int64(2), k.Running(job))
+	_, ended := k.Ended(job)
+	require.False(t, ended)
+
+	end, ended := k.Ended(object(t, "status: {conditions: [{type: Complete, status: \"True\", message: done}]}"))
+	require.True(t, ended)
+	require.Equal(t, End{Succeeded: true, Message: "done"}, end)
+	end, ended = k.Ended(object(t, "status: {conditions: [{type: Complete, status: \"True\"}, {type: Failed, status: \"True\"}]}"))
+	require.True(t, ended)
+	require.False(t, end.Succeeded, "a job that says both has failed")
+}
+
+func TestTemplateAdditionsAreTakenBack(t *testing.T) {
+	k := batchJob(t)
+	before := object(t, `
+metadata: {name: j, annotations: {mine: "1"}}
+spec:
+  suspend: true
+  template: {metadata: {annotations: {koord-queue/related-podset-name: forged}}, spec: {containers: []}}
+`)
+	job := before.DeepCopy()
+	additions := map[string]Addition{"j": {
+		Labels:      map[string]string{v1alpha1.LabelQuotaName: "a"},
+		Annotations: map[string]string{v1alpha1.AnnotationRelatedQueueUnit: "team/j", v1alpha1.AnnotationRelatedPodSet: "j"},
+	}}
+	require.NoError(t, k.AddToTemplates(job, additions))
+	sets, err := k.PodSets(job)
+	require.NoError(t, err)
+	require.Equal(t, "a", sets[0].Template.Labels[v1alpha1.LabelQuotaName])
+	require.Equal(t, "team/j", sets[0].Template.Annotations[v1alpha1.AnnotationRelatedQueueUnit])
+	require.True(t, HasAdditions(job))
+
+	again := job.DeepCopy()
+	require.NoError(t, k.AddToTemplates(again, additions))
+	require.Equal(t, job, again, "adding twice is adding once")
+
+	require.True(t, k.RestoreTemplates(job))
+	require.Equal(t, before, job)
+	require.False(t, k.RestoreTemplates(job))
+}
+
+func TestRestoreKeepsTheOldestRecord(t *testing.T) {
+	k := batchJob(t)
+	job := object(t, "spec: {template: {metadata: {labels: {x: old}}}}")
+	before := job.DeepCopy()
+	require.NoError(t, k.AddToTemplates(job, map[string]Addition{"j": {Labels: map[string]string{"x": "new"}}}))
+	require.NoError(t, k.AddToTemplates(job, map[string]Addition{"j": {Labels: map[string]string{"x": "newer", "y": "1"}}}))
+	require.True(t, k.RestoreTemplates(job))
+	require.Equal(t, before, job)
+}
+
+func TestMarks(t *testing.T) {
+	job := object(t, "")
+	before := job.DeepCopy()
+	MarkSuspended(job)
+	require.True(t, SuspendedByUs(job))
+	UnmarkSuspended(job)
+	require.False(t, SuspendedByUs(job))
+	require.Equal(t, before, job, "no empty map is left")
+	job.SetAnnotations(map[string]string{v1alpha1.AnnotationTemplateAdditions: "not json", "other": "1"})
+	require.True(t, batchJob(t).RestoreTemplates(job), "an unreadable record is dropped")
+	require.Equal(t, map[string]string{"other": "1"}, job.GetAnnotations())
+}
+
+func TestManagedByOther(t *testing.T) {
+	k := batchJob(t)
+	require.False(t, k.ManagedByOther(object(t, "")))
+	require.False(t, k.ManagedByOther(object(t, "spec: {managedBy: kubernetes.io/job-controller}")))
+	require.True(t, k.ManagedByOther(object(t, "spec: {managedBy: kueue.x-k8s.io/multikueue}")))
+}
+
+// FuzzKind feeds objects of any shape to the adapter: it must neither panic nor forget what it promises.
+func FuzzKind(f *testing.F) {
+	for _, seed := range []string{
+		"{}", "spec: {}", "spec: {parallelism: x, template: []}", "metadata: {labels: [1], annotations: 3}",
+		"spec:" + template, "spec: {suspend: yes, template: {metadata: {labels: {a: 1}, annotations: []}}}",
+		"status: {conditions: {type: x}, ready: -1, active: 1e300, startTime: 3}",
+		"status: {conditions: [1, {type: Complete, status: \"True\"}]}",
+		"metadata: {annotations: {koord-queue/template-additions: '{\"j\":{\"labels\":{\"a\":null}}}'}}\nspec: {template: {metadata: {labels: {a: b}}}}",
+		"spec: {parallelism: 2147483647, template: {spec: {containers: [{resources: {requests: {cpu: 9e18, memory: 9Ei}}}]}}}",
+	} {
+		f.Add(seed)
+	}
+	predicate, err := NewPredicate(DefaultManagedJobs())
+	require.NoError(f, err)
+	kinds := Builtin()
+	k := &kinds[0]
+	f.Fuzz(func(t *testing.T, text string) {
+		job := &unstructured.Unstructured{Object: map[string]any{}}
+		if yaml.Unmarshal([]byte(text), &job.Object) != nil || job.Object == nil {
+			return
+		}
+		job.SetGroupVersionKind(k.GVK)
+		_, _, _ = k.Suspended(job), k.Started(job), k.SuspensionSeen(job)
+		_, _ = k.Ended(job)
+		_, _ = k.PriorityOf(job)
+		_, _ = k.Quota(job)
+		_, _, _ = k.Queue(job), k.Preemptible(job), predicate.ManagesJob(job, nil)
+		require.GreaterOrEqual(t, k.Active(job), int64(0))
+		require.GreaterOrEqual(t, k.Running(job), int64(0))
+		if sets, err := k.PodSets(job); err == nil {
+			if request, err := PodSetsRequest(sets); err == nil {
+				for name, quantity := range request {
+					require.GreaterOrEqual(t, quantity.Sign(), 0, name)
+				}
+			}
+		}
+		edited := job.DeepCopy()
+		k.RestoreTemplates(edited)
+		if k.AddToTemplates(edited, map[string]Addition{job.GetName(): {Labels: map[string]string{"a": "b"}}}) == nil {
+			k.RestoreTemplates(edited)
+			require.False(t, HasAdditions(edited))
+		}
+		if k.SetSuspend(edited, true) == nil {
+			require.True(t, k.Suspended(edited))
+		}
+	})
+}

@@ -1,0 +1,127 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobs
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	// ManagedJobsConfigMap, in the namespace of the queues, holds the configuration under ManagedJobsKey.
+	ManagedJobsConfigMap = "koord-jobqueue-managed-jobs"
+	// ManagedJobsKey is the key of the ConfigMap; its value is YAML of ManagedJobs.
+	ManagedJobsKey = "managedJobs"
+	// AnnotationManagedJobsHash on the ConfigMap is the hash of what the controller works with.
+	AnnotationManagedJobsHash = "koord-queue/managed-jobs-hash"
+)
+
+// ManagedJobs says which jobs the queue manages. The scheduler and the controller read the same one.
+type ManagedJobs struct {
+	// Kinds as "<Kind>.<version>.<group>"; absent means all that are built in.
+	Kinds []string `json:"kinds,omitempty"`
+	// NamespaceSelector selects namespaces by their labels; absent selects all. System namespaces never are.
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+	// RequireQueueName: only jobs that name a queue are managed; without it a quota label is enough.
+	RequireQueueName bool `json:"requireQueueName,omitempty"`
+}
+
+// DefaultManagedJobs is what holds where nothing is configured.
+func DefaultManagedJobs() ManagedJobs {
+	return ManagedJobs{}.withDefaults()
+}
+
+// ParseManagedJobs reads YAML. An unknown field, an unknown kind or a malformed selector is an error that
+// names it. Empty text gives the defaults.
+func ParseManagedJobs(text string) (ManagedJobs, error) {
+	var m ManagedJobs
+	if err := yaml.UnmarshalStrict([]byte(text), &m); err != nil {
+		return ManagedJobs{}, fmt.Errorf("%s: %w", ManagedJobsKey, err)
+	}
+	m = m.withDefaults()
+	for _, kind := range m.Kinds {
+		if _, ok := FindString(kind); !ok {
+			return ManagedJobs{}, fmt.Errorf("%s.kinds: %q is not known; known kinds: %s",
+				ManagedJobsKey, kind, strings.Join(builtinNames(), ", "))
+		}
+	}
+	if _, err := metav1.LabelSelectorAsSelector(m.NamespaceSelector); err != nil {
+		return ManagedJobs{}, fmt.Errorf("%s.namespaceSelector: %w", ManagedJobsKey, err)
+	}
+	return m, nil
+}
+
+// ManagedJobsFrom reads the data of the ConfigMap; nil data and an absent key give the defaults.
+func ManagedJobsFrom(data map[string]string) (ManagedJobs, error) {
+	return ParseManagedJobs(data[ManagedJobsKey])
+}
+
+// Hash identifies the meaning of the configuration: equal for two that manage the same jobs, whatever order
+// or defaults they are written with.
+func (m ManagedJobs) Hash() string {
+	canonical, err := json.Marshal(m.withDefaults())
+	if err != nil { // strings, booleans and a selector always encode
+		return ""
+	}
+	sum := sha256.Sum256(canonical)
+	return hex.EncodeToString(sum[:])
+}
+
+// withDefaults returns the canonical form: defaults filled in, lists sorted, nothing shared with the receiver.
+func (m ManagedJobs) withDefaults() ManagedJobs {
+	kinds := slices.Clone(m.Kinds)
+	if len(kinds) == 0 {
+		kinds = builtinNames()
+	}
+	slices.Sort(kinds)
+	m.Kinds = slices.Compact(kinds)
+	if m.NamespaceSelector == nil {
+		m.NamespaceSelector = &metav1.LabelSelector{}
+	}
+	selector := m.NamespaceSelector.DeepCopy()
+	for i := range selector.MatchExpressions {
+		slices.Sort(selector.MatchExpressions[i].Values)
+	}
+	slices.SortFunc(selector.MatchExpressions, func(a, b metav1.LabelSelectorRequirement) int {
+		return strings.Compare(a.String(), b.String())
+	})
+	if len(selector.MatchLabels) == 0 {
+		selector.MatchLabels = nil
+	}
+	if len(selector.MatchExpressions) == 0 {
+		selector.MatchExpressions = nil
+	}
+	m.NamespaceSelector = selector
+	return m
+}
+
+func builtinNames() []string {
+	kinds := Builtin()
+	names := make([]string, 0, len(kinds))
+	for i := range kinds {
+		names = append(names, kinds[i].String())
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,210 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
+)
+
+// maxScale bounds the decimal exponent of an amount; beyond it, comparing takes unreasonable time.
+const maxScale = 100
+
+// ErrRequest marks a request that cannot be counted: negative, or beyond what 64 bits hold.
+var ErrRequest = errors.New("request cannot be counted")
+
+// PodRequest is what one pod of the template asks for once it exists: containers, init containers and sidecars
+// as the scheduler adds them up, overhead, pod-level resources, and limits where a request is absent,
+// as the API server fills them in for pods (not for templates). What admission adds to pods later (limit
+// ranges, runtime classes, profiles) is not in it.
+func PodRequest(template *corev1.PodTemplateSpec) (corev1.ResourceList, error) {
+	pod := &corev1.Pod{Spec: *template.Spec.DeepCopy()}
+	if err := checkContainers(&pod.Spec); err != nil {
+		return nil, err
+	}
+	defaultContainers(pod.Spec.Containers)
+	defaultContainers(pod.Spec.InitContainers)
+	defaultPodLevel(pod)
+	request := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	return request, check(request)
+}
+
+// PodSetsRequest is the request of the whole job: for every pod set its count times what one pod asks for.
+func PodSetsRequest(sets []PodSet) (corev1.ResourceList, error) {
+	total := corev1.ResourceList{}
+	for i := range sets {
+		if sets[i].Template == nil {
+			continue
+		}
+		one, err := PodRequest(sets[i].Template)
+		if err != nil {
+			return nil, fmt.Errorf("pod set %q: %w", sets[i].Name, err)
+		}
+		all, err := Times(one, int64(sets[i].Count))
+		if err != nil {
+			return nil, fmt.Errorf("pod set %q: %w", sets[i].Name, err)
+		}
+		if total, err = sum(total, all); err != nil {
+			return nil, err
+		}
+	}
+	return total, nil
+}
+
+// Times multiplies a request; the error is ErrRequest when the product does not fit.
+func Times(one corev1.ResourceList, count int64) (corev1.ResourceList, error) {
+	if count < 0 {
+		return nil, fmt.Errorf("%w: %d pods", ErrRequest, count)
+	}
+	all := make(corev1.ResourceList, len(one))
+	for name, quantity := range one {
+		amount, err := amountOf(name, quantity)
+		if err != nil {
+			return nil, err
+		}
+		hi, lo := bits.Mul64(uint64(amount), uint64(count)) //nolint:gosec // neither is negative
+		if hi != 0 || lo > math.MaxInt64 {
+			return nil, fmt.Errorf("%w: %d times %s %s", ErrRequest, count, quantity.String(), name)
+		}
+		all[name] = quantityOf(name, int64(lo), quantity.Format)
+	}
+	return all, nil
+}
+
+func sum(a, b corev1.ResourceList) (corev1.ResourceList, error) {
+	for name, more := range b {
+		have := a[name]
+		x, errX := amountOf(name, have)
+		y, errY := amountOf(name, more)
+		if err := errors.Join(errX, errY); err != nil {
+			return nil, err
+		}
+		if x > math.MaxInt64-y {
+			return nil, fmt.Errorf("%w: %s and %s %s", ErrRequest, have.String(), more.String(), name)
+		}
+		a[name] = quantityOf(name, x+y, more.Format)
+	}
+	return a, nil
+}
+
+// check refuses amounts that are negative or do not fit.
+func check(list corev1.ResourceList) error {
+	names := make([]corev1.ResourceName, 0, len(list))
+	for name := range list {
+		names = append(names, name)
+	}
+	slices.Sort(names) // the first by name is reported, whatever the order of the map
+	for _, name := range names {
+		if _, err := amountOf(name, list[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// amountOf is the amount in the unit that the queue counts in: thousandths of cpu, whole units of all else, rounded up.
+func amountOf(name corev1.ResourceName, quantity resource.Quantity) (int64, error) {
+	if scale := quantity.AsDec().Scale(); scale < -maxScale || scale > maxScale {
+		return 0, fmt.Errorf("%w: amount of %s has too many digits", ErrRequest, name) // to print it would take minutes
+	}
+	limit := int64(math.MaxInt64)
+	if name == corev1.ResourceCPU {
+		limit /= 1000
+	}
+	switch {
+	case quantity.Sign() < 0:
+		return 0, fmt.Errorf("%w: %s of %s is negative", ErrRequest, quantity.String(), name)
+	case quantity.CmpInt64(limit) > 0:
+		return 0, fmt.Errorf("%w: %s of %s is too much", ErrRequest, quantity.String(), name)
+	case name == corev1.ResourceCPU:
+		return quantity.MilliValue(), nil
+	default:
+		return quantity.Value(), nil
+	}
+}
+
+func quantityOf(name corev1.ResourceName, amount int64, format resource.Format) resource.Quantity {
+	if name == corev1.ResourceCPU {
+		return *resource.NewMilliQuantity(amount, format)
+	}
+	return *resource.NewQuantity(amount, format)
+}
+
+// checkContainers looks at every amount on its own: in a sum a negative one could hide.
+func checkContainers(spec *corev1.PodSpec) error {
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			r := &containers[i].Resources
+			if err := errors.Join(check(r.Requests), check(r.Limits)); err != nil {
+				return fmt.Errorf("container %q: %w", containers[i].Name, err)
+			}
+		}
+	}
+	if spec.Resources != nil {
+		if err := errors.Join(check(spec.Resources.Requests), check(spec.Resources.Limits)); err != nil {
+			return err
+		}
+	}
+	return check(spec.Overhead)
+}
+
+func defaultContainers(containers []corev1.Container) {
+	for i := range containers {
+		r := &containers[i].Resources
+		for name, limit := range r.Limits {
+			if _, ok := r.Requests[name]; ok {
+				continue
+			}
+			if r.Requests == nil {
+				r.Requests = corev1.ResourceList{}
+			}
+			r.Requests[name] = limit
+		}
+	}
+}
+
+// defaultPodLevel fills in pod-level requests where pod-level limits are set: from the containers for cpu
+// and memory, else from the limits.
+func defaultPodLevel(pod *corev1.Pod) {
+	r := pod.Spec.Resources
+	if r == nil || len(r.Limits) == 0 {
+		return
+	}
+	if r.Requests == nil {
+		r.Requests = corev1.ResourceList{}
+	}
+	containers := resourcehelper.AggregateContainerRequests(pod, resourcehelper.PodResourcesOptions{})
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		if amount, asked := containers[name]; asked {
+			if _, ok := r.Requests[name]; !ok {
+				r.Requests[name] = amount
+			}
+		}
+	}
+	for name, limit := range r.Limits {
+		if _, ok := r.Requests[name]; !ok && resourcehelper.IsSupportedPodLevelResource(name) {
+			r.Requests[name] = limit
+		}
+	}
+}
