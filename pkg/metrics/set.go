@@ -1,0 +1,111 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package metrics
+
+import (
+	"sync"
+
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
+)
+
+const subsystem = "scheduler"
+
+// Set holds the metrics of the table. The zero pointer counts nothing. What is counted before a Set is
+// registered is lost. It is safe for concurrent use. Using a name against its type, or with another number of
+// labels than the table says, panics.
+type Set struct {
+	counters   map[Name]*metrics.CounterVec
+	gauges     map[Name]*metrics.GaugeVec
+	histograms map[Name]*metrics.HistogramVec
+}
+
+// New makes a Set that is not registered.
+func New() *Set {
+	s := &Set{
+		counters:   map[Name]*metrics.CounterVec{},
+		gauges:     map[Name]*metrics.GaugeVec{},
+		histograms: map[Name]*metrics.HistogramVec{},
+	}
+	for _, d := range definitions {
+		full := "jobqueue_" + string(d.name)
+		switch d.kind {
+		case counter:
+			s.counters[d.name] = metrics.NewCounterVec(&metrics.CounterOpts{
+				Subsystem: subsystem, Name: full, Help: d.help, StabilityLevel: metrics.ALPHA,
+			}, d.labels)
+		case gauge:
+			s.gauges[d.name] = metrics.NewGaugeVec(&metrics.GaugeOpts{
+				Subsystem: subsystem, Name: full, Help: d.help, StabilityLevel: metrics.ALPHA,
+			}, d.labels)
+		case histogram:
+			s.histograms[d.name] = metrics.NewHistogramVec(&metrics.HistogramOpts{
+				Subsystem: subsystem, Name: full, Help: d.help, Buckets: d.buckets, StabilityLevel: metrics.ALPHA,
+			}, d.labels)
+		}
+	}
+	return s
+}
+
+// Registered returns the Set that the process serves with the metrics of Kubernetes' components.
+var Registered = sync.OnceValue(func() *Set {
+	s := New()
+	s.MustRegister(legacyregistry.MustRegister)
+	return s
+})
+
+// MustRegister registers all metrics of the table, in its order; it panics if one of that name exists.
+func (s *Set) MustRegister(register func(...metrics.Registerable)) {
+	for _, d := range definitions {
+		switch d.kind {
+		case counter:
+			register(s.counters[d.name])
+		case gauge:
+			register(s.gauges[d.name])
+		case histogram:
+			register(s.histograms[d.name])
+		}
+	}
+}
+
+// Inc adds one to a counter.
+func (s *Set) Inc(name Name, labels ...string) {
+	if s != nil {
+		s.counters[name].WithLabelValues(labels...).Inc()
+	}
+}
+
+// Set sets a gauge.
+func (s *Set) Set(name Name, value float64, labels ...string) {
+	if s != nil {
+		s.gauges[name].WithLabelValues(labels...).Set(value)
+	}
+}
+
+// Forget removes one set of labels from a gauge.
+func (s *Set) Forget(name Name, labels ...string) {
+	if s != nil {
+		s.gauges[name].DeleteLabelValues(labels...)
+	}
+}
+
+// Observe adds a value to a histogram.
+func (s *Set) Observe(name Name, value float64, labels ...string) {
+	if s != nil {
+		s.histograms[name].WithLabelValues(labels...).Observe(value)
+	}
+}

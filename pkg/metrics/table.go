@@ -1,0 +1,114 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package metrics
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/component-base/metrics"
+)
+
+// Prefix of the full name of every metric: they are served with those of the scheduler.
+const Prefix = "scheduler_jobqueue_"
+
+// Name of a metric, without the prefix.
+type Name string
+
+// The metrics.
+const (
+	PendingUnits             Name = "pending_units"
+	AdmittedUnits            Name = "admitted_units"
+	ParkedUnits              Name = "parked_units"
+	AdmissionsTotal          Name = "admissions_total"
+	AttemptsTotal            Name = "attempts_total"
+	AdmissionWaitSeconds     Name = "admission_wait_seconds"
+	AdmittedToRunningSeconds Name = "admitted_to_running_seconds"
+	CycleDurationSeconds     Name = "cycle_duration_seconds"
+	CycleExaminedUnits       Name = "cycle_examined_units"
+	LedgerOutstanding        Name = "ledger_outstanding"
+	LedgerDifferences        Name = "ledger_differences"
+	StatusWritesTotal        Name = "status_writes_total"
+	StatusWriteSeconds       Name = "status_write_duration_seconds"
+	WriteConflictsTotal      Name = "write_conflicts_total"
+	WriteUnknownTotal        Name = "write_unknown_total"
+	ResyncsTotal             Name = "resyncs_total"
+	GatedUnknownPodsTotal    Name = "gated_unknown_pods_total"
+	ConfigDiffers            Name = "managed_jobs_config_differs"
+	PanicsTotal              Name = "panics_total"
+)
+
+type kind string
+
+const (
+	counter   kind = "counter"
+	gauge     kind = "gauge"
+	histogram kind = "histogram"
+)
+
+// definition is one row of the table.
+type definition struct {
+	name    Name
+	kind    kind
+	labels  []string
+	help    string
+	buckets []float64
+}
+
+var (
+	waitBuckets  = metrics.ExponentialBuckets(0.01, 4, 12) // 10 ms to 11 h
+	cycleBuckets = metrics.ExponentialBuckets(0.0001, 2, 16)
+	writeBuckets = metrics.ExponentialBuckets(0.001, 2, 14)
+	countBuckets = metrics.ExponentialBuckets(1, 4, 10)
+)
+
+// definitions is the one table.
+var definitions = []definition{
+	{PendingUnits, gauge, []string{"queue", "quota"}, "Units that wait for quota.", nil},
+	{AdmittedUnits, gauge, []string{"queue", "quota"}, "Units that hold quota.", nil},
+	{ParkedUnits, gauge, []string{"queue", "quota"}, "Units that cannot be admitted as they are; their condition says why.", nil},
+	{AdmissionsTotal, counter, []string{"queue", "quota"}, "Admissions whose status write is confirmed.", nil},
+	{AttemptsTotal, counter, []string{"result", "reason"}, "What became of decided admissions and evictions, and reasons given to waiting units.", nil},
+	{AdmissionWaitSeconds, histogram, []string{"queue"}, "Time from the creation of a unit to its admission.", waitBuckets},
+	{AdmittedToRunningSeconds, histogram, []string{"queue"}, "Time from the admission of a unit until its phase is seen to be Running.", waitBuckets},
+	{CycleDurationSeconds, histogram, nil, "Time that one cycle of the admission loop took.", cycleBuckets},
+	{CycleExaminedUnits, histogram, nil, "Units that one cycle compared with quota.", countBuckets},
+	{LedgerOutstanding, gauge, []string{"quota", "resource"}, "What admitted units hold beyond their assigned pods; thousandths of cpu, whole units of all else.", nil},
+	{LedgerDifferences, gauge, nil, "Places where the ledger differed from its rebuild when it was last verified.", nil},
+	{StatusWritesTotal, counter, []string{"kind", "outcome"}, "Status writes by what they write and how they ended.", nil},
+	{StatusWriteSeconds, histogram, []string{"kind"}, "Time that one request of a status write took.", writeBuckets},
+	{WriteConflictsTotal, counter, nil, "Status writes that met an object which had changed.", nil},
+	{WriteUnknownTotal, counter, nil, "Status writes of which it was unknown for a while whether they were applied.", nil},
+	{ResyncsTotal, counter, nil, "Passes that observe every quota and activate every pod of admitted jobs again.", nil},
+	{GatedUnknownPodsTotal, counter, []string{"action"}, "Pods of managed jobs for which no unit appeared within the grace period.", nil},
+	{ConfigDiffers, gauge, nil, "1 while scheduler and controller disagree about which jobs are managed.", nil},
+	{PanicsTotal, counter, []string{"where"}, "Panics that were recovered.", nil},
+}
+
+// MarkdownTable is the documentation of all metrics.
+func MarkdownTable() string {
+	var b strings.Builder
+	b.WriteString("| metric | type | labels | meaning |\n|---|---|---|---|\n")
+	for _, d := range definitions {
+		labels := make([]string, 0, len(d.labels))
+		for _, label := range d.labels {
+			labels = append(labels, "`"+label+"`")
+		}
+		fmt.Fprintf(&b, "| `%s%s` | %s | %s | %s |\n", Prefix, d.name, d.kind, strings.Join(labels, ", "), d.help)
+	}
+	return b.String()
+}
