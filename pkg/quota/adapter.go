@@ -1,0 +1,283 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package quota
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+
+	"github.com/koordinator-sh/koordinator/apis/extension"
+	eqv1alpha1 "github.com/koordinator-sh/koordinator/apis/thirdparty/scheduler-plugins/pkg/apis/scheduling/v1alpha1"
+	"github.com/koordinator-sh/koordinator/pkg/features"
+	"github.com/koordinator-sh/koordinator/pkg/scheduler/apis/config"
+	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/elasticquota/core"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// Sink takes what happens to quotas. It is called under Koordinator's locks and from informer goroutines: every method
+// must be O(1) and must not block. The events of one quota are hints to observe it, not a log of it.
+type Sink interface {
+	// PodAssigned says that the pod begins (true) or ends (false) to count in used of the quota, just before it does.
+	PodAssigned(quota string, pod *corev1.Pod, assigned bool)
+	// QuotaChanged says that used, limits or existence of these quotas may have changed.
+	QuotaChanged(names ...string)
+	// TotalChanged says that the cluster total may have changed, and with it every limit.
+	TotalChanged()
+}
+
+// Adapter answers questions about the live quotas. It is safe for concurrent use.
+type Adapter struct {
+	captured func() (live, *config.ElasticQuotaArgs)
+	sink     atomic.Pointer[Sink]
+
+	// What the hook's CheckPod reads in the scheduling cycle, without a lock: what is reserved in a leaf quota beyond
+	// used, its limit at the last observation, and who may pass.
+	outstanding sync.Map // string -> resources.List
+	limits      sync.Map // string -> resources.List
+	admitted    atomic.Pointer[func(*corev1.Pod) bool]
+
+	// Changes that the shadow has not been given yet. Informer handlers write them, so nothing else is done under mu.
+	mu    sync.Mutex
+	specs map[string]specChange
+	stale map[string]bool
+
+	// shadowMu guards the shadows, one per quota tree, and what belongs to them. Order: shadowMu, then mu.
+	shadowMu sync.Mutex
+	shadows  map[string]*shadow
+	trees    map[string]string // quota -> tree that its shadow is in
+	demands  map[string]corev1.ResourceList
+}
+
+// specChange is the newest spec of a quota; spec nil means that it is gone.
+type specChange struct {
+	tree string
+	spec *eqv1alpha1.ElasticQuota
+}
+
+func newAdapter(captured func() (live, *config.ElasticQuotaArgs)) *Adapter {
+	return &Adapter{
+		captured: captured,
+		specs:    map[string]specChange{},
+		stale:    map[string]bool{},
+		shadows:  map[string]*shadow{},
+		trees:    map[string]string{},
+		demands:  map[string]corev1.ResourceList{},
+	}
+}
+
+// Subscribe sets the sink. What happened before is not replayed.
+func (a *Adapter) Subscribe(s Sink) { a.sink.Store(&s) }
+
+// Protect makes CheckPod refuse pods that would take reserved quota, except those for which admitted says that they
+// belong to an admitted job. Without it nothing is refused.
+func (a *Adapter) Protect(admitted func(*corev1.Pod) bool) { a.admitted.Store(&admitted) }
+
+// SetOutstanding says what admitted jobs hold in a leaf quota beyond what is used by their pods.
+func (a *Adapter) SetOutstanding(quota string, outstanding resources.List) {
+	if outstanding.IsZero() {
+		a.outstanding.Delete(quota)
+		return
+	}
+	a.outstanding.Store(quota, outstanding)
+}
+
+func (a *Adapter) outstandingOf(quota string) resources.List {
+	if a.admitted.Load() == nil {
+		return resources.List{}
+	}
+	list, _ := a.outstanding.Load(quota)
+	outstanding, _ := list.(resources.List)
+	return outstanding
+}
+
+func (a *Adapter) limitOf(quota string) (resources.List, bool) {
+	list, ok := a.limits.Load(quota)
+	limit, _ := list.(resources.List)
+	return limit, ok
+}
+
+func (a *Adapter) belongsToAdmitted(pod *corev1.Pod) bool {
+	admitted := a.admitted.Load()
+	return admitted == nil || (*admitted)(pod)
+}
+
+func (a *Adapter) tell(what func(Sink)) {
+	if s := a.sink.Load(); s != nil {
+		what(*s)
+	}
+}
+
+func (a *Adapter) podAssigned(quota string, pod *corev1.Pod, assigned bool) {
+	a.tell(func(s Sink) { s.PodAssigned(quota, pod, assigned) })
+}
+
+func (a *Adapter) quotaChanged(names ...string) {
+	if len(names) > 0 {
+		a.tell(func(s Sink) { s.QuotaChanged(names...) })
+	}
+}
+
+func (a *Adapter) totalChanged() { a.tell(func(s Sink) { s.TotalChanged() }) }
+
+func (a *Adapter) noteSpec(name, tree string, spec *eqv1alpha1.ElasticQuota) {
+	if !utilfeature.DefaultFeatureGate.Enabled(features.MultiQuotaTree) {
+		tree = ""
+	}
+	a.mu.Lock()
+	a.specs[name] = specChange{tree: tree, spec: spec}
+	a.mu.Unlock()
+	a.quotaChanged(name)
+}
+
+func (a *Adapter) noteRequests(names ...string) {
+	a.mu.Lock()
+	var fresh []string
+	for _, name := range names {
+		if !a.stale[name] {
+			a.stale[name] = true
+			fresh = append(fresh, name)
+		}
+	}
+	a.mu.Unlock()
+	a.quotaChanged(fresh...)
+}
+
+// Resolve returns the quota that pods with these labels in this namespace are charged to, also if none of that name
+// exists. It is empty only where Koordinator's feature DisableDefaultQuota leaves such pods without a quota.
+//
+// The two fallback labels are read for jobs; ElasticQuota does not know them, so whoever resumes such a job labels its
+// pods with the quota's name.
+func (a *Adapter) Resolve(namespace string, labels map[string]string) string {
+	for _, key := range []string{v1alpha1.LabelQuotaName, v1alpha1.LabelQuotaNameFallback1, v1alpha1.LabelQuotaNameFallback2} {
+		if name := labels[key]; name != "" {
+			return name
+		}
+	}
+	plugin, _ := a.captured()
+	if plugin == nil {
+		return ""
+	}
+	return plugin.GetQuotaName(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}})
+}
+
+// All returns the names of all quotas, sorted, without the root.
+func (a *Adapter) All() []string {
+	plugin, _ := a.captured()
+	if plugin == nil {
+		return nil
+	}
+	names := map[string]bool{}
+	for _, mgr := range managers(plugin) {
+		for name := range mgr.GetAllQuotaNames() {
+			names[name] = true
+		}
+	}
+	delete(names, extension.RootQuotaName)
+	return slices.Sorted(maps.Keys(names))
+}
+
+func managers(plugin live) []*core.GroupQuotaManager {
+	return append(plugin.ListGroupQuotaManagersForQuotaTree(), plugin.GetGroupQuotaManagerForTree(""))
+}
+
+// SetDemand says what jobs of a quota will request beyond their live pods. It has an effect only where runtime is the
+// limit, and then on the limits of other quotas too: those with demand are told to the sink.
+func (a *Adapter) SetDemand(quota string, demand resources.List) {
+	plugin, args := a.captured()
+	if plugin == nil || !args.EnableRuntimeQuota {
+		return
+	}
+	list := toResourceList(demand)
+	a.shadowMu.Lock()
+	if demand.IsZero() {
+		delete(a.demands, quota)
+	} else {
+		a.demands[quota] = list
+	}
+	a.applySpecs(args)
+	var changed []string
+	if s := a.shadows[a.trees[quota]]; s != nil && s.setDemand(quota, list) {
+		changed = a.withDemand(quota)
+	}
+	a.shadowMu.Unlock()
+	a.quotaChanged(changed...)
+}
+
+// withDemand lists the quota and all quotas that have demand: those for which a change of runtime matters.
+func (a *Adapter) withDemand(quotas ...string) []string {
+	names := make(map[string]bool, len(a.demands)+len(quotas))
+	for name := range a.demands {
+		names[name] = true
+	}
+	for _, name := range quotas {
+		names[name] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// applySpecs gives the shadows the specs that came since the last time. It says whether runtimes may have changed.
+func (a *Adapter) applySpecs(args *config.ElasticQuotaArgs) bool {
+	a.mu.Lock()
+	specs := a.specs
+	if len(specs) > 0 {
+		a.specs = map[string]specChange{}
+	}
+	a.mu.Unlock()
+	changed := false
+	for _, name := range slices.Sorted(maps.Keys(specs)) {
+		change := specs[name]
+		if tree, ok := a.trees[name]; ok && (tree != change.tree || change.spec == nil) {
+			changed = a.shadows[tree].setSpec(name, nil) || changed
+			delete(a.trees, name)
+		}
+		if change.spec == nil {
+			a.limits.Delete(name)
+			continue
+		}
+		a.trees[name] = change.tree
+		s := a.shadowOf(change.tree, args)
+		if _, known := s.asks[name]; !known {
+			s.asks[name] = ask{demand: a.demands[name]}
+		}
+		a.markStale(name)
+		changed = s.setSpec(name, change.spec) || changed
+	}
+	return changed
+}
+
+func (a *Adapter) shadowOf(tree string, args *config.ElasticQuotaArgs) *shadow {
+	s := a.shadows[tree]
+	if s == nil {
+		s = newShadow(tree, args, utilfeature.DefaultFeatureGate.Enabled(features.ElasticQuotaGuaranteeUsage))
+		a.shadows[tree] = s
+	}
+	return s
+}
+
+func (a *Adapter) markStale(name string) {
+	a.mu.Lock()
+	a.stale[name] = true
+	a.mu.Unlock()
+}

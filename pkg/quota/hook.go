@@ -1,0 +1,105 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package quota
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/koordinator-sh/koordinator/apis/thirdparty/scheduler-plugins/pkg/apis/scheduling/v1alpha1"
+	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/elasticquota/core"
+	reservationutil "github.com/koordinator-sh/koordinator/pkg/util/reservation"
+)
+
+// hook sits in a GroupQuotaManager of ElasticQuota. There is one per manager, and a manager may be thrown away and built
+// anew, so a hook has no state: all of it is in the shared adapter.
+//
+// All methods but CheckPod are called with the manager's hierarchy lock held. They are O(1) and call nothing of the
+// manager; calling back would lock again and stop the scheduler.
+type hook struct {
+	key    string
+	reader *core.QuotaInfoReader
+	shared *Adapter
+}
+
+var _ core.QuotaHookPlugin = &hook{}
+
+// GetKey returns the key that the hook was configured with.
+func (h *hook) GetKey() string { return h.key }
+
+// IsQuotaUpdated is false: nothing of ours is part of a quota.
+func (h *hook) IsQuotaUpdated(_, _ *core.QuotaInfo, _ *v1alpha1.ElasticQuota) bool { return false }
+
+// PreQuotaUpdate does nothing.
+func (h *hook) PreQuotaUpdate(_, _ *core.QuotaInfo, _ *v1alpha1.ElasticQuota, _ *core.QuotaUpdateState) {
+}
+
+// PostQuotaUpdate passes on that a quota came, changed or went.
+func (h *hook) PostQuotaUpdate(_, _ *core.QuotaInfo, quota *v1alpha1.ElasticQuota, _ *core.QuotaUpdateState) {
+	h.shared.quotaChanged(quota.Name)
+}
+
+// OnPodUpdated passes on that a pod begins or ends to count in the used of the quota. Only a nil on one side says so: an
+// assigned pod may be seen without a node name for a while, when a status patch comes between reserve and bind. The call
+// comes before used moves.
+func (h *hook) OnPodUpdated(quota string, oldPod, newPod *corev1.Pod) {
+	switch {
+	case oldPod == nil && newPod != nil:
+		h.shared.podAssigned(quota, newPod, true)
+	case oldPod != nil && newPod == nil:
+		h.shared.podAssigned(quota, oldPod, false)
+	default:
+		h.shared.quotaChanged(quota)
+	}
+}
+
+// UpdateQuotaStatus changes nothing.
+func (h *hook) UpdateQuotaStatus(_, _ *v1alpha1.ElasticQuota) *v1alpha1.ElasticQuota { return nil }
+
+// CheckPod refuses a pod that would take quota which is reserved for an admitted job and is not part of one itself.
+// It is called in PreFilter after ElasticQuota's own check, without locks.
+func (h *hook) CheckPod(quota string, pod *corev1.Pod) error {
+	outstanding := h.shared.outstandingOf(quota)
+	if outstanding.IsZero() || pod == nil || reservationutil.IsReservePod(pod) || h.shared.belongsToAdmitted(pod) {
+		return nil
+	}
+	info := h.reader.GetQuotaInfo(quota)
+	if info == nil {
+		return nil
+	}
+	limit, ok := h.shared.limitOf(quota)
+	if !ok {
+		return nil
+	}
+	request := toList(core.PodRequests(pod))
+	used := toList(info.GetUsed())
+	for _, item := range request.Items() {
+		reserved, _ := outstanding.Get(item.Name)
+		most, limited := limit.Get(item.Name)
+		inUse, _ := used.Get(item.Name)
+		if item.Amount <= 0 || reserved <= 0 || !limited {
+			continue
+		}
+		// Subtracting cannot overflow, adding three amounts could.
+		if item.Amount > most-inUse-reserved {
+			return fmt.Errorf("quota %s is reserved for admitted jobs: %s used %d + reserved %d + requested %d > limit %d",
+				quota, item.Name, inUse, reserved, item.Amount, most)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package quota
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/koordinator-sh/koordinator/apis/extension"
+	reservationutil "github.com/koordinator-sh/koordinator/pkg/util/reservation"
+)
+
+func TestTheHookTellsWhenAPodBeginsAndEndsToCount(t *testing.T) {
+	l := newLive(t, false, "100", elasticQuota("a", "40", "100"))
+	sink := &recordingSink{}
+	l.adapter.Subscribe(sink)
+	pod := l.pod("x", "a", "7")
+	l.addPod(pod)
+	require.Empty(t, sink.assigned, "a pending pod does not count")
+	reserved := pod.DeepCopy()
+	reserved.Spec.NodeName = "n"
+	l.mgr.ReservePod("a", reserved)
+	// A status patch between reserve and bind shows the pod without its node.
+	l.mgr.OnPodUpdate("a", "a", pod, pod)
+	l.mgr.OnPodUpdate("a", "a", reserved, pod)
+	l.mgr.OnPodDelete("a", reserved)
+	require.Equal(t, []string{"+a/x", "-a/x"}, sink.assigned)
+}
+
+func TestTheHookTellsOfQuotas(t *testing.T) {
+	l := newLive(t, false, "100", elasticQuota("a", "40", "100"))
+	sink := &recordingSink{}
+	l.adapter.Subscribe(sink)
+	h := &hook{shared: l.adapter}
+	h.PostQuotaUpdate(nil, nil, elasticQuota("a", "1", "2"), nil)
+	require.Equal(t, []string{"a"}, sink.drain())
+	require.False(t, h.IsQuotaUpdated(nil, nil, nil))
+	require.Nil(t, h.UpdateQuotaStatus(nil, nil))
+}
+
+func TestReservedQuotaIsKeptFromOtherPods(t *testing.T) {
+	l := newLive(t, false, "100", elasticQuota("a", "40", "100"))
+	check := l.mgr.GetHookPlugins()[0].CheckPod
+	l.addPod(func() *corev1.Pod {
+		running := l.pod("running", "a", "30")
+		running.Spec.NodeName = "n"
+		return running
+	}())
+	_, _ = l.adapter.Observe([]string{"a"})
+	l.adapter.SetOutstanding("a", list(60000))
+	stranger := l.pod("stranger", "a", "11")
+	require.NoError(t, check("a", stranger), "protection is off")
+
+	l.adapter.Protect(func(pod *corev1.Pod) bool { return pod.Name == "mine" })
+	require.EqualError(t, check("a", stranger), "quota a is reserved for admitted jobs: cpu used 30000 + reserved 60000 + requested 11000 > limit 100000")
+	require.NoError(t, check("a", l.pod("small", "a", "10")), "what is left over is free to all")
+	require.NoError(t, check("a", l.pod("mine", "a", "60")), "a pod of an admitted job takes what is reserved for it")
+	reserve := l.pod("reserve", "a", "60")
+	reserve.Annotations = map[string]string{reservationutil.AnnotationReservePod: "true"}
+	require.NoError(t, check("a", reserve), "a Reservation does not count in used")
+	require.NoError(t, check("b", stranger))
+	l.adapter.SetOutstanding("a", list(0))
+	require.NoError(t, check("a", stranger))
+}
+
+func TestReservedQuotaUnderRuntimeIsMeasuredAgainstTheRuntimeWithDemand(t *testing.T) {
+	l := newLive(t, true, "100", elasticQuota("a", "0", "100"), elasticQuota("b", "0", "100"))
+	l.adapter.Protect(func(*corev1.Pod) bool { return false })
+	l.adapter.SetDemand("a", list(80000))
+	l.adapter.SetOutstanding("a", list(80000))
+	stranger := l.pod("stranger", "a", "10")
+	l.addPod(stranger)
+	_, _ = l.adapter.Observe([]string{"a"})
+	check := l.mgr.GetHookPlugins()[0].CheckPod
+	require.NoError(t, check("a", stranger), "the live runtime, 10, knows nothing of the 80 that are reserved")
+	big := l.pod("big", "a", "21")
+	require.Error(t, check("a", big))
+	require.NoError(t, check(extension.DefaultQuotaName, big))
+}

@@ -1,0 +1,84 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package quota
+
+import (
+	"math"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// toList converts what ElasticQuota says. Its own defaults exceed what the core's unit of cpu can hold
+// (koordinator-default-quota has a max of MaxInt64/5 cores), so amounts saturate instead of being refused.
+func toList(rl corev1.ResourceList) resources.List {
+	if list, err := resources.FromQuantities(rl); err == nil {
+		return list
+	}
+	amounts := make(map[string]int64, len(rl))
+	for name, q := range rl {
+		amounts[string(name)] = amount(string(name), q)
+	}
+	return resources.FromMap(amounts)
+}
+
+func amount(name string, q resource.Quantity) int64 {
+	if q.Sign() <= 0 {
+		return 0
+	}
+	if name == string(corev1.ResourceCPU) {
+		if q.CmpInt64(math.MaxInt64/1000) >= 0 {
+			return math.MaxInt64
+		}
+		return q.MilliValue()
+	}
+	if q.CmpInt64(math.MaxInt64) >= 0 {
+		return math.MaxInt64
+	}
+	return q.Value()
+}
+
+func toResourceList(list resources.List) corev1.ResourceList {
+	quantities := list.Quantities()
+	rl := make(corev1.ResourceList, len(quantities))
+	for name, q := range quantities {
+		rl[corev1.ResourceName(name)] = q
+	}
+	return rl
+}
+
+// capped returns the sum of the lists by name, restricted to the names of max and never above it.
+func capped(max corev1.ResourceList, lists ...corev1.ResourceList) corev1.ResourceList {
+	sum := make(corev1.ResourceList, len(max))
+	for name, most := range max {
+		var total resource.Quantity
+		for _, list := range lists {
+			if q, ok := list[name]; ok {
+				total.Add(q)
+			}
+		}
+		if total.Cmp(most) > 0 {
+			total = most.DeepCopy()
+		}
+		if total.Sign() > 0 {
+			sum[name] = total
+		}
+	}
+	return sum
+}

@@ -1,0 +1,130 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package quota
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	quotav1 "k8s.io/apiserver/pkg/quota/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/koordinator-sh/koordinator/apis/extension"
+	"github.com/koordinator-sh/koordinator/apis/thirdparty/scheduler-plugins/pkg/apis/scheduling/v1alpha1"
+)
+
+// handlers is what watch adds itself to; a part of cache.SharedIndexInformer.
+type handlers interface {
+	AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error)
+}
+
+// watch follows what changes limits without the hook being called: the quotas' specs, the nodes, and what pods request
+// before they are assigned. The handlers only note what changed; ElasticQuota's own handlers run in other goroutines, so
+// the live state may be a moment behind or ahead of them.
+func (a *Adapter) watch(quotas, nodes, pods handlers) error {
+	if _, err := quotas.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { a.onQuota(nil, obj) },
+		UpdateFunc: func(oldObj, newObj any) {
+			a.onQuota(oldObj, newObj)
+		},
+		DeleteFunc: func(obj any) { a.onQuota(obj, nil) },
+	}); err != nil {
+		return fmt.Errorf("watching elastic quotas: %w", err)
+	}
+	if _, err := nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { a.totalChanged() },
+		UpdateFunc: a.onNodeUpdate,
+		DeleteFunc: func(any) { a.totalChanged() },
+	}); err != nil {
+		return fmt.Errorf("watching nodes: %w", err)
+	}
+	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { a.onPod(nil, obj) },
+		UpdateFunc: a.onPod,
+		DeleteFunc: func(obj any) { a.onPod(obj, nil) },
+	}); err != nil {
+		return fmt.Errorf("watching pods: %w", err)
+	}
+	return nil
+}
+
+func (a *Adapter) onQuota(oldObj, newObj any) {
+	before, after := object[v1alpha1.ElasticQuota](oldObj), object[v1alpha1.ElasticQuota](newObj)
+	switch {
+	case after != nil && after.DeletionTimestamp != nil:
+		// ElasticQuota ignores a quota that is being deleted until it is gone.
+	case after == nil && before == nil:
+	case after == nil:
+		a.noteSpec(before.Name, extension.GetQuotaTreeID(before), nil)
+	case before != nil && sameSpec(before, after):
+	default:
+		a.noteSpec(after.Name, extension.GetQuotaTreeID(after), after)
+	}
+}
+
+func (a *Adapter) onNodeUpdate(oldObj, newObj any) {
+	before, after := object[corev1.Node](oldObj), object[corev1.Node](newObj)
+	if before == nil || after == nil || !quotav1.Equals(before.Status.Allocatable, after.Status.Allocatable) {
+		a.totalChanged()
+	}
+}
+
+func (a *Adapter) onPod(oldObj, newObj any) {
+	before, after := object[corev1.Pod](oldObj), object[corev1.Pod](newObj)
+	if before != nil && after != nil && sameRequest(before, after) {
+		return
+	}
+	plugin, args := a.captured()
+	if plugin == nil || !args.EnableRuntimeQuota {
+		// Requests decide nothing where max is the limit.
+		return
+	}
+	var names []string
+	for _, pod := range []*corev1.Pod{before, after} {
+		if pod == nil {
+			continue
+		}
+		if name := plugin.GetQuotaName(pod); name != "" {
+			names = append(names, name)
+		}
+	}
+	a.noteRequests(names...)
+}
+
+func sameRequest(a, b *corev1.Pod) bool {
+	if a.Labels[extension.LabelQuotaName] != b.Labels[extension.LabelQuotaName] ||
+		(a.DeletionTimestamp == nil) != (b.DeletionTimestamp == nil) ||
+		len(a.Spec.Containers) != len(b.Spec.Containers) {
+		return false
+	}
+	for i := range a.Spec.Containers {
+		if !apiequality.Semantic.DeepEqual(a.Spec.Containers[i].Resources, b.Spec.Containers[i].Resources) {
+			return false
+		}
+	}
+	return true
+}
+
+// object unwraps what an informer hands over, tombstones included; nil if it is something else.
+func object[T any](obj any) *T {
+	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = gone.Obj
+	}
+	typed, _ := obj.(*T)
+	return typed
+}
