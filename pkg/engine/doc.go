@@ -1,0 +1,29 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package engine is the one goroutine that owns the state of the core.
+//
+// Informers, the quota hook and status writers only append to a mailbox; the engine drains it, feeds
+// admission.State, observes what is dirty of the quotas and lets the core decide. What comes out goes to status
+// writers, to the snapshot that the scheduler's gate reads, and to the scheduler's queue as pods to activate.
+//
+// The engine has no lock but the one of the mailbox, under which nothing is done but appending. No wait, no call of
+// the API and no call of Koordinator happens under it, so it may be taken under any other lock.
+//
+// A step does work for what changed since the last one and none when nothing did (I12). Everything that a step does
+// is determined by the mailbox, the answers of Quotas and the clock (I13), so a test or a simulator may drive Step
+// itself instead of Run.
+package engine

@@ -1,0 +1,282 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
+)
+
+// Engine owns the state of admission. Its exported methods are safe for concurrent use, but for Step, which belongs
+// to one goroutine: that of Run, or that of a test or a simulator instead of it.
+type Engine struct {
+	opts    Options
+	box     *mailbox
+	view    atomic.Pointer[snapshot]
+	sources sources
+	writers *pool
+	submit  func(*Write)
+	// lead is closed by Lead.
+	lead     chan struct{}
+	leadOnce sync.Once
+
+	// All of the rest belongs to the goroutine of Step.
+	log     klog.Logger
+	ctx     context.Context //nolint:containedctx // parent of all writes: they end with the process
+	state   *admission.State
+	leading bool
+	units   map[string]*unitRecord
+	// consumers lists the keys of the units of a job; unlabelled the units whose quota follows from their namespace;
+	// byClass those whose priority follows from a class, or from the cluster's default under "".
+	consumers  map[types.UID][]string
+	unlabelled keys
+	byClass    map[string]keys
+	unresolved keys           // units whose quota could not be asked for
+	holders    keys           // units whose object holds quota
+	ghosts     map[string]int // units that only the list at Lead had, and for how many resyncs
+	queues     map[string]*queueObject
+	classes    map[string]*classObject
+	jobs       map[jobKey]types.UID
+	live       map[types.UID]jobKey
+	pods       pods
+	quotas     quotaBook
+	explains   map[string]explanation
+	statuses   queueStatuses
+	gauges     gauges
+
+	touched     latest[string, struct{}] // units whose place in the snapshot may have changed
+	rejudged    latest[types.UID, struct{}]
+	activate    latest[types.UID, struct{}] // pods to activate
+	writes      []*Write
+	nextWrite   int64
+	sequence    int64 // of admissions
+	rebuild     bool
+	poisoned    map[string]string // units that made the core panic
+	retryAt     time.Time         // something failed and is to be tried again
+	decideAt    time.Time
+	resyncAt    time.Time
+	lastRebuild time.Time
+}
+
+// ErrPanicked says that a question to the engine panicked.
+var ErrPanicked = errors.New("engine: recovered from a panic")
+
+type keys map[string]struct{}
+
+// unitRecord is what the engine knows of one unit. There may be very many: what follows from the object is not kept.
+type unitRecord struct {
+	object *unitObject
+	// What the object resolved to when it was given to the core.
+	queue, quota string
+	priority     int32
+	managed      bool // its consumer is of a managed kind
+	invalid      admission.Reason
+	// flight is the decision that is being written; unknown says that its outcome was reported to be.
+	flight  *Write
+	unknown bool
+	// explaining is the last write of a reason.
+	explaining *Write
+	// seq is the place in the order of admissions; published says whether the snapshot has it.
+	seq         int64
+	published   bool
+	publishedAt time.Time
+	// admittedAt is when this process saw the admission confirmed; zero if it did not.
+	admittedAt time.Time
+}
+
+// New makes an engine and registers its handlers with the given informers; it starts nothing and decides nothing.
+// A shared informer may deliver what it has before New returns.
+func New(o Options) (*Engine, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	e := &Engine{
+		opts: o, box: newMailbox(), lead: make(chan struct{}), ctx: context.Background(), log: klog.Background(),
+		units: map[string]*unitRecord{}, consumers: map[types.UID][]string{}, unlabelled: keys{}, byClass: map[string]keys{},
+		unresolved: keys{}, holders: keys{},
+		ghosts: map[string]int{}, queues: map[string]*queueObject{}, classes: map[string]*classObject{},
+		jobs: map[jobKey]types.UID{}, live: map[types.UID]jobKey{},
+		pods: newPods(), quotas: newQuotaBook(),
+		explains: map[string]explanation{}, statuses: newQueueStatuses(), gauges: newGauges(),
+		poisoned: map[string]string{},
+	}
+	e.state = e.newState()
+	e.view.Store(newSnapshot())
+	e.quotas.all = true
+	e.submit = o.Submit
+	if e.submit == nil {
+		e.writers = newPool(&e.opts, e.Settle)
+		e.submit = e.writers.submit
+	}
+	return e, e.connect()
+}
+
+func (e *Engine) newState() *admission.State {
+	c := e.opts.Config
+	return admission.New(admission.Config{
+		ExplainAfter: c.ExplainAfter, ExplainEvery: c.ExplainEvery, RefusedBackoff: c.RefusedBackoff,
+	})
+}
+
+// Sink is where the quota hook and its informers report to.
+func (e *Engine) Sink() QuotaSink { return sink{e.box} }
+
+// Snapshot returns the newest snapshot.
+func (e *Engine) Snapshot() Snapshot { return e.view.Load() }
+
+// Settle takes the result of an attempt of a write.
+func (e *Engine) Settle(r Result) { e.box.put(func(b *batch) { b.results = append(b.results, r) }) }
+
+// Lead makes the engine decide and write from now on, as soon as it has read all units consistently. It returns at
+// once. There is no way back: a process that lost its lease ends.
+func (e *Engine) Lead() { e.leadOnce.Do(func() { close(e.lead) }) }
+
+// Run feeds the state until the context ends. It decides nothing before Lead.
+func (e *Engine) Run(ctx context.Context) {
+	e.ctx, e.log = ctx, klog.FromContext(ctx)
+	var background sync.WaitGroup
+	defer background.Wait()
+	e.startSources(ctx, &background)
+	if e.writers != nil {
+		background.Go(func() { e.writers.run(ctx) })
+	}
+	background.Go(func() { e.awaitLead(ctx) })
+	for ctx.Err() == nil {
+		e.wait(ctx, e.Step())
+	}
+}
+
+// wait until the mailbox has something, or the time has come, or the context ends. A zero time never comes.
+func (e *Engine) wait(ctx context.Context, until time.Time) {
+	var due <-chan time.Time
+	if !until.IsZero() {
+		timer := e.opts.Clock.NewTimer(max(until.Sub(e.opts.Clock.Now()), 0))
+		defer timer.Stop()
+		due = timer.C()
+	}
+	select {
+	case <-ctx.Done():
+	case <-e.box.signal:
+	case <-due:
+	}
+}
+
+// Step does all that there is to do now and returns when it wants to be called again though the mailbox stays empty;
+// zero means never.
+func (e *Engine) Step() time.Time {
+	now := e.opts.Clock.Now()
+	b := e.box.drain()
+	busy := !b.empty() || e.due(now)
+	if busy {
+		e.apply(now, &b)
+		e.resync(now)
+		e.tellDemand()
+		e.observe(now)
+		e.applyReleases(now)
+		e.healState(now)
+		if e.leading {
+			e.decide(now)
+		}
+		e.publish(now)
+		e.handOut(now)
+		e.activatePods(now)
+		e.measure(now)
+		e.opts.Metrics.Observe(metrics.CycleDurationSeconds, e.opts.Clock.Since(now).Seconds())
+	}
+	return e.nextWake()
+}
+
+func (e *Engine) due(now time.Time) bool {
+	at := e.nextWake()
+	return !at.IsZero() && !at.After(now)
+}
+
+func (e *Engine) nextWake() time.Time {
+	at := earliest(e.retryAt, e.resyncAt, e.quotas.nextTrail(), e.gauges.at)
+	if e.leading {
+		at = earliest(at, e.decideAt, e.statuses.at, e.nextExplanation())
+	}
+	return at
+}
+
+// earliest of the times that are set.
+func earliest(times ...time.Time) time.Time {
+	var first time.Time
+	for _, t := range times {
+		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
+			first = t
+		}
+	}
+	return first
+}
+
+// retryIn has a failed part of a step tried again.
+func (e *Engine) retryIn(now time.Time, d time.Duration) { e.retryAt = earliest(e.retryAt, now.Add(d)) }
+
+// guard runs f and says whether it returned. A panic in it is counted, logged and recovered: this process schedules
+// the whole cluster.
+func (e *Engine) guard(where string, f func()) (ok bool) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			ok = false
+			e.opts.Metrics.Inc(metrics.PanicsTotal, where)
+			e.log.Error(nil, "Recovered from a panic", "where", where, "cause", shorten(fmt.Sprint(cause)), "stack", string(debug.Stack()))
+		}
+	}()
+	f()
+	return true
+}
+
+// Ask runs f in the engine's goroutine and waits for it. The View is valid until f returns.
+func (e *Engine) Ask(ctx context.Context, f func(View)) error {
+	done := make(chan bool, 1)
+	e.box.call(func() { done <- e.guard("ask", func() { f(View{e}) }) })
+	select {
+	case ok := <-done:
+		if !ok {
+			return ErrPanicked
+		}
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Verify compares the ledger with its rebuild (I7) and counts the differences in a metric.
+func (e *Engine) Verify(ctx context.Context) ([]admission.Difference, error) {
+	found := make(chan []admission.Difference, 1)
+	err := e.Ask(ctx, func(View) {
+		differences := e.state.Verify()
+		e.opts.Metrics.Set(metrics.LedgerDifferences, float64(len(differences)))
+		found <- differences
+	})
+	if err != nil {
+		return nil, err
+	}
+	return <-found, nil
+}

@@ -1,0 +1,189 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// latest keeps the last value of every key, in the order in which the keys came first.
+type latest[K comparable, V any] struct {
+	index map[K]int
+	items []entry[K, V]
+}
+
+type entry[K comparable, V any] struct {
+	key   K
+	value V
+}
+
+func (l *latest[K, V]) put(key K, value V) {
+	if i, ok := l.index[key]; ok {
+		l.items[i].value = value
+		return
+	}
+	if l.index == nil {
+		l.index = map[K]int{}
+	}
+	l.index[key] = len(l.items)
+	l.items = append(l.items, entry[K, V]{key, value})
+}
+
+func (l *latest[K, V]) get(key K) (V, bool) {
+	if i, ok := l.index[key]; ok {
+		return l.items[i].value, true
+	}
+	var none V
+	return none, false
+}
+
+// unitEvent is the newest state of a unit; object nil means that it is gone.
+type unitEvent struct {
+	object *unitObject
+	uid    types.UID
+}
+
+type podEvent struct {
+	pod     *corev1.Pod // the last state, also when it is gone
+	gone    bool
+	initial bool
+}
+
+// assignKey keeps events of different quotas apart, so that their order is kept when a pod moves between them.
+type assignKey struct {
+	pod   types.UID
+	quota string
+}
+
+type assignEvent struct {
+	pod      *corev1.Pod
+	assigned bool
+}
+
+type jobKey struct{ kind, namespace, name string }
+
+// batch is what a step works on.
+type batch struct {
+	units   latest[string, unitEvent]
+	queues  latest[string, *queueObject]
+	classes latest[string, *classObject]
+	jobs    latest[jobKey, types.UID] // "" for gone
+	pods    latest[types.UID, podEvent]
+	assigns latest[assignKey, assignEvent]
+	quotas  latest[string, struct{}]
+	total   bool
+	results []Result
+	calls   []func()
+}
+
+func (b *batch) empty() bool {
+	return len(b.units.items)+len(b.queues.items)+len(b.classes.items)+len(b.jobs.items)+len(b.pods.items)+
+		len(b.assigns.items)+len(b.quotas.items)+len(b.results)+len(b.calls) == 0 && !b.total
+}
+
+// mailbox takes what reaches the engine. Of an object only the newest state is kept, so its size is bounded by the
+// number of objects, whatever the rate of events. Nothing is called under mu.
+type mailbox struct {
+	mu     sync.Mutex
+	batch  batch
+	signal chan struct{} // holds one token while there is something to do
+}
+
+func newMailbox() *mailbox { return &mailbox{signal: make(chan struct{}, 1)} }
+
+func (m *mailbox) put(change func(b *batch)) {
+	m.mu.Lock()
+	change(&m.batch)
+	m.mu.Unlock()
+	select {
+	case m.signal <- struct{}{}:
+	default:
+	}
+}
+
+func (m *mailbox) drain() batch {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b := m.batch
+	m.batch = batch{}
+	return b
+}
+
+// drainQuotas takes the dirty quotas alone: what SetDemand made dirty belongs to the cycle that called it.
+func (m *mailbox) drainQuotas() ([]entry[string, struct{}], bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	names, total := m.batch.quotas.items, m.batch.total
+	m.batch.quotas, m.batch.total = latest[string, struct{}]{}, false
+	return names, total
+}
+
+func (m *mailbox) unit(u *unitObject) {
+	m.put(func(b *batch) {
+		key := u.key()
+		if have, ok := b.units.get(key); ok && have.object != nil && have.object.UID == u.UID && newer(have.object, u) {
+			return
+		}
+		b.units.put(key, unitEvent{object: u, uid: u.UID})
+	})
+}
+
+func (m *mailbox) unitGone(u *unitObject) {
+	m.put(func(b *batch) { b.units.put(u.key(), unitEvent{uid: u.UID}) })
+}
+
+func (m *mailbox) pod(pod *corev1.Pod, gone, initial bool) {
+	m.put(func(b *batch) {
+		if have, ok := b.pods.get(pod.UID); ok {
+			initial = initial || have.initial
+		}
+		b.pods.put(pod.UID, podEvent{pod: pod, gone: gone, initial: initial})
+	})
+}
+
+func (m *mailbox) call(f func()) { m.put(func(b *batch) { b.calls = append(b.calls, f) }) }
+
+// sink is the QuotaSink of the mailbox.
+type sink struct{ box *mailbox }
+
+func (s sink) PodAssigned(quota string, pod *corev1.Pod, assigned bool) {
+	s.box.put(func(b *batch) {
+		b.assigns.put(assignKey{pod.UID, quota}, assignEvent{pod: pod, assigned: assigned})
+		b.quotas.put(quota, struct{}{})
+	})
+}
+
+func (s sink) QuotaChanged(names ...string) {
+	s.box.put(func(b *batch) {
+		for _, name := range names {
+			b.quotas.put(name, struct{}{})
+		}
+	})
+}
+
+func (s sink) TotalChanged() { s.box.put(func(b *batch) { b.total = true }) }
+
+// newer says whether a is a later state of the same object than b. Versions that cannot be compared, as those of some
+// fakes, make neither newer.
+func newer(a, b *unitObject) bool {
+	c, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
+	return err == nil && c > 0
+}

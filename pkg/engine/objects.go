@@ -1,0 +1,133 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+)
+
+// defaultThreshold of policy Intelligent.
+const defaultThreshold = 4
+
+// queueObject is what is kept of a Queue; immutable.
+type queueObject struct {
+	metav1.ObjectMeta
+	spec       admission.Queue // without a priority that comes from a class
+	class      string
+	conditions []metav1.Condition
+	status     string // what the status says, as statusText
+}
+
+// decodeQueue never fails: a queue that cannot be read has a policy that nobody knows, which parks its units.
+func decodeQueue(obj *unstructured.Unstructured, defaultPolicy string) *queueObject {
+	q := &queueObject{ObjectMeta: metaOf(obj)}
+	q.spec = admission.Queue{Name: q.Name, Threshold: defaultThreshold, MaxAdmitted: -1}
+	var typed v1alpha1.Queue
+	spec, _ := obj.Object["spec"].(map[string]any)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &typed.Spec); err != nil {
+		q.spec.Policy = "unreadable: " + shorten(err.Error())
+		return q
+	}
+	status, _ := obj.Object["status"].(map[string]any)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(status, &typed.Status); err == nil {
+		q.conditions = typed.Status.Conditions
+		q.status = statusOf(&typed.Status)
+	}
+	q.spec.Policy = string(typed.Spec.QueuePolicy)
+	if q.spec.Policy == "" {
+		q.spec.Policy = defaultPolicy
+	}
+	if typed.Spec.Priority != nil {
+		q.spec.Priority = *typed.Spec.Priority
+	} else {
+		q.class = typed.Spec.PriorityClassName
+	}
+	if p := typed.Spec.StopPolicy; p != nil && *p != v1alpha1.StopNone && *p != "" {
+		q.spec.Held = true
+	}
+	if typed.Spec.MaxAdmitted != nil {
+		q.spec.MaxAdmitted = *typed.Spec.MaxAdmitted
+	}
+	annotations := obj.GetAnnotations()
+	if n, err := strconv.ParseInt(annotations[v1alpha1.AnnotationPriorityThreshold], 10, 32); err == nil {
+		q.spec.Threshold = int32(n)
+	}
+	if list, ok := annotations[v1alpha1.AnnotationAvailableQuota]; ok {
+		q.spec.Quotas = acceptedQuotas(list)
+	}
+	return q
+}
+
+func statusOf(s *v1alpha1.QueueStatus) string {
+	active := meta.FindStatusCondition(s.Conditions, conditionActive)
+	if active == nil || s.Pending == nil || s.Admitted == nil {
+		return ""
+	}
+	items := s.QueueItemDetails[v1alpha1.QueueItemsActiveKey]
+	if items == nil {
+		items = []v1alpha1.QueueItemDetail{}
+	}
+	return statusText(items, int(*s.Pending), int(*s.Admitted), active.Reason)
+}
+
+// acceptedQuotas reads a comma separated list; nil accepts all.
+func acceptedQuotas(list string) []string {
+	names := []string{}
+	for name := range strings.SplitSeq(list, ",") {
+		switch name = strings.TrimSpace(name); name {
+		case "":
+		case "*":
+			return nil
+		default:
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// classObject is what is kept of a PriorityClass; immutable.
+type classObject struct {
+	metav1.ObjectMeta
+	value         int32
+	globalDefault bool
+}
+
+func decodeClass(obj *unstructured.Unstructured) *classObject {
+	c := &classObject{ObjectMeta: metaOf(obj)}
+	switch n := obj.Object["value"].(type) {
+	case int64:
+		c.value = int32(min(max(n, -1<<31), 1<<31-1))
+	case float64:
+		c.value = int32(min(max(n, -1<<31), 1<<31-1))
+	}
+	c.globalDefault, _ = obj.Object["globalDefault"].(bool)
+	return c
+}

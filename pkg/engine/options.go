@@ -1,0 +1,113 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
+)
+
+// Config of the engine. Zero values are defaulted by New.
+type Config struct {
+	// QueueNamespace is where Queues live; DefaultQueuePolicy is taken for a Queue that names none.
+	QueueNamespace     string
+	DefaultQueuePolicy string
+	// WriteConcurrency bounds the requests at once; WriteTimeout one request, see pool.
+	WriteConcurrency int
+	WriteTimeout     time.Duration
+	// StatusRefreshInterval is the least time between two writes of one Queue's status, which lists the first
+	// ItemsInStatus units.
+	StatusRefreshInterval time.Duration
+	ItemsInStatus         int
+	// ResyncInterval: every quota is observed and every pod of an admitted job activated again this often.
+	ResyncInterval time.Duration
+	// ExplainAfter, ExplainEvery and RefusedBackoff are those of admission.Config.
+	ExplainAfter, ExplainEvery, RefusedBackoff time.Duration
+	// TrailingCheck is how long after a change a quota is observed once more: the hook speaks before used moves.
+	TrailingCheck time.Duration
+}
+
+// Options of New. Dynamic, Quotas and Clock are required.
+type Options struct {
+	Config Config
+	// Dynamic reads and writes units and queues, and reads priority classes.
+	Dynamic dynamic.Interface
+	// Jobs has the informers of the jobs of managed kinds; whoever owns it starts it. Without it no consumer is
+	// followed.
+	Jobs metadatainformer.SharedInformerFactory
+	// Pods is the scheduler's informer of pods; nil when pods are fed by FeedPod.
+	Pods cache.SharedIndexInformer
+	// Quotas answers from the live quotas.
+	Quotas Quotas
+	// Predicate says which kinds of jobs are managed; nil manages none.
+	Predicate *jobs.Predicate
+	Clock     clock.WithTicker
+	// Activate makes the scheduler look at gated pods again; the key of a pod is namespace/name. Ready says whether
+	// the scheduler is built, so that it can; nil means always.
+	Activate func(pods map[string]*corev1.Pod)
+	Ready    func() bool
+	// Outstanding, if set, is told what admitted jobs hold in a leaf quota beyond their assigned pods, when it changed.
+	Outstanding func(quota string, outstanding resources.List)
+	// Metrics counts; nil counts nothing.
+	Metrics *metrics.Set
+	// Submit, if set, takes the writes instead of the pool of writers. Whoever takes a Write calls its Do until the
+	// outcome is definite and hands every Result to Engine.Settle.
+	Submit func(*Write)
+}
+
+func (o *Options) complete() error {
+	if o.Dynamic == nil || o.Quotas == nil || o.Clock == nil {
+		return errors.New("engine: Dynamic, Quotas and Clock are required")
+	}
+	c := &o.Config
+	setDefault(&c.QueueNamespace, v1alpha1.DefaultQueueNamespace)
+	setDefault(&c.DefaultQueuePolicy, string(v1alpha1.PolicyPriority))
+	setDefault(&c.WriteConcurrency, 32)
+	setDefault(&c.WriteTimeout, 4*time.Second)
+	setDefault(&c.StatusRefreshInterval, 5*time.Second)
+	setDefault(&c.ItemsInStatus, 100)
+	setDefault(&c.ResyncInterval, 30*time.Second)
+	setDefault(&c.ExplainAfter, 5*time.Second)
+	setDefault(&c.ExplainEvery, 10*time.Second)
+	setDefault(&c.RefusedBackoff, 10*time.Second)
+	setDefault(&c.TrailingCheck, 20*time.Millisecond)
+	if o.Ready == nil {
+		o.Ready = func() bool { return true }
+	}
+	if o.Activate == nil {
+		o.Activate = func(map[string]*corev1.Pod) {}
+	}
+	return nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

@@ -1,0 +1,341 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	kubemetrics "k8s.io/component-base/metrics"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// createQueue makes the object, so that its status can be written.
+func (r *rig) createQueue(name string, spec map[string]any) {
+	q := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "Queue",
+		"metadata": map[string]any{"name": name, "namespace": v1alpha1.DefaultQueueNamespace, "uid": "queue-" + name, "resourceVersion": "1"},
+		"spec":     spec,
+	}}
+	require.NoError(r.t, r.api.client.Tracker().Create(v1alpha1.QueueResource, q, v1alpha1.DefaultQueueNamespace))
+	r.engine.FeedQueue(q, false)
+}
+
+func (r *rig) readQueue(name string) *unstructured.Unstructured {
+	obj, err := r.api.client.Tracker().Get(v1alpha1.QueueResource, v1alpha1.DefaultQueueNamespace, name)
+	require.NoError(r.t, err)
+	return obj.(*unstructured.Unstructured)
+}
+
+// sendQueues sends the writes of queue statuses and says how many there were.
+func (r *rig) sendQueues() int {
+	writes := r.of(writeQueueStatus)
+	for _, w := range writes {
+		r.engine.Settle(w.Do(r.t.Context(), r.api.client))
+		r.drop(w)
+	}
+	r.step()
+	return len(writes)
+}
+
+func TestQueueStatusIsBoundedAndRefreshedWhenItChanged(t *testing.T) {
+	r := newRig(t, quotasOf(4, testQuota))
+	r.engine.opts.Config.ItemsInStatus = 2
+	r.createQueue(testQuota, map[string]any{"queuePolicy": "Priority"})
+	for i, name := range []string{"a", "b", "c", "d"} {
+		r.unit(name, 4, func(u *unstructured.Unstructured) {
+			_ = unstructured.SetNestedField(u.Object, int64(10-i), "spec", "priority")
+		})
+	}
+	r.lead()
+	require.Equal(t, 1, r.sendQueues())
+	r.send()
+	require.Zero(t, r.sendQueues(), "not more often than the interval")
+	r.advance(5 * time.Second)
+	require.Equal(t, 1, r.sendQueues())
+	q := decodeQueue(r.readQueue(testQuota), "Priority")
+	require.Contains(t, q.status, `"admitted":1`)
+	require.Contains(t, q.status, `"pending":3`)
+	items, _, err := unstructured.NestedSlice(r.readQueue(testQuota).Object, "status", "queueItemDetails", "active")
+	require.NoError(t, err)
+	require.Len(t, items, 2)
+	require.Equal(t, "b", items[0].(map[string]any)["name"])
+	require.Equal(t, int64(1), items[0].(map[string]any)["position"])
+	for range 10 {
+		r.advance(5 * time.Second)
+	}
+	require.Zero(t, r.sendQueues(), "nothing changed")
+
+	next := rigOn(t, r.api, r.quotas, clocktesting.NewFakeClock(r.clock.Now()))
+	next.engine.opts.Config.ItemsInStatus = 2
+	next.engine.FeedQueue(r.readQueue(testQuota), false)
+	next.lead()
+	next.advance(5 * time.Second)
+	require.Zero(t, next.sendQueues(), "a restart writes nothing that is there")
+}
+
+func TestQueueStatusThatFailedIsWrittenAgain(t *testing.T) {
+	r := newRig(t, quotasOf(4, testQuota))
+	r.createQueue(testQuota, map[string]any{"queuePolicy": "Priority", "stopPolicy": "Hold"})
+	r.lead()
+	w := r.of(writeQueueStatus)[0]
+	r.drop(w)
+	r.engine.Settle(Result{write: w, outcome: admission.OutcomeUnknown})
+	r.step()
+	r.advance(5 * time.Second)
+	require.Equal(t, 1, r.sendQueues())
+	q := decodeQueue(r.readQueue(testQuota), "Priority")
+	require.Len(t, q.conditions, 1)
+	require.Equal(t, string(admission.ReasonQueueHeld), q.conditions[0].Reason)
+}
+
+func TestQueuesAreDecodedOneByOne(t *testing.T) {
+	decode := func(change func(*unstructured.Unstructured)) admission.Queue {
+		q := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "q"}, "spec": map[string]any{}}}
+		change(q)
+		return decodeQueue(q, "FIFO").spec
+	}
+	annotate := func(key, value string) func(*unstructured.Unstructured) {
+		return func(q *unstructured.Unstructured) { q.SetAnnotations(map[string]string{key: value}) }
+	}
+	field := func(name string, value any) func(*unstructured.Unstructured) {
+		return func(q *unstructured.Unstructured) { q.Object["spec"].(map[string]any)[name] = value }
+	}
+	plain := admission.Queue{Name: "q", Policy: "FIFO", Threshold: 4, MaxAdmitted: -1}
+	require.Equal(t, plain, decode(func(*unstructured.Unstructured) {}))
+	require.Equal(t, []string{"a", "b"}, decode(annotate(v1alpha1.AnnotationAvailableQuota, "b, a,,a")).Quotas)
+	require.Nil(t, decode(annotate(v1alpha1.AnnotationAvailableQuota, "a,*")).Quotas)
+	require.Equal(t, int32(7), decode(annotate(v1alpha1.AnnotationPriorityThreshold, "7")).Threshold)
+	require.Equal(t, int32(4), decode(annotate(v1alpha1.AnnotationPriorityThreshold, "seven")).Threshold)
+	require.Equal(t, int32(0), decode(field("maxAdmitted", int64(0))).MaxAdmitted)
+	require.True(t, decode(field("stopPolicy", "HoldAndDrain")).Held)
+	require.False(t, decode(field("stopPolicy", "None")).Held)
+	require.Contains(t, decode(field("priority", "high")).Policy, "unreadable")
+}
+
+func gathered(t *testing.T, registry kubemetrics.KubeRegistry, name string) map[string]float64 {
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	out := map[string]float64{}
+	for _, f := range families {
+		if f.GetName() != "scheduler_jobqueue_"+name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetValue())
+			}
+			value := m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			out[strings.Join(labels, "/")] = value
+		}
+	}
+	return out
+}
+
+func TestMetricsFollowTheUnits(t *testing.T) {
+	r := newRig(t, quotasOf(4, testQuota))
+	registry := kubemetrics.NewKubeRegistry()
+	r.metrics.MustRegister(registry.MustRegister)
+	values := func(name string) map[string]float64 { return gathered(t, registry, name) }
+	r.queue(testQuota).lead()
+	a, b := r.unit("a", 4), r.unit("b", 4)
+	r.step()
+	r.send()
+	r.advance(2 * time.Second)
+	pair := testQuota + "/" + testQuota
+	require.Equal(t, map[string]float64{pair: 1}, values("pending_units"))
+	require.Equal(t, map[string]float64{pair: 1}, values("admitted_units"))
+	require.Equal(t, map[string]float64{pair: 1}, values("admissions_total"))
+	require.Equal(t, map[string]float64{testQuota + "/cpu": 4000, root + "/cpu": 4000}, values("ledger_outstanding"))
+	require.Equal(t, map[string]float64{testQuota: 1}, values("admission_wait_seconds"))
+	require.Empty(t, values("admitted_to_running_seconds"))
+	r.api.setStatus(a, map[string]any{"phase": "Running"})
+	r.feed(a).step()
+	require.Equal(t, map[string]float64{testQuota: 1}, values("admitted_to_running_seconds"))
+	for _, key := range []string{a, b} {
+		r.engine.FeedUnit(r.api.get(key), true)
+	}
+	r.advance(2 * time.Second)
+	for _, name := range []string{"pending_units", "admitted_units", "parked_units"} {
+		for labels, value := range values(name) {
+			require.Zero(t, value, "%s of %s", name, labels)
+		}
+	}
+	require.Empty(t, values("ledger_outstanding"), "labels of what is gone are deleted")
+}
+
+func TestOutstandingIsToldAtOnce(t *testing.T) {
+	r := ready(t, 10)
+	told := map[string]string{}
+	r.engine.opts.Outstanding = func(quota string, list resources.List) { told[quota] = list.String() }
+	key := r.unit("a", 4)
+	r.step()
+	require.Equal(t, "cpu: 4", told[testQuota])
+	r.send(deleted)
+	require.Empty(t, told[testQuota])
+	require.Nil(t, r.engine.units[key])
+}
+
+func TestDemandIsTold(t *testing.T) {
+	r := ready(t, 4)
+	r.unit("a", 4)
+	r.unit("b", 4)
+	r.step()
+	require.Equal(t, "cpu: 8", r.quotas.demands[testQuota].String())
+}
+
+func TestAskAnswersAndSurvivesAPanic(t *testing.T) {
+	r := ready(t, 4)
+	r.unit("a", 4)
+	r.unit("b", 3)
+	r.step()
+	r.send()
+	ask := func(f func(View)) error {
+		errs := make(chan error, 1)
+		go func() { errs <- r.engine.Ask(context.Background(), f) }()
+		for {
+			select {
+			case err := <-errs:
+				return err
+			case <-r.engine.box.signal:
+				r.step()
+			}
+		}
+	}
+	require.NoError(t, ask(func(v View) {
+		require.True(t, v.Leading())
+		require.Len(t, v.Queues(), 1)
+		require.Equal(t, 1, v.Queues()[0].Pending)
+		require.Len(t, v.Waiting(testQuota, 0, 10), 1)
+		require.Empty(t, v.Waiting(testQuota, 5, 10))
+		unit, ok := v.Unit(testNamespace + "/b")
+		require.True(t, ok)
+		require.Equal(t, 1, unit.Position)
+		require.Equal(t, admission.ReasonQuotaExceeded, unit.Reason)
+		_, ok = v.Unit("no/where")
+		require.False(t, ok)
+	}))
+	require.ErrorIs(t, ask(func(View) { panic("a question") }), ErrPanicked)
+
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	require.ErrorIs(t, r.engine.Ask(gone, func(View) {}), context.Canceled)
+}
+
+func TestMailboxKeepsTheNewestState(t *testing.T) {
+	box := newMailbox()
+	unit := func(version, uid string) *unitObject {
+		u := &unitObject{path: "ns/a"}
+		u.Namespace, u.Name, u.ResourceVersion, u.UID = "ns", "a", version, types.UID("uid-"+uid)
+		return u
+	}
+	box.unit(unit("10", "1"))
+	box.unit(unit("9", "1"))
+	b := box.drain()
+	require.Len(t, b.units.items, 1)
+	require.Equal(t, "10", b.units.items[0].value.object.ResourceVersion)
+	require.True(t, func() bool { d := box.drain(); return d.empty() }())
+
+	box.unit(unit("10", "1"))
+	box.unitGone(unit("11", "1"))
+	box.unit(unit("12", "2"))
+	b = box.drain()
+	require.Len(t, b.units.items, 1)
+	require.Equal(t, "uid-2", string(b.units.items[0].value.object.UID))
+}
+
+func FuzzDecodeUnit(f *testing.F) {
+	f.Add(`{"metadata":{"name":"a"},"spec":{"request":{"cpu":"1"},"podSet":[{"name":"x","count":2,"template":{"spec":{"containers":[{"name":"c"}]}}}]},"status":{"phase":"Dequeued","admissions":[{"name":"x","resources":{"cpu":"1"}}]}}`)
+	f.Add(`{"spec":{"podSet":[{"count":9223372036854775807}]}}`)
+	f.Add(`{"spec":{"request":{"cpu":"-1"}},"status":{"conditions":[{"type":1}]}}`)
+	f.Add(`{"metadata":7,"spec":[],"status":"x"}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		var object map[string]any
+		if json.Unmarshal([]byte(text), &object) != nil || object == nil {
+			return
+		}
+		object["kind"] = "QueueUnit"
+		u := &unstructured.Unstructured{}
+		raw, err := json.Marshal(object)
+		require.NoError(t, err)
+		if u.UnmarshalJSON(raw) != nil {
+			return
+		}
+		before := fmt.Sprint(u.Object)
+		decoded := decodeUnit(u)
+		require.NotNil(t, decoded)
+		require.Equal(t, before, fmt.Sprint(u.Object), "the object was changed")
+		for _, item := range decoded.request.Items() {
+			require.GreaterOrEqual(t, item.Amount, int64(0))
+		}
+	})
+}
+
+// BenchmarkStep measures what one event costs beside many waiting units.
+func BenchmarkStep(b *testing.B) {
+	for _, waiting := range []int{1000, 10000, 100000} {
+		b.Run(fmt.Sprintf("waiting=%d", waiting), func(b *testing.B) {
+			quotas := quotasOf(4, testQuota)
+			clock := clocktesting.NewFakeClock(testStart)
+			engine, err := New(Options{
+				Dynamic: newFakeAPI(&testing.T{}).client, Quotas: quotas, Clock: clock, Submit: func(*Write) {},
+			})
+			require.NoError(b, err)
+			engine.FeedQueue(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": testQuota}}}, false)
+			object := func(i, version int) *unitObject {
+				u := &unitObject{quota: testQuota, quotaKey: v1alpha1.LabelQuotaName, path: fmt.Sprintf("%s/u%d", testNamespace, i), request: cpu(int64(5 + i%8)), pods: 1}
+				u.Namespace, u.Name, u.UID, u.ResourceVersion = testNamespace, fmt.Sprintf("u%d", i), types.UID(fmt.Sprint("u", i)), fmt.Sprint(version)
+				priority := int32(i % 10)
+				u.priority = &priority
+				return u
+			}
+			for i := range waiting {
+				engine.box.unit(object(i, 1))
+			}
+			engine.Step()
+			require.NoError(b, engine.LeadNow(context.Background()))
+			event := func(n int) {
+				engine.box.unit(object(n%waiting, n+2))
+				engine.Sink().QuotaChanged(testQuota)
+				clock.Step(time.Microsecond)
+				engine.Step()
+			}
+			for engine.due(clock.Now()) {
+				engine.Step()
+			}
+			runtime.GC() // of what the making of the units left
+			n := 0
+			for b.Loop() {
+				event(n)
+				n++
+			}
+		})
+	}
+}

@@ -1,0 +1,218 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
+)
+
+const (
+	minBackoff = 100 * time.Millisecond
+	maxBackoff = 5 * time.Second
+)
+
+// pool sends writes with a bounded number of requests at once. Decisions go first; writes that only inform take at
+// most half of the workers, so that slow ones never hold up an admission.
+//
+// A decision whose outcome is unknown is reported at once and sent again, the same patch with the same resource
+// version, until the outcome is definite: only that tells "not applied" from "not applied yet". Between attempts a
+// write holds no worker.
+type pool struct {
+	client  dynamic.Interface
+	clock   clock.WithTicker
+	metrics *metrics.Set
+	workers int
+	// timeout of one request. It is shorter than the time between the moment at which a leader that cannot renew its
+	// lease stops (renewDeadline, 10 s) and the one at which another may take the lease (15 s): when the next leader
+	// lists the units, no request of this one is under way.
+	timeout time.Duration
+	done    func(Result)
+
+	mu       sync.Mutex
+	wake     *sync.Cond
+	high     []*Write
+	low      []*Write
+	lowBusy  int
+	stopped  bool
+	attempts map[int64]int // of writes whose outcome is unknown
+}
+
+func newPool(o *Options, done func(Result)) *pool {
+	p := &pool{
+		client: o.Dynamic, clock: o.Clock, metrics: o.Metrics,
+		workers: o.Config.WriteConcurrency, timeout: o.Config.WriteTimeout, done: done,
+		attempts: map[int64]int{},
+	}
+	p.wake = sync.NewCond(&p.mu)
+	return p
+}
+
+func (p *pool) submit(w *Write) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w.decides() {
+		p.high = append(p.high, w)
+	} else {
+		p.low = append(p.low, w)
+	}
+	p.wake.Signal()
+}
+
+// run blocks until the context ends and the last worker has stopped.
+func (p *pool) run(ctx context.Context) {
+	var workers sync.WaitGroup
+	for range p.workers {
+		workers.Go(func() { p.work(ctx) })
+	}
+	<-ctx.Done()
+	p.mu.Lock()
+	p.stopped = true
+	p.wake.Broadcast()
+	p.mu.Unlock()
+	workers.Wait()
+}
+
+func (p *pool) work(ctx context.Context) {
+	for {
+		w, ok := p.next()
+		if !ok {
+			return
+		}
+		p.send(ctx, w)
+		if !w.decides() {
+			p.mu.Lock()
+			p.lowBusy--
+			p.wake.Signal()
+			p.mu.Unlock()
+		}
+	}
+}
+
+func (p *pool) next() (*Write, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		switch {
+		case p.stopped:
+			return nil, false
+		case len(p.high) > 0:
+			return take(&p.high), true
+		case len(p.low) > 0 && p.lowBusy < max(1, p.workers/2):
+			p.lowBusy++
+			return take(&p.low), true
+		}
+		p.wake.Wait()
+	}
+}
+
+func take(list *[]*Write) *Write {
+	w := (*list)[0]
+	(*list)[0] = nil
+	*list = (*list)[1:]
+	return w
+}
+
+func (p *pool) send(ctx context.Context, w *Write) {
+	if w.ctx.Err() != nil {
+		p.forget(w)
+		return // the unit is gone, or the process stops
+	}
+	request, cancel := context.WithTimeout(w.ctx, p.timeout)
+	start := p.clock.Now()
+	r := p.try(request, w)
+	cancel()
+	p.metrics.Observe(metrics.StatusWriteSeconds, p.clock.Since(start).Seconds(), string(w.kind))
+	p.count(r)
+	if r.outcome != admission.OutcomeUnknown || !w.decides() {
+		r.final = true
+		p.forget(w)
+		p.done(r)
+		return
+	}
+	n := p.attempted(w)
+	if n == 1 {
+		p.metrics.Inc(metrics.WriteUnknownTotal)
+		klog.FromContext(ctx).V(2).Info("Outcome of a status write is unknown, it is sent again until it is known",
+			"queueUnit", w.key, "kind", w.kind, "attempt", w.attempt, "err", r.err)
+		p.done(r)
+	}
+	go p.again(w, max(backoff(n), r.retryAfter))
+}
+
+// try turns a panic of the client into an unknown outcome.
+func (p *pool) try(ctx context.Context, w *Write) (r Result) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			p.metrics.Inc(metrics.PanicsTotal, "write")
+			klog.FromContext(ctx).Error(nil, "Recovered from a panic", "where", "write", "cause", cause)
+			r = Result{write: w, outcome: admission.OutcomeUnknown}
+		}
+	}()
+	return w.Do(ctx, p.client)
+}
+
+func (p *pool) again(w *Write, after time.Duration) {
+	timer := p.clock.NewTimer(after)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		p.submit(w)
+	case <-w.ctx.Done():
+		p.forget(w)
+	}
+}
+
+func (p *pool) attempted(w *Write) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.attempts[w.id]++
+	return p.attempts[w.id]
+}
+
+func (p *pool) forget(w *Write) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.attempts, w.id)
+}
+
+// backoff before sending the n-th time again, with half of it random: many writes that failed together do not come
+// back together.
+func backoff(n int) time.Duration {
+	d := min(minBackoff<<min(n-1, 10), maxBackoff)
+	return d/2 + rand.N(d/2+1)
+}
+
+func (p *pool) count(r Result) {
+	outcome := map[admission.Outcome]string{
+		admission.OutcomeConfirmed: "confirmed", admission.OutcomeRefuted: "refuted",
+		admission.OutcomeRefused: "refused", admission.OutcomeUnknown: "unknown",
+	}[r.outcome]
+	p.metrics.Inc(metrics.StatusWritesTotal, string(r.write.kind), outcome)
+	if r.conflict {
+		p.metrics.Inc(metrics.WriteConflictsTotal)
+	}
+}

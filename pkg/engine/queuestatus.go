@@ -1,0 +1,203 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+)
+
+// refreshBatch bounds the queues whose status is made in one step, so that it holds up no decision.
+const refreshBatch = 16
+
+// conditionActive of a Queue says whether it admits.
+const conditionActive = "Active"
+
+// queueStatuses remembers what was written into the Queues.
+type queueStatuses struct {
+	byName map[string]*queueStatus
+	// at is when the next refresh is due; zero for never.
+	at time.Time
+}
+
+type queueStatus struct {
+	dirty   bool
+	notYet  time.Time // not before
+	written string    // the status that was written last, as JSON without times
+	flight  *Write
+}
+
+func newQueueStatuses() queueStatuses { return queueStatuses{byName: map[string]*queueStatus{}} }
+
+// mark says that the content of a queue may have changed.
+func (s *queueStatuses) mark(now time.Time, name string) {
+	q := s.byName[name]
+	if q == nil {
+		q = &queueStatus{}
+		s.byName[name] = q
+	}
+	if !q.dirty {
+		q.dirty = true
+		if at := q.notYet; at.After(now) {
+			s.at = earliest(s.at, at)
+		} else {
+			s.at = earliest(s.at, now)
+		}
+	}
+}
+
+func (s *queueStatuses) forget(name string) {
+	if q := s.byName[name]; q != nil {
+		if q.flight != nil {
+			q.flight.cancel()
+		}
+		delete(s.byName, name)
+	}
+}
+
+// written takes the result. A status that did not get through is written again with the next refresh.
+func (s *queueStatuses) written(now time.Time, w *Write, outcome admission.Outcome) {
+	q := s.byName[w.key.Name]
+	if q == nil || q.flight != w {
+		return
+	}
+	w.cancel()
+	q.flight = nil
+	if outcome != admission.OutcomeConfirmed {
+		q.written = ""
+		q.dirty = false
+		s.mark(now, w.key.Name)
+	}
+}
+
+// refreshQueues writes the status of queues that changed, each at most once per interval.
+func (e *Engine) refreshQueues(now time.Time) {
+	s := &e.statuses
+	if s.at.IsZero() || s.at.After(now) {
+		return
+	}
+	s.at = time.Time{}
+	var counts map[string]admission.QueueCounts
+	refreshed := 0
+	for _, name := range sortedKeys(s.byName) {
+		q := s.byName[name]
+		switch {
+		case !q.dirty:
+		case e.queues[name] == nil:
+			delete(s.byName, name) // units name it, and nobody made it
+		case q.flight != nil || q.notYet.After(now):
+			s.at = earliest(s.at, maxTime(q.notYet, now.Add(time.Second)))
+		case refreshed == refreshBatch:
+			s.at = now // the rest in the next step
+		default:
+			refreshed++
+			if counts == nil {
+				counts = e.countsByQueue()
+			}
+			q.dirty, q.notYet = false, now.Add(e.opts.Config.StatusRefreshInterval)
+			e.refreshQueue(now, e.queues[name], q, counts[name])
+		}
+	}
+}
+
+func maxTime(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func (e *Engine) countsByQueue() map[string]admission.QueueCounts {
+	counts := map[string]admission.QueueCounts{}
+	for _, c := range e.state.Counts() {
+		sum := counts[c.Queue]
+		sum.Pending += c.Pending
+		sum.Admitted += c.Admitted
+		sum.Parked += c.Parked
+		counts[c.Queue] = sum
+	}
+	return counts
+}
+
+func (e *Engine) refreshQueue(now time.Time, q *queueObject, s *queueStatus, counts admission.QueueCounts) {
+	items := []v1alpha1.QueueItemDetail{}
+	e.inCore("", func() {
+		for _, w := range e.state.First(q.Name, e.opts.Config.ItemsInStatus) {
+			namespace, name, _ := strings.Cut(w.Unit.Key, "/")
+			items = append(items, v1alpha1.QueueItemDetail{
+				Namespace: namespace, Name: name, Priority: w.Unit.Priority, Position: int32(w.Position), //nolint:gosec // bounded by ItemsInStatus
+			})
+		}
+	})
+	status := map[string]any{
+		"queueItemDetails": map[string]any{v1alpha1.QueueItemsActiveKey: items},
+		"pending":          counts.Pending + counts.Parked,
+		"admitted":         counts.Admitted,
+	}
+	active := activeCondition(q)
+	text := statusText(items, counts.Pending+counts.Parked, counts.Admitted, active.Reason)
+	if text == s.written || (s.written == "" && text == q.status) {
+		return // also after a restart nothing is written that is there (I8, I12)
+	}
+	s.written = text
+	conditions := append([]metav1.Condition(nil), q.conditions...)
+	active.LastTransitionTime = metav1.NewTime(now)
+	meta.SetStatusCondition(&conditions, active)
+	status["conditions"] = conditions
+	e.nextWrite++
+	w := &Write{
+		id: e.nextWrite, kind: writeQueueStatus, resource: v1alpha1.QueueResource, status: status, decided: now,
+		key: types.NamespacedName{Namespace: q.Namespace, Name: q.Name},
+	}
+	w.ctx, w.cancel = context.WithCancel(e.ctx)
+	s.flight = w
+	e.submit(w)
+}
+
+// statusText is equal for statuses that say the same.
+func statusText(items []v1alpha1.QueueItemDetail, pending, admitted int, active string) string {
+	text, err := json.Marshal(map[string]any{"items": items, "pending": pending, "admitted": admitted, "active": active})
+	if err != nil { // strings and numbers always encode
+		return ""
+	}
+	return string(text)
+}
+
+// activeCondition says whether the queue admits.
+func activeCondition(q *queueObject) metav1.Condition {
+	c := metav1.Condition{
+		Type: conditionActive, Status: metav1.ConditionTrue, Reason: "Ready", Message: "the queue admits units",
+		ObservedGeneration: q.Generation,
+	}
+	switch _, known := queue.Builtin()[q.spec.Policy]; {
+	case !known:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, string(admission.ReasonUnknownPolicy), "the policy of the queue is not known"
+	case q.spec.Held:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, string(admission.ReasonQueueHeld), "spec.stopPolicy holds the queue"
+	}
+	return c
+}

@@ -1,0 +1,117 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// View answers questions about the state. It is valid only within the function that Ask calls.
+type View struct{ e *Engine }
+
+// QueueInfo describes one queue. A queue that units name and that does not exist is described as well.
+type QueueInfo struct {
+	Name     string
+	Exists   bool
+	Policy   string
+	Priority int32
+	Held     bool
+	// Pending units wait, Parked ones cannot be admitted as they are, Admitted ones hold quota.
+	Pending, Parked, Admitted int
+}
+
+// UnitInfo describes one unit.
+type UnitInfo struct {
+	Key, Queue, Quota string
+	Phase             admission.Phase
+	Priority          int32
+	// Position from 1 in its queue; 0 for a unit that has none.
+	Position int
+	Reason   admission.Reason
+	Message  string
+	// Requested by the unit; Held while it is admitted, of which Outstanding is not in assigned pods yet.
+	Requested, Held, Outstanding resources.List
+	// Writing: a decision about the unit is being written.
+	Writing bool
+}
+
+// Leading says whether this process decides.
+func (v View) Leading() bool { return v.e.leading }
+
+// Queues lists all queues by name.
+func (v View) Queues() []QueueInfo {
+	byName := map[string]*QueueInfo{}
+	for name, q := range v.e.queues {
+		byName[name] = &QueueInfo{Name: name, Exists: true, Policy: q.spec.Policy, Priority: q.spec.Priority, Held: q.spec.Held}
+		if q.class != "" {
+			byName[name].Priority = v.e.priorityOf(q.class)
+		}
+	}
+	for name, c := range v.e.countsByQueue() {
+		if byName[name] == nil {
+			if c.Pending+c.Parked+c.Admitted == 0 {
+				continue
+			}
+			byName[name] = &QueueInfo{Name: name}
+		}
+		q := byName[name]
+		q.Pending, q.Parked, q.Admitted = c.Pending, c.Parked, c.Admitted
+	}
+	out := make([]QueueInfo, 0, len(byName))
+	for _, q := range byName {
+		out = append(out, *q)
+	}
+	slices.SortFunc(out, func(a, b QueueInfo) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// Waiting lists n units of a queue in its order, after the first skip ones.
+func (v View) Waiting(queue string, skip, n int) []admission.Waiting {
+	first := v.e.state.First(queue, skip+n)
+	return first[min(skip, len(first)):]
+}
+
+// Unit describes the unit with this key (namespace/name).
+func (v View) Unit(key string) (UnitInfo, bool) {
+	rec := v.e.units[key]
+	if rec == nil {
+		return UnitInfo{}, false
+	}
+	info := UnitInfo{
+		Key: key, Queue: rec.queue, Quota: rec.quota, Phase: rec.object.phase,
+		Priority: rec.priority, Requested: rec.object.request, Writing: rec.flight != nil,
+	}
+	info.Reason, info.Message, _ = v.e.state.Why(key)
+	if position, ok := v.e.state.Position(key); ok {
+		info.Position = position
+	}
+	if rec.object.phase.Holds() {
+		info.Held = rec.object.held
+		assigned := resources.List{}
+		for _, uid := range v.e.podsOfUnit(rec) {
+			if told := v.e.pods.byUID[uid].told; told.Assigned {
+				assigned = assigned.Add(told.Request)
+			}
+		}
+		info.Outstanding = info.Held.Sub(assigned.Mask(info.Held)).Floor0()
+	}
+	return info, true
+}

@@ -1,0 +1,288 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// writeKind says what a write is for; it is a metric label.
+type writeKind string
+
+const (
+	writeAdmit       writeKind = "admit"
+	writeEvict       writeKind = "evict"
+	writeExplain     writeKind = "explain"
+	writeQueueStatus writeKind = "queueStatus"
+)
+
+// Write is one status patch. It is immutable, so sending it again is the same request.
+type Write struct {
+	id       int64
+	kind     writeKind
+	resource schema.GroupVersionResource
+	key      types.NamespacedName
+	attempt  int64
+	base     *unitObject // nil for a queue
+	status   map[string]any
+	reason   admission.Reason
+	decided  time.Time
+	// message and tries belong to the writing of a reason.
+	message string
+	tries   int
+	ctx     context.Context //nolint:containedctx // ends with the unit or with the process, whichever is first
+	cancel  context.CancelFunc
+}
+
+// decides says whether the write carries a decision: then its outcome must become known.
+func (w *Write) decides() bool { return w.kind == writeAdmit || w.kind == writeEvict }
+
+// Result of one attempt of a write.
+type Result struct {
+	write   *Write
+	outcome admission.Outcome
+	// fresh is the object after the write, or as it was read back; nil when it is not known.
+	fresh *unitObject
+	// gone: the object does not exist.
+	gone bool
+	// conflict: the object had changed.
+	conflict bool
+	err      error
+	// retryAfter is what the server asks for.
+	retryAfter time.Duration
+	final      bool // for unknown outcomes: nothing further follows
+}
+
+// data of the merge patch. The resource version makes the request idempotent: it applies at most once (I3). The UID
+// says the same to a reader of audit logs.
+func (w *Write) data() ([]byte, error) {
+	patch := map[string]any{"status": w.status}
+	if w.base != nil {
+		patch["metadata"] = map[string]any{"resourceVersion": w.base.ResourceVersion, "uid": string(w.base.UID)}
+	}
+	return json.Marshal(patch)
+}
+
+// Do sends the patch once and says what became of it. On a conflict the object is read back: the patch may have been
+// applied by an earlier attempt whose answer was lost.
+func (w *Write) Do(ctx context.Context, client dynamic.Interface) Result {
+	data, err := w.data()
+	if err != nil {
+		return Result{write: w, outcome: admission.OutcomeRefused, err: err}
+	}
+	objects := client.Resource(w.resource).Namespace(w.key.Namespace)
+	obj, err := objects.Patch(ctx, w.key.Name, types.MergePatchType, data, metav1.PatchOptions{}, "status")
+	switch {
+	case err == nil:
+		r := Result{write: w, outcome: admission.OutcomeConfirmed}
+		if w.base != nil {
+			r.fresh = decodeUnit(obj)
+		}
+		return r
+	case apierrors.IsConflict(err):
+		return w.readBack(ctx, objects, err)
+	default:
+		return w.failed(err)
+	}
+}
+
+func (w *Write) readBack(ctx context.Context, objects dynamic.ResourceInterface, conflict error) Result {
+	refuted := Result{write: w, outcome: admission.OutcomeRefuted, conflict: true, err: conflict}
+	if !w.decides() {
+		return refuted
+	}
+	obj, err := objects.Get(ctx, w.key.Name, metav1.GetOptions{})
+	if err != nil {
+		r := w.failed(err)
+		if r.outcome == admission.OutcomeRefused {
+			// It was the reading that was refused; the write is not settled by that.
+			r.outcome = admission.OutcomeUnknown
+		}
+		r.conflict = true
+		return r
+	}
+	refuted.fresh = decodeUnit(obj)
+	if refuted.fresh.UID != w.base.UID {
+		return Result{write: w, outcome: admission.OutcomeRefuted, gone: true, conflict: true, err: conflict}
+	}
+	if w.appliedTo(refuted.fresh) {
+		refuted.outcome, refuted.err = admission.OutcomeConfirmed, nil
+	}
+	return refuted
+}
+
+// appliedTo says whether the object holds what was written.
+func (w *Write) appliedTo(u *unitObject) bool {
+	if u.UID != w.base.UID || u.attempts != w.attempt {
+		return false
+	}
+	if w.kind == writeAdmit {
+		return u.phase.Holds()
+	}
+	return u.phase.Waits() && u.held.IsZero()
+}
+
+// failed sorts errors by what they say about the object, not by what they say about the request: unless it is certain
+// that nothing was and will be applied, the outcome is unknown.
+func (w *Write) failed(err error) Result {
+	r := Result{write: w, outcome: admission.OutcomeUnknown, err: err}
+	switch {
+	case isGone(err, w.key.Name):
+		r.outcome, r.gone = admission.OutcomeRefuted, true
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err),
+		apierrors.IsMethodNotSupported(err), apierrors.IsNotAcceptable(err), apierrors.IsUnsupportedMediaType(err),
+		apierrors.IsRequestEntityTooLargeError(err):
+		r.outcome = admission.OutcomeRefused
+	}
+	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
+		r.retryAfter = time.Duration(seconds) * time.Second
+	}
+	return r
+}
+
+// isGone tells a missing object from a missing resource: while a CRD is being replaced every path is not found.
+func isGone(err error, name string) bool {
+	if !apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return false
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details != nil && details.Name == name && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// admitStatus is what an admission writes.
+func admitStatus(u *unitObject, attempt int64, request resources.List, now time.Time) map[string]any {
+	at := metav1.NewTime(now)
+	conditions := withConditions(u, now,
+		metav1.Condition{Type: v1alpha1.ConditionQuotaReserved, Status: metav1.ConditionTrue, Reason: "QuotaReserved",
+			Message: "quota is reserved: " + request.String()},
+		metav1.Condition{Type: v1alpha1.ConditionAdmitted, Status: metav1.ConditionTrue, Reason: "Admitted",
+			Message: fmt.Sprintf("admitted, attempt %d", attempt)},
+	)
+	if evicted := u.condition(v1alpha1.ConditionEvicted); evicted != nil && evicted.Status == metav1.ConditionTrue {
+		meta.SetStatusCondition(&conditions, metav1.Condition{
+			Type: v1alpha1.ConditionEvicted, Status: metav1.ConditionFalse, Reason: "Admitted",
+			Message: "admitted again", ObservedGeneration: u.Generation, LastTransitionTime: at,
+		})
+	}
+	return map[string]any{
+		"phase":            string(admission.PhaseDequeued),
+		"attempts":         attempt,
+		"admissions":       admissionsOf(u, request),
+		"lastAllocateTime": at,
+		"lastUpdateTime":   at,
+		"message":          "",
+		"conditions":       conditions,
+	}
+}
+
+// admissionsOf names what is held by pod set where the pod sets add up to it, else as a whole.
+func admissionsOf(u *unitObject, request resources.List) []v1alpha1.Admission {
+	sum := resources.List{}
+	for _, set := range u.sets {
+		sum = sum.Add(set.total)
+	}
+	if len(u.sets) == 0 || !sum.Equal(request) {
+		return []v1alpha1.Admission{{
+			Name: v1alpha1.DefaultRequirementPodSet, Replicas: max(u.pods, 1), Resources: resourceList(request),
+		}}
+	}
+	admissions := make([]v1alpha1.Admission, 0, len(u.sets))
+	for _, set := range u.sets {
+		admissions = append(admissions, v1alpha1.Admission{
+			Name: set.name, Replicas: set.count, Resources: resourceList(set.total),
+		})
+	}
+	return admissions
+}
+
+func resourceList(list resources.List) corev1.ResourceList {
+	quantities := list.Quantities()
+	out := make(corev1.ResourceList, len(quantities))
+	for name, q := range quantities {
+		out[corev1.ResourceName(name)] = q
+	}
+	return out
+}
+
+// evictStatus is what taking an admission back writes.
+func evictStatus(u *unitObject, reason admission.Reason, message string, now time.Time) map[string]any {
+	message = shorten(message)
+	return map[string]any{
+		"phase":          string(admission.PhaseEnqueued),
+		"admissions":     []v1alpha1.Admission{},
+		"lastUpdateTime": metav1.NewTime(now),
+		"message":        message,
+		"conditions": withConditions(u, now,
+			metav1.Condition{Type: v1alpha1.ConditionQuotaReserved, Status: metav1.ConditionFalse, Reason: string(reason), Message: message},
+			metav1.Condition{Type: v1alpha1.ConditionAdmitted, Status: metav1.ConditionFalse, Reason: string(reason), Message: message},
+			metav1.Condition{Type: v1alpha1.ConditionEvicted, Status: metav1.ConditionTrue, Reason: string(reason), Message: message},
+		),
+	}
+}
+
+// explainStatus is what saying why a unit waits writes.
+func explainStatus(u *unitObject, reason admission.Reason, message string, now time.Time) map[string]any {
+	message = shorten(message)
+	status := map[string]any{
+		"lastUpdateTime": metav1.NewTime(now),
+		"message":        message,
+		"conditions": withConditions(u, now,
+			metav1.Condition{Type: v1alpha1.ConditionQuotaReserved, Status: metav1.ConditionFalse, Reason: string(reason), Message: message}),
+	}
+	if u.phase == admission.PhaseNone || u.phase == admission.PhasePreempted {
+		status["phase"] = string(admission.PhaseEnqueued)
+	}
+	return status
+}
+
+// withConditions returns all conditions of the unit with these set: a merge patch replaces the list as a whole. The
+// resource version guards the rest of it.
+func withConditions(u *unitObject, now time.Time, set ...metav1.Condition) []metav1.Condition {
+	conditions := append(make([]metav1.Condition, 0, len(u.conditions)+len(set)), u.conditions...)
+	for _, c := range set {
+		c.ObservedGeneration = u.Generation
+		c.LastTransitionTime = metav1.NewTime(now)
+		meta.SetStatusCondition(&conditions, c)
+	}
+	return conditions
+}
+
+// explained says whether the object says this already.
+func explained(u *unitObject, reason admission.Reason, message string) bool {
+	c := u.condition(v1alpha1.ConditionQuotaReserved)
+	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == string(reason) && c.Message == shorten(message)
+}
