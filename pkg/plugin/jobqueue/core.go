@@ -1,0 +1,285 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobqueue
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	fwktype "k8s.io/kube-scheduler/framework"
+	"k8s.io/utils/clock"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/config"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/quota"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/visibility"
+)
+
+// activateChunk is how many pods are handed to the scheduling queue at once: it holds its lock for all of them.
+const activateChunk = 200
+
+// configCheckPeriod is how often the configuration of the controller is compared with ours.
+const configCheckPeriod = time.Minute
+
+var _ engine.Quotas = (*quota.Adapter)(nil)
+
+// core is what all instances of the plugin in one scheduler share.
+type core struct {
+	args       *config.JobQueueArgs
+	handle     fwktype.Handle
+	engine     *engine.Engine
+	gate       *Gate
+	stragglers *stragglers
+	visibility http.Handler
+	metrics    *metrics.Set
+	// leading is set when the scheduler is complete and this replica leads. Before that the scheduling queue does not
+	// exist and activating a pod would crash.
+	leading atomic.Bool
+	clock   clock.WithTicker
+}
+
+func newCore(ctx context.Context, args *config.JobQueueArgs, handle fwktype.Handle, quotas *quota.Adapter) (*core, error) {
+	c := &core{args: args, handle: handle, clock: clock.RealClock{}, metrics: metrics.Registered()}
+	cfg := clientConfig(handle.KubeConfig(), args)
+	managed, err := c.managedJobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	predicate, err := jobs.NewPredicate(managed)
+	if err != nil {
+		return nil, err
+	}
+	metadataClient, err := metadata.NewForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	c.stragglers = newStragglers(c.clock, args.UnknownJobsGracePeriod.Duration)
+	factory := metadatainformer.NewSharedInformerFactory(metadataClient, 0)
+	index, err := NewJobIndex(factory, predicate.Kinds(), c.stragglers.arrived)
+	if err != nil {
+		return nil, err
+	}
+	namespaces := handle.SharedInformerFactory().Core().V1().Namespaces().Lister()
+	c.gate = &Gate{
+		Snapshot:  func() Snapshot { return c.engine.Snapshot() },
+		Predicate: predicate,
+		Job:       index.Job,
+		NamespaceLabels: func(name string) (map[string]string, bool) {
+			namespace, err := namespaces.Get(name)
+			if err != nil {
+				return nil, false
+			}
+			return namespace.Labels, true
+		},
+		Clock:       c.clock,
+		PassUnknown: args.UnknownJobs == config.UnknownJobsPass,
+		Grace:       args.UnknownJobsGracePeriod.Duration,
+		Watch:       c.stragglers.watch,
+	}
+	c.wireStragglers()
+	if err := c.buildEngine(cfg, factory, predicate, quotas); err != nil {
+		return nil, err
+	}
+	factory.Start(ctx.Done())
+	go c.engine.Run(ctx)
+	go c.stragglers.run(ctx)
+	go c.compareConfiguration(ctx, predicate.Hash())
+	return c, nil
+}
+
+// clientConfig is the scheduler's identity with limits of our own. Custom resources are read and written as JSON.
+func clientConfig(base *rest.Config, args *config.JobQueueArgs) *rest.Config {
+	cfg := rest.AddUserAgent(rest.CopyConfig(base), "jobqueue")
+	cfg.ContentType, cfg.AcceptContentTypes = "application/json", "application/json"
+	cfg.QPS, cfg.Burst = args.ClientQPS, int(args.ClientBurst)
+	cfg.RateLimiter = nil
+	return cfg
+}
+
+func (c *core) wireStragglers() {
+	pods := c.handle.SharedInformerFactory().Core().V1().Pods().Lister()
+	c.stragglers.gate = c.gate
+	c.stragglers.pod = func(namespace, name string) *corev1.Pod {
+		pod, err := pods.Pods(namespace).Get(name)
+		if err != nil {
+			return nil
+		}
+		return pod
+	}
+	c.stragglers.activate = func(pods []*corev1.Pod) bool {
+		byKey := make(map[string]*corev1.Pod, len(pods))
+		for _, pod := range pods {
+			byKey[pod.Namespace+"/"+pod.Name] = pod
+		}
+		return c.activate(klog.Background(), byKey)
+	}
+	c.stragglers.report = c.reportStraggler
+}
+
+// buildEngine connects the engine with the scheduler's pods, the live quotas and the API.
+func (c *core) buildEngine(cfg *rest.Config, factory metadatainformer.SharedInformerFactory, predicate *jobs.Predicate, quotas *quota.Adapter) error {
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return err
+	}
+	c.engine, err = engine.New(engine.Options{
+		Config: engine.Config{
+			QueueNamespace:        c.args.QueueNamespace,
+			DefaultQueuePolicy:    c.args.DefaultQueuePolicy,
+			WriteConcurrency:      int(c.args.WriteConcurrency),
+			StatusRefreshInterval: c.args.StatusRefreshInterval.Duration,
+			ItemsInStatus:         int(c.args.ItemsInStatus),
+			ResyncInterval:        c.args.ResyncInterval.Duration,
+			ExplainAfter:          c.args.ExplainAfter.Duration,
+			ExplainEvery:          c.args.ExplainEvery.Duration,
+		},
+		Dynamic:     client,
+		Jobs:        factory,
+		Pods:        c.handle.SharedInformerFactory().Core().V1().Pods().Informer(),
+		Quotas:      quotas,
+		Predicate:   predicate,
+		Clock:       c.clock,
+		Activate:    func(pods map[string]*corev1.Pod) { c.activate(klog.Background(), pods) },
+		Ready:       c.leading.Load,
+		Outstanding: quotas.SetOutstanding,
+		Metrics:     c.metrics,
+	})
+	if err != nil {
+		return err
+	}
+	quotas.Subscribe(c.engine.Sink())
+	if c.args.ProtectReservedQuota {
+		quotas.Protect(c.gate.Admitted)
+	}
+	c.visibility = visibility.NewHandler(c.engine)
+	return nil
+}
+
+func (c *core) lead() {
+	c.leading.Store(true)
+	c.engine.Lead()
+}
+
+// activate hands pods to the scheduling queue, which asks the gate again. It is false, and does nothing, where this
+// replica does not lead.
+func (c *core) activate(logger klog.Logger, pods map[string]*corev1.Pod) bool {
+	if !c.leading.Load() {
+		return false
+	}
+	for keys := range slices.Chunk(slices.Sorted(maps.Keys(pods)), activateChunk) {
+		chunk := make(map[string]*corev1.Pod, len(keys))
+		for _, key := range keys {
+			chunk[key] = pods[key]
+		}
+		c.handle.Activate(logger, chunk)
+	}
+	return true
+}
+
+// reportStraggler says, in an event on the pod, a metric and the log, that its job has no unit though it should.
+func (c *core) reportStraggler(pod *corev1.Pod, v verdict) {
+	if !c.leading.Load() {
+		return
+	}
+	action, note := "Gate", "No QueueUnit has appeared for the job of this pod, which is held back until there is one: "+
+		"is jobqueue-controller running, and does it manage the same jobs?"
+	if v == unseen {
+		note = "The job that owns this pod has not been seen, so it is held back: may the scheduler list jobs of this kind?"
+	}
+	if v == overdue {
+		action, note = "Pass", "No QueueUnit has appeared for the job of this pod, which is scheduled without one: "+
+			"is jobqueue-controller running, and does it manage the same jobs?"
+	}
+	c.handle.EventRecorder().Eventf(pod, nil, corev1.EventTypeWarning, "QueueUnitMissing", action, note)
+	c.metrics.Inc(metrics.GatedUnknownPodsTotal, action)
+	klog.Background().Info("Pod of a managed job has no QueueUnit", "pod", klog.KObj(pod), "action", action, "jobSeen", v != unseen)
+}
+
+// managedJobs reads which jobs are managed. Without the ConfigMap the defaults apply; a malformed one is an error, since
+// guessing would gate pods that nobody releases, or let pods pass that should wait.
+func (c *core) managedJobs(ctx context.Context) (jobs.ManagedJobs, error) {
+	configMap, err := c.configMap(ctx)
+	if err != nil || configMap == nil {
+		return jobs.DefaultManagedJobs(), err
+	}
+	managed, err := jobs.ManagedJobsFrom(configMap.Data)
+	if err != nil {
+		return jobs.ManagedJobs{}, fmt.Errorf("ConfigMap %s/%s: %w", configMap.Namespace, configMap.Name, err)
+	}
+	return managed, nil
+}
+
+// configMap returns nil if it does not exist.
+func (c *core) configMap(ctx context.Context) (*corev1.ConfigMap, error) {
+	name := c.args.ManagedJobsConfigMap
+	configMap, err := c.handle.ClientSet().CoreV1().ConfigMaps(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading ConfigMap %s/%s: %w", name.Namespace, name.Name, err)
+	}
+	return configMap, nil
+}
+
+// compareConfiguration says when the controller works with other managed jobs than this process, which both read at start.
+func (c *core) compareConfiguration(ctx context.Context, hash string) {
+	logger := klog.FromContext(ctx)
+	ticker := c.clock.NewTicker(configCheckPeriod)
+	defer ticker.Stop()
+	theirs := hash
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		}
+		configMap, err := c.configMap(ctx)
+		if err != nil {
+			logger.V(2).Info("Could not compare the managed jobs with those of the controller", "err", err)
+			continue
+		}
+		now := hash
+		if configMap != nil && configMap.Annotations[jobs.AnnotationManagedJobsHash] != "" {
+			now = configMap.Annotations[jobs.AnnotationManagedJobsHash]
+		}
+		if now != theirs && now != hash {
+			logger.Info("The controller manages other jobs than this scheduler: restart whichever is older", "ours", hash, "theirs", now)
+		}
+		theirs = now
+		differs := 0.0
+		if now != hash {
+			differs = 1
+		}
+		c.metrics.Set(metrics.ConfigDiffers, differs)
+	}
+}

@@ -1,0 +1,224 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobqueue
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	fwktype "k8s.io/kube-scheduler/framework"
+	"k8s.io/utils/clock"
+
+	reservationutil "github.com/koordinator-sh/koordinator/pkg/util/reservation"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+)
+
+// maxOwners bounds the walk from a pod to the job that owns it: a pod, its Job, the job that made the Job, one to spare.
+const maxOwners = 4
+
+// Snapshot is what the gate reads of the admitted units. Every method is O(1) and takes no lock; before it is loaded
+// nothing is admitted.
+type Snapshot interface {
+	Loaded() bool
+	// AdmittedConsumer says that a unit of the job with this UID is admitted, and that the API holds it.
+	AdmittedConsumer(uid types.UID) bool
+	// UnitOfConsumer says that any unit of that job is known.
+	UnitOfConsumer(uid types.UID) bool
+	// AdmittedUnit returns the UID of the job of an admitted unit, by namespace/name; empty for a unit without one.
+	AdmittedUnit(key string) (types.UID, bool)
+}
+
+// Job is what the gate needs to know of a job beside its name.
+type Job struct {
+	Labels, Annotations map[string]string
+	// Owner is the controlling owner, nil if there is none.
+	Owner *metav1.OwnerReference
+}
+
+// verdict is what the gate thinks of a pod.
+type verdict int
+
+const (
+	// foreign: the pod has nothing to do with queues.
+	foreign verdict = iota
+	// admitted: it belongs to an admitted unit.
+	admitted
+	// waiting: its unit is known and not admitted.
+	waiting
+	// suspended: the controller has suspended its job, so the pod is about to be taken away, or it is new and the word
+	// that its job was resumed is still on its way. Bound now it might run and be replaced by another (I3).
+	suspended
+	// unknown: its job is managed and no unit of it is known.
+	unknown
+	// unseen: whether its job is managed is not known yet, because metadata of the job or its namespace has not arrived.
+	unseen
+	// overdue: unknown or unseen for longer than the grace period, where such pods pass.
+	overdue
+)
+
+// why is shown to the user as the reason why the pod is not scheduled. Constant strings: the gate runs under the lock of
+// the scheduling queue.
+var why = map[verdict]string{
+	waiting:   "the job waits in its queue",
+	suspended: "the job is suspended until it is admitted",
+	unknown:   "the job is managed by a queue and has no QueueUnit yet",
+	unseen:    "the job that owns the pod is not known yet",
+}
+
+// Gate says which pods may be scheduled. Check is O(1), takes no lock that is held while pods are activated, and is the
+// same for a pod until the engine publishes another snapshot or a job's metadata arrives.
+type Gate struct {
+	Snapshot  func() Snapshot
+	Predicate *jobs.Predicate
+	// Job returns a job of a managed kind by UID; false if it has not been seen.
+	Job func(uid types.UID) (Job, bool)
+	// NamespaceLabels returns false if the namespace has not been seen.
+	NamespaceLabels func(name string) (map[string]string, bool)
+	Clock           clock.PassiveClock
+	// PassUnknown lets pods of managed jobs without a unit go on when Grace is over since their creation.
+	PassUnknown bool
+	Grace       time.Duration
+	// Watch, if set, is told of pods that are held back without a unit in the queue that could release them.
+	Watch func(pod *corev1.Pod, unseen bool)
+}
+
+// Check returns nil if the pod may be scheduled as far as queues are concerned. It never returns an error status: a gang
+// pod that is rejected by PreEnqueue after an error would crash the scheduling queue of Kubernetes 1.35.
+func (g *Gate) Check(pod *corev1.Pod) *fwktype.Status {
+	v := g.verdict(pod)
+	message, held := why[v]
+	if !held {
+		return nil
+	}
+	if v != waiting && g.Watch != nil {
+		g.Watch(pod, v == unseen)
+	}
+	return fwktype.NewStatus(fwktype.UnschedulableAndUnresolvable, message)
+}
+
+// Passes is Check without a reason.
+func (g *Gate) Passes(pod *corev1.Pod) bool {
+	_, held := why[g.verdict(pod)]
+	return !held
+}
+
+// Admitted says that the pod belongs to an admitted unit; a pod that merely passes does not.
+func (g *Gate) Admitted(pod *corev1.Pod) bool { return g.verdict(pod) == admitted }
+
+func (g *Gate) verdict(pod *corev1.Pod) verdict {
+	if pod == nil || pod.Spec.NodeName != "" || reservationutil.IsReservePod(pod) {
+		return foreign
+	}
+	snapshot := g.Snapshot()
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && g.Predicate.ManagesOwner(*owner) {
+		if v := g.ofJob(snapshot, pod, *owner); v != foreign {
+			return v
+		}
+	}
+	return g.ofAnnotation(snapshot, pod)
+}
+
+// ofJob judges a pod by the job that owns it. The pod's annotation does not matter then: it is part of a template that
+// the job's author writes, and could name any unit.
+func (g *Gate) ofJob(snapshot Snapshot, pod *corev1.Pod, owner metav1.OwnerReference) verdict {
+	top := g.topOf(owner)
+	if snapshot.AdmittedConsumer(top.uid) {
+		if top.seen && top.job.Annotations[v1alpha1.AnnotationSuspendedBy] != "" {
+			return suspended
+		}
+		return admitted
+	}
+	namespaceLabels, knownNamespace := g.NamespaceLabels(pod.Namespace)
+	sets := append(top.labels, pod.Labels, jobs.QueueAnnotation(pod.Annotations))
+	v := unknown
+	switch {
+	case g.Predicate.ManagesLabels(pod.Namespace, namespaceLabels, sets...):
+		if snapshot.UnitOfConsumer(top.uid) {
+			return waiting
+		}
+	case knownNamespace && (top.seen || !g.Predicate.ManagesNamespace(pod.Namespace, namespaceLabels)):
+		return foreign
+	default:
+		v = unseen
+	}
+	if g.PassUnknown && snapshot.Loaded() && g.Clock.Since(pod.CreationTimestamp.Time) > g.Grace {
+		return overdue
+	}
+	return v
+}
+
+// topJob is the job that a pod is judged by.
+type topJob struct {
+	uid  types.UID
+	job  Job
+	seen bool
+	// labels of the job and of those between it and the pod, and the queue that they name in an annotation.
+	labels []map[string]string
+}
+
+// topOf follows an owner to the job that was not made by another managed job, as far as they have been seen.
+func (g *Gate) topOf(owner metav1.OwnerReference) topJob {
+	top := topJob{uid: owner.UID}
+	for range maxOwners {
+		top.job, top.seen = g.Job(top.uid)
+		if !top.seen {
+			break
+		}
+		top.labels = append(top.labels, top.job.Labels, jobs.QueueAnnotation(top.job.Annotations))
+		if top.job.Owner == nil || !g.Predicate.ManagesOwner(*top.job.Owner) {
+			break
+		}
+		top.uid = top.job.Owner.UID
+	}
+	return top
+}
+
+// ofAnnotation judges a pod by the unit that its annotation names. It passes if that unit is admitted and either has no
+// consumer or has the pod's owner, or its owner's owner, as consumer.
+func (g *Gate) ofAnnotation(snapshot Snapshot, pod *corev1.Pod) verdict {
+	key := pod.Annotations[v1alpha1.AnnotationRelatedQueueUnit]
+	if key == "" {
+		return foreign
+	}
+	if namespace, _, ok := strings.Cut(key, "/"); !ok || namespace != pod.Namespace {
+		return waiting
+	}
+	consumer, ok := snapshot.AdmittedUnit(key)
+	if !ok {
+		return waiting
+	}
+	if consumer == "" {
+		return admitted
+	}
+	owner := metav1.GetControllerOfNoCopy(pod)
+	for range maxOwners {
+		if owner == nil {
+			break
+		}
+		if owner.UID == consumer {
+			return admitted
+		}
+		job, _ := g.Job(owner.UID)
+		owner = job.Owner
+	}
+	return waiting
+}

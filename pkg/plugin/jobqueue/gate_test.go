@@ -1,0 +1,290 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobqueue
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	fwktype "k8s.io/kube-scheduler/framework"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+
+	reservationutil "github.com/koordinator-sh/koordinator/pkg/util/reservation"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// fakeSnapshot: consumers maps a job to whether its unit is admitted; units maps admitted units to their jobs.
+type fakeSnapshot struct {
+	loaded    bool
+	consumers map[types.UID]bool
+	units     map[string]types.UID
+}
+
+func (s *fakeSnapshot) Loaded() bool                        { return s.loaded }
+func (s *fakeSnapshot) AdmittedConsumer(uid types.UID) bool { return s.loaded && s.consumers[uid] }
+func (s *fakeSnapshot) UnitOfConsumer(uid types.UID) bool   { _, ok := s.consumers[uid]; return ok }
+func (s *fakeSnapshot) AdmittedUnit(k string) (types.UID, bool) {
+	u, ok := s.units[k]
+	return u, ok && s.loaded
+}
+
+type world struct {
+	snapshot   fakeSnapshot
+	jobs       map[types.UID]Job
+	namespaces map[string]map[string]string
+	clock      *clocktesting.FakeClock
+	watched    []string
+}
+
+func newWorld() *world {
+	return &world{
+		snapshot:   fakeSnapshot{loaded: true, consumers: map[types.UID]bool{}, units: map[string]types.UID{}},
+		jobs:       map[types.UID]Job{},
+		namespaces: map[string]map[string]string{"team": {"queue": "on"}, "other": {}, "kube-system": {}},
+		clock:      clocktesting.NewFakeClock(epoch),
+	}
+}
+
+func (w *world) gate(t *testing.T, managed jobs.ManagedJobs) *Gate {
+	t.Helper()
+	predicate, err := jobs.NewPredicate(managed)
+	require.NoError(t, err)
+	return &Gate{
+		Snapshot:        func() Snapshot { return &w.snapshot },
+		Predicate:       predicate,
+		Job:             func(uid types.UID) (Job, bool) { j, ok := w.jobs[uid]; return j, ok },
+		NamespaceLabels: func(n string) (map[string]string, bool) { l, ok := w.namespaces[n]; return l, ok },
+		Clock:           w.clock,
+		Grace:           30 * time.Second,
+		Watch: func(pod *corev1.Pod, unseen bool) {
+			kind := "unknown"
+			if unseen {
+				kind = "unseen"
+			}
+			w.watched = append(w.watched, kind+":"+pod.Name)
+		},
+	}
+}
+
+func ownedBy(kind, apiVersion, uid string) *metav1.OwnerReference {
+	return &metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: uid, UID: types.UID(uid), Controller: ptr.To(true)}
+}
+
+func jobPod(job string, labels map[string]string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "team", Name: "p", UID: "p", Labels: labels, CreationTimestamp: metav1.Time{Time: epoch},
+		OwnerReferences: []metav1.OwnerReference{*ownedBy("Job", "batch/v1", job)},
+	}}
+}
+
+var (
+	quotaLabel = map[string]string{v1alpha1.LabelQuotaName: "q"}
+	unlabelled = map[string]string{"app": "x"}
+)
+
+func TestGate(t *testing.T) {
+	annotate := func(pod *corev1.Pod, unit string) *corev1.Pod {
+		pod.Annotations = map[string]string{v1alpha1.AnnotationRelatedQueueUnit: unit}
+		return pod
+	}
+	orphan := func(labels map[string]string) *corev1.Pod {
+		pod := jobPod("j", labels)
+		pod.OwnerReferences = nil
+		return pod
+	}
+	for _, tt := range []struct {
+		name    string
+		managed jobs.ManagedJobs
+		given   func(w *world)
+		pod     *corev1.Pod
+		want    verdict
+	}{
+		{"no pod", jobs.ManagedJobs{}, nil, nil, foreign},
+		{"a pod without an owner, labelled", jobs.ManagedJobs{}, nil, orphan(quotaLabel), foreign},
+		{"a pod of a kind that is not managed", jobs.ManagedJobs{}, nil, func() *corev1.Pod {
+			pod := jobPod("j", quotaLabel)
+			pod.OwnerReferences = []metav1.OwnerReference{*ownedBy("ReplicaSet", "apps/v1", "r")}
+			return pod
+		}(), foreign},
+		{"a pod that is bound", jobs.ManagedJobs{}, nil, func() *corev1.Pod {
+			pod := jobPod("j", quotaLabel)
+			pod.Spec.NodeName = "n"
+			return pod
+		}(), foreign},
+		{"the pod of a Reservation", jobs.ManagedJobs{}, nil, func() *corev1.Pod {
+			pod := jobPod("j", quotaLabel)
+			pod.Annotations = map[string]string{reservationutil.AnnotationReservePod: "true"}
+			return pod
+		}(), foreign},
+		{"a label on the pod, no unit yet", jobs.ManagedJobs{}, nil, jobPod("j", quotaLabel), unknown},
+		{"its unit waits", jobs.ManagedJobs{}, func(w *world) { w.snapshot.consumers["j"] = false }, jobPod("j", quotaLabel), waiting},
+		{"its unit is admitted", jobs.ManagedJobs{}, func(w *world) { w.snapshot.consumers["j"] = true }, jobPod("j", quotaLabel), admitted},
+		{"its unit is admitted, its job is suspended by the controller", jobs.ManagedJobs{}, func(w *world) {
+			w.snapshot.consumers["j"] = true
+			w.jobs["j"] = Job{Annotations: map[string]string{v1alpha1.AnnotationSuspendedBy: v1alpha1.CreatedByController}}
+		}, jobPod("j", quotaLabel), suspended},
+		{"admitted, but the state is not loaded", jobs.ManagedJobs{}, func(w *world) {
+			w.snapshot.consumers["j"], w.snapshot.loaded = true, false
+		}, jobPod("j", quotaLabel), waiting},
+		{"the unit of another job of the same name is admitted", jobs.ManagedJobs{}, func(w *world) {
+			w.snapshot.consumers["old"] = true
+		}, jobPod("j", quotaLabel), unknown},
+		{"no label on the pod, job not seen", jobs.ManagedJobs{}, nil, jobPod("j", unlabelled), unseen},
+		{"no label on the pod, none on the job", jobs.ManagedJobs{}, func(w *world) { w.jobs["j"] = Job{} }, jobPod("j", unlabelled), foreign},
+		{"the label is on the job only", jobs.ManagedJobs{}, func(w *world) { w.jobs["j"] = Job{Labels: quotaLabel} }, jobPod("j", unlabelled), unknown},
+		{"the queue is an annotation of the job", jobs.ManagedJobs{}, func(w *world) {
+			w.jobs["j"] = Job{Annotations: map[string]string{v1alpha1.QueueNameKey: "x"}}
+		}, jobPod("j", unlabelled), unknown},
+		{"a unit made by hand for a job that is not managed", jobs.ManagedJobs{}, func(w *world) {
+			w.jobs["j"] = Job{}
+			w.snapshot.consumers["j"] = false
+		}, jobPod("j", unlabelled), foreign},
+		{"another queue system has the job", jobs.ManagedJobs{}, func(w *world) {
+			w.jobs["j"] = Job{Labels: map[string]string{"kueue.x-k8s.io/queue-name": "k"}}
+		}, jobPod("j", quotaLabel), foreign},
+		{"a quota label is not enough", jobs.ManagedJobs{RequireQueueName: true}, func(w *world) { w.jobs["j"] = Job{} }, jobPod("j", quotaLabel), foreign},
+		{"a system namespace", jobs.ManagedJobs{}, func(w *world) { w.jobs["j"] = Job{} }, func() *corev1.Pod {
+			pod := jobPod("j", quotaLabel)
+			pod.Namespace = "kube-system"
+			return pod
+		}(), foreign},
+		{"a namespace that is not selected", jobs.ManagedJobs{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"queue": "on"}}}, nil, func() *corev1.Pod {
+			pod := jobPod("j", quotaLabel)
+			pod.Namespace = "other"
+			return pod
+		}(), foreign},
+		{"a namespace that has not been seen", jobs.ManagedJobs{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"queue": "on"}}}, func(w *world) {
+			w.jobs["j"] = Job{}
+			delete(w.namespaces, "team")
+		}, jobPod("j", quotaLabel), unseen},
+
+		{"the annotation names an admitted unit without consumer", jobs.ManagedJobs{}, func(w *world) { w.snapshot.units["team/u"] = "" }, annotate(orphan(nil), "team/u"), admitted},
+		{"the annotation names a unit that is not admitted", jobs.ManagedJobs{}, nil, annotate(orphan(nil), "team/u"), waiting},
+		{"the annotation names a unit of another namespace", jobs.ManagedJobs{}, func(w *world) { w.snapshot.units["other/u"] = "" }, annotate(orphan(nil), "other/u"), waiting},
+		{"the annotation is malformed", jobs.ManagedJobs{}, nil, annotate(orphan(nil), "u"), waiting},
+		{"the annotation names the unit of the pod's owner", jobs.ManagedJobs{}, func(w *world) { w.snapshot.units["team/u"] = "r" }, func() *corev1.Pod {
+			pod := annotate(orphan(nil), "team/u")
+			pod.OwnerReferences = []metav1.OwnerReference{*ownedBy("PyTorchJob", "kubeflow.org/v1", "r")}
+			return pod
+		}(), admitted},
+		{"the annotation names the unit of somebody else's job", jobs.ManagedJobs{}, func(w *world) { w.snapshot.units["team/u"] = "victim" }, func() *corev1.Pod {
+			pod := annotate(orphan(nil), "team/u")
+			pod.OwnerReferences = []metav1.OwnerReference{*ownedBy("PyTorchJob", "kubeflow.org/v1", "r")}
+			return pod
+		}(), waiting},
+		{"an admitted unit without consumer does not free a managed job's pods", jobs.ManagedJobs{}, func(w *world) {
+			w.snapshot.units["team/u"] = ""
+			w.snapshot.consumers["j"] = false
+		}, annotate(jobPod("j", quotaLabel), "team/u"), waiting},
+		{"the annotation names the unit of a job further up", jobs.ManagedJobs{}, func(w *world) {
+			w.jobs["j"] = Job{Owner: ownedBy("Workflow", "argoproj.io/v1", "top")}
+			w.snapshot.units["team/u"] = "top"
+		}, annotate(jobPod("j", unlabelled), "team/u"), admitted},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld()
+			if tt.given != nil {
+				tt.given(w)
+			}
+			gate := w.gate(t, tt.managed)
+			require.Equal(t, tt.want, gate.verdict(tt.pod))
+			status := gate.Check(tt.pod)
+			held := tt.want == waiting || tt.want == suspended || tt.want == unknown || tt.want == unseen
+			require.Equal(t, !held, gate.Passes(tt.pod))
+			require.Equal(t, tt.want == admitted, gate.Admitted(tt.pod))
+			if held {
+				require.Equal(t, fwktype.UnschedulableAndUnresolvable, status.Code())
+				require.NotEmpty(t, status.Message())
+			} else {
+				require.True(t, status.IsSuccess())
+			}
+			switch tt.want {
+			case unknown, suspended:
+				require.Equal(t, []string{"unknown:p"}, w.watched)
+			case unseen:
+				require.Equal(t, []string{"unseen:p"}, w.watched)
+			default:
+				require.Empty(t, w.watched)
+			}
+		})
+	}
+}
+
+func TestAJobThatAManagedJobMadeIsJudgedByTheJobThatMadeIt(t *testing.T) {
+	w := newWorld()
+	w.jobs["child"] = Job{Owner: ownedBy("Job", "batch/v1", "top")}
+	w.jobs["top"] = Job{Labels: quotaLabel}
+	gate := w.gate(t, jobs.ManagedJobs{})
+	pod := jobPod("child", unlabelled)
+	require.Equal(t, unknown, gate.verdict(pod))
+	w.snapshot.consumers["child"] = true
+	require.Equal(t, unknown, gate.verdict(pod), "a unit of the part does not stand for the whole")
+	w.snapshot.consumers["top"] = true
+	require.Equal(t, admitted, gate.verdict(pod))
+	w.jobs["top"] = Job{Owner: ownedBy("Job", "batch/v1", "top")}
+	require.NotPanics(t, func() { gate.verdict(pod) }, "a job that owns itself ends the walk")
+}
+
+func TestPodsOfUnknownJobsPassAfterTheGracePeriodOnlyIfToldSo(t *testing.T) {
+	w := newWorld()
+	gate := w.gate(t, jobs.ManagedJobs{})
+	labelled, unlabelledPod := jobPod("j", quotaLabel), jobPod("x", unlabelled)
+	w.clock.Step(time.Hour)
+	require.Equal(t, unknown, gate.verdict(labelled))
+	require.Equal(t, unseen, gate.verdict(unlabelledPod))
+	gate.PassUnknown = true
+	require.Equal(t, overdue, gate.verdict(labelled))
+	require.Equal(t, overdue, gate.verdict(unlabelledPod))
+	require.True(t, gate.Passes(labelled))
+	require.False(t, gate.Admitted(labelled), "it passes, but nothing is reserved for it")
+	w.snapshot.loaded = false
+	require.Equal(t, unknown, gate.verdict(labelled), "its unit may be there and not be loaded")
+	w.snapshot.loaded = true
+	labelled.CreationTimestamp = metav1.Time{Time: w.clock.Now().Add(-30 * time.Second)}
+	require.Equal(t, unknown, gate.verdict(labelled))
+	w.snapshot.consumers["j"] = false
+	w.clock.Step(time.Hour)
+	require.Equal(t, waiting, gate.verdict(labelled), "a job whose unit waits is not unknown")
+}
+
+func BenchmarkGate(b *testing.B) {
+	w := newWorld()
+	predicate, _ := jobs.NewPredicate(jobs.ManagedJobs{})
+	gate := &Gate{
+		Snapshot:        func() Snapshot { return &w.snapshot },
+		Predicate:       predicate,
+		Job:             func(uid types.UID) (Job, bool) { j, ok := w.jobs[uid]; return j, ok },
+		NamespaceLabels: func(n string) (map[string]string, bool) { l, ok := w.namespaces[n]; return l, ok },
+		Clock:           w.clock,
+	}
+	w.snapshot.consumers["j"] = true
+	w.jobs["j"] = Job{Labels: quotaLabel}
+	pod := jobPod("j", quotaLabel)
+	b.ReportAllocs()
+	for b.Loop() {
+		gate.Check(pod)
+	}
+}
