@@ -1,0 +1,334 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+)
+
+// fieldOwner of all writes.
+const fieldOwner = client.FieldOwner(v1alpha1.CreatedByController)
+
+// conflictDelay before a decision that was made on a state that is no more is made again. The watch usually is faster.
+const conflictDelay = 500 * time.Millisecond
+
+// maxLooks bounds how often one reconciliation may ask for more to decide on.
+const maxLooks = 3
+
+// JobReconciler keeps the jobs of one kind and their units in step.
+type JobReconciler struct {
+	Kind      jobs.Kind
+	Predicate *jobs.Predicate
+	// Client reads from caches. Live reads from the API server.
+	Client   client.Client
+	Live     client.Reader
+	Recorder events.EventRecorder
+	Clock    clock.PassiveClock
+
+	told    *told
+	written *written
+}
+
+// NewJobReconciler of one kind. What units were in before it is made counts as told.
+func NewJobReconciler(kind jobs.Kind, predicate *jobs.Predicate, c client.Client, live client.Reader, recorder events.EventRecorder, clk clock.PassiveClock) *JobReconciler {
+	return &JobReconciler{
+		Kind: kind, Predicate: predicate, Client: c, Live: live, Recorder: recorder, Clock: clk,
+		told: newTold(clk.Now()), written: newWritten(),
+	}
+}
+
+// Reconcile brings one job and its unit in step.
+func (r *JobReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	o, err := r.observe(ctx, req.NamespacedName)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if r.behind(o) {
+		return ctrl.Result{}, nil // the event with our own write is on its way
+	}
+	if o.Job != nil {
+		record(r.Recorder, o.Job, r.told.pending(o.Job, o.Unit))
+	}
+	return r.carryOut(ctx, o)
+}
+
+func (r *JobReconciler) behind(o Observation) bool {
+	return o.Job != nil && r.written.behind(o.Job) || o.Unit != nil && r.written.behind(o.Unit)
+}
+
+// carryOut plans and does, and plans again while the plan asks for more to look at.
+func (r *JobReconciler) carryOut(ctx context.Context, o Observation) (ctrl.Result, error) {
+	for range maxLooks {
+		again, err := r.steps(ctx, &o, Plan(o))
+		if err != nil {
+			return r.failed(ctx, err)
+		}
+		if !again {
+			return ctrl.Result{}, nil
+		}
+	}
+	return ctrl.Result{}, fmt.Errorf("no decision after %d looks", maxLooks)
+}
+
+// steps does the actions in their order; again asks for a new plan on the extended observation.
+func (r *JobReconciler) steps(ctx context.Context, o *Observation, actions []Action) (again bool, err error) {
+	for _, action := range actions {
+		switch a := action.(type) {
+		case LookAtPods:
+			o.Bound, err = r.boundPods(ctx, o.Job)
+			return true, err
+		case ReadJob:
+			return true, r.readJob(ctx, o)
+		default:
+			if err := r.do(ctx, o, a); err != nil {
+				return false, err
+			}
+		}
+	}
+	return false, nil
+}
+
+func (r *JobReconciler) failed(ctx context.Context, err error) (ctrl.Result, error) {
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		klog.FromContext(ctx).V(4).Info("Decided on a state that is no more", "reason", err.Error())
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	}
+	return ctrl.Result{}, client.IgnoreNotFound(err) // gone: its deletion brings the next event
+}
+
+func (r *JobReconciler) do(ctx context.Context, o *Observation, action Action) error {
+	switch a := action.(type) {
+	case CreateUnit:
+		return r.createUnit(ctx, o, a)
+	case PatchUnit:
+		return r.patch(ctx, o, a.Before, a.After.DeepCopy(), a.Event, r.Client.Patch)
+	case PatchUnitStatus:
+		return r.patch(ctx, o, a.Before, a.After.DeepCopy(), a.Event, r.patchStatus)
+	case DeleteUnit:
+		return r.deleteUnit(ctx, o, a)
+	case PatchJob:
+		return r.patchJob(ctx, o, a)
+	case ResetStart:
+		return r.resetStart(ctx, o, a)
+	case Tell:
+		if o.Job != nil {
+			record(r.Recorder, o.Job, r.told.once(o.Job, a.Event))
+		}
+		return nil
+	default:
+		return fmt.Errorf("unknown action %T", action)
+	}
+}
+
+func (r *JobReconciler) createUnit(ctx context.Context, o *Observation, a CreateUnit) error {
+	u := a.Unit.DeepCopy()
+	if err := r.Client.Create(ctx, u, fieldOwner); err != nil {
+		if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
+			record(r.Recorder, o.Job, r.told.once(o.Job, warning("CannotQueue", "Queue", short(err.Error()))))
+		}
+		return err
+	}
+	klog.FromContext(ctx).Info("Created the unit of a job", "queueUnit", klog.KObj(u), "adopted", u.Annotations[v1alpha1.AnnotationAdopted] != "")
+	record(r.Recorder, o.Job, a.Event)
+	return nil
+}
+
+type patchFunc func(ctx context.Context, o client.Object, patch client.Patch, opts ...client.PatchOption) error
+
+func (r *JobReconciler) patchStatus(ctx context.Context, o client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	return r.Client.Status().Patch(ctx, o, patch, fieldOwner)
+}
+
+// patch sends the difference, with the resourceVersion of before as precondition.
+func (r *JobReconciler) patch(ctx context.Context, o *Observation, before, after client.Object, event *Event, send patchFunc) error {
+	if err := send(ctx, after, optimistic(before), fieldOwner); err != nil {
+		return err
+	}
+	r.written.note(after)
+	if o.Job != nil {
+		record(r.Recorder, o.Job, event)
+	}
+	if event != nil {
+		klog.FromContext(ctx).Info("Wrote a transition", "event", event.Reason)
+	}
+	return nil
+}
+
+func optimistic(before client.Object) client.Patch {
+	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+}
+
+func (r *JobReconciler) patchJob(ctx context.Context, o *Observation, a PatchJob) error {
+	err := r.patch(ctx, o, a.Before, a.After.DeepCopy(), a.Event, r.Client.Patch)
+	if !apierrors.IsInvalid(err) {
+		return err
+	}
+	if a.Plain != nil {
+		return r.patch(ctx, o, a.Before, a.Plain.DeepCopy(), a.Event, r.Client.Patch)
+	}
+	return fmt.Errorf("the pod templates cannot be changed yet: %w", err)
+}
+
+// resetStart clears the start time in the status of a suspended job.
+func (r *JobReconciler) resetStart(ctx context.Context, o *Observation, a ResetStart) error {
+	after := a.Job.DeepCopy()
+	unstructured.RemoveNestedField(after.Object, r.Kind.StartTime...)
+	return r.patch(ctx, o, a.Job, after, nil, r.patchStatus)
+}
+
+func (r *JobReconciler) deleteUnit(ctx context.Context, o *Observation, a DeleteUnit) error {
+	uid := a.Unit.UID
+	err := r.Client.Delete(ctx, a.Unit.DeepCopy(), client.Preconditions{UID: &uid})
+	if err != nil {
+		return err
+	}
+	r.written.forget(uid)
+	klog.FromContext(ctx).Info("Deleted a unit", "queueUnit", klog.KObj(a.Unit), "phase", a.Unit.Status.Phase)
+	if o.Job != nil {
+		record(r.Recorder, o.Job, a.Event)
+	}
+	return nil
+}
+
+// observe reads what is cached.
+func (r *JobReconciler) observe(ctx context.Context, key types.NamespacedName) (Observation, error) {
+	o := Observation{Now: metav1.NewTime(r.Clock.Now()), Kind: &r.Kind}
+	unit := &v1alpha1.QueueUnit{}
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: r.Kind.UnitName(key.Name)}, unit)
+	if client.IgnoreNotFound(err) != nil {
+		return o, err
+	}
+	if err == nil {
+		o.Unit = unit
+	}
+	job := r.newJob()
+	if err := r.Client.Get(ctx, key, job); err != nil {
+		r.told.forget(key)
+		if o.Unit != nil && o.Unit.Spec.ConsumerRef != nil {
+			r.written.forget(o.Unit.Spec.ConsumerRef.UID)
+		}
+		return o, client.IgnoreNotFound(err)
+	}
+	return o, r.judge(ctx, &o, job)
+}
+
+// judge fills in what follows from the job.
+func (r *JobReconciler) judge(ctx context.Context, o *Observation, job *unstructured.Unstructured) error {
+	o.Job = job
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := r.Client.Get(ctx, types.NamespacedName{Name: job.GetNamespace()}, namespace); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	o.Managed = r.Predicate.ManagesJob(job, namespace.Labels)
+	if !o.Managed {
+		return nil
+	}
+	var err error
+	o.Classed, err = r.classed(ctx, job)
+	return err
+}
+
+func (r *JobReconciler) newJob() *unstructured.Unstructured {
+	job := &unstructured.Unstructured{}
+	job.SetGroupVersionKind(r.Kind.GVK)
+	return job
+}
+
+// readJob replaces the job by what the API server has now.
+func (r *JobReconciler) readJob(ctx context.Context, o *Observation) error {
+	o.Fresh = true
+	key := client.ObjectKeyFromObject(o.Unit)
+	if ref := o.Unit.Spec.ConsumerRef; ref != nil {
+		key.Name = ref.Name
+	}
+	job := r.newJob()
+	switch err := r.Live.Get(ctx, key, job); {
+	case apierrors.IsNotFound(err):
+		o.Job = nil
+		return nil
+	case err != nil:
+		return err
+	}
+	return r.judge(ctx, o, job)
+}
+
+// boundPods asks the API server, not a cache: a job whose pods run is never suspended on old news. One pod is enough.
+func (r *JobReconciler) boundPods(ctx context.Context, job *unstructured.Unstructured) (Bound, error) {
+	pods := &metav1.PartialObjectMetadataList{}
+	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	err := r.Live.List(ctx, pods,
+		client.InNamespace(job.GetNamespace()),
+		client.MatchingLabelsSelector{Selector: r.Kind.PodSelector(job)},
+		client.MatchingFieldsSelector{Selector: fields.OneTermNotEqualSelector("spec.nodeName", "")},
+	)
+	if err != nil {
+		return BoundUnknown, err
+	}
+	for i := range pods.Items {
+		if metav1.IsControlledBy(&pods.Items[i], job) {
+			return BoundSome, nil
+		}
+	}
+	return BoundNone, nil
+}
+
+// classed is the value of the job's priority class, else of the cluster's default class; nil when the job has a number of
+// its own or its class does not exist (yet).
+func (r *JobReconciler) classed(ctx context.Context, job *unstructured.Unstructured) (*int32, error) {
+	priority, _ := r.Kind.PriorityOf(job) // what is wrong with it, Plan says
+	if priority.Value != nil {
+		return nil, nil
+	}
+	if priority.Class != "" {
+		class := &schedulingv1.PriorityClass{}
+		if err := r.Client.Get(ctx, types.NamespacedName{Name: priority.Class}, class); err != nil {
+			return nil, client.IgnoreNotFound(err)
+		}
+		return &class.Value, nil
+	}
+	classes := &schedulingv1.PriorityClassList{}
+	if err := r.Client.List(ctx, classes); err != nil {
+		return nil, err
+	}
+	var value *int32
+	for i := range classes.Items {
+		// Of several defaults the API server takes the lowest.
+		if c := &classes.Items[i]; c.GlobalDefault && (value == nil || c.Value < *value) {
+			value = &c.Value
+		}
+	}
+	return value, nil
+}

@@ -1,0 +1,415 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+)
+
+// A simple job costs three writes beside the creation of its unit; with the scheduler's one that makes four.
+func TestLifeOfAJobAndItsWrites(t *testing.T) {
+	w := newWorld(t, newJob())
+	require.Equal(t, []string{"create QueueUnit/j"}, w.settle())
+	require.Equal(t, []string{"Queued"}, w.told())
+
+	w.admit()
+	require.Equal(t, []string{"patch Job/j"}, w.settle())
+	require.Equal(t, []string{"Admitted"}, w.told())
+	job := w.job()
+	require.False(t, *job.Spec.Suspend)
+	require.Equal(t, "a", job.Spec.Template.Labels[v1alpha1.LabelQuotaName])
+	require.Equal(t, "team/j", job.Spec.Template.Annotations[v1alpha1.AnnotationRelatedQueueUnit])
+
+	w.jobStatus(runs(1))
+	require.Equal(t, []string{"status QueueUnit/j"}, w.settle())
+	require.Equal(t, []string{"Running"}, w.told())
+	require.Equal(t, v1alpha1.PhaseRunning, w.unit().Status.Phase)
+	w.jobStatus(runs(2))
+	require.Empty(t, w.settle(), "how many pods run is no transition")
+
+	w.jobStatus(completes)
+	require.Equal(t, []string{"status QueueUnit/j"}, w.settle())
+	require.Equal(t, []string{"Finished"}, w.told())
+	require.Equal(t, v1alpha1.PhaseSucceed, w.unit().Status.Phase)
+	require.Empty(t, w.unit().Status.Admissions, "I7")
+
+	w.restart()
+	require.Empty(t, w.settle(), "I8")
+	require.Empty(t, w.told(), "a restart tells nothing again")
+}
+
+func TestUnmanagedJobsAreLeftAlone(t *testing.T) {
+	other := "kueue.x-k8s.io/multikueue"
+	for name, edit := range map[string]func(*batchv1.Job){
+		"no label":           func(j *batchv1.Job) { j.Labels = nil },
+		"managed by another": func(j *batchv1.Job) { j.Spec.ManagedBy = &other },
+		"Kueue's":            func(j *batchv1.Job) { j.Labels["kueue.x-k8s.io/queue-name"] = "k" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newJob(unsuspended, edit))
+			before := w.job()
+			require.Empty(t, w.settle())
+			require.Equal(t, before, w.job())
+			require.Empty(t, w.told())
+		})
+	}
+}
+
+func TestJobCreatedUnsuspended(t *testing.T) {
+	w := newWorld(t, newJob(unsuspended))
+	require.Equal(t, []string{"patch Job/j", "create QueueUnit/j"}, w.settle(), "suspended first: fewer pods are made")
+	require.Equal(t, []string{"Suspended", "Queued"}, w.told())
+	job := w.job()
+	require.True(t, *job.Spec.Suspend)
+	require.Equal(t, v1alpha1.CreatedByController, job.Annotations[v1alpha1.AnnotationSuspendedBy])
+
+	w.admit()
+	require.Empty(t, w.settle(), "pods from before lack the quota label")
+	w.jobStatus(noted)
+	require.Equal(t, []string{"patch Job/j"}, w.settle())
+	require.NotContains(t, w.job().Annotations, v1alpha1.AnnotationSuspendedBy)
+}
+
+func TestPodsThatAreOnNoNodeDoNotKeepAJobRunning(t *testing.T) {
+	job := newJob(unsuspended)
+	runs(0)(&job.Status)
+	w := newWorld(t, job, podOf(job, ""))
+	require.Equal(t, []string{"patch Job/j", "create QueueUnit/j"}, w.settle())
+}
+
+func TestAdoption(t *testing.T) {
+	job := newJob(unsuspended)
+	runs(2)(&job.Status)
+	w := newWorld(t, job, podOf(job, "n1"))
+	before := w.job()
+	require.Equal(t, []string{"create QueueUnit/j", "status QueueUnit/j"}, w.settle())
+	require.Equal(t, before, w.job(), "its job is not touched")
+	require.Equal(t, []string{"Adopted"}, w.told())
+	u := w.unit()
+	require.Equal(t, v1alpha1.PhaseRunning, u.Status.Phase)
+	require.Equal(t, int64(1), u.Status.Attempts)
+	require.Len(t, u.Status.Admissions, 1)
+	require.Equal(t, int64(2), u.Status.Admissions[0].Replicas)
+	require.Equal(t, int64(2), u.Status.Admissions[0].Running)
+	require.Equal(t, "1", u.Status.Admissions[0].Resources.Cpu().String())
+
+	w.jobStatus(completes)
+	w.settle()
+	require.Equal(t, v1alpha1.PhaseSucceed, w.unit().Status.Phase)
+}
+
+func TestAdoptionGoesOnAfterACrash(t *testing.T) {
+	job := newJob(unsuspended)
+	runs(2)(&job.Status)
+	w := newWorld(t, job, podOf(job, "n1"))
+	w.refuse = func(verb string, _ client.Object) error {
+		if verb == "status" {
+			return apierrors.NewInternalError(context.DeadlineExceeded)
+		}
+		return nil
+	}
+	w.reconcile()
+	_, err := w.r.Reconcile(quiet(), request("team", "j"))
+	require.Error(t, err)
+	require.False(t, *w.job().Spec.Suspend)
+	w.refuse = nil
+	w.restart()
+	w.settle()
+	require.Equal(t, v1alpha1.PhaseRunning, w.unit().Status.Phase)
+	require.False(t, *w.job().Spec.Suspend)
+}
+
+func TestJobCreatedAnewUnderItsName(t *testing.T) {
+	w := newWorld(t, newJob())
+	w.settle()
+	w.admit()
+	first := w.unit()
+	require.NoError(t, w.base.Delete(context.Background(), w.job()))
+	require.NoError(t, w.base.Create(context.Background(), newJob(func(j *batchv1.Job) { j.UID = "job-2" })))
+	require.Equal(t, []string{"delete QueueUnit/j", "create QueueUnit/j"}, w.settle())
+	require.True(t, *w.job().Spec.Suspend, "I3: admitted was another job")
+	require.NotEqual(t, first.ResourceVersion, w.unit().ResourceVersion)
+	require.Equal(t, "job-2", string(w.unit().Spec.ConsumerRef.UID))
+}
+
+func TestUnitOfAJobThatIsGone(t *testing.T) {
+	w := newWorld(t, newJob())
+	w.settle()
+	require.NoError(t, w.base.Delete(context.Background(), w.job()))
+	require.Equal(t, []string{"delete QueueUnit/j"}, w.settle())
+	require.Nil(t, w.unit())
+}
+
+func TestHandResumedJobIsSuspendedAgain(t *testing.T) {
+	w := newWorld(t, newJob())
+	w.settle()
+	job := w.job()
+	unsuspended(job)
+	w.update(job)
+	require.Equal(t, []string{"patch Job/j"}, w.settle())
+	require.True(t, *w.job().Spec.Suspend)
+}
+
+func TestEvictedJobIsSuspendedAndComesBack(t *testing.T) {
+	w := newWorld(t, newJob())
+	w.settle()
+	w.admit()
+	w.settle()
+	w.jobStatus(runs(2))
+	w.settle()
+	w.told()
+
+	u := w.unit()
+	u.Status.Phase = v1alpha1.PhaseEnqueued
+	u.Status.Admissions = nil
+	u.Status.Message = "held"
+	setCondition(u, v1alpha1.ConditionEvicted, metav1.ConditionTrue, "Deactivated", "held", epoch)
+	w.updateStatus(u)
+	require.Equal(t, []string{"patch Job/j"}, w.settle())
+	require.Equal(t, []string{"Evicted"}, w.told())
+	require.True(t, *w.job().Spec.Suspend)
+
+	// Once its earlier run is forgotten, its owner's templates are restored; while it is not, they must stay.
+	require.Equal(t, "a", w.job().Spec.Template.Labels[v1alpha1.LabelQuotaName])
+	w.jobStatus(func(s *batchv1.JobStatus) {
+		noted(s)
+		s.StartTime = nil
+	})
+	require.Equal(t, []string{"patch Job/j"}, w.settle())
+	require.Empty(t, w.job().Spec.Template.Labels)
+	require.Empty(t, w.job().Spec.Template.Annotations)
+
+	w.admit()
+	w.settle()
+	require.False(t, *w.job().Spec.Suspend)
+	require.Equal(t, "a", w.job().Spec.Template.Labels[v1alpha1.LabelQuotaName])
+}
+
+// A job that was created unsuspended has been started; its templates can be changed only once that is taken back.
+func TestQuotaReachesThePodsOfAJobThatHasRun(t *testing.T) {
+	w := newWorld(t, newJob(unsuspended, func(j *batchv1.Job) { runs(2)(&j.Status) }))
+	w.settle()
+	w.jobStatus(noted)
+	require.Equal(t, []string{"status Job/j"}, w.settle())
+	require.Nil(t, w.job().Status.StartTime)
+	w.admit()
+	require.Equal(t, []string{"patch Job/j"}, w.settle())
+	require.Equal(t, "a", w.job().Spec.Template.Labels[v1alpha1.LabelQuotaName])
+}
+
+func TestTemplatesThatMayNotChange(t *testing.T) {
+	w := newWorld(t, newJob(func(j *batchv1.Job) {
+		j.Spec.Template.Labels = map[string]string{v1alpha1.LabelQuotaName: "a"}
+	}))
+	w.settle()
+	w.admit()
+	w.refuse = func(verb string, o client.Object) error {
+		if verb == "patch" && o.GetAnnotations()[v1alpha1.AnnotationTemplateAdditions] != "" {
+			return apierrors.NewInvalid(schema.GroupKind{Group: "batch", Kind: "Job"}, "j", nil)
+		}
+		return nil
+	}
+	w.settle()
+	require.False(t, *w.job().Spec.Suspend, "resumed without additions")
+	require.Empty(t, w.job().Spec.Template.Annotations)
+}
+
+func TestTamperedUnitIsCorrected(t *testing.T) {
+	w := newWorld(t, newJob())
+	w.settle()
+	u := w.unit()
+	request1(u)
+	u.Labels[v1alpha1.LabelQuotaName] = "rich"
+	high := int32(1000000)
+	u.Spec.Priority = &high
+	w.update(u)
+	require.Equal(t, []string{"patch QueueUnit/j"}, w.settle())
+	u = w.unit()
+	require.Equal(t, "1", u.Spec.Request.Cpu().String())
+	require.Equal(t, "a", u.Labels[v1alpha1.LabelQuotaName])
+	require.Nil(t, u.Spec.Priority)
+}
+
+func TestHandWrittenUnitWithAFalseRequestGainsNothing(t *testing.T) {
+	w := newWorld(t, newJob())
+	u := unitOf(&w.r.Kind, w.unstructuredJob(), demandOf(&w.r.Kind, w.unstructuredJob()), nil)
+	u.Labels = map[string]string{v1alpha1.LabelQuotaName: "a"}
+	u.OwnerReferences = nil
+	request1(u)
+	require.NoError(t, w.base.Create(context.Background(), u))
+	w.admit()
+	require.Equal(t, []string{"delete QueueUnit/j", "create QueueUnit/j"}, w.settle())
+	require.True(t, *w.job().Spec.Suspend)
+	require.Equal(t, "1", w.unit().Spec.Request.Cpu().String())
+}
+
+func TestResizeWhileItWaits(t *testing.T) {
+	w := newWorld(t, newJob())
+	w.settle()
+	job := w.job()
+	one := int32(1)
+	job.Spec.Parallelism = &one
+	w.update(job)
+	require.Equal(t, []string{"patch QueueUnit/j"}, w.settle())
+	require.Equal(t, int32(1), w.unit().Spec.PodSets[0].Count)
+	require.Equal(t, "500m", w.unit().Spec.Request.Cpu().String())
+}
+
+func TestQuotaMismatchIsSaidAndForgiven(t *testing.T) {
+	w := newWorld(t, newJob(func(j *batchv1.Job) {
+		j.Spec.Template.Labels = map[string]string{v1alpha1.LabelQuotaName: "b"}
+	}))
+	require.Equal(t, []string{"create QueueUnit/j", "status QueueUnit/j"}, w.settle())
+	require.Equal(t, []string{"Queued", "Pending"}, w.told())
+	u := w.unit()
+	require.False(t, *u.Spec.Active)
+	require.Equal(t, "QuotaMismatch", u.Status.Conditions[0].Reason)
+
+	job := w.job()
+	job.Labels[v1alpha1.LabelQuotaName] = "b"
+	w.update(job)
+	require.Equal(t, []string{"patch QueueUnit/j"}, w.settle())
+	require.Nil(t, w.unit().Spec.Active)
+	require.Equal(t, "b", w.unit().Labels[v1alpha1.LabelQuotaName])
+}
+
+func TestPendingIsToldOncePerReason(t *testing.T) {
+	w := newWorld(t, newJob())
+	w.settle()
+	w.told()
+	explain := func(reason string) {
+		u := w.unit()
+		at := metav1.NewTime(w.clock.Now())
+		u.Status.LastUpdateTime = &at
+		setCondition(u, v1alpha1.ConditionQuotaReserved, metav1.ConditionFalse, reason, "words", at)
+		w.updateStatus(u)
+		w.settle()
+	}
+	explain("ExceedsMax")
+	require.Equal(t, []string{"Pending"}, w.told())
+	explain("ExceedsMax")
+	require.Empty(t, w.told())
+	explain("QuotaExceeded")
+	require.Empty(t, w.told(), "an ordinary wait")
+	explain("UnknownQueue")
+	require.Equal(t, []string{"Pending"}, w.told())
+
+	w.clock.SetTime(epoch.Add(time.Minute))
+	w.restart()
+	w.settle()
+	require.Empty(t, w.told(), "an earlier process told it")
+	explain("ExceedsMax")
+	require.Equal(t, []string{"Pending"}, w.told())
+}
+
+func TestPriorityOfClasses(t *testing.T) {
+	high := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 100}
+	base := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "base"}, Value: 7, GlobalDefault: true}
+	for name, tc := range map[string]struct {
+		class string
+		want  *int32
+	}{
+		"class":         {"high", &high.Value},
+		"default class": {"", &base.Value},
+		"unknown class": {"none", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, high.DeepCopy(), base.DeepCopy(), newJob(func(j *batchv1.Job) { j.Spec.Template.Spec.PriorityClassName = tc.class }))
+			w.settle()
+			require.Equal(t, tc.want, w.unit().Spec.Priority)
+			require.Equal(t, tc.class, w.unit().Spec.PriorityClassName)
+		})
+	}
+}
+
+func TestNoLongerManaged(t *testing.T) {
+	w := newWorld(t, newJob(unsuspended))
+	before := w.job()
+	w.settle()
+	w.told()
+	job := w.job()
+	job.Labels = nil
+	w.update(job)
+	require.Equal(t, []string{"patch Job/j", "delete QueueUnit/j"}, w.settle())
+	require.Equal(t, []string{"Released"}, w.told())
+	require.Nil(t, w.unit())
+	require.Equal(t, before.Spec, w.job().Spec)
+	require.Empty(t, w.job().Annotations)
+}
+
+func TestNameTaken(t *testing.T) {
+	stranger := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "j"}}
+	w := newWorld(t, newJob(), stranger)
+	require.Empty(t, w.settle())
+	w.settle()
+	require.Equal(t, []string{"NameTaken"}, w.told(), "once")
+	require.NoError(t, w.base.Delete(context.Background(), w.unit()))
+	require.Equal(t, []string{"create QueueUnit/j"}, w.settle())
+}
+
+func TestConflictsAreDecidedAgain(t *testing.T) {
+	w := newWorld(t, newJob())
+	w.settle()
+	w.admit()
+	refused := 0
+	w.refuse = func(verb string, o client.Object) error {
+		if refused++; refused == 1 {
+			return apierrors.NewConflict(schema.GroupResource{Resource: "jobs"}, o.GetName(), nil)
+		}
+		return nil
+	}
+	require.Equal(t, conflictDelay, w.reconcile().RequeueAfter)
+	w.settle()
+	require.False(t, *w.job().Spec.Suspend)
+	require.Equal(t, []string{"Queued", "Admitted"}, w.told(), "the event follows the write")
+}
+
+// A cache that is behind the own write must not lead to the same decision once more.
+func TestOwnWritesAreWaitedFor(t *testing.T) {
+	w := newWorld(t, newJob())
+	w.settle()
+	w.admit()
+	stale := w.job()
+	w.settle()
+	require.True(t, w.r.written.behind(stale) || !*w.job().Spec.Suspend)
+	w.r.written.note(w.job())
+	require.True(t, w.r.written.behind(stale))
+	require.False(t, w.r.written.behind(w.job()))
+	require.False(t, w.r.written.behind(stale), "caught up with, forgotten")
+}
+
+func TestUnitsNameTheirJobs(t *testing.T) {
+	w := newWorld(t)
+	u := queued(t).Unit
+	require.Len(t, w.r.jobsOfUnit(context.Background(), u), 1)
+	u.Name = "other"
+	require.Len(t, w.r.jobsOfUnit(context.Background(), u), 2, "the job that it names, and the one whose name it takes")
+	require.Empty(t, w.r.jobsOfUnit(context.Background(), &corev1.Pod{}))
+}

@@ -1,0 +1,104 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+)
+
+// ErrManagedJobsChanged ends the manager when the configuration of managed jobs changed: which kinds are watched
+// follows from it, so the process starts anew with the new one.
+var ErrManagedJobsChanged = errors.New("the configuration of managed jobs changed")
+
+// ReadManagedJobs reads the ConfigMap in the namespace of queues; without one the defaults hold.
+func ReadManagedJobs(ctx context.Context, reader client.Reader, namespace string) (jobs.ManagedJobs, error) {
+	cm := &corev1.ConfigMap{}
+	err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: jobs.ManagedJobsConfigMap}, cm)
+	if apierrors.IsNotFound(err) {
+		return jobs.DefaultManagedJobs(), nil
+	}
+	if err != nil {
+		return jobs.ManagedJobs{}, err
+	}
+	m, err := jobs.ManagedJobsFrom(cm.Data)
+	if err != nil {
+		return m, fmt.Errorf("ConfigMap %s: %w", klog.KObj(cm), err)
+	}
+	return m, nil
+}
+
+// ManagedJobsReconciler publishes the hash of what this process works with, and ends the process when the
+// configuration says something else.
+type ManagedJobsReconciler struct {
+	// Key of the ConfigMap. Hash of the configuration in force.
+	Key      types.NamespacedName
+	Hash     string
+	Client   client.Client
+	Recorder events.EventRecorder
+	// Changed is called once the configuration in the cluster is valid and differs.
+	Changed func(error)
+}
+
+// Reconcile looks at the ConfigMap.
+func (r *ManagedJobsReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if req.NamespacedName != r.Key {
+		return ctrl.Result{}, nil
+	}
+	logger := klog.FromContext(ctx)
+	cm := &corev1.ConfigMap{}
+	err := r.Client.Get(ctx, r.Key, cm)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	}
+	exists := err == nil
+	m, err := jobs.ManagedJobsFrom(cm.Data)
+	if err != nil {
+		logger.Error(err, "The configuration of managed jobs is not valid; the one in force stays")
+		record(r.Recorder, cm, warning("InvalidManagedJobs", "Read", short(err.Error())))
+		return ctrl.Result{}, nil
+	}
+	if hash := m.Hash(); hash != r.Hash {
+		logger.Info("The configuration of managed jobs changed; starting anew with it", "inForce", r.Hash, "new", hash)
+		r.Changed(ErrManagedJobsChanged)
+		return ctrl.Result{}, nil
+	}
+	if !exists || cm.Annotations[jobs.AnnotationManagedJobsHash] == r.Hash {
+		return ctrl.Result{}, nil
+	}
+	after := cm.DeepCopy()
+	if after.Annotations == nil {
+		after.Annotations = map[string]string{}
+	}
+	after.Annotations[jobs.AnnotationManagedJobsHash] = r.Hash
+	err = r.Client.Patch(ctx, after, optimistic(cm), fieldOwner)
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	}
+	return ctrl.Result{}, client.IgnoreNotFound(err)
+}

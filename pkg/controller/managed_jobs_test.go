@@ -1,0 +1,87 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+)
+
+func TestManagedJobsReconciler(t *testing.T) {
+	ctx := quiet()
+	key := types.NamespacedName{Namespace: "koord-queue", Name: jobs.ManagedJobsConfigMap}
+	c := fake.NewClientBuilder().Build()
+	var changed []error
+	recorder := events.NewFakeRecorder(10)
+	r := &ManagedJobsReconciler{
+		Key: key, Hash: jobs.DefaultManagedJobs().Hash(), Client: c, Recorder: recorder,
+		Changed: func(err error) { changed = append(changed, err) },
+	}
+	reconcile := func() {
+		_, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: key})
+		require.NoError(t, err)
+	}
+	write := func(text string) {
+		cm := &corev1.ConfigMap{}
+		require.NoError(t, c.Get(ctx, key, cm))
+		cm.Data = map[string]string{jobs.ManagedJobsKey: text}
+		require.NoError(t, c.Update(ctx, cm))
+		reconcile()
+	}
+
+	reconcile()
+	require.Empty(t, changed, "without a ConfigMap the defaults hold")
+
+	require.NoError(t, c.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}))
+	write("kinds: [Job.v1.batch]")
+	require.Empty(t, changed)
+	cm := &corev1.ConfigMap{}
+	require.NoError(t, c.Get(ctx, key, cm))
+	require.Equal(t, r.Hash, cm.Annotations[jobs.AnnotationManagedJobsHash])
+	version := cm.ResourceVersion
+	reconcile()
+	require.NoError(t, c.Get(ctx, key, cm))
+	require.Equal(t, version, cm.ResourceVersion, "I12")
+
+	write("kindes: []")
+	require.Empty(t, changed, "what is not valid does not take effect")
+	require.Len(t, recorder.Events, 1)
+	_, err := ReadManagedJobs(ctx, c, key.Namespace)
+	require.ErrorContains(t, err, "kindes")
+
+	write("requireQueueName: true")
+	require.Equal(t, []error{ErrManagedJobsChanged}, changed)
+	m, err := ReadManagedJobs(ctx, c, key.Namespace)
+	require.NoError(t, err)
+	require.True(t, m.RequireQueueName)
+
+	require.NoError(t, c.Delete(ctx, cm))
+	m, err = ReadManagedJobs(context.Background(), client.Reader(c), key.Namespace)
+	require.NoError(t, err)
+	require.Equal(t, jobs.DefaultManagedJobs(), m)
+}

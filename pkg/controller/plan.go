@@ -1,0 +1,507 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+)
+
+// Bound says what is known of the pods of a job.
+type Bound int
+
+const (
+	// BoundUnknown: nobody has looked.
+	BoundUnknown Bound = iota
+	// BoundNone: no pod of the job is on a node.
+	BoundNone
+	// BoundSome: the job has pods on nodes.
+	BoundSome
+)
+
+// Observation is all that a decision on one job depends on.
+type Observation struct {
+	Now  metav1.Time
+	Kind *jobs.Kind
+	// Job is nil when there is none. Unit bears the job's unit name, nil when there is none.
+	Job  *unstructured.Unstructured
+	Unit *v1alpha1.QueueUnit
+	// Managed is the predicate's answer for the job.
+	Managed bool
+	// Classed is what the job's priority class stands for, nil when it is not known.
+	Classed *int32
+	Bound   Bound
+	// Fresh: Job was read from the API server itself, not from a cache that may lag behind the unit's.
+	Fresh bool
+}
+
+// Event to record on the job once an action is done.
+type Event struct {
+	Type, Reason, Action, Note string
+}
+
+// Action is one step of a plan. Steps are done in order; the first that fails ends the plan.
+type Action interface{ action() }
+
+type (
+	// LookAtPods asks for Bound and a new plan.
+	LookAtPods struct{}
+	// ReadJob asks for the job from the API server, and a new plan.
+	ReadJob struct{}
+	// CreateUnit creates a unit.
+	CreateUnit struct {
+		Unit  *v1alpha1.QueueUnit
+		Event *Event
+	}
+	// PatchUnit changes spec or metadata of a unit.
+	PatchUnit struct {
+		Before, After *v1alpha1.QueueUnit
+		Event         *Event
+	}
+	// PatchUnitStatus changes the status of a unit.
+	PatchUnitStatus struct {
+		Before, After *v1alpha1.QueueUnit
+		Event         *Event
+	}
+	// DeleteUnit deletes this very unit, by UID.
+	DeleteUnit struct {
+		Unit  *v1alpha1.QueueUnit
+		Event *Event
+	}
+	// PatchJob changes a job. Plain, when set, is tried when the API server refuses After as invalid; without
+	// Plain a refusal is waited for.
+	PatchJob struct {
+		Before, After, Plain *unstructured.Unstructured
+		Event                *Event
+	}
+	// ResetStart takes back the mark of a suspended job's earlier run, without which its pod templates may not be changed.
+	ResetStart struct{ Job *unstructured.Unstructured }
+	// Tell records an event without a write; it is told once for each text.
+	Tell struct{ Event *Event }
+)
+
+func (LookAtPods) action()      {}
+func (ReadJob) action()         {}
+func (CreateUnit) action()      {}
+func (PatchUnit) action()       {}
+func (PatchUnitStatus) action() {}
+func (DeleteUnit) action()      {}
+func (PatchJob) action()        {}
+func (ResetStart) action()      {}
+func (Tell) action()            {}
+
+// Plan decides what to do about one job. It is a pure function (I13); an empty plan is a fixpoint (I12).
+func Plan(o Observation) []Action {
+	if o.Job == nil {
+		return planOrphan(o)
+	}
+	if o.Job.GetDeletionTimestamp() != nil {
+		return nil // the unit goes with its owner
+	}
+	p := planner{Observation: o, rel: relate(o.Kind, o.Job, o.Unit)}
+	if !o.Managed && !p.isReleased() {
+		return p.unmanaged()
+	}
+	p.demand = demandOf(o.Kind, o.Job)
+	p.want = unitOf(o.Kind, o.Job, p.demand, o.Classed)
+	return p.managed()
+}
+
+// planOrphan removes a unit of ours whose job is gone. The cache of jobs may be behind that of units, so the
+// API server is asked first.
+func planOrphan(o Observation) []Action {
+	u := o.Unit
+	if u == nil || !createdByUs(u) || u.Spec.ConsumerRef == nil || !refersTo(o.Kind, u.Spec.ConsumerRef) {
+		return nil
+	}
+	if !o.Fresh {
+		return []Action{ReadJob{}}
+	}
+	return []Action{DeleteUnit{Unit: u}}
+}
+
+func createdByUs(u *v1alpha1.QueueUnit) bool {
+	return u.Labels[v1alpha1.LabelCreatedBy] == v1alpha1.CreatedByController
+}
+
+// planner holds what the steps of one plan share.
+type planner struct {
+	Observation
+	rel    relation
+	demand demand
+	want   *v1alpha1.QueueUnit
+}
+
+// isReleased: a job that was let go keeps its unit to its end, managed or not; its pods carry our marks.
+func (p *planner) isReleased() bool {
+	return p.rel == own && stageOf(p.Unit.Status.Phase) == released && !p.Kind.Suspended(p.Job)
+}
+
+// unmanaged takes away what is ours, and touches nothing else.
+func (p *planner) unmanaged() []Action {
+	var actions []Action
+	if after := p.handBack(); after != nil {
+		actions = append(actions, PatchJob{Before: p.Job, After: after, Event: normal("Released", "Resume",
+			"the job is not managed by the queue any more")})
+	}
+	if p.rel == own && createdByUs(p.Unit) && stageOf(p.Unit.Status.Phase) != over {
+		actions = append(actions, DeleteUnit{Unit: p.Unit})
+	}
+	return actions
+}
+
+// handBack is the job without our marks, resumed if we had suspended it; nil when it bears none.
+// A job that somebody else controls now is not resumed: that is for them to decide.
+func (p *planner) handBack() *unstructured.Unstructured {
+	if !jobs.SuspendedByUs(p.Job) {
+		return nil
+	}
+	after := p.Job.DeepCopy()
+	jobs.UnmarkSuspended(after)
+	if p.Kind.Suspended(after) {
+		if !p.Kind.Started(after) {
+			p.Kind.RestoreTemplates(after)
+		}
+		if !jobs.QueuedElsewhere(p.Kind, after) && p.Kind.SetSuspend(after, false) != nil {
+			return nil
+		}
+	}
+	return after
+}
+
+func (p *planner) managed() []Action {
+	end, ended := p.Kind.Ended(p.Job)
+	switch {
+	case ended:
+		return p.finish(end)
+	case p.rel == absent:
+		return p.enter()
+	case p.rel == stale:
+		return append(p.keepOut(), DeleteUnit{Unit: p.Unit, Event: normal("UnitReplaced", "Delete",
+			fmt.Sprintf("QueueUnit %s stood for another job of this name", p.Unit.Name))})
+	case p.rel == foreign:
+		return append(p.keepOut(), Tell{Event: warning("NameTaken", "Queue",
+			fmt.Sprintf("the job cannot wait: a QueueUnit %s that is not its own exists", p.Unit.Name))})
+	}
+	switch stageOf(p.Unit.Status.Phase) {
+	case released:
+		return p.run()
+	case over:
+		return p.reopen()
+	case waiting:
+		return p.wait()
+	default:
+		return p.wait()
+	}
+}
+
+// finish mirrors the end of the job, once.
+func (p *planner) finish(end jobs.End) []Action {
+	if p.rel != own || stageOf(p.Unit.Status.Phase) == over {
+		return nil
+	}
+	after := becomeEnded(p.Unit, end, p.Now)
+	note := "the job " + map[bool]string{true: "succeeded", false: "failed"}[end.Succeeded] + "; its quota is free again"
+	return []Action{PatchUnitStatus{Before: p.Unit, After: after, Event: normal("Finished", "Finish", note)}}
+}
+
+// enter gives a job its unit: adopted if it runs already, else suspended first.
+func (p *planner) enter() []Action {
+	if p.Kind.Suspended(p.Job) {
+		return []Action{p.create()}
+	}
+	switch p.bound() {
+	case BoundUnknown:
+		return []Action{LookAtPods{}}
+	case BoundSome:
+		return []Action{p.adopt()}
+	case BoundNone:
+		return []Action{p.suspend(), p.create()}
+	default:
+		return nil
+	}
+}
+
+// bound spares the look at pods for a job that its own controller has not touched yet.
+func (p *planner) bound() Bound {
+	if p.Bound == BoundUnknown && !p.Kind.Started(p.Job) && p.Kind.Active(p.Job) == 0 {
+		return BoundNone
+	}
+	return p.Bound
+}
+
+// keepOut suspends a job that has no unit to run with, unless it has pods on nodes: those are never taken away
+// before the scheduler has been told of them.
+func (p *planner) keepOut() []Action {
+	if p.Kind.Suspended(p.Job) {
+		return nil
+	}
+	switch p.bound() {
+	case BoundUnknown:
+		return []Action{LookAtPods{}}
+	case BoundNone:
+		return []Action{p.suspend()}
+	case BoundSome:
+		return nil
+	default:
+		return nil
+	}
+}
+
+func (p *planner) create() Action {
+	note := fmt.Sprintf("waits as QueueUnit %s", p.want.Name)
+	if p.demand.quota != "" {
+		note += fmt.Sprintf(" for quota %q", p.demand.quota)
+	}
+	if p.demand.queue != "" {
+		note += fmt.Sprintf(" in queue %q", p.demand.queue)
+	}
+	return CreateUnit{Unit: p.want, Event: normal("Queued", "Queue", note)}
+}
+
+func (p *planner) adopt() Action {
+	u := p.want.DeepCopy()
+	u.Spec.Active = nil // it runs; what is wrong with it cannot keep it from that
+	delete(u.Annotations, v1alpha1.AnnotationParkedReason)
+	if u.Annotations == nil {
+		u.Annotations = map[string]string{}
+	}
+	u.Annotations[v1alpha1.AnnotationAdopted] = "true"
+	return CreateUnit{Unit: u, Event: normal("Adopted", "Adopt",
+		"the job had pods on nodes before it was queued; it is counted and left to run")}
+}
+
+func (p *planner) suspend() Action {
+	after := p.Job.DeepCopy()
+	if err := p.Kind.SetSuspend(after, true); err != nil {
+		return Tell{Event: warning("CannotSuspend", "Suspend", short(err.Error()))}
+	}
+	jobs.MarkSuspended(after)
+	event := normal("Suspended", "Suspend", "the job is not admitted yet")
+	if p.Unit != nil && p.rel == own && evicted(p.Unit) {
+		event = warning("Evicted", "Suspend", "the job lost its admission: "+short(p.Unit.Status.Message))
+	}
+	return PatchJob{Before: p.Job, After: after, Event: event}
+}
+
+// run lets an admitted job go and mirrors that it runs.
+func (p *planner) run() []Action {
+	if !p.Kind.Suspended(p.Job) {
+		running := p.Kind.Running(p.Job)
+		// Until the job's controller has noted the resumption, the count is that of an earlier run.
+		if p.Unit.Status.Phase == v1alpha1.PhaseRunning || running == 0 || p.Kind.SuspensionSeen(p.Job) {
+			return nil
+		}
+		return []Action{PatchUnitStatus{Before: p.Unit, After: becomeRunning(p.Unit, running, p.Now),
+			Event: normal("Running", "Run", "pods of the job run")}}
+	}
+	if !p.truthful() {
+		return []Action{DeleteUnit{Unit: p.Unit, Event: warning("UnitReplaced", "Delete",
+			"the job asks for other than what was admitted; it waits again")}}
+	}
+	return p.resume()
+}
+
+// truthful says whether what was admitted is what the job asks for (I3).
+func (p *planner) truthful() bool {
+	return p.demand.problem == nil &&
+		p.Unit.Spec.ConsumerRef.UID == p.Job.GetUID() &&
+		p.Unit.Labels[v1alpha1.LabelQuotaName] == p.want.Labels[v1alpha1.LabelQuotaName] &&
+		covers(p.Unit, p.want)
+}
+
+// resume lets the job go in one write, with what its pods need to be charged and recognised.
+func (p *planner) resume() []Action {
+	if jobs.SuspendedByUs(p.Job) && !p.settled() {
+		// Pods from before the suspension may be left. Resumed now, the job's controller might still take some of them
+		// away after they were bound, and the job would run them twice (I3); others might lack the quota label.
+		return nil
+	}
+	after := p.Job.DeepCopy()
+	jobs.UnmarkSuspended(after)
+	if err := p.Kind.SetSuspend(after, false); err != nil {
+		return []Action{Tell{Event: warning("CannotResume", "Resume", short(err.Error()))}}
+	}
+	event := normal("Admitted", "Resume", "quota is reserved; the job is resumed")
+	plain := after.DeepCopy()
+	if p.Kind.Started(p.Job) {
+		if p.lacksQuota() {
+			return p.resetStart()
+		}
+		return []Action{PatchJob{Before: p.Job, After: plain, Event: event}}
+	}
+	if err := p.Kind.AddToTemplates(after, p.additions()); err != nil {
+		return []Action{PatchJob{Before: p.Job, After: plain, Event: event}}
+	}
+	step := PatchJob{Before: p.Job, After: after, Plain: plain, Event: event}
+	if p.lacksQuota() && !p.Kind.SuspensionSeen(p.Job) {
+		step.Plain = nil // templates become mutable once the suspension has been noted
+	}
+	return []Action{step}
+}
+
+// additions to each pod template: who the pods belong to, and the labels that ElasticQuota charges them by.
+func (p *planner) additions() map[string]jobs.Addition {
+	additions := make(map[string]jobs.Addition, len(p.demand.podSets))
+	for i := range p.demand.podSets {
+		s := &p.demand.podSets[i]
+		labels := map[string]string{}
+		if p.demand.quota != "" && s.Template.Labels[v1alpha1.LabelQuotaName] == "" {
+			labels[v1alpha1.LabelQuotaName] = p.demand.quota
+		}
+		if p.demand.preemptible != "" && s.Template.Labels[v1alpha1.LabelPreemptible] == "" {
+			labels[v1alpha1.LabelPreemptible] = p.demand.preemptible
+		}
+		additions[s.Name] = jobs.Addition{Labels: labels, Annotations: map[string]string{
+			v1alpha1.AnnotationRelatedQueueUnit: p.Unit.Namespace + "/" + p.Unit.Name,
+			v1alpha1.AnnotationRelatedPodSet:    s.Name,
+		}}
+	}
+	return additions
+}
+
+// lacksQuota says whether pods of the templates as they are now would be charged to another quota than the
+// one that the job waits for.
+func (p *planner) lacksQuota() bool {
+	now, err := p.Kind.PodSets(p.Job) // with what an earlier resume added
+	if err != nil || p.demand.quota == "" {
+		return false
+	}
+	for i := range now {
+		if now[i].Template.Labels[v1alpha1.LabelQuotaName] != p.demand.quota {
+			return true
+		}
+	}
+	return false
+}
+
+// resetStart makes templates mutable again after an earlier run, once that has been wound up: the change of the
+// job's status that says so brings a new plan.
+func (p *planner) resetStart() []Action {
+	if !p.settled() {
+		return nil
+	}
+	return []Action{ResetStart{Job: p.Job}}
+}
+
+// settled: the job's own controller has noted the suspension and no pod is left.
+func (p *planner) settled() bool {
+	return p.Kind.SuspensionSeen(p.Job) && p.Kind.Active(p.Job) == 0
+}
+
+// wait keeps the job suspended and its unit true while it is in the queue.
+func (p *planner) wait() []Action {
+	if !p.Kind.Suspended(p.Job) {
+		return p.holdOrAdopt()
+	}
+	if actions := p.correct(); actions != nil {
+		return actions
+	}
+	if after := p.restored(); after != nil {
+		return []Action{PatchJob{Before: p.Job, After: after}}
+	}
+	if p.Kind.Started(p.Job) && p.lacksQuota() {
+		return p.resetStart() // now, so that admission need not wait for it
+	}
+	return nil
+}
+
+// holdOrAdopt: a job that is not admitted is suspended, unless its adoption has only begun.
+func (p *planner) holdOrAdopt() []Action {
+	if !p.adopting() {
+		return []Action{p.suspend()}
+	}
+	switch p.Bound { // looked at again: anybody who may write units could have written the annotation
+	case BoundUnknown:
+		return []Action{LookAtPods{}}
+	case BoundSome:
+		after, err := becomeAdopted(p.Unit, p.demand, p.Kind.Running(p.Job), p.Now)
+		if err != nil {
+			return []Action{Tell{Event: warning("CannotAdopt", "Adopt", short(err.Error()))}}
+		}
+		return []Action{PatchUnitStatus{Before: p.Unit, After: after}}
+	case BoundNone:
+		return []Action{p.suspend()}
+	default:
+		return nil
+	}
+}
+
+func (p *planner) adopting() bool {
+	phase := p.Unit.Status.Phase
+	return p.Unit.Annotations[v1alpha1.AnnotationAdopted] != "" && !evicted(p.Unit) &&
+		(phase == "" || phase == v1alpha1.PhaseEnqueued) && (p.Unit.Spec.Active == nil || *p.Unit.Spec.Active)
+}
+
+// correct sets the unit right while it holds nothing, and says in its condition what is wrong with the job.
+func (p *planner) correct() []Action {
+	if holdsQuota(p.Unit.Status.Phase) {
+		return nil
+	}
+	if after := corrected(p.Unit, p.want); after != nil {
+		step := PatchUnit{Before: p.Unit, After: after}
+		if !createdByUs(p.Unit) {
+			step.Event = warning("UnitCorrected", "Correct",
+				fmt.Sprintf("QueueUnit %s was written by somebody else; it now asks for what the job asks for", p.Unit.Name))
+		}
+		return []Action{step}
+	}
+	if p.demand.problem == nil {
+		return nil
+	}
+	if after := becomeParked(p.Unit, p.demand.problem, p.Now); after != nil {
+		return []Action{PatchUnitStatus{Before: p.Unit, After: after}}
+	}
+	return nil
+}
+
+// restored is the job with its templates as its owner wrote them, nil when there is nothing to take back or
+// the API server would refuse it.
+func (p *planner) restored() *unstructured.Unstructured {
+	if p.Kind.Started(p.Job) {
+		return nil
+	}
+	after := p.Job.DeepCopy()
+	if !p.Kind.RestoreTemplates(after) {
+		return nil
+	}
+	return after
+}
+
+// reopen replaces a unit that says the job is over while it is not: somebody wrote its status, and the job would
+// never run.
+func (p *planner) reopen() []Action {
+	if !p.Fresh {
+		return []Action{ReadJob{}}
+	}
+	return []Action{DeleteUnit{Unit: p.Unit, Event: warning("UnitReplaced", "Delete",
+		fmt.Sprintf("QueueUnit %s said that the job was over; the job waits again", p.Unit.Name))}}
+}
+
+func normal(reason, action, note string) *Event {
+	return &Event{Type: corev1.EventTypeNormal, Reason: reason, Action: action, Note: note}
+}
+
+func warning(reason, action, note string) *Event {
+	return &Event{Type: corev1.EventTypeWarning, Reason: reason, Action: action, Note: note}
+}

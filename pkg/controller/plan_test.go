@@ -1,0 +1,458 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+)
+
+var epoch = metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+
+func batchJob(t testing.TB) *jobs.Kind {
+	t.Helper()
+	kind, ok := jobs.FindString("Job.v1.batch")
+	require.True(t, ok)
+	return kind
+}
+
+// scene is one observation that is built up by edits.
+type scene struct {
+	t testing.TB
+	Observation
+}
+
+// queued is a suspended managed job of quota a with its unit, as the controller wrote it.
+func queued(t testing.TB) *scene {
+	s := unqueued(t)
+	s.Unit = unitOf(s.Kind, s.Job, demandOf(s.Kind, s.Job), nil)
+	s.Unit.UID = "unit-1"
+	s.Unit.ResourceVersion = "10"
+	s.Unit.Status.Phase = v1alpha1.PhaseEnqueued
+	return s
+}
+
+// unqueued is the same job before it has a unit.
+func unqueued(t testing.TB) *scene {
+	s := &scene{t: t, Observation: Observation{Now: epoch, Kind: batchJob(t), Managed: true}}
+	s.Job = &unstructured.Unstructured{}
+	require.NoError(t, yaml.Unmarshal([]byte(`
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: j
+  namespace: team
+  uid: job-1
+  resourceVersion: "1"
+  labels: {quota.scheduling.koordinator.sh/name: a}
+spec:
+  suspend: true
+  parallelism: 2
+  completions: 4
+  template:
+    spec: {containers: [{name: c, resources: {requests: {cpu: 500m}}}]}
+`), &s.Job.Object))
+	return s
+}
+
+func (s *scene) job(value any, fields ...string) *scene {
+	require.NoError(s.t, unstructured.SetNestedField(s.Job.Object, value, fields...))
+	return s
+}
+
+func (s *scene) resumedByHand() *scene { return s.job(false, "spec", "suspend") }
+func (s *scene) started() *scene       { return s.job("2026-01-01T00:00:00Z", "status", "startTime") }
+func (s *scene) ready(n int64) *scene  { return s.job(n, "status", "ready").job(n, "status", "active") }
+
+func (s *scene) condition(kind string) *scene {
+	return s.job([]any{map[string]any{"type": kind, "status": "True", "message": "said so"}}, "status", "conditions")
+}
+
+func (s *scene) unit(edit func(u *v1alpha1.QueueUnit)) *scene {
+	edit(s.Unit)
+	return s
+}
+
+func (s *scene) phase(p v1alpha1.QueueUnitPhase) *scene {
+	s.Unit.Status.Phase = p
+	if stageOf(p) == released {
+		s.Unit.Status.Admissions = []v1alpha1.Admission{{Name: "j", Replicas: 2, Resources: s.Unit.Spec.Request.DeepCopy()}}
+	}
+	return s
+}
+
+func (s *scene) with(edit func(o *Observation)) *scene {
+	edit(&s.Observation)
+	return s
+}
+
+// describe writes a plan as one short line for each action.
+func describe(actions []Action) string {
+	lines := make([]string, 0, len(actions))
+	for _, action := range actions {
+		switch a := action.(type) {
+		case CreateUnit:
+			adopted := ""
+			if a.Unit.Annotations[v1alpha1.AnnotationAdopted] != "" {
+				adopted = " adopted"
+			}
+			lines = append(lines, "create unit"+adopted+reason(a.Event))
+		case PatchUnit:
+			lines = append(lines, "patch unit"+reason(a.Event))
+		case PatchUnitStatus:
+			lines = append(lines, fmt.Sprintf("status %s%s", a.After.Status.Phase, reason(a.Event)))
+		case DeleteUnit:
+			lines = append(lines, "delete unit"+reason(a.Event))
+		case PatchJob:
+			suspend, _, _ := unstructured.NestedBool(a.After.Object, "spec", "suspend")
+			lines = append(lines, fmt.Sprintf("job suspend=%t%s", suspend, reason(a.Event)))
+		case ResetStart:
+			lines = append(lines, "reset start")
+		case LookAtPods:
+			lines = append(lines, "look at pods")
+		case ReadJob:
+			lines = append(lines, "read job")
+		case Tell:
+			lines = append(lines, "tell"+reason(a.Event))
+		default:
+			lines = append(lines, fmt.Sprintf("%T", action))
+		}
+	}
+	return strings.Join(lines, "; ")
+}
+
+func reason(e *Event) string {
+	if e == nil {
+		return ""
+	}
+	return " [" + e.Reason + "]"
+}
+
+func TestPlan(t *testing.T) {
+	inactive, active := false, true
+	evictedCondition := []metav1.Condition{{Type: v1alpha1.ConditionEvicted, Status: metav1.ConditionTrue}}
+	for name, tc := range map[string]struct {
+		scene *scene
+		want  string
+	}{
+		// Jobs that are not managed.
+		"unmanaged: left alone":                       {unqueued(t).resumedByHand().with(unmanage), ""},
+		"unmanaged with a unit of somebody":           {queued(t).with(unmanage).unit(func(u *v1alpha1.QueueUnit) { u.Labels = nil }), ""},
+		"no longer managed: our unit goes":            {queued(t).with(unmanage), "delete unit"},
+		"no longer managed: what we suspended runs":   {queued(t).with(unmanage).with(marked), "job suspend=false [Released]; delete unit"},
+		"taken by another queue: stays suspended":     {queued(t).with(unmanage).with(marked).job("k", "metadata", "labels", "kueue.x-k8s.io/queue-name"), "job suspend=true [Released]; delete unit"},
+		"no longer managed but running: seen through": {queued(t).with(unmanage).resumedByHand().ready(1).phase(v1alpha1.PhaseDequeued), "status Running [Running]"},
+		"deleted: goes with its owner":                {queued(t).with(func(o *Observation) { now := epoch; o.Job.SetDeletionTimestamp(&now) }), ""},
+
+		// Entering.
+		"suspended by its user":         {unqueued(t), "create unit [Queued]"},
+		"created unsuspended":           {unqueued(t).resumedByHand(), "job suspend=true [Suspended]; create unit [Queued]"},
+		"may have pods":                 {unqueued(t).resumedByHand().started(), "look at pods"},
+		"may have pods, by count":       {unqueued(t).resumedByHand().ready(1), "look at pods"},
+		"has no bound pods":             {unqueued(t).resumedByHand().started().with(bound(BoundNone)), "job suspend=true [Suspended]; create unit [Queued]"},
+		"has bound pods":                {unqueued(t).resumedByHand().started().with(bound(BoundSome)), "create unit adopted [Adopted]"},
+		"mismatch with bound pods":      {mismatch(unqueued(t)).resumedByHand().started().with(bound(BoundSome)), "create unit adopted [Adopted]"},
+		"ended before it was ever seen": {unqueued(t).resumedByHand().condition("Complete"), ""},
+
+		// Adopting.
+		"adoption begun, not looked":    {adopting(t), "look at pods"},
+		"adoption begun":                {adopting(t).with(bound(BoundSome)), "status Running"},
+		"adoption forged":               {adopting(t).with(bound(BoundNone)), "job suspend=true [Suspended]"},
+		"adopted unit evicted":          {adopting(t).unit(func(u *v1alpha1.QueueUnit) { u.Status.Conditions = evictedCondition }), "job suspend=true [Evicted]"},
+		"adopted unit made inactive":    {adopting(t).unit(func(u *v1alpha1.QueueUnit) { u.Spec.Active = &inactive }), "job suspend=true [Suspended]"},
+		"suspended: annotation dropped": {queued(t).unit(annotate(v1alpha1.AnnotationAdopted, "true")), "patch unit"},
+
+		// Waiting.
+		"waits":                            {queued(t), ""},
+		"waits, phase not defaulted":       {queued(t).phase(""), ""},
+		"waits, phase unknown":             {queued(t).phase("Preempted"), ""},
+		"waits, made inactive by a person": {queued(t).unit(func(u *v1alpha1.QueueUnit) { u.Spec.Active = &inactive }), ""},
+		"waits, made active by a person":   {queued(t).unit(func(u *v1alpha1.QueueUnit) { u.Spec.Active = &active }), ""},
+		"hand-resumed":                     {queued(t).resumedByHand(), "job suspend=true [Suspended]"},
+		"hand-resumed with pods":           {queued(t).resumedByHand().started().ready(2), "job suspend=true [Suspended]"},
+		"evicted":                          {queued(t).resumedByHand().unit(func(u *v1alpha1.QueueUnit) { u.Status.Conditions = evictedCondition }), "job suspend=true [Evicted]"},
+		"timed out":                        {queued(t).resumedByHand().phase(v1alpha1.PhaseTimeoutBackoff), "job suspend=true [Evicted]"},
+		"resized while it waits":           {queued(t).job(int64(1), "spec", "parallelism"), "patch unit"},
+		"priority changed":                 {queued(t).job("7", "metadata", "annotations", v1alpha1.AnnotationPriority), "patch unit"},
+		"quota changed":                    {queued(t).job("b", "metadata", "labels", v1alpha1.LabelQuotaName), "patch unit"},
+		"resized while quota is reserved":  {queued(t).job(int64(1), "spec", "parallelism").phase(v1alpha1.PhaseReserved), ""},
+		"tampered request":                 {queued(t).unit(request1), "patch unit"},
+		"hand-written with a false request": {queued(t).unit(request1).unit(func(u *v1alpha1.QueueUnit) {
+			u.Labels, u.OwnerReferences = nil, nil
+			u.Spec.ConsumerRef.UID = ""
+		}), "patch unit [UnitCorrected]"},
+		"mismatch is said":          {mismatch(queued(t)), "patch unit"},
+		"additions are taken back":  {queued(t).with(added), "job suspend=true"},
+		"additions that must stay":  {queued(t).started().with(added), ""},
+		"start reset for the quota": {queued(t).started().condition("Suspended"), "reset start"},
+		"start reset, pods remain":  {queued(t).started().condition("Suspended").job(int64(1), "status", "active"), ""},
+		"start reset, not settled":  {queued(t).started(), ""},
+
+		// Admitted.
+		"admitted":                           {queued(t).phase(v1alpha1.PhaseDequeued), "job suspend=false [Admitted]"},
+		"placed":                             {queued(t).phase(v1alpha1.PhaseSchedSucceed), "job suspend=false [Admitted]"},
+		"admitted, earlier pods may be left": {queued(t).with(marked).phase(v1alpha1.PhaseDequeued), ""},
+		"admitted, earlier pods are left":    {queued(t).with(marked).condition("Suspended").job(int64(1), "status", "active").phase(v1alpha1.PhaseDequeued), ""},
+		"admitted, earlier pods are gone":    {queued(t).with(marked).condition("Suspended").phase(v1alpha1.PhaseDequeued), "job suspend=false [Admitted]"},
+		"admitted, suspension not noted yet": {queued(t).with(marked).with(added).phase(v1alpha1.PhaseDequeued), ""},
+		"admitted, label on the template":    {queued(t).with(marked).with(added).condition("Suspended").phase(v1alpha1.PhaseDequeued), "job suspend=false [Admitted]"},
+		"admitted, ran before":               {queued(t).started().condition("Suspended").phase(v1alpha1.PhaseDequeued), "reset start"},
+		"admitted, ran before, has all":      {queued(t).started().with(added).phase(v1alpha1.PhaseDequeued), "job suspend=false [Admitted]"},
+		"admitted, resized since":            {queued(t).job(int64(3), "spec", "parallelism").phase(v1alpha1.PhaseDequeued), "delete unit [UnitReplaced]"},
+		"admitted, shrunk since":             {queued(t).job(int64(1), "spec", "parallelism").phase(v1alpha1.PhaseDequeued), "job suspend=false [Admitted]"},
+		"admitted on a false request":        {queued(t).unit(request1).phase(v1alpha1.PhaseDequeued), "delete unit [UnitReplaced]"},
+		"admitted on another quota":          {queued(t).unit(func(u *v1alpha1.QueueUnit) { u.Labels[v1alpha1.LabelQuotaName] = "b" }).phase(v1alpha1.PhaseDequeued), "delete unit [UnitReplaced]"},
+		"admitted with less": {queued(t).phase(v1alpha1.PhaseDequeued).unit(func(u *v1alpha1.QueueUnit) {
+			u.Status.Admissions[0].Resources = corev1.ResourceList{"cpu": *u.Spec.Request.Cpu()}
+			u.Status.Admissions[0].Resources.Cpu().Sub(*u.Spec.Request.Cpu())
+			u.Status.Admissions[0].Resources["cpu"] = *u.Spec.Request.Memory()
+		}), "delete unit [UnitReplaced]"},
+		"admitted, UID not named": {queued(t).unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.UID = "" }).phase(v1alpha1.PhaseDequeued), "delete unit [UnitReplaced]"},
+		"resumed":                 {queued(t).resumedByHand().phase(v1alpha1.PhaseDequeued), ""},
+		"runs":                    {queued(t).resumedByHand().started().ready(1).phase(v1alpha1.PhaseDequeued), "status Running [Running]"},
+		"pods of an earlier run":  {queued(t).resumedByHand().started().ready(1).condition("Suspended").phase(v1alpha1.PhaseDequeued), ""},
+		"goes on running":         {queued(t).resumedByHand().started().ready(2).phase(v1alpha1.PhaseRunning), ""},
+		"between two pods":        {queued(t).resumedByHand().started().ready(0).phase(v1alpha1.PhaseRunning), ""},
+		"suspended while running": {queued(t).phase(v1alpha1.PhaseRunning), "job suspend=false [Admitted]"},
+
+		// Ended.
+		"succeeded":                  {queued(t).resumedByHand().condition("Complete").phase(v1alpha1.PhaseRunning), "status Succeed [Finished]"},
+		"failed":                     {queued(t).resumedByHand().condition("Failed").phase(v1alpha1.PhaseRunning), "status Failed [Finished]"},
+		"ended before it ran":        {queued(t).condition("Failed"), "status Failed [Finished]"},
+		"ended, too short to be run": {queued(t).resumedByHand().condition("Complete").phase(v1alpha1.PhaseDequeued), "status Succeed [Finished]"},
+		"ended, mirrored":            {queued(t).resumedByHand().condition("Complete").phase(v1alpha1.PhaseSucceed), ""},
+		"said to be over":            {queued(t).phase(v1alpha1.PhaseSucceed), "read job"},
+		"said to be over, and not":   {queued(t).phase(v1alpha1.PhaseSucceed).with(func(o *Observation) { o.Fresh = true }), "delete unit [UnitReplaced]"},
+
+		// Units that are not this job's.
+		"job created anew under its name":             {queued(t).unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.UID = "job-0" }).phase(v1alpha1.PhaseDequeued), "delete unit [UnitReplaced]"},
+		"job created anew, not suspended":             {queued(t).resumedByHand().unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.UID = "job-0" }).phase(v1alpha1.PhaseRunning), "job suspend=true [Suspended]; delete unit [UnitReplaced]"},
+		"job created anew, may have pods":             {queued(t).resumedByHand().started().unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.UID = "job-0" }), "look at pods; delete unit [UnitReplaced]"},
+		"unit of a job of another namespace":          {queued(t).unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.Namespace = "other" }), "delete unit [UnitReplaced]"},
+		"unit of another kind":                        {queued(t).unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.Kind = "CronJob" }), "tell [NameTaken]"},
+		"unit without consumer":                       {queued(t).unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef = nil }).phase(v1alpha1.PhaseDequeued), "tell [NameTaken]"},
+		"unit without consumer, job is not suspended": {queued(t).resumedByHand().unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef = nil }), "job suspend=true [Suspended]; tell [NameTaken]"},
+
+		// Jobs that are gone.
+		"gone":                     {queued(t).with(gone), "read job"},
+		"gone indeed":              {queued(t).with(gone).with(func(o *Observation) { o.Fresh = true }), "delete unit"},
+		"gone, unit of a person":   {queued(t).with(gone).unit(func(u *v1alpha1.QueueUnit) { u.Labels = nil }), ""},
+		"gone, unit of other kind": {queued(t).with(gone).unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.Kind = "Other" }), ""},
+		"gone with its unit":       {unqueued(t).with(gone), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job, unit := tc.scene.Job.DeepCopy(), tc.scene.Unit.DeepCopy()
+			require.Equal(t, tc.want, describe(Plan(tc.scene.Observation)))
+			require.Equal(t, tc.want, describe(Plan(tc.scene.Observation)), "I13")
+			require.Equal(t, job, tc.scene.Job, "what was observed is not changed")
+			require.Equal(t, unit, tc.scene.Unit, "what was observed is not changed")
+		})
+	}
+}
+
+func unmanage(o *Observation) { o.Managed = false }
+func gone(o *Observation)     { o.Job = nil }
+func marked(o *Observation)   { jobs.MarkSuspended(o.Job) }
+
+func bound(b Bound) func(*Observation) { return func(o *Observation) { o.Bound = b } }
+
+// added: an earlier resume wrote the quota into the template.
+func added(o *Observation) {
+	if err := o.Kind.AddToTemplates(o.Job, map[string]jobs.Addition{"j": {Labels: map[string]string{v1alpha1.LabelQuotaName: "a"}}}); err != nil {
+		panic(err)
+	}
+}
+
+func mismatch(s *scene) *scene {
+	return s.job("b", "spec", "template", "metadata", "labels", v1alpha1.LabelQuotaName)
+}
+
+func adopting(t testing.TB) *scene {
+	return queued(t).resumedByHand().started().ready(2).unit(annotate(v1alpha1.AnnotationAdopted, "true"))
+}
+
+func annotate(key, value string) func(*v1alpha1.QueueUnit) {
+	return func(u *v1alpha1.QueueUnit) {
+		if u.Annotations == nil {
+			u.Annotations = map[string]string{}
+		}
+		u.Annotations[key] = value
+	}
+}
+
+// request1 claims that the job asks for less than it does.
+func request1(u *v1alpha1.QueueUnit) {
+	quantity := u.Spec.Request.Cpu().DeepCopy()
+	quantity.SetMilli(1)
+	u.Spec.Request = corev1.ResourceList{"cpu": quantity}
+}
+
+func TestUnitOfJob(t *testing.T) {
+	s := unqueued(t).
+		job(map[string]any{
+			v1alpha1.QueueNameKey: "q", v1alpha1.AnnotationSuspendedBy: "x", "kubectl.kubernetes.io/last-applied-configuration": "{}",
+		}, "metadata", "annotations").
+		job("high", "spec", "template", "spec", "priorityClassName").
+		job("b", "metadata", "labels", v1alpha1.LabelQuotaNameFallback1).
+		job("1", "metadata", "labels", "mine")
+	value := int32(9)
+	u := unitOf(s.Kind, s.Job, demandOf(s.Kind, s.Job), &value)
+	require.Equal(t, "team/j", u.Namespace+"/"+u.Name)
+	require.Equal(t, map[string]string{
+		v1alpha1.LabelQuotaName: "a", v1alpha1.LabelCreatedBy: v1alpha1.CreatedByController, "mine": "1",
+	}, u.Labels)
+	require.Equal(t, map[string]string{v1alpha1.QueueNameKey: "q"}, u.Annotations)
+	yes := true
+	require.Equal(t, []metav1.OwnerReference{{
+		APIVersion: "batch/v1", Kind: "Job", Name: "j", UID: "job-1", Controller: &yes, BlockOwnerDeletion: &yes,
+	}}, u.OwnerReferences)
+	require.Equal(t, &corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: "team", Name: "j", UID: "job-1"}, u.Spec.ConsumerRef)
+	require.Equal(t, "q", u.Spec.Queue)
+	require.Equal(t, "high", u.Spec.PriorityClassName)
+	require.Equal(t, int32(9), *u.Spec.Priority)
+	require.Nil(t, u.Spec.Active)
+	require.Equal(t, "1", u.Spec.Request.Cpu().String())
+	require.Len(t, u.Spec.PodSets, 1)
+	require.Equal(t, int32(2), u.Spec.PodSets[0].Count)
+	require.JSONEq(t, `{"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"500m"}}}],"priorityClassName":"high"}}`,
+		string(u.Spec.PodSets[0].Template.Raw))
+}
+
+func TestUnitOfJobThatCannotBeRead(t *testing.T) {
+	for name, tc := range map[string]struct {
+		edit *scene
+		want string
+	}{
+		"mismatch":     {mismatch(unqueued(t)), "QuotaMismatch"},
+		"count":        {unqueued(t).job("many", "spec", "parallelism"), "InvalidRequest"},
+		"negative":     {unqueued(t).job("-1", "spec", "template", "spec", "overhead", "cpu"), "InvalidRequest"},
+		"absurd":       {unqueued(t).job("9e18", "spec", "template", "spec", "overhead", "cpu"), "InvalidRequest"},
+		"bad priority": {unqueued(t).job("x", "metadata", "annotations", v1alpha1.AnnotationPriority), "InvalidRequest"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := demandOf(tc.edit.Kind, tc.edit.Job)
+			require.NotNil(t, d.problem)
+			require.Equal(t, tc.want, d.problem.Reason)
+			u := unitOf(tc.edit.Kind, tc.edit.Job, d, nil)
+			require.False(t, *u.Spec.Active)
+			require.Equal(t, tc.want, u.Annotations[v1alpha1.AnnotationParkedReason])
+			parked := becomeParked(u, d.problem, epoch)
+			require.Equal(t, tc.want, parked.Status.Conditions[0].Reason)
+			require.Nil(t, becomeParked(parked, d.problem, epoch), "I12")
+		})
+	}
+}
+
+func TestCorrectedUnparks(t *testing.T) {
+	parked := mismatch(queued(t))
+	want := unitOf(parked.Kind, parked.Job, demandOf(parked.Kind, parked.Job), nil)
+	u := corrected(parked.Unit, want)
+	require.False(t, *u.Spec.Active)
+	require.Nil(t, corrected(u, want), "I12")
+	fixed := corrected(u, queued(t).Unit)
+	require.Nil(t, fixed.Spec.Active)
+	require.NotContains(t, fixed.Annotations, v1alpha1.AnnotationParkedReason)
+}
+
+func TestCorrectedReadsTemplatesByMeaning(t *testing.T) {
+	s := queued(t)
+	u := s.Unit.DeepCopy()
+	u.Spec.PodSets[0].Template = runtime.RawExtension{Raw: []byte(
+		`{"metadata":null,"spec":{"containers":[{"resources":{"requests":{"cpu":"500m"}},"name":"c"}]}}`)}
+	require.Nil(t, corrected(u, s.Unit))
+	u.Spec.PodSets[0].Template.Raw = []byte(`{"spec":{}}`)
+	require.NotNil(t, corrected(u, s.Unit))
+}
+
+func TestResumeWritesWhatPodsNeed(t *testing.T) {
+	s := queued(t).phase(v1alpha1.PhaseDequeued).job("false", "metadata", "labels", v1alpha1.LabelPreemptible)
+	s.Unit.Labels[v1alpha1.LabelPreemptible] = "false"
+	actions := Plan(s.Observation)
+	require.Len(t, actions, 1)
+	step, ok := actions[0].(PatchJob)
+	require.True(t, ok)
+	sets, err := s.Kind.PodSets(step.After)
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{v1alpha1.LabelQuotaName: "a", v1alpha1.LabelPreemptible: "false"}, sets[0].Template.Labels)
+	require.Equal(t, map[string]string{
+		v1alpha1.AnnotationRelatedQueueUnit: "team/j", v1alpha1.AnnotationRelatedPodSet: "j",
+	}, sets[0].Template.Annotations)
+	require.True(t, jobs.HasAdditions(step.After))
+	require.Nil(t, step.Plain, "without the label the pods would be charged elsewhere, so a refusal is waited out")
+
+	seen := queued(t).phase(v1alpha1.PhaseDequeued).condition("Suspended").with(marked)
+	step, ok = Plan(seen.Observation)[0].(PatchJob)
+	require.True(t, ok)
+	require.NotNil(t, step.Plain)
+	require.False(t, jobs.SuspendedByUs(step.After))
+	require.False(t, jobs.HasAdditions(step.Plain))
+}
+
+func TestEndedUnitHoldsNothing(t *testing.T) {
+	s := queued(t).phase(v1alpha1.PhaseRunning)
+	u := becomeRunning(s.Unit, 5, epoch)
+	require.Equal(t, int64(2), u.Status.Admissions[0].Running)
+	setCondition(u, v1alpha1.ConditionQuotaReserved, metav1.ConditionTrue, "QuotaReserved", "", epoch)
+	u = becomeEnded(u, jobs.End{Message: strings.Repeat("x", 2000)}, epoch)
+	require.Empty(t, u.Status.Admissions)
+	for _, c := range u.Status.Conditions {
+		require.Equal(t, c.Type == v1alpha1.ConditionFinished, c.Status == metav1.ConditionTrue, c.Type)
+	}
+	require.Less(t, len(u.Status.Message), 600)
+}
+
+// FuzzPlan: any job, any phase, any knowledge of pods: no panic, and nothing but Dequeued, SchedSucceed and Running
+// ever lets a job go.
+func FuzzPlan(f *testing.F) {
+	f.Add("spec: {suspend: true}", "Dequeued", uint8(0), true)
+	f.Add("spec: {parallelism: x}\nstatus: {ready: 1, startTime: x}", "Enqueued", uint8(2), false)
+	f.Add("metadata: {annotations: {koord-queue/suspended-by: jobqueue-controller}}\nspec: {suspend: true}", "Succeed", uint8(1), true)
+	kinds := jobs.Builtin()
+	f.Fuzz(func(t *testing.T, text, phase string, looked uint8, withUnit bool) {
+		job := &unstructured.Unstructured{Object: map[string]any{}}
+		if yaml.Unmarshal([]byte(text), &job.Object) != nil || job.Object == nil {
+			return
+		}
+		job.SetGroupVersionKind(kinds[0].GVK)
+		job.SetName("j")
+		job.SetNamespace("team")
+		job.SetUID("job-1")
+		o := Observation{Now: epoch, Kind: &kinds[0], Job: job, Managed: true, Bound: Bound(looked % 3)}
+		if withUnit {
+			o.Unit = unitOf(o.Kind, job, demandOf(o.Kind, job), nil)
+			o.Unit.Status.Phase = v1alpha1.QueueUnitPhase(phase)
+		}
+		for _, action := range Plan(o) {
+			step, ok := action.(PatchJob)
+			if ok && o.Kind.Suspended(job) && !o.Kind.Suspended(step.After) {
+				require.Equal(t, released, stageOf(o.Unit.Status.Phase))
+			}
+		}
+	})
+}

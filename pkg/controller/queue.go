@@ -1,0 +1,119 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+)
+
+// defaultQueuePriority of Queues that the controller makes, as in the stand-alone Koord-Queue.
+const defaultQueuePriority int32 = 1000
+
+// unqueuedQuotas are levels of Koordinator itself: no job is charged to them by name.
+var unqueuedQuotas = sets.New("koordinator-root-quota", "koordinator-system-quota")
+
+// queuePolicies that an ElasticQuota may ask for.
+var queuePolicies = sets.New(v1alpha1.PolicyPriority, v1alpha1.PolicyFIFO, v1alpha1.PolicyBlock, v1alpha1.PolicyIntelligent)
+
+// QueueObservation is all that a decision on one default Queue depends on.
+type QueueObservation struct {
+	// Namespace of queues, and Name of the queue and of its quotas.
+	Namespace, Name string
+	// Quotas are the ElasticQuotas of this name, in any namespace.
+	Quotas []metav1.PartialObjectMetadata
+	// Queue is nil when there is none.
+	Queue *v1alpha1.Queue
+}
+
+// QueuePlan is what to do about one default Queue; at most one of Create, Patch and Delete is set.
+type QueuePlan struct {
+	Create, Patch, Delete *v1alpha1.Queue
+	// Refused is a policy that the quota asks for and that does not exist; it is told on Quota.
+	Refused string
+	Quota   *metav1.PartialObjectMetadata
+}
+
+// PlanQueue gives each ElasticQuota a Queue of its name. A Queue that a person made is theirs: it is neither
+// changed nor deleted. Of its own the controller keeps the policy as the quota's label says, and nothing else,
+// so that priority and the rest may be set by hand; without a label the policy may be, too.
+func PlanQueue(o QueueObservation) QueuePlan {
+	quota := firstQuota(o.Quotas)
+	ours := o.Queue != nil && o.Queue.Labels[v1alpha1.LabelCreatedBy] == v1alpha1.CreatedByController
+	if unqueuedQuotas.Has(o.Name) || quota == nil {
+		if ours && o.Queue.DeletionTimestamp == nil {
+			return QueuePlan{Delete: o.Queue}
+		}
+		return QueuePlan{}
+	}
+	if o.Queue != nil && !ours {
+		return QueuePlan{}
+	}
+	var plan QueuePlan
+	policy := v1alpha1.QueuePolicy(quota.Labels[v1alpha1.LabelQueuePolicy])
+	if policy != "" && !queuePolicies.Has(policy) {
+		plan.Refused, plan.Quota = string(policy), quota
+		policy = ""
+	}
+	switch {
+	case o.Queue == nil:
+		plan.Create = defaultQueue(o.Namespace, o.Name, policy)
+	case policy != "" && o.Queue.Spec.QueuePolicy != policy:
+		plan.Patch = o.Queue.DeepCopy()
+		plan.Patch.Spec.QueuePolicy = policy
+	}
+	return plan
+}
+
+// firstQuota is the oldest of the quotas that stay, by name of the namespace among those of one age.
+func firstQuota(quotas []metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	var first *metav1.PartialObjectMetadata
+	for i := range quotas {
+		q := &quotas[i]
+		if q.DeletionTimestamp != nil {
+			continue
+		}
+		if first == nil || q.CreationTimestamp.Before(&first.CreationTimestamp) ||
+			q.CreationTimestamp.Equal(&first.CreationTimestamp) && q.Namespace < first.Namespace {
+			first = q
+		}
+	}
+	return first
+}
+
+func defaultQueue(namespace, name string, policy v1alpha1.QueuePolicy) *v1alpha1.Queue {
+	if policy == "" {
+		policy = v1alpha1.PolicyPriority
+	}
+	priority := defaultQueuePriority
+	return &v1alpha1.Queue{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name,
+			Labels: map[string]string{v1alpha1.LabelCreatedBy: v1alpha1.CreatedByController},
+		},
+		Spec: v1alpha1.QueueSpec{QueuePolicy: policy, Priority: &priority},
+	}
+}
+
+func refusedPolicy(policy string) *Event {
+	return warning("UnknownPolicy", "Queue", fmt.Sprintf("label %s: %q is none of Priority, FIFO, Block, Intelligent; the queue keeps its policy",
+		v1alpha1.LabelQueuePolicy, short(policy)))
+}

@@ -1,0 +1,132 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+)
+
+func quota(namespace, name, policy string) metav1.PartialObjectMetadata {
+	q := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, CreationTimestamp: epoch}}
+	q.SetGroupVersionKind(ElasticQuotaKind)
+	if policy != "" {
+		q.Labels = map[string]string{v1alpha1.LabelQueuePolicy: policy}
+	}
+	return q
+}
+
+func TestPlanQueue(t *testing.T) {
+	ours := func(policy v1alpha1.QueuePolicy) *v1alpha1.Queue { return defaultQueue("koord-queue", "a", policy) }
+	theirs := func() *v1alpha1.Queue {
+		q := ours(v1alpha1.PolicyFIFO)
+		q.Labels = nil
+		return q
+	}
+	older := quota("z", "a", "Block")
+	older.CreationTimestamp = metav1.NewTime(epoch.Add(-time.Hour))
+	going := quota("n", "a", "")
+	going.DeletionTimestamp = &metav1.Time{Time: epoch.Time}
+	for name, tc := range map[string]struct {
+		name   string
+		quotas []metav1.PartialObjectMetadata
+		queue  *v1alpha1.Queue
+		want   string
+	}{
+		"new quota":                      {"a", []metav1.PartialObjectMetadata{quota("n", "a", "")}, nil, "create Priority"},
+		"new quota with a policy":        {"a", []metav1.PartialObjectMetadata{quota("n", "a", "FIFO")}, nil, "create FIFO"},
+		"new quota with a wrong policy":  {"a", []metav1.PartialObjectMetadata{quota("n", "a", "Random")}, nil, "create Priority refused Random"},
+		"wrong policy later":             {"a", []metav1.PartialObjectMetadata{quota("n", "a", "Random")}, ours(v1alpha1.PolicyBlock), " refused Random"},
+		"in step":                        {"a", []metav1.PartialObjectMetadata{quota("n", "a", "Block")}, ours(v1alpha1.PolicyBlock), ""},
+		"policy changed":                 {"a", []metav1.PartialObjectMetadata{quota("n", "a", "Block")}, ours(v1alpha1.PolicyFIFO), "patch Block"},
+		"policy set by hand, no label":   {"a", []metav1.PartialObjectMetadata{quota("n", "a", "")}, ours(v1alpha1.PolicyFIFO), ""},
+		"a person's queue":               {"a", []metav1.PartialObjectMetadata{quota("n", "a", "Block")}, theirs(), ""},
+		"a person's queue, quota gone":   {"a", nil, theirs(), ""},
+		"quota gone":                     {"a", nil, ours(v1alpha1.PolicyFIFO), "delete"},
+		"quota going":                    {"a", []metav1.PartialObjectMetadata{going}, ours(v1alpha1.PolicyFIFO), "delete"},
+		"gone with its quota":            {"a", nil, nil, ""},
+		"default quota":                  {"koordinator-default-quota", []metav1.PartialObjectMetadata{quota("n", "koordinator-default-quota", "")}, nil, "create Priority"},
+		"root":                           {"koordinator-root-quota", []metav1.PartialObjectMetadata{quota("n", "koordinator-root-quota", "")}, nil, ""},
+		"system":                         {"koordinator-system-quota", []metav1.PartialObjectMetadata{quota("n", "koordinator-system-quota", "")}, nil, ""},
+		"two of one name: the older one": {"a", []metav1.PartialObjectMetadata{quota("n", "a", "FIFO"), older}, nil, "create Block"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := PlanQueue(QueueObservation{Namespace: "koord-queue", Name: tc.name, Quotas: tc.quotas, Queue: tc.queue})
+			got := ""
+			switch {
+			case plan.Create != nil:
+				got = "create " + string(plan.Create.Spec.QueuePolicy)
+				require.Equal(t, int32(1000), *plan.Create.Spec.Priority)
+				require.Equal(t, v1alpha1.CreatedByController, plan.Create.Labels[v1alpha1.LabelCreatedBy])
+			case plan.Patch != nil:
+				got = "patch " + string(plan.Patch.Spec.QueuePolicy)
+			case plan.Delete != nil:
+				got = "delete"
+			}
+			if plan.Refused != "" {
+				got += " refused " + plan.Refused
+			}
+			require.Equal(t, tc.want, got)
+		})
+	}
+}
+
+func TestQueueReconciler(t *testing.T) {
+	scheme, err := Scheme()
+	require.NoError(t, err)
+	require.NoError(t, metav1.AddMetaToScheme(scheme))
+	scheme.AddKnownTypeWithName(ElasticQuotaKind, &metav1.PartialObjectMetadata{})
+	scheme.AddKnownTypeWithName(ElasticQuotaKind.GroupVersion().WithKind("ElasticQuotaList"), &metav1.PartialObjectMetadataList{})
+	q := quota("team", "a", "Random")
+	c := fake.NewClientBuilder().WithScheme(scheme).WithRuntimeObjects([]runtime.Object{&q}...).
+		WithIndex(&q, quotaNameIndex, func(o client.Object) []string { return []string{o.GetName()} }).Build()
+	recorder := events.NewFakeRecorder(10)
+	r := NewQueueReconciler("koord-queue", c, recorder, clocktesting.NewFakePassiveClock(epoch.Time))
+	reconcile := func() *v1alpha1.Queue {
+		for range 2 {
+			_, err := r.Reconcile(quiet(), request("", "a"))
+			require.NoError(t, err)
+		}
+		queue := &v1alpha1.Queue{}
+		if err := c.Get(context.Background(), types.NamespacedName{Namespace: "koord-queue", Name: "a"}, queue); err != nil {
+			require.NoError(t, client.IgnoreNotFound(err))
+			return nil
+		}
+		return queue
+	}
+	require.Equal(t, v1alpha1.PolicyPriority, reconcile().Spec.QueuePolicy)
+	require.Len(t, recorder.Events, 1, "a wrong policy is told once")
+
+	q.Labels[v1alpha1.LabelQueuePolicy] = "Block"
+	require.NoError(t, c.Update(context.Background(), &q))
+	require.Equal(t, v1alpha1.PolicyBlock, reconcile().Spec.QueuePolicy)
+
+	require.NoError(t, c.Delete(context.Background(), &q))
+	require.Nil(t, reconcile())
+}

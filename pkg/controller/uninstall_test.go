@@ -1,0 +1,163 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+)
+
+func (w *world) uninstall(waiting Waiting, dryRun bool) (UninstallSummary, string, error) {
+	out := &strings.Builder{}
+	u := &Uninstall{
+		Client: w.client, Kinds: jobs.Builtin(), Waiting: waiting, DryRun: dryRun, QueueNamespace: "koord-queue",
+		Lease: types.NamespacedName{Namespace: "koord-queue", Name: "jobqueue-controller"}, Clock: w.clock, Out: out,
+	}
+	s, err := u.Run(context.Background())
+	return s, out.String(), err
+}
+
+func TestUninstallResumesWhatWaits(t *testing.T) {
+	for name, tc := range map[string]struct {
+		job  *batchv1.Job
+		edit func(w *world)
+		mode Waiting
+		want UninstallSummary
+		runs bool
+	}{
+		"suspended by us, resume":      {newJob(unsuspended), nil, ResumeWaiting, UninstallSummary{Resumed: 1, Units: 1}, true},
+		"suspended by its user":        {newJob(), nil, ResumeWaiting, UninstallSummary{Resumed: 1, Units: 1}, true},
+		"suspended by us, leave":       {newJob(unsuspended), nil, LeaveWaiting, UninstallSummary{Left: 1, Units: 1}, false},
+		"suspended by its user, leave": {newJob(), nil, LeaveWaiting, UninstallSummary{Left: 1, Units: 1}, false},
+		"admitted, not yet resumed":    {newJob(), (*world).admit, LeaveWaiting, UninstallSummary{Resumed: 1, Units: 1}, true},
+		"held by hand": {newJob(), func(w *world) {
+			u := w.unit()
+			no := false
+			u.Spec.Active = &no
+			w.update(u)
+		}, ResumeWaiting, UninstallSummary{Held: 1, Units: 1}, false},
+		"parked by us": {newJob(func(j *batchv1.Job) {
+			j.Spec.Template.Labels = map[string]string{v1alpha1.LabelQuotaName: "b"}
+		}), nil, ResumeWaiting, UninstallSummary{Resumed: 1, Units: 1}, true},
+		"running": {newJob(), func(w *world) {
+			w.admit()
+			w.settle()
+			w.jobStatus(runs(2))
+			w.settle()
+		}, LeaveWaiting, UninstallSummary{Cleaned: 1, Units: 1}, true},
+		"not ours": {newJob(func(j *batchv1.Job) { j.Labels = nil }), nil, ResumeWaiting, UninstallSummary{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, tc.job)
+			w.settle()
+			if tc.edit != nil {
+				tc.edit(w)
+			}
+			before := w.job()
+			w.writes = nil
+			s, text, err := w.uninstall(tc.mode, true)
+			require.NoError(t, err)
+			require.Equal(t, tc.want, s, text)
+			require.Empty(t, w.writes, "a dry run changes nothing")
+			require.Equal(t, before, w.job())
+
+			s, text, err = w.uninstall(tc.mode, false)
+			require.NoError(t, err)
+			require.Equal(t, tc.want, s, text)
+			require.Nil(t, w.unit())
+			job := w.job()
+			require.Equal(t, !tc.runs, *job.Spec.Suspend)
+			require.NotContains(t, job.Annotations, v1alpha1.AnnotationSuspendedBy)
+			require.NotContains(t, job.Annotations, v1alpha1.AnnotationTemplateAdditions)
+
+			w.writes = nil
+			s, _, err = w.uninstall(tc.mode, false)
+			require.NoError(t, err)
+			require.Empty(t, w.writes, "once is enough")
+			require.Equal(t, UninstallSummary{}, s)
+		})
+	}
+}
+
+func TestUninstallRestoresTemplates(t *testing.T) {
+	w := newWorld(t, newJob())
+	before := w.job()
+	w.settle()
+	w.admit()
+	w.settle()
+	job := w.job() // evicted before it ever started
+	yes := true
+	job.Spec.Suspend = &yes
+	job.Annotations[v1alpha1.AnnotationSuspendedBy] = v1alpha1.CreatedByController
+	w.update(job)
+	_, _, err := w.uninstall(LeaveWaiting, false)
+	require.NoError(t, err)
+	require.False(t, *w.job().Spec.Suspend, "an admitted unit lets its job go in either mode")
+	require.Equal(t, before.Spec.Template, w.job().Spec.Template)
+}
+
+func TestUninstallQueuesAndConfiguration(t *testing.T) {
+	ours := defaultQueue("koord-queue", "a", "")
+	theirs := defaultQueue("koord-queue", "b", "")
+	theirs.Labels = nil
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "koord-queue", Name: jobs.ManagedJobsConfigMap,
+		Annotations: map[string]string{jobs.AnnotationManagedJobsHash: "x"}}}
+	stranger := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "j"}}
+	w := newWorld(t, ours, theirs, stranger)
+	require.NoError(t, w.base.Create(context.Background(), cm))
+	w.refuse = nil
+	u := &Uninstall{Client: w.base, Kinds: jobs.Builtin(), Waiting: ResumeWaiting, QueueNamespace: "koord-queue", Clock: w.clock, Out: &strings.Builder{}}
+	s, err := u.Run(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, UninstallSummary{Queues: 1}, s)
+	left := &v1alpha1.QueueList{}
+	require.NoError(t, w.base.List(context.Background(), left))
+	require.Len(t, left.Items, 1)
+	require.Equal(t, "b", left.Items[0].Name)
+	require.NotNil(t, w.unit(), "a unit that somebody else made stays")
+	require.NoError(t, w.base.Get(context.Background(), types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, cm))
+	require.Empty(t, cm.Annotations)
+}
+
+func TestUninstallRefusesWhileAControllerRuns(t *testing.T) {
+	holder, seconds, renewed := "pod-1", int32(15), metav1.NewMicroTime(epoch.Time)
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "koord-queue", Name: "jobqueue-controller"},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &renewed},
+	}
+	w := newWorld(t, newJob(), lease)
+	w.settle()
+	_, _, err := w.uninstall(ResumeWaiting, false)
+	require.ErrorIs(t, err, ErrStillRunning)
+	require.True(t, *w.job().Spec.Suspend)
+
+	w.clock.SetTime(epoch.Add(16e9))
+	_, _, err = w.uninstall(ResumeWaiting, false)
+	require.NoError(t, err)
+	require.False(t, *w.job().Spec.Suspend)
+}

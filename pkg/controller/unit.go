@@ -1,0 +1,358 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"bytes"
+	"errors"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+)
+
+// reasonQuotaMismatch parks units of jobs that name more than one quota.
+const reasonQuotaMismatch = "QuotaMismatch"
+
+// quotaKeys are the labels that name a quota; a unit carries the first of them only.
+var quotaKeys = []string{v1alpha1.LabelQuotaName, v1alpha1.LabelQuotaNameFallback1, v1alpha1.LabelQuotaNameFallback2}
+
+// copiedAnnotations are the prefixes of annotations that a unit takes over from its job.
+var copiedAnnotations = []string{"koord-queue/", "scheduling.x-k8s.io/", "quota.scheduling.koordinator.sh/"}
+
+// ownAnnotations are bookkeeping of the controller on the job; a unit never has them.
+var ownAnnotations = []string{
+	v1alpha1.AnnotationSuspendedBy, v1alpha1.AnnotationTemplateAdditions,
+	v1alpha1.AnnotationAdopted, v1alpha1.AnnotationParkedReason,
+}
+
+// problem is why a job cannot wait in a queue as it is.
+type problem struct{ Reason, Message string }
+
+// demand is what a job asks for, read from the job alone.
+type demand struct {
+	quota, preemptible, queue string
+	priority                  jobs.Priority
+	podSets                   []jobs.PodSet
+	request                   corev1.ResourceList
+	problem                   *problem
+}
+
+// demandOf reads the job as it is without what resuming added to it. What cannot be read is left out and
+// named in the problem.
+func demandOf(kind *jobs.Kind, job *unstructured.Unstructured) demand {
+	plain := job.DeepCopy()
+	kind.RestoreTemplates(plain)
+	d := demand{queue: kind.Queue(plain), preemptible: kind.Preemptible(plain)}
+	var errQuota, errPriority, errSets, errRequest error
+	d.quota, errQuota = kind.Quota(plain)
+	d.priority, errPriority = kind.PriorityOf(plain)
+	d.podSets, errSets = kind.PodSets(plain)
+	if errSets == nil {
+		d.request, errRequest = jobs.PodSetsRequest(d.podSets)
+	}
+	switch err := errors.Join(errQuota, errSets, errRequest, errPriority); {
+	case err == nil:
+	case errQuota != nil:
+		d.problem = &problem{Reason: reasonQuotaMismatch, Message: short(err.Error())}
+	default:
+		d.problem = &problem{Reason: string(admission.ReasonInvalidRequest), Message: short(err.Error())}
+	}
+	return d
+}
+
+// queueName is the queue that the job names, else the default queue of the quota that it names. It is written down so
+// that a person sees it; where the namespace decides about the quota, only the scheduler knows.
+func (d demand) queueName() string {
+	if d.queue != "" {
+		return d.queue
+	}
+	return d.quota
+}
+
+// unitOf is the unit that the job should have. priority is what the priority class of the job stands for, where known.
+func unitOf(kind *jobs.Kind, job *unstructured.Unstructured, d demand, priority *int32) *v1alpha1.QueueUnit {
+	u := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{
+		Namespace:   job.GetNamespace(),
+		Name:        kind.UnitName(job.GetName()),
+		Labels:      unitLabels(job, d),
+		Annotations: unitAnnotations(job),
+	}}
+	u.OwnerReferences = []metav1.OwnerReference{ownerOf(kind, job)}
+	u.Spec = v1alpha1.QueueUnitSpec{
+		ConsumerRef:       consumerOf(kind, job),
+		Priority:          d.priority.Value,
+		PriorityClassName: d.priority.Class,
+		Queue:             d.queueName(),
+		PodSets:           podSetsOf(d),
+		Request:           d.request,
+	}
+	if u.Spec.Priority == nil {
+		u.Spec.Priority = priority
+	}
+	if d.problem != nil {
+		park(u, d.problem)
+	}
+	return u
+}
+
+// park makes a unit inactive and says that it was the controller who did.
+func park(u *v1alpha1.QueueUnit, p *problem) {
+	inactive := false
+	u.Spec.Active = &inactive
+	if u.Annotations == nil {
+		u.Annotations = map[string]string{}
+	}
+	u.Annotations[v1alpha1.AnnotationParkedReason] = p.Reason
+}
+
+func unitLabels(job *unstructured.Unstructured, d demand) map[string]string {
+	labels := maps.Clone(job.GetLabels())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	for _, key := range quotaKeys {
+		delete(labels, key)
+	}
+	set(labels, v1alpha1.LabelQuotaName, d.quota)
+	set(labels, v1alpha1.LabelPreemptible, d.preemptible)
+	labels[v1alpha1.LabelCreatedBy] = v1alpha1.CreatedByController
+	return labels
+}
+
+func set(m map[string]string, key, value string) {
+	if value == "" {
+		delete(m, key)
+		return
+	}
+	m[key] = value
+}
+
+func unitAnnotations(job *unstructured.Unstructured) map[string]string {
+	var copied map[string]string
+	for key, value := range job.GetAnnotations() {
+		if !copiesAnnotation(key) {
+			continue
+		}
+		if copied == nil {
+			copied = map[string]string{}
+		}
+		copied[key] = value
+	}
+	return copied
+}
+
+func copiesAnnotation(key string) bool {
+	for _, own := range ownAnnotations {
+		if key == own {
+			return false
+		}
+	}
+	for _, prefix := range copiedAnnotations {
+		if strings.HasPrefix(key, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func ownerOf(kind *jobs.Kind, job *unstructured.Unstructured) metav1.OwnerReference {
+	return *metav1.NewControllerRef(job, kind.GVK)
+}
+
+func consumerOf(kind *jobs.Kind, job *unstructured.Unstructured) *corev1.ObjectReference {
+	version, name := kind.GVK.ToAPIVersionAndKind()
+	return &corev1.ObjectReference{
+		APIVersion: version, Kind: name,
+		Namespace: job.GetNamespace(), Name: job.GetName(), UID: job.GetUID(),
+	}
+}
+
+func podSetsOf(d demand) []v1alpha1.PodSet {
+	sets := make([]v1alpha1.PodSet, 0, len(d.podSets))
+	for _, s := range d.podSets {
+		sets = append(sets, v1alpha1.PodSet{Name: s.Name, Count: s.Count, Template: runtime.RawExtension{Raw: s.Raw}})
+	}
+	return sets
+}
+
+// relation of the unit that bears a job's unit name to that job.
+type relation int
+
+const (
+	// absent: there is no such unit.
+	absent relation = iota
+	// own: its consumer is the job.
+	own
+	// stale: its consumer is a job of that kind and name which is not this one: an earlier one, or one of another namespace.
+	stale
+	// foreign: it stands for something else, or for nothing.
+	foreign
+)
+
+// relate compares by UID: a job that was created anew under its name is another job.
+func relate(kind *jobs.Kind, job *unstructured.Unstructured, u *v1alpha1.QueueUnit) relation {
+	if u == nil {
+		return absent
+	}
+	ref := u.Spec.ConsumerRef
+	switch {
+	case ref == nil || !refersTo(kind, ref) || ref.Name != job.GetName():
+		return foreign
+	case ref.Namespace != "" && ref.Namespace != job.GetNamespace():
+		return stale
+	case ref.UID != "" && ref.UID != job.GetUID():
+		return stale
+	default:
+		return own
+	}
+}
+
+func refersTo(kind *jobs.Kind, ref *corev1.ObjectReference) bool {
+	return ref.GroupVersionKind() == kind.GVK
+}
+
+// corrected returns the unit with everything set right that follows from its job, or nil when nothing differs.
+// What other people may set and the job does not say is left alone: spec.active, spec.queue when the job names none,
+// further labels and annotations.
+func corrected(have, want *v1alpha1.QueueUnit) *v1alpha1.QueueUnit {
+	u := have.DeepCopy()
+	correctMeta(u, want)
+	if u.Spec.ConsumerRef == nil || u.Spec.ConsumerRef.UID == "" {
+		u.Spec.ConsumerRef = want.Spec.ConsumerRef
+	}
+	correctActive(u, have, want)
+	u.Spec.Priority = want.Spec.Priority
+	u.Spec.PriorityClassName = want.Spec.PriorityClassName
+	if want.Spec.Queue != "" {
+		u.Spec.Queue = want.Spec.Queue
+	}
+	if !equality.Semantic.DeepEqual(u.Spec.Request, want.Spec.Request) {
+		u.Spec.Request = want.Spec.Request
+	}
+	u.Spec.Resource = nil
+	if !samePodSets(u.Spec.PodSets, want.Spec.PodSets) {
+		u.Spec.PodSets = want.Spec.PodSets
+	}
+	if equality.Semantic.DeepEqual(u, have) {
+		return nil
+	}
+	return u
+}
+
+func correctMeta(u, want *v1alpha1.QueueUnit) {
+	if u.Labels == nil {
+		u.Labels = map[string]string{}
+	}
+	for _, key := range append([]string{v1alpha1.LabelPreemptible, v1alpha1.QueueNameKey}, quotaKeys...) {
+		set(u.Labels, key, want.Labels[key])
+	}
+	maps.Copy(u.Labels, want.Labels)
+	if u.Annotations == nil {
+		u.Annotations = map[string]string{}
+	}
+	for _, key := range []string{v1alpha1.QueueNameKey, v1alpha1.AnnotationParkedReason, v1alpha1.AnnotationAdopted} {
+		set(u.Annotations, key, want.Annotations[key])
+	}
+	maps.Copy(u.Annotations, want.Annotations)
+	if len(u.Annotations) == 0 {
+		u.Annotations = nil
+	}
+	if !metav1.IsControlledBy(u, ownedBy(want)) {
+		u.OwnerReferences = want.OwnerReferences
+	}
+}
+
+// ownedBy is an object with the UID of the controlling owner, as IsControlledBy asks for.
+func ownedBy(u *v1alpha1.QueueUnit) metav1.Object {
+	return &metav1.ObjectMeta{UID: u.OwnerReferences[0].UID}
+}
+
+// correctActive sets the controller's own parking, and undoes nothing but that.
+func correctActive(u, have, want *v1alpha1.QueueUnit) {
+	switch {
+	case want.Spec.Active != nil:
+		u.Spec.Active = want.Spec.Active
+	case have.Annotations[v1alpha1.AnnotationParkedReason] != "":
+		u.Spec.Active = nil
+	}
+}
+
+// samePodSets compares by meaning; the order of keys in a template is not kept by the API server.
+func samePodSets(a, b []v1alpha1.PodSet) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].Name != b[i].Name || a[i].Count != b[i].Count || !equality.Semantic.DeepEqual(a[i].MinCount, b[i].MinCount) {
+			return false
+		}
+		if !sameJSON(a[i].Template.Raw, b[i].Template.Raw) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameJSON(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	var x, y any
+	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
+		return false
+	}
+	return equality.Semantic.DeepEqual(canonical(x), canonical(y))
+}
+
+// canonical drops what comes and goes on the way to the API server and back without a meaning: null fields, and
+// metadata without any field.
+func canonical(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, item := range v {
+			item = canonical(item)
+			v[key] = item
+			if fields, ok := item.(map[string]any); item == nil || key == "metadata" && ok && len(fields) == 0 {
+				delete(v, key)
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = canonical(v[i])
+		}
+	}
+	return value
+}
+
+// short bounds text that users have a part in.
+func short(text string) string {
+	const most = 512
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}
