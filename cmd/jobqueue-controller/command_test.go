@@ -1,0 +1,145 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/config/controller/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
+)
+
+func configuration(t *testing.T, args ...string) (*v1alpha1.ControllerConfiguration, error) {
+	t.Helper()
+	o := &runOptions{}
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	o.addFlags(fs)
+	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "")
+	require.NoError(t, fs.Parse(args))
+	return o.configuration(fs)
+}
+
+func TestConfiguration(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	write := func(text string) {
+		require.NoError(t, os.WriteFile(file, []byte("apiVersion: config.koord-queue/v1alpha1\nkind: ControllerConfiguration\n"+text), 0o600))
+	}
+	c, err := configuration(t)
+	require.NoError(t, err)
+	require.Equal(t, v1alpha1.Default(), c)
+
+	write("metricsBindAddress: \":1\"\nleaderElection: {leaderElect: false}\n")
+	c, err = configuration(t, "--config="+file)
+	require.NoError(t, err)
+	require.Equal(t, ":1", c.MetricsBindAddress, "a flag that was not given leaves the file alone")
+	require.False(t, *c.LeaderElection.LeaderElect)
+
+	c, err = configuration(t, "--config="+file, "--metrics-bind-address=0", "--leader-elect", "--queue-namespace=q", "--kubeconfig=k")
+	require.NoError(t, err)
+	require.Equal(t, "0", c.MetricsBindAddress)
+	require.True(t, *c.LeaderElection.LeaderElect)
+	require.Equal(t, "q", c.QueueNamespace)
+	require.Equal(t, "q", c.LeaderElection.ResourceNamespace, "the Lease is where the queues are, unless told otherwise")
+	require.Equal(t, "k", c.ClientConnection.Kubeconfig)
+
+	write("metricBindAddress: \":1\"\n")
+	_, err = configuration(t, "--config="+file)
+	require.ErrorContains(t, err, "metricBindAddress")
+	_, err = configuration(t, "--config="+file+".missing")
+	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = configuration(t, "--queue-namespace=A_")
+	require.ErrorContains(t, err, "queueNamespace")
+}
+
+func TestStopped(t *testing.T) {
+	failed := errors.New("failed")
+	require.ErrorIs(t, stopped(context.Background(), failed), failed)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(controller.ErrManagedJobsChanged)
+	require.NoError(t, stopped(ctx, nil))
+	ctx, stop := context.WithCancel(context.Background())
+	stop()
+	require.NoError(t, stopped(ctx, ctx.Err()))
+	require.ErrorIs(t, stopped(ctx, failed), failed)
+}
+
+// served answers discovery from a table.
+type served map[string][]string
+
+func (s served) ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error) {
+	names, ok := s[groupVersion]
+	if !ok {
+		return nil, apierrors.NewNotFound(schema.GroupResource{}, groupVersion)
+	}
+	if names == nil {
+		return nil, errors.New("connection refused")
+	}
+	list := &metav1.APIResourceList{}
+	for _, name := range names {
+		list.APIResources = append(list.APIResources, metav1.APIResource{Name: name})
+	}
+	return list, nil
+}
+
+func TestMissingAPIs(t *testing.T) {
+	all := served{
+		"scheduling.x-k8s.io/v1alpha1":    {"queues", "queueunits", "queueunits/status"},
+		"scheduling.sigs.k8s.io/v1alpha1": {"elasticquotas"},
+	}
+	require.Empty(t, missingAPIs(all, managedAPIs()))
+	delete(all, "scheduling.sigs.k8s.io/v1alpha1")
+	require.Equal(t, []string{"CRD elasticquotas of scheduling.sigs.k8s.io/v1alpha1 (install Koordinator)"}, missingAPIs(all, managedAPIs()))
+	require.Len(t, missingAPIs(served{"scheduling.x-k8s.io/v1alpha1": {"queues"}}, managedAPIs()), 2)
+	require.ErrorContains(t, errors.New(missingAPIs(served{"scheduling.x-k8s.io/v1alpha1": nil}, managedAPIs())[0]), "connection refused")
+}
+
+func TestUninstallFlags(t *testing.T) {
+	run := func(args ...string) error {
+		cmd := command()
+		cmd.SetArgs(append([]string{"uninstall"}, args...))
+		cmd.SetOut(&bytes.Buffer{})
+		return cmd.ExecuteContext(context.Background())
+	}
+	require.ErrorContains(t, run(), "--waiting")
+	require.ErrorContains(t, run("--waiting=perhaps"), "resume or leave")
+	require.ErrorContains(t, run("--waiting=leave", "--lease=x"), "namespace/name")
+
+	lease, err := (&uninstallOptions{namespace: "q"}).lease()
+	require.NoError(t, err)
+	require.Equal(t, types.NamespacedName{Namespace: "q", Name: "jobqueue-controller"}, lease)
+}
+
+func TestConfirm(t *testing.T) {
+	out := &bytes.Buffer{}
+	require.NoError(t, confirm(strings.NewReader("yes\n"), out, "host", controller.ResumeWaiting))
+	require.Contains(t, out.String(), "host")
+	require.ErrorIs(t, confirm(strings.NewReader("y\n"), out, "host", controller.ResumeWaiting), errNotConfirmed)
+	require.ErrorIs(t, confirm(strings.NewReader(""), out, "host", controller.ResumeWaiting), errNotConfirmed)
+}

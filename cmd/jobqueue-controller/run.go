@@ -1,0 +1,199 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/config/controller/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+)
+
+// shutdownTimeout is what running reconciliations get to end in.
+const shutdownTimeout = 5 * time.Second
+
+// runOptions are the flags. Those that were not given leave the file's values alone.
+type runOptions struct {
+	configFile, kubeconfig          string
+	leaderElect                     bool
+	metricsAddress, healthAddress   string
+	queueNamespace, leaderNamespace string
+}
+
+func (o *runOptions) addFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.configFile, "config", "", "file with a "+v1alpha1.Kind+" ("+v1alpha1.APIVersion+"), read strictly")
+	fs.BoolVar(&o.leaderElect, "leader-elect", true, "agree with other replicas on the one that acts")
+	fs.StringVar(&o.leaderNamespace, "leader-elect-resource-namespace", "koord-queue", "namespace of the Lease of the leader election")
+	fs.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "host:port of /metrics; 0 serves none")
+	fs.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "host:port of /healthz and /readyz; 0 serves none")
+	fs.StringVar(&o.queueNamespace, "queue-namespace", "koord-queue", "where Queues and the ConfigMap of managed jobs are")
+}
+
+// configuration is the file, or the defaults without one, with the flags that were given on top.
+func (o *runOptions) configuration(fs *pflag.FlagSet) (*v1alpha1.ControllerConfiguration, error) {
+	c := v1alpha1.Default()
+	if o.configFile != "" {
+		data, err := os.ReadFile(o.configFile)
+		if err != nil {
+			return nil, err
+		}
+		if c, err = v1alpha1.Load(data); err != nil {
+			return nil, fmt.Errorf("%s: %w", o.configFile, err)
+		}
+	}
+	if fs.Changed("queue-namespace") {
+		if c.LeaderElection.ResourceNamespace == c.QueueNamespace {
+			c.LeaderElection.ResourceNamespace = o.queueNamespace
+		}
+		c.QueueNamespace = o.queueNamespace
+	}
+	override(fs, "leader-elect", &c.LeaderElection.LeaderElect, &o.leaderElect)
+	override(fs, "leader-elect-resource-namespace", &c.LeaderElection.ResourceNamespace, o.leaderNamespace)
+	override(fs, "metrics-bind-address", &c.MetricsBindAddress, o.metricsAddress)
+	override(fs, "health-probe-bind-address", &c.HealthProbeBindAddress, o.healthAddress)
+	override(fs, "kubeconfig", &c.ClientConnection.Kubeconfig, o.kubeconfig)
+	return c, v1alpha1.Validate(c).ToAggregate()
+}
+
+func override[T any](fs *pflag.FlagSet, flag string, value *T, given T) {
+	if fs.Changed(flag) {
+		*value = given
+	}
+}
+
+func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
+	c, err := o.configuration(fs)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	config, err := restConfig(c.ClientConnection)
+	if err != nil {
+		return err
+	}
+	scheme, err := controller.Scheme()
+	if err != nil {
+		return err
+	}
+	if err := waitForAPIs(ctx, config, managedAPIs()); err != nil {
+		return stopped(ctx, err)
+	}
+	predicate, err := managedJobs(ctx, config, scheme, c.QueueNamespace)
+	if err != nil {
+		return stopped(ctx, err)
+	}
+	mgr, err := newManager(config, scheme, c)
+	if err != nil {
+		return err
+	}
+	err = controller.Setup(ctx, mgr, controller.Options{
+		QueueNamespace: c.QueueNamespace, Predicate: predicate, Concurrency: c.Concurrency,
+		Clock: clock.RealClock{}, Changed: func(cause error) { cancel(cause) },
+	})
+	if err != nil {
+		return err
+	}
+	klog.FromContext(ctx).Info("Starting", "queueNamespace", c.QueueNamespace, "managedJobsHash", predicate.Hash(),
+		"kinds", len(predicate.Kinds()), "leaderElection", *c.LeaderElection.LeaderElect)
+	return stopped(ctx, mgr.Start(ctx))
+}
+
+// stopped turns an end that was asked for into success: by a signal, or by a new configuration, for which the
+// process is to be started again.
+func stopped(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(context.Cause(ctx), controller.ErrManagedJobsChanged):
+		klog.FromContext(ctx).Info("Ended to be started again", "reason", context.Cause(ctx).Error())
+		return nil
+	case ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)):
+		klog.FromContext(ctx).Info("Ended on request")
+		return nil
+	default:
+		return err
+	}
+}
+
+func restConfig(c v1alpha1.ClientConnection) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.Kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, err
+	}
+	config.QPS, config.Burst = c.QPS, c.Burst
+	return rest.AddUserAgent(config, "jobqueue-controller"), nil
+}
+
+// managedJobs reads which jobs are managed before anything is watched. What is not valid ends the process: with a
+// guess it could suspend what it must leave alone.
+func managedJobs(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, namespace string) (*jobs.Predicate, error) {
+	live, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, err
+	}
+	m, err := controller.ReadManagedJobs(ctx, live, namespace)
+	if err != nil {
+		return nil, err
+	}
+	return jobs.NewPredicate(m)
+}
+
+func newManager(config *rest.Config, scheme *runtime.Scheme, c *v1alpha1.ControllerConfiguration) (manager.Manager, error) {
+	grace := shutdownTimeout
+	l := c.LeaderElection
+	mgr, err := ctrl.NewManager(config, manager.Options{
+		Scheme:                        scheme,
+		Logger:                        klog.NewKlogr(),
+		Cache:                         controller.CacheOptions(c.QueueNamespace),
+		Client:                        controller.ClientOptions(),
+		Metrics:                       metricsserver.Options{BindAddress: c.MetricsBindAddress},
+		HealthProbeBindAddress:        c.HealthProbeBindAddress,
+		LeaderElection:                *l.LeaderElect,
+		LeaderElectionNamespace:       l.ResourceNamespace,
+		LeaderElectionID:              l.ResourceName,
+		LeaderElectionReleaseOnCancel: true, // the process ends as soon as the manager has
+		LeaseDuration:                 &l.LeaseDuration.Duration,
+		RenewDeadline:                 &l.RenewDeadline.Duration,
+		RetryPeriod:                   &l.RetryPeriod.Duration,
+		GracefulShutdownTimeout:       &grace,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, err
+	}
+	return mgr, mgr.AddReadyzCheck("ping", healthz.Ping)
+}
