@@ -1,0 +1,255 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package manifests_test checks what is shipped: that everything builds, that nobody gets more rights than
+// needed, and that the scheduler's configuration is Koordinator's own plus the lines of JobQueue.
+package manifests_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/api/resource"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	schedulerAccount  = "koordinator-system/koord-scheduler"
+	controllerAccount = "koord-queue/jobqueue-controller"
+)
+
+func build(t *testing.T, dir string) resmap.ResMap {
+	t.Helper()
+	out, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
+	require.NoError(t, err, "kubectl apply -k manifests/%s", dir)
+	require.NotZero(t, out.Size())
+	return out
+}
+
+func decode[T any](t *testing.T, r *resource.Resource) T {
+	t.Helper()
+	var out T
+	raw, err := r.AsYAML()
+	require.NoError(t, err)
+	require.NoError(t, yaml.UnmarshalStrict(raw, &out), r.CurId())
+	return out
+}
+
+func TestEveryDirectoryBuilds(t *testing.T) {
+	files, err := filepath.Glob("*/kustomization.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, f := range files {
+		t.Run(filepath.Dir(f), func(t *testing.T) { build(t, filepath.Dir(f)) })
+	}
+}
+
+// TestDefaultCanBeDeleted: deleting what manifests/default installs must not take Koordinator away.
+func TestDefaultCanBeDeleted(t *testing.T) {
+	for _, r := range build(t, "default").Resources() {
+		if r.GetNamespace() == "koordinator-system" || r.GetNamespace() == "kube-system" {
+			require.Contains(t, []string{"Role", "RoleBinding"}, r.GetKind(), r.CurId())
+			require.True(t, strings.HasPrefix(r.GetName(), "jobqueue-"), r.CurId())
+		}
+		require.False(t, r.GetKind() == "Namespace" && r.GetName() != "koord-queue", r.CurId())
+	}
+}
+
+// rules collects the rules of all roles that we ship, by the account that they are bound to.
+// Roles that are not bound are for people and are listed under their own name.
+func rules(t *testing.T) map[string][]rbacv1.PolicyRule {
+	t.Helper()
+	roles := map[string][]rbacv1.PolicyRule{}
+	out := map[string][]rbacv1.PolicyRule{}
+	bound := map[string]bool{}
+	resources := build(t, "rbac").Resources()
+	for _, r := range resources {
+		switch r.GetKind() {
+		case "ClusterRole":
+			roles["ClusterRole/"+r.GetName()] = decode[rbacv1.ClusterRole](t, r).Rules
+		case "Role":
+			roles["Role/"+r.GetName()] = decode[rbacv1.Role](t, r).Rules
+		}
+	}
+	bind := func(ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
+		for _, s := range subjects {
+			require.Equal(t, "ServiceAccount", s.Kind)
+			account := s.Namespace + "/" + s.Name
+			out[account] = append(out[account], roles[ref.Kind+"/"+ref.Name]...)
+		}
+		bound[ref.Kind+"/"+ref.Name] = true
+	}
+	for _, r := range resources {
+		switch r.GetKind() {
+		case "ClusterRoleBinding":
+			b := decode[rbacv1.ClusterRoleBinding](t, r)
+			bind(b.RoleRef, b.Subjects)
+		case "RoleBinding":
+			b := decode[rbacv1.RoleBinding](t, r)
+			bind(b.RoleRef, b.Subjects)
+		}
+	}
+	for name, r := range roles {
+		if !bound[name] {
+			out[name] = r
+		}
+	}
+	return out
+}
+
+func TestNoWildcards(t *testing.T) {
+	for who, list := range rules(t) {
+		for _, r := range list {
+			for _, s := range slices.Concat(r.APIGroups, r.Resources, r.Verbs, r.ResourceNames, r.NonResourceURLs) {
+				require.NotContains(t, s, "*", who)
+			}
+		}
+	}
+}
+
+// TestNobodyElseWritesStatus: the phase of a unit is what lets a job go.
+func TestNobodyElseWritesStatus(t *testing.T) {
+	writes := []string{"create", "update", "patch", "delete", "deletecollection"}
+	var writers []string
+	for who, list := range rules(t) {
+		for _, r := range list {
+			for _, res := range r.Resources {
+				if !strings.HasPrefix(res, "queue") || !strings.HasSuffix(res, "/status") {
+					continue
+				}
+				if slices.ContainsFunc(r.Verbs, func(v string) bool { return slices.Contains(writes, v) }) {
+					writers = append(writers, who)
+				}
+			}
+		}
+	}
+	slices.Sort(writers)
+	require.Equal(t, []string{controllerAccount, schedulerAccount}, slices.Compact(writers))
+}
+
+// TestNoDangerousRights: none of what leads from these accounts to others.
+func TestNoDangerousRights(t *testing.T) {
+	for who, list := range rules(t) {
+		for _, r := range list {
+			for _, res := range r.Resources {
+				require.NotContains(t, []string{"secrets", "serviceaccounts/token", "pods/exec", "pods/attach", "nodes/proxy"}, res, who)
+			}
+			for _, v := range r.Verbs {
+				require.NotContains(t, []string{"escalate", "bind", "impersonate"}, v, who)
+			}
+		}
+	}
+}
+
+// TestPodsAreConfined: what `restricted` of the pod security standards asks for, and a read-only root.
+func TestPodsAreConfined(t *testing.T) {
+	for _, dir := range []string{"controller", "fresh"} {
+		for _, r := range build(t, dir).Resources() {
+			if r.GetKind() != "Deployment" {
+				continue
+			}
+			d := decode[appsv1.Deployment](t, r)
+			pod := d.Spec.Template.Spec
+			require.True(t, *pod.SecurityContext.RunAsNonRoot, d.Name)
+			require.EqualValues(t, 65532, *pod.SecurityContext.RunAsUser, d.Name)
+			require.Equal(t, corev1.SeccompProfileTypeRuntimeDefault, pod.SecurityContext.SeccompProfile.Type, d.Name)
+			require.Equal(t, d.Spec.Selector.MatchLabels["app.kubernetes.io/name"], d.Spec.Template.Labels["app.kubernetes.io/name"])
+			for _, c := range pod.Containers {
+				require.True(t, *c.SecurityContext.ReadOnlyRootFilesystem, d.Name)
+				require.False(t, *c.SecurityContext.AllowPrivilegeEscalation, d.Name)
+				require.Equal(t, []corev1.Capability{"ALL"}, c.SecurityContext.Capabilities.Drop, d.Name)
+				require.NotEmpty(t, c.Resources.Requests, d.Name)
+				require.NotNil(t, c.ReadinessProbe, d.Name)
+				require.Contains(t, c.Image, "koord-jobqueue/", d.Name)
+			}
+		}
+	}
+}
+
+// TestSchedulerConfigIsStockPlusJobQueue takes the lines of JobQueue out of scheduler-config.yaml;
+// what is left must be the configuration that Koordinator ships in the version that we build.
+func TestSchedulerConfigIsStockPlusJobQueue(t *testing.T) {
+	ours := readYAML(t, "../scheduler-config.yaml")
+	require.NotNil(t, ours["clientConnection"])
+	delete(ours, "clientConnection")
+	profile := ours["profiles"].([]any)[0].(map[string]any)
+	isJobQueue := func(v any) bool { return v.(map[string]any)["name"] == "JobQueue" }
+
+	args := profile["pluginConfig"].([]any)
+	require.True(t, slices.ContainsFunc(args, isJobQueue))
+	profile["pluginConfig"] = slices.DeleteFunc(args, isJobQueue)
+
+	plugins := profile["plugins"].(map[string]any)
+	enabled := func(point string) []any { return plugins[point].(map[string]any)["enabled"].([]any) }
+	require.True(t, isJobQueue(enabled("preFilter")[0]), "first")
+	require.True(t, isJobQueue(enabled("reserve")[len(enabled("reserve"))-1]), "last")
+	require.Equal(t, []any{map[string]any{"name": "JobQueue"}}, enabled("queueSort"))
+	for _, point := range []string{"preEnqueue", "preFilter", "reserve"} {
+		require.True(t, slices.ContainsFunc(enabled(point), isJobQueue), point)
+		plugins[point].(map[string]any)["enabled"] = slices.DeleteFunc(enabled(point), isJobQueue)
+	}
+	plugins["queueSort"].(map[string]any)["enabled"] = []any{map[string]any{"name": "PrioritySort"}}
+
+	require.Equal(t, stockConfig(t), ours)
+}
+
+func stockConfig(t *testing.T) map[string]any {
+	t.Helper()
+	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/koordinator-sh/koordinator").Output()
+	require.NoError(t, err)
+	cm := readYAML(t, filepath.Join(strings.TrimSpace(string(dir)), "config/manager/scheduler-config.yaml"))
+	var out map[string]any
+	require.NoError(t, yaml.Unmarshal([]byte(cm["data"].(map[string]any)["koord-scheduler-config"].(string)), &out))
+	return out
+}
+
+func readYAML(t *testing.T, file string) map[string]any {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var out map[string]any
+	require.NoError(t, yaml.Unmarshal(raw, &out))
+	return out
+}
+
+// TestSchedulerConfigReachesTheScheduler: the copy is current and ends up under the key that the Deployment mounts.
+func TestSchedulerConfigReachesTheScheduler(t *testing.T) {
+	source, err := os.ReadFile("../scheduler-config.yaml")
+	require.NoError(t, err)
+	for _, dir := range []string{"scheduler", "fresh"} {
+		found := false
+		for _, r := range build(t, dir).Resources() {
+			if r.GetKind() == "ConfigMap" && r.GetName() == "koord-scheduler-config" {
+				found = true
+				cm := decode[corev1.ConfigMap](t, r)
+				require.Equal(t, "koordinator-system", cm.Namespace)
+				require.True(t, strings.HasSuffix(cm.Data["koord-scheduler-config"], string(source)), "run hack/generate.sh")
+			}
+		}
+		require.True(t, found, dir)
+	}
+}
