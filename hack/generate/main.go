@@ -1,0 +1,81 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Command generate writes what follows from the API types: deep copies, CustomResourceDefinitions,
+// and the tables in docs/ between markers of the form <!-- generate:NAME --> and <!-- end generate -->.
+//
+// It calls the generators of controller-tools as a library, so that the version is the one in go.mod
+// and nothing beside the module proxy is needed. It is run from the root of the repository.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+)
+
+const (
+	headerFile = "hack/boilerplate.go.txt"
+	crdDir     = "manifests/crd"
+	docsDir    = "docs"
+	argsFile   = "apis/config/v1/types_jobqueueargs.go"
+
+	// kustomize reads nothing above its own directory, so the manifests hold a copy.
+	schedulerConfig     = "scheduler-config.yaml"
+	schedulerConfigCopy = "manifests/scheduler-config/scheduler-config.yaml"
+)
+
+func main() {
+	docs := flag.Bool("docs", true, "rewrite the generated tables in docs/")
+	flag.Parse()
+	if err := run(*docs); err != nil {
+		fmt.Fprintln(os.Stderr, "generate:", err)
+		os.Exit(1)
+	}
+}
+
+func run(docs bool) error {
+	if err := deepCopies("./apis/..."); err != nil {
+		return err
+	}
+	crds, err := definitions("./apis/scheduling/...")
+	if err != nil {
+		return err
+	}
+	if err := writeDefinitions(crdDir, crds); err != nil {
+		return err
+	}
+	if err := copyFile(schedulerConfig, schedulerConfigCopy); err != nil {
+		return err
+	}
+	if !docs {
+		return nil
+	}
+	args, err := structTable(argsFile, "JobQueueArgs")
+	if err != nil {
+		return err
+	}
+	return rewriteTables(docsDir, tables(crds, args))
+}
+
+func copyFile(from, to string) error {
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	header := "# Generated from " + from + " by hack/generate.sh. DO NOT EDIT.\n"
+	return os.WriteFile(to, append([]byte(header), content...), 0o644)
+}

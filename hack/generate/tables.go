@@ -1,0 +1,241 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+)
+
+const (
+	tableStart = "<!-- generate:"
+	tableEnd   = "<!-- end generate -->"
+)
+
+// tables renders each table by the name that documents refer to it by.
+// args is the table of the plugin's arguments.
+func tables(crds []definition, args string) map[string]string {
+	out := map[string]string{}
+	out["jobqueueargs"] = args
+	out["phases"] = phaseTable()
+	for _, d := range crds {
+		v := d.crd.Spec.Versions[0]
+		kind := strings.ToLower(d.crd.Spec.Names.Kind)
+		for _, part := range []string{"spec", "status"} {
+			s := v.Schema.OpenAPIV3Schema.Properties[part]
+			out[kind+"-"+part] = fieldTable(part, &s)
+		}
+		out[kind+"-columns"] = columnTable(v.AdditionalPrinterColumns)
+		out[kind+"-rules"] = ruleTable(v.Schema.OpenAPIV3Schema)
+	}
+	return out
+}
+
+// phaseTable is the table of the life of a unit: rows that share all but the phase before are one.
+func phaseTable() string {
+	var b strings.Builder
+	b.WriteString("| from | to | when | written by |\n|---|---|---|---|\n")
+	name := func(p admission.Phase) string {
+		if p == "" {
+			return "none"
+		}
+		return "`" + string(p) + "`"
+	}
+	type change struct {
+		to   admission.Phase
+		when string
+	}
+	var order []change
+	from, by := map[change][]string{}, map[change][]string{}
+	for _, t := range admission.Transitions() {
+		c := change{t.To, t.When}
+		if from[c] == nil {
+			order = append(order, c)
+			for _, w := range t.By {
+				by[c] = append(by[c], string(w))
+			}
+		}
+		from[c] = append(from[c], name(t.From))
+	}
+	for _, c := range order {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", strings.Join(from[c], ", "), name(c.to), oneLine(c.when), strings.Join(by[c], ", "))
+	}
+	return b.String()
+}
+
+func fieldTable(root string, s *apiextensionsv1.JSONSchemaProps) string {
+	var b strings.Builder
+	b.WriteString("| field | type | meaning |\n|---|---|---|\n")
+	walkFields(root, s, func(path string, f *apiextensionsv1.JSONSchemaProps) {
+		name := path[strings.LastIndex(path, ".")+1:]
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", strings.TrimPrefix(path, root+"."), typeName(f), meaning(name, f.Description))
+	})
+	return b.String()
+}
+
+// walkFields visits the fields below s in order of their paths. It does not descend into types of
+// Kubernetes itself, which have their own documentation.
+func walkFields(path string, s *apiextensionsv1.JSONSchemaProps, visit func(string, *apiextensionsv1.JSONSchemaProps)) {
+	names := make([]string, 0, len(s.Properties))
+	for name := range s.Properties {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		f := s.Properties[name]
+		p := path + "." + name
+		visit(p, &f)
+		if foreign[name] {
+			continue
+		}
+		walkFields(p, &f, visit)
+		if f.Items != nil && f.Items.Schema != nil {
+			walkFields(p+"[]", f.Items.Schema, visit)
+		}
+	}
+}
+
+var foreign = map[string]bool{
+	"conditions": true, "labelSelector": true, "consumerRef": true, "tolerations": true, "template": true,
+}
+
+func typeName(f *apiextensionsv1.JSONSchemaProps) string {
+	switch {
+	case f.XIntOrString:
+		return "quantity"
+	case f.Type == "array" && f.Items != nil && f.Items.Schema != nil:
+		return "list of " + typeName(f.Items.Schema)
+	case f.AdditionalProperties != nil && f.AdditionalProperties.Schema != nil:
+		return "map to " + typeName(f.AdditionalProperties.Schema)
+	case f.Format == "date-time":
+		return "time"
+	case f.Format != "" && f.Type == "integer":
+		return f.Format
+	case f.Type == "":
+		return "any"
+	}
+	return f.Type
+}
+
+func columnTable(columns []apiextensionsv1.CustomResourceColumnDefinition) string {
+	var b strings.Builder
+	b.WriteString("| column | shows |\n|---|---|\n")
+	for _, c := range columns {
+		wide := ""
+		if c.Priority > 0 {
+			wide = " (with `-o wide`)"
+		}
+		fmt.Fprintf(&b, "| %s | `%s`%s |\n", c.Name, c.JSONPath, wide)
+	}
+	return b.String()
+}
+
+func ruleTable(s *apiextensionsv1.JSONSchemaProps) string {
+	var b strings.Builder
+	b.WriteString("| at | refused with |\n|---|---|\n")
+	add := func(path string, f *apiextensionsv1.JSONSchemaProps) {
+		for _, r := range f.XValidations {
+			fmt.Fprintf(&b, "| `%s` | %s |\n", path, oneLine(r.Message))
+		}
+	}
+	add("(object)", s)
+	for _, part := range []string{"spec", "status"} {
+		f := s.Properties[part]
+		add(part, &f)
+		walkFields(part, &f, func(path string, f *apiextensionsv1.JSONSchemaProps) {
+			add(path, f)
+			if f.Items != nil && f.Items.Schema != nil {
+				add(path+"[]", f.Items.Schema)
+			}
+		})
+	}
+	return b.String()
+}
+
+// meaning is the comment of a field, without what its column says already.
+func meaning(name, comment string) string {
+	text := oneLine(comment)
+	for _, lead := range []string{name + " is ", name + ": "} {
+		if rest, found := strings.CutPrefix(text, lead); found {
+			return rest
+		}
+	}
+	return text
+}
+
+func oneLine(s string) string {
+	return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "|", "\\|")
+}
+
+// rewriteTables replaces every marked section of the Markdown files below dir.
+func rewriteTables(dir string, tables map[string]string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".md" {
+			return err
+		}
+		old, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		text, err := replaceTables(string(old), tables)
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		if bytes.Equal(old, []byte(text)) {
+			return nil
+		}
+		return os.WriteFile(path, []byte(text), 0o644)
+	})
+}
+
+func replaceTables(text string, tables map[string]string) (string, error) {
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, tableStart)
+		b.WriteString(before)
+		if !found {
+			return b.String(), nil
+		}
+		name, rest, _ := strings.Cut(rest, " -->")
+		table, known := tables[name]
+		if !known {
+			// Another generator owns the section, for example that of the metrics.
+			b.WriteString(tableStart + name + " -->")
+			text = rest
+			continue
+		}
+		_, after, closed := strings.Cut(rest, tableEnd)
+		if !closed {
+			return "", fmt.Errorf("section %q has no %q", name, tableEnd)
+		}
+		b.WriteString(tableStart + name + " -->\n" + table + tableEnd)
+		text = after
+	}
+}

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Runs tests, in sections that say how long they took:
+#
+#   hack/test.sh unit         unit tests, stories and properties; no control plane
+#   hack/test.sh race         the packages with goroutines, and the core, under the race detector
+#   hack/test.sh integration  against a real API server and etcd
+#   hack/test.sh e2e          against the control plane of the demo, scheduler and controller included
+#   hack/test.sh              all of these
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+# Packages under the race detector: everything with goroutines of its own that does not link the scheduler.
+RACE=(pkg/core pkg/engine pkg/controller pkg/jobs)
+
+unit() {
+  local list
+  list="$(unit_packages)" || return
+  # shellcheck disable=SC2086 # one pattern per word
+  step "unit tests, stories and properties" "$GO" test -short -timeout 15m $list
+}
+
+race() {
+  local list
+  mapfile -t list < <(existing "${RACE[@]}")
+  step "race detector: ${RACE[*]}" env CGO_ENABLED=1 "$GO" test -race -short -timeout 15m "${list[@]}"
+}
+
+# What the tests below start; a second call rebuilds nothing.
+binaries() {
+  step "build what the tests start" "$GO" run ./cmd/jobqueue-playground build
+}
+
+integration() {
+  local list
+  mapfile -t list < <(existing test/integration)
+  if ((${#list[@]} == 0)); then
+    echo "no integration tests" >&2
+    return 1
+  fi
+  step "integration tests: a real API server and etcd" "$GO" test -count=1 -p 1 -timeout 15m ./test/controlplane/... "${list[@]}"
+}
+
+e2e() {
+  local list
+  mapfile -t list < <(existing test/e2e)
+  if ((${#list[@]} == 0)); then
+    echo "no end-to-end tests" >&2
+    return 1
+  fi
+  step "end-to-end tests: scheduler, controller and a cluster of KWOK nodes" "$GO" test -count=1 -p 1 -v -timeout 25m "${list[@]}"
+}
+
+case "${1:-all}" in
+unit) unit ;;
+race) race ;;
+integration) binaries && integration ;;
+e2e) binaries && e2e ;;
+all)
+  unit
+  race
+  binaries
+  integration
+  e2e
+  ;;
+*)
+  sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+  exit 2
+  ;;
+esac
+summary
