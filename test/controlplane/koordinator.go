@@ -1,0 +1,238 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// koordinatorCRDs are the definitions that koord-scheduler v1.8.0 does not start without, and the one that it
+// needs with --enable-network-topology-manager.
+var koordinatorCRDs = []string{
+	"scheduling.sigs.k8s.io_elasticquotas.yaml",
+	"scheduling.sigs.k8s.io_podgroups.yaml",
+	"scheduling.koordinator.sh_reservations.yaml",
+	"scheduling.koordinator.sh_devices.yaml",
+	"scheduling.koordinator.sh_clusternetworktopologies.yaml",
+	"slo.koordinator.sh_nodemetrics.yaml",
+	"topology.node.k8s.io_noderesourcetopologies.yaml",
+}
+
+// ApplyKoordinatorCRDs applies the definitions of Koordinator that the scheduler needs, from its Go module, and
+// waits until they are served.
+func (c *ControlPlane) ApplyKoordinatorCRDs(ctx context.Context) error {
+	root, err := RepositoryRoot()
+	if err != nil {
+		return err
+	}
+	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/koordinator-sh/koordinator")
+	list.Dir = root
+	var stderr bytes.Buffer
+	list.Stderr = &stderr
+	out, err := list.Output()
+	if err != nil {
+		return fmt.Errorf("find the module of Koordinator: %w: %s", err, stderr.String())
+	}
+	bases := filepath.Join(strings.TrimSpace(string(out)), "config", "crd", "bases")
+	var all bytes.Buffer
+	for _, name := range koordinatorCRDs {
+		content, err := os.ReadFile(filepath.Join(bases, name))
+		if err != nil {
+			return err
+		}
+		all.WriteString("---\n")
+		all.Write(content)
+	}
+	return c.Apply(ctx, all.Bytes())
+}
+
+// Install applies what a user without Koordinator applies: the definitions of Koordinator and manifests/fresh.
+// The Deployments in it start nothing here, as no controller runs that would make pods of them.
+func (c *ControlPlane) Install(ctx context.Context) error {
+	root, err := RepositoryRoot()
+	if err != nil {
+		return err
+	}
+	if err := c.ApplyKoordinatorCRDs(ctx); err != nil {
+		return err
+	}
+	return c.ApplyKustomize(ctx, filepath.Join(root, "manifests", "fresh"))
+}
+
+// SchedulerOptions say how koord-scheduler runs. The zero value is the shipped configuration with one replica.
+type SchedulerOptions struct {
+	// Name of the replica; "" means Scheduler.
+	Name Component
+	// Config is the path of a KubeSchedulerConfiguration; "" means scheduler-config.yaml of the repository.
+	// A copy is used in which clientConnection.kubeconfig and leaderElection.leaderElect are replaced.
+	Config string
+	// Mutate, if set, may change that copy further, as decoded YAML.
+	Mutate func(config map[string]any)
+	// LeaderElect switches leader election on, for more than one replica or as shipped.
+	LeaderElect bool
+	// Args come after the built-in flags.
+	Args []string
+	// Binary is the path of the program; "" means koord-scheduler in Options.Bin.
+	Binary string
+	// NoWait returns once the process runs, without waiting until it schedules: for a standby replica, and for
+	// tests of what happens when something is missing.
+	NoWait bool
+}
+
+// StartScheduler starts a replica of the rebuilt koord-scheduler as SchedulerIdentity and waits until it schedules.
+func (c *ControlPlane) StartScheduler(ctx context.Context, opts SchedulerOptions) error {
+	if opts.Name == "" {
+		opts.Name = Scheduler
+	}
+	if opts.Binary == "" {
+		opts.Binary = "koord-scheduler"
+	}
+	config, err := c.schedulerConfig(opts)
+	if err != nil {
+		return fmt.Errorf("configuration of the scheduler: %w", err)
+	}
+	insecure, err := allPorts.next()
+	if err != nil {
+		return err
+	}
+	secure, err := allPorts.next()
+	if err != nil {
+		return err
+	}
+	kubeconfig := c.Kubeconfig(SchedulerIdentity)
+	args := []string{
+		"--config=" + config,
+		// The default address of the plain port is 0.0.0.0.
+		"--address=" + loopback,
+		fmt.Sprintf("--port=%d", insecure),
+		"--bind-address=" + loopback,
+		fmt.Sprintf("--secure-port=%d", secure),
+		"--authentication-kubeconfig=" + kubeconfig,
+		"--authorization-kubeconfig=" + kubeconfig,
+		"--authentication-skip-lookup=true",
+		"--v=2",
+	}
+	m, err := c.managed(opts.Name, opts.Binary, append(args, opts.Args...)...)
+	if err != nil {
+		return err
+	}
+	m.url = "http://" + hostPort(insecure)
+	if !opts.NoWait {
+		// healthz answers long before anything is scheduled; this path does not.
+		m.ready = httpOK(http.DefaultClient, m.url+"/apis/v1/__services__", "")
+	}
+	return c.launch(ctx, m)
+}
+
+func (c *ControlPlane) schedulerConfig(opts SchedulerOptions) (string, error) {
+	if opts.Config == "" {
+		root, err := RepositoryRoot()
+		if err != nil {
+			return "", err
+		}
+		opts.Config = filepath.Join(root, "scheduler-config.yaml")
+	}
+	content, err := os.ReadFile(opts.Config)
+	if err != nil {
+		return "", err
+	}
+	config := map[string]any{}
+	if err := yaml.Unmarshal(content, &config); err != nil {
+		return "", fmt.Errorf("%s: %w", opts.Config, err)
+	}
+	if config["kind"] != "KubeSchedulerConfiguration" {
+		return "", errors.New(opts.Config + " holds no KubeSchedulerConfiguration")
+	}
+	section(config, "clientConnection")["kubeconfig"] = c.Kubeconfig(SchedulerIdentity)
+	section(config, "leaderElection")["leaderElect"] = opts.LeaderElect
+	if opts.Mutate != nil {
+		opts.Mutate(config)
+	}
+	content, err = yaml.Marshal(config)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(c.opts.Dir, string(opts.Name)+".yaml")
+	return path, os.WriteFile(path, content, 0o644)
+}
+
+// section returns the map under key, and makes it if there is none.
+func section(config map[string]any, key string) map[string]any {
+	existing, ok := config[key].(map[string]any)
+	if !ok {
+		existing = map[string]any{}
+		config[key] = existing
+	}
+	return existing
+}
+
+// ControllerOptions say how jobqueue-controller runs.
+type ControllerOptions struct {
+	// Name of the replica; "" means Controller.
+	Name Component
+	// LeaderElect switches leader election on.
+	LeaderElect bool
+	// Args come after the built-in flags.
+	Args []string
+	// Binary is the path of the program; "" means jobqueue-controller in Options.Bin.
+	Binary string
+	// NoWait returns once the process runs, without waiting until it is ready.
+	NoWait bool
+}
+
+// StartController starts a replica of jobqueue-controller as ControllerIdentity and waits until it is ready.
+func (c *ControlPlane) StartController(ctx context.Context, opts ControllerOptions) error {
+	if opts.Name == "" {
+		opts.Name = Controller
+	}
+	if opts.Binary == "" {
+		opts.Binary = "jobqueue-controller"
+	}
+	metrics, err := allPorts.next()
+	if err != nil {
+		return err
+	}
+	health, err := allPorts.next()
+	if err != nil {
+		return err
+	}
+	args := []string{
+		"--kubeconfig=" + c.Kubeconfig(ControllerIdentity),
+		fmt.Sprintf("--leader-elect=%t", opts.LeaderElect),
+		"--metrics-bind-address=" + hostPort(metrics),
+		"--health-probe-bind-address=" + hostPort(health),
+	}
+	m, err := c.managed(opts.Name, opts.Binary, append(args, opts.Args...)...)
+	if err != nil {
+		return err
+	}
+	m.url = "http://" + hostPort(metrics)
+	if !opts.NoWait {
+		m.ready = httpOK(http.DefaultClient, "http://"+hostPort(health)+"/readyz", "")
+	}
+	return c.launch(ctx, m)
+}

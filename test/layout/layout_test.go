@@ -1,0 +1,254 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package layout_test holds the rules about the repository itself: licence headers, package comments and names,
+// who may import what, and that tests do not sleep.
+package layout_test
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	root   = "../.."
+	module = "github.com/koord-jobqueue/koord-jobqueue"
+)
+
+// skipped are directories without code of ours.
+var skipped = []string{".git", "bin", "_artifacts", "testdata", "vendor"}
+
+// goFiles calls visit with every Go file of the repository, path relative to its root.
+func goFiles(t *testing.T, visit func(file string)) {
+	t.Helper()
+	count := 0
+	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if slices.Contains(skipped, d.Name()) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if filepath.Ext(p) == ".go" {
+			rel, err := filepath.Rel(root, p)
+			if err != nil {
+				return err
+			}
+			count++
+			visit(filepath.ToSlash(rel))
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	require.NotZero(t, count)
+}
+
+func TestLicenceHeaders(t *testing.T) {
+	header, err := os.ReadFile(filepath.Join(root, "hack/boilerplate.go.txt"))
+	require.NoError(t, err)
+	want := strings.TrimSpace(string(header))
+	goFiles(t, func(file string) {
+		text, err := os.ReadFile(filepath.Join(root, file))
+		require.NoError(t, err)
+		// A build constraint may come first.
+		_, body, found := strings.Cut(string(text), "/*")
+		if !found || !strings.HasPrefix("/*"+body, want) {
+			t.Errorf("%s does not start with the header of hack/boilerplate.go.txt", file)
+		}
+	})
+}
+
+// TestPackageComments: each package says once, and only once, what it is for.
+func TestPackageComments(t *testing.T) {
+	comments := map[string][]string{}
+	goFiles(t, func(file string) {
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, parser.PackageClauseOnly|parser.ParseComments)
+		require.NoError(t, err)
+		// The package of external tests is documented only where there is no other.
+		key := path.Dir(file) + " " + strings.TrimSuffix(f.Name.Name, "_test")
+		if _, seen := comments[key]; !seen {
+			comments[key] = nil
+		}
+		if f.Doc != nil && strings.TrimSpace(f.Doc.Text()) != "" {
+			comments[key] = append(comments[key], file)
+		}
+	})
+	for pkg, files := range comments {
+		if len(files) != 1 {
+			t.Errorf("package %s has %d package comments, want one: %v", pkg, len(files), files)
+		}
+	}
+}
+
+var vague = regexp.MustCompile(`^(utils?|commons?|helpers?|misc|shared|base|types|lib)$`)
+
+func TestPackageNames(t *testing.T) {
+	goFiles(t, func(file string) {
+		for _, part := range strings.Split(path.Dir(file), "/") {
+			if vague.MatchString(part) {
+				t.Errorf("%s: a package is named after one noun of the design, not %q", file, part)
+			}
+		}
+	})
+}
+
+// rule forbids imports in the packages below a directory.
+type rule struct {
+	name string
+	// in selects the packages, by path relative to the module.
+	in func(pkg string) bool
+	// forbidden reports whether such a package must not import that path.
+	forbidden func(imported string) bool
+}
+
+func below(dirs ...string) func(string) bool {
+	return func(p string) bool {
+		return slices.ContainsFunc(dirs, func(d string) bool { return p == d || strings.HasPrefix(p, d+"/") })
+	}
+}
+
+func not(f func(string) bool) func(string) bool { return func(p string) bool { return !f(p) } }
+
+func standard(imported string) bool {
+	first, _, _ := strings.Cut(imported, "/")
+	return !strings.Contains(first, ".")
+}
+
+var rules = []rule{
+	{
+		name: "the core knows arithmetic and labels of Kubernetes, and nothing else of it",
+		in:   below("pkg/core"),
+		forbidden: func(p string) bool {
+			allowed := below("k8s.io/apimachinery/pkg/api/resource", "k8s.io/apimachinery/pkg/labels",
+				module+"/pkg/core", "github.com/benbjohnson/immutable")
+			return !standard(p) && !allowed(p)
+		},
+	},
+	{
+		name:      "the core has no locks, no goroutines to wait for, no logger and no dice",
+		in:        below("pkg/core"),
+		forbidden: below("sync", "context", "log", "math/rand", "os", "net"),
+	},
+	{
+		name:      "only pkg/quota, pkg/plugin and cmd/koord-scheduler know Koordinator's code",
+		in:        not(below("pkg/quota", "pkg/plugin", "cmd/koord-scheduler", "test")),
+		forbidden: below("github.com/koordinator-sh/koordinator/pkg", "github.com/koordinator-sh/koordinator/cmd"),
+	},
+	{
+		name:      "only what links the scheduler or the control plane imports k8s.io/kubernetes",
+		in:        not(below("pkg/quota", "pkg/plugin", "cmd", "test")),
+		forbidden: below("k8s.io/kubernetes"),
+	},
+	{
+		name:      "types know nothing of what works on them",
+		in:        below("apis"),
+		forbidden: below(module+"/pkg", module+"/cmd", module+"/test"),
+	},
+	{
+		name:      "the product does not use test code",
+		in:        not(below("test", "pkg/testing", "cmd/jobqueue-playground")),
+		forbidden: below(module+"/test", module+"/pkg/testing", "github.com/stretchr/testify", "pgregory.net/rapid"),
+	},
+	{
+		name:      "nothing imports a program",
+		in:        not(below("cmd", "test")),
+		forbidden: below(module + "/cmd"),
+	},
+	{
+		name:      "the controller and the engine meet in API objects only",
+		in:        below("pkg/controller"),
+		forbidden: below(module+"/pkg/engine", module+"/pkg/quota", module+"/pkg/plugin"),
+	},
+}
+
+func TestImports(t *testing.T) {
+	for _, p := range listPackages(t) {
+		rel := strings.TrimPrefix(p.ImportPath, module+"/")
+		if slices.Contains(skipped, rel) {
+			continue
+		}
+		for _, r := range rules {
+			if !r.in(rel) {
+				continue
+			}
+			for _, imported := range p.Imports {
+				if r.forbidden(imported) {
+					t.Errorf("%s imports %s: %s", rel, imported, r.name)
+				}
+			}
+		}
+	}
+}
+
+type goPackage struct {
+	ImportPath string
+	Imports    []string
+}
+
+func listPackages(t *testing.T) []goPackage {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports", "./...")
+	cmd.Dir = root
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	var list []goPackage
+	for dec := json.NewDecoder(strings.NewReader(string(out))); dec.More(); {
+		var p goPackage
+		require.NoError(t, dec.Decode(&p))
+		list = append(list, p)
+	}
+	require.NotEmpty(t, list)
+	return list
+}
+
+// TestTestsDoNotSleep: unit tests use fake clocks; only tests against a real control plane wait, for conditions.
+func TestTestsDoNotSleep(t *testing.T) {
+	goFiles(t, func(file string) {
+		if !strings.HasSuffix(file, "_test.go") || below("test")(path.Dir(file)) {
+			return
+		}
+		set := token.NewFileSet()
+		f, err := parser.ParseFile(set, filepath.Join(root, file), nil, 0)
+		require.NoError(t, err)
+		ast.Inspect(f, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if x, ok := sel.X.(*ast.Ident); ok && x.Name == "time" && sel.Sel.Name == "Sleep" {
+				t.Errorf("%s: a unit test must not sleep", set.Position(sel.Pos()))
+			}
+			return true
+		})
+	})
+}
