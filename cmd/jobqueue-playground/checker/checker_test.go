@@ -1,0 +1,259 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package checker
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var epoch = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func at(seconds int) time.Time { return epoch.Add(time.Duration(seconds) * time.Second) }
+
+func cpu(cores int64) Resources { return Resources{"cpu": cores * 1000} }
+
+// history builds a Checker with two leaves of 4 cores under a parent of 6, and feeds it.
+type history struct {
+	*Checker
+	version uint64
+}
+
+func newHistory() *history {
+	h := &history{Checker: New(map[string]Order{"block": ByPriority, "fifo": ByAge})}
+	h.do(Quota{Name: "parent", Max: cpu(6)})
+	h.do(Quota{Name: "a", Parent: "parent", Max: cpu(4)})
+	h.do(Quota{Name: "b", Parent: "parent", Max: cpu(4)})
+	return h
+}
+
+func (h *history) do(object any) {
+	h.version++
+	h.Apply(Event{Version: h.version, Object: object})
+}
+
+func (h *history) remove(object any) {
+	h.version++
+	h.Apply(Event{Version: h.version, Object: object, Deleted: true})
+}
+
+func unit(name string, cores int64) Unit {
+	return Unit{Key: "ns/" + name, UID: "u-" + name, Queue: "block", Quota: "a", Created: at(0), Request: cpu(cores), Job: "j-" + name}
+}
+
+func (u Unit) admitted(second int) Unit {
+	u.Admitted, u.AdmittedAt, u.Attempts = true, at(second), 1
+	return u
+}
+
+func job(name string, pods int) Job { return Job{UID: "j-" + name, Name: name, Pods: pods} }
+
+func pod(jobName string, i int, cores int64) Pod {
+	name := fmt.Sprintf("%s-%d", jobName, i)
+	return Pod{UID: "p-" + name, Name: name, Job: "j-" + jobName, Quota: "a", Request: cpu(cores)}
+}
+
+func (p Pod) bound() Pod { p.Bound = true; return p }
+
+func (p Pod) succeeded() Pod { p.Bound, p.Terminal, p.Succeeded = true, true, true; return p }
+
+func rules(violations []Violation) []Rule {
+	var all []Rule
+	for _, v := range violations {
+		all = append(all, v.Rule)
+	}
+	return all
+}
+
+// runs plays a job of two pods of one core each from its submission to its end.
+func (h *history) runs(name string) {
+	j, u := job(name, 2), unit(name, 2)
+	h.do(j)
+	h.do(u)
+	h.do(u.admitted(5))
+	for i := range j.Pods {
+		h.do(pod(name, i, 1))
+	}
+	for i := range j.Pods {
+		h.do(pod(name, i, 1).bound())
+	}
+	for i := range j.Pods {
+		h.do(pod(name, i, 1).succeeded())
+	}
+	j.Complete = true
+	h.do(j)
+	ended := u.admitted(5)
+	ended.Admitted = false
+	h.do(ended)
+}
+
+func TestAJobThatRunsOnceIsDone(t *testing.T) {
+	h := newHistory()
+	h.runs("x")
+	h.runs("y")
+	done, violations := h.Finish(map[string]string{"j-x": "x", "j-y": "y"})
+	require.Empty(t, violations)
+	require.Equal(t, 2, done)
+	require.Equal(t, 2, h.PeakPods())
+}
+
+func TestBoundPodsBeyondMax(t *testing.T) {
+	h := newHistory()
+	h.do(unit("x", 5).admitted(1))
+	for i := range 4 {
+		h.do(pod("x", i, 1).bound())
+	}
+	require.NotContains(t, rules(h.Violations()), QuotaPassed)
+	h.do(pod("x", 4, 1).bound())
+	require.Contains(t, rules(h.Violations()), QuotaPassed)
+	require.Contains(t, fmt.Sprint(h.Violations()), "QuotaPassed a: cpu 5 of max 4")
+}
+
+func TestAPodThatEndedTakesNothing(t *testing.T) {
+	h := newHistory()
+	h.do(unit("x", 4).admitted(1))
+	h.do(pod("x", 0, 4).bound())
+	h.do(pod("x", 0, 4).succeeded())
+	// Admitted before the unit of x has been marked as ended: what its pods have taken up does not count twice.
+	h.do(unit("y", 4).admitted(1))
+	h.do(pod("y", 0, 4).bound())
+	h.remove(pod("y", 0, 4).bound())
+	h.do(unit("z", 4).admitted(2))
+	require.Empty(t, h.Violations())
+}
+
+func TestParentBeyondMax(t *testing.T) {
+	h := newHistory()
+	other := unit("y", 3)
+	other.Quota = "b"
+	h.do(unit("x", 4).admitted(1))
+	h.do(other.admitted(1))
+	require.Equal(t, []Rule{QuotaPromised}, rules(h.Violations()), "4 and 3 of 6, though each is within 4")
+	require.Equal(t, "parent", h.Violations()[0].Subject)
+}
+
+func TestALoweredMaxIsNoViolationButTheNextAdmissionIs(t *testing.T) {
+	h := newHistory()
+	h.do(unit("x", 3).admitted(1))
+	h.do(Quota{Name: "a", Parent: "parent", Max: cpu(2)})
+	require.Empty(t, h.Violations())
+	h.do(Quota{Name: "a", Parent: "parent", Max: cpu(4)})
+	h.do(unit("y", 2).admitted(2))
+	require.Equal(t, []Rule{QuotaPromised}, rules(h.Violations()))
+}
+
+func TestOvertaking(t *testing.T) {
+	type step func(h *history)
+	do := func(u Unit) step { return func(h *history) { h.do(u) } }
+	with := func(u Unit, change func(*Unit)) Unit { change(&u); return u }
+	high := with(unit("high", 1), func(u *Unit) { u.Priority = 9 })
+	low := unit("low", 1)
+	older := with(unit("older", 1), func(u *Unit) { u.Created = at(-5) })
+
+	fifo := func(u Unit) Unit { return with(u, func(u *Unit) { u.Queue = "fifo" }) }
+
+	for name, test := range map[string]struct {
+		steps []step
+		want  []Rule
+	}{
+		"in order":                     {[]step{do(high), do(low), do(high.admitted(10)), do(low.admitted(11))}, nil},
+		"lower first":                  {[]step{do(high), do(low), do(low.admitted(10)), do(high.admitted(20))}, []Rule{Overtaken}},
+		"higher is never admitted":     {[]step{do(high), do(low), do(low.admitted(10))}, []Rule{Overtaken}},
+		"younger first":                {[]step{do(older), do(low), do(low.admitted(10)), do(older.admitted(20))}, []Rule{Overtaken}},
+		"older first":                  {[]step{do(older), do(low), do(older.admitted(10)), do(low.admitted(20))}, nil},
+		"one decision, written late":   {[]step{do(high), do(low), do(low.admitted(10)), do(high.admitted(10))}, nil},
+		"higher came with decision":    {[]step{do(low), do(with(high, func(u *Unit) { u.Created = at(9) })), do(low.admitted(10))}, nil},
+		"fifo, lower and older first":  {[]step{do(fifo(older)), do(fifo(high)), do(fifo(older).admitted(10)), do(fifo(high).admitted(20))}, nil},
+		"fifo, higher first":           {[]step{do(fifo(older)), do(fifo(high)), do(fifo(high).admitted(10)), do(fifo(older).admitted(20))}, []Rule{Overtaken}},
+		"no time of admission":         {[]step{do(with(low.admitted(1), func(u *Unit) { u.AdmittedAt = time.Time{} }))}, []Rule{Overtaken}},
+		"another queue":                {[]step{do(high), do(with(low, func(u *Unit) { u.Queue = "other" }).admitted(10))}, nil},
+		"another quota":                {[]step{do(high), do(with(low, func(u *Unit) { u.Quota = "b" }).admitted(10))}, nil},
+		"parked":                       {[]step{do(with(high, func(u *Unit) { u.Parked = true })), do(low.admitted(10))}, nil},
+		"parked, said later":           {[]step{do(high), do(low.admitted(10)), do(with(high, func(u *Unit) { u.Parked = true }))}, nil},
+		"deleted while it waited":      {[]step{do(high), do(low.admitted(10)), func(h *history) { h.remove(high) }}, nil},
+		"ended units do not wait":      {[]step{do(with(high, func(u *Unit) { u.Attempts = 1 })), do(low.admitted(10))}, nil},
+		"both of one are counted once": {[]step{do(high), do(low.admitted(10)), do(low.admitted(10)), do(high.admitted(20))}, []Rule{Overtaken}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHistory()
+			for _, s := range test.steps {
+				s(h)
+			}
+			_, violations := h.Finish(nil)
+			require.Equal(t, test.want, rules(violations), "%v", violations)
+		})
+	}
+}
+
+func TestAPodBoundWithoutAdmission(t *testing.T) {
+	h := newHistory()
+	h.do(job("x", 1))
+	h.do(pod("x", 0, 1).bound())
+	require.Equal(t, []Rule{NotAdmitted}, rules(h.Violations()), "without a unit")
+
+	h = newHistory()
+	h.do(unit("x", 1))
+	h.do(pod("x", 0, 1).bound())
+	h.do(unit("x", 1).admitted(1))
+	require.Equal(t, []Rule{NotAdmitted}, rules(h.Violations()), "admitted only afterwards")
+}
+
+func TestRunningTwice(t *testing.T) {
+	h := newHistory()
+	h.runs("x")
+	h.do(unit("x", 2).admitted(9))
+	h.do(pod("x", 7, 1).bound())
+	require.Equal(t, []Rule{RanTwice}, rules(h.Violations()))
+
+	h = newHistory()
+	again := unit("x", 2).admitted(9)
+	again.Attempts = 2
+	h.do(unit("x", 2).admitted(5))
+	h.do(again)
+	h.do(again)
+	require.Equal(t, []Rule{RanTwice}, rules(h.Violations()))
+}
+
+func TestLostJobs(t *testing.T) {
+	h := newHistory()
+	h.runs("x")
+	h.do(job("waiting", 1))
+	h.do(Job{UID: "j-failed", Name: "failed", Pods: 1, Failed: true})
+	h.do(Job{UID: "j-short", Name: "short", Pods: 2, Complete: true})
+	done, violations := h.Finish(map[string]string{
+		"j-x": "x", "j-waiting": "waiting", "j-failed": "failed", "j-short": "short", "j-unseen": "unseen",
+	})
+	require.Equal(t, 1, done)
+	require.Equal(t, []Rule{Lost, Lost, Lost, Lost}, rules(violations))
+}
+
+func TestSequenceRestoresTheOrder(t *testing.T) {
+	s := NewSequence(2 * time.Second)
+	s.Add(at(0), Event{Version: 5})
+	s.Add(at(1), Event{Version: 3})
+	s.Add(at(1), Event{Version: 7})
+	require.Empty(t, s.Ready(at(1)))
+	require.Equal(t, []Event{{Version: 3}, {Version: 5}}, s.Ready(at(2)), "5 takes 3 with it")
+	s.Add(at(2), Event{Version: 4})
+	require.Equal(t, []Event{{Version: 4}, {Version: 7}}, s.Ready(at(9)))
+	require.Equal(t, 1, s.Late())
+	require.Empty(t, s.Ready(at(20)))
+	require.Equal(t, []Event{{Version: 3}, {Version: 4}, {Version: 5}, {Version: 7}}, s.History())
+}

@@ -1,0 +1,137 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane/binaries"
+)
+
+// clusterFlags are the flags that demo and playground share.
+type clusterFlags struct {
+	dir     string
+	nodes   int
+	noColor bool
+}
+
+// screen is where a command writes, and what the other side understands.
+type screen struct {
+	out      io.Writer
+	terminal bool // lines can be rewritten in place
+	color    bool
+}
+
+func newScreen(noColor bool) screen {
+	terminal := term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("TERM") != "dumb"
+	return screen{
+		out:      os.Stdout,
+		terminal: terminal,
+		color:    terminal && !noColor && os.Getenv("NO_COLOR") == "",
+	}
+}
+
+func (s screen) printf(format string, args ...any) { fmt.Fprintf(s.out, format, args...) }
+
+// bold returns text in bold, if the screen has it.
+func (s screen) bold(text string) string { return s.style("1", text) }
+
+func (s screen) style(code, text string) string {
+	if !s.color {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+// build builds what is not current, and kubectl if it is wanted.
+func build(ctx context.Context, s screen, root string, kubectl bool) error {
+	wanted := binaries.Default()
+	if kubectl {
+		wanted = append(wanted, binaries.Kubectl())
+	}
+	begin := time.Now()
+	s.printf("%s (the first time takes minutes, later nothing is built again)\n", s.bold("Building what is not current"))
+	err := binaries.Build(ctx, binaries.Options{Root: root, Out: s.out, InPlace: s.terminal}, wanted...)
+	if err != nil {
+		return err
+	}
+	s.printf("All programs are in bin/ after %s\n", time.Since(begin).Round(100*time.Millisecond))
+	return nil
+}
+
+// kubectlOnPath says whether this machine has a kubectl.
+func kubectlOnPath() bool {
+	_, err := exec.LookPath("kubectl")
+	return err == nil
+}
+
+// newDir returns an empty work directory below _artifacts, or the one of the flag.
+func (f clusterFlags) newDir(root, command string) (string, error) {
+	if f.dir != "" {
+		return filepath.Abs(f.dir)
+	}
+	parent := filepath.Join(root, "_artifacts")
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return "", err
+	}
+	return os.MkdirTemp(parent, command+"-")
+}
+
+// startCluster starts everything and applies the shipped manifests and the scenario.
+func startCluster(ctx context.Context, s screen, f clusterFlags, dir string) (_ *controlplane.ControlPlane, err error) {
+	begin := time.Now()
+	step := func(message string) { s.printf("  %5.1fs  %s\n", time.Since(begin).Seconds(), message) }
+	s.printf("%s in %s\n", s.bold("Starting a control plane"), dir)
+	cp, err := controlplane.Start(ctx, controlplane.Options{
+		Dir:        dir,
+		Components: controlplane.Full(),
+		Nodes:      f.nodes,
+		Progress:   step,
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = cp.Stop()
+		}
+	}()
+	if err := cp.Install(ctx); err != nil {
+		return nil, fmt.Errorf("apply the manifests: %w", err)
+	}
+	step("applied the definitions of Koordinator and manifests/fresh")
+	if err := cp.StartScheduler(ctx, controlplane.SchedulerOptions{LeaderElect: true}); err != nil {
+		return nil, err
+	}
+	if err := cp.StartController(ctx, controlplane.ControllerOptions{LeaderElect: true}); err != nil {
+		return nil, err
+	}
+	if err := cp.Apply(ctx, scenario); err != nil {
+		return nil, fmt.Errorf("apply the scenario: %w", err)
+	}
+	step("applied quotas, queue and priority classes of the scenario")
+	return cp, nil
+}

@@ -1,0 +1,243 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
+)
+
+type demoFlags struct {
+	clusterFlags
+	jobs  int
+	seed  uint64
+	keep  bool
+	limit time.Duration
+}
+
+func newDemoCommand() *cobra.Command {
+	f := &demoFlags{}
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Run jobs through three queues on a real control plane and check every promise while it runs",
+		Long: `Starts etcd, kube-apiserver, kube-controller-manager, KWOK nodes, the rebuilt koord-scheduler and
+jobqueue-controller, each with an identity of its own and only the shipped RBAC, and applies the shipped manifests.
+Two departments have a quota and a queue each (policies Block and Priority), and employees and interns of a lab share
+one queue (policy FIFO) under two quotas. More jobs than fit are submitted at a real pace.
+
+While it runs, a table shows the queues, and checks read the history of API objects alone:
+  - at no moment do bound pods, or they and what was promised to admitted jobs, pass max of a quota on any level
+  - in the blocking queues nothing is admitted before a job that is ahead of it in the same quota
+  - no pod is bound before its job is admitted, and every job runs to its end exactly once
+The exit code is 0 only if all of that holds for all jobs. Ctrl-C ends every process that was started.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd.Context(), f) },
+	}
+	f.register(cmd)
+	cmd.Flags().IntVar(&f.jobs, "jobs", 300, "number of jobs to submit, about four per second")
+	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "seed of sizes, priorities and run times: the same seed gives the same jobs")
+	cmd.Flags().BoolVar(&f.keep, "keep", false, "keep the work directory (store, kubeconfigs, logs) after success, too")
+	cmd.Flags().DurationVar(&f.limit, "limit", 5*time.Minute, "give up on jobs that have not ended this long after the last one was submitted")
+	return cmd
+}
+
+func runDemo(ctx context.Context, f *demoFlags) (err error) {
+	if f.jobs < 1 {
+		return errors.New("--jobs must be at least 1")
+	}
+	root, err := controlplane.RepositoryRoot()
+	if err != nil {
+		return err
+	}
+	s := newScreen(f.noColor)
+	if err := build(ctx, s, root, false); err != nil {
+		return err
+	}
+	dir, err := f.newDir(root, "demo")
+	if err != nil {
+		return err
+	}
+	defer func() { f.leave(s, dir, err == nil || ctx.Err() != nil) }()
+	begin := time.Now()
+	cp, err := startCluster(ctx, s, f.clusterFlags, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cp.Stop()) }()
+	d := &demo{flags: f, screen: s, cp: cp, observer: newObserver(), begin: time.Now()}
+	if err := d.run(ctx); err != nil {
+		return err
+	}
+	return d.conclude(time.Since(begin))
+}
+
+// leave removes the work directory of a demo that went well or was interrupted, and says where it is otherwise.
+func (f *demoFlags) leave(s screen, dir string, dispensable bool) {
+	if dispensable && !f.keep && f.dir == "" {
+		_ = os.RemoveAll(dir)
+		return
+	}
+	s.printf("\nLogs: %s\n", filepath.Join(dir, "logs"))
+}
+
+type demo struct {
+	flags    *demoFlags
+	screen   screen
+	cp       *controlplane.ControlPlane
+	observer *observer
+	begin    time.Time
+	jobs     []*batchv1.Job
+}
+
+// Intervals of the table.
+const (
+	boardInterval      = time.Second
+	plainBoardInterval = 10 * time.Second
+)
+
+// run submits the jobs and shows the table until all of them have ended.
+func (d *demo) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if err := d.observer.run(ctx, d.cp.RESTConfig(controlplane.Admin)); err != nil {
+		return fmt.Errorf("watch the cluster: %w", err)
+	}
+	d.jobs = workload(d.flags.jobs, d.flags.seed)
+	d.screen.printf("\n%s\n\n", d.screen.bold(fmt.Sprintf("Submitting %d jobs with seed %d", len(d.jobs), d.flags.seed)))
+	submitted := make(chan error, 1)
+	go func() { submitted <- d.submit(ctx) }()
+
+	table := &shown{screen: d.screen, width: terminalWidth}
+	ticker := time.NewTicker(boardInterval)
+	defer ticker.Stop()
+	next := time.Now()
+	var giveUp <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case exit := <-d.cp.Exits():
+			return fmt.Errorf("%s ended: %w; its log is %s", exit.Component, exit.Err, exit.Log)
+		case err := <-submitted:
+			if err != nil {
+				return err
+			}
+			giveUp = time.After(d.flags.limit)
+		case <-giveUp:
+			return nil // the verdict counts what is lost
+		case now := <-ticker.C:
+			all := d.observer.ended() == len(d.jobs)
+			if d.screen.terminal || all || !now.Before(next) {
+				next = now.Add(plainBoardInterval)
+				table.show(d.board(ctx, now).lines(d.screen))
+			}
+			if all {
+				return d.settle(ctx)
+			}
+		}
+	}
+}
+
+func (d *demo) board(ctx context.Context, now time.Time) board {
+	violations := d.observer.check(now)
+	b := d.observer.board(now, visiblePlaces(ctx, d.cp.URL(controlplane.Scheduler)))
+	b.elapsed, b.total, b.violations = now.Sub(d.begin), len(d.jobs), violations
+	return b
+}
+
+// settle waits until the last events of all watches are there.
+func (d *demo) settle(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(settleDelay):
+		return nil
+	}
+}
+
+// submit creates the jobs, at random times around a steady pace as people do.
+func (d *demo) submit(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(d.cp.RESTConfig(controlplane.Admin))
+	if err != nil {
+		return err
+	}
+	random := rand.New(rand.NewPCG(d.flags.seed, 1))
+	for _, job := range d.jobs {
+		created, err := client.BatchV1().Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("submit %s: %w", job.Name, err)
+		}
+		d.observer.submitted(string(created.UID), created.Namespace+"/"+created.Name, time.Now())
+		pause := time.Duration(random.Int64N(int64(2 * submitInterval)))
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(pause):
+		}
+	}
+	return nil
+}
+
+// conclude prints the summary; the error says what did not hold.
+func (d *demo) conclude(took time.Duration) error {
+	done, peak, violations, err := d.observer.verdict()
+	if err != nil {
+		return fmt.Errorf("an object cannot be understood: %w", err)
+	}
+	v := verdict{
+		done:       done,
+		submitted:  len(d.jobs),
+		peak:       peak,
+		violations: violations,
+		events:     d.observer.events(),
+		waits:      d.observer.waits(),
+		took:       took,
+	}
+	for _, job := range d.jobs {
+		v.allPods += int(*job.Spec.Completions)
+	}
+	for _, line := range summary(d.screen, v) {
+		d.screen.printf("%s\n", line)
+	}
+	if v.done != v.submitted || len(v.violations) > 0 {
+		return fmt.Errorf("%d of %d jobs done, %d violations", v.done, v.submitted, len(v.violations))
+	}
+	d.screen.printf("\n%s\n", d.screen.style("32;1", "All promises held."))
+	return nil
+}
+
+func terminalWidth() int {
+	width, _, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil || width <= 0 {
+		const usual = 120
+		return usual
+	}
+	return width
+}

@@ -1,0 +1,204 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/checker"
+)
+
+func TestWorkloadIsTheSameForTheSameSeed(t *testing.T) {
+	require.Equal(t, workload(50, 7), workload(50, 7))
+	require.NotEqual(t, workload(50, 7), workload(50, 8))
+}
+
+func TestWorkloadIsMixedAndFits(t *testing.T) {
+	limits := map[string]float64{"team-research": 24, "team-platform": 24, "employees": 20, "interns": 12}
+	total := map[string]float64{}
+	names := map[string]bool{}
+	for _, job := range workload(300, 1) {
+		quota := job.Labels[v1alpha1.LabelQuotaName]
+		cores := job.Spec.Template.Spec.Containers[0].Resources.Requests.Cpu().AsApproximateFloat64() * float64(*job.Spec.Completions)
+		require.LessOrEqual(t, cores, limits[quota], "a job that can never fit would never end")
+		total[quota] += cores
+		require.False(t, names[job.Namespace+"/"+job.Name])
+		names[job.Namespace+"/"+job.Name] = true
+		require.Equal(t, quota, job.Spec.Template.Labels[v1alpha1.LabelQuotaName])
+	}
+	for quota, limit := range limits {
+		require.Greater(t, total[quota], 3*limit, "more than fits at once in %s", quota)
+	}
+}
+
+func TestSampleJobIsAJob(t *testing.T) {
+	job := &batchv1.Job{}
+	require.NoError(t, yaml.UnmarshalStrict([]byte(sampleJob("x", 3, time.Minute)), job))
+	require.Equal(t, int32(3), *job.Spec.Parallelism)
+}
+
+func TestPercentile(t *testing.T) {
+	require.Zero(t, percentile(nil, 50))
+	ten := make([]time.Duration, 10)
+	for i := range ten {
+		ten[i] = time.Duration(i+1) * time.Second
+	}
+	require.Equal(t, 5*time.Second, percentile(ten, 50))
+	require.Equal(t, 10*time.Second, percentile(ten, 95))
+	require.Equal(t, time.Second, percentile(ten[:1], 95))
+}
+
+func TestCutCountsNoEscapes(t *testing.T) {
+	require.Equal(t, "\x1b[1mab\x1b[0m", cut("\x1b[1mabcd\x1b[0m", 2))
+	require.Equal(t, "abcd", cut("abcd", 10))
+}
+
+// object converts a typed object to what a watch delivers.
+func object(t *testing.T, typed any) *unstructured.Unstructured {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	require.NoError(t, err)
+	return &unstructured.Unstructured{Object: content}
+}
+
+func sampleObserver(t *testing.T) *observer {
+	t.Helper()
+	o := newObserver()
+	o.quotas["team-research"] = checker.Quota{Name: "team-research", Parent: "department-research", Max: checker.Resources{"cpu": 24000}}
+	o.quotas["department-research"] = checker.Quota{Name: "department-research", Max: checker.Resources{"cpu": 24000}}
+	for _, seed := range []struct {
+		name, phase, reason string
+	}{
+		{"running", "Running", ""}, {"waiting", "Enqueued", "QuotaExceeded"}, {"over", "Enqueued", "ExceedsMax"},
+	} {
+		u := &unstructured.Unstructured{}
+		require.NoError(t, yaml.Unmarshal([]byte(`
+metadata:
+  namespace: research
+  name: `+seed.name+`
+  uid: unit-`+seed.name+`
+  labels: {quota.scheduling.koordinator.sh/name: team-research}
+spec:
+  queue: team-research
+  request: {cpu: "8"}
+  consumerRef: {uid: job-`+seed.name+`}
+status:
+  phase: `+seed.phase+`
+  conditions:
+  - {type: QuotaReserved, status: "False", reason: "`+seed.reason+`", message: "needs 8, free 2"}
+`), &u.Object))
+		seen, err := o.unit(u)
+		require.NoError(t, err)
+		require.Equal(t, seed.reason == "ExceedsMax", seen.(checker.Unit).Parked)
+		require.Equal(t, seed.phase == "Running", seen.(checker.Unit).Admitted)
+	}
+	pod := &corev1.Pod{}
+	pod.UID, pod.Namespace, pod.Name = "pod", "research", "p"
+	pod.Labels = map[string]string{v1alpha1.LabelQuotaName: "team-research"}
+	pod.Spec.NodeName = "node-0001"
+	u := object(t, pod)
+	require.NoError(t, unstructured.SetNestedSlice(u.Object, []any{map[string]any{
+		"name": "main", "resources": map[string]any{"requests": map[string]any{"cpu": "2"}},
+	}}, "spec", "containers"))
+	u.Object["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{
+		"apiVersion": "batch/v1", "kind": "Job", "name": "running", "uid": "job-running", "controller": true,
+	}}
+	_, err := o.pod(u)
+	require.NoError(t, err)
+	return o
+}
+
+func TestBoard(t *testing.T) {
+	o := sampleObserver(t)
+	b := o.board(time.Now(), map[string][]place{"team-research": {
+		{position: 1, key: "research/running"}, // the scheduler's answer is older than the watch
+		{position: 2, key: "research/waiting"},
+	}})
+	row := b.queues[0]
+	require.Equal(t, "team-research", row.name)
+	require.Equal(t, []int{2, 1, 1, 0}, []int{row.pending, row.admitted, row.running, row.done})
+	require.Equal(t, []quotaBar{{name: "team-research", used: 2, promised: 6, max: 24}}, row.quotas)
+	require.Len(t, row.waiting, 1)
+	require.Equal(t, 2, row.waiting[0].position)
+	require.Equal(t, "QuotaExceeded: needs 8, free 2", row.waiting[0].reason)
+
+	text := strings.Join(b.lines(screen{}), "\n")
+	require.Contains(t, text, "[##++++++................]  8.0 of 24  team-research")
+	require.Contains(t, text, "    2. waiting ")
+	require.NotContains(t, text, "\x1b")
+	require.Contains(t, text, "no violation")
+
+	b.violations = []checker.Violation{{Rule: checker.RanTwice, Subject: "lab/x", Message: "why"}}
+	require.Contains(t, strings.Join(b.lines(screen{}), "\n"), "VIOLATIONS 1, the last: RanTwice lab/x: why")
+}
+
+func TestShownStaysInPlaceOnATerminalOnly(t *testing.T) {
+	var out bytes.Buffer
+	d := &shown{screen: screen{out: &out}, width: func() int { return 5 }}
+	d.show([]string{"a", "longer than the width"})
+	d.show([]string{"b"})
+	require.Equal(t, "a\nlonger than the width\n\nb\n\n", out.String())
+
+	out.Reset()
+	d = &shown{screen: screen{out: &out, terminal: true}, width: func() int { return 5 }}
+	d.show([]string{"a", "longer than the width"})
+	d.show([]string{"b"})
+	require.Equal(t, "\x1b[Ka\n\x1b[Klonge\n\x1b[J\x1b[2A\x1b[Kb\n\x1b[J", out.String())
+}
+
+func TestSummaryNamesViolations(t *testing.T) {
+	text := strings.Join(summary(screen{}, verdict{
+		done: 2, submitted: 3, allPods: 7, peak: 4,
+		violations: []checker.Violation{{Rule: checker.Lost, Subject: "lab/x", Message: "did not complete"}},
+		waits:      map[string][]time.Duration{"shared-lab": {time.Second, 3 * time.Second}},
+	}), "\n")
+	require.Contains(t, text, "2 of 3, lost 1")
+	require.Contains(t, text, "Lost lab/x: did not complete")
+	require.Contains(t, text, "shared-lab     p50   1.0s  p95   3.0s")
+}
+
+func TestVisiblePlaces(t *testing.T) {
+	status := http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(status)
+		if strings.HasSuffix(r.URL.Path, "/plugins/JobQueue/queues/shared-lab") {
+			_, _ = w.Write([]byte(`{"name":"shared-lab","units":[{"position":1,"namespace":"lab","name":"x","reason":"QuotaExceeded","message":"m"}]}`))
+			return
+		}
+		_, _ = w.Write([]byte(`{"units":[]}`))
+	}))
+	defer server.Close()
+	require.Equal(t, map[string][]place{
+		"shared-lab": {{position: 1, key: "lab/x", reason: "QuotaExceeded", message: "m"}},
+	}, visiblePlaces(t.Context(), server.URL))
+
+	status = http.StatusServiceUnavailable
+	require.Nil(t, visiblePlaces(t.Context(), server.URL), "the table falls back to the API server")
+}

@@ -1,0 +1,347 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/checker"
+)
+
+// board is what the table shows at one moment.
+type board struct {
+	elapsed                 time.Duration
+	total, submitted, ended int
+	pods, peak              int
+	violations              []checker.Violation
+	queues                  []queueRow
+}
+
+type queueRow struct {
+	name, policy                     string
+	pending, admitted, running, done int
+	quotas                           []quotaBar
+	waiting                          []waitingUnit
+}
+
+// quotaBar is the use of one quota, in cores.
+type quotaBar struct {
+	name string
+	// used by bound pods, promised to admitted units beside that, of max.
+	used, promised, max float64
+}
+
+type waitingUnit struct {
+	position int
+	name     string
+	priority int32
+	pods     int
+	cores    float64
+	waits    time.Duration
+	reason   string
+}
+
+const shownWaiting = 3
+
+// board collects what the table shows. places gives the order and the reasons of the units that wait, by queue;
+// where it has none, the status of the Queue and the conditions of the units do.
+func (o *observer) board(now time.Time, places map[string][]place) board {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	b := board{submitted: len(o.sent)}
+	for uid := range o.sent {
+		if job := o.jobs[uid]; job.Complete || job.Failed {
+			b.ended++
+		}
+	}
+	for _, pod := range o.pods {
+		if !pod.Terminal {
+			b.pods++
+		}
+	}
+	b.peak = max(o.live.PeakPods(), b.pods)
+	use := o.use()
+	for _, queue := range queueNames() {
+		b.queues = append(b.queues, o.row(queue, now, use, places[queue]))
+	}
+	return b
+}
+
+func (o *observer) row(queue string, now time.Time, use map[string]quotaBar, places []place) queueRow {
+	row := queueRow{name: queue}
+	if q := o.queues[queue]; q != nil {
+		row.policy = string(q.Spec.QueuePolicy)
+		if len(places) == 0 {
+			places = statusPlaces(q)
+		}
+	}
+	byKey := map[string]unitView{}
+	for _, unit := range o.units {
+		if unit.Queue != queue {
+			continue
+		}
+		switch {
+		case unit.Admitted:
+			row.admitted++
+			if unit.phase == v1alpha1.PhaseRunning {
+				row.running++
+			}
+		case unit.phase == v1alpha1.PhaseSucceed || unit.phase == v1alpha1.PhaseFailed:
+			row.done++
+		default:
+			row.pending++
+			byKey[unit.Key] = unit
+		}
+	}
+	for _, level := range quotaLevels()[queue] {
+		row.quotas = append(row.quotas, use[level])
+	}
+	for _, p := range places {
+		unit, ok := byKey[p.key]
+		if !ok || len(row.waiting) == shownWaiting {
+			continue // its admission has been seen here already
+		}
+		row.waiting = append(row.waiting, waitingUnit{
+			position: p.position,
+			name:     name(p.key),
+			priority: unit.Priority,
+			pods:     o.jobs[unit.Job].Pods,
+			cores:    float64(unit.Request["cpu"]) / 1000,
+			waits:    now.Sub(unit.Created),
+			reason:   explain(p, unit),
+		})
+	}
+	return row
+}
+
+// explain says why a unit waits, from whoever knows.
+func explain(p place, unit unitView) string {
+	reason, message := cmp.Or(p.reason, unit.reason), cmp.Or(p.message, unit.message)
+	switch {
+	case reason == "" || reason == "Pending":
+		return "waits for the units ahead"
+	case message == "":
+		return reason
+	default:
+		return reason + ": " + message
+	}
+}
+
+// place is the place of a unit in its queue, and why it waits if that is known.
+type place struct {
+	position        int
+	key             string
+	reason, message string
+}
+
+// statusPlaces reads places from the status of a Queue, which is some seconds old.
+func statusPlaces(q *v1alpha1.Queue) []place {
+	var places []place
+	for _, item := range q.Status.QueueItemDetails[v1alpha1.QueueItemsActiveKey] {
+		places = append(places, place{position: int(item.Position), key: item.Namespace + "/" + item.Name})
+	}
+	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.position, b.position) })
+	return places
+}
+
+// use sums up cores by quota, on all levels.
+func (o *observer) use() map[string]quotaBar {
+	bars := map[string]quotaBar{}
+	for _, q := range o.quotas {
+		bars[q.Name] = quotaBar{name: q.Name, max: float64(q.Max["cpu"]) / 1000}
+	}
+	taken := map[string]float64{} // by job
+	add := func(quota string, used, promised float64) {
+		for steps := 0; quota != "" && steps < len(o.quotas); steps++ {
+			bar := bars[quota]
+			bar.used += used
+			bar.promised += promised
+			bars[quota] = bar
+			quota = o.quotas[quota].Parent
+		}
+	}
+	for _, pod := range o.pods {
+		cores := float64(pod.Request["cpu"]) / 1000
+		if pod.Bound {
+			taken[pod.Job] += cores
+		}
+		if pod.Bound && !pod.Terminal {
+			add(pod.Quota, cores, 0)
+		}
+	}
+	for _, unit := range o.units {
+		if unit.Admitted {
+			add(unit.Quota, 0, max(0, float64(unit.Request["cpu"])/1000-taken[unit.Job]))
+		}
+	}
+	return bars
+}
+
+// lines renders the table.
+func (b board) lines(s screen) []string {
+	state := s.style("32", "no violation")
+	if n := len(b.violations); n > 0 {
+		state = s.style("31;1", fmt.Sprintf("VIOLATIONS %d, the last: %s", n, b.violations[n-1]))
+	}
+	lines := []string{
+		fmt.Sprintf("%s  submitted %d/%d  done %d  pods now %d, peak %d  %s",
+			s.bold(fmt.Sprintf("%4s", b.elapsed.Round(time.Second))), b.submitted, b.total, b.ended, b.pods, b.peak, state),
+		s.style("2", fmt.Sprintf("%-14s %-9s %7s %8s %7s %5s  %s", "QUEUE", "POLICY", "PENDING", "ADMITTED", "RUNNING", "DONE", "QUOTA (cores)")),
+	}
+	for _, row := range b.queues {
+		lines = append(lines, row.lines(s)...)
+	}
+	return lines
+}
+
+func (r queueRow) lines(s screen) []string {
+	head := fmt.Sprintf("%s %-9s %7d %8d %7d %5d  ", s.bold(fmt.Sprintf("%-14s", r.name)), r.policy, r.pending, r.admitted, r.running, r.done)
+	const indent = 57
+	var lines []string
+	for i, quota := range r.quotas {
+		if i > 0 {
+			head = strings.Repeat(" ", indent)
+		}
+		lines = append(lines, head+quota.line(s))
+	}
+	for i := range shownWaiting {
+		line := ""
+		if i < len(r.waiting) {
+			line = r.waiting[i].line()
+		}
+		// Three lines always, so that the table does not jump.
+		if line != "" || s.terminal {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+func (q quotaBar) line(s screen) string {
+	const width = 24
+	cells := func(cores float64) int {
+		if q.max <= 0 {
+			return 0
+		}
+		return int(cores/q.max*width + 0.5)
+	}
+	used := min(width, cells(q.used))
+	promised := min(width-used, cells(q.used+q.promised)-used)
+	bar := s.style("36", strings.Repeat("#", used)) + strings.Repeat("+", promised) + strings.Repeat(".", width-used-promised)
+	return fmt.Sprintf("[%s] %4.1f of %-3.0f %s", bar, q.used+q.promised, q.max, q.name)
+}
+
+func (w waitingUnit) line() string {
+	return fmt.Sprintf("  %3d. %-18s prio %-4d %d x %.1f cpu %3.0fs  %s",
+		w.position, w.name, w.priority, w.pods, w.cores/float64(max(1, w.pods)), w.waits.Seconds(), w.reason)
+}
+
+// shown keeps a block of lines in its place on a terminal.
+type shown struct {
+	screen screen
+	width  func() int
+	lines  int
+}
+
+// show replaces the block, or prints it below on a screen that is no terminal.
+func (d *shown) show(lines []string) {
+	var out strings.Builder
+	if d.screen.terminal && d.lines > 0 {
+		fmt.Fprintf(&out, "\x1b[%dA", d.lines)
+	}
+	for _, line := range lines {
+		if d.screen.terminal {
+			line = "\x1b[K" + cut(line, d.width())
+		}
+		out.WriteString(line + "\n")
+	}
+	if d.screen.terminal {
+		out.WriteString("\x1b[J")
+	} else {
+		out.WriteString("\n")
+	}
+	d.lines = len(lines)
+	d.screen.printf("%s", out.String())
+}
+
+// cut shortens a line to width columns, escape sequences not counted.
+func cut(line string, width int) string {
+	var out strings.Builder
+	columns, escape := 0, false
+	for _, r := range line {
+		switch {
+		case r == '\x1b':
+			escape = true
+		case escape:
+			escape = r != 'm'
+		case columns >= width:
+			continue
+		default:
+			columns++
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
+}
+
+// summary is the last word of the demo.
+func summary(s screen, v verdict) []string {
+	lines := []string{
+		"",
+		s.bold("Summary"),
+		fmt.Sprintf("  jobs done        %d of %d, lost %d", v.done, v.submitted, v.submitted-v.done),
+		fmt.Sprintf("  violations       %d (quota on every level, order in blocking queues, admission before binding, each job once; %d events)", len(v.violations), v.events),
+		fmt.Sprintf("  peak pods        %d at once, for %d jobs that have %d pods: without a queue all of those would exist at once", v.peak, v.submitted, v.allPods),
+		fmt.Sprintf("  time             %s", v.took.Round(time.Second)),
+	}
+	for _, queue := range queueNames() {
+		waits := v.waits[queue]
+		lines = append(lines, fmt.Sprintf("  wait, %-14s p50 %5.1fs  p95 %5.1fs  (%d jobs, from submission to the sight of the admission)",
+			queue, percentile(waits, 50).Seconds(), percentile(waits, 95).Seconds(), len(waits)))
+	}
+	const most = 20
+	for i, violation := range v.violations {
+		if i == most {
+			lines = append(lines, fmt.Sprintf("  ... and %d more", len(v.violations)-most))
+			break
+		}
+		lines = append(lines, "  "+s.style("31", violation.String()))
+	}
+	return lines
+}
+
+// verdict is how the demo ended.
+type verdict struct {
+	done, submitted, peak, allPods, events int
+	violations                             []checker.Violation
+	waits                                  map[string][]time.Duration
+	took                                   time.Duration
+}
+
+// percentile of sorted durations, by nearest rank; 0 if there are none.
+func percentile(sorted []time.Duration, p int) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	rank := (len(sorted)*p + 99) / 100
+	return sorted[max(0, rank-1)]
+}
