@@ -1,0 +1,178 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
+)
+
+// A process is killed in the middle of 100 jobs and started again: every job runs exactly once to its end, no
+// quota is passed, and each unit was admitted once.
+func TestNothingIsLostWhenAProcessIsKilled(t *testing.T) {
+	c := sharedCluster(t)
+	for _, component := range []controlplane.Component{controlplane.Scheduler, controlplane.Controller, controlplane.APIServer} {
+		t.Run(string(component), func(t *testing.T) {
+			ns := c.namespace(t, "kill-"+string(component))
+			c.quota(t, ns, ns, 20, 20)
+			watch := observe(t, c, map[string]int{ns: 20})
+			const n = 100
+			for i := range n {
+				c.create(t, newJob(ns, fmt.Sprintf("job-%03d", i), suspended, ofQuota(ns), runs(time.Second)))
+			}
+			c.waitDone(t, ns, 10, 2*time.Minute)
+			require.NoError(t, c.Kill(component))
+			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+			defer cancel()
+			require.NoError(t, c.Restart(ctx, component))
+			c.waitDone(t, ns, n, 4*time.Minute)
+			ranOnce := map[string]int{}
+			for i := range n {
+				ranOnce[fmt.Sprintf("%s/job-%03d", ns, i)] = 1
+			}
+			watch.clean(t, ranOnce)
+			list, err := c.dyn.Resource(schedulingv1alpha1.QueueUnitResource).Namespace(ns).List(t.Context(), metav1.ListOptions{})
+			require.NoError(t, err)
+			require.Len(t, list.Items, n)
+			for i := range list.Items {
+				u := decodeUnit(t, &list.Items[i])
+				require.EqualValues(t, 1, attempts(u), "admissions of %s (I3)", u.Name)
+			}
+		})
+	}
+}
+
+// The system is installed into a cluster with running labelled jobs: none is suspended, restarted or delayed, and
+// what they use counts. Then it is taken out again, and what waited runs.
+func TestInstallIntoALivingClusterAndTakeOutAgain(t *testing.T) {
+	c := start(t, "living", controlplane.Options{})
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("scheduler:\n%s\ncontroller:\n%s", c.LogTail(controlplane.Scheduler, 40), c.LogTail(controlplane.Controller, 40))
+		}
+		_ = c.Stop()
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+
+	// The cluster as it was: the same scheduler without JobQueue is stock koord-scheduler.
+	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{Mutate: withoutJobQueue}), "%s", c.LogTail(controlplane.Scheduler, 20))
+	ns := c.namespace(t, "living")
+	c.quota(t, ns, "living", 50, 50)
+	const n = 50
+	for i := range n {
+		c.create(t, newJob(ns, fmt.Sprintf("old-%02d", i), ofQuota("living"), runs(40*time.Second)))
+	}
+	require.Eventually(t, func() bool { return c.running(t, ns) == n }, soon, pace)
+	before := map[string]string{}
+	for i := range n {
+		name := fmt.Sprintf("old-%02d", i)
+		before[name] = string(c.podsOf(t, ns, name)[0].UID)
+	}
+
+	// Install.
+	require.NoError(t, c.StopComponent(controlplane.Scheduler))
+	c.complete(t)
+	for i := range n {
+		c.waitPhase(t, ns, fmt.Sprintf("old-%02d", i), schedulingv1alpha1.PhaseRunning)
+	}
+	c.create(t, newJob(ns, "new", suspended, ofQuota("living")))
+	require.Contains(t, c.waitReason(t, ns, "new", "QuotaExceeded"), "cpu")
+	for i := range n {
+		name := fmt.Sprintf("old-%02d", i)
+		j := c.job(t, ns, name)
+		require.False(t, j.Spec.Suspend != nil && *j.Spec.Suspend, "%s is not suspended", name)
+		running := c.podsOf(t, ns, name)
+		require.Len(t, running, 1)
+		require.Equal(t, before[name], string(running[0].UID), "the pod of %s is the same", name)
+	}
+	c.waitDone(t, ns, n+1, 2*time.Minute)
+
+	// Take it out: a job waits for ever, and runs once the system is gone.
+	c.create(t, newJob(ns, "waiting", suspended, ofQuota("living"), cpu("51")))
+	c.waitReason(t, ns, "waiting", "ExceedsMax")
+	require.NoError(t, c.StopComponent(controlplane.Controller))
+	c.uninstall(t, "resume")
+	require.NoError(t, c.StopComponent(controlplane.Scheduler))
+	require.False(t, *c.job(t, ns, "waiting").Spec.Suspend)
+	require.NotContains(t, fmt.Sprint(c.job(t, ns, "waiting").Annotations), "koord-queue")
+	left, err := c.dyn.Resource(schedulingv1alpha1.QueueUnitResource).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Empty(t, left.Items)
+	c.setQuotaMax(t, ns, "living", 60)
+	c.quota(t, ns, "other", 1, 1)
+	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{Name: "stock-scheduler", Mutate: withoutJobQueue}))
+	c.create(t, newJob(ns, "after", ofQuota("other")))
+	require.Eventually(t, func() bool { return jobDone(c.job(t, ns, "after")) }, soon, pace, "stock behaviour is back")
+}
+
+// running counts the running pods of a namespace.
+func (c *cluster) running(t *testing.T, namespace string) int {
+	t.Helper()
+	list, err := c.kube.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "status.phase=" + string(corev1.PodRunning)})
+	require.NoError(t, err)
+	return len(list.Items)
+}
+
+// Two replicas of the scheduler: the standby admits nothing, and takes over with what the API holds when the leader is
+// killed. No unit is admitted twice by the two (I3).
+func TestStandbyTakesOver(t *testing.T) {
+	const standby = controlplane.Component("standby-scheduler")
+	c := start(t, "standby", controlplane.Options{})
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("leader:\n%s\nstandby:\n%s", c.LogTail(controlplane.Scheduler, 30), c.LogTail(standby, 30))
+		}
+		_ = c.Stop()
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{LeaderElect: true}))
+	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{LeaderElect: true, Name: standby, NoWait: true}))
+	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{}))
+	ns := c.namespace(t, "standby")
+	c.quota(t, ns, "standby", 5, 5)
+	watch := observe(t, c, map[string]int{ns: 5})
+	const n = 40
+	for i := range n {
+		c.create(t, newJob(ns, fmt.Sprintf("job-%02d", i), suspended, ofQuota("standby"), runs(time.Second)))
+	}
+	c.waitDone(t, ns, 5, soon)
+	require.NotContains(t, c.LogTail(standby, 400), "Admission loop starts")
+	require.NoError(t, c.Kill(controlplane.Scheduler))
+	begin := time.Now()
+	require.Eventually(t, func() bool { return strings.Contains(c.LogTail(standby, 400), "Admission loop starts") }, soon, pace)
+	t.Logf("the standby leads %s after the leader was killed (lease 15s)", time.Since(begin).Round(100*time.Millisecond))
+	c.waitDone(t, ns, n, 2*time.Minute)
+	ranOnce := map[string]int{}
+	for i := range n {
+		name := fmt.Sprintf("job-%02d", i)
+		ranOnce[ns+"/"+name] = 1
+		require.EqualValues(t, 1, attempts(c.unit(t, ns, name)), "admissions of %s (I3)", name)
+	}
+	watch.clean(t, ranOnce)
+}

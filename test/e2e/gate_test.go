@@ -1,0 +1,109 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
+)
+
+// A job that somebody resumes by hand while it waits is not scheduled and is suspended again.
+func TestHandResumedJobStaysGated(t *testing.T) {
+	c := sharedCluster(t)
+	ns := c.namespace(t, "by-hand")
+	c.quota(t, ns, "by-hand", 1, 1)
+	watch := observe(t, c, map[string]int{ns: 1})
+	c.create(t, newJob(ns, "holder", suspended, ofQuota("by-hand"), runs(8*time.Second)))
+	c.waitPhase(t, ns, "holder", schedulingv1alpha1.PhaseRunning)
+	c.create(t, newJob(ns, "pushy", suspended, ofQuota("by-hand")))
+	require.Eventually(t, func() bool { return c.unit(t, ns, "pushy") != nil }, soon, pace)
+
+	_, err := c.kube.BatchV1().Jobs(ns).Patch(t.Context(), "pushy", types.MergePatchType, []byte(`{"spec":{"suspend":false}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return *c.job(t, ns, "pushy").Spec.Suspend }, soon, pace, "it is suspended again")
+	stays(t, 2*time.Second, "no pod of the job is bound", func() bool {
+		for _, p := range c.podsOf(t, ns, "pushy") {
+			if p.Spec.NodeName != "" {
+				return false
+			}
+		}
+		return true
+	})
+	c.waitDone(t, ns, 2, soon)
+	watch.clean(t, map[string]int{ns + "/holder": 1})
+}
+
+// Jobs that are created unsuspended, all at once, never have a pod bound before they are admitted.
+func TestUnsuspendedJobsAreGated(t *testing.T) {
+	c := sharedCluster(t)
+	ns := c.namespace(t, "unsuspended")
+	c.quota(t, ns, "unsuspended", 20, 20)
+	watch := observe(t, c, map[string]int{ns: 20})
+	const n = 100
+	for i := range n {
+		c.create(t, newJob(ns, fmt.Sprintf("job-%03d", i), ofQuota("unsuspended")))
+	}
+	c.waitDone(t, ns, n, 3*time.Minute)
+	for i := range n {
+		c.boundAfterAdmission(t, ns, fmt.Sprintf("job-%03d", i))
+	}
+	watch.clean(t, nil)
+}
+
+// With the controller down, pods of a managed job that nobody has seen are not scheduled; a job that has nothing
+// to do with queues runs as ever.
+func TestControllerDownPodsStayGated(t *testing.T) {
+	c := sharedCluster(t)
+	ns, other := c.namespace(t, "unknown-jobs"), c.namespace(t, "not-queued")
+	c.quota(t, ns, "unknown-jobs", 2, 2)
+	require.Eventually(t, func() bool { return c.queue(t, "unknown-jobs") != nil }, soon, pace)
+	require.NoError(t, c.StopComponent(controlplane.Controller))
+	c.create(t, newJob(ns, "unseen", ofQuota("unknown-jobs")), newJob(other, "plain"))
+	c.waitDone(t, other, 1, soon)
+	require.Nil(t, c.job(t, other, "plain").Annotations, "an unmanaged job is left alone")
+	require.Len(t, c.podsOf(t, ns, "unseen"), 1)
+	stays(t, 2*time.Second, "the pod of the managed job is not bound", func() bool {
+		return c.podsOf(t, ns, "unseen")[0].Spec.NodeName == ""
+	})
+	require.NoError(t, c.Restart(t.Context(), controlplane.Controller))
+	c.waitDone(t, ns, 1, soon)
+	c.boundAfterAdmission(t, ns, "unseen")
+}
+
+// A unit without consumer belongs to something outside; it is queued and admitted like any other.
+func TestUnitWithoutConsumer(t *testing.T) {
+	c := sharedCluster(t)
+	ns := c.namespace(t, "outside")
+	c.quota(t, ns, "outside", 2, 2)
+	u := handMadeUnit(ns, "outside", "outside", "1")
+	c.createUnit(t, u)
+	c.waitPhase(t, ns, "outside", schedulingv1alpha1.PhaseDequeued)
+	got := c.unit(t, ns, "outside")
+	require.Len(t, got.Status.Admissions, 1)
+	require.Equal(t, schedulingv1alpha1.DefaultRequirementPodSet, got.Status.Admissions[0].Name)
+	require.EqualValues(t, 1, attempts(got))
+}
+
+func attempts(u *schedulingv1alpha1.QueueUnit) int64 { return u.Status.Attempts }

@@ -1,0 +1,199 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
+)
+
+// withoutJobQueue turns the shipped configuration back into stock Koordinator's.
+func withoutJobQueue(config map[string]any) {
+	for _, p := range config["profiles"].([]any) {
+		profile := p.(map[string]any)
+		var args []any
+		for _, a := range profile["pluginConfig"].([]any) {
+			if a.(map[string]any)["name"] != "JobQueue" {
+				args = append(args, a)
+			}
+		}
+		profile["pluginConfig"] = args
+		for point, set := range profile["plugins"].(map[string]any) {
+			enabled, ok := set.(map[string]any)["enabled"].([]any)
+			if !ok {
+				continue
+			}
+			kept := []any{}
+			for _, e := range enabled {
+				if e.(map[string]any)["name"] != "JobQueue" {
+					kept = append(kept, e)
+				}
+			}
+			if point == "queueSort" {
+				kept = []any{map[string]any{"name": "PrioritySort"}}
+			}
+			set.(map[string]any)["enabled"] = kept
+		}
+	}
+}
+
+// uninstall runs the documented way out as a person would.
+func (c *cluster) uninstall(t *testing.T, waiting string) {
+	t.Helper()
+	root, err := controlplane.RepositoryRoot()
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(root, "bin", "jobqueue-controller"), "uninstall", "--waiting="+waiting, "--yes", "--kubeconfig="+c.Kubeconfig(controlplane.Admin))
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	t.Logf("uninstall:\n%s", out)
+}
+
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Request
+  verbs: [create, update, patch, delete]
+  resources:
+  - {group: batch, resources: [jobs]}
+  - {group: scheduling.x-k8s.io, resources: [queueunits, queueunits/status]}
+- level: None
+`
+
+// auditEvent is the part of an audit event that is counted.
+type auditEvent struct {
+	Verb           string
+	User           struct{ Username string }
+	ObjectRef      struct{ Resource, Subresource, Namespace, Name string }
+	ResponseStatus struct{ Code int }
+	RequestObject  struct{ Status map[string]any }
+}
+
+// explains says whether the request only tells why a unit waits.
+func (e *auditEvent) explains() bool {
+	_, phase := e.RequestObject.Status["phase"]
+	return e.ObjectRef.Subresource == "status" && !phase
+}
+
+// A simple job costs at most four object writes by both processes together, besides creating its unit (I12). The
+// audit log of the API server counts them; a request that the server refused (conflict, time-out) wrote nothing. The
+// first of its like that does not fit for explainAfter is told why, in one write more.
+func TestWritesPerJob(t *testing.T) {
+	dir := t.TempDir()
+	policy, log := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "audit.log")
+	require.NoError(t, os.WriteFile(policy, []byte(auditPolicy), 0o600))
+	c := start(t, "writes", controlplane.Options{APIServerArgs: []string{"--audit-policy-file=" + policy, "--audit-log-path=" + log}})
+	t.Cleanup(func() { _ = c.Stop() })
+	c.complete(t)
+	ns := c.namespace(t, "writes")
+	c.quota(t, ns, "writes", 10, 10)
+	const n = 30
+	for i := range n {
+		c.create(t, newJob(ns, fmt.Sprintf("job-%02d", i), suspended, ofQuota("writes"), runs(2*time.Second)))
+	}
+	c.waitDone(t, ns, n, 2*time.Minute)
+	for i := range n {
+		c.waitPhase(t, ns, fmt.Sprintf("job-%02d", i), schedulingv1alpha1.PhaseSucceed)
+	}
+	file, err := os.Open(log)
+	require.NoError(t, err)
+	defer func() { _ = file.Close() }()
+	writes, explained, kinds := map[string]int{}, map[string]int{}, map[string]int{}
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var e auditEvent
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &e))
+		ours := e.User.Username == "system:serviceaccount:koordinator-system:koord-scheduler" || e.User.Username == "system:serviceaccount:koord-queue:jobqueue-controller"
+		if !ours || e.ObjectRef.Namespace != ns || (e.ObjectRef.Resource == "queueunits" && e.Verb == "create") {
+			continue
+		}
+		switch {
+		case e.ResponseStatus.Code >= 300:
+		case e.explains():
+			explained[e.ObjectRef.Name]++
+		default:
+			writes[e.ObjectRef.Name]++
+		}
+		kinds[fmt.Sprintf("%s %s/%s %d", e.Verb, e.ObjectRef.Resource, e.ObjectRef.Subresource, e.ResponseStatus.Code)]++
+	}
+	require.NoError(t, lines.Err())
+	t.Logf("writes of %d jobs: %v, of which told why a unit waits: %v", n, kinds, explained)
+	require.Len(t, writes, n)
+	for job, count := range writes {
+		require.LessOrEqual(t, count, 4, "writes of %s", job)
+		require.LessOrEqual(t, explained[job], 1, "explanations of %s", job)
+	}
+}
+
+// With 10,000 units present the scheduler starts and admits within ten seconds. The figure is logged; the bound is
+// that of the first release, with the time that a busy machine needs on top.
+func TestStartWithTenThousandUnits(t *testing.T) {
+	c := start(t, "many", controlplane.Options{})
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("scheduler:\n%s", c.LogTail(controlplane.Scheduler, 40))
+		}
+		_ = c.Stop()
+	})
+	ns := c.namespace(t, "many")
+	c.quota(t, ns, "many", 5, 5)
+	c.createQueue(t, &schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Namespace: schedulingv1alpha1.DefaultQueueNamespace, Name: "many"}})
+	const n, workers = 10000, 16
+	errs := make(chan error, workers)
+	for w := range workers {
+		go func() { errs <- c.createUnits(t.Context(), ns, w, n, workers) }()
+	}
+	for range workers {
+		require.NoError(t, <-errs)
+	}
+	begin := time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{NoWait: true}))
+	require.Eventually(t, func() bool {
+		list, err := c.dyn.Resource(schedulingv1alpha1.QueueUnitResource).Namespace(ns).Get(ctx, "unit-00000", metav1.GetOptions{})
+		return err == nil && decodeUnit(t, list).Status.Phase == schedulingv1alpha1.PhaseDequeued
+	}, soon, pace)
+	t.Logf("from the start of the process to the first admission with %d units: %s (bound: 10s)", n, time.Since(begin).Round(10*time.Millisecond))
+}
+
+// createUnits creates every workers-th unit of n, from the first-th on.
+func (c *cluster) createUnits(ctx context.Context, namespace string, first, n, workers int) error {
+	for i := first; i < n; i += workers {
+		u := unstructuredUnit(namespace, fmt.Sprintf("unit-%05d", i), "many", n-i)
+		if _, err := c.dyn.Resource(schedulingv1alpha1.QueueUnitResource).Namespace(namespace).Create(ctx, u, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

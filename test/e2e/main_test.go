@@ -1,0 +1,135 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package e2e_test runs jobs through the whole chain on a real control plane: etcd, API server, controller
+// manager, KWOK nodes, the rebuilt scheduler and the controller, each with the shipped rights only.
+//
+// What is checked is read from the API alone. An observer watches pods and units from before the first job to
+// the end of each test and recomputes from its watch what no process may break (I1, I3).
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
+)
+
+const (
+	nodes  = 20
+	second = time.Second
+	// soon bounds waits for things that take milliseconds on an idle machine.
+	soon = 60 * second
+	// pace of polls.
+	pace = 100 * time.Millisecond
+)
+
+// cluster is a running control plane with its clients.
+type cluster struct {
+	*controlplane.ControlPlane
+	kube kubernetes.Interface
+	dyn  dynamic.Interface
+}
+
+// shared is the cluster of all tests that do not break the installation; nil until first used.
+var shared *cluster
+
+// workDir holds the state of all clusters of this run.
+var workDir string
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "jobqueue-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	workDir = dir
+	code := m.Run()
+	if shared != nil {
+		_ = shared.Stop()
+	}
+	if code != 0 && os.Getenv("E2E_KEEP") != "" {
+		fmt.Fprintln(os.Stderr, "state and logs are kept in", dir)
+		return code
+	}
+	_ = os.RemoveAll(dir)
+	return code
+}
+
+// start brings up a control plane with nodes and the CRDs and roles installed, but neither scheduler nor controller.
+func start(t *testing.T, name string, opts controlplane.Options) *cluster {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs a control plane")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	opts.Dir = filepath.Join(workDir, name)
+	opts.Components = controlplane.Full()
+	if opts.Nodes == 0 {
+		opts.Nodes = nodes
+	}
+	cp, err := controlplane.Start(ctx, opts)
+	require.NoError(t, err)
+	c := &cluster{ControlPlane: cp}
+	if err := cp.Install(ctx); err != nil {
+		_ = cp.Stop()
+		require.NoError(t, err)
+	}
+	c.kube, err = kubernetes.NewForConfig(cp.RESTConfig(controlplane.Admin))
+	require.NoError(t, err)
+	c.dyn, err = dynamic.NewForConfig(cp.RESTConfig(controlplane.Admin))
+	require.NoError(t, err)
+	return c
+}
+
+// complete starts scheduler and controller with the shipped configuration.
+func (c *cluster) complete(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{}), "%s", c.LogTail(controlplane.Scheduler, 20))
+	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{}), "%s", c.LogTail(controlplane.Controller, 20))
+}
+
+// sharedCluster is the complete cluster that most tests share; each test has namespaces and quotas of its own.
+func sharedCluster(t *testing.T) *cluster {
+	t.Helper()
+	if shared == nil {
+		c := start(t, "shared", controlplane.Options{})
+		shared = c
+		c.complete(t)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("scheduler:\n%s", shared.LogTail(controlplane.Scheduler, 40))
+			t.Logf("controller:\n%s", shared.LogTail(controlplane.Controller, 40))
+		}
+	})
+	return shared
+}
