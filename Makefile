@@ -1,0 +1,109 @@
+# koord-jobqueue. `make help` lists the targets; every target documents itself with a trailing `##`.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+GO ?= go
+BIN := $(CURDIR)/bin
+# Static binaries; the race detector targets turn cgo on again.
+export CGO_ENABLED ?= 0
+
+##@ Try it
+
+# Flags of the demo go into ARGS, for example: make demo ARGS='--jobs=100 --no-color'
+ARGS ?=
+
+.PHONY: demo
+demo: launcher ## Start a real control plane, run 300 jobs through three queues, check every promise while it runs
+	@exec $(BIN)/jobqueue-playground demo $(ARGS)
+
+.PHONY: playground
+playground: launcher ## Start the same control plane and leave it running to try things on
+	@exec $(BIN)/jobqueue-playground playground $(ARGS)
+
+##@ Build
+
+.PHONY: build
+build: launcher ## Build all binaries into bin/, with progress
+	@exec $(BIN)/jobqueue-playground build $(ARGS)
+
+# The launcher builds everything else. It is run from bin/ and not by `go run`, so that signals reach it.
+# Its own first build takes a minute; until then the shell says that it is at work.
+.PHONY: launcher
+launcher:
+	@$(GO) build -trimpath -buildvcs=false -o $(BIN)/jobqueue-playground ./cmd/jobqueue-playground & \
+	build=$$!; trap 'kill $$build 2>/dev/null || true' INT TERM; \
+	for ((s = 0; ; s++)); do \
+		kill -0 $$build 2>/dev/null || break; \
+		if ((s > 0 && s % 25 == 0)); then echo "building the launcher: $$((s / 5))s"; fi; \
+		sleep 0.2; \
+	done; \
+	wait $$build
+
+.PHONY: clean
+clean: ## Remove built binaries and the work directories of demo and tests
+	@rm -rf $(BIN) _artifacts
+
+##@ Test
+
+.PHONY: test
+test: ## Run all tests: unit, stories and properties, race detector, integration, end to end
+	@hack/test.sh
+
+.PHONY: test-unit
+test-unit: ## Run unit tests, stories and properties; no control plane
+	@hack/test.sh unit
+
+.PHONY: test-race
+test-race: ## Run core, engine, controller and jobs under the race detector
+	@hack/test.sh race
+
+.PHONY: test-integration
+test-integration: ## Run the tests against a real API server and etcd
+	@hack/test.sh integration
+
+.PHONY: test-e2e
+test-e2e: ## Run the tests against scheduler, controller and a cluster of KWOK nodes
+	@hack/test.sh e2e
+
+.PHONY: bench
+bench: ## Run the benchmarks of core, engine and quota; ARGS go to go test
+	@hack/bench.sh $(ARGS)
+
+##@ Check
+
+.PHONY: lint
+lint: ## Run golangci-lint, built from its module: import rules and purity included
+	@hack/lint.sh $(ARGS)
+
+.PHONY: vet
+vet: ## Run go vet
+	@$(GO) vet ./...
+
+.PHONY: generate
+generate: ## Write deep copies, CRDs, the copy of the scheduler configuration and the tables in docs/
+	@hack/generate.sh
+
+.PHONY: verify
+verify: ## Fail when something generated is stale, or layout, imports or licence headers are not in order
+	@hack/verify-generated.sh
+	@$(GO) test -count=1 ./test/layout/... ./manifests/...
+
+.PHONY: ci
+ci: ## Run everything that must hold before a change goes in
+	@.ci/run
+
+##@ Images
+
+.PHONY: images
+images: ## Build both container images; PREFIX and TAG name them
+	@hack/images.sh
+
+##@ Help
+
+.PHONY: help
+help: ## Show this help
+	@awk 'BEGIN {FS = ":.*##"; printf "Usage: make \033[36m<target>\033[0m\n"} \
+		/^##@/ { printf "\n\033[1m%s\033[0m\n", substr($$0, 5) } \
+		/^[a-zA-Z0-9_.-]+:.*?##/ { printf "  \033[36m%-18s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
