@@ -52,11 +52,7 @@ type Adapter struct {
 	captured func() (live, *config.ElasticQuotaArgs)
 	sink     atomic.Pointer[Sink]
 
-	// What the hook's CheckPod reads in the scheduling cycle, without a lock: what is reserved in a leaf quota beyond
-	// used, its limit at the last observation, and who may pass.
-	outstanding sync.Map // string -> resources.List
-	limits      sync.Map // string -> resources.List
-	admitted    atomic.Pointer[func(*corev1.Pod) bool]
+	protection protection
 
 	// Changes that the shadow has not been given yet. Informer handlers write them, so nothing else is done under mu.
 	mu    sync.Mutex
@@ -89,39 +85,6 @@ func newAdapter(captured func() (live, *config.ElasticQuotaArgs)) *Adapter {
 
 // Subscribe sets the sink. What happened before is not replayed.
 func (a *Adapter) Subscribe(s Sink) { a.sink.Store(&s) }
-
-// Protect makes CheckPod refuse pods that would take reserved quota, except those for which admitted says that they
-// belong to an admitted job. Without it nothing is refused.
-func (a *Adapter) Protect(admitted func(*corev1.Pod) bool) { a.admitted.Store(&admitted) }
-
-// SetOutstanding says what admitted jobs hold in a leaf quota beyond what is used by their pods.
-func (a *Adapter) SetOutstanding(quota string, outstanding resources.List) {
-	if outstanding.IsZero() {
-		a.outstanding.Delete(quota)
-		return
-	}
-	a.outstanding.Store(quota, outstanding)
-}
-
-func (a *Adapter) outstandingOf(quota string) resources.List {
-	if a.admitted.Load() == nil {
-		return resources.List{}
-	}
-	list, _ := a.outstanding.Load(quota)
-	outstanding, _ := list.(resources.List)
-	return outstanding
-}
-
-func (a *Adapter) limitOf(quota string) (resources.List, bool) {
-	list, ok := a.limits.Load(quota)
-	limit, _ := list.(resources.List)
-	return limit, ok
-}
-
-func (a *Adapter) belongsToAdmitted(pod *corev1.Pod) bool {
-	admitted := a.admitted.Load()
-	return admitted == nil || (*admitted)(pod)
-}
 
 func (a *Adapter) tell(what func(Sink)) {
 	if s := a.sink.Load(); s != nil {
@@ -253,7 +216,7 @@ func (a *Adapter) applySpecs(args *config.ElasticQuotaArgs) bool {
 			delete(a.trees, name)
 		}
 		if change.spec == nil {
-			a.limits.Delete(name)
+			a.protection.limits.Delete(name)
 			continue
 		}
 		a.trees[name] = change.tree

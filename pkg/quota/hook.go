@@ -17,13 +17,13 @@ limitations under the License.
 package quota
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/koordinator-sh/koordinator/apis/thirdparty/scheduler-plugins/pkg/apis/scheduling/v1alpha1"
 	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/elasticquota/core"
 	reservationutil "github.com/koordinator-sh/koordinator/pkg/util/reservation"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
 // hook sits in a GroupQuotaManager of ElasticQuota. There is one per manager, and a manager may be thrown away and built
@@ -74,32 +74,14 @@ func (h *hook) UpdateQuotaStatus(_, _ *v1alpha1.ElasticQuota) *v1alpha1.ElasticQ
 // CheckPod refuses a pod that would take quota which is reserved for an admitted job and is not part of one itself.
 // It is called in PreFilter after ElasticQuota's own check, without locks.
 func (h *hook) CheckPod(quota string, pod *corev1.Pod) error {
-	outstanding := h.shared.outstandingOf(quota)
-	if outstanding.IsZero() || pod == nil || reservationutil.IsReservePod(pod) || h.shared.belongsToAdmitted(pod) {
+	if pod == nil || reservationutil.IsReservePod(pod) {
 		return nil
 	}
-	info := h.reader.GetQuotaInfo(quota)
-	if info == nil {
-		return nil
-	}
-	limit, ok := h.shared.limitOf(quota)
-	if !ok {
-		return nil
-	}
-	request := toList(core.PodRequests(pod))
-	used := toList(info.GetUsed())
-	for _, item := range request.Items() {
-		reserved, _ := outstanding.Get(item.Name)
-		most, limited := limit.Get(item.Name)
-		inUse, _ := used.Get(item.Name)
-		if item.Amount <= 0 || reserved <= 0 || !limited {
-			continue
+	return h.shared.protection.check(quota, pod, func() (resources.List, bool) {
+		info := h.reader.GetQuotaInfo(quota)
+		if info == nil {
+			return resources.List{}, false
 		}
-		// Subtracting cannot overflow, adding three amounts could.
-		if item.Amount > most-inUse-reserved {
-			return fmt.Errorf("quota %s is reserved for admitted jobs: %s used %d + reserved %d + requested %d > limit %d",
-				quota, item.Name, inUse, reserved, item.Amount, most)
-		}
-	}
-	return nil
+		return toList(info.GetUsed()), true
+	})
 }

@@ -67,7 +67,7 @@ func TestReservedQuotaIsKeptFromOtherPods(t *testing.T) {
 	stranger := l.pod("stranger", "a", "11")
 	require.NoError(t, check("a", stranger), "protection is off")
 
-	l.adapter.Protect(func(pod *corev1.Pod) bool { return pod.Name == "mine" })
+	l.adapter.Protect(func(pod *corev1.Pod) bool { return pod.Name == "mine" }, func([]*corev1.Pod) {})
 	require.EqualError(t, check("a", stranger), "quota a is reserved for admitted jobs: cpu used 30000 + reserved 60000 + requested 11000 > limit 100000")
 	require.NoError(t, check("a", l.pod("small", "a", "10")), "what is left over is free to all")
 	require.NoError(t, check("a", l.pod("mine", "a", "60")), "a pod of an admitted job takes what is reserved for it")
@@ -81,7 +81,7 @@ func TestReservedQuotaIsKeptFromOtherPods(t *testing.T) {
 
 func TestReservedQuotaUnderRuntimeIsMeasuredAgainstTheRuntimeWithDemand(t *testing.T) {
 	l := newLive(t, true, "100", elasticQuota("a", "0", "100"), elasticQuota("b", "0", "100"))
-	l.adapter.Protect(func(*corev1.Pod) bool { return false })
+	l.adapter.Protect(func(*corev1.Pod) bool { return false }, func([]*corev1.Pod) {})
 	l.adapter.SetDemand("a", list(80000))
 	l.adapter.SetOutstanding("a", list(80000))
 	stranger := l.pod("stranger", "a", "10")
@@ -92,4 +92,40 @@ func TestReservedQuotaUnderRuntimeIsMeasuredAgainstTheRuntimeWithDemand(t *testi
 	big := l.pod("big", "a", "21")
 	require.Error(t, check("a", big))
 	require.NoError(t, check(extension.DefaultQuotaName, big))
+}
+
+// The end of a reservation changes neither a pod nor a quota, so nothing else would bring the pod back.
+func TestAPodThatReservedQuotaKeptOutIsTriedAgain(t *testing.T) {
+	for name, end := range map[string]func(l *liveQuotas){
+		"nothing is reserved any more": func(l *liveQuotas) { l.adapter.SetOutstanding("a", list(0)) },
+		"less is reserved":             func(l *liveQuotas) { l.adapter.SetOutstanding("a", list(85000)) },
+		"more may be used": func(l *liveQuotas) {
+			l.set(elasticQuota("a", "40", "200"))
+			_, _ = l.adapter.Observe([]string{"a"})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLive(t, false, "100", elasticQuota("a", "40", "100"))
+			check := l.mgr.GetHookPlugins()[0].CheckPod
+			_, _ = l.adapter.Observe([]string{"a"})
+			l.adapter.SetOutstanding("a", list(90000))
+			var again []string
+			l.adapter.Protect(func(*corev1.Pod) bool { return false }, func(pods []*corev1.Pod) {
+				for _, pod := range pods {
+					again = append(again, pod.Namespace+"/"+pod.Name)
+				}
+			})
+			stranger := l.pod("stranger", "a", "11")
+			require.Error(t, check("a", stranger))
+			require.NoError(t, check("a", l.pod("small", "a", "10")))
+			l.adapter.SetOutstanding("a", list(90000))
+			_, _ = l.adapter.Observe([]string{"a"})
+			require.Empty(t, again, "nothing has changed")
+			end(l)
+			require.Equal(t, []string{"default/stranger"}, again)
+			require.NoError(t, check("a", stranger))
+			l.adapter.SetOutstanding("a", list(0))
+			require.Len(t, again, 1, "it is not refused any more")
+		})
+	}
 }

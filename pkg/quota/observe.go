@@ -97,7 +97,7 @@ func (a *Adapter) observe(l level, args *config.ElasticQuotaArgs, limits map[str
 	if args.EnableRuntimeQuota && !builtIn(l.name) {
 		q.Limit = runtimeLimit(max, limits[l.name])
 	}
-	a.limits.Store(l.name, q.Limit)
+	a.protection.setLimit(l.name, q.Limit)
 	return q
 }
 

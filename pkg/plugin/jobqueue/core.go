@@ -135,13 +135,7 @@ func (c *core) wireStragglers() {
 		}
 		return pod
 	}
-	c.stragglers.activate = func(pods []*corev1.Pod) bool {
-		byKey := make(map[string]*corev1.Pod, len(pods))
-		for _, pod := range pods {
-			byKey[pod.Namespace+"/"+pod.Name] = pod
-		}
-		return c.activate(klog.Background(), byKey)
-	}
+	c.stragglers.activate = c.tryAgain
 	c.stragglers.report = c.reportStraggler
 }
 
@@ -178,7 +172,7 @@ func (c *core) buildEngine(cfg *rest.Config, factory metadatainformer.SharedInfo
 	}
 	quotas.Subscribe(c.engine.Sink())
 	if c.args.ProtectReservedQuota {
-		quotas.Protect(c.gate.Admitted)
+		quotas.Protect(c.gate.Admitted, func(pods []*corev1.Pod) { c.tryAgain(pods) })
 	}
 	c.visibility = visibility.NewHandler(c.engine)
 	return nil
@@ -187,6 +181,15 @@ func (c *core) buildEngine(cfg *rest.Config, factory metadatainformer.SharedInfo
 func (c *core) lead() {
 	c.leading.Store(true)
 	c.engine.Lead()
+}
+
+// tryAgain is activate for a list of pods.
+func (c *core) tryAgain(pods []*corev1.Pod) bool {
+	byKey := make(map[string]*corev1.Pod, len(pods))
+	for _, pod := range pods {
+		byKey[pod.Namespace+"/"+pod.Name] = pod
+	}
+	return c.activate(klog.Background(), byKey)
 }
 
 // activate hands pods to the scheduling queue, which asks the gate again. It is false, and does nothing, where this

@@ -1,0 +1,170 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package quota
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/elasticquota/core"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// protection keeps what is reserved for admitted jobs from all other pods. Its zero value protects nothing.
+//
+// It is asked in the scheduling cycle and told by the engine, and neither waits for the other. A pod that it refused is
+// remembered until less is reserved or more may be used, and is then handed to the scheduling queue: ElasticQuota tries
+// such a pod again only when a pod or a quota changes, and the end of a reservation changes neither.
+type protection struct {
+	outstanding sync.Map // string -> resources.List: what is reserved in a leaf quota beyond used
+	limits      sync.Map // string -> resources.List: its limit at the last observation
+	admitted    atomic.Pointer[func(*corev1.Pod) bool]
+	again       atomic.Pointer[func([]*corev1.Pod)]
+
+	mu      sync.Mutex
+	refused map[string]map[string]*corev1.Pod // by quota and namespace/name
+}
+
+// Protect makes CheckPod refuse pods that would take reserved quota, except those for which admitted says that they
+// belong to an admitted job. Without it nothing is refused. again takes the refused pods for which that may be over; it
+// is called by whoever calls SetOutstanding and Observe, without locks.
+func (a *Adapter) Protect(admitted func(*corev1.Pod) bool, again func([]*corev1.Pod)) {
+	a.protection.again.Store(&again)
+	a.protection.admitted.Store(&admitted)
+}
+
+// SetOutstanding says what admitted jobs hold in a leaf quota beyond what is used by their pods.
+func (a *Adapter) SetOutstanding(quota string, outstanding resources.List) {
+	p := &a.protection
+	old := load(&p.outstanding, quota)
+	if outstanding.IsZero() {
+		p.outstanding.Delete(quota)
+	} else {
+		p.outstanding.Store(quota, outstanding)
+	}
+	if anyBelow(outstanding, old) {
+		p.release(quota)
+	}
+}
+
+func (p *protection) setLimit(quota string, limit resources.List) {
+	value, known := p.limits.Swap(quota, limit)
+	if old, _ := value.(resources.List); !known || !old.Same(limit) {
+		p.release(quota)
+	}
+}
+
+// check says why a pod must not be scheduled now. used is what the live manager counts in the quota; it is not ok for a
+// quota that does not exist.
+func (p *protection) check(quota string, pod *corev1.Pod, used func() (resources.List, bool)) error {
+	if p.refuses(quota, pod, used) == nil {
+		return nil
+	}
+	// Remember first and ask again then: a reservation that ends between the two is seen either here or by release.
+	p.remember(quota, pod)
+	err := p.refuses(quota, pod, used)
+	if err == nil {
+		p.forget(quota, pod)
+	}
+	return err
+}
+
+func (p *protection) refuses(quota string, pod *corev1.Pod, used func() (resources.List, bool)) error {
+	admitted := p.admitted.Load()
+	outstanding := load(&p.outstanding, quota)
+	if admitted == nil || outstanding.IsZero() || (*admitted)(pod) {
+		return nil
+	}
+	value, known := p.limits.Load(quota)
+	limit, _ := value.(resources.List)
+	inUse, exists := used()
+	if !known || !exists {
+		return nil
+	}
+	for _, item := range toList(core.PodRequests(pod)).Items() {
+		reserved, _ := outstanding.Get(item.Name)
+		most, limited := limit.Get(item.Name)
+		taken, _ := inUse.Get(item.Name)
+		if item.Amount <= 0 || reserved <= 0 || !limited {
+			continue
+		}
+		// Subtracting cannot overflow, adding three amounts could.
+		if item.Amount > most-taken-reserved {
+			return fmt.Errorf("quota %s is reserved for admitted jobs: %s used %d + reserved %d + requested %d > limit %d",
+				quota, item.Name, taken, reserved, item.Amount, most)
+		}
+	}
+	return nil
+}
+
+func (p *protection) remember(quota string, pod *corev1.Pod) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refused == nil {
+		p.refused = map[string]map[string]*corev1.Pod{}
+	}
+	if p.refused[quota] == nil {
+		p.refused[quota] = map[string]*corev1.Pod{}
+	}
+	p.refused[quota][pod.Namespace+"/"+pod.Name] = pod
+}
+
+func (p *protection) forget(quota string, pod *corev1.Pod) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.refused[quota], pod.Namespace+"/"+pod.Name)
+	if len(p.refused[quota]) == 0 {
+		delete(p.refused, quota)
+	}
+}
+
+// release hands the refused pods of a quota back. Those that are still refused come in again by check.
+func (p *protection) release(quota string) {
+	p.mu.Lock()
+	refused := p.refused[quota]
+	delete(p.refused, quota)
+	p.mu.Unlock()
+	again := p.again.Load()
+	if len(refused) == 0 || again == nil {
+		return
+	}
+	pods := make([]*corev1.Pod, 0, len(refused))
+	for _, pod := range refused {
+		pods = append(pods, pod)
+	}
+	(*again)(pods)
+}
+
+func load(lists *sync.Map, quota string) resources.List {
+	value, _ := lists.Load(quota)
+	list, _ := value.(resources.List)
+	return list
+}
+
+// anyBelow says whether a has less than b of some resource.
+func anyBelow(a, b resources.List) bool {
+	for _, item := range b.Items() {
+		if amount, _ := a.Get(item.Name); amount < item.Amount {
+			return true
+		}
+	}
+	return false
+}
