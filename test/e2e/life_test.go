@@ -18,6 +18,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -97,6 +98,36 @@ func TestPlainPodInAFullQuotaWaitsForTheQuota(t *testing.T) {
 		return p.Spec.NodeName != ""
 	}, soon, pace, "the plain pod is bound once the job has ended")
 	watch.clean(t, nil)
+}
+
+// What is reserved for an admitted unit is kept from plain pods, and they run as soon as it is given back: no event of
+// a pod or a quota tells the scheduler of that.
+func TestPlainPodRunsWhenAReservationEnds(t *testing.T) {
+	c := sharedCluster(t)
+	ns := c.namespace(t, "reserved")
+	c.quota(t, ns, "reserved", 2, 2)
+	c.createUnit(t, handMadeUnit(ns, "holder", "reserved", "2"))
+	c.waitPhase(t, ns, "holder", schedulingv1alpha1.PhaseDequeued)
+
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "plain", Labels: map[string]string{schedulingv1alpha1.LabelQuotaName: "reserved"}}}
+	pod.Spec = newJob(ns, "template").Spec.Template.Spec
+	_, err := c.kube.CoreV1().Pods(ns).Create(t.Context(), pod, metav1.CreateOptions{})
+	require.NoError(t, err)
+	get := func() *corev1.Pod {
+		p, err := c.kube.CoreV1().Pods(ns).Get(t.Context(), "plain", metav1.GetOptions{})
+		require.NoError(t, err)
+		return p
+	}
+	require.Eventually(t, func() bool {
+		for _, condition := range get().Status.Conditions {
+			if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+				return strings.Contains(condition.Message, "reserved for admitted jobs")
+			}
+		}
+		return false
+	}, soon, pace, "the plain pod is told why it waits")
+	require.NoError(t, c.dyn.Resource(schedulingv1alpha1.QueueUnitResource).Namespace(ns).Delete(t.Context(), "holder", metav1.DeleteOptions{}))
+	require.Eventually(t, func() bool { return get().Spec.NodeName != "" }, soon, pace, "the plain pod is bound once nothing is reserved")
 }
 
 // In a queue of policy Block nothing passes the head; in one of policy Priority smaller jobs do.

@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -30,24 +31,30 @@ import (
 )
 
 // observer recomputes from a watch of pods what may never happen. One watch delivers pods in the order of the
-// store, so the sum over bound pods is exact at every event.
+// store, so the sum over bound pods is exact at every event. When the watch breaks and pods are listed again, what
+// happened in between is not known in its order: the sum is taken once, over the whole list.
 type observer struct {
 	mu sync.Mutex
 	// maxCPU by namespace, in milli: all pods of the namespace together.
 	maxCPU map[string]int64
 	// bound cpu by namespace, and of each bound pod.
 	bound map[string]int64
-	pods  map[types.UID]int64
+	pods  map[types.UID]boundPod
 	// ran holds all pods of each job that were ever bound, by namespace/job.
 	ran        map[string]map[types.UID]bool
 	violations []string
+}
+
+type boundPod struct {
+	namespace string
+	cpu       int64
 }
 
 // observe starts to watch; the watch ends with the test. In each namespace pods may use so many cores in all.
 func observe(t *testing.T, c *cluster, maxCPU map[string]int) *observer {
 	t.Helper()
 	o := &observer{
-		maxCPU: map[string]int64{}, bound: map[string]int64{}, pods: map[types.UID]int64{},
+		maxCPU: map[string]int64{}, bound: map[string]int64{}, pods: map[types.UID]boundPod{},
 		ran: map[string]map[types.UID]bool{},
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -55,27 +62,69 @@ func observe(t *testing.T, c *cluster, maxCPU map[string]int) *observer {
 	for ns, cores := range maxCPU {
 		o.maxCPU[ns] = int64(cores) * 1000
 		lw := cache.NewListWatchFromClient(c.kube.CoreV1().RESTClient(), "pods", ns, fields.Everything())
-		_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
-			ListerWatcher: lw, ObjectType: &corev1.Pod{},
-			Handler: cache.ResourceEventHandlerFuncs{
-				AddFunc:    func(obj any) { o.see(obj.(*corev1.Pod), false) },
-				UpdateFunc: func(_, obj any) { o.see(obj.(*corev1.Pod), false) },
-				DeleteFunc: func(obj any) {
-					if p, ok := obj.(*corev1.Pod); ok {
-						o.see(p, true)
-					}
-				},
-			},
-		})
-		go informer.RunWithContext(ctx)
-		require.True(t, cache.WaitForCacheSync(ctx.Done(), informer.HasSynced))
+		store := &observedPods{observer: o, namespace: ns, listed: make(chan struct{})}
+		go cache.NewReflectorWithOptions(lw, &corev1.Pod{}, store, cache.ReflectorOptions{}).RunWithContext(ctx)
+		select {
+		case <-store.listed:
+		case <-time.After(soon):
+			t.Fatalf("no list of the pods of namespace %s", ns)
+		}
 	}
 	return o
 }
 
-func (o *observer) see(p *corev1.Pod, gone bool) {
+// observedPods hands the pods of a namespace to the observer as the watch delivers them.
+type observedPods struct {
+	observer  *observer
+	namespace string
+	once      sync.Once
+	listed    chan struct{}
+}
+
+var _ cache.ReflectorStore = &observedPods{}
+
+func (s *observedPods) Add(obj any) error    { return s.see(obj, false) }
+func (s *observedPods) Update(obj any) error { return s.see(obj, false) }
+func (s *observedPods) Delete(obj any) error { return s.see(obj, true) }
+func (s *observedPods) Resync() error        { return nil }
+
+func (s *observedPods) see(obj any, gone bool) error {
+	p, ok := obj.(*corev1.Pod)
+	if !ok {
+		return fmt.Errorf("want a pod, got %T", obj)
+	}
+	o := s.observer
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.take(p, gone)
+	o.check(p.Namespace, p.Name)
+	return nil
+}
+
+// Replace takes a new list of all pods of the namespace.
+func (s *observedPods) Replace(list []any, _ string) error {
+	o := s.observer
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for uid, p := range o.pods {
+		if p.namespace == s.namespace {
+			delete(o.pods, uid)
+		}
+	}
+	o.bound[s.namespace] = 0
+	for _, obj := range list {
+		p, ok := obj.(*corev1.Pod)
+		if !ok {
+			return fmt.Errorf("want a pod, got %T", obj)
+		}
+		o.take(p, false)
+	}
+	o.check(s.namespace, "the last of a list")
+	s.once.Do(func() { close(s.listed) })
+	return nil
+}
+
+func (o *observer) take(p *corev1.Pod, gone bool) {
 	job := p.Namespace + "/" + p.Labels["job-name"]
 	if p.Spec.NodeName != "" {
 		if o.ran[job] == nil {
@@ -90,10 +139,13 @@ func (o *observer) see(p *corev1.Pod, gone bool) {
 			now += container.Resources.Requests.Cpu().MilliValue()
 		}
 	}
-	o.bound[p.Namespace] += now - o.pods[p.UID]
-	o.pods[p.UID] = now
-	if limit := o.maxCPU[p.Namespace]; o.bound[p.Namespace] > limit {
-		o.violations = append(o.violations, fmt.Sprintf("I1: bound pods of namespace %s ask for %dm of %dm when %s is bound", p.Namespace, o.bound[p.Namespace], limit, p.Name))
+	o.bound[p.Namespace] += now - o.pods[p.UID].cpu
+	o.pods[p.UID] = boundPod{p.Namespace, now}
+}
+
+func (o *observer) check(namespace, pod string) {
+	if limit := o.maxCPU[namespace]; o.bound[namespace] > limit {
+		o.violations = append(o.violations, fmt.Sprintf("I1: bound pods of namespace %s ask for %dm of %dm when %s is bound", namespace, o.bound[namespace], limit, pod))
 	}
 }
 
