@@ -54,6 +54,9 @@ type Adapter struct {
 
 	protection protection
 
+	// maxJobs says how many jobs may be admitted in a quota and below, where its annotation does.
+	maxJobs sync.Map // string -> int64
+
 	// Changes that the shadow has not been given yet. Informer handlers write them, so nothing else is done under mu.
 	mu    sync.Mutex
 	specs map[string]specChange
@@ -111,6 +114,7 @@ func (a *Adapter) noteSpec(name, tree string, spec *eqv1alpha1.ElasticQuota) {
 	a.mu.Lock()
 	a.specs[name] = specChange{tree: tree, spec: spec}
 	a.mu.Unlock()
+	a.noteMaxJobs(name, spec)
 	a.quotaChanged(name)
 }
 

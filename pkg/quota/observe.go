@@ -86,18 +86,20 @@ func (a *Adapter) observe(l level, args *config.ElasticQuotaArgs, limits map[str
 		NonPreemptibleUsed: toList(l.info.GetNonPreemptibleUsed()),
 	}
 	if l.parent == "" {
-		q.Limit = totalOf(l.mgr)
-		q.Max = q.Limit
+		q.Max = totalOf(l.mgr)
+		q.Limit = a.withMaxJobs(l.name, q.Max, nil)
 		return q
 	}
-	q.Min = toList(l.info.GetMin())
-	max := l.info.GetMax()
+	min, max := l.info.GetMin(), l.info.GetMax()
+	inMax := takeMaxJobs(min, max)
+	q.Min = toList(min)
 	q.Max = toList(max)
 	q.Limit = q.Max
 	if args.EnableRuntimeQuota && !builtIn(l.name) {
 		q.Limit = runtimeLimit(max, limits[l.name])
 	}
 	a.protection.setLimit(l.name, q.Limit)
+	q.Limit = a.withMaxJobs(l.name, q.Limit, inMax)
 	return q
 }
 

@@ -71,7 +71,7 @@ func (a *Adapter) onQuota(oldObj, newObj any) {
 	case after == nil && before == nil:
 	case after == nil:
 		a.noteSpec(before.Name, extension.GetQuotaTreeID(before), nil)
-	case before != nil && sameSpec(before, after):
+	case before != nil && sameSpec(before, after) && sameMaxJobs(before, after):
 	default:
 		a.noteSpec(after.Name, extension.GetQuotaTreeID(after), after)
 	}

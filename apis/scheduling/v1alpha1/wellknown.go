@@ -42,6 +42,9 @@ const (
 	LabelCreatedBy = "koord-queue/created-by"
 	// CreatedByController is the value of LabelCreatedBy.
 	CreatedByController = "jobqueue-controller"
+	// AnnotationMaxJobs on an ElasticQuota is how many jobs may be admitted in it and in all quotas below it, a whole
+	// number. The same name among the resources of spec.max means the same.
+	AnnotationMaxJobs = "koord-queue/max-jobs"
 	// AnnotationAvailableQuota on a Queue lists the quotas that it accepts, comma separated, or "*".
 	AnnotationAvailableQuota = "koord-queue/available-quota-in-queue"
 	// AnnotationPriorityThreshold on a Queue with policy Intelligent; default 4.

@@ -92,6 +92,9 @@ func (s *State) measure(v *verdict, gt *gate, u *unit, leaf bool) (short bool) {
 		if i < len(request) && request[i].Name == f.Name {
 			need = request[i].Amount
 		}
+		if f.Name == resources.Jobs {
+			need = 1
+		}
 		if need == 0 && (!leaf || f.Amount >= 0) {
 			continue
 		}
@@ -118,7 +121,7 @@ func (s *State) measure(v *verdict, gt *gate, u *unit, leaf bool) (short bool) {
 // claimedBeyond says whether units ahead of this one claim more of a resource at a gate than is left over.
 func (s *State) claimedBeyond(gt *gate, resource string, u *unit, left int64) bool {
 	for _, c := range gt.claims {
-		amount, _ := c.unit.spec.Request.Get(resource)
+		amount := c.unit.needs(resource)
 		if amount == 0 || !s.ahead(c, u) {
 			continue
 		}
@@ -133,7 +136,7 @@ func (s *State) claimedBeyond(gt *gate, resource string, u *unit, left int64) bo
 // claimedAhead sums what units ahead of this one claim of a resource at a gate, and names the first of them.
 func (s *State) claimedAhead(gt *gate, resource string, u *unit) (claimed int64, first *unit) {
 	for _, c := range gt.claims {
-		amount, _ := c.unit.spec.Request.Get(resource)
+		amount := c.unit.needs(resource)
 		if amount == 0 || !s.ahead(c, u) {
 			continue
 		}

@@ -74,6 +74,9 @@ func (gt *gate) used() resources.List {
 }
 
 func (s *State) outstandingAt(gt *gate, resource string) int64 {
+	if resource == resources.Jobs {
+		return s.ledger.Units(gt.level.name)
+	}
 	if gt.isMin {
 		return s.ledger.OutstandingNonPreemptibleOf(gt.level.name, resource)
 	}

@@ -190,7 +190,7 @@ func (o *oracle) short(u Unit, claims []oracleClaim) map[string]bool {
 		for _, limit := range spec.Limit.Items() {
 			used, _ := spec.Used.Get(limit.Name)
 			free := limit.Amount - used - o.outstanding(level, limit.Name, false)
-			need, _ := u.Request.Get(limit.Name)
+			need := oracleNeed(u, limit.Name)
 			if need > 0 && need > free-o.claimed(level, limit.Name, claims) {
 				short[level] = true
 			}
@@ -216,11 +216,18 @@ func (o *oracle) short(u Unit, claims []oracleClaim) map[string]bool {
 	return short
 }
 
+func oracleNeed(u Unit, resource string) int64 {
+	if resource == resources.Jobs {
+		return 1
+	}
+	amount, _ := u.Request.Get(resource)
+	return amount
+}
+
 func (o *oracle) claimed(gate, resource string, claims []oracleClaim) (sum int64) {
 	for _, c := range claims {
 		if c.gates[gate] {
-			amount, _ := c.u.Request.Get(resource)
-			sum += amount
+			sum += oracleNeed(c.u, resource)
 		}
 	}
 	return sum
@@ -237,6 +244,10 @@ func (o *oracle) outstanding(level, resource string, nonPreemptible bool) (sum i
 			below = below || at == level
 		}
 		if !below {
+			continue
+		}
+		if resource == resources.Jobs {
+			sum++
 			continue
 		}
 		amount, _ := h.amount.Get(resource)

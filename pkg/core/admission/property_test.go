@@ -80,6 +80,9 @@ func (w *world) setQuota(t *rapid.T, name, parent string) {
 	if name == "root" {
 		q.Max, q.Min = resources.List{}, resources.List{}
 	}
+	if rapid.IntRange(0, 3).Draw(t, "limits jobs") == 0 {
+		q.Limit = q.Limit.Add(resources.FromMap(map[string]int64{resources.Jobs: rapid.Int64Range(0, 4).Draw(t, "jobs")}))
+	}
 	w.putQuota(q)
 }
 

@@ -86,7 +86,8 @@ type Quota struct {
 	// Parent is the next level up; "" for the top, whose Limit is the cluster total.
 	Parent string
 	// Limit for Used+outstanding: runtime or max. Max is spec.max (never fits above it); Min is spec.min.
-	// A resource that a list does not name is unlimited there.
+	// A resource that a list does not name is unlimited there. In Limit, resources.Jobs is the number of units
+	// that may be admitted here and below; no other list names it.
 	Limit, Max, Min resources.List
 	// Used by assigned pods, and the part of it that is non-preemptible.
 	Used, NonPreemptibleUsed resources.List

@@ -98,6 +98,15 @@ func (u *unit) wants() resources.List {
 	return u.spec.Request
 }
 
+// needs is how much of what a limit names the unit asks for.
+func (u *unit) needs(resource string) int64 {
+	if resource == resources.Jobs {
+		return 1
+	}
+	amount, _ := u.spec.Request.Get(resource)
+	return amount
+}
+
 // UpsertUnit takes the unit as the API has it. While a write of the unit is in flight the object is
 // remembered and replayed by Settle. A unit whose Phase holds quota is (re-)reserved with Held, fits or not.
 func (s *State) UpsertUnit(now time.Time, in Unit) {

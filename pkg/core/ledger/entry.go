@@ -31,8 +31,9 @@ type entry struct {
 	// assigned sums the pods by level, so that the level of the unit may come later or change.
 	assigned map[string]*amounts
 
-	// all and nonPreemptiblePart are what this entry has put into the sums.
+	// all and nonPreemptiblePart are what this entry has put into the sums; counted says that it is among the units.
 	all, nonPreemptiblePart resources.List
+	counted                 bool
 }
 
 func (l *Ledger) entry(unit string) *entry {

@@ -45,8 +45,11 @@ type level struct {
 	holders, children int
 }
 
-// amounts are the outstanding sum and the non-preemptible part of it.
-type amounts struct{ all, nonPreemptible resources.Sum }
+// amounts are the outstanding sum and the non-preemptible part of it, and the number of units that hold.
+type amounts struct {
+	all, nonPreemptible resources.Sum
+	units               int64
+}
 
 func (a *amounts) add(all, nonPreemptible resources.List) {
 	a.all.Add(all)
@@ -61,11 +64,13 @@ func (a *amounts) sub(all, nonPreemptible resources.List) {
 func (a *amounts) addAmounts(o *amounts) {
 	a.all.AddSum(&o.all)
 	a.nonPreemptible.AddSum(&o.nonPreemptible)
+	a.units += o.units
 }
 
 func (a *amounts) subAmounts(o *amounts) {
 	a.all.SubSum(&o.all)
 	a.nonPreemptible.SubSum(&o.nonPreemptible)
+	a.units -= o.units
 }
 
 // New returns an empty ledger.
@@ -74,7 +79,7 @@ func New() *Ledger {
 }
 
 // Reserve makes the unit hold this much at the level, in place of what it held before. It says whether what
-// is outstanding anywhere has changed.
+// is outstanding anywhere, or the number of units that hold, has changed.
 func (l *Ledger) Reserve(unit, at string, held resources.List, nonPreemptible bool) bool {
 	e := l.entry(unit)
 	if e.reserved && e.level != at {
@@ -105,11 +110,11 @@ func (l *Ledger) Release(unit string) bool {
 	if !ok || !e.reserved {
 		return false
 	}
-	e.held = resources.List{}
+	e.held, e.reserved = resources.List{}, false
 	changed := l.settle(e)
 	l.levels[e.level].holders--
 	l.prune(e.level)
-	e.reserved, e.level, e.nonPreemptible = false, "", false
+	e.level, e.nonPreemptible = "", false
 	l.forget(unit, e)
 	return changed
 }
@@ -162,6 +167,14 @@ func (l *Ledger) OutstandingOf(at, resource string) int64 {
 	return 0
 }
 
+// Units is the number of units that hold something at or below the level, whatever their pods do.
+func (l *Ledger) Units(at string) int64 {
+	if lv, ok := l.levels[at]; ok {
+		return lv.total.units
+	}
+	return 0
+}
+
 // OutstandingNonPreemptibleOf reads one resource of OutstandingNonPreemptible.
 func (l *Ledger) OutstandingNonPreemptibleOf(at, resource string) int64 {
 	if lv, ok := l.levels[at]; ok {
@@ -173,15 +186,23 @@ func (l *Ledger) OutstandingNonPreemptibleOf(at, resource string) int64 {
 // settle brings the sums in line with what the entry says now.
 func (l *Ledger) settle(e *entry) bool {
 	all, nonPreemptible := e.outstanding()
-	if all.Equal(e.all) && nonPreemptible.Equal(e.nonPreemptiblePart) {
+	if all.Equal(e.all) && nonPreemptible.Equal(e.nonPreemptiblePart) && e.counted == e.reserved {
 		return false
 	}
-	l.levels[e.level].direct.sub(e.all, e.nonPreemptiblePart)
-	l.levels[e.level].direct.add(all, nonPreemptible)
-	l.walk(e.level, func(lv *level) {
-		lv.total.sub(e.all, e.nonPreemptiblePart)
-		lv.total.add(all, nonPreemptible)
-	})
-	e.all, e.nonPreemptiblePart = all, nonPreemptible
+	var units int64
+	switch {
+	case e.reserved && !e.counted:
+		units = 1
+	case e.counted && !e.reserved:
+		units = -1
+	}
+	replace := func(a *amounts) {
+		a.sub(e.all, e.nonPreemptiblePart)
+		a.add(all, nonPreemptible)
+		a.units += units
+	}
+	replace(&l.levels[e.level].direct)
+	l.walk(e.level, func(lv *level) { replace(&lv.total) })
+	e.all, e.nonPreemptiblePart, e.counted = all, nonPreemptible, e.reserved
 	return true
 }

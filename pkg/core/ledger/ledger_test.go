@@ -119,9 +119,11 @@ func TestCompare(t *testing.T) {
 	a, b := New(), New()
 	a.Reserve("u", "team", cpu(8), true)
 	b.Reserve("u", "team", cpu(5), false)
+	b.Reserve("v", "team", resources.List{}, false)
 	require.Equal(t, []Difference{
 		{Level: "team", Resource: "cpu", Ledger: 8, Rebuilt: 5},
 		{Level: "team", Resource: "cpu (non-preemptible)", Ledger: 8, Rebuilt: 0},
+		{Level: "team", Resource: resources.Jobs, Ledger: 1, Rebuilt: 2},
 	}, a.Compare(b))
 }
 
@@ -228,10 +230,12 @@ func TestLedgerEqualsRebuild(t *testing.T) {
 func (f *facts) compare(t *rapid.T, l *Ledger) {
 	for _, level := range levels {
 		var sum resources.Sum
+		var units int64
 		for unit, h := range f.held {
 			if !f.below(h.level, level) {
 				continue
 			}
+			units++
 			left := h.amount
 			for _, p := range f.pods[unit] {
 				if p.Level == h.level {
@@ -240,6 +244,7 @@ func (f *facts) compare(t *rapid.T, l *Ledger) {
 			}
 			sum.Add(left.Floor0())
 		}
+		require.Equal(t, units, l.Units(level), level)
 		require.True(t, sum.List().Equal(l.Outstanding(level)), fmt.Sprintf("%s: %s, want %s", level, l.Outstanding(level), sum.List()))
 	}
 }

@@ -87,7 +87,7 @@ func (l *Ledger) SetParent(name, parent string) {
 func (l *Ledger) takeOut(name string) []string {
 	var held []string
 	for at, lv := range l.levels {
-		if !lv.direct.all.IsZero() || !lv.direct.nonPreemptible.IsZero() {
+		if lv.direct.units != 0 || !lv.direct.all.IsZero() || !lv.direct.nonPreemptible.IsZero() {
 			held = append(held, at)
 		}
 	}
@@ -123,6 +123,9 @@ func (l *Ledger) Compare(rebuilt *Ledger) []Difference {
 		out = append(out, differences(name, "", l.Outstanding(name), rebuilt.Outstanding(name))...)
 		out = append(out, differences(name, " (non-preemptible)",
 			l.OutstandingNonPreemptible(name), rebuilt.OutstandingNonPreemptible(name))...)
+		if a, b := l.Units(name), rebuilt.Units(name); a != b {
+			out = append(out, Difference{Level: name, Resource: resources.Jobs, Ledger: a, Rebuilt: b})
+		}
 	}
 	return out
 }

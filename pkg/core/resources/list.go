@@ -29,6 +29,10 @@ type Item struct {
 	Amount int64
 }
 
+// Jobs is the name under which a limit says how many units may be admitted at a level and below. It is no resource: no
+// pod has it, and every unit counts as one, whatever its request says.
+const Jobs = "koord-queue/max-jobs"
+
 // List is an immutable resource vector, sorted by name, each name once.
 // The zero value is the empty vector. A name that is absent is zero in a request and unlimited in a limit.
 type List struct{ items []Item }
