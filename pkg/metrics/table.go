@@ -48,6 +48,7 @@ const (
 	WriteUnknownTotal        Name = "write_unknown_total"
 	ResyncsTotal             Name = "resyncs_total"
 	GatedUnknownPodsTotal    Name = "gated_unknown_pods_total"
+	PodsBeyondRuntimeTotal   Name = "pods_beyond_runtime_total"
 	ConfigDiffers            Name = "managed_jobs_config_differs"
 	PanicsTotal              Name = "panics_total"
 )
@@ -95,6 +96,7 @@ var definitions = []definition{
 	{WriteUnknownTotal, counter, nil, "Status writes of which it was unknown for a while whether they were applied.", nil},
 	{ResyncsTotal, counter, nil, "Passes that observe every quota and activate every pod of admitted jobs again.", nil},
 	{GatedUnknownPodsTotal, counter, []string{"action"}, "Pods of managed jobs for which no unit appeared within the grace period.", nil},
+	{PodsBeyondRuntimeTotal, counter, []string{"quota", "result"}, "Attempts to schedule pods of admitted jobs that ElasticQuota's own check refuses: Pass on reserved quota that a shrunk runtime does not cover, or Refuse.", nil},
 	{ConfigDiffers, gauge, nil, "1 while scheduler and controller disagree about which jobs are managed.", nil},
 	{PanicsTotal, counter, []string{"where"}, "Panics that were recovered.", nil},
 }

@@ -41,6 +41,7 @@ import (
 type liveQuotas struct {
 	mgr     *core.GroupQuotaManager
 	adapter *Adapter
+	args    *config.ElasticQuotaArgs
 	specs   map[string]*v1alpha1.ElasticQuota
 	total   corev1.ResourceList
 }
@@ -49,7 +50,7 @@ func newLive(t *testing.T, runtime bool, total string, quotas ...*v1alpha1.Elast
 	t.Helper()
 	args := quotaArgs(runtime)
 	args.HookPlugins = []config.HookPluginConf{{Key: hookKey, FactoryKey: hookKey}}
-	l := &liveQuotas{specs: map[string]*v1alpha1.ElasticQuota{}}
+	l := &liveQuotas{args: args, specs: map[string]*v1alpha1.ElasticQuota{}}
 	registry := NewRegistry()
 	l.adapter = registry.Adapter()
 	l.adapter.captured = func() (live, *config.ElasticQuotaArgs) { return l, args }

@@ -67,7 +67,7 @@ func TestReservedQuotaIsKeptFromOtherPods(t *testing.T) {
 	stranger := l.pod("stranger", "a", "11")
 	require.NoError(t, check("a", stranger), "protection is off")
 
-	l.adapter.Protect(func(pod *corev1.Pod) bool { return pod.Name == "mine" }, func([]*corev1.Pod) {})
+	l.adapter.Protect(guardOf(func(pod *corev1.Pod) bool { return pod.Name == "mine" }))
 	require.EqualError(t, check("a", stranger), "quota a is reserved for admitted jobs: cpu used 30000 + reserved 60000 + requested 11000 > limit 100000")
 	require.NoError(t, check("a", l.pod("small", "a", "10")), "what is left over is free to all")
 	require.NoError(t, check("a", l.pod("mine", "a", "60")), "a pod of an admitted job takes what is reserved for it")
@@ -81,7 +81,7 @@ func TestReservedQuotaIsKeptFromOtherPods(t *testing.T) {
 
 func TestReservedQuotaUnderRuntimeIsMeasuredAgainstTheRuntimeWithDemand(t *testing.T) {
 	l := newLive(t, true, "100", elasticQuota("a", "0", "100"), elasticQuota("b", "0", "100"))
-	l.adapter.Protect(func(*corev1.Pod) bool { return false }, func([]*corev1.Pod) {})
+	l.adapter.Protect(guardOf(func(*corev1.Pod) bool { return false }))
 	l.adapter.SetDemand("a", list(80000))
 	l.adapter.SetOutstanding("a", list(80000))
 	stranger := l.pod("stranger", "a", "10")
@@ -110,11 +110,13 @@ func TestAPodThatReservedQuotaKeptOutIsTriedAgain(t *testing.T) {
 			_, _ = l.adapter.Observe([]string{"a"})
 			l.adapter.SetOutstanding("a", list(90000))
 			var again []string
-			l.adapter.Protect(func(*corev1.Pod) bool { return false }, func(pods []*corev1.Pod) {
+			guard := guardOf(func(*corev1.Pod) bool { return false })
+			guard.TryAgain = func(pods []*corev1.Pod) {
 				for _, pod := range pods {
 					again = append(again, pod.Namespace+"/"+pod.Name)
 				}
-			})
+			}
+			l.adapter.Protect(guard)
 			stranger := l.pod("stranger", "a", "11")
 			require.Error(t, check("a", stranger))
 			require.NoError(t, check("a", l.pod("small", "a", "10")))
@@ -128,4 +130,8 @@ func TestAPodThatReservedQuotaKeptOutIsTriedAgain(t *testing.T) {
 			require.Len(t, again, 1, "it is not refused any more")
 		})
 	}
+}
+
+func guardOf(admitted func(*corev1.Pod) bool) Guard {
+	return Guard{Admitted: admitted, TryAgain: func([]*corev1.Pod) {}, Beyond: func(string, bool) {}}
 }

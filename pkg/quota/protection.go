@@ -36,20 +36,27 @@ import (
 type protection struct {
 	outstanding sync.Map // string -> resources.List: what is reserved in a leaf quota beyond used
 	limits      sync.Map // string -> resources.List: its limit at the last observation
-	admitted    atomic.Pointer[func(*corev1.Pod) bool]
-	again       atomic.Pointer[func([]*corev1.Pod)]
+	guard       atomic.Pointer[Guard]
 
 	mu      sync.Mutex
 	refused map[string]map[string]*corev1.Pod // by quota and namespace/name
 }
 
-// Protect makes CheckPod refuse pods that would take reserved quota, except those for which admitted says that they
-// belong to an admitted job. Without it nothing is refused. again takes the refused pods for which that may be over; it
-// is called by whoever calls SetOutstanding and Observe, without locks.
-func (a *Adapter) Protect(admitted func(*corev1.Pod) bool, again func([]*corev1.Pod)) {
-	a.protection.again.Store(&again)
-	a.protection.admitted.Store(&admitted)
+// Guard is what protection asks and tells; all of it may be called from several goroutines.
+type Guard struct {
+	// Admitted says that a pod belongs to an admitted job.
+	Admitted func(*corev1.Pod) bool
+	// TryAgain takes refused pods for which the reason may be over. It is called, without locks, by whoever calls
+	// SetOutstanding and Observe.
+	TryAgain func([]*corev1.Pod)
+	// Beyond counts attempts to schedule pods of admitted jobs that ElasticQuota's own check refuses: those that pass on
+	// reserved quota nevertheless, and those that stay refused.
+	Beyond func(quota string, passes bool)
 }
+
+// Protect makes reservations stand: pods outside of admitted jobs are kept from what is reserved, and pods of admitted
+// jobs get it also where runtime has shrunk. Without it a reservation counts for the admission of other jobs alone.
+func (a *Adapter) Protect(g Guard) { a.protection.guard.Store(&g) }
 
 // SetOutstanding says what admitted jobs hold in a leaf quota beyond what is used by their pods.
 func (a *Adapter) SetOutstanding(quota string, outstanding resources.List) {
@@ -88,9 +95,9 @@ func (p *protection) check(quota string, pod *corev1.Pod, used func() (resources
 }
 
 func (p *protection) refuses(quota string, pod *corev1.Pod, used func() (resources.List, bool)) error {
-	admitted := p.admitted.Load()
+	guard := p.guard.Load()
 	outstanding := load(&p.outstanding, quota)
-	if admitted == nil || outstanding.IsZero() || (*admitted)(pod) {
+	if guard == nil || outstanding.IsZero() || guard.Admitted(pod) {
 		return nil
 	}
 	value, known := p.limits.Load(quota)
@@ -113,6 +120,11 @@ func (p *protection) refuses(quota string, pod *corev1.Pod, used func() (resourc
 		}
 	}
 	return nil
+}
+
+// covers says whether at least this much is reserved in the quota.
+func (p *protection) covers(quota string, request corev1.ResourceList) bool {
+	return !anyBelow(load(&p.outstanding, quota), toList(request))
 }
 
 func (p *protection) remember(quota string, pod *corev1.Pod) {
@@ -142,15 +154,15 @@ func (p *protection) release(quota string) {
 	refused := p.refused[quota]
 	delete(p.refused, quota)
 	p.mu.Unlock()
-	again := p.again.Load()
-	if len(refused) == 0 || again == nil {
+	guard := p.guard.Load()
+	if len(refused) == 0 || guard == nil {
 		return
 	}
 	pods := make([]*corev1.Pod, 0, len(refused))
 	for _, pod := range refused {
 		pods = append(pods, pod)
 	}
-	(*again)(pods)
+	guard.TryAgain(pods)
 }
 
 func load(lists *sync.Map, quota string) resources.List {

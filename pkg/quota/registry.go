@@ -79,8 +79,8 @@ func (r *Registry) RegisterHook() {
 	})
 }
 
-// Factory builds ElasticQuota and returns that very instance, so that every interface that it implements stays visible.
-// In the captured profile the hook is added to a copy of the arguments; in all others nothing changes.
+// Factory builds ElasticQuota. In the captured profile the hook is added to a copy of the arguments, and the instance is
+// embedded in a Plugin; in all others nothing changes.
 func (r *Registry) Factory() frameworkruntime.PluginFactory {
 	return func(ctx context.Context, obj runtime.Object, handle fwktype.Handle) (fwktype.Plugin, error) {
 		if !r.enabled(handle) {
@@ -96,15 +96,18 @@ func (r *Registry) Factory() frameworkruntime.PluginFactory {
 		if err != nil {
 			return nil, err
 		}
-		return plugin, r.capture(plugin, args, handle)
+		captured, ok := plugin.(*elasticquota.Plugin)
+		if !ok {
+			return nil, fmt.Errorf("want ElasticQuota to be of type *elasticquota.Plugin, got %T", plugin)
+		}
+		if err := r.capture(captured, args, handle); err != nil {
+			return nil, err
+		}
+		return &Plugin{Plugin: captured, adapter: r.adapter}, nil
 	}
 }
 
-func (r *Registry) capture(plugin fwktype.Plugin, args *config.ElasticQuotaArgs, handle fwktype.Handle) error {
-	captured, ok := plugin.(*elasticquota.Plugin)
-	if !ok {
-		return fmt.Errorf("want ElasticQuota to be of type *elasticquota.Plugin, got %T", plugin)
-	}
+func (r *Registry) capture(captured *elasticquota.Plugin, args *config.ElasticQuotaArgs, handle fwktype.Handle) error {
 	r.mu.Lock()
 	r.plugin, r.args = captured, args
 	r.mu.Unlock()

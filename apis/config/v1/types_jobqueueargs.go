@@ -65,8 +65,8 @@ type JobQueueArgs struct {
 	// unknownJobsGracePeriod is how long a pod may be without a unit, from the pod's creation, before that is reported
 	// and unknownJobs applies. Default 30s.
 	UnknownJobsGracePeriod *metav1.Duration `json:"unknownJobsGracePeriod,omitempty"`
-	// protectReservedQuota keeps pods that do not belong to an admitted job from taking quota that is reserved for
-	// one. Default true.
+	// protectReservedQuota makes the quota that is reserved for admitted jobs theirs alone: other pods do not take it,
+	// and their own pods get it also where the runtime quota has shrunk since, up to max. Default true.
 	ProtectReservedQuota *bool `json:"protectReservedQuota,omitempty"`
 	// managedJobsConfigMap is the ConfigMap that says which jobs are managed; the controller reads the same one.
 	// Default koord-queue/koord-jobqueue-managed-jobs. If it does not exist the defaults apply.

@@ -172,7 +172,13 @@ func (c *core) buildEngine(cfg *rest.Config, factory metadatainformer.SharedInfo
 	}
 	quotas.Subscribe(c.engine.Sink())
 	if c.args.ProtectReservedQuota {
-		quotas.Protect(c.gate.Admitted, func(pods []*corev1.Pod) { c.tryAgain(pods) })
+		quotas.Protect(quota.Guard{
+			Admitted: c.gate.Admitted,
+			TryAgain: func(pods []*corev1.Pod) { c.tryAgain(pods) },
+			Beyond: func(quota string, passes bool) {
+				c.metrics.Inc(metrics.PodsBeyondRuntimeTotal, quota, map[bool]string{true: "Pass", false: "Refuse"}[passes])
+			},
+		})
 	}
 	c.visibility = visibility.NewHandler(c.engine)
 	return nil

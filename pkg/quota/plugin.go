@@ -1,0 +1,115 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package quota
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	quotav1 "k8s.io/apiserver/pkg/quota/v1"
+	"k8s.io/klog/v2"
+	fwktype "k8s.io/kube-scheduler/framework"
+
+	"github.com/koordinator-sh/koordinator/apis/extension"
+	"github.com/koordinator-sh/koordinator/pkg/scheduler/frameworkext"
+	"github.com/koordinator-sh/koordinator/pkg/scheduler/frameworkext/services"
+	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/elasticquota"
+	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/elasticquota/core"
+)
+
+// Plugin is ElasticQuota in the profile that enables JobQueue. It embeds the plugin, so that everything but PreFilter
+// stays as it is.
+//
+// A runtime quota may shrink between the admission of a job and the arrival of its pods, because pods of another quota
+// have come meanwhile, even ones that the gate holds. ElasticQuota would then refuse pods for which quota is reserved,
+// while the reservation keeps the other quota's job waiting: neither would ever run. So a reservation stands: what was
+// admitted gets the quota that it was admitted on, up to max, and the other quota has its share when the job ends, as it
+// has where the pods came in time.
+type Plugin struct {
+	*elasticquota.Plugin
+	adapter *Adapter
+}
+
+// What the framework and Koordinator ask a plugin for by type assertion.
+var (
+	_ fwktype.EnqueueExtensions       = &Plugin{}
+	_ fwktype.PreFilterPlugin         = &Plugin{}
+	_ fwktype.PostFilterPlugin        = &Plugin{}
+	_ fwktype.ReservePlugin           = &Plugin{}
+	_ frameworkext.ControllerProvider = &Plugin{}
+	_ services.APIServiceProvider     = &Plugin{}
+)
+
+// PreFilter is ElasticQuota's; where that refuses a pod of an admitted job because of its runtime quota only, and the
+// quota of the pod is still reserved, the pod passes.
+func (p *Plugin) PreFilter(ctx context.Context, state fwktype.CycleState, pod *corev1.Pod, nodes []fwktype.NodeInfo) (*fwktype.PreFilterResult, *fwktype.Status) {
+	result, status := p.Plugin.PreFilter(ctx, state, pod, nodes)
+	guard := p.adapter.protection.guard.Load()
+	if status.Code() != fwktype.Unschedulable || guard == nil || !guard.Admitted(pod) {
+		return result, status
+	}
+	logger := klog.FromContext(ctx).V(4).WithValues("pod", klog.KObj(pod), "refusal", status.Message())
+	quota := p.GetQuotaName(pod)
+	err := p.adapter.admits(quota, pod)
+	guard.Beyond(quota, err == nil)
+	if err != nil {
+		logger.Info("ElasticQuota refuses a pod of an admitted job", "reason", err)
+		return result, status
+	}
+	logger.Info("Pod of an admitted job passes on reserved quota")
+	return nil, nil
+}
+
+// admits says whether the quota is reserved for the pod and may be used up to max: it is what PreFilter of ElasticQuota
+// v1.8.0 checks, with max for runtime on each level. What is reserved was compared with runtime when it was admitted.
+func (a *Adapter) admits(quota string, pod *corev1.Pod) error {
+	plugin, args := a.captured()
+	path, ok := pathOf(plugin, quota)
+	if !ok {
+		return fmt.Errorf("quota %q or a parent of it does not exist", quota)
+	}
+	leaf := path[0]
+	max := leaf.info.GetMax()
+	request := quotav1.Mask(core.PodRequests(pod), quotav1.ResourceNames(max))
+	if !a.protection.covers(quota, request) {
+		return fmt.Errorf("not all that the pod asks for is reserved in quota %q", quota)
+	}
+	if fits, names := quotav1.LessThanOrEqual(quotav1.Add(request, leaf.info.GetUsed()), max); !fits {
+		return fmt.Errorf("max of quota %q: %v", quota, names)
+	}
+	if extension.IsPodNonPreemptible(pod) {
+		if fits, names := quotav1.LessThanOrEqual(quotav1.Add(request, leaf.info.GetNonPreemptibleUsed()), leaf.info.GetMin()); !fits {
+			return fmt.Errorf("min of quota %q: %v", quota, names)
+		}
+	}
+	for _, hook := range leaf.mgr.GetHookPlugins() {
+		if err := hook.CheckPod(quota, pod); err != nil {
+			return err
+		}
+	}
+	if !args.EnableCheckParentQuota {
+		return nil
+	}
+	for _, l := range path[1 : len(path)-1] {
+		used := quotav1.Mask(quotav1.Add(request, l.info.GetUsed()), quotav1.ResourceNames(request))
+		if fits, names := quotav1.LessThanOrEqual(used, l.info.GetMax()); !fits {
+			return fmt.Errorf("max of quota %q: %v", l.name, names)
+		}
+	}
+	return nil
+}
