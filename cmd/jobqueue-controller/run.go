@@ -120,7 +120,8 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 	}
 	err = controller.Setup(ctx, mgr, controller.Options{
 		QueueNamespace: c.QueueNamespace, Predicate: predicate, Concurrency: c.Concurrency,
-		Clock: clock.RealClock{}, Changed: func(cause error) { cancel(cause) },
+		Clock: clock.RealClock{}, Gates: gates(c.KoordinatorFeatureGates),
+		Changed: func(cause error) { cancel(cause) },
 	})
 	if err != nil {
 		return err
@@ -128,6 +129,14 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 	klog.FromContext(ctx).Info("Starting", "queueNamespace", c.QueueNamespace, "managedJobsHash", predicate.Hash(),
 		"kinds", len(predicate.Kinds()), "leaderElection", *c.LeaderElection.LeaderElect)
 	return stopped(ctx, mgr.Start(ctx))
+}
+
+func gates(g v1alpha1.KoordinatorFeatureGates) jobs.Gates {
+	return jobs.Gates{
+		IgnorePodOverhead:     g.ElasticQuotaIgnorePodOverhead,
+		ReplaceResources:      g.ReplaceResourcesTransformer,
+		SkipMutatingResources: g.ColocationProfileSkipMutatingResources,
+	}
 }
 
 // stopped turns an end that was asked for into success: by a signal, or by a new configuration, for which the

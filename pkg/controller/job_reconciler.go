@@ -44,6 +44,9 @@ const fieldOwner = client.FieldOwner(v1alpha1.CreatedByController)
 // conflictDelay before a decision that was made on a state that is no more is made again. The watch usually is faster.
 const conflictDelay = 500 * time.Millisecond
 
+// settleDelay until a process that has just started is asked again whether it knows the cluster's profiles.
+const settleDelay = time.Second
+
 // maxLooks bounds how often one reconciliation may ask for more to decide on.
 const maxLooks = 3
 
@@ -56,6 +59,9 @@ type JobReconciler struct {
 	Live     client.Reader
 	Recorder events.EventRecorder
 	Clock    clock.PassiveClock
+	// Profiles of the cluster, nil where none are read. Gates are those of Koordinator.
+	Profiles *Profiles
+	Gates    jobs.Gates
 
 	told    *told
 	written *written
@@ -71,6 +77,9 @@ func NewJobReconciler(kind jobs.Kind, predicate *jobs.Predicate, c client.Client
 
 // Reconcile brings one job and its unit in step.
 func (r *JobReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if r.Profiles != nil && !r.Profiles.Settled() {
+		return ctrl.Result{RequeueAfter: settleDelay}, nil
+	}
 	o, err := r.observe(ctx, req.NamespacedName)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -252,11 +261,14 @@ func (r *JobReconciler) judge(ctx context.Context, o *Observation, job *unstruct
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: job.GetNamespace()}, namespace); client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	o.Managed = r.Predicate.ManagesJob(job, namespace.Labels)
+	var err error
+	if o.Creation, err = r.creation(ctx, job.GetNamespace(), namespace.Labels); err != nil {
+		return err
+	}
+	o.Managed = r.Predicate.ManagesJob(job, namespace.Labels, podLabels(&r.Kind, job, o.Creation)...)
 	if !o.Managed {
 		return nil
 	}
-	var err error
 	o.Classed, err = r.classed(ctx, job)
 	return err
 }

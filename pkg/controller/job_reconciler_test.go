@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
 // A simple job costs three writes beside the creation of its unit; with the scheduler's one that makes four.
@@ -259,7 +260,7 @@ func TestTamperedUnitIsCorrected(t *testing.T) {
 
 func TestHandWrittenUnitWithAFalseRequestGainsNothing(t *testing.T) {
 	w := newWorld(t, newJob())
-	u := unitOf(&w.r.Kind, w.unstructuredJob(), demandOf(&w.r.Kind, w.unstructuredJob()), nil)
+	u := unitOf(&w.r.Kind, w.unstructuredJob(), demandOf(&w.r.Kind, w.unstructuredJob(), &jobs.Creation{}), nil)
 	u.Labels = map[string]string{v1alpha1.LabelQuotaName: "a"}
 	u.OwnerReferences = nil
 	request1(u)

@@ -50,7 +50,9 @@ type Observation struct {
 	Managed bool
 	// Classed is what the job's priority class stands for, nil when it is not known.
 	Classed *int32
-	Bound   Bound
+	// Creation is what the cluster does to the pods of the job.
+	Creation *jobs.Creation
+	Bound    Bound
 	// Fresh: Job was read from the API server itself, not from a cache that may lag behind the unit's.
 	Fresh bool
 }
@@ -122,7 +124,7 @@ func Plan(o Observation) []Action {
 	if !o.Managed && !p.isReleased() {
 		return p.unmanaged()
 	}
-	p.demand = demandOf(o.Kind, o.Job)
+	p.demand = demandOf(o.Kind, o.Job, o.Creation)
 	p.want = unitOf(o.Kind, o.Job, p.demand, o.Classed)
 	return p.managed()
 }
@@ -365,14 +367,7 @@ func (p *planner) additions() map[string]jobs.Addition {
 	additions := make(map[string]jobs.Addition, len(p.demand.podSets))
 	for i := range p.demand.podSets {
 		s := &p.demand.podSets[i]
-		labels := map[string]string{}
-		if p.demand.quota != "" && s.Template.Labels[v1alpha1.LabelQuotaName] == "" {
-			labels[v1alpha1.LabelQuotaName] = p.demand.quota
-		}
-		if p.demand.preemptible != "" && s.Template.Labels[v1alpha1.LabelPreemptible] == "" {
-			labels[v1alpha1.LabelPreemptible] = p.demand.preemptible
-		}
-		additions[s.Name] = jobs.Addition{Labels: labels, Annotations: map[string]string{
+		additions[s.Name] = jobs.Addition{Labels: p.demand.own.addTo(s.Template), Annotations: map[string]string{
 			v1alpha1.AnnotationRelatedQueueUnit: p.Unit.Namespace + "/" + p.Unit.Name,
 			v1alpha1.AnnotationRelatedPodSet:    s.Name,
 		}}
@@ -380,15 +375,14 @@ func (p *planner) additions() map[string]jobs.Addition {
 	return additions
 }
 
-// lacksQuota says whether pods of the templates as they are now would be charged to another quota than the
-// one that the job waits for.
+// lacksQuota says whether pods of the templates as they are now would lack the quota that the job names.
 func (p *planner) lacksQuota() bool {
 	now, err := p.Kind.PodSets(p.Job) // with what an earlier resume added
-	if err != nil || p.demand.quota == "" {
+	if err != nil || p.demand.own.quota == "" {
 		return false
 	}
 	for i := range now {
-		if now[i].Template.Labels[v1alpha1.LabelQuotaName] != p.demand.quota {
+		if now[i].Template.Labels[v1alpha1.LabelQuotaName] != p.demand.own.quota {
 			return true
 		}
 	}

@@ -51,7 +51,7 @@ type scene struct {
 // queued is a suspended managed job of quota a with its unit, as the controller wrote it.
 func queued(t testing.TB) *scene {
 	s := unqueued(t)
-	s.Unit = unitOf(s.Kind, s.Job, demandOf(s.Kind, s.Job), nil)
+	s.Unit = unitOf(s.Kind, s.Job, demandOf(s.Kind, s.Job, &jobs.Creation{}), nil)
 	s.Unit.UID = "unit-1"
 	s.Unit.ResourceVersion = "10"
 	s.Unit.Status.Phase = v1alpha1.PhaseEnqueued
@@ -60,7 +60,7 @@ func queued(t testing.TB) *scene {
 
 // unqueued is the same job before it has a unit.
 func unqueued(t testing.TB) *scene {
-	s := &scene{t: t, Observation: Observation{Now: epoch, Kind: batchJob(t), Managed: true}}
+	s := &scene{t: t, Observation: Observation{Now: epoch, Kind: batchJob(t), Managed: true, Creation: &jobs.Creation{}}}
 	s.Job = &unstructured.Unstructured{}
 	require.NoError(t, yaml.Unmarshal([]byte(`
 apiVersion: batch/v1
@@ -322,7 +322,7 @@ func TestUnitOfJob(t *testing.T) {
 		job("b", "metadata", "labels", v1alpha1.LabelQuotaNameFallback1).
 		job("1", "metadata", "labels", "mine")
 	value := int32(9)
-	u := unitOf(s.Kind, s.Job, demandOf(s.Kind, s.Job), &value)
+	u := unitOf(s.Kind, s.Job, demandOf(s.Kind, s.Job, &jobs.Creation{}), &value)
 	require.Equal(t, "team/j", u.Namespace+"/"+u.Name)
 	require.Equal(t, map[string]string{
 		v1alpha1.LabelQuotaName: "a", v1alpha1.LabelCreatedBy: v1alpha1.CreatedByController, "mine": "1",
@@ -356,7 +356,7 @@ func TestUnitOfJobThatCannotBeRead(t *testing.T) {
 		"bad priority": {unqueued(t).job("x", "metadata", "annotations", v1alpha1.AnnotationPriority), "InvalidRequest"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := demandOf(tc.edit.Kind, tc.edit.Job)
+			d := demandOf(tc.edit.Kind, tc.edit.Job, &jobs.Creation{})
 			require.NotNil(t, d.problem)
 			require.Equal(t, tc.want, d.problem.Reason)
 			u := unitOf(tc.edit.Kind, tc.edit.Job, d, nil)
@@ -371,7 +371,7 @@ func TestUnitOfJobThatCannotBeRead(t *testing.T) {
 
 func TestCorrectedUnparks(t *testing.T) {
 	parked := mismatch(queued(t))
-	want := unitOf(parked.Kind, parked.Job, demandOf(parked.Kind, parked.Job), nil)
+	want := unitOf(parked.Kind, parked.Job, demandOf(parked.Kind, parked.Job, &jobs.Creation{}), nil)
 	u := corrected(parked.Unit, want)
 	require.False(t, *u.Spec.Active)
 	require.Nil(t, corrected(u, want), "I12")
@@ -443,9 +443,9 @@ func FuzzPlan(f *testing.F) {
 		job.SetName("j")
 		job.SetNamespace("team")
 		job.SetUID("job-1")
-		o := Observation{Now: epoch, Kind: &kinds[0], Job: job, Managed: true, Bound: Bound(looked % 3)}
+		o := Observation{Now: epoch, Kind: &kinds[0], Job: job, Managed: true, Bound: Bound(looked % 3), Creation: &jobs.Creation{}}
 		if withUnit {
-			o.Unit = unitOf(o.Kind, job, demandOf(o.Kind, job), nil)
+			o.Unit = unitOf(o.Kind, job, demandOf(o.Kind, job, &jobs.Creation{}), nil)
 			o.Unit.Status.Phase = v1alpha1.QueueUnitPhase(phase)
 		}
 		for _, action := range Plan(o) {

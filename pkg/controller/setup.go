@@ -20,6 +20,8 @@ import (
 	"context"
 	"strings"
 
+	koordinatorv1alpha1 "github.com/koordinator-sh/koordinator/apis/config/v1alpha1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -48,7 +50,7 @@ const recorderName = v1alpha1.CreatedByController
 // Scheme has the types that the controller uses.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	builder := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, v1alpha1.AddToScheme)
+	builder := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, v1alpha1.AddToScheme, koordinatorv1alpha1.AddToScheme)
 	return scheme, builder.AddToScheme(scheme)
 }
 
@@ -57,6 +59,9 @@ func CacheOptions(queueNamespace string) cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
+			&admissionregistrationv1.MutatingWebhookConfiguration{}: {
+				Field: fields.OneTermEqualSelector("metadata.name", webhookConfiguration),
+			},
 			&v1alpha1.Queue{}: {Namespaces: map[string]cache.Config{queueNamespace: {}}},
 			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{queueNamespace: {
 				FieldSelector: fields.OneTermEqualSelector("metadata.name", jobs.ManagedJobsConfigMap),
@@ -77,14 +82,20 @@ type Options struct {
 	// Concurrency is the number of jobs of one kind that are reconciled at once.
 	Concurrency int
 	Clock       clock.PassiveClock
+	// Gates are feature gates of Koordinator that change what pods are counted with.
+	Gates jobs.Gates
 	// Changed is called when the configuration of managed jobs is no longer the one that Predicate was made from.
 	Changed func(error)
 }
 
 // Setup adds all reconcilers to the manager.
 func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
+	profiles := &Profiles{Informers: mgr.GetCache(), Clock: o.Clock}
+	if err := mgr.Add(profiles); err != nil {
+		return err
+	}
 	for _, kind := range o.Predicate.Kinds() {
-		if err := setupJobs(mgr, kind, o); err != nil {
+		if err := setupJobs(mgr, kind, profiles, o); err != nil {
 			return err
 		}
 	}
@@ -94,8 +105,9 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 	return setupManagedJobs(mgr, o)
 }
 
-func setupJobs(mgr manager.Manager, kind jobs.Kind, o Options) error {
+func setupJobs(mgr manager.Manager, kind jobs.Kind, profiles *Profiles, o Options) error {
 	r := NewJobReconciler(kind, o.Predicate, mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(recorderName), o.Clock)
+	r.Profiles, r.Gates = profiles, o.Gates
 	warm := true
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(strings.ToLower(strings.TrimSuffix(strings.ReplaceAll(kind.String(), ".", "-"), "-"))).

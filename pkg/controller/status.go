@@ -123,10 +123,7 @@ func becomeAdopted(u *v1alpha1.QueueUnit, d demand, running int64, now metav1.Ti
 	u.Status.Admissions = nil
 	for i := range d.podSets {
 		one := &d.podSets[i]
-		held, err := jobs.PodSetsRequest(d.podSets[i : i+1])
-		if err != nil {
-			return nil, err
-		}
+		held := d.requests[i]
 		u.Status.Admissions = append(u.Status.Admissions, v1alpha1.Admission{
 			Name: one.Name, Replicas: int64(one.Count), Resources: held,
 		})

@@ -52,27 +52,52 @@ var ownAnnotations = []string{
 // problem is why a job cannot wait in a queue as it is.
 type problem struct{ Reason, Message string }
 
-// demand is what a job asks for, read from the job alone.
+// demand is what a job asks for, read from the job and from what the cluster does to its pods.
 type demand struct {
-	quota, preemptible, queue string
-	priority                  jobs.Priority
-	podSets                   []jobs.PodSet
-	request                   corev1.ResourceList
-	problem                   *problem
+	// own are the labels that the job names itself; its pods get them where their templates lack them.
+	own ownLabels
+	// quota and preemptible are those labels as its pods will have them: a ClusterColocationProfile may set others.
+	quota, preemptible string
+	queue              string
+	priority           jobs.Priority
+	podSets            []jobs.PodSet
+	// request is that of the whole job, requests of each pod set.
+	request  corev1.ResourceList
+	requests []corev1.ResourceList
+	problem  *problem
+}
+
+type ownLabels struct{ quota, preemptible string }
+
+// addTo are the labels that pods of a template get when the job is resumed.
+func (o ownLabels) addTo(template *corev1.PodTemplateSpec) map[string]string {
+	added := map[string]string{}
+	if o.quota != "" && template.Labels[v1alpha1.LabelQuotaName] == "" {
+		added[v1alpha1.LabelQuotaName] = o.quota
+	}
+	if o.preemptible != "" && template.Labels[v1alpha1.LabelPreemptible] == "" {
+		added[v1alpha1.LabelPreemptible] = o.preemptible
+	}
+	return added
 }
 
 // demandOf reads the job as it is without what resuming added to it. What cannot be read is left out and
 // named in the problem.
-func demandOf(kind *jobs.Kind, job *unstructured.Unstructured) demand {
+func demandOf(kind *jobs.Kind, job *unstructured.Unstructured, creation *jobs.Creation) demand {
 	plain := job.DeepCopy()
 	kind.RestoreTemplates(plain)
-	d := demand{queue: kind.Queue(plain), preemptible: kind.Preemptible(plain)}
+	d := demand{queue: kind.Queue(plain), own: ownLabels{preemptible: kind.Preemptible(plain)}}
 	var errQuota, errPriority, errSets, errRequest error
-	d.quota, errQuota = kind.Quota(plain)
+	d.own.quota, errQuota = kind.Quota(plain)
+	d.quota, d.preemptible = d.own.quota, d.own.preemptible
 	d.priority, errPriority = kind.PriorityOf(plain)
 	d.podSets, errSets = kind.PodSets(plain)
+	templates := d.templates()
 	if errSets == nil {
-		d.request, errRequest = jobs.PodSetsRequest(d.podSets)
+		errRequest = d.count(templates, creation)
+	}
+	if errQuota == nil && errSets == nil && creation.HasProfiles() {
+		errQuota = d.followProfiles(templates, creation, kind.PriorityOfPods(plain))
 	}
 	switch err := errors.Join(errQuota, errSets, errRequest, errPriority); {
 	case err == nil:

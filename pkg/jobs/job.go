@@ -265,6 +265,20 @@ func (k *Kind) PriorityOf(job *unstructured.Unstructured) (Priority, error) {
 	return k.templatePriority(job), problem
 }
 
+// PriorityOfPods says whether the priority of the job is that of its pods: neither an annotation nor a field of the job
+// gives another.
+func (k *Kind) PriorityOfPods(job *unstructured.Unstructured) bool {
+	if _, annotated := job.GetAnnotations()[v1alpha1.AnnotationPriority]; annotated {
+		return false
+	}
+	for _, field := range k.PriorityClass {
+		if class, ok := lookup(job.Object, field).(string); ok && class != "" {
+			return false
+		}
+	}
+	return true
+}
+
 func (k *Kind) templatePriority(job *unstructured.Unstructured) Priority {
 	for i := range k.Sets {
 		spec := k.Sets[i].Template.child("spec")

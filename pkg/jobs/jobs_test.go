@@ -291,7 +291,7 @@ func FuzzKind(f *testing.F) {
 		require.GreaterOrEqual(t, k.Active(job), int64(0))
 		require.GreaterOrEqual(t, k.Running(job), int64(0))
 		if sets, err := k.PodSets(job); err == nil {
-			if request, err := PodSetsRequest(sets); err == nil {
+			if request, err := PodSetsRequest(sets, &Creation{}); err == nil {
 				for name, quantity := range request {
 					require.GreaterOrEqual(t, quantity.Sign(), 0, name)
 				}

@@ -124,8 +124,9 @@ func QueueAnnotation(annotations map[string]string) map[string]string {
 	return nil
 }
 
-// ManagesJob is the whole predicate: kind, namespace, labels, owners and other managers of one object.
-func (p *Predicate) ManagesJob(job *unstructured.Unstructured, namespaceLabels map[string]string) bool {
+// ManagesJob is the whole predicate: kind, namespace, labels, owners and other managers of one object. podLabels are those
+// that its pods will have beside their templates' own; the scheduler judges pods by them too.
+func (p *Predicate) ManagesJob(job *unstructured.Unstructured, namespaceLabels map[string]string, podLabels ...map[string]string) bool {
 	kind, ok := p.kinds[job.GroupVersionKind()]
 	if !ok || kind.ManagedByOther(job) {
 		return false
@@ -134,7 +135,7 @@ func (p *Predicate) ManagesJob(job *unstructured.Unstructured, namespaceLabels m
 		return false // it is part of a job that waits as a whole
 	}
 	sets := append(kind.templateLabels(job), job.GetLabels(), QueueAnnotation(job.GetAnnotations()))
-	return p.ManagesLabels(job.GetNamespace(), namespaceLabels, sets...)
+	return p.ManagesLabels(job.GetNamespace(), namespaceLabels, append(sets, podLabels...)...)
 }
 
 // hasAny says whether the set names a non-empty value for one of the keys.

@@ -25,7 +25,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	resourcehelper "k8s.io/component-helpers/resource"
 )
 
 // maxScale bounds the decimal exponent of an amount; beyond it, comparing takes unreasonable time.
@@ -34,30 +33,21 @@ const maxScale = 100
 // ErrRequest marks a request that cannot be counted: negative, or beyond what 64 bits hold.
 var ErrRequest = errors.New("request cannot be counted")
 
-// PodRequest is what one pod of the template asks for once it exists: containers, init containers and sidecars
-// as the scheduler adds them up, overhead, pod-level resources, and limits where a request is absent,
-// as the API server fills them in for pods (not for templates). What admission adds to pods later (limit
-// ranges, runtime classes, profiles) is not in it.
+// PodRequest is what one pod of the template asks for in a cluster that adds nothing to pods: containers, init
+// containers and sidecars as the scheduler adds them up, overhead, pod-level resources, and limits where a request is
+// absent, as the API server fills them in for pods (not for templates).
 func PodRequest(template *corev1.PodTemplateSpec) (corev1.ResourceList, error) {
-	pod := &corev1.Pod{Spec: *template.Spec.DeepCopy()}
-	if err := checkContainers(&pod.Spec); err != nil {
-		return nil, err
-	}
-	defaultContainers(pod.Spec.Containers)
-	defaultContainers(pod.Spec.InitContainers)
-	defaultPodLevel(pod)
-	request := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
-	return request, check(request)
+	return (&Creation{}).Request(template)
 }
 
 // PodSetsRequest is the request of the whole job: for every pod set its count times what one pod asks for.
-func PodSetsRequest(sets []PodSet) (corev1.ResourceList, error) {
+func PodSetsRequest(sets []PodSet, creation *Creation) (corev1.ResourceList, error) {
 	total := corev1.ResourceList{}
 	for i := range sets {
 		if sets[i].Template == nil {
 			continue
 		}
-		one, err := PodRequest(sets[i].Template)
+		one, err := creation.Request(sets[i].Template)
 		if err != nil {
 			return nil, fmt.Errorf("pod set %q: %w", sets[i].Name, err)
 		}
@@ -167,44 +157,4 @@ func checkContainers(spec *corev1.PodSpec) error {
 		}
 	}
 	return check(spec.Overhead)
-}
-
-func defaultContainers(containers []corev1.Container) {
-	for i := range containers {
-		r := &containers[i].Resources
-		for name, limit := range r.Limits {
-			if _, ok := r.Requests[name]; ok {
-				continue
-			}
-			if r.Requests == nil {
-				r.Requests = corev1.ResourceList{}
-			}
-			r.Requests[name] = limit
-		}
-	}
-}
-
-// defaultPodLevel fills in pod-level requests where pod-level limits are set: from the containers for cpu
-// and memory, else from the limits.
-func defaultPodLevel(pod *corev1.Pod) {
-	r := pod.Spec.Resources
-	if r == nil || len(r.Limits) == 0 {
-		return
-	}
-	if r.Requests == nil {
-		r.Requests = corev1.ResourceList{}
-	}
-	containers := resourcehelper.AggregateContainerRequests(pod, resourcehelper.PodResourcesOptions{})
-	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-		if amount, asked := containers[name]; asked {
-			if _, ok := r.Requests[name]; !ok {
-				r.Requests[name] = amount
-			}
-		}
-	}
-	for name, limit := range r.Limits {
-		if _, ok := r.Requests[name]; !ok && resourcehelper.IsSupportedPodLevelResource(name) {
-			r.Requests[name] = limit
-		}
-	}
 }

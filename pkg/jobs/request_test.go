@@ -100,19 +100,19 @@ func TestPodRequestRefuses(t *testing.T) {
 
 func TestPodSetsRequest(t *testing.T) {
 	one := podTemplate(t, "{containers: [{name: a, resources: {requests: {cpu: 100m, memory: 1Gi}}}]}")
-	got, err := PodSetsRequest([]PodSet{{Name: "a", Count: 3, Template: one}, {Name: "b", Count: 2, Template: one}})
+	got, err := PodSetsRequest([]PodSet{{Name: "a", Count: 3, Template: one}, {Name: "b", Count: 2, Template: one}}, &Creation{})
 	require.NoError(t, err)
 	require.Equal(t, "500m", got.Cpu().String())
 	require.Equal(t, "5Gi", got.Memory().String())
 
 	huge := podTemplate(t, "{containers: [{name: a, resources: {requests: {memory: 4Ei}}}]}")
-	_, err = PodSetsRequest([]PodSet{{Name: "a", Count: 2, Template: huge}})
+	_, err = PodSetsRequest([]PodSet{{Name: "a", Count: 2, Template: huge}}, &Creation{})
 	require.ErrorIs(t, err, ErrRequest)
-	_, err = PodSetsRequest([]PodSet{{Name: "a", Count: 1, Template: huge}, {Name: "b", Count: 1, Template: huge}})
+	_, err = PodSetsRequest([]PodSet{{Name: "a", Count: 1, Template: huge}, {Name: "b", Count: 1, Template: huge}}, &Creation{})
 	require.ErrorIs(t, err, ErrRequest)
 	_, err = Times(got, -1)
 	require.ErrorIs(t, err, ErrRequest)
-	none, err := PodSetsRequest([]PodSet{{Name: "a", Count: 0, Template: huge}})
+	none, err := PodSetsRequest([]PodSet{{Name: "a", Count: 0, Template: huge}}, &Creation{})
 	require.NoError(t, err)
 	require.True(t, none.Memory().IsZero())
 }

@@ -44,6 +44,19 @@ type ControllerConfiguration struct {
 	QueueNamespace string `json:"queueNamespace,omitempty"`
 	// concurrency is the number of jobs of one kind that are reconciled at once. Default 16.
 	Concurrency int `json:"concurrency,omitempty"`
+	// koordinatorFeatureGates are the feature gates of koord-scheduler and koord-manager that change what ElasticQuota
+	// counts for a pod, as those processes are started with; a gate that is absent is off, as in Koordinator.
+	KoordinatorFeatureGates KoordinatorFeatureGates `json:"koordinatorFeatureGates,omitempty"`
+}
+
+// KoordinatorFeatureGates bear the names that Koordinator v1.8.0 gives them.
+type KoordinatorFeatureGates struct {
+	// ElasticQuotaIgnorePodOverhead of koord-scheduler: the overhead of pods is not counted.
+	ElasticQuotaIgnorePodOverhead bool `json:"ElasticQuotaIgnorePodOverhead,omitempty"`
+	// ReplaceResourcesTransformer of koord-scheduler: the annotation pod.koordinator.sh/replace-resources is followed.
+	ReplaceResourcesTransformer bool `json:"ReplaceResourcesTransformer,omitempty"`
+	// ColocationProfileSkipMutatingResources of koord-manager: profiles leave resources alone.
+	ColocationProfileSkipMutatingResources bool `json:"ColocationProfileSkipMutatingResources,omitempty"`
 }
 
 // ClientConnection limits what the controller asks of the API server.

@@ -1,0 +1,94 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/koordinator-sh/koordinator/apis/config/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// lookForProfiles is how often a CRD that is missing is looked for.
+	lookForProfiles = time.Minute
+	// profilesPatience is how long estimates wait for profiles that are served and do not come.
+	profilesPatience = 30 * time.Second
+)
+
+// Profiles reads ClusterColocationProfiles where the cluster has them. Their CRD belongs to Koordinator and may come later
+// or never: nothing waits for it. It is safe for concurrent use.
+type Profiles struct {
+	// Informers of the cache.
+	Informers interface {
+		GetInformer(ctx context.Context, o client.Object, opts ...cache.InformerGetOption) (cache.Informer, error)
+	}
+	Clock clock.PassiveClock
+
+	// found is nil until the CRD was found; looked is when it was first looked for.
+	found  atomic.Pointer[found]
+	looked atomic.Pointer[time.Time]
+}
+
+type found struct{ informer cache.Informer }
+
+// Readable says whether there are profiles to be read.
+func (p *Profiles) Readable() bool {
+	f := p.found.Load()
+	return f != nil && f.informer.HasSynced()
+}
+
+// Settled says whether what Readable says can be relied upon. A unit that is written before would soon be written again.
+func (p *Profiles) Settled() bool {
+	looked := p.looked.Load()
+	return looked != nil && (p.found.Load() == nil || p.Readable() || p.Clock.Since(*looked) > profilesPatience)
+}
+
+// Start looks for the CRD until it is found.
+func (p *Profiles) Start(ctx context.Context) error {
+	_ = wait.PollUntilContextCancel(ctx, lookForProfiles, true, func(ctx context.Context) (bool, error) {
+		return p.look(ctx), nil
+	})
+	return nil
+}
+
+// NeedLeaderElection: a standby has read the profiles by the time it leads.
+func (p *Profiles) NeedLeaderElection() bool { return false }
+
+// look returns true once there is nothing more to look for.
+func (p *Profiles) look(ctx context.Context) bool {
+	informer, err := p.Informers.GetInformer(ctx, &v1alpha1.ClusterColocationProfile{}, cache.BlockUntilSynced(false))
+	now := p.Clock.Now()
+	if err == nil {
+		p.looked.Store(&now) // before it is found: the patience begins now
+		p.found.Store(&found{informer})
+		klog.FromContext(ctx).Info("Requests are estimated with ClusterColocationProfiles")
+		return true
+	}
+	if !meta.IsNoMatchError(err) {
+		klog.FromContext(ctx).Error(err, "Cannot look for ClusterColocationProfiles; requests are estimated without")
+	}
+	p.looked.CompareAndSwap(nil, &now)
+	return false
+}
