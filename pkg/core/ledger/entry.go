@@ -66,14 +66,17 @@ func (e *entry) put(p Pod) {
 	sums.add(p.parts())
 }
 
-func (e *entry) drop(podUID string) bool {
+func (e *entry) drop(podUID string) {
 	p, ok := e.pods[podUID]
 	if !ok {
-		return false
+		return
 	}
 	delete(e.pods, podUID)
 	e.assigned[p.Level].sub(p.parts())
-	return true
+}
+
+func (p Pod) same(o Pod) bool {
+	return p.UID == o.UID && p.Level == o.Level && p.NonPreemptible == o.NonPreemptible && p.Request.Same(o.Request)
 }
 
 func (p Pod) parts() (all, nonPreemptible resources.List) {

@@ -36,16 +36,32 @@ type Ledger struct {
 	entries map[string]*entry
 }
 
-// level sums what is outstanding of the units that hold it there or below.
+// level sums what is outstanding of the units that hold it there or below, and the assigned pods of units.
 type level struct {
 	parent string
-	// direct is of the units that hold exactly here; total includes the levels below.
-	direct, total amounts
-	// holders counts the units that hold exactly here, children the levels whose parent this is.
-	holders, children int
+	// direct is of the units that hold, and the pods that are charged, exactly here; total includes the levels below.
+	direct, total sums
+	// holders counts the units that hold exactly here, pods the assigned pods that are charged exactly here, children
+	// the levels whose parent this is.
+	holders, pods, children int
 }
 
-// amounts are the outstanding sum and the non-preemptible part of it, and the number of units that hold.
+// sums are what units hold beyond their assigned pods, and what their assigned pods use.
+type sums struct{ outstanding, assigned amounts }
+
+func (s *sums) add(o *sums) {
+	s.outstanding.addAmounts(&o.outstanding)
+	s.assigned.addAmounts(&o.assigned)
+}
+
+func (s *sums) sub(o *sums) {
+	s.outstanding.subAmounts(&o.outstanding)
+	s.assigned.subAmounts(&o.assigned)
+}
+
+func (s *sums) isZero() bool { return s.outstanding.isZero() && s.assigned.isZero() }
+
+// amounts are a sum and the non-preemptible part of it, and the number of units that hold it.
 type amounts struct {
 	all, nonPreemptible resources.Sum
 	units               int64
@@ -72,6 +88,8 @@ func (a *amounts) subAmounts(o *amounts) {
 	a.nonPreemptible.SubSum(&o.nonPreemptible)
 	a.units -= o.units
 }
+
+func (a *amounts) isZero() bool { return a.units == 0 && a.all.IsZero() && a.nonPreemptible.IsZero() }
 
 // New returns an empty ledger.
 func New() *Ledger {
@@ -122,16 +140,47 @@ func (l *Ledger) Release(unit string) bool {
 // Materialise takes an assigned pod of the unit, or the new value of one, also before the unit is reserved.
 func (l *Ledger) Materialise(unit string, p Pod) bool {
 	e := l.entry(unit)
+	if old, ok := e.pods[p.UID]; ok {
+		if old.same(p) {
+			return false
+		}
+		l.discharge(old)
+	}
 	e.put(p)
+	l.charge(p)
 	return l.settle(e)
+}
+
+// charge counts an assigned pod on its level and above; discharge takes it out.
+func (l *Ledger) charge(p Pod) {
+	all, nonPreemptible := p.parts()
+	lv := l.level(p.Level)
+	lv.pods++
+	lv.direct.assigned.add(all, nonPreemptible)
+	l.walk(p.Level, func(lv *level) { lv.total.assigned.add(all, nonPreemptible) })
+}
+
+func (l *Ledger) discharge(p Pod) {
+	all, nonPreemptible := p.parts()
+	lv := l.level(p.Level)
+	lv.pods--
+	lv.direct.assigned.sub(all, nonPreemptible)
+	l.walk(p.Level, func(lv *level) { lv.total.assigned.sub(all, nonPreemptible) })
+	l.prune(p.Level)
 }
 
 // Dematerialise takes a pod back that is not assigned any more.
 func (l *Ledger) Dematerialise(unit, podUID string) bool {
 	e, ok := l.entries[unit]
-	if !ok || !e.drop(podUID) {
+	if !ok {
 		return false
 	}
+	p, ok := e.pods[podUID]
+	if !ok {
+		return false
+	}
+	e.drop(podUID)
+	l.discharge(p)
 	changed := l.settle(e)
 	l.forget(unit, e)
 	return changed
@@ -146,7 +195,7 @@ func (l *Ledger) Holds(at string) bool {
 // Outstanding is what units hold at or below the level beyond their assigned pods.
 func (l *Ledger) Outstanding(at string) resources.List {
 	if lv, ok := l.levels[at]; ok {
-		return lv.total.all.List()
+		return lv.total.outstanding.all.List()
 	}
 	return resources.List{}
 }
@@ -154,7 +203,7 @@ func (l *Ledger) Outstanding(at string) resources.List {
 // OutstandingNonPreemptible is the part of it that may draw on min only.
 func (l *Ledger) OutstandingNonPreemptible(at string) resources.List {
 	if lv, ok := l.levels[at]; ok {
-		return lv.total.nonPreemptible.List()
+		return lv.total.outstanding.nonPreemptible.List()
 	}
 	return resources.List{}
 }
@@ -162,7 +211,7 @@ func (l *Ledger) OutstandingNonPreemptible(at string) resources.List {
 // OutstandingOf reads one resource of Outstanding.
 func (l *Ledger) OutstandingOf(at, resource string) int64 {
 	if lv, ok := l.levels[at]; ok {
-		return lv.total.all.Get(resource)
+		return lv.total.outstanding.all.Get(resource)
 	}
 	return 0
 }
@@ -170,7 +219,7 @@ func (l *Ledger) OutstandingOf(at, resource string) int64 {
 // Units is the number of units that hold something at or below the level, whatever their pods do.
 func (l *Ledger) Units(at string) int64 {
 	if lv, ok := l.levels[at]; ok {
-		return lv.total.units
+		return lv.total.outstanding.units
 	}
 	return 0
 }
@@ -178,7 +227,31 @@ func (l *Ledger) Units(at string) int64 {
 // OutstandingNonPreemptibleOf reads one resource of OutstandingNonPreemptible.
 func (l *Ledger) OutstandingNonPreemptibleOf(at, resource string) int64 {
 	if lv, ok := l.levels[at]; ok {
-		return lv.total.nonPreemptible.Get(resource)
+		return lv.total.outstanding.nonPreemptible.Get(resource)
+	}
+	return 0
+}
+
+// Assigned is what assigned pods of units use at or below the level, whether or not their unit holds anything.
+func (l *Ledger) Assigned(at string) resources.List {
+	if lv, ok := l.levels[at]; ok {
+		return lv.total.assigned.all.List()
+	}
+	return resources.List{}
+}
+
+// AssignedOf reads one resource of Assigned.
+func (l *Ledger) AssignedOf(at, resource string) int64 {
+	if lv, ok := l.levels[at]; ok {
+		return lv.total.assigned.all.Get(resource)
+	}
+	return 0
+}
+
+// AssignedNonPreemptibleOf reads one resource of the part of Assigned that is non-preemptible.
+func (l *Ledger) AssignedNonPreemptibleOf(at, resource string) int64 {
+	if lv, ok := l.levels[at]; ok {
+		return lv.total.assigned.nonPreemptible.Get(resource)
 	}
 	return 0
 }
@@ -201,8 +274,8 @@ func (l *Ledger) settle(e *entry) bool {
 		a.add(all, nonPreemptible)
 		a.units += units
 	}
-	replace(&l.levels[e.level].direct)
-	l.walk(e.level, func(lv *level) { replace(&lv.total) })
+	replace(&l.levels[e.level].direct.outstanding)
+	l.walk(e.level, func(lv *level) { replace(&lv.total.outstanding) })
 	e.all, e.nonPreemptiblePart, e.counted = all, nonPreemptible, e.reserved
 	return true
 }

@@ -245,6 +245,21 @@ func (f *facts) compare(t *rapid.T, l *Ledger) {
 			sum.Add(left.Floor0())
 		}
 		require.Equal(t, units, l.Units(level), level)
+		var assigned, nonPreemptible resources.Sum
+		for _, pods := range f.pods {
+			for _, p := range pods {
+				if f.below(p.Level, level) {
+					assigned.Add(p.Request)
+					if p.NonPreemptible {
+						nonPreemptible.Add(p.Request)
+					}
+				}
+			}
+		}
+		for _, k := range []string{"cpu", "gpu"} {
+			require.Equal(t, assigned.Get(k), l.AssignedOf(level, k), "assigned at %s: %s", level, k)
+			require.Equal(t, nonPreemptible.Get(k), l.AssignedNonPreemptibleOf(level, k), "assigned at %s: %s", level, k)
+		}
 		require.True(t, sum.List().Equal(l.Outstanding(level)), fmt.Sprintf("%s: %s, want %s", level, l.Outstanding(level), sum.List()))
 	}
 }

@@ -31,9 +31,9 @@ func (l *Ledger) level(name string) *level {
 	return lv
 }
 
-// prune drops levels that say nothing any more: no parent, nothing held, nothing below.
+// prune drops levels that say nothing any more: no parent, nothing held, no pod, nothing below.
 func (l *Ledger) prune(name string) {
-	if lv, ok := l.levels[name]; ok && lv.parent == "" && lv.holders == 0 && lv.children == 0 {
+	if lv, ok := l.levels[name]; ok && lv.parent == "" && lv.holders == 0 && lv.pods == 0 && lv.children == 0 {
 		delete(l.levels, name)
 	}
 }
@@ -59,7 +59,8 @@ func (l *Ledger) walk(at string, visit func(*level)) {
 	}
 }
 
-// SetParent declares what is above a level; "" for nothing. What is outstanding below the level moves with it.
+// SetParent declares what is above a level; "" for nothing. What is outstanding or assigned below the level moves with
+// it.
 func (l *Ledger) SetParent(name, parent string) {
 	lv := l.level(name)
 	if lv.parent == parent {
@@ -77,7 +78,7 @@ func (l *Ledger) SetParent(name, parent string) {
 	}
 	for _, at := range moved {
 		d := &l.level(at).direct
-		l.walk(at, func(lv *level) { lv.total.addAmounts(d) })
+		l.walk(at, func(lv *level) { lv.total.add(d) })
 	}
 	l.prune(old)
 	l.prune(name)
@@ -87,7 +88,7 @@ func (l *Ledger) SetParent(name, parent string) {
 func (l *Ledger) takeOut(name string) []string {
 	var held []string
 	for at, lv := range l.levels {
-		if lv.direct.units != 0 || !lv.direct.all.IsZero() || !lv.direct.nonPreemptible.IsZero() {
+		if !lv.direct.isZero() {
 			held = append(held, at)
 		}
 	}
@@ -98,7 +99,7 @@ func (l *Ledger) takeOut(name string) []string {
 		}
 		moved = append(moved, at)
 		d := &l.levels[at].direct
-		l.walk(at, func(lv *level) { lv.total.subAmounts(d) })
+		l.walk(at, func(lv *level) { lv.total.sub(d) })
 	}
 	return moved
 }
@@ -109,7 +110,7 @@ type Difference struct {
 	Ledger, Rebuilt int64
 }
 
-// Compare lists, sorted, where what is outstanding differs between this ledger and a rebuilt one.
+// Compare lists, sorted, where what is outstanding or assigned differs between this ledger and a rebuilt one.
 func (l *Ledger) Compare(rebuilt *Ledger) []Difference {
 	names := map[string]bool{}
 	for name := range l.levels {
@@ -126,6 +127,7 @@ func (l *Ledger) Compare(rebuilt *Ledger) []Difference {
 		if a, b := l.Units(name), rebuilt.Units(name); a != b {
 			out = append(out, Difference{Level: name, Resource: resources.Jobs, Ledger: a, Rebuilt: b})
 		}
+		out = append(out, differences(name, " (assigned)", l.Assigned(name), rebuilt.Assigned(name))...)
 	}
 	return out
 }
