@@ -56,6 +56,7 @@ var groupChecks = []groupCheck{
 	checkQuotaInQueue,
 	checkPolicyKnown,
 	checkMax,
+	checkMin,
 	checkQueueOpen,
 }
 
@@ -229,15 +230,42 @@ func checkQuotaKnown(s *State, g *group) (Reason, string) {
 func checkMax(s *State, g *group) (Reason, string) {
 	path, _ := s.pathTo(g.leaf)
 	for _, l := range path {
-		for _, it := range g.request.Items() {
-			limit, ok := l.spec.Max.Get(it.Name)
-			if ok && it.Amount > limit {
-				return ReasonExceedsMax, fmt.Sprintf("%s: %s: request %s is above max %s, so it can never fit",
-					l.main.name(g), it.Name, resources.Format(it.Name, it.Amount), resources.Format(it.Name, limit))
-			}
+		if over := beyondAll(g.request, l.spec.Max); over != "" {
+			return ReasonExceedsMax, neverFits(&l.main, g, over, "max", l.spec.Max)
 		}
 	}
 	return "", ""
+}
+
+// checkMin keeps a non-preemptible unit that is larger than what is promised out of the line: it would claim for ever.
+func checkMin(s *State, g *group) (Reason, string) {
+	if !g.key.nonPreemptible {
+		return "", ""
+	}
+	path, _ := s.pathTo(g.leaf)
+	for _, l := range path {
+		if over := beyondAll(g.request, l.spec.Min); over != "" {
+			return ReasonExceedsMin, neverFits(&l.min, g, over, "min", l.spec.Min)
+		}
+	}
+	return "", ""
+}
+
+// beyondAll names the first resource of which more is asked for than a bound would allow if nothing were in use.
+func beyondAll(request, bound resources.List) string {
+	for _, it := range request.Items() {
+		if most, ok := bound.Get(it.Name); ok && it.Amount > most {
+			return it.Name
+		}
+	}
+	return ""
+}
+
+func neverFits(gt *gate, g *group, resource, bound string, amounts resources.List) string {
+	request, _ := g.request.Get(resource)
+	most, _ := amounts.Get(resource)
+	return fmt.Sprintf("%s: %s: request %s is above %s %s, so it can never fit", gt.name(g), resource,
+		resources.Format(resource, request), bound, resources.Format(resource, most))
 }
 
 func checkQueueOpen(_ *State, g *group) (Reason, string) {

@@ -71,8 +71,8 @@ func (s *State) judge(g *group, u *unit) (v verdict, fault string) {
 			return verdict{stopped: reason, message: message}, ""
 		}
 	}
-	for i, gt := range s.gatesFor(g) {
-		if s.measure(&v, gt, u, i == 0) && g.key.blocks {
+	for _, gt := range s.gatesFor(g) {
+		if s.measure(&v, gt, u) && g.key.blocks {
 			v.gates = append(v.gates, gt)
 		}
 	}
@@ -81,7 +81,8 @@ func (s *State) judge(g *group, u *unit) (v verdict, fault string) {
 
 // measure compares the request of a unit with one gate and says whether it is short there. The leaf counts
 // every resource that it limits, as ElasticQuota does when it places pods; other levels only what is asked for.
-func (s *State) measure(v *verdict, gt *gate, u *unit, leaf bool) (short bool) {
+func (s *State) measure(v *verdict, gt *gate, u *unit) (short bool) {
+	leaf := gt.level == u.group.leaf
 	request := u.spec.Request.Items()
 	i := 0
 	for _, f := range gt.free {
@@ -157,60 +158,4 @@ func (s *State) ahead(c *claim, u *unit) bool {
 	}
 	s.number()
 	return q.number < own.number
-}
-
-// explain says in words, with the numbers, why a unit does not fit.
-func (s *State) explain(u *unit, v *verdict) string {
-	g := u.group
-	switch {
-	case v.stopped != "":
-		return v.message
-	case v.short.at != nil:
-		return s.explainShort(g, &v.short)
-	case v.beside.at != nil:
-		return s.explainBeside(u, &v.beside)
-	}
-	return "not examined yet"
-}
-
-func (s *State) explainShort(g *group, sh *shortage) string {
-	limit, _ := sh.at.limit().Get(sh.resource)
-	used, _ := sh.at.used().Get(sh.resource)
-	reserved := s.outstandingAt(sh.at, sh.resource)
-	format := func(amount int64) string { return resources.Format(sh.resource, amount) }
-	bound := "limit"
-	if sh.at.isMin {
-		bound = "min"
-	}
-	numbers := fmt.Sprintf("(%s %s, used %s, reserved %s)", bound, format(limit), format(used), format(reserved))
-	if sh.need == 0 {
-		return fmt.Sprintf("%s: %s: over its limit by %s %s; nothing is admitted until it is below",
-			sh.at.name(g), sh.resource, format(resources.SaturatingSub(0, sh.free)), numbers)
-	}
-	return fmt.Sprintf("%s: %s: request %s, free %s %s",
-		sh.at.name(g), sh.resource, format(sh.need), format(sh.free), numbers)
-}
-
-func (s *State) explainBeside(u *unit, sh *shortage) string {
-	g := u.group
-	claimed, ahead := s.claimedAhead(sh.at, sh.resource, u)
-	format := func(amount int64) string { return resources.Format(sh.resource, amount) }
-	where := "is ahead of it"
-	if ahead.spec.Queue != g.key.queue {
-		where = fmt.Sprintf("is at the head of queue %q", ahead.spec.Queue)
-	}
-	return fmt.Sprintf("%s: %s: request %s, free %s, claimed ahead %s: %q %s and waits for it",
-		sh.at.name(g), sh.resource, format(sh.need), format(sh.free), format(claimed), ahead.spec.Key, where)
-}
-
-// name of a gate for people.
-func (gt *gate) name(g *group) string {
-	switch {
-	case gt.isMin:
-		return fmt.Sprintf("quota %q: non-preemptible", gt.level.name)
-	case gt.level == g.leaf:
-		return fmt.Sprintf("quota %q", gt.level.name)
-	default:
-		return fmt.Sprintf("quota %q level %q", g.leaf.name, gt.level.name)
-	}
 }

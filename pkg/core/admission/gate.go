@@ -23,8 +23,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
-// gate is one limit that a unit has to pass: the limit of a level, or the guaranteed part of its leaf, which
-// non-preemptible units have to pass as well.
+// gate is one limit that a unit has to pass: the limit of a level, or its min, which non-preemptible units have to
+// pass as well, on every level.
 type gate struct {
 	level *level
 	isMin bool
@@ -61,7 +61,7 @@ func (gt *gate) init(l *level, isMin bool) {
 
 func (gt *gate) limit() resources.List {
 	if gt.isMin {
-		return gt.level.guaranteed
+		return gt.level.spec.Min
 	}
 	return gt.level.spec.Limit
 }
@@ -84,15 +84,19 @@ func (s *State) outstandingAt(gt *gate, resource string) int64 {
 }
 
 // gatesFor lists the gates that a unit of the group has to pass, leaf first.
+//
+// ElasticQuota compares non-preemptible pods with the min of their own quota only. Min is a promise of capacity, and
+// what a parent promises to its children together is its own min: were it compared at the leaf alone, children whose
+// min adds up to more would be promised the same capacity twice, and nobody could take it back.
 func (s *State) gatesFor(g *group) []*gate {
 	if g.gatesOf == s.tree && g.gates != nil {
 		return g.gates
 	}
 	path, _ := s.pathTo(g.leaf)
-	gates := make([]*gate, 0, len(path)+1)
-	for i, l := range path {
+	gates := make([]*gate, 0, 2*len(path))
+	for _, l := range path {
 		gates = append(gates, &l.main)
-		if i == 0 && g.key.nonPreemptible {
+		if g.key.nonPreemptible {
 			gates = append(gates, &l.min)
 		}
 	}
@@ -189,14 +193,19 @@ func (s *State) stopped(g *group) bool {
 // wakeClaimants wakes the claimants that are short at the gate and were not, or the other way round.
 func (s *State) wakeClaimants(gt *gate, except *claim) {
 	for ln := range gt.claimants {
-		c := ln.claim
-		if c == except || c.group.dirty {
-			continue
+		if ln.claim != except {
+			s.wakeClaimant(gt, ln.claim)
 		}
-		var v verdict
-		if s.measure(&v, gt, c.unit, gt == &c.group.leaf.main) != c.claims(gt) {
-			s.markDirty(c.group)
-		}
+	}
+}
+
+func (s *State) wakeClaimant(gt *gate, c *claim) {
+	if c.group.dirty {
+		return
+	}
+	var v verdict
+	if s.measure(&v, gt, c.unit) != c.claims(gt) {
+		s.markDirty(c.group)
 	}
 }
 

@@ -32,8 +32,8 @@ type level struct {
 	spec  Quota
 
 	main, min gate
-	// guaranteed is the limit of the gate min; inUse is used and outstanding together.
-	guaranteed, inUse resources.List
+	// inUse is used and outstanding together.
+	inUse resources.List
 
 	groups map[*group]struct{}
 	// heads are the queues whose first eligible unit draws on this quota.
@@ -142,7 +142,7 @@ func (s *State) SetQuota(now time.Time, in Quota) {
 	}
 	moved := l.spec.Parent != in.Parent
 	structural := moved || !l.known
-	remeasured := structural || !l.spec.Max.Same(in.Max)
+	remeasured := structural || !l.spec.Max.Same(in.Max) || !l.spec.Min.Same(in.Min)
 	var affected []*level
 	if remeasured {
 		affected = s.leavesBelow(l, nil)
@@ -157,7 +157,6 @@ func (s *State) SetQuota(now time.Time, in Quota) {
 		s.pruneLevel(former)
 	}
 	l.spec = in
-	l.guaranteed = guaranteed(in)
 	if structural {
 		s.tree++
 		affected = s.leavesBelow(l, affected)
@@ -213,7 +212,7 @@ func (s *State) leavesBelow(l *level, to []*level) []*level {
 	return to
 }
 
-// restructure takes the groups of the leaves again after max changed above them or, if structural, their path.
+// restructure takes the groups of the leaves again after max or min changed above them or, if structural, their path.
 func (s *State) restructure(now time.Time, leaves []*level, structural bool) {
 	for _, leaf := range leaves {
 		for g := range leaf.groups {
@@ -252,18 +251,6 @@ func (s *State) refreshLevel(l *level) {
 // shares is the use of the quota for the order of queues.
 func (l *level) shares() (ofMin, ofMax float64) {
 	return dominantShares(l.inUse, l.spec.Min, l.spec.Max)
-}
-
-// guaranteed is the limit for non-preemptible units: min, and zero for what max names but min does not.
-func guaranteed(q Quota) resources.List {
-	amounts := map[string]int64{}
-	for _, it := range q.Max.Items() {
-		amounts[it.Name] = 0
-	}
-	for _, it := range q.Min.Items() {
-		amounts[it.Name] = it.Amount
-	}
-	return resources.FromMap(amounts)
 }
 
 func sameQuota(a, b Quota) bool {

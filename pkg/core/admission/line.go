@@ -260,8 +260,8 @@ func (q *unitLine) currentRank() (QueueRank, *level, bool) {
 	}, first.leaf, true
 }
 
-// reranked wakes what a queue stops by claims, and what of the queue claims stop; its claimants pass the gates
-// of their claims and are woken there.
+// reranked wakes what a queue stops by claims, and what of the queue claims stop. Its own claimants may be short now
+// at gates that they did not claim at, or not be short any more, on their whole path.
 func (s *State) reranked(q *unitLine) {
 	if s.claims == 0 {
 		return
@@ -272,6 +272,9 @@ func (s *State) reranked(q *unitLine) {
 		}
 		for _, gt := range ln.claim.at {
 			s.wakeClaims(gt, nil)
+		}
+		for _, gt := range ln.claim.path {
+			s.wakeClaimant(gt, ln.claim)
 		}
 	}
 	for g := range q.groups {

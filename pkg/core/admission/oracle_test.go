@@ -37,6 +37,9 @@ type oracle struct {
 
 	// held is what units hold; admitted, in this run too.
 	held map[string]oracleHold
+	// missing is, of every unit that was looked at last, what has to be freed where ("level resource" or
+	// "level/min resource").
+	missing map[string]map[string]int64
 }
 
 type oracleHold struct {
@@ -83,6 +86,7 @@ func (o *oracle) next(waiting []Unit) int {
 		byQueue[u.Queue] = append(byQueue[u.Queue], i)
 	}
 	var claims []oracleClaim
+	o.missing = map[string]map[string]int64{}
 	for _, q := range o.queueOrder(waiting, byQueue) {
 		if o.full(q) {
 			continue
@@ -183,34 +187,27 @@ func (o *oracle) full(q Queue) bool {
 
 // short lists the gates ("level" or "level/min") where the unit does not fit beside the claims.
 func (o *oracle) short(u Unit, claims []oracleClaim) map[string]bool {
-	short := map[string]bool{}
-	path := o.path(u.Quota)
-	for i, level := range path {
-		spec := o.quotas[level]
-		for _, limit := range spec.Limit.Items() {
-			used, _ := spec.Used.Get(limit.Name)
-			free := limit.Amount - used - o.outstanding(level, limit.Name, false)
+	short, missing := map[string]bool{}, map[string]int64{}
+	o.missing[u.Key] = missing
+	compare := func(gate, level string, leaf, nonPreemptible bool, limits, used resources.List) {
+		for _, limit := range limits.Items() {
+			inUse, _ := used.Get(limit.Name)
+			free := limit.Amount - inUse - o.outstanding(level, limit.Name, nonPreemptible)
 			need := oracleNeed(u, limit.Name)
-			if need > 0 && need > free-o.claimed(level, limit.Name, claims) {
-				short[level] = true
+			claimed := o.claimed(gate, limit.Name, claims)
+			if need > 0 && need > free-claimed {
+				short[gate], missing[gate+" "+limit.Name] = true, need+claimed-free
 			}
-			if i == 0 && need == 0 && free < 0 {
-				short[level] = true
+			if leaf && need == 0 && free < 0 {
+				short[gate], missing[gate+" "+limit.Name] = true, -free
 			}
 		}
 	}
-	if !u.NonPreemptible {
-		return short
-	}
-	spec, gate := o.quotas[u.Quota], u.Quota+"/min"
-	for _, it := range u.Request.Items() {
-		least, named := spec.Min.Get(it.Name)
-		if _, max := spec.Max.Get(it.Name); (!named && !max) || it.Amount == 0 {
-			continue
-		}
-		used, _ := spec.NonPreemptibleUsed.Get(it.Name)
-		if it.Amount > least-used-o.outstanding(u.Quota, it.Name, true)-o.claimed(gate, it.Name, claims) {
-			short[gate] = true
+	for i, level := range o.path(u.Quota) {
+		spec := o.quotas[level]
+		compare(level, level, i == 0, false, spec.Limit, spec.Used)
+		if u.NonPreemptible {
+			compare(level+"/min", level, i == 0, true, spec.Min, spec.NonPreemptibleUsed)
 		}
 	}
 	return short
@@ -325,6 +322,11 @@ func (o *oracle) accepted(u Unit) bool {
 		}
 		for _, most := range spec.Max.Items() {
 			if need, _ := u.Request.Get(most.Name); need > most.Amount {
+				return false
+			}
+		}
+		for _, least := range spec.Min.Items() {
+			if need, _ := u.Request.Get(least.Name); u.NonPreemptible && need > least.Amount {
 				return false
 			}
 		}

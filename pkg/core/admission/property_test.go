@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strconv"
 	"testing"
 	"time"
 
@@ -77,8 +78,12 @@ func (w *world) setQuota(t *rapid.T, name, parent string) {
 		Limit: drawList(t, "limit", 0, 14, true), Max: drawList(t, "max", 2, 14, true), Min: drawList(t, "min", 0, 6, true),
 		Used: drawList(t, "used", 0, 3, true), NonPreemptibleUsed: drawList(t, "npused", 0, 2, true),
 	}
-	if name == "root" {
+	switch name {
+	case "root":
 		q.Max, q.Min = resources.List{}, resources.List{}
+	case "a", "b", "a1":
+		// As a rule a parent guarantees what its children do, together.
+		q.Min = drawList(t, "min of a parent", 2, 10, true)
 	}
 	if rapid.IntRange(0, 3).Draw(t, "limits jobs") == 0 {
 		q.Limit = q.Limit.Add(resources.FromMap(map[string]int64{resources.Jobs: rapid.Int64Range(0, 4).Draw(t, "jobs")}))
@@ -121,7 +126,7 @@ func drawUnit(t *rapid.T, i int) Unit {
 		Priority: rapid.Int32Range(0, 3).Draw(t, "priority"),
 		Created:  epoch.Add(time.Duration(rapid.IntRange(0, 4).Draw(t, "created")) * time.Second),
 		Request:  drawList(t, "request", 0, 5, true), Pods: 1,
-		NonPreemptible: rapid.IntRange(0, 4).Draw(t, "np") == 0,
+		NonPreemptible: rapid.IntRange(0, 2).Draw(t, "np") == 0,
 		Active:         rapid.IntRange(0, 19).Draw(t, "inactive") > 0,
 		Phase:          PhaseEnqueued,
 	}
@@ -367,7 +372,43 @@ func (w *world) checkPositions(t require.TestingT) {
 			require.Equal(t, i+1, position)
 			require.Equal(t, u.Key, first[i].Unit.Key)
 			require.NotEqual(t, ReasonPending, first[i].Reason, "%s fits, yet it was not admitted: %s", u.Key, first[i].Message)
+			w.checkExplanation(t, first[i])
 		}
+	}
+}
+
+// checkExplanation compares what a unit is said to lack with what the oracle found it to lack, which looked at all that
+// is eligible in a queue that is not full.
+func (w *world) checkExplanation(t require.TestingT, u Waiting) {
+	e, ok := w.s.Explain(u.Unit.Key)
+	require.True(t, ok)
+	require.Equal(t, u.Reason, e.Reason)
+	require.Equal(t, u.Message, e.Message)
+	require.Equal(t, u.Position, e.Position)
+	bindings, missing := 0, map[string]int64{}
+	for _, sh := range e.Shortages {
+		if sh.Binds {
+			bindings++
+			require.Contains(t, e.Message, strconv.Quote(sh.Level))
+			require.Contains(t, e.Message, sh.Resource)
+		}
+		gate := sh.Level
+		if sh.Bound == BoundMin {
+			gate += "/min"
+		}
+		missing[gate+" "+sh.Resource] = sh.Missing
+		require.Equal(t, sh.Limit-sh.Used-sh.Outstanding, sh.Free)
+		require.Equal(t, sh.Used, sh.UsedByUnits+sh.UsedByOthers)
+		require.GreaterOrEqual(t, sh.UsedByOthers, int64(0))
+	}
+	switch e.Reason {
+	case ReasonQuotaExceeded, ReasonMinExceeded, ReasonBlockedByHead:
+		require.Equal(t, 1, bindings)
+		require.Equal(t, w.o.missing[u.Unit.Key], missing, "what %s lacks", u.Unit.Key)
+	case ReasonExceedsMax, ReasonExceedsMin:
+		require.Equal(t, 1, bindings)
+	default:
+		require.Zero(t, bindings)
 	}
 }
 
@@ -425,10 +466,14 @@ func (w *world) tighten(t *rapid.T, name string) {
 	if room == 0 {
 		room = 7
 	}
-	w.putQuota(Quota{Name: name, Parent: treeParents[name],
-		Limit: drawList(t, "limit", room/2, room, false), Min: drawList(t, "min", 1, 4, false),
+	q := Quota{Name: name, Parent: treeParents[name],
+		Limit: drawList(t, "limit", room/2, room, false), Min: drawList(t, "min", 2, room-1, false),
 		Used: drawList(t, "used", 0, 2, false), NonPreemptibleUsed: drawList(t, "npused", 0, 1, false),
-	})
+	}
+	if name == "root" {
+		q.Min = resources.List{}
+	}
+	w.putQuota(q)
 }
 
 func (w *world) enter(t *rapid.T, i int) {
@@ -440,7 +485,7 @@ func (w *world) enter(t *rapid.T, i int) {
 		Priority: rapid.Int32Range(0, 3).Draw(t, "priority"),
 		Created:  epoch.Add(time.Duration(rapid.IntRange(0, 9).Draw(t, "created")) * time.Second),
 		Request:  drawList(t, "request", 0, 4, false), Pods: 1, Active: true,
-		NonPreemptible: rapid.IntRange(0, 7).Draw(t, "np") == 0,
+		NonPreemptible: rapid.IntRange(0, 2).Draw(t, "np") == 0,
 	}
 	w.do(func(s *State) { s.UpsertUnit(now, u) })
 }

@@ -25,6 +25,7 @@ const (
 	ReasonMinExceeded            Reason = "MinExceeded"   // non-preemptible request above what is left of min
 	ReasonBlockedByHead          Reason = "BlockedByHead" // fits, but a unit ahead in a blocking queue claims it
 	ReasonExceedsMax             Reason = "ExceedsMax"    // can never fit: above max of a level
+	ReasonExceedsMin             Reason = "ExceedsMin"    // non-preemptible, can never fit: above min of a level
 	ReasonUnknownQueue           Reason = "UnknownQueue"
 	ReasonUnknownQuota           Reason = "UnknownQuota"
 	ReasonQuotaNotInQueue        Reason = "QuotaNotInQueue" // the queue lists the quotas that it accepts; this is none

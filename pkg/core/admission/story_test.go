@@ -117,7 +117,7 @@ func (st *story) line(line string) {
 		"unit": st.unit, "delete-unit": st.deleteUnit, "pod": st.pod, "delete-pod": st.deletePod,
 		"job": st.job, "settle": st.settle, "decide": st.decide, "tick": st.tick, "restart": st.restart,
 		"why": st.why, "list": st.list, "counts": st.counts, "outstanding": st.outstanding, "demand": st.demand,
-		"status": st.status,
+		"status": st.status, "explain": st.explain,
 	}
 	run, ok := commands[cmd]
 	require.True(st.t, ok, "unknown command %q", cmd)
@@ -221,7 +221,9 @@ func (st *story) queue(a arguments) {
 		case "threshold":
 			q.Threshold = int32(st.number(value))
 		case "quotas":
-			q.Quotas = strings.Split(value, ",")
+			if q.Quotas = strings.Split(value, ","); value == "*" {
+				q.Quotas = nil
+			}
 		case "max-admitted":
 			q.MaxAdmitted = int32(st.number(value))
 		case "held":
@@ -463,6 +465,51 @@ func (st *story) why(a arguments) {
 			st.printf("%s: %s: %s", word, reason, message)
 		}
 	}
+}
+
+// explain prints all that a unit lacks; an asterisk marks what binds.
+func (st *story) explain(a arguments) {
+	for _, word := range a.words {
+		e, ok := st.s.Explain("ns/" + word)
+		require.True(st.t, ok)
+		line := fmt.Sprintf("%s: %s", word, e.Reason)
+		if e.Position > 0 {
+			line += fmt.Sprintf(", %d. of %d", e.Position, e.Waiting)
+		}
+		if e.First != "" {
+			line += ", first is " + name(e.First)
+		}
+		if !e.Until.IsZero() {
+			line += fmt.Sprintf(", until %s", e.Until.Sub(epoch))
+		}
+		st.printf("%s", line)
+		for _, sh := range e.Shortages {
+			st.printf("%s", describeShortage(sh))
+		}
+	}
+}
+
+func describeShortage(sh Shortage) string {
+	format := func(amount int64) string { return resources.Format(sh.Resource, amount) }
+	var b strings.Builder
+	mark := "-"
+	if sh.Binds {
+		mark = "*"
+	}
+	fmt.Fprintf(&b, "  %s %s %s: %s %s", mark, sh.Level, sh.Resource, sh.Bound, format(sh.Limit))
+	if sh.HasMax {
+		fmt.Fprintf(&b, " (max %s)", format(sh.Max))
+	}
+	fmt.Fprintf(&b, ", used %s (others %s), reserved %s, free %s, request %s", format(sh.Used), format(sh.UsedByOthers),
+		format(sh.Outstanding), format(sh.Free), format(sh.Request))
+	if sh.Claimed > 0 {
+		fmt.Fprintf(&b, ", claimed ahead %s by %s", format(sh.Claimed), name(sh.ClaimedBy))
+	}
+	fmt.Fprintf(&b, ", missing %s", format(sh.Missing))
+	if sh.Never {
+		b.WriteString(", never fits")
+	}
+	return b.String()
 }
 
 func (st *story) list(a arguments) {

@@ -43,7 +43,7 @@ type Unit struct {
 	// Request of the whole unit. Pods is the number of pods.
 	Request resources.List
 	Pods    int64
-	// NonPreemptible units draw on min only.
+	// NonPreemptible units draw on min only, on every level, beside the limit that all have.
 	NonPreemptible bool
 	// Active is spec.active (nil = true).
 	Active bool
@@ -85,9 +85,9 @@ type Quota struct {
 	Name string
 	// Parent is the next level up; "" for the top, whose Limit is the cluster total.
 	Parent string
-	// Limit for Used+outstanding: runtime or max. Max is spec.max (never fits above it); Min is spec.min.
-	// A resource that a list does not name is unlimited there. In Limit, resources.Jobs is the number of units
-	// that may be admitted here and below; no other list names it.
+	// Limit for Used+outstanding: runtime or max. Max is spec.max (never fits above it). Min is spec.min, the limit
+	// of what is non-preemptible; the top has none. A resource that a list does not name is unlimited there. In
+	// Limit, resources.Jobs is the number of units that may be admitted here and below; no other list names it.
 	Limit, Max, Min resources.List
 	// Used by assigned pods, and the part of it that is non-preemptible.
 	Used, NonPreemptibleUsed resources.List
