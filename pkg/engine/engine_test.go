@@ -725,6 +725,36 @@ func TestPriorityComesFromTheClass(t *testing.T) {
 	require.Equal(t, int32(7), r.engine.units[a].priority)
 }
 
+// The list of accepted quotas is an annotation: it changes without the generation of the Queue.
+func TestAChangedListOfQuotasActsAtOnce(t *testing.T) {
+	r := ready(t, 10)
+	accept := func(annotations map[string]any) {
+		r.engine.FeedQueue(&unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"name": testQuota, "uid": "queue-" + testQuota, "annotations": annotations},
+			"spec":     map[string]any{"queuePolicy": "Block"},
+		}}, false)
+		r.step()
+	}
+	accept(map[string]any{v1alpha1.AnnotationAvailableQuota: "another"})
+	key := r.unit("a", 4)
+	r.step()
+	reason, _, _ := r.engine.state.Why(key)
+	require.Equal(t, admission.ReasonQuotaNotInQueue, reason)
+	require.Empty(t, r.decisions())
+	accept(map[string]any{v1alpha1.AnnotationAvailableQuota: "another, " + testQuota})
+	require.Equal(t, []string{"a"}, keysOf(r.decisions()))
+	r.send()
+
+	accept(map[string]any{v1alpha1.AnnotationAvailableQuotaShort: "another"})
+	require.Empty(t, r.decisions(), "what is admitted stays")
+	key = r.unit("b", 4)
+	r.step()
+	reason, _, _ = r.engine.state.Why(key)
+	require.Equal(t, admission.ReasonQuotaNotInQueue, reason)
+	accept(nil)
+	require.Equal(t, []string{"b"}, keysOf(r.decisions()))
+}
+
 func TestAdmissionsNamePodSets(t *testing.T) {
 	set := func(name string, count int64, cpu string) any {
 		s := templates(cpu)[0].(map[string]any)

@@ -76,9 +76,7 @@ func decodeQueue(obj *unstructured.Unstructured, defaultPolicy string) *queueObj
 	if n, err := strconv.ParseInt(annotations[v1alpha1.AnnotationPriorityThreshold], 10, 32); err == nil {
 		q.spec.Threshold = int32(n)
 	}
-	if list, ok := annotations[v1alpha1.AnnotationAvailableQuota]; ok {
-		q.spec.Quotas = acceptedQuotas(list)
-	}
+	q.spec.Quotas = acceptedQuotas(annotations[v1alpha1.AnnotationAvailableQuota], annotations[v1alpha1.AnnotationAvailableQuotaShort])
 	return q
 }
 
@@ -94,23 +92,24 @@ func statusOf(s *v1alpha1.QueueStatus) string {
 	return statusText(items, int(*s.Pending), int(*s.Admitted), active.Reason)
 }
 
-// acceptedQuotas reads a comma separated list; nil accepts all.
-func acceptedQuotas(list string) []string {
-	names := []string{}
-	for name := range strings.SplitSeq(list, ",") {
-		switch name = strings.TrimSpace(name); name {
-		case "":
-		case "*":
+// acceptedQuotas reads the first comma separated list that names anything; nil accepts all.
+func acceptedQuotas(lists ...string) []string {
+	for _, list := range lists {
+		var names []string
+		for name := range strings.SplitSeq(list, ",") {
+			if name = strings.TrimSpace(name); name != "" {
+				names = append(names, name)
+			}
+		}
+		if slices.Contains(names, "*") {
 			return nil
-		default:
-			names = append(names, name)
+		}
+		if len(names) > 0 {
+			slices.Sort(names)
+			return slices.Compact(names)
 		}
 	}
-	if len(names) == 0 {
-		return nil
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return nil
 }
 
 // classObject is what is kept of a PriorityClass; immutable.

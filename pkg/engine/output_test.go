@@ -129,8 +129,25 @@ func TestQueuesAreDecodedOneByOne(t *testing.T) {
 	}
 	plain := admission.Queue{Name: "q", Policy: "FIFO", Threshold: 4, MaxAdmitted: -1}
 	require.Equal(t, plain, decode(func(*unstructured.Unstructured) {}))
-	require.Equal(t, []string{"a", "b"}, decode(annotate(v1alpha1.AnnotationAvailableQuota, "b, a,,a")).Quotas)
-	require.Nil(t, decode(annotate(v1alpha1.AnnotationAvailableQuota, "a,*")).Quotas)
+	for _, tt := range []struct {
+		long, short string
+		want        []string
+	}{
+		{"b, a,,a", "", []string{"a", "b"}},
+		{"a,*", "b", nil},
+		{"", "b , a", []string{"a", "b"}},
+		{" , ", "b", []string{"b"}},
+		{"a", "*", []string{"a"}},
+		{" ,", "*", nil},
+		{",", "", nil},
+	} {
+		q := decode(func(q *unstructured.Unstructured) {
+			q.SetAnnotations(map[string]string{
+				v1alpha1.AnnotationAvailableQuota: tt.long, v1alpha1.AnnotationAvailableQuotaShort: tt.short,
+			})
+		})
+		require.Equal(t, tt.want, q.Quotas, "%q, %q", tt.long, tt.short)
+	}
 	require.Equal(t, int32(7), decode(annotate(v1alpha1.AnnotationPriorityThreshold, "7")).Threshold)
 	require.Equal(t, int32(4), decode(annotate(v1alpha1.AnnotationPriorityThreshold, "seven")).Threshold)
 	require.Equal(t, int32(0), decode(field("maxAdmitted", int64(0))).MaxAdmitted)

@@ -45,8 +45,10 @@ const (
 	// AnnotationMaxJobs on an ElasticQuota is how many jobs may be admitted in it and in all quotas below it, a whole
 	// number. The same name among the resources of spec.max means the same.
 	AnnotationMaxJobs = "koord-queue/max-jobs"
-	// AnnotationAvailableQuota on a Queue lists the quotas that it accepts, comma separated, or "*".
-	AnnotationAvailableQuota = "koord-queue/available-quota-in-queue"
+	// AnnotationAvailableQuota on a Queue lists the quotas that it accepts, comma separated, or "*". The short form is
+	// read where the other is absent or empty.
+	AnnotationAvailableQuota      = "koord-queue/available-quota-in-queue"
+	AnnotationAvailableQuotaShort = "koord-queue/available-quota"
 	// AnnotationPriorityThreshold on a Queue with policy Intelligent; default 4.
 	AnnotationPriorityThreshold = "koord-queue/priority-threshold"
 
