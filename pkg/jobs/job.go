@@ -214,15 +214,27 @@ func (k *Kind) Quota(job *unstructured.Unstructured) (string, error) {
 	return name, nil
 }
 
-// Preemptible returns the value of the preemptible label, of the first pod template that has it, else of the job.
-// Only "false" has a meaning: the job draws on min only.
+// Preemptible returns the value of the preemptible label: "false" if any pod template, or the job for a template without
+// the label, says so, else the first value there is. Only "false" has a meaning: the job draws on min only. ElasticQuota
+// reads the label of each pod; a job of both sorts counts as a whole, so that none of its pods is refused for min.
 func (k *Kind) Preemptible(job *unstructured.Unstructured) string {
-	for _, set := range append(k.templateLabels(job), job.GetLabels()) {
-		if value := set[v1alpha1.LabelPreemptible]; value != "" {
+	first, own := "", job.GetLabels()[v1alpha1.LabelPreemptible]
+	for _, set := range k.templateLabels(job) {
+		value := set[v1alpha1.LabelPreemptible]
+		if value == "" {
+			value = own
+		}
+		if value == "false" {
 			return value
 		}
+		if first == "" {
+			first = value
+		}
 	}
-	return ""
+	if first == "" {
+		return own
+	}
+	return first
 }
 
 // Queue returns the queue that the job names by annotation or label, or "".

@@ -151,6 +151,30 @@ func TestQueueAndPreemptible(t *testing.T) {
 	require.Equal(t, "false", k.Preemptible(job))
 }
 
+func TestPreemptibleOfSeveralTemplates(t *testing.T) {
+	k := &Kind{Sets: []PodSetFields{{Template: path(".spec.leader")}, {Template: path(".spec.worker")}}}
+	for _, tt := range []struct{ leader, worker, job, want string }{
+		{"", "", "", ""},
+		{"true", "", "", "true"},
+		{"", "", "true", "true"},
+		{"true", "false", "", "false"},
+		{"true", "", "false", "false"},
+		{"true", "true", "false", "true"},
+		{"", "False", "", "False"},
+	} {
+		job := object(t, "{}")
+		for key, value := range map[string]string{"leader": tt.leader, "worker": tt.worker} {
+			if value != "" {
+				require.NoError(t, unstructured.SetNestedField(job.Object, value, "spec", key, "metadata", "labels", v1alpha1.LabelPreemptible))
+			}
+		}
+		if tt.job != "" {
+			job.SetLabels(map[string]string{v1alpha1.LabelPreemptible: tt.job})
+		}
+		require.Equal(t, tt.want, k.Preemptible(job), "%+v", tt)
+	}
+}
+
 func TestPriorityOf(t *testing.T) {
 	value := func(n int32) *int32 { return &n }
 	for name, tc := range map[string]struct {
