@@ -43,10 +43,8 @@ type UnitInfo struct {
 	Key, Queue, Quota string
 	Phase             admission.Phase
 	Priority          int32
-	// Position from 1 in its queue; 0 for a unit that has none.
-	Position int
-	Reason   admission.Reason
-	Message  string
+	// Explanation says why the unit waits, where it is in its queue, and all that it lacks.
+	admission.Explanation
 	// Requested by the unit; Held while it is admitted, of which Outstanding is not in assigned pods yet.
 	Requested, Held, Outstanding resources.List
 	// Writing: a decision about the unit is being written.
@@ -99,10 +97,7 @@ func (v View) Unit(key string) (UnitInfo, bool) {
 		Key: key, Queue: rec.queue, Quota: rec.quota, Phase: rec.object.phase,
 		Priority: rec.priority, Requested: rec.object.request, Writing: rec.flight != nil,
 	}
-	info.Reason, info.Message, _ = v.e.state.Why(key)
-	if position, ok := v.e.state.Position(key); ok {
-		info.Position = position
-	}
+	info.Explanation, _ = v.e.state.Explain(key)
 	if rec.object.phase.Holds() {
 		info.Held = rec.object.held
 		assigned := resources.List{}

@@ -82,16 +82,52 @@ type Unit struct {
 	Queue     string `json:"queue"`
 	Quota     string `json:"quota"`
 	Priority  int32  `json:"priority"`
-	// Position in the queue from 1; absent for a unit that is not in line.
+	// Position in the queue from 1, out of Waiting; absent for a unit that is not in line. First is the unit at the
+	// front, as namespace/name, if that is another one.
 	Position int    `json:"position,omitempty"`
+	Waiting  int    `json:"waiting,omitempty"`
+	First    string `json:"first,omitempty"`
 	Reason   string `json:"reason,omitempty"`
 	Message  string `json:"message,omitempty"`
+	// NotBefore is when a unit that backs off is tried again.
+	NotBefore string `json:"notBefore,omitempty"`
+	// Shortages are all that a waiting unit lacks, its own quota first.
+	Shortages []Shortage `json:"shortages,omitempty"`
 	// Writing: a decision about the unit is on its way to the API server.
 	Writing   bool              `json:"writing,omitempty"`
 	Requested map[string]string `json:"requested,omitempty"`
 	Held      map[string]string `json:"held,omitempty"`
 	// Outstanding is the part of Held that no assigned pod uses yet.
 	Outstanding map[string]string `json:"outstanding,omitempty"`
+}
+
+// Shortage is one resource on one level of the quota tree of which there is too little for a unit. Where bound is min,
+// all amounts are of what is non-preemptible.
+type Shortage struct {
+	Level    string `json:"level"`
+	Resource string `json:"resource"`
+	// Bound says what Limit is: max or min of the quota, runtime (its fair share, below max), or the total that there is.
+	Bound string `json:"bound"`
+	// Binds marks the shortage that reason and message are about; NeverFits one that waiting does not help.
+	Binds     bool   `json:"binds,omitempty"`
+	NeverFits bool   `json:"neverFits,omitempty"`
+	Limit     string `json:"limit"`
+	Max       string `json:"max,omitempty"`
+	Min       string `json:"min,omitempty"`
+	// Used by pods on nodes: UsedByJobs are those of queued jobs, UsedByOthers the rest.
+	Used         string `json:"used"`
+	UsedByJobs   string `json:"usedByJobs"`
+	UsedByOthers string `json:"usedByOthers"`
+	// Reserved for admitted jobs beyond their pods that are on nodes.
+	Reserved string `json:"reserved"`
+	// ClaimedAhead is what blocking units ahead wait for here, ClaimedBy the first of them, as namespace/name.
+	ClaimedAhead string `json:"claimedAhead,omitempty"`
+	ClaimedBy    string `json:"claimedBy,omitempty"`
+	Request      string `json:"request"`
+	// Free is limit - used - reserved; below zero where more is in use than the limit allows.
+	Free string `json:"free"`
+	// Missing is what has to be freed here before the unit fits.
+	Missing string `json:"missing"`
 }
 
 // Overview lists all queues.
@@ -173,11 +209,39 @@ func oneUnit(v engine.View, namespace, name string) (any, error) {
 	if !ok {
 		return nil, fmt.Errorf("unit %q in namespace %q: %w", name, namespace, errNotFound)
 	}
-	return Unit{
+	unit := Unit{
 		Namespace: namespace, Name: name, Phase: string(info.Phase), Queue: info.Queue, Quota: info.Quota,
-		Priority: info.Priority, Position: info.Position, Reason: string(info.Reason), Message: info.Message,
+		Priority: info.Priority, Position: info.Position, Waiting: info.Waiting, First: info.First,
+		Reason: string(info.Reason), Message: info.Message,
 		Writing: info.Writing, Requested: amounts(info.Requested), Held: amounts(info.Held), Outstanding: amounts(info.Outstanding),
-	}, nil
+	}
+	if !info.Until.IsZero() {
+		unit.NotBefore = info.Until.UTC().Format(time.RFC3339)
+	}
+	for i := range info.Shortages {
+		unit.Shortages = append(unit.Shortages, shortageOf(&info.Shortages[i]))
+	}
+	return unit, nil
+}
+
+func shortageOf(s *admission.Shortage) Shortage {
+	format := func(amount int64) string { return resources.Format(s.Resource, amount) }
+	out := Shortage{
+		Level: s.Level, Resource: s.Resource, Bound: string(s.Bound), Binds: s.Binds, NeverFits: s.Never,
+		Limit: format(s.Limit), Used: format(s.Used), UsedByJobs: format(s.UsedByUnits), UsedByOthers: format(s.UsedByOthers),
+		Reserved: format(s.Outstanding), ClaimedBy: s.ClaimedBy,
+		Request: format(s.Request), Free: format(s.Free), Missing: format(s.Missing),
+	}
+	if s.HasMax {
+		out.Max = format(s.Max)
+	}
+	if s.HasMin {
+		out.Min = format(s.Min)
+	}
+	if s.Claimed > 0 {
+		out.ClaimedAhead = format(s.Claimed)
+	}
+	return out
 }
 
 func amounts(list resources.List) map[string]string {

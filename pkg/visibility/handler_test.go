@@ -17,14 +17,18 @@ limitations under the License.
 package visibility
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -79,12 +83,15 @@ func unit(name, status string) *unstructured.Unstructured {
 	}}
 }
 
-func served(t *testing.T) http.Handler {
+func served(t *testing.T) http.Handler { return servedBy(t, oneQuota{}) }
+
+func servedBy(t *testing.T, quotas engine.Quotas) http.Handler {
+	t.Helper()
 	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		v1alpha1.QueueUnitResource: "QueueUnitList", v1alpha1.QueueResource: "QueueList",
 	})
 	e, err := engine.New(engine.Options{
-		Dynamic: client, Quotas: oneQuota{}, Clock: clocktesting.NewFakeClock(time.Unix(0, 0)), Submit: func(*engine.Write) {},
+		Dynamic: client, Quotas: quotas, Clock: clocktesting.NewFakeClock(time.Unix(0, 0)), Submit: func(*engine.Write) {},
 	})
 	require.NoError(t, err)
 	e.FeedQueue(&unstructured.Unstructured{Object: map[string]any{
@@ -160,6 +167,38 @@ func TestOneUnit(t *testing.T) {
 	require.Equal(t, 4, w.Position)
 	require.NotEmpty(t, w.Reason)
 	require.Empty(t, w.Held)
+}
+
+// department is above the quota, and pods that no queue knows fill it.
+type department struct{ oneQuota }
+
+func (department) Observe([]string) ([]admission.Quota, []string) {
+	list := func(cpu, memory int64) resources.List {
+		return resources.FromMap(map[string]int64{"cpu": 1000 * cpu, "memory": memory << 30})
+	}
+	return []admission.Quota{
+		{Name: "quota", Parent: "department", Limit: list(8, 20), Max: list(10, 20), Used: list(4, 0)},
+		{Name: "department", Parent: "root", Limit: list(20, 20), Max: list(20, 20), Used: list(18, 0)},
+		{Name: "root", Limit: list(100, 100), Max: list(100, 100), Used: list(18, 0)},
+	}, nil
+}
+
+// The answer is the example in docs/api.md.
+func TestExplanation(t *testing.T) {
+	h := servedBy(t, department{})
+	recorder := httptest.NewRecorder()
+	h.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/units/team/u1", nil))
+	require.Equal(t, http.StatusOK, recorder.Code)
+	docs, err := os.ReadFile("../../docs/api.md")
+	require.NoError(t, err)
+	_, example, found := strings.Cut(string(docs), "/units/team/u1`\n\n```json\n")
+	require.True(t, found)
+	example, _, _ = strings.Cut(example, "```")
+	if !assert.JSONEq(t, example, recorder.Body.String()) {
+		var text bytes.Buffer
+		require.NoError(t, json.Indent(&text, recorder.Body.Bytes(), "", "  "))
+		t.Logf("the answer is now\n%s", &text)
+	}
 }
 
 func TestWrongQuestions(t *testing.T) {
