@@ -46,7 +46,7 @@ type liveQuotas struct {
 	total   corev1.ResourceList
 }
 
-func newLive(t *testing.T, runtime bool, total string, quotas ...*v1alpha1.ElasticQuota) *liveQuotas {
+func newLive(t testing.TB, runtime bool, total string, quotas ...*v1alpha1.ElasticQuota) *liveQuotas {
 	t.Helper()
 	args := quotaArgs(runtime)
 	args.HookPlugins = []config.HookPluginConf{{Key: hookKey, FactoryKey: hookKey}}
