@@ -140,6 +140,27 @@ func BenchmarkPosition(b *testing.B) {
 	}
 }
 
+// BenchmarkExplain: all that a unit lacks, in a queue where the first claims for all behind it.
+func BenchmarkExplain(b *testing.B) {
+	for _, units := range []int{1_000, 10_000, 100_000} {
+		b.Run(fmt.Sprintf("waiting=%d", units), func(b *testing.B) {
+			s := benchState(units, 30, "Block")
+			s.Decide(epoch)
+			keys := make([]string, units)
+			for i := range keys {
+				keys[i] = benchUnit(i, 30).Key
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			for i := range b.N {
+				if _, ok := s.Explain(keys[i*7919%units]); !ok {
+					b.Fatal("unit is not known")
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkSetQuotaUnchanged: an observation that says nothing new.
 func BenchmarkSetQuotaUnchanged(b *testing.B) {
 	s := benchState(10_000, 30, "Block")
