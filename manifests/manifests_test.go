@@ -86,7 +86,7 @@ func rules(t *testing.T) map[string][]rbacv1.PolicyRule {
 	roles := map[string][]rbacv1.PolicyRule{}
 	out := map[string][]rbacv1.PolicyRule{}
 	bound := map[string]bool{}
-	resources := build(t, "rbac").Resources()
+	resources := append(build(t, "rbac").Resources(), build(t, "elasticquotatree").Resources()...)
 	for _, r := range resources {
 		switch r.GetKind() {
 		case "ClusterRole":

@@ -37,6 +37,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config/controller/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/quotatree"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -125,6 +126,11 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 	})
 	if err != nil {
 		return err
+	}
+	if !c.QuotaTrees.Disabled {
+		if err := quotatree.Setup(mgr, quotatree.Options{Namespace: c.QuotaTrees.Namespace, Clock: clock.RealClock{}}); err != nil {
+			return err
+		}
 	}
 	klog.FromContext(ctx).Info("Starting", "queueNamespace", c.QueueNamespace, "managedJobsHash", predicate.Hash(),
 		"kinds", len(predicate.Kinds()), "leaderElection", *c.LeaderElection.LeaderElect)

@@ -30,6 +30,7 @@ import (
 const (
 	headerFile = "hack/boilerplate.go.txt"
 	crdDir     = "manifests/crd"
+	treeDir    = "manifests/elasticquotatree"
 	docsDir    = "docs"
 	argsFile   = "apis/config/v1/types_jobqueueargs.go"
 
@@ -58,6 +59,13 @@ func run(docs bool) error {
 	if err := writeDefinitions(crdDir, crds); err != nil {
 		return err
 	}
+	trees, err := definitions("./apis/quotatree/...")
+	if err != nil {
+		return err
+	}
+	if err := writeDefinitions(treeDir, trees); err != nil {
+		return err
+	}
 	if err := copyFile(schedulerConfig, schedulerConfigCopy); err != nil {
 		return err
 	}
@@ -68,7 +76,7 @@ func run(docs bool) error {
 	if err != nil {
 		return err
 	}
-	return rewriteTables(docsDir, tables(crds, args))
+	return rewriteTables(docsDir, tables(append(crds, trees...), args))
 }
 
 func copyFile(from, to string) error {

@@ -79,9 +79,55 @@ func generate(with genall.Generator, to genall.OutputRule, roots []string) error
 // complete does what markers cannot say. The version annotation is dropped: it names how this
 // program was built, not what it was built from, and would differ between machines.
 func complete(c *apiextensionsv1.CustomResourceDefinition) {
+	approved := c.Annotations[apiextensionsv1.KubeAPIApprovedAnnotation]
 	c.Annotations = nil
+	if approved != "" {
+		c.Annotations = map[string]string{apiextensionsv1.KubeAPIApprovedAnnotation: approved}
+	}
 	for i := range c.Spec.Versions {
-		bound(c.Spec.Versions[i].Schema.OpenAPIV3Schema)
+		s := c.Spec.Versions[i].Schema.OpenAPIV3Schema
+		bound(s)
+		unroll(s.Properties["spec"].Properties)
+	}
+}
+
+// treeDepth is the number of levels of a tree whose schema is written out.
+const treeDepth = 8
+
+// unroll writes out the schema of a node that has nodes as children: a structural schema cannot refer to itself. What is
+// deeper is kept as it is written, and left to the controller to judge.
+func unroll(spec map[string]apiextensionsv1.JSONSchemaProps) {
+	root, ok := spec["root"]
+	if !ok {
+		return
+	}
+	keep := true
+	below := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep}
+	for range treeDepth - 1 {
+		node := *root.DeepCopy()
+		node.Properties["children"] = childrenOf(below)
+		undescribe(&node)
+		below = node
+	}
+	children := childrenOf(below)
+	children.Description = root.Properties["children"].Description
+	root.Properties["children"] = children
+	spec["root"] = root
+}
+
+func childrenOf(node apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
+	return apiextensionsv1.JSONSchemaProps{
+		Type: "array", MaxItems: ptrTo[int64](4096),
+		Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &node},
+	}
+}
+
+// undescribe drops what the same fields of the root say already.
+func undescribe(node *apiextensionsv1.JSONSchemaProps) {
+	node.Description = ""
+	for name, p := range node.Properties {
+		p.Description = ""
+		node.Properties[name] = p
 	}
 }
 

@@ -120,7 +120,7 @@ func walkFields(path string, s *apiextensionsv1.JSONSchemaProps, visit func(stri
 }
 
 var foreign = map[string]bool{
-	"conditions": true, "labelSelector": true, "consumerRef": true, "tolerations": true, "template": true,
+	"conditions": true, "children": true, "labelSelector": true, "consumerRef": true, "tolerations": true, "template": true,
 }
 
 func typeName(f *apiextensionsv1.JSONSchemaProps) string {

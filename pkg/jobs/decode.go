@@ -30,11 +30,12 @@ const maxQuantityText = 64
 
 var longExponent = regexp.MustCompile(`[eE][+-]?0*[1-9][0-9]{2,}$`)
 
-// quantityLists are the fields of a pod template or a QueueUnit that map resources to amounts; quantityFields are single amounts.
+// quantityLists are the fields of a pod template, a QueueUnit or a quota that map resources to amounts; quantityFields are single amounts.
 var (
 	quantityLists = map[string]bool{
 		"requests": true, "limits": true, "overhead": true, // of pods
 		"request": true, "resource": true, "resources": true, // of a QueueUnit
+		"min": true, "max": true, "used": true, // of a quota
 	}
 	quantityFields = map[string]bool{"sizeLimit": true, "divisor": true}
 )

@@ -56,6 +56,7 @@ func SetDefaults(c *ControllerConfiguration) {
 	orDefault(&c.HealthProbeBindAddress, ":8081")
 	orDefault(&c.QueueNamespace, "koord-queue")
 	orDefault(&c.Concurrency, 16)
+	orDefault(&c.QuotaTrees.Namespace, "kube-system")
 	l := &c.LeaderElection
 	if l.LeaderElect == nil {
 		elect := true
@@ -89,6 +90,9 @@ func Validate(c *ControllerConfiguration) field.ErrorList {
 	positive(c.Concurrency > 0, field.NewPath("concurrency"), c.Concurrency)
 	for _, problem := range utilvalidation.IsDNS1123Label(c.QueueNamespace) {
 		errs = append(errs, field.Invalid(field.NewPath("queueNamespace"), c.QueueNamespace, problem))
+	}
+	for _, problem := range utilvalidation.IsDNS1123Label(c.QuotaTrees.Namespace) {
+		errs = append(errs, field.Invalid(field.NewPath("quotaTrees", "namespace"), c.QuotaTrees.Namespace, problem))
 	}
 	election := field.NewPath("leaderElection")
 	l := c.LeaderElection

@@ -47,6 +47,8 @@ type ControllerConfiguration struct {
 	// koordinatorFeatureGates are the feature gates of koord-scheduler and koord-manager that change what ElasticQuota
 	// counts for a pod, as those processes are started with; a gate that is absent is off, as in Koordinator.
 	KoordinatorFeatureGates KoordinatorFeatureGates `json:"koordinatorFeatureGates,omitempty"`
+	// quotaTrees says which ElasticQuotaTrees are expanded.
+	QuotaTrees QuotaTrees `json:"quotaTrees,omitempty"`
 }
 
 // KoordinatorFeatureGates bear the names that Koordinator v1.8.0 gives them.
@@ -57,6 +59,15 @@ type KoordinatorFeatureGates struct {
 	ReplaceResourcesTransformer bool `json:"ReplaceResourcesTransformer,omitempty"`
 	// ColocationProfileSkipMutatingResources of koord-manager: profiles leave resources alone.
 	ColocationProfileSkipMutatingResources bool `json:"ColocationProfileSkipMutatingResources,omitempty"`
+}
+
+// QuotaTrees are expanded into ElasticQuotas as soon as the controller can read them: once their CRD and the rights of
+// manifests/elasticquotatree are there.
+type QuotaTrees struct {
+	// disabled leaves them alone all the same.
+	Disabled bool `json:"disabled,omitempty"`
+	// namespace of the trees and of the ElasticQuotas made of them. Default "kube-system".
+	Namespace string `json:"namespace,omitempty"`
 }
 
 // ClientConnection limits what the controller asks of the API server.

@@ -1,0 +1,149 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package quotatree
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/quotatree/v1beta1"
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+)
+
+// lookEvery is how often it is looked whether trees can be read.
+const lookEvery = 30 * time.Second
+
+// Options of Setup.
+type Options struct {
+	// Namespace of the trees and of the ElasticQuotas that are made of them.
+	Namespace string
+	Clock     clock.PassiveClock
+}
+
+// Setup adds the reconciler of trees to the manager. Trees are optional: until their CRD is installed and the right to read
+// them is given, nothing is done and nothing fails.
+func Setup(mgr manager.Manager, o Options) error {
+	return mgr.Add(&starter{mgr: mgr, options: o})
+}
+
+// starter is run by the leader.
+type starter struct {
+	mgr     manager.Manager
+	options Options
+}
+
+// Start waits until trees can be read and reconciles them until the context ends.
+func (s *starter) Start(ctx context.Context) error {
+	if err := s.wait(ctx); err != nil {
+		return nil //nolint:nilerr // the context has ended
+	}
+	klog.FromContext(ctx).Info("Expanding ElasticQuotaTrees", "namespace", s.options.Namespace)
+	trees, quotas := newTree(), newElasticQuota()
+	store, err := cache.New(s.mgr.GetConfig(), cache.Options{
+		HTTPClient: s.mgr.GetHTTPClient(), Scheme: s.mgr.GetScheme(), Mapper: s.mgr.GetRESTMapper(),
+		DefaultTransform: strip,
+		ByObject:         map[client.Object]cache.ByObject{trees: {Namespaces: map[string]cache.Config{s.options.Namespace: {}}}},
+	})
+	if err != nil {
+		return err
+	}
+	r := &Reconciler{Reader: store, Client: s.mgr.GetClient(), Recorder: s.mgr.GetEventRecorder(v1alpha1.CreatedByController), Clock: s.options.Clock}
+	c, err := controller.NewUnmanaged("elastic-quota-tree", controller.Options{
+		Reconciler: r, Logger: s.mgr.GetLogger(),
+		// Trees come and go with managers in one process only in tests.
+		SkipNameValidation: ptr.To(true),
+	})
+	if err != nil {
+		return err
+	}
+	changed := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
+	if err := c.Watch(source.Kind[client.Object](store, trees, &handler.EnqueueRequestForObject{}, changed)); err != nil {
+		return err
+	}
+	concerned := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []ctrl.Request { return r.treesOf(ctx) })
+	if err := c.Watch(source.Kind[client.Object](store, quotas, concerned, quotaChanged())); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stored := make(chan error, 1)
+	go func() { stored <- store.Start(ctx) }()
+	err = c.Start(ctx)
+	cancel()
+	return errors.Join(err, <-stored)
+}
+
+// wait returns when trees can be listed, or with the context's error.
+func (s *starter) wait(ctx context.Context) error {
+	logger := klog.FromContext(ctx)
+	said := false
+	return wait.PollUntilContextCancel(ctx, lookEvery, true, func(ctx context.Context) (bool, error) {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(v1beta1.SchemeGroupVersion.WithKind(v1beta1.ElasticQuotaTreeKind.Kind + "List"))
+		err := s.mgr.GetAPIReader().List(ctx, list, client.InNamespace(s.options.Namespace), client.Limit(1))
+		if err != nil && !said {
+			said = true
+			logger.V(1).Info("ElasticQuotaTrees are not expanded until they can be read", "namespace", s.options.Namespace, "cause", err.Error())
+		}
+		return err == nil, nil
+	})
+}
+
+func newTree() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(v1beta1.ElasticQuotaTreeKind)
+	return u
+}
+
+func newElasticQuota() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(elasticQuotaKind)
+	return u
+}
+
+// quotaChanged leaves out what Koordinator writes into an ElasticQuota all the time.
+func quotaChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*unstructured.Unstructured)
+		after, ok2 := e.ObjectNew.(*unstructured.Unstructured)
+		if !ok || !ok2 {
+			return true
+		}
+		return !apiequality.Semantic.DeepEqual(watched(before), watched(after))
+	}}
+}
+
+func watched(u *unstructured.Unstructured) []any {
+	return []any{u.GetUID(), u.GetDeletionTimestamp(), u.GetLabels(), u.GetAnnotations(), u.GetOwnerReferences(), u.Object["spec"]}
+}
