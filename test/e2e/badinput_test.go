@@ -66,12 +66,14 @@ func TestBadInputIsParkedAndStopsNobody(t *testing.T) {
 	c := sharedCluster(t)
 	ns, elsewhere := c.namespace(t, "bad-input"), c.namespace(t, "bad-input-elsewhere")
 	c.quota(t, ns, "bad-input", 4, 4, withPolicy(schedulingv1alpha1.PolicyBlock))
+	c.quota(t, ns, "bad-input-min", 2, 4, withPolicy(schedulingv1alpha1.PolicyBlock))
 	c.create(t, newJob(elsewhere, "victim", suspended, runs(time.Second)))
 
 	c.create(t,
 		newJob(ns, "no-such-queue", suspended, ofQuota("bad-input"), inQueue("no-such-queue")),
 		newJob(ns, "no-such-quota", suspended, ofQuota("no-such-quota")),
 		newJob(ns, "too-big", suspended, ofQuota("bad-input"), cpu("5"), priority(100)),
+		newJob(ns, "above-min", suspended, ofQuota("bad-input-min"), cpu("3"), nonPreemptible, priority(100)),
 		newJob(ns, "no-pods", suspended, ofQuota("bad-input"), paused),
 		newJob(ns, "absurd", suspended, ofQuota("bad-input"), cpu("9000000000000000"), pods(1000000)),
 	)
@@ -79,6 +81,7 @@ func TestBadInputIsParkedAndStopsNobody(t *testing.T) {
 		"no-such-queue": "UnknownQueue",
 		"no-such-quota": "UnknownQuota",
 		"too-big":       "ExceedsMax",
+		"above-min":     "ExceedsMin",
 		"no-pods":       "NoPods",
 		"absurd":        "InvalidRequest",
 	} {
@@ -116,8 +119,12 @@ func TestBadInputIsParkedAndStopsNobody(t *testing.T) {
 		}}, metav1.CreateOptions{})
 	require.ErrorContains(t, err, "Odd")
 
-	c.create(t, newJob(ns, "good", suspended, ofQuota("bad-input"), cpu("1")))
-	c.waitPhase(t, ns, "good", schedulingv1alpha1.PhaseRunning, schedulingv1alpha1.PhaseSucceed)
+	c.create(t,
+		newJob(ns, "good", suspended, ofQuota("bad-input"), cpu("1")),
+		newJob(ns, "good-min", suspended, ofQuota("bad-input-min"), cpu("2"), nonPreemptible))
+	for _, job := range []string{"good", "good-min"} {
+		c.waitPhase(t, ns, job, schedulingv1alpha1.PhaseRunning, schedulingv1alpha1.PhaseSucceed)
+	}
 	require.True(t, *c.job(t, ns, "too-big").Spec.Suspend)
 
 	// What is missing appears: the unit goes on.

@@ -125,6 +125,11 @@ func runs(d time.Duration) jobOption {
 	return func(j *batchv1.Job) { j.Spec.Template.Annotations[controlplane.RunTimeAnnotation] = d.String() }
 }
 
+// nonPreemptible puts the label on the pod template, where ElasticQuota reads it.
+func nonPreemptible(j *batchv1.Job) {
+	j.Spec.Template.Labels[schedulingv1alpha1.LabelPreemptible] = "false"
+}
+
 func priority(p int) jobOption {
 	return func(j *batchv1.Job) { j.Annotations[schedulingv1alpha1.AnnotationPriority] = fmt.Sprint(p) }
 }
