@@ -89,8 +89,9 @@ func (s *State) count(p pair, where bucket, by int) {
 // podBag holds the existing pods of one unit.
 type podBag struct {
 	pods map[string]Pod
-	// requests sums them by the quota that they are charged to.
+	// requests sums them by the quota that they are charged to, count counts them.
 	requests map[string]*resources.Sum
+	count    map[string]int64
 }
 
 // SetPod takes a pod that exists of the unit with this key, also before the unit is known.
@@ -98,11 +99,12 @@ type podBag struct {
 func (s *State) SetPod(_ time.Time, unitKey string, p Pod) {
 	bag, ok := s.pods[unitKey]
 	if !ok {
-		bag = &podBag{pods: map[string]Pod{}, requests: map[string]*resources.Sum{}}
+		bag = &podBag{pods: map[string]Pod{}, requests: map[string]*resources.Sum{}, count: map[string]int64{}}
 		s.pods[unitKey] = bag
 	}
 	if old, ok := bag.pods[p.UID]; ok {
 		bag.requests[old.Quota].Sub(old.Request)
+		bag.count[old.Quota]--
 	}
 	bag.pods[p.UID] = p
 	sum, ok := bag.requests[p.Quota]
@@ -111,6 +113,7 @@ func (s *State) SetPod(_ time.Time, unitKey string, p Pod) {
 		bag.requests[p.Quota] = sum
 	}
 	sum.Add(p.Request)
+	bag.count[p.Quota]++
 	var changed bool
 	if p.Assigned {
 		changed = s.ledger.Materialise(unitKey, ledgerPod(p))
@@ -131,6 +134,7 @@ func (s *State) DeletePod(_ time.Time, unitKey, podUID string) {
 		return
 	}
 	bag.requests[p.Quota].Sub(p.Request)
+	bag.count[p.Quota]--
 	delete(bag.pods, podUID)
 	if len(bag.pods) == 0 {
 		delete(s.pods, unitKey)
@@ -164,12 +168,14 @@ func (s *State) updateDemand(u *unit) {
 	if !counts && !u.demandCounted {
 		return
 	}
+	var there int64
 	if bag, ok := s.pods[u.spec.Key]; ok && counts {
 		if sum, ok := bag.requests[u.spec.Quota]; ok {
 			want = want.Sub(sum.List())
 		}
+		there = bag.count[u.spec.Quota]
 	}
-	want = want.Floor0()
+	want = u.spec.Expected.Bound(want.Floor0(), there)
 	if u.demandCounted && counts && u.demandQuota == u.spec.Quota && u.demand.Equal(want) {
 		return
 	}

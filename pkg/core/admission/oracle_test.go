@@ -46,6 +46,7 @@ type oracleHold struct {
 	queue, quota   string
 	amount         resources.List
 	nonPreemptible bool
+	expected       Expected
 }
 
 type oracleClaim struct {
@@ -60,7 +61,7 @@ func (o *oracle) run() []string {
 	var waiting []Unit
 	for key, u := range o.s.units {
 		if u.holding {
-			o.held[key] = oracleHold{u.spec.Queue, u.spec.Quota, u.held, u.spec.NonPreemptible}
+			o.held[key] = oracleHold{u.spec.Queue, u.spec.Quota, u.held, u.spec.NonPreemptible, u.spec.Expected}
 		}
 		if u.stage == stageWaiting && o.eligible(u) {
 			waiting = append(waiting, u.spec)
@@ -73,7 +74,7 @@ func (o *oracle) run() []string {
 			return out
 		}
 		u := waiting[i]
-		o.held[u.Key] = oracleHold{u.Queue, u.Quota, u.Request, u.NonPreemptible}
+		o.held[u.Key] = oracleHold{u.Queue, u.Quota, u.Request, u.NonPreemptible, u.Expected}
 		out = append(out, u.Key)
 		waiting = append(waiting[:i:i], waiting[i+1:]...)
 	}
@@ -248,15 +249,30 @@ func (o *oracle) outstanding(level, resource string, nonPreemptible bool) (sum i
 			continue
 		}
 		amount, _ := h.amount.Get(resource)
+		missing := h.expected.Pods
 		for _, p := range o.pods[key] {
 			if p.Assigned && p.Quota == h.quota && (!nonPreemptible || p.NonPreemptible) {
 				r, _ := p.Request.Get(resource)
 				amount -= r
+				missing--
 			}
 		}
-		sum += max(amount, 0)
+		sum += mostOutstanding(h.expected, amount, resource, missing)
 	}
 	return sum
+}
+
+// mostOutstanding bounds an amount by what the missing pods can ask for.
+func mostOutstanding(x Expected, amount int64, resource string, missing int64) int64 {
+	each, named := x.Each.Get(resource)
+	switch {
+	case x.Pods <= 0:
+	case missing <= 0:
+		amount = 0
+	case named:
+		amount = min(amount, each*missing)
+	}
+	return max(amount, 0)
 }
 
 // path follows the parents that the state remembers, also of quotas that are gone.

@@ -130,6 +130,9 @@ func drawUnit(t *rapid.T, i int) Unit {
 		Active:         rapid.IntRange(0, 19).Draw(t, "inactive") > 0,
 		Phase:          PhaseEnqueued,
 	}
+	if rapid.Bool().Draw(t, "pods are known") {
+		u.Expected = Expected{Pods: rapid.Int64Range(1, 3).Draw(t, "expected pods"), Each: drawList(t, "each", 0, 2, false)}
+	}
 	switch rapid.IntRange(0, 14).Draw(t, "kind") {
 	case 0:
 		u.Phase, u.Held, u.Attempts = PhaseRunning, u.Request, 1
@@ -326,14 +329,15 @@ func (w *world) check(t require.TestingT) {
 				demand[p.quota] = map[string]int64{}
 			}
 			for _, it := range want.Items() {
-				amount := it.Amount
+				amount, missing := it.Amount, u.spec.Expected.Pods
 				for _, pod := range w.o.pods[key] {
 					if pod.Quota == p.quota {
 						r, _ := pod.Request.Get(it.Name)
 						amount -= r
+						missing--
 					}
 				}
-				demand[p.quota][it.Name] += max(amount, 0)
+				demand[p.quota][it.Name] += mostOutstanding(u.spec.Expected, amount, it.Name, missing)
 			}
 		}
 	}

@@ -271,6 +271,8 @@ func (st *story) setUnit(u *Unit, key, value string) {
 		u.Request = st.resources(value)
 	case "pods":
 		u.Pods = st.number(value)
+	case "each":
+		u.Expected = Expected{Pods: u.Pods, Each: st.resources(value)}
 	case "preemptible":
 		u.NonPreemptible = value == "false"
 	case "active":

@@ -19,6 +19,7 @@ package admission
 import (
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
@@ -30,6 +31,9 @@ type Consumer struct {
 	Namespace, Name string
 	UID             string
 }
+
+// Expected is what is known of the pods of a unit that are still to come.
+type Expected = ledger.Expected
 
 // Unit is what the core needs to know of a QueueUnit; a value that is never changed after it was handed over.
 type Unit struct {
@@ -43,6 +47,8 @@ type Unit struct {
 	// Request of the whole unit. Pods is the number of pods.
 	Request resources.List
 	Pods    int64
+	// Expected bounds what the unit holds beyond its pods, where its pods are known; see ledger.Expected.
+	Expected Expected
 	// NonPreemptible units draw on min only, on every level, beside the limit that all have.
 	NonPreemptible bool
 	// Active is spec.active (nil = true).

@@ -299,7 +299,8 @@ func (s *State) hold(u *unit, held resources.List) {
 		s.updateFull(of)
 	}
 	u.held = held
-	if s.ledger.Reserve(u.spec.Key, at.name, held, u.spec.NonPreemptible) {
+	changed := s.ledger.Reserve(u.spec.Key, at.name, held, u.spec.NonPreemptible)
+	if s.ledger.Expect(u.spec.Key, u.spec.Expected) || changed {
 		s.refreshPath(at)
 	}
 }
@@ -334,7 +335,7 @@ func (s *State) retryAt(u *unit, at time.Time) {
 
 func sameUnit(a, b Unit) bool {
 	sameTimes := a.Created.Equal(b.Created) && a.RequeueAt.Equal(b.RequeueAt)
-	sameLists := a.Request.Same(b.Request) && a.Held.Same(b.Held)
+	sameLists := a.Request.Same(b.Request) && a.Held.Same(b.Held) && a.Expected.Same(b.Expected)
 	a.Created, a.RequeueAt, a.Request, a.Held = b.Created, b.RequeueAt, b.Request, b.Held
 	return sameTimes && sameLists && plain(a) == plain(b)
 }

@@ -26,10 +26,11 @@ type entry struct {
 	level          string
 	held           resources.List
 	nonPreemptible bool
+	expected       Expected
 
 	pods map[string]Pod
 	// assigned sums the pods by level, so that the level of the unit may come later or change.
-	assigned map[string]*amounts
+	assigned map[string]*assigned
 
 	// all and nonPreemptiblePart are what this entry has put into the sums; counted says that it is among the units.
 	all, nonPreemptiblePart resources.List
@@ -55,15 +56,16 @@ func (l *Ledger) forget(unit string, e *entry) {
 func (e *entry) put(p Pod) {
 	e.drop(p.UID)
 	if e.pods == nil {
-		e.pods, e.assigned = map[string]Pod{}, map[string]*amounts{}
+		e.pods, e.assigned = map[string]Pod{}, map[string]*assigned{}
 	}
 	e.pods[p.UID] = p
 	sums, ok := e.assigned[p.Level]
 	if !ok {
-		sums = &amounts{}
+		sums = &assigned{}
 		e.assigned[p.Level] = sums
 	}
 	sums.add(p.parts())
+	sums.count(p, 1)
 }
 
 func (e *entry) drop(podUID string) {
@@ -73,6 +75,7 @@ func (e *entry) drop(podUID string) {
 	}
 	delete(e.pods, podUID)
 	e.assigned[p.Level].sub(p.parts())
+	e.assigned[p.Level].count(p, -1)
 }
 
 func (p Pod) same(o Pod) bool {
@@ -86,18 +89,31 @@ func (p Pod) parts() (all, nonPreemptible resources.List) {
 	return p.Request, resources.List{}
 }
 
-// outstanding is max(0, held - assigned), by resource.
+// assigned are the pods at one level.
+type assigned struct {
+	amounts
+	pods, nonPreemptiblePods int64
+}
+
+func (a *assigned) count(p Pod, by int64) {
+	a.pods += by
+	if p.NonPreemptible {
+		a.nonPreemptiblePods += by
+	}
+}
+
+// outstanding is max(0, held - assigned), by resource, and no more than the pods still to come are expected to ask for.
 func (e *entry) outstanding() (all, nonPreemptible resources.List) {
 	if !e.reserved {
 		return resources.List{}, resources.List{}
 	}
-	assigned := e.assigned[e.level]
-	if assigned == nil {
-		assigned = &amounts{}
+	at := e.assigned[e.level]
+	if at == nil {
+		at = &assigned{}
 	}
-	all = beyond(e.held, &assigned.all)
+	all = e.expected.Bound(beyond(e.held, &at.all), at.pods)
 	if e.nonPreemptible {
-		nonPreemptible = beyond(e.held, &assigned.nonPreemptible)
+		nonPreemptible = e.expected.Bound(beyond(e.held, &at.nonPreemptible), at.nonPreemptiblePods)
 	}
 	return all, nonPreemptible
 }

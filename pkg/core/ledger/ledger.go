@@ -112,6 +112,17 @@ func (l *Ledger) Reserve(unit, at string, held resources.List, nonPreemptible bo
 	return l.settle(e)
 }
 
+// Expect says what is known of the pods of a unit that holds something; Release forgets it. A unit that holds nothing is
+// left alone.
+func (l *Ledger) Expect(unit string, x Expected) bool {
+	e, ok := l.entries[unit]
+	if !ok || !e.reserved {
+		return false
+	}
+	e.expected = x
+	return l.settle(e)
+}
+
 // Resize changes how much the unit holds. A unit that holds nothing is left alone.
 func (l *Ledger) Resize(unit string, held resources.List) bool {
 	e, ok := l.entries[unit]
@@ -132,7 +143,7 @@ func (l *Ledger) Release(unit string) bool {
 	changed := l.settle(e)
 	l.levels[e.level].holders--
 	l.prune(e.level)
-	e.level, e.nonPreemptible = "", false
+	e.level, e.nonPreemptible, e.expected = "", false, Expected{}
 	l.forget(unit, e)
 	return changed
 }

@@ -18,6 +18,7 @@ package ledger
 
 import (
 	"fmt"
+	"math/big"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -53,6 +54,26 @@ func TestLife(t *testing.T) {
 	require.False(t, l.Release("u"))
 	require.EqualValues(t, 0, outstanding(l, "dept"))
 	require.False(t, l.Resize("u", cpu(4)), "it holds nothing")
+}
+
+func TestExpect(t *testing.T) {
+	l := New()
+	require.False(t, l.Expect("u", Expected{Pods: 3, Each: cpu(3)}), "it holds nothing")
+	l.Reserve("u", "team", cpu(9), false)
+	require.False(t, l.Expect("u", Expected{Pods: 3, Each: cpu(3)}), "no pod has come")
+	l.Materialise("u", Pod{UID: "p1", Level: "team", Request: cpu(1)})
+	require.EqualValues(t, 6, outstanding(l, "team"), "two of three each")
+	l.Materialise("u", Pod{UID: "p2", Level: "team", Request: cpu(5)})
+	require.EqualValues(t, 3, outstanding(l, "team"), "no more than the estimate leaves")
+	l.Materialise("u", Pod{UID: "p3", Level: "other", Request: cpu(1)})
+	require.EqualValues(t, 3, outstanding(l, "team"), "it has not come to this quota")
+	l.Materialise("u", Pod{UID: "p4", Level: "team", Request: cpu(1)})
+	require.EqualValues(t, 0, outstanding(l, "team"), "all are there")
+	l.Dematerialise("u", "p4")
+	require.EqualValues(t, 3, outstanding(l, "team"), "its successor is to come")
+	l.Release("u")
+	l.Reserve("u", "team", cpu(9), false)
+	require.EqualValues(t, 3, outstanding(l, "team"), "nothing is expected any more")
 }
 
 func TestNonPreemptible(t *testing.T) {
@@ -138,6 +159,7 @@ type holding struct {
 	level          string
 	amount         resources.List
 	nonPreemptible bool
+	expected       Expected
 }
 
 func newFacts() *facts {
@@ -151,15 +173,23 @@ func drawList(t *rapid.T) resources.List {
 		rapid.OneOf(rapid.Int64Range(0, 6), rapid.Just(resources.Greatest)), 0, 2).Draw(t, "amounts"))
 }
 
+func drawExpected(t *rapid.T) Expected {
+	if rapid.Bool().Draw(t, "nothing is known") {
+		return Expected{}
+	}
+	return Expected{Pods: rapid.Int64Range(1, 3).Draw(t, "pods"), Each: drawList(t)}
+}
+
 // step draws one operation and says it to the ledger and to the maps.
 func (f *facts) step(t *rapid.T, l *Ledger) {
 	unit := rapid.SampledFrom([]string{"u", "v", "w"}).Draw(t, "unit")
 	level := rapid.SampledFrom(levels).Draw(t, "level")
 	switch rapid.IntRange(0, 5).Draw(t, "operation") {
 	case 0:
-		h := holding{level, drawList(t), rapid.Bool().Draw(t, "non-preemptible")}
+		h := holding{level, drawList(t), rapid.Bool().Draw(t, "non-preemptible"), drawExpected(t)}
 		f.held[unit] = h
 		l.Reserve(unit, h.level, h.amount, h.nonPreemptible)
+		l.Expect(unit, h.expected)
 	case 1:
 		delete(f.held, unit)
 		l.Release(unit)
@@ -196,7 +226,10 @@ func (f *facts) replay(t *rapid.T) *Ledger {
 		says = append(says, func() { l.SetParent(level, parent) })
 	}
 	for unit, h := range f.held {
-		says = append(says, func() { l.Reserve(unit, h.level, h.amount, h.nonPreemptible) })
+		says = append(says, func() {
+			l.Reserve(unit, h.level, h.amount, h.nonPreemptible)
+			l.Expect(unit, h.expected)
+		})
 	}
 	for unit, pods := range f.pods {
 		for _, p := range pods {
@@ -236,13 +269,14 @@ func (f *facts) compare(t *rapid.T, l *Ledger) {
 				continue
 			}
 			units++
-			left := h.amount
+			left, there := h.amount, int64(0)
 			for _, p := range f.pods[unit] {
 				if p.Level == h.level {
 					left = left.Sub(p.Request.Mask(h.amount))
+					there++
 				}
 			}
-			sum.Add(left.Floor0())
+			sum.Add(h.expected.most(left.Floor0(), there))
 		}
 		require.Equal(t, units, l.Units(level), level)
 		var assigned, nonPreemptible resources.Sum
@@ -262,6 +296,34 @@ func (f *facts) compare(t *rapid.T, l *Ledger) {
 		}
 		require.True(t, sum.List().Equal(l.Outstanding(level)), fmt.Sprintf("%s: %s, want %s", level, l.Outstanding(level), sum.List()))
 	}
+}
+
+// most bounds the dumb way: pod by pod that is missing.
+func (x Expected) most(left resources.List, there int64) resources.List {
+	if x.Pods <= 0 {
+		return left
+	}
+	need := map[string]*big.Int{}
+	for range max(x.Pods-there, 0) {
+		for _, it := range x.Each.Items() {
+			if need[it.Name] == nil {
+				need[it.Name] = &big.Int{}
+			}
+			need[it.Name].Add(need[it.Name], big.NewInt(it.Amount))
+		}
+	}
+	out := map[string]int64{}
+	for _, it := range left.Items() {
+		_, named := x.Each.Get(it.Name)
+		out[it.Name] = it.Amount
+		switch most := need[it.Name]; {
+		case there >= x.Pods:
+			out[it.Name] = 0
+		case named && most.Cmp(big.NewInt(it.Amount)) < 0:
+			out[it.Name] = most.Int64()
+		}
+	}
+	return resources.FromMap(out)
 }
 
 func (f *facts) below(at, level string) bool {

@@ -154,6 +154,7 @@ func (l *Ledger) Rebuild() *Ledger {
 	for unit, e := range l.entries {
 		if e.reserved {
 			out.Reserve(unit, e.level, e.held, e.nonPreemptible)
+			out.Expect(unit, e.expected)
 		}
 		for _, p := range e.pods {
 			out.Materialise(unit, p)

@@ -1,0 +1,67 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package ledger
+
+import (
+	"math"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// Expected is what is known of the pods of a unit, to bound what those that are still to come can ask for. What a unit
+// holds is an estimate; without a bound, a unit whose pods ask for less would hold the difference until it ends, and
+// nobody could use it. The zero value bounds nothing.
+//
+// The bound depends on the pods that are there and on nothing that was before, so that it is the same after a restart
+// (I8). When a pod goes, its unit holds for its successor again what it was estimated to ask for.
+type Expected struct {
+	// Pods is the number of pods that the unit has when all are there; above zero, or nothing is bounded.
+	Pods int64
+	// Each is the most that one pod asks for. A resource that it does not name is bounded only once all pods are there.
+	Each resources.List
+}
+
+// Bound takes away from what a unit holds beyond its pods what the pods still to come cannot need; there is how many
+// have come.
+func (x Expected) Bound(beyond resources.List, there int64) resources.List {
+	if x.Pods <= 0 || beyond.Len() == 0 {
+		return beyond
+	}
+	missing := max(x.Pods-there, 0)
+	bounded := make(map[string]int64, beyond.Len())
+	for _, it := range beyond.Items() {
+		amount := it.Amount
+		if missing == 0 {
+			amount = 0
+		} else if each, ok := x.Each.Get(it.Name); ok {
+			amount = min(amount, saturatingTimes(each, missing))
+		}
+		bounded[it.Name] = amount
+	}
+	return resources.FromMap(bounded)
+}
+
+// Same says whether both say the same of every resource.
+func (x Expected) Same(o Expected) bool { return x.Pods == o.Pods && x.Each.Same(o.Each) }
+
+// saturatingTimes multiplies what is not negative.
+func saturatingTimes(amount, times int64) int64 {
+	if amount > 0 && times > math.MaxInt64/amount {
+		return math.MaxInt64
+	}
+	return max(amount, 0) * times
+}
