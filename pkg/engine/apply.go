@@ -276,6 +276,7 @@ func (e *Engine) resolve(u *unitObject) admission.Unit {
 		Invalid: u.invalid, InvalidMessage: u.invalidMessage,
 	}
 	c.ConsumerManaged = u.hasConsumer && e.opts.Predicate != nil && e.opts.Predicate.ManagesKind(u.consumerKind)
+	c.Expected = u.expected(c.ConsumerManaged)
 	if e.askQuotas(func() { c.Quota = e.opts.Quotas.Resolve(u.Namespace, u.quotaLabels()) }) {
 		delete(e.unresolved, c.Key)
 	} else {

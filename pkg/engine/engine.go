@@ -105,6 +105,8 @@ type unitRecord struct {
 	seq         int64
 	published   bool
 	publishedAt time.Time
+	// differs are the differences between estimate and pods that were told.
+	differs map[difference]bool
 	// admittedAt is when this process saw the admission confirmed; zero if it did not.
 	admittedAt time.Time
 }

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
+	resourcehelper "k8s.io/component-helpers/resource"
 	"k8s.io/utils/clock"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -64,6 +65,8 @@ type Options struct {
 	Pods cache.SharedIndexInformer
 	// Quotas answers from the live quotas.
 	Quotas Quotas
+	// PodRequest is what ElasticQuota counts for a pod; nil takes what the scheduler counts.
+	PodRequest func(*corev1.Pod) corev1.ResourceList
 	// Predicate says which kinds of jobs are managed; nil manages none.
 	Predicate *jobs.Predicate
 	Clock     clock.WithTicker
@@ -96,6 +99,11 @@ func (o *Options) complete() error {
 	setDefault(&c.ExplainEvery, 10*time.Second)
 	setDefault(&c.RefusedBackoff, 10*time.Second)
 	setDefault(&c.TrailingCheck, 20*time.Millisecond)
+	if o.PodRequest == nil {
+		o.PodRequest = func(pod *corev1.Pod) corev1.ResourceList {
+			return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+		}
+	}
 	if o.Ready == nil {
 		o.Ready = func() bool { return true }
 	}

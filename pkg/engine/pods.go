@@ -24,7 +24,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
@@ -233,6 +232,7 @@ func (e *Engine) tellPod(now time.Time, rec *podRecord) {
 	}
 	rec.unit, rec.told = unit, next
 	e.inCore("", func() { e.state.SetPod(now, unit, next) })
+	e.compareRequest(e.units[unit], rec.pod, next.Request)
 	e.touchPod(now, unit, next.Quota)
 }
 
@@ -261,7 +261,7 @@ func samePod(a, b admission.Pod) bool {
 func (e *Engine) podOf(rec *podRecord) admission.Pod {
 	pod := rec.pod
 	p := admission.Pod{
-		UID: string(pod.UID), Quota: rec.quota, Request: podRequest(pod),
+		UID: string(pod.UID), Quota: rec.quota, Request: e.podRequest(pod),
 		NonPreemptible: pod.Labels[v1alpha1.LabelPreemptible] == "false",
 		Assigned:       rec.quota != "",
 	}
@@ -289,9 +289,9 @@ func (e *Engine) quotaOf(pod *corev1.Pod) string {
 	return quota
 }
 
-// podRequest counts a pod that cannot be counted as nothing: then its unit keeps what it holds.
-func podRequest(pod *corev1.Pod) resources.List {
-	list, err := resources.FromQuantities(resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}))
+// podRequest is what the pod is charged with. It counts a pod that cannot be counted as nothing: then its unit keeps what it holds.
+func (e *Engine) podRequest(pod *corev1.Pod) resources.List {
+	list, err := resources.FromQuantities(e.opts.PodRequest(pod))
 	if err != nil {
 		return resources.List{}
 	}

@@ -441,7 +441,7 @@ func (r *rig) unit(name string, cpus int, change ...func(*unstructured.Unstructu
 		"spec": map[string]any{
 			"priority": int64(0),
 			"request":  map[string]any{"cpu": strconv.Itoa(cpus)},
-			"podSet":   []any{map[string]any{"name": "main", "count": int64(1)}},
+			"podSet":   []any{map[string]any{"name": "main", "count": int64(max(cpus, 1))}}, // of one cpu each
 		},
 		"status": map[string]any{"phase": "Enqueued"},
 	}}

@@ -42,6 +42,7 @@ const (
 	CycleExaminedUnits       Name = "cycle_examined_units"
 	LedgerOutstanding        Name = "ledger_outstanding"
 	LedgerDifferences        Name = "ledger_differences"
+	RequestDifferences       Name = "request_differences_total"
 	StatusWritesTotal        Name = "status_writes_total"
 	StatusWriteSeconds       Name = "status_write_duration_seconds"
 	WriteConflictsTotal      Name = "write_conflicts_total"
@@ -90,6 +91,7 @@ var definitions = []definition{
 	{CycleExaminedUnits, histogram, nil, "Units that one cycle compared with quota.", countBuckets},
 	{LedgerOutstanding, gauge, []string{"quota", "resource"}, "What admitted units hold beyond their assigned pods; thousandths of cpu, whole units of all else.", nil},
 	{LedgerDifferences, gauge, nil, "Places where the ledger differed from its rebuild when it was last verified.", nil},
+	{RequestDifferences, counter, []string{"quota", "resource", "direction"}, "Admitted units with a pod that asks for more, or less, than was estimated; once for each unit, of resources that the quota limits.", nil},
 	{StatusWritesTotal, counter, []string{"kind", "outcome"}, "Status writes by what they write and how they ended.", nil},
 	{StatusWriteSeconds, histogram, []string{"kind"}, "Time that one request of a status write took.", writeBuckets},
 	{WriteConflictsTotal, counter, nil, "Status writes that met an object which had changed.", nil},

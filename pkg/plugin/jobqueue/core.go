@@ -160,6 +160,7 @@ func (c *core) buildEngine(cfg *rest.Config, factory metadatainformer.SharedInfo
 		Jobs:        factory,
 		Pods:        c.handle.SharedInformerFactory().Core().V1().Pods().Informer(),
 		Quotas:      quotas,
+		PodRequest:  quota.PodRequest,
 		Predicate:   predicate,
 		Clock:       c.clock,
 		Activate:    func(pods map[string]*corev1.Pod) { c.activate(klog.Background(), pods) },

@@ -1,0 +1,109 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
+)
+
+// Directions in which the pods of a unit differ from its estimate.
+const (
+	directionMore = "more"
+	directionLess = "less"
+)
+
+// difference of one resource between an estimate and the pods.
+type difference struct{ resource, direction string }
+
+// each is what one pod of the set is estimated to ask for, rounded up.
+func (s *podSetTotal) each() resources.List {
+	if s.count <= 0 {
+		return resources.List{}
+	}
+	one := make(map[string]int64, s.total.Len())
+	for _, it := range s.total.Items() {
+		one[it.Name] = (it.Amount-1)/s.count + 1
+		if it.Amount <= 0 {
+			one[it.Name] = 0
+		}
+	}
+	return resources.FromMap(one)
+}
+
+// expected is what is known of the pods of a unit. Pod sets of a unit that somebody else wrote are his word for what he
+// does; those of a managed job are the job's.
+func (u *unitObject) expected(managed bool) admission.Expected {
+	if !managed {
+		return admission.Expected{}
+	}
+	x := admission.Expected{Pods: u.pods}
+	for i := range u.sets {
+		x.Each = x.Each.Max(u.sets[i].each())
+	}
+	return x
+}
+
+// setOf is the pod set that a pod belongs to, nil where that is not known.
+func (u *unitObject) setOf(pod *corev1.Pod) *podSetTotal {
+	name := pod.Annotations[v1alpha1.AnnotationRelatedPodSet]
+	for i := range u.sets {
+		if len(u.sets) == 1 || u.sets[i].name == name {
+			return &u.sets[i]
+		}
+	}
+	return nil
+}
+
+// compareRequest says in a metric and in the log, once for each unit, resource and direction, that a pod asks for other
+// than was estimated. Only resources that the quota limits are looked at: others are not counted by anybody, and their
+// names are up to whoever makes the pod.
+func (e *Engine) compareRequest(rec *unitRecord, pod *corev1.Pod, request resources.List) {
+	if rec == nil || !rec.managed || !rec.object.phase.Holds() {
+		return
+	}
+	set := rec.object.setOf(pod)
+	if set == nil {
+		return
+	}
+	each := set.each()
+	news := false
+	for _, it := range e.quotas.last[rec.quota].Max.Items() {
+		asked, _ := request.Get(it.Name)
+		estimated, _ := each.Get(it.Name)
+		d := difference{it.Name, directionMore}
+		if asked < estimated {
+			d.direction = directionLess
+		}
+		if asked == estimated || rec.differs[d] {
+			continue
+		}
+		if rec.differs == nil {
+			rec.differs = map[difference]bool{}
+		}
+		rec.differs[d], news = true, true
+		e.opts.Metrics.Inc(metrics.RequestDifferences, rec.quota, d.resource, d.direction)
+	}
+	if news {
+		e.log.Info("A pod asks for other than its job was admitted with; the ledger follows the pods", "queueUnit", rec.object.key(),
+			"quota", rec.quota, "pod", pod.Name, "estimated", each.String(), "asked", request.String())
+	}
+}
