@@ -99,7 +99,7 @@ func (d *demand) followProfiles(templates []*corev1.PodTemplateSpec, creation *j
 			return fmt.Errorf("%w: profiles put pods of %s under %q, pods of %s under %q", jobs.ErrQuotaMismatch,
 				d.podSets[0].Name, d.quota, d.podSets[i].Name, quota)
 		}
-		if d.preemptible == "" {
+		if d.preemptible == "" || preemptible == "false" {
 			d.preemptible = preemptible
 		}
 	}

@@ -77,7 +77,7 @@ func TestPodsThatAskForLess(t *testing.T) {
 	last.Spec.Containers[0].Resources.Requests["example.com/own"] = resource.MustParse("1")
 	r.counted(last)
 	r.differences(registry, `{direction="less",quota="`+testQuota+`",resource="cpu"} 1`) // others are not limited
-	require.Equal(t, next, r.decision().key)
+	require.Equal(t, next, r.decision().key.String())
 	require.Equal(t, "cpu: 2", r.outstanding(testQuota), "the other unit's")
 }
 
