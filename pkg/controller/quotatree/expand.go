@@ -67,6 +67,7 @@ const (
 	reasonNameTaken         = "NameTaken"
 	reasonInvalidAmount     = "InvalidAmount"
 	reasonMinAboveMax       = "MinAboveMax"
+	reasonMinAboveParent    = "MinAboveParent"
 	reasonMaxNotInParent    = "MaxNotInParent"
 	reasonNamespaceTaken    = "NamespaceTaken"
 	reasonNamespaceOnParent = "NamespaceOnParent"
@@ -115,7 +116,7 @@ func Expand(tree *v1beta1.ElasticQuotaTree) Expansion {
 		names: map[string]string{}, namespaces: map[string]string{},
 	}
 	if tree.Spec.Root.Name != "" || len(tree.Spec.Root.Children) > 0 {
-		x.node(&tree.Spec.Root, "", rootQuota, nil)
+		x.node(&tree.Spec.Root, above{quota: rootQuota})
 	}
 	return x.out
 }
@@ -131,22 +132,32 @@ func (x *expander) problem(parked bool, node, reason, format string, args ...any
 	x.out.Problems = append(x.out.Problems, Problem{Node: node, Reason: reason, Message: fmt.Sprintf(format, args...), Parked: parked})
 }
 
-// node adds a node and all below it. limits is the max of the node above.
-func (x *expander) node(n *v1beta1.ElasticQuotaNode, above, parent string, limits corev1.ResourceList) {
+// above is what a node has to know of the one above it: its path, its quota, its max, and what of its min is not given to
+// nodes yet. The root of the tree has none of the last three.
+type above struct {
+	path, quota string
+	max, left   corev1.ResourceList
+}
+
+// node adds a node and all below it.
+func (x *expander) node(n *v1beta1.ElasticQuotaNode, up above) {
 	path := n.Name
-	if above != "" {
-		path = above + "/" + n.Name
+	if up.path != "" {
+		path = up.path + "/" + n.Name
 	}
-	q := Quota{Node: path, Name: quotaName(n.Name), Parent: parent}
-	if !x.takeName(&q, n) || !x.amounts(&q, n, limits) {
+	q := Quota{Node: path, Name: quotaName(n.Name), Parent: up.quota}
+	if !x.takeName(&q, n) || !x.amounts(&q, n, up.max) || !x.takeMin(&q, up.left) {
 		x.park(n)
 		return
 	}
 	q.Labels = map[string]string{
 		v1alpha1.LabelCreatedBy:   v1alpha1.CreatedByController,
 		LabelTree:                 x.tree.Name,
-		v1alpha1.LabelQuotaParent: parent,
+		v1alpha1.LabelQuotaParent: up.quota,
 		labelIsParent:             strconv.FormatBool(len(n.Children) > 0),
+		// Koordinator's webhook compares sums of min at every write. On the way from one tree to another they may not
+		// hold, for instance when a level is put between others, and no order of writes would be accepted.
+		labelAllowForceUpdate: "true",
 	}
 	q.Annotations = map[string]string{annotationNode: path, annotationWeight: encode(q.Max)}
 	if policy := x.tree.Labels[v1alpha1.LabelQueuePolicy]; policy != "" {
@@ -157,9 +168,32 @@ func (x *expander) node(n *v1beta1.ElasticQuotaNode, above, parent string, limit
 	x.takeNamespaces(&q, n)
 	x.out.Nodes++
 	x.out.Quotas = append(x.out.Quotas, q)
+	below := above{path: path, quota: q.Name, max: q.Max, left: q.Min.DeepCopy()}
 	for i := range n.Children {
-		x.node(&n.Children[i], path, q.Name, q.Max)
+		x.node(&n.Children[i], below)
 	}
+}
+
+// takeMin takes the min of a node from what is left of the min of the node above: the guarantees of the nodes below one
+// are no more than its own, as Koordinator wants it.
+func (x *expander) takeMin(q *Quota, left corev1.ResourceList) bool {
+	if q.Parent == rootQuota {
+		return true
+	}
+	for _, name := range sets.List(sets.KeySet(q.Min)) {
+		amount, has := q.Min[name], left[name]
+		if amount.Cmp(has) > 0 {
+			x.problem(true, q.Node, reasonMinAboveParent, "%s: min %s is above what is left of the min of the node above, %s",
+				name, amount.String(), has.String())
+			return false
+		}
+	}
+	for name, amount := range q.Min {
+		has := left[name]
+		has.Sub(amount)
+		left[name] = has
+	}
+	return true
 }
 
 // park keeps what exists of a node and of all below it.

@@ -84,6 +84,9 @@ func print(b *strings.Builder, q *Quota) {
 	for _, key := range []string{LabelTree, "koord-queue/created-by", "quota.scheduling.koordinator.sh/parent"} {
 		delete(labels, key)
 	}
+	if labels[labelAllowForceUpdate] == "true" {
+		delete(labels, labelAllowForceUpdate)
+	}
 	delete(annotations, annotationNode)
 	if annotations[annotationWeight] == encode(q.Max) {
 		delete(annotations, annotationWeight)

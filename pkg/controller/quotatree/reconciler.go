@@ -235,6 +235,9 @@ func (r *Reconciler) tell(ctx context.Context, tree *v1beta1.ElasticQuotaTree, p
 		if problems[i].Parked {
 			c.Status, c.Reason = metav1.ConditionFalse, reasonParked
 		}
+		if problems[i].Reason == reasonUnreadable {
+			c.Reason = reasonUnreadable
+		}
 		if i >= told {
 			continue
 		}
