@@ -20,6 +20,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -317,7 +318,13 @@ func (p *planner) run() []Action {
 		return []Action{PatchUnitStatus{Before: p.Unit, After: becomeRunning(p.Unit, running, p.Now),
 			Event: normal("Running", "Run", "pods of the job run")}}
 	}
+	if p.reconsidered() {
+		return nil // the scheduler takes the admission back, then the unit is set right where it waits
+	}
 	if !p.truthful() {
+		if p.estimatedOtherwise() {
+			return []Action{p.reconsider()}
+		}
 		return []Action{DeleteUnit{Unit: p.Unit, Event: warning("UnitReplaced", "Delete",
 			"the job asks for other than what was admitted; it waits again")}}
 	}
@@ -330,6 +337,32 @@ func (p *planner) truthful() bool {
 		p.Unit.Spec.ConsumerRef.UID == p.Job.GetUID() &&
 		p.Unit.Labels[v1alpha1.LabelQuotaName] == p.want.Labels[v1alpha1.LabelQuotaName] &&
 		covers(p.Unit, p.want)
+}
+
+// estimatedOtherwise says whether the unit differs in nothing that the job itself says: what the cluster does to its pods
+// has changed since it was estimated.
+func (p *planner) estimatedOtherwise() bool {
+	have, want := p.Unit, p.want
+	if !createdByUs(have) || p.demand.problem != nil || have.Spec.ConsumerRef.UID != p.Job.GetUID() ||
+		!samePodSets(have.Spec.PodSets, want.Spec.PodSets) {
+		return false
+	}
+	return have.Labels[v1alpha1.LabelQuotaName] != want.Labels[v1alpha1.LabelQuotaName] ||
+		!equality.Semantic.DeepEqual(have.Spec.Request, want.Spec.Request)
+}
+
+// reconsider has the unit give its admission back. It keeps its place, as a unit that was deleted would not (I5).
+func (p *planner) reconsider() Action {
+	after := p.Unit.DeepCopy()
+	park(after, &problem{Reason: reasonEstimateChanged})
+	return PatchUnit{Before: p.Unit, After: after, Event: warning("EstimateChanged", "Queue",
+		"pods of the job would be counted otherwise than it was admitted with; it waits again, at its place")}
+}
+
+// reconsidered says whether that was asked for and is not done yet.
+func (p *planner) reconsidered() bool {
+	active := p.Unit.Spec.Active
+	return active != nil && !*active && p.Unit.Annotations[v1alpha1.AnnotationParkedReason] == reasonEstimateChanged
 }
 
 // resume lets the job go in one write, with what its pods need to be charged and recognised.

@@ -226,8 +226,8 @@ func TestPlan(t *testing.T) {
 		"admitted, ran before, has all":      {queued(t).started().with(added).phase(v1alpha1.PhaseDequeued), "job suspend=false [Admitted]"},
 		"admitted, resized since":            {queued(t).job(int64(3), "spec", "parallelism").phase(v1alpha1.PhaseDequeued), "delete unit [UnitReplaced]"},
 		"admitted, shrunk since":             {queued(t).job(int64(1), "spec", "parallelism").phase(v1alpha1.PhaseDequeued), "job suspend=false [Admitted]"},
-		"admitted on a false request":        {queued(t).unit(request1).phase(v1alpha1.PhaseDequeued), "delete unit [UnitReplaced]"},
-		"admitted on another quota":          {queued(t).unit(func(u *v1alpha1.QueueUnit) { u.Labels[v1alpha1.LabelQuotaName] = "b" }).phase(v1alpha1.PhaseDequeued), "delete unit [UnitReplaced]"},
+		"admitted on a false request":        {queued(t).unit(request1).phase(v1alpha1.PhaseDequeued), "patch unit [EstimateChanged]"},
+		"admitted on another quota":          {queued(t).unit(func(u *v1alpha1.QueueUnit) { u.Labels[v1alpha1.LabelQuotaName] = "b" }).phase(v1alpha1.PhaseDequeued), "patch unit [EstimateChanged]"},
 		"admitted with less": {queued(t).phase(v1alpha1.PhaseDequeued).unit(func(u *v1alpha1.QueueUnit) {
 			u.Status.Admissions[0].Resources = corev1.ResourceList{"cpu": *u.Spec.Request.Cpu()}
 			u.Status.Admissions[0].Resources.Cpu().Sub(*u.Spec.Request.Cpu())

@@ -37,6 +37,9 @@ import (
 // reasonQuotaMismatch parks units of jobs that name more than one quota.
 const reasonQuotaMismatch = "QuotaMismatch"
 
+// reasonEstimateChanged parks units that were admitted with an estimate that is no more, until they wait again.
+const reasonEstimateChanged = "EstimateChanged"
+
 // quotaKeys are the labels that name a quota; a unit carries the first of them only.
 var quotaKeys = []string{v1alpha1.LabelQuotaName, v1alpha1.LabelQuotaNameFallback1, v1alpha1.LabelQuotaNameFallback2}
 
