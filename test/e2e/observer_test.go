@@ -19,6 +19,8 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"maps"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -41,7 +43,9 @@ type observer struct {
 	bound map[string]int64
 	pods  map[types.UID]boundPod
 	// ran holds all pods of each job that were ever bound, by namespace/job.
-	ran        map[string]map[types.UID]bool
+	ran map[string]map[types.UID]bool
+	// refusals holds what ElasticQuota, or the protection of reserved quota in it, last said to pods that it refused.
+	refusals   map[string]string
 	violations []string
 }
 
@@ -55,7 +59,7 @@ func observe(t *testing.T, c *cluster, maxCPU map[string]int) *observer {
 	t.Helper()
 	o := &observer{
 		maxCPU: map[string]int64{}, bound: map[string]int64{}, pods: map[types.UID]boundPod{},
-		ran: map[string]map[types.UID]bool{},
+		ran: map[string]map[types.UID]bool{}, refusals: map[string]string{},
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
@@ -132,6 +136,13 @@ func (o *observer) take(p *corev1.Pod, gone bool) {
 		}
 		o.ran[job][p.UID] = true
 	}
+	for _, condition := range p.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse &&
+			(strings.Contains(condition.Message, "Insufficient quotas") || strings.Contains(condition.Message, "Insufficient non-preemptible quotas") ||
+				strings.Contains(condition.Message, "CheckPod failed")) {
+			o.refusals[p.Namespace+"/"+p.Name] = condition.Message
+		}
+	}
 	ended := gone || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	now := int64(0)
 	if p.Spec.NodeName != "" && !ended {
@@ -147,6 +158,13 @@ func (o *observer) check(namespace, pod string) {
 	if limit := o.maxCPU[namespace]; o.bound[namespace] > limit {
 		o.violations = append(o.violations, fmt.Sprintf("I1: bound pods of namespace %s ask for %dm of %dm when %s is bound", namespace, o.bound[namespace], limit, pod))
 	}
+}
+
+// refused returns what pods were told that quota kept out, by pod.
+func (o *observer) refused() map[string]string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return maps.Clone(o.refusals)
 }
 
 // clean checks at the end of a test: no quota was passed, no job ran twice or without admission.

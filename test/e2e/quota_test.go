@@ -1,0 +1,157 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e_test
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
+)
+
+// stream is the work of two departments that share a parent, more than fits at any time: jobs of one to three pods of
+// one or two cores, which also borrow from each other.
+func stream(namespace string, quotas [2]string, n int) []*batchv1.Job {
+	jobs := make([]*batchv1.Job, 0, n)
+	for i := range n {
+		jobs = append(jobs, newJob(namespace, fmt.Sprintf("job-%03d", i), suspended, ofQuota(quotas[i%7%2]),
+			pods(int32(1+i%3)), cpu(strconv.Itoa(1+i%2)), runs(time.Duration(1+i%4)*second/2), priority(i%5)))
+	}
+	return jobs
+}
+
+// The same work is given to ElasticQuota twice: as jobs through the queue, and as pods at once. What the queue admits
+// fits, so ElasticQuota refuses none of its pods; without it, pods are tried and refused again and again.
+func TestElasticQuotaRefusesNoPodOfAnAdmittedJob(t *testing.T) {
+	c := sharedCluster(t)
+	const n, cores = 120, 12
+	ns := c.namespace(t, "stream")
+	quotas := [2]string{"stream-a", "stream-b"}
+	c.quota(t, ns, "stream-parent", cores, cores, isParent())
+	c.quota(t, ns, quotas[0], 8, cores, under("stream-parent"))
+	c.quota(t, ns, quotas[1], 4, cores, under("stream-parent"))
+	watch := observe(t, c, map[string]int{ns: cores})
+	before := c.beyondRuntime(t)
+	jobs := stream(ns, quotas, n)
+	c.create(t, jobs...)
+	c.waitDone(t, ns, n, 3*time.Minute)
+	watch.clean(t, nil)
+	require.Empty(t, watch.refused(), "pods of the queue's jobs that ElasticQuota refused")
+	t.Logf("through the queue: %d jobs, 0 pods refused, of which passed on reserved quota beyond runtime: %v", n, c.beyondRuntime(t)-before)
+	require.Zero(t, c.metric(t, `scheduler_jobqueue_pods_beyond_runtime_total{`, `result="Refuse"`, `quota="stream-`))
+
+	bare := c.namespace(t, "bare-stream")
+	watch = observe(t, c, map[string]int{bare: cores})
+	total := 0
+	for _, j := range stream(bare, quotas, n) {
+		for i := range *j.Spec.Parallelism {
+			pod := &corev1.Pod{ObjectMeta: *j.Spec.Template.ObjectMeta.DeepCopy(), Spec: *j.Spec.Template.Spec.DeepCopy()}
+			pod.Namespace, pod.Name = bare, fmt.Sprintf("%s-%d", j.Name, i)
+			_, err := c.kube.CoreV1().Pods(bare).Create(t.Context(), pod, metav1.CreateOptions{})
+			require.NoError(t, err)
+			total++
+		}
+	}
+	require.Eventually(t, func() bool { return len(watch.refused()) > total/4 }, soon, pace, "without the queue most pods are refused")
+	t.Logf("without the queue: %d of %d pods were refused so far", len(watch.refused()), total)
+	require.NoError(t, c.kube.CoreV1().Pods(bare).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+}
+
+// Two quotas share what their parent has; each is guaranteed four of ten cores and may use all. The first uses what the
+// second leaves idle. When the second wants more, it gets its guarantee as jobs of the first end, before any other job of
+// the first.
+func TestAGuaranteeComesBackAsBorrowersEnd(t *testing.T) {
+	c := sharedCluster(t)
+	ns := c.namespace(t, "guarantee")
+	c.quota(t, ns, "lending", 10, 10, isParent())
+	c.quota(t, ns, "borrower", 4, 10, under("lending"))
+	c.quota(t, ns, "owner", 4, 10, under("lending"))
+	watch := observe(t, c, map[string]int{ns: 10})
+	jobs := func(quota, name string, n int, run time.Duration) {
+		for i := range n {
+			c.create(t, newJob(ns, fmt.Sprintf("%s-%02d", name, i), suspended, ofQuota(quota), runs(run)))
+		}
+	}
+	jobs("owner", "small", 1, 20*second)
+	c.waitPhase(t, ns, "small-00", schedulingv1alpha1.PhaseRunning)
+	jobs("borrower", "lent", 8, 5*second)
+	for i := range 8 {
+		c.waitPhase(t, ns, fmt.Sprintf("lent-%02d", i), schedulingv1alpha1.PhaseRunning)
+	}
+	jobs("owner", "own", 6, 6*second)
+	jobs("borrower", "late", 6, 6*second)
+	for i := range 3 {
+		c.waitPhase(t, ns, fmt.Sprintf("own-%02d", i), schedulingv1alpha1.PhaseRunning)
+	}
+	c.waitDone(t, ns, 21, 3*time.Minute)
+	watch.clean(t, nil)
+	admitted := func(name string, i int) time.Time {
+		u := c.unit(t, ns, fmt.Sprintf("%s-%02d", name, i))
+		require.NotNil(t, u.Status.LastAllocateTime, u.Name)
+		return u.Status.LastAllocateTime.Time
+	}
+	for i := range 3 {
+		for k := range 6 {
+			require.False(t, admitted("late", k).Before(admitted("own", i)),
+				"own-%02d is within the guarantee of its quota, admitted at %s; late-%02d was admitted at %s", i, admitted("own", i), k, admitted("late", k))
+		}
+	}
+}
+
+// beyondRuntime counts attempts to schedule pods that passed though the live runtime quota did not cover them.
+func (c *cluster) beyondRuntime(t *testing.T) float64 {
+	t.Helper()
+	return c.metric(t, `scheduler_jobqueue_pods_beyond_runtime_total{`, `result="Pass"`)
+}
+
+// metric sums the samples of the scheduler's metrics that contain all of the parts.
+func (c *cluster) metric(t *testing.T, parts ...string) float64 {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.URL(controlplane.Scheduler)+"/metrics", nil)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer func() { _ = response.Body.Close() }()
+	sum := 0.0
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		sample, value, ok := strings.Cut(lines.Text(), "} ")
+		for _, part := range parts {
+			ok = ok && strings.Contains(sample, part)
+		}
+		if !ok {
+			continue
+		}
+		amount, err := strconv.ParseFloat(value, 64)
+		require.NoError(t, err)
+		sum += amount
+	}
+	require.NoError(t, lines.Err())
+	return sum
+}
