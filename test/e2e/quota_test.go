@@ -18,6 +18,7 @@ package e2e_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -29,6 +30,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
@@ -120,6 +122,58 @@ func TestAGuaranteeComesBackAsBorrowersEnd(t *testing.T) {
 			require.False(t, admitted("late", k).Before(admitted("own", i)),
 				"own-%02d is within the guarantee of its quota, admitted at %s; late-%02d was admitted at %s", i, admitted("own", i), k, admitted("late", k))
 		}
+	}
+}
+
+// Two trees have totals of their own (feature MultiQuotaTree): a full tree keeps nobody of the other waiting.
+func TestTreesDoNotCompete(t *testing.T) {
+	c := start(t, "trees", controlplane.Options{})
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("scheduler:\n%s", c.LogTail(controlplane.Scheduler, 40))
+		}
+		_ = c.Stop()
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{Args: []string{"--feature-gates=MultiQuotaTree=true"}}))
+	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{}))
+	limits := map[string]int{}
+	for _, tree := range []string{"left", "right"} {
+		c.namespace(t, tree)
+		c.quota(t, tree, tree+"-root", 4, 8, isParent(), treeRoot(tree, 4))
+		c.quota(t, tree, tree, 0, 8, under(tree+"-root"), ofTree(tree))
+		limits[tree] = 4
+	}
+	watch := observe(t, c, limits)
+	c.create(t, newJob("left", "first", suspended, ofQuota("left"), pods(4), runs(8*second)))
+	c.waitPhase(t, "left", "first", schedulingv1alpha1.PhaseRunning)
+	c.create(t,
+		newJob("left", "second", suspended, ofQuota("left"), pods(2)),
+		newJob("right", "other", suspended, ofQuota("right"), pods(4), runs(2*second)),
+	)
+	c.waitPhase(t, "right", "other", schedulingv1alpha1.PhaseRunning, schedulingv1alpha1.PhaseSucceed)
+	require.Equal(t, schedulingv1alpha1.PhaseEnqueued, c.unit(t, "left", "second").Status.Phase)
+	message := c.waitReason(t, "left", "second", "QuotaExceeded")
+	require.Contains(t, message, "koordinator-root-quota@left", "the root of its tree is full")
+	c.waitDone(t, "left", 2, soon)
+	c.waitDone(t, "right", 1, soon)
+	watch.clean(t, map[string]int{"left/first": 4, "left/second": 2, "right/other": 4})
+	require.Empty(t, watch.refused())
+}
+
+func ofTree(tree string) quotaOption {
+	return func(q *unstructured.Unstructured) { setLabel(q, "quota.scheduling.koordinator.sh/tree-id", tree) }
+}
+
+// treeRoot makes a quota the root of a tree with so many cores, as the controller of ElasticQuotaProfile does.
+func treeRoot(tree string, cores int) quotaOption {
+	return func(q *unstructured.Unstructured) {
+		ofTree(tree)(q)
+		setLabel(q, "quota.scheduling.koordinator.sh/is-root", "true")
+		q.SetAnnotations(map[string]string{
+			"quota.scheduling.koordinator.sh/total-resource": fmt.Sprintf(`{"cpu":"%d","memory":"%dGi"}`, cores, 4*cores),
+		})
 	}
 }
 
