@@ -98,7 +98,7 @@ var definitions = []definition{
 	{WriteUnknownTotal, counter, nil, "Status writes of which it was unknown for a while whether they were applied.", nil},
 	{ResyncsTotal, counter, nil, "Passes that observe every quota and activate every pod of admitted jobs again.", nil},
 	{GatedUnknownPodsTotal, counter, []string{"action"}, "Pods of managed jobs for which no unit appeared within the grace period.", nil},
-	{PodsBeyondRuntimeTotal, counter, []string{"quota", "result"}, "Attempts to schedule pods of admitted jobs that ElasticQuota's own check refuses: Pass on reserved quota that a shrunk runtime does not cover, or Refuse.", nil},
+	{PodsBeyondRuntimeTotal, counter, []string{"quota", "cause", "result"}, "Attempts to schedule pods of admitted jobs that ElasticQuota's own check refuses, because it has not counted the pod yet (Uncounted) or its limit is too small now (Limit): Pass on reserved quota, or Refuse.", nil},
 	{ConfigDiffers, gauge, nil, "1 while scheduler and controller disagree about which jobs are managed.", nil},
 	{PanicsTotal, counter, []string{"where"}, "Panics that were recovered.", nil},
 }

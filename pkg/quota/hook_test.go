@@ -133,5 +133,5 @@ func TestAPodThatReservedQuotaKeptOutIsTriedAgain(t *testing.T) {
 }
 
 func guardOf(admitted func(*corev1.Pod) bool) Guard {
-	return Guard{Admitted: admitted, TryAgain: func([]*corev1.Pod) {}, Beyond: func(string, bool) {}}
+	return Guard{Admitted: admitted, TryAgain: func([]*corev1.Pod) {}, Beyond: func(string, Cause, bool) {}}
 }

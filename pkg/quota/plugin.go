@@ -40,6 +40,9 @@ import (
 // while the reservation keeps the other quota's job waiting: neither would ever run. So a reservation stands: what was
 // admitted gets the quota that it was admitted on, up to max, and the other quota has its share when the job ends, as it
 // has where the pods came in time.
+//
+// The same rule covers a race in ElasticQuota: runtime never exceeds what pods request, and a pod that the scheduling
+// queue hands over before ElasticQuota's own handler has counted it is refused until something wakes it a second later.
 type Plugin struct {
 	*elasticquota.Plugin
 	adapter *Adapter
@@ -63,16 +66,26 @@ func (p *Plugin) PreFilter(ctx context.Context, state fwktype.CycleState, pod *c
 	if status.Code() != fwktype.Unschedulable || guard == nil || !guard.Admitted(pod) {
 		return result, status
 	}
-	logger := klog.FromContext(ctx).V(4).WithValues("pod", klog.KObj(pod), "refusal", status.Message())
 	quota := p.GetQuotaName(pod)
+	cause := causeOf(p.Plugin, quota, pod)
 	err := p.adapter.admits(quota, pod)
-	guard.Beyond(quota, err == nil)
+	guard.Beyond(quota, cause, err == nil)
+	logger := klog.FromContext(ctx).V(4).WithValues("pod", klog.KObj(pod), "cause", cause, "refusal", status.Message())
 	if err != nil {
 		logger.Info("ElasticQuota refuses a pod of an admitted job", "reason", err)
 		return result, status
 	}
 	logger.Info("Pod of an admitted job passes on reserved quota")
 	return nil, nil
+}
+
+func causeOf(plugin live, quota string, pod *corev1.Pod) Cause {
+	if mgr := plugin.GetGroupQuotaManagerForQuota(quota); mgr != nil {
+		if info := mgr.GetQuotaInfoByName(quota); info != nil && !info.IsPodExist(pod) {
+			return CauseUncounted
+		}
+	}
+	return CauseLimit
 }
 
 // admits says whether the quota is reserved for the pod and may be used up to max: it is what PreFilter of ElasticQuota

@@ -54,7 +54,10 @@ func TestAReservationStandsNoFurther(t *testing.T) {
 			message: `max of quota "a": [cpu]`,
 		},
 		"than max of a parent, where ElasticQuota checks it": {
-			change:  func(l *liveQuotas) { l.args.EnableCheckParentQuota = true; l.set(elasticQuota("p", "10", "79", isParent)) },
+			change: func(l *liveQuotas) {
+				l.args.EnableCheckParentQuota = true
+				l.set(elasticQuota("p", "10", "79", isParent))
+			},
 			message: `max of quota "p": [cpu]`,
 		},
 		"than min for what cannot be preempted": {

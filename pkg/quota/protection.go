@@ -49,10 +49,20 @@ type Guard struct {
 	// TryAgain takes refused pods for which the reason may be over. It is called, without locks, by whoever calls
 	// SetOutstanding and Observe.
 	TryAgain func([]*corev1.Pod)
-	// Beyond counts attempts to schedule pods of admitted jobs that ElasticQuota's own check refuses: those that pass on
-	// reserved quota nevertheless, and those that stay refused.
-	Beyond func(quota string, passes bool)
+	// Beyond counts attempts to schedule pods of admitted jobs that ElasticQuota's own check refuses.
+	Beyond func(quota string, cause Cause, passes bool)
 }
+
+// Cause says why ElasticQuota refuses a pod of an admitted job.
+type Cause string
+
+const (
+	// CauseUncounted: ElasticQuota's handler has not seen the pod yet, so what it asks for is not in the request that
+	// bounds the runtime. The scheduling queue has a handler of its own, which may be ahead.
+	CauseUncounted Cause = "Uncounted"
+	// CauseLimit: runtime, or max, is too small now.
+	CauseLimit Cause = "Limit"
+)
 
 // Protect makes reservations stand: pods outside of admitted jobs are kept from what is reserved, and pods of admitted
 // jobs get it also where runtime has shrunk. Without it a reservation counts for the admission of other jobs alone.

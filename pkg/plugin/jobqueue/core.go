@@ -176,8 +176,8 @@ func (c *core) buildEngine(cfg *rest.Config, factory metadatainformer.SharedInfo
 		quotas.Protect(quota.Guard{
 			Admitted: c.gate.Admitted,
 			TryAgain: func(pods []*corev1.Pod) { c.tryAgain(pods) },
-			Beyond: func(quota string, passes bool) {
-				c.metrics.Inc(metrics.PodsBeyondRuntimeTotal, quota, map[bool]string{true: "Pass", false: "Refuse"}[passes])
+			Beyond: func(name string, cause quota.Cause, passes bool) {
+				c.metrics.Inc(metrics.PodsBeyondRuntimeTotal, name, string(cause), map[bool]string{true: "Pass", false: "Refuse"}[passes])
 			},
 		})
 	}
