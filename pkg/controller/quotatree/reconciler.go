@@ -73,8 +73,7 @@ type Reconciler struct {
 // Reconcile brings the ElasticQuotas of one tree in step with it. A tree that is gone needs nothing: its ElasticQuotas have
 // it as their owner and are collected.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(v1beta1.ElasticQuotaTreeKind)
+	object := newTree()
 	if err := r.Reader.Get(ctx, req.NamespacedName, object); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -87,8 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, r.tell(ctx, tree, tree.Status.Quotas, tree.Status.Parked,
 			[]Problem{{Node: tree.Name, Reason: reasonUnreadable, Message: err.Error(), Parked: true}})
 	}
-	quotas := &unstructured.UnstructuredList{}
-	quotas.SetGroupVersionKind(elasticQuotaKind.GroupVersion().WithKind(elasticQuotaKind.Kind + "List"))
+	quotas := newList(elasticQuotaKind)
 	if err := r.Reader.List(ctx, quotas); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -283,8 +281,7 @@ func (p *Problem) text() string {
 
 // treesOf are the trees that an ElasticQuota may concern: all, as it may have a name or a namespace that one of them asks for.
 func (r *Reconciler) treesOf(ctx context.Context) []ctrl.Request {
-	trees := &unstructured.UnstructuredList{}
-	trees.SetGroupVersionKind(v1beta1.SchemeGroupVersion.WithKind(v1beta1.ElasticQuotaTreeKind.Kind + "List"))
+	trees := newList(v1beta1.ElasticQuotaTreeKind)
 	if err := r.Reader.List(ctx, trees, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the trees that an ElasticQuota may concern")
 		return nil

@@ -23,6 +23,7 @@ import (
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -41,7 +42,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
-// lookEvery is how often it is looked whether trees can be read.
+// lookEvery is how often it is looked whether trees can be read, if Options do not say it.
 const lookEvery = 30 * time.Second
 
 // Options of Setup.
@@ -49,11 +50,16 @@ type Options struct {
 	// Namespace of the trees and of the ElasticQuotas that are made of them.
 	Namespace string
 	Clock     clock.PassiveClock
+	// LookEvery is how often it is looked whether trees can be read, until they can; 0 is every 30 seconds.
+	LookEvery time.Duration
 }
 
 // Setup adds the reconciler of trees to the manager. Trees are optional: until their CRD is installed and the right to read
 // them is given, nothing is done and nothing fails.
 func Setup(mgr manager.Manager, o Options) error {
+	if o.LookEvery == 0 {
+		o.LookEvery = lookEvery
+	}
 	return mgr.Add(&starter{mgr: mgr, options: o})
 }
 
@@ -104,20 +110,31 @@ func (s *starter) Start(ctx context.Context) error {
 	return errors.Join(err, <-stored)
 }
 
-// wait returns when trees can be listed, or with the context's error.
+// wait returns when trees and ElasticQuotas can be listed, or with the context's error.
 func (s *starter) wait(ctx context.Context) error {
 	logger := klog.FromContext(ctx)
 	said := false
-	return wait.PollUntilContextCancel(ctx, lookEvery, true, func(ctx context.Context) (bool, error) {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(v1beta1.SchemeGroupVersion.WithKind(v1beta1.ElasticQuotaTreeKind.Kind + "List"))
-		err := s.mgr.GetAPIReader().List(ctx, list, client.InNamespace(s.options.Namespace), client.Limit(1))
+	return wait.PollUntilContextCancel(ctx, s.options.LookEvery, true, func(ctx context.Context) (bool, error) {
+		err := errors.Join(
+			s.readable(ctx, v1beta1.ElasticQuotaTreeKind, client.InNamespace(s.options.Namespace)),
+			s.readable(ctx, elasticQuotaKind),
+		)
 		if err != nil && !said {
 			said = true
 			logger.V(1).Info("ElasticQuotaTrees are not expanded until they can be read", "namespace", s.options.Namespace, "cause", err.Error())
 		}
 		return err == nil, nil
 	})
+}
+
+func (s *starter) readable(ctx context.Context, kind schema.GroupVersionKind, opts ...client.ListOption) error {
+	return s.mgr.GetAPIReader().List(ctx, newList(kind), append(opts, client.Limit(1))...)
+}
+
+func newList(kind schema.GroupVersionKind) *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	return list
 }
 
 func newTree() *unstructured.Unstructured {
