@@ -33,6 +33,7 @@ import (
 	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/elasticquota/core"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
@@ -62,11 +63,17 @@ type Adapter struct {
 	specs map[string]specChange
 	stale map[string]bool
 
+	// observing guards last, the last observation of each quota. Order: observing, then shadowMu.
+	observing sync.Mutex
+	last      map[string]admission.Quota
+
 	// shadowMu guards the shadows, one per quota tree, and what belongs to them. Order: shadowMu, then mu.
 	shadowMu sync.Mutex
 	shadows  map[string]*shadow
 	trees    map[string]string // quota -> tree that its shadow is in
 	demands  map[string]corev1.ResourceList
+	// moved are the quotas whose limit has changed since it was last observed.
+	moved map[string]bool
 }
 
 // specChange is the newest spec of a quota; spec nil means that it is gone.
@@ -83,6 +90,8 @@ func newAdapter(captured func() (live, *config.ElasticQuotaArgs)) *Adapter {
 		shadows:  map[string]*shadow{},
 		trees:    map[string]string{},
 		demands:  map[string]corev1.ResourceList{},
+		moved:    map[string]bool{},
+		last:     map[string]admission.Quota{},
 	}
 }
 
@@ -170,53 +179,45 @@ func managers(plugin live) []*core.GroupQuotaManager {
 }
 
 // SetDemand says what jobs of a quota will request beyond their live pods. It has an effect only where runtime is the
-// limit, and then on the limits of other quotas too: those with demand are told to the sink.
+// limit; the quota is told to the sink if limits may change by it, and observing that brings the other limits along.
 func (a *Adapter) SetDemand(quota string, demand resources.List) {
 	plugin, args := a.captured()
 	if plugin == nil || !args.EnableRuntimeQuota {
 		return
 	}
-	list := toResourceList(demand)
+	if a.setDemand(args, quota, demand) {
+		a.quotaChanged(quota)
+	}
+}
+
+func (a *Adapter) setDemand(args *config.ElasticQuotaArgs, quota string, demand resources.List) (changed bool) {
 	a.shadowMu.Lock()
+	defer a.shadowMu.Unlock()
+	list := toResourceList(demand)
+	_, had := a.demands[quota]
 	if demand.IsZero() {
 		delete(a.demands, quota)
 	} else {
 		a.demands[quota] = list
 	}
 	a.applySpecs(args)
-	var changed []string
-	if s := a.shadows[a.trees[quota]]; s != nil && s.setDemand(quota, list) {
-		changed = a.withDemand(quota)
-	}
-	a.shadowMu.Unlock()
-	a.quotaChanged(changed...)
+	s := a.shadows[a.trees[quota]]
+	// Nobody was told of the limit while nothing was asked.
+	return s != nil && (s.setDemand(quota, list) || (!had && !demand.IsZero()))
 }
 
-// withDemand lists the quota and all quotas that have demand: those for which a change of runtime matters.
-func (a *Adapter) withDemand(quotas ...string) []string {
-	names := make(map[string]bool, len(a.demands)+len(quotas))
-	for name := range a.demands {
-		names[name] = true
-	}
-	for _, name := range quotas {
-		names[name] = true
-	}
-	return slices.Sorted(maps.Keys(names))
-}
-
-// applySpecs gives the shadows the specs that came since the last time. It says whether runtimes may have changed.
-func (a *Adapter) applySpecs(args *config.ElasticQuotaArgs) bool {
+// applySpecs gives the shadows the specs that came since the last time.
+func (a *Adapter) applySpecs(args *config.ElasticQuotaArgs) {
 	a.mu.Lock()
 	specs := a.specs
 	if len(specs) > 0 {
 		a.specs = map[string]specChange{}
 	}
 	a.mu.Unlock()
-	changed := false
 	for _, name := range slices.Sorted(maps.Keys(specs)) {
 		change := specs[name]
 		if tree, ok := a.trees[name]; ok && (tree != change.tree || change.spec == nil) {
-			changed = a.shadows[tree].setSpec(name, nil) || changed
+			a.shadows[tree].setSpec(name, nil)
 			delete(a.trees, name)
 		}
 		if change.spec == nil {
@@ -229,9 +230,8 @@ func (a *Adapter) applySpecs(args *config.ElasticQuotaArgs) bool {
 			s.asks[name] = ask{demand: a.demands[name]}
 		}
 		a.markStale(name)
-		changed = s.setSpec(name, change.spec) || changed
+		s.setSpec(name, change.spec)
 	}
-	return changed
 }
 
 func (a *Adapter) shadowOf(tree string, args *config.ElasticQuotaArgs) *shadow {

@@ -17,9 +17,8 @@ limitations under the License.
 package quota
 
 import (
-	"cmp"
-	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -39,11 +38,13 @@ type level struct {
 	// name differs from info.Name only at the root of a tree other than the default one: every tree has a root of the
 	// same name.
 	name, parent string
-	height       int
+	// runtime is the one of the shadow, where it knows the quota.
+	runtime resources.List
 }
 
 // Observe returns what the named quotas and all their ancestors use and may use now, each once, leaf before parent;
-// gone lists the names that do not exist, or whose way to the root is broken.
+// gone lists the names that do not exist, or whose way to the root is broken. Quotas whose limit has changed since they
+// were last observed come along, if jobs wait in them or hold them, or if they have children.
 //
 // The caller moves its own reservations first and observes then. Every level looks its quota up again before it reads
 // used: that takes the lock under which ElasticQuota reserves a pod, so a pod whose reservation was seen by the hook is
@@ -56,29 +57,48 @@ func (a *Adapter) Observe(names []string) (found []admission.Quota, gone []strin
 	if plugin == nil {
 		return nil, names
 	}
-	levels := map[string]level{}
-	var leaves []string
-	for _, name := range names {
-		path, ok := pathOf(plugin, name)
+	levels, gone := levelsOf(plugin, names)
+	if !args.EnableRuntimeQuota {
+		found = make([]admission.Quota, 0, len(levels))
+		for i := range levels {
+			found = append(found, a.observe(&levels[i], false))
+		}
+		return found, gone
+	}
+	a.observing.Lock()
+	defer a.observing.Unlock()
+	moved := a.refresh(plugin, args, names, levels)
+	found = make([]admission.Quota, 0, len(levels)+len(moved))
+	for i := range levels {
+		q := a.observe(&levels[i], true)
+		a.last[q.Name] = q
+		found = append(found, q)
+	}
+	for _, name := range gone {
+		delete(a.last, name)
+	}
+	for _, m := range moved {
+		// Only its limit is another one: whatever else changes in a quota is told by name.
+		q, ok := a.last[m.name]
 		if !ok {
-			gone = append(gone, name)
 			continue
 		}
-		leaves = append(leaves, path[0].name)
-		for _, l := range path {
-			levels[l.name] = l
+		jobs, limited := q.Limit.Get(resources.Jobs)
+		q.Limit = runtimeLimit(q.Max, m.runtime)
+		a.protection.setLimit(q.Name, q.Limit)
+		if limited {
+			q.Limit = q.Limit.Add(resources.FromMap(map[string]int64{resources.Jobs: jobs}))
 		}
+		a.last[m.name] = q
+		found = append(found, q)
 	}
-	limits := a.observedLimits(plugin, args, names, leaves)
-	for _, l := range slices.SortedFunc(maps.Values(levels), func(x, y level) int {
-		return cmp.Or(cmp.Compare(y.height, x.height), cmp.Compare(x.name, y.name))
-	}) {
-		found = append(found, a.observe(l, args, limits))
-	}
+	a.shadowMu.Lock()
+	clear(a.moved)
+	a.shadowMu.Unlock()
 	return found, gone
 }
 
-func (a *Adapter) observe(l level, args *config.ElasticQuotaArgs, limits map[string]corev1.ResourceList) admission.Quota {
+func (a *Adapter) observe(l *level, byRuntime bool) admission.Quota {
 	q := admission.Quota{
 		Name:               l.name,
 		Parent:             l.parent,
@@ -95,8 +115,8 @@ func (a *Adapter) observe(l level, args *config.ElasticQuotaArgs, limits map[str
 	q.Min = toList(min)
 	q.Max = toList(max)
 	q.Limit = q.Max
-	if args.EnableRuntimeQuota && !builtIn(l.name) {
-		q.Limit = runtimeLimit(max, limits[l.name])
+	if byRuntime && !builtIn(l.name) {
+		q.Limit = runtimeLimit(q.Max, l.runtime)
 	}
 	a.protection.setLimit(l.name, q.Limit)
 	q.Limit = a.withMaxJobs(l.name, q.Limit, inMax)
@@ -104,13 +124,14 @@ func (a *Adapter) observe(l level, args *config.ElasticQuotaArgs, limits map[str
 }
 
 // runtimeLimit is the runtime for every resource that max names. A resource that the runtime does not name has none:
-// the quota is not in the shadow yet, or nothing was ever asked of it.
-func runtimeLimit(max, runtime corev1.ResourceList) resources.List {
-	limit := make(corev1.ResourceList, len(max))
-	for name := range max {
-		limit[name] = runtime[name]
+// the quota is not in the shadow yet, or another max is.
+func runtimeLimit(max, runtime resources.List) resources.List {
+	limit := make([]resources.Item, 0, max.Len())
+	for _, item := range max.Items() {
+		amount, _ := runtime.Get(item.Name)
+		limit = append(limit, resources.Item{Name: item.Name, Amount: amount})
 	}
-	return toList(limit)
+	return resources.FromSorted(limit)
 }
 
 // totalOf is the cluster total of a tree. Every node has cpu and memory, so where there is no node there is none of them;
@@ -130,34 +151,64 @@ func totalOf(mgr *core.GroupQuotaManager) resources.List {
 
 // pathOf walks from a quota to the root of its tree. It is not ok if the quota, or a parent that it names, is missing.
 func pathOf(plugin live, name string) ([]level, bool) {
+	path, _, ok := pathTo(plugin, name, nil)
+	return path, ok
+}
+
+// pathTo walks from a quota up to the first level whose depth is known, and returns what is below that and the depth; -1
+// if it came to the root.
+func pathTo(plugin live, name string, known map[string]int) (path []level, depth int, ok bool) {
 	mgr := plugin.GetGroupQuotaManagerForQuota(name)
 	if mgr == nil {
-		return nil, false
+		return nil, 0, false
 	}
-	var path []level
-	seen := map[string]bool{}
 	for at := name; ; {
-		info := mgr.GetQuotaInfoByName(at)
-		if info == nil || seen[at] {
-			return nil, false
-		}
-		seen[at] = true
+		l := level{mgr: mgr, name: at}
 		if at == extension.RootQuotaName {
-			path = append(path, level{mgr: mgr, info: info, name: rootName(mgr)})
-			break
+			l.name = rootName(mgr)
 		}
-		parent := parentOf(info)
-		next := parent
-		if next == extension.RootQuotaName {
-			next = rootName(mgr)
+		if depth, ok := known[l.name]; ok {
+			return path, depth, true
 		}
-		path = append(path, level{mgr: mgr, info: info, name: at, parent: next})
-		at = parent
+		l.info = mgr.GetQuotaInfoByName(at)
+		if l.info == nil || slices.ContainsFunc(path, func(below level) bool { return below.name == l.name }) {
+			return nil, 0, false
+		}
+		if at == extension.RootQuotaName {
+			return append(path, l), -1, true
+		}
+		at = parentOf(l.info)
+		l.parent = at
+		if at == extension.RootQuotaName {
+			l.parent = rootName(mgr)
+		}
+		path = append(path, l)
 	}
-	for i := range path {
-		path[i].height = len(path) - 1 - i
+}
+
+// levelsOf lists the levels from all names to their roots, each once, leaf before parent.
+func levelsOf(plugin live, names []string) (levels []level, gone []string) {
+	depths := make(map[string]int, len(names)+4)
+	var byDepth [][]level
+	for _, name := range names {
+		path, depth, ok := pathTo(plugin, name, depths)
+		if !ok {
+			gone = append(gone, name)
+			continue
+		}
+		for _, l := range slices.Backward(path) {
+			depth++
+			depths[l.name] = depth
+			for len(byDepth) <= depth {
+				byDepth = append(byDepth, nil)
+			}
+			byDepth[depth] = append(byDepth[depth], l)
+		}
 	}
-	return path, true
+	for _, same := range slices.Backward(byDepth) {
+		levels = append(levels, same...)
+	}
+	return levels, gone
 }
 
 func rootName(mgr *core.GroupQuotaManager) string {
@@ -174,47 +225,64 @@ func parentOf(info *core.QuotaInfo) string {
 	return info.ParentName
 }
 
-// observedLimits refreshes the shadow as far as it is behind, and returns the runtime of the leaves and of their
-// ancestors. Where max is the limit it does nothing.
-func (a *Adapter) observedLimits(plugin live, args *config.ElasticQuotaArgs, names, leaves []string) map[string]corev1.ResourceList {
-	if !args.EnableRuntimeQuota {
-		return nil
-	}
+// refresh brings the shadows up to date, sets the runtimes of the levels and returns the other quotas whose runtime has
+// changed since they were observed and for which that matters.
+func (a *Adapter) refresh(plugin live, args *config.ElasticQuotaArgs, names []string, levels []level) []level {
 	a.shadowMu.Lock()
-	changed := a.applySpecs(args)
-	changed = a.applyTotals(plugin) || changed
-	changed = a.applyLive(plugin, args, names) || changed
-	limits := map[string]corev1.ResourceList{}
-	for _, name := range leaves {
-		if s := a.shadows[a.trees[name]]; s != nil && !builtIn(name) {
-			maps.Copy(limits, s.runtimes(name))
+	defer a.shadowMu.Unlock()
+	a.applySpecs(args)
+	a.applyLive(plugin, args, names)
+	for tree, s := range a.shadows {
+		a.applyTotal(plugin, tree, s)
+		for _, name := range s.settle() {
+			a.moved[name] = true
 		}
 	}
-	var others []string
-	if changed {
-		others = slices.DeleteFunc(a.withDemand(), func(name string) bool {
-			_, asked := slices.BinarySearch(names, name)
-			return asked
-		})
+	for i := range levels {
+		l := &levels[i]
+		l.runtime = a.runtimeOf(l.name)
 	}
-	a.shadowMu.Unlock()
-	a.quotaChanged(others...)
-	return limits
+	moved := make([]level, 0, len(a.moved))
+	for name := range a.moved {
+		observed := slices.ContainsFunc(levels, func(l level) bool { return l.name == name })
+		if !observed && a.concerned(name) {
+			moved = append(moved, level{name: name, runtime: a.runtimeOf(name)})
+		}
+	}
+	slices.SortFunc(moved, func(x, y level) int { return strings.Compare(x.name, y.name) })
+	return moved
 }
 
-func (a *Adapter) applyTotals(plugin live) bool {
-	changed := false
-	for tree, s := range a.shadows {
-		if mgr := plugin.GetGroupQuotaManagerForTree(tree); mgr != nil {
-			changed = s.setTotal(mgr.GetClusterTotalResource()) || changed
-		}
+func (a *Adapter) runtimeOf(name string) resources.List {
+	if s := a.shadows[a.trees[name]]; s != nil {
+		runtime, _ := s.limit(name)
+		return runtime
 	}
-	return changed
+	return resources.List{}
+}
+
+// concerned says whether somebody waits for the limit of a quota or relies on it. Of all others it is told when jobs
+// come.
+func (a *Adapter) concerned(name string) bool {
+	if _, waits := a.demands[name]; waits {
+		return true
+	}
+	if _, holds := a.protection.outstanding.Load(name); holds {
+		return true
+	}
+	s := a.shadows[a.trees[name]]
+	return s != nil && s.hasChildren(name)
+}
+
+func (a *Adapter) applyTotal(plugin live, tree string, s *shadow) {
+	if mgr := plugin.GetGroupQuotaManagerForTree(tree); mgr != nil {
+		s.setTotal(mgr.GetClusterTotalResource())
+	}
 }
 
 // applyLive reads again what live pods request: of the quotas that are asked for, and of those in which a pod came, went
 // or changed.
-func (a *Adapter) applyLive(plugin live, args *config.ElasticQuotaArgs, names []string) bool {
+func (a *Adapter) applyLive(plugin live, args *config.ElasticQuotaArgs, names []string) {
 	a.mu.Lock()
 	stale := a.stale
 	if len(stale) > 0 {
@@ -229,7 +297,6 @@ func (a *Adapter) applyLive(plugin live, args *config.ElasticQuotaArgs, names []
 	}
 	// Pods whose quota does not exist are charged to the default quota, and everything is a share of what that leaves.
 	stale[extension.DefaultQuotaName] = true
-	changed := false
 	for name := range stale {
 		mgr := plugin.GetGroupQuotaManagerForQuota(name)
 		if _, known := a.trees[name]; mgr == nil || (!known && !builtIn(name)) {
@@ -241,7 +308,6 @@ func (a *Adapter) applyLive(plugin live, args *config.ElasticQuotaArgs, names []
 			continue
 		}
 		s := a.shadowOf(a.trees[name], args)
-		changed = s.setLive(name, info.GetSelfRequest(), info.GetSelfUsed()) || changed
+		s.setLive(name, info.GetSelfRequest(), info.GetSelfUsed())
 	}
-	return changed
 }

@@ -17,7 +17,6 @@ limitations under the License.
 package quota
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -29,14 +28,18 @@ import (
 	"github.com/koordinator-sh/koordinator/apis/thirdparty/scheduler-plugins/pkg/apis/scheduling/v1alpha1"
 	"github.com/koordinator-sh/koordinator/pkg/scheduler/apis/config"
 	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/elasticquota/core"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
 // shadow is a GroupQuotaManager of our own that computes what the runtime of every quota of one tree would be if the
-// jobs that wait had pods. Koordinator's algorithm gives the answer, so that it agrees with what ElasticQuota's PreFilter
-// computes once the pods are there.
+// jobs that wait had pods. What quotas request of their parents and what there is to share is Koordinator's answer, and
+// shares repeats its last step, so that the limits agree with what ElasticQuota's PreFilter computes once the pods are
+// there.
 //
 // It is fed by change: specs as their events come, the cluster total as a difference, and the pods of a quota as at most
-// two aggregates, one that is assigned and one that is not. It is not safe for concurrent use.
+// two aggregates, one that is assigned and one that is not. What changed is given to the manager when limits are asked
+// for, so that demand which becomes pods within one step of the engine changes nothing. It is not safe for concurrent use.
 type shadow struct {
 	mgr   *core.GroupQuotaManager
 	total corev1.ResourceList
@@ -46,9 +49,15 @@ type shadow struct {
 	quotas map[string]*shadowQuota
 	// asks holds what is known of the pods of a quota, given or not.
 	asks map[string]ask
-	// rescale says that min may be scaled otherwise than before. The manager scales the min of a quota only when that
-	// quota is refreshed, and until then shares out with the old one.
-	rescale bool
+	// pending are the quotas whose asks the manager has not been given.
+	pending map[string]bool
+	// shares are the runtimes; nil before the first settle. rebuild says that specs changed since.
+	shares  *shares
+	rebuild bool
+	// recount says that there may be another total to share.
+	recount bool
+	// scales says that min shrinks where there is less to share than all min together.
+	scales bool
 	// assignedMatters says that the used part of every quota changes runtimes, not only that of the built-in quotas.
 	assignedMatters bool
 }
@@ -61,6 +70,8 @@ type ask struct {
 type shadowQuota struct {
 	spec              *v1alpha1.ElasticQuota
 	assigned, pending *corev1.Pod
+	// What the two pods are to request.
+	toAssign, toPend corev1.ResourceList
 }
 
 // newShadow starts with what a GroupQuotaManager starts with: the built-in quotas in the default tree.
@@ -70,6 +81,9 @@ func newShadow(tree string, args *config.ElasticQuotaArgs, assignedMatters bool)
 		specs:           map[string]*v1alpha1.ElasticQuota{},
 		quotas:          map[string]*shadowQuota{},
 		asks:            map[string]ask{},
+		pending:         map[string]bool{},
+		rebuild:         true,
+		scales:          args.EnableMinQuotaScale,
 		assignedMatters: assignedMatters,
 	}
 	if tree == "" {
@@ -93,13 +107,12 @@ func builtIn(name string) bool {
 
 // setTotal makes total the cluster total. It says whether that changed anything.
 func (s *shadow) setTotal(total corev1.ResourceList) bool {
-	delta := quotav1.Subtract(total, s.total)
-	if quotav1.IsZero(delta) {
+	if quotav1.Equals(total, s.total) {
 		return false
 	}
-	s.mgr.UpdateClusterTotalResource(delta)
+	s.mgr.UpdateClusterTotalResource(quotav1.Subtract(total, s.total))
 	s.total = total
-	s.rescale = true
+	s.recount = true
 	return true
 }
 
@@ -144,9 +157,10 @@ func (s *shadow) give(name string, spec *v1alpha1.ElasticQuota) {
 		s.setPods(name, q, nil, nil)
 	}
 	q.spec = spec
-	s.rescale = true
+	s.rebuild = true
 	// The only error of UpdateQuota is none: it refuses nothing.
 	_ = s.mgr.UpdateQuota(spec)
+	s.ask(name, q)
 	s.applyAsk(name, q)
 	for _, child := range s.childrenOf(name) {
 		if s.quotas[child] == nil {
@@ -166,7 +180,7 @@ func (s *shadow) take(name string) {
 	}
 	s.setPods(name, q, nil, nil)
 	delete(s.quotas, name)
-	s.rescale = true
+	s.rebuild = true
 	// It fails only for a quota that the manager does not have.
 	_ = s.mgr.DeleteQuota(q.spec)
 }
@@ -213,19 +227,34 @@ func (s *shadow) setAsk(name string, a ask) bool {
 	if q == nil {
 		return false
 	}
-	return s.applyAsk(name, q)
+	if !s.ask(name, q) {
+		return false
+	}
+	s.pending[name] = true
+	return true
 }
 
-// applyAsk makes the aggregate pods of a quota say what is asked, up to max: what goes beyond changes no runtime, so a
-// backlog above max costs nothing as it grows.
-func (s *shadow) applyAsk(name string, q *shadowQuota) bool {
+// ask decides what the aggregate pods of a quota are to say, up to max: what goes beyond changes no runtime, so a backlog
+// above max costs nothing as it grows. It says whether that is something else than before.
+func (s *shadow) ask(name string, q *shadowQuota) bool {
 	a, max := s.asks[name], q.spec.Spec.Max
-	if !s.assignedMatters && !builtIn(name) {
-		return s.setPods(name, q, nil, capped(max, a.live, a.demand))
+	var assigned corev1.ResourceList
+	pending := capped(max, a.live, a.demand)
+	if s.assignedMatters || builtIn(name) {
+		assigned = capped(max, a.assigned)
+		pending = quotav1.RemoveZeros(quotav1.SubtractWithNonNegativeResult(pending, assigned))
 	}
-	assigned := capped(max, a.assigned)
-	pending := quotav1.SubtractWithNonNegativeResult(capped(max, a.live, a.demand), assigned)
-	return s.setPods(name, q, assigned, pending)
+	if quotav1.Equals(assigned, q.toAssign) && quotav1.Equals(pending, q.toPend) {
+		return false
+	}
+	q.toAssign, q.toPend = assigned, pending
+	return true
+}
+
+// applyAsk makes the aggregate pods of a quota say what is asked.
+func (s *shadow) applyAsk(name string, q *shadowQuota) bool {
+	s.recount = s.recount || builtIn(name)
+	return s.setPods(name, q, q.toAssign, q.toPend)
 }
 
 func (s *shadow) setPods(name string, q *shadowQuota, assigned, pending corev1.ResourceList) bool {
@@ -269,50 +298,63 @@ func aggregatePod(kind string, request corev1.ResourceList) *corev1.Pod {
 	return pod
 }
 
-// runtimes returns the runtime of a quota and of its ancestors without the root, by name. It is nil for a quota that
-// the shadow has not been given (yet).
-func (s *shadow) runtimes(name string) map[string]corev1.ResourceList {
-	if s.quotas[name] == nil {
+// settle brings the limits up to date and returns the quotas whose limit is another one than at the last time, also those
+// that came and went meanwhile.
+func (s *shadow) settle() []string {
+	for _, name := range slices.Sorted(maps.Keys(s.pending)) {
+		if q := s.quotas[name]; q != nil && s.applyAsk(name, q) && !s.rebuild {
+			s.shares.ask(name)
+		}
+	}
+	clear(s.pending)
+	var gone []string
+	if s.rebuild {
+		gone = s.build()
+	}
+	if s.recount {
+		s.recount = false
+		s.shares.setTotal(s.mgr.RefreshRuntime(extension.RootQuotaName))
+	}
+	moved := s.shares.settle()
+	names := make([]string, 0, len(moved)+len(gone))
+	for _, n := range moved {
+		names = append(names, n.name)
+	}
+	return append(names, gone...)
+}
+
+// build makes the shares anew, with the limits of before to compare with.
+func (s *shadow) build() (gone []string) {
+	old := s.shares
+	s.shares = newShares(s.mgr, s.quotas, s.scales)
+	s.rebuild, s.recount = false, true
+	if old == nil {
 		return nil
 	}
-	s.rescaleAll()
-	s.mgr.RefreshRuntime(name)
-	found := map[string]corev1.ResourceList{}
-	for at := name; s.quotas[at] != nil && found[at] == nil; at = extension.GetParentQuotaName(s.quotas[at].spec) {
-		info := s.mgr.GetQuotaInfoByName(at)
-		if info == nil {
-			break
-		}
-		found[at] = quotav1.Mask(info.GetRuntime(), quotav1.ResourceNames(s.quotas[at].spec.Spec.Max))
-	}
-	return found
-}
-
-// rescaleAll lets every quota see the min that follows from the current specs and total, parents before children. The
-// first pass scales, the second shares out with what was scaled. A change of demand does not come here: where it makes a
-// parent's runtime fall below the sum of its children's min, the children that are not observed keep their old share of
-// min until they are, in this manager as in the live one.
-func (s *shadow) rescaleAll() {
-	if !s.rescale {
-		return
-	}
-	s.rescale = false
-	names := slices.SortedFunc(maps.Keys(s.quotas), func(a, b string) int {
-		return cmp.Or(cmp.Compare(s.depth(a), s.depth(b)), cmp.Compare(a, b))
-	})
-	for range 2 {
-		for _, name := range names {
-			s.mgr.RefreshRuntime(name)
+	for name, n := range old.byName {
+		if next := s.shares.byName[name]; next != nil {
+			next.limit = n.limit
+		} else {
+			gone = append(gone, name)
 		}
 	}
+	slices.Sort(gone)
+	return gone
 }
 
-func (s *shadow) depth(name string) int {
-	depth := 0
-	for q := s.quotas[name]; q != nil && depth <= len(s.quotas); q = s.quotas[extension.GetParentQuotaName(q.spec)] {
-		depth++
+// limit is the runtime of a quota at the last settle, for every resource that its max names; not known for a quota that
+// the shadow has not been given (yet).
+func (s *shadow) limit(name string) (limit resources.List, known bool) {
+	if s.shares == nil || s.shares.byName[name] == nil {
+		return resources.List{}, false
 	}
-	return depth
+	return s.shares.byName[name].limit, true
+}
+
+// hasChildren says whether the limit of a quota bounds others.
+func (s *shadow) hasChildren(name string) bool {
+	n := s.shares.byName[name]
+	return n != nil && len(n.children) > 0
 }
 
 // sameSpec compares what changes the arithmetic; everything else in an ElasticQuota, its status above all, is rewritten

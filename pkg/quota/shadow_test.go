@@ -76,6 +76,21 @@ func newTestShadow(t *testing.T, total string, quotas ...*v1alpha1.ElasticQuota)
 	return s
 }
 
+// runtimes returns the runtime of a quota and of its ancestors without the root, by name; nil for a quota that the shadow
+// has not been given (yet).
+func (s *shadow) runtimes(name string) map[string]corev1.ResourceList {
+	s.settle()
+	var found map[string]corev1.ResourceList
+	for at := s.shares.byName[name]; at != nil && at != s.shares.root; at = at.parent {
+		if found == nil {
+			found = map[string]corev1.ResourceList{}
+		}
+		limit, _ := s.limit(at.name)
+		found[at.name] = toResourceList(limit)
+	}
+	return found
+}
+
 func (s *shadow) milli(name string) int64 {
 	runtime := s.runtimes(name)[name]
 	return runtime.Cpu().MilliValue()
@@ -250,6 +265,7 @@ func TestUseOfTheDefaultQuotaIsTakenOffTheTotal(t *testing.T) {
 	s.setDemand("b", cpu("100"))
 	require.EqualValues(t, 50000, s.milli("a"))
 	require.True(t, s.setLive(extension.DefaultQuotaName, cpu("20"), cpu("20")))
+	s.settle()
 	free := s.mgr.RefreshRuntime(extension.RootQuotaName)
 	require.EqualValues(t, 80000, free.Cpu().MilliValue())
 	require.Less(t, s.milli("a"), int64(50000))

@@ -50,6 +50,9 @@ func FromMap(m map[string]int64) List {
 	return List{items: items}
 }
 
+// FromSorted builds a List of items that are sorted by name, each name once, and takes them over.
+func FromSorted(items []Item) List { return List{items: items} }
+
 // Items returns the sorted items; the caller must not change them.
 func (l List) Items() []Item { return l.items }
 
