@@ -24,6 +24,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
+	"k8s.io/utils/ptr"
 )
 
 // Creation is what a cluster does to the pods of one namespace between their template and the scheduler that counts
@@ -104,8 +105,7 @@ func (c *Creation) admit(pod *corev1.Pod) {
 // priority is the admission plugin of that name: the number that the class of the pod stands for.
 func (c *Creation) priority(pod *corev1.Pod) {
 	if class := c.priorityClass(pod.Spec.PriorityClassName); class != nil {
-		pod.Spec.PriorityClassName = class.Name
-		pod.Spec.Priority = &class.Value
+		pod.Spec.PriorityClassName, pod.Spec.Priority = class.Name, ptr.To(class.Value)
 		return
 	}
 	if pod.Spec.PriorityClassName == "" && pod.Spec.Priority == nil {

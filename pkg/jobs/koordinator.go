@@ -31,6 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/utils/ptr"
 )
 
 // Webhook is koord-manager's webhook for new pods, for one namespace.
@@ -105,8 +106,7 @@ func (c *Creation) apply(p *v1alpha1.ClusterColocationProfile, pod *corev1.Pod) 
 	relabel(&p.Spec, pod)
 	if p.Spec.PriorityClassName != "" {
 		if class := c.priorityClass(p.Spec.PriorityClassName); class != nil {
-			pod.Spec.PriorityClassName = class.Name
-			pod.Spec.Priority = &class.Value
+			pod.Spec.PriorityClassName, pod.Spec.Priority = class.Name, ptr.To(class.Value)
 		}
 	}
 	if p.Spec.KoordinatorPriority != nil {
