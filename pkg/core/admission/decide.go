@@ -29,6 +29,7 @@ func (s *State) Decide(now time.Time) Plan {
 	for {
 		// Every admission moves shares and heads, and with them the order of the queues.
 		s.refreshRanks()
+		s.wakeNext()
 		q, ok := s.dirty.Min()
 		if !ok {
 			break

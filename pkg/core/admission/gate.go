@@ -19,7 +19,6 @@ package admission
 import (
 	"math"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
@@ -32,8 +31,8 @@ type gate struct {
 	// in use than the limit allows.
 	free []resources.Item
 
-	// waiters are blocked groups by resource, ordered by how much of it has to be free for them.
-	waiters map[string]*queue.Tree[*group]
+	// waiters are blocked groups by resource.
+	waiters map[string]*waitList
 	// claimWaiters are blocked groups that would fit but for claims here.
 	claimWaiters map[*group]struct{}
 	// claimants are the lines with a claim whose path leads through here; claims is the book.
@@ -53,7 +52,7 @@ type claim struct {
 func (gt *gate) init(l *level, isMin bool) {
 	*gt = gate{
 		level: l, isMin: isMin,
-		waiters:      map[string]*queue.Tree[*group]{},
+		waiters:      map[string]*waitList{},
 		claimWaiters: map[*group]struct{}{},
 		claimants:    map[*line]struct{}{},
 	}
@@ -150,19 +149,6 @@ func (s *State) compareFree(gt *gate, old []resources.Item) (grew, shrank bool) 
 		}
 	}
 	return grew, shrank
-}
-
-// wakeWaiters wakes the groups that wait for at most this much of a resource.
-func (s *State) wakeWaiters(gt *gate, resource string, free int64) {
-	if tree, ok := gt.waiters[resource]; ok {
-		tree.Walk(func(g *group) bool {
-			if g.wait.need > free {
-				return false
-			}
-			s.markDirty(g)
-			return true
-		})
-	}
 }
 
 // wakeClaims wakes what the claims at the gate concern, after they changed.

@@ -261,14 +261,7 @@ func (s *State) register(g *group, w wait) {
 		w.at.claimWaiters[g] = struct{}{}
 		return
 	}
-	tree, ok := w.at.waiters[w.resource]
-	if !ok {
-		tree = queue.NewTree(
-			func(a, b *group) int { return cmp.Or(cmp.Compare(a.wait.need, b.wait.need), compareGroups(a, b)) },
-			func(g *group) uint64 { return g.hash })
-		w.at.waiters[w.resource] = tree
-	}
-	tree.Insert(g)
+	w.at.enter(g)
 }
 
 func (s *State) unregister(g *group) {
@@ -279,10 +272,7 @@ func (s *State) unregister(g *group) {
 	case w.forClaim:
 		delete(w.at.claimWaiters, g)
 	default:
-		w.at.waiters[w.resource].Delete(g)
-		if w.at.waiters[w.resource].Len() == 0 {
-			delete(w.at.waiters, w.resource)
-		}
+		w.at.exit(g)
 	}
 	g.wait = wait{}
 }

@@ -29,7 +29,7 @@ import (
 // Between two calls the following holds:
 //   - every unit that waits and is not parked is in exactly one group, and in the waiting tree of its queue;
 //   - a group that is neither empty nor parked is dirty (Decide will look at it) or blocked, and a blocked
-//     group is registered where the change that can make it fit will wake it (I6);
+//     group is registered where the change that can make it fit will wake it, or has: then the gate is woken (I6);
 //   - every claim in the book belongs to the first unit of its line that does not fit, or its group is dirty;
 //   - free amounts of all known levels are what limits, used and ledger say.
 type State struct {
@@ -57,6 +57,8 @@ type State struct {
 	ranked, dirty *queue.Tree[*unitLine]
 	// numbered: unitLine.number says the place in ranked.
 	numbered bool
+	// woken are the gates where groups may find enough now.
+	woken []*waitList
 	// touched queues may have another rank.
 	touched []*unitLine
 	// claims counts the claims in the book.

@@ -1,0 +1,131 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"cmp"
+	"math"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+)
+
+// waitList holds the blocked groups that wait for one resource at one gate.
+//
+// Many queues may wait where all compete, at the root above all, and what comes free there is seldom enough for more than
+// one of them. So the groups are not woken when it does: the gate is noted, and Decide takes from it the first queue in
+// the order of queues that has a group for which it is enough, then the next if anything is left.
+type waitList struct {
+	at       *gate
+	resource string
+	// byNeed holds all, byQueue those of one queue, ordered by how much has to be free for them.
+	byNeed  *queue.Tree[*group]
+	byQueue map[*unitLine]*queue.Tree[*group]
+	// woken: in State.woken.
+	woken bool
+}
+
+func byNeed() *queue.Tree[*group] {
+	return queue.NewTree(
+		func(a, b *group) int { return cmp.Or(cmp.Compare(a.wait.need, b.wait.need), compareGroups(a, b)) },
+		func(g *group) uint64 { return g.hash })
+}
+
+// enter adds a group that waits as its wait says.
+func (gt *gate) enter(g *group) {
+	w, ok := gt.waiters[g.wait.resource]
+	if !ok {
+		w = &waitList{at: gt, resource: g.wait.resource, byNeed: byNeed(), byQueue: map[*unitLine]*queue.Tree[*group]{}}
+		gt.waiters[g.wait.resource] = w
+	}
+	w.byNeed.Insert(g)
+	own, ok := w.byQueue[g.queue]
+	if !ok {
+		own = byNeed()
+		w.byQueue[g.queue] = own
+	}
+	own.Insert(g)
+}
+
+// exit takes a group out.
+func (gt *gate) exit(g *group) {
+	w := gt.waiters[g.wait.resource]
+	w.byNeed.Delete(g)
+	own := w.byQueue[g.queue]
+	own.Delete(g)
+	if own.Len() == 0 {
+		delete(w.byQueue, g.queue)
+	}
+	if w.byNeed.Len() == 0 {
+		delete(gt.waiters, w.resource)
+	}
+}
+
+// enough says whether there is a group for which what is free is enough.
+func (w *waitList) enough(free int64) bool {
+	first, ok := w.byNeed.Min()
+	return ok && first.wait.need <= free
+}
+
+// free is how much there is now; a resource that is not limited any more is enough for everybody.
+func (w *waitList) free() int64 {
+	for _, f := range w.at.free {
+		if f.Name == w.resource {
+			return f.Amount
+		}
+	}
+	return math.MaxInt64
+}
+
+// wakeWaiters notes that groups that wait for at most this much of a resource are to be looked at.
+func (s *State) wakeWaiters(gt *gate, resource string, free int64) {
+	if w, ok := gt.waiters[resource]; ok && !w.woken && w.enough(free) {
+		w.woken = true
+		s.woken = append(s.woken, w)
+	}
+}
+
+// wakeNext marks of every noted gate the groups of the first queue for which there is enough, unless a queue that comes
+// before it is dirty already. What is served first of all that could fit now is dirty then.
+func (s *State) wakeNext() {
+	kept := s.woken[:0]
+	for _, w := range s.woken {
+		if free := w.free(); w.enough(free) && s.wakeFirst(w, free) {
+			kept = append(kept, w)
+		} else {
+			w.woken = false
+		}
+	}
+	clear(s.woken[len(kept):])
+	s.woken = kept
+}
+
+// wakeFirst says whether anything is dirty after it: when nothing is, nobody waits at the gate who is served.
+func (s *State) wakeFirst(w *waitList, free int64) bool {
+	s.ranked.Walk(func(q *unitLine) bool {
+		if own, ok := w.byQueue[q]; ok {
+			own.Walk(func(g *group) bool {
+				if g.wait.need > free {
+					return false
+				}
+				s.markDirty(g)
+				return true
+			})
+		}
+		return !q.listed
+	})
+	return s.dirty.Len() > 0
+}
