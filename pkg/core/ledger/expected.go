@@ -41,18 +41,35 @@ func (x Expected) Bound(beyond resources.List, there int64) resources.List {
 	if x.Pods <= 0 || beyond.Len() == 0 {
 		return beyond
 	}
-	missing := max(x.Pods-there, 0)
-	bounded := make(map[string]int64, beyond.Len())
+	missing := x.Pods - there
+	if missing <= 0 {
+		return resources.List{}
+	}
+	var bounded map[string]int64 // made when there is something to bound
 	for _, it := range beyond.Items() {
-		amount := it.Amount
-		if missing == 0 {
-			amount = 0
-		} else if each, ok := x.Each.Get(it.Name); ok {
-			amount = min(amount, saturatingTimes(each, missing))
+		each, ok := x.Each.Get(it.Name)
+		if !ok {
+			continue
 		}
-		bounded[it.Name] = amount
+		if most := saturatingTimes(each, missing); most < it.Amount {
+			if bounded == nil {
+				bounded = amountsOf(beyond)
+			}
+			bounded[it.Name] = most
+		}
+	}
+	if bounded == nil {
+		return beyond
 	}
 	return resources.FromMap(bounded)
+}
+
+func amountsOf(list resources.List) map[string]int64 {
+	amounts := make(map[string]int64, list.Len())
+	for _, it := range list.Items() {
+		amounts[it.Name] = it.Amount
+	}
+	return amounts
 }
 
 // Same says whether both say the same of every resource.
