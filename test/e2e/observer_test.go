@@ -160,6 +160,20 @@ func (o *observer) check(namespace, pod string) {
 	}
 }
 
+// boundCPU is what the bound pods of a namespace ask for now, in milli.
+func (o *observer) boundCPU(namespace string) int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.bound[namespace]
+}
+
+// atMost changes how many cores the pods of a namespace may use in all, from the next event on.
+func (o *observer) atMost(namespace string, cores int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.maxCPU[namespace] = int64(cores) * 1000
+}
+
 // refused returns what pods were told that quota kept out, by pod.
 func (o *observer) refused() map[string]string {
 	o.mu.Lock()

@@ -126,6 +126,48 @@ func TestAGuaranteeComesBackAsBorrowersEnd(t *testing.T) {
 	}
 }
 
+// A quota shrinks below its use, grows, moves to another parent, and is deleted and made again under its name, all while
+// its jobs run and wait: what runs is left alone and keeps counting, and what waits goes on at once.
+func TestQuotaChangesUnderLoad(t *testing.T) {
+	c := sharedCluster(t)
+	ns := c.namespace(t, "changes")
+	c.quota(t, ns, "changes-old", 10, 10, isParent())
+	c.quota(t, ns, "changes-new", 10, 10, isParent())
+	c.quota(t, ns, "changes", 2, 6, under("changes-old"))
+	watch := observe(t, c, map[string]int{ns: 6})
+	const n = 48
+	for i := range n {
+		c.create(t, newJob(ns, fmt.Sprintf("job-%02d", i), suspended, ofQuota("changes"), runs(4*second)))
+	}
+	full := func() {
+		t.Helper()
+		require.Eventually(t, func() bool { return watch.boundCPU(ns) == 6000 }, soon, pace/4, "the quota is in use to its limit")
+	}
+	full()
+	c.setQuotaMax(t, ns, "changes", 2)
+	watch.atMost(ns, 6) // what runs is not killed
+	require.Eventually(t, func() bool { return watch.boundCPU(ns) <= 2000 }, soon, pace/4, "nothing new is admitted above the new limit")
+	watch.atMost(ns, 2)
+	stays(t, 5*second, "use stays below the new limit", func() bool { return watch.boundCPU(ns) <= 2000 })
+	watch.atMost(ns, 6)
+	c.setQuotaMax(t, ns, "changes", 6)
+	full()
+
+	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:"changes-new"}}}`, schedulingv1alpha1.LabelQuotaParent)
+	_, err := c.dyn.Resource(elasticQuotas).Namespace(ns).Patch(t.Context(), "changes", "application/merge-patch+json", []byte(patch), metav1.PatchOptions{})
+	require.NoError(t, err)
+	full()
+
+	require.NoError(t, c.dyn.Resource(elasticQuotas).Namespace(ns).Delete(t.Context(), "changes", metav1.DeleteOptions{}))
+	c.quota(t, ns, "changes", 2, 6, under("changes-new"))
+	full()
+	c.waitDone(t, ns, n, 3*time.Minute)
+	watch.clean(t, nil)
+	for i := range n {
+		require.EqualValues(t, 1, attempts(c.unit(t, ns, fmt.Sprintf("job-%02d", i))), "admissions (I3)")
+	}
+}
+
 // Two trees have totals of their own (feature MultiQuotaTree): a full tree keeps nobody of the other waiting.
 func TestTreesDoNotCompete(t *testing.T) {
 	c := start(t, "trees", controlplane.Options{})
