@@ -116,11 +116,10 @@ func (w *world) write(verb string, o client.Object, do func(client.Object) error
 	if err == nil {
 		err = do(o)
 	}
-	switch {
-	case err == nil:
-		w.printf("%s %s", verb, o.GetName())
-	default:
+	if err != nil {
 		w.printf("%s %s: %v", verb, o.GetName(), err)
+	} else {
+		w.printf("%s %s", verb, o.GetName())
 	}
 	return err
 }

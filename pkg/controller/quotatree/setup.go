@@ -72,7 +72,7 @@ type starter struct {
 // Start waits until trees can be read and reconciles them until the context ends.
 func (s *starter) Start(ctx context.Context) error {
 	if err := s.wait(ctx); err != nil {
-		return nil //nolint:nilerr // the context has ended
+		return nil // the context has ended
 	}
 	klog.FromContext(ctx).Info("Expanding ElasticQuotaTrees", "namespace", s.options.Namespace)
 	trees, quotas := newTree(), newElasticQuota()

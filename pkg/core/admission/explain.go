@@ -204,21 +204,26 @@ func (s *State) assignedAt(gt *gate, resource string) int64 {
 	return s.ledger.AssignedOf(gt.level.name, resource)
 }
 
+func binds(sh *Shortage, reason Reason) bool {
+	switch reason { //nolint:exhaustive // no other reason is about an amount
+	case ReasonQuotaExceeded, ReasonMinExceeded:
+		return sh.overspent || sh.Request > sh.Free
+	case ReasonBlockedByHead:
+		return true
+	case ReasonExceedsMax:
+		return sh.Never && sh.Bound != BoundMin
+	case ReasonExceedsMin:
+		return sh.Never && sh.Bound == BoundMin
+	default:
+		return false
+	}
+}
+
 // bind marks the shortage that the reason is about.
 func bind(list []Shortage, reason Reason) *Shortage {
 	for i := range list {
-		sh := &list[i]
-		switch reason {
-		case ReasonQuotaExceeded, ReasonMinExceeded:
-			sh.Binds = sh.overspent || sh.Request > sh.Free
-		case ReasonBlockedByHead:
+		if sh := &list[i]; binds(sh, reason) {
 			sh.Binds = true
-		case ReasonExceedsMax:
-			sh.Binds = sh.Never && sh.Bound != BoundMin
-		case ReasonExceedsMin:
-			sh.Binds = sh.Never && sh.Bound == BoundMin
-		}
-		if sh.Binds {
 			return sh
 		}
 	}
