@@ -43,14 +43,14 @@ import (
 )
 
 // lookEvery is how often it is looked whether trees can be read, if Options do not say it.
-const lookEvery = 30 * time.Second
+const lookEvery = 10 * time.Second
 
 // Options of Setup.
 type Options struct {
 	// Namespace of the trees and of the ElasticQuotas that are made of them.
 	Namespace string
 	Clock     clock.PassiveClock
-	// LookEvery is how often it is looked whether trees can be read, until they can; 0 is every 30 seconds.
+	// LookEvery is how often it is looked whether trees can be read, until they can; 0 is every 10 seconds.
 	LookEvery time.Duration
 }
 
