@@ -206,6 +206,21 @@ func (a *Adapter) setDemand(args *config.ElasticQuotaArgs, quota string, demand 
 	return s != nil && (s.setDemand(quota, list) || (!had && !demand.IsZero()))
 }
 
+// setReserved says what admitted jobs hold in a built-in quota beyond what is used there. It is taken off what all others
+// share, now and not only when the pods come.
+func (a *Adapter) setReserved(quota string, reserved resources.List) {
+	plugin, args := a.captured()
+	if plugin == nil || !args.EnableRuntimeQuota {
+		return
+	}
+	a.shadowMu.Lock()
+	changed := a.shadowOf("", args).setReserved(quota, toResourceList(reserved))
+	a.shadowMu.Unlock()
+	if changed {
+		a.quotaChanged(quota)
+	}
+}
+
 // applySpecs gives the shadows the specs that came since the last time.
 func (a *Adapter) applySpecs(args *config.ElasticQuotaArgs) {
 	a.mu.Lock()

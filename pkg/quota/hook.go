@@ -29,8 +29,8 @@ import (
 // hook sits in a GroupQuotaManager of ElasticQuota. There is one per manager, and a manager may be thrown away and built
 // anew, so a hook has no state: all of it is in the shared adapter.
 //
-// All methods but CheckPod are called with the manager's hierarchy lock held. They are O(1) and call nothing of the
-// manager; calling back would lock again and stop the scheduler.
+// All methods but CheckPod are called with the manager's hierarchy lock held. They are O(1), but for a quota that comes or
+// goes with pods, and call nothing of the manager; calling back would lock again and stop the scheduler.
 type hook struct {
 	key    string
 	reader *core.QuotaInfoReader
@@ -49,9 +49,23 @@ func (h *hook) IsQuotaUpdated(_, _ *core.QuotaInfo, _ *v1alpha1.ElasticQuota) bo
 func (h *hook) PreQuotaUpdate(_, _ *core.QuotaInfo, _ *v1alpha1.ElasticQuota, _ *core.QuotaUpdateState) {
 }
 
-// PostQuotaUpdate passes on that a quota came, changed or went.
-func (h *hook) PostQuotaUpdate(_, _ *core.QuotaInfo, quota *v1alpha1.ElasticQuota, _ *core.QuotaUpdateState) {
+// PostQuotaUpdate passes on that a quota came, changed or went. A quota that goes takes the pods that count in it along
+// without a word about them: from then on they count nowhere, until ElasticQuota hears of each of them again. A quota that
+// gets another parent goes and comes back with them.
+func (h *hook) PostQuotaUpdate(before, after *core.QuotaInfo, quota *v1alpha1.ElasticQuota, _ *core.QuotaUpdateState) {
 	h.shared.quotaChanged(quota.Name)
+	switch {
+	case before != nil && after == nil:
+		// Its use is taken off its ancestors, which are not on its path any more.
+		h.shared.quotaChanged(before.ParentName)
+		for _, pod := range before.GetPodThatIsAssigned() {
+			h.shared.podAssigned(quota.Name, pod, false)
+		}
+	case before == nil && after != nil:
+		for _, pod := range after.GetPodThatIsAssigned() {
+			h.shared.podAssigned(quota.Name, pod, true)
+		}
+	}
 }
 
 // OnPodUpdated passes on that a pod begins or ends to count in the used of the quota. Only a nil on one side says so: an

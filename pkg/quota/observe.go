@@ -22,6 +22,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	quotav1 "k8s.io/apiserver/pkg/quota/v1"
 
 	"github.com/koordinator-sh/koordinator/apis/extension"
 	"github.com/koordinator-sh/koordinator/pkg/scheduler/apis/config"
@@ -112,7 +113,8 @@ func (a *Adapter) observe(l *level, byRuntime bool) admission.Quota {
 	}
 	min, max := l.info.GetMin(), l.info.GetMax()
 	inMax := takeMaxJobs(min, max)
-	q.Min = toList(min)
+	// ElasticQuota counts nothing that max does not name, against min neither.
+	q.Min = toList(quotav1.Mask(min, quotav1.ResourceNames(max)))
 	q.Max = toList(max)
 	q.Limit = q.Max
 	if byRuntime && !builtIn(l.name) {
@@ -245,7 +247,7 @@ func (a *Adapter) refresh(plugin live, args *config.ElasticQuotaArgs, names []st
 	moved := make([]level, 0, len(a.moved))
 	for name := range a.moved {
 		observed := slices.ContainsFunc(levels, func(l level) bool { return l.name == name })
-		if !observed && a.concerned(name) {
+		if !observed && !builtIn(name) && a.concerned(name) {
 			moved = append(moved, level{name: name, runtime: a.runtimeOf(name)})
 		}
 	}

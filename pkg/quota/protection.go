@@ -70,6 +70,9 @@ func (a *Adapter) Protect(g Guard) { a.protection.guard.Store(&g) }
 
 // SetOutstanding says what admitted jobs hold in a leaf quota beyond what is used by their pods.
 func (a *Adapter) SetOutstanding(quota string, outstanding resources.List) {
+	if builtIn(quota) {
+		a.setReserved(quota, outstanding)
+	}
 	p := &a.protection
 	old := load(&p.outstanding, quota)
 	if outstanding.IsZero() {

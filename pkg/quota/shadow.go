@@ -62,7 +62,8 @@ type shadow struct {
 	assignedMatters bool
 }
 
-// ask is what pods of a quota request: live pods (assigned and not), and jobs that have none yet.
+// ask is what pods of a quota request: live pods (assigned and not), and jobs that have none yet; of a built-in quota only
+// admitted jobs.
 type ask struct {
 	assigned, live, demand corev1.ResourceList
 }
@@ -217,6 +218,14 @@ func (s *shadow) setDemand(name string, demand corev1.ResourceList) bool {
 	return s.setAsk(name, a)
 }
 
+// setReserved takes what admitted jobs of a built-in quota will use beyond what its assigned pods do. Unlike what only
+// waits there it is as good as used: it will be taken off what the others share.
+func (s *shadow) setReserved(name string, reserved corev1.ResourceList) bool {
+	a := s.asks[name]
+	a.demand = reserved
+	return s.setAsk(name, a)
+}
+
 func (s *shadow) setAsk(name string, a ask) bool {
 	if quotav1.IsZero(a.live) && quotav1.IsZero(a.demand) && quotav1.IsZero(a.assigned) {
 		delete(s.asks, name)
@@ -240,8 +249,13 @@ func (s *shadow) ask(name string, q *shadowQuota) bool {
 	a, max := s.asks[name], q.spec.Spec.Max
 	var assigned corev1.ResourceList
 	pending := capped(max, a.live, a.demand)
-	if s.assignedMatters || builtIn(name) {
+	if builtIn(name) {
+		// Of the pods that are live and not assigned, some may be those for which the quota is reserved.
+		assigned, pending = capped(max, a.assigned, a.demand), capped(max, a.live)
+	} else if s.assignedMatters {
 		assigned = capped(max, a.assigned)
+	}
+	if assigned != nil {
 		pending = quotav1.RemoveZeros(quotav1.SubtractWithNonNegativeResult(pending, assigned))
 	}
 	if quotav1.Equals(assigned, q.toAssign) && quotav1.Equals(pending, q.toPend) {

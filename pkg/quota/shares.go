@@ -280,6 +280,9 @@ func (n *share) refreshLimit() bool {
 		}
 		if at < len(n.parent.columns) && n.parent.columns[at].resource == name {
 			items[i].Amount = max(n.parent.columns[at].slots[n.place].runtime, 0)
+		} else {
+			// What a parent does not name is not shared out, and ElasticQuota does not limit it at all.
+			items[i].Amount = max(valueOf(n.info.CalculateInfo.Max, corev1.ResourceName(name)), 0)
 		}
 	}
 	old := n.limit

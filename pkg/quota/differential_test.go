@@ -1,0 +1,790 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package quota
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	quotav1 "k8s.io/apiserver/pkg/quota/v1"
+	"pgregory.net/rapid"
+
+	"github.com/koordinator-sh/koordinator/apis/extension"
+	"github.com/koordinator-sh/koordinator/apis/thirdparty/scheduler-plugins/pkg/apis/scheduling/v1alpha1"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+var testContext = context.Background()
+
+// TestDifferential gives one random history (quotas, jobs, pods, nodes, and changes of all of them) to our adapter and the
+// core, and as objects to ElasticQuota itself. Whenever all is quiet:
+//
+//   - what we hold of the quotas is what ElasticQuota says now (no event was missed, nothing is counted twice or lost);
+//   - every pod of what is admitted passes ElasticQuota's PreFilter, one after the other, or we too say that the quota is
+//     over its limit by now;
+//   - of everything that waits, all pods of everything that waits being there, PreFilter refuses what we hold back at
+//     its leaf, and lets pass what we hold back for a reason that PreFilter does not know: a level above, an order.
+//
+// The plugin that is asked is a second one, that has just started with the same objects. Where the first, which lived
+// through the history, has another opinion than that one, ElasticQuota disagrees with itself; that is counted, and not held
+// against us.
+//
+// The number of histories is -rapid.checks.
+func TestDifferential(t *testing.T) {
+	live, oracle := newRealPlugin(t), newRealPlugin(t)
+	seen := map[string]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		d := &differential{T: t, oracle: oracle, seen: seen}
+		live.args.EnableRuntimeQuota = !rapid.SampledFrom([]bool{false, false, false, true}).Draw(t, "limit by max")
+		live.args.EnableMinQuotaScale = !rapid.SampledFrom([]bool{false, false, false, true}).Draw(t, "keep min")
+		live.args.EnableCheckParentQuota = rapid.Bool().Draw(t, "check parents")
+		*oracle.args = *live.args
+		oracle.args.HookPlugins = nil
+		d.world = newWorld(t, live)
+		d.run()
+	})
+	for _, class := range slices.Sorted(maps.Keys(seen)) {
+		t.Logf("%8d %s", seen[class], class)
+	}
+}
+
+type differential struct {
+	*rapid.T
+	*world
+	oracle *realPlugin
+	seen   map[string]int
+	names  int
+	// keys says what resources most quotas name.
+	keys int64
+	// fresh is what the adapter says of all quotas at this quiet point.
+	fresh map[string]admission.Quota
+}
+
+// steps of a history; what stands more often comes more often.
+var steps = map[string]func(*differential){
+	"submit":        (*differential).drawJob,
+	"submit again":  (*differential).drawJob,
+	"submit more":   (*differential).drawJob,
+	"submit much":   (*differential).drawJob,
+	"end job":       (*differential).endJob,
+	"end another":   (*differential).endJob,
+	"plain pod":     (*differential).drawPlainPod,
+	"end pod":       (*differential).endPlainPod,
+	"schedule":      (*differential).scheduleAll,
+	"schedule more": (*differential).scheduleAll,
+	"node":          (*differential).drawNode,
+	"spec":          (*differential).changeSpec,
+	"another spec":  (*differential).changeSpec,
+	"new quota":     (*differential).newQuota,
+	"delete quota":  (*differential).dropQuota,
+	"come back":     (*differential).comeBack,
+	"rename":        (*differential).rename,
+	"move":          (*differential).moveQuota,
+}
+
+func (d *differential) run() {
+	d.keys = d.pick("usual keys", 0, 0, 1, 2)
+	d.setNode("node-0", d.drawAllocatable(), false)
+	for range d.pick("quotas", 2, 3, 4, 5, 6, 7) {
+		d.newQuota()
+	}
+	d.check()
+	names := slices.Sorted(maps.Keys(steps))
+	for range d.pick("steps", 4, 6, 8, 12, 16) {
+		name := rapid.SampledFrom(names).Draw(d.T, "step")
+		d.now = d.now.Add(1e9)
+		steps[name](d)
+		if d.pick("report", 0, 0, 1) == 1 {
+			d.report()
+		}
+		d.check()
+	}
+}
+
+func (d *differential) adapterFirst() bool { return rapid.Bool().Draw(d.T, "adapter first") }
+
+func (d *differential) drawAllocatable() corev1.ResourceList {
+	return list3(500*d.pick("cpu", 0, 8, 16, 20, 24, 40), d.pick("memory", 0, 16, 32, 64), d.pick("gpu", 0, 2, 4, 8))
+}
+
+// pick draws evenly: a range would be drawn from near its low end.
+func (d *differential) pick(label string, of ...int64) int64 {
+	return rapid.SampledFrom(of).Draw(d.T, label)
+}
+
+func (d *differential) drawNode() {
+	name := rapid.SampledFrom([]string{"node-0", "node-1"}).Draw(d.T, "node")
+	if d.nodes[name] != nil && d.pick("remove node", 0, 0, 0, 1) == 1 {
+		d.setNode(name, nil, d.adapterFirst())
+		return
+	}
+	d.setNode(name, d.drawAllocatable(), d.adapterFirst())
+}
+
+// parentNames and leafNames: in Koordinator a quota is one or the other, and pods are in leaves.
+var (
+	parentNames = []string{"p0", "p1", "p2", "p3"}
+	leafNames   = []string{"a", "b", "c", "d", "e"}
+)
+
+func (d *differential) newQuota() {
+	var free []string
+	for _, name := range slices.Concat(leafNames, parentNames) {
+		if d.quotas[name] == nil {
+			free = append(free, name)
+		}
+	}
+	if len(free) == 0 {
+		return
+	}
+	name := rapid.SampledFrom(free).Draw(d.T, "name")
+	q := d.drawSpec(name)
+	d.reparent(q)
+	d.setQuota(q, d.adapterFirst())
+}
+
+func (d *differential) drawSpec(name string) *v1alpha1.ElasticQuota {
+	most := list3(500*d.pick("max cpu", 16, 6, 8, 10, 12, 20, 40, 3, 0), d.pick("max memory", 32, 8, 16, 24, 64, 5, 0), d.pick("max gpu", 8, 2, 3, 4, 1, 0))
+	// What most quotas of this world name, and now and then something else.
+	keys := d.keys
+	if d.pick("other keys", 0, 0, 0, 0, 0, 0, 0, 1) == 1 {
+		keys = d.pick("keys", 0, 1, 2)
+	}
+	if keys >= 1 {
+		delete(most, "nvidia.com/gpu")
+	}
+	if keys == 2 {
+		delete(most, corev1.ResourceMemory)
+	}
+	least := corev1.ResourceList{}
+	for _, key := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, "nvidia.com/gpu"} {
+		limit, ok := most[key]
+		if !ok || d.pick("no min", 0, 0, 0, 0, 1) == 1 {
+			continue
+		}
+		eighths := d.pick("min eighths", 4, 0, 1, 2, 3, 5, 8)
+		limit.SetMilli(limit.MilliValue() / 8 * eighths)
+		if key != corev1.ResourceCPU {
+			limit.Set(limit.Value())
+		}
+		least[key] = limit
+	}
+	q := &v1alpha1.ElasticQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{}, Annotations: map[string]string{}},
+		Spec:       v1alpha1.ElasticQuotaSpec{Min: least, Max: most},
+	}
+	if slices.Contains(parentNames, name) {
+		q.Labels[extension.LabelQuotaIsParent] = "true"
+	}
+	if d.pick("kept", 0, 0, 0, 1) == 1 {
+		q.Labels[extension.LabelAllowLentResource] = "false"
+	}
+	if d.pick("weight", 0, 0, 1) == 1 {
+		weight := d.pick("shared weight", 1, 2, 3, 5)
+		raw, err := json.Marshal(list3(weight*1000, weight, weight))
+		require.NoError(d.T, err)
+		q.Annotations[extension.AnnotationSharedWeight] = string(raw)
+	}
+	return q
+}
+
+// reparent draws a parent: the root, or a parent quota that is not below this one and has at most three above it.
+func (d *differential) reparent(q *v1alpha1.ElasticQuota) {
+	options := []string{""}
+	for _, name := range parentNames {
+		path, ok := d.pathOfSpecs(name)
+		if d.quotas[name] != nil && ok && len(path) <= 4 && !slices.Contains(path, q.Name) {
+			options = append(options, name)
+		}
+	}
+	// The last one first: deep trees are rare enough.
+	slices.Reverse(options)
+	if parent := rapid.SampledFrom(options).Draw(d.T, "parent"); parent != "" {
+		q.Labels[extension.LabelQuotaParent] = parent
+	} else {
+		delete(q.Labels, extension.LabelQuotaParent)
+	}
+}
+
+func (d *differential) someQuota(filter func(string) bool) string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(d.quotas)) {
+		if filter == nil || filter(name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return rapid.SampledFrom(names).Draw(d.T, "quota")
+}
+
+// changeSpec draws new numbers, keys, weight and lending: a quota grows, or shrinks below what is used.
+func (d *differential) changeSpec() {
+	name := d.someQuota(nil)
+	if name == "" {
+		return
+	}
+	q := d.drawSpec(name)
+	if parent, ok := d.quotas[name].Labels[extension.LabelQuotaParent]; ok {
+		q.Labels[extension.LabelQuotaParent] = parent
+	}
+	d.setQuota(q, d.adapterFirst())
+}
+
+func (d *differential) moveQuota() {
+	name := d.someQuota(nil)
+	if name == "" {
+		return
+	}
+	q := d.quotas[name].DeepCopy()
+	d.reparent(q)
+	d.setQuota(q, d.adapterFirst())
+}
+
+func (d *differential) childless(name string) bool {
+	for _, q := range d.quotas {
+		if extension.GetParentQuotaName(q) == name {
+			return false
+		}
+	}
+	return true
+}
+
+// dropQuota deletes a quota without children; Koordinator's webhook refuses to delete others.
+func (d *differential) dropQuota() {
+	if name := d.someQuota(d.childless); name != "" {
+		d.deleteQuota(name, d.adapterFirst())
+	}
+}
+
+// comeBack deletes a quota and makes it again, with or without anything in between.
+func (d *differential) comeBack() {
+	name := d.someQuota(d.childless)
+	if name == "" {
+		return
+	}
+	q := d.quotas[name]
+	d.deleteQuota(name, d.adapterFirst())
+	if rapid.Bool().Draw(d.T, "step between") {
+		d.step()
+	}
+	if rapid.Bool().Draw(d.T, "report between") {
+		d.report()
+	}
+	d.setQuota(q, d.adapterFirst())
+}
+
+// rename makes the same quota under another name; nobody renames the labels of what is there.
+func (d *differential) rename() {
+	name := d.someQuota(d.childless)
+	if name == "" {
+		return
+	}
+	group := leafNames
+	if slices.Contains(parentNames, name) {
+		group = parentNames
+	}
+	next := rapid.SampledFrom(group).Draw(d.T, "new name")
+	if d.quotas[next] != nil {
+		return
+	}
+	q := d.quotas[name].DeepCopy()
+	q.Name = next
+	d.deleteQuota(name, d.adapterFirst())
+	d.setQuota(q, d.adapterFirst())
+}
+
+func (d *differential) drawRequest() corev1.ResourceList {
+	request := list3(500*d.pick("pod cpu", 1, 2, 3, 4, 6), d.pick("pod memory", -1, 0, 1, 2, 4, 8), d.pick("pod gpu", -1, -1, -1, 1, 2))
+	return request
+}
+
+func (d *differential) drawLeaf() string {
+	names := []string{extension.DefaultQuotaName}
+	for range 3 {
+		names = append(names, leafNames...)
+	}
+	var existing []string
+	for _, name := range names {
+		if d.quotas[name] != nil || name == extension.DefaultQuotaName {
+			existing = append(existing, name)
+		}
+	}
+	if d.pick("any name", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1) == 0 {
+		names = existing
+	}
+	slices.Reverse(names)
+	return rapid.SampledFrom(names).Draw(d.T, "leaf")
+}
+
+func (d *differential) drawJob() {
+	d.names++
+	name := fmt.Sprintf("j%d", d.names)
+	j := &worldJob{size: d.drawRequest()}
+	pods := d.pick("pods", 1, 2, 3)
+	j.unit = admission.Unit{
+		Key: "default/" + name, UID: name, Quota: d.drawLeaf(), Created: d.now, Active: true,
+		Queue:          rapid.SampledFrom([]string{"priority", "priority", "block"}).Draw(d.T, "queue"),
+		Priority:       int32(rapid.IntRange(0, 2).Draw(d.T, "priority")),
+		NonPreemptible: d.pick("non-preemptible", 0, 0, 0, 1) == 1,
+		Request:        timesList(j.size, pods), Pods: pods,
+	}
+	d.submit(j)
+}
+
+func (d *differential) endJob() {
+	if len(d.jobs) == 0 {
+		return
+	}
+	key := rapid.SampledFrom(slices.Sorted(maps.Keys(d.jobs))).Draw(d.T, "job")
+	d.finish(d.jobs[key])
+}
+
+func (d *differential) drawPlainPod() {
+	d.names++
+	p := d.newPod(fmt.Sprintf("x%d", d.names), d.drawLeaf(), "", d.drawRequest(), d.pick("non-preemptible", 0, 0, 0, 1) == 1)
+	d.createPod(p, d.adapterFirst())
+	if rapid.Bool().Draw(d.T, "schedule it") {
+		d.quiet()
+		d.schedule(p)
+	}
+}
+
+func (d *differential) endPlainPod() {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(d.pods)) {
+		if d.pods[name].job == "" {
+			names = append(names, name)
+		}
+	}
+	if len(names) > 0 {
+		d.deletePod(rapid.SampledFrom(names).Draw(d.T, "pod"), d.adapterFirst())
+	}
+}
+
+// scheduleAll makes the pods of some admitted jobs and lets the scheduler have a try at all that are pending.
+func (d *differential) scheduleAll() {
+	for _, key := range slices.Sorted(maps.Keys(d.jobs)) {
+		if j := d.jobs[key]; j.admitted && rapid.Bool().Draw(d.T, "create pods") {
+			d.createPods(j, d.adapterFirst())
+		}
+	}
+	d.quiet()
+	for _, name := range slices.Sorted(maps.Keys(d.pods)) {
+		p := d.pods[name]
+		if p.pod.Spec.NodeName != "" {
+			continue
+		}
+		if d.schedule(p) != "" {
+			d.seen["pod refused by the live plugin"]++
+		} else {
+			d.seen["pod placed by the live plugin"]++
+		}
+		d.quiet()
+	}
+}
+
+func (d *differential) count(class string) { d.seen[class]++ }
+
+// check is the comparison.
+func (d *differential) check() {
+	d.quiet()
+	d.live.refreshAll()
+	d.checkViewIsFresh()
+	d.checkLedger()
+	d.restarted(d.oracle)
+	if drift := d.drift(); drift != "" {
+		d.count("quiet point: ElasticQuota disagrees with its own restart: " + drift)
+		return
+	}
+	d.count("quiet point")
+	d.checkAdmitted()
+	d.checkWaiting()
+}
+
+// checkViewIsFresh: to observe everything again says nothing new of a quota in which a job waits, or has something
+// outstanding, and admits nothing.
+func (d *differential) checkViewIsFresh() {
+	matters := map[string]bool{}
+	for key, j := range d.jobs {
+		reason, _, _ := d.state.Why(key)
+		if j.admitted && d.state.Outstanding(j.unit.Quota).IsZero() || neverFits(reason) {
+			continue
+		}
+		for at := j.unit.Quota; at != ""; at = d.last[at].Parent {
+			matters[at] = true
+		}
+	}
+	found, gone := d.adapter.Observe(d.everyQuota())
+	for _, name := range gone {
+		if d.known[name] {
+			d.Fatalf("quota %s is gone and nobody said so", name)
+		}
+	}
+	d.fresh = map[string]admission.Quota{}
+	for _, q := range found {
+		d.fresh[q.Name] = q
+		last, ok := d.last[q.Name]
+		if !ok {
+			d.Fatalf("quota %s is there and nobody said so", q.Name)
+		}
+		if matters[q.Name] && fmt.Sprint(last) != fmt.Sprint(q) {
+			d.Fatalf("quota %s has changed and nobody said so:\nhad %v\nnow %v\n%s", q.Name, last, q, d.describe())
+		}
+	}
+	if len(d.dirty) > 0 || d.allDirty {
+		d.Fatalf("to observe is a change: %v", d.dirty)
+	}
+	d.state.Recheck(d.now)
+	if plan := d.state.Decide(d.now); len(plan.Admit) > 0 {
+		d.Fatalf("%s fits and nobody looked", plan.Admit[0].Unit.Key)
+	}
+}
+
+// checkLedger: on every level, what is outstanding is what the admitted jobs hold beyond those of their pods that
+// ElasticQuota counts there.
+func (d *differential) checkLedger() {
+	if differences := d.state.Verify(); len(differences) > 0 {
+		d.Fatalf("the ledger is wrong: %v", differences)
+	}
+	want := map[string]resources.List{}
+	for _, key := range slices.Sorted(maps.Keys(d.jobs)) {
+		j := d.jobs[key]
+		if !j.admitted {
+			continue
+		}
+		// What is held in a quota that went keeps counting on the path that it had.
+		for at := j.unit.Quota; at != extension.RootQuotaName && at != ""; at = d.parents[at] {
+			want[at] = want[at].Add(d.outstandingOf(j))
+		}
+	}
+	for name := range d.quotas {
+		if _, ok := d.pathOfSpecs(name); ok && !want[name].Equal(d.state.Outstanding(name)) {
+			d.Fatalf("quota %s: outstanding is %v, and should be %v", name, d.state.Outstanding(name), want[name])
+		}
+	}
+}
+
+// outstandingOf is what an admitted job holds beyond those of its pods that ElasticQuota counts in its quota.
+func (d *differential) outstandingOf(j *worldJob) resources.List {
+	info := d.live.GetGroupQuotaManagerForTree("").GetQuotaInfoByName(j.unit.Quota)
+	counted := resources.List{}
+	for _, name := range j.pods {
+		if pod := d.pods[name].pod; info != nil && info.CheckPodIsAssigned(pod) {
+			counted = counted.Add(toList(requestOf(pod)))
+		}
+	}
+	return j.unit.Request.Sub(counted).Floor0()
+}
+
+// drift says where the plugin that lived through the history differs from the one that has just started.
+func (d *differential) drift() string {
+	live, fresh := d.live.GetGroupQuotaManagerForTree(""), d.oracle.GetGroupQuotaManagerForTree("")
+	names := slices.Sorted(maps.Keys(d.quotas))
+	names = append(names, extension.DefaultQuotaName)
+	for _, name := range names {
+		a, b := live.GetQuotaInfoByName(name), fresh.GetQuotaInfoByName(name)
+		switch {
+		case a == nil || b == nil:
+			return "existence"
+		case !equalAmounts(a.GetUsed(), b.GetUsed()):
+			return "used"
+		case !equalAmounts(a.GetSelfRequest(), b.GetSelfRequest()):
+			return "self request"
+		case !equalAmounts(a.GetRequest(), b.GetRequest()):
+			return "request"
+		case !equalAmounts(a.GetNonPreemptibleUsed(), b.GetNonPreemptibleUsed()):
+			return "non-preemptible used"
+		case d.live.args.EnableRuntimeQuota && !equalAmounts(a.GetRuntime(), b.GetRuntime()):
+			return "runtime"
+		}
+	}
+	if !equalAmounts(live.GetClusterTotalResource(), fresh.GetClusterTotalResource()) {
+		return "total"
+	}
+	return ""
+}
+
+// equalAmounts compares by amount: a resource that is not named is none.
+func equalAmounts(a, b corev1.ResourceList) bool { return quotav1.IsZero(quotav1.Subtract(a, b)) }
+
+// checkAdmitted makes all pods of what is admitted in the oracle and asks its PreFilter for each of them.
+func (d *differential) checkAdmitted() {
+	var pending []*worldPod
+	for _, name := range slices.Sorted(maps.Keys(d.pods)) {
+		if p := d.pods[name]; p.job != "" && p.charged == "" {
+			pending = append(pending, p)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(d.jobs)) {
+		if d.jobs[key].admitted {
+			for _, p := range d.missingPods(d.jobs[key]) {
+				d.oracle.OnPodAdd(p.pod)
+				pending = append(pending, p)
+			}
+		}
+	}
+	over, overMin := d.overLimit()
+	for _, p := range pending {
+		quota := d.jobs[p.job].unit.Quota
+		if !d.known[quota] {
+			d.count("pod of an admitted job: its quota is gone")
+			continue
+		}
+		refusal := d.oracle.refuses(testContext, p.pod)
+		if refusal != "" && d.live.args.EnableCheckParentQuota && d.unnamedAbove(quota, p) {
+			d.count("pod of an admitted job: refused by a parent, for a resource that it does not name")
+			d.oracle.reserve(testContext, p.pod)
+			continue
+		}
+		if refusal != "" && !over[quota] && !(d.jobs[p.job].unit.NonPreemptible && overMin[quota]) {
+			d.Fatalf("%s was admitted, is within the limits of %s, and its pod %s is refused: %s\n%s",
+				p.job, quota, p.pod.Name, refusal, d.describe())
+		}
+		if refusal == "" {
+			d.count("pod of an admitted job: passes")
+		} else {
+			d.count("pod of an admitted job: refused, the limits fell since")
+		}
+		// What is admitted holds its quota, also where it could not use it now.
+		d.oracle.reserve(testContext, p.pod)
+	}
+}
+
+// unnamedAbove says whether a pod asks for something that its leaf names and a level above it does not. Koordinator's webhook
+// refuses such trees. Where ElasticQuota checks parents, it takes such a resource for none there; a reservation stands
+// nevertheless.
+func (d *differential) unnamedAbove(quota string, p *worldPod) bool {
+	path, _ := d.pathOfSpecs(quota)
+	for resource := range requestOf(p.pod) {
+		for _, level := range path[1:] {
+			if d.namesResource(quota, string(resource)) && !d.namesResource(level, string(resource)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// overLimit says below which quotas more is held than the limits allow, in our own view, and in which more is held by what
+// cannot be preempted than min allows.
+func (d *differential) overLimit() (over, overMin map[string]bool) {
+	over, overMin = map[string]bool{}, map[string]bool{}
+	for name := range d.known {
+		for at := name; at != ""; at = d.last[at].Parent {
+			q := d.last[at]
+			inUse := q.Used.Add(d.state.Outstanding(at))
+			for _, it := range q.Limit.Items() {
+				if amount, _ := inUse.Get(it.Name); amount > it.Amount {
+					over[name] = true
+				}
+			}
+		}
+		guaranteed := d.last[name].NonPreemptibleUsed
+		for _, j := range d.jobs {
+			if j.admitted && j.unit.NonPreemptible && j.unit.Quota == name {
+				guaranteed = guaranteed.Add(d.outstandingOf(j))
+			}
+		}
+		for _, it := range d.last[name].Min.Items() {
+			if amount, _ := guaranteed.Get(it.Name); amount > it.Amount {
+				overMin[name] = true
+			}
+		}
+	}
+	return over, overMin
+}
+
+// checkWaiting makes the pods of everything that waits, as our runtime takes them for granted, and asks for each job
+// whether its pods would pass one after the other.
+func (d *differential) checkWaiting() {
+	waiting := map[string][]*worldPod{}
+	for _, key := range slices.Sorted(maps.Keys(d.jobs)) {
+		j := d.jobs[key]
+		reason, _, _ := d.state.Why(key)
+		if j.admitted || j.unit.Quota == extension.DefaultQuotaName || reason == admission.ReasonUnknownQuota {
+			continue
+		}
+		waiting[key] = d.missingPods(j)
+		if neverFits(reason) {
+			continue
+		}
+		for _, p := range waiting[key] {
+			d.oracle.OnPodAdd(p.pod)
+		}
+	}
+	d.oracle.refreshAll()
+	d.checkLimits()
+	for _, key := range slices.Sorted(maps.Keys(d.jobs)) {
+		if !d.jobs[key].admitted {
+			d.checkHeldBack(key, waiting[key])
+		}
+	}
+}
+
+// checkLimits: with all pods there, the runtime is the limit that we had without them.
+func (d *differential) checkLimits() {
+	if !d.live.args.EnableRuntimeQuota {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.quotas)) {
+		info := d.oracle.GetGroupQuotaManagerForTree("").GetQuotaInfoByName(name)
+		if info == nil || !d.known[name] {
+			continue
+		}
+		runtime := toList(info.GetRuntime())
+		for _, it := range d.fresh[name].Limit.Items() {
+			if amount, ok := runtime.Get(it.Name); ok && amount != it.Amount && d.hasRuntime(name, it.Name) {
+				d.Fatalf("quota %s: %s: with all pods the runtime is %d, and without them the limit was %d\n%s",
+					name, it.Name, amount, it.Amount, d.describe())
+			}
+		}
+		d.count("limit compared")
+	}
+}
+
+func (d *differential) checkHeldBack(key string, pods []*worldPod) {
+	j := d.jobs[key]
+	leaf := j.unit.Quota
+	explanation, _ := d.state.Explain(key)
+	reason, message := explanation.Reason, explanation.Message
+	var short admission.Shortage
+	for _, sh := range explanation.Shortages {
+		if sh.Binds {
+			short = sh
+			break
+		}
+	}
+	byMin := reason == admission.ReasonMinExceeded || reason == admission.ReasonExceedsMin
+	switch reason {
+	case admission.ReasonUnknownQuota:
+		if _, ok := d.pathOfSpecs(leaf); ok && d.quotas[leaf] != nil {
+			d.Fatalf("%s: quota %s is there: %s", key, leaf, message)
+		}
+		d.count("held back: its quota, or a parent of it, does not exist")
+		return
+	case admission.ReasonQuotaExceeded, admission.ReasonExceedsMax, admission.ReasonMinExceeded, admission.ReasonExceedsMin,
+		admission.ReasonBlockedByHead:
+	default:
+		d.Fatalf("%s: held back for %s: %s", key, reason, message)
+	}
+	if leaf == extension.DefaultQuotaName {
+		d.count("held back: default quota: " + string(reason))
+		return
+	}
+	if neverFits(reason) {
+		// It is not asked for, so that it takes nothing from others; here its pods are there alone.
+		for _, p := range pods {
+			d.oracle.OnPodAdd(p.pod)
+			defer d.oracle.OnPodDelete(p.pod)
+		}
+	}
+	refusal := d.oracleRefuses(pods)
+	class, refused := "", true
+	switch {
+	case reason == admission.ReasonBlockedByHead:
+		class, refused = "held back: claimed by a job ahead", false
+	case short.Level == leaf && !byMin && !d.hasRuntime(leaf, short.Resource):
+		// Koordinator's webhook refuses such trees too. Max is what we hold it to; ElasticQuota knows no limit.
+		class, refused = "held back at the leaf, for a resource that its parent does not name", false
+	case short.Level == leaf:
+		class = "held back at the leaf: " + string(reason)
+	case byMin:
+		class, refused = "held back by the min of a parent: "+string(reason), false
+	case short.Level == extension.RootQuotaName:
+		class, refused = "held back by the cluster total", false
+	case !d.namesResource(leaf, short.Resource):
+		// Koordinator's webhook refuses such trees. We hold the parent to what it says; ElasticQuota counts nothing there.
+		class, refused = "held back by a parent, for a resource that the leaf does not name", false
+	case d.live.args.EnableCheckParentQuota:
+		class = "held back by a parent, which ElasticQuota checks: " + string(reason)
+	default:
+		class, refused = "held back by a parent, which ElasticQuota does not check: "+string(reason), false
+	}
+	d.count(class)
+	if refused && refusal == "" {
+		d.Fatalf("%s would be let through, and is held back: %s: %s\n%s", key, reason, message, d.describe())
+	}
+	if !refused && refusal != "" && !neverFits(reason) {
+		d.Fatalf("%s would be refused (%s), and is held back for another reason: %s: %s\n%s", key, refusal, reason, message, d.describe())
+	}
+}
+
+// neverFits says whether a job is parked for what it asks for: then it is no demand.
+func neverFits(reason admission.Reason) bool {
+	return reason == admission.ReasonExceedsMax || reason == admission.ReasonExceedsMin
+}
+
+// hasRuntime says whether ElasticQuota has a limit for a resource of a quota: by runtime, only if the parent names it.
+func (d *differential) hasRuntime(leaf, resource string) bool {
+	parent := extension.GetParentQuotaName(d.quotas[leaf])
+	return !d.live.args.EnableRuntimeQuota || parent == extension.RootQuotaName || d.namesResource(parent, resource)
+}
+
+func (d *differential) namesResource(leaf, resource string) bool {
+	_, ok := d.quotas[leaf].Spec.Max[corev1.ResourceName(resource)]
+	return ok
+}
+
+// oracleRefuses tries to place the pods of one job in the oracle, and takes them back.
+func (d *differential) oracleRefuses(pods []*worldPod) (refusal string) {
+	for i, p := range pods {
+		if refusal = d.oracle.refuses(testContext, p.pod); refusal != "" {
+			pods = pods[:i]
+			break
+		}
+		d.oracle.reserve(testContext, p.pod)
+	}
+	for _, p := range pods {
+		d.oracle.unreserve(testContext, p.pod)
+	}
+	return refusal
+}
+
+// describe shows the world to whoever reads a failure.
+func (d *differential) describe() string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(d.nodes)) {
+		fmt.Fprintf(&b, "node %s: %v\n", name, toList(d.nodes[name].Status.Allocatable))
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.quotas)) {
+		q := d.quotas[name]
+		fmt.Fprintf(&b, "quota %s: parent %s, min %v, max %v, weight %v, lent %v; limit %v (%v), used %v, outstanding %v\n",
+			name, extension.GetParentQuotaName(q), toList(q.Spec.Min), toList(q.Spec.Max), toList(extension.GetSharedWeight(q)),
+			extension.IsAllowLentResource(q), d.last[name].Limit, d.fresh[name].Limit, d.last[name].Used, d.state.Outstanding(name))
+	}
+	for _, key := range slices.Sorted(maps.Keys(d.jobs)) {
+		j := d.jobs[key]
+		fmt.Fprintf(&b, "job %s in %s: %d x %v, admitted %v, pods %v\n", key, j.unit.Quota, j.unit.Pods, toList(j.size), j.admitted, j.pods)
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.pods)) {
+		p := d.pods[name]
+		fmt.Fprintf(&b, "pod %s labelled %s: %v, counted in %q\n", name, p.pod.Labels[extension.LabelQuotaName], toList(requestOf(p.pod)), p.charged)
+	}
+	return b.String()
+}
