@@ -221,7 +221,7 @@ func (e *Engine) due(now time.Time) bool {
 func (e *Engine) nextWake() time.Time {
 	at := earliest(e.retryAt, e.resyncAt, e.quotas.nextTrail(), e.gauges.at)
 	if e.leading {
-		at = earliest(at, e.decideAt, e.statuses.at, e.nextExplanation())
+		at = earliest(at, e.decideAt, e.statuses.next(), e.nextExplanation())
 	}
 	return at
 }

@@ -17,6 +17,7 @@ limitations under the License.
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -40,33 +41,47 @@ const conditionActive = "Active"
 // queueStatuses remembers what was written into the Queues.
 type queueStatuses struct {
 	byName map[string]*queueStatus
-	// at is when the next refresh is due; zero for never.
-	at time.Time
+	// due holds the dirty ones by when they are to be made.
+	due *queue.Tree[*queueStatus]
 }
 
 type queueStatus struct {
+	name    string
 	dirty   bool
+	at      time.Time // while dirty: when it is due
 	notYet  time.Time // not before
 	written string    // the status that was written last, as JSON without times
 	flight  *Write
 }
 
-func newQueueStatuses() queueStatuses { return queueStatuses{byName: map[string]*queueStatus{}} }
+func newQueueStatuses() queueStatuses {
+	return queueStatuses{byName: map[string]*queueStatus{}, due: queue.NewTree(
+		func(a, b *queueStatus) int { return cmp.Or(a.at.Compare(b.at), strings.Compare(a.name, b.name)) },
+		func(q *queueStatus) uint64 { return queue.Hash(q.name) })}
+}
+
+// next is when the next refresh is due; zero for never.
+func (s *queueStatuses) next() time.Time {
+	if q, ok := s.due.Min(); ok {
+		return q.at
+	}
+	return time.Time{}
+}
+
+func (s *queueStatuses) plan(q *queueStatus, at time.Time) {
+	q.dirty, q.at = true, at
+	s.due.Insert(q)
+}
 
 // mark says that the content of a queue may have changed.
 func (s *queueStatuses) mark(now time.Time, name string) {
 	q := s.byName[name]
 	if q == nil {
-		q = &queueStatus{}
+		q = &queueStatus{name: name}
 		s.byName[name] = q
 	}
 	if !q.dirty {
-		q.dirty = true
-		if at := q.notYet; at.After(now) {
-			s.at = earliest(s.at, at)
-		} else {
-			s.at = earliest(s.at, now)
-		}
+		s.plan(q, maxTime(q.notYet, now))
 	}
 }
 
@@ -74,6 +89,9 @@ func (s *queueStatuses) forget(name string) {
 	if q := s.byName[name]; q != nil {
 		if q.flight != nil {
 			q.flight.cancel()
+		}
+		if q.dirty {
+			s.due.Delete(q)
 		}
 		delete(s.byName, name)
 	}
@@ -89,7 +107,6 @@ func (s *queueStatuses) written(now time.Time, w *Write, outcome admission.Outco
 	q.flight = nil
 	if outcome != admission.OutcomeConfirmed {
 		q.written = ""
-		q.dirty = false
 		s.mark(now, w.key.Name)
 	}
 }
@@ -97,29 +114,22 @@ func (s *queueStatuses) written(now time.Time, w *Write, outcome admission.Outco
 // refreshQueues writes the status of queues that changed, each at most once per interval.
 func (e *Engine) refreshQueues(now time.Time) {
 	s := &e.statuses
-	if s.at.IsZero() || s.at.After(now) {
-		return
-	}
-	s.at = time.Time{}
-	var counts map[string]admission.QueueCounts
-	refreshed := 0
-	for _, name := range sortedKeys(s.byName) {
-		q := s.byName[name]
+	for refreshed := 0; refreshed < refreshBatch; {
+		q, ok := s.due.Min()
+		if !ok || q.at.After(now) {
+			return
+		}
+		s.due.Delete(q)
+		q.dirty = false
 		switch {
-		case !q.dirty:
-		case e.queues[name] == nil:
-			delete(s.byName, name) // units name it, and nobody made it
-		case q.flight != nil || q.notYet.After(now):
-			s.at = earliest(s.at, maxTime(q.notYet, now.Add(time.Second)))
-		case refreshed == refreshBatch:
-			s.at = now // the rest in the next step
+		case e.queues[q.name] == nil:
+			delete(s.byName, q.name) // units name it, and nobody made it
+		case q.flight != nil:
+			s.plan(q, now.Add(time.Second))
 		default:
 			refreshed++
-			if counts == nil {
-				counts = e.countsByQueue()
-			}
-			q.dirty, q.notYet = false, now.Add(e.opts.Config.StatusRefreshInterval)
-			e.refreshQueue(now, e.queues[name], q, counts[name])
+			q.notYet = now.Add(e.opts.Config.StatusRefreshInterval)
+			e.refreshQueue(now, e.queues[q.name], q)
 		}
 	}
 }
@@ -131,21 +141,11 @@ func maxTime(a, b time.Time) time.Time {
 	return b
 }
 
-func (e *Engine) countsByQueue() map[string]admission.QueueCounts {
-	counts := map[string]admission.QueueCounts{}
-	for _, c := range e.state.Counts() {
-		sum := counts[c.Queue]
-		sum.Pending += c.Pending
-		sum.Admitted += c.Admitted
-		sum.Parked += c.Parked
-		counts[c.Queue] = sum
-	}
-	return counts
-}
-
-func (e *Engine) refreshQueue(now time.Time, q *queueObject, s *queueStatus, counts admission.QueueCounts) {
+func (e *Engine) refreshQueue(now time.Time, q *queueObject, s *queueStatus) {
+	var counts admission.QueueCounts
 	items := []v1alpha1.QueueItemDetail{}
 	e.inCore("", func() {
+		counts = e.state.CountsOf(q.Name)
 		for _, w := range e.state.First(q.Name, e.opts.Config.ItemsInStatus) {
 			namespace, name, _ := strings.Cut(w.Unit.Key, "/")
 			items = append(items, v1alpha1.QueueItemDetail{

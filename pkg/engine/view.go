@@ -110,3 +110,15 @@ func (v View) Unit(key string) (UnitInfo, bool) {
 	}
 	return info, true
 }
+
+func (e *Engine) countsByQueue() map[string]admission.QueueCounts {
+	counts := map[string]admission.QueueCounts{}
+	for _, c := range e.state.Counts() {
+		sum := counts[c.Queue]
+		sum.Pending += c.Pending
+		sum.Admitted += c.Admitted
+		sum.Parked += c.Parked
+		counts[c.Queue] = sum
+	}
+	return counts
+}

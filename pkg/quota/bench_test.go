@@ -254,11 +254,7 @@ func (w *benchWorld) settle() {
 	writes := w.writes
 	w.writes = nil
 	for _, write := range writes {
-		before := len(w.running)
-		result := write.Do(w.b.Context(), w.client)
-		if len(w.running) > before {
-			w.engine.Settle(result)
-		}
+		w.engine.Settle(write.Do(w.b.Context(), w.client))
 	}
 	w.client.ClearActions()
 }

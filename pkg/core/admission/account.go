@@ -69,22 +69,35 @@ func (s *State) count(p pair, where bucket, by int) {
 		c = &QueueCounts{Queue: p.queue, Quota: p.quota}
 		s.counts[p] = c
 	}
+	sum, ok := s.countsOf[p.queue]
+	if !ok {
+		sum = &QueueCounts{Queue: p.queue}
+		s.countsOf[p.queue] = sum
+	}
 	switch where {
 	case bucketNone:
 	case bucketPending:
 		c.Pending += by
+		sum.Pending += by
 		if s.waitingOf[p.quota] += by; s.waitingOf[p.quota] == 0 {
 			delete(s.waitingOf, p.quota)
 		}
 	case bucketAdmitted:
 		c.Admitted += by
+		sum.Admitted += by
 	case bucketParked:
 		c.Parked += by
+		sum.Parked += by
 	}
-	if c.Pending == 0 && c.Admitted == 0 && c.Parked == 0 {
+	if c.empty() {
 		delete(s.counts, p)
 	}
+	if sum.empty() {
+		delete(s.countsOf, p.queue)
+	}
 }
+
+func (c *QueueCounts) empty() bool { return c.Pending == 0 && c.Admitted == 0 && c.Parked == 0 }
 
 // podBag holds the existing pods of one unit.
 type podBag struct {

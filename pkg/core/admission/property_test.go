@@ -341,9 +341,18 @@ func (w *world) check(t require.TestingT) {
 			}
 		}
 	}
+	sums := map[string]QueueCounts{}
 	for _, c := range w.s.Counts() {
 		require.Equal(t, counts[pair{c.Queue, c.Quota}], c)
 		delete(counts, pair{c.Queue, c.Quota})
+		sum := sums[c.Queue]
+		sums[c.Queue] = QueueCounts{
+			Queue: c.Queue, Pending: sum.Pending + c.Pending, Admitted: sum.Admitted + c.Admitted, Parked: sum.Parked + c.Parked,
+		}
+	}
+	require.Len(t, w.s.countsOf, len(sums))
+	for name, sum := range sums {
+		require.Equal(t, sum, w.s.CountsOf(name))
 	}
 	require.Empty(t, counts)
 	for _, name := range leafNames {
@@ -354,7 +363,7 @@ func (w *world) check(t require.TestingT) {
 
 func (w *world) checkPositions(t require.TestingT) {
 	for name, q := range w.s.queues {
-		require.Zero(t, q.dirty.Len(), "nothing is dirty after Decide")
+		require.Zero(t, q.dirty.Len()+len(w.s.woken), "nothing is dirty after Decide")
 		var want []Unit
 		for _, u := range w.s.units {
 			if u.group != nil && u.spec.Queue == name {

@@ -69,7 +69,8 @@ type State struct {
 	tellings  *queue.Tree[*unit] // units whose reason is to be told at a time
 
 	counts        map[pair]*QueueCounts
-	waitingOf     map[string]int // eligible waiting units by quota
+	countsOf      map[string]*QueueCounts // by queue
+	waitingOf     map[string]int          // eligible waiting units by quota
 	demand        map[string]*resources.Sum
 	demandChanged map[string]bool
 }
@@ -101,6 +102,7 @@ func New(cfg Config) *State {
 			byUID: map[string][]*unit{}, byName: map[consumerName][]*unit{},
 		},
 		counts:        map[pair]*QueueCounts{},
+		countsOf:      map[string]*QueueCounts{},
 		waitingOf:     map[string]int{},
 		demand:        map[string]*resources.Sum{},
 		demandChanged: map[string]bool{},

@@ -134,6 +134,14 @@ func (s *State) Counts() []QueueCounts {
 	return out
 }
 
+// CountsOf sums the counts of a queue over its quotas. O(1): kept incrementally.
+func (s *State) CountsOf(queue string) QueueCounts {
+	if c, ok := s.countsOf[queue]; ok {
+		return *c
+	}
+	return QueueCounts{Queue: queue}
+}
+
 // Outstanding of a level: what admitted units hold beyond their assigned pods.
 func (s *State) Outstanding(level string) resources.List { return s.ledger.Outstanding(level) }
 
