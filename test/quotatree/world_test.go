@@ -190,6 +190,10 @@ func (w *world) run(d *datadriven.TestData) string {
 func (w *world) tree(d *datadriven.TestData) {
 	var root any
 	require.NoError(w.t, yaml.Unmarshal([]byte(d.Input), &root))
+	w.setTree(root)
+}
+
+func (w *world) setTree(root any) {
 	object := newTree()
 	err := w.base.Get(w.t.Context(), client.ObjectKeyFromObject(object), object)
 	object.Object["spec"] = map[string]any{"root": root}
