@@ -44,6 +44,10 @@ func (e *Engine) apply(now time.Time, b *batch) {
 		e.applyQueue(now, it.key, it.value)
 	}
 	e.noteQuotas(now, b.quotas.items, b.total)
+	if b.mapping {
+		e.resolveAgain(now, e.unlabelled)
+		e.remapPods(now)
+	}
 	for _, it := range b.units.items {
 		e.applyUnit(now, it.key, it.value)
 	}

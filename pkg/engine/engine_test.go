@@ -697,6 +697,30 @@ func TestUnitsFollowTheQuotaOfTheirNamespace(t *testing.T) {
 	require.Equal(t, []string{"a"}, keysOf(r.decisions()))
 }
 
+func TestUnitsFollowTheMappingOfTheirNamespaceAtOnce(t *testing.T) {
+	r := ready(t, 10)
+	for _, name := range []string{"one", "two"} {
+		r.quotas.levels[name] = admission.Quota{Name: name, Parent: root, Limit: cpu(1), Max: cpu(10)}
+		r.queue(name)
+	}
+	r.quotas.byNS[testNamespace] = "one"
+	r.engine.Sink().QuotaChanged("one", "two")
+	r.step()
+	key := r.unit("a", 4, func(u *unstructured.Unstructured) { u.SetLabels(nil) })
+	r.step()
+	require.Equal(t, "one", r.engine.units[key].quota)
+	require.Empty(t, r.decisions())
+	two := r.quotas.levels["two"]
+	two.Limit = cpu(10)
+	r.quotas.levels["two"] = two
+	r.engine.Sink().QuotaChanged("two")
+	r.quotas.byNS[testNamespace] = "two"
+	r.engine.Sink().MappingChanged()
+	r.step()
+	require.Equal(t, "two", r.engine.units[key].quota)
+	require.Equal(t, []string{"a"}, keysOf(r.decisions()))
+}
+
 func TestPriorityComesFromTheClass(t *testing.T) {
 	r := ready(t, 4)
 	class := func(name string, value int64, byDefault bool) {

@@ -90,13 +90,14 @@ type batch struct {
 	assigns latest[assignKey, assignEvent]
 	quotas  latest[string, struct{}]
 	total   bool
+	mapping bool
 	results []Result
 	calls   []func()
 }
 
 func (b *batch) empty() bool {
 	return len(b.units.items)+len(b.queues.items)+len(b.classes.items)+len(b.jobs.items)+len(b.pods.items)+
-		len(b.assigns.items)+len(b.quotas.items)+len(b.results)+len(b.calls) == 0 && !b.total
+		len(b.assigns.items)+len(b.quotas.items)+len(b.results)+len(b.calls) == 0 && !b.total && !b.mapping
 }
 
 // mailbox takes what reaches the engine. Of an object only the newest state is kept, so its size is bounded by the
@@ -180,6 +181,8 @@ func (s sink) QuotaChanged(names ...string) {
 }
 
 func (s sink) TotalChanged() { s.box.put(func(b *batch) { b.total = true }) }
+
+func (s sink) MappingChanged() { s.box.put(func(b *batch) { b.mapping = true }) }
 
 // newer says whether a is a later state of the same object than b. Versions that cannot be compared, as those of some
 // fakes, make neither newer.

@@ -49,6 +49,8 @@ type QuotaSink interface {
 	QuotaChanged(names ...string)
 	// TotalChanged says that the cluster total may have changed, and with it every limit.
 	TotalChanged()
+	// MappingChanged says that namespaces may be charged to other quotas than before.
+	MappingChanged()
 }
 
 // defaultQuota is what Koordinator charges pods to whose quota does not exist.

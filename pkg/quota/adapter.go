@@ -46,6 +46,8 @@ type Sink interface {
 	QuotaChanged(names ...string)
 	// TotalChanged says that the cluster total may have changed, and with it every limit.
 	TotalChanged()
+	// MappingChanged says that namespaces may be charged to other quotas than before.
+	MappingChanged()
 }
 
 // Adapter answers questions about the live quotas. It is safe for concurrent use.
@@ -113,6 +115,8 @@ func (a *Adapter) quotaChanged(names ...string) {
 		a.tell(func(s Sink) { s.QuotaChanged(names...) })
 	}
 }
+
+func (a *Adapter) mappingChanged() { a.tell(func(s Sink) { s.MappingChanged() }) }
 
 func (a *Adapter) totalChanged() { a.tell(func(s Sink) { s.TotalChanged() }) }
 

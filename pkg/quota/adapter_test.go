@@ -131,6 +131,7 @@ type recordingSink struct {
 	assigned []string
 	changed  []string
 	totals   int
+	mappings int
 }
 
 func (s *recordingSink) PodAssigned(quota string, pod *corev1.Pod, assigned bool) {
@@ -143,6 +144,7 @@ func (s *recordingSink) PodAssigned(quota string, pod *corev1.Pod, assigned bool
 
 func (s *recordingSink) QuotaChanged(names ...string) { s.changed = append(s.changed, names...) }
 func (s *recordingSink) TotalChanged()                { s.totals++ }
+func (s *recordingSink) MappingChanged()              { s.mappings++ }
 
 func (s *recordingSink) drain() []string {
 	names := s.changed

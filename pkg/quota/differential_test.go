@@ -89,7 +89,8 @@ var steps = map[string]func(*differential){
 	"submit":        (*differential).drawJob,
 	"submit again":  (*differential).drawJob,
 	"submit more":   (*differential).drawJob,
-	"submit much":   (*differential).drawJob,
+	"submit much":   (*differential).drawJobs,
+	"submit many":   (*differential).drawJobs,
 	"end job":       (*differential).endJob,
 	"end another":   (*differential).endJob,
 	"plain pod":     (*differential).drawPlainPod,
@@ -128,7 +129,7 @@ func (d *differential) run() {
 func (d *differential) adapterFirst() bool { return rapid.Bool().Draw(d.T, "adapter first") }
 
 func (d *differential) drawAllocatable() corev1.ResourceList {
-	return list3(500*d.pick("cpu", 0, 8, 16, 20, 24, 40), d.pick("memory", 0, 16, 32, 64), d.pick("gpu", 0, 2, 4, 8))
+	return list3(500*d.pick("cpu", 8, 12, 16, 20, 24, 40), d.pick("memory", 16, 0, 24, 32, 64), d.pick("gpu", 8, 0, 2, 4))
 }
 
 // pick draws evenly: a range would be drawn from near its low end.
@@ -168,7 +169,7 @@ func (d *differential) newQuota() {
 }
 
 func (d *differential) drawSpec(name string) *v1alpha1.ElasticQuota {
-	most := list3(500*d.pick("max cpu", 16, 6, 8, 10, 12, 20, 40, 3, 0), d.pick("max memory", 32, 8, 16, 24, 64, 5, 0), d.pick("max gpu", 8, 2, 3, 4, 1, 0))
+	most := list3(500*d.pick("max cpu", 16, 6, 8, 10, 12, 20, 40, 3), d.pick("max memory", 32, 8, 16, 24, 64, 5), d.pick("max gpu", 8, 2, 3, 4, 1))
 	// What most quotas of this world name, and now and then something else.
 	keys := d.keys
 	if d.pick("other keys", 0, 0, 0, 0, 0, 0, 0, 1) == 1 {
@@ -320,13 +321,13 @@ func (d *differential) rename() {
 }
 
 func (d *differential) drawRequest() corev1.ResourceList {
-	request := list3(500*d.pick("pod cpu", 1, 2, 3, 4, 6), d.pick("pod memory", -1, 0, 1, 2, 4, 8), d.pick("pod gpu", -1, -1, -1, 1, 2))
+	request := list3(500*d.pick("pod cpu", 1, 2, 3, 4), d.pick("pod memory", -1, -1, 0, 1, 2, 4), d.pick("pod gpu", -1, -1, -1, -1, 1, 2))
 	return request
 }
 
 func (d *differential) drawLeaf() string {
 	names := []string{extension.DefaultQuotaName}
-	for range 3 {
+	for range 4 {
 		names = append(names, leafNames...)
 	}
 	var existing []string
@@ -355,6 +356,12 @@ func (d *differential) drawJob() {
 		Request:        timesList(j.size, pods), Pods: pods,
 	}
 	d.submit(j)
+}
+
+func (d *differential) drawJobs() {
+	for range 3 {
+		d.drawJob()
+	}
 }
 
 func (d *differential) endJob() {
@@ -453,7 +460,9 @@ func (d *differential) checkViewIsFresh() {
 		if !ok {
 			d.Fatalf("quota %s is there and nobody said so", q.Name)
 		}
-		if matters[q.Name] && fmt.Sprint(last) != fmt.Sprint(q) {
+		same := last.Parent == q.Parent && last.Limit.Same(q.Limit) && last.Max.Same(q.Max) && last.Min.Same(q.Min) &&
+			last.Used.Equal(q.Used) && last.NonPreemptibleUsed.Equal(q.NonPreemptibleUsed)
+		if matters[q.Name] && !same {
 			d.Fatalf("quota %s has changed and nobody said so:\nhad %v\nnow %v\n%s", q.Name, last, q, d.describe())
 		}
 	}
@@ -721,6 +730,9 @@ func (d *differential) checkHeldBack(key string, pods []*worldPod) {
 	case !d.namesResource(leaf, short.Resource):
 		// Koordinator's webhook refuses such trees. We hold the parent to what it says; ElasticQuota counts nothing there.
 		class, refused = "held back by a parent, for a resource that the leaf does not name", false
+	case d.heldByGone(short.Level):
+		// ElasticQuota forgets what was in a quota that went; the ledger does not, and the job may run yet.
+		class, refused = "held back by a parent, where the job of a deleted quota still counts", false
 	case d.live.args.EnableCheckParentQuota:
 		class = "held back by a parent, which ElasticQuota checks: " + string(reason)
 	default:
@@ -733,6 +745,21 @@ func (d *differential) checkHeldBack(key string, pods []*worldPod) {
 	if !refused && refusal != "" && !neverFits(reason) {
 		d.Fatalf("%s would be refused (%s), and is held back for another reason: %s: %s\n%s", key, refusal, reason, message, d.describe())
 	}
+}
+
+// heldByGone says whether an admitted job, whose quota or a parent of it went, counts at a level.
+func (d *differential) heldByGone(level string) bool {
+	for _, j := range d.jobs {
+		if _, ok := d.pathOfSpecs(j.unit.Quota); ok || !j.admitted {
+			continue
+		}
+		for at := j.unit.Quota; at != extension.RootQuotaName && at != ""; at = d.parents[at] {
+			if at == level {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // neverFits says whether a job is parked for what it asks for: then it is no demand.

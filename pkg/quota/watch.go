@@ -65,6 +65,9 @@ func (a *Adapter) watch(quotas, nodes, pods handlers) error {
 
 func (a *Adapter) onQuota(oldObj, newObj any) {
 	before, after := object[v1alpha1.ElasticQuota](oldObj), object[v1alpha1.ElasticQuota](newObj)
+	if namespacesOf(before) != namespacesOf(after) {
+		a.mappingChanged()
+	}
 	switch {
 	case after != nil && after.DeletionTimestamp != nil:
 		// ElasticQuota ignores a quota that is being deleted until it is gone.
@@ -75,6 +78,14 @@ func (a *Adapter) onQuota(oldObj, newObj any) {
 	default:
 		a.noteSpec(after.Name, extension.GetQuotaTreeID(after), after)
 	}
+}
+
+// namespacesOf are the namespaces whose pods a quota takes without a label of theirs, as its annotation has them.
+func namespacesOf(q *v1alpha1.ElasticQuota) string {
+	if q == nil {
+		return ""
+	}
+	return q.Annotations[extension.AnnotationQuotaNamespaces]
 }
 
 func (a *Adapter) onNodeUpdate(oldObj, newObj any) {

@@ -142,6 +142,9 @@ func (w *world) QuotaChanged(names ...string) {
 // TotalChanged is of Sink.
 func (w *world) TotalChanged() { w.allDirty = true }
 
+// MappingChanged is of Sink. Everything in a world says by label what it is charged to.
+func (w *world) MappingChanged() {}
+
 // step does what the engine does until there is nothing more to do.
 func (w *world) step() {
 	w.t.Helper()
