@@ -233,6 +233,7 @@ func (a *Adapter) applySpecs(args *config.ElasticQuotaArgs) {
 		a.specs = map[string]specChange{}
 	}
 	a.mu.Unlock()
+	first := map[*shadow]map[string]*eqv1alpha1.ElasticQuota{}
 	for _, name := range slices.Sorted(maps.Keys(specs)) {
 		change := specs[name]
 		if tree, ok := a.trees[name]; ok && (tree != change.tree || change.spec == nil) {
@@ -249,7 +250,17 @@ func (a *Adapter) applySpecs(args *config.ElasticQuotaArgs) {
 			s.asks[name] = ask{demand: a.demands[name]}
 		}
 		a.markStale(name)
-		s.setSpec(name, change.spec)
+		if len(s.specs) > 0 || builtIn(name) || name == extension.RootQuotaName {
+			s.setSpec(name, change.spec)
+			continue
+		}
+		if first[s] == nil {
+			first[s] = map[string]*eqv1alpha1.ElasticQuota{}
+		}
+		first[s][name] = change.spec
+	}
+	for s, specs := range first {
+		s.fill(specs)
 	}
 }
 

@@ -141,6 +141,30 @@ func (s *shadow) setSpec(name string, spec *v1alpha1.ElasticQuota) bool {
 	return true
 }
 
+// fill gives an empty shadow all its quotas at once, as ElasticQuota does when it starts: the manager looks at all that
+// it has for each that comes alone.
+func (s *shadow) fill(specs map[string]*v1alpha1.ElasticQuota) {
+	below := map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(specs)) {
+		parent := extension.GetParentQuotaName(specs[name])
+		below[parent] = append(below[parent], name)
+	}
+	maps.Copy(s.specs, specs)
+	given := slices.Clone(below[extension.RootQuotaName])
+	for i := 0; i < len(given); i++ {
+		name := given[i]
+		s.mgr.UpdateQuotaInfo(specs[name])
+		s.quotas[name] = &shadowQuota{spec: specs[name]}
+		given = append(given, below[name]...)
+	}
+	s.mgr.ResetQuota()
+	s.rebuild = true
+	for _, name := range given {
+		s.ask(name, s.quotas[name])
+		s.applyAsk(name, s.quotas[name])
+	}
+}
+
 func (s *shadow) has(name string) bool {
 	return name == extension.RootQuotaName || s.quotas[name] != nil
 }

@@ -183,6 +183,30 @@ func TestQuotasMayComeBeforeTheirParents(t *testing.T) {
 	require.NotZero(t, ordered.milli("c"))
 }
 
+func TestManyQuotasAtOnceAreTheSameAsOneByOne(t *testing.T) {
+	quotas := []*v1alpha1.ElasticQuota{
+		elasticQuota("p", "60", "80", isParent), elasticQuota("p1", "50", "80", under("p")), elasticQuota("p2", "40", "80", under("p"), notLent),
+		elasticQuota("q", "40", "100"), elasticQuota("lost", "1", "100", under("nobody")), elasticQuota("lost1", "1", "100", under("lost")),
+	}
+	single := newTestShadow(t, "90", quotas...)
+	whole := newTestShadow(t, "90")
+	specs := map[string]*v1alpha1.ElasticQuota{}
+	for _, q := range quotas {
+		specs[q.Name] = q
+		whole.asks[q.Name] = ask{demand: cpu("70")}
+		single.setDemand(q.Name, cpu("70"))
+	}
+	whole.fill(specs)
+	require.Nil(t, whole.runtimes("lost1"))
+	for _, s := range []*shadow{single, whole} {
+		s.setSpec("nobody", elasticQuota("nobody", "5", "30", isParent))
+	}
+	for _, q := range quotas {
+		require.NotZero(t, single.milli(q.Name), q.Name)
+		require.Equal(t, single.milli(q.Name), whole.milli(q.Name), q.Name)
+	}
+}
+
 func TestADeletedQuotaLeavesItsShareToOthers(t *testing.T) {
 	s := newTestShadow(t, "100", elasticQuota("a", "40", "100"), elasticQuota("b", "40", "100"))
 	s.setDemand("a", cpu("80"))
