@@ -68,6 +68,9 @@ func (a *Adapter) onQuota(oldObj, newObj any) {
 	if namespacesOf(before) != namespacesOf(after) {
 		a.mappingChanged()
 	}
+	if treeTotalOf(before) != treeTotalOf(after) {
+		a.totalChanged()
+	}
 	switch {
 	case after != nil && after.DeletionTimestamp != nil:
 		// ElasticQuota ignores a quota that is being deleted until it is gone.
@@ -86,6 +89,15 @@ func namespacesOf(q *v1alpha1.ElasticQuota) string {
 		return ""
 	}
 	return q.Annotations[extension.AnnotationQuotaNamespaces]
+}
+
+// treeTotalOf is what a quota says that its tree has, and whether the default tree loses that: ElasticQuota takes it from
+// the quota at the top of a tree alone, and the hook does not hear of it.
+func treeTotalOf(q *v1alpha1.ElasticQuota) string {
+	if q == nil || !extension.IsTreeRootQuota(q) {
+		return ""
+	}
+	return q.Annotations[extension.AnnotationTotalResource] + "/" + q.Labels[extension.LabelQuotaIgnoreDefaultTree]
 }
 
 func (a *Adapter) onNodeUpdate(oldObj, newObj any) {
