@@ -69,12 +69,20 @@ type starter struct {
 	options Options
 }
 
-// Start waits until trees can be read and reconciles them until the context ends.
+// Start waits until trees can be read and reconciles them until the context ends. Trees are never a reason for the process
+// to end: when their caches do not fill, because a right or a definition went meanwhile, it waits again.
 func (s *starter) Start(ctx context.Context) error {
-	if err := s.wait(ctx); err != nil {
-		return nil // the context has ended
+	for first := true; s.wait(ctx, first) == nil; first = false {
+		klog.FromContext(ctx).Info("Expanding ElasticQuotaTrees", "namespace", s.options.Namespace)
+		if err := s.run(ctx); ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "ElasticQuotaTrees are not expanded any more; it is tried again")
+		}
 	}
-	klog.FromContext(ctx).Info("Expanding ElasticQuotaTrees", "namespace", s.options.Namespace)
+	return nil
+}
+
+// run reconciles trees until the context ends or their caches do not fill.
+func (s *starter) run(ctx context.Context) error {
 	trees, quotas := newTree(), newElasticQuota()
 	store, err := cache.New(s.mgr.GetConfig(), cache.Options{
 		HTTPClient: s.mgr.GetHTTPClient(), Scheme: s.mgr.GetScheme(), Mapper: s.mgr.GetRESTMapper(),
@@ -111,10 +119,10 @@ func (s *starter) Start(ctx context.Context) error {
 }
 
 // wait returns when trees and ElasticQuotas can be listed, or with the context's error.
-func (s *starter) wait(ctx context.Context) error {
+func (s *starter) wait(ctx context.Context, atOnce bool) error {
 	logger := klog.FromContext(ctx)
 	said := false
-	return wait.PollUntilContextCancel(ctx, s.options.LookEvery, true, func(ctx context.Context) (bool, error) {
+	return wait.PollUntilContextCancel(ctx, s.options.LookEvery, atOnce, func(ctx context.Context) (bool, error) {
 		err := errors.Join(
 			s.readable(ctx, v1beta1.ElasticQuotaTreeKind, client.InNamespace(s.options.Namespace)),
 			s.readable(ctx, elasticQuotaKind),
