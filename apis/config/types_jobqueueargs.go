@@ -52,6 +52,7 @@ type JobQueueArgs struct {
 	ExplainAfter           metav1.Duration
 	ExplainEvery           metav1.Duration
 	ResyncInterval         metav1.Duration
+	AuditInterval          metav1.Duration
 	UnknownJobs            UnknownJobsPolicy
 	UnknownJobsGracePeriod metav1.Duration
 	ProtectReservedQuota   bool

@@ -31,6 +31,8 @@ const (
 	MaxWriteConcurrency = 1000
 	// MaxItemsInStatus keeps the status of a Queue far below the size limit of an object in etcd.
 	MaxItemsInStatus = 1000
+	// MinAuditInterval keeps the lists of all units that an audit reads from being a load.
+	MinAuditInterval = 10 * time.Second
 )
 
 // Validate returns every violation with the path of its field, nil if there is none.
@@ -61,6 +63,9 @@ func (a *JobQueueArgs) Validate(path *field.Path) field.ErrorList {
 		if d.value < d.least {
 			errs = append(errs, field.Invalid(path.Child(d.name), d.value.String(), "must be at least "+d.least.String()))
 		}
+	}
+	if d := a.AuditInterval.Duration; d != 0 && d < MinAuditInterval {
+		errs = append(errs, field.Invalid(path.Child("auditInterval"), d.String(), "must be at least "+MinAuditInterval.String()+", or zero"))
 	}
 	return errs
 }

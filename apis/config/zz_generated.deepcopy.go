@@ -32,6 +32,7 @@ func (in *JobQueueArgs) DeepCopyInto(out *JobQueueArgs) {
 	out.ExplainAfter = in.ExplainAfter
 	out.ExplainEvery = in.ExplainEvery
 	out.ResyncInterval = in.ResyncInterval
+	out.AuditInterval = in.AuditInterval
 	out.UnknownJobsGracePeriod = in.UnknownJobsGracePeriod
 	out.ManagedJobsConfigMap = in.ManagedJobsConfigMap
 }

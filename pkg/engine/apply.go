@@ -71,7 +71,7 @@ func (e *Engine) inCore(key string, f func()) {
 	if e.guard("core", f) {
 		return
 	}
-	e.rebuild = true
+	e.rebuildBecause(rebuildPanic)
 	if key != "" {
 		e.poisoned[key] = "the admission of this unit panicked; see the log of the scheduler"
 	}
@@ -158,8 +158,16 @@ func (e *Engine) applyQueue(now time.Time, name string, q *queueObject) {
 		e.statuses.forget(name)
 		e.statuses.mark(now, name)
 	}
+	e.countUnreadable(q.panicked)
 	e.queues[name] = q
 	e.pushQueue(now, q)
+}
+
+// countUnreadable counts a panic while an object was read, which happened in the goroutine of an informer.
+func (e *Engine) countUnreadable(panicked bool) {
+	if panicked {
+		e.opts.Metrics.Inc(metrics.PanicsTotal, "decode")
+	}
 }
 
 func (e *Engine) pushQueue(now time.Time, q *queueObject) {
@@ -174,6 +182,7 @@ func (e *Engine) pushQueue(now time.Time, q *queueObject) {
 // lag behind what our own writes returned (I3).
 func (e *Engine) applyUnit(now time.Time, key string, ev unitEvent) {
 	delete(e.ghosts, key)
+	e.countUnreadable(ev.object != nil && ev.object.panicked)
 	rec := e.units[key]
 	switch {
 	case ev.object == nil:
@@ -449,8 +458,17 @@ func (e *Engine) countAttempt(result string, w *Write) {
 	e.opts.Metrics.Inc(metrics.AttemptsTotal, string(w.kind)+"-"+result, reason)
 }
 
-// healState builds the core's state anew from the objects after a panic in it, at most once a second. What is being
-// written counts as held until it is settled: it may be applied.
+// Why the core's state is built anew; labels of a metric.
+const (
+	rebuildPanic      = "Panic"
+	rebuildDifference = "Difference"
+)
+
+func (e *Engine) rebuildBecause(why string) { e.rebuild, e.rebuildWhy = true, why }
+
+// healState builds the core's state anew from the objects, after a panic in it or when it was found to differ, at most
+// once a second; nothing is decided before that. What is being written counts as held until it is settled: it may be
+// applied. The quotas keep their last observation; whoever does not trust it marks them dirty.
 func (e *Engine) healState(now time.Time) {
 	if !e.rebuild {
 		return
@@ -484,7 +502,8 @@ func (e *Engine) healState(now time.Time) {
 	for _, name := range sortedKeys(e.quotas.last) {
 		e.inCore("", func() { e.state.SetQuota(now, e.quotas.last[name]) })
 	}
-	e.log.Info("Built the state of admission anew after a panic", "queueUnits", len(e.units))
+	e.opts.Metrics.Inc(metrics.StateRebuildsTotal, e.rebuildWhy)
+	e.log.Info("Built the state of admission anew", "cause", e.rebuildWhy, "queueUnits", len(e.units))
 }
 
 // conditionSaysParked: the controller has said why the unit is inactive, and says it better.

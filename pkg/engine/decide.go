@@ -47,12 +47,15 @@ func (e *Engine) decide(now time.Time) {
 	var plan admission.Plan
 	ok := e.guard("core", func() { plan = e.state.Decide(now) })
 	if !ok {
-		e.rebuild = true
+		e.rebuildBecause(rebuildPanic)
 		e.retryIn(now, time.Second)
 		return
 	}
 	e.decideAt = plan.WakeAt
 	e.opts.Metrics.Observe(metrics.CycleExaminedUnits, float64(plan.Examined))
+	for range plan.Panics {
+		e.opts.Metrics.Inc(metrics.PanicsTotal, "extension")
+	}
 	for i := range plan.Evict {
 		d := &plan.Evict[i]
 		if rec := e.decided(now, d.Unit.Key, d.Unit.Attempts); rec != nil {

@@ -44,10 +44,14 @@ type Engine struct {
 	// lead is closed by Lead.
 	lead     chan struct{}
 	leadOnce sync.Once
+	// auditRequests holds one token while an audit is asked for.
+	auditRequests chan struct{}
+	lastAudit     atomic.Pointer[Audit]
 
 	// All of the rest belongs to the goroutine of Step.
 	log     klog.Logger
 	ctx     context.Context //nolint:containedctx // parent of all writes: they end with the process
+	core    admission.Config
 	state   *admission.State
 	leading bool
 	units   map[string]*unitRecord
@@ -75,7 +79,8 @@ type Engine struct {
 	writes      []*Write
 	nextWrite   int64
 	sequence    int64 // of admissions
-	rebuild     bool
+	rebuild     bool  // the core's state is not to be trusted and is built anew before the next decision
+	rebuildWhy  string
 	poisoned    map[string]string // units that made the core panic
 	retryAt     time.Time         // something failed and is to be tried again
 	decideAt    time.Time
@@ -118,7 +123,7 @@ func New(o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		opts: o, box: newMailbox(), lead: make(chan struct{}), ctx: context.Background(), log: klog.Background(),
+		opts: o, box: newMailbox(), lead: make(chan struct{}), auditRequests: make(chan struct{}, 1), ctx: context.Background(), log: klog.Background(),
 		units: map[string]*unitRecord{}, consumers: map[types.UID][]string{}, unlabelled: keys{}, byClass: map[string]keys{},
 		unresolved: keys{}, holders: keys{},
 		ghosts: map[string]int{}, queues: map[string]*queueObject{}, classes: map[string]*classObject{},
@@ -127,6 +132,8 @@ func New(o Options) (*Engine, error) {
 		explains: map[string]explanation{}, statuses: newQueueStatuses(), gauges: newGauges(),
 		poisoned: map[string]string{},
 	}
+	c := e.opts.Config
+	e.core = admission.Config{ExplainAfter: c.ExplainAfter, ExplainEvery: c.ExplainEvery, RefusedBackoff: c.RefusedBackoff}
 	e.state = e.newState()
 	e.view.Store(newSnapshot())
 	e.quotas.all = true
@@ -138,12 +145,7 @@ func New(o Options) (*Engine, error) {
 	return e, e.connect()
 }
 
-func (e *Engine) newState() *admission.State {
-	c := e.opts.Config
-	return admission.New(admission.Config{
-		ExplainAfter: c.ExplainAfter, ExplainEvery: c.ExplainEvery, RefusedBackoff: c.RefusedBackoff,
-	})
-}
+func (e *Engine) newState() *admission.State { return admission.New(e.core) }
 
 // Sink is where the quota hook and its informers report to.
 func (e *Engine) Sink() QuotaSink { return sink{e.box} }
@@ -168,6 +170,7 @@ func (e *Engine) Run(ctx context.Context) {
 		background.Go(func() { e.writers.run(ctx) })
 	}
 	background.Go(func() { e.awaitLead(ctx) })
+	background.Go(func() { e.runAudits(ctx) })
 	for ctx.Err() == nil {
 		e.wait(ctx, e.Step())
 	}
@@ -201,7 +204,7 @@ func (e *Engine) Step() time.Time {
 		e.observe(now)
 		e.applyReleases(now)
 		e.healState(now)
-		if e.leading {
+		if e.leading && !e.rebuild {
 			e.decide(now)
 		}
 		e.publish(now)
@@ -269,15 +272,10 @@ func (e *Engine) Ask(ctx context.Context, f func(View)) error {
 	}
 }
 
-// Verify compares the ledger with its rebuild (I7) and counts the differences in a metric.
+// Verify compares the ledger with its rebuild (I7). Audit compares more.
 func (e *Engine) Verify(ctx context.Context) ([]admission.Difference, error) {
 	found := make(chan []admission.Difference, 1)
-	err := e.Ask(ctx, func(View) {
-		differences := e.state.Verify()
-		e.opts.Metrics.Set(metrics.LedgerDifferences, float64(len(differences)))
-		found <- differences
-	})
-	if err != nil {
+	if err := e.Ask(ctx, func(View) { found <- e.state.Verify() }); err != nil {
 		return nil, err
 	}
 	return <-found, nil

@@ -17,6 +17,7 @@ limitations under the License.
 package engine
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,11 +41,18 @@ type queueObject struct {
 	class      string
 	conditions []metav1.Condition
 	status     string // what the status says, as statusText
+	panicked   bool   // while it was read
 }
 
 // decodeQueue never fails: a queue that cannot be read has a policy that nobody knows, which parks its units.
-func decodeQueue(obj *unstructured.Unstructured, defaultPolicy string) *queueObject {
-	q := &queueObject{ObjectMeta: metaOf(obj)}
+func decodeQueue(obj *unstructured.Unstructured, defaultPolicy string) (q *queueObject) {
+	q = &queueObject{ObjectMeta: metaOf(obj)}
+	defer func() {
+		if r := recover(); r != nil {
+			q.panicked = true
+			q.spec.Policy = "unreadable: " + shorten(fmt.Sprint(r))
+		}
+	}()
 	q.spec = admission.Queue{Name: q.Name, Threshold: defaultThreshold, MaxAdmitted: -1}
 	var typed v1alpha1.Queue
 	spec, _ := obj.Object["spec"].(map[string]any)

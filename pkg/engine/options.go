@@ -51,6 +51,8 @@ type Config struct {
 	ExplainAfter, ExplainEvery, RefusedBackoff time.Duration
 	// TrailingCheck is how long after a change a quota is observed once more: the hook speaks before used moves.
 	TrailingCheck time.Duration
+	// AuditInterval is how often a leader compares its state with the API objects; zero means only when asked to.
+	AuditInterval time.Duration
 }
 
 // Options of New. Dynamic, Quotas and Clock are required.

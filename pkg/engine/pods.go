@@ -291,10 +291,12 @@ func (e *Engine) quotaOf(pod *corev1.Pod) string {
 
 // podRequest is what the pod is charged with. It counts a pod that cannot be counted as nothing: then its unit keeps what it holds.
 func (e *Engine) podRequest(pod *corev1.Pod) resources.List {
-	list, err := resources.FromQuantities(e.opts.PodRequest(pod))
-	if err != nil {
-		return resources.List{}
-	}
+	var list resources.List
+	e.guard("podRequest", func() {
+		if known, err := resources.FromQuantities(e.opts.PodRequest(pod)); err == nil {
+			list = known
+		}
+	})
 	return list
 }
 

@@ -325,13 +325,13 @@ func (e *Engine) awaitLead(ctx context.Context) {
 	if !e.awaitSync(ctx) {
 		return
 	}
-	units, err := e.listUnits(ctx)
+	units, _, err := e.listUnits(ctx)
 	for err != nil {
 		log.Error(err, "Listing all queue units failed, nothing is admitted before it succeeds")
 		if !e.sleep(ctx, listRetry) {
 			return
 		}
-		units, err = e.listUnits(ctx)
+		units, _, err = e.listUnits(ctx)
 	}
 	e.box.call(func() { e.takeLead(units, start) })
 }
@@ -339,7 +339,7 @@ func (e *Engine) awaitLead(ctx context.Context) {
 // LeadNow lists the units and leads, for whoever drives Step himself.
 func (e *Engine) LeadNow(ctx context.Context) error {
 	start := e.opts.Clock.Now()
-	units, err := e.listUnits(ctx)
+	units, _, err := e.listUnits(ctx)
 	if err != nil {
 		return err
 	}
@@ -350,22 +350,34 @@ func (e *Engine) LeadNow(ctx context.Context) error {
 	return nil
 }
 
-// listUnits reads all units consistently, page by page.
-func (e *Engine) listUnits(ctx context.Context) ([]*unitObject, error) {
+// listUnits reads all units consistently, and says of which version the list is.
+func (e *Engine) listUnits(ctx context.Context) (units []*unitObject, version string, err error) {
+	err = e.eachUnitPage(ctx, func(page []*unitObject, listVersion string) error {
+		units, version = append(units, page...), listVersion
+		return nil
+	})
+	return units, version, err
+}
+
+// eachUnitPage reads all units consistently, page by page.
+func (e *Engine) eachUnitPage(ctx context.Context, visit func(page []*unitObject, version string) error) error {
 	ctx, cancel := context.WithTimeout(ctx, listDeadline)
 	defer cancel()
-	var units []*unitObject
 	o := metav1.ListOptions{Limit: listPage}
 	for {
 		list, err := e.opts.Dynamic.Resource(v1alpha1.QueueUnitResource).List(ctx, o)
 		if err != nil {
-			return nil, err
+			return err
 		}
+		page := make([]*unitObject, 0, len(list.Items))
 		for i := range list.Items {
-			units = append(units, decodeUnit(&list.Items[i]))
+			page = append(page, decodeUnit(&list.Items[i]))
+		}
+		if err := visit(page, list.GetResourceVersion()); err != nil {
+			return err
 		}
 		if o.Continue = list.GetContinue(); o.Continue == "" {
-			return units, nil
+			return nil
 		}
 	}
 }

@@ -80,6 +80,7 @@ type unitObject struct {
 
 	invalid        admission.Reason
 	invalidMessage string
+	panicked       bool // while it was read
 }
 
 // podSetTotal is what all pods of a pod set ask for together.
@@ -115,7 +116,8 @@ func decodeUnit(obj *unstructured.Unstructured) (u *unitObject) {
 	u = &unitObject{ObjectMeta: metaOf(obj), path: obj.GetNamespace() + "/" + obj.GetName()}
 	defer func() {
 		if r := recover(); r != nil {
-			u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("the object cannot be read: %v", r))
+			u.panicked = true
+			u.refuse(admission.ReasonInternalError, fmt.Errorf("the object cannot be read: %v", r))
 		}
 	}()
 	u.decodeMeta(obj)

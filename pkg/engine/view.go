@@ -54,6 +54,9 @@ type UnitInfo struct {
 // Leading says whether this process decides.
 func (v View) Leading() bool { return v.e.leading }
 
+// LastAudit is the result of the last audit, nil before there is one.
+func (v View) LastAudit() *Audit { return v.e.LastAudit() }
+
 // Queues lists all queues by name.
 func (v View) Queues() []QueueInfo {
 	byName := map[string]*QueueInfo{}

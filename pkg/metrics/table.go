@@ -42,6 +42,8 @@ const (
 	CycleExaminedUnits       Name = "cycle_examined_units"
 	LedgerOutstanding        Name = "ledger_outstanding"
 	LedgerDifferences        Name = "ledger_differences"
+	AuditsTotal              Name = "audits_total"
+	StateRebuildsTotal       Name = "state_rebuilds_total"
 	RequestDifferences       Name = "request_differences_total"
 	StatusWritesTotal        Name = "status_writes_total"
 	StatusWriteSeconds       Name = "status_write_duration_seconds"
@@ -90,7 +92,9 @@ var definitions = []definition{
 	{CycleDurationSeconds, histogram, nil, "Time that one cycle of the admission loop took.", cycleBuckets},
 	{CycleExaminedUnits, histogram, nil, "Units that one cycle compared with quota.", countBuckets},
 	{LedgerOutstanding, gauge, []string{"quota", "resource"}, "What admitted units hold beyond their assigned pods; thousandths of cpu, whole units of all else.", nil},
-	{LedgerDifferences, gauge, nil, "Places where the ledger differed from its rebuild when it was last verified.", nil},
+	{LedgerDifferences, gauge, []string{"kind"}, "Differences that the last audit found: of the ledger to its rebuild (ledger), of units to the API objects (unit), of units to their place (queue), of pods to the scheduler's cache (pod), and where the ledger counts more pods than Koordinator's used (used).", nil},
+	{AuditsTotal, counter, []string{"result"}, "Audits of the state of admission: Clean, Differences, or Failed because the API did not answer.", nil},
+	{StateRebuildsTotal, counter, []string{"cause"}, "Times that the state of admission was built anew from the API objects, because of a Panic in it or a Difference that an audit found.", nil},
 	{RequestDifferences, counter, []string{"quota", "resource", "direction"}, "Admitted units with a pod that asks for more, or less, than was estimated; once for each unit, of resources that the quota limits.", nil},
 	{StatusWritesTotal, counter, []string{"kind", "outcome"}, "Status writes by what they write and how they ended.", nil},
 	{StatusWriteSeconds, histogram, []string{"kind"}, "Time that one request of a status write took.", writeBuckets},

@@ -142,6 +142,7 @@ type Overview struct {
 //	GET /queues                          all queues, each with its first units
 //	GET /queues/NAME?limit=100&offset=0  one queue
 //	GET /units/NAMESPACE/NAME            one unit
+//	GET /audit                           the last comparison of the engine's state with the API
 //
 // Paths are relative; whoever mounts it strips what comes before.
 func NewHandler(source Source) http.Handler {
@@ -162,6 +163,9 @@ func NewHandler(source Source) http.Handler {
 		respond(w, r, source, func(v engine.View) (any, error) {
 			return oneUnit(v, r.PathValue("namespace"), r.PathValue("name"))
 		})
+	})
+	mux.HandleFunc("GET /audit", func(w http.ResponseWriter, r *http.Request) {
+		respond(w, r, source, func(v engine.View) (any, error) { return lastAudit(v) })
 	})
 	return mux
 }

@@ -201,6 +201,40 @@ func TestExplanation(t *testing.T) {
 	}
 }
 
+// auditing makes an audit before it answers.
+type auditing struct {
+	stepped
+	t *testing.T
+}
+
+func (a auditing) Ask(ctx context.Context, f func(engine.View)) error {
+	_, err := a.e.AuditNow(ctx, func() {})
+	require.NoError(a.t, err)
+	return a.stepped.Ask(ctx, f)
+}
+
+func TestAudit(t *testing.T) {
+	var problem map[string]string
+	require.Equal(t, http.StatusNotFound, get(t, served(t), "/audit", &problem), "asking starts none")
+	require.Equal(t, "audit: not found: none was made yet", problem["error"])
+
+	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+		v1alpha1.QueueUnitResource: "QueueUnitList", v1alpha1.QueueResource: "QueueList",
+	})
+	e, err := engine.New(engine.Options{
+		Dynamic: client, Quotas: oneQuota{}, Clock: clocktesting.NewFakeClock(time.Unix(0, 0)), Submit: func(*engine.Write) {},
+	})
+	require.NoError(t, err)
+	e.FeedUnit(unit("nowhere", "Running"), false)
+	e.Step()
+	var answer Audit
+	require.Equal(t, http.StatusOK, get(t, NewHandler(auditing{stepped{e}, t}), "/audit", &answer))
+	require.Equal(t, Audit{
+		At: "1970-01-01T00:00:00Z", Took: "0s", Levels: 2, Found: 1, Rebuilt: true,
+		Differences: []Difference{{Kind: "unit", Object: "team/nowhere", Field: "unit", Engine: "uid nowhere", Source: "does not exist"}},
+	}, answer)
+}
+
 func TestWrongQuestions(t *testing.T) {
 	h := served(t)
 	for path, status := range map[string]int{

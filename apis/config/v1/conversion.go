@@ -51,6 +51,7 @@ func toInternal(in *JobQueueArgs, out *config.JobQueueArgs) {
 	out.ExplainAfter = *in.ExplainAfter
 	out.ExplainEvery = *in.ExplainEvery
 	out.ResyncInterval = *in.ResyncInterval
+	out.AuditInterval = *in.AuditInterval
 	out.UnknownJobs = config.UnknownJobsPolicy(*in.UnknownJobs)
 	out.UnknownJobsGracePeriod = *in.UnknownJobsGracePeriod
 	out.ProtectReservedQuota = *in.ProtectReservedQuota
@@ -68,6 +69,7 @@ func fromInternal(in *config.JobQueueArgs, out *JobQueueArgs) {
 	out.ExplainAfter = ptr.To(in.ExplainAfter)
 	out.ExplainEvery = ptr.To(in.ExplainEvery)
 	out.ResyncInterval = ptr.To(in.ResyncInterval)
+	out.AuditInterval = ptr.To(in.AuditInterval)
 	out.UnknownJobs = ptr.To(string(in.UnknownJobs))
 	out.UnknownJobsGracePeriod = ptr.To(in.UnknownJobsGracePeriod)
 	out.ProtectReservedQuota = ptr.To(in.ProtectReservedQuota)

@@ -40,6 +40,7 @@ func SetDefaultsJobQueueArgs(args *JobQueueArgs) {
 	setDefault(&args.ExplainAfter, seconds(5))
 	setDefault(&args.ExplainEvery, seconds(10))
 	setDefault(&args.ResyncInterval, seconds(30))
+	setDefault(&args.AuditInterval, seconds(300))
 	setDefault(&args.UnknownJobs, "Gate")
 	setDefault(&args.UnknownJobsGracePeriod, seconds(30))
 	setDefault(&args.ProtectReservedQuota, true)

@@ -64,6 +64,7 @@ func TestDefaultsAreCompleteAndValid(t *testing.T) {
 		ExplainAfter:           seconds(5),
 		ExplainEvery:           seconds(10),
 		ResyncInterval:         seconds(30),
+		AuditInterval:          seconds(300),
 		UnknownJobs:            config.UnknownJobsGate,
 		UnknownJobsGracePeriod: seconds(30),
 		ProtectReservedQuota:   true,
@@ -72,13 +73,14 @@ func TestDefaultsAreCompleteAndValid(t *testing.T) {
 }
 
 func TestWhatIsWrittenIsKept(t *testing.T) {
-	args, err := decode(t, "protectReservedQuota: false\nitemsInStatus: 1\nunknownJobs: Pass\nmanagedJobsConfigMap: {name: mine}\nexplainAfter: 1ms\n")
+	args, err := decode(t, "protectReservedQuota: false\nitemsInStatus: 1\nunknownJobs: Pass\nmanagedJobsConfigMap: {name: mine}\nexplainAfter: 1ms\nauditInterval: 0s\n")
 	require.NoError(t, err)
 	require.False(t, args.ProtectReservedQuota)
 	require.EqualValues(t, 1, args.ItemsInStatus)
 	require.Equal(t, config.UnknownJobsPass, args.UnknownJobs)
 	require.Equal(t, config.ObjectName{Namespace: "koord-queue", Name: "mine"}, args.ManagedJobsConfigMap)
 	require.Equal(t, time.Millisecond, args.ExplainAfter.Duration)
+	require.Zero(t, args.AuditInterval.Duration)
 	require.Empty(t, args.Validate(nil))
 }
 
@@ -100,6 +102,7 @@ func TestValidationNamesTheField(t *testing.T) {
 		"explainAfter: 0s",
 		"explainEvery: 0s",
 		"resyncInterval: 0s",
+		"auditInterval: 1s",
 		"unknownJobsGracePeriod: -1s",
 		"managedJobsConfigMap: {name: 'a b'}",
 	} {

@@ -79,6 +79,11 @@ func (in *JobQueueArgs) DeepCopyInto(out *JobQueueArgs) {
 		*out = new(metav1.Duration)
 		**out = **in
 	}
+	if in.AuditInterval != nil {
+		in, out := &in.AuditInterval, &out.AuditInterval
+		*out = new(metav1.Duration)
+		**out = **in
+	}
 	if in.UnknownJobs != nil {
 		in, out := &in.UnknownJobs, &out.UnknownJobs
 		*out = new(string)

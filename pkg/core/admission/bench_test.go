@@ -106,6 +106,28 @@ func benchmarkDecide(b *testing.B, units, queues int, policy string) {
 	b.ReportMetric(float64(examined)/float64(b.N), "examined/op")
 }
 
+// BenchmarkVerify: the parts of an audit that each take one turn of the engine.
+func BenchmarkVerify(b *testing.B) {
+	for _, units := range []int{1_000, 50_000} {
+		s := benchState(units, 1, "Priority")
+		for _, a := range s.Decide(epoch).Admit {
+			s.Settle(epoch, a.Unit.Key, a.Attempt, OutcomeConfirmed)
+		}
+		for name, verify := range map[string]func() int{
+			"sums":  func() int { return len(s.Verify()) },
+			"queue": func() int { return len(s.VerifyQueue("q0")) },
+		} {
+			b.Run(fmt.Sprintf("%s/units=%d", name, units), func(b *testing.B) {
+				for range b.N {
+					if n := verify(); n != 0 {
+						b.Fatal(n, "differences")
+					}
+				}
+			})
+		}
+	}
+}
+
 // BenchmarkUnit: a unit enters a queue that holds many, and leaves it.
 func BenchmarkUnit(b *testing.B) {
 	for _, units := range []int{1_000, 10_000, 100_000} {

@@ -282,6 +282,7 @@ func (s *State) checkKeys(u *unit) (keys, fault string) {
 	}
 	defer func() {
 		if r := recover(); r != nil {
+			s.panics++
 			fault = fmt.Sprintf("internal error while the unit was examined: %v", r)
 		}
 	}()
@@ -290,6 +291,21 @@ func (s *State) checkKeys(u *unit) (keys, fault string) {
 		b.WriteString(strconv.Quote(check.Key(u.spec)))
 	}
 	return b.String(), ""
+}
+
+// tryPolicy asks the policy about the unit alone, before others are compared with it: a policy that cannot cope with a
+// unit is to fail over that one, not over whatever is compared with it first.
+func (s *State) tryPolicy(u *unit) (fault string) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.panics++
+			fault = fmt.Sprintf("internal error while the unit was put in order: %v", r)
+		}
+	}()
+	policy := s.queue(u.spec.Queue).policy
+	policy.Compare(u.item, u.item)
+	policy.Blocks(u.spec.Priority)
+	return ""
 }
 
 func namespaceOf(key string) string {

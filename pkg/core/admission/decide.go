@@ -39,6 +39,7 @@ func (s *State) Decide(now time.Time) Plan {
 	}
 	s.tellReasons(now, &plan)
 	plan.WakeAt = s.wakeAt(now, len(plan.Explain))
+	plan.Panics, s.panics = s.panics, 0
 	return plan
 }
 

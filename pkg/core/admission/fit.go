@@ -59,10 +59,11 @@ func (v *verdict) reason() Reason {
 }
 
 // judge says whether a unit may be admitted now. It changes nothing, so a panic below it leaves the state
-// whole; it is reported as a fault.
+// whole; it is reported as a fault, and counted.
 func (s *State) judge(g *group, u *unit) (v verdict, fault string) {
 	defer func() {
 		if r := recover(); r != nil {
+			s.panics++
 			fault = fmt.Sprintf("internal error while the unit was examined: %v", r)
 		}
 	}()

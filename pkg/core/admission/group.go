@@ -81,7 +81,11 @@ type line struct {
 
 // join puts an eligible unit into its group.
 func (s *State) join(now time.Time, u *unit) {
-	g, fault := s.groupFor(u)
+	var g *group
+	fault := s.tryPolicy(u)
+	if fault == "" {
+		g, fault = s.groupFor(u)
+	}
 	if fault != "" {
 		s.refuse(now, u, ReasonInternalError, fault)
 		s.placeWaiting(now, u)

@@ -52,6 +52,8 @@ type Plan struct {
 	Explain []Explain
 	// Examined counts the units that were evaluated against quota.
 	Examined int
+	// Panics counts those of extensions that were recovered since the last Decide; their units are parked.
+	Panics int
 	// WakeAt is when Decide wants to run again though nothing happens; zero means never.
 	WakeAt time.Time
 }

@@ -302,6 +302,7 @@ func dump(p Plan) string { return fmt.Sprintf("%v", p) }
 // check compares every index of the state with a recount.
 func (w *world) check(t require.TestingT) {
 	require.Empty(t, w.s.Verify(), "ledger equals rebuild (I7)")
+	require.Empty(t, w.s.VerifyPlaces(), "every unit is in one place (I2)")
 	demand := map[string]map[string]int64{}
 	counts := map[pair]QueueCounts{}
 	for key, u := range w.s.units {

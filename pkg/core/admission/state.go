@@ -68,6 +68,9 @@ type State struct {
 	retries   *queue.Tree[*unit] // units for which something is over at a time: backoff, refusal
 	tellings  *queue.Tree[*unit] // units whose reason is to be told at a time
 
+	// panics of extensions that were recovered since the last Decide.
+	panics int
+
 	counts        map[pair]*QueueCounts
 	countsOf      map[string]*QueueCounts // by queue
 	waitingOf     map[string]int          // eligible waiting units by quota

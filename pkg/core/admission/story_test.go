@@ -123,6 +123,7 @@ func (st *story) line(line string) {
 	require.True(st.t, ok, "unknown command %q", cmd)
 	run(a)
 	require.Empty(st.t, st.s.Verify(), "after %q", line)
+	require.Empty(st.t, st.s.VerifyPlaces(), "after %q", line)
 }
 
 // arguments are the words of a line: those without value, and the others by name; order is their order.

@@ -21,7 +21,6 @@ import (
 	"sort"
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
@@ -144,29 +143,3 @@ func (s *State) CountsOf(queue string) QueueCounts {
 
 // Outstanding of a level: what admitted units hold beyond their assigned pods.
 func (s *State) Outstanding(level string) resources.List { return s.ledger.Outstanding(level) }
-
-// Verify recomputes the ledger from the units and pods given to the state and returns the differences (I7).
-func (s *State) Verify() []Difference {
-	rebuilt := ledger.New()
-	for name, l := range s.levels {
-		rebuilt.SetParent(name, l.spec.Parent)
-	}
-	for key, u := range s.units {
-		if u.holding {
-			rebuilt.Reserve(key, u.spec.Quota, u.held, u.spec.NonPreemptible)
-			rebuilt.Expect(key, u.spec.Expected)
-		}
-	}
-	for key, bag := range s.pods {
-		for _, p := range bag.pods {
-			if p.Assigned {
-				rebuilt.Materialise(key, ledgerPod(p))
-			}
-		}
-	}
-	return s.ledger.Compare(rebuilt)
-}
-
-func ledgerPod(p Pod) ledger.Pod {
-	return ledger.Pod{UID: p.UID, Level: p.Quota, Request: p.Request, NonPreemptible: p.NonPreemptible}
-}

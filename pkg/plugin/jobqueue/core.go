@@ -21,8 +21,11 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
+	"os/signal"
 	"slices"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -111,6 +114,7 @@ func newCore(ctx context.Context, args *config.JobQueueArgs, handle fwktype.Hand
 	}
 	factory.Start(ctx.Done())
 	go c.engine.Run(ctx)
+	go c.auditOnSignal(ctx)
 	go c.stragglers.run(ctx)
 	go c.compareConfiguration(ctx, predicate.Hash())
 	return c, nil
@@ -155,6 +159,7 @@ func (c *core) buildEngine(cfg *rest.Config, factory metadatainformer.SharedInfo
 			ResyncInterval:        c.args.ResyncInterval.Duration,
 			ExplainAfter:          c.args.ExplainAfter.Duration,
 			ExplainEvery:          c.args.ExplainEvery.Duration,
+			AuditInterval:         c.args.AuditInterval.Duration,
 		},
 		Dynamic:     client,
 		Jobs:        factory,
@@ -183,6 +188,22 @@ func (c *core) buildEngine(cfg *rest.Config, factory metadatainformer.SharedInfo
 	}
 	c.visibility = visibility.NewHandler(c.engine)
 	return nil
+}
+
+// auditOnSignal has the state compared with the API when the process gets SIGUSR1. Only who may signal the process can
+// cause the load of that; the endpoint only shows the last result.
+func (c *core) auditOnSignal(ctx context.Context) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGUSR1)
+	defer signal.Stop(signals)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-signals:
+			c.engine.AuditSoon()
+		}
+	}
 }
 
 func (c *core) lead() {

@@ -124,4 +124,5 @@ func (p *Plugin) RegisterEndpoints(group *gin.RouterGroup) {
 	group.GET("/queues", serve)
 	group.GET("/queues/:name", serve)
 	group.GET("/units/:namespace/:name", serve)
+	group.GET("/audit", serve)
 }

@@ -187,7 +187,7 @@ func TestEndpointsAreMountedBelowThePlugin(t *testing.T) {
 	gin.SetMode(gin.TestMode)
 	e := gin.New()
 	p.RegisterEndpoints(e.Group("/apis/v1/plugins/JobQueue"))
-	for _, path := range []string{"/queues", "/queues/a", "/units/ns/u"} {
+	for _, path := range []string{"/queues", "/queues/a", "/units/ns/u", "/audit"} {
 		recorder := httptest.NewRecorder()
 		e.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/apis/v1/plugins/JobQueue"+path, nil))
 		require.Equal(t, http.StatusOK, recorder.Code)

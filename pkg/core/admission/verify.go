@@ -1,0 +1,201 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// Verify recomputes the ledger from the units and pods given to the state and returns the differences (I7).
+func (s *State) Verify() []Difference {
+	rebuilt := ledger.New()
+	for name, l := range s.levels {
+		rebuilt.SetParent(name, l.spec.Parent)
+	}
+	for key, u := range s.units {
+		if u.holding {
+			rebuilt.Reserve(key, u.spec.Quota, u.held, u.spec.NonPreemptible)
+			rebuilt.Expect(key, u.spec.Expected)
+		}
+	}
+	for key, bag := range s.pods {
+		for _, p := range bag.pods {
+			if p.Assigned {
+				rebuilt.Materialise(key, ledgerPod(p))
+			}
+		}
+	}
+	return s.ledger.Compare(rebuilt)
+}
+
+func ledgerPod(p Pod) ledger.Pod {
+	return ledger.Pod{UID: p.UID, Level: p.Quota, Request: p.Request, NonPreemptible: p.NonPreemptible}
+}
+
+// Assigned of a level: what the pods ask for that the ledger takes to be counted in Koordinator's used there and below.
+func (s *State) Assigned(level string) resources.List { return s.ledger.Assigned(level) }
+
+// Mismatch is one place where two views of the same thing differ: Have is what the state goes by, Want what it should be.
+type Mismatch struct{ Object, Field, Have, Want string }
+
+// VerifyPlaces checks that every unit is in exactly one place (I2), that no unit holds quota in a place where it must
+// not (I7), and that every queue is in the order of its policy (I5). It is VerifyPlace of all units and VerifyQueue of
+// all queues.
+func (s *State) VerifyPlaces() []Mismatch {
+	var out []Mismatch
+	for key := range s.units {
+		out = append(out, s.VerifyPlace(key)...)
+	}
+	for name := range s.queues {
+		out = append(out, s.VerifyQueue(name)...)
+	}
+	sort.Slice(out, func(i, j int) bool {
+		a, b := out[i], out[j]
+		if a.Object != b.Object {
+			return a.Object < b.Object
+		}
+		return a.Field < b.Field
+	})
+	return out
+}
+
+// VerifyPlace checks the place of one unit.
+func (s *State) VerifyPlace(key string) []Mismatch {
+	u, ok := s.units[key]
+	if !ok {
+		return nil
+	}
+	var out []Mismatch
+	place, want := u.place(), u.stage.place()
+	if place != want && (want != placeWaiting || (place != placeLine && place != placeParked)) {
+		out = append(out, Mismatch{key, "place", place, want})
+	}
+	if u.holding && !u.stage.mayHold() {
+		out = append(out, Mismatch{key, "holds", u.held.String(), "nothing"})
+	}
+	return out
+}
+
+// Queues lists the names of all queues that exist or that a unit names, sorted.
+func (s *State) Queues() []string {
+	out := make([]string, 0, len(s.queues))
+	for name := range s.queues {
+		out = append(out, name)
+	}
+	sort.Strings(out)
+	return out
+}
+
+// VerifyQueue walks the line of a queue: strictly in order, all of it units of this queue, and as many as its groups
+// have. Together that is: exactly they.
+func (s *State) VerifyQueue(name string) []Mismatch {
+	q, ok := s.queues[name]
+	if !ok {
+		return nil
+	}
+	var out []Mismatch
+	var before *unit
+	n, want := 0, 0
+	for g := range q.groups {
+		want += g.units.Len()
+	}
+	q.waiting.Walk(func(u *unit) bool {
+		n++
+		if u.group == nil || u.group.queue != q {
+			out = append(out, Mismatch{u.spec.Key, "queue", name, "another, or none"})
+		}
+		if before != nil && q.policy.Compare(before.item, u.item) >= 0 {
+			out = append(out, Mismatch{u.spec.Key, "order in " + name, "behind " + before.spec.Key, "ahead of it"})
+		}
+		before = u
+		return true
+	})
+	if n != want {
+		out = append(out, Mismatch{name, "units in line", fmt.Sprint(n), fmt.Sprint(want)})
+	}
+	return out
+}
+
+// Places of a unit, as VerifyPlaces names them.
+const (
+	placeLine    = "in line"
+	placeParked  = "parked"
+	placeBoth    = "in line and parked"
+	placeNowhere = "in no line"
+	placeWaiting = "in line or parked"
+)
+
+func (u *unit) place() string {
+	switch {
+	case u.group != nil && u.parked != "":
+		return placeBoth
+	case u.group != nil:
+		return placeLine
+	case u.parked != "":
+		return placeParked
+	}
+	return placeNowhere
+}
+
+func (st stage) place() string {
+	if st == stageWaiting {
+		return placeWaiting
+	}
+	return placeNowhere
+}
+
+func (st stage) mayHold() bool {
+	return st == stageAdmitting || st == stageAdmitted || st == stageEvicting
+}
+
+// VerifyUnit compares a unit with its object, as UpsertUnit would be given it. Between two calls they agree, unless a
+// write of the unit is in flight: then nothing can be said.
+func (s *State) VerifyUnit(in Unit) []Mismatch {
+	u, ok := s.units[in.Key]
+	if !ok {
+		return []Mismatch{{in.Key, "unit", "unknown", "uid " + in.UID}}
+	}
+	if u.spec.UID != in.UID {
+		return []Mismatch{{in.Key, "uid", u.spec.UID, in.UID}}
+	}
+	confirmedLately := u.stage == stageAdmitted && !u.observed && in.Phase.Waits() && in.Attempts < u.attempt
+	if u.inFlight() || confirmedLately {
+		return nil
+	}
+	var out []Mismatch
+	compare := func(field, have, want string) {
+		if have != want {
+			out = append(out, Mismatch{in.Key, field, have, want})
+		}
+	}
+	compare("stage", u.stage.String(), stageOf(in).String())
+	compare("attempts", fmt.Sprint(u.spec.Attempts), fmt.Sprint(in.Attempts))
+	compare("request", u.spec.Request.String(), in.Request.String())
+	if u.holding && stageOf(in) == stageAdmitted {
+		object := unit{spec: in}
+		compare("holds", u.held.String(), object.wants().String())
+	}
+	return out
+}
+
+func (st stage) String() string {
+	return [...]string{"waiting", "admitting", "admitted", "evicting", "over"}[st]
+}

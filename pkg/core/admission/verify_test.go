@@ -1,0 +1,131 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// placed has a unit that is admitted, one that is being admitted, two in line, one that is parked and one that is over.
+func placed(t *testing.T) (*State, map[string]Unit) {
+	s := New(Config{RefusedBackoff: time.Second})
+	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
+	s.SetQuota(epoch, Quota{Name: "root", Limit: cpu(100)})
+	s.SetQuota(epoch, Quota{Name: "team", Parent: "root", Limit: cpu(9), Max: cpu(20)})
+	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", MaxAdmitted: -1})
+	units := map[string]Unit{}
+	for name, change := range map[string]func(*Unit){
+		"admitted": func(u *Unit) { u.Phase, u.Attempts, u.Held = PhaseRunning, 1, cpu(4) },
+		"flying":   func(u *Unit) { u.Priority = 9 },
+		"first":    func(u *Unit) { u.Priority, u.Request = 8, cpu(5) },
+		"second":   func(u *Unit) { u.Priority, u.Request = 7, cpu(6) },
+		"parked":   func(u *Unit) { u.Active = false },
+		"over":     func(u *Unit) { u.Phase = PhaseSucceed },
+	} {
+		u := Unit{Key: "ns/" + name, UID: name, Queue: "q", Quota: "team", Created: epoch, Request: cpu(4), Pods: 1, Active: true, Phase: PhaseEnqueued}
+		change(&u)
+		units[name] = u
+		s.UpsertUnit(epoch, u)
+	}
+	require.Equal(t, []string{"ns/flying"}, keysOfPlan(s.Decide(epoch)))
+	require.Empty(t, s.VerifyPlaces())
+	return s, units
+}
+
+func TestVerifyPlacesFindsWhatIsOutOfPlace(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(s *State)
+		want  Mismatch
+	}{
+		"in no line": {
+			func(s *State) { s.part(epoch, s.units["ns/first"]) },
+			Mismatch{"ns/first", "place", "in no line", "in line or parked"},
+		},
+		"in line and parked": {
+			func(s *State) { s.units["ns/first"].parked = ReasonInactive },
+			Mismatch{"ns/first", "place", "in line and parked", "in line or parked"},
+		},
+		"admitted and still in line": {
+			func(s *State) { s.join(epoch, s.units["ns/admitted"]) },
+			Mismatch{"ns/admitted", "place", "in line", "in no line"},
+		},
+		"over and still holding": {
+			func(s *State) { s.hold(s.units["ns/over"], s.units["ns/over"].spec.Request) },
+			Mismatch{"ns/over", "holds", "cpu: 4m", "nothing"},
+		},
+		"not in the tree of its queue": {
+			func(s *State) { s.queues["q"].waiting.Delete(s.units["ns/first"]) },
+			Mismatch{"q", "units in line", "1", "2"},
+		},
+		"out of order": {
+			func(s *State) { s.units["ns/first"].item.Priority = 1 },
+			Mismatch{"ns/second", "order in q", "behind ns/first", "ahead of it"},
+		},
+		"in a line of another queue": {
+			func(s *State) {
+				g := *s.units["ns/first"].group
+				g.queue = s.queue("other")
+				s.units["ns/first"].group = &g
+			},
+			Mismatch{"ns/first", "queue", "q", "another, or none"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := placed(t)
+			c.spoil(s)
+			require.Contains(t, s.VerifyPlaces(), c.want)
+		})
+	}
+}
+
+func TestVerifyFindsASumThatIsWrong(t *testing.T) {
+	s, _ := placed(t)
+	require.Empty(t, s.Verify())
+	s.ledger.Reserve("ns/ghost", "team", resources.FromMap(map[string]int64{"cpu": 1}), false)
+	require.Equal(t, []Difference{
+		{Level: "root", Resource: "cpu", Ledger: 9, Rebuilt: 8}, {Level: "root", Resource: resources.Jobs, Ledger: 3, Rebuilt: 2},
+		{Level: "team", Resource: "cpu", Ledger: 9, Rebuilt: 8}, {Level: "team", Resource: resources.Jobs, Ledger: 3, Rebuilt: 2},
+	}, s.Verify())
+}
+
+func TestVerifyUnitComparesWithTheObject(t *testing.T) {
+	s, units := placed(t)
+	for name, u := range units {
+		require.Empty(t, s.VerifyUnit(u), name)
+	}
+	object := units["admitted"]
+	object.Phase, object.Held = PhaseEnqueued, resources.List{}
+	require.Equal(t, []Mismatch{{"ns/admitted", "stage", "admitted", "waiting"}}, s.VerifyUnit(object))
+	object = units["first"]
+	object.Attempts, object.Request = 3, resources.List{}
+	require.Equal(t, []Mismatch{
+		{"ns/first", "attempts", "0", "3"}, {"ns/first", "request", "cpu: 5m", ""},
+	}, s.VerifyUnit(object))
+	flying := units["flying"]
+	flying.Phase = PhaseRunning
+	require.Empty(t, s.VerifyUnit(flying), "its write is under way")
+	s.Settle(epoch, "ns/flying", 1, OutcomeConfirmed)
+	require.Empty(t, s.VerifyUnit(units["flying"]), "the object is older than the answer to its write")
+	object = units["over"]
+	object.Phase = PhaseRunning
+	require.Equal(t, []Mismatch{{"ns/over", "stage", "over", "admitted"}}, s.VerifyUnit(object))
+}

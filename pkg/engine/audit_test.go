@@ -1,0 +1,309 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubetesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	kubemetrics "k8s.io/component-base/metrics"
+	"k8s.io/klog/v2"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// audit compares; between the two looks happens what the test says, then a step.
+func (r *rig) audit(between ...func()) Audit {
+	r.t.Helper()
+	result, err := r.engine.AuditNow(klog.NewContext(context.Background(), logr.Discard()), func() {
+		for _, f := range between {
+			f()
+		}
+		r.advance(auditSettle)
+	})
+	require.NoError(r.t, err)
+	r.step()
+	return result
+}
+
+// audited makes an audit that finds these differences and has the state built anew, after which there are none.
+func (r *rig) audited(want ...Difference) {
+	r.t.Helper()
+	found := r.audit()
+	require.Equal(r.t, want, found.Differences)
+	require.Equal(r.t, len(want), found.Found)
+	require.True(r.t, found.Rebuilt)
+	require.Equal(r.t, found.Differences, r.engine.LastAudit().Differences)
+	again := r.audit()
+	require.Empty(r.t, again.Differences, "they are gone once the state was built anew")
+	require.False(r.t, again.Rebuilt)
+	r.sound()
+}
+
+// busy has an admitted unit with a pod that is counted, one that is being written, one that waits and one that is over.
+func busy(t *testing.T) *rig {
+	r := ready(t, 10)
+	r.engine.opts.Pods = cache.NewSharedIndexInformer(nil, &corev1.Pod{}, 0, cache.Indexers{})
+	r.job("a", "job-a")
+	r.unit("a", 4, withConsumer("job-a"))
+	r.step()
+	r.send()
+	pod := podFor("a-0", "job-a", "1")
+	r.cachePod(pod)
+	r.quotas.set(testQuota, func(q *admission.Quota) { q.Used = cpu(1) })
+	r.quotas.set(root, func(q *admission.Quota) { q.Used = cpu(1) })
+	r.engine.Sink().PodAssigned(testQuota, pod, true)
+	r.unit("b", 5)
+	r.unit("c", 4)
+	r.unit("d", 1, withStatus(map[string]any{"phase": "Succeed"}))
+	r.step()
+	require.Equal(t, []string{"b"}, keysOf(r.decisions()))
+	return r
+}
+
+func (r *rig) registry() kubemetrics.KubeRegistry {
+	registry := kubemetrics.NewKubeRegistry()
+	r.metrics.MustRegister(registry.MustRegister)
+	return registry
+}
+
+// cachePod puts a pod into the scheduler's cache and feeds it.
+func (r *rig) cachePod(pod *corev1.Pod) {
+	require.NoError(r.t, r.engine.opts.Pods.GetStore().Add(pod))
+	r.engine.FeedPod(pod, false, false)
+}
+
+func TestAuditOfWhatIsInOrderFindsNothing(t *testing.T) {
+	r := busy(t)
+	registry := r.registry()
+	found := r.audit()
+	require.Empty(t, found.Differences)
+	require.False(t, found.Rebuilt)
+	require.Equal(t, []int{4, 1, 3}, []int{found.Units, found.Pods, found.Levels})
+	r.send()
+	require.Empty(t, r.audit().Differences)
+	require.Equal(t, map[string]float64{"Clean": 2}, gathered(t, registry, "audits_total"))
+	require.Equal(t, map[string]float64{"ledger": 0, "unit": 0, "queue": 0, "pod": 0, "used": 0},
+		gathered(t, registry, "ledger_differences"))
+}
+
+func TestAuditFindsWhatTheCoreHasOtherwise(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(now time.Time, s *admission.State, u admission.Unit)
+		want  []Difference
+	}{
+		"a unit that it lost": {
+			func(now time.Time, s *admission.State, u admission.Unit) { s.DeleteUnit(now, u.Key) },
+			[]Difference{{DifferenceUnit, "team/a", "unit", "unknown", "uid unit-a"}},
+		},
+		"an admission that it does not know": {
+			func(now time.Time, s *admission.State, u admission.Unit) {
+				u.Phase, u.Held = admission.PhaseEnqueued, cpu(0)
+				s.UpsertUnit(now, u)
+			},
+			[]Difference{{DifferenceUnit, "team/a", "stage", "waiting", "admitted"}},
+		},
+		"an amount": {
+			func(now time.Time, s *admission.State, u admission.Unit) {
+				u.Held = cpu(1)
+				s.UpsertUnit(now, u)
+			},
+			[]Difference{{DifferenceUnit, "team/a", "holds", "cpu: 1", "cpu: 4"}},
+		},
+		"another object of that name": {
+			func(now time.Time, s *admission.State, u admission.Unit) {
+				u.UID = "other"
+				s.UpsertUnit(now, u)
+			},
+			[]Difference{{DifferenceUnit, "team/a", "uid", "other", "unit-a"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := busy(t)
+			c.spoil(r.clock.Now(), r.engine.state, r.engine.resolve(r.engine.units["team/a"].object))
+			r.audited(c.want...)
+			require.Equal(t, "cpu: 8", r.outstanding(testQuota), "3 of a, 5 of b")
+			r.send()
+			require.Equal(t, "Dequeued", r.phase("team/b"), "what was being written is settled as ever")
+			require.Equal(t, 1, r.api.applied["team/b"])
+			r.sound()
+		})
+	}
+}
+
+func TestAuditFindsEventsThatNeverCame(t *testing.T) {
+	t.Run("a change", func(t *testing.T) {
+		r := busy(t)
+		before := r.api.get("team/c").GetResourceVersion()
+		now := r.api.setStatus("team/c", map[string]any{"phase": "Succeed"}).GetResourceVersion()
+		r.audited(Difference{DifferenceUnit, "team/c", "resourceVersion", before, now})
+		require.Equal(t, admission.Phase("Succeed"), r.engine.units["team/c"].object.phase)
+	})
+	t.Run("a creation", func(t *testing.T) {
+		r := busy(t)
+		u := r.api.get("team/c")
+		u.SetName("e")
+		u.SetUID("unit-e")
+		r.api.create(u)
+		r.audited(Difference{DifferenceUnit, "team/e", "unit", "unknown", "uid unit-e"})
+		require.Contains(t, r.engine.units, "team/e")
+	})
+	t.Run("a deletion", func(t *testing.T) {
+		r := busy(t)
+		r.api.delete("team/a")
+		r.audited(Difference{DifferenceUnit, "team/a", "unit", "uid unit-a", "does not exist"})
+		require.NotContains(t, r.engine.units, "team/a")
+		require.Equal(t, []string{"b", "c"}, keysOf(r.decisions()), "what it held is free")
+	})
+	t.Run("another object of that name", func(t *testing.T) {
+		r := busy(t)
+		u := r.api.get("team/a")
+		r.api.delete("team/a")
+		u.SetUID("unit-a2")
+		u.Object["status"] = map[string]any{"phase": "Enqueued"}
+		r.api.create(u)
+		r.audited(Difference{DifferenceUnit, "team/a", "uid", "unit-a", "unit-a2"})
+	})
+}
+
+func TestWhatIsOnlyOnItsWayIsNoDifference(t *testing.T) {
+	r := busy(t)
+	r.api.setStatus("team/c", map[string]any{"phase": "Succeed"})
+	r.api.delete("team/a")
+	u := r.api.get("team/c")
+	u.SetName("e")
+	u.SetUID("unit-e")
+	r.api.create(u)
+	pod := podFor("c-0", "job-c", "1")
+	require.NoError(t, r.engine.opts.Pods.GetStore().Add(pod))
+	found := r.audit(func() {
+		r.feed("team/c")
+		r.api.delete("team/e") // it came and went between two looks
+		r.engine.FeedUnit(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
+			"name": "a", "namespace": testNamespace, "uid": "unit-a",
+		}}}, true)
+		r.engine.FeedPod(pod, false, false)
+	})
+	require.Empty(t, found.Differences)
+	require.False(t, found.Rebuilt)
+}
+
+func TestAuditComparesWithKoordinatorsUsed(t *testing.T) {
+	r := busy(t)
+	r.quotas.set(testQuota, func(q *admission.Quota) { q.Used = resources.FromMap(map[string]int64{"cpu": 500}) })
+	found := r.audit()
+	require.Equal(t, []Difference{{DifferenceUsed, testQuota, "cpu", "1", "500m"}}, found.Differences,
+		"capacity that only the ledger takes for counted is given away twice (I1)")
+	r.quotas.set(testQuota, func(q *admission.Quota) { q.Used = cpu(7) })
+	require.Empty(t, r.audit().Differences, "more in use than by units is what other pods use")
+}
+
+func TestAuditFindsPodsThatDiffer(t *testing.T) {
+	t.Run("never heard of", func(t *testing.T) {
+		r := busy(t)
+		require.NoError(t, r.engine.opts.Pods.GetStore().Add(podFor("a-1", "job-a", "1")))
+		r.audited(Difference{DifferencePod, "team/a-1", "pod", "unknown", "uid pod-a-1"})
+		require.Equal(t, "team/a", r.engine.pods.byUID["pod-a-1"].unit)
+	})
+	t.Run("gone", func(t *testing.T) {
+		r := busy(t)
+		require.NoError(t, r.engine.opts.Pods.GetStore().Delete(podFor("a-0", "job-a", "1")))
+		r.audited(Difference{DifferencePod, "team/a-0", "pod", "uid pod-a-0", "is over or does not exist"})
+		require.Equal(t, "cpu: 9", r.outstanding(testQuota), "what it used is held for its successor")
+	})
+	t.Run("of another state", func(t *testing.T) {
+		r := busy(t)
+		pod := podFor("a-0", "job-a", "1")
+		pod.ResourceVersion = "5"
+		r.cachePod(pod)
+		r.step()
+		next := pod.DeepCopy()
+		next.ResourceVersion, next.Spec.NodeName = "6", "node-1"
+		require.NoError(t, r.engine.opts.Pods.GetStore().Update(next))
+		r.audited(Difference{DifferencePod, "team/a-0", "resourceVersion", "5", "6"})
+	})
+	t.Run("bound, and not counted", func(t *testing.T) {
+		r := busy(t)
+		pod := podFor("a-0", "job-a", "1")
+		pod.Spec.NodeName = "node-1"
+		r.cachePod(pod)
+		r.engine.Sink().PodAssigned(testQuota, pod, false)
+		r.step()
+		found := r.audit()
+		require.Equal(t, []Difference{{DifferencePod, "team/a-0", "assigned", "no", "on node node-1"}}, found.Differences)
+	})
+}
+
+func TestAuditSaysWhenTheAPIDoesNotAnswer(t *testing.T) {
+	r := busy(t)
+	registry := r.registry()
+	r.api.client.PrependReactor("list", "queueunits", func(kubetesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("etcd has no leader")
+	})
+	_, err := r.engine.AuditNow(klog.NewContext(context.Background(), logr.Discard()), func() {})
+	require.ErrorContains(t, err, "no leader")
+	require.Nil(t, r.engine.LastAudit())
+	require.Equal(t, map[string]float64{"Failed": 1}, gathered(t, registry, "audits_total"))
+}
+
+// After a panic the state may be half changed: nothing is decided on it, also while the next rebuild is put off.
+func TestNothingIsDecidedOnAStateThatIsToBeBuiltAnew(t *testing.T) {
+	r := ready(t, 10)
+	registry := r.registry()
+	r.unit("a", 1)
+	r.engine.inCore("", func() { panic("first") })
+	r.step()
+	require.Equal(t, []string{"a"}, keysOf(r.decisions()), "the state was built anew in that step")
+	r.send()
+	r.engine.inCore("", func() { panic("second") })
+	r.unit("b", 1)
+	r.step()
+	require.Empty(t, r.decisions(), "less than a second later the state is still the broken one")
+	r.advance(time.Second)
+	require.Equal(t, []string{"b"}, keysOf(r.decisions()))
+	require.Equal(t, map[string]float64{"Panic": 2}, gathered(t, registry, "state_rebuilds_total"))
+	require.Equal(t, map[string]float64{"core": 2}, gathered(t, registry, "panics_total"))
+}
+
+// A leader audits every interval, and any process when it is asked to.
+func TestRunAudits(t *testing.T) {
+	api := newFakeAPI(t)
+	liveQueue(t, api)
+	api.create(liveUnit("a", "1"))
+	l := newLive(t, api, quotasOf(10, testQuota), nil, liveJob("a"))
+	l.engine.AuditSoon()
+	l.until("a standby audits when it is asked to", func() bool { return l.engine.LastAudit() != nil })
+	require.Zero(t, l.engine.LastAudit().Found)
+	require.Equal(t, 1, l.engine.LastAudit().Units)
+
+	leader := newLive(t, api, quotasOf(10, testQuota), nil, liveJob("a"))
+	leader.engine.Lead()
+	leader.await("Dequeued", 1)
+	found, err := leader.engine.Audit(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, found.Differences)
+}
