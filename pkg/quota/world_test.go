@@ -519,3 +519,5 @@ func timesList(rl corev1.ResourceList, n int64) resources.List {
 	}
 	return sum
 }
+
+func sortedKeysOf[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,345 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package quota
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/koordinator-sh/koordinator/apis/extension"
+	"github.com/koordinator-sh/koordinator/apis/thirdparty/scheduler-plugins/pkg/apis/scheduling/v1alpha1"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+)
+
+// newCluster has that many cpus and these quotas, and ElasticQuota itself.
+func newCluster(t *testing.T, cores string, quotas ...*v1alpha1.ElasticQuota) *world {
+	t.Helper()
+	w := newWorld(t, newRealPlugin(t))
+	w.setNode("node", cpu(cores), false)
+	for _, q := range quotas {
+		w.setQuota(q, false)
+	}
+	w.quiet()
+	return w
+}
+
+// askFor submits n jobs of one pod each and runs what is admitted.
+func (w *world) askFor(prefix, quota string, n int, amount string) {
+	for i := range n {
+		w.ask(fmt.Sprintf("%s%02d", prefix, i), quota, amount)
+	}
+	w.run()
+}
+
+// run makes the pods of all admitted jobs; ElasticQuota has to let every one of them pass.
+func (w *world) run() {
+	w.t.Helper()
+	for again := true; again; {
+		again = false
+		for _, key := range sortedKeysOf(w.jobs) {
+			j := w.jobs[key]
+			if !j.admitted || len(j.pods) > 0 {
+				continue
+			}
+			again = true
+			w.createPods(j, false)
+			for _, name := range j.pods {
+				if refusal := w.schedule(w.pods[name]); refusal != "" {
+					w.t.Fatalf("pod %s of an admitted job is refused: %s", name, refusal)
+				}
+			}
+		}
+		w.quiet()
+	}
+}
+
+// end finishes n running jobs of a quota, the oldest first.
+func (w *world) end(quota string, n int) {
+	for _, key := range sortedKeysOf(w.jobs) {
+		if j := w.jobs[key]; n > 0 && j.admitted && j.unit.Quota == quota {
+			w.finish(j)
+			w.quiet()
+			n--
+		}
+	}
+	w.run()
+}
+
+// inUse is what ElasticQuota counts in a quota, in cores.
+func (w *world) inUse(quota string) int64 {
+	used := w.live.GetGroupQuotaManagerForTree("").GetQuotaInfoByName(quota).GetUsed()
+	return used.Cpu().Value()
+}
+
+// Two quotas have min 40 and max 100 each, of 100 cores. Demand of 80 and 10 settles at 80 and 10. When the second's rises
+// to 60 it gets back its 40 as the first's jobs end, before the first gets anything more.
+func TestAGuaranteeComesBackAsJobsEnd(t *testing.T) {
+	w := newCluster(t, "100", elasticQuota("first", "40", "100"), elasticQuota("second", "40", "100"))
+	w.askFor("a", "first", 16, "5")
+	w.askFor("b", "second", 2, "5")
+	require.EqualValues(t, 80, w.inUse("first"))
+	require.EqualValues(t, 10, w.inUse("second"))
+
+	w.askFor("more-b", "second", 10, "5")
+	require.EqualValues(t, 20, w.inUse("second"), "what is free; nothing is killed")
+	w.askFor("more-a", "first", 4, "5")
+	require.EqualValues(t, 80, w.inUse("first"))
+	for first := int64(75); first >= 50; first -= 5 {
+		w.end("first", 1)
+		require.Equal(t, first, w.inUse("first"), "the first gets nothing more")
+		require.Equal(t, 100-first, w.inUse("second"), "the second gets what the first gives")
+	}
+	w.end("first", 1)
+	require.EqualValues(t, 50, w.inUse("first"), "each has its min and half of the rest: a job that ends is followed by one of its own")
+	require.EqualValues(t, 50, w.inUse("second"))
+}
+
+func TestWhatIsNotLentIsKeptForItsOwner(t *testing.T) {
+	w := newCluster(t, "100", elasticQuota("owner", "40", "100", notLent), elasticQuota("guest", "0", "100"))
+	w.askFor("g", "guest", 10, "10")
+	require.EqualValues(t, 60, w.inUse("guest"), "nobody of the owner is there, and its min is kept")
+	w.askFor("o", "owner", 4, "10")
+	require.EqualValues(t, 40, w.inUse("owner"), "at once")
+	require.EqualValues(t, 60, w.inUse("guest"))
+}
+
+func TestWhatIsLentComesBackOnlyAsJobsEnd(t *testing.T) {
+	w := newCluster(t, "100", elasticQuota("owner", "40", "100"), elasticQuota("guest", "0", "100"))
+	w.askFor("g", "guest", 10, "10")
+	require.EqualValues(t, 100, w.inUse("guest"))
+	w.askFor("o", "owner", 4, "10")
+	require.Zero(t, w.inUse("owner"))
+	w.end("guest", 4)
+	require.EqualValues(t, 40, w.inUse("owner"))
+	require.EqualValues(t, 60, w.inUse("guest"))
+}
+
+// The cluster has half of what is promised. With min scaling each gets half of its min; without it each may have all of it,
+// and the cluster total is what stops them.
+func TestMinOfAClusterThatIsTooSmall(t *testing.T) {
+	for _, scale := range []bool{true, false} {
+		t.Run(fmt.Sprintf("EnableMinQuotaScale=%v", scale), func(t *testing.T) {
+			live := newRealPlugin(t)
+			live.args.EnableMinQuotaScale = scale
+			w := newWorld(t, live)
+			w.setNode("node", cpu("100"), false)
+			w.setQuota(elasticQuota("big", "150", "200"), false)
+			w.setQuota(elasticQuota("small", "50", "200"), false)
+			w.quiet()
+			// All of the demand is there before anything is decided.
+			for i := range 10 {
+				for _, quota := range []string{"big", "small"} {
+					j := &worldJob{size: cpu("10")}
+					key := fmt.Sprintf("%s-%d", quota, i)
+					j.unit = admission.Unit{
+						Key: "default/" + key, UID: key, Quota: quota, Queue: "priority", Created: w.now, Active: true,
+						Request: toList(cpu("10")), Pods: 1,
+					}
+					w.submit(j)
+				}
+			}
+			w.quiet()
+			w.run()
+			if !scale {
+				require.EqualValues(t, 100, w.inUse("big")+w.inUse("small"), "the cluster is full, and no fuller")
+				return
+			}
+			require.EqualValues(t, 70, w.inUse("big"), "75, in jobs of 10")
+			require.EqualValues(t, 20, w.inUse("small"), "25, in jobs of 10")
+		})
+	}
+}
+
+// The children together have more than their parent. What jobs and plain pods use of it together never exceeds it, whether
+// ElasticQuota checks parents or not.
+func TestChildrenTogetherStayBelowTheirParent(t *testing.T) {
+	for _, check := range []bool{false, true} {
+		for _, byRuntime := range []bool{true, false} {
+			t.Run(fmt.Sprintf("EnableCheckParentQuota=%v,EnableRuntimeQuota=%v", check, byRuntime), func(t *testing.T) {
+				live := newRealPlugin(t)
+				live.args.EnableCheckParentQuota, live.args.EnableRuntimeQuota = check, byRuntime
+				w := newWorld(t, live)
+				w.setNode("node", cpu("100"), false)
+				for _, q := range []*v1alpha1.ElasticQuota{
+					elasticQuota("parent", "20", "50", isParent), elasticQuota("a", "10", "40", under("parent")), elasticQuota("b", "10", "40", under("parent")),
+				} {
+					w.setQuota(q, false)
+				}
+				w.quiet()
+				plain := w.newPod("plain", "a", "", cpu("15"), false)
+				w.createPod(plain, false)
+				require.Empty(t, w.schedule(plain))
+				w.quiet()
+				w.askFor("a", "a", 8, "5")
+				w.askFor("b", "b", 8, "5")
+				require.EqualValues(t, 50, w.inUse("parent"), "35 beside the plain pod")
+				w.deletePod("plain", false)
+				w.quiet()
+				w.run()
+				require.EqualValues(t, 50, w.inUse("parent"))
+			})
+		}
+	}
+}
+
+func gpus(n int64) corev1.ResourceList {
+	return corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(n, resource.DecimalSI)}
+}
+
+func gpuQuota(name string, min, max int64) *v1alpha1.ElasticQuota {
+	q := elasticQuota(name, "0", "100")
+	q.Spec.Min["nvidia.com/gpu"], q.Spec.Max["nvidia.com/gpu"] = *resource.NewQuantity(min, resource.DecimalSI), *resource.NewQuantity(max, resource.DecimalSI)
+	return q
+}
+
+// Three quotas with equal rights want more of 8 GPUs than there are. Koordinator v1.8.0 rounds each share to the nearest
+// integer: 3 + 3 + 3. Each limit alone is the one that its PreFilter has; that they are one more than there is shows at
+// the root, which PreFilter does not look at and we do: the ninth job waits, and would be pending for want of a node.
+func TestSharesThatRoundToMoreThanThereIs(t *testing.T) {
+	node := cpu("100")
+	node["nvidia.com/gpu"] = resource.MustParse("8")
+	w := newWorld(t, newRealPlugin(t))
+	w.setNode("node", node, false)
+	for _, name := range []string{"a", "b", "c"} {
+		w.setQuota(gpuQuota(name, 0, 8), false)
+	}
+	w.quiet()
+	for i := range 3 {
+		for _, quota := range []string{"a", "b", "c"} {
+			for _, more := range []string{"", "-more"} {
+				key := fmt.Sprintf("%s%d%s", quota, i, more)
+				w.submit(&worldJob{size: gpus(1), unit: admission.Unit{
+					Key: "default/" + key, UID: key, Quota: quota, Queue: "priority", Created: w.now, Active: true, Request: toList(gpus(1)), Pods: 1,
+				}})
+			}
+		}
+	}
+	w.quiet()
+	for _, quota := range []string{"a", "b", "c"} {
+		limit, _ := w.last[quota].Limit.Get("nvidia.com/gpu")
+		require.EqualValues(t, 3, limit, "as ElasticQuota computes it")
+	}
+	require.Equal(t, 8, w.admitted, "and as many as there are")
+	w.run()
+	root := 0
+	for _, key := range sortedKeysOf(w.jobs) {
+		explanation, _ := w.state.Explain(key)
+		for _, short := range explanation.Shortages {
+			if short.Binds && short.Level == extension.RootQuotaName {
+				root++
+			}
+		}
+	}
+	require.Positive(t, root, "those of the quota with room left wait for the cluster")
+}
+
+// Shares may as well round to less than there is: of 10 GPUs three quotas of equal weight get 3 each, and what rounding
+// loses nobody gets, not even who asks alone. ElasticQuota would leave a fourth pod of any of them pending, so no fourth
+// job is admitted before somebody asks for less than his share.
+func TestSharesThatRoundToLessThanThereIs(t *testing.T) {
+	node := cpu("100")
+	node["nvidia.com/gpu"] = resource.MustParse("10")
+	w := newWorld(t, newRealPlugin(t))
+	w.setNode("node", node, false)
+	for _, name := range []string{"a", "b", "c"} {
+		w.setQuota(gpuQuota(name, 0, 10), false)
+	}
+	w.quiet()
+	for i := range 4 {
+		for _, quota := range []string{"a", "b", "c"} {
+			key := fmt.Sprintf("%s%d", quota, i)
+			w.submit(&worldJob{size: gpus(1), unit: admission.Unit{
+				Key: "default/" + key, UID: key, Quota: quota, Queue: "priority", Created: w.now, Active: true, Request: toList(gpus(1)), Pods: 1,
+			}})
+		}
+	}
+	w.quiet()
+	require.Equal(t, 9, w.admitted)
+	w.run()
+	oracle := newRealPlugin(t)
+	w.restarted(oracle)
+	for _, quota := range []string{"a", "b", "c"} {
+		p := w.newPod(quota+"-4th", quota, "", gpus(1), false)
+		oracle.OnPodAdd(p.pod)
+	}
+	oracle.refreshAll()
+	for _, quota := range []string{"a", "b", "c"} {
+		require.NotEmpty(t, oracle.refuses(testContext, w.newPod(quota+"-4th", quota, "", gpus(1), false).pod))
+	}
+	for _, key := range sortedKeysOf(w.jobs) {
+		if w.jobs[key].unit.Quota != "a" && !w.jobs[key].admitted {
+			w.finish(w.jobs[key])
+		}
+	}
+	w.quiet()
+	require.Equal(t, 9, w.admitted)
+	w.end("b", 1)
+	require.Equal(t, 10, w.admitted, "now there is a share that is not asked for")
+}
+
+// Koordinator v1.8.0 takes what the default quota uses off the total, and once more as the share of a child of the root
+// that asks for it. That child has weight only where the object of the default quota is there, as ElasticQuota makes it: of
+// 100 GB of memory, 20 of which are used there, 60 are left for all others and not 80. We give the same answer, because
+// PreFilter would refuse the pods of a job that was admitted on more.
+func TestUseOfTheDefaultQuotaIsDeductedTwice(t *testing.T) {
+	for _, object := range []bool{true, false} {
+		t.Run(fmt.Sprintf("its object is there: %v", object), func(t *testing.T) {
+			live := newRealPlugin(t)
+			w := newWorld(t, live)
+			total := cpu("100")
+			total[corev1.ResourceMemory] = resource.MustParse("100")
+			w.setNode("node", total, false)
+			if object {
+				w.setQuota(&v1alpha1.ElasticQuota{
+					ObjectMeta: elasticQuota(extension.DefaultQuotaName, "0", "0").ObjectMeta,
+					Spec:       v1alpha1.ElasticQuotaSpec{Max: live.args.DefaultQuotaGroupMax.DeepCopy()},
+				}, false)
+			}
+			q := elasticQuota("a", "10", "100")
+			q.Spec.Min[corev1.ResourceMemory], q.Spec.Max[corev1.ResourceMemory] = resource.MustParse("10"), resource.MustParse("100")
+			w.setQuota(q, false)
+			w.quiet()
+			request := cpu("1")
+			request[corev1.ResourceMemory] = resource.MustParse("20")
+			plain := w.newPod("plain", "", "", request, false)
+			w.createPod(plain, false)
+			require.Empty(t, w.schedule(plain))
+			w.quiet()
+
+			ask := cpu("1")
+			ask[corev1.ResourceMemory] = resource.MustParse("80")
+			j := &worldJob{size: ask, unit: admission.Unit{
+				Key: "default/j", UID: "j", Quota: "a", Queue: "priority", Created: w.now, Active: true, Request: toList(ask), Pods: 1,
+			}}
+			w.submit(j)
+			w.quiet()
+			oracle := newRealPlugin(t)
+			w.restarted(oracle)
+			pod := w.missingPods(j)[0].pod
+			oracle.OnPodAdd(pod)
+			refusal := oracle.refuses(testContext, pod)
+			require.Equal(t, refusal == "", j.admitted, "80 of 100 are free, and ElasticQuota says: %s", refusal)
+			limit, _ := w.last["a"].Limit.Get("memory")
+			require.EqualValues(t, map[bool]int{true: 60, false: 80}[object], limit)
+		})
+	}
+}
