@@ -30,9 +30,10 @@ type Quotas interface {
 	// name may not exist.
 	Resolve(namespace string, labels map[string]string) string
 	// Observe returns what the named quotas and all their ancestors use and may use now, each once, leaf before
-	// parent, sorted otherwise; gone lists the names that do not exist.
+	// parent, and in the same order each time; gone lists the names that do not exist. Quotas whose limit has changed
+	// since they were last observed come along, where that matters to a job.
 	Observe(names []string) (found []admission.Quota, gone []string)
-	// SetDemand says what jobs of a leaf ask beyond their existing pods. Quotas whose limit changes by it are told
+	// SetDemand says what jobs of a leaf ask beyond their existing pods. If a limit may change by it, the leaf is told
 	// to the sink.
 	SetDemand(quota string, demand resources.List)
 	// All lists the names of all quotas, sorted.

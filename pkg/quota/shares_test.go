@@ -25,10 +25,13 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	"pgregory.net/rapid"
 
 	"github.com/koordinator-sh/koordinator/apis/extension"
 	"github.com/koordinator-sh/koordinator/apis/thirdparty/scheduler-plugins/pkg/apis/scheduling/v1alpha1"
+	"github.com/koordinator-sh/koordinator/pkg/features"
 	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/elasticquota/core"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -87,83 +90,145 @@ func drawWood(t *rapid.T, at int) *v1alpha1.ElasticQuota {
 // Whatever changed in whatever order, the limits that were brought up to date step by step are those of shares that are
 // made anew, and those of a manager that has just been started; and settle names every quota whose limit it changed.
 func TestSharesFollowEveryChange(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { checkSharesFollow(t, false) })
+}
+
+// The same where Koordinator guarantees what is used.
+func TestSharesFollowEveryChangeOfWhatIsUsed(t *testing.T) {
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.ElasticQuotaGuaranteeUsage, true)
+	rapid.Check(t, func(t *rapid.T) { checkSharesFollow(t, true) })
+}
+
+func checkSharesFollow(t *rapid.T, usedMatters bool) {
+	args := quotaArgs(true)
+	args.EnableMinQuotaScale = rapid.IntRange(0, 4).Draw(t, "scaling") > 0
+	s := newShadow("", args, usedMatters)
+	m := core.NewGroupQuotaManager("", args.EnableMinQuotaScale, args.SystemQuotaGroupMax, args.DefaultQuotaGroupMax)
+	var total corev1.ResourceList
+	setTotal := func() {
+		before := total
+		total = drawAmounts(t, 300, "total")
+		if _, ok := total[gpu]; !ok {
+			total[gpu] = resource.Quantity{}
+		}
+		m.UpdateClusterTotalResource(subtract(total, before))
+		s.setTotal(total)
+	}
+	asked := map[string][]*corev1.Pod{}
+	ask := func(name string, used, request corev1.ResourceList) {
+		for _, pod := range asked[name] {
+			m.OnPodDelete(name, pod)
+		}
+		asked[name] = []*corev1.Pod{aggregatePod("assigned", used), aggregatePod("pod-"+name, request)}
+		for _, pod := range asked[name] {
+			m.OnPodAdd(name, pod)
+		}
+		s.setLive(name, used, used)
+		s.setDemand(name, request)
+	}
+	set := func(at int) {
+		q := drawWood(t, at)
+		var used, request corev1.ResourceList
+		if pods := asked[q.Name]; pods != nil {
+			used, request = pods[0].Spec.Containers[0].Resources.Requests, pods[1].Spec.Containers[0].Resources.Requests
+			ask(q.Name, nil, nil)
+		}
+		require.NoError(t, m.UpdateQuota(q))
+		s.setSpec(q.Name, q)
+		ask(q.Name, capped(q.Spec.Max, used), request)
+	}
+	setTotal()
+	for at := range wood {
+		set(at)
+	}
+	before := map[string]resources.List{}
+	for range rapid.IntRange(1, 10).Draw(t, "steps") {
+		switch rapid.IntRange(0, 7).Draw(t, "step") {
+		case 0:
+			set(rapid.IntRange(0, len(wood)-1).Draw(t, "spec of"))
+		case 1:
+			setTotal()
+		default:
+			leaf := rapid.SampledFrom(woodNames(true)).Draw(t, "leaf")
+			// No more than max is ever used.
+			ask(leaf, capped(s.specs[leaf].Spec.Max, drawAmounts(t, 100, "used")), drawAmounts(t, 250, "ask"))
+		}
+		if rapid.IntRange(0, 2).Draw(t, "batched") == 0 {
+			continue
+		}
+		moved := s.settle()
+		for _, name := range woodNames(false) {
+			limit, known := s.limit(name)
+			require.True(t, known)
+			if old, seen := before[name]; seen && !slices.Contains(moved, name) {
+				require.Equal(t, old, limit, name)
+			}
+			before[name] = limit
+		}
+	}
+	s.settle()
+	anew := newShares(s.mgr, s.quotas, s.scales)
+	anew.setTotal(s.mgr.RefreshRuntime(extension.RootQuotaName))
+	anew.settle()
+	m.ResetQuota()
+	for range 3 {
+		for _, name := range woodNames(false) {
+			m.RefreshRuntime(name)
+		}
+	}
+	for _, name := range woodNames(false) {
+		limit, _ := s.limit(name)
+		require.Equal(t, anew.byName[name].limit, limit, name)
+		info := m.GetQuotaInfoByName(name)
+		require.Equal(t, runtimeLimit(toList(info.GetMax()), toList(info.GetRuntime())), limit, name)
+	}
+}
+
+// What pods of the default quota use is taken off twice, as the manager does from the first such pod on: off the total,
+// and as the request of one more child of the root.
+func TestSharesDeductTheDefaultQuotaAsTheManagerDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		args := quotaArgs(true)
-		args.EnableMinQuotaScale = rapid.IntRange(0, 4).Draw(t, "scaling") > 0
 		s := newShadow("", args, false)
-		m := core.NewGroupQuotaManager("", args.EnableMinQuotaScale, args.SystemQuotaGroupMax, args.DefaultQuotaGroupMax)
-		var total corev1.ResourceList
-		setTotal := func() {
-			before := total
-			total = drawAmounts(t, 300, "total")
-			if _, ok := total[gpu]; !ok {
-				total[gpu] = resource.Quantity{}
-			}
-			m.UpdateClusterTotalResource(subtract(total, before))
-			s.setTotal(total)
-		}
-		asked := map[string]*corev1.Pod{}
-		ask := func(name string, request corev1.ResourceList) {
-			if pod := asked[name]; pod != nil {
-				m.OnPodDelete(name, pod)
-			}
-			asked[name] = aggregatePod("pod-"+name, request)
-			m.OnPodAdd(name, asked[name])
-			s.setDemand(name, request)
-		}
-		set := func(at int) {
-			q := drawWood(t, at)
-			request := corev1.ResourceList{}
-			if pod := asked[q.Name]; pod != nil {
-				request = pod.Spec.Containers[0].Resources.Requests
-				ask(q.Name, nil)
-			}
+		m := core.NewGroupQuotaManager("", true, args.SystemQuotaGroupMax, args.DefaultQuotaGroupMax)
+		total := milliCPU(int64(rapid.IntRange(1, 200).Draw(t, "total")) * 1000)
+		m.UpdateClusterTotalResource(total)
+		s.setTotal(total)
+		names := []string{"a", "b", "c"}
+		for _, name := range names {
+			q := drawQuota(t, name)
+			delete(q.Labels, extension.LabelAllowLentResource)
 			require.NoError(t, m.UpdateQuota(q))
-			s.setSpec(q.Name, q)
-			ask(q.Name, request)
+			s.setSpec(name, q)
 		}
-		setTotal()
-		for at := range wood {
-			set(at)
-		}
-		before := map[string]resources.List{}
-		for range rapid.IntRange(1, 10).Draw(t, "steps") {
-			switch rapid.IntRange(0, 7).Draw(t, "step") {
-			case 0:
-				set(rapid.IntRange(0, len(wood)-1).Draw(t, "spec of"))
-			case 1:
-				setTotal()
-			default:
-				ask(rapid.SampledFrom(woodNames(true)).Draw(t, "leaf"), drawAmounts(t, 250, "ask"))
-			}
-			if rapid.IntRange(0, 2).Draw(t, "batched") == 0 {
-				continue
-			}
-			moved := s.settle()
-			for _, name := range woodNames(false) {
-				limit, known := s.limit(name)
-				require.True(t, known)
-				if old, seen := before[name]; seen && !slices.Contains(moved, name) {
-					require.Equal(t, old, limit, name)
+		var pod *corev1.Pod
+		for range rapid.IntRange(1, 6).Draw(t, "steps") {
+			if rapid.Bool().Draw(t, "default") {
+				if pod != nil {
+					m.OnPodDelete(extension.DefaultQuotaName, pod)
 				}
-				before[name] = limit
+				used := milliCPU(int64(rapid.IntRange(0, 100).Draw(t, "used")) * 1000)
+				pod = aggregatePod("assigned", used)
+				m.OnPodAdd(extension.DefaultQuotaName, pod)
+				s.setLive(extension.DefaultQuotaName, used, used)
+			} else {
+				name := rapid.SampledFrom(names).Draw(t, "quota")
+				ask := aggregatePod(fmt.Sprintf("pod-%d", rapid.IntRange(0, 1<<30).Draw(t, "pod")), milliCPU(int64(rapid.IntRange(1, 60).Draw(t, "ask"))*1000))
+				m.OnPodAdd(name, ask)
+				request := m.GetQuotaInfoByName(name).GetSelfRequest()
+				s.setLive(name, request, nil)
 			}
-		}
-		s.settle()
-		anew := newShares(s.mgr, s.quotas, s.scales)
-		anew.setTotal(s.mgr.RefreshRuntime(extension.RootQuotaName))
-		anew.settle()
-		m.ResetQuota()
-		for range 3 {
-			for _, name := range woodNames(false) {
-				m.RefreshRuntime(name)
+			s.settle()
+			for range 3 {
+				for _, name := range names {
+					m.RefreshRuntime(name)
+				}
 			}
-		}
-		for _, name := range woodNames(false) {
-			limit, _ := s.limit(name)
-			require.Equal(t, anew.byName[name].limit, limit, name)
-			info := m.GetQuotaInfoByName(name)
-			require.Equal(t, runtimeLimit(toList(info.GetMax()), toList(info.GetRuntime())), limit, name)
+			for _, name := range names {
+				limit, _ := s.limit(name)
+				info := m.GetQuotaInfoByName(name)
+				require.Equal(t, runtimeLimit(toList(info.GetMax()), toList(info.GetRuntime())), limit, name)
+			}
 		}
 	})
 }
@@ -186,9 +251,11 @@ func TestWhoeverObservesWhatIsToldKnowsEveryLimit(t *testing.T) {
 		sink := &recordingSink{}
 		l.adapter.Subscribe(sink)
 		setTotal := func() {
-			// A manager that never had any node says nothing of cpu, one that lost all says that there is none.
+			// A manager that never saw any of a resource says nothing of it, one that saw it go says that there is none,
+			// and min is scaled in the second case alone.
 			next := drawAmounts(rt, 300, "total")
 			next[corev1.ResourceCPU] = *resource.NewQuantity(1+next.Cpu().Value(), resource.DecimalSI)
+			next[gpu] = *resource.NewQuantity(1+int64(rapid.IntRange(0, 30).Draw(rt, "total gpu")), resource.DecimalSI)
 			l.mgr.UpdateClusterTotalResource(subtract(next, l.total))
 			l.total = next
 			l.adapter.totalChanged()
