@@ -52,7 +52,7 @@ type Sink interface {
 
 // Adapter answers questions about the live quotas. It is safe for concurrent use.
 type Adapter struct {
-	captured func() (live, *config.ElasticQuotaArgs)
+	captured func() (Live, *config.ElasticQuotaArgs)
 	sink     atomic.Pointer[Sink]
 
 	protection protection
@@ -84,7 +84,7 @@ type specChange struct {
 	spec *eqv1alpha1.ElasticQuota
 }
 
-func newAdapter(captured func() (live, *config.ElasticQuotaArgs)) *Adapter {
+func newAdapter(captured func() (Live, *config.ElasticQuotaArgs)) *Adapter {
 	return &Adapter{
 		captured: captured,
 		specs:    map[string]specChange{},
@@ -178,7 +178,7 @@ func (a *Adapter) All() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-func managers(plugin live) []*core.GroupQuotaManager {
+func managers(plugin Live) []*core.GroupQuotaManager {
 	return append(plugin.ListGroupQuotaManagersForQuotaTree(), plugin.GetGroupQuotaManagerForTree(""))
 }
 

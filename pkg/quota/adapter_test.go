@@ -53,7 +53,7 @@ func newLive(t testing.TB, runtime bool, total string, quotas ...*v1alpha1.Elast
 	l := &liveQuotas{args: args, specs: map[string]*v1alpha1.ElasticQuota{}}
 	registry := NewRegistry()
 	l.adapter = registry.Adapter()
-	l.adapter.captured = func() (live, *config.ElasticQuotaArgs) { return l, args }
+	l.adapter.captured = func() (Live, *config.ElasticQuotaArgs) { return l, args }
 	registry.RegisterHook()
 	l.mgr = core.NewGroupQuotaManager("", true, args.SystemQuotaGroupMax, args.DefaultQuotaGroupMax)
 	require.NoError(t, l.mgr.InitHookPlugins(args))

@@ -152,14 +152,14 @@ func totalOf(mgr *core.GroupQuotaManager) resources.List {
 }
 
 // pathOf walks from a quota to the root of its tree. It is not ok if the quota, or a parent that it names, is missing.
-func pathOf(plugin live, name string) ([]level, bool) {
+func pathOf(plugin Live, name string) ([]level, bool) {
 	path, _, ok := pathTo(plugin, name, nil)
 	return path, ok
 }
 
 // pathTo walks from a quota up to the first level whose depth is known, and returns what is below that and the depth; -1
 // if it came to the root.
-func pathTo(plugin live, name string, known map[string]int) (path []level, depth int, ok bool) {
+func pathTo(plugin Live, name string, known map[string]int) (path []level, depth int, ok bool) {
 	mgr := plugin.GetGroupQuotaManagerForQuota(name)
 	if mgr == nil {
 		return nil, 0, false
@@ -189,7 +189,7 @@ func pathTo(plugin live, name string, known map[string]int) (path []level, depth
 }
 
 // levelsOf lists the levels from all names to their roots, each once, leaf before parent.
-func levelsOf(plugin live, names []string) (levels []level, gone []string) {
+func levelsOf(plugin Live, names []string) (levels []level, gone []string) {
 	depths := make(map[string]int, len(names)+4)
 	var byDepth [][]level
 	for _, name := range names {
@@ -229,7 +229,7 @@ func parentOf(info *core.QuotaInfo) string {
 
 // refresh brings the shadows up to date, sets the runtimes of the levels and returns the other quotas whose runtime has
 // changed since they were observed and for which that matters.
-func (a *Adapter) refresh(plugin live, args *config.ElasticQuotaArgs, names []string, levels []level) []level {
+func (a *Adapter) refresh(plugin Live, args *config.ElasticQuotaArgs, names []string, levels []level) []level {
 	a.shadowMu.Lock()
 	defer a.shadowMu.Unlock()
 	a.applySpecs(args)
@@ -276,7 +276,7 @@ func (a *Adapter) concerned(name string) bool {
 	return s != nil && s.hasChildren(name)
 }
 
-func (a *Adapter) applyTotal(plugin live, tree string, s *shadow) {
+func (a *Adapter) applyTotal(plugin Live, tree string, s *shadow) {
 	if mgr := plugin.GetGroupQuotaManagerForTree(tree); mgr != nil {
 		s.setTotal(mgr.GetClusterTotalResource())
 	}
@@ -284,7 +284,7 @@ func (a *Adapter) applyTotal(plugin live, tree string, s *shadow) {
 
 // applyLive reads again what live pods request: of the quotas that are asked for, and of those in which a pod came, went
 // or changed.
-func (a *Adapter) applyLive(plugin live, args *config.ElasticQuotaArgs, names []string) {
+func (a *Adapter) applyLive(plugin Live, args *config.ElasticQuotaArgs, names []string) {
 	a.mu.Lock()
 	stale := a.stale
 	if len(stale) > 0 {

@@ -68,7 +68,7 @@ func (p *Plugin) PreFilter(ctx context.Context, state fwktype.CycleState, pod *c
 	}
 	quota := p.GetQuotaName(pod)
 	cause := causeOf(p.Plugin, quota, pod)
-	err := p.adapter.admits(quota, pod)
+	err := p.adapter.Admits(quota, pod)
 	guard.Beyond(quota, cause, err == nil)
 	logger := klog.FromContext(ctx).V(4).WithValues("pod", klog.KObj(pod), "cause", cause, "refusal", status.Message())
 	if err != nil {
@@ -79,7 +79,7 @@ func (p *Plugin) PreFilter(ctx context.Context, state fwktype.CycleState, pod *c
 	return nil, nil
 }
 
-func causeOf(plugin live, quota string, pod *corev1.Pod) Cause {
+func causeOf(plugin Live, quota string, pod *corev1.Pod) Cause {
 	if mgr := plugin.GetGroupQuotaManagerForQuota(quota); mgr != nil {
 		if info := mgr.GetQuotaInfoByName(quota); info != nil && !info.IsPodExist(pod) {
 			return CauseUncounted
@@ -88,9 +88,9 @@ func causeOf(plugin live, quota string, pod *corev1.Pod) Cause {
 	return CauseLimit
 }
 
-// admits says whether the quota is reserved for the pod and may be used up to max: it is what PreFilter of ElasticQuota
+// Admits says whether the quota is reserved for the pod and may be used up to max: it is what PreFilter of ElasticQuota
 // v1.8.0 checks, with max for runtime on each level. What is reserved was compared with runtime when it was admitted.
-func (a *Adapter) admits(quota string, pod *corev1.Pod) error {
+func (a *Adapter) Admits(quota string, pod *corev1.Pod) error {
 	plugin, args := a.captured()
 	path, ok := pathOf(plugin, quota)
 	if !ok {

@@ -36,7 +36,7 @@ func TestAReservationStandsWhenRuntimeShrinks(t *testing.T) {
 	l.mgr.RefreshRuntime("a")
 	runtime := l.mgr.GetQuotaInfoByName("a").GetRuntime()
 	require.Equal(t, int64(40), runtime.Cpu().Value(), "what ElasticQuota would hold against the pod")
-	require.NoError(t, l.adapter.admits("a", mine))
+	require.NoError(t, l.adapter.Admits("a", mine))
 }
 
 func TestAReservationStandsNoFurther(t *testing.T) {
@@ -77,14 +77,14 @@ func TestAReservationStandsNoFurther(t *testing.T) {
 			l := newLive(t, true, "100", elasticQuota("p", "40", "100", isParent), elasticQuota("a", "40", "100", under("p")))
 			l.adapter.SetOutstanding("a", list(80000))
 			pod := l.pod("x", "a", "80")
-			require.NoError(t, l.adapter.admits("a", pod))
+			require.NoError(t, l.adapter.Admits("a", pod))
 			if tc.change != nil {
 				tc.change(l)
 			}
 			if tc.pod != nil {
 				pod = tc.pod(l)
 			}
-			require.EqualError(t, l.adapter.admits("a", pod), tc.message)
+			require.EqualError(t, l.adapter.Admits("a", pod), tc.message)
 		})
 	}
 }

@@ -43,7 +43,7 @@ type Registry struct {
 
 	mu      sync.RWMutex
 	profile string
-	plugin  *elasticquota.Plugin
+	plugin  Live
 	args    *config.ElasticQuotaArgs
 }
 
@@ -90,8 +90,7 @@ func (r *Registry) Factory() frameworkruntime.PluginFactory {
 		if !ok {
 			return nil, fmt.Errorf("want args to be of type ElasticQuotaArgs, got %T", obj)
 		}
-		args = args.DeepCopy()
-		args.HookPlugins = append(args.HookPlugins, config.HookPluginConf{Key: hookKey, FactoryKey: hookKey})
+		args = WithHook(args)
 		plugin, err := elasticquota.New(ctx, args, handle)
 		if err != nil {
 			return nil, err
@@ -108,17 +107,30 @@ func (r *Registry) Factory() frameworkruntime.PluginFactory {
 }
 
 func (r *Registry) capture(captured *elasticquota.Plugin, args *config.ElasticQuotaArgs, handle fwktype.Handle) error {
-	r.mu.Lock()
-	r.plugin, r.args = captured, args
-	r.mu.Unlock()
-	return r.adapter.watch(captured.GetQuotaInformer(),
+	return r.Capture(captured, args, captured.GetQuotaInformer(),
 		handle.SharedInformerFactory().Core().V1().Nodes().Informer(),
 		handle.SharedInformerFactory().Core().V1().Pods().Informer())
 }
 
+// WithHook returns a copy of the arguments that puts the registered hook into each GroupQuotaManager.
+func WithHook(args *config.ElasticQuotaArgs) *config.ElasticQuotaArgs {
+	args = args.DeepCopy()
+	args.HookPlugins = append(args.HookPlugins, config.HookPluginConf{Key: hookKey, FactoryKey: hookKey})
+	return args
+}
+
+// Capture makes the adapter answer from these live quotas, and follow the three informers. Factory does it with
+// ElasticQuota; who has a GroupQuotaManager without a scheduler does it himself.
+func (r *Registry) Capture(plugin Live, args *config.ElasticQuotaArgs, quotas, nodes, pods Handlers) error {
+	r.mu.Lock()
+	r.plugin, r.args = plugin, args
+	r.mu.Unlock()
+	return r.adapter.watch(quotas, nodes, pods)
+}
+
 // captured returns nil before ElasticQuota is built. Never keep a GroupQuotaManager that came from it: a tree's goes
 // away with the quota at its top.
-func (r *Registry) captured() (live, *config.ElasticQuotaArgs) {
+func (r *Registry) captured() (Live, *config.ElasticQuotaArgs) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if r.plugin == nil {
@@ -127,8 +139,8 @@ func (r *Registry) captured() (live, *config.ElasticQuotaArgs) {
 	return r.plugin, r.args
 }
 
-// live is what the adapter needs of *elasticquota.Plugin.
-type live interface {
+// Live is what the adapter needs of *elasticquota.Plugin.
+type Live interface {
 	GetQuotaName(pod *corev1.Pod) string
 	GetGroupQuotaManagerForQuota(quota string) *core.GroupQuotaManager
 	GetGroupQuotaManagerForTree(tree string) *core.GroupQuotaManager

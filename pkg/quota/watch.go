@@ -28,15 +28,15 @@ import (
 	"github.com/koordinator-sh/koordinator/apis/thirdparty/scheduler-plugins/pkg/apis/scheduling/v1alpha1"
 )
 
-// handlers is what watch adds itself to; a part of cache.SharedIndexInformer.
-type handlers interface {
+// Handlers is what an adapter adds itself to; a part of cache.SharedIndexInformer.
+type Handlers interface {
 	AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error)
 }
 
 // watch follows what changes limits without the hook being called: the quotas' specs, the nodes, and what pods request
 // before they are assigned. The handlers only note what changed; ElasticQuota's own handlers run in other goroutines, so
 // the live state may be a moment behind or ahead of them.
-func (a *Adapter) watch(quotas, nodes, pods handlers) error {
+func (a *Adapter) watch(quotas, nodes, pods Handlers) error {
 	if _, err := quotas.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { a.onQuota(nil, obj) },
 		UpdateFunc: func(oldObj, newObj any) {

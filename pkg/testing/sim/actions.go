@@ -1,0 +1,346 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+)
+
+const (
+	team           = "team"
+	quotaNamespace = "quotas"
+	root           = "koordinator-root-quota"
+	labelIsParent  = "quota.scheduling.koordinator.sh/is-parent"
+)
+
+// actions are what a step may do, by verb.
+var actions map[string]func(w *world, s Step)
+
+func init() { //nolint:gochecknoinits // the actions restart processes, which act again
+	actions = map[string]func(w *world, s Step){
+		"job":        createJob,
+		"delete-job": func(w *world, s Step) { _ = w.api.delete(byUser, jobKind, keyOf(team, s.On), "") },
+		"recreate":   recreateJob,
+		"suspend":    func(w *world, s Step) { w.editJob(s, func(spec map[string]any) { spec["suspend"] = true }) },
+		"resume":     func(w *world, s Step) { w.editJob(s, func(spec map[string]any) { spec["suspend"] = false }) },
+		"resize": func(w *world, s Step) {
+			w.editJob(s, func(spec map[string]any) { spec["parallelism"] = s.number("pods", 1) })
+		},
+		"relabel":      func(w *world, s Step) { w.label(jobKind, keyOf(team, s.On), v1alpha1.LabelQuotaName, s.Args["quota"]) },
+		"prioritise":   prioritise,
+		"pod":          createPlainPod,
+		"delete-pod":   func(w *world, s Step) { w.deletePodOf(s) },
+		"quota":        setQuota,
+		"delete-quota": func(w *world, s Step) { _ = w.api.delete(byAdmin, quotas, keyOf(quotaNamespace, s.On), "") },
+		"node":         setNode,
+		"lose-node":    func(w *world, s Step) { w.cluster.loseNode(s.On); w.countFault("node lost") },
+		"queue":        setQueue,
+		"delete-queue": func(w *world, s Step) {
+			_ = w.api.delete(byAdmin, queues, keyOf(v1alpha1.DefaultQueueNamespace, s.On), "")
+		},
+		"edit-unit": editUnit,
+		"delete-unit": func(w *world, s Step) {
+			_ = w.api.delete(byUser, units, w.unitKey(s.On), "")
+			w.countFault("unit deleted")
+		},
+		"crash": func(w *world, s Step) {
+			if p := w.process(s.On); p != nil && p.alive {
+				p.crash()
+				w.countFault("crash")
+				w.loop.after(s.duration("for", 2*time.Second), func() { w.restart(s.On) })
+			}
+		},
+		"pause":      func(w *world, s Step) { w.until(s, func(p *process, t time.Time) { p.paused = t }) },
+		"cut":        func(w *world, s Step) { w.until(s, func(p *process, t time.Time) { p.cut = t }) },
+		"slow":       func(w *world, s Step) { w.until(s, func(p *process, t time.Time) { w.slowUntil[p.name] = t }) },
+		"slow-lease": func(w *world, s Step) { w.until(s, func(p *process, t time.Time) { w.leaseSlow[p.name] = t }) },
+		"skew": func(w *world, s Step) {
+			w.skews[s.On] = s.duration("by", 0)
+			if p := w.process(s.On); p != nil {
+				p.skew = w.skews[s.On]
+				w.countFault("skew")
+			}
+		},
+		"down": func(w *world, s Step) {
+			w.down = w.loop.now.Add(s.duration("for", time.Second))
+			w.countFault("down")
+		},
+		"errors": func(w *world, s Step) {
+			for range s.number("count", 1) {
+				w.errors[s.On] = append(w.errors[s.On], fault(s.Args["fault"]))
+			}
+		},
+		"stall": func(w *world, s Step) {
+			for _, stream := range w.streamsOf(s.On, kind(s.Args["kind"])) {
+				stream.blocked = w.loop.now.Add(s.duration("for", time.Second))
+			}
+			w.countFault("stall")
+		},
+		"disconnect": func(w *world, s Step) {
+			for _, stream := range w.streamsOf(s.On, kind(s.Args["kind"])) {
+				stream.blocked, stream.lost = w.loop.now.Add(s.duration("for", time.Second)), true
+			}
+			w.countFault("disconnect")
+		},
+		"compact": func(w *world, _ Step) {
+			for _, name := range w.processNames() {
+				for _, stream := range w.streamsOf(name, "") {
+					if !stream.lost {
+						stream.bookmark()
+					}
+				}
+			}
+			w.api.compacted = w.api.version
+			w.countFault("compact")
+		},
+	}
+}
+
+func (w *world) act(s Step) {
+	if w.over() {
+		return
+	}
+	w.logf("step %s", s)
+	switch s.Verb {
+	case "quota", "queue", "node":
+		if name := s.Verb + "/" + s.On; s.At == 0 && !w.healed {
+			w.original[name] = s
+		}
+	default:
+	}
+	actions[s.Verb](w, s)
+}
+
+func (w *world) processNames() []string {
+	var names []string
+	for i := range w.plan.Schedulers {
+		names = append(names, fmt.Sprintf("scheduler-%d", i))
+	}
+	for i := range w.plan.Controllers {
+		names = append(names, fmt.Sprintf("controller-%d", i))
+	}
+	return names
+}
+
+func (w *world) until(s Step, set func(p *process, t time.Time)) {
+	if p := w.process(s.On); p != nil {
+		set(p, w.loop.now.Add(s.duration("for", time.Second)))
+		w.countFault(s.Verb)
+	}
+}
+
+func (w *world) createObject(by writer, k kind, namespace, name string, labels, annotations map[string]string, fields map[string]any) *object {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	for key, value := range fields {
+		u.Object[key] = value
+	}
+	u.SetGroupVersionKind(groupKinds[k])
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	u.SetLabels(labels)
+	u.SetAnnotations(annotations)
+	o, err := w.api.create(by, k, u)
+	if err != nil {
+		return nil // it exists
+	}
+	return o
+}
+
+func (w *world) editJob(s Step, change func(spec map[string]any)) {
+	w.api.edit(byUser, jobKind, keyOf(team, s.On), false, func(u *unstructured.Unstructured) { change(mapAt(u.Object, "spec")) })
+}
+
+func (w *world) label(k kind, key, label, value string) {
+	w.api.edit(byUser, k, key, false, func(u *unstructured.Unstructured) {
+		labels := u.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[label] = value
+		u.SetLabels(labels)
+	})
+}
+
+func touchLabels(version int64) func(u *unstructured.Unstructured) {
+	return func(u *unstructured.Unstructured) {
+		labels := u.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels["sim/touched"] = fmt.Sprint(version)
+		u.SetLabels(labels)
+	}
+}
+
+func activate(u *unstructured.Unstructured) {
+	if spec := mapAt(u.Object, "spec"); spec != nil && u.GetAnnotations()[v1alpha1.AnnotationParkedReason] == "" {
+		delete(spec, "active")
+	}
+}
+
+func container(cpu int64) map[string]any {
+	return map[string]any{"name": "c", "resources": map[string]any{"requests": map[string]any{"cpu": milli(cpu)}}}
+}
+
+func createJob(w *world, s Step) {
+	labels := map[string]string{}
+	if q := s.Args["quota"]; q != "" {
+		labels[v1alpha1.LabelQuotaName] = q
+	}
+	if s.Args["preemptible"] == "false" {
+		labels[v1alpha1.LabelPreemptible] = "false"
+	}
+	annotations := map[string]any{annotationRun: s.duration("run", 10*time.Second).String()}
+	if s.Args["fails"] != "" {
+		annotations[annotationFails] = "yes"
+	}
+	spec := map[string]any{
+		"parallelism": s.number("pods", 1), "completions": s.number("completions", s.number("pods", 1)), "backoffLimit": int64(6),
+		"suspend": s.Args["suspend"] != "false",
+		"template": map[string]any{
+			"metadata": map[string]any{"annotations": annotations},
+			"spec": map[string]any{
+				"containers": []any{container(s.number("cpu", 1000))}, "priority": s.number("priority", 0), "restartPolicy": "Never",
+			},
+		},
+	}
+	w.createObject(byUser, jobKind, team, s.On, labels, nil, map[string]any{"spec": spec})
+}
+
+// recreateJob deletes a job and creates another under its name.
+func recreateJob(w *world, s Step) {
+	_ = w.api.delete(byUser, jobKind, keyOf(team, s.On), "") // it may be gone
+	w.countFault("job re-created")
+	w.loop.after(s.duration("gap", 0), func() { createJob(w, s) })
+}
+
+func prioritise(w *world, s Step) {
+	w.api.edit(byUser, jobKind, keyOf(team, s.On), false, func(u *unstructured.Unstructured) {
+		annotations := u.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[v1alpha1.AnnotationPriority] = s.Args["priority"]
+		u.SetAnnotations(annotations)
+	})
+}
+
+func createPlainPod(w *world, s Step) {
+	labels := map[string]string{v1alpha1.LabelQuotaName: s.Args["quota"]}
+	annotations := map[string]string{annotationRun: s.duration("run", 10*time.Second).String()}
+	w.createObject(byUser, pods, team, s.On, labels, annotations, map[string]any{
+		"spec":   map[string]any{"containers": []any{container(s.number("cpu", 1000))}},
+		"status": map[string]any{"phase": "Pending"},
+	})
+}
+
+func (w *world) deletePodOf(s Step) {
+	for _, o := range w.api.list(pods) {
+		if strings.HasPrefix(o.u.GetName(), s.On+"-") && !terminated(podOf(o)) {
+			w.cluster.deletePod(byUser, o)
+			w.countFault("pod deleted")
+			return
+		}
+	}
+}
+
+func setQuota(w *world, s Step) {
+	labels := map[string]string{v1alpha1.LabelQuotaParent: root, labelIsParent: "false"}
+	if parent := s.Args["parent"]; parent != "" {
+		labels[v1alpha1.LabelQuotaParent] = parent
+	}
+	if s.Args["leaf"] == "false" {
+		labels[labelIsParent] = "true"
+	}
+	if policy := s.Args["policy"]; policy != "" {
+		labels[v1alpha1.LabelQueuePolicy] = policy
+	}
+	spec := map[string]any{
+		"min": map[string]any{"cpu": milli(s.number("min", 0))}, "max": map[string]any{"cpu": milli(s.number("max", 0))},
+	}
+	key := keyOf(quotaNamespace, s.On)
+	if w.api.get(quotas, key) == nil {
+		w.createObject(byAdmin, quotas, quotaNamespace, s.On, labels, nil, map[string]any{"spec": spec})
+		return
+	}
+	w.api.edit(byAdmin, quotas, key, false, func(u *unstructured.Unstructured) {
+		u.SetLabels(labels)
+		u.Object["spec"] = spec
+	})
+}
+
+func parentOf(o *object) string { return o.u.GetLabels()[v1alpha1.LabelQuotaParent] }
+
+func setNode(w *world, s Step) {
+	status := map[string]any{"allocatable": map[string]any{"cpu": milli(s.number("cpu", 0)), "memory": "1Ti"}}
+	if w.api.get(nodes, s.On) == nil {
+		w.createObject(byAdmin, nodes, "", s.On, nil, nil, map[string]any{"status": status})
+		return
+	}
+	w.api.edit(byAdmin, nodes, s.On, true, func(u *unstructured.Unstructured) { u.Object["status"] = status })
+}
+
+func setQueue(w *world, s Step) {
+	spec := map[string]any{"queuePolicy": "Priority", "priority": s.number("priority", 0)}
+	if policy := s.Args["policy"]; policy != "" {
+		spec["queuePolicy"] = policy
+	}
+	if s.Args["hold"] == "true" {
+		spec["stopPolicy"] = string(v1alpha1.StopHold)
+	}
+	key := keyOf(v1alpha1.DefaultQueueNamespace, s.On)
+	if w.api.get(queues, key) == nil {
+		w.createObject(byAdmin, queues, v1alpha1.DefaultQueueNamespace, s.On, nil, nil, map[string]any{"spec": spec})
+		return
+	}
+	w.api.edit(byAdmin, queues, key, false, func(u *unstructured.Unstructured) { u.Object["spec"] = spec })
+}
+
+func (w *world) unitKey(job string) string { return keyOf(team, w.kind.UnitName(job)) }
+
+// editUnit is a person writing into a unit what is not for people to write (F17).
+func editUnit(w *world, s Step) {
+	w.countFault("hand edit")
+	if active := s.Args["active"]; active != "" {
+		w.api.edit(byUser, units, w.unitKey(s.On), false, func(u *unstructured.Unstructured) {
+			mapAt(u.Object, "spec")["active"] = active == "true"
+		})
+		return
+	}
+	w.api.edit(byUser, units, w.unitKey(s.On), true, func(u *unstructured.Unstructured) {
+		status, _ := u.Object["status"].(map[string]any)
+		if status == nil {
+			status = map[string]any{}
+		}
+		if phase := s.Args["phase"]; phase != "" {
+			status["phase"] = phase
+		}
+		switch s.Args["drop"] {
+		case "admissions", "conditions":
+			delete(status, s.Args["drop"])
+		case "all":
+			status = map[string]any{"attempts": status["attempts"]}
+		}
+		u.Object["status"] = status
+	})
+}

@@ -1,0 +1,526 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+)
+
+// checker compares what is written with the invariants, from API objects alone. What a process could not know yet when
+// it decided is taken as it was between then and now; that is all it takes from the process.
+type checker struct {
+	w *world
+	// tainted units had their status written by a person; heldBy says who made a unit hold quota.
+	tainted map[types.UID]bool
+	heldBy  map[types.UID]writer
+	heldAt  map[types.UID]int64
+	// attempts that were admitted, by unit.
+	attempts map[string]bool
+	boundAt  map[types.UID]binding
+}
+
+type binding struct {
+	rv int64
+	by *replica
+}
+
+func newChecker(w *world) *checker {
+	return &checker{
+		w: w, tainted: map[types.UID]bool{}, heldBy: map[types.UID]writer{}, heldAt: map[types.UID]int64{},
+		attempts: map[string]bool{}, boundAt: map[types.UID]binding{},
+	}
+}
+
+func phaseOf(o *object) admission.Phase {
+	if o == nil {
+		return admission.PhaseNone
+	}
+	return admission.Phase(unitOf(o).Status.Phase)
+}
+
+func holds(o *object) bool { return o != nil && phaseOf(o).Holds() }
+
+func (c *checker) onChange(ch *change) {
+	switch ch.kind {
+	case units:
+		c.onUnit(ch)
+	case jobKind:
+		c.onJob(ch)
+	case pods:
+		if ch.after != nil && podOf(ch.after).Spec.NodeName != "" && (ch.before == nil || podOf(ch.before).Spec.NodeName == "") {
+			c.w.report.Binds++
+			b := binding{rv: ch.rv}
+			if ch.by.decision != nil {
+				b.by = ch.by.decision.leader
+			}
+			c.boundAt[ch.after.uid()] = b
+		}
+	default:
+	}
+}
+
+func (c *checker) onUnit(ch *change) {
+	if ch.after == nil {
+		return
+	}
+	uid := ch.after.uid()
+	before := ch.before
+	if before != nil && before.uid() != uid {
+		before = nil
+	}
+	was, is := phaseOf(before), phaseOf(ch.after)
+	ours := ch.by.role == roleScheduler || ch.by.role == roleController
+	statusChanged := before != nil && !reflect.DeepEqual(before.u.Object["status"], ch.after.u.Object["status"])
+	if statusChanged && !ours {
+		c.tainted[uid] = true
+	}
+	if !was.Holds() && is.Holds() {
+		c.heldBy[uid], c.heldAt[uid] = ch.by, ch.rv
+	}
+	if ours && was != is && before != nil && !c.tainted[uid] && !was.CanBecome(is, admission.Writer(ch.by.role)) {
+		c.w.violate("I9", "%s changed unit %s from %q to %q", ch.by.process, ch.key, was, is)
+	}
+	if ours && statusChanged && !c.tainted[uid] {
+		c.conditions(ch.after)
+	}
+	if ch.by.role == roleScheduler && !was.Holds() && is.Holds() {
+		c.admitted(before, ch)
+	}
+}
+
+// conditions that contradict the phase or each other (I9).
+func (c *checker) conditions(o *object) {
+	u := unitOf(o)
+	is := func(kind string) bool { return meta.IsStatusConditionTrue(u.Status.Conditions, kind) }
+	phase := phaseOf(o)
+	switch {
+	case phase.Holds() && !is(v1alpha1.ConditionQuotaReserved),
+		!phase.Holds() && (is(v1alpha1.ConditionQuotaReserved) || is(v1alpha1.ConditionAdmitted)),
+		phase.Terminal() != is(v1alpha1.ConditionFinished),
+		is(v1alpha1.ConditionAdmitted) && is(v1alpha1.ConditionEvicted):
+		var list []string
+		for _, cond := range u.Status.Conditions {
+			list = append(list, cond.Type+"="+string(cond.Status))
+		}
+		c.w.violate("I9", "unit %s in phase %q has conditions %v", o.key, phase, list)
+	}
+}
+
+// admitted checks one admission by a scheduler.
+func (c *checker) admitted(before *object, ch *change) {
+	c.w.report.Admissions++
+	u := unitOf(ch.after)
+	var attempts int64
+	if before != nil {
+		attempts = unitOf(before).Status.Attempts
+	}
+	if u.Status.Attempts != attempts+1 {
+		c.w.violate("I3", "unit %s was admitted with attempt %d after %d", ch.key, u.Status.Attempts, attempts)
+	}
+	attempt := fmt.Sprintf("%s/%d", u.UID, u.Status.Attempts)
+	if c.attempts[attempt] {
+		c.w.violate("I3", "unit %s was admitted twice with attempt %d", ch.key, u.Status.Attempts)
+	}
+	c.attempts[attempt] = true
+	for _, o := range c.w.api.list(units) {
+		if o.key != ch.key && holds(o) && consumerOf(o) != "" && consumerOf(o) == consumerOf(ch.after) {
+			c.w.violate("I3", "unit %s was admitted beside %s for the same job", ch.key, o.key)
+		}
+	}
+	if held, asked := heldOf(ch.after), u.Spec.Request.Cpu().MilliValue(); held != asked {
+		c.w.violate("I10", "unit %s asks for %dm and was admitted with %dm", ch.key, asked, held)
+	}
+	if ch.by.decision == nil {
+		return
+	}
+	c.precondition(ch)
+	c.capacity(ch)
+	c.order(ch)
+}
+
+// precondition: what was admitted is what the scheduler had seen; nobody changed the unit in between (I3).
+func (c *checker) precondition(ch *change) {
+	d := ch.by.decision
+	for _, earlier := range c.w.api.since(units, max(d.seen[units], d.got[ch.key])) {
+		if earlier.key == ch.key && earlier.rv < ch.rv && (earlier.by.decision == nil || earlier.by.decision.leader != d.leader) {
+			c.w.violate("I3", "unit %s was admitted by %s on a state that %s had changed", ch.key, ch.by.process, earlier.by.role)
+		}
+	}
+}
+
+func consumerOf(o *object) types.UID {
+	if ref := unitOf(o).Spec.ConsumerRef; ref != nil {
+		return ref.UID
+	}
+	return ""
+}
+
+func heldOf(o *object) int64 {
+	u := unitOf(o)
+	var sum int64
+	for i := range u.Status.Admissions {
+		sum += u.Status.Admissions[i].Resources.Cpu().MilliValue()
+	}
+	if sum == 0 && phaseOf(o).Holds() {
+		return u.Spec.Request.Cpu().MilliValue()
+	}
+	return sum
+}
+
+func quotaLabel(o *object) string { return o.u.GetLabels()[v1alpha1.LabelQuotaName] }
+
+// quotaName is that of the quota that something is charged to.
+func (c *checker) chargedTo(o *object) string {
+	if name := quotaLabel(o); name != "" && c.w.api.get(quotas, keyOf(quotaNamespace, name)) != nil {
+		return name
+	}
+	return ""
+}
+
+// capacity compares, on each level, what units hold and pods use with the largest limit between what the scheduler had
+// seen and now (I1). Where the tree itself was changed in that time, only the cluster total is compared.
+func (c *checker) capacity(ch *change) {
+	d := ch.by.decision
+	path := []string{}
+	if c.stableTree(d) {
+		for at := quotaLabel(ch.after); at != root && at != "" && len(path) < 10; {
+			o := c.w.api.get(quotas, keyOf(quotaNamespace, at))
+			if o == nil {
+				break
+			}
+			path = append(path, at)
+			at = parentOf(o)
+		}
+	}
+	use := c.use(d)
+	total := int64(0)
+	byLevel := map[string]int64{}
+	for _, leaf := range slices.Sorted(maps.Keys(use)) {
+		total += use[leaf]
+		for at, n := leaf, 0; at != "" && at != root && n < 10; n++ {
+			byLevel[at] += use[leaf]
+			o := c.w.api.get(quotas, keyOf(quotaNamespace, at))
+			if o == nil {
+				break
+			}
+			at = parentOf(o)
+		}
+	}
+	for _, level := range path {
+		if limit, ok := c.largestMax(level, d.seen[quotas]); ok && byLevel[level] > limit {
+			c.w.violate("I1", "after the admission of %s by %s, quota %s has %dm of %dm", ch.key, ch.by.process, level, byLevel[level], limit)
+		}
+	}
+	if most := c.largestTotal(d.seen[nodes]); total > most {
+		c.w.violate("I1", "after the admission of %s by %s, the cluster has %dm of %dm", ch.key, ch.by.process, total, most)
+	}
+}
+
+// stableTree says whether no quota came, went or moved since the scheduler's news.
+func (c *checker) stableTree(d *decision) bool {
+	for _, ch := range c.w.api.since(quotas, d.seen[quotas]) {
+		if ch.before == nil || ch.after == nil || parentOf(ch.before) != parentOf(ch.after) {
+			return false
+		}
+	}
+	return true
+}
+
+// use by leaf quota: pods on nodes, and what units hold beyond theirs. Left out is what the scheduler could not know and
+// no scheduler did: holds that the controller or a person wrote after its last news.
+func (c *checker) use(d *decision) map[string]int64 {
+	use := map[string]int64{}
+	own := map[types.UID]int64{}
+	for _, o := range c.w.api.list(pods) {
+		pod := podOf(o)
+		if pod.Spec.NodeName == "" || terminated(pod) {
+			continue
+		}
+		if b := c.boundAt[pod.UID]; b.rv > max(d.seen[pods], d.leader.listed) && b.by != d.leader {
+			continue
+		}
+		use[c.chargedTo(o)] += cpuOf(pod)
+		if ref := owner(o); ref != nil {
+			own[ref.UID] += cpuOf(pod)
+		}
+	}
+	for _, o := range c.w.api.list(units) {
+		if !holds(o) {
+			continue
+		}
+		if by := c.heldBy[o.uid()]; by.role != roleScheduler && c.heldAt[o.uid()] > d.seen[units] {
+			continue
+		}
+		use[c.chargedTo(o)] += max(heldOf(o)-own[consumerOf(o)], 0)
+	}
+	return use
+}
+
+// largestMax of a quota since a version.
+func (c *checker) largestMax(name string, since int64) (int64, bool) {
+	key := keyOf(quotaNamespace, name)
+	o := c.w.api.get(quotas, key)
+	if o == nil {
+		return 0, false
+	}
+	most := quotaOf(o).Spec.Max.Cpu().MilliValue()
+	for _, ch := range c.w.api.since(quotas, since) {
+		if ch.key == key && ch.before != nil {
+			most = max(most, quotaOf(ch.before).Spec.Max.Cpu().MilliValue())
+		}
+	}
+	return most, true
+}
+
+// largestTotal of the nodes since a version.
+func (c *checker) largestTotal(since int64) int64 {
+	var total int64
+	for _, o := range c.w.api.objects[nodes] {
+		total += nodeOf(o).Status.Allocatable.Cpu().MilliValue()
+	}
+	most := total
+	for _, ch := range slices.Backward(c.w.api.since(nodes, since)) {
+		if ch.after != nil {
+			total -= nodeOf(ch.after).Status.Allocatable.Cpu().MilliValue()
+		}
+		if ch.before != nil {
+			total += nodeOf(ch.before).Status.Allocatable.Cpu().MilliValue()
+		}
+		most = max(most, total)
+	}
+	return most
+}
+
+// order: no unit goes before another one of the same queue that asks for the same, and that the scheduler knew to wait
+// with a better place (I4, I5).
+func (c *checker) order(ch *change) {
+	d := ch.by.decision
+	policy, stable := c.policy(unitOf(ch.after).Spec.Queue, d)
+	if !stable || !c.unchanged(units, ch.key, d.seen[units], ch.rv) {
+		return
+	}
+	for _, o := range c.w.api.list(units) {
+		if o.key == ch.key || !phaseOf(o).Waits() || !alike(o, ch.after) || c.tainted[o.uid()] ||
+			d.pending[o.key] || o.rv > d.seen[units] || !c.unchanged(units, o.key, d.seen[units], 0) || !c.eligible(o, d) {
+			continue
+		}
+		if invariant := before(policy, o, ch.after); invariant != "" {
+			c.w.violate(invariant, "%s admitted %s before %s, which waits for the same with a better place", ch.by.process, ch.key, o.key)
+		}
+	}
+}
+
+func (c *checker) policy(queue string, d *decision) (string, bool) {
+	key := keyOf(v1alpha1.DefaultQueueNamespace, queue)
+	o := c.w.api.get(queues, key)
+	if o == nil || !c.unchanged(queues, key, d.seen[queues], 0) {
+		return "", false
+	}
+	policy, _ := nested(o, "spec")["queuePolicy"].(string)
+	return policy, true
+}
+
+// unchanged says whether the spec and phase of an object stayed as they were since a version; change except is not counted.
+func (c *checker) unchanged(k kind, key string, since, except int64) bool {
+	for _, ch := range c.w.api.since(k, since) {
+		if ch.key == key && ch.rv != except {
+			if ch.before == nil || ch.after == nil || !reflect.DeepEqual(ch.before.u.Object["spec"], ch.after.u.Object["spec"]) ||
+				k == units && phaseOf(ch.before) != phaseOf(ch.after) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// eligible says whether nothing but quota kept a waiting unit from going.
+func (c *checker) eligible(o *object, d *decision) bool {
+	u := unitOf(o)
+	if u.Spec.Active != nil || u.Annotations[v1alpha1.AnnotationParkedReason] != "" || u.Annotations[v1alpha1.AnnotationAdopted] != "" ||
+		u.Spec.ConsumerRef == nil {
+		return false
+	}
+	job := c.w.api.get(jobKind, keyOf(u.Namespace, u.Spec.ConsumerRef.Name))
+	if job == nil || job.uid() != u.Spec.ConsumerRef.UID || ended(job) {
+		return false
+	}
+	for _, ch := range c.w.api.since(jobKind, d.seen[jobKind]) {
+		if ch.key == job.key && (ch.before == nil || ch.before.uid() != job.uid()) {
+			return false // the scheduler has not seen this job
+		}
+	}
+	return true
+}
+
+func alike(a, b *object) bool {
+	x, y := unitOf(a), unitOf(b)
+	return x.Spec.Queue == y.Spec.Queue && quotaLabel(a) == quotaLabel(b) &&
+		x.Labels[v1alpha1.LabelPreemptible] == y.Labels[v1alpha1.LabelPreemptible] &&
+		x.Spec.Request.Cpu().Cmp(*y.Spec.Request.Cpu()) == 0 && podCount(x) == podCount(y)
+}
+
+func podCount(u *v1alpha1.QueueUnit) (n int32) {
+	for i := range u.Spec.PodSets {
+		n += u.Spec.PodSets[i].Count
+	}
+	return n
+}
+
+// before says which invariant wants a before b, if any.
+func before(policy string, a, b *object) string {
+	x, y := unitOf(a), unitOf(b)
+	if policy != string(v1alpha1.PolicyFIFO) {
+		if px, py := priority(x), priority(y); px != py {
+			if px > py {
+				return "I4"
+			}
+			return ""
+		}
+	}
+	if d := x.CreationTimestamp.Compare(y.CreationTimestamp.Time); d != 0 {
+		if d < 0 {
+			return "I5"
+		}
+		return ""
+	}
+	if x.UID < y.UID {
+		return "I5"
+	}
+	return ""
+}
+
+func priority(u *v1alpha1.QueueUnit) int32 {
+	if u.Spec.Priority == nil {
+		return 0
+	}
+	return *u.Spec.Priority
+}
+
+// onJob: the controller resumes a job only with an admitted unit of its own (I3).
+func (c *checker) onJob(ch *change) {
+	if ch.before == nil || ch.after == nil || ch.by.role != roleController {
+		return
+	}
+	was, _ := nested(ch.before, "spec")["suspend"].(bool)
+	is, _ := nested(ch.after, "spec")["suspend"].(bool)
+	if !was || is {
+		return
+	}
+	m := c.w.managers[ch.by.process]
+	if m == nil {
+		return
+	}
+	key := c.w.unitKey(ch.after.u.GetName())
+	if !c.released(key, ch.after.uid(), m.caches[units].seen) {
+		c.w.violate("I3", "%s resumed job %s, and no unit of it is admitted", ch.by.process, ch.key)
+	}
+}
+
+// released says whether at any time since a version the unit let this job go.
+func (c *checker) released(key string, job types.UID, since int64) bool {
+	lets := func(o *object) bool { return o != nil && consumerOf(o) == job && phaseOf(o).Holds() }
+	if lets(c.w.api.get(units, key)) {
+		return true
+	}
+	for _, ch := range c.w.api.since(units, since) {
+		if ch.key == key && (lets(ch.before) || lets(ch.after)) {
+			return true
+		}
+	}
+	return false
+}
+
+// beforeBind: no pod of a managed job gets a node without an admitted unit of that job (I3).
+func (c *checker) beforeBind(o *object, d *decision, _ bool) {
+	ref := owner(o)
+	if ref == nil || quotaLabel(o) == "" {
+		return
+	}
+	if !c.released(c.w.unitKey(ref.Name), ref.UID, d.seen[units]) {
+		c.w.violate("I3", "%s binds pod %s, and no unit of its job is admitted", d.leader.name, o.key)
+	}
+}
+
+// liveness: after the faults have ended, all jobs end (I6).
+func (c *checker) liveness() {
+	for _, job := range c.w.api.list(jobKind) {
+		if ended(job) {
+			continue
+		}
+		text := "it has no unit"
+		if o := c.w.api.get(units, c.w.unitKey(job.u.GetName())); o != nil {
+			u := unitOf(o)
+			text = fmt.Sprintf("its unit: phase %q, message %q, active %v", u.Status.Phase, u.Status.Message, u.Spec.Active)
+			for _, cond := range u.Status.Conditions {
+				text += fmt.Sprintf("; %s=%s %s %s", cond.Type, cond.Status, cond.Reason, cond.Message)
+			}
+		}
+		for _, pod := range sorted(c.w.cluster.podsOf[job.uid()]) {
+			text += fmt.Sprintf("; pod %s %s", pod.key, summary(pod))
+		}
+		c.w.violate("I6", "job %s has not ended %s after the faults: %s; %s", job.key, patience, summary(job), text)
+	}
+}
+
+// atRest: units and jobs are one to one, nothing is held, and every ledger is what it would be built anew (I2, I7).
+func (c *checker) atRest() {
+	seen := map[types.UID]string{}
+	for _, o := range c.w.api.list(units) {
+		uid := consumerOf(o)
+		if other := seen[uid]; other != "" {
+			c.w.violate("I2", "units %s and %s stand for one job", other, o.key)
+		}
+		seen[uid] = o.key
+		if !phaseOf(o).Terminal() {
+			c.w.violate("I7", "unit %s is in phase %q, and all jobs have ended", o.key, phaseOf(o))
+		}
+		if len(unitOf(o).Status.Admissions) > 0 {
+			c.w.violate("I7", "unit %s is over and holds %dm", o.key, heldOf(o))
+		}
+	}
+	for _, o := range c.w.api.list(jobKind) {
+		delete(seen, o.uid()) // a job that has ended gets no unit if somebody deletes it
+	}
+	for _, uid := range slices.Sorted(maps.Keys(seen)) {
+		c.w.violate("I2", "unit %s has no job", seen[uid])
+	}
+	leaders := 0
+	for _, name := range slices.Sorted(maps.Keys(c.w.schedulers)) {
+		r := c.w.schedulers[name]
+		if !r.alive {
+			continue
+		}
+		if r.leading {
+			leaders++
+		}
+		if differences := r.engine.VerifyNow(); len(differences) > 0 {
+			c.w.violate("I7", "%s: the ledger differs from its rebuild: %v", name, differences)
+		}
+	}
+	if leaders != 1 {
+		c.w.violate("I6", "%d schedulers lead", leaders)
+	}
+}

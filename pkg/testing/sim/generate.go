@@ -1,0 +1,258 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Profile is what plans are made of.
+type Profile struct {
+	// Faults per plan, at most; Failovers only makes leaders go.
+	Faults    int
+	Jobs      int
+	Failovers bool
+	// Schedulers, when set, is the number of replicas.
+	Schedulers int
+	Deadline   time.Duration
+}
+
+// DefaultProfile has everything.
+func DefaultProfile() Profile { return Profile{Faults: 14, Jobs: 12, Deadline: 4 * time.Second} }
+
+type generator struct {
+	dice
+	plan Plan
+	jobs []string
+}
+
+// Generate makes a plan from a seed.
+func Generate(seed uint64, p Profile) Plan {
+	g := &generator{dice: newDice(seed, "plan")}
+	g.plan = Plan{
+		Seed: seed, Schedulers: 1 + g.IntN(3), Controllers: 1 + g.IntN(2), Runtime: g.chance(60),
+		Lag:      pick(g.dice, []time.Duration{0, 5 * time.Millisecond, 50 * time.Millisecond, 500 * time.Millisecond}),
+		Deadline: p.Deadline, Length: time.Minute,
+	}
+	if p.Schedulers > 0 {
+		g.plan.Schedulers = p.Schedulers
+	}
+	g.cluster()
+	for range 3 + g.IntN(max(p.Jobs-2, 1)) {
+		g.job()
+	}
+	for range g.IntN(4) {
+		g.add(g.when(), "pod", fmt.Sprintf("plain%d", g.IntN(100)), "quota", pick(g.dice, leaves), "cpu", g.cpu(), "run", g.run())
+	}
+	if p.Failovers {
+		g.failovers(p.Faults)
+	} else {
+		for range g.IntN(p.Faults + 1) {
+			pick(g.dice, mischief)(g)
+		}
+	}
+	slices.SortStableFunc(g.plan.Steps, func(a, b Step) int { return int(a.At - b.At) })
+	return g.plan
+}
+
+var leaves = []string{"a", "b", "c"}
+
+func (g *generator) add(at time.Duration, verb, on string, pairs ...string) {
+	s := Step{At: at.Truncate(time.Millisecond), Verb: verb, On: on}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if s.Args == nil {
+			s.Args = map[string]string{}
+		}
+		s.Args[pairs[i]] = pairs[i+1]
+	}
+	g.plan.Steps = append(g.plan.Steps, s)
+}
+
+func (g *generator) when() time.Duration {
+	return g.between(100*time.Millisecond, g.plan.Length*3/4)
+}
+
+func (g *generator) cpu() string { return strconv.Itoa(500 * (1 + g.IntN(4))) }
+func (g *generator) run() string {
+	return g.between(time.Second, 12*time.Second).Truncate(time.Millisecond).String()
+}
+func (g *generator) spell(most time.Duration) string {
+	return g.between(50*time.Millisecond, most).Truncate(time.Millisecond).String()
+}
+func (g *generator) scheduler() string { return fmt.Sprintf("scheduler-%d", g.IntN(g.plan.Schedulers)) }
+func (g *generator) controller() string {
+	return fmt.Sprintf("controller-%d", g.IntN(g.plan.Controllers))
+}
+
+func (g *generator) anyone() string {
+	if g.chance(60) {
+		return g.scheduler()
+	}
+	return g.controller()
+}
+
+// cluster: org above a and b, and c beside it. Each quota has room for each job.
+func (g *generator) cluster() {
+	for i := range 3 {
+		g.add(0, "node", fmt.Sprintf("n%d", i), "cpu", "6000")
+	}
+	g.add(0, "quota", "org", "min", "8000", "max", "14000", "leaf", "false")
+	policies := []string{"Priority", "FIFO", "Block", "Intelligent"}
+	for _, leaf := range leaves {
+		pairs := []string{"min", "4000", "max", strconv.Itoa(8000 + 1000*g.IntN(5)), "policy", pick(g.dice, policies)}
+		if leaf != "c" {
+			pairs = append(pairs, "parent", "org")
+		}
+		g.add(0, "quota", leaf, pairs...)
+	}
+}
+
+func (g *generator) jobArgs() []string {
+	n := 1 + g.IntN(4)
+	pairs := []string{
+		"quota", pick(g.dice, leaves), "cpu", pick(g.dice, []string{"500", "1000", "1500", "2000"}), "pods", strconv.Itoa(n),
+		"priority", strconv.Itoa(g.IntN(3)), "run", g.run(), "suspend", strconv.FormatBool(g.chance(70)),
+	}
+	if g.chance(20) {
+		pairs = append(pairs, "completions", strconv.Itoa(n+g.IntN(3)))
+	}
+	if g.chance(15) {
+		pairs = append(pairs, "fails", "yes")
+	}
+	return pairs
+}
+
+func (g *generator) job() {
+	name := fmt.Sprintf("j%d", len(g.jobs))
+	g.jobs = append(g.jobs, name)
+	g.add(g.when(), "job", name, g.jobArgs()...)
+}
+
+// mischief is what may happen beside jobs coming and ending.
+var mischief = []func(g *generator){
+	func(g *generator) { g.add(g.when(), "delete-job", pick(g.dice, g.jobs)) },
+	func(g *generator) {
+		g.add(g.when(), "recreate", pick(g.dice, g.jobs), append(g.jobArgs(), "gap", g.spell(3*time.Second))...)
+	},
+	func(g *generator) {
+		at, job := g.when(), pick(g.dice, g.jobs)
+		g.add(at, "suspend", job)
+		if g.chance(50) {
+			g.add(at+g.between(0, 5*time.Second), "resume", job)
+		}
+	},
+	func(g *generator) { g.add(g.when(), "resume", pick(g.dice, g.jobs)) },
+	func(g *generator) { g.add(g.when(), "resize", pick(g.dice, g.jobs), "pods", strconv.Itoa(1+g.IntN(4))) },
+	func(g *generator) { g.add(g.when(), "relabel", pick(g.dice, g.jobs), "quota", pick(g.dice, leaves)) },
+	func(g *generator) {
+		g.add(g.when(), "prioritise", pick(g.dice, g.jobs), "priority", strconv.Itoa(g.IntN(5)))
+	},
+	func(g *generator) { g.add(g.when(), "delete-pod", pick(g.dice, g.jobs)) },
+	func(g *generator) {
+		leaf := pick(g.dice, leaves)
+		g.add(g.when(), "quota", leaf, "min", strconv.Itoa(1000*g.IntN(5)), "max", strconv.Itoa(1000*(2+g.IntN(10))), "parent", pick(g.dice, []string{"", "org"}))
+	},
+	func(g *generator) {
+		at, leaf := g.when(), pick(g.dice, leaves)
+		g.add(at, "delete-quota", leaf)
+		g.add(at+g.between(0, 10*time.Second), "quota", leaf, "min", "2000", "max", "8000", "parent", pick(g.dice, []string{"", "org"}))
+	},
+	func(g *generator) {
+		at, name := g.when(), fmt.Sprintf("n%d", g.IntN(3))
+		g.add(at, "lose-node", name)
+		g.add(at+g.between(0, 10*time.Second), "node", name, "cpu", "6000")
+	},
+	func(g *generator) {
+		g.add(g.when(), "node", fmt.Sprintf("n%d", g.IntN(4)), "cpu", strconv.Itoa(1000*(2+g.IntN(6))))
+	},
+	func(g *generator) {
+		at, name := g.when(), pick(g.dice, leaves)
+		g.add(at, "queue", name, "hold", "true")
+		g.add(at+g.between(0, 10*time.Second), "queue", name, "policy", pick(g.dice, []string{"Priority", "FIFO", "Block"}))
+	},
+	func(g *generator) { g.add(g.when(), "delete-queue", pick(g.dice, leaves)) },
+	func(g *generator) {
+		g.add(g.when(), "edit-unit", pick(g.dice, g.jobs), "phase", pick(g.dice, []string{"Enqueued", "Dequeued", "Running", "Succeed", "Weird"}))
+	},
+	func(g *generator) {
+		g.add(g.when(), "edit-unit", pick(g.dice, g.jobs), "drop", pick(g.dice, []string{"admissions", "conditions", "all"}))
+	},
+	func(g *generator) {
+		at, job := g.when(), pick(g.dice, g.jobs)
+		g.add(at, "edit-unit", job, "active", "false")
+		g.add(at+g.between(0, 5*time.Second), "edit-unit", job, "active", "true")
+	},
+	func(g *generator) { g.add(g.when(), "delete-unit", pick(g.dice, g.jobs)) },
+	crash, crash,
+	func(g *generator) { g.add(g.when(), "pause", g.anyone(), "for", g.spell(20*time.Second)) },
+	cut, cut,
+	func(g *generator) { g.add(g.when(), "slow", g.scheduler(), "for", g.spell(20*time.Second)) },
+	func(g *generator) { g.add(g.when(), "slow-lease", g.scheduler(), "for", g.spell(20*time.Second)) },
+	errs, errs, errs,
+	func(g *generator) {
+		g.add(g.when(), "stall", g.anyone(), "kind", g.kind(), "for", g.spell(20*time.Second))
+	},
+	func(g *generator) {
+		at := g.when()
+		g.add(at, "disconnect", g.anyone(), "kind", g.kind(), "for", g.spell(10*time.Second))
+		if g.chance(70) {
+			g.add(at+g.between(0, 3*time.Second), "compact", "api")
+		}
+	},
+	func(g *generator) {
+		g.add(g.when(), "skew", g.anyone(), "by", (g.between(0, 20*time.Second) - 10*time.Second).Truncate(time.Millisecond).String())
+	},
+	func(g *generator) { g.add(g.when(), "down", "api", "for", g.spell(5*time.Second)) },
+}
+
+func (g *generator) kind() string {
+	return string(pick(g.dice, []kind{units, units, pods, jobKind, quotas, nodes, queues, ""}))
+}
+
+func crash(g *generator) { g.add(g.when(), "crash", g.anyone(), "for", g.spell(20*time.Second)) }
+func cut(g *generator)   { g.add(g.when(), "cut", g.anyone(), "for", g.spell(25*time.Second)) }
+
+func errs(g *generator) {
+	all := []fault{faultLost, faultAmbiguous, faultConflict, faultBusy, faultBroken, faultCrashBefore, faultCrashAfter}
+	g.add(g.when(), "errors", g.anyone(), "fault", string(pick(g.dice, all)), "count", strconv.Itoa(1+g.IntN(4)))
+}
+
+// failovers makes leaders go in all the ways that there are, with slow requests on their way.
+func (g *generator) failovers(n int) {
+	for at := g.between(time.Second, 5*time.Second); n > 0; n-- {
+		name := g.scheduler()
+		g.add(at, "slow", name, "for", "40s")
+		switch g.IntN(3) {
+		case 0:
+			g.add(at+g.between(0, 2*time.Second), "crash", name, "for", g.spell(20*time.Second))
+		case 1:
+			g.add(at+g.between(0, 2*time.Second), "cut", name, "for", "30s")
+		default:
+			g.add(at, "slow-lease", name, "for", "40s")
+			g.add(at+g.between(0, 4*time.Second), "cut", name, "for", "30s")
+		}
+		at += g.between(5*time.Second, 15*time.Second)
+	}
+}
+
+// FailoverProfile is about leaders that go while their writes are on their way.
+func FailoverProfile() Profile {
+	return Profile{Faults: 5, Jobs: 12, Failovers: true, Schedulers: 2, Deadline: 4 * time.Second}
+}

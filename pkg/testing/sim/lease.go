@@ -1,0 +1,91 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package sim
+
+import "time"
+
+// The timing of the lease is that of kube-scheduler.
+const (
+	leaseDuration = 15 * time.Second
+	renewDeadline = 10 * time.Second
+	retryPeriod   = 2 * time.Second
+)
+
+// lease is the object by which replicas agree who leads. Version changes with each write.
+type lease struct {
+	holder  *replica
+	version int64
+}
+
+// elector is client-go's LeaderElector in one process. After a renewal it waits a retry period, and then tries for as
+// long as the renew deadline: so it leads for up to their sum after the last answer that it got.
+type elector struct {
+	observed   int64
+	observedAt time.Time
+	round      time.Time // when the present tries to renew began
+}
+
+func (r *replica) elect() {
+	w, e := r.world, &r.elector
+	next := retryPeriod
+	switch {
+	case r.leading:
+		if r.renew() {
+			return
+		}
+		if w.loop.now.Sub(e.round) >= renewDeadline {
+			r.crash() // the process of a leader that cannot renew ends
+			w.countFault("lease lost")
+			w.restartLater(r.name)
+			return
+		}
+	case r.read() != nil:
+	default:
+		if e.observed != w.lease.version {
+			e.observed, e.observedAt = w.lease.version, w.loop.now
+		}
+		if w.lease.holder == nil || !w.loop.now.Before(e.observedAt.Add(leaseDuration)) {
+			w.lease.version++
+			w.lease.holder = r
+			r.leading = true
+			e.round = w.loop.now.Add(retryPeriod)
+			w.failovers++
+			r.lead()
+		}
+		next += r.dice.between(0, 400*time.Millisecond)
+	}
+	r.later(next, r.elect)
+}
+
+// renew writes the lease. The answer may come late; only then the leader knows. It says whether an answer is on its way.
+func (r *replica) renew() bool {
+	w, e := r.world, &r.elector
+	if r.read() != nil || w.lease.holder != r {
+		return false
+	}
+	w.lease.version++
+	back := time.Duration(0)
+	if w.slowLease(r.process) {
+		back = r.dice.between(0, renewDeadline-w.loop.now.Sub(e.round))
+		w.countFault("slow lease")
+	}
+	r.later(back, func() {
+		e.round = w.loop.now.Add(retryPeriod)
+		r.later(retryPeriod, r.elect)
+	})
+	return true
+}

@@ -1,0 +1,474 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package sim
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/plugin/jobqueue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/quota"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/quota/quotatest"
+)
+
+const roleScheduler = "scheduler"
+
+// decision is what a scheduler had seen of each kind when it decided on something: changes up to these versions, and its
+// own. It is how the checks tell a decision on old news from a wrong one.
+type decision struct {
+	at   time.Time
+	seen map[kind]int64
+	// leader is the run of the process that decided; pending are units of which it was writing then.
+	leader  *replica
+	pending map[string]bool
+	// got are versions of units that it had read beside its watch.
+	got map[string]int64
+}
+
+// replica is one run of koord-scheduler: the engine, the gate and live quotas, its informers, and as much of a scheduler
+// as lets pods run.
+type replica struct {
+	*process
+	engine  *engine.Engine
+	live    *quotatest.Live
+	gate    *jobqueue.Gate
+	streams []*stream
+	seen    map[kind][]*stream // those that a decision depends on
+	listed  int64              // version of the list at Lead
+
+	jobsByUID  map[types.UID]jobqueue.Job
+	namespaces *stream
+
+	queue     map[types.UID]*corev1.Pod // pods without a node
+	gated     map[types.UID]bool
+	reserved  map[types.UID]bool
+	scheduled bool // a scheduling cycle is asked for
+
+	leading   bool
+	elector   elector
+	armed     bool
+	wake      time.Time
+	sending   *decision
+	flights   map[string]bool
+	postponed []*engine.Write
+}
+
+func (w *world) startScheduler(name string) *replica {
+	r := &replica{
+		process: w.newProcess(roleScheduler, name), seen: map[kind][]*stream{},
+		jobsByUID: map[types.UID]jobqueue.Job{}, queue: map[types.UID]*corev1.Pod{}, gated: map[types.UID]bool{},
+		reserved: map[types.UID]bool{}, flights: map[string]bool{},
+	}
+	w.schedulers[name] = r
+	w.logf("start %s", name)
+	r.build()
+	r.follow()
+	r.poke()
+	r.later(r.dice.between(0, retryPeriod), r.elect)
+	r.later(time.Second, r.everySecond)
+	return r
+}
+
+func (r *replica) build() {
+	w := r.world
+	var err error
+	if r.live, err = quotatest.New(w.plan.Runtime); err != nil {
+		panic(err)
+	}
+	adapter := w.variants.quotas(r.live.Adapter())
+	r.gate = &jobqueue.Gate{
+		Snapshot:  func() jobqueue.Snapshot { return r.engine.Snapshot() },
+		Predicate: w.predicate,
+		Job: func(uid types.UID) (jobqueue.Job, bool) {
+			job, ok := r.jobsByUID[uid]
+			return job, ok
+		},
+		NamespaceLabels: func(name string) (map[string]string, bool) {
+			o := r.namespaces.store[name]
+			if o == nil {
+				return nil, false
+			}
+			return o.u.GetLabels(), true
+		},
+		Clock: r.clock, Grace: time.Minute,
+	}
+	r.engine, err = engine.New(engine.Options{
+		Config:  engine.Config{WriteTimeout: w.plan.Deadline},
+		Dynamic: &dynamicClient{process: r.process, by: func() writer { return writer{roleScheduler, r.name, r.sending} }},
+		Quotas:  adapter, PodRequest: quota.PodRequest, Predicate: w.predicate, Clock: r.clock,
+		Activate: r.activate, Ready: func() bool { return r.leading },
+		Outstanding: r.live.Adapter().SetOutstanding,
+		Submit:      r.submit,
+	})
+	if err != nil {
+		panic(err)
+	}
+	r.live.Adapter().Subscribe(r.engine.Sink())
+	r.live.Adapter().Protect(quota.Guard{
+		Admitted: r.gate.Admitted,
+		TryAgain: func([]*corev1.Pod) { r.cycle() },
+		Beyond:   func(string, quota.Cause, bool) {},
+	})
+}
+
+// follow opens the watches: each handler of an informer is a watch of its own here, since each has a goroutine of its own.
+func (r *replica) follow() {
+	e, live := r.engine, r.live
+	r.namespaces = r.open(namespaces, func(_, _ *object, _ bool) {})
+	plugin := []*stream{
+		r.open(nodes, func(before, after *object, _ bool) { live.OnNode(nodeOf(before), nodeOf(after)) }),
+		r.open(quotas, func(before, after *object, _ bool) { live.OnQuota(quotaOf(before), quotaOf(after)) }),
+		r.open(pods, func(before, after *object, _ bool) { live.OnPod(podOf(before), podOf(after)); r.forget(after, before) }),
+	}
+	live.Migrate()
+	adapter := []*stream{
+		r.open(nodes, func(before, after *object, _ bool) { handle(live.Nodes, nodeOf(before), nodeOf(after)) }),
+		r.open(quotas, func(before, after *object, _ bool) { handle(live.Quotas, quotaOf(before), quotaOf(after)) }),
+		r.open(pods, func(before, after *object, _ bool) { handle(live.Pods, podOf(before), podOf(after)) }),
+	}
+	r.open(classes, func(before, after *object, _ bool) { e.FeedClass(present(before, after), after == nil) })
+	job := r.open(jobKind, r.onJob)
+	queue := r.open(queues, func(before, after *object, _ bool) { e.FeedQueue(present(before, after), after == nil) })
+	unit := r.open(units, func(before, after *object, _ bool) { e.FeedUnit(present(before, after), after == nil) })
+	pod := r.open(pods, func(before, after *object, initial bool) {
+		if after == nil {
+			e.FeedPod(podOf(before), true, false)
+		} else {
+			e.FeedPod(podOf(after), false, initial)
+		}
+	})
+	r.open(pods, r.onPod)
+	r.seen = map[kind][]*stream{
+		nodes: {plugin[0], adapter[0]}, quotas: {plugin[1], adapter[1]}, pods: {plugin[2], adapter[2], pod},
+		jobKind: {job}, queues: {queue}, units: {unit},
+	}
+}
+
+func present(before, after *object) *unstructured.Unstructured {
+	if after == nil {
+		return before.u
+	}
+	return after.u
+}
+
+// handle calls a handler as an informer does.
+func handle[T any](h quotatest.Handler, before, after *T) {
+	switch {
+	case before == nil:
+		h.OnAdd(after, false)
+	case after == nil:
+		h.OnDelete(before)
+	default:
+		h.OnUpdate(before, after)
+	}
+}
+
+func (r *replica) open(k kind, on func(before, after *object, initial bool)) *stream {
+	w := r.world
+	d := newDice(r.dice.Uint64(), string(k))
+	s := &stream{kind: k, alive: r.isAlive, lag: func() time.Duration { return d.between(0, w.plan.Lag) }}
+	if k == pods { // the scheduler watches those only that have not ended
+		s.passes = func(o *object) bool { return !terminated(podOf(o)) }
+	}
+	s.on = func(before, after *object, initial bool) {
+		// The handlers of a paused process catch up when it goes on; nothing reads what they wrote before that.
+		r.tick()
+		r.survive(func() { on(before, after, initial) })
+		r.poke()
+	}
+	w.api.open(s, w.staleness(d))
+	r.streams = append(r.streams, s)
+	return s
+}
+
+func (r *replica) onJob(before, after *object, _ bool) {
+	name := r.world.kind.String()
+	if before != nil && (after == nil || before.uid() != after.uid()) {
+		delete(r.jobsByUID, before.uid())
+	}
+	if after == nil {
+		r.engine.FeedJob(name, before.u.GetNamespace(), before.u.GetName(), "")
+		return
+	}
+	r.jobsByUID[after.uid()] = jobqueue.Job{
+		Labels: after.u.GetLabels(), Annotations: after.u.GetAnnotations(), Owner: metav1.GetControllerOf(after.u),
+	}
+	r.engine.FeedJob(name, after.u.GetNamespace(), after.u.GetName(), after.uid())
+}
+
+// poke asks for a step of the engine.
+func (r *replica) poke() {
+	if !r.armed {
+		r.armed = true
+		r.later(r.dice.between(0, 3*time.Millisecond), r.step)
+	}
+}
+
+func (r *replica) step() {
+	r.armed = false
+	wake := r.engine.Step()
+	if wake.IsZero() {
+		return
+	}
+	wake = wake.Add(-r.skew)
+	if soonest := r.world.loop.now.Add(time.Millisecond); wake.Before(soonest) {
+		wake = soonest
+	}
+	if r.wake.After(r.world.loop.now) && !wake.Before(r.wake) {
+		return // an event is on its way that is early enough
+	}
+	r.wake = wake
+	r.world.loop.at(wake, func() { r.do(r.poke) })
+}
+
+func (r *replica) decide() *decision {
+	d := &decision{at: r.world.loop.now, seen: map[kind]int64{}, leader: r, pending: maps.Clone(r.flights), got: maps.Clone(r.got)}
+	for k, streams := range r.seen {
+		d.seen[k] = streams[0].seen
+		for _, s := range streams[1:] {
+			d.seen[k] = min(d.seen[k], s.seen)
+		}
+	}
+	d.seen[units] = max(d.seen[units], r.listed)
+	return d
+}
+
+// submit takes a write of the engine and sends it.
+func (r *replica) submit(w *engine.Write) {
+	key, _ := w.Object()
+	if w.Decides() {
+		r.flights[key.String()] = true
+	}
+	r.send(w, r.decide(), 0)
+}
+
+// send is one attempt: the request arrives some time later, also when the process that sent it is gone by then, and its
+// answer after that.
+func (r *replica) send(w *engine.Write, d *decision, attempts int) {
+	if w.Dropped() {
+		return
+	}
+	wo := r.world
+	there, back := r.dice.between(0, 10*time.Millisecond), r.dice.between(0, 10*time.Millisecond)
+	if wo.slow(r.process) {
+		there = r.dice.between(0, wo.plan.Deadline)
+		back = r.dice.between(0, wo.plan.Deadline)
+		wo.countFault("slow")
+	}
+	sent := r.read() == nil
+	ctx := context.WithValue(context.Background(), lateAnswer{}, nil)
+	late := there+back > wo.plan.Deadline
+	if late {
+		ctx = context.WithValue(ctx, lateAnswer{}, true)
+		back = wo.plan.Deadline - there
+	}
+	wo.loop.after(there, func() {
+		var result engine.Result
+		answered := false
+		r.survive(func() {
+			r.sending = d
+			cut := r.cut
+			if sent {
+				r.cut = time.Time{} // it was on the way already
+			}
+			defer func() { r.sending = nil }()
+			if !r.alive {
+				wo.countFault("late write")
+			}
+			result = w.Do(ctx, &dynamicClient{process: r.process, by: func() writer { return writer{roleScheduler, r.name, d} }})
+			r.cut, answered = cut, true
+		})
+		if answered {
+			r.later(back, func() { r.answered(w, d, result, attempts) })
+		}
+	})
+}
+
+func (r *replica) answered(w *engine.Write, d *decision, result engine.Result, attempts int) {
+	key, _ := w.Object()
+	if result.Definite() || !w.Decides() {
+		if w.Decides() {
+			delete(r.flights, key.String())
+		}
+		r.engine.Settle(result)
+		r.poke()
+		return
+	}
+	if attempts == 0 {
+		r.engine.Settle(result)
+		r.poke()
+	}
+	backoff := min(100*time.Millisecond<<min(attempts, 10), 5*time.Second)
+	r.later(r.dice.between(backoff/2, backoff), func() { r.send(w, d, attempts+1) })
+}
+
+// everySecond is what Koordinator and the scheduling queue do now and then.
+func (r *replica) everySecond() {
+	r.live.Migrate()
+	r.cycle()
+	r.later(time.Second, r.everySecond)
+}
+
+// onPod is the handler of the scheduling queue.
+func (r *replica) onPod(before, after *object, _ bool) {
+	if after == nil || podOf(after).Spec.NodeName != "" || terminated(podOf(after)) {
+		uid := present(before, after).GetUID()
+		delete(r.queue, uid)
+		delete(r.gated, uid)
+		return
+	}
+	pod := podOf(after)
+	r.queue[pod.UID] = pod
+	r.enter(pod)
+}
+
+// enter is PreEnqueue. A pod that it holds back is asked about again when it changes, or is activated, and never else.
+func (r *replica) enter(pod *corev1.Pod) {
+	r.gated[pod.UID] = r.gate.Check(pod) != nil
+	if !r.gated[pod.UID] {
+		r.cycle()
+	}
+}
+
+func (r *replica) activate(chunk map[string]*corev1.Pod) {
+	for _, key := range slices.Sorted(maps.Keys(chunk)) {
+		if pod := r.queue[chunk[key].UID]; pod != nil && r.gated[pod.UID] {
+			r.enter(pod)
+		}
+	}
+	r.cycle()
+}
+
+func (r *replica) cycle() {
+	if !r.scheduled && r.leading {
+		r.scheduled = true
+		r.later(r.dice.between(0, 5*time.Millisecond), r.schedule)
+	}
+}
+
+// schedule gives each pod that may go a node, as far as quotas and nodes allow.
+func (r *replica) schedule() {
+	r.scheduled = false
+	var list []*corev1.Pod
+	for _, pod := range r.queue {
+		if !r.gated[pod.UID] && !r.reserved[pod.UID] {
+			list = append(list, pod)
+		}
+	}
+	slices.SortFunc(list, func(a, b *corev1.Pod) int { return cmp.Compare(a.UID, b.UID) })
+	for _, pod := range list {
+		if pod.DeletionTimestamp == nil && r.gate.Check(pod) == nil && r.fitsQuota(pod) {
+			if node := r.world.nodeFor(pod, r); node != "" {
+				r.bind(pod, node)
+			}
+		}
+	}
+}
+
+func (r *replica) fitsQuota(pod *corev1.Pod) bool {
+	err, overrulable := r.live.PreFilter(pod)
+	if err == nil {
+		return true
+	}
+	return overrulable && r.gate.Admitted(pod) && r.live.Adapter().Admits(r.live.GetQuotaName(pod), pod) == nil
+}
+
+// bind reserves and asks the API to bind. The request may arrive late; the API refuses a pod that is gone or bound.
+func (r *replica) bind(pod *corev1.Pod, node string) {
+	w := r.world
+	r.live.Reserve(pod)
+	r.reserved[pod.UID] = true
+	d := r.decide()
+	admitted := r.gate.Admitted(pod)
+	if r.read() != nil {
+		r.later(time.Second, func() { r.unreserve(pod) })
+		return
+	}
+	there := r.dice.between(0, 20*time.Millisecond)
+	if w.slow(r.process) {
+		there = r.dice.between(0, w.plan.Deadline)
+	}
+	w.loop.after(there, func() {
+		key := keyOf(pod.Namespace, pod.Name)
+		o := w.api.get(pods, key)
+		if o == nil || o.uid() != pod.UID || podOf(o).Spec.NodeName != "" || podOf(o).DeletionTimestamp != nil {
+			r.do(func() { r.unreserve(pod) })
+			return
+		}
+		w.check.beforeBind(o, d, admitted)
+		w.api.edit(writer{roleScheduler, r.name, d}, pods, key, false, func(u *unstructured.Unstructured) {
+			mapAt(u.Object, "spec")["nodeName"] = node
+		})
+		r.later(0, func() { delete(r.reserved, pod.UID); delete(r.queue, pod.UID) })
+	})
+}
+
+func (r *replica) unreserve(pod *corev1.Pod) {
+	if r.reserved[pod.UID] {
+		delete(r.reserved, pod.UID)
+		r.live.Unreserve(pod)
+		r.cycle()
+	}
+}
+
+// forget ends the reservation of a pod that is bound or gone as far as the informer says.
+func (r *replica) forget(after, before *object) {
+	if after == nil {
+		delete(r.reserved, before.uid())
+	}
+	r.cycle()
+}
+
+// lead lists the units and decides from then on. Until the list succeeds it is tried again.
+func (r *replica) lead() {
+	if err := r.engine.LeadNow(context.Background()); err != nil {
+		r.later(time.Second, r.lead)
+		return
+	}
+	r.listed = r.world.api.version
+	r.world.logf("lead %s", r.name)
+	r.poke()
+	r.cycle()
+}
+
+func terminated(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// variants replace parts by broken ones, to show that the checks can fail.
+type variants struct {
+	// Quotas wraps the adapter.
+	Quotas func(engine.Quotas) engine.Quotas
+	// NoPrecondition has the API apply patches whatever version they were made on.
+	NoPrecondition bool
+}
+
+func (v *variants) quotas(q engine.Quotas) engine.Quotas {
+	if v == nil || v.Quotas == nil {
+		return q
+	}
+	return v.Quotas(q)
+}

@@ -1,0 +1,164 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Command sim runs plans of the simulator and prints one line of JSON. It fails on a violation, and then prints the plan,
+// cut down to what is needed, and its log.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/testing/sim"
+)
+
+// summary is what is printed.
+type summary struct {
+	Seeds      int            `json:"seeds"`
+	First      uint64         `json:"first"`
+	Plans      int            `json:"plans"`
+	Steps      int            `json:"steps"`
+	Events     int            `json:"events"`
+	Writes     int            `json:"writes"`
+	Admissions int            `json:"admissions"`
+	Failovers  int            `json:"failovers"`
+	Faults     map[string]int `json:"faults"`
+	Violations int            `json:"violations"`
+	Failed     []uint64       `json:"failed,omitempty"`
+	Seconds    float64        `json:"seconds"`
+}
+
+func main() {
+	seeds := flag.Int("seeds", 500, "how many seeds to run")
+	first := flag.Uint64("seed", 1, "the first of them")
+	failovers := flag.Bool("failovers", false, "plans in which leaders go, again and again")
+	replay := flag.String("replay", "", "a file with one plan to run instead")
+	verbose := flag.Bool("v", false, "print the log of the plan that is run, or of the first that fails")
+	deadline := flag.Duration("deadline", 4*time.Second, "of one status write of a scheduler")
+	workers := flag.Int("workers", runtime.NumCPU(), "plans at once")
+	shrink := flag.Bool("shrink", true, "cut the first plan that fails down")
+	flag.Parse()
+	if *replay != "" {
+		os.Exit(replayPlan(*replay))
+	}
+	profile := sim.DefaultProfile()
+	profile.Deadline = *deadline
+	if *failovers {
+		profile = sim.FailoverProfile()
+		profile.Deadline = *deadline
+	}
+	s := summary{Seeds: *seeds, First: *first, Faults: map[string]int{}}
+	start := time.Now()
+	var failed []sim.Plan
+	failed = run(&s, profile, *workers)
+	s.Seconds = time.Since(start).Round(time.Millisecond).Seconds()
+	if len(failed) > 0 {
+		tell(failed[0], *shrink, *verbose)
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(s); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	if s.Violations > 0 {
+		os.Exit(1)
+	}
+}
+
+// run runs the plans and returns those that fail, by seed.
+func run(s *summary, profile sim.Profile, workers int) (failed []sim.Plan) {
+	plans := make([]sim.Plan, s.Seeds)
+	reports := make([]*sim.Report, s.Seeds)
+	next := make(chan int)
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			for i := range next {
+				plans[i] = sim.Generate(s.First+uint64(i), profile) //nolint:gosec // a small number
+				reports[i] = sim.Run(plans[i], sim.Options{})
+			}
+		})
+	}
+	for i := range s.Seeds {
+		next <- i
+	}
+	close(next)
+	group.Wait()
+	for i, r := range reports {
+		s.Plans++
+		s.Steps += len(plans[i].Steps)
+		s.Events += r.Events
+		s.Writes += r.Writes
+		s.Admissions += r.Admissions
+		s.Failovers += r.Failovers
+		s.Violations += len(r.Violations)
+		for f, n := range r.Faults {
+			s.Faults[f] += n
+		}
+		if len(r.Violations) > 0 {
+			fmt.Fprintf(os.Stderr, "seed %d: %s\n", plans[i].Seed, r.Violations[0])
+			s.Failed = append(s.Failed, plans[i].Seed)
+			failed = append(failed, plans[i])
+		}
+	}
+	return failed
+}
+
+func tell(plan sim.Plan, shrink, verbose bool) {
+	if shrink {
+		plan = sim.Shrink(plan, sim.Options{})
+	}
+	r := sim.Run(plan, sim.Options{Log: true})
+	fmt.Fprintln(os.Stderr, "\n# replay with: go run ./test/sim -replay FILE")
+	fmt.Fprint(os.Stderr, plan)
+	for _, v := range r.Violations {
+		fmt.Fprintln(os.Stderr, "#", v)
+	}
+	if verbose {
+		fmt.Fprint(os.Stderr, r.Log)
+		return
+	}
+	lines := strings.Split(strings.TrimSpace(r.Log), "\n")
+	fmt.Fprintln(os.Stderr, "# the end of its log:")
+	fmt.Fprintln(os.Stderr, strings.Join(lines[max(len(lines)-60, 0):], "\n"))
+}
+
+func replayPlan(file string) int {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	plan, err := sim.Parse(string(text))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	r := sim.Run(plan, sim.Options{Log: true})
+	fmt.Print(r.Log)
+	for _, v := range r.Violations {
+		fmt.Println(v)
+	}
+	if len(r.Violations) > 0 {
+		return 1
+	}
+	return 0
+}
