@@ -48,12 +48,16 @@ clean: ## Remove built binaries and the work directories of demo and tests
 ##@ Test
 
 .PHONY: test
-test: ## Run all tests: unit, stories and properties, race detector, integration, end to end
+test: ## Run all tests: unit, stories and properties, differential, race detector, integration, end to end
 	@hack/test.sh
 
 .PHONY: test-unit
 test-unit: ## Run unit tests, stories and properties; no control plane
 	@hack/test.sh unit
+
+.PHONY: test-differential
+test-differential: ## Compare 10,000 random histories with ElasticQuota itself; HISTORIES=n for another number
+	@hack/test.sh differential
 
 .PHONY: test-race
 test-race: ## Run core, engine, controller and jobs under the race detector

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Runs tests, in sections that say how long they took:
 #
-#   hack/test.sh unit         unit tests, stories and properties; no control plane
-#   hack/test.sh race         the packages with goroutines, and the core, under the race detector
-#   hack/test.sh integration  against a real API server and etcd
-#   hack/test.sh e2e          against the control plane of the demo, scheduler and controller included
-#   hack/test.sh              all of these
+#   hack/test.sh unit          unit tests, stories and properties; no control plane
+#   hack/test.sh differential  random histories, compared with ElasticQuota itself; HISTORIES=n for another number
+#   hack/test.sh race          the packages with goroutines, and the core, under the race detector
+#   hack/test.sh integration   against a real API server and etcd
+#   hack/test.sh e2e           against the control plane of the demo, scheduler and controller included
+#   hack/test.sh               all of these
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # Packages under the race detector: everything with goroutines of its own that does not link the scheduler.
@@ -16,6 +17,12 @@ unit() {
   list="$(unit_packages)" || return
   # shellcheck disable=SC2086 # one pattern per word
   step "unit tests, stories and properties" "$GO" test -short -timeout 15m $list
+}
+
+# Random histories that ElasticQuota and the queue are compared over; the unit tests run a hundred of them.
+differential() {
+  step "differential test: 10,000 histories against ElasticQuota" "$GO" test -count=1 -timeout 15m ./pkg/quota \
+    -run '^TestDifferential$' -rapid.checks="${HISTORIES:-10000}"
 }
 
 race() {
@@ -51,18 +58,20 @@ e2e() {
 
 case "${1:-all}" in
 unit) unit ;;
+differential) differential ;;
 race) race ;;
 integration) binaries && integration ;;
 e2e) binaries && e2e ;;
 all)
   unit
+  differential
   race
   binaries
   integration
   e2e
   ;;
 *)
-  sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+  sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
   exit 2
   ;;
 esac

@@ -343,3 +343,64 @@ func TestUseOfTheDefaultQuotaIsDeductedTwice(t *testing.T) {
 		})
 	}
 }
+
+// ElasticQuota drops the pods of a deleted quota without a word, and counts them again when it next hears of each.
+func TestPodsOfAQuotaThatIsMadeAgainAreCountedOnce(t *testing.T) {
+	a := elasticQuota("a", "0", "50", under("p"))
+	w := newCluster(t, "100", elasticQuota("p", "0", "60", isParent), a, elasticQuota("b", "0", "60", under("p")))
+	w.askFor("a", "a", 1, "40")
+	require.EqualValues(t, 40, w.inUse("a"))
+	w.deleteQuota("a", false)
+	w.setQuota(a, false)
+	w.quiet()
+	require.Zero(t, w.inUse("a"), "what ElasticQuota counts")
+	more := w.ask("a-more", "a", "20")
+	other := w.ask("b-more", "b", "30")
+	require.Equal(t, admission.ReasonQuotaExceeded, w.whyNot(more))
+	require.Equal(t, admission.ReasonQuotaExceeded, w.whyNot(other))
+	w.report()
+	w.quiet()
+	require.EqualValues(t, 40, w.inUse("a"))
+	require.True(t, w.state.Outstanding("a").IsZero())
+	require.True(t, w.ask("b-fits", "b", "20").admitted, "40 and 20 of 60")
+}
+
+func TestUseOfADeletedQuotaIsFreeAbove(t *testing.T) {
+	w := newCluster(t, "100", elasticQuota("a", "0", "100"), elasticQuota("b", "0", "100"))
+	plain := w.newPod("plain", "a", "", cpu("80"), false)
+	w.createPod(plain, false)
+	require.Empty(t, w.schedule(plain))
+	w.quiet()
+	job := w.ask("b", "b", "30")
+	require.Equal(t, admission.ReasonQuotaExceeded, w.whyNot(job))
+	w.deleteQuota("a", false)
+	w.quiet()
+	require.True(t, job.admitted, "ElasticQuota counts the pod nowhere, and nothing but the deletion says so")
+}
+
+func TestWhatIsReservedInTheDefaultQuotaIsNotShared(t *testing.T) {
+	w := newCluster(t, "100", elasticQuota("a", "0", "100"), elasticQuota("b", "0", "100"))
+	require.True(t, w.ask("free", extension.DefaultQuotaName, "40").admitted)
+	w.ask("a", "a", "61")
+	limit, _ := w.last["a"].Limit.Get("cpu")
+	require.EqualValues(t, 60000, limit, "as when the pods are there")
+	limit, _ = w.last[extension.DefaultQuotaName].Limit.Get("cpu")
+	require.Greater(t, limit, int64(100000), "the default quota has no share of its own")
+	require.True(t, w.ask("free-more", extension.DefaultQuotaName, "20").admitted)
+}
+
+// Koordinator's webhook refuses such trees. ElasticQuota has no limit for what the parent does not name: max is ours.
+func TestMaxLimitsWhatTheParentDoesNotName(t *testing.T) {
+	leaf := gpuQuota("leaf", 0, 2)
+	leaf.Labels[extension.LabelQuotaParent] = "p"
+	w := newCluster(t, "100", elasticQuota("p", "0", "100", isParent), leaf)
+	for i := range 3 {
+		key := fmt.Sprint(i)
+		w.submit(&worldJob{size: gpus(1), unit: admission.Unit{
+			Key: "default/" + key, UID: key, Quota: "leaf", Queue: "priority", Created: w.now, Active: true, Request: toList(gpus(1)), Pods: 1,
+		}})
+	}
+	w.quiet()
+	require.Equal(t, 2, w.admitted)
+	w.run()
+}
