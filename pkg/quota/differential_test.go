@@ -439,13 +439,16 @@ func (d *differential) check() {
 	d.quiet()
 	d.live.refreshAll()
 	d.checkViewIsFresh()
-	d.checkLedger()
+	if differences := d.state.Verify(); len(differences) > 0 {
+		d.Fatalf("the ledger is wrong: %v", differences)
+	}
 	d.restarted(d.oracle)
 	if drift := d.drift(); drift != "" {
 		d.count("quiet point: ElasticQuota disagrees with its own restart: " + drift)
 		return
 	}
 	d.count("quiet point")
+	d.checkLedger()
 	d.checkAdmitted()
 	d.checkWaiting()
 }
@@ -494,9 +497,6 @@ func (d *differential) checkViewIsFresh() {
 // checkLedger: on every level, what is outstanding is what the admitted jobs hold beyond those of their pods that
 // ElasticQuota counts there.
 func (d *differential) checkLedger() {
-	if differences := d.state.Verify(); len(differences) > 0 {
-		d.Fatalf("the ledger is wrong: %v", differences)
-	}
 	want := map[string]resources.List{}
 	for _, key := range slices.Sorted(maps.Keys(d.jobs)) {
 		j := d.jobs[key]
@@ -582,8 +582,19 @@ func (d *differential) checkAdmitted() {
 			continue
 		}
 		refusal := d.oracle.refuses(testContext, p.pod)
+		if refusal != "" {
+			// Pods of the default quota leave less to scale min to, and ElasticQuota scales that of a quota when it is
+			// refreshed; its controller refreshes all, every ten seconds.
+			d.oracle.refreshAll()
+			refusal = d.oracle.refuses(testContext, p.pod)
+		}
 		if refusal != "" && d.live.args.EnableCheckParentQuota && d.unnamedAbove(quota, p) {
 			d.count("pod of an admitted job: refused by a parent, for a resource that it does not name")
+			d.oracle.reserve(testContext, p.pod)
+			continue
+		}
+		if refusal != "" && d.roundingLoses(quota) {
+			d.count("pod of an admitted job: refused, ElasticQuota's rounding loses what is there")
 			d.oracle.reserve(testContext, p.pod)
 			continue
 		}
@@ -601,6 +612,39 @@ func (d *differential) checkAdmitted() {
 	}
 }
 
+// roundingLoses says whether, on the way to a quota, siblings get less together than their parent has while the one on the
+// way gets less than it asks for. By its own rules ElasticQuota hands everything out; v1.8.0 rounds every share, and what
+// gets lost differs with what others ask for. A reservation stands nevertheless.
+func (d *differential) roundingLoses(quota string) bool {
+	if !d.live.args.EnableRuntimeQuota {
+		return false
+	}
+	mgr := d.oracle.GetGroupQuotaManagerForTree("")
+	path, _ := d.pathOfSpecs(quota)
+	for _, at := range path {
+		parent := extension.GetParentQuotaName(d.quotas[at])
+		has := mgr.RefreshRuntime(extension.RootQuotaName)
+		if parent != extension.RootQuotaName {
+			has = mgr.GetQuotaInfoByName(parent).GetRuntime()
+		}
+		var given corev1.ResourceList
+		for name, q := range d.quotas {
+			if extension.GetParentQuotaName(q) == parent {
+				given = quotav1.Add(given, mgr.GetQuotaInfoByName(name).GetRuntime())
+			}
+		}
+		info := mgr.GetQuotaInfoByName(at)
+		runtime, asked := info.GetRuntime(), capped(info.GetMax(), info.GetRequest())
+		for name, want := range asked {
+			got, all, sum := runtime[name], has[name], given[name]
+			if got.Cmp(want) < 0 && sum.Cmp(all) < 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // unnamedAbove says whether a pod asks for something that its leaf names and a level above it does not. Koordinator's webhook
 // refuses such trees. Where ElasticQuota checks parents, it takes such a resource for none there; a reservation stands
 // nevertheless.
@@ -616,19 +660,34 @@ func (d *differential) unnamedAbove(quota string, p *worldPod) bool {
 	return false
 }
 
+// isOver says whether more is held at a level than its limit allows, in our own view.
+func (d *differential) isOver(level string) bool {
+	q := d.last[level]
+	inUse := q.Used.Add(d.state.Outstanding(level))
+	for _, it := range q.Limit.Items() {
+		if amount, _ := inUse.Get(it.Name); amount > it.Amount {
+			return true
+		}
+	}
+	return false
+}
+
 // overLimit says below which quotas more is held than the limits allow, in our own view, and in which more is held by what
 // cannot be preempted than min allows.
 func (d *differential) overLimit() (over, overMin map[string]bool) {
 	over, overMin = map[string]bool{}, map[string]bool{}
+	tainted := map[string]bool{}
+	for name := range d.known {
+		if d.isOver(name) {
+			for at := name; at != "" && at != extension.RootQuotaName; at = d.last[at].Parent {
+				tainted[at] = true
+			}
+		}
+	}
 	for name := range d.known {
 		for at := name; at != ""; at = d.last[at].Parent {
-			q := d.last[at]
-			inUse := q.Used.Add(d.state.Outstanding(at))
-			for _, it := range q.Limit.Items() {
-				if amount, _ := inUse.Get(it.Name); amount > it.Amount {
-					over[name] = true
-				}
-			}
+			// One that is over its limit may use more of a parent than ElasticQuota takes it to ask for.
+			over[name] = over[name] || d.isOver(at) || tainted[at] && d.live.args.EnableCheckParentQuota
 		}
 		guaranteed := d.last[name].NonPreemptibleUsed
 		for _, j := range d.jobs {
@@ -743,7 +802,7 @@ func (d *differential) checkHeldBack(key string, pods []*worldPod) {
 		class, refused = "held back by the min of a parent: "+string(reason), false
 	case short.Level == extension.RootQuotaName:
 		class, refused = "held back by the cluster total", false
-	case !d.namesResource(leaf, short.Resource):
+	case !d.namesResource(leaf, short.Resource) || d.countedUnnamed(short.Level, short.Resource):
 		// Koordinator's webhook refuses such trees. We hold the parent to what it says; ElasticQuota counts nothing there.
 		class, refused = "held back by a parent, for a resource that the leaf does not name", false
 	case d.heldByGone(short.Level):
@@ -758,10 +817,22 @@ func (d *differential) checkHeldBack(key string, pods []*worldPod) {
 	if refused && refusal == "" {
 		d.Fatalf("%s would be let through, and is held back: %s: %s\n%s", key, reason, message, d.describe())
 	}
-	unnamed := d.live.args.EnableCheckParentQuota && d.unnamedAbove(leaf, pods[0])
-	if !refused && refusal != "" && !neverFits(reason) && !unnamed {
+	// What one of the two counts and the other does not: where parents are checked both may be short of it.
+	either := d.live.args.EnableCheckParentQuota && (d.unnamedAbove(leaf, pods[0]) || d.heldByGone(short.Level) || d.countedUnnamed(short.Level, short.Resource))
+	if !refused && refusal != "" && !neverFits(reason) && !either {
 		d.Fatalf("%s would be refused (%s), and is held back for another reason: %s: %s\n%s", key, refusal, reason, message, d.describe())
 	}
+}
+
+// countedUnnamed says whether an admitted job below a level holds a resource that its leaf does not name.
+func (d *differential) countedUnnamed(level, resource string) bool {
+	for _, j := range d.jobs {
+		path, _ := d.pathOfSpecs(j.unit.Quota)
+		if _, asks := j.unit.Request.Get(resource); asks && j.admitted && slices.Contains(path, level) && !d.namesResource(j.unit.Quota, resource) {
+			return true
+		}
+	}
+	return false
 }
 
 // heldByGone says whether an admitted job, whose quota or a parent of it went, counts at a level.
