@@ -205,7 +205,7 @@ func (s *State) assignedAt(gt *gate, resource string) int64 {
 }
 
 func binds(sh *Shortage, reason Reason) bool {
-	switch reason { //nolint:exhaustive // no other reason is about an amount
+	switch reason {
 	case ReasonQuotaExceeded, ReasonMinExceeded:
 		return sh.overspent || sh.Request > sh.Free
 	case ReasonBlockedByHead:
