@@ -59,6 +59,14 @@ test-unit: ## Run unit tests, stories and properties; no control plane
 test-differential: ## Compare 10,000 random histories with ElasticQuota itself; HISTORIES=n for another number
 	@hack/test.sh differential
 
+.PHONY: test-properties
+test-properties: ## Check every property of the core 100,000 times
+	@hack/test.sh properties
+
+.PHONY: test-fuzz
+test-fuzz: ## Fuzz every target for FUZZ_TIME, 5s if not set
+	@hack/test.sh fuzz
+
 .PHONY: test-race
 test-race: ## Run core, engine, controller and jobs under the race detector
 	@hack/test.sh race

@@ -2,6 +2,8 @@
 # Runs tests, in sections that say how long they took:
 #
 #   hack/test.sh unit          unit tests, stories and properties; no control plane
+#   hack/test.sh properties    every property of the core 100,000 times, with short histories
+#   hack/test.sh fuzz          every fuzz target for some seconds
 #   hack/test.sh differential  random histories, compared with ElasticQuota itself; HISTORIES=n for another number
 #   hack/test.sh race          the packages with goroutines, and the core, under the race detector
 #   hack/test.sh integration   against a real API server and etcd
@@ -23,6 +25,22 @@ unit() {
 differential() {
   step "differential test: 10,000 histories against ElasticQuota" "$GO" test -count=1 -timeout 15m ./pkg/quota \
     -run '^TestDifferential$' -rapid.checks="${HISTORIES:-10000}"
+}
+
+# PROPERTY_CHECKS of every property. From 10,000 on each history is short (pkg/testing/effort).
+properties() {
+  local checks="${PROPERTY_CHECKS:-100000}"
+  step "properties of the core, $checks checks each" \
+    "$GO" test -count=1 -timeout 20m ./pkg/core/... -rapid.checks="$checks" -rapid.nofailfile
+}
+
+# FUZZ_TIME of every target. What is found is written to testdata/fuzz of the package: commit it with the repair.
+# Packages that link the scheduler have no fuzz targets: the fuzzer compiles all that a test links anew.
+fuzz() {
+  local package target
+  while IFS=: read -r package target; do
+    step "fuzz $target" "$GO" test "./$package" -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZ_TIME:-5s}" -fuzzminimizetime 20x -parallel 2
+  done < <(grep -rho --include='*_test.go' -e '^func Fuzz[A-Za-z0-9]*' pkg --with-filename | sed -E 's#/[^/]*:func #:#' | sort)
 }
 
 race() {
@@ -58,12 +76,16 @@ e2e() {
 
 case "${1:-all}" in
 unit) unit ;;
+properties) properties ;;
+fuzz) fuzz ;;
 differential) differential ;;
 race) race ;;
 integration) binaries && integration ;;
 e2e) binaries && e2e ;;
 all)
   unit
+  properties
+  fuzz
   differential
   race
   binaries
@@ -71,7 +93,7 @@ all)
   e2e
   ;;
 *)
-  sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
+  sed -n '2,/^source/{/^#/s/^# \{0,1\}//p}' "$0" >&2
   exit 2
   ;;
 esac

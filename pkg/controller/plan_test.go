@@ -426,33 +426,3 @@ func TestEndedUnitHoldsNothing(t *testing.T) {
 	}
 	require.Less(t, len(u.Status.Message), 600)
 }
-
-// FuzzPlan: any job, any phase, any knowledge of pods: no panic, and nothing but Dequeued, SchedSucceed and Running
-// ever lets a job go.
-func FuzzPlan(f *testing.F) {
-	f.Add("spec: {suspend: true}", "Dequeued", uint8(0), true)
-	f.Add("spec: {parallelism: x}\nstatus: {ready: 1, startTime: x}", "Enqueued", uint8(2), false)
-	f.Add("metadata: {annotations: {koord-queue/suspended-by: jobqueue-controller}}\nspec: {suspend: true}", "Succeed", uint8(1), true)
-	kinds := jobs.Builtin()
-	f.Fuzz(func(t *testing.T, text, phase string, looked uint8, withUnit bool) {
-		job := &unstructured.Unstructured{Object: map[string]any{}}
-		if yaml.Unmarshal([]byte(text), &job.Object) != nil || job.Object == nil {
-			return
-		}
-		job.SetGroupVersionKind(kinds[0].GVK)
-		job.SetName("j")
-		job.SetNamespace("team")
-		job.SetUID("job-1")
-		o := Observation{Now: epoch, Kind: &kinds[0], Job: job, Managed: true, Bound: Bound(looked % 3), Creation: &jobs.Creation{}}
-		if withUnit {
-			o.Unit = unitOf(o.Kind, job, demandOf(o.Kind, job, &jobs.Creation{}), nil)
-			o.Unit.Status.Phase = v1alpha1.QueueUnitPhase(phase)
-		}
-		for _, action := range Plan(o) {
-			step, ok := action.(PatchJob)
-			if ok && o.Kind.Suspended(job) && !o.Kind.Suspended(step.After) {
-				require.Equal(t, released, stageOf(o.Unit.Status.Phase))
-			}
-		}
-	})
-}

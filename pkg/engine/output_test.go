@@ -18,7 +18,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"strings"
@@ -286,33 +285,6 @@ func TestMailboxKeepsTheNewestState(t *testing.T) {
 	b = box.drain()
 	require.Len(t, b.units.items, 1)
 	require.Equal(t, "uid-2", string(b.units.items[0].value.object.UID))
-}
-
-func FuzzDecodeUnit(f *testing.F) {
-	f.Add(`{"metadata":{"name":"a"},"spec":{"request":{"cpu":"1"},"podSet":[{"name":"x","count":2,"template":{"spec":{"containers":[{"name":"c"}]}}}]},"status":{"phase":"Dequeued","admissions":[{"name":"x","resources":{"cpu":"1"}}]}}`)
-	f.Add(`{"spec":{"podSet":[{"count":9223372036854775807}]}}`)
-	f.Add(`{"spec":{"request":{"cpu":"-1"}},"status":{"conditions":[{"type":1}]}}`)
-	f.Add(`{"metadata":7,"spec":[],"status":"x"}`)
-	f.Fuzz(func(t *testing.T, text string) {
-		var object map[string]any
-		if json.Unmarshal([]byte(text), &object) != nil || object == nil {
-			return
-		}
-		object["kind"] = "QueueUnit"
-		u := &unstructured.Unstructured{}
-		raw, err := json.Marshal(object)
-		require.NoError(t, err)
-		if u.UnmarshalJSON(raw) != nil {
-			return
-		}
-		before := fmt.Sprint(u.Object)
-		decoded := decodeUnit(u)
-		require.NotNil(t, decoded)
-		require.Equal(t, before, fmt.Sprint(u.Object), "the object was changed")
-		for _, item := range decoded.request.Items() {
-			require.GreaterOrEqual(t, item.Amount, int64(0))
-		}
-	})
 }
 
 // BenchmarkStep measures what one event costs beside many waiting units.

@@ -25,6 +25,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/testing/effort"
 )
 
 func cpu(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
@@ -248,9 +249,10 @@ func (f *facts) replay(t *rapid.T) *Ledger {
 
 // The ledger equals its rebuild after every operation, and the order of facts does not matter (I7, I8).
 func TestLedgerEqualsRebuild(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		l, f := New(), newFacts()
-		for range rapid.IntRange(1, 40).Draw(t, "operations") {
+		for range rapid.IntRange(1, effort.Steps(40)).Draw(t, "operations") {
 			f.step(t, l)
 			require.Empty(t, l.Compare(l.Rebuild()))
 			f.compare(t, l)
@@ -260,7 +262,8 @@ func TestLedgerEqualsRebuild(t *testing.T) {
 }
 
 // compare recomputes what is outstanding the dumb way.
-func (f *facts) compare(t *rapid.T, l *Ledger) {
+func (f *facts) compare(rt *rapid.T, l *Ledger) {
+	t := effort.Plain(rt)
 	for _, level := range levels {
 		var sum resources.Sum
 		var units int64

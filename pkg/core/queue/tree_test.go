@@ -24,6 +24,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/testing/effort"
 )
 
 func newTree() *Tree[int] {
@@ -31,9 +33,10 @@ func newTree() *Tree[int] {
 }
 
 func TestTreeEqualsSortedSlice(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		tree, set := newTree(), map[int]bool{}
-		for range rapid.IntRange(0, 200).Draw(t, "operations") {
+		for range rapid.IntRange(0, effort.Steps(200)).Draw(t, "operations") {
 			v := rapid.IntRange(0, 60).Draw(t, "value")
 			if rapid.Bool().Draw(t, "delete") {
 				require.Equal(t, set[v], tree.Delete(v))
@@ -42,7 +45,7 @@ func TestTreeEqualsSortedSlice(t *testing.T) {
 				tree.Insert(v)
 				set[v] = true
 			}
-			requireSame(t, tree, set)
+			requireSame(effort.Plain(t), tree, set)
 		}
 	})
 }
@@ -58,8 +61,9 @@ func requireSame(t require.TestingT, tree *Tree[int], set map[int]bool) {
 	require.Equal(t, want, got)
 	require.Equal(t, len(want), tree.Len())
 	for v := -1; v <= 61; v++ {
-		require.Equal(t, sort.SearchInts(want, v), tree.Rank(v))
-		require.Equal(t, set[v], tree.Contains(v))
+		if rank := sort.SearchInts(want, v); tree.Rank(v) != rank || tree.Contains(v) != set[v] {
+			require.Fail(t, "rank", "of %d in %v: %d, contained: %t", v, want, tree.Rank(v), tree.Contains(v))
+		}
 	}
 	first, ok := tree.Min()
 	require.Equal(t, len(want) > 0, ok)
@@ -70,6 +74,7 @@ func requireSame(t require.TestingT, tree *Tree[int], set map[int]bool) {
 
 // The shape depends on the content alone.
 func TestTreeShapeIsCanonical(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfNDistinct(rapid.IntRange(0, 1000), 0, 50, func(v int) int { return v }).Draw(t, "values")
 		a, b := newTree(), newTree()

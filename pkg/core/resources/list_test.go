@@ -24,6 +24,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/testing/effort"
 )
 
 func TestFromQuantities(t *testing.T) {
@@ -89,6 +91,7 @@ func clamp(n *big.Int) int64 {
 }
 
 func TestArithmetic(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		a, am := draw(t, "a")
 		b, bm := draw(t, "b")
@@ -115,6 +118,7 @@ func TestArithmetic(t *testing.T) {
 }
 
 func TestQuantitiesAreTheInverse(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := rapid.MapOfN(rapid.SampledFrom([]string{"cpu", "memory", "nvidia.com/gpu"}), rapid.Int64Range(0, Greatest), 0, 3).Draw(t, "list")
 		got, err := FromQuantities(FromMap(m).Quantities())
@@ -125,10 +129,11 @@ func TestQuantitiesAreTheInverse(t *testing.T) {
 
 // A sum is exact however large it was in between: what was added can be taken away.
 func TestSumIsExact(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var sum, other Sum
 		want := map[string]*big.Int{"a": new(big.Int), "b": new(big.Int), "c": new(big.Int), "d": new(big.Int)}
-		for range rapid.IntRange(0, 30).Draw(t, "operations") {
+		for range rapid.IntRange(0, effort.Steps(30)).Draw(t, "operations") {
 			l, m := draw(t, "list")
 			add := rapid.Bool().Draw(t, "add")
 			if add {

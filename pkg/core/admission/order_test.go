@@ -1,0 +1,161 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/testing/effort"
+)
+
+// lined is one queue with room for nothing, so that all that enters waits.
+func lined(policy string) *State {
+	s := New(Config{})
+	none := resources.FromMap(map[string]int64{"cpu": 0})
+	s.SetQuota(epoch, Quota{Name: "root", Limit: none})
+	for _, name := range []string{"a", "b"} {
+		s.SetQuota(epoch, Quota{Name: name, Parent: "root", Limit: none})
+	}
+	s.UpsertQueue(epoch, Queue{Name: "q", Policy: policy, Threshold: 2, MaxAdmitted: -1})
+	return s
+}
+
+// ahead says, the dumb way, whether a is before b.
+func ahead(policy string, a, b Unit) bool {
+	switch {
+	case policy != "FIFO" && a.Priority != b.Priority:
+		return a.Priority > b.Priority
+	case !a.Created.Equal(b.Created):
+		return a.Created.Before(b.Created)
+	}
+	return a.UID < b.UID
+}
+
+var policyNames = []string{"Priority", "FIFO", "Block", "Intelligent"}
+
+// Positions are those of a sorted list, through arrivals, departures, changes of priority and of policy, and a unit that
+// was turned back is where it was (I5).
+func TestPositionsEqualASortedList(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		t := effort.Plain(rt)
+		policy := rapid.SampledFrom(policyNames).Draw(rt, "policy")
+		s, waiting := lined(policy), map[string]Unit{}
+		for range rapid.IntRange(1, effort.Steps(120)).Draw(rt, "steps") {
+			i := rapid.IntRange(0, 30).Draw(rt, "unit")
+			u := Unit{
+				Key: fmt.Sprintf("ns/u%d", i), UID: fmt.Sprintf("uid-%d", i*7%31), Queue: "q", Pods: 1, Active: true,
+				Quota: []string{"a", "b"}[i%2], Request: resources.FromMap(map[string]int64{"cpu": int64(1 + i%3)}),
+				Priority: rapid.Int32Range(0, 3).Draw(rt, "priority"), Created: epoch.Add(time.Duration(i%4) * time.Second),
+			}
+			switch rapid.IntRange(0, 9).Draw(rt, "event") {
+			case 0, 1:
+				delete(waiting, u.Key)
+				s.DeleteUnit(epoch, u.Key)
+			case 2:
+				policy = rapid.SampledFrom(policyNames).Draw(rt, "next policy")
+				s.UpsertQueue(epoch, Queue{Name: "q", Policy: policy, Threshold: 2, MaxAdmitted: -1})
+			case 3: // it was admitted, and comes back
+				u.Phase, u.Held, u.Attempts = PhaseDequeued, u.Request, 1
+				s.UpsertUnit(epoch, u)
+				u.Phase, u.Held = PhaseTimeoutBackoff, resources.List{}
+				fallthrough
+			default:
+				waiting[u.Key] = u
+				s.UpsertUnit(epoch, u)
+			}
+			comparePositions(t, s, policy, waiting)
+		}
+	})
+}
+
+func comparePositions(t require.TestingT, s *State, policy string, waiting map[string]Unit) {
+	var want []Unit
+	for _, u := range waiting {
+		want = append(want, u)
+	}
+	slices.SortFunc(want, func(a, b Unit) int {
+		if ahead(policy, a, b) {
+			return -1
+		}
+		return 1
+	})
+	for i, u := range want {
+		if at, ok := s.Position(u.Key); !ok || at != i+1 {
+			require.Fail(t, "position", "%s is at %d (%t), want %d", u.Key, at, ok, i+1)
+		}
+	}
+	first := s.First("q", 3)
+	require.Len(t, first, min(3, len(want)))
+	for i := range first {
+		require.Equal(t, want[i].Key, first[i].Unit.Key)
+	}
+	require.Empty(t, s.VerifyQueue("q"))
+}
+
+// Every unit that waits and is not parked is in the group of its like, every group knows its first unit, and only
+// groups with units exist.
+func TestGroupsAndTheirHeads(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		t := effort.Plain(rt)
+		w := newWorld()
+		w.populate(rt)
+		for range rapid.IntRange(0, effort.Steps(60)).Draw(rt, "steps") {
+			w.step(rt)
+			if rapid.IntRange(0, 3).Draw(rt, "decide") == 0 {
+				w.s.Decide(w.o.now)
+			}
+		}
+		checkGroups(t, w.s)
+		w.s.Decide(w.o.now)
+		checkGroups(t, w.s)
+	})
+}
+
+func checkGroups(t require.TestingT, s *State) {
+	sizes := map[*group]int{}
+	for key, u := range s.units {
+		if u.group == nil {
+			continue
+		}
+		g := u.group
+		sizes[g]++
+		policy := s.queues[u.spec.Queue].policy
+		require.Equal(t, groupKey{
+			queue: u.spec.Queue, quota: u.spec.Quota, request: u.spec.Request.Key(),
+			nonPreemptible: u.spec.NonPreemptible, blocks: policy.Blocks(u.spec.Priority),
+		}, g.key, key)
+		require.LessOrEqual(t, g.compare(g.head, u), 0, "%s is before the head of its group", key)
+	}
+	require.Len(t, s.groups, len(sizes), "groups without units")
+	for key, g := range s.groups {
+		require.Equal(t, key, g.key)
+		require.Equal(t, sizes[g], g.units.Len())
+		head, ok := g.units.Min()
+		require.True(t, ok)
+		require.Same(t, head, g.head)
+		require.Equal(t, g.dirty, g.queue.dirty.Contains(g), "%v", key)
+	}
+}

@@ -1,0 +1,187 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"cmp"
+	"encoding/json"
+	"sync"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// maxFuzzed bounds an input: etcd refuses larger objects by far later, and a fuzzer learns nothing from length.
+const maxFuzzed = 1 << 14
+
+// objectFrom reads JSON as the API machinery does; false for what no API server would send.
+func objectFrom(raw []byte) (*unstructured.Unstructured, bool) {
+	if len(raw) > maxFuzzed {
+		return nil, false
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(raw); err != nil || u.IsList() {
+		return nil, false
+	}
+	return u, true
+}
+
+// sharedClient is asked for nothing: units are fed.
+var sharedClient = sync.OnceValue(func() *dynamicfake.FakeDynamicClient { return newFakeAPI(nil).client })
+
+// quickRig is a leading rig without an API, which is most of the time that it takes to make one.
+func quickRig(t *testing.T) *rig {
+	r := &rig{t: t, quotas: quotasOf(10, testQuota), clock: clocktesting.NewFakeClock(testStart)}
+	var err error
+	r.engine, err = New(Options{
+		Dynamic: sharedClient(), Quotas: r.quotas, Clock: r.clock, Submit: func(w *Write) { r.submitted = append(r.submitted, w) },
+	})
+	require.NoError(t, err)
+	r.engine.log = logr.Discard()
+	return r.queue(testQuota).lead()
+}
+
+func sane(t *testing.T, list resources.List) {
+	t.Helper()
+	for _, it := range list.Items() {
+		require.GreaterOrEqual(t, it.Amount, int64(0), it.Name)
+		require.LessOrEqual(t, it.Amount, resources.Greatest, it.Name)
+	}
+}
+
+// FuzzDecodeUnit: whatever a QueueUnit says, it is read without a panic; what is taken for valid has amounts that the
+// ledger can count; and an engine that is given it, beside a unit that is in order, admits that one and forgets this one
+// without a trace (F14).
+func FuzzDecodeUnit(f *testing.F) {
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		obj, ok := objectFrom(raw)
+		if !ok {
+			t.Skip()
+		}
+		before, err := json.Marshal(obj.Object)
+		require.NoError(t, err)
+		u := decodeUnit(obj)
+		require.False(t, u.panicked, u.invalidMessage)
+		after, err := json.Marshal(obj.Object)
+		require.NoError(t, err)
+		require.Equal(t, string(before), string(after), "the object belongs to the informer")
+		require.Equal(t, u, decodeUnit(obj), "the same object reads the same (I13)")
+		sane(t, u.held)
+		if u.invalid == "" {
+			sane(t, u.request)
+			require.GreaterOrEqual(t, u.pods, int64(0))
+		}
+		sum := resources.List{}
+		for _, a := range admissionsOf(u, u.request) {
+			list, err := resources.FromQuantities(a.Resources)
+			require.NoError(t, err)
+			sum = sum.Add(list)
+		}
+		require.True(t, sum.Equal(u.request), "what an admission writes adds up to what was reserved (I10)")
+		if u.UID == "" || u.Name == "" || u.Namespace == "" {
+			return // an API server does not send such
+		}
+		r := quickRig(t)
+		r.engine.FeedUnit(obj, false)
+		r.step()
+		r.sound()
+		require.Empty(t, r.engine.state.VerifyPlaces())
+		require.Empty(t, r.engine.poisoned)
+		if !u.held.IsZero() || len(r.decisions()) > 0 || u.key() == testNamespace+"/good" {
+			return // it takes what the other one needs
+		}
+		r.engine.FeedUnit(&unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{
+				"name": "good", "namespace": testNamespace, "uid": "unit-good", "resourceVersion": "1",
+				"labels": map[string]any{v1alpha1.LabelQuotaName: testQuota},
+			},
+			"spec": map[string]any{"request": map[string]any{"cpu": "10"}, "podSet": []any{map[string]any{"name": "main"}}},
+		}}, false)
+		r.step()
+		require.Equal(t, []string{"good"}, keysOf(r.decisions()))
+		r.engine.FeedUnit(obj, true)
+		r.step()
+		require.Nil(t, r.engine.units[u.key()])
+		require.Equal(t, "cpu: 10", r.outstanding(testQuota))
+	})
+}
+
+// FuzzDecodeQueue: whatever a Queue or PriorityClass says, it is read without a panic, and twice the same.
+func FuzzDecodeQueue(f *testing.F) {
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		obj, ok := objectFrom(raw)
+		if !ok {
+			t.Skip()
+		}
+		q := decodeQueue(obj, "FIFO")
+		require.False(t, q.panicked, q.spec.Policy)
+		require.Equal(t, q, decodeQueue(obj, "FIFO"))
+		require.NotEmpty(t, q.spec.Policy)
+		require.NotContains(t, q.spec.Quotas, "")
+		require.Equal(t, decodeClass(obj), decodeClass(obj))
+		s := admission.New(admission.Config{})
+		s.UpsertQueue(testStart, q.spec)
+		s.UpsertUnit(testStart, admission.Unit{Key: "a/b", UID: "u", Queue: q.spec.Name, Quota: "x", Pods: 1, Active: true})
+		require.Empty(t, s.Decide(testStart).Admit, "its quota does not exist")
+		require.Empty(t, s.VerifyPlaces())
+	})
+}
+
+// FuzzMapping: a unit goes to the quota that the first label with a value names, and to the queue that is named in spec,
+// annotation or label, in this order, else to that of its quota.
+func FuzzMapping(f *testing.F) {
+	f.Fuzz(func(t *testing.T, label, first, second, spec, annotation, queueLabel, namespace string) {
+		labels, annotations := map[string]string{}, map[string]string{}
+		for key, value := range map[string]string{
+			v1alpha1.LabelQuotaName: label, v1alpha1.LabelQuotaNameFallback1: first, v1alpha1.LabelQuotaNameFallback2: second,
+			v1alpha1.QueueNameKey: queueLabel,
+		} {
+			if len(value)%3 != 1 { // absent and empty are to mean the same
+				labels[key] = value
+			} else if value != "" {
+				labels[key] = value
+			}
+		}
+		if annotation != "" {
+			annotations[v1alpha1.QueueNameKey] = annotation
+		}
+		obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"queue": spec}}}
+		obj.SetNamespace(namespace)
+		obj.SetName("a")
+		obj.SetUID("u")
+		obj.SetCreationTimestamp(metav1.NewTime(testStart))
+		obj.SetLabels(labels)
+		obj.SetAnnotations(annotations)
+		r := quickRig(t)
+		r.quotas.byNS = map[string]string{namespace: "of-the-namespace"}
+		r.engine.FeedUnit(obj, false)
+		r.step()
+		rec := r.engine.units[namespace+"/a"]
+		quota := cmp.Or(label, first, second, "of-the-namespace")
+		require.Equal(t, quota, rec.quota)
+		require.Equal(t, cmp.Or(spec, annotation, queueLabel, quota), rec.queue)
+	})
+}
