@@ -71,6 +71,13 @@ test-fuzz: ## Fuzz every target for FUZZ_TIME, 5s if not set
 test-race: ## Run core, engine, controller and jobs under the race detector
 	@hack/test.sh race
 
+# Plans to run; each is made from a seed, and a plan that fails prints its seed.
+SEEDS ?= 500
+
+.PHONY: sim
+sim: ## Run SEEDS plans of the simulator, and its corpus with every write made to fail; prints one line of JSON
+	@$(GO) run ./test/sim -seeds $(SEEDS) -crashes $(ARGS)
+
 .PHONY: test-integration
 test-integration: ## Run the tests against a real API server and etcd
 	@hack/test.sh integration

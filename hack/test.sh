@@ -6,6 +6,7 @@
 #   hack/test.sh fuzz          every fuzz target for some seconds
 #   hack/test.sh differential  random histories, compared with ElasticQuota itself; HISTORIES=n for another number
 #   hack/test.sh race          the packages with goroutines, and the core, under the race detector
+#   hack/test.sh sim           SEEDS plans of the simulator (500), and every write of its corpus made to fail
 #   hack/test.sh integration   against a real API server and etcd
 #   hack/test.sh e2e           against the control plane of the demo, scheduler and controller included
 #   hack/test.sh               all of these
@@ -49,6 +50,10 @@ race() {
   step "race detector: ${RACE[*]}" env CGO_ENABLED=1 "$GO" test -race -short -timeout 15m "${list[@]}"
 }
 
+simulate() {
+  step "simulator: ${SEEDS:=500} plans, and every write of the corpus made to fail" "$GO" run ./test/sim -seeds "$SEEDS" -crashes
+}
+
 # What the tests below start; a second call rebuilds nothing.
 binaries() {
   step "build what the tests start" "$GO" run ./cmd/jobqueue-playground build
@@ -80,6 +85,7 @@ properties) properties ;;
 fuzz) fuzz ;;
 differential) differential ;;
 race) race ;;
+sim) simulate ;;
 integration) binaries && integration ;;
 e2e) binaries && e2e ;;
 all)
@@ -88,6 +94,7 @@ all)
   fuzz
   differential
   race
+  simulate
   binaries
   integration
   e2e

@@ -42,6 +42,8 @@ type summary struct {
 	Admissions int            `json:"admissions"`
 	Failovers  int            `json:"failovers"`
 	Faults     map[string]int `json:"faults"`
+	Scenarios  int            `json:"scenarios,omitempty"`
+	Crashes    int            `json:"crashes,omitempty"`
 	Violations int            `json:"violations"`
 	Failed     []uint64       `json:"failed,omitempty"`
 	Seconds    float64        `json:"seconds"`
@@ -56,6 +58,7 @@ func main() {
 	deadline := flag.Duration("deadline", 4*time.Second, "of one status write of a scheduler")
 	workers := flag.Int("workers", runtime.NumCPU(), "plans at once")
 	shrink := flag.Bool("shrink", true, "cut the first plan that fails down")
+	crashes := flag.Bool("crashes", false, "also run the scenarios of the corpus, with each write failing in each way")
 	flag.Parse()
 	if *replay != "" {
 		os.Exit(replayPlan(*replay))
@@ -70,6 +73,12 @@ func main() {
 	start := time.Now()
 	var failed []sim.Plan
 	failed = run(&s, profile, *workers)
+	if *crashes {
+		if err := runCrashes(&s, *workers); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
+	}
 	s.Seconds = time.Since(start).Round(time.Millisecond).Seconds()
 	if len(failed) > 0 {
 		tell(failed[0], *shrink, *verbose)
@@ -120,6 +129,54 @@ func run(s *summary, profile sim.Profile, workers int) (failed []sim.Plan) {
 		}
 	}
 	return failed
+}
+
+// runCrashes enumerates the writes of each scenario.
+func runCrashes(s *summary, workers int) error {
+	scenarios, err := sim.Scenarios()
+	if err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	note := func(name string, r *sim.Report) {
+		mu.Lock()
+		defer mu.Unlock()
+		s.Events += r.Events
+		s.Writes += r.Writes
+		s.Violations += len(r.Violations)
+		for f, n := range r.Faults {
+			s.Faults[f] += n
+		}
+		if len(r.Violations) > 0 {
+			fmt.Fprintf(os.Stderr, "%s: %s\n", name, r.Violations[0])
+		}
+	}
+	type task struct {
+		scenario sim.Scenario
+		crash    sim.Crash
+		without  *sim.Report
+	}
+	tasks := make(chan task)
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			for t := range tasks {
+				note(t.scenario.Name+", "+t.crash.String(), t.scenario.RunCrash(t.crash, t.without))
+			}
+		})
+	}
+	for _, scenario := range scenarios {
+		without := sim.Run(scenario.Plan, sim.Options{})
+		note(scenario.Name, without)
+		s.Scenarios++
+		for _, crash := range sim.Crashes(scenario.Plan) {
+			s.Crashes++
+			tasks <- task{scenario, crash, without}
+		}
+	}
+	close(tasks)
+	group.Wait()
+	return nil
 }
 
 func tell(plan sim.Plan, shrink, verbose bool) {

@@ -497,7 +497,7 @@ func (c *checker) atRest() {
 		if !phaseOf(o).Terminal() {
 			c.w.violate("I7", "unit %s is in phase %q, and all jobs have ended", o.key, phaseOf(o))
 		}
-		if len(unitOf(o).Status.Admissions) > 0 {
+		if len(unitOf(o).Status.Admissions) > 0 && !c.tainted[o.uid()] {
 			c.w.violate("I7", "unit %s is over and holds %dm", o.key, heldOf(o))
 		}
 	}

@@ -110,3 +110,25 @@ func ExampleStep_String() {
 	fmt.Println(Step{At: 1500 * time.Millisecond, Verb: "job", On: "j1", Args: map[string]string{"quota": "a", "cpu": "500"}})
 	// Output: 1.5s job j1 cpu=500 quota=a
 }
+
+// TestCrashes: every write of a short life fails in every way; test/sim does the same with the whole corpus.
+func TestCrashes(t *testing.T) {
+	scenarios, err := Scenarios()
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(scenarios), 10)
+	for _, s := range scenarios {
+		if s.Name != "one-job" && s.Name != "deactivated" {
+			continue
+		}
+		without := Run(s.Plan, Options{})
+		require.Empty(t, without.Violations, s.Name)
+		met := map[string]int{}
+		for _, c := range Crashes(s.Plan) {
+			r := s.RunCrash(c, without)
+			require.Empty(t, r.Violations, "%s, %s", s.Name, c)
+			met[c.Fault] += r.Faults[c.Fault]
+		}
+		require.Len(t, met, 3)
+		require.Greater(t, met[string(faultCrashAfter)], 5)
+	}
+}

@@ -61,6 +61,8 @@ type Report struct {
 	// Hash of the log; Log is the log itself where it was asked for.
 	Hash uint64
 	Log  string
+	// Final is how all jobs and units ended.
+	Final string
 	// WritesBy counts the writes that the processes under test sent, by role.
 	WritesBy map[string]int
 }
@@ -194,6 +196,19 @@ func (w *world) run() {
 		w.violate("I12", "%d writes after everything had come to rest", w.report.Writes-before)
 	}
 	w.check.atRest()
+	w.report.Final = w.final()
+}
+
+// final says how jobs and units ended; how often a job was admitted may depend on when it was.
+func (w *world) final() string {
+	var b strings.Builder
+	for _, o := range w.api.list(jobKind) {
+		fmt.Fprintf(&b, "job %s complete=%t\n", o.key, conditionIs(nested(o, "status"), "Complete", "True"))
+	}
+	for _, o := range w.api.list(units) {
+		fmt.Fprintf(&b, "unit %s %s\n", o.key, phaseOf(o))
+	}
+	return b.String()
 }
 
 func (w *world) over() bool {
