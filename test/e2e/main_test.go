@@ -108,13 +108,33 @@ func start(t *testing.T, name string, opts controlplane.Options) *cluster {
 	return c
 }
 
-// complete starts scheduler and controller with the shipped configuration.
+// complete starts scheduler and controller with the shipped configuration, but for audits as often as they may be.
 func (c *cluster) complete(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{}), "%s", c.LogTail(controlplane.Scheduler, 20))
+	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{Mutate: auditOften}), "%s", c.LogTail(controlplane.Scheduler, 20))
 	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{}), "%s", c.LogTail(controlplane.Controller, 20))
+}
+
+func auditOften(config map[string]any) {
+	for _, profile := range config["profiles"].([]any) {
+		for _, plugin := range profile.(map[string]any)["pluginConfig"].([]any) {
+			if plugin := plugin.(map[string]any); plugin["name"] == "JobQueue" {
+				plugin["args"].(map[string]any)["auditInterval"] = "10s"
+			}
+		}
+	}
+}
+
+// agrees checks that no audit of the running scheduler has found its state to differ from the API (I7).
+func (c *cluster) agrees(t *testing.T) {
+	t.Helper()
+	if !c.Running(controlplane.Scheduler) {
+		return
+	}
+	require.Zero(t, c.metric(t, `scheduler_jobqueue_audits_total{`, `result="Differences"`), "audits that found differences")
+	require.Zero(t, c.metric(t, `scheduler_jobqueue_state_rebuilds_total{`), "rebuilds")
 }
 
 // sharedCluster is the complete cluster that most tests share; each test has namespaces and quotas of its own.
@@ -129,7 +149,9 @@ func sharedCluster(t *testing.T) *cluster {
 		if t.Failed() {
 			t.Logf("scheduler:\n%s", shared.LogTail(controlplane.Scheduler, 40))
 			t.Logf("controller:\n%s", shared.LogTail(controlplane.Controller, 40))
+			return
 		}
+		shared.agrees(t)
 	})
 	return shared
 }

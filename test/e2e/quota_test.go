@@ -163,6 +163,7 @@ func TestQuotaChangesUnderLoad(t *testing.T) {
 	full()
 	c.waitDone(t, ns, n, 3*time.Minute)
 	watch.clean(t, nil)
+	require.NotZero(t, c.metric(t, `scheduler_jobqueue_audits_total{`, `result="Clean"`), "audits while all that happened")
 	for i := range n {
 		require.EqualValues(t, 1, attempts(c.unit(t, ns, fmt.Sprintf("job-%02d", i))), "admissions (I3)")
 	}
@@ -229,7 +230,8 @@ func (c *cluster) beyondRuntime(t *testing.T, cause string) float64 {
 // metric sums the samples of the scheduler's metrics that contain all of the parts.
 func (c *cluster) metric(t *testing.T, parts ...string) float64 {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.URL(controlplane.Scheduler)+"/metrics", nil)
+	// The context of a test is over when its cleanup runs.
+	request, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodGet, c.URL(controlplane.Scheduler)+"/metrics", nil)
 	require.NoError(t, err)
 	response, err := http.DefaultClient.Do(request)
 	require.NoError(t, err)
