@@ -67,6 +67,14 @@ test-properties: ## Check every property of the core 100,000 times
 test-fuzz: ## Fuzz every target for FUZZ_TIME, 5s if not set
 	@hack/test.sh fuzz
 
+.PHONY: mutants
+mutants: ## Plant every bug of test/mutants in turn; the tests must notice each. ARGS names some
+	@hack/mutants.sh $(ARGS)
+
+.PHONY: mutation
+mutation: ## Measure the mutation score of the core; takes about an hour. ARGS names some packages
+	@hack/mutation.sh $(ARGS)
+
 .PHONY: test-race
 test-race: ## Run core, engine, controller and jobs under the race detector
 	@hack/test.sh race

@@ -95,6 +95,12 @@ func (w *world) hooks() interceptor.Funcs {
 			return c.Patch(ctx, o, p, opts...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			var asked client.DeleteOptions
+			asked.ApplyOptions(opts)
+			if _, ok := o.(*v1alpha1.QueueUnit); ok {
+				require.NotNil(w.t, asked.Preconditions, "the next job of that name may have a unit by now")
+				require.Equal(w.t, o.GetUID(), *asked.Preconditions.UID)
+			}
 			if err := w.log("delete", o); err != nil {
 				return err
 			}

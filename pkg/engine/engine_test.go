@@ -24,7 +24,9 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	kubetesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -58,6 +60,26 @@ func TestAdmissionWritesOnePatch(t *testing.T) {
 }
 
 // The write protocol: what every outcome of one patch leads to, at once and at last.
+// A conflict whose reading back fails says nothing about the write: the unit keeps its place and its reservation (I2).
+func TestReadBackFails(t *testing.T) {
+	r := ready(t, 10)
+	key := r.unit("a", 4)
+	r.step()
+	failing := true
+	r.api.client.PrependReactor("get", "queueunits", func(kubetesting.Action) (bool, runtime.Object, error) {
+		return failing, nil, timeout
+	})
+	require.Equal(t, admission.OutcomeUnknown, r.send(conflict).outcome)
+	require.Contains(t, r.engine.units, key)
+	require.Equal(t, "cpu: 4", r.outstanding(testQuota))
+	failing = false
+	require.Equal(t, admission.OutcomeRefuted, r.send().outcome)
+	require.Equal(t, []string{"a"}, keysOf(r.decisions()), "decided again, on the new version")
+	r.send()
+	require.Equal(t, "Dequeued", r.phase(key))
+	r.sound()
+}
+
 func TestProtocol(t *testing.T) {
 	const again = admission.OutcomeUnknown
 	cases := []struct {

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	kubemetrics "k8s.io/component-base/metrics"
@@ -327,4 +328,42 @@ func BenchmarkStep(b *testing.B) {
 			}
 		})
 	}
+}
+
+// Conditions that contradict each other never coexist, through admission, eviction and admission again (I9).
+func TestConditionsAgree(t *testing.T) {
+	r := ready(t, 10)
+	key := r.unit("a", 4)
+	setActive := func(active bool) {
+		r.api.edit(key, func(u *unstructured.Unstructured) {
+			require.NoError(t, unstructured.SetNestedField(u.Object, active, "spec", "active"))
+		})
+		r.feed(key).step()
+	}
+	conditions := func() map[string]metav1.ConditionStatus {
+		u := decodeUnit(r.api.get(key))
+		require.Equal(t, u.phase.Holds(), !u.held.IsZero())
+		found := map[string]metav1.ConditionStatus{}
+		for _, c := range u.conditions {
+			found[c.Type] = c.Status
+		}
+		return found
+	}
+	r.step()
+	r.send()
+	require.Equal(t, map[string]metav1.ConditionStatus{
+		v1alpha1.ConditionQuotaReserved: metav1.ConditionTrue, v1alpha1.ConditionAdmitted: metav1.ConditionTrue,
+	}, conditions())
+	setActive(false)
+	r.send()
+	require.Equal(t, map[string]metav1.ConditionStatus{
+		v1alpha1.ConditionQuotaReserved: metav1.ConditionFalse, v1alpha1.ConditionAdmitted: metav1.ConditionFalse,
+		v1alpha1.ConditionEvicted: metav1.ConditionTrue,
+	}, conditions())
+	setActive(true)
+	r.send()
+	require.Equal(t, map[string]metav1.ConditionStatus{
+		v1alpha1.ConditionQuotaReserved: metav1.ConditionTrue, v1alpha1.ConditionAdmitted: metav1.ConditionTrue,
+		v1alpha1.ConditionEvicted: metav1.ConditionFalse,
+	}, conditions())
 }

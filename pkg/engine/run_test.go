@@ -29,13 +29,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	"k8s.io/client-go/metadata/metadatainformer"
+	kubetesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
@@ -229,6 +232,38 @@ func TestRunUnderFaults(t *testing.T) {
 	for key, times := range api.applied {
 		require.Equal(t, 1, times, "%s was admitted more than once (I3)", key)
 	}
+	require.Empty(t, l.engine.writers.attempts, "nothing is remembered of writes that are settled (I12)")
+}
+
+// A new leader reads the units from the API server itself: its watch may be behind what the last leader wrote, and what
+// that admitted would be given away a second time (I1, I8).
+func TestANewLeaderDoesNotTrustItsWatch(t *testing.T) {
+	api := newFakeAPI(t)
+	liveQueue(t, api)
+	api.create(liveUnit("a", "4"))
+	// b goes first. Its own version is no protection: nobody has written to it.
+	b := liveUnit("b", "4")
+	require.NoError(t, unstructured.SetNestedField(b.Object, int64(9), "spec", "priority"))
+	api.create(b)
+	api.client.PrependWatchReactor("queueunits", func(kubetesting.Action) (bool, watch.Interface, error) {
+		return true, watch.NewFake(), nil // says nothing
+	})
+	l := newLive(t, api, quotasOf(4, testQuota), nil, liveJob("a"), liveJob("b"))
+	l.until("the snapshot is loaded", func() bool { return l.engine.Snapshot().Loaded() })
+	api.setStatus("team/a", map[string]any{
+		"phase": "Dequeued", "attempts": 1, "admissions": []any{map[string]any{"name": "main", "resources": map[string]any{"cpu": "4"}}},
+	})
+	l.engine.Lead()
+	l.until("it leads", func() (leads bool) {
+		l.ask(func(v View) { leads = v.Leading() })
+		return leads
+	})
+	l.ask(func(v View) {
+		a, _ := v.Unit("team/a")
+		require.Equal(t, admission.PhaseDequeued, a.Phase)
+		b, _ := v.Unit("team/b")
+		require.Equal(t, admission.ReasonQuotaExceeded, b.Reason)
+	})
 }
 
 func TestStandbyAndLostLeadership(t *testing.T) {

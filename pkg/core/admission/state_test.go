@@ -242,3 +242,20 @@ func TestHugeAmounts(t *testing.T) {
 	}
 	require.True(t, s.Outstanding("root").IsZero(), "what was added can be taken away")
 }
+
+// Nothing of a unit is true of another object of its name: neither what it holds nor the answer to its write (I3).
+func TestAnotherObjectOfTheName(t *testing.T) {
+	s, units := placed(t)
+	for _, name := range []string{"flying", "admitted"} {
+		again := units[name]
+		again.UID += "-2"
+		again.Phase, again.Attempts, again.Held, again.Active = PhaseEnqueued, 0, resources.List{}, false
+		s.UpsertUnit(epoch, again)
+		s.Settle(epoch, again.Key, 1, OutcomeConfirmed)
+		require.False(t, s.Admitted(again.Key), name)
+		require.Empty(t, s.VerifyUnit(again), name)
+	}
+	require.True(t, s.Outstanding("team").IsZero())
+	require.Empty(t, s.Verify())
+	require.Empty(t, s.VerifyPlaces())
+}
