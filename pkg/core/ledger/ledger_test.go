@@ -18,6 +18,7 @@ package ledger
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"testing"
 
@@ -109,6 +110,23 @@ func TestMove(t *testing.T) {
 	l.Reserve("u", "a", cpu(8), false)
 	require.EqualValues(t, 0, outstanding(l, "b"))
 	require.EqualValues(t, 8, outstanding(l, "root"), "once, not twice")
+}
+
+// A unit that holds nothing is counted all the same, and moves with its quota.
+func TestMoveOfAUnitThatHoldsNothing(t *testing.T) {
+	l := New()
+	l.SetParent("team", "a")
+	l.Reserve("u", "team", resources.List{}, false)
+	require.EqualValues(t, 1, l.Units("a"))
+	l.SetParent("team", "b")
+	require.EqualValues(t, 0, l.Units("a"))
+	require.EqualValues(t, 1, l.Units("b"))
+}
+
+func TestSaturatingTimes(t *testing.T) {
+	require.EqualValues(t, math.MaxInt64-1, saturatingTimes(3, math.MaxInt64/3), "exact as long as it can be")
+	require.EqualValues(t, math.MaxInt64, saturatingTimes(3, math.MaxInt64/3+1))
+	require.EqualValues(t, 0, saturatingTimes(-3, 5))
 }
 
 // Parents that form a circle for a moment neither hang nor lose anything.

@@ -27,18 +27,19 @@ import (
 
 func TestPolicies(t *testing.T) {
 	epoch := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	item := func(key string, priority int32, second int) Item {
-		return Item{Key: key, UID: "uid-" + key, Priority: priority, Created: epoch.Add(time.Duration(second) * time.Second)}
+	item := func(key, uid string, priority int32, second int) Item {
+		return Item{Key: key, UID: uid, Priority: priority, Created: epoch.Add(time.Duration(second) * time.Second)}
 	}
-	items := []Item{item("d", 1, 1), item("c", 5, 9), item("b", 5, 2), item("a", 5, 2)}
+	// Of b, a and e, which came in the same second, b is first by its UID, and a before e by its key.
+	items := []Item{item("d", "4", 1, 1), item("c", "3", 5, 9), item("e", "2", 5, 2), item("b", "1", 5, 2), item("a", "2", 5, 2)}
 	cases := map[string]struct {
 		order        string
 		blocks4, at5 bool
 	}{
-		"Priority":    {order: "abcd"},
-		"FIFO":        {order: "dabc", blocks4: true, at5: true},
-		"Block":       {order: "abcd", blocks4: true, at5: true},
-		"Intelligent": {order: "abcd", blocks4: false, at5: true},
+		"Priority":    {order: "baecd"},
+		"FIFO":        {order: "dbaec", blocks4: true, at5: true},
+		"Block":       {order: "baecd", blocks4: true, at5: true},
+		"Intelligent": {order: "baecd", blocks4: false, at5: true},
 	}
 	require.Len(t, Builtin(), len(cases))
 	for name, c := range cases {

@@ -65,10 +65,27 @@ func requireSame(t require.TestingT, tree *Tree[int], set map[int]bool) {
 			require.Fail(t, "rank", "of %d in %v: %d, contained: %t", v, want, tree.Rank(v), tree.Contains(v))
 		}
 	}
+	requireHeap(t, tree.root)
 	first, ok := tree.Min()
 	require.Equal(t, len(want) > 0, ok)
 	if ok {
 		require.Equal(t, want[0], first)
+	}
+}
+
+// requireHeap checks what keeps the tree shallow and the ranks right.
+func requireHeap(t require.TestingT, n *node[int]) {
+	if n == nil {
+		return
+	}
+	for _, child := range []*node[int]{n.left, n.right} {
+		if child != nil && child.hash > n.hash {
+			require.Fail(t, "heap", "%d is below %d", child.value, n.value)
+		}
+		requireHeap(t, child)
+	}
+	if n.size != 1+n.left.len()+n.right.len() {
+		require.Fail(t, "size", "of %d: %d", n.value, n.size)
 	}
 }
 

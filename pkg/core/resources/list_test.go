@@ -153,6 +153,9 @@ func TestSumIsExact(t *testing.T) {
 		zero := true
 		for k, n := range want {
 			require.Equal(t, clamp(n), sum.Get(k))
+			listed, named := sum.List().Get(k)
+			require.Equal(t, clamp(n), listed)
+			require.Equal(t, n.Sign() != 0, named)
 			zero = zero && n.Sign() == 0
 		}
 		require.Equal(t, zero, sum.IsZero())
