@@ -303,6 +303,7 @@ func TestRunAudits(t *testing.T) {
 	leader := newLive(t, api, quotasOf(10, testQuota), nil, liveJob("a"))
 	leader.engine.Lead()
 	leader.await("Dequeued", 1)
+	leader.until("a leader audits without being asked", func() bool { return leader.engine.LastAudit() != nil })
 	found, err := leader.engine.Audit(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, found.Differences)

@@ -74,7 +74,7 @@ func newLive(t *testing.T, api *fakeAPI, quotas *fakeQuotas, podObjects []runtim
 	l.engine, err = New(Options{
 		Dynamic: api.client, Jobs: jobInformers, Pods: pods.Core().V1().Pods().Informer(),
 		Quotas: quotas, Clock: clock.RealClock{}, Predicate: predicate, Metrics: metrics.New(),
-		Config: Config{WriteConcurrency: 8},
+		Config: Config{WriteConcurrency: 8, AuditInterval: 5 * time.Millisecond},
 		Activate: func(chunk map[string]*corev1.Pod) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
@@ -95,6 +95,9 @@ func newLive(t *testing.T, api *fakeAPI, quotas *fakeQuotas, podObjects []runtim
 	t.Cleanup(func() {
 		cancel()
 		<-l.done
+		if last := l.engine.LastAudit(); last != nil {
+			require.Empty(t, last.Differences, "what the last audit found")
+		}
 	})
 	return l
 }
