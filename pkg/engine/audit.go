@@ -271,7 +271,7 @@ func (a *audit) suspectUnit(u *unitObject, field, ours, theirs string) {
 		Difference: Difference{DifferenceUnit, key, field, ours, theirs},
 		again: func() bool {
 			rec := a.e.units[key]
-			return rec == nil || rec.object.UID != u.UID || newer(u, rec.object)
+			return !a.e.watchIsBefore(u.ResourceVersion) && (rec == nil || rec.object.UID != u.UID || newer(u, rec.object))
 		},
 		exists: func(ctx context.Context) (bool, error) { return a.unitExists(ctx, u) },
 	})
@@ -306,7 +306,7 @@ func (a *audit) compareUnlisted(context.Context) error {
 				Difference: Difference{DifferenceUnit, key, "unit", "uid " + string(u.UID), "does not exist"},
 				again: func() bool {
 					rec := a.e.units[key]
-					return rec != nil && rec.object.UID == u.UID
+					return !a.e.watchIsBefore(a.version) && rec != nil && rec.object.UID == u.UID
 				},
 				exists: func(ctx context.Context) (bool, error) {
 					there, err := a.unitExists(ctx, u)
@@ -315,6 +315,12 @@ func (a *audit) compareUnlisted(context.Context) error {
 			})
 		}
 	})
+}
+
+// watchIsBefore says that the watch of units has not come to this version yet, as for a while after the API server was
+// away: what it has not said is no difference.
+func (e *Engine) watchIsBefore(version string) bool {
+	return e.sources.units != nil && versionAfter(version, e.sources.units.LastSyncResourceVersion())
 }
 
 // versionAfter says whether version a is after b; false if they cannot be compared.

@@ -212,6 +212,25 @@ func TestWhatIsOnlyOnItsWayIsNoDifference(t *testing.T) {
 	require.False(t, found.Rebuilt)
 }
 
+// laggingWatch is an informer that has come to a version.
+type laggingWatch struct {
+	cache.SharedIndexInformer
+	version string
+}
+
+func (w *laggingWatch) LastSyncResourceVersion() string { return w.version }
+
+// After the API server was away the watch may be behind for longer than an audit waits.
+func TestWhatTheWatchHasNotComeToIsNoDifference(t *testing.T) {
+	r := busy(t)
+	w := &laggingWatch{r.engine.sources.units, r.api.get("team/c").GetResourceVersion()}
+	r.engine.sources.units = w
+	now := r.api.setStatus("team/c", map[string]any{"phase": "Succeed"}).GetResourceVersion()
+	require.Empty(t, r.audit().Differences)
+	w.version = now
+	require.Len(t, r.audit().Differences, 1, "it has passed it, and never spoke of it")
+}
+
 func TestAuditComparesWithKoordinatorsUsed(t *testing.T) {
 	r := busy(t)
 	r.quotas.set(testQuota, func(q *admission.Quota) { q.Used = resources.FromMap(map[string]int64{"cpu": 500}) })
