@@ -64,7 +64,7 @@ test-properties: ## Check every property of the core 100,000 times
 	@hack/test.sh properties
 
 .PHONY: test-fuzz
-test-fuzz: ## Fuzz every target for FUZZ_TIME, 5s if not set
+test-fuzz: ## Fuzz every target with FUZZ_TIME inputs, 3000x if not set, or for a time such as 30s
 	@hack/test.sh fuzz
 
 .PHONY: mutants

@@ -3,7 +3,7 @@
 #
 #   hack/test.sh unit          unit tests, stories and properties; no control plane
 #   hack/test.sh properties    every property of the core 100,000 times, with short histories
-#   hack/test.sh fuzz          every fuzz target for some seconds
+#   hack/test.sh fuzz          every fuzz target with some thousand inputs
 #   hack/test.sh differential  random histories, compared with ElasticQuota itself; HISTORIES=n for another number
 #   hack/test.sh race          the packages with goroutines, and the core, under the race detector
 #   hack/test.sh sim           SEEDS plans of the simulator (500), and every write of its corpus made to fail
@@ -15,6 +15,13 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 # Packages under the race detector: everything with goroutines of its own that does not link the scheduler.
 RACE=(pkg/core pkg/engine pkg/controller pkg/jobs)
 
+# Random histories differ from commit to commit, and are the same ones wherever a commit is tested. SEED is another start.
+seed() {
+  local commit
+  commit="$(git rev-parse --short=8 HEAD 2>/dev/null)" || commit=1
+  echo "${SEED:-$((16#${commit:0:8}))}"
+}
+
 unit() {
   local list
   list="$(unit_packages)" || return
@@ -25,22 +32,23 @@ unit() {
 # Random histories that ElasticQuota and the queue are compared over; the unit tests run a hundred of them.
 differential() {
   step "differential test: 10,000 histories against ElasticQuota" "$GO" test -count=1 -timeout 15m ./pkg/quota \
-    -run '^TestDifferential$' -rapid.checks="${HISTORIES:-10000}"
+    -run '^TestDifferential$' -rapid.checks="${HISTORIES:-10000}" -rapid.seed="$(seed)"
 }
 
 # PROPERTY_CHECKS of every property. From 10,000 on each history is short (pkg/testing/effort).
 properties() {
   local checks="${PROPERTY_CHECKS:-100000}"
   step "properties of the core, $checks checks each" \
-    "$GO" test -count=1 -timeout 20m ./pkg/core/... -rapid.checks="$checks" -rapid.nofailfile
+    "$GO" test -count=1 -timeout 20m ./pkg/core/... -rapid.checks="$checks" -rapid.seed="$(seed)" -rapid.nofailfile
 }
 
-# FUZZ_TIME of every target. What is found is written to testdata/fuzz of the package: commit it with the repair.
+# FUZZ_TIME of every target: a number of inputs, since the fuzzer may call it a failure when time ends while it works on one.
+# What is found is written to testdata/fuzz of the package: commit it with the repair.
 # Packages that link the scheduler have no fuzz targets: the fuzzer compiles all that a test links anew.
 fuzz() {
   local package target
   while IFS=: read -r package target; do
-    step "fuzz $target" "$GO" test "./$package" -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZ_TIME:-5s}" -fuzzminimizetime 20x -parallel 2
+    step "fuzz $target" "$GO" test "./$package" -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZ_TIME:-3000x}" -fuzzminimizetime 20x -parallel 2
   done < <(grep -rho --include='*_test.go' -e '^func Fuzz[A-Za-z0-9]*' pkg --with-filename | sed -E 's#/[^/]*:func #:#' | sort)
 }
 

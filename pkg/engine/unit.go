@@ -190,6 +190,8 @@ func (u *unitObject) decodeSpec(obj *unstructured.Unstructured) {
 	var spec unitSpec
 	if err := convert(rest, &spec); err != nil {
 		u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("spec: %w", err))
+		// Which amounts were read before the one that cannot be is a matter of chance (I13).
+		spec.Request, spec.Resource = nil, nil
 	}
 	if spec.Queue != "" {
 		u.queue = spec.Queue
