@@ -30,11 +30,14 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/resource"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
 )
 
 const (
@@ -196,6 +199,9 @@ func TestSchedulerConfigIsStockPlusJobQueue(t *testing.T) {
 	ours := readYAML(t, "../scheduler-config.yaml")
 	require.NotNil(t, ours["clientConnection"])
 	delete(ours, "clientConnection")
+	for _, field := range []string{"leaseDuration", "renewDeadline", "retryPeriod"} {
+		delete(ours["leaderElection"].(map[string]any), field)
+	}
 	profile := ours["profiles"].([]any)[0].(map[string]any)
 	isJobQueue := func(v any) bool { return v.(map[string]any)["name"] == "JobQueue" }
 
@@ -252,4 +258,18 @@ func TestSchedulerConfigReachesTheScheduler(t *testing.T) {
 		}
 		require.True(t, found, dir)
 	}
+}
+
+// TestLeadersDoNotOverlap: a leader has stopped and its last write is over before another one may lead; see
+// engine.DefaultWriteTimeout.
+func TestLeadersDoNotOverlap(t *testing.T) {
+	raw, err := os.ReadFile("../scheduler-config.yaml")
+	require.NoError(t, err)
+	var config struct {
+		LeaderElection struct{ LeaseDuration, RenewDeadline, RetryPeriod metav1.Duration }
+	}
+	require.NoError(t, yaml.Unmarshal(raw, &config))
+	l := config.LeaderElection
+	require.NotZero(t, l.RetryPeriod.Duration)
+	require.Less(t, 2*l.RenewDeadline.Duration+l.RetryPeriod.Duration+engine.DefaultWriteTimeout, l.LeaseDuration.Duration)
 }

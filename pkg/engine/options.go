@@ -33,6 +33,15 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
+// DefaultWriteTimeout of one request of a writer. A request of a leader must not be under way any more when the next one
+// lists the units, or both give away the same quota (I1). client-go's elector gives up as late as retryPeriod plus
+// renewDeadline after the answer to its last renewal, and that may come renewDeadline after the lease was written; so
+//
+//	2*renewDeadline + retryPeriod + DefaultWriteTimeout < leaseDuration
+//
+// has to hold. It does in the shipped configuration of the scheduler, and does not with kube-scheduler's defaults.
+const DefaultWriteTimeout = 4 * time.Second
+
 // Config of the engine. Zero values are defaulted by New.
 type Config struct {
 	// QueueNamespace is where Queues live; DefaultQueuePolicy is taken for a Queue that names none.
@@ -93,7 +102,7 @@ func (o *Options) complete() error {
 	setDefault(&c.QueueNamespace, v1alpha1.DefaultQueueNamespace)
 	setDefault(&c.DefaultQueuePolicy, string(v1alpha1.PolicyPriority))
 	setDefault(&c.WriteConcurrency, 32)
-	setDefault(&c.WriteTimeout, 4*time.Second)
+	setDefault(&c.WriteTimeout, DefaultWriteTimeout)
 	setDefault(&c.StatusRefreshInterval, 5*time.Second)
 	setDefault(&c.ItemsInStatus, 100)
 	setDefault(&c.ResyncInterval, 30*time.Second)

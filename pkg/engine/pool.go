@@ -46,9 +46,7 @@ type pool struct {
 	clock   clock.WithTicker
 	metrics *metrics.Set
 	workers int
-	// timeout of one request. It is shorter than the time between the moment at which a leader that cannot renew its
-	// lease stops (renewDeadline, 10 s) and the one at which another may take the lease (15 s): when the next leader
-	// lists the units, no request of this one is under way.
+	// timeout of one request; DefaultWriteTimeout says what it must be shorter than.
 	timeout time.Duration
 	done    func(Result)
 

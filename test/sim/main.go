@@ -28,6 +28,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/testing/sim"
 )
 
@@ -55,7 +56,8 @@ func main() {
 	failovers := flag.Bool("failovers", false, "plans in which leaders go, again and again")
 	replay := flag.String("replay", "", "a file with one plan to run instead")
 	verbose := flag.Bool("v", false, "print the log of the plan that is run, or of the first that fails")
-	deadline := flag.Duration("deadline", 4*time.Second, "of one status write of a scheduler")
+	deadline := flag.Duration("deadline", engine.DefaultWriteTimeout, "of one status write of a scheduler")
+	stock := flag.Bool("stock-lease", false, "the timing of leader election that kube-scheduler has by default")
 	workers := flag.Int("workers", runtime.NumCPU(), "plans at once")
 	shrink := flag.Bool("shrink", true, "cut the first plan that fails down")
 	crashes := flag.Bool("crashes", false, "also run the scenarios of the corpus, with each write failing in each way")
@@ -68,6 +70,9 @@ func main() {
 	if *failovers {
 		profile = sim.FailoverProfile()
 		profile.Deadline = *deadline
+	}
+	if *stock {
+		profile.Lease = sim.StockLease
 	}
 	s := summary{Seeds: *seeds, First: *first, Faults: map[string]int{}}
 	start := time.Now()

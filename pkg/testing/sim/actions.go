@@ -67,13 +67,14 @@ func init() { //nolint:gochecknoinits // the actions restart processes, which ac
 			if p := w.process(s.On); p != nil && p.alive {
 				p.crash()
 				w.countFault("crash")
-				w.loop.after(s.duration("for", 2*time.Second), func() { w.restart(s.On) })
+				w.loop.after(s.duration("for", 2*time.Second), func() { w.restart(p.name) })
 			}
 		},
 		"pause":      func(w *world, s Step) { w.until(s, func(p *process, t time.Time) { p.paused = t }) },
 		"cut":        func(w *world, s Step) { w.until(s, func(p *process, t time.Time) { p.cut = t }) },
 		"slow":       func(w *world, s Step) { w.until(s, func(p *process, t time.Time) { w.slowUntil[p.name] = t }) },
 		"slow-lease": func(w *world, s Step) { w.until(s, func(p *process, t time.Time) { w.leaseSlow[p.name] = t }) },
+		"no-renew":   func(w *world, s Step) { w.until(s, func(p *process, t time.Time) { w.noRenew[p.name] = t }) },
 		"skew": func(w *world, s Step) {
 			w.skews[s.On] = s.duration("by", 0)
 			if p := w.process(s.On); p != nil {

@@ -43,8 +43,9 @@ type checker struct {
 }
 
 type binding struct {
-	rv int64
-	by *replica
+	rv        int64
+	by        *replica
+	uncounted bool
 }
 
 func newChecker(w *world) *checker {
@@ -74,7 +75,7 @@ func (c *checker) onChange(ch *change) {
 			c.w.report.Binds++
 			b := binding{rv: ch.rv}
 			if ch.by.decision != nil {
-				b.by = ch.by.decision.leader
+				b.by, b.uncounted = ch.by.decision.leader, ch.by.decision.uncounted
 			}
 			c.boundAt[ch.after.uid()] = b
 		}
@@ -259,7 +260,13 @@ func (c *checker) use(d *decision) map[string]int64 {
 		if pod.Spec.NodeName == "" || terminated(pod) {
 			continue
 		}
-		if b := c.boundAt[pod.UID]; b.rv > max(d.seen[pods], d.leader.listed) && b.by != d.leader {
+		b := c.boundAt[pod.UID]
+		if b.rv > max(d.seen[pods], d.leader.listed) && b.by != d.leader {
+			continue
+		}
+		// What came after the decision is part of what its unit holds, or is not the decision's fault: reservations are
+		// kept from other pods at the leaf, and ElasticQuota compares pods with no parent, nor with the cluster.
+		if b.rv > d.version || b.uncounted && b.rv > d.seen[pods] {
 			continue
 		}
 		use[c.chargedTo(o)] += cpuOf(pod)
@@ -454,7 +461,7 @@ func (c *checker) released(key string, job types.UID, since int64) bool {
 }
 
 // beforeBind: no pod of a managed job gets a node without an admitted unit of that job (I3).
-func (c *checker) beforeBind(o *object, d *decision, _ bool) {
+func (c *checker) beforeBind(o *object, d *decision) {
 	ref := owner(o)
 	if ref == nil || quotaLabel(o) == "" {
 		return

@@ -21,6 +21,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
 )
 
 // Profile is what plans are made of.
@@ -32,10 +34,13 @@ type Profile struct {
 	// Schedulers, when set, is the number of replicas.
 	Schedulers int
 	Deadline   time.Duration
+	Lease      Lease
 }
 
 // DefaultProfile has everything.
-func DefaultProfile() Profile { return Profile{Faults: 14, Jobs: 12, Deadline: 4 * time.Second} }
+func DefaultProfile() Profile {
+	return Profile{Faults: 14, Jobs: 12, Deadline: engine.DefaultWriteTimeout, Lease: ShippedLease}
+}
 
 type generator struct {
 	dice
@@ -49,10 +54,13 @@ func Generate(seed uint64, p Profile) Plan {
 	g.plan = Plan{
 		Seed: seed, Schedulers: 1 + g.IntN(3), Controllers: 1 + g.IntN(2), Runtime: g.chance(60),
 		Lag:      pick(g.dice, []time.Duration{0, 5 * time.Millisecond, 50 * time.Millisecond, 500 * time.Millisecond}),
-		Deadline: p.Deadline, Length: time.Minute,
+		Deadline: p.Deadline, Lease: p.Lease, Length: time.Minute,
 	}
 	if p.Schedulers > 0 {
 		g.plan.Schedulers = p.Schedulers
+	}
+	if p.Failovers {
+		g.plan.Runtime, g.plan.Length = false, 100*time.Second
 	}
 	g.cluster()
 	for range 3 + g.IntN(max(p.Jobs-2, 1)) {
@@ -241,25 +249,33 @@ func errs(g *generator) {
 	g.add(g.when(), "errors", g.anyone(), "fault", string(pick(g.dice, all)), "count", strconv.Itoa(1+g.IntN(4)))
 }
 
-// failovers makes leaders go in all the ways that there are, with slow requests on their way.
+// failovers makes the leader go in all the ways that there are, with slow requests on their way, while jobs of all
+// priorities come: the old leader and the new one see different ones, and would not choose the same.
 func (g *generator) failovers(n int) {
-	for at := g.between(time.Second, 5*time.Second); n > 0; n-- {
-		name := g.scheduler()
-		g.add(at, "slow", name, "for", "40s")
-		switch g.IntN(3) {
+	for at := g.between(time.Second, 4*time.Second); n > 0; n-- {
+		g.add(at, "slow", "leader", "for", "25s")
+		switch g.IntN(4) {
 		case 0:
-			g.add(at+g.between(0, 2*time.Second), "crash", name, "for", g.spell(20*time.Second))
+			g.add(at+g.between(0, 12*time.Second), "crash", "leader", "for", g.spell(20*time.Second))
 		case 1:
-			g.add(at+g.between(0, 2*time.Second), "cut", name, "for", "30s")
+			g.add(at+g.between(0, 4*time.Second), "cut", "leader", "for", "25s")
+		case 2:
+			g.add(at, "no-renew", "leader", "for", "25s")
 		default:
-			g.add(at, "slow-lease", name, "for", "40s")
-			g.add(at+g.between(0, 4*time.Second), "cut", name, "for", "30s")
+			g.add(at, "slow-lease", "leader", "for", "25s")
+			g.add(at+g.between(time.Second, 4*time.Second), "no-renew", "leader", "for", "25s")
 		}
-		at += g.between(5*time.Second, 15*time.Second)
+		for range 10 {
+			name := fmt.Sprintf("j%d", len(g.jobs))
+			g.jobs = append(g.jobs, name)
+			g.add(at+g.between(2*time.Second, 22*time.Second), "job", name, "quota", pick(g.dice, leaves), "cpu", "2000",
+				"pods", strconv.Itoa(2+g.IntN(3)), "priority", strconv.Itoa(g.IntN(5)), "run", g.spell(4*time.Second))
+		}
+		at += g.between(24*time.Second, 30*time.Second)
 	}
 }
 
 // FailoverProfile is about leaders that go while their writes are on their way.
 func FailoverProfile() Profile {
-	return Profile{Faults: 5, Jobs: 12, Failovers: true, Schedulers: 2, Deadline: 4 * time.Second}
+	return Profile{Faults: 3, Jobs: 4, Failovers: true, Schedulers: 2, Deadline: engine.DefaultWriteTimeout, Lease: ShippedLease}
 }

@@ -16,14 +16,41 @@ limitations under the License.
 
 package sim
 
-import "time"
-
-// The timing of the lease is that of kube-scheduler.
-const (
-	leaseDuration = 15 * time.Second
-	renewDeadline = 10 * time.Second
-	retryPeriod   = 2 * time.Second
+import (
+	"fmt"
+	"strings"
+	"time"
 )
+
+// Lease is the timing of leader election.
+type Lease struct{ Duration, RenewDeadline, RetryPeriod time.Duration }
+
+// ShippedLease is that of the shipped configuration of the scheduler; StockLease is what kube-scheduler does by default.
+var (
+	ShippedLease = Lease{20 * time.Second, 6 * time.Second, 2 * time.Second}
+	StockLease   = Lease{15 * time.Second, 10 * time.Second, 2 * time.Second}
+)
+
+// String is how a plan writes it.
+func (l Lease) String() string {
+	return fmt.Sprintf("%s/%s/%s", l.Duration, l.RenewDeadline, l.RetryPeriod)
+}
+
+func parseLease(text string, otherwise Lease) Lease {
+	parts := strings.Split(text, "/")
+	if len(parts) != 3 {
+		return otherwise
+	}
+	l := Lease{}
+	for i, into := range []*time.Duration{&l.Duration, &l.RenewDeadline, &l.RetryPeriod} {
+		d, err := time.ParseDuration(parts[i])
+		if err != nil {
+			return otherwise
+		}
+		*into = d
+	}
+	return l
+}
 
 // lease is the object by which replicas agree who leads. Version changes with each write.
 type lease struct {
@@ -41,13 +68,13 @@ type elector struct {
 
 func (r *replica) elect() {
 	w, e := r.world, &r.elector
-	next := retryPeriod
+	next := w.plan.Lease.RetryPeriod
 	switch {
 	case r.leading:
 		if r.renew() {
 			return
 		}
-		if w.loop.now.Sub(e.round) >= renewDeadline {
+		if w.loop.now.Sub(e.round) >= w.plan.Lease.RenewDeadline {
 			r.crash() // the process of a leader that cannot renew ends
 			w.countFault("lease lost")
 			w.restartLater(r.name)
@@ -58,11 +85,11 @@ func (r *replica) elect() {
 		if e.observed != w.lease.version {
 			e.observed, e.observedAt = w.lease.version, w.loop.now
 		}
-		if w.lease.holder == nil || !w.loop.now.Before(e.observedAt.Add(leaseDuration)) {
+		if w.lease.holder == nil || !w.loop.now.Before(e.observedAt.Add(w.plan.Lease.Duration)) {
 			w.lease.version++
 			w.lease.holder = r
 			r.leading = true
-			e.round = w.loop.now.Add(retryPeriod)
+			e.round = w.loop.now.Add(w.plan.Lease.RetryPeriod)
 			w.failovers++
 			r.lead()
 		}
@@ -74,18 +101,18 @@ func (r *replica) elect() {
 // renew writes the lease. The answer may come late; only then the leader knows. It says whether an answer is on its way.
 func (r *replica) renew() bool {
 	w, e := r.world, &r.elector
-	if r.read() != nil || w.lease.holder != r {
+	if r.read() != nil || w.lease.holder != r || !w.healed && w.loop.now.Before(w.noRenew[r.name]) {
 		return false
 	}
 	w.lease.version++
 	back := time.Duration(0)
 	if w.slowLease(r.process) {
-		back = r.dice.between(0, renewDeadline-w.loop.now.Sub(e.round))
+		back = r.dice.between(0, w.plan.Lease.RenewDeadline-w.loop.now.Sub(e.round))
 		w.countFault("slow lease")
 	}
 	r.later(back, func() {
-		e.round = w.loop.now.Add(retryPeriod)
-		r.later(retryPeriod, r.elect)
+		e.round = w.loop.now.Add(w.plan.Lease.RetryPeriod)
+		r.later(w.plan.Lease.RetryPeriod, r.elect)
 	})
 	return true
 }

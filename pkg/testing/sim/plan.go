@@ -24,6 +24,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
 )
 
 // Plan is a world and what happens in it. Its text is what String writes and Parse reads.
@@ -34,6 +36,7 @@ type Plan struct {
 	Runtime bool
 	// Lag is the most that a watch lags behind when nothing is wrong. Deadline is that of one write of a scheduler.
 	Lag, Deadline time.Duration
+	Lease         Lease
 	// Length is when faults end and the world heals.
 	Length time.Duration
 	Steps  []Step
@@ -74,8 +77,8 @@ func (s Step) duration(key string, otherwise time.Duration) time.Duration {
 // String is the whole plan.
 func (p Plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "plan seed=%d schedulers=%d controllers=%d runtime=%t lag=%s deadline=%s length=%s\n",
-		p.Seed, p.Schedulers, p.Controllers, p.Runtime, p.Lag, p.Deadline, p.Length)
+	fmt.Fprintf(&b, "plan seed=%d schedulers=%d controllers=%d runtime=%t lag=%s deadline=%s lease=%s length=%s\n",
+		p.Seed, p.Schedulers, p.Controllers, p.Runtime, p.Lag, p.Deadline, p.Lease, p.Length)
 	for _, s := range p.Steps {
 		fmt.Fprintln(&b, s)
 	}
@@ -84,7 +87,7 @@ func (p Plan) String() string {
 
 // Parse reads the text of a plan; lines that begin with # are left out.
 func Parse(text string) (Plan, error) {
-	p := Plan{Schedulers: 1, Controllers: 1, Lag: 20 * time.Millisecond, Deadline: 4 * time.Second, Length: time.Minute}
+	p := Plan{Schedulers: 1, Controllers: 1, Lag: 20 * time.Millisecond, Deadline: engine.DefaultWriteTimeout, Lease: ShippedLease, Length: time.Minute}
 	lines := bufio.NewScanner(strings.NewReader(text))
 	for lines.Scan() {
 		words := strings.Fields(lines.Text())
@@ -142,6 +145,7 @@ func (p *Plan) header(words []string) error {
 	p.Runtime = s.Args["runtime"] == "true"
 	p.Lag = s.duration("lag", p.Lag)
 	p.Deadline = s.duration("deadline", p.Deadline)
+	p.Lease = parseLease(s.Args["lease"], p.Lease)
 	p.Length = s.duration("length", p.Length)
 	return nil
 }

@@ -39,13 +39,16 @@ const roleScheduler = "scheduler"
 // decision is what a scheduler had seen of each kind when it decided on something: changes up to these versions, and its
 // own. It is how the checks tell a decision on old news from a wrong one.
 type decision struct {
-	at   time.Time
-	seen map[kind]int64
+	at      time.Time
+	version int64 // of the API then
+	seen    map[kind]int64
 	// leader is the run of the process that decided; pending are units of which it was writing then.
 	leader  *replica
 	pending map[string]bool
 	// got are versions of units that it had read beside its watch.
 	got map[string]int64
+	// uncounted, of a pod that is bound: it is not in used yet.
+	uncounted bool
 }
 
 // replica is one run of koord-scheduler: the engine, the gate and live quotas, its informers, and as much of a scheduler
@@ -87,7 +90,7 @@ func (w *world) startScheduler(name string) *replica {
 	r.build()
 	r.follow()
 	r.poke()
-	r.later(r.dice.between(0, retryPeriod), r.elect)
+	r.later(r.dice.between(0, w.plan.Lease.RetryPeriod), r.elect)
 	r.later(time.Second, r.everySecond)
 	return r
 }
@@ -245,7 +248,7 @@ func (r *replica) step() {
 }
 
 func (r *replica) decide() *decision {
-	d := &decision{at: r.world.loop.now, seen: map[kind]int64{}, leader: r, pending: maps.Clone(r.flights), got: maps.Clone(r.got)}
+	d := &decision{at: r.world.loop.now, version: r.world.api.version, seen: map[kind]int64{}, leader: r, pending: maps.Clone(r.flights), got: maps.Clone(r.got)}
 	for k, streams := range r.seen {
 		d.seen[k] = streams[0].seen
 		for _, s := range streams[1:] {
@@ -402,7 +405,8 @@ func (r *replica) bind(pod *corev1.Pod, node string) {
 	r.live.Reserve(pod)
 	r.reserved[pod.UID] = true
 	d := r.decide()
-	admitted := r.gate.Admitted(pod)
+	// ElasticQuota reserves nothing for a pod that its own handler has not been told of yet.
+	d.uncounted = r.seen[pods][0].store[keyOf(pod.Namespace, pod.Name)] == nil
 	if r.read() != nil {
 		r.later(time.Second, func() { r.unreserve(pod) })
 		return
@@ -418,7 +422,7 @@ func (r *replica) bind(pod *corev1.Pod, node string) {
 			r.do(func() { r.unreserve(pod) })
 			return
 		}
-		w.check.beforeBind(o, d, admitted)
+		w.check.beforeBind(o, d)
 		w.api.edit(writer{roleScheduler, r.name, d}, pods, key, false, func(u *unstructured.Unstructured) {
 			mapAt(u.Object, "spec")["nodeName"] = node
 		})

@@ -18,10 +18,14 @@ package sim
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -30,7 +34,7 @@ import (
 
 // TestPlans: a handful here; test/sim runs as many as are asked for.
 func TestPlans(t *testing.T) {
-	for seed := uint64(1); seed <= 25; seed++ {
+	for seed := uint64(1); seed <= 10; seed++ {
 		plan := Generate(seed, DefaultProfile())
 		if r := Run(plan, Options{}); len(r.Violations) > 0 {
 			t.Errorf("seed %d: %v\n%s", seed, r.Violations[0], Shrink(plan, Options{}))
@@ -40,7 +44,7 @@ func TestPlans(t *testing.T) {
 
 // TestSameSeedSameLog: byte by byte (I13).
 func TestSameSeedSameLog(t *testing.T) {
-	for seed := uint64(100); seed < 106; seed++ {
+	for seed := uint64(100); seed < 103; seed++ {
 		plan := Generate(seed, DefaultProfile())
 		first, second := Run(plan, Options{Log: true}), Run(plan, Options{Log: true})
 		require.NotEmpty(t, first.Log)
@@ -86,6 +90,93 @@ func finds(t *testing.T, invariant string, profile Profile, o Options) {
 	t.Errorf("no violation of %s in 60 seeds, but %v", invariant, others)
 }
 
+// TestShrink leaves the steps that matter.
+func TestShrink(t *testing.T) {
+	plan := planIn(t, "starved-by-shares.plan")
+	plan.Steps = append(plan.Steps, Step{At: 5 * time.Second, Verb: "compact"}, Step{At: 6 * time.Second, Verb: "crash", On: "controller-0"})
+	shrunk := Shrink(plan, Options{})
+	require.Equal(t, "I6", Run(shrunk, Options{}).Violations[0].Invariant)
+	for _, s := range shrunk.Steps {
+		require.NotContains(t, []string{"compact", "crash"}, s.Verb)
+	}
+}
+
+// TestRefusals: the API of the simulator refuses what the real one does.
+func TestRefusals(t *testing.T) {
+	w := newWorld(Plan{Seed: 1, Lease: ShippedLease}, Options{})
+	job := w.createObject(byUser, jobKind, team, "j", nil, nil, map[string]any{"spec": map[string]any{
+		"suspend": true, "completions": int64(1), "template": map[string]any{"spec": map[string]any{"priority": int64(1)}},
+	}})
+	patch := func(data string, status bool) error {
+		_, err := w.api.patch(byUser, jobKind, job.key, []byte(data), status)
+		return err
+	}
+	require.True(t, apierrors.IsConflict(patch(`{"metadata":{"resourceVersion":"1"}}`, false)))
+	require.True(t, apierrors.IsConflict(patch(`{"metadata":{"uid":"other"}}`, false)))
+	require.True(t, apierrors.IsInvalid(patch(`{"spec":{"completions":2}}`, false)))
+	require.True(t, apierrors.IsInvalid(patch(`{"spec":{"template":{"spec":{"priority":2}}}}`, false)))
+	require.NoError(t, patch(`{"spec":{"template":{"metadata":{"labels":{"a":"b"}}}}}`, false))
+	require.NoError(t, patch(`{"status":{"startTime":"2026-01-01T00:00:00Z"}}`, true))
+	require.True(t, apierrors.IsInvalid(patch(`{"spec":{"template":{"metadata":{"labels":{"a":"c"}}}}}`, false)))
+	version := w.api.version
+	require.NoError(t, patch(`{"spec":{"suspend":true},"status":{"startTime":null}}`, false), "the status belongs to its own endpoint")
+	require.Equal(t, version, w.api.version, "a write that changes nothing makes no version")
+	_, err := w.api.create(byUser, jobKind, job.u)
+	require.True(t, apierrors.IsAlreadyExists(err))
+	require.True(t, apierrors.IsConflict(w.api.delete(byUser, jobKind, job.key, "other")))
+	require.NoError(t, w.api.delete(byUser, jobKind, job.key, job.uid()))
+	require.True(t, apierrors.IsNotFound(patch(`{}`, false)))
+}
+
+// TestChecks: each check fails when what it forbids is written.
+func TestChecks(t *testing.T) {
+	scheduler := writer{role: roleScheduler, process: "scheduler-0"}
+	unit := func(w *world, name, uid string) {
+		w.createObject(byUser, units, team, name, nil, nil, map[string]any{"spec": map[string]any{
+			"request": map[string]any{"cpu": "2"}, "consumerRef": map[string]any{"kind": "Job", "name": name, "uid": uid},
+		}})
+	}
+	status := func(w *world, name string, fields map[string]any) {
+		w.api.edit(scheduler, units, keyOf(team, name), true, func(u *unstructured.Unstructured) { u.Object["status"] = fields })
+	}
+	admitted := func(attempts int64, cpu string) map[string]any {
+		return map[string]any{
+			"phase": "Dequeued", "attempts": attempts,
+			"admissions": []any{map[string]any{"name": "main", "resources": map[string]any{"cpu": cpu}}},
+			"conditions": []any{map[string]any{"type": "QuotaReserved", "status": "True"}},
+		}
+	}
+	for _, tc := range []struct {
+		name, want string
+		do         func(w *world)
+	}{
+		{"as it should be", "", func(w *world) { status(w, "a", admitted(1, "2")) }},
+		{"an attempt is left out", "I3", func(w *world) { status(w, "a", admitted(2, "2")) }},
+		{"two units for one job", "I3", func(w *world) {
+			unit(w, "b", "job-a")
+			status(w, "a", admitted(1, "2"))
+			status(w, "b", admitted(1, "2"))
+		}},
+		{"less than all", "I10", func(w *world) { status(w, "a", admitted(1, "1")) }},
+		{"a phase that does not follow", "I9", func(w *world) { status(w, "a", map[string]any{"phase": "Running"}) }},
+		{"conditions that contradict", "I9", func(w *world) {
+			status(w, "a", map[string]any{"phase": "Enqueued", "conditions": []any{map[string]any{"type": "Admitted", "status": "True"}}})
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(Plan{Seed: 1, Lease: ShippedLease}, Options{})
+			unit(w, "a", "job-a")
+			tc.do(w)
+			if tc.want == "" {
+				require.Empty(t, w.report.Violations)
+				return
+			}
+			require.NotEmpty(t, w.report.Violations)
+			require.Equal(t, tc.want, w.report.Violations[0].Invariant)
+		})
+	}
+}
+
 // TestBrokenParts: what keeps an invariant is taken away, and the simulator says so.
 func TestBrokenParts(t *testing.T) {
 	t.Run("an adapter that lies", func(t *testing.T) {
@@ -98,12 +189,36 @@ func TestBrokenParts(t *testing.T) {
 	})
 }
 
-// TestWriteDeadline: what keeps two leaders from giving away the same quota is that no request of the first is under way
-// any more when the second one lists. With a deadline beyond that, the simulator finds it out.
-func TestWriteDeadline(t *testing.T) {
-	profile := FailoverProfile()
-	profile.Deadline = 20 * time.Second
-	finds(t, "I1", profile, Options{})
+func planIn(t *testing.T, file string) Plan {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", file))
+	require.NoError(t, err)
+	plan, err := Parse(string(text))
+	require.NoError(t, err)
+	return plan
+}
+
+// TestTwoLeaders: what keeps two leaders from giving away the same quota is that no request of the first is under way any
+// more when the second one lists. With kube-scheduler's own timing one is, and the simulator finds it out.
+func TestTwoLeaders(t *testing.T) {
+	plan := planIn(t, "two-leaders.plan")
+	require.Equal(t, StockLease, plan.Lease)
+	found := Run(plan, Options{}).Violations
+	require.NotEmpty(t, found)
+	require.Equal(t, "I1", found[0].Invariant)
+	plan.Lease = ShippedLease
+	require.Empty(t, Run(plan, Options{}).Violations)
+	for seed := uint64(1); seed <= 3; seed++ {
+		require.Empty(t, Run(Generate(seed, FailoverProfile()), Options{}).Violations, "seed %d", seed)
+	}
+}
+
+// TestOpenFindings: what is known and not solved; docs/reliability.md says more. When one of them is solved, its plan
+// belongs among the others.
+func TestOpenFindings(t *testing.T) {
+	found := Run(planIn(t, "starved-by-shares.plan"), Options{}).Violations
+	require.NotEmpty(t, found)
+	require.Equal(t, "I6", found[0].Invariant)
 }
 
 func ExampleStep_String() {

@@ -105,6 +105,7 @@ type world struct {
 	down       time.Time
 	slowUntil  map[string]time.Time
 	leaseSlow  map[string]time.Time
+	noRenew    map[string]time.Time // renewals of the lease fail, and nothing else does
 	errors     map[string][]fault
 	original   map[string]Step // quotas, queues and nodes as they were first
 	healed     bool
@@ -138,7 +139,7 @@ func newWorld(p Plan, o Options) *world {
 	w := &world{
 		plan: p, loop: &loop{now: start}, variants: o.variants, options: o,
 		schedulers: map[string]*replica{}, managers: map[string]*manager{}, skews: map[string]time.Duration{},
-		slowUntil: map[string]time.Time{}, leaseSlow: map[string]time.Time{}, errors: map[string][]fault{},
+		slowUntil: map[string]time.Time{}, leaseSlow: map[string]time.Time{}, noRenew: map[string]time.Time{}, errors: map[string][]fault{},
 		original: map[string]Step{}, dice: newDice(p.Seed, "world"),
 		report: &Report{Faults: map[string]int{}, WritesBy: map[string]int{}}, sum: h, hash: h,
 	}
@@ -340,6 +341,12 @@ func (w *world) restart(name string) {
 }
 
 func (w *world) process(name string) *process {
+	if name == "leader" {
+		if w.lease.holder == nil {
+			return nil
+		}
+		return w.lease.holder.process
+	}
 	if r := w.schedulers[name]; r != nil {
 		return r.process
 	}
