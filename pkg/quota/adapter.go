@@ -250,17 +250,19 @@ func (a *Adapter) applySpecs(args *config.ElasticQuotaArgs) {
 			s.asks[name] = ask{demand: a.demands[name]}
 		}
 		a.markStale(name)
-		if len(s.specs) > 0 || builtIn(name) || name == extension.RootQuotaName {
+		if first[s] == nil && len(s.specs) == 0 {
+			first[s] = map[string]*eqv1alpha1.ElasticQuota{}
+		}
+		if first[s] == nil || builtIn(name) || name == extension.RootQuotaName {
 			s.setSpec(name, change.spec)
 			continue
-		}
-		if first[s] == nil {
-			first[s] = map[string]*eqv1alpha1.ElasticQuota{}
 		}
 		first[s][name] = change.spec
 	}
 	for s, specs := range first {
-		s.fill(specs)
+		if len(specs) > 0 {
+			s.fill(specs)
+		}
 	}
 }
 

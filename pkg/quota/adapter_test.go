@@ -289,6 +289,25 @@ func TestQuotasComeAndGo(t *testing.T) {
 	require.Equal(t, []string{"a", "b", extension.DefaultQuotaName, extension.SystemQuotaName}, l.adapter.All())
 }
 
+// What a scheduler finds when it starts: all quotas in one go, the built-in ones among them. Names on both sides of theirs
+// matter, as specs are taken in the order of names.
+func TestQuotasThatAreThereAtTheStart(t *testing.T) {
+	top, leaves := elasticQuota("company", "40", "40", isParent), []string{"alpha", "zeta"}
+	l := newLive(t, true, "100", top,
+		elasticQuota("alpha", "10", "40", under("lab")), elasticQuota("lab", "20", "40", under("company"), isParent),
+		elasticQuota("zeta", "10", "40", under("company")),
+		elasticQuota(extension.DefaultQuotaName, "0", "100"), elasticQuota(extension.SystemQuotaName, "0", "100"))
+	for _, name := range leaves {
+		l.adapter.SetDemand(name, list(20000))
+	}
+	found, _ := l.adapter.Observe(leaves)
+	limits := limits(found)
+	for _, name := range append(leaves, "lab") {
+		require.EqualValues(t, 20000, limits[name], name)
+	}
+	require.EqualValues(t, 40000, limits["company"])
+}
+
 func TestTheTotalIsFollowed(t *testing.T) {
 	l := newLive(t, true, "100", elasticQuota("a", "40", "100"), elasticQuota("b", "40", "100"))
 	l.adapter.SetDemand("a", list(80000))
