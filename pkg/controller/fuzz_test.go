@@ -121,6 +121,8 @@ func carryOut(o *Observation, actions []Action) bool {
 		switch a := action.(type) {
 		case LookAtPods:
 			o.Bound, did = BoundNone, true
+		case ReadUnit:
+			o.FreshUnit, did = true, true
 		case ReadJob:
 			o.Fresh, did = true, true
 		case CreateUnit:

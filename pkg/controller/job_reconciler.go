@@ -120,6 +120,8 @@ func (r *JobReconciler) steps(ctx context.Context, o *Observation, actions []Act
 			return true, err
 		case ReadJob:
 			return true, r.readJob(ctx, o)
+		case ReadUnit:
+			return true, r.readUnit(ctx, o)
 		default:
 			if err := r.do(ctx, o, a); err != nil {
 				return false, err
@@ -295,6 +297,21 @@ func (r *JobReconciler) readJob(ctx context.Context, o *Observation) error {
 		return err
 	}
 	return r.judge(ctx, o, job)
+}
+
+// readUnit replaces the unit by what the API server has now.
+func (r *JobReconciler) readUnit(ctx context.Context, o *Observation) error {
+	o.FreshUnit = true
+	unit := &v1alpha1.QueueUnit{}
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(o.Unit), unit)
+	if apierrors.IsNotFound(err) {
+		o.Unit = nil
+		return nil
+	}
+	if err == nil {
+		o.Unit = unit
+	}
+	return err
 }
 
 // boundPods asks the API server, not a cache: a job whose pods run is never suspended on old news. One pod is enough.

@@ -178,6 +178,38 @@ func TestHandResumedJobIsSuspendedAgain(t *testing.T) {
 	require.True(t, *w.job().Spec.Suspend)
 }
 
+// oldNews is a cache that is behind with one unit.
+type oldNews struct {
+	client.Client
+	unit *v1alpha1.QueueUnit
+}
+
+func (c oldNews) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	if u, ok := o.(*v1alpha1.QueueUnit); ok {
+		c.unit.DeepCopyInto(u)
+		return nil
+	}
+	return c.Client.Get(ctx, key, o, opts...)
+}
+
+// After a start the cache of units may be behind that of jobs. A job that was resumed is not suspended on that ground:
+// its pods would be taken away and run a second time.
+func TestOldNewsOfAUnitSuspendNothing(t *testing.T) {
+	w := newWorld(t, newJob())
+	w.settle()
+	old := w.unit()
+	w.admit()
+	w.settle()
+	w.jobStatus(runs(2))
+	predicate, err := jobs.NewPredicate(jobs.DefaultManagedJobs())
+	require.NoError(t, err)
+	behind := oldNews{w.base, old}
+	r := NewJobReconciler(*batchJob(t), predicate, behind, w.base, w.events, w.clock)
+	_, err = r.Reconcile(quiet(), request("team", "j"))
+	require.NoError(t, err)
+	require.False(t, *w.job().Spec.Suspend)
+}
+
 func TestEvictedJobIsSuspendedAndComesBack(t *testing.T) {
 	w := newWorld(t, newJob())
 	w.settle()

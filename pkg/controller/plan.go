@@ -54,6 +54,8 @@ type Observation struct {
 	// Creation is what the cluster does to the pods of the job.
 	Creation *jobs.Creation
 	Bound    Bound
+	// FreshUnit: Unit was read from the API server itself.
+	FreshUnit bool
 	// Fresh: Job was read from the API server itself, not from a cache that may lag behind the unit's.
 	Fresh bool
 }
@@ -69,6 +71,8 @@ type Action interface{ action() }
 type (
 	// LookAtPods asks for Bound and a new plan.
 	LookAtPods struct{}
+	// ReadUnit asks for the unit from the API server, and a new plan.
+	ReadUnit struct{}
 	// ReadJob asks for the job from the API server, and a new plan.
 	ReadJob struct{}
 	// CreateUnit creates a unit.
@@ -104,6 +108,7 @@ type (
 )
 
 func (LookAtPods) action()      {}
+func (ReadUnit) action()        {}
 func (ReadJob) action()         {}
 func (CreateUnit) action()      {}
 func (PatchUnit) action()       {}
@@ -455,6 +460,11 @@ func (p *planner) wait() []Action {
 
 // holdOrAdopt: a job that is not admitted is suspended, unless its adoption has only begun.
 func (p *planner) holdOrAdopt() []Action {
+	if !p.FreshUnit {
+		// The cache of units may be behind that of jobs, after a start above all: a job that has just been resumed is not
+		// suspended again on old news, which would take its pods away.
+		return []Action{ReadUnit{}}
+	}
 	if !p.adopting() {
 		return []Action{p.suspend()}
 	}

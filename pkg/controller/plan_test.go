@@ -55,6 +55,7 @@ func queued(t testing.TB) *scene {
 	s.Unit.UID = "unit-1"
 	s.Unit.ResourceVersion = "10"
 	s.Unit.Status.Phase = v1alpha1.PhaseEnqueued
+	s.FreshUnit = true
 	return s
 }
 
@@ -136,6 +137,8 @@ func describe(actions []Action) string {
 			lines = append(lines, "reset start")
 		case LookAtPods:
 			lines = append(lines, "look at pods")
+		case ReadUnit:
+			lines = append(lines, "read unit")
 		case ReadJob:
 			lines = append(lines, "read job")
 		case Tell:
@@ -194,6 +197,7 @@ func TestPlan(t *testing.T) {
 		"waits, phase unknown":             {queued(t).phase("Preempted"), ""},
 		"waits, made inactive by a person": {queued(t).unit(func(u *v1alpha1.QueueUnit) { u.Spec.Active = &inactive }), ""},
 		"waits, made active by a person":   {queued(t).unit(func(u *v1alpha1.QueueUnit) { u.Spec.Active = &active }), ""},
+		"resumed, as old news have it":     {queued(t).resumedByHand().with(func(o *Observation) { o.FreshUnit = false }), "read unit"},
 		"hand-resumed":                     {queued(t).resumedByHand(), "job suspend=true [Suspended]"},
 		"hand-resumed with pods":           {queued(t).resumedByHand().started().ready(2), "job suspend=true [Suspended]"},
 		"evicted":                          {queued(t).resumedByHand().unit(func(u *v1alpha1.QueueUnit) { u.Status.Conditions = evictedCondition }), "job suspend=true [Evicted]"},
