@@ -18,6 +18,7 @@ package admission
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strconv"
@@ -324,6 +325,7 @@ func (w *world) check(t require.TestingT) {
 	require.Empty(t, w.s.VerifyPlaces(), "every unit is in one place (I2)")
 	demand := map[string]map[string]int64{}
 	counts := map[pair]QueueCounts{}
+	pending := map[string]bool{}
 	for key, u := range w.s.units {
 		p := pair{u.spec.Queue, u.spec.Quota}
 		c := counts[p]
@@ -334,6 +336,7 @@ func (w *world) check(t require.TestingT) {
 			c.Admitted++
 		case u.stage == stageAdmitting || eligible:
 			c.Pending++
+			pending[p.quota] = true
 		case u.stage == stageWaiting:
 			c.Parked++
 		default:
@@ -375,6 +378,7 @@ func (w *world) check(t require.TestingT) {
 		require.Equal(t, sum, w.s.CountsOf(name))
 	}
 	require.Empty(t, counts)
+	require.ElementsMatch(t, slices.Collect(maps.Keys(pending)), w.s.LeavesWaiting())
 	for _, name := range leafNames {
 		require.True(t, w.s.Demand(name).Equal(resources.FromMap(demand[name])), "demand of %s: %s, want %v", name, w.s.Demand(name), demand[name])
 	}

@@ -259,3 +259,32 @@ func TestAnotherObjectOfTheName(t *testing.T) {
 	require.Empty(t, s.Verify())
 	require.Empty(t, s.VerifyPlaces())
 }
+
+// What a unit is still to ask for follows its pods as they come, change and go.
+func TestDemandFollowsThePods(t *testing.T) {
+	s, units := placed(t)
+	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
+	first := units["first"]
+	first.Request, first.Expected = cpu(6), Expected{Pods: 2, Each: cpu(3)}
+	before := s.Demand("team").Sub(units["first"].Request)
+	s.UpsertUnit(epoch, first)
+	asks := func(want int64) {
+		t.Helper()
+		got, _ := s.Demand("team").Sub(before).Get("cpu")
+		require.Equal(t, want, got)
+	}
+	asks(6)
+	s.SetPod(epoch, first.Key, Pod{UID: "p", Quota: "team", Request: cpu(1)})
+	asks(3)
+	s.SetPod(epoch, first.Key, Pod{UID: "p", Quota: "team", Request: cpu(5)})
+	asks(1)
+	s.SetPod(epoch, first.Key, Pod{UID: "p", Quota: "root", Request: cpu(5)})
+	asks(6)
+	s.SetPod(epoch, first.Key, Pod{UID: "p", Quota: "team", Request: cpu(1)})
+	s.SetPod(epoch, first.Key, Pod{UID: "q", Quota: "team", Request: cpu(1)})
+	asks(0)
+	s.DeletePod(epoch, first.Key, "q")
+	asks(3)
+	s.DeletePod(epoch, first.Key, "p")
+	asks(6)
+}
