@@ -20,7 +20,7 @@ trap 'rm -rf "$out"' EXIT
 export PROPERTY_SHRINKTIME=0s # that a property fails is enough
 printf '| package | killed | timed out | lived | not run | score |\n|---|---|---|---|---|---|\n'
 for package in "$@"; do
-  "$tool" unleash --workers "${WORKERS:-2}" --timeout-coefficient 60 "$package" >"$out/log" 2>&1 || { cat "$out/log" >&2; exit 1; }
+  "$tool" unleash --workers "${WORKERS:-2}" --timeout-coefficient 30 "$package" >"$out/log" 2>&1 || { cat "$out/log" >&2; exit 1; }
   sed -n 's/^ *LIVED /LIVED /p' "$out/log" | sed "s#\$# in $package#" >>"$out/lived"
   awk -v package="${package#./}" '
     $1 == "KILLED" { killed++ }

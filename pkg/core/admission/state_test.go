@@ -213,7 +213,10 @@ func TestPanicInKeyParks(t *testing.T) {
 	require.Len(t, plan.Explain, 1)
 	require.Equal(t, ReasonInternalError, plan.Explain[0].Reason)
 	require.Equal(t, epoch.Add(time.Second), plan.WakeAt)
-	require.NotPanics(t, func() { s.Decide(epoch.Add(2 * time.Second)) })
+	require.Equal(t, 1, plan.Panics)
+	require.Zero(t, s.Decide(epoch).Panics, "counted once")
+	require.NotPanics(t, func() { plan = s.Decide(epoch.Add(2 * time.Second)) })
+	require.Equal(t, 1, plan.Panics, "it is tried again")
 }
 
 // Amounts at the ends of int64 neither wrap nor let anything pass.
