@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -74,6 +75,7 @@ func main() {
 	if *stock {
 		profile.Lease = sim.StockLease
 	}
+	debug.SetGCPercent(400) // a plan needs little memory, and makes much garbage
 	s := summary{Seeds: *seeds, First: *first, Faults: map[string]int{}}
 	start := time.Now()
 	var failed []sim.Plan

@@ -306,7 +306,7 @@ func (a *api) replace(by writer, before *object, after *unstructured.Unstructure
 		next.SetOwnerReferences(after.GetOwnerReferences())
 		next.SetDeletionTimestamp(after.GetDeletionTimestamp())
 	}
-	next = normal(next)
+	tidy(next)
 	if reflect.DeepEqual(next.Object, before.u.Object) {
 		return before, nil
 	}
@@ -342,7 +342,7 @@ func (a *api) delete(by writer, k kind, key string, uid types.UID) error {
 	return nil
 }
 
-// normal gives values the types that JSON has, shares nothing with u, and drops empty maps of metadata.
+// normal gives values the types that JSON has, and shares nothing with u.
 func normal(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if u.GetKind() == "" {
 		u.SetKind("unknown")
@@ -355,7 +355,13 @@ func normal(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if err := out.UnmarshalJSON(raw); err != nil {
 		panic(err)
 	}
-	metadata := mapAt(out.Object, "metadata")
+	tidy(out)
+	return out
+}
+
+// tidy drops what metadata has without a meaning.
+func tidy(u *unstructured.Unstructured) {
+	metadata := mapAt(u.Object, "metadata")
 	for _, field := range []string{"labels", "annotations"} {
 		if m, ok := metadata[field].(map[string]any); ok && len(m) == 0 {
 			delete(metadata, field)
@@ -364,7 +370,6 @@ func normal(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if metadata["creationTimestamp"] == nil {
 		delete(metadata, "creationTimestamp")
 	}
-	return out
 }
 
 // validUnit is what the definition of QueueUnits refuses, as far as anybody here could try it.
