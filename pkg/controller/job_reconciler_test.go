@@ -178,6 +178,24 @@ func TestHandResumedJobIsSuspendedAgain(t *testing.T) {
 	require.True(t, *w.job().Spec.Suspend)
 }
 
+// A job that the controller had suspended is resumed by hand just before it is admitted: the gate holds its pods for as
+// long as it bears the mark.
+func TestJobResumedByHandJustBeforeItsAdmission(t *testing.T) {
+	w := newWorld(t, newJob(unsuspended))
+	w.settle()
+	require.NotEmpty(t, w.job().Annotations[v1alpha1.AnnotationSuspendedBy])
+	job := w.job()
+	unsuspended(job)
+	w.update(job)
+	w.admit()
+	w.settle()
+	require.True(t, *w.job().Spec.Suspend, "its pods lack what resuming gives them")
+	w.jobStatus(noted)
+	w.settle()
+	require.False(t, *w.job().Spec.Suspend)
+	require.Empty(t, w.job().Annotations[v1alpha1.AnnotationSuspendedBy])
+}
+
 // oldNews is a cache that is behind with one unit.
 type oldNews struct {
 	client.Client

@@ -316,6 +316,9 @@ func (p *planner) suspend() Action {
 func (p *planner) run() []Action {
 	if !p.Kind.Suspended(p.Job) {
 		running := p.Kind.Running(p.Job)
+		if jobs.SuspendedByUs(p.Job) {
+			return p.resumeAnew(running)
+		}
 		// Until the job's controller has noted the resumption, the count is that of an earlier run.
 		if p.Unit.Status.Phase == v1alpha1.PhaseRunning || running == 0 || p.Kind.SuspensionSeen(p.Job) {
 			return nil
@@ -334,6 +337,22 @@ func (p *planner) run() []Action {
 			"the job asks for other than what was admitted; it waits again")}}
 	}
 	return p.resume()
+}
+
+// resumeAnew is for a job that bears our mark and was resumed by hand just before it was admitted. The gate holds its
+// pods for as long as the mark is there. So it is suspended again, and then resumed with all that its pods need; where
+// pods run, the mark alone is taken away.
+func (p *planner) resumeAnew(running int64) []Action {
+	after := p.Job.DeepCopy()
+	if running > 0 {
+		jobs.UnmarkSuspended(after)
+		return []Action{PatchJob{Before: p.Job, After: after}}
+	}
+	if err := p.Kind.SetSuspend(after, true); err != nil {
+		return []Action{Tell{Event: warning("CannotSuspend", "Suspend", short(err.Error()))}}
+	}
+	return []Action{PatchJob{Before: p.Job, After: after, Event: normal("Suspended", "Suspend",
+		"it was resumed by hand before it was admitted; it is resumed with what its pods need")}}
 }
 
 // truthful says whether what was admitted is what the job asks for (I3).

@@ -238,6 +238,8 @@ func TestPlan(t *testing.T) {
 			u.Status.Admissions[0].Resources["cpu"] = *u.Spec.Request.Memory()
 		}), "delete unit [UnitReplaced]"},
 		"admitted, UID not named": {queued(t).unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.UID = "" }).phase(v1alpha1.PhaseDequeued), "delete unit [UnitReplaced]"},
+		"resumed by hand, marked": {queued(t).resumedByHand().with(marked).phase(v1alpha1.PhaseDequeued), "job suspend=true [Suspended]"},
+		"runs, marked":            {queued(t).resumedByHand().started().ready(1).with(marked).phase(v1alpha1.PhaseRunning), "job suspend=false"},
 		"resumed":                 {queued(t).resumedByHand().phase(v1alpha1.PhaseDequeued), ""},
 		"runs":                    {queued(t).resumedByHand().started().ready(1).phase(v1alpha1.PhaseDequeued), "status Running [Running]"},
 		"pods of an earlier run":  {queued(t).resumedByHand().started().ready(1).condition("Suspended").phase(v1alpha1.PhaseDequeued), ""},
