@@ -98,6 +98,16 @@ test-e2e: ## Run the tests against scheduler, controller and a cluster of KWOK n
 bench: ## Run the benchmarks of core, engine and quota; ARGS go to go test
 	@hack/bench.sh $(ARGS)
 
+# How long jobs are submitted and faults happen, and the seed of both; other flags go into ARGS (-h shows them).
+DURATION ?= 10m
+SEED ?= 1
+
+.PHONY: chaos
+chaos: launcher ## Kill and pause real processes for DURATION in the order of SEED, then check that nothing was lost or passed
+	@$(BIN)/jobqueue-playground build
+	@$(GO) build -trimpath -buildvcs=false -o $(BIN)/jobqueue-chaos ./test/chaos
+	@exec $(BIN)/jobqueue-chaos --duration=$(DURATION) --seed=$(SEED) $(ARGS)
+
 ##@ Check
 
 .PHONY: lint

@@ -9,6 +9,7 @@
 #   hack/test.sh sim           SEEDS plans of the simulator (500), and every write of its corpus made to fail
 #   hack/test.sh integration   against a real API server and etcd
 #   hack/test.sh e2e           against the control plane of the demo, scheduler and controller included
+#   hack/test.sh chaos         the same with its processes killed and paused, for 40 seconds and until all is done again
 #   hack/test.sh               all of these
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -87,6 +88,12 @@ e2e() {
   step "end-to-end tests: scheduler, controller and a cluster of KWOK nodes" "$GO" test -count=1 -p 1 -v -timeout 25m "${list[@]}"
 }
 
+# The order of faults and jobs is always the same here; `make chaos` runs longer, with any seed.
+chaos() {
+  step "build what kills and pauses" "$GO" build -trimpath -buildvcs=false -o bin/jobqueue-chaos ./test/chaos
+  step "chaos: processes killed and paused under load" bin/jobqueue-chaos --duration=40s --seed=1
+}
+
 case "${1:-all}" in
 unit) unit ;;
 properties) properties ;;
@@ -96,6 +103,7 @@ race) race ;;
 sim) simulate ;;
 integration) binaries && integration ;;
 e2e) binaries && e2e ;;
+chaos) binaries && chaos ;;
 all)
   unit
   properties
@@ -106,6 +114,7 @@ all)
   binaries
   integration
   e2e
+  chaos
   ;;
 *)
   sed -n '2,/^source/{/^#/s/^# \{0,1\}//p}' "$0" >&2

@@ -17,7 +17,6 @@ limitations under the License.
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -29,8 +28,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,7 +35,6 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/checker"
@@ -173,24 +169,11 @@ func (o *observer) forget(seen any) {
 	}
 }
 
-func amounts(list corev1.ResourceList) checker.Resources {
-	result := checker.Resources{}
-	for name, quantity := range list {
-		result[string(name)] = quantity.MilliValue()
-	}
-	return result
-}
-
 func (o *observer) quota(u *unstructured.Unstructured) (any, error) {
-	var typed struct {
-		Spec struct {
-			Max corev1.ResourceList `json:"max"`
-		} `json:"spec"`
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &typed); err != nil {
+	q, err := checker.QuotaOf(u)
+	if err != nil {
 		return nil, err
 	}
-	q := checker.Quota{Name: u.GetName(), Parent: u.GetLabels()[v1alpha1.LabelQuotaParent], Max: amounts(typed.Spec.Max)}
 	o.quotas[q.Name] = q
 	return q, nil
 }
@@ -204,49 +187,13 @@ func (o *observer) queue(u *unstructured.Unstructured) (any, error) {
 	return nil, nil
 }
 
-// holding are the phases of a unit that holds quota.
-var holding = []v1alpha1.QueueUnitPhase{
-	v1alpha1.PhaseReserved, v1alpha1.PhaseSchedReady, v1alpha1.PhaseSchedSucceed, v1alpha1.PhaseDequeued, v1alpha1.PhaseRunning,
-}
-
-// queued are the reasons of units that wait in their queue; every other reason keeps a unit out of it.
-var queued = []string{"", "Pending", "QuotaExceeded", "MinExceeded", "BlockedByHead", "QueueFull"}
-
 func (o *observer) unit(u *unstructured.Unstructured) (any, error) {
 	qu := &v1alpha1.QueueUnit{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, qu); err != nil {
 		return nil, err
 	}
-	request := qu.Spec.Request
-	if len(request) == 0 {
-		request = held(qu)
-	}
-	view := unitView{
-		Unit: checker.Unit{
-			Key:      qu.Namespace + "/" + qu.Name,
-			UID:      string(qu.UID),
-			Queue:    queueOf(qu),
-			Quota:    qu.Labels[v1alpha1.LabelQuotaName],
-			Created:  qu.CreationTimestamp.Time,
-			Request:  amounts(request),
-			Attempts: qu.Status.Attempts,
-			Admitted: slices.Contains(holding, qu.Status.Phase) || len(qu.Status.Admissions) > 0,
-		},
-		phase: qu.Status.Phase,
-	}
-	if qu.Spec.Priority != nil {
-		view.Priority = *qu.Spec.Priority
-	}
-	if qu.Spec.ConsumerRef != nil {
-		view.Job = string(qu.Spec.ConsumerRef.UID)
-	}
-	if qu.Status.LastAllocateTime != nil {
-		view.AdmittedAt = qu.Status.LastAllocateTime.Time
-	}
-	if reserved := meta.FindStatusCondition(qu.Status.Conditions, v1alpha1.ConditionQuotaReserved); reserved != nil && reserved.Status != metav1.ConditionTrue {
-		view.reason, view.message = reserved.Reason, reserved.Message
-		view.Parked = !view.Admitted && view.phase == v1alpha1.PhaseEnqueued && !slices.Contains(queued, view.reason)
-	}
+	view := unitView{Unit: checker.UnitOf(qu), phase: qu.Status.Phase}
+	view.reason, view.message = checker.WhyNot(qu)
 	o.units[view.UID] = view
 	o.jobUnit[view.Job] = view.UID
 	if sent, ok := o.sent[view.Job]; ok && view.Admitted {
@@ -257,42 +204,12 @@ func (o *observer) unit(u *unstructured.Unstructured) (any, error) {
 	return view.Unit, nil
 }
 
-// queueOf names the queue of a unit: its own word, else the default queue of its quota.
-func queueOf(qu *v1alpha1.QueueUnit) string {
-	return cmp.Or(qu.Spec.Queue, qu.Annotations[v1alpha1.QueueNameKey], qu.Labels[v1alpha1.QueueNameKey],
-		qu.Labels[v1alpha1.LabelQuotaName])
-}
-
-// held sums what a unit holds.
-func held(qu *v1alpha1.QueueUnit) corev1.ResourceList {
-	sum := corev1.ResourceList{}
-	for _, admission := range qu.Status.Admissions {
-		for name, quantity := range admission.Resources {
-			total := sum[name]
-			total.Add(quantity)
-			sum[name] = total
-		}
-	}
-	return sum
-}
-
 func (o *observer) pod(u *unstructured.Unstructured) (any, error) {
 	p := &corev1.Pod{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, p); err != nil {
 		return nil, err
 	}
-	view := checker.Pod{
-		UID:       string(p.UID),
-		Name:      p.Namespace + "/" + p.Name,
-		Quota:     p.Labels[v1alpha1.LabelQuotaName],
-		Request:   amounts(resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{})),
-		Bound:     p.Spec.NodeName != "",
-		Terminal:  p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
-		Succeeded: p.Status.Phase == corev1.PodSucceeded,
-	}
-	if owner := metav1.GetControllerOfNoCopy(p); owner != nil {
-		view.Job = string(owner.UID)
-	}
+	view := checker.PodOf(p)
 	o.pods[view.UID] = view
 	return view, nil
 }
@@ -302,16 +219,7 @@ func (o *observer) job(u *unstructured.Unstructured) (any, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, j); err != nil {
 		return nil, err
 	}
-	view := checker.Job{UID: string(j.UID), Name: j.Namespace + "/" + j.Name, Pods: 1}
-	if j.Spec.Completions != nil {
-		view.Pods = int(*j.Spec.Completions)
-	}
-	for _, condition := range j.Status.Conditions {
-		if condition.Status == corev1.ConditionTrue {
-			view.Complete = view.Complete || condition.Type == batchv1.JobComplete
-			view.Failed = view.Failed || condition.Type == batchv1.JobFailed
-		}
-	}
+	view := checker.JobOf(j)
 	o.jobs[view.UID] = view
 	return view, nil
 }

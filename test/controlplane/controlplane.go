@@ -24,6 +24,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -281,6 +282,21 @@ func (c *ControlPlane) Kill(component Component) error {
 		return err
 	}
 	return m.kill()
+}
+
+// Pause stops a component with SIGSTOP: it keeps its memory and its connections and does nothing until Resume.
+func (c *ControlPlane) Pause(component Component) error { return c.Signal(component, syscall.SIGSTOP) }
+
+// Resume lets a paused component go on.
+func (c *ControlPlane) Resume(component Component) error { return c.Signal(component, syscall.SIGCONT) }
+
+// Signal sends a signal that does not ask a component to end: an end that follows is reported by Exits.
+func (c *ControlPlane) Signal(component Component, signal syscall.Signal) error {
+	m, err := c.get(component)
+	if err != nil {
+		return err
+	}
+	return m.send(signal)
 }
 
 // Restart stops a component if it runs, starts it with the same ports and arguments and waits until it works.

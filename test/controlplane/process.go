@@ -122,7 +122,17 @@ func (p *process) running() <-chan struct{} {
 	return p.done
 }
 
-// signal sends s to the whole process group of the child. ok is false when none runs.
+// send sends s to the whole process group of the child, as something that does not ask it to end.
+func (p *process) send(s syscall.Signal) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil {
+		return fmt.Errorf("%s does not run", p.component)
+	}
+	return syscall.Kill(-p.cmd.Process.Pid, s)
+}
+
+// signal asks the child to end: it sends s to its whole process group. ok is false when none runs.
 func (p *process) signal(s syscall.Signal) (done <-chan struct{}, ok bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,6 +153,8 @@ func (p *process) stop(clk clock.Clock, grace time.Duration) (killed bool, err e
 	if !ok || err != nil {
 		return false, err
 	}
+	// One that is paused would hear of it only when it is resumed. It may have ended meanwhile.
+	_ = p.send(syscall.SIGCONT)
 	timer := clk.NewTimer(grace)
 	defer timer.Stop()
 	select {

@@ -151,12 +151,17 @@ const (
 
 // Checker holds the state after the events so far. Not safe for concurrent use.
 type Checker struct {
+	// Unsaid, if set, tells of the admission of by while passed waited that nothing can be said about their order,
+	// because what happened then may have kept the scheduler from seeing passed or from writing its decision.
+	Unsaid func(passed, by Unit) bool
+
 	blocking map[string]Order
 
 	quotas map[string]Quota
 	units  map[string]Unit // by UID
 	pods   map[string]Pod  // by UID
 	jobs   map[string]Job  // by UID
+	gone   map[string]bool // UIDs of jobs that were deleted
 	unitOf map[string]string
 	bound  map[string]map[string]Resources // job UID -> UIDs of pods that were ever bound -> request
 
@@ -185,6 +190,7 @@ func New(blocking map[string]Order) *Checker {
 		units:    map[string]Unit{},
 		pods:     map[string]Pod{},
 		jobs:     map[string]Job{},
+		gone:     map[string]bool{},
 		unitOf:   map[string]string{},
 		bound:    map[string]map[string]Resources{},
 		running:  map[string]Resources{},
@@ -204,9 +210,11 @@ func (c *Checker) Apply(e Event) {
 	case Pod:
 		c.applyPod(object, e.Deleted)
 	case Job:
-		if !e.Deleted {
-			c.jobs[object.UID] = object
+		if e.Deleted {
+			c.gone[object.UID] = true
+			return
 		}
+		c.jobs[object.UID] = object
 	default:
 		panic(fmt.Sprintf("checker: event of type %T", object))
 	}
@@ -321,7 +329,8 @@ func (c *Checker) suspect(unit Unit) {
 		case waiting.Queue != unit.Queue || waiting.Quota != unit.Quota,
 			waiting.Admitted || waiting.Attempts > 0 || waiting.Parked,
 			!waiting.before(unit, order),
-			unit.AdmittedAt.Sub(waiting.Created) < decisionLag:
+			unit.AdmittedAt.Sub(waiting.Created) < decisionLag,
+			c.Unsaid != nil && c.Unsaid(waiting, unit):
 			continue
 		}
 		c.suspects = append(c.suspects, suspect{passed: uid, by: unit})
@@ -400,7 +409,8 @@ func (c *Checker) bind(pod Pod) {
 		c.report(RanTwice, job.Name, "%d pods were bound, it needs %d", len(c.bound[pod.Job]), job.Pods)
 	}
 	uid, ok := c.unitOf[pod.Job]
-	if !ok || !c.units[uid].Admitted {
+	// A deleted job takes its unit with it, at times before its pods: one of them may be on its way to a node.
+	if (!ok || !c.units[uid].Admitted) && !c.gone[pod.Job] {
 		c.report(NotAdmitted, pod.Name, "was bound while its job was not admitted")
 	}
 	if ok {

@@ -202,11 +202,35 @@ func TestOvertaking(t *testing.T) {
 	}
 }
 
+func TestNothingIsSaidOfAnOrderThatCannotBeJudged(t *testing.T) {
+	for _, unsaid := range []bool{false, true} {
+		h := newHistory()
+		h.Unsaid = func(passed, by Unit) bool {
+			require.Equal(t, "ns/high", passed.Key)
+			require.Equal(t, "ns/low", by.Key)
+			return unsaid
+		}
+		high, low := unit("high", 1), unit("low", 1)
+		high.Priority = 9
+		h.do(high)
+		h.do(low)
+		h.do(low.admitted(10))
+		h.do(high.admitted(20))
+		require.Equal(t, unsaid, len(h.Violations()) == 0)
+	}
+}
+
 func TestAPodBoundWithoutAdmission(t *testing.T) {
 	h := newHistory()
 	h.do(job("x", 1))
 	h.do(pod("x", 0, 1).bound())
 	require.Equal(t, []Rule{NotAdmitted}, rules(h.Violations()), "without a unit")
+
+	h = newHistory()
+	h.do(job("x", 1))
+	h.remove(job("x", 1))
+	h.do(pod("x", 0, 1).bound())
+	require.Empty(t, h.Violations(), "its job was deleted, and the unit with it")
 
 	h = newHistory()
 	h.do(unit("x", 1))

@@ -1,0 +1,147 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package checker
+
+import (
+	"cmp"
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+)
+
+func amounts(list corev1.ResourceList) Resources {
+	result := Resources{}
+	for name, quantity := range list {
+		result[string(name)] = quantity.MilliValue()
+	}
+	return result
+}
+
+// QuotaOf reads an ElasticQuota.
+func QuotaOf(u *unstructured.Unstructured) (Quota, error) {
+	var typed struct {
+		Spec struct {
+			Max corev1.ResourceList `json:"max"`
+		} `json:"spec"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &typed); err != nil {
+		return Quota{}, err
+	}
+	return Quota{Name: u.GetName(), Parent: u.GetLabels()[v1alpha1.LabelQuotaParent], Max: amounts(typed.Spec.Max)}, nil
+}
+
+// holding are the phases of a unit that holds quota.
+var holding = []v1alpha1.QueueUnitPhase{
+	v1alpha1.PhaseReserved, v1alpha1.PhaseSchedReady, v1alpha1.PhaseSchedSucceed, v1alpha1.PhaseDequeued, v1alpha1.PhaseRunning,
+}
+
+// queued are the reasons of units that wait in their queue; every other reason keeps a unit out of it.
+var queued = []string{"", "Pending", "QuotaExceeded", "MinExceeded", "BlockedByHead", "QueueFull"}
+
+// UnitOf reads a QueueUnit.
+func UnitOf(qu *v1alpha1.QueueUnit) Unit {
+	request := qu.Spec.Request
+	if len(request) == 0 {
+		request = held(qu)
+	}
+	unit := Unit{
+		Key: qu.Namespace + "/" + qu.Name,
+		UID: string(qu.UID),
+		// Its own word, else the default queue of its quota.
+		Queue: cmp.Or(qu.Spec.Queue, qu.Annotations[v1alpha1.QueueNameKey], qu.Labels[v1alpha1.QueueNameKey],
+			qu.Labels[v1alpha1.LabelQuotaName]),
+		Quota:    qu.Labels[v1alpha1.LabelQuotaName],
+		Created:  qu.CreationTimestamp.Time,
+		Request:  amounts(request),
+		Attempts: qu.Status.Attempts,
+		Admitted: slices.Contains(holding, qu.Status.Phase) || len(qu.Status.Admissions) > 0,
+	}
+	if qu.Spec.Priority != nil {
+		unit.Priority = *qu.Spec.Priority
+	}
+	if qu.Spec.ConsumerRef != nil {
+		unit.Job = string(qu.Spec.ConsumerRef.UID)
+	}
+	if qu.Status.LastAllocateTime != nil {
+		unit.AdmittedAt = qu.Status.LastAllocateTime.Time
+	}
+	reason, _ := WhyNot(qu)
+	unit.Parked = !unit.Admitted && qu.Status.Phase == v1alpha1.PhaseEnqueued && !slices.Contains(queued, reason)
+	return unit
+}
+
+// WhyNot is why a unit holds no quota; empty if it does, or if nobody said so yet.
+func WhyNot(qu *v1alpha1.QueueUnit) (reason, message string) {
+	reserved := meta.FindStatusCondition(qu.Status.Conditions, v1alpha1.ConditionQuotaReserved)
+	if reserved == nil || reserved.Status == metav1.ConditionTrue {
+		return "", ""
+	}
+	return reserved.Reason, reserved.Message
+}
+
+// held sums what a unit holds.
+func held(qu *v1alpha1.QueueUnit) corev1.ResourceList {
+	sum := corev1.ResourceList{}
+	for _, admission := range qu.Status.Admissions {
+		for name, quantity := range admission.Resources {
+			total := sum[name]
+			total.Add(quantity)
+			sum[name] = total
+		}
+	}
+	return sum
+}
+
+// PodOf reads a Pod.
+func PodOf(p *corev1.Pod) Pod {
+	pod := Pod{
+		UID:       string(p.UID),
+		Name:      p.Namespace + "/" + p.Name,
+		Quota:     p.Labels[v1alpha1.LabelQuotaName],
+		Request:   amounts(resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{})),
+		Bound:     p.Spec.NodeName != "",
+		Terminal:  p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
+		Succeeded: p.Status.Phase == corev1.PodSucceeded,
+	}
+	if owner := metav1.GetControllerOfNoCopy(p); owner != nil {
+		pod.Job = string(owner.UID)
+	}
+	return pod
+}
+
+// JobOf reads a Job.
+func JobOf(j *batchv1.Job) Job {
+	job := Job{UID: string(j.UID), Name: j.Namespace + "/" + j.Name, Pods: 1}
+	if j.Spec.Completions != nil {
+		job.Pods = int(*j.Spec.Completions)
+	}
+	for _, condition := range j.Status.Conditions {
+		if condition.Status == corev1.ConditionTrue {
+			job.Complete = job.Complete || condition.Type == batchv1.JobComplete
+			job.Failed = job.Failed || condition.Type == batchv1.JobFailed
+		}
+	}
+	return job
+}
