@@ -78,8 +78,7 @@ func main() {
 	debug.SetGCPercent(400) // a plan needs little memory, and makes much garbage
 	s := summary{Seeds: *seeds, First: *first, Faults: map[string]int{}}
 	start := time.Now()
-	var failed []sim.Plan
-	failed = run(&s, profile, *workers)
+	failed := run(&s, profile, *workers)
 	if *crashes {
 		if err := runCrashes(&s, *workers); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -108,7 +107,7 @@ func run(s *summary, profile sim.Profile, workers int) (failed []sim.Plan) {
 	for range workers {
 		group.Go(func() {
 			for i := range next {
-				plans[i] = sim.Generate(s.First+uint64(i), profile) //nolint:gosec // a small number
+				plans[i] = sim.Generate(s.First+uint64(i), profile)
 				reports[i] = sim.Run(plans[i], sim.Options{})
 			}
 		})

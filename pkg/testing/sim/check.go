@@ -93,23 +93,31 @@ func (c *checker) onUnit(ch *change) {
 		before = nil
 	}
 	was, is := phaseOf(before), phaseOf(ch.after)
-	ours := ch.by.role == roleScheduler || ch.by.role == roleController
-	statusChanged := before != nil && !reflect.DeepEqual(before.u.Object["status"], ch.after.u.Object["status"])
-	if statusChanged && !ours {
-		c.tainted[uid] = true
-	}
 	if !was.Holds() && is.Holds() {
 		c.heldBy[uid], c.heldAt[uid] = ch.by, ch.rv
 	}
-	if ours && was != is && before != nil && !c.tainted[uid] && !was.CanBecome(is, admission.Writer(ch.by.role)) {
-		c.w.violate("I9", "%s changed unit %s from %q to %q", ch.by.process, ch.key, was, is)
-	}
-	if ours && statusChanged && !c.tainted[uid] {
-		c.conditions(ch.after)
-	}
+	c.writtenStatus(before, ch)
 	if ch.by.role == roleScheduler && !was.Holds() && is.Holds() {
 		c.admitted(before, ch)
 	}
+}
+
+// writtenStatus judges what our processes made of a status, as long as nobody else has written to it (I9).
+func (c *checker) writtenStatus(before *object, ch *change) {
+	if before == nil || reflect.DeepEqual(before.u.Object["status"], ch.after.u.Object["status"]) {
+		return
+	}
+	uid := ch.after.uid()
+	if ch.by.role != roleScheduler && ch.by.role != roleController {
+		c.tainted[uid] = true
+	}
+	if c.tainted[uid] {
+		return
+	}
+	if was, is := phaseOf(before), phaseOf(ch.after); was != is && !was.CanBecome(is, admission.Writer(ch.by.role)) {
+		c.w.violate("I9", "%s changed unit %s from %q to %q", ch.by.process, ch.key, was, is)
+	}
+	c.conditions(ch.after)
 }
 
 // conditions that contradict the phase or each other (I9).

@@ -49,7 +49,7 @@ func (e events) Less(i, j int) bool {
 func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
 
 // Push and Pop are for package heap.
-func (e *events) Push(x any) { *e = append(*e, x.(*event)) } //nolint:errcheck // nothing else is pushed
+func (e *events) Push(x any) { *e = append(*e, x.(*event)) }
 
 // Pop takes the last one.
 func (e *events) Pop() any {
@@ -73,7 +73,7 @@ func (l *loop) after(d time.Duration, do func()) { l.at(l.now.Add(d), do) }
 // run does what is due until then, or until stop says so, which is asked after each event.
 func (l *loop) run(until time.Time, stop func() bool) {
 	for len(l.queue) > 0 && !l.queue[0].at.After(until) {
-		next := heap.Pop(&l.queue).(*event) //nolint:errcheck // nothing else is pushed
+		next := heap.Pop(&l.queue).(*event)
 		l.now = next.at
 		l.steps++
 		next.do()

@@ -70,13 +70,12 @@ type replica struct {
 	reserved  map[types.UID]bool
 	scheduled bool // a scheduling cycle is asked for
 
-	leading   bool
-	elector   elector
-	armed     bool
-	wake      time.Time
-	sending   *decision
-	flights   map[string]bool
-	postponed []*engine.Write
+	leading bool
+	elector elector
+	armed   bool
+	wake    time.Time
+	sending *decision
+	flights map[string]bool
 }
 
 func (w *world) startScheduler(name string) *replica {
