@@ -62,7 +62,14 @@ func phaseOf(o *object) admission.Phase {
 	return admission.Phase(unitOf(o).Status.Phase)
 }
 
-func holds(o *object) bool { return o != nil && phaseOf(o).Holds() }
+// holds: a phase of another version that holds something is taken to hold it, and to let its job's pods go.
+func holds(o *object) bool {
+	if o == nil {
+		return false
+	}
+	phase := phaseOf(o)
+	return phase.Holds() || !phase.Waits() && !phase.Terminal() && len(unitOf(o).Status.Admissions) > 0
+}
 
 func (c *checker) onChange(ch *change) {
 	switch ch.kind {
@@ -456,7 +463,7 @@ func (c *checker) onJob(ch *change) {
 
 // released says whether at any time since a version the unit let this job go.
 func (c *checker) released(key string, job types.UID, since int64) bool {
-	lets := func(o *object) bool { return o != nil && consumerOf(o) == job && phaseOf(o).Holds() }
+	lets := func(o *object) bool { return o != nil && consumerOf(o) == job && holds(o) }
 	if lets(c.w.api.get(units, key)) {
 		return true
 	}
