@@ -290,7 +290,7 @@ func (c *checker) use(d *decision) map[string]int64 {
 		}
 	}
 	for _, o := range c.w.api.list(units) {
-		if !holds(o) {
+		if !holds(o) || c.orphaned(o) {
 			continue
 		}
 		if by := c.heldBy[o.uid()]; by.role != roleScheduler && c.heldAt[o.uid()] > d.seen[units] {
@@ -299,6 +299,16 @@ func (c *checker) use(d *decision) map[string]int64 {
 		use[c.chargedTo(o)] += max(heldOf(o)-own[consumerOf(o)], 0)
 	}
 	return use
+}
+
+// orphaned: a unit whose job is gone holds nothing but what its pods use, until it is collected.
+func (c *checker) orphaned(o *object) bool {
+	ref := unitOf(o).Spec.ConsumerRef
+	if ref == nil {
+		return false
+	}
+	job := c.w.api.get(jobKind, keyOf(o.u.GetNamespace(), ref.Name))
+	return job == nil || job.uid() != ref.UID
 }
 
 // largestMax of a quota since a version.

@@ -219,10 +219,16 @@ func (w *world) over() bool {
 	return len(w.report.Violations) > 0
 }
 
-// idle says whether every job has ended.
+// idle says whether every job has ended, and its unit says so. The controller may have to wait for the end of a long
+// back-off for that.
 func (w *world) idle() bool {
 	for _, o := range w.api.objects[jobKind] {
 		if !ended(o) {
+			return false
+		}
+	}
+	for _, o := range w.api.objects[units] {
+		if !phaseOf(o).Terminal() {
 			return false
 		}
 	}
