@@ -40,6 +40,8 @@ type checker struct {
 	// attempts that were admitted, by unit.
 	attempts map[string]bool
 	boundAt  map[types.UID]binding
+	// born is when a quota was made, the last one of its name.
+	born map[string]int64
 }
 
 type binding struct {
@@ -51,7 +53,7 @@ type binding struct {
 func newChecker(w *world) *checker {
 	return &checker{
 		w: w, tainted: map[types.UID]bool{}, heldBy: map[types.UID]writer{}, heldAt: map[types.UID]int64{},
-		attempts: map[string]bool{}, boundAt: map[types.UID]binding{},
+		attempts: map[string]bool{}, boundAt: map[types.UID]binding{}, born: map[string]int64{},
 	}
 }
 
@@ -77,6 +79,10 @@ func (c *checker) onChange(ch *change) {
 		c.onUnit(ch)
 	case jobKind:
 		c.onJob(ch)
+	case quotas:
+		if ch.before == nil {
+			c.born[ch.after.u.GetName()] = ch.rv
+		}
 	case pods:
 		if ch.after != nil && podOf(ch.after).Spec.NodeName != "" && (ch.before == nil || podOf(ch.before).Spec.NodeName == "") {
 			c.w.report.Binds++
@@ -284,6 +290,11 @@ func (c *checker) use(d *decision) map[string]int64 {
 		if b.rv > d.version || b.uncounted && b.rv > d.seen[pods] {
 			continue
 		}
+		// A quota begins with nothing used; of pods from before, Koordinator hears with their next event. The ledger
+		// makes up for those of units only.
+		if c.born[c.chargedTo(o)] > o.rv && !c.unitHolds(o) {
+			continue
+		}
 		use[c.chargedTo(o)] += cpuOf(pod)
 		if ref := owner(o); ref != nil {
 			own[ref.UID] += cpuOf(pod)
@@ -296,9 +307,21 @@ func (c *checker) use(d *decision) map[string]int64 {
 		if by := c.heldBy[o.uid()]; by.role != roleScheduler && c.heldAt[o.uid()] > d.seen[units] {
 			continue
 		}
-		use[c.chargedTo(o)] += max(heldOf(o)-own[consumerOf(o)], 0)
+		// Never more than it asks for now: the pods that are still to come bound what is held beyond those that are there.
+		held := min(heldOf(o), unitOf(o).Spec.Request.Cpu().MilliValue())
+		use[c.chargedTo(o)] += max(held-own[consumerOf(o)], 0)
 	}
 	return use
+}
+
+// unitHolds says whether a unit of the pod's owner holds quota.
+func (c *checker) unitHolds(pod *object) bool {
+	ref := owner(pod)
+	if ref == nil {
+		return false
+	}
+	o := c.w.api.get(units, c.w.unitKey(ref.Name))
+	return o != nil && consumerOf(o) == ref.UID && holds(o)
 }
 
 // orphaned: a unit whose job is gone holds nothing but what its pods use, until it is collected.
