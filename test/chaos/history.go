@@ -190,7 +190,7 @@ func (h *history) event(e *clientv3.Event) error {
 		if err != nil {
 			return err
 		}
-		h.note(object, uint64(e.Kv.ModRevision), deleted) //nolint:gosec // revisions are positive
+		h.note(object, uint64(e.Kv.ModRevision), deleted)
 		return nil
 	}
 	return nil

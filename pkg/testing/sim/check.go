@@ -277,27 +277,13 @@ func (c *checker) use(d *decision) map[string]int64 {
 	use := map[string]int64{}
 	own := map[types.UID]int64{}
 	for _, o := range c.w.api.list(pods) {
-		pod := podOf(o)
-		if pod.Spec.NodeName == "" || terminated(pod) {
+		if !c.counts(d, o) {
 			continue
 		}
-		b := c.boundAt[pod.UID]
-		if b.rv > max(d.seen[pods], d.leader.listed) && b.by != d.leader {
-			continue
-		}
-		// What came after the decision is part of what its unit holds, or is not the decision's fault: reservations are
-		// kept from other pods at the leaf, and ElasticQuota compares pods with no parent, nor with the cluster.
-		if b.rv > d.version || b.uncounted && b.rv > d.seen[pods] {
-			continue
-		}
-		// A quota begins with nothing used; of pods from before, Koordinator hears with their next event. The ledger
-		// makes up for those of units only.
-		if c.born[c.chargedTo(o)] > o.rv && !c.unitHolds(o) {
-			continue
-		}
-		use[c.chargedTo(o)] += cpuOf(pod)
+		cpu := cpuOf(podOf(o))
+		use[c.chargedTo(o)] += cpu
 		if ref := owner(o); ref != nil {
-			own[ref.UID] += cpuOf(pod)
+			own[ref.UID] += cpu
 		}
 	}
 	for _, o := range c.w.api.list(units) {
@@ -312,6 +298,26 @@ func (c *checker) use(d *decision) map[string]int64 {
 		use[c.chargedTo(o)] += max(held-own[consumerOf(o)], 0)
 	}
 	return use
+}
+
+// counts says whether a pod on a node is use that the decision had to know of.
+func (c *checker) counts(d *decision, o *object) bool {
+	pod := podOf(o)
+	if pod.Spec.NodeName == "" || terminated(pod) {
+		return false
+	}
+	b := c.boundAt[pod.UID]
+	if b.rv > max(d.seen[pods], d.leader.listed) && b.by != d.leader {
+		return false
+	}
+	// What came after the decision is part of what its unit holds, or is not the decision's fault: reservations are
+	// kept from other pods at the leaf, and ElasticQuota compares pods with no parent, nor with the cluster.
+	if b.rv > d.version || b.uncounted && b.rv > d.seen[pods] {
+		return false
+	}
+	// A quota begins with nothing used; of pods from before, Koordinator hears with their next event. The ledger
+	// makes up for those of units only.
+	return c.born[c.chargedTo(o)] <= o.rv || c.unitHolds(o)
 }
 
 // unitHolds says whether a unit of the pod's owner holds quota.
