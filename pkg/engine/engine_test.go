@@ -690,6 +690,20 @@ func TestQuotaIsObservedOnceMore(t *testing.T) {
 	require.Equal(t, []string{"b"}, keysOf(r.decisions()))
 }
 
+// ElasticQuota may hear of a lost node long after us, and no hook says so: the total is read again when it has settled.
+func TestTotalIsObservedWhenItHasSettled(t *testing.T) {
+	r := ready(t, 10)
+	r.engine.Sink().TotalChanged()
+	r.step()
+	r.advance(20 * time.Millisecond)
+	r.quotas.set(root, func(q *admission.Quota) { q.Limit, q.Max = cpu(3), cpu(3) })
+	require.False(t, r.wake.After(r.clock.Now().Add(time.Second)))
+	r.advance(time.Second)
+	r.unit("a", 4)
+	r.step()
+	require.Empty(t, r.decisions(), "admitted on a total that is gone (I1)")
+}
+
 func TestNothingIsDoneWhenNothingHappens(t *testing.T) {
 	r := ready(t, 4)
 	r.unit("a", 3)

@@ -36,6 +36,8 @@ type quotaBook struct {
 	// demands that could not be told.
 	demands map[string]bool
 	trail   []trailing
+	// settle is when all are observed once more after the cluster total changed.
+	settle time.Time
 	// broken: a question panicked; none is asked before that time.
 	broken time.Time
 }
@@ -53,11 +55,12 @@ func newQuotaBook() quotaBook {
 	}
 }
 
+// nextTrail is when quotas are observed again without anything having changed; zero for never.
 func (q *quotaBook) nextTrail() time.Time {
 	if len(q.trail) == 0 {
-		return time.Time{}
+		return q.settle
 	}
-	return q.trail[0].at
+	return earliest(q.trail[0].at, q.settle)
 }
 
 // askQuotas asks a question of Quotas and says whether it was answered. After a panic nothing is asked for a second.
@@ -87,6 +90,9 @@ func (e *Engine) noteQuotas(now time.Time, names []entry[string, struct{}], all 
 	}
 	e.quotas.all = e.quotas.all || all
 	e.quotas.trail = append(e.quotas.trail, again)
+	if all {
+		e.quotas.settle = now.Add(e.opts.Config.TotalSettles)
+	}
 }
 
 // tellDemand tells the quotas what waiting jobs ask for; limits that follow from it belong to this step.
@@ -120,6 +126,9 @@ func (e *Engine) observe(now time.Time) {
 		}
 		e.quotas.all = e.quotas.all || e.quotas.trail[0].all
 		e.quotas.trail = e.quotas.trail[1:]
+	}
+	if settle := e.quotas.settle; !settle.IsZero() && !settle.After(now) {
+		e.quotas.all, e.quotas.settle = true, time.Time{}
 	}
 	if len(e.quotas.dirty) == 0 && !e.quotas.all {
 		return

@@ -60,6 +60,9 @@ type Config struct {
 	ExplainAfter, ExplainEvery, RefusedBackoff time.Duration
 	// TrailingCheck is how long after a change a quota is observed once more: the hook speaks before used moves.
 	TrailingCheck time.Duration
+	// TotalSettles is how long after the last change of the cluster total all quotas are observed once more: ElasticQuota
+	// hears of nodes in a goroutine of its own, and no hook says when it has.
+	TotalSettles time.Duration
 	// AuditInterval is how often a leader compares its state with the API objects; zero means only when asked to.
 	AuditInterval time.Duration
 }
@@ -110,6 +113,7 @@ func (o *Options) complete() error {
 	setDefault(&c.ExplainEvery, 10*time.Second)
 	setDefault(&c.RefusedBackoff, 10*time.Second)
 	setDefault(&c.TrailingCheck, 20*time.Millisecond)
+	setDefault(&c.TotalSettles, time.Second)
 	if o.PodRequest == nil {
 		o.PodRequest = func(pod *corev1.Pod) corev1.ResourceList {
 			return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
