@@ -33,7 +33,7 @@ type gauges struct {
 	at     time.Time // when the next update is due; zero for never
 	last   time.Time
 	quotas map[string]bool // levels whose outstanding may have changed
-	fresh  map[string]bool // leaf quotas for Options.Outstanding
+	fresh  map[string]bool // leaf quotas for Options.Outstanding, which is told of their ancestors, too
 	counts map[[2]string]admission.QueueCounts
 	// outstanding that was exported, by level; told is what Options.Outstanding was given.
 	outstanding, told map[string]resources.List
@@ -60,8 +60,8 @@ func (g *gauges) mark(now time.Time, quota string) {
 // and then.
 func (e *Engine) measure(now time.Time) {
 	g := &e.gauges
-	for _, quota := range sortedKeys(g.fresh) {
-		e.tellOutstanding(quota)
+	for _, level := range e.withAncestors(g.fresh) {
+		e.tellOutstanding(level)
 	}
 	clear(g.fresh)
 	if g.at.IsZero() || g.at.After(now) {
@@ -69,7 +69,7 @@ func (e *Engine) measure(now time.Time) {
 	}
 	g.at, g.last = time.Time{}, now
 	e.measureCounts()
-	for _, level := range e.measuredLevels() {
+	for _, level := range e.withAncestors(g.quotas) {
 		e.measureOutstanding(level)
 	}
 	clear(g.quotas)
@@ -116,10 +116,10 @@ func (e *Engine) measureCounts() {
 	}
 }
 
-// measuredLevels are the marked quotas and all above them.
-func (e *Engine) measuredLevels() []string {
+// withAncestors are the quotas and all levels above them, sorted.
+func (e *Engine) withAncestors(quotas map[string]bool) []string {
 	levels := map[string]bool{}
-	for name := range e.gauges.quotas {
+	for name := range quotas {
 		for at := name; at != "" && !levels[at]; at = e.quotas.last[at].Parent {
 			levels[at] = true
 		}

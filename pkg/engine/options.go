@@ -88,7 +88,8 @@ type Options struct {
 	// the scheduler is built, so that it can; nil means always.
 	Activate func(pods map[string]*corev1.Pod)
 	Ready    func() bool
-	// Outstanding, if set, is told what admitted jobs hold in a leaf quota beyond their assigned pods, when it changed.
+	// Outstanding, if set, is told what admitted jobs hold on a level of the quota tree and below it beyond their assigned
+	// pods, when it changed.
 	Outstanding func(quota string, outstanding resources.List)
 	// Metrics counts; nil counts nothing.
 	Metrics *metrics.Set

@@ -91,11 +91,11 @@ func (h *hook) CheckPod(quota string, pod *corev1.Pod) error {
 	if pod == nil || reservationutil.IsReservePod(pod) {
 		return nil
 	}
-	return h.shared.protection.check(quota, pod, func() (resources.List, bool) {
-		info := h.reader.GetQuotaInfo(quota)
+	return h.shared.protection.check(quota, pod, func(name string) (resources.List, string, bool) {
+		info := h.reader.GetQuotaInfo(name)
 		if info == nil {
-			return resources.List{}, false
+			return resources.List{}, "", false
 		}
-		return toList(info.GetUsed()), true
+		return toList(info.GetUsed()), parentOf(info), true
 	})
 }

@@ -132,6 +132,34 @@ func TestAPodThatReservedQuotaKeptOutIsTriedAgain(t *testing.T) {
 	}
 }
 
+// ElasticQuota may not look at parents (enableCheckParentQuota off, its default). What is reserved there is kept all the
+// same: a plain pod in a sibling quota does not take it.
+func TestReservedQuotaOfAParentIsKeptFromPodsOfSiblings(t *testing.T) {
+	l := newLive(t, false, "1000",
+		elasticQuota("p", "40", "100", isParent), elasticQuota("a", "0", "100", under("p")), elasticQuota("b", "0", "100", under("p")))
+	check := l.mgr.GetHookPlugins()[0].CheckPod
+	var again []string
+	guard := guardOf(func(*corev1.Pod) bool { return false })
+	guard.TryAgain = func(pods []*corev1.Pod) {
+		for _, pod := range pods {
+			again = append(again, pod.Name)
+		}
+	}
+	l.adapter.Protect(guard)
+	_, _ = l.adapter.Observe([]string{"a", "b"})
+	for _, name := range []string{"a", "p", extension.RootQuotaName} {
+		l.adapter.SetOutstanding(name, list(60000))
+	}
+	stranger := l.pod("stranger", "b", "41")
+	require.EqualError(t, check("b", stranger), "quota p is reserved for admitted jobs: cpu used 0 + reserved 60000 + requested 41000 > limit 100000")
+	require.NoError(t, check("b", l.pod("small", "b", "40")))
+	l.adapter.SetOutstanding("a", list(0))
+	require.Empty(t, again, "the parent is still reserved")
+	l.adapter.SetOutstanding("p", list(59000))
+	require.Equal(t, []string{"stranger"}, again)
+	require.NoError(t, check("b", stranger))
+}
+
 func guardOf(admitted func(*corev1.Pod) bool) Guard {
 	return Guard{Admitted: admitted, TryAgain: func([]*corev1.Pod) {}, Beyond: func(string, Cause, bool) {}}
 }

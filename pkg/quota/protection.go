@@ -23,6 +23,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/koordinator-sh/koordinator/apis/extension"
 	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/elasticquota/core"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -34,12 +35,13 @@ import (
 // remembered until less is reserved or more may be used, and is then handed to the scheduling queue: ElasticQuota tries
 // such a pod again only when a pod or a quota changes, and the end of a reservation changes neither.
 type protection struct {
-	outstanding sync.Map // string -> resources.List: what is reserved in a leaf quota beyond used
-	limits      sync.Map // string -> resources.List: its limit at the last observation
+	outstanding sync.Map     // string -> resources.List: what is reserved in a quota and below it, beyond used
+	limits      sync.Map     // string -> resources.List: its limit at the last observation
+	reserved    atomic.Int64 // how many quotas have something reserved
 	guard       atomic.Pointer[Guard]
 
 	mu      sync.Mutex
-	refused map[string]map[string]*corev1.Pod // by quota and namespace/name
+	refused map[string]map[string]*corev1.Pod // by the quota that is reserved and namespace/name
 }
 
 // Guard is what protection asks and tells; all of it may be called from several goroutines.
@@ -68,7 +70,7 @@ const (
 // jobs get it also where runtime has shrunk. Without it a reservation counts for the admission of other jobs alone.
 func (a *Adapter) Protect(g Guard) { a.protection.guard.Store(&g) }
 
-// SetOutstanding says what admitted jobs hold in a leaf quota beyond what is used by their pods.
+// SetOutstanding says what admitted jobs hold in a quota and below it beyond what is used by their pods.
 func (a *Adapter) SetOutstanding(quota string, outstanding resources.List) {
 	if builtIn(quota) {
 		a.setReserved(quota, outstanding)
@@ -79,6 +81,12 @@ func (a *Adapter) SetOutstanding(quota string, outstanding resources.List) {
 		p.outstanding.Delete(quota)
 	} else {
 		p.outstanding.Store(quota, outstanding)
+	}
+	switch {
+	case old.IsZero() && !outstanding.IsZero():
+		p.reserved.Add(1)
+	case !old.IsZero() && outstanding.IsZero():
+		p.reserved.Add(-1)
 	}
 	if anyBelow(outstanding, old) {
 		p.release(quota)
@@ -92,37 +100,56 @@ func (p *protection) setLimit(quota string, limit resources.List) {
 	}
 }
 
-// check says why a pod must not be scheduled now. used is what the live manager counts in the quota; it is not ok for a
-// quota that does not exist.
-func (p *protection) check(quota string, pod *corev1.Pod, used func() (resources.List, bool)) error {
-	if p.refuses(quota, pod, used) == nil {
-		return nil
+// lookup says what the live manager counts in a quota, and what its parent is. It is not ok for one that does not exist.
+type lookup func(quota string) (used resources.List, parent string, ok bool)
+
+// check says why a pod of a leaf quota must not be scheduled now.
+func (p *protection) check(leaf string, pod *corev1.Pod, look lookup) error {
+	quota, err := p.refuses(leaf, pod, look)
+	for err != nil {
+		// Remember first and ask again then: a reservation that ends between the two is seen either here or by release.
+		p.remember(quota, pod)
+		before := quota
+		if quota, err = p.refuses(leaf, pod, look); err != nil && quota == before {
+			return err
+		}
+		p.forget(before, pod)
 	}
-	// Remember first and ask again then: a reservation that ends between the two is seen either here or by release.
-	p.remember(quota, pod)
-	err := p.refuses(quota, pod, used)
-	if err == nil {
-		p.forget(quota, pod)
-	}
-	return err
+	return nil
 }
 
-func (p *protection) refuses(quota string, pod *corev1.Pod, used func() (resources.List, bool)) error {
+// refuses goes from the leaf up: what is reserved on a parent is kept too, whether ElasticQuota looks at parents or not.
+// The total at the top needs no protection, since pods that have no node use nothing.
+func (p *protection) refuses(leaf string, pod *corev1.Pod, look lookup) (quota string, err error) {
 	guard := p.guard.Load()
+	if guard == nil || p.reserved.Load() == 0 || guard.Admitted(pod) {
+		return "", nil
+	}
+	request := toList(core.PodRequests(pod))
+	for quota = leaf; quota != "" && quota != extension.RootQuotaName; {
+		used, parent, ok := look(quota)
+		if !ok {
+			return "", nil
+		}
+		if err := p.keeps(quota, request, used); err != nil {
+			return quota, err
+		}
+		quota = parent
+	}
+	return "", nil
+}
+
+// keeps says whether what is requested would have to come out of what is reserved in one quota.
+func (p *protection) keeps(quota string, request, used resources.List) error {
 	outstanding := load(&p.outstanding, quota)
-	if guard == nil || outstanding.IsZero() || guard.Admitted(pod) {
+	if outstanding.IsZero() {
 		return nil
 	}
-	value, known := p.limits.Load(quota)
-	limit, _ := value.(resources.List)
-	inUse, exists := used()
-	if !known || !exists {
-		return nil
-	}
-	for _, item := range toList(core.PodRequests(pod)).Items() {
+	limit := load(&p.limits, quota)
+	for _, item := range request.Items() {
 		reserved, _ := outstanding.Get(item.Name)
 		most, limited := limit.Get(item.Name)
-		taken, _ := inUse.Get(item.Name)
+		taken, _ := used.Get(item.Name)
 		if item.Amount <= 0 || reserved <= 0 || !limited {
 			continue
 		}
