@@ -63,6 +63,9 @@ func prepare(cmd *cobra.Command, wiring *jobqueue.Wiring) error {
 	if setup.Profile != "" {
 		wiring.Enable(setup.Profile)
 	}
+	if cfg.LeaderElection.LeaderElect {
+		wiring.Elected(cfg.LeaderElection.RenewDeadline.Duration)
+	}
 	if flagValue(cmd, "write-config-to") != "" {
 		// The scheduler writes the file and ends. It needs nothing for that.
 		return nil

@@ -67,12 +67,18 @@ type core struct {
 	// leading is set when the scheduler is complete and this replica leads. Before that the scheduling queue does not
 	// exist and activating a pod would crash.
 	leading atomic.Bool
-	clock   clock.WithTicker
+	// still watches this replica from when it leads, until ctx ends.
+	still *standstill
+	ctx   context.Context //nolint:containedctx // of the process; the framework starts a leader without one
+	clock clock.WithTicker
 }
 
-func newCore(ctx context.Context, args *config.JobQueueArgs, handle fwktype.Handle, quotas *quota.Adapter) (*core, error) {
-	c := &core{args: args, handle: handle, clock: clock.RealClock{}, metrics: metrics.Registered()}
+// newCore takes the time in which a leader has to renew its lease, zero without leader election.
+func newCore(ctx context.Context, args *config.JobQueueArgs, handle fwktype.Handle, quotas *quota.Adapter, renewal time.Duration) (*core, error) {
+	c := &core{args: args, handle: handle, clock: clock.RealClock{}, metrics: metrics.Registered(), ctx: ctx}
+	c.still = newStandstill(c.clock, renewal)
 	cfg := clientConfig(handle.KubeConfig(), args)
+	cfg.Wrap(c.still.wrap)
 	managed, err := c.managedJobs(ctx)
 	if err != nil {
 		return nil, err
@@ -207,6 +213,7 @@ func (c *core) auditOnSignal(ctx context.Context) {
 }
 
 func (c *core) lead() {
+	go c.still.run(c.ctx)
 	c.leading.Store(true)
 	c.engine.Lead()
 }

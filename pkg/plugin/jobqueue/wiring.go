@@ -20,6 +20,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -54,6 +55,7 @@ type Wiring struct {
 
 	mu      sync.RWMutex
 	enabled bool
+	renewal time.Duration
 	core    *core
 }
 
@@ -72,6 +74,14 @@ func (w *Wiring) Enable(profile string) {
 	defer w.mu.Unlock()
 	w.enabled = true
 	w.quotas.Enable(profile)
+}
+
+// Elected says in which time a leader has to renew its lease. Call it before the scheduler is built, and not at all
+// without leader election.
+func (w *Wiring) Elected(renewal time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.renewal = renewal
 }
 
 // Plugins returns the factories that take the place of Koordinator's, and our own.
@@ -111,7 +121,7 @@ func (w *Wiring) newPlugin(ctx context.Context, obj runtime.Object, handle fwkty
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.core == nil {
-		c, err := newCore(ctx, args, handle, w.quotas.Adapter())
+		c, err := newCore(ctx, args, handle, w.quotas.Adapter(), w.renewal)
 		if err != nil {
 			return nil, fmt.Errorf("plugin %s: %w", Name, err)
 		}
