@@ -270,10 +270,22 @@ func (a *aftermath) audit(ctx context.Context) ([]checker.Violation, error) {
 func quiet(ctx context.Context, h *history, length time.Duration) []checker.Violation {
 	before := h.state().events
 	sleep(ctx, length)
-	if n := h.state().events - before; n > 0 {
-		return []checker.Violation{{Rule: restless, Subject: "cluster", Message: fmt.Sprintf("%d writes of quotas, units, pods and jobs in %s after all was over", n, length)}}
+	var found []checker.Violation
+	for _, e := range h.since(before) {
+		subject := ""
+		switch o := e.Object.(type) {
+		case checker.Unit:
+			subject = "unit " + o.Key
+		case checker.Pod:
+			subject = "pod " + o.Name
+		case checker.Job:
+			subject = "job " + o.Name
+		default: // the status of quotas is Koordinator's, and comes late
+			continue
+		}
+		found = append(found, checker.Violation{Rule: restless, Subject: subject, Message: fmt.Sprintf("was written after all was over: %+v", e)})
 	}
-	return nil
+	return found
 }
 
 var panicLine = regexp.MustCompile(`(?m)^(panic:|fatal error:|.*Observed a panic|.*"Recovered from a panic").*$`)

@@ -22,6 +22,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -51,8 +53,9 @@ type history struct {
 
 	mu       sync.Mutex
 	events   []checker.Event
-	revision int64 // the last one seen
-	missing  int64 // revisions that were left out
+	seen     []time.Time // when each of the events was
+	revision int64       // the last one seen
+	missing  int64       // revisions that were left out
 	last     time.Time
 	broken   error
 
@@ -211,6 +214,7 @@ func (h *history) note(object any, version uint64, deleted bool) {
 	case checker.Pod:
 		keep(h.pods, o.UID, o, deleted)
 	}
+	h.seen = append(h.seen, time.Now())
 	h.events = append(h.events, checker.Event{Version: version, Deleted: deleted, Object: object})
 }
 
@@ -271,6 +275,25 @@ func (h *history) caughtUp(ctx context.Context) error {
 	}
 }
 
+// describe is one line of the written history.
+func describe(e checker.Event) string {
+	gone := ""
+	if e.Deleted {
+		gone = " deleted"
+	}
+	switch o := e.Object.(type) {
+	case checker.Unit:
+		return fmt.Sprintf("unit %s of %s request %v priority %d attempt %d admitted %t at %s parked %t%s",
+			o.Key, o.Quota, o.Request, o.Priority, o.Attempts, o.Admitted, o.AdmittedAt.Format(time.TimeOnly), o.Parked, gone)
+	case checker.Pod:
+		return fmt.Sprintf("pod %s of %s request %v bound %t ended %t%s", o.Name, o.Quota, o.Request, o.Bound, o.Terminal, gone)
+	case checker.Job:
+		return fmt.Sprintf("job %s complete %t failed %t%s", o.Name, o.Complete, o.Failed, gone)
+	default:
+		return fmt.Sprintf("%+v%s", o, gone)
+	}
+}
+
 // state is how far the jobs are, for the line of progress and to know when all is over.
 type state struct {
 	done, open int // of the jobs that exist
@@ -302,6 +325,13 @@ func (h *history) state() state {
 	return s
 }
 
+// since returns the events after the first n.
+func (h *history) since(n int) []checker.Event {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.events[n:])
+}
+
 // judged is what the history says about the promises.
 type judged struct {
 	done       int
@@ -314,16 +344,24 @@ type judged struct {
 	deleted    int
 }
 
-// judge replays the history. submitted are the jobs by namespace/name, and whether their user deleted them.
-func (h *history) judge(submitted, deleted map[string]bool, outages []outage) judged {
+// judge replays the history and writes it down. submitted are the jobs by namespace/name, deleted those that their user
+// deleted.
+func (h *history) judge(submitted, deleted map[string]bool, outages []outage, log io.Writer) judged {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	j := judged{events: len(h.events), missing: h.missing, attempts: map[int64]int{}}
 	c := checker.New(blockingQueues)
 	c.Unsaid = func(_, by checker.Unit) bool { return disturbed(outages, by.AdmittedAt) }
 	admitted := map[string]bool{}
-	for _, e := range h.events {
+	for i, e := range h.events {
+		known := len(c.Violations())
 		c.Apply(e)
+		if _, quota := e.Object.(checker.Quota); !quota {
+			fmt.Fprintf(log, "%s %d %s\n", h.seen[i].Format("15:04:05.000"), e.Version, describe(e))
+		}
+		for _, v := range c.Violations()[known:] {
+			fmt.Fprintf(log, "VIOLATION %s\n", v)
+		}
 		unit, ok := e.Object.(checker.Unit)
 		if !ok || !unit.Admitted || admitted[unit.UID] {
 			continue

@@ -108,7 +108,7 @@ func run(ctx context.Context, o options) (_ *summary, err error) {
 			_ = os.RemoveAll(dir)
 			return
 		}
-		fmt.Fprintf(os.Stderr, "logs, audit log and store are in %s\n", dir)
+		fmt.Fprintf(os.Stderr, "logs, history, audit log and store are in %s\n", dir)
 	}()
 	c, err := start(ctx, o, dir)
 	if err != nil {
@@ -144,6 +144,7 @@ type chaos struct {
 	users    *users
 	after    *aftermath
 	audit    string // path of the audit log
+	log      string // path of the written history
 	begin    time.Time
 }
 
@@ -154,7 +155,7 @@ func (c *chaos) say(format string, args ...any) {
 
 // start brings everything up: two replicas each of scheduler and controller, as shipped.
 func start(ctx context.Context, o options, dir string) (_ *chaos, err error) {
-	c := &chaos{options: o, begin: time.Now(), audit: filepath.Join(dir, "audit", auditLog)}
+	c := &chaos{options: o, begin: time.Now(), audit: filepath.Join(dir, "audit", auditLog), log: filepath.Join(dir, "history.log")}
 	args, err := auditArgs(filepath.Dir(c.audit))
 	if err != nil {
 		return nil, err
@@ -178,8 +179,15 @@ func start(ctx context.Context, o options, dir string) (_ *chaos, err error) {
 	if err := c.cp.Install(ctx); err != nil {
 		return nil, fmt.Errorf("apply the manifests: %w", err)
 	}
+	if err := c.cp.Apply(ctx, scenario); err != nil {
+		return nil, fmt.Errorf("apply the scenario: %w", err)
+	}
 	for _, name := range []controlplane.Component{schedulerA, schedulerB} {
 		if err := c.cp.StartScheduler(ctx, controlplane.SchedulerOptions{Name: name, LeaderElect: true, NoWait: true}); err != nil {
+			return nil, err
+		}
+		// The first one leads, so that what a seed does to it is done to the leader.
+		if err := c.awaitLeader(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -188,10 +196,7 @@ func start(ctx context.Context, o options, dir string) (_ *chaos, err error) {
 			return nil, err
 		}
 	}
-	if err := c.cp.Apply(ctx, scenario); err != nil {
-		return nil, fmt.Errorf("apply the scenario: %w", err)
-	}
-	return c, c.awaitLeader(ctx)
+	return c, nil
 }
 
 func (c *chaos) connect() (err error) {

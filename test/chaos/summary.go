@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"time"
 
@@ -74,9 +75,17 @@ func (c *chaos) conclude(ctx context.Context, plan []fault, drained time.Duratio
 	if err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
+	log, err := os.Create(c.log)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = log.Close() }()
 	c.injector.mu.Lock()
 	defer c.injector.mu.Unlock()
-	j := c.history.judge(c.users.submitted, c.users.deleted, c.injector.outages)
+	for _, o := range c.injector.outages {
+		fmt.Fprintf(log, "%s until %s: %s\n", o.begin.Format("15:04:05.000"), o.end.Format("15:04:05.000"), o.component)
+	}
+	j := c.history.judge(c.users.submitted, c.users.deleted, c.injector.outages, log)
 	if j.missing > 0 {
 		return nil, fmt.Errorf("%d revisions of the store are missing in the history", j.missing)
 	}
@@ -89,7 +98,7 @@ func (c *chaos) conclude(ctx context.Context, plan []fault, drained time.Duratio
 		Bindings: audit.Bindings, Dequeues: audit.Dequeues, Torn: audit.Torn,
 		Problems: c.injector.problems,
 	}
-	s.Violations = slices.Concat(j.violations, audit.violations, left, differs, panics(c.cp))
+	s.Violations = slices.Concat([]checker.Violation{}, j.violations, audit.violations, left, differs, panics(c.cp))
 	return s, nil
 }
 

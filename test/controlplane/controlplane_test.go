@@ -93,6 +93,29 @@ func TestAProcessThatDiesIsReportedAndCanBeRestarted(t *testing.T) {
 	}
 }
 
+func TestAPausedProcessGoesOnWhereItWas(t *testing.T) {
+	cp := start(t, controlplane.Options{})
+	admin, err := kubernetes.NewForConfig(cp.RESTConfig(controlplane.Admin))
+	require.NoError(t, err)
+	get := func(within time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		_, err := admin.CoreV1().Namespaces().Get(ctx, "default", metav1.GetOptions{})
+		return err
+	}
+	require.NoError(t, cp.Pause(controlplane.APIServer))
+	require.ErrorIs(t, get(time.Second), context.DeadlineExceeded)
+	require.True(t, cp.Running(controlplane.APIServer))
+	require.NoError(t, cp.Resume(controlplane.APIServer))
+	require.NoError(t, get(30*time.Second))
+	require.Empty(t, cp.Exits())
+
+	require.NoError(t, cp.Pause(controlplane.Etcd))
+	require.NoError(t, cp.StopComponent(controlplane.Etcd), "one that is paused can be ended")
+	require.False(t, cp.Running(controlplane.Etcd))
+	require.Error(t, cp.Pause(controlplane.Etcd), "and what does not run cannot be paused")
+}
+
 // boundJob is a job whose pods are on a node from the start, as no scheduler is part of Full.
 func boundJob(name, runTime string, fail bool) *batchv1.Job {
 	annotations := map[string]string{controlplane.RunTimeAnnotation: runTime}
