@@ -49,12 +49,8 @@ var groups = []group{
 	{namespace: "platform", quota: "platform", weight: 3},
 	{namespace: "lab", quota: "employees", queue: "shared-lab", weight: 2},
 	{namespace: "lab", quota: "interns", queue: "shared-lab", weight: 1},
-	services,
+	{namespace: "services", quota: "services", weight: 2},
 }
-
-// services is the group that plain pods are of, too. Koordinator keeps what is reserved from them at the leaf alone, so they
-// have a quota without a parent that others compete for.
-var services = group{namespace: "services", quota: "services", weight: 2}
 
 // blockingQueues are the queues in which nothing may be overtaken.
 var blockingQueues = map[string]checker.Order{"research": checker.ByPriority, "shared-lab": checker.ByAge}
@@ -84,7 +80,7 @@ func stream(seed uint64, length, interval time.Duration) []action {
 		a := action{at: at}
 		switch n := random.IntN(20); {
 		case n < 2: // deleted again only by the one who made it, as nothing ends it
-			a.pod = plainPod(services, len(actions), random)
+			a.pod = plainPod(g, len(actions), random)
 			a.deleteAfter = between(random, 2*time.Second, 10*time.Second)
 		case n < 4:
 			a.job = newJob(g, len(actions), random)
