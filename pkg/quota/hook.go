@@ -22,8 +22,6 @@ import (
 	"github.com/koordinator-sh/koordinator/apis/thirdparty/scheduler-plugins/pkg/apis/scheduling/v1alpha1"
 	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/elasticquota/core"
 	reservationutil "github.com/koordinator-sh/koordinator/pkg/util/reservation"
-
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
 // hook sits in a GroupQuotaManager of ElasticQuota. There is one per manager, and a manager may be thrown away and built
@@ -33,7 +31,6 @@ import (
 // goes with pods, and call nothing of the manager; calling back would lock again and stop the scheduler.
 type hook struct {
 	key    string
-	reader *core.QuotaInfoReader
 	shared *Adapter
 }
 
@@ -91,11 +88,12 @@ func (h *hook) CheckPod(quota string, pod *corev1.Pod) error {
 	if pod == nil || reservationutil.IsReservePod(pod) {
 		return nil
 	}
-	return h.shared.protection.check(quota, pod, func(name string) (resources.List, string, bool) {
-		info := h.reader.GetQuotaInfo(name)
-		if info == nil {
-			return resources.List{}, "", false
+	return h.shared.protection.check(pod, func() []level {
+		plugin, _ := h.shared.captured()
+		if plugin == nil {
+			return nil
 		}
-		return toList(info.GetUsed()), parentOf(info), true
+		path, _ := pathOf(plugin, quota)
+		return path
 	})
 }

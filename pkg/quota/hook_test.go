@@ -160,6 +160,19 @@ func TestReservedQuotaOfAParentIsKeptFromPodsOfSiblings(t *testing.T) {
 	require.NoError(t, check("b", stranger))
 }
 
+// The webhook refuses parents that lead back to a quota, where it runs. Whoever asks for them must come to an end.
+func TestProtectionSurvivesParentsInACircle(t *testing.T) {
+	l := newLive(t, false, "1000",
+		elasticQuota("p", "40", "100", isParent), elasticQuota("a", "0", "100", under("p")))
+	_, _ = l.adapter.Observe([]string{"a"})
+	l.adapter.Protect(guardOf(func(*corev1.Pod) bool { return false }))
+	l.adapter.SetOutstanding("p", list(60000))
+	l.mgr.GetQuotaInfoByName("p").ParentName = "a"
+	check := l.mgr.GetHookPlugins()[0].CheckPod
+	require.Error(t, check("a", l.pod("big", "a", "41")), "what can be seen of the way up still counts")
+	require.NoError(t, check("a", l.pod("small", "a", "40")))
+}
+
 func guardOf(admitted func(*corev1.Pod) bool) Guard {
 	return Guard{Admitted: admitted, TryAgain: func([]*corev1.Pod) {}, Beyond: func(string, Cause, bool) {}}
 }

@@ -151,7 +151,8 @@ func totalOf(mgr *core.GroupQuotaManager) resources.List {
 	return toList(total)
 }
 
-// pathOf walks from a quota to the root of its tree. It is not ok if the quota, or a parent that it names, is missing.
+// pathOf walks from a quota to the root of its tree. It is not ok, and the path ends before the root, if the quota, or a
+// parent that it names, is missing or comes twice.
 func pathOf(plugin Live, name string) ([]level, bool) {
 	path, _, ok := pathTo(plugin, name, nil)
 	return path, ok
@@ -174,7 +175,7 @@ func pathTo(plugin Live, name string, known map[string]int) (path []level, depth
 		}
 		l.info = mgr.GetQuotaInfoByName(at)
 		if l.info == nil || slices.ContainsFunc(path, func(below level) bool { return below.name == l.name }) {
-			return nil, 0, false
+			return path, 0, false
 		}
 		if at == extension.RootQuotaName {
 			return append(path, l), -1, true

@@ -23,7 +23,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/koordinator-sh/koordinator/apis/extension"
 	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/elasticquota/core"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -100,17 +99,14 @@ func (p *protection) setLimit(quota string, limit resources.List) {
 	}
 }
 
-// lookup says what the live manager counts in a quota, and what its parent is. It is not ok for one that does not exist.
-type lookup func(quota string) (used resources.List, parent string, ok bool)
-
-// check says why a pod of a leaf quota must not be scheduled now.
-func (p *protection) check(leaf string, pod *corev1.Pod, look lookup) error {
-	quota, err := p.refuses(leaf, pod, look)
+// check says why a pod must not be scheduled now. path returns the levels from the pod's quota up, as pathOf does.
+func (p *protection) check(pod *corev1.Pod, path func() []level) error {
+	quota, err := p.refuses(pod, path)
 	for err != nil {
 		// Remember first and ask again then: a reservation that ends between the two is seen either here or by release.
 		p.remember(quota, pod)
 		before := quota
-		if quota, err = p.refuses(leaf, pod, look); err != nil && quota == before {
+		if quota, err = p.refuses(pod, path); err != nil && quota == before {
 			return err
 		}
 		p.forget(before, pod)
@@ -120,21 +116,19 @@ func (p *protection) check(leaf string, pod *corev1.Pod, look lookup) error {
 
 // refuses goes from the leaf up: what is reserved on a parent is kept too, whether ElasticQuota looks at parents or not.
 // The total at the top needs no protection, since pods that have no node use nothing.
-func (p *protection) refuses(leaf string, pod *corev1.Pod, look lookup) (quota string, err error) {
+func (p *protection) refuses(pod *corev1.Pod, path func() []level) (quota string, err error) {
 	guard := p.guard.Load()
 	if guard == nil || p.reserved.Load() == 0 || guard.Admitted(pod) {
 		return "", nil
 	}
 	request := toList(core.PodRequests(pod))
-	for quota = leaf; quota != "" && quota != extension.RootQuotaName; {
-		used, parent, ok := look(quota)
-		if !ok {
-			return "", nil
+	for _, l := range path() {
+		if l.parent == "" {
+			break
 		}
-		if err := p.keeps(quota, request, used); err != nil {
-			return quota, err
+		if err := p.keeps(l.name, request, toList(l.info.GetUsed())); err != nil {
+			return l.name, err
 		}
-		quota = parent
 	}
 	return "", nil
 }

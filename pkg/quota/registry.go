@@ -74,8 +74,8 @@ func (r *Registry) Adapter() *Adapter { return r.adapter }
 // RegisterHook makes our quota hook known to ElasticQuota. Koordinator keeps hook factories in an unguarded global map:
 // call this once, from main, before the scheduler is built.
 func (r *Registry) RegisterHook() {
-	core.RegisterHookPluginFactory(hookKey, func(reader *core.QuotaInfoReader, key, _ string) (core.QuotaHookPlugin, error) {
-		return &hook{key: key, reader: reader, shared: r.adapter}, nil
+	core.RegisterHookPluginFactory(hookKey, func(_ *core.QuotaInfoReader, key, _ string) (core.QuotaHookPlugin, error) {
+		return &hook{key: key, shared: r.adapter}, nil
 	})
 }
 
