@@ -18,98 +18,256 @@ package admission
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
-// shapes are the requests of the benchmarks' units, in cpu.
-const shapes = 8
+// benchScale is how much of everything a benchmark has.
+type benchScale struct {
+	waiting, queues, shapes int
+	policy                  string
+}
 
-func benchUnit(i, queues int) Unit {
-	n := i % queues
+func (c benchScale) String() string {
+	return fmt.Sprintf("policy=%s/queues=%d/shapes=%d/waiting=%d", c.policy, c.queues, c.shapes, c.waiting)
+}
+
+// benchBottleneck is what all queues share; the requests are from near nothing to benchLargest, evenly.
+const (
+	benchBottleneck = 240_000
+	benchLargest    = 8_000
+)
+
+func (c benchScale) unit(i int) Unit {
+	n := i % c.queues
 	return Unit{
 		Key: fmt.Sprintf("ns/u%08d", i), UID: fmt.Sprintf("uid-%08x", i*2654435761%(1<<32)),
 		Queue: fmt.Sprintf("q%d", n), Quota: fmt.Sprintf("leaf%d", n),
 		Priority: int32(i % 5), Created: epoch.Add(time.Duration(i/10) * time.Second),
-		Request: resources.FromMap(map[string]int64{"cpu": int64(1000 * (1 + i/queues%shapes)), "memory": 1 << 30}),
-		Pods:    1, Active: true,
+		Request: resources.FromMap(map[string]int64{
+			"cpu": benchLargest * int64(1+i/c.queues%c.shapes) / int64(c.shapes), "memory": 1 << 30,
+		}),
+		Pods: 1, Active: true,
 	}
 }
 
-// benchState has one queue and leaf quota per queue, all under one department that is the bottleneck.
-func benchState(units, queues int, policy string) *State {
+// state has one leaf quota per queue, all under one department that is the bottleneck.
+func (c benchScale) state() *State {
 	s := New(Config{ExplainAfter: 5 * time.Second, ExplainEvery: time.Minute, RefusedBackoff: time.Second})
 	cpu := func(n int64) resources.List {
 		return resources.FromMap(map[string]int64{"cpu": n, "memory": 1 << 50})
 	}
 	s.SetQuota(epoch, Quota{Name: "root", Limit: cpu(1 << 40)})
-	s.SetQuota(epoch, Quota{Name: "dept", Parent: "root", Limit: cpu(240_000), Max: cpu(240_000)})
-	for i := range queues {
+	s.SetQuota(epoch, Quota{Name: "dept", Parent: "root", Limit: cpu(benchBottleneck), Max: cpu(benchBottleneck)})
+	for i := range c.queues {
 		name := fmt.Sprintf("leaf%d", i)
 		s.SetQuota(epoch, Quota{Name: name, Parent: "dept", Limit: cpu(200_000), Max: cpu(200_000), Min: cpu(8_000)})
-		s.UpsertQueue(epoch, Queue{Name: fmt.Sprintf("q%d", i), Policy: policy, MaxAdmitted: -1})
+		s.UpsertQueue(epoch, Queue{Name: fmt.Sprintf("q%d", i), Policy: c.policy, MaxAdmitted: -1})
 	}
-	for i := range units {
-		s.UpsertUnit(epoch, benchUnit(i, queues))
+	for i := range c.waiting {
+		s.UpsertUnit(epoch, c.unit(i))
 	}
 	return s
 }
 
-// BenchmarkDecide: one admitted job ends, the next is admitted, a new one arrives: the steady state of a full
-// cluster. The number of waiting units stays the same.
+// benchWorld is a full cluster in its steady state: one admitted job ends and is submitted again, as the last of its
+// priority, and what fits is admitted. The number of waiting units stays the same.
+type benchWorld struct {
+	benchScale
+	s   *State
+	now time.Time
+	// running are the admitted jobs, the oldest at first.
+	running []Unit
+	first   int
+
+	admitted, examined, ended int
+	// decide is processor time in Decide, total of all that the turns did.
+	decide, total time.Duration
+	// clock is what reading the thread's time costs.
+	clock time.Duration
+}
+
+func (c benchScale) world() *benchWorld {
+	w := &benchWorld{benchScale: c, s: c.state(), now: epoch.Add(time.Duration(c.waiting/10+1) * time.Second)}
+	w.admit()
+	for range 4 * len(w.running) {
+		w.turn()
+	}
+	w.forget()
+	return w
+}
+
+func (w *benchWorld) forget() {
+	w.admitted, w.examined, w.ended, w.decide, w.total = 0, 0, 0, 0, 0
+}
+
+func (w *benchWorld) admit() {
+	start := threadTime()
+	plan := w.s.Decide(w.now)
+	w.decide += threadTime() - start - w.clock
+	for i := range plan.Admit {
+		w.s.Settle(w.now, plan.Admit[i].Unit.Key, plan.Admit[i].Attempt, OutcomeConfirmed)
+	}
+	if w.first > 2*(len(w.running)-w.first) {
+		w.running = w.running[:copy(w.running, w.running[w.first:])]
+		w.first = 0
+	}
+	for i := range plan.Admit {
+		w.running = append(w.running, plan.Admit[i].Unit)
+	}
+	w.admitted += len(plan.Admit)
+	w.examined += plan.Examined
+}
+
+func (w *benchWorld) turn() {
+	if w.first == len(w.running) {
+		panic("nothing runs")
+	}
+	u := w.running[w.first]
+	w.first++
+	w.now = w.now.Add(time.Millisecond)
+	u.Created = w.now
+	w.s.DeleteUnit(w.now, u.Key)
+	w.s.UpsertUnit(w.now, u)
+	w.ended++
+	w.admit()
+}
+
+// turns makes turns and measures their time; more says whether to go on.
+func (w *benchWorld) turns(more func() bool) {
+	start, ended := threadTime(), w.ended
+	for more() {
+		w.turn()
+	}
+	w.total += threadTime() - start - 2*w.clock*time.Duration(w.ended-ended)
+}
+
+func (w *benchWorld) perAdmission(spent time.Duration) float64 {
+	return float64(spent) / float64(w.admitted)
+}
+
+// threadTime is the processor time that this thread has had: what else runs on the machine is not in it.
+func threadTime() time.Duration {
+	var spent unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &spent); err != nil {
+		panic(err)
+	}
+	return time.Duration(spent.Nano())
+}
+
+// clockCost is how much of its own time threadTime measures.
+func clockCost() time.Duration {
+	const readings = 10_000
+	start := threadTime()
+	for range readings {
+		threadTime()
+	}
+	return (threadTime() - start) / readings
+}
+
+// BenchmarkDecide: a turn of benchWorld. Its metrics are processor time per admission: decide-ns of Decide alone, turn-ns
+// of all that the core is told in a turn: the end, the new unit, Decide, the outcome.
 func BenchmarkDecide(b *testing.B) {
-	for _, policy := range []string{"Priority", "Block"} {
-		for _, queues := range []int{1, 30} {
-			for _, units := range []int{1_000, 10_000, 100_000} {
-				b.Run(fmt.Sprintf("%s/queues=%d/waiting=%d", policy, queues, units), func(b *testing.B) {
-					benchmarkDecide(b, units, queues, policy)
-				})
+	var scales []benchScale
+	for _, queues := range []int{1, 30, 1000} {
+		for _, shapes := range []int{1, 8, 1000} {
+			for _, waiting := range []int{1_000, 10_000, 100_000, 1_000_000} {
+				scales = append(scales, benchScale{waiting: waiting, queues: queues, shapes: shapes, policy: "Priority"})
 			}
 		}
 	}
+	for _, waiting := range []int{1_000, 10_000, 100_000, 1_000_000} {
+		scales = append(scales, benchScale{waiting: waiting, queues: 30, shapes: 8, policy: "Block"})
+	}
+	for _, scale := range scales {
+		var w *benchWorld
+		b.Run(scale.String(), func(b *testing.B) {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			if w == nil {
+				w = scale.world()
+			}
+			w.forget()
+			w.clock = clockCost()
+			runtime.GC() // of what the making of the units left
+			b.ReportAllocs()
+			b.ResetTimer()
+			w.turns(b.Loop)
+			b.ReportMetric(float64(w.admitted)/float64(b.N), "admitted/op")
+			b.ReportMetric(float64(w.examined)/float64(w.admitted), "examined/admission")
+			b.ReportMetric(w.perAdmission(w.decide), "decide-ns/admission")
+			b.ReportMetric(w.perAdmission(w.total), "turn-ns/admission")
+		})
+	}
 }
 
-func benchmarkDecide(b *testing.B, units, queues int, policy string) {
-	s := benchState(units, queues, policy)
-	now := epoch.Add(time.Second)
-	var running []string
-	admitted, examined := 0, 0
-	decide := func() {
-		plan := s.Decide(now)
-		for _, a := range plan.Admit {
-			s.Settle(now, a.Unit.Key, a.Attempt, OutcomeConfirmed)
-			running = append(running, a.Unit.Key)
-		}
-		admitted += len(plan.Admit)
-		examined += plan.Examined
+// BenchmarkGrowth: what BenchmarkDecide measures, of all numbers of waiting units in turns, so that the load of the
+// machine hits all alike. The ratios are to 1,000 waiting units.
+func BenchmarkGrowth(b *testing.B) {
+	const chunk = 4_000
+	sizes := []int{1_000, 10_000, 100_000, 1_000_000}
+	for _, scale := range []benchScale{
+		{queues: 30, shapes: 8, policy: "Priority"}, {queues: 30, shapes: 8, policy: "Block"},
+		{queues: 1000, shapes: 8, policy: "Priority"}, {queues: 30, shapes: 1000, policy: "Priority"},
+	} {
+		worlds := make([]*benchWorld, 0, len(sizes))
+		b.Run(fmt.Sprintf("policy=%s/queues=%d/shapes=%d", scale.policy, scale.queues, scale.shapes), func(b *testing.B) {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			if len(worlds) == 0 {
+				for _, n := range sizes {
+					sized := scale
+					sized.waiting = n
+					worlds = append(worlds, sized.world())
+				}
+			}
+			runtime.GC()
+			for _, w := range worlds {
+				w.forget()
+				w.clock = clockCost()
+			}
+			times := func(n int) func() bool {
+				return func() bool { n--; return n >= 0 }
+			}
+			for b.Loop() {
+				for _, w := range worlds {
+					warm := *w
+					w.turns(times(chunk / 4))
+					warm.now, warm.running, warm.first = w.now, w.running, w.first
+					*w = warm
+					w.turns(times(chunk))
+				}
+			}
+			b.ReportMetric(0, "ns/op")
+			parts := []struct {
+				name string
+				of   func(*benchWorld) time.Duration
+			}{
+				{"decide", func(w *benchWorld) time.Duration { return w.decide }},
+				{"turn", func(w *benchWorld) time.Duration { return w.total }},
+			}
+			for _, part := range parts {
+				first := worlds[0].perAdmission(part.of(worlds[0]))
+				for _, w := range worlds {
+					this := w.perAdmission(part.of(w))
+					b.ReportMetric(this, fmt.Sprintf("%s-ns@%d", part.name, w.waiting))
+					b.ReportMetric(this/first, fmt.Sprintf("%s-ratio@%d", part.name, w.waiting))
+				}
+			}
+		})
 	}
-	decide()
-	next := units
-	fresh := make([]Unit, 0, b.N)
-	for range b.N {
-		fresh = append(fresh, benchUnit(next, queues))
-		next++
-	}
-	admitted, examined = 0, 0
-	b.ReportAllocs()
-	b.ResetTimer()
-	for i := range b.N {
-		s.DeleteUnit(now, running[0])
-		running = running[1:]
-		s.UpsertUnit(now, fresh[i])
-		decide()
-	}
-	b.StopTimer()
-	b.ReportMetric(float64(admitted)/float64(b.N), "admitted/op")
-	b.ReportMetric(float64(examined)/float64(b.N), "examined/op")
 }
 
 // BenchmarkVerify: the parts of an audit that each take one turn of the engine.
 func BenchmarkVerify(b *testing.B) {
 	for _, units := range []int{1_000, 50_000} {
-		s := benchState(units, 1, "Priority")
+		scale := benchScale{units, 1, 8, "Priority"}
+		s := scale.state()
 		for _, a := range s.Decide(epoch).Admit {
 			s.Settle(epoch, a.Unit.Key, a.Attempt, OutcomeConfirmed)
 		}
@@ -130,14 +288,15 @@ func BenchmarkVerify(b *testing.B) {
 
 // BenchmarkUnit: a unit enters a queue that holds many, and leaves it.
 func BenchmarkUnit(b *testing.B) {
-	for _, units := range []int{1_000, 10_000, 100_000} {
+	for _, units := range []int{1_000, 10_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("waiting=%d", units), func(b *testing.B) {
-			s := benchState(units, 1, "Priority")
+			scale := benchScale{units, 1, 8, "Priority"}
+			s := scale.state()
 			s.Decide(epoch)
 			b.ReportAllocs()
 			b.ResetTimer()
 			for i := range b.N {
-				u := benchUnit(units+i%1000, 1)
+				u := scale.unit(units + i%1000)
 				s.UpsertUnit(epoch, u)
 				s.DeleteUnit(epoch, u.Key)
 			}
@@ -147,12 +306,13 @@ func BenchmarkUnit(b *testing.B) {
 
 // BenchmarkPosition: where a unit stands.
 func BenchmarkPosition(b *testing.B) {
-	for _, units := range []int{1_000, 10_000, 100_000} {
+	for _, units := range []int{1_000, 10_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("waiting=%d", units), func(b *testing.B) {
-			s := benchState(units, 1, "Priority")
+			scale := benchScale{units, 1, 8, "Priority"}
+			s := scale.state()
 			keys := make([]string, units)
 			for i := range keys {
-				keys[i] = benchUnit(i, 1).Key
+				keys[i] = scale.unit(i).Key
 			}
 			b.ResetTimer()
 			for i := range b.N {
@@ -164,13 +324,14 @@ func BenchmarkPosition(b *testing.B) {
 
 // BenchmarkExplain: all that a unit lacks, in a queue where the first claims for all behind it.
 func BenchmarkExplain(b *testing.B) {
-	for _, units := range []int{1_000, 10_000, 100_000} {
+	for _, units := range []int{1_000, 10_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("waiting=%d", units), func(b *testing.B) {
-			s := benchState(units, 30, "Block")
+			scale := benchScale{units, 30, 8, "Block"}
+			s := scale.state()
 			s.Decide(epoch)
 			keys := make([]string, units)
 			for i := range keys {
-				keys[i] = benchUnit(i, 30).Key
+				keys[i] = scale.unit(i).Key
 			}
 			b.ReportAllocs()
 			b.ResetTimer()
@@ -185,7 +346,8 @@ func BenchmarkExplain(b *testing.B) {
 
 // BenchmarkSetQuotaUnchanged: an observation that says nothing new.
 func BenchmarkSetQuotaUnchanged(b *testing.B) {
-	s := benchState(10_000, 30, "Block")
+	scale := benchScale{10_000, 30, 8, "Block"}
+	s := scale.state()
 	s.Decide(epoch)
 	q := s.levels["dept"].spec
 	b.ResetTimer()

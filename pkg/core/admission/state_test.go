@@ -87,13 +87,14 @@ func TestCostIsFlat(t *testing.T) {
 }
 
 func examined(t *testing.T, units int, policy string) int {
-	s := benchState(units, 3, policy)
+	scale := benchScale{units, 3, 8, policy}
+	s := scale.state()
 	plan := s.Decide(epoch)
 	sum := 0
 	for i := range 100 {
 		require.NotEmpty(t, plan.Admit)
 		s.DeleteUnit(epoch, plan.Admit[0].Unit.Key)
-		s.UpsertUnit(epoch, benchUnit(units+i, 3))
+		s.UpsertUnit(epoch, scale.unit(units+i))
 		next := s.Decide(epoch)
 		sum += next.Examined
 		plan.Admit = append(plan.Admit[1:], next.Admit...)
@@ -102,7 +103,7 @@ func examined(t *testing.T, units int, policy string) int {
 }
 
 func TestObservationWithoutNewsWakesNothing(t *testing.T) {
-	s := benchState(1000, 3, "Block")
+	s := benchScale{1000, 3, 8, "Block"}.state()
 	s.Decide(epoch)
 	for _, l := range s.levels {
 		s.SetQuota(epoch, l.spec)
