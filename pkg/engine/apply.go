@@ -65,15 +65,11 @@ func (e *Engine) apply(now time.Time, b *batch) {
 	}
 }
 
-// inCore calls the core. When that panics its state can no longer be trusted and is built anew from the objects; a unit
-// that caused it is parked from then on.
+// inCore calls the core, about the unit of this key if it is not empty. When that panics its state can no longer be
+// trusted and is built anew from the objects; a unit that caused it is parked from then on.
 func (e *Engine) inCore(key string, f func()) {
-	if e.guard("core", f) {
-		return
-	}
-	e.rebuildBecause(rebuildPanic)
-	if key != "" {
-		e.poisoned[key] = "the admission of this unit panicked; see the log of the scheduler"
+	if !e.guard("core", f) {
+		e.corePanicked(key)
 	}
 }
 
@@ -210,6 +206,9 @@ func (e *Engine) updateUnit(now time.Time, rec *unitRecord, u *unitObject) {
 	before := rec.object
 	e.unindex(rec)
 	rec.object = u
+	if before.Generation != u.Generation {
+		e.acquit(u.key())
+	}
 	e.index(rec)
 	if before.phase != admission.PhaseRunning && u.phase == admission.PhaseRunning && !rec.admittedAt.IsZero() {
 		e.opts.Metrics.Observe(metrics.AdmittedToRunningSeconds, now.Sub(rec.admittedAt).Seconds(), rec.queue)
@@ -244,7 +243,7 @@ func (e *Engine) forgetUnit(now time.Time, key string, rec *unitRecord) {
 	e.unindex(rec)
 	delete(e.units, key)
 	delete(e.explains, key)
-	delete(e.poisoned, key)
+	e.acquit(key)
 	e.inCore("", func() { e.state.DeleteUnit(now, key) })
 	e.rejoin(now, rec.object)
 	e.touch(now, key, rec)
@@ -305,7 +304,7 @@ func (e *Engine) resolve(u *unitObject) admission.Unit {
 		c.Priority = e.priorityOf(u.class)
 	}
 	if message, ok := e.poisoned[c.Key]; ok {
-		c.Invalid, c.InvalidMessage = admission.ReasonInternalError, message
+		c.Invalid, c.InvalidMessage, c.Poisoned = admission.ReasonInternalError, message, true
 	}
 	return c
 }
@@ -467,13 +466,13 @@ const (
 func (e *Engine) rebuildBecause(why string) { e.rebuild, e.rebuildWhy = true, why }
 
 // healState builds the core's state anew from the objects, after a panic in it or when it was found to differ, at most
-// once a second; nothing is decided before that. What is being written counts as held until it is settled: it may be
+// once a second and ever more seldom while it panics again; nothing is decided before that. What is being written counts as held until it is settled: it may be
 // applied. The quotas keep their last observation; whoever does not trust it marks them dirty.
 func (e *Engine) healState(now time.Time) {
 	if !e.rebuild {
 		return
 	}
-	if again := e.lastRebuild.Add(time.Second); now.Before(again) && !e.lastRebuild.IsZero() {
+	if again := e.lastRebuild.Add(e.rebuildDelay()); now.Before(again) && !e.lastRebuild.IsZero() {
 		e.retryIn(now, again.Sub(now))
 		return
 	}
@@ -501,6 +500,9 @@ func (e *Engine) healState(now time.Time) {
 	}
 	for _, name := range sortedKeys(e.quotas.last) {
 		e.inCore("", func() { e.state.SetQuota(now, e.quotas.last[name]) })
+	}
+	if !e.leading && !e.rebuild {
+		e.recovered() // a standby does not decide
 	}
 	e.opts.Metrics.Inc(metrics.StateRebuildsTotal, e.rebuildWhy)
 	e.log.Info("Built the state of admission anew", "cause", e.rebuildWhy, "queueUnits", len(e.units))

@@ -47,10 +47,11 @@ func (e *Engine) decide(now time.Time) {
 	var plan admission.Plan
 	ok := e.guard("core", func() { plan = e.state.Decide(now) })
 	if !ok {
-		e.rebuildBecause(rebuildPanic)
-		e.retryIn(now, time.Second)
+		e.corePanicked("")
+		e.retryIn(now, e.rebuildDelay())
 		return
 	}
+	e.recovered()
 	e.decideAt = plan.WakeAt
 	e.opts.Metrics.Observe(metrics.CycleExaminedUnits, float64(plan.Examined))
 	for range plan.Panics {
@@ -248,6 +249,10 @@ func (e *Engine) publishConsumer(consumers *immutable.Map[string, consumerState]
 // admitted says whether pods of the unit may go: nothing is being written about it, and the core has it as admitted.
 // An object that holds quota but is unreadable otherwise counts in the ledger, yet lets nobody pass.
 func (e *Engine) admitted(key string, rec *unitRecord) bool {
+	if e.rebuild {
+		// What the core says is worth nothing. Nobody comes in, and whose object holds quota stays in.
+		return rec.published && rec.flight == nil && rec.object.phase.Holds()
+	}
 	ok := false
 	e.inCore(key, func() { ok = e.state.Admitted(key) })
 	return ok && rec.flight == nil

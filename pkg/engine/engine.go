@@ -73,16 +73,19 @@ type Engine struct {
 	statuses   queueStatuses
 	gauges     gauges
 
-	touched     latest[string, struct{}] // units whose place in the snapshot may have changed
-	rejudged    latest[types.UID, struct{}]
-	activate    latest[types.UID, struct{}] // pods to activate
-	writes      []*Write
-	nextWrite   int64
-	sequence    int64 // of admissions
-	rebuild     bool  // the core's state is not to be trusted and is built anew before the next decision
-	rebuildWhy  string
-	poisoned    map[string]string // units that made the core panic
-	retryAt     time.Time         // something failed and is to be tried again
+	touched    latest[string, struct{}] // units whose place in the snapshot may have changed
+	rejudged   latest[types.UID, struct{}]
+	activate   latest[types.UID, struct{}] // pods to activate
+	writes     []*Write
+	nextWrite  int64
+	sequence   int64 // of admissions
+	rebuild    bool  // the core's state is not to be trusted and is built anew before the next decision
+	rebuildWhy string
+	poisoned   map[string]string // units that made the core panic
+	suspects   map[string]bool   // units that were looked at in a panic, once
+	// panics of the core in a row that nobody was to blame for; nothing is decided for longer and longer after each.
+	panics      int
+	retryAt     time.Time // something failed and is to be tried again
 	decideAt    time.Time
 	resyncAt    time.Time
 	lastRebuild time.Time
@@ -130,7 +133,7 @@ func New(o Options) (*Engine, error) {
 		jobs: map[jobKey]types.UID{}, live: map[types.UID]jobKey{},
 		pods: newPods(), quotas: newQuotaBook(),
 		explains: map[string]explanation{}, statuses: newQueueStatuses(), gauges: newGauges(),
-		poisoned: map[string]string{},
+		poisoned: map[string]string{}, suspects: map[string]bool{},
 	}
 	c := e.opts.Config
 	e.core = admission.Config{ExplainAfter: c.ExplainAfter, ExplainEvery: c.ExplainEvery, RefusedBackoff: c.RefusedBackoff}
@@ -200,7 +203,9 @@ func (e *Engine) Step() time.Time {
 	if busy {
 		e.apply(now, &b)
 		e.resync(now)
-		e.tellDemand()
+		if !e.rebuild {
+			e.tellDemand()
+		}
 		e.observe(now)
 		e.applyReleases(now)
 		e.healState(now)
@@ -210,7 +215,9 @@ func (e *Engine) Step() time.Time {
 		e.publish(now)
 		e.handOut(now)
 		e.activatePods(now)
-		e.measure(now)
+		if !e.rebuild {
+			e.measure(now)
+		}
 		e.opts.Metrics.Observe(metrics.CycleDurationSeconds, e.opts.Clock.Since(now).Seconds())
 	}
 	return e.nextWake()

@@ -27,6 +27,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
 // bomb panics wherever it is looked at.
@@ -111,6 +112,106 @@ func TestAPanicParksItsUnitAndOthersGoOn(t *testing.T) {
 			r.sound()
 		})
 	}
+}
+
+// badOrder cannot cope with a queue that such a unit is the first of.
+type badOrder struct{ admission.FairOrder }
+
+func (o badOrder) Compare(a, b admission.QueueRank) int {
+	if strings.Contains(a.Head.Key+b.Head.Key, "bad") {
+		panic("a bomb in the order of queues")
+	}
+	return o.FairOrder.Compare(a, b)
+}
+
+// A panic in Decide itself, where nothing recovers it, costs the state. The same unit twice is parked; without that the
+// state would be built anew for ever and nobody be admitted.
+func TestAPanicOfDecideParksWhatItLookedAt(t *testing.T) {
+	r := newRig(t, quotasOf(20, testQuota))
+	registry := r.registry()
+	r.engine.core.Order = badOrder{}
+	r.engine.state = r.engine.newState()
+	r.queue(testQuota).queue("other").queue("third").lead()
+	in := func(queue string) func(*unstructured.Unstructured) {
+		return func(u *unstructured.Unstructured) { u.Object["spec"].(map[string]any)["queue"] = queue }
+	}
+	r.unit("a", 4)
+	bad := r.unit("bad", 1, in("other"))
+	r.unit("behind", 1, in("other"))
+	r.unit("z", 1, in("third"))
+	for range 4 {
+		r.advance(time.Second)
+	}
+	r.unit("b", 4)
+	r.advance(time.Second)
+	require.ElementsMatch(t, []string{"a", "behind", "z", "b"}, keysOf(r.decisions()))
+	reason, message, _ := r.engine.state.Why(bad)
+	require.Equal(t, admission.ReasonInternalError, reason)
+	require.Contains(t, message, "panicked")
+	require.Equal(t, map[string]float64{"core": 2}, gathered(t, registry, "panics_total"))
+	require.Equal(t, map[string]float64{"Panic": 2}, gathered(t, registry, "state_rebuilds_total"))
+	require.Equal(t, map[string]float64{"": 0}, gathered(t, registry, "decision_backoff_seconds"))
+	r.sound()
+
+	r.feedAgain(bad) // another state of the same, which says nothing new
+	r.advance(time.Second)
+	require.Contains(t, r.engine.poisoned, bad)
+	r.engine.core.Order = nil
+	r.engine.rebuildBecause(rebuildDifference)
+	u := r.api.get(bad)
+	u.SetGeneration(u.GetGeneration() + 1)
+	u.SetResourceVersion("999999")
+	r.engine.FeedUnit(u, false)
+	r.advance(time.Second)
+	require.Contains(t, keysOf(r.decisions()), "bad", "its owner has changed it: it is tried again")
+}
+
+func (r *rig) feedAgain(key string) {
+	r.api.edit(key, func(*unstructured.Unstructured) {})
+	r.feed(key)
+}
+
+// A panic that nobody can be blamed for stops decisions, and the state is built anew ever more seldom. Whoever is admitted
+// stays so: its pods pass, and what it holds stays reserved (I1, I3).
+func TestAPanicOfNobodyBacksOff(t *testing.T) {
+	r := ready(t, 10)
+	registry := r.registry()
+	told := map[string]string{}
+	r.engine.opts.Outstanding = func(quota string, list resources.List) { told[quota] = list.String() }
+	r.job("a", "job-a")
+	a := r.unit("a", 4, withConsumer("job-a"))
+	r.step()
+	r.send()
+	require.Equal(t, "cpu: 4", told[testQuota])
+
+	r.engine.core.Policies = map[string]queue.Factory{"Priority": nil} // no queue can be made
+	r.engine.rebuildBecause(rebuildDifference)
+	r.unit("b", 1)
+	for range 600 {
+		r.advance(time.Second)
+	}
+	require.Empty(t, r.decisions())
+	panics := gathered(t, registry, "panics_total")["core"]
+	require.Less(t, gathered(t, registry, "state_rebuilds_total")["Panic"], 20.0, "1 + 2 + 4 + ... 64 + 64 ... seconds")
+	require.Equal(t, map[string]float64{"": 64}, gathered(t, registry, "decision_backoff_seconds"))
+	require.NotZero(t, panics)
+	_, admitted := r.engine.Snapshot().AdmittedUnit(a)
+	require.True(t, admitted)
+	require.Equal(t, "cpu: 4", told[testQuota])
+	require.Empty(t, r.engine.poisoned, "nobody is to blame")
+	r.feed(a)
+	r.engine.FeedUnit(r.api.get(a), true)
+	r.step()
+	_, admitted = r.engine.Snapshot().AdmittedUnit(a)
+	require.False(t, admitted, "who is gone is out at once")
+	r.api.delete(a)
+
+	r.engine.core.Policies = nil
+	r.advance(64 * time.Second)
+	require.Equal(t, []string{"b"}, keysOf(r.decisions()))
+	require.Equal(t, map[string]float64{"": 0}, gathered(t, registry, "decision_backoff_seconds"))
+	require.Equal(t, "cpu: 1", told[testQuota])
+	r.sound()
 }
 
 // What cannot be read of a pod leaves with its unit what the unit holds (I1).

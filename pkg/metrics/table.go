@@ -44,6 +44,7 @@ const (
 	LedgerDifferences        Name = "ledger_differences"
 	AuditsTotal              Name = "audits_total"
 	StateRebuildsTotal       Name = "state_rebuilds_total"
+	DecisionBackoff          Name = "decision_backoff_seconds"
 	RequestDifferences       Name = "request_differences_total"
 	StatusWritesTotal        Name = "status_writes_total"
 	StatusWriteSeconds       Name = "status_write_duration_seconds"
@@ -95,6 +96,7 @@ var definitions = []definition{
 	{LedgerDifferences, gauge, []string{"kind"}, "Differences that the last audit found: of the ledger to its rebuild (ledger), of units to the API objects (unit), of units to their place (queue), of pods to the scheduler's cache (pod), and where the ledger counts more pods than Koordinator's used (used).", nil},
 	{AuditsTotal, counter, []string{"result"}, "Audits of the state of admission: Clean, Differences, or Failed because the API did not answer.", nil},
 	{StateRebuildsTotal, counter, []string{"cause"}, "Times that the state of admission was built anew from the API objects, because of a Panic in it or a Difference that an audit found.", nil},
+	{DecisionBackoff, gauge, nil, "How long nothing is decided after the last panic of the core, until the state of admission is built anew; it doubles while nobody can be blamed and parked. 0 while decisions are made.", nil},
 	{RequestDifferences, counter, []string{"quota", "resource", "direction"}, "Admitted units with a pod that asks for more, or less, than was estimated; once for each unit, of resources that the quota limits.", nil},
 	{StatusWritesTotal, counter, []string{"kind", "outcome"}, "Status writes by what they write and how they ended.", nil},
 	{StatusWriteSeconds, histogram, []string{"kind"}, "Time that one request of a status write took.", writeBuckets},

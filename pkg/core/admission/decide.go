@@ -21,7 +21,8 @@ import (
 )
 
 // Decide admits until nothing more fits. It looks only at groups that an event since the last call could
-// have made fit. A panic in the evaluation of a unit parks that unit with InternalError.
+// have made fit. A panic in the evaluation of a unit parks that unit with InternalError. After any other panic the state is
+// broken; Suspect says over which unit.
 func (s *State) Decide(now time.Time) Plan {
 	var plan Plan
 	s.resume(now)
@@ -35,7 +36,9 @@ func (s *State) Decide(now time.Time) Plan {
 			break
 		}
 		g, _ := q.dirty.Min()
+		before := s.look(g.head)
 		s.examine(now, g, &plan)
+		s.looked = before
 	}
 	s.tellReasons(now, &plan)
 	plan.WakeAt = s.wakeAt(now, len(plan.Explain))
@@ -63,7 +66,9 @@ func (s *State) evict(plan *Plan) {
 			return
 		}
 		s.evictions.Delete(u)
+		before := s.look(u)
 		reason, message, _ := s.checkAdmitted(u)
+		s.looked = before
 		if reason == "" {
 			continue
 		}

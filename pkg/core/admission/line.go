@@ -130,7 +130,9 @@ func (s *State) reorder(now time.Time, q *unitLine) {
 	units := make([]*unit, 0, q.waiting.Len())
 	q.waiting.Walk(func(u *unit) bool { units = append(units, u); return true })
 	for _, u := range units {
+		before := s.look(u)
 		s.part(now, u)
+		s.looked = before
 	}
 	factory, ok := s.policies[q.spec.Policy]
 	if !q.known || !ok {
@@ -139,8 +141,10 @@ func (s *State) reorder(now time.Time, q *unitLine) {
 	q.policy = factory(q.spec.Threshold)
 	q.trees()
 	for _, u := range units {
+		before := s.look(u)
 		s.join(now, u)
 		s.account(u)
+		s.looked = before
 	}
 }
 
@@ -214,6 +218,13 @@ func (s *State) refreshRank(q *unitLine) {
 	if eligible == q.ranked && (!eligible || rank == q.rank) {
 		return
 	}
+	var looked *unit
+	if eligible {
+		// An order that cannot cope with a queue is to fail over that one, not over whichever is compared with it.
+		first, _ := q.active.Min()
+		looked = s.look(first.head)
+		s.order.Compare(rank, rank)
+	}
 	s.numbered = false
 	before := -1
 	if q.ranked {
@@ -233,6 +244,7 @@ func (s *State) refreshRank(q *unitLine) {
 	if before >= 0 && s.ranked.Rank(q) != before {
 		s.reranked(q)
 	}
+	s.looked = looked
 }
 
 // number gives the queues their places as numbers, for claims to compare.

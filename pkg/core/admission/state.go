@@ -70,6 +70,8 @@ type State struct {
 
 	// panics of extensions that were recovered since the last Decide.
 	panics int
+	// looked is the unit that is being looked at. Between two calls it is nil, unless the last one panicked.
+	looked *unit
 
 	counts        map[pair]*QueueCounts
 	countsOf      map[string]*QueueCounts // by queue

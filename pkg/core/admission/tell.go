@@ -104,7 +104,9 @@ func (s *State) tellReasons(now time.Time, plan *Plan) {
 		if u.stage != stageWaiting || (u.group != nil && u.group.parked == "" && u.group.head != u && u.told == "") {
 			continue
 		}
+		before := s.look(u)
 		reason, message := s.whyWaiting(now, u)
+		s.looked = before
 		if reason == u.told || untold(reason) {
 			continue
 		}

@@ -70,6 +70,9 @@ type Unit struct {
 	// Invalid, when set, parks the unit with this reason and message (could not be decoded, evaluated, ...).
 	Invalid        Reason
 	InvalidMessage string
+	// Poisoned: to decide about it panicked. What it holds it keeps until its object says otherwise; no check is asked
+	// whether it may. Invalid parks it while it waits.
+	Poisoned bool
 }
 
 // Queue is what the core needs of a Queue object.

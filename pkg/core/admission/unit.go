@@ -206,6 +206,7 @@ func (s *State) DeleteUnit(now time.Time, key string) {
 
 // place puts a unit where its stage and the checks say, and keeps the books.
 func (s *State) place(now time.Time, u *unit) {
+	before := s.look(u)
 	switch u.stage {
 	case stageWaiting:
 		s.placeWaiting(now, u)
@@ -219,6 +220,7 @@ func (s *State) place(now time.Time, u *unit) {
 		// Not touched before its write is settled.
 	}
 	s.account(u)
+	s.looked = before
 }
 
 func (s *State) placeWaiting(now time.Time, u *unit) {
@@ -259,6 +261,10 @@ func (s *State) placeAdmitted(now time.Time, u *unit) {
 	s.leave(now, u)
 	s.tellAt(u, time.Time{})
 	u.told, u.toldAt = "", time.Time{}
+	if u.spec.Poisoned {
+		s.hold(u, u.wants())
+		return
+	}
 	reason, message, gone := s.checkAdmitted(u)
 	if gone {
 		// Nothing runs any more that could use it.
@@ -342,21 +348,21 @@ func sameUnit(a, b Unit) bool {
 
 // plainUnit is the comparable part of Unit.
 type plainUnit struct {
-	key, uid, queue, quota                                             string
-	priority                                                           int32
-	pods, attempts                                                     int64
-	nonPreemptible, active, consumerManaged, ownedByConsumer, adopting bool
-	consumer                                                           Consumer
-	phase                                                              Phase
-	invalid                                                            Reason
-	message                                                            string
+	key, uid, queue, quota                                                       string
+	priority                                                                     int32
+	pods, attempts                                                               int64
+	nonPreemptible, active, consumerManaged, ownedByConsumer, adopting, poisoned bool
+	consumer                                                                     Consumer
+	phase                                                                        Phase
+	invalid                                                                      Reason
+	message                                                                      string
 }
 
 func plain(u Unit) plainUnit {
 	return plainUnit{
 		key: u.Key, uid: u.UID, queue: u.Queue, quota: u.Quota, priority: u.Priority,
 		pods: u.Pods, attempts: u.Attempts, nonPreemptible: u.NonPreemptible, active: u.Active,
-		consumerManaged: u.ConsumerManaged, ownedByConsumer: u.OwnedByConsumer, adopting: u.Adopting,
+		consumerManaged: u.ConsumerManaged, ownedByConsumer: u.OwnedByConsumer, adopting: u.Adopting, poisoned: u.Poisoned,
 		consumer: u.Consumer, phase: u.Phase, invalid: u.Invalid, message: u.InvalidMessage,
 	}
 }
