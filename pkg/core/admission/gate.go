@@ -19,6 +19,7 @@ package admission
 import (
 	"math"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
@@ -30,6 +31,8 @@ type gate struct {
 	// free is limit - used - outstanding of every resource that the limit names. It is negative where more is
 	// in use than the limit allows.
 	free []resources.Item
+	// former is the memory of the amounts before these, to be used again.
+	former []resources.Item
 
 	// waiters are blocked groups by resource.
 	waiters map[string]*waitList
@@ -105,16 +108,23 @@ func (s *State) gatesFor(g *group) []*gate {
 
 // refreshGate recomputes the free amounts. A group that waits for an amount is woken when it is there; what
 // waits for claims, and the claimants, when anything grew.
-func (s *State) refreshGate(gt *gate) {
-	limit, used := gt.limit().Items(), gt.used()
-	free := make([]resources.Item, len(limit))
-	for i, it := range limit {
+func (s *State) refreshGate(gt *gate, held ledger.Reading) {
+	used, outstanding := gt.used(), held.Outstanding()
+	if gt.isMin {
+		outstanding = held.OutstandingNonPreemptible()
+	}
+	free := gt.former[:0]
+	for _, it := range gt.limit().Items() {
 		inUse, _ := used.Get(it.Name)
-		inUse = resources.SaturatingAdd(inUse, s.outstandingAt(gt, it.Name))
-		free[i] = resources.Item{Name: it.Name, Amount: resources.SaturatingSub(it.Amount, inUse)}
+		reserved := outstanding.Get(it.Name)
+		if it.Name == resources.Jobs {
+			reserved = held.Units()
+		}
+		inUse = resources.SaturatingAdd(inUse, reserved)
+		free = append(free, resources.Item{Name: it.Name, Amount: resources.SaturatingSub(it.Amount, inUse)})
 	}
 	old := gt.free
-	gt.free = free
+	gt.free, gt.former = free, old
 	grew, shrank := s.compareFree(gt, old)
 	if grew {
 		s.wakeClaimWaiters(gt)

@@ -19,8 +19,6 @@ package admission
 import (
 	"fmt"
 	"time"
-
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
 // level is one quota: its last observation, and what waits for it.
@@ -32,8 +30,9 @@ type level struct {
 	spec  Quota
 
 	main, min gate
-	// inUse is used and outstanding together.
-	inUse resources.List
+	// ofMin and ofMax are the shares of QueueRank, while shared says so.
+	ofMin, ofMax float64
+	shared       bool
 
 	groups map[*group]struct{}
 	// heads are the queues whose first eligible unit draws on this quota.
@@ -225,7 +224,17 @@ func (s *State) restructure(now time.Time, leaves []*level, structural bool) {
 }
 
 // refreshPath recomputes the free amounts of a level and of its ancestors after the ledger changed.
-func (s *State) refreshPath(l *level) { s.refreshNamed(s.ledger.Path(l.name)) }
+func (s *State) refreshPath(l *level) {
+	path, broken := s.pathTo(l)
+	if broken != "" {
+		// The ledger knows the rest of it.
+		s.refreshNamed(s.ledger.Path(l.name))
+		return
+	}
+	for _, at := range path {
+		s.refreshLevel(at)
+	}
+}
 
 func (s *State) refreshNamed(names []string) {
 	for _, name := range names {
@@ -240,17 +249,22 @@ func (s *State) refreshLevel(l *level) {
 	if !l.known {
 		return
 	}
-	l.inUse = l.spec.Used.Add(s.ledger.Outstanding(l.name))
-	s.refreshGate(&l.main)
-	s.refreshGate(&l.min)
+	l.shared = false
+	held := s.ledger.Read(l.name)
+	s.refreshGate(&l.main, held)
+	s.refreshGate(&l.min, held)
 	for q := range l.heads {
 		s.touch(q)
 	}
 }
 
 // shares is the use of the quota for the order of queues.
-func (l *level) shares() (ofMin, ofMax float64) {
-	return dominantShares(l.inUse, l.spec.Min, l.spec.Max)
+func (s *State) shares(l *level) (ofMin, ofMax float64) {
+	if !l.shared {
+		l.ofMin, l.ofMax = dominantShares(l.spec.Used, s.ledger.Read(l.name).Outstanding(), l.spec.Min, l.spec.Max)
+		l.shared = true
+	}
+	return l.ofMin, l.ofMax
 }
 
 func sameQuota(a, b Quota) bool {

@@ -17,7 +17,8 @@ limitations under the License.
 package admission
 
 import (
-	"sort"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
@@ -193,19 +194,21 @@ func (s *State) unlistDirty(q *unitLine) {
 func (s *State) refreshRanks() {
 	for len(s.touched) > 0 {
 		touched := s.touched
-		s.touched = nil
+		s.touched, s.retouched = s.retouched[:0], nil
 		if len(touched) > 1 {
-			sort.Slice(touched, func(i, j int) bool { return touched[i].name < touched[j].name })
+			slices.SortFunc(touched, func(a, b *unitLine) int { return strings.Compare(a.name, b.name) })
 		}
 		for _, q := range touched {
 			q.touched = false
 			s.refreshRank(q)
 		}
+		clear(touched)
+		s.retouched = touched
 	}
 }
 
 func (s *State) refreshRank(q *unitLine) {
-	rank, leaf, eligible := q.currentRank()
+	rank, leaf, eligible := s.currentRank(q)
 	if q.headLeaf != leaf {
 		if q.headLeaf != nil {
 			delete(q.headLeaf.heads, q)
@@ -228,7 +231,9 @@ func (s *State) refreshRank(q *unitLine) {
 	s.numbered = false
 	before := -1
 	if q.ranked {
-		before = s.ranked.Rank(q)
+		if s.claims > 0 {
+			before = s.ranked.Rank(q)
+		}
 		s.ranked.Delete(q)
 		if q.listed {
 			s.dirty.Delete(q)
@@ -261,12 +266,12 @@ func (s *State) number() {
 	})
 }
 
-func (q *unitLine) currentRank() (QueueRank, *level, bool) {
+func (s *State) currentRank(q *unitLine) (QueueRank, *level, bool) {
 	first, ok := q.active.Min()
 	if !ok {
 		return QueueRank{}, nil, false
 	}
-	ofMin, ofMax := first.leaf.shares()
+	ofMin, ofMax := s.shares(first.leaf)
 	return QueueRank{
 		Name: q.name, Priority: q.spec.Priority, ShareOfMin: ofMin, ShareOfMax: ofMax, Head: first.head.item,
 	}, first.leaf, true
@@ -275,9 +280,6 @@ func (q *unitLine) currentRank() (QueueRank, *level, bool) {
 // reranked wakes what a queue stops by claims, and what of the queue claims stop. Its own claimants may be short now
 // at gates that they did not claim at, or not be short any more, on their whole path.
 func (s *State) reranked(q *unitLine) {
-	if s.claims == 0 {
-		return
-	}
 	for _, ln := range q.lines {
 		if ln.claim == nil {
 			continue

@@ -58,23 +58,33 @@ func (FairOrder) Compare(a, b QueueRank) int {
 	)
 }
 
-// dominantShares computes the shares of QueueRank from what is in use.
-func dominantShares(inUse, least, most resources.List) (ofMin, ofMax float64) {
-	for _, it := range inUse.Items() {
-		if it.Amount <= 0 {
-			continue
+// dominantShares computes the shares of QueueRank from what is in use: used and outstanding together.
+func dominantShares(used resources.List, outstanding *resources.Sum, least, most resources.List) (ofMin, ofMax float64) {
+	take := func(name string, inUse int64) {
+		if inUse <= 0 {
+			return
 		}
-		if guaranteed, _ := least.Get(it.Name); guaranteed > 0 {
-			ofMin = max(ofMin, float64(it.Amount)/float64(guaranteed))
+		if guaranteed, _ := least.Get(name); guaranteed > 0 {
+			ofMin = max(ofMin, float64(inUse)/float64(guaranteed))
 		} else {
 			ofMin = math.Inf(1)
 		}
-		if limit, ok := most.Get(it.Name); !ok {
-			continue
-		} else if limit > 0 {
-			ofMax = max(ofMax, float64(it.Amount)/float64(limit))
-		} else {
+		switch limit, ok := most.Get(name); {
+		case !ok:
+		case limit > 0:
+			ofMax = max(ofMax, float64(inUse)/float64(limit))
+		default:
 			ofMax = math.Inf(1)
+		}
+	}
+	for _, it := range used.Items() {
+		take(it.Name, resources.SaturatingAdd(it.Amount, outstanding.Get(it.Name)))
+	}
+	for i := range outstanding.Len() {
+		if name, amount := outstanding.At(i); amount > 0 {
+			if _, counted := used.Get(name); !counted {
+				take(name, amount)
+			}
 		}
 	}
 	return ofMin, ofMax

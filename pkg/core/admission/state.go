@@ -61,6 +61,8 @@ type State struct {
 	woken []*waitList
 	// touched queues may have another rank.
 	touched []*unitLine
+	// retouched is the memory of the list before, to be used again.
+	retouched []*unitLine
 	// claims counts the claims in the book.
 	claims int
 

@@ -34,11 +34,15 @@ type Pod struct {
 type Ledger struct {
 	levels  map[string]*level
 	entries map[string]*entry
+	// walked is the path that was walked last; its memory is used again.
+	walked []*level
 }
 
 // level sums what is outstanding of the units that hold it there or below, and the assigned pods of units.
 type level struct {
 	parent string
+	// up is the level of that name, nil for none: a level with children is never pruned.
+	up *level
 	// direct is of the units that hold, and the pods that are charged, exactly here; total includes the levels below.
 	direct, total sums
 	// holders counts the units that hold exactly here, pods the assigned pods that are charged exactly here, children
@@ -168,7 +172,9 @@ func (l *Ledger) charge(p Pod) {
 	lv := l.level(p.Level)
 	lv.pods++
 	lv.direct.assigned.add(all, nonPreemptible)
-	l.walk(p.Level, func(lv *level) { lv.total.assigned.add(all, nonPreemptible) })
+	for _, lv := range l.path(lv) {
+		lv.total.assigned.add(all, nonPreemptible)
+	}
 }
 
 func (l *Ledger) discharge(p Pod) {
@@ -176,7 +182,9 @@ func (l *Ledger) discharge(p Pod) {
 	lv := l.level(p.Level)
 	lv.pods--
 	lv.direct.assigned.sub(all, nonPreemptible)
-	l.walk(p.Level, func(lv *level) { lv.total.assigned.sub(all, nonPreemptible) })
+	for _, lv := range l.path(lv) {
+		lv.total.assigned.sub(all, nonPreemptible)
+	}
 	l.prune(p.Level)
 }
 
@@ -201,6 +209,30 @@ func (l *Ledger) Dematerialise(unit, podUID string) bool {
 func (l *Ledger) Holds(at string) bool {
 	lv, ok := l.levels[at]
 	return ok && lv.holders > 0
+}
+
+// Reading is what the ledger says of one level, to read several amounts of it. It is valid until the ledger changes.
+type Reading struct{ sums *sums }
+
+var nothing sums
+
+// Read looks a level up; of a level that the ledger does not know all is zero.
+func (l *Ledger) Read(at string) Reading {
+	if lv, ok := l.levels[at]; ok {
+		return Reading{&lv.total}
+	}
+	return Reading{&nothing}
+}
+
+// Units is that of the ledger, at this level.
+func (r Reading) Units() int64 { return r.sums.outstanding.units }
+
+// Outstanding and OutstandingNonPreemptible are those of the ledger, at this level; they must not be changed.
+func (r Reading) Outstanding() *resources.Sum { return &r.sums.outstanding.all }
+
+// OutstandingNonPreemptible is the part of Outstanding that may draw on min only.
+func (r Reading) OutstandingNonPreemptible() *resources.Sum {
+	return &r.sums.outstanding.nonPreemptible
 }
 
 // Outstanding is what units hold at or below the level beyond their assigned pods.
@@ -267,6 +299,13 @@ func (l *Ledger) AssignedNonPreemptibleOf(at, resource string) int64 {
 	return 0
 }
 
+// replace takes what the entry has put into a sum out and puts this in.
+func (e *entry) replace(a *amounts, all, nonPreemptible resources.List, units int64) {
+	a.sub(e.all, e.nonPreemptiblePart)
+	a.add(all, nonPreemptible)
+	a.units += units
+}
+
 // settle brings the sums in line with what the entry says now.
 func (l *Ledger) settle(e *entry) bool {
 	all, nonPreemptible := e.outstanding()
@@ -280,13 +319,11 @@ func (l *Ledger) settle(e *entry) bool {
 	case e.counted && !e.reserved:
 		units = -1
 	}
-	replace := func(a *amounts) {
-		a.sub(e.all, e.nonPreemptiblePart)
-		a.add(all, nonPreemptible)
-		a.units += units
+	lv := l.levels[e.level]
+	e.replace(&lv.direct.outstanding, all, nonPreemptible, units)
+	for _, lv := range l.path(lv) {
+		e.replace(&lv.total.outstanding, all, nonPreemptible, units)
 	}
-	replace(&l.levels[e.level].direct.outstanding)
-	l.walk(e.level, func(lv *level) { replace(&lv.total.outstanding) })
 	e.all, e.nonPreemptiblePart, e.counted = all, nonPreemptible, e.reserved
 	return true
 }

@@ -17,6 +17,7 @@ limitations under the License.
 package ledger
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -53,10 +54,13 @@ func (l *Ledger) Path(at string) []string {
 	return path
 }
 
-func (l *Ledger) walk(at string, visit func(*level)) {
-	for _, name := range l.Path(at) {
-		visit(l.level(name))
+// path is Path as levels. It is valid until the next call.
+func (l *Ledger) path(lv *level) []*level {
+	l.walked = l.walked[:0]
+	for ; lv != nil && !slices.Contains(l.walked, lv); lv = lv.up {
+		l.walked = append(l.walked, lv)
 	}
+	return l.walked
 }
 
 // SetParent declares what is above a level; "" for nothing. What is outstanding or assigned below the level moves with
@@ -72,13 +76,16 @@ func (l *Ledger) SetParent(name, parent string) {
 	if old != "" {
 		l.level(old).children--
 	}
-	lv.parent = parent
+	lv.parent, lv.up = parent, nil
 	if parent != "" {
-		l.level(parent).children++
+		lv.up = l.level(parent)
+		lv.up.children++
 	}
 	for _, at := range moved {
-		d := &l.level(at).direct
-		l.walk(at, func(lv *level) { lv.total.add(d) })
+		from := l.level(at)
+		for _, lv := range l.path(from) {
+			lv.total.add(&from.direct)
+		}
 	}
 	l.prune(old)
 	l.prune(name)
@@ -98,8 +105,10 @@ func (l *Ledger) takeOut(name string) []string {
 			continue
 		}
 		moved = append(moved, at)
-		d := &l.levels[at].direct
-		l.walk(at, func(lv *level) { lv.total.sub(d) })
+		from := l.levels[at]
+		for _, lv := range l.path(from) {
+			lv.total.sub(&from.direct)
+		}
 	}
 	return moved
 }

@@ -121,6 +121,12 @@ func (s *Sum) Get(name string) int64 {
 	return 0
 }
 
+// Len is the number of resources that were ever added; At reads one of them, in the order of names, saturated.
+func (s *Sum) Len() int { return len(s.items) }
+
+// At reads the amount at index i, from 0 to Len.
+func (s *Sum) At(i int) (name string, amount int64) { return s.items[i].name, s.items[i].value() }
+
 // IsZero says whether all amounts are zero.
 func (s *Sum) IsZero() bool {
 	for i := range s.items {
