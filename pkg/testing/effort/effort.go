@@ -18,23 +18,11 @@ package effort
 
 import (
 	"flag"
-	"os"
 	"sync"
 
 	"github.com/stretchr/testify/require"
 	_ "pgregory.net/rapid" // its flags are there before they are looked up
 )
-
-// ShrinkTime is the environment variable that stands for -rapid.shrinktime where a tool runs the tests and takes no flags.
-const ShrinkTime = "PROPERTY_SHRINKTIME"
-
-func init() {
-	if text := os.Getenv(ShrinkTime); text != "" {
-		if err := flag.Set("rapid.shrinktime", text); err != nil {
-			panic(ShrinkTime + ": " + err.Error())
-		}
-	}
-}
 
 // many checks are asked for by -rapid.checks from here on.
 const many = 10_000
