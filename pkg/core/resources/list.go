@@ -18,7 +18,7 @@ package resources
 
 import (
 	"math"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -46,7 +46,7 @@ func FromMap(m map[string]int64) List {
 	for name, amount := range m {
 		items = append(items, Item{Name: name, Amount: amount})
 	}
-	sort.Slice(items, func(i, j int) bool { return items[i].Name < items[j].Name })
+	slices.SortFunc(items, func(a, b Item) int { return strings.Compare(a.Name, b.Name) })
 	return List{items: items}
 }
 
@@ -199,11 +199,8 @@ func (l List) Key() string {
 // SaturatingAdd adds and stops at the ends of int64.
 func SaturatingAdd(a, b int64) int64 {
 	sum := a + b
-	if a > 0 && b > 0 && sum < 0 {
-		return math.MaxInt64
-	}
-	if a < 0 && b < 0 && sum >= 0 {
-		return math.MinInt64
+	if (a^sum)&(b^sum) < 0 { // neither has the sign of the sum
+		return end(a)
 	}
 	return sum
 }
@@ -211,11 +208,16 @@ func SaturatingAdd(a, b int64) int64 {
 // SaturatingSub subtracts and stops at the ends of int64.
 func SaturatingSub(a, b int64) int64 {
 	diff := a - b
-	if a >= 0 && b < 0 && diff < 0 {
-		return math.MaxInt64
-	}
-	if a < 0 && b > 0 && diff >= 0 {
-		return math.MinInt64
+	if (a^b)&(a^diff) < 0 { // a has neither the sign of b nor that of the difference
+		return end(a)
 	}
 	return diff
+}
+
+// end is the end of int64 on the side of a.
+func end(a int64) int64 {
+	if a < 0 {
+		return math.MinInt64
+	}
+	return math.MaxInt64
 }

@@ -16,10 +16,7 @@ limitations under the License.
 
 package resources
 
-import (
-	"math"
-	"math/bits"
-)
+import "math/bits"
 
 // Sum accumulates vectors exactly, in 128 bits: whatever is added can be taken away again and leaves the
 // same sum, however large the amounts were in between. Reading saturates. The zero value is empty.
@@ -102,13 +99,11 @@ func (s *Sum) at(name string) *sumItem {
 }
 
 func (it sumItem) value() int64 {
-	if it.hi > 0 || (it.hi == 0 && it.lo > math.MaxInt64) {
-		return math.MaxInt64
+	v := int64(it.lo)
+	if it.hi != signExtension(v) { // too much for 64 bits
+		return end(it.hi)
 	}
-	if it.hi < -1 || (it.hi == -1 && it.lo < 1<<63) {
-		return math.MinInt64
-	}
-	return int64(it.lo)
+	return v
 }
 
 // Get reads one amount, saturated; zero when the name never occurred.
