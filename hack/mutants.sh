@@ -37,10 +37,10 @@ verdict() {
     echo "does not apply"
     return
   fi
-  if ! (cd "$COPY" && "$GO" build "${packages[@]}") >"$COPY/output" 2>&1; then
-    echo "does not compile"
-  elif check "${packages[@]}"; then
+  if check "${packages[@]}"; then
     echo "survived"
+  elif grep -q -F '[build failed]' "$COPY/output"; then
+    echo "does not compile"
   elif grep -q -e '^--- FAIL' -e '^    --- FAIL' -e '^panic: ' -e '^fatal error: ' "$COPY/output"; then
     echo "killed by $(grep -m 1 -o -E '^ *--- FAIL: [^ ]+|^fatal error: .*' "$COPY/output" | sed 's/^ *--- FAIL: //')"
   else

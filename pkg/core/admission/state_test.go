@@ -199,6 +199,25 @@ func TestRecheck(t *testing.T) {
 	require.Len(t, s.Decide(epoch).Admit, 1)
 }
 
+// What the checks said to an attempt says nothing to the next one.
+func TestChecksAreAskedAgainAfterARequeue(t *testing.T) {
+	check := &switchCheck{open: true}
+	s := New(Config{Checks: []Check{check}})
+	s.SetQuota(epoch, Quota{Name: "root"})
+	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Block", MaxAdmitted: -1})
+	u := Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "root", Pods: 1, Active: true}
+	s.UpsertUnit(epoch, u)
+	require.Len(t, s.Decide(epoch).Admit, 1)
+	s.Settle(epoch, u.Key, 1, OutcomeConfirmed)
+	check.open = false
+	u.Phase, u.Attempts, u.RequeueAt = PhaseTimeoutBackoff, 1, epoch.Add(time.Minute)
+	s.UpsertUnit(epoch, u)
+	require.Empty(t, s.Decide(epoch).Admit, "it waits for its time")
+	require.Empty(t, s.Decide(u.RequeueAt).Admit, "the check would not let it pass now")
+	reason, _, _ := s.Why(u.Key)
+	require.Equal(t, Reason("Closed"), reason)
+}
+
 // faultyKey panics before a unit has a group.
 type faultyKey struct{}
 
@@ -218,6 +237,36 @@ func TestPanicInKeyParks(t *testing.T) {
 	require.Zero(t, s.Decide(epoch).Panics, "counted once")
 	require.NotPanics(t, func() { plan = s.Decide(epoch.Add(2 * time.Second)) })
 	require.Equal(t, 1, plan.Panics, "it is tried again")
+}
+
+// faultyPolicy cannot cope with one unit.
+type faultyPolicy struct{ lifo }
+
+func (faultyPolicy) Blocks(priority int32) bool {
+	if priority == 13 {
+		panic("no rule for it")
+	}
+	return false
+}
+
+func TestPanicOfAPolicyParks(t *testing.T) {
+	s := New(Config{
+		Policies:       map[string]queue.Factory{"Faulty": func(int32) queue.Policy { return faultyPolicy{} }},
+		RefusedBackoff: time.Second,
+	})
+	s.SetQuota(epoch, Quota{Name: "root"})
+	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Faulty", MaxAdmitted: -1})
+	for name, priority := range map[string]int32{"bad": 13, "good": 1} {
+		s.UpsertUnit(epoch, Unit{Key: "ns/" + name, UID: name, Queue: "q", Quota: "root", Pods: 1, Active: true, Priority: priority})
+	}
+	plan := s.Decide(epoch)
+	require.Equal(t, []string{"ns/good"}, keysOfPlan(plan))
+	require.Equal(t, 1, plan.Panics)
+	require.Equal(t, epoch.Add(time.Second), plan.WakeAt)
+	reason, message, _ := s.Why("ns/bad")
+	require.Equal(t, ReasonInternalError, reason)
+	require.Contains(t, message, "no rule for it")
+	require.Equal(t, 1, s.Decide(epoch.Add(time.Second)).Panics, "it is tried again")
 }
 
 // Amounts at the ends of int64 neither wrap nor let anything pass.
