@@ -17,8 +17,10 @@ limitations under the License.
 package admission
 
 import (
+	"cmp"
 	"fmt"
-	"sort"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -138,13 +140,7 @@ func prefer(a, b *unit) bool {
 	if a.spec.OwnedByConsumer != b.spec.OwnedByConsumer {
 		return a.spec.OwnedByConsumer
 	}
-	if c := a.spec.Created.Compare(b.spec.Created); c != 0 {
-		return c < 0
-	}
-	if a.spec.UID != b.spec.UID {
-		return a.spec.UID < b.spec.UID
-	}
-	return a.spec.Key < b.spec.Key
+	return cmp.Or(a.spec.Created.Compare(b.spec.Created), strings.Compare(a.spec.UID, b.spec.UID), compareKeys(a, b)) < 0
 }
 
 func (u *unit) seniority() int {
@@ -167,9 +163,7 @@ func (s *State) rejudge(now time.Time, uid string) {
 
 // placeAll places units again, in the order of their keys.
 func (s *State) placeAll(now time.Time, units []*unit) {
-	units = append([]*unit(nil), units...)
-	sort.Slice(units, func(i, j int) bool { return units[i].spec.Key < units[j].spec.Key })
-	for _, u := range units {
+	for _, u := range slices.SortedFunc(slices.Values(units), compareKeys) {
 		s.place(now, u)
 	}
 }
