@@ -1,0 +1,282 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package workload reads what a performance run consists of, tells when each unit is to be created, and computes how
+// long the same would take if admission cost nothing.
+package workload
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+)
+
+// Workload is the content of a file. Times are in milliseconds, amounts in cores.
+type Workload struct {
+	Name string `json:"name"`
+	// Groups are parent quotas, each with QueuesPerGroup leaf quotas, each with its default queue.
+	Groups         int   `json:"groups"`
+	QueuesPerGroup int   `json:"queuesPerGroup"`
+	Quota          Quota `json:"quota"`
+	// Preload is how many units are created before anything is admitted, in the order in which they would come.
+	Preload int `json:"preload,omitempty"`
+	// Classes of units; every queue gets every class.
+	Classes []Class `json:"classes"`
+	// StopAfterAdmissions ends the run early; 0 means that it ends with the last unit.
+	StopAfterAdmissions int `json:"stopAfterAdmissions,omitempty"`
+}
+
+// Quota is cpu of each leaf (min, max) and of each group, whose min is that of its leaves together.
+type Quota struct {
+	Min      resource.Quantity `json:"min"`
+	Max      resource.Quantity `json:"max"`
+	GroupMax resource.Quantity `json:"groupMax"`
+}
+
+// Class is a kind of units.
+type Class struct {
+	Name string `json:"name"`
+	// Count of units in each queue, one every IntervalMs from the start on. Without an interval all come at once; those
+	// that Preload does not take then do not come at all.
+	Count      int   `json:"count"`
+	IntervalMs int64 `json:"intervalMs"`
+	// RuntimeMs is how long a unit runs once it is admitted.
+	RuntimeMs int64             `json:"runtimeMs"`
+	Priority  int32             `json:"priority"`
+	CPU       resource.Quantity `json:"cpu"`
+}
+
+// Unit is one unit to create.
+type Unit struct {
+	// Class and Queue are indices; the queues of group g are those from g*QueuesPerGroup on.
+	Class, Queue int
+	// Index is the number of the unit among those of its class and queue.
+	Index int
+	// At is when it is to be created, from the start of the clock; Preloaded units exist before that.
+	At        time.Duration
+	Preloaded bool
+}
+
+const (
+	maxQueues = 100_000
+	maxUnits  = 5_000_000
+	maxMillis = int64(24 * time.Hour / time.Millisecond)
+)
+
+// Load reads a file.
+func Load(path string) (*Workload, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	w, err := Parse(content)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return w, nil
+}
+
+// Parse reads the content of a file. Fields that are not known are refused, and what can never be run.
+func Parse(content []byte) (*Workload, error) {
+	w := &Workload{}
+	if err := yaml.UnmarshalStrict(content, w); err != nil {
+		return nil, err
+	}
+	return w, w.validate().ToAggregate()
+}
+
+func (w *Workload) validate() field.ErrorList {
+	var errs field.ErrorList
+	for _, message := range validation.IsDNS1123Label(w.Name) {
+		errs = append(errs, field.Invalid(field.NewPath("name"), w.Name, message))
+	}
+	errs = append(errs, between(field.NewPath("groups"), int64(w.Groups), 1, maxQueues)...)
+	errs = append(errs, between(field.NewPath("queuesPerGroup"), int64(w.QueuesPerGroup), 1, maxQueues)...)
+	if len(errs) == 0 {
+		errs = append(errs, between(field.NewPath("groups"), int64(w.Groups)*int64(w.QueuesPerGroup), 1, maxQueues)...)
+	}
+	errs = append(errs, w.validateQuota(field.NewPath("quota"))...)
+	if len(w.Classes) == 0 {
+		errs = append(errs, field.Required(field.NewPath("classes"), "a run needs units"))
+	}
+	names := map[string]bool{}
+	for i := range w.Classes {
+		path := field.NewPath("classes").Index(i)
+		errs = append(errs, w.validateClass(path, &w.Classes[i])...)
+		if names[w.Classes[i].Name] {
+			errs = append(errs, field.Duplicate(path.Child("name"), w.Classes[i].Name))
+		}
+		names[w.Classes[i].Name] = true
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	total := w.declared()
+	errs = append(errs, between(field.NewPath("preload"), int64(w.Preload), 0, total)...)
+	if len(errs) > 0 {
+		return errs
+	}
+	count := w.count()
+	if count > maxUnits {
+		return append(errs, field.Invalid(field.NewPath("classes"), count, fmt.Sprintf("more than %d units", maxUnits)))
+	}
+	return append(errs, between(field.NewPath("stopAfterAdmissions"), int64(w.StopAfterAdmissions), 0, count)...)
+}
+
+func between(path *field.Path, value, low, high int64) field.ErrorList {
+	if value >= low && value <= high {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, value, fmt.Sprintf("must be from %d to %d", low, high))}
+}
+
+func (w *Workload) validateQuota(path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	q := &w.Quota
+	for _, amount := range []struct {
+		name  string
+		value resource.Quantity
+	}{{"max", q.Max}, {"groupMax", q.GroupMax}} {
+		if amount.value.Sign() <= 0 {
+			errs = append(errs, field.Invalid(path.Child(amount.name), amount.value.String(), "must be positive"))
+		}
+	}
+	if q.Min.Sign() < 0 {
+		errs = append(errs, field.Invalid(path.Child("min"), q.Min.String(), "must not be negative"))
+	}
+	if q.Min.Cmp(q.Max) > 0 {
+		errs = append(errs, field.Invalid(path.Child("min"), q.Min.String(), "must not be above max "+q.Max.String()))
+	}
+	if sum := q.Min.MilliValue() * int64(w.QueuesPerGroup); sum > q.GroupMax.MilliValue() {
+		errs = append(errs, field.Invalid(path.Child("min"), q.Min.String(),
+			fmt.Sprintf("%d of it are more than groupMax %s", w.QueuesPerGroup, q.GroupMax.String())))
+	}
+	return errs
+}
+
+func (w *Workload) validateClass(path *field.Path, c *Class) field.ErrorList {
+	var errs field.ErrorList
+	for _, message := range validation.IsDNS1123Label(c.Name) {
+		errs = append(errs, field.Invalid(path.Child("name"), c.Name, message))
+	}
+	errs = append(errs, between(path.Child("count"), int64(c.Count), 1, maxUnits)...)
+	errs = append(errs, between(path.Child("intervalMs"), c.IntervalMs, 0, maxMillis)...)
+	errs = append(errs, between(path.Child("runtimeMs"), c.RuntimeMs, 0, maxMillis)...)
+	if c.CPU.Sign() <= 0 {
+		errs = append(errs, field.Invalid(path.Child("cpu"), c.CPU.String(), "must be positive"))
+	}
+	for _, limit := range []struct {
+		name  string
+		value resource.Quantity
+	}{{"max", w.Quota.Max}, {"groupMax", w.Quota.GroupMax}} {
+		if c.CPU.Cmp(limit.value) > 0 {
+			errs = append(errs, field.Invalid(path.Child("cpu"), c.CPU.String(),
+				fmt.Sprintf("can never be admitted: quota.%s is %s", limit.name, limit.value.String())))
+		}
+	}
+	return errs
+}
+
+// Queues is the number of leaf quotas.
+func (w *Workload) Queues() int { return w.Groups * w.QueuesPerGroup }
+
+// Capacity is what all groups together may use, in thousandths of a core.
+func (w *Workload) Capacity() int64 { return int64(w.Groups) * w.Quota.GroupMax.MilliValue() }
+
+// declared is the number of units that the classes name.
+func (w *Workload) declared() int64 {
+	total := int64(0)
+	for i := range w.Classes {
+		total += int64(w.Classes[i].Count) * int64(w.Queues())
+	}
+	return total
+}
+
+// count is the number of units that are created.
+func (w *Workload) count() int64 {
+	timed, atOnce := int64(0), int64(0)
+	for i := range w.Classes {
+		n := int64(w.Classes[i].Count) * int64(w.Queues())
+		if w.Classes[i].IntervalMs == 0 {
+			atOnce += n
+		} else {
+			timed += n
+		}
+	}
+	if w.Preload == 0 {
+		return timed + atOnce
+	}
+	// Those that come at once come first.
+	fromTimed := min(max(int64(w.Preload)-atOnce, 0), timed)
+	return int64(w.Preload) + timed - fromTimed
+}
+
+// Units lists what is created, in the order of time; what comes at the same time goes round the queues.
+func (w *Workload) Units() []Unit {
+	var units []Unit
+	limit := math.MaxInt
+	if w.Preload > 0 {
+		limit = w.Preload
+	}
+	for class := range w.Classes {
+		c := &w.Classes[class]
+		for index := range c.Count {
+			if c.IntervalMs == 0 && index*w.Queues() >= limit {
+				break // beyond what can be preloaded
+			}
+			at := time.Duration(c.IntervalMs*int64(index)) * time.Millisecond
+			for queue := range w.Queues() {
+				units = append(units, Unit{Class: class, Queue: queue, Index: index, At: at})
+			}
+		}
+	}
+	atOnce := func(u Unit) bool { return w.Classes[u.Class].IntervalMs == 0 }
+	slices.SortStableFunc(units, func(a, b Unit) int {
+		if o := cmp.Compare(a.At, b.At); o != 0 {
+			return o
+		}
+		if x, y := atOnce(a), atOnce(b); x != y {
+			return map[bool]int{true: -1, false: 1}[x]
+		}
+		return cmp.Compare(a.Index, b.Index)
+	})
+	if w.Preload == 0 {
+		return units
+	}
+	for i := range min(w.Preload, len(units)) {
+		units[i].At, units[i].Preloaded = 0, true
+	}
+	rest := slices.DeleteFunc(units[min(w.Preload, len(units)):], atOnce)
+	return units[:w.Preload+len(rest)]
+}
+
+// Work is what all units together use, in thousandths of a core times seconds.
+func (w *Workload) Work(units []Unit) float64 {
+	total := 0.0
+	for _, u := range units {
+		c := &w.Classes[u.Class]
+		total += float64(c.CPU.MilliValue()) * float64(c.RuntimeMs) / 1000
+	}
+	return total
+}
