@@ -317,6 +317,15 @@ func (c *ControlPlane) Running(component Component) bool {
 	return err == nil && m.running() != nil
 }
 
+// PID returns the process of the component; 0 when none runs.
+func (c *ControlPlane) PID(component Component) int {
+	m, err := c.get(component)
+	if err != nil {
+		return 0
+	}
+	return m.pid()
+}
+
 // Exits delivers components that ended without being asked to.
 func (c *ControlPlane) Exits() <-chan Exit { return c.exits }
 

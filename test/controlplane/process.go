@@ -122,6 +122,16 @@ func (p *process) running() <-chan struct{} {
 	return p.done
 }
 
+// pid of the child; 0 when none runs.
+func (p *process) pid() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil {
+		return 0
+	}
+	return p.cmd.Process.Pid
+}
+
 // send sends s to the whole process group of the child, as something that does not ask it to end.
 func (p *process) send(s syscall.Signal) error {
 	p.mu.Lock()

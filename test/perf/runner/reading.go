@@ -1,0 +1,259 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package runner
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"debug/buildinfo"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/component-base/metrics/testutil"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
+	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
+)
+
+// reading is what is counted at one moment, by the API server, by the scheduler and by the kernel.
+type reading struct {
+	at     time.Time
+	writes map[writeKey]float64
+	// queue are the metrics of the queue, histograms as their sum and count.
+	queue map[string]float64
+	cpu   map[string]float64 // seconds by process
+	peak  map[string]int64   // bytes by process
+	err   error
+}
+
+// writeKey is a kind of write as the API server counts them.
+type writeKey struct{ resource, verb, code string }
+
+const self = "runner"
+
+func (r *run) processes() map[string]int {
+	pids := map[string]int{self: os.Getpid()}
+	for _, c := range []controlplane.Component{controlplane.Etcd, controlplane.APIServer, controlplane.Scheduler} {
+		if pid := r.cp.PID(c); pid != 0 {
+			pids[string(c)] = pid
+		}
+	}
+	return pids
+}
+
+func (r *run) read() (x reading) {
+	x = reading{cpu: map[string]float64{}, peak: map[string]int64{}, writes: map[writeKey]float64{}, queue: map[string]float64{}}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	x.at = time.Now()
+	for name, pid := range r.processes() {
+		var err error
+		if x.cpu[name], x.peak[name], err = usage(pid); err != nil {
+			x.err = err
+			return x
+		}
+	}
+	raw, err := r.client.get(ctx, "/metrics")
+	if err != nil {
+		x.err = fmt.Errorf("metrics of the API server: %w", err)
+		return x
+	}
+	samples, err := parseMetrics(bytes.NewReader(raw), "apiserver_request_total")
+	if err != nil {
+		x.err = err
+		return x
+	}
+	for _, s := range samples["apiserver_request_total"] {
+		m := s.Metric
+		verb := string(m["verb"])
+		if !isWrite(verb, string(m["resource"])) {
+			continue
+		}
+		resource := string(m["resource"])
+		if sub := string(m["subresource"]); sub != "" {
+			resource += "/" + sub
+		}
+		x.writes[writeKey{resource, verb, string(m["code"])}] += float64(s.Value)
+	}
+	if r.cp.Running(controlplane.Scheduler) {
+		x.err = r.readScheduler(ctx, &x)
+	}
+	return x
+}
+
+func (r *run) readScheduler(ctx context.Context, x *reading) error {
+	response, err := fromProcess(ctx, r.cp.URL(controlplane.Scheduler)+"/metrics")
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close() //nolint:errcheck // read only
+	samples, err := parseMetrics(response.Body, metrics.Prefix)
+	if err != nil {
+		return err
+	}
+	for name, all := range samples {
+		for _, s := range all {
+			key := strings.TrimPrefix(name, metrics.Prefix)
+			x.queue[key] += float64(s.Value)
+			if kind := s.Metric["kind"]; kind != "" {
+				x.queue[key+"/"+string(kind)] += float64(s.Value)
+			}
+		}
+	}
+	return nil
+}
+
+// isWrite tells what changes an object from what asks about one or reads it.
+func isWrite(verb, resource string) bool {
+	switch verb {
+	case "POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION":
+	default:
+		return false
+	}
+	switch resource {
+	case "", "tokenreviews", "subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews":
+		return false
+	}
+	return true
+}
+
+// parseMetrics reads those samples whose name begins with prefix. The API server tells of very many others.
+func parseMetrics(from io.Reader, prefix string) (testutil.Metrics, error) {
+	var wanted strings.Builder
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := lines.Text()
+		name := strings.TrimPrefix(strings.TrimPrefix(line, "# HELP "), "# TYPE ")
+		if strings.HasPrefix(name, prefix) {
+			wanted.WriteString(line + "\n")
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	parsed := testutil.NewMetrics()
+	return parsed, testutil.ParseMetrics(wanted.String(), &parsed)
+}
+
+// usage of a process: processor time in seconds, and the most memory that it ever had in bytes.
+func usage(pid int) (cpu float64, peak int64, err error) {
+	stat, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), "stat"))
+	if err != nil {
+		return 0, 0, err
+	}
+	// The name of the program is in brackets and may hold blanks; utime and stime are fields 14 and 15 of all.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	const user, system, ticksPerSecond = 11, 12, 100
+	if len(fields) <= system {
+		return 0, 0, fmt.Errorf("/proc/%d/stat cannot be read", pid)
+	}
+	cpu = float64(atoi(fields[user])+atoi(fields[system])) / ticksPerSecond
+	status, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), "status"))
+	if err != nil {
+		return 0, 0, err
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			peak = atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB"))) << 10
+		}
+	}
+	return cpu, peak, nil
+}
+
+// loadAverage is what the kernel says of the last minute, 5 and 15 minutes.
+func loadAverage() string {
+	raw, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return ""
+	}
+	fields := strings.Fields(string(raw))
+	return strings.Join(fields[:min(3, len(fields))], " ")
+}
+
+// addModules adds the versions of modules that a program is made of.
+func addModules(versions map[string]string, path string, modules ...string) {
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		return
+	}
+	for _, dep := range info.Deps {
+		if slices.Contains(modules, dep.Path) {
+			versions[dep.Path] = dep.Version
+		}
+	}
+}
+
+// profile takes CPU profiles of scheduler and API server at the same time.
+func (r *run) profile(ctx context.Context) {
+	if !sleep(ctx, profileAfter) {
+		return
+	}
+	if err := os.MkdirAll(r.Profile, 0o755); err != nil {
+		r.screen.line("profile: " + err.Error())
+		return
+	}
+	seconds := fmt.Sprint(int(profileFor.Seconds()))
+	sources := map[string]func() (io.ReadCloser, error){
+		"kube-apiserver": func() (io.ReadCloser, error) {
+			return r.client.streams.Get().AbsPath("/debug/pprof/profile").Param("seconds", seconds).Stream(ctx)
+		},
+		"koord-scheduler": func() (io.ReadCloser, error) {
+			response, err := fromProcess(ctx, r.cp.URL(controlplane.Scheduler)+"/debug/pprof/profile?seconds="+seconds)
+			if err != nil {
+				return nil, err
+			}
+			return response.Body, nil
+		},
+	}
+	for _, name := range slices.Sorted(maps.Keys(sources)) {
+		go func() {
+			if err := save(filepath.Join(r.Profile, name+".pprof"), sources[name]); err != nil {
+				r.screen.line("profile of " + name + ": " + err.Error())
+			}
+		}()
+	}
+}
+
+const (
+	profileAfter = 15 * time.Second
+	profileFor   = 20 * time.Second
+)
+
+func save(path string, source func() (io.ReadCloser, error)) error {
+	from, err := source()
+	if err != nil {
+		return err
+	}
+	defer from.Close() //nolint:errcheck // read only
+	to, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(to, from); err != nil {
+		_ = to.Close()
+		return err
+	}
+	return to.Close()
+}

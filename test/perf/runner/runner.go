@@ -1,0 +1,243 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package runner carries a workload out on a real control plane: etcd, API server and the rebuilt scheduler. It stands
+// for users and for the job controller: it creates quotas, queues and units, watches, and marks each admitted unit
+// finished when its run time is over.
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/test/perf/workload"
+)
+
+// Options of a run. Workload and Dir are required.
+type Options struct {
+	Workload *workload.Workload
+	// Dir is the work directory; it must not exist or be empty. Bin is where the binaries are; "" means bin/.
+	Dir, Bin string
+	// Workers bounds the requests of this process at once; one half again for creating and for finishing. 0 means 32.
+	Workers int
+	// CeilingWrites are the creations, and then the status patches, that the write ceiling is measured with before and
+	// after the run; 0 measures none.
+	CeilingWrites int
+	// Mutate, if set, changes the configuration of the scheduler.
+	Mutate func(config map[string]any)
+	// Profile, if set, is a directory for CPU profiles of scheduler and API server over the middle of the run.
+	Profile string
+	// Progress takes lines about what happens; Terminal says that a line can be rewritten.
+	Progress io.Writer
+	Terminal bool
+}
+
+// stall is how long nothing may happen before the run is given up.
+const stall = 2 * time.Minute
+
+// Run carries the workload out and reports.
+func Run(ctx context.Context, o Options) (_ *Report, err error) {
+	if o.Workers == 0 {
+		o.Workers = 32
+	}
+	if o.Progress == nil {
+		o.Progress = io.Discard
+	}
+	r := &run{Options: o, units: o.Workload.Units(), screen: newScreen(o.Progress, o.Terminal)}
+	defer r.screen.end()
+	if err := r.start(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.cp.Stop()) }()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-ctx.Done():
+		case exit := <-r.cp.Exits():
+			cancel(fmt.Errorf("%s ended: %w\n%s", exit.Component, exit.Err, r.cp.LogTail(exit.Component, 20)))
+		}
+	}()
+	if err := r.all(ctx); err != nil {
+		return nil, errors.Join(err, context.Cause(ctx))
+	}
+	return r.report()
+}
+
+// run is one run.
+type run struct {
+	Options
+	screen *screen
+	cp     *controlplane.ControlPlane
+	client *client
+	units  []workload.Unit
+	watch  *observer
+
+	ceilings      []ceiling
+	before, after reading
+	// begin is when the clock starts, preloaded when the preloaded units were created, schedulerStart when the
+	// scheduler was started.
+	begin, schedulerStart time.Time
+	lateness              time.Duration // of creations, at worst
+	loads                 []string
+}
+
+// start brings up what the write ceiling is measured on.
+func (r *run) start(ctx context.Context) (err error) {
+	r.noteLoad()
+	w := r.Workload
+	args := []string{}
+	if r.Profile != "" {
+		args = append(args, "--profiling=true")
+	}
+	r.cp, err = controlplane.Start(ctx, controlplane.Options{
+		Dir: r.Dir, Bin: r.Bin, Components: controlplane.Minimal(),
+		// A node for each group, so that together they have what the groups may use. No pod ever runs on them.
+		Nodes: w.Groups, NodeCPU: w.Quota.GroupMax.String(), APIServerArgs: args,
+		Progress: r.screen.line,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.cp.Stop())
+		}
+	}()
+	if err := r.cp.Install(ctx); err != nil {
+		return fmt.Errorf("apply the manifests: %w", err)
+	}
+	r.client, err = newClient(r.cp.RESTConfig(controlplane.Admin), r.Workers)
+	return err
+}
+
+// all are the steps in their order.
+func (r *run) all(ctx context.Context) error {
+	if err := r.cp.ApplyObjects(ctx, namespace(unitNamespace), namespace(ceilingNamespace)); err != nil {
+		return err
+	}
+	if err := r.measureCeiling(ctx, "before"); err != nil {
+		return err
+	}
+	if err := r.createQueues(ctx); err != nil {
+		return fmt.Errorf("create quotas and queues: %w", err)
+	}
+	if err := r.play(ctx); err != nil {
+		return err
+	}
+	r.noteLoad()
+	if err := r.cp.StopComponent(controlplane.Scheduler); err != nil {
+		return err
+	}
+	return r.measureCeiling(ctx, "after")
+}
+
+// play creates units, waits until they have ended, and reads what it took.
+func (r *run) play(ctx context.Context) (err error) {
+	r.watch, err = newObserver(r.client, r.Workload, r.units)
+	if err != nil {
+		return err
+	}
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	failed := make(chan error, 2)
+	go func() { failed <- r.watch.run(watching) }()
+	if err := r.preload(ctx); err != nil {
+		return err
+	}
+	r.schedulerStart = time.Now()
+	if len(r.units) > 0 && r.units[0].Preloaded {
+		// It admits as soon as it can: the clock starts with the process.
+		r.begin = r.schedulerStart
+		r.before = r.read()
+	}
+	err = r.cp.StartScheduler(ctx, controlplane.SchedulerOptions{Mutate: r.Mutate})
+	if err != nil {
+		return err
+	}
+	if !r.units[0].Preloaded {
+		if err := r.warmUp(ctx); err != nil {
+			return err
+		}
+		r.before = r.read()
+		r.begin = time.Now()
+	}
+	if err := r.before.err; err != nil {
+		return err
+	}
+	if r.Profile != "" {
+		go r.profile(ctx)
+	}
+	go func() { failed <- r.generate(watching) }()
+	if err := r.await(ctx, failed); err != nil {
+		return err
+	}
+	r.after = r.read()
+	return r.after.err
+}
+
+// await waits until the last unit has ended or enough have been admitted.
+func (r *run) await(ctx context.Context, failed <-chan error) error {
+	ticker := time.NewTicker(200 * time.Millisecond)
+	defer ticker.Stop()
+	last, changed := counts{}, time.Now()
+	for {
+		select {
+		case <-r.watch.done:
+			return nil
+		case err := <-failed:
+			if err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+		now := r.watch.counts()
+		if now != last {
+			last, changed = now, time.Now()
+		}
+		r.screen.progress(time.Since(r.begin), now, len(r.units))
+		if time.Since(changed) > stall {
+			return fmt.Errorf("nothing has happened for %s: of %d units %d were created, %d admitted, %d have ended; end of the scheduler's log:\n%s",
+				stall, len(r.units), now.created, now.admitted, now.ended, r.cp.LogTail(controlplane.Scheduler, 20))
+		}
+	}
+}
+
+func (r *run) noteLoad() { r.loads = append(r.loads, loadAverage()) }
+
+// versions of what took part.
+func (r *run) versions() map[string]string {
+	bin := r.Bin
+	if bin == "" {
+		root, err := controlplane.RepositoryRoot()
+		if err != nil {
+			return nil
+		}
+		bin = filepath.Join(root, "bin")
+	}
+	versions := map[string]string{"go": runtime.Version()}
+	addModules(versions, filepath.Join(bin, "koord-scheduler"), "github.com/koordinator-sh/koordinator", "k8s.io/kubernetes")
+	addModules(versions, filepath.Join(bin, "jobqueue-controlplane"), "go.etcd.io/etcd/server/v3")
+	return versions
+}
