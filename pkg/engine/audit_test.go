@@ -231,6 +231,34 @@ func TestWhatTheWatchHasNotComeToIsNoDifference(t *testing.T) {
 	require.Len(t, r.audit().Differences, 1, "it has passed it, and never spoke of it")
 }
 
+// What the list at Lead had and the watch has not come to holds what it holds (I1, I7), however long the watch hangs.
+func TestAUnitTheWatchHasNotComeToIsNotForgotten(t *testing.T) {
+	r := newRig(t, quotasOf(10, testQuota)).queue(testQuota)
+	b := r.unit("b", 8)
+	w := &laggingWatch{r.engine.sources.units, r.api.get(b).GetResourceVersion()}
+	r.engine.sources.units = w
+	u := r.api.get(b)
+	u.SetName("a")
+	u.SetUID("unit-a")
+	u.Object["status"] = map[string]any{"phase": "Dequeued", "attempts": int64(1), "admissions": []any{
+		map[string]any{"name": "main", "resources": map[string]any{"cpu": "8"}},
+	}}
+	r.api.create(u)
+	r.lead()
+	require.Equal(t, "cpu: 8", r.outstanding(testQuota))
+	for range 5 {
+		r.advance(r.engine.opts.Config.ResyncInterval)
+	}
+	require.Contains(t, r.engine.units, "team/a")
+	require.Empty(t, r.decisions(), "there is no room for b")
+	w.version = r.api.get("team/a").GetResourceVersion()
+	for range 2 {
+		r.advance(r.engine.opts.Config.ResyncInterval)
+	}
+	require.NotContains(t, r.engine.units, "team/a", "the watch has passed it and never spoke of it: it went in between")
+	require.Equal(t, []string{"b"}, keysOf(r.decisions()))
+}
+
 func TestAuditComparesWithKoordinatorsUsed(t *testing.T) {
 	r := busy(t)
 	r.quotas.set(testQuota, func(q *admission.Quota) { q.Used = resources.FromMap(map[string]int64{"cpu": 500}) })

@@ -62,7 +62,7 @@ type Engine struct {
 	byClass    map[string]keys
 	unresolved keys           // units whose quota could not be asked for
 	holders    keys           // units whose object holds quota
-	ghosts     map[string]int // units that only the list at Lead had, and for how many resyncs
+	ghosts     map[string]int // units that only the list at Lead had, and for how many resyncs the watch has passed them
 	queues     map[string]*queueObject
 	classes    map[string]*classObject
 	jobs       map[jobKey]types.UID

@@ -235,14 +235,21 @@ func (e *Engine) settlePods(now time.Time) {
 	}
 }
 
-// dropGhosts forgets units that the list at Lead had and that no watch ever spoke of: they were deleted in between.
+// dropGhosts forgets units that the list at Lead had and that no watch ever spoke of: they were deleted in between. A watch
+// that has not come to the version of the unit only hangs, however long, and the unit may hold quota (I1, I7). One that
+// has come to it has an interval to hand over what it knows.
 func (e *Engine) dropGhosts(now time.Time) {
 	for _, key := range sortedKeys(e.ghosts) {
+		rec := e.units[key]
+		if rec != nil && e.watchIsBefore(rec.object.ResourceVersion) {
+			e.ghosts[key] = 0
+			continue
+		}
 		if e.ghosts[key]++; e.ghosts[key] < 2 {
 			continue
 		}
 		delete(e.ghosts, key)
-		if rec := e.units[key]; rec != nil && !e.sources.hasUnit(key) {
+		if rec != nil && !e.sources.hasUnit(key) {
 			e.forgetUnit(now, key, rec)
 		}
 	}
