@@ -189,10 +189,11 @@ func (e *Engine) explained(now time.Time, rec *unitRecord, r Result) {
 // publish makes the snapshot say what the core says of the units that were touched. It comes before pods are activated
 // and before evictions are written: a pod passes only while its unit is admitted, confirmed (I3).
 func (e *Engine) publish(now time.Time) {
-	if len(e.touched.items)+len(e.rejudged.items) == 0 {
+	next := *e.view.Load()
+	if len(e.touched.items)+len(e.rejudged.items) == 0 && next.loaded == e.loaded {
 		return
 	}
-	next := *e.view.Load()
+	next.loaded = e.loaded
 	var admitted []*unitRecord
 	for _, it := range e.touched.items {
 		rec := e.units[it.key]

@@ -54,6 +54,7 @@ type Engine struct {
 	core    admission.Config
 	state   *admission.State
 	leading bool
+	loaded  bool // all units that existed at start are known
 	units   map[string]*unitRecord
 	// consumers lists the keys of the units of a job; unlabelled the units whose quota follows from their namespace;
 	// byClass those whose priority follows from a class, or from the cluster's default under "".

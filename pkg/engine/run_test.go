@@ -334,3 +334,16 @@ func TestDeletionReachesTheEngine(t *testing.T) {
 			!l.engine.Snapshot().UnitOfConsumer(types.UID("job-"+first))
 	})
 }
+
+// Whoever reads a snapshot while a step is under way finds it loaded only with all units in it.
+func TestASnapshotIsLoadedWithItsUnits(t *testing.T) {
+	r := newRig(t, quotasOf(10, testQuota)).queue(testQuota)
+	r.unit("a", 1, withConsumer("job-a"))
+	r.engine.box.call(func() {
+		r.engine.load()
+		require.False(t, r.engine.Snapshot().Loaded())
+	})
+	r.step()
+	require.True(t, r.engine.Snapshot().Loaded())
+	require.True(t, r.engine.Snapshot().UnitOfConsumer("job-a"))
+}

@@ -306,12 +306,8 @@ func (e *Engine) sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// load opens the gate for what is admitted.
-func (e *Engine) load() {
-	next := *e.view.Load()
-	next.loaded = true
-	e.view.Store(&next)
-}
+// load opens the gate for what is admitted, with the snapshot of this step: that of the last one may lack units.
+func (e *Engine) load() { e.loaded = true }
 
 // awaitLead waits for Lead and then reads all units from the API server itself, not from a cache that may lag behind
 // what the last leader wrote. Only then the engine decides (I1, I8).
