@@ -33,15 +33,16 @@ import (
 	"golang.org/x/term"
 	"k8s.io/klog/v2"
 
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/test/perf/runner"
 	"github.com/koord-jobqueue/koord-jobqueue/test/perf/workload"
 )
 
 type options struct {
-	workload, out, dir, profile string
-	workers, ceiling            int
-	keep                        bool
+	workload, out, dir, profile, policy string
+	workers, ceiling                    int
+	keep                                bool
 }
 
 // interrupted is the exit code after Ctrl-C, as of a shell.
@@ -51,6 +52,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.workload, "workload", "baseline", "a file, or the name of one in test/perf")
 	flag.StringVar(&o.out, "out", "", "file for the result as JSON (default: _artifacts/perf-NAME.json)")
+	flag.StringVar(&o.policy, "policy", "", "policy of the queues: Priority, FIFO, Block or Intelligent (default: that of the workload, else Block)")
 	flag.StringVar(&o.dir, "dir", "", "work directory; must be empty or absent (default: a new one in _artifacts/)")
 	flag.StringVar(&o.profile, "profile", "", "directory for CPU profiles of scheduler and API server, taken from second 15 to 35")
 	flag.IntVar(&o.workers, "workers", 32, "requests of the runner at once, for creating and for finishing each")
@@ -84,6 +86,12 @@ func run(ctx context.Context, o options) error {
 	w, err := workload.Load(path)
 	if err != nil {
 		return fmt.Errorf("workload: %w", err)
+	}
+	if o.policy != "" {
+		w.QueuePolicy = v1alpha1.QueuePolicy(o.policy)
+		if err := w.Validate(); err != nil {
+			return fmt.Errorf("workload: %w", err)
+		}
 	}
 	artifacts := filepath.Join(root, "_artifacts")
 	if err := os.MkdirAll(artifacts, 0o755); err != nil {

@@ -119,6 +119,7 @@ func (r *run) createQueues(ctx context.Context) error {
 		return r.client.create(ctx, queues, encode(map[string]any{
 			"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": "Queue",
 			"metadata": map[string]any{"name": queueName(i)},
+			"spec":     map[string]any{"queuePolicy": string(w.QueuePolicy)},
 		}))
 	})
 	if err == nil {

@@ -33,10 +33,11 @@ import (
 
 // Report is the result of a run. Times are by the clock of the runner, on what its watch delivered.
 type Report struct {
-	Workload string `json:"workload"`
-	Units    int    `json:"units"`
-	Admitted int    `json:"admitted"`
-	Queues   int    `json:"queues"`
+	Workload    string `json:"workload"`
+	QueuePolicy string `json:"queuePolicy"`
+	Units       int    `json:"units"`
+	Admitted    int    `json:"admitted"`
+	Queues      int    `json:"queues"`
 	// MakespanSeconds is from the start of the clock to the end of the last unit, or to the last admission of a run that
 	// stops there. With preloaded units the clock starts with the scheduler's process.
 	MakespanSeconds float64 `json:"makespanSeconds"`
@@ -119,7 +120,7 @@ func (r *run) report() (*Report, error) {
 	seen, late, evicted := r.watch.result()
 	w := r.Workload
 	x := &Report{
-		Workload: w.Name, Units: len(r.units), Queues: w.Queues(), Evictions: evicted, CreatedLateMs: late.Seconds() * 1000,
+		Workload: w.Name, QueuePolicy: string(w.QueuePolicy), Units: len(r.units), Queues: w.Queues(), Evictions: evicted, CreatedLateMs: late.Seconds() * 1000,
 		WriteCeilings: r.ceilings, Versions: r.versions(), Cores: runtime.NumCPU(), LoadAverages: r.loads,
 		Clients: map[string]any{"runnerWorkers": r.Workers, "runnerQPS": "unlimited", "scheduler": "see scheduler-config.yaml"},
 	}
@@ -300,8 +301,8 @@ func greedyReport(w *workload.Workload) GreedyReport {
 
 // Print writes the report as tables.
 func (x *Report) Print(out io.Writer) {
-	fmt.Fprintf(out, "\n%s: %d of %d units admitted in %d queues; %d cores, load %s\n\n",
-		x.Workload, x.Admitted, x.Units, x.Queues, x.Cores, strings.Join(x.LoadAverages, ", then "))
+	fmt.Fprintf(out, "\n%s: %d of %d units admitted in %d queues with policy %s; %d cores, load %s\n\n",
+		x.Workload, x.Admitted, x.Units, x.Queues, x.QueuePolicy, x.Cores, strings.Join(x.LoadAverages, ", then "))
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "makespan\t%.1f s\tgreedy %.1f s\n", x.MakespanSeconds, x.Greedy.MakespanSeconds)
 	fmt.Fprintf(t, "admissions\t%.1f /s\tfirst after %.2f s\n", x.AdmissionsPerSecond, x.FirstAdmissionSeconds)

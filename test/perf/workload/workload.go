@@ -30,6 +30,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
 // Workload is the content of a file. Times are in milliseconds, amounts in cores.
@@ -39,6 +41,9 @@ type Workload struct {
 	Groups         int   `json:"groups"`
 	QueuesPerGroup int   `json:"queuesPerGroup"`
 	Quota          Quota `json:"quota"`
+	// QueuePolicy of all queues; absent means Block. What the figures are compared with serves high priorities first, and
+	// where smaller units may pass, one that needs a whole quota at once waits until they run out.
+	QueuePolicy v1alpha1.QueuePolicy `json:"queuePolicy,omitempty"`
 	// Preload is how many units are created before anything is admitted, in the order in which they would come.
 	Preload int `json:"preload,omitempty"`
 	// Classes of units; every queue gets every class.
@@ -103,8 +108,16 @@ func Parse(content []byte) (*Workload, error) {
 	if err := yaml.UnmarshalStrict(content, w); err != nil {
 		return nil, err
 	}
-	return w, w.validate().ToAggregate()
+	if w.QueuePolicy == "" {
+		w.QueuePolicy = v1alpha1.PolicyBlock
+	}
+	return w, w.Validate()
 }
+
+// Validate refuses what can never be run, and names the fields.
+func (w *Workload) Validate() error { return w.validate().ToAggregate() }
+
+var policies = []v1alpha1.QueuePolicy{v1alpha1.PolicyPriority, v1alpha1.PolicyFIFO, v1alpha1.PolicyBlock, v1alpha1.PolicyIntelligent}
 
 func (w *Workload) validate() field.ErrorList {
 	var errs field.ErrorList
@@ -115,6 +128,9 @@ func (w *Workload) validate() field.ErrorList {
 	errs = append(errs, between(field.NewPath("queuesPerGroup"), int64(w.QueuesPerGroup), 1, maxQueues)...)
 	if len(errs) == 0 {
 		errs = append(errs, between(field.NewPath("groups"), int64(w.Groups)*int64(w.QueuesPerGroup), 1, maxQueues)...)
+	}
+	if !slices.Contains(policies, w.QueuePolicy) {
+		errs = append(errs, field.NotSupported(field.NewPath("queuePolicy"), w.QueuePolicy, policies))
 	}
 	errs = append(errs, w.validateQuota(field.NewPath("quota"))...)
 	if len(w.Classes) == 0 {

@@ -62,6 +62,7 @@ func TestRefused(t *testing.T) {
 		{"cpu", "cpu: 500m", "cpu: 0", `classes[1].cpu: Invalid value: "0": must be positive`},
 		{"too large", "cpu: 2", "cpu: 4500m", `classes[0].cpu: Invalid value: "4500m": can never be admitted: quota.max is 4`},
 		{"priority", "priority: 2", "priority: 3000000000", "priority"},
+		{"policy", "groups: 1", "groups: 1\nqueuePolicy: Fast", `queuePolicy: Unsupported value: "Fast": supported values: "Priority"`},
 		{"preload", "groups: 1", "groups: 1\npreload: 7", "preload: Invalid value: 7: must be from 0 to 6"},
 		{"stop", "groups: 1", "groups: 1\nstopAfterAdmissions: 7", "stopAfterAdmissions: Invalid value: 7: must be from 0 to 6"},
 		{"no YAML", "groups: 1", "groups: [", "yaml"},
