@@ -302,9 +302,10 @@ func (s *State) tryPolicy(u *unit) (fault string) {
 			fault = fmt.Sprintf("internal error while the unit was put in order: %v", r)
 		}
 	}()
-	policy := s.queue(u.spec.Queue).policy
-	policy.Compare(u.item, u.item)
-	policy.Blocks(u.spec.Priority)
+	q := s.queue(u.spec.Queue)
+	q.spot(u)
+	q.policy.Compare(u.item(), u.item())
+	q.policy.Blocks(u.spec.Priority)
 	return ""
 }
 

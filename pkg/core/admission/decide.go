@@ -140,7 +140,7 @@ func (s *State) block(now time.Time, g *group, v *verdict) {
 
 // first says whether the head of the group is where the line's claim belongs.
 func (ln *line) first(g *group) bool {
-	return ln.claim == nil || ln.claim.group == g || g.compare(g.head, ln.claim.unit) < 0
+	return ln.claim == nil || ln.claim.group == g || g.queue.compare(g.spot, g.queue.spot(ln.claim.unit)) < 0
 }
 
 // refuse keeps a unit from being tried for a while that doubles with every refusal in a row.

@@ -93,9 +93,9 @@ func (s *State) Explain(unitKey string) (Explanation, bool) {
 		return e, true
 	}
 	line := u.group.queue.waiting
-	e.Position, e.Waiting = line.Rank(u)+1, line.Len()
-	if first, ok := line.Min(); ok && first != u {
-		e.First = first.spec.Key
+	e.Position, e.Waiting = line.Rank(u.group.queue.spot(u))+1, line.Len()
+	if first, ok := line.Min(); ok && first.unit != u {
+		e.First = first.unit.spec.Key
 	}
 	e.Shortages = s.shortages(u)
 	bind(e.Shortages, reason)

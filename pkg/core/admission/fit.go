@@ -155,7 +155,7 @@ func (s *State) claimedAhead(gt *gate, resource string, u *unit) (claimed int64,
 func (s *State) ahead(c *claim, u *unit) bool {
 	q, own := c.group.queue, u.group.queue
 	if q == own {
-		return q.policy.Compare(c.unit.item, u.item) < 0
+		return q.compare(q.spot(c.unit), q.spot(u)) < 0
 	}
 	s.number()
 	return q.number < own.number

@@ -44,8 +44,10 @@ type group struct {
 	line     *line
 	request  resources.List
 
-	units *queue.Tree[*unit]
+	units *queue.Tree[spot]
 	head  *unit
+	// spot is that of head.
+	spot spot
 
 	// parked: no unit of the group is eligible, for this reason.
 	parked Reason
@@ -91,10 +93,11 @@ func (s *State) join(now time.Time, u *unit) {
 		s.placeWaiting(now, u)
 		return
 	}
-	g.units.Insert(u)
-	g.queue.waiting.Insert(u)
+	at := g.queue.spot(u)
+	g.units.Insert(at)
+	g.queue.waiting.Insert(at)
 	u.group = g
-	if g.head == nil || g.compare(u, g.head) < 0 {
+	if g.head == nil || g.queue.compare(at, g.spot) < 0 {
 		s.setHead(now, g, u)
 		s.markDirty(g)
 	}
@@ -112,20 +115,19 @@ func (s *State) join(now time.Time, u *unit) {
 // part takes a unit out of its group.
 func (s *State) part(now time.Time, u *unit) {
 	g := u.group
-	g.units.Delete(u)
-	g.queue.waiting.Delete(u)
+	at := g.queue.spot(u)
+	g.units.Delete(at)
+	g.queue.waiting.Delete(at)
 	u.group = nil
 	u.headSince = time.Time{}
 	if g.head == u {
 		next, _ := g.units.Min()
-		s.setHead(now, g, next)
+		s.setHead(now, g, next.unit)
 	}
 	if g.head == nil {
 		s.dropGroup(g)
 	}
 }
-
-func (g *group) compare(a, b *unit) int { return g.queue.policy.Compare(a.item, b.item) }
 
 func compareGroups(a, b *group) int { return cmp.Compare(a.sequence, b.sequence) }
 
@@ -149,7 +151,7 @@ func (s *State) groupFor(u *unit) (g *group, fault string) {
 		key: key, sequence: s.sequence, hash: mix(s.sequence),
 		queue: q, leaf: leaf, request: u.spec.Request,
 	}
-	g.units = queue.NewTree(g.compare, func(u *unit) uint64 { return u.hash })
+	g.units = queue.NewTree(q.compare, hashSpot)
 	if key.blocks {
 		g.line = q.line(leaf)
 		g.line.groups[g] = struct{}{}
@@ -194,7 +196,10 @@ func (s *State) setHead(now time.Time, g *group, head *unit) {
 		g.head.headSince = time.Time{}
 	}
 	claimed := g.line != nil && g.line.claim != nil && g.line.claim.group == g
-	g.head = head
+	g.head, g.spot = head, spot{}
+	if head != nil {
+		g.spot = g.queue.spot(head)
+	}
 	if head == nil {
 		s.unregister(g)
 		g.dirty = false
@@ -303,7 +308,8 @@ func (s *State) repark(now time.Time, g *group) {
 		s.markDirty(g)
 	}
 	s.touch(g.queue)
-	g.units.Walk(func(u *unit) bool {
+	g.units.Walk(func(at spot) bool {
+		u := at.unit
 		s.account(u)
 		if reason != "" {
 			s.armParked(now, u)

@@ -32,6 +32,8 @@ type unitLine struct {
 	spec  Queue
 	// policy orders the units; that of spec, or Priority while that is not known.
 	policy queue.Policy
+	// keyed is the policy, if it has keys.
+	keyed queue.Keyed
 
 	// refs counts the units that name the queue, holding those of them that hold quota.
 	refs, holding int
@@ -39,7 +41,7 @@ type unitLine struct {
 	full bool
 
 	// waiting holds all units in groups, parked groups included: positions are taken here.
-	waiting *queue.Tree[*unit]
+	waiting *queue.Tree[spot]
 	groups  map[*group]struct{}
 	lines   map[string]*line
 	// active holds the groups with eligible units, dirty those that Decide is to look at, by their heads.
@@ -59,22 +61,20 @@ func (s *State) queue(name string) *unitLine {
 		return q
 	}
 	q := &unitLine{
-		name: name, hash: queue.Hash(name), policy: s.policies["Priority"](0),
+		name: name, hash: queue.Hash(name),
 		groups: map[*group]struct{}{}, lines: map[string]*line{},
 	}
-	q.trees()
+	q.setPolicy(s.policies["Priority"](0))
 	s.queues[name] = q
 	return q
 }
 
 // trees makes the empty trees, which are ordered by the policy.
 func (q *unitLine) trees() {
-	byHead := func(a, b *group) int { return q.policy.Compare(a.head.item, b.head.item) }
+	byHead := func(a, b *group) int { return q.compare(a.spot, b.spot) }
 	hash := func(g *group) uint64 { return g.hash }
 	q.active, q.dirty = queue.NewTree(byHead, hash), queue.NewTree(byHead, hash)
-	q.waiting = queue.NewTree(
-		func(a, b *unit) int { return q.policy.Compare(a.item, b.item) },
-		func(u *unit) uint64 { return u.hash })
+	q.waiting = queue.NewTree(q.compare, hashSpot)
 }
 
 func (q *unitLine) line(leaf *level) *line {
@@ -129,7 +129,7 @@ func (s *State) changed(now time.Time, q *unitLine, reorder bool) {
 // reorder moves all waiting units of a queue into the order of its present policy.
 func (s *State) reorder(now time.Time, q *unitLine) {
 	units := make([]*unit, 0, q.waiting.Len())
-	q.waiting.Walk(func(u *unit) bool { units = append(units, u); return true })
+	q.waiting.Walk(func(at spot) bool { units = append(units, at.unit); return true })
 	for _, u := range units {
 		before := s.look(u)
 		s.part(now, u)
@@ -139,8 +139,7 @@ func (s *State) reorder(now time.Time, q *unitLine) {
 	if !q.known || !ok {
 		factory = s.policies["Priority"]
 	}
-	q.policy = factory(q.spec.Threshold)
-	q.trees()
+	q.setPolicy(factory(q.spec.Threshold))
 	for _, u := range units {
 		before := s.look(u)
 		s.join(now, u)
@@ -273,7 +272,7 @@ func (s *State) currentRank(q *unitLine) (QueueRank, *level, bool) {
 	}
 	ofMin, ofMax := s.shares(first.leaf)
 	return QueueRank{
-		Name: q.name, Priority: q.spec.Priority, ShareOfMin: ofMin, ShareOfMax: ofMax, Head: first.head.item,
+		Name: q.name, Priority: q.spec.Priority, ShareOfMin: ofMin, ShareOfMax: ofMax, Head: first.head.item(),
 	}, first.leaf, true
 }
 

@@ -147,7 +147,7 @@ func checkGroups(t require.TestingT, s *State) {
 			queue: u.spec.Queue, quota: u.spec.Quota, request: u.spec.Request.Key(),
 			nonPreemptible: u.spec.NonPreemptible, blocks: policy.Blocks(u.spec.Priority),
 		}, g.key, key)
-		require.LessOrEqual(t, g.compare(g.head, u), 0, "%s is before the head of its group", key)
+		require.LessOrEqual(t, g.queue.compare(g.spot, g.queue.spot(u)), 0, "%s is before the head of its group", key)
 	}
 	require.Len(t, s.groups, len(sizes), "groups without units")
 	for key, g := range s.groups {
@@ -155,7 +155,7 @@ func checkGroups(t require.TestingT, s *State) {
 		require.Equal(t, sizes[g], g.units.Len())
 		head, ok := g.units.Min()
 		require.True(t, ok)
-		require.Same(t, head, g.head)
+		require.Same(t, head.unit, g.head)
 		require.Equal(t, g.dirty, g.queue.dirty.Contains(g), "%v", key)
 	}
 }

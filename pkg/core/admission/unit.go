@@ -39,7 +39,6 @@ const (
 // unit is the record of one QueueUnit.
 type unit struct {
 	spec Unit
-	item queue.Item
 	hash uint64
 
 	stage stage
@@ -146,7 +145,6 @@ func (s *State) apply(now time.Time, u *unit, in Unit) {
 		u.consumerGone = false
 	}
 	u.spec = in
-	u.item = queue.Item{Priority: in.Priority, Created: in.Created, UID: in.UID, Key: in.Key}
 	s.consumers.add(u)
 	s.queue(in.Queue).refs++
 	u.enter(stageOf(in))

@@ -117,12 +117,13 @@ func (s *State) VerifyQueue(name string) []Mismatch {
 	for g := range q.groups {
 		want += g.units.Len()
 	}
-	q.waiting.Walk(func(u *unit) bool {
+	q.waiting.Walk(func(at spot) bool {
+		u := at.unit
 		n++
 		if u.group == nil || u.group.queue != q {
 			out = append(out, Mismatch{u.spec.Key, "queue", name, "another, or none"})
 		}
-		if before != nil && q.policy.Compare(before.item, u.item) >= 0 {
+		if before != nil && q.policy.Compare(before.item(), u.item()) >= 0 {
 			out = append(out, Mismatch{u.spec.Key, "order in " + name, "behind " + before.spec.Key, "ahead of it"})
 		}
 		before = u

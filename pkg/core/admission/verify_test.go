@@ -73,11 +73,11 @@ func TestVerifyPlacesFindsWhatIsOutOfPlace(t *testing.T) {
 			Mismatch{"ns/over", "holds", "cpu: 4m", "nothing"},
 		},
 		"not in the tree of its queue": {
-			func(s *State) { s.queues["q"].waiting.Delete(s.units["ns/first"]) },
+			func(s *State) { q := s.queues["q"]; q.waiting.Delete(q.spot(s.units["ns/first"])) },
 			Mismatch{"q", "units in line", "1", "2"},
 		},
 		"out of order": {
-			func(s *State) { s.units["ns/first"].item.Priority = 1 },
+			func(s *State) { s.units["ns/first"].spec.Priority = 1 },
 			Mismatch{"ns/second", "order in q", "behind ns/first", "ahead of it"},
 		},
 		"in a line of another queue": {

@@ -53,7 +53,7 @@ func (s *State) Position(unitKey string) (int, bool) {
 	if !ok || u.group == nil {
 		return 0, false
 	}
-	return u.group.queue.waiting.Rank(u) + 1, true
+	return u.group.queue.waiting.Rank(u.group.queue.spot(u)) + 1, true
 }
 
 // First lists the first n waiting units of a queue, in O(n log n).
@@ -64,7 +64,8 @@ func (s *State) First(queue string, n int) []Waiting {
 	}
 	s.refreshRanks()
 	var out []Waiting
-	q.waiting.Walk(func(u *unit) bool {
+	q.waiting.Walk(func(at spot) bool {
+		u := at.unit
 		reason, message := s.whyInGroup(u)
 		out = append(out, Waiting{Unit: u.spec, Position: len(out) + 1, Reason: reason, Message: message})
 		return len(out) < n

@@ -40,6 +40,15 @@ type Policy interface {
 	Blocks(priority int32) bool
 }
 
+// Keyed is what a Policy may be besides, so that units are compared quickly: smaller keys, the first before the second,
+// are served first, and units with the same keys are compared by the policy. Keys must not contradict it.
+type Keyed interface {
+	Keys(priority int32, created time.Time) Keys
+}
+
+// Keys of a unit; see Keyed.
+type Keys struct{ First, Second int64 }
+
 // Factory makes a policy with the threshold of its queue.
 type Factory func(threshold int32) Policy
 
@@ -59,11 +68,19 @@ type priorityOrder struct{}
 func (priorityOrder) Compare(a, b Item) int { return comparePriority(a, b) }
 func (priorityOrder) Blocks(int32) bool     { return false }
 
+// Keys implements Keyed.
+func (priorityOrder) Keys(priority int32, created time.Time) Keys {
+	return byPriority(priority, created)
+}
+
 // fifoOrder knows no priority; its first unit blocks.
 type fifoOrder struct{}
 
 func (fifoOrder) Compare(a, b Item) int { return compareAge(a, b) }
 func (fifoOrder) Blocks(int32) bool     { return true }
+
+// Keys implements Keyed.
+func (fifoOrder) Keys(_ int32, created time.Time) Keys { return Keys{Second: created.Unix()} }
 
 // blockOrder is priorityOrder whose first unit blocks.
 type blockOrder struct{}
@@ -71,11 +88,24 @@ type blockOrder struct{}
 func (blockOrder) Compare(a, b Item) int { return comparePriority(a, b) }
 func (blockOrder) Blocks(int32) bool     { return true }
 
+// Keys implements Keyed.
+func (blockOrder) Keys(priority int32, created time.Time) Keys { return byPriority(priority, created) }
+
 // intelligentOrder blocks for units at or above the threshold only.
 type intelligentOrder struct{ threshold int32 }
 
 func (intelligentOrder) Compare(a, b Item) int        { return comparePriority(a, b) }
 func (p intelligentOrder) Blocks(priority int32) bool { return priority >= p.threshold }
+
+// Keys implements Keyed.
+func (intelligentOrder) Keys(priority int32, created time.Time) Keys {
+	return byPriority(priority, created)
+}
+
+// byPriority are the keys of comparePriority; seconds are all that creation times have.
+func byPriority(priority int32, created time.Time) Keys {
+	return Keys{First: -int64(priority), Second: created.Unix()}
+}
 
 func comparePriority(a, b Item) int {
 	switch {

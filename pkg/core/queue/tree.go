@@ -27,11 +27,16 @@ type Tree[T any] struct {
 	hash    func(T) uint64
 }
 
+// node is small: there are two for every unit that waits.
 type node[T any] struct {
 	value       T
-	hash        uint64
-	size        int
+	hash, size  uint32
 	left, right *node[T]
+}
+
+// above says whether a node belongs above another. Equal hashes are no rarity among very many values.
+func (t *Tree[T]) above(n, other *node[T]) bool {
+	return n.hash > other.hash || (n.hash == other.hash && t.compare(n.value, other.value) < 0)
 }
 
 // NewTree returns an empty tree. compare must be zero for equal values only; hash must be stable per value.
@@ -60,16 +65,16 @@ func (n *node[T]) len() int {
 	if n == nil {
 		return 0
 	}
-	return n.size
+	return int(n.size)
 }
 
-func (n *node[T]) resize() { n.size = n.left.len() + n.right.len() + 1 }
+func (n *node[T]) resize() { n.size = uint32(n.left.len() + n.right.len() + 1) } //nolint:gosec // there is no memory for more
 
 // Insert adds a value that is not in the tree.
 func (t *Tree[T]) Insert(v T) {
-	fresh := &node[T]{value: v, hash: t.hash(v), size: 1}
+	fresh := &node[T]{value: v, hash: uint32(t.hash(v) >> 32), size: 1} //nolint:gosec // the upper half
 	at := &t.root
-	for *at != nil && (*at).hash >= fresh.hash {
+	for *at != nil && t.above(*at, fresh) {
 		(*at).size++
 		if t.compare(v, (*at).value) < 0 {
 			at = &(*at).left
@@ -110,7 +115,7 @@ func (t *Tree[T]) remove(n *node[T], v T) (rest *node[T], found bool) {
 	}
 	switch c := t.compare(v, n.value); {
 	case c == 0:
-		return join(n.left, n.right), true
+		return t.join(n.left, n.right), true
 	case c < 0:
 		n.left, found = t.remove(n.left, v)
 	default:
@@ -123,18 +128,18 @@ func (t *Tree[T]) remove(n *node[T], v T) (rest *node[T], found bool) {
 }
 
 // join puts two subtrees together, all of a before all of b.
-func join[T any](a, b *node[T]) *node[T] {
+func (t *Tree[T]) join(a, b *node[T]) *node[T] {
 	switch {
 	case a == nil:
 		return b
 	case b == nil:
 		return a
-	case a.hash >= b.hash:
-		a.right = join(a.right, b)
+	case a.hash >= b.hash: // as above says: a comes before b
+		a.right = t.join(a.right, b)
 		a.resize()
 		return a
 	default:
-		b.left = join(a, b.left)
+		b.left = t.join(a, b.left)
 		b.resize()
 		return b
 	}

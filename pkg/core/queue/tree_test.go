@@ -84,7 +84,7 @@ func requireHeap(t require.TestingT, n *node[int]) {
 		}
 		requireHeap(t, child)
 	}
-	if n.size != 1+n.left.len()+n.right.len() {
+	if n.len() != 1+n.left.len()+n.right.len() {
 		require.Fail(t, "size", "of %d: %d", n.value, n.size)
 	}
 }
@@ -94,7 +94,11 @@ func TestTreeShapeIsCanonical(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfNDistinct(rapid.IntRange(0, 1000), 0, 50, func(v int) int { return v }).Draw(t, "values")
-		a, b := newTree(), newTree()
+		hashes := rapid.Uint64Range(1, 1<<32-1).Draw(t, "number of hashes")
+		alike := func() *Tree[int] {
+			return NewTree(cmp.Compare[int], func(v int) uint64 { return Hash(fmt.Sprint(v)) % hashes << 32 })
+		}
+		a, b := alike(), alike()
 		for _, v := range values {
 			a.Insert(v)
 		}
