@@ -56,8 +56,7 @@ type queueStatus struct {
 
 func newQueueStatuses() queueStatuses {
 	return queueStatuses{byName: map[string]*queueStatus{}, due: queue.NewTree(
-		func(a, b *queueStatus) int { return cmp.Or(a.at.Compare(b.at), strings.Compare(a.name, b.name)) },
-		func(q *queueStatus) uint64 { return queue.Hash(q.name) })}
+		func(a, b *queueStatus) int { return cmp.Or(a.at.Compare(b.at), strings.Compare(a.name, b.name)) })}
 }
 
 // next is when the next refresh is due; zero for never.

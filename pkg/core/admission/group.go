@@ -38,7 +38,6 @@ type groupKey struct {
 type group struct {
 	key      groupKey
 	sequence uint64
-	hash     uint64
 	queue    *unitLine
 	leaf     *level
 	line     *line
@@ -148,10 +147,10 @@ func (s *State) groupFor(u *unit) (g *group, fault string) {
 	s.sequence++
 	leaf := s.level(u.spec.Quota)
 	g = &group{
-		key: key, sequence: s.sequence, hash: mix(s.sequence),
+		key: key, sequence: s.sequence,
 		queue: q, leaf: leaf, request: u.spec.Request,
 	}
-	g.units = queue.NewTree(q.compare, hashSpot)
+	g.units = queue.NewTree(q.compare)
 	if key.blocks {
 		g.line = q.line(leaf)
 		g.line.groups[g] = struct{}{}
@@ -161,15 +160,6 @@ func (s *State) groupFor(u *unit) (g *group, fault string) {
 	leaf.groups[g] = struct{}{}
 	g.parked, _ = s.checkGroup(g)
 	return g, ""
-}
-
-// mix spreads sequence numbers over 64 bits.
-func mix(n uint64) uint64 {
-	n ^= n >> 30
-	n *= 0xbf58476d1ce4e5b9
-	n ^= n >> 27
-	n *= 0x94d049bb133111eb
-	return n ^ n>>31
 }
 
 // dropGroup forgets an empty group.

@@ -27,7 +27,6 @@ import (
 // unitLine is a queue: its object, if there is one, and the units that name it.
 type unitLine struct {
 	name  string
-	hash  uint64
 	known bool
 	spec  Queue
 	// policy orders the units; that of spec, or Priority while that is not known.
@@ -61,7 +60,7 @@ func (s *State) queue(name string) *unitLine {
 		return q
 	}
 	q := &unitLine{
-		name: name, hash: queue.Hash(name),
+		name:   name,
 		groups: map[*group]struct{}{}, lines: map[string]*line{},
 	}
 	q.setPolicy(s.policies["Priority"](0))
@@ -72,9 +71,8 @@ func (s *State) queue(name string) *unitLine {
 // trees makes the empty trees, which are ordered by the policy.
 func (q *unitLine) trees() {
 	byHead := func(a, b *group) int { return q.compare(a.spot, b.spot) }
-	hash := func(g *group) uint64 { return g.hash }
-	q.active, q.dirty = queue.NewTree(byHead, hash), queue.NewTree(byHead, hash)
-	q.waiting = queue.NewTree(q.compare, hashSpot)
+	q.active, q.dirty = queue.NewTree(byHead), queue.NewTree(byHead)
+	q.waiting = queue.NewTree(q.compare)
 }
 
 func (q *unitLine) line(leaf *level) *line {

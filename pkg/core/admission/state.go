@@ -115,13 +115,11 @@ func New(cfg Config) *State {
 		demandChanged: map[string]bool{},
 	}
 	compareQueues := func(a, b *unitLine) int { return order.Compare(a.rank, b.rank) }
-	hashQueue := func(q *unitLine) uint64 { return q.hash }
-	s.ranked = queue.NewTree(compareQueues, hashQueue)
-	s.dirty = queue.NewTree(compareQueues, hashQueue)
-	hashUnit := func(u *unit) uint64 { return u.hash }
-	s.evictions = queue.NewTree(func(a, b *unit) int { return compareKeys(a, b) }, hashUnit)
-	s.retries = queue.NewTree(byTime(func(u *unit) time.Time { return u.retry }), hashUnit)
-	s.tellings = queue.NewTree(byTime(func(u *unit) time.Time { return u.tell }), hashUnit)
+	s.ranked = queue.NewTree(compareQueues)
+	s.dirty = queue.NewTree(compareQueues)
+	s.evictions = queue.NewTree(compareKeys)
+	s.retries = queue.NewTree(byTime(func(u *unit) time.Time { return u.retry }))
+	s.tellings = queue.NewTree(byTime(func(u *unit) time.Time { return u.tell }))
 	return s
 }
 

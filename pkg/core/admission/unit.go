@@ -21,7 +21,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
@@ -39,7 +38,6 @@ const (
 // unit is the record of one QueueUnit.
 type unit struct {
 	spec Unit
-	hash uint64
 
 	stage stage
 	// group is set while the unit waits and is not parked; parked while it waits and is.
@@ -117,7 +115,7 @@ func (s *State) UpsertUnit(now time.Time, in Unit) {
 	}
 	switch {
 	case !ok:
-		u = &unit{hash: queue.Hash(in.UID + "/" + in.Key)}
+		u = &unit{}
 		s.units[in.Key] = u
 		s.apply(now, u, in)
 	case u.inFlight():

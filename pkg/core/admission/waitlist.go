@@ -39,9 +39,9 @@ type waitList struct {
 }
 
 func byNeed() *queue.Tree[*group] {
-	return queue.NewTree(
-		func(a, b *group) int { return cmp.Or(cmp.Compare(a.wait.need, b.wait.need), compareGroups(a, b)) },
-		func(g *group) uint64 { return g.hash })
+	return queue.NewTree(func(a, b *group) int {
+		return cmp.Or(cmp.Compare(a.wait.need, b.wait.need), compareGroups(a, b))
+	})
 }
 
 // enter adds a group that waits as its wait says.

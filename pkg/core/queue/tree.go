@@ -16,185 +16,263 @@ limitations under the License.
 
 package queue
 
-// Tree is an ordered set that knows positions: a treap whose node priorities come from a hash of the value,
-// so that its shape, and with it every cost, depends on its content alone and not on history (I13).
-// Insert, Delete, Min and Rank take O(log n).
+import "slices"
+
+// Bounds of the values in a node of a tree; the root may have fewer.
+const (
+	leastValues = 8
+	mostValues  = 32
+)
+
+// Tree is an ordered set that knows positions: a B-tree that counts what is below its nodes. Insert, Delete, Min and Rank
+// take O(log n), and touch little memory: among a million values there are four nodes from the root to any of them.
 //
-// The order of a value must not change while it is in a tree.
+// The order of a value must not change while it is in a tree. A comparison that panics leaves the tree as it was.
 type Tree[T any] struct {
 	root    *node[T]
+	length  int
 	compare func(a, b T) int
-	hash    func(T) uint64
 }
 
-// node is small: there are two for every unit that waits.
+// node has its values in order, and, unless it is a leaf, children before, between and after them.
 type node[T any] struct {
-	value       T
-	hash, size  uint32
-	left, right *node[T]
+	values   []T
+	children []*node[T]
+	// sizes counts the values in and below each child.
+	sizes []int
 }
 
-// above says whether a node belongs above another. Equal hashes are no rarity among very many values.
-func (t *Tree[T]) above(n, other *node[T]) bool {
-	return n.hash > other.hash || (n.hash == other.hash && t.compare(n.value, other.value) < 0)
-}
-
-// NewTree returns an empty tree. compare must be zero for equal values only; hash must be stable per value.
-func NewTree[T any](compare func(a, b T) int, hash func(T) uint64) *Tree[T] {
-	return &Tree[T]{compare: compare, hash: hash}
-}
-
-// Hash is a well mixed 64-bit hash of a string, the same in every process.
-func Hash(s string) uint64 {
-	h := uint64(14695981039346656037)
-	for i := 0; i < len(s); i++ {
-		h ^= uint64(s[i])
-		h *= 1099511628211
-	}
-	h ^= h >> 33
-	h *= 0xff51afd7ed558ccd
-	h ^= h >> 33
-	h *= 0xc4ceb9fe1a85ec53
-	return h ^ h>>33
+// NewTree returns an empty tree. compare must be zero for equal values only.
+func NewTree[T any](compare func(a, b T) int) *Tree[T] {
+	return &Tree[T]{root: &node[T]{}, compare: compare}
 }
 
 // Len is the number of values.
-func (t *Tree[T]) Len() int { return t.root.len() }
+func (t *Tree[T]) Len() int { return t.length }
 
-func (n *node[T]) len() int {
-	if n == nil {
-		return 0
+func (n *node[T]) leaf() bool { return len(n.children) == 0 }
+
+func (n *node[T]) size() int {
+	size := len(n.values)
+	for _, below := range n.sizes {
+		size += below
 	}
-	return int(n.size)
+	return size
 }
 
-func (n *node[T]) resize() { n.size = uint32(n.left.len() + n.right.len() + 1) } //nolint:gosec // there is no memory for more
+// search is where the value is in a node, or the child that it belongs to.
+func (t *Tree[T]) search(n *node[T], v T) (i int, found bool) {
+	return slices.BinarySearchFunc(n.values, v, t.compare)
+}
 
 // Insert adds a value that is not in the tree.
 func (t *Tree[T]) Insert(v T) {
-	fresh := &node[T]{value: v, hash: uint32(t.hash(v) >> 32), size: 1} //nolint:gosec // the upper half
-	at := &t.root
-	for *at != nil && t.above(*at, fresh) {
-		(*at).size++
-		if t.compare(v, (*at).value) < 0 {
-			at = &(*at).left
-		} else {
-			at = &(*at).right
-		}
+	if up, right := t.insert(t.root, v); right != nil {
+		left := t.root
+		t.root = &node[T]{values: []T{up}, children: []*node[T]{left, right}, sizes: []int{left.size(), right.size()}}
 	}
-	fresh.left, fresh.right = t.split(*at, v)
-	fresh.resize()
-	*at = fresh
+	t.length++
 }
 
-// split parts a subtree into the values before v and those after it.
-func (t *Tree[T]) split(n *node[T], v T) (before, after *node[T]) {
-	if n == nil {
-		return nil, nil
+// insert adds a value at or below a node. If the node had to be split, right is its new neighbour and up the value between
+// them.
+func (t *Tree[T]) insert(n *node[T], v T) (up T, right *node[T]) {
+	i, _ := t.search(n, v)
+	if n.leaf() {
+		return n.put(i, v, nil)
 	}
-	if t.compare(n.value, v) < 0 {
-		n.right, after = t.split(n.right, v)
-		n.resize()
-		return n, after
+	between, fresh := t.insert(n.children[i], v)
+	if fresh == nil {
+		n.sizes[i]++
+		return up, nil
 	}
-	before, n.left = t.split(n.left, v)
-	n.resize()
-	return before, n
+	n.sizes[i] = n.children[i].size()
+	return n.put(i, between, fresh)
+}
+
+// put adds a value at a place in a node, and the child after it, if it is not a leaf.
+func (n *node[T]) put(i int, v T, child *node[T]) (up T, right *node[T]) {
+	at := n
+	if len(n.values) == mostValues {
+		middle := mostValues / 2
+		if i == mostValues {
+			// Most values come in order: what is left behind will not grow.
+			middle = mostValues - leastValues - 1
+		}
+		up, right = n.split(middle)
+		if i > middle {
+			at, i = right, i-middle-1
+		}
+	}
+	at.values = slices.Insert(at.values, i, v)
+	if child != nil {
+		at.children = slices.Insert(at.children, i+1, child)
+		at.sizes = slices.Insert(at.sizes, i+1, child.size())
+	}
+	return up, right
+}
+
+// split moves what is after the value at middle into a new node.
+func (n *node[T]) split(middle int) (up T, right *node[T]) {
+	up = n.values[middle]
+	right = &node[T]{values: cut(&n.values, middle+1, mostValues)}
+	cut(&n.values, middle, 0)
+	if !n.leaf() {
+		right.children = cut(&n.children, middle+1, mostValues+1)
+		right.sizes = cut(&n.sizes, middle+1, mostValues+1)
+	}
+	return up, right
+}
+
+// cut shortens a slice and returns what was behind, with room to grow.
+func cut[E any](from *[]E, length, room int) []E {
+	behind := (*from)[length:]
+	rest := append(make([]E, 0, max(room, len(behind))), behind...)
+	clear(behind)
+	*from = (*from)[:length]
+	return rest
 }
 
 // Delete removes a value and says whether it was there.
 func (t *Tree[T]) Delete(v T) bool {
-	root, found := t.remove(t.root, v)
-	t.root = root
-	return found
+	if !t.remove(t.root, v) {
+		return false
+	}
+	t.length--
+	if len(t.root.values) == 0 && !t.root.leaf() {
+		t.root = t.root.children[0]
+	}
+	return true
 }
 
-func (t *Tree[T]) remove(n *node[T], v T) (rest *node[T], found bool) {
-	if n == nil {
-		return nil, false
-	}
-	switch c := t.compare(v, n.value); {
-	case c == 0:
-		return t.join(n.left, n.right), true
-	case c < 0:
-		n.left, found = t.remove(n.left, v)
-	default:
-		n.right, found = t.remove(n.right, v)
-	}
-	if found {
-		n.size--
-	}
-	return n, found
-}
-
-// join puts two subtrees together, all of a before all of b.
-func (t *Tree[T]) join(a, b *node[T]) *node[T] {
+func (t *Tree[T]) remove(n *node[T], v T) bool {
+	i, found := t.search(n, v)
 	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	case a.hash >= b.hash: // as above says: a comes before b
-		a.right = t.join(a.right, b)
-		a.resize()
-		return a
+	case n.leaf():
+		if found {
+			n.values = slices.Delete(n.values, i, i+1)
+		}
+		return found
+	case found:
+		n.values[i] = n.children[i].removeLast()
+	case !t.remove(n.children[i], v):
+		return false
+	}
+	n.sizes[i]--
+	n.mend(i)
+	return true
+}
+
+// removeLast takes the last value at or below a node out.
+func (n *node[T]) removeLast() T {
+	last := len(n.values) - 1
+	if n.leaf() {
+		v := n.values[last]
+		n.values = slices.Delete(n.values, last, last+1)
+		return v
+	}
+	v := n.children[last+1].removeLast()
+	n.sizes[last+1]--
+	n.mend(last + 1)
+	return v
+}
+
+// mend sees to it that a child of which a value was taken has enough left.
+func (n *node[T]) mend(i int) {
+	if len(n.children[i].values) >= leastValues {
+		return
+	}
+	if i == len(n.values) {
+		i-- // the child and the one before it
+	}
+	left, right := n.children[i], n.children[i+1]
+	switch {
+	case len(left.values)+1+len(right.values) <= mostValues:
+		left.values = append(append(left.values, n.values[i]), right.values...)
+		left.children = append(left.children, right.children...)
+		left.sizes = append(left.sizes, right.sizes...)
+		n.values = slices.Delete(n.values, i, i+1)
+		n.children = slices.Delete(n.children, i+1, i+2)
+		n.sizes = slices.Delete(n.sizes, i+1, i+2)
+	case len(left.values) < len(right.values):
+		left.values = append(left.values, n.values[i])
+		n.values[i] = right.values[0]
+		right.values = slices.Delete(right.values, 0, 1)
+		if !left.leaf() {
+			left.children, left.sizes = append(left.children, right.children[0]), append(left.sizes, right.sizes[0])
+			right.children, right.sizes = slices.Delete(right.children, 0, 1), slices.Delete(right.sizes, 0, 1)
+		}
 	default:
-		b.left = t.join(a, b.left)
-		b.resize()
-		return b
+		last := len(left.values) - 1
+		right.values = slices.Insert(right.values, 0, n.values[i])
+		n.values[i] = left.values[last]
+		left.values = slices.Delete(left.values, last, last+1)
+		if !left.leaf() {
+			right.children = slices.Insert(right.children, 0, left.children[last+1])
+			right.sizes = slices.Insert(right.sizes, 0, left.sizes[last+1])
+			left.children, left.sizes = slices.Delete(left.children, last+1, last+2), slices.Delete(left.sizes, last+1, last+2)
+		}
+	}
+	n.sizes[i] = left.size()
+	if i+1 < len(n.sizes) && n.children[i+1] == right {
+		n.sizes[i+1] = right.size()
 	}
 }
 
 // Contains says whether the value is in the tree.
 func (t *Tree[T]) Contains(v T) bool {
-	n := t.root
-	for n != nil {
-		c := t.compare(v, n.value)
-		if c == 0 {
-			return true
+	for n := t.root; ; {
+		i, found := t.search(n, v)
+		if found || n.leaf() {
+			return found
 		}
-		if c < 0 {
-			n = n.left
-		} else {
-			n = n.right
-		}
+		n = n.children[i]
 	}
-	return false
 }
 
 // Min returns the first value.
 func (t *Tree[T]) Min() (T, bool) {
 	n := t.root
-	if n == nil {
+	for !n.leaf() {
+		n = n.children[0]
+	}
+	if len(n.values) == 0 {
 		var none T
 		return none, false
 	}
-	for n.left != nil {
-		n = n.left
-	}
-	return n.value, true
+	return n.values[0], true
 }
 
 // Rank is the number of values before v, which need not be in the tree.
 func (t *Tree[T]) Rank(v T) int {
 	rank := 0
-	for n := t.root; n != nil; {
-		if t.compare(n.value, v) < 0 {
-			rank += n.left.len() + 1
-			n = n.right
-		} else {
-			n = n.left
+	for n := t.root; ; {
+		i, found := t.search(n, v)
+		rank += i
+		if n.leaf() {
+			return rank
 		}
+		for _, below := range n.sizes[:i] {
+			rank += below
+		}
+		if found {
+			return rank + n.sizes[i]
+		}
+		n = n.children[i]
 	}
-	return rank
 }
 
 // Walk visits the values in order until visit returns false. The tree must not be changed meanwhile.
 func (t *Tree[T]) Walk(visit func(T) bool) { t.root.walk(visit) }
 
 func (n *node[T]) walk(visit func(T) bool) bool {
-	if n == nil {
-		return true
+	for i, v := range n.values {
+		if !n.leaf() && !n.children[i].walk(visit) {
+			return false
+		}
+		if !visit(v) {
+			return false
+		}
 	}
-	return n.left.walk(visit) && visit(n.value) && n.right.walk(visit)
+	return n.leaf() || n.children[len(n.values)].walk(visit)
 }

@@ -28,16 +28,21 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/testing/effort"
 )
 
-func newTree() *Tree[int] {
-	return NewTree(cmp.Compare[int], func(v int) uint64 { return Hash(fmt.Sprint(v)) })
-}
+func newTree() *Tree[int] { return NewTree(cmp.Compare[int]) }
 
 func TestTreeEqualsSortedSlice(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		tree, set := newTree(), map[int]bool{}
+		// What is there before makes more than one level.
+		before, step := rapid.IntRange(0, 3*mostValues).Draw(t, "before"), rapid.SampledFrom([]int{1, 7, 100}).Draw(t, "step")
+		for i := range before {
+			v := i * step % 101
+			tree.Insert(v)
+			set[v] = true
+		}
 		for range rapid.IntRange(0, effort.Steps(200)).Draw(t, "operations") {
-			v := rapid.IntRange(0, 60).Draw(t, "value")
+			v := rapid.IntRange(0, 110).Draw(t, "value")
 			if rapid.Bool().Draw(t, "delete") {
 				require.Equal(t, set[v], tree.Delete(v))
 				delete(set, v)
@@ -60,12 +65,12 @@ func requireSame(t require.TestingT, tree *Tree[int], set map[int]bool) {
 	tree.Walk(func(v int) bool { got = append(got, v); return true })
 	require.Equal(t, want, got)
 	require.Equal(t, len(want), tree.Len())
-	for v := -1; v <= 61; v++ {
+	for v := -1; v <= 111; v++ {
 		if rank := sort.SearchInts(want, v); tree.Rank(v) != rank || tree.Contains(v) != set[v] {
 			require.Fail(t, "rank", "of %d in %v: %d, contained: %t", v, want, tree.Rank(v), tree.Contains(v))
 		}
 	}
-	requireHeap(t, tree.root)
+	requireBalanced(t, tree.root, true)
 	first, ok := tree.Min()
 	require.Equal(t, len(want) > 0, ok)
 	if ok {
@@ -73,67 +78,95 @@ func requireSame(t require.TestingT, tree *Tree[int], set map[int]bool) {
 	}
 }
 
-// requireHeap checks what keeps the tree shallow and the ranks right.
-func requireHeap(t require.TestingT, n *node[int]) {
-	if n == nil {
-		return
+// requireBalanced checks what keeps the tree shallow and the ranks right, and returns its height.
+func requireBalanced[T any](t require.TestingT, n *node[T], isRoot bool) int {
+	if len(n.values) > mostValues || (!isRoot && len(n.values) < leastValues) {
+		require.Fail(t, "values", "%d in one node", len(n.values))
 	}
-	for _, child := range []*node[int]{n.left, n.right} {
-		if child != nil && child.hash > n.hash {
-			require.Fail(t, "heap", "%d is below %d", child.value, n.value)
+	if n.leaf() {
+		return 1
+	}
+	if len(n.children) != len(n.values)+1 || len(n.sizes) != len(n.children) {
+		require.Fail(t, "children", "%d, of %d sizes, around %d values", len(n.children), len(n.sizes), len(n.values))
+	}
+	height := 0
+	for i, child := range n.children {
+		h := requireBalanced(t, child, false)
+		if i > 0 && h != height {
+			require.Fail(t, "height", "%d beside %d", h, height)
 		}
-		requireHeap(t, child)
+		if height = h; child.size() != n.sizes[i] {
+			require.Fail(t, "size", "%d said to be %d", child.size(), n.sizes[i])
+		}
 	}
-	if n.len() != 1+n.left.len()+n.right.len() {
-		require.Fail(t, "size", "of %d: %d", n.value, n.size)
-	}
+	return height + 1
 }
 
-// The shape depends on the content alone.
-func TestTreeShapeIsCanonical(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		values := rapid.SliceOfNDistinct(rapid.IntRange(0, 1000), 0, 50, func(v int) int { return v }).Draw(t, "values")
-		hashes := rapid.Uint64Range(1, 1<<32-1).Draw(t, "number of hashes")
-		alike := func() *Tree[int] {
-			return NewTree(cmp.Compare[int], func(v int) uint64 { return Hash(fmt.Sprint(v)) % hashes << 32 })
-		}
-		a, b := alike(), alike()
-		for _, v := range values {
-			a.Insert(v)
-		}
-		for _, v := range rapid.Permutation(values).Draw(t, "other order") {
-			b.Insert(v)
-			b.Insert(v + 5000)
-		}
-		for _, v := range values {
-			b.Delete(v + 5000)
-		}
-		require.Equal(t, shape(a.root), shape(b.root))
-	})
-}
-
-func shape(n *node[int]) string {
-	if n == nil {
-		return "."
-	}
-	return fmt.Sprintf("(%s%d%s)", shape(n.left), n.value, shape(n.right))
-}
-
+// The work of every operation grows with the logarithm, in whatever order the values came and go.
 func TestTreeStaysShallow(t *testing.T) {
-	tree := newTree()
 	const n = 100_000
-	for v := range n {
-		tree.Insert(v)
+	for name, place := range map[string]func(i int) int{
+		"ascending":  func(i int) int { return i },
+		"descending": func(i int) int { return n - i },
+		"scattered":  func(i int) int { return i * 7919 % n },
+		"zigzag":     func(i int) int { return (2*(i%2) - 1) * i },
+	} {
+		t.Run(name, func(t *testing.T) {
+			compared := 0
+			tree := NewTree(func(a, b int) int { compared++; return cmp.Compare(a, b) })
+			for i := range n {
+				tree.Insert(place(i))
+			}
+			require.LessOrEqual(t, requireBalanced(t, tree.root, true), 6)
+			for i := range n - 10_000 {
+				require.True(t, tree.Delete(place(i)))
+			}
+			require.LessOrEqual(t, requireBalanced(t, tree.root, true), 5)
+			most := 0
+			for i := n - 10_000; i < n; i++ {
+				compared = 0
+				tree.Rank(place(i))
+				most = max(most, compared)
+			}
+			require.LessOrEqual(t, most, 24, "comparisons for one of 10,000 values")
+		})
 	}
-	require.Less(t, depth(tree.root), 64, "ascending inserts must not degenerate")
 }
 
-func depth(n *node[int]) int {
-	if n == nil {
-		return 0
+// A comparison that panics while a value comes or goes leaves the tree as it was.
+func TestTreeSurvivesAPanic(t *testing.T) {
+	left := 0
+	tree := NewTree(func(a, b int) int {
+		if left--; left == 0 {
+			panic("the comparison")
+		}
+		return cmp.Compare(a, b)
+	})
+	set := map[int]bool{}
+	for v := range 500 {
+		tree.Insert(2 * v)
+		set[2*v] = true
 	}
-	return 1 + max(depth(n.left), depth(n.right))
+	for n := 1; n < 12; n++ {
+		for _, change := range []func(){func() { tree.Insert(501) }, func() { tree.Delete(500) }} {
+			left = n
+			func() {
+				defer func() { _ = recover() }()
+				change()
+			}()
+			panicked := left == 0
+			left = 0
+			if panicked {
+				require.Equal(t, 500, tree.Len())
+				requireBalanced(t, tree.root, true)
+				continue
+			}
+			tree.Delete(501)
+			if !tree.Contains(500) {
+				tree.Insert(500)
+			}
+		}
+	}
 }
 
 func TestWalkStops(t *testing.T) {
@@ -147,17 +180,23 @@ func TestWalkStops(t *testing.T) {
 }
 
 func BenchmarkTree(b *testing.B) {
-	for _, n := range []int{1_000, 10_000, 100_000} {
-		b.Run(fmt.Sprintf("insert+delete/n=%d", n), func(b *testing.B) {
-			tree := NewTree(cmp.Compare[uint64], func(v uint64) uint64 { return v * 0x9e3779b97f4a7c15 })
-			for i := range n {
-				tree.Insert(Hash(fmt.Sprint(i)))
-			}
-			b.ResetTimer()
+	for _, n := range []int{1_000, 10_000, 100_000, 1_000_000} {
+		tree := NewTree(cmp.Compare[uint64])
+		for i := range n {
+			tree.Insert(uint64(i) * 0x9e3779b97f4a7c15)
+		}
+		b.Run(fmt.Sprintf("op=insert+delete/values=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
 			for i := range b.N {
 				v := uint64(i) * 0xbf58476d1ce4e5b9
 				tree.Insert(v)
 				tree.Delete(v)
+			}
+		})
+		b.Run(fmt.Sprintf("op=rank/values=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for i := range b.N {
+				tree.Rank(uint64(i) * 0xbf58476d1ce4e5b9)
 			}
 		})
 	}
