@@ -20,10 +20,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
@@ -31,9 +34,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config/controller/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/standstill"
 )
 
 func configuration(t *testing.T, args ...string) (*v1alpha1.ControllerConfiguration, error) {
@@ -76,6 +83,37 @@ func TestConfiguration(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = configuration(t, "--queue-namespace=A_")
 	require.ErrorContains(t, err, "queueNamespace")
+}
+
+// A leader of the shipped configuration that stands still for longer than it has to renew its lease in sends nothing when it
+// goes on, and ends.
+func TestALeaderThatStoodStillSendsNothing(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	ended := make(chan int, 1)
+	defer func(exit func(int)) { klog.OsExit = exit }(klog.OsExit)
+	klog.OsExit = func(code int) { ended <- code }
+	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
+	c, config := v1alpha1.Default(), &rest.Config{Host: server.URL}
+	guard := newGuard(config, &c.LeaderElection, clk)
+	sender, err := rest.HTTPClientFor(config)
+	require.NoError(t, err)
+	send := func() error {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, server.URL, http.NoBody)
+		require.NoError(t, err)
+		response, err := sender.Do(request)
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		return err
+	}
+	clk.Step(time.Hour)
+	require.NoError(t, send(), "it does not lead yet")
+	require.NoError(t, whileLeading(guard)(t.Context()))
+	require.NoError(t, send())
+	clk.Step(c.LeaderElection.RenewDeadline.Duration + time.Second)
+	require.ErrorIs(t, send(), standstill.ErrStoodStill)
+	require.Equal(t, 1, <-ended)
 }
 
 func TestStopped(t *testing.T) {

@@ -39,6 +39,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/quotatree"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/standstill"
 )
 
 // shutdownTimeout is what running reconciliations get to end in.
@@ -115,8 +116,12 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 	if err != nil {
 		return stopped(ctx, err)
 	}
+	guard := newGuard(config, &c.LeaderElection, clock.RealClock{})
 	mgr, err := newManager(config, scheme, c)
 	if err != nil {
+		return err
+	}
+	if err := mgr.Add(whileLeading(guard)); err != nil {
 		return err
 	}
 	err = controller.Setup(ctx, mgr, controller.Options{
@@ -183,6 +188,26 @@ func managedJobs(ctx context.Context, config *rest.Config, scheme *runtime.Schem
 		return nil, err
 	}
 	return jobs.NewPredicate(m)
+}
+
+// newGuard keeps a leader that stood still from writing what it decided on before, beside its successor. All clients that
+// are made of the configuration afterwards refuse to.
+func newGuard(config *rest.Config, l *v1alpha1.LeaderElection, clk clock.WithTicker) *standstill.Guard {
+	limit := l.RenewDeadline.Duration
+	if !*l.LeaderElect {
+		limit = 0
+	}
+	guard := standstill.New(clk, limit)
+	config.Wrap(guard.Wrap)
+	return guard
+}
+
+// whileLeading watches from when this replica leads until the process ends, which may be some time after ctx.
+func whileLeading(guard *standstill.Guard) manager.RunnableFunc {
+	return func(ctx context.Context) error {
+		guard.Lead(context.WithoutCancel(ctx))
+		return nil
+	}
 }
 
 func newManager(config *rest.Config, scheme *runtime.Scheme, c *v1alpha1.ControllerConfiguration) (manager.Manager, error) {

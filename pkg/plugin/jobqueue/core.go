@@ -44,6 +44,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/quota"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/standstill"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/visibility"
 )
 
@@ -68,7 +69,7 @@ type core struct {
 	// exist and activating a pod would crash.
 	leading atomic.Bool
 	// still watches this replica from when it leads, until ctx ends.
-	still *standstill
+	still *standstill.Guard
 	ctx   context.Context //nolint:containedctx // of the process; the framework starts a leader without one
 	clock clock.WithTicker
 }
@@ -76,9 +77,9 @@ type core struct {
 // newCore takes the time in which a leader has to renew its lease, zero without leader election.
 func newCore(ctx context.Context, args *config.JobQueueArgs, handle fwktype.Handle, quotas *quota.Adapter, renewal time.Duration) (*core, error) {
 	c := &core{args: args, handle: handle, clock: clock.RealClock{}, metrics: metrics.Registered(), ctx: ctx}
-	c.still = newStandstill(c.clock, renewal)
+	c.still = standstill.New(c.clock, renewal)
 	cfg := clientConfig(handle.KubeConfig(), args)
-	cfg.Wrap(c.still.wrap)
+	cfg.Wrap(c.still.Wrap)
 	managed, err := c.managedJobs(ctx)
 	if err != nil {
 		return nil, err
@@ -213,7 +214,7 @@ func (c *core) auditOnSignal(ctx context.Context) {
 }
 
 func (c *core) lead() {
-	go c.still.run(c.ctx)
+	c.still.Lead(c.ctx)
 	c.leading.Store(true)
 	c.engine.Lead()
 }

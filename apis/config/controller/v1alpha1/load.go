@@ -64,8 +64,9 @@ func SetDefaults(c *ControllerConfiguration) {
 	}
 	orDefault(&l.ResourceNamespace, c.QueueNamespace)
 	orDefault(&l.ResourceName, "jobqueue-controller")
-	orDefault(&l.LeaseDuration.Duration, 15*time.Second)
-	orDefault(&l.RenewDeadline.Duration, 10*time.Second)
+	// As of the scheduler: a leader that cannot renew its lease gives up before another one takes over (docs/reliability.md).
+	orDefault(&l.LeaseDuration.Duration, 20*time.Second)
+	orDefault(&l.RenewDeadline.Duration, 6*time.Second)
 	orDefault(&l.RetryPeriod.Duration, 2*time.Second)
 }
 

@@ -36,6 +36,10 @@ func TestLoadDefaults(t *testing.T) {
 	require.Equal(t, 16, c.Concurrency)
 	require.True(t, *c.LeaderElection.LeaderElect)
 	require.Equal(t, "koord-queue", c.LeaderElection.ResourceNamespace)
+	const lateRequest = 4 * time.Second
+	l := c.LeaderElection
+	require.Less(t, 2*l.RenewDeadline.Duration+l.RetryPeriod.Duration+lateRequest, l.LeaseDuration.Duration,
+		"an old leader has given up before a new one takes over")
 }
 
 func TestLoadValues(t *testing.T) {

@@ -88,9 +88,10 @@ type LeaderElection struct {
 	ResourceNamespace string `json:"resourceNamespace,omitempty"`
 	// resourceName of the Lease. Default "jobqueue-controller".
 	ResourceName string `json:"resourceName,omitempty"`
-	// leaseDuration after which another replica may take over. Default 15s.
+	// leaseDuration after which another replica may take over. Default 20s: longer than 2*renewDeadline + retryPeriod
+	// and some seconds for requests under way, so that two replicas do not act at once.
 	LeaseDuration metav1.Duration `json:"leaseDuration,omitempty"`
-	// renewDeadline after which the leader gives up. Default 10s.
+	// renewDeadline after which the leader gives up. Default 6s.
 	RenewDeadline metav1.Duration `json:"renewDeadline,omitempty"`
 	// retryPeriod between attempts. Default 2s.
 	RetryPeriod metav1.Duration `json:"retryPeriod,omitempty"`

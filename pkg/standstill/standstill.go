@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobqueue
+// Package standstill ends a leader that stood still (SIGSTOP, a cgroup that is frozen, a host that swaps) for longer than its lease may have lived.
+package standstill
 
 import (
 	"context"
@@ -27,17 +28,17 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// standstillPulse is how often a leader takes note that it is running.
-const standstillPulse = 200 * time.Millisecond
+// pulseEvery is how often a leader takes note that it is running.
+const pulseEvery = 200 * time.Millisecond
 
-// errStoodStill is the answer to requests of a leader that stood still.
-var errStoodStill = errors.New("this process stood still for so long that another one may lead")
+// ErrStoodStill is the answer to requests of a leader that stood still.
+var ErrStoodStill = errors.New("this process stood still for so long that another one may lead")
 
-// standstill keeps a leader that stood still (SIGSTOP, a frozen machine) from going on beside its successor (I1, I3). Leader
+// Guard keeps a leader that stood still from going on beside its successor (I1, I3). Leader
 // election does not: it counts the time for renewing the lease anew when the process goes on, and until that is over both
 // decide. So a process that finds itself to have stood still for the whole of that time ends at once, as it does when
 // it loses its lease; and as anything may run before it finds that, requests look at the time themselves.
-type standstill struct {
+type Guard struct {
 	clock clock.WithTicker
 	// limit is the time in which leader election has to renew a lease; zero without leader election: then nobody takes over.
 	limit time.Duration
@@ -50,23 +51,29 @@ type standstill struct {
 	over bool
 }
 
-func newStandstill(clk clock.WithTicker, limit time.Duration) *standstill {
-	return &standstill{clock: clk, limit: limit, end: func(stood time.Duration) {
-		klog.Background().Error(errStoodStill, "Ending", "stood", stood, "limit", limit)
+// New returns a guard that watches nothing yet. limit is the renewDeadline of leader election, zero without one.
+func New(clk clock.WithTicker, limit time.Duration) *Guard {
+	return &Guard{clock: clk, limit: limit, end: func(stood time.Duration) {
+		klog.Background().Error(ErrStoodStill, "Ending", "stood", stood, "limit", limit)
 		klog.FlushAndExit(time.Second, 1)
 	}}
 }
 
-// run watches a leader until the context ends.
-func (s *standstill) run(ctx context.Context) {
-	if s.limit == 0 {
+// Lead watches from now on, when this process has come to lead, until the context ends.
+func (g *Guard) Lead(ctx context.Context) {
+	if g.limit == 0 {
 		return
 	}
-	ticker := s.clock.NewTicker(standstillPulse)
+	_, _ = g.pulse()
+	go g.run(ctx)
+}
+
+func (g *Guard) run(ctx context.Context) {
+	ticker := g.clock.NewTicker(pulseEvery)
 	defer ticker.Stop()
 	for {
-		if stood, over := s.pulse(); over {
-			s.end(stood)
+		if stood, over := g.pulse(); over {
+			g.end(stood)
 			return
 		}
 		select {
@@ -78,33 +85,33 @@ func (s *standstill) run(ctx context.Context) {
 }
 
 // pulse takes note that the process runs, unless it stood still.
-func (s *standstill) pulse() (stood time.Duration, over bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if stood, over = s.check(); !over {
-		s.last = s.clock.Now()
+func (g *Guard) pulse() (stood time.Duration, over bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if stood, over = g.check(); !over {
+		g.last = g.clock.Now()
 	}
 	return stood, over
 }
 
 // check says for how long the process stood still, and whether that was too long. It is once and for all.
-func (s *standstill) check() (stood time.Duration, over bool) {
-	if s.limit == 0 || s.last.IsZero() {
+func (g *Guard) check() (stood time.Duration, over bool) {
+	if g.limit == 0 || g.last.IsZero() {
 		return 0, false
 	}
-	stood = s.clock.Since(s.last)
-	s.over = s.over || stood > s.limit
-	return stood, s.over
+	stood = g.clock.Since(g.last)
+	g.over = g.over || stood > g.limit
+	return stood, g.over
 }
 
-// wrap refuses requests of a leader that stood still.
-func (s *standstill) wrap(next http.RoundTripper) http.RoundTripper {
+// Wrap refuses requests of a leader that stood still; it is for rest.Config.Wrap.
+func (g *Guard) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		s.mu.Lock()
-		_, over := s.check()
-		s.mu.Unlock()
+		g.mu.Lock()
+		_, over := g.check()
+		g.mu.Unlock()
 		if over {
-			return nil, errStoodStill
+			return nil, ErrStoodStill
 		}
 		return next.RoundTrip(request)
 	})

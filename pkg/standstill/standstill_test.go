@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobqueue
+package standstill
 
 import (
 	"context"
@@ -26,11 +26,11 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// leaderAt is a standstill with a limit of six seconds, and a client that counts what it lets through.
-func leaderAt(clk *clocktesting.FakeClock, limit time.Duration) (s *standstill, send func() error) {
-	s = newStandstill(clk, limit)
-	rt := s.wrap(roundTripper(func(*http.Request) (*http.Response, error) { return &http.Response{Body: http.NoBody}, nil }))
-	return s, func() error {
+// leaderAt is a guard, and a client that it watches.
+func leaderAt(clk *clocktesting.FakeClock, limit time.Duration) (g *Guard, send func() error) {
+	g = New(clk, limit)
+	rt := g.Wrap(roundTripper(func(*http.Request) (*http.Response, error) { return &http.Response{Body: http.NoBody}, nil }))
+	return g, func() error {
 		response, err := rt.RoundTrip(&http.Request{})
 		if err == nil {
 			_ = response.Body.Close()
@@ -41,41 +41,40 @@ func leaderAt(clk *clocktesting.FakeClock, limit time.Duration) (s *standstill, 
 
 func TestALeaderThatStoodStillSendsNothing(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
-	s, send := leaderAt(clk, 6*time.Second)
+	g, send := leaderAt(clk, 6*time.Second)
 	clk.Step(time.Hour)
 	require.NoError(t, send(), "what does not lead may stand still")
-	_, over := s.pulse()
+	_, over := g.pulse()
 	require.False(t, over)
 	clk.Step(6 * time.Second)
 	require.NoError(t, send())
-	_, over = s.pulse()
+	_, over = g.pulse()
 	require.False(t, over)
 
 	// The request comes before the process has found out.
 	clk.Step(7 * time.Second)
-	require.ErrorIs(t, send(), errStoodStill)
-	stood, over := s.pulse()
+	require.ErrorIs(t, send(), ErrStoodStill)
+	stood, over := g.pulse()
 	require.True(t, over)
 	require.Equal(t, 7*time.Second, stood)
-	require.ErrorIs(t, send(), errStoodStill, "there is no way back")
+	require.ErrorIs(t, send(), ErrStoodStill, "there is no way back")
 }
 
 func TestALeaderThatStoodStillEnds(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
-	s, _ := leaderAt(clk, 6*time.Second)
+	g, _ := leaderAt(clk, 6*time.Second)
 	ended := make(chan time.Duration, 1)
-	s.end = func(stood time.Duration) { ended <- stood }
-	_, _ = s.pulse()
+	g.end = func(stood time.Duration) { ended <- stood }
+	_, _ = g.pulse()
 	clk.Step(28 * time.Second)
-	s.run(t.Context())
+	g.run(t.Context())
 	require.Equal(t, 28*time.Second, <-ended)
 }
 
 func TestWithoutLeaderElectionAProcessMayStandStill(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
-	s, send := leaderAt(clk, 0)
-	s.run(context.Background())
-	_, _ = s.pulse()
+	g, send := leaderAt(clk, 0)
+	g.Lead(context.Background())
 	clk.Step(time.Hour)
 	require.NoError(t, send())
 }
