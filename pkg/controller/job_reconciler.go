@@ -47,8 +47,8 @@ const conflictDelay = 500 * time.Millisecond
 // settleDelay until a process that has just started is asked again whether it knows the cluster's profiles.
 const settleDelay = time.Second
 
-// maxLooks bounds how often one reconciliation may ask for more to decide on.
-const maxLooks = 3
+// maxLooks bounds how often one reconciliation may ask for more to decide on: the unit, the job and its pods, once each.
+const maxLooks = 4
 
 // JobReconciler keeps the jobs of one kind and their units in step.
 type JobReconciler struct {
@@ -220,8 +220,9 @@ func (r *JobReconciler) resetStart(ctx context.Context, o *Observation, a ResetS
 }
 
 func (r *JobReconciler) deleteUnit(ctx context.Context, o *Observation, a DeleteUnit) error {
-	uid := a.Unit.UID
-	err := r.Client.Delete(ctx, a.Unit.DeepCopy(), client.Preconditions{UID: &uid})
+	// With its version, too: what was decided on may be no more by the time at which the request arrives.
+	uid, version := a.Unit.UID, a.Unit.ResourceVersion
+	err := r.Client.Delete(ctx, a.Unit.DeepCopy(), client.Preconditions{UID: &uid, ResourceVersion: &version})
 	if err != nil {
 		return err
 	}
@@ -295,6 +296,9 @@ func (r *JobReconciler) readJob(ctx context.Context, o *Observation) error {
 		return nil
 	case err != nil:
 		return err
+	}
+	if o.Job != nil && o.Job.GetUID() != job.GetUID() {
+		o.Bound = BoundUnknown // the pods were those of another job
 	}
 	return r.judge(ctx, o, job)
 }

@@ -26,7 +26,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -196,18 +198,35 @@ func TestJobResumedByHandJustBeforeItsAdmission(t *testing.T) {
 	require.Empty(t, w.job().Annotations[v1alpha1.AnnotationSuspendedBy])
 }
 
-// oldNews is a cache that is behind with one unit.
+// oldNews is a cache that is behind with a unit, or with a job.
 type oldNews struct {
 	client.Client
 	unit *v1alpha1.QueueUnit
+	job  *unstructured.Unstructured
 }
 
 func (c oldNews) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-	if u, ok := o.(*v1alpha1.QueueUnit); ok {
-		c.unit.DeepCopyInto(u)
-		return nil
+	switch o := o.(type) {
+	case *v1alpha1.QueueUnit:
+		if c.unit != nil {
+			c.unit.DeepCopyInto(o)
+			return nil
+		}
+	case *unstructured.Unstructured:
+		if c.job != nil {
+			c.job.DeepCopyInto(o)
+			return nil
+		}
 	}
 	return c.Client.Get(ctx, key, o, opts...)
+}
+
+// behind replaces the process by one whose cache is behind.
+func (w *world) behind(cache oldNews) {
+	w.t.Helper()
+	w.restart()
+	cache.Client = w.client
+	w.r.Client = cache
 }
 
 // After a start the cache of units may be behind that of jobs. A job that was resumed is not suspended on that ground:
@@ -219,13 +238,66 @@ func TestOldNewsOfAUnitSuspendNothing(t *testing.T) {
 	w.admit()
 	w.settle()
 	w.jobStatus(runs(2))
-	predicate, err := jobs.NewPredicate(jobs.DefaultManagedJobs())
-	require.NoError(t, err)
-	behind := oldNews{w.base, old}
-	r := NewJobReconciler(*batchJob(t), predicate, behind, w.base, w.events, w.clock)
-	_, err = r.Reconcile(quiet(), request("team", "j"))
-	require.NoError(t, err)
+	w.behind(oldNews{unit: old})
+	w.reconcile()
 	require.False(t, *w.job().Spec.Suspend)
+}
+
+// The cache of jobs may be behind that of units: after a start, or when a process goes on that was paused. The unit that is
+// looked at may then be that of the next job of the name, of what the job asks for by now, or of a job that has come to be
+// managed; it is not deleted on that ground.
+func TestOldNewsOfAJobDeleteNoUnit(t *testing.T) {
+	for name, tc := range map[string]struct {
+		before  *batchv1.Job
+		between func(w *world)
+	}{
+		"created again under the name": {newJob(unsuspended), func(w *world) {
+			require.NoError(t, w.base.Delete(t.Context(), w.job()))
+			require.NoError(t, w.base.Delete(t.Context(), w.unit()))
+			require.NoError(t, w.base.Create(t.Context(), newJob(func(job *batchv1.Job) { job.UID = "job-2" })))
+		}},
+		"made smaller while it waited": {newJob(), func(w *world) {
+			job := w.job()
+			job.Spec.Template.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("250m")
+			w.update(job)
+		}},
+		"labelled meanwhile": {newJob(func(job *batchv1.Job) { job.Labels = nil }), func(w *world) {
+			job := w.job()
+			job.Labels = map[string]string{v1alpha1.LabelQuotaName: "a"}
+			w.update(job)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, tc.before)
+			w.settle()
+			old := w.unstructuredJob()
+			tc.between(w)
+			w.settle()
+			w.admit()
+			w.behind(oldNews{job: old})
+			w.writes = nil
+			w.reconcile()
+			require.NotContains(t, w.writes, "delete QueueUnit/j")
+		})
+	}
+}
+
+// What a unit was deleted for may be no more when the request arrives.
+func TestAUnitThatChangesMeanwhileIsNotDeleted(t *testing.T) {
+	w := newWorld(t, newJob())
+	w.settle()
+	job := w.job()
+	job.Labels = nil
+	w.update(job)
+	w.refuse = func(verb string, _ client.Object) error {
+		if verb == "delete" {
+			w.refuse = nil
+			w.admit()
+		}
+		return nil
+	}
+	w.reconcile()
+	require.NotNil(t, w.unit())
 }
 
 func TestEvictedJobIsSuspendedAndComesBack(t *testing.T) {

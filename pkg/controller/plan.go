@@ -18,6 +18,7 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -90,7 +91,7 @@ type (
 		Before, After *v1alpha1.QueueUnit
 		Event         *Event
 	}
-	// DeleteUnit deletes this very unit, by UID.
+	// DeleteUnit deletes this very unit, as it is here.
 	DeleteUnit struct {
 		Unit  *v1alpha1.QueueUnit
 		Event *Event
@@ -119,7 +120,18 @@ func (ResetStart) action()      {}
 func (Tell) action()            {}
 
 // Plan decides what to do about one job. It is a pure function (I13); an empty plan is a fixpoint (I12).
+//
+// No unit is deleted on old news of its job: the cache of jobs may be behind that of units, and what looks like a unit of
+// another job, or of none, may be what holds the quota of this one (I2, I3). So the API server is asked first.
 func Plan(o Observation) []Action {
+	actions := decide(o)
+	if !o.Fresh && slices.ContainsFunc(actions, func(a Action) bool { _, ok := a.(DeleteUnit); return ok }) {
+		return []Action{ReadJob{}}
+	}
+	return actions
+}
+
+func decide(o Observation) []Action {
 	if o.Job == nil {
 		return planOrphan(o)
 	}
@@ -135,15 +147,11 @@ func Plan(o Observation) []Action {
 	return p.managed()
 }
 
-// planOrphan removes a unit of ours whose job is gone. The cache of jobs may be behind that of units, so the
-// API server is asked first.
+// planOrphan removes a unit of ours whose job is gone.
 func planOrphan(o Observation) []Action {
 	u := o.Unit
 	if u == nil || !createdByUs(u) || u.Spec.ConsumerRef == nil || !refersTo(o.Kind, u.Spec.ConsumerRef) {
 		return nil
-	}
-	if !o.Fresh {
-		return []Action{ReadJob{}}
 	}
 	return []Action{DeleteUnit{Unit: u}}
 }
@@ -547,9 +555,6 @@ func (p *planner) restored() *unstructured.Unstructured {
 // reopen replaces a unit that says the job is over while it is not: somebody wrote its status, and the job would
 // never run.
 func (p *planner) reopen() []Action {
-	if !p.Fresh {
-		return []Action{ReadJob{}}
-	}
 	return []Action{DeleteUnit{Unit: p.Unit, Event: warning("UnitReplaced", "Delete",
 		fmt.Sprintf("QueueUnit %s said that the job was over; the job waits again", p.Unit.Name))}}
 }

@@ -274,6 +274,11 @@ func TestPlan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			job, unit := tc.scene.Job.DeepCopy(), tc.scene.Unit.DeepCopy()
+			if strings.Contains(tc.want, "delete unit") {
+				tc.scene.Fresh = false
+				require.Equal(t, "read job", describe(Plan(tc.scene.Observation)), "no unit is deleted on old news of its job")
+				tc.scene.Fresh = true
+			}
 			require.Equal(t, tc.want, describe(Plan(tc.scene.Observation)))
 			require.Equal(t, tc.want, describe(Plan(tc.scene.Observation)), "I13")
 			require.Equal(t, job, tc.scene.Job, "what was observed is not changed")

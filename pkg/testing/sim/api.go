@@ -330,6 +330,11 @@ func setField(u *unstructured.Unstructured, field string, value any) {
 }
 
 func (a *api) delete(by writer, k kind, key string, uid types.UID) error {
+	return a.deleteAt(by, k, key, uid, "")
+}
+
+// deleteAt is delete with the version as a further precondition, if it is not empty.
+func (a *api) deleteAt(by writer, k kind, key string, uid types.UID, version string) error {
 	before := a.objects[k][key]
 	name := key[strings.LastIndex(key, "/")+1:]
 	switch {
@@ -337,6 +342,8 @@ func (a *api) delete(by writer, k kind, key string, uid types.UID) error {
 		return apierrors.NewNotFound(k.resource(), name)
 	case uid != "" && uid != before.uid():
 		return apierrors.NewConflict(k.resource(), name, fmt.Errorf("uid in precondition: %s, in object: %s", uid, before.uid()))
+	case version != "" && version != before.u.GetResourceVersion():
+		return apierrors.NewConflict(k.resource(), name, fmt.Errorf("version in precondition: %s, in object: %s", version, before.u.GetResourceVersion()))
 	}
 	a.commit(by, k, key, before, nil)
 	return nil

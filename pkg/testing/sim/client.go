@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -210,16 +211,14 @@ func (c *controllerClient) patch(ctx context.Context, o client.Object, patch cli
 	return nil
 }
 
-// Delete removes an object, by UID where one is given.
+// Delete removes an object, by UID and version where they are given.
 func (c *controllerClient) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
 	options := client.DeleteOptions{}
 	options.ApplyOptions(opts)
 	k, key := kindOf(o), keyOf(o.GetNamespace(), o.GetName())
 	_, err := c.process.write(ctx, k, key, func() (*object, error) {
-		if p := options.Preconditions; p != nil && p.UID != nil {
-			return nil, c.process.world.api.delete(c.by(), k, key, *p.UID)
-		}
-		return nil, c.process.world.api.delete(c.by(), k, key, "")
+		p := ptr.Deref(options.Preconditions, metav1.Preconditions{})
+		return nil, c.process.world.api.deleteAt(c.by(), k, key, ptr.Deref(p.UID, ""), ptr.Deref(p.ResourceVersion, ""))
 	})
 	return err
 }
