@@ -17,6 +17,8 @@ limitations under the License.
 package engine
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -31,21 +33,113 @@ import (
 func TestAnAmountThatTakesForEverToReadParksItsUnit(t *testing.T) {
 	const endless = "1e-99999999"
 	amounts := map[string]any{"cpu": endless}
-	template := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "main", "resources": map[string]any{"requests": amounts}}}}}
+	template, capitals := templateOf("requests", amounts), templateOf("Requests", amounts)
 	for name, content := range map[string]map[string]any{
 		"in the request":      {"spec": map[string]any{"request": amounts}},
 		"in the former field": {"spec": map[string]any{"resource": amounts}},
-		"in a pod template":   {"spec": map[string]any{"podSet": []any{map[string]any{"name": "main", "template": template}}}},
-		"in what it holds":    {"spec": map[string]any{"request": map[string]any{"cpu": "1"}}, "status": map[string]any{"admissions": []any{map[string]any{"name": "main", "resources": amounts}}}},
+		"in a field of a pod template that is none": {
+			"spec": map[string]any{"podSet": []any{map[string]any{"name": "main", "template": capitals}}},
+		},
+		"in a pod template": {"spec": map[string]any{"podSet": []any{map[string]any{"name": "main", "template": template}}}},
+		"in what it holds":  {"spec": map[string]any{"request": map[string]any{"cpu": "1"}}, "status": map[string]any{"admissions": []any{map[string]any{"name": "main", "resources": amounts}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			done := make(chan *unitObject, 1)
 			go func() { done <- decodeUnit(&unstructured.Unstructured{Object: content}) }()
 			select {
 			case u := <-done:
-				require.Equal(t, admission.ReasonInvalidRequest, u.invalid)
+				if name != "in a field of a pod template that is none" {
+					require.Equal(t, admission.ReasonInvalidRequest, u.invalid)
+				}
 			case <-time.After(20 * time.Second):
 				t.Fatal("still reading")
+			}
+		})
+	}
+}
+
+func templateOf(field string, amounts map[string]any) map[string]any {
+	return map[string]any{"spec": map[string]any{"containers": []any{
+		map[string]any{"name": "main", "resources": map[string]any{field: amounts}},
+	}}}
+}
+
+// sidecars is a pod template with containers that ask for one resource each. To add them up takes time that grows with
+// the square of their number.
+func sidecars(containers, names int) map[string]any {
+	list := make([]any, containers)
+	for i := range list {
+		list[i] = map[string]any{
+			"name": "s", "restartPolicy": "Always",
+			"resources": map[string]any{"requests": amountsOf(i%names, i%names+1)},
+		}
+	}
+	return map[string]any{"spec": map[string]any{"initContainers": list}}
+}
+
+func amountsOf(from, to int) map[string]any {
+	amounts := map[string]any{}
+	for i := from; i < to; i++ {
+		amounts[fmt.Sprintf("example.com/r%d", i)] = "1"
+	}
+	return amounts
+}
+
+func podSets(templates ...map[string]any) map[string]any {
+	sets := make([]any, len(templates))
+	for i, template := range templates {
+		sets[i] = map[string]any{"name": fmt.Sprint("s", i), "template": template}
+	}
+	return map[string]any{"spec": map[string]any{"podSet": sets}}
+}
+
+func request(amounts map[string]any) map[string]any {
+	return map[string]any{"spec": map[string]any{"request": amounts}}
+}
+
+func holding(admissions, names int) map[string]any {
+	list := make([]any, admissions)
+	for i := range list {
+		list[i] = map[string]any{"name": fmt.Sprint("s", i), "resources": amountsOf(i, i+names)}
+	}
+	u := request(map[string]any{"cpu": "1"})
+	u["status"] = map[string]any{"phase": "Dequeued", "admissions": list}
+	return u
+}
+
+// What is added up is bounded before it is: the most that a unit may say is cheap, and one that says more is parked.
+func TestWhatIsBeyondAllBoundsParksItsUnit(t *testing.T) {
+	for name, c := range map[string]struct{ most, beyond map[string]any }{
+		"resources of a request":    {request(amountsOf(0, 64)), request(amountsOf(0, 65))},
+		"resources of a container":  {podSets(templateOf("requests", amountsOf(0, 64))), podSets(templateOf("requests", amountsOf(0, 65)))},
+		"limits of a container":     {podSets(templateOf("limits", amountsOf(0, 64))), podSets(templateOf("limits", amountsOf(0, 65)))},
+		"resources of a pod":        {podSets(sidecars(64, 64)), podSets(sidecars(65, 65))},
+		"containers of a pod":       {podSets(sidecars(512, 8)), podSets(sidecars(513, 8))},
+		"resources of all pod sets": {podSets(sidecars(60, 60), sidecars(64, 64)), podSets(sidecars(60, 60), templateOf("requests", amountsOf(60, 65)))},
+		"pod sets":                  {podSets(slices.Repeat([]map[string]any{sidecars(1, 1)}, 64)...), podSets(slices.Repeat([]map[string]any{sidecars(1, 1)}, 65)...)},
+		"admissions":                {holding(64, 1), holding(65, 1)},
+		"resources of an admission": {holding(1, 64), holding(1, 65)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			most := decodeUnit(&unstructured.Unstructured{Object: c.most})
+			require.Empty(t, most.invalid, most.invalidMessage)
+			beyond := decodeUnit(&unstructured.Unstructured{Object: c.beyond})
+			require.Equal(t, admission.ReasonInvalidRequest, beyond.invalid)
+			require.Contains(t, beyond.invalidMessage, "at most")
+			if beyond.phase.Holds() {
+				require.Equal(t, "cpu: 1", beyond.held.String(), "what it asks for counts where what it holds cannot be read (I1)")
+			}
+		})
+	}
+}
+
+// BenchmarkDecodeUnit reads the largest unit that is added up, and one as large as an API server takes, which is not.
+func BenchmarkDecodeUnit(b *testing.B) {
+	for name, template := range map[string]map[string]any{"most": sidecars(512, 64), "beyond": sidecars(15000, 15000)} {
+		b.Run(name, func(b *testing.B) {
+			obj := &unstructured.Unstructured{Object: podSets(template)}
+			for b.Loop() {
+				decodeUnit(obj)
 			}
 		})
 	}

@@ -37,6 +37,9 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
+// maxPodSets bounds the pod sets and the admissions of a unit that are added up. The CRD allows fewer.
+const maxPodSets = 64
+
 // maxMessage bounds what is written into a status and what is kept of an error, in bytes.
 const maxMessage = 1024
 
@@ -237,6 +240,9 @@ func (u *unitObject) decodeRequest(explicit corev1.ResourceList, value any) erro
 	if !ok && value != nil {
 		return fmt.Errorf("spec.podSet is not a list")
 	}
+	if len(items) > maxPodSets {
+		return fmt.Errorf("spec.podSet has %d items, at most %d are read", len(items), maxPodSets)
+	}
 	templates := make([]any, 0, len(items))
 	for i, item := range items {
 		fields, ok := item.(map[string]any)
@@ -262,7 +268,7 @@ func (u *unitObject) decodeRequest(explicit corev1.ResourceList, value any) erro
 		templates = append(templates, fields["template"])
 	}
 	if explicit != nil {
-		list, err := resources.FromQuantities(explicit)
+		list, err := listOf(explicit)
 		if err != nil {
 			return fmt.Errorf("spec.request: %w", err)
 		}
@@ -273,6 +279,14 @@ func (u *unitObject) decodeRequest(explicit corev1.ResourceList, value any) erro
 		}
 	}
 	return u.addTemplates(explicit == nil, templates)
+}
+
+// listOf reads amounts. All that is done about a unit costs as much as it names resources.
+func listOf(amounts corev1.ResourceList) (resources.List, error) {
+	if n := len(amounts); n > jobs.MaxResources {
+		return resources.List{}, fmt.Errorf("%d resources, at most %d are counted", n, jobs.MaxResources)
+	}
+	return resources.FromQuantities(amounts)
 }
 
 // addTemplates reads what the pods of every pod set ask for. Where the request is given explicitly the sets only name
@@ -290,6 +304,9 @@ func (u *unitObject) addTemplates(needed bool, templates []any) error {
 		}
 		u.sets[i].total = total
 		sum = sum.Add(total)
+	}
+	if n := sum.Len(); needed && n > jobs.MaxResources {
+		return fmt.Errorf("the pod sets name %d resources, at most %d are counted", n, jobs.MaxResources)
 	}
 	if needed {
 		u.request = sum
@@ -352,8 +369,12 @@ func (u *unitObject) decodeStatus(obj *unstructured.Unstructured) {
 	if status.RequeueState != nil && status.RequeueState.RequeueAt != nil {
 		u.requeueAt = status.RequeueState.RequeueAt.Time
 	}
+	if n := len(status.Admissions); n > maxPodSets {
+		u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("status.admissions has %d items, at most %d are read", n, maxPodSets))
+		return
+	}
 	for i := range status.Admissions {
-		list, err := resources.FromQuantities(status.Admissions[i].Resources)
+		list, err := listOf(status.Admissions[i].Resources)
 		if err != nil {
 			u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("status.admissions[%d]: %w", i, err))
 			continue

@@ -17,11 +17,12 @@ limitations under the License.
 package jobs
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // maxQuantityText is the greatest length of an amount; longExponent finds exponents that no amount needs. To add or
@@ -43,18 +44,28 @@ var (
 // DecodeTemplate reads a pod template from JSON. The error is ErrMalformed; text that would take
 // unreasonable time to read is refused as such.
 func DecodeTemplate(raw []byte) (*corev1.PodTemplateSpec, error) {
-	var value any
-	if err := json.Unmarshal(raw, &value); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
-	}
-	if err := CheckQuantities(value); err != nil {
+	template := &corev1.PodTemplateSpec{}
+	if err := decode(raw, template); err != nil {
 		return nil, err
 	}
-	template := &corev1.PodTemplateSpec{}
-	if err := json.Unmarshal(raw, template); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
-	}
 	return template, nil
+}
+
+// decode reads a typed object from JSON, as the API server does: fields by their exact names. encoding/json takes
+// "Requests" for requests as well, and each of several fields of one name, so that what was looked at would not be what is
+// read.
+func decode(raw []byte, into any) error {
+	var fields map[string]any
+	if err := utiljson.Unmarshal(raw, &fields); err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	if err := CheckQuantities(fields); err != nil {
+		return err
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, into); err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	return nil
 }
 
 // CheckQuantities looks at the text of all amounts below a decoded JSON value, before any of them is read as a quantity.

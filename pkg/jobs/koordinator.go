@@ -154,12 +154,8 @@ func patch(pod *corev1.Pod, raw []byte) {
 	if err != nil {
 		return
 	}
-	var fields any
-	if json.Unmarshal(after, &fields) != nil || CheckQuantities(fields) != nil {
-		return
-	}
 	patched := &corev1.Pod{}
-	if json.Unmarshal(after, patched) == nil {
+	if decode(after, patched) == nil {
 		*pod = *patched
 	}
 }

@@ -27,8 +27,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// maxScale bounds the decimal exponent of an amount; beyond it, comparing takes unreasonable time.
-const maxScale = 100
+const (
+	// maxScale bounds the decimal exponent of an amount; beyond it, comparing takes unreasonable time.
+	maxScale = 100
+	// MaxResources bounds the resources that one request may name, as the CRD of units does.
+	MaxResources = 64
+	// maxContainers bounds the containers of a pod: to add up sidecars takes time that grows with their number times that
+	// of their resources, twenty seconds for what an API server takes.
+	maxContainers = 512
+)
 
 // ErrRequest marks a request that cannot be counted: negative, or beyond what 64 bits hold.
 var ErrRequest = errors.New("request cannot be counted")
@@ -141,8 +148,38 @@ func quantityOf(name corev1.ResourceName, amount int64, format resource.Format) 
 	return *resource.NewQuantity(amount, format)
 }
 
+// checkSize refuses a pod that would take unreasonable time to add up.
+func checkSize(spec *corev1.PodSpec) error {
+	if n := len(spec.InitContainers) + len(spec.Containers); n > maxContainers {
+		return fmt.Errorf("%w: %d containers, at most %d can be added up", ErrRequest, n, maxContainers)
+	}
+	lists := []corev1.ResourceList{spec.Overhead}
+	add := func(r *corev1.ResourceRequirements) { lists = append(lists, r.Requests, r.Limits) }
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			add(&containers[i].Resources)
+		}
+	}
+	if spec.Resources != nil {
+		add(spec.Resources)
+	}
+	names := map[corev1.ResourceName]struct{}{}
+	for _, list := range lists {
+		for name := range list {
+			names[name] = struct{}{}
+		}
+	}
+	if len(names) > MaxResources {
+		return fmt.Errorf("%w: %d resources, at most %d can be added up", ErrRequest, len(names), MaxResources)
+	}
+	return nil
+}
+
 // checkContainers looks at every amount on its own: in a sum a negative one could hide.
 func checkContainers(spec *corev1.PodSpec) error {
+	if err := checkSize(spec); err != nil {
+		return err
+	}
 	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range containers {
 			r := &containers[i].Resources
