@@ -182,7 +182,8 @@ func (e *Engine) applyUnit(now time.Time, key string, ev unitEvent) {
 	rec := e.units[key]
 	switch {
 	case ev.object == nil:
-		if rec != nil && (ev.uid == "" || rec.object.UID == ev.uid) {
+		// Another object of the name that is older than what went has gone before it: the mailbox keeps the last event alone.
+		if rec != nil && (ev.last == nil || rec.object.UID == ev.last.UID || newer(ev.last, rec.object)) {
 			e.forgetUnit(now, key, rec)
 		}
 	case rec == nil:

@@ -530,7 +530,7 @@ func (e *Engine) relist(units []*unitObject, version string, pods []*corev1.Pod)
 	for _, u := range units {
 		key := u.key()
 		listed[key] = struct{}{}
-		e.applyUnit(now, key, unitEvent{object: u, uid: u.UID})
+		e.applyUnit(now, key, unitEvent{object: u})
 	}
 	for _, key := range sortedKeys(e.units) {
 		rec := e.units[key]

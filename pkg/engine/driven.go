@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 )
 
 // What follows is for whoever drives Step himself and takes the writes by Options.Submit, in place of Run and of the
@@ -45,6 +46,30 @@ func (w *Write) Dropped() bool { return w.ctx.Err() != nil }
 
 // Definite says whether the outcome is known: the write was applied, or never will be.
 func (r Result) Definite() bool { return r.outcome != admission.OutcomeUnknown }
+
+// ExtendNow replaces what extensions give to the core; it is for before anything was fed.
+func (e *Engine) ExtendNow(policies map[string]queue.Factory, checks []admission.Check) {
+	e.core.Policies, e.core.Checks = policies, checks
+	e.state = e.newState()
+}
+
+// PlacesNow lists the units that the engine has, and what is wrong with the places that they have in the core: a unit is in
+// exactly one, and the one that its object says (I2). While the state waits to be built anew nothing is.
+func (e *Engine) PlacesNow() (units map[string]types.UID, wrong []admission.Mismatch) {
+	units = make(map[string]types.UID, len(e.units))
+	for key, rec := range e.units {
+		units[key] = rec.object.UID
+	}
+	if e.rebuild {
+		return units, nil
+	}
+	for _, key := range sortedKeys(e.units) {
+		if rec := e.units[key]; rec.flight == nil {
+			wrong = append(wrong, e.state.VerifyUnit(e.resolve(rec.object))...)
+		}
+	}
+	return units, append(wrong, e.state.VerifyPlaces()...)
+}
 
 // VerifyNow is Verify in the goroutine of Step.
 func (e *Engine) VerifyNow() []admission.Difference { return e.state.Verify() }

@@ -222,6 +222,34 @@ func TestDeletionInFlightReleases(t *testing.T) {
 	r.sound()
 }
 
+// TestSuccessorThatIsGoneToo: between two steps the object goes, another of its name comes and goes as well. Only the last
+// of that is in the mailbox, and says that the first one is gone (I2, I7).
+func TestSuccessorThatIsGoneToo(t *testing.T) {
+	r := ready(t, 10)
+	key := r.unit("a", 4)
+	r.step()
+	r.send()
+	first := r.api.get(key)
+	r.api.delete(key)
+	second := first.DeepCopy()
+	second.SetUID("second")
+	r.api.create(second)
+	second = r.api.get(key)
+	r.engine.FeedUnit(first, true)
+	r.engine.FeedUnit(second, false)
+	r.engine.FeedUnit(second, true)
+	r.step()
+	require.NotContains(t, r.engine.units, key)
+	require.Equal(t, "", r.outstanding(testQuota))
+
+	// What was read later than the watch has come is not forgotten on its word.
+	r.engine.FeedUnit(second, false)
+	r.step()
+	r.engine.FeedUnit(first, true)
+	r.step()
+	require.Contains(t, r.engine.units, key)
+}
+
 func TestStandbyDecidesNothing(t *testing.T) {
 	r := newRig(t, quotasOf(10, testQuota))
 	r.queue(testQuota)

@@ -55,10 +55,11 @@ func (l *latest[K, V]) get(key K) (V, bool) {
 	return none, false
 }
 
-// unitEvent is the newest state of a unit; object nil means that it is gone.
+// unitEvent is the newest state of a unit; object nil means that it is gone, and last is what it was then, if that is
+// known.
 type unitEvent struct {
 	object *unitObject
-	uid    types.UID
+	last   *unitObject
 }
 
 type podEvent struct {
@@ -143,12 +144,12 @@ func (m *mailbox) unit(u *unitObject) {
 		if have, ok := b.units.get(key); ok && have.object != nil && have.object.UID == u.UID && newer(have.object, u) {
 			return
 		}
-		b.units.put(key, unitEvent{object: u, uid: u.UID})
+		b.units.put(key, unitEvent{object: u})
 	})
 }
 
 func (m *mailbox) unitGone(u *unitObject) {
-	m.put(func(b *batch) { b.units.put(u.key(), unitEvent{uid: u.UID}) })
+	m.put(func(b *batch) { b.units.put(u.key(), unitEvent{last: u}) })
 }
 
 func (m *mailbox) pod(pod *corev1.Pod, gone, initial bool) {

@@ -384,7 +384,7 @@ func (e *Engine) takeLead(units []*unitObject, start time.Time) {
 	for _, u := range units {
 		key := u.key()
 		rec := e.units[key]
-		e.applyUnit(now, key, unitEvent{object: u, uid: u.UID})
+		e.applyUnit(now, key, unitEvent{object: u})
 		if rec == nil && e.sources.units != nil {
 			e.ghosts[key] = 0
 		}

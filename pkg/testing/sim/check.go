@@ -41,7 +41,8 @@ type checker struct {
 	attempts map[string]bool
 	boundAt  map[types.UID]binding
 	// born is when a quota was made, the last one of its name.
-	born map[string]int64
+	born   map[string]int64
+	looked int
 }
 
 type binding struct {
@@ -525,6 +526,34 @@ func (c *checker) beforeBind(o *object, d *decision) {
 	}
 }
 
+// places: each unit that a scheduler has been told of is in exactly one place of its engine, the one that its object
+// says, and there is no other (I2).
+func (c *checker) places(r *replica) {
+	stream := r.seen[units][0]
+	// With many units not after each change, so that the cost of a plan grows with their number and not its square.
+	if c.looked++; len(stream.store) > 100 && c.looked%len(stream.store) != 0 {
+		return
+	}
+	known, mismatches := r.engine.PlacesNow()
+	for _, m := range mismatches {
+		c.w.violate("I2", "%s: %s of unit %s is %q and should be %q", r.name, m.Field, m.Object, m.Have, m.Want)
+	}
+	for _, key := range slices.Sorted(maps.Keys(stream.store)) {
+		// Reads and answers may be ahead of the watch.
+		if o := c.w.api.get(units, key); known[key] == "" && o != nil && o.uid() == stream.store[key].uid() {
+			c.w.violate("I2", "%s has lost unit %s", r.name, key)
+		}
+	}
+	if len(stream.pending()) > 0 {
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(known)) {
+		if o := c.w.api.get(units, key); o == nil || o.uid() != known[key] {
+			c.w.violate("I2", "%s keeps unit %s, which is gone", r.name, key)
+		}
+	}
+}
+
 // liveness: after the faults have ended, all jobs end (I6).
 func (c *checker) liveness() {
 	for _, job := range c.w.api.list(jobKind) {
@@ -577,7 +606,7 @@ func (c *checker) atRest() {
 		if r.leading {
 			leaders++
 		}
-		if differences := r.engine.VerifyNow(); len(differences) > 0 {
+		if differences := c.w.variants.verify(r.engine.VerifyNow()); len(differences) > 0 {
 			c.w.violate("I7", "%s: the ledger differs from its rebuild: %v", name, differences)
 		}
 	}

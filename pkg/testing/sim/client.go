@@ -94,6 +94,9 @@ func (c *controllerClient) Get(_ context.Context, key client.ObjectKey, into cli
 		return apierrors.NewNotFound(k.resource(), key.Name)
 	}
 	copyTo(o, into)
+	if unit, ok := into.(*v1alpha1.QueueUnit); ok {
+		c.process.world.variants.read(unit)
+	}
 	return nil
 }
 
@@ -201,6 +204,7 @@ func (c *controllerClient) patch(ctx context.Context, o client.Object, patch cli
 		return err
 	}
 	k, key := kindOf(o), keyOf(o.GetNamespace(), o.GetName())
+	data = c.process.world.variants.patch(c.process, k, data)
 	stored, err := c.process.write(ctx, k, key, func() (*object, error) {
 		return c.process.world.api.patch(c.by(), k, key, data, status)
 	})

@@ -95,6 +95,7 @@ func (r *dynamicResource) Patch(ctx context.Context, name string, pt types.Patch
 		return nil, errNotServed
 	}
 	key := keyOf(r.namespace, name)
+	data = r.client.process.world.variants.patch(r.client.process, r.kind, data)
 	o, err := r.client.process.write(ctx, r.kind, key, func() (*object, error) {
 		return r.client.process.world.api.patch(r.client.by(), r.kind, key, data, len(subresources) > 0)
 	})

@@ -85,7 +85,7 @@ func (r *replica) elect() {
 		if e.observed != w.lease.version {
 			e.observed, e.observedAt = w.lease.version, w.loop.now
 		}
-		if w.lease.holder == nil || !w.loop.now.Before(e.observedAt.Add(w.plan.Lease.Duration)) {
+		if w.lease.holder == nil || w.variants != nil && w.variants.Usurp || !w.loop.now.Before(e.observedAt.Add(w.plan.Lease.Duration)) {
 			w.lease.version++
 			w.lease.holder = r
 			r.leading = true
@@ -101,7 +101,8 @@ func (r *replica) elect() {
 // renew writes the lease. The answer may come late; only then the leader knows. It says whether an answer is on its way.
 func (r *replica) renew() bool {
 	w, e := r.world, &r.elector
-	if r.read() != nil || w.lease.holder != r || !w.healed && w.loop.now.Before(w.noRenew[r.name]) {
+	usurped := w.lease.holder != r && (w.variants == nil || !w.variants.Usurp)
+	if r.read() != nil || usurped || !w.healed && w.loop.now.Before(w.noRenew[r.name]) {
 		return false
 	}
 	w.lease.version++

@@ -76,6 +76,7 @@ type replica struct {
 	wake    time.Time
 	sending *decision
 	flights map[string]bool
+	moved   bool // something was said about a unit since the places of units were checked last
 }
 
 func (w *world) startScheduler(name string) *replica {
@@ -128,6 +129,9 @@ func (r *replica) build() {
 	if err != nil {
 		panic(err)
 	}
+	if w.variants != nil && w.variants.Policies != nil {
+		r.engine.ExtendNow(w.variants.Policies, nil)
+	}
 	r.live.Adapter().Subscribe(r.engine.Sink())
 	r.live.Adapter().Protect(quota.Guard{
 		Admitted: r.gate.Admitted,
@@ -138,7 +142,7 @@ func (r *replica) build() {
 
 // follow opens the watches: each handler of an informer is a watch of its own here, since each has a goroutine of its own.
 func (r *replica) follow() {
-	e, live := r.engine, r.live
+	w, e, live := r.world, r.engine, r.live
 	r.namespaces = r.open(namespaces, func(_, _ *object, _ bool) {})
 	plugin := []*stream{
 		r.open(nodes, func(before, after *object, _ bool) { live.OnNode(nodeOf(before), nodeOf(after)) }),
@@ -154,7 +158,12 @@ func (r *replica) follow() {
 	r.open(classes, func(before, after *object, _ bool) { e.FeedClass(present(before, after), after == nil) })
 	job := r.open(jobKind, r.onJob)
 	queue := r.open(queues, func(before, after *object, _ bool) { e.FeedQueue(present(before, after), after == nil) })
-	unit := r.open(units, func(before, after *object, _ bool) { e.FeedUnit(present(before, after), after == nil) })
+	unit := r.open(units, func(before, after *object, _ bool) {
+		r.moved = true
+		if u := present(before, after); !w.variants.deaf(keyOf(u.GetNamespace(), u.GetName())) {
+			e.FeedUnit(u, after == nil)
+		}
+	})
 	pod := r.open(pods, func(before, after *object, initial bool) {
 		if after == nil {
 			e.FeedPod(podOf(before), true, false)
@@ -232,6 +241,10 @@ func (r *replica) poke() {
 func (r *replica) step() {
 	r.armed = false
 	wake := r.engine.Step()
+	if r.moved {
+		r.moved = false
+		r.world.check.places(r)
+	}
 	if wake.IsZero() {
 		return
 	}
@@ -311,6 +324,7 @@ func (r *replica) send(w *engine.Write, d *decision, attempts int) {
 
 func (r *replica) answered(w *engine.Write, d *decision, result engine.Result, attempts int) {
 	key, _ := w.Object()
+	r.moved = true
 	if result.Definite() || !w.Decides() {
 		if w.Decides() {
 			delete(r.flights, key.String())
@@ -322,6 +336,10 @@ func (r *replica) answered(w *engine.Write, d *decision, result engine.Result, a
 	if attempts == 0 {
 		r.engine.Settle(result)
 		r.poke()
+	}
+	if r.world.variants != nil && r.world.variants.NoBackoff {
+		r.send(w, d, attempts+1)
+		return
 	}
 	backoff := min(100*time.Millisecond<<min(attempts, 10), 5*time.Second)
 	r.later(r.dice.between(backoff/2, backoff), func() { r.send(w, d, attempts+1) })
@@ -349,10 +367,14 @@ func (r *replica) onPod(before, after *object, _ bool) {
 
 // enter is PreEnqueue. A pod that it holds back is asked about again when it changes, or is activated, and never else.
 func (r *replica) enter(pod *corev1.Pod) {
-	r.gated[pod.UID] = r.gate.Check(pod) != nil
+	r.gated[pod.UID] = !r.passes(pod)
 	if !r.gated[pod.UID] {
 		r.cycle()
 	}
+}
+
+func (r *replica) passes(pod *corev1.Pod) bool {
+	return r.gate.Check(pod) == nil || r.world.variants != nil && r.world.variants.OpenGate
 }
 
 func (r *replica) activate(chunk map[string]*corev1.Pod) {
@@ -382,7 +404,7 @@ func (r *replica) schedule() {
 	}
 	slices.SortFunc(list, func(a, b *corev1.Pod) int { return cmp.Compare(a.UID, b.UID) })
 	for _, pod := range list {
-		if pod.DeletionTimestamp == nil && r.gate.Check(pod) == nil && r.fitsQuota(pod) {
+		if pod.DeletionTimestamp == nil && r.passes(pod) && r.fitsQuota(pod) {
 			if node := r.world.nodeFor(pod, r); node != "" {
 				r.bind(pod, node)
 			}
@@ -459,19 +481,4 @@ func (r *replica) lead() {
 
 func terminated(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
-// variants replace parts by broken ones, to show that the checks can fail.
-type variants struct {
-	// Quotas wraps the adapter.
-	Quotas func(engine.Quotas) engine.Quotas
-	// NoPrecondition has the API apply patches whatever version they were made on.
-	NoPrecondition bool
-}
-
-func (v *variants) quotas(q engine.Quotas) engine.Quotas {
-	if v == nil || v.Quotas == nil {
-		return q
-	}
-	return v.Quotas(q)
 }

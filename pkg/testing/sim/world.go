@@ -48,6 +48,8 @@ type Violation struct {
 	Invariant string
 	At        time.Duration
 	Message   string
+	// check that found it, by the format of its message.
+	check string
 }
 
 // String is one line.
@@ -236,7 +238,7 @@ func (w *world) idle() bool {
 }
 
 func (w *world) violate(invariant, format string, args ...any) {
-	v := Violation{Invariant: invariant, At: w.loop.now.Sub(start), Message: fmt.Sprintf(format, args...)}
+	v := Violation{Invariant: invariant, At: w.loop.now.Sub(start), Message: fmt.Sprintf(format, args...), check: format}
 	w.logf("VIOLATION %s: %s", invariant, v.Message)
 	w.report.Violations = append(w.report.Violations, v)
 }
@@ -380,6 +382,7 @@ func (w *world) heal() {
 	w.healed = true
 	w.down = w.loop.now
 	w.logf("heal")
+	w.variants.afterHealing(w)
 	for _, name := range slices.Sorted(maps.Keys(w.original)) {
 		w.act(w.original[name])
 	}

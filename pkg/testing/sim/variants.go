@@ -1,0 +1,97 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package sim
+
+import (
+	"encoding/json"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
+)
+
+// variants replace parts by broken ones, to show that the checks can fail. Nil breaks nothing.
+type variants struct {
+	// Quotas wraps the adapter.
+	Quotas func(engine.Quotas) engine.Quotas
+	// NoPrecondition has the API apply patches whatever version they were made on.
+	NoPrecondition bool
+	// Policies replace the orders of queues.
+	Policies map[string]queue.Factory
+	// Deaf schedulers do not hear of these units.
+	Deaf func(key string) bool
+	// OpenGate lets every pod pass.
+	OpenGate bool
+	// Usurp has every scheduler take the lease, whoever holds it.
+	Usurp bool
+	// NoCollector leaves units whose job is gone.
+	NoCollector bool
+	// NoBackoff has the writers send again at once.
+	NoBackoff bool
+	// Patch changes what a process sends.
+	Patch func(p *process, k kind, patch map[string]any)
+	// Read changes what the controllers find in a unit.
+	Read func(u *v1alpha1.QueueUnit)
+	// Verify changes what the ledger says of itself.
+	Verify func([]admission.Difference) []admission.Difference
+	// Healed is called when the faults end.
+	Healed func(w *world)
+}
+
+func (v *variants) quotas(q engine.Quotas) engine.Quotas {
+	if v == nil || v.Quotas == nil {
+		return q
+	}
+	return v.Quotas(q)
+}
+
+func (v *variants) deaf(key string) bool { return v != nil && v.Deaf != nil && v.Deaf(key) }
+
+func (v *variants) patch(p *process, k kind, data []byte) []byte {
+	if v == nil || v.Patch == nil {
+		return data
+	}
+	patch := map[string]any{}
+	if err := json.Unmarshal(data, &patch); err != nil {
+		return data
+	}
+	v.Patch(p, k, patch)
+	if changed, err := json.Marshal(patch); err == nil {
+		return changed
+	}
+	return data
+}
+
+func (v *variants) read(u *v1alpha1.QueueUnit) {
+	if v != nil && v.Read != nil {
+		v.Read(u)
+	}
+}
+
+func (v *variants) verify(found []admission.Difference) []admission.Difference {
+	if v == nil || v.Verify == nil {
+		return found
+	}
+	return v.Verify(found)
+}
+
+func (v *variants) afterHealing(w *world) {
+	if v != nil && v.Healed != nil {
+		v.Healed(w)
+	}
+}
