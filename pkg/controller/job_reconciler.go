@@ -307,7 +307,7 @@ func (r *JobReconciler) readJob(ctx context.Context, o *Observation) error {
 func (r *JobReconciler) readUnit(ctx context.Context, o *Observation) error {
 	o.FreshUnit = true
 	unit := &v1alpha1.QueueUnit{}
-	err := r.Live.Get(ctx, client.ObjectKeyFromObject(o.Unit), unit)
+	err := r.Live.Get(ctx, types.NamespacedName{Namespace: o.Job.GetNamespace(), Name: r.Kind.UnitName(o.Job.GetName())}, unit)
 	if apierrors.IsNotFound(err) {
 		o.Unit = nil
 		return nil

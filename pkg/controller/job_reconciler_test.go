@@ -33,6 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -198,16 +199,21 @@ func TestJobResumedByHandJustBeforeItsAdmission(t *testing.T) {
 	require.Empty(t, w.job().Annotations[v1alpha1.AnnotationSuspendedBy])
 }
 
-// oldNews is a cache that is behind with a unit, or with a job.
+// oldNews is a cache that is behind with a unit, or with a job. notSeen is a unit that it has not seen at all.
 type oldNews struct {
 	client.Client
 	unit *v1alpha1.QueueUnit
 	job  *unstructured.Unstructured
 }
 
+var notSeen = &v1alpha1.QueueUnit{}
+
 func (c oldNews) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 	switch o := o.(type) {
 	case *v1alpha1.QueueUnit:
+		if c.unit == notSeen {
+			return apierrors.NewNotFound(v1alpha1.QueueUnitResource.GroupResource(), key.Name)
+		}
 		if c.unit != nil {
 			c.unit.DeepCopyInto(o)
 			return nil
@@ -232,15 +238,26 @@ func (w *world) behind(cache oldNews) {
 // After a start the cache of units may be behind that of jobs. A job that was resumed is not suspended on that ground:
 // its pods would be taken away and run a second time.
 func TestOldNewsOfAUnitSuspendNothing(t *testing.T) {
-	w := newWorld(t, newJob())
-	w.settle()
-	old := w.unit()
-	w.admit()
-	w.settle()
-	w.jobStatus(runs(2))
-	w.behind(oldNews{unit: old})
-	w.reconcile()
-	require.False(t, *w.job().Spec.Suspend)
+	for name, old := range map[string]func(now *v1alpha1.QueueUnit) *v1alpha1.QueueUnit{
+		"not admitted yet":  func(now *v1alpha1.QueueUnit) *v1alpha1.QueueUnit { return now },
+		"not seen yet":      func(*v1alpha1.QueueUnit) *v1alpha1.QueueUnit { return notSeen },
+		"of an earlier job": func(now *v1alpha1.QueueUnit) *v1alpha1.QueueUnit { now.Spec.ConsumerRef.UID = "earlier"; return now },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newJob())
+			w.settle()
+			cached := old(w.unit().DeepCopy())
+			w.admit()
+			w.settle()
+			if name == "not admitted yet" {
+				w.jobStatus(runs(2))
+			}
+			w.behind(oldNews{unit: cached})
+			w.reconcile()
+			require.False(t, *w.job().Spec.Suspend)
+			require.True(t, admission.Phase(w.unit().Status.Phase).Holds())
+		})
+	}
 }
 
 // The cache of jobs may be behind that of units: after a start, or when a process goes on that was paused. The unit that is

@@ -252,10 +252,19 @@ func (p *planner) enter() []Action {
 	case BoundSome:
 		return []Action{p.adopt()}
 	case BoundNone:
+		if p.mayBeLetGo() {
+			return []Action{ReadUnit{}}
+		}
 		return []Action{p.suspend(), p.create()}
 	default:
 		return nil
 	}
+}
+
+// mayBeLetGo: the job has run, or was resumed by us, and its unit was not read from the API server. The cache of units may
+// be behind that of jobs, after a start above all, and not have the unit at all, or that of an earlier job.
+func (p *planner) mayBeLetGo() bool {
+	return !p.FreshUnit && (jobs.HasAdditions(p.Job) || p.Kind.Started(p.Job) || p.Kind.Active(p.Job) > 0)
 }
 
 // bound spares the look at pods for a job that its own controller has not touched yet.
@@ -276,6 +285,9 @@ func (p *planner) keepOut() []Action {
 	case BoundUnknown:
 		return []Action{LookAtPods{}}
 	case BoundNone:
+		if p.mayBeLetGo() {
+			return []Action{ReadUnit{}}
+		}
 		return []Action{p.suspend()}
 	case BoundSome:
 		return nil

@@ -178,7 +178,8 @@ func TestPlan(t *testing.T) {
 		"created unsuspended":           {unqueued(t).resumedByHand(), "job suspend=true [Suspended]; create unit [Queued]"},
 		"may have pods":                 {unqueued(t).resumedByHand().started(), "look at pods"},
 		"may have pods, by count":       {unqueued(t).resumedByHand().ready(1), "look at pods"},
-		"has no bound pods":             {unqueued(t).resumedByHand().started().with(bound(BoundNone)), "job suspend=true [Suspended]; create unit [Queued]"},
+		"its unit may be news":          {unqueued(t).resumedByHand().started().with(bound(BoundNone)), "read unit"},
+		"has no bound pods":             {unqueued(t).resumedByHand().started().with(bound(BoundNone)).with(unitRead), "job suspend=true [Suspended]; create unit [Queued]"},
 		"has bound pods":                {unqueued(t).resumedByHand().started().with(bound(BoundSome)), "create unit adopted [Adopted]"},
 		"mismatch with bound pods":      {mismatch(unqueued(t)).resumedByHand().started().with(bound(BoundSome)), "create unit adopted [Adopted]"},
 		"ended before it was ever seen": {unqueued(t).resumedByHand().condition("Complete"), ""},
@@ -290,6 +291,8 @@ func TestPlan(t *testing.T) {
 func unmanage(o *Observation) { o.Managed = false }
 func gone(o *Observation)     { o.Job = nil }
 func marked(o *Observation)   { jobs.MarkSuspended(o.Job) }
+
+func unitRead(o *Observation) { o.FreshUnit = true }
 
 func bound(b Bound) func(*Observation) { return func(o *Observation) { o.Bound = b } }
 

@@ -21,8 +21,10 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -43,6 +45,9 @@ type checker struct {
 	// born is when a quota was made, the last one of its name.
 	born   map[string]int64
 	looked int
+	// writes of this second, by process and object.
+	second time.Time
+	writes map[string]int
 }
 
 type binding struct {
@@ -54,7 +59,7 @@ type binding struct {
 func newChecker(w *world) *checker {
 	return &checker{
 		w: w, tainted: map[types.UID]bool{}, heldBy: map[types.UID]writer{}, heldAt: map[types.UID]int64{},
-		attempts: map[string]bool{}, boundAt: map[types.UID]binding{}, born: map[string]int64{},
+		attempts: map[string]bool{}, boundAt: map[types.UID]binding{}, born: map[string]int64{}, writes: map[string]int{},
 	}
 }
 
@@ -376,8 +381,8 @@ func (c *checker) largestTotal(since int64) int64 {
 	return most
 }
 
-// order: no unit goes before another one of the same queue that asks for the same, and that the scheduler knew to wait
-// with a better place (I4, I5).
+// order: no unit goes before another one of the same queue and quota that asks for no more, and that the scheduler knew to
+// wait with a better place (I4, I5).
 func (c *checker) order(ch *change) {
 	d := ch.by.decision
 	policy, stable := c.policy(unitOf(ch.after).Spec.Queue, d)
@@ -385,12 +390,12 @@ func (c *checker) order(ch *change) {
 		return
 	}
 	for _, o := range c.w.api.list(units) {
-		if o.key == ch.key || !phaseOf(o).Waits() || !alike(o, ch.after) || c.tainted[o.uid()] ||
+		if o.key == ch.key || !phaseOf(o).Waits() || !fitsWhere(o, ch.after) || c.tainted[o.uid()] ||
 			d.pending[o.key] || o.rv > d.seen[units] || !c.unchanged(units, o.key, d.seen[units], 0) || !c.eligible(o, d) {
 			continue
 		}
 		if invariant := before(policy, o, ch.after); invariant != "" {
-			c.w.violate(invariant, "%s admitted %s before %s, which waits for the same with a better place", ch.by.process, ch.key, o.key)
+			c.w.violate(invariant, "%s admitted %s before %s, which waits for no more with a better place", ch.by.process, ch.key, o.key)
 		}
 	}
 }
@@ -437,18 +442,12 @@ func (c *checker) eligible(o *object, d *decision) bool {
 	return true
 }
 
-func alike(a, b *object) bool {
+// fitsWhere says whether a fits wherever b does.
+func fitsWhere(a, b *object) bool {
 	x, y := unitOf(a), unitOf(b)
 	return x.Spec.Queue == y.Spec.Queue && quotaLabel(a) == quotaLabel(b) &&
 		x.Labels[v1alpha1.LabelPreemptible] == y.Labels[v1alpha1.LabelPreemptible] &&
-		x.Spec.Request.Cpu().Cmp(*y.Spec.Request.Cpu()) == 0 && podCount(x) == podCount(y)
-}
-
-func podCount(u *v1alpha1.QueueUnit) (n int32) {
-	for i := range u.Spec.PodSets {
-		n += u.Spec.PodSets[i].Count
-	}
-	return n
+		x.Spec.Request.Cpu().Cmp(*y.Spec.Request.Cpu()) <= 0
 }
 
 // before says which invariant wants a before b, if any.
@@ -518,7 +517,7 @@ func (c *checker) released(key string, job types.UID, since int64) bool {
 // beforeBind: no pod of a managed job gets a node without an admitted unit of that job (I3).
 func (c *checker) beforeBind(o *object, d *decision) {
 	ref := owner(o)
-	if ref == nil || quotaLabel(o) == "" {
+	if ref == nil || !c.managed(ref, d) {
 		return
 	}
 	if !c.released(c.w.unitKey(ref.Name), ref.UID, d.seen[units]) {
@@ -535,7 +534,7 @@ func (c *checker) places(r *replica) {
 		return
 	}
 	known, mismatches := r.engine.PlacesNow()
-	for _, m := range mismatches {
+	for _, m := range c.w.variants.places(mismatches) {
 		c.w.violate("I2", "%s: %s of unit %s is %q and should be %q", r.name, m.Field, m.Object, m.Have, m.Want)
 	}
 	for _, key := range slices.Sorted(maps.Keys(stream.store)) {
@@ -551,6 +550,35 @@ func (c *checker) places(r *replica) {
 		if o := c.w.api.get(units, key); o == nil || o.uid() != known[key] {
 			c.w.violate("I2", "%s keeps unit %s, which is gone", r.name, key)
 		}
+	}
+}
+
+// mostWrites is how often one run of a process may write one object within a second.
+const mostWrites = 20
+
+// managed says whether a job was one since the scheduler's news: it bears a quota.
+func (c *checker) managed(ref *metav1.OwnerReference, d *decision) bool {
+	job := c.w.api.get(jobKind, keyOf(team, ref.Name))
+	if job == nil || job.uid() != ref.UID || quotaLabel(job) == "" {
+		return false
+	}
+	for _, ch := range c.w.api.since(jobKind, d.seen[jobKind]) {
+		if ch.key == job.key && (ch.before == nil || quotaLabel(ch.before) == "") {
+			return false
+		}
+	}
+	return true
+}
+
+// paced: what fails is not tried again without backoff (I12).
+func (c *checker) paced(p *process, k kind, key string) {
+	if second := c.w.loop.now.Truncate(time.Second); !second.Equal(c.second) {
+		c.second = second
+		clear(c.writes)
+	}
+	object := fmt.Sprintf("%d %s %s", p.run, k, key)
+	if c.writes[object]++; c.writes[object] == mostWrites+1 {
+		c.w.violate("I12", "%s: more than %d writes of one object in a second: %s %s", p.name, mostWrites, k, key)
 	}
 }
 

@@ -219,6 +219,9 @@ func (c *controllerClient) patch(ctx context.Context, o client.Object, patch cli
 func (c *controllerClient) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
 	options := client.DeleteOptions{}
 	options.ApplyOptions(opts)
+	if v := c.process.world.variants; v != nil && v.NoCollector {
+		return nil
+	}
 	k, key := kindOf(o), keyOf(o.GetNamespace(), o.GetName())
 	_, err := c.process.write(ctx, k, key, func() (*object, error) {
 		p := ptr.Deref(options.Preconditions, metav1.Preconditions{})

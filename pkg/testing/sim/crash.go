@@ -75,7 +75,12 @@ func (c Crash) String() string {
 // RunCrash runs the scenario with the crash. It must end as without: the same jobs, ended in the same way, and the same
 // units (I8).
 func (s Scenario) RunCrash(c Crash, without *Report) *Report {
-	r := Run(s.Plan, Options{Crash: &c})
+	return s.runCrash(c, without, Options{})
+}
+
+func (s Scenario) runCrash(c Crash, without *Report, o Options) *Report {
+	o.Crash = &c
+	r := Run(s.Plan, o)
 	if len(r.Violations) == 0 && r.Final != without.Final {
 		r.Violations = append(r.Violations, Violation{Invariant: "I8", Message: fmt.Sprintf("ends otherwise than without the crash:\n%swithout:\n%s", r.Final, without.Final)})
 	}

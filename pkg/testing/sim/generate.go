@@ -46,6 +46,10 @@ type generator struct {
 	dice
 	plan Plan
 	jobs []string
+	// crowd: most jobs come at about one time and ask for about the same, of one quota.
+	crowd     bool
+	crowdAt   time.Duration
+	crowdedIn string
 }
 
 // Generate makes a plan from a seed.
@@ -63,6 +67,9 @@ func Generate(seed uint64, p Profile) Plan {
 		g.plan.Runtime, g.plan.Length = false, 100*time.Second
 	}
 	g.cluster()
+	if g.crowd = g.chance(30); g.crowd {
+		g.crowdAt, g.crowdedIn = g.when(), pick(g.dice, leaves)
+	}
 	for range 3 + g.IntN(max(p.Jobs-2, 1)) {
 		g.job()
 	}
@@ -141,8 +148,12 @@ func (g *generator) jobArgs() []string {
 	if g.plan.Runtime {
 		sizes = sizes[:2]
 	}
+	quota := pick(g.dice, leaves)
+	if g.crowd && g.chance(80) {
+		quota, sizes, n = g.crowdedIn, sizes[1:2], 2+g.IntN(2)
+	}
 	pairs := []string{
-		"quota", pick(g.dice, leaves), "cpu", pick(g.dice, sizes), "pods", strconv.Itoa(n),
+		"quota", quota, "cpu", pick(g.dice, sizes), "pods", strconv.Itoa(n),
 		"priority", strconv.Itoa(g.IntN(3)), "run", g.run(), "suspend", strconv.FormatBool(g.chance(70)),
 	}
 	if g.chance(20) {
@@ -157,7 +168,11 @@ func (g *generator) jobArgs() []string {
 func (g *generator) job() {
 	name := fmt.Sprintf("j%d", len(g.jobs))
 	g.jobs = append(g.jobs, name)
-	g.add(g.when(), "job", name, g.jobArgs()...)
+	at := g.when()
+	if g.crowd && g.chance(80) {
+		at = g.crowdAt + g.between(0, 3*time.Second)
+	}
+	g.add(at, "job", name, g.jobArgs()...)
 }
 
 // mischief is what may happen beside jobs coming and ending.

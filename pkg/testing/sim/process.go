@@ -47,6 +47,7 @@ type process struct {
 	world  *world
 	role   string
 	name   string
+	run    int // of all runs of all processes, from 1 on
 	alive  bool
 	clock  *clocktesting.FakeClock
 	skew   time.Duration
@@ -60,7 +61,7 @@ type process struct {
 
 func (w *world) newProcess(role, name string) *process {
 	w.runs++
-	p := &process{got: map[string]int64{}, world: w, role: role, name: name, alive: true, dice: newDice(w.plan.Seed, fmt.Sprintf("%s/%d", name, w.runs))}
+	p := &process{got: map[string]int64{}, world: w, role: role, name: name, run: w.runs, alive: true, dice: newDice(w.plan.Seed, fmt.Sprintf("%s/%d", name, w.runs))}
 	p.skew = w.skews[name]
 	p.clock = clocktesting.NewFakeClock(w.loop.now.Add(p.skew))
 	return p
@@ -113,6 +114,7 @@ func (p *process) read() error {
 func (p *process) write(ctx context.Context, k kind, key string, apply func() (*object, error)) (*object, error) {
 	w := p.world
 	w.countWrite(p)
+	w.check.paced(p, k, key)
 	f := w.nextFault(p)
 	if f == faultNone && ctx.Value(lateAnswer{}) != nil {
 		f = faultAmbiguous

@@ -160,7 +160,7 @@ func (r *replica) follow() {
 	queue := r.open(queues, func(before, after *object, _ bool) { e.FeedQueue(present(before, after), after == nil) })
 	unit := r.open(units, func(before, after *object, _ bool) {
 		r.moved = true
-		if u := present(before, after); !w.variants.deaf(keyOf(u.GetNamespace(), u.GetName())) {
+		if u := present(before, after); !w.variants.deaf(keyOf(u.GetNamespace(), u.GetName()), after == nil) {
 			e.FeedUnit(u, after == nil)
 		}
 	})

@@ -33,13 +33,13 @@ type variants struct {
 	NoPrecondition bool
 	// Policies replace the orders of queues.
 	Policies map[string]queue.Factory
-	// Deaf schedulers do not hear of these units.
-	Deaf func(key string) bool
+	// Deaf schedulers do not hear of these units, or that they are gone.
+	Deaf func(key string, gone bool) bool
 	// OpenGate lets every pod pass.
 	OpenGate bool
 	// Usurp has every scheduler take the lease, whoever holds it.
 	Usurp bool
-	// NoCollector leaves units whose job is gone.
+	// NoCollector leaves units whose job is gone, and has controllers delete nothing.
 	NoCollector bool
 	// NoBackoff has the writers send again at once.
 	NoBackoff bool
@@ -47,8 +47,9 @@ type variants struct {
 	Patch func(p *process, k kind, patch map[string]any)
 	// Read changes what the controllers find in a unit.
 	Read func(u *v1alpha1.QueueUnit)
-	// Verify changes what the ledger says of itself.
+	// Verify changes what the ledger says of itself, Places what the core says of the places of units.
 	Verify func([]admission.Difference) []admission.Difference
+	Places func([]admission.Mismatch) []admission.Mismatch
 	// Healed is called when the faults end.
 	Healed func(w *world)
 }
@@ -60,7 +61,9 @@ func (v *variants) quotas(q engine.Quotas) engine.Quotas {
 	return v.Quotas(q)
 }
 
-func (v *variants) deaf(key string) bool { return v != nil && v.Deaf != nil && v.Deaf(key) }
+func (v *variants) deaf(key string, gone bool) bool {
+	return v != nil && v.Deaf != nil && v.Deaf(key, gone)
+}
 
 func (v *variants) patch(p *process, k kind, data []byte) []byte {
 	if v == nil || v.Patch == nil {
@@ -88,6 +91,13 @@ func (v *variants) verify(found []admission.Difference) []admission.Difference {
 		return found
 	}
 	return v.Verify(found)
+}
+
+func (v *variants) places(found []admission.Mismatch) []admission.Mismatch {
+	if v == nil || v.Places == nil {
+		return found
+	}
+	return v.Places(found)
 }
 
 func (v *variants) afterHealing(w *world) {

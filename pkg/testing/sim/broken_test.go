@@ -1,0 +1,327 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package sim
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
+)
+
+// quotasThat changes what the adapter says of each quota.
+type quotasThat struct {
+	engine.Quotas
+	change func(q *admission.Quota)
+}
+
+// Observe asks the adapter.
+func (q quotasThat) Observe(names []string) (found []admission.Quota, gone []string) {
+	found, gone = q.Quotas.Observe(names)
+	for i := range found {
+		q.change(&found[i])
+	}
+	return found, gone
+}
+
+func quotasOf(change func(q *admission.Quota)) func(engine.Quotas) engine.Quotas {
+	return func(q engine.Quotas) engine.Quotas { return quotasThat{q, change} }
+}
+
+func twice(l resources.List) resources.List { return l.Add(l) }
+
+// reversed order of a queue.
+type reversed struct{ queue.Policy }
+
+// Compare the other way round.
+func (p reversed) Compare(a, b queue.Item) int { return p.Policy.Compare(b, a) }
+
+// younger first among those of one priority.
+type younger struct{ queue.Policy }
+
+// Compare has the priority from the policy.
+func (p younger) Compare(a, b queue.Item) int {
+	if a.Priority != b.Priority {
+		return p.Policy.Compare(a, b)
+	}
+	return p.Policy.Compare(b, a)
+}
+
+func policies(broken func(queue.Policy) queue.Policy) map[string]queue.Factory {
+	all := map[string]queue.Factory{}
+	for name, factory := range queue.Builtin() {
+		all[name] = func(threshold int32) queue.Policy { return broken(factory(threshold)) }
+	}
+	return all
+}
+
+// admits says whether a patch of a unit is an admission by a scheduler.
+func admits(p *process, patch map[string]any) bool {
+	return p.role == roleScheduler && mapAt(patch, "status")["phase"] == "Dequeued"
+}
+
+func ends(p *process, patch map[string]any) bool {
+	phase := mapAt(patch, "status")["phase"]
+	return p.role == roleController && (phase == "Succeed" || phase == "Failed")
+}
+
+func breaking(when func(p *process, patch map[string]any) bool, how func(p *process, status map[string]any)) *variants {
+	return &variants{Patch: func(p *process, k kind, patch map[string]any) {
+		if k == units && when(p, patch) {
+			how(p, mapAt(patch, "status"))
+		}
+	}}
+}
+
+// direct writes what a check forbids into a world with a unit a of job job-a.
+func direct(do func(w *world)) []Violation {
+	w := newWorld(Plan{Seed: 1, Lease: ShippedLease}, Options{})
+	aUnit(w, "a", "job-a")
+	do(w)
+	return w.report.Violations
+}
+
+func aUnit(w *world, name, uid string) {
+	w.createObject(byUser, units, team, name, nil, nil, map[string]any{"spec": map[string]any{
+		"request": map[string]any{"cpu": "2"}, "consumerRef": map[string]any{"kind": "Job", "name": name, "uid": uid},
+	}})
+}
+
+func writeStatus(w *world, name string, fields map[string]any) {
+	scheduler := writer{role: roleScheduler, process: "scheduler-0"}
+	w.api.edit(scheduler, units, keyOf(team, name), true, func(u *unstructured.Unstructured) { u.Object["status"] = fields })
+}
+
+func admitted(attempts int64, cpu string) map[string]any {
+	return map[string]any{
+		"phase": "Dequeued", "attempts": attempts,
+		"admissions": []any{map[string]any{"name": "main", "resources": map[string]any{"cpu": cpu}}},
+		"conditions": []any{map[string]any{"type": "QuotaReserved", "status": "True"}},
+	}
+}
+
+// aBreak takes away what keeps an invariant, or writes what a check forbids; the simulator must say so by this check.
+type aBreak struct {
+	name, invariant, check string
+	profile                func() Profile
+	variants               *variants
+	direct                 func(w *world)
+}
+
+var breaks = []aBreak{
+	{"a wrong order of the queue", "I4", "with a better place", nil, &variants{Policies: policies(func(p queue.Policy) queue.Policy { return reversed{p} })}, nil},
+	{"the younger first", "I5", "with a better place", nil, &variants{Policies: policies(func(p queue.Policy) queue.Policy { return younger{p} })}, nil},
+	{"an adapter that sees twice the quota", "I1", "quota %s has", nil, &variants{Quotas: quotasOf(func(q *admission.Quota) {
+		q.Limit, q.Max = twice(q.Limit), twice(q.Max)
+	})}, nil},
+	{"an adapter that sees twice the cluster", "I1", "the cluster has", nil, &variants{Quotas: quotasOf(func(q *admission.Quota) {
+		if q.Parent == "" {
+			q.Limit = twice(q.Limit)
+		}
+	})}, nil},
+	{"an adapter that sees nothing", "I6", "has not ended", nil, &variants{Quotas: quotasOf(func(q *admission.Quota) {
+		if q.Name == "a" {
+			q.Used = q.Max
+		}
+	})}, nil},
+	{"patches without a precondition", "I3", "had changed", nil, &variants{NoPrecondition: true}, nil},
+	{"a scheduler that is not told of a unit", "I2", "has lost unit", nil, &variants{Deaf: func(key string, _ bool) bool { return strings.HasSuffix(key, "1") }}, nil},
+	{"a gate that is open", "I3", "binds pod", nil, &variants{OpenGate: true}, nil},
+	{"a controller that takes every unit for admitted", "I3", "resumed job", nil, &variants{Read: func(u *v1alpha1.QueueUnit) {
+		if u.Status.Phase == "" || u.Status.Phase == v1alpha1.PhaseEnqueued {
+			u.Status.Phase = v1alpha1.PhaseDequeued
+		}
+	}}, nil},
+	{"everybody leads", "I6", "schedulers lead", nil, &variants{Usurp: true}, nil},
+	{"nobody collects", "I2", "has no job", nil, &variants{NoCollector: true}, nil},
+	{"a phase that does not follow", "I9", "changed unit", nil, breaking(admits, func(_ *process, status map[string]any) { status["phase"] = "Running" }), nil},
+	{"conditions that contradict", "I9", "has conditions", nil, breaking(admits, func(_ *process, status map[string]any) { delete(status, "conditions") }), nil},
+	{"an attempt is left out", "I3", "with attempt %d after", nil, breaking(admits, func(_ *process, status map[string]any) { status["attempts"] = status["attempts"].(float64) + 1 }), nil},
+	{"always the first attempt", "I3", "twice with attempt", nil, breaking(admits, func(_ *process, status map[string]any) { status["attempts"] = 1 }), nil},
+	{"less than all", "I10", "asks for", nil, breaking(admits, func(_ *process, status map[string]any) {
+		for _, item := range status["admissions"].([]any) {
+			item.(map[string]any)["resources"] = map[string]any{"cpu": "1m"}
+		}
+	}), nil},
+	{"the end is not written", "I7", "all jobs have ended", nil, breaking(ends, func(_ *process, status map[string]any) { clear(status) }), nil},
+	{"the end keeps what was held", "I7", "is over and holds", nil, breaking(ends, func(_ *process, status map[string]any) { delete(status, "admissions") }), nil},
+	{"a ledger that has lost something", "I7", "differs from its rebuild", nil, &variants{Verify: func([]admission.Difference) []admission.Difference {
+		return []admission.Difference{{}}
+	}}, nil},
+	{"a unit in two places", "I2", "and should be", nil, &variants{Places: func([]admission.Mismatch) []admission.Mismatch {
+		return []admission.Mismatch{{}}
+	}}, nil},
+	{"a unit that is kept", "I2", "which is gone", nil, &variants{Deaf: func(_ string, gone bool) bool { return gone }}, nil},
+	{"no backoff", "I12", "writes of one object", nil, &variants{NoBackoff: true}, nil},
+	{"a controller without rest", "I12", "come to rest", nil, &variants{Healed: func(w *world) { restless(w, 2*time.Minute) }}, nil},
+	{"a loop without end", "I12", "more than %d events", nil, &variants{Healed: func(w *world) { restless(w, time.Millisecond) }}, nil},
+	{"two units for one job are admitted", "I3", "for the same job", nil, nil, func(w *world) {
+		aUnit(w, "b", "job-a")
+		writeStatus(w, "a", admitted(1, "2"))
+		writeStatus(w, "b", admitted(1, "2"))
+	}},
+	{"two units for one job are left", "I2", "stand for one job", nil, nil, func(w *world) {
+		aUnit(w, "b", "job-a")
+		w.check.atRest()
+	}},
+}
+
+// restless has a controller write now and then.
+func restless(w *world, every time.Duration) {
+	m := w.managers["controller-0"]
+	if every > time.Second {
+		w.countWrite(m.process)
+	}
+	w.loop.after(every, func() { restless(w, every) })
+}
+
+// TestBrokenParts: every check can fail. What keeps an invariant is taken away, and the simulator says so.
+func TestBrokenParts(t *testing.T) {
+	require.Empty(t, direct(func(w *world) { writeStatus(w, "a", admitted(1, "2")) }), "as it should be")
+	failed := map[string]bool{}
+	for _, b := range breaks {
+		t.Run(b.invariant+" "+b.name, func(t *testing.T) {
+			seen := map[string]int{}
+			provoke(b, func(found []Violation) bool {
+				for _, v := range found {
+					failed[v.check] = true
+					seen[v.check]++
+				}
+				for _, v := range found {
+					if v.Invariant == b.invariant && strings.Contains(v.check, b.check) {
+						return true
+					}
+				}
+				return false
+			}, func() { t.Errorf("no violation of %s by the check %q, but %v", b.invariant, b.check, seen) })
+		})
+	}
+	for _, check := range checksOf(t) {
+		require.True(t, failed[check], "nothing shows that this check can fail: %q", check)
+	}
+}
+
+// provoke runs what is broken until it is found.
+func provoke(b aBreak, found func([]Violation) bool, never func()) {
+	if b.direct != nil {
+		if !found(direct(b.direct)) {
+			never()
+		}
+		return
+	}
+	profile := DefaultProfile()
+	if b.profile != nil {
+		profile = b.profile()
+	}
+	for seed := uint64(1); seed <= 60; seed++ {
+		if found(Run(Generate(seed, profile), Options{variants: b.variants}).Violations) {
+			return
+		}
+	}
+	never()
+}
+
+// checksOf the source: the formats of all calls of violate.
+func checksOf(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	var all []string
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		require.NoError(t, err)
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			if f, ok := call.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "violate" {
+				format, err := strconv.Unquote(call.Args[1].(*ast.BasicLit).Value)
+				require.NoError(t, err)
+				all = append(all, format)
+			}
+			return true
+		})
+	}
+	require.Greater(t, len(all), 20)
+	return all
+}
+
+// TestACrashThatIsNotForgotten: a controller that was started again ends units otherwise (I8).
+func TestACrashThatIsNotForgotten(t *testing.T) {
+	scenarios, err := Scenarios()
+	require.NoError(t, err)
+	broken := breaking(ends, func(p *process, status map[string]any) {
+		if p.run > 2 {
+			status["phase"] = "Failed"
+		}
+	})
+	for _, s := range scenarios {
+		if s.Name != "one-job" {
+			continue
+		}
+		without := Run(s.Plan, Options{variants: broken})
+		require.Empty(t, without.Violations)
+		var found []Violation
+		for n := 1; n <= without.WritesBy[roleController]; n++ {
+			found = append(found, s.runCrash(Crash{Role: roleController, Write: n, Fault: string(faultCrashAfter)}, without, Options{variants: broken}).Violations...)
+		}
+		require.NotEmpty(t, found)
+		require.Equal(t, "I8", found[0].Invariant)
+	}
+}
+
+// TestSecondRunThatDiffers: what lives longer than a run makes the next one another (I13).
+func TestSecondRunThatDiffers(t *testing.T) {
+	asked := 0
+	forgetful := &variants{Quotas: quotasOf(func(q *admission.Quota) {
+		if asked++; asked > 300 && q.Name == "a" {
+			q.Used = q.Max
+		}
+	})}
+	require.Empty(t, difference(Generate(100, DefaultProfile()), Options{}))
+	require.NotEmpty(t, difference(Generate(100, DefaultProfile()), Options{variants: forgetful}))
+}
+
+// difference of two runs of a plan: the first line in which their logs differ.
+func difference(p Plan, o Options) string {
+	o.Log = true
+	first, second := strings.Split(Run(p, o).Log, "\n"), strings.Split(Run(p, o).Log, "\n")
+	for i := range max(len(first), len(second)) {
+		if i >= len(first) || i >= len(second) || first[i] != second[i] {
+			return fmt.Sprintf("line %d", i+1)
+		}
+	}
+	return ""
+}
