@@ -30,9 +30,9 @@ export GO_REAL PATH="$module/path:$PATH"
 for package in "$@"; do
   # The time-out is a multiple of what gremlins finds the compiled tests to take: a minute, which compiling on a busy
   # machine needs as well. Less would call mutants noticed that are not.
-  "$GO_REAL" test -count=1 -cover -vet=off "$package" >/dev/null
+  go test -cover "$package"
   start="${EPOCHREALTIME/./}"
-  "$GO_REAL" test -count=1 -cover -vet=off "$package" >&2
+  go test -cover "$package"
   coefficient=$((60000000 / (${EPOCHREALTIME/./} - start) + 1))
   "$tool" unleash --workers "${WORKERS:-2}" --timeout-coefficient "$coefficient" "$package" 2>&1 | tee "$out/log" >&2
   sed -n 's/^ *\(LIVED\|NOT COVERED\) /\1 /p' "$out/log" | sed "s#\$# in $package#" >>"$out/lived"

@@ -18,7 +18,7 @@ package admission
 
 import (
 	"fmt"
-	"sort"
+	"slices"
 	"strings"
 	"time"
 
@@ -118,8 +118,7 @@ func (s *State) shortages(u *unit) []Shortage {
 		if !gt.isMin {
 			out = s.neverBeyond(gt, u, out)
 		}
-		at := out[first:]
-		sort.Slice(at, func(i, j int) bool { return at[i].Resource < at[j].Resource })
+		slices.SortFunc(out[first:], func(a, b Shortage) int { return strings.Compare(a.Resource, b.Resource) })
 	}
 	return out
 }

@@ -296,14 +296,7 @@ func (s *State) reranked(q *unitLine) {
 }
 
 func sameQueue(a, b Queue) bool {
-	if len(a.Quotas) != len(b.Quotas) || (a.Quotas == nil) != (b.Quotas == nil) {
-		return false
-	}
-	for i := range a.Quotas {
-		if a.Quotas[i] != b.Quotas[i] {
-			return false
-		}
-	}
 	return a.Name == b.Name && a.Policy == b.Policy && a.Priority == b.Priority && a.Threshold == b.Threshold &&
-		a.Held == b.Held && a.MaxAdmitted == b.MaxAdmitted
+		a.Held == b.Held && a.MaxAdmitted == b.MaxAdmitted &&
+		slices.Equal(a.Quotas, b.Quotas) && (a.Quotas == nil) == (b.Quotas == nil) // nil accepts all, an empty list none
 }

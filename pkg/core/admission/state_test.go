@@ -18,6 +18,7 @@ package admission
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -114,6 +115,22 @@ func TestObservationWithoutNewsWakesNothing(t *testing.T) {
 		}
 	}
 	require.Zero(t, s.Decide(epoch).Examined)
+}
+
+// Whichever quotas a queue accepted before, it accepts those that its object names now.
+func TestQuotasOfAQueueChange(t *testing.T) {
+	lists := map[string][]string{"all": nil, "none": {}, "a": {"a"}, "b": {"b"}, "a, b": {"a", "b"}, "b, a": {"b", "a"}}
+	for from, before := range lists {
+		for to, after := range lists {
+			s := New(Config{})
+			s.SetQuota(epoch, Quota{Name: "b"})
+			s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", Quotas: before, MaxAdmitted: -1})
+			s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", Quotas: after, MaxAdmitted: -1})
+			s.UpsertUnit(epoch, Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "b", Pods: 1, Active: true})
+			accepted := after == nil || slices.Contains(after, "b")
+			require.Equal(t, accepted, len(s.Decide(epoch).Admit) == 1, "from %s to %s", from, to)
+		}
+	}
 }
 
 // A Decide tells at most so many reasons, and says that it has more to tell.
