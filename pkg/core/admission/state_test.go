@@ -256,6 +256,30 @@ func TestPanicInKeyParks(t *testing.T) {
 	require.Equal(t, 1, plan.Panics, "it is tried again")
 }
 
+// faultyCheck panics over a unit that is in line.
+type faultyCheck struct{}
+
+func (faultyCheck) Key(Unit) string { return "" }
+func (faultyCheck) Check(u Unit) (Reason, string) {
+	if u.UID == "bad" {
+		panic("no answer for " + u.Key)
+	}
+	return "", ""
+}
+
+func TestPanicOfACheckIsCounted(t *testing.T) {
+	s := New(Config{Checks: []Check{faultyCheck{}}, RefusedBackoff: time.Second})
+	s.SetQuota(epoch, Quota{Name: "root"})
+	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Block", MaxAdmitted: -1})
+	for _, name := range []string{"bad", "good"} {
+		s.UpsertUnit(epoch, Unit{Key: "ns/" + name, UID: name, Queue: "q", Quota: "root", Pods: 1, Active: true})
+	}
+	plan := s.Decide(epoch)
+	require.Equal(t, []string{"ns/good"}, keysOfPlan(plan))
+	require.Equal(t, 1, plan.Panics)
+	require.Zero(t, s.Decide(epoch).Panics, "counted once")
+}
+
 // faultyPolicy cannot cope with one unit.
 type faultyPolicy struct{ lifo }
 
