@@ -181,8 +181,10 @@ func BenchmarkDecide(b *testing.B) {
 			}
 		}
 	}
-	for _, waiting := range []int{1_000, 10_000, 100_000, 1_000_000} {
-		scales = append(scales, benchScale{waiting: waiting, queues: 30, shapes: 8, policy: "Block"})
+	for _, queues := range []int{1, 30, 1000} {
+		for _, waiting := range []int{1_000, 10_000, 100_000, 1_000_000} {
+			scales = append(scales, benchScale{waiting: waiting, queues: queues, shapes: 8, policy: "Block"})
+		}
 	}
 	for _, scale := range scales {
 		var w *benchWorld

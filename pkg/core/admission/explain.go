@@ -156,7 +156,7 @@ func (s *State) shortageAt(gt *gate, u *unit, resource string, free int64) Short
 		most = sh.Min
 	}
 	sh.Never = (sh.HasMax || gt.isMin) && sh.Request > most
-	if sh.Request > 0 && len(gt.claims) > 0 {
+	if sh.Request > 0 && gt.book.claims.Len() > 0 {
 		claimed, ahead := s.claimedAhead(gt, resource, u)
 		sh.Claimed = claimed
 		if ahead != nil {

@@ -107,7 +107,7 @@ func (s *State) measure(v *verdict, gt *gate, u *unit) (short bool) {
 			}
 			continue
 		}
-		if len(gt.claims) == 0 {
+		if gt.book.claims.Len() == 0 {
 			continue
 		}
 		if s.claimedBeyond(gt, f.Name, u, f.Amount-need) {
@@ -122,31 +122,36 @@ func (s *State) measure(v *verdict, gt *gate, u *unit) (short bool) {
 
 // claimedBeyond says whether units ahead of this one claim more of a resource at a gate than is left over.
 func (s *State) claimedBeyond(gt *gate, resource string, u *unit, left int64) bool {
-	for _, c := range gt.claims {
-		amount := c.unit.needs(resource)
-		if amount == 0 || !s.ahead(c, u) {
-			continue
-		}
-		if amount > left {
-			return true
-		}
-		left -= amount
+	if gt.book.claimed(resource) <= left {
+		return false
 	}
-	return false
+	beyond := false
+	gt.book.claims.Walk(func(c *claim) bool {
+		if !s.ahead(c, u) {
+			return false
+		}
+		amount := c.unit.needs(resource)
+		beyond = amount > left
+		left -= amount
+		return !beyond
+	})
+	return beyond
 }
 
 // claimedAhead sums what units ahead of this one claim of a resource at a gate, and names the first of them.
 func (s *State) claimedAhead(gt *gate, resource string, u *unit) (claimed int64, first *unit) {
-	for _, c := range gt.claims {
-		amount := c.unit.needs(resource)
-		if amount == 0 || !s.ahead(c, u) {
-			continue
+	gt.book.claims.Walk(func(c *claim) bool {
+		if !s.ahead(c, u) {
+			return false
 		}
-		claimed = resources.SaturatingAdd(claimed, amount)
-		if first == nil || s.ahead(c, first) {
-			first = c.unit
+		if amount := c.unit.needs(resource); amount > 0 {
+			claimed = resources.SaturatingAdd(claimed, amount)
+			if first == nil {
+				first = c.unit
+			}
 		}
-	}
+		return true
+	})
 	return claimed, first
 }
 
@@ -157,6 +162,5 @@ func (s *State) ahead(c *claim, u *unit) bool {
 	if q == own {
 		return q.compare(q.spot(c.unit), q.spot(u)) < 0
 	}
-	s.number()
-	return q.number < own.number
+	return s.order.Compare(q.rank, own.rank) < 0
 }

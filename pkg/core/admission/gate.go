@@ -36,11 +36,7 @@ type gate struct {
 
 	// waiters are blocked groups by resource.
 	waiters map[string]*waitList
-	// claimWaiters are blocked groups that would fit but for claims here.
-	claimWaiters map[*group]struct{}
-	// claimants are the lines with a claim whose path leads through here; claims is the book.
-	claimants map[*line]struct{}
-	claims    []*claim
+	book    book
 }
 
 // claim is what the first unit of a line that does not fit waits for: its whole request, on every gate where
@@ -52,13 +48,18 @@ type claim struct {
 	at, path []*gate
 }
 
-func (gt *gate) init(l *level, isMin bool) {
-	*gt = gate{
-		level: l, isMin: isMin,
-		waiters:      map[string]*waitList{},
-		claimWaiters: map[*group]struct{}{},
-		claimants:    map[*line]struct{}{},
+func (gt *gate) init(s *State, l *level, isMin bool) {
+	*gt = gate{level: l, isMin: isMin, waiters: map[string]*waitList{}, book: newBook(s)}
+}
+
+// freeOf is how much of a resource is free; limited is false where there is no limit.
+func (gt *gate) freeOf(resource string) (free int64, limited bool) {
+	for _, f := range gt.free {
+		if f.Name == resource {
+			return f.Amount, true
+		}
 	}
+	return 0, false
 }
 
 func (gt *gate) limit() resources.List {
@@ -167,34 +168,6 @@ func (s *State) wakeClaims(gt *gate, except *claim) {
 	s.wakeClaimants(gt, except)
 }
 
-// wakeClaimWaiters wakes the groups that claims at the gate do not stop any more.
-func (s *State) wakeClaimWaiters(gt *gate) {
-	for g := range gt.claimWaiters {
-		if !g.dirty && !s.stopped(g) {
-			s.markDirty(g)
-		}
-	}
-}
-
-// stopped says whether a group that waits for claims is still short where it waits.
-func (s *State) stopped(g *group) bool {
-	for _, f := range g.wait.at.free {
-		if f.Name == g.wait.resource {
-			return g.wait.need > f.Amount || s.claimedBeyond(g.wait.at, f.Name, g.head, f.Amount-g.wait.need)
-		}
-	}
-	return false
-}
-
-// wakeClaimants wakes the claimants that are short at the gate and were not, or the other way round.
-func (s *State) wakeClaimants(gt *gate, except *claim) {
-	for ln := range gt.claimants {
-		if ln.claim != except {
-			s.wakeClaimant(gt, ln.claim)
-		}
-	}
-}
-
 func (s *State) wakeClaimant(gt *gate, c *claim) {
 	if c.group.dirty {
 		return
@@ -225,15 +198,20 @@ func (s *State) setClaim(ln *line, c *claim) {
 	s.unregister(c.group)
 	ln.claim = c
 	s.claims++
-	for _, gt := range c.path {
-		gt.claimants[ln] = struct{}{}
-	}
-	for _, gt := range c.at {
-		gt.claims = append(gt.claims, c)
-	}
+	c.enter()
 	s.wakeChanged(old, c)
 	if old != nil && old.group != c.group {
 		s.markDirty(old.group)
+	}
+}
+
+func (c *claim) enter() {
+	for _, gt := range c.path {
+		if c.claims(gt) {
+			gt.book.enter(c)
+		} else {
+			gt.book.pass(c)
+		}
 	}
 }
 
@@ -262,16 +240,10 @@ func (s *State) removeClaim(ln *line) {
 		return
 	}
 	for _, gt := range c.path {
-		delete(gt.claimants, ln)
-	}
-	for _, gt := range c.at {
-		for i, other := range gt.claims {
-			if other == c {
-				last := len(gt.claims) - 1
-				gt.claims[i], gt.claims[last] = gt.claims[last], nil
-				gt.claims = gt.claims[:last]
-				break
-			}
+		if c.claims(gt) {
+			gt.book.exit(c)
+		} else {
+			gt.book.passNoMore(c)
 		}
 	}
 	ln.claim = nil

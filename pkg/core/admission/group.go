@@ -257,7 +257,7 @@ func (s *State) register(g *group, w wait) {
 	s.unregister(g)
 	g.wait = w
 	if w.forClaim {
-		w.at.claimWaiters[g] = struct{}{}
+		w.at.book.wait(g)
 		return
 	}
 	w.at.enter(g)
@@ -269,7 +269,7 @@ func (s *State) unregister(g *group) {
 	case w.at == nil:
 		return
 	case w.forClaim:
-		delete(w.at.claimWaiters, g)
+		w.at.book.waitNoMore(g)
 	default:
 		w.at.exit(g)
 	}

@@ -50,8 +50,8 @@ func (s *State) level(name string) *level {
 		return l
 	}
 	l := &level{name: name, pathOf: -1, groups: map[*group]struct{}{}, heads: map[*unitLine]struct{}{}}
-	l.main.init(l, false)
-	l.min.init(l, true)
+	l.main.init(s, l, false)
+	l.min.init(s, l, true)
 	s.levels[name] = l
 	s.tree++
 	return l

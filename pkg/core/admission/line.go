@@ -49,9 +49,7 @@ type unitLine struct {
 	// rank, while ranked, is the key in State.ranked, and in State.dirty while listed.
 	rank                    QueueRank
 	ranked, listed, touched bool
-	// number is the place in State.ranked, while State.numbered.
-	number   int
-	headLeaf *level
+	headLeaf                *level
 }
 
 // queue finds or makes the queue of a name.
@@ -225,7 +223,6 @@ func (s *State) refreshRank(q *unitLine) {
 		looked = s.look(first.head)
 		s.order.Compare(rank, rank)
 	}
-	s.numbered = false
 	before := -1
 	if q.ranked {
 		if s.claims > 0 {
@@ -237,7 +234,7 @@ func (s *State) refreshRank(q *unitLine) {
 			q.listed = false
 		}
 	}
-	q.rank, q.ranked = rank, eligible
+	s.moveClaims(q, func() { q.rank, q.ranked = rank, eligible })
 	if !eligible {
 		return
 	}
@@ -247,20 +244,6 @@ func (s *State) refreshRank(q *unitLine) {
 		s.reranked(q)
 	}
 	s.looked = looked
-}
-
-// number gives the queues their places as numbers, for claims to compare.
-func (s *State) number() {
-	if s.numbered {
-		return
-	}
-	s.numbered = true
-	n := 0
-	s.ranked.Walk(func(q *unitLine) bool {
-		q.number = n
-		n++
-		return true
-	})
 }
 
 func (s *State) currentRank(q *unitLine) (QueueRank, *level, bool) {

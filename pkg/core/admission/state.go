@@ -55,8 +55,6 @@ type State struct {
 
 	// ranked holds the queues with an eligible unit, first served first; dirty those of them with a dirty group.
 	ranked, dirty *queue.Tree[*unitLine]
-	// numbered: unitLine.number says the place in ranked.
-	numbered bool
 	// woken are the gates where groups may find enough now.
 	woken []*waitList
 	// touched queues may have another rank.
@@ -65,6 +63,8 @@ type State struct {
 	retouched []*unitLine
 	// claims counts the claims in the book.
 	claims int
+	// left is memory of State.wakeFreed, to be used again.
+	left []int64
 
 	evictions *queue.Tree[*unit] // admitted units that Decide is to evict
 	retries   *queue.Tree[*unit] // units for which something is over at a time: backoff, refusal
