@@ -60,7 +60,7 @@ func (s *State) level(name string) *level {
 // pruneLevel forgets a level that does not exist and that nothing refers to.
 func (s *State) pruneLevel(l *level) {
 	for l != nil && s.levels[l.name] == l &&
-		!l.known && len(l.groups) == 0 && s.below[l.name] == 0 && !s.ledger.Holds(l.name) {
+		!l.known && len(l.groups) == 0 && len(s.below[l.name]) == 0 && !s.ledger.Holds(l.name) {
 		parent := s.levels[l.spec.Parent]
 		s.setParent(l, "")
 		delete(s.levels, l.name)
@@ -74,12 +74,16 @@ func (s *State) setParent(l *level, parent string) {
 		return
 	}
 	if old := l.spec.Parent; old != "" {
-		if s.below[old]--; s.below[old] == 0 {
+		delete(s.below[old], l)
+		if len(s.below[old]) == 0 {
 			delete(s.below, old)
 		}
 	}
 	if parent != "" {
-		s.below[parent]++
+		if s.below[parent] == nil {
+			s.below[parent] = map[*level]struct{}{}
+		}
+		s.below[parent][l] = struct{}{}
 	}
 	l.spec.Parent = parent
 	s.ledger.SetParent(l.name, parent)
@@ -142,9 +146,9 @@ func (s *State) SetQuota(now time.Time, in Quota) {
 	moved := l.spec.Parent != in.Parent
 	structural := moved || !l.known
 	remeasured := structural || !l.spec.Max.Same(in.Max) || !l.spec.Min.Same(in.Min)
-	var affected []*level
+	affected := map[*level]struct{}{}
 	if remeasured {
-		affected = s.leavesBelow(l, nil)
+		s.leavesBelow(l, affected)
 	}
 	var formerPath []string
 	// Known from here on, so that nothing below takes it for forgotten.
@@ -158,7 +162,7 @@ func (s *State) SetQuota(now time.Time, in Quota) {
 	l.spec = in
 	if structural {
 		s.tree++
-		affected = s.leavesBelow(l, affected)
+		s.leavesBelow(l, affected)
 	}
 	s.refreshLevel(l)
 	if moved {
@@ -174,7 +178,8 @@ func (s *State) DeleteQuota(now time.Time, name string) {
 	if !ok || !l.known {
 		return
 	}
-	affected := s.leavesBelow(l, nil)
+	affected := map[*level]struct{}{}
+	s.leavesBelow(l, affected)
 	l.known = false
 	s.tree++
 	s.restructure(now, affected, true)
@@ -199,21 +204,27 @@ func (s *State) circular(l *level) bool {
 }
 
 // leavesBelow adds the levels with groups whose path leads through a level.
-func (s *State) leavesBelow(l *level, to []*level) []*level {
-	for _, leaf := range s.levels {
-		if len(leaf.groups) == 0 || among(to, leaf) {
-			continue
+func (s *State) leavesBelow(l *level, to map[*level]struct{}) {
+	seen := map[*level]struct{}{} // parents may form a circle
+	var visit func(*level)
+	visit = func(at *level) {
+		if _, again := seen[at]; again {
+			return
 		}
-		if path, _ := s.pathTo(leaf); among(path, l) {
-			to = append(to, leaf)
+		seen[at] = struct{}{}
+		if len(at.groups) > 0 {
+			to[at] = struct{}{}
+		}
+		for below := range s.below[at.name] {
+			visit(below)
 		}
 	}
-	return to
+	visit(l)
 }
 
 // restructure takes the groups of the leaves again after max or min changed above them or, if structural, their path.
-func (s *State) restructure(now time.Time, leaves []*level, structural bool) {
-	for _, leaf := range leaves {
+func (s *State) restructure(now time.Time, leaves map[*level]struct{}, structural bool) {
+	for leaf := range leaves {
 		for g := range leaf.groups {
 			s.repark(now, g)
 			if structural {

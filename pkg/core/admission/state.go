@@ -45,8 +45,8 @@ type State struct {
 	sequence uint64
 
 	levels map[string]*level // by name; also of quotas that do not exist but are named by a unit
-	// below counts the levels that name this one as their parent.
-	below map[string]int
+	// below are the levels that name this one as their parent.
+	below map[string]map[*level]struct{}
 	// tree changes whenever a path may have.
 	tree   int64
 	ledger *ledger.Ledger
@@ -102,7 +102,7 @@ func New(cfg Config) *State {
 		queues: map[string]*unitLine{},
 		groups: map[groupKey]*group{},
 		levels: map[string]*level{},
-		below:  map[string]int{},
+		below:  map[string]map[*level]struct{}{},
 		ledger: ledger.New(),
 		consumers: consumers{
 			live: map[string]Consumer{}, current: map[consumerName]string{},

@@ -45,9 +45,10 @@ type level struct {
 	up *level
 	// direct is of the units that hold, and the pods that are charged, exactly here; total includes the levels below.
 	direct, total sums
-	// holders counts the units that hold exactly here, pods the assigned pods that are charged exactly here, children
-	// the levels whose parent this is.
-	holders, pods, children int
+	// holders counts the units that hold exactly here, pods the assigned pods that are charged exactly here.
+	holders, pods int
+	// children are the levels whose parent this is.
+	children map[*level]struct{}
 }
 
 // sums are what units hold beyond their assigned pods, and what their assigned pods use.

@@ -34,7 +34,7 @@ func (l *Ledger) level(name string) *level {
 
 // prune drops levels that say nothing any more: no parent, nothing held, no pod, nothing below.
 func (l *Ledger) prune(name string) {
-	if lv, ok := l.levels[name]; ok && lv.parent == "" && lv.holders == 0 && lv.pods == 0 && lv.children == 0 {
+	if lv, ok := l.levels[name]; ok && lv.parent == "" && lv.holders == 0 && lv.pods == 0 && len(lv.children) == 0 {
 		delete(l.levels, name)
 	}
 }
@@ -71,18 +71,20 @@ func (l *Ledger) SetParent(name, parent string) {
 		l.prune(name)
 		return
 	}
-	moved := l.takeOut(name)
+	moved := l.takeOut(lv)
 	old := lv.parent
-	if old != "" {
-		l.level(old).children--
+	if lv.up != nil {
+		delete(lv.up.children, lv)
 	}
 	lv.parent, lv.up = parent, nil
 	if parent != "" {
 		lv.up = l.level(parent)
-		lv.up.children++
+		if lv.up.children == nil {
+			lv.up.children = map[*level]struct{}{}
+		}
+		lv.up.children[lv] = struct{}{}
 	}
-	for _, at := range moved {
-		from := l.level(at)
+	for _, from := range moved {
 		for _, lv := range l.path(from) {
 			lv.total.add(&from.direct)
 		}
@@ -92,25 +94,29 @@ func (l *Ledger) SetParent(name, parent string) {
 }
 
 // takeOut subtracts everything that counts at the level from its whole path, and returns where it is held.
-func (l *Ledger) takeOut(name string) []string {
-	var held []string
-	for at, lv := range l.levels {
-		if !lv.direct.isZero() {
+func (l *Ledger) takeOut(top *level) []*level {
+	var held []*level
+	seen := map[*level]struct{}{} // parents may form a circle
+	var visit func(*level)
+	visit = func(at *level) {
+		if _, again := seen[at]; again {
+			return
+		}
+		seen[at] = struct{}{}
+		if !at.direct.isZero() {
 			held = append(held, at)
 		}
-	}
-	moved := held[:0]
-	for _, at := range held {
-		if !contains(l.Path(at), name) {
-			continue
+		for below := range at.children {
+			visit(below)
 		}
-		moved = append(moved, at)
-		from := l.levels[at]
+	}
+	visit(top)
+	for _, from := range held {
 		for _, lv := range l.path(from) {
 			lv.total.sub(&from.direct)
 		}
 	}
-	return moved
+	return held
 }
 
 // Difference is one place where two ledgers disagree.
