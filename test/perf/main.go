@@ -42,7 +42,7 @@ import (
 type options struct {
 	workload, out, dir, profile, policy string
 	workers, ceiling                    int
-	keep                                bool
+	keep, jobs                          bool
 }
 
 // interrupted is the exit code after Ctrl-C, as of a shell.
@@ -57,6 +57,7 @@ func main() {
 	flag.StringVar(&o.profile, "profile", "", "directory for CPU profiles of scheduler and API server, taken from second 15 to 35")
 	flag.IntVar(&o.workers, "workers", 32, "requests of the runner at once, for creating and for finishing each")
 	flag.IntVar(&o.ceiling, "ceiling", 3000, "objects that the write ceiling is measured with, before and after; 0 for none")
+	flag.BoolVar(&o.jobs, "jobs", false, "create real Jobs, with controller, job controller and KWOK, which plays their pods")
 	flag.BoolVar(&o.keep, "keep", false, "keep the work directory after success, too")
 	flag.Parse()
 	klog.SetLogger(logr.Discard())
@@ -107,7 +108,7 @@ func run(ctx context.Context, o options) error {
 		}
 	}
 	report, err := runner.Run(ctx, runner.Options{
-		Workload: w, Dir: dir, Workers: o.workers, CeilingWrites: o.ceiling, Profile: o.profile,
+		Workload: w, Dir: dir, Workers: o.workers, CeilingWrites: o.ceiling, Profile: o.profile, Jobs: o.jobs,
 		Progress: os.Stderr, Terminal: term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("TERM") != "dumb",
 	})
 	if (err == nil || ctx.Err() != nil) && !o.keep && o.dir == "" {

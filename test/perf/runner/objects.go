@@ -20,10 +20,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/test/perf/workload"
 )
 
 func groupName(i int) string { return fmt.Sprintf("group-%03d", i) }
@@ -45,6 +49,34 @@ func unitBody(name, quota string, priority int32, cpu string) []byte {
 					"resources": map[string]any{"requests": map[string]any{"cpu": cpu}},
 				}}}},
 			}},
+		},
+	})
+}
+
+// jobBody is a Job of one pod as a user submits it, suspended.
+func jobBody(name, quota string, c *workload.Class) []byte {
+	labels := map[string]any{v1alpha1.LabelQuotaName: quota}
+	return encode(map[string]any{
+		"apiVersion": "batch/v1", "kind": "Job",
+		"metadata": map[string]any{
+			"name": name, "labels": labels,
+			"annotations": map[string]any{"scheduling.x-k8s.io/priority": strconv.Itoa(int(c.Priority))},
+		},
+		"spec": map[string]any{
+			"suspend": true, "backoffLimit": 0,
+			"template": map[string]any{
+				"metadata": map[string]any{
+					"labels":      labels,
+					"annotations": map[string]any{controlplane.RunTimeAnnotation: (time.Duration(c.RuntimeMs) * time.Millisecond).String()},
+				},
+				"spec": map[string]any{
+					"schedulerName": "koord-scheduler", "restartPolicy": "Never",
+					"containers": []any{map[string]any{
+						"name": "main", "image": "example.invalid/work",
+						"resources": map[string]any{"requests": map[string]any{"cpu": c.CPU.String()}},
+					}},
+				},
+			},
 		},
 	})
 }

@@ -37,6 +37,8 @@ type observer struct {
 	w      *workload.Workload
 	units  []workload.Unit
 	index  map[string]int // by name
+	// jobs: a unit comes with its job and ends with it, and nobody here finishes it.
+	jobs bool
 
 	// over delivers units whose run time is over; done is closed when the run is; warm when any other unit is admitted.
 	over chan int
@@ -51,14 +53,15 @@ type observer struct {
 	finished bool
 }
 
-// sight is when a unit was seen to exist, to be admitted and to have ended.
-type sight struct{ created, admitted, ended time.Time }
+// sight is when a unit, or its job, was seen to exist, and to have ended; and when the unit was seen to be admitted and
+// to run.
+type sight struct{ created, admitted, running, ended time.Time }
 
 type counts struct{ created, admitted, ended int }
 
-func newObserver(c *client, w *workload.Workload, units []workload.Unit) (*observer, error) {
+func newObserver(c *client, w *workload.Workload, units []workload.Unit, jobs bool) (*observer, error) {
 	o := &observer{
-		client: c, w: w, units: units, index: make(map[string]int, len(units)), seen: make([]sight, len(units)),
+		client: c, jobs: jobs, w: w, units: units, index: make(map[string]int, len(units)), seen: make([]sight, len(units)),
 		over: make(chan int, len(units)), done: make(chan struct{}), warm: make(chan struct{}),
 	}
 	for i := range units {
@@ -99,39 +102,44 @@ type event struct {
 		} `json:"metadata"`
 		Status struct {
 			Phase v1alpha1.QueueUnitPhase `json:"phase"`
+			// Conditions are read of jobs.
+			Conditions []struct {
+				Type   string `json:"type"`
+				Status string `json:"status"`
+			} `json:"conditions"`
 		} `json:"status"`
 		Message string `json:"message"`
 	} `json:"object"`
 }
 
 // run watches until the context ends. A watch that ends is taken up where it was.
-func (o *observer) run(ctx context.Context) error {
+func (o *observer) run(ctx context.Context, path string, take func(*event)) error {
 	var list struct {
 		Metadata struct {
 			ResourceVersion string `json:"resourceVersion"`
 		} `json:"metadata"`
 	}
-	raw, err := o.client.get(ctx, unitsPath(unitNamespace))
+	raw, err := o.client.get(ctx, path)
 	if err == nil {
 		err = json.Unmarshal(raw, &list)
 	}
 	if err != nil {
-		return fmt.Errorf("list units: %w", err)
+		return fmt.Errorf("list %s: %w", path, err)
 	}
 	version := list.Metadata.ResourceVersion
 	for {
-		version, err = o.stream(ctx, version)
+		version, err = o.stream(ctx, path, version, take)
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("watch units: %w", err)
+			return fmt.Errorf("watch %s: %w", path, err)
 		}
 	}
 }
 
-func (o *observer) stream(ctx context.Context, version string) (string, error) {
-	body, err := o.client.streams.Get().AbsPath(unitsPath(unitNamespace)).Param("watch", "true").
+func (o *observer) stream(ctx context.Context, path, version string, take func(*event)) (string, error) {
+	body, err := o.client.streams.Get().AbsPath(path).Param("watch", "true").
 		Param("resourceVersion", version).Param("allowWatchBookmarks", "true").Stream(ctx)
 	if err != nil {
 		return version, err
@@ -152,49 +160,106 @@ func (o *observer) stream(ctx context.Context, version string) (string, error) {
 		}
 		version = e.Object.Metadata.ResourceVersion
 		if e.Type != "BOOKMARK" {
-			o.take(&e)
+			take(&e)
 		}
 	}
 }
 
-func (o *observer) take(e *event) {
+func (o *observer) takeUnit(e *event) {
 	now := time.Now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	i, ok := o.index[e.Object.Metadata.Name]
 	if !ok {
-		if e.Object.Status.Phase == v1alpha1.PhaseDequeued {
-			select {
-			case <-o.warm:
-			default:
-				close(o.warm)
-			}
-		}
+		o.takeOther(e)
 		return
 	}
 	s := &o.seen[i]
-	if s.created.IsZero() {
-		s.created = now
-		o.n.created++
+	if !o.jobs {
+		o.created(s, now)
 	}
 	switch e.Object.Status.Phase {
 	case v1alpha1.PhaseDequeued:
-		if s.admitted.IsZero() {
-			s.admitted = now
-			o.n.admitted++
-			runtime := time.Duration(o.w.Classes[o.units[i].Class].RuntimeMs) * time.Millisecond
-			time.AfterFunc(runtime, func() { o.over <- i })
+		o.admitted(i, now)
+	case v1alpha1.PhaseRunning:
+		o.admitted(i, now) // the watch may leave states out
+		if s.running.IsZero() {
+			s.running = now
 		}
 	case v1alpha1.PhaseSucceed:
-		if s.ended.IsZero() {
-			s.ended = now
-			o.n.ended++
+		if !o.jobs {
+			o.ended(s, now)
 		}
 	default:
 		if !s.admitted.IsZero() {
 			o.evicted++
 		}
 	}
+	o.finish()
+}
+
+// takeOther looks out for the one unit that is none of the workload.
+func (o *observer) takeOther(e *event) {
+	if e.Object.Status.Phase != v1alpha1.PhaseDequeued {
+		return
+	}
+	select {
+	case <-o.warm:
+	default:
+		close(o.warm)
+	}
+}
+
+func (o *observer) takeJob(e *event) {
+	now := time.Now()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	i, ok := o.index[e.Object.Metadata.Name]
+	if !ok {
+		return
+	}
+	s := &o.seen[i]
+	o.created(s, now)
+	for _, c := range e.Object.Status.Conditions {
+		if c.Type == "Complete" && c.Status == "True" {
+			o.ended(s, now)
+		}
+	}
+	o.finish()
+}
+
+func (o *observer) created(s *sight, now time.Time) {
+	if s.created.IsZero() {
+		s.created = now
+		o.n.created++
+	}
+}
+
+func (o *observer) admitted(i int, now time.Time) {
+	s := &o.seen[i]
+	if !s.admitted.IsZero() {
+		return
+	}
+	s.admitted = now
+	o.n.admitted++
+	if !o.jobs {
+		time.AfterFunc(runtimeOf(o.w, o.units[i]), func() { o.over <- i })
+	}
+}
+
+func (o *observer) ended(s *sight, now time.Time) {
+	if s.ended.IsZero() {
+		s.ended = now
+		o.n.ended++
+	}
+}
+
+func runtimeOf(w *workload.Workload, u workload.Unit) time.Duration {
+	return time.Duration(w.Classes[u.Class].RuntimeMs) * time.Millisecond
+}
+
+// finish says when the run is over.
+func (o *observer) finish() {
 	enough := o.w.StopAfterAdmissions > 0 && o.n.admitted >= o.w.StopAfterAdmissions
 	if (enough || o.n.ended == len(o.units)) && !o.finished {
 		o.finished = true

@@ -54,7 +54,10 @@ const self = "runner"
 
 func (r *run) processes() map[string]int {
 	pids := map[string]int{self: os.Getpid()}
-	for _, c := range []controlplane.Component{controlplane.Etcd, controlplane.APIServer, controlplane.Scheduler} {
+	for _, c := range []controlplane.Component{
+		controlplane.Etcd, controlplane.APIServer, controlplane.Scheduler,
+		controlplane.Controller, controlplane.ControllerManager, controlplane.KWOK,
+	} {
 		if pid := r.cp.PID(c); pid != 0 {
 			pids[string(c)] = pid
 		}

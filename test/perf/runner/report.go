@@ -33,7 +33,9 @@ import (
 
 // Report is the result of a run. Times are by the clock of the runner, on what its watch delivered.
 type Report struct {
-	Workload    string `json:"workload"`
+	Workload string `json:"workload"`
+	// Jobs says that real Jobs ran; without, the runner stood for them.
+	Jobs        bool   `json:"jobs"`
 	QueuePolicy string `json:"queuePolicy"`
 	Units       int    `json:"units"`
 	Admitted    int    `json:"admitted"`
@@ -51,10 +53,12 @@ type Report struct {
 	QuotaHeld float64 `json:"quotaHeld"`
 	// QuotaHeldOverTime is the share that was held in each second.
 	QuotaHeldOverTime []float64 `json:"quotaHeldOverTime"`
-	// WritesPerUnit counts all writes but leases and the creation of units, of the runner as well, which stands for the
-	// job controller; QueueUnitWritesPerUnit those to the units themselves.
-	WritesPerUnit          float64 `json:"writesPerUnit"`
+	// WritesPerUnit counts what the queue costs in writes, besides creating the unit: to units, queues and quotas, and
+	// with Jobs to the Job, but its creation and its status. Writes of the runner for the job controller are among them.
+	WritesPerUnit float64 `json:"writesPerUnit"`
+	// QueueUnitWritesPerUnit counts those to the units alone; AllWritesPerUnit all, of whoever took part.
 	QueueUnitWritesPerUnit float64 `json:"queueUnitWritesPerUnit"`
+	AllWritesPerUnit       float64 `json:"allWritesPerUnit"`
 	Writes                 []Write `json:"writes"`
 	Conflicts              int     `json:"conflicts"`
 	WritesPerSecond        float64 `json:"writesPerSecond"`
@@ -88,7 +92,9 @@ type ClassReport struct {
 	Name            string         `json:"name"`
 	Count           int            `json:"count"`
 	TimeToAdmission workload.Times `json:"timeToAdmissionMs"`
-	// EndToSeen is how much later than its run time a unit was seen to have ended.
+	// AdmissionToRunning is, with Jobs, until the unit is seen to run.
+	AdmissionToRunning *workload.Times `json:"admissionToRunningMs,omitempty"`
+	// Overrun is how much later than its run time a unit, or its Job, was seen to have ended.
 	Overrun *workload.Times `json:"overrunMs,omitempty"`
 }
 
@@ -120,9 +126,9 @@ func (r *run) report() (*Report, error) {
 	seen, late, evicted := r.watch.result()
 	w := r.Workload
 	x := &Report{
-		Workload: w.Name, QueuePolicy: string(w.QueuePolicy), Units: len(r.units), Queues: w.Queues(), Evictions: evicted, CreatedLateMs: late.Seconds() * 1000,
+		Workload: w.Name, Jobs: r.Jobs, QueuePolicy: string(w.QueuePolicy), Units: len(r.units), Queues: w.Queues(), Evictions: evicted, CreatedLateMs: late.Seconds() * 1000,
 		WriteCeilings: r.ceilings, Versions: r.versions(), Cores: runtime.NumCPU(), LoadAverages: r.loads,
-		Clients: map[string]any{"runnerWorkers": r.Workers, "runnerQPS": "unlimited", "scheduler": "see scheduler-config.yaml"},
+		Clients: map[string]any{"runnerWorkers": r.Workers, "runnerQPS": "unlimited", "schedulerQPS": 1000},
 	}
 	first, last := r.timeline(x, seen)
 	if x.Admitted == 0 {
@@ -153,6 +159,7 @@ func (r *run) timeline(x *Report, seen []sight) (first, last time.Time) {
 	w := r.Workload
 	waits := make([][]time.Duration, len(w.Classes))
 	overruns := make([][]time.Duration, len(w.Classes))
+	starts := make([][]time.Duration, len(w.Classes))
 	for i, s := range seen {
 		if s.admitted.IsZero() {
 			continue
@@ -175,16 +182,23 @@ func (r *run) timeline(x *Report, seen []sight) (first, last time.Time) {
 			last = end
 		}
 		if !s.ended.IsZero() {
-			runtime := time.Duration(w.Classes[u.Class].RuntimeMs) * time.Millisecond
-			overruns[u.Class] = append(overruns[u.Class], s.ended.Sub(s.admitted)-runtime)
+			overruns[u.Class] = append(overruns[u.Class], s.ended.Sub(s.admitted)-runtimeOf(w, u))
+		}
+		if !s.running.IsZero() {
+			starts[u.Class] = append(starts[u.Class], s.running.Sub(s.admitted))
 		}
 	}
 	for class := range w.Classes {
 		overrun := workload.Summarize(overruns[class])
-		x.Classes = append(x.Classes, ClassReport{
+		c := ClassReport{
 			Name: w.Classes[class].Name, Count: len(waits[class]),
 			TimeToAdmission: workload.Summarize(waits[class]), Overrun: &overrun,
-		})
+		}
+		if r.Jobs {
+			running := workload.Summarize(starts[class])
+			c.AdmissionToRunning = &running
+		}
+		x.Classes = append(x.Classes, c)
 	}
 	r.held(x, seen, last)
 	return first, last
@@ -236,18 +250,22 @@ func (r *run) countWrites(x *Report) {
 		if key.code == "409" {
 			x.Conflicts += int(n)
 		}
-		created := key.resource == "queueunits" && key.verb == "POST"
-		if strings.HasPrefix(key.resource, "queueunits") && !created {
-			own += n
+		if key.verb == "POST" {
+			continue
 		}
-		if !created && key.resource != "leases" {
+		kind, _, _ := strings.Cut(key.resource, "/")
+		switch {
+		case kind == "queueunits":
+			own += n
+			besides += n
+		case kind == "queues", kind == "elasticquotas", key.resource == "jobs":
 			besides += n
 		}
 	}
 	slices.SortFunc(x.Writes, func(a, b Write) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Code, b.Code))
 	})
-	x.WritesPerUnit, x.QueueUnitWritesPerUnit = round(besides/per, 4), round(own/per, 4)
+	x.WritesPerUnit, x.QueueUnitWritesPerUnit, x.AllWritesPerUnit = round(besides/per, 4), round(own/per, 4), round(all/per, 4)
 	x.WritesPerSecond = all / r.after.at.Sub(r.before.at).Seconds()
 	for i, c := range r.ceilings {
 		least := min(c.CreatesPerSecond, c.StatusPatchesSecond)
@@ -301,14 +319,15 @@ func greedyReport(w *workload.Workload) GreedyReport {
 
 // Print writes the report as tables.
 func (x *Report) Print(out io.Writer) {
-	fmt.Fprintf(out, "\n%s: %d of %d units admitted in %d queues with policy %s; %d cores, load %s\n\n",
-		x.Workload, x.Admitted, x.Units, x.Queues, x.QueuePolicy, x.Cores, strings.Join(x.LoadAverages, ", then "))
+	kind := map[bool]string{false: "units", true: "jobs"}[x.Jobs]
+	fmt.Fprintf(out, "\n%s: %d of %d %s admitted in %d queues with policy %s; %d cores, load %s\n\n",
+		x.Workload, x.Admitted, x.Units, kind, x.Queues, x.QueuePolicy, x.Cores, strings.Join(x.LoadAverages, ", then "))
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "makespan\t%.1f s\tgreedy %.1f s\n", x.MakespanSeconds, x.Greedy.MakespanSeconds)
 	fmt.Fprintf(t, "admissions\t%.1f /s\tfirst after %.2f s\n", x.AdmissionsPerSecond, x.FirstAdmissionSeconds)
 	fmt.Fprintf(t, "quota\t%.1f %% used\t%.1f %% held\n", 100*x.QuotaUse, 100*x.QuotaHeld)
-	fmt.Fprintf(t, "writes\t%.2f per unit\t%.0f /s, %.0f %% of the ceiling of %.0f /s, %d conflicts\n",
-		x.WritesPerUnit, x.WritesPerSecond, 100*x.WriteCeilingShare, x.WriteCeilingPerSecond, x.Conflicts)
+	fmt.Fprintf(t, "writes\t%.2f per unit\t%.2f of all processes, %.0f /s, %.0f %% of the ceiling of %.0f /s, %d conflicts\n",
+		x.WritesPerUnit, x.AllWritesPerUnit, x.WritesPerSecond, 100*x.WriteCeilingShare, x.WriteCeilingPerSecond, x.Conflicts)
 	d := x.Decisions
 	fmt.Fprintf(t, "per admission\t%.2f decisions\t%.2f units examined, %.2f cycles of %.2f ms\n",
 		d.DecisionsPerAdmission, d.UnitsExaminedPerAdmission, d.CyclesPerAdmission, d.MeanCycleMs)

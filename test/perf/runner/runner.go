@@ -16,7 +16,7 @@ limitations under the License.
 
 // Package runner carries a workload out on a real control plane: etcd, API server and the rebuilt scheduler. It stands
 // for users and for the job controller: it creates quotas, queues and units, watches, and marks each admitted unit
-// finished when its run time is over.
+// finished when its run time is over. With Jobs it stands for users only, and all others take part.
 package runner
 
 import (
@@ -42,6 +42,8 @@ type Options struct {
 	// CeilingWrites are the creations, and then the status patches, that the write ceiling is measured with before and
 	// after the run; 0 measures none.
 	CeilingWrites int
+	// Jobs creates real Jobs instead of units, which run as pods on KWOK's nodes: with controller, job controller and KWOK.
+	Jobs bool
 	// Mutate, if set, changes the configuration of the scheduler.
 	Mutate func(config map[string]any)
 	// Profile, if set, is a directory for CPU profiles of scheduler and API server over the middle of the run.
@@ -109,12 +111,17 @@ func (r *run) start(ctx context.Context) (err error) {
 	if r.Profile != "" {
 		args = append(args, "--profiling=true")
 	}
-	r.cp, err = controlplane.Start(ctx, controlplane.Options{
+	o := controlplane.Options{
 		Dir: r.Dir, Bin: r.Bin, Components: controlplane.Minimal(),
 		// A node for each group, so that together they have what the groups may use. No pod ever runs on them.
 		Nodes: w.Groups, NodeCPU: w.Quota.GroupMax.String(), APIServerArgs: args,
 		Progress: r.screen.line,
-	})
+	}
+	if r.Jobs {
+		// Twice as many, so that what the quota allows also finds a node.
+		o.Components, o.Nodes, o.NodePods = controlplane.Full(), 2*w.Groups, "10000"
+	}
+	r.cp, err = controlplane.Start(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -145,22 +152,30 @@ func (r *run) all(ctx context.Context) error {
 		return err
 	}
 	r.noteLoad()
-	if err := r.cp.StopComponent(controlplane.Scheduler); err != nil {
-		return err
+	for _, c := range []controlplane.Component{controlplane.Controller, controlplane.Scheduler, controlplane.ControllerManager, controlplane.KWOK} {
+		if r.cp.PID(c) == 0 {
+			continue
+		}
+		if err := r.cp.StopComponent(c); err != nil {
+			return err
+		}
 	}
 	return r.measureCeiling(ctx, "after")
 }
 
 // play creates units, waits until they have ended, and reads what it took.
 func (r *run) play(ctx context.Context) (err error) {
-	r.watch, err = newObserver(r.client, r.Workload, r.units)
+	r.watch, err = newObserver(r.client, r.Workload, r.units, r.Jobs)
 	if err != nil {
 		return err
 	}
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	failed := make(chan error, 2)
-	go func() { failed <- r.watch.run(watching) }()
+	failed := make(chan error, 3)
+	if r.Jobs {
+		go func() { failed <- r.watch.run(watching, jobsPath, r.watch.takeJob) }()
+	}
+	go func() { failed <- r.watch.run(watching, unitsPath(unitNamespace), r.watch.takeUnit) }()
 	if err := r.preload(ctx); err != nil {
 		return err
 	}
@@ -173,6 +188,11 @@ func (r *run) play(ctx context.Context) (err error) {
 	err = r.cp.StartScheduler(ctx, controlplane.SchedulerOptions{Mutate: r.Mutate})
 	if err != nil {
 		return err
+	}
+	if r.Jobs {
+		if err := r.cp.StartController(ctx, controlplane.ControllerOptions{}); err != nil {
+			return err
+		}
 	}
 	if !r.units[0].Preloaded {
 		if err := r.warmUp(ctx); err != nil {

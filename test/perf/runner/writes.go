@@ -104,6 +104,9 @@ func (c *client) each(ctx context.Context, n int, f func(ctx context.Context, i 
 	return context.Cause(ctx)
 }
 
+// jobsPath is where Jobs are created.
+const jobsPath = "/apis/batch/v1/namespaces/" + unitNamespace + "/jobs"
+
 const (
 	ceilingNamespace = "perf-ceiling"
 	unitNamespace    = "perf"
@@ -229,6 +232,9 @@ func (r *run) preload(ctx context.Context) error {
 func (r *run) create(ctx context.Context, i int) error {
 	u := r.units[i]
 	c := &r.Workload.Classes[u.Class]
+	if r.Jobs {
+		return r.client.create(ctx, jobsPath, jobBody(r.watch.name(i), queueName(u.Queue), c))
+	}
 	return r.client.create(ctx, unitsPath(unitNamespace), unitBody(r.watch.name(i), queueName(u.Queue), c.Priority, c.CPU.String()))
 }
 
@@ -241,7 +247,7 @@ func (r *run) warmUp(ctx context.Context) error {
 	begin := time.Now()
 	c := &r.Workload.Classes[0]
 	const name = "warm-up"
-	path := unitsPath(unitNamespace)
+	path := unitsPath(unitNamespace) // a unit without a job also where the others are Jobs
 	if err := r.client.create(ctx, path, unitBody(name, queueName(0), c.Priority, c.CPU.String())); err != nil {
 		return err
 	}
