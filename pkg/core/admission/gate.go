@@ -18,6 +18,7 @@ package admission
 
 import (
 	"math"
+	"slices"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -191,7 +192,7 @@ func (c *claim) claims(gt *gate) bool {
 // again.
 func (s *State) setClaim(ln *line, c *claim) {
 	old := ln.claim
-	if old != nil && old.unit == c.unit && sameGates(old.at, c.at) && sameGates(old.path, c.path) {
+	if old != nil && old.unit == c.unit && slices.Equal(old.at, c.at) && slices.Equal(old.path, c.path) {
 		return
 	}
 	s.removeClaim(ln)
@@ -219,7 +220,7 @@ func (c *claim) enter() {
 // has just been looked at.
 func (s *State) wakeChanged(old, c *claim) {
 	for _, gt := range c.at {
-		if old == nil || old.unit != c.unit || !old.claims(gt) {
+		if old == nil || !old.claims(gt) {
 			s.wakeClaims(gt, c)
 		}
 	}
@@ -263,16 +264,4 @@ func (s *State) dropClaim(ln *line) {
 	for g := range ln.groups {
 		s.markDirty(g)
 	}
-}
-
-func sameGates(a, b []*gate) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }

@@ -111,6 +111,7 @@ func comparePositions(t require.TestingT, s *State, policy string, waiting map[s
 	for i := range first {
 		require.Equal(t, want[i].Key, first[i].Unit.Key)
 	}
+	require.Empty(t, s.First("q", 0))
 	require.Empty(t, s.VerifyQueue("q"))
 }
 

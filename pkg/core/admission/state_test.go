@@ -139,10 +139,11 @@ func TestExplanationsAreBounded(t *testing.T) {
 	for i := range 100 {
 		s.UpsertUnit(epoch, Unit{Key: fmt.Sprintf("ns/u%d", i), UID: fmt.Sprint(i), Queue: "q", Pods: 1, Active: true})
 	}
-	first := s.Decide(epoch)
+	now := epoch.Add(time.Second)
+	first := s.Decide(now)
 	require.Len(t, first.Explain, tellLimit)
-	require.Equal(t, epoch, first.WakeAt)
-	second := s.Decide(epoch)
+	require.Equal(t, now, first.WakeAt)
+	second := s.Decide(now)
 	require.Len(t, second.Explain, 100-tellLimit)
 	require.Zero(t, second.WakeAt)
 }
@@ -308,6 +309,29 @@ func TestPanicOfAPolicyParks(t *testing.T) {
 	require.Equal(t, ReasonInternalError, reason)
 	require.Contains(t, message, "no rule for it")
 	require.Equal(t, 1, s.Decide(epoch.Add(time.Second)).Panics, "it is tried again")
+}
+
+// faultyOrder cannot cope with one unit at the head of a queue.
+type faultyOrder struct{ FairOrder }
+
+func (o faultyOrder) Compare(a, b QueueRank) int {
+	if a.Head.UID == "bad" || b.Head.UID == "bad" {
+		panic("no order for it")
+	}
+	return o.FairOrder.Compare(a, b)
+}
+
+func TestSuspectIsWhoWasLookedAt(t *testing.T) {
+	s := New(Config{Order: faultyOrder{}})
+	s.SetQuota(epoch, Quota{Name: "root"})
+	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Block", MaxAdmitted: -1})
+	s.UpsertUnit(epoch, Unit{Key: "ns/good", UID: "good", Queue: "q", Quota: "root", Pods: 1, Active: true})
+	s.Decide(epoch)
+	require.Empty(t, s.Suspect())
+	s.UpsertUnit(epoch, Unit{Key: "ns/bad", UID: "bad", Queue: "q", Quota: "root", Pods: 1, Active: true, Priority: 9})
+	require.Panics(t, func() { s.Decide(epoch) })
+	require.Equal(t, "ns/bad", s.Suspect())
+	require.Empty(t, s.Suspect(), "once")
 }
 
 // Amounts at the ends of int64 neither wrap nor let anything pass.

@@ -17,8 +17,11 @@ limitations under the License.
 package admission
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"sort"
+	"strings"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -67,12 +70,8 @@ func (s *State) VerifyPlaces() []Mismatch {
 	for name := range s.queues {
 		out = append(out, s.VerifyQueue(name)...)
 	}
-	sort.Slice(out, func(i, j int) bool {
-		a, b := out[i], out[j]
-		if a.Object != b.Object {
-			return a.Object < b.Object
-		}
-		return a.Field < b.Field
+	slices.SortFunc(out, func(a, b Mismatch) int {
+		return cmp.Or(strings.Compare(a.Object, b.Object), strings.Compare(a.Field, b.Field))
 	})
 	return out
 }

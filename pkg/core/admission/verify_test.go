@@ -115,6 +115,9 @@ func TestVerifyUnitComparesWithTheObject(t *testing.T) {
 	object := units["admitted"]
 	object.Phase, object.Held = PhaseEnqueued, resources.List{}
 	require.Equal(t, []Mismatch{{"ns/admitted", "stage", "admitted", "waiting"}}, s.VerifyUnit(object))
+	object = units["admitted"]
+	object.Held = resources.FromMap(map[string]int64{"cpu": 7})
+	require.Equal(t, []Mismatch{{"ns/admitted", "holds", "cpu: 4m", "cpu: 7m"}}, s.VerifyUnit(object))
 	object = units["first"]
 	object.Attempts, object.Request = 3, resources.List{}
 	require.Equal(t, []Mismatch{
@@ -125,6 +128,9 @@ func TestVerifyUnitComparesWithTheObject(t *testing.T) {
 	require.Empty(t, s.VerifyUnit(flying), "its write is under way")
 	s.Settle(epoch, "ns/flying", 1, OutcomeConfirmed)
 	require.Empty(t, s.VerifyUnit(units["flying"]), "the object is older than the answer to its write")
+	object = units["flying"]
+	object.Attempts = 1
+	require.Equal(t, []Mismatch{{"ns/flying", "stage", "admitted", "waiting"}}, s.VerifyUnit(object), "it was taken back")
 	object = units["over"]
 	object.Phase = PhaseRunning
 	require.Equal(t, []Mismatch{{"ns/over", "stage", "over", "admitted"}}, s.VerifyUnit(object))

@@ -17,8 +17,11 @@ limitations under the License.
 package admission
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"sort"
+	"strings"
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -125,11 +128,8 @@ func (s *State) Counts() []QueueCounts {
 	for _, c := range s.counts {
 		out = append(out, *c)
 	}
-	sort.Slice(out, func(i, j int) bool {
-		if out[i].Queue != out[j].Queue {
-			return out[i].Queue < out[j].Queue
-		}
-		return out[i].Quota < out[j].Quota
+	slices.SortFunc(out, func(a, b QueueCounts) int {
+		return cmp.Or(strings.Compare(a.Queue, b.Queue), strings.Compare(a.Quota, b.Quota))
 	})
 	return out
 }
