@@ -219,7 +219,7 @@ func (e *Engine) publish(now time.Time) {
 			rec.seq = e.sequence
 		}
 		rec.published, rec.publishedAt = true, now
-		next.units = next.units.Set(rec.object.key(), admittedUnit{consumer: rec.object.consumerUID(), seq: rec.seq})
+		next.units = next.units.Set(rec.object.key(), rec.object.consumerUID())
 	}
 	for _, it := range e.rejudged.items {
 		next.consumers = e.publishConsumer(next.consumers, it.key)
@@ -233,18 +233,16 @@ func (e *Engine) publish(now time.Time) {
 	}
 }
 
-func (e *Engine) publishConsumer(consumers *immutable.Map[string, consumerState], uid types.UID) *immutable.Map[string, consumerState] {
+func (e *Engine) publishConsumer(consumers *immutable.Map[string, bool], uid types.UID) *immutable.Map[string, bool] {
 	units := e.consumers[uid]
 	if len(units) == 0 {
 		return consumers.Delete(string(uid))
 	}
-	state := consumerState{}
-	for _, key := range units {
-		if rec := e.units[key]; rec != nil && rec.published && (!state.admitted || rec.seq < state.seq) {
-			state = consumerState{admitted: true, seq: rec.seq}
-		}
-	}
-	return consumers.Set(string(uid), state)
+	admitted := slices.ContainsFunc(units, func(key string) bool {
+		rec := e.units[key]
+		return rec != nil && rec.published
+	})
+	return consumers.Set(string(uid), admitted)
 }
 
 // admitted says whether pods of the unit may go: nothing is being written about it, and the core has it as admitted.

@@ -110,7 +110,7 @@ type unitRecord struct {
 	unknown bool
 	// explaining is the last write of a reason.
 	explaining *Write
-	// seq is the place in the order of admissions; published says whether the snapshot has it.
+	// seq is the place in the order of admissions, in which pods are activated; published says whether the snapshot has it.
 	seq         int64
 	published   bool
 	publishedAt time.Time

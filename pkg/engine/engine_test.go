@@ -25,7 +25,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	kubetesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -318,10 +317,8 @@ func TestAdmitSequenceIsTheOrderOfDecisions(t *testing.T) {
 		r.step()
 	}
 	var order []int64
-	for _, uid := range []types.UID{"job-c", "job-b", "job-a"} {
-		seq, ok := r.engine.Snapshot().OrderKey(uid)
-		require.True(t, ok)
-		order = append(order, seq)
+	for _, key := range []string{"team/c", "team/b", "team/a"} {
+		order = append(order, r.engine.units[key].seq)
 	}
 	require.IsIncreasing(t, order)
 }

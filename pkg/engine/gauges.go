@@ -17,7 +17,6 @@ limitations under the License.
 package engine
 
 import (
-	"maps"
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
@@ -34,14 +33,16 @@ type gauges struct {
 	last   time.Time
 	quotas map[string]bool // levels whose outstanding may have changed
 	fresh  map[string]bool // leaf quotas for Options.Outstanding, which is told of their ancestors, too
-	counts map[[2]string]admission.QueueCounts
+	// counts are the pairs of queue and quota that were exported, of this state.
+	counts map[[2]string]bool
+	of     *admission.State
 	// outstanding that was exported, by level; told is what Options.Outstanding was given.
 	outstanding, told map[string]resources.List
 }
 
 func newGauges() gauges {
 	return gauges{
-		quotas: map[string]bool{}, fresh: map[string]bool{}, counts: map[[2]string]admission.QueueCounts{},
+		quotas: map[string]bool{}, fresh: map[string]bool{}, counts: map[[2]string]bool{},
 		outstanding: map[string]resources.List{}, told: map[string]resources.List{},
 	}
 }
@@ -93,26 +94,33 @@ func (e *Engine) tellOutstanding(quota string) {
 }
 
 func (e *Engine) measureCounts() {
-	g, m := &e.gauges, e.opts.Metrics
-	before := maps.Clone(g.counts)
-	var counts []admission.QueueCounts
-	e.inCore("", func() { counts = e.state.Counts() })
-	for _, c := range counts {
+	g := &e.gauges
+	if g.of != e.state {
+		// Another state speaks of all that it has, and of nothing else.
+		g.of = e.state
+		for pair := range g.counts {
+			e.forgetCounts(pair)
+		}
+	}
+	var changed []admission.QueueCounts
+	e.inCore("", func() { changed = e.state.ChangedCounts() })
+	for _, c := range changed {
 		pair := [2]string{c.Queue, c.Quota}
-		delete(before, pair)
-		if have, ok := g.counts[pair]; ok && have == c {
+		if c.Pending+c.Admitted+c.Parked == 0 {
+			e.forgetCounts(pair)
 			continue
 		}
-		g.counts[pair] = c
-		m.Set(metrics.PendingUnits, float64(c.Pending), c.Queue, c.Quota)
-		m.Set(metrics.AdmittedUnits, float64(c.Admitted), c.Queue, c.Quota)
-		m.Set(metrics.ParkedUnits, float64(c.Parked), c.Queue, c.Quota)
+		g.counts[pair] = true
+		e.opts.Metrics.Set(metrics.PendingUnits, float64(c.Pending), c.Queue, c.Quota)
+		e.opts.Metrics.Set(metrics.AdmittedUnits, float64(c.Admitted), c.Queue, c.Quota)
+		e.opts.Metrics.Set(metrics.ParkedUnits, float64(c.Parked), c.Queue, c.Quota)
 	}
-	for pair := range before {
-		delete(g.counts, pair)
-		for _, name := range []metrics.Name{metrics.PendingUnits, metrics.AdmittedUnits, metrics.ParkedUnits} {
-			m.Forget(name, pair[0], pair[1])
-		}
+}
+
+func (e *Engine) forgetCounts(pair [2]string) {
+	delete(e.gauges.counts, pair)
+	for _, name := range []metrics.Name{metrics.PendingUnits, metrics.AdmittedUnits, metrics.ParkedUnits} {
+		e.opts.Metrics.Forget(name, pair[0], pair[1])
 	}
 }
 

@@ -206,6 +206,16 @@ func TestMetricsFollowTheUnits(t *testing.T) {
 		}
 	}
 	require.Empty(t, values("ledger_outstanding"), "labels of what is gone are deleted")
+
+	r.unit("c", 4)
+	r.unit("d", 4, func(u *unstructured.Unstructured) { u.Object["spec"].(map[string]any)["queue"] = "other" })
+	r.advance(2 * time.Second)
+	require.Equal(t, map[string]float64{pair: 1, "other/" + testQuota: 0}, values("pending_units"))
+	r.engine.rebuildBecause(rebuildDifference)
+	delete(r.engine.units, "team/d") // of which the next state does not know
+	r.advance(2 * time.Second)
+	require.Equal(t, map[string]float64{pair: 0}, values("pending_units"))
+	require.Equal(t, map[string]float64{pair: 1}, values("admitted_units"), "what is being written counts as held")
 }
 
 func TestOutstandingIsToldAtOnce(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Snapshot is what the scheduler's gate and queue order read. It never changes; every method is O(1) and takes no
+// Snapshot is what the scheduler's gate reads. It never changes; every method is O(1) and takes no
 // lock. Until it is loaded it admits nothing.
 type Snapshot interface {
 	// Loaded says whether all units that existed at start are in it.
@@ -33,42 +33,29 @@ type Snapshot interface {
 	// AdmittedUnit says whether the unit (namespace/name) is admitted, and which job it stands for; "" for a unit
 	// without consumer. Pods of other namespaces must not pass by it.
 	AdmittedUnit(key string) (consumer types.UID, ok bool)
-	// OrderKey is the place of an admitted job in the order of admissions. It is fixed when the job is admitted.
-	OrderKey(uid types.UID) (int64, bool)
-	// UnitOrderKey is OrderKey for a unit (namespace/name), with or without consumer.
-	UnitOrderKey(key string) (int64, bool)
-}
-
-type admittedUnit struct {
-	consumer types.UID
-	seq      int64
-}
-
-type consumerState struct {
-	admitted bool
-	seq      int64
 }
 
 // snapshot shares all that did not change with its predecessor.
 type snapshot struct {
-	loaded    bool
-	units     *immutable.Map[string, admittedUnit]
-	consumers *immutable.Map[string, consumerState]
+	loaded bool
+	// units are those that are admitted, with their consumers; consumers says of each that a unit names whether one is.
+	units     *immutable.Map[string, types.UID]
+	consumers *immutable.Map[string, bool]
 }
 
 func newSnapshot() *snapshot {
 	hasher := immutable.NewHasher("")
 	return &snapshot{
-		units:     immutable.NewMap[string, admittedUnit](hasher),
-		consumers: immutable.NewMap[string, consumerState](hasher),
+		units:     immutable.NewMap[string, types.UID](hasher),
+		consumers: immutable.NewMap[string, bool](hasher),
 	}
 }
 
 func (s *snapshot) Loaded() bool { return s.loaded }
 
 func (s *snapshot) AdmittedConsumer(uid types.UID) bool {
-	c, _ := s.consumers.Get(string(uid))
-	return s.loaded && c.admitted
+	admitted, _ := s.consumers.Get(string(uid))
+	return s.loaded && admitted
 }
 
 func (s *snapshot) UnitOfConsumer(uid types.UID) bool {
@@ -77,16 +64,6 @@ func (s *snapshot) UnitOfConsumer(uid types.UID) bool {
 }
 
 func (s *snapshot) AdmittedUnit(key string) (types.UID, bool) {
-	u, ok := s.units.Get(key)
-	return u.consumer, ok && s.loaded
-}
-
-func (s *snapshot) OrderKey(uid types.UID) (int64, bool) {
-	c, _ := s.consumers.Get(string(uid))
-	return c.seq, c.admitted
-}
-
-func (s *snapshot) UnitOrderKey(key string) (int64, bool) {
-	u, ok := s.units.Get(key)
-	return u.seq, ok
+	consumer, ok := s.units.Get(key)
+	return consumer, ok && s.loaded
 }

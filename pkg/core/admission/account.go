@@ -69,6 +69,7 @@ func (s *State) count(p pair, where bucket, by int) {
 		c = &QueueCounts{Queue: p.queue, Quota: p.quota}
 		s.counts[p] = c
 	}
+	s.countsChanged[p] = struct{}{}
 	sum, ok := s.countsOf[p.queue]
 	if !ok {
 		sum = &QueueCounts{Queue: p.queue}
@@ -79,9 +80,6 @@ func (s *State) count(p pair, where bucket, by int) {
 	case bucketPending:
 		c.Pending += by
 		sum.Pending += by
-		if s.waitingOf[p.quota] += by; s.waitingOf[p.quota] == 0 {
-			delete(s.waitingOf, p.quota)
-		}
 	case bucketAdmitted:
 		c.Admitted += by
 		sum.Admitted += by

@@ -76,8 +76,8 @@ type State struct {
 	looked *unit
 
 	counts        map[pair]*QueueCounts
+	countsChanged map[pair]struct{}
 	countsOf      map[string]*QueueCounts // by queue
-	waitingOf     map[string]int          // eligible waiting units by quota
 	demand        map[string]*resources.Sum
 	demandChanged map[string]bool
 }
@@ -109,8 +109,8 @@ func New(cfg Config) *State {
 			byUID: map[string][]*unit{}, byName: map[consumerName][]*unit{},
 		},
 		counts:        map[pair]*QueueCounts{},
+		countsChanged: map[pair]struct{}{},
 		countsOf:      map[string]*QueueCounts{},
-		waitingOf:     map[string]int{},
 		demand:        map[string]*resources.Sum{},
 		demandChanged: map[string]bool{},
 	}

@@ -65,7 +65,6 @@ func TestNothingStays(t *testing.T) {
 		require.Empty(t, s.levels)
 		require.Empty(t, s.below)
 		require.Empty(t, s.counts)
-		require.Empty(t, s.waitingOf)
 		require.Empty(t, s.demand)
 		require.Empty(t, s.demandChanged)
 		require.Empty(t, s.consumers.live)

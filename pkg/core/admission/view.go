@@ -20,22 +20,11 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
-
-// LeavesWaiting lists the leaf quotas with units that wait and are not parked, sorted.
-func (s *State) LeavesWaiting() []string {
-	out := make([]string, 0, len(s.waitingOf))
-	for name := range s.waitingOf {
-		out = append(out, name)
-	}
-	sort.Strings(out)
-	return out
-}
 
 // Admitted says whether the unit is admitted and its write is confirmed.
 func (s *State) Admitted(unitKey string) bool {
@@ -128,10 +117,29 @@ func (s *State) Counts() []QueueCounts {
 	for _, c := range s.counts {
 		out = append(out, *c)
 	}
-	slices.SortFunc(out, func(a, b QueueCounts) int {
+	return sortCounts(out)
+}
+
+// ChangedCounts returns, once, the counts of the pairs where they changed since the last call, sorted; zeros where no unit
+// is any more.
+func (s *State) ChangedCounts() []QueueCounts {
+	out := make([]QueueCounts, 0, len(s.countsChanged))
+	for p := range s.countsChanged {
+		if c, ok := s.counts[p]; ok {
+			out = append(out, *c)
+		} else {
+			out = append(out, QueueCounts{Queue: p.queue, Quota: p.quota})
+		}
+	}
+	clear(s.countsChanged)
+	return sortCounts(out)
+}
+
+func sortCounts(list []QueueCounts) []QueueCounts {
+	slices.SortFunc(list, func(a, b QueueCounts) int {
 		return cmp.Or(strings.Compare(a.Queue, b.Queue), strings.Compare(a.Quota, b.Quota))
 	})
-	return out
+	return list
 }
 
 // CountsOf sums the counts of a queue over its quotas. O(1): kept incrementally.
