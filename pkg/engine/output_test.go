@@ -100,6 +100,38 @@ func TestQueueStatusIsBoundedAndRefreshedWhenItChanged(t *testing.T) {
 	require.Zero(t, next.sendQueues(), "a restart writes nothing that is there")
 }
 
+// TestStatusesOfManyQueuesArePaced: what tells people how queues are never takes more of the API server than its share,
+// however many queues change, and every queue has its turn.
+func TestStatusesOfManyQueuesArePaced(t *testing.T) {
+	const queues = 200
+	names := make([]string, queues)
+	for i := range names {
+		names[i] = fmt.Sprintf("q%03d", i)
+	}
+	r := newRig(t, quotasOf(1, names...))
+	for _, name := range names {
+		r.createQueue(name, map[string]any{})
+	}
+	r.lead()
+	total := 0
+	written := func() int {
+		n := 0
+		for sent := r.sendQueues(); sent > 0; sent = r.sendQueues() {
+			n += sent
+		}
+		total += n
+		return n
+	}
+	require.Equal(t, refreshBatch, written(), "as many as come together")
+	for total < queues {
+		require.True(t, r.wake.After(r.clock.Now()), "nothing to do before more may be written")
+		r.advance(10 * refreshSpacing)
+		want := min(10, queues-total)
+		require.Equal(t, want, written())
+	}
+	require.Equal(t, queues, total)
+}
+
 func TestQueueStatusThatFailedIsWrittenAgain(t *testing.T) {
 	r := newRig(t, quotasOf(4, testQuota))
 	r.createQueue(testQuota, map[string]any{"queuePolicy": "Priority", "stopPolicy": "Hold"})

@@ -32,8 +32,15 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 )
 
-// refreshBatch bounds the queues whose status is made in one step, so that it holds up no decision.
-const refreshBatch = 16
+const (
+	// refreshBatch bounds the queues whose status is made in one step, so that it holds up no decision, and the writes
+	// that go out together.
+	refreshBatch = 16
+	// refreshSpacing is the mean time between two writes of all queues together. Each is larger than an admission's, and
+	// a thousand queues that change all the time would take a fifth of what a small API server can write: their statuses
+	// get older instead, in turn.
+	refreshSpacing = 50 * time.Millisecond
+)
 
 // conditionActive of a Queue says whether it admits.
 const conditionActive = "Active"
@@ -43,6 +50,8 @@ type queueStatuses struct {
 	byName map[string]*queueStatus
 	// due holds the dirty ones by when they are to be made.
 	due *queue.Tree[*queueStatus]
+	// paced is up to when the writes so far use up what refreshSpacing allows.
+	paced time.Time
 }
 
 type queueStatus struct {
@@ -62,10 +71,16 @@ func newQueueStatuses() queueStatuses {
 // next is when the next refresh is due; zero for never.
 func (s *queueStatuses) next() time.Time {
 	if q, ok := s.due.Min(); ok {
-		return q.at
+		return maxTime(q.at, s.free())
 	}
 	return time.Time{}
 }
+
+// free is from when on another status may be written.
+func (s *queueStatuses) free() time.Time { return s.paced.Add(-(refreshBatch - 1) * refreshSpacing) }
+
+// spend counts one write.
+func (s *queueStatuses) spend(now time.Time) { s.paced = maxTime(s.paced, now).Add(refreshSpacing) }
 
 func (s *queueStatuses) plan(q *queueStatus, at time.Time) {
 	q.dirty, q.at = true, at
@@ -110,12 +125,12 @@ func (s *queueStatuses) written(now time.Time, w *Write, outcome admission.Outco
 	}
 }
 
-// refreshQueues writes the status of queues that changed, each at most once per interval.
+// refreshQueues writes the status of queues that changed, each at most once per interval, those first that are due longest.
 func (e *Engine) refreshQueues(now time.Time) {
 	s := &e.statuses
 	for refreshed := 0; refreshed < refreshBatch; {
 		q, ok := s.due.Min()
-		if !ok || q.at.After(now) {
+		if !ok || q.at.After(now) || s.free().After(now) {
 			return
 		}
 		s.due.Delete(q)
@@ -163,6 +178,7 @@ func (e *Engine) refreshQueue(now time.Time, q *queueObject, s *queueStatus) {
 		return // also after a restart nothing is written that is there (I8, I12)
 	}
 	s.written = text
+	e.statuses.spend(now)
 	conditions := append([]metav1.Condition(nil), q.conditions...)
 	active.LastTransitionTime = metav1.NewTime(now)
 	meta.SetStatusCondition(&conditions, active)

@@ -45,7 +45,8 @@ type JobQueueArgs struct {
 	ClientBurst *int32 `json:"clientBurst,omitempty"`
 	// writeConcurrency is the number of status writes under way at the same time, 1 to 1000. Default 32.
 	WriteConcurrency *int32 `json:"writeConcurrency,omitempty"`
-	// statusRefreshInterval is the least time between two status writes of the same Queue, at least 1s. Default 5s.
+	// statusRefreshInterval is the least time between two status writes of the same Queue, at least 1s. All Queues together
+	// are written 20 times a second at most. Default 5s.
 	StatusRefreshInterval *metav1.Duration `json:"statusRefreshInterval,omitempty"`
 	// itemsInStatus is how many waiting units the status of a Queue lists, 1 to 1000. Default 100.
 	// The visibility endpoints list all.
