@@ -208,6 +208,9 @@ func checkQuotaInQueue(_ *State, g *group) (Reason, string) {
 }
 
 func checkPolicyKnown(s *State, g *group) (Reason, string) {
+	if g.queue.fault != "" {
+		return ReasonInternalError, g.queue.fault
+	}
 	if _, ok := s.policies[g.queue.spec.Policy]; ok {
 		return "", ""
 	}

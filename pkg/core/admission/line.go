@@ -17,6 +17,7 @@ limitations under the License.
 package admission
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +32,8 @@ type unitLine struct {
 	spec  Queue
 	// policy orders the units; that of spec, or Priority while that is not known.
 	policy queue.Policy
+	// fault says why the policy of spec could not be made.
+	fault string
 	// keyed is the policy, if it has keys.
 	keyed queue.Keyed
 
@@ -131,17 +134,32 @@ func (s *State) reorder(now time.Time, q *unitLine) {
 		s.part(now, u)
 		s.looked = before
 	}
-	factory, ok := s.policies[q.spec.Policy]
-	if !q.known || !ok {
-		factory = s.policies["Priority"]
-	}
-	q.setPolicy(factory(q.spec.Threshold))
+	var policy queue.Policy
+	policy, q.fault = s.policyOf(q)
+	q.setPolicy(policy)
 	for _, u := range units {
 		before := s.look(u)
 		s.join(now, u)
 		s.account(u)
 		s.looked = before
 	}
+}
+
+// policyOf is the policy that the queue names; Priority where that is not known, or panics while it is made. Then the units
+// are parked.
+func (s *State) policyOf(q *unitLine) (policy queue.Policy, fault string) {
+	policy = s.policies["Priority"](q.spec.Threshold)
+	factory, ok := s.policies[q.spec.Policy]
+	if !q.known || !ok {
+		return policy, ""
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			s.panics++
+			fault = fmt.Sprintf("internal error while policy %q of queue %q was made: %v", q.spec.Policy, q.name, r)
+		}
+	}()
+	return factory(q.spec.Threshold), ""
 }
 
 // updateFull closes or opens a queue with a bound on admitted units.

@@ -30,6 +30,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
@@ -79,6 +80,11 @@ func newStory(t *testing.T) *story {
 		pods: map[string]map[string]Pod{}, jobs: map[string]Consumer{},
 	}
 	st.cfg.Checks = []Check{labelCheck{}}
+	st.cfg.Order = fragileOrder{}
+	st.cfg.Policies = map[string]queue.Factory{
+		"Fragile":   func(int32) queue.Policy { return fragilePolicy{queue.Builtin()["Priority"](0)} },
+		"Unmakable": func(int32) queue.Policy { panic("the policy cannot be made") },
+	}
 	st.s = New(st.cfg)
 	return st
 }
@@ -88,6 +94,8 @@ type labelCheck struct{}
 
 func (labelCheck) Key(u Unit) string {
 	switch {
+	case strings.Contains(u.Key, "keyless"):
+		panic("the check has no key for it")
 	case strings.Contains(u.Key, "panics"):
 		return u.Key
 	case strings.Contains(u.Key, "licence"):
@@ -104,6 +112,26 @@ func (c labelCheck) Check(u Unit) (Reason, string) {
 		return "NoLicence", "no licence is free"
 	}
 	panic("the check cannot cope")
+}
+
+// fragilePolicy cannot put units of this name in order.
+type fragilePolicy struct{ queue.Policy }
+
+func (p fragilePolicy) Compare(a, b queue.Item) int {
+	if strings.Contains(a.Key+b.Key, "fragile") {
+		panic("the policy cannot cope")
+	}
+	return p.Policy.Compare(a, b)
+}
+
+// fragileOrder cannot cope with a queue that a unit of this name is first in. Nothing recovers that.
+type fragileOrder struct{ FairOrder }
+
+func (o fragileOrder) Compare(a, b QueueRank) int {
+	if strings.Contains(a.Head.Key+b.Head.Key, "stumbles") {
+		panic("the order cannot cope")
+	}
+	return o.FairOrder.Compare(a, b)
 }
 
 func (st *story) printf(format string, args ...any) { fmt.Fprintf(st.out, format+"\n", args...) }
@@ -296,6 +324,13 @@ func (st *story) setUnit(u *Unit, key, value string) {
 		u.Consumer.Namespace = value
 	case "owned":
 		u.OwnedByConsumer = value == "true"
+	case "unreadable":
+		u.Invalid, u.InvalidMessage = ReasonInternalError, "the object cannot be read: "+value
+	case "poisoned":
+		u.Poisoned, u.Invalid, u.InvalidMessage = value == "true", "", ""
+		if u.Poisoned {
+			u.Invalid, u.InvalidMessage = ReasonInternalError, "the admission of this unit panicked"
+		}
 	case "invalid":
 		u.Invalid, u.InvalidMessage = ReasonInvalidRequest, value
 	default:
@@ -364,9 +399,21 @@ func (st *story) settle(a arguments) {
 	st.s.Settle(st.now, "ns/"+name, attempt, outcome)
 }
 
+func (st *story) plan() (plan Plan, cause any) {
+	defer func() { cause = recover() }()
+	return st.s.Decide(st.now), nil
+}
+
 // decide prints the plan; with the word confirm every write of it succeeds and comes back as an object.
 func (st *story) decide(a arguments) {
-	plan := st.s.Decide(st.now)
+	plan, cause := st.plan()
+	if cause != nil {
+		st.printf("panic: %v; looked at %s", cause, name(st.s.Suspect()))
+		return
+	}
+	if plan.Panics > 0 {
+		st.printf("panics: %d", plan.Panics)
+	}
 	for _, e := range plan.Evict {
 		st.printf("evict %s attempt %d: %s: %s", name(e.Unit.Key), e.Unit.Attempts, e.Reason, e.Message)
 	}
