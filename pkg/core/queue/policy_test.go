@@ -17,6 +17,8 @@ limitations under the License.
 package queue
 
 import (
+	"cmp"
+	"math"
 	"sort"
 	"testing"
 	"time"
@@ -58,11 +60,11 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// Every policy is a strict order: equal only to itself, antisymmetric, transitive.
+// Every policy is a strict order: equal only to itself, antisymmetric, transitive; its keys say the same.
 func TestPoliciesAreOrders(t *testing.T) {
 	draw := rapid.Custom(func(t *rapid.T) Item {
 		return Item{
-			Priority: rapid.Int32Range(0, 2).Draw(t, "priority"),
+			Priority: rapid.OneOf(rapid.Int32Range(0, 2), rapid.SampledFrom([]int32{math.MinInt32, math.MaxInt32})).Draw(t, "priority"),
 			Created:  time.Unix(rapid.Int64Range(0, 2).Draw(t, "created"), 0),
 			UID:      rapid.SampledFrom([]string{"", "u", "v"}).Draw(t, "uid"),
 			Key:      rapid.SampledFrom([]string{"k", "l"}).Draw(t, "key"),
@@ -76,6 +78,12 @@ func TestPoliciesAreOrders(t *testing.T) {
 			require.Zero(t, p.Compare(a, a), name)
 			if p.Compare(a, b) < 0 && p.Compare(b, c) < 0 {
 				require.Negative(t, p.Compare(a, c), name)
+			}
+			keyed, ok := p.(Keyed)
+			require.True(t, ok, name)
+			first, second := keyed.Keys(a.Priority, a.Created), keyed.Keys(b.Priority, b.Created)
+			if c := cmp.Or(cmp.Compare(first.First, second.First), cmp.Compare(first.Second, second.Second)); c != 0 {
+				require.Equal(t, c, p.Compare(a, b), "the keys of %s contradict it", name)
 			}
 		}
 	})
