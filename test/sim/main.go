@@ -23,6 +23,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -35,6 +36,7 @@ import (
 
 // summary is what is printed.
 type summary struct {
+	Commit     string         `json:"commit"`
 	Seeds      int            `json:"seeds"`
 	First      uint64         `json:"first"`
 	Plans      int            `json:"plans"`
@@ -55,6 +57,7 @@ func main() {
 	seeds := flag.Int("seeds", 500, "how many seeds to run")
 	first := flag.Uint64("seed", 1, "the first of them")
 	failovers := flag.Bool("failovers", false, "plans in which leaders go, again and again")
+	untilFailovers := flag.Int("until-failovers", 0, "such plans until leaders have changed that often, however many seeds it takes")
 	replay := flag.String("replay", "", "a file with one plan to run instead")
 	verbose := flag.Bool("v", false, "print the log of the plan that is run, or of the first that fails")
 	deadline := flag.Duration("deadline", engine.DefaultWriteTimeout, "of one status write of a scheduler")
@@ -68,7 +71,7 @@ func main() {
 	}
 	profile := sim.DefaultProfile()
 	profile.Deadline = *deadline
-	if *failovers {
+	if *failovers || *untilFailovers > 0 {
 		profile = sim.FailoverProfile()
 		profile.Deadline = *deadline
 	}
@@ -76,9 +79,14 @@ func main() {
 		profile.Lease = sim.StockLease
 	}
 	debug.SetGCPercent(400) // a plan needs little memory, and makes much garbage
-	s := summary{Seeds: *seeds, First: *first, Faults: map[string]int{}}
+	s := summary{Commit: commit(), Seeds: *seeds, First: *first, Faults: map[string]int{}}
 	start := time.Now()
 	failed := run(&s, profile, *workers)
+	for next := *first + uint64(*seeds); s.Failovers < *untilFailovers; next += uint64(*seeds) {
+		more := summary{Seeds: *seeds, First: next, Faults: s.Faults}
+		failed = append(failed, run(&more, profile, *workers)...)
+		s.add(&more)
+	}
 	if *crashes {
 		if err := runCrashes(&s, *workers); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -96,6 +104,37 @@ func main() {
 	if s.Violations > 0 {
 		os.Exit(1)
 	}
+}
+
+// add what another run found; its faults are counted already.
+func (s *summary) add(more *summary) {
+	s.Seeds += more.Seeds
+	s.Plans += more.Plans
+	s.Steps += more.Steps
+	s.Events += more.Events
+	s.Writes += more.Writes
+	s.Admissions += more.Admissions
+	s.Failovers += more.Failovers
+	s.Violations += more.Violations
+	s.Failed = append(s.Failed, more.Failed...)
+}
+
+// commit that this was built from: of the build, of the environment (go run leaves it out), of the working tree, or unknown.
+func commit() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, setting := range info.Settings {
+			if setting.Key == "vcs.revision" {
+				return setting.Value
+			}
+		}
+	}
+	if given := os.Getenv("COMMIT"); given != "" {
+		return given
+	}
+	if out, err := exec.Command("git", "rev-parse", "HEAD").Output(); err == nil {
+		return strings.TrimSpace(string(out))
+	}
+	return "unknown"
 }
 
 // run runs the plans and returns those that fail, by seed.
@@ -190,7 +229,8 @@ func tell(plan sim.Plan, shrink, verbose bool) {
 		plan = sim.Shrink(plan, sim.Options{})
 	}
 	r := sim.Run(plan, sim.Options{Log: true})
-	fmt.Fprintln(os.Stderr, "\n# replay with: go run ./test/sim -replay FILE")
+	fmt.Fprintf(os.Stderr, "\n# seed %d at commit %s\n# replay with: go run ./test/sim -replay FILE\n", plan.Seed, commit())
+	fmt.Fprintln(os.Stderr, "# keep as a test: put the following into pkg/testing/sim/testdata/plans/NAME.plan; TestKeptPlans runs it")
 	fmt.Fprint(os.Stderr, plan)
 	for _, v := range r.Violations {
 		fmt.Fprintln(os.Stderr, "#", v)

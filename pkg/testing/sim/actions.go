@@ -39,6 +39,9 @@ var actions map[string]func(w *world, s Step)
 func init() { //nolint:gochecknoinits // the actions restart processes, which act again
 	actions = map[string]func(w *world, s Step){
 		"job":        createJob,
+		"unit":       createUnits,
+		"bad-job":    createBadJob,
+		"bomb":       func(w *world, s Step) { w.countFault("bomb"); createJob(w, s) },
 		"delete-job": func(w *world, s Step) { _ = w.api.delete(byUser, jobKind, keyOf(team, s.On), "") },
 		"recreate":   recreateJob,
 		"suspend":    func(w *world, s Step) { w.editJob(s, func(spec map[string]any) { spec["suspend"] = true }) },
@@ -199,8 +202,20 @@ func activate(u *unstructured.Unstructured) {
 	}
 }
 
-func container(cpu int64) map[string]any {
-	return map[string]any{"name": "c", "resources": map[string]any{"requests": map[string]any{"cpu": milli(cpu)}}}
+// container of cpu in thousandths, memory in Mi and devices.
+func container(cpu int64, s Step) map[string]any {
+	return map[string]any{"name": "c", "resources": map[string]any{"requests": s.more(map[string]any{"cpu": milli(cpu)}, "memory", "gpu")}}
+}
+
+// more resources that a step names.
+func (s Step) more(list map[string]any, memory, gpu string) map[string]any {
+	if n := s.number(memory, 0); n != 0 {
+		list["memory"] = fmt.Sprintf("%dMi", n)
+	}
+	if n := s.number(gpu, 0); n != 0 {
+		list[string(resourceNames[2])] = fmt.Sprint(n)
+	}
+	return list
 }
 
 func createJob(w *world, s Step) {
@@ -221,7 +236,7 @@ func createJob(w *world, s Step) {
 		"template": map[string]any{
 			"metadata": map[string]any{"annotations": annotations},
 			"spec": map[string]any{
-				"containers": []any{container(s.number("cpu", 1000))}, "priority": s.number("priority", 0), "restartPolicy": "Never",
+				"containers": []any{container(s.number("cpu", 1000), s)}, "priority": s.number("priority", 0), "restartPolicy": "Never",
 			},
 		},
 	}
@@ -250,7 +265,7 @@ func createPlainPod(w *world, s Step) {
 	labels := map[string]string{v1alpha1.LabelQuotaName: s.Args["quota"]}
 	annotations := map[string]string{annotationRun: s.duration("run", 10*time.Second).String()}
 	w.createObject(byUser, pods, team, s.On, labels, annotations, map[string]any{
-		"spec":   map[string]any{"containers": []any{container(s.number("cpu", 1000))}},
+		"spec":   map[string]any{"containers": []any{container(s.number("cpu", 1000), s)}},
 		"status": map[string]any{"phase": "Pending"},
 	})
 }
@@ -277,15 +292,21 @@ func setQuota(w *world, s Step) {
 		labels[v1alpha1.LabelQueuePolicy] = policy
 	}
 	spec := map[string]any{
-		"min": map[string]any{"cpu": milli(s.number("min", 0))}, "max": map[string]any{"cpu": milli(s.number("max", 0))},
+		"min": s.more(map[string]any{"cpu": milli(s.number("min", 0))}, "min-memory", "min-gpu"),
+		"max": s.more(map[string]any{"cpu": milli(s.number("max", 0))}, "max-memory", "max-gpu"),
+	}
+	annotations := map[string]string{}
+	if n := s.Args["max-jobs"]; n != "" {
+		annotations[v1alpha1.AnnotationMaxJobs] = n
 	}
 	key := keyOf(quotaNamespace, s.On)
 	if w.api.get(quotas, key) == nil {
-		w.createObject(byAdmin, quotas, quotaNamespace, s.On, labels, nil, map[string]any{"spec": spec})
+		w.createObject(byAdmin, quotas, quotaNamespace, s.On, labels, annotations, map[string]any{"spec": spec})
 		return
 	}
 	w.api.edit(byAdmin, quotas, key, false, func(u *unstructured.Unstructured) {
 		u.SetLabels(labels)
+		u.SetAnnotations(annotations)
 		u.Object["spec"] = spec
 	})
 }
@@ -293,7 +314,7 @@ func setQuota(w *world, s Step) {
 func parentOf(o *object) string { return o.u.GetLabels()[v1alpha1.LabelQuotaParent] }
 
 func setNode(w *world, s Step) {
-	status := map[string]any{"allocatable": map[string]any{"cpu": milli(s.number("cpu", 0)), "memory": "1Ti"}}
+	status := map[string]any{"allocatable": map[string]any{"cpu": milli(s.number("cpu", 0)), "memory": "24Gi", string(resourceNames[2]): fmt.Sprint(s.number("gpu", 6))}}
 	if w.api.get(nodes, s.On) == nil {
 		w.createObject(byAdmin, nodes, "", s.On, nil, nil, map[string]any{"status": status})
 		return
@@ -305,6 +326,12 @@ func setQueue(w *world, s Step) {
 	spec := map[string]any{"queuePolicy": "Priority", "priority": s.number("priority", 0)}
 	if policy := s.Args["policy"]; policy != "" {
 		spec["queuePolicy"] = policy
+	}
+	if s.Args["checks"] != "" {
+		checksThatNeverAnswer(spec)
+	}
+	if stop := s.Args["stop"]; stop != "" {
+		spec["stopPolicy"] = stop
 	}
 	if s.Args["hold"] == "true" {
 		spec["stopPolicy"] = string(v1alpha1.StopHold)
@@ -335,6 +362,9 @@ func editUnit(w *world, s Step) {
 		}
 		if phase := s.Args["phase"]; phase != "" {
 			status["phase"] = phase
+		}
+		if state := s.Args["check"]; state != "" {
+			status["admissionChecks"] = []any{map[string]any{"name": "never-answers", "state": state}}
 		}
 		switch s.Args["drop"] {
 		case "admissions", "conditions":

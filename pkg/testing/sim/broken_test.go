@@ -139,8 +139,18 @@ type aBreak struct {
 var breaks = []aBreak{
 	{"a wrong order of the queue", "I4", "with a better place", nil, &variants{Policies: policies(func(p queue.Policy) queue.Policy { return reversed{p} })}, nil},
 	{"the younger first", "I5", "with a better place", nil, &variants{Policies: policies(func(p queue.Policy) queue.Policy { return younger{p} })}, nil},
-	{"an adapter that sees twice the quota", "I1", "quota %s has", nil, &variants{Quotas: quotasOf(func(q *admission.Quota) {
+	{"an adapter that sees twice the quota", "I1", "quota %s has %s of %s", nil, &variants{Quotas: quotasOf(func(q *admission.Quota) {
 		q.Limit, q.Max = twice(q.Limit), twice(q.Max)
+	})}, nil},
+	{"an adapter that sees no min", "I1", "of its min", nil, &variants{Quotas: quotasOf(func(q *admission.Quota) { q.Min = resources.List{} })}, nil},
+	{"an adapter that sees no number of jobs", "I1", "jobs", nil, &variants{Quotas: quotasOf(func(q *admission.Quota) {
+		limits := map[string]int64{}
+		for _, it := range q.Limit.Items() {
+			if it.Name != resources.Jobs {
+				limits[it.Name] = it.Amount
+			}
+		}
+		q.Limit = resources.FromMap(limits)
 	})}, nil},
 	{"an adapter that sees twice the cluster", "I1", "the cluster has", nil, &variants{Quotas: quotasOf(func(q *admission.Quota) {
 		if q.Parent == "" {

@@ -19,8 +19,10 @@ package sim
 import (
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -178,8 +180,8 @@ func (c *checker) admitted(before *object, ch *change) {
 			c.w.violate("I3", "unit %s was admitted beside %s for the same job", ch.key, o.key)
 		}
 	}
-	if held, asked := heldOf(ch.after), u.Spec.Request.Cpu().MilliValue(); held != asked {
-		c.w.violate("I10", "unit %s asks for %dm and was admitted with %dm", ch.key, asked, held)
+	if held, asked := heldOf(ch.after), askedBy(u); held != asked {
+		c.w.violate("I10", "unit %s asks for %s and was admitted with %s", ch.key, asked, held)
 	}
 	if ch.by.decision == nil {
 		return
@@ -206,14 +208,13 @@ func consumerOf(o *object) types.UID {
 	return ""
 }
 
-func heldOf(o *object) int64 {
+func heldOf(o *object) (sum amounts) {
 	u := unitOf(o)
-	var sum int64
 	for i := range u.Status.Admissions {
-		sum += u.Status.Admissions[i].Resources.Cpu().MilliValue()
+		sum = sum.plus(amountsOf(u.Status.Admissions[i].Resources, amounts{}), 1)
 	}
-	if sum == 0 && phaseOf(o).Holds() {
-		return u.Spec.Request.Cpu().MilliValue()
+	if sum == (amounts{}) && phaseOf(o).Holds() {
+		return askedBy(u)
 	}
 	return sum
 }
@@ -226,6 +227,17 @@ func (c *checker) chargedTo(o *object) string {
 		return name
 	}
 	return ""
+}
+
+// use of a quota: all of it, the part that is non-preemptible, and the units that hold any of it.
+type use struct {
+	all, nonPreemptible amounts
+	jobs                int64
+}
+
+func (u *use) add(o use) {
+	u.all, u.nonPreemptible = u.all.plus(o.all, 1), u.nonPreemptible.plus(o.nonPreemptible, 1)
+	u.jobs += o.jobs
 }
 
 // capacity compares, on each level, what units hold and pods use with the largest limit between what the scheduler had
@@ -243,13 +255,16 @@ func (c *checker) capacity(ch *change) {
 			at = parentOf(o)
 		}
 	}
-	use := c.use(d)
-	total := int64(0)
-	byLevel := map[string]int64{}
-	for _, leaf := range slices.Sorted(maps.Keys(use)) {
-		total += use[leaf]
+	leaves := c.use(d)
+	total := use{}
+	byLevel := map[string]*use{}
+	for _, leaf := range slices.Sorted(maps.Keys(leaves)) {
+		total.add(*leaves[leaf])
 		for at, n := leaf, 0; at != "" && at != root && n < 10; n++ {
-			byLevel[at] += use[leaf]
+			if byLevel[at] == nil {
+				byLevel[at] = &use{}
+			}
+			byLevel[at].add(*leaves[leaf])
 			o := c.w.api.get(quotas, keyOf(quotaNamespace, at))
 			if o == nil {
 				break
@@ -258,14 +273,27 @@ func (c *checker) capacity(ch *change) {
 		}
 	}
 	for _, level := range path {
-		if limit, ok := c.largestMax(level, d.seen[quotas]); ok && byLevel[level] > limit {
-			c.w.violate("I1", "after the admission of %s by %s, quota %s has %dm of %dm", ch.key, ch.by.process, level, byLevel[level], limit)
+		limit, ok := c.largest(level, d.seen[quotas])
+		used := byLevel[level]
+		if !ok || used == nil {
+			continue
+		}
+		if !used.all.within(limit.all) {
+			c.w.violate("I1", "after the admission of %s by %s, quota %s has %s of %s", ch.key, ch.by.process, level, used.all, limit.all)
+		}
+		if !preemptible(ch.after) && !used.nonPreemptible.within(limit.nonPreemptible) {
+			c.w.violate("I1", "after the admission of %s by %s, quota %s has %s of its min %s non-preemptible", ch.key, ch.by.process, level, used.nonPreemptible, limit.nonPreemptible)
+		}
+		if used.jobs > limit.jobs {
+			c.w.violate("I1", "after the admission of %s by %s, quota %s has %d of %d jobs", ch.key, ch.by.process, level, used.jobs, limit.jobs)
 		}
 	}
-	if most := c.largestTotal(d.seen[nodes]); total > most {
-		c.w.violate("I1", "after the admission of %s by %s, the cluster has %dm of %dm", ch.key, ch.by.process, total, most)
+	if most := c.largestTotal(d.seen[nodes]); !total.all.within(most) {
+		c.w.violate("I1", "after the admission of %s by %s, the cluster has %s of %s", ch.key, ch.by.process, total.all, most)
 	}
 }
+
+func preemptible(o *object) bool { return o.u.GetLabels()[v1alpha1.LabelPreemptible] != "false" }
 
 // stableTree says whether no quota came, went or moved since the scheduler's news.
 func (c *checker) stableTree(d *decision) bool {
@@ -279,17 +307,28 @@ func (c *checker) stableTree(d *decision) bool {
 
 // use by leaf quota: pods on nodes, and what units hold beyond theirs. Left out is what the scheduler could not know and
 // no scheduler did: holds that the controller or a person wrote after its last news.
-func (c *checker) use(d *decision) map[string]int64 {
-	use := map[string]int64{}
-	own := map[types.UID]int64{}
+func (c *checker) use(d *decision) map[string]*use {
+	uses := map[string]*use{}
+	charge := func(o *object, amount amounts, jobs int64) {
+		leaf := c.chargedTo(o)
+		if uses[leaf] == nil {
+			uses[leaf] = &use{}
+		}
+		it := use{all: amount, jobs: jobs}
+		if !preemptible(o) {
+			it.nonPreemptible = amount
+		}
+		uses[leaf].add(it)
+	}
+	own := map[types.UID]amounts{}
 	for _, o := range c.w.api.list(pods) {
 		if !c.counts(d, o) {
 			continue
 		}
-		cpu := cpuOf(podOf(o))
-		use[c.chargedTo(o)] += cpu
+		amount := requestsOf(&podOf(o).Spec)
+		charge(o, amount, 0)
 		if ref := owner(o); ref != nil {
-			own[ref.UID] += cpu
+			own[ref.UID] = own[ref.UID].plus(amount, 1)
 		}
 	}
 	for _, o := range c.w.api.list(units) {
@@ -300,10 +339,10 @@ func (c *checker) use(d *decision) map[string]int64 {
 			continue
 		}
 		// Never more than it asks for now: the pods that are still to come bound what is held beyond those that are there.
-		held := min(heldOf(o), unitOf(o).Spec.Request.Cpu().MilliValue())
-		use[c.chargedTo(o)] += max(held-own[consumerOf(o)], 0)
+		held := heldOf(o).each(askedBy(unitOf(o)), least)
+		charge(o, held.plus(own[consumerOf(o)], -1).each(amounts{}, greatest), 1)
 	}
-	return use
+	return uses
 }
 
 // counts says whether a pod on a node is use that the decision had to know of.
@@ -346,37 +385,49 @@ func (c *checker) orphaned(o *object) bool {
 	return job == nil || job.uid() != ref.UID
 }
 
-// largestMax of a quota since a version.
-func (c *checker) largestMax(name string, since int64) (int64, bool) {
+// largest limits of a quota since a version: its max, its min, and the number of jobs.
+func (c *checker) largest(name string, since int64) (use, bool) {
 	key := keyOf(quotaNamespace, name)
 	o := c.w.api.get(quotas, key)
 	if o == nil {
-		return 0, false
+		return use{}, false
 	}
-	most := quotaOf(o).Spec.Max.Cpu().MilliValue()
+	most := limitsOf(o)
 	for _, ch := range c.w.api.since(quotas, since) {
 		if ch.key == key && ch.before != nil {
-			most = max(most, quotaOf(ch.before).Spec.Max.Cpu().MilliValue())
+			was := limitsOf(ch.before)
+			most.all, most.nonPreemptible = most.all.each(was.all, greatest), most.nonPreemptible.each(was.nonPreemptible, greatest)
+			most.jobs = max(most.jobs, was.jobs)
 		}
 	}
 	return most, true
 }
 
+func limitsOf(o *object) use {
+	q := quotaOf(o)
+	limits := use{all: amountsOf(q.Spec.Max, unlimited()), nonPreemptible: amountsOf(q.Spec.Min, unlimited()), jobs: math.MaxInt64}
+	if n, err := strconv.ParseInt(q.Annotations[v1alpha1.AnnotationMaxJobs], 10, 64); err == nil {
+		limits.jobs = n
+	}
+	return limits
+}
+
 // largestTotal of the nodes since a version.
-func (c *checker) largestTotal(since int64) int64 {
-	var total int64
+func (c *checker) largestTotal(since int64) amounts {
+	of := func(o *object) amounts { return amountsOf(nodeOf(o).Status.Allocatable, amounts{}) }
+	var total amounts
 	for _, o := range c.w.api.objects[nodes] {
-		total += nodeOf(o).Status.Allocatable.Cpu().MilliValue()
+		total = total.plus(of(o), 1)
 	}
 	most := total
 	for _, ch := range slices.Backward(c.w.api.since(nodes, since)) {
 		if ch.after != nil {
-			total -= nodeOf(ch.after).Status.Allocatable.Cpu().MilliValue()
+			total = total.plus(of(ch.after), -1)
 		}
 		if ch.before != nil {
-			total += nodeOf(ch.before).Status.Allocatable.Cpu().MilliValue()
+			total = total.plus(of(ch.before), 1)
 		}
-		most = max(most, total)
+		most = most.each(total, greatest)
 	}
 	return most
 }
@@ -427,7 +478,7 @@ func (c *checker) unchanged(k kind, key string, since, except int64) bool {
 func (c *checker) eligible(o *object, d *decision) bool {
 	u := unitOf(o)
 	if u.Spec.Active != nil || u.Annotations[v1alpha1.AnnotationParkedReason] != "" || u.Annotations[v1alpha1.AnnotationAdopted] != "" ||
-		u.Spec.ConsumerRef == nil {
+		u.Spec.ConsumerRef == nil || c.w.bad(o) {
 		return false
 	}
 	job := c.w.api.get(jobKind, keyOf(u.Namespace, u.Spec.ConsumerRef.Name))
@@ -447,7 +498,7 @@ func fitsWhere(a, b *object) bool {
 	x, y := unitOf(a), unitOf(b)
 	return x.Spec.Queue == y.Spec.Queue && quotaLabel(a) == quotaLabel(b) &&
 		x.Labels[v1alpha1.LabelPreemptible] == y.Labels[v1alpha1.LabelPreemptible] &&
-		x.Spec.Request.Cpu().Cmp(*y.Spec.Request.Cpu()) <= 0
+		askedBy(x).within(askedBy(y))
 }
 
 // before says which invariant wants a before b, if any.
@@ -585,7 +636,7 @@ func (c *checker) paced(p *process, k kind, key string) {
 // liveness: after the faults have ended, all jobs end (I6).
 func (c *checker) liveness() {
 	for _, job := range c.w.api.list(jobKind) {
-		if ended(job) {
+		if ended(job) || c.w.bad(job) {
 			continue
 		}
 		text := "it has no unit"
@@ -607,8 +658,11 @@ func (c *checker) liveness() {
 func (c *checker) atRest() {
 	seen := map[types.UID]string{}
 	for _, o := range c.w.api.list(units) {
+		if c.w.bad(o) {
+			continue
+		}
 		uid := consumerOf(o)
-		if other := seen[uid]; other != "" {
+		if other := seen[uid]; other != "" && uid != "" {
 			c.w.violate("I2", "units %s and %s stand for one job", other, o.key)
 		}
 		seen[uid] = o.key
@@ -616,9 +670,10 @@ func (c *checker) atRest() {
 			c.w.violate("I7", "unit %s is in phase %q, and all jobs have ended", o.key, phaseOf(o))
 		}
 		if len(unitOf(o).Status.Admissions) > 0 && !c.tainted[o.uid()] {
-			c.w.violate("I7", "unit %s is over and holds %dm", o.key, heldOf(o))
+			c.w.violate("I7", "unit %s is over and holds %s", o.key, heldOf(o))
 		}
 	}
+	delete(seen, "") // what stands for something outside
 	for _, o := range c.w.api.list(jobKind) {
 		delete(seen, o.uid()) // a job that has ended gets no unit if somebody deletes it
 	}

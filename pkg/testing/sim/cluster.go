@@ -18,6 +18,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,6 +72,9 @@ func (c *cluster) onChange(ch *change) {
 	case pods:
 		c.onPod(ch)
 	case units:
+		if ch.after != nil && phaseOf(ch.before) != phaseOf(ch.after) {
+			c.outside(ch.after)
+		}
 		if o := ch.after; o != nil && ch.before == nil {
 			// Created for a job that is gone already.
 			if ref := owner(o); ref != nil {
@@ -331,36 +335,23 @@ func textMap(value any) map[string]string {
 	return out
 }
 
-// nodeFor is the first node that has room for a pod beside those that are on it, or are on their way.
-func (w *world) nodeFor(pod *corev1.Pod, r *replica) string {
-	free := map[string]int64{}
-	var names []string
-	for _, o := range w.api.list(nodes) {
-		free[o.u.GetName()] = nodeOf(o).Status.Allocatable.Cpu().MilliValue()
-		names = append(names, o.u.GetName())
+// nodeFor is the first node that has room for a pod beside those that are on it.
+func (w *world) nodeFor(pod *corev1.Pod) string {
+	free := map[string]amounts{}
+	for _, o := range w.api.objects[nodes] {
+		free[o.u.GetName()] = amountsOf(nodeOf(o).Status.Allocatable, amounts{})
 	}
-	for _, o := range w.api.list(pods) {
+	for _, o := range w.api.objects[pods] {
 		if p := podOf(o); p.Spec.NodeName != "" && !terminated(p) {
-			free[p.Spec.NodeName] -= cpuOf(p)
+			free[p.Spec.NodeName] = free[p.Spec.NodeName].plus(requestsOf(&p.Spec), -1)
 		}
 	}
-	for _, name := range names {
-		if free[name] >= cpuOf(pod)+w.binding(name, r) {
+	for _, name := range slices.Sorted(maps.Keys(free)) {
+		if w.api.get(nodes, name) != nil && requestsOf(&pod.Spec).within(free[name]) {
 			return name
 		}
 	}
 	return ""
-}
-
-// binding is what the pods that a replica has reserved may still bring to a node; which node that is does not matter.
-func (w *world) binding(string, *replica) int64 { return 0 }
-
-func cpuOf(pod *corev1.Pod) int64 {
-	var sum int64
-	for i := range pod.Spec.Containers {
-		sum += pod.Spec.Containers[i].Resources.Requests.Cpu().MilliValue()
-	}
-	return sum
 }
 
 // loseNode takes a node away with the pods on it.

@@ -18,6 +18,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -47,6 +48,7 @@ type generator struct {
 	plan Plan
 	jobs []string
 	// crowd: most jobs come at about one time and ask for about the same, of one quota.
+	wide      bool // memory and devices are limited as well
 	crowd     bool
 	crowdAt   time.Duration
 	crowdedIn string
@@ -128,15 +130,36 @@ func (g *generator) cluster() {
 	for i := range 3 {
 		g.add(0, "node", fmt.Sprintf("n%d", i), "cpu", "6000")
 	}
-	g.add(0, "quota", "org", "min", "8000", "max", "14000", "leaf", "false")
+	g.wide = g.chance(40)
+	org := []string{"min", "8000", "max", "14000", "leaf", "false"}
+	if g.wide {
+		org = append(org, "min-memory", "16384", "max-memory", "24576", "min-gpu", "8", "max-gpu", "12")
+	}
+	if g.chance(15) {
+		org = append(org, "max-jobs", strconv.Itoa(2+g.IntN(3)))
+	}
+	g.add(0, "quota", "org", org...)
 	policies := []string{"Priority", "FIFO", "Block", "Intelligent"}
 	for _, leaf := range leaves {
 		pairs := []string{"min", "4000", "max", strconv.Itoa(8000 + 1000*g.IntN(5)), "policy", pick(g.dice, policies)}
+		pairs = append(pairs, g.more()...)
+		if g.chance(15) {
+			pairs = append(pairs, "max-jobs", strconv.Itoa(1+g.IntN(3)))
+		}
 		if leaf != "c" {
 			pairs = append(pairs, "parent", "org")
 		}
 		g.add(0, "quota", leaf, pairs...)
 	}
+}
+
+// more resources that a leaf limits. A quota names the same ones all the time: Koordinator takes away nothing of what its max
+// does not name when a pod ends, and counts it for ever when it is named again; docs/reliability.md has the plan.
+func (g *generator) more() []string {
+	if !g.wide {
+		return nil
+	}
+	return []string{"min-memory", "8192", "max-memory", strconv.Itoa(8192 + 2048*g.IntN(4)), "min-gpu", "4", "max-gpu", strconv.Itoa(4 + g.IntN(4))}
 }
 
 // jobArgs: where runtime is the limit a job asks for no more than the min of its quota. Koordinator shares out what is
@@ -152,9 +175,19 @@ func (g *generator) jobArgs() []string {
 	if g.crowd && g.chance(80) {
 		quota, sizes, n = g.crowdedIn, sizes[1:2], 2+g.IntN(2)
 	}
+	firm := g.chance(20) // non-preemptible: no more than the min of its quota
+	if firm {
+		sizes = sizes[:min(len(sizes), 2)]
+	}
 	pairs := []string{
 		"quota", quota, "cpu", pick(g.dice, sizes), "pods", strconv.Itoa(n),
 		"priority", strconv.Itoa(g.IntN(3)), "run", g.run(), "suspend", strconv.FormatBool(g.chance(70)),
+	}
+	if firm {
+		pairs = append(pairs, "preemptible", "false")
+	}
+	if g.wide && g.chance(60) {
+		pairs = append(pairs, "memory", strconv.Itoa(512*(1+g.IntN(4))), "gpu", strconv.Itoa(g.IntN(2)))
 	}
 	if g.chance(20) {
 		pairs = append(pairs, "completions", strconv.Itoa(n+g.IntN(3)))
@@ -197,12 +230,12 @@ var mischief = []func(g *generator){
 	func(g *generator) { g.add(g.when(), "delete-pod", pick(g.dice, g.jobs)) },
 	func(g *generator) {
 		leaf := pick(g.dice, leaves)
-		g.add(g.when(), "quota", leaf, "min", strconv.Itoa(1000*g.IntN(5)), "max", strconv.Itoa(1000*(2+g.IntN(10))), "parent", pick(g.dice, []string{"", "org"}))
+		g.add(g.when(), "quota", leaf, append(g.more(), "min", strconv.Itoa(1000*g.IntN(5)), "max", strconv.Itoa(1000*(2+g.IntN(10))), "parent", pick(g.dice, []string{"", "org"}))...)
 	},
 	func(g *generator) {
 		at, leaf := g.when(), pick(g.dice, leaves)
 		g.add(at, "delete-quota", leaf)
-		g.add(at+g.between(0, 10*time.Second), "quota", leaf, "min", "2000", "max", "8000", "parent", pick(g.dice, []string{"", "org"}))
+		g.add(at+g.between(0, 10*time.Second), "quota", leaf, append(g.more(), "min", "2000", "max", "8000", "parent", pick(g.dice, []string{"", "org"}))...)
 	},
 	func(g *generator) {
 		at, name := g.when(), fmt.Sprintf("n%d", g.IntN(3))
@@ -230,6 +263,27 @@ var mischief = []func(g *generator){
 		g.add(at+g.between(0, 5*time.Second), "edit-unit", job, "active", "true")
 	},
 	func(g *generator) { g.add(g.when(), "delete-unit", pick(g.dice, g.jobs)) },
+	badUnit, badUnit,
+	func(g *generator) {
+		g.add(g.when(), "bad-job", fmt.Sprintf("bad%d", g.IntN(1000)), append(g.jobArgs(), "flaw", pick(g.dice, badJobs))...)
+	},
+	func(g *generator) {
+		g.add(g.when(), "bomb", fmt.Sprintf("bomb%d", g.IntN(1000)), append(g.jobArgs(), "in", pick(g.dice, []string{"check", "policy", "decode"}))...)
+	},
+	func(g *generator) {
+		g.add(g.when(), "unit", fmt.Sprintf("outside%d", g.IntN(1000)), "quota", pick(g.dice, leaves), "cpu", g.cpu(), "run", g.run())
+	},
+	func(g *generator) {
+		at, name := g.when(), pick(g.dice, leaves)
+		odd := pick(g.dice, [][]string{{"policy", "Lottery"}, {"stop", "Perhaps"}, {"checks", "yes"}})
+		g.add(at, "queue", name, odd...)
+		if odd[0] != "checks" {
+			g.add(at+g.between(0, 10*time.Second), "queue", name, "policy", "Priority")
+		}
+	},
+	func(g *generator) {
+		g.add(g.when(), "edit-unit", pick(g.dice, g.jobs), "check", pick(g.dice, []string{"Pending", "Retry", "Never"}))
+	},
 	crash, crash,
 	func(g *generator) { g.add(g.when(), "pause", g.anyone(), "for", g.spell(20*time.Second)) },
 	cut, cut,
@@ -254,6 +308,11 @@ var mischief = []func(g *generator){
 
 func (g *generator) kind() string {
 	return string(pick(g.dice, []kind{units, units, pods, jobKind, quotas, nodes, queues, ""}))
+}
+
+func badUnit(g *generator) {
+	g.add(g.when(), "unit", fmt.Sprintf("bad%d", g.IntN(1000)), "quota", pick(g.dice, leaves), "cpu", g.cpu(), "run", g.run(),
+		"flaw", pick(g.dice, slices.Sorted(maps.Keys(flaws))))
 }
 
 func crash(g *generator) { g.add(g.when(), "crash", g.anyone(), "for", g.spell(20*time.Second)) }

@@ -129,9 +129,7 @@ func (r *replica) build() {
 	if err != nil {
 		panic(err)
 	}
-	if w.variants != nil && w.variants.Policies != nil {
-		r.engine.ExtendNow(w.variants.Policies, nil)
-	}
+	w.extend(r)
 	r.live.Adapter().Subscribe(r.engine.Sink())
 	r.live.Adapter().Protect(quota.Guard{
 		Admitted: r.gate.Admitted,
@@ -161,7 +159,7 @@ func (r *replica) follow() {
 	unit := r.open(units, func(before, after *object, _ bool) {
 		r.moved = true
 		if u := present(before, after); !w.variants.deaf(keyOf(u.GetNamespace(), u.GetName()), after == nil) {
-			e.FeedUnit(u, after == nil)
+			e.FeedUnit(w.decoded(u), after == nil)
 		}
 	})
 	pod := r.open(pods, func(before, after *object, initial bool) {
@@ -405,7 +403,7 @@ func (r *replica) schedule() {
 	slices.SortFunc(list, func(a, b *corev1.Pod) int { return cmp.Compare(a.UID, b.UID) })
 	for _, pod := range list {
 		if pod.DeletionTimestamp == nil && r.passes(pod) && r.fitsQuota(pod) {
-			if node := r.world.nodeFor(pod, r); node != "" {
+			if node := r.world.nodeFor(pod); node != "" {
 				r.bind(pod, node)
 			}
 		}

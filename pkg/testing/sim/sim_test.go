@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -115,6 +116,30 @@ func TestTwoLeaders(t *testing.T) {
 	require.Empty(t, Run(plan, Options{}).Violations)
 	for seed := uint64(1); seed <= 3; seed++ {
 		require.Empty(t, Run(Generate(seed, FailoverProfile()), Options{}).Violations, "seed %d", seed)
+	}
+}
+
+// TestKeptPlans: what once failed and must not again. What test/sim prints of a failure is such a file; "# want I6" as its
+// first line is for what is still open.
+func TestKeptPlans(t *testing.T) {
+	files, err := filepath.Glob("testdata/plans/*.plan")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".plan"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			plan, err := Parse(string(text))
+			require.NoError(t, err)
+			want, _ := strings.CutPrefix(strings.SplitN(string(text), "\n", 2)[0], "# want ")
+			found := Run(plan, Options{}).Violations
+			if _, open := strings.CutPrefix(string(text), "# want "); open {
+				require.NotEmpty(t, found, "it is solved: the file belongs here without its first line")
+				require.Equal(t, want, found[0].Invariant)
+				return
+			}
+			require.Empty(t, found)
+		})
 	}
 }
 

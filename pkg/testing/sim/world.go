@@ -109,7 +109,9 @@ type world struct {
 	leaseSlow  map[string]time.Time
 	noRenew    map[string]time.Time // renewals of the lease fail, and nothing else does
 	errors     map[string][]fault
+	bombs      map[string]string
 	original   map[string]Step // quotas, queues and nodes as they were first
+	askAgain   time.Time
 	healed     bool
 	dice       dice
 
@@ -142,7 +144,7 @@ func newWorld(p Plan, o Options) *world {
 		plan: p, loop: &loop{now: start}, variants: o.variants, options: o,
 		schedulers: map[string]*replica{}, managers: map[string]*manager{}, skews: map[string]time.Duration{},
 		slowUntil: map[string]time.Time{}, leaseSlow: map[string]time.Time{}, noRenew: map[string]time.Time{}, errors: map[string][]fault{},
-		original: map[string]Step{}, dice: newDice(p.Seed, "world"),
+		original: map[string]Step{}, bombs: map[string]string{}, dice: newDice(p.Seed, "world"),
 		report: &Report{Faults: map[string]int{}, WritesBy: map[string]int{}}, sum: h, hash: h,
 	}
 	if o.Log {
@@ -153,6 +155,7 @@ func newWorld(p Plan, o Options) *world {
 		panic(err)
 	}
 	w.kind = w.predicate.Kinds()[0]
+	w.plantBombs()
 	w.api = newAPI(w.loop)
 	w.api.careless = o.variants != nil && o.variants.NoPrecondition
 	w.check = newChecker(w)
@@ -184,7 +187,7 @@ func (w *world) run() {
 		return
 	}
 	w.heal()
-	w.loop.run(w.loop.now.Add(patience), func() bool { return w.over() || w.idle() })
+	w.loop.run(w.loop.now.Add(patience), func() bool { return w.over() || w.rests() })
 	if w.over() {
 		return
 	}
@@ -221,16 +224,25 @@ func (w *world) over() bool {
 	return len(w.report.Violations) > 0
 }
 
+// rests is idle, asked once a second: there may be many objects.
+func (w *world) rests() bool {
+	if w.loop.now.Before(w.askAgain) {
+		return false
+	}
+	w.askAgain = w.loop.now.Add(time.Second)
+	return w.idle()
+}
+
 // idle says whether every job has ended, and its unit says so. The controller may have to wait for the end of a long
 // back-off for that.
 func (w *world) idle() bool {
 	for _, o := range w.api.objects[jobKind] {
-		if !ended(o) {
+		if !ended(o) && !w.bad(o) {
 			return false
 		}
 	}
 	for _, o := range w.api.objects[units] {
-		if !phaseOf(o).Terminal() {
+		if !phaseOf(o).Terminal() && !w.bad(o) {
 			return false
 		}
 	}

@@ -1,0 +1,114 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+)
+
+// resourceNames are what the world has, in the order of amounts.
+var resourceNames = [...]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, "example.com/gpu"}
+
+// amounts by resource; cpu is in thousandths.
+type amounts [len(resourceNames)]int64
+
+func unlimited() (a amounts) {
+	for i := range a {
+		a[i] = math.MaxInt64
+	}
+	return a
+}
+
+// amountsOf a list; what it does not name is otherwise.
+func amountsOf(l corev1.ResourceList, otherwise amounts) amounts {
+	for i, name := range resourceNames {
+		if q, ok := l[name]; ok {
+			if otherwise[i] = q.Value(); name == corev1.ResourceCPU {
+				otherwise[i] = q.MilliValue()
+			}
+		}
+	}
+	return otherwise
+}
+
+// plus n times b.
+func (a amounts) plus(b amounts, n int64) amounts {
+	for i := range a {
+		a[i] += n * b[i]
+	}
+	return a
+}
+
+// each resource of two amounts.
+func (a amounts) each(b amounts, f func(x, y int64) int64) amounts {
+	for i := range a {
+		a[i] = f(a[i], b[i])
+	}
+	return a
+}
+
+func least(x, y int64) int64    { return min(x, y) }
+func greatest(x, y int64) int64 { return max(x, y) }
+
+// within says whether no resource is above b.
+func (a amounts) within(b amounts) bool {
+	for i := range a {
+		if a[i] > b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// String leaves out what is zero or unlimited.
+func (a amounts) String() string {
+	var parts []string
+	for i, n := range a {
+		if n != 0 && n != math.MaxInt64 {
+			parts = append(parts, fmt.Sprintf("%s %d", resourceNames[i], n))
+		}
+	}
+	return "[" + strings.Join(parts, ", ") + "]"
+}
+
+func requestsOf(pod *corev1.PodSpec) (sum amounts) {
+	for i := range pod.Containers {
+		sum = sum.plus(amountsOf(pod.Containers[i].Resources.Requests, amounts{}), 1)
+	}
+	return sum
+}
+
+// askedBy a unit: its request, or what its pod sets sum up to.
+func askedBy(u *v1alpha1.QueueUnit) (sum amounts) {
+	if u.Spec.Request != nil {
+		return amountsOf(u.Spec.Request, amounts{})
+	}
+	for i := range u.Spec.PodSets {
+		var template corev1.PodTemplateSpec
+		if json.Unmarshal(u.Spec.PodSets[i].Template.Raw, &template) == nil {
+			sum = sum.plus(requestsOf(&template.Spec), int64(u.Spec.PodSets[i].Count))
+		}
+	}
+	return sum
+}
