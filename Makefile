@@ -48,7 +48,7 @@ clean: ## Remove built binaries and the work directories of demo and tests
 ##@ Test
 
 .PHONY: test
-test: ## Run all tests: unit, stories and properties, differential, race detector, integration, end to end
+test: ## Run all tests: unit, properties, fuzz, differential, race detector, simulator, integration, end to end, chaos for 50 seconds
 	@hack/test.sh
 
 .PHONY: test-unit

@@ -10,7 +10,7 @@
 #   hack/test.sh integration   against a real API server and etcd
 #   hack/test.sh e2e           against the control plane of the demo, scheduler and controller included
 #   hack/test.sh chaos         the same with its processes killed and paused, for 50 seconds and until all is done again
-#   hack/test.sh               all of these but chaos
+#   hack/test.sh               all of these
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # Packages under the race detector: everything with goroutines of its own that does not link the scheduler.
@@ -115,6 +115,7 @@ all)
   binaries
   integration
   e2e
+  chaos
   ;;
 *)
   sed -n '2,/^source/{/^#/s/^# \{0,1\}//p}' "$0" >&2

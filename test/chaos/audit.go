@@ -29,7 +29,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/checker"
 )
 
-// auditPolicy makes the API server note bindings and what is written to the status of units.
+// auditPolicy makes the API server note bindings, what is written to the status of units and to jobs, and deletes of units.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -39,7 +39,10 @@ rules:
   resources: [{group: "", resources: [pods/binding]}]
 - level: Request
   verbs: [update, patch]
-  resources: [{group: scheduling.x-k8s.io, resources: [queueunits/status]}]
+  resources: [{group: scheduling.x-k8s.io, resources: [queueunits/status]}, {group: batch, resources: [jobs]}]
+- level: Metadata
+  verbs: [delete, deletecollection]
+  resources: [{group: scheduling.x-k8s.io, resources: [queueunits]}]
 - level: None
 `
 
@@ -63,10 +66,12 @@ func auditArgs(dir string) ([]string, error) {
 
 // auditEvent is the part of an audit event that is read.
 type auditEvent struct {
+	Verb           string
 	User           struct{ Username string }
 	ObjectRef      struct{ Resource, Subresource, Namespace, Name string }
 	ResponseStatus struct{ Code int }
 	RequestObject  struct {
+		Spec   struct{ Suspend *bool }
 		Status struct {
 			Phase    string
 			Attempts int64
@@ -77,7 +82,7 @@ type auditEvent struct {
 // audited is what the audit log says. A request that was carried out is missing in it where the API server was killed
 // in between, so it can show that something happened twice, and not that it did not happen.
 type audited struct {
-	Bindings, Dequeues int
+	Bindings, Dequeues, Resumptions int
 	// Torn are lines that the end of the API server cut off.
 	Torn       int
 	violations []checker.Violation
@@ -85,13 +90,19 @@ type audited struct {
 
 // The rules of the audit log.
 const (
-	boundTwice   checker.Rule = "BoundTwice"
+	boundTwice   checker.Rule = "BoundTwice" // or released or resumed twice
 	foreignWrite checker.Rule = "ForeignWrite"
 )
 
-const schedulerUser = "system:serviceaccount:koordinator-system:koord-scheduler"
+// Who may do what.
+const (
+	schedulerUser  = "system:serviceaccount:koordinator-system:koord-scheduler"
+	controllerUser = "system:serviceaccount:koord-queue:jobqueue-controller"
+	garbageUser    = "system:serviceaccount:kube-system:generic-garbage-collector"
+)
 
-// readAudit counts successful bindings of each pod, and successful writes of Dequeued for each attempt of each unit.
+// readAudit counts successful bindings of each pod, writes of Dequeued for each attempt of each unit, and resumptions of
+// each job.
 func readAudit(path string) (*audited, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -127,18 +138,29 @@ func (a *audited) line(line []byte, counts map[string]int) {
 	if e.ResponseStatus.Code == 0 || e.ResponseStatus.Code >= firstFailure {
 		return
 	}
-	object := e.ObjectRef.Namespace + "/" + e.ObjectRef.Name
-	switch {
+	object, by := e.ObjectRef.Namespace+"/"+e.ObjectRef.Name, []string(nil)
+	switch suspend := e.RequestObject.Spec.Suspend; {
 	case e.ObjectRef.Subresource == "binding":
 		a.Bindings++
 		counts["binding of "+object]++
+		by = []string{schedulerUser}
 	case e.RequestObject.Status.Phase == "Dequeued":
 		a.Dequeues++
 		counts[fmt.Sprintf("dequeue of %s in attempt %d", object, e.RequestObject.Status.Attempts)]++
+		by = []string{schedulerUser}
+	case e.ObjectRef.Resource == "jobs" && suspend != nil:
+		if !*suspend {
+			a.Resumptions++
+			counts["resumption of "+object]++
+		}
+		by = []string{controllerUser}
+	case e.ObjectRef.Resource == "queueunits" && e.Verb != "patch":
+		by = []string{controllerUser, garbageUser} // after their jobs; who comes first
 	default:
 		return
 	}
-	if e.User.Username != schedulerUser {
-		a.violations = append(a.violations, checker.Violation{Rule: foreignWrite, Subject: object, Message: "was released or bound by " + e.User.Username})
+	if !slices.Contains(by, e.User.Username) {
+		a.violations = append(a.violations, checker.Violation{Rule: foreignWrite, Subject: object, Message: fmt.Sprintf(
+			"%s of %s %s by %s", e.Verb, e.ObjectRef.Resource, e.ObjectRef.Subresource, e.User.Username)})
 	}
 }

@@ -19,14 +19,18 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/checker"
@@ -126,6 +130,8 @@ const (
 	refusedLine = `{"kind":"Event","user":{"username":"` + schedulerUser + `"},"objectRef":{"resource":"pods","subresource":"binding","namespace":"ns","name":"x"},"responseStatus":{"code":409}}` + "\n"
 	dequeueLine = `{"kind":"Event","user":{"username":"` + schedulerUser + `"},"objectRef":{"resource":"queueunits","subresource":"status","namespace":"ns","name":"u"},"responseStatus":{"code":200},"requestObject":{"status":{"phase":"Dequeued","attempts":1}}}` + "\n"
 	secondLine  = `{"kind":"Event","user":{"username":"` + schedulerUser + `"},"objectRef":{"resource":"queueunits","subresource":"status","namespace":"ns","name":"u"},"responseStatus":{"code":200},"requestObject":{"status":{"phase":"Dequeued","attempts":2}}}` + "\n"
+	resumeLine  = `{"kind":"Event","verb":"patch","user":{"username":"` + controllerUser + `"},"objectRef":{"resource":"jobs","namespace":"ns","name":"j"},"responseStatus":{"code":200},"requestObject":{"spec":{"suspend":false}}}` + "\n"
+	gcLine      = `{"kind":"Event","verb":"delete","user":{"username":"` + garbageUser + `"},"objectRef":{"resource":"queueunits","namespace":"ns","name":"u"},"responseStatus":{"code":200}}` + "\n"
 	foreignLine = `{"kind":"Event","user":{"username":"somebody"},"objectRef":{"resource":"queueunits","subresource":"status","namespace":"ns","name":"v"},"responseStatus":{"code":200},"requestObject":{"status":{"phase":"Dequeued","attempts":1}}}` + "\n"
 )
 
@@ -136,7 +142,14 @@ func TestTheAuditLogIsCounted(t *testing.T) {
 	require.Equal(t, 2, a.Dequeues)
 	require.Zero(t, a.Torn)
 
+	a = audit(t, resumeLine+gcLine)
+	require.Empty(t, a.violations)
+	require.Equal(t, 1, a.Resumptions)
+
 	require.Len(t, audit(t, bindLine+bindLine).violations, 1, "bound twice")
+	require.Len(t, audit(t, resumeLine+resumeLine).violations, 1, "resumed twice")
+	require.Len(t, audit(t, strings.Replace(resumeLine, controllerUser, schedulerUser, 1)).violations, 1, "resumed by somebody else")
+	require.Len(t, audit(t, strings.Replace(gcLine, garbageUser, schedulerUser, 1)).violations, 1, "deleted by somebody else")
 	require.Len(t, audit(t, dequeueLine+dequeueLine).violations, 1, "released twice in one attempt")
 	require.Len(t, audit(t, foreignLine).violations, 1, "released by somebody else")
 }
@@ -166,32 +179,90 @@ func TestAGapOfTheHistoryIsNoticed(t *testing.T) {
 }
 
 func TestTheLifeOfAUnitIsJudged(t *testing.T) {
-	h, err := newHistory("127.0.0.1:1")
-	require.NoError(t, err)
+	l := newLives()
 	step := func(name string, phase v1alpha1.QueueUnitPhase, attempts int64) {
-		h.live(&v1alpha1.QueueUnit{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)},
-			Status:     v1alpha1.QueueUnitStatus{Phase: phase, Attempts: attempts},
-		})
+		l.unit(unitIn(name, "", phase, attempts), false)
 	}
 	step("good", v1alpha1.PhaseEnqueued, 0)
 	step("good", v1alpha1.PhaseDequeued, 1)
 	step("good", v1alpha1.PhaseRunning, 1)
 	step("good", v1alpha1.PhaseEnqueued, 1)
 	step("good", v1alpha1.PhaseDequeued, 2)
-	require.Empty(t, h.wrong)
-	rule := func() checker.Rule {
-		defer func() { h.wrong = nil }()
-		require.Len(t, h.wrong, 1)
-		return h.wrong[0].Rule
-	}
+	require.Empty(t, l.violations)
 	step("good", v1alpha1.PhaseEnqueued, 2)
 	step("good", v1alpha1.PhaseDequeued, 2)
-	require.Equal(t, dequeuedTwice, rule())
+	require.Equal(t, dequeuedTwice, l.last(t))
 	step("illegal", v1alpha1.PhaseEnqueued, 0)
 	step("illegal", v1alpha1.PhaseSchedSucceed, 0)
-	require.Equal(t, illegalPhase, rule())
+	require.Equal(t, illegalPhase, l.last(t))
 	step("fewer", v1alpha1.PhaseEnqueued, 2)
 	step("fewer", v1alpha1.PhaseEnqueued, 1)
-	require.Equal(t, attemptsFell, rule())
+	require.Equal(t, attemptsFell, l.last(t))
+}
+
+func unitIn(name, job string, phase v1alpha1.QueueUnitPhase, attempts int64) *v1alpha1.QueueUnit {
+	return &v1alpha1.QueueUnit{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)},
+		Spec:       v1alpha1.QueueUnitSpec{ConsumerRef: &corev1.ObjectReference{UID: types.UID(job)}},
+		Status:     v1alpha1.QueueUnitStatus{Phase: phase, Attempts: attempts},
+	}
+}
+
+// last returns the rule of the only violation, and forgets it.
+func (l *lives) last(t *testing.T) checker.Rule {
+	t.Helper()
+	defer func() { l.violations = nil }()
+	require.Len(t, l.violations, 1)
+	return l.violations[0].Rule
+}
+
+func TestTheLifeOfAJobIsJudged(t *testing.T) {
+	l := newLives()
+	job := func(suspend, deleted bool) {
+		l.job(&batchv1.Job{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "j", UID: "j"}, Spec: batchv1.JobSpec{Suspend: &suspend},
+		}, deleted)
+	}
+	job(false, false)
+	job(true, false)
+	l.unit(unitIn("u", "j", v1alpha1.PhaseEnqueued, 0), false)
+	l.unit(unitIn("u", "j", v1alpha1.PhaseDequeued, 1), false)
+	job(false, false)
+	require.Empty(t, l.violations)
+	job(true, false)
+	require.Equal(t, suspendedAdmitted, l.last(t))
+	l.unit(unitIn("u", "j", v1alpha1.PhaseEnqueued, 1), false)
+	job(false, false)
+	require.Equal(t, resumedUnadmitted, l.last(t))
+	l.unit(unitIn("u", "j", v1alpha1.PhaseEnqueued, 1), true)
+	require.Equal(t, unitLost, l.last(t))
+	l.unit(unitIn("v", "j", v1alpha1.PhaseEnqueued, 0), false)
+	require.Equal(t, secondUnit, l.last(t))
+	job(false, true)
+	l.unit(unitIn("v", "j", v1alpha1.PhaseEnqueued, 0), true)
+	require.Empty(t, l.violations, "it goes with its job")
+}
+
+func TestPodsThatWaitForTheirKubelet(t *testing.T) {
+	h, err := newHistory("127.0.0.1:1")
+	require.NoError(t, err)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "p", OwnerReferences: []metav1.OwnerReference{{UID: "j", Controller: ptr.To(true)}}}}
+	note := func(edit func()) {
+		edit()
+		h.note(pod, 1, false)
+		h.last = time.Now()
+	}
+	note(func() {})
+	require.False(t, h.stuck(0), "it has no node yet")
+	note(func() { pod.Spec.NodeName = "n" })
+	require.True(t, h.stuck(0))
+	require.False(t, h.stuck(time.Minute))
+	h.last = time.Now().Add(-time.Minute)
+	require.False(t, h.stuck(0), "the store is away")
+	note(func() { pod.Status.Phase = corev1.PodSucceeded })
+	require.False(t, h.stuck(0))
+	note(func() { pod.DeletionTimestamp = &metav1.Time{Time: time.Now()} })
+	require.True(t, h.stuck(0))
+	h.note(pod, 2, true)
+	require.False(t, h.stuck(0))
 }

@@ -40,6 +40,7 @@ type injector struct {
 	last     string
 	outages  []outage
 	problems []string
+	kwok     int // its restarts
 }
 
 // outage is a time in which a component did not do its work.
@@ -119,11 +120,58 @@ func (i *injector) inject(ctx context.Context, f fault) {
 
 // restart starts a component until it works, or until ctx ends. The API server does not come up while etcd is away.
 func (i *injector) restart(ctx context.Context, c controlplane.Component) {
-	for ctx.Err() == nil {
-		if err := i.cp.Restart(ctx, c); err == nil {
+	for {
+		err := i.cp.Restart(ctx, c)
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil {
+			i.mu.Lock()
+			i.problems = append(i.problems, fmt.Sprintf("%s did not come back: %v", c, err))
+			i.mu.Unlock()
 			return
 		}
 		sleep(ctx, time.Second)
+	}
+}
+
+// kubelets starts KWOK anew when a pod has waited for it for too long, until ctx ends. It gives up what it does to a pod
+// when the API server answers that etcd is away; a kubelet does not, so this is none of the faults.
+func (i *injector) kubelets(ctx context.Context, stuck func(time.Duration) bool) {
+	const patience, pace = 15 * time.Second, 30 * time.Second
+	for sleep(ctx, time.Second) {
+		if !stuck(patience) {
+			continue
+		}
+		i.mu.Lock()
+		i.kwok++
+		i.mu.Unlock()
+		lane := i.lane(controlplane.KWOK)
+		lane.Lock()
+		_ = i.cp.Kill(controlplane.KWOK)
+		i.restart(ctx, controlplane.KWOK)
+		lane.Unlock()
+		sleep(ctx, pace)
+	}
+}
+
+// machine is what an outage is of when something answers late that nothing was done to.
+const machine controlplane.Component = "machine"
+
+// probe notes as outages the times in which an answer took long, until ctx ends: on a busy machine the scheduler may not
+// have seen what was there, as after a fault.
+func (i *injector) probe(ctx context.Context, ask func(context.Context) error) {
+	const pace, tardy, patience = 250 * time.Millisecond, 500 * time.Millisecond, 10 * time.Second
+	for sleep(ctx, pace) {
+		begin := time.Now()
+		attempt, cancel := context.WithTimeout(ctx, patience)
+		err := ask(attempt)
+		cancel()
+		if end := time.Now(); err != nil || end.Sub(begin) > tardy {
+			i.mu.Lock()
+			i.outages = append(i.outages, outage{machine, begin, end})
+			i.mu.Unlock()
+		}
 	}
 }
 

@@ -39,7 +39,6 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/checker"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 )
 
 // history is every state that every quota, unit, pod and job was ever in, in the order of the store.
@@ -59,26 +58,12 @@ type history struct {
 	last     time.Time
 	broken   error
 
-	jobs   map[string]checker.Job // by UID; those that exist
-	pods   map[string]checker.Pod // by UID; those that exist
-	names  map[string][]string    // namespace/name of a job -> its UIDs
-	phases map[string]phases      // by UID of the unit
-	wrong  []checker.Violation    // of the life of units
+	jobs    map[string]checker.Job // by UID; those that exist
+	pods    map[string]checker.Pod // by UID; those that exist
+	names   map[string][]string    // namespace/name of a job -> its UIDs
+	kubelet map[string]time.Time   // by UID: pods whose next step is the kubelet's, and since when
+	lives   *lives
 }
-
-// phases is what the life of a unit is judged by.
-type phases struct {
-	now      admission.Phase
-	attempts int64
-	dequeued map[int64]int // attempts -> how often it became Dequeued
-}
-
-// The rules of the life of units.
-const (
-	dequeuedTwice checker.Rule = "DequeuedTwice"
-	illegalPhase  checker.Rule = "IllegalPhase"
-	attemptsFell  checker.Rule = "AttemptsFell"
-)
 
 func newHistory(endpoint string) (*history, error) {
 	client, err := clientv3.New(clientv3.Config{
@@ -92,7 +77,7 @@ func newHistory(endpoint string) (*history, error) {
 	return &history{
 		client: client,
 		jobs:   map[string]checker.Job{}, pods: map[string]checker.Pod{},
-		names: map[string][]string{}, phases: map[string]phases{},
+		names: map[string][]string{}, kubelet: map[string]time.Time{}, lives: newLives(),
 	}, nil
 }
 
@@ -147,14 +132,14 @@ var readers = map[string]func([]byte) (any, error){
 		if err := decode(value, pod); err != nil {
 			return nil, err
 		}
-		return checker.PodOf(pod), nil
+		return pod, nil
 	},
 	"/registry/jobs/": func(value []byte) (any, error) {
 		job := &batchv1.Job{}
 		if err := decode(value, job); err != nil {
 			return nil, err
 		}
-		return checker.JobOf(job), nil
+		return job, nil
 	},
 	"/registry/scheduling.x-k8s.io/queueunits/": func(value []byte) (any, error) {
 		unit := &v1alpha1.QueueUnit{}
@@ -200,22 +185,44 @@ func (h *history) event(e *clientv3.Event) error {
 }
 
 func (h *history) note(object any, version uint64, deleted bool) {
+	now := time.Now()
 	switch o := object.(type) {
 	case *v1alpha1.QueueUnit:
-		if !deleted {
-			h.live(o)
-		}
+		h.lives.unit(o, deleted)
 		object = checker.UnitOf(o)
-	case checker.Job:
-		if _, known := h.jobs[o.UID]; !known && !deleted {
-			h.names[o.Name] = append(h.names[o.Name], o.UID)
+	case *batchv1.Job:
+		h.lives.job(o, deleted)
+		job := checker.JobOf(o)
+		if _, known := h.jobs[job.UID]; !known && !deleted {
+			h.names[job.Name] = append(h.names[job.Name], job.UID)
 		}
-		keep(h.jobs, o.UID, o, deleted)
-	case checker.Pod:
-		keep(h.pods, o.UID, o, deleted)
+		keep(h.jobs, job.UID, job, deleted)
+		object = job
+	case *corev1.Pod:
+		pod := checker.PodOf(o)
+		keep(h.pods, pod.UID, pod, deleted)
+		ends := o.DeletionTimestamp != nil || (pod.Job != "" && !pod.Terminal)
+		keep(h.kubelet, pod.UID, now, deleted || !pod.Bound || !ends)
+		object = pod
 	}
-	h.seen = append(h.seen, time.Now())
+	h.seen = append(h.seen, now)
 	h.events = append(h.events, checker.Event{Version: version, Deleted: deleted, Object: object})
+}
+
+// stuck says whether a pod has waited for its kubelet for so long, while the store was at work.
+func (h *history) stuck(patience time.Duration) bool {
+	const silence = 5 * time.Second // leases are written more often
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if time.Since(h.last) > silence {
+		return false
+	}
+	for _, since := range h.kubelet {
+		if time.Since(since) > patience {
+			return true
+		}
+	}
+	return false
 }
 
 func keep[T any](all map[string]T, uid string, object T, deleted bool) {
@@ -224,33 +231,6 @@ func keep[T any](all map[string]T, uid string, object T, deleted bool) {
 		return
 	}
 	all[uid] = object
-}
-
-// live judges one step in the life of a unit (I3, I9).
-func (h *history) live(u *v1alpha1.QueueUnit) {
-	key, uid := u.Namespace+"/"+u.Name, string(u.UID)
-	was, known := h.phases[uid]
-	if !known {
-		was.dequeued = map[int64]int{}
-	}
-	report := func(rule checker.Rule, format string, args ...any) {
-		h.wrong = append(h.wrong, checker.Violation{Rule: rule, Subject: key, Message: fmt.Sprintf(format, args...)})
-	}
-	is := phases{now: admission.Phase(u.Status.Phase), attempts: u.Status.Attempts, dequeued: was.dequeued}
-	if is.now != was.now {
-		if known && !was.now.CanBecome(is.now, admission.WriterScheduler) && !was.now.CanBecome(is.now, admission.WriterController) {
-			report(illegalPhase, "%q became %q", was.now, is.now)
-		}
-		if is.now == admission.PhaseDequeued {
-			if is.dequeued[is.attempts]++; is.dequeued[is.attempts] > 1 {
-				report(dequeuedTwice, "became Dequeued %d times in attempt %d", is.dequeued[is.attempts], is.attempts)
-			}
-		}
-	}
-	if is.attempts < was.attempts {
-		report(attemptsFell, "from %d to %d", was.attempts, is.attempts)
-	}
-	h.phases[uid] = is
 }
 
 // caughtUp waits until the history holds all that the store has.
@@ -344,6 +324,9 @@ type judged struct {
 	deleted    int
 }
 
+// violationMark begins a line of the written history after the state that broke a promise.
+const violationMark = "VIOLATION"
+
 // judge replays the history and writes it down. submitted are the jobs by namespace/name, deleted those that their user
 // deleted.
 func (h *history) judge(submitted, deleted map[string]bool, outages []outage, log io.Writer) judged {
@@ -360,7 +343,7 @@ func (h *history) judge(submitted, deleted map[string]bool, outages []outage, lo
 			fmt.Fprintf(log, "%s %d %s\n", h.seen[i].Format("15:04:05.000"), e.Version, describe(e))
 		}
 		for _, v := range c.Violations()[known:] {
-			fmt.Fprintf(log, "VIOLATION %s\n", v)
+			fmt.Fprintf(log, "%s %s\n", violationMark, v)
 		}
 		unit, ok := e.Object.(checker.Unit)
 		if !ok || !unit.Admitted || admitted[unit.UID] {
@@ -391,8 +374,8 @@ func (h *history) judge(submitted, deleted map[string]bool, outages []outage, lo
 		wanted[uids[0]] = name
 	}
 	j.done, j.violations = c.Finish(wanted)
-	j.violations = append(append(j.violations, h.wrong...), found...)
-	for _, p := range h.phases {
+	j.violations = append(append(j.violations, h.lives.violations...), found...)
+	for _, p := range h.lives.units {
 		j.attempts[p.attempts]++
 	}
 	return j

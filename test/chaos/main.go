@@ -33,6 +33,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
@@ -102,15 +103,19 @@ func run(ctx context.Context, o options) (_ *summary, err error) {
 		return nil, err
 	}
 	var s *summary
+	var c *chaos
 	defer func() {
 		fine := err == nil && len(s.Violations) == 0
 		if (fine || ctx.Err() != nil) && !o.keep && o.dir == "" {
 			_ = os.RemoveAll(dir)
 			return
 		}
+		if c != nil {
+			c.explain(os.Stderr)
+		}
 		fmt.Fprintf(os.Stderr, "logs, history, audit log and store are in %s\n", dir)
 	}()
-	c, err := start(ctx, o, dir)
+	c, err = start(ctx, o, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -237,6 +242,10 @@ func (c *chaos) run(ctx context.Context) (*summary, error) {
 	defer cancel()
 	go c.history.run(ctx)
 	go c.injector.supervise(ctx)
+	go c.injector.kubelets(ctx, c.history.stuck)
+	for _, ask := range c.questions() {
+		go c.injector.probe(ctx, ask)
+	}
 	plan := faultPlan(c.seed, c.duration)
 	actions := stream(c.seed, c.duration, c.interval)
 	c.say("%d faults and %d submissions with seed %d in %s", len(plan), len(actions), c.seed, c.duration)
@@ -249,7 +258,10 @@ func (c *chaos) run(ctx context.Context) (*summary, error) {
 	progress, stopProgress := context.WithCancel(ctx)
 	defer stopProgress()
 	go c.progress(progress)
-	c.injector.run(ctx, plan)
+	// What cannot be started again by then does not come back; the checks below say what of.
+	restarts, giveUp := context.WithTimeout(ctx, c.duration+c.limit)
+	defer giveUp()
+	c.injector.run(restarts, plan)
 	sleep(ctx, time.Until(c.injector.begin.Add(c.duration)))
 	c.say("healed after the last fault; waiting until all is done")
 	healed := time.Now()
@@ -261,6 +273,21 @@ func (c *chaos) run(ctx context.Context) (*summary, error) {
 		return nil, ctx.Err()
 	}
 	return c.conclude(ctx, plan, time.Since(healed))
+}
+
+// questions are what is asked all the time, to know whether the machine is fast enough for their order to be judged.
+func (c *chaos) questions() []func(context.Context) error {
+	questions := []func(context.Context) error{func(ctx context.Context) error {
+		_, err := c.after.kube.CoreV1().Namespaces().Get(ctx, "default", metav1.GetOptions{})
+		return err
+	}}
+	for _, name := range []controlplane.Component{schedulerA, schedulerB} {
+		questions = append(questions, func(ctx context.Context) error {
+			_, err := get(ctx, c.cp.URL(name)+"/healthz")
+			return err
+		})
+	}
+	return questions
 }
 
 // awaitEnd waits until the users are done and all jobs and pods have ended, or ctx ends.

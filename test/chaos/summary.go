@@ -23,9 +23,11 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/checker"
+	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
 )
 
 // summary is the result of a run.
@@ -46,7 +48,9 @@ type summary struct {
 	Missing  int64          `json:"missingRevisions"`
 	Bindings int            `json:"auditedBindings"`
 	Dequeues int            `json:"auditedDequeues"`
+	Resumed  int            `json:"auditedResumptions"`
 	Torn     int            `json:"tornAuditLines"`
+	Kubelets int            `json:"kubeletRestarts"` // of KWOK, which gives up a pod when the store is away
 	// Ordered admissions of blocking queues were made at a time at which their order can be judged.
 	Ordered    int                 `json:"orderedAdmissions"`
 	Unordered  int                 `json:"unorderedAdmissions"`
@@ -56,12 +60,12 @@ type summary struct {
 
 // conclude makes all checks.
 func (c *chaos) conclude(ctx context.Context, plan []fault, drained time.Duration) (*summary, error) {
-	const patience, quietFor = 60 * time.Second, 5 * time.Second
+	const patience, quietFor, tries = 2 * time.Minute, 5 * time.Second, 6
 	left, err := c.after.settled(ctx, patience)
 	if err != nil {
 		return nil, fmt.Errorf("look at what is left: %w", err)
 	}
-	left = append(left, quiet(ctx, c.history, quietFor)...)
+	left = append(left, quiet(ctx, c.history, quietFor, tries)...)
 	auditCtx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	differs, err := c.after.audit(auditCtx)
@@ -95,11 +99,43 @@ func (c *chaos) conclude(ctx context.Context, plan []fault, drained time.Duratio
 		Jobs: len(c.users.submitted), Done: j.done, Deleted: j.deleted, Pods: c.users.pods,
 		Drained: drained.Round(100 * time.Millisecond).Seconds(), Attempts: j.attempts,
 		Events: j.events, Missing: j.missing, Ordered: j.ordered, Unordered: j.unordered,
-		Bindings: audit.Bindings, Dequeues: audit.Dequeues, Torn: audit.Torn,
-		Problems: c.injector.problems,
+		Bindings: audit.Bindings, Dequeues: audit.Dequeues, Resumed: audit.Resumptions, Torn: audit.Torn,
+		Kubelets: c.injector.kwok, Problems: c.injector.problems,
 	}
 	s.Violations = slices.Concat([]checker.Violation{}, j.violations, audit.violations, left, differs, panics(c.cp))
 	return s, nil
+}
+
+// explain writes what is needed to see why a run failed where nothing but its output is kept.
+func (c *chaos) explain(w io.Writer) {
+	const lines, width, before = 25, 400, 12
+	for _, name := range []controlplane.Component{
+		controlplane.Etcd, controlplane.APIServer, controlplane.ControllerManager, controlplane.KWOK,
+		schedulerA, schedulerB, controllerA, controllerB,
+	} {
+		fmt.Fprintf(w, "\n--- end of the log of %s\n", name)
+		for line := range strings.Lines(c.cp.LogTail(name, lines)) {
+			fmt.Fprintln(w, shorten(strings.TrimRight(line, "\n"), width))
+		}
+	}
+	content, err := os.ReadFile(c.log)
+	if err != nil {
+		return // it did not come so far
+	}
+	history := strings.Split(string(content), "\n")
+	for i, line := range history {
+		if strings.HasPrefix(line, violationMark) {
+			fmt.Fprintf(w, "\n--- history before a violation\n%s\n", strings.Join(history[max(0, i-before):i+1], "\n"))
+		}
+	}
+	fmt.Fprintf(w, "\nThe same faults and jobs again: bin/jobqueue-chaos --duration=%s --seed=%d --keep\n", c.duration, c.seed)
+}
+
+func shorten(line string, width int) string {
+	if len(line) <= width {
+		return line
+	}
+	return strings.ToValidUTF8(line[:width], "") + "..."
 }
 
 func sum(counts map[string]int) int {
@@ -125,7 +161,11 @@ func (s *summary) print(w io.Writer) {
 	fmt.Fprintf(w, "Checked: %d states in the order of the store, %d revisions missing; units by number of admissions: %v\n",
 		s.Events, s.Missing, s.Attempts)
 	fmt.Fprintf(w, "Order: %d admissions of blocking queues judged, %d made too close to a fault\n", s.Ordered, s.Unordered)
-	fmt.Fprintf(w, "Audit log: %d bindings and %d releases, none twice unless listed below; %d lines cut off\n", s.Bindings, s.Dequeues, s.Torn)
+	fmt.Fprintf(w, "Audit log: %d bindings, %d releases and %d resumptions, none twice unless listed below; %d lines cut off\n",
+		s.Bindings, s.Dequeues, s.Resumed, s.Torn)
+	if s.Kubelets > 0 {
+		fmt.Fprintf(w, "KWOK gave up pods while the store was away and was started anew %d times\n", s.Kubelets)
+	}
 	for _, problem := range s.Problems {
 		fmt.Fprintln(w, "Problem of the run:", problem)
 	}

@@ -19,13 +19,17 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
@@ -175,4 +179,99 @@ func TestStandbyTakesOver(t *testing.T) {
 		require.EqualValues(t, 1, attempts(c.unit(t, ns, name)), "admissions of %s (I3)", name)
 	}
 	watch.clean(t, ranOnce)
+}
+
+// A rolling upgrade ends the leader with SIGTERM: it gives its lease back, so that the standby need not wait until that is
+// over, and no unit is admitted twice (I3).
+func TestALeaderThatIsAskedToEndHandsOver(t *testing.T) {
+	const standby, standbyController = controlplane.Component("standby-scheduler"), controlplane.Component("standby-controller")
+	c := start(t, "handover", controlplane.Options{})
+	all := []controlplane.Component{controlplane.Scheduler, standby, controlplane.Controller, standbyController}
+	t.Cleanup(func() {
+		for _, name := range all {
+			if t.Failed() {
+				t.Logf("%s:\n%s", name, c.LogTail(name, 30))
+			}
+		}
+		_ = c.Stop()
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{LeaderElect: true}))
+	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{LeaderElect: true, Name: standby, NoWait: true}))
+	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{LeaderElect: true}))
+	require.Eventually(t, func() bool { return c.holder(t, controllerLease) != "" }, soon, pace)
+	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{LeaderElect: true, Name: standbyController}))
+	ns := c.namespace(t, "handover")
+	c.quota(t, ns, "handover", 5, 5)
+	watch := observe(t, c, map[string]int{ns: 5})
+	const n = 40
+	for i := range n {
+		c.create(t, newJob(ns, fmt.Sprintf("job-%02d", i), suspended, ofQuota("handover"), runs(time.Second)))
+	}
+	for _, step := range []struct {
+		component controlplane.Component
+		lease     types.NamespacedName
+		done      int
+	}{{controlplane.Scheduler, schedulerLease, 5}, {controlplane.Controller, controllerLease, 15}} {
+		c.waitDone(t, ns, step.done, soon)
+		before := c.holder(t, step.lease)
+		require.NotEmpty(t, before)
+		begin := time.Now()
+		require.NoError(t, c.StopComponent(step.component))
+		ended := time.Now()
+		require.NotEqual(t, before, c.holder(t, step.lease), "the lease was given back")
+		require.Eventually(t, func() bool { return !slices.Contains([]string{"", before}, c.holder(t, step.lease)) }, soon, pace)
+		t.Logf("%s ended after %s, and another one led %s later", step.component,
+			ended.Sub(begin).Round(100*time.Millisecond), time.Since(ended).Round(100*time.Millisecond))
+	}
+	c.waitDone(t, ns, n, 2*time.Minute)
+	ranOnce := map[string]int{}
+	for i := range n {
+		name := fmt.Sprintf("job-%02d", i)
+		ranOnce[ns+"/"+name] = 1
+		require.EqualValues(t, 1, attempts(c.unit(t, ns, name)), "admissions of %s (I3)", name)
+	}
+	watch.clean(t, ranOnce)
+}
+
+// A leader that was paused for longer than it has to renew its lease in ends when it goes on, whatever became of the lease.
+func TestALeaderThatWasPausedEnds(t *testing.T) {
+	c := start(t, "paused", controlplane.Options{})
+	t.Cleanup(func() { _ = c.Stop() })
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{LeaderElect: true}))
+	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{LeaderElect: true}))
+	require.Eventually(t, func() bool { return c.holder(t, controllerLease) != "" }, soon, pace)
+	both := []controlplane.Component{controlplane.Scheduler, controlplane.Controller}
+	for _, name := range both {
+		require.NoError(t, c.Pause(name))
+	}
+	const longer = 7 * time.Second // than renewDeadline as shipped, and shorter than the lease
+	time.Sleep(longer)
+	for _, name := range both {
+		require.NoError(t, c.Resume(name))
+	}
+	for _, name := range both {
+		require.Eventually(t, func() bool { return !c.Running(name) }, soon, pace, "%s:\n%s", name, c.LogTail(name, 20))
+		require.Contains(t, c.LogTail(name, 400), "stood still", name)
+	}
+}
+
+// The leases of leader election as shipped.
+var (
+	schedulerLease  = types.NamespacedName{Namespace: "koordinator-system", Name: "koord-scheduler"}
+	controllerLease = types.NamespacedName{Namespace: "koord-queue", Name: "jobqueue-controller"}
+)
+
+// holder is who leads, "" if nobody does.
+func (c *cluster) holder(t *testing.T, key types.NamespacedName) string {
+	t.Helper()
+	lease, err := c.kube.CoordinationV1().Leases(key.Namespace).Get(t.Context(), key.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return ""
+	}
+	require.NoError(t, err)
+	return ptr.Deref(lease.Spec.HolderIdentity, "")
 }
