@@ -117,7 +117,11 @@ func (a *Adapter) observe(l *level, byRuntime bool) admission.Quota {
 	q.Min = toList(quotav1.Mask(min, quotav1.ResourceNames(max)))
 	q.Max = toList(max)
 	q.Limit = q.Max
-	if byRuntime && !builtIn(l.name) {
+	if byRuntime {
+		q.Requested, q.KeepsMin = toList(quotav1.Mask(l.info.GetSelfRequest(), quotav1.ResourceNames(max))), keepsMin(l.info)
+		q.Shared = !builtIn(l.name)
+	}
+	if q.Shared {
 		q.Limit = runtimeLimit(q.Max, l.runtime)
 	}
 	a.protection.setLimit(l.name, q.Limit)
@@ -226,6 +230,13 @@ func parentOf(info *core.QuotaInfo) string {
 	info.Lock()
 	defer info.UnLock()
 	return info.ParentName
+}
+
+// keepsMin reads under the quota's lock whether it lends nothing of its min.
+func keepsMin(info *core.QuotaInfo) bool {
+	info.Lock()
+	defer info.UnLock()
+	return !info.AllowLentResource
 }
 
 // refresh brings the shadows up to date, sets the runtimes of the levels and returns the other quotas whose runtime has

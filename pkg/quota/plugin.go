@@ -89,7 +89,7 @@ func causeOf(plugin Live, quota string, pod *corev1.Pod) Cause {
 }
 
 // Admits says whether the quota is reserved for the pod and may be used up to max: it is what PreFilter of ElasticQuota
-// v1.8.0 checks, with max for runtime on each level. What is reserved was compared with runtime when it was admitted.
+// v1.8.0 checks, with max for runtime on each level. What is reserved was within runtime when it was admitted, or lent.
 func (a *Adapter) Admits(quota string, pod *corev1.Pod) error {
 	plugin, args := a.captured()
 	path, ok := pathOf(plugin, quota)

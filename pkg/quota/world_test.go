@@ -87,6 +87,8 @@ type worldJob struct {
 	unit     admission.Unit
 	size     corev1.ResourceList
 	admitted bool
+	// borrows: it was admitted beyond the runtime.
+	borrows bool
 	// pods that exist, by name.
 	pods []string
 }
@@ -164,7 +166,7 @@ func (w *world) step() {
 		}
 		for _, a := range plan.Admit {
 			w.state.Settle(w.now, a.Unit.Key, a.Attempt, admission.OutcomeConfirmed)
-			w.jobs[a.Unit.Key].admitted = true
+			w.jobs[a.Unit.Key].admitted, w.jobs[a.Unit.Key].borrows = true, a.Borrows
 			w.t.Logf("admitted: %s", a.Unit.Key)
 			w.admitted++
 		}
@@ -407,6 +409,11 @@ func (w *world) schedule(p *worldPod) (refused string) {
 		w.t.Logf("pod %s is refused: %s", p.pod.Name, refused)
 		return refused
 	}
+	w.place(p)
+	return ""
+}
+
+func (w *world) place(p *worldPod) {
 	w.t.Logf("pod %s is placed", p.pod.Name)
 	w.live.reserve(testContext, p.pod)
 	w.step()
@@ -414,7 +421,6 @@ func (w *world) schedule(p *worldPod) (refused string) {
 	bound.ResourceVersion = w.nextVersion()
 	bound.Spec.NodeName = "node"
 	w.updatePod(p, bound)
-	return ""
 }
 
 func (w *world) updatePod(p *worldPod, next *corev1.Pod) {

@@ -58,6 +58,7 @@ func (s *State) account(u *unit) {
 		u.where, u.counted = where, p
 	}
 	s.updateDemand(u)
+	s.updateAsks(u)
 }
 
 func (s *State) count(p pair, where bucket, by int) {
@@ -100,9 +101,34 @@ func (c *QueueCounts) empty() bool { return c.Pending == 0 && c.Admitted == 0 &&
 // podBag holds the existing pods of one unit.
 type podBag struct {
 	pods map[string]Pod
-	// requests sums them by the quota that they are charged to, count counts them.
-	requests map[string]*resources.Sum
-	count    map[string]int64
+	// requests sums them by the quota that they are charged to, unassigned those that are not assigned; count counts them.
+	requests, unassigned map[string]*resources.Sum
+	count                map[string]int64
+}
+
+func (b *podBag) add(p Pod) {
+	b.count[p.Quota]++
+	sumOf(b.requests, p.Quota).Add(p.Request)
+	if !p.Assigned {
+		sumOf(b.unassigned, p.Quota).Add(p.Request)
+	}
+}
+
+func (b *podBag) remove(p Pod) {
+	b.count[p.Quota]--
+	b.requests[p.Quota].Sub(p.Request)
+	if !p.Assigned {
+		b.unassigned[p.Quota].Sub(p.Request)
+	}
+}
+
+func sumOf(sums map[string]*resources.Sum, name string) *resources.Sum {
+	sum, ok := sums[name]
+	if !ok {
+		sum = &resources.Sum{}
+		sums[name] = sum
+	}
+	return sum
 }
 
 // SetPod takes a pod that exists of the unit with this key, also before the unit is known.
@@ -110,21 +136,17 @@ type podBag struct {
 func (s *State) SetPod(_ time.Time, unitKey string, p Pod) {
 	bag, ok := s.pods[unitKey]
 	if !ok {
-		bag = &podBag{pods: map[string]Pod{}, requests: map[string]*resources.Sum{}, count: map[string]int64{}}
+		bag = &podBag{
+			pods: map[string]Pod{}, count: map[string]int64{},
+			requests: map[string]*resources.Sum{}, unassigned: map[string]*resources.Sum{},
+		}
 		s.pods[unitKey] = bag
 	}
 	if old, ok := bag.pods[p.UID]; ok {
-		bag.requests[old.Quota].Sub(old.Request)
-		bag.count[old.Quota]--
+		bag.remove(old)
 	}
 	bag.pods[p.UID] = p
-	sum, ok := bag.requests[p.Quota]
-	if !ok {
-		sum = &resources.Sum{}
-		bag.requests[p.Quota] = sum
-	}
-	sum.Add(p.Request)
-	bag.count[p.Quota]++
+	bag.add(p)
 	var changed bool
 	if p.Assigned {
 		changed = s.ledger.Materialise(unitKey, ledgerPod(p))
@@ -144,8 +166,7 @@ func (s *State) DeletePod(_ time.Time, unitKey, podUID string) {
 	if !ok {
 		return
 	}
-	bag.requests[p.Quota].Sub(p.Request)
-	bag.count[p.Quota]--
+	bag.remove(p)
 	delete(bag.pods, podUID)
 	if len(bag.pods) == 0 {
 		delete(s.pods, unitKey)
@@ -162,6 +183,7 @@ func (s *State) podsChanged(unitKey string, outstandingChanged bool) {
 		s.refreshPath(u.at)
 	}
 	s.updateDemand(u)
+	s.updateAsks(u)
 }
 
 // updateDemand keeps the sum of what the units of a quota ask beyond their existing pods.
@@ -200,11 +222,7 @@ func (s *State) updateDemand(u *unit) {
 }
 
 func (s *State) changeDemand(quota string, change func(*resources.Sum)) {
-	sum, ok := s.demand[quota]
-	if !ok {
-		sum = &resources.Sum{}
-		s.demand[quota] = sum
-	}
+	sum := sumOf(s.demand, quota)
 	change(sum)
 	if sum.IsZero() {
 		delete(s.demand, quota)

@@ -93,6 +93,14 @@ func (b *book) claimed(resource string) int64 {
 	return b.sum.Get(resource)
 }
 
+// passes is what all that pass ask for of a resource.
+func (b *book) passes(resource string) int64 {
+	if resource == resources.Jobs {
+		return int64(len(b.passing))
+	}
+	return b.passingSum.Get(resource)
+}
+
 // allAsk says whether every claim asks for something of a resource.
 func (b *book) allAsk(resource string) bool {
 	return resource == resources.Jobs || b.asking[resource] == b.claims.Len()
@@ -189,11 +197,7 @@ func (s *State) wakeClaimants(gt *gate, except *claim) {
 // roomForPassing says that there is enough for all who pass, beside all claims; then none of them can be short.
 func (gt *gate) roomForPassing() bool {
 	for _, f := range gt.free {
-		asked := int64(len(gt.book.passing))
-		if f.Name != resources.Jobs {
-			asked = gt.book.passingSum.Get(f.Name)
-		}
-		if resources.SaturatingAdd(asked, gt.book.claimed(f.Name)) > f.Amount {
+		if resources.SaturatingAdd(gt.book.passes(f.Name), gt.book.claimed(f.Name)) > f.Amount {
 			return false
 		}
 	}

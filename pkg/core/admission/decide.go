@@ -30,14 +30,19 @@ func (s *State) Decide(now time.Time) Plan {
 	for {
 		// Every admission moves shares and heads, and with them the order of the queues.
 		s.refreshRanks()
-		s.wakeNext()
+		s.wakeNext(&s.woken)
 		q, ok := s.dirty.Min()
-		if !ok {
-			break
+		borrows := !ok
+		if borrows {
+			// Nobody else fits within the limits: what is left is lent.
+			s.wakeNext(&s.lendable)
+			if q, ok = s.dirty.Min(); !ok {
+				break
+			}
 		}
 		g, _ := q.dirty.Min()
 		before := s.look(g.head)
-		s.examine(now, g, &plan)
+		s.examine(now, g, borrows, &plan)
 		s.looked = before
 	}
 	s.tellReasons(now, &plan)
@@ -79,8 +84,8 @@ func (s *State) evict(plan *Plan) {
 }
 
 // examine decides about the head of a dirty group. Everything that is dirty and served before it has been
-// decided, so the claims that bind it are final.
-func (s *State) examine(now time.Time, g *group, plan *Plan) {
+// decided, so the claims that bind it are final. borrows: it may go beyond the limits.
+func (s *State) examine(now time.Time, g *group, borrows bool, plan *Plan) {
 	u := g.head
 	if g.queue.full {
 		s.markBlocked(g)
@@ -96,21 +101,24 @@ func (s *State) examine(now time.Time, g *group, plan *Plan) {
 		s.refuse(now, u, ReasonInternalError, fault)
 		s.place(now, u)
 	case v.fits():
-		s.admit(now, u, plan)
+		s.admit(now, u, false, plan)
+	case borrows && s.lent(g, &v):
+		s.admit(now, u, true, plan)
 	default:
 		s.block(now, g, &v)
+		s.awaitLoan(g, &v)
 	}
 }
 
 // admit reserves what the unit asks for and puts its admission in flight.
-func (s *State) admit(now time.Time, u *unit, plan *Plan) {
+func (s *State) admit(now time.Time, u *unit, borrows bool, plan *Plan) {
 	s.leave(now, u)
 	s.tellAt(u, time.Time{})
 	u.stage = stageAdmitting
 	u.attempt = u.spec.Attempts + 1
 	s.hold(u, u.spec.Request)
 	s.account(u)
-	plan.Admit = append(plan.Admit, Admit{Unit: u.spec, Attempt: u.attempt, Request: u.spec.Request})
+	plan.Admit = append(plan.Admit, Admit{Unit: u.spec, Attempt: u.attempt, Request: u.spec.Request, Borrows: borrows})
 }
 
 // block registers a group whose head does not fit where the change that can help it will wake it. The first
@@ -128,12 +136,22 @@ func (s *State) block(now time.Time, g *group, v *verdict) {
 		s.dropClaim(g.line)
 		s.markBlocked(g)
 	}
-	switch {
-	case v.stopped != "":
+	if v.stopped != "" {
 		s.unregister(g)
+		return
+	}
+	s.registerShort(g, v)
+}
+
+// registerShort registers a group where its head is short.
+func (s *State) registerShort(g *group, v *verdict) {
+	switch {
+	case v.min.at != nil:
+		// Whether it stays within the limits or borrows, it has to pass here.
+		s.register(g, v.min)
 	case v.short.at != nil:
 		s.register(g, wait{at: v.short.at, resource: v.short.resource, need: v.short.need})
-	default:
+	case v.beside.at != nil:
 		s.register(g, wait{at: v.beside.at, resource: v.beside.resource, need: v.beside.need, forClaim: true})
 	}
 }

@@ -239,7 +239,7 @@ func (s *State) explain(u *unit, v *verdict) string {
 	if binding == nil {
 		return "not examined yet"
 	}
-	return binding.sentence(u.spec.Quota) + others(list)
+	return binding.sentence(u.spec.Quota) + others(list) + s.whyNotLent(u.group, v)
 }
 
 // sentence is about one shortage alone.

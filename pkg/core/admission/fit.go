@@ -38,6 +38,8 @@ type verdict struct {
 	// short is the first gate with too little; beside the first with too little beside the claims, if there
 	// is none of the former.
 	short, beside shortage
+	// min is how it waits at the first min that stops it, either way: what it has to pass also to borrow.
+	min wait
 	// gates are all where the unit is short, either way.
 	gates []*gate
 }
@@ -72,12 +74,33 @@ func (s *State) judge(g *group, u *unit) (v verdict, fault string) {
 			return verdict{stopped: reason, message: message}, ""
 		}
 	}
+	return s.measureAll(g, u), ""
+}
+
+// measureAll compares a unit with all gates that it has to pass.
+func (s *State) measureAll(g *group, u *unit) (v verdict) {
 	for _, gt := range s.gatesFor(g) {
-		if s.measure(&v, gt, u) && g.key.blocks {
+		if !s.measure(&v, gt, u) {
+			continue
+		}
+		if gt.isMin && v.min.at == nil {
+			v.min = s.waitAt(gt, u)
+		}
+		if g.key.blocks {
 			v.gates = append(v.gates, gt)
 		}
 	}
-	return v, ""
+	return v
+}
+
+// waitAt is how a unit waits at a gate that stops it.
+func (s *State) waitAt(gt *gate, u *unit) wait {
+	var v verdict
+	s.measure(&v, gt, u)
+	if v.short.at != nil {
+		return wait{at: gt, resource: v.short.resource, need: v.short.need}
+	}
+	return wait{at: gt, resource: v.beside.resource, need: v.beside.need, forClaim: true}
 }
 
 // measure compares the request of a unit with one gate and says whether it is short there. The leaf counts

@@ -25,9 +25,10 @@ import (
 )
 
 // gate is one limit that a unit has to pass: the limit of a level, or its min, which non-preemptible units have to
-// pass as well, on every level.
+// pass as well, on every level. To borrow it has to pass the gate beyond on every level in place of the limit.
 type gate struct {
 	level *level
+	kind  gateKind
 	isMin bool
 	// free is limit - used - outstanding of every resource that the limit names. It is negative where more is
 	// in use than the limit allows.
@@ -40,6 +41,14 @@ type gate struct {
 	book    book
 }
 
+type gateKind int
+
+const (
+	gateLimit gateKind = iota
+	gateMin
+	gateBeyond
+)
+
 // claim is what the first unit of a line that does not fit waits for: its whole request, on every gate where
 // it is short. What is behind it has to fit beside it.
 type claim struct {
@@ -49,8 +58,8 @@ type claim struct {
 	at, path []*gate
 }
 
-func (gt *gate) init(s *State, l *level, isMin bool) {
-	*gt = gate{level: l, isMin: isMin, waiters: map[string]*waitList{}, book: newBook(s)}
+func (gt *gate) init(s *State, l *level, kind gateKind) {
+	*gt = gate{level: l, kind: kind, isMin: kind == gateMin, waiters: map[string]*waitList{}, book: newBook(s)}
 }
 
 // freeOf is how much of a resource is free; limited is false where there is no limit.
@@ -64,8 +73,11 @@ func (gt *gate) freeOf(resource string) (free int64, limited bool) {
 }
 
 func (gt *gate) limit() resources.List {
-	if gt.isMin {
+	switch {
+	case gt.isMin:
 		return gt.level.spec.Min
+	case gt.kind == gateBeyond:
+		return gt.level.spec.beyond()
 	}
 	return gt.level.spec.Limit
 }
@@ -123,6 +135,10 @@ func (s *State) refreshGate(gt *gate, held ledger.Reading) {
 			reserved = held.Units()
 		}
 		inUse = resources.SaturatingAdd(inUse, reserved)
+		if gt.kind == gateBeyond {
+			asked, _ := gt.level.asked.Get(it.Name)
+			inUse = max(inUse, asked)
+		}
 		free = append(free, resources.Item{Name: it.Name, Amount: resources.SaturatingSub(it.Amount, inUse)})
 	}
 	old := gt.free
@@ -133,6 +149,9 @@ func (s *State) refreshGate(gt *gate, held ledger.Reading) {
 	}
 	if grew || shrank {
 		s.wakeClaimants(gt, nil)
+		if gt.kind != gateBeyond {
+			s.wakeBorrowersUp(gt.level)
+		}
 	}
 }
 
@@ -200,6 +219,7 @@ func (s *State) setClaim(ln *line, c *claim) {
 	ln.claim = c
 	s.claims++
 	c.enter()
+	s.wakeBorrowersOn(c.path)
 	s.wakeChanged(old, c)
 	if old != nil && old.group != c.group {
 		s.markDirty(old.group)
@@ -249,6 +269,7 @@ func (s *State) removeClaim(ln *line) {
 	}
 	ln.claim = nil
 	s.claims--
+	s.wakeBorrowersOn(c.path)
 }
 
 // dropClaim ends the claim of a line. What it stopped, and the line itself, is looked at again.

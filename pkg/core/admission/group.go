@@ -57,6 +57,8 @@ type group struct {
 	// wait is where a blocked group is registered, also while it is dirty again. A group whose head claims, or
 	// that a check or the bound of its queue stops, waits nowhere.
 	wait wait
+	// borrow is where a group that fits within no limit is registered for what it could borrow.
+	borrow wait
 
 	// gates that a unit of the group has to pass, as of State.tree.
 	gates   []*gate
@@ -231,13 +233,16 @@ func (s *State) unlist(g *group) {
 
 // markDirty makes Decide look at a group. The group stays registered: most often it will wait for the same.
 func (s *State) markDirty(g *group) {
-	if g.dirty || g.head == nil || g.parked != "" {
+	if g.dirty || !g.listable() {
 		return
 	}
 	g.dirty = true
 	g.queue.dirty.Insert(g)
 	s.listDirty(g.queue)
 }
+
+// listable groups are those that markDirty marks.
+func (g *group) listable() bool { return g.head != nil && g.parked == "" }
 
 func (g *group) blocked() bool { return g.head != nil && g.parked == "" && !g.dirty }
 
@@ -254,7 +259,7 @@ func (s *State) register(g *group, w wait) {
 	if g.wait == w {
 		return
 	}
-	s.unregister(g)
+	s.leaveWait(g, &g.wait)
 	g.wait = w
 	if w.forClaim {
 		w.at.book.wait(g)
@@ -264,16 +269,31 @@ func (s *State) register(g *group, w wait) {
 }
 
 func (s *State) unregister(g *group) {
-	w := g.wait
+	s.leaveWait(g, &g.wait)
+	s.leaveWait(g, &g.borrow)
+}
+
+func (s *State) leaveWait(g *group, w *wait) {
+	at := w.at
 	switch {
-	case w.at == nil:
+	case at == nil:
 		return
 	case w.forClaim:
-		w.at.book.waitNoMore(g)
+		if at.kind == gateBeyond {
+			delete(at.level.behind, g)
+		} else {
+			at.book.waitNoMore(g)
+		}
 	default:
-		w.at.exit(g)
+		at.exit(g)
 	}
-	g.wait = wait{}
+	*w = wait{}
+	if at.kind == gateBeyond {
+		s.borrowers--
+	} else {
+		// It may have been the one for which nobody could borrow here.
+		s.wakeBorrowers(at.level)
+	}
 }
 
 // repark takes the checks of a whole group again after what they depend on changed.

@@ -19,6 +19,8 @@ package admission
 import (
 	"fmt"
 	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
 // level is one quota: its last observation, and what waits for it.
@@ -30,6 +32,15 @@ type level struct {
 	spec  Quota
 
 	main, min gate
+	// beyond is what a unit has to pass instead of main to borrow.
+	beyond gate
+	// behind are the groups that what blocking units claim here keeps from borrowing.
+	behind map[*group]struct{}
+	// asked is what the quota asks of its parent if nobody waits, askedBelow the sum of that over its children. askedOf is
+	// the level whose sum asked is in.
+	asked      resources.List
+	askedBelow resources.Sum
+	askedOf    *level
 	// ofMin and ofMax are the shares of QueueRank, while shared says so.
 	ofMin, ofMax float64
 	shared       bool
@@ -49,9 +60,13 @@ func (s *State) level(name string) *level {
 	if l, ok := s.levels[name]; ok {
 		return l
 	}
-	l := &level{name: name, pathOf: -1, groups: map[*group]struct{}{}, heads: map[*unitLine]struct{}{}}
-	l.main.init(s, l, false)
-	l.min.init(s, l, true)
+	l := &level{
+		name: name, pathOf: -1,
+		groups: map[*group]struct{}{}, heads: map[*unitLine]struct{}{}, behind: map[*group]struct{}{},
+	}
+	l.main.init(s, l, gateLimit)
+	l.min.init(s, l, gateMin)
+	l.beyond.init(s, l, gateBeyond)
 	s.levels[name] = l
 	s.tree++
 	return l
@@ -64,6 +79,7 @@ func (s *State) pruneLevel(l *level) {
 		parent := s.levels[l.spec.Parent]
 		s.setParent(l, "")
 		delete(s.levels, l.name)
+		s.withdraw(l)
 		s.tree++
 		l = parent
 	}
@@ -144,7 +160,8 @@ func (s *State) SetQuota(now time.Time, in Quota) {
 		return
 	}
 	moved := l.spec.Parent != in.Parent
-	structural := moved || !l.known
+	structural := moved || !l.known || l.spec.Shared != in.Shared
+	appears := !l.known
 	remeasured := structural || !l.spec.Max.Same(in.Max) || !l.spec.Min.Same(in.Min)
 	affected := map[*level]struct{}{}
 	if remeasured {
@@ -168,6 +185,12 @@ func (s *State) SetQuota(now time.Time, in Quota) {
 	if moved {
 		s.refreshNamed(append(formerPath, s.ledger.Path(l.name)...))
 	}
+	if appears {
+		s.adopt(l)
+	}
+	s.refreshAsked(l)
+	// What fits within the limit may be another thing though as much is free.
+	s.wakeBorrowersUp(l)
 	s.restructure(now, affected, structural)
 }
 
@@ -181,6 +204,8 @@ func (s *State) DeleteQuota(now time.Time, name string) {
 	affected := map[*level]struct{}{}
 	s.leavesBelow(l, affected)
 	l.known = false
+	l.spec.Requested, l.spec.KeepsMin = resources.List{}, false
+	s.refreshAsked(l)
 	s.tree++
 	s.restructure(now, affected, true)
 	if formerPath := s.ledger.Path(l.name); s.circular(l) {
@@ -264,6 +289,7 @@ func (s *State) refreshLevel(l *level) {
 	held := s.ledger.Read(l.name)
 	s.refreshGate(&l.main, held)
 	s.refreshGate(&l.min, held)
+	s.refreshGate(&l.beyond, held)
 	for q := range l.heads {
 		s.touch(q)
 	}
@@ -280,5 +306,6 @@ func (s *State) shares(l *level) (ofMin, ofMax float64) {
 
 func sameQuota(a, b Quota) bool {
 	return a.Name == b.Name && a.Parent == b.Parent && a.Limit.Same(b.Limit) && a.Max.Same(b.Max) &&
-		a.Min.Same(b.Min) && a.Used.Same(b.Used) && a.NonPreemptibleUsed.Same(b.NonPreemptibleUsed)
+		a.Min.Same(b.Min) && a.Used.Same(b.Used) && a.NonPreemptibleUsed.Same(b.NonPreemptibleUsed) &&
+		a.Shared == b.Shared && a.KeepsMin == b.KeepsMin && a.Requested.Same(b.Requested)
 }

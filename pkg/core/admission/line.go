@@ -288,11 +288,13 @@ func (s *State) reranked(q *unitLine) {
 		for _, gt := range ln.claim.path {
 			s.wakeClaimant(gt, ln.claim)
 		}
+		s.wakeBorrowersOn(ln.claim.path)
 	}
 	for g := range q.groups {
 		if g.wait.forClaim && !g.dirty && !s.stopped(g) {
 			s.markDirty(g)
 		}
+		s.wakeBorrower(g)
 	}
 }
 

@@ -17,8 +17,11 @@ limitations under the License.
 package admission
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"sort"
+	"strings"
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -70,6 +73,9 @@ func (o *oracle) run() []string {
 	var out []string
 	for {
 		i := o.next(waiting)
+		if i < 0 {
+			i = o.lend(waiting)
+		}
 		if i < 0 {
 			return out
 		}
@@ -212,6 +218,208 @@ func (o *oracle) short(u Unit, claims []oracleClaim) map[string]bool {
 		}
 	}
 	return short
+}
+
+// oracleRow is what lend knows of a waiting unit: where it is short, and which claims are ahead of it.
+type oracleRow struct {
+	i           int
+	u           Unit
+	short       map[string]bool
+	ahead       []oracleClaim
+	head, claim bool // the first of all that are alike; the one of its line that claims
+	blocks      bool
+}
+
+// rows lists what waits in queues that are not full, in order.
+func (o *oracle) rows(waiting []Unit) (rows []oracleRow) {
+	byQueue := map[string][]int{}
+	for i, u := range waiting {
+		byQueue[u.Queue] = append(byQueue[u.Queue], i)
+	}
+	var claims []oracleClaim
+	seen := map[string]bool{}
+	for _, q := range o.queueOrder(waiting, byQueue) {
+		if o.full(q) {
+			continue
+		}
+		claimed := map[string]bool{}
+		for _, i := range byQueue[q.Name] {
+			u := waiting[i]
+			r := oracleRow{i: i, u: u, short: o.short(u, claims), ahead: claims[:len(claims):len(claims)], blocks: o.blocks(q, u)}
+			alike := fmt.Sprint(u.Queue, " ", u.Quota, u.Request.Key(), u.NonPreemptible, r.blocks)
+			r.head, seen[alike] = !seen[alike], true
+			if r.blocks && !claimed[u.Quota] {
+				claimed[u.Quota], r.claim = true, true
+				claims = append(claims, oracleClaim{u, q, r.short})
+			}
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+// lend is the index of the first unit that may borrow, when nobody fits within the limits, or -1.
+func (o *oracle) lend(waiting []Unit) int {
+	rows := o.rows(waiting)
+	shut := map[string]bool{}
+	for _, r := range rows {
+		for _, level := range o.path(r.u.Quota)[1:] {
+			shut[level] = shut[level] || o.entitledAt(r, level)
+		}
+	}
+	for _, r := range rows {
+		if o.mayBorrow(r, shut) {
+			return r.i
+		}
+	}
+	return -1
+}
+
+// entitledAt says whether a unit is within its limits below a level and waits for what is in use there.
+func (o *oracle) entitledAt(r oracleRow, level string) bool {
+	for _, limit := range o.quotas[level].Limit.Items() {
+		if oracleNeed(r.u, limit.Name) > limit.Amount {
+			return false
+		}
+	}
+	path := o.path(r.u.Quota)
+	if r.claim {
+		return !r.short[path[0]] && r.short[level] && o.shortAt(r.u, level)
+	}
+	if !r.head || r.shortOfMin() {
+		return false
+	}
+	for _, at := range path {
+		if o.shortAt(r.u, at) {
+			return at == level
+		}
+	}
+	return false
+}
+
+func (r oracleRow) shortOfMin() bool {
+	for gate := range r.short {
+		if strings.HasSuffix(gate, "/min") {
+			return true
+		}
+	}
+	return false
+}
+
+// shortAt says whether a unit is short at a level, claims aside.
+func (o *oracle) shortAt(u Unit, level string) bool {
+	spec := o.quotas[level]
+	for _, limit := range spec.Limit.Items() {
+		inUse, _ := spec.Used.Get(limit.Name)
+		free := limit.Amount - inUse - o.outstanding(level, limit.Name, false)
+		if need := oracleNeed(u, limit.Name); (need > 0 && need > free) || (level == u.Quota && need == 0 && free < 0) {
+			return true
+		}
+	}
+	return false
+}
+
+func (o *oracle) mayBorrow(r oracleRow, shut map[string]bool) bool {
+	if (r.blocks && !r.claim) || r.shortOfMin() {
+		return false
+	}
+	shared := false
+	for i, level := range o.path(r.u.Quota) {
+		spec := o.quotas[level]
+		shared = shared || spec.Shared
+		if shut[level] {
+			return false
+		}
+		for _, limit := range spec.Limit.Items() {
+			most := limit.Amount
+			if m, ok := spec.Max.Get(limit.Name); ok && spec.Shared {
+				most = m
+			}
+			inUse, _ := spec.Used.Get(limit.Name)
+			inUse += o.outstanding(level, limit.Name, false)
+			free := most - max(inUse, o.asked(level, map[string]bool{})[limit.Name])
+			need := oracleNeed(r.u, limit.Name)
+			if need == 0 && i == 0 && free < 0 {
+				return false
+			}
+			for _, c := range r.ahead {
+				if need > 0 && slices.Contains(o.path(c.u.Quota), level) {
+					free -= oracleNeed(c.u, limit.Name)
+				}
+			}
+			if need > 0 && need > free {
+				return false
+			}
+		}
+	}
+	return shared
+}
+
+// asked sums what is asked for at a level and below if nobody waits.
+func (o *oracle) asked(level string, seen map[string]bool) map[string]int64 {
+	seen[level] = true
+	spec, known := o.quotas[level]
+	if !known {
+		if l, ok := o.s.levels[level]; ok {
+			spec = Quota{Parent: l.spec.Parent, Max: l.spec.Max, Min: l.spec.Min}
+		}
+	}
+	sum := map[string]int64{}
+	for _, k := range []string{"cpu", "gpu"} {
+		own, _ := spec.Requested.Get(k)
+		for key, u := range o.s.units {
+			if h, holds := o.held[key]; holds && h.quota == level {
+				amount, _ := h.amount.Get(k)
+				missing := h.expected.Pods
+				for _, p := range o.pods[key] {
+					if p.Quota == level {
+						r, _ := p.Request.Get(k)
+						amount -= r
+						missing--
+					}
+				}
+				own += mostOutstanding(h.expected, amount, k, missing)
+			} else if !holds && u.stage == stageWaiting && u.spec.Quota == level {
+				for _, p := range o.pods[key] {
+					if r, _ := p.Request.Get(k); p.Quota == level && !p.Assigned {
+						own -= r
+					}
+				}
+			}
+		}
+		sum[k] = max(own, 0)
+	}
+	for child := range o.children(level) {
+		if !seen[child] {
+			for k, v := range o.asked(child, seen) {
+				sum[k] += v
+			}
+		}
+	}
+	for k := range sum {
+		if least, _ := spec.Min.Get(k); spec.KeepsMin {
+			sum[k] = max(sum[k], least)
+		}
+		if most, ok := spec.Max.Get(k); ok && spec.Parent != "" {
+			sum[k] = min(sum[k], most)
+		}
+	}
+	return sum
+}
+
+func (o *oracle) children(level string) map[string]bool {
+	out := map[string]bool{}
+	for name, q := range o.quotas {
+		if q.Parent == level {
+			out[name] = true
+		}
+	}
+	for name, l := range o.s.levels {
+		if _, known := o.quotas[name]; !known && l.spec.Parent == level {
+			out[name] = true
+		}
+	}
+	return out
 }
 
 func oracleNeed(u Unit, resource string) int64 {

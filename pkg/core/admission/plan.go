@@ -28,6 +28,8 @@ type Admit struct {
 	Unit    Unit
 	Attempt int64 // value for status.attempts
 	Request resources.List
+	// Borrows: it is beyond the runtime of its quota, or of one above it.
+	Borrows bool
 }
 
 // Explain tells the shell to write why a unit is not admitted.

@@ -88,6 +88,11 @@ func (w *world) setQuota(t *rapid.T, name, parent string) {
 		// As a rule a parent guarantees what its children do, together.
 		q.Min = drawList(t, "min of a parent", 2, 10, true)
 	}
+	if name != "root" {
+		q.Shared = rapid.Bool().Draw(t, "shared")
+		q.KeepsMin = rapid.IntRange(0, 4).Draw(t, "keeps") == 0
+	}
+	q.Requested = q.Used.Add(drawList(t, "requested beyond used", 0, 2, true))
 	if rapid.IntRange(0, 3).Draw(t, "limits jobs") == 0 {
 		q.Limit = q.Limit.Add(resources.FromMap(map[string]int64{resources.Jobs: rapid.Int64Range(0, 4).Draw(t, "jobs")}))
 	}
@@ -395,7 +400,7 @@ func (w *world) check(t require.TestingT) {
 
 func (w *world) checkPositions(t require.TestingT) {
 	for name, q := range w.s.queues {
-		require.Zero(t, q.dirty.Len()+len(w.s.woken), "nothing is dirty after Decide")
+		require.Zero(t, q.dirty.Len()+len(w.s.woken)+len(w.s.lendable), "nothing is dirty after Decide")
 		var want []Unit
 		for _, u := range w.s.units {
 			if u.group != nil && u.spec.Queue == name {
@@ -519,7 +524,11 @@ func (w *world) tighten(t *rapid.T, name string) {
 	}
 	if name == "root" {
 		q.Min = resources.List{}
+	} else if q.Shared = rapid.Bool().Draw(t, "shared"); q.Shared {
+		q.Max = q.Limit.Add(drawList(t, "max beyond limit", 0, 5, false))
+		q.KeepsMin = rapid.IntRange(0, 5).Draw(t, "keeps") == 0
 	}
+	q.Requested = q.Used.Add(drawList(t, "requested beyond used", 0, 1, false))
 	w.putQuota(q)
 }
 

@@ -55,8 +55,8 @@ type State struct {
 
 	// ranked holds the queues with an eligible unit, first served first; dirty those of them with a dirty group.
 	ranked, dirty *queue.Tree[*unitLine]
-	// woken are the gates where groups may find enough now.
-	woken []*waitList
+	// woken are the gates where groups may find enough now; lendable those where they may find enough to borrow.
+	woken, lendable []*waitList
 	// touched queues may have another rank.
 	touched []*unitLine
 	// retouched is the memory of the list before, to be used again.
@@ -80,6 +80,11 @@ type State struct {
 	countsOf      map[string]*QueueCounts // by queue
 	demand        map[string]*resources.Sum
 	demandChanged map[string]bool
+	// additions is, by quota, what units add to what its pods request: what admitted ones ask for beyond their pods, less
+	// the pods of those that wait.
+	additions map[string]*resources.Sum
+	// borrowers counts the groups that wait to borrow.
+	borrowers int
 }
 
 // pair of a queue and a quota.
@@ -113,6 +118,7 @@ func New(cfg Config) *State {
 		countsOf:      map[string]*QueueCounts{},
 		demand:        map[string]*resources.Sum{},
 		demandChanged: map[string]bool{},
+		additions:     map[string]*resources.Sum{},
 	}
 	compareQueues := func(a, b *unitLine) int { return order.Compare(a.rank, b.rank) }
 	s.ranked = queue.NewTree(compareQueues)

@@ -222,6 +222,12 @@ func (st *story) quota(a arguments) {
 			q.Used = st.resources(value)
 		case "used-of-min":
 			q.NonPreemptibleUsed = st.resources(value)
+		case "runtime":
+			q.Limit, q.Shared = st.resources(value), true
+		case "requested":
+			q.Requested = st.resources(value)
+		case "lends":
+			q.KeepsMin = value == "false"
 		default:
 			require.Fail(st.t, "unknown argument "+name)
 		}
@@ -418,7 +424,11 @@ func (st *story) decide(a arguments) {
 		st.printf("evict %s attempt %d: %s: %s", name(e.Unit.Key), e.Unit.Attempts, e.Reason, e.Message)
 	}
 	for _, ad := range plan.Admit {
-		st.printf("admit %s attempt %d: %s", name(ad.Unit.Key), ad.Attempt, orNothing(ad.Request))
+		borrows := ""
+		if ad.Borrows {
+			borrows = " (borrows)"
+		}
+		st.printf("admit %s attempt %d: %s%s", name(ad.Unit.Key), ad.Attempt, orNothing(ad.Request), borrows)
 	}
 	for _, e := range plan.Explain {
 		st.printf("explain %s: %s: %s", name(e.Unit.Key), e.Reason, e.Message)

@@ -100,6 +100,13 @@ type Quota struct {
 	Limit, Max, Min resources.List
 	// Used by assigned pods, and the part of it that is non-preemptible.
 	Used, NonPreemptibleUsed resources.List
+	// Shared: Limit is the runtime, a share of what there is that follows what others ask for. A unit may borrow
+	// beyond it, up to Max.
+	Shared bool
+	// Requested by the quota's own pods that are not over, assigned or not. KeepsMin: the quota lends nothing of its min.
+	// Both count where units borrow.
+	Requested resources.List
+	KeepsMin  bool
 }
 
 // Pod is one existing, non-terminal pod of a unit.

@@ -77,6 +77,8 @@ type unit struct {
 	demandQuota   string
 	demand        resources.List
 	demandCounted bool
+	// adds is what the unit adds to the requests of its quota; most that wait add nothing.
+	adds *addition
 }
 
 func compareKeys(a, b *unit) int { return strings.Compare(a.spec.Key, b.spec.Key) }

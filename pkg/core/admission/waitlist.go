@@ -31,38 +31,57 @@ import (
 type waitList struct {
 	at       *gate
 	resource string
+	// waitOf is how a group waits in it: group.wait, or group.borrow at the gate beyond.
+	waitOf func(*group) *wait
 	// byNeed holds all, byQueue those of one queue, ordered by how much has to be free for them.
 	byNeed  *queue.Tree[*group]
 	byQueue map[*unitLine]*queue.Tree[*group]
-	// woken: in State.woken.
+	// woken: in State.woken, or State.lendable.
 	woken bool
 }
 
-func byNeed() *queue.Tree[*group] {
+func groupWait(g *group) *wait   { return &g.wait }
+func groupBorrow(g *group) *wait { return &g.borrow }
+
+// waitOf is how a group waits at a gate.
+func (gt *gate) waitOf() func(*group) *wait {
+	if gt.kind == gateBeyond {
+		return groupBorrow
+	}
+	return groupWait
+}
+
+func byNeed(waitOf func(*group) *wait) *queue.Tree[*group] {
 	return queue.NewTree(func(a, b *group) int {
-		return cmp.Or(cmp.Compare(a.wait.need, b.wait.need), compareGroups(a, b))
+		return cmp.Or(cmp.Compare(waitOf(a).need, waitOf(b).need), compareGroups(a, b))
 	})
 }
 
 // enter adds a group that waits as its wait says.
-func (gt *gate) enter(g *group) {
-	w, ok := gt.waiters[g.wait.resource]
+func (gt *gate) enter(g *group) *waitList {
+	waitOf := gt.waitOf()
+	resource := waitOf(g).resource
+	w, ok := gt.waiters[resource]
 	if !ok {
-		w = &waitList{at: gt, resource: g.wait.resource, byNeed: byNeed(), byQueue: map[*unitLine]*queue.Tree[*group]{}}
-		gt.waiters[g.wait.resource] = w
+		w = &waitList{
+			at: gt, resource: resource, waitOf: waitOf,
+			byNeed: byNeed(waitOf), byQueue: map[*unitLine]*queue.Tree[*group]{},
+		}
+		gt.waiters[resource] = w
 	}
 	w.byNeed.Insert(g)
 	own, ok := w.byQueue[g.queue]
 	if !ok {
-		own = byNeed()
+		own = byNeed(waitOf)
 		w.byQueue[g.queue] = own
 	}
 	own.Insert(g)
+	return w
 }
 
 // exit takes a group out.
 func (gt *gate) exit(g *group) {
-	w := gt.waiters[g.wait.resource]
+	w := gt.waiters[gt.waitOf()(g).resource]
 	w.byNeed.Delete(g)
 	own := w.byQueue[g.queue]
 	own.Delete(g)
@@ -77,7 +96,7 @@ func (gt *gate) exit(g *group) {
 // enough says whether there is a group for which what is free is enough.
 func (w *waitList) enough(free int64) bool {
 	first, ok := w.byNeed.Min()
-	return ok && first.wait.need <= free
+	return ok && w.waitOf(first).need <= free
 }
 
 // free is how much there is now; a resource that is not limited any more is enough for everybody.
@@ -92,40 +111,69 @@ func (w *waitList) free() int64 {
 
 // wakeWaiters notes that groups that wait for at most this much of a resource are to be looked at.
 func (s *State) wakeWaiters(gt *gate, resource string, free int64) {
-	if w, ok := gt.waiters[resource]; ok && !w.woken && w.enough(free) {
-		w.woken = true
+	if w, ok := gt.waiters[resource]; ok && w.enough(free) {
+		s.note(w)
+	}
+}
+
+// note keeps a list for Decide to look at.
+func (s *State) note(w *waitList) {
+	if w.woken {
+		return
+	}
+	w.woken = true
+	if w.at.kind == gateBeyond {
+		s.lendable = append(s.lendable, w)
+	} else {
 		s.woken = append(s.woken, w)
 	}
 }
 
 // wakeNext marks of every noted gate the groups of the first queue for which there is enough, unless a queue that comes
 // before it is dirty already. What is served first of all that could fit now is dirty then.
-func (s *State) wakeNext() {
-	kept := s.woken[:0]
-	for _, w := range s.woken {
-		if free := w.free(); w.enough(free) && s.wakeFirst(w, free) {
+func (s *State) wakeNext(lists *[]*waitList) {
+	// Looking at a list may note others.
+	noted := *lists
+	*lists = nil
+	kept := noted[:0]
+	for _, w := range noted {
+		if free := w.free(); w.enough(free) && !s.shutAt(w.at) && s.wakeFirst(w, free) {
 			kept = append(kept, w)
 		} else {
 			w.woken = false
 		}
 	}
-	clear(s.woken[len(kept):])
-	s.woken = kept
+	clear(noted[len(kept):])
+	*lists = append(kept, *lists...)
 }
 
 // wakeFirst says whether anything is dirty after it: when nothing is, nobody waits at the gate who is served.
 func (s *State) wakeFirst(w *waitList, free int64) bool {
 	s.ranked.Walk(func(q *unitLine) bool {
 		if own, ok := w.byQueue[q]; ok {
-			own.Walk(func(g *group) bool {
-				if g.wait.need > free {
-					return false
-				}
-				s.markDirty(g)
-				return true
-			})
+			s.wakeOf(w, own, free)
 		}
 		return !q.listed
 	})
 	return s.dirty.Len() > 0
+}
+
+// wakeOf marks the groups of one queue for which there is enough. Of those that would borrow only the first one: what it
+// borrows is most often all that there is.
+func (s *State) wakeOf(w *waitList, own *queue.Tree[*group], free int64) {
+	var first *group
+	own.Walk(func(g *group) bool {
+		if w.waitOf(g).need > free {
+			return false
+		}
+		if w.at.kind != gateBeyond {
+			s.markDirty(g)
+		} else if g.listable() && (first == nil || g.queue.compare(g.spot, first.spot) < 0) {
+			first = g
+		}
+		return true
+	})
+	if first != nil {
+		s.markDirty(first)
+	}
 }

@@ -1,0 +1,410 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// Borrowing keeps shares from starving jobs that are larger than them (I6).
+//
+// Where the limit of a quota is its runtime, what is above all min is divided among all that ask for it. A job is
+// admitted whole or not at all, so every one of these shares may be too small for the job that it is kept for, and
+// everybody waits while nothing runs. So what nobody can use within the limits is lent: a unit is admitted beyond
+// the runtime, up to max, if
+//
+//   - no unit waits that fits within its limits (Decide asks for loans last) or that would, and finds the capacity in use
+//     on a level that the loan would be taken from (shut): otherwise small loans could keep it waiting for ever;
+//   - on every level up to the total it fits beside all that is admitted, used, asked for by pods outside of waiting units,
+//     or kept by quotas that lend nothing: as if nobody else waited (asked);
+//   - on every level it fits beside the whole request of each blocking unit ahead of it, and min allows it as ever.
+//
+// Units borrow in the order in which they are served. A loan is not taken back; it ends with the job.
+
+// beyond is what bounds a quota and what is below it where units borrow.
+func (q *Quota) beyond() resources.List {
+	if !q.Shared {
+		return q.Limit
+	}
+	items := slices.Clone(q.Limit.Items())
+	for i := range items {
+		if most, ok := q.Max.Get(items[i].Name); ok {
+			items[i].Amount = most
+		}
+	}
+	return resources.FromSorted(items)
+}
+
+// lent says whether the head of a group that fits within no limit may borrow what it asks for.
+func (s *State) lent(g *group, v *verdict) bool {
+	_, ready := s.loan(g, v)
+	return ready
+}
+
+// awaitLoan registers a blocked group where a change can make it borrow; one that can borrow already, where Decide
+// lends.
+func (s *State) awaitLoan(g *group, v *verdict) {
+	w, _ := s.loan(g, v)
+	if w != g.borrow {
+		s.leaveWait(g, &g.borrow)
+	}
+	if w.at == nil {
+		return
+	}
+	if w != g.borrow {
+		g.borrow = w
+		s.borrowers++
+		if w.forClaim {
+			w.at.level.behind[g] = struct{}{}
+		} else {
+			w.at.enter(g)
+		}
+	}
+	if !w.forClaim {
+		s.note(w.at.waiters[w.resource])
+	}
+}
+
+// loan says whether the head of a group may borrow, and if not, where to wait until it may; nowhere if something stops it
+// that stops it within the limits too, or a unit of its own line does.
+func (s *State) loan(g *group, v *verdict) (w wait, ready bool) {
+	path, _ := s.pathTo(g.leaf)
+	behind := g.key.blocks && (g.line.claim == nil || g.line.claim.group != g)
+	if v.stopped != "" || v.min.at != nil || behind || !slices.ContainsFunc(path, func(l *level) bool { return l.spec.Shared }) {
+		return wait{}, false
+	}
+	for _, l := range path {
+		var m verdict
+		if s.measure(&m, &l.beyond, g.head) {
+			return wait{at: &l.beyond, resource: m.short.resource, need: m.short.need}, false
+		}
+	}
+	for _, l := range path {
+		if s.behindClaims(l, g) {
+			return wait{at: &l.beyond, forClaim: true}, false
+		}
+	}
+	for _, l := range path {
+		if s.shut(l) {
+			return wait{at: &l.beyond}, false
+		}
+	}
+	return wait{at: &path[len(path)-1].beyond}, true
+}
+
+// whyNotLent says in words why a unit that waits for its share is not admitted beyond it. It is empty where that is not the
+// question.
+func (s *State) whyNotLent(g *group, v *verdict) string {
+	if v.short.at == nil || v.short.at.isMin {
+		return ""
+	}
+	if _, bound := v.short.at.bound(v.short.resource); bound != BoundRuntime {
+		return ""
+	}
+	w, ready := s.loan(g, v)
+	switch {
+	case w.at == nil || ready:
+		return ""
+	case w.forClaim:
+		return fmt.Sprintf("; not lent: blocked units ahead claim what is free at %q", w.at.level.name)
+	case w.resource == "":
+		return fmt.Sprintf("; not lent: units within their share wait at %q", w.at.level.name)
+	}
+	free, _ := w.at.freeOf(w.resource)
+	return fmt.Sprintf("; not lent: %s of %s would be missing at %q",
+		resources.Format(w.resource, resources.SaturatingSub(w.need, free)), w.resource, w.at.level.name)
+}
+
+// behindClaims says whether what blocking units ahead ask for on this level leaves too little beside it. They claim all of
+// it here, also where they are not short.
+func (s *State) behindClaims(l *level, g *group) bool {
+	for _, f := range l.beyond.free {
+		if need := g.head.needs(f.Name); need > 0 && s.claimedFrom(l, f.Name, g, f.Amount-need) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *State) claimedFrom(l *level, resource string, g *group, left int64) bool {
+	book := &l.main.book
+	if resources.SaturatingAdd(book.claimed(resource), book.passes(resource)) <= left {
+		return false
+	}
+	count := func(c *claim) bool {
+		if c.group != g {
+			left = resources.SaturatingSub(left, c.unit.needs(resource))
+		}
+		return left >= 0
+	}
+	book.claims.Walk(func(c *claim) bool { return s.ahead(c, g.head) && count(c) })
+	for ln := range book.passing {
+		if s.ahead(ln.claim, g.head) && !count(ln.claim) {
+			break
+		}
+	}
+	return left < 0
+}
+
+// shut says whether a level lends nothing, because a unit from below it that is within its limits up to here waits for what
+// is in use here.
+func (s *State) shut(l *level) bool {
+	if len(s.below[l.name]) == 0 {
+		return false
+	}
+	entitled := false
+	l.main.book.claims.Walk(func(c *claim) bool {
+		entitled = s.entitledClaim(l, c)
+		return !entitled
+	})
+	if entitled {
+		return true
+	}
+	for _, resource := range slices.Sorted(maps.Keys(l.main.waiters)) {
+		if s.entitledWaits(l, l.main.waiters[resource]) {
+			return true
+		}
+	}
+	return false
+}
+
+// shutAt says so of a gate; where units stay within the limits nothing is shut.
+func (s *State) shutAt(gt *gate) bool { return gt.kind == gateBeyond && s.shut(gt.level) }
+
+func (s *State) entitledClaim(l *level, c *claim) bool {
+	if c.group.leaf == l || c.claims(&c.group.leaf.main) || !within(c.group, l) {
+		return false
+	}
+	var v verdict
+	s.measure(&v, &l.main, c.unit)
+	return v.short.at != nil
+}
+
+// entitledWaits says whether one of the groups that wait in a list is within its limits up to there. A group that was, and
+// is not since, is registered where it is short now.
+func (s *State) entitledWaits(l *level, w *waitList) (found bool) {
+	limit, _ := l.spec.Limit.Get(w.resource)
+	var stale []*group
+	w.byNeed.Walk(func(g *group) bool {
+		switch {
+		case g.wait.need > limit:
+			return false
+		case g.leaf == l || !within(g, l):
+			return true
+		}
+		if v := s.measureAll(g, g.head); v.min.at != nil || v.short.at != &l.main {
+			stale = append(stale, g)
+			return true
+		}
+		found = true
+		return false
+	})
+	for _, g := range stale {
+		v := s.measureAll(g, g.head)
+		s.registerShort(g, &v)
+	}
+	return found
+}
+
+// within says whether a unit of the group would fit at a level if nothing were in use there.
+func within(g *group, l *level) bool {
+	for _, it := range l.spec.Limit.Items() {
+		if g.head.needs(it.Name) > it.Amount {
+			return false
+		}
+	}
+	return true
+}
+
+// wakeBorrowers has Decide look at those that wait to borrow at a level, after something changed that may have shut it.
+func (s *State) wakeBorrowers(l *level) {
+	if len(l.beyond.waiters) == 0 {
+		return
+	}
+	for _, resource := range slices.Sorted(maps.Keys(l.beyond.waiters)) {
+		s.note(l.beyond.waiters[resource])
+	}
+}
+
+// wakeBorrowersUp does so for a level and all above it.
+func (s *State) wakeBorrowersUp(l *level) {
+	if s.borrowers == 0 {
+		return
+	}
+	path, _ := s.pathTo(l)
+	for _, at := range path {
+		s.wakeBorrowers(at)
+	}
+}
+
+// wakeBorrowersOn does so on the path of a claim that changed, for those that wait for claims too.
+func (s *State) wakeBorrowersOn(path []*gate) {
+	if s.borrowers == 0 {
+		return
+	}
+	for _, gt := range path {
+		if gt.kind != gateLimit {
+			continue
+		}
+		s.wakeBorrowers(gt.level)
+		s.wakeBehind(gt.level)
+	}
+}
+
+func (s *State) wakeBehind(l *level) {
+	for g := range l.behind {
+		s.wakeBorrower(g)
+	}
+}
+
+// wakeBorrower wakes a group that waits for claims to borrow, if they leave enough now.
+func (s *State) wakeBorrower(g *group) {
+	if w := g.borrow; w.forClaim && !g.dirty && !s.behindClaims(w.at.level, g) {
+		s.markDirty(g)
+	}
+}
+
+// asks is what a quota asks of its parent if nobody waits: what its pods and admitted units ask for, here and below, up to
+// max, and what it keeps.
+func (s *State) asks(l *level) resources.List {
+	var sum resources.Sum
+	if own, ok := s.additions[l.name]; ok {
+		sum.AddSum(own)
+	}
+	sum.Add(l.spec.Requested)
+	asked := sum.List().Floor0()
+	sum = resources.Sum{}
+	sum.Add(asked)
+	sum.AddSum(&l.askedBelow)
+	asked = sum.List()
+	if l.spec.KeepsMin {
+		asked = asked.Max(l.spec.Min)
+	}
+	items := asked.Items()
+	for i := range items {
+		if most, ok := l.spec.Max.Get(items[i].Name); ok && l.spec.Parent != "" {
+			items[i].Amount = min(items[i].Amount, most)
+		}
+	}
+	return resources.FromSorted(items)
+}
+
+// askedDepth bounds how far a change of what is asked goes up: parents may form a circle.
+const askedDepth = 64
+
+// refreshAsked brings what a level asks of its parent up to date, and then its ancestors, as far as that moves them.
+func (s *State) refreshAsked(l *level) {
+	for range askedDepth {
+		parent, asked := s.levels[l.spec.Parent], s.asks(l)
+		same := asked.Same(l.asked)
+		if same && parent == l.askedOf {
+			return
+		}
+		former := l.askedOf
+		if former != nil {
+			former.askedBelow.Sub(l.asked)
+		}
+		l.asked, l.askedOf = asked, parent
+		if parent != nil {
+			parent.askedBelow.Add(asked)
+		}
+		if !same && l.known {
+			s.refreshGate(&l.beyond, s.ledger.Read(l.name))
+		}
+		if former != nil && former != parent {
+			s.refreshAsked(former)
+		}
+		if parent == nil {
+			return
+		}
+		l = parent
+	}
+}
+
+// adopt takes in what the children ask for of a level that was not there when they came.
+func (s *State) adopt(l *level) {
+	for child := range s.below[l.name] {
+		if child.askedOf != l {
+			s.refreshAsked(child)
+		}
+	}
+}
+
+// withdraw takes a level that is forgotten out of what its parent is asked for.
+func (s *State) withdraw(l *level) {
+	if parent := l.askedOf; parent != nil {
+		parent.askedBelow.Sub(l.asked)
+		l.asked, l.askedOf = resources.List{}, nil
+		s.refreshAsked(parent)
+	}
+}
+
+// addition is what a unit adds to what the pods of its quota request.
+type addition struct {
+	quota      string
+	more, less resources.List
+}
+
+// updateAsks keeps what units add to the requests of the pods of a quota: admitted ones what they ask for beyond their pods,
+// others take away their own pods, which the gate holds.
+func (s *State) updateAsks(u *unit) {
+	next := addition{quota: u.spec.Quota}
+	switch bag, ok := s.pods[u.spec.Key]; {
+	case u.holding && u.demandCounted:
+		next.more = u.demand
+	case ok && u.stage == stageWaiting:
+		if pods, ok := bag.unassigned[u.spec.Quota]; ok {
+			next.less = pods.List()
+		}
+	}
+	former := u.adds
+	switch empty := next.more.IsZero() && next.less.IsZero(); {
+	case empty && former == nil:
+		return
+	case empty:
+		u.adds = nil
+	case former != nil && former.quota == next.quota && former.more.Equal(next.more) && former.less.Equal(next.less):
+		return
+	default:
+		u.adds = &next
+		s.addAsks(u.adds, 1)
+	}
+	if former != nil {
+		s.addAsks(former, -1)
+	}
+}
+
+func (s *State) addAsks(a *addition, sign int) {
+	sum := sumOf(s.additions, a.quota)
+	if sign > 0 {
+		sum.Add(a.more)
+		sum.Sub(a.less)
+	} else {
+		sum.Sub(a.more)
+		sum.Add(a.less)
+	}
+	if sum.IsZero() {
+		delete(s.additions, a.quota)
+	}
+	if l, ok := s.levels[a.quota]; ok {
+		s.refreshAsked(l)
+	}
+}
