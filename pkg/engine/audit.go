@@ -39,6 +39,8 @@ import (
 const (
 	// auditSettle is how long after the first look a suspicion is looked at again: what is only on its way has arrived.
 	auditSettle = 5 * time.Second
+	// auditRequestInterval bounds what a request from outside can cost.
+	auditRequestInterval = time.Minute
 	// auditChunk bounds the objects that one question to the engine's goroutine compares.
 	auditChunk = 500
 	// auditSuspects bounds the requests of the second look, auditKept the differences that are kept and logged.

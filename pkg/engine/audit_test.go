@@ -336,6 +336,20 @@ func TestNothingIsDecidedOnAStateThatIsToBeBuiltAnew(t *testing.T) {
 	require.Equal(t, map[string]float64{"core": 2}, gathered(t, registry, "panics_total"))
 }
 
+func TestAnAuditIsMadeOnRequestOnceAMinute(t *testing.T) {
+	r := ready(t, 10)
+	v := View{r.engine}
+	require.Zero(t, v.RequestAudit())
+	require.Len(t, r.engine.auditRequests, 1)
+	<-r.engine.auditRequests // Run begins it
+	r.clock.Step(20 * time.Second)
+	require.Equal(t, 40*time.Second, v.RequestAudit())
+	require.Empty(t, r.engine.auditRequests)
+	r.clock.Step(40 * time.Second)
+	require.Zero(t, v.RequestAudit())
+	require.Len(t, r.engine.auditRequests, 1)
+}
+
 // A leader audits every interval, and any process when it is asked to.
 func TestRunAudits(t *testing.T) {
 	api := newFakeAPI(t)

@@ -90,6 +90,7 @@ type Engine struct {
 	decideAt    time.Time
 	resyncAt    time.Time
 	lastRebuild time.Time
+	auditAsked  time.Time // when View.RequestAudit had one made
 }
 
 // ErrPanicked says that a question to the engine panicked.

@@ -19,6 +19,7 @@ package engine
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -53,6 +54,18 @@ type UnitInfo struct {
 
 // Leading says whether this process decides.
 func (v View) Leading() bool { return v.e.leading }
+
+// RequestAudit is AuditSoon for anybody: no more than once a minute. The time that is returned is how long to wait before
+// asking again, zero where an audit is made.
+func (v View) RequestAudit() time.Duration {
+	now := v.e.opts.Clock.Now()
+	if wait := v.e.auditAsked.Add(auditRequestInterval).Sub(now); wait > 0 && !v.e.auditAsked.IsZero() {
+		return wait
+	}
+	v.e.auditAsked = now
+	v.e.AuditSoon()
+	return 0
+}
 
 // LastAudit is the result of the last audit, nil before there is one.
 func (v View) LastAudit() *Audit { return v.e.LastAudit() }

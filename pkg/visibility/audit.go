@@ -23,8 +23,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
 )
 
-// Audit is the last comparison of ledger and queues with the API objects and Koordinator's used. Asking for it starts
-// none: that costs a list of all units, and the port has no authentication.
+// Audit is the last comparison of ledger and queues with the API objects and Koordinator's used. To read it starts none.
 type Audit struct {
 	At   string `json:"at"`
 	Took string `json:"took"`
@@ -45,6 +44,24 @@ type Difference struct {
 	Field  string `json:"field"`
 	Engine string `json:"engine"`
 	Source string `json:"source"`
+}
+
+// AuditRequested answers a request for an audit. It costs a list of all units, and the port has no authentication: so there
+// is no more than one a minute.
+type AuditRequested struct {
+	// Last is when the last audit before this one began; what has another time in /audit is newer.
+	Last string `json:"last,omitempty"`
+}
+
+func requestAudit(v engine.View) (any, error) {
+	if wait := v.RequestAudit(); wait > 0 {
+		return nil, fmt.Errorf("audit: %w: one was requested less than a minute ago; wait %s", errTooSoon, wait.Round(time.Second))
+	}
+	answer := AuditRequested{}
+	if last := v.LastAudit(); last != nil {
+		answer.Last = last.At.UTC().Format(time.RFC3339)
+	}
+	return answer, nil
 }
 
 func lastAudit(v engine.View) (any, error) {

@@ -143,6 +143,7 @@ type Overview struct {
 //	GET /queues/NAME?limit=100&offset=0  one queue
 //	GET /units/NAMESPACE/NAME            one unit
 //	GET /audit                           the last comparison of the engine's state with the API
+//	POST /audit                          makes another one soon
 //
 // Paths are relative; whoever mounts it strips what comes before.
 func NewHandler(source Source) http.Handler {
@@ -167,10 +168,16 @@ func NewHandler(source Source) http.Handler {
 	mux.HandleFunc("GET /audit", func(w http.ResponseWriter, r *http.Request) {
 		respond(w, r, source, func(v engine.View) (any, error) { return lastAudit(v) })
 	})
+	mux.HandleFunc("POST /audit", func(w http.ResponseWriter, r *http.Request) {
+		respondWith(http.StatusAccepted, w, r, source, requestAudit)
+	})
 	return mux
 }
 
-var errNotFound = errors.New("not found")
+var (
+	errNotFound = errors.New("not found")
+	errTooSoon  = errors.New("too soon")
+)
 
 func overview(v engine.View) Overview {
 	answer := Overview{Leading: v.Leading(), Queues: []Queue{}}
@@ -274,6 +281,11 @@ func number(r *http.Request, name string, absent, greatest int) (int, error) {
 
 // respond encodes outside of the engine's goroutine: a slow reader must not hold up decisions.
 func respond(w http.ResponseWriter, r *http.Request, source Source, question func(engine.View) (any, error)) {
+	respondWith(http.StatusOK, w, r, source, question)
+}
+
+// respondWith answers with this status if there is an answer.
+func respondWith(ok int, w http.ResponseWriter, r *http.Request, source Source, question func(engine.View) (any, error)) {
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
 	answers := make(chan any, 1)
@@ -297,12 +309,15 @@ func respond(w http.ResponseWriter, r *http.Request, source Source, question fun
 	select {
 	case err := <-problems:
 		status := http.StatusInternalServerError
-		if errors.Is(err, errNotFound) {
+		switch {
+		case errors.Is(err, errNotFound):
 			status = http.StatusNotFound
+		case errors.Is(err, errTooSoon):
+			status = http.StatusTooManyRequests
 		}
 		fail(w, status, err)
 	case answer := <-answers:
-		write(w, http.StatusOK, answer)
+		write(w, ok, answer)
 	default:
 		fail(w, http.StatusInternalServerError, errors.New("no answer"))
 	}

@@ -235,6 +235,27 @@ func TestAudit(t *testing.T) {
 	}, answer)
 }
 
+// Anybody may ask for an audit, so what that costs is bounded.
+func TestAuditOnRequest(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
+	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+		v1alpha1.QueueUnitResource: "QueueUnitList", v1alpha1.QueueResource: "QueueList",
+	})
+	e, err := engine.New(engine.Options{Dynamic: client, Quotas: oneQuota{}, Clock: clock, Submit: func(*engine.Write) {}})
+	require.NoError(t, err)
+	h := NewHandler(stepped{e})
+	post := func() int {
+		recorder := httptest.NewRecorder()
+		h.ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, "/audit", nil))
+		return recorder.Code
+	}
+	require.Equal(t, http.StatusAccepted, post())
+	clock.Step(59 * time.Second)
+	require.Equal(t, http.StatusTooManyRequests, post())
+	clock.Step(time.Second)
+	require.Equal(t, http.StatusAccepted, post())
+}
+
 func TestWrongQuestions(t *testing.T) {
 	h := served(t)
 	for path, status := range map[string]int{

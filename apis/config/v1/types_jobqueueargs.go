@@ -60,7 +60,7 @@ type JobQueueArgs struct {
 	// at least 1s. Default 30s.
 	ResyncInterval *metav1.Duration `json:"resyncInterval,omitempty"`
 	// auditInterval is how often the leader compares its ledger and queues with the API objects and with Koordinator's
-	// used, at least 10s; 0s means only on SIGUSR1. Default 5m.
+	// used, at least 10s; 0s means only on request. Default 5m.
 	AuditInterval *metav1.Duration `json:"auditInterval,omitempty"`
 	// unknownJobs says what becomes of pods of a managed job that has no QueueUnit when unknownJobsGracePeriod is over,
 	// because the controller is down or the two configurations differ: Gate keeps them out of scheduling, Pass lets them
