@@ -106,6 +106,17 @@ func init() { //nolint:gochecknoinits // the actions restart processes, which ac
 			}
 			w.countFault("disconnect")
 		},
+		// storm: all watches of all processes break, and none may resume from where it was (F20).
+		"storm": func(w *world, s Step) {
+			pause := s.duration("for", time.Second)
+			for _, name := range w.processNames() {
+				for _, stream := range w.streamsOf(name, "") {
+					stream.blocked, stream.lost = w.loop.now.Add(pause), true
+				}
+			}
+			w.loop.after(pause, func() { w.api.compacted = w.api.version })
+			w.countFault("storm")
+		},
 		"compact": func(w *world, _ Step) {
 			for _, name := range w.processNames() {
 				for _, stream := range w.streamsOf(name, "") {

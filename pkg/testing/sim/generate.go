@@ -303,6 +303,7 @@ var mischief = []func(g *generator){
 	func(g *generator) {
 		g.add(g.when(), "skew", g.anyone(), "by", (g.between(0, 20*time.Second) - 10*time.Second).Truncate(time.Millisecond).String())
 	},
+	func(g *generator) { g.add(g.when(), "storm", "api", "for", g.spell(3*time.Second)) },
 	func(g *generator) { g.add(g.when(), "down", "api", "for", g.spell(5*time.Second)) },
 }
 
