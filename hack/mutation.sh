@@ -3,8 +3,9 @@
 # after the other and runs the tests of the package, as make test-unit does. Arguments are packages; without, all of the
 # core. Progress goes to standard error.
 #
-# For each package: what the tests noticed (killed), and how much of that by running for a minute of processor time; what
-# they did not (lived); what no test runs; what does not compile and is left out; and the score, killed of killed and lived.
+# For each package: what the tests noticed (killed), and how much of that by using up 20 seconds of processor time, ten
+# times what the tests need; what they did not (lived); what no test runs; what does not compile and is left out; and the
+# score, killed of killed and lived.
 # What lives or is not run is listed.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 

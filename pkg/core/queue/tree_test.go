@@ -19,6 +19,7 @@ package queue
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"sort"
 	"testing"
 
@@ -131,6 +132,119 @@ func TestTreeStaysShallow(t *testing.T) {
 			require.LessOrEqual(t, most, 24, "comparisons for one of 10,000 values")
 		})
 	}
+}
+
+// A node of which a value is taken is left alone while it has enough, is put together with its neighbour where both fit
+// into one, and is given a value of it otherwise.
+func TestMend(t *testing.T) {
+	leaf := func(first, n int) *node[int] {
+		values := make([]int, n)
+		for i := range values {
+			values[i] = first + i
+		}
+		return &node[int]{values: values}
+	}
+	for small := leastValues; small <= leastValues+1; small++ {
+		for large := leastValues; large <= mostValues; large++ {
+			for name, c := range map[string]struct {
+				left, right, taken int
+			}{
+				"before": {left: small, right: large, taken: 0},
+				"behind": {left: large, right: small, taken: large + 1},
+			} {
+				tree := NewTree(cmp.Compare[int])
+				tree.length = c.left + 1 + c.right
+				tree.root = &node[int]{
+					values: []int{c.left}, children: []*node[int]{leaf(0, c.left), leaf(c.left+1, c.right)}, sizes: []int{c.left, c.right},
+				}
+				require.True(t, tree.Delete(c.taken))
+				requireBalanced(t, tree.root, true)
+				set := map[int]bool{}
+				for v := range small + 1 + large {
+					set[v] = v != c.taken
+				}
+				delete(set, c.taken)
+				requireSame(t, tree, set)
+				var fill []int
+				for _, child := range tree.root.children {
+					fill = append(fill, len(child.values))
+				}
+				slices.Sort(fill)
+				var want []int
+				switch rest := small - 1; {
+				case rest >= leastValues:
+					want = []int{min(rest, large), max(rest, large)}
+				case rest+1+large > mostValues:
+					want = []int{rest + 1, large - 1}
+				}
+				require.Equal(t, want, fill, "%d %s %d", small, name, large)
+			}
+		}
+	}
+}
+
+// The same one level up: what is moved between nodes takes what is below along.
+func TestMendInnerNodes(t *testing.T) {
+	for large := leastValues; large <= mostValues; large++ {
+		for _, fewFirst := range []bool{true, false} {
+			next := 0
+			leaf := func() *node[int] {
+				n := &node[int]{}
+				for range leastValues {
+					n.values = append(n.values, next)
+					next++
+				}
+				return n
+			}
+			inner := func(values int) *node[int] {
+				n := &node[int]{children: []*node[int]{leaf()}, sizes: []int{leastValues}}
+				for range values {
+					n.values = append(n.values, next)
+					next++
+					n.children, n.sizes = append(n.children, leaf()), append(n.sizes, leastValues)
+				}
+				return n
+			}
+			left, right := leastValues, large
+			if !fewFirst {
+				left, right = large, leastValues
+			}
+			tree := NewTree(cmp.Compare[int])
+			tree.root = &node[int]{children: []*node[int]{inner(left)}}
+			tree.root.values = []int{next}
+			next++
+			tree.root.children = append(tree.root.children, inner(right))
+			tree.root.sizes = []int{tree.root.children[0].size(), tree.root.children[1].size()}
+			tree.length = next
+			taken := 0
+			if !fewFirst {
+				taken = next - 1
+			}
+			require.True(t, tree.Delete(taken))
+			requireBalanced(t, tree.root, true)
+			rank := 0
+			for v := range next {
+				require.Equal(t, v != taken, tree.Contains(v))
+				require.Equal(t, rank, tree.Rank(v))
+				if v != taken {
+					rank++
+				}
+			}
+		}
+	}
+}
+
+// Most values come in order, and leave nodes behind that are fuller than halves.
+func TestNodesThatFillInOrderAreFull(t *testing.T) {
+	tree := NewTree(cmp.Compare[int])
+	for v := range 1000 {
+		tree.Insert(v)
+	}
+	n := tree.root
+	for !n.leaf() {
+		n = n.children[0]
+	}
+	require.Len(t, n.values, mostValues-leastValues-1)
 }
 
 // A comparison that panics while a value comes or goes leaves the tree as it was.
