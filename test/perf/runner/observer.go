@@ -169,6 +169,9 @@ func (o *observer) takeUnit(e *event) {
 	now := time.Now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.finished {
+		return
+	}
 	i, ok := o.index[e.Object.Metadata.Name]
 	if !ok {
 		o.takeOther(e)
@@ -214,6 +217,9 @@ func (o *observer) takeJob(e *event) {
 	now := time.Now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.finished {
+		return
+	}
 	i, ok := o.index[e.Object.Metadata.Name]
 	if !ok {
 		return
