@@ -440,6 +440,9 @@ func (e *Engine) settle(now time.Time, rec *unitRecord, outcome admission.Outcom
 	case w.kind == writeAdmit && outcome == admission.OutcomeConfirmed:
 		rec.admittedAt = now
 		e.opts.Metrics.Inc(metrics.AdmissionsTotal, rec.queue, rec.quota)
+		if w.borrows {
+			e.opts.Metrics.Inc(metrics.LoansTotal, rec.queue, rec.quota)
+		}
 		e.opts.Metrics.Observe(metrics.AdmissionWaitSeconds, max(w.decided.Sub(rec.object.CreationTimestamp.Time), 0).Seconds(), rec.queue)
 		e.log.V(2).Info("Admitted", "queueUnit", w.key, "queue", rec.queue, "quota", rec.quota, "attempt", w.attempt)
 	case w.kind == writeAdmit:

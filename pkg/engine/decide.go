@@ -68,7 +68,8 @@ func (e *Engine) decide(now time.Time) {
 		if rec := e.decided(now, d.Unit.Key, d.Attempt); rec != nil {
 			e.sequence++
 			rec.seq = e.sequence
-			e.fly(rec, writeAdmit, d.Attempt, "", admitStatus(rec.object, d.Attempt, d.Request, now), now)
+			e.fly(rec, writeAdmit, d.Attempt, "", admitStatus(rec.object, d, now), now)
+			rec.flight.borrows = d.Borrows
 		}
 	}
 	for i := range plan.Explain {

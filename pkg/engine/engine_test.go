@@ -26,6 +26,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	kubetesting "k8s.io/client-go/testing"
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/testutil"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -55,6 +57,30 @@ func TestAdmissionWritesOnePatch(t *testing.T) {
 		require.NotNil(t, u.condition(c), c)
 		require.Equal(t, "True", string(u.condition(c).Status), c)
 	}
+	r.sound()
+}
+
+// A loan is told as one, in the condition and as a metric.
+func TestALoanIsTold(t *testing.T) {
+	quotas := quotasOf(10, testQuota)
+	quotas.set(testQuota, func(q *admission.Quota) { q.Limit, q.Max, q.Shared = cpu(3), cpu(10), true })
+	r := newRig(t, quotas)
+	registry := metrics.NewKubeRegistry()
+	r.metrics.MustRegister(registry.MustRegister)
+	r.queue(testQuota)
+	r.lead()
+	within, beyond := r.unit("a", 3), r.unit("b", 4)
+	r.step()
+	r.send()
+	r.send()
+	message := func(key string) string {
+		return decodeUnit(r.api.get(key)).condition(v1alpha1.ConditionQuotaReserved).Message
+	}
+	require.NotContains(t, message(within), lentMessage)
+	require.Contains(t, message(beyond), lentMessage)
+	loans, err := testutil.GetCounterValuesFromGatherer(registry, "scheduler_jobqueue_loans_total", map[string]string{"quota": testQuota}, "queue")
+	require.NoError(t, err)
+	require.Equal(t, map[string]float64{testQuota: 1}, loans)
 	r.sound()
 }
 

@@ -57,6 +57,8 @@ type Write struct {
 	status   map[string]any
 	reason   admission.Reason
 	decided  time.Time
+	// borrows: the admission goes beyond the runtime of a quota.
+	borrows bool
 	// message and tries belong to the writing of a reason.
 	message string
 	tries   int
@@ -183,12 +185,19 @@ func isGone(err error, name string) bool {
 	return details != nil && details.Name == name && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
+// lentMessage follows what is reserved for a unit that borrows.
+const lentMessage = "; part of it is beyond the runtime of its quota, and lent because no job could use it within its share"
+
 // admitStatus is what an admission writes.
-func admitStatus(u *unitObject, attempt int64, request resources.List, now time.Time) map[string]any {
-	at := metav1.NewTime(now)
+func admitStatus(u *unitObject, d *admission.Admit, now time.Time) map[string]any {
+	at, attempt, request := metav1.NewTime(now), d.Attempt, d.Request
+	reserved := "quota is reserved: " + request.String()
+	if d.Borrows {
+		reserved += lentMessage
+	}
 	conditions := withConditions(u, now,
 		metav1.Condition{Type: v1alpha1.ConditionQuotaReserved, Status: metav1.ConditionTrue, Reason: "QuotaReserved",
-			Message: "quota is reserved: " + request.String()},
+			Message: reserved},
 		metav1.Condition{Type: v1alpha1.ConditionAdmitted, Status: metav1.ConditionTrue, Reason: "Admitted",
 			Message: fmt.Sprintf("admitted, attempt %d", attempt)},
 	)

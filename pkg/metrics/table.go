@@ -35,6 +35,7 @@ const (
 	AdmittedUnits            Name = "admitted_units"
 	ParkedUnits              Name = "parked_units"
 	AdmissionsTotal          Name = "admissions_total"
+	LoansTotal               Name = "loans_total"
 	AttemptsTotal            Name = "attempts_total"
 	AdmissionWaitSeconds     Name = "admission_wait_seconds"
 	AdmittedToRunningSeconds Name = "admitted_to_running_seconds"
@@ -87,6 +88,7 @@ var definitions = []definition{
 	{AdmittedUnits, gauge, []string{"queue", "quota"}, "Units that hold quota.", nil},
 	{ParkedUnits, gauge, []string{"queue", "quota"}, "Units that cannot be admitted as they are; their condition says why.", nil},
 	{AdmissionsTotal, counter, []string{"queue", "quota"}, "Admissions whose status write is confirmed.", nil},
+	{LoansTotal, counter, []string{"queue", "quota"}, "The part of the admissions that went beyond the runtime of a quota, on what no job could use within its share.", nil},
 	{AttemptsTotal, counter, []string{"result", "reason"}, "What became of decided admissions and evictions, and reasons given to waiting units.", nil},
 	{AdmissionWaitSeconds, histogram, []string{"queue"}, "Time from the creation of a unit to its admission.", waitBuckets},
 	{AdmittedToRunningSeconds, histogram, []string{"queue"}, "Time from the admission of a unit until its phase is seen to be Running.", waitBuckets},
