@@ -123,6 +123,38 @@ func TestMoveOfAUnitThatHoldsNothing(t *testing.T) {
 	require.EqualValues(t, 1, l.Units("b"))
 }
 
+func TestWhereAUnitHolds(t *testing.T) {
+	l := New()
+	l.SetParent("team", "a")
+	l.Materialise("u", Pod{UID: "p", Level: "team", Request: cpu(1)})
+	require.False(t, l.Holds("team"), "its pod is not what the unit holds")
+	l.Reserve("u", "team", cpu(1), false)
+	require.True(t, l.Holds("team"))
+	require.False(t, l.Holds("a"), "below it")
+	require.False(t, l.Holds("nowhere"))
+	l.Release("u")
+	require.False(t, l.Holds("team"))
+}
+
+func TestPath(t *testing.T) {
+	l := New()
+	l.SetParent("team", "a")
+	l.SetParent("a", "root")
+	require.Equal(t, []string{"team", "a", "root"}, l.Path("team"))
+	require.Equal(t, []string{"unknown"}, l.Path("unknown"))
+	require.Empty(t, l.Path(""))
+	l.SetParent("root", "a")
+	require.Equal(t, []string{"team", "a", "root"}, l.Path("team"), "up to where it comes back to itself")
+}
+
+func TestExpectedSame(t *testing.T) {
+	x := Expected{Pods: 2, Each: cpu(1)}
+	require.True(t, x.Same(Expected{Pods: 2, Each: cpu(1)}))
+	require.False(t, x.Same(Expected{Pods: 3, Each: cpu(1)}))
+	require.False(t, x.Same(Expected{Pods: 2, Each: cpu(2)}))
+	require.False(t, x.Same(Expected{Pods: 2}))
+}
+
 func TestSaturatingTimes(t *testing.T) {
 	require.EqualValues(t, math.MaxInt64-1, saturatingTimes(3, math.MaxInt64/3), "exact as long as it can be")
 	require.EqualValues(t, math.MaxInt64, saturatingTimes(3, math.MaxInt64/3+1))
