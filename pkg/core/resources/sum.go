@@ -16,7 +16,11 @@ limitations under the License.
 
 package resources
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+	"strings"
+)
 
 // Sum accumulates vectors exactly, in 128 bits: whatever is added can be taken away again and leaves the
 // same sum, however large the amounts were in between. Reading saturates. The zero value is empty.
@@ -86,16 +90,16 @@ func signExtension(a int64) int64 {
 
 // at finds the accumulator of a name and makes it where it is missing, in order.
 func (s *Sum) at(name string) *sumItem {
-	i := 0
-	for i < len(s.items) && s.items[i].name < name {
-		i++
-	}
-	if i == len(s.items) || s.items[i].name != name {
-		s.items = append(s.items, sumItem{})
-		copy(s.items[i+1:], s.items[i:])
-		s.items[i] = sumItem{name: name}
+	i, found := s.search(name)
+	if !found {
+		s.items = slices.Insert(s.items, i, sumItem{name: name})
 	}
 	return &s.items[i]
+}
+
+// search finds the place of a name. There may be many: whoever makes jobs may name what he likes.
+func (s *Sum) search(name string) (int, bool) {
+	return slices.BinarySearchFunc(s.items, name, func(it sumItem, name string) int { return strings.Compare(it.name, name) })
 }
 
 func (it sumItem) value() int64 {
@@ -108,10 +112,8 @@ func (it sumItem) value() int64 {
 
 // Get reads one amount, saturated; zero when the name never occurred.
 func (s *Sum) Get(name string) int64 {
-	for i := range s.items {
-		if s.items[i].name == name {
-			return s.items[i].value()
-		}
+	if i, found := s.search(name); found {
+		return s.items[i].value()
 	}
 	return 0
 }
