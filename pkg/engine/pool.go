@@ -36,7 +36,8 @@ const (
 )
 
 // pool sends writes with a bounded number of requests at once. Decisions go first; writes that only inform take at
-// most half of the workers, so that slow ones never hold up an admission.
+// most half of the workers, so that slow ones never hold up an admission, and few while decisions are being sent: an API
+// server that is slow answers those sooner then.
 //
 // A decision whose outcome is unknown is reported at once and sent again, the same patch with the same resource
 // version, until the outcome is definite: only that tells "not applied" from "not applied yet". Between attempts a
@@ -55,6 +56,7 @@ type pool struct {
 	high     []*Write
 	low      []*Write
 	lowBusy  int
+	highBusy int
 	stopped  bool
 	attempts map[int64]int // of writes whose outcome is unknown
 }
@@ -101,13 +103,31 @@ func (p *pool) work(ctx context.Context) {
 			return
 		}
 		p.send(ctx, w)
-		if !w.decides() {
-			p.mu.Lock()
-			p.lowBusy--
-			p.wake.Signal()
-			p.mu.Unlock()
-		}
+		p.release(w)
 	}
+}
+
+// release gives the place of a write back. The last decision that was under way lets several others go.
+func (p *pool) release(w *Write) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !w.decides() {
+		p.lowBusy--
+		p.wake.Signal()
+		return
+	}
+	if p.highBusy--; p.highBusy == 0 {
+		p.wake.Broadcast()
+	}
+}
+
+// informs says whether a write that only informs may go now.
+func (p *pool) informs() bool {
+	share := 2
+	if p.highBusy > 0 {
+		share = 16
+	}
+	return len(p.low) > 0 && p.lowBusy < max(1, p.workers/share)
 }
 
 func (p *pool) next() (*Write, bool) {
@@ -118,8 +138,9 @@ func (p *pool) next() (*Write, bool) {
 		case p.stopped:
 			return nil, false
 		case len(p.high) > 0:
+			p.highBusy++
 			return take(&p.high), true
-		case len(p.low) > 0 && p.lowBusy < max(1, p.workers/2):
+		case p.informs():
 			p.lowBusy++
 			return take(&p.low), true
 		}
