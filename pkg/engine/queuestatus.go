@@ -42,6 +42,13 @@ const (
 	refreshSpacing = 50 * time.Millisecond
 )
 
+// maxItemsSize bounds the listed units of one status in bytes, of which each takes at most itemOverhead beside its names;
+// with the counts and conditions a status stays below 32 KiB, whatever the names are and however many may be listed.
+const (
+	maxItemsSize = 28 << 10
+	itemOverhead = 80
+)
+
 // conditionActive of a Queue says whether it admits.
 const conditionActive = "Active"
 
@@ -160,12 +167,17 @@ func (e *Engine) refreshQueue(now time.Time, q *queueObject, s *queueStatus) {
 	items := []v1alpha1.QueueItemDetail{}
 	e.inCore("", func() {
 		counts = e.state.CountsOf(q.Name)
-		for _, w := range e.state.First(q.Name, e.opts.Config.ItemsInStatus) {
-			namespace, name, _ := strings.Cut(w.Unit.Key, "/")
+		room := maxItemsSize
+		e.state.Line(q.Name, func(position int, u *admission.Unit) bool {
+			namespace, name, _ := strings.Cut(u.Key, "/")
+			if room -= len(namespace) + len(name) + itemOverhead; room < 0 || len(items) == e.opts.Config.ItemsInStatus {
+				return false
+			}
 			items = append(items, v1alpha1.QueueItemDetail{
-				Namespace: namespace, Name: name, Priority: w.Unit.Priority, Position: int32(w.Position), //nolint:gosec // bounded by ItemsInStatus
+				Namespace: namespace, Name: name, Priority: u.Priority, Position: int32(position), //nolint:gosec // bounded by ItemsInStatus
 			})
-		}
+			return true
+		})
 	})
 	status := map[string]any{
 		"queueItemDetails": map[string]any{v1alpha1.QueueItemsActiveKey: items},

@@ -59,6 +59,11 @@ func (c benchScale) unit(i int) Unit {
 // state has one leaf quota per queue, all under one department that is the bottleneck.
 func (c benchScale) state() *State {
 	s := New(Config{ExplainAfter: 5 * time.Second, ExplainEvery: time.Minute, RefusedBackoff: time.Second})
+	c.fill(s)
+	return s
+}
+
+func (c benchScale) fill(s *State) {
 	cpu := func(n int64) resources.List {
 		return resources.FromMap(map[string]int64{"cpu": n, "memory": 1 << 50})
 	}
@@ -72,7 +77,6 @@ func (c benchScale) state() *State {
 	for i := range c.waiting {
 		s.UpsertUnit(epoch, c.unit(i))
 	}
-	return s
 }
 
 // benchWorld is a full cluster in its steady state: one admitted job ends and is submitted again, as the last of its

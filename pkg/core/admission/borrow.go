@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
@@ -284,27 +285,52 @@ func (s *State) wakeBorrower(g *group) {
 
 // asks is what a quota asks of its parent if nobody waits: what its pods and admitted units ask for, here and below, up to
 // max, and what it keeps.
-func (s *State) asks(l *level) resources.List {
-	var sum resources.Sum
-	if own, ok := s.additions[l.name]; ok {
-		sum.AddSum(own)
+func (s *State) asks(l *level) []resources.Item {
+	own, asked := s.additions[l.name], s.asked[:0]
+	if own == nil {
+		own = &resources.Sum{}
 	}
-	sum.Add(l.spec.Requested)
-	asked := sum.List().Floor0()
-	sum = resources.Sum{}
-	sum.Add(asked)
-	sum.AddSum(&l.askedBelow)
-	asked = sum.List()
-	if l.spec.KeepsMin {
-		asked = asked.Max(l.spec.Min)
-	}
-	items := asked.Items()
-	for i := range items {
-		if most, ok := l.spec.Max.Get(items[i].Name); ok && l.spec.Parent != "" {
-			items[i].Amount = min(items[i].Amount, most)
+	ask := func(name string) {
+		if i, there := slices.BinarySearchFunc(asked, name, compareName); !there {
+			if amount, kept := l.asksFor(own, name); amount != 0 || kept {
+				asked = slices.Insert(asked, i, resources.Item{Name: name, Amount: amount})
+			}
 		}
 	}
-	return resources.FromSorted(items)
+	for i := range own.Len() {
+		name, _ := own.At(i)
+		ask(name)
+	}
+	for _, it := range l.spec.Requested.Items() {
+		ask(it.Name)
+	}
+	for i := range l.askedBelow.Len() {
+		name, _ := l.askedBelow.At(i)
+		ask(name)
+	}
+	if l.spec.KeepsMin {
+		for _, it := range l.spec.Min.Items() {
+			ask(it.Name)
+		}
+	}
+	s.asked = asked
+	return asked
+}
+
+func compareName(it resources.Item, name string) int { return strings.Compare(it.Name, name) }
+
+// asksFor is asks of one resource; kept says that the quota keeps some of it, if only nothing.
+func (l *level) asksFor(own *resources.Sum, resource string) (amount int64, kept bool) {
+	requested, _ := l.spec.Requested.Get(resource)
+	amount = max(0, resources.SaturatingAdd(own.Get(resource), requested))
+	amount = resources.SaturatingAdd(amount, l.askedBelow.Get(resource))
+	if least, named := l.spec.Min.Get(resource); named && l.spec.KeepsMin {
+		amount, kept = max(amount, least), true
+	}
+	if most, ok := l.spec.Max.Get(resource); ok && l.spec.Parent != "" {
+		amount = min(amount, most)
+	}
+	return amount, kept
 }
 
 // askedDepth bounds how far a change of what is asked goes up: parents may form a circle.
@@ -314,7 +340,7 @@ const askedDepth = 64
 func (s *State) refreshAsked(l *level) {
 	for range askedDepth {
 		parent, asked := s.levels[l.spec.Parent], s.asks(l)
-		same := asked.Same(l.asked)
+		same := slices.Equal(asked, l.asked.Items())
 		if same && parent == l.askedOf {
 			return
 		}
@@ -322,9 +348,9 @@ func (s *State) refreshAsked(l *level) {
 		if former != nil {
 			former.askedBelow.Sub(l.asked)
 		}
-		l.asked, l.askedOf = asked, parent
+		l.asked, l.askedOf = resources.FromSorted(append(l.asked.Items()[:0], asked...)), parent
 		if parent != nil {
-			parent.askedBelow.Add(asked)
+			parent.askedBelow.Add(l.asked)
 		}
 		if !same && l.known {
 			s.refreshGate(&l.beyond, s.ledger.Read(l.name))
@@ -363,6 +389,9 @@ type addition struct {
 	more, less resources.List
 }
 
+// clone keeps what is only looked at most of the time off the heap.
+func (a addition) clone() *addition { return &a }
+
 // updateAsks keeps what units add to the requests of the pods of a quota: admitted ones what they ask for beyond their pods,
 // others take away their own pods, which the gate holds.
 func (s *State) updateAsks(u *unit) {
@@ -384,7 +413,7 @@ func (s *State) updateAsks(u *unit) {
 	case former != nil && former.quota == next.quota && former.more.Equal(next.more) && former.less.Equal(next.less):
 		return
 	default:
-		u.adds = &next
+		u.adds = next.clone()
 		s.addAsks(u.adds, 1)
 	}
 	if former != nil {

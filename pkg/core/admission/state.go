@@ -65,6 +65,8 @@ type State struct {
 	claims int
 	// left is memory of State.wakeFreed, to be used again.
 	left []int64
+	// asked is memory of State.asks, to be used again.
+	asked []resources.Item
 
 	evictions *queue.Tree[*unit] // admitted units that Decide is to evict
 	retries   *queue.Tree[*unit] // units for which something is over at a time: backoff, refusal

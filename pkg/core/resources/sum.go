@@ -34,6 +34,9 @@ type sumItem struct {
 
 // Add adds a vector.
 func (s *Sum) Add(l List) {
+	if s.items == nil && len(l.items) > 0 {
+		s.items = make([]sumItem, 0, len(l.items))
+	}
 	for i := range l.items {
 		s.add(l.items[i].Name, l.items[i].Amount)
 	}

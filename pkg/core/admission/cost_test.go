@@ -1,0 +1,111 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+)
+
+// What the operations of the core cost, in numbers that no load of a machine can change: units examined, exactly, and
+// allocations, at most. Whoever changes them on purpose changes them here.
+func TestCostOfATurn(t *testing.T) {
+	for _, c := range []struct {
+		scale benchScale
+		// admitted and examined in 500 turns, each the end of one job, a new one, and what is decided then.
+		admitted, examined int
+		// allocations of one turn, rounded down: the trees grow now and then.
+		allocations float64
+	}{
+		{benchScale{1_000, 1, 1, "Priority"}, 1001, 2002, 11},
+		{benchScale{1_000, 30, 8, "Priority"}, 1011, 2520, 11},
+		{benchScale{10_000, 30, 8, "Priority"}, 1001, 2614, 11},
+		{benchScale{10_000, 1000, 8, "Priority"}, 1001, 2002, 13},
+		{benchScale{10_000, 30, 1000, "Priority"}, 1001, 1004, 17},
+		{benchScale{1_000, 30, 8, "Block"}, 1003, 12298, 25},
+		{benchScale{10_000, 30, 8, "Block"}, 1023, 13015, 27},
+		{benchScale{10_000, 1000, 8, "Block"}, 954, 11491, 30},
+	} {
+		t.Run(c.scale.String(), func(t *testing.T) {
+			w := c.scale.world()
+			for range 500 {
+				w.turn()
+			}
+			require.Equal(t, c.admitted, w.admitted, "admitted")
+			require.Equal(t, c.examined, w.examined, "examined")
+			require.LessOrEqual(t, testing.AllocsPerRun(500, w.turn), c.allocations, "allocations")
+		})
+	}
+}
+
+// What is asked of the core beside decisions.
+func TestCostOfAQuestion(t *testing.T) {
+	scale := benchScale{10_000, 30, 8, "Block"}
+	w := scale.world()
+	key, level := scale.unit(9_000).Key, w.s.levels["dept"].spec
+	for name, c := range map[string]struct {
+		allocations float64
+		ask         func()
+	}{
+		"position":              {0, func() { w.s.Position(key) }},
+		"counts of a queue":     {0, func() { w.s.CountsOf("q0") }},
+		"first hundred units":   {0, func() { w.s.Line("q0", func(position int, _ *Unit) bool { return position < 100 }) }},
+		"observation, no news":  {0, func() { w.s.SetQuota(w.now, level) }},
+		"unit, no news":         {1, func() { w.s.UpsertUnit(w.now, w.s.units[key].spec) }},
+		"decision, no news":     {0, func() { w.s.Decide(w.now) }},
+		"explanation of a unit": {41, func() { w.s.Explain(key) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.LessOrEqual(t, testing.AllocsPerRun(100, c.ask), c.allocations)
+		})
+	}
+}
+
+// countedOrder is a policy without keys, so that it is asked for every comparison.
+type countedOrder struct {
+	queue.Policy
+	compared *int
+}
+
+func (o countedOrder) Compare(a, b queue.Item) int {
+	*o.compared++
+	return o.Policy.Compare(a, b)
+}
+
+// The position of any unit takes a number of comparisons that grows with the logarithm of the length of its queue.
+func TestCostOfAPosition(t *testing.T) {
+	compared := 0
+	for _, n := range []int{100, 1_000, 10_000, 100_000} {
+		s := New(Config{Policies: map[string]queue.Factory{"Priority": func(threshold int32) queue.Policy {
+			return countedOrder{queue.Builtin()["Priority"](threshold), &compared}
+		}}})
+		scale := benchScale{n, 1, 8, "Priority"}
+		scale.fill(s)
+		most := 0
+		for i := range n {
+			compared = 0
+			_, waits := s.Position(scale.unit(i).Key)
+			require.True(t, waits)
+			most = max(most, compared)
+		}
+		require.LessOrEqual(t, most, int(2*math.Log2(float64(n))), "of %d", n)
+	}
+}

@@ -1,0 +1,288 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobqueue
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/utils/clock"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+)
+
+// waitingUnit is a QueueUnit as the API server sends it, made by the controller for a Job. Its verbs: number, quota, cpu.
+const waitingUnit = `{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"QueueUnit","metadata":{
+"annotations":{"koord-queue/submitted-by":"alice@example.com"},"creationTimestamp":"2026-01-01T%[4]s","generation":1,
+"labels":{"app.kubernetes.io/name":"resnet","koord-queue/created-by":"jobqueue-controller","quota.scheduling.koordinator.sh/name":"team-%02[2]d"},
+"managedFields":[{"apiVersion":"scheduling.x-k8s.io/v1alpha1","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:annotations":{".":{},"f:koord-queue/submitted-by":{}},"f:labels":{".":{},"f:app.kubernetes.io/name":{},"f:koord-queue/created-by":{},"f:quota.scheduling.koordinator.sh/name":{}},"f:ownerReferences":{".":{},"k:{\"uid\":\"7d3b2c1e-5f4a-4b6d-8c9e-%012[1]d\"}":{}}},"f:spec":{".":{},"f:consumerRef":{},"f:podSet":{".":{},"k:{\"name\":\"main\"}":{".":{},"f:count":{},"f:name":{},"f:template":{}}},"f:priority":{},"f:queue":{},"f:request":{".":{},"f:cpu":{},"f:memory":{}}}},"manager":"jobqueue-controller","operation":"Update","time":"2026-01-01T00:00:00Z"}],
+"name":"job-train-resnet-%08[1]d","namespace":"team-%02[2]d",
+"ownerReferences":[{"apiVersion":"batch/v1","blockOwnerDeletion":true,"controller":true,"kind":"Job","name":"train-resnet-%08[1]d","uid":"7d3b2c1e-5f4a-4b6d-8c9e-%012[1]d"}],
+"resourceVersion":"%[1]d","uid":"a1b2c3d4-1111-4222-8333-%012[1]d"},
+"spec":{"consumerRef":{"apiVersion":"batch/v1","kind":"Job","name":"train-resnet-%08[1]d","namespace":"team-%02[2]d","uid":"7d3b2c1e-5f4a-4b6d-8c9e-%012[1]d"},
+"podSet":[{"count":1,"name":"main","template":{"metadata":{"labels":{"app.kubernetes.io/name":"resnet","quota.scheduling.koordinator.sh/name":"team-%02[2]d"}},"spec":{"containers":[{"args":["--epochs=90","--lr=0.1"],"command":["python","train.py"],"env":[{"name":"NCCL_DEBUG","value":"INFO"},{"name":"DATA","value":"s3://bucket/imagenet"}],"image":"registry.example.com/ml/resnet:1.4.2","name":"main","resources":{"limits":{"cpu":"%[3]d","memory":"4Gi"},"requests":{"cpu":"%[3]d","memory":"4Gi"}},"volumeMounts":[{"mountPath":"/data","name":"data"}]}],"restartPolicy":"Never","schedulerName":"koord-scheduler","volumes":[{"emptyDir":{},"name":"data"}]}}}],
+"priority":%[5]d,"queue":"team-%02[2]d","request":{"cpu":"%[3]d","memory":"4Gi"}},
+"status":{"phase":"Enqueued"}}`
+
+// waitingJob is what the API server sends of its Job when metadata alone is asked for.
+const waitingJob = `{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":{
+"annotations":{"koord-queue/submitted-by":"alice@example.com","koord-queue/suspended-by":"jobqueue-controller"},"creationTimestamp":"2026-01-01T%[4]s","generation":1,
+"labels":{"app.kubernetes.io/name":"resnet","quota.scheduling.koordinator.sh/name":"team-%02[2]d"},
+"managedFields":[{"apiVersion":"batch/v1","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:labels":{".":{},"f:app.kubernetes.io/name":{},"f:quota.scheduling.koordinator.sh/name":{}}},"f:spec":{"f:backoffLimit":{},"f:completionMode":{},"f:completions":{},"f:manualSelector":{},"f:parallelism":{},"f:podReplacementPolicy":{},"f:suspend":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"main\"}":{".":{},"f:args":{},"f:command":{},"f:image":{},"f:imagePullPolicy":{},"f:name":{},"f:resources":{}}},"f:dnsPolicy":{},"f:restartPolicy":{},"f:schedulerName":{},"f:securityContext":{},"f:terminationGracePeriodSeconds":{}}}}},"manager":"kubectl-create","operation":"Update","time":"2026-01-01T00:00:00Z"}],
+"name":"train-resnet-%08[1]d","namespace":"team-%02[2]d","resourceVersion":"%[1]d","uid":"7d3b2c1e-5f4a-4b6d-8c9e-%012[1]d"}}`
+
+// memoryQuotas is how many quotas, queues and namespaces there are; eight requests occur.
+const memoryQuotas = 30
+
+func waitingObject(b *testing.B, format string, i int, into any) {
+	at := time.Date(2026, 1, 1, 0, 0, i/20, 0, time.UTC).Format("15:04:05Z")
+	text := fmt.Sprintf(format, i, i%memoryQuotas, 1+i/memoryQuotas%8, at, i%5)
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		b.Error(err)
+	}
+}
+
+// stream is a watch that sends n objects, the bookmark that ends the list, and nothing more.
+func stream(ctx context.Context, n int, object func(i int) apiruntime.Object, bookmark apiruntime.Object) watch.Interface {
+	events := make(chan watch.Event)
+	w := watch.NewProxyWatcher(events)
+	go func() {
+		defer close(events)
+		send := func(e watch.Event) bool {
+			select {
+			case events <- e:
+				return true
+			case <-w.StopChan():
+			case <-ctx.Done():
+			}
+			return false
+		}
+		for i := range n {
+			if !send(watch.Event{Type: watch.Added, Object: object(i)}) {
+				return
+			}
+		}
+		if send(watch.Event{Type: watch.Bookmark, Object: bookmark}) {
+			select {
+			case <-w.StopChan():
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return w
+}
+
+var endOfList = map[string]any{
+	"resourceVersion": "999999999", "annotations": map[string]any{metav1.InitialEventsAnnotationKey: "true"},
+}
+
+// memoryAPI serves n units, as many jobs, and a queue per quota.
+type memoryAPI struct {
+	dynamic.Interface
+	b *testing.B
+	n int
+}
+
+type memoryObjects struct {
+	dynamic.NamespaceableResourceInterface
+	count  int
+	object func(i int) *unstructured.Unstructured
+}
+
+func (a *memoryAPI) Resource(gvr schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
+	switch gvr {
+	case v1alpha1.QueueUnitResource:
+		return &memoryObjects{count: a.n, object: func(i int) *unstructured.Unstructured {
+			u := &unstructured.Unstructured{}
+			waitingObject(a.b, waitingUnit, i, &u.Object)
+			return u
+		}}
+	case v1alpha1.QueueResource:
+		return &memoryObjects{count: memoryQuotas, object: func(i int) *unstructured.Unstructured {
+			return &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "Queue",
+				"metadata": map[string]any{"name": fmt.Sprintf("team-%02d", i), "namespace": v1alpha1.DefaultQueueNamespace, "resourceVersion": strconv.Itoa(i + 1)},
+			}}
+		}}
+	}
+	return &memoryObjects{}
+}
+
+func (o *memoryObjects) Namespace(string) dynamic.ResourceInterface { return o }
+
+func (o *memoryObjects) Watch(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
+	end := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Bookmark", "metadata": endOfList}}
+	return stream(ctx, o.count, func(i int) apiruntime.Object { return o.object(i) }, end), nil
+}
+
+// List is how a new leader reads all units.
+func (o *memoryObjects) List(_ context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	list := &unstructured.UnstructuredList{Object: map[string]any{"metadata": map[string]any{"resourceVersion": "999999999"}}}
+	from, _ := strconv.Atoi(opts.Continue)
+	to := o.count
+	if opts.Limit > 0 && from+int(opts.Limit) < to {
+		to = from + int(opts.Limit)
+		list.SetContinue(strconv.Itoa(to))
+	}
+	for i := from; i < to; i++ {
+		list.Items = append(list.Items, *o.object(i))
+	}
+	return list, nil
+}
+
+type memoryMetadata struct {
+	metadata.Getter
+	b     *testing.B
+	count int
+}
+
+func (m *memoryMetadata) Resource(gvr schema.GroupVersionResource) metadata.Getter {
+	if gvr.Resource == "jobs" && gvr.Group == "batch" {
+		return m
+	}
+	return &memoryMetadata{b: m.b}
+}
+
+func (m *memoryMetadata) Namespace(string) metadata.ResourceInterface { return m }
+
+func (m *memoryMetadata) Watch(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
+	end := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		ResourceVersion: "999999999", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+	}}
+	return stream(ctx, m.count, func(i int) apiruntime.Object {
+		job := &metav1.PartialObjectMetadata{}
+		waitingObject(m.b, waitingJob, i, job)
+		return job
+	}, end), nil
+}
+
+// fullQuotas have nothing left.
+type fullQuotas struct{}
+
+func (fullQuotas) Resolve(_ string, labels map[string]string) string { return labels[v1alpha1.LabelQuotaName] }
+func (fullQuotas) SetDemand(string, resources.List)                  {}
+
+func (fullQuotas) All() (names []string) {
+	for i := range memoryQuotas {
+		names = append(names, fmt.Sprintf("team-%02d", i))
+	}
+	return append(names, "root")
+}
+
+func (fullQuotas) Observe(names []string) (found []admission.Quota, gone []string) {
+	amounts := func(cpu int64) resources.List {
+		return resources.FromMap(map[string]int64{"cpu": cpu, "memory": cpu << 30})
+	}
+	for _, name := range names {
+		if name != "root" {
+			found = append(found, admission.Quota{Name: name, Parent: "root", Limit: amounts(16_000), Max: amounts(16_000), Used: amounts(16_000)})
+		}
+	}
+	return append(found, admission.Quota{Name: "root", Limit: amounts(1 << 30)}), nil
+}
+
+// BenchmarkMemory: what a waiting unit costs the scheduler's process on the heap, with all that is kept of it: the cache of
+// the informer, the record of the engine, the core. With jobs=true the metadata of its Job comes on top, and the index of it.
+func BenchmarkMemory(b *testing.B) {
+	for _, withJobs := range []bool{false, true} {
+		for _, n := range []int{1_000, 100_000, 1_000_000} {
+			b.Run(fmt.Sprintf("jobs=%t/waiting=%d", withJobs, n), func(b *testing.B) {
+				for range b.N {
+					few, some := heapOf(b, n/10, withJobs), heapOf(b, n, withJobs)
+					b.ReportMetric((some-few)/float64(n-n/10), "B/unit")
+				}
+				b.ReportMetric(0, "ns/op")
+			})
+		}
+	}
+}
+
+// heapOf a leader with n units in line.
+func heapOf(b *testing.B, n int, withJobs bool) float64 {
+	b.StopTimer()
+	defer b.StartTimer()
+	before := liveHeap()
+	options := engine.Options{
+		Dynamic: &memoryAPI{b: b, n: n}, Quotas: fullQuotas{}, Clock: clock.RealClock{}, Submit: func(*engine.Write) {},
+	}
+	var index *JobIndex
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	if withJobs {
+		predicate, err := jobs.NewPredicate(jobs.ManagedJobs{})
+		require.NoError(b, err)
+		factory := metadatainformer.NewSharedInformerFactory(&memoryMetadata{b: b, count: n}, 0)
+		index, err = NewJobIndex(factory, predicate.Kinds(), nil)
+		require.NoError(b, err)
+		options.Predicate, options.Jobs = predicate, factory
+		defer factory.Shutdown()
+		defer cancel()
+	}
+	e, err := engine.New(options)
+	require.NoError(b, err)
+	if options.Jobs != nil {
+		options.Jobs.Start(ctx.Done())
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		e.Run(ctx)
+	}()
+	e.Lead()
+	for pending, leading := 0, false; pending < n || !leading; {
+		time.Sleep(20 * time.Millisecond)
+		require.NoError(b, e.Ask(ctx, func(v engine.View) {
+			pending, leading = 0, v.Leading()
+			for _, q := range v.Queues() {
+				pending += q.Pending
+			}
+		}))
+	}
+	after := liveHeap()
+	runtime.KeepAlive(index)
+	cancel()
+	<-ended
+	return after - before
+}
+
+// liveHeap is what is on the heap after all garbage is gone.
+func liveHeap() float64 {
+	var stats runtime.MemStats
+	for range 3 {
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&stats)
+	return float64(stats.HeapAlloc)
+}
