@@ -135,47 +135,45 @@ func TestStatusesOfManyQueuesArePaced(t *testing.T) {
 
 // A status stays small at any backlog, whatever the names are and however many units may be listed (I12).
 func TestQueueStatusStaysBelow32KiB(t *testing.T) {
-	const units, quotas = 100_000, 500
+	const units, quotas, listed = 100_000, 500, 1000
 	names := make([]string, quotas)
 	for i := range names {
 		names[i] = fmt.Sprintf("%0253d", i)
 	}
-	for _, listed := range []int{100, 1000} {
-		var statuses []*Write
-		clock := clocktesting.NewFakeClock(testStart)
-		engine, err := New(Options{
-			Config:  Config{ItemsInStatus: listed},
-			Dynamic: newFakeAPI(t).client, Quotas: quotasOf(0, names...), Clock: clock,
-			Submit: func(w *Write) {
-				if w.kind == writeQueueStatus {
-					statuses = append(statuses, w)
-				}
-			},
-		})
-		require.NoError(t, err)
-		queue := strings.Repeat("q", 253)
-		engine.FeedQueue(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": queue}}}, false)
-		namespace := strings.Repeat("n", 63)
-		priority := int32(math.MinInt32)
-		for i := range units {
-			name := fmt.Sprintf("%0253d", i)
-			u := &unitObject{
-				path: namespace + "/" + name, queue: queue, quota: names[i%quotas], quotaKey: v1alpha1.LabelQuotaName,
-				request: cpu(1), pods: 1, priority: &priority,
+	var statuses []*Write
+	clock := clocktesting.NewFakeClock(testStart)
+	engine, err := New(Options{
+		Config:  Config{ItemsInStatus: listed},
+		Dynamic: newFakeAPI(t).client, Quotas: quotasOf(0, names...), Clock: clock,
+		Submit: func(w *Write) {
+			if w.kind == writeQueueStatus {
+				statuses = append(statuses, w)
 			}
-			u.Namespace, u.Name, u.UID, u.ResourceVersion = namespace, name, types.UID(name), "1"
-			engine.box.unit(u)
+		},
+	})
+	require.NoError(t, err)
+	queue := strings.Repeat("q", 253)
+	engine.FeedQueue(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": queue}}}, false)
+	namespace := strings.Repeat("n", 63)
+	priority := int32(math.MinInt32)
+	for i := range units {
+		name := fmt.Sprintf("%0253d", i)
+		u := &unitObject{
+			path: namespace + "/" + name, queue: queue, quota: names[i%quotas], quotaKey: v1alpha1.LabelQuotaName,
+			request: cpu(1), pods: 1, priority: &priority,
 		}
-		engine.Step()
-		require.NoError(t, engine.LeadNow(context.Background()))
-		engine.Step()
-		require.Len(t, statuses, 1)
-		data, err := statuses[0].data()
-		require.NoError(t, err)
-		require.Less(t, len(data), 32<<10)
-		require.Contains(t, string(data), fmt.Sprintf(`"pending":%d`, units))
-		require.Contains(t, string(data), `"position":60`)
+		u.Namespace, u.Name, u.UID, u.ResourceVersion = namespace, name, types.UID(name), "1"
+		engine.box.unit(u)
 	}
+	engine.Step()
+	require.NoError(t, engine.LeadNow(context.Background()))
+	engine.Step()
+	require.Len(t, statuses, 1)
+	data, err := statuses[0].data()
+	require.NoError(t, err)
+	require.Less(t, len(data), 32<<10)
+	require.Contains(t, string(data), fmt.Sprintf(`"pending":%d`, units))
+	require.Contains(t, string(data), `"position":60`)
 }
 
 func TestQueueStatusThatFailedIsWrittenAgain(t *testing.T) {
