@@ -63,7 +63,7 @@ func main() {
 	var o options
 	flag.DurationVar(&o.duration, "duration", 10*time.Minute, "how long jobs are submitted and faults happen")
 	flag.DurationVar(&o.interval, "interval", 500*time.Millisecond, "mean time between two submissions")
-	flag.DurationVar(&o.limit, "limit", 5*time.Minute, "give up on what is not done this long after the last fault")
+	flag.DurationVar(&o.limit, "limit", 5*time.Minute, "give up when for this long after the last fault no further job has ended")
 	flag.Uint64Var(&o.seed, "seed", 1, "of faults, jobs and users: the same seed gives the same plan")
 	flag.IntVar(&o.nodes, "nodes", 10, "number of nodes, of 8 cores each")
 	flag.StringVar(&o.dir, "dir", "", "work directory; must be empty or absent (default: a new one in _artifacts/)")
@@ -265,9 +265,7 @@ func (c *chaos) run(ctx context.Context) (*summary, error) {
 	sleep(ctx, time.Until(c.injector.begin.Add(c.duration)))
 	c.say("healed after the last fault; waiting until all is done")
 	healed := time.Now()
-	limit, stop := context.WithTimeout(ctx, c.limit)
-	defer stop()
-	c.awaitEnd(limit, submitted)
+	c.awaitEnd(ctx, submitted)
 	stopProgress()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -290,18 +288,32 @@ func (c *chaos) questions() []func(context.Context) error {
 	return questions
 }
 
-// awaitEnd waits until the users are done and all jobs and pods have ended, or ctx ends.
+// awaitEnd waits until the users are done and all jobs and pods have ended, or nothing more comes, or ctx ends. How long it
+// all takes says how fast the machine is.
 func (c *chaos) awaitEnd(ctx context.Context, submitted <-chan struct{}) {
 	select {
 	case <-submitted:
+	case <-time.After(c.limit):
+		return
 	case <-ctx.Done():
 		return
 	}
-	for {
-		if s := c.history.state(); s.open == 0 && s.waiting == 0 && s.running == 0 && c.history.caughtUp(ctx) == nil {
-			return
+	const pace, patience = 500 * time.Millisecond, 30 * time.Second
+	done, since := 0, time.Now()
+	for time.Since(since) < c.limit {
+		s := c.history.state()
+		if s.done != done {
+			done, since = s.done, time.Now()
 		}
-		if !sleep(ctx, 500*time.Millisecond) {
+		if s.open == 0 && s.waiting == 0 && s.running == 0 {
+			attempt, cancel := context.WithTimeout(ctx, patience)
+			err := c.history.caughtUp(attempt)
+			cancel()
+			if s = c.history.state(); err == nil && s.open == 0 && s.waiting == 0 && s.running == 0 {
+				return
+			}
+		}
+		if !sleep(ctx, pace) {
 			return
 		}
 	}

@@ -201,8 +201,9 @@ func (c *ControlPlane) controllerManager() (*managed, error) {
 		"--leader-elect=false",
 		// Each controller under the service account that Kubernetes gives it.
 		"--use-service-account-credentials=true",
-		// What jobs need. No node life cycle: the nodes of KWOK send no heartbeats.
-		"--controllers=job-controller,garbage-collector-controller,namespace-controller," +
+		// What jobs need. No node life cycle: the nodes of KWOK send no heartbeats. A pod whose last finalizer is removed
+		// while etcd goes away stays behind, terminating; where it has no node, only the collector of pods deletes it.
+		"--controllers=job-controller,garbage-collector-controller,pod-garbage-collector-controller,namespace-controller," +
 			"ttl-after-finished-controller,serviceaccount-controller,clusterrole-aggregation-controller",
 		// The job controller is the bottleneck of a burst with its defaults (5 workers, 20 requests/s).
 		"--concurrent-job-syncs=50",
