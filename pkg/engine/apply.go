@@ -288,7 +288,7 @@ func (e *Engine) resolve(u *unitObject) admission.Unit {
 		Phase: u.phase, Attempts: u.attempts, Held: u.held, RequeueAt: u.requeueAt,
 		Invalid: u.invalid, InvalidMessage: u.invalidMessage,
 	}
-	c.ConsumerManaged = u.hasConsumer && e.opts.Predicate != nil && e.opts.Predicate.ManagesKind(u.consumerKind)
+	c.ConsumerManaged = u.hasConsumer && e.opts.Predicate != nil && e.opts.Predicate.ManagesKind(u.consumerKind.Value())
 	c.Expected = u.expected(c.ConsumerManaged)
 	if e.askQuotas(func() { c.Quota = e.opts.Quotas.Resolve(u.Namespace, u.quotaLabels()) }) {
 		delete(e.unresolved, c.Key)

@@ -36,7 +36,7 @@ const defaultThreshold = 4
 
 // queueObject is what is kept of a Queue; immutable.
 type queueObject struct {
-	metav1.ObjectMeta
+	objectMeta
 	spec       admission.Queue // without a priority that comes from a class
 	class      string
 	conditions []metav1.Condition
@@ -46,7 +46,7 @@ type queueObject struct {
 
 // decodeQueue never fails: a queue that cannot be read has a policy that nobody knows, which parks its units.
 func decodeQueue(obj *unstructured.Unstructured, defaultPolicy string) (q *queueObject) {
-	q = &queueObject{ObjectMeta: metaOf(obj)}
+	q = &queueObject{objectMeta: metaOf(obj)}
 	defer func() {
 		if r := recover(); r != nil {
 			q.panicked = true
@@ -122,13 +122,13 @@ func acceptedQuotas(lists ...string) []string {
 
 // classObject is what is kept of a PriorityClass; immutable.
 type classObject struct {
-	metav1.ObjectMeta
+	objectMeta
 	value         int32
 	globalDefault bool
 }
 
 func decodeClass(obj *unstructured.Unstructured) *classObject {
-	c := &classObject{ObjectMeta: metaOf(obj)}
+	c := &classObject{objectMeta: metaOf(obj)}
 	switch n := obj.Object["value"].(type) {
 	case int64:
 		c.value = int32(min(max(n, -1<<31), 1<<31-1))

@@ -159,7 +159,8 @@ func TestQueueStatusStaysBelow32KiB(t *testing.T) {
 	for i := range units {
 		name := fmt.Sprintf("%0253d", i)
 		u := &unitObject{
-			path: namespace + "/" + name, queue: queue, quota: names[i%quotas], quotaKey: v1alpha1.LabelQuotaName,
+			unitHistory: noHistory,
+			path:        namespace + "/" + name, queue: queue, quota: names[i%quotas], quotaKey: v1alpha1.LabelQuotaName,
 			request: cpu(1), pods: 1, priority: &priority,
 		}
 		u.Namespace, u.Name, u.UID, u.ResourceVersion = namespace, name, types.UID(name), "1"
@@ -355,7 +356,7 @@ func TestAskAnswersAndSurvivesAPanic(t *testing.T) {
 func TestMailboxKeepsTheNewestState(t *testing.T) {
 	box := newMailbox()
 	unit := func(version, uid string) *unitObject {
-		u := &unitObject{path: "ns/a"}
+		u := &unitObject{path: "ns/a", unitHistory: noHistory}
 		u.Namespace, u.Name, u.ResourceVersion, u.UID = "ns", "a", version, types.UID("uid-"+uid)
 		return u
 	}
@@ -386,7 +387,7 @@ func BenchmarkStep(b *testing.B) {
 			require.NoError(b, err)
 			engine.FeedQueue(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": testQuota}}}, false)
 			object := func(i, version int) *unitObject {
-				u := &unitObject{quota: testQuota, quotaKey: v1alpha1.LabelQuotaName, path: fmt.Sprintf("%s/u%d", testNamespace, i), request: cpu(int64(5 + i%8)), pods: 1}
+				u := &unitObject{unitHistory: noHistory, quota: testQuota, quotaKey: v1alpha1.LabelQuotaName, path: fmt.Sprintf("%s/u%d", testNamespace, i), request: cpu(int64(5 + i%8)), pods: 1}
 				u.Namespace, u.Name, u.UID, u.ResourceVersion = testNamespace, fmt.Sprintf("u%d", i), types.UID(fmt.Sprint("u", i)), fmt.Sprint(version)
 				priority := int32(i % 10)
 				u.priority = &priority

@@ -46,11 +46,11 @@ const maxMessage = 1024
 // quotaKeys are the labels that name a quota.
 var quotaKeys = []string{v1alpha1.LabelQuotaName, v1alpha1.LabelQuotaNameFallback1, v1alpha1.LabelQuotaNameFallback2}
 
-// unitObject is what is kept of a QueueUnit. It is immutable once it was made. It is a metav1.Object so that an
-// informer can store it.
+// unitObject is what is kept of a QueueUnit. It is immutable once it was made. There may be very many: what most of them
+// have in common is shared, what few of them have is elsewhere.
 type unitObject struct {
-	metav1.ObjectMeta
-	path string // namespace/name
+	objectMeta
+	path string // namespace/name; the name is a part of it
 	// quota that a label names, and the label; empty when none does.
 	quota, quotaKey string
 	// queue that is named explicitly; empty means the default queue of the quota.
@@ -69,12 +69,17 @@ type unitObject struct {
 	adopted bool
 
 	consumer     admission.Consumer
-	consumerKind schema.GroupVersionKind
+	consumerKind unique.Handle[schema.GroupVersionKind] // if there is a consumer
 	hasConsumer  bool
 	owned        bool
 
-	phase      admission.Phase
-	attempts   int64
+	phase    admission.Phase
+	attempts int64
+	*unitHistory
+}
+
+// unitHistory is what a unit has to which something happened.
+type unitHistory struct {
 	message    string
 	held       resources.List
 	requeueAt  time.Time
@@ -84,6 +89,31 @@ type unitObject struct {
 	invalid        admission.Reason
 	invalidMessage string
 	panicked       bool // while it was read
+}
+
+// noHistory is shared and never written.
+var noHistory = &unitHistory{}
+
+func (h *unitHistory) empty() bool {
+	return h.message == "" && h.held.Len() == 0 && h.requeueAt.IsZero() && h.allocated.IsZero() && len(h.conditions) == 0 &&
+		h.invalid == "" && h.invalidMessage == "" && !h.panicked
+}
+
+// objectMeta is what the engine needs of the metadata of an object. An informer can store what has it.
+type objectMeta struct {
+	Namespace, Name   string
+	UID               types.UID
+	ResourceVersion   string
+	Generation        int64
+	CreationTimestamp metav1.Time
+}
+
+// GetObjectMeta implements metav1.ObjectMetaAccessor.
+func (m *objectMeta) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{
+		Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Generation: m.Generation,
+		CreationTimestamp: m.CreationTimestamp,
+	}
 }
 
 // podSetTotal is what all pods of a pod set ask for together.
@@ -116,12 +146,14 @@ func (u *unitObject) condition(conditionType string) *metav1.Condition {
 // decodeUnit never fails: an object that cannot be read, in part or at all, becomes a unit that is parked with a reason.
 // It does not change the object.
 func decodeUnit(obj *unstructured.Unstructured) (u *unitObject) {
-	u = &unitObject{ObjectMeta: metaOf(obj), path: obj.GetNamespace() + "/" + obj.GetName()}
+	u = &unitObject{objectMeta: metaOf(obj), path: obj.GetNamespace() + "/" + obj.GetName(), unitHistory: &unitHistory{}}
+	u.Name = u.path[len(u.Namespace)+1:]
 	defer func() {
 		if r := recover(); r != nil {
 			u.panicked = true
 			u.refuse(admission.ReasonInternalError, fmt.Errorf("the object cannot be read: %v", r))
 		}
+		u.share()
 	}()
 	u.decodeMeta(obj)
 	u.decodeStatus(obj)
@@ -140,9 +172,21 @@ func (u *unitObject) refuse(reason admission.Reason, err error) {
 	}
 }
 
+// share lets go of what the unit has in common with others.
+func (u *unitObject) share() {
+	u.request, u.held = sharedLists.of(u.request), sharedLists.of(u.held)
+	for i := range u.sets {
+		u.sets[i].total = sharedLists.of(u.sets[i].total)
+	}
+	u.sets = sharedSets.of(u.sets)
+	if u.unitHistory.empty() {
+		u.unitHistory = noHistory
+	}
+}
+
 // metaOf keeps what the engine needs of the metadata.
-func metaOf(obj metav1.Object) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
+func metaOf(obj metav1.Object) objectMeta {
+	return objectMeta{
 		Namespace: intern(obj.GetNamespace()), Name: obj.GetName(), UID: obj.GetUID(),
 		ResourceVersion: obj.GetResourceVersion(), Generation: obj.GetGeneration(),
 		CreationTimestamp: obj.GetCreationTimestamp(),
@@ -217,11 +261,11 @@ func (u *unitObject) decodeConsumer(obj *unstructured.Unstructured, ref *corev1.
 		return
 	}
 	u.hasConsumer = true
-	u.consumerKind = ref.GroupVersionKind()
+	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	u.consumer = admission.Consumer{
-		Kind: intern(jobs.KindString(u.consumerKind)), Namespace: intern(ref.Namespace), Name: ref.Name, UID: string(ref.UID),
+		Kind: intern(jobs.KindString(kind)), Namespace: intern(ref.Namespace), Name: ref.Name, UID: string(ref.UID),
 	}
-	u.consumerKind = schema.FromAPIVersionAndKind(intern(ref.APIVersion), intern(ref.Kind))
+	u.consumerKind = unique.Make(kind)
 	if u.consumer.Namespace == "" {
 		u.consumer.Namespace = u.Namespace
 	}
