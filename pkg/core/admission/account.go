@@ -24,7 +24,7 @@ import (
 )
 
 // bucket is what a unit counts as.
-type bucket int
+type bucket uint8
 
 const (
 	bucketNone bucket = iota
@@ -51,30 +51,41 @@ func (u *unit) bucket() bucket {
 
 // account brings counts and demand in line with where the unit is.
 func (s *State) account(u *unit) {
-	p := pair{u.spec.Queue, u.spec.Quota}
-	if where := u.bucket(); where != u.where || p != u.counted {
-		s.count(u.counted, u.where, -1)
-		s.count(p, where, 1)
-		u.where, u.counted = where, p
+	where, former := u.bucket(), u.counted
+	if where != u.where || (former != nil && (former.Queue != u.spec.Queue || former.Quota != u.spec.Quota)) {
+		u.counted = s.countsFor(u, where)
+		s.count(u.counted, where, 1)
+		s.count(former, u.where, -1)
+		u.where = where
 	}
 	s.updateDemand(u)
 	s.updateAsks(u)
 }
 
-func (s *State) count(p pair, where bucket, by int) {
+// countsFor are those of the queue and the quota of a unit, nil where it is not counted.
+func (s *State) countsFor(u *unit, where bucket) *QueueCounts {
 	if where == bucketNone {
-		return
+		return nil
 	}
+	p := pair{u.spec.Queue, u.spec.Quota}
 	c, ok := s.counts[p]
 	if !ok {
 		c = &QueueCounts{Queue: p.queue, Quota: p.quota}
 		s.counts[p] = c
 	}
+	return c
+}
+
+func (s *State) count(c *QueueCounts, where bucket, by int) {
+	if c == nil {
+		return
+	}
+	p := pair{c.Queue, c.Quota}
 	s.countsChanged[p] = struct{}{}
-	sum, ok := s.countsOf[p.queue]
+	sum, ok := s.countsOf[c.Queue]
 	if !ok {
-		sum = &QueueCounts{Queue: p.queue}
-		s.countsOf[p.queue] = sum
+		sum = &QueueCounts{Queue: c.Queue}
+		s.countsOf[c.Queue] = sum
 	}
 	switch where {
 	case bucketNone:
@@ -92,7 +103,7 @@ func (s *State) count(p pair, where bucket, by int) {
 		delete(s.counts, p)
 	}
 	if sum.empty() {
-		delete(s.countsOf, p.queue)
+		delete(s.countsOf, c.Queue)
 	}
 }
 

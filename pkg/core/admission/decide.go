@@ -164,6 +164,7 @@ func (ln *line) first(g *group) bool {
 // refuse keeps a unit from being tried for a while that doubles with every refusal in a row.
 func (s *State) refuse(now time.Time, u *unit, reason Reason, message string) {
 	backoff := s.cfg.RefusedBackoff << min(u.refusals, 5)
-	u.refusals++
-	u.refusal, u.refusalMessage, u.refusedUntil = reason, message, now.Add(backoff)
+	d := u.deal()
+	d.refusals++
+	d.refusal, d.refusalMessage, d.refusedUntil = reason, message, now.Add(backoff)
 }

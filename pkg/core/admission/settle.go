@@ -46,7 +46,10 @@ func (s *State) settleAdmission(now time.Time, u *unit, remembered *Unit, o Outc
 	}
 	switch o {
 	case OutcomeConfirmed:
-		u.stage, u.observed, u.refusals = stageAdmitted, false, 0
+		u.stage, u.observed = stageAdmitted, false
+		if u.refusals > 0 {
+			u.dealings.refusals = 0
+		}
 		u.spec.Phase, u.spec.Attempts, u.spec.Held = PhaseDequeued, u.attempt, u.held
 	case OutcomeRefused:
 		u.stage = stageWaiting

@@ -110,7 +110,8 @@ func (s *State) tellReasons(now time.Time, plan *Plan) {
 		if reason == u.told || untold(reason) {
 			continue
 		}
-		u.told, u.toldAt = reason, now
+		told := u.deal()
+		told.told, told.toldAt = reason, now
 		plan.Explain = append(plan.Explain, Explain{Unit: u.spec, Reason: reason, Message: message})
 	}
 }

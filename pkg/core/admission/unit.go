@@ -25,7 +25,7 @@ import (
 )
 
 // stage is where a unit is in the eyes of the core (I2: in exactly one).
-type stage int
+type stage uint8
 
 const (
 	stageWaiting   stage = iota // in a group, or parked
@@ -35,11 +35,21 @@ const (
 	stageDone     // terminal
 )
 
-// unit is the record of one QueueUnit.
+// unit is the record of one QueueUnit. There may be very many, and most of them wait: what few have is elsewhere.
 type unit struct {
 	spec Unit
 
 	stage stage
+	// observed: the object itself was seen to hold quota since the admission was confirmed.
+	observed bool
+	// holding: the ledger was told held, at and of say where.
+	holding bool
+	// consumerGone: its consumer was reported not to be live.
+	consumerGone bool
+	// where it is counted, in counted, and whether demand is, in that of demandQuota.
+	where         bucket
+	demandCounted bool
+
 	// group is set while the unit waits and is not parked; parked while it waits and is.
 	group         *group
 	parked        Reason
@@ -48,37 +58,51 @@ type unit struct {
 	// attempt and remembered belong to the write in flight.
 	attempt    int64
 	remembered *Unit
-	// observed: the object itself was seen to hold quota since the admission was confirmed.
-	observed bool
 
-	// held is what the ledger was told, at and of say where.
-	holding bool
-	held    resources.List
-	at      *level
-	of      *unitLine
+	held resources.List
+	at   *level
+	of   *unitLine
 
-	// consumerGone: its consumer was reported not to be live.
-	consumerGone bool
+	// headSince is when the unit became the head of its group. tell is the key in State.tellings, zero when not there.
+	headSince, tell time.Time
+	counted         *QueueCounts
+	demandQuota     string
+	demand          resources.List
+	// adds is what the unit adds to the requests of its quota; most that wait add nothing.
+	adds *addition
+	*dealings
+}
 
+// dealings are what was done about a unit beside placing it.
+type dealings struct {
 	// refusals in a row; nothing is tried before refusedUntil, because of refusal.
 	refusals       int
 	refusedUntil   time.Time
 	refusal        Reason
 	refusalMessage string
+	// told is the reason that was told last, at toldAt.
+	told   Reason
+	toldAt time.Time
+	// retry is the key in State.retries; zero when not there.
+	retry time.Time
+}
 
-	// told is the reason that was told last, at toldAt. headSince is when the unit became the head of its
-	// group. tell and retry are the keys in State.tellings and State.retries; zero when not there.
-	told          Reason
-	toldAt        time.Time
-	headSince     time.Time
-	tell, retry   time.Time
-	where         bucket
-	counted       pair
-	demandQuota   string
-	demand        resources.List
-	demandCounted bool
-	// adds is what the unit adds to the requests of its quota; most that wait add nothing.
-	adds *addition
+// noDealings is shared and never written.
+var noDealings = &dealings{}
+
+// deal returns the dealings of the unit, to be changed.
+func (u *unit) deal() *dealings {
+	if u.dealings == noDealings {
+		u.dealings = &dealings{}
+	}
+	return u.dealings
+}
+
+// forgetTold: nothing was told.
+func (u *unit) forgetTold() {
+	if u.told != "" {
+		u.dealings.told, u.dealings.toldAt = "", time.Time{}
+	}
 }
 
 func compareKeys(a, b *unit) int { return strings.Compare(a.spec.Key, b.spec.Key) }
@@ -117,7 +141,7 @@ func (s *State) UpsertUnit(now time.Time, in Unit) {
 	}
 	switch {
 	case !ok:
-		u = &unit{}
+		u = &unit{dealings: noDealings}
 		s.units[in.Key] = u
 		s.apply(now, u, in)
 	case u.inFlight():
@@ -258,7 +282,7 @@ func (s *State) parkedUntil(u *unit) time.Time {
 func (s *State) placeAdmitted(now time.Time, u *unit) {
 	s.leave(now, u)
 	s.tellAt(u, time.Time{})
-	u.told, u.toldAt = "", time.Time{}
+	u.forgetTold()
 	if u.spec.Poisoned {
 		s.hold(u, u.wants())
 		return
@@ -331,7 +355,7 @@ func (s *State) retryAt(u *unit, at time.Time) {
 	if !u.retry.IsZero() {
 		s.retries.Delete(u)
 	}
-	u.retry = at
+	u.deal().retry = at
 	if !at.IsZero() {
 		s.retries.Insert(u)
 	}

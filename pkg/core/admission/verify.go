@@ -190,7 +190,7 @@ func (s *State) VerifyUnit(in Unit) []Mismatch {
 	compare("attempts", fmt.Sprint(u.spec.Attempts), fmt.Sprint(in.Attempts))
 	compare("request", u.spec.Request.String(), in.Request.String())
 	if u.holding && stageOf(in) == stageAdmitted {
-		object := unit{spec: in}
+		object := unit{spec: in, dealings: noDealings}
 		compare("holds", u.held.String(), object.wants().String())
 	}
 	return out
