@@ -80,19 +80,9 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	path := o.workload
-	if !strings.ContainsAny(path, "./") {
-		path = filepath.Join(root, "test", "perf", path+".yaml")
-	}
-	w, err := workload.Load(path)
+	w, err := o.load(root)
 	if err != nil {
 		return fmt.Errorf("workload: %w", err)
-	}
-	if o.policy != "" {
-		w.QueuePolicy = v1alpha1.QueuePolicy(o.policy)
-		if err := w.Validate(); err != nil {
-			return fmt.Errorf("workload: %w", err)
-		}
 	}
 	artifacts := filepath.Join(root, "_artifacts")
 	if err := os.MkdirAll(artifacts, 0o755); err != nil {
@@ -119,6 +109,24 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	return o.write(report)
+}
+
+// load reads the workload, which is named or is a file.
+func (o *options) load(root string) (*workload.Workload, error) {
+	path := o.workload
+	if !strings.ContainsAny(path, "./") {
+		path = filepath.Join(root, "test", "perf", path+".yaml")
+	}
+	w, err := workload.Load(path)
+	if err != nil || o.policy == "" {
+		return w, err
+	}
+	w.QueuePolicy = v1alpha1.QueuePolicy(o.policy)
+	return w, w.Validate()
+}
+
+func (o *options) write(report *runner.Report) error {
 	content, err := json.MarshalIndent(report, "", "  ")
 	if err != nil {
 		return err

@@ -191,8 +191,10 @@ func (m *memoryMetadata) Watch(ctx context.Context, _ metav1.ListOptions) (watch
 // fullQuotas have nothing left.
 type fullQuotas struct{}
 
-func (fullQuotas) Resolve(_ string, labels map[string]string) string { return labels[v1alpha1.LabelQuotaName] }
-func (fullQuotas) SetDemand(string, resources.List)                  {}
+func (fullQuotas) Resolve(_ string, labels map[string]string) string {
+	return labels[v1alpha1.LabelQuotaName]
+}
+func (fullQuotas) SetDemand(string, resources.List) {}
 
 func (fullQuotas) All() (names []string) {
 	for i := range memoryQuotas {

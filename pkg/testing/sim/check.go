@@ -244,34 +244,11 @@ func (u *use) add(o use) {
 // seen and now (I1). Where the tree itself was changed in that time, only the cluster total is compared.
 func (c *checker) capacity(ch *change) {
 	d := ch.by.decision
-	path := []string{}
+	var path []string
 	if c.stableTree(d) {
-		for at := quotaLabel(ch.after); at != root && at != "" && len(path) < 10; {
-			o := c.w.api.get(quotas, keyOf(quotaNamespace, at))
-			if o == nil {
-				break
-			}
-			path = append(path, at)
-			at = parentOf(o)
-		}
+		path = c.path(quotaLabel(ch.after))
 	}
-	leaves := c.use(d)
-	total := use{}
-	byLevel := map[string]*use{}
-	for _, leaf := range slices.Sorted(maps.Keys(leaves)) {
-		total.add(*leaves[leaf])
-		for at, n := leaf, 0; at != "" && at != root && n < 10; n++ {
-			if byLevel[at] == nil {
-				byLevel[at] = &use{}
-			}
-			byLevel[at].add(*leaves[leaf])
-			o := c.w.api.get(quotas, keyOf(quotaNamespace, at))
-			if o == nil {
-				break
-			}
-			at = parentOf(o)
-		}
-	}
+	byLevel, total := c.useByLevel(d)
 	for _, level := range path {
 		limit, ok := c.largest(level, d.seen[quotas])
 		used := byLevel[level]
@@ -291,6 +268,34 @@ func (c *checker) capacity(ch *change) {
 	if most := c.largestTotal(d.seen[nodes]); !total.all.within(most) {
 		c.w.violate("I1", "after the admission of %s by %s, the cluster has %s of %s", ch.key, ch.by.process, total.all, most)
 	}
+}
+
+// path lists a quota and its parents, as far as they exist.
+func (c *checker) path(leaf string) (path []string) {
+	for at := leaf; at != root && at != "" && len(path) < 10; {
+		o := c.w.api.get(quotas, keyOf(quotaNamespace, at))
+		if o == nil {
+			break
+		}
+		path = append(path, at)
+		at = parentOf(o)
+	}
+	return path
+}
+
+func (c *checker) useByLevel(d *decision) (byLevel map[string]*use, total use) {
+	leaves := c.use(d)
+	byLevel = map[string]*use{}
+	for _, leaf := range slices.Sorted(maps.Keys(leaves)) {
+		total.add(*leaves[leaf])
+		for _, at := range c.path(leaf) {
+			if byLevel[at] == nil {
+				byLevel[at] = &use{}
+			}
+			byLevel[at].add(*leaves[leaf])
+		}
+	}
+	return byLevel, total
 }
 
 func preemptible(o *object) bool { return o.u.GetLabels()[v1alpha1.LabelPreemptible] != "false" }

@@ -130,7 +130,7 @@ func (o *observer) run(ctx context.Context, path string, take func(*event)) erro
 	for {
 		version, err = o.stream(ctx, path, version, take)
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // it ended because the context did
 		}
 		if err != nil {
 			return fmt.Errorf("watch %s: %w", path, err)

@@ -99,7 +99,6 @@ type run struct {
 	// begin is when the clock starts, preloaded when the preloaded units were created, schedulerStart when the
 	// scheduler was started.
 	begin, schedulerStart time.Time
-	lateness              time.Duration // of creations, at worst
 	loads                 []string
 }
 

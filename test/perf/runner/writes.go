@@ -191,7 +191,7 @@ func (r *run) generate(ctx context.Context) error {
 	})
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // it ended because the context did
 		}
 		return fmt.Errorf("create units: %w", err)
 	}
