@@ -240,7 +240,21 @@ func TestTheLifeOfAJobIsJudged(t *testing.T) {
 	require.Equal(t, secondUnit, l.last(t))
 	job(false, true)
 	l.unit(unitIn("v", "j", v1alpha1.PhaseEnqueued, 0), true)
-	require.Empty(t, l.violations, "it goes with its job")
+	l.unit(unitIn("w", "j", v1alpha1.PhaseEnqueued, 0), false)
+	require.Empty(t, l.violations, "it goes with its job, as does one that is made on old news of it")
+}
+
+func TestPodsWhoseCreationMayHaveGoneUnanswered(t *testing.T) {
+	h, err := newHistory("127.0.0.1:1")
+	require.NoError(t, err)
+	begin := time.Unix(1000, 0)
+	for i, at := range []time.Duration{0, 10 * time.Second, 11 * time.Second, 60 * time.Second} {
+		h.events = append(h.events, checker.Event{Object: checker.Pod{UID: string(rune('a' + i)), Job: "j"}})
+		h.seen = append(h.seen, begin.Add(at))
+	}
+	from, to := begin.Add(12*time.Second), begin.Add(13*time.Second)
+	require.Equal(t, map[string]int{"j": 2}, h.spare([]outage{{controlplane.Etcd, from, to}}))
+	require.Empty(t, h.spare([]outage{{schedulerA, from, to}}), "nothing was created through it")
 }
 
 func TestPodsThatWaitForTheirKubelet(t *testing.T) {

@@ -39,6 +39,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/checker"
+	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
 )
 
 // history is every state that every quota, unit, pod and job was ever in, in the order of the store.
@@ -324,6 +325,28 @@ type judged struct {
 	deleted    int
 }
 
+// spare counts, by UID of their job, the pods that were created while the answer to that may have been lost. The job
+// controller then takes it for failed and creates another one, once in a while before it sees the first. Kubernetes promises
+// no more than that a pod is started at least once; it is no second admission.
+func (h *history) spare(outages []outage) map[string]int {
+	const lag = 5 * time.Second
+	known, spare := map[string]bool{}, map[string]int{}
+	for i, e := range h.events {
+		pod, ok := e.Object.(checker.Pod)
+		if !ok || known[pod.UID] {
+			continue
+		}
+		known[pod.UID] = true
+		if slices.ContainsFunc(outages, func(o outage) bool {
+			return (o.component == controlplane.APIServer || o.component == controlplane.Etcd) &&
+				h.seen[i].After(o.begin.Add(-lag)) && h.seen[i].Before(o.end.Add(lag))
+		}) {
+			spare[pod.Job]++
+		}
+	}
+	return spare
+}
+
 // violationMark begins a line of the written history after the state that broke a promise.
 const violationMark = "VIOLATION"
 
@@ -335,6 +358,8 @@ func (h *history) judge(submitted, deleted map[string]bool, outages []outage, lo
 	j := judged{events: len(h.events), missing: h.missing, attempts: map[int64]int{}}
 	c := checker.New(blockingQueues)
 	c.Unsaid = func(_, by checker.Unit) bool { return disturbed(outages, by.AdmittedAt) }
+	spare := h.spare(outages)
+	c.Spare = func(job checker.Job) int { return spare[job.UID] }
 	admitted := map[string]bool{}
 	for i, e := range h.events {
 		known := len(c.Violations())

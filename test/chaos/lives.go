@@ -71,13 +71,15 @@ func (l *lives) unit(u *v1alpha1.QueueUnit, deleted bool) {
 	if u.Spec.ConsumerRef != nil {
 		job = string(u.Spec.ConsumerRef.UID)
 	}
+	_, exists := l.jobs[job]
 	if deleted {
-		if _, exists := l.jobs[job]; exists {
+		if exists {
 			l.report(unitLost, key, "was deleted in phase %s while its job was there", u.Status.Phase)
 		}
 		return
 	}
-	if first := l.unitOf[job]; job != "" && first != "" && first != uid {
+	// A unit may be made anew on old news of a job that is gone. That it goes, too, is checked at the end.
+	if first := l.unitOf[job]; exists && first != "" && first != uid {
 		l.report(secondUnit, key, "is not the first unit of its job")
 	}
 	l.unitOf[job] = uid

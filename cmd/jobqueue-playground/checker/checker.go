@@ -154,6 +154,9 @@ type Checker struct {
 	// Unsaid, if set, tells of the admission of by while passed waited that nothing can be said about their order,
 	// because what happened then may have kept the scheduler from seeing passed or from writing its decision.
 	Unsaid func(passed, by Unit) bool
+	// Spare, if set, tells how many pods the job may have had beyond those that it needs, because the job controller was
+	// never told that one had been created.
+	Spare func(job Job) int
 
 	blocking map[string]Order
 
@@ -261,7 +264,7 @@ func (c *Checker) incomplete(uid string) string {
 			succeeded++
 		}
 	}
-	if succeeded != job.Pods {
+	if succeeded < job.Pods || succeeded > job.Pods+c.spare(job) {
 		return fmt.Sprintf("is complete with %d of %d pods that succeeded", succeeded, job.Pods)
 	}
 	return ""
@@ -405,7 +408,7 @@ func (c *Checker) bind(pod Pod) {
 		c.bound[pod.Job] = map[string]Resources{}
 	}
 	c.bound[pod.Job][pod.UID] = pod.Request
-	if job, ok := c.jobs[pod.Job]; ok && len(c.bound[pod.Job]) > job.Pods {
+	if job, ok := c.jobs[pod.Job]; ok && len(c.bound[pod.Job]) > job.Pods+c.spare(job) {
 		c.report(RanTwice, job.Name, "%d pods were bound, it needs %d", len(c.bound[pod.Job]), job.Pods)
 	}
 	uid, ok := c.unitOf[pod.Job]
@@ -416,6 +419,13 @@ func (c *Checker) bind(pod Pod) {
 	if ok {
 		c.updateShare(uid, c.units[uid].Quota)
 	}
+}
+
+func (c *Checker) spare(job Job) int {
+	if c.Spare == nil {
+		return 0
+	}
+	return c.Spare(job)
 }
 
 // updateShare computes anew what a unit adds to promised: its request less what its pods have taken up.

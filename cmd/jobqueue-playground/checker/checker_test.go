@@ -247,6 +247,17 @@ func TestRunningTwice(t *testing.T) {
 	require.Equal(t, []Rule{RanTwice}, rules(h.Violations()))
 
 	h = newHistory()
+	h.Spare = func(Job) int { return 1 }
+	h.runs("x")
+	h.do(pod("x", 7, 1).bound())
+	h.do(pod("x", 7, 1).succeeded())
+	done, violations := h.Finish(map[string]string{"j-x": "x"})
+	require.Empty(t, violations, "the job controller may not have known of it")
+	require.Equal(t, 1, done)
+	h.do(pod("x", 8, 1).bound())
+	require.Equal(t, []Rule{RanTwice}, rules(h.Violations()))
+
+	h = newHistory()
 	again := unit("x", 2).admitted(9)
 	again.Attempts = 2
 	h.do(unit("x", 2).admitted(5))
