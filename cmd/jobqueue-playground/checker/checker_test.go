@@ -248,9 +248,15 @@ func TestRunningTwice(t *testing.T) {
 
 	h = newHistory()
 	h.Spare = func(Job) int { return 1 }
-	h.runs("x")
-	h.do(pod("x", 7, 1).bound())
-	h.do(pod("x", 7, 1).succeeded())
+	j := job("x", 1)
+	h.do(j)
+	h.do(unit("x", 1).admitted(5))
+	for i := range 2 {
+		h.do(pod("x", i, 1).bound())
+		h.do(pod("x", i, 1).succeeded())
+	}
+	j.Complete = true
+	h.do(j)
 	done, violations := h.Finish(map[string]string{"j-x": "x"})
 	require.Empty(t, violations, "the job controller may not have known of it")
 	require.Equal(t, 1, done)
