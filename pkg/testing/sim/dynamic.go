@@ -70,7 +70,7 @@ func (r *dynamicResource) Get(_ context.Context, name string, _ metav1.GetOption
 		return nil, apierrors.NewNotFound(r.kind.resource(), name)
 	}
 	r.client.process.got[o.key] = o.rv
-	return o.u, nil
+	return r.answer(o), nil
 }
 
 // List is consistent.
@@ -83,7 +83,7 @@ func (r *dynamicResource) List(_ context.Context, _ metav1.ListOptions) (*unstru
 	list.SetResourceVersion(strconv.FormatInt(a.version, 10))
 	for _, o := range a.list(r.kind) {
 		if r.namespace == "" || o.u.GetNamespace() == r.namespace {
-			list.Items = append(list.Items, *o.u)
+			list.Items = append(list.Items, *r.answer(o))
 		}
 	}
 	return list, nil
@@ -102,5 +102,13 @@ func (r *dynamicResource) Patch(ctx context.Context, name string, pt types.Patch
 	if err != nil {
 		return nil, err
 	}
-	return o.u, nil
+	return r.answer(o), nil
+}
+
+// answer is an object as this client is told of it: like its watch, so that what cannot be decoded never can.
+func (r *dynamicResource) answer(o *object) *unstructured.Unstructured {
+	if r.kind != units {
+		return o.u
+	}
+	return r.client.process.world.decoded(o.u)
 }
