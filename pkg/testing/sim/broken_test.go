@@ -129,6 +129,20 @@ func admitted(attempts int64, cpu string) map[string]any {
 }
 
 // aBreak takes away what keeps an invariant, or writes what a check forbids; the simulator must say so by this check.
+// smallCluster begins a plan.
+const smallCluster = `plan seed=1 schedulers=1 controllers=1 runtime=false lag=5ms deadline=4s length=1m0s
+0s node n0 cpu=6000
+0s quota a max=6000 min=1000 policy=Priority
+0s quota b max=6000 min=1000 policy=Priority
+`
+
+// plansFor are the plans of what random ones seldom provoke, by name.
+var plansFor = map[string]string{
+	"an adapter that sees twice the cluster": smallCluster +
+		"3s job j1 cpu=2000 pods=2 quota=a run=20s\n3s job j2 cpu=2000 pods=2 quota=b run=20s\n",
+	"nobody collects": smallCluster + "3s job j1 cpu=1000 pods=1 quota=a run=1s\n20s delete-job j1\n",
+}
+
 type aBreak struct {
 	name, invariant, check string
 	profile                func() Profile
@@ -243,6 +257,13 @@ func TestBrokenParts(t *testing.T) {
 func provoke(b aBreak, found func([]Violation) bool, never func()) {
 	if b.direct != nil {
 		if !found(direct(b.direct)) {
+			never()
+		}
+		return
+	}
+	if text, ok := plansFor[b.name]; ok {
+		plan, err := Parse(text)
+		if err != nil || !found(Run(plan, Options{variants: b.variants}).Violations) {
 			never()
 		}
 		return
