@@ -264,7 +264,7 @@ func heapOf(b *testing.B, n int, withJobs bool) float64 {
 	}()
 	e.Lead()
 	for pending, leading := 0, false; pending < n || !leading; {
-		time.Sleep(20 * time.Millisecond)
+		runtime.Gosched()
 		require.NoError(b, e.Ask(ctx, func(v engine.View) {
 			pending, leading = 0, v.Leading()
 			for _, q := range v.Queues() {
