@@ -3,9 +3,9 @@
 # after the other and runs the tests of the package, as make test-unit does. Arguments are packages; without, all of the
 # core. Progress goes to standard error.
 #
-# For each package: what the tests noticed (killed), and how much of that by using up 20 seconds of processor time, ten
-# times what the tests need; what they did not (lived); what no test runs; what does not compile and is left out; and the
-# score, killed of killed and lived.
+# For each package: what the tests noticed (killed), and how much of that by using up ten times the processor time that the
+# tests need; what they did not (lived); what no test runs; what does not compile and is left out; and the score, killed of
+# killed and lived.
 # What lives or is not run is listed.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -30,7 +30,7 @@ export GO_REAL PATH="$module/path:$PATH" TOO_LONG="$out/too-long"
 
 for package in "$@"; do
   # Its own time-out, a multiple of what the tests take once they are compiled, is to strike never: it counts waiting too.
-  go test -cover "$package" >&2
+  go test -coverprofile "$out/coverage" "$package" >&2
   : >"$TOO_LONG"
   "$tool" unleash --workers "${WORKERS:-2}" --timeout-coefficient 1000 "$package" 2>&1 | tee "$out/log" >&2
   sed -n 's/^ *\(LIVED\|NOT COVERED\) /\1 /p' "$out/log" | sed "s#\$# in $package#" >>"$out/lived"
