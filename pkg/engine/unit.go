@@ -19,7 +19,9 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
+	"hash/maphash"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unique"
@@ -34,6 +36,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/intern"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -174,11 +177,11 @@ func (u *unitObject) refuse(reason admission.Reason, err error) {
 
 // share lets go of what the unit has in common with others.
 func (u *unitObject) share() {
-	u.request, u.held = sharedLists.of(u.request), sharedLists.of(u.held)
+	u.request, u.held = sharedLists.Of(u.request), sharedLists.Of(u.held)
 	for i := range u.sets {
-		u.sets[i].total = sharedLists.of(u.sets[i].total)
+		u.sets[i].total = sharedLists.Of(u.sets[i].total)
 	}
-	u.sets = sharedSets.of(u.sets)
+	u.sets = sharedSets.Of(u.sets)
 	if u.unitHistory.empty() {
 		u.unitHistory = noHistory
 	}
@@ -187,7 +190,7 @@ func (u *unitObject) share() {
 // metaOf keeps what the engine needs of the metadata.
 func metaOf(obj metav1.Object) objectMeta {
 	return objectMeta{
-		Namespace: intern(obj.GetNamespace()), Name: obj.GetName(), UID: obj.GetUID(),
+		Namespace: sharedText(obj.GetNamespace()), Name: obj.GetName(), UID: obj.GetUID(),
 		ResourceVersion: obj.GetResourceVersion(), Generation: obj.GetGeneration(),
 		CreationTimestamp: obj.GetCreationTimestamp(),
 	}
@@ -197,7 +200,7 @@ func (u *unitObject) decodeMeta(obj *unstructured.Unstructured) {
 	labels, annotations := obj.GetLabels(), obj.GetAnnotations()
 	for _, key := range quotaKeys {
 		if value := labels[key]; value != "" {
-			u.quota, u.quotaKey = intern(value), key
+			u.quota, u.quotaKey = sharedText(value), key
 			break
 		}
 	}
@@ -243,8 +246,8 @@ func (u *unitObject) decodeSpec(obj *unstructured.Unstructured) {
 	if spec.Queue != "" {
 		u.queue = spec.Queue
 	}
-	u.queue = intern(u.queue)
-	u.priority, u.class = spec.Priority, intern(spec.PriorityClassName)
+	u.queue = sharedText(u.queue)
+	u.priority, u.class = spec.Priority, sharedText(spec.PriorityClassName)
 	u.inactive = spec.Active != nil && !*spec.Active
 	u.decodeConsumer(obj, spec.ConsumerRef)
 	request := spec.Request
@@ -263,7 +266,7 @@ func (u *unitObject) decodeConsumer(obj *unstructured.Unstructured, ref *corev1.
 	u.hasConsumer = true
 	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	u.consumer = admission.Consumer{
-		Kind: intern(jobs.KindString(kind)), Namespace: intern(ref.Namespace), Name: ref.Name, UID: string(ref.UID),
+		Kind: sharedText(jobs.KindString(kind)), Namespace: sharedText(ref.Namespace), Name: ref.Name, UID: string(ref.UID),
 	}
 	u.consumerKind = unique.Make(kind)
 	if u.consumer.Namespace == "" {
@@ -308,7 +311,7 @@ func (u *unitObject) decodeRequest(explicit corev1.ResourceList, value any) erro
 			return fmt.Errorf("spec.podSet[%d].count is negative", i)
 		}
 		u.pods += count
-		u.sets = append(u.sets, podSetTotal{name: intern(set.Name), count: count})
+		u.sets = append(u.sets, podSetTotal{name: sharedText(set.Name), count: count})
 		templates = append(templates, fields["template"])
 	}
 	if explicit != nil {
@@ -400,7 +403,7 @@ type unitStatus struct {
 func (u *unitObject) decodeStatus(obj *unstructured.Unstructured) {
 	fields, _ := obj.Object["status"].(map[string]any)
 	phase, _ := fields["phase"].(string)
-	u.phase = admission.Phase(intern(phase))
+	u.phase = admission.Phase(sharedText(phase))
 	var status unitStatus
 	if err := convert(fields, &status); err != nil {
 		u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("status: %w", err))
@@ -435,12 +438,38 @@ func (u *unitObject) adopting() bool {
 	return u.adopted && u.phase.Waits() && u.attempts == 0 && u.condition(v1alpha1.ConditionEvicted) == nil
 }
 
-// intern shares the memory of strings that many units have in common.
-func intern(text string) string { return unique.Make(text).Value() }
+// sharedText shares the memory of strings that many units have in common.
+func sharedText(text string) string { return unique.Make(text).Value() }
 
 func shorten(text string) string {
 	if len(text) <= maxMessage {
 		return text
 	}
 	return strings.ToValidUTF8(text[:maxMessage], "") + "..."
+}
+
+var (
+	sharedLists = intern.NewPool(hashList, resources.List.Same)
+	sharedSets  = intern.NewPool(hashSets, sameSets)
+)
+
+func hashList(h *maphash.Hash, list resources.List) {
+	for _, it := range list.Items() {
+		_, _ = h.WriteString(it.Name)
+		maphash.WriteComparable(h, it.Amount)
+	}
+}
+
+func hashSets(h *maphash.Hash, sets []podSetTotal) {
+	for i := range sets {
+		_, _ = h.WriteString(sets[i].name)
+		maphash.WriteComparable(h, sets[i].count)
+		hashList(h, sets[i].total)
+	}
+}
+
+func sameSets(a, b []podSetTotal) bool {
+	return slices.EqualFunc(a, b, func(x, y podSetTotal) bool {
+		return x.name == y.name && x.count == y.count && x.total.Same(y.total)
+	})
 }

@@ -18,80 +18,106 @@ package jobqueue
 
 import (
 	"fmt"
+	"hash/maphash"
+	"maps"
+	"sync"
+	"unique"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/intern"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
-const byUID = "uid"
-
 // JobIndex finds jobs of the managed kinds by UID, from informers that hold metadata only.
 type JobIndex struct {
-	informers []cache.SharedIndexInformer
+	mu   sync.RWMutex
+	jobs map[types.UID]*metav1.PartialObjectMetadata
 }
 
 // NewJobIndex registers an informer for every kind with the factory, which the caller starts. arrived, if set, is called
 // for every job that comes or changes.
 func NewJobIndex(factory metadatainformer.SharedInformerFactory, kinds []jobs.Kind, arrived func(uid types.UID)) (*JobIndex, error) {
-	index := &JobIndex{}
+	index := &JobIndex{jobs: map[types.UID]*metav1.PartialObjectMetadata{}}
 	for i := range kinds {
 		informer := factory.ForResource(kinds[i].GVR).Informer()
 		if err := informer.SetTransform(trim); err != nil {
 			return nil, fmt.Errorf("watching %s: %w", kinds[i].String(), err)
 		}
-		if err := informer.AddIndexers(cache.Indexers{byUID: uidOf}); err != nil {
-			return nil, fmt.Errorf("indexing %s: %w", kinds[i].String(), err)
+		if _, err := informer.AddEventHandler(index.follow(arrived)); err != nil {
+			return nil, fmt.Errorf("watching %s: %w", kinds[i].String(), err)
 		}
-		if arrived != nil {
-			if _, err := informer.AddEventHandler(arrivals(arrived)); err != nil {
-				return nil, fmt.Errorf("watching %s: %w", kinds[i].String(), err)
-			}
-		}
-		index.informers = append(index.informers, informer)
 	}
 	return index, nil
 }
 
 // Job returns what is known of the job with this UID.
 func (x *JobIndex) Job(uid types.UID) (Job, bool) {
-	for _, informer := range x.informers {
-		found, err := informer.GetIndexer().ByIndex(byUID, string(uid))
-		if err != nil || len(found) == 0 {
-			continue
-		}
-		if meta, ok := found[0].(*metav1.PartialObjectMetadata); ok {
-			return Job{Labels: meta.Labels, Annotations: meta.Annotations, Owner: metav1.GetControllerOfNoCopy(meta)}, true
-		}
-	}
-	return Job{}, false
-}
-
-func uidOf(obj any) ([]string, error) {
-	meta, ok := obj.(*metav1.PartialObjectMetadata)
+	x.mu.RLock()
+	meta, ok := x.jobs[uid]
+	x.mu.RUnlock()
 	if !ok {
-		return nil, nil
+		return Job{}, false
 	}
-	return []string{string(meta.UID)}, nil
+	return Job{Labels: meta.Labels, Annotations: meta.Annotations, Owner: metav1.GetControllerOfNoCopy(meta)}, true
 }
 
-func arrivals(arrived func(uid types.UID)) cache.ResourceEventHandlerFuncs {
-	tell := func(obj any) {
-		if meta, ok := obj.(*metav1.PartialObjectMetadata); ok {
+// follow keeps the index. An index of the informer's own costs a set for every job.
+func (x *JobIndex) follow(arrived func(uid types.UID)) cache.ResourceEventHandlerFuncs {
+	put := func(old, obj any) {
+		meta, ok := obj.(*metav1.PartialObjectMetadata)
+		if !ok {
+			return
+		}
+		x.mu.Lock()
+		if former, ok := old.(*metav1.PartialObjectMetadata); ok && former.UID != meta.UID {
+			delete(x.jobs, former.UID)
+		}
+		x.jobs[meta.UID] = meta
+		x.mu.Unlock()
+		if arrived != nil {
 			arrived(meta.UID)
 		}
 	}
-	return cache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, obj any) { tell(obj) }}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { put(nil, obj) }, UpdateFunc: put,
+		DeleteFunc: func(obj any) {
+			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = tombstone.Obj
+			}
+			if meta, ok := obj.(*metav1.PartialObjectMetadata); ok {
+				x.mu.Lock()
+				delete(x.jobs, meta.UID)
+				x.mu.Unlock()
+			}
+		},
+	}
 }
 
-// trim drops what is large and not read.
+// sharedMaps are the labels and annotations of jobs: those that are submitted together mostly have the same.
+var sharedMaps = intern.NewPool(hashMap, maps.Equal[map[string]string])
+
+func hashMap(h *maphash.Hash, m map[string]string) {
+	var sum uint64
+	for key, value := range m {
+		sum += maphash.String(h.Seed(), key) ^ maphash.String(h.Seed(), value)<<1
+	}
+	maphash.WriteComparable(h, sum)
+}
+
+// trim drops what is large and not read, and what others have as well.
 func trim(obj any) (any, error) {
 	if meta, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		meta.ManagedFields = nil
-		delete(meta.Annotations, "kubectl.kubernetes.io/last-applied-configuration")
+		if _, there := meta.Annotations[corev1.LastAppliedConfigAnnotation]; there { // once shared they are only read
+			delete(meta.Annotations, corev1.LastAppliedConfigAnnotation)
+		}
+		meta.Labels, meta.Annotations = sharedMaps.Of(meta.Labels), sharedMaps.Of(meta.Annotations)
+		meta.Namespace = unique.Make(meta.Namespace).Value()
 	}
 	return obj, nil
 }

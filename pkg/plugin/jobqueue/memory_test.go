@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -246,7 +247,7 @@ func heapOf(b *testing.B, n int, withJobs bool) float64 {
 		predicate, err := jobs.NewPredicate(jobs.ManagedJobs{})
 		require.NoError(b, err)
 		factory := metadatainformer.NewSharedInformerFactory(&memoryMetadata{b: b, count: n}, 0)
-		index, err = NewJobIndex(factory, predicate.Kinds(), nil)
+		index, err = NewJobIndex(factory, predicate.Kinds(), func(types.UID) {})
 		require.NoError(b, err)
 		options.Predicate, options.Jobs = predicate, factory
 		defer factory.Shutdown()
@@ -263,8 +264,10 @@ func heapOf(b *testing.B, n int, withJobs bool) float64 {
 		e.Run(ctx)
 	}()
 	e.Lead()
+	poll := time.NewTicker(20 * time.Millisecond)
+	defer poll.Stop()
 	for pending, leading := 0, false; pending < n || !leading; {
-		runtime.Gosched()
+		<-poll.C
 		require.NoError(b, e.Ask(ctx, func(v engine.View) {
 			pending, leading = 0, v.Leading()
 			for _, q := range v.Queues() {

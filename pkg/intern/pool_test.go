@@ -1,0 +1,36 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package intern
+
+import (
+	"hash/maphash"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestPool(t *testing.T) {
+	pool := NewPool(func(h *maphash.Hash, v []int) { maphash.WriteComparable(h, len(v)) }, slices.Equal[[]int])
+	first, second := pool.Of([]int{1}), pool.Of([]int{1})
+	require.Same(t, &first[0], &second[0])
+	other := pool.Of([]int{2})
+	require.Equal(t, []int{2}, other, "the same hash is not the same value")
+	again := pool.Of([]int{1})
+	require.Equal(t, []int{1}, again)
+	require.Nil(t, pool.Of(nil))
+}
