@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs the benchmarks of the core and the engine. Arguments go to `go test`, for example -bench=Event -count=10.
+# Runs the benchmarks of the core, the engine and the plugin. Arguments go to `go test`, for example -bench=Event -count=10.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-mapfile -t list < <(existing pkg/core pkg/engine pkg/quota)
+mapfile -t list < <(existing pkg/core pkg/engine pkg/quota pkg/plugin)
 if (($# == 0)); then
   set -- -bench=. -benchtime=0.3s
 fi
-"$GO" test -run '^$' -benchmem -timeout 30m "$@" "${list[@]}"
+"$GO" test -run '^$' -benchmem -timeout 120m "$@" "${list[@]}"

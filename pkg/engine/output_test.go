@@ -22,6 +22,7 @@ import (
 	"math"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -412,6 +413,36 @@ func BenchmarkStep(b *testing.B) {
 			for b.Loop() {
 				event(n)
 				n++
+			}
+		})
+	}
+}
+
+// BenchmarkPublish: the snapshot after one unit was admitted, and after it is gone, beside many that are in it.
+func BenchmarkPublish(b *testing.B) {
+	for _, admitted := range []int{100, 10_000, 100_000} {
+		b.Run(fmt.Sprintf("admitted=%d", admitted), func(b *testing.B) {
+			next := *newSnapshot()
+			for i := range admitted {
+				key := fmt.Sprintf("%s/u%d", testNamespace, i)
+				next.units = next.units.Set(key, types.UID(key))
+				next.consumers = next.consumers.Set(key, true)
+			}
+			var view atomic.Pointer[snapshot]
+			b.ReportAllocs()
+			b.ResetTimer()
+			for range b.N {
+				for _, with := range []bool{true, false} {
+					s := next
+					if with {
+						s.units = s.units.Set("team/new", types.UID("new"))
+						s.consumers = s.consumers.Set("new", true)
+					} else {
+						s.units, s.consumers = s.units.Delete("team/new"), s.consumers.Delete("new")
+					}
+					view.Store(&s)
+					next = s
+				}
 			}
 		})
 	}

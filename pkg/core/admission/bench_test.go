@@ -310,6 +310,24 @@ func BenchmarkUnit(b *testing.B) {
 	}
 }
 
+// BenchmarkPriorityChange: a unit moves in a queue that holds many.
+func BenchmarkPriorityChange(b *testing.B) {
+	for _, units := range []int{1_000, 10_000, 100_000, 1_000_000} {
+		b.Run(fmt.Sprintf("waiting=%d", units), func(b *testing.B) {
+			scale := benchScale{units, 1, 8, "Priority"}
+			s := scale.state()
+			s.Decide(epoch)
+			b.ReportAllocs()
+			b.ResetTimer()
+			for i := range b.N {
+				u := s.units[scale.unit(units-1-i%100).Key].spec
+				u.Priority = (u.Priority + 1) % 5
+				s.UpsertUnit(epoch, u)
+			}
+		})
+	}
+}
+
 // BenchmarkPosition: where a unit stands.
 func BenchmarkPosition(b *testing.B) {
 	for _, units := range []int{1_000, 10_000, 100_000, 1_000_000} {

@@ -388,3 +388,37 @@ func (f *facts) below(at, level string) bool {
 	}
 	return false
 }
+
+// BenchmarkLedger: the operations of one unit on a tree of some depth, beside very many others that hold something.
+func BenchmarkLedger(b *testing.B) {
+	list := resources.FromMap(map[string]int64{"cpu": 1000, "memory": 1 << 30})
+	for _, depth := range []int{2, 4, 8} {
+		for _, units := range []int{1_000, 1_000_000} {
+			l, leaf := New(), ""
+			for i := range depth {
+				name := fmt.Sprint("level", i)
+				l.SetParent(name, leaf)
+				leaf = name
+			}
+			for i := range units {
+				l.Reserve(fmt.Sprint("unit", i), leaf, list, false)
+			}
+			pod := Pod{UID: "pod", Level: leaf, Request: list}
+			for _, op := range []struct {
+				name    string
+				do, not func()
+			}{
+				{"reserve+release", func() { l.Reserve("u", leaf, list, false) }, func() { l.Release("u") }},
+				{"materialise+dematerialise", func() { l.Materialise("unit0", pod) }, func() { l.Dematerialise("unit0", pod.UID) }},
+			} {
+				b.Run(fmt.Sprintf("op=%s/depth=%d/units=%d", op.name, depth, units), func(b *testing.B) {
+					b.ReportAllocs()
+					for range b.N {
+						op.do()
+						op.not()
+					}
+				})
+			}
+		}
+	}
+}

@@ -25,6 +25,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	fwktype "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
@@ -270,6 +271,7 @@ func TestPodsOfUnknownJobsPassAfterTheGracePeriodOnlyIfToldSo(t *testing.T) {
 	require.Equal(t, waiting, gate.verdict(labelled), "a job whose unit waits is not unknown")
 }
 
+// BenchmarkGate: PreEnqueue of a pod, by one goroutine and by all that there are processors for.
 func BenchmarkGate(b *testing.B) {
 	w := newWorld()
 	predicate, _ := jobs.NewPredicate(jobs.ManagedJobs{})
@@ -282,9 +284,39 @@ func BenchmarkGate(b *testing.B) {
 	}
 	w.snapshot.consumers["j"] = true
 	w.jobs["j"] = Job{Labels: quotaLabel}
+	p := &Plugin{core: &core{gate: gate}}
 	pod := jobPod("j", quotaLabel)
-	b.ReportAllocs()
-	for b.Loop() {
-		gate.Check(pod)
+	b.Run("goroutines=1", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			p.PreEnqueue(b.Context(), pod)
+		}
+	})
+	b.Run("goroutines=many", func(b *testing.B) {
+		b.ReportAllocs()
+		b.RunParallel(func(more *testing.PB) {
+			for more.Next() {
+				p.PreEnqueue(b.Context(), pod)
+			}
+		})
+	})
+}
+
+// BenchmarkLess: the order of the scheduling queue, by all goroutines that there are processors for.
+func BenchmarkLess(b *testing.B) {
+	p := &Plugin{}
+	info := func(priority int32) fwktype.QueuedPodInfo {
+		pod := jobPod("j", quotaLabel)
+		pod.Spec.Priority = &priority
+		podInfo, err := framework.NewPodInfo(pod)
+		require.NoError(b, err)
+		return &framework.QueuedPodInfo{PodInfo: podInfo, Timestamp: epoch}
 	}
+	first, second := info(2), info(1)
+	b.ReportAllocs()
+	b.RunParallel(func(more *testing.PB) {
+		for more.Next() {
+			p.Less(first, second)
+		}
+	})
 }
