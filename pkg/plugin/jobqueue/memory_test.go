@@ -264,10 +264,10 @@ func heapOf(b *testing.B, n int, withJobs bool) float64 {
 		e.Run(ctx)
 	}()
 	e.Lead()
-	poll := time.NewTicker(20 * time.Millisecond)
+	poll := options.Clock.NewTicker(20 * time.Millisecond)
 	defer poll.Stop()
 	for pending, leading := 0, false; pending < n || !leading; {
-		<-poll.C
+		<-poll.C()
 		require.NoError(b, e.Ask(ctx, func(v engine.View) {
 			pending, leading = 0, v.Leading()
 			for _, q := range v.Queues() {
