@@ -112,6 +112,14 @@ func comparePositions(t require.TestingT, s *State, policy string, waiting map[s
 		require.Equal(t, want[i].Key, first[i].Unit.Key)
 	}
 	require.Empty(t, s.First("q", 0))
+	last := 0
+	s.Line("q", func(position int, u *Unit) bool {
+		require.Equal(t, last+1, position)
+		require.Equal(t, want[last].Key, u.Key)
+		last = position
+		return true
+	})
+	require.Len(t, want, last)
 	require.Empty(t, s.VerifyQueue("q"))
 }
 

@@ -132,6 +132,31 @@ func TestQuotasOfAQueueChange(t *testing.T) {
 	}
 }
 
+// Whichever field of an observation is new, it is taken.
+func TestEveryFieldOfAQuotaCounts(t *testing.T) {
+	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
+	for name, change := range map[string]func(*Quota){
+		"parent":      func(q *Quota) { q.Parent = "other" },
+		"limit":       func(q *Quota) { q.Limit = cpu(5) },
+		"max":         func(q *Quota) { q.Max = cpu(5) },
+		"min":         func(q *Quota) { q.Min = cpu(5) },
+		"used":        func(q *Quota) { q.Used = cpu(5) },
+		"used of min": func(q *Quota) { q.NonPreemptibleUsed = cpu(5) },
+		"requested":   func(q *Quota) { q.Requested = cpu(5) },
+		"shared":      func(q *Quota) { q.Shared = true },
+		"keeps min":   func(q *Quota) { q.KeepsMin = true },
+	} {
+		s := New(Config{})
+		q := Quota{
+			Name: "q", Parent: "root", Limit: cpu(1), Max: cpu(1), Min: cpu(1), Used: cpu(1), NonPreemptibleUsed: cpu(1), Requested: cpu(1),
+		}
+		s.SetQuota(epoch, q)
+		change(&q)
+		s.SetQuota(epoch, q)
+		require.Equal(t, q, s.levels["q"].spec, name)
+	}
+}
+
 // A Decide tells at most so many reasons, and says that it has more to tell.
 func TestExplanationsAreBounded(t *testing.T) {
 	s := New(Config{})
