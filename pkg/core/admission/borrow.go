@@ -191,8 +191,17 @@ func (s *State) shut(l *level) bool {
 func (s *State) shutAt(gt *gate) bool { return gt.kind == gateBeyond && s.shut(gt.level) }
 
 func (s *State) entitledClaim(l *level, c *claim) bool {
-	if c.group.leaf == l || c.claims(&c.group.leaf.main) || !within(c.group, l) {
+	if c.group.leaf == l || !within(c.group, l) || slices.ContainsFunc(c.at, func(gt *gate) bool { return gt.isMin }) {
 		return false
+	}
+	path, _ := s.pathTo(c.group.leaf)
+	for _, at := range path {
+		if at == l {
+			break
+		}
+		if c.claims(&at.main) {
+			return false
+		}
 	}
 	var v verdict
 	s.measure(&v, &l.main, c.unit)
@@ -211,7 +220,7 @@ func (s *State) entitledWaits(l *level, w *waitList) (found bool) {
 		case g.leaf == l || !within(g, l):
 			return true
 		}
-		if v := s.measureAll(g, g.head); v.min.at != nil || v.short.at != &l.main {
+		if v := s.measureAll(g, g.head); v.first(g).at != &l.main {
 			stale = append(stale, g)
 			return true
 		}

@@ -17,6 +17,7 @@ limitations under the License.
 package admission
 
 import (
+	"slices"
 	"time"
 )
 
@@ -145,15 +146,26 @@ func (s *State) block(now time.Time, g *group, v *verdict) {
 
 // registerShort registers a group where its head is short.
 func (s *State) registerShort(g *group, v *verdict) {
+	if w := v.first(g); w.at != nil {
+		s.register(g, w)
+	}
+}
+
+// first is how the group waits: at a min that stops it, which it has to pass whether it stays within the limits or borrows;
+// then at the lowest level that does, for an amount rather than for claims. So whoever waits for an amount at a level is
+// stopped by nothing below it.
+func (v *verdict) first(g *group) wait {
+	short := wait{at: v.short.at, resource: v.short.resource, need: v.short.need}
+	beside := wait{at: v.beside.at, resource: v.beside.resource, need: v.beside.need, forClaim: true}
 	switch {
 	case v.min.at != nil:
-		// Whether it stays within the limits or borrows, it has to pass here.
-		s.register(g, v.min)
-	case v.short.at != nil:
-		s.register(g, wait{at: v.short.at, resource: v.short.resource, need: v.short.need})
-	case v.beside.at != nil:
-		s.register(g, wait{at: v.beside.at, resource: v.beside.resource, need: v.beside.need, forClaim: true})
+		return v.min
+	case beside.at == nil:
+		return short
+	case short.at == nil || slices.Index(g.gates, beside.at) < slices.Index(g.gates, short.at):
+		return beside
 	}
+	return short
 }
 
 // first says whether the head of the group is where the line's claim belongs.

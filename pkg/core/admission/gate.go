@@ -144,7 +144,9 @@ func (s *State) refreshGate(gt *gate, held ledger.Reading) {
 	old := gt.free
 	gt.free, gt.former = free, old
 	grew, shrank := s.compareFree(gt, old)
-	if grew {
+	if grew && gt.kind == gateBeyond {
+		s.wakeBehind(gt.level)
+	} else if grew {
 		s.wakeClaimWaiters(gt)
 	}
 	if grew || shrank {

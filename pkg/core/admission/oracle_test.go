@@ -282,16 +282,12 @@ func (o *oracle) entitledAt(r oracleRow, level string) bool {
 			return false
 		}
 	}
-	path := o.path(r.u.Quota)
-	if r.claim {
-		return !r.short[path[0]] && r.short[level] && o.shortAt(r.u, level)
-	}
 	if !r.head || r.shortOfMin() {
 		return false
 	}
-	for _, at := range path {
-		if o.shortAt(r.u, at) {
-			return at == level
+	for _, at := range o.path(r.u.Quota) {
+		if r.short[at] {
+			return at == level && o.shortAt(r.u, at)
 		}
 	}
 	return false
