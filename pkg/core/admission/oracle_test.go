@@ -260,6 +260,9 @@ func (o *oracle) rows(waiting []Unit) (rows []oracleRow) {
 
 // lend is the index of the first unit that may borrow, when nobody fits within the limits, or -1.
 func (o *oracle) lend(waiting []Unit) int {
+	if len(waiting) == 0 {
+		return -1
+	}
 	rows := o.rows(waiting)
 	shut := map[string]bool{}
 	for _, r := range rows {
@@ -267,8 +270,14 @@ func (o *oracle) lend(waiting []Unit) int {
 			shut[level] = shut[level] || o.entitledAt(r, level)
 		}
 	}
+	asked := map[string]map[string]int64{}
 	for _, r := range rows {
-		if o.mayBorrow(r, shut) {
+		for _, level := range o.path(r.u.Quota) {
+			if asked[level] == nil {
+				asked[level] = o.asked(level, map[string]bool{})
+			}
+		}
+		if o.mayBorrow(r, shut, asked) {
 			return r.i
 		}
 	}
@@ -315,7 +324,7 @@ func (o *oracle) shortAt(u Unit, level string) bool {
 	return false
 }
 
-func (o *oracle) mayBorrow(r oracleRow, shut map[string]bool) bool {
+func (o *oracle) mayBorrow(r oracleRow, shut map[string]bool, asked map[string]map[string]int64) bool {
 	if (r.blocks && !r.claim) || r.shortOfMin() {
 		return false
 	}
@@ -333,7 +342,7 @@ func (o *oracle) mayBorrow(r oracleRow, shut map[string]bool) bool {
 			}
 			inUse, _ := spec.Used.Get(limit.Name)
 			inUse += o.outstanding(level, limit.Name, false)
-			free := most - max(inUse, o.asked(level, map[string]bool{})[limit.Name])
+			free := most - max(inUse, asked[level][limit.Name])
 			need := oracleNeed(r.u, limit.Name)
 			if need == 0 && i == 0 && free < 0 {
 				return false
