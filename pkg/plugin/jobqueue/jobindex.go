@@ -113,7 +113,7 @@ func hashMap(h *maphash.Hash, m map[string]string) {
 func trim(obj any) (any, error) {
 	if meta, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		meta.ManagedFields = nil
-		if _, there := meta.Annotations[corev1.LastAppliedConfigAnnotation]; there { // once shared they are only read
+		if _, there := meta.Annotations[corev1.LastAppliedConfigAnnotation]; there { //nolint:staticcheck // once shared they are only read, and delete writes even where there is nothing
 			delete(meta.Annotations, corev1.LastAppliedConfigAnnotation)
 		}
 		meta.Labels, meta.Annotations = sharedMaps.Of(meta.Labels), sharedMaps.Of(meta.Annotations)
