@@ -72,7 +72,7 @@ mutants: ## Plant every bug of test/mutants in turn; the tests must notice each.
 	@hack/mutants.sh $(ARGS)
 
 .PHONY: mutation
-mutation: ## Measure the mutation score of the core; takes about an hour. ARGS names some packages
+mutation: ## Measure the mutation score of the core; takes half an hour. ARGS names some packages
 	@hack/mutation.sh $(ARGS)
 
 .PHONY: test-race

@@ -132,6 +132,16 @@ func TestQuotasOfAQueueChange(t *testing.T) {
 	}
 }
 
+// Also the very first unit of a state is not admitted into a quota that nobody has seen.
+func TestFirstUnitOfAnUnknownQuota(t *testing.T) {
+	s := New(Config{})
+	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", MaxAdmitted: -1})
+	s.UpsertUnit(epoch, Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "missing", Pods: 1, Active: true})
+	require.Empty(t, s.Decide(epoch).Admit)
+	reason, _, _ := s.Why("ns/u")
+	require.Equal(t, ReasonUnknownQuota, reason)
+}
+
 // Whichever field of an observation is new, it is taken.
 func TestEveryFieldOfAQuotaCounts(t *testing.T) {
 	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
