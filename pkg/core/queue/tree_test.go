@@ -188,20 +188,21 @@ func TestMendInnerNodes(t *testing.T) {
 	for large := leastValues; large <= mostValues; large++ {
 		for _, fewFirst := range []bool{true, false} {
 			next := 0
-			leaf := func() *node[int] {
+			leaf := func(i int) *node[int] {
 				n := &node[int]{}
-				for range leastValues {
+				for range leastValues + i%2 {
 					n.values = append(n.values, next)
 					next++
 				}
 				return n
 			}
 			inner := func(values int) *node[int] {
-				n := &node[int]{children: []*node[int]{leaf()}, sizes: []int{leastValues}}
-				for range values {
+				n := &node[int]{children: []*node[int]{leaf(0)}, sizes: []int{leastValues}}
+				for i := range values {
 					n.values = append(n.values, next)
 					next++
-					n.children, n.sizes = append(n.children, leaf()), append(n.sizes, leastValues)
+					child := leaf(i + 1)
+					n.children, n.sizes = append(n.children, child), append(n.sizes, len(child.values))
 				}
 				return n
 			}
