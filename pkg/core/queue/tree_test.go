@@ -190,7 +190,7 @@ func TestMendInnerNodes(t *testing.T) {
 			next := 0
 			leaf := func(i int) *node[int] {
 				n := &node[int]{}
-				for range leastValues + i%2 {
+				for range leastValues + i%leastValues%3 {
 					n.values = append(n.values, next)
 					next++
 				}
