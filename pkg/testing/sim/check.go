@@ -244,6 +244,9 @@ func (u *use) add(o use) {
 // seen and now (I1). Where the tree itself was changed in that time, only the cluster total is compared.
 func (c *checker) capacity(ch *change) {
 	d := ch.by.decision
+	if heldOf(ch.after) == (amounts{}) {
+		return // it takes nothing that is limited, and may be admitted also where too much is in use since a node went
+	}
 	var path []string
 	if c.stableTree(d) {
 		path = c.path(quotaLabel(ch.after))
