@@ -40,18 +40,12 @@ import (
 //
 // Units borrow in the order in which they are served. A loan is not taken back; it ends with the job.
 
-// beyond is what bounds a quota and what is below it where units borrow.
-func (q *Quota) beyond() resources.List {
-	if !q.Shared {
-		return q.Limit
+// beyond is what bounds an item of the limit where units borrow.
+func (q *Quota) beyond(limit resources.Item) int64 {
+	if most, ok := q.Max.Get(limit.Name); ok && q.Shared {
+		return most
 	}
-	items := slices.Clone(q.Limit.Items())
-	for i := range items {
-		if most, ok := q.Max.Get(items[i].Name); ok {
-			items[i].Amount = most
-		}
-	}
-	return resources.FromSorted(items)
+	return limit.Amount
 }
 
 // lent says whether the head of a group that fits within no limit may borrow what it asks for.
@@ -104,7 +98,7 @@ func (s *State) loan(g *group, v *verdict) (w wait, ready bool) {
 		}
 	}
 	for _, l := range path {
-		if s.shut(l) {
+		if shut, _ := s.shut(l); shut {
 			return wait{at: &l.beyond}, false
 		}
 	}
@@ -114,7 +108,7 @@ func (s *State) loan(g *group, v *verdict) (w wait, ready bool) {
 // whyNotLent says in words why a unit that waits for its share is not admitted beyond it. It is empty where that is not the
 // question.
 func (s *State) whyNotLent(g *group, v *verdict) string {
-	if v.short.at == nil || v.short.at.isMin {
+	if v.short.at == nil || v.short.at.isMin() {
 		return ""
 	}
 	if _, bound := v.short.at.bound(v.short.resource); bound != BoundRuntime {
@@ -166,32 +160,40 @@ func (s *State) claimedFrom(l *level, resource string, g *group, left int64) boo
 }
 
 // shut says whether a level lends nothing, because a unit from below it that is within its limits up to here waits for what
-// is in use here.
-func (s *State) shut(l *level) bool {
+// is in use here. stale are groups on the way that wait here, though they are short below by now.
+func (s *State) shut(l *level) (shut bool, stale []*group) {
 	if len(s.below[l.name]) == 0 {
-		return false
+		return false, nil
 	}
-	entitled := false
 	l.main.book.claims.Walk(func(c *claim) bool {
-		entitled = s.entitledClaim(l, c)
-		return !entitled
+		shut = s.entitledClaim(l, c)
+		return !shut
 	})
-	if entitled {
-		return true
-	}
 	for _, resource := range slices.Sorted(maps.Keys(l.main.waiters)) {
-		if s.entitledWaits(l, l.main.waiters[resource]) {
-			return true
+		if shut {
+			break
 		}
+		shut, stale = s.entitledWaits(l, l.main.waiters[resource], stale)
 	}
-	return false
+	return shut, stale
 }
 
-// shutAt says so of a gate; where units stay within the limits nothing is shut.
-func (s *State) shutAt(gt *gate) bool { return gt.kind == gateBeyond && s.shut(gt.level) }
+// lends says whether units may borrow at a gate; where they stay within the limits nothing is shut. It registers stale
+// groups where they are short now, so that each is looked at here once.
+func (s *State) lends(gt *gate) bool {
+	if gt.kind != gateBeyond {
+		return true
+	}
+	shut, stale := s.shut(gt.level)
+	for _, g := range stale {
+		v := s.measureAll(g, g.head)
+		s.registerShort(g, &v)
+	}
+	return !shut
+}
 
 func (s *State) entitledClaim(l *level, c *claim) bool {
-	if c.group.leaf == l || !within(c.group, l) || slices.ContainsFunc(c.at, func(gt *gate) bool { return gt.isMin }) {
+	if c.group.leaf == l || !within(c.group, l) || slices.ContainsFunc(c.at, func(gt *gate) bool { return gt.isMin() }) {
 		return false
 	}
 	path, _ := s.pathTo(c.group.leaf)
@@ -208,11 +210,10 @@ func (s *State) entitledClaim(l *level, c *claim) bool {
 	return v.short.at != nil
 }
 
-// entitledWaits says whether one of the groups that wait in a list is within its limits up to there. A group that was, and
-// is not since, is registered where it is short now.
-func (s *State) entitledWaits(l *level, w *waitList) (found bool) {
+// entitledWaits says whether one of the groups that wait in a list is within its limits up to there. Those that were, and
+// are not since, are added to stale.
+func (s *State) entitledWaits(l *level, w *waitList, stale []*group) (found bool, _ []*group) {
 	limit, _ := l.spec.Limit.Get(w.resource)
-	var stale []*group
 	w.byNeed.Walk(func(g *group) bool {
 		switch {
 		case g.wait.need > limit:
@@ -227,11 +228,7 @@ func (s *State) entitledWaits(l *level, w *waitList) (found bool) {
 		found = true
 		return false
 	})
-	for _, g := range stale {
-		v := s.measureAll(g, g.head)
-		s.registerShort(g, &v)
-	}
-	return found
+	return found, stale
 }
 
 // within says whether a unit of the group would fit at a level if nothing were in use there.

@@ -115,7 +115,7 @@ func (s *State) shortages(u *unit) []Shortage {
 				out = append(out, sh)
 			}
 		}
-		if !gt.isMin {
+		if !gt.isMin() {
 			out = s.neverBeyond(gt, u, out)
 		}
 		slices.SortFunc(out[first:], func(a, b Shortage) int { return strings.Compare(a.Resource, b.Resource) })
@@ -152,10 +152,10 @@ func (s *State) shortageAt(gt *gate, u *unit, resource string, free int64) Short
 	sh.UsedByOthers = sh.Used - sh.UsedByUnits
 	sh.Limit, sh.Bound = gt.bound(resource)
 	most := sh.Max
-	if gt.isMin {
+	if gt.isMin() {
 		most = sh.Min
 	}
-	sh.Never = (sh.HasMax || gt.isMin) && sh.Request > most
+	sh.Never = (sh.HasMax || gt.isMin()) && sh.Request > most
 	if sh.Request > 0 && gt.book.claims.Len() > 0 {
 		claimed, ahead := s.claimedAhead(gt, resource, u)
 		sh.Claimed = claimed
@@ -181,7 +181,7 @@ func (gt *gate) bound(resource string) (int64, Bound) {
 	limit, limited := gt.limit().Get(resource)
 	most, named := gt.level.spec.Max.Get(resource)
 	switch {
-	case gt.isMin:
+	case gt.isMin():
 		return limit, BoundMin
 	case !limited:
 		return most, BoundMax
@@ -197,7 +197,7 @@ func (gt *gate) bound(resource string) (int64, Bound) {
 }
 
 func (s *State) assignedAt(gt *gate, resource string) int64 {
-	if gt.isMin {
+	if gt.isMin() {
 		return s.ledger.AssignedNonPreemptibleOf(gt.level.name, resource)
 	}
 	return s.ledger.AssignedOf(gt.level.name, resource)
@@ -303,7 +303,7 @@ func others(list []Shortage) string {
 func (sh *Shortage) where(quota string) string { return place(quota, sh.Level, sh.Bound == BoundMin) }
 
 // name of a gate for people.
-func (gt *gate) name(g *group) string { return place(g.leaf.name, gt.level.name, gt.isMin) }
+func (gt *gate) name(g *group) string { return place(g.leaf.name, gt.level.name, gt.isMin()) }
 
 func place(quota, level string, isMin bool) string {
 	where := fmt.Sprintf("quota %q", quota)

@@ -52,7 +52,7 @@ func (v *verdict) reason() Reason {
 		return v.stopped
 	case v.short.at == nil && v.beside.at != nil:
 		return ReasonBlockedByHead
-	case v.short.at != nil && v.short.at.isMin:
+	case v.short.at != nil && v.short.at.isMin():
 		return ReasonMinExceeded
 	case v.short.at != nil:
 		return ReasonQuotaExceeded
@@ -83,7 +83,7 @@ func (s *State) measureAll(g *group, u *unit) (v verdict) {
 		if !s.measure(&v, gt, u) {
 			continue
 		}
-		if gt.isMin && v.min.at == nil {
+		if gt.isMin() && v.min.at == nil {
 			v.min = s.waitAt(gt, u)
 		}
 		if g.key.blocks {

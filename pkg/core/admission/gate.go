@@ -29,7 +29,6 @@ import (
 type gate struct {
 	level *level
 	kind  gateKind
-	isMin bool
 	// free is limit - used - outstanding of every resource that the limit names. It is negative where more is
 	// in use than the limit allows.
 	free []resources.Item
@@ -40,6 +39,8 @@ type gate struct {
 	waiters map[string]*waitList
 	book    book
 }
+
+func (gt *gate) isMin() bool { return gt.kind == gateMin }
 
 type gateKind int
 
@@ -59,7 +60,7 @@ type claim struct {
 }
 
 func (gt *gate) init(s *State, l *level, kind gateKind) {
-	*gt = gate{level: l, kind: kind, isMin: kind == gateMin, waiters: map[string]*waitList{}, book: newBook(s)}
+	*gt = gate{level: l, kind: kind, waiters: map[string]*waitList{}, book: newBook(s)}
 }
 
 // freeOf is how much of a resource is free; limited is false where there is no limit.
@@ -73,17 +74,14 @@ func (gt *gate) freeOf(resource string) (free int64, limited bool) {
 }
 
 func (gt *gate) limit() resources.List {
-	switch {
-	case gt.isMin:
+	if gt.isMin() {
 		return gt.level.spec.Min
-	case gt.kind == gateBeyond:
-		return gt.level.spec.beyond()
 	}
 	return gt.level.spec.Limit
 }
 
 func (gt *gate) used() resources.List {
-	if gt.isMin {
+	if gt.isMin() {
 		return gt.level.spec.NonPreemptibleUsed
 	}
 	return gt.level.spec.Used
@@ -93,7 +91,7 @@ func (s *State) outstandingAt(gt *gate, resource string) int64 {
 	if resource == resources.Jobs {
 		return s.ledger.Units(gt.level.name)
 	}
-	if gt.isMin {
+	if gt.isMin() {
 		return s.ledger.OutstandingNonPreemptibleOf(gt.level.name, resource)
 	}
 	return s.ledger.OutstandingOf(gt.level.name, resource)
@@ -124,7 +122,7 @@ func (s *State) gatesFor(g *group) []*gate {
 // waits for claims, and the claimants, when anything grew.
 func (s *State) refreshGate(gt *gate, held ledger.Reading) {
 	used, outstanding := gt.used(), held.Outstanding()
-	if gt.isMin {
+	if gt.isMin() {
 		outstanding = held.OutstandingNonPreemptible()
 	}
 	free := gt.former[:0]
@@ -135,11 +133,12 @@ func (s *State) refreshGate(gt *gate, held ledger.Reading) {
 			reserved = held.Units()
 		}
 		inUse = resources.SaturatingAdd(inUse, reserved)
+		limit := it.Amount
 		if gt.kind == gateBeyond {
 			asked, _ := gt.level.asked.Get(it.Name)
-			inUse = max(inUse, asked)
+			limit, inUse = gt.level.spec.beyond(it), max(inUse, asked)
 		}
-		free = append(free, resources.Item{Name: it.Name, Amount: resources.SaturatingSub(it.Amount, inUse)})
+		free = append(free, resources.Item{Name: it.Name, Amount: resources.SaturatingSub(limit, inUse)})
 	}
 	old := gt.free
 	gt.free, gt.former = free, old

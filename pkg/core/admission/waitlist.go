@@ -31,8 +31,6 @@ import (
 type waitList struct {
 	at       *gate
 	resource string
-	// waitOf is how a group waits in it: group.wait, or group.borrow at the gate beyond.
-	waitOf func(*group) *wait
 	// byNeed holds all, byQueue those of one queue, ordered by how much has to be free for them.
 	byNeed  *queue.Tree[*group]
 	byQueue map[*unitLine]*queue.Tree[*group]
@@ -40,48 +38,40 @@ type waitList struct {
 	woken bool
 }
 
-func groupWait(g *group) *wait   { return &g.wait }
-func groupBorrow(g *group) *wait { return &g.borrow }
-
 // waitOf is how a group waits at a gate.
-func (gt *gate) waitOf() func(*group) *wait {
+func (gt *gate) waitOf(g *group) *wait {
 	if gt.kind == gateBeyond {
-		return groupBorrow
+		return &g.borrow
 	}
-	return groupWait
+	return &g.wait
 }
 
-func byNeed(waitOf func(*group) *wait) *queue.Tree[*group] {
+func (gt *gate) byNeed() *queue.Tree[*group] {
 	return queue.NewTree(func(a, b *group) int {
-		return cmp.Or(cmp.Compare(waitOf(a).need, waitOf(b).need), compareGroups(a, b))
+		return cmp.Or(cmp.Compare(gt.waitOf(a).need, gt.waitOf(b).need), compareGroups(a, b))
 	})
 }
 
 // enter adds a group that waits as its wait says.
-func (gt *gate) enter(g *group) *waitList {
-	waitOf := gt.waitOf()
-	resource := waitOf(g).resource
+func (gt *gate) enter(g *group) {
+	resource := gt.waitOf(g).resource
 	w, ok := gt.waiters[resource]
 	if !ok {
-		w = &waitList{
-			at: gt, resource: resource, waitOf: waitOf,
-			byNeed: byNeed(waitOf), byQueue: map[*unitLine]*queue.Tree[*group]{},
-		}
+		w = &waitList{at: gt, resource: resource, byNeed: gt.byNeed(), byQueue: map[*unitLine]*queue.Tree[*group]{}}
 		gt.waiters[resource] = w
 	}
 	w.byNeed.Insert(g)
 	own, ok := w.byQueue[g.queue]
 	if !ok {
-		own = byNeed(waitOf)
+		own = gt.byNeed()
 		w.byQueue[g.queue] = own
 	}
 	own.Insert(g)
-	return w
 }
 
 // exit takes a group out.
 func (gt *gate) exit(g *group) {
-	w := gt.waiters[gt.waitOf()(g).resource]
+	w := gt.waiters[gt.waitOf(g).resource]
 	w.byNeed.Delete(g)
 	own := w.byQueue[g.queue]
 	own.Delete(g)
@@ -96,15 +86,13 @@ func (gt *gate) exit(g *group) {
 // enough says whether there is a group for which what is free is enough.
 func (w *waitList) enough(free int64) bool {
 	first, ok := w.byNeed.Min()
-	return ok && w.waitOf(first).need <= free
+	return ok && w.at.waitOf(first).need <= free
 }
 
 // free is how much there is now; a resource that is not limited any more is enough for everybody.
 func (w *waitList) free() int64 {
-	for _, f := range w.at.free {
-		if f.Name == w.resource {
-			return f.Amount
-		}
+	if free, limited := w.at.freeOf(w.resource); limited {
+		return free
 	}
 	return math.MaxInt64
 }
@@ -137,7 +125,7 @@ func (s *State) wakeNext(lists *[]*waitList) {
 	*lists = nil
 	kept := noted[:0]
 	for _, w := range noted {
-		if free := w.free(); w.enough(free) && !s.shutAt(w.at) && s.wakeFirst(w, free) {
+		if free := w.free(); w.enough(free) && s.lends(w.at) && s.wakeFirst(w, free) {
 			kept = append(kept, w)
 		} else {
 			w.woken = false
@@ -163,7 +151,7 @@ func (s *State) wakeFirst(w *waitList, free int64) bool {
 func (s *State) wakeOf(w *waitList, own *queue.Tree[*group], free int64) {
 	var first *group
 	own.Walk(func(g *group) bool {
-		if w.waitOf(g).need > free {
+		if w.at.waitOf(g).need > free {
 			return false
 		}
 		if w.at.kind != gateBeyond {
