@@ -85,8 +85,8 @@ func (o *observer) counts() counts {
 	return o.n
 }
 
-// sent notes how much later than planned a unit was sent.
-func (o *observer) sent(_ int, late time.Duration) {
+// sent notes how much later than planned a unit was sent, at worst.
+func (o *observer) sent(late time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.late = max(o.late, late)

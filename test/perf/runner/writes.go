@@ -186,7 +186,7 @@ func (r *run) generate(ctx context.Context) error {
 			return ctx.Err()
 		}
 		late := time.Since(r.begin.Add(r.units[i].At))
-		r.watch.sent(i, late)
+		r.watch.sent(late)
 		return r.create(ctx, i)
 	})
 	if err != nil {
