@@ -16,11 +16,12 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 # Packages under the race detector: everything with goroutines of its own that does not link the scheduler.
 RACE=(pkg/core pkg/engine pkg/controller pkg/jobs)
 
-# Random histories differ from commit to commit, and are the same ones wherever a commit is tested. SEED is another start.
+# Random histories differ from version to version, and are the same ones wherever the same files are tested. SEED is another
+# start.
 seed() {
-  local commit
-  commit="$(git rev-parse --short=8 HEAD 2>/dev/null)" || commit=1
-  echo "${SEED:-$((16#${commit:0:8}))}"
+  local tree
+  tree="$(git rev-parse 'HEAD^{tree}' 2>/dev/null)" || tree=1
+  echo "${SEED:-$((16#${tree:0:8}))}"
 }
 
 unit() {

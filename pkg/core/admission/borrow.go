@@ -32,8 +32,8 @@ import (
 // everybody waits while nothing runs. So what nobody can use within the limits is lent: a unit is admitted beyond
 // the runtime, up to max, if
 //
-//   - no unit waits that fits within its limits (Decide asks for loans last) or that would, and finds the capacity in use
-//     on a level that the loan would be taken from (shut): otherwise small loans could keep it waiting for ever;
+//   - no unit waits that fits within its limits (Decide asks for loans last) or that would on all levels, and finds the
+//     capacity in use first on one that the loan would be taken from (shut): small loans could keep it waiting for ever;
 //   - on every level up to the total it fits beside all that is admitted, used, asked for by pods outside of waiting units,
 //     or kept by quotas that lend nothing: as if nobody else waited (asked);
 //   - on every level it fits beside the whole request of each blocking unit ahead of it, and min allows it as ever.
@@ -50,6 +50,10 @@ func (q *Quota) beyond(limit resources.Item) int64 {
 
 // lent says whether the head of a group that fits within no limit may borrow what it asks for.
 func (s *State) lent(g *group, v *verdict) bool {
+	if !s.borrows(g, v) {
+		return false
+	}
+	s.mend(g.leaf)
 	_, ready := s.loan(g, v)
 	return ready
 }
@@ -57,6 +61,9 @@ func (s *State) lent(g *group, v *verdict) bool {
 // awaitLoan registers a blocked group where a change can make it borrow; one that can borrow already, where Decide
 // lends.
 func (s *State) awaitLoan(g *group, v *verdict) {
+	if s.borrows(g, v) {
+		s.mend(g.leaf)
+	}
 	w, _ := s.loan(g, v)
 	if w != g.borrow {
 		s.leaveWait(g, &g.borrow)
@@ -81,11 +88,10 @@ func (s *State) awaitLoan(g *group, v *verdict) {
 // loan says whether the head of a group may borrow, and if not, where to wait until it may; nowhere if something stops it
 // that stops it within the limits too, or a unit of its own line does.
 func (s *State) loan(g *group, v *verdict) (w wait, ready bool) {
-	path, _ := s.pathTo(g.leaf)
-	behind := g.key.blocks && (g.line.claim == nil || g.line.claim.group != g)
-	if v.stopped != "" || v.min.at != nil || behind || !slices.ContainsFunc(path, func(l *level) bool { return l.spec.Shared }) {
+	if !s.borrows(g, v) {
 		return wait{}, false
 	}
+	path, _ := s.pathTo(g.leaf)
 	for _, l := range path {
 		var m verdict
 		if s.measure(&m, &l.beyond, g.head) {
@@ -98,11 +104,21 @@ func (s *State) loan(g *group, v *verdict) (w wait, ready bool) {
 		}
 	}
 	for _, l := range path {
-		if shut, _ := s.shut(l); shut {
+		if s.shut(l) {
 			return wait{at: &l.beyond}, false
 		}
 	}
 	return wait{at: &path[len(path)-1].beyond}, true
+}
+
+// borrows says whether the group is of those to whom anything is ever lent.
+func (s *State) borrows(g *group, v *verdict) bool {
+	behind := g.key.blocks && (g.line.claim == nil || g.line.claim.group != g)
+	if v.stopped != "" || v.min.at != nil || behind {
+		return false
+	}
+	path, _ := s.pathTo(g.leaf)
+	return slices.ContainsFunc(path, func(l *level) bool { return l.spec.Shared })
 }
 
 // whyNotLent says in words why a unit that waits for its share is not admitted beyond it. It is empty where that is not the
@@ -159,12 +175,13 @@ func (s *State) claimedFrom(l *level, resource string, g *group, left int64) boo
 	return left < 0
 }
 
-// shut says whether a level lends nothing, because a unit from below it that is within its limits up to here waits for what
-// is in use here. stale are groups on the way that wait here, though they are short below by now.
-func (s *State) shut(l *level) (shut bool, stale []*group) {
+// shut says whether a level lends nothing, because a unit from below it that is within its limits waits for what is in use
+// here.
+func (s *State) shut(l *level) bool {
 	if len(s.below[l.name]) == 0 {
-		return false, nil
+		return false
 	}
+	shut := false
 	l.main.book.claims.Walk(func(c *claim) bool {
 		shut = s.entitledClaim(l, c)
 		return !shut
@@ -173,27 +190,37 @@ func (s *State) shut(l *level) (shut bool, stale []*group) {
 		if shut {
 			break
 		}
-		shut, stale = s.entitledWaits(l, l.main.waiters[resource], stale)
+		shut, _ = s.entitledWaits(l, l.main.waiters[resource], nil)
 	}
-	return shut, stale
+	return shut
 }
 
-// lends says whether units may borrow at a gate; where they stay within the limits nothing is shut. It registers stale
-// groups where they are short now, so that each is looked at here once.
+// lends says whether units may borrow at a gate; where they stay within the limits nothing is shut.
 func (s *State) lends(gt *gate) bool {
 	if gt.kind != gateBeyond {
 		return true
 	}
-	shut, stale := s.shut(gt.level)
-	for _, g := range stale {
-		v := s.measureAll(g, g.head)
-		s.registerShort(g, &v)
+	s.mend(gt.level)
+	return !s.shut(gt.level)
+}
+
+// mend registers the groups that wait at a level or above it, though they are short below by now, where they are short
+// first. So those that shut a level wait there, and each is looked at once.
+func (s *State) mend(l *level) {
+	path, _ := s.pathTo(l)
+	for _, at := range path {
+		for _, resource := range slices.Sorted(maps.Keys(at.main.waiters)) {
+			_, stale := s.entitledWaits(at, at.main.waiters[resource], nil)
+			for _, g := range stale {
+				v := s.measureAll(g, g.head)
+				s.registerShort(g, &v)
+			}
+		}
 	}
-	return !shut
 }
 
 func (s *State) entitledClaim(l *level, c *claim) bool {
-	if c.group.leaf == l || !within(c.group, l) || slices.ContainsFunc(c.at, func(gt *gate) bool { return gt.isMin() }) {
+	if c.group.leaf == l || !s.within(c.group) || slices.ContainsFunc(c.at, func(gt *gate) bool { return gt.isMin() }) {
 		return false
 	}
 	path, _ := s.pathTo(c.group.leaf)
@@ -210,15 +237,15 @@ func (s *State) entitledClaim(l *level, c *claim) bool {
 	return v.short.at != nil
 }
 
-// entitledWaits says whether one of the groups that wait in a list is within its limits up to there. Those that were, and
-// are not since, are added to stale.
+// entitledWaits says whether one of the groups that wait in a list is within its limits and short there first. Those that
+// were, and are short below since, are added to stale.
 func (s *State) entitledWaits(l *level, w *waitList, stale []*group) (found bool, _ []*group) {
 	limit, _ := l.spec.Limit.Get(w.resource)
 	w.byNeed.Walk(func(g *group) bool {
 		switch {
 		case g.wait.need > limit:
 			return false
-		case g.leaf == l || !within(g, l):
+		case g.leaf == l || !s.within(g):
 			return true
 		}
 		if v := s.measureAll(g, g.head); v.first(g).at != &l.main {
@@ -231,11 +258,14 @@ func (s *State) entitledWaits(l *level, w *waitList, stale []*group) (found bool
 	return found, stale
 }
 
-// within says whether a unit of the group would fit at a level if nothing were in use there.
-func within(g *group, l *level) bool {
-	for _, it := range l.spec.Limit.Items() {
-		if g.head.needs(it.Name) > it.Amount {
-			return false
+// within says whether a unit of the group would fit on all levels if nothing were in use there.
+func (s *State) within(g *group) bool {
+	path, _ := s.pathTo(g.leaf)
+	for _, l := range path {
+		for _, it := range l.spec.Limit.Items() {
+			if g.head.needs(it.Name) > it.Amount {
+				return false
+			}
 		}
 	}
 	return true
@@ -258,6 +288,19 @@ func (s *State) wakeBorrowersUp(l *level) {
 	}
 	path, _ := s.pathTo(l)
 	for _, at := range path {
+		s.wakeBorrowers(at)
+	}
+}
+
+// wakeBorrowersBelow does so for all below a level whose limit became less: who exceeds it shuts nothing there any more.
+func (s *State) wakeBorrowersBelow(l *level) {
+	if s.borrowers == 0 {
+		return
+	}
+	var below []*level
+	s.visitBelow(l, func(at *level) { below = append(below, at) })
+	slices.SortFunc(below, func(a, b *level) int { return strings.Compare(a.name, b.name) })
+	for _, at := range below {
 		s.wakeBorrowers(at)
 	}
 }

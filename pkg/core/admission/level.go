@@ -18,6 +18,7 @@ package admission
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -176,6 +177,7 @@ func (s *State) SetQuota(now time.Time, in Quota) {
 		s.setParent(l, in.Parent)
 		s.pruneLevel(former)
 	}
+	lowered := lowers(l.spec.Limit, in.Limit)
 	l.spec = in
 	if structural {
 		s.tree++
@@ -191,6 +193,9 @@ func (s *State) SetQuota(now time.Time, in Quota) {
 	s.refreshAsked(l)
 	// What fits within the limit may be another thing though as much is free.
 	s.wakeBorrowersUp(l)
+	if lowered {
+		s.wakeBorrowersBelow(l)
+	}
 	s.restructure(now, affected, structural)
 }
 
@@ -230,16 +235,23 @@ func (s *State) circular(l *level) bool {
 
 // leavesBelow adds the levels with groups whose path leads through a level.
 func (s *State) leavesBelow(l *level, to map[*level]struct{}) {
-	seen := map[*level]struct{}{} // parents may form a circle
+	s.visitBelow(l, func(at *level) {
+		if len(at.groups) > 0 {
+			to[at] = struct{}{}
+		}
+	})
+}
+
+// visitBelow visits a level and all that are below it, each once: parents may form a circle.
+func (s *State) visitBelow(l *level, do func(*level)) {
+	seen := map[*level]struct{}{}
 	var visit func(*level)
 	visit = func(at *level) {
 		if _, again := seen[at]; again {
 			return
 		}
 		seen[at] = struct{}{}
-		if len(at.groups) > 0 {
-			to[at] = struct{}{}
-		}
+		do(at)
 		for below := range s.below[at.name] {
 			visit(below)
 		}
@@ -302,6 +314,14 @@ func (s *State) shares(l *level) (ofMin, ofMax float64) {
 		l.shared = true
 	}
 	return l.ofMin, l.ofMax
+}
+
+// lowers says whether something within the one limit may exceed the other.
+func lowers(from, to resources.List) bool {
+	return slices.ContainsFunc(to.Items(), func(it resources.Item) bool {
+		amount, limited := from.Get(it.Name)
+		return !limited || it.Amount < amount
+	})
 }
 
 func sameQuota(a, b Quota) bool {

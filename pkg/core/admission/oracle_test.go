@@ -284,11 +284,13 @@ func (o *oracle) lend(waiting []Unit) int {
 	return -1
 }
 
-// entitledAt says whether a unit is within its limits below a level and waits for what is in use there.
+// entitledAt says whether a unit is within its limits on all levels and waits for what is in use there, and not below.
 func (o *oracle) entitledAt(r oracleRow, level string) bool {
-	for _, limit := range o.quotas[level].Limit.Items() {
-		if oracleNeed(r.u, limit.Name) > limit.Amount {
-			return false
+	for _, at := range o.path(r.u.Quota) {
+		for _, limit := range o.quotas[at].Limit.Items() {
+			if oracleNeed(r.u, limit.Name) > limit.Amount {
+				return false
+			}
 		}
 	}
 	if !r.head || r.shortOfMin() {
