@@ -98,15 +98,17 @@ test-e2e: ## Run the tests against scheduler, controller and a cluster of KWOK n
 bench: ## Run the benchmarks of core, engine and quota; ARGS go to go test
 	@hack/bench.sh $(ARGS)
 
-# A workload of test/perf or a file of that form, and where the figures go; other flags go into ARGS (-h shows them).
+# A workload of test/perf or a file of that form, or something else to measure (an unknown SCENARIO names those there
+# are), and where the figures go; other flags go into ARGS (-h shows them).
 WORKLOAD ?= baseline
+SCENARIO ?=
 OUT ?=
 
 .PHONY: perf
-perf: launcher ## Admit WORKLOAD through a real API server and measure it: table, and figures as JSON in OUT
+perf: launcher ## Admit WORKLOAD through a real API server, or run a SCENARIO, and measure it: table, and JSON in OUT
 	@$(BIN)/jobqueue-playground build
 	@$(GO) build -trimpath -buildvcs=false -o $(BIN)/jobqueue-perf ./test/perf
-	@exec $(BIN)/jobqueue-perf --workload=$(WORKLOAD) $(if $(OUT),--out=$(OUT)) $(ARGS)
+	@exec $(BIN)/jobqueue-perf $(or $(SCENARIO),--workload=$(WORKLOAD)) $(if $(OUT),--out=$(OUT)) $(ARGS)
 
 # How long jobs are submitted and faults happen, and the seed of both; other flags go into ARGS (-h shows them).
 DURATION ?= 10m

@@ -190,6 +190,36 @@ func section(config map[string]any, key string) map[string]any {
 	return existing
 }
 
+// WithoutJobQueue turns the shipped configuration back into stock Koordinator's: a SchedulerOptions.Mutate.
+func WithoutJobQueue(config map[string]any) {
+	for _, p := range config["profiles"].([]any) {
+		profile := p.(map[string]any)
+		var args []any
+		for _, a := range profile["pluginConfig"].([]any) {
+			if a.(map[string]any)["name"] != "JobQueue" {
+				args = append(args, a)
+			}
+		}
+		profile["pluginConfig"] = args
+		for point, set := range profile["plugins"].(map[string]any) {
+			enabled, ok := set.(map[string]any)["enabled"].([]any)
+			if !ok {
+				continue
+			}
+			kept := []any{}
+			for _, e := range enabled {
+				if e.(map[string]any)["name"] != "JobQueue" {
+					kept = append(kept, e)
+				}
+			}
+			if point == "queueSort" {
+				kept = []any{map[string]any{"name": "PrioritySort"}}
+			}
+			set.(map[string]any)["enabled"] = kept
+		}
+	}
+}
+
 // ControllerOptions say how jobqueue-controller runs.
 type ControllerOptions struct {
 	// Name of the replica; "" means Controller.

@@ -84,7 +84,7 @@ func TestInstallIntoALivingClusterAndTakeOutAgain(t *testing.T) {
 	defer cancel()
 
 	// The cluster as it was: the same scheduler without JobQueue is stock koord-scheduler.
-	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{Mutate: withoutJobQueue}), "%s", c.LogTail(controlplane.Scheduler, 20))
+	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{Mutate: controlplane.WithoutJobQueue}), "%s", c.LogTail(controlplane.Scheduler, 20))
 	ns := c.namespace(t, "living")
 	c.quota(t, ns, "living", 50, 50)
 	const n = 50
@@ -129,7 +129,7 @@ func TestInstallIntoALivingClusterAndTakeOutAgain(t *testing.T) {
 	require.Empty(t, left.Items)
 	c.setQuotaMax(t, ns, "living", 60)
 	c.quota(t, ns, "other", 1, 1)
-	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{Name: "stock-scheduler", Mutate: withoutJobQueue}))
+	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{Name: "stock-scheduler", Mutate: controlplane.WithoutJobQueue}))
 	c.create(t, newJob(ns, "after", ofQuota("other")))
 	require.Eventually(t, func() bool { return jobDone(c.job(t, ns, "after")) }, soon, pace, "stock behaviour is back")
 }

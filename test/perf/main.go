@@ -14,8 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command perf measures admission through a real API server. It carries a workload out (a file of this directory or any
-// of that form), prints a table and writes all figures as JSON.
+// Command perf measures admission through a real API server. Without a scenario it carries a workload out (a file of this
+// directory or any of that form); with one it measures what that is about. It prints a table and writes all figures as
+// JSON.
 package main
 
 import (
@@ -23,9 +24,12 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -33,38 +37,58 @@ import (
 	"golang.org/x/term"
 	"k8s.io/klog/v2"
 
-	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
-	"github.com/koord-jobqueue/koord-jobqueue/test/perf/runner"
-	"github.com/koord-jobqueue/koord-jobqueue/test/perf/workload"
 )
 
-type options struct {
-	workload, out, dir, profile, policy string
-	workers, ceiling                    int
-	keep, jobs                          bool
+// printer is a result: marshalled it is the JSON.
+type printer interface{ Print(out io.Writer) }
+
+// scenario is one thing to measure. flags registers its own; run measures once they are parsed.
+type scenario interface {
+	flags(set *flag.FlagSet)
+	// name of the result file.
+	name() string
+	run(ctx context.Context, root string, common common) (printer, error)
+}
+
+// scenarios by the name that is the first argument; without one it is the workload.
+var scenarios = map[string]scenario{"workload": &workloadScenario{}}
+
+// common is what every scenario has.
+type common struct {
+	out  string
+	dir  string
+	keep bool
+	// progress takes lines about what happens; terminal says that a line can be rewritten.
+	progress io.Writer
+	terminal bool
 }
 
 // interrupted is the exit code after Ctrl-C, as of a shell.
 const interrupted = 130
 
 func main() {
-	var o options
-	flag.StringVar(&o.workload, "workload", "baseline", "a file, or the name of one in test/perf")
-	flag.StringVar(&o.out, "out", "", "file for the result as JSON (default: _artifacts/perf-NAME.json)")
-	flag.StringVar(&o.policy, "policy", "", "policy of the queues: Priority, FIFO, Block or Intelligent (default: that of the workload, else Block)")
-	flag.StringVar(&o.dir, "dir", "", "work directory; must be empty or absent (default: a new one in _artifacts/)")
-	flag.StringVar(&o.profile, "profile", "", "directory for CPU profiles of scheduler and API server, taken from second 15 to 35")
-	flag.IntVar(&o.workers, "workers", 32, "requests of the runner at once, for creating and for finishing each")
-	flag.IntVar(&o.ceiling, "ceiling", 3000, "objects that the write ceiling is measured with, before and after; 0 for none")
-	flag.BoolVar(&o.jobs, "jobs", false, "create real Jobs, with controller, job controller and KWOK, which plays their pods")
-	flag.BoolVar(&o.keep, "keep", false, "keep the work directory after success, too")
-	flag.Parse()
+	name, args := "workload", os.Args[1:]
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		name, args = args[0], args[1:]
+	}
+	s := scenarios[name]
+	if s == nil {
+		fmt.Fprintf(os.Stderr, "error: no scenario %q; there are %s\n", name, strings.Join(slices.Sorted(maps.Keys(scenarios)), ", "))
+		os.Exit(2)
+	}
+	set := flag.NewFlagSet("perf "+name, flag.ExitOnError)
+	c := common{progress: os.Stderr, terminal: term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("TERM") != "dumb"}
+	set.StringVar(&c.out, "out", "", "file for the result as JSON (default: _artifacts/perf-NAME.json)")
+	set.StringVar(&c.dir, "dir", "", "work directory; must be empty or absent (default: a new one in _artifacts/)")
+	set.BoolVar(&c.keep, "keep", false, "keep the work directory after success, too")
+	s.flags(set)
+	_ = set.Parse(args)
 	klog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	// A second signal ends this process at once; the kernel then ends its children.
 	context.AfterFunc(ctx, stop)
-	err := run(ctx, o)
+	err := run(ctx, s, c)
 	switch {
 	case ctx.Err() != nil:
 		fmt.Fprintln(os.Stderr, "interrupted; every process that was started has ended")
@@ -75,66 +99,46 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, o options) error {
+func run(ctx context.Context, s scenario, c common) error {
 	root, err := controlplane.RepositoryRoot()
 	if err != nil {
 		return err
-	}
-	w, err := o.load(root)
-	if err != nil {
-		return fmt.Errorf("workload: %w", err)
 	}
 	artifacts := filepath.Join(root, "_artifacts")
 	if err := os.MkdirAll(artifacts, 0o755); err != nil {
 		return err
 	}
-	if o.out == "" {
-		o.out = filepath.Join(artifacts, "perf-"+w.Name+".json")
-	}
-	dir := o.dir
-	if dir == "" {
-		if dir, err = os.MkdirTemp(artifacts, "perf-"); err != nil {
+	given := c.dir != ""
+	if !given {
+		if c.dir, err = os.MkdirTemp(artifacts, "perf-"); err != nil {
 			return err
 		}
 	}
-	report, err := runner.Run(ctx, runner.Options{
-		Workload: w, Dir: dir, Workers: o.workers, CeilingWrites: o.ceiling, Profile: o.profile, Jobs: o.jobs,
-		Progress: os.Stderr, Terminal: term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("TERM") != "dumb",
-	})
-	if (err == nil || ctx.Err() != nil) && !o.keep && o.dir == "" {
-		_ = os.RemoveAll(dir)
-	} else {
-		fmt.Fprintf(os.Stderr, "logs and store are in %s\n", dir)
+	result, err := s.run(ctx, root, c)
+	switch {
+	case (err == nil || ctx.Err() != nil) && !c.keep && !given:
+		_ = os.RemoveAll(c.dir)
+	case os.Remove(c.dir) != nil: // not empty
+		fmt.Fprintf(os.Stderr, "logs and store are in %s\n", c.dir)
 	}
 	if err != nil {
 		return err
 	}
-	return o.write(report)
+	if c.out == "" {
+		c.out = filepath.Join(artifacts, "perf-"+s.name()+".json")
+	}
+	return write(c.out, result)
 }
 
-// load reads the workload, which is named or is a file.
-func (o *options) load(root string) (*workload.Workload, error) {
-	path := o.workload
-	if !strings.ContainsAny(path, "./") {
-		path = filepath.Join(root, "test", "perf", path+".yaml")
-	}
-	w, err := workload.Load(path)
-	if err != nil || o.policy == "" {
-		return w, err
-	}
-	w.QueuePolicy = v1alpha1.QueuePolicy(o.policy)
-	return w, w.Validate()
-}
-
-func (o *options) write(report *runner.Report) error {
-	content, err := json.MarshalIndent(report, "", "  ")
+func write(out string, result printer) error {
+	content, err := json.MarshalIndent(result, "", "  ")
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(o.out, append(content, '\n'), 0o644); err != nil {
+	if err := os.WriteFile(out, append(content, '\n'), 0o644); err != nil {
 		return err
 	}
-	report.Print(os.Stdout)
-	fmt.Printf("\nall figures: %s\n", o.out)
+	result.Print(os.Stdout)
+	fmt.Printf("\nall figures: %s\n", out)
 	return nil
 }
