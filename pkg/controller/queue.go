@@ -52,6 +52,8 @@ type QueuePlan struct {
 	Quota   *metav1.PartialObjectMetadata
 }
 
+func (p *QueuePlan) writes() bool { return p.Create != nil || p.Patch != nil || p.Delete != nil }
+
 // PlanQueue gives each ElasticQuota a Queue of its name. A Queue that a person made is theirs: it is neither
 // changed nor deleted. Of its own the controller keeps the policy as the quota's label says, and nothing else,
 // so that priority and the rest may be set by hand; without a label the policy may be, too.

@@ -21,6 +21,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -41,15 +42,17 @@ const quotaNameIndex = "metadata.name"
 // QueueReconciler keeps one default Queue for each ElasticQuota. Requests bear the name of both and no namespace.
 type QueueReconciler struct {
 	Namespace string
-	Client    client.Client
-	Recorder  events.EventRecorder
+	// Client reads from caches. Live reads from the API server.
+	Client   client.Client
+	Live     client.Reader
+	Recorder events.EventRecorder
 
 	told *told
 }
 
 // NewQueueReconciler for Queues in one namespace.
-func NewQueueReconciler(namespace string, c client.Client, recorder events.EventRecorder, clk clock.PassiveClock) *QueueReconciler {
-	return &QueueReconciler{Namespace: namespace, Client: c, Recorder: recorder, told: newTold(clk.Now())}
+func NewQueueReconciler(namespace string, c client.Client, live client.Reader, recorder events.EventRecorder, clk clock.PassiveClock) *QueueReconciler {
+	return &QueueReconciler{Namespace: namespace, Client: c, Live: live, Recorder: recorder, told: newTold(clk.Now())}
 }
 
 // Reconcile brings the default Queue of one name in step with the quotas of that name.
@@ -58,7 +61,14 @@ func (r *QueueReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	err = r.do(ctx, o, PlanQueue(o))
+	plan := PlanQueue(o)
+	if plan.writes() {
+		if o.Quotas, err = r.quotasNow(ctx, o); err != nil {
+			return ctrl.Result{}, err
+		}
+		plan = PlanQueue(o)
+	}
+	err = r.do(ctx, o, plan)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
@@ -67,18 +77,45 @@ func (r *QueueReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 
 func (r *QueueReconciler) observe(ctx context.Context, name string) (QueueObservation, error) {
 	o := QueueObservation{Namespace: r.Namespace, Name: name}
-	quotas := &metav1.PartialObjectMetadataList{}
-	quotas.SetGroupVersionKind(ElasticQuotaKind.GroupVersion().WithKind(ElasticQuotaKind.Kind + "List"))
-	if err := r.Client.List(ctx, quotas, client.MatchingFields{quotaNameIndex: name}); err != nil {
+	var err error
+	if o.Quotas, err = listQuotas(ctx, r.Client, client.MatchingFields{quotaNameIndex: name}); err != nil {
 		return o, err
 	}
-	o.Quotas = quotas.Items
 	queue := &v1alpha1.Queue{}
-	err := r.Client.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: name}, queue)
+	err = r.Client.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: name}, queue)
 	if err == nil {
 		o.Queue = queue
 	}
 	return o, client.IgnoreNotFound(err)
+}
+
+// quotasNow are the observed quotas as the API server has them, or all of the name where none was observed. Without that two
+// controllers at once, of which one has not seen that a quota came, went or has another policy, take turns in writing its
+// Queue (I12). Reading each by its namespace spares the server a walk over all quotas where a cluster with very many of
+// them gets its first Queues.
+func (r *QueueReconciler) quotasNow(ctx context.Context, o QueueObservation) ([]metav1.PartialObjectMetadata, error) {
+	if len(o.Quotas) == 0 {
+		return listQuotas(ctx, r.Live, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector(quotaNameIndex, o.Name)})
+	}
+	var quotas []metav1.PartialObjectMetadata
+	for i := range o.Quotas {
+		quota := metav1.PartialObjectMetadata{}
+		quota.SetGroupVersionKind(ElasticQuotaKind)
+		switch err := r.Live.Get(ctx, client.ObjectKeyFromObject(&o.Quotas[i]), &quota); {
+		case err == nil:
+			quotas = append(quotas, quota)
+		case !apierrors.IsNotFound(err):
+			return nil, err
+		}
+	}
+	return quotas, nil
+}
+
+func listQuotas(ctx context.Context, from client.Reader, which client.ListOption) ([]metav1.PartialObjectMetadata, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(ElasticQuotaKind.GroupVersion().WithKind(ElasticQuotaKind.Kind + "List"))
+	err := from.List(ctx, list, which)
+	return list.Items, err
 }
 
 func (r *QueueReconciler) do(ctx context.Context, o QueueObservation, plan QueuePlan) error {

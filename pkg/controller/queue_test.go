@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -97,17 +98,22 @@ func TestPlanQueue(t *testing.T) {
 	}
 }
 
-func TestQueueReconciler(t *testing.T) {
+func quotaClient(t *testing.T, objects ...runtime.Object) client.Client {
 	scheme, err := Scheme()
 	require.NoError(t, err)
 	require.NoError(t, metav1.AddMetaToScheme(scheme))
 	scheme.AddKnownTypeWithName(ElasticQuotaKind, &metav1.PartialObjectMetadata{})
 	scheme.AddKnownTypeWithName(ElasticQuotaKind.GroupVersion().WithKind("ElasticQuotaList"), &metav1.PartialObjectMetadataList{})
-	q := quota("team", "a", "Random")
-	c := fake.NewClientBuilder().WithScheme(scheme).WithRuntimeObjects([]runtime.Object{&q}...).
+	q := quota("", "", "")
+	return fake.NewClientBuilder().WithScheme(scheme).WithRuntimeObjects(objects...).
 		WithIndex(&q, quotaNameIndex, func(o client.Object) []string { return []string{o.GetName()} }).Build()
+}
+
+func TestQueueReconciler(t *testing.T) {
+	q := quota("team", "a", "Random")
+	c := quotaClient(t, &q)
 	recorder := events.NewFakeRecorder(10)
-	r := NewQueueReconciler("koord-queue", c, recorder, clocktesting.NewFakePassiveClock(epoch.Time))
+	r := NewQueueReconciler("koord-queue", c, c, recorder, clocktesting.NewFakePassiveClock(epoch.Time))
 	reconcile := func() *v1alpha1.Queue {
 		for range 2 {
 			_, err := r.Reconcile(quiet(), request("", "a"))
@@ -129,4 +135,51 @@ func TestQueueReconciler(t *testing.T) {
 
 	require.NoError(t, c.Delete(context.Background(), &q))
 	require.Nil(t, reconcile())
+}
+
+// TestOldNewsOfAQuotaWriteNoQueue: two controllers at once would take turns otherwise (I12).
+func TestOldNewsOfAQuotaWriteNoQueue(t *testing.T) {
+	named := func(namespace, name, policy string) *metav1.PartialObjectMetadata {
+		q := quota(namespace, name, policy)
+		return &q
+	}
+	queue := func(policy v1alpha1.QueuePolicy) *v1alpha1.Queue { return defaultQueue("koord-queue", "a", policy) }
+	for name, tc := range map[string]struct {
+		cached, live []runtime.Object
+		want         *v1alpha1.Queue
+	}{
+		"gone, and still cached":             {[]runtime.Object{named("n", "a", "")}, nil, nil},
+		"there, and not cached yet":          {nil, []runtime.Object{named("n", "a", ""), queue("FIFO")}, queue("FIFO")},
+		"another policy than in the cache":   {[]runtime.Object{named("n", "a", "Block")}, []runtime.Object{named("n", "a", "FIFO"), queue("FIFO")}, queue("FIFO")},
+		"one of two gone":                    {[]runtime.Object{named("m", "a", "Block"), named("n", "a", "FIFO")}, []runtime.Object{named("n", "a", "FIFO")}, queue("FIFO")},
+		"another one than that which went":   {nil, []runtime.Object{named("n", "b", ""), queue("FIFO")}, nil},
+		"a policy that was changed, and why": {[]runtime.Object{named("n", "a", "Block")}, []runtime.Object{named("n", "a", "Block"), queue("FIFO")}, queue("Block")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cached, live := quotaClient(t, tc.cached...), quotaClient(t, tc.live...)
+			// It reads Queues and writes where the server is: what is old are quotas.
+			r := NewQueueReconciler("koord-queue", oldQuotas{live, cached}, live, events.NewFakeRecorder(10), clocktesting.NewFakePassiveClock(epoch.Time))
+			_, err := r.Reconcile(quiet(), request("", "a"))
+			require.NoError(t, err)
+			got := &v1alpha1.Queue{}
+			err = live.Get(context.Background(), types.NamespacedName{Namespace: "koord-queue", Name: "a"}, got)
+			if tc.want == nil {
+				require.True(t, apierrors.IsNotFound(err), "%v", err)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, tc.want.Spec, got.Spec)
+		})
+	}
+}
+
+// oldQuotas lists from a cache.
+type oldQuotas struct {
+	client.Client
+	cached client.Client
+}
+
+// List reads the cache.
+func (c oldQuotas) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return c.cached.List(ctx, list, opts...)
 }

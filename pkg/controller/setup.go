@@ -164,7 +164,7 @@ func setupQueues(ctx context.Context, mgr manager.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	r := NewQueueReconciler(o.QueueNamespace, mgr.GetClient(), mgr.GetEventRecorder(recorderName), o.Clock)
+	r := NewQueueReconciler(o.QueueNamespace, mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(recorderName), o.Clock)
 	byName := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 		return []reconcile.Request{request("", object.GetName())}
 	})

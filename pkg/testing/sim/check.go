@@ -629,12 +629,8 @@ func (c *checker) managed(ref *metav1.OwnerReference, d *decision) bool {
 	return true
 }
 
-// paced: what fails is not tried again without backoff (I12). Two controllers at work take turns over a Queue as long as
-// one of them has not seen that its quota is gone; election leaves one of them at work.
+// paced: what fails is not tried again without backoff, and two processes take no turns (I12).
 func (c *checker) paced(p *process, k kind, key string) {
-	if k == queues && c.w.plan.Controllers > 1 {
-		return
-	}
 	if second := c.w.loop.now.Truncate(time.Second); !second.Equal(c.second) {
 		c.second = second
 		clear(c.writes)

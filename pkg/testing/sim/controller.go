@@ -61,7 +61,7 @@ func (w *world) startController(name string) *manager {
 	cached := &controllerClient{process: m.process, caches: m.caches}
 	live := &controllerClient{process: m.process}
 	m.jobs = controller.NewJobReconciler(w.kind, w.predicate, cached, live, silent{}, m.clock)
-	m.queues = controller.NewQueueReconciler(v1alpha1.DefaultQueueNamespace, cached, silent{}, m.clock)
+	m.queues = controller.NewQueueReconciler(v1alpha1.DefaultQueueNamespace, cached, live, silent{}, m.clock)
 	m.open(namespaces, func(_, _ *object, _ bool) {})
 	m.open(classes, func(_, _ *object, _ bool) {})
 	m.open(jobKind, func(before, after *object, _ bool) {
