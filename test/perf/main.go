@@ -52,7 +52,10 @@ type scenario interface {
 }
 
 // scenarios by the name that is the first argument; without one it is the workload.
-var scenarios = map[string]scenario{"workload": &workloadScenario{}}
+var scenarios = map[string]scenario{
+	"workload": &workloadScenario{},
+	"latency":  &latencyScenario{},
+}
 
 // common is what every scenario has.
 type common struct {

@@ -20,14 +20,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
-	"github.com/koord-jobqueue/koord-jobqueue/test/perf/workload"
 )
 
 func groupName(i int) string { return fmt.Sprintf("group-%03d", i) }
@@ -53,29 +51,44 @@ func unitBody(name, quota string, priority int32, cpu string) []byte {
 	})
 }
 
-// jobBody is a Job of one pod as a user submits it, suspended.
-func jobBody(name, quota string, c *workload.Class) []byte {
-	labels := map[string]any{v1alpha1.LabelQuotaName: quota}
+// jobSpec is a Job as a user submits it.
+type jobSpec struct {
+	name, quota string
+	suspend     bool
+	pods        int
+	cpu         string // of each pod
+	runTime     time.Duration
+	// priority is in the annotation of the queue, priorityClass in the pods; "" for none.
+	priority, priorityClass string
+}
+
+func (j *jobSpec) body() []byte {
+	labels := map[string]any{v1alpha1.LabelQuotaName: j.quota}
+	metadata := map[string]any{"name": j.name, "labels": labels}
+	if j.priority != "" {
+		metadata["annotations"] = map[string]any{v1alpha1.AnnotationPriority: j.priority}
+	}
+	pod := map[string]any{
+		"schedulerName": "koord-scheduler", "restartPolicy": "Never",
+		"containers": []any{map[string]any{
+			"name": "main", "image": "example.invalid/work",
+			"resources": map[string]any{"requests": map[string]any{"cpu": j.cpu}},
+		}},
+	}
+	if j.priorityClass != "" {
+		pod["priorityClassName"] = j.priorityClass
+	}
 	return encode(map[string]any{
 		"apiVersion": "batch/v1", "kind": "Job",
-		"metadata": map[string]any{
-			"name": name, "labels": labels,
-			"annotations": map[string]any{"scheduling.x-k8s.io/priority": strconv.Itoa(int(c.Priority))},
-		},
+		"metadata": metadata,
 		"spec": map[string]any{
-			"suspend": true, "backoffLimit": 0,
+			"suspend": j.suspend, "backoffLimit": 0, "parallelism": j.pods, "completions": j.pods,
 			"template": map[string]any{
 				"metadata": map[string]any{
 					"labels":      labels,
-					"annotations": map[string]any{controlplane.RunTimeAnnotation: (time.Duration(c.RuntimeMs) * time.Millisecond).String()},
+					"annotations": map[string]any{controlplane.RunTimeAnnotation: j.runTime.String()},
 				},
-				"spec": map[string]any{
-					"schedulerName": "koord-scheduler", "restartPolicy": "Never",
-					"containers": []any{map[string]any{
-						"name": "main", "image": "example.invalid/work",
-						"resources": map[string]any{"requests": map[string]any{"cpu": c.CPU.String()}},
-					}},
-				},
+				"spec": pod,
 			},
 		},
 	})

@@ -148,7 +148,7 @@ func (r *run) report() (*Report, error) {
 	}
 	x.QuotaUse = w.Work(ended) / (float64(w.Capacity()) * x.MakespanSeconds)
 	r.countWrites(x)
-	r.countProcesses(x)
+	x.Processes = r.processReports()
 	r.countDecisions(x)
 	x.Greedy = greedyReport(w)
 	return x, nil
@@ -278,12 +278,13 @@ func (r *run) countWrites(x *Report) {
 	}
 }
 
-func (r *run) countProcesses(x *Report) {
+func (r *run) processReports() (all []ProcessReport) {
 	for _, name := range slices.Sorted(maps.Keys(r.after.cpu)) {
-		x.Processes = append(x.Processes, ProcessReport{
+		all = append(all, ProcessReport{
 			Name: name, CPUSeconds: round(r.after.cpu[name]-r.before.cpu[name], 2), PeakRSSBytes: r.after.peak[name],
 		})
 	}
+	return all
 }
 
 func (r *run) countDecisions(x *Report) {
@@ -342,15 +343,20 @@ func (x *Report) Print(out io.Writer) {
 	}
 	_ = t.Flush()
 	fmt.Fprintln(out)
-	fmt.Fprintf(t, "process\tCPU s\tpeak MiB\n")
-	for _, p := range x.Processes {
-		fmt.Fprintf(t, "%s\t%.1f\t%d\n", p.Name, p.CPUSeconds, p.PeakRSSBytes>>20)
-	}
-	_ = t.Flush()
+	printProcesses(out, x.Processes)
 	fmt.Fprintln(out)
 	fmt.Fprintf(t, "write\tverb\tcode\tcount\tper unit\n")
 	for _, w := range x.Writes {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%.2f\n", w.Resource, w.Verb, w.Code, w.Count, w.PerUnit)
+	}
+	_ = t.Flush()
+}
+
+func printProcesses(out io.Writer, processes []ProcessReport) {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "process\tCPU s\tpeak MiB\n")
+	for _, p := range processes {
+		fmt.Fprintf(t, "%s\t%.1f\t%d\n", p.Name, p.CPUSeconds, p.PeakRSSBytes>>20)
 	}
 	_ = t.Flush()
 }

@@ -172,7 +172,7 @@ func (r *run) play(ctx context.Context) (err error) {
 	defer stop()
 	failed := make(chan error, 3)
 	if r.Jobs {
-		go func() { failed <- r.watch.run(watching, jobsPath, r.watch.takeJob) }()
+		go func() { failed <- r.watch.run(watching, jobsPath(unitNamespace), r.watch.takeJob) }()
 	}
 	go func() { failed <- r.watch.run(watching, unitsPath(unitNamespace), r.watch.takeUnit) }()
 	if err := r.preload(ctx); err != nil {

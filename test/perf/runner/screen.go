@@ -60,14 +60,18 @@ func (s *screen) end() {
 }
 
 func (s *screen) progress(since time.Duration, n counts, total int) {
+	s.status(fmt.Sprintf("%5.0fs: %d of %d units created, %d admitted, %d ended, %d waiting",
+		since.Seconds(), n.created, total, n.admitted, n.ended, n.created-n.admitted))
+}
+
+// status replaces the line that is rewritten, unless it has just been.
+func (s *screen) status(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	if now.Before(s.next) {
 		return
 	}
-	text := fmt.Sprintf("%5.0fs: %d of %d units created, %d admitted, %d ended, %d waiting",
-		since.Seconds(), n.created, total, n.admitted, n.ended, n.created-n.admitted)
 	if s.terminal {
 		s.next, s.open = now.Add(200*time.Millisecond), true
 		fmt.Fprintf(s.out, "\r\x1b[K%s", text)

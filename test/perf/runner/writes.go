@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -105,7 +106,7 @@ func (c *client) each(ctx context.Context, n int, f func(ctx context.Context, i 
 }
 
 // jobsPath is where Jobs are created.
-const jobsPath = "/apis/batch/v1/namespaces/" + unitNamespace + "/jobs"
+func jobsPath(namespace string) string { return "/apis/batch/v1/namespaces/" + namespace + "/jobs" }
 
 const (
 	ceilingNamespace = "perf-ceiling"
@@ -233,7 +234,11 @@ func (r *run) create(ctx context.Context, i int) error {
 	u := r.units[i]
 	c := &r.Workload.Classes[u.Class]
 	if r.Jobs {
-		return r.client.create(ctx, jobsPath, jobBody(r.watch.name(i), queueName(u.Queue), c))
+		job := jobSpec{
+			name: r.watch.name(i), quota: queueName(u.Queue), suspend: true, pods: 1, cpu: c.CPU.String(),
+			runTime: runtimeOf(r.Workload, u), priority: strconv.Itoa(int(c.Priority)),
+		}
+		return r.client.create(ctx, jobsPath(unitNamespace), job.body())
 	}
 	return r.client.create(ctx, unitsPath(unitNamespace), unitBody(r.watch.name(i), queueName(u.Queue), c.Priority, c.CPU.String()))
 }
