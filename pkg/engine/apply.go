@@ -80,20 +80,18 @@ func (e *Engine) applyJob(now time.Time, key jobKey, uid types.UID) {
 	}
 	if before != "" {
 		delete(e.jobs, key)
-		if e.live[before] == key {
-			delete(e.live, before)
-		}
 		e.setConsumer(now, key, before, false)
 	}
 	if uid != "" {
-		e.jobs[key], e.live[uid] = uid, key
+		e.jobs[key] = uid
 		e.setConsumer(now, key, uid, true)
 	}
 }
 
 func (e *Engine) setConsumer(now time.Time, key jobKey, uid types.UID, live bool) {
 	e.inCore("", func() {
-		e.state.SetConsumer(now, admission.Consumer{Kind: key.kind, Namespace: key.namespace, Name: key.name, UID: string(uid)}, live)
+		scope := key.scope.Value()
+		e.state.SetConsumer(now, admission.Consumer{Kind: scope.kind, Namespace: scope.namespace, Name: key.name, UID: string(uid)}, live)
 	})
 }
 
@@ -213,10 +211,10 @@ func (e *Engine) updateUnit(now time.Time, rec *unitRecord, u *unitObject) {
 	e.index(rec)
 	if before.phase != admission.PhaseRunning && u.phase == admission.PhaseRunning && !rec.admittedAt.IsZero() {
 		e.opts.Metrics.Observe(metrics.AdmittedToRunningSeconds, now.Sub(rec.admittedAt).Seconds(), rec.queue)
-		rec.admittedAt = time.Time{}
+		rec.act().admittedAt = time.Time{}
 	}
 	e.feed(now, rec)
-	if before.consumer != u.consumer || before.hasConsumer != u.hasConsumer || len(e.consumers[u.consumerUID()]) > 1 {
+	if before.consumer != u.consumer || before.hasConsumer != u.hasConsumer || !e.alone(u.consumerUID()) {
 		e.rejoin(now, before)
 		e.rejoin(now, u)
 	}
@@ -227,7 +225,7 @@ func (e *Engine) updateUnit(now time.Time, rec *unitRecord, u *unitObject) {
 }
 
 func (e *Engine) addUnit(now time.Time, u *unitObject) {
-	rec := &unitRecord{object: u}
+	rec := &unitRecord{object: u, activity: noActivity}
 	e.units[u.key()] = rec
 	e.index(rec)
 	e.feed(now, rec)
@@ -328,7 +326,16 @@ func (e *Engine) index(rec *unitRecord) {
 	u := rec.object
 	key := u.key()
 	if uid := u.consumerUID(); uid != "" {
-		e.consumers[uid] = append(e.consumers[uid], key)
+		last := e.consumers[uid]
+		if last == nil {
+			e.consumers[uid] = rec
+		}
+		for ; last != nil; last = last.next {
+			if last.next == nil {
+				last.next = rec
+				break
+			}
+		}
 	}
 	if u.quota == "" {
 		e.unlabelled[key] = struct{}{}
@@ -345,15 +352,34 @@ func (e *Engine) unindex(rec *unitRecord) {
 	u := rec.object
 	key := u.key()
 	if uid := u.consumerUID(); uid != "" {
-		if e.consumers[uid] = slices.DeleteFunc(e.consumers[uid], func(k string) bool { return k == key }); len(e.consumers[uid]) == 0 {
-			delete(e.consumers, uid)
-		}
+		e.leaveConsumer(uid, rec)
 	}
 	delete(e.unlabelled, key)
 	delete(e.holders, key)
 	delete(e.unresolved, key)
 	if u.priority == nil {
 		dropKey(e.byClass, u.class, key)
+	}
+}
+
+// leaveConsumer takes a unit out of those of a consumer.
+func (e *Engine) leaveConsumer(uid types.UID, rec *unitRecord) {
+	first := e.consumers[uid]
+	if first == rec {
+		first = rec.next
+	} else {
+		for at := first; at != nil; at = at.next {
+			if at.next == rec {
+				at.next = rec.next
+				break
+			}
+		}
+	}
+	rec.next = nil
+	// Set anew in any case: the UID that is the key is part of a unit's memory, which must not outlive the unit.
+	delete(e.consumers, uid)
+	if first != nil {
+		e.consumers[first.object.consumerUID()] = first
 	}
 }
 
@@ -405,7 +431,7 @@ func (e *Engine) applyResult(now time.Time, r Result) {
 	case rec.flight == nil || rec.flight.id != w.id:
 		// settled by the object already
 	case r.outcome == admission.OutcomeUnknown:
-		rec.unknown = true
+		rec.act().unknown = true
 		e.countAttempt("unknown", w)
 		e.inCore("", func() { e.state.Settle(now, rec.object.key(), w.attempt, admission.OutcomeUnknown) })
 		if w.appliedTo(rec.object) {
@@ -423,7 +449,7 @@ func (e *Engine) applyResult(now time.Time, r Result) {
 func (e *Engine) settle(now time.Time, rec *unitRecord, outcome admission.Outcome) {
 	w := rec.flight
 	w.cancel()
-	rec.flight, rec.unknown = nil, false
+	rec.act().flight, rec.act().unknown = nil, false
 	result := map[admission.Outcome]string{
 		admission.OutcomeConfirmed: "confirmed", admission.OutcomeRefuted: "refuted", admission.OutcomeRefused: "refused",
 	}[outcome]
@@ -438,7 +464,7 @@ func (e *Engine) settle(now time.Time, rec *unitRecord, outcome admission.Outcom
 	e.touch(now, rec.object.key(), rec)
 	switch {
 	case w.kind == writeAdmit && outcome == admission.OutcomeConfirmed:
-		rec.admittedAt = now
+		rec.act().admittedAt = now
 		e.opts.Metrics.Inc(metrics.AdmissionsTotal, rec.queue, rec.quota)
 		if w.borrows {
 			e.opts.Metrics.Inc(metrics.LoansTotal, rec.queue, rec.quota)
@@ -446,9 +472,9 @@ func (e *Engine) settle(now time.Time, rec *unitRecord, outcome admission.Outcom
 		e.opts.Metrics.Observe(metrics.AdmissionWaitSeconds, max(w.decided.Sub(rec.object.CreationTimestamp.Time), 0).Seconds(), rec.queue)
 		e.log.V(2).Info("Admitted", "queueUnit", w.key, "queue", rec.queue, "quota", rec.quota, "attempt", w.attempt)
 	case w.kind == writeAdmit:
-		rec.seq = 0
+		rec.act().seq = 0
 	case outcome == admission.OutcomeConfirmed:
-		rec.seq = 0
+		rec.act().seq = 0
 		e.log.Info("Took an admission back", "queueUnit", w.key, "queue", rec.queue, "quota", rec.quota, "reason", w.reason)
 	}
 }

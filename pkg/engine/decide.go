@@ -67,7 +67,7 @@ func (e *Engine) decide(now time.Time) {
 		d := &plan.Admit[i]
 		if rec := e.decided(now, d.Unit.Key, d.Attempt); rec != nil {
 			e.sequence++
-			rec.seq = e.sequence
+			rec.act().seq = e.sequence
 			e.fly(rec, writeAdmit, d.Attempt, "", admitStatus(rec.object, d, now), now)
 			rec.flight.borrows = d.Borrows
 		}
@@ -90,7 +90,7 @@ func (e *Engine) decided(now time.Time, key string, attempt int64) *unitRecord {
 	if rec.explaining != nil {
 		// It would change the version that the decision is written on.
 		rec.explaining.cancel()
-		rec.explaining = nil
+		rec.act().explaining = nil
 	}
 	e.touch(now, key, rec)
 	return rec
@@ -99,9 +99,9 @@ func (e *Engine) decided(now time.Time, key string, attempt int64) *unitRecord {
 func (e *Engine) fly(rec *unitRecord, kind writeKind, attempt int64, reason admission.Reason, status map[string]any, now time.Time) {
 	w := e.newWrite(rec, kind, status, now)
 	w.attempt, w.reason = attempt, reason
-	rec.flight, rec.unknown = w, false
+	rec.act().flight, rec.act().unknown = w, false
 	e.writes = append(e.writes, w)
-	if len(e.consumers[rec.object.consumerUID()]) > 1 {
+	if !e.alone(rec.object.consumerUID()) {
 		e.rejoin(now, rec.object)
 	}
 }
@@ -160,7 +160,7 @@ func (e *Engine) writeExplanation(now time.Time, key string, x explanation) {
 	}
 	w := e.newWrite(rec, writeExplain, explainStatus(rec.object, x.reason, x.message, now), now)
 	w.reason, w.message, w.tries = x.reason, x.message, x.tries
-	rec.explaining = w
+	rec.act().explaining = w
 	e.submit(w)
 }
 
@@ -170,7 +170,7 @@ func (e *Engine) explained(now time.Time, rec *unitRecord, r Result) {
 	w := r.write
 	if rec.explaining == w {
 		w.cancel()
-		rec.explaining = nil
+		rec.act().explaining = nil
 	}
 	if r.outcome == admission.OutcomeConfirmed {
 		e.countAttempt("confirmed", w)
@@ -203,10 +203,10 @@ func (e *Engine) publish(now time.Time) {
 			admitted = append(admitted, rec)
 		case !ok:
 			next.units = next.units.Delete(it.key)
-			if rec != nil {
-				rec.published = false
+			if rec != nil && rec.activity != noActivity {
+				rec.activity.published = false
 				if rec.flight == nil {
-					rec.seq = 0
+					rec.activity.seq = 0
 				}
 			}
 		}
@@ -217,9 +217,9 @@ func (e *Engine) publish(now time.Time) {
 	for _, rec := range admitted {
 		if rec.seq == 0 {
 			e.sequence++
-			rec.seq = e.sequence
+			rec.act().seq = e.sequence
 		}
-		rec.published, rec.publishedAt = true, now
+		rec.act().published, rec.act().publishedAt = true, now
 		next.units = next.units.Set(rec.object.key(), rec.object.consumerUID())
 	}
 	for _, it := range e.rejudged.items {
@@ -235,14 +235,14 @@ func (e *Engine) publish(now time.Time) {
 }
 
 func (e *Engine) publishConsumer(consumers *immutable.Map[string, bool], uid types.UID) *immutable.Map[string, bool] {
-	units := e.consumers[uid]
-	if len(units) == 0 {
+	rec := e.consumers[uid]
+	if rec == nil {
 		return consumers.Delete(string(uid))
 	}
-	admitted := slices.ContainsFunc(units, func(key string) bool {
-		rec := e.units[key]
-		return rec != nil && rec.published
-	})
+	admitted := rec.published
+	for ; rec != nil; rec = rec.next {
+		admitted = admitted || rec.published
+	}
 	return consumers.Set(string(uid), admitted)
 }
 

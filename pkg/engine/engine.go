@@ -56,9 +56,9 @@ type Engine struct {
 	leading bool
 	loaded  bool // all units that existed at start are known
 	units   map[string]*unitRecord
-	// consumers lists the keys of the units of a job; unlabelled the units whose quota follows from their namespace;
+	// consumers are the first of the units of a job, each leads to the next; unlabelled the units whose quota follows from their namespace;
 	// byClass those whose priority follows from a class, or from the cluster's default under "".
-	consumers  map[types.UID][]string
+	consumers  map[types.UID]*unitRecord
 	unlabelled keys
 	byClass    map[string]keys
 	unresolved keys           // units whose quota could not be asked for
@@ -67,7 +67,6 @@ type Engine struct {
 	queues     map[string]*queueObject
 	classes    map[string]*classObject
 	jobs       map[jobKey]types.UID
-	live       map[types.UID]jobKey
 	pods       pods
 	quotas     quotaBook
 	explains   map[string]explanation
@@ -98,14 +97,22 @@ var ErrPanicked = errors.New("engine: recovered from a panic")
 
 type keys map[string]struct{}
 
-// unitRecord is what the engine knows of one unit. There may be very many: what follows from the object is not kept.
+// unitRecord is what the engine knows of one unit. There may be very many: what follows from the object is not kept, and
+// what few of them have is elsewhere.
 type unitRecord struct {
 	object *unitObject
 	// What the object resolved to when it was given to the core.
 	queue, quota string
+	invalid      admission.Reason
 	priority     int32
 	managed      bool // its consumer is of a managed kind
-	invalid      admission.Reason
+	// next is the next unit of the same consumer.
+	next *unitRecord
+	*activity
+}
+
+// activity is what was done about a unit.
+type activity struct {
 	// flight is the decision that is being written; unknown says that its outcome was reported to be.
 	flight  *Write
 	unknown bool
@@ -121,6 +128,23 @@ type unitRecord struct {
 	admittedAt time.Time
 }
 
+// noActivity is shared and never written.
+var noActivity = &activity{}
+
+// act returns the activity of the unit, to be changed.
+func (rec *unitRecord) act() *activity {
+	if rec.activity == noActivity {
+		rec.activity = &activity{}
+	}
+	return rec.activity
+}
+
+// alone says that no other unit has the same consumer as this one, or that it has none.
+func (e *Engine) alone(consumer types.UID) bool {
+	first := e.consumers[consumer]
+	return first == nil || first.next == nil
+}
+
 // New makes an engine and registers its handlers with the given informers; it starts nothing and decides nothing.
 // A shared informer may deliver what it has before New returns.
 func New(o Options) (*Engine, error) {
@@ -129,11 +153,10 @@ func New(o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		opts: o, box: newMailbox(), lead: make(chan struct{}), auditRequests: make(chan struct{}, 1), ctx: context.Background(), log: klog.Background(),
-		units: map[string]*unitRecord{}, consumers: map[types.UID][]string{}, unlabelled: keys{}, byClass: map[string]keys{},
+		units: map[string]*unitRecord{}, consumers: map[types.UID]*unitRecord{}, unlabelled: keys{}, byClass: map[string]keys{},
 		unresolved: keys{}, holders: keys{},
 		ghosts: map[string]int{}, queues: map[string]*queueObject{}, classes: map[string]*classObject{},
-		jobs: map[jobKey]types.UID{}, live: map[types.UID]jobKey{},
-		pods: newPods(), quotas: newQuotaBook(),
+		jobs: map[jobKey]types.UID{}, pods: newPods(), quotas: newQuotaBook(),
 		explains: map[string]explanation{}, statuses: newQueueStatuses(), gauges: newGauges(),
 		poisoned: map[string]string{}, suspects: map[string]bool{},
 	}

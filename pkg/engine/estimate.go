@@ -59,6 +59,7 @@ func (u *unitObject) expected(managed bool) admission.Expected {
 	for i := range u.sets {
 		x.Each = x.Each.Max(u.sets[i].each())
 	}
+	x.Each = sharedLists.Of(x.Each)
 	return x
 }
 
@@ -97,7 +98,7 @@ func (e *Engine) compareRequest(rec *unitRecord, pod *corev1.Pod, request resour
 			continue
 		}
 		if rec.differs == nil {
-			rec.differs = map[difference]bool{}
+			rec.act().differs = map[difference]bool{}
 		}
 		rec.differs[d], news = true, true
 		e.opts.Metrics.Inc(metrics.RequestDifferences, rec.quota, d.resource, d.direction)

@@ -17,7 +17,10 @@ limitations under the License.
 package engine
 
 import (
+	"cmp"
+	"strings"
 	"sync"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -79,7 +82,21 @@ type assignEvent struct {
 	assigned bool
 }
 
-type jobKey struct{ kind, namespace, name string }
+// jobKey names a job. There may be very many of few kinds in few namespaces.
+type jobKey struct {
+	scope unique.Handle[jobScope]
+	name  string
+}
+
+type jobScope struct{ kind, namespace string }
+
+func keyOfJob(kind, namespace, name string) jobKey {
+	return jobKey{unique.Make(jobScope{kind, namespace}), name}
+}
+
+func (s jobScope) compare(o jobScope) int {
+	return cmp.Or(strings.Compare(s.kind, o.kind), strings.Compare(s.namespace, o.namespace))
+}
 
 // batch is what a step works on.
 type batch struct {

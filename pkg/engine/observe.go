@@ -266,8 +266,13 @@ func (e *Engine) findMissingConsumers(now time.Time) {
 		if !rec.managed {
 			continue
 		}
-		if _, ok := e.live[rec.object.consumerUID()]; !ok {
-			e.inCore(key, func() { e.state.SetConsumer(now, rec.object.consumer, false) })
+		live := false
+		e.inCore(key, func() {
+			if live = e.state.Live(rec.object.consumer.UID); !live {
+				e.state.SetConsumer(now, rec.object.consumer, false)
+			}
+		})
+		if !live {
 			e.touch(now, key, rec)
 		}
 	}

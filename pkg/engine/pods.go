@@ -17,6 +17,7 @@ limitations under the License.
 package engine
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -319,9 +320,8 @@ func (e *Engine) unitOf(pod *corev1.Pod) string {
 // quota, else one that the job owns, else the older one.
 func (e *Engine) unitOfConsumer(uid types.UID, namespace string) string {
 	var best *unitRecord
-	for _, key := range e.consumers[uid] {
-		rec := e.units[key]
-		if rec == nil || rec.object.Namespace != namespace || rec.object.phase.Terminal() {
+	for rec := e.consumers[uid]; rec != nil; rec = rec.next {
+		if rec.object.Namespace != namespace || rec.object.phase.Terminal() {
 			continue
 		}
 		if best == nil || e.standsBefore(rec, best) {
@@ -424,7 +424,7 @@ func sortedJobKeys(m map[jobKey]types.UID) []jobKey {
 		out = append(out, k)
 	}
 	slices.SortFunc(out, func(a, b jobKey) int {
-		return strings.Compare(a.kind+"/"+a.namespace+"/"+a.name, b.kind+"/"+b.namespace+"/"+b.name)
+		return cmp.Or(a.scope.Value().compare(b.scope.Value()), strings.Compare(a.name, b.name))
 	})
 	return out
 }

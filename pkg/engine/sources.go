@@ -181,9 +181,13 @@ func (e *Engine) followJobs() error {
 	}
 	for _, kind := range e.opts.Predicate.Kinds() {
 		name := kind.String()
-		registration, err := e.opts.Jobs.ForResource(kind.GVR).Informer().AddEventHandler(handlers(
-			func(m *metav1.PartialObjectMetadata) { e.FeedJob(name, m.Namespace, m.Name, m.UID) },
-			func(m *metav1.PartialObjectMetadata) { e.FeedJob(name, m.Namespace, m.Name, "") },
+		informer := e.opts.Jobs.ForResource(kind.GVR).Informer()
+		if err := informer.SetTransform(TrimJob); err != nil {
+			return fmt.Errorf("watching %s: %w", name, err)
+		}
+		registration, err := informer.AddEventHandler(handlers(
+			func(m *JobMeta) { e.FeedJob(name, m.Namespace(), m.Name(), m.UID()) },
+			func(m *JobMeta) { e.FeedJob(name, m.Namespace(), m.Name(), "") },
 			func(key string) {
 				if namespace, job, err := cache.SplitMetaNamespaceKey(key); err == nil {
 					e.FeedJob(name, namespace, job, "")
@@ -255,7 +259,7 @@ func (e *Engine) FeedClass(obj *unstructured.Unstructured, gone bool) {
 
 // FeedJob takes the UID of the job of that name; "" when there is none. The kind is named as jobs.Kind does.
 func (e *Engine) FeedJob(kind, namespace, name string, uid types.UID) {
-	e.box.put(func(b *batch) { b.jobs.put(jobKey{kind, namespace, name}, uid) })
+	e.box.put(func(b *batch) { b.jobs.put(keyOfJob(kind, namespace, name), uid) })
 }
 
 // FeedPod takes a pod. initial says that it existed before anything was watched: if it is on a node, it is counted.

@@ -128,6 +128,19 @@ type podSetTotal struct {
 
 func (u *unitObject) key() string { return u.path }
 
+// GetObjectMeta implements metav1.ObjectMetaAccessor.
+func (u *unitObject) GetObjectMeta() metav1.Object {
+	meta := storedMeta(u.path, u.UID, u.ResourceVersion)
+	meta.Generation, meta.CreationTimestamp = u.Generation, u.CreationTimestamp
+	return meta
+}
+
+// storedMeta is the metadata of an object by which an informer stores it, under namespace/name. With all of that as the
+// name the store's key is the string that the object has already, rather than one more.
+func storedMeta(path string, uid types.UID, version string) *metav1.ObjectMeta {
+	return &metav1.ObjectMeta{Name: path, UID: uid, ResourceVersion: version}
+}
+
 // quotaLabels are the labels that decide about the quota.
 func (u *unitObject) quotaLabels() map[string]string {
 	if u.quota == "" {

@@ -168,6 +168,12 @@ func (s *State) placeAll(now time.Time, units []*unit) {
 	}
 }
 
+// Live says whether the consumer with this UID was last reported to be live.
+func (s *State) Live(uid string) bool {
+	_, live := s.consumers.live[uid]
+	return live
+}
+
 // SetConsumer says that a consumer is live, or not (live=false). Units whose managed consumer is not live
 // are parked or evicted. An admitted unit whose consumer was never reported keeps its admission, so whoever
 // finds the consumer of a unit missing has to say so.

@@ -18,34 +18,29 @@ package jobqueue
 
 import (
 	"fmt"
-	"hash/maphash"
-	"maps"
 	"sync"
-	"unique"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/intern"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
 // JobIndex finds jobs of the managed kinds by UID, from informers that hold metadata only.
 type JobIndex struct {
 	mu   sync.RWMutex
-	jobs map[types.UID]*metav1.PartialObjectMetadata
+	jobs map[types.UID]*engine.JobMeta
 }
 
 // NewJobIndex registers an informer for every kind with the factory, which the caller starts. arrived, if set, is called
 // for every job that comes or changes.
 func NewJobIndex(factory metadatainformer.SharedInformerFactory, kinds []jobs.Kind, arrived func(uid types.UID)) (*JobIndex, error) {
-	index := &JobIndex{jobs: map[types.UID]*metav1.PartialObjectMetadata{}}
+	index := &JobIndex{jobs: map[types.UID]*engine.JobMeta{}}
 	for i := range kinds {
 		informer := factory.ForResource(kinds[i].GVR).Informer()
-		if err := informer.SetTransform(trim); err != nil {
+		if err := informer.SetTransform(engine.TrimJob); err != nil {
 			return nil, fmt.Errorf("watching %s: %w", kinds[i].String(), err)
 		}
 		if _, err := informer.AddEventHandler(index.follow(arrived)); err != nil {
@@ -63,24 +58,24 @@ func (x *JobIndex) Job(uid types.UID) (Job, bool) {
 	if !ok {
 		return Job{}, false
 	}
-	return Job{Labels: meta.Labels, Annotations: meta.Annotations, Owner: metav1.GetControllerOfNoCopy(meta)}, true
+	return Job{Labels: meta.Labels(), Annotations: meta.Annotations(), Owner: meta.Owner()}, true
 }
 
 // follow keeps the index. An index of the informer's own costs a set for every job.
 func (x *JobIndex) follow(arrived func(uid types.UID)) cache.ResourceEventHandlerFuncs {
 	put := func(old, obj any) {
-		meta, ok := obj.(*metav1.PartialObjectMetadata)
+		meta, ok := obj.(*engine.JobMeta)
 		if !ok {
 			return
 		}
 		x.mu.Lock()
-		if former, ok := old.(*metav1.PartialObjectMetadata); ok && former.UID != meta.UID {
-			delete(x.jobs, former.UID)
+		if former, ok := old.(*engine.JobMeta); ok && former.UID() != meta.UID() {
+			delete(x.jobs, former.UID())
 		}
-		x.jobs[meta.UID] = meta
+		x.jobs[meta.UID()] = meta
 		x.mu.Unlock()
 		if arrived != nil {
-			arrived(meta.UID)
+			arrived(meta.UID())
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -89,35 +84,11 @@ func (x *JobIndex) follow(arrived func(uid types.UID)) cache.ResourceEventHandle
 			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 				obj = tombstone.Obj
 			}
-			if meta, ok := obj.(*metav1.PartialObjectMetadata); ok {
+			if meta, ok := obj.(*engine.JobMeta); ok {
 				x.mu.Lock()
-				delete(x.jobs, meta.UID)
+				delete(x.jobs, meta.UID())
 				x.mu.Unlock()
 			}
 		},
 	}
-}
-
-// sharedMaps are the labels and annotations of jobs: those that are submitted together mostly have the same.
-var sharedMaps = intern.NewPool(hashMap, maps.Equal[map[string]string])
-
-func hashMap(h *maphash.Hash, m map[string]string) {
-	var sum uint64
-	for key, value := range m {
-		sum += maphash.String(h.Seed(), key) ^ maphash.String(h.Seed(), value)<<1
-	}
-	maphash.WriteComparable(h, sum)
-}
-
-// trim drops what is large and not read, and what others have as well.
-func trim(obj any) (any, error) {
-	if meta, ok := obj.(*metav1.PartialObjectMetadata); ok {
-		meta.ManagedFields = nil
-		if _, there := meta.Annotations[corev1.LastAppliedConfigAnnotation]; there { //nolint:staticcheck // once shared they are only read, and delete writes even where there is nothing
-			delete(meta.Annotations, corev1.LastAppliedConfigAnnotation)
-		}
-		meta.Labels, meta.Annotations = sharedMaps.Of(meta.Labels), sharedMaps.Of(meta.Annotations)
-		meta.Namespace = unique.Make(meta.Namespace).Value()
-	}
-	return obj, nil
 }

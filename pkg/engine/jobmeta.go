@@ -1,0 +1,116 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"hash/maphash"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/intern"
+)
+
+// JobMeta is what is kept of the metadata of a job, instead of all of it; immutable. There may be very many.
+type JobMeta struct {
+	path            string // namespace/name
+	uid             types.UID
+	resourceVersion string
+	// traits are what jobs that are submitted together have in common.
+	traits *jobTraits
+	// name is how long the name is.
+	name int
+}
+
+type jobTraits struct {
+	labels, annotations map[string]string
+	owner               *metav1.OwnerReference
+}
+
+// Namespace of the job.
+func (m *JobMeta) Namespace() string { return m.path[:max(0, len(m.path)-m.name-1)] }
+
+// Name of the job.
+func (m *JobMeta) Name() string { return m.path[len(m.path)-m.name:] }
+
+// UID of the job.
+func (m *JobMeta) UID() types.UID { return m.uid }
+
+// Labels of the job; they must not be changed.
+func (m *JobMeta) Labels() map[string]string { return m.traits.labels }
+
+// Annotations of the job, without what kubectl keeps there; they must not be changed.
+func (m *JobMeta) Annotations() map[string]string { return m.traits.annotations }
+
+// Owner is the controlling owner, nil if there is none; it must not be changed.
+func (m *JobMeta) Owner() *metav1.OwnerReference { return m.traits.owner }
+
+// GetObjectMeta implements metav1.ObjectMetaAccessor, for the informer that stores it.
+func (m *JobMeta) GetObjectMeta() metav1.Object { return storedMeta(m.path, m.uid, m.resourceVersion) }
+
+// TrimJob is the transform of informers of jobs' metadata.
+func TrimJob(obj any) (any, error) {
+	if meta, ok := obj.(*metav1.PartialObjectMetadata); ok {
+		return newJobMeta(meta), nil
+	}
+	return obj, nil
+}
+
+func newJobMeta(meta *metav1.PartialObjectMetadata) *JobMeta {
+	m := &JobMeta{path: meta.Name, uid: meta.UID, resourceVersion: meta.ResourceVersion, name: len(meta.Name)}
+	if meta.Namespace != "" {
+		m.path = meta.Namespace + "/" + meta.Name
+	}
+	traits := jobTraits{labels: meta.Labels, annotations: meta.Annotations, owner: metav1.GetControllerOf(meta)}
+	if _, there := traits.annotations[corev1.LastAppliedConfigAnnotation]; there { //nolint:staticcheck // large, and read by nobody here
+		traits.annotations = maps.Clone(traits.annotations)
+		delete(traits.annotations, corev1.LastAppliedConfigAnnotation)
+	}
+	m.traits = sharedTraits.Of(&traits)
+	return m
+}
+
+var sharedTraits = intern.NewPool(hashTraits, sameTraits)
+
+func hashTraits(h *maphash.Hash, t *jobTraits) {
+	hashMap(h, t.labels)
+	hashMap(h, t.annotations)
+	if t.owner != nil {
+		_, _ = h.WriteString(string(t.owner.UID))
+	}
+}
+
+func hashMap(h *maphash.Hash, m map[string]string) {
+	var sum uint64
+	for key, value := range m {
+		sum += maphash.String(h.Seed(), key) ^ maphash.String(h.Seed(), value)<<1
+	}
+	maphash.WriteComparable(h, sum)
+}
+
+func sameTraits(a, b *jobTraits) bool {
+	return maps.Equal(a.labels, b.labels) && maps.Equal(a.annotations, b.annotations) && sameOwner(a.owner, b.owner)
+}
+
+func sameOwner(a, b *metav1.OwnerReference) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && a.UID == b.UID
+}
