@@ -55,6 +55,7 @@ type scenario interface {
 var scenarios = map[string]scenario{
 	"workload": &workloadScenario{},
 	"latency":  &latencyScenario{},
+	"savings":  &savingsScenario{},
 }
 
 // common is what every scenario has.

@@ -55,23 +55,21 @@ type LatencyOptions struct {
 	Terminal     bool
 }
 
-// The variants: the same job, in the same quota.
-const (
-	variantUnqueued    = "unqueued"
-	variantQueued      = "queued"
-	variantUnsuspended = "queued, created unsuspended"
-)
-
 // latencyVariant is where its jobs are created and how.
 type latencyVariant struct {
-	name, namespace string
-	suspend         bool
+	name, namespace, quota string
+	suspend                bool
 }
 
+func (v *latencyVariant) queued() bool { return v.namespace == unitNamespace }
+
+// latencyVariants are the same job, in the same quota; and without one, as ElasticQuota refuses pods of a quota that it
+// has not counted yet, which then wait for their next turn.
 var latencyVariants = []latencyVariant{
-	{variantUnqueued, unqueuedNamespace, false},
-	{variantQueued, unitNamespace, true},
-	{variantUnsuspended, unitNamespace, false},
+	{"unqueued", unqueuedNamespace, stageQuota, false},
+	{"unqueued, no quota", unqueuedNamespace, "", false},
+	{"queued", unitNamespace, stageQuota, true},
+	{"queued, created unsuspended", unitNamespace, stageQuota, false},
 }
 
 const (
@@ -92,7 +90,7 @@ type LatencyReport struct {
 	Pods     int              `json:"podsPerJob"`
 	Seconds  float64          `json:"seconds"`
 	Variants []LatencyVariant `json:"variants"`
-	// Differences of each queued variant to the unqueued one, quantile by quantile.
+	// Differences of each queued variant to each unqueued one, quantile by quantile.
 	Differences []LatencyDifference `json:"differences"`
 	// Attempts of the scheduler, for pods of all variants.
 	Attempts     Attempts          `json:"schedulingAttempts"`
@@ -119,9 +117,10 @@ type LatencyStep struct {
 	Ms   workload.Times `json:"ms"`
 }
 
-// LatencyDifference is how much more a variant takes than the unqueued one.
+// LatencyDifference is how much more a variant takes than another.
 type LatencyDifference struct {
 	Name string  `json:"name"`
+	Than string  `json:"than"`
 	P50  float64 `json:"p50Ms"`
 	P95  float64 `json:"p95Ms"`
 	P99  float64 `json:"p99Ms"`
@@ -350,10 +349,10 @@ func (l *latency) follow(ctx context.Context) error {
 func (l *latency) one(ctx context.Context, v, i int) (trace, error) {
 	variant := &latencyVariants[v]
 	job := jobSpec{
-		name: fmt.Sprintf("job-%d-%05d", v, i+l.Warmup), quota: stageQuota, suspend: variant.suspend,
+		name: fmt.Sprintf("job-%d-%05d", v, i+l.Warmup), quota: variant.quota, suspend: variant.suspend,
 		pods: l.Pods, cpu: "1", runTime: l.RunTime,
 	}
-	done := l.tracer.begin(job.name, l.Pods, variant.namespace == unitNamespace)
+	done := l.tracer.begin(job.name, l.Pods, variant.queued())
 	if err := l.client.create(ctx, jobsPath(variant.namespace), job.body()); err != nil {
 		return trace{}, err
 	}
@@ -380,10 +379,16 @@ func (l *latency) report() *LatencyReport {
 	for v, traces := range l.taken {
 		x.Variants = append(x.Variants, summarizeTraces(latencyVariants[v].name, traces))
 	}
-	base := x.Variants[0].CreatedToBound
-	for _, v := range x.Variants[1:] {
-		t := v.CreatedToBound
-		x.Differences = append(x.Differences, LatencyDifference{Name: v.Name, P50: t.P50 - base.P50, P95: t.P95 - base.P95, P99: t.P99 - base.P99})
+	for i, v := range x.Variants {
+		for k, base := range x.Variants {
+			if !latencyVariants[i].queued() || latencyVariants[k].queued() {
+				continue
+			}
+			more, less := v.CreatedToBound, base.CreatedToBound
+			x.Differences = append(x.Differences, LatencyDifference{
+				Name: v.Name, Than: base.Name, P50: more.P50 - less.P50, P95: more.P95 - less.P95, P99: more.P99 - less.P99,
+			})
+		}
 	}
 	return x
 }
@@ -424,7 +429,7 @@ func (x *LatencyReport) Print(out io.Writer) {
 		}
 	}
 	for _, d := range x.Differences {
-		fmt.Fprintf(t, "%s, more than %s\t\t%.1f\t%.1f\t%.1f\t\n", d.Name, x.Variants[0].Name, d.P50, d.P95, d.P99)
+		fmt.Fprintf(t, "(%s) - (%s)\t\t%.1f\t%.1f\t%.1f\t\n", d.Name, d.Than, d.P50, d.P95, d.P99)
 	}
 	_ = t.Flush()
 	fmt.Fprintf(out, "\nattempts to schedule a pod: %s\n\n", &x.Attempts)

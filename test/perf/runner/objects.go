@@ -53,7 +53,7 @@ func unitBody(name, quota string, priority int32, cpu string) []byte {
 
 // jobSpec is a Job as a user submits it.
 type jobSpec struct {
-	name, quota string
+	name, quota string // no quota for ""
 	suspend     bool
 	pods        int
 	cpu         string // of each pod
@@ -63,7 +63,10 @@ type jobSpec struct {
 }
 
 func (j *jobSpec) body() []byte {
-	labels := map[string]any{v1alpha1.LabelQuotaName: j.quota}
+	labels := map[string]any{}
+	if j.quota != "" {
+		labels[v1alpha1.LabelQuotaName] = j.quota
+	}
 	metadata := map[string]any{"name": j.name, "labels": labels}
 	if j.priority != "" {
 		metadata["annotations"] = map[string]any{v1alpha1.AnnotationPriority: j.priority}
