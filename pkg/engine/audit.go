@@ -380,6 +380,8 @@ func (e *Engine) overcounted() []Difference {
 	if !e.askQuotas(func() { found, _ = e.opts.Quotas.Observe(names) }) {
 		return nil
 	}
+	// Quotas that changed are told with one observation, and this one is not taken: the step that this is in makes another.
+	e.quotas.all = true
 	var out []Difference
 	for _, q := range found {
 		for _, it := range e.state.Assigned(q.Name).Items() {

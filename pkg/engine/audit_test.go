@@ -97,6 +97,16 @@ func (r *rig) cachePod(pod *corev1.Pod) {
 	r.engine.FeedPod(pod, false, false)
 }
 
+// Limits that follow from a demand elsewhere come along with one observation.
+func TestWhatAnAuditObservesIsNotLost(t *testing.T) {
+	r := ready(t, 10)
+	r.quotas.set(testQuota, func(q *admission.Quota) { q.Limit = cpu(3) })
+	r.engine.overcounted()
+	r.unit("a", 4)
+	r.step()
+	require.Empty(t, r.decisions())
+}
+
 func TestAuditOfWhatIsInOrderFindsNothing(t *testing.T) {
 	r := busy(t)
 	registry := r.registry()

@@ -744,15 +744,38 @@ func TestQuotaIsObservedOnceMore(t *testing.T) {
 // ElasticQuota may hear of a lost node long after us, and no hook says so: the total is read again when it has settled.
 func TestTotalIsObservedWhenItHasSettled(t *testing.T) {
 	r := ready(t, 10)
+	setTotal := func(n int64) {
+		r.quotas.set(root, func(q *admission.Quota) { q.Limit, q.Max = cpu(n), cpu(n) })
+	}
+	r.createQueue(testQuota, nil)
+	setTotal(3)
+	r.engine.Sink().TotalChanged()
+	r.unit("a", 4)
+	r.step()
+	require.Empty(t, r.decisions())
+	for range 10 {
+		r.advance(time.Second)
+		r.sendQueues()
+	}
+	require.True(t, r.wake.After(r.clock.Now().Add(5*time.Second)), "nothing else is to be done")
+	r.engine.Sink().TotalChanged()
+	r.step()
+	r.advance(20 * time.Millisecond)
+	setTotal(5)
+	require.False(t, r.wake.After(r.clock.Now().Add(time.Second)))
+	r.advance(time.Second)
+	require.Equal(t, []string{"a"}, keysOf(r.decisions()), "ElasticQuota heard of a node later than we did (I6)")
+}
+
+func TestNothingIsDecidedOnATotalThatIsGone(t *testing.T) {
+	r := ready(t, 10)
 	r.engine.Sink().TotalChanged()
 	r.step()
 	r.advance(20 * time.Millisecond)
 	r.quotas.set(root, func(q *admission.Quota) { q.Limit, q.Max = cpu(3), cpu(3) })
-	require.False(t, r.wake.After(r.clock.Now().Add(time.Second)))
-	r.advance(time.Second)
 	r.unit("a", 4)
 	r.step()
-	require.Empty(t, r.decisions(), "admitted on a total that is gone (I1)")
+	require.Empty(t, r.decisions(), "ElasticQuota has heard of the node, and told nobody (I1)")
 }
 
 func TestNothingIsDoneWhenNothingHappens(t *testing.T) {

@@ -130,6 +130,10 @@ func (e *Engine) observe(now time.Time) {
 	if settle := e.quotas.settle; !settle.IsZero() && !settle.After(now) {
 		e.quotas.all, e.quotas.settle = true, time.Time{}
 	}
+	// ElasticQuota may hear of a node later than any of the times at which its total was to be read again (I1).
+	if !e.quotas.all {
+		e.askQuotas(func() { e.quotas.all = e.opts.Quotas.TotalMoved() })
+	}
 	if len(e.quotas.dirty) == 0 && !e.quotas.all {
 		return
 	}

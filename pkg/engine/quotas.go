@@ -33,6 +33,9 @@ type Quotas interface {
 	// parent, and in the same order each time; gone lists the names that do not exist. Quotas whose limit has changed
 	// since they were last observed come along, where that matters to a job.
 	Observe(names []string) (found []admission.Quota, gone []string)
+	// TotalMoved says whether a cluster total is another one than the last observation had, for at most one observation of
+	// all to follow. It is asked in every step and costs no more than to read the totals.
+	TotalMoved() bool
 	// SetDemand says what jobs of a leaf ask beyond their existing pods. If a limit may change by it, the leaf is told
 	// to the sink.
 	SetDemand(quota string, demand resources.List)

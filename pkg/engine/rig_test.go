@@ -241,6 +241,8 @@ type fakeQuotas struct {
 	panicking bool
 	observed  int
 	onObserve func()
+	// total that was observed last.
+	total resources.List
 }
 
 func (q *fakeQuotas) Resolve(namespace string, labels map[string]string) string {
@@ -271,12 +273,22 @@ func (q *fakeQuotas) Observe(names []string) (found []admission.Quota, gone []st
 		}
 		for at := name; at != ""; at = q.levels[at].Parent {
 			if level, ok := q.levels[at]; ok && !seen[at] {
+				if at == root {
+					q.total = level.Max
+				}
 				seen[at] = true
 				found = append(found, level)
 			}
 		}
 	}
 	return found, gone
+}
+
+func (q *fakeQuotas) TotalMoved() bool {
+	if q.panicking {
+		panic("quotas are broken")
+	}
+	return q.observed > 0 && !q.levels[root].Max.Same(q.total)
 }
 
 func (q *fakeQuotas) SetDemand(quota string, demand resources.List) { q.demands[quota] = demand }

@@ -60,6 +60,9 @@ type Adapter struct {
 	// maxJobs says how many jobs may be admitted in a quota and below, where its annotation does.
 	maxJobs sync.Map // string -> int64
 
+	// totals are those of the trees when their roots were last observed, by name of the root.
+	totals sync.Map // string -> resources.List
+
 	// Changes that the shadow has not been given yet. Informer handlers write them, so nothing else is done under mu.
 	mu    sync.Mutex
 	specs map[string]specChange

@@ -320,6 +320,20 @@ func TestTheTotalIsFollowed(t *testing.T) {
 	}
 }
 
+func TestATotalThatMovesIsTold(t *testing.T) {
+	l := newLive(t, false, "100", elasticQuota("a", "40", "100"))
+	require.False(t, l.adapter.TotalMoved(), "nobody has observed any")
+	l.adapter.Observe([]string{"a"})
+	require.False(t, l.adapter.TotalMoved())
+	for _, total := range []string{"50", "100"} {
+		l.setTotal(total)
+		require.True(t, l.adapter.TotalMoved())
+		require.False(t, l.adapter.TotalMoved(), "it is told once")
+		l.adapter.Observe([]string{"a"})
+		require.False(t, l.adapter.TotalMoved())
+	}
+}
+
 func TestAQuotaWithoutItsParentIsGone(t *testing.T) {
 	l := newLive(t, false, "100", elasticQuota("c", "10", "70", under("nobody")))
 	_, gone := l.adapter.Observe([]string{"c"})

@@ -99,6 +99,24 @@ func (a *Adapter) Observe(names []string) (found []admission.Quota, gone []strin
 	return found, gone
 }
 
+// TotalMoved says whether the total of a tree is another one than when its root was last observed. It says so once until
+// the root is observed again: a tree without quotas never is.
+func (a *Adapter) TotalMoved() (moved bool) {
+	plugin, _ := a.captured()
+	if plugin == nil {
+		return false
+	}
+	for _, mgr := range managers(plugin) {
+		name := rootName(mgr)
+		last, observed := a.totals.Load(name)
+		if total, ok := last.(resources.List); observed && ok && !totalOf(mgr).Same(total) {
+			a.totals.Delete(name)
+			moved = true
+		}
+	}
+	return moved
+}
+
 func (a *Adapter) observe(l *level, byRuntime bool) admission.Quota {
 	q := admission.Quota{
 		Name:               l.name,
@@ -108,6 +126,7 @@ func (a *Adapter) observe(l *level, byRuntime bool) admission.Quota {
 	}
 	if l.parent == "" {
 		q.Max = totalOf(l.mgr)
+		a.totals.Store(l.name, q.Max)
 		q.Limit = a.withMaxJobs(l.name, q.Max, nil)
 		return q
 	}

@@ -107,6 +107,21 @@ func TestATreeHasTheTotalOfItsAnnotationAndTheDefaultTreeTheRest(t *testing.T) {
 	require.EqualValues(t, 90, w.total("here"))
 }
 
+func TestTheTotalOfEachTreeIsCompared(t *testing.T) {
+	w := newForest(t)
+	moved := func(change func()) bool {
+		require.False(t, w.adapter.TotalMoved())
+		change()
+		moved := w.adapter.TotalMoved()
+		w.allDirty = true
+		w.quiet()
+		return moved
+	}
+	require.False(t, moved(func() { w.ask("e1", "east", "30") }))
+	require.True(t, moved(func() { w.live.GetGroupQuotaManagerForTree("").UpdateClusterTotalResource(cpu("1")) }))
+	require.True(t, moved(func() { w.live.GetGroupQuotaManagerForTree("east").UpdateClusterTotalResource(cpu("1")) }))
+}
+
 func TestTreesDoNotCompete(t *testing.T) {
 	w := newForest(t)
 	east := w.ask("e1", "east", "30")

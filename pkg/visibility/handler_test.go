@@ -47,6 +47,7 @@ type oneQuota struct{}
 
 func (oneQuota) Resolve(string, map[string]string) string { return "quota" }
 func (oneQuota) SetDemand(string, resources.List)         {}
+func (oneQuota) TotalMoved() bool                         { return false }
 func (oneQuota) All() []string                            { return []string{"quota"} }
 func (oneQuota) Observe([]string) ([]admission.Quota, []string) {
 	room := resources.FromMap(map[string]int64{"cpu": 4000})
