@@ -465,6 +465,7 @@ func (e *Engine) settle(now time.Time, rec *unitRecord, outcome admission.Outcom
 	switch {
 	case w.kind == writeAdmit && outcome == admission.OutcomeConfirmed:
 		rec.act().admittedAt = now
+		e.noteAdmission(now, w)
 		e.opts.Metrics.Inc(metrics.AdmissionsTotal, rec.queue, rec.quota)
 		if w.borrows {
 			e.opts.Metrics.Inc(metrics.LoansTotal, rec.queue, rec.quota)

@@ -72,6 +72,7 @@ type Engine struct {
 	explains   map[string]explanation
 	statuses   queueStatuses
 	gauges     gauges
+	startup    startup
 
 	touched    latest[string, struct{}] // units whose place in the snapshot may have changed
 	rejudged   latest[types.UID, struct{}]
@@ -162,7 +163,7 @@ func New(o Options) (*Engine, error) {
 	}
 	c := e.opts.Config
 	e.core = admission.Config{ExplainAfter: c.ExplainAfter, ExplainEvery: c.ExplainEvery, RefusedBackoff: c.RefusedBackoff}
-	e.state = e.newState()
+	e.state, e.startup.begun = e.newState(), o.Clock.Now()
 	e.view.Store(newSnapshot())
 	e.quotas.all = true
 	e.submit = o.Submit

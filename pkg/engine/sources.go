@@ -311,7 +311,10 @@ func (e *Engine) sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // load opens the gate for what is admitted, with the snapshot of this step: that of the last one may lack units.
-func (e *Engine) load() { e.loaded = true }
+func (e *Engine) load() {
+	e.loaded = true
+	e.noteSynced(e.opts.Clock.Now())
+}
 
 // awaitLead waits for Lead and then reads all units from the API server itself, not from a cache that may lag behind
 // what the last leader wrote. Only then the engine decides (I1, I8).
@@ -382,7 +385,7 @@ func (e *Engine) eachUnitPage(ctx context.Context, visit func(page []*unitObject
 	}
 }
 
-// takeLead applies the list and lets the engine decide from this step on.
+// takeLead applies the list and lets the engine decide from this step on; start is when it was told to lead.
 func (e *Engine) takeLead(units []*unitObject, start time.Time) {
 	now := e.opts.Clock.Now()
 	for _, u := range units {
@@ -398,5 +401,5 @@ func (e *Engine) takeLead(units []*unitObject, start time.Time) {
 	for _, uid := range sortedUIDs(e.pods.idle) {
 		e.activate.put(uid, struct{}{})
 	}
-	e.log.Info("Admission loop starts", "queueUnits", len(e.units), "queues", len(e.queues), "took", now.Sub(start))
+	e.noteDeciding(now, start)
 }

@@ -56,6 +56,7 @@ const (
 	PodsBeyondRuntimeTotal   Name = "pods_beyond_runtime_total"
 	ConfigDiffers            Name = "managed_jobs_config_differs"
 	PanicsTotal              Name = "panics_total"
+	StartupSeconds           Name = "startup_seconds"
 )
 
 type kind string
@@ -109,6 +110,7 @@ var definitions = []definition{
 	{PodsBeyondRuntimeTotal, counter, []string{"quota", "cause", "result"}, "Attempts to schedule pods of admitted jobs that ElasticQuota's own check refuses, because it has not counted the pod yet (Uncounted) or its limit is too small now (Limit): Pass on reserved quota, or Refuse.", nil},
 	{ConfigDiffers, gauge, nil, "1 while scheduler and controller disagree about which jobs are managed.", nil},
 	{PanicsTotal, counter, []string{"where"}, "Panics that were recovered.", nil},
+	{StartupSeconds, gauge, []string{"stage"}, "Time from the start of the queue in this process until all that existed was read (Synced), this replica was to lead (Leading), it began to decide (Deciding), and its first admission was confirmed (Admitted).", nil},
 }
 
 // MarkdownTable is the documentation of all metrics.
