@@ -56,6 +56,7 @@ var scenarios = map[string]scenario{
 	"workload": &workloadScenario{},
 	"latency":  &latencyScenario{},
 	"savings":  &savingsScenario{},
+	"standing": &standingScenario{},
 }
 
 // common is what every scenario has.

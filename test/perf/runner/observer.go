@@ -17,12 +17,8 @@ limitations under the License.
 package runner
 
 import (
-	"bufio"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"sync"
 	"time"
@@ -33,10 +29,9 @@ import (
 
 // observer watches the units and notes, by the clock of this process, when what was seen of each.
 type observer struct {
-	client *client
-	w      *workload.Workload
-	units  []workload.Unit
-	index  map[string]int // by name
+	w     *workload.Workload
+	units []workload.Unit
+	index map[string]int // by name
 	// jobs: a unit comes with its job and ends with it, and nobody here finishes it.
 	jobs bool
 
@@ -59,9 +54,9 @@ type sight struct{ created, admitted, running, ended time.Time }
 
 type counts struct{ created, admitted, ended int }
 
-func newObserver(c *client, w *workload.Workload, units []workload.Unit, jobs bool) (*observer, error) {
+func newObserver(w *workload.Workload, units []workload.Unit, jobs bool) (*observer, error) {
 	o := &observer{
-		client: c, jobs: jobs, w: w, units: units, index: make(map[string]int, len(units)), seen: make([]sight, len(units)),
+		jobs: jobs, w: w, units: units, index: make(map[string]int, len(units)), seen: make([]sight, len(units)),
 		over: make(chan int, len(units)), done: make(chan struct{}), warm: make(chan struct{}),
 	}
 	for i := range units {
@@ -90,79 +85,6 @@ func (o *observer) sent(late time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.late = max(o.late, late)
-}
-
-// event is the part of a watch event that is read.
-type event struct {
-	Type   string `json:"type"`
-	Object struct {
-		Metadata struct {
-			Name            string `json:"name"`
-			ResourceVersion string `json:"resourceVersion"`
-		} `json:"metadata"`
-		Status struct {
-			Phase v1alpha1.QueueUnitPhase `json:"phase"`
-			// Conditions are read of jobs.
-			Conditions []struct {
-				Type   string `json:"type"`
-				Status string `json:"status"`
-			} `json:"conditions"`
-		} `json:"status"`
-		Message string `json:"message"`
-	} `json:"object"`
-}
-
-// run watches until the context ends. A watch that ends is taken up where it was.
-func (o *observer) run(ctx context.Context, path string, take func(*event)) error {
-	var list struct {
-		Metadata struct {
-			ResourceVersion string `json:"resourceVersion"`
-		} `json:"metadata"`
-	}
-	raw, err := o.client.get(ctx, path)
-	if err == nil {
-		err = json.Unmarshal(raw, &list)
-	}
-	if err != nil {
-		return fmt.Errorf("list %s: %w", path, err)
-	}
-	version := list.Metadata.ResourceVersion
-	for {
-		version, err = o.stream(ctx, path, version, take)
-		if ctx.Err() != nil {
-			return nil //nolint:nilerr // it ended because the context did
-		}
-		if err != nil {
-			return fmt.Errorf("watch %s: %w", path, err)
-		}
-	}
-}
-
-func (o *observer) stream(ctx context.Context, path, version string, take func(*event)) (string, error) {
-	body, err := o.client.streams.Get().AbsPath(path).Param("watch", "true").
-		Param("resourceVersion", version).Param("allowWatchBookmarks", "true").Stream(ctx)
-	if err != nil {
-		return version, err
-	}
-	defer body.Close() //nolint:errcheck // read only
-	const ahead = 1 << 20
-	decoder := json.NewDecoder(bufio.NewReaderSize(body, ahead))
-	for {
-		var e event
-		if err := decoder.Decode(&e); err != nil {
-			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-				return version, nil
-			}
-			return version, err
-		}
-		if e.Type == "ERROR" {
-			return version, errors.New(e.Object.Message)
-		}
-		version = e.Object.Metadata.ResourceVersion
-		if e.Type != "BOOKMARK" {
-			take(&e)
-		}
-	}
 }
 
 func (o *observer) takeUnit(e *event) {

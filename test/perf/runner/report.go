@@ -288,7 +288,11 @@ func (r *run) processReports() (all []ProcessReport) {
 }
 
 func (r *run) countDecisions(x *Report) {
-	moved := func(name string) float64 { return r.after.queue[name] - r.before.queue[name] }
+	x.Decisions = decisionsOf(func(name string) float64 { return r.after.queue[name] - r.before.queue[name] })
+}
+
+// decisionsOf takes by how much a metric of the scheduler has moved.
+func decisionsOf(moved func(name string) float64) DecisionsReport {
 	by := func(a, b float64) float64 {
 		if b == 0 {
 			return 0
@@ -296,7 +300,7 @@ func (r *run) countDecisions(x *Report) {
 		return round(a/b, 3)
 	}
 	admissions := moved("admissions_total")
-	x.Decisions = DecisionsReport{
+	return DecisionsReport{
 		DecisionsPerAdmission:     by(moved("status_writes_total/admit"), admissions),
 		UnitsExaminedPerAdmission: by(moved("cycle_examined_units_sum"), admissions),
 		CyclesPerAdmission:        by(moved("cycle_duration_seconds_count"), admissions),

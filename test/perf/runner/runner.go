@@ -164,7 +164,7 @@ func (r *run) all(ctx context.Context) error {
 
 // play creates units, waits until they have ended, and reads what it took.
 func (r *run) play(ctx context.Context) (err error) {
-	r.watch, err = newObserver(r.client, r.Workload, r.units, r.Jobs)
+	r.watch, err = newObserver(r.Workload, r.units, r.Jobs)
 	if err != nil {
 		return err
 	}
@@ -172,9 +172,9 @@ func (r *run) play(ctx context.Context) (err error) {
 	defer stop()
 	failed := make(chan error, 3)
 	if r.Jobs {
-		go func() { failed <- r.watch.run(watching, jobsPath(unitNamespace), r.watch.takeJob) }()
+		go func() { failed <- r.client.watch(watching, jobsPath(unitNamespace), r.watch.takeJob) }()
 	}
-	go func() { failed <- r.watch.run(watching, unitsPath(unitNamespace), r.watch.takeUnit) }()
+	go func() { failed <- r.client.watch(watching, unitsPath(unitNamespace), r.watch.takeUnit) }()
 	if err := r.preload(ctx); err != nil {
 		return err
 	}

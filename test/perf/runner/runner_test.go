@@ -43,7 +43,7 @@ func testRun(t *testing.T, text string, jobs bool) *run {
 	w, err := workload.Parse([]byte(text))
 	require.NoError(t, err)
 	r := &run{Options: Options{Workload: w, Jobs: jobs}, units: w.Units(), begin: time.Unix(1000, 0)}
-	r.watch, err = newObserver(nil, w, r.units, jobs)
+	r.watch, err = newObserver(w, r.units, jobs)
 	require.NoError(t, err)
 	return r
 }
@@ -76,8 +76,8 @@ func TestReportOfWhatWasSeen(t *testing.T) {
 	require.InDelta(t, 4.0/10, x.QuotaUse, 1e-9)
 	require.InDelta(t, 5.5/10, x.QuotaHeld, 1e-9)
 	require.Equal(t, []float64{0.25, 0.875, 0.5}, x.QuotaHeldOverTime)
-	require.Equal(t, workload.Times{Mean: 250, P50: 0, P95: 500, P99: 500, Max: 500}, x.Classes[0].TimeToAdmission)
-	require.Equal(t, workload.Times{Mean: 375, P50: 250, P95: 500, P99: 500, Max: 500}, *x.Classes[0].Overrun)
+	require.Equal(t, workload.Times{Mean: 250, P50: 0, P90: 500, P95: 500, P99: 500, Max: 500}, x.Classes[0].TimeToAdmission)
+	require.Equal(t, workload.Times{Mean: 375, P50: 250, P90: 500, P95: 500, P99: 500, Max: 500}, *x.Classes[0].Overrun)
 	require.Equal(t, 3.0, x.WritesPerUnit)
 	require.Equal(t, 2.5, x.QueueUnitWritesPerUnit)
 	require.Equal(t, 6.5, x.AllWritesPerUnit)

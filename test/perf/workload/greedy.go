@@ -175,6 +175,7 @@ func (e *ends) Pop() any {
 type Times struct {
 	Mean float64 `json:"mean"`
 	P50  float64 `json:"p50"`
+	P90  float64 `json:"p90"`
 	P95  float64 `json:"p95"`
 	P99  float64 `json:"p99"`
 	Max  float64 `json:"max"`
@@ -191,7 +192,7 @@ func Summarize(durations []time.Duration) Times {
 		sum += millis(d)
 	}
 	rank := func(percent int) float64 { return millis(sorted[(len(sorted)*percent+99)/100-1]) }
-	return Times{Mean: sum / float64(len(sorted)), P50: rank(50), P95: rank(95), P99: rank(99), Max: rank(100)}
+	return Times{Mean: sum / float64(len(sorted)), P50: rank(50), P90: rank(90), P95: rank(95), P99: rank(99), Max: rank(100)}
 }
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
