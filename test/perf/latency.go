@@ -33,6 +33,7 @@ func (s *latencyScenario) flags(set *flag.FlagSet) {
 	set.IntVar(&s.o.Pods, "pods", 2, "pods of each job")
 	set.DurationVar(&s.o.RunTime, "run-time", time.Second, "how long each pod runs")
 	set.DurationVar(&s.o.Gap, "gap", 200*time.Millisecond, "from the binding of the last pod to the creation of the next job")
+	set.BoolVar(&s.o.Stock, "stock", false, "only the unqueued variants, with plugin and controller off")
 }
 
 func (s *latencyScenario) name() string { return "latency" }

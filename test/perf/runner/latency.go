@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"io"
 	goruntime "runtime"
+	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -51,8 +52,10 @@ type LatencyOptions struct {
 	Pods int
 	// RunTime of the pods; Gap from the binding of the last pod to the next job.
 	RunTime, Gap time.Duration
-	Progress     io.Writer
-	Terminal     bool
+	// Stock runs the unqueued variants alone, without plugin and controller.
+	Stock    bool
+	Progress io.Writer
+	Terminal bool
 }
 
 // latencyVariant is where its jobs are created and how.
@@ -85,9 +88,11 @@ const (
 // LatencyReport is about single jobs on a cluster that does nothing else. Times are those at which the watches of the
 // runner delivered.
 type LatencyReport struct {
-	Scenario string           `json:"scenario"`
-	Jobs     int              `json:"jobs"`
-	Pods     int              `json:"podsPerJob"`
+	Scenario string `json:"scenario"`
+	Jobs     int    `json:"jobs"`
+	Pods     int    `json:"podsPerJob"`
+	// Stock: plugin and controller took no part.
+	Stock    bool             `json:"stock"`
 	Seconds  float64          `json:"seconds"`
 	Variants []LatencyVariant `json:"variants"`
 	// Differences of each queued variant to each unqueued one, quantile by quantile.
@@ -237,7 +242,11 @@ func Latency(ctx context.Context, o LatencyOptions) (_ *LatencyReport, err error
 	screen := newScreen(o.Progress, o.Terminal)
 	defer screen.end()
 	// Cores for all pods at once, should none of them end before the last one is bound.
-	cores := int64(len(latencyVariants) * (o.Jobs + o.Warmup) * o.Pods)
+	variants := latencyVariants
+	if o.Stock {
+		variants = slices.DeleteFunc(slices.Clone(variants), func(v latencyVariant) bool { return v.queued() })
+	}
+	cores := int64(len(variants) * (o.Jobs + o.Warmup) * o.Pods)
 	const nodes = 10
 	s, err := startStage(ctx, screen, stageOptions{
 		Options: Options{Dir: o.Dir, Bin: o.Bin, Workers: 1}, quota: stageQuota, cores: cores,
@@ -249,7 +258,7 @@ func Latency(ctx context.Context, o LatencyOptions) (_ *LatencyReport, err error
 	defer func() { err = errors.Join(err, s.cp.Stop()) }()
 	ctx, cancel := s.guarded(ctx)
 	defer cancel(nil)
-	l := &latency{stage: s, LatencyOptions: o, taken: make([][]trace, len(latencyVariants))}
+	l := &latency{stage: s, LatencyOptions: o, variants: variants, taken: make([][]trace, len(variants))}
 	if err := l.all(ctx); err != nil {
 		return nil, errors.Join(err, context.Cause(ctx))
 	}
@@ -259,9 +268,10 @@ func Latency(ctx context.Context, o LatencyOptions) (_ *LatencyReport, err error
 type latency struct {
 	*stage
 	LatencyOptions
-	tracer tracer
-	failed chan error
-	began  time.Time
+	variants []latencyVariant
+	tracer   tracer
+	failed   chan error
+	began    time.Time
 	// attempts before and after
 	attempts [2]Attempts
 	taken    [][]trace // by variant
@@ -287,7 +297,7 @@ func (l *latency) all(ctx context.Context) error {
 			}
 			l.began = time.Now()
 		}
-		for v := range latencyVariants {
+		for v := range l.variants {
 			x, err := l.one(ctx, v, i)
 			if err != nil {
 				return err
@@ -296,7 +306,7 @@ func (l *latency) all(ctx context.Context) error {
 				l.taken[v] = append(l.taken[v], x)
 			}
 			l.screen.status(fmt.Sprintf("%d of %d jobs of each variant; the last one was bound after %d ms (%s)",
-				max(i+1, 0), l.Jobs, x.bound.Sub(x.job).Milliseconds(), latencyVariants[v].name))
+				max(i+1, 0), l.Jobs, x.bound.Sub(x.job).Milliseconds(), l.variants[v].name))
 			sleep(ctx, l.Gap)
 		}
 	}
@@ -319,6 +329,9 @@ func (l *latency) prepare(ctx context.Context) error {
 	}})
 	if err != nil {
 		return err
+	}
+	if l.Stock {
+		return l.cp.StartScheduler(ctx, controlplane.SchedulerOptions{Mutate: controlplane.WithoutJobQueue})
 	}
 	if err := l.cp.StartScheduler(ctx, controlplane.SchedulerOptions{}); err != nil {
 		return err
@@ -347,7 +360,7 @@ func (l *latency) follow(ctx context.Context) error {
 
 // one creates a job and waits until its pods are bound.
 func (l *latency) one(ctx context.Context, v, i int) (trace, error) {
-	variant := &latencyVariants[v]
+	variant := &l.variants[v]
 	job := jobSpec{
 		name: fmt.Sprintf("job-%d-%05d", v, i+l.Warmup), quota: variant.quota, suspend: variant.suspend,
 		pods: l.Pods, cpu: "1", runTime: l.RunTime,
@@ -373,15 +386,15 @@ func (l *latency) one(ctx context.Context, v, i int) (trace, error) {
 
 func (l *latency) report() *LatencyReport {
 	x := &LatencyReport{
-		Scenario: "latency", Jobs: l.Jobs, Pods: l.Pods, Seconds: l.after.at.Sub(l.began).Seconds(), Attempts: l.attempts[1].since(l.attempts[0]),
+		Scenario: "latency", Stock: l.Stock, Jobs: l.Jobs, Pods: l.Pods, Seconds: l.after.at.Sub(l.began).Seconds(), Attempts: l.attempts[1].since(l.attempts[0]),
 		Processes: l.processReports(), Versions: l.versions(), Cores: goruntime.NumCPU(), LoadAverages: l.loads,
 	}
 	for v, traces := range l.taken {
-		x.Variants = append(x.Variants, summarizeTraces(latencyVariants[v].name, traces))
+		x.Variants = append(x.Variants, summarizeTraces(l.variants[v].name, traces))
 	}
 	for i, v := range x.Variants {
 		for k, base := range x.Variants {
-			if !latencyVariants[i].queued() || latencyVariants[k].queued() {
+			if !l.variants[i].queued() || l.variants[k].queued() {
 				continue
 			}
 			more, less := v.CreatedToBound, base.CreatedToBound
