@@ -52,10 +52,18 @@ func (c *ControlPlane) CreateNodes(ctx context.Context, n int) error {
 		return err
 	}
 	begin := c.opts.Clock.Now()
-	if err := createNodes(ctx, client, n, allocatable); err != nil {
+	status := corev1.NodeStatus{Allocatable: allocatable, Capacity: allocatable, Phase: corev1.NodeRunning}
+	kwok := slices.Contains(c.opts.Components, KWOK)
+	if !kwok {
+		now := metav1.NewTime(begin)
+		status.Conditions = []corev1.NodeCondition{{
+			Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "NoKubelet", LastHeartbeatTime: now, LastTransitionTime: now,
+		}}
+	}
+	if err := createNodes(ctx, client, n, &status); err != nil {
 		return err
 	}
-	if !slices.Contains(c.opts.Components, KWOK) {
+	if !kwok {
 		return nil
 	}
 	if err := awaitNodes(ctx, client, n); err != nil {
@@ -81,7 +89,7 @@ func (c *ControlPlane) nodeResources() (corev1.ResourceList, error) {
 	return list, nil
 }
 
-func createNodes(ctx context.Context, client kubernetes.Interface, n int, allocatable corev1.ResourceList) error {
+func createNodes(ctx context.Context, client kubernetes.Interface, n int, status *corev1.NodeStatus) error {
 	indices := make(chan int)
 	errs := make([]error, nodeWorkers)
 	var workers sync.WaitGroup
@@ -97,7 +105,7 @@ func createNodes(ctx context.Context, client kubernetes.Interface, n int, alloca
 							corev1.LabelArchStable: "amd64",
 						},
 					},
-					Status: corev1.NodeStatus{Allocatable: allocatable, Capacity: allocatable, Phase: corev1.NodeRunning},
+					Status: *status,
 				}
 				_, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 				if err != nil && !apierrors.IsAlreadyExists(err) {

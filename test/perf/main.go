@@ -53,10 +53,11 @@ type scenario interface {
 
 // scenarios by the name that is the first argument; without one it is the workload.
 var scenarios = map[string]scenario{
-	"workload": &workloadScenario{},
-	"latency":  &latencyScenario{},
-	"savings":  &savingsScenario{},
-	"standing": &standingScenario{},
+	"workload":     &workloadScenario{},
+	"latency":      &latencyScenario{},
+	"savings":      &savingsScenario{},
+	"standing":     &standingScenario{},
+	"interference": &interferenceScenario{},
 }
 
 // common is what every scenario has.

@@ -33,7 +33,11 @@ func queueName(i int) string { return fmt.Sprintf("queue-%05d", i) }
 
 // unitBody is a unit as the controller writes one, without a job behind it.
 func unitBody(name, quota string, priority int32, cpu string) []byte {
-	return encode(map[string]any{
+	return encode(unitObject(name, quota, priority, cpu))
+}
+
+func unitObject(name, quota string, priority int32, cpu string) map[string]any {
+	return map[string]any{
 		"apiVersion": v1alpha1.SchemeGroupVersion.String(),
 		"kind":       "QueueUnit",
 		"metadata":   map[string]any{"name": name, "labels": map[string]any{v1alpha1.LabelQuotaName: quota}},
@@ -48,7 +52,7 @@ func unitBody(name, quota string, priority int32, cpu string) []byte {
 				}}}},
 			}},
 		},
-	})
+	}
 }
 
 // jobSpec is a Job as a user submits it.

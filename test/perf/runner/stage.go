@@ -58,14 +58,34 @@ type stageOptions struct {
 }
 
 // startStage brings everything up but scheduler and controller. The caller stops it.
-func startStage(ctx context.Context, screen *screen, o stageOptions) (_ *stage, err error) {
-	s := &stage{run: &run{Options: o.Options, screen: screen}}
-	s.noteLoad()
-	s.cp, err = controlplane.Start(ctx, controlplane.Options{
-		Dir: o.Dir, Bin: o.Bin, Components: controlplane.Full(),
-		Nodes: o.nodes, NodeCPU: fmt.Sprint(o.nodeCores), NodePods: "10000", Progress: screen.line,
+func startStage(ctx context.Context, screen *screen, o stageOptions) (*stage, error) {
+	s, err := openStage(ctx, screen, o.Options, controlplane.Options{
+		Components: controlplane.Full(), Nodes: o.nodes, NodeCPU: fmt.Sprint(o.nodeCores), NodePods: "10000",
 	})
 	if err != nil {
+		return nil, err
+	}
+	amount := map[string]any{"cpu": fmt.Sprint(o.cores)}
+	err = s.cp.ApplyObjects(ctx, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "scheduling.sigs.k8s.io/v1alpha1", "kind": "ElasticQuota",
+		"metadata": map[string]any{"name": o.quota, "namespace": unitNamespace, "labels": map[string]any{
+			v1alpha1.LabelQuotaParent:                   "koordinator-root-quota",
+			"quota.scheduling.koordinator.sh/is-parent": "false",
+		}},
+		"spec": map[string]any{"min": amount, "max": amount},
+	}})
+	if err != nil {
+		return nil, errors.Join(err, s.cp.Stop())
+	}
+	return s, nil
+}
+
+// openStage starts the components with what a user installs, and has no quota yet.
+func openStage(ctx context.Context, screen *screen, o Options, c controlplane.Options) (_ *stage, err error) {
+	s := &stage{run: &run{Options: o, screen: screen}}
+	s.noteLoad()
+	c.Dir, c.Bin, c.Progress = o.Dir, o.Bin, screen.line
+	if s.cp, err = controlplane.Start(ctx, c); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -85,18 +105,7 @@ func startStage(ctx context.Context, screen *screen, o stageOptions) (_ *stage, 
 	if s.kube, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, err
 	}
-	if err := s.cp.ApplyObjects(ctx, namespace(unitNamespace)); err != nil {
-		return nil, err
-	}
-	amount := map[string]any{"cpu": fmt.Sprint(o.cores)}
-	return s, s.cp.ApplyObjects(ctx, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "scheduling.sigs.k8s.io/v1alpha1", "kind": "ElasticQuota",
-		"metadata": map[string]any{"name": o.quota, "namespace": unitNamespace, "labels": map[string]any{
-			v1alpha1.LabelQuotaParent:                   "koordinator-root-quota",
-			"quota.scheduling.koordinator.sh/is-parent": "false",
-		}},
-		"spec": map[string]any{"min": amount, "max": amount},
-	}})
+	return s, s.cp.ApplyObjects(ctx, namespace(unitNamespace))
 }
 
 // guarded cancels the context that it returns when a process ends that was not asked to.
