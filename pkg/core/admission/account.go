@@ -201,35 +201,46 @@ func (s *State) podsChanged(unitKey string, outstandingChanged bool) {
 func (s *State) updateDemand(u *unit) {
 	var want resources.List
 	counts := true
+	bag, hasPods := s.pods[u.spec.Key]
 	switch {
 	case u.holding:
 		want = u.held
 	case u.where == bucketPending:
+		if !hasPods && u.demand == &u.spec.waits {
+			return
+		}
 		want = u.spec.Request
 	default:
 		counts = false
 	}
-	if !counts && !u.demandCounted {
+	if !counts && u.demand == nil {
 		return
 	}
 	var there int64
-	if bag, ok := s.pods[u.spec.Key]; ok && counts {
+	if hasPods && counts {
 		if sum, ok := bag.requests[u.spec.Quota]; ok {
 			want = want.Sub(sum.List())
 		}
 		there = bag.count[u.spec.Quota]
 	}
 	want = u.spec.Expected.Bound(want.Floor0(), there)
-	if u.demandCounted && counts && u.demandQuota == u.spec.Quota && u.demand.Equal(want) {
+	former := u.demand
+	if former != nil && counts && former.quota == u.spec.Quota && former.amount.Equal(want) {
 		return
 	}
-	if u.demandCounted {
-		s.changeDemand(u.demandQuota, func(sum *resources.Sum) { sum.Sub(u.demand) })
+	if former != nil {
+		s.changeDemand(former.quota, func(sum *resources.Sum) { sum.Sub(former.amount) })
 	}
-	u.demandCounted, u.demandQuota, u.demand = counts, u.spec.Quota, want
-	if counts {
-		s.changeDemand(u.demandQuota, func(sum *resources.Sum) { sum.Add(want) })
+	switch {
+	case !counts:
+		u.demand = nil
+		return
+	case u.spec.waits.amount.Same(want):
+		u.demand = &u.spec.waits
+	default:
+		u.demand = &demand{quota: u.spec.Quota, amount: want}
 	}
+	s.changeDemand(u.spec.Quota, func(sum *resources.Sum) { sum.Add(want) })
 }
 
 func (s *State) changeDemand(quota string, change func(*resources.Sum)) {

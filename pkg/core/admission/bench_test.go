@@ -31,6 +31,12 @@ import (
 type benchScale struct {
 	waiting, queues, shapes int
 	policy                  string
+	// names of resources that every unit asks for and every quota limits, if more than two.
+	names int
+}
+
+func scaleOf(waiting, queues, shapes int, policy string) benchScale {
+	return benchScale{waiting: waiting, queues: queues, shapes: shapes, policy: policy}
 }
 
 func (c benchScale) String() string {
@@ -49,11 +55,18 @@ func (c benchScale) unit(i int) Unit {
 		Key: fmt.Sprintf("ns/u%08d", i), UID: fmt.Sprintf("uid-%08x", i*2654435761%(1<<32)),
 		Queue: fmt.Sprintf("q%d", n), Quota: fmt.Sprintf("leaf%d", n),
 		Priority: int32(i % 5), Created: epoch.Add(time.Duration(i/10) * time.Second),
-		Request: resources.FromMap(map[string]int64{
-			"cpu": benchLargest * int64(1+i/c.queues%c.shapes) / int64(c.shapes), "memory": 1 << 30,
-		}),
-		Pods: 1, Active: true,
+		Request: c.amounts(benchLargest*int64(1+i/c.queues%c.shapes)/int64(c.shapes), 1<<30),
+		Pods:    1, Active: true,
 	}
+}
+
+// amounts of cpu and memory, and as much of every other resource as of cpu.
+func (c benchScale) amounts(cpu, memory int64) resources.List {
+	amounts := map[string]int64{"cpu": cpu, "memory": memory}
+	for i := range c.names - len(amounts) {
+		amounts[fmt.Sprintf("example.com/device-%02d", i)] = cpu
+	}
+	return resources.FromMap(amounts)
 }
 
 // state has one leaf quota per queue, all under one department that is the bottleneck.
@@ -64,9 +77,7 @@ func (c benchScale) state() *State {
 }
 
 func (c benchScale) fill(s *State) {
-	cpu := func(n int64) resources.List {
-		return resources.FromMap(map[string]int64{"cpu": n, "memory": 1 << 50})
-	}
+	cpu := func(n int64) resources.List { return c.amounts(n, 1<<50) }
 	s.SetQuota(epoch, Quota{Name: "root", Limit: cpu(1 << 40)})
 	s.SetQuota(epoch, Quota{Name: "dept", Parent: "root", Limit: cpu(benchBottleneck), Max: cpu(benchBottleneck)})
 	for i := range c.queues {
@@ -272,7 +283,7 @@ func BenchmarkGrowth(b *testing.B) {
 // BenchmarkVerify: the parts of an audit that each take one turn of the engine.
 func BenchmarkVerify(b *testing.B) {
 	for _, units := range []int{1_000, 50_000} {
-		scale := benchScale{units, 1, 8, "Priority"}
+		scale := benchScale{waiting: units, queues: 1, shapes: 8, policy: "Priority"}
 		s := scale.state()
 		for _, a := range s.Decide(epoch).Admit {
 			s.Settle(epoch, a.Unit.Key, a.Attempt, OutcomeConfirmed)
@@ -296,7 +307,7 @@ func BenchmarkVerify(b *testing.B) {
 func BenchmarkUnit(b *testing.B) {
 	for _, units := range []int{1_000, 10_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("waiting=%d", units), func(b *testing.B) {
-			scale := benchScale{units, 1, 8, "Priority"}
+			scale := benchScale{waiting: units, queues: 1, shapes: 8, policy: "Priority"}
 			s := scale.state()
 			s.Decide(epoch)
 			b.ReportAllocs()
@@ -314,13 +325,13 @@ func BenchmarkUnit(b *testing.B) {
 func BenchmarkPriorityChange(b *testing.B) {
 	for _, units := range []int{1_000, 10_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("waiting=%d", units), func(b *testing.B) {
-			scale := benchScale{units, 1, 8, "Priority"}
+			scale := benchScale{waiting: units, queues: 1, shapes: 8, policy: "Priority"}
 			s := scale.state()
 			s.Decide(epoch)
 			b.ReportAllocs()
 			b.ResetTimer()
 			for i := range b.N {
-				u := s.units[scale.unit(units-1-i%100).Key].spec
+				u := s.units[scale.unit(units-1-i%100).Key].spec.unit()
 				u.Priority = (u.Priority + 1) % 5
 				s.UpsertUnit(epoch, u)
 			}
@@ -332,7 +343,7 @@ func BenchmarkPriorityChange(b *testing.B) {
 func BenchmarkPosition(b *testing.B) {
 	for _, units := range []int{1_000, 10_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("waiting=%d", units), func(b *testing.B) {
-			scale := benchScale{units, 1, 8, "Priority"}
+			scale := benchScale{waiting: units, queues: 1, shapes: 8, policy: "Priority"}
 			s := scale.state()
 			keys := make([]string, units)
 			for i := range keys {
@@ -350,7 +361,7 @@ func BenchmarkPosition(b *testing.B) {
 func BenchmarkExplain(b *testing.B) {
 	for _, units := range []int{1_000, 10_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("waiting=%d", units), func(b *testing.B) {
-			scale := benchScale{units, 30, 8, "Block"}
+			scale := benchScale{waiting: units, queues: 30, shapes: 8, policy: "Block"}
 			s := scale.state()
 			s.Decide(epoch)
 			keys := make([]string, units)
@@ -370,12 +381,81 @@ func BenchmarkExplain(b *testing.B) {
 
 // BenchmarkSetQuotaUnchanged: an observation that says nothing new.
 func BenchmarkSetQuotaUnchanged(b *testing.B) {
-	scale := benchScale{10_000, 30, 8, "Block"}
+	scale := benchScale{waiting: 10_000, queues: 30, shapes: 8, policy: "Block"}
 	s := scale.state()
 	s.Decide(epoch)
 	q := s.levels["dept"].spec
 	b.ResetTimer()
 	for range b.N {
 		s.SetQuota(epoch, q)
+	}
+}
+
+// BenchmarkLoans: a turn where everybody borrows. One unit runs at a time in a department whose share is too small for any;
+// the first of every blocking queue claims. Its metrics are those of BenchmarkDecide.
+func BenchmarkLoans(b *testing.B) {
+	for _, queues := range []int{10, 100, 1000} {
+		for _, waiting := range []int{10_000, 100_000} {
+			b.Run(fmt.Sprintf("queues=%d/waiting=%d", queues, waiting), func(b *testing.B) {
+				lenders := &benchWorld{benchScale: benchScale{waiting: waiting, queues: queues, shapes: 8, policy: "Block"}}
+				lenders.s = New(Config{ExplainAfter: 5 * time.Second, ExplainEvery: time.Minute, RefusedBackoff: time.Second})
+				lenders.lend()
+				lenders.run(b)
+			})
+		}
+	}
+}
+
+// lend fills the state with shared quotas: each leaf gets a part of the total that is too small for any unit.
+func (w *benchWorld) lend() {
+	amounts := func(cpu int64) resources.List { return w.amounts(cpu, 1<<50) }
+	w.s.SetQuota(epoch, Quota{Name: "root", Limit: amounts(benchBottleneck)})
+	for i := range w.queues {
+		w.s.SetQuota(epoch, Quota{
+			Name: fmt.Sprintf("leaf%d", i), Parent: "root", Shared: true, Limit: amounts(benchLargest / 8 / 2), Max: amounts(benchBottleneck),
+		})
+		w.s.UpsertQueue(epoch, Queue{Name: fmt.Sprintf("q%d", i), Policy: w.policy, MaxAdmitted: -1})
+	}
+	for i := range w.waiting {
+		w.s.UpsertUnit(epoch, w.unit(i))
+	}
+	w.now = epoch.Add(time.Duration(w.waiting/10+1) * time.Second)
+	w.admit()
+	for range 2 * len(w.running) {
+		w.turn()
+	}
+}
+
+// run measures turns.
+func (w *benchWorld) run(b *testing.B) {
+	b.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	w.forget()
+	w.clock = clockCost()
+	runtime.GC()
+	b.ReportAllocs()
+	b.ResetTimer()
+	w.turns(b.Loop)
+	b.ReportMetric(float64(w.admitted)/float64(b.N), "admitted/op")
+	b.ReportMetric(float64(w.examined)/float64(w.admitted), "examined/admission")
+	b.ReportMetric(w.perAdmission(w.decide), "decide-ns/admission")
+	b.ReportMetric(w.perAdmission(w.total), "turn-ns/admission")
+}
+
+// BenchmarkResources: a turn by how many resources the units and the quotas name together.
+func BenchmarkResources(b *testing.B) {
+	for _, named := range []int{2, 16, 63} {
+		for _, waiting := range []int{1_000, 10_000} {
+			for _, policy := range []string{"Priority", "Block"} {
+				b.Run(fmt.Sprintf("policy=%s/names=%d/waiting=%d", policy, named, waiting), func(b *testing.B) {
+					w := &benchWorld{benchScale: benchScale{waiting: waiting, queues: 30, shapes: 8, policy: policy, names: named}}
+					w.s = w.state()
+					w.now = epoch.Add(time.Duration(waiting/10+1) * time.Second)
+					w.admit()
+					w.run(b)
+				})
+			}
+		}
 	}
 }

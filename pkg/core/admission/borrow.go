@@ -446,8 +446,8 @@ func (a addition) clone() *addition { return &a }
 func (s *State) updateAsks(u *unit) {
 	next := addition{quota: u.spec.Quota}
 	switch bag, ok := s.pods[u.spec.Key]; {
-	case u.holding && u.demandCounted:
-		next.more = u.demand
+	case u.holding && u.demand != nil:
+		next.more = u.demand.amount
 	case ok && u.stage == stageWaiting:
 		if pods, ok := bag.unassigned[u.spec.Quota]; ok {
 			next.less = pods.List()

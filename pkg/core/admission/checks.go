@@ -149,23 +149,23 @@ func checkAdopting(_ *State, _ time.Time, u *unit) (Reason, string) {
 }
 
 func checkConsumerNamespace(_ *State, _ time.Time, u *unit) (Reason, string) {
-	if own := namespaceOf(u.spec.Key); u.spec.Consumer.Namespace != "" && u.spec.Consumer.Namespace != own {
+	if own := namespaceOf(u.spec.Key); u.spec.consumerNamespace != "" && u.spec.consumerNamespace != own {
 		return ReasonConsumerOtherNamespace, fmt.Sprintf("consumerRef names namespace %q; the unit is in %q",
-			u.spec.Consumer.Namespace, own)
+			u.spec.consumerNamespace, own)
 	}
 	return "", ""
 }
 
 func checkConsumerLive(s *State, _ time.Time, u *unit) (Reason, string) {
-	if !u.spec.ConsumerManaged || u.spec.Consumer == (Consumer{}) {
+	if !u.spec.ConsumerManaged || u.spec.consumer() == (Consumer{}) {
 		return "", ""
 	}
 	return s.consumers.check(u)
 }
 
 func checkDuplicate(s *State, _ time.Time, u *unit) (Reason, string) {
-	if w := s.consumers.winner(u.spec.Consumer.UID); w != nil && w != u {
-		return ReasonDuplicateUnit, fmt.Sprintf("unit %q stands for the same %s", w.spec.Key, describe(u.spec.Consumer))
+	if w := s.consumers.winner(u.spec.consumerUID); w != nil && w != u {
+		return ReasonDuplicateUnit, fmt.Sprintf("unit %q stands for the same %s", w.spec.Key, describe(u.spec.consumer()))
 	}
 	return "", ""
 }
@@ -291,7 +291,7 @@ func (s *State) checkKeys(u *unit) (keys, fault string) {
 	}()
 	var b strings.Builder
 	for _, check := range s.cfg.Checks {
-		b.WriteString(strconv.Quote(check.Key(u.spec)))
+		b.WriteString(strconv.Quote(check.Key(u.spec.unit())))
 	}
 	return b.String(), ""
 }

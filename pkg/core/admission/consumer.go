@@ -43,7 +43,7 @@ func nameOf(c Consumer, namespace string) consumerName {
 }
 
 func (cs *consumers) add(u *unit) {
-	c := u.spec.Consumer
+	c := u.spec.consumer()
 	if c.UID != "" {
 		cs.byUID[c.UID] = append(cs.byUID[c.UID], u)
 	}
@@ -57,7 +57,7 @@ func (cs *consumers) add(u *unit) {
 }
 
 func (cs *consumers) remove(u *unit) {
-	c := u.spec.Consumer
+	c := u.spec.consumer()
 	if c.UID != "" {
 		cs.byUID[c.UID] = without(cs.byUID[c.UID], u)
 		if len(cs.byUID[c.UID]) == 0 {
@@ -86,7 +86,7 @@ func without(units []*unit, u *unit) []*unit {
 
 // check says why the consumer of a managed kind is not the live object that the unit names.
 func (cs *consumers) check(u *unit) (Reason, string) {
-	c := u.spec.Consumer
+	c := u.spec.consumer()
 	own := nameOf(c, namespaceOf(u.spec.Key))
 	if c.UID == "" {
 		return ReasonConsumerNotFound, fmt.Sprintf("consumerRef names %s without its uid", describe(c))
@@ -202,7 +202,7 @@ func (s *State) SetConsumer(now time.Time, c Consumer, live bool) {
 	}
 	s.placeAll(now, s.consumers.byName[n])
 	for _, u := range append([]*unit(nil), s.consumers.byUID[c.UID]...) {
-		if nameOf(u.spec.Consumer, namespaceOf(u.spec.Key)) != n {
+		if nameOf(u.spec.consumer(), namespaceOf(u.spec.Key)) != n {
 			s.place(now, u)
 		}
 	}

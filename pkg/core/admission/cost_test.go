@@ -36,14 +36,14 @@ func TestCostOfATurn(t *testing.T) {
 		// allocations of one turn, rounded down: the trees grow now and then.
 		allocations float64
 	}{
-		{benchScale{1_000, 1, 1, "Priority"}, 1001, 2002, 11},
-		{benchScale{1_000, 30, 8, "Priority"}, 1011, 2520, 11},
-		{benchScale{10_000, 30, 8, "Priority"}, 1001, 2614, 11},
-		{benchScale{10_000, 1000, 8, "Priority"}, 1001, 2002, 13},
-		{benchScale{10_000, 30, 1000, "Priority"}, 1001, 1004, 17},
-		{benchScale{1_000, 30, 8, "Block"}, 1003, 12298, 25},
-		{benchScale{10_000, 30, 8, "Block"}, 1023, 13015, 27},
-		{benchScale{10_000, 1000, 8, "Block"}, 954, 11491, 30},
+		{scaleOf(1_000, 1, 1, "Priority"), 1001, 2002, 7},
+		{scaleOf(1_000, 30, 8, "Priority"), 1011, 2520, 7},
+		{scaleOf(10_000, 30, 8, "Priority"), 1001, 2614, 7},
+		{scaleOf(10_000, 1000, 8, "Priority"), 1001, 2002, 9},
+		{scaleOf(10_000, 30, 1000, "Priority"), 1001, 1004, 20},
+		{scaleOf(1_000, 30, 8, "Block"), 1003, 12298, 21},
+		{scaleOf(10_000, 30, 8, "Block"), 1023, 13015, 23},
+		{scaleOf(10_000, 1000, 8, "Block"), 954, 11491, 26},
 	} {
 		t.Run(c.scale.String(), func(t *testing.T) {
 			w := c.scale.world()
@@ -60,7 +60,7 @@ func TestCostOfATurn(t *testing.T) {
 
 // What is asked of the core beside decisions.
 func TestCostOfAQuestion(t *testing.T) {
-	scale := benchScale{10_000, 30, 8, "Block"}
+	scale := scaleOf(10_000, 30, 8, "Block")
 	w := scale.world()
 	key, level := scale.unit(9_000).Key, w.s.levels["dept"].spec
 	for name, c := range map[string]struct {
@@ -71,7 +71,7 @@ func TestCostOfAQuestion(t *testing.T) {
 		"counts of a queue":     {0, func() { w.s.CountsOf("q0") }},
 		"first hundred units":   {0, func() { w.s.Line("q0", func(position int, _ *Unit) bool { return position < 100 }) }},
 		"observation, no news":  {0, func() { w.s.SetQuota(w.now, level) }},
-		"unit, no news":         {1, func() { w.s.UpsertUnit(w.now, w.s.units[key].spec) }},
+		"unit, no news":         {1, func() { w.s.UpsertUnit(w.now, w.s.units[key].spec.unit()) }},
 		"decision, no news":     {0, func() { w.s.Decide(w.now) }},
 		"explanation of a unit": {41, func() { w.s.Explain(key) }},
 	} {
@@ -100,7 +100,7 @@ func TestCostOfAPosition(t *testing.T) {
 		s := New(Config{Policies: map[string]queue.Factory{"Priority": func(threshold int32) queue.Policy {
 			return countedOrder{queue.Builtin()["Priority"](threshold), &compared}
 		}}})
-		scale := benchScale{n, 1, 8, "Priority"}
+		scale := scaleOf(n, 1, 8, "Priority")
 		scale.fill(s)
 		most := 0
 		for i := 0; i < n; i += max(1, n/1000) {

@@ -78,9 +78,9 @@ func (s *State) evict(plan *Plan) {
 		if reason == "" {
 			continue
 		}
-		u.stage, u.attempt = stageEvicting, u.spec.Attempts
+		u.stage, u.tenant().attempt = stageEvicting, u.spec.Attempts
 		s.account(u)
-		plan.Evict = append(plan.Evict, Evict{Unit: u.spec, Reason: reason, Message: message})
+		plan.Evict = append(plan.Evict, Evict{Unit: u.spec.unit(), Reason: reason, Message: message})
 	}
 }
 
@@ -116,10 +116,10 @@ func (s *State) admit(now time.Time, u *unit, borrows bool, plan *Plan) {
 	s.leave(now, u)
 	s.tellAt(u, time.Time{})
 	u.stage = stageAdmitting
-	u.attempt = u.spec.Attempts + 1
+	u.tenant().attempt = u.spec.Attempts + 1
 	s.hold(u, u.spec.Request)
 	s.account(u)
-	plan.Admit = append(plan.Admit, Admit{Unit: u.spec, Attempt: u.attempt, Request: u.spec.Request, Borrows: borrows})
+	plan.Admit = append(plan.Admit, Admit{Unit: u.spec.unit(), Attempt: u.attempt, Request: u.spec.Request, Borrows: borrows})
 }
 
 // block registers a group whose head does not fit where the change that can help it will wake it. The first

@@ -70,7 +70,7 @@ func (s *State) judge(g *group, u *unit) (v verdict, fault string) {
 		}
 	}()
 	for _, check := range s.cfg.Checks {
-		if reason, message := check.Check(u.spec); reason != "" {
+		if reason, message := check.Check(u.spec.unit()); reason != "" {
 			return verdict{stopped: reason, message: message}, ""
 		}
 	}

@@ -120,7 +120,7 @@ func (s *State) part(now time.Time, u *unit) {
 	g.units.Delete(at)
 	g.queue.waiting.Delete(at)
 	u.group = nil
-	u.headSince = time.Time{}
+	u.headSince = 0
 	if g.head == u {
 		next, _ := g.units.Min()
 		s.setHead(now, g, next.unit)
@@ -140,7 +140,7 @@ func (s *State) groupFor(u *unit) (g *group, fault string) {
 		return nil, fault
 	}
 	key := groupKey{
-		queue: u.spec.Queue, quota: u.spec.Quota, request: u.spec.Request.Key(),
+		queue: u.spec.Queue, quota: u.spec.Quota, request: u.spec.requestKey,
 		nonPreemptible: u.spec.NonPreemptible, blocks: q.policy.Blocks(u.spec.Priority), checks: checks,
 	}
 	if g, ok := s.groups[key]; ok {
@@ -185,7 +185,7 @@ func (s *State) setHead(now time.Time, g *group, head *unit) {
 	}
 	s.unlist(g)
 	if g.head != nil {
-		g.head.headSince = time.Time{}
+		g.head.headSince = 0
 	}
 	claimed := g.line != nil && g.line.claim != nil && g.line.claim.group == g
 	g.head, g.spot = head, spot{}

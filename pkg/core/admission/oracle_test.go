@@ -67,7 +67,7 @@ func (o *oracle) run() []string {
 			o.held[key] = oracleHold{u.spec.Queue, u.spec.Quota, u.held, u.spec.NonPreemptible, u.spec.Expected}
 		}
 		if u.stage == stageWaiting && o.eligible(u) {
-			waiting = append(waiting, u.spec)
+			waiting = append(waiting, u.spec.unit())
 		}
 	}
 	var out []string
@@ -509,7 +509,7 @@ func (o *oracle) path(quota string) []string {
 }
 
 func (o *oracle) eligible(u *unit) bool {
-	spec := u.spec
+	spec := u.spec.unit()
 	if spec.Invalid != "" || (spec.Pods == 0 && spec.Request.IsZero()) || spec.Pods < 0 || !spec.Active || spec.Adopting {
 		return false
 	}
@@ -566,17 +566,17 @@ func (o *oracle) accepted(u Unit) bool {
 }
 
 func (o *oracle) duplicate(u *unit) bool {
-	if u.spec.Consumer.UID == "" {
+	if u.spec.consumerUID == "" {
 		return false
 	}
 	for _, other := range o.s.units {
-		if other == u || other.spec.Consumer.UID != u.spec.Consumer.UID || other.stage == stageDone {
+		if other == u || other.spec.consumerUID != u.spec.consumerUID || other.stage == stageDone {
 			continue
 		}
 		if other.stage != stageWaiting {
 			return true
 		}
-		if spec := other.spec; spec.Invalid != "" || spec.Pods < 0 || (spec.Pods == 0 && spec.Request.IsZero()) ||
+		if spec := other.spec.unit(); spec.Invalid != "" || spec.Pods < 0 || (spec.Pods == 0 && spec.Request.IsZero()) ||
 			(spec.Consumer.Namespace != "" && spec.Consumer.Namespace != "ns") {
 			continue
 		}

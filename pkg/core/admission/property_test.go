@@ -266,7 +266,7 @@ func (w *world) end(t *rapid.T, key string) {
 	if !ok {
 		return
 	}
-	spec := u.spec
+	spec := u.spec.unit()
 	spec.Phase = rapid.SampledFrom([]Phase{PhaseSucceed, PhaseEnqueued, PhaseRunning, PhaseTimeoutBackoff}).Draw(t, "ends as")
 	spec.Attempts = u.attempt
 	if !spec.Phase.Holds() {
@@ -404,7 +404,7 @@ func (w *world) checkPositions(t require.TestingT) {
 		var want []Unit
 		for _, u := range w.s.units {
 			if u.group != nil && u.spec.Queue == name {
-				want = append(want, u.spec)
+				want = append(want, u.spec.unit())
 			}
 		}
 		spec := w.o.queues[name]
@@ -617,7 +617,7 @@ func (w *world) restart(kinds []string) *State {
 		switch kind {
 		case "units":
 			for _, u := range w.s.units {
-				s.UpsertUnit(now, u.spec)
+				s.UpsertUnit(now, u.spec.unit())
 			}
 		case "queues":
 			for _, q := range w.o.queues {

@@ -30,13 +30,13 @@ func (s *State) Settle(now time.Time, unitKey string, attempt int64, o Outcome) 
 		return
 	}
 	remembered := u.remembered
-	u.remembered = nil
+	u.forgetRemembered()
 	if u.stage == stageAdmitting {
 		s.settleAdmission(now, u, remembered, o)
 	} else {
 		s.settleEviction(now, u, remembered, o)
 	}
-	s.rejudge(now, u.spec.Consumer.UID)
+	s.rejudge(now, u.spec.consumerUID)
 }
 
 func (s *State) settleAdmission(now time.Time, u *unit, remembered *Unit, o Outcome) {
@@ -50,7 +50,7 @@ func (s *State) settleAdmission(now time.Time, u *unit, remembered *Unit, o Outc
 		if u.refusals > 0 {
 			u.dealings.refusals = 0
 		}
-		u.spec.Phase, u.spec.Attempts, u.spec.Held = PhaseDequeued, u.attempt, u.held
+		s.restate(u, PhaseDequeued, u.attempt, u.held)
 	case OutcomeRefused:
 		u.stage = stageWaiting
 		s.refuse(now, u, ReasonWriteRefused, "the API server refuses the admission of this unit; it is tried again later")
@@ -67,7 +67,7 @@ func (s *State) settleEviction(now time.Time, u *unit, remembered *Unit, o Outco
 	switch o {
 	case OutcomeConfirmed:
 		u.stage = stageWaiting
-		u.spec.Phase, u.spec.Held = PhaseEnqueued, resources.List{}
+		s.restate(u, PhaseEnqueued, u.spec.Attempts, resources.List{})
 		if remembered != nil && remembered.Phase.Holds() && remembered.Attempts <= u.attempt {
 			// Older than the eviction: only its other fields can be news.
 			remembered.Phase, remembered.Held = PhaseEnqueued, resources.List{}
@@ -84,12 +84,19 @@ func (s *State) settleEviction(now time.Time, u *unit, remembered *Unit, o Outco
 	}
 }
 
+// restate has the record say what was written.
+func (s *State) restate(u *unit, phase Phase, attempts int64, held resources.List) {
+	in := u.spec.unit()
+	in.Phase, in.Attempts, in.Held = phase, attempts, held
+	s.state(u, s.recordOf(&in))
+}
+
 // replay applies an object to a unit with no write in flight, if it says anything new.
 func (s *State) replay(now time.Time, u *unit, in *Unit) {
 	if u.stage == stageAdmitted && in.Phase.Holds() {
 		u.observed = true
 	}
-	if !sameUnit(u.spec, *in) {
+	if !sameUnit(u.spec.unit(), *in) {
 		s.apply(now, u, *in)
 	}
 }

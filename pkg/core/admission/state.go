@@ -64,7 +64,10 @@ type State struct {
 	// claims counts the claims in the book.
 	claims int
 	// left is memory of State.wakeFreed, to be used again.
-	left []int64
+	left    []int64
+	commons commons
+	// lined is memory of State.Line.
+	lined Unit
 	// asked is memory of State.asks, to be used again.
 	asked []resources.Item
 
@@ -110,7 +113,7 @@ func New(cfg Config) *State {
 		groups: map[groupKey]*group{},
 		levels: map[string]*level{},
 		below:  map[string]map[*level]struct{}{},
-		ledger: ledger.New(),
+		ledger: ledger.New(), commons: newCommons(),
 		consumers: consumers{
 			live: map[string]Consumer{}, current: map[consumerName]string{},
 			byUID: map[string][]*unit{}, byName: map[consumerName][]*unit{},
@@ -127,7 +130,7 @@ func New(cfg Config) *State {
 	s.dirty = queue.NewTree(compareQueues)
 	s.evictions = queue.NewTree(compareKeys)
 	s.retries = queue.NewTree(byTime(func(u *unit) time.Time { return u.retry }))
-	s.tellings = queue.NewTree(byTime(func(u *unit) time.Time { return u.tell }))
+	s.tellings = queue.NewTree(byTime(func(u *unit) time.Time { return u.tell.time() }))
 	return s
 }
 

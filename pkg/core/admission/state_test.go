@@ -87,7 +87,7 @@ func TestCostIsFlat(t *testing.T) {
 }
 
 func examined(t *testing.T, units int, policy string) int {
-	scale := benchScale{units, 3, 8, policy}
+	scale := scaleOf(units, 3, 8, policy)
 	s := scale.state()
 	plan := s.Decide(epoch)
 	sum := 0
@@ -103,14 +103,14 @@ func examined(t *testing.T, units int, policy string) int {
 }
 
 func TestObservationWithoutNewsWakesNothing(t *testing.T) {
-	s := benchScale{1000, 3, 8, "Block"}.state()
+	s := scaleOf(1000, 3, 8, "Block").state()
 	s.Decide(epoch)
 	for _, l := range s.levels {
 		s.SetQuota(epoch, l.spec)
 	}
 	for _, u := range s.units {
 		if u.stage == stageWaiting {
-			s.UpsertUnit(epoch, u.spec)
+			s.UpsertUnit(epoch, u.spec.unit())
 		}
 	}
 	require.Zero(t, s.Decide(epoch).Examined)
@@ -383,7 +383,7 @@ func TestHugeAmounts(t *testing.T) {
 	require.Equal(t, []string{"ns/u00"}, keysOfPlan(s.Decide(epoch)))
 	for i := range 20 {
 		key := fmt.Sprintf("ns/u%02d", i)
-		u := s.units[key].spec
+		u := s.units[key].spec.unit()
 		u.Phase, u.Held = PhaseRunning, huge
 		s.Settle(epoch, key, 1, OutcomeConfirmed)
 		s.UpsertUnit(epoch, u)

@@ -32,14 +32,15 @@ func later(a, b time.Time) time.Time {
 
 // tellAt sets when the reason of a unit is to be told; zero for never.
 func (s *State) tellAt(u *unit, at time.Time) {
-	if u.tell.Equal(at) {
+	to := momentOf(at)
+	if u.tell == to {
 		return
 	}
-	if !u.tell.IsZero() {
+	if u.tell != 0 {
 		s.tellings.Delete(u)
 	}
-	u.tell = at
-	if !at.IsZero() {
+	u.tell = to
+	if to != 0 {
 		s.tellings.Insert(u)
 	}
 }
@@ -74,11 +75,11 @@ func untold(reason Reason) bool { return reason == ReasonAdopting || reason == R
 // armHead plans to tell why the head of a blocked group has waited so long.
 func (s *State) armHead(now time.Time, g *group) {
 	u := g.head
-	if u.headSince.IsZero() {
-		u.headSince = now
+	if u.headSince == 0 {
+		u.headSince = momentOf(now)
 	}
-	if u.tell.IsZero() {
-		s.arm(u, g.reason, later(now, u.headSince.Add(s.cfg.ExplainAfter)))
+	if u.tell == 0 {
+		s.arm(u, g.reason, later(now, u.headSince.time().Add(s.cfg.ExplainAfter)))
 	}
 }
 
@@ -97,7 +98,7 @@ func (s *State) arm(u *unit, reason Reason, at time.Time) {
 func (s *State) tellReasons(now time.Time, plan *Plan) {
 	for len(plan.Explain) < tellLimit {
 		u, ok := s.tellings.Min()
-		if !ok || u.tell.After(now) {
+		if !ok || u.tell.time().After(now) {
 			return
 		}
 		s.tellAt(u, time.Time{})
@@ -112,7 +113,7 @@ func (s *State) tellReasons(now time.Time, plan *Plan) {
 		}
 		told := u.deal()
 		told.told, told.toldAt = reason, now
-		plan.Explain = append(plan.Explain, Explain{Unit: u.spec, Reason: reason, Message: message})
+		plan.Explain = append(plan.Explain, Explain{Unit: u.spec.unit(), Reason: reason, Message: message})
 	}
 }
 
@@ -123,7 +124,7 @@ func (s *State) wakeAt(now time.Time, told int) time.Time {
 		at = u.retry
 	}
 	if u, ok := s.tellings.Min(); ok {
-		tell := u.tell
+		tell := u.tell.time()
 		if told == tellLimit && !tell.After(now) {
 			tell = now
 		}

@@ -35,9 +35,9 @@ const (
 	stageDone     // terminal
 )
 
-// unit is the record of one QueueUnit. There may be very many, and most of them wait: what few have is elsewhere.
+// unit is what is known of one QueueUnit. There may be very many, and most of them wait: what few have is elsewhere.
 type unit struct {
-	spec Unit
+	spec record
 
 	stage stage
 	// observed: the object itself was seen to hold quota since the admission was confirmed.
@@ -46,35 +46,59 @@ type unit struct {
 	holding bool
 	// consumerGone: its consumer was reported not to be live.
 	consumerGone bool
-	// where it is counted, in counted, and whether demand is, in that of demandQuota.
-	where         bucket
-	demandCounted bool
+	// where it is counted, in counted.
+	where bucket
 
-	// group is set while the unit waits and is not parked; parked while it waits and is.
-	group         *group
-	parked        Reason
-	parkedMessage string
+	// group is set while the unit waits and is not parked; parked, of the dealings, while it waits and is.
+	group *group
+	// headSince is when the unit became the head of its group. tell is the key in State.tellings, zero when not there.
+	headSince, tell moment
+	counted         *QueueCounts
+	// demand is what is counted of it as that of its quota, nil for nothing.
+	demand *demand
+	// adds is what the unit adds to the requests of its quota; most that wait add nothing.
+	adds *addition
+	*tenure
+	*dealings
+}
 
-	// attempt and remembered belong to the write in flight.
-	attempt    int64
-	remembered *Unit
-
+// tenure is about what a unit holds or held.
+type tenure struct {
 	held resources.List
 	at   *level
 	of   *unitLine
+	// attempt and remembered belong to the write in flight.
+	attempt    int64
+	remembered *Unit
+}
 
-	// headSince is when the unit became the head of its group. tell is the key in State.tellings, zero when not there.
-	headSince, tell time.Time
-	counted         *QueueCounts
-	demandQuota     string
-	demand          resources.List
-	// adds is what the unit adds to the requests of its quota; most that wait add nothing.
-	adds *addition
-	*dealings
+// demand of a unit, and the quota that it counts for.
+type demand struct {
+	quota  string
+	amount resources.List
+}
+
+// moment is a time on the wall, zero for none.
+type moment int64
+
+func momentOf(t time.Time) moment {
+	if t.IsZero() {
+		return 0
+	}
+	return moment(t.UnixNano())
+}
+
+func (m moment) time() time.Time {
+	if m == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, int64(m)).UTC()
 }
 
 // dealings are what was done about a unit beside placing it.
 type dealings struct {
+	parked        Reason
+	parkedMessage string
 	// refusals in a row; nothing is tried before refusedUntil, because of refusal.
 	refusals       int
 	refusedUntil   time.Time
@@ -87,8 +111,22 @@ type dealings struct {
 	retry time.Time
 }
 
-// noDealings is shared and never written.
-var noDealings = &dealings{}
+// noDealings and noTenure are shared and never written.
+var (
+	noDealings = &dealings{}
+	noTenure   = &tenure{}
+)
+
+// newUnit is one of which nothing is known.
+func newUnit() *unit { return &unit{tenure: noTenure, dealings: noDealings} }
+
+// tenant returns the tenure of the unit, to be changed.
+func (u *unit) tenant() *tenure {
+	if u.tenure == noTenure {
+		u.tenure = &tenure{}
+	}
+	return u.tenure
+}
 
 // deal returns the dealings of the unit, to be changed.
 func (u *unit) deal() *dealings {
@@ -114,11 +152,13 @@ func byTime(at func(*unit) time.Time) func(a, b *unit) int {
 func (u *unit) inFlight() bool { return u.stage == stageAdmitting || u.stage == stageEvicting }
 
 // wants is what an admitted unit holds: what its object says, or all it asked for when that says nothing.
-func (u *unit) wants() resources.List {
-	if u.spec.Held.Len() > 0 {
-		return u.spec.Held
+func (u *unit) wants() resources.List { return wants(u.spec.Held, u.spec.Request) }
+
+func wants(held, request resources.List) resources.List {
+	if held.Len() > 0 {
+		return held
 	}
-	return u.spec.Request
+	return request
 }
 
 // needs is how much of what a limit names the unit asks for.
@@ -128,6 +168,13 @@ func (u *unit) needs(resource string) int64 {
 	}
 	amount, _ := u.spec.Request.Get(resource)
 	return amount
+}
+
+// forgetRemembered lets go of what the object said while its write was in flight.
+func (u *unit) forgetRemembered() {
+	if u.remembered != nil {
+		u.tenure.remembered = nil
+	}
 }
 
 // UpsertUnit takes the unit as the API has it. While a write of the unit is in flight the object is
@@ -141,11 +188,11 @@ func (s *State) UpsertUnit(now time.Time, in Unit) {
 	}
 	switch {
 	case !ok:
-		u = &unit{dealings: noDealings}
+		u = newUnit()
 		s.units[in.Key] = u
 		s.apply(now, u, in)
 	case u.inFlight():
-		u.remembered = &in
+		u.tenant().remembered = &in
 	default:
 		s.replay(now, u, &in)
 	}
@@ -165,20 +212,20 @@ func (s *State) apply(now time.Time, u *unit, in Unit) {
 		s.consumers.remove(u)
 		s.queues[former.Queue].refs--
 	}
-	if former.Consumer.UID != in.Consumer.UID {
+	if former.consumerUID != in.Consumer.UID {
 		u.consumerGone = false
 	}
-	u.spec = in
+	s.state(u, s.recordOf(&in))
 	s.consumers.add(u)
 	s.queue(in.Queue).refs++
-	u.enter(stageOf(in))
+	u.enter(stageOf(&in))
 	s.place(now, u)
 	s.rejudge(now, in.Consumer.UID)
 	if !known {
 		return
 	}
-	if former.Consumer.UID != in.Consumer.UID {
-		s.rejudge(now, former.Consumer.UID)
+	if former.consumerUID != in.Consumer.UID {
+		s.rejudge(now, former.consumerUID)
 	}
 	if former.Queue != in.Queue {
 		s.pruneQueue(former.Queue)
@@ -186,7 +233,7 @@ func (s *State) apply(now time.Time, u *unit, in Unit) {
 }
 
 // stageOf is the stage that an object says, when no write of it is in flight.
-func stageOf(in Unit) stage {
+func stageOf(in *Unit) stage {
 	switch {
 	case in.Phase.Terminal():
 		return stageDone
@@ -205,7 +252,7 @@ func (u *unit) enter(to stage) {
 		if u.stage != stageAdmitted {
 			u.observed = true
 		}
-		u.attempt = u.spec.Attempts
+		u.tenant().attempt = u.spec.Attempts
 	}
 	u.stage = to
 }
@@ -216,14 +263,15 @@ func (s *State) DeleteUnit(now time.Time, key string) {
 	if !ok {
 		return
 	}
-	u.remembered = nil
+	u.forgetRemembered()
 	u.stage = stageDone
 	s.place(now, u)
 	s.consumers.remove(u)
 	delete(s.units, key)
+	s.commons.leave(u.spec.common)
 	s.queues[u.spec.Queue].refs--
 	s.pruneQueue(u.spec.Queue)
-	s.rejudge(now, u.spec.Consumer.UID)
+	s.rejudge(now, u.spec.consumerUID)
 }
 
 // place puts a unit where its stage and the checks say, and keeps the books.
@@ -258,10 +306,10 @@ func (s *State) placeWaiting(now time.Time, u *unit) {
 	}
 	if u.parked != reason {
 		s.leave(now, u)
-		u.parked = reason
+		u.deal().parked = reason
 		s.armParked(now, u)
 	}
-	u.parkedMessage = message
+	u.deal().parkedMessage = message
 	s.retryAt(u, s.parkedUntil(u))
 }
 
@@ -301,7 +349,7 @@ func (s *State) placeAdmitted(now time.Time, u *unit) {
 		s.retryAt(u, u.refusedUntil)
 		return
 	}
-	u.parkedMessage = message
+	u.deal().parkedMessage = message
 	s.evictions.Insert(u)
 }
 
@@ -310,7 +358,9 @@ func (s *State) leave(now time.Time, u *unit) {
 	if u.group != nil {
 		s.part(now, u)
 	}
-	u.parked, u.parkedMessage = "", ""
+	if u.parked != "" || u.parkedMessage != "" {
+		u.dealings.parked, u.dealings.parkedMessage = "", ""
+	}
 	s.retryAt(u, time.Time{})
 	s.evictions.Delete(u)
 }
@@ -322,11 +372,11 @@ func (s *State) hold(u *unit, held resources.List) {
 	}
 	at, of := s.level(u.spec.Quota), s.queue(u.spec.Queue)
 	if !u.holding {
-		u.holding, u.at, u.of = true, at, of
+		u.holding, u.tenant().at, u.tenant().of = true, at, of
 		of.holding++
 		s.updateFull(of)
 	}
-	u.held = held
+	u.tenant().held = held
 	changed := s.ledger.Reserve(u.spec.Key, at.name, held, u.spec.NonPreemptible)
 	if s.ledger.Expect(u.spec.Key, u.spec.Expected) || changed {
 		s.refreshPath(at)
@@ -339,7 +389,7 @@ func (s *State) release(u *unit) {
 		return
 	}
 	at, of := u.at, u.of
-	u.holding, u.held, u.at, u.of = false, resources.List{}, nil, nil
+	u.holding, u.tenure.held, u.tenure.at, u.tenure.of = false, resources.List{}, nil, nil
 	if s.ledger.Release(u.spec.Key) {
 		s.refreshPath(at)
 	}

@@ -186,12 +186,11 @@ func (s *State) VerifyUnit(in Unit) []Mismatch {
 			out = append(out, Mismatch{in.Key, field, have, want})
 		}
 	}
-	compare("stage", u.stage.String(), stageOf(in).String())
+	compare("stage", u.stage.String(), stageOf(&in).String())
 	compare("attempts", fmt.Sprint(u.spec.Attempts), fmt.Sprint(in.Attempts))
 	compare("request", u.spec.Request.String(), in.Request.String())
-	if u.holding && stageOf(in) == stageAdmitted {
-		object := unit{spec: in, dealings: noDealings}
-		compare("holds", u.held.String(), object.wants().String())
+	if u.holding && stageOf(&in) == stageAdmitted {
+		compare("holds", u.held.String(), wants(in.Held, in.Request).String())
 	}
 	return out
 }

@@ -61,7 +61,7 @@ func TestVerifyPlacesFindsWhatIsOutOfPlace(t *testing.T) {
 			Mismatch{"ns/first", "place", "in no line", "in line or parked"},
 		},
 		"in line and parked": {
-			func(s *State) { s.units["ns/first"].parked = ReasonInactive },
+			func(s *State) { s.units["ns/first"].deal().parked = ReasonInactive },
 			Mismatch{"ns/first", "place", "in line and parked", "in line or parked"},
 		},
 		"admitted and still in line": {

@@ -59,14 +59,14 @@ func (s *State) First(queue string, n int) []Waiting {
 	q.waiting.Walk(func(at spot) bool {
 		u := at.unit
 		reason, message := s.whyInGroup(u)
-		out = append(out, Waiting{Unit: u.spec, Position: len(out) + 1, Reason: reason, Message: message})
+		out = append(out, Waiting{Unit: u.spec.unit(), Position: len(out) + 1, Reason: reason, Message: message})
 		return len(out) < n
 	})
 	return out
 }
 
 // Line visits the waiting units of a queue in its order, with their positions from 1, until visit returns false. What it is
-// given must not be changed, nor the state meanwhile. A visit costs O(1); First adds reasons, which cost more.
+// given is valid during the visit, and the state must not be changed meanwhile. A visit costs O(1); First adds reasons, which cost more.
 func (s *State) Line(queue string, visit func(position int, u *Unit) bool) {
 	q, ok := s.queues[queue]
 	if !ok {
@@ -75,7 +75,8 @@ func (s *State) Line(queue string, visit func(position int, u *Unit) bool) {
 	position := 0
 	q.waiting.Walk(func(at spot) bool {
 		position++
-		return visit(position, &at.unit.spec)
+		s.lined = at.unit.spec.unit()
+		return visit(position, &s.lined)
 	})
 }
 
