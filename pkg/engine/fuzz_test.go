@@ -89,6 +89,9 @@ func FuzzDecodeUnit(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, string(before), string(after), "the object belongs to the informer")
 		require.Equal(t, u, decodeUnit(obj), "the same object reads the same (I13)")
+		read, err := readUnit(raw)
+		require.NoError(t, err)
+		require.Equal(t, u, read, "from its bytes it reads the same")
 		sane(t, u.held)
 		if u.invalid == "" {
 			sane(t, u.request)

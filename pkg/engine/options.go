@@ -23,6 +23,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	resourcehelper "k8s.io/component-helpers/resource"
 	"k8s.io/utils/clock"
@@ -72,6 +73,9 @@ type Options struct {
 	Config Config
 	// Dynamic reads and writes units and queues, and reads priority classes.
 	Dynamic dynamic.Interface
+	// REST, if set, is the client that Dynamic is made of. Units are then watched and read from the bytes of an answer, which
+	// costs a small part of what Dynamic makes of them first.
+	REST rest.Interface
 	// Jobs has the informers of the jobs of managed kinds; whoever owns it starts it. Without it no consumer is
 	// followed.
 	Jobs metadatainformer.SharedInformerFactory

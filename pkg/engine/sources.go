@@ -29,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -62,7 +63,7 @@ func (s *sources) hasUnit(key string) bool {
 // connect makes the informers and registers the handlers. Every object is converted on its own when it arrives, so one
 // that cannot be read never breaks the reading of others.
 func (e *Engine) connect() error {
-	units := e.dynamicInformer(v1alpha1.QueueUnitResource, "")
+	units := e.unitInformer()
 	e.sources.units = units
 	err := e.follow(units, "queue units", transform(decodeUnit), handlers(
 		func(u *unitObject) { e.box.unit(u) },
@@ -167,12 +168,28 @@ func handlers[T any](put, gone func(*T), goneKey func(string)) cache.ResourceEve
 
 func (e *Engine) dynamicInformer(gvr schema.GroupVersionResource, namespace string) cache.SharedIndexInformer {
 	objects := e.opts.Dynamic.Resource(gvr).Namespace(namespace)
+	return e.informer(gvr, objects, objects.Watch, &unstructured.Unstructured{})
+}
+
+// unitInformer takes units from their bytes where it can.
+func (e *Engine) unitInformer() cache.SharedIndexInformer {
+	gvr, client := v1alpha1.QueueUnitResource, e.opts.REST
+	if client == nil {
+		return e.dynamicInformer(gvr, "")
+	}
+	return e.informer(gvr, e.opts.Dynamic.Resource(gvr), func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		return watchUnits(ctx, client, o)
+	}, nil) // units, and bookmarks of another type
+}
+
+func (e *Engine) informer(
+	gvr schema.GroupVersionResource, objects dynamic.ResourceInterface,
+	watchFunc func(context.Context, metav1.ListOptions) (watch.Interface, error), example runtime.Object,
+) cache.SharedIndexInformer {
 	return cache.NewSharedIndexInformerWithOptions(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return objects.List(ctx, o) },
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return objects.Watch(ctx, o)
-		},
-	}, e.opts.Dynamic), &unstructured.Unstructured{}, cache.SharedIndexInformerOptions{ObjectDescription: gvr.String()})
+		ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return objects.List(ctx, o) },
+		WatchFuncWithContext: watchFunc,
+	}, e.opts.Dynamic), example, cache.SharedIndexInformerOptions{ObjectDescription: gvr.String()})
 }
 
 func (e *Engine) followJobs() error {

@@ -376,13 +376,17 @@ func (u *unitObject) addTemplates(needed bool, templates []any) error {
 	return nil
 }
 
+// templateTotal takes a template as json.RawMessage or decoded.
 func templateTotal(value any, count int64) (resources.List, error) {
 	if value == nil {
 		return resources.List{}, nil
 	}
-	raw, err := json.Marshal(value)
-	if err != nil {
-		return resources.List{}, fmt.Errorf("template: %w", err)
+	raw, ok := value.(json.RawMessage)
+	if !ok {
+		var err error
+		if raw, err = json.Marshal(value); err != nil {
+			return resources.List{}, fmt.Errorf("template: %w", err)
+		}
 	}
 	template, err := jobs.DecodeTemplate(raw)
 	if err != nil {

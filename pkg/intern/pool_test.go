@@ -17,8 +17,11 @@ limitations under the License.
 package intern
 
 import (
+	"errors"
 	"hash/maphash"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,4 +36,36 @@ func TestPool(t *testing.T) {
 	again := pool.Of([]int{1})
 	require.Equal(t, []int{1}, again)
 	require.Nil(t, pool.Of(nil))
+}
+
+func TestTexts(t *testing.T) {
+	made := 0
+	texts := NewTexts(func(text string) (*string, error) {
+		if made++; text == "bad" {
+			return nil, errors.New("bad")
+		}
+		return &text, nil
+	})
+	of := func(text string) *string {
+		bytes := []byte(text)
+		value, err := texts.Of(bytes)
+		require.NoError(t, err)
+		clear(bytes)
+		return value
+	}
+	a := of("a")
+	require.Same(t, a, of("a"))
+	require.Equal(t, "a", *a)
+	for i := range 10_000 { // more than are remembered
+		text := strconv.Itoa(i)
+		require.Equal(t, text, *of(text))
+	}
+	long := strings.Repeat("x", maxText+1)
+	require.NotSame(t, of(long), of(long))
+	before := made
+	for range 2 {
+		_, err := texts.Of([]byte("bad"))
+		require.Error(t, err)
+	}
+	require.Equal(t, before+2, made)
 }

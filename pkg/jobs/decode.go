@@ -19,6 +19,7 @@ package jobs
 import (
 	"fmt"
 	"regexp"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -109,7 +110,7 @@ func checkField(key string, value any) error {
 
 func checkAmount(name string, amount any) error {
 	text, ok := amount.(string)
-	if ok && (len(text) > maxQuantityText || longExponent.MatchString(text)) {
+	if ok && (len(text) > maxQuantityText || longExponent.MatchString(strings.TrimSpace(text))) { // a quantity is read without the space around it
 		return fmt.Errorf("%w: %q is no reasonable amount of %s", ErrMalformed, text[:min(len(text), maxQuantityText)], name)
 	}
 	return nil

@@ -150,9 +150,20 @@ func (c *core) wireStragglers() {
 	c.stragglers.report = c.reportStraggler
 }
 
+// jsonClient is what a dynamic client is made of.
+func jsonClient(cfg *rest.Config) (*rest.RESTClient, error) {
+	cfg = dynamic.ConfigFor(cfg)
+	cfg.GroupVersion, cfg.APIPath = nil, "/"
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return rest.UnversionedRESTClientForConfigAndClient(cfg, client)
+}
+
 // buildEngine connects the engine with the scheduler's pods, the live quotas and the API.
 func (c *core) buildEngine(cfg *rest.Config, factory metadatainformer.SharedInformerFactory, predicate *jobs.Predicate, quotas *quota.Adapter) error {
-	client, err := dynamic.NewForConfig(cfg)
+	client, err := jsonClient(cfg)
 	if err != nil {
 		return err
 	}
@@ -168,7 +179,8 @@ func (c *core) buildEngine(cfg *rest.Config, factory metadatainformer.SharedInfo
 			ExplainEvery:          c.args.ExplainEvery.Duration,
 			AuditInterval:         c.args.AuditInterval.Duration,
 		},
-		Dynamic:     client,
+		Dynamic:     dynamic.New(client),
+		REST:        client,
 		Jobs:        factory,
 		Pods:        c.handle.SharedInformerFactory().Core().V1().Pods().Informer(),
 		Quotas:      quotas,

@@ -1,0 +1,615 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"time"
+	"unique"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/intern"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/rawjson"
+)
+
+// A QueueUnit comes several times in its life, and most of its text is not for us: managed fields, templates. So it is read
+// from its bytes in one pass. unitText knows units that are in order; what it does not know, decodeUnit says, as ever.
+
+// readUnit reads a unit from its JSON.
+func readUnit(raw []byte) (*unitObject, error) {
+	r := unitText{Reader: rawjson.NewReader(raw)}
+	if u := r.unit(); u != nil && r.AtEnd() {
+		return u, nil
+	}
+	return readOddUnit(raw)
+}
+
+// readOddUnit reads a unit that unitText does not know.
+func readOddUnit(raw []byte) (*unitObject, error) {
+	obj := &unstructured.Unstructured{}
+	if err := obj.UnmarshalJSON(raw); err != nil {
+		return nil, err
+	}
+	return decodeUnit(obj), nil
+}
+
+// unitText reads one unit. It fails at whatever is not as the API server writes units that are in order; a unit that it
+// returns is the same that decodeUnit makes.
+type unitText struct {
+	rawjson.Reader
+	u *unitObject
+
+	name, namespace []byte
+	quotas          [3][]byte // by quotaKeys
+	labelledQueue   []byte
+	annotatedQueue  []byte
+	queue           []byte
+	controller      []byte // UID of the owner that controls
+	hasController   bool
+
+	consumer struct {
+		apiVersion, kind, namespace, name, uid []byte
+	}
+	request, resource []byte
+	templates         []any // json.RawMessage or nil
+}
+
+// seen are fields that were read, to notice one that comes twice.
+type seen uint
+
+func (r *unitText) once(s *seen, field uint) {
+	if *s&(1<<field) != 0 {
+		r.Fail()
+	}
+	*s |= 1 << field
+}
+
+// unit is nil when decodeUnit has to read it.
+func (r *unitText) unit() *unitObject {
+	r.u = &unitObject{unitHistory: &unitHistory{}}
+	var s seen
+	for r.Object(); r.Member(); {
+		switch string(r.Key) {
+		case "metadata":
+			r.once(&s, 0)
+			r.metadata()
+		case "spec":
+			r.once(&s, 1)
+			r.spec()
+		case "status":
+			r.once(&s, 2)
+			r.status()
+		default:
+			r.Skip()
+		}
+	}
+	if r.Failed() || s&1 == 0 {
+		return nil
+	}
+	if err := r.finish(); err != nil {
+		return nil
+	}
+	r.u.share()
+	return r.u
+}
+
+// shared are the texts that many units have in common.
+var shared = intern.NewTexts(func(text string) (string, error) { return sharedText(text), nil })
+
+func textOf(text []byte) string {
+	value, _ := shared.Of(text)
+	return value
+}
+
+// messages are those that were seen lately.
+var messages = intern.NewTexts(func(text string) (string, error) { return text, nil })
+
+func messageOf(text []byte) string {
+	value, _ := messages.Of(text)
+	return value
+}
+
+// priorities that most units have need no memory of their own.
+var priorities = func() (list [256]int32) {
+	for i := range list {
+		list[i] = int32(i)
+	}
+	return list
+}()
+
+func sharedPriority(n int32) *int32 {
+	if n >= 0 && int(n) < len(priorities) {
+		return &priorities[n]
+	}
+	return &n
+}
+
+func (r *unitText) metadata() {
+	var s seen
+	m := &r.u.objectMeta
+	for r.Object(); r.Member(); {
+		switch string(r.Key) {
+		case "name":
+			r.once(&s, 0)
+			r.name = r.Text()
+		case "namespace":
+			r.once(&s, 1)
+			r.namespace = r.Text()
+		case "uid":
+			r.once(&s, 2)
+			m.UID = types.UID(r.Text())
+		case "resourceVersion":
+			r.once(&s, 3)
+			m.ResourceVersion = string(r.Text())
+		case "generation":
+			r.once(&s, 4)
+			m.Generation = r.Integer()
+		case "creationTimestamp":
+			r.once(&s, 5)
+			m.CreationTimestamp = metav1.Time{Time: r.time()}
+		case "labels":
+			r.once(&s, 6)
+			r.labels()
+		case "annotations":
+			r.once(&s, 7)
+			r.annotations()
+		case "ownerReferences":
+			r.once(&s, 8)
+			r.owners()
+		default:
+			r.Skip()
+		}
+	}
+}
+
+func (r *unitText) labels() {
+	for r.Object(); r.Member(); {
+		switch string(r.Key) {
+		case v1alpha1.LabelQuotaName:
+			r.quotas[0] = r.Text()
+		case v1alpha1.LabelQuotaNameFallback1:
+			r.quotas[1] = r.Text()
+		case v1alpha1.LabelQuotaNameFallback2:
+			r.quotas[2] = r.Text()
+		case v1alpha1.QueueNameKey:
+			r.labelledQueue = r.Text()
+		case v1alpha1.LabelPreemptible:
+			r.u.nonPreemptible = string(r.Text()) == "false"
+		default:
+			r.Text()
+		}
+	}
+}
+
+func (r *unitText) annotations() {
+	for r.Object(); r.Member(); {
+		switch string(r.Key) {
+		case v1alpha1.QueueNameKey:
+			r.annotatedQueue = r.Text()
+		case v1alpha1.AnnotationParkedReason:
+			r.u.parked = len(r.Text()) > 0
+		case v1alpha1.AnnotationAdopted:
+			r.u.adopted = true
+			r.Text()
+		default:
+			r.Text()
+		}
+	}
+}
+
+// owners looks for the first that controls.
+func (r *unitText) owners() {
+	for r.Array(); r.Item(); {
+		var s seen
+		var uid []byte
+		controls := false
+		for r.Object(); r.Member(); {
+			switch string(r.Key) {
+			case "uid":
+				r.once(&s, 0)
+				uid = r.Text()
+			case "controller":
+				r.once(&s, 1)
+				controls = r.Bool()
+			case "apiVersion", "kind", "name":
+				r.Text()
+			case "blockOwnerDeletion":
+				r.Bool()
+			default:
+				r.Skip()
+			}
+		}
+		if controls && !r.hasController {
+			r.hasController, r.controller = true, uid
+		}
+	}
+}
+
+// time reads a time as metav1.Time does.
+func (r *unitText) time() time.Time {
+	t, err := time.Parse(time.RFC3339, string(r.Text()))
+	if err != nil {
+		r.Fail()
+	}
+	return t.Local()
+}
+
+func (r *unitText) int32() int32 {
+	n := r.Integer()
+	if n < math.MinInt32 || n > math.MaxInt32 {
+		r.Fail()
+	}
+	return int32(n) //nolint:gosec // checked
+}
+
+// scalar passes a field that is not read. One with fields of its own could name amounts, which decodeUnit looks at.
+func (r *unitText) scalar() {
+	if r.Composite() {
+		r.Fail()
+	}
+	r.Skip()
+}
+
+func (r *unitText) spec() {
+	var s seen
+	for r.Object(); r.Member(); {
+		switch string(r.Key) {
+		case "consumerRef":
+			r.once(&s, 0)
+			r.consumerRef()
+		case "priority":
+			r.once(&s, 1)
+			r.u.priority = sharedPriority(r.int32())
+		case "queue":
+			r.once(&s, 2)
+			r.queue = r.Text()
+		case "podSet":
+			r.once(&s, 3)
+			r.podSets()
+		case "priorityClassName":
+			r.once(&s, 4)
+			r.u.class = textOf(r.Text())
+		case "request":
+			r.once(&s, 5)
+			r.request = r.Skip()
+		case "resource":
+			r.once(&s, 6)
+			r.resource = r.Skip()
+		case "active":
+			r.once(&s, 7)
+			r.u.inactive = !r.Bool()
+		default:
+			r.scalar()
+		}
+	}
+}
+
+func (r *unitText) consumerRef() {
+	var s seen
+	c := &r.consumer
+	r.u.hasConsumer = true
+	for r.Object(); r.Member(); {
+		switch string(r.Key) {
+		case "apiVersion":
+			r.once(&s, 0)
+			c.apiVersion = r.Text()
+		case "kind":
+			r.once(&s, 1)
+			c.kind = r.Text()
+		case "namespace":
+			r.once(&s, 2)
+			c.namespace = r.Text()
+		case "name":
+			r.once(&s, 3)
+			c.name = r.Text()
+		case "uid":
+			r.once(&s, 4)
+			c.uid = r.Text()
+		default:
+			r.Text()
+		}
+	}
+}
+
+func (r *unitText) podSets() {
+	for r.Array(); r.Item(); {
+		var s seen
+		set, template := podSetTotal{count: 1}, any(nil)
+		for r.Object(); r.Member(); {
+			switch string(r.Key) {
+			case "name":
+				r.once(&s, 0)
+				set.name = textOf(r.Text())
+			case "count":
+				r.once(&s, 1)
+				set.count = int64(r.int32())
+			case "template":
+				r.once(&s, 2)
+				if !r.Composite() {
+					r.Fail()
+				}
+				template = json.RawMessage(r.Skip())
+			default:
+				r.Skip()
+			}
+		}
+		if set.count < 0 || len(r.u.sets) == maxPodSets {
+			r.Fail()
+		}
+		if r.Failed() {
+			return
+		}
+		r.u.pods += set.count
+		r.u.sets = append(r.u.sets, set)
+		r.templates = append(r.templates, template)
+	}
+}
+
+func (r *unitText) status() {
+	var s seen
+	u := r.u
+	for r.Object(); r.Member(); {
+		switch string(r.Key) {
+		case "phase":
+			r.once(&s, 0)
+			u.phase = admission.Phase(textOf(r.Text()))
+		case "attempts":
+			r.once(&s, 1)
+			u.attempts = r.Integer()
+		case "message":
+			r.once(&s, 2)
+			u.message = messageOf(r.Text())
+		case "admissions":
+			r.once(&s, 3)
+			r.admissions()
+		case "lastAllocateTime":
+			r.once(&s, 4)
+			u.allocated = r.time()
+		case "conditions":
+			r.once(&s, 5)
+			r.conditions()
+		case "requeueState":
+			r.once(&s, 6)
+			r.requeueState()
+		case "podState":
+			r.once(&s, 7)
+			r.counts()
+		default:
+			r.scalar()
+		}
+	}
+}
+
+// counts passes an object of numbers.
+func (r *unitText) counts() {
+	for r.Object(); r.Member(); {
+		r.Integer()
+	}
+}
+
+func (r *unitText) requeueState() {
+	var s seen
+	for r.Object(); r.Member(); {
+		if string(r.Key) == "requeueAt" {
+			r.once(&s, 0)
+			r.u.requeueAt = r.time()
+		} else {
+			r.scalar()
+		}
+	}
+}
+
+func (r *unitText) admissions() {
+	n := 0
+	for r.Array(); r.Item(); n++ {
+		var s seen
+		for r.Object(); r.Member(); {
+			switch string(r.Key) {
+			case "name":
+				r.once(&s, 0)
+				r.Text()
+			case "replicas", "running":
+				r.Integer()
+			case "reclaimState":
+				r.once(&s, 1)
+				r.counts()
+			case "resources":
+				r.once(&s, 2)
+				held, err := amounts.Of(r.Skip())
+				if err != nil {
+					r.Fail()
+				}
+				if r.u.held.Len() > 0 {
+					held = r.u.held.Add(held)
+				}
+				r.u.held = held
+			default:
+				r.scalar()
+			}
+		}
+	}
+	if n > maxPodSets {
+		r.Fail()
+	}
+}
+
+func (r *unitText) conditions() {
+	r.u.conditions = make([]metav1.Condition, 0, 2) // as many as an admission writes
+	for r.Array(); r.Item(); {
+		var s seen
+		c := metav1.Condition{}
+		for r.Object(); r.Member(); {
+			switch string(r.Key) {
+			case "type":
+				r.once(&s, 0)
+				c.Type = textOf(r.Text())
+			case "status":
+				r.once(&s, 1)
+				c.Status = metav1.ConditionStatus(textOf(r.Text()))
+			case "observedGeneration":
+				r.once(&s, 2)
+				c.ObservedGeneration = r.Integer()
+			case "lastTransitionTime":
+				r.once(&s, 3)
+				c.LastTransitionTime = metav1.Time{Time: r.time()}
+			case "reason":
+				r.once(&s, 4)
+				c.Reason = textOf(r.Text())
+			case "message":
+				r.once(&s, 5)
+				c.Message = messageOf(r.Text())
+			default:
+				r.scalar()
+			}
+		}
+		r.u.conditions = append(r.u.conditions, c)
+	}
+}
+
+// amounts are what the same text says in very many units.
+var amounts = intern.NewTexts(func(text string) (resources.List, error) {
+	var fields map[string]any
+	if err := utiljson.Unmarshal([]byte(text), &fields); err != nil {
+		return resources.List{}, err
+	}
+	if fields == nil {
+		return resources.List{}, errOdd // null is not the same as nothing
+	}
+	var read struct {
+		Resources corev1.ResourceList `json:"resources"`
+	}
+	if err := convert(map[string]any{"resources": fields}, &read); err != nil {
+		return resources.List{}, err
+	}
+	list, err := listOf(read.Resources)
+	return sharedLists.Of(list), err
+})
+
+var errOdd = errors.New("not written as by the API server")
+
+// consumerKinds by apiVersion, a space and kind.
+var consumerKinds = intern.NewTexts(func(text string) (consumerKind, error) {
+	apiVersion, kind, _ := strings.Cut(text, " ")
+	gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
+	return consumerKind{unique.Make(gvk), sharedText(jobs.KindString(gvk))}, nil
+})
+
+type consumerKind struct {
+	handle unique.Handle[schema.GroupVersionKind]
+	text   string
+}
+
+// finish does what needs all of the unit.
+func (r *unitText) finish() error {
+	u := r.u
+	namespace := textOf(r.namespace)
+	u.Namespace, u.path = namespace, namespace+"/"+string(r.name)
+	u.Name = u.path[len(namespace)+1:]
+	for i, value := range r.quotas {
+		if len(value) > 0 {
+			u.quota, u.quotaKey = textOf(value), quotaKeys[i]
+			break
+		}
+	}
+	for _, name := range [][]byte{r.queue, r.annotatedQueue, r.labelledQueue} {
+		if len(name) > 0 {
+			u.queue = textOf(name)
+			break
+		}
+	}
+	if u.hasConsumer {
+		if err := r.finishConsumer(); err != nil {
+			return err
+		}
+	}
+	if err := r.finishRequest(); err != nil {
+		return err
+	}
+	if len(u.held.Items()) == 0 && u.phase.Holds() {
+		u.held = u.request
+	}
+	return nil
+}
+
+func (r *unitText) finishConsumer() error {
+	u, c := r.u, &r.consumer
+	if bytes.IndexByte(c.apiVersion, ' ') >= 0 {
+		return errOdd
+	}
+	var text [128]byte
+	kind, err := consumerKinds.Of(append(append(append(text[:0], c.apiVersion...), ' '), c.kind...))
+	if err != nil {
+		return err
+	}
+	u.consumerKind = kind.handle
+	u.consumer = admission.Consumer{Kind: kind.text, Namespace: textOf(c.namespace), Name: r.nameOf(c.name), UID: string(c.uid)}
+	if u.consumer.Namespace == "" {
+		u.consumer.Namespace = u.Namespace
+	}
+	u.owned = r.hasController && len(c.uid) > 0 && string(r.controller) == u.consumer.UID
+	return nil
+}
+
+// nameOf the consumer, which mostly is a part of that of the unit.
+func (r *unitText) nameOf(consumer []byte) string {
+	if n := len(r.u.path) - len(consumer); n >= 0 && r.u.path[n:] == string(consumer) {
+		return r.u.path[n:]
+	}
+	return string(consumer)
+}
+
+func (r *unitText) finishRequest() error {
+	u := r.u
+	explicit := r.request
+	if explicit == nil {
+		explicit = r.resource
+	}
+	for _, text := range [][]byte{r.request, r.resource} { // decodeUnit reads both
+		if text == nil {
+			continue
+		}
+		if _, err := amounts.Of(text); err != nil {
+			return err
+		}
+	}
+	if explicit != nil {
+		list, err := amounts.Of(explicit)
+		if err != nil {
+			return err
+		}
+		u.request = list
+		if len(u.sets) == 1 {
+			u.sets[0].total = list
+			return nil
+		}
+	}
+	return u.addTemplates(explicit == nil, r.templates)
+}
