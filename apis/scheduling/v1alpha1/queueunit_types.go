@@ -83,10 +83,15 @@ type PodSet struct {
 }
 
 // QueueUnitSpec is what a job asks of its queue.
+//
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.consumerRef) || has(self.consumerRef) || !(has(oldSelf.consumerRef.kind) || has(oldSelf.consumerRef.name) || has(oldSelf.consumerRef.uid))",message="spec.consumerRef must not be taken away once it is set"
 type QueueUnitSpec struct {
 	// consumerRef names the job that waits; absent for a unit that stands for something outside.
 	// Its namespace, if set, must equal the unit's (a rule cannot see the namespace; the scheduler parks the unit).
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(oldSelf.kind) || (has(self.kind) && self.kind == oldSelf.kind)",message="spec.consumerRef.kind must not change once it is set"
+	// +kubebuilder:validation:XValidation:rule="!has(oldSelf.name) || (has(self.name) && self.name == oldSelf.name)",message="spec.consumerRef.name must not change once it is set"
+	// +kubebuilder:validation:XValidation:rule="!has(oldSelf.uid) || (has(self.uid) && self.uid == oldSelf.uid)",message="spec.consumerRef.uid must not change once it is set"
 	ConsumerRef *corev1.ObjectReference `json:"consumerRef,omitempty"`
 	// priority of the unit; a higher one is served first.
 	// +optional
@@ -243,6 +248,8 @@ type ReclaimablePod struct {
 }
 
 // QueueUnitStatus is the state of a unit.
+//
+// +kubebuilder:validation:XValidation:rule="self.?attempts.orValue(0) >= oldSelf.?attempts.orValue(0)",message="status.attempts must not become smaller"
 type QueueUnitStatus struct {
 	// phase of the unit; empty reads as Enqueued.
 	// +optional
@@ -299,13 +306,11 @@ type QueueUnitStatus struct {
 // QueueUnit is one job in a queue.
 //
 // The rules that compare with the former object also look at fields that are absent now, so that
-// nothing can be changed by taking it away and adding it again.
+// nothing can be changed by taking it away and adding it again. Spec and status have defaults: taken away,
+// they are compared as empty. All rules run at every status write, and each access to a field
+// copies the schema of all its siblings; so a rule stands as deep as it can.
 //
 // +kubebuilder:validation:XValidation:rule="!(oldSelf.?status.phase.orValue('Enqueued') in ['Reserved','Dequeued','Running','SchedReady','SchedSucceed']) || self.?spec.podSet == oldSelf.?spec.podSet",message="spec.podSet must not change while the unit holds quota"
-// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.spec) && has(oldSelf.spec.consumerRef) && has(oldSelf.spec.consumerRef.kind)) || (has(self.spec) && has(self.spec.consumerRef) && has(self.spec.consumerRef.kind) && self.spec.consumerRef.kind == oldSelf.spec.consumerRef.kind)",message="spec.consumerRef.kind must not change once it is set"
-// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.spec) && has(oldSelf.spec.consumerRef) && has(oldSelf.spec.consumerRef.name)) || (has(self.spec) && has(self.spec.consumerRef) && has(self.spec.consumerRef.name) && self.spec.consumerRef.name == oldSelf.spec.consumerRef.name)",message="spec.consumerRef.name must not change once it is set"
-// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.spec) && has(oldSelf.spec.consumerRef) && has(oldSelf.spec.consumerRef.uid)) || (has(self.spec) && has(self.spec.consumerRef) && has(self.spec.consumerRef.uid) && self.spec.consumerRef.uid == oldSelf.spec.consumerRef.uid)",message="spec.consumerRef.uid must not change once it is set"
-// +kubebuilder:validation:XValidation:rule="self.?status.attempts.orValue(0) >= oldSelf.?status.attempts.orValue(0)",message="status.attempts must not become smaller"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Namespaced,path=queueunits,shortName=qu;qus
@@ -324,6 +329,7 @@ type QueueUnit struct {
 
 	// spec is what the job asks of its queue.
 	// +optional
+	// +kubebuilder:default={}
 	Spec QueueUnitSpec `json:"spec,omitempty"`
 	// status defaults to phase Enqueued when read, so that a unit that waits costs no write.
 	// +optional
