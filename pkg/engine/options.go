@@ -22,6 +22,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -76,6 +77,8 @@ type Options struct {
 	// REST, if set, is the client that Dynamic is made of. Units are then watched and read from the bytes of an answer, which
 	// costs a small part of what Dynamic makes of them first.
 	REST rest.Interface
+	// Metadata lists the versions of units where the engine has to know that it knows all of them; nil lists whole units.
+	Metadata metadata.Interface
 	// Jobs has the informers of the jobs of managed kinds; whoever owns it starts it. Without it no consumer is
 	// followed.
 	Jobs metadatainformer.SharedInformerFactory

@@ -339,7 +339,7 @@ func rigOn(t *testing.T, api *fakeAPI, quotas *fakeQuotas, clock *clocktesting.F
 	require.NoError(t, err)
 	r := &rig{t: t, api: api, quotas: quotas, clock: clock, metrics: metrics.New()}
 	r.engine, err = New(Options{
-		Dynamic: api.client, Quotas: quotas, Clock: clock, Predicate: predicate, Metrics: r.metrics,
+		Dynamic: api.client, Metadata: metadataOf{api.client}, Quotas: quotas, Clock: clock, Predicate: predicate, Metrics: r.metrics,
 		Submit: func(w *Write) { r.submitted = append(r.submitted, w) },
 		Activate: func(pods map[string]*corev1.Pod) {
 			r.activated = append(r.activated, slices.Sorted(maps.Keys(pods))...)

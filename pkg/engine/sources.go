@@ -42,7 +42,7 @@ const (
 	listPage     = 1000
 	syncPoll     = 10 * time.Millisecond
 	listRetry    = time.Second
-	listDeadline = 60 * time.Second
+	readDeadline = 60 * time.Second
 )
 
 // sources are the informers that the engine owns, and what tells that they have delivered.
@@ -333,8 +333,8 @@ func (e *Engine) load() {
 	e.noteSynced(e.opts.Clock.Now())
 }
 
-// awaitLead waits for Lead and then reads all units from the API server itself, not from a cache that may lag behind
-// what the last leader wrote. Only then the engine decides (I1, I8).
+// awaitLead waits for Lead and then asks the API server itself for all units, not a cache that may lag behind what the last
+// leader wrote. Only then the engine decides (I1, I8).
 func (e *Engine) awaitLead(ctx context.Context) {
 	select {
 	case <-e.lead:
@@ -345,13 +345,14 @@ func (e *Engine) awaitLead(ctx context.Context) {
 	if !e.awaitSync(ctx) {
 		return
 	}
-	units, _, err := e.listUnits(ctx)
+	ask := func(f func()) error { return e.Ask(ctx, func(View) { f() }) }
+	units, err := e.missedUnits(ctx, ask)
 	for err != nil {
 		log.Error(err, "Listing all queue units failed, nothing is admitted before it succeeds")
 		if !e.sleep(ctx, listRetry) {
 			return
 		}
-		units, _, err = e.listUnits(ctx)
+		units, err = e.missedUnits(ctx, ask)
 	}
 	e.box.call(func() { e.takeLead(units, start) })
 }
@@ -359,7 +360,10 @@ func (e *Engine) awaitLead(ctx context.Context) {
 // LeadNow lists the units and leads, for whoever drives Step himself.
 func (e *Engine) LeadNow(ctx context.Context) error {
 	start := e.opts.Clock.Now()
-	units, _, err := e.listUnits(ctx)
+	units, err := e.missedUnits(ctx, func(f func()) error {
+		f()
+		return nil
+	})
 	if err != nil {
 		return err
 	}
@@ -381,11 +385,11 @@ func (e *Engine) listUnits(ctx context.Context) (units []*unitObject, version st
 
 // eachUnitPage reads all units consistently, page by page.
 func (e *Engine) eachUnitPage(ctx context.Context, visit func(page []*unitObject, version string) error) error {
-	ctx, cancel := context.WithTimeout(ctx, listDeadline)
-	defer cancel()
 	o := metav1.ListOptions{Limit: listPage}
 	for {
-		list, err := e.opts.Dynamic.Resource(v1alpha1.QueueUnitResource).List(ctx, o)
+		list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+			return e.opts.Dynamic.Resource(v1alpha1.QueueUnitResource).List(ctx, o)
+		})
 		if err != nil {
 			return err
 		}
@@ -402,7 +406,7 @@ func (e *Engine) eachUnitPage(ctx context.Context, visit func(page []*unitObject
 	}
 }
 
-// takeLead applies the list and lets the engine decide from this step on; start is when it was told to lead.
+// takeLead applies what was missed and lets the engine decide from this step on; start is when it was told to lead.
 func (e *Engine) takeLead(units []*unitObject, start time.Time) {
 	now := e.opts.Clock.Now()
 	for _, u := range units {

@@ -116,7 +116,7 @@ func newCore(ctx context.Context, args *config.JobQueueArgs, handle fwktype.Hand
 		Watch:       c.stragglers.watch,
 	}
 	c.wireStragglers()
-	if err := c.buildEngine(cfg, factory, predicate, quotas); err != nil {
+	if err := c.buildEngine(cfg, metadataClient, factory, predicate, quotas); err != nil {
 		return nil, err
 	}
 	factory.Start(ctx.Done())
@@ -162,7 +162,7 @@ func jsonClient(cfg *rest.Config) (*rest.RESTClient, error) {
 }
 
 // buildEngine connects the engine with the scheduler's pods, the live quotas and the API.
-func (c *core) buildEngine(cfg *rest.Config, factory metadatainformer.SharedInformerFactory, predicate *jobs.Predicate, quotas *quota.Adapter) error {
+func (c *core) buildEngine(cfg *rest.Config, metadataClient metadata.Interface, factory metadatainformer.SharedInformerFactory, predicate *jobs.Predicate, quotas *quota.Adapter) error {
 	client, err := jsonClient(cfg)
 	if err != nil {
 		return err
@@ -181,6 +181,7 @@ func (c *core) buildEngine(cfg *rest.Config, factory metadatainformer.SharedInfo
 		},
 		Dynamic:     dynamic.New(client),
 		REST:        client,
+		Metadata:    metadataClient,
 		Jobs:        factory,
 		Pods:        c.handle.SharedInformerFactory().Core().V1().Pods().Informer(),
 		Quotas:      quotas,
