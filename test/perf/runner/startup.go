@@ -107,7 +107,7 @@ func (s *store) measureStartup(ctx context.Context, o *StandingOptions) (*Startu
 	if err := s.quiet(ctx, leader); err != nil {
 		return nil, err
 	}
-	found, total, err := s.held.check(ctx, s.client)
+	found, total, err := s.check(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -37,12 +37,12 @@ import (
 // The quota tree of a store: every queue gets the same share of what its group may use, so that a unit that ends lets
 // exactly one other go, of the same queue.
 const (
-	standingGroups    = 5
-	standingPerGroup  = 6
-	standingQueues    = standingGroups * standingPerGroup
-	standingClass     = "unit"
-	standingCPU       = 1
-	standingPriorites = 10
+	standingGroups     = 5
+	standingPerGroup   = 6
+	standingQueues     = standingGroups * standingPerGroup
+	standingClass      = "unit"
+	standingCPU        = 1
+	standingPriorities = 10
 )
 
 // store is a control plane of its own with a full cluster and many units that wait.
@@ -112,7 +112,7 @@ func (s *store) line(format string, args ...any) {
 func (s *store) createUnit(ctx context.Context, queue int) error {
 	index := int(s.next.Add(1))
 	return s.client.create(ctx, unitsPath(unitNamespace),
-		unitBody(standingName(queue, index), queueName(queue), int32(index%standingPriorites), fmt.Sprint(standingCPU)))
+		unitBody(standingName(queue, index), queueName(queue), int32(index%standingPriorities), fmt.Sprint(standingCPU)))
 }
 
 // endUnit writes what the controller writes when the job of a unit has succeeded.
@@ -243,4 +243,13 @@ func (s *store) quiet(ctx context.Context, scheduler controlplane.Component) err
 		before = now
 	}
 	return err
+}
+
+// check returns what was found to be wrong up to now, and how much in total.
+func (s *store) check(ctx context.Context) ([]string, int, error) {
+	all := int(s.next.Load())
+	if err := s.await(ctx, "the watch shows all units", func(now holdingsState) bool { return now.counts.created == all }); err != nil {
+		return nil, 0, err
+	}
+	return s.held.check(ctx, s.client)
 }

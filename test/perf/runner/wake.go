@@ -105,7 +105,7 @@ func measureWake(ctx context.Context, o *StandingOptions, many *store, screen *s
 		x.Variants = append(x.Variants, variants...)
 	}
 	for _, s := range stores {
-		found, total, err := s.held.check(ctx, s.client)
+		found, total, err := s.check(ctx)
 		if err != nil {
 			return nil, err
 		}
