@@ -55,6 +55,7 @@ type scenario interface {
 var scenarios = map[string]scenario{
 	"workload":     &workloadScenario{},
 	"latency":      &latencyScenario{},
+	"writes":       &writesScenario{},
 	"savings":      &savingsScenario{},
 	"standing":     &standingScenario{},
 	"interference": &interferenceScenario{},
