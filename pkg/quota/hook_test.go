@@ -94,6 +94,27 @@ func TestReservedQuotaUnderRuntimeIsMeasuredAgainstTheRuntimeWithDemand(t *testi
 	require.NoError(t, check(extension.DefaultQuotaName, big))
 }
 
+// The runtime is no more than what has been asked for, and what a pod asks for that has just arrived is not in it yet.
+func TestReservedQuotaIsNotKeptFromAPodThatMinIsEnoughFor(t *testing.T) {
+	for name, tc := range map[string]struct {
+		total, passes, refused string
+	}{
+		"min":                     {"100", "20", "21"},
+		"min that is scaled down": {"60", "0", "1"}, // 100 are promised of 60
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLive(t, true, tc.total, elasticQuota("a", "40", "100"), elasticQuota("b", "60", "100"))
+			l.adapter.Protect(guardOf(func(*corev1.Pod) bool { return false }))
+			l.adapter.SetDemand("a", list(20000))
+			l.adapter.SetOutstanding("a", list(20000))
+			_, _ = l.adapter.Observe([]string{"a"})
+			check := l.mgr.GetHookPlugins()[0].CheckPod
+			require.NoError(t, check("a", l.pod("passes", "a", tc.passes)))
+			require.Error(t, check("a", l.pod("refused", "a", tc.refused)))
+		})
+	}
+}
+
 // The end of a reservation changes neither a pod nor a quota, so nothing else would bring the pod back.
 func TestAPodThatReservedQuotaKeptOutIsTriedAgain(t *testing.T) {
 	for name, end := range map[string]func(l *liveQuotas){

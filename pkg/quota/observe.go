@@ -39,8 +39,8 @@ type level struct {
 	// name differs from info.Name only at the root of a tree other than the default one: every tree has a root of the
 	// same name.
 	name, parent string
-	// runtime is the one of the shadow, where it knows the quota.
-	runtime resources.List
+	// runtime is the one of the shadow, where it knows the quota; promised is that, or min where min is more.
+	runtime, promised resources.List
 }
 
 // Observe returns what the named quotas and all their ancestors use and may use now, each once, leaf before parent;
@@ -86,7 +86,7 @@ func (a *Adapter) Observe(names []string) (found []admission.Quota, gone []strin
 		}
 		jobs, limited := q.Limit.Get(resources.Jobs)
 		q.Limit = runtimeLimit(q.Max, m.runtime)
-		a.protection.setLimit(q.Name, q.Limit)
+		a.protection.setLimit(q.Name, m.keptFrom(q.Max, q.Limit))
 		if limited {
 			q.Limit = q.Limit.Add(resources.FromMap(map[string]int64{resources.Jobs: jobs}))
 		}
@@ -143,9 +143,22 @@ func (a *Adapter) observe(l *level, byRuntime bool) admission.Quota {
 	if q.Shared {
 		q.Limit = runtimeLimit(q.Max, l.runtime)
 	}
-	a.protection.setLimit(l.name, q.Limit)
+	kept := q.Limit
+	if q.Shared {
+		kept = l.keptFrom(q.Max, q.Limit)
+	}
+	a.protection.setLimit(l.name, kept)
 	q.Limit = a.withMaxJobs(l.name, q.Limit, inMax)
 	return q
+}
+
+// keptFrom is the limit that pods outside of admitted jobs are measured against: what such a pod asks for is not in the
+// runtime yet, and up to min it will be.
+func (l *level) keptFrom(max, limit resources.List) resources.List {
+	if l.promised.Same(l.runtime) {
+		return limit
+	}
+	return runtimeLimit(max, l.promised)
 }
 
 // runtimeLimit is the runtime for every resource that max names. A resource that the runtime does not name has none:
@@ -273,25 +286,28 @@ func (a *Adapter) refresh(plugin Live, args *config.ElasticQuotaArgs, names []st
 	}
 	for i := range levels {
 		l := &levels[i]
-		l.runtime = a.runtimeOf(l.name)
+		l.runtime, l.promised = a.runtimeOf(l.name)
 	}
 	moved := make([]level, 0, len(a.moved))
 	for name := range a.moved {
 		observed := slices.ContainsFunc(levels, func(l level) bool { return l.name == name })
 		if !observed && !builtIn(name) && a.concerned(name) {
-			moved = append(moved, level{name: name, runtime: a.runtimeOf(name)})
+			l := level{name: name}
+			l.runtime, l.promised = a.runtimeOf(name)
+			moved = append(moved, l)
 		}
 	}
 	slices.SortFunc(moved, func(x, y level) int { return strings.Compare(x.name, y.name) })
 	return moved
 }
 
-func (a *Adapter) runtimeOf(name string) resources.List {
+func (a *Adapter) runtimeOf(name string) (runtime, promised resources.List) {
 	if s := a.shadows[a.trees[name]]; s != nil {
-		runtime, _ := s.limit(name)
-		return runtime
+		if runtime, known := s.limit(name); known {
+			return runtime, s.shares.byName[name].promised()
+		}
 	}
-	return resources.List{}
+	return resources.List{}, resources.List{}
 }
 
 // concerned says whether somebody waits for the limit of a quota or relies on it. Of all others it is told when jobs

@@ -35,7 +35,7 @@ import (
 // such a pod again only when a pod or a quota changes, and the end of a reservation changes neither.
 type protection struct {
 	outstanding sync.Map     // string -> resources.List: what is reserved in a quota and below it, beyond used
-	limits      sync.Map     // string -> resources.List: its limit at the last observation
+	limits      sync.Map     // string -> resources.List: its limit at the last observation, or min where that is more
 	reserved    atomic.Int64 // how many quotas have something reserved
 	guard       atomic.Pointer[Guard]
 

@@ -85,6 +85,8 @@ type slot struct {
 	request, min, weight, guarantee int64
 	// keeps: it does not lend what it does not use. scales: its min shrinks where the total is less than all mins.
 	keeps, scales bool
+	// promise is what it gets at least if it asks for that much: its min, but nothing where that is scaled down.
+	promise       int64
 	runtime, next int64
 }
 
@@ -290,6 +292,30 @@ func (n *share) refreshLimit() bool {
 	return !old.Same(n.limit)
 }
 
+// promised is the limit, or what the quota would get at least if it asked for more, where that is more.
+func (n *share) promised() resources.List {
+	var items []resources.Item
+	for i := range n.parent.columns {
+		c := &n.parent.columns[i]
+		promise := c.slots[n.place].promise
+		if amount, named := n.limit.Get(c.resource); !named || promise <= amount {
+			continue
+		}
+		if items == nil {
+			items = slices.Clone(n.limit.Items())
+		}
+		for k := range items {
+			if items[k].Name == c.resource {
+				items[k].Amount = promise
+			}
+		}
+	}
+	if items == nil {
+		return n.limit
+	}
+	return resources.FromSorted(items)
+}
+
 // distribute sets what every sibling gets next: min first, or what it asks for if that is less and it lends the rest;
 // then what is left by weight to those that ask for more, again and again while somebody gets more than it asks for.
 // needy is scratch space.
@@ -304,6 +330,10 @@ func (c *column) distribute(needy []int) []int {
 			least = scaledMin(c.total, sl.min, c.mins)
 		}
 		least = max(least, sl.guarantee)
+		sl.promise = least
+		if short && sl.scales {
+			sl.promise = 0 // it moves with whatever moves the total
+		}
 		switch {
 		case sl.request > least:
 			needy = append(needy, i)
