@@ -54,6 +54,7 @@ func (s *State) lent(g *group, v *verdict) bool {
 		return false
 	}
 	s.mend(g.leaf)
+	s.mendClaimed(g.leaf)
 	_, ready := s.loan(g, v)
 	return ready
 }
@@ -201,6 +202,7 @@ func (s *State) lends(gt *gate) bool {
 		return true
 	}
 	s.mend(gt.level)
+	s.mendClaimed(gt.level)
 	return !s.shut(gt.level)
 }
 
@@ -215,6 +217,29 @@ func (s *State) mend(l *level) {
 				v := s.measureAll(g, g.head)
 				s.registerShort(g, &v)
 			}
+		}
+	}
+}
+
+// mendClaimed does so for the groups that wait for claims at a level or above it and are short by now, there or below. That
+// is looked at where something is about to be lent, and not at each admission that leaves less beside claims.
+func (s *State) mendClaimed(l *level) {
+	path, _ := s.pathTo(l)
+	for _, at := range path {
+		var stale []*group
+		for _, queues := range at.main.book.waiting {
+			for _, groups := range queues {
+				for g := range groups {
+					if v := s.measureAll(g, g.head); v.short.at != nil && v.first(g) != g.wait {
+						stale = append(stale, g)
+					}
+				}
+			}
+		}
+		slices.SortFunc(stale, compareGroups)
+		for _, g := range stale {
+			v := s.measureAll(g, g.head)
+			s.registerShort(g, &v)
 		}
 	}
 }

@@ -38,6 +38,9 @@ func (s *State) Decide(now time.Time) Plan {
 			// Nobody else fits within the limits: what is left is lent.
 			s.wakeNext(&s.lendable)
 			if q, ok = s.dirty.Min(); !ok {
+				if len(s.lendable) > 0 {
+					continue // looking at one gate had others looked at
+				}
 				break
 			}
 		}
