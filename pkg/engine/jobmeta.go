@@ -62,7 +62,9 @@ func (m *JobMeta) Annotations() map[string]string { return m.traits.annotations 
 func (m *JobMeta) Owner() *metav1.OwnerReference { return m.traits.owner }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor, for the informer that stores it.
-func (m *JobMeta) GetObjectMeta() metav1.Object { return storedMeta(m.path, m.uid, m.resourceVersion) }
+func (m *JobMeta) GetObjectMeta() metav1.Object {
+	return &storedMeta{noMeta, m.path, m.uid, m.resourceVersion}
+}
 
 // TrimJob is the transform of informers of jobs' metadata.
 func TrimJob(obj any) (any, error) {

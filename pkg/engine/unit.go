@@ -130,16 +130,33 @@ func (u *unitObject) key() string { return u.path }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor.
 func (u *unitObject) GetObjectMeta() metav1.Object {
-	meta := storedMeta(u.path, u.UID, u.ResourceVersion)
-	meta.Generation, meta.CreationTimestamp = u.Generation, u.CreationTimestamp
-	return meta
+	return &storedMeta{noMeta, u.path, u.UID, u.ResourceVersion}
 }
 
 // storedMeta is the metadata of an object by which an informer stores it, under namespace/name. With all of that as the
-// name the store's key is the string that the object has already, rather than one more.
-func storedMeta(path string, uid types.UID, version string) *metav1.ObjectMeta {
-	return &metav1.ObjectMeta{Name: path, UID: uid, ResourceVersion: version}
+// name the store's key is the string that the object has already, rather than one more. An informer asks for it half a
+// dozen times for each event, so it is small.
+type storedMeta struct {
+	metav1.Object // empty
+	path          string
+	uid           types.UID
+	version       string
 }
+
+// noMeta is never changed.
+var noMeta = &metav1.ObjectMeta{}
+
+// GetNamespace is a part of the name.
+func (m *storedMeta) GetNamespace() string { return "" }
+
+// GetName with the namespace.
+func (m *storedMeta) GetName() string { return m.path }
+
+// GetUID of the object.
+func (m *storedMeta) GetUID() types.UID { return m.uid }
+
+// GetResourceVersion of the object.
+func (m *storedMeta) GetResourceVersion() string { return m.version }
 
 // quotaLabels are the labels that decide about the quota.
 func (u *unitObject) quotaLabels() map[string]string {
@@ -190,14 +207,18 @@ func (u *unitObject) refuse(reason admission.Reason, err error) {
 
 // share lets go of what the unit has in common with others.
 func (u *unitObject) share() {
+	u.shareAmounts()
+	if u.unitHistory.empty() {
+		u.unitHistory = noHistory
+	}
+}
+
+func (u *unitObject) shareAmounts() {
 	u.request, u.held = sharedLists.Of(u.request), sharedLists.Of(u.held)
 	for i := range u.sets {
 		u.sets[i].total = sharedLists.Of(u.sets[i].total)
 	}
 	u.sets = sharedSets.Of(u.sets)
-	if u.unitHistory.empty() {
-		u.unitHistory = noHistory
-	}
 }
 
 // metaOf keeps what the engine needs of the metadata.

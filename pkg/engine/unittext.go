@@ -21,6 +21,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 	"unique"
@@ -79,7 +80,14 @@ type unitText struct {
 		apiVersion, kind, namespace, name, uid []byte
 	}
 	request, resource []byte
-	templates         []any // json.RawMessage or nil
+	hasSet            bool
+	first             podSetText
+	sets              []podSetText // all, if there are several
+}
+
+type podSetText struct {
+	name, template []byte
+	count          int64
 }
 
 // seen are fields that were read, to notice one that comes twice.
@@ -117,7 +125,9 @@ func (r *unitText) unit() *unitObject {
 	if err := r.finish(); err != nil {
 		return nil
 	}
-	r.u.share()
+	if r.u.unitHistory.empty() {
+		r.u.unitHistory = noHistory
+	}
 	return r.u
 }
 
@@ -340,37 +350,45 @@ func (r *unitText) consumerRef() {
 }
 
 func (r *unitText) podSets() {
-	for r.Array(); r.Item(); {
-		var s seen
-		set, template := podSetTotal{count: 1}, any(nil)
-		for r.Object(); r.Member(); {
-			switch string(r.Key) {
-			case "name":
-				r.once(&s, 0)
-				set.name = textOf(r.Text())
-			case "count":
-				r.once(&s, 1)
-				set.count = int64(r.int32())
-			case "template":
-				r.once(&s, 2)
-				if !r.Composite() {
-					r.Fail()
-				}
-				template = json.RawMessage(r.Skip())
-			default:
-				r.Skip()
-			}
-		}
-		if set.count < 0 || len(r.u.sets) == maxPodSets {
-			r.Fail()
-		}
-		if r.Failed() {
-			return
-		}
+	n := 0
+	for r.Array(); r.Item(); n++ {
+		set := r.podSet()
 		r.u.pods += set.count
-		r.u.sets = append(r.u.sets, set)
-		r.templates = append(r.templates, template)
+		switch {
+		case set.count < 0 || n == maxPodSets:
+			r.Fail()
+		case n == 0:
+			r.first, r.hasSet = set, true
+		case n == 1:
+			r.sets = []podSetText{r.first, set}
+		default:
+			r.sets = append(r.sets, set)
+		}
 	}
+}
+
+func (r *unitText) podSet() podSetText {
+	var s seen
+	set := podSetText{count: 1}
+	for r.Object(); r.Member(); {
+		switch string(r.Key) {
+		case "name":
+			r.once(&s, 0)
+			set.name = r.Text()
+		case "count":
+			r.once(&s, 1)
+			set.count = int64(r.int32())
+		case "template":
+			r.once(&s, 2)
+			if !r.Composite() {
+				r.Fail()
+			}
+			set.template = r.Skip()
+		default:
+			r.Skip()
+		}
+	}
+	return set
 }
 
 func (r *unitText) status() {
@@ -606,10 +624,52 @@ func (r *unitText) finishRequest() error {
 			return err
 		}
 		u.request = list
-		if len(u.sets) == 1 {
-			u.sets[0].total = list
-			return nil
+		if r.hasSet && r.sets == nil {
+			u.sets, err = onlySets.Of(r.onlySet(explicit))
+			return err
 		}
 	}
-	return u.addTemplates(explicit == nil, r.templates)
+	templates := r.allSets()
+	if err := u.addTemplates(explicit == nil, templates); err != nil {
+		return err
+	}
+	u.shareAmounts()
+	return nil
 }
+
+// allSets puts the pod sets, of which nothing is known but name and count, into the unit and returns their templates.
+func (r *unitText) allSets() (templates []any) {
+	sets := r.sets
+	if r.hasSet && sets == nil {
+		sets = []podSetText{r.first}
+	}
+	for _, set := range sets {
+		r.u.sets = append(r.u.sets, podSetTotal{name: textOf(set.name), count: set.count})
+		var template any
+		if set.template != nil {
+			template = json.RawMessage(set.template)
+		}
+		templates = append(templates, template)
+	}
+	return templates
+}
+
+// onlySet is the text by which onlySets knows the only pod set of a unit that names its request.
+func (r *unitText) onlySet(explicit []byte) []byte {
+	var buffer [256]byte
+	text := append(append(buffer[:0], r.first.name...), ' ')
+	text = append(strconv.AppendInt(text, r.first.count, 10), ' ')
+	return append(text, explicit...)
+}
+
+// onlySets by name, count and request, with spaces between them.
+var onlySets = intern.NewTexts(func(text string) ([]podSetTotal, error) {
+	name, rest, _ := strings.Cut(text, " ")
+	number, request, _ := strings.Cut(rest, " ")
+	count, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return nil, errOdd // a space in the name
+	}
+	total, err := amounts.Of([]byte(request))
+	return []podSetTotal{{name: sharedText(name), count: count, total: total}}, err
+})
