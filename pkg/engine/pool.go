@@ -63,7 +63,7 @@ type pool struct {
 
 func newPool(o *Options, done func(Result)) *pool {
 	p := &pool{
-		client: o.Dynamic, clock: o.Clock, metrics: o.Metrics,
+		client: o.writeClient(), clock: o.Clock, metrics: o.Metrics,
 		workers: o.Config.WriteConcurrency, timeout: o.Config.WriteTimeout, done: done,
 		attempts: map[int64]int{},
 	}

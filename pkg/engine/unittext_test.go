@@ -18,21 +18,27 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/rawjson"
 )
@@ -209,6 +215,72 @@ func BenchmarkUnitEvents(b *testing.B) {
 			for last := fmt.Sprint(100 + b.N - 1); e.sources.units.LastSyncResourceVersion() != last; {
 				<-poll.C()
 			}
+		})
+	}
+}
+
+// TestWritesAreAnsweredTheSame: what becomes of a write does not depend on whether its answer is read from its bytes.
+func TestWritesAreAnsweredTheSame(t *testing.T) {
+	status := func(code int, reason metav1.StatusReason, name string) string {
+		text, err := json.Marshal(metav1.Status{
+			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(code), Reason: reason, //nolint:gosec // of HTTP
+			Details: &metav1.StatusDetails{Name: name},
+		})
+		require.NoError(t, err)
+		return string(text)
+	}
+	admitted := unitOfStatus(1, 20, textAdmitted)
+	for _, tt := range []struct {
+		name string
+		code int
+		body string
+		want admission.Outcome
+	}{
+		{"applied", 200, admitted, admission.OutcomeConfirmed},
+		{"unreadable answer", 200, "{", admission.OutcomeUnknown},
+		{"conflict, applied", 409, status(409, metav1.StatusReasonConflict, "job-train-1"), admission.OutcomeConfirmed},
+		{"gone", 404, status(404, metav1.StatusReasonNotFound, "job-train-1"), admission.OutcomeRefuted},
+		{"no such resource", 404, "404 page not found", admission.OutcomeUnknown},
+		{"invalid", 422, status(422, metav1.StatusReasonInvalid, "job-train-1"), admission.OutcomeRefused},
+		{"forbidden", 403, status(403, metav1.StatusReasonForbidden, "job-train-1"), admission.OutcomeRefused},
+		{"broken", 500, "", admission.OutcomeUnknown},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var paths []string
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				body, _ := io.ReadAll(req.Body)
+				paths = append(paths, req.Method+" "+req.URL.String()+" "+req.Header.Get("Content-Type")+" "+string(body))
+				w.Header().Set("Content-Type", "application/json")
+				if req.Method == http.MethodGet {
+					_, _ = io.WriteString(w, admitted)
+					return
+				}
+				w.WriteHeader(tt.code)
+				_, _ = io.WriteString(w, tt.body)
+			}))
+			defer server.Close()
+			client, err := rest.UnversionedRESTClientForConfigAndClient(dynamic.ConfigFor(&rest.Config{Host: server.URL, QPS: -1}), server.Client())
+			require.NoError(t, err)
+			base, err := readUnit([]byte(unitOfStatus(1, 10, textWaiting)))
+			require.NoError(t, err)
+			var results [2]Result
+			var requests [2][]string
+			for i, o := range []Options{{Dynamic: dynamic.New(client)}, {Dynamic: dynamic.New(client), REST: client}} {
+				paths = nil
+				w := &Write{kind: writeAdmit, resource: v1alpha1.QueueUnitResource, attempt: 1, base: base,
+					key: types.NamespacedName{Namespace: base.Namespace, Name: base.Name}, status: map[string]any{"phase": "Dequeued"}}
+				results[i] = w.Do(t.Context(), o.writeClient())
+				results[i].write, requests[i] = nil, paths
+				if err := results[i].err; err != nil {
+					results[i].err = errors.New(reflect.TypeOf(err).String())
+				}
+			}
+			require.Equal(t, requests[0], requests[1])
+			require.Equal(t, tt.want, results[1].outcome)
+			if tt.name == "unreadable answer" {
+				results[0].err, results[1].err = nil, nil
+			}
+			require.Equal(t, results[0], results[1])
 		})
 	}
 }

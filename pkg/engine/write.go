@@ -102,20 +102,28 @@ func (w *Write) Do(ctx context.Context, client dynamic.Interface) Result {
 	if err != nil {
 		return Result{write: w, outcome: admission.OutcomeRefused, err: err}
 	}
-	objects := client.Resource(w.resource).Namespace(w.key.Namespace)
-	obj, err := objects.Patch(ctx, w.key.Name, types.MergePatchType, data, metav1.PatchOptions{}, "status")
+	fresh, err := w.patch(ctx, client, data)
 	switch {
 	case err == nil:
-		r := Result{write: w, outcome: admission.OutcomeConfirmed}
-		if w.base != nil {
-			r.fresh = decodeUnit(obj)
-		}
-		return r
+		return Result{write: w, outcome: admission.OutcomeConfirmed, fresh: fresh}
 	case apierrors.IsConflict(err):
-		return w.readBack(ctx, objects, err)
+		return w.readBack(ctx, client.Resource(w.resource).Namespace(w.key.Namespace), err)
 	default:
 		return w.failed(err)
 	}
+}
+
+// patch returns the unit after it.
+func (w *Write) patch(ctx context.Context, client dynamic.Interface, data []byte) (*unitObject, error) {
+	if c, ok := client.(*bytesClient); ok {
+		return c.patch(ctx, w, data)
+	}
+	obj, err := client.Resource(w.resource).Namespace(w.key.Namespace).
+		Patch(ctx, w.key.Name, types.MergePatchType, data, metav1.PatchOptions{}, "status")
+	if err != nil || w.base == nil {
+		return nil, err
+	}
+	return decodeUnit(obj), nil
 }
 
 func (w *Write) readBack(ctx context.Context, objects dynamic.ResourceInterface, conflict error) Result {

@@ -31,7 +31,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -59,6 +61,33 @@ func watchUnits(ctx context.Context, client rest.Interface, o metav1.ListOptions
 		return nil, err
 	}
 	return watch.NewStreamWatcher(newUnitEvents(body), apierrors.NewClientErrorReporter(http.StatusInternalServerError, "GET", "ClientWatchDecoding")), nil
+}
+
+// bytesClient writes statuses without reading more of the answer than is asked for.
+type bytesClient struct {
+	dynamic.Interface
+	rest rest.Interface
+}
+
+func (o *Options) writeClient() dynamic.Interface {
+	if o.REST == nil {
+		return o.Dynamic
+	}
+	return &bytesClient{o.Dynamic, o.REST}
+}
+
+func (c *bytesClient) patch(ctx context.Context, w *Write, data []byte) (*unitObject, error) {
+	result := c.rest.Patch(types.MergePatchType).
+		AbsPath("/apis", w.resource.Group, w.resource.Version, "namespaces", w.key.Namespace, w.resource.Resource, w.key.Name, "status").
+		Body(data).Do(ctx)
+	if err := result.Error(); err != nil || w.base == nil {
+		return nil, err
+	}
+	raw, err := result.Raw()
+	if err != nil {
+		return nil, err
+	}
+	return readUnit(raw)
 }
 
 // unitEvents reads watch events of units. The API server writes each in a line of its own.
