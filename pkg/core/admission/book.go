@@ -41,10 +41,13 @@ type book struct {
 
 func newBook(s *State) book {
 	return book{
-		claims: queue.NewTree(s.compareClaims), asking: map[string]int{}, passing: map[*line]struct{}{},
+		claims: queue.NewWeighedTree(s.compareClaims, claimedBy), asking: map[string]int{}, passing: map[*line]struct{}{},
 		waiting: map[string]map[*unitLine]map[*group]struct{}{},
 	}
 }
+
+// claimedBy is what a claim asks for.
+func claimedBy(c *claim) resources.List { return c.unit.spec.Request }
 
 // compareClaims is the order in which claims are served.
 func (s *State) compareClaims(a, b *claim) int {

@@ -163,18 +163,19 @@ func (s *State) claimedBeyond(gt *gate, resource string, u *unit, left int64) bo
 
 // claimedAhead sums what units ahead of this one claim of a resource at a gate, and names the first of them.
 func (s *State) claimedAhead(gt *gate, resource string, u *unit) (claimed int64, first *unit) {
-	gt.book.claims.Walk(func(c *claim) bool {
-		if !s.ahead(c, u) {
-			return false
+	ahead := func(c *claim) bool { return s.ahead(c, u) }
+	claims, claimed := gt.book.claims.Before(ahead, resource)
+	if resource == resources.Jobs {
+		claimed = int64(claims)
+		if c, ok := gt.book.claims.Min(); ok && claims > 0 {
+			first = c.unit
 		}
-		if amount := c.unit.needs(resource); amount > 0 {
-			claimed = resources.SaturatingAdd(claimed, amount)
-			if first == nil {
-				first = c.unit
-			}
-		}
-		return true
-	})
+		return claimed, first
+	}
+	if claimed > 0 {
+		c, _ := gt.book.claims.FirstWith(resource)
+		first = c.unit
+	}
 	return claimed, first
 }
 

@@ -16,7 +16,12 @@ limitations under the License.
 
 package queue
 
-import "slices"
+import (
+	"slices"
+	"sort"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
 
 // Bounds of the values in a node of a tree; the root may have fewer.
 const (
@@ -32,6 +37,8 @@ type Tree[T any] struct {
 	root    *node[T]
 	length  int
 	compare func(a, b T) int
+	// weigh, if set, is what a value weighs.
+	weigh func(v T) resources.List
 }
 
 // node has its values in order, and, unless it is a leaf, children before, between and after them.
@@ -40,11 +47,21 @@ type node[T any] struct {
 	children []*node[T]
 	// sizes counts the values in and below each child.
 	sizes []int
+	// weight of the values in and below the node, nil where it is not known: it is taken when it is asked for.
+	weight *resources.Sum
 }
 
 // NewTree returns an empty tree. compare must be zero for equal values only.
 func NewTree[T any](compare func(a, b T) int) *Tree[T] {
 	return &Tree[T]{root: &node[T]{}, compare: compare}
+}
+
+// NewWeighedTree returns an empty tree of values with weights, none of them negative, which must not change while a value
+// is in the tree.
+func NewWeighedTree[T any](compare func(a, b T) int, weigh func(v T) resources.List) *Tree[T] {
+	t := NewTree(compare)
+	t.weigh = weigh
+	return t
 }
 
 // Len is the number of values.
@@ -78,6 +95,7 @@ func (t *Tree[T]) Insert(v T) {
 // them.
 func (t *Tree[T]) insert(n *node[T], v T) (up T, right *node[T]) {
 	i, _ := t.search(n, v)
+	n.weight = nil
 	if n.leaf() {
 		return n.put(i, v, nil)
 	}
@@ -147,6 +165,7 @@ func (t *Tree[T]) Delete(v T) bool {
 
 func (t *Tree[T]) remove(n *node[T], v T) bool {
 	i, found := t.search(n, v)
+	n.weight = nil
 	switch {
 	case n.leaf():
 		if found {
@@ -166,6 +185,7 @@ func (t *Tree[T]) remove(n *node[T], v T) bool {
 // removeLast takes the last value at or below a node out.
 func (n *node[T]) removeLast() T {
 	last := len(n.values) - 1
+	n.weight = nil
 	if n.leaf() {
 		v := n.values[last]
 		n.values = slices.Delete(n.values, last, last+1)
@@ -186,6 +206,7 @@ func (n *node[T]) mend(i int) {
 		i-- // the child and the one before it
 	}
 	left, right := n.children[i], n.children[i+1]
+	left.weight, right.weight = nil, nil
 	switch {
 	case len(left.values)+1+len(right.values) <= mostValues:
 		left.values = append(append(left.values, n.values[i]), right.values...)
@@ -275,4 +296,60 @@ func (n *node[T]) walk(visit func(T) bool) bool {
 		}
 	}
 	return n.leaf() || n.children[len(n.values)].walk(visit)
+}
+
+// Before counts the values at the front for which ahead says so, and adds up what they weigh of a resource. ahead must be
+// true for no value behind one for which it is false.
+func (t *Tree[T]) Before(ahead func(v T) bool, resource string) (values int, weight int64) {
+	for n := t.root; ; {
+		i := sort.Search(len(n.values), func(i int) bool { return !ahead(n.values[i]) })
+		values += i
+		for _, v := range n.values[:i] {
+			amount, _ := t.weigh(v).Get(resource)
+			weight = resources.SaturatingAdd(weight, amount)
+		}
+		if n.leaf() {
+			return values, weight
+		}
+		for j, child := range n.children[:i] {
+			values += n.sizes[j]
+			weight = resources.SaturatingAdd(weight, t.weightOf(child).Get(resource))
+		}
+		n = n.children[i]
+	}
+}
+
+// FirstWith is the first value that weighs anything of a resource.
+func (t *Tree[T]) FirstWith(resource string) (first T, found bool) {
+	for n := t.root; n != nil && t.weightOf(n).Get(resource) > 0; {
+		var below *node[T]
+		for i, v := range n.values {
+			if !n.leaf() && t.weightOf(n.children[i]).Get(resource) > 0 {
+				below = n.children[i]
+				break
+			}
+			if amount, _ := t.weigh(v).Get(resource); amount > 0 {
+				return v, true
+			}
+		}
+		if below == nil && !n.leaf() {
+			below = n.children[len(n.values)]
+		}
+		n = below
+	}
+	return first, false
+}
+
+// weightOf is the weight of a node, which is kept until something at or below it changes.
+func (t *Tree[T]) weightOf(n *node[T]) *resources.Sum {
+	if n.weight == nil {
+		n.weight = &resources.Sum{}
+		for _, v := range n.values {
+			n.weight.Add(t.weigh(v))
+		}
+		for _, child := range n.children {
+			n.weight.AddSum(t.weightOf(child))
+		}
+	}
+	return n.weight
 }

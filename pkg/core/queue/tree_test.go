@@ -26,10 +26,47 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/testing/effort"
 )
 
-func newTree() *Tree[int] { return NewTree(cmp.Compare[int]) }
+// newTree has values that weigh what they are; every third weighs nothing of "third".
+func newTree() *Tree[int] {
+	return NewWeighedTree(cmp.Compare[int], func(v int) resources.List {
+		weight := map[string]int64{"value": int64(v)}
+		if v%3 != 0 {
+			weight["third"] = int64(v)
+		}
+		return resources.FromMap(weight)
+	})
+}
+
+// requireWeights compares with adding up.
+func requireWeights(t require.TestingT, tree *Tree[int], want []int) {
+	for _, bound := range []int{0, 1, 20, 50, 80, 111} {
+		for _, resource := range []string{"value", "third", "none"} {
+			values, weight := 0, int64(0)
+			for _, v := range want {
+				if v < bound {
+					values++
+					amount, _ := tree.weigh(v).Get(resource)
+					weight += amount
+				}
+			}
+			n, sum := tree.Before(func(v int) bool { return v < bound }, resource)
+			require.Equal(t, values, n, "values before %d", bound)
+			require.Equal(t, weight, sum, "%s before %d", resource, bound)
+		}
+	}
+	for _, resource := range []string{"value", "third", "none"} {
+		i := slices.IndexFunc(want, func(v int) bool { amount, _ := tree.weigh(v).Get(resource); return amount > 0 })
+		first, found := tree.FirstWith(resource)
+		require.Equal(t, i >= 0, found, resource)
+		if found {
+			require.Equal(t, want[i], first, resource)
+		}
+	}
+}
 
 func TestTreeEqualsSortedSlice(t *testing.T) {
 	t.Parallel()
@@ -70,6 +107,9 @@ func requireSame(t require.TestingT, tree *Tree[int], set map[int]bool) {
 		if rank := sort.SearchInts(want, v); tree.Rank(v) != rank || tree.Contains(v) != set[v] {
 			require.Fail(t, "rank", "of %d in %v: %d, contained: %t", v, want, tree.Rank(v), tree.Contains(v))
 		}
+	}
+	if tree.weigh != nil {
+		requireWeights(t, tree, want)
 	}
 	requireBalanced(t, tree.root, true)
 	first, ok := tree.Min()

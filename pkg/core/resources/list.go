@@ -59,8 +59,18 @@ func (l List) Items() []Item { return l.items }
 // Len is the number of resources named.
 func (l List) Len() int { return len(l.items) }
 
+// manyItems is from where on looking in the middle is faster than looking at all.
+const manyItems = 8
+
 // Get returns the amount of a resource and whether the list names it.
 func (l List) Get(name string) (int64, bool) {
+	if len(l.items) > manyItems {
+		i, found := slices.BinarySearchFunc(l.items, name, func(it Item, name string) int { return strings.Compare(it.Name, name) })
+		if !found {
+			return 0, false
+		}
+		return l.items[i].Amount, true
+	}
 	for i := range l.items {
 		if l.items[i].Name == name {
 			return l.items[i].Amount, true
