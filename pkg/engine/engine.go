@@ -177,7 +177,7 @@ func New(o Options) (*Engine, error) {
 func (e *Engine) newState() *admission.State { return admission.New(e.core) }
 
 // Sink is where the quota hook and its informers report to.
-func (e *Engine) Sink() QuotaSink { return sink{e.box} }
+func (e *Engine) Sink() QuotaSink { return sink{e.box, e.concerns} }
 
 // Snapshot returns the newest snapshot.
 func (e *Engine) Snapshot() Snapshot { return e.view.Load() }
@@ -217,6 +217,15 @@ func (e *Engine) wait(ctx context.Context, until time.Time) {
 	case <-ctx.Done():
 	case <-e.box.signal:
 	case <-due:
+	case <-e.box.soon:
+		timer := e.opts.Clock.NewTimer(e.opts.Config.Gather)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+		case <-e.box.signal:
+		case <-due:
+		case <-timer.C():
+		}
 	}
 }
 

@@ -124,16 +124,24 @@ type mailbox struct {
 	mu     sync.Mutex
 	batch  batch
 	signal chan struct{} // holds one token while there is something to do
+	soon   chan struct{} // holds one token while there is something that can be gathered for a while
 }
 
-func newMailbox() *mailbox { return &mailbox{signal: make(chan struct{}, 1)} }
+func newMailbox() *mailbox {
+	return &mailbox{signal: make(chan struct{}, 1), soon: make(chan struct{}, 1)}
+}
 
-func (m *mailbox) put(change func(b *batch)) {
+func (m *mailbox) put(change func(b *batch)) { m.putAnd(m.signal, change) }
+
+// putSoon is put for what nobody waits for: it is taken with the next step, but need not cause one at once.
+func (m *mailbox) putSoon(change func(b *batch)) { m.putAnd(m.soon, change) }
+
+func (m *mailbox) putAnd(wake chan<- struct{}, change func(b *batch)) {
 	m.mu.Lock()
 	change(&m.batch)
 	m.mu.Unlock()
 	select {
-	case m.signal <- struct{}{}:
+	case wake <- struct{}{}:
 	default:
 	}
 }
@@ -143,6 +151,11 @@ func (m *mailbox) drain() batch {
 	defer m.mu.Unlock()
 	b := m.batch
 	m.batch = batch{}
+	// Its news are in b. One that comes after this wakes for nothing, once.
+	select {
+	case <-m.soon:
+	default:
+	}
 	return b
 }
 
@@ -180,11 +193,21 @@ func (m *mailbox) pod(pod *corev1.Pod, gone, initial bool) {
 
 func (m *mailbox) call(f func()) { m.put(func(b *batch) { b.calls = append(b.calls, f) }) }
 
-// sink is the QuotaSink of the mailbox.
-type sink struct{ box *mailbox }
+// sink is the QuotaSink of the mailbox. News that can only take room away, and that concern no unit, are gathered: pods
+// outside of jobs come by the hundred in a second, and a step for each of them would cost what scheduling them costs.
+// Nothing is decided without them, since every step takes all that is there.
+type sink struct {
+	box *mailbox
+	// concerns says whether a pod can belong to a unit.
+	concerns func(*corev1.Pod) bool
+}
 
 func (s sink) PodAssigned(quota string, pod *corev1.Pod, assigned bool) {
-	s.box.put(func(b *batch) {
+	put := s.box.put
+	if assigned && !s.concerns(pod) {
+		put = s.box.putSoon
+	}
+	put(func(b *batch) {
 		b.assigns.put(assignKey{pod.UID, quota}, assignEvent{pod: pod, assigned: assigned})
 		b.quotas.put(quota, struct{}{})
 	})
@@ -196,6 +219,10 @@ func (s sink) QuotaChanged(names ...string) {
 			b.quotas.put(name, struct{}{})
 		}
 	})
+}
+
+func (s sink) MoreRequested(quota string) {
+	s.box.putSoon(func(b *batch) { b.quotas.put(quota, struct{}{}) })
 }
 
 func (s sink) TotalChanged() { s.box.put(func(b *batch) { b.total = true }) }

@@ -62,6 +62,9 @@ type Config struct {
 	ExplainAfter, ExplainEvery, RefusedBackoff time.Duration
 	// TrailingCheck is how long after a change a quota is observed once more: the hook speaks before used moves.
 	TrailingCheck time.Duration
+	// Gather is how long news that can only take room away from jobs wait for others of their kind. Everything else causes a
+	// step at once, which takes them along.
+	Gather time.Duration
 	// TotalSettles is how long after the last change of the cluster total all quotas are observed once more: ElasticQuota
 	// hears of nodes in a goroutine of its own, and no hook says when it has.
 	TotalSettles time.Duration
@@ -121,6 +124,7 @@ func (o *Options) complete() error {
 	setDefault(&c.ExplainEvery, 10*time.Second)
 	setDefault(&c.RefusedBackoff, 10*time.Second)
 	setDefault(&c.TrailingCheck, 20*time.Millisecond)
+	setDefault(&c.Gather, 20*time.Millisecond)
 	setDefault(&c.TotalSettles, time.Second)
 	if o.PodRequest == nil {
 		o.PodRequest = func(pod *corev1.Pod) corev1.ResourceList {

@@ -51,6 +51,8 @@ type QuotaSink interface {
 	PodAssigned(quota string, pod *corev1.Pod, assigned bool)
 	// QuotaChanged says that used, limits or existence of these quotas may have changed.
 	QuotaChanged(names ...string)
+	// MoreRequested says that a pod came that asks for a part of this quota.
+	MoreRequested(name string)
 	// TotalChanged says that the cluster total may have changed, and with it every limit.
 	TotalChanged()
 	// MappingChanged says that namespaces may be charged to other quotas than before.

@@ -44,6 +44,8 @@ type Sink interface {
 	PodAssigned(quota string, pod *corev1.Pod, assigned bool)
 	// QuotaChanged says that used, limits or existence of these quotas may have changed.
 	QuotaChanged(names ...string)
+	// MoreRequested says that a pod came that asks for a part of this quota: limits of others may have become smaller.
+	MoreRequested(name string)
 	// TotalChanged says that the cluster total may have changed, and with it every limit.
 	TotalChanged()
 	// MappingChanged says that namespaces may be charged to other quotas than before.
@@ -136,15 +138,22 @@ func (a *Adapter) noteSpec(name, tree string, spec *eqv1alpha1.ElasticQuota) {
 
 func (a *Adapter) noteRequests(names ...string) {
 	a.mu.Lock()
-	var fresh []string
 	for _, name := range names {
-		if !a.stale[name] {
-			a.stale[name] = true
-			fresh = append(fresh, name)
-		}
+		a.stale[name] = true
 	}
 	a.mu.Unlock()
-	a.quotaChanged(fresh...)
+	a.quotaChanged(names...)
+}
+
+// noteMoreRequested is noteRequests of one quota in which nothing but a pod more is. It is told once until it is observed.
+func (a *Adapter) noteMoreRequested(name string) {
+	a.mu.Lock()
+	told := a.stale[name]
+	a.stale[name] = true
+	a.mu.Unlock()
+	if !told {
+		a.tell(func(s Sink) { s.MoreRequested(name) })
+	}
 }
 
 // Resolve returns the quota that pods with these labels in this namespace are charged to, also if none of that name

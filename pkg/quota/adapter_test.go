@@ -130,6 +130,7 @@ func (l *liveQuotas) addPod(pod *corev1.Pod) {
 type recordingSink struct {
 	assigned []string
 	changed  []string
+	more     []string
 	totals   int
 	mappings int
 }
@@ -143,6 +144,7 @@ func (s *recordingSink) PodAssigned(quota string, pod *corev1.Pod, assigned bool
 }
 
 func (s *recordingSink) QuotaChanged(names ...string) { s.changed = append(s.changed, names...) }
+func (s *recordingSink) MoreRequested(name string)    { s.more = append(s.more, name) }
 func (s *recordingSink) TotalChanged()                { s.totals++ }
 func (s *recordingSink) MappingChanged()              { s.mappings++ }
 
@@ -261,7 +263,12 @@ func TestPodsOfOthersChangeTheRuntime(t *testing.T) {
 	_, _ = l.adapter.Observe([]string{"a"})
 	sink.drain()
 	l.addPod(l.pod("x", "b", "45"))
-	require.Equal(t, []string{"b"}, sink.drain(), "a pending pod is not told by the hook")
+	require.Equal(t, []string{"b"}, sink.more, "a pending pod is not told by the hook")
+	require.Empty(t, sink.drain(), "and nobody has to hurry for it")
+	l.addPod(l.pod("y", "b", "0"))
+	require.Len(t, sink.more, 1, "what is known is not told again before it is observed")
+	l.adapter.onPod(l.pod("y", "b", "0"), nil)
+	require.Equal(t, []string{"b"}, sink.drain(), "one that goes is told at once: limits may have become larger")
 	found, _ := l.adapter.Observe([]string{"b"})
 	require.EqualValues(t, 55000, limits(found)["a"], "whoever has demand comes along")
 	require.Empty(t, sink.drain(), "at rest nothing is told")

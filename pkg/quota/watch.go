@@ -126,6 +126,10 @@ func (a *Adapter) onPod(oldObj, newObj any) {
 			names = append(names, name)
 		}
 	}
+	if before == nil && len(names) == 1 {
+		a.noteMoreRequested(names[0])
+		return
+	}
 	a.noteRequests(names...)
 }
 

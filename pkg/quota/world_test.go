@@ -141,6 +141,9 @@ func (w *world) QuotaChanged(names ...string) {
 	}
 }
 
+// MoreRequested is of Sink.
+func (w *world) MoreRequested(name string) { w.QuotaChanged(name) }
+
 // TotalChanged is of Sink.
 func (w *world) TotalChanged() { w.allDirty = true }
 

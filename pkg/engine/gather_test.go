@@ -1,0 +1,70 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+)
+
+// What wakes the engine at once, and what is gathered first: pods outside of jobs that come, and nothing else.
+func TestNewsThatOnlyTakeRoomAreGathered(t *testing.T) {
+	plain := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "plain"}}
+	named := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "named", Annotations: map[string]string{v1alpha1.AnnotationRelatedQueueUnit: "ns/a"}}}
+	for _, tt := range []struct {
+		name     string
+		news     func(QuotaSink)
+		gathered bool
+	}{
+		{"a pod is reserved", func(s QuotaSink) { s.PodAssigned(testQuota, plain, true) }, true},
+		{"a pod asks", func(s QuotaSink) { s.MoreRequested(testQuota) }, true},
+		{"a pod of a unit is reserved", func(s QuotaSink) { s.PodAssigned(testQuota, named, true) }, false},
+		{"a pod ends", func(s QuotaSink) { s.PodAssigned(testQuota, plain, false) }, false},
+		{"a quota changes", func(s QuotaSink) { s.QuotaChanged(testQuota) }, false},
+		{"the total changes", func(s QuotaSink) { s.TotalChanged() }, false},
+		{"both", func(s QuotaSink) { s.MoreRequested(testQuota); s.QuotaChanged(testQuota) }, false},
+		{"both, the other way round", func(s QuotaSink) { s.QuotaChanged(testQuota); s.MoreRequested(testQuota) }, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, quotasOf(10, testQuota))
+			tt.news(r.engine.Sink())
+			woken := make(chan struct{})
+			go func() {
+				defer close(woken)
+				r.engine.wait(t.Context(), time.Time{})
+			}()
+			if tt.gathered {
+				require.Eventually(t, r.clock.HasWaiters, deadline, time.Millisecond)
+				select {
+				case <-woken:
+					t.Fatal("nothing was gathered")
+				default:
+				}
+				r.clock.Step(r.engine.opts.Config.Gather)
+			}
+			<-woken
+			b := r.engine.box.drain()
+			require.False(t, b.empty(), "the step takes what was gathered")
+		})
+	}
+}
