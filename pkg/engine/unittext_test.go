@@ -25,6 +25,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -281,6 +282,32 @@ func TestWritesAreAnsweredTheSame(t *testing.T) {
 				results[0].err, results[1].err = nil, nil
 			}
 			require.Equal(t, results[0], results[1])
+		})
+	}
+}
+
+// BenchmarkUnitObject: what is kept of a waiting unit in memory, by how it is read.
+func BenchmarkUnitObject(b *testing.B) {
+	live := func() uint64 {
+		var stats runtime.MemStats
+		for range 3 {
+			runtime.GC()
+		}
+		runtime.ReadMemStats(&stats)
+		return stats.HeapAlloc
+	}
+	for name, read := range map[string]func(raw []byte) (*unitObject, error){"bytes=false": readOddUnit, "bytes=true": readUnit} {
+		b.Run(name, func(b *testing.B) {
+			units := make([]*unitObject, b.N)
+			before := live()
+			for i := range units {
+				var err error
+				if units[i], err = read([]byte(unitOfStatus(i, 1_000_000+i, textWaiting))); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(live()-before)/float64(b.N), "B/unit")
+			runtime.KeepAlive(units)
 		})
 	}
 }
