@@ -18,7 +18,9 @@ package quota
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	quotav1 "k8s.io/apiserver/pkg/quota/v1"
 
+	"github.com/koordinator-sh/koordinator/apis/extension"
 	"github.com/koordinator-sh/koordinator/apis/thirdparty/scheduler-plugins/pkg/apis/scheduling/v1alpha1"
 	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/elasticquota/core"
 	reservationutil "github.com/koordinator-sh/koordinator/pkg/util/reservation"
@@ -67,16 +69,21 @@ func (h *hook) PostQuotaUpdate(before, after *core.QuotaInfo, quota *v1alpha1.El
 
 // OnPodUpdated passes on that a pod begins or ends to count in the used of the quota. Only a nil on one side says so: an
 // assigned pod may be seen without a node name for a while, when a status patch comes between reserve and bind. The call
-// comes before used moves.
+// comes before used moves. It comes for every change of a counted pod, of which its binding and its statuses move nothing.
 func (h *hook) OnPodUpdated(quota string, oldPod, newPod *corev1.Pod) {
 	switch {
 	case oldPod == nil && newPod != nil:
 		h.shared.podAssigned(quota, newPod, true)
 	case oldPod != nil && newPod == nil:
 		h.shared.podAssigned(quota, oldPod, false)
-	default:
+	case oldPod != nil && !sameUsed(oldPod, newPod):
 		h.shared.quotaChanged(quota)
 	}
+}
+
+// sameUsed says whether a pod that is counted before and after is counted with the same, as the manager counts.
+func sameUsed(a, b *corev1.Pod) bool {
+	return extension.IsPodNonPreemptible(a) == extension.IsPodNonPreemptible(b) && quotav1.Equals(core.PodRequests(a), core.PodRequests(b))
 }
 
 // UpdateQuotaStatus changes nothing.

@@ -43,6 +43,29 @@ func TestTheHookTellsWhenAPodBeginsAndEndsToCount(t *testing.T) {
 	require.Equal(t, []string{"+a/x", "-a/x"}, sink.assigned)
 }
 
+// ElasticQuota hears of every change of a pod; only one that counts with something else moves used.
+func TestTheHookTellsOfACountedPodWhatMovesUsed(t *testing.T) {
+	l := newLive(t, false, "100", elasticQuota("a", "40", "100"))
+	sink := &recordingSink{}
+	l.adapter.Subscribe(sink)
+	pod := l.pod("x", "a", "7")
+	l.addPod(pod)
+	l.mgr.ReservePod("a", pod)
+	sink.drain()
+	change := func(f func(*corev1.Pod)) []string {
+		next := pod.DeepCopy()
+		f(next)
+		l.mgr.OnPodUpdate("a", "a", next, pod)
+		pod = next
+		return sink.drain()
+	}
+	require.Empty(t, change(func(p *corev1.Pod) { p.Spec.NodeName = "n" }))
+	require.Empty(t, change(func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }))
+	require.Equal(t, []string{"a"}, change(func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = cpu("8") }))
+	require.Equal(t, []string{"a"}, change(func(p *corev1.Pod) { p.Labels[extension.LabelPreemptible] = "false" }))
+	require.Empty(t, change(func(p *corev1.Pod) { p.Labels["other"] = "label" }))
+}
+
 func TestTheHookTellsOfQuotas(t *testing.T) {
 	l := newLive(t, false, "100", elasticQuota("a", "40", "100"))
 	sink := &recordingSink{}
