@@ -344,10 +344,25 @@ func (s *State) wakeBorrowersOn(path []*gate) {
 	}
 }
 
+// wakeBehind has Decide look, before it lends, at those that wait for claims to borrow. The claims of all queues may change
+// in one decision, and each change may concern everybody; so they are looked at when no more of them is to come.
 func (s *State) wakeBehind(l *level) {
-	for g := range l.behind {
-		s.wakeBorrower(g)
+	if len(l.behind) > 0 && !l.eased {
+		l.eased = true
+		s.eased = append(s.eased, l)
 	}
+}
+
+// wakeEased wakes those that claims do not keep from borrowing any more and says whether there was anybody to look at.
+func (s *State) wakeEased() (looked bool) {
+	for _, l := range s.eased {
+		looked, l.eased = true, false
+		for g := range l.behind {
+			s.wakeBorrower(g)
+		}
+	}
+	s.eased = s.eased[:0]
+	return looked
 }
 
 // wakeBorrower wakes a group that waits for claims to borrow, if they leave enough now.

@@ -34,6 +34,9 @@ func (s *State) Decide(now time.Time) Plan {
 		s.wakeNext(&s.woken)
 		q, ok := s.dirty.Min()
 		borrows := !ok
+		if borrows && s.wakeEased() {
+			continue
+		}
 		if borrows {
 			// Nobody else fits within the limits: what is left is lent.
 			s.wakeNext(&s.lendable)

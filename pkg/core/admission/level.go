@@ -37,6 +37,8 @@ type level struct {
 	beyond gate
 	// behind are the groups that what blocking units claim here keeps from borrowing.
 	behind map[*group]struct{}
+	// eased: in State.eased.
+	eased bool
 	// asked is what the quota asks of its parent if nobody waits, askedBelow the sum of that over its children. askedOf is
 	// the level whose sum asked is in.
 	asked      resources.List

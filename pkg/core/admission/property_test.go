@@ -400,7 +400,7 @@ func (w *world) check(t require.TestingT) {
 
 func (w *world) checkPositions(t require.TestingT) {
 	for name, q := range w.s.queues {
-		require.Zero(t, q.dirty.Len()+len(w.s.woken)+len(w.s.lendable), "nothing is dirty after Decide")
+		require.Zero(t, q.dirty.Len()+len(w.s.woken)+len(w.s.lendable)+len(w.s.eased), "nothing is dirty after Decide")
 		var want []Unit
 		for _, u := range w.s.units {
 			if u.group != nil && u.spec.Queue == name {

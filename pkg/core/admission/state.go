@@ -57,6 +57,8 @@ type State struct {
 	ranked, dirty *queue.Tree[*unitLine]
 	// woken are the gates where groups may find enough now; lendable those where they may find enough to borrow.
 	woken, lendable []*waitList
+	// eased are the levels where claims changed that keep groups from borrowing.
+	eased []*level
 	// touched queues may have another rank.
 	touched []*unitLine
 	// retouched is the memory of the list before, to be used again.
