@@ -18,6 +18,8 @@ package sim
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,6 +75,7 @@ func init() { //nolint:gochecknoinits // the actions restart processes, which ac
 				w.loop.after(s.duration("for", 2*time.Second), func() { w.restart(p.name) })
 			}
 		},
+		"runtime":    switchRuntime,
 		"pause":      func(w *world, s Step) { w.until(s, func(p *process, t time.Time) { p.paused = t }) },
 		"cut":        func(w *world, s Step) { w.until(s, func(p *process, t time.Time) { p.cut = t }) },
 		"slow":       func(w *world, s Step) { w.until(s, func(p *process, t time.Time) { w.slowUntil[p.name] = t }) },
@@ -227,6 +230,21 @@ func (s Step) more(list map[string]any, memory, gpu string) map[string]any {
 		list[string(resourceNames[2])] = fmt.Sprint(n)
 	}
 	return list
+}
+
+// switchRuntime turns enableRuntimeQuota on or off: the schedulers are restarted with it, one after the other, as a
+// Deployment does it. In between some have it and some have not.
+func switchRuntime(w *world, s Step) {
+	w.runtime = s.Args["on"] == "true"
+	w.countFault("runtime switched")
+	for i, name := range slices.Sorted(maps.Keys(w.schedulers)) {
+		w.loop.after(time.Duration(i)*s.duration("every", time.Second), func() {
+			if r := w.schedulers[name]; r.alive {
+				r.crash()
+				w.restartLater(name)
+			}
+		})
+	}
 }
 
 func createJob(w *world, s Step) {

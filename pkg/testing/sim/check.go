@@ -493,6 +493,11 @@ func (c *checker) eligible(o *object, d *decision) bool {
 	if job == nil || job.uid() != u.Spec.ConsumerRef.UID || ended(job) {
 		return false
 	}
+	for _, other := range c.w.api.list(units) {
+		if other.key != o.key && consumerOf(other) == job.uid() && !phaseOf(other).Terminal() {
+			return false // another unit stands for the job, or may
+		}
+	}
 	for _, ch := range c.w.api.since(jobKind, d.seen[jobKind]) {
 		if ch.key == job.key && (ch.before == nil || ch.before.uid() != job.uid()) {
 			return false // the scheduler has not seen this job

@@ -85,6 +85,9 @@ func Generate(seed uint64, p Profile) Plan {
 			pick(g.dice, mischief)(g)
 		}
 	}
+	if !p.Failovers && g.chance(10) {
+		g.add(g.when(), "runtime", "", "on", strconv.FormatBool(!g.plan.Runtime), "every", g.spell(8*time.Second))
+	}
 	slices.SortStableFunc(g.plan.Steps, func(a, b Step) int { return int(a.At - b.At) })
 	return g.plan
 }
@@ -162,15 +165,9 @@ func (g *generator) more() []string {
 	return []string{"min-memory", "8192", "max-memory", strconv.Itoa(8192 + 2048*g.IntN(4)), "min-gpu", "4", "max-gpu", strconv.Itoa(4 + g.IntN(4))}
 }
 
-// jobArgs: where runtime is the limit a job asks for no more than the min of its quota. Koordinator shares out what is
-// above min by what all ask for, so that jobs that are larger may each find their share too small, and wait for ever
-// though nothing runs; docs/reliability.md has the plan.
 func (g *generator) jobArgs() []string {
 	n := 1 + g.IntN(4)
 	sizes := []string{"500", "1000", "1500", "2000"}
-	if g.plan.Runtime {
-		sizes = sizes[:2]
-	}
 	quota := pick(g.dice, leaves)
 	if g.crowd && g.chance(80) {
 		quota, sizes, n = g.crowdedIn, sizes[1:2], 2+g.IntN(2)

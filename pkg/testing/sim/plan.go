@@ -32,7 +32,7 @@ import (
 type Plan struct {
 	Seed                    uint64
 	Schedulers, Controllers int
-	// Runtime is ElasticQuota's enableRuntimeQuota.
+	// Runtime is ElasticQuota's enableRuntimeQuota at the start.
 	Runtime bool
 	// Lag is the most that a watch lags behind when nothing is wrong. Deadline is that of one write of a scheduler.
 	Lag, Deadline time.Duration

@@ -98,7 +98,7 @@ func (w *world) startScheduler(name string) *replica {
 func (r *replica) build() {
 	w := r.world
 	var err error
-	if r.live, err = quotatest.New(w.plan.Runtime); err != nil {
+	if r.live, err = quotatest.New(w.runtime); err != nil {
 		panic(err)
 	}
 	adapter := w.variants.quotas(r.live.Adapter())

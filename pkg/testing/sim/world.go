@@ -106,14 +106,16 @@ type world struct {
 	skews      map[string]time.Duration
 	down       time.Time
 	slowUntil  map[string]time.Time
-	leaseSlow  map[string]time.Time
-	noRenew    map[string]time.Time // renewals of the lease fail, and nothing else does
-	errors     map[string][]fault
-	bombs      map[string]string
-	original   map[string]Step // quotas, queues and nodes as they were first
-	askAgain   time.Time
-	healed     bool
-	dice       dice
+	// runtime is enableRuntimeQuota as schedulers that start have it.
+	runtime   bool
+	leaseSlow map[string]time.Time
+	noRenew   map[string]time.Time // renewals of the lease fail, and nothing else does
+	errors    map[string][]fault
+	bombs     map[string]string
+	original  map[string]Step // quotas, queues and nodes as they were first
+	askAgain  time.Time
+	healed    bool
+	dice      dice
 
 	report *Report
 	log    *strings.Builder
@@ -143,7 +145,7 @@ func newWorld(p Plan, o Options) *world {
 	w := &world{
 		plan: p, loop: &loop{now: start}, variants: o.variants, options: o,
 		schedulers: map[string]*replica{}, managers: map[string]*manager{}, skews: map[string]time.Duration{},
-		slowUntil: map[string]time.Time{}, leaseSlow: map[string]time.Time{}, noRenew: map[string]time.Time{}, errors: map[string][]fault{},
+		runtime: p.Runtime, slowUntil: map[string]time.Time{}, leaseSlow: map[string]time.Time{}, noRenew: map[string]time.Time{}, errors: map[string][]fault{},
 		original: map[string]Step{}, bombs: map[string]string{}, dice: newDice(p.Seed, "world"),
 		report: &Report{Faults: map[string]int{}, WritesBy: map[string]int{}}, sum: h, hash: h,
 	}
