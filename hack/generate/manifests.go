@@ -31,6 +31,8 @@ import (
 	"sigs.k8s.io/controller-tools/pkg/genall"
 	"sigs.k8s.io/controller-tools/pkg/loader"
 	"sigs.k8s.io/yaml"
+
+	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
 // definition is one generated CustomResourceDefinition and the name of its file.
@@ -87,6 +89,9 @@ func complete(c *apiextensionsv1.CustomResourceDefinition) {
 	for i := range c.Spec.Versions {
 		s := c.Spec.Versions[i].Schema.OpenAPIV3Schema
 		bound(s)
+		if c.Spec.Group == schedulingv1alpha1.GroupName {
+			amounts(s)
+		}
 		unroll(s.Properties["spec"].Properties)
 	}
 }
@@ -173,6 +178,37 @@ func bound(s *apiextensionsv1.JSONSchemaProps) {
 	if s.Items != nil {
 		bound(s.Items.Schema)
 	}
+}
+
+// amountPattern is that of controller-tools for a quantity, without what is negative or cannot be read: no minus sign, and
+// an exponent of one or two digits, since one of eight takes minutes to read.
+const amountPattern = `^\+?([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$`
+
+// amounts lets the values of every resource list be amounts only. Markers do not reach them, and a rule
+// that says the same would be run at every status write.
+func amounts(s *apiextensionsv1.JSONSchemaProps) {
+	if s == nil {
+		return
+	}
+	for name, p := range s.Properties {
+		amounts(&p)
+		s.Properties[name] = p
+	}
+	if s.AdditionalProperties != nil {
+		if of := s.AdditionalProperties.Schema; of != nil && of.XIntOrString && of.Pattern != "" {
+			of.Pattern = amountPattern
+			of.Minimum = ptrTo(0.0)
+		}
+		amounts(s.AdditionalProperties.Schema)
+	}
+	if s.Items != nil {
+		amounts(s.Items.Schema)
+	}
+}
+
+// holdsAmounts reports whether amounts has made s a list of amounts.
+func holdsAmounts(s *apiextensionsv1.JSONSchemaProps) bool {
+	return s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil && s.AdditionalProperties.Schema.Pattern == amountPattern
 }
 
 func ptrTo[T any](v T) *T { return &v }

@@ -161,6 +161,10 @@ func ruleTable(s *apiextensionsv1.JSONSchemaProps) string {
 		for _, r := range f.XValidations {
 			fmt.Fprintf(&b, "| `%s` | %s |\n", path, oneLine(r.Message))
 		}
+		if holdsAmounts(f) {
+			fmt.Fprintf(&b, "| `%s` | *should match* for a text, *should be greater than or equal to 0* for a number: amounts must be "+
+				"quantities that are not negative, with an exponent of two digits at most |\n", path)
+		}
 	}
 	add("(object)", s)
 	for _, part := range []string{"spec", "status"} {

@@ -18,6 +18,7 @@ package v1alpha1_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -29,6 +30,7 @@ import (
 	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
@@ -37,6 +39,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/common"
 	"sigs.k8s.io/yaml"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -68,7 +71,7 @@ func definitions(t *testing.T) map[string]definition {
 	return out
 }
 
-func readCRD(t *testing.T, file string) *apiextensions.CustomResourceDefinition {
+func readCRD(t testing.TB, file string) *apiextensions.CustomResourceDefinition {
 	t.Helper()
 	raw, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -83,7 +86,7 @@ func readCRD(t *testing.T, file string) *apiextensions.CustomResourceDefinition 
 	return &crd
 }
 
-func prepare(t *testing.T, file string) (string, definition) {
+func prepare(t testing.TB, file string) (string, definition) {
 	t.Helper()
 	crd := readCRD(t, file)
 	props := crd.Spec.Validation
@@ -298,6 +301,61 @@ func TestNewUnitIsEnqueued(t *testing.T) {
 	}
 	require.Empty(t, definitions(t)["QueueUnit"].admit(obj, nil))
 	require.Equal(t, map[string]any{"phase": string(schedulingv1alpha1.PhaseEnqueued)}, obj["status"])
+}
+
+// TestStoredAmountsStay: a unit with an amount that a former definition accepted can still be changed elsewhere.
+func TestStoredAmountsStay(t *testing.T) {
+	d := definitions(t)["QueueUnit"]
+	unit := func(priority int64, cpu, held string) map[string]any {
+		return map[string]any{
+			"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "QueueUnit",
+			"metadata": map[string]any{"name": "a", "namespace": "default"},
+			"spec":     map[string]any{"priority": priority, "request": map[string]any{"cpu": cpu}},
+			"status": map[string]any{"attempts": priority, "admissions": []any{
+				map[string]any{"name": "main", "replicas": int64(1), "running": int64(0), "resources": map[string]any{"cpu": held}},
+			}},
+		}
+	}
+	update := func(obj, old map[string]any) field.ErrorList {
+		both := common.NewCorrelatedObject(obj, old, &model.Structural{Structural: d.structural})
+		return validation.ValidateCustomResourceUpdate(nil, obj, old, d.schema, validation.WithRatcheting(both))
+	}
+	stored := unit(1, "-0", "-0")
+	require.Len(t, validation.ValidateCustomResource(nil, stored, d.schema), 2, "neither could be stored now")
+	require.Empty(t, update(unit(2, "-0", "-0"), stored))
+	require.Empty(t, update(unit(2, "0", "0"), stored))
+	require.Len(t, update(unit(1, "-1", "-1"), stored), 2)
+}
+
+// BenchmarkRules runs the rules as a status write does, for units that hold more and more amounts: they must not cost more.
+func BenchmarkRules(b *testing.B) {
+	_, d := prepare(b, filepath.Join(crdDir, "scheduling.x-k8s.io_queueunits.yaml"))
+	for _, size := range []struct{ podSets, amounts int }{{1, 1}, {2, 4}, {8, 6}} {
+		unit := func() map[string]any {
+			amounts := map[string]any{}
+			for i := range size.amounts {
+				amounts[fmt.Sprintf("example.test/%d", i)] = "100m"
+			}
+			var admissions []any
+			for i := range size.podSets {
+				admissions = append(admissions, map[string]any{"name": fmt.Sprint(i), "replicas": int64(1), "resources": amounts})
+			}
+			return map[string]any{
+				"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "QueueUnit", "metadata": map[string]any{"name": "a"},
+				"spec":   map[string]any{"request": amounts},
+				"status": map[string]any{"phase": "Dequeued", "attempts": int64(1), "admissions": admissions},
+			}
+		}
+		obj, old := unit(), unit()
+		b.Run(fmt.Sprintf("podSets=%d/amounts=%d", size.podSets, size.amounts), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				both := cel.WithRatcheting(common.NewCorrelatedObject(obj, old, &model.Structural{Structural: d.structural}))
+				errs, _ := d.rules.Validate(b.Context(), nil, d.structural, obj, old, celconfig.RuntimeCELCostBudget, both)
+				require.Empty(b, errs)
+			}
+		})
+	}
 }
 
 func merge(t *testing.T, obj, patch map[string]any) map[string]any {

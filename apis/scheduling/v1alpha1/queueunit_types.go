@@ -110,14 +110,12 @@ type QueueUnitSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	PriorityClassName string `json:"priorityClassName,omitempty"`
-	// request is what the whole job asks for; absent means the sum over podSet.
+	// request is what the whole job asks for; absent means the sum over podSet. Amounts must not be negative.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self.all(name, !string(self[name]).matches('[eE][+-]?[0-9]{3,}$') && isQuantity(string(self[name])) && quantity(string(self[name])).compareTo(quantity('0')) >= 0)",message="amounts must be quantities that are not negative"
 	Request corev1.ResourceList `json:"request,omitempty"`
-	// resource is the former name of request.
+	// resource is the former name of request. Amounts must not be negative.
 	// Deprecated: use request.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self.all(name, !string(self[name]).matches('[eE][+-]?[0-9]{3,}$') && isQuantity(string(self[name])) && quantity(string(self[name])).compareTo(quantity('0')) >= 0)",message="amounts must be quantities that are not negative"
 	Resource corev1.ResourceList `json:"resource,omitempty"`
 	// active: false keeps the unit out of its queue and takes back what it holds.
 	// +optional
@@ -202,9 +200,8 @@ type Admission struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Replicas int64 `json:"replicas"`
-	// resources held by all replicas of the pod set together.
+	// resources held by all replicas of the pod set together. Amounts must not be negative.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self.all(name, !string(self[name]).matches('[eE][+-]?[0-9]{3,}$') && isQuantity(string(self[name])) && quantity(string(self[name])).compareTo(quantity('0')) >= 0)",message="amounts must be quantities that are not negative"
 	Resources corev1.ResourceList `json:"resources,omitempty"`
 	// running replicas, as the controller last saw them.
 	// +optional
@@ -308,7 +305,8 @@ type QueueUnitStatus struct {
 // The rules that compare with the former object also look at fields that are absent now, so that
 // nothing can be changed by taking it away and adding it again. Spec and status have defaults: taken away,
 // they are compared as empty. All rules run at every status write, and each access to a field
-// copies the schema of all its siblings; so a rule stands as deep as it can.
+// copies the schema of all its siblings; so a rule stands as deep as it can, and amounts have none
+// (hack/generate writes their schema).
 //
 // +kubebuilder:validation:XValidation:rule="!(oldSelf.?status.phase.orValue('Enqueued') in ['Reserved','Dequeued','Running','SchedReady','SchedSucceed']) || self.?spec.podSet == oldSelf.?spec.podSet",message="spec.podSet must not change while the unit holds quota"
 // +kubebuilder:object:root=true
