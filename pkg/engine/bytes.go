@@ -37,7 +37,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/rawjson"
 )
 
 const (
@@ -165,11 +164,11 @@ func readOddEvent(event watch.EventType, raw []byte) (runtime.Object, error) {
 
 // readUnitEvent returns no unit for what unitText does not know.
 func readUnitEvent(line []byte) (event watch.EventType, u *unitObject) {
-	r := unitText{Reader: rawjson.NewReader(line)}
-	for r.Object(); r.Member(); {
-		switch string(r.Key) {
+	r := newUnitText(line)
+	for r.Delim('{'); r.member(); r.WantComma() {
+		switch string(r.key) {
 		case "type":
-			switch string(r.Text()) {
+			switch string(r.text()) {
 			case string(watch.Added):
 				event = watch.Added
 			case string(watch.Modified):
@@ -187,10 +186,10 @@ func readUnitEvent(line []byte) (event watch.EventType, u *unitObject) {
 				return "", nil
 			}
 		default:
-			r.Skip()
+			r.skip()
 		}
 	}
-	if !r.AtEnd() {
+	if !r.atEnd() {
 		return "", nil
 	}
 	return event, u

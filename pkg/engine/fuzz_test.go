@@ -79,6 +79,10 @@ func FuzzDecodeUnit(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		obj, ok := objectFrom(raw)
 		if !ok {
+			if !json.Valid(raw) {
+				_, err := readUnit(raw)
+				require.Error(t, err, "what is no JSON is no unit")
+			}
 			t.Skip()
 		}
 		before, err := json.Marshal(obj.Object)

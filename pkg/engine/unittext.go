@@ -26,6 +26,7 @@ import (
 	"time"
 	"unique"
 
+	"github.com/mailru/easyjson/jlexer"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -38,7 +39,6 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/intern"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/rawjson"
 )
 
 // A QueueUnit comes several times in its life, and most of its text is not for us: managed fields, templates. So it is read
@@ -46,8 +46,8 @@ import (
 
 // readUnit reads a unit from its JSON.
 func readUnit(raw []byte) (*unitObject, error) {
-	r := unitText{Reader: rawjson.NewReader(raw)}
-	if u := r.unit(); u != nil && r.AtEnd() {
+	r := newUnitText(raw)
+	if u := r.unit(); u != nil && r.atEnd() {
 		return u, nil
 	}
 	return readOddUnit(raw)
@@ -65,7 +65,7 @@ func readOddUnit(raw []byte) (*unitObject, error) {
 // unitText reads one unit. It fails at whatever is not as the API server writes units that are in order; a unit that it
 // returns is the same that decodeUnit makes.
 type unitText struct {
-	rawjson.Reader
+	textLexer
 	u *unitObject
 
 	name, namespace []byte
@@ -85,6 +85,10 @@ type unitText struct {
 	sets              []podSetText // all, if there are several
 }
 
+func newUnitText(text []byte) unitText {
+	return unitText{textLexer: textLexer{Lexer: jlexer.Lexer{Data: text}}}
+}
+
 type podSetText struct {
 	name, template []byte
 	count          int64
@@ -95,7 +99,7 @@ type seen uint
 
 func (r *unitText) once(s *seen, field uint) {
 	if *s&(1<<field) != 0 {
-		r.Fail()
+		r.fail()
 	}
 	*s |= 1 << field
 }
@@ -104,8 +108,8 @@ func (r *unitText) once(s *seen, field uint) {
 func (r *unitText) unit() *unitObject {
 	r.u = &unitObject{unitHistory: &unitHistory{}}
 	var s seen
-	for r.Object(); r.Member(); {
-		switch string(r.Key) {
+	for r.Delim('{'); r.member(); r.WantComma() {
+		switch string(r.key) {
 		case "metadata":
 			r.once(&s, 0)
 			r.metadata()
@@ -116,10 +120,10 @@ func (r *unitText) unit() *unitObject {
 			r.once(&s, 2)
 			r.status()
 		default:
-			r.Skip()
+			r.skip()
 		}
 	}
-	if r.Failed() || s&1 == 0 {
+	if !r.Ok() || s&1 == 0 {
 		return nil
 	}
 	if err := r.finish(); err != nil {
@@ -165,23 +169,23 @@ func sharedPriority(n int32) *int32 {
 func (r *unitText) metadata() {
 	var s seen
 	m := &r.u.objectMeta
-	for r.Object(); r.Member(); {
-		switch string(r.Key) {
+	for r.Delim('{'); r.member(); r.WantComma() {
+		switch string(r.key) {
 		case "name":
 			r.once(&s, 0)
-			r.name = r.Text()
+			r.name = r.text()
 		case "namespace":
 			r.once(&s, 1)
-			r.namespace = r.Text()
+			r.namespace = r.text()
 		case "uid":
 			r.once(&s, 2)
-			m.UID = types.UID(r.Text())
+			m.UID = types.UID(r.text())
 		case "resourceVersion":
 			r.once(&s, 3)
-			m.ResourceVersion = string(r.Text())
+			m.ResourceVersion = string(r.text())
 		case "generation":
 			r.once(&s, 4)
-			m.Generation = r.Integer()
+			m.Generation = r.integer()
 		case "creationTimestamp":
 			r.once(&s, 5)
 			m.CreationTimestamp = metav1.Time{Time: r.time()}
@@ -195,66 +199,66 @@ func (r *unitText) metadata() {
 			r.once(&s, 8)
 			r.owners()
 		default:
-			r.Skip()
+			r.skip()
 		}
 	}
 }
 
 func (r *unitText) labels() {
-	for r.Object(); r.Member(); {
-		switch string(r.Key) {
+	for r.Delim('{'); r.member(); r.WantComma() {
+		switch string(r.key) {
 		case v1alpha1.LabelQuotaName:
-			r.quotas[0] = r.Text()
+			r.quotas[0] = r.text()
 		case v1alpha1.LabelQuotaNameFallback1:
-			r.quotas[1] = r.Text()
+			r.quotas[1] = r.text()
 		case v1alpha1.LabelQuotaNameFallback2:
-			r.quotas[2] = r.Text()
+			r.quotas[2] = r.text()
 		case v1alpha1.QueueNameKey:
-			r.labelledQueue = r.Text()
+			r.labelledQueue = r.text()
 		case v1alpha1.LabelPreemptible:
-			r.u.nonPreemptible = string(r.Text()) == "false"
+			r.u.nonPreemptible = string(r.text()) == "false"
 		default:
-			r.Text()
+			r.text()
 		}
 	}
 }
 
 func (r *unitText) annotations() {
-	for r.Object(); r.Member(); {
-		switch string(r.Key) {
+	for r.Delim('{'); r.member(); r.WantComma() {
+		switch string(r.key) {
 		case v1alpha1.QueueNameKey:
-			r.annotatedQueue = r.Text()
+			r.annotatedQueue = r.text()
 		case v1alpha1.AnnotationParkedReason:
-			r.u.parked = len(r.Text()) > 0
+			r.u.parked = len(r.text()) > 0
 		case v1alpha1.AnnotationAdopted:
 			r.u.adopted = true
-			r.Text()
+			r.text()
 		default:
-			r.Text()
+			r.text()
 		}
 	}
 }
 
 // owners looks for the first that controls.
 func (r *unitText) owners() {
-	for r.Array(); r.Item(); {
+	for r.Delim('['); r.item(); r.WantComma() {
 		var s seen
 		var uid []byte
 		controls := false
-		for r.Object(); r.Member(); {
-			switch string(r.Key) {
+		for r.Delim('{'); r.member(); r.WantComma() {
+			switch string(r.key) {
 			case "uid":
 				r.once(&s, 0)
-				uid = r.Text()
+				uid = r.text()
 			case "controller":
 				r.once(&s, 1)
 				controls = r.Bool()
 			case "apiVersion", "kind", "name":
-				r.Text()
+				r.text()
 			case "blockOwnerDeletion":
 				r.Bool()
 			default:
-				r.Skip()
+				r.skip()
 			}
 		}
 		if controls && !r.hasController {
@@ -265,33 +269,33 @@ func (r *unitText) owners() {
 
 // time reads a time as metav1.Time does.
 func (r *unitText) time() time.Time {
-	t, err := time.Parse(time.RFC3339, string(r.Text()))
+	t, err := time.Parse(time.RFC3339, string(r.text()))
 	if err != nil {
-		r.Fail()
+		r.fail()
 	}
 	return t.Local()
 }
 
 func (r *unitText) int32() int32 {
-	n := r.Integer()
+	n := r.integer()
 	if n < math.MinInt32 || n > math.MaxInt32 {
-		r.Fail()
+		r.fail()
 	}
 	return int32(n) //nolint:gosec // checked
 }
 
 // scalar passes a field that is not read. One with fields of its own could name amounts, which decodeUnit looks at.
 func (r *unitText) scalar() {
-	if r.Composite() {
-		r.Fail()
+	if r.composite() {
+		r.fail()
 	}
-	r.Skip()
+	r.skip()
 }
 
 func (r *unitText) spec() {
 	var s seen
-	for r.Object(); r.Member(); {
-		switch string(r.Key) {
+	for r.Delim('{'); r.member(); r.WantComma() {
+		switch string(r.key) {
 		case "consumerRef":
 			r.once(&s, 0)
 			r.consumerRef()
@@ -300,19 +304,19 @@ func (r *unitText) spec() {
 			r.u.priority = sharedPriority(r.int32())
 		case "queue":
 			r.once(&s, 2)
-			r.queue = r.Text()
+			r.queue = r.text()
 		case "podSet":
 			r.once(&s, 3)
 			r.podSets()
 		case "priorityClassName":
 			r.once(&s, 4)
-			r.u.class = textOf(r.Text())
+			r.u.class = textOf(r.text())
 		case "request":
 			r.once(&s, 5)
-			r.request = r.Skip()
+			r.request = r.skip()
 		case "resource":
 			r.once(&s, 6)
-			r.resource = r.Skip()
+			r.resource = r.skip()
 		case "active":
 			r.once(&s, 7)
 			r.u.inactive = !r.Bool()
@@ -326,37 +330,37 @@ func (r *unitText) consumerRef() {
 	var s seen
 	c := &r.consumer
 	r.u.hasConsumer = true
-	for r.Object(); r.Member(); {
-		switch string(r.Key) {
+	for r.Delim('{'); r.member(); r.WantComma() {
+		switch string(r.key) {
 		case "apiVersion":
 			r.once(&s, 0)
-			c.apiVersion = r.Text()
+			c.apiVersion = r.text()
 		case "kind":
 			r.once(&s, 1)
-			c.kind = r.Text()
+			c.kind = r.text()
 		case "namespace":
 			r.once(&s, 2)
-			c.namespace = r.Text()
+			c.namespace = r.text()
 		case "name":
 			r.once(&s, 3)
-			c.name = r.Text()
+			c.name = r.text()
 		case "uid":
 			r.once(&s, 4)
-			c.uid = r.Text()
+			c.uid = r.text()
 		default:
-			r.Text()
+			r.text()
 		}
 	}
 }
 
 func (r *unitText) podSets() {
 	n := 0
-	for r.Array(); r.Item(); n++ {
+	for r.Delim('['); r.item(); r.WantComma() {
 		set := r.podSet()
 		r.u.pods += set.count
 		switch {
 		case set.count < 0 || n == maxPodSets:
-			r.Fail()
+			r.fail()
 		case n == 0:
 			r.first, r.hasSet = set, true
 		case n == 1:
@@ -364,28 +368,29 @@ func (r *unitText) podSets() {
 		default:
 			r.sets = append(r.sets, set)
 		}
+		n++
 	}
 }
 
 func (r *unitText) podSet() podSetText {
 	var s seen
 	set := podSetText{count: 1}
-	for r.Object(); r.Member(); {
-		switch string(r.Key) {
+	for r.Delim('{'); r.member(); r.WantComma() {
+		switch string(r.key) {
 		case "name":
 			r.once(&s, 0)
-			set.name = r.Text()
+			set.name = r.text()
 		case "count":
 			r.once(&s, 1)
 			set.count = int64(r.int32())
 		case "template":
 			r.once(&s, 2)
-			if !r.Composite() {
-				r.Fail()
+			if !r.composite() {
+				r.fail()
 			}
-			set.template = r.Skip()
+			set.template = r.skip()
 		default:
-			r.Skip()
+			r.skip()
 		}
 	}
 	return set
@@ -394,17 +399,17 @@ func (r *unitText) podSet() podSetText {
 func (r *unitText) status() {
 	var s seen
 	u := r.u
-	for r.Object(); r.Member(); {
-		switch string(r.Key) {
+	for r.Delim('{'); r.member(); r.WantComma() {
+		switch string(r.key) {
 		case "phase":
 			r.once(&s, 0)
-			u.phase = admission.Phase(textOf(r.Text()))
+			u.phase = admission.Phase(textOf(r.text()))
 		case "attempts":
 			r.once(&s, 1)
-			u.attempts = r.Integer()
+			u.attempts = r.integer()
 		case "message":
 			r.once(&s, 2)
-			u.message = messageOf(r.Text())
+			u.message = messageOf(r.text())
 		case "admissions":
 			r.once(&s, 3)
 			r.admissions()
@@ -428,15 +433,15 @@ func (r *unitText) status() {
 
 // counts passes an object of numbers.
 func (r *unitText) counts() {
-	for r.Object(); r.Member(); {
-		r.Integer()
+	for r.Delim('{'); r.member(); r.WantComma() {
+		r.integer()
 	}
 }
 
 func (r *unitText) requeueState() {
 	var s seen
-	for r.Object(); r.Member(); {
-		if string(r.Key) == "requeueAt" {
+	for r.Delim('{'); r.member(); r.WantComma() {
+		if string(r.key) == "requeueAt" {
 			r.once(&s, 0)
 			r.u.requeueAt = r.time()
 		} else {
@@ -447,23 +452,23 @@ func (r *unitText) requeueState() {
 
 func (r *unitText) admissions() {
 	n := 0
-	for r.Array(); r.Item(); n++ {
+	for r.Delim('['); r.item(); r.WantComma() {
 		var s seen
-		for r.Object(); r.Member(); {
-			switch string(r.Key) {
+		for r.Delim('{'); r.member(); r.WantComma() {
+			switch string(r.key) {
 			case "name":
 				r.once(&s, 0)
-				r.Text()
+				r.text()
 			case "replicas", "running":
-				r.Integer()
+				r.integer()
 			case "reclaimState":
 				r.once(&s, 1)
 				r.counts()
 			case "resources":
 				r.once(&s, 2)
-				held, err := amounts.Of(r.Skip())
+				held, err := amounts.Of(r.skip())
 				if err != nil {
-					r.Fail()
+					r.fail()
 				}
 				if r.u.held.Len() > 0 {
 					held = r.u.held.Add(held)
@@ -473,37 +478,38 @@ func (r *unitText) admissions() {
 				r.scalar()
 			}
 		}
+		n++
 	}
 	if n > maxPodSets {
-		r.Fail()
+		r.fail()
 	}
 }
 
 func (r *unitText) conditions() {
 	r.u.conditions = make([]metav1.Condition, 0, 2) // as many as an admission writes
-	for r.Array(); r.Item(); {
+	for r.Delim('['); r.item(); r.WantComma() {
 		var s seen
 		c := metav1.Condition{}
-		for r.Object(); r.Member(); {
-			switch string(r.Key) {
+		for r.Delim('{'); r.member(); r.WantComma() {
+			switch string(r.key) {
 			case "type":
 				r.once(&s, 0)
-				c.Type = textOf(r.Text())
+				c.Type = textOf(r.text())
 			case "status":
 				r.once(&s, 1)
-				c.Status = metav1.ConditionStatus(textOf(r.Text()))
+				c.Status = metav1.ConditionStatus(textOf(r.text()))
 			case "observedGeneration":
 				r.once(&s, 2)
-				c.ObservedGeneration = r.Integer()
+				c.ObservedGeneration = r.integer()
 			case "lastTransitionTime":
 				r.once(&s, 3)
 				c.LastTransitionTime = metav1.Time{Time: r.time()}
 			case "reason":
 				r.once(&s, 4)
-				c.Reason = textOf(r.Text())
+				c.Reason = textOf(r.text())
 			case "message":
 				r.once(&s, 5)
-				c.Message = messageOf(r.Text())
+				c.Message = messageOf(r.text())
 			default:
 				r.scalar()
 			}

@@ -41,7 +41,6 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/rawjson"
 )
 
 // unitMeta, unitSpec and the statuses are the parts of a QueueUnit as an API server sends it.
@@ -82,7 +81,7 @@ func TestUnitTextKnowsUnits(t *testing.T) {
 		"with spaces": strings.NewReplacer(":", " :\t", ",", " ,\n").Replace(`{"kind":"QueueUnit","metadata":{"name":"a","namespace":"b","labels":{}},"spec":{"podSet":[]},"status":{"conditions":[],"admissions":[]}}`),
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := unitText{Reader: rawjson.NewReader([]byte(text))}
+			r := newUnitText([]byte(text))
 			u := r.unit()
 			require.NotNil(t, u)
 			obj := &unstructured.Unstructured{}
@@ -103,7 +102,7 @@ func TestUnitTextLeavesOddUnits(t *testing.T) {
 		"no metadata":         `{"kind":"QueueUnit","spec":{"priority":1}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := unitText{Reader: rawjson.NewReader([]byte(text))}
+			r := newUnitText([]byte(text))
 			require.Nil(t, r.unit())
 			obj := &unstructured.Unstructured{}
 			require.NoError(t, obj.UnmarshalJSON([]byte(text)))
@@ -111,6 +110,28 @@ func TestUnitTextLeavesOddUnits(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, decodeUnit(obj), u)
 		})
+	}
+}
+
+// TestUnitTextIsJSON: also where nobody asks for what it says.
+func TestUnitTextIsJSON(t *testing.T) {
+	const before, after = `{"kind":"QueueUnit","metadata":{"name":"a"},"spec":{"priority":1},`, `}`
+	read := func(middle string) error {
+		_, err := readUnit([]byte(before + middle + after))
+		return err
+	}
+	require.NoError(t, read(`"status":{"attempts":1,"message":"a\u00e9\n\ud800","other":-0.5e-1}`))
+	for _, middle := range []string{
+		`"status":{"attempts":01}`, `"status":{"attempts":-}`, `"status":{"attempts":+1}`, `"status":{"attempts":1"message":""}`,
+		`"status":{"attempts":1,}`, `"status":{,"attempts":1}`, `"status":{"attempts":1,,"message":""}`, `"status":{"attempts" 1}`,
+		`"status":{"attempts"}`, `"status":{"attempts":}`, `"status":{"attempts":1]`, `"status":{"conditions":[{},]}`,
+		`"status":{"conditions":[{}{}]}`, `"status":{"conditions":[{}}}`, `"status":{"message":"a` + "\n" + `b"}`,
+		`"status":{"message":"\x"}`, `"status":{"message":"\u12"}`, `"status":{"message":"a\"}`, `"status":{"mess` + "\t" + `age":""}`,
+		`"status":{"phase":'a'}`, `"status":{}}`, `"status":{"other":1.}`, `"status":{"other":.5}`, `"status":{"other":1e}`,
+		`"status":{"other":nul}`, `"status":{"other":truely}`, `"status":{"other":"` + "\x01" + `"}`, `"status":{"other":"\x"}`,
+		`"other":{"a":[1,]}`, `"other":[{]}`, `"other":{"a":01}`, `"other":"` + "\n" + `"`, `"other":`, `"other"`, ``,
+	} {
+		require.Error(t, read(middle), middle)
 	}
 }
 
