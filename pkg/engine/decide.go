@@ -203,12 +203,7 @@ func (e *Engine) publish(now time.Time) {
 			admitted = append(admitted, rec)
 		case !ok:
 			next.units = next.units.Delete(it.key)
-			if rec != nil && rec.activity != noActivity {
-				rec.activity.published = false
-				if rec.flight == nil {
-					rec.activity.seq = 0
-				}
-			}
+			rec.withdraw()
 		}
 	}
 	slices.SortFunc(admitted, func(a, b *unitRecord) int {
@@ -231,6 +226,17 @@ func (e *Engine) publish(now time.Time) {
 		for _, uid := range e.podsOfUnit(rec) {
 			e.activate.put(uid, struct{}{})
 		}
+	}
+}
+
+// withdraw notes that the snapshot does not have the unit as admitted any more.
+func (rec *unitRecord) withdraw() {
+	if rec == nil || rec.activity == noActivity {
+		return
+	}
+	rec.activity.published = false
+	if rec.flight == nil {
+		rec.activity.seq = 0
 	}
 }
 

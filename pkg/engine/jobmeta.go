@@ -80,7 +80,7 @@ func newJobMeta(meta *metav1.PartialObjectMetadata) *JobMeta {
 		m.path = meta.Namespace + "/" + meta.Name
 	}
 	traits := jobTraits{labels: meta.Labels, annotations: meta.Annotations, owner: metav1.GetControllerOf(meta)}
-	if _, there := traits.annotations[corev1.LastAppliedConfigAnnotation]; there { //nolint:staticcheck // large, and read by nobody here
+	if _, there := traits.annotations[corev1.LastAppliedConfigAnnotation]; there {
 		traits.annotations = maps.Clone(traits.annotations)
 		delete(traits.annotations, corev1.LastAppliedConfigAnnotation)
 	}

@@ -128,7 +128,7 @@ func TestUnitTextIsJSON(t *testing.T) {
 		`"status":{"conditions":[{}{}]}`, `"status":{"conditions":[{}}}`, `"status":{"message":"a` + "\n" + `b"}`,
 		`"status":{"message":"\x"}`, `"status":{"message":"\u12"}`, `"status":{"message":"a\"}`, `"status":{"mess` + "\t" + `age":""}`,
 		`"status":{"phase":'a'}`, `"status":{}}`, `"status":{"other":1.}`, `"status":{"other":.5}`, `"status":{"other":1e}`,
-		`"status":{"other":nul}`, `"status":{"other":truely}`, `"status":{"other":"` + "\x01" + `"}`, `"status":{"other":"\x"}`,
+		`"status":{"other":nul}`, `"status":{"other":truest}`, `"status":{"other":"` + "\x01" + `"}`, `"status":{"other":"\x"}`,
 		`"other":{"a":[1,]}`, `"other":[{]}`, `"other":{"a":01}`, `"other":"` + "\n" + `"`, `"other":`, `"other"`, ``,
 	} {
 		require.Error(t, read(middle), middle)
@@ -245,7 +245,7 @@ func BenchmarkUnitEvents(b *testing.B) {
 func TestWritesAreAnsweredTheSame(t *testing.T) {
 	status := func(code int, reason metav1.StatusReason, name string) string {
 		text, err := json.Marshal(metav1.Status{
-			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(code), Reason: reason, //nolint:gosec // of HTTP
+			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(code), Reason: reason,
 			Details: &metav1.StatusDetails{Name: name},
 		})
 		require.NoError(t, err)

@@ -225,22 +225,27 @@ func (s *State) updateDemand(u *unit) {
 	}
 	want = u.spec.Expected.Bound(want.Floor0(), there)
 	former := u.demand
-	if former != nil && counts && former.quota == u.spec.Quota && former.amount.Equal(want) {
+	if counts && former.is(u.spec.Quota, want) {
 		return
 	}
+	u.demand = nil
 	if former != nil {
 		s.changeDemand(former.quota, func(sum *resources.Sum) { sum.Sub(former.amount) })
 	}
-	switch {
-	case !counts:
-		u.demand = nil
-		return
-	case u.spec.waits.amount.Same(want):
-		u.demand = &u.spec.waits
-	default:
-		u.demand = &demand{quota: u.spec.Quota, amount: want}
+	if counts {
+		s.addDemand(u, want)
 	}
-	s.changeDemand(u.spec.Quota, func(sum *resources.Sum) { sum.Add(want) })
+}
+
+func (d *demand) is(quota string, amount resources.List) bool {
+	return d != nil && d.quota == quota && d.amount.Equal(amount)
+}
+
+func (s *State) addDemand(u *unit, amount resources.List) {
+	if u.demand = &u.spec.waits; !u.demand.amount.Same(amount) {
+		u.demand = &demand{quota: u.spec.Quota, amount: amount}
+	}
+	s.changeDemand(u.spec.Quota, func(sum *resources.Sum) { sum.Add(amount) })
 }
 
 func (s *State) changeDemand(quota string, change func(*resources.Sum)) {

@@ -83,12 +83,12 @@ func (cs *commons) of(in *Unit) *common {
 	for _, text := range []string{in.Queue, in.Consumer.Namespace} {
 		sum = sum*31 + maphash.String(cs.seed, text)
 	}
-	sum = sum*31 + uint64(in.Pods)
+	sum = sum*31 + uint64(in.Pods) //nolint:gosec // its bits
 	if in.NonPreemptible {
 		sum = ^sum
 	}
 	for _, it := range in.Request.Items() {
-		sum = (sum ^ uint64(it.Amount)) * 0x9e3779b97f4a7c15
+		sum = (sum ^ uint64(it.Amount)) * 0x9e3779b97f4a7c15 //nolint:gosec // its bits
 	}
 	have := cs.kept[sum]
 	if have != nil && have.same(in) {
@@ -146,10 +146,10 @@ func (s *State) recordOf(in *Unit) record {
 
 func specialOf(in *Unit) *special {
 	if in.Attempts == 0 && in.Held.Len() == 0 && in.RequeueAt.IsZero() && in.Invalid == "" && in.InvalidMessage == "" && !in.Poisoned {
-		switch in.Phase {
-		case PhaseNone:
+		if in.Phase == PhaseNone {
 			return withoutPhase
-		case PhaseEnqueued:
+		}
+		if in.Phase == PhaseEnqueued {
 			return enqueued
 		}
 	}

@@ -482,11 +482,14 @@ func (c *checker) unchanged(k kind, key string, since, except int64) bool {
 	return true
 }
 
+func setAside(u *v1alpha1.QueueUnit) bool {
+	return u.Spec.Active != nil || u.Annotations[v1alpha1.AnnotationParkedReason] != "" || u.Annotations[v1alpha1.AnnotationAdopted] != ""
+}
+
 // eligible says whether nothing but quota kept a waiting unit from going.
 func (c *checker) eligible(o *object, d *decision) bool {
 	u := unitOf(o)
-	if u.Spec.Active != nil || u.Annotations[v1alpha1.AnnotationParkedReason] != "" || u.Annotations[v1alpha1.AnnotationAdopted] != "" ||
-		u.Spec.ConsumerRef == nil || c.w.bad(o) {
+	if setAside(u) || u.Spec.ConsumerRef == nil || c.w.bad(o) {
 		return false
 	}
 	job := c.w.api.get(jobKind, keyOf(u.Namespace, u.Spec.ConsumerRef.Name))

@@ -356,11 +356,11 @@ func (c *census) takeJob(e watch.EventType, job *batchv1.Job, _ time.Time) {
 		if condition.Status != corev1.ConditionTrue || c.over[job.UID] {
 			continue
 		}
-		switch condition.Type {
-		case batchv1.JobComplete:
+		if condition.Type == batchv1.JobComplete {
 			c.now.Finished++
 			c.over[job.UID] = true
-		case batchv1.JobFailed:
+		}
+		if condition.Type == batchv1.JobFailed {
 			c.now.Failed++
 			c.over[job.UID] = true
 		}

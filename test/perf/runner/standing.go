@@ -103,6 +103,16 @@ func (o *StandingOptions) complete() error {
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
+	if err := o.validate(); err != nil {
+		return err
+	}
+	if o.Few >= o.Waiting {
+		o.Few = 0
+	}
+	return os.MkdirAll(o.Dir, 0o755)
+}
+
+func (o *StandingOptions) validate() error {
 	switch {
 	case !o.Wake && !o.Startup:
 		return errors.New("nothing is to be measured")
@@ -113,10 +123,7 @@ func (o *StandingOptions) complete() error {
 	case o.Startup && (o.Changes < 0 || o.Freed < 1 || o.Freed > o.Holding):
 		return errors.New("freed must be from 1 to the number of units that hold quota")
 	}
-	if o.Few >= o.Waiting {
-		o.Few = 0
-	}
-	return os.MkdirAll(o.Dir, 0o755)
+	return nil
 }
 
 // Print writes the report as tables.
