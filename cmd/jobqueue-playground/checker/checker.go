@@ -283,7 +283,7 @@ func (c *Checker) applyQuota(quota Quota, deleted bool) {
 	// is beyond it now is noted without a report.
 	c.quotas[quota.Name] = quota
 	for name := range c.quotas {
-		c.checkLevels(name, false)
+		c.checkLevels(name, nobody)
 	}
 }
 
@@ -313,7 +313,7 @@ func (c *Checker) applyUnit(unit Unit, deleted bool) {
 		c.suspect(unit)
 	}
 	c.updateShare(unit.UID, unit.Quota)
-	c.checkLevels(unit.Quota, true)
+	c.checkLevels(unit.Quota, theQueue)
 }
 
 // suspect notes every unit that the admission of unit passed.
@@ -389,7 +389,11 @@ func (c *Checker) applyPod(pod Pod, deleted bool) {
 	if pod.Bound && !old.Bound {
 		c.bind(pod)
 	}
-	c.checkLevels(pod.Quota, true)
+	if pod.Job == "" {
+		c.checkLevels(pod.Quota, aStranger)
+	} else {
+		c.checkLevels(pod.Quota, theQueue)
+	}
 }
 
 func orElse(a, b string) string {
@@ -454,8 +458,20 @@ func (c *Checker) level(of map[string]Resources, quota string) Resources {
 	return of[quota]
 }
 
+// causer is who may have made levels pass their max.
+type causer int
+
+const (
+	// nobody broke a promise.
+	nobody causer = iota
+	// aStranger is a pod outside of the queue. ElasticQuota compares it with its own quota only; above, it must leave
+	// what is promised to admitted units.
+	aStranger
+	theQueue
+)
+
 // checkLevels compares a quota and all levels above it with their max, and reports what has just passed it.
-func (c *Checker) checkLevels(quota string, report bool) {
+func (c *Checker) checkLevels(quota string, by causer) {
 	for name, steps := quota, 0; name != ""; steps++ {
 		level, ok := c.quotas[name]
 		if !ok || steps > len(c.quotas) {
@@ -464,8 +480,9 @@ func (c *Checker) checkLevels(quota string, report bool) {
 		for resource, limit := range level.Max {
 			running := c.under(c.running, name, resource)
 			promised := running + c.under(c.promised, name, resource)
-			c.compare(QuotaPassed, name, resource, running, limit, report)
-			c.compare(QuotaPromised, name, resource, promised, limit, report)
+			own := by == theQueue || by == aStranger && name == quota
+			c.compare(QuotaPassed, name, resource, running, limit, own)
+			c.compare(QuotaPromised, name, resource, promised, limit, own || by == aStranger && promised > running)
 		}
 		name = level.Parent
 	}

@@ -126,6 +126,37 @@ func TestBoundPodsBeyondMax(t *testing.T) {
 	require.Contains(t, fmt.Sprint(h.Violations()), "QuotaPassed a: cpu 5 of max 4")
 }
 
+// ElasticQuota compares pods outside of the queue with their own quota only.
+func TestAPodOutsideOfTheQueueAtAFullParent(t *testing.T) {
+	outside := Pod{UID: "p-outside", Name: "outside", Quota: "b", Request: cpu(3), Bound: true}
+	for name, tc := range map[string]struct {
+		bound  int64 // of the 4 that a unit of the other child was admitted with
+		max    int64
+		broken []Rule
+	}{
+		"nothing is promised":    {4, 4, nil},
+		"what is promised stays": {3, 4, []Rule{QuotaPromised}},
+		"its own quota":          {4, 2, []Rule{QuotaPassed, QuotaPromised}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHistory()
+			h.do(Quota{Name: "b", Parent: "parent", Max: cpu(tc.max)})
+			h.do(unit("x", 4).admitted(1))
+			h.do(pod("x", 0, tc.bound).bound())
+			h.do(outside)
+			require.Equal(t, tc.broken, rules(h.Violations()))
+			// The queue answers for what comes next.
+			h.remove(outside)
+			h.do(outside)
+			h.remove(outside)
+			next := unit("y", 3)
+			next.Quota = "b"
+			h.do(next.admitted(2))
+			require.Contains(t, fmt.Sprint(h.Violations()), "QuotaPromised parent: cpu 7 of max 6")
+		})
+	}
+}
+
 func TestAPodThatEndedTakesNothing(t *testing.T) {
 	h := newHistory()
 	h.do(unit("x", 4).admitted(1))
