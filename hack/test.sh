@@ -79,6 +79,20 @@ integration() {
   step "integration tests: a real API server and etcd" "$GO" test -count=1 -p 1 -timeout 15m ./test/controlplane/... "${list[@]}"
 }
 
+# failures_last COMMAND...: what go test -v says about failed assertions comes once more at the end, since the logs of all
+# processes follow it where it happens.
+failures_last() {
+  local log status=0
+  log="$(mktemp)"
+  "$@" > >(tee "$log") || status=$?
+  if ((status != 0)); then
+    printf '\n--- failed assertions\n'
+    grep -A 15 -e 'Error Trace:' -e '^panic:' "$log" | cut -c 1-500 | head -n 200 || true
+  fi
+  rm -f "$log"
+  return "$status"
+}
+
 e2e() {
   local list
   mapfile -t list < <(existing test/e2e)
@@ -86,7 +100,7 @@ e2e() {
     echo "no end-to-end tests" >&2
     return 1
   fi
-  step "end-to-end tests: scheduler, controller and a cluster of KWOK nodes" "$GO" test -count=1 -p 1 -v -timeout 25m "${list[@]}"
+  step "end-to-end tests: scheduler, controller and a cluster of KWOK nodes" failures_last "$GO" test -count=1 -p 1 -v -timeout 25m "${list[@]}"
 }
 
 # The order of faults and jobs is always the same here, and one with all kinds of them: the leader is paused for longer than

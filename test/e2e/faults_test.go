@@ -49,10 +49,14 @@ func TestNothingIsLostWhenAProcessIsKilled(t *testing.T) {
 				c.create(t, newJob(ns, fmt.Sprintf("job-%03d", i), suspended, ofQuota(ns), runs(time.Second)))
 			}
 			c.waitDone(t, ns, 10, 2*time.Minute)
+			killed := time.Now()
 			require.NoError(t, c.Kill(component))
 			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 			defer cancel()
 			require.NoError(t, c.Restart(ctx, component))
+			if component == controlplane.APIServer {
+				watch.apiServerWasDown(killed, time.Now())
+			}
 			c.waitDone(t, ns, n, 4*time.Minute)
 			ranOnce := map[string]int{}
 			for i := range n {
