@@ -43,34 +43,6 @@ import (
 // printer is a result: marshalled it is the JSON.
 type printer interface{ Print(out io.Writer) }
 
-// scenario is one thing to measure. flags registers its own; run measures once they are parsed.
-type scenario interface {
-	flags(set *flag.FlagSet)
-	// name of the result file.
-	name() string
-	run(ctx context.Context, root string, common common) (printer, error)
-}
-
-// scenarios by the name that is the first argument; without one it is the workload.
-var scenarios = map[string]scenario{
-	"workload":     &workloadScenario{},
-	"latency":      &latencyScenario{},
-	"writes":       &writesScenario{},
-	"savings":      &savingsScenario{},
-	"standing":     &standingScenario{},
-	"interference": &interferenceScenario{},
-}
-
-// common is what every scenario has.
-type common struct {
-	out  string
-	dir  string
-	keep bool
-	// progress takes lines about what happens; terminal says that a line can be rewritten.
-	progress io.Writer
-	terminal bool
-}
-
 // interrupted is the exit code after Ctrl-C, as of a shell.
 const interrupted = 130
 
@@ -79,23 +51,23 @@ func main() {
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		name, args = args[0], args[1:]
 	}
-	s := scenarios[name]
-	if s == nil {
+	scenarioOf := scenarios[name]
+	if scenarioOf == nil {
 		fmt.Fprintf(os.Stderr, "error: no scenario %q; there are %s\n", name, strings.Join(slices.Sorted(maps.Keys(scenarios)), ", "))
 		os.Exit(2)
 	}
-	set := flag.NewFlagSet("perf "+name, flag.ExitOnError)
-	c := common{progress: os.Stderr, terminal: term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("TERM") != "dumb"}
-	set.StringVar(&c.out, "out", "", "file for the result as JSON (default: _artifacts/perf-NAME.json)")
-	set.StringVar(&c.dir, "dir", "", "work directory; must be empty or absent (default: a new one in _artifacts/)")
-	set.BoolVar(&c.keep, "keep", false, "keep the work directory after success, too")
-	s.flags(set)
+	set := flags{flag.NewFlagSet("perf "+name, flag.ExitOnError)}
+	s := scenarioOf(&set)
+	s.setting.Progress, s.setting.Terminal = os.Stderr, term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("TERM") != "dumb"
+	out := set.String("out", "", "file for the result as JSON (default: _artifacts/perf-NAME.json)")
+	set.StringVar(&s.setting.Dir, "dir", "", "work directory; must be empty or absent (default: a new one in _artifacts/)")
+	keep := set.Bool("keep", false, "keep the work directory after success, too")
 	_ = set.Parse(args)
 	klog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	// A second signal ends this process at once; the kernel then ends its children.
 	context.AfterFunc(ctx, stop)
-	err := run(ctx, s, c)
+	err := run(ctx, s, *out, *keep)
 	switch {
 	case ctx.Err() != nil:
 		fmt.Fprintln(os.Stderr, "interrupted; every process that was started has ended")
@@ -106,7 +78,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, s scenario, c common) error {
+func run(ctx context.Context, s *scenario, out string, keep bool) error {
 	root, err := controlplane.RepositoryRoot()
 	if err != nil {
 		return err
@@ -115,26 +87,27 @@ func run(ctx context.Context, s scenario, c common) error {
 	if err := os.MkdirAll(artifacts, 0o755); err != nil {
 		return err
 	}
-	given := c.dir != ""
+	dir := &s.setting.Dir
+	given := *dir != ""
 	if !given {
-		if c.dir, err = os.MkdirTemp(artifacts, "perf-"); err != nil {
+		if *dir, err = os.MkdirTemp(artifacts, "perf-"); err != nil {
 			return err
 		}
 	}
-	result, err := s.run(ctx, root, c)
+	result, err := s.measure(ctx, root)
 	switch {
-	case (err == nil || ctx.Err() != nil) && !c.keep && !given:
-		_ = os.RemoveAll(c.dir)
-	case os.Remove(c.dir) != nil: // not empty
-		fmt.Fprintf(os.Stderr, "logs and store are in %s\n", c.dir)
+	case (err == nil || ctx.Err() != nil) && !keep && !given:
+		_ = os.RemoveAll(*dir)
+	case os.Remove(*dir) != nil: // not empty
+		fmt.Fprintf(os.Stderr, "logs and store are in %s\n", *dir)
 	}
 	if err != nil {
 		return err
 	}
-	if c.out == "" {
-		c.out = filepath.Join(artifacts, "perf-"+s.name()+".json")
+	if out == "" {
+		out = filepath.Join(artifacts, "perf-"+s.name+".json")
 	}
-	return write(c.out, result)
+	return write(out, result)
 }
 
 func write(out string, result printer) error {

@@ -68,7 +68,8 @@ func TestWritesPerUnit(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	report, err := runner.Run(ctx, runner.Options{
-		Workload: w, Dir: filepath.Join(t.TempDir(), "cluster"), Mutate: rarely, Progress: t.Output(),
+		Setting:  runner.Setting{Dir: filepath.Join(t.TempDir(), "cluster"), Progress: t.Output()},
+		Workload: w, Mutate: rarely,
 	})
 	require.NoError(t, err)
 

@@ -21,10 +21,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,14 +34,11 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/perf/workload"
 )
 
-// InterferenceOptions of a comparison of pod scheduling with and without the plugin. Dir and all numbers but Gated and
-// Paced are required.
+// InterferenceOptions of a comparison of pod scheduling with and without the plugin. All numbers but Gated and Paced are
+// required. Profiles are of the scheduler, in the last round.
 type InterferenceOptions struct {
-	// Dir is the work directory; it must not exist or be empty. Bin is where the binaries are; "" means bin/.
-	Dir, Bin string
-	// Workers bounds the requests of this process at once.
-	Workers int
-	Nodes   int
+	Setting
+	Nodes int
 	// Pods are scheduled in each run; Paced of them come before the others, PacedPerSecond of them a second.
 	Pods, Paced, PacedPerSecond int
 	// Groups of QueuesPerGroup queues each, every one with its own ElasticQuota, of which all pods are.
@@ -53,11 +48,6 @@ type InterferenceOptions struct {
 	Units, Gated, PodsPerJob, Shapes int
 	// Rounds is how often every variant is measured.
 	Rounds int
-	// Profile, if set, is a directory for CPU profiles of the scheduler in the last round.
-	Profile string
-	// Progress takes lines about what happens; Terminal says that a line can be rewritten.
-	Progress io.Writer
-	Terminal bool
 }
 
 // variant is what is compared. All variants run the same binary on the same objects; those that are loaded have the
@@ -120,7 +110,7 @@ func (o *InterferenceOptions) jobs() int {
 func (o *InterferenceOptions) validate() error {
 	for name, n := range map[string]int{
 		"nodes": o.Nodes, "pods": o.Pods, "groups": o.Groups, "queues per group": o.QueuesPerGroup, "pods per job": o.PodsPerJob,
-		"shapes": o.Shapes, "rounds": o.Rounds, "workers": o.Workers, "paced per second": o.PacedPerSecond,
+		"shapes": o.Shapes, "rounds": o.Rounds, "paced per second": o.PacedPerSecond,
 	} {
 		if n < 1 {
 			return fmt.Errorf("%s: must be at least 1", name)
@@ -153,11 +143,10 @@ func Interfere(ctx context.Context, o InterferenceOptions) (_ *InterferenceRepor
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	if o.Progress == nil {
-		o.Progress = io.Discard
-	}
+	screen := o.begin()
+	defer screen.end()
 	x := &interference{o: o, sizes: o.sizes()}
-	options := Options{Dir: o.Dir, Bin: o.Bin, Workers: o.Workers, Profile: o.Profile, Workload: &workload.Workload{
+	options := Options{Setting: o.Setting, Workload: &workload.Workload{
 		Groups: o.Groups, QueuesPerGroup: o.QueuesPerGroup, QueuePolicy: v1alpha1.PolicyPriority,
 		Quota: workload.Quota{
 			Min:      resource.MustParse(milli(x.sizes.leaf / 4)),
@@ -165,8 +154,6 @@ func Interfere(ctx context.Context, o InterferenceOptions) (_ *InterferenceRepor
 			GroupMax: resource.MustParse(milli(x.sizes.leaf * int64(o.QueuesPerGroup))),
 		},
 	}}
-	screen := newScreen(o.Progress, o.Terminal)
-	defer screen.end()
 	// The nodes have twice what all quotas may use, so that scheduling is not about finding the last free node.
 	perNode := max(8000, 2*x.sizes.leaf*int64(o.queues())/int64(o.Nodes))
 	if x.stage, err = openStage(ctx, screen, options, controlplane.Options{
@@ -395,8 +382,8 @@ func (x *interference) measure(ctx context.Context, v variant, round int, namesp
 	profiled := make(chan struct{})
 	go func() {
 		defer close(profiled)
-		if x.o.Profile != "" && round == x.o.Rounds-1 {
-			x.profileScheduler(ctx, v)
+		if x.o.Profile.wanted() && round == x.o.Rounds-1 {
+			x.profile(ctx, "-"+strings.ReplaceAll(v.name, ", ", "-"), controlplane.Scheduler)
 		}
 	}()
 	go func() {
@@ -437,27 +424,6 @@ func (x *interference) await(ctx context.Context, watch *bindings, v variant, ro
 			return context.Cause(ctx)
 		case <-ticker.C:
 		}
-	}
-}
-
-func (x *interference) profileScheduler(ctx context.Context, v variant) {
-	const seconds = 20
-	file := filepath.Join(x.o.Profile, "scheduler-"+map[variant]string{
-		variantOff: "off", variantIdle: "idle", variantOffLoaded: "off-loaded", variantWaiting: "waiting",
-	}[v]+".pprof")
-	if err := os.MkdirAll(x.o.Profile, 0o755); err != nil {
-		x.screen.line("profile: " + err.Error())
-		return
-	}
-	err := save(file, func() (io.ReadCloser, error) {
-		response, err := fromProcess(ctx, fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", x.cp.URL(controlplane.Scheduler), seconds))
-		if err != nil {
-			return nil, err
-		}
-		return response.Body, nil
-	})
-	if err != nil {
-		x.screen.line("profile: " + err.Error())
 	}
 }
 

@@ -20,7 +20,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"runtime"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -47,9 +46,7 @@ type InterferenceReport struct {
 	// Runs are all that was measured, in their order.
 	Runs         []InterferenceRun `json:"runs"`
 	SchedulerQPS int               `json:"schedulerQPS"`
-	Versions     map[string]string `json:"versions"`
-	Cores        int               `json:"cores"`
-	LoadAverages []string          `json:"loadAverages"`
+	Machine
 }
 
 // InterferenceRun is one run of one variant.
@@ -180,7 +177,7 @@ func (x *interference) report() *InterferenceReport {
 	r := &InterferenceReport{
 		Scenario: "interference",
 		Nodes:    x.o.Nodes, Pods: x.o.Pods, PacedPods: x.o.Paced, Queues: x.o.queues(), Units: x.o.Units, GatedPods: x.o.Gated,
-		Rounds: x.o.Rounds, Runs: x.runs, SchedulerQPS: schedulerQPS, Versions: x.versions(), Cores: runtime.NumCPU(), LoadAverages: x.loads,
+		Rounds: x.o.Rounds, Runs: x.runs, SchedulerQPS: schedulerQPS, Machine: x.machine(),
 	}
 	r.summarize()
 	return r
@@ -281,7 +278,7 @@ func percent(a, b float64) float64 {
 // Print writes the report as tables.
 func (r *InterferenceReport) Print(out io.Writer) {
 	fmt.Fprintf(out, "\n%d pods (%d of them one by one) on %d nodes, %d rounds; loaded: %d units in %d queues and %d gated pods; %d cores, load %s\n\n",
-		r.Pods, r.PacedPods, r.Nodes, r.Rounds, r.Units, r.Queues, r.GatedPods, r.Cores, strings.Join(r.LoadAverages, ", then "))
+		r.Pods, r.PacedPods, r.Nodes, r.Rounds, r.Units, r.Queues, r.GatedPods, r.Cores, r.load())
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	cell := func(s Spread, digits int) string {
 		return fmt.Sprintf("%.*f (%.*f to %.*f)", digits, s.Median, digits, s.Min, digits, s.Max)

@@ -21,9 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	goruntime "runtime"
 	"slices"
-	"strings"
 	"sync"
 	"text/tabwriter"
 	"time"
@@ -45,7 +43,7 @@ import (
 
 // LatencyOptions say how the latency of single jobs is measured.
 type LatencyOptions struct {
-	Dir, Bin string
+	Setting
 	// Jobs of each variant, one after the other, the variants in turns; Warmup are as many before that are not counted.
 	Jobs, Warmup int
 	// Pods of each job.
@@ -53,9 +51,7 @@ type LatencyOptions struct {
 	// RunTime of the pods; Gap from the binding of the last pod to the next job.
 	RunTime, Gap time.Duration
 	// Stock runs the unqueued variants alone, without plugin and controller.
-	Stock    bool
-	Progress io.Writer
-	Terminal bool
+	Stock bool
 }
 
 // latencyVariant is where its jobs are created and how.
@@ -98,11 +94,9 @@ type LatencyReport struct {
 	// Differences of each queued variant to each unqueued one, quantile by quantile.
 	Differences []LatencyDifference `json:"differences"`
 	// Attempts of the scheduler, for pods of all variants.
-	Attempts     Attempts          `json:"schedulingAttempts"`
-	Processes    []ProcessReport   `json:"processes"`
-	Versions     map[string]string `json:"versions"`
-	Cores        int               `json:"cores"`
-	LoadAverages []string          `json:"loadAverages"`
+	Attempts  Attempts        `json:"schedulingAttempts"`
+	Processes []ProcessReport `json:"processes"`
+	Machine
 }
 
 // LatencyVariant is one way to submit the job.
@@ -239,7 +233,7 @@ func (t *tracer) takePod(e watch.EventType, pod *corev1.Pod, now time.Time) {
 
 // Latency measures how long a job on an idle cluster takes until its pods are bound, with and without the queue.
 func Latency(ctx context.Context, o LatencyOptions) (_ *LatencyReport, err error) {
-	screen := newScreen(o.Progress, o.Terminal)
+	screen := o.begin()
 	defer screen.end()
 	// Cores for all pods at once, should none of them end before the last one is bound.
 	variants := latencyVariants
@@ -249,7 +243,7 @@ func Latency(ctx context.Context, o LatencyOptions) (_ *LatencyReport, err error
 	cores := int64(len(variants) * (o.Jobs + o.Warmup) * o.Pods)
 	const nodes = 10
 	s, err := startStage(ctx, screen, stageOptions{
-		Options: Options{Dir: o.Dir, Bin: o.Bin, Workers: 1}, quota: stageQuota, cores: cores,
+		Options: Options{Setting: o.Setting}, quota: stageQuota, cores: cores,
 		nodes: nodes, nodeCores: 2 * (int(cores)/nodes + o.Pods),
 	})
 	if err != nil {
@@ -387,7 +381,7 @@ func (l *latency) one(ctx context.Context, v, i int) (trace, error) {
 func (l *latency) report() *LatencyReport {
 	x := &LatencyReport{
 		Scenario: "latency", Stock: l.Stock, Jobs: l.Jobs, Pods: l.Pods, Seconds: l.after.at.Sub(l.began).Seconds(), Attempts: l.attempts[1].since(l.attempts[0]),
-		Processes: l.processReports(), Versions: l.versions(), Cores: goruntime.NumCPU(), LoadAverages: l.loads,
+		Processes: l.processReports(), Machine: l.machine(),
 	}
 	for v, traces := range l.taken {
 		x.Variants = append(x.Variants, summarizeTraces(l.variants[v].name, traces))
@@ -429,7 +423,7 @@ func summarizeTraces(name string, traces []trace) LatencyVariant {
 // Print writes the report as tables.
 func (x *LatencyReport) Print(out io.Writer) {
 	fmt.Fprintf(out, "\n%d jobs of %d pods by each variant, one after the other, in turns; %.0f s; %d cores, load %s\n\n",
-		x.Jobs, x.Pods, x.Seconds, x.Cores, strings.Join(x.LoadAverages, ", then "))
+		x.Jobs, x.Pods, x.Seconds, x.Cores, x.load())
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "ms\tmean\tp50\tp95\tp99\tmax\n")
 	line := func(name string, m workload.Times) {

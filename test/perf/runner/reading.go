@@ -23,7 +23,6 @@ import (
 	"debug/buildinfo"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -212,57 +211,4 @@ func addModules(versions map[string]string, path string, modules ...string) {
 			versions[dep.Path] = dep.Version
 		}
 	}
-}
-
-// profile takes CPU profiles of scheduler and API server at the same time.
-func (r *run) profile(ctx context.Context) {
-	if !sleep(ctx, profileAfter) {
-		return
-	}
-	if err := os.MkdirAll(r.Profile, 0o755); err != nil {
-		r.screen.line("profile: " + err.Error())
-		return
-	}
-	seconds := fmt.Sprint(int(profileFor.Seconds()))
-	sources := map[string]func() (io.ReadCloser, error){
-		"kube-apiserver": func() (io.ReadCloser, error) {
-			return r.client.streams.Get().AbsPath("/debug/pprof/profile").Param("seconds", seconds).Stream(ctx)
-		},
-		"koord-scheduler": func() (io.ReadCloser, error) {
-			response, err := fromProcess(ctx, r.cp.URL(controlplane.Scheduler)+"/debug/pprof/profile?seconds="+seconds)
-			if err != nil {
-				return nil, err
-			}
-			return response.Body, nil
-		},
-	}
-	for _, name := range slices.Sorted(maps.Keys(sources)) {
-		go func() {
-			if err := save(filepath.Join(r.Profile, name+".pprof"), sources[name]); err != nil {
-				r.screen.line("profile of " + name + ": " + err.Error())
-			}
-		}()
-	}
-}
-
-const (
-	profileAfter = 15 * time.Second
-	profileFor   = 20 * time.Second
-)
-
-func save(path string, source func() (io.ReadCloser, error)) error {
-	from, err := source()
-	if err != nil {
-		return err
-	}
-	defer from.Close() //nolint:errcheck // read only
-	to, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(to, from); err != nil {
-		_ = to.Close()
-		return err
-	}
-	return to.Close()
 }

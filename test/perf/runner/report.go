@@ -22,7 +22,6 @@ import (
 	"io"
 	"maps"
 	"math"
-	"runtime"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -63,19 +62,17 @@ type Report struct {
 	Conflicts              int     `json:"conflicts"`
 	WritesPerSecond        float64 `json:"writesPerSecond"`
 	// WriteCeilingPerSecond is the least of what was measured before and after; Share is WritesPerSecond by it.
-	WriteCeilingPerSecond float64           `json:"writeCeilingPerSecond"`
-	WriteCeilingShare     float64           `json:"writeCeilingShare"`
-	WriteCeilings         []ceiling         `json:"writeCeilings"`
-	Classes               []ClassReport     `json:"classes"`
-	Processes             []ProcessReport   `json:"processes"`
-	Greedy                GreedyReport      `json:"greedy"`
-	Decisions             DecisionsReport   `json:"decisions"`
-	Evictions             int               `json:"evictions"`
-	CreatedLateMs         float64           `json:"createdLateMs"`
-	Clients               map[string]any    `json:"clients"`
-	Versions              map[string]string `json:"versions"`
-	Cores                 int               `json:"cores"`
-	LoadAverages          []string          `json:"loadAverages"`
+	WriteCeilingPerSecond float64         `json:"writeCeilingPerSecond"`
+	WriteCeilingShare     float64         `json:"writeCeilingShare"`
+	WriteCeilings         []ceiling       `json:"writeCeilings"`
+	Classes               []ClassReport   `json:"classes"`
+	Processes             []ProcessReport `json:"processes"`
+	Greedy                GreedyReport    `json:"greedy"`
+	Decisions             DecisionsReport `json:"decisions"`
+	Evictions             int             `json:"evictions"`
+	CreatedLateMs         float64         `json:"createdLateMs"`
+	Clients               map[string]any  `json:"clients"`
+	Machine
 }
 
 // Write is how often something was written.
@@ -127,7 +124,7 @@ func (r *run) report() (*Report, error) {
 	w := r.Workload
 	x := &Report{
 		Workload: w.Name, Jobs: r.Jobs, QueuePolicy: string(w.QueuePolicy), Units: len(r.units), Queues: w.Queues(), Evictions: evicted, CreatedLateMs: late.Seconds() * 1000,
-		WriteCeilings: r.ceilings, Versions: r.versions(), Cores: runtime.NumCPU(), LoadAverages: r.loads,
+		WriteCeilings: r.ceilings, Machine: r.machine(),
 		Clients: map[string]any{"runnerWorkers": r.Workers, "runnerQPS": "unlimited", "schedulerQPS": 1000},
 	}
 	first, last := r.timeline(x, seen)
@@ -326,7 +323,7 @@ func greedyReport(w *workload.Workload) GreedyReport {
 func (x *Report) Print(out io.Writer) {
 	kind := map[bool]string{false: "units", true: "jobs"}[x.Jobs]
 	fmt.Fprintf(out, "\n%s: %d of %d %s admitted in %d queues with policy %s; %d cores, load %s\n\n",
-		x.Workload, x.Admitted, x.Units, kind, x.Queues, x.QueuePolicy, x.Cores, strings.Join(x.LoadAverages, ", then "))
+		x.Workload, x.Admitted, x.Units, kind, x.Queues, x.QueuePolicy, x.Cores, x.load())
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "makespan\t%.1f s\tgreedy %.1f s\n", x.MakespanSeconds, x.Greedy.MakespanSeconds)
 	fmt.Fprintf(t, "admissions\t%.1f /s\tfirst after %.2f s\n", x.AdmissionsPerSecond, x.FirstAdmissionSeconds)

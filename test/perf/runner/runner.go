@@ -23,7 +23,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"runtime"
 	"time"
@@ -32,13 +31,10 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/perf/workload"
 )
 
-// Options of a run. Workload and Dir are required.
+// Options of a run. Workload is required. Workers of Setting are for creating, and as many for finishing.
 type Options struct {
+	Setting
 	Workload *workload.Workload
-	// Dir is the work directory; it must not exist or be empty. Bin is where the binaries are; "" means bin/.
-	Dir, Bin string
-	// Workers bounds the requests of this process at once; one half again for creating and for finishing. 0 means 32.
-	Workers int
 	// CeilingWrites are the creations, and then the status patches, that the write ceiling is measured with before and
 	// after the run; 0 measures none.
 	CeilingWrites int
@@ -46,11 +42,6 @@ type Options struct {
 	Jobs bool
 	// Mutate, if set, changes the configuration of the scheduler.
 	Mutate func(config map[string]any)
-	// Profile, if set, is a directory for CPU profiles of scheduler and API server over the middle of the run.
-	Profile string
-	// Progress takes lines about what happens; Terminal says that a line can be rewritten.
-	Progress io.Writer
-	Terminal bool
 }
 
 // stall is how long nothing may happen before the run is given up.
@@ -58,13 +49,8 @@ const stall = 2 * time.Minute
 
 // Run carries the workload out and reports.
 func Run(ctx context.Context, o Options) (_ *Report, err error) {
-	if o.Workers == 0 {
-		o.Workers = 32
-	}
-	if o.Progress == nil {
-		o.Progress = io.Discard
-	}
-	r := &run{Options: o, units: o.Workload.Units(), screen: newScreen(o.Progress, o.Terminal)}
+	screen := o.begin()
+	r := &run{Options: o, units: o.Workload.Units(), screen: screen}
 	defer r.screen.end()
 	if err := r.start(ctx); err != nil {
 		return nil, err
@@ -107,7 +93,7 @@ func (r *run) start(ctx context.Context) (err error) {
 	r.noteLoad()
 	w := r.Workload
 	args := []string{}
-	if r.Profile != "" {
+	if r.Profile.wanted() {
 		args = append(args, "--profiling=true")
 	}
 	o := controlplane.Options{
@@ -203,8 +189,8 @@ func (r *run) play(ctx context.Context) (err error) {
 	if err := r.before.err; err != nil {
 		return err
 	}
-	if r.Profile != "" {
-		go r.profile(ctx)
+	if r.Profile.wanted() {
+		go r.profile(ctx, "", controlplane.APIServer, controlplane.Scheduler)
 	}
 	go func() { failed <- r.generate(watching) }()
 	if err := r.await(ctx, failed); err != nil {

@@ -21,7 +21,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	goruntime "runtime"
 	"sync"
@@ -40,7 +39,7 @@ import (
 
 // SavingsOptions say how it is measured what the queue saves.
 type SavingsOptions struct {
-	Dir, Bin string
+	Setting
 	// Variants in their order: names of SavingsVariants.
 	Variants []string
 	// Jobs that are submitted, PerSecond of them at most, and Capacity, the number of them that fit the quota at once.
@@ -52,10 +51,7 @@ type SavingsOptions struct {
 	// rest is watched, from the submission of the late job on.
 	Fill, Window time.Duration
 	// Preempt lets the late job take the place of others where ElasticQuota and the scheduler do that.
-	Preempt  bool
-	Workers  int
-	Progress io.Writer
-	Terminal bool
+	Preempt bool
 }
 
 // SavingsVariants are ways to submit the same jobs.
@@ -73,7 +69,7 @@ type SavingsVariant struct {
 
 // Savings runs the variants one after the other, each on a control plane of its own.
 func Savings(ctx context.Context, o SavingsOptions) (*SavingsReport, error) {
-	screen := newScreen(o.Progress, o.Terminal)
+	screen := o.begin()
 	defer screen.end()
 	x := &SavingsReport{
 		Scenario: "savings", Jobs: o.Jobs, Pods: o.Pods, Capacity: o.Capacity, JobsPerSecond: o.PerSecond,
@@ -100,7 +96,7 @@ func savingsOf(ctx context.Context, screen *screen, o SavingsOptions, name strin
 	const nodes = 20
 	cores := o.Capacity * o.Pods
 	s, err := startStage(ctx, screen, stageOptions{
-		Options: Options{Dir: filepath.Join(o.Dir, name), Bin: o.Bin, Workers: o.Workers},
+		Options: Options{Setting: o.in(filepath.Join(o.Dir, name))},
 		quota:   stageQuota, cores: int64(cores), nodes: nodes, nodeCores: 2*cores/nodes + 1,
 	})
 	if err != nil {

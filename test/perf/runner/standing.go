@@ -22,20 +22,18 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
-	"strings"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
-// StandingOptions of the measurements on a store with many units that wait in a full cluster. Dir is required.
+// StandingOptions of the measurements on a store with many units that wait in a full cluster. Profiles are of the time in
+// which the wake-up is measured.
 type StandingOptions struct {
-	// Dir is the work directory; it must not exist or be empty. Bin is where the binaries are; "" means bin/.
-	Dir, Bin string
-	Workers  int
-	// Wake and Startup say what is measured.
-	Wake, Startup bool
+	Setting
+	// Measure names what is measured.
+	Measure []string
 	// Waiting units, and Few for comparison on a store of its own, 0 for none; StartupWaiting at start and leader changes.
 	Waiting, Few, StartupWaiting int
 	// Holding is how many units hold quota, rounded up to a multiple of the number of queues.
@@ -49,21 +47,23 @@ type StandingOptions struct {
 	// Changes of the leader of each kind. Freed units end before each, so that there is something to admit.
 	Changes, Freed int
 	Seed           int64
-	// Profile, if set, is a directory for CPU profiles of scheduler and API server while the wake-up is measured.
-	Profile  string
-	Progress io.Writer
-	Terminal bool
 }
+
+// What StandingOptions.Measure may name.
+const (
+	MeasureWake    = "wake"
+	MeasureStartup = "startup"
+)
+
+func (o *StandingOptions) measures(what string) bool { return slices.Contains(o.Measure, what) }
 
 // StandingReport is the result. Times are by the clock of this process, on what its watch delivered.
 type StandingReport struct {
-	Scenario     string            `json:"scenario"`
-	Queues       int               `json:"queues"`
-	Wake         *WakeReport       `json:"wake,omitempty"`
-	Startup      *StartupReport    `json:"startup,omitempty"`
-	Versions     map[string]string `json:"versions"`
-	Cores        int               `json:"cores"`
-	LoadAverages []string          `json:"loadAverages"`
+	Scenario string         `json:"scenario"`
+	Queues   int            `json:"queues"`
+	Wake     *WakeReport    `json:"wake,omitempty"`
+	Startup  *StartupReport `json:"startup,omitempty"`
+	Machine
 }
 
 // Standing measures what the options say.
@@ -71,9 +71,9 @@ func Standing(ctx context.Context, o StandingOptions) (_ *StandingReport, err er
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	screen := newScreen(o.Progress, o.Terminal)
+	screen := o.begin()
 	defer screen.end()
-	x := &StandingReport{Scenario: "standing", Queues: standingQueues, Cores: runtime.NumCPU(), LoadAverages: []string{loadAverage()}}
+	x := &StandingReport{Scenario: "standing", Queues: standingQueues}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	many, err := openStore(ctx, &o, "many", screen)
@@ -81,28 +81,22 @@ func Standing(ctx context.Context, o StandingOptions) (_ *StandingReport, err er
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, many.cp.Stop()) }()
-	x.Versions = many.versions()
-	if o.Startup {
+	if o.measures(MeasureStartup) {
 		if x.Startup, err = many.measureStartup(ctx, &o); err != nil {
 			return nil, fmt.Errorf("start-up: %w", err)
 		}
 	}
-	if o.Wake {
+	if o.measures(MeasureWake) {
 		if x.Wake, err = measureWake(ctx, &o, many, screen); err != nil {
 			return nil, fmt.Errorf("wake-up: %w", err)
 		}
 	}
-	x.LoadAverages = append(x.LoadAverages, loadAverage())
+	many.noteLoad()
+	x.Machine = many.machine()
 	return x, nil
 }
 
 func (o *StandingOptions) complete() error {
-	if o.Workers == 0 {
-		o.Workers = 32
-	}
-	if o.Progress == nil {
-		o.Progress = io.Discard
-	}
 	if err := o.validate(); err != nil {
 		return err
 	}
@@ -114,13 +108,13 @@ func (o *StandingOptions) complete() error {
 
 func (o *StandingOptions) validate() error {
 	switch {
-	case !o.Wake && !o.Startup:
+	case len(o.Measure) == 0:
 		return errors.New("nothing is to be measured")
 	case o.Holding < standingQueues || o.Waiting < standingQueues || o.StartupWaiting < standingQueues:
 		return fmt.Errorf("holding and waiting units have to be at least %d, one for each queue", standingQueues)
-	case o.Wake && (o.Samples < 1 || o.Rounds < 1 || o.PerSecond <= 0 || len(o.Policies) == 0):
+	case o.measures(MeasureWake) && (o.Samples < 1 || o.Rounds < 1 || o.PerSecond <= 0 || len(o.Policies) == 0):
 		return errors.New("samples, rounds, samples per second and policies are required")
-	case o.Startup && (o.Changes < 0 || o.Freed < 1 || o.Freed > o.Holding):
+	case o.measures(MeasureStartup) && (o.Changes < 0 || o.Freed < 1 || o.Freed > o.Holding):
 		return errors.New("freed must be from 1 to the number of units that hold quota")
 	}
 	return nil
@@ -128,7 +122,7 @@ func (o *StandingOptions) validate() error {
 
 // Print writes the report as tables.
 func (x *StandingReport) Print(out io.Writer) {
-	fmt.Fprintf(out, "\n%d queues; %d cores, load %s\n", x.Queues, x.Cores, strings.Join(x.LoadAverages, ", then "))
+	fmt.Fprintf(out, "\n%d queues; %d cores, load %s\n", x.Queues, x.Cores, x.load())
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if x.Startup != nil {
 		x.Startup.print(t)

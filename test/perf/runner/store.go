@@ -76,7 +76,7 @@ func openStore(ctx context.Context, o *StandingOptions, label string, screen *sc
 	share := int(w.Quota.GroupMax.Value()) / standingPerGroup
 	s := &store{
 		run: &run{
-			Options: Options{Workload: w, Dir: filepath.Join(o.Dir, label), Bin: o.Bin, Workers: o.Workers, Profile: o.Profile},
+			Options: Options{Workload: w, Setting: o.in(filepath.Join(o.Dir, label))},
 			screen:  screen,
 		},
 		label: label, held: newHoldings(int(w.Quota.Max.Value()), int(w.Quota.GroupMax.Value()), standingPerGroup),

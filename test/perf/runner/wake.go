@@ -93,8 +93,8 @@ func measureWake(ctx context.Context, o *StandingOptions, many *store, screen *s
 			return nil, err
 		}
 	}
-	if o.Profile != "" {
-		go many.profile(ctx)
+	if o.Profile.wanted() {
+		go many.profile(ctx, "", controlplane.APIServer, controlplane.Scheduler)
 	}
 	x := &WakeReport{PerSecond: o.PerSecond, Violations: []string{}}
 	for _, policy := range o.Policies {

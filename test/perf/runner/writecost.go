@@ -41,21 +41,17 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
 )
 
-// WriteCostOptions say how much is written to find out what a write costs. Dir is required.
+// WriteCostOptions say how much is written to find out what a write costs.
 type WriteCostOptions struct {
-	// Dir is the work directory; it must not exist or be empty. Bin is where the binaries are; "" means bin/.
-	Dir, Bin string
-	// Objects of each variant and round; Rounds, in which all variants take turns; Workers are requests at once.
-	Objects, Rounds, Workers int
+	Setting
+	// Objects of each variant and round; Rounds, in which all variants take turns.
+	Objects, Rounds int
 	// Watchers of the objects of each variant.
 	Watchers int
 	// Variants to measure, by name; none means all.
 	Variants []string
 	// Definitions are files with other CustomResourceDefinitions of QueueUnits, by name: variants, too.
 	Definitions map[string]string
-	// Progress takes lines about what happens; Terminal says that a line can be rewritten.
-	Progress io.Writer
-	Terminal bool
 }
 
 // WriteCosts is what the writes in the life of a unit cost the API server.
@@ -204,7 +200,8 @@ func (m *costMeasurement) path(i int) string {
 // Collections of garbage fall into a step or not, by chance, and are a third of all: so they are switched off, forced
 // between steps, and what there is to collect is counted instead.
 func MeasureWriteCosts(ctx context.Context, o WriteCostOptions) (_ *WriteCosts, err error) {
-	m := &costMeasurement{WriteCostOptions: o, screen: newScreen(o.Progress, o.Terminal)}
+	screen := o.begin()
+	m := &costMeasurement{WriteCostOptions: o, screen: screen}
 	defer m.screen.end()
 	if err := m.choose(); err != nil {
 		return nil, err
