@@ -236,8 +236,8 @@ func (s *State) wakeFreed(gt *gate, except *claim) {
 	})
 }
 
-// moveClaims has the claims of a queue found at their new place after its rank changed.
-func (s *State) moveClaims(q *unitLine, change func()) {
+// move has a queue found at its new place among those that wait, and its claims, after its rank changed.
+func (s *State) move(q *unitLine, change func()) {
 	each := func(do func(gt *gate, c *claim)) {
 		if s.claims == 0 {
 			return
@@ -252,6 +252,12 @@ func (s *State) moveClaims(q *unitLine, change func()) {
 		}
 	}
 	each(func(gt *gate, c *claim) { gt.book.claims.Delete(c) })
+	for w, own := range q.waits {
+		w.queues.Delete(own)
+	}
 	change()
 	each(func(gt *gate, c *claim) { gt.book.claims.Insert(c) })
+	for w, own := range q.waits {
+		w.queues.Insert(own)
+	}
 }

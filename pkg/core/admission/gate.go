@@ -29,6 +29,7 @@ import (
 type gate struct {
 	level *level
 	kind  gateKind
+	order QueueOrder
 	// free is limit - used - outstanding of every resource that the limit names. It is negative where more is
 	// in use than the limit allows.
 	free []resources.Item
@@ -60,7 +61,7 @@ type claim struct {
 }
 
 func (gt *gate) init(s *State, l *level, kind gateKind) {
-	*gt = gate{level: l, kind: kind, waiters: map[string]*waitList{}, book: newBook(s)}
+	*gt = gate{level: l, kind: kind, order: s.order, waiters: map[string]*waitList{}, book: newBook(s)}
 }
 
 // freeOf is how much of a resource is free; limited is false where there is no limit.

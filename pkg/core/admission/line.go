@@ -46,6 +46,8 @@ type unitLine struct {
 	waiting *queue.Tree[spot]
 	groups  map[*group]struct{}
 	lines   map[string]*line
+	// waits are its places in the lists of groups that wait.
+	waits map[*waitList]*waiters
 	// active holds the groups with eligible units, dirty those that Decide is to look at, by their heads.
 	active, dirty *queue.Tree[*group]
 
@@ -62,7 +64,7 @@ func (s *State) queue(name string) *unitLine {
 	}
 	q := &unitLine{
 		name:   name,
-		groups: map[*group]struct{}{}, lines: map[string]*line{},
+		groups: map[*group]struct{}{}, lines: map[string]*line{}, waits: map[*waitList]*waiters{},
 	}
 	q.setPolicy(s.policies["Priority"](0))
 	s.queues[name] = q
@@ -252,7 +254,7 @@ func (s *State) refreshRank(q *unitLine) {
 			q.listed = false
 		}
 	}
-	s.moveClaims(q, func() { q.rank, q.ranked = rank, eligible })
+	s.move(q, func() { q.rank, q.ranked = rank, eligible })
 	if !eligible {
 		return
 	}

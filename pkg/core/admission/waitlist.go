@@ -31,11 +31,21 @@ import (
 type waitList struct {
 	at       *gate
 	resource string
-	// byNeed holds all, byQueue those of one queue, ordered by how much has to be free for them.
-	byNeed  *queue.Tree[*group]
-	byQueue map[*unitLine]*queue.Tree[*group]
+	// byNeed holds all, ordered by how much has to be free for them.
+	byNeed *queue.Tree[*group]
+	// queues are those of the groups, first served first; each is measured by the least that has to be free.
+	queues *queue.Tree[*waiters]
 	// woken: in State.woken, or State.lendable.
 	woken bool
+}
+
+// waiters are the groups of one queue in a waitList, ordered by how much has to be free for them. A queue with waiters is
+// ranked.
+type waiters struct {
+	queue  *unitLine
+	byNeed *queue.Tree[*group]
+	// least is what the first of them needs.
+	least int64
 }
 
 // waitOf is how a group waits at a gate.
@@ -46,40 +56,62 @@ func (gt *gate) waitOf(g *group) *wait {
 	return &g.wait
 }
 
-func (gt *gate) byNeed() *queue.Tree[*group] {
-	return queue.NewTree(func(a, b *group) int {
-		return cmp.Or(cmp.Compare(gt.waitOf(a).need, gt.waitOf(b).need), compareGroups(a, b))
-	})
+func (gt *gate) compareNeeds(a, b *group) int {
+	return cmp.Or(cmp.Compare(gt.waitOf(a).need, gt.waitOf(b).need), compareGroups(a, b))
+}
+
+func (gt *gate) newWaitList(resource string) *waitList {
+	return &waitList{
+		at: gt, resource: resource, byNeed: queue.NewTree(gt.compareNeeds),
+		queues: queue.NewMeasuredTree(
+			func(a, b *waiters) int { return gt.order.Compare(a.queue.rank, b.queue.rank) },
+			func(own *waiters) int64 { return own.least },
+		),
+	}
 }
 
 // enter adds a group that waits as its wait says.
 func (gt *gate) enter(g *group) {
-	resource := gt.waitOf(g).resource
+	resource, need := gt.waitOf(g).resource, gt.waitOf(g).need
 	w, ok := gt.waiters[resource]
 	if !ok {
-		w = &waitList{at: gt, resource: resource, byNeed: gt.byNeed(), byQueue: map[*unitLine]*queue.Tree[*group]{}}
+		w = gt.newWaitList(resource)
 		gt.waiters[resource] = w
 	}
 	w.byNeed.Insert(g)
-	own, ok := w.byQueue[g.queue]
+	own, ok := g.queue.waits[w]
 	if !ok {
-		own = gt.byNeed()
-		w.byQueue[g.queue] = own
+		own = &waiters{queue: g.queue, byNeed: queue.NewTree(gt.compareNeeds), least: need}
+		g.queue.waits[w] = own
+		w.queues.Insert(own)
 	}
-	own.Insert(g)
+	own.byNeed.Insert(g)
+	w.remeasure(own)
 }
 
 // exit takes a group out.
 func (gt *gate) exit(g *group) {
 	w := gt.waiters[gt.waitOf(g).resource]
 	w.byNeed.Delete(g)
-	own := w.byQueue[g.queue]
-	own.Delete(g)
-	if own.Len() == 0 {
-		delete(w.byQueue, g.queue)
+	own := g.queue.waits[w]
+	own.byNeed.Delete(g)
+	if own.byNeed.Len() > 0 {
+		w.remeasure(own)
+	} else {
+		w.queues.Delete(own)
+		delete(g.queue.waits, w)
 	}
 	if w.byNeed.Len() == 0 {
 		delete(gt.waiters, w.resource)
+	}
+}
+
+// remeasure finds out what the first group of a queue needs.
+func (w *waitList) remeasure(own *waiters) {
+	first, _ := own.byNeed.Min()
+	if former, need := own.least, w.at.waitOf(first).need; need != former {
+		own.least = need
+		w.queues.Remeasured(own, former)
 	}
 }
 
@@ -135,48 +167,14 @@ func (s *State) wakeNext(lists *[]*waitList) {
 	*lists = append(kept, *lists...)
 }
 
-// fewGroups is for how many groups wakeFirst compares their queues; among more of them the first queue is found sooner by
-// asking the queues in their order.
-const fewGroups = 32
-
 // wakeFirst says whether anything is dirty after it: when nothing is, nobody waits at the gate who is served.
 func (s *State) wakeFirst(w *waitList, free int64) bool {
-	first, few := s.firstQueue(w, free)
-	if few && first == nil {
-		return s.dirty.Len() > 0
+	first, found := w.queues.FirstWithin(free)
+	served, any := s.dirty.Min()
+	if found && (!any || s.order.Compare(first.queue.rank, served.rank) <= 0) {
+		s.wakeOf(w, first.byNeed, free)
 	}
-	if few {
-		if served, ok := s.dirty.Min(); ok && s.order.Compare(served.rank, first.rank) < 0 {
-			return true
-		}
-		if s.wakeOf(w, w.byQueue[first], free); first.listed {
-			return true
-		}
-	}
-	s.ranked.Walk(func(q *unitLine) bool {
-		if own, ok := w.byQueue[q]; ok {
-			s.wakeOf(w, own, free)
-		}
-		return !q.listed
-	})
 	return s.dirty.Len() > 0
-}
-
-// firstQueue is the first in the order of queues that has a group for which there is enough, nil if none is ranked; few is
-// false where it was not looked for, because there are many such groups.
-func (s *State) firstQueue(w *waitList, free int64) (first *unitLine, few bool) {
-	n := 0
-	w.byNeed.Walk(func(g *group) bool {
-		if w.at.waitOf(g).need > free {
-			return false
-		}
-		if q := g.queue; q.ranked && q != first && (first == nil || s.order.Compare(q.rank, first.rank) < 0) {
-			first = q
-		}
-		n++
-		return n <= fewGroups
-	})
-	return first, n <= fewGroups
 }
 
 // wakeOf marks the groups of one queue for which there is enough. Of those that would borrow only the first one: what it

@@ -18,7 +18,6 @@ package queue
 
 import (
 	"slices"
-	"sort"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
@@ -37,8 +36,9 @@ type Tree[T any] struct {
 	root    *node[T]
 	length  int
 	compare func(a, b T) int
-	// weigh, if set, is what a value weighs.
-	weigh func(v T) resources.List
+	// weigh and measure, if set, are what the nodes are summarized by.
+	weigh   func(v T) resources.List
+	measure func(v T) int64
 }
 
 // node has its values in order, and, unless it is a leaf, children before, between and after them.
@@ -47,21 +47,12 @@ type node[T any] struct {
 	children []*node[T]
 	// sizes counts the values in and below each child.
 	sizes []int
-	// weight of the values in and below the node, nil where it is not known: it is taken when it is asked for.
-	weight *resources.Sum
+	summary
 }
 
 // NewTree returns an empty tree. compare must be zero for equal values only.
 func NewTree[T any](compare func(a, b T) int) *Tree[T] {
 	return &Tree[T]{root: &node[T]{}, compare: compare}
-}
-
-// NewWeighedTree returns an empty tree of values with weights, none of them negative, which must not change while a value
-// is in the tree.
-func NewWeighedTree[T any](compare func(a, b T) int, weigh func(v T) resources.List) *Tree[T] {
-	t := NewTree(compare)
-	t.weigh = weigh
-	return t
 }
 
 // Len is the number of values.
@@ -95,17 +86,20 @@ func (t *Tree[T]) Insert(v T) {
 // them.
 func (t *Tree[T]) insert(n *node[T], v T) (up T, right *node[T]) {
 	i, _ := t.search(n, v)
-	n.weight = nil
 	if n.leaf() {
-		return n.put(i, v, nil)
-	}
-	between, fresh := t.insert(n.children[i], v)
-	if fresh == nil {
+		up, right = n.put(i, v, nil)
+	} else if between, fresh := t.insert(n.children[i], v); fresh == nil {
 		n.sizes[i]++
-		return up, nil
+	} else {
+		n.sizes[i] = n.children[i].size()
+		up, right = n.put(i, between, fresh)
 	}
-	n.sizes[i] = n.children[i].size()
-	return n.put(i, between, fresh)
+	if right == nil {
+		t.gained(n, v)
+	} else {
+		n.forget()
+	}
+	return up, right
 }
 
 // put adds a value at a place in a node, and the child after it, if it is not a leaf.
@@ -165,11 +159,11 @@ func (t *Tree[T]) Delete(v T) bool {
 
 func (t *Tree[T]) remove(n *node[T], v T) bool {
 	i, found := t.search(n, v)
-	n.weight = nil
 	switch {
 	case n.leaf():
 		if found {
 			n.values = slices.Delete(n.values, i, i+1)
+			t.lost(n, v)
 		}
 		return found
 	case found:
@@ -179,13 +173,14 @@ func (t *Tree[T]) remove(n *node[T], v T) bool {
 	}
 	n.sizes[i]--
 	n.mend(i)
+	t.lost(n, v)
 	return true
 }
 
 // removeLast takes the last value at or below a node out.
 func (n *node[T]) removeLast() T {
 	last := len(n.values) - 1
-	n.weight = nil
+	n.forget()
 	if n.leaf() {
 		v := n.values[last]
 		n.values = slices.Delete(n.values, last, last+1)
@@ -206,7 +201,8 @@ func (n *node[T]) mend(i int) {
 		i-- // the child and the one before it
 	}
 	left, right := n.children[i], n.children[i+1]
-	left.weight, right.weight = nil, nil
+	left.forget()
+	right.forget()
 	switch {
 	case len(left.values)+1+len(right.values) <= mostValues:
 		left.values = append(append(left.values, n.values[i]), right.values...)
@@ -296,60 +292,4 @@ func (n *node[T]) walk(visit func(T) bool) bool {
 		}
 	}
 	return n.leaf() || n.children[len(n.values)].walk(visit)
-}
-
-// Before counts the values at the front for which ahead says so, and adds up what they weigh of a resource. ahead must be
-// true for no value behind one for which it is false.
-func (t *Tree[T]) Before(ahead func(v T) bool, resource string) (values int, weight int64) {
-	for n := t.root; ; {
-		i := sort.Search(len(n.values), func(i int) bool { return !ahead(n.values[i]) })
-		values += i
-		for _, v := range n.values[:i] {
-			amount, _ := t.weigh(v).Get(resource)
-			weight = resources.SaturatingAdd(weight, amount)
-		}
-		if n.leaf() {
-			return values, weight
-		}
-		for j, child := range n.children[:i] {
-			values += n.sizes[j]
-			weight = resources.SaturatingAdd(weight, t.weightOf(child).Get(resource))
-		}
-		n = n.children[i]
-	}
-}
-
-// FirstWith is the first value that weighs anything of a resource.
-func (t *Tree[T]) FirstWith(resource string) (first T, found bool) {
-	for n := t.root; n != nil && t.weightOf(n).Get(resource) > 0; {
-		var below *node[T]
-		for i, v := range n.values {
-			if !n.leaf() && t.weightOf(n.children[i]).Get(resource) > 0 {
-				below = n.children[i]
-				break
-			}
-			if amount, _ := t.weigh(v).Get(resource); amount > 0 {
-				return v, true
-			}
-		}
-		if below == nil && !n.leaf() {
-			below = n.children[len(n.values)]
-		}
-		n = below
-	}
-	return first, false
-}
-
-// weightOf is the weight of a node, which is kept until something at or below it changes.
-func (t *Tree[T]) weightOf(n *node[T]) *resources.Sum {
-	if n.weight == nil {
-		n.weight = &resources.Sum{}
-		for _, v := range n.values {
-			n.weight.Add(t.weigh(v))
-		}
-		for _, child := range n.children {
-			n.weight.AddSum(t.weightOf(child))
-		}
-	}
-	return n.weight
 }

@@ -30,15 +30,38 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/testing/effort"
 )
 
-// newTree has values that weigh what they are; every third weighs nothing of "third".
-func newTree() *Tree[int] {
-	return NewWeighedTree(cmp.Compare[int], func(v int) resources.List {
+// newTree has values that weigh what they are; every third weighs nothing of "third". Those not in measures measure zero.
+func newTree(measures map[int]int64) *Tree[int] {
+	tree := NewWeighedTree(cmp.Compare[int], func(v int) resources.List {
 		weight := map[string]int64{"value": int64(v)}
 		if v%3 != 0 {
 			weight["third"] = int64(v)
 		}
 		return resources.FromMap(weight)
 	})
+	tree.measure = NewMeasuredTree(cmp.Compare[int], func(v int) int64 { return measures[v] }).measure
+	return tree
+}
+
+// requireMeasures compares with looking at all.
+func requireMeasures(t require.TestingT, tree *Tree[int], want []int) {
+	for most := int64(-1); most <= 4; most++ {
+		i := slices.IndexFunc(want, func(v int) bool { return tree.measure(v) <= most })
+		first, found := tree.FirstWithin(most)
+		require.Equal(t, i >= 0, found, "within %d", most)
+		if found {
+			require.Equal(t, want[i], first, "within %d", most)
+		}
+	}
+	measures := make([]int64, 0, len(want))
+	for _, v := range want {
+		measures = append(measures, tree.measure(v))
+	}
+	least, found := tree.Least()
+	require.Equal(t, len(want) > 0, found)
+	if found {
+		require.Equal(t, slices.Min(measures), least)
+	}
 }
 
 // requireWeights compares with adding up.
@@ -71,7 +94,8 @@ func requireWeights(t require.TestingT, tree *Tree[int], want []int) {
 func TestTreeEqualsSortedSlice(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		tree, set := newTree(), map[int]bool{}
+		measures, set := map[int]int64{}, map[int]bool{}
+		tree := newTree(measures)
 		// What is there before makes more than one level.
 		before, step := rapid.IntRange(0, 3*mostValues).Draw(t, "before"), rapid.SampledFrom([]int{1, 7, 100}).Draw(t, "step")
 		for i := range before {
@@ -81,10 +105,16 @@ func TestTreeEqualsSortedSlice(t *testing.T) {
 		}
 		for range rapid.IntRange(0, effort.Steps(200)).Draw(t, "operations") {
 			v := rapid.IntRange(0, 110).Draw(t, "value")
-			if rapid.Bool().Draw(t, "delete") {
+			switch measure := rapid.Int64Range(-1, 4).Draw(t, "measure"); {
+			case rapid.Bool().Draw(t, "delete"):
 				require.Equal(t, set[v], tree.Delete(v))
 				delete(set, v)
-			} else if !set[v] {
+			case set[v]:
+				former := measures[v]
+				measures[v] = measure
+				tree.Remeasured(v, former)
+			default:
+				measures[v] = measure
 				tree.Insert(v)
 				set[v] = true
 			}
@@ -110,6 +140,9 @@ func requireSame(t require.TestingT, tree *Tree[int], set map[int]bool) {
 	}
 	if tree.weigh != nil {
 		requireWeights(t, tree, want)
+	}
+	if tree.measure != nil {
+		requireMeasures(t, tree, want)
 	}
 	requireBalanced(t, tree.root, true)
 	first, ok := tree.Min()
@@ -290,17 +323,18 @@ func TestNodesThatFillInOrderAreFull(t *testing.T) {
 
 // A comparison that panics while a value comes or goes leaves the tree as it was.
 func TestTreeSurvivesAPanic(t *testing.T) {
-	left := 0
-	tree := NewTree(func(a, b int) int {
+	left, measures := 0, map[int]int64{}
+	tree := newTree(measures)
+	tree.compare = func(a, b int) int {
 		if left--; left == 0 {
 			panic("the comparison")
 		}
 		return cmp.Compare(a, b)
-	})
+	}
 	set := map[int]bool{}
 	for v := range 500 {
 		tree.Insert(2 * v)
-		set[2*v] = true
+		set[2*v], measures[2*v] = true, int64(2*v%5)
 	}
 	for n := 1; n < 12; n++ {
 		for _, change := range []func(){func() { tree.Insert(501) }, func() { tree.Delete(500) }} {
@@ -314,6 +348,7 @@ func TestTreeSurvivesAPanic(t *testing.T) {
 			if panicked {
 				require.Equal(t, 500, tree.Len())
 				requireBalanced(t, tree.root, true)
+				requireSame(t, tree, set)
 				continue
 			}
 			tree.Delete(501)
@@ -325,7 +360,7 @@ func TestTreeSurvivesAPanic(t *testing.T) {
 }
 
 func TestWalkStops(t *testing.T) {
-	tree := newTree()
+	tree := newTree(nil)
 	for v := range 10 {
 		tree.Insert(v)
 	}
