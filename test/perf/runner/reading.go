@@ -21,6 +21,7 @@ import (
 	"bytes"
 	"context"
 	"debug/buildinfo"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -37,12 +38,11 @@ import (
 
 // reading is what is counted at one moment, by the API server, by the scheduler and by the kernel.
 type reading struct {
-	at     time.Time
+	spent
 	writes map[writeKey]float64
 	// queue are the metrics of the queue, histograms as their sum and count.
 	queue map[string]float64
-	cpu   map[string]float64 // seconds by process
-	peak  map[string]int64   // bytes by process
+	peak  map[string]int64 // bytes by process
 	err   error
 }
 
@@ -66,13 +66,27 @@ func (r *run) processes() map[string]int {
 
 // again takes what the kernel counts once more, without what the rest of the reading has cost.
 func (x *reading) again(r *run) (err error) {
-	x.at, x.cpu, x.peak = time.Now(), map[string]float64{}, map[string]int64{}
+	if x.spent, err = r.spent(); err != nil {
+		return err
+	}
+	x.peak = map[string]int64{}
 	for name, pid := range r.processes() {
-		if x.cpu[name], x.peak[name], err = usage(pid); err != nil {
+		if _, x.peak[name], err = usage(pid); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (r *run) spent() (x spent, err error) {
+	x = spent{at: time.Now(), cpu: map[string]float64{}}
+	for name, pid := range r.processes() {
+		if x.cpu[name], _, err = usage(pid); err != nil {
+			return x, err
+		}
+	}
+	x.busy, x.idle, err = machineTime()
+	return x, err
 }
 
 func (r *run) read() (x reading) {
@@ -165,6 +179,30 @@ func parseMetrics(from io.Reader, prefix string) (testutil.Metrics, error) {
 	return parsed, testutil.ParseMetrics(wanted.String(), &parsed)
 }
 
+// ticksPerSecond is the unit of processor time.
+const ticksPerSecond = 100
+
+// machineTime is how many seconds all cores together were busy and idle since the machine was started.
+func machineTime() (busy, idle float64, err error) {
+	stat, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, 0, err
+	}
+	first, _, _ := strings.Cut(string(stat), "\n")
+	fields := strings.Fields(first)
+	// Behind the name: user, nice, system, idle, waiting for disks, two kinds of interrupts, what the host took. Guests,
+	// behind those, are in user.
+	const idling, waiting, counted = 4, 5, 9
+	if len(fields) < counted || fields[0] != "cpu" {
+		return 0, 0, errors.New("/proc/stat cannot be read")
+	}
+	for _, field := range fields[1:counted] {
+		busy += float64(atoi(field)) / ticksPerSecond
+	}
+	idle = float64(atoi(fields[idling])+atoi(fields[waiting])) / ticksPerSecond
+	return busy - idle, idle, nil
+}
+
 // usage of a process: processor time in seconds, and the most memory that it ever had in bytes.
 func usage(pid int) (cpu float64, peak int64, err error) {
 	stat, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), "stat"))
@@ -173,7 +211,7 @@ func usage(pid int) (cpu float64, peak int64, err error) {
 	}
 	// The name of the program is in brackets and may hold blanks; utime and stime are fields 14 and 15 of all.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	const user, system, ticksPerSecond = 11, 12, 100
+	const user, system = 11, 12
 	if len(fields) <= system {
 		return 0, 0, fmt.Errorf("/proc/%d/stat cannot be read", pid)
 	}

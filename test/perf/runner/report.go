@@ -52,6 +52,12 @@ type Report struct {
 	QuotaHeld float64 `json:"quotaHeld"`
 	// QuotaHeldOverTime is the share that was held in each second.
 	QuotaHeldOverTime []float64 `json:"quotaHeldOverTime"`
+	// CapacityCoreSeconds is what all groups could have held in the makespan.
+	CapacityCoreSeconds float64 `json:"capacityCoreSeconds"`
+	// Phases are parts of the run: while units were still created, and after.
+	Phases []PhaseReport `json:"phases"`
+	// UsageOverTime is what the processor did, second by second.
+	UsageOverTime []UsageReport `json:"usageOverTime"`
 	// WritesPerUnit counts what the queue costs in writes, besides creating the unit: to units, queues and quotas, and
 	// with Jobs to the Job, but its creation and its status. Writes of the runner for the job controller are among them.
 	WritesPerUnit float64 `json:"writesPerUnit"`
@@ -93,6 +99,7 @@ type ClassReport struct {
 	AdmissionToRunning *workload.Times `json:"admissionToRunningMs,omitempty"`
 	// Overrun is how much later than its run time a unit, or its Job, was seen to have ended.
 	Overrun *workload.Times `json:"overrunMs,omitempty"`
+	Held    *HeldReport     `json:"held,omitempty"`
 }
 
 // ProcessReport is what a process took in the run; its peak memory is of all its life.
@@ -144,6 +151,8 @@ func (r *run) report() (*Report, error) {
 		}
 	}
 	x.QuotaUse = w.Work(ended) / (float64(w.Capacity()) * x.MakespanSeconds)
+	x.CapacityCoreSeconds = round(float64(w.Capacity())/1000*x.MakespanSeconds, 3)
+	x.Phases, x.UsageOverTime = r.phases(seen, last), r.usage
 	r.countWrites(x)
 	x.Processes = r.processReports()
 	r.countDecisions(x)
@@ -185,11 +194,12 @@ func (r *run) timeline(x *Report, seen []sight) (first, last time.Time) {
 			starts[u.Class] = append(starts[u.Class], s.running.Sub(s.admitted))
 		}
 	}
+	held := r.heldBy(seen, last)
 	for class := range w.Classes {
 		overrun := workload.Summarize(overruns[class])
 		c := ClassReport{
 			Name: w.Classes[class].Name, Count: len(waits[class]),
-			TimeToAdmission: workload.Summarize(waits[class]), Overrun: &overrun,
+			TimeToAdmission: workload.Summarize(waits[class]), Overrun: &overrun, Held: &held[class],
 		}
 		if r.Jobs {
 			running := workload.Summarize(starts[class])
@@ -343,6 +353,10 @@ func (x *Report) Print(out io.Writer) {
 			c.Name, c.Count, a.Mean, a.P50, a.P95, a.P99, g.Mean, g.P50, g.P95, g.P99)
 	}
 	_ = t.Flush()
+	fmt.Fprintln(out)
+	printHeld(out, x.Classes, x.CapacityCoreSeconds)
+	fmt.Fprintln(out)
+	printPhases(out, x.Phases)
 	fmt.Fprintln(out)
 	printProcesses(out, x.Processes)
 	fmt.Fprintln(out)

@@ -56,15 +56,8 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.cp.Stop()) }()
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := r.guarded(ctx)
 	defer cancel(nil)
-	go func() {
-		select {
-		case <-ctx.Done():
-		case exit := <-r.cp.Exits():
-			cancel(fmt.Errorf("%s ended: %w\n%s", exit.Component, exit.Err, r.cp.LogTail(exit.Component, 20)))
-		}
-	}()
 	if err := r.all(ctx); err != nil {
 		return nil, errors.Join(err, context.Cause(ctx))
 	}
@@ -82,6 +75,9 @@ type run struct {
 
 	ceilings      []ceiling
 	before, after reading
+	// created is the reading that was made when the last unit had been created, nil for none.
+	created *reading
+	usage   []UsageReport
 	// begin is when the clock starts, preloaded when the preloaded units were created, schedulerStart when the
 	// scheduler was started.
 	begin, schedulerStart time.Time
@@ -89,25 +85,29 @@ type run struct {
 }
 
 // start brings up what the write ceiling is measured on.
-func (r *run) start(ctx context.Context) (err error) {
-	r.noteLoad()
+func (r *run) start(ctx context.Context) error {
 	w := r.Workload
 	args := []string{}
 	if r.Profile.wanted() {
 		args = append(args, "--profiling=true")
 	}
 	o := controlplane.Options{
-		Dir: r.Dir, Bin: r.Bin, Components: controlplane.Minimal(),
+		Components: controlplane.Minimal(),
 		// A node for each group, so that together they have what the groups may use. No pod ever runs on them.
 		Nodes: w.Groups, NodeCPU: w.Quota.GroupMax.String(), APIServerArgs: args,
-		Progress: r.screen.line,
 	}
 	if r.Jobs {
 		// Twice as many, so that what the quota allows also finds a node.
 		o.Components, o.Nodes, o.NodePods = controlplane.Full(), 2*w.Groups, "10000"
 	}
-	r.cp, err = controlplane.Start(ctx, o)
-	if err != nil {
+	return r.open(ctx, o)
+}
+
+// open starts the components with what a user installs. If it succeeds they are to be stopped.
+func (r *run) open(ctx context.Context, o controlplane.Options) (err error) {
+	r.noteLoad()
+	o.Dir, o.Bin, o.Progress = r.Dir, r.Bin, r.screen.line
+	if r.cp, err = controlplane.Start(ctx, o); err != nil {
 		return err
 	}
 	defer func() {
@@ -120,6 +120,19 @@ func (r *run) start(ctx context.Context) (err error) {
 	}
 	r.client, err = newClient(r.cp.RESTConfig(controlplane.Admin), r.Workers)
 	return err
+}
+
+// guarded cancels the context that it returns when a process ends that was not asked to.
+func (r *run) guarded(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-ctx.Done():
+		case exit := <-r.cp.Exits():
+			cancel(fmt.Errorf("%s ended: %w\n%s", exit.Component, exit.Err, r.cp.LogTail(exit.Component, 20)))
+		}
+	}()
+	return ctx, cancel
 }
 
 // all are the steps in their order.
@@ -192,11 +205,27 @@ func (r *run) play(ctx context.Context) (err error) {
 	if r.Profile.wanted() {
 		go r.profile(ctx, "", controlplane.APIServer, controlplane.Scheduler)
 	}
-	go func() { failed <- r.generate(watching) }()
-	if err := r.await(ctx, failed); err != nil {
+	created := make(chan reading, 1)
+	go func() { failed <- r.generate(watching, created) }()
+	sampled := make(chan []UsageReport)
+	go func() {
+		all, admitted := r.sampleUsage(watching)
+		sampled <- usageReports(r.begin, r.before.spent, all, admitted)
+	}()
+	err = r.await(ctx, failed)
+	stop()
+	r.usage = <-sampled
+	if err != nil {
 		return err
 	}
 	r.after = r.read()
+	select {
+	case x := <-created:
+		if r.created = &x; x.err != nil {
+			return x.err
+		}
+	default: // it ended before
+	}
 	return r.after.err
 }
 

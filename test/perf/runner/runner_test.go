@@ -59,14 +59,21 @@ func TestReportOfWhatWasSeen(t *testing.T) {
 		{created: r.at(0), admitted: r.at(0.5), ended: r.at(1.75)},
 		{created: r.at(1), admitted: r.at(1), ended: r.at(2.5)},
 	}
-	r.before = reading{at: r.at(0), writes: map[writeKey]float64{{"queueunits", "POST", "201"}: 7}, cpu: map[string]float64{"a": 1}}
+	r.before = reading{
+		spent:  spent{at: r.at(0), cpu: map[string]float64{"a": 1}, busy: 100, idle: 200},
+		writes: map[writeKey]float64{{"queueunits", "POST", "201"}: 7},
+	}
+	r.created = &reading{
+		spent:  spent{at: r.at(1), cpu: map[string]float64{"a": 1.5}, busy: 101.2, idle: 200.8},
+		writes: map[writeKey]float64{{"queueunits", "POST", "201"}: 9, {"queueunits/status", "PATCH", "200"}: 1},
+	}
 	r.after = reading{
-		at: r.at(2.5),
+		spent: spent{at: r.at(2.5), cpu: map[string]float64{"a": 3.5}, busy: 103.2, idle: 201.8},
 		writes: map[writeKey]float64{
 			{"queueunits", "POST", "201"}: 9, {"queueunits/status", "PATCH", "200"}: 4, {"queueunits/status", "PATCH", "409"}: 1,
 			{"leases", "PUT", "200"}: 3, {"queues/status", "PATCH", "200"}: 1, {"events", "POST", "201"}: 2,
 		},
-		cpu: map[string]float64{"a": 3.5}, peak: map[string]int64{"a": 99},
+		peak:  map[string]int64{"a": 99},
 		queue: map[string]float64{"admissions_total": 2, "status_writes_total/admit": 3, "cycle_examined_units_sum": 5},
 	}
 	x, err := r.report()
@@ -78,6 +85,18 @@ func TestReportOfWhatWasSeen(t *testing.T) {
 	require.Equal(t, []float64{0.25, 0.875, 0.5}, x.QuotaHeldOverTime)
 	require.Equal(t, workload.Times{Mean: 250, P50: 0, P90: 500, P95: 500, P99: 500, Max: 500}, x.Classes[0].TimeToAdmission)
 	require.Equal(t, workload.Times{Mean: 375, P50: 250, P90: 500, P95: 500, P99: 500, Max: 500}, *x.Classes[0].Overrun)
+	require.Equal(t, HeldReport{Work: 4, Overrun: 1.5}, *x.Classes[0].Held)
+	require.Equal(t, 10.0, x.CapacityCoreSeconds)
+	require.Equal(t, []PhaseReport{
+		{
+			Name: phaseCreating, Seconds: 1, WritesPerSecond: 3, AdmissionsPerSecond: 2, QuotaHeld: 0.25,
+			CPU: map[string]float64{"a": 0.25}, Others: 0.35, Idle: 0.4,
+		},
+		{
+			Name: phaseCreated, Seconds: 1.5, WritesPerSecond: 10 / 1.5, QuotaHeld: 4.5 / 6,
+			CPU: map[string]float64{"a": 0.6667}, Others: 0, Idle: 0.3333,
+		},
+	}, x.Phases)
 	require.Equal(t, 3.0, x.WritesPerUnit)
 	require.Equal(t, 2.5, x.QueueUnitWritesPerUnit)
 	require.Equal(t, 6.5, x.AllWritesPerUnit)
@@ -100,6 +119,31 @@ func TestReportOfWhatWasSeen(t *testing.T) {
 	} {
 		require.Contains(t, string(content), `"`+key+`":`)
 	}
+}
+
+func TestPhasesOfARunThatEndsEarly(t *testing.T) {
+	r := testRun(t, two, false)
+	r.watch.seen = []sight{{created: r.at(0), admitted: r.at(0.5)}, {}}
+	r.before, r.after = reading{spent: spent{at: r.at(0)}}, reading{spent: spent{at: r.at(1)}}
+	seen, _, _ := r.watch.result()
+	require.Equal(t, []HeldReport{{Work: 0.5}}, r.heldBy(seen[:1], r.at(0.75)), "no more than up to the end of the run")
+	phases := r.phases(seen, r.at(1))
+	require.Len(t, phases, 1)
+	require.Equal(t, phaseCreating, phases[0].Name)
+	require.Equal(t, 0.25, phases[0].QuotaHeld)
+	r.units[1].Preloaded = true
+	require.Equal(t, phaseCreated, r.phases(seen, r.at(1))[0].Name)
+}
+
+func TestUsageOfEachSecond(t *testing.T) {
+	begin := time.Unix(1000, 0)
+	at := func(seconds, cpu, busy, idle float64) spent {
+		return spent{at: begin.Add(time.Duration(seconds * float64(time.Second))), cpu: map[string]float64{"a": cpu}, busy: busy, idle: idle}
+	}
+	require.Equal(t, []UsageReport{
+		{Second: 1, CPUSeconds: map[string]float64{"a": 0.5}, Idle: 0.5, Admitted: 3},
+		{Second: 1.5, CPUSeconds: map[string]float64{"a": 0.25}, Idle: 0, Admitted: 1},
+	}, usageReports(begin, at(0, 1, 10, 10), []spent{at(1, 1.5, 11, 11), at(1.5, 1.75, 12, 11)}, []int{3, 4}))
 }
 
 func seen(name, phase string, conditions ...string) *event {
@@ -171,6 +215,9 @@ wanted_total{verb="GET"} 4
 	require.False(t, isWrite("GET", "queueunits"))
 	require.False(t, isWrite("POST", "subjectaccessreviews"))
 
+	busy, idle, err := machineTime()
+	require.NoError(t, err)
+	require.Greater(t, busy+idle, 0.0)
 	cpu, peak, err := usage(os.Getpid())
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, cpu, 0.0)

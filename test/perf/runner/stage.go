@@ -83,9 +83,7 @@ func startStage(ctx context.Context, screen *screen, o stageOptions) (*stage, er
 // openStage starts the components with what a user installs, and has no quota yet.
 func openStage(ctx context.Context, screen *screen, o Options, c controlplane.Options) (_ *stage, err error) {
 	s := &stage{run: &run{Options: o, screen: screen}}
-	s.noteLoad()
-	c.Dir, c.Bin, c.Progress = o.Dir, o.Bin, screen.line
-	if s.cp, err = controlplane.Start(ctx, c); err != nil {
+	if err := s.open(ctx, c); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -93,12 +91,6 @@ func openStage(ctx context.Context, screen *screen, o Options, c controlplane.Op
 			err = errors.Join(err, s.cp.Stop())
 		}
 	}()
-	if err := s.cp.Install(ctx); err != nil {
-		return nil, fmt.Errorf("apply the manifests: %w", err)
-	}
-	if s.client, err = newClient(s.cp.RESTConfig(controlplane.Admin), o.Workers); err != nil {
-		return nil, err
-	}
 	// The API server encodes an event once for all who watch in the same way, and the others read protobuf.
 	config := rest.CopyConfig(s.cp.RESTConfig(controlplane.Admin))
 	config.ContentType, config.UserAgent = runtime.ContentTypeProtobuf, "jobqueue-perf"
@@ -106,19 +98,6 @@ func openStage(ctx context.Context, screen *screen, o Options, c controlplane.Op
 		return nil, err
 	}
 	return s, s.cp.ApplyObjects(ctx, namespace(unitNamespace))
-}
-
-// guarded cancels the context that it returns when a process ends that was not asked to.
-func (s *stage) guarded(ctx context.Context) (context.Context, context.CancelCauseFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	go func() {
-		select {
-		case <-ctx.Done():
-		case exit := <-s.cp.Exits():
-			cancel(fmt.Errorf("%s ended: %w\n%s", exit.Component, exit.Err, s.cp.LogTail(exit.Component, 20)))
-		}
-	}()
-	return ctx, cancel
 }
 
 // follow delivers what changes from now on until the context ends, with the time of its arrival. An error that a new watch

@@ -155,8 +155,9 @@ func (r *run) measureCeiling(ctx context.Context, when string) error {
 	return r.client.writes.Delete().AbsPath(path).Do(ctx).Error()
 }
 
-// generate creates the units that are not there yet, each at its time, and finishes those whose time is over.
-func (r *run) generate(ctx context.Context) error {
+// generate creates the units that are not there yet, each at its time, and finishes those whose time is over. When the last
+// one has been created it makes a reading.
+func (r *run) generate(ctx context.Context, created chan<- reading) error {
 	var finishing sync.WaitGroup
 	errs := make(chan error, r.Workers)
 	for range r.Workers {
@@ -195,6 +196,9 @@ func (r *run) generate(ctx context.Context) error {
 			return nil //nolint:nilerr // it ended because the context did
 		}
 		return fmt.Errorf("create units: %w", err)
+	}
+	if len(rest) > 0 {
+		created <- r.read()
 	}
 	ended := make(chan struct{})
 	go func() { finishing.Wait(); close(ended) }()
