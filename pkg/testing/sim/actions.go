@@ -35,105 +35,6 @@ const (
 	labelIsParent  = "quota.scheduling.koordinator.sh/is-parent"
 )
 
-// actions are what a step may do, by verb.
-var actions map[string]func(w *world, s Step)
-
-func init() { //nolint:gochecknoinits // the actions restart processes, which act again
-	actions = map[string]func(w *world, s Step){
-		"job":        createJob,
-		"unit":       createUnits,
-		"bad-job":    createBadJob,
-		"bomb":       func(w *world, s Step) { w.countFault("bomb"); createJob(w, s) },
-		"delete-job": func(w *world, s Step) { _ = w.api.delete(byUser, jobKind, keyOf(team, s.On), "") },
-		"recreate":   recreateJob,
-		"suspend":    func(w *world, s Step) { w.editJob(s, func(spec map[string]any) { spec["suspend"] = true }) },
-		"resume":     func(w *world, s Step) { w.editJob(s, func(spec map[string]any) { spec["suspend"] = false }) },
-		"resize": func(w *world, s Step) {
-			w.editJob(s, func(spec map[string]any) { spec["parallelism"] = s.number("pods", 1) })
-		},
-		"relabel":      func(w *world, s Step) { w.label(jobKind, keyOf(team, s.On), v1alpha1.LabelQuotaName, s.Args["quota"]) },
-		"prioritise":   prioritise,
-		"pod":          createPlainPod,
-		"delete-pod":   func(w *world, s Step) { w.deletePodOf(s) },
-		"quota":        setQuota,
-		"delete-quota": func(w *world, s Step) { _ = w.api.delete(byAdmin, quotas, keyOf(quotaNamespace, s.On), "") },
-		"node":         setNode,
-		"lose-node":    func(w *world, s Step) { w.cluster.loseNode(s.On); w.countFault("node lost") },
-		"queue":        setQueue,
-		"delete-queue": func(w *world, s Step) {
-			_ = w.api.delete(byAdmin, queues, keyOf(v1alpha1.DefaultQueueNamespace, s.On), "")
-		},
-		"edit-unit": editUnit,
-		"delete-unit": func(w *world, s Step) {
-			_ = w.api.delete(byUser, units, w.unitKey(s.On), "")
-			w.countFault("unit deleted")
-		},
-		"crash": func(w *world, s Step) {
-			if p := w.process(s.On); p != nil && p.alive {
-				p.crash()
-				w.countFault("crash")
-				w.loop.after(s.duration("for", 2*time.Second), func() { w.restart(p.name) })
-			}
-		},
-		"runtime":    switchRuntime,
-		"pause":      func(w *world, s Step) { w.until(s, func(p *process, t time.Time) { p.paused = t }) },
-		"cut":        func(w *world, s Step) { w.until(s, func(p *process, t time.Time) { p.cut = t }) },
-		"slow":       func(w *world, s Step) { w.until(s, func(p *process, t time.Time) { w.slowUntil[p.name] = t }) },
-		"slow-lease": func(w *world, s Step) { w.until(s, func(p *process, t time.Time) { w.leaseSlow[p.name] = t }) },
-		"no-renew":   func(w *world, s Step) { w.until(s, func(p *process, t time.Time) { w.noRenew[p.name] = t }) },
-		"skew": func(w *world, s Step) {
-			w.skews[s.On] = s.duration("by", 0)
-			if p := w.process(s.On); p != nil {
-				p.skew = w.skews[s.On]
-				w.countFault("skew")
-			}
-		},
-		"down": func(w *world, s Step) {
-			w.down = w.loop.now.Add(s.duration("for", time.Second))
-			w.countFault("down")
-		},
-		"errors": func(w *world, s Step) {
-			for range s.number("count", 1) {
-				w.errors[s.On] = append(w.errors[s.On], fault(s.Args["fault"]))
-			}
-		},
-		"stall": func(w *world, s Step) {
-			for _, stream := range w.streamsOf(s.On, kind(s.Args["kind"])) {
-				stream.blocked = w.loop.now.Add(s.duration("for", time.Second))
-			}
-			w.countFault("stall")
-		},
-		"disconnect": func(w *world, s Step) {
-			for _, stream := range w.streamsOf(s.On, kind(s.Args["kind"])) {
-				stream.blocked, stream.lost = w.loop.now.Add(s.duration("for", time.Second)), true
-			}
-			w.countFault("disconnect")
-		},
-		// storm: all watches of all processes break, and none may resume from where it was (F20).
-		"storm": func(w *world, s Step) {
-			pause := s.duration("for", time.Second)
-			for _, name := range w.processNames() {
-				for _, stream := range w.streamsOf(name, "") {
-					stream.blocked, stream.lost = w.loop.now.Add(pause), true
-				}
-			}
-			w.loop.after(pause, func() { w.api.compacted = w.api.version })
-			w.countFault("storm")
-		},
-		"compact": func(w *world, _ Step) {
-			for _, name := range w.processNames() {
-				for _, stream := range w.streamsOf(name, "") {
-					if !stream.lost {
-						stream.bookmark()
-					}
-				}
-			}
-			w.api.compacted = w.api.version
-			w.countFault("compact")
-		},
-	}
-}
-
 func (w *world) act(s Step) {
 	if w.over() {
 		return
@@ -146,7 +47,7 @@ func (w *world) act(s Step) {
 		}
 	default:
 	}
-	actions[s.Verb](w, s)
+	w.actions[s.Verb](w, s)
 }
 
 func (w *world) processNames() []string {
@@ -158,13 +59,6 @@ func (w *world) processNames() []string {
 		names = append(names, fmt.Sprintf("controller-%d", i))
 	}
 	return names
-}
-
-func (w *world) until(s Step, set func(p *process, t time.Time)) {
-	if p := w.process(s.On); p != nil {
-		set(p, w.loop.now.Add(s.duration("for", time.Second)))
-		w.countFault(s.Verb)
-	}
 }
 
 func (w *world) createObject(by writer, k kind, namespace, name string, labels, annotations map[string]string, fields map[string]any) *object {
@@ -299,7 +193,7 @@ func createPlainPod(w *world, s Step) {
 	})
 }
 
-func (w *world) deletePodOf(s Step) {
+func deletePodOf(w *world, s Step) {
 	for _, o := range w.api.list(pods) {
 		if strings.HasPrefix(o.u.GetName(), s.On+"-") && !terminated(podOf(o)) {
 			w.cluster.deletePod(byUser, o)

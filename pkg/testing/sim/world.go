@@ -89,6 +89,7 @@ type Crash struct {
 // world is one run of a plan.
 type world struct {
 	plan      Plan
+	actions   map[string]action // by verb
 	loop      *loop
 	api       *api
 	cluster   *cluster
@@ -143,7 +144,7 @@ func Run(p Plan, o Options) *Report {
 func newWorld(p Plan, o Options) *world {
 	h := fnv.New64a()
 	w := &world{
-		plan: p, loop: &loop{now: start}, variants: o.variants, options: o,
+		plan: p, actions: actions, loop: &loop{now: start}, variants: o.variants, options: o,
 		schedulers: map[string]*replica{}, managers: map[string]*manager{}, skews: map[string]time.Duration{},
 		runtime: p.Runtime, slowUntil: map[string]time.Time{}, leaseSlow: map[string]time.Time{}, noRenew: map[string]time.Time{}, errors: map[string][]fault{},
 		original: map[string]Step{}, bombs: map[string]string{}, dice: newDice(p.Seed, "world"),
