@@ -18,6 +18,7 @@ package controller
 
 import (
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -63,4 +64,42 @@ func (w *written) forget(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.last, uid)
+}
+
+// created remembers the units that this process has just created, by the job, so that none is created again before the
+// watch has brought it: the request would be refused, and keep the job from its admission meanwhile. It is safe for
+// concurrent use.
+type created struct {
+	mu   sync.Mutex
+	last map[types.NamespacedName]creation
+}
+
+type creation struct {
+	job types.UID
+	at  time.Time
+}
+
+func newCreated() *created { return &created{last: map[types.NamespacedName]creation{}} }
+
+// note a creation that was confirmed.
+func (c *created) note(job client.Object, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last[client.ObjectKeyFromObject(job)] = creation{job.GetUID(), now}
+}
+
+// lately says whether the unit of this very job was created less than conflictDelay ago. It is no longer than that, since a
+// watch that begins anew tells nothing of a unit that has come and gone meanwhile.
+func (c *created) lately(job client.Object, now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last := c.last[client.ObjectKeyFromObject(job)]
+	return last.job == job.GetUID() && now.Sub(last.at) < conflictDelay
+}
+
+// forget a job whose unit has been seen, or that is gone.
+func (c *created) forget(job types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.last, job)
 }

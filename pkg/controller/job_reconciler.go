@@ -18,6 +18,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -47,6 +48,9 @@ const conflictDelay = 500 * time.Millisecond
 // settleDelay until a process that has just started is asked again whether it knows the cluster's profiles.
 const settleDelay = time.Second
 
+// errUnitOnItsWay: the unit exists, and its event is still to come.
+var errUnitOnItsWay = errors.New("the unit was created and has not been seen yet")
+
 // maxLooks bounds how often one reconciliation may ask for more to decide on: the unit, the job and its pods, once each.
 const maxLooks = 4
 
@@ -65,13 +69,14 @@ type JobReconciler struct {
 
 	told    *told
 	written *written
+	created *created
 }
 
 // NewJobReconciler of one kind. What units were in before it is made counts as told.
 func NewJobReconciler(kind jobs.Kind, predicate *jobs.Predicate, c client.Client, live client.Reader, recorder events.EventRecorder, clk clock.PassiveClock) *JobReconciler {
 	return &JobReconciler{
 		Kind: kind, Predicate: predicate, Client: c, Live: live, Recorder: recorder, Clock: clk,
-		told: newTold(clk.Now()), written: newWritten(),
+		told: newTold(clk.Now()), written: newWritten(), created: newCreated(),
 	}
 }
 
@@ -132,6 +137,9 @@ func (r *JobReconciler) steps(ctx context.Context, o *Observation, actions []Act
 }
 
 func (r *JobReconciler) failed(ctx context.Context, err error) (ctrl.Result, error) {
+	if errors.Is(err, errUnitOnItsWay) {
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil // should the watch not bring it
+	}
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		klog.FromContext(ctx).V(4).Info("Decided on a state that is no more", "reason", err.Error())
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
@@ -164,6 +172,9 @@ func (r *JobReconciler) do(ctx context.Context, o *Observation, action Action) e
 }
 
 func (r *JobReconciler) createUnit(ctx context.Context, o *Observation, a CreateUnit) error {
+	if r.created.lately(o.Job, r.Clock.Now()) {
+		return errUnitOnItsWay
+	}
 	u := a.Unit.DeepCopy()
 	if err := r.Client.Create(ctx, u, fieldOwner); err != nil {
 		if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
@@ -171,6 +182,7 @@ func (r *JobReconciler) createUnit(ctx context.Context, o *Observation, a Create
 		}
 		return err
 	}
+	r.created.note(o.Job, r.Clock.Now())
 	klog.FromContext(ctx).Info("Created the unit of a job", "queueUnit", klog.KObj(u), "adopted", u.Annotations[v1alpha1.AnnotationAdopted] != "")
 	record(r.Recorder, o.Job, a.Event)
 	return nil
@@ -244,10 +256,12 @@ func (r *JobReconciler) observe(ctx context.Context, key types.NamespacedName) (
 	}
 	if err == nil {
 		o.Unit = unit
+		r.created.forget(key)
 	}
 	job := r.newJob()
 	if err := r.Client.Get(ctx, key, job); err != nil {
 		r.told.forget(key)
+		r.created.forget(key)
 		if o.Unit != nil && o.Unit.Spec.ConsumerRef != nil {
 			r.written.forget(o.Unit.Spec.ConsumerRef.UID)
 		}

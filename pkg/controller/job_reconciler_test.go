@@ -545,6 +545,40 @@ func TestOwnWritesAreWaitedFor(t *testing.T) {
 	require.False(t, w.r.written.behind(stale), "caught up with, forgotten")
 }
 
+// The job controller notes a suspension at the time at which the unit is made, and its event may come before that of the
+// unit. The request would be refused, and the admission would wait for it.
+func TestAUnitIsNotCreatedTwice(t *testing.T) {
+	w := newWorld(t, newJob())
+	w.r.Client = oldNews{Client: w.client, unit: notSeen}
+	w.reconcile()
+	require.Equal(t, []string{"create QueueUnit/j"}, w.writes)
+	w.jobStatus(noted)
+	require.Equal(t, conflictDelay, w.reconcile().RequeueAfter, "the watch may never bring it, when it was deleted again")
+	require.Len(t, w.writes, 1)
+
+	// The next job of the name is another one.
+	next := w.job()
+	next.UID = "job-2"
+	require.False(t, w.r.created.lately(next, w.clock.Now()))
+
+	// Deleted while the watch was interrupted: nothing will tell.
+	require.NoError(t, w.base.Delete(t.Context(), w.unit()))
+	w.clock.SetTime(w.clock.Now().Add(conflictDelay))
+	w.reconcile()
+	require.Len(t, w.writes, 2)
+	require.NotNil(t, w.unit())
+
+	w.r.Client = w.client
+	w.reconcile()
+	require.Empty(t, w.r.created.last, "what was seen is forgotten")
+	require.NoError(t, w.base.Delete(t.Context(), w.unit()))
+	w.reconcile()
+	require.Len(t, w.writes, 3, "what was seen and is gone is made anew at once")
+	require.NoError(t, w.base.Delete(t.Context(), w.job()))
+	w.reconcile()
+	require.Empty(t, w.r.created.last, "a job that is gone is forgotten")
+}
+
 func TestUnitsNameTheirJobs(t *testing.T) {
 	w := newWorld(t)
 	u := queued(t).Unit

@@ -111,6 +111,10 @@ func (g *Gate) Check(pod *corev1.Pod) *fwktype.Status {
 	}
 	if v != waiting && g.Watch != nil {
 		g.Watch(pod, v == unseen)
+		// What lets it go may have come before it was watched, and will not come again.
+		if message, held = why[g.verdict(pod)]; !held {
+			return nil
+		}
 	}
 	return fwktype.NewStatus(fwktype.UnschedulableAndUnresolvable, message)
 }

@@ -92,6 +92,20 @@ func TestAPodGoesOnWhenItsJobTurnsOutNotToBeManaged(t *testing.T) {
 	require.Empty(t, st.owners)
 }
 
+// The job is resumed while the gate judges a pod of it: by the time at which the pod is watched nothing is to come.
+func TestAPodWhoseJobIsResumedMeanwhileIsNotHeld(t *testing.T) {
+	st := newStragglerTest(t)
+	st.snapshot.consumers["j"] = true
+	st.jobs["j"] = Job{Annotations: map[string]string{v1alpha1.AnnotationSuspendedBy: "jobqueue-controller"}}
+	st.stragglers.gate.Watch = func(pod *corev1.Pod, unseen bool) {
+		st.jobs["j"] = Job{}
+		st.arrived("j")
+		st.watch(pod, unseen)
+	}
+	require.Nil(t, st.stragglers.gate.Check(jobPod("j", quotaLabel)))
+	require.Empty(t, st.kick)
+}
+
 func TestAPodIsHandedOverToItsUnit(t *testing.T) {
 	st := newStragglerTest(t)
 	st.hold("p", "j", quotaLabel)
