@@ -33,6 +33,10 @@ func (f *flags) workers(s *runner.Setting) {
 	f.IntVar(&s.Workers, "workers", 32, "requests of the runner at once, of each kind")
 }
 
+func (f *flags) audit(s *runner.Setting) {
+	f.BoolVar(&s.Audit, "audit", false, "count who writes what, with the audit log of the API server, which -keep keeps")
+}
+
 // profiles has them taken of the processes, and counts from that moment.
 func (f *flags) profiles(p *runner.Profile, after time.Duration, processes, moment string) {
 	f.StringVar(&p.Dir, "profile", "", "directory for CPU profiles of "+processes)

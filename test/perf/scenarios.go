@@ -55,6 +55,7 @@ func workloadScenario(set *flags) *scenario {
 	policy := set.String("policy", "", "policy of the queues: Priority, FIFO, Block or Intelligent (default: that of the workload, else Block)")
 	set.workers(&o.Setting)
 	set.profiles(&o.Profile, 15*time.Second, "scheduler and API server", "the start of the clock")
+	set.audit(&o.Setting)
 	set.IntVar(&o.CeilingWrites, "ceiling", 3000, "objects that the write ceiling is measured with, before and after; 0 for none")
 	set.BoolVar(&o.Jobs, "jobs", false, "create real Jobs, with controller, job controller and KWOK, which plays their pods")
 	s := &scenario{setting: &o.Setting}
@@ -89,6 +90,7 @@ func latencyScenario(set *flags) *scenario {
 	set.IntVar(&o.Pods, "pods", 2, "pods of each job")
 	set.DurationVar(&o.RunTime, "run-time", time.Second, "how long each pod runs")
 	set.DurationVar(&o.Gap, "gap", 200*time.Millisecond, "from the binding of the last pod to the creation of the next job")
+	set.audit(&o.Setting)
 	set.BoolVar(&o.Stock, "stock", false, "only the unqueued variants, with plugin and controller off")
 	return &scenario{"latency", &o.Setting, func(ctx context.Context, _ string) (printer, error) { return runner.Latency(ctx, o) }}
 }

@@ -93,6 +93,8 @@ type LatencyReport struct {
 	Variants []LatencyVariant `json:"variants"`
 	// Differences of each queued variant to each unqueued one, quantile by quantile.
 	Differences []LatencyDifference `json:"differences"`
+	// Requests are writes by who asked for them, with an audit log; per job of any variant.
+	Requests []Requester `json:"requests,omitempty"`
 	// Attempts of the scheduler, for pods of all variants.
 	Attempts  Attempts        `json:"schedulingAttempts"`
 	Processes []ProcessReport `json:"processes"`
@@ -110,10 +112,11 @@ type LatencyVariant struct {
 	Raw []float64 `json:"rawMs"`
 }
 
-// LatencyStep is one step.
+// LatencyStep is one step; Raw has its times in the order of the jobs.
 type LatencyStep struct {
 	Name string         `json:"name"`
 	Ms   workload.Times `json:"ms"`
+	Raw  []float64      `json:"rawMs"`
 }
 
 // LatencyDifference is how much more a variant takes than another.
@@ -256,7 +259,7 @@ func Latency(ctx context.Context, o LatencyOptions) (_ *LatencyReport, err error
 	if err := l.all(ctx); err != nil {
 		return nil, errors.Join(err, context.Cause(ctx))
 	}
-	return l.report(), nil
+	return l.report()
 }
 
 type latency struct {
@@ -378,7 +381,7 @@ func (l *latency) one(ctx context.Context, v, i int) (trace, error) {
 	}
 }
 
-func (l *latency) report() *LatencyReport {
+func (l *latency) report() (*LatencyReport, error) {
 	x := &LatencyReport{
 		Scenario: "latency", Stock: l.Stock, Jobs: l.Jobs, Pods: l.Pods, Seconds: l.after.at.Sub(l.began).Seconds(), Attempts: l.attempts[1].since(l.attempts[0]),
 		Processes: l.processReports(), Machine: l.machine(),
@@ -397,7 +400,9 @@ func (l *latency) report() *LatencyReport {
 			})
 		}
 	}
-	return x
+	var err error
+	x.Requests, err = l.audited(l.Jobs * len(l.variants))
+	return x, err
 }
 
 func summarizeTraces(name string, traces []trace) LatencyVariant {
@@ -415,7 +420,11 @@ func summarizeTraces(name string, traces []trace) LatencyVariant {
 	}
 	v.CreatedToBound = workload.Summarize(all)
 	for k := range names {
-		v.Steps = append(v.Steps, LatencyStep{Name: names[k], Ms: workload.Summarize(steps[k])})
+		step := LatencyStep{Name: names[k], Ms: workload.Summarize(steps[k])}
+		for _, d := range steps[k] {
+			step.Raw = append(step.Raw, round(1000*d.Seconds(), 2))
+		}
+		v.Steps = append(v.Steps, step)
 	}
 	return v
 }
@@ -441,4 +450,5 @@ func (x *LatencyReport) Print(out io.Writer) {
 	_ = t.Flush()
 	fmt.Fprintf(out, "\nattempts to schedule a pod: %s\n\n", &x.Attempts)
 	printProcesses(out, x.Processes)
+	printRequesters(out, x.Requests)
 }

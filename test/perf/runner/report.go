@@ -65,8 +65,10 @@ type Report struct {
 	QueueUnitWritesPerUnit float64 `json:"queueUnitWritesPerUnit"`
 	AllWritesPerUnit       float64 `json:"allWritesPerUnit"`
 	Writes                 []Write `json:"writes"`
-	Conflicts              int     `json:"conflicts"`
-	WritesPerSecond        float64 `json:"writesPerSecond"`
+	// Requests are those writes by who asked for them, with an audit log.
+	Requests        []Requester `json:"requests,omitempty"`
+	Conflicts       int         `json:"conflicts"`
+	WritesPerSecond float64     `json:"writesPerSecond"`
 	// WriteCeilingPerSecond is the least of what was measured before and after; Share is WritesPerSecond by it.
 	WriteCeilingPerSecond float64         `json:"writeCeilingPerSecond"`
 	WriteCeilingShare     float64         `json:"writeCeilingShare"`
@@ -157,7 +159,9 @@ func (r *run) report() (*Report, error) {
 	x.Processes = r.processReports()
 	r.countDecisions(x)
 	x.Greedy = greedyReport(w)
-	return x, nil
+	var err error
+	x.Requests, err = r.audited(x.Admitted)
+	return x, err
 }
 
 // timeline fills in what follows from when things were seen, and returns the first admission and the end of the run.
@@ -365,6 +369,7 @@ func (x *Report) Print(out io.Writer) {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%.2f\n", w.Resource, w.Verb, w.Code, w.Count, w.PerUnit)
 	}
 	_ = t.Flush()
+	printRequesters(out, x.Requests)
 }
 
 func printProcesses(out io.Writer, processes []ProcessReport) {

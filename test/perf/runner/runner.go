@@ -107,6 +107,14 @@ func (r *run) start(ctx context.Context) error {
 func (r *run) open(ctx context.Context, o controlplane.Options) (err error) {
 	r.noteLoad()
 	o.Dir, o.Bin, o.Progress = r.Dir, r.Bin, r.screen.line
+	if r.Audit {
+		more, remove, err := auditArgs(r.Dir)
+		if err != nil {
+			return err
+		}
+		defer remove()
+		o.APIServerArgs = append(o.APIServerArgs, more...)
+	}
 	if r.cp, err = controlplane.Start(ctx, o); err != nil {
 		return err
 	}

@@ -29,6 +29,8 @@ type Setting struct {
 	// Workers bounds the requests of this process at once; 0 means 32.
 	Workers int
 	Profile Profile
+	// Audit keeps an audit log of all writes in the work directory, and has the report say who writes what.
+	Audit bool
 	// Progress takes lines about what happens; Terminal says that a line can be rewritten.
 	Progress io.Writer
 	Terminal bool
