@@ -83,7 +83,8 @@ func (h *hook) OnPodUpdated(quota string, oldPod, newPod *corev1.Pod) {
 
 // sameUsed says whether a pod that is counted before and after is counted with the same, as the manager counts.
 func sameUsed(a, b *corev1.Pod) bool {
-	return extension.IsPodNonPreemptible(a) == extension.IsPodNonPreemptible(b) && quotav1.Equals(core.PodRequests(a), core.PodRequests(b))
+	return extension.IsPodNonPreemptible(a) == extension.IsPodNonPreemptible(b) &&
+		(sameSpecRequests(&a.Spec, &b.Spec) || quotav1.Equals(core.PodRequests(a), core.PodRequests(b)))
 }
 
 // UpdateQuotaStatus changes nothing.

@@ -220,3 +220,27 @@ func TestProtectionSurvivesParentsInACircle(t *testing.T) {
 func guardOf(admitted func(*corev1.Pod) bool) Guard {
 	return Guard{Admitted: admitted, TryAgain: func([]*corev1.Pod) {}, Beyond: func(string, Cause, bool) {}}
 }
+
+// The short cut must see all that a request follows from.
+func TestEveryPartOfARequestIsCompared(t *testing.T) {
+	always := corev1.ContainerRestartPolicyAlways
+	base := newLive(t, false, "100").pod("x", "a", "7")
+	base.Spec.InitContainers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: cpu("1")}}}
+	for name, change := range map[string]func(*corev1.PodSpec){
+		"container":       func(s *corev1.PodSpec) { s.Containers[0].Resources.Requests = cpu("8") },
+		"init container":  func(s *corev1.PodSpec) { s.InitContainers[0].Resources.Requests = cpu("9") },
+		"becomes sidecar": func(s *corev1.PodSpec) { s.InitContainers[0].RestartPolicy = &always },
+		"overhead":        func(s *corev1.PodSpec) { s.Overhead = cpu("1") },
+		"pod level":       func(s *corev1.PodSpec) { s.Resources = &corev1.ResourceRequirements{Requests: cpu("20")} },
+		"one more":        func(s *corev1.PodSpec) { s.Containers = append(s.Containers, s.Containers[0]) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			next := base.DeepCopy()
+			require.True(t, sameUsed(base, next))
+			require.True(t, sameRequest(base, next))
+			change(&next.Spec)
+			require.False(t, sameUsed(base, next))
+			require.False(t, sameRequest(base, next))
+		})
+	}
+}

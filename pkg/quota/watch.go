@@ -20,9 +20,9 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	quotav1 "k8s.io/apiserver/pkg/quota/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	"github.com/koordinator-sh/koordinator/apis/extension"
 	"github.com/koordinator-sh/koordinator/apis/thirdparty/scheduler-plugins/pkg/apis/scheduling/v1alpha1"
@@ -135,16 +135,36 @@ func (a *Adapter) onPod(oldObj, newObj any) {
 
 func sameRequest(a, b *corev1.Pod) bool {
 	if a.Labels[extension.LabelQuotaName] != b.Labels[extension.LabelQuotaName] ||
-		(a.DeletionTimestamp == nil) != (b.DeletionTimestamp == nil) ||
-		len(a.Spec.Containers) != len(b.Spec.Containers) {
+		(a.DeletionTimestamp == nil) != (b.DeletionTimestamp == nil) {
 		return false
 	}
-	for i := range a.Spec.Containers {
-		if !apiequality.Semantic.DeepEqual(a.Spec.Containers[i].Resources, b.Spec.Containers[i].Resources) {
+	return sameSpecRequests(&a.Spec, &b.Spec)
+}
+
+// sameSpecRequests compares all that a pod's request follows from. It runs for every change of every pod, partly under a
+// lock that ElasticQuota needs for scheduling, so it makes no sums and no garbage.
+func sameSpecRequests(a, b *corev1.PodSpec) bool {
+	return sameContainers(a.Containers, b.Containers) && sameContainers(a.InitContainers, b.InitContainers) &&
+		quotav1.Equals(a.Overhead, b.Overhead) && quotav1.Equals(podLevelRequests(a), podLevelRequests(b))
+}
+
+func sameContainers(a, b []corev1.Container) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !ptr.Equal(a[i].RestartPolicy, b[i].RestartPolicy) || !quotav1.Equals(a[i].Resources.Requests, b[i].Resources.Requests) {
 			return false
 		}
 	}
 	return true
+}
+
+func podLevelRequests(spec *corev1.PodSpec) corev1.ResourceList {
+	if spec.Resources == nil {
+		return nil
+	}
+	return spec.Resources.Requests
 }
 
 // object unwraps what an informer hands over, tombstones included; nil if it is something else.
