@@ -17,6 +17,8 @@ limitations under the License.
 package engine
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
@@ -70,6 +72,9 @@ func (e *Engine) PlacesNow() (units map[string]types.UID, wrong []admission.Mism
 	}
 	return units, append(wrong, e.state.VerifyPlaces()...)
 }
+
+// GatherNow is how long Run waits for more news of the kind that can only take room away.
+func (e *Engine) GatherNow() time.Duration { return e.gather() }
 
 // VerifyNow is Verify in the goroutine of Step.
 func (e *Engine) VerifyNow() []admission.Difference { return e.state.Verify() }

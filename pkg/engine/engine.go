@@ -218,7 +218,7 @@ func (e *Engine) wait(ctx context.Context, until time.Time) {
 	case <-e.box.signal:
 	case <-due:
 	case <-e.box.soon:
-		timer := e.opts.Clock.NewTimer(e.opts.Config.Gather)
+		timer := e.opts.Clock.NewTimer(e.gather())
 		defer timer.Stop()
 		select {
 		case <-ctx.Done():
@@ -227,6 +227,14 @@ func (e *Engine) wait(ctx context.Context, until time.Time) {
 		case <-timer.C():
 		}
 	}
+}
+
+// gather is how long news that can only take room away wait for others of their kind.
+func (e *Engine) gather() time.Duration {
+	if len(e.gauges.told) == 0 {
+		return e.opts.Config.GatherUnreserved
+	}
+	return e.opts.Config.Gather
 }
 
 // Step does all that there is to do now and returns when it wants to be called again though the mailbox stays empty;
@@ -264,7 +272,7 @@ func (e *Engine) due(now time.Time) bool {
 }
 
 func (e *Engine) nextWake() time.Time {
-	at := earliest(e.retryAt, e.resyncAt, e.quotas.nextTrail(), e.gauges.at)
+	at := earliest(e.retryAt, e.resyncAt, e.nextTrail(), e.gauges.at)
 	if e.leading {
 		at = earliest(at, e.decideAt, e.statuses.next(), e.nextExplanation())
 	}

@@ -60,11 +60,49 @@ func TestNewsThatOnlyTakeRoomAreGathered(t *testing.T) {
 					t.Fatal("nothing was gathered")
 				default:
 				}
-				r.clock.Step(r.engine.opts.Config.Gather)
+				r.clock.Step(r.engine.gather())
 			}
 			<-woken
 			b := r.engine.box.drain()
 			require.False(t, b.empty(), "the step takes what was gathered")
 		})
 	}
+}
+
+// Where something is reserved for admitted jobs other pods are measured against limits, which must not be old.
+func TestNewsAreGatheredForAShortTimeWhileQuotaIsReserved(t *testing.T) {
+	r := newRig(t, quotasOf(10, testQuota))
+	require.Equal(t, r.engine.opts.Config.GatherUnreserved, r.engine.gather())
+	r.engine.gauges.told[testQuota] = cpu(1)
+	require.Equal(t, r.engine.opts.Config.Gather, r.engine.gather())
+}
+
+// What was gathered is observed once more, as all news are, but has no step for that before its time of gathering is over.
+func TestGatheredNewsAreObservedOnceMore(t *testing.T) {
+	r := newRig(t, quotasOf(10, testQuota))
+	r.step()
+	settle := func() {
+		for wake := r.engine.nextTrail(); !wake.IsZero(); wake = r.engine.nextTrail() {
+			r.clock.SetTime(wake)
+			r.step()
+		}
+	}
+	settle()
+	c := r.engine.opts.Config
+	begin := r.clock.Now()
+	r.engine.Sink().MoreRequested(testQuota)
+	r.step()
+	require.Equal(t, begin.Add(c.TrailingCheck+c.GatherUnreserved), r.engine.nextTrail())
+
+	r.clock.Step(c.TrailingCheck)
+	r.engine.Sink().QuotaChanged("another")
+	r.step()
+	require.Equal(t, r.clock.Now().Add(c.TrailingCheck), r.engine.nextTrail(), "a step that there was anyway has taken it along")
+	settle()
+
+	r.engine.Sink().MoreRequested(testQuota)
+	r.engine.Sink().QuotaChanged(testQuota)
+	r.engine.Sink().MoreRequested(testQuota)
+	r.step()
+	require.Equal(t, r.clock.Now().Add(c.TrailingCheck), r.engine.nextTrail(), "the more urgent news count")
 }

@@ -98,6 +98,20 @@ func (s jobScope) compare(o jobScope) int {
 	return cmp.Or(strings.Compare(s.kind, o.kind), strings.Compare(s.namespace, o.namespace))
 }
 
+// urgency of news about a quota.
+type urgency bool
+
+const (
+	newsGathered urgency = false
+	newsUrgent   urgency = true
+)
+
+// noteQuota keeps the most urgent news of a quota.
+func (b *batch) noteQuota(name string, u urgency) {
+	before, _ := b.quotas.get(name)
+	b.quotas.put(name, before || u)
+}
+
 // batch is what a step works on.
 type batch struct {
 	units   latest[string, unitEvent]
@@ -106,7 +120,7 @@ type batch struct {
 	jobs    latest[jobKey, types.UID] // "" for gone
 	pods    latest[types.UID, podEvent]
 	assigns latest[assignKey, assignEvent]
-	quotas  latest[string, struct{}]
+	quotas  latest[string, urgency]
 	total   bool
 	mapping bool
 	results []Result
@@ -160,11 +174,11 @@ func (m *mailbox) drain() batch {
 }
 
 // drainQuotas takes the dirty quotas alone: what SetDemand made dirty belongs to the cycle that called it.
-func (m *mailbox) drainQuotas() ([]entry[string, struct{}], bool) {
+func (m *mailbox) drainQuotas() ([]entry[string, urgency], bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	names, total := m.batch.quotas.items, m.batch.total
-	m.batch.quotas, m.batch.total = latest[string, struct{}]{}, false
+	m.batch.quotas, m.batch.total = latest[string, urgency]{}, false
 	return names, total
 }
 
@@ -203,26 +217,27 @@ type sink struct {
 }
 
 func (s sink) PodAssigned(quota string, pod *corev1.Pod, assigned bool) {
-	put := s.box.put
 	if assigned && !s.concerns(pod) {
-		put = s.box.putSoon
+		// Of the pod itself the engine wants to know nothing.
+		s.MoreRequested(quota)
+		return
 	}
-	put(func(b *batch) {
+	s.box.put(func(b *batch) {
 		b.assigns.put(assignKey{pod.UID, quota}, assignEvent{pod: pod, assigned: assigned})
-		b.quotas.put(quota, struct{}{})
+		b.noteQuota(quota, newsUrgent)
 	})
 }
 
 func (s sink) QuotaChanged(names ...string) {
 	s.box.put(func(b *batch) {
 		for _, name := range names {
-			b.quotas.put(name, struct{}{})
+			b.noteQuota(name, newsUrgent)
 		}
 	})
 }
 
 func (s sink) MoreRequested(quota string) {
-	s.box.putSoon(func(b *batch) { b.quotas.put(quota, struct{}{}) })
+	s.box.putSoon(func(b *batch) { b.noteQuota(quota, newsGathered) })
 }
 
 func (s sink) TotalChanged() { s.box.put(func(b *batch) { b.total = true }) }

@@ -35,14 +35,16 @@ type quotaBook struct {
 	observed bool
 	// demands that could not be told.
 	demands map[string]bool
-	trail   []trailing
+	// trail and lazyTrail are what is observed once more, each in the order of time; lazyTrail follows gathered news.
+	trail, lazyTrail []trailing
 	// settle is when all are observed once more after the cluster total changed.
 	settle time.Time
 	// broken: a question panicked; none is asked before that time.
 	broken time.Time
 }
 
-// trailing observes quotas once more, some time after a change.
+// trailing observes quotas once more, in the first step some time after a change. What was gathered causes a step of its
+// own only when it has waited as long as its news.
 type trailing struct {
 	at    time.Time
 	names []string
@@ -56,11 +58,16 @@ func newQuotaBook() quotaBook {
 }
 
 // nextTrail is when quotas are observed again without anything having changed; zero for never.
-func (q *quotaBook) nextTrail() time.Time {
-	if len(q.trail) == 0 {
-		return q.settle
+func (e *Engine) nextTrail() time.Time {
+	q := &e.quotas
+	at := q.settle
+	if len(q.trail) > 0 {
+		at = earliest(at, q.trail[0].at)
 	}
-	return earliest(q.trail[0].at, q.settle)
+	if len(q.lazyTrail) > 0 {
+		at = earliest(at, q.lazyTrail[0].at.Add(e.gather()))
+	}
+	return at
 }
 
 // askQuotas asks a question of Quotas and says whether it was answered. After a panic nothing is asked for a second.
@@ -79,17 +86,27 @@ func (e *Engine) askQuotas(question func()) bool {
 
 // noteQuotas marks quotas dirty, now and once more a little later: the hook speaks before used moves, so what is
 // observed now may still be the state before the change.
-func (e *Engine) noteQuotas(now time.Time, names []entry[string, struct{}], all bool) {
+func (e *Engine) noteQuotas(now time.Time, names []entry[string, urgency], all bool) {
 	if len(names) == 0 && !all {
 		return
 	}
 	again := trailing{at: now.Add(e.opts.Config.TrailingCheck), all: all}
+	lazy := trailing{at: again.at}
 	for _, it := range names {
 		e.quotas.dirty[it.key] = true
-		again.names = append(again.names, it.key)
+		if it.value == newsUrgent {
+			again.names = append(again.names, it.key)
+		} else {
+			lazy.names = append(lazy.names, it.key)
+		}
 	}
 	e.quotas.all = e.quotas.all || all
-	e.quotas.trail = append(e.quotas.trail, again)
+	if len(again.names) > 0 || all {
+		e.quotas.trail = append(e.quotas.trail, again)
+	}
+	if len(lazy.names) > 0 {
+		e.quotas.lazyTrail = append(e.quotas.lazyTrail, lazy)
+	}
 	if all {
 		e.quotas.settle = now.Add(e.opts.Config.TotalSettles)
 	}
@@ -120,13 +137,8 @@ func (e *Engine) tellDemand() {
 // observe reads what is dirty. It comes after the mailbox was drained: what the hook reported has moved in the ledger
 // before used is read, so a pod in between is counted twice for a moment and never zero times.
 func (e *Engine) observe(now time.Time) {
-	for len(e.quotas.trail) > 0 && !e.quotas.trail[0].at.After(now) {
-		for _, name := range e.quotas.trail[0].names {
-			e.quotas.dirty[name] = true
-		}
-		e.quotas.all = e.quotas.all || e.quotas.trail[0].all
-		e.quotas.trail = e.quotas.trail[1:]
-	}
+	e.quotas.trail = e.quotas.follow(now, e.quotas.trail)
+	e.quotas.lazyTrail = e.quotas.follow(now, e.quotas.lazyTrail)
 	if settle := e.quotas.settle; !settle.IsZero() && !settle.After(now) {
 		e.quotas.all, e.quotas.settle = true, time.Time{}
 	}
@@ -152,6 +164,18 @@ func (e *Engine) observe(now time.Time) {
 		e.resolveAgain(now, e.unlabelled)
 		e.remapPods(now)
 	}
+}
+
+// follow marks dirty what is to be observed once more by now, and returns the rest.
+func (q *quotaBook) follow(now time.Time, trail []trailing) []trailing {
+	for len(trail) > 0 && !trail[0].at.After(now) {
+		for _, name := range trail[0].names {
+			q.dirty[name] = true
+		}
+		q.all = q.all || trail[0].all
+		trail = trail[1:]
+	}
+	return trail
 }
 
 // observedNames lists the dirty quotas; all of them and those that were there when everything is to be observed.

@@ -63,8 +63,9 @@ type Config struct {
 	// TrailingCheck is how long after a change a quota is observed once more: the hook speaks before used moves.
 	TrailingCheck time.Duration
 	// Gather is how long news that can only take room away from jobs wait for others of their kind. Everything else causes a
-	// step at once, which takes them along.
-	Gather time.Duration
+	// step at once, which takes them along. GatherUnreserved is the same while nothing is reserved beyond what pods use: then
+	// no pod is measured against the limits that these news move.
+	Gather, GatherUnreserved time.Duration
 	// TotalSettles is how long after the last change of the cluster total all quotas are observed once more: ElasticQuota
 	// hears of nodes in a goroutine of its own, and no hook says when it has.
 	TotalSettles time.Duration
@@ -125,6 +126,7 @@ func (o *Options) complete() error {
 	setDefault(&c.RefusedBackoff, 10*time.Second)
 	setDefault(&c.TrailingCheck, 20*time.Millisecond)
 	setDefault(&c.Gather, 20*time.Millisecond)
+	setDefault(&c.GatherUnreserved, 200*time.Millisecond)
 	setDefault(&c.TotalSettles, time.Second)
 	if o.PodRequest == nil {
 		o.PodRequest = func(pod *corev1.Pod) corev1.ResourceList {

@@ -20,6 +20,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"runtime/metrics"
 	"strconv"
 	"testing"
 	"time"
@@ -154,6 +155,20 @@ var benchStart = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func newBenchWorld(b *testing.B, shape benchShape) *benchWorld {
 	b.Helper()
+	w := newEmptyWorld(b, shape)
+	for range shape.waiting + 2*shape.leaves {
+		w.submit()
+	}
+	w.step()
+	w.carryOut()
+	require.Greater(b, len(w.running), shape.leaves)
+	require.Empty(b, w.writes)
+	return w
+}
+
+// newEmptyWorld has quotas and queues, and no unit.
+func newEmptyWorld(b *testing.B, shape benchShape) *benchWorld {
+	b.Helper()
 	w := &benchWorld{
 		b: b, shape: shape, clock: clocktesting.NewFakeClock(benchStart),
 		units: map[string]*unstructured.Unstructured{}, pods: map[string]*corev1.Pod{},
@@ -183,13 +198,6 @@ func newBenchWorld(b *testing.B, shape benchShape) *benchWorld {
 	}
 	require.NoError(b, w.engine.LeadNow(b.Context()))
 	w.step()
-	for range shape.waiting + 2*shape.leaves {
-		w.submit()
-	}
-	w.step()
-	w.carryOut()
-	require.Greater(b, len(w.running), shape.leaves)
-	require.Empty(b, w.writes)
 	return w
 }
 
@@ -215,6 +223,13 @@ func threadTime(b *testing.B) time.Duration {
 		b.Fatal(err)
 	}
 	return time.Duration(spent.Nano())
+}
+
+// allocated is how many bytes this process has asked for.
+func allocated() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
 }
 
 // trail has what changed observed once more.
@@ -389,6 +404,100 @@ func BenchmarkUsage(b *testing.B) {
 			})
 		}
 	}
+}
+
+// BenchmarkPlainPods: pods outside of jobs come, are reserved and bound, at 200 per second in all quotas in turn, while no
+// unit exists, or many wait and one of each quota holds a reservation. handlers-ns is what informers and hook do for one
+// pod, steps-ns and steps-B what the engine takes in steps of which there are so many, all in processor time; ns/op adds
+// the live manager, which works without the plugin as well.
+func BenchmarkPlainPods(b *testing.B) {
+	const apart = time.Second / 200
+	shape := benchShape{leaves: 100, depth: 3, runtime: true}
+	for _, waiting := range []int{0, 10_000} {
+		var w *benchWorld
+		b.Run(fmt.Sprintf("waiting=%d", waiting), func(b *testing.B) {
+			if w == nil {
+				w = newPlainWorld(b, shape, waiting)
+			}
+			w.b = b
+			pods := make([]*corev1.Pod, b.N)
+			bound := make([]*corev1.Pod, b.N)
+			for i := range pods {
+				pods[i] = w.live.pod(fmt.Sprintf("plain-%d", i), benchLeaf(i%shape.leaves), "0")
+				pods[i].UID = types.UID(pods[i].Name)
+				pods[i].Spec.Containers[0].Resources.Requests = amounts(1)
+				bound[i] = pods[i].DeepCopy()
+				bound[i].Spec.NodeName = "n"
+			}
+			var handlers time.Duration
+			var news, wake time.Time
+			steps, bytes, hook := 0, uint64(0), &hook{shared: w.live.adapter}
+			quotas := w.live.adapter
+			// happens is what is the plugin's when a pod is heard of.
+			happens := func(f func()) {
+				before := threadTime(b)
+				f()
+				handlers += threadTime(b) - before
+				if news.IsZero() {
+					news = w.clock.Now()
+				}
+			}
+			w.reset()
+			for i, pod := range pods {
+				leaf := benchLeaf(i % shape.leaves)
+				w.live.mgr.OnPodAdd(leaf, pod)
+				happens(func() {
+					quotas.onPod(nil, pod)
+					w.engine.FeedPod(pod, false, false)
+				})
+				w.live.mgr.ReservePod(leaf, pod)
+				w.live.mgr.OnPodUpdate(leaf, leaf, bound[i], pod)
+				happens(func() {
+					hook.OnPodUpdated(leaf, pod, bound[i])
+					quotas.onPod(pod, bound[i])
+					w.engine.FeedPod(bound[i], false, false)
+				})
+				for next := w.clock.Now().Add(apart); ; steps++ {
+					at := news.Add(w.engine.GatherNow())
+					if news.IsZero() || (!wake.IsZero() && wake.Before(at)) {
+						at = wake
+					}
+					if at.IsZero() || at.After(next) {
+						w.clock.SetTime(next)
+						break
+					}
+					w.clock.SetTime(at)
+					before, garbage := threadTime(b), allocated()
+					wake, news = w.engine.Step(), time.Time{}
+					w.stepTime += threadTime(b) - before
+					bytes += allocated() - garbage
+				}
+			}
+			b.StopTimer()
+			b.ReportMetric(float64(handlers.Nanoseconds())/float64(b.N), "handlers-ns/op")
+			b.ReportMetric(float64(w.stepTime.Nanoseconds())/float64(b.N), "steps-ns/op")
+			b.ReportMetric(float64(bytes)/float64(b.N), "steps-B/op")
+			b.ReportMetric(float64(steps)/float64(b.N), "steps/op")
+			for i, pod := range bound {
+				w.live.mgr.OnPodDelete(benchLeaf(i%shape.leaves), pod)
+				quotas.onPod(pod, nil)
+			}
+			w.trail()
+		})
+	}
+}
+
+// newPlainWorld has units that wait, and some that are admitted and whose pods do not come.
+func newPlainWorld(b *testing.B, shape benchShape, waiting int) *benchWorld {
+	b.Helper()
+	w := newEmptyWorld(b, shape)
+	for range waiting {
+		w.submit()
+	}
+	w.step()
+	w.settle()
+	w.step()
+	return w
 }
 
 // BenchmarkRefreshRuntime: what one call of Koordinator's own calculation costs after the request of one quota changed.
