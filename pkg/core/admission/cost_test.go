@@ -41,9 +41,9 @@ func TestCostOfATurn(t *testing.T) {
 		{scaleOf(10_000, 30, 8, "Priority"), 1001, 2614, 7},
 		{scaleOf(10_000, 1000, 8, "Priority"), 1001, 2002, 9},
 		{scaleOf(10_000, 30, 1000, "Priority"), 1001, 1004, 20},
-		{scaleOf(1_000, 30, 8, "Block"), 1003, 12298, 21},
-		{scaleOf(10_000, 30, 8, "Block"), 1023, 13015, 23},
-		{scaleOf(10_000, 1000, 8, "Block"), 954, 11491, 26},
+		{scaleOf(1_000, 30, 8, "Block"), 1003, 6871, 15},
+		{scaleOf(10_000, 30, 8, "Block"), 1023, 7463, 17},
+		{scaleOf(10_000, 1000, 8, "Block"), 954, 3835, 13},
 	} {
 		t.Run(c.scale.String(), func(t *testing.T) {
 			w := c.scale.world()

@@ -119,11 +119,12 @@ func (s *State) examine(now time.Time, g *group, borrows bool, plan *Plan) {
 
 // admit reserves what the unit asks for and puts its admission in flight.
 func (s *State) admit(now time.Time, u *unit, borrows bool, plan *Plan) {
+	// Before its claim goes: what it claimed is not free for those that wait for claims.
+	s.hold(u, u.spec.Request)
 	s.leave(now, u)
 	s.tellAt(u, time.Time{})
 	u.stage = stageAdmitting
 	u.tenant().attempt = u.spec.Attempts + 1
-	s.hold(u, u.spec.Request)
 	s.account(u)
 	plan.Admit = append(plan.Admit, Admit{Unit: u.spec.unit(), Attempt: u.attempt, Request: u.spec.Request, Borrows: borrows})
 }

@@ -274,7 +274,7 @@ func (s *State) removeClaim(ln *line) {
 	s.wakeBorrowersOn(c.path)
 }
 
-// dropClaim ends the claim of a line. What it stopped, and the line itself, is looked at again.
+// dropClaim ends the claim of a line. What it stopped is looked at again, and who claims next.
 func (s *State) dropClaim(ln *line) {
 	c := ln.claim
 	if c == nil {
@@ -284,7 +284,25 @@ func (s *State) dropClaim(ln *line) {
 	for _, gt := range c.at {
 		s.wakeClaims(gt, nil)
 	}
+	// It waits nowhere.
+	s.markDirty(c.group)
+	s.succeed(ln)
+	if len(s.cfg.Checks) == 0 {
+		return
+	}
+	// A check may stop the first, and those after it.
 	for g := range ln.groups {
 		s.markDirty(g)
+	}
+}
+
+// succeed has the first unit of a line without a claim looked at: it claims if it does not fit. Those behind it wait for an
+// amount, or for claims, as they did.
+func (s *State) succeed(ln *line) {
+	if ln == nil || ln.claim != nil || ln.queue.full {
+		return
+	}
+	if first, ok := ln.active.Min(); ok {
+		s.markDirty(first)
 	}
 }

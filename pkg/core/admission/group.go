@@ -79,6 +79,8 @@ type line struct {
 	queue  *unitLine
 	leaf   *level
 	groups map[*group]struct{}
+	// active holds those with eligible units, by their heads.
+	active *queue.Tree[*group]
 	claim  *claim
 }
 
@@ -200,6 +202,7 @@ func (s *State) setHead(now time.Time, g *group, head *unit) {
 	if claimed {
 		s.dropClaim(g.line)
 	}
+	s.succeed(g.line)
 	if g.blocked() {
 		s.armHead(now, g)
 	}
@@ -213,6 +216,9 @@ func (s *State) list(g *group) {
 	}
 	q := g.queue
 	q.active.Insert(g)
+	if g.line != nil {
+		g.line.active.Insert(g)
+	}
 	if g.dirty {
 		q.dirty.Insert(g)
 		s.listDirty(q)
@@ -225,6 +231,9 @@ func (s *State) unlist(g *group) {
 	}
 	q := g.queue
 	q.active.Delete(g)
+	if g.line != nil {
+		g.line.active.Delete(g)
+	}
 	if g.dirty {
 		q.dirty.Delete(g)
 		s.unlistDirty(q)
@@ -317,6 +326,7 @@ func (s *State) repark(now time.Time, g *group) {
 		s.list(g)
 		s.markDirty(g)
 	}
+	s.succeed(g.line)
 	s.touch(g.queue)
 	g.units.Walk(func(at spot) bool {
 		u := at.unit

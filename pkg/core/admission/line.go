@@ -73,15 +73,16 @@ func (s *State) queue(name string) *unitLine {
 
 // trees makes the empty trees, which are ordered by the policy.
 func (q *unitLine) trees() {
-	byHead := func(a, b *group) int { return q.compare(a.spot, b.spot) }
-	q.active, q.dirty = queue.NewTree(byHead), queue.NewTree(byHead)
+	q.active, q.dirty = queue.NewTree(q.compareHeads), queue.NewTree(q.compareHeads)
 	q.waiting = queue.NewTree(q.compare)
 }
+
+func (q *unitLine) compareHeads(a, b *group) int { return q.compare(a.spot, b.spot) }
 
 func (q *unitLine) line(leaf *level) *line {
 	ln, ok := q.lines[leaf.name]
 	if !ok {
-		ln = &line{queue: q, leaf: leaf, groups: map[*group]struct{}{}}
+		ln = &line{queue: q, leaf: leaf, groups: map[*group]struct{}{}, active: queue.NewTree(q.compareHeads)}
 		q.lines[leaf.name] = ln
 	}
 	return ln

@@ -30,7 +30,8 @@ import (
 //   - every unit that waits and is not parked is in exactly one group, and in the waiting tree of its queue;
 //   - a group that is neither empty nor parked is dirty (Decide will look at it) or blocked, and a blocked
 //     group is registered where the change that can make it fit will wake it, or has: then the gate is woken (I6);
-//   - every claim in the book belongs to the first unit of its line that does not fit, or its group is dirty;
+//   - every claim in the book belongs to the first unit of its line that does not fit, or its group is dirty; in a line
+//     without a claim the group of the first unit is dirty, unless a check or the bound of its queue stops it;
 //   - free amounts of all known levels are what limits, used and ledger say.
 type State struct {
 	cfg      Config
