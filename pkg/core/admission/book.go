@@ -17,7 +17,6 @@ limitations under the License.
 package admission
 
 import (
-	"cmp"
 	"strings"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
@@ -55,7 +54,10 @@ func (s *State) compareClaims(a, b *claim) int {
 	if q == other {
 		return q.compare(q.spot(a.unit), q.spot(b.unit))
 	}
-	return cmp.Or(s.order.Compare(q.rank, other.rank), strings.Compare(q.name, other.name))
+	if c := s.order.Compare(q.rank, other.rank); c != 0 {
+		return c
+	}
+	return strings.Compare(q.name, other.name)
 }
 
 func (b *book) enter(c *claim) {

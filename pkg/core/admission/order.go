@@ -49,13 +49,20 @@ type FairOrder struct{}
 
 // Compare implements QueueOrder.
 func (FairOrder) Compare(a, b QueueRank) int {
-	return cmp.Or(
-		cmp.Compare(b.Priority, a.Priority),
-		cmp.Compare(a.ShareOfMin, b.ShareOfMin),
-		cmp.Compare(a.ShareOfMax, b.ShareOfMax),
-		a.Head.Created.Compare(b.Head.Created),
-		strings.Compare(a.Name, b.Name),
-	)
+	// One after the other: most often the first that is not equal is all that has to be fetched from memory.
+	if c := cmp.Compare(b.Priority, a.Priority); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.ShareOfMin, b.ShareOfMin); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.ShareOfMax, b.ShareOfMax); c != 0 {
+		return c
+	}
+	if c := a.Head.Created.Compare(b.Head.Created); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Name, b.Name)
 }
 
 // dominantShares computes the shares of QueueRank from what is in use: used and outstanding together.

@@ -57,7 +57,10 @@ func (gt *gate) waitOf(g *group) *wait {
 }
 
 func (gt *gate) compareNeeds(a, b *group) int {
-	return cmp.Or(cmp.Compare(gt.waitOf(a).need, gt.waitOf(b).need), compareGroups(a, b))
+	if c := cmp.Compare(gt.waitOf(a).need, gt.waitOf(b).need); c != 0 {
+		return c
+	}
+	return compareGroups(a, b)
 }
 
 func (gt *gate) newWaitList(resource string) *waitList {
