@@ -191,7 +191,10 @@ func (s *State) shut(l *level) bool {
 		if shut {
 			break
 		}
-		shut, _ = s.entitledWaits(l, l.main.waiters[resource], nil)
+		s.visitEntitled(l, l.main.waiters[resource], func(_ *group, first wait) bool {
+			shut = first.at == &l.main
+			return !shut
+		})
 	}
 	return shut
 }
@@ -212,11 +215,28 @@ func (s *State) mend(l *level) {
 	path, _ := s.pathTo(l)
 	for _, at := range path {
 		for _, resource := range slices.Sorted(maps.Keys(at.main.waiters)) {
-			_, stale := s.entitledWaits(at, at.main.waiters[resource], nil)
-			for _, g := range stale {
-				v := s.measureAll(g, g.head)
-				s.registerShort(g, &v)
-			}
+			s.mendList(at, at.main.waiters[resource])
+		}
+	}
+}
+
+// mendList does so for one list, up to the first group that shuts the level.
+func (s *State) mendList(l *level, w *waitList) {
+	type move struct {
+		group *group
+		to    wait
+	}
+	var stale []move // the list does not change while it is visited
+	s.visitEntitled(l, w, func(g *group, first wait) bool {
+		if first.at == &l.main {
+			return false
+		}
+		stale = append(stale, move{g, first})
+		return true
+	})
+	for _, m := range stale {
+		if m.to.at != nil {
+			s.register(m.group, m.to)
 		}
 	}
 }
@@ -262,9 +282,9 @@ func (s *State) entitledClaim(l *level, c *claim) bool {
 	return v.short.at != nil
 }
 
-// entitledWaits says whether one of the groups that wait in a list is within its limits and short there first. Those that
-// were, and are short below since, are added to stale.
-func (s *State) entitledWaits(l *level, w *waitList, stale []*group) (found bool, _ []*group) {
+// visitEntitled visits the groups that wait in a list of a level and are within their limits, with how they wait by now,
+// until visit returns false.
+func (s *State) visitEntitled(l *level, w *waitList, visit func(g *group, first wait) bool) {
 	limit, _ := l.spec.Limit.Get(w.resource)
 	w.byNeed.Walk(func(g *group) bool {
 		switch {
@@ -273,14 +293,9 @@ func (s *State) entitledWaits(l *level, w *waitList, stale []*group) (found bool
 		case g.leaf == l || !s.within(g):
 			return true
 		}
-		if v := s.measureAll(g, g.head); v.first(g).at != &l.main {
-			stale = append(stale, g)
-			return true
-		}
-		found = true
-		return false
+		v := s.measureAll(g, g.head)
+		return visit(g, v.first(g))
 	})
-	return found, stale
 }
 
 // within says whether a unit of the group would fit on all levels if nothing were in use there.
