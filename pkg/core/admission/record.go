@@ -79,17 +79,7 @@ func newCommons() commons { return commons{seed: maphash.MakeSeed(), kept: map[u
 
 // of is the shared memory of what the unit has in common with others.
 func (cs *commons) of(in *Unit) *common {
-	sum := maphash.String(cs.seed, in.Quota)
-	for _, text := range []string{in.Queue, in.Consumer.Namespace} {
-		sum = sum*31 + maphash.String(cs.seed, text)
-	}
-	sum = sum*31 + uint64(in.Pods) //nolint:gosec // its bits
-	if in.NonPreemptible {
-		sum = ^sum
-	}
-	for _, it := range in.Request.Items() {
-		sum = (sum ^ uint64(it.Amount)) * 0x9e3779b97f4a7c15 //nolint:gosec // its bits
-	}
+	sum := cs.hash(in)
 	have := cs.kept[sum]
 	if have != nil && have.same(in) {
 		return have
@@ -107,6 +97,22 @@ func (cs *commons) of(in *Unit) *common {
 		cs.kept[sum] = c
 	}
 	return c
+}
+
+// hash is of what tells most units apart that have not all in common.
+func (cs *commons) hash(in *Unit) uint64 {
+	var h maphash.Hash
+	h.SetSeed(cs.seed)
+	for _, text := range [...]string{in.Quota, in.Queue, in.Consumer.Namespace} {
+		_, _ = h.WriteString(text)
+		_ = h.WriteByte(0)
+	}
+	maphash.WriteComparable(&h, in.Pods)
+	maphash.WriteComparable(&h, in.NonPreemptible)
+	for _, it := range in.Request.Items() {
+		maphash.WriteComparable(&h, it.Amount)
+	}
+	return h.Sum64()
 }
 
 // state has the unit say what the record says, in place of what it said before.
