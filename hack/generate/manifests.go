@@ -91,6 +91,7 @@ func complete(c *apiextensionsv1.CustomResourceDefinition) {
 		bound(s)
 		if c.Spec.Group == schedulingv1alpha1.GroupName {
 			amounts(s)
+			keepReference(s.Properties["spec"].Properties["consumerRef"])
 		}
 		unroll(s.Properties["spec"].Properties)
 	}
@@ -177,6 +178,21 @@ func bound(s *apiextensionsv1.JSONSchemaProps) {
 	}
 	if s.Items != nil {
 		bound(s.Items.Schema)
+	}
+}
+
+// keepReference lets no part of the reference that says which job a unit stands for change to another value. Markers do
+// not reach the fields, and a rule beside them reads each by way of a copy of the schema of all.
+func keepReference(s apiextensionsv1.JSONSchemaProps) {
+	for _, name := range []string{"kind", "name", "uid"} {
+		p, ok := s.Properties[name]
+		if !ok {
+			continue // no unit
+		}
+		p.XValidations = append(p.XValidations, apiextensionsv1.ValidationRule{
+			Rule: "self == oldSelf", Message: "spec.consumerRef." + name + " must not change once it is set",
+		})
+		s.Properties[name] = p
 	}
 }
 

@@ -100,6 +100,10 @@ func fieldTable(root string, s *apiextensionsv1.JSONSchemaProps) string {
 // walkFields visits the fields below s in order of their paths. It does not descend into types of
 // Kubernetes itself, which have their own documentation.
 func walkFields(path string, s *apiextensionsv1.JSONSchemaProps, visit func(string, *apiextensionsv1.JSONSchemaProps)) {
+	walk(path, s, foreign, visit)
+}
+
+func walk(path string, s *apiextensionsv1.JSONSchemaProps, without map[string]bool, visit func(string, *apiextensionsv1.JSONSchemaProps)) {
 	names := make([]string, 0, len(s.Properties))
 	for name := range s.Properties {
 		names = append(names, name)
@@ -109,12 +113,12 @@ func walkFields(path string, s *apiextensionsv1.JSONSchemaProps, visit func(stri
 		f := s.Properties[name]
 		p := path + "." + name
 		visit(p, &f)
-		if foreign[name] {
+		if without[name] {
 			continue
 		}
-		walkFields(p, &f, visit)
+		walk(p, &f, without, visit)
 		if f.Items != nil && f.Items.Schema != nil {
-			walkFields(p+"[]", f.Items.Schema, visit)
+			walk(p+"[]", f.Items.Schema, without, visit)
 		}
 	}
 }
@@ -170,7 +174,7 @@ func ruleTable(s *apiextensionsv1.JSONSchemaProps) string {
 	for _, part := range []string{"spec", "status"} {
 		f := s.Properties[part]
 		add(part, &f)
-		walkFields(part, &f, func(path string, f *apiextensionsv1.JSONSchemaProps) {
+		walk(part, &f, nil, func(path string, f *apiextensionsv1.JSONSchemaProps) {
 			add(path, f)
 			if f.Items != nil && f.Items.Schema != nil {
 				add(path+"[]", f.Items.Schema)

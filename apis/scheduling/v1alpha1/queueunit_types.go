@@ -84,14 +84,12 @@ type PodSet struct {
 
 // QueueUnitSpec is what a job asks of its queue.
 //
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.consumerRef) || has(self.consumerRef) || !(has(oldSelf.consumerRef.kind) || has(oldSelf.consumerRef.name) || has(oldSelf.consumerRef.uid))",message="spec.consumerRef must not be taken away once it is set"
+// +kubebuilder:validation:XValidation:rule="has(self.consumerRef) || !has(oldSelf.consumerRef) || !(has(oldSelf.consumerRef.kind) || has(oldSelf.consumerRef.name) || has(oldSelf.consumerRef.uid))",message="spec.consumerRef must not be taken away once it is set"
 type QueueUnitSpec struct {
 	// consumerRef names the job that waits; absent for a unit that stands for something outside.
 	// Its namespace, if set, must equal the unit's (a rule cannot see the namespace; the scheduler parks the unit).
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="!has(oldSelf.kind) || (has(self.kind) && self.kind == oldSelf.kind)",message="spec.consumerRef.kind must not change once it is set"
-	// +kubebuilder:validation:XValidation:rule="!has(oldSelf.name) || (has(self.name) && self.name == oldSelf.name)",message="spec.consumerRef.name must not change once it is set"
-	// +kubebuilder:validation:XValidation:rule="!has(oldSelf.uid) || (has(self.uid) && self.uid == oldSelf.uid)",message="spec.consumerRef.uid must not change once it is set"
+	// +kubebuilder:validation:XValidation:rule="(has(self.kind) || !has(oldSelf.kind)) && (has(self.name) || !has(oldSelf.name)) && (has(self.uid) || !has(oldSelf.uid))",message="kind, name and uid of spec.consumerRef must not be taken away once they are set"
 	ConsumerRef *corev1.ObjectReference `json:"consumerRef,omitempty"`
 	// priority of the unit; a higher one is served first.
 	// +optional
@@ -102,9 +100,9 @@ type QueueUnitSpec struct {
 	Queue string `json:"queue,omitempty"`
 	// podSet lists the pods of the job, by role.
 	// +optional
-	// +listType=map
-	// +listMapKey=name
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:XValidation:rule="self.size() < 2 || [self.map(p, p.name)].all(names, names.all(a, names.exists_one(b, a == b)))",message="names of pod sets must differ"
 	PodSets []PodSet `json:"podSet,omitempty"`
 	// priorityClassName gives the priority when priority is absent.
 	// +optional
@@ -273,8 +271,7 @@ type QueueUnitStatus struct {
 	PodState *PodState `json:"podState,omitempty"`
 	// admissions is what the unit holds, by pod set.
 	// +optional
-	// +listType=map
-	// +listMapKey=name
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Admissions []Admission `json:"admissions,omitempty"`
 	// lastAllocateTime is when the unit was last admitted.
@@ -282,8 +279,7 @@ type QueueUnitStatus struct {
 	LastAllocateTime *metav1.Time `json:"lastAllocateTime,omitempty"`
 	// conditions: QuotaReserved, Admitted, PodsReady, Finished, Evicted.
 	// +optional
-	// +listType=map
-	// +listMapKey=type
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// requeueState counts evictions.
@@ -305,10 +301,11 @@ type QueueUnitStatus struct {
 // The rules that compare with the former object also look at fields that are absent now, so that
 // nothing can be changed by taking it away and adding it again. Spec and status have defaults: taken away,
 // they are compared as empty. All rules run at every status write, and each access to a field
-// copies the schema of all its siblings; so a rule stands as deep as it can, and amounts have none
-// (hack/generate writes their schema).
+// copies the schema of all its siblings; so a rule stands as deep as it can, begins with what is mostly
+// so, and amounts have none (hack/generate writes their schema). A spec does not change while the status
+// does, so pod sets are compared only where the phase stays.
 //
-// +kubebuilder:validation:XValidation:rule="!(oldSelf.?status.phase.orValue('Enqueued') in ['Reserved','Dequeued','Running','SchedReady','SchedSucceed']) || self.?spec.podSet == oldSelf.?spec.podSet",message="spec.podSet must not change while the unit holds quota"
+// +kubebuilder:validation:XValidation:rule="!(oldSelf.?status.phase.orValue('Enqueued') in ['Reserved','Dequeued','Running','SchedReady','SchedSucceed']) || self.?status.phase != oldSelf.?status.phase || self.?spec.podSet == oldSelf.?spec.podSet",message="spec.podSet must not change while the unit holds quota"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Namespaced,path=queueunits,shortName=qu;qus
