@@ -25,6 +25,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,12 +36,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-
-	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
 const (
-	unitsPath = "/apis/" + v1alpha1.GroupName + "/v1alpha1/queueunits"
 	// streamBuffer holds most watch events, maxEvent any that client-go would take.
 	streamBuffer = 32 << 10
 	maxEvent     = 16 << 20
@@ -52,14 +50,22 @@ var listOptions = func() runtime.ParameterCodec {
 	return runtime.NewParameterCodec(scheme)
 }()
 
-// watchUnits watches all units and reads them as unitText does.
-func watchUnits(ctx context.Context, client rest.Interface, o metav1.ListOptions) (watch.Interface, error) {
+// pathOf the objects of all namespaces for "".
+func pathOf(gvr schema.GroupVersionResource, namespace string) string {
+	if namespace == "" {
+		return path.Join("/apis", gvr.Group, gvr.Version, gvr.Resource)
+	}
+	return path.Join("/apis", gvr.Group, gvr.Version, "namespaces", namespace, gvr.Resource)
+}
+
+// watchObjects watches objects and reads them from their bytes.
+func watchObjects(ctx context.Context, client rest.Interface, path string, text objectText, o metav1.ListOptions) (watch.Interface, error) {
 	o.Watch = true
-	body, err := client.Get().AbsPath(unitsPath).SpecificallyVersionedParams(&o, listOptions, schema.GroupVersion{Version: "v1"}).Stream(ctx)
+	body, err := client.Get().AbsPath(path).SpecificallyVersionedParams(&o, listOptions, schema.GroupVersion{Version: "v1"}).Stream(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return watch.NewStreamWatcher(newUnitEvents(body), apierrors.NewClientErrorReporter(http.StatusInternalServerError, "GET", "ClientWatchDecoding")), nil
+	return watch.NewStreamWatcher(newObjectEvents(body, text), apierrors.NewClientErrorReporter(http.StatusInternalServerError, "GET", "ClientWatchDecoding")), nil
 }
 
 // bytesClient writes statuses without reading more of the answer than is asked for.
@@ -89,22 +95,33 @@ func (c *bytesClient) patch(ctx context.Context, w *Write, data []byte) (*unitOb
 	return readUnit(raw)
 }
 
-// unitEvents reads watch events of units. The API server writes each in a line of its own.
-type unitEvents struct {
+// objectText reads the objects of one kind, one after the other.
+type objectText interface {
+	// reset has it read another text, by the lexer that it returns.
+	reset(text []byte) *textLexer
+	// object reads the object that the lexer has come to; nil for one that is not in order.
+	object() runtime.Object
+	// odd reads an object that is not in order.
+	odd(raw []byte) (runtime.Object, error)
+}
+
+// objectEvents reads watch events. The API server writes each in a line of its own.
+type objectEvents struct {
 	body   io.ReadCloser
 	reader *bufio.Reader
 	long   []byte
+	text   objectText
 }
 
-func newUnitEvents(body io.ReadCloser) *unitEvents {
-	return &unitEvents{body: body, reader: bufio.NewReaderSize(body, streamBuffer)}
+func newObjectEvents(body io.ReadCloser, text objectText) *objectEvents {
+	return &objectEvents{body: body, reader: bufio.NewReaderSize(body, streamBuffer), text: text}
 }
 
 // Close ends the stream.
-func (s *unitEvents) Close() { _ = s.body.Close() }
+func (s *objectEvents) Close() { _ = s.body.Close() }
 
 // line returns the next one that is not empty. It is valid until the next call.
-func (s *unitEvents) line() ([]byte, error) {
+func (s *objectEvents) line() ([]byte, error) {
 	s.long = s.long[:0]
 	for {
 		part, err := s.reader.ReadSlice('\n')
@@ -128,30 +145,30 @@ func (s *unitEvents) line() ([]byte, error) {
 	}
 }
 
-// Decode implements watch.Decoder. Units come as unitObject, bookmarks as Unstructured, errors as Status.
-func (s *unitEvents) Decode() (watch.EventType, runtime.Object, error) {
+// Decode implements watch.Decoder. Objects come as what text makes of them, bookmarks as Unstructured, errors as Status.
+func (s *objectEvents) Decode() (watch.EventType, runtime.Object, error) {
 	line, err := s.line()
 	if err != nil {
 		return "", nil, err
 	}
-	if event, u := readUnitEvent(line); u != nil {
-		return event, u, nil
+	if event, obj := readEvent(s.text, line); obj != nil {
+		return event, obj, nil
 	}
 	var event metav1.WatchEvent
 	if err := json.Unmarshal(line, &event); err != nil {
 		return "", nil, fmt.Errorf("unable to decode a watch event: %w", err)
 	}
-	obj, err := readOddEvent(watch.EventType(event.Type), event.Object.Raw)
+	obj, err := readOddEvent(s.text, watch.EventType(event.Type), event.Object.Raw)
 	if err != nil {
 		return "", nil, fmt.Errorf("unable to decode a watch event: %w", err)
 	}
 	return watch.EventType(event.Type), obj, nil
 }
 
-func readOddEvent(event watch.EventType, raw []byte) (runtime.Object, error) {
+func readOddEvent(text objectText, event watch.EventType, raw []byte) (runtime.Object, error) {
 	switch event {
 	case watch.Added, watch.Modified, watch.Deleted:
-		return readUnit(raw)
+		return text.odd(raw)
 	case watch.Bookmark:
 		obj := &unstructured.Unstructured{}
 		return obj, obj.UnmarshalJSON(raw)
@@ -162,9 +179,9 @@ func readOddEvent(event watch.EventType, raw []byte) (runtime.Object, error) {
 	return nil, fmt.Errorf("event type %q is not known", event)
 }
 
-// readUnitEvent returns no unit for what unitText does not know.
-func readUnitEvent(line []byte) (event watch.EventType, u *unitObject) {
-	r := newUnitText(line)
+// readEvent returns no object for one that is not in order.
+func readEvent(text objectText, line []byte) (event watch.EventType, obj runtime.Object) {
+	r := text.reset(line)
 	for r.Delim('{'); r.member(); r.WantComma() {
 		switch string(r.key) {
 		case "type":
@@ -179,10 +196,10 @@ func readUnitEvent(line []byte) (event watch.EventType, u *unitObject) {
 				return "", nil
 			}
 		case "object":
-			if event == "" || u != nil {
+			if event == "" || obj != nil {
 				return "", nil
 			}
-			if u = r.unit(); u == nil {
+			if obj = text.object(); obj == nil {
 				return "", nil
 			}
 		default:
@@ -192,7 +209,7 @@ func readUnitEvent(line []byte) (event watch.EventType, u *unitObject) {
 	if !r.atEnd() {
 		return "", nil
 	}
-	return event, u
+	return event, obj
 }
 
 // GetObjectKind implements runtime.Object, for the watch that brings it.

@@ -146,6 +146,7 @@ func FuzzDecodeQueue(f *testing.F) {
 		q := decodeQueue(obj, "FIFO")
 		require.False(t, q.panicked, q.spec.Policy)
 		require.Equal(t, q, decodeQueue(obj, "FIFO"))
+		requireSameQueue(t, q, raw)
 		require.NotEmpty(t, q.spec.Policy)
 		require.NotContains(t, q.spec.Quotas, "")
 		require.Equal(t, decodeClass(obj), decodeClass(obj))

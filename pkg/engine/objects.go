@@ -26,6 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
@@ -40,8 +41,23 @@ type queueObject struct {
 	spec       admission.Queue // without a priority that comes from a class
 	class      string
 	conditions []metav1.Condition
-	status     string // what the status says, as statusText
-	panicked   bool   // while it was read
+	status     string     // what the status says, as statusText, unless it is unread
+	unread     *rawStatus // of a queue that was read from its bytes
+	panicked   bool       // while it was read
+}
+
+// GetObjectKind implements runtime.Object, for the watch that brings it.
+func (q *queueObject) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject implements runtime.Object. A queue is immutable.
+func (q *queueObject) DeepCopyObject() runtime.Object { return q }
+
+// says is what the status says, as statusText. Only a scheduler that has not written it yet asks.
+func (q *queueObject) says() string {
+	if q.unread == nil {
+		return q.status
+	}
+	return q.unread.says(q.conditions)
 }
 
 // decodeQueue never fails: a queue that cannot be read has a policy that nobody knows, which parks its units.
@@ -61,31 +77,42 @@ func decodeQueue(obj *unstructured.Unstructured, defaultPolicy string) (q *queue
 		return q
 	}
 	status, _ := obj.Object["status"].(map[string]any)
+	// They are read by themselves, since they are written back.
+	var read v1alpha1.QueueStatus
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"conditions": status["conditions"]}, &read); err == nil {
+		q.conditions = read.Conditions
+	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(status, &typed.Status); err == nil {
-		q.conditions = typed.Status.Conditions
 		q.status = statusOf(&typed.Status)
 	}
-	q.spec.Policy = string(typed.Spec.QueuePolicy)
+	q.setSpec(&typed.Spec, defaultPolicy)
+	q.setAnnotations(obj.GetAnnotations())
+	return q
+}
+
+func (q *queueObject) setSpec(spec *v1alpha1.QueueSpec, defaultPolicy string) {
+	q.spec.Policy = string(spec.QueuePolicy)
 	if q.spec.Policy == "" {
 		q.spec.Policy = defaultPolicy
 	}
-	if typed.Spec.Priority != nil {
-		q.spec.Priority = *typed.Spec.Priority
+	if spec.Priority != nil {
+		q.spec.Priority = *spec.Priority
 	} else {
-		q.class = typed.Spec.PriorityClassName
+		q.class = spec.PriorityClassName
 	}
-	if p := typed.Spec.StopPolicy; p != nil && *p != v1alpha1.StopNone && *p != "" {
+	if p := spec.StopPolicy; p != nil && *p != v1alpha1.StopNone && *p != "" {
 		q.spec.Held = true
 	}
-	if typed.Spec.MaxAdmitted != nil {
-		q.spec.MaxAdmitted = *typed.Spec.MaxAdmitted
+	if spec.MaxAdmitted != nil {
+		q.spec.MaxAdmitted = *spec.MaxAdmitted
 	}
-	annotations := obj.GetAnnotations()
+}
+
+func (q *queueObject) setAnnotations(annotations map[string]string) {
 	if n, err := strconv.ParseInt(annotations[v1alpha1.AnnotationPriorityThreshold], 10, 32); err == nil {
 		q.spec.Threshold = int32(n)
 	}
 	q.spec.Quotas = acceptedQuotas(annotations[v1alpha1.AnnotationAvailableQuota], annotations[v1alpha1.AnnotationAvailableQuotaShort])
-	return q
 }
 
 func statusOf(s *v1alpha1.QueueStatus) string {

@@ -78,8 +78,8 @@ type Options struct {
 	Config Config
 	// Dynamic reads and writes units and queues, and reads priority classes.
 	Dynamic dynamic.Interface
-	// REST, if set, is the client that Dynamic is made of. Units are then watched and read from the bytes of an answer, which
-	// costs a small part of what Dynamic makes of them first.
+	// REST, if set, is the client that Dynamic is made of. Units and queues are then watched and read from the bytes of an
+	// answer, which costs a small part of what Dynamic makes of them first.
 	REST rest.Interface
 	// Metadata lists the versions of units where the engine has to know that it knows all of them; nil lists whole units.
 	Metadata metadata.Interface

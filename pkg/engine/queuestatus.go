@@ -186,7 +186,7 @@ func (e *Engine) refreshQueue(now time.Time, q *queueObject, s *queueStatus) {
 	}
 	active := activeCondition(q)
 	text := statusText(items, counts.Pending+counts.Parked, counts.Admitted, active.Reason)
-	if text == s.written || (s.written == "" && text == q.status) {
+	if text == s.written || (s.written == "" && text == q.says()) {
 		return // also after a restart nothing is written that is there (I8, I12)
 	}
 	s.written = text

@@ -63,7 +63,7 @@ func (s *sources) hasUnit(key string) bool {
 // connect makes the informers and registers the handlers. Every object is converted on its own when it arrives, so one
 // that cannot be read never breaks the reading of others.
 func (e *Engine) connect() error {
-	units := e.unitInformer()
+	units := e.bytesInformer(v1alpha1.QueueUnitResource, "", func() objectText { return &unitText{} })
 	e.sources.units = units
 	err := e.follow(units, "queue units", transform(decodeUnit), handlers(
 		func(u *unitObject) { e.box.unit(u) },
@@ -74,12 +74,13 @@ func (e *Engine) connect() error {
 		return err
 	}
 	policy := e.opts.Config.DefaultQueuePolicy
-	err = e.follow(e.dynamicInformer(v1alpha1.QueueResource, e.opts.Config.QueueNamespace), "queues",
-		transform(func(obj *unstructured.Unstructured) *queueObject { return decodeQueue(obj, policy) }), handlers(
-			func(q *queueObject) { e.putQueue(q.Name, q) },
-			func(q *queueObject) { e.putQueue(q.Name, nil) },
-			func(key string) { e.putQueue(nameOfKey(key), nil) },
-		))
+	queues := e.bytesInformer(v1alpha1.QueueResource, e.opts.Config.QueueNamespace, func() objectText { return &queueText{policy: policy} })
+	decode := func(obj *unstructured.Unstructured) *queueObject { return decodeQueue(obj, policy) }
+	err = e.follow(queues, "queues", transform(decode), handlers(
+		func(q *queueObject) { e.putQueue(q.Name, q) },
+		func(q *queueObject) { e.putQueue(q.Name, nil) },
+		func(key string) { e.putQueue(nameOfKey(key), nil) },
+	))
 	if err != nil {
 		return err
 	}
@@ -171,15 +172,16 @@ func (e *Engine) dynamicInformer(gvr schema.GroupVersionResource, namespace stri
 	return e.informer(gvr, objects, objects.Watch, &unstructured.Unstructured{})
 }
 
-// unitInformer takes units from their bytes where it can.
-func (e *Engine) unitInformer() cache.SharedIndexInformer {
-	gvr, client := v1alpha1.QueueUnitResource, e.opts.REST
+// bytesInformer takes objects from their bytes where it can.
+func (e *Engine) bytesInformer(gvr schema.GroupVersionResource, namespace string, text func() objectText) cache.SharedIndexInformer {
+	client := e.opts.REST
 	if client == nil {
-		return e.dynamicInformer(gvr, "")
+		return e.dynamicInformer(gvr, namespace)
 	}
-	return e.informer(gvr, e.opts.Dynamic.Resource(gvr), func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-		return watchUnits(ctx, client, o)
-	}, nil) // units, and bookmarks of another type
+	objects := e.opts.Dynamic.Resource(gvr).Namespace(namespace)
+	return e.informer(gvr, objects, func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		return watchObjects(ctx, client, pathOf(gvr, namespace), text(), o)
+	}, nil) // objects, and bookmarks of another type
 }
 
 func (e *Engine) informer(

@@ -19,10 +19,14 @@ package engine
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"strconv"
+	"time"
 	"unicode/utf8"
 
 	"github.com/mailru/easyjson/jlexer"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // textLexer walks through JSON where it lies, without making values of what nobody asks for. Its errors end all loops:
@@ -42,6 +46,8 @@ type textLexer struct {
 	jlexer.Lexer
 	key []byte // of the member that member came to last
 }
+
+func newTextLexer(text []byte) textLexer { return textLexer{Lexer: jlexer.Lexer{Data: text}} }
 
 // fail makes it fail, if it has not yet.
 func (r *textLexer) fail() { r.AddError(errOdd) }
@@ -102,6 +108,53 @@ func (r *textLexer) integer() int64 {
 		r.fail()
 	}
 	return n
+}
+
+// seen are fields that were read, to notice one that comes twice.
+type seen uint
+
+func (r *textLexer) once(s *seen, field uint) {
+	if *s&(1<<field) != 0 {
+		r.fail()
+	}
+	*s |= 1 << field
+}
+
+// time reads a time as metav1.Time does.
+func (r *textLexer) time() time.Time {
+	t, err := time.Parse(time.RFC3339, string(r.text()))
+	if err != nil {
+		r.fail()
+	}
+	return t.Local()
+}
+
+func (r *textLexer) int32() int32 {
+	n := r.integer()
+	if n < math.MinInt32 || n > math.MaxInt32 {
+		r.fail()
+	}
+	return int32(n) //nolint:gosec // checked
+}
+
+// meta reads a member of the metadata that all objects have, or passes another one.
+func (r *textLexer) meta(s *seen, m *objectMeta) {
+	switch string(r.key) {
+	case "uid":
+		r.once(s, 0)
+		m.UID = types.UID(r.text())
+	case "resourceVersion":
+		r.once(s, 1)
+		m.ResourceVersion = string(r.text())
+	case "generation":
+		r.once(s, 2)
+		m.Generation = r.integer()
+	case "creationTimestamp":
+		r.once(s, 3)
+		m.CreationTimestamp = metav1.Time{Time: r.time()}
+	default:
+		r.skip()
+	}
 }
 
 // composite says whether an object or a list comes next.

@@ -20,18 +20,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"math"
 	"strconv"
 	"strings"
-	"time"
 	"unique"
 
-	"github.com/mailru/easyjson/jlexer"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -85,23 +82,32 @@ type unitText struct {
 	sets              []podSetText // all, if there are several
 }
 
-func newUnitText(text []byte) unitText {
-	return unitText{textLexer: textLexer{Lexer: jlexer.Lexer{Data: text}}}
+func newUnitText(text []byte) unitText { return unitText{textLexer: newTextLexer(text)} }
+
+// reset, object and odd implement objectText.
+func (r *unitText) reset(text []byte) *textLexer {
+	*r = newUnitText(text)
+	return &r.textLexer
+}
+
+func (r *unitText) object() runtime.Object {
+	if u := r.unit(); u != nil {
+		return u
+	}
+	return nil
+}
+
+func (*unitText) odd(raw []byte) (runtime.Object, error) {
+	u, err := readUnit(raw)
+	if err != nil {
+		return nil, err
+	}
+	return u, nil
 }
 
 type podSetText struct {
 	name, template []byte
 	count          int64
-}
-
-// seen are fields that were read, to notice one that comes twice.
-type seen uint
-
-func (r *unitText) once(s *seen, field uint) {
-	if *s&(1<<field) != 0 {
-		r.fail()
-	}
-	*s |= 1 << field
 }
 
 // unit is nil when decodeUnit has to read it.
@@ -167,8 +173,7 @@ func sharedPriority(n int32) *int32 {
 }
 
 func (r *unitText) metadata() {
-	var s seen
-	m := &r.u.objectMeta
+	var s, others seen
 	for r.Delim('{'); r.member(); r.WantComma() {
 		switch string(r.key) {
 		case "name":
@@ -177,29 +182,17 @@ func (r *unitText) metadata() {
 		case "namespace":
 			r.once(&s, 1)
 			r.namespace = r.text()
-		case "uid":
-			r.once(&s, 2)
-			m.UID = types.UID(r.text())
-		case "resourceVersion":
-			r.once(&s, 3)
-			m.ResourceVersion = string(r.text())
-		case "generation":
-			r.once(&s, 4)
-			m.Generation = r.integer()
-		case "creationTimestamp":
-			r.once(&s, 5)
-			m.CreationTimestamp = metav1.Time{Time: r.time()}
 		case "labels":
-			r.once(&s, 6)
+			r.once(&s, 2)
 			r.labels()
 		case "annotations":
-			r.once(&s, 7)
+			r.once(&s, 3)
 			r.annotations()
 		case "ownerReferences":
-			r.once(&s, 8)
+			r.once(&s, 4)
 			r.owners()
 		default:
-			r.skip()
+			r.meta(&others, &r.u.objectMeta)
 		}
 	}
 }
@@ -265,23 +258,6 @@ func (r *unitText) owners() {
 			r.hasController, r.controller = true, uid
 		}
 	}
-}
-
-// time reads a time as metav1.Time does.
-func (r *unitText) time() time.Time {
-	t, err := time.Parse(time.RFC3339, string(r.text()))
-	if err != nil {
-		r.fail()
-	}
-	return t.Local()
-}
-
-func (r *unitText) int32() int32 {
-	n := r.integer()
-	if n < math.MinInt32 || n > math.MaxInt32 {
-		r.fail()
-	}
-	return int32(n) //nolint:gosec // checked
 }
 
 // scalar passes a field that is not read. One with fields of its own could name amounts, which decodeUnit looks at.

@@ -24,6 +24,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"reflect"
 	"runtime"
 	"strings"
@@ -34,6 +35,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -135,12 +137,12 @@ func TestUnitTextIsJSON(t *testing.T) {
 	}
 }
 
-// streamed serves one watch of units; of everything else there is nothing.
-func streamed(t testing.TB, write func(w io.Writer)) *rest.RESTClient {
+// streamed serves one watch of a resource; of everything else there is nothing.
+func streamed(t testing.TB, gvr schema.GroupVersionResource, write func(w io.Writer)) *rest.RESTClient {
 	var served atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		if req.URL.Path == unitsPath && req.URL.Query().Get("watch") == "true" && served.CompareAndSwap(false, true) {
+		if path.Base(req.URL.Path) == gvr.Resource && req.URL.Query().Get("watch") == "true" && served.CompareAndSwap(false, true) {
 			write(w)
 			w.(http.Flusher).Flush()
 		} else if req.URL.Query().Get("watch") != "true" {
@@ -160,7 +162,7 @@ const endOfUnits = `{"type":"BOOKMARK","object":{"kind":"QueueUnit","apiVersion"
 
 // TestUnitsAreWatched: units come through the informer whether they are in order, odd, large or go.
 func TestUnitsAreWatched(t *testing.T) {
-	client := streamed(t, func(w io.Writer) {
+	client := streamed(t, v1alpha1.QueueUnitResource, func(w io.Writer) {
 		for i := range 3 {
 			_, _ = fmt.Fprintf(w, `{"type":"ADDED","object":%s}`+"\n", unitOfStatus(i, 10+i, textWaiting))
 		}
@@ -202,7 +204,7 @@ func BenchmarkUnitEvents(b *testing.B) {
 		b.Run(fmt.Sprintf("bytes=%t", bytes), func(b *testing.B) {
 			var events strings.Builder
 			start := make(chan struct{})
-			client := streamed(b, func(w io.Writer) {
+			client := streamed(b, v1alpha1.QueueUnitResource, func(w io.Writer) {
 				_, _ = io.WriteString(w, endOfUnits)
 				w.(http.Flusher).Flush()
 				<-start
