@@ -18,6 +18,8 @@ package quota
 
 import (
 	"math"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -27,15 +29,28 @@ import (
 
 // toList converts what ElasticQuota says. Its own defaults exceed what the core's unit of cpu can hold
 // (koordinator-default-quota has a max of MaxInt64/5 cores), so amounts saturate instead of being refused.
-func toList(rl corev1.ResourceList) resources.List {
-	if list, err := resources.FromQuantities(rl); err == nil {
-		return list
+func toList(rl corev1.ResourceList) resources.List { return toListWhere(rl, nil) }
+
+// toListOf is toList of the resources that max names, without the number of jobs, which max may name as if it were one.
+func toListOf(rl, max corev1.ResourceList) resources.List {
+	return toListWhere(rl, func(name corev1.ResourceName) bool {
+		_, named := max[name]
+		return named && name != resources.Jobs
+	})
+}
+
+func toListWhere(rl corev1.ResourceList, counts func(corev1.ResourceName) bool) resources.List {
+	if len(rl) == 0 {
+		return resources.List{}
 	}
-	amounts := make(map[string]int64, len(rl))
+	items := make([]resources.Item, 0, len(rl))
 	for name, q := range rl {
-		amounts[string(name)] = amount(string(name), q)
+		if counts == nil || counts(name) {
+			items = append(items, resources.Item{Name: string(name), Amount: amount(string(name), q)})
+		}
 	}
-	return resources.FromMap(amounts)
+	slices.SortFunc(items, func(a, b resources.Item) int { return strings.Compare(a.Name, b.Name) })
+	return resources.FromSorted(items)
 }
 
 func amount(name string, q resource.Quantity) int64 {

@@ -51,17 +51,6 @@ func (a *Adapter) noteMaxJobs(name string, spec *eqv1alpha1.ElasticQuota) {
 	a.maxJobs.Store(name, n)
 }
 
-// takeMaxJobs takes the number of jobs out of the resources of a quota and returns what max says.
-func takeMaxJobs(min, max corev1.ResourceList) *resource.Quantity {
-	delete(min, resources.Jobs)
-	n, ok := max[resources.Jobs]
-	if !ok {
-		return nil
-	}
-	delete(max, resources.Jobs)
-	return &n
-}
-
 // withMaxJobs adds the number of jobs to the limit of a level, the smaller one if annotation and max both say one.
 func (a *Adapter) withMaxJobs(name string, limit resources.List, inMax *resource.Quantity) resources.List {
 	most, limited := int64(0), false

@@ -22,7 +22,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	quotav1 "k8s.io/apiserver/pkg/quota/v1"
 
 	"github.com/koordinator-sh/koordinator/apis/extension"
 	"github.com/koordinator-sh/koordinator/pkg/scheduler/apis/config"
@@ -118,28 +117,15 @@ func (a *Adapter) TotalMoved() (moved bool) {
 }
 
 func (a *Adapter) observe(l *level, byRuntime bool) admission.Quota {
-	q := admission.Quota{
-		Name:               l.name,
-		Parent:             l.parent,
-		Used:               toList(l.info.GetUsed()),
-		NonPreemptibleUsed: toList(l.info.GetNonPreemptibleUsed()),
-	}
+	q, inMax := l.read(byRuntime)
 	if l.parent == "" {
 		q.Max = totalOf(l.mgr)
 		a.totals.Store(l.name, q.Max)
 		q.Limit = a.withMaxJobs(l.name, q.Max, nil)
 		return q
 	}
-	min, max := l.info.GetMin(), l.info.GetMax()
-	inMax := takeMaxJobs(min, max)
-	// ElasticQuota counts nothing that max does not name, against min neither.
-	q.Min = toList(quotav1.Mask(min, quotav1.ResourceNames(max)))
-	q.Max = toList(max)
 	q.Limit = q.Max
-	if byRuntime {
-		q.Requested, q.KeepsMin = toList(quotav1.Mask(l.info.GetSelfRequest(), quotav1.ResourceNames(max))), keepsMin(l.info)
-		q.Shared = !builtIn(l.name)
-	}
+	q.Shared = byRuntime && !builtIn(l.name)
 	if q.Shared {
 		q.Limit = runtimeLimit(q.Max, l.runtime)
 	}
@@ -150,6 +136,34 @@ func (a *Adapter) observe(l *level, byRuntime bool) admission.Quota {
 	a.protection.setLimit(l.name, kept)
 	q.Limit = a.withMaxJobs(l.name, q.Limit, inMax)
 	return q
+}
+
+// read takes what the quota says, all at once, and the number of jobs that its max names. It reads under the quota's lock
+// what a getter would make a copy of: most of the cost of an observation was these copies.
+func (l *level) read(byRuntime bool) (q admission.Quota, inMax *resource.Quantity) {
+	l.info.Lock()
+	defer l.info.UnLock()
+	info := &l.info.CalculateInfo
+	q = admission.Quota{Name: l.name, Parent: l.parent, Used: toList(info.Used), NonPreemptibleUsed: toList(info.NonPreemptibleUsed)}
+	if l.parent == "" {
+		return q, nil
+	}
+	if n, ok := info.Max[resources.Jobs]; ok {
+		inMax = &n
+	}
+	// ElasticQuota counts nothing that max does not name, against min neither.
+	q.Min, q.Max = toListOf(info.Min, info.Max), toListOf(info.Max, info.Max)
+	if byRuntime {
+		q.Requested, q.KeepsMin = toListOf(info.SelfRequest, info.Max), !l.info.AllowLentResource
+	}
+	return q, inMax
+}
+
+// usedOf is what pods of a quota and below it use.
+func usedOf(info *core.QuotaInfo) resources.List {
+	info.Lock()
+	defer info.UnLock()
+	return toList(info.CalculateInfo.Used)
 }
 
 // keptFrom is the limit that pods outside of admitted jobs are measured against: what such a pod asks for is not in the
@@ -264,13 +278,6 @@ func parentOf(info *core.QuotaInfo) string {
 	return info.ParentName
 }
 
-// keepsMin reads under the quota's lock whether it lends nothing of its min.
-func keepsMin(info *core.QuotaInfo) bool {
-	info.Lock()
-	defer info.UnLock()
-	return !info.AllowLentResource
-}
-
 // refresh brings the shadows up to date, sets the runtimes of the levels and returns the other quotas whose runtime has
 // changed since they were observed and for which that matters.
 func (a *Adapter) refresh(plugin Live, args *config.ElasticQuotaArgs, names []string, levels []level) []level {
@@ -356,7 +363,6 @@ func (a *Adapter) applyLive(plugin Live, args *config.ElasticQuotaArgs, names []
 		if info == nil {
 			continue
 		}
-		s := a.shadowOf(a.trees[name], args)
-		s.setLive(name, info.GetSelfRequest(), info.GetSelfUsed())
+		a.shadowOf(a.trees[name], args).readLive(name, info)
 	}
 }

@@ -93,10 +93,13 @@ func (a *Adapter) SetOutstanding(quota string, outstanding resources.List) {
 }
 
 func (p *protection) setLimit(quota string, limit resources.List) {
-	value, known := p.limits.Swap(quota, limit)
-	if old, _ := value.(resources.List); !known || !old.Same(limit) {
-		p.release(quota)
+	if value, known := p.limits.Load(quota); known {
+		if old, _ := value.(resources.List); old.Same(limit) {
+			return
+		}
 	}
+	p.limits.Store(quota, limit)
+	p.release(quota)
 }
 
 // check says why a pod must not be scheduled now. path returns the levels from the pod's quota up, as pathOf does.
@@ -126,7 +129,7 @@ func (p *protection) refuses(pod *corev1.Pod, path func() []level) (quota string
 		if l.parent == "" {
 			break
 		}
-		if err := p.keeps(l.name, request, toList(l.info.GetUsed())); err != nil {
+		if err := p.keeps(l.name, request, l.info); err != nil {
 			return l.name, err
 		}
 	}
@@ -134,11 +137,12 @@ func (p *protection) refuses(pod *corev1.Pod, path func() []level) (quota string
 }
 
 // keeps says whether what is requested would have to come out of what is reserved in one quota.
-func (p *protection) keeps(quota string, request, used resources.List) error {
+func (p *protection) keeps(quota string, request resources.List, info *core.QuotaInfo) error {
 	outstanding := load(&p.outstanding, quota)
 	if outstanding.IsZero() {
 		return nil
 	}
+	used := usedOf(info)
 	limit := load(&p.limits, quota)
 	for _, item := range request.Items() {
 		reserved, _ := outstanding.Get(item.Name)

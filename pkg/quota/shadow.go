@@ -221,6 +221,24 @@ func (s *shadow) childrenOf(parent string) []string {
 	return children
 }
 
+// readLive is setLive with what the live quota says, of which it makes copies only where that has changed.
+func (s *shadow) readLive(name string, info *core.QuotaInfo) bool {
+	a := s.asks[name]
+	live, assigned, changed := func() (live, assigned corev1.ResourceList, changed bool) {
+		info.Lock()
+		defer info.UnLock()
+		live = info.CalculateInfo.SelfRequest
+		if s.assignedMatters || builtIn(name) {
+			assigned = info.CalculateInfo.SelfUsed
+		}
+		if quotav1.Equals(live, a.live) && quotav1.Equals(assigned, a.assigned) {
+			return nil, nil, false
+		}
+		return live.DeepCopy(), assigned.DeepCopy(), true
+	}()
+	return changed && s.setLive(name, live, assigned)
+}
+
 // setLive takes what the live pods of a quota request: all of them, and those that are assigned. It says whether
 // runtimes may have changed.
 func (s *shadow) setLive(name string, request, assigned corev1.ResourceList) bool {
