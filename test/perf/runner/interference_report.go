@@ -55,8 +55,12 @@ type InterferenceRun struct {
 	Round   int    `json:"round"`
 	// PodsPerSecond is between the first and the last binding of those that were created at once; the processor time is
 	// that of the same pods, from before their creation to after the last binding.
-	PodsPerSecond         float64 `json:"podsPerSecond"`
-	SchedulerCPUMsPerPod  float64 `json:"schedulerCPUMsPerPod"`
+	PodsPerSecond        float64 `json:"podsPerSecond"`
+	SchedulerCPUMsPerPod float64 `json:"schedulerCPUMsPerPod"`
+	// SchedulerAllocatedKiBPerPod is what the scheduler has asked its heap for. It decides how often garbage is collected,
+	// and does not depend on what else the machine does.
+	SchedulerAllocatedKiBPerPod float64 `json:"schedulerAllocatedKiBPerPod"`
+
 	APIServerCPUMsPerPod  float64 `json:"apiServerCPUMsPerPod"`
 	EtcdCPUMsPerPod       float64 `json:"etcdCPUMsPerPod"`
 	RunnerCPUMsPerPod     float64 `json:"runnerCPUMsPerPod"`
@@ -79,6 +83,8 @@ type InterferenceVariant struct {
 	Name                 string `json:"name"`
 	PodsPerSecond        Spread `json:"podsPerSecond"`
 	SchedulerCPUMsPerPod Spread `json:"schedulerCPUMsPerPod"`
+	AllocatedKiBPerPod   Spread `json:"schedulerAllocatedKiBPerPod"`
+	CyclesPerPod         Spread `json:"cyclesPerPod"`
 	APIServerCPUMsPerPod Spread `json:"apiServerCPUMsPerPod"`
 	BurstP50Ms           Spread `json:"burstP50Ms"`
 	BurstP99Ms           Spread `json:"burstP99Ms"`
@@ -152,8 +158,10 @@ func (x *interference) note(ctx context.Context, v variant, round int, before, a
 		EtcdCPUMsPerPod: cpu(controlplane.Etcd), RunnerCPUMsPerPod: cpu(self),
 		SchedulerPeakRSSBytes: after.peak[string(controlplane.Scheduler)],
 		BurstLatency:          workload.Summarize(burst), PacedLatency: workload.Summarize(single),
-		Cycles:       int(after.queue["cycle_duration_seconds_count"] - before.queue["cycle_duration_seconds_count"]),
-		CycleSeconds: round3(after.queue["cycle_duration_seconds_sum"] - before.queue["cycle_duration_seconds_sum"]),
+		Cycles:                      int(after.queue["cycle_duration_seconds_count"] - before.queue["cycle_duration_seconds_count"]),
+		CycleSeconds:                round3(after.queue["cycle_duration_seconds_sum"] - before.queue["cycle_duration_seconds_sum"]),
+		SchedulerAllocatedKiBPerPod: round3((after.allocated - before.allocated) / 1024 / n),
+
 		StatusWrites: int(after.queue[string(metrics.StatusWritesTotal)] - before.queue[string(metrics.StatusWritesTotal)]),
 	}
 	for key, count := range after.writes {
@@ -207,6 +215,8 @@ func (r *InterferenceReport) summarize() {
 			Name:                 v.name,
 			PodsPerSecond:        spread(podsPerSecond),
 			SchedulerCPUMsPerPod: spread(schedulerCPU),
+			AllocatedKiBPerPod:   spread(func(run InterferenceRun) float64 { return run.SchedulerAllocatedKiBPerPod }),
+			CyclesPerPod:         spread(func(run InterferenceRun) float64 { return round3(float64(run.Cycles) / float64(r.Pods-r.PacedPods)) }),
 			APIServerCPUMsPerPod: spread(apiServerCPU),
 			BurstP50Ms:           spread(func(run InterferenceRun) float64 { return run.BurstLatency.P50 }),
 			BurstP99Ms:           spread(func(run InterferenceRun) float64 { return run.BurstLatency.P99 }),
@@ -283,10 +293,10 @@ func (r *InterferenceReport) Print(out io.Writer) {
 	cell := func(s Spread, digits int) string {
 		return fmt.Sprintf("%.*f (%.*f to %.*f)", digits, s.Median, digits, s.Min, digits, s.Max)
 	}
-	fmt.Fprintf(t, "variant\tpods/s\tCPU ms per pod: scheduler\tAPI server\tpeak MiB\tattempts for nothing\n")
+	fmt.Fprintf(t, "variant\tpods/s\tCPU ms per pod: scheduler\tAPI server\tKiB allocated per pod\tcycles per pod\tpeak MiB\tattempts for nothing\n")
 	for _, v := range r.Variants {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.0f\t%d\n", v.Name, cell(v.PodsPerSecond, 1), cell(v.SchedulerCPUMsPerPod, 3),
-			cell(v.APIServerCPUMsPerPod, 3), v.PeakRSSBytes.Max/(1<<20), v.NotScheduled)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%.0f\t%d\n", v.Name, cell(v.PodsPerSecond, 1), cell(v.SchedulerCPUMsPerPod, 3),
+			cell(v.APIServerCPUMsPerPod, 3), cell(v.AllocatedKiBPerPod, 1), cell(v.CyclesPerPod, 2), v.PeakRSSBytes.Max/(1<<20), v.NotScheduled)
 	}
 	_ = t.Flush()
 	fmt.Fprintf(out, "\ncreated to bound, ms\n")

@@ -43,7 +43,9 @@ type reading struct {
 	// queue are the metrics of the queue, histograms as their sum and count.
 	queue map[string]float64
 	peak  map[string]int64 // bytes by process
-	err   error
+	// allocated are the bytes that the scheduler has asked its heap for.
+	allocated float64
+	err       error
 }
 
 // writeKey is a kind of write as the API server counts them.
@@ -124,18 +126,24 @@ func (r *run) read() (x reading) {
 	return x
 }
 
+const allocatedBytes = "go_memstats_alloc_bytes_total"
+
 func (r *run) readScheduler(ctx context.Context, x *reading) error {
 	response, err := fromProcess(ctx, r.cp.URL(controlplane.Scheduler)+"/metrics")
 	if err != nil {
 		return err
 	}
 	defer response.Body.Close() //nolint:errcheck // read only
-	samples, err := parseMetrics(response.Body, metrics.Prefix)
+	samples, err := parseMetrics(response.Body, metrics.Prefix, allocatedBytes)
 	if err != nil {
 		return err
 	}
 	for name, all := range samples {
 		for _, s := range all {
+			if name == allocatedBytes {
+				x.allocated = float64(s.Value)
+				continue
+			}
 			key := strings.TrimPrefix(name, metrics.Prefix)
 			x.queue[key] += float64(s.Value)
 			if kind := s.Metric["kind"]; kind != "" {
@@ -161,14 +169,14 @@ func isWrite(verb, resource string) bool {
 }
 
 // parseMetrics reads those samples whose name begins with prefix. The API server tells of very many others.
-func parseMetrics(from io.Reader, prefix string) (testutil.Metrics, error) {
+func parseMetrics(from io.Reader, prefixes ...string) (testutil.Metrics, error) {
 	var wanted strings.Builder
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		line := lines.Text()
 		name := strings.TrimPrefix(strings.TrimPrefix(line, "# HELP "), "# TYPE ")
-		if strings.HasPrefix(name, prefix) {
+		if slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
 			wanted.WriteString(line + "\n")
 		}
 	}
