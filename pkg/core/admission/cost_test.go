@@ -37,12 +37,12 @@ func TestCostOfATurn(t *testing.T) {
 		allocations float64
 	}{
 		{scaleOf(1_000, 1, 1, "Priority"), 1001, 2002, 7},
-		{scaleOf(1_000, 30, 8, "Priority"), 1011, 2520, 7},
-		{scaleOf(10_000, 30, 8, "Priority"), 1001, 2614, 7},
+		{scaleOf(1_000, 30, 8, "Priority"), 1011, 2022, 7},
+		{scaleOf(10_000, 30, 8, "Priority"), 1001, 2002, 7},
 		{scaleOf(10_000, 1000, 8, "Priority"), 1001, 2002, 9},
-		{scaleOf(10_000, 30, 1000, "Priority"), 1001, 1004, 20},
-		{scaleOf(1_000, 30, 8, "Block"), 1003, 6871, 15},
-		{scaleOf(10_000, 30, 8, "Block"), 1023, 7463, 17},
+		{scaleOf(10_000, 30, 1000, "Priority"), 1001, 1003, 20},
+		{scaleOf(1_000, 30, 8, "Block"), 1003, 6715, 15},
+		{scaleOf(10_000, 30, 8, "Block"), 1023, 7274, 17},
 		{scaleOf(10_000, 1000, 8, "Block"), 954, 3835, 13},
 	} {
 		t.Run(c.scale.String(), func(t *testing.T) {

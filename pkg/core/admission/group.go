@@ -185,6 +185,9 @@ func (s *State) setHead(now time.Time, g *group, head *unit) {
 	if g.head == head {
 		return
 	}
+	if head == nil {
+		s.unregister(g)
+	}
 	s.unlist(g)
 	if g.head != nil {
 		g.head.headSince = 0
@@ -195,7 +198,6 @@ func (s *State) setHead(now time.Time, g *group, head *unit) {
 		g.spot = g.queue.spot(head)
 	}
 	if head == nil {
-		s.unregister(g)
 		g.dirty = false
 	}
 	s.list(g)
@@ -216,6 +218,7 @@ func (s *State) list(g *group) {
 	}
 	q := g.queue
 	q.active.Insert(g)
+	g.places(func(byHead *queue.Tree[*group]) { byHead.Insert(g) })
 	if g.line != nil {
 		g.line.active.Insert(g)
 	}
@@ -231,6 +234,7 @@ func (s *State) unlist(g *group) {
 	}
 	q := g.queue
 	q.active.Delete(g)
+	g.places(func(byHead *queue.Tree[*group]) { byHead.Delete(g) })
 	if g.line != nil {
 		g.line.active.Delete(g)
 	}

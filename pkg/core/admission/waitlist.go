@@ -39,12 +39,12 @@ type waitList struct {
 	woken bool
 }
 
-// waiters are the groups of one queue in a waitList, ordered by how much has to be free for them. A queue with waiters is
-// ranked.
+// waiters are the groups of one queue in a waitList, in the order of the queue, each measured by how much has to be free for
+// it. A queue with waiters is ranked.
 type waiters struct {
 	queue  *unitLine
-	byNeed *queue.Tree[*group]
-	// least is what the first of them needs.
+	byHead *queue.Tree[*group]
+	// least that one of them needs.
 	least int64
 }
 
@@ -56,8 +56,10 @@ func (gt *gate) waitOf(g *group) *wait {
 	return &g.wait
 }
 
+func (gt *gate) needOf(g *group) int64 { return gt.waitOf(g).need }
+
 func (gt *gate) compareNeeds(a, b *group) int {
-	if c := cmp.Compare(gt.waitOf(a).need, gt.waitOf(b).need); c != 0 {
+	if c := cmp.Compare(gt.needOf(a), gt.needOf(b)); c != 0 {
 		return c
 	}
 	return compareGroups(a, b)
@@ -84,11 +86,11 @@ func (gt *gate) enter(g *group) {
 	w.byNeed.Insert(g)
 	own, ok := g.queue.waits[w]
 	if !ok {
-		own = &waiters{queue: g.queue, byNeed: queue.NewTree(gt.compareNeeds), least: need}
+		own = &waiters{queue: g.queue, byHead: queue.NewMeasuredTree(g.queue.compareHeads, gt.needOf), least: need}
 		g.queue.waits[w] = own
 		w.queues.Insert(own)
 	}
-	own.byNeed.Insert(g)
+	own.byHead.Insert(g)
 	w.remeasure(own)
 }
 
@@ -97,8 +99,8 @@ func (gt *gate) exit(g *group) {
 	w := gt.waiters[gt.waitOf(g).resource]
 	w.byNeed.Delete(g)
 	own := g.queue.waits[w]
-	own.byNeed.Delete(g)
-	if own.byNeed.Len() > 0 {
+	own.byHead.Delete(g)
+	if own.byHead.Len() > 0 {
 		w.remeasure(own)
 	} else {
 		w.queues.Delete(own)
@@ -109,12 +111,20 @@ func (gt *gate) exit(g *group) {
 	}
 }
 
-// remeasure finds out what the first group of a queue needs.
+// remeasure finds out how little one of the groups of a queue needs.
 func (w *waitList) remeasure(own *waiters) {
-	first, _ := own.byNeed.Min()
-	if former, need := own.least, w.at.waitOf(first).need; need != former {
-		own.least = need
+	if former, least := own.least, own.byHead.Least(); least != former {
+		own.least = least
 		w.queues.Remeasured(own, former)
+	}
+}
+
+// places visits the trees where a group that waits for an amount is found by its head.
+func (g *group) places(visit func(byHead *queue.Tree[*group])) {
+	for _, w := range [...]*wait{&g.wait, &g.borrow} {
+		if w.at != nil && !w.forClaim {
+			visit(g.queue.waits[w.at.waiters[w.resource]].byHead)
+		}
 	}
 }
 
@@ -152,7 +162,7 @@ func (s *State) note(w *waitList) {
 	}
 }
 
-// wakeNext marks of every noted gate the groups of the first queue for which there is enough, unless a queue that comes
+// wakeNext marks of every noted gate the first group of the first queue for which there is enough, unless a queue that comes
 // before it is dirty already. What is served first of all that could fit now is dirty then.
 func (s *State) wakeNext(lists *[]*waitList) {
 	// Looking at a list may note others.
@@ -175,27 +185,9 @@ func (s *State) wakeFirst(w *waitList, free int64) bool {
 	first, found := w.queues.FirstWithin(free)
 	served, any := s.dirty.Min()
 	if found && (!any || s.order.Compare(first.queue.rank, served.rank) <= 0) {
-		s.wakeOf(w, first.byNeed, free)
+		if g, ok := first.byHead.FirstWithin(free); ok {
+			s.markDirty(g)
+		}
 	}
 	return s.dirty.Len() > 0
-}
-
-// wakeOf marks the groups of one queue for which there is enough. Of those that would borrow only the first one: what it
-// borrows is most often all that there is.
-func (s *State) wakeOf(w *waitList, own *queue.Tree[*group], free int64) {
-	var first *group
-	own.Walk(func(g *group) bool {
-		if w.at.waitOf(g).need > free {
-			return false
-		}
-		if w.at.kind != gateBeyond {
-			s.markDirty(g)
-		} else if g.listable() && (first == nil || g.queue.compare(g.spot, first.spot) < 0) {
-			first = g
-		}
-		return true
-	})
-	if first != nil {
-		s.markDirty(first)
-	}
 }

@@ -132,13 +132,8 @@ func (t *Tree[T]) first(holds func(n *node[T]) bool, sought func(v T) bool) (fir
 	}
 }
 
-// Least is the least measure of all values.
-func (t *Tree[T]) Least() (least int64, found bool) {
-	if t.length == 0 {
-		return 0, false
-	}
-	return t.leastOf(t.root), true
-}
+// Least is the least measure of all values, of which there is at least one.
+func (t *Tree[T]) Least() int64 { return t.leastOf(t.root) }
 
 // Remeasured says that the measure of a value in the tree has changed.
 func (t *Tree[T]) Remeasured(v T, former int64) { t.remeasured(t.root, v, former) }
