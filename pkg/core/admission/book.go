@@ -54,7 +54,7 @@ func (s *State) compareClaims(a, b *claim) int {
 	if q == other {
 		return q.compare(q.spot(a.unit), q.spot(b.unit))
 	}
-	if c := s.order.Compare(q.rank, other.rank); c != 0 {
+	if c := s.compareQueues(q, other); c != 0 {
 		return c
 	}
 	return strings.Compare(q.name, other.name)

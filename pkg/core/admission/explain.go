@@ -111,6 +111,9 @@ func (s *State) shortages(u *unit) []Shortage {
 	for _, gt := range s.gatesFor(u.group) {
 		first := len(out)
 		for _, f := range gt.free {
+			if gt.ample(u, f) {
+				continue
+			}
 			if sh := s.shortageAt(gt, u, f.Name, f.Amount); sh.short() {
 				out = append(out, sh)
 			}
@@ -121,6 +124,17 @@ func (s *State) shortages(u *unit) []Shortage {
 		slices.SortFunc(out[first:], func(a, b Shortage) int { return strings.Compare(a.Resource, b.Resource) })
 	}
 	return out
+}
+
+// ample says that there is enough of a resource for a unit beside all claims, so that it can lack nothing of it.
+func (gt *gate) ample(u *unit, f resources.Item) bool {
+	need := u.needs(f.Name)
+	most, bounded := gt.level.spec.Max.Get(f.Name)
+	if gt.isMin() {
+		most, bounded = gt.level.spec.Min.Get(f.Name)
+	}
+	within := !bounded && !gt.isMin() || need <= most
+	return within && f.Amount >= 0 && resources.SaturatingAdd(need, gt.book.claimed(f.Name)) <= f.Amount
 }
 
 // neverBeyond adds what the request asks beyond max where the limit does not name the resource.

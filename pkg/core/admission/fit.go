@@ -186,5 +186,5 @@ func (s *State) ahead(c *claim, u *unit) bool {
 	if q == own {
 		return q.compare(q.spot(c.unit), q.spot(u)) < 0
 	}
-	return s.order.Compare(q.rank, own.rank) < 0
+	return s.compareQueues(q, own) < 0
 }

@@ -29,7 +29,8 @@ import (
 type gate struct {
 	level *level
 	kind  gateKind
-	order QueueOrder
+	// compareQueues is State.compareQueues.
+	compareQueues func(a, b *unitLine) int
 	// free is limit - used - outstanding of every resource that the limit names. It is negative where more is
 	// in use than the limit allows.
 	free []resources.Item
@@ -61,7 +62,7 @@ type claim struct {
 }
 
 func (gt *gate) init(s *State, l *level, kind gateKind) {
-	*gt = gate{level: l, kind: kind, order: s.order, waiters: map[string]*waitList{}, book: newBook(s)}
+	*gt = gate{level: l, kind: kind, compareQueues: s.compareQueues, waiters: map[string]*waitList{}, book: newBook(s)}
 }
 
 // freeOf is how much of a resource is free; limited is false where there is no limit.

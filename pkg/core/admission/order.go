@@ -48,7 +48,9 @@ type QueueOrder interface {
 type FairOrder struct{}
 
 // Compare implements QueueOrder.
-func (FairOrder) Compare(a, b QueueRank) int {
+func (FairOrder) Compare(a, b QueueRank) int { return compareFairly(&a, &b) }
+
+func compareFairly(a, b *QueueRank) int {
 	// One after the other: most often the first that is not equal is all that has to be fetched from memory.
 	if c := cmp.Compare(b.Priority, a.Priority); c != 0 {
 		return c

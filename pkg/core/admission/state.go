@@ -37,6 +37,8 @@ type State struct {
 	cfg      Config
 	policies map[string]queue.Factory
 	order    QueueOrder
+	// compareQueues is the order of ranked queues.
+	compareQueues func(a, b *unitLine) int
 
 	units  map[string]*unit     // by key
 	pods   map[string]*podBag   // by key of the unit, which need not be known
@@ -128,9 +130,12 @@ func New(cfg Config) *State {
 		demandChanged: map[string]bool{},
 		additions:     map[string]*resources.Sum{},
 	}
-	compareQueues := func(a, b *unitLine) int { return order.Compare(a.rank, b.rank) }
-	s.ranked = queue.NewTree(compareQueues)
-	s.dirty = queue.NewTree(compareQueues)
+	s.compareQueues = func(a, b *unitLine) int { return order.Compare(a.rank, b.rank) }
+	if _, fair := order.(FairOrder); fair {
+		s.compareQueues = func(a, b *unitLine) int { return compareFairly(&a.rank, &b.rank) } // copies nothing
+	}
+	s.ranked = queue.NewTree(s.compareQueues)
+	s.dirty = queue.NewTree(s.compareQueues)
 	s.evictions = queue.NewTree(compareKeys)
 	s.retries = queue.NewTree(byTime(func(u *unit) time.Time { return u.retry }))
 	s.tellings = queue.NewTree(byTime(func(u *unit) time.Time { return u.tell.time() }))

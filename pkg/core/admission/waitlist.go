@@ -69,7 +69,7 @@ func (gt *gate) newWaitList(resource string) *waitList {
 	return &waitList{
 		at: gt, resource: resource, byNeed: queue.NewTree(gt.compareNeeds),
 		queues: queue.NewMeasuredTree(
-			func(a, b *waiters) int { return gt.order.Compare(a.queue.rank, b.queue.rank) },
+			func(a, b *waiters) int { return gt.compareQueues(a.queue, b.queue) },
 			func(own *waiters) int64 { return own.least },
 		),
 	}
@@ -184,7 +184,7 @@ func (s *State) wakeNext(lists *[]*waitList) {
 func (s *State) wakeFirst(w *waitList, free int64) bool {
 	first, found := w.queues.FirstWithin(free)
 	served, any := s.dirty.Min()
-	if found && (!any || s.order.Compare(first.queue.rank, served.rank) <= 0) {
+	if found && (!any || s.compareQueues(first.queue, served) <= 0) {
 		if g, ok := first.byHead.FirstWithin(free); ok {
 			s.markDirty(g)
 		}
