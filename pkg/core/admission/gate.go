@@ -29,8 +29,9 @@ import (
 type gate struct {
 	level *level
 	kind  gateKind
-	// compareQueues is State.compareQueues.
+	// compareQueues is State.compareQueues, need is needOf: they are passed to many trees.
 	compareQueues func(a, b *unitLine) int
+	need          func(g *group) int64
 	// free is limit - used - outstanding of every resource that the limit names. It is negative where more is
 	// in use than the limit allows.
 	free []resources.Item
@@ -63,6 +64,7 @@ type claim struct {
 
 func (gt *gate) init(s *State, l *level, kind gateKind) {
 	*gt = gate{level: l, kind: kind, compareQueues: s.compareQueues, waiters: map[string]*waitList{}, book: newBook(s)}
+	gt.need = gt.needOf
 }
 
 // freeOf is how much of a resource is free; limited is false where there is no limit.

@@ -48,6 +48,8 @@ type unitLine struct {
 	lines   map[string]*line
 	// waits are its places in the lists of groups that wait.
 	waits map[*waitList]*waiters
+	// byHead is compareHeads: it is passed to many trees.
+	byHead func(a, b *group) int
 	// active holds the groups with eligible units, dirty those that Decide is to look at, by their heads.
 	active, dirty *queue.Tree[*group]
 
@@ -73,7 +75,8 @@ func (s *State) queue(name string) *unitLine {
 
 // trees makes the empty trees, which are ordered by the policy.
 func (q *unitLine) trees() {
-	q.active, q.dirty = queue.NewTree(q.compareHeads), queue.NewTree(q.compareHeads)
+	q.byHead = q.compareHeads
+	q.active, q.dirty = queue.NewTree(q.byHead), queue.NewTree(q.byHead)
 	q.waiting = queue.NewTree(q.compare)
 }
 
@@ -82,7 +85,7 @@ func (q *unitLine) compareHeads(a, b *group) int { return q.compare(a.spot, b.sp
 func (q *unitLine) line(leaf *level) *line {
 	ln, ok := q.lines[leaf.name]
 	if !ok {
-		ln = &line{queue: q, leaf: leaf, groups: map[*group]struct{}{}, active: queue.NewTree(q.compareHeads)}
+		ln = &line{queue: q, leaf: leaf, groups: map[*group]struct{}{}, active: queue.NewTree(q.byHead)}
 		q.lines[leaf.name] = ln
 	}
 	return ln

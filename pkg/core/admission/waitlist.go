@@ -48,6 +48,9 @@ type waiters struct {
 	least int64
 }
 
+// needOf is how much has to be free for a group that waits at a gate.
+func (gt *gate) needOf(g *group) int64 { return gt.waitOf(g).need }
+
 // waitOf is how a group waits at a gate.
 func (gt *gate) waitOf(g *group) *wait {
 	if gt.kind == gateBeyond {
@@ -55,8 +58,6 @@ func (gt *gate) waitOf(g *group) *wait {
 	}
 	return &g.wait
 }
-
-func (gt *gate) needOf(g *group) int64 { return gt.waitOf(g).need }
 
 func (gt *gate) compareNeeds(a, b *group) int {
 	if c := cmp.Compare(gt.needOf(a), gt.needOf(b)); c != 0 {
@@ -86,7 +87,7 @@ func (gt *gate) enter(g *group) {
 	w.byNeed.Insert(g)
 	own, ok := g.queue.waits[w]
 	if !ok {
-		own = &waiters{queue: g.queue, byHead: queue.NewMeasuredTree(g.queue.compareHeads, gt.needOf), least: need}
+		own = &waiters{queue: g.queue, byHead: queue.NewMeasuredTree(g.queue.byHead, gt.need), least: need}
 		g.queue.waits[w] = own
 		w.queues.Insert(own)
 	}
