@@ -59,9 +59,9 @@ func pathOf(gvr schema.GroupVersionResource, namespace string) string {
 }
 
 // watchObjects watches objects and reads them from their bytes.
-func watchObjects(ctx context.Context, client rest.Interface, path string, text objectText, o metav1.ListOptions) (watch.Interface, error) {
+func watchObjects(ctx context.Context, client rest.Interface, from string, text objectText, o metav1.ListOptions) (watch.Interface, error) {
 	o.Watch = true
-	body, err := client.Get().AbsPath(path).SpecificallyVersionedParams(&o, listOptions, schema.GroupVersion{Version: "v1"}).Stream(ctx)
+	body, err := client.Get().AbsPath(from).SpecificallyVersionedParams(&o, listOptions, schema.GroupVersion{Version: "v1"}).Stream(ctx)
 	if err != nil {
 		return nil, err
 	}

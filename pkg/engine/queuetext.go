@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -33,13 +34,39 @@ import (
 type queueText struct {
 	textLexer
 	policy string // of queues that name none
-	q      *queueObject
-	spec   *v1alpha1.QueueSpec
-	notes  map[string]string // annotations
+
+	q       *queueObject
+	hasMeta bool
+	spec    *v1alpha1.QueueSpec
+	notes   map[string]string // annotations
 }
 
+// Fields of a queue. What they do not name is passed.
+var (
+	queueFields = []field[*queueText]{
+		{"metadata", (*queueText).metadata},
+		{"spec", func(r *queueText) { r.spec = interned(&r.textLexer, queueSpecs) }},
+		{"status", func(r *queueText) { readObject(r, queueStatusFields, (*queueText).pass) }},
+	}
+	queueMetaFields = []field[*queueText]{
+		{"name", func(r *queueText) { r.q.Name = textOf(r.text()) }},
+		{"namespace", func(r *queueText) { r.q.Namespace = textOf(r.text()) }},
+		{"uid", func(r *queueText) { r.q.UID = types.UID(r.text()) }},
+		{"resourceVersion", func(r *queueText) { r.q.ResourceVersion = string(r.text()) }},
+		{"generation", func(r *queueText) { r.q.Generation = r.integer() }},
+		{"creationTimestamp", func(r *queueText) { r.q.CreationTimestamp = metav1.Time{Time: r.time()} }},
+		{"annotations", func(r *queueText) { r.notes = interned(&r.textLexer, annotationTexts) }},
+	}
+	queueStatusFields = []field[*queueText]{
+		{"conditions", func(r *queueText) { r.q.conditions = interned(&r.textLexer, conditionLists) }},
+		{"queueItemDetails", func(r *queueText) { r.q.unread.items = string(r.skip()) }},
+		{"pending", func(r *queueText) { r.q.unread.pending = r.count() }},
+		{"admitted", func(r *queueText) { r.q.unread.admitted = r.count() }},
+	}
+)
+
 func (r *queueText) reset(text []byte) *textLexer {
-	*r = queueText{textLexer: newTextLexer(text), policy: r.policy}
+	*r = queueText{textLexer: newTextLexer(text), policy: r.policy, q: &queueObject{unread: &rawStatus{}}, spec: &noSpec}
 	return &r.textLexer
 }
 
@@ -52,25 +79,8 @@ func (r *queueText) odd(raw []byte) (runtime.Object, error) {
 }
 
 func (r *queueText) object() runtime.Object {
-	r.q = &queueObject{unread: &rawStatus{}}
-	r.spec = &noSpec
-	var s seen
-	for r.Delim('{'); r.member(); r.WantComma() {
-		switch string(r.key) {
-		case "metadata":
-			r.once(&s, 0)
-			r.metadata()
-		case "spec":
-			r.once(&s, 1)
-			r.spec = interned(&r.textLexer, queueSpecs)
-		case "status":
-			r.once(&s, 2)
-			r.status()
-		default:
-			r.skip()
-		}
-	}
-	if !r.Ok() || s&1 == 0 {
+	readObject(r, queueFields, (*queueText).pass)
+	if !r.Ok() || !r.hasMeta {
 		return nil
 	}
 	r.q.spec = admission.Queue{Name: r.q.Name, Threshold: defaultThreshold, MaxAdmitted: -1}
@@ -80,47 +90,11 @@ func (r *queueText) object() runtime.Object {
 }
 
 func (r *queueText) metadata() {
-	var s, others seen
-	m := &r.q.objectMeta
-	for r.Delim('{'); r.member(); r.WantComma() {
-		switch string(r.key) {
-		case "name":
-			r.once(&s, 0)
-			m.Name = textOf(r.text())
-		case "namespace":
-			r.once(&s, 1)
-			m.Namespace = textOf(r.text())
-		case "annotations":
-			r.once(&s, 2)
-			r.notes = interned(&r.textLexer, annotationTexts)
-		default:
-			r.meta(&others, m)
-		}
-	}
+	r.hasMeta = true
+	readObject(r, queueMetaFields, (*queueText).pass)
 }
 
-func (r *queueText) status() {
-	var s seen
-	unread := r.q.unread
-	for r.Delim('{'); r.member(); r.WantComma() {
-		switch string(r.key) {
-		case "conditions":
-			r.once(&s, 0)
-			r.q.conditions = interned(&r.textLexer, conditionLists)
-		case "queueItemDetails":
-			r.once(&s, 1)
-			unread.items = string(r.skip())
-		case "pending":
-			r.once(&s, 2)
-			unread.pending = r.count()
-		case "admitted":
-			r.once(&s, 3)
-			unread.admitted = r.count()
-		default:
-			r.skip()
-		}
-	}
-}
+func (r *queueText) pass() { r.skip() }
 
 func (r *queueText) count() *int32 {
 	n := r.int32()

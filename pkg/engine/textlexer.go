@@ -25,8 +25,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/mailru/easyjson/jlexer"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // textLexer walks through JSON where it lies, without making values of what nobody asks for. Its errors end all loops:
@@ -40,8 +38,8 @@ import (
 //		}
 //	}
 //
-// where every value has to be read or skipped. What it returns belongs to the text. jlexer takes some numbers and strings
-// that are no JSON; here they fail.
+// where every value has to be read or skipped; readObject does it by a table. What it returns belongs to the text. jlexer
+// takes some numbers and strings that are no JSON; here they fail.
 type textLexer struct {
 	jlexer.Lexer
 	key []byte // of the member that member came to last
@@ -110,16 +108,6 @@ func (r *textLexer) integer() int64 {
 	return n
 }
 
-// seen are fields that were read, to notice one that comes twice.
-type seen uint
-
-func (r *textLexer) once(s *seen, field uint) {
-	if *s&(1<<field) != 0 {
-		r.fail()
-	}
-	*s |= 1 << field
-}
-
 // time reads a time as metav1.Time does.
 func (r *textLexer) time() time.Time {
 	t, err := time.Parse(time.RFC3339, string(r.text()))
@@ -137,23 +125,32 @@ func (r *textLexer) int32() int32 {
 	return int32(n) //nolint:gosec // checked
 }
 
-// meta reads a member of the metadata that all objects have, or passes another one.
-func (r *textLexer) meta(s *seen, m *objectMeta) {
-	switch string(r.key) {
-	case "uid":
-		r.once(s, 0)
-		m.UID = types.UID(r.text())
-	case "resourceVersion":
-		r.once(s, 1)
-		m.ResourceVersion = string(r.text())
-	case "generation":
-		r.once(s, 2)
-		m.Generation = r.integer()
-	case "creationTimestamp":
-		r.once(s, 3)
-		m.CreationTimestamp = metav1.Time{Time: r.time()}
-	default:
-		r.skip()
+func (r *textLexer) lexer() *textLexer { return r }
+
+// field of an object: its name, and what reads its value.
+type field[R any] struct {
+	name string
+	read func(r R)
+}
+
+// readObject reads an object by its fields, at most 64, none of which may come twice; other reads or passes what they do not
+// name.
+func readObject[R interface{ lexer() *textLexer }](r R, fields []field[R], other func(r R)) {
+	seen, l := uint64(0), r.lexer()
+	for l.Delim('{'); l.member(); l.WantComma() {
+		i := 0
+		for i < len(fields) && fields[i].name != string(l.key) {
+			i++
+		}
+		if i == len(fields) {
+			other(r)
+			continue
+		}
+		if seen&(1<<i) != 0 {
+			l.fail()
+		}
+		seen |= 1 << i
+		fields[i].read(r)
 	}
 }
 

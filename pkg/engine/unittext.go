@@ -29,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -65,6 +66,7 @@ type unitText struct {
 	textLexer
 	u *unitObject
 
+	hasMeta         bool
 	name, namespace []byte
 	quotas          [3][]byte // by quotaKeys
 	labelledQueue   []byte
@@ -72,12 +74,17 @@ type unitText struct {
 	queue           []byte
 	controller      []byte // UID of the owner that controls
 	hasController   bool
+	owner           struct {
+		uid      []byte
+		controls bool
+	}
 
 	consumer struct {
 		apiVersion, kind, namespace, name, uid []byte
 	}
 	request, resource []byte
 	hasSet            bool
+	set               podSetText // that is being read
 	first             podSetText
 	sets              []podSetText // all, if there are several
 }
@@ -113,23 +120,8 @@ type podSetText struct {
 // unit is nil when decodeUnit has to read it.
 func (r *unitText) unit() *unitObject {
 	r.u = &unitObject{unitHistory: &unitHistory{}}
-	var s seen
-	for r.Delim('{'); r.member(); r.WantComma() {
-		switch string(r.key) {
-		case "metadata":
-			r.once(&s, 0)
-			r.metadata()
-		case "spec":
-			r.once(&s, 1)
-			r.spec()
-		case "status":
-			r.once(&s, 2)
-			r.status()
-		default:
-			r.skip()
-		}
-	}
-	if !r.Ok() || s&1 == 0 {
+	readObject(r, unitFields, (*unitText).pass)
+	if !r.Ok() || !r.hasMeta {
 		return nil
 	}
 	if err := r.finish(); err != nil {
@@ -172,29 +164,87 @@ func sharedPriority(n int32) *int32 {
 	return &n
 }
 
-func (r *unitText) metadata() {
-	var s, others seen
-	for r.Delim('{'); r.member(); r.WantComma() {
-		switch string(r.key) {
-		case "name":
-			r.once(&s, 0)
-			r.name = r.text()
-		case "namespace":
-			r.once(&s, 1)
-			r.namespace = r.text()
-		case "labels":
-			r.once(&s, 2)
-			r.labels()
-		case "annotations":
-			r.once(&s, 3)
-			r.annotations()
-		case "ownerReferences":
-			r.once(&s, 4)
-			r.owners()
-		default:
-			r.meta(&others, &r.u.objectMeta)
-		}
+// Fields of a unit. What they do not name is passed.
+var (
+	unitFields = []field[*unitText]{
+		{"metadata", (*unitText).metadata},
+		{"spec", func(r *unitText) { readObject(r, specFields, (*unitText).scalar) }},
+		{"status", func(r *unitText) { readObject(r, statusFields, (*unitText).scalar) }},
 	}
+	metaFields = []field[*unitText]{
+		{"name", func(r *unitText) { r.name = r.text() }},
+		{"namespace", func(r *unitText) { r.namespace = r.text() }},
+		{"uid", func(r *unitText) { r.u.UID = types.UID(r.text()) }},
+		{"resourceVersion", func(r *unitText) { r.u.ResourceVersion = string(r.text()) }},
+		{"generation", func(r *unitText) { r.u.Generation = r.integer() }},
+		{"creationTimestamp", func(r *unitText) { r.u.CreationTimestamp = metav1.Time{Time: r.time()} }},
+		{"labels", (*unitText).labels},
+		{"annotations", (*unitText).annotations},
+		{"ownerReferences", (*unitText).owners},
+	}
+	ownerFields = []field[*unitText]{
+		{"apiVersion", (*unitText).word},
+		{"kind", (*unitText).word},
+		{"name", (*unitText).word},
+		{"uid", func(r *unitText) { r.owner.uid = r.text() }},
+		{"controller", func(r *unitText) { r.owner.controls = r.Bool() }},
+		{"blockOwnerDeletion", func(r *unitText) { r.Bool() }},
+	}
+	specFields = []field[*unitText]{
+		{"consumerRef", (*unitText).consumerRef},
+		{"priority", func(r *unitText) { r.u.priority = sharedPriority(r.int32()) }},
+		{"queue", func(r *unitText) { r.queue = r.text() }},
+		{"podSet", (*unitText).podSets},
+		{"priorityClassName", func(r *unitText) { r.u.class = textOf(r.text()) }},
+		{"request", func(r *unitText) { r.request = r.skip() }},
+		{"resource", func(r *unitText) { r.resource = r.skip() }},
+		{"active", func(r *unitText) { r.u.inactive = !r.Bool() }},
+	}
+	consumerFields = []field[*unitText]{
+		{"apiVersion", func(r *unitText) { r.consumer.apiVersion = r.text() }},
+		{"kind", func(r *unitText) { r.consumer.kind = r.text() }},
+		{"namespace", func(r *unitText) { r.consumer.namespace = r.text() }},
+		{"name", func(r *unitText) { r.consumer.name = r.text() }},
+		{"uid", func(r *unitText) { r.consumer.uid = r.text() }},
+	}
+	podSetFields = []field[*unitText]{
+		{"name", func(r *unitText) { r.set.name = r.text() }},
+		{"count", func(r *unitText) { r.set.count = int64(r.int32()) }},
+		{"template", (*unitText).template},
+	}
+	statusFields = []field[*unitText]{
+		{"phase", func(r *unitText) { r.u.phase = admission.Phase(textOf(r.text())) }},
+		{"attempts", func(r *unitText) { r.u.attempts = r.integer() }},
+		{"message", func(r *unitText) { r.u.message = messageOf(r.text()) }},
+		{"admissions", (*unitText).admissions},
+		{"lastAllocateTime", func(r *unitText) { r.u.allocated = r.time() }},
+		{"conditions", (*unitText).conditions},
+		{"requeueState", func(r *unitText) { readObject(r, requeueFields, (*unitText).scalar) }},
+		{"podState", (*unitText).counts},
+	}
+	requeueFields = []field[*unitText]{
+		{"requeueAt", func(r *unitText) { r.u.requeueAt = r.time() }},
+	}
+	admissionFields = []field[*unitText]{
+		{"name", (*unitText).word},
+		{"replicas", func(r *unitText) { r.integer() }},
+		{"running", func(r *unitText) { r.integer() }},
+		{"reclaimState", (*unitText).counts},
+		{"resources", (*unitText).held},
+	}
+	conditionFields = []field[*unitText]{
+		{"type", func(r *unitText) { r.condition().Type = textOf(r.text()) }},
+		{"status", func(r *unitText) { r.condition().Status = metav1.ConditionStatus(textOf(r.text())) }},
+		{"observedGeneration", func(r *unitText) { r.condition().ObservedGeneration = r.integer() }},
+		{"lastTransitionTime", func(r *unitText) { r.condition().LastTransitionTime = metav1.Time{Time: r.time()} }},
+		{"reason", func(r *unitText) { r.condition().Reason = textOf(r.text()) }},
+		{"message", func(r *unitText) { r.condition().Message = messageOf(r.text()) }},
+	}
+)
+
+func (r *unitText) metadata() {
+	r.hasMeta = true
+	readObject(r, metaFields, (*unitText).pass)
 }
 
 func (r *unitText) labels() {
@@ -235,30 +285,16 @@ func (r *unitText) annotations() {
 // owners looks for the first that controls.
 func (r *unitText) owners() {
 	for r.Delim('['); r.item(); r.WantComma() {
-		var s seen
-		var uid []byte
-		controls := false
-		for r.Delim('{'); r.member(); r.WantComma() {
-			switch string(r.key) {
-			case "uid":
-				r.once(&s, 0)
-				uid = r.text()
-			case "controller":
-				r.once(&s, 1)
-				controls = r.Bool()
-			case "apiVersion", "kind", "name":
-				r.text()
-			case "blockOwnerDeletion":
-				r.Bool()
-			default:
-				r.skip()
-			}
-		}
-		if controls && !r.hasController {
-			r.hasController, r.controller = true, uid
+		r.owner.uid, r.owner.controls = nil, false
+		readObject(r, ownerFields, (*unitText).pass)
+		if r.owner.controls && !r.hasController {
+			r.hasController, r.controller = true, r.owner.uid
 		}
 	}
 }
+
+func (r *unitText) pass() { r.skip() }
+func (r *unitText) word() { r.text() }
 
 // scalar passes a field that is not read. One with fields of its own could name amounts, which decodeUnit looks at.
 func (r *unitText) scalar() {
@@ -268,71 +304,17 @@ func (r *unitText) scalar() {
 	r.skip()
 }
 
-func (r *unitText) spec() {
-	var s seen
-	for r.Delim('{'); r.member(); r.WantComma() {
-		switch string(r.key) {
-		case "consumerRef":
-			r.once(&s, 0)
-			r.consumerRef()
-		case "priority":
-			r.once(&s, 1)
-			r.u.priority = sharedPriority(r.int32())
-		case "queue":
-			r.once(&s, 2)
-			r.queue = r.text()
-		case "podSet":
-			r.once(&s, 3)
-			r.podSets()
-		case "priorityClassName":
-			r.once(&s, 4)
-			r.u.class = textOf(r.text())
-		case "request":
-			r.once(&s, 5)
-			r.request = r.skip()
-		case "resource":
-			r.once(&s, 6)
-			r.resource = r.skip()
-		case "active":
-			r.once(&s, 7)
-			r.u.inactive = !r.Bool()
-		default:
-			r.scalar()
-		}
-	}
-}
-
 func (r *unitText) consumerRef() {
-	var s seen
-	c := &r.consumer
 	r.u.hasConsumer = true
-	for r.Delim('{'); r.member(); r.WantComma() {
-		switch string(r.key) {
-		case "apiVersion":
-			r.once(&s, 0)
-			c.apiVersion = r.text()
-		case "kind":
-			r.once(&s, 1)
-			c.kind = r.text()
-		case "namespace":
-			r.once(&s, 2)
-			c.namespace = r.text()
-		case "name":
-			r.once(&s, 3)
-			c.name = r.text()
-		case "uid":
-			r.once(&s, 4)
-			c.uid = r.text()
-		default:
-			r.text()
-		}
-	}
+	readObject(r, consumerFields, (*unitText).word)
 }
 
 func (r *unitText) podSets() {
 	n := 0
 	for r.Delim('['); r.item(); r.WantComma() {
-		set := r.podSet()
+		r.set = podSetText{count: 1}
+		readObject(r, podSetFields, (*unitText).pass)
+		set := r.set
 		r.u.pods += set.count
 		switch {
 		case set.count < 0 || n == maxPodSets:
@@ -348,63 +330,11 @@ func (r *unitText) podSets() {
 	}
 }
 
-func (r *unitText) podSet() podSetText {
-	var s seen
-	set := podSetText{count: 1}
-	for r.Delim('{'); r.member(); r.WantComma() {
-		switch string(r.key) {
-		case "name":
-			r.once(&s, 0)
-			set.name = r.text()
-		case "count":
-			r.once(&s, 1)
-			set.count = int64(r.int32())
-		case "template":
-			r.once(&s, 2)
-			if !r.composite() {
-				r.fail()
-			}
-			set.template = r.skip()
-		default:
-			r.skip()
-		}
+func (r *unitText) template() {
+	if !r.composite() {
+		r.fail()
 	}
-	return set
-}
-
-func (r *unitText) status() {
-	var s seen
-	u := r.u
-	for r.Delim('{'); r.member(); r.WantComma() {
-		switch string(r.key) {
-		case "phase":
-			r.once(&s, 0)
-			u.phase = admission.Phase(textOf(r.text()))
-		case "attempts":
-			r.once(&s, 1)
-			u.attempts = r.integer()
-		case "message":
-			r.once(&s, 2)
-			u.message = messageOf(r.text())
-		case "admissions":
-			r.once(&s, 3)
-			r.admissions()
-		case "lastAllocateTime":
-			r.once(&s, 4)
-			u.allocated = r.time()
-		case "conditions":
-			r.once(&s, 5)
-			r.conditions()
-		case "requeueState":
-			r.once(&s, 6)
-			r.requeueState()
-		case "podState":
-			r.once(&s, 7)
-			r.counts()
-		default:
-			r.scalar()
-		}
-	}
+	r.set.template = r.skip()
 }
 
 // counts passes an object of numbers.
@@ -414,46 +344,10 @@ func (r *unitText) counts() {
 	}
 }
 
-func (r *unitText) requeueState() {
-	var s seen
-	for r.Delim('{'); r.member(); r.WantComma() {
-		if string(r.key) == "requeueAt" {
-			r.once(&s, 0)
-			r.u.requeueAt = r.time()
-		} else {
-			r.scalar()
-		}
-	}
-}
-
 func (r *unitText) admissions() {
 	n := 0
 	for r.Delim('['); r.item(); r.WantComma() {
-		var s seen
-		for r.Delim('{'); r.member(); r.WantComma() {
-			switch string(r.key) {
-			case "name":
-				r.once(&s, 0)
-				r.text()
-			case "replicas", "running":
-				r.integer()
-			case "reclaimState":
-				r.once(&s, 1)
-				r.counts()
-			case "resources":
-				r.once(&s, 2)
-				held, err := amounts.Of(r.skip())
-				if err != nil {
-					r.fail()
-				}
-				if r.u.held.Len() > 0 {
-					held = r.u.held.Add(held)
-				}
-				r.u.held = held
-			default:
-				r.scalar()
-			}
-		}
+		readObject(r, admissionFields, (*unitText).scalar)
 		n++
 	}
 	if n > maxPodSets {
@@ -461,38 +355,27 @@ func (r *unitText) admissions() {
 	}
 }
 
+func (r *unitText) held() {
+	held, err := amounts.Of(r.skip())
+	if err != nil {
+		r.fail()
+	}
+	if r.u.held.Len() > 0 {
+		held = r.u.held.Add(held)
+	}
+	r.u.held = held
+}
+
 func (r *unitText) conditions() {
 	r.u.conditions = make([]metav1.Condition, 0, 2) // as many as an admission writes
 	for r.Delim('['); r.item(); r.WantComma() {
-		var s seen
-		c := metav1.Condition{}
-		for r.Delim('{'); r.member(); r.WantComma() {
-			switch string(r.key) {
-			case "type":
-				r.once(&s, 0)
-				c.Type = textOf(r.text())
-			case "status":
-				r.once(&s, 1)
-				c.Status = metav1.ConditionStatus(textOf(r.text()))
-			case "observedGeneration":
-				r.once(&s, 2)
-				c.ObservedGeneration = r.integer()
-			case "lastTransitionTime":
-				r.once(&s, 3)
-				c.LastTransitionTime = metav1.Time{Time: r.time()}
-			case "reason":
-				r.once(&s, 4)
-				c.Reason = textOf(r.text())
-			case "message":
-				r.once(&s, 5)
-				c.Message = messageOf(r.text())
-			default:
-				r.scalar()
-			}
-		}
-		r.u.conditions = append(r.u.conditions, c)
+		r.u.conditions = append(r.u.conditions, metav1.Condition{})
+		readObject(r, conditionFields, (*unitText).scalar)
 	}
 }
+
+// condition is the one that is being read.
+func (r *unitText) condition() *metav1.Condition { return &r.u.conditions[len(r.u.conditions)-1] }
 
 // amounts are what the same text says in very many units.
 var amounts = intern.NewTexts(func(text string) (resources.List, error) {
