@@ -349,6 +349,22 @@ func TestAdmitSequenceIsTheOrderOfDecisions(t *testing.T) {
 	require.IsIncreasing(t, order)
 }
 
+// TestAdmissionTakesTheMessageAway: what a waiting unit was told is gone; a unit without a message gets none.
+func TestAdmissionTakesTheMessageAway(t *testing.T) {
+	r := ready(t, 10)
+	told := r.unit("told", 1, withStatus(map[string]any{"phase": "Enqueued", "message": "waits"}))
+	fresh := r.unit("fresh", 1)
+	r.step()
+	for _, w := range r.decisions() {
+		r.engine.Settle(w.Do(t.Context(), r.api.client))
+	}
+	for _, key := range []string{told, fresh} {
+		require.EqualValues(t, admission.PhaseDequeued, r.phase(key), key)
+	}
+	require.Empty(t, r.api.get(told).Object["status"].(map[string]any)["message"])
+	require.NotContains(t, r.api.get(fresh).Object["status"], "message")
+}
+
 func TestMalformedUnitsAreParkedAndOthersGoOn(t *testing.T) {
 	spec := func(change func(map[string]any)) func(*unstructured.Unstructured) {
 		return func(u *unstructured.Unstructured) { change(u.Object["spec"].(map[string]any)) }

@@ -215,15 +215,18 @@ func admitStatus(u *unitObject, d *admission.Admit, now time.Time) map[string]an
 			Message: "admitted again", ObservedGeneration: u.Generation, LastTransitionTime: at,
 		})
 	}
-	return map[string]any{
+	status := map[string]any{
 		"phase":            string(admission.PhaseDequeued),
 		"attempts":         attempt,
 		"admissions":       admissionsOf(u, request),
 		"lastAllocateTime": at,
 		"lastUpdateTime":   at,
-		"message":          "",
 		"conditions":       conditions,
 	}
+	if u.message != "" {
+		status["message"] = "" // most have none, and a field that is not there costs nothing
+	}
+	return status
 }
 
 // admissionsOf names what is held by pod set where the pod sets add up to it, else as a whole.

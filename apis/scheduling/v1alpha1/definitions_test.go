@@ -300,7 +300,7 @@ func TestNewUnitIsEnqueued(t *testing.T) {
 		"metadata": map[string]any{"name": "a", "namespace": "default"},
 	}
 	require.Empty(t, definitions(t)["QueueUnit"].admit(obj, nil))
-	require.Equal(t, map[string]any{"phase": string(schedulingv1alpha1.PhaseEnqueued)}, obj["status"])
+	require.Equal(t, map[string]any{"phase": string(schedulingv1alpha1.PhaseEnqueued), "attempts": int64(0)}, obj["status"])
 }
 
 // TestStoredAmountsStay: a unit with an amount that a former definition accepted can still be changed elsewhere.

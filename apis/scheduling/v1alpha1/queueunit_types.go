@@ -243,15 +243,15 @@ type ReclaimablePod struct {
 }
 
 // QueueUnitStatus is the state of a unit.
-//
-// +kubebuilder:validation:XValidation:rule="self.?attempts.orValue(0) >= oldSelf.?attempts.orValue(0)",message="status.attempts must not become smaller"
 type QueueUnitStatus struct {
 	// phase of the unit; empty reads as Enqueued.
 	// +optional
 	Phase QueueUnitPhase `json:"phase,omitempty"`
 	// attempts counts admissions of this unit; it only grows.
 	// +optional
+	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:XValidation:rule="self >= oldSelf",message="status.attempts must not become smaller"
 	Attempts int64 `json:"attempts,omitempty"`
 	// message explains the phase to a person.
 	// +optional
@@ -299,8 +299,8 @@ type QueueUnitStatus struct {
 // QueueUnit is one job in a queue.
 //
 // The rules that compare with the former object also look at fields that are absent now, so that
-// nothing can be changed by taking it away and adding it again. Spec and status have defaults: taken away,
-// they are compared as empty. All rules run at every status write, and each access to a field
+// nothing can be changed by taking it away and adding it again. Spec, status and attempts have defaults: taken
+// away, they are compared as empty. All rules run at every status write, and each access to a field
 // copies the schema of all its siblings; so a rule stands as deep as it can, begins with what is mostly
 // so, and amounts have none (hack/generate writes their schema). A spec does not change while the status
 // does, so pod sets are compared only where the phase stays.

@@ -115,8 +115,8 @@ func admittedBody() []byte {
 		}
 	}
 	return encode(map[string]any{"status": map[string]any{
-		"phase": string(v1alpha1.PhaseDequeued), "attempts": 1, "message": "", "lastAllocateTime": at, "lastUpdateTime": at,
-		"admissions": []any{map[string]any{"name": "main", "replicas": 1, "resources": map[string]any{"cpu": "1"}}},
+		"phase": string(v1alpha1.PhaseDequeued), "attempts": 1, "lastAllocateTime": at, "lastUpdateTime": at,
+		"admissions": []any{map[string]any{"name": "main", "replicas": 1, "running": 0, "resources": map[string]any{"cpu": "1"}}},
 		"conditions": []any{
 			condition(v1alpha1.ConditionQuotaReserved, "quota is reserved: cpu=1"),
 			condition(v1alpha1.ConditionAdmitted, "admitted, attempt 1"),

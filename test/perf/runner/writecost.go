@@ -105,7 +105,7 @@ func writeVariants() []writeVariant {
 			return r.SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
 		}},
 		{name: "no rules", define: everywhere(func(s *apiextensionsv1.JSONSchemaProps) { s.XValidations = nil })},
-		{name: "no list keys in status", define: atomicStatus},
+		{name: "lists with keys", define: keyedLists},
 		{name: "no schema", define: noSchema},
 		{name: "no conditions", status: func(s map[string]any) { delete(s, "conditions") }},
 		{name: "no pod sets", unit: func(u map[string]any) { unstructured.RemoveNestedField(u, "spec", "podSet") }},
@@ -162,12 +162,16 @@ func everywhere(change func(*apiextensionsv1.JSONSchemaProps)) func(*apiextensio
 	return visit
 }
 
-func atomicStatus(schema *apiextensionsv1.JSONSchemaProps) {
-	status := schema.Properties["status"]
-	for _, name := range []string{"admissions", "conditions"} {
-		list, atomic := status.Properties[name], "atomic"
-		list.XListType, list.XListMapKeys = &atomic, nil
-		status.Properties[name] = list
+// keyedLists gives the lists that most units have keys for server-side apply.
+func keyedLists(schema *apiextensionsv1.JSONSchemaProps) {
+	keyed := "map"
+	for _, at := range []struct{ part, list, key string }{
+		{"spec", "podSet", "name"}, {"status", "admissions", "name"}, {"status", "conditions", "type"},
+	} {
+		fields := schema.Properties[at.part].Properties
+		list := fields[at.list]
+		list.XListType, list.XListMapKeys = &keyed, []string{at.key}
+		fields[at.list] = list
 	}
 }
 
