@@ -66,40 +66,43 @@ func (w *written) forget(uid types.UID) {
 	delete(w.last, uid)
 }
 
-// created remembers the units that this process has just created, by the job, so that none is created again before the
-// watch has brought it: the request would be refused, and keep the job from its admission meanwhile. It is safe for
-// concurrent use.
-type created struct {
+// moments remember when something was first the case for a job. They are safe for concurrent use.
+type moments struct {
 	mu   sync.Mutex
-	last map[types.NamespacedName]creation
+	last map[types.NamespacedName]moment
 }
 
-type creation struct {
+type moment struct {
 	job types.UID
 	at  time.Time
 }
 
-func newCreated() *created { return &created{last: map[types.NamespacedName]creation{}} }
+func newMoments() *moments { return &moments{last: map[types.NamespacedName]moment{}} }
 
-// note a creation that was confirmed.
-func (c *created) note(job client.Object, now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.last[client.ObjectKeyFromObject(job)] = creation{job.GetUID(), now}
+// first returns when this was first said of this very job, which is now if it has not been.
+func (m *moments) first(job client.Object, now time.Time) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := client.ObjectKeyFromObject(job)
+	last, ok := m.last[key]
+	if !ok || last.job != job.GetUID() {
+		last = moment{job.GetUID(), now}
+		m.last[key] = last
+	}
+	return last.at
 }
 
-// lately says whether the unit of this very job was created less than conflictDelay ago. It is no longer than that, since a
-// watch that begins anew tells nothing of a unit that has come and gone meanwhile.
-func (c *created) lately(job client.Object, now time.Time) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	last := c.last[client.ObjectKeyFromObject(job)]
-	return last.job == job.GetUID() && now.Sub(last.at) < conflictDelay
+// lately says whether it was first said of this very job less than d ago.
+func (m *moments) lately(job client.Object, now time.Time, d time.Duration) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	last, ok := m.last[client.ObjectKeyFromObject(job)]
+	return ok && last.job == job.GetUID() && now.Sub(last.at) < d
 }
 
-// forget a job whose unit has been seen, or that is gone.
-func (c *created) forget(job types.NamespacedName) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.last, job)
+// forget a job for which it is not the case any more, or that is gone.
+func (m *moments) forget(job types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.last, job)
 }

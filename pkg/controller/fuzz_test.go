@@ -22,6 +22,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -119,6 +120,12 @@ func carryOut(o *Observation, actions []Action) bool {
 	did := false
 	for _, action := range actions {
 		switch a := action.(type) {
+		case PlanLater:
+			now, since := metav1.NewTime(o.Now.Add(a.After)), o.Now
+			if o.RunningSince != nil {
+				since = *o.RunningSince
+			}
+			o.Now, o.RunningSince, did = now, &since, true
 		case LookAtPods:
 			o.Bound, did = BoundNone, true
 		case ReadUnit:

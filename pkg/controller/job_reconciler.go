@@ -69,14 +69,18 @@ type JobReconciler struct {
 
 	told    *told
 	written *written
-	created *created
+	// created are the units that were created and have not been seen yet. None is created again before the watch has brought
+	// it: the request would be refused, and keep the job from its admission meanwhile.
+	created *moments
+	// started are the jobs that were seen to run, of which that is not written yet.
+	started *moments
 }
 
 // NewJobReconciler of one kind. What units were in before it is made counts as told.
 func NewJobReconciler(kind jobs.Kind, predicate *jobs.Predicate, c client.Client, live client.Reader, recorder events.EventRecorder, clk clock.PassiveClock) *JobReconciler {
 	return &JobReconciler{
 		Kind: kind, Predicate: predicate, Client: c, Live: live, Recorder: recorder, Clock: clk,
-		told: newTold(clk.Now()), written: newWritten(), created: newCreated(),
+		told: newTold(clk.Now()), written: newWritten(), created: newMoments(), started: newMoments(),
 	}
 }
 
@@ -105,7 +109,11 @@ func (r *JobReconciler) behind(o Observation) bool {
 // carryOut plans and does, and plans again while the plan asks for more to look at.
 func (r *JobReconciler) carryOut(ctx context.Context, o Observation) (ctrl.Result, error) {
 	for range maxLooks {
-		again, err := r.steps(ctx, &o, Plan(o))
+		actions := Plan(o)
+		if after := later(actions); after > 0 {
+			return ctrl.Result{RequeueAfter: after}, nil
+		}
+		again, err := r.steps(ctx, &o, actions)
 		if err != nil {
 			return r.failed(ctx, err)
 		}
@@ -114,6 +122,16 @@ func (r *JobReconciler) carryOut(ctx context.Context, o Observation) (ctrl.Resul
 		}
 	}
 	return ctrl.Result{}, fmt.Errorf("no decision after %d looks", maxLooks)
+}
+
+// later is when the plan wants to be made again; zero if it does not say.
+func later(actions []Action) time.Duration {
+	for _, action := range actions {
+		if a, ok := action.(PlanLater); ok {
+			return a.After
+		}
+	}
+	return 0
 }
 
 // steps does the actions in their order; again asks for a new plan on the extended observation.
@@ -172,7 +190,8 @@ func (r *JobReconciler) do(ctx context.Context, o *Observation, action Action) e
 }
 
 func (r *JobReconciler) createUnit(ctx context.Context, o *Observation, a CreateUnit) error {
-	if r.created.lately(o.Job, r.Clock.Now()) {
+	// For no longer than that: a watch that begins anew tells nothing of a unit that has come and gone meanwhile.
+	if r.created.lately(o.Job, r.Clock.Now(), conflictDelay) {
 		return errUnitOnItsWay
 	}
 	u := a.Unit.DeepCopy()
@@ -182,7 +201,8 @@ func (r *JobReconciler) createUnit(ctx context.Context, o *Observation, a Create
 		}
 		return err
 	}
-	r.created.note(o.Job, r.Clock.Now())
+	r.created.forget(client.ObjectKeyFromObject(o.Job))
+	r.created.first(o.Job, r.Clock.Now())
 	klog.FromContext(ctx).Info("Created the unit of a job", "queueUnit", klog.KObj(u), "adopted", u.Annotations[v1alpha1.AnnotationAdopted] != "")
 	record(r.Recorder, o.Job, a.Event)
 	return nil
@@ -262,12 +282,25 @@ func (r *JobReconciler) observe(ctx context.Context, key types.NamespacedName) (
 	if err := r.Client.Get(ctx, key, job); err != nil {
 		r.told.forget(key)
 		r.created.forget(key)
+		r.started.forget(key)
 		if o.Unit != nil && o.Unit.Spec.ConsumerRef != nil {
 			r.written.forget(o.Unit.Spec.ConsumerRef.UID)
 		}
 		return o, client.IgnoreNotFound(err)
 	}
-	return o, r.judge(ctx, &o, job)
+	err = r.judge(ctx, &o, job)
+	r.noteStart(&o)
+	return o, err
+}
+
+// noteStart fills in since when the job runs, as long as its unit does not say that it does.
+func (r *JobReconciler) noteStart(o *Observation) {
+	if !startsToRun(o.Kind, o.Job, o.Unit) {
+		r.started.forget(client.ObjectKeyFromObject(o.Job))
+		return
+	}
+	since := metav1.NewTime(r.started.first(o.Job, o.Now.Time))
+	o.RunningSince = &since
 }
 
 // judge fills in what follows from the job.

@@ -26,6 +26,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -37,7 +38,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
-// A simple job costs three writes beside the creation of its unit; with the scheduler's one that makes four.
+// A simple job costs three writes beside the creation of its unit; with the scheduler's one that makes four. One that runs
+// for less than runningDelay costs one less.
 func TestLifeOfAJobAndItsWrites(t *testing.T) {
 	w := newWorld(t, newJob())
 	require.Equal(t, []string{"create QueueUnit/j"}, w.settle())
@@ -52,9 +54,16 @@ func TestLifeOfAJobAndItsWrites(t *testing.T) {
 	require.Equal(t, "team/j", job.Spec.Template.Annotations[v1alpha1.AnnotationRelatedQueueUnit])
 
 	w.jobStatus(runs(1))
+	require.Equal(t, runningDelay, w.reconcile().RequeueAfter)
+	w.clock.SetTime(epoch.Add(runningDelay / 2))
+	require.Equal(t, runningDelay/2, w.reconcile().RequeueAfter)
+	w.clock.SetTime(epoch.Add(runningDelay))
 	require.Equal(t, []string{"status QueueUnit/j"}, w.settle())
 	require.Equal(t, []string{"Running"}, w.told())
 	require.Equal(t, v1alpha1.PhaseRunning, w.unit().Status.Phase)
+	since := meta.FindStatusCondition(w.unit().Status.Conditions, v1alpha1.ConditionPodsReady).LastTransitionTime
+	require.True(t, since.Equal(&epoch), "since when, not since when it is said: %s", since)
+	require.Empty(t, w.r.started.last)
 	w.jobStatus(runs(2))
 	require.Empty(t, w.settle(), "how many pods run is no transition")
 
@@ -67,6 +76,21 @@ func TestLifeOfAJobAndItsWrites(t *testing.T) {
 	w.restart()
 	require.Empty(t, w.settle(), "I8")
 	require.Empty(t, w.told(), "a restart tells nothing again")
+}
+
+func TestAShortJobNeverSaysThatItRuns(t *testing.T) {
+	w := newWorld(t, newJob())
+	w.settle()
+	w.admit()
+	w.settle()
+	w.jobStatus(runs(2))
+	require.Equal(t, runningDelay, w.reconcile().RequeueAfter)
+	w.clock.SetTime(epoch.Add(runningDelay - time.Second))
+	w.jobStatus(completes)
+	require.Equal(t, []string{"status QueueUnit/j"}, w.settle())
+	require.Equal(t, v1alpha1.PhaseSucceed, w.unit().Status.Phase)
+	require.Equal(t, []string{"Queued", "Admitted", "Finished"}, w.told())
+	require.Empty(t, w.r.started.last)
 }
 
 func TestUnmanagedJobsAreLeftAlone(t *testing.T) {
@@ -559,7 +583,7 @@ func TestAUnitIsNotCreatedTwice(t *testing.T) {
 	// The next job of the name is another one.
 	next := w.job()
 	next.UID = "job-2"
-	require.False(t, w.r.created.lately(next, w.clock.Now()))
+	require.False(t, w.r.created.lately(next, w.clock.Now(), conflictDelay))
 
 	// Deleted while the watch was interrupted: nothing will tell.
 	require.NoError(t, w.base.Delete(t.Context(), w.unit()))

@@ -19,6 +19,7 @@ package controller
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -28,6 +29,10 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
+
+// runningDelay is for how long a job runs before its unit says so: nobody reads it of one that ends sooner, and it would be
+// a fourth of what such a job has written.
+const runningDelay = 2 * time.Second
 
 // Bound says what is known of the pods of a job.
 type Bound int
@@ -55,6 +60,8 @@ type Observation struct {
 	// Creation is what the cluster does to the pods of the job.
 	Creation *jobs.Creation
 	Bound    Bound
+	// RunningSince is when pods of the job were first seen to run in its present run; nil if none do, or the unit says it.
+	RunningSince *metav1.Time
 	// FreshUnit: Unit was read from the API server itself.
 	FreshUnit bool
 	// Fresh: Job was read from the API server itself, not from a cache that may lag behind the unit's.
@@ -76,6 +83,8 @@ type (
 	ReadUnit struct{}
 	// ReadJob asks for the job from the API server, and a new plan.
 	ReadJob struct{}
+	// PlanLater asks for a new plan after some time. It stands alone.
+	PlanLater struct{ After time.Duration }
 	// CreateUnit creates a unit.
 	CreateUnit struct {
 		Unit  *v1alpha1.QueueUnit
@@ -108,6 +117,7 @@ type (
 	Tell struct{ Event *Event }
 )
 
+func (PlanLater) action()       {}
 func (LookAtPods) action()      {}
 func (ReadUnit) action()        {}
 func (ReadJob) action()         {}
@@ -339,12 +349,7 @@ func (p *planner) run() []Action {
 		if jobs.SuspendedByUs(p.Job) {
 			return p.resumeAnew(running)
 		}
-		// Until the job's controller has noted the resumption, the count is that of an earlier run.
-		if p.Unit.Status.Phase == v1alpha1.PhaseRunning || running == 0 || p.Kind.SuspensionSeen(p.Job) {
-			return nil
-		}
-		return []Action{PatchUnitStatus{Before: p.Unit, After: becomeRunning(p.Unit, running, p.Now),
-			Event: normal("Running", "Run", "pods of the job run")}}
+		return p.mirrorStart(running)
 	}
 	if p.reconsidered() {
 		return nil // the scheduler takes the admission back, then the unit is set right where it waits
@@ -357,6 +362,29 @@ func (p *planner) run() []Action {
 			"the job asks for other than what was admitted; it waits again")}}
 	}
 	return p.resume()
+}
+
+// mirrorStart says that the job runs, once it has for a while.
+func (p *planner) mirrorStart(running int64) []Action {
+	if !startsToRun(p.Kind, p.Job, p.Unit) {
+		return nil
+	}
+	since := p.Now
+	if p.RunningSince != nil {
+		since = *p.RunningSince
+	}
+	if ran := p.Now.Sub(since.Time); ran < runningDelay {
+		return []Action{PlanLater{After: runningDelay - ran}}
+	}
+	return []Action{PatchUnitStatus{Before: p.Unit, After: becomeRunning(p.Unit, running, p.Now, since),
+		Event: normal("Running", "Run", "pods of the job run")}}
+}
+
+// startsToRun: pods of an admitted job run, and its unit does not say so yet. Until the job's controller has noted the
+// resumption, their count is that of an earlier run.
+func startsToRun(kind *jobs.Kind, job *unstructured.Unstructured, unit *v1alpha1.QueueUnit) bool {
+	return unit != nil && stageOf(unit.Status.Phase) == released && unit.Status.Phase != v1alpha1.PhaseRunning &&
+		kind.Running(job) > 0 && !kind.Suspended(job) && !kind.SuspensionSeen(job)
 }
 
 // resumeAnew is for a job that bears our mark and was resumed by hand just before it was admitted. The gate holds its

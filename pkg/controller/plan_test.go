@@ -91,6 +91,12 @@ func (s *scene) resumedByHand() *scene { return s.job(false, "spec", "suspend") 
 func (s *scene) started() *scene       { return s.job("2026-01-01T00:00:00Z", "status", "startTime") }
 func (s *scene) ready(n int64) *scene  { return s.job(n, "status", "ready").job(n, "status", "active") }
 
+func (s *scene) runsFor(d time.Duration) *scene {
+	since := metav1.NewTime(s.Now.Add(-d))
+	s.RunningSince = &since
+	return s
+}
+
 func (s *scene) condition(kind string) *scene {
 	return s.job([]any{map[string]any{"type": kind, "status": "True", "message": "said so"}}, "status", "conditions")
 }
@@ -135,6 +141,8 @@ func describe(actions []Action) string {
 			lines = append(lines, fmt.Sprintf("job suspend=%t%s", suspend, reason(a.Event)))
 		case ResetStart:
 			lines = append(lines, "reset start")
+		case PlanLater:
+			lines = append(lines, "later")
 		case LookAtPods:
 			lines = append(lines, "look at pods")
 		case ReadUnit:
@@ -170,7 +178,7 @@ func TestPlan(t *testing.T) {
 		"no longer managed: our unit goes":            {queued(t).with(unmanage), "delete unit"},
 		"no longer managed: what we suspended runs":   {queued(t).with(unmanage).with(marked), "job suspend=false [Released]; delete unit"},
 		"taken by another queue: stays suspended":     {queued(t).with(unmanage).with(marked).job("k", "metadata", "labels", "kueue.x-k8s.io/queue-name"), "job suspend=true [Released]; delete unit"},
-		"no longer managed but running: seen through": {queued(t).with(unmanage).resumedByHand().ready(1).phase(v1alpha1.PhaseDequeued), "status Running [Running]"},
+		"no longer managed but running: seen through": {queued(t).with(unmanage).resumedByHand().ready(1).phase(v1alpha1.PhaseDequeued).runsFor(runningDelay), "status Running [Running]"},
 		"deleted: goes with its owner":                {queued(t).with(func(o *Observation) { now := epoch; o.Job.SetDeletionTimestamp(&now) }), ""},
 
 		// Entering.
@@ -242,7 +250,8 @@ func TestPlan(t *testing.T) {
 		"resumed by hand, marked": {queued(t).resumedByHand().with(marked).phase(v1alpha1.PhaseDequeued), "job suspend=true [Suspended]"},
 		"runs, marked":            {queued(t).resumedByHand().started().ready(1).with(marked).phase(v1alpha1.PhaseRunning), "job suspend=false"},
 		"resumed":                 {queued(t).resumedByHand().phase(v1alpha1.PhaseDequeued), ""},
-		"runs":                    {queued(t).resumedByHand().started().ready(1).phase(v1alpha1.PhaseDequeued), "status Running [Running]"},
+		"runs":                    {queued(t).resumedByHand().started().ready(1).phase(v1alpha1.PhaseDequeued).runsFor(runningDelay), "status Running [Running]"},
+		"runs for a second":       {queued(t).resumedByHand().started().ready(1).phase(v1alpha1.PhaseDequeued).runsFor(time.Second), "later"},
 		"pods of an earlier run":  {queued(t).resumedByHand().started().ready(1).condition("Suspended").phase(v1alpha1.PhaseDequeued), ""},
 		"goes on running":         {queued(t).resumedByHand().started().ready(2).phase(v1alpha1.PhaseRunning), ""},
 		"between two pods":        {queued(t).resumedByHand().started().ready(0).phase(v1alpha1.PhaseRunning), ""},
@@ -430,7 +439,7 @@ func TestResumeWritesWhatPodsNeed(t *testing.T) {
 
 func TestEndedUnitHoldsNothing(t *testing.T) {
 	s := queued(t).phase(v1alpha1.PhaseRunning)
-	u := becomeRunning(s.Unit, 5, epoch)
+	u := becomeRunning(s.Unit, 5, epoch, epoch)
 	require.Equal(t, int64(2), u.Status.Admissions[0].Running)
 	setCondition(u, v1alpha1.ConditionQuotaReserved, metav1.ConditionTrue, "QuotaReserved", "", epoch)
 	u = becomeEnded(u, jobs.End{Message: strings.Repeat("x", 2000)}, epoch)

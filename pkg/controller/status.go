@@ -69,14 +69,14 @@ func evicted(u *v1alpha1.QueueUnit) bool {
 	return u.Status.Phase == v1alpha1.PhaseTimeoutBackoff || meta.IsStatusConditionTrue(u.Status.Conditions, v1alpha1.ConditionEvicted)
 }
 
-// becomeRunning is the status of a unit whose job runs.
-func becomeRunning(u *v1alpha1.QueueUnit, running int64, now metav1.Time) *v1alpha1.QueueUnit {
+// becomeRunning is the status of a unit whose job runs; the condition has the time since when.
+func becomeRunning(u *v1alpha1.QueueUnit, running int64, now, since metav1.Time) *v1alpha1.QueueUnit {
 	u = u.DeepCopy()
 	u.Status.Phase = v1alpha1.PhaseRunning
 	u.Status.Message = ""
 	u.Status.LastUpdateTime = &now
 	countRunning(u, running)
-	setCondition(u, v1alpha1.ConditionPodsReady, metav1.ConditionTrue, reasonPodsRunning, "pods of the job run", now)
+	setCondition(u, v1alpha1.ConditionPodsReady, metav1.ConditionTrue, reasonPodsRunning, "pods of the job run", since)
 	return u
 }
 

@@ -160,7 +160,7 @@ func (w *world) log(verb string, o client.Object) error {
 	return nil
 }
 
-// settle reconciles until nothing is written any more, and returns what was (I12).
+// settle reconciles, also at the times asked for, until nothing is written any more, and returns what was (I12).
 func (w *world) settle() []string {
 	w.t.Helper()
 	w.writes = nil
@@ -170,6 +170,7 @@ func (w *world) settle() []string {
 		if len(w.writes) == before && result.IsZero() {
 			return w.writes
 		}
+		w.clock.SetTime(w.clock.Now().Add(result.RequeueAfter))
 	}
 	w.t.Fatalf("no fixpoint after %v", w.writes)
 	return nil

@@ -210,7 +210,7 @@ func (e *Engine) updateUnit(now time.Time, rec *unitRecord, u *unitObject) {
 	}
 	e.index(rec)
 	if before.phase != admission.PhaseRunning && u.phase == admission.PhaseRunning && !rec.admittedAt.IsZero() {
-		e.opts.Metrics.Observe(metrics.AdmittedToRunningSeconds, now.Sub(rec.admittedAt).Seconds(), rec.queue)
+		e.opts.Metrics.Observe(metrics.AdmittedToRunningSeconds, u.ranAfter(rec.admittedAt, now).Seconds(), rec.queue)
 		rec.act().admittedAt = time.Time{}
 	}
 	e.feed(now, rec)

@@ -166,6 +166,16 @@ func (u *unitObject) quotaLabels() map[string]string {
 	return map[string]string{u.quotaKey: u.quota}
 }
 
+// ranAfter is how long after an admission the pods of a unit that now says so began to run. It says so some seconds later,
+// with the time in whole seconds, of which half a one has passed on average. A time from before is of an earlier run.
+func (u *unitObject) ranAfter(admitted, now time.Time) time.Duration {
+	ready := u.condition(v1alpha1.ConditionPodsReady)
+	if ready == nil || ready.Status != metav1.ConditionTrue || admitted.Sub(ready.LastTransitionTime.Time) > time.Second {
+		return now.Sub(admitted)
+	}
+	return min(max(ready.LastTransitionTime.Add(time.Second/2).Sub(admitted), 0), now.Sub(admitted))
+}
+
 // condition returns the condition of this type, or nil.
 func (u *unitObject) condition(conditionType string) *metav1.Condition {
 	for i := range u.conditions {

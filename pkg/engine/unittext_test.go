@@ -334,3 +334,27 @@ func BenchmarkUnitObject(b *testing.B) {
 		})
 	}
 }
+
+func TestHowLongAfterItsAdmissionAUnitRan(t *testing.T) {
+	admitted := time.Unix(1000, 0).Add(300 * time.Millisecond)
+	seen := admitted.Add(10 * time.Second)
+	ready := func(status metav1.ConditionStatus, second int64) *unitObject {
+		return &unitObject{unitHistory: &unitHistory{conditions: []metav1.Condition{{
+			Type: v1alpha1.ConditionPodsReady, Status: status, LastTransitionTime: metav1.Unix(second, 0),
+		}}}}
+	}
+	for name, c := range map[string]struct {
+		unit *unitObject
+		want time.Duration
+	}{
+		"after some time":       {ready(metav1.ConditionTrue, 1003), 3200 * time.Millisecond},
+		"in the same second":    {ready(metav1.ConditionTrue, 1000), 200 * time.Millisecond},
+		"a second before":       {ready(metav1.ConditionTrue, 999), 10 * time.Second},
+		"ahead of our clock":    {ready(metav1.ConditionTrue, 2000), 10 * time.Second},
+		"in an earlier run":     {ready(metav1.ConditionTrue, 900), 10 * time.Second},
+		"not by that condition": {ready(metav1.ConditionFalse, 1003), 10 * time.Second},
+		"not said":              {&unitObject{unitHistory: noHistory}, 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, c.unit.ranAfter(admitted, seen)) })
+	}
+}

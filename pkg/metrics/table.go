@@ -92,7 +92,7 @@ var definitions = []definition{
 	{LoansTotal, counter, []string{"queue", "quota"}, "The part of the admissions that went beyond the runtime of a quota, on what no job could use within its share.", nil},
 	{AttemptsTotal, counter, []string{"result", "reason"}, "What became of decided admissions and evictions, and reasons given to waiting units.", nil},
 	{AdmissionWaitSeconds, histogram, []string{"queue"}, "Time from the creation of a unit to its admission.", waitBuckets},
-	{AdmittedToRunningSeconds, histogram, []string{"queue"}, "Time from the admission of a unit until its phase is seen to be Running.", waitBuckets},
+	{AdmittedToRunningSeconds, histogram, []string{"queue"}, "Time from the admission of a unit until its pods run, where they do so for some seconds; in whole seconds.", waitBuckets},
 	{CycleDurationSeconds, histogram, nil, "Time that one cycle of the admission loop took.", cycleBuckets},
 	{CycleExaminedUnits, histogram, nil, "Units that one cycle compared with quota.", countBuckets},
 	{LedgerOutstanding, gauge, []string{"quota", "resource"}, "What admitted units hold beyond their assigned pods; thousandths of cpu, whole units of all else.", nil},

@@ -158,7 +158,7 @@ func TestFalseRequestIsCorrected(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "false-request")
 	c.quota(t, ns, "false-request", 4, 4)
-	c.create(t, newJob(ns, "holder", suspended, ofQuota("false-request"), cpu("4"), runs(6*time.Second)))
+	c.create(t, newJob(ns, "holder", suspended, ofQuota("false-request"), cpu("4"), runs(8*time.Second)))
 	c.waitPhase(t, ns, "holder", schedulingv1alpha1.PhaseRunning)
 	c.create(t, newJob(ns, "modest", suspended, ofQuota("false-request"), cpu("3")))
 	require.Eventually(t, func() bool { return c.unit(t, ns, "modest") != nil }, soon, pace)

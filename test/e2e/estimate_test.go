@@ -51,7 +51,7 @@ func TestLimitRangeCounts(t *testing.T) {
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	c.create(t, newJob(ns, "first", suspended, ofQuota("limited"), cpu("100m"), runs(4*time.Second)))
-	c.waitPhase(t, ns, "first", schedulingv1alpha1.PhaseRunning)
+	c.waitPhase(t, ns, "first", schedulingv1alpha1.PhaseDequeued, schedulingv1alpha1.PhaseRunning)
 	require.Equal(t, "5Gi", ptr.To(c.unit(t, ns, "first").Spec.Request["memory"]).String())
 	c.create(t, newJob(ns, "second", suspended, ofQuota("limited"), cpu("100m")))
 	c.waitDone(t, ns, 2, soon)

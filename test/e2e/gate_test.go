@@ -35,7 +35,7 @@ func TestHandResumedJobStaysGated(t *testing.T) {
 	ns := c.namespace(t, "by-hand")
 	c.quota(t, ns, "by-hand", 1, 1)
 	watch := observe(t, c, map[string]int{ns: 1})
-	c.create(t, newJob(ns, "holder", suspended, ofQuota("by-hand"), runs(8*time.Second)))
+	c.create(t, newJob(ns, "holder", suspended, ofQuota("by-hand"), runs(10*time.Second)))
 	c.waitPhase(t, ns, "holder", schedulingv1alpha1.PhaseRunning)
 	c.create(t, newJob(ns, "pushy", suspended, ofQuota("by-hand")))
 	require.Eventually(t, func() bool { return c.unit(t, ns, "pushy") != nil }, soon, pace)

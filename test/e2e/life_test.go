@@ -69,7 +69,7 @@ func TestGangIsAdmittedAsOne(t *testing.T) {
 	watch := observe(t, c, map[string]int{ns: 4})
 
 	c.create(t,
-		newJob(ns, "first", ofQuota("gangs"), pods(3), gang("first", 3), runs(4*time.Second)),
+		newJob(ns, "first", ofQuota("gangs"), pods(3), gang("first", 3), runs(6*time.Second)),
 		newJob(ns, "second", ofQuota("gangs"), pods(3), gang("second", 3)),
 	)
 	c.waitPhase(t, ns, "first", schedulingv1alpha1.PhaseRunning)
@@ -85,7 +85,7 @@ func TestPlainPodInAFullQuotaWaitsForTheQuota(t *testing.T) {
 	ns := c.namespace(t, "plain-pods")
 	c.quota(t, ns, "plain-pods", 2, 2)
 	watch := observe(t, c, map[string]int{ns: 2})
-	c.create(t, newJob(ns, "holder", ofQuota("plain-pods"), cpu("2"), runs(6*time.Second)))
+	c.create(t, newJob(ns, "holder", ofQuota("plain-pods"), cpu("2"), runs(8*time.Second)))
 	c.waitPhase(t, ns, "holder", schedulingv1alpha1.PhaseRunning)
 
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "plain", Labels: map[string]string{schedulingv1alpha1.LabelQuotaName: "plain-pods"}}}
@@ -141,7 +141,7 @@ func TestPolicies(t *testing.T) {
 			ns := c.namespace(t, name)
 			c.quota(t, ns, name, 4, 4, withPolicy(policy))
 			watch := observe(t, c, map[string]int{ns: 4})
-			c.create(t, newJob(ns, "running", suspended, ofQuota(name), cpu("3"), runs(8*time.Second)))
+			c.create(t, newJob(ns, "running", suspended, ofQuota(name), cpu("3"), runs(10*time.Second)))
 			c.waitPhase(t, ns, "running", schedulingv1alpha1.PhaseRunning)
 			c.create(t, newJob(ns, "head", suspended, ofQuota(name), cpu("4"), priority(10)))
 			require.Eventually(t, func() bool {
@@ -173,7 +173,7 @@ func TestWakeUps(t *testing.T) {
 	c.quota(t, ns, "wake-b", 0, 4, under("wake-parent"))
 	watch := observe(t, c, map[string]int{ns: 6})
 	c.create(t, newJob(ns, "a", suspended, ofQuota("wake-a"), cpu("4"), runs(5*time.Second)))
-	c.waitPhase(t, ns, "a", schedulingv1alpha1.PhaseRunning)
+	c.waitPhase(t, ns, "a", schedulingv1alpha1.PhaseDequeued, schedulingv1alpha1.PhaseRunning)
 	c.create(t, newJob(ns, "b", suspended, ofQuota("wake-b"), cpu("2"), runs(5*time.Second)))
 	require.Eventually(t, func() bool { return c.unit(t, ns, "b") != nil }, soon, pace)
 	c.waitPhase(t, ns, "b", schedulingv1alpha1.PhaseRunning, schedulingv1alpha1.PhaseSucceed)
@@ -203,7 +203,7 @@ func TestQueueSharedByTwoQuotas(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return c.unit(t, ns, "student-2") != nil }, soon, pace)
 	c.create(t, newJob(ns, "staff-0", suspended, ofQuota("staff"), inQueue("university"), cpu("2"), runs(3*time.Second)))
-	c.waitPhase(t, ns, "staff-0", schedulingv1alpha1.PhaseRunning)
+	c.waitPhase(t, ns, "staff-0", schedulingv1alpha1.PhaseDequeued, schedulingv1alpha1.PhaseRunning)
 	require.Equal(t, schedulingv1alpha1.PhaseEnqueued, c.unit(t, ns, "student-2").Status.Phase)
 	c.create(t, newJob(ns, "stranger", suspended, ofQuota("koordinator-default-quota"), inQueue("university")))
 	c.waitReason(t, ns, "stranger", "QuotaNotInQueue")

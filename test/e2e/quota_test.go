@@ -105,7 +105,7 @@ func TestAGuaranteeComesBackAsBorrowersEnd(t *testing.T) {
 	c.waitPhase(t, ns, "small-00", schedulingv1alpha1.PhaseRunning)
 	jobs("borrower", "lent", 8, 5*second)
 	for i := range 8 {
-		c.waitPhase(t, ns, fmt.Sprintf("lent-%02d", i), schedulingv1alpha1.PhaseRunning, schedulingv1alpha1.PhaseSucceed)
+		c.waitPhase(t, ns, fmt.Sprintf("lent-%02d", i), schedulingv1alpha1.PhaseDequeued, schedulingv1alpha1.PhaseRunning, schedulingv1alpha1.PhaseSucceed)
 	}
 	jobs("owner", "own", 6, 6*second)
 	jobs("borrower", "late", 6, 6*second)
@@ -190,7 +190,7 @@ func TestTreesDoNotCompete(t *testing.T) {
 		limits[tree] = 4
 	}
 	watch := observe(t, c, limits)
-	c.create(t, newJob("left", "first", suspended, ofQuota("left"), pods(4), runs(8*second)))
+	c.create(t, newJob("left", "first", suspended, ofQuota("left"), pods(4), runs(10*second)))
 	c.waitPhase(t, "left", "first", schedulingv1alpha1.PhaseRunning)
 	c.create(t,
 		newJob("left", "second", suspended, ofQuota("left"), pods(2)),
