@@ -106,3 +106,23 @@ func TestGatheredNewsAreObservedOnceMore(t *testing.T) {
 	r.step()
 	require.Equal(t, r.clock.Now().Add(c.TrailingCheck), r.engine.nextTrail(), "the more urgent news count")
 }
+
+// What the hook tells while the engine tells demand may be read before used has moved, as at any other time: it is observed
+// once more (I6).
+func TestNewsAmongDemandAreObservedOnceMore(t *testing.T) {
+	r := ready(t, 10)
+	for wake := r.engine.nextTrail(); !wake.IsZero(); wake = r.engine.nextTrail() {
+		r.clock.SetTime(wake)
+		r.step()
+	}
+	told := 0
+	r.quotas.demanded = func(quota string) {
+		told++
+		r.engine.Sink().QuotaChanged(quota)
+	}
+	r.unit("a", 3)
+	r.step()
+	require.Equal(t, 1, told)
+	r.step()
+	require.Equal(t, r.clock.Now().Add(r.engine.opts.Config.TrailingCheck), r.engine.nextTrail())
+}

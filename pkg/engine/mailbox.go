@@ -173,15 +173,6 @@ func (m *mailbox) drain() batch {
 	return b
 }
 
-// drainQuotas takes the dirty quotas alone: what SetDemand made dirty belongs to the cycle that called it.
-func (m *mailbox) drainQuotas() ([]entry[string, urgency], bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	names, total := m.batch.quotas.items, m.batch.total
-	m.batch.quotas, m.batch.total = latest[string, urgency]{}, false
-	return names, total
-}
-
 func (m *mailbox) unit(u *unitObject) {
 	m.put(func(b *batch) {
 		key := u.key()

@@ -123,15 +123,14 @@ func (e *Engine) tellDemand() {
 		return
 	}
 	for _, quota := range sortedKeys(e.quotas.demands) {
-		if e.askQuotas(func() { e.opts.Quotas.SetDemand(quota, e.state.Demand(quota)) }) {
+		moved := false
+		if e.askQuotas(func() { moved = e.opts.Quotas.SetDemand(quota, e.state.Demand(quota)) }) {
 			delete(e.quotas.demands, quota)
 		}
+		if moved {
+			e.quotas.dirty[quota] = true
+		}
 	}
-	names, all := e.box.drainQuotas()
-	for _, it := range names {
-		e.quotas.dirty[it.key] = true
-	}
-	e.quotas.all = e.quotas.all || all
 }
 
 // observe reads what is dirty. It comes after the mailbox was drained: what the hook reported has moved in the ledger

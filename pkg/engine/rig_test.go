@@ -241,6 +241,8 @@ type fakeQuotas struct {
 	panicking bool
 	observed  int
 	onObserve func()
+	// demanded is called while a demand is told.
+	demanded func(quota string)
 	// total that was observed last.
 	total resources.List
 }
@@ -291,7 +293,13 @@ func (q *fakeQuotas) TotalMoved() bool {
 	return q.observed > 0 && !q.levels[root].Max.Same(q.total)
 }
 
-func (q *fakeQuotas) SetDemand(quota string, demand resources.List) { q.demands[quota] = demand }
+func (q *fakeQuotas) SetDemand(quota string, demand resources.List) bool {
+	q.demands[quota] = demand
+	if q.demanded != nil {
+		q.demanded(quota)
+	}
+	return false
+}
 
 func (q *fakeQuotas) All() []string {
 	names := slices.Sorted(maps.Keys(q.levels))

@@ -195,18 +195,12 @@ func managers(plugin Live) []*core.GroupQuotaManager {
 }
 
 // SetDemand says what jobs of a quota will request beyond their live pods. It has an effect only where runtime is the
-// limit; the quota is told to the sink if limits may change by it, and observing that brings the other limits along.
-func (a *Adapter) SetDemand(quota string, demand resources.List) {
+// limit. It is true if limits may change by it; observing the quota brings the other limits along.
+func (a *Adapter) SetDemand(quota string, demand resources.List) bool {
 	plugin, args := a.captured()
 	if plugin == nil || !args.EnableRuntimeQuota {
-		return
+		return false
 	}
-	if a.setDemand(args, quota, demand) {
-		a.quotaChanged(quota)
-	}
-}
-
-func (a *Adapter) setDemand(args *config.ElasticQuotaArgs, quota string, demand resources.List) (changed bool) {
 	a.shadowMu.Lock()
 	defer a.shadowMu.Unlock()
 	list := toResourceList(demand)

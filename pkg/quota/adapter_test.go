@@ -231,18 +231,14 @@ func TestWithoutNodesNothingIsUnlimited(t *testing.T) {
 
 func TestObserveGivesTheRuntimeOfQueuedDemand(t *testing.T) {
 	l := newLive(t, true, "100", elasticQuota("a", "40", "100"), elasticQuota("b", "40", "100"))
-	sink := &recordingSink{}
-	l.adapter.Subscribe(sink)
 	found, _ := l.adapter.Observe([]string{"a", "b"})
 	require.Equal(t, map[string]int64{"a": 0, "b": 0, extension.RootQuotaName: 100000}, limits(found), "nothing asked, nothing granted")
 	zero, named := found[0].Limit.Get("cpu")
 	require.True(t, named, "a resource that the limit does not name would be unlimited")
 	require.Zero(t, zero)
 
-	l.adapter.SetDemand("a", list(80000))
-	require.Equal(t, []string{"a"}, sink.drain())
-	l.adapter.SetDemand("b", list(80000))
-	require.Equal(t, []string{"b"}, sink.drain())
+	require.True(t, l.adapter.SetDemand("a", list(80000)))
+	require.True(t, l.adapter.SetDemand("b", list(80000)))
 	found, _ = l.adapter.Observe([]string{"b"})
 	require.Equal(t, map[string]int64{"a": 50000, "b": 50000, extension.RootQuotaName: 100000}, limits(found),
 		"the demand of one changes the limit of the other, which comes along")
@@ -353,7 +349,7 @@ func TestNothingIsThereBeforeElasticQuotaIs(t *testing.T) {
 	require.Empty(t, found)
 	require.Equal(t, []string{"a", "b"}, gone)
 	require.Empty(t, adapter.All())
-	adapter.SetDemand("a", list(1))
+	require.False(t, adapter.SetDemand("a", list(1)))
 	require.Equal(t, "x", adapter.Resolve("ns", map[string]string{extension.LabelQuotaName: "x"}))
 	require.Empty(t, adapter.Resolve("ns", nil))
 }

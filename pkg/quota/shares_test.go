@@ -268,7 +268,7 @@ func TestWhoeverObservesWhatIsToldKnowsEveryLimit(t *testing.T) {
 		pods := map[string]*corev1.Pod{}
 		known := map[string]resources.List{}
 		for i := range rapid.IntRange(1, 15).Draw(rt, "steps") {
-			leaf := rapid.SampledFrom(woodNames(true)).Draw(rt, "leaf")
+			leaf, asked := rapid.SampledFrom(woodNames(true)).Draw(rt, "leaf"), false
 			switch rapid.IntRange(0, 8).Draw(rt, "step") {
 			case 0:
 				l.set(drawWood(rt, rapid.IntRange(0, len(wood)-1).Draw(rt, "spec of")))
@@ -296,9 +296,12 @@ func TestWhoeverObservesWhatIsToldKnowsEveryLimit(t *testing.T) {
 				}
 			default:
 				demands[leaf] = toList(drawAmounts(rt, 250, "demand"))
-				l.adapter.SetDemand(leaf, demands[leaf])
+				asked = l.adapter.SetDemand(leaf, demands[leaf])
 			}
 			told := sink.drain()
+			if asked {
+				told = append(told, leaf)
+			}
 			if sink.totals > 0 {
 				sink.totals = 0
 				told = l.adapter.All()

@@ -160,7 +160,9 @@ func (w *world) step() {
 		}
 		w.assigns = nil
 		for _, quota := range w.state.DirtyDemand() {
-			w.adapter.SetDemand(quota, w.state.Demand(quota))
+			if w.adapter.SetDemand(quota, w.state.Demand(quota)) {
+				w.dirty[quota] = true
+			}
 		}
 		w.observe()
 		plan := w.state.Decide(w.now)

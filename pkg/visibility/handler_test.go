@@ -46,7 +46,7 @@ import (
 type oneQuota struct{}
 
 func (oneQuota) Resolve(string, map[string]string) string { return "quota" }
-func (oneQuota) SetDemand(string, resources.List)         {}
+func (oneQuota) SetDemand(string, resources.List) bool    { return false }
 func (oneQuota) TotalMoved() bool                         { return false }
 func (oneQuota) All() []string                            { return []string{"quota"} }
 func (oneQuota) Observe([]string) ([]admission.Quota, []string) {

@@ -195,7 +195,7 @@ type fullQuotas struct{}
 func (fullQuotas) Resolve(_ string, labels map[string]string) string {
 	return labels[v1alpha1.LabelQuotaName]
 }
-func (fullQuotas) SetDemand(string, resources.List) {}
+func (fullQuotas) SetDemand(string, resources.List) bool { return false }
 func (fullQuotas) TotalMoved() bool                 { return false }
 
 func (fullQuotas) All() (names []string) {

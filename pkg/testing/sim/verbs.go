@@ -46,10 +46,12 @@ var actions = map[string]action{
 	"quota":        setQuota,
 	"delete-quota": func(w *world, s Step) { _ = w.api.delete(byAdmin, quotas, keyOf(quotaNamespace, s.On), "") },
 	"queue":        setQueue,
-	"delete-queue": func(w *world, s Step) { _ = w.api.delete(byAdmin, queues, keyOf(v1alpha1.DefaultQueueNamespace, s.On), "") },
-	"node":         setNode,
-	"lose-node":    loseNode,
-	"runtime":      switchRuntime,
+	"delete-queue": func(w *world, s Step) {
+		_ = w.api.delete(byAdmin, queues, keyOf(v1alpha1.DefaultQueueNamespace, s.On), "")
+	},
+	"node":      setNode,
+	"lose-node": loseNode,
+	"runtime":   switchRuntime,
 
 	// People who change what is not for them.
 	"edit-unit":   editUnit,
