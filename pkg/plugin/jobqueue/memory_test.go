@@ -196,7 +196,7 @@ func (fullQuotas) Resolve(_ string, labels map[string]string) string {
 	return labels[v1alpha1.LabelQuotaName]
 }
 func (fullQuotas) SetDemand(string, resources.List) bool { return false }
-func (fullQuotas) TotalMoved() bool                 { return false }
+func (fullQuotas) TotalMoved() bool                      { return false }
 
 func (fullQuotas) All() (names []string) {
 	for i := range memoryQuotas {

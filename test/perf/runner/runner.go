@@ -185,29 +185,7 @@ func (r *run) play(ctx context.Context) (err error) {
 	if err := r.preload(ctx); err != nil {
 		return err
 	}
-	r.schedulerStart = time.Now()
-	if len(r.units) > 0 && r.units[0].Preloaded {
-		// It admits as soon as it can: the clock starts with the process.
-		r.begin = r.schedulerStart
-		r.before = r.read()
-	}
-	err = r.cp.StartScheduler(ctx, controlplane.SchedulerOptions{Mutate: r.Mutate})
-	if err != nil {
-		return err
-	}
-	if r.Jobs {
-		if err := r.cp.StartController(ctx, controlplane.ControllerOptions{}); err != nil {
-			return err
-		}
-	}
-	if !r.units[0].Preloaded {
-		if err := r.warmUp(ctx); err != nil {
-			return err
-		}
-		r.before = r.read()
-		r.begin = time.Now()
-	}
-	if err := r.before.err; err != nil {
+	if err := r.startQueue(ctx); err != nil {
 		return err
 	}
 	if r.Profile.wanted() {
@@ -235,6 +213,33 @@ func (r *run) play(ctx context.Context) (err error) {
 	default: // it ended before
 	}
 	return r.after.err
+}
+
+// startQueue starts what is measured, and the clock.
+func (r *run) startQueue(ctx context.Context) error {
+	r.schedulerStart = time.Now()
+	if len(r.units) > 0 && r.units[0].Preloaded {
+		// It admits as soon as it can: the clock starts with the process.
+		r.begin = r.schedulerStart
+		r.before = r.read()
+	}
+	err := r.cp.StartScheduler(ctx, controlplane.SchedulerOptions{Mutate: r.Mutate})
+	if err != nil {
+		return err
+	}
+	if r.Jobs {
+		if err := r.cp.StartController(ctx, controlplane.ControllerOptions{}); err != nil {
+			return err
+		}
+	}
+	if !r.units[0].Preloaded {
+		if err := r.warmUp(ctx); err != nil {
+			return err
+		}
+		r.before = r.read()
+		r.begin = time.Now()
+	}
+	return r.before.err
 }
 
 // await waits until the last unit has ended or enough have been admitted.
