@@ -397,17 +397,16 @@ func BenchmarkLoans(b *testing.B) {
 	for _, queues := range []int{10, 100, 1000} {
 		for _, waiting := range []int{10_000, 100_000} {
 			b.Run(fmt.Sprintf("queues=%d/waiting=%d", queues, waiting), func(b *testing.B) {
-				lenders := &benchWorld{benchScale: benchScale{waiting: waiting, queues: queues, shapes: 8, policy: "Block"}}
-				lenders.s = New(Config{ExplainAfter: 5 * time.Second, ExplainEvery: time.Minute, RefusedBackoff: time.Second})
-				lenders.lend()
-				lenders.run(b)
+				lenders(queues, waiting).run(b)
 			})
 		}
 	}
 }
 
-// lend fills the state with shared quotas: each leaf gets a part of the total that is too small for any unit.
-func (w *benchWorld) lend() {
+// lenders is a world of shared quotas: each leaf gets a part of the total that is too small for any unit.
+func lenders(queues, waiting int) *benchWorld {
+	w := &benchWorld{benchScale: benchScale{waiting: waiting, queues: queues, shapes: 8, policy: "Block"}}
+	w.s = New(Config{ExplainAfter: 5 * time.Second, ExplainEvery: time.Minute, RefusedBackoff: time.Second})
 	amounts := func(cpu int64) resources.List { return w.amounts(cpu, 1<<50) }
 	w.s.SetQuota(epoch, Quota{Name: "root", Limit: amounts(benchBottleneck)})
 	for i := range w.queues {
@@ -424,6 +423,7 @@ func (w *benchWorld) lend() {
 	for range 2 * len(w.running) {
 		w.turn()
 	}
+	return w
 }
 
 // run measures turns.

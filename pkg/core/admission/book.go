@@ -23,24 +23,31 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
-// book holds the claims at one gate, in the order in which their units are served, and what waits for them. Where very
-// many queues block at one gate, what comes free is claimed by the first of them; so the questions that are asked at every
-// change are answered from the front of the book.
+// book holds the claims of all units that have to pass a gate, in the order in which they are served, and what waits for
+// them. Only those that are short here claim here: they are found from what is free whenever that is asked (front), so a
+// change of it costs the same however many claims it makes short, or not short any more.
 type book struct {
 	claims *queue.Tree[*claim]
-	// sum is what the claims ask for together; asking counts those that ask for a resource at all.
+	// watched are the claims that are looked at when they are not short here any more: each is so in one book.
+	watched *queue.Tree[*claim]
+	// sum is what the claims ask for together; asking counts those that ask for a resource at all, own those whose units
+	// draw on this very level.
 	sum    resources.Sum
 	asking map[string]int
-	// passing are the lines with a claim elsewhere whose path leads through here; passingSum is what they ask for together.
-	passing    map[*line]struct{}
-	passingSum resources.Sum
+	own    int
+	front  front
+	// deciding are the claims whose units are short nowhere and about to be decided.
+	deciding []*claim
+	// noted: in State.reviews. eased: what waits for claims may find less in its way.
+	noted, eased bool
 	// waiting are blocked groups that would fit but for the claims, by what they wait for and by their queue.
 	waiting map[string]map[*unitLine]map[*group]struct{}
 }
 
 func newBook(s *State) book {
 	return book{
-		claims: queue.NewWeighedTree(s.compareClaims, claimedBy), asking: map[string]int{}, passing: map[*line]struct{}{},
+		claims:  queue.NewWeighedTree(s.compareClaims, claimedBy),
+		watched: queue.NewTree(s.compareClaims), asking: map[string]int{},
 		waiting: map[string]map[*unitLine]map[*group]struct{}{},
 	}
 }
@@ -60,50 +67,35 @@ func (s *State) compareClaims(a, b *claim) int {
 	return strings.Compare(q.name, other.name)
 }
 
-func (b *book) enter(c *claim) {
+func (b *book) enter(gt *gate, c *claim) {
 	b.claims.Insert(c)
 	b.sum.Add(c.unit.spec.Request)
-	for _, it := range c.unit.spec.Request.Items() {
-		if it.Amount > 0 {
-			b.asking[it.Name]++
-		}
-	}
+	b.count(gt, c, 1)
 }
 
-func (b *book) exit(c *claim) {
+func (b *book) exit(gt *gate, c *claim) {
 	b.claims.Delete(c)
 	b.sum.Sub(c.unit.spec.Request)
+	b.count(gt, c, -1)
+}
+
+func (b *book) count(gt *gate, c *claim, n int) {
 	for _, it := range c.unit.spec.Request.Items() {
 		if it.Amount > 0 {
-			b.asking[it.Name]--
+			b.asking[it.Name] += n
 		}
+	}
+	if c.group.leaf == gt.level {
+		b.own += n
 	}
 }
 
-func (b *book) pass(c *claim) {
-	b.passing[c.group.line] = struct{}{}
-	b.passingSum.Add(c.unit.spec.Request)
-}
-
-func (b *book) passNoMore(c *claim) {
-	delete(b.passing, c.group.line)
-	b.passingSum.Sub(c.unit.spec.Request)
-}
-
-// claimed is what all claims ask for of a resource.
+// claimed is what all claims ask for of a resource, whether they are short here or not.
 func (b *book) claimed(resource string) int64 {
 	if resource == resources.Jobs {
 		return int64(b.claims.Len())
 	}
 	return b.sum.Get(resource)
-}
-
-// passes is what all that pass ask for of a resource.
-func (b *book) passes(resource string) int64 {
-	if resource == resources.Jobs {
-		return int64(len(b.passing))
-	}
-	return b.passingSum.Get(resource)
 }
 
 // allAsk says whether every claim asks for something of a resource.
@@ -163,7 +155,7 @@ func (s *State) exhausts(gt *gate, resource string, free int64) (last *claim) {
 	if gt.book.claimed(resource) < free {
 		return nil
 	}
-	gt.book.claims.Walk(func(c *claim) bool {
+	s.walkTakers(gt, func(c *claim) bool {
 		if free -= c.unit.needs(resource); free > 0 {
 			return true
 		}
@@ -187,60 +179,9 @@ func (s *State) stopped(g *group) bool {
 	return limited && (g.wait.need > free || s.claimedBeyond(g.wait.at, g.wait.resource, g.head, free-g.wait.need))
 }
 
-// wakeClaimants wakes the claimants that are short at the gate and were not, or the other way round.
-func (s *State) wakeClaimants(gt *gate, except *claim) {
-	if !gt.roomForPassing() {
-		for ln := range gt.book.passing {
-			if ln.claim != except {
-				s.wakeClaimant(gt, ln.claim)
-			}
-		}
-	}
-	s.wakeFreed(gt, except)
-}
-
-// roomForPassing says that there is enough for all who pass, beside all claims; then none of them can be short.
-func (gt *gate) roomForPassing() bool {
-	for _, f := range gt.free {
-		if resources.SaturatingAdd(gt.book.passes(f.Name), gt.book.claimed(f.Name)) > f.Amount {
-			return false
-		}
-	}
-	return true
-}
-
-// wakeFreed wakes those who claim at the gate and are not short there any more: what wakeClaimant does for one, for all of
-// them in one pass, which ends where nothing is left.
-func (s *State) wakeFreed(gt *gate, except *claim) {
-	left := s.left[:0]
-	for _, f := range gt.free {
-		left = append(left, f.Amount)
-	}
-	s.left = left
-	gt.book.claims.Walk(func(c *claim) bool {
-		for i, f := range gt.free {
-			if left[i] <= 0 && gt.book.allAsk(f.Name) {
-				return false
-			}
-		}
-		short, leaf := false, gt.level == c.group.leaf
-		for i, f := range gt.free {
-			need := c.unit.needs(f.Name)
-			if need > 0 || (leaf && f.Amount < 0) {
-				short = short || need > left[i]
-			}
-			left[i] = resources.SaturatingSub(left[i], need)
-		}
-		if !short && c != except && !c.group.dirty {
-			s.markDirty(c.group)
-		}
-		return true
-	})
-}
-
 // move has a queue found at its new place among those that wait, and its claims, after its rank changed.
 func (s *State) move(q *unitLine, change func()) {
-	each := func(do func(gt *gate, c *claim)) {
+	each := func(do func(of *queue.Tree[*claim], c *claim)) {
 		if s.claims == 0 {
 			return
 		}
@@ -248,17 +189,19 @@ func (s *State) move(q *unitLine, change func()) {
 			if ln.claim == nil {
 				continue
 			}
-			for _, gt := range ln.claim.at {
-				do(gt, ln.claim)
+			for _, gt := range ln.claim.path {
+				gt.book.front.known = false
+				do(gt.book.claims, ln.claim)
 			}
+			do(ln.claim.watch.book.watched, ln.claim)
 		}
 	}
-	each(func(gt *gate, c *claim) { gt.book.claims.Delete(c) })
+	each(func(of *queue.Tree[*claim], c *claim) { of.Delete(c) })
 	for w, own := range q.waits {
 		w.queues.Delete(own)
 	}
 	change()
-	each(func(gt *gate, c *claim) { gt.book.claims.Insert(c) })
+	each(func(of *queue.Tree[*claim], c *claim) { of.Insert(c) })
 	for w, own := range q.waits {
 		w.queues.Insert(own)
 	}

@@ -76,7 +76,7 @@ func (s *State) awaitLoan(g *group, v *verdict) {
 		g.borrow = w
 		s.borrowers++
 		if w.forClaim {
-			w.at.level.behind[g] = struct{}{}
+			w.at.level.behind.enter(g)
 		} else {
 			w.at.enter(g)
 		}
@@ -158,22 +158,11 @@ func (s *State) behindClaims(l *level, g *group) bool {
 
 func (s *State) claimedFrom(l *level, resource string, g *group, left int64) bool {
 	book := &l.main.book
-	if resources.SaturatingAdd(book.claimed(resource), book.passes(resource)) <= left {
-		return false
+	if left < 0 {
+		return true
 	}
-	count := func(c *claim) bool {
-		if c.group != g {
-			left = resources.SaturatingSub(left, c.unit.needs(resource))
-		}
-		return left >= 0
-	}
-	book.claims.Walk(func(c *claim) bool { return s.ahead(c, g.head) && count(c) })
-	for ln := range book.passing {
-		if s.ahead(ln.claim, g.head) && !count(ln.claim) {
-			break
-		}
-	}
-	return left < 0
+	return book.claimed(resource) > left &&
+		book.claimedBy(func(c *claim) bool { return s.ahead(c, g.head) }, resource) > left
 }
 
 // shut says whether a level lends nothing, because a unit from below it that is within its limits waits for what is in use
@@ -182,11 +171,7 @@ func (s *State) shut(l *level) bool {
 	if len(s.below[l.name]) == 0 {
 		return false
 	}
-	shut := false
-	l.main.book.claims.Walk(func(c *claim) bool {
-		shut = s.entitledClaim(l, c)
-		return !shut
-	})
+	shut := s.shutByClaims(l)
 	for _, resource := range slices.Sorted(maps.Keys(l.main.waiters)) {
 		if shut {
 			break
@@ -196,6 +181,24 @@ func (s *State) shut(l *level) bool {
 			return !shut
 		})
 	}
+	return shut
+}
+
+// shutByClaims says so of the units that claim. One that is short here first is watched here, or above, where it was short
+// first before.
+func (s *State) shutByClaims(l *level) (shut bool) {
+	visit := func(c *claim) bool {
+		shut = s.entitledClaim(l, c)
+		return !shut
+	}
+	path, _ := s.pathTo(l)
+	for _, above := range path[1:] {
+		if above.main.book.watched.Len() > 0 || above.min.book.watched.Len() > 0 {
+			s.walkTakers(&l.main, visit)
+			return shut
+		}
+	}
+	l.main.book.watched.Walk(visit)
 	return shut
 }
 
@@ -265,15 +268,13 @@ func (s *State) mendClaimed(l *level) {
 }
 
 func (s *State) entitledClaim(l *level, c *claim) bool {
-	if c.group.leaf == l || !s.within(c.group) || slices.ContainsFunc(c.at, func(gt *gate) bool { return gt.isMin() }) {
+	if c.group.leaf == l || !s.within(c.group) {
 		return false
 	}
-	path, _ := s.pathTo(c.group.leaf)
-	for _, at := range path {
-		if at == l {
-			break
-		}
-		if c.claims(&at.main) {
+	below := true
+	for _, gt := range c.path {
+		below = below && gt.level != l
+		if (below || gt.isMin()) && s.claimsAt(gt, c) {
 			return false
 		}
 	}
@@ -362,7 +363,7 @@ func (s *State) wakeBorrowersOn(path []*gate) {
 // wakeBehind has Decide look, before it lends, at those that wait for claims to borrow. The claims of all queues may change
 // in one decision, and each change may concern everybody; so they are looked at when no more of them is to come.
 func (s *State) wakeBehind(l *level) {
-	if len(l.behind) > 0 && !l.eased {
+	if l.behind.groups > 0 && !l.eased {
 		l.eased = true
 		s.eased = append(s.eased, l)
 	}
@@ -372,12 +373,62 @@ func (s *State) wakeBehind(l *level) {
 func (s *State) wakeEased() (looked bool) {
 	for _, l := range s.eased {
 		looked, l.eased = true, false
-		for g := range l.behind {
-			s.wakeBorrower(g)
-		}
+		s.wakeBehindOf(l)
 	}
 	s.eased = s.eased[:0]
 	return looked
+}
+
+// wakeBehindOf does so at one level, in the order of queues, up to the one whose claim leaves nothing to those behind it.
+func (s *State) wakeBehindOf(l *level) {
+	last, some := s.lastLent(l)
+	switch {
+	case !some:
+	case last == nil:
+		for q := range l.behind.of {
+			s.wakeBorrowersOf(l, q)
+		}
+	default:
+		s.ranked.Walk(func(q *unitLine) bool {
+			s.wakeBorrowersOf(l, q)
+			return q != last.group.queue
+		})
+	}
+}
+
+func (s *State) wakeBorrowersOf(l *level, q *unitLine) {
+	for g := range l.behind.of[q] {
+		s.wakeBorrower(g)
+	}
+}
+
+// lastLent is the claim with which nothing is left at a level of what all groups behind ask for; nil if there is none. some
+// is false where there is nothing anyway.
+func (s *State) lastLent(l *level) (last *claim, some bool) {
+	left := s.left[:0]
+	for _, f := range l.beyond.free {
+		if l.behind.allAsk(f.Name) {
+			if f.Amount <= 0 {
+				return nil, false
+			}
+			if l.main.book.claimed(f.Name) >= f.Amount {
+				left = append(left, f)
+			}
+		}
+	}
+	s.left = left
+	if len(left) == 0 {
+		return nil, true
+	}
+	l.main.book.claims.Walk(func(c *claim) bool {
+		for i := range left {
+			if left[i].Amount -= c.unit.needs(left[i].Name); left[i].Amount <= 0 {
+				last = c
+			}
+		}
+		return last == nil
+	})
+	return last, true
 }
 
 // wakeBorrower wakes a group that waits for claims to borrow, if they leave enough now.
@@ -385,6 +436,51 @@ func (s *State) wakeBorrower(g *group) {
 	if w := g.borrow; w.forClaim && !g.dirty && !s.behindClaims(w.at.level, g) {
 		s.markDirty(g)
 	}
+}
+
+// behind are the groups that what blocking units claim at a level keeps from borrowing.
+type behind struct {
+	groups int
+	of     map[*unitLine]map[*group]struct{}
+	// asking counts those that ask for a resource at all.
+	asking map[string]int
+}
+
+func newBehind() behind {
+	return behind{of: map[*unitLine]map[*group]struct{}{}, asking: map[string]int{}}
+}
+
+func (b *behind) enter(g *group) {
+	if b.of[g.queue] == nil {
+		b.of[g.queue] = map[*group]struct{}{}
+	}
+	b.of[g.queue][g] = struct{}{}
+	b.count(g, 1)
+}
+
+func (b *behind) exit(g *group) {
+	delete(b.of[g.queue], g)
+	if len(b.of[g.queue]) == 0 {
+		delete(b.of, g.queue)
+	}
+	b.count(g, -1)
+}
+
+func (b *behind) count(g *group, n int) {
+	b.groups += n
+	for _, it := range g.request.Items() {
+		if it.Amount <= 0 {
+			continue
+		}
+		if b.asking[it.Name] += n; b.asking[it.Name] == 0 {
+			delete(b.asking, it.Name)
+		}
+	}
+}
+
+// allAsk says whether every group asks for something of a resource.
+func (b *behind) allAsk(resource string) bool {
+	return resource == resources.Jobs || b.asking[resource] == b.groups
 }
 
 // asks is what a quota asks of its parent if nobody waits: what its pods and admitted units ask for, here and below, up to

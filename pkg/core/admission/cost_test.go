@@ -17,6 +17,7 @@ limitations under the License.
 package admission
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -41,8 +42,8 @@ func TestCostOfATurn(t *testing.T) {
 		{scaleOf(10_000, 30, 8, "Priority"), 1001, 2002, 7},
 		{scaleOf(10_000, 1000, 8, "Priority"), 1001, 2002, 9},
 		{scaleOf(10_000, 30, 1000, "Priority"), 1001, 1003, 20},
-		{scaleOf(1_000, 30, 8, "Block"), 1003, 6715, 15},
-		{scaleOf(10_000, 30, 8, "Block"), 1023, 7274, 17},
+		{scaleOf(1_000, 30, 8, "Block"), 1003, 5779, 15},
+		{scaleOf(10_000, 30, 8, "Block"), 1023, 6087, 17},
 		{scaleOf(10_000, 1000, 8, "Block"), 954, 3835, 13},
 	} {
 		t.Run(c.scale.String(), func(t *testing.T) {
@@ -54,6 +55,23 @@ func TestCostOfATurn(t *testing.T) {
 			require.True(t, effort.Race || allocations <= c.allocations, "%v allocations, at most %v", allocations, c.allocations)
 			require.Equal(t, c.admitted, w.admitted, "admitted")
 			require.Equal(t, c.examined, w.examined, "examined")
+		})
+	}
+}
+
+// Where everybody borrows, the number of queues has no part in how many heads are examined per admission.
+func TestCostOfALoan(t *testing.T) {
+	for _, queues := range []int{10, 100, 1000} {
+		t.Run(fmt.Sprint("queues=", queues), func(t *testing.T) {
+			w := lenders(queues, 10_000)
+			w.forget()
+			for range 1_000 {
+				w.turn()
+			}
+			perAdmission := float64(w.examined) / float64(w.admitted)
+			t.Logf("%.1f examined per admission, %d admitted", perAdmission, w.admitted)
+			require.Greater(t, w.admitted, 800)
+			require.LessOrEqual(t, perAdmission, 5.0)
 		})
 	}
 }

@@ -17,6 +17,7 @@ limitations under the License.
 package admission
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -31,6 +32,7 @@ func (s *State) Decide(now time.Time) Plan {
 	for {
 		// Every admission moves shares and heads, and with them the order of the queues.
 		s.refreshRanks()
+		s.reviewClaims()
 		s.wakeNext(&s.woken)
 		q, ok := s.dirty.Min()
 		borrows := !ok
@@ -136,7 +138,7 @@ func (s *State) block(now time.Time, g *group, v *verdict) {
 	g.reason = v.reason()
 	s.armHead(now, g)
 	if v.stopped == "" && g.key.blocks && g.line.first(g) {
-		s.setClaim(g.line, &claim{group: g, unit: g.head, at: v.gates, path: s.gatesFor(g)})
+		s.setClaim(g, cmp.Or(v.min.at, v.lowest))
 		return
 	}
 	if g.line != nil && g.line.claim != nil && g.line.claim.group == g {

@@ -171,8 +171,11 @@ func (s *State) shortageAt(gt *gate, u *unit, resource string, free int64) Short
 	}
 	sh.Never = (sh.HasMax || gt.isMin()) && sh.Request > most
 	if sh.Request > 0 && gt.book.claims.Len() > 0 {
-		claimed, ahead := s.claimedAhead(gt, resource, u)
-		sh.Claimed = claimed
+		sh.Claimed = s.claimedAhead(gt, resource, u)
+		var ahead *unit
+		if sh.Claimed > 0 {
+			ahead = s.firstClaim(gt, resource, u)
+		}
 		if ahead != nil {
 			sh.ClaimedBy = ahead.spec.Key
 		}

@@ -40,8 +40,8 @@ type verdict struct {
 	short, beside shortage
 	// min is how it waits at the first min that stops it, either way: what it has to pass also to borrow.
 	min wait
-	// gates are all where the unit is short, either way.
-	gates []*gate
+	// lowest is the first gate where the unit is short, either way.
+	lowest *gate
 }
 
 func (v *verdict) fits() bool { return v.stopped == "" && v.short.at == nil && v.beside.at == nil }
@@ -86,8 +86,8 @@ func (s *State) measureAll(g *group, u *unit) (v verdict) {
 		if gt.isMin() && v.min.at == nil {
 			v.min = s.waitAt(gt, u)
 		}
-		if g.key.blocks {
-			v.gates = append(v.gates, gt)
+		if v.lowest == nil {
+			v.lowest = gt
 		}
 	}
 	return v
@@ -141,42 +141,6 @@ func (s *State) measure(v *verdict, gt *gate, u *unit) (short bool) {
 		}
 	}
 	return short
-}
-
-// claimedBeyond says whether units ahead of this one claim more of a resource at a gate than is left over.
-func (s *State) claimedBeyond(gt *gate, resource string, u *unit, left int64) bool {
-	if gt.book.claimed(resource) <= left {
-		return false
-	}
-	beyond := false
-	gt.book.claims.Walk(func(c *claim) bool {
-		if !s.ahead(c, u) {
-			return false
-		}
-		amount := c.unit.needs(resource)
-		beyond = amount > left
-		left -= amount
-		return !beyond
-	})
-	return beyond
-}
-
-// claimedAhead sums what units ahead of this one claim of a resource at a gate, and names the first of them.
-func (s *State) claimedAhead(gt *gate, resource string, u *unit) (claimed int64, first *unit) {
-	ahead := func(c *claim) bool { return s.ahead(c, u) }
-	claims, claimed := gt.book.claims.Before(ahead, resource)
-	if resource == resources.Jobs {
-		claimed = int64(claims)
-		if c, ok := gt.book.claims.Min(); ok && claims > 0 {
-			first = c.unit
-		}
-		return claimed, first
-	}
-	if claimed > 0 {
-		c, _ := gt.book.claims.FirstWith(resource)
-		first = c.unit
-	}
-	return claimed, first
 }
 
 // ahead says whether a claim binds a unit: of the same queue when the claimant is before it, of another

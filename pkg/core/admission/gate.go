@@ -58,8 +58,12 @@ const (
 type claim struct {
 	group *group
 	unit  *unit
-	// at are the gates where the unit is short; path all that it has to pass.
-	at, path []*gate
+	// path are the gates that the unit has to pass; it is short at some of them, unless its group is dirty.
+	path []*gate
+	// watch is the gate in whose book it is watched.
+	watch *gate
+	// deciding: it is short nowhere, and its group dirty.
+	deciding bool
 }
 
 func (gt *gate) init(s *State, l *level, kind gateKind) {
@@ -123,7 +127,7 @@ func (s *State) gatesFor(g *group) []*gate {
 }
 
 // refreshGate recomputes the free amounts. A group that waits for an amount is woken when it is there; what
-// waits for claims, and the claimants, when anything grew.
+// waits for claims, and the claimants, are reviewed when anything grew.
 func (s *State) refreshGate(gt *gate, held ledger.Reading) {
 	used, outstanding := gt.used(), held.Outstanding()
 	if gt.isMin() {
@@ -149,14 +153,10 @@ func (s *State) refreshGate(gt *gate, held ledger.Reading) {
 	grew, shrank := s.compareFree(gt, old)
 	if grew && gt.kind == gateBeyond {
 		s.wakeBehind(gt.level)
-	} else if grew {
-		s.wakeClaimWaiters(gt)
 	}
-	if grew || shrank {
-		s.wakeClaimants(gt, nil)
-		if gt.kind != gateBeyond {
-			s.wakeBorrowersUp(gt.level)
-		}
+	if (grew || shrank) && gt.kind != gateBeyond {
+		s.review(gt, grew)
+		s.wakeBorrowersUp(gt.level)
 	}
 }
 
@@ -187,91 +187,50 @@ func (s *State) compareFree(gt *gate, old []resources.Item) (grew, shrank bool) 
 	return grew, shrank
 }
 
-// wakeClaims wakes what the claims at the gate concern, after they changed.
-func (s *State) wakeClaims(gt *gate, except *claim) {
-	s.wakeClaimWaiters(gt)
-	s.wakeClaimants(gt, except)
-}
-
-func (s *State) wakeClaimant(gt *gate, c *claim) {
-	if c.group.dirty {
-		return
-	}
-	var v verdict
-	if s.measure(&v, gt, c.unit) != c.claims(gt) {
-		s.markDirty(c.group)
-	}
-}
-
-func (c *claim) claims(gt *gate) bool {
-	for _, at := range c.at {
-		if at == gt {
-			return true
-		}
-	}
-	return false
-}
-
-// setClaim enters the claim of a line, in place of the one before. Whoever competes with either is looked at
-// again.
-func (s *State) setClaim(ln *line, c *claim) {
+// setClaim enters the claim of a line, in place of the one before: of the head of a group that is short at some gate.
+// Whoever competes with either is looked at again.
+func (s *State) setClaim(g *group, short *gate) {
+	ln, path := g.line, s.gatesFor(g)
 	old := ln.claim
-	if old != nil && old.unit == c.unit && slices.Equal(old.at, c.at) && slices.Equal(old.path, c.path) {
+	if old != nil && old.unit == g.head && slices.Equal(old.path, path) {
+		if old.deciding {
+			// Where it is not short it takes nothing any more.
+			s.decideSoon(old, false)
+			for _, gt := range path {
+				s.review(gt, true)
+			}
+		}
+		s.watch(old, short)
 		return
 	}
 	s.removeClaim(ln)
-	s.unregister(c.group)
+	s.unregister(g)
+	c := &claim{group: g, unit: g.head, path: path}
 	ln.claim = c
 	s.claims++
-	c.enter()
-	s.wakeBorrowersOn(c.path)
-	s.wakeChanged(old, c)
-	if old != nil && old.group != c.group {
+	for _, gt := range path {
+		gt.book.enter(gt, c)
+		s.review(gt, false)
+	}
+	s.watch(c, short)
+	s.wakeBorrowersOn(path)
+	if old != nil && old.group != g {
 		s.markDirty(old.group)
 	}
 }
 
-func (c *claim) enter() {
-	for _, gt := range c.path {
-		if c.claims(gt) {
-			gt.book.enter(c)
-		} else {
-			gt.book.pass(c)
-		}
-	}
-}
-
-// wakeChanged wakes what competes at the gates where the book changed, except the claimant itself, which
-// has just been looked at.
-func (s *State) wakeChanged(old, c *claim) {
-	for _, gt := range c.at {
-		if old == nil || !old.claims(gt) {
-			s.wakeClaims(gt, c)
-		}
-	}
-	if old == nil {
-		return
-	}
-	for _, gt := range old.at {
-		if old.unit != c.unit || !c.claims(gt) {
-			s.wakeClaims(gt, c)
-		}
-	}
-}
-
-// removeClaim takes the claim of a line out of the book and wakes nobody.
+// removeClaim takes the claim of a line out of the book. What it stopped is looked at again.
 func (s *State) removeClaim(ln *line) {
 	c := ln.claim
 	if c == nil {
 		return
 	}
+	s.decideSoon(c, false)
 	for _, gt := range c.path {
-		if c.claims(gt) {
-			gt.book.exit(c)
-		} else {
-			gt.book.passNoMore(c)
-		}
+		gt.book.exit(gt, c)
+		s.review(gt, true)
 	}
+	s.watch(c, nil)
 	ln.claim = nil
 	s.claims--
 	s.wakeBorrowersOn(c.path)
@@ -284,9 +243,6 @@ func (s *State) dropClaim(ln *line) {
 		return
 	}
 	s.removeClaim(ln)
-	for _, gt := range c.at {
-		s.wakeClaims(gt, nil)
-	}
 	// It waits nowhere.
 	s.markDirty(c.group)
 	s.succeed(ln)

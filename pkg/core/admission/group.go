@@ -293,7 +293,7 @@ func (s *State) leaveWait(g *group, w *wait) {
 		return
 	case w.forClaim:
 		if at.kind == gateBeyond {
-			delete(at.level.behind, g)
+			at.level.behind.exit(g)
 		} else {
 			at.book.waitNoMore(g)
 		}

@@ -35,8 +35,8 @@ type level struct {
 	main, min gate
 	// beyond is what a unit has to pass instead of main to borrow.
 	beyond gate
-	// behind are the groups that what blocking units claim here keeps from borrowing.
-	behind map[*group]struct{}
+	// behind are the groups that claims here keep from borrowing.
+	behind behind
 	// eased: in State.eased.
 	eased bool
 	// asked is what the quota asks of its parent if nobody waits, askedBelow the sum of that over its children. askedOf is
@@ -65,7 +65,7 @@ func (s *State) level(name string) *level {
 	}
 	l := &level{
 		name: name, pathOf: -1,
-		groups: map[*group]struct{}{}, heads: map[*unitLine]struct{}{}, behind: map[*group]struct{}{},
+		groups: map[*group]struct{}{}, heads: map[*unitLine]struct{}{}, behind: newBehind(),
 	}
 	l.main.init(s, l, gateLimit)
 	l.min.init(s, l, gateMin)

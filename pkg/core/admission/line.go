@@ -56,7 +56,9 @@ type unitLine struct {
 	// rank, while ranked, is the key in State.ranked, and in State.dirty while listed.
 	rank                    QueueRank
 	ranked, listed, touched bool
-	headLeaf                *level
+	// moved: in State.moved.
+	moved    bool
+	headLeaf *level
 }
 
 // queue finds or makes the queue of a name.
@@ -288,20 +290,30 @@ func (s *State) reranked(q *unitLine) {
 		if ln.claim == nil {
 			continue
 		}
-		for _, gt := range ln.claim.at {
-			s.wakeClaims(gt, nil)
-		}
 		for _, gt := range ln.claim.path {
-			s.wakeClaimant(gt, ln.claim)
+			s.review(gt, true)
 		}
 		s.wakeBorrowersOn(ln.claim.path)
 	}
-	for g := range q.groups {
-		if g.wait.forClaim && !g.dirty && !s.stopped(g) {
-			s.markDirty(g)
-		}
-		s.wakeBorrower(g)
+	if !q.moved {
+		q.moved = true
+		s.moved = append(s.moved, q)
 	}
+}
+
+// wakeMoved wakes the groups of queues at a new place that claims do not stop there.
+func (s *State) wakeMoved() {
+	for _, q := range s.moved {
+		q.moved = false
+		for g := range q.groups {
+			if g.wait.forClaim && !g.dirty && !s.stopped(g) {
+				s.markDirty(g)
+			}
+			s.wakeBorrower(g)
+		}
+	}
+	clear(s.moved)
+	s.moved = s.moved[:0]
 }
 
 func sameQueue(a, b Queue) bool {

@@ -68,9 +68,14 @@ type State struct {
 	retouched []*unitLine
 	// claims counts the claims in the book.
 	claims int
-	// left is memory of State.wakeFreed, to be used again.
-	left    []int64
-	commons commons
+	// reviews are the gates where the claims, or what is free for them, changed.
+	reviews []*gate
+	// moved are the queues whose place in the order changed since the claims were reviewed.
+	moved []*unitLine
+	// elsewhere is memory of State.wakeWatched, left of State.lastLent, to be used again.
+	elsewhere []*claim
+	left      []resources.Item
+	commons   commons
 	// lined is memory of State.Line.
 	lined Unit
 	// asked is memory of State.asks, to be used again.

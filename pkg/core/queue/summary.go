@@ -17,7 +17,9 @@ limitations under the License.
 package queue
 
 import (
+	"slices"
 	"sort"
+	"strings"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
@@ -30,6 +32,9 @@ type summary struct {
 	// least measure of a value, where measured says so.
 	least    int64
 	measured bool
+	// heaviest is the most that any value weighs of each resource, where compared says so.
+	heaviest []resources.Item
+	compared bool
 }
 
 func (sm *summary) forget() { *sm = summary{} }
@@ -58,6 +63,9 @@ func (t *Tree[T]) gained(n *node[T], v T) {
 	if n.measured {
 		n.least = min(n.least, t.measure(v))
 	}
+	if n.compared {
+		n.raise(t.weigh(v).Items())
+	}
 }
 
 func (t *Tree[T]) lost(n *node[T], v T) {
@@ -71,6 +79,45 @@ func (t *Tree[T]) lost(n *node[T], v T) {
 		}
 	}
 	n.measured = n.measured && t.measure(v) > n.least
+	n.compared = n.compared && !reaches(t.weigh(v), n.heaviest)
+}
+
+// raise makes the greatest weight no less than that of one more value.
+func (sm *summary) raise(weight []resources.Item) {
+	for _, it := range weight {
+		i, there := slices.BinarySearchFunc(sm.heaviest, it.Name, func(it resources.Item, name string) int {
+			return strings.Compare(it.Name, name)
+		})
+		if !there {
+			sm.heaviest = slices.Insert(sm.heaviest, i, it)
+		} else if it.Amount > sm.heaviest[i].Amount {
+			sm.heaviest[i].Amount = it.Amount
+		}
+	}
+}
+
+// reaches says whether a value weighs no less of some resource than the heaviest.
+func reaches(weight resources.List, heaviest []resources.Item) bool {
+	for _, it := range heaviest {
+		if amount, _ := weight.Get(it.Name); amount >= it.Amount {
+			return true
+		}
+	}
+	return false
+}
+
+// above says whether a weight is more than the bounds in one of the resources that they name. Nothing is above no bound.
+func above(weight, bounds []resources.Item) bool {
+	i := 0
+	for _, it := range weight {
+		for i < len(bounds) && bounds[i].Name < it.Name {
+			i++
+		}
+		if i < len(bounds) && bounds[i].Name == it.Name && it.Amount > 0 && it.Amount > bounds[i].Amount {
+			return true
+		}
+	}
+	return false
 }
 
 // Before counts the values at the front for which ahead says so, and adds up what they weigh of a resource. ahead must be
@@ -94,19 +141,20 @@ func (t *Tree[T]) Before(ahead func(v T) bool, resource string) (values int, wei
 	}
 }
 
-// FirstWith is the first value that weighs anything of a resource.
-func (t *Tree[T]) FirstWith(resource string) (first T, found bool) {
-	return t.first(
-		func(n *node[T]) bool { return t.weightOf(n).Get(resource) > 0 },
-		func(v T) bool { amount, _ := t.weigh(v).Get(resource); return amount > 0 },
-	)
-}
-
 // FirstWithin is the first value with a measure of at most so much.
 func (t *Tree[T]) FirstWithin(most int64) (first T, found bool) {
 	return t.first(
 		func(n *node[T]) bool { return t.leastOf(n) <= most },
 		func(v T) bool { return t.measure(v) <= most },
+	)
+}
+
+// FirstAbove is the first value that weighs more of a resource than the bounds say, which are sorted by name; of a resource
+// that they do not name it may weigh anything.
+func (t *Tree[T]) FirstAbove(bounds []resources.Item) (first T, found bool) {
+	return t.first(
+		func(n *node[T]) bool { return above(t.heaviestOf(n), bounds) },
+		func(v T) bool { return above(t.weigh(v).Items(), bounds) },
 	)
 }
 
@@ -175,4 +223,35 @@ func (t *Tree[T]) leastOf(n *node[T]) int64 {
 		}
 	}
 	return n.least
+}
+
+// heaviestOf is the most that a value in or below a node weighs of each resource.
+func (t *Tree[T]) heaviestOf(n *node[T]) []resources.Item {
+	if !n.compared {
+		n.heaviest, n.compared = n.heaviest[:0], true
+		for _, v := range n.values {
+			n.raise(t.weigh(v).Items())
+		}
+		for _, child := range n.children {
+			n.raise(t.heaviestOf(child))
+		}
+	}
+	return n.heaviest
+}
+
+// WalkFrom visits the values in order until visit returns false, from the first that is not before where the walk begins.
+// before must be true for no value behind one for which it is false.
+func (t *Tree[T]) WalkFrom(before, visit func(T) bool) { t.root.walkFrom(before, visit) }
+
+func (n *node[T]) walkFrom(before, visit func(T) bool) bool {
+	i := sort.Search(len(n.values), func(i int) bool { return !before(n.values[i]) })
+	if !n.leaf() && !n.children[i].walkFrom(before, visit) {
+		return false
+	}
+	for ; i < len(n.values); i++ {
+		if !visit(n.values[i]) || (!n.leaf() && !n.children[i+1].walk(visit)) {
+			return false
+		}
+	}
+	return true
 }

@@ -79,13 +79,35 @@ func requireWeights(t require.TestingT, tree *Tree[int], want []int) {
 			require.Equal(t, weight, sum, "%s before %d", resource, bound)
 		}
 	}
-	for _, resource := range []string{"value", "third", "none"} {
-		i := slices.IndexFunc(want, func(v int) bool { amount, _ := tree.weigh(v).Get(resource); return amount > 0 })
-		first, found := tree.FirstWith(resource)
-		require.Equal(t, i >= 0, found, resource)
-		if found {
-			require.Equal(t, want[i], first, resource)
+	for _, bound := range []int64{-1, 0, 1, 20, 50, 80, 111} {
+		for _, names := range [][]string{{"none"}, {"none", "third"}, {"third", "value"}, {"value"}} {
+			var bounds []resources.Item
+			for _, name := range names {
+				bounds = append(bounds, resources.Item{Name: name, Amount: bound})
+			}
+			i := slices.IndexFunc(want, func(v int) bool {
+				return slices.ContainsFunc(names, func(name string) bool {
+					amount, _ := tree.weigh(v).Get(name)
+					return amount > max(bound, 0)
+				})
+			})
+			first, found := tree.FirstAbove(bounds)
+			require.Equal(t, i >= 0, found, "%v above %d", names, bound)
+			if found {
+				require.Equal(t, want[i], first, "%v above %d", names, bound)
+			}
 		}
+		var walked []int
+		tree.WalkFrom(func(v int) bool { return int64(v) < bound }, func(v int) bool {
+			walked = append(walked, v)
+			return v < 100
+		})
+		i, _ := slices.BinarySearch(want, int(bound))
+		j := slices.IndexFunc(want[i:], func(v int) bool { return v >= 100 }) + 1
+		if j == 0 {
+			j = len(want) - i
+		}
+		require.True(t, slices.Equal(want[i:i+j], walked), "from %d: %v", bound, walked)
 	}
 }
 
