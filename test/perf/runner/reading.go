@@ -24,6 +24,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -124,6 +125,25 @@ func (r *run) read() (x reading) {
 		x.err = r.readScheduler(ctx, &x)
 	}
 	return x
+}
+
+// readAtRest reads with the writes that were under way: the watch shows an object before its writer has its answer, and the API
+// server counts a write after it has answered. Processor time and clock are those of the first reading.
+func (r *run) readAtRest(ctx context.Context) reading {
+	const pause, most = 100 * time.Millisecond, 20
+	first := r.read()
+	if r.Workload.StopAfterAdmissions > 0 {
+		return first // there is no rest
+	}
+	for last, i := first, 0; i < most && last.err == nil && sleep(ctx, pause); i++ {
+		next := r.read()
+		if next.err == nil && maps.Equal(next.writes, last.writes) {
+			break
+		}
+		last = next
+		first.writes, first.err = next.writes, next.err
+	}
+	return first
 }
 
 const allocatedBytes = "go_memstats_alloc_bytes_total"

@@ -198,13 +198,14 @@ func (r *run) play(ctx context.Context) (err error) {
 		all, admitted := r.sampleUsage(watching)
 		sampled <- usageReports(r.begin, r.before.spent, all, admitted)
 	}()
-	err = r.await(ctx, failed)
+	if err = r.await(ctx, failed); err == nil {
+		r.after = r.readAtRest(ctx)
+	}
 	stop()
 	r.usage = <-sampled
 	if err != nil {
 		return err
 	}
-	r.after = r.read()
 	select {
 	case x := <-created:
 		if r.created = &x; x.err != nil {
