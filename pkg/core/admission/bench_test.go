@@ -100,7 +100,7 @@ type benchWorld struct {
 	running []Unit
 	first   int
 
-	admitted, examined, ended int
+	admitted, examined, ended, explained int
 	// decide is processor time in Decide, total of all that the turns did.
 	decide, total time.Duration
 	// clock is what reading the thread's time costs.
@@ -118,7 +118,7 @@ func (c benchScale) world() *benchWorld {
 }
 
 func (w *benchWorld) forget() {
-	w.admitted, w.examined, w.ended, w.decide, w.total = 0, 0, 0, 0, 0
+	w.admitted, w.examined, w.ended, w.explained, w.decide, w.total = 0, 0, 0, 0, 0, 0
 }
 
 func (w *benchWorld) admit() {
@@ -137,6 +137,7 @@ func (w *benchWorld) admit() {
 	}
 	w.admitted += len(plan.Admit)
 	w.examined += plan.Examined
+	w.explained += len(plan.Explain)
 }
 
 func (w *benchWorld) turn() {
@@ -186,7 +187,8 @@ func clockCost() time.Duration {
 }
 
 // BenchmarkDecide: a turn of benchWorld. Its metrics are processor time per admission: decide-ns of Decide alone, turn-ns
-// of all that the core is told in a turn: the end, the new unit, Decide, the outcome.
+// of all that the core is told in a turn: the end, the new unit, Decide, the outcome. Decide also puts into words why units
+// wait that have waited for long, which is reasons.
 func BenchmarkDecide(b *testing.B) {
 	var scales []benchScale
 	for _, queues := range []int{1, 30, 1000} {
@@ -217,6 +219,7 @@ func BenchmarkDecide(b *testing.B) {
 			w.turns(b.Loop)
 			b.ReportMetric(float64(w.admitted)/float64(b.N), "admitted/op")
 			b.ReportMetric(float64(w.examined)/float64(w.admitted), "examined/admission")
+			b.ReportMetric(float64(w.explained)/float64(w.admitted), "reasons/admission")
 			b.ReportMetric(w.perAdmission(w.decide), "decide-ns/admission")
 			b.ReportMetric(w.perAdmission(w.total), "turn-ns/admission")
 		})

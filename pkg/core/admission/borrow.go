@@ -177,7 +177,7 @@ func (s *State) shut(l *level) bool {
 			break
 		}
 		s.visitEntitled(l, l.main.waiters[resource], func(_ *group, first wait) bool {
-			shut = first.at == &l.main
+			shut = first.at == &l.main && !first.forClaim
 			return !shut
 		})
 	}
@@ -223,7 +223,7 @@ func (s *State) mend(l *level) {
 	}
 }
 
-// mendList does so for one list, up to the first group that shuts the level.
+// mendList does so for one list, up to the first group that shuts the level. One that claims alone stop by now shuts nothing.
 func (s *State) mendList(l *level, w *waitList) {
 	type move struct {
 		group *group
@@ -231,7 +231,7 @@ func (s *State) mendList(l *level, w *waitList) {
 	}
 	var stale []move // the list does not change while it is visited
 	s.visitEntitled(l, w, func(g *group, first wait) bool {
-		if first.at == &l.main {
+		if first.at == &l.main && !first.forClaim {
 			return false
 		}
 		stale = append(stale, move{g, first})

@@ -42,9 +42,9 @@ func TestCostOfATurn(t *testing.T) {
 		{scaleOf(10_000, 30, 8, "Priority"), 1001, 2002, 7},
 		{scaleOf(10_000, 1000, 8, "Priority"), 1001, 2002, 9},
 		{scaleOf(10_000, 30, 1000, "Priority"), 1001, 1003, 20},
-		{scaleOf(1_000, 30, 8, "Block"), 1003, 5779, 15},
-		{scaleOf(10_000, 30, 8, "Block"), 1023, 6087, 17},
-		{scaleOf(10_000, 1000, 8, "Block"), 954, 3835, 13},
+		{scaleOf(1_000, 30, 8, "Block"), 1003, 3320, 15},
+		{scaleOf(10_000, 30, 8, "Block"), 1023, 3439, 17},
+		{scaleOf(10_000, 1000, 8, "Block"), 954, 2808, 13},
 	} {
 		t.Run(c.scale.String(), func(t *testing.T) {
 			w := c.scale.world()

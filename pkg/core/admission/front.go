@@ -117,6 +117,29 @@ func (gt *gate) exhausted(left []int64) bool {
 	return false
 }
 
+// takenBefore says whether claims ahead of a group of a list take so much of what is free that nothing in the list that is
+// served no earlier has enough. They stay as they are then: they would only wait for claims instead, and whatever makes
+// claims leave more has the list looked at again.
+func (s *State) takenBefore(w *waitList, g *group, free int64) bool {
+	least, ok := w.byNeed.Min()
+	if !ok || w.at.waitOf(least).need == 0 {
+		return false // what a unit does not ask for no claim takes from it
+	}
+	left := free - w.at.waitOf(least).need
+	if w.at.book.claimed(w.resource) <= left {
+		return false
+	}
+	taken, _ := s.takenAhead(w.at, w.resource, g.head)
+	return taken > left
+}
+
+// wakeLeft has Decide look again at those that wait for an amount at a gate that is there, after claims leave more.
+func (s *State) wakeLeft(gt *gate) {
+	for _, it := range gt.free {
+		s.wakeWaiters(gt, it.Name, it.Amount)
+	}
+}
+
 // claimsAt says whether a claim in the book of a gate is short there; it must not be about to be decided.
 func (s *State) claimsAt(gt *gate, c *claim) bool {
 	f := s.frontOf(gt)
@@ -147,26 +170,42 @@ func (s *State) walkTakers(gt *gate, visit func(*claim) bool) {
 
 // claimedBeyond says whether units ahead of this one claim more of a resource at a gate than is left over.
 func (s *State) claimedBeyond(gt *gate, resource string, u *unit, left int64) bool {
-	return gt.book.claimed(resource) > left && s.claimedAhead(gt, resource, u) > left
+	if gt.book.claimed(resource) <= left {
+		return false
+	}
+	// Most often the first claims, which are known, are enough.
+	claimed, more := s.takenAhead(gt, resource, u)
+	return claimed > left || (more && resources.SaturatingAdd(claimed, s.restAhead(gt, resource, u)) > left)
 }
 
 // claimedAhead sums what units ahead of this one claim of a resource at a gate.
-func (s *State) claimedAhead(gt *gate, resource string, u *unit) (claimed int64) {
+func (s *State) claimedAhead(gt *gate, resource string, u *unit) int64 {
+	claimed, more := s.takenAhead(gt, resource, u)
+	if more {
+		claimed = resources.SaturatingAdd(claimed, s.restAhead(gt, resource, u))
+	}
+	return claimed
+}
+
+// takenAhead sums what those of the first claims at a gate ask for that are ahead of a unit; more says that some behind
+// them may be, too.
+func (s *State) takenAhead(gt *gate, resource string, u *unit) (claimed int64, more bool) {
 	f := s.frontOf(gt)
 	n := sort.Search(len(f.takers), func(i int) bool { return !s.ahead(f.takers[i], u) })
-	i := gt.indexOf(resource)
-	if i < 0 || n < len(f.takers) {
-		for _, c := range f.takers[:n] {
-			claimed = resources.SaturatingAdd(claimed, c.unit.needs(resource))
-		}
-	} else {
-		claimed = f.totals[i]
+	if i := gt.indexOf(resource); i >= 0 && n == len(f.takers) {
+		return f.totals[i], f.rest
 	}
-	if n < len(f.takers) || !f.rest {
-		return claimed
+	for _, c := range f.takers[:n] {
+		claimed = resources.SaturatingAdd(claimed, c.unit.needs(resource))
 	}
-	last := f.takers[n-1]
-	before := int64(-1)
+	return claimed, f.rest && n == len(f.takers)
+}
+
+// restAhead sums it for the claims behind the first, all of which are short.
+func (s *State) restAhead(gt *gate, resource string, u *unit) int64 {
+	f := s.frontOf(gt)
+	last := f.takers[len(f.takers)-1]
+	i, before := gt.indexOf(resource), int64(-1)
 	if i >= 0 {
 		before = f.before[i]
 	}
@@ -177,7 +216,7 @@ func (s *State) claimedAhead(gt *gate, resource string, u *unit) (claimed int64)
 		}
 	}
 	all := gt.book.claimedBy(func(c *claim) bool { return s.ahead(c, u) }, resource)
-	return resources.SaturatingAdd(claimed, resources.SaturatingSub(all, before))
+	return resources.SaturatingSub(all, before)
 }
 
 // firstClaim is the first unit ahead of this one that claims some of a resource at a gate; nil if there is none.
@@ -229,6 +268,7 @@ func (s *State) reviewClaims() {
 	for _, gt := range s.reviews {
 		if gt.book.eased {
 			s.wakeClaimWaiters(gt)
+			s.wakeLeft(gt)
 		}
 		gt.book.noted, gt.book.eased = false, false
 	}

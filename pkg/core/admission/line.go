@@ -311,6 +311,9 @@ func (s *State) wakeMoved() {
 			}
 			s.wakeBorrower(g)
 		}
+		for w := range q.waits {
+			s.wakeWaiters(w.at, w.resource, w.free())
+		}
 	}
 	clear(s.moved)
 	s.moved = s.moved[:0]

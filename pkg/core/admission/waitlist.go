@@ -186,7 +186,7 @@ func (s *State) wakeFirst(w *waitList, free int64) bool {
 	first, found := w.queues.FirstWithin(free)
 	served, any := s.dirty.Min()
 	if found && (!any || s.compareQueues(first.queue, served) <= 0) {
-		if g, ok := first.byHead.FirstWithin(free); ok {
+		if g, ok := first.byHead.FirstWithin(free); ok && !s.takenBefore(w, g, free) {
 			s.markDirty(g)
 		}
 	}

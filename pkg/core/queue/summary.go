@@ -19,7 +19,6 @@ package queue
 import (
 	"slices"
 	"sort"
-	"strings"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
@@ -32,8 +31,10 @@ type summary struct {
 	// least measure of a value, where measured says so.
 	least    int64
 	measured bool
-	// heaviest is the most that any value weighs of each resource, where compared says so.
+	// heaviest is the most that any value weighs of each resource, and peaks how many values weigh that much, where compared
+	// says so. Most values weigh the same as others: one that goes seldom takes the last with it.
 	heaviest []resources.Item
+	peaks    []int
 	compared bool
 }
 
@@ -64,7 +65,7 @@ func (t *Tree[T]) gained(n *node[T], v T) {
 		n.least = min(n.least, t.measure(v))
 	}
 	if n.compared {
-		n.raise(t.weigh(v).Items())
+		n.raise(t.weigh(v).Items(), nil)
 	}
 }
 
@@ -79,31 +80,45 @@ func (t *Tree[T]) lost(n *node[T], v T) {
 		}
 	}
 	n.measured = n.measured && t.measure(v) > n.least
-	n.compared = n.compared && !reaches(t.weigh(v), n.heaviest)
+	n.compared = n.compared && n.lower(t.weigh(v).Items())
 }
 
-// raise makes the greatest weight no less than that of one more value.
-func (sm *summary) raise(weight []resources.Item) {
+// raise makes the greatest weights no less than these, which so many values have; without peaks it is one.
+func (sm *summary) raise(weights []resources.Item, peaks []int) {
+	i := 0
+	for j, it := range weights {
+		values := 1
+		if peaks != nil {
+			values = peaks[j]
+		}
+		for i < len(sm.heaviest) && sm.heaviest[i].Name < it.Name {
+			i++
+		}
+		switch {
+		case i == len(sm.heaviest) || sm.heaviest[i].Name != it.Name:
+			sm.heaviest, sm.peaks = slices.Insert(sm.heaviest, i, it), slices.Insert(sm.peaks, i, values)
+		case it.Amount > sm.heaviest[i].Amount:
+			sm.heaviest[i].Amount, sm.peaks[i] = it.Amount, values
+		case it.Amount == sm.heaviest[i].Amount:
+			sm.peaks[i] += values
+		}
+	}
+}
+
+// lower takes the weight of one value out and says whether the greatest weights are still known.
+func (sm *summary) lower(weight []resources.Item) bool {
+	i := 0
 	for _, it := range weight {
-		i, there := slices.BinarySearchFunc(sm.heaviest, it.Name, func(it resources.Item, name string) int {
-			return strings.Compare(it.Name, name)
-		})
-		if !there {
-			sm.heaviest = slices.Insert(sm.heaviest, i, it)
-		} else if it.Amount > sm.heaviest[i].Amount {
-			sm.heaviest[i].Amount = it.Amount
+		for sm.heaviest[i].Name < it.Name {
+			i++
+		}
+		if it.Amount == sm.heaviest[i].Amount {
+			if sm.peaks[i]--; sm.peaks[i] == 0 {
+				return false
+			}
 		}
 	}
-}
-
-// reaches says whether a value weighs no less of some resource than the heaviest.
-func reaches(weight resources.List, heaviest []resources.Item) bool {
-	for _, it := range heaviest {
-		if amount, _ := weight.Get(it.Name); amount >= it.Amount {
-			return true
-		}
-	}
-	return false
+	return true
 }
 
 // above says whether a weight is more than the bounds in one of the resources that they name. Nothing is above no bound.
@@ -228,12 +243,13 @@ func (t *Tree[T]) leastOf(n *node[T]) int64 {
 // heaviestOf is the most that a value in or below a node weighs of each resource.
 func (t *Tree[T]) heaviestOf(n *node[T]) []resources.Item {
 	if !n.compared {
-		n.heaviest, n.compared = n.heaviest[:0], true
+		n.heaviest, n.peaks, n.compared = n.heaviest[:0], n.peaks[:0], true
 		for _, v := range n.values {
-			n.raise(t.weigh(v).Items())
+			n.raise(t.weigh(v).Items(), nil)
 		}
 		for _, child := range n.children {
-			n.raise(t.heaviestOf(child))
+			heaviest := t.heaviestOf(child)
+			n.raise(heaviest, child.peaks)
 		}
 	}
 	return n.heaviest
