@@ -92,6 +92,13 @@ func (m *moments) first(job client.Object, now time.Time) time.Time {
 	return last.at
 }
 
+// anew says that it is the case for a job from now on, whatever was remembered.
+func (m *moments) anew(job client.Object, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.last[client.ObjectKeyFromObject(job)] = moment{job.GetUID(), now}
+}
+
 // lately says whether it was first said of this very job less than d ago.
 func (m *moments) lately(job client.Object, now time.Time, d time.Duration) bool {
 	m.mu.Lock()

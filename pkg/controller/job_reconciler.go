@@ -201,8 +201,7 @@ func (r *JobReconciler) createUnit(ctx context.Context, o *Observation, a Create
 		}
 		return err
 	}
-	r.created.forget(client.ObjectKeyFromObject(o.Job))
-	r.created.first(o.Job, r.Clock.Now())
+	r.created.anew(o.Job, r.Clock.Now())
 	klog.FromContext(ctx).Info("Created the unit of a job", "queueUnit", klog.KObj(u), "adopted", u.Annotations[v1alpha1.AnnotationAdopted] != "")
 	record(r.Recorder, o.Job, a.Event)
 	return nil
