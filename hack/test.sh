@@ -84,7 +84,7 @@ integration() {
 failures_last() {
   local log status=0
   log="$(mktemp)"
-  "$@" > >(tee "$log") || status=$?
+  "$@" | tee "$log" || status=$?
   if ((status != 0)); then
     printf '\n--- failed assertions\n'
     grep -A 15 -e 'Error Trace:' -e '^panic:' "$log" | cut -c 1-500 | head -n 200 || true
