@@ -165,7 +165,7 @@ func checkConsumerLive(s *State, _ time.Time, u *unit) (Reason, string) {
 
 func checkDuplicate(s *State, _ time.Time, u *unit) (Reason, string) {
 	if w := s.consumers.winner(u.spec.consumerUID); w != nil && w != u {
-		return ReasonDuplicateUnit, fmt.Sprintf("unit %q stands for the same %s", w.spec.Key, describe(u.spec.consumer()))
+		return ReasonDuplicateUnit, fmt.Sprintf("unit %q stands for the same %s", w.spec.Key, u.spec.consumer().describe())
 	}
 	return "", ""
 }

@@ -124,10 +124,7 @@ func New(cfg Config) *State {
 		levels: map[string]*level{},
 		below:  map[string]map[*level]struct{}{},
 		ledger: ledger.New(), commons: newCommons(),
-		consumers: consumers{
-			live: map[string]Consumer{}, current: map[consumerName]string{},
-			byUID: map[string][]*unit{}, byName: map[consumerName][]*unit{},
-		},
+		consumers:     newConsumers(),
 		counts:        map[pair]*QueueCounts{},
 		countsChanged: map[pair]struct{}{},
 		countsOf:      map[string]*QueueCounts{},

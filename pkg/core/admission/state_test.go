@@ -67,8 +67,6 @@ func TestNothingStays(t *testing.T) {
 		require.Empty(t, s.counts)
 		require.Empty(t, s.demand)
 		require.Empty(t, s.demandChanged)
-		require.Empty(t, s.consumers.live)
-		require.Empty(t, s.consumers.current)
 		require.Empty(t, s.consumers.byUID)
 		require.Empty(t, s.consumers.byName)
 		require.Zero(t, s.claims)
