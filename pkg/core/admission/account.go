@@ -17,11 +17,34 @@ limitations under the License.
 package admission
 
 import (
-	"sort"
-	"time"
+	"cmp"
+	"slices"
+	"strings"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
+
+// accounts count the units, and sum what they ask for beyond their pods.
+type accounts struct {
+	byPair  map[pair]*QueueCounts
+	byQueue map[string]*QueueCounts
+	// counted are the pairs where the counts may have changed since they were asked for.
+	counted map[pair]struct{}
+	// demand by quota; moved are the quotas where it may have changed, told what was told of them last.
+	demand map[string]*resources.Sum
+	moved  map[string]struct{}
+	told   map[string]resources.List
+}
+
+// pair of a queue and a quota.
+type pair struct{ queue, quota string }
+
+func newAccounts() accounts {
+	return accounts{
+		byPair: map[pair]*QueueCounts{}, byQueue: map[string]*QueueCounts{}, counted: map[pair]struct{}{},
+		demand: map[string]*resources.Sum{}, moved: map[string]struct{}{}, told: map[string]resources.List{},
+	}
+}
 
 // bucket is what a unit counts as.
 type bucket uint8
@@ -40,7 +63,7 @@ func (u *unit) bucket() bucket {
 	case stageAdmitting:
 		return bucketPending
 	case stageWaiting:
-		if u.group == nil || u.group.parked != "" {
+		if u.group == nil || !u.group.Open() {
 			return bucketParked
 		}
 		return bucketPending
@@ -49,217 +72,137 @@ func (u *unit) bucket() bucket {
 	}
 }
 
-// account brings counts and demand in line with where the unit is.
-func (s *State) account(u *unit) {
-	where, former := u.bucket(), u.counted
-	if where != u.where || (former != nil && (former.Queue != u.spec.Queue || former.Quota != u.spec.Quota)) {
-		u.counted = s.countsFor(u, where)
-		s.count(u.counted, where, 1)
-		s.count(former, u.where, -1)
-		u.where = where
-	}
-	s.updateDemand(u)
-	s.updateAsks(u)
-}
-
-// countsFor are those of the queue and the quota of a unit, nil where it is not counted.
-func (s *State) countsFor(u *unit, where bucket) *QueueCounts {
-	if where == bucketNone {
-		return nil
-	}
-	p := pair{u.spec.Queue, u.spec.Quota}
-	c, ok := s.counts[p]
-	if !ok {
-		c = &QueueCounts{Queue: p.queue, Quota: p.quota}
-		s.counts[p] = c
-	}
-	return c
-}
-
-func (s *State) count(c *QueueCounts, where bucket, by int) {
-	if c == nil {
+// tally adds a unit to all sums, or takes it out. Both have to happen in the same state: see change.
+func (s *State) tally(u *unit, by int) {
+	if u.spec.Key == "" {
 		return
 	}
-	p := pair{c.Queue, c.Quota}
-	s.countsChanged[p] = struct{}{}
-	sum, ok := s.countsOf[c.Queue]
-	if !ok {
-		sum = &QueueCounts{Queue: c.Queue}
-		s.countsOf[c.Queue] = sum
+	p := pair{u.spec.Queue, u.spec.Quota}
+	s.count(p, u.bucket(), by)
+	asks, more, less := s.asks(u)
+	switch {
+	case u.group != nil:
+		n := &u.group.Notes
+		n.tallied += by
+		addTo(&n.demand, asks, by)
+		if !u.group.Open() {
+			break
+		}
+		fallthrough
+	case u.holding:
+		s.changeDemand(p.quota, func(sum *resources.Sum) { addTo(sum, asks, by) })
 	}
+	if more.IsZero() && less.IsZero() {
+		return
+	}
+	s.tree.Ask(p.quota, func(sum *resources.Sum) {
+		addTo(sum, more, by)
+		addTo(sum, less, -by)
+	})
+}
+
+// asks is what a unit that is in line or holds quota asks for beyond its pods. more and less are what it adds to what
+// the pods of its quota request: a unit that holds quota what it asks for, one that waits takes away its own pods,
+// which the gate keeps.
+func (s *State) asks(u *unit) (asks, more, less resources.List) {
+	charges := s.ledger.Charges(u.spec.Key, u.spec.Quota)
+	want := u.spec.Request
+	if u.holding {
+		want = u.held
+	}
+	asks = u.spec.Expected.Bound(want.Sub(charges.All).Floor0(), charges.Pods)
+	switch {
+	case u.holding:
+		more = asks
+	case u.stage == stageWaiting:
+		less = charges.Idle
+	}
+	return asks, more, less
+}
+
+// moveGroup adds the units of an open group to pending and to demand, those of another one to parked, or takes them out.
+func (s *State) moveGroup(g *group, by int) {
+	n := &g.Notes
+	if n.tallied == 0 {
+		return
+	}
+	where := bucketParked
+	if g.Open() {
+		where = bucketPending
+		s.changeDemand(g.Key().Quota, func(sum *resources.Sum) {
+			if by > 0 {
+				sum.AddSum(&n.demand)
+			} else {
+				sum.SubSum(&n.demand)
+			}
+		})
+	}
+	s.count(pair{n.queue.name, g.Key().Quota}, where, by*n.tallied)
+}
+
+func addTo(sum *resources.Sum, list resources.List, by int) {
+	if by > 0 {
+		sum.Add(list)
+	} else {
+		sum.Sub(list)
+	}
+}
+
+func (a *accounts) count(p pair, where bucket, by int) {
+	if where == bucketNone {
+		return
+	}
+	a.counted[p] = struct{}{}
+	ofPair, ok := a.byPair[p]
+	if !ok {
+		ofPair = &QueueCounts{Queue: p.queue, Quota: p.quota}
+		a.byPair[p] = ofPair
+	}
+	ofQueue, ok := a.byQueue[p.queue]
+	if !ok {
+		ofQueue = &QueueCounts{Queue: p.queue}
+		a.byQueue[p.queue] = ofQueue
+	}
+	ofPair.add(where, by)
+	ofQueue.add(where, by)
+	if ofPair.empty() {
+		delete(a.byPair, p)
+	}
+	if ofQueue.empty() {
+		delete(a.byQueue, p.queue)
+	}
+}
+
+func (c *QueueCounts) add(where bucket, by int) {
 	switch where {
-	case bucketNone:
 	case bucketPending:
 		c.Pending += by
-		sum.Pending += by
 	case bucketAdmitted:
 		c.Admitted += by
-		sum.Admitted += by
 	case bucketParked:
 		c.Parked += by
-		sum.Parked += by
-	}
-	if c.empty() {
-		delete(s.counts, p)
-	}
-	if sum.empty() {
-		delete(s.countsOf, c.Queue)
+	case bucketNone:
 	}
 }
 
 func (c *QueueCounts) empty() bool { return c.Pending == 0 && c.Admitted == 0 && c.Parked == 0 }
 
-// podBag holds the existing pods of one unit.
-type podBag struct {
-	pods map[string]Pod
-	// requests sums them by the quota that they are charged to, unassigned those that are not assigned; count counts them.
-	requests, unassigned map[string]*resources.Sum
-	count                map[string]int64
-}
-
-func (b *podBag) add(p Pod) {
-	b.count[p.Quota]++
-	sumOf(b.requests, p.Quota).Add(p.Request)
-	if !p.Assigned {
-		sumOf(b.unassigned, p.Quota).Add(p.Request)
-	}
-}
-
-func (b *podBag) remove(p Pod) {
-	b.count[p.Quota]--
-	b.requests[p.Quota].Sub(p.Request)
-	if !p.Assigned {
-		b.unassigned[p.Quota].Sub(p.Request)
-	}
-}
-
-func sumOf(sums map[string]*resources.Sum, name string) *resources.Sum {
-	sum, ok := sums[name]
+func (a *accounts) changeDemand(quota string, change func(*resources.Sum)) {
+	sum, ok := a.demand[quota]
 	if !ok {
 		sum = &resources.Sum{}
-		sums[name] = sum
+		a.demand[quota] = sum
 	}
-	return sum
-}
-
-// SetPod takes a pod that exists of the unit with this key, also before the unit is known.
-// Assigned pods materialise what the unit holds: outstanding = max(0, held - assigned), by resource.
-func (s *State) SetPod(_ time.Time, unitKey string, p Pod) {
-	bag, ok := s.pods[unitKey]
-	if !ok {
-		bag = &podBag{
-			pods: map[string]Pod{}, count: map[string]int64{},
-			requests: map[string]*resources.Sum{}, unassigned: map[string]*resources.Sum{},
-		}
-		s.pods[unitKey] = bag
+	if change(sum); sum.IsZero() {
+		delete(a.demand, quota)
 	}
-	if old, ok := bag.pods[p.UID]; ok {
-		bag.remove(old)
-	}
-	bag.pods[p.UID] = p
-	bag.add(p)
-	var changed bool
-	if p.Assigned {
-		changed = s.ledger.Materialise(unitKey, ledgerPod(p))
-	} else {
-		changed = s.ledger.Dematerialise(unitKey, p.UID)
-	}
-	s.podsChanged(unitKey, changed)
-}
-
-// DeletePod forgets a pod that is gone or has ended.
-func (s *State) DeletePod(_ time.Time, unitKey, podUID string) {
-	bag, ok := s.pods[unitKey]
-	if !ok {
-		return
-	}
-	p, ok := bag.pods[podUID]
-	if !ok {
-		return
-	}
-	bag.remove(p)
-	delete(bag.pods, podUID)
-	if len(bag.pods) == 0 {
-		delete(s.pods, unitKey)
-	}
-	s.podsChanged(unitKey, s.ledger.Dematerialise(unitKey, podUID))
-}
-
-func (s *State) podsChanged(unitKey string, outstandingChanged bool) {
-	u, ok := s.units[unitKey]
-	if !ok {
-		return
-	}
-	if outstandingChanged && u.at != nil {
-		s.refreshPath(u.at)
-	}
-	s.updateDemand(u)
-	s.updateAsks(u)
-}
-
-// updateDemand keeps the sum of what the units of a quota ask beyond their existing pods.
-func (s *State) updateDemand(u *unit) {
-	var want resources.List
-	counts := true
-	bag, hasPods := s.pods[u.spec.Key]
-	switch {
-	case u.holding:
-		want = u.held
-	case u.where == bucketPending:
-		if !hasPods && u.demand == &u.spec.waits {
-			return
-		}
-		want = u.spec.Request
-	default:
-		counts = false
-	}
-	if !counts && u.demand == nil {
-		return
-	}
-	var there int64
-	if hasPods && counts {
-		if sum, ok := bag.requests[u.spec.Quota]; ok {
-			want = want.Sub(sum.List())
-		}
-		there = bag.count[u.spec.Quota]
-	}
-	want = u.spec.Expected.Bound(want.Floor0(), there)
-	former := u.demand
-	if counts && former.is(u.spec.Quota, want) {
-		return
-	}
-	u.demand = nil
-	if former != nil {
-		s.changeDemand(former.quota, func(sum *resources.Sum) { sum.Sub(former.amount) })
-	}
-	if counts {
-		s.addDemand(u, want)
-	}
-}
-
-func (d *demand) is(quota string, amount resources.List) bool {
-	return d != nil && d.quota == quota && d.amount.Equal(amount)
-}
-
-func (s *State) addDemand(u *unit, amount resources.List) {
-	if u.demand = &u.spec.waits; !u.demand.amount.Same(amount) {
-		u.demand = &demand{quota: u.spec.Quota, amount: amount}
-	}
-	s.changeDemand(u.spec.Quota, func(sum *resources.Sum) { sum.Add(amount) })
-}
-
-func (s *State) changeDemand(quota string, change func(*resources.Sum)) {
-	sum := sumOf(s.demand, quota)
-	change(sum)
-	if sum.IsZero() {
-		delete(s.demand, quota)
-	}
-	s.demandChanged[quota] = true
+	a.moved[quota] = struct{}{}
 }
 
 // Demand of a leaf quota that is not in Koordinator's request yet: over its waiting and admitted units,
 // what they ask beyond their existing pods. O(1): kept incrementally.
 func (s *State) Demand(quota string) resources.List {
+	s.checkGroups()
 	if sum, ok := s.demand[quota]; ok {
 		return sum.List()
 	}
@@ -268,11 +211,59 @@ func (s *State) Demand(quota string) resources.List {
 
 // DirtyDemand returns, once, the quotas whose Demand changed since the last call, sorted.
 func (s *State) DirtyDemand() []string {
-	out := make([]string, 0, len(s.demandChanged))
-	for name := range s.demandChanged {
-		out = append(out, name)
+	s.checkGroups()
+	var out []string
+	for quota := range s.moved {
+		if demand := s.Demand(quota); !demand.Same(s.told[quota]) {
+			out = append(out, quota)
+			if s.told[quota] = demand; demand.Len() == 0 {
+				delete(s.told, quota)
+			}
+		}
 	}
-	sort.Strings(out)
-	clear(s.demandChanged)
+	clear(s.moved)
+	slices.Sort(out)
 	return out
+}
+
+// Counts of all queue and quota pairs, sorted.
+func (s *State) Counts() []QueueCounts {
+	s.checkGroups()
+	out := make([]QueueCounts, 0, len(s.byPair))
+	for _, c := range s.byPair {
+		out = append(out, *c)
+	}
+	return sortCounts(out)
+}
+
+// ChangedCounts returns, once, the counts of the pairs where they may have changed since the last call, sorted; zeros
+// where no unit is any more.
+func (s *State) ChangedCounts() []QueueCounts {
+	s.checkGroups()
+	out := make([]QueueCounts, 0, len(s.accounts.counted))
+	for p := range s.accounts.counted {
+		if c, ok := s.byPair[p]; ok {
+			out = append(out, *c)
+		} else {
+			out = append(out, QueueCounts{Queue: p.queue, Quota: p.quota})
+		}
+	}
+	clear(s.accounts.counted)
+	return sortCounts(out)
+}
+
+func sortCounts(list []QueueCounts) []QueueCounts {
+	slices.SortFunc(list, func(a, b QueueCounts) int {
+		return cmp.Or(strings.Compare(a.Queue, b.Queue), strings.Compare(a.Quota, b.Quota))
+	})
+	return list
+}
+
+// CountsOf sums the counts of a queue over its quotas. O(1): kept incrementally.
+func (s *State) CountsOf(queue string) QueueCounts {
+	s.checkGroups()
+	if c, ok := s.byQueue[queue]; ok {
+		return *c
+	}
+	return QueueCounts{Queue: queue}
 }

@@ -334,7 +334,7 @@ func BenchmarkPriorityChange(b *testing.B) {
 			b.ReportAllocs()
 			b.ResetTimer()
 			for i := range b.N {
-				u := s.units[scale.unit(units-1-i%100).Key].spec.unit()
+				u := s.units[scale.unit(units-1-i%100).Key].spec
 				u.Priority = (u.Priority + 1) % 5
 				s.UpsertUnit(epoch, u)
 			}
@@ -387,7 +387,7 @@ func BenchmarkSetQuotaUnchanged(b *testing.B) {
 	scale := benchScale{waiting: 10_000, queues: 30, shapes: 8, policy: "Block"}
 	s := scale.state()
 	s.Decide(epoch)
-	q := s.levels["dept"].spec
+	q := s.quota("dept")
 	b.ResetTimer()
 	for range b.N {
 		s.SetQuota(epoch, q)
@@ -462,3 +462,6 @@ func BenchmarkResources(b *testing.B) {
 		}
 	}
 }
+
+// quota is the last observation of a quota.
+func (s *State) quota(name string) Quota { return *s.tree.Route(name).Levels[0].Spec() }

@@ -18,18 +18,27 @@ package admission
 
 import (
 	"fmt"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
 // unitCheck says why a unit must not be in its queue now, from the unit and its consumer. An empty reason passes.
 type unitCheck func(s *State, now time.Time, u *unit) (Reason, string)
 
-// unitChecks in order: the first that fails gives the reason.
+// specChecks look at what the unit says alone. A unit that fails one of them can never be admitted as it is.
+var specChecks = []unitCheck{
+	checkDecoded,
+	checkPods,
+	checkRequest,
+	checkConsumerNamespace,
+}
+
+// unitChecks in order: the first that fails gives the reason. The last ones pass by themselves.
 var unitChecks = []unitCheck{
 	checkDecoded,
 	checkPods,
@@ -40,13 +49,12 @@ var unitChecks = []unitCheck{
 	checkConsumerNamespace,
 	checkConsumerLive,
 	checkDuplicate,
+	checkBackoff,
+	checkRefused,
 }
 
-// timeChecks come after the checks of the group: they pass by themselves.
-var timeChecks = []unitCheck{checkBackoff, checkRefused}
-
-// groupCheck says why no unit of a group is eligible.
-type groupCheck func(s *State, g *group) (Reason, string)
+// groupCheck says why no unit of a group is eligible. A finding without a reason passes.
+type groupCheck func(s *State, g *group) (Finding, string)
 
 // The quota comes first: the default queue of a quota that does not exist does not exist either, and the quota is what
 // its owner has to make.
@@ -60,13 +68,17 @@ var groupChecks = []groupCheck{
 	checkQueueOpen,
 }
 
-func (s *State) checkUnit(now time.Time, u *unit) (Reason, string) {
-	for _, check := range unitChecks {
-		if reason, message := check(s, now, u); reason != "" {
+func checkSpec(u *unit) (Reason, string) {
+	for _, check := range specChecks {
+		if reason, message := check(nil, time.Time{}, u); reason != "" {
 			return reason, message
 		}
 	}
-	for _, check := range timeChecks {
+	return "", ""
+}
+
+func (s *State) checkUnit(now time.Time, u *unit) (Reason, string) {
+	for _, check := range unitChecks {
 		if reason, message := check(s, now, u); reason != "" {
 			return reason, message
 		}
@@ -74,13 +86,23 @@ func (s *State) checkUnit(now time.Time, u *unit) (Reason, string) {
 	return "", ""
 }
 
-func (s *State) checkGroup(g *group) (Reason, string) {
+func (s *State) checkGroup(g *group) (Finding, string) {
 	for _, check := range groupChecks {
-		if reason, message := check(s, g); reason != "" {
-			return reason, message
+		if found, message := check(s, g); found.Reason != "" {
+			return found, message
 		}
 	}
-	return "", ""
+	return Finding{}, ""
+}
+
+// whyParked is the message of the reason for which a unit is parked.
+func (s *State) whyParked(u *unit) string {
+	for _, check := range unitChecks {
+		if reason, message := check(s, time.Time{}, u); reason == u.parked {
+			return message
+		}
+	}
+	return ""
 }
 
 // checkAdmitted says why an admitted unit must lose its admission. gone means that its job is known not to
@@ -89,10 +111,14 @@ func (s *State) checkAdmitted(u *unit) (reason Reason, message string, gone bool
 	if reason, message = checkConsumerNamespace(s, time.Time{}, u); reason != "" {
 		return reason, message, false
 	}
-	reason, message = checkConsumerLive(s, time.Time{}, u)
+	c := u.spec.candidate()
 	// A consumer that nobody has reported yet is no reason: informers of two kinds race.
-	if reason == ReasonConsumerUIDMismatch || (reason != "" && u.consumerGone) {
-		return reason, message, true
+	switch found, message := s.owners.Check(&c); found {
+	case owner.Another:
+		return ReasonConsumerUIDMismatch, message, true
+	case owner.Gone:
+		return ReasonConsumerNotFound, message, true
+	case owner.Live, owner.NotSeen:
 	}
 	if reason, message = checkActive(s, time.Time{}, u); reason != "" {
 		return reason, message, false
@@ -149,23 +175,34 @@ func checkAdopting(_ *State, _ time.Time, u *unit) (Reason, string) {
 }
 
 func checkConsumerNamespace(_ *State, _ time.Time, u *unit) (Reason, string) {
-	if own := namespaceOf(u.spec.Key); u.spec.consumerNamespace != "" && u.spec.consumerNamespace != own {
-		return ReasonConsumerOtherNamespace, fmt.Sprintf("consumerRef names namespace %q; the unit is in %q",
-			u.spec.consumerNamespace, own)
+	if of := u.spec.Consumer.Namespace; of != "" && of != u.spec.namespace() {
+		return ReasonConsumerOtherNamespace, fmt.Sprintf("consumerRef names namespace %q; the unit is in %q", of, u.spec.namespace())
 	}
 	return "", ""
 }
 
 func checkConsumerLive(s *State, _ time.Time, u *unit) (Reason, string) {
-	if !u.spec.ConsumerManaged || u.spec.consumer() == (Consumer{}) {
+	if !u.spec.ConsumerManaged {
 		return "", ""
 	}
-	return s.consumers.check(u)
+	c := u.spec.candidate()
+	switch found, message := s.owners.Check(&c); found {
+	case owner.Another:
+		return ReasonConsumerUIDMismatch, message
+	case owner.NotSeen, owner.Gone:
+		return ReasonConsumerNotFound, message
+	case owner.Live:
+	}
+	return "", ""
 }
 
 func checkDuplicate(s *State, _ time.Time, u *unit) (Reason, string) {
-	if w := s.consumers.winner(u.spec.consumerUID); w != nil && w != u {
-		return ReasonDuplicateUnit, fmt.Sprintf("unit %q stands for the same %s", w.spec.Key, u.spec.consumer().describe())
+	if u.spec.Misnamed {
+		return ReasonDuplicateUnit, fmt.Sprintf("the unit of %s has another name", u.spec.Consumer)
+	}
+	c := u.spec.candidate()
+	if w, ok := s.owners.Winner(&c); ok && w != u {
+		return ReasonDuplicateUnit, fmt.Sprintf("unit %q stands for the same %s", w.spec.Key, u.spec.Consumer)
 	}
 	return "", ""
 }
@@ -178,80 +215,71 @@ func checkBackoff(_ *State, now time.Time, u *unit) (Reason, string) {
 }
 
 func checkRefused(_ *State, now time.Time, u *unit) (Reason, string) {
-	if now.Before(u.refusedUntil) {
-		return u.refusal, u.refusalMessage
+	if now.Before(u.refusal.until) {
+		return u.refusal.reason, u.refusal.message
 	}
 	return "", ""
 }
 
-func checkQueueKnown(_ *State, g *group) (Reason, string) {
-	if g.queue.known {
-		return "", ""
+func checkQueueKnown(_ *State, g *group) (Finding, string) {
+	switch q := g.Notes.queue; {
+	case q.known:
+		return Finding{}, ""
+	case q.name == "":
+		return Finding{Reason: ReasonUnknownQueue}, "the unit names no queue"
+	default:
+		return Finding{Reason: ReasonUnknownQueue}, fmt.Sprintf("queue %q does not exist", q.name)
 	}
-	if g.key.queue == "" {
-		return ReasonUnknownQueue, "the unit names no queue"
-	}
-	return ReasonUnknownQueue, fmt.Sprintf("queue %q does not exist", g.key.queue)
 }
 
-func checkQuotaInQueue(_ *State, g *group) (Reason, string) {
-	if g.queue.spec.Quotas == nil {
-		return "", ""
+func checkQuotaInQueue(_ *State, g *group) (Finding, string) {
+	accepted := g.Notes.queue.spec.Quotas
+	if accepted == nil || slices.Contains(accepted, g.Key().Quota) {
+		return Finding{}, ""
 	}
-	for _, name := range g.queue.spec.Quotas {
-		if name == g.key.quota {
-			return "", ""
+	return Finding{Reason: ReasonQuotaNotInQueue}, fmt.Sprintf("queue %q does not accept quota %q; it accepts: %s",
+		g.Notes.queue.name, g.Key().Quota, quoted(accepted))
+}
+
+func checkPolicyKnown(s *State, g *group) (Finding, string) {
+	q := g.Notes.queue
+	if q.fault != "" {
+		return Finding{Reason: ReasonInternalError}, q.fault
+	}
+	if _, ok := s.queues.policies[q.spec.Policy]; ok {
+		return Finding{}, ""
+	}
+	return Finding{Reason: ReasonUnknownPolicy}, fmt.Sprintf("queue %q has policy %q; known are: %s",
+		q.name, q.spec.Policy, s.queues.knownPolicies())
+}
+
+func checkQuotaKnown(_ *State, g *group) (Finding, string) {
+	if broken := g.Notes.route.Broken; broken != "" {
+		return Finding{Reason: ReasonUnknownQuota}, broken
+	}
+	return Finding{}, ""
+}
+
+func checkMax(_ *State, g *group) (Finding, string) {
+	for _, l := range g.Notes.route.Levels {
+		if over := beyondAll(g.Notes.request, l.Spec().Max); over != "" {
+			return Finding{ReasonExceedsMax, l.Name(), over}, neverFits(g, place(g.Key().Quota, l.Name(), false), over, "max", l.Spec().Max)
 		}
 	}
-	return ReasonQuotaNotInQueue, fmt.Sprintf("queue %q does not accept quota %q; it accepts: %s",
-		g.key.queue, g.key.quota, quoted(g.queue.spec.Quotas))
-}
-
-func checkPolicyKnown(s *State, g *group) (Reason, string) {
-	if g.queue.fault != "" {
-		return ReasonInternalError, g.queue.fault
-	}
-	if _, ok := s.policies[g.queue.spec.Policy]; ok {
-		return "", ""
-	}
-	names := make([]string, 0, len(s.policies))
-	for name := range s.policies {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	return ReasonUnknownPolicy, fmt.Sprintf("queue %q has policy %q; known are: %s",
-		g.key.queue, g.queue.spec.Policy, quoted(names))
-}
-
-func checkQuotaKnown(s *State, g *group) (Reason, string) {
-	if _, broken := s.pathTo(g.leaf); broken != "" {
-		return ReasonUnknownQuota, broken
-	}
-	return "", ""
-}
-
-func checkMax(s *State, g *group) (Reason, string) {
-	path, _ := s.pathTo(g.leaf)
-	for _, l := range path {
-		if over := beyondAll(g.request, l.spec.Max); over != "" {
-			return ReasonExceedsMax, neverFits(&l.main, g, over, "max", l.spec.Max)
-		}
-	}
-	return "", ""
+	return Finding{}, ""
 }
 
 // checkMin keeps a non-preemptible unit that is larger than what is promised out of the line: it would claim for ever.
-func checkMin(s *State, g *group) (Reason, string) {
-	if !g.key.nonPreemptible {
-		return "", ""
+func checkMin(_ *State, g *group) (Finding, string) {
+	if !g.Notes.nonPreemptible {
+		return Finding{}, ""
 	}
-	path, _ := s.pathTo(g.leaf)
-	for _, l := range path {
-		if over := beyondAll(g.request, l.spec.Min); over != "" {
-			return ReasonExceedsMin, neverFits(&l.min, g, over, "min", l.spec.Min)
+	for _, l := range g.Notes.route.Levels {
+		if over := beyondAll(g.Notes.request, l.Spec().Min); over != "" {
+			return Finding{ReasonExceedsMin, l.Name(), over}, neverFits(g, place(g.Key().Quota, l.Name(), true), over, "min", l.Spec().Min)
 		}
 	}
-	return "", ""
+	return Finding{}, ""
 }
 
 // beyondAll names the first resource of which more is asked for than a bound would allow if nothing were in use.
@@ -264,69 +292,41 @@ func beyondAll(request, bound resources.List) string {
 	return ""
 }
 
-func neverFits(gt *gate, g *group, resource, bound string, amounts resources.List) string {
-	request, _ := g.request.Get(resource)
+func neverFits(g *group, where, resource, bound string, amounts resources.List) string {
+	request, _ := g.Notes.request.Get(resource)
 	most, _ := amounts.Get(resource)
-	return fmt.Sprintf("%s: %s: request %s is above %s %s, so it can never fit", gt.name(g), resource,
+	return fmt.Sprintf("%s: %s: request %s is above %s %s, so it can never fit", where, resource,
 		resources.Format(resource, request), bound, resources.Format(resource, most))
 }
 
-func checkQueueOpen(_ *State, g *group) (Reason, string) {
-	if g.queue.spec.Held {
-		return ReasonQueueHeld, fmt.Sprintf("queue %q is held", g.key.queue)
+func checkQueueOpen(_ *State, g *group) (Finding, string) {
+	if g.Notes.queue.spec.Held {
+		return Finding{Reason: ReasonQueueHeld}, fmt.Sprintf("queue %q is held", g.Notes.queue.name)
 	}
-	return "", ""
+	return Finding{}, ""
 }
 
 // checkKeys joins the equivalence keys of the extensions' checks.
-func (s *State) checkKeys(u *unit) (keys, fault string) {
-	if len(s.cfg.Checks) == 0 {
-		return "", ""
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			s.panics++
-			fault = fmt.Sprintf("internal error while the unit was examined: %v", r)
-		}
-	}()
+func (s *State) checkKeys(u *unit) string {
 	var b strings.Builder
 	for _, check := range s.cfg.Checks {
-		b.WriteString(strconv.Quote(check.Key(u.spec.unit())))
+		b.WriteString(strconv.Quote(check.Key(u.spec)))
 	}
-	return b.String(), ""
+	return b.String()
 }
 
-// tryPolicy asks the policy about the unit alone, before others are compared with it: a policy that cannot cope with a
-// unit is to fail over that one, not over whatever is compared with it first.
-func (s *State) tryPolicy(u *unit) (fault string) {
-	defer func() {
-		if r := recover(); r != nil {
-			s.panics++
-			fault = fmt.Sprintf("internal error while the unit was put in order: %v", r)
+// ask asks the checks of extensions about the head of a group, once until something has them asked again.
+func (s *State) ask(g *group) answer {
+	n := &g.Notes
+	if n.answer.asked || len(s.cfg.Checks) == 0 {
+		return n.answer
+	}
+	said := answer{asked: true}
+	for _, check := range s.cfg.Checks {
+		if said.reason, said.message = check.Check(g.Head().spec); said.reason != "" {
+			break
 		}
-	}()
-	q := s.queue(u.spec.Queue)
-	q.spot(u)
-	q.policy.Compare(u.item(), u.item())
-	q.policy.Blocks(u.spec.Priority)
-	return ""
-}
-
-func namespaceOf(key string) string {
-	namespace, _, found := strings.Cut(key, "/")
-	if !found {
-		return ""
 	}
-	return namespace
-}
-
-func quoted(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	out := make([]string, len(names))
-	for i, name := range names {
-		out[i] = strconv.Quote(name)
-	}
-	return strings.Join(out, ", ")
+	n.answer = said
+	return said
 }

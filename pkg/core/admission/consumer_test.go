@@ -48,7 +48,7 @@ func TestWhichUnitStandsForAJob(t *testing.T) {
 					change(&u)
 					s.UpsertUnit(epoch, u)
 				}
-				require.Equal(t, keys[1], s.consumers.winner("j").spec.Key)
+				require.Equal(t, keys[1], s.UnitOf(Consumer{Kind: "Job.v1.batch", Namespace: "ns", Name: "j", UID: "j"}, false))
 				for _, ad := range s.Decide(epoch).Admit {
 					require.Equal(t, keys[1], ad.Unit.Key)
 				}

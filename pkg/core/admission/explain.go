@@ -17,11 +17,10 @@ limitations under the License.
 package admission
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
@@ -76,8 +75,9 @@ type Explanation struct {
 	Shortages []Shortage
 }
 
-// Explain says why a unit waits. For any other unit it says what Why does. It costs O(depth x resources), beside the
-// claims of other queues' heads, however many units there are.
+// Explain says why a unit waits. For any other unit it says what Why does. It compares the unit with the claims that
+// the last pass made ahead of it, behind a head too, and costs O(depth x (resources + claims)), however many units
+// there are.
 func (s *State) Explain(unitKey string) (Explanation, bool) {
 	reason, message, ok := s.Why(unitKey)
 	if !ok {
@@ -92,119 +92,133 @@ func (s *State) Explain(unitKey string) (Explanation, bool) {
 		e.Until = s.parkedUntil(u)
 		return e, true
 	}
-	line := u.group.queue.waiting
-	e.Position, e.Waiting = line.Rank(u.group.queue.spot(u))+1, line.Len()
-	if first, ok := line.Min(); ok && first.unit != u {
-		e.First = first.unit.spec.Key
+	line := u.group.Line()
+	e.Position, e.Waiting = line.Position(u), line.Len()
+	if first, ok := line.First(); ok && first != u {
+		e.First = first.spec.Key
 	}
 	e.Shortages = s.shortages(u)
 	bind(e.Shortages, reason)
 	return e, true
 }
 
-// shortages lists what a unit in line lacks, in the order of its gates.
+// shortages lists what a unit in line lacks, in the order of its limits and then by resource.
 func (s *State) shortages(u *unit) []Shortage {
-	if _, broken := s.pathTo(u.group.leaf); broken != "" {
+	if u.group.Notes.route.Broken != "" {
 		return nil
 	}
 	var out []Shortage
-	for _, gt := range s.gatesFor(u.group) {
-		first := len(out)
-		for _, f := range gt.free {
-			if gt.ample(u, f) {
-				continue
+	for _, lim := range u.group.Notes.limits {
+		names := namesOf(lim, &u.spec)
+		for _, name := range names {
+			free, limited := lim.Free(name)
+			if !limited { // beyond max, which the limit does not repeat
+				most, _ := lim.Level().Spec().Max.Get(name)
+				used, _ := lim.Used().Get(name)
+				free = resources.SaturatingSub(most, resources.SaturatingAdd(used, lim.Outstanding(name)))
 			}
-			if sh := s.shortageAt(gt, u, f.Name, f.Amount); sh.short() {
+			if sh := s.shortageAt(lim, u, name, free); sh.short() {
 				out = append(out, sh)
 			}
 		}
-		if !gt.isMin() {
-			out = s.neverBeyond(gt, u, out)
-		}
-		slices.SortFunc(out[first:], func(a, b Shortage) int { return strings.Compare(a.Resource, b.Resource) })
 	}
 	return out
 }
 
-// ample says that there is enough of a resource for a unit beside all claims, so that it can lack nothing of it.
-func (gt *gate) ample(u *unit, f resources.Item) bool {
-	need := u.needs(f.Name)
-	most, bounded := gt.level.spec.Max.Get(f.Name)
-	if gt.isMin() {
-		most, bounded = gt.level.spec.Min.Get(f.Name)
+// namesOf are the resources of which a unit may lack something at a limit: those that it names, and those of which the
+// unit asks for more than max. They are sorted.
+func namesOf(lim *capacity.Limit, u *Unit) []string {
+	var names []string
+	for _, it := range lim.List().Items() {
+		names = append(names, it.Name)
 	}
-	within := !bounded && !gt.isMin() || need <= most
-	return within && f.Amount >= 0 && resources.SaturatingAdd(need, gt.book.claimed(f.Name)) <= f.Amount
-}
-
-// neverBeyond adds what the request asks beyond max where the limit does not name the resource.
-func (s *State) neverBeyond(gt *gate, u *unit, out []Shortage) []Shortage {
-	for _, it := range u.spec.Request.Items() {
-		most, ok := gt.level.spec.Max.Get(it.Name)
-		if _, limited := gt.level.spec.Limit.Get(it.Name); !ok || limited || it.Amount <= most {
-			continue
+	if lim.IsMin() {
+		return names
+	}
+	for _, it := range u.Request.Items() {
+		most, bounded := lim.Level().Spec().Max.Get(it.Name)
+		if bounded && it.Amount > most && !slices.Contains(names, it.Name) {
+			names = append(names, it.Name)
 		}
-		used, _ := gt.used().Get(it.Name)
-		used = resources.SaturatingAdd(used, s.outstandingAt(gt, it.Name))
-		out = append(out, s.shortageAt(gt, u, it.Name, resources.SaturatingSub(most, used)))
 	}
-	return out
+	slices.Sort(names)
+	return names
 }
 
-func (s *State) shortageAt(gt *gate, u *unit, resource string, free int64) Shortage {
-	spec := gt.level.spec
+func (s *State) shortageAt(lim *capacity.Limit, u *unit, resource string, free int64) Shortage {
+	spec := lim.Level().Spec()
 	sh := Shortage{
-		Level: gt.level.name, Resource: resource, Free: free, Outstanding: s.outstandingAt(gt, resource),
-		UsedByUnits: s.assignedAt(gt, resource), leaf: gt.level == u.group.leaf,
+		Level: lim.Level().Name(), Resource: resource, Free: free, Outstanding: lim.Outstanding(resource),
+		UsedByUnits: lim.UsedByUnits(resource), leaf: lim.Level() == u.group.Notes.leaf(), Request: u.needs(resource),
 	}
 	sh.Max, sh.HasMax = spec.Max.Get(resource)
 	sh.Min, sh.HasMin = spec.Min.Get(resource)
-	sh.Request = u.needs(resource)
-	sh.Used, _ = gt.used().Get(resource)
+	sh.Used, _ = lim.Used().Get(resource)
 	// The ledger hears of a pod a moment before used counts it.
 	sh.UsedByUnits = min(sh.UsedByUnits, sh.Used)
 	sh.UsedByOthers = sh.Used - sh.UsedByUnits
-	sh.Limit, sh.Bound = gt.bound(resource)
+	sh.Limit, sh.Bound = boundOf(lim, resource)
 	most := sh.Max
-	if gt.isMin() {
+	if lim.IsMin() {
 		most = sh.Min
 	}
-	sh.Never = (sh.HasMax || gt.isMin()) && sh.Request > most
-	if sh.Request > 0 && gt.book.claims.Len() > 0 {
-		sh.Claimed = s.claimedAhead(gt, resource, u)
-		var ahead *unit
-		if sh.Claimed > 0 {
-			ahead = s.firstClaim(gt, resource, u)
-		}
-		if ahead != nil {
-			sh.ClaimedBy = ahead.spec.Key
-		}
-		if ahead != nil && ahead.spec.Queue != u.spec.Queue {
-			sh.claimedElsewhere = ahead.spec.Queue
-		}
+	sh.Never = (sh.HasMax || lim.IsMin()) && sh.Request > most
+	if sh.Request > 0 {
+		s.addClaims(&sh, lim, u)
 	}
 	sh.overspent = sh.Request == 0 && sh.leaf && free < 0
 	sh.Missing = max(0, resources.SaturatingSub(resources.SaturatingAdd(sh.Request, sh.Claimed), free))
 	return sh
 }
 
-// short says the same as measure does of the gate.
+// addClaims sums what the last pass claimed of a resource at a limit ahead of a unit, and names the first who did.
+func (s *State) addClaims(sh *Shortage, lim *capacity.Limit, u *unit) {
+	for i := range s.pass.claims {
+		c := &s.pass.claims[i]
+		need := c.unit.needs(sh.Resource)
+		if need == 0 || !slices.Contains(c.limits, lim) || !s.ahead(c, u) {
+			continue
+		}
+		sh.Claimed = resources.SaturatingAdd(sh.Claimed, need)
+		if sh.ClaimedBy == "" {
+			sh.ClaimedBy = c.unit.spec.Key
+			if c.unit.spec.Queue != u.spec.Queue {
+				sh.claimedElsewhere = c.unit.spec.Queue
+			}
+		}
+	}
+}
+
+// ahead says whether a claim binds a unit: of the same queue when the claimant is before it, of another queue when that
+// queue is. One whose unit is not the head of its group any more binds nobody.
+func (s *State) ahead(c *claim, u *unit) bool {
+	if c.unit.group != c.group || c.group.Head() != c.unit || c.unit == u {
+		return false
+	}
+	q, own := c.group.Notes.queue, u.group.Notes.queue
+	if q == own {
+		return q.line.Before(c.unit, u)
+	}
+	return s.ranking.compare(q, own) < 0
+}
+
+// short says the same as capacity.Limit.Short.
 func (sh *Shortage) short() bool {
 	return sh.overspent || (sh.Request > 0 && sh.Missing > 0) || sh.Never
 }
 
-// bound is the limit of a resource at a gate, and what it is.
-func (gt *gate) bound(resource string) (int64, Bound) {
-	limit, limited := gt.limit().Get(resource)
-	most, named := gt.level.spec.Max.Get(resource)
+// boundOf is the limit of a resource, and what it is.
+func boundOf(lim *capacity.Limit, resource string) (int64, Bound) {
+	limit, limited := lim.List().Get(resource)
+	most, named := lim.Level().Spec().Max.Get(resource)
 	switch {
-	case gt.isMin():
+	case lim.IsMin():
 		return limit, BoundMin
 	case !limited:
 		return most, BoundMax
 	case resource == resources.Jobs:
 		return limit, BoundMax
-	case gt.level.spec.Parent == "":
+	case lim.Level().Spec().Parent == "":
 		return limit, BoundTotal
 	case named && limit >= most:
 		return limit, BoundMax
@@ -213,11 +227,22 @@ func (gt *gate) bound(resource string) (int64, Bound) {
 	}
 }
 
-func (s *State) assignedAt(gt *gate, resource string) int64 {
-	if gt.isMin() {
-		return s.ledger.AssignedNonPreemptibleOf(gt.level.name, resource)
+// reasonOf says which reason a list of shortages comes to.
+func reasonOf(list []Shortage) Reason {
+	reason := ReasonPending
+	for i := range list {
+		switch sh := &list[i]; {
+		case !sh.overspent && sh.Request <= sh.Free:
+			if sh.Missing > 0 {
+				reason = ReasonBlockedByHead
+			}
+		case sh.Bound == BoundMin:
+			return ReasonMinExceeded
+		default:
+			return ReasonQuotaExceeded
+		}
 	}
-	return s.ledger.AssignedOf(gt.level.name, resource)
+	return reason
 }
 
 func binds(sh *Shortage, reason Reason) bool {
@@ -244,91 +269,4 @@ func bind(list []Shortage, reason Reason) *Shortage {
 		}
 	}
 	return nil
-}
-
-// explain says in words, with the numbers, why a unit does not fit.
-func (s *State) explain(u *unit, v *verdict) string {
-	if v.stopped != "" {
-		return v.message
-	}
-	list := s.shortages(u)
-	binding := bind(list, v.reason())
-	if binding == nil {
-		return "not examined yet"
-	}
-	return binding.sentence(u.spec.Quota) + others(list) + s.whyNotLent(u.group, v)
-}
-
-// sentence is about one shortage alone.
-func (sh *Shortage) sentence(quota string) string {
-	format := func(amount int64) string { return resources.Format(sh.Resource, amount) }
-	numbers := fmt.Sprintf("(%s, used %s, reserved %s)", sh.limited(), format(sh.Used), format(sh.Outstanding))
-	if sh.overspent {
-		return fmt.Sprintf("%s: %s: over its %s by %s %s; nothing is admitted until that is freed",
-			sh.where(quota), sh.Resource, sh.Bound, format(sh.Missing), numbers)
-	}
-	var claims string
-	if sh.Claimed > 0 {
-		claims = fmt.Sprintf(", claimed ahead %s by %q", format(sh.Claimed), sh.ClaimedBy)
-		if sh.claimedElsewhere != "" {
-			claims += fmt.Sprintf(" of queue %q", sh.claimedElsewhere)
-		}
-	}
-	return fmt.Sprintf("%s: %s: request %s, free %s%s %s; %s must be freed",
-		sh.where(quota), sh.Resource, format(sh.Request), format(sh.Free), claims, numbers, format(sh.Missing))
-}
-
-// limited names the limit as what it is.
-func (sh *Shortage) limited() string {
-	limit := fmt.Sprintf("%s %s", sh.Bound, resources.Format(sh.Resource, sh.Limit))
-	if sh.Bound == BoundRuntime && sh.HasMax {
-		limit += " of max " + resources.Format(sh.Resource, sh.Max)
-	}
-	return limit
-}
-
-// othersNamed bounds the length of a sentence.
-const othersNamed = 3
-
-// others names what is short besides the one that binds.
-func others(list []Shortage) string {
-	var b strings.Builder
-	n := 0
-	for i := range list {
-		sh := &list[i]
-		if sh.Binds {
-			continue
-		}
-		if n++; n > othersNamed {
-			continue
-		}
-		separator := ", "
-		if n == 1 {
-			separator = "; also "
-		}
-		fmt.Fprintf(&b, "%s%s of %s at %q", separator, resources.Format(sh.Resource, sh.Missing), sh.Resource, sh.Level)
-		if sh.Bound == BoundMin {
-			b.WriteString(" (non-preemptible)")
-		}
-	}
-	if n > othersNamed {
-		fmt.Fprintf(&b, " and %d more", n-othersNamed)
-	}
-	return b.String()
-}
-
-func (sh *Shortage) where(quota string) string { return place(quota, sh.Level, sh.Bound == BoundMin) }
-
-// name of a gate for people.
-func (gt *gate) name(g *group) string { return place(g.leaf.name, gt.level.name, gt.isMin()) }
-
-func place(quota, level string, isMin bool) string {
-	where := fmt.Sprintf("quota %q", quota)
-	if level != quota {
-		where += fmt.Sprintf(" level %q", level)
-	}
-	if isMin {
-		where += ": non-preemptible"
-	}
-	return where
 }

@@ -73,15 +73,15 @@ func FuzzDecide(f *testing.F) {
 			}
 		}
 		w.decide(t)
-		now := w.o.now
 		for _, key := range w.keys() {
-			w.do(func(s *State) { s.DeleteUnit(now, key) })
+			w.deleteUnit(key)
 		}
 		for _, name := range levelNames {
 			require.True(t, w.s.Outstanding(name).IsZero(), "what is gone holds nothing (I7)")
 		}
-		require.Empty(t, w.s.groups)
-		require.Zero(t, w.s.claims)
+		for _, q := range w.s.queues.byName {
+			require.Empty(t, q.line.Groups())
+		}
 	})
 }
 
@@ -123,14 +123,13 @@ func (w *world) fuzzUnit(in *tape) Unit {
 }
 
 func (w *world) fuzzStep(in *tape) {
-	now := w.o.now
+	now := w.now
 	key := fmt.Sprintf("ns/u%d", in.n(16))
 	switch in.n(12) {
 	case 0, 1, 2, 3:
-		u := w.fuzzUnit(in)
-		w.do(func(s *State) { s.UpsertUnit(now, u) })
+		w.upsertUnit(w.fuzzUnit(in))
 	case 4:
-		w.do(func(s *State) { s.DeleteUnit(now, key) })
+		w.deleteUnit(key)
 	case 5:
 		name := pick(in, levelNames...)
 		w.fuzzQuota(in, name, treeParents[name])
@@ -140,7 +139,7 @@ func (w *world) fuzzStep(in *tape) {
 			w.fuzzQuota(in, name, pick(in, levelNames...))
 			return
 		}
-		delete(w.o.quotas, name)
+		w.deleteQuota(name)
 		w.do(func(s *State) { s.DeleteQuota(now, name) })
 	case 7:
 		w.putQueue(Queue{Name: pick(in, "q1", "q2", "q3"), Policy: pick(in, "Priority", "FIFO", "Block", "Intelligent", "Nonsense"),
@@ -148,34 +147,22 @@ func (w *world) fuzzStep(in *tape) {
 	case 8:
 		p := Pod{UID: pick(in, "p1", "p2"), Quota: pick(in, leafNames...), Request: in.list(), NonPreemptible: in.n(2) == 0, Assigned: in.n(3) > 0}
 		if in.n(3) == 0 {
-			delete(w.o.pods[key], p.UID)
-			w.do(func(s *State) { s.DeletePod(now, key, p.UID) })
+			w.deletePod(key, p.UID)
 			return
 		}
-		if w.o.pods[key] == nil {
-			w.o.pods[key] = map[string]Pod{}
-		}
-		w.o.pods[key][p.UID] = p
-		w.do(func(s *State) { s.SetPod(now, key, p) })
+		w.setPod(key, p)
 	case 9:
 		c := Consumer{Kind: "Job.v1.batch", Namespace: "ns", UID: pick(in, "j1", "j2")}
 		c.Name = "j" + c.UID
-		live := in.n(4) > 0
-		if live {
-			w.o.live[c.UID] = c
-		} else {
-			delete(w.o.live, c.UID)
-		}
-		w.do(func(s *State) { s.SetConsumer(now, c, live) })
+		w.consumer(c, in.n(4) > 0)
 	case 10:
 		for _, key := range w.keys() {
-			if u := w.s.units[key]; u.inFlight() {
-				o, attempt := pick(in, OutcomeConfirmed, OutcomeConfirmed, OutcomeRefuted, OutcomeRefused, OutcomeUnknown), u.attempt
-				w.do(func(s *State) { s.Settle(now, key, attempt, o) })
+			if u := w.units[key]; u.inFlight() {
+				w.settleUnit(key, u.attempt, pick(in, OutcomeConfirmed, OutcomeConfirmed, OutcomeRefuted, OutcomeRefused, OutcomeUnknown))
 			}
 		}
 	case 11:
-		w.o.now = now.Add(time.Duration(in.n(90)) * time.Second)
+		w.now = now.Add(time.Duration(in.n(90)) * time.Second)
 	}
 }
 

@@ -22,21 +22,14 @@ import (
 	"slices"
 	"sort"
 	"strings"
-	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
 // oracle decides the dumb way: everything is sorted, everything is recomputed from the inputs before every
-// single admission, and each unit is compared with every claim. It shares the records of units (stage, spec,
-// what they hold) with the state under test and none of its indexes, groups, sums or cached amounts.
+// single admission, and each unit is compared with every claim. It knows the model alone.
 type oracle struct {
-	s      *State
-	now    time.Time
-	queues map[string]Queue
-	quotas map[string]Quota
-	pods   map[string]map[string]Pod
-	live   map[string]Consumer
+	*model
 
 	// held is what units hold; admitted, in this run too.
 	held map[string]oracleHold
@@ -58,16 +51,44 @@ type oracleClaim struct {
 	gates map[string]bool
 }
 
-// run returns the keys of the units that greedy admission takes, in order.
-func (o *oracle) run() []string {
+// count takes in what units hold.
+func (o *oracle) count() {
 	o.held = map[string]oracleHold{}
-	var waiting []Unit
-	for key, u := range o.s.units {
-		if u.holding {
-			o.held[key] = oracleHold{u.spec.Queue, u.spec.Quota, u.held, u.spec.NonPreemptible, u.spec.Expected}
+	for key, u := range o.units {
+		if u.holds {
+			o.held[key] = oracleHold{u.Queue, u.Quota, u.held, u.NonPreemptible, u.Expected}
 		}
-		if u.stage == stageWaiting && o.eligible(u) {
-			waiting = append(waiting, u.spec.unit())
+	}
+}
+
+// decide returns the keys of the units that lose their admission, and those of the units that greedy admission takes,
+// in order, and has the model go on from there.
+func (o *oracle) decide() (evict, admit []string) {
+	for _, key := range o.keys() {
+		if o.toEvict(o.units[key]) {
+			evict = append(evict, key)
+		}
+	}
+	for _, key := range evict {
+		u := o.units[key]
+		u.at, u.attempt = "evicting", u.Attempts
+	}
+	admit = o.greedy()
+	for _, key := range admit {
+		u := o.units[key]
+		u.at, u.attempt, u.holds, u.held = "admitting", u.Attempts+1, true, u.Request
+	}
+	o.settleDown()
+	return evict, admit
+}
+
+// greedy returns the keys of the units that greedy admission takes, in order.
+func (o *oracle) greedy() []string {
+	o.count()
+	var waiting []Unit
+	for _, key := range o.keys() {
+		if u := o.units[key]; o.eligible(u) {
+			waiting = append(waiting, u.Unit)
 		}
 	}
 	var out []string
@@ -365,16 +386,11 @@ func (o *oracle) mayBorrow(r oracleRow, shut map[string]bool, asked map[string]m
 // asked sums what is asked for at a level and below if nobody waits.
 func (o *oracle) asked(level string, seen map[string]bool) map[string]int64 {
 	seen[level] = true
-	spec, known := o.quotas[level]
-	if !known {
-		if l, ok := o.s.levels[level]; ok {
-			spec = Quota{Parent: l.spec.Parent, Max: l.spec.Max, Min: l.spec.Min}
-		}
-	}
+	spec := o.level(level)
 	sum := map[string]int64{}
 	for _, k := range []string{"cpu", "gpu"} {
 		own, _ := spec.Requested.Get(k)
-		for key, u := range o.s.units {
+		for key, u := range o.units {
 			if h, holds := o.held[key]; holds && h.quota == level {
 				amount, _ := h.amount.Get(k)
 				missing := h.expected.Pods
@@ -386,7 +402,7 @@ func (o *oracle) asked(level string, seen map[string]bool) map[string]int64 {
 					}
 				}
 				own += mostOutstanding(h.expected, amount, k, missing)
-			} else if !holds && u.stage == stageWaiting && u.spec.Quota == level {
+			} else if !holds && u.at == "waiting" && u.Quota == level {
 				for _, p := range o.pods[key] {
 					if r, _ := p.Request.Get(k); p.Quota == level && !p.Assigned {
 						own -= r
@@ -421,8 +437,8 @@ func (o *oracle) children(level string) map[string]bool {
 			out[name] = true
 		}
 	}
-	for name, l := range o.s.levels {
-		if _, known := o.quotas[name]; !known && l.spec.Parent == level {
+	for name, q := range o.former {
+		if q.Parent == level {
 			out[name] = true
 		}
 	}
@@ -488,111 +504,4 @@ func mostOutstanding(x Expected, amount int64, resource string, missing int64) i
 		amount = min(amount, each*missing)
 	}
 	return max(amount, 0)
-}
-
-// path follows the parents that the state remembers, also of quotas that are gone.
-func (o *oracle) path(quota string) []string {
-	var path []string
-	seen := map[string]bool{}
-	for at := quota; at != "" && !seen[at]; {
-		seen[at] = true
-		path = append(path, at)
-		if q, ok := o.quotas[at]; ok {
-			at = q.Parent
-		} else if l, ok := o.s.levels[at]; ok {
-			at = l.spec.Parent
-		} else {
-			break
-		}
-	}
-	return path
-}
-
-func (o *oracle) eligible(u *unit) bool {
-	spec := u.spec.unit()
-	if spec.Invalid != "" || (spec.Pods == 0 && spec.Request.IsZero()) || spec.Pods < 0 || !spec.Active || spec.Adopting {
-		return false
-	}
-	for _, it := range spec.Request.Items() {
-		if it.Amount < 0 || it.Amount > resources.Greatest {
-			return false
-		}
-	}
-	if spec.Consumer.Namespace != "" && spec.Consumer.Namespace != "ns" {
-		return false
-	}
-	if c, ok := o.live[spec.Consumer.UID]; spec.ConsumerManaged && (!ok || c.Name != spec.Consumer.Name) {
-		return false
-	}
-	if o.duplicate(u) || o.now.Before(spec.RequeueAt) || o.now.Before(u.refusedUntil) {
-		return false
-	}
-	return o.accepted(spec)
-}
-
-// accepted are the checks that concern queue and quota.
-func (o *oracle) accepted(u Unit) bool {
-	q, ok := o.queues[u.Queue]
-	if !ok || q.Held || q.Policy == "Nonsense" {
-		return false
-	}
-	if q.Quotas != nil {
-		found := false
-		for _, name := range q.Quotas {
-			found = found || name == u.Quota
-		}
-		if !found {
-			return false
-		}
-	}
-	path := o.path(u.Quota)
-	for _, level := range path {
-		spec, ok := o.quotas[level]
-		if !ok {
-			return false
-		}
-		for _, most := range spec.Max.Items() {
-			if need, _ := u.Request.Get(most.Name); need > most.Amount {
-				return false
-			}
-		}
-		for _, least := range spec.Min.Items() {
-			if need, _ := u.Request.Get(least.Name); u.NonPreemptible && need > least.Amount {
-				return false
-			}
-		}
-	}
-	return o.quotas[path[len(path)-1]].Parent == ""
-}
-
-func (o *oracle) duplicate(u *unit) bool {
-	if u.spec.consumerUID == "" {
-		return false
-	}
-	for _, other := range o.s.units {
-		if other == u || other.spec.consumerUID != u.spec.consumerUID || other.stage == stageDone {
-			continue
-		}
-		if other.stage != stageWaiting {
-			return true
-		}
-		if spec := other.spec.unit(); spec.Invalid != "" || spec.Pods < 0 || (spec.Pods == 0 && spec.Request.IsZero()) ||
-			(spec.Consumer.Namespace != "" && spec.Consumer.Namespace != "ns") {
-			continue
-		}
-		a, b := other.spec, u.spec
-		switch {
-		case a.OwnedByConsumer != b.OwnedByConsumer:
-			if a.OwnedByConsumer {
-				return true
-			}
-		case !a.Created.Equal(b.Created):
-			if a.Created.Before(b.Created) {
-				return true
-			}
-		case a.UID < b.UID:
-			return true
-		}
-	}
-	return false
 }

@@ -18,11 +18,10 @@ package admission
 
 import (
 	"cmp"
-	"math"
+	"slices"
 	"strings"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
 // QueueRank is what the order of queues may depend on.
@@ -67,34 +66,60 @@ func compareFairly(a, b *QueueRank) int {
 	return strings.Compare(a.Name, b.Name)
 }
 
-// dominantShares computes the shares of QueueRank from what is in use: used and outstanding together.
-func dominantShares(used resources.List, outstanding *resources.Sum, least, most resources.List) (ofMin, ofMax float64) {
-	take := func(name string, inUse int64) {
-		if inUse <= 0 {
-			return
-		}
-		if guaranteed, _ := least.Get(name); guaranteed > 0 {
-			ofMin = max(ofMin, float64(inUse)/float64(guaranteed))
-		} else {
-			ofMin = math.Inf(1)
-		}
-		switch limit, ok := most.Get(name); {
-		case !ok:
-		case limit > 0:
-			ofMax = max(ofMax, float64(inUse)/float64(limit))
-		default:
-			ofMax = math.Inf(1)
+// ranking has the queues with eligible units in the order in which they are served.
+type ranking struct {
+	queues []*queueRecord
+	// compare is the order of the ranks of two queues.
+	compare func(a, b *queueRecord) int
+	// touched queues may have another rank for another reason than their share.
+	touched []*queueRecord
+}
+
+func newRanking(order QueueOrder) ranking {
+	r := ranking{compare: func(a, b *queueRecord) int { return order.Compare(a.rank, b.rank) }}
+	if _, fair := order.(FairOrder); fair {
+		r.compare = func(a, b *queueRecord) int { return compareFairly(&a.rank, &b.rank) } // copies nothing
+	}
+	return r
+}
+
+// touch remembers that the rank of a queue may have changed.
+func (r *ranking) touch(q *queueRecord) {
+	if !q.touched {
+		q.touched = true
+		r.touched = append(r.touched, q)
+	}
+}
+
+// moved lists the queues that may have another place, by name: those that were touched and those with another share.
+func (r *ranking) moved() []*queueRecord {
+	moved := r.touched
+	for _, q := range r.queues {
+		if !q.touched && q.shareChanged() {
+			moved = append(moved, q)
 		}
 	}
-	for _, it := range used.Items() {
-		take(it.Name, resources.SaturatingAdd(it.Amount, outstanding.Get(it.Name)))
+	r.touched = nil
+	slices.SortFunc(moved, func(a, b *queueRecord) int { return strings.Compare(a.name, b.name) })
+	return moved
+}
+
+// place gives a queue its rank, or none if it has no eligible unit. An order that cannot cope with a queue panics here
+// over that one alone, before others are compared with it.
+func (r *ranking) place(q *queueRecord, rank QueueRank, eligible bool) {
+	q.touched = false
+	if eligible == q.ranked && (!eligible || rank == q.rank) {
+		return
 	}
-	for i := range outstanding.Len() {
-		if name, amount := outstanding.At(i); amount > 0 {
-			if _, counted := used.Get(name); !counted {
-				take(name, amount)
-			}
-		}
+	if q.ranked {
+		i, _ := slices.BinarySearchFunc(r.queues, q, r.compare)
+		r.queues = slices.Delete(r.queues, i, i+1)
 	}
-	return ofMin, ofMax
+	q.rank, q.ranked = rank, eligible
+	if !eligible {
+		return
+	}
+	r.compare(q, q)
+	i, _ := slices.BinarySearchFunc(r.queues, q, r.compare)
+	r.queues = slices.Insert(r.queues, i, q)
 }

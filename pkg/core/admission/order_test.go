@@ -25,6 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/testing/effort"
 )
@@ -134,11 +135,11 @@ func TestGroupsAndTheirHeads(t *testing.T) {
 		for range rapid.IntRange(0, effort.Steps(60)).Draw(rt, "steps") {
 			w.step(rt)
 			if rapid.IntRange(0, 3).Draw(rt, "decide") == 0 {
-				w.s.Decide(w.o.now)
+				w.decide(t)
 			}
 		}
 		checkGroups(t, w.s)
-		w.s.Decide(w.o.now)
+		w.decide(t)
 		checkGroups(t, w.s)
 	})
 }
@@ -151,20 +152,28 @@ func checkGroups(t require.TestingT, s *State) {
 		}
 		g := u.group
 		sizes[g]++
-		policy := s.queues[u.spec.Queue].policy
-		require.Equal(t, groupKey{
-			queue: u.spec.Queue, quota: u.spec.Quota, request: u.spec.Request.Key(),
-			nonPreemptible: u.spec.NonPreemptible, blocks: policy.Blocks(u.spec.Priority),
-		}, g.key, key)
-		require.LessOrEqual(t, g.queue.compare(g.spot, g.queue.spot(u)), 0, "%s is before the head of its group", key)
+		l := s.queues.byName[u.spec.Queue].line
+		require.Same(t, l, g.Line())
+		require.Equal(t, backlog.Key{
+			Quota: u.spec.Quota, Request: u.spec.Request.Key(), NonPreemptible: u.spec.NonPreemptible,
+			Blocks: l.Policy().Blocks(u.spec.Priority),
+		}, g.Key(), key)
+		require.False(t, l.Before(u, g.Head()), "%s is before the head of its group", key)
 	}
-	require.Len(t, s.groups, len(sizes), "groups without units")
-	for key, g := range s.groups {
-		require.Equal(t, key, g.key)
-		require.Equal(t, sizes[g], g.units.Len())
-		head, ok := g.units.Min()
-		require.True(t, ok)
-		require.Same(t, head.unit, g.head)
-		require.Equal(t, g.dirty, g.queue.dirty.Contains(g), "%v", key)
+	groups := 0
+	for _, q := range s.queues.byName {
+		open := 0
+		for _, g := range q.line.Groups() {
+			groups++
+			require.Equal(t, sizes[g], g.Len())
+			require.Equal(t, sizes[g], g.Notes.tallied)
+			require.Equal(t, g.Open(), !g.Notes.isParked())
+			if g.Open() {
+				open++
+			}
+		}
+		q.line.Heads(func(*group) bool { open--; return true })
+		require.Zero(t, open, "open groups have their places among the heads")
 	}
+	require.Equal(t, len(sizes), groups, "groups without units")
 }

@@ -46,6 +46,17 @@ func (p Phase) Holds() bool {
 	}
 }
 
+// Releases says whether the pods of a unit in this phase may go. To hold quota is not enough: a unit may wait for
+// checks, or for a place, while its quota is reserved.
+func (p Phase) Releases() bool {
+	switch p {
+	case PhaseSchedSucceed, PhaseDequeued, PhaseRunning:
+		return true
+	default:
+		return false
+	}
+}
+
 // Terminal says whether the unit is over.
 func (p Phase) Terminal() bool { return p == PhaseSucceed || p == PhaseFailed }
 

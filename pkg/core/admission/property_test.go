@@ -19,7 +19,6 @@ package admission
 import (
 	"fmt"
 	"slices"
-	"sort"
 	"strconv"
 	"testing"
 	"time"
@@ -33,12 +32,15 @@ import (
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// world feeds the same random events to the state and to the plain maps that the oracle reads.
+// world feeds the same random events to the state and to the model that the oracle reads.
 type world struct {
+	*model
 	s *State
 	o *oracle
 	// shown is what ChangedCounts said so far.
 	shown map[pair]QueueCounts
+	// told is what DirtyDemand said so far.
+	told map[string]resources.List
 	// journal repeats the events for the determinism test.
 	journal []func(*State)
 	plans   []string
@@ -46,15 +48,52 @@ type world struct {
 
 func newWorld() *world {
 	s := New(Config{ExplainAfter: 5 * time.Second, ExplainEvery: 30 * time.Second, RefusedBackoff: 10 * time.Second})
-	return &world{s: s, o: &oracle{
-		s: s, now: epoch,
-		queues: map[string]Queue{}, quotas: map[string]Quota{}, pods: map[string]map[string]Pod{}, live: map[string]Consumer{},
-	}}
+	m := newModel()
+	return &world{model: m, s: s, o: &oracle{model: m}}
 }
 
 func (w *world) do(event func(*State)) {
 	w.journal = append(w.journal, event)
 	event(w.s)
+}
+
+func (w *world) upsertUnit(u Unit) {
+	now := w.now
+	w.upsert(u)
+	w.do(func(s *State) { s.UpsertUnit(now, u) })
+}
+
+func (w *world) deleteUnit(key string) {
+	now := w.now
+	w.remove(key)
+	w.do(func(s *State) { s.DeleteUnit(now, key) })
+}
+
+func (w *world) setPod(key string, p Pod) {
+	now := w.now
+	if w.pods[key] == nil {
+		w.pods[key] = map[string]Pod{}
+	}
+	w.pods[key][p.UID] = p
+	w.do(func(s *State) { s.SetPod(now, key, p) })
+}
+
+func (w *world) deletePod(key, uid string) {
+	now := w.now
+	delete(w.pods[key], uid)
+	w.do(func(s *State) { s.DeletePod(now, key, uid) })
+}
+
+func (w *world) consumer(c Consumer, live bool) {
+	now := w.now
+	w.setConsumer(c, live)
+	w.do(func(s *State) { s.SetConsumer(now, c, live) })
+}
+
+func (w *world) settleUnit(key string, attempt int64, o Outcome) {
+	now := w.now
+	w.settle(key, attempt, o)
+	w.do(func(s *State) { s.Settle(now, key, attempt, o) })
 }
 
 // treeParents is the usual shape of the quota tree; events may change it.
@@ -76,7 +115,7 @@ func drawList(t *rapid.T, label string, least, most int64, optional bool) resour
 	return resources.FromMap(amounts)
 }
 
-func (w *world) setQuota(t *rapid.T, name, parent string) {
+func (w *world) drawQuota(t *rapid.T, name, parent string) {
 	q := Quota{Name: name, Parent: parent,
 		Limit: drawList(t, "limit", 0, 14, true), Max: drawList(t, "max", 2, 14, true), Min: drawList(t, "min", 0, 6, true),
 		Used: drawList(t, "used", 0, 3, true), NonPreemptibleUsed: drawList(t, "npused", 0, 2, true),
@@ -100,14 +139,14 @@ func (w *world) setQuota(t *rapid.T, name, parent string) {
 }
 
 func (w *world) putQuota(q Quota) {
-	w.o.quotas[q.Name] = q
-	now := w.o.now
+	now := w.now
+	w.model.setQuota(q)
 	w.do(func(s *State) { s.SetQuota(now, q) })
 }
 
 func (w *world) putQueue(q Queue) {
-	w.o.queues[q.Name] = q
-	now := w.o.now
+	now := w.now
+	w.queues[q.Name] = q
 	w.do(func(s *State) { s.UpsertQueue(now, q) })
 }
 
@@ -149,6 +188,7 @@ func drawUnit(t *rapid.T, i int) Unit {
 		u.Consumer.Name += u.Consumer.UID
 		u.ConsumerManaged = rapid.Bool().Draw(t, "managed")
 		u.OwnedByConsumer = rapid.Bool().Draw(t, "owned")
+		u.Misnamed = u.ConsumerManaged && rapid.IntRange(0, 3).Draw(t, "misnamed") == 0
 	case 2:
 		u.RequeueAt, u.Phase = epoch.Add(time.Duration(rapid.IntRange(0, 60).Draw(t, "requeue"))*time.Second), PhaseTimeoutBackoff
 	case 3:
@@ -161,17 +201,17 @@ func drawUnit(t *rapid.T, i int) Unit {
 
 // step draws one event.
 func (w *world) step(t *rapid.T) {
-	now := w.o.now
+	now := w.now
 	key := fmt.Sprintf("ns/u%d", rapid.IntRange(0, 24).Draw(t, "unit"))
 	switch rapid.IntRange(0, 15).Draw(t, "event") {
 	case 0, 1, 2, 3:
 		u := drawUnit(t, rapid.IntRange(0, 24).Draw(t, "unit number"))
-		w.do(func(s *State) { s.UpsertUnit(now, u) })
+		w.upsertUnit(u)
 	case 4:
-		w.do(func(s *State) { s.DeleteUnit(now, key) })
+		w.deleteUnit(key)
 	case 5, 6:
 		name := rapid.SampledFrom(levelNames).Draw(t, "level")
-		w.setQuota(t, name, treeParents[name])
+		w.drawQuota(t, name, treeParents[name])
 	case 7:
 		w.moveQuota(t)
 	case 8:
@@ -185,27 +225,27 @@ func (w *world) step(t *rapid.T) {
 	case 13:
 		w.end(t, key)
 	case 14:
-		w.o.now = now.Add(time.Duration(rapid.IntRange(0, 20).Draw(t, "seconds")) * time.Second)
+		w.now = now.Add(time.Duration(rapid.IntRange(0, 20).Draw(t, "seconds")) * time.Second)
 	case 15:
 		if rapid.IntRange(0, 2).Draw(t, "delete queue") == 0 {
 			name := rapid.SampledFrom([]string{"q1", "q2", "q3", "q4"}).Draw(t, "queue")
-			delete(w.o.queues, name)
+			delete(w.queues, name)
 			w.do(func(s *State) { s.DeleteQueue(now, name) })
 		}
 	}
 }
 
 func (w *world) moveQuota(t *rapid.T) {
-	now := w.o.now
+	now := w.now
 	name := rapid.SampledFrom(levelNames[1:]).Draw(t, "moved level")
 	switch rapid.IntRange(0, 2).Draw(t, "move") {
 	case 0:
-		delete(w.o.quotas, name)
+		w.deleteQuota(name)
 		w.do(func(s *State) { s.DeleteQuota(now, name) })
 	case 1:
-		w.setQuota(t, name, rapid.SampledFrom(levelNames).Draw(t, "new parent"))
+		w.drawQuota(t, name, rapid.SampledFrom(levelNames).Draw(t, "new parent"))
 	case 2:
-		if q, ok := w.o.quotas[name]; ok {
+		if q, ok := w.quotas[name]; ok {
 			q.Parent = treeParents[name]
 			w.putQuota(q)
 		}
@@ -213,103 +253,80 @@ func (w *world) moveQuota(t *rapid.T) {
 }
 
 func (w *world) stepPod(t *rapid.T, key string) {
-	now := w.o.now
 	uid := rapid.SampledFrom([]string{"p1", "p2"}).Draw(t, "pod")
 	if rapid.IntRange(0, 2).Draw(t, "delete pod") == 0 {
-		delete(w.o.pods[key], uid)
-		w.do(func(s *State) { s.DeletePod(now, key, uid) })
+		w.deletePod(key, uid)
 		return
 	}
 	p := Pod{UID: uid, Quota: rapid.SampledFrom(leafNames).Draw(t, "pod quota"), Request: drawList(t, "pod", 0, 3, true),
 		NonPreemptible: rapid.Bool().Draw(t, "pod np"), Assigned: rapid.Bool().Draw(t, "assigned")}
-	if u, ok := w.s.units[key]; ok {
-		p.Quota = u.spec.Quota
+	if u, ok := w.units[key]; ok {
+		p.Quota = u.Quota
 	}
-	if w.o.pods[key] == nil {
-		w.o.pods[key] = map[string]Pod{}
-	}
-	w.o.pods[key][uid] = p
-	w.do(func(s *State) { s.SetPod(now, key, p) })
+	w.setPod(key, p)
 }
 
 func (w *world) stepConsumer(t *rapid.T) {
-	now := w.o.now
 	c := Consumer{Kind: "Job.v1.batch", Namespace: "ns", UID: rapid.SampledFrom([]string{"j1", "j2"}).Draw(t, "consumer")}
 	c.Name = "j" + c.UID
-	live := rapid.IntRange(0, 3).Draw(t, "live") > 0
-	if live {
-		w.o.live[c.UID] = c
-	} else {
-		delete(w.o.live, c.UID)
-	}
-	w.do(func(s *State) { s.SetConsumer(now, c, live) })
+	w.consumer(c, rapid.IntRange(0, 3).Draw(t, "live") > 0)
 }
 
 // settleAll reports an outcome for some of the writes in flight.
 func (w *world) settleAll(t *rapid.T) {
-	now := w.o.now
 	for _, key := range w.keys() {
-		u := w.s.units[key]
-		if !u.inFlight() {
-			continue
+		if u := w.units[key]; u.inFlight() {
+			w.settleUnit(key, u.attempt, rapid.SampledFrom([]Outcome{
+				OutcomeConfirmed, OutcomeConfirmed, OutcomeConfirmed, OutcomeRefuted, OutcomeRefused, OutcomeUnknown,
+			}).Draw(t, "outcome"))
 		}
-		o := rapid.SampledFrom([]Outcome{OutcomeConfirmed, OutcomeConfirmed, OutcomeConfirmed, OutcomeRefuted, OutcomeRefused, OutcomeUnknown}).Draw(t, "outcome")
-		attempt := u.attempt
-		w.do(func(s *State) { s.Settle(now, key, attempt, o) })
 	}
 }
 
 // end finishes a unit, or sends it back into its queue.
 func (w *world) end(t *rapid.T, key string) {
-	now := w.o.now
-	u, ok := w.s.units[key]
+	u, ok := w.units[key]
 	if !ok {
 		return
 	}
-	spec := u.spec.unit()
+	spec := u.Unit
 	spec.Phase = rapid.SampledFrom([]Phase{PhaseSucceed, PhaseEnqueued, PhaseRunning, PhaseTimeoutBackoff}).Draw(t, "ends as")
 	spec.Attempts = u.attempt
 	if !spec.Phase.Holds() {
 		spec.Held = resources.List{}
 	}
-	w.do(func(s *State) { s.UpsertUnit(now, spec) })
-}
-
-func (w *world) keys() []string {
-	keys := make([]string, 0, len(w.s.units))
-	for key := range w.s.units {
-		keys = append(keys, key)
-	}
-	sort.Strings(keys)
-	return keys
+	w.upsertUnit(spec)
 }
 
 // decide runs both and compares.
 func (w *world) decide(t require.TestingT) {
-	now := w.o.now
-	w.s.resume(now) // what time alone makes eligible; Decide does it first
-	want := w.o.run()
-	var got []string
+	now := w.now
+	evict, admit := w.o.decide()
+	var got Plan
 	w.do(func(s *State) {
 		plan := s.Decide(now)
-		if s != w.s {
-			w.plans = append(w.plans, dump(plan))
-			return
-		}
 		w.plans = append(w.plans, dump(plan))
-		for _, a := range plan.Admit {
-			got = append(got, a.Unit.Key)
+		if s == w.s {
+			got = plan
 		}
 	})
 	t = effort.Plain(t)
-	require.Equal(t, want, got, "admissions in order")
+	require.Equal(t, evict, evictedBy(got), "evictions in order")
+	require.Equal(t, admit, keysOfPlan(got), "admissions in order")
 	if !effort.Wide() {
 		w.check(t)
 	}
 }
 
-// units that a history starts with, at most.
-func units(most int) int {
+func evictedBy(p Plan) (keys []string) {
+	for i := range p.Evict {
+		keys = append(keys, p.Evict[i].Unit.Key)
+	}
+	return keys
+}
+
+// unitsAtMost is how many units a history starts with.
+func unitsAtMost(most int) int {
 	if effort.Wide() {
 		return most / 2
 	}
@@ -325,47 +342,69 @@ func (w *world) checkAtEnd(t require.TestingT) {
 
 func dump(p Plan) string { return fmt.Sprintf("%v", p) }
 
-// check compares every index of the state with a recount.
+// check compares what the state says with a recount of the model.
 func (w *world) check(t require.TestingT) {
 	require.Empty(t, w.s.Verify(), "ledger equals rebuild (I7)")
 	require.Empty(t, w.s.VerifyPlaces(), "every unit is in one place (I2)")
-	demand := map[string]map[string]int64{}
-	counts := map[pair]QueueCounts{}
-	for key, u := range w.s.units {
-		p := pair{u.spec.Queue, u.spec.Quota}
-		c := counts[p]
-		c.Queue, c.Quota = p.queue, p.quota
-		eligible := u.stage == stageWaiting && w.o.eligible(u)
-		switch {
-		case u.stage == stageAdmitted || u.stage == stageEvicting:
-			c.Admitted++
-		case u.stage == stageAdmitting || eligible:
-			c.Pending++
-		case u.stage == stageWaiting:
-			c.Parked++
-		default:
+	w.checkHoldings(t)
+	w.checkCounts(t)
+	w.checkPositions(t)
+	w.checkReports(t)
+}
+
+// checkHoldings: the ledger has what the model says that units hold.
+func (w *world) checkHoldings(t require.TestingT) {
+	w.o.count()
+	for _, name := range levelNames {
+		if _, known := w.quotas[name]; !known {
 			continue
 		}
-		counts[p] = c
-		if u.holding || eligible {
-			want := u.spec.Request
-			if u.holding {
-				want = u.held
+		for _, k := range []string{"cpu", "gpu"} {
+			amount, _ := w.s.Outstanding(name).Get(k)
+			require.Equal(t, w.o.outstanding(name, k, false), amount, "%s outstanding at %s", k, name)
+		}
+	}
+}
+
+func (w *world) checkCounts(t require.TestingT) {
+	demand := map[string]map[string]int64{}
+	counts, sums := map[pair]QueueCounts{}, map[string]QueueCounts{}
+	for key, u := range w.units {
+		where := map[string]bucket{"admitted": bucketAdmitted, "evicting": bucketAdmitted, "admitting": bucketPending}[u.at]
+		if u.at == "waiting" {
+			if where = bucketParked; w.eligible(u) {
+				where = bucketPending
 			}
-			if demand[p.quota] == nil {
-				demand[p.quota] = map[string]int64{}
-			}
-			for _, it := range want.Items() {
-				amount, missing := it.Amount, u.spec.Expected.Pods
-				for _, pod := range w.o.pods[key] {
-					if pod.Quota == p.quota {
-						r, _ := pod.Request.Get(it.Name)
-						amount -= r
-						missing--
-					}
+		}
+		if where == bucketNone {
+			continue
+		}
+		p := pair{u.Queue, u.Quota}
+		c, sum := counts[p], sums[u.Queue]
+		c.Queue, c.Quota, sum.Queue = p.queue, p.quota, p.queue
+		c.add(where, 1)
+		sum.add(where, 1)
+		counts[p], sums[u.Queue] = c, sum
+		if !u.holds && (u.at != "waiting" || where != bucketPending) {
+			continue
+		}
+		want := u.Request
+		if u.holds {
+			want = u.held
+		}
+		if demand[p.quota] == nil {
+			demand[p.quota] = map[string]int64{}
+		}
+		for _, it := range want.Items() {
+			amount, missing := it.Amount, u.Expected.Pods
+			for _, pod := range w.pods[key] {
+				if pod.Quota == p.quota {
+					r, _ := pod.Request.Get(it.Name)
+					amount -= r
+					missing--
 				}
-				demand[p.quota][it.Name] += mostOutstanding(u.spec.Expected, amount, it.Name, missing)
 			}
+			demand[p.quota][it.Name] += mostOutstanding(u.Expected, amount, it.Name, missing)
 		}
 	}
 	for _, c := range w.s.ChangedCounts() {
@@ -377,37 +416,42 @@ func (w *world) check(t require.TestingT) {
 		}
 	}
 	require.Len(t, w.shown, len(counts))
-	sums := map[string]QueueCounts{}
 	for _, c := range w.s.Counts() {
 		require.Equal(t, c, w.shown[pair{c.Queue, c.Quota}])
 		require.Equal(t, counts[pair{c.Queue, c.Quota}], c)
 		delete(counts, pair{c.Queue, c.Quota})
-		sum := sums[c.Queue]
-		sums[c.Queue] = QueueCounts{
-			Queue: c.Queue, Pending: sum.Pending + c.Pending, Admitted: sum.Admitted + c.Admitted, Parked: sum.Parked + c.Parked,
-		}
 	}
-	require.Len(t, w.s.countsOf, len(sums))
+	require.Empty(t, counts)
 	for name, sum := range sums {
 		require.Equal(t, sum, w.s.CountsOf(name))
 	}
-	require.Empty(t, counts)
+	for _, quota := range w.s.DirtyDemand() {
+		w.demand(quota)
+	}
 	for _, name := range leafNames {
 		require.True(t, w.s.Demand(name).Equal(resources.FromMap(demand[name])), "demand of %s: %s, want %v", name, w.s.Demand(name), demand[name])
+		require.True(t, w.told[name].Equal(w.s.Demand(name)), "demand of %s was told as %s", name, w.told[name])
 	}
-	w.checkPositions(t)
 }
 
+// demand is told whenever it changed.
+func (w *world) demand(quota string) {
+	if w.told == nil {
+		w.told = map[string]resources.List{}
+	}
+	w.told[quota] = w.s.Demand(quota)
+}
+
+// checkPositions: lines are sorted, and nobody in them fits.
 func (w *world) checkPositions(t require.TestingT) {
-	for name, q := range w.s.queues {
-		require.Zero(t, q.dirty.Len()+len(w.s.woken)+len(w.s.lendable)+len(w.s.eased), "nothing is dirty after Decide")
+	for _, name := range []string{"q1", "q2", "q3", "q4", "q5"} {
 		var want []Unit
-		for _, u := range w.s.units {
-			if u.group != nil && u.spec.Queue == name {
-				want = append(want, u.spec.unit())
+		for _, u := range w.units {
+			if u.Queue == name && w.inLine(u) {
+				want = append(want, u.Unit)
 			}
 		}
-		spec := w.o.queues[name]
+		spec := w.queues[name]
 		slices.SortFunc(want, func(a, b Unit) int {
 			if w.o.before(spec, a, b) {
 				return -1
@@ -423,6 +467,20 @@ func (w *world) checkPositions(t require.TestingT) {
 			require.Equal(t, u.Key, first[i].Unit.Key)
 			require.NotEqual(t, ReasonPending, first[i].Reason, "%s fits, yet it was not admitted: %s", u.Key, first[i].Message)
 			w.checkExplanation(t, first[i])
+		}
+	}
+}
+
+// checkReports: what was reported of the head of a group is what is found of it now, or it will be told as soon as it
+// may be told something again.
+func (w *world) checkReports(t require.TestingT) {
+	for key, u := range w.s.units {
+		if u.stage != stageWaiting || u.report.Reason == "" || u.reportAt != 0 {
+			continue
+		}
+		found, _ := w.s.whyWaiting(u)
+		if u.group == nil || !u.group.Open() || u.group.Head() == u {
+			require.True(t, untold(found.Reason) || found == u.report.Finding, "%s was told %v, it is %v", key, u.report.Finding, found)
 		}
 	}
 }
@@ -464,15 +522,14 @@ func (w *world) checkExplanation(t require.TestingT, u Waiting) {
 
 func (w *world) populate(t *rapid.T) {
 	for _, name := range levelNames {
-		w.setQuota(t, name, treeParents[name])
+		w.drawQuota(t, name, treeParents[name])
 	}
 	for _, name := range []string{"q1", "q2", "q3", "q4"} {
 		w.putQueue(drawQueue(t, name))
 	}
-	for i := range rapid.IntRange(0, units(25)).Draw(t, "units") {
+	for i := range rapid.IntRange(0, unitsAtMost(25)).Draw(t, "units") {
 		u := drawUnit(t, i)
-		now := w.o.now
-		w.do(func(s *State) { s.UpsertUnit(now, u) })
+		w.upsertUnit(u)
 	}
 }
 
@@ -508,7 +565,7 @@ func (w *world) crowd(t *rapid.T) {
 			MaxAdmitted: rapid.SampledFrom([]int32{-1, -1, -1, 4}).Draw(t, "max admitted"),
 		})
 	}
-	for i := range rapid.IntRange(5, units(30)).Draw(t, "units") {
+	for i := range rapid.IntRange(5, unitsAtMost(30)).Draw(t, "units") {
 		w.enter(t, i)
 	}
 }
@@ -533,7 +590,6 @@ func (w *world) tighten(t *rapid.T, name string) {
 }
 
 func (w *world) enter(t *rapid.T, i int) {
-	now := w.o.now
 	u := Unit{
 		Key: fmt.Sprintf("ns/u%d", i), UID: fmt.Sprintf("uid-%d", i),
 		Queue:    rapid.SampledFrom([]string{"q1", "q2", "q3", "q4"}).Draw(t, "queue"),
@@ -543,18 +599,17 @@ func (w *world) enter(t *rapid.T, i int) {
 		Request:  drawList(t, "request", 0, 4, false), Pods: 1, Active: true,
 		NonPreemptible: rapid.IntRange(0, 2).Draw(t, "np") == 0,
 	}
-	w.do(func(s *State) { s.UpsertUnit(now, u) })
+	w.upsertUnit(u)
 }
 
 func (w *world) stepCrowd(t *rapid.T) {
-	now := w.o.now
 	i := rapid.IntRange(0, 34).Draw(t, "unit")
 	key := fmt.Sprintf("ns/u%d", i)
 	switch rapid.IntRange(0, 8).Draw(t, "event") {
 	case 0, 1:
 		w.enter(t, i)
 	case 2, 3:
-		w.do(func(s *State) { s.DeleteUnit(now, key) })
+		w.deleteUnit(key)
 	case 4, 5:
 		w.tighten(t, rapid.SampledFrom(levelNames).Draw(t, "level"))
 	case 6:
@@ -562,7 +617,7 @@ func (w *world) stepCrowd(t *rapid.T) {
 	case 7:
 		w.settleAll(t)
 	case 8:
-		q := w.o.queues[rapid.SampledFrom([]string{"q1", "q2", "q3", "q4"}).Draw(t, "queue")]
+		q := w.queues[rapid.SampledFrom([]string{"q1", "q2", "q3", "q4"}).Draw(t, "queue")]
 		q.Priority = rapid.Int32Range(0, 1).Draw(t, "queue priority")
 		w.putQueue(q)
 	}
@@ -593,13 +648,13 @@ func TestRestartEqualsContinuation(t *testing.T) {
 			w.stepCrowd(t)
 			w.decide(t)
 		}
-		now := w.o.now
+		now := w.now
 		for _, key := range w.keys() {
-			w.s.Settle(now, key, w.s.units[key].attempt, OutcomeConfirmed)
+			w.settleUnit(key, w.units[key].attempt, OutcomeConfirmed)
 		}
 		w.tighten(t, rapid.SampledFrom(levelNames).Draw(t, "level"))
 		// Backoff after refused writes is the one thing that is kept in memory only.
-		w.o.now = now.Add(time.Hour)
+		w.now = now.Add(time.Hour)
 		now = w.o.now
 		again := w.restart(rapid.Permutation([]string{"units", "queues", "quotas", "pods"}).Draw(t, "order"))
 		for _, name := range levelNames {
@@ -612,23 +667,23 @@ func TestRestartEqualsContinuation(t *testing.T) {
 }
 
 func (w *world) restart(kinds []string) *State {
-	s, now := New(w.s.cfg), w.o.now
+	s, now := New(w.s.cfg), w.now
 	for _, kind := range kinds {
 		switch kind {
 		case "units":
-			for _, u := range w.s.units {
-				s.UpsertUnit(now, u.spec.unit())
+			for _, u := range w.units {
+				s.UpsertUnit(now, u.Unit)
 			}
 		case "queues":
-			for _, q := range w.o.queues {
+			for _, q := range w.queues {
 				s.UpsertQueue(now, q)
 			}
 		case "quotas":
-			for _, q := range w.o.quotas {
+			for _, q := range w.quotas {
 				s.SetQuota(now, q)
 			}
 		case "pods":
-			for key, pods := range w.o.pods {
+			for key, pods := range w.pods {
 				for _, p := range pods {
 					s.SetPod(now, key, p)
 				}

@@ -46,3 +46,10 @@ const (
 	ReasonPending                Reason = "Pending"       // not examined yet
 	ReasonUnknownPhase           Reason = "UnknownPhase"  // a phase of another version
 )
+
+// Finding is why a unit waits in a form that stays true until the answer is another one: the reason, and of a shortage
+// the level of the quota tree and the resource.
+type Finding struct {
+	Reason          Reason
+	Level, Resource string
+}

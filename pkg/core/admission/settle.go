@@ -31,12 +31,20 @@ func (s *State) Settle(now time.Time, unitKey string, attempt int64, o Outcome) 
 	}
 	remembered := u.remembered
 	u.forgetRemembered()
-	if u.stage == stageAdmitting {
-		s.settleAdmission(now, u, remembered, o)
-	} else {
-		s.settleEviction(now, u, remembered, o)
+	s.contest(now, u, func() {
+		s.change(u, func() {
+			if u.stage == stageAdmitting {
+				s.settleAdmission(now, u, remembered, o)
+			} else {
+				s.settleEviction(now, u, remembered, o)
+			}
+			s.owners.Moved(u)
+			s.place(now, u)
+		})
+	})
+	if remembered != nil {
+		s.replay(now, u, remembered)
 	}
-	s.rejudge(now, u.spec.consumerUID)
 }
 
 func (s *State) settleAdmission(now time.Time, u *unit, remembered *Unit, o Outcome) {
@@ -44,59 +52,33 @@ func (s *State) settleAdmission(now time.Time, u *unit, remembered *Unit, o Outc
 		// The object itself says so, whatever the write seemed to come to.
 		o = OutcomeConfirmed
 	}
+	u.stage = stageWaiting
 	switch o {
 	case OutcomeConfirmed:
 		u.stage, u.observed = stageAdmitted, false
-		if u.refusals > 0 {
-			u.dealings.refusals = 0
+		if u.refusal.times > 0 {
+			u.refusal = &refusal{until: u.refusal.until, reason: u.refusal.reason, message: u.refusal.message}
 		}
-		s.restate(u, PhaseDequeued, u.attempt, u.held)
+		u.spec.Phase, u.spec.Attempts, u.spec.Held = PhaseDequeued, u.attempt, u.held
 	case OutcomeRefused:
-		u.stage = stageWaiting
 		s.refuse(now, u, ReasonWriteRefused, "the API server refuses the admission of this unit; it is tried again later")
-	default:
-		u.stage = stageWaiting
-	}
-	s.place(now, u)
-	if remembered != nil {
-		s.replay(now, u, remembered)
+	case OutcomeRefuted, OutcomeUnknown:
 	}
 }
 
 func (s *State) settleEviction(now time.Time, u *unit, remembered *Unit, o Outcome) {
+	u.stage = stageAdmitted
 	switch o {
 	case OutcomeConfirmed:
 		u.stage = stageWaiting
-		s.restate(u, PhaseEnqueued, u.spec.Attempts, resources.List{})
+		u.spec.Phase, u.spec.Held = PhaseEnqueued, resources.List{}
 		if remembered != nil && remembered.Phase.Holds() && remembered.Attempts <= u.attempt {
 			// Older than the eviction: only its other fields can be news.
 			remembered.Phase, remembered.Held = PhaseEnqueued, resources.List{}
 		}
 	case OutcomeRefused:
-		u.stage = stageAdmitted
 		s.refuse(now, u, ReasonWriteRefused, "the API server refuses the eviction of this unit; it is tried again later")
-	default:
-		u.stage, u.observed = stageAdmitted, true
-	}
-	s.place(now, u)
-	if remembered != nil {
-		s.replay(now, u, remembered)
-	}
-}
-
-// restate has the record say what was written.
-func (s *State) restate(u *unit, phase Phase, attempts int64, held resources.List) {
-	in := u.spec.unit()
-	in.Phase, in.Attempts, in.Held = phase, attempts, held
-	s.state(u, s.recordOf(&in))
-}
-
-// replay applies an object to a unit with no write in flight, if it says anything new.
-func (s *State) replay(now time.Time, u *unit, in *Unit) {
-	if u.stage == stageAdmitted && in.Phase.Holds() {
+	case OutcomeRefuted, OutcomeUnknown:
 		u.observed = true
-	}
-	if !sameUnit(u.spec.unit(), *in) {
-		s.apply(now, u, *in)
 	}
 }

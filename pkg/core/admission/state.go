@@ -19,134 +19,137 @@ package admission
 import (
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 )
 
-// State is the whole of what the decisions depend on. It is not safe for concurrent use: one goroutine owns it.
+// State is the whole of what the decisions depend on: the sum of its rooms. It is not safe for concurrent use: one
+// goroutine owns it.
 //
 // Between two calls the following holds:
-//   - every unit that waits and is not parked is in exactly one group, and in the waiting tree of its queue;
-//   - a group that is neither empty nor parked is dirty (Decide will look at it) or blocked, and a blocked
-//     group is registered where the change that can make it fit will wake it, or has: then the gate is woken (I6);
-//   - every claim in the book belongs to the first unit of its line that does not fit, or its group is dirty; in a line
-//     without a claim the group of the first unit is dirty, unless a check or the bound of its queue stops it;
-//   - free amounts of all known levels are what limits, used and ledger say.
+//   - every unit that waits is in line, in exactly one group, or parked (I2);
+//   - the ledger has what units hold, and nothing else (I7);
+//   - unless changed is set, the last pass saw all that there is now: no unit fits (I6).
 type State struct {
-	cfg      Config
-	policies map[string]queue.Factory
-	order    QueueOrder
-	// compareQueues is the order of ranked queues.
-	compareQueues func(a, b *unitLine) int
-
-	units  map[string]*unit     // by key
-	pods   map[string]*podBag   // by key of the unit, which need not be known
-	queues map[string]*unitLine // by name; also of queues that do not exist but are named by a unit
-	groups map[groupKey]*group
-	// sequence numbers groups, for trees of groups.
-	sequence uint64
-
-	levels map[string]*level // by name; also of quotas that do not exist but are named by a unit
-	// below are the levels that name this one as their parent.
-	below map[string]map[*level]struct{}
-	// tree changes whenever a path may have.
-	tree   int64
+	cfg    Config
 	ledger *ledger.Ledger
+	tree   *capacity.Tree
+	owners *owner.Book[*unit]
+	units  map[string]*unit // by key
+	queues queues
+	accounts
 
-	consumers consumers
+	// retries are the units for which something is over at a time: backoff, refusal. evictions are admitted units that
+	// must not be.
+	retries   *backlog.Due[*unit]
+	evictions map[*unit]struct{}
+	reports   reports
 
-	// ranked holds the queues with an eligible unit, first served first; dirty those of them with a dirty group.
-	ranked, dirty *queue.Tree[*unitLine]
-	// woken are the gates where groups may find enough now; lendable those where they may find enough to borrow.
-	woken, lendable []*waitList
-	// eased are the levels where claims changed that keep groups from borrowing.
-	eased []*level
-	// touched queues may have another rank.
-	touched []*unitLine
-	// retouched is the memory of the list before, to be used again.
-	retouched []*unitLine
-	// claims counts the claims in the book.
-	claims int
-	// reviews are the gates where the claims, or what is free for them, changed.
-	reviews []*gate
-	// moved are the queues whose place in the order changed since the claims were reviewed.
-	moved []*unitLine
-	// elsewhere is memory of State.wakeWatched, left of State.lastLent, to be used again.
-	elsewhere []*claim
-	left      []resources.Item
-	commons   commons
-	// lined is memory of State.Line.
-	lined Unit
-	// asked is memory of State.asks, to be used again.
-	asked []resources.Item
-
-	evictions *queue.Tree[*unit] // admitted units that Decide is to evict
-	retries   *queue.Tree[*unit] // units for which something is over at a time: backoff, refusal
-	tellings  *queue.Tree[*unit] // units whose reason is to be told at a time
+	ranking ranking
+	pass    pass
+	// changed: something that a pass looks at is not what it was in the last one.
+	changed bool
+	// structure is that of the tree when all groups were checked last. quotasChanged is when a quota changed last.
+	structure     int64
+	quotasChanged time.Time
 
 	// panics of extensions that were recovered since the last Decide.
 	panics int
 	// looked is the unit that is being looked at. Between two calls it is nil, unless the last one panicked.
 	looked *unit
-
-	counts        map[pair]*QueueCounts
-	countsChanged map[pair]struct{}
-	countsOf      map[string]*QueueCounts // by queue
-	demand        map[string]*resources.Sum
-	demandChanged map[string]bool
-	// additions is, by quota, what units add to what its pods request: what admitted ones ask for beyond their pods, less
-	// the pods of those that wait.
-	additions map[string]*resources.Sum
-	// borrowers counts the groups that wait to borrow.
-	borrowers int
 }
-
-// pair of a queue and a quota.
-type pair struct{ queue, quota string }
 
 // New returns an empty state.
 func New(cfg Config) *State {
-	policies := queue.Builtin()
-	for name, factory := range cfg.Policies {
-		policies[name] = factory
-	}
 	order := cfg.Order
 	if order == nil {
 		order = FairOrder{}
 	}
-	s := &State{
-		cfg: cfg, policies: policies, order: order,
-		units:  map[string]*unit{},
-		pods:   map[string]*podBag{},
-		queues: map[string]*unitLine{},
-		groups: map[groupKey]*group{},
-		levels: map[string]*level{},
-		below:  map[string]map[*level]struct{}{},
-		ledger: ledger.New(), commons: newCommons(),
-		consumers:     newConsumers(),
-		counts:        map[pair]*QueueCounts{},
-		countsChanged: map[pair]struct{}{},
-		countsOf:      map[string]*QueueCounts{},
-		demand:        map[string]*resources.Sum{},
-		demandChanged: map[string]bool{},
-		additions:     map[string]*resources.Sum{},
+	l := ledger.New()
+	return &State{
+		cfg: cfg, ledger: l, tree: capacity.NewTree(l), owners: owner.NewBook[*unit](), units: map[string]*unit{},
+		queues: newQueues(cfg.Policies), accounts: newAccounts(),
+		retries:   backlog.NewDue(func(u *unit) backlog.Moment { return u.retryAt }),
+		evictions: map[*unit]struct{}{}, reports: newReports(&cfg), ranking: newRanking(order),
 	}
-	s.compareQueues = func(a, b *unitLine) int { return order.Compare(a.rank, b.rank) }
-	if _, fair := order.(FairOrder); fair {
-		s.compareQueues = func(a, b *unitLine) int { return compareFairly(&a.rank, &b.rank) } // copies nothing
-	}
-	s.ranked = queue.NewTree(s.compareQueues)
-	s.dirty = queue.NewTree(s.compareQueues)
-	s.evictions = queue.NewTree(compareKeys)
-	s.retries = queue.NewTree(byTime(func(u *unit) time.Time { return u.retry }))
-	s.tellings = queue.NewTree(byTime(func(u *unit) time.Time { return u.tell.time() }))
-	return s
 }
 
 // Recheck says that what a Check depends on has changed: everything that waits is looked at again.
 func (s *State) Recheck(time.Time) {
-	for _, g := range s.groups {
-		s.markDirty(g)
+	for _, q := range s.queues.byName {
+		for _, g := range q.line.Groups() {
+			g.Notes.answer = answer{}
+		}
 	}
+	s.changed = true
+}
+
+// SetQuota takes an observation of a quota.
+func (s *State) SetQuota(now time.Time, in Quota) {
+	if s.tree.Set(in) {
+		s.changed, s.quotasChanged = true, now
+	}
+}
+
+// DeleteQuota parks the units that wait for the quota. What is held there stays held, and keeps counting on
+// the path that the quota had, until it is released or the quota comes back.
+func (s *State) DeleteQuota(now time.Time, name string) {
+	if s.tree.Delete(name) {
+		s.changed, s.quotasChanged = true, now
+	}
+}
+
+// SetPod takes a pod that exists of the unit with this key, also before the unit is known.
+// Assigned pods materialise what the unit holds: outstanding = max(0, held - assigned), by resource.
+func (s *State) SetPod(_ time.Time, unitKey string, p Pod) {
+	s.podsChange(unitKey, func() bool { return s.ledger.SetPod(unitKey, p.inLedger(), p.Assigned) })
+}
+
+// DeletePod forgets a pod that is gone or has ended.
+func (s *State) DeletePod(_ time.Time, unitKey, podUID string) {
+	s.podsChange(unitKey, func() bool { return s.ledger.DeletePod(unitKey, podUID) })
+}
+
+func (s *State) podsChange(unitKey string, f func() (outstanding bool)) {
+	u, ok := s.units[unitKey]
+	if !ok {
+		f()
+		return
+	}
+	s.change(u, func() {
+		if f() {
+			s.tree.Changed(u.quota)
+		}
+	})
+	s.changed = true
+}
+
+// SetConsumer says that a consumer is live, or not (live=false). Units whose managed consumer is not live
+// are parked or evicted. An admitted unit whose consumer was never reported keeps its admission, so whoever
+// finds the consumer of a unit missing has to say so.
+func (s *State) SetConsumer(now time.Time, c Consumer, live bool) {
+	for _, u := range s.owners.SetLive(c, live) {
+		s.change(u, func() { s.place(now, u) })
+	}
+}
+
+// look notes that a unit is looked at from here on and returns the one that was before, which the caller puts back when
+// he is done. He must not do so in a defer: after a panic the note is to stay. A panic that is not recovered here leaves
+// the state half changed. Whoever owns it builds another one from the objects, which say the same again, so that it
+// panics again. What is needed to get out of that is who was being looked at.
+func (s *State) look(u *unit) (before *unit) {
+	before, s.looked = s.looked, u
+	return before
+}
+
+// Suspect names, once, the unit that was being looked at when a call panicked; "" if none was.
+func (s *State) Suspect() string {
+	u := s.looked
+	s.looked = nil
+	if u == nil {
+		return ""
+	}
+	return u.spec.Key
 }

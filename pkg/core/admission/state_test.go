@@ -38,14 +38,14 @@ func TestNothingStays(t *testing.T) {
 			w.step(t)
 			w.decide(t)
 		}
-		s, now := w.s, w.o.now
+		s, now := w.s, w.now
 		for _, name := range []string{"q1", "q2", "q3", "q4", "q5"} {
 			s.DeleteQueue(now, name)
 		}
 		for _, key := range w.keys() {
 			s.DeleteUnit(now, key)
 		}
-		for key, pods := range w.o.pods {
+		for key, pods := range w.pods {
 			for uid := range pods {
 				s.DeletePod(now, key, uid)
 			}
@@ -53,24 +53,21 @@ func TestNothingStays(t *testing.T) {
 		for _, name := range levelNames {
 			s.DeleteQuota(now, name)
 		}
-		for _, c := range w.o.live {
+		for _, c := range w.live {
 			s.SetConsumer(now, c, false)
 		}
 		s.Decide(now)
 		s.DirtyDemand()
+		s.ChangedCounts()
 		require.Empty(t, s.units)
-		require.Empty(t, s.pods)
-		require.Empty(t, s.queues)
-		require.Empty(t, s.groups)
-		require.Empty(t, s.levels)
-		require.Empty(t, s.below)
-		require.Empty(t, s.counts)
-		require.Empty(t, s.demand)
-		require.Empty(t, s.demandChanged)
-		require.Empty(t, s.consumers.byUID)
-		require.Empty(t, s.consumers.byName)
-		require.Zero(t, s.claims)
-		require.Zero(t, s.ranked.Len()+s.dirty.Len()+s.evictions.Len()+s.retries.Len()+s.tellings.Len())
+		require.Empty(t, s.queues.byName)
+		require.Empty(t, s.accounts.byPair)
+		require.Empty(t, s.accounts.byQueue)
+		require.Empty(t, s.accounts.demand)
+		require.Empty(t, s.accounts.told)
+		require.Zero(t, s.tree.Len())
+		require.Zero(t, s.owners.Len())
+		require.Zero(t, len(s.ranking.queues)+len(s.evictions)+s.retries.Len()+s.reports.due.Len()+len(s.reports.sweeps))
 	})
 }
 
@@ -103,12 +100,12 @@ func examined(t *testing.T, units int, policy string) int {
 func TestObservationWithoutNewsWakesNothing(t *testing.T) {
 	s := scaleOf(1000, 3, 8, "Block").state()
 	s.Decide(epoch)
-	for _, l := range s.levels {
-		s.SetQuota(epoch, l.spec)
+	for _, name := range []string{"root", "dept", "leaf0", "leaf1", "leaf2"} {
+		s.SetQuota(epoch, s.quota(name))
 	}
 	for _, u := range s.units {
 		if u.stage == stageWaiting {
-			s.UpsertUnit(epoch, u.spec.unit())
+			s.UpsertUnit(epoch, u.spec)
 		}
 	}
 	require.Zero(t, s.Decide(epoch).Examined)
@@ -161,7 +158,7 @@ func TestEveryFieldOfAQuotaCounts(t *testing.T) {
 		s.SetQuota(epoch, q)
 		change(&q)
 		s.SetQuota(epoch, q)
-		require.Equal(t, q, s.levels["q"].spec, name)
+		require.Equal(t, q, s.quota("q"), name)
 	}
 }
 
@@ -173,10 +170,10 @@ func TestExplanationsAreBounded(t *testing.T) {
 	}
 	now := epoch.Add(time.Second)
 	first := s.Decide(now)
-	require.Len(t, first.Explain, tellLimit)
+	require.Len(t, first.Explain, mostReports)
 	require.Equal(t, now, first.WakeAt)
 	second := s.Decide(now)
-	require.Len(t, second.Explain, 100-tellLimit)
+	require.Len(t, second.Explain, 100-mostReports)
 	require.Zero(t, second.WakeAt)
 }
 
@@ -381,7 +378,7 @@ func TestHugeAmounts(t *testing.T) {
 	require.Equal(t, []string{"ns/u00"}, keysOfPlan(s.Decide(epoch)))
 	for i := range 20 {
 		key := fmt.Sprintf("ns/u%02d", i)
-		u := s.units[key].spec.unit()
+		u := s.units[key].spec
 		u.Phase, u.Held = PhaseRunning, huge
 		s.Settle(epoch, key, 1, OutcomeConfirmed)
 		s.UpsertUnit(epoch, u)

@@ -330,11 +330,15 @@ func (st *story) setUnit(u *Unit, key, value string) {
 		u.Consumer.Namespace = value
 	case "owned":
 		u.OwnedByConsumer = value == "true"
+	case "kind":
+		u.Consumer.Kind, u.ConsumerManaged = value, false
+	case "misnamed":
+		u.Misnamed = value == "true"
 	case "unreadable":
 		u.Invalid, u.InvalidMessage = ReasonInternalError, "the object cannot be read: "+value
-	case "poisoned":
-		u.Poisoned, u.Invalid, u.InvalidMessage = value == "true", "", ""
-		if u.Poisoned {
+	case "quarantined":
+		u.Quarantined, u.Invalid, u.InvalidMessage = value == "true", "", ""
+		if u.Quarantined {
 			u.Invalid, u.InvalidMessage = ReasonInternalError, "the admission of this unit panicked"
 		}
 	case "invalid":

@@ -19,18 +19,18 @@ package admission
 import (
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
 // Consumer names the job behind a unit. The zero value means a unit without consumer.
-type Consumer struct {
-	// Kind is "<Kind>.<version>.<group>", for instance "Job.v1.batch".
-	Kind            string
-	Namespace, Name string
-	UID             string
-}
+type Consumer = owner.Consumer
+
+// Quota is an observation of one level of the quota tree.
+type Quota = capacity.Quota
 
 // Expected is what is known of the pods of a unit that are still to come.
 type Expected = ledger.Expected
@@ -59,6 +59,8 @@ type Unit struct {
 	// OwnedByConsumer says that the unit's controller owner reference is its consumer: it wins over
 	// other units of the same consumer.
 	OwnedByConsumer bool
+	// Misnamed: its consumer is of a managed kind, whose unit has another name. It stands for no job.
+	Misnamed bool
 	// Adopting: born for a job that runs already; not decided, waits until its status says Running.
 	Adopting bool
 	// Phase, Attempts and Held (sum of status.admissions) as the API object has them.
@@ -70,9 +72,9 @@ type Unit struct {
 	// Invalid, when set, parks the unit with this reason and message (could not be decoded, evaluated, ...).
 	Invalid        Reason
 	InvalidMessage string
-	// Poisoned: to decide about it panicked. What it holds it keeps until its object says otherwise; no check is asked
+	// Quarantined: to decide about it panicked. What it holds it keeps until its object says otherwise; no check is asked
 	// whether it may. Invalid parks it while it waits.
-	Poisoned bool
+	Quarantined bool
 }
 
 // Queue is what the core needs of a Queue object.
@@ -89,26 +91,6 @@ type Queue struct {
 	MaxAdmitted int32
 }
 
-// Quota is an observation of one level of the quota tree, as Koordinator knows it now.
-type Quota struct {
-	Name string
-	// Parent is the next level up; "" for the top, whose Limit is the cluster total.
-	Parent string
-	// Limit for Used+outstanding: runtime or max. Max is spec.max (never fits above it). Min is spec.min, the limit
-	// of what is non-preemptible; the top has none. A resource that a list does not name is unlimited there. In
-	// Limit, resources.Jobs is the number of units that may be admitted here and below; no other list names it.
-	Limit, Max, Min resources.List
-	// Used by assigned pods, and the part of it that is non-preemptible.
-	Used, NonPreemptibleUsed resources.List
-	// Shared: Limit is the runtime, a share of what there is that follows what others ask for. A unit may borrow
-	// beyond it, up to Max.
-	Shared bool
-	// Requested by the quota's own pods that are not over, assigned or not. KeepsMin: the quota lends nothing of its min.
-	// Both count where units borrow.
-	Requested resources.List
-	KeepsMin  bool
-}
-
 // Pod is one existing, non-terminal pod of a unit.
 type Pod struct {
 	// UID of the pod; Quota that Koordinator charges it to.
@@ -117,6 +99,10 @@ type Pod struct {
 	NonPreemptible bool
 	// Assigned: counted in Koordinator's used.
 	Assigned bool
+}
+
+func (p Pod) inLedger() ledger.Pod {
+	return ledger.Pod{UID: p.UID, Level: p.Quota, Request: p.Request, NonPreemptible: p.NonPreemptible}
 }
 
 // Config of the core. The zero value of a field that may be empty means the built-in behaviour.

@@ -17,10 +17,12 @@ limitations under the License.
 package admission
 
 import (
-	"cmp"
 	"strings"
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
@@ -35,130 +37,132 @@ const (
 	stageDone     // terminal
 )
 
-// unit is what is known of one QueueUnit. There may be very many, and most of them wait: what few have is elsewhere.
-type unit struct {
-	spec record
+func (st stage) String() string {
+	return [...]string{"waiting", "admitting", "admitted", "evicting", "over"}[st]
+}
 
+func (st stage) mayHold() bool {
+	return st == stageAdmitting || st == stageAdmitted || st == stageEvicting
+}
+
+// unit is the one record of a QueueUnit: what it says, and where it is. There may be very many, and most of them wait.
+type unit struct {
+	spec  Unit
 	stage stage
 	// observed: the object itself was seen to hold quota since the admission was confirmed.
 	observed bool
-	// holding: the ledger was told held, at and of say where.
-	holding bool
-	// consumerGone: its consumer was reported not to be live.
-	consumerGone bool
-	// where it is counted, in counted.
-	where bucket
-
-	// group is set while the unit waits and is not parked; parked, of the dealings, while it waits and is.
-	group *group
-	// headSince is when the unit became the head of its group. tell is the key in State.tellings, zero when not there.
-	headSince, tell moment
-	counted         *QueueCounts
-	// demand is what is counted of it as that of its quota, nil for nothing.
-	demand *demand
-	// adds is what the unit adds to the requests of its quota; most that wait add nothing.
-	adds *addition
+	// group is set while the unit is in line; parked while it waits and is not.
+	group  *group
+	parked Reason
+	// retryAt is when the unit is placed again though nothing happens, reportAt when its reason is to be reported; they
+	// are the keys in State.retries and State.reports.
+	retryAt, reportAt backlog.Moment
 	*tenure
-	*dealings
+	*refusal
+	*report
 }
 
 // tenure is about what a unit holds or held.
 type tenure struct {
-	held resources.List
-	at   *level
-	of   *unitLine
-	// attempt and remembered belong to the write in flight.
+	// holding: the ledger was told held, and where it counts.
+	holding bool
+	held    resources.List
+	quota   string
+	queue   *queueRecord
+	// attempt and remembered, the object as it was seen meanwhile, belong to the write in flight.
 	attempt    int64
 	remembered *Unit
 }
 
-// demand of a unit, and the quota that it counts for.
-type demand struct {
-	quota  string
-	amount resources.List
+// refusal says that the API server, or a check, refused the unit, so many times in a row. Nothing is tried before until.
+type refusal struct {
+	times   int
+	until   time.Time
+	reason  Reason
+	message string
 }
 
-// moment is a time on the wall, zero for none.
-type moment int64
-
-func momentOf(t time.Time) moment {
-	if t.IsZero() {
-		return 0
-	}
-	return moment(t.UnixNano())
+// report is the reason that was reported last, at that time.
+type report struct {
+	Finding
+	at time.Time
 }
 
-func (m moment) time() time.Time {
-	if m == 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, int64(m)).UTC()
-}
-
-// dealings are what was done about a unit beside placing it.
-type dealings struct {
-	parked        Reason
-	parkedMessage string
-	// refusals in a row; nothing is tried before refusedUntil, because of refusal.
-	refusals       int
-	refusedUntil   time.Time
-	refusal        Reason
-	refusalMessage string
-	// told is the reason that was told last, at toldAt.
-	told   Reason
-	toldAt time.Time
-	// retry is the key in State.retries; zero when not there.
-	retry time.Time
-}
-
-// noDealings and noTenure are shared and never written.
+// Nothing of that kind: shared and never written.
 var (
-	noDealings = &dealings{}
-	noTenure   = &tenure{}
+	noTenure  = &tenure{}
+	noRefusal = &refusal{}
+	noReport  = &report{}
 )
 
 // newUnit is one of which nothing is known.
-func newUnit() *unit { return &unit{tenure: noTenure, dealings: noDealings} }
+func newUnit() *unit { return &unit{tenure: noTenure, refusal: noRefusal, report: noReport} }
 
-// tenant returns the tenure of the unit, to be changed.
-func (u *unit) tenant() *tenure {
+// own returns the tenure of the unit, to be changed.
+func (u *unit) own() *tenure {
 	if u.tenure == noTenure {
 		u.tenure = &tenure{}
 	}
 	return u.tenure
 }
 
-// deal returns the dealings of the unit, to be changed.
-func (u *unit) deal() *dealings {
-	if u.dealings == noDealings {
-		u.dealings = &dealings{}
-	}
-	return u.dealings
-}
-
-// forgetTold: nothing was told.
-func (u *unit) forgetTold() {
-	if u.told != "" {
-		u.dealings.told, u.dealings.toldAt = "", time.Time{}
-	}
-}
-
 func compareKeys(a, b *unit) int { return strings.Compare(a.spec.Key, b.spec.Key) }
 
-func byTime(at func(*unit) time.Time) func(a, b *unit) int {
-	return func(a, b *unit) int { return cmp.Or(at(a).Compare(at(b)), compareKeys(a, b)) }
+// Item implements backlog.Unit.
+func (u *unit) Item() queue.Item {
+	return queue.Item{Priority: u.spec.Priority, Created: u.spec.Created, UID: u.spec.UID, Key: u.spec.Key}
+}
+
+// namespace of the unit.
+func (in *Unit) namespace() string {
+	namespace, _, found := strings.Cut(in.Key, "/")
+	if !found {
+		return ""
+	}
+	return namespace
+}
+
+// Candidate implements owner.Unit.
+func (u *unit) Candidate() owner.Candidate {
+	c := u.spec.candidate()
+	c.Standing = u.standing()
+	return c
+}
+
+func (in *Unit) candidate() owner.Candidate {
+	return owner.Candidate{
+		Key: in.Key, Namespace: in.namespace(), UID: in.UID, Created: in.Created, Consumer: in.Consumer,
+		Managed: in.ConsumerManaged, Owned: in.OwnedByConsumer,
+	}
+}
+
+func (u *unit) standing() owner.Standing {
+	if u.spec.Misnamed {
+		return owner.Unfit
+	}
+	switch u.stage {
+	case stageAdmitted, stageEvicting:
+		return owner.Admitted
+	case stageAdmitting:
+		return owner.Admitting
+	case stageWaiting:
+		// A unit that can never be admitted does not stand in the way of one that can.
+		if reason, _ := checkSpec(u); reason == "" {
+			return owner.Waiting
+		}
+	case stageDone:
+	}
+	return owner.Unfit
 }
 
 func (u *unit) inFlight() bool { return u.stage == stageAdmitting || u.stage == stageEvicting }
 
 // wants is what an admitted unit holds: what its object says, or all it asked for when that says nothing.
-func (u *unit) wants() resources.List { return wants(u.spec.Held, u.spec.Request) }
-
-func wants(held, request resources.List) resources.List {
-	if held.Len() > 0 {
-		return held
+func (in *Unit) wants() resources.List {
+	if in.Held.Len() > 0 {
+		return in.Held
 	}
-	return request
+	return in.Request
 }
 
 // needs is how much of what a limit names the unit asks for.
@@ -177,63 +181,8 @@ func (u *unit) forgetRemembered() {
 	}
 }
 
-// UpsertUnit takes the unit as the API has it. While a write of the unit is in flight the object is
-// remembered and replayed by Settle. A unit whose Phase holds quota is (re-)reserved with Held, fits or not.
-func (s *State) UpsertUnit(now time.Time, in Unit) {
-	u, ok := s.units[in.Key]
-	if ok && u.spec.UID != in.UID {
-		// Another object under the same name: nothing of the old one can be true of it.
-		s.DeleteUnit(now, in.Key)
-		ok = false
-	}
-	switch {
-	case !ok:
-		u = newUnit()
-		s.units[in.Key] = u
-		s.apply(now, u, in)
-	case u.inFlight():
-		u.tenant().remembered = &in
-	default:
-		s.replay(now, u, &in)
-	}
-}
-
-// apply makes the object the truth about a unit with no write in flight.
-func (s *State) apply(now time.Time, u *unit, in Unit) {
-	if u.stage == stageAdmitted && !u.observed && in.Phase.Waits() && in.Attempts < u.attempt {
-		// Older than the admission that was confirmed: only a repetition can say this.
-		in.Phase, in.Attempts, in.Held = u.spec.Phase, u.attempt, u.spec.Held
-	} else if u.stage == stageAdmitted {
-		u.observed = true
-	}
-	former, known := u.spec, u.spec.Key != ""
-	s.leave(now, u)
-	if known {
-		s.consumers.remove(u)
-		s.queues[former.Queue].refs--
-	}
-	if former.consumerUID != in.Consumer.UID {
-		u.consumerGone = false
-	}
-	s.state(u, s.recordOf(&in))
-	s.consumers.add(u)
-	s.queue(in.Queue).refs++
-	u.enter(stageOf(&in))
-	s.place(now, u)
-	s.rejudge(now, in.Consumer.UID)
-	if !known {
-		return
-	}
-	if former.consumerUID != in.Consumer.UID {
-		s.rejudge(now, former.consumerUID)
-	}
-	if former.Queue != in.Queue {
-		s.pruneQueue(former.Queue)
-	}
-}
-
-// stageOf is the stage that an object says, when no write of it is in flight.
-func stageOf(in *Unit) stage {
+// stage is the one that an object says, when no write of it is in flight.
+func (in *Unit) stage() stage {
 	switch {
 	case in.Phase.Terminal():
 		return stageDone
@@ -252,189 +201,34 @@ func (u *unit) enter(to stage) {
 		if u.stage != stageAdmitted {
 			u.observed = true
 		}
-		u.tenant().attempt = u.spec.Attempts
+		u.own().attempt = u.spec.Attempts
 	}
 	u.stage = to
 }
 
-// DeleteUnit forgets the unit and releases what it holds (I7). A write in flight is settled by it.
-func (s *State) DeleteUnit(now time.Time, key string) {
-	u, ok := s.units[key]
-	if !ok {
-		return
-	}
-	u.forgetRemembered()
-	u.stage = stageDone
-	s.place(now, u)
-	s.consumers.remove(u)
-	delete(s.units, key)
-	s.commons.leave(u.spec.common)
-	s.queues[u.spec.Queue].refs--
-	s.pruneQueue(u.spec.Queue)
-	s.rejudge(now, u.spec.consumerUID)
-}
-
-// place puts a unit where its stage and the checks say, and keeps the books.
-func (s *State) place(now time.Time, u *unit) {
-	before := s.look(u)
-	switch u.stage {
-	case stageWaiting:
-		s.placeWaiting(now, u)
-	case stageAdmitted:
-		s.placeAdmitted(now, u)
-	case stageDone:
-		s.leave(now, u)
-		s.tellAt(u, time.Time{})
-		s.release(u)
-	case stageAdmitting, stageEvicting:
-		// Not touched before its write is settled.
-	}
-	s.account(u)
-	s.looked = before
-}
-
-func (s *State) placeWaiting(now time.Time, u *unit) {
-	s.release(u)
-	reason, message := s.checkUnit(now, u)
-	if reason == "" {
-		if u.group != nil {
-			return
-		}
-		s.leave(now, u)
-		s.join(now, u)
-		return
-	}
-	if u.parked != reason {
-		s.leave(now, u)
-		u.deal().parked = reason
-		s.armParked(now, u)
-	}
-	u.deal().parkedMessage = message
-	s.retryAt(u, s.parkedUntil(u))
-}
-
-// parkedUntil is when a parked unit is to be looked at though nothing happens; zero for never.
-func (s *State) parkedUntil(u *unit) time.Time {
-	switch u.parked {
-	case ReasonBackoff:
-		return u.spec.RequeueAt
-	case u.refusal:
-		return u.refusedUntil
-	default:
-		return time.Time{}
-	}
-}
-
-// placeAdmitted makes the ledger hold what the unit holds, and asks for its eviction where it must not
-// be admitted.
-func (s *State) placeAdmitted(now time.Time, u *unit) {
-	s.leave(now, u)
-	s.tellAt(u, time.Time{})
-	u.forgetTold()
-	if u.spec.Poisoned {
-		s.hold(u, u.wants())
-		return
-	}
-	reason, message, gone := s.checkAdmitted(u)
-	if gone {
-		// Nothing runs any more that could use it.
-		s.release(u)
-	} else {
-		s.hold(u, u.wants())
-	}
-	if reason == "" {
-		return
-	}
-	if now.Before(u.refusedUntil) {
-		s.retryAt(u, u.refusedUntil)
-		return
-	}
-	u.deal().parkedMessage = message
-	s.evictions.Insert(u)
-}
-
-// leave takes a unit out of every collection that depends on its place.
-func (s *State) leave(now time.Time, u *unit) {
-	if u.group != nil {
-		s.part(now, u)
-	}
-	if u.parked != "" || u.parkedMessage != "" {
-		u.dealings.parked, u.dealings.parkedMessage = "", ""
-	}
-	s.retryAt(u, time.Time{})
-	s.evictions.Delete(u)
-}
-
-// hold makes the ledger say that the unit holds this much where its object says.
-func (s *State) hold(u *unit, held resources.List) {
-	if u.holding && (u.at.name != u.spec.Quota || u.of.name != u.spec.Queue) {
-		s.release(u)
-	}
-	at, of := s.level(u.spec.Quota), s.queue(u.spec.Queue)
-	if !u.holding {
-		u.holding, u.tenant().at, u.tenant().of = true, at, of
-		of.holding++
-		s.updateFull(of)
-	}
-	u.tenant().held = held
-	changed := s.ledger.Reserve(u.spec.Key, at.name, held, u.spec.NonPreemptible)
-	if s.ledger.Expect(u.spec.Key, u.spec.Expected) || changed {
-		s.refreshPath(at)
-	}
-}
-
-// release makes the ledger forget what the unit holds.
-func (s *State) release(u *unit) {
-	if !u.holding {
-		return
-	}
-	at, of := u.at, u.of
-	u.holding, u.tenure.held, u.tenure.at, u.tenure.of = false, resources.List{}, nil, nil
-	if s.ledger.Release(u.spec.Key) {
-		s.refreshPath(at)
-	}
-	of.holding--
-	s.updateFull(of)
-	s.pruneLevel(at)
-}
-
-func (s *State) retryAt(u *unit, at time.Time) {
-	if u.retry.Equal(at) {
-		return
-	}
-	if !u.retry.IsZero() {
-		s.retries.Delete(u)
-	}
-	u.deal().retry = at
-	if !at.IsZero() {
-		s.retries.Insert(u)
-	}
-}
-
-func sameUnit(a, b Unit) bool {
-	sameTimes := a.Created.Equal(b.Created) && a.RequeueAt.Equal(b.RequeueAt)
-	sameLists := a.Request.Same(b.Request) && a.Held.Same(b.Held) && a.Expected.Same(b.Expected)
-	a.Created, a.RequeueAt, a.Request, a.Held = b.Created, b.RequeueAt, b.Request, b.Held
-	return sameTimes && sameLists && plain(a) == plain(b)
+func (in *Unit) same(o *Unit) bool {
+	sameTimes := in.Created.Equal(o.Created) && in.RequeueAt.Equal(o.RequeueAt)
+	sameLists := in.Request.Same(o.Request) && in.Held.Same(o.Held) && in.Expected.Same(o.Expected)
+	return sameTimes && sameLists && in.plain() == o.plain()
 }
 
 // plainUnit is the comparable part of Unit.
 type plainUnit struct {
-	key, uid, queue, quota                                                       string
-	priority                                                                     int32
-	pods, attempts                                                               int64
-	nonPreemptible, active, consumerManaged, ownedByConsumer, adopting, poisoned bool
-	consumer                                                                     Consumer
-	phase                                                                        Phase
-	invalid                                                                      Reason
-	message                                                                      string
+	key, uid, queue, quota                                                                    string
+	priority                                                                                  int32
+	pods, attempts                                                                            int64
+	nonPreemptible, active, consumerManaged, ownedByConsumer, misnamed, adopting, quarantined bool
+	consumer                                                                                  Consumer
+	phase                                                                                     Phase
+	invalid                                                                                   Reason
+	message                                                                                   string
 }
 
-func plain(u Unit) plainUnit {
+func (in *Unit) plain() plainUnit {
 	return plainUnit{
-		key: u.Key, uid: u.UID, queue: u.Queue, quota: u.Quota, priority: u.Priority,
-		pods: u.Pods, attempts: u.Attempts, nonPreemptible: u.NonPreemptible, active: u.Active,
-		consumerManaged: u.ConsumerManaged, ownedByConsumer: u.OwnedByConsumer, adopting: u.Adopting, poisoned: u.Poisoned,
-		consumer: u.Consumer, phase: u.Phase, invalid: u.Invalid, message: u.InvalidMessage,
+		key: in.Key, uid: in.UID, queue: in.Queue, quota: in.Quota, priority: in.Priority,
+		pods: in.Pods, attempts: in.Attempts, nonPreemptible: in.NonPreemptible, active: in.Active,
+		consumerManaged: in.ConsumerManaged, ownedByConsumer: in.OwnedByConsumer, misnamed: in.Misnamed, adopting: in.Adopting,
+		quarantined: in.Quarantined, consumer: in.Consumer, phase: in.Phase, invalid: in.Invalid, message: in.InvalidMessage,
 	}
 }

@@ -20,41 +20,20 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
-
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
 // Verify recomputes the ledger from the units and pods given to the state and returns the differences (I7).
 func (s *State) Verify() []Difference {
-	rebuilt := ledger.New()
-	for name, l := range s.levels {
-		rebuilt.SetParent(name, l.spec.Parent)
-	}
+	rebuilt := s.ledger.RebuildPods()
 	for key, u := range s.units {
 		if u.holding {
 			rebuilt.Reserve(key, u.spec.Quota, u.held, u.spec.NonPreemptible)
 			rebuilt.Expect(key, u.spec.Expected)
 		}
 	}
-	for key, bag := range s.pods {
-		for _, p := range bag.pods {
-			if p.Assigned {
-				rebuilt.Materialise(key, ledgerPod(p))
-			}
-		}
-	}
 	return s.ledger.Compare(rebuilt)
 }
-
-func ledgerPod(p Pod) ledger.Pod {
-	return ledger.Pod{UID: p.UID, Level: p.Quota, Request: p.Request, NonPreemptible: p.NonPreemptible}
-}
-
-// Assigned of a level: what the pods ask for that the ledger takes to be counted in Koordinator's used there and below.
-func (s *State) Assigned(level string) resources.List { return s.ledger.Assigned(level) }
 
 // Mismatch is one place where two views of the same thing differ: Have is what the state goes by, Want what it should be.
 type Mismatch struct{ Object, Field, Have, Want string }
@@ -67,7 +46,7 @@ func (s *State) VerifyPlaces() []Mismatch {
 	for key := range s.units {
 		out = append(out, s.VerifyPlace(key)...)
 	}
-	for name := range s.queues {
+	for name := range s.queues.byName {
 		out = append(out, s.VerifyQueue(name)...)
 	}
 	slices.SortFunc(out, func(a, b Mismatch) int {
@@ -93,36 +72,25 @@ func (s *State) VerifyPlace(key string) []Mismatch {
 	return out
 }
 
-// Queues lists the names of all queues that exist or that a unit names, sorted.
-func (s *State) Queues() []string {
-	out := make([]string, 0, len(s.queues))
-	for name := range s.queues {
-		out = append(out, name)
-	}
-	sort.Strings(out)
-	return out
-}
-
 // VerifyQueue walks the line of a queue: strictly in order, all of it units of this queue, and as many as its groups
 // have. Together that is: exactly they.
 func (s *State) VerifyQueue(name string) []Mismatch {
-	q, ok := s.queues[name]
+	q, ok := s.queues.byName[name]
 	if !ok {
 		return nil
 	}
 	var out []Mismatch
 	var before *unit
 	n, want := 0, 0
-	for g := range q.groups {
-		want += g.units.Len()
+	for _, g := range q.line.Groups() {
+		want += g.Len()
 	}
-	q.waiting.Walk(func(at spot) bool {
-		u := at.unit
+	q.line.Walk(func(u *unit) bool {
 		n++
-		if u.group == nil || u.group.queue != q {
+		if u.group == nil || u.group.Line() != q.line {
 			out = append(out, Mismatch{u.spec.Key, "queue", name, "another, or none"})
 		}
-		if before != nil && q.policy.Compare(before.item(), u.item()) >= 0 {
+		if before != nil && !q.line.Before(before, u) {
 			out = append(out, Mismatch{u.spec.Key, "order in " + name, "behind " + before.spec.Key, "ahead of it"})
 		}
 		before = u
@@ -162,10 +130,6 @@ func (st stage) place() string {
 	return placeNowhere
 }
 
-func (st stage) mayHold() bool {
-	return st == stageAdmitting || st == stageAdmitted || st == stageEvicting
-}
-
 // VerifyUnit compares a unit with its object, as UpsertUnit would be given it. Between two calls they agree, unless a
 // write of the unit is in flight: then nothing can be said.
 func (s *State) VerifyUnit(in Unit) []Mismatch {
@@ -186,15 +150,11 @@ func (s *State) VerifyUnit(in Unit) []Mismatch {
 			out = append(out, Mismatch{in.Key, field, have, want})
 		}
 	}
-	compare("stage", u.stage.String(), stageOf(&in).String())
+	compare("stage", u.stage.String(), in.stage().String())
 	compare("attempts", fmt.Sprint(u.spec.Attempts), fmt.Sprint(in.Attempts))
 	compare("request", u.spec.Request.String(), in.Request.String())
-	if u.holding && stageOf(&in) == stageAdmitted {
-		compare("holds", u.held.String(), wants(in.Held, in.Request).String())
+	if u.holding && in.stage() == stageAdmitted {
+		compare("holds", u.held.String(), in.wants().String())
 	}
 	return out
-}
-
-func (st stage) String() string {
-	return [...]string{"waiting", "admitting", "admitted", "evicting", "over"}[st]
 }

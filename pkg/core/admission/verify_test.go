@@ -22,6 +22,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
@@ -57,11 +58,11 @@ func TestVerifyPlacesFindsWhatIsOutOfPlace(t *testing.T) {
 		want  Mismatch
 	}{
 		"in no line": {
-			func(s *State) { s.part(epoch, s.units["ns/first"]) },
+			func(s *State) { s.part(s.units["ns/first"]) },
 			Mismatch{"ns/first", "place", "in no line", "in line or parked"},
 		},
 		"in line and parked": {
-			func(s *State) { s.units["ns/first"].deal().parked = ReasonInactive },
+			func(s *State) { s.units["ns/first"].parked = ReasonInactive },
 			Mismatch{"ns/first", "place", "in line and parked", "in line or parked"},
 		},
 		"admitted and still in line": {
@@ -73,7 +74,7 @@ func TestVerifyPlacesFindsWhatIsOutOfPlace(t *testing.T) {
 			Mismatch{"ns/over", "holds", "cpu: 4m", "nothing"},
 		},
 		"not in the tree of its queue": {
-			func(s *State) { q := s.queues["q"]; q.waiting.Delete(q.spot(s.units["ns/first"])) },
+			func(s *State) { s.queues.byName["q"].line = s.queues.record("other").line },
 			Mismatch{"q", "units in line", "1", "2"},
 		},
 		"out of order": {
@@ -82,9 +83,8 @@ func TestVerifyPlacesFindsWhatIsOutOfPlace(t *testing.T) {
 		},
 		"in a line of another queue": {
 			func(s *State) {
-				g := *s.units["ns/first"].group
-				g.queue = s.queue("other")
-				s.units["ns/first"].group = &g
+				other := s.queues.record("other").line
+				s.units["ns/first"].group, _ = other.Join(newUnit(), backlog.Key{})
 			},
 			Mismatch{"ns/first", "queue", "q", "another, or none"},
 		},

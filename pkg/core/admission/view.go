@@ -17,12 +17,9 @@ limitations under the License.
 package admission
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
-	"strings"
-	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
@@ -32,11 +29,29 @@ func (s *State) Admitted(unitKey string) bool {
 	return ok && (u.stage == stageAdmitted || u.stage == stageEvicting)
 }
 
+// Releases says whether the pods of the unit may go: it is admitted, confirmed, and waits for nothing else (I3).
+func (s *State) Releases(unitKey string) bool {
+	u, ok := s.units[unitKey]
+	return ok && u.stage == stageAdmitted && u.spec.Phase.Releases()
+}
+
 // InFlight says whether a write of the unit is not settled yet.
 func (s *State) InFlight(unitKey string) bool {
 	u, ok := s.units[unitKey]
 	return ok && u.inFlight()
 }
+
+// UnitOf is the unit that stands for a job, of a managed kind or not; "" if none does.
+func (s *State) UnitOf(job Consumer, managed bool) string {
+	u, ok := s.owners.Winner(&owner.Candidate{Namespace: job.Namespace, Consumer: job, Managed: managed})
+	if !ok {
+		return ""
+	}
+	return u.spec.Key
+}
+
+// Live says whether the consumer was last reported to be live.
+func (s *State) Live(c Consumer) bool { return s.owners.IsLive(c) }
 
 // Position of a waiting unit in its queue from 1, in O(log n). Units that are parked by themselves have none;
 // units that their queue or quota stops keep theirs.
@@ -45,38 +60,37 @@ func (s *State) Position(unitKey string) (int, bool) {
 	if !ok || u.group == nil {
 		return 0, false
 	}
-	return u.group.queue.waiting.Rank(u.group.queue.spot(u)) + 1, true
+	return u.group.Line().Position(u), true
 }
 
-// First lists the first n waiting units of a queue, in O(n log n).
+// First lists the first n waiting units of a queue, with reasons.
 func (s *State) First(queue string, n int) []Waiting {
-	q, ok := s.queues[queue]
+	q, ok := s.queues.byName[queue]
 	if !ok || n <= 0 {
 		return nil
 	}
-	s.refreshRanks()
+	s.refresh()
 	var out []Waiting
-	q.waiting.Walk(func(at spot) bool {
-		u := at.unit
-		reason, message := s.whyInGroup(u)
-		out = append(out, Waiting{Unit: u.spec.unit(), Position: len(out) + 1, Reason: reason, Message: message})
+	q.line.Walk(func(u *unit) bool {
+		found, message := s.whyInLine(u)
+		out = append(out, Waiting{Unit: u.spec, Position: len(out) + 1, Reason: found.Reason, Message: message})
 		return len(out) < n
 	})
 	return out
 }
 
-// Line visits the waiting units of a queue in its order, with their positions from 1, until visit returns false. What it is
-// given is valid during the visit, and the state must not be changed meanwhile. A visit costs O(1); First adds reasons, which cost more.
+// Line visits the waiting units of a queue in its order, with their positions from 1, until visit returns false. What it
+// is given is valid during the visit and must not be changed, nor may the state. A visit costs O(1); First adds reasons,
+// which cost more.
 func (s *State) Line(queue string, visit func(position int, u *Unit) bool) {
-	q, ok := s.queues[queue]
+	q, ok := s.queues.byName[queue]
 	if !ok {
 		return
 	}
 	position := 0
-	q.waiting.Walk(func(at spot) bool {
+	q.line.Walk(func(u *unit) bool {
 		position++
-		s.lined = at.unit.spec.unit()
-		return visit(position, &s.lined)
+		return visit(position, &u.spec)
 	})
 }
 
@@ -97,73 +111,52 @@ func (s *State) Why(unitKey string) (Reason, string, bool) {
 		return "", fmt.Sprintf("over: %s", u.spec.Phase), true
 	case stageWaiting:
 	}
-	s.refreshRanks()
-	reason, message := s.whyWaiting(time.Time{}, u)
-	return reason, message, true
+	s.refresh()
+	found, message := s.whyWaiting(u)
+	return found.Reason, message, true
 }
 
-// whyWaiting is the reason of a unit that waits, with the numbers of now.
-func (s *State) whyWaiting(_ time.Time, u *unit) (Reason, string) {
+// whyWaiting is why a unit waits, with the numbers of now. All that follows from other things is up to date.
+func (s *State) whyWaiting(u *unit) (Finding, string) {
 	if u.group == nil {
-		return u.parked, u.parkedMessage
+		return Finding{Reason: u.parked}, s.whyParked(u)
 	}
-	return s.whyInGroup(u)
+	return s.whyInLine(u)
 }
 
-func (s *State) whyInGroup(u *unit) (Reason, string) {
+func (s *State) whyInLine(u *unit) (Finding, string) {
 	g := u.group
-	if reason, message := s.checkGroup(g); reason != "" {
-		return reason, message
+	if found, message := s.checkGroup(g); found.Reason != "" {
+		return found, message
 	}
-	if g.queue.full {
-		return ReasonQueueFull, fmt.Sprintf("queue %q has %d admitted units, as many as it may have (%d)",
-			g.key.queue, g.queue.holding, g.queue.spec.MaxAdmitted)
+	if q := g.Notes.queue; q.full() {
+		return Finding{Reason: ReasonQueueFull}, fmt.Sprintf("queue %q has %d admitted units, as many as it may have (%d)",
+			q.name, q.holding, q.spec.MaxAdmitted)
 	}
-	v, fault := s.judge(g, u)
-	if fault != "" {
-		return ReasonInternalError, fault
+	if said, fault := s.tryToAsk(g); fault != "" {
+		return Finding{Reason: ReasonInternalError}, fault
+	} else if said.reason != "" {
+		return Finding{Reason: said.reason}, said.message
 	}
-	return v.reason(), s.explain(u, &v)
+	return s.explain(u)
 }
 
-// Counts of all queue and quota pairs, sorted.
-func (s *State) Counts() []QueueCounts {
-	out := make([]QueueCounts, 0, len(s.counts))
-	for _, c := range s.counts {
-		out = append(out, *c)
-	}
-	return sortCounts(out)
-}
-
-// ChangedCounts returns, once, the counts of the pairs where they changed since the last call, sorted; zeros where no unit
-// is any more.
-func (s *State) ChangedCounts() []QueueCounts {
-	out := make([]QueueCounts, 0, len(s.countsChanged))
-	for p := range s.countsChanged {
-		if c, ok := s.counts[p]; ok {
-			out = append(out, *c)
-		} else {
-			out = append(out, QueueCounts{Queue: p.queue, Quota: p.quota})
+// tryToAsk is ask, for whoever is not in a pass.
+func (s *State) tryToAsk(g *group) (said answer, fault string) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.panics++
+			fault = fmt.Sprintf("internal error while the unit was examined: %v", r)
 		}
-	}
-	clear(s.countsChanged)
-	return sortCounts(out)
-}
-
-func sortCounts(list []QueueCounts) []QueueCounts {
-	slices.SortFunc(list, func(a, b QueueCounts) int {
-		return cmp.Or(strings.Compare(a.Queue, b.Queue), strings.Compare(a.Quota, b.Quota))
-	})
-	return list
-}
-
-// CountsOf sums the counts of a queue over its quotas. O(1): kept incrementally.
-func (s *State) CountsOf(queue string) QueueCounts {
-	if c, ok := s.countsOf[queue]; ok {
-		return *c
-	}
-	return QueueCounts{Queue: queue}
+	}()
+	return s.ask(g), ""
 }
 
 // Outstanding of a level: what admitted units hold beyond their assigned pods.
 func (s *State) Outstanding(level string) resources.List { return s.ledger.Outstanding(level) }
+
+// Assigned of a level: what the pods ask for that the ledger takes to be counted in Koordinator's used there and below.
+func (s *State) Assigned(level string) resources.List { return s.ledger.Assigned(level) }
+
+// Queues lists the names of all queues that exist or that a unit names, sorted.
+func (s *State) Queues() []string { return s.queues.names() }

@@ -20,7 +20,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
-// entry is one unit: what it holds, where, and its assigned pods.
+// entry is one unit: what it holds, where, and its pods.
 type entry struct {
 	reserved       bool
 	level          string
@@ -28,54 +28,70 @@ type entry struct {
 	nonPreemptible bool
 	expected       Expected
 
-	pods map[string]Pod
-	// assigned sums the pods by level, so that the level of the unit may come later or change.
-	assigned map[string]*assigned
+	// assigned pods are in Koordinator's used. idle ones are not, and count nowhere in the tree.
+	assigned, idle podSet
 
 	// all and nonPreemptiblePart are what this entry has put into the sums; counted says that it is among the units.
 	all, nonPreemptiblePart resources.List
 	counted                 bool
 }
 
-func (l *Ledger) entry(unit string) *entry {
-	e, ok := l.entries[unit]
+// podSet are some pods of one unit, with their sums by level, so that the level of the unit may come later or change.
+type podSet struct {
+	pods map[string]Pod
+	sums map[string]*podSum
+}
+
+func (s *podSet) put(p Pod) {
+	s.drop(p.UID)
+	if s.pods == nil {
+		s.pods, s.sums = map[string]Pod{}, map[string]*podSum{}
+	}
+	s.pods[p.UID] = p
+	sum, ok := s.sums[p.Level]
 	if !ok {
-		e = &entry{}
-		l.entries[unit] = e
+		sum = &podSum{}
+		s.sums[p.Level] = sum
 	}
-	return e
+	sum.add(p.parts())
+	sum.count(p, 1)
 }
 
-// forget drops an entry that says nothing any more.
-func (l *Ledger) forget(unit string, e *entry) {
-	if !e.reserved && len(e.pods) == 0 {
-		delete(l.entries, unit)
-	}
-}
-
-func (e *entry) put(p Pod) {
-	e.drop(p.UID)
-	if e.pods == nil {
-		e.pods, e.assigned = map[string]Pod{}, map[string]*assigned{}
-	}
-	e.pods[p.UID] = p
-	sums, ok := e.assigned[p.Level]
-	if !ok {
-		sums = &assigned{}
-		e.assigned[p.Level] = sums
-	}
-	sums.add(p.parts())
-	sums.count(p, 1)
-}
-
-func (e *entry) drop(podUID string) {
-	p, ok := e.pods[podUID]
+func (s *podSet) drop(podUID string) {
+	p, ok := s.pods[podUID]
 	if !ok {
 		return
 	}
-	delete(e.pods, podUID)
-	e.assigned[p.Level].sub(p.parts())
-	e.assigned[p.Level].count(p, -1)
+	delete(s.pods, podUID)
+	sum := s.sums[p.Level]
+	sum.sub(p.parts())
+	if sum.count(p, -1); sum.pods == 0 {
+		delete(s.sums, p.Level)
+	}
+}
+
+// at is the sum of the pods at one level.
+func (s *podSet) at(level string) *podSum {
+	if sum, ok := s.sums[level]; ok {
+		return sum
+	}
+	return &noPods
+}
+
+// podSum sums pods at one level.
+type podSum struct {
+	amounts
+	pods, nonPreemptiblePods int64
+}
+
+// noPods is never changed.
+var noPods podSum
+
+func (a *podSum) count(p Pod, by int64) {
+	a.pods += by
+	if p.NonPreemptible {
+		a.nonPreemptiblePods += by
+	}
 }
 
 func (p Pod) same(o Pod) bool {
@@ -89,17 +105,66 @@ func (p Pod) parts() (all, nonPreemptible resources.List) {
 	return p.Request, resources.List{}
 }
 
-// assigned are the pods at one level.
-type assigned struct {
-	amounts
-	pods, nonPreemptiblePods int64
+func (l *Ledger) entry(unit string) *entry {
+	e, ok := l.entries[unit]
+	if !ok {
+		e = &entry{}
+		l.entries[unit] = e
+	}
+	return e
 }
 
-func (a *assigned) count(p Pod, by int64) {
-	a.pods += by
-	if p.NonPreemptible {
-		a.nonPreemptiblePods += by
+// forget drops an entry that says nothing any more.
+func (l *Ledger) forget(unit string, e *entry) {
+	if !e.reserved && len(e.assigned.pods) == 0 && len(e.idle.pods) == 0 {
+		delete(l.entries, unit)
 	}
+}
+
+// SetPod takes a pod of the unit that exists and is not over, or its new state, also before the unit is reserved. It
+// says whether what is outstanding anywhere has changed.
+func (l *Ledger) SetPod(unit string, p Pod, assigned bool) bool {
+	e := l.entry(unit)
+	if assigned {
+		e.idle.drop(p.UID)
+		return l.Materialise(unit, p)
+	}
+	e.idle.put(p)
+	return l.Dematerialise(unit, p.UID)
+}
+
+// DeletePod forgets a pod that is gone or over. It says the same.
+func (l *Ledger) DeletePod(unit, podUID string) bool {
+	e, ok := l.entries[unit]
+	if !ok {
+		return false
+	}
+	e.idle.drop(podUID)
+	changed := l.Dematerialise(unit, podUID)
+	l.forget(unit, e)
+	return changed
+}
+
+// Charges are what the pods of one unit that are charged to one level ask for together.
+type Charges struct {
+	// All of them, and how many they are. Idle is the part of those that are not assigned.
+	All, Idle resources.List
+	Pods      int64
+}
+
+// Charges of a unit at a level.
+func (l *Ledger) Charges(unit, at string) Charges {
+	e, ok := l.entries[unit]
+	if !ok {
+		return Charges{}
+	}
+	assigned, idle := e.assigned.at(at), e.idle.at(at)
+	c := Charges{All: assigned.all.List(), Pods: assigned.pods + idle.pods}
+	if idle.pods > 0 {
+		c.Idle = idle.all.List()
+		c.All = c.All.Add(c.Idle)
+	}
+	return c
 }
 
 // outstanding is max(0, held - assigned), by resource, and no more than the pods still to come are expected to ask for.
@@ -107,10 +172,7 @@ func (e *entry) outstanding() (all, nonPreemptible resources.List) {
 	if !e.reserved {
 		return resources.List{}, resources.List{}
 	}
-	at := e.assigned[e.level]
-	if at == nil {
-		at = &assigned{}
-	}
+	at := e.assigned.at(e.level)
 	all = e.expected.Bound(beyond(e.held, &at.all), at.pods)
 	if e.nonPreemptible {
 		nonPreemptible = e.expected.Bound(beyond(e.held, &at.nonPreemptible), at.nonPreemptiblePods)

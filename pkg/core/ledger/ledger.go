@@ -156,13 +156,13 @@ func (l *Ledger) Release(unit string) bool {
 // Materialise takes an assigned pod of the unit, or the new value of one, also before the unit is reserved.
 func (l *Ledger) Materialise(unit string, p Pod) bool {
 	e := l.entry(unit)
-	if old, ok := e.pods[p.UID]; ok {
+	if old, ok := e.assigned.pods[p.UID]; ok {
 		if old.same(p) {
 			return false
 		}
 		l.discharge(old)
 	}
-	e.put(p)
+	e.assigned.put(p)
 	l.charge(p)
 	return l.settle(e)
 }
@@ -195,11 +195,11 @@ func (l *Ledger) Dematerialise(unit, podUID string) bool {
 	if !ok {
 		return false
 	}
-	p, ok := e.pods[podUID]
+	p, ok := e.assigned.pods[podUID]
 	if !ok {
 		return false
 	}
-	e.drop(podUID)
+	e.assigned.drop(podUID)
 	l.discharge(p)
 	changed := l.settle(e)
 	l.forget(unit, e)

@@ -162,17 +162,28 @@ func differences(level, suffix string, have, want resources.List) []Difference {
 
 // Rebuild makes a new ledger out of the facts that this one was told: parents, holdings and pods.
 func (l *Ledger) Rebuild() *Ledger {
-	out := New()
-	for name, lv := range l.levels {
-		out.SetParent(name, lv.parent)
-	}
+	out := l.RebuildPods()
 	for unit, e := range l.entries {
 		if e.reserved {
 			out.Reserve(unit, e.level, e.held, e.nonPreemptible)
 			out.Expect(unit, e.expected)
 		}
-		for _, p := range e.pods {
-			out.Materialise(unit, p)
+	}
+	return out
+}
+
+// RebuildPods makes a new ledger of the parents and the pods, in which no unit holds anything.
+func (l *Ledger) RebuildPods() *Ledger {
+	out := New()
+	for name, lv := range l.levels {
+		out.SetParent(name, lv.parent)
+	}
+	for unit, e := range l.entries {
+		for _, p := range e.assigned.pods {
+			out.SetPod(unit, p, true)
+		}
+		for _, p := range e.idle.pods {
+			out.SetPod(unit, p, false)
 		}
 	}
 	return out

@@ -18,8 +18,7 @@ package queue
 
 import (
 	"slices"
-
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"sort"
 )
 
 // Bounds of the values in a node of a tree; the root may have fewer.
@@ -36,9 +35,6 @@ type Tree[T any] struct {
 	root    *node[T]
 	length  int
 	compare func(a, b T) int
-	// weigh and measure, if set, are what the nodes are summarized by.
-	weigh   func(v T) resources.List
-	measure func(v T) int64
 }
 
 // node has its values in order, and, unless it is a leaf, children before, between and after them.
@@ -47,7 +43,6 @@ type node[T any] struct {
 	children []*node[T]
 	// sizes counts the values in and below each child.
 	sizes []int
-	summary
 }
 
 // NewTree returns an empty tree. compare must be zero for equal values only.
@@ -93,11 +88,6 @@ func (t *Tree[T]) insert(n *node[T], v T) (up T, right *node[T]) {
 	} else {
 		n.sizes[i] = n.children[i].size()
 		up, right = n.put(i, between, fresh)
-	}
-	if right == nil {
-		t.gained(n, v)
-	} else {
-		n.forget()
 	}
 	return up, right
 }
@@ -163,7 +153,6 @@ func (t *Tree[T]) remove(n *node[T], v T) bool {
 	case n.leaf():
 		if found {
 			n.values = slices.Delete(n.values, i, i+1)
-			t.lost(n, v)
 		}
 		return found
 	case found:
@@ -173,14 +162,12 @@ func (t *Tree[T]) remove(n *node[T], v T) bool {
 	}
 	n.sizes[i]--
 	n.mend(i)
-	t.lost(n, v)
 	return true
 }
 
 // removeLast takes the last value at or below a node out.
 func (n *node[T]) removeLast() T {
 	last := len(n.values) - 1
-	n.forget()
 	if n.leaf() {
 		v := n.values[last]
 		n.values = slices.Delete(n.values, last, last+1)
@@ -201,8 +188,6 @@ func (n *node[T]) mend(i int) {
 		i-- // the child and the one before it
 	}
 	left, right := n.children[i], n.children[i+1]
-	left.forget()
-	right.forget()
 	switch {
 	case len(left.values)+1+len(right.values) <= mostValues:
 		left.values = append(append(left.values, n.values[i]), right.values...)
@@ -292,4 +277,21 @@ func (n *node[T]) walk(visit func(T) bool) bool {
 		}
 	}
 	return n.leaf() || n.children[len(n.values)].walk(visit)
+}
+
+// WalkFrom visits the values in order until visit returns false, from the first that is not before where the walk
+// begins. before must be true for no value behind one for which it is false.
+func (t *Tree[T]) WalkFrom(before, visit func(T) bool) { t.root.walkFrom(before, visit) }
+
+func (n *node[T]) walkFrom(before, visit func(T) bool) bool {
+	i := sort.Search(len(n.values), func(i int) bool { return !before(n.values[i]) })
+	if !n.leaf() && !n.children[i].walkFrom(before, visit) {
+		return false
+	}
+	for ; i < len(n.values); i++ {
+		if !visit(n.values[i]) || (!n.leaf() && !n.children[i+1].walk(visit)) {
+			return false
+		}
+	}
+	return true
 }

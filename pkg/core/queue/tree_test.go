@@ -26,96 +26,31 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/testing/effort"
 )
 
-// newTree has values that weigh what they are; every third weighs nothing of "third". Those not in measures measure zero.
-func newTree(measures map[int]int64) *Tree[int] {
-	tree := NewWeighedTree(cmp.Compare[int], func(v int) resources.List {
-		weight := map[string]int64{"value": int64(v)}
-		if v%3 != 0 {
-			weight["third"] = int64(v)
-		}
-		return resources.FromMap(weight)
-	})
-	tree.measure = NewMeasuredTree(cmp.Compare[int], func(v int) int64 { return measures[v] }).measure
-	return tree
-}
-
-// requireMeasures compares with looking at all.
-func requireMeasures(t require.TestingT, tree *Tree[int], want []int) {
-	for most := int64(-1); most <= 4; most++ {
-		i := slices.IndexFunc(want, func(v int) bool { return tree.measure(v) <= most })
-		first, found := tree.FirstWithin(most)
-		require.Equal(t, i >= 0, found, "within %d", most)
-		if found {
-			require.Equal(t, want[i], first, "within %d", most)
-		}
-	}
-	measures := make([]int64, 0, len(want))
-	for _, v := range want {
-		measures = append(measures, tree.measure(v))
-	}
-	if len(want) > 0 {
-		require.Equal(t, slices.Min(measures), tree.Least())
-	}
-}
-
-// requireWeights compares with adding up.
-func requireWeights(t require.TestingT, tree *Tree[int], want []int) {
-	for _, bound := range []int{0, 1, 20, 50, 80, 111} {
-		for _, resource := range []string{"value", "third", "none"} {
-			values, weight := 0, int64(0)
-			for _, v := range want {
-				if v < bound {
-					values++
-					amount, _ := tree.weigh(v).Get(resource)
-					weight += amount
-				}
-			}
-			n, sum := tree.Before(func(v int) bool { return v < bound }, resource)
-			require.Equal(t, values, n, "values before %d", bound)
-			require.Equal(t, weight, sum, "%s before %d", resource, bound)
-		}
-	}
-	for _, bound := range []int64{-1, 0, 1, 20, 50, 80, 111} {
-		for _, names := range [][]string{{"none"}, {"none", "third"}, {"third", "value"}, {"value"}} {
-			var bounds []resources.Item
-			for _, name := range names {
-				bounds = append(bounds, resources.Item{Name: name, Amount: bound})
-			}
-			i := slices.IndexFunc(want, func(v int) bool {
-				return slices.ContainsFunc(names, func(name string) bool {
-					amount, _ := tree.weigh(v).Get(name)
-					return amount > max(bound, 0)
-				})
-			})
-			first, found := tree.FirstAbove(bounds)
-			require.Equal(t, i >= 0, found, "%v above %d", names, bound)
-			if found {
-				require.Equal(t, want[i], first, "%v above %d", names, bound)
-			}
-		}
+// requireWalks compares walks from the middle with the slice.
+func requireWalks(t require.TestingT, tree *Tree[int], want []int) {
+	for _, from := range []int{-1, 0, 1, 20, 50, 80, 111} {
 		var walked []int
-		tree.WalkFrom(func(v int) bool { return int64(v) < bound }, func(v int) bool {
+		tree.WalkFrom(func(v int) bool { return v < from }, func(v int) bool {
 			walked = append(walked, v)
 			return v < 100
 		})
-		i, _ := slices.BinarySearch(want, int(bound))
+		i, _ := slices.BinarySearch(want, from)
 		j := slices.IndexFunc(want[i:], func(v int) bool { return v >= 100 }) + 1
 		if j == 0 {
 			j = len(want) - i
 		}
-		require.True(t, slices.Equal(want[i:i+j], walked), "from %d: %v", bound, walked)
+		require.True(t, slices.Equal(want[i:i+j], walked), "from %d: %v", from, walked)
 	}
 }
 
 func TestTreeEqualsSortedSlice(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		measures, set := map[int]int64{}, map[int]bool{}
-		tree := newTree(measures)
+		set := map[int]bool{}
+		tree := NewTree(cmp.Compare[int])
 		// What is there before makes more than one level.
 		before, step := rapid.IntRange(0, 3*mostValues).Draw(t, "before"), rapid.SampledFrom([]int{1, 7, 100}).Draw(t, "step")
 		for i := range before {
@@ -125,16 +60,11 @@ func TestTreeEqualsSortedSlice(t *testing.T) {
 		}
 		for range rapid.IntRange(0, effort.Steps(200)).Draw(t, "operations") {
 			v := rapid.IntRange(0, 110).Draw(t, "value")
-			switch measure := rapid.Int64Range(-1, 4).Draw(t, "measure"); {
+			switch {
 			case rapid.Bool().Draw(t, "delete"):
 				require.Equal(t, set[v], tree.Delete(v))
 				delete(set, v)
-			case set[v]:
-				former := measures[v]
-				measures[v] = measure
-				tree.Remeasured(v, former)
-			default:
-				measures[v] = measure
+			case !set[v]:
 				tree.Insert(v)
 				set[v] = true
 			}
@@ -158,12 +88,7 @@ func requireSame(t require.TestingT, tree *Tree[int], set map[int]bool) {
 			require.Fail(t, "rank", "of %d in %v: %d, contained: %t", v, want, tree.Rank(v), tree.Contains(v))
 		}
 	}
-	if tree.weigh != nil {
-		requireWeights(t, tree, want)
-	}
-	if tree.measure != nil {
-		requireMeasures(t, tree, want)
-	}
+	requireWalks(t, tree, want)
 	requireBalanced(t, tree.root, true)
 	first, ok := tree.Min()
 	require.Equal(t, len(want) > 0, ok)
@@ -343,8 +268,8 @@ func TestNodesThatFillInOrderAreFull(t *testing.T) {
 
 // A comparison that panics while a value comes or goes leaves the tree as it was.
 func TestTreeSurvivesAPanic(t *testing.T) {
-	left, measures := 0, map[int]int64{}
-	tree := newTree(measures)
+	left := 0
+	tree := NewTree(cmp.Compare[int])
 	tree.compare = func(a, b int) int {
 		if left--; left == 0 {
 			panic("the comparison")
@@ -354,7 +279,7 @@ func TestTreeSurvivesAPanic(t *testing.T) {
 	set := map[int]bool{}
 	for v := range 500 {
 		tree.Insert(2 * v)
-		set[2*v], measures[2*v] = true, int64(2*v%5)
+		set[2*v] = true
 	}
 	for n := 1; n < 12; n++ {
 		for _, change := range []func(){func() { tree.Insert(501) }, func() { tree.Delete(500) }} {
@@ -380,7 +305,7 @@ func TestTreeSurvivesAPanic(t *testing.T) {
 }
 
 func TestWalkStops(t *testing.T) {
-	tree := newTree(nil)
+	tree := NewTree(cmp.Compare[int])
 	for v := range 10 {
 		tree.Insert(v)
 	}

@@ -1,0 +1,422 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"sort"
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// model is the life of units written down a second time, the dumb way: plain maps of what was said, and nothing that
+// follows from them. The oracle decides on it. It shares nothing with the state under test.
+type model struct {
+	now    time.Time
+	queues map[string]Queue
+	quotas map[string]Quota
+	// former are quotas that went, as long as something is held there or below.
+	former map[string]Quota
+	pods   map[string]map[string]Pod
+	// live jobs by UID, and those that were said to be gone.
+	live map[string]Consumer
+	gone map[string]bool
+	// units by key.
+	units map[string]*modelUnit
+}
+
+type modelUnit struct {
+	Unit
+	at         string // waiting, admitting, admitted, evicting, over
+	holds      bool
+	held       resources.List
+	attempt    int64
+	observed   bool
+	remembered *Unit
+	refusals   int
+	refusedTo  time.Time
+}
+
+func newModel() *model {
+	return &model{
+		now: epoch, queues: map[string]Queue{}, quotas: map[string]Quota{}, former: map[string]Quota{},
+		pods: map[string]map[string]Pod{}, live: map[string]Consumer{}, gone: map[string]bool{}, units: map[string]*modelUnit{},
+	}
+}
+
+func (m *model) keys() []string {
+	keys := make([]string, 0, len(m.units))
+	for key := range m.units {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+func (u *modelUnit) inFlight() bool { return u.at == "admitting" || u.at == "evicting" }
+
+func saysItIs(u Unit) string {
+	switch {
+	case u.Phase == PhaseSucceed || u.Phase == PhaseFailed:
+		return "over"
+	case u.Phase.Waits():
+		return "waiting"
+	case u.Phase.Holds() || u.Held.Len() > 0:
+		return "admitted"
+	}
+	return "waiting"
+}
+
+func (m *model) upsert(in Unit) {
+	u, ok := m.units[in.Key]
+	if ok && u.UID != in.UID {
+		delete(m.units, in.Key)
+		ok = false
+	}
+	switch {
+	case !ok:
+		u = &modelUnit{}
+		m.units[in.Key] = u
+		m.take(u, in)
+	case u.inFlight():
+		u.remembered = &in
+	default:
+		m.see(u, in)
+	}
+	m.settleDown()
+}
+
+// see is a state of the object that may have been known before.
+func (m *model) see(u *modelUnit, in Unit) {
+	if u.at == "admitted" && in.Phase.Holds() {
+		u.observed = true
+	}
+	if !u.Unit.same(&in) {
+		m.take(u, in)
+	}
+}
+
+func (m *model) take(u *modelUnit, in Unit) {
+	if u.at == "admitted" && !u.observed && in.Phase.Waits() && in.Attempts < u.attempt {
+		in.Phase, in.Attempts, in.Held = u.Phase, u.attempt, u.Held
+	} else if u.at == "admitted" {
+		u.observed = true
+	}
+	before := u.at
+	u.Unit, u.at = in, saysItIs(in)
+	if u.at == "admitted" {
+		if before != "admitted" {
+			u.observed = true
+		}
+		u.attempt = in.Attempts
+	}
+}
+
+func (m *model) remove(key string) {
+	delete(m.units, key)
+	m.settleDown()
+}
+
+func (m *model) setConsumer(c Consumer, live bool) {
+	if live {
+		m.live[c.UID] = c
+		delete(m.gone, c.UID)
+	} else {
+		delete(m.live, c.UID)
+		m.gone[c.UID] = true
+	}
+	m.settleDown()
+}
+
+func (m *model) settle(key string, attempt int64, o Outcome) {
+	u, ok := m.units[key]
+	if !ok || !u.inFlight() || u.attempt != attempt || o == OutcomeUnknown {
+		return
+	}
+	remembered := u.remembered
+	u.remembered = nil
+	if u.at == "admitting" {
+		if remembered != nil && remembered.Phase.Holds() {
+			o = OutcomeConfirmed
+		}
+		switch o {
+		case OutcomeConfirmed:
+			u.at, u.observed, u.refusals = "admitted", false, 0
+			u.Phase, u.Attempts, u.Held = PhaseDequeued, u.attempt, u.held
+		case OutcomeRefused:
+			u.at = "waiting"
+			m.refuse(u)
+		default:
+			u.at = "waiting"
+		}
+	} else {
+		switch o {
+		case OutcomeConfirmed:
+			u.at, u.Phase, u.Held = "waiting", PhaseEnqueued, resources.List{}
+			if remembered != nil && remembered.Phase.Holds() && remembered.Attempts <= u.attempt {
+				remembered.Phase, remembered.Held = PhaseEnqueued, resources.List{}
+			}
+		case OutcomeRefused:
+			u.at = "admitted"
+			m.refuse(u)
+		default:
+			u.at, u.observed = "admitted", true
+		}
+	}
+	if remembered != nil {
+		m.see(u, *remembered)
+	}
+	m.settleDown()
+}
+
+func (m *model) refuse(u *modelUnit) {
+	u.refusedTo = m.now.Add(10 * time.Second << min(u.refusals, 5))
+	u.refusals++
+}
+
+// settleDown works out what follows: who holds what, and which levels are remembered.
+func (m *model) settleDown() {
+	for uid := range m.gone {
+		named := false
+		for _, u := range m.units {
+			named = named || u.Consumer.UID == uid
+		}
+		if !named {
+			delete(m.gone, uid)
+		}
+	}
+	for _, u := range m.units {
+		switch u.at {
+		case "waiting", "over":
+			u.holds, u.held = false, resources.List{}
+		case "admitted":
+			u.holds = u.Quarantined || !m.without(u)
+			if u.held = u.Held; u.Held.Len() == 0 {
+				u.held = u.Request
+			}
+			if !u.holds {
+				u.held = resources.List{}
+			}
+		}
+	}
+	m.forget()
+}
+
+// forget the levels of quotas that went that nothing needs.
+func (m *model) forget() {
+	for again := true; again; {
+		again = false
+		for name := range m.former {
+			needed := false
+			for _, q := range m.quotas {
+				needed = needed || q.Parent == name
+			}
+			for _, q := range m.former {
+				needed = needed || q.Parent == name
+			}
+			for _, u := range m.units {
+				needed = needed || (u.holds && u.Quota == name)
+			}
+			if !needed {
+				delete(m.former, name)
+				again = true
+			}
+		}
+	}
+}
+
+func (m *model) setQuota(q Quota) {
+	delete(m.former, q.Name)
+	m.quotas[q.Name] = q
+	m.forget()
+}
+
+func (m *model) deleteQuota(name string) {
+	q, ok := m.quotas[name]
+	if !ok {
+		return
+	}
+	delete(m.quotas, name)
+	m.former[name] = Quota{Name: name, Parent: q.Parent, Max: q.Max, Min: q.Min}
+	for _, at := range m.path(name) {
+		if m.level(at).Parent == name {
+			m.former[name] = Quota{Name: name, Max: q.Max, Min: q.Min}
+		}
+	}
+	m.forget()
+}
+
+func (m *model) level(name string) Quota {
+	if q, ok := m.quotas[name]; ok {
+		return q
+	}
+	return m.former[name]
+}
+
+// path follows the parents, also those of quotas that went.
+func (m *model) path(quota string) []string {
+	var path []string
+	seen := map[string]bool{}
+	for at := quota; at != "" && !seen[at]; at = m.level(at).Parent {
+		seen[at] = true
+		path = append(path, at)
+	}
+	return path
+}
+
+// without says that the job of a managed unit is known not to be there.
+func (m *model) without(u *modelUnit) bool {
+	if !u.ConsumerManaged || u.Consumer == (Consumer{}) || u.Consumer.UID == "" || m.otherNamespace(u) {
+		return false
+	}
+	if c, ok := m.live[u.Consumer.UID]; ok {
+		return c.Name != u.Consumer.Name
+	}
+	return m.gone[u.Consumer.UID]
+}
+
+func (m *model) otherNamespace(u *modelUnit) bool {
+	return u.Consumer.Namespace != "" && u.Consumer.Namespace != "ns"
+}
+
+// unfit units can never be admitted as they are.
+func (m *model) unfit(u *modelUnit) bool {
+	if u.Invalid != "" || u.Pods < 0 || (u.Pods == 0 && u.Request.IsZero()) || m.otherNamespace(u) {
+		return true
+	}
+	for _, it := range u.Request.Items() {
+		if it.Amount < 0 || it.Amount > resources.Greatest {
+			return true
+		}
+	}
+	return false
+}
+
+// inLine units wait in their queue; its object or their quota may stop them.
+func (m *model) inLine(u *modelUnit) bool {
+	if u.at != "waiting" || m.unfit(u) || !u.Active || u.Adopting || m.now.Before(u.RequeueAt) || m.now.Before(u.refusedTo) {
+		return false
+	}
+	if !u.Phase.Waits() && !u.Phase.Holds() && !u.Phase.Terminal() {
+		return false
+	}
+	if u.ConsumerManaged && u.Consumer != (Consumer{}) {
+		if c, ok := m.live[u.Consumer.UID]; !ok || c.Name != u.Consumer.Name {
+			return false
+		}
+	}
+	return !m.duplicate(u)
+}
+
+// eligible units may be admitted as soon as they fit.
+func (m *model) eligible(u *modelUnit) bool {
+	if !m.inLine(u) {
+		return false
+	}
+	q, ok := m.queues[u.Queue]
+	if !ok || q.Held || q.Policy == "Nonsense" {
+		return false
+	}
+	if q.Quotas != nil {
+		found := false
+		for _, name := range q.Quotas {
+			found = found || name == u.Quota
+		}
+		if !found {
+			return false
+		}
+	}
+	path := m.path(u.Quota)
+	for _, level := range path {
+		spec, ok := m.quotas[level]
+		if !ok {
+			return false
+		}
+		for _, most := range spec.Max.Items() {
+			if need, _ := u.Request.Get(most.Name); need > most.Amount {
+				return false
+			}
+		}
+		for _, least := range spec.Min.Items() {
+			if need, _ := u.Request.Get(least.Name); u.NonPreemptible && need > least.Amount {
+				return false
+			}
+		}
+	}
+	return m.quotas[path[len(path)-1]].Parent == ""
+}
+
+// toEvict says that an admitted unit must lose its admission.
+func (m *model) toEvict(u *modelUnit) bool {
+	if u.at != "admitted" || u.Quarantined || m.now.Before(u.refusedTo) {
+		return false
+	}
+	return m.otherNamespace(u) || m.without(u) || !u.Active || m.duplicate(u)
+}
+
+// duplicate says that another unit stands for the job of this one.
+func (m *model) duplicate(u *modelUnit) bool {
+	if u.Misnamed {
+		return true
+	}
+	if u.Consumer.UID == "" {
+		return false
+	}
+	for _, other := range m.units {
+		if other == u || other.at == "over" || other.Misnamed || (other.at == "waiting" && m.unfit(other)) || !sameJob(other, u) {
+			continue
+		}
+		if m.before(other, u) {
+			return true
+		}
+	}
+	return false
+}
+
+func sameJob(a, b *modelUnit) bool {
+	x, y := a.Consumer, b.Consumer
+	return x.UID == y.UID && x.Kind == y.Kind && a.ConsumerManaged == b.ConsumerManaged && (!a.ConsumerManaged || x.Name == y.Name)
+}
+
+// before says that one unit wins over another.
+func (m *model) before(a, b *modelUnit) bool {
+	rank := func(u *modelUnit) owner.Standing {
+		switch u.at {
+		case "admitted", "evicting":
+			return owner.Admitted
+		case "admitting":
+			return owner.Admitting
+		case "waiting":
+			if !m.unfit(u) {
+				return owner.Waiting
+			}
+		}
+		return owner.Unfit
+	}
+	switch x, y := rank(a), rank(b); {
+	case x != y:
+		return x > y
+	case a.OwnedByConsumer != b.OwnedByConsumer:
+		return a.OwnedByConsumer
+	case !a.Created.Equal(b.Created):
+		return a.Created.Before(b.Created)
+	case a.UID != b.UID:
+		return a.UID < b.UID
+	}
+	return a.Key < b.Key
+}

@@ -1,0 +1,112 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// notes are what is known of a group beside its units. What a pass looks at comes first, together.
+type notes struct {
+	// need is what each unit of the group asks for, limits are what they have to keep on the route, which leads from the
+	// quota of the group to the top.
+	need   []int64
+	limits []*capacity.Limit
+	route  *capacity.Route
+	// nonPreemptible and blocks are those of the key.
+	nonPreemptible, blocks bool
+	// answer of the checks of extensions.
+	answer answer
+	// found is what the last pass found about the head, which head was then; since is when a pass first found that it
+	// does not go.
+	head  *unit
+	found Finding
+	since time.Time
+
+	queue   *queueRecord
+	request resources.List
+	// parked says why no unit of the group is eligible; the group is not open then.
+	parked Finding
+	// tallied counts the units that are in the accounts, demand sums what they ask for.
+	tallied int
+	demand  resources.Sum
+	// swept are the units up to this one while those of the whole group are planned to be reported; see reports.
+	swept *unit
+}
+
+// isParked says that no unit of the group is eligible.
+func (n *notes) isParked() bool { return n.parked.Reason != "" }
+
+// answer is what the checks of extensions say to the units of a group. An empty reason lets them pass.
+type answer struct {
+	asked   bool
+	reason  Reason
+	message string
+}
+
+// leaf is the quota of the group.
+func (n *notes) leaf() *capacity.Level { return n.route.Levels[0] }
+
+// checkAgain takes the checks of a whole group again after what they depend on has changed.
+func (s *State) checkAgain(now time.Time, g *group) {
+	n := &g.Notes
+	n.route, n.need = s.tree.Route(g.Key().Quota), s.tree.Need(n.request)
+	n.limits = n.route.Limits(n.nonPreemptible)
+	parked, _ := s.checkGroup(g)
+	if parked == n.parked && g.Open() != n.isParked() {
+		return
+	}
+	s.moveGroup(g, -1)
+	n.parked = parked
+	g.SetOpen(!n.isParked())
+	s.moveGroup(g, 1)
+	s.headChanged(n.queue)
+	s.reports.regrouped(now, g)
+}
+
+// checkGroups does so for all groups if paths, or what may never be exceeded, are not what they were. That is found out
+// when it is asked for: at start quotas come one by one.
+func (s *State) checkGroups() {
+	if s.structure == s.tree.Structure() {
+		return
+	}
+	for _, name := range s.queues.names() {
+		for _, g := range s.queues.byName[name].line.Groups() {
+			s.checkAgain(s.quotasChanged, g)
+		}
+	}
+	s.structure = s.tree.Structure()
+}
+
+// refresh brings all that follows from other things up to date: which groups are open, amounts, the order of queues.
+func (s *State) refresh() {
+	s.checkGroups()
+	s.tree.Refresh()
+	for _, q := range s.ranking.moved() {
+		rank, eligible := q.currentRank()
+		before := s.looked
+		if eligible {
+			first, _ := q.line.Head()
+			s.looked = first.Head()
+		}
+		s.ranking.place(q, rank, eligible)
+		s.looked = before
+	}
+}

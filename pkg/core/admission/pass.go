@@ -1,0 +1,231 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
+)
+
+// pass is one look at all heads, in the order in which they are served. It keeps nothing from the one before: what it
+// claims is claimed until the next one begins.
+type pass struct {
+	// claims in the order in which they were made.
+	claims []claim
+	// heads that do not fit, in their order, where units may borrow.
+	heads []head
+	// claimed are the quotas in which units of the queue that is looked at claim.
+	claimed []*capacity.Route
+	// lending is what the last round of lending found; it is asked why nothing is lent.
+	lending capacity.Lending
+	// examined counts the heads that were measured.
+	examined int
+}
+
+// claim is what the first blocking unit of a queue that does not fit waits for, one in each quota: its whole request,
+// at every limit where it is short. What is behind it has to fit beside it.
+type claim struct {
+	group  *group
+	unit   *unit
+	limits []*capacity.Limit
+}
+
+// head of a group that does not fit.
+type head struct {
+	group *group
+	verdict
+	// ahead is how many claims were made before it; claims says that it made one itself.
+	ahead  int
+	claims bool
+}
+
+// verdict is how a unit compares with the limits that it has to keep, beside the claims ahead of it.
+type verdict struct {
+	// short is the first limit that has too little, claims aside; contended the first that has too little beside the
+	// claims. The numbers are those of the resource.
+	short, contended             *capacity.Limit
+	shortNumber, contendedNumber int
+	// first is the first limit of a level, its min aside, that has too little; inUse says that claims do not matter
+	// there.
+	first *capacity.Limit
+	inUse bool
+	// ofMin: a min is among the limits that have too little.
+	ofMin bool
+}
+
+func (v *verdict) fits() bool { return v.short == nil && v.contended == nil }
+
+// measure compares a unit with the limits that it has to keep. The leaf's come first.
+func measure(limits []*capacity.Limit, need []int64, nonPreemptible bool) (v verdict) {
+	leaf := limits[0].Level()
+	for _, lim := range limits {
+		found, short := lim.Short(need, lim.Level() == leaf)
+		if !short {
+			continue
+		}
+		switch {
+		case lim.IsMin():
+			v.ofMin = true
+		case v.first == nil:
+			v.first, v.inUse = lim, !found.Claimed
+		}
+		switch {
+		case found.Claimed && v.contended == nil:
+			v.contended, v.contendedNumber = lim, found.Number
+		case !found.Claimed && v.short == nil:
+			v.short, v.shortNumber = lim, found.Number
+		}
+		if v.short != nil && !nonPreemptible {
+			return v // the limits above cannot change the answer
+		}
+	}
+	return v
+}
+
+// finding is the verdict in the words of a reason.
+func (s *State) finding(v *verdict) Finding {
+	switch {
+	case v.short != nil && v.short.IsMin():
+		return Finding{ReasonMinExceeded, v.short.Level().Name(), s.tree.Resource(v.shortNumber)}
+	case v.short != nil:
+		return Finding{ReasonQuotaExceeded, v.short.Level().Name(), s.tree.Resource(v.shortNumber)}
+	case v.contended != nil:
+		return Finding{ReasonBlockedByHead, v.contended.Level().Name(), s.tree.Resource(v.contendedNumber)}
+	}
+	return Finding{Reason: ReasonPending}
+}
+
+// firstFitting makes one pass and returns the first head that fits beside the claims of those ahead of it, if any does.
+// The pass ends there: what is claimed and who is served first may be different after an admission, so whoever admits
+// begins again. A pass that ends without one has found out why each head waits. One that is not whole, because an
+// extension panicked, has to be made again.
+func (s *State) firstFitting(now time.Time) (fits *group, whole bool) {
+	s.beginPass()
+	for _, q := range s.ranking.queues {
+		if q.full() {
+			q.line.Heads(func(g *group) bool {
+				s.found(now, g, Finding{Reason: ReasonQueueFull})
+				return true
+			})
+			continue
+		}
+		fits, fault := s.lookAt(now, q)
+		if fault != "" {
+			s.blame(now, fault)
+			return nil, false
+		}
+		if fits != nil {
+			return fits, true
+		}
+	}
+	return nil, true
+}
+
+// blame parks the unit that was looked at when an extension panicked: it alone is to blame.
+func (s *State) blame(now time.Time, fault string) {
+	u := s.looked
+	s.looked = nil
+	s.change(u, func() {
+		s.leave(u)
+		s.refuse(now, u, ReasonInternalError, fault)
+		s.place(now, u)
+	})
+}
+
+func (s *State) beginPass() {
+	p := &s.pass
+	for i := range p.claims {
+		for _, lim := range p.claims[i].limits {
+			lim.Unclaim()
+		}
+	}
+	p.claims, p.heads = p.claims[:0], p.heads[:0]
+}
+
+// lookAt looks at the heads of one queue up to the first that fits. A panic is a fault of the unit that is looked at
+// then.
+func (s *State) lookAt(now time.Time, q *queueRecord) (fits *group, fault string) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.panics++
+			fault = fmt.Sprintf("internal error while the unit was examined: %v", r)
+		}
+	}()
+	s.pass.claimed = s.pass.claimed[:0]
+	q.line.Heads(func(g *group) bool {
+		s.looked = g.Head()
+		s.pass.examined++
+		n := &g.Notes
+		if said := s.ask(g); said.reason != "" {
+			s.found(now, g, Finding{Reason: said.reason}) // it claims nothing
+			return true
+		}
+		v := measure(n.limits, n.need, n.nonPreemptible)
+		if v.fits() {
+			fits = g
+			return false
+		}
+		s.found(now, g, s.finding(&v))
+		ahead := len(s.pass.claims)
+		claims := n.blocks && !slices.Contains(s.pass.claimed, n.route)
+		if claims {
+			s.pass.claimed = append(s.pass.claimed, n.route)
+			s.pass.add(g)
+		}
+		if s.tree.AnyShared() {
+			s.pass.heads = append(s.pass.heads, head{group: g, verdict: v, ahead: ahead, claims: claims})
+		}
+		return true
+	})
+	s.looked = nil
+	return fits, ""
+}
+
+// found notes why the head of a group does not go.
+func (s *State) found(now time.Time, g *group, f Finding) {
+	n := &g.Notes
+	if n.head == g.Head() && n.found == f {
+		return
+	}
+	if n.head != g.Head() {
+		n.head, n.since = g.Head(), now
+	}
+	n.found = f
+	s.reports.head(now, g)
+}
+
+// add claims for the head of a group.
+func (p *pass) add(g *group) {
+	limits, need := g.Notes.limits, g.Notes.need
+	if len(p.claims) < cap(p.claims) {
+		p.claims = p.claims[:len(p.claims)+1] // with the memory of a former one
+	} else {
+		p.claims = append(p.claims, claim{})
+	}
+	c := &p.claims[len(p.claims)-1]
+	c.group, c.unit, c.limits = g, g.Head(), c.limits[:0]
+	leaf := limits[0].Level()
+	for _, lim := range limits {
+		if _, short := lim.Short(need, lim.Level() == leaf); short {
+			lim.Claim(need)
+			c.limits = append(c.limits, lim)
+		}
+	}
+}

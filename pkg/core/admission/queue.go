@@ -1,0 +1,216 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+)
+
+// line and group are those of the backlog, for the units and the notes of this package.
+type (
+	line  = backlog.Line[*unit, notes]
+	group = backlog.Group[*unit, notes]
+)
+
+// queueRecord is a queue: its object, if there is one, and the units that name it.
+type queueRecord struct {
+	name  string
+	known bool
+	spec  Queue
+	// fault says why the policy of spec could not be made.
+	fault string
+	// refs counts the units that name the queue, holding those of them that hold quota.
+	refs, holding int
+	line          *line
+
+	// rank, while ranked, is its place in the ranking.
+	rank            QueueRank
+	ranked, touched bool
+}
+
+// full says that as many units hold quota as the queue may have.
+func (q *queueRecord) full() bool {
+	return q.known && q.spec.MaxAdmitted >= 0 && q.holding >= int(q.spec.MaxAdmitted)
+}
+
+// currentRank is false if no unit of the queue is eligible.
+func (q *queueRecord) currentRank() (QueueRank, bool) {
+	first, ok := q.line.Head()
+	if !ok {
+		return QueueRank{}, false
+	}
+	ofMin, ofMax := first.Notes.leaf().Shares()
+	return QueueRank{
+		Name: q.name, Priority: q.spec.Priority, ShareOfMin: ofMin, ShareOfMax: ofMax, Head: first.Head().Item(),
+	}, true
+}
+
+// shareChanged says whether a ranked queue has another share than its rank says.
+func (q *queueRecord) shareChanged() bool {
+	first, ok := q.line.Head()
+	if !ok {
+		return true
+	}
+	ofMin, ofMax := first.Notes.leaf().Shares()
+	return ofMin != q.rank.ShareOfMin || ofMax != q.rank.ShareOfMax
+}
+
+func (q *Queue) same(o *Queue) bool {
+	return q.Name == o.Name && q.Policy == o.Policy && q.Priority == o.Priority && q.Threshold == o.Threshold &&
+		q.Held == o.Held && q.MaxAdmitted == o.MaxAdmitted &&
+		// nil accepts all, an empty list none
+		slices.Equal(q.Quotas, o.Quotas) && (q.Quotas == nil) == (o.Quotas == nil)
+}
+
+// queues are those that exist or that a unit names.
+type queues struct {
+	byName   map[string]*queueRecord
+	policies map[string]queue.Factory
+}
+
+func newQueues(extensions map[string]queue.Factory) queues {
+	policies := queue.Builtin()
+	for name, factory := range extensions {
+		policies[name] = factory
+	}
+	return queues{byName: map[string]*queueRecord{}, policies: policies}
+}
+
+// record finds or makes the queue of a name.
+func (qs *queues) record(name string) *queueRecord {
+	q, ok := qs.byName[name]
+	if !ok {
+		q = &queueRecord{name: name, line: backlog.NewLine[*unit, notes](qs.policies[defaultPolicy](0))}
+		qs.byName[name] = q
+	}
+	return q
+}
+
+// defaultPolicy orders the units of a queue whose policy is not known.
+const defaultPolicy = "Priority"
+
+func (qs *queues) prune(q *queueRecord) {
+	if !q.known && q.refs == 0 {
+		delete(qs.byName, q.name)
+	}
+}
+
+// names of all queues, sorted.
+func (qs *queues) names() []string {
+	out := make([]string, 0, len(qs.byName))
+	for name := range qs.byName {
+		out = append(out, name)
+	}
+	sort.Strings(out)
+	return out
+}
+
+// policyOf is the policy that the queue names; the default where that is not known, or panics while it is made. Then
+// the units are parked.
+func (qs *queues) policyOf(q *queueRecord) (policy queue.Policy, fault string) {
+	policy = qs.policies[defaultPolicy](q.spec.Threshold)
+	factory, ok := qs.policies[q.spec.Policy]
+	if !q.known || !ok {
+		return policy, ""
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			fault = fmt.Sprintf("internal error while policy %q of queue %q was made: %v", q.spec.Policy, q.name, r)
+		}
+	}()
+	return factory(q.spec.Threshold), ""
+}
+
+// knownPolicies in words.
+func (qs *queues) knownPolicies() string {
+	names := make([]string, 0, len(qs.policies))
+	for name := range qs.policies {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return quoted(names)
+}
+
+func quoted(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = strconv.Quote(name)
+	}
+	return strings.Join(out, ", ")
+}
+
+// UpsertQueue takes the Queue object as it is now.
+func (s *State) UpsertQueue(now time.Time, in Queue) {
+	q := s.queues.record(in.Name)
+	if q.known && q.spec.same(&in) {
+		return
+	}
+	reorder := !q.known || q.spec.Policy != in.Policy || q.spec.Threshold != in.Threshold
+	q.known, q.spec = true, in
+	s.queueChanged(now, q, reorder)
+}
+
+// DeleteQueue parks the units of a queue that goes with UnknownQueue.
+func (s *State) DeleteQueue(now time.Time, name string) {
+	q, ok := s.queues.byName[name]
+	if !ok || !q.known {
+		return
+	}
+	q.known, q.spec = false, Queue{}
+	s.queueChanged(now, q, true)
+	s.queues.prune(q)
+}
+
+// queueChanged brings the units of a queue in line with its object.
+func (s *State) queueChanged(now time.Time, q *queueRecord, reorder bool) {
+	if reorder {
+		s.reorder(now, q)
+	}
+	for _, g := range q.line.Groups() {
+		s.checkAgain(now, g)
+	}
+	s.ranking.touch(q)
+	s.changed = true
+}
+
+// reorder moves all units of a queue into the order of its present policy.
+func (s *State) reorder(now time.Time, q *queueRecord) {
+	units := make([]*unit, 0, q.line.Len())
+	q.line.Walk(func(u *unit) bool { units = append(units, u); return true })
+	for _, u := range units {
+		s.change(u, func() { s.part(u) })
+	}
+	policy, fault := s.queues.policyOf(q)
+	if q.fault = fault; fault != "" {
+		s.panics++
+	}
+	q.line.Reorder(policy)
+	for _, u := range units {
+		s.change(u, func() { s.join(now, u) })
+	}
+}

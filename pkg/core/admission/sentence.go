@@ -1,0 +1,161 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// explain says why a unit does not fit, and in words, with the numbers.
+func (s *State) explain(u *unit) (Finding, string) {
+	list := s.shortages(u)
+	reason := reasonOf(list)
+	binding := bind(list, reason)
+	if binding == nil {
+		return Finding{Reason: reason}, "not examined yet"
+	}
+	found := Finding{reason, binding.Level, binding.Resource}
+	return found, binding.sentence(u.spec.Quota) + others(list) + s.whyNotLent(u, list, binding)
+}
+
+// sentence is about one shortage alone.
+func (sh *Shortage) sentence(quota string) string {
+	format := func(amount int64) string { return resources.Format(sh.Resource, amount) }
+	numbers := fmt.Sprintf("(%s, used %s, reserved %s)", sh.limited(), format(sh.Used), format(sh.Outstanding))
+	if sh.overspent {
+		return fmt.Sprintf("%s: %s: over its %s by %s %s; nothing is admitted until that is freed",
+			sh.where(quota), sh.Resource, sh.Bound, format(sh.Missing), numbers)
+	}
+	var claims string
+	if sh.Claimed > 0 {
+		claims = fmt.Sprintf(", claimed ahead %s by %q", format(sh.Claimed), sh.ClaimedBy)
+		if sh.claimedElsewhere != "" {
+			claims += fmt.Sprintf(" of queue %q", sh.claimedElsewhere)
+		}
+	}
+	return fmt.Sprintf("%s: %s: request %s, free %s%s %s; %s must be freed",
+		sh.where(quota), sh.Resource, format(sh.Request), format(sh.Free), claims, numbers, format(sh.Missing))
+}
+
+// limited names the limit as what it is.
+func (sh *Shortage) limited() string {
+	limit := fmt.Sprintf("%s %s", sh.Bound, resources.Format(sh.Resource, sh.Limit))
+	if sh.Bound == BoundRuntime && sh.HasMax {
+		limit += " of max " + resources.Format(sh.Resource, sh.Max)
+	}
+	return limit
+}
+
+// othersNamed bounds the length of a sentence.
+const othersNamed = 3
+
+// others names what is short besides the one that binds.
+func others(list []Shortage) string {
+	var b strings.Builder
+	n := 0
+	for i := range list {
+		sh := &list[i]
+		if sh.Binds {
+			continue
+		}
+		if n++; n > othersNamed {
+			continue
+		}
+		separator := ", "
+		if n == 1 {
+			separator = "; also "
+		}
+		fmt.Fprintf(&b, "%s%s of %s at %q", separator, resources.Format(sh.Resource, sh.Missing), sh.Resource, sh.Level)
+		if sh.Bound == BoundMin {
+			b.WriteString(" (non-preemptible)")
+		}
+	}
+	if n > othersNamed {
+		fmt.Fprintf(&b, " and %d more", n-othersNamed)
+	}
+	return b.String()
+}
+
+// whyNotLent says why a unit that waits for its share is not admitted beyond it. It is empty where that is not the
+// question, or the unit may not borrow for the same reason for which it does not fit.
+func (s *State) whyNotLent(u *unit, list []Shortage, binding *Shortage) string {
+	n := &u.group.Notes
+	if binding.Bound != BoundRuntime || !n.route.Shared || s.behindItsOwn(u.group) {
+		return ""
+	}
+	for i := range list {
+		if list[i].Bound == BoundMin {
+			return ""
+		}
+	}
+	lending := s.tree.Lend()
+	for i := range s.pass.heads {
+		if h := &s.pass.heads[i]; h.group.Len() > 0 && h.group.Open() && h.entitled() {
+			lending.Shut(h.first.Level())
+		}
+	}
+	if o, some := lending.Obstacle(n.route, n.need); some {
+		return fmt.Sprintf("; not lent: %s of %s would be missing at %q",
+			resources.Format(o.Resource, o.Missing), o.Resource, o.Level.Name())
+	}
+	for i := range s.pass.claims {
+		if c := &s.pass.claims[i]; s.ahead(c, u) {
+			lending.Claim(c.group.Notes.route, c.group.Notes.need)
+		}
+	}
+	for depth, l := range n.route.Levels {
+		if lending.ShortAt(l, n.need, depth == 0) {
+			return fmt.Sprintf("; not lent: blocked units ahead claim what is free at %q", l.Name())
+		}
+	}
+	for _, l := range n.route.Levels {
+		if lending.IsShut(l) {
+			return fmt.Sprintf("; not lent: units within their share wait at %q", l.Name())
+		}
+	}
+	return ""
+}
+
+// behindItsOwn says that another group of the same queue and quota claims for both.
+func (s *State) behindItsOwn(g *group) bool {
+	if !g.Notes.blocks {
+		return false
+	}
+	for i := range s.pass.claims {
+		if s.pass.claims[i].group == g {
+			return false
+		}
+	}
+	return true
+}
+
+func (sh *Shortage) where(quota string) string { return place(quota, sh.Level, sh.Bound == BoundMin) }
+
+// place names a limit for people.
+func place(quota, level string, isMin bool) string {
+	where := fmt.Sprintf("quota %q", quota)
+	if level != quota {
+		where += fmt.Sprintf(" level %q", level)
+	}
+	if isMin {
+		where += ": non-preemptible"
+	}
+	return where
+}

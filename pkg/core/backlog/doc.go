@@ -1,0 +1,21 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package backlog keeps what waits: the units of a queue in one line, and in groups of units that are decided alike.
+//
+// It knows order and nothing else: no quota, no clock, no reason. Whoever decides keeps his own notes on a group, and
+// looks at the heads of groups only, so that the cost of a decision does not depend on the number of units that wait.
+package backlog

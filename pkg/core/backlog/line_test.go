@@ -1,0 +1,158 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package backlog
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/testing/effort"
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+type testUnit struct {
+	item  queue.Item
+	group *Group[*testUnit, int]
+	due   Moment
+}
+
+func (u *testUnit) Item() queue.Item { return u.item }
+
+// Lines, groups and heads equal sorted lists, whoever comes and goes (I5).
+func TestLineEqualsSortedLists(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.SampledFrom([]string{"Priority", "FIFO", "Block"}).Draw(t, "policy")
+		policy := queue.Builtin()[name](0)
+		l := NewLine[*testUnit, int](policy)
+		units := map[int]*testUnit{}
+		for range rapid.IntRange(0, effort.Steps(60)).Draw(t, "steps") {
+			i := rapid.IntRange(0, 20).Draw(t, "unit")
+			switch u := units[i]; {
+			case u == nil:
+				u = &testUnit{item: queue.Item{
+					Priority: rapid.Int32Range(0, 2).Draw(t, "priority"), Created: epoch.Add(time.Duration(i%3) * time.Second),
+					UID: fmt.Sprint(i), Key: fmt.Sprint(i),
+				}}
+				var isNew bool
+				u.group, isNew = l.Join(u, Key{Quota: fmt.Sprint(i % 3)})
+				require.Equal(t, isNew, u.group.Notes == 0)
+				u.group.Notes = 1
+				units[i] = u
+			case rapid.Bool().Draw(t, "part"):
+				u.group.Part(u)
+				delete(units, i)
+			default:
+				u.group.SetOpen(rapid.Bool().Draw(t, "open"))
+			}
+			requireSame(t, l, policy, units)
+		}
+	})
+}
+
+func requireSame(t *rapid.T, l *Line[*testUnit, int], policy queue.Policy, units map[int]*testUnit) {
+	var want, got []*testUnit
+	groups := map[*Group[*testUnit, int]][]*testUnit{}
+	for _, u := range units {
+		want = append(want, u)
+	}
+	slices.SortFunc(want, func(a, b *testUnit) int { return policy.Compare(a.item, b.item) })
+	for i, u := range want {
+		groups[u.group] = append(groups[u.group], u)
+		require.Equal(t, i+1, l.Position(u))
+	}
+	l.Walk(func(u *testUnit) bool { got = append(got, u); return true })
+	require.Equal(t, want, got)
+	require.Equal(t, len(want), l.Len())
+	require.Len(t, l.Groups(), len(groups))
+	var heads []*testUnit
+	for _, g := range l.Groups() {
+		require.Equal(t, groups[g][0], g.Head())
+		require.Equal(t, len(groups[g]), g.Len())
+		if g.Open() {
+			heads = append(heads, g.Head())
+		}
+		var behind []*testUnit
+		g.WalkFrom(g.Head(), func(u *testUnit) bool { behind = append(behind, u); return true })
+		require.Equal(t, len(groups[g])-1, len(behind))
+	}
+	slices.SortFunc(heads, func(a, b *testUnit) int { return policy.Compare(a.item, b.item) })
+	var open []*testUnit
+	l.Heads(func(g *Group[*testUnit, int]) bool { open = append(open, g.Head()); return true })
+	require.Equal(t, heads, open)
+}
+
+// A unit that left, or has another place by now, is still where a walk through its group goes on.
+func TestWalkFromWhereAUnitWas(t *testing.T) {
+	l := NewLine[*testUnit, int](queue.Builtin()["FIFO"](0))
+	var units []*testUnit
+	for i := range 5 {
+		u := &testUnit{item: queue.Item{Created: epoch.Add(time.Duration(i) * time.Second), Key: fmt.Sprint(i)}}
+		u.group, _ = l.Join(u, Key{})
+		units = append(units, u)
+	}
+	g, from := units[0].group, &testUnit{item: units[2].item}
+	g.Part(units[2])
+	var walked []*testUnit
+	g.WalkFrom(from, func(u *testUnit) bool { walked = append(walked, u); return true })
+	require.Equal(t, units[3:], walked)
+}
+
+func TestReorderOfALineWithUnits(t *testing.T) {
+	l := NewLine[*testUnit, int](queue.Builtin()["FIFO"](0))
+	u := &testUnit{}
+	u.group, _ = l.Join(u, Key{})
+	require.Panics(t, func() { l.Reorder(queue.Builtin()["Block"](0)) })
+	u.group.Part(u)
+	l.Reorder(queue.Builtin()["Block"](0))
+	require.True(t, l.Policy().Blocks(0))
+}
+
+func TestDue(t *testing.T) {
+	d := NewDue(func(u *testUnit) Moment { return u.due })
+	move := func(u *testUnit, at time.Time) { d.Move(u, MomentOf(at), func(m Moment) { u.due = m }) }
+	a, b := &testUnit{item: queue.Item{Key: "a"}}, &testUnit{item: queue.Item{Key: "b"}}
+	move(b, epoch)
+	move(a, epoch)
+	first, _ := d.First()
+	require.Same(t, a, first, "by key")
+	move(a, epoch.Add(time.Second))
+	first, _ = d.First()
+	require.Same(t, b, first)
+	move(b, time.Time{})
+	move(b, time.Time{})
+	require.Equal(t, 1, d.Len())
+	require.Equal(t, epoch.Add(time.Second), a.due.Time())
+	require.Zero(t, b.due.Time())
+}
+
+// People may write any time into an object.
+func TestMoments(t *testing.T) {
+	for _, at := range []time.Time{epoch, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC)} {
+		require.Positive(t, MomentOf(at), at)
+	}
+	require.Greater(t, MomentOf(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)), MomentOf(epoch))
+	require.Less(t, MomentOf(time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC)), MomentOf(epoch))
+	require.Zero(t, MomentOf(time.Time{}))
+}

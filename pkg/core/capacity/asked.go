@@ -1,0 +1,108 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package capacity
+
+import (
+	"slices"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// Ask adds to what units ask for of a quota beside its pods; with negative amounts it takes away. Units that hold quota
+// ask for what they hold beyond their pods; those that wait take away their own pods, which the gate keeps.
+func (t *Tree) Ask(quota string, change func(*resources.Sum)) {
+	sum, ok := t.asks[quota]
+	if !ok {
+		sum = &resources.Sum{}
+		t.asks[quota] = sum
+	}
+	change(sum)
+	if sum.IsZero() {
+		delete(t.asks, quota)
+	}
+	if l, ok := t.levels[quota]; ok {
+		t.forgetAsked(l)
+	}
+}
+
+// forgetAsked notes that what a level asks for may have changed, and with it what all above it ask for.
+func (t *Tree) forgetAsked(l *Level) {
+	l.askedUnknown = true
+	for l = t.levels[l.spec.Parent]; l != nil && !l.askedUnknown; l = t.levels[l.spec.Parent] {
+		l.askedUnknown = true
+	}
+}
+
+// Asked is what a level asks of its parent if nobody waits: what its pods and admitted units ask for, here and below,
+// up to max, and what it keeps of its min.
+func (l *Level) Asked() []int64 {
+	if l.askedUnknown {
+		l.askedUnknown = false // first, for parents may form a circle
+		l.asked = l.tree.computeAsked(l)
+	}
+	return l.asked
+}
+
+func (t *Tree) computeAsked(l *Level) []int64 {
+	sum := make([]int64, t.numbers.len())
+	own := t.asks[l.name]
+	for i, name := range t.numbers.names {
+		sum[i], _ = l.spec.Requested.Get(name)
+		if own != nil {
+			sum[i] = resources.SaturatingAdd(sum[i], own.Get(name))
+		}
+		sum[i] = max(sum[i], 0)
+	}
+	for _, child := range t.childrenOf(l) {
+		for i, amount := range child.Asked() {
+			sum[i] = resources.SaturatingAdd(sum[i], amount)
+		}
+	}
+	for i, name := range t.numbers.names {
+		if least, named := l.spec.Min.Get(name); named && l.spec.KeepsMin {
+			sum[i] = max(sum[i], least)
+		}
+		if most, named := l.spec.Max.Get(name); named && l.spec.Parent != "" {
+			sum[i] = min(sum[i], most)
+		}
+	}
+	return sum
+}
+
+// childrenOf lists the levels below one, unless they are above it as well.
+func (t *Tree) childrenOf(l *Level) []*Level {
+	children := make([]*Level, 0, len(t.children[l.name]))
+	for child := range t.children[l.name] {
+		if !slices.Contains(t.ledger.Path(l.name), child.name) {
+			children = append(children, child)
+		}
+	}
+	return children
+}
+
+// IsParent says whether there are levels below.
+func (l *Level) IsParent() bool { return len(l.tree.children[l.name]) > 0 }
+
+// Within says whether a unit would fit if nothing were in use here.
+func (l *Level) Within(need []int64) bool {
+	for i, n := range need {
+		if n > l.limit.bound[i] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,217 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package capacity
+
+import (
+	"math"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// Unlimited is the free amount of a resource that a limit does not name.
+const Unlimited int64 = math.MaxInt64
+
+// Limit is one bound that units have to keep: the limit of a level, or its min.
+type Limit struct {
+	level *Level
+	isMin bool
+	// bound, free and left are vectors by the numbers of the tree, Unlimited where the limit does not name a resource.
+	// free is bound - used - outstanding, and negative where more is in use than allowed. left is free less what is
+	// claimed: the same slice while nothing is.
+	bound, free, left []int64
+	// spare is the memory of the last left, to be used again.
+	spare []int64
+}
+
+// Level whose limit this is.
+func (lim *Limit) Level() *Level { return lim.level }
+
+// IsMin says that only non-preemptible units have to keep it.
+func (lim *Limit) IsMin() bool { return lim.isMin }
+
+// Shortage is the first resource of which a limit has too little for a unit. Claimed: but for the claims ahead there
+// would be enough.
+type Shortage struct {
+	Number  int
+	Claimed bool
+}
+
+// Short says whether a limit has too little for a unit that needs so much, and of what. Where only claims make it short
+// of one resource and there is too little of another without them, it is the other that counts.
+//
+// The leaf counts every resource that it limits, as ElasticQuota does when it places pods; other levels only what is
+// asked for.
+func (lim *Limit) Short(need []int64, leaf bool) (first Shortage, short bool) {
+	for i, n := range need {
+		if n <= lim.left[i] {
+			continue // a resource that it does not ask for is not overspent either
+		}
+		switch {
+		case n > lim.free[i] && (n > 0 || leaf):
+			return Shortage{Number: i}, true
+		case n > 0 && !short:
+			first, short = Shortage{Number: i, Claimed: true}, true
+		}
+	}
+	return first, short
+}
+
+// Claim takes what a unit needs out of what is left to those behind it.
+func (lim *Limit) Claim(need []int64) {
+	if len(need) == 0 {
+		return
+	}
+	if &lim.left[0] == &lim.free[0] {
+		lim.spare = append(lim.spare[:0], lim.free...)
+		lim.left = lim.spare
+	}
+	for i, n := range need {
+		if lim.left[i] != Unlimited {
+			lim.left[i] = resources.SaturatingSub(lim.left[i], n)
+		}
+	}
+}
+
+// Unclaim ends all claims.
+func (lim *Limit) Unclaim() { lim.left = lim.free }
+
+// Free is how much of a resource is free, claims aside; false where there is no limit.
+func (lim *Limit) Free(resource string) (int64, bool) {
+	lim.level.tree.Refresh()
+	i, ok := lim.level.tree.numbers.of[resource]
+	if !ok || lim.bound[i] == Unlimited {
+		return 0, false
+	}
+	return lim.free[i], true
+}
+
+// List is the limit as it was observed.
+func (lim *Limit) List() resources.List {
+	if lim.isMin {
+		return lim.level.spec.Min
+	}
+	return lim.level.spec.Limit
+}
+
+// Used of it by assigned pods.
+func (lim *Limit) Used() resources.List {
+	if lim.isMin {
+		return lim.level.spec.NonPreemptibleUsed
+	}
+	return lim.level.spec.Used
+}
+
+// Outstanding is what admitted units hold of a resource beyond their assigned pods.
+func (lim *Limit) Outstanding(resource string) int64 {
+	held := lim.level.tree.ledger.Read(lim.level.name)
+	switch {
+	case resource == resources.Jobs:
+		return held.Units()
+	case lim.isMin:
+		return held.OutstandingNonPreemptible().Get(resource)
+	default:
+		return held.Outstanding().Get(resource)
+	}
+}
+
+// UsedByUnits is the part of a resource that assigned pods of units use.
+func (lim *Limit) UsedByUnits(resource string) int64 {
+	if lim.isMin {
+		return lim.level.tree.ledger.AssignedNonPreemptibleOf(lim.level.name, resource)
+	}
+	return lim.level.tree.ledger.AssignedOf(lim.level.name, resource)
+}
+
+// refresh computes the vectors.
+func (lim *Limit) refresh() {
+	numbers := &lim.level.tree.numbers
+	lim.bound = unlimited(lim.bound, numbers.len())
+	lim.free = unlimited(lim.free, numbers.len())
+	used := lim.Used()
+	for _, it := range lim.List().Items() {
+		i := numbers.of[it.Name]
+		inUse, _ := used.Get(it.Name)
+		inUse = resources.SaturatingAdd(inUse, lim.Outstanding(it.Name))
+		lim.bound[i], lim.free[i] = it.Amount, resources.SaturatingSub(it.Amount, inUse)
+	}
+	lim.left = lim.free
+}
+
+// unlimited is a vector of that length, in the memory of a former one where that is enough.
+func unlimited(former []int64, length int) []int64 {
+	if cap(former) < length {
+		former = make([]int64, length)
+	}
+	former = former[:length]
+	for i := range former {
+		former[i] = Unlimited
+	}
+	return former
+}
+
+// Refresh brings all vectors up to date.
+func (t *Tree) Refresh() {
+	if len(t.stale) == 0 {
+		return
+	}
+	for _, l := range t.stale {
+		l.stale = false
+		if !l.exists {
+			continue // nobody can be decided about below it
+		}
+		l.limit.refresh()
+		l.min.refresh()
+		l.ofMin, l.ofMax = dominantShares(l.spec.Used, t.ledger.Read(l.name).Outstanding(), l.spec.Min, l.spec.Max)
+	}
+	clear(t.stale)
+	t.stale = t.stale[:0]
+}
+
+// Shares are the dominant shares of the quota: the greatest (used + outstanding) / min, and / max, over the resources.
+// Use of a resource without min is an infinite share of min.
+func (l *Level) Shares() (ofMin, ofMax float64) { return l.ofMin, l.ofMax }
+
+func dominantShares(used resources.List, outstanding *resources.Sum, least, most resources.List) (ofMin, ofMax float64) {
+	take := func(name string, inUse int64) {
+		if inUse <= 0 {
+			return
+		}
+		if guaranteed, _ := least.Get(name); guaranteed > 0 {
+			ofMin = max(ofMin, float64(inUse)/float64(guaranteed))
+		} else {
+			ofMin = math.Inf(1)
+		}
+		switch limit, ok := most.Get(name); {
+		case !ok:
+		case limit > 0:
+			ofMax = max(ofMax, float64(inUse)/float64(limit))
+		default:
+			ofMax = math.Inf(1)
+		}
+	}
+	for _, it := range used.Items() {
+		take(it.Name, resources.SaturatingAdd(it.Amount, outstanding.Get(it.Name)))
+	}
+	for i := range outstanding.Len() {
+		if name, amount := outstanding.At(i); amount > 0 {
+			if _, counted := used.Get(name); !counted {
+				take(name, amount)
+			}
+		}
+	}
+	return ofMin, ofMax
+}

@@ -1,0 +1,50 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package capacity
+
+import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+
+// Quota is an observation of one level of the quota tree, as Koordinator knows it now.
+type Quota struct {
+	Name string
+	// Parent is the next level up; "" for the top, whose Limit is the cluster total.
+	Parent string
+	// Limit for Used+outstanding: runtime or max. Max is spec.max (never fits above it). Min is spec.min, the limit
+	// of what is non-preemptible; the top has none. A resource that a list does not name is unlimited there. In
+	// Limit, resources.Jobs is the number of units that may be admitted here and below; no other list names it.
+	Limit, Max, Min resources.List
+	// Used by assigned pods, and the part of it that is non-preemptible.
+	Used, NonPreemptibleUsed resources.List
+	// Shared: Limit is the runtime, a share of what there is that follows what others ask for. A unit may borrow
+	// beyond it, up to Max.
+	Shared bool
+	// Requested by the quota's own pods that are not over, assigned or not. KeepsMin: the quota lends nothing of its
+	// min. Both count where units borrow.
+	Requested resources.List
+	KeepsMin  bool
+}
+
+func (q *Quota) same(o *Quota) bool {
+	return q.Name == o.Name && q.Parent == o.Parent && q.Limit.Same(o.Limit) && q.Max.Same(o.Max) &&
+		q.Min.Same(o.Min) && q.Used.Same(o.Used) && q.NonPreemptibleUsed.Same(o.NonPreemptibleUsed) &&
+		q.Shared == o.Shared && q.KeepsMin == o.KeepsMin && q.Requested.Same(o.Requested)
+}
+
+// structural says whether another observation changes more than amounts: which units can be admitted at all.
+func (q *Quota) structural(o *Quota) bool {
+	return q.Parent != o.Parent || q.Shared != o.Shared || !q.Max.Same(o.Max) || !q.Min.Same(o.Min)
+}

@@ -1,0 +1,312 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package capacity
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// Tree has all levels. It is not safe for concurrent use.
+type Tree struct {
+	ledger *ledger.Ledger
+	// levels by name: those that exist, and those that are remembered.
+	levels map[string]*Level
+	// children are the levels that name this one as their parent, whether or not it exists.
+	children map[string]map[*Level]struct{}
+	// remembered are the levels that do not exist any more.
+	remembered map[*Level]struct{}
+	// structure changes whenever a path may have, or a max or min, or the numbers of resources.
+	structure int64
+	numbers   numbering
+	// stale are the levels whose vectors are not up to date.
+	stale []*Level
+	// shared counts the levels that exist and are Shared.
+	shared int
+	// rounds of lending so far.
+	rounds int64
+	// asks is, by quota, what units add to the requests of its pods.
+	asks map[string]*resources.Sum
+}
+
+// Level is one quota: its last observation, and what follows from it.
+type Level struct {
+	tree *Tree
+	name string
+	// exists: the quota is there now. The observation of one that went is not looked at.
+	exists bool
+	spec   Quota
+	stale  bool
+
+	limit, min Limit
+	// beyond bounds units that borrow, as of the round of lending; shut says that nothing is lent here in it.
+	beyond Limit
+	round  int64
+	shut   bool
+	// ofMin and ofMax are the shares of Shares.
+	ofMin, ofMax float64
+	// asked is what the quota asks of its parent if nobody waits, unless it is unknown.
+	asked        []int64
+	askedUnknown bool
+
+	route *Route
+}
+
+// Route leads from a leaf to the top.
+type Route struct {
+	// Levels, the leaf first.
+	Levels []*Level
+	// Broken says in words why no unit of the leaf can be decided about; empty when nothing is missing.
+	Broken string
+	// Shared: the limit of a level on it is a share, beyond which a unit may borrow.
+	Shared bool
+	// limits are those that all units have to keep, strict those of non-preemptible ones, the leaf's first.
+	limits, strict []*Limit
+	structure      int64
+}
+
+// Limits lists what a unit has to keep, the leaf's first.
+//
+// ElasticQuota compares non-preemptible pods with the min of their own quota only. Min is a promise of capacity, and
+// what a parent promises to its children together is its own min: were it compared at the leaf alone, children whose
+// min adds up to more would be promised the same capacity twice, and nobody could take it back.
+func (r *Route) Limits(nonPreemptible bool) []*Limit {
+	if nonPreemptible {
+		return r.strict
+	}
+	return r.limits
+}
+
+// NewTree returns an empty tree that reads what is outstanding from the ledger and tells it the parents.
+func NewTree(l *ledger.Ledger) *Tree {
+	return &Tree{
+		ledger: l, levels: map[string]*Level{}, children: map[string]map[*Level]struct{}{},
+		remembered: map[*Level]struct{}{}, asks: map[string]*resources.Sum{}, numbers: newNumbering(),
+	}
+}
+
+// Name of the quota.
+func (l *Level) Name() string { return l.name }
+
+// Spec is the last observation.
+func (l *Level) Spec() *Quota { return &l.spec }
+
+// Structure changes whenever a route may have, or a max or min, or the numbers of resources.
+func (t *Tree) Structure() int64 { return t.structure }
+
+// Len is the number of levels that exist or are remembered.
+func (t *Tree) Len() int { return len(t.levels) }
+
+// AnyShared says whether there is a level beyond whose limit a unit may borrow.
+func (t *Tree) AnyShared() bool { return t.shared > 0 }
+
+// Set takes an observation and says whether it is news. A level that moves takes what is outstanding along.
+func (t *Tree) Set(q Quota) bool {
+	l, known := t.levels[q.Name]
+	if !known {
+		l = &Level{tree: t, name: q.Name, askedUnknown: true}
+		l.limit, l.min, l.beyond = Limit{level: l}, Limit{level: l, isMin: true}, Limit{level: l}
+		t.levels[q.Name] = l
+	} else if l.exists && l.spec.same(&q) {
+		return false
+	}
+	if !l.exists || l.spec.structural(&q) {
+		t.structure++
+	}
+	t.exists(l, true)
+	t.setParent(l, q.Parent)
+	former := l.spec
+	l.spec = q
+	t.count(&q, 1)
+	t.count(&former, -1)
+	t.forgetAsked(l)
+	t.Changed(l.name)
+	t.prune()
+	return true
+}
+
+// Delete says that a quota is gone, and whether that is news.
+func (t *Tree) Delete(name string) bool {
+	l, ok := t.levels[name]
+	if !ok || !l.exists {
+		return false
+	}
+	t.structure++
+	t.count(&l.spec, -1)
+	t.exists(l, false)
+	l.spec = Quota{Name: name, Parent: l.spec.Parent, Max: l.spec.Max, Min: l.spec.Min}
+	t.forgetAsked(l)
+	if t.circular(l) {
+		// Its parents lead nowhere, and it would keep itself alive.
+		t.setParent(l, "")
+	}
+	t.prune()
+	return true
+}
+
+func (t *Tree) exists(l *Level, exists bool) {
+	l.exists = exists
+	if exists {
+		delete(t.remembered, l)
+	} else {
+		t.remembered[l] = struct{}{}
+	}
+}
+
+// count notes, or forgets, what an observation names. What follows it comes before what it follows, so that a resource
+// keeps its number meanwhile.
+func (t *Tree) count(q *Quota, by int) {
+	if q.Shared {
+		t.shared += by
+	}
+	ofLimit, ofMin := t.numbers.count(q.Limit, by), t.numbers.count(q.Min, by)
+	if !ofLimit && !ofMin {
+		return
+	}
+	t.structure++
+	for _, l := range t.levels {
+		t.markStale(l)
+		l.askedUnknown = true
+	}
+}
+
+func (t *Tree) setParent(l *Level, parent string) {
+	former := l.spec.Parent
+	if former == parent {
+		return
+	}
+	t.structure++
+	before := t.ledger.Path(l.name)
+	if former != "" {
+		delete(t.children[former], l)
+		if len(t.children[former]) == 0 {
+			delete(t.children, former)
+		}
+	}
+	if parent != "" {
+		if t.children[parent] == nil {
+			t.children[parent] = map[*Level]struct{}{}
+		}
+		t.children[parent][l] = struct{}{}
+	}
+	l.spec.Parent = parent
+	t.ledger.SetParent(l.name, parent)
+	t.markNamed(before)
+	t.markNamed(t.ledger.Path(l.name))
+	t.forgetAsked(l)
+}
+
+// circular says whether the parents of a level lead back to it.
+func (t *Tree) circular(l *Level) bool {
+	return slices.ContainsFunc(t.ledger.Path(l.name), func(name string) bool {
+		at, ok := t.levels[name]
+		return ok && at.spec.Parent == l.name
+	})
+}
+
+// prune forgets the levels that do not exist and that nothing refers to.
+func (t *Tree) prune() {
+	for again := true; again; {
+		again = false
+		for l := range t.remembered {
+			if len(t.children[l.name]) > 0 || t.ledger.Holds(l.name) {
+				continue
+			}
+			t.forgetAsked(l)
+			t.setParent(l, "")
+			delete(t.remembered, l)
+			delete(t.levels, l.name)
+			t.structure++
+			again = true
+		}
+	}
+}
+
+// Changed says that what the ledger says of a level has changed, and with it that of all above it.
+func (t *Tree) Changed(name string) {
+	t.markNamed(t.ledger.Path(name))
+	if len(t.remembered) > 0 {
+		t.prune()
+	}
+}
+
+func (t *Tree) markNamed(names []string) {
+	for _, name := range names {
+		if l, ok := t.levels[name]; ok {
+			t.markStale(l)
+		}
+	}
+}
+
+func (t *Tree) markStale(l *Level) {
+	if !l.stale {
+		l.stale = true
+		t.stale = append(t.stale, l)
+	}
+}
+
+// Route leads from this quota to the top.
+func (t *Tree) Route(leaf string) *Route {
+	l, ok := t.levels[leaf]
+	if !ok {
+		return &Route{Broken: missing(leaf, leaf), structure: t.structure}
+	}
+	if l.route == nil || l.route.structure != t.structure {
+		l.route = t.newRoute(l)
+	}
+	return l.route
+}
+
+// Current says whether the route is still the one that Route would return.
+func (r *Route) Current(t *Tree) bool { return r != nil && r.structure == t.structure }
+
+func (t *Tree) newRoute(leaf *Level) *Route {
+	r := &Route{structure: t.structure}
+	for l := leaf; ; {
+		if !l.exists && r.Broken == "" {
+			r.Broken = missing(leaf.name, l.name)
+		}
+		r.Levels = append(r.Levels, l)
+		r.Shared = r.Shared || l.spec.Shared
+		r.limits = append(r.limits, &l.limit)
+		r.strict = append(r.strict, &l.limit, &l.min)
+		parent := l.spec.Parent
+		if parent == "" {
+			return r
+		}
+		next, ok := t.levels[parent]
+		if !ok {
+			r.Broken = missing(leaf.name, parent)
+			return r
+		}
+		if slices.Contains(r.Levels, next) {
+			r.Broken = fmt.Sprintf("quota %q: its parents form a circle at %q", leaf.name, parent)
+			return r
+		}
+		l = next
+	}
+}
+
+func missing(leaf, name string) string {
+	if leaf == name {
+		return fmt.Sprintf("quota %q does not exist", name)
+	}
+	return fmt.Sprintf("quota %q: its parent %q does not exist", leaf, name)
+}

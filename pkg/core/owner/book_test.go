@@ -1,0 +1,176 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package owner
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/testing/effort"
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+type testUnit struct{ is Candidate }
+
+func (u *testUnit) Candidate() Candidate { return u.is }
+
+func jobOf(name, uid string) Consumer {
+	return Consumer{Kind: "Job.v1.batch", Namespace: "ns", Name: name, UID: uid}
+}
+
+func unit(key string, c Consumer, managed bool) *testUnit {
+	return &testUnit{Candidate{
+		Key: "ns/" + key, Namespace: "ns", UID: "uid-" + key, Created: epoch, Consumer: c, Managed: managed, Standing: Waiting,
+	}}
+}
+
+func winner(b *Book[*testUnit], c Consumer, managed bool) string {
+	u, ok := b.Winner(&Candidate{Namespace: "ns", Consumer: c, Managed: managed})
+	if !ok {
+		return ""
+	}
+	return u.is.Key
+}
+
+func TestElection(t *testing.T) {
+	for name, c := range map[string]struct{ better, worse func(*Candidate) }{
+		"admitted before admitting":    {func(c *Candidate) { c.Standing = Admitted }, func(c *Candidate) { c.Standing = Admitting }},
+		"admitting before its own":     {func(c *Candidate) { c.Standing = Admitting }, func(c *Candidate) { c.Owned = true }},
+		"its own before an older one":  {func(c *Candidate) { c.Owned = true }, func(c *Candidate) { c.Created = epoch.Add(-time.Hour) }},
+		"the older one":                {func(c *Candidate) { c.Created = epoch.Add(-time.Hour) }, func(*Candidate) {}},
+		"of the same age by UID":       {func(c *Candidate) { c.UID = "1" }, func(c *Candidate) { c.UID = "2" }},
+		"one that can be admitted":     {func(*Candidate) {}, func(c *Candidate) { c.Standing, c.Owned = Unfit, true }},
+		"of one namespace, not others": {func(*Candidate) {}, func(c *Candidate) { c.Namespace, c.Standing = "other", Admitted }},
+		"of one kind, not others":      {func(*Candidate) {}, func(c *Candidate) { c.Consumer.Kind, c.Standing = "Foo.v1.x", Admitted }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, managed := range []bool{true, false} {
+				b := NewBook[*testUnit]()
+				worse, better := unit("worse", jobOf("j", "1"), managed), unit("better", jobOf("j", "1"), managed)
+				c.worse(&worse.is)
+				c.better(&better.is)
+				b.Add(worse)
+				b.Add(better)
+				require.Equal(t, "ns/better", winner(b, jobOf("j", "1"), managed))
+				b.Remove(better)
+				require.NotEqual(t, "ns/better", winner(b, jobOf("j", "1"), managed))
+				b.Remove(worse)
+				require.Zero(t, b.Len(), "nothing is left")
+			}
+		})
+	}
+}
+
+// A unit that names the UID of a job of a managed kind under another name is no rival of the one that names it right.
+func TestAnotherNameIsAnotherJob(t *testing.T) {
+	b := NewBook[*testUnit]()
+	right, wrong := unit("right", jobOf("j", "1"), true), unit("wrong", jobOf("k", "1"), true)
+	wrong.is.Owned, wrong.is.Created = true, epoch.Add(-time.Hour)
+	b.Add(wrong)
+	b.Add(right)
+	require.Equal(t, "ns/right", winner(b, jobOf("j", "1"), true))
+	require.Equal(t, "ns/wrong", winner(b, jobOf("k", "1"), true))
+	b.SetLive(jobOf("j", "1"), true)
+	found, message := b.Check(&wrong.is)
+	require.Equal(t, Another, found)
+	require.Equal(t, `consumerRef names Job.v1.batch "k", but uid 1 is of Job.v1.batch "j"`, message)
+}
+
+func TestLiveness(t *testing.T) {
+	b := NewBook[*testUnit]()
+	u := unit("j", jobOf("j", "1"), true)
+	b.Add(u)
+	check := func(want Liveness) {
+		t.Helper()
+		found, message := b.Check(&u.is)
+		require.Equal(t, want, found, message)
+	}
+	check(NotSeen)
+	require.Equal(t, []*testUnit{u}, b.SetLive(jobOf("j", "1"), true))
+	check(Live)
+	require.True(t, b.IsLive(jobOf("j", "1")))
+	require.Empty(t, b.SetLive(jobOf("j", "1"), true), "no news")
+	b.Change(u, func() { u.is.Owned = true })
+	check(Live)
+	require.Equal(t, []*testUnit{u}, b.SetLive(jobOf("j", "1"), false))
+	check(Gone)
+	b.Change(u, func() { u.is.Owned = false })
+	check(Gone)
+	require.Equal(t, []*testUnit{u}, b.SetLive(jobOf("j", "2"), true), "another job of the name")
+	check(Another)
+	b.SetLive(jobOf("j", "2"), false)
+	require.False(t, b.IsLive(jobOf("j", "2")))
+	b.Remove(u)
+	require.Zero(t, b.Len())
+}
+
+// The election equals looking at all units of a job, whatever they become.
+func TestElectionEqualsSorting(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		b, units := NewBook[*testUnit](), map[string]*testUnit{}
+		draw := func(key string) Candidate {
+			u := unit(key, jobOf("j", rapid.SampledFrom([]string{"1", "2"}).Draw(t, "uid")), rapid.Bool().Draw(t, "managed"))
+			u.is.Consumer.Name = rapid.SampledFrom([]string{"j", "k"}).Draw(t, "name")
+			u.is.Owned = rapid.Bool().Draw(t, "owned")
+			u.is.Standing = Standing(rapid.IntRange(int(Unfit), int(Admitted)).Draw(t, "standing"))
+			u.is.Created = epoch.Add(time.Duration(rapid.IntRange(0, 2).Draw(t, "age")) * time.Second)
+			return u.is
+		}
+		for range rapid.IntRange(0, effort.Steps(40)).Draw(t, "steps") {
+			key := fmt.Sprint("u", rapid.IntRange(0, 5).Draw(t, "unit"))
+			u, there := units[key]
+			switch {
+			case !there:
+				u = &testUnit{draw(key)}
+				units[key] = u
+				b.Add(u)
+			case rapid.IntRange(0, 2).Draw(t, "remove") == 0:
+				b.Remove(u)
+				delete(units, key)
+			case rapid.Bool().Draw(t, "moved"):
+				u.is.Standing = Standing(rapid.IntRange(int(Unfit), int(Admitted)).Draw(t, "next"))
+				b.Moved(u)
+			default:
+				b.Change(u, func() { u.is = draw(key) })
+			}
+		}
+		for _, c := range []Consumer{jobOf("j", "1"), jobOf("k", "1"), jobOf("j", "2"), jobOf("k", "2")} {
+			for _, managed := range []bool{true, false} {
+				of := Candidate{Namespace: "ns", Consumer: c, Managed: managed}
+				var same []Candidate
+				for _, u := range units {
+					if x := u.is; x.Standing != Unfit && x.Consumer.UID == c.UID && x.jobName() == of.jobName() {
+						same = append(same, x)
+					}
+				}
+				slices.SortFunc(same, func(a, b Candidate) int { return compare(&a, &b) })
+				want := ""
+				if len(same) > 0 {
+					want = same[0].Key
+				}
+				require.Equal(t, want, winner(b, c, managed))
+			}
+		}
+	})
+}
