@@ -303,7 +303,7 @@ func (e *Engine) resolve(u *unitObject) admission.Unit {
 		c.Priority = e.priorityOf(u.class)
 	}
 	if message, ok := e.poisoned[c.Key]; ok {
-		c.Invalid, c.InvalidMessage, c.Poisoned = admission.ReasonInternalError, message, true
+		c.Invalid, c.InvalidMessage, c.Quarantined = admission.ReasonInternalError, message, true
 	}
 	return c
 }

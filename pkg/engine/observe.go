@@ -295,7 +295,7 @@ func (e *Engine) findMissingConsumers(now time.Time) {
 		}
 		live := false
 		e.inCore(key, func() {
-			if live = e.state.Live(rec.object.consumer.UID); !live {
+			if live = e.state.Live(rec.object.consumer); !live {
 				e.state.SetConsumer(now, rec.object.consumer, false)
 			}
 		})
