@@ -47,6 +47,7 @@ func (e *Engine) decide(now time.Time) {
 	var plan admission.Plan
 	ok := e.guard("core", func() { plan = e.state.Decide(now) })
 	if !ok {
+		e.decideAt = time.Time{} // it was due, maybe; the next one follows the rebuild
 		e.corePanicked("")
 		e.retryIn(now, e.rebuildDelay())
 		return

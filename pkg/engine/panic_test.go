@@ -166,6 +166,31 @@ func TestAPanicOfDecideParksWhatItLookedAt(t *testing.T) {
 	require.Contains(t, keysOf(r.decisions()), "bad", "its owner has changed it: it is tried again")
 }
 
+// A decision that was due and panics is tried again after a while, not at once and over and over.
+func TestAPanicOfADecisionThatWasDueDoesNotSpin(t *testing.T) {
+	r := newRig(t, quotasOf(20, testQuota))
+	r.engine.core.Order = badOrder{}
+	r.engine.state = r.engine.newState()
+	r.queue(testQuota).queue("other").lead()
+	r.unit("first", 15)
+	r.unit("a", 10)
+	r.unit("bad", 10, func(u *unstructured.Unstructured) {
+		u.Object["spec"].(map[string]any)["queue"] = "other"
+		u.Object["status"].(map[string]any)["requeueState"] = map[string]any{
+			"count": int64(1), "requeueAt": testStart.Add(10 * time.Second).Format(time.RFC3339),
+		}
+	})
+	r.step()
+	registry := r.registry()
+	for r.clock.Now().Before(testStart.Add(10 * time.Second)) {
+		require.Empty(t, gathered(t, registry, "panics_total"))
+		require.True(t, r.wake.After(r.clock.Now()))
+		r.advance(min(r.wake.Sub(r.clock.Now()), time.Second))
+	}
+	require.Equal(t, map[string]float64{"core": 1}, gathered(t, registry, "panics_total"))
+	require.True(t, r.wake.After(r.clock.Now()), "the next step is at %s", r.wake)
+}
+
 func (r *rig) feedAgain(key string) {
 	r.api.edit(key, func(*unstructured.Unstructured) {})
 	r.feed(key)
