@@ -25,13 +25,14 @@ import (
 
 // decide lets the core decide and turns its plan into writes.
 func (e *Engine) decide(now time.Time) {
+	begun := e.opts.Clock.Now()
 	plan, ok := e.core.decide(now)
 	if !ok {
-		e.decideAt = time.Time{}
+		e.pace.failed()
 		e.retryIn(now, e.core.rebuildDelay())
 		return
 	}
-	e.decideAt = plan.WakeAt
+	e.pace.decided(begun, e.opts.Clock.Now(), plan.WakeAt)
 	e.opts.Metrics.Observe(metrics.CycleExaminedUnits, float64(plan.Examined))
 	for range plan.Panics {
 		e.opts.Metrics.Inc(metrics.PanicsTotal, "extension")

@@ -28,6 +28,7 @@ limitations under the License.
 //	records    the record of every unit, and which unit stands for a job
 //	pods       which pods belong to which unit, what the core was told of them, which to activate
 //	observer   asks the quotas, tells them the demand; trails say what to ask for again
+//	pace       when the next decision may be made
 //	publisher  the snapshots
 //	writers    status patches on their way, with their pool
 //	reports    reasons that wait to be written into units; queueStatuses and gauges are the same for queues and metrics
@@ -37,6 +38,6 @@ limitations under the License.
 // the API and no call of Koordinator happens under it, so it may be taken under any other lock.
 //
 // A step does work for what changed since the last one and none when nothing did (I12). Everything that a step does
-// is determined by the mailbox, the answers of Quotas, and the clock (I13), so a Driver may make
+// is determined by the mailbox, the answers of Quotas, the clock and how long decisions took (I13), so a Driver may make
 // the steps in place of Run.
 package engine

@@ -61,6 +61,11 @@ func (d *Driver) Extend(policies map[string]queue.Factory, checks []admission.Ch
 	d.core.extend(policies, checks)
 }
 
+// DecisionsTake has every decision count as having taken as long as took says, in place of what the clock says.
+func (d *Driver) DecisionsTake(took func() time.Duration) {
+	d.pace.took = func(time.Time) time.Duration { return took() }
+}
+
 // Gather is how long Run waits for more news of the kind that can only take room away.
 func (d *Driver) Gather() time.Duration { return d.gather() }
 

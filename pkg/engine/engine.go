@@ -56,8 +56,8 @@ type Engine struct {
 	startup   startup
 
 	leading  bool
-	loaded   bool      // all units that existed at start are known
-	decideAt time.Time // when the core wants to decide though nothing happens
+	loaded   bool // all units that existed at start are known
+	pace     pace
 	retryAt  time.Time // something failed and is to be tried again
 	resyncAt time.Time
 }
@@ -76,7 +76,7 @@ func New(o Options) (*Engine, error) {
 		env: v, box: newMailbox(), audits: newAudits(), lead: make(chan struct{}),
 		core: newCore(v), units: newRecords(), publisher: newPublisher(), reports: reports{}, classes: classes{},
 		queues: map[string]*queueObject{}, jobs: map[jobKey]types.UID{}, ghosts: map[string]int{},
-		startup: startup{env: v, begun: o.Clock.Now()},
+		startup: startup{env: v, begun: o.Clock.Now()}, pace: pace{took: o.Clock.Since},
 	}
 	e.sources = &sources{env: v, box: e.box}
 	e.writers = newWriters(&v.opts, e.Settle)
@@ -149,7 +149,7 @@ func (e *Engine) gather() time.Duration {
 }
 
 // step does all that there is to do now and returns when it wants to be called again though the mailbox stays empty;
-// zero means never.
+// zero means never. What comes while decisions pause is applied, published and activated all the same.
 func (e *Engine) step() time.Time {
 	now := e.opts.Clock.Now()
 	b := e.box.drain()
@@ -163,7 +163,7 @@ func (e *Engine) step() time.Time {
 		e.observe(now)
 		e.applyReleases(now)
 		e.healState(now)
-		if e.leading && e.core.sound() {
+		if e.leading && e.core.sound() && e.pace.ready(now) {
 			e.decide(now)
 		}
 		e.publish(now)
@@ -187,7 +187,7 @@ func (e *Engine) nextWake() time.Time {
 	if e.leading {
 		at = earliest(at, e.statuses.next(), e.reports.next())
 		if e.core.sound() {
-			at = earliest(at, e.decideAt)
+			at = earliest(at, e.pace.next())
 		}
 	}
 	return at

@@ -19,6 +19,7 @@ package sim
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -130,6 +131,8 @@ func (r *replica) build() {
 		panic(err)
 	}
 	r.engine = engine.Drive(e)
+	decisions := newDice(w.plan.Seed, fmt.Sprintf("%s/%d/decisions", r.name, r.run))
+	r.engine.DecisionsTake(func() time.Duration { return decisions.between(0, w.plan.Decision) })
 	w.extend(r)
 	r.live.Adapter().Subscribe(r.engine.Sink())
 	r.live.Adapter().Protect(quota.Guard{
