@@ -40,7 +40,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config/controller/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/standstill"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/watchdog"
 )
 
 func configuration(t *testing.T, args ...string) (*v1alpha1.ControllerConfiguration, error) {
@@ -95,7 +95,7 @@ func TestALeaderThatStoodStillSendsNothing(t *testing.T) {
 	klog.OsExit = func(code int) { ended <- code }
 	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
 	c, config := v1alpha1.Default(), &rest.Config{Host: server.URL}
-	guard := newGuard(config, &c.LeaderElection, clk)
+	dog := newWatchdog(config, &c.LeaderElection, clk)
 	sender, err := rest.HTTPClientFor(config)
 	require.NoError(t, err)
 	send := func() error {
@@ -109,10 +109,10 @@ func TestALeaderThatStoodStillSendsNothing(t *testing.T) {
 	}
 	clk.Step(time.Hour)
 	require.NoError(t, send(), "it does not lead yet")
-	require.NoError(t, whileLeading(guard)(t.Context()))
+	require.NoError(t, whileLeading(dog)(t.Context()))
 	require.NoError(t, send())
 	clk.Step(c.LeaderElection.RenewDeadline.Duration + time.Second)
-	require.ErrorIs(t, send(), standstill.ErrStoodStill)
+	require.ErrorIs(t, send(), watchdog.ErrStoodStill)
 	require.Equal(t, 1, <-ended)
 }
 

@@ -39,7 +39,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/quotatree"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/standstill"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/watchdog"
 )
 
 // shutdownTimeout is what running reconciliations get to end in.
@@ -116,12 +116,12 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 	if err != nil {
 		return stopped(ctx, err)
 	}
-	guard := newGuard(config, &c.LeaderElection, clock.RealClock{})
+	dog := newWatchdog(config, &c.LeaderElection, clock.RealClock{})
 	mgr, err := newManager(config, scheme, c)
 	if err != nil {
 		return err
 	}
-	if err := mgr.Add(whileLeading(guard)); err != nil {
+	if err := mgr.Add(whileLeading(dog)); err != nil {
 		return err
 	}
 	err = controller.Setup(ctx, mgr, controller.Options{
@@ -190,22 +190,22 @@ func managedJobs(ctx context.Context, config *rest.Config, scheme *runtime.Schem
 	return jobs.NewPredicate(m)
 }
 
-// newGuard keeps a leader that stood still from writing what it decided on before, beside its successor. All clients that
-// are made of the configuration afterwards refuse to.
-func newGuard(config *rest.Config, l *v1alpha1.LeaderElection, clk clock.WithTicker) *standstill.Guard {
+// newWatchdog keeps a leader that stood still from writing what it decided on before, beside its successor. All clients
+// that are made of the configuration afterwards refuse to.
+func newWatchdog(config *rest.Config, l *v1alpha1.LeaderElection, clk clock.WithTicker) *watchdog.Timer {
 	limit := l.RenewDeadline.Duration
 	if !*l.LeaderElect {
 		limit = 0
 	}
-	guard := standstill.New(clk, limit)
-	config.Wrap(guard.Wrap)
-	return guard
+	dog := watchdog.New(clk, limit)
+	config.Wrap(dog.Wrap)
+	return dog
 }
 
 // whileLeading watches from when this replica leads until the process ends, which may be some time after ctx.
-func whileLeading(guard *standstill.Guard) manager.RunnableFunc {
+func whileLeading(dog *watchdog.Timer) manager.RunnableFunc {
 	return func(ctx context.Context) error {
-		guard.Lead(context.WithoutCancel(ctx))
+		dog.Lead(context.WithoutCancel(ctx))
 		return nil
 	}
 }

@@ -39,7 +39,7 @@ import (
 // audit compares; between the two looks happens what the test says, then a step.
 func (r *rig) audit(between ...func()) Audit {
 	r.t.Helper()
-	result, err := r.engine.AuditNow(klog.NewContext(context.Background(), logr.Discard()), func() {
+	result, err := r.engine.Audit(klog.NewContext(context.Background(), logr.Discard()), func() {
 		for _, f := range between {
 			f()
 		}
@@ -64,7 +64,7 @@ func (r *rig) audited(want ...Difference) {
 	r.sound()
 }
 
-// busy has an admitted unit with a pod that is counted, one that is being written, one that waits and one that is over.
+// busy has an admitted unit with a pod that is counted, one in flight, one that waits and one that is over.
 func busy(t *testing.T) *rig {
 	r := ready(t, 10)
 	r.engine.opts.Pods = cache.NewSharedIndexInformer(nil, &corev1.Pod{}, 0, cache.Indexers{})
@@ -101,7 +101,7 @@ func (r *rig) cachePod(pod *corev1.Pod) {
 func TestWhatAnAuditObservesIsNotLost(t *testing.T) {
 	r := ready(t, 10)
 	r.quotas.set(testQuota, func(q *admission.Quota) { q.Limit = cpu(3) })
-	r.engine.overcounted()
+	r.engine.newAudit(nil, nil).overcounted()
 	r.unit("a", 4)
 	r.step()
 	require.Empty(t, r.decisions())
@@ -154,11 +154,11 @@ func TestAuditFindsWhatTheCoreHasOtherwise(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := busy(t)
-			c.spoil(r.clock.Now(), r.engine.state, r.engine.resolve(r.engine.units["team/a"].object))
+			c.spoil(r.clock.Now(), r.engine.core.state, r.engine.resolve(r.engine.units.byKey["team/a"].object))
 			r.audited(c.want...)
 			require.Equal(t, "cpu: 8", r.outstanding(testQuota), "3 of a, 5 of b")
 			r.send()
-			require.Equal(t, "Dequeued", r.phase("team/b"), "what was being written is settled as ever")
+			require.Equal(t, "Dequeued", r.phase("team/b"), "what was in flight is settled as ever")
 			require.Equal(t, 1, r.api.applied["team/b"])
 			r.sound()
 		})
@@ -171,7 +171,7 @@ func TestAuditFindsEventsThatNeverCame(t *testing.T) {
 		before := r.api.get("team/c").GetResourceVersion()
 		now := r.api.setStatus("team/c", map[string]any{"phase": "Succeed"}).GetResourceVersion()
 		r.audited(Difference{DifferenceUnit, "team/c", "resourceVersion", before, now})
-		require.Equal(t, admission.Phase("Succeed"), r.engine.units["team/c"].object.phase)
+		require.Equal(t, admission.Phase("Succeed"), r.engine.units.byKey["team/c"].object.phase)
 	})
 	t.Run("a creation", func(t *testing.T) {
 		r := busy(t)
@@ -180,13 +180,13 @@ func TestAuditFindsEventsThatNeverCame(t *testing.T) {
 		u.SetUID("unit-e")
 		r.api.create(u)
 		r.audited(Difference{DifferenceUnit, "team/e", "unit", "unknown", "uid unit-e"})
-		require.Contains(t, r.engine.units, "team/e")
+		require.Contains(t, r.engine.units.byKey, "team/e")
 	})
 	t.Run("a deletion", func(t *testing.T) {
 		r := busy(t)
 		r.api.delete("team/a")
 		r.audited(Difference{DifferenceUnit, "team/a", "unit", "uid unit-a", "does not exist"})
-		require.NotContains(t, r.engine.units, "team/a")
+		require.NotContains(t, r.engine.units.byKey, "team/a")
 		require.Equal(t, []string{"b", "c"}, keysOf(r.decisions()), "what it held is free")
 	})
 	t.Run("another object of that name", func(t *testing.T) {
@@ -259,13 +259,13 @@ func TestAUnitTheWatchHasNotComeToIsNotForgotten(t *testing.T) {
 	for range 5 {
 		r.advance(r.engine.opts.Config.ResyncInterval)
 	}
-	require.Contains(t, r.engine.units, "team/a")
+	require.Contains(t, r.engine.units.byKey, "team/a")
 	require.Empty(t, r.decisions(), "there is no room for b")
 	w.version = r.api.get("team/a").GetResourceVersion()
 	for range 2 {
 		r.advance(r.engine.opts.Config.ResyncInterval)
 	}
-	require.NotContains(t, r.engine.units, "team/a", "the watch has passed it and never spoke of it: it went in between")
+	require.NotContains(t, r.engine.units.byKey, "team/a", "the watch has passed it and never spoke of it: it went in between")
 	require.Equal(t, []string{"b"}, keysOf(r.decisions()))
 }
 
@@ -321,7 +321,7 @@ func TestAuditSaysWhenTheAPIDoesNotAnswer(t *testing.T) {
 	r.api.client.PrependReactor("list", "queueunits", func(kubetesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("etcd has no leader")
 	})
-	_, err := r.engine.AuditNow(klog.NewContext(context.Background(), logr.Discard()), func() {})
+	_, err := r.engine.Audit(klog.NewContext(context.Background(), logr.Discard()), func() {})
 	require.ErrorContains(t, err, "no leader")
 	require.Nil(t, r.engine.LastAudit())
 	require.Equal(t, map[string]float64{"Failed": 1}, gathered(t, registry, "audits_total"))
@@ -332,11 +332,11 @@ func TestNothingIsDecidedOnAStateThatIsToBeBuiltAnew(t *testing.T) {
 	r := ready(t, 10)
 	registry := r.registry()
 	r.unit("a", 1)
-	r.engine.inCore("", func() { panic("first") })
+	r.engine.core.call("", func(*admission.State) { panic("first") })
 	r.step()
 	require.Equal(t, []string{"a"}, keysOf(r.decisions()), "the state was built anew in that step")
 	r.send()
-	r.engine.inCore("", func() { panic("second") })
+	r.engine.core.call("", func(*admission.State) { panic("second") })
 	r.unit("b", 1)
 	r.step()
 	require.Empty(t, r.decisions(), "less than a second later the state is still the broken one")
@@ -348,16 +348,16 @@ func TestNothingIsDecidedOnAStateThatIsToBeBuiltAnew(t *testing.T) {
 
 func TestAnAuditIsMadeOnRequestOnceAMinute(t *testing.T) {
 	r := ready(t, 10)
-	v := View{r.engine}
+	v := View{r.engine.Engine}
 	require.Zero(t, v.RequestAudit())
-	require.Len(t, r.engine.auditRequests, 1)
-	<-r.engine.auditRequests // Run begins it
+	require.Len(t, r.engine.audits.requested, 1)
+	<-r.engine.audits.requested // Run begins it
 	r.clock.Step(20 * time.Second)
 	require.Equal(t, 40*time.Second, v.RequestAudit())
-	require.Empty(t, r.engine.auditRequests)
+	require.Empty(t, r.engine.audits.requested)
 	r.clock.Step(40 * time.Second)
 	require.Zero(t, v.RequestAudit())
-	require.Len(t, r.engine.auditRequests, 1)
+	require.Len(t, r.engine.audits.requested, 1)
 }
 
 // A leader audits every interval, and any process when it is asked to.

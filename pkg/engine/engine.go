@@ -19,10 +19,7 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -32,119 +29,41 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
-// Engine owns the state of admission. Its exported methods are safe for concurrent use, but for Step, which belongs
-// to one goroutine: that of Run, or that of a test or a simulator instead of it.
+// Engine owns the state of admission and joins the parts that work on it. Its exported methods are safe for concurrent
+// use; all else belongs to one goroutine: that of Run, or that of a Driver.
 type Engine struct {
-	opts    Options
+	*env
 	box     *mailbox
-	view    atomic.Pointer[snapshot]
-	sources sources
-	writers *pool
-	submit  func(*Write)
+	sources *sources
+	writers *writers
+	audits  *audits
 	// lead is closed by Lead.
 	lead     chan struct{}
 	leadOnce sync.Once
-	// auditRequests holds one token while an audit is asked for.
-	auditRequests chan struct{}
-	lastAudit     atomic.Pointer[Audit]
 
-	// All of the rest belongs to the goroutine of Step.
-	log     klog.Logger
-	ctx     context.Context //nolint:containedctx // parent of all writes: they end with the process
-	core    admission.Config
-	state   *admission.State
-	leading bool
-	loaded  bool // all units that existed at start are known
-	units   map[string]*unitRecord
-	// consumers are the first of the units of a job, each leads to the next; unlabelled the units whose quota follows from their namespace;
-	// byClass those whose priority follows from a class, or from the cluster's default under "".
-	consumers  map[types.UID]*unitRecord
-	unlabelled keys
-	byClass    map[string]keys
-	unresolved keys           // units whose quota could not be asked for
-	holders    keys           // units whose object holds quota
-	ghosts     map[string]int // units that only the list at Lead had, and for how many resyncs the watch has passed them
-	queues     map[string]*queueObject
-	classes    map[string]*classObject
-	jobs       map[jobKey]types.UID
-	pods       pods
-	quotas     quotaBook
-	explains   map[string]explanation
-	statuses   queueStatuses
-	gauges     gauges
-	startup    startup
+	core      *core
+	quotas    *observer
+	units     *records
+	pods      *pods
+	publisher *publisher
+	statuses  *queueStatuses
+	gauges    *gauges
+	reports   reports
+	classes   classes
+	queues    map[string]*queueObject
+	jobs      map[jobKey]types.UID
+	ghosts    map[string]int // units that only the list at Lead had, and for how many resyncs the watch has passed them
+	startup   startup
 
-	touched    latest[string, struct{}] // units whose place in the snapshot may have changed
-	rejudged   latest[types.UID, struct{}]
-	activate   latest[types.UID, struct{}] // pods to activate
-	writes     []*Write
-	nextWrite  int64
-	sequence   int64 // of admissions
-	rebuild    bool  // the core's state is not to be trusted and is built anew before the next decision
-	rebuildWhy string
-	poisoned   map[string]string // units that made the core panic
-	suspects   map[string]bool   // units that were looked at in a panic, once
-	// panics of the core in a row that nobody was to blame for; nothing is decided for longer and longer after each.
-	panics      int
-	retryAt     time.Time // something failed and is to be tried again
-	decideAt    time.Time
-	resyncAt    time.Time
-	lastRebuild time.Time
-	auditAsked  time.Time // when View.RequestAudit had one made
+	leading  bool
+	loaded   bool // all units that existed at start are known
+	pace     pace
+	retryAt  time.Time // something failed and is to be tried again
+	resyncAt time.Time
 }
 
 // ErrPanicked says that a question to the engine panicked.
 var ErrPanicked = errors.New("engine: recovered from a panic")
-
-type keys map[string]struct{}
-
-// unitRecord is what the engine knows of one unit. There may be very many: what follows from the object is not kept, and
-// what few of them have is elsewhere.
-type unitRecord struct {
-	object *unitObject
-	// What the object resolved to when it was given to the core.
-	queue, quota string
-	invalid      admission.Reason
-	priority     int32
-	managed      bool // its consumer is of a managed kind
-	// next is the next unit of the same consumer.
-	next *unitRecord
-	*activity
-}
-
-// activity is what was done about a unit.
-type activity struct {
-	// flight is the decision that is being written; unknown says that its outcome was reported to be.
-	flight  *Write
-	unknown bool
-	// explaining is the last write of a reason.
-	explaining *Write
-	// seq is the place in the order of admissions, in which pods are activated; published says whether the snapshot has it.
-	seq         int64
-	published   bool
-	publishedAt time.Time
-	// differs are the differences between estimate and pods that were told.
-	differs map[difference]bool
-	// admittedAt is when this process saw the admission confirmed; zero if it did not.
-	admittedAt time.Time
-}
-
-// noActivity is shared and never written.
-var noActivity = &activity{}
-
-// act returns the activity of the unit, to be changed.
-func (rec *unitRecord) act() *activity {
-	if rec.activity == noActivity {
-		rec.activity = &activity{}
-	}
-	return rec.activity
-}
-
-// alone says that no other unit has the same consumer as this one, or that it has none.
-func (e *Engine) alone(consumer types.UID) bool {
-	first := e.consumers[consumer]
-	return first == nil || first.next == nil
-}
 
 // New makes an engine and registers its handlers with the given informers; it starts nothing and decides nothing.
 // A shared informer may deliver what it has before New returns.
@@ -152,35 +71,29 @@ func New(o Options) (*Engine, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
+	v := &env{opts: o, log: klog.Background()}
 	e := &Engine{
-		opts: o, box: newMailbox(), lead: make(chan struct{}), auditRequests: make(chan struct{}, 1), ctx: context.Background(), log: klog.Background(),
-		units: map[string]*unitRecord{}, consumers: map[types.UID]*unitRecord{}, unlabelled: keys{}, byClass: map[string]keys{},
-		unresolved: keys{}, holders: keys{},
-		ghosts: map[string]int{}, queues: map[string]*queueObject{}, classes: map[string]*classObject{},
-		jobs: map[jobKey]types.UID{}, pods: newPods(), quotas: newQuotaBook(),
-		explains: map[string]explanation{}, statuses: newQueueStatuses(), gauges: newGauges(),
-		poisoned: map[string]string{}, suspects: map[string]bool{},
+		env: v, box: newMailbox(), audits: newAudits(), lead: make(chan struct{}),
+		core: newCore(v), units: newRecords(), publisher: newPublisher(), reports: reports{}, classes: classes{},
+		queues: map[string]*queueObject{}, jobs: map[jobKey]types.UID{}, ghosts: map[string]int{},
+		startup: startup{env: v, begun: o.Clock.Now()}, pace: pace{took: o.Clock.Since},
 	}
-	c := e.opts.Config
-	e.core = admission.Config{ExplainAfter: c.ExplainAfter, ExplainEvery: c.ExplainEvery, RefusedBackoff: c.RefusedBackoff}
-	e.state, e.startup.begun = e.newState(), o.Clock.Now()
-	e.view.Store(newSnapshot())
-	e.quotas.all = true
-	e.submit = o.Submit
-	if e.submit == nil {
-		e.writers = newPool(&e.opts, e.Settle)
-		e.submit = e.writers.submit
+	e.sources = &sources{env: v, box: e.box}
+	e.writers = newWriters(&v.opts, e.Settle)
+	e.quotas = newObserver(v, e.retryIn)
+	e.gauges = newGauges(v, e.core, e.quotas)
+	e.statuses = newQueueStatuses(v, e.core, e.writers)
+	e.pods = &pods{
+		env: v, podIndex: newPodIndex(), core: e.core, units: e.units, quotas: e.quotas, gauges: e.gauges,
 	}
-	return e, e.connect()
+	return e, e.sources.connect()
 }
 
-func (e *Engine) newState() *admission.State { return admission.New(e.core) }
-
 // Sink is where the quota hook and its informers report to.
-func (e *Engine) Sink() QuotaSink { return sink{e.box, e.concerns} }
+func (e *Engine) Sink() QuotaSink { return sink{e.box, &e.opts} }
 
 // Snapshot returns the newest snapshot.
-func (e *Engine) Snapshot() Snapshot { return e.view.Load() }
+func (e *Engine) Snapshot() Snapshot { return e.publisher.newest() }
 
 // Settle takes the result of an attempt of a write.
 func (e *Engine) Settle(r Result) { e.box.put(func(b *batch) { b.results = append(b.results, r) }) }
@@ -191,17 +104,15 @@ func (e *Engine) Lead() { e.leadOnce.Do(func() { close(e.lead) }) }
 
 // Run feeds the state until the context ends. It decides nothing before Lead.
 func (e *Engine) Run(ctx context.Context) {
-	e.ctx, e.log = ctx, klog.FromContext(ctx)
+	e.log = klog.FromContext(ctx)
 	var background sync.WaitGroup
 	defer background.Wait()
-	e.startSources(ctx, &background)
-	if e.writers != nil {
-		background.Go(func() { e.writers.run(ctx) })
-	}
+	e.sources.start(ctx, &background, e.load)
+	e.writers.start(ctx, &background)
 	background.Go(func() { e.awaitLead(ctx) })
 	background.Go(func() { e.runAudits(ctx) })
 	for ctx.Err() == nil {
-		e.wait(ctx, e.Step())
+		e.wait(ctx, e.step())
 	}
 }
 
@@ -231,35 +142,35 @@ func (e *Engine) wait(ctx context.Context, until time.Time) {
 
 // gather is how long news that can only take room away wait for others of their kind.
 func (e *Engine) gather() time.Duration {
-	if len(e.gauges.told) == 0 {
+	if !e.gauges.reserves() {
 		return e.opts.Config.GatherUnreserved
 	}
 	return e.opts.Config.Gather
 }
 
-// Step does all that there is to do now and returns when it wants to be called again though the mailbox stays empty;
-// zero means never.
-func (e *Engine) Step() time.Time {
+// step does all that there is to do now and returns when it wants to be called again though the mailbox stays empty;
+// zero means never. What comes while decisions pause is applied, published and activated all the same.
+func (e *Engine) step() time.Time {
 	now := e.opts.Clock.Now()
 	b := e.box.drain()
 	busy := !b.empty() || e.due(now)
 	if busy {
 		e.apply(now, &b)
 		e.resync(now)
-		if !e.rebuild {
-			e.tellDemand()
+		if e.core.sound() {
+			e.quotas.tellDemand(e.core)
 		}
 		e.observe(now)
 		e.applyReleases(now)
 		e.healState(now)
-		if e.leading && !e.rebuild {
+		if e.leading && e.core.sound() && e.pace.ready(now) {
 			e.decide(now)
 		}
 		e.publish(now)
 		e.handOut(now)
 		e.activatePods(now)
-		if !e.rebuild {
-			e.measure(now)
+		if e.core.sound() {
+			e.gauges.measure(now)
 		}
 		e.opts.Metrics.Observe(metrics.CycleDurationSeconds, e.opts.Clock.Since(now).Seconds())
 	}
@@ -272,39 +183,28 @@ func (e *Engine) due(now time.Time) bool {
 }
 
 func (e *Engine) nextWake() time.Time {
-	at := earliest(e.retryAt, e.resyncAt, e.nextTrail(), e.gauges.at)
+	at := earliest(e.retryAt, e.resyncAt, e.quotas.next(e.gather()), e.gauges.next())
 	if e.leading {
-		at = earliest(at, e.decideAt, e.statuses.next(), e.nextExplanation())
-	}
-	return at
-}
-
-// earliest of the times that are set.
-func earliest(times ...time.Time) time.Time {
-	var first time.Time
-	for _, t := range times {
-		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
-			first = t
+		at = earliest(at, e.statuses.next(), e.reports.next())
+		if e.core.sound() {
+			at = earliest(at, e.pace.next())
 		}
 	}
-	return first
+	return at
 }
 
 // retryIn has a failed part of a step tried again.
 func (e *Engine) retryIn(now time.Time, d time.Duration) { e.retryAt = earliest(e.retryAt, now.Add(d)) }
 
-// guard runs f and says whether it returned. A panic in it is counted, logged and recovered: this process schedules
-// the whole cluster.
-func (e *Engine) guard(where string, f func()) (ok bool) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			ok = false
-			e.opts.Metrics.Inc(metrics.PanicsTotal, where)
-			e.log.Error(nil, "Recovered from a panic", "where", where, "cause", shorten(fmt.Sprint(cause)), "stack", string(debug.Stack()))
-		}
-	}()
-	f()
-	return true
+// observe reads the quotas that changed.
+func (e *Engine) observe(now time.Time) {
+	gone, changed := e.quotas.observe(now, e.core)
+	for _, name := range gone {
+		e.gauges.mark(now, name)
+	}
+	if changed {
+		e.remap(now)
+	}
 }
 
 // Ask runs f in the engine's goroutine and waits for it. The View is valid until f returns.
@@ -325,7 +225,7 @@ func (e *Engine) Ask(ctx context.Context, f func(View)) error {
 // Verify compares the ledger with its rebuild (I7). Audit compares more.
 func (e *Engine) Verify(ctx context.Context) ([]admission.Difference, error) {
 	found := make(chan []admission.Difference, 1)
-	if err := e.Ask(ctx, func(View) { found <- e.state.Verify() }); err != nil {
+	if err := e.Ask(ctx, func(View) { found <- e.core.read().Verify() }); err != nil {
 		return nil, err
 	}
 	return <-found, nil

@@ -95,7 +95,7 @@ func TestReadBackFails(t *testing.T) {
 		return failing, nil, timeout
 	})
 	require.Equal(t, admission.OutcomeUnknown, r.send(conflict).outcome)
-	require.Contains(t, r.engine.units, key)
+	require.Contains(t, r.engine.units.byKey, key)
 	require.Equal(t, "cpu: 4", r.outstanding(testQuota))
 	failing = false
 	require.Equal(t, admission.OutcomeRefuted, r.send().outcome)
@@ -156,7 +156,7 @@ func TestProtocol(t *testing.T) {
 			_, admitted := r.engine.Snapshot().AdmittedUnit(key)
 			require.Equal(t, c.admitted, admitted)
 			if c.reserved == "none" {
-				require.True(t, r.engine.state.Outstanding(testQuota).IsZero())
+				require.True(t, r.engine.core.state.Outstanding(testQuota).IsZero())
 			} else {
 				require.Equal(t, c.reserved, r.outstanding(testQuota))
 			}
@@ -210,7 +210,7 @@ func TestRefusedIsTriedAgainAfterBackoff(t *testing.T) {
 	r.step()
 	r.send(refused)
 	require.Empty(t, r.decisions())
-	reason, _, _ := r.engine.state.Why(key)
+	reason, _, _ := r.engine.core.state.Why(key)
 	require.Equal(t, admission.ReasonWriteRefused, reason)
 	r.advance(time.Minute)
 	r.send()
@@ -243,7 +243,7 @@ func TestDeletionInFlightReleases(t *testing.T) {
 	require.Equal(t, []string{"b"}, keysOf(r.decisions()))
 	r.engine.Settle(Result{write: w, outcome: admission.OutcomeConfirmed})
 	r.step()
-	require.Nil(t, r.engine.units[key])
+	require.Nil(t, r.engine.units.byKey[key])
 	r.sound()
 }
 
@@ -264,7 +264,7 @@ func TestSuccessorThatIsGoneToo(t *testing.T) {
 	r.engine.FeedUnit(second, false)
 	r.engine.FeedUnit(second, true)
 	r.step()
-	require.NotContains(t, r.engine.units, key)
+	require.NotContains(t, r.engine.units.byKey, key)
 	require.Equal(t, "", r.outstanding(testQuota))
 
 	// What was read later than the watch has come is not forgotten on its word.
@@ -272,7 +272,7 @@ func TestSuccessorThatIsGoneToo(t *testing.T) {
 	r.step()
 	r.engine.FeedUnit(first, true)
 	r.step()
-	require.Contains(t, r.engine.units, key)
+	require.Contains(t, r.engine.units.byKey, key)
 }
 
 func TestStandbyDecidesNothing(t *testing.T) {
@@ -344,7 +344,7 @@ func TestAdmitSequenceIsTheOrderOfDecisions(t *testing.T) {
 	}
 	var order []int64
 	for _, key := range []string{"team/c", "team/b", "team/a"} {
-		order = append(order, r.engine.units[key].seq)
+		order = append(order, r.engine.units.byKey[key].seq)
 	}
 	require.IsIncreasing(t, order)
 }
@@ -388,10 +388,10 @@ func TestMalformedUnitsAreParkedAndOthersGoOn(t *testing.T) {
 			r.unit("good", 4)
 			r.step()
 			require.Equal(t, []string{"good"}, keysOf(r.decisions()))
-			reason, message, _ := r.engine.state.Why(bad)
+			reason, message, _ := r.engine.core.state.Why(bad)
 			require.Contains(t, []admission.Reason{admission.ReasonInvalidRequest, admission.ReasonNoPods}, reason)
 			require.NotEmpty(t, message)
-			require.Equal(t, []string{"bad"}, keysOf(r.of(writeExplain)))
+			require.Equal(t, []string{"bad"}, keysOf(r.of(writeReport)))
 		})
 	}
 }
@@ -460,7 +460,7 @@ func TestPodThatEndsWhileUsedIsRead(t *testing.T) {
 	r.engine.Sink().PodAssigned(testQuota, pod, true)
 	r.quotas.set(testQuota, func(q *admission.Quota) { q.Used = cpu(8) })
 	r.step()
-	require.True(t, r.engine.state.Outstanding(testQuota).IsZero())
+	require.True(t, r.engine.core.state.Outstanding(testQuota).IsZero())
 	r.unit("b", 8)
 	r.quotas.onObserve = func() {
 		r.quotas.onObserve = nil
@@ -617,7 +617,7 @@ func TestEvictionClosesTheGateBeforeItIsWritten(t *testing.T) {
 	r.send(lostAnswer)
 	require.Equal(t, "cpu: 4", r.outstanding(testQuota))
 	r.send()
-	require.True(t, r.engine.state.Outstanding(testQuota).IsZero())
+	require.True(t, r.engine.core.state.Outstanding(testQuota).IsZero())
 	u := decodeUnit(r.api.get(key))
 	require.Equal(t, admission.PhaseEnqueued, u.phase)
 	require.True(t, u.held.IsZero())
@@ -653,19 +653,19 @@ func TestMissingJobIsNotToldAtOnce(t *testing.T) {
 	r := ready(t, 10)
 	key := r.unit("a", 4, withConsumer("job-a"))
 	r.step()
-	require.Empty(t, r.of(writeExplain))
+	require.Empty(t, r.of(writeReport))
 	r.advance(time.Second)
 	r.job("a", "job-a").step()
 	require.Equal(t, []string{"a"}, keysOf(r.decisions()))
 	r.send()
 	r.advance(5 * time.Second)
-	require.Empty(t, r.of(writeExplain))
+	require.Empty(t, r.of(writeReport))
 	require.Equal(t, 1, r.api.applied[key])
 
 	r.unit("b", 4, withConsumer("job-b"))
 	r.step()
 	r.advance(6 * time.Second)
-	require.Equal(t, []string{"b"}, keysOf(r.of(writeExplain)))
+	require.Equal(t, []string{"b"}, keysOf(r.of(writeReport)))
 }
 
 func TestReasonIsWrittenOnceAlsoAcrossARestart(t *testing.T) {
@@ -675,9 +675,9 @@ func TestReasonIsWrittenOnceAlsoAcrossARestart(t *testing.T) {
 	})
 	r.step()
 	r.advance(6 * time.Second)
-	explains := r.of(writeExplain)
-	require.Equal(t, []string{"a"}, keysOf(explains))
-	r.engine.Settle(explains[0].Do(t.Context(), r.api.client))
+	reports := r.of(writeReport)
+	require.Equal(t, []string{"a"}, keysOf(reports))
+	r.engine.Settle(reports[0].Do(t.Context(), r.api.client))
 	r.step()
 	u := decodeUnit(r.api.get(key))
 	require.Equal(t, string(admission.ReasonUnknownQueue), u.condition(v1alpha1.ConditionQuotaReserved).Reason)
@@ -687,7 +687,7 @@ func TestReasonIsWrittenOnceAlsoAcrossARestart(t *testing.T) {
 	for range 10 {
 		next.advance(10 * time.Second)
 	}
-	require.Empty(t, next.of(writeExplain, writeAdmit, writeEvict))
+	require.Empty(t, next.of(writeReport, writeAdmit, writeEvict))
 }
 
 func TestPanickingQuotasDoNotKill(t *testing.T) {
@@ -695,7 +695,7 @@ func TestPanickingQuotasDoNotKill(t *testing.T) {
 	r.quotas.panicking = true
 	key := r.unit("a", 4)
 	r.step()
-	reason, _, _ := r.engine.state.Why(key)
+	reason, _, _ := r.engine.core.state.Why(key)
 	require.Equal(t, admission.ReasonInternalError, reason)
 	require.Empty(t, r.decisions())
 	r.quotas.panicking = false
@@ -713,7 +713,7 @@ func TestStateIsBuiltAnewAfterAPanic(t *testing.T) {
 	r.send()
 	r.unit("b", 5)
 	r.step() // in flight
-	r.engine.rebuild = true
+	r.engine.core.discard(rebuildPanic)
 	r.unit("c", 5)
 	r.step()
 	require.Equal(t, []string{"b"}, keysOf(r.decisions()), "what is in flight counts")
@@ -728,7 +728,7 @@ func TestStateIsBuiltAnewAfterAPanic(t *testing.T) {
 	r.clock.Step(2 * time.Second)
 	r.unit("d", 1)
 	r.step()
-	r.engine.rebuild = true
+	r.engine.core.discard(rebuildPanic)
 	r.advance(2 * time.Second)
 	r.send(refused) // the new state has not made this decision; it makes it once more
 	r.send(refused)
@@ -813,13 +813,13 @@ func TestUnitsFollowTheQuotaOfTheirNamespace(t *testing.T) {
 	r := ready(t, 10)
 	key := r.unit("a", 4, func(u *unstructured.Unstructured) { u.SetLabels(nil) })
 	r.step()
-	require.Equal(t, defaultQuota, r.engine.units[key].quota)
+	require.Equal(t, defaultQuota, r.engine.units.byKey[key].quota)
 	r.quotas.levels["ns-quota"] = admission.Quota{Name: "ns-quota", Parent: root, Limit: cpu(10), Max: cpu(10)}
 	r.quotas.byNS[testNamespace] = "ns-quota"
 	r.engine.Sink().QuotaChanged("ns-quota")
 	r.queue("ns-quota")
 	r.step()
-	require.Equal(t, "ns-quota", r.engine.units[key].quota)
+	require.Equal(t, "ns-quota", r.engine.units.byKey[key].quota)
 	require.Equal(t, []string{"a"}, keysOf(r.decisions()))
 }
 
@@ -834,7 +834,7 @@ func TestUnitsFollowTheMappingOfTheirNamespaceAtOnce(t *testing.T) {
 	r.step()
 	key := r.unit("a", 4, func(u *unstructured.Unstructured) { u.SetLabels(nil) })
 	r.step()
-	require.Equal(t, "one", r.engine.units[key].quota)
+	require.Equal(t, "one", r.engine.units.byKey[key].quota)
 	require.Empty(t, r.decisions())
 	two := r.quotas.levels["two"]
 	two.Limit = cpu(10)
@@ -843,7 +843,7 @@ func TestUnitsFollowTheMappingOfTheirNamespaceAtOnce(t *testing.T) {
 	r.quotas.byNS[testNamespace] = "two"
 	r.engine.Sink().MappingChanged()
 	r.step()
-	require.Equal(t, "two", r.engine.units[key].quota)
+	require.Equal(t, "two", r.engine.units.byKey[key].quota)
 	require.Equal(t, []string{"a"}, keysOf(r.decisions()))
 }
 
@@ -867,12 +867,12 @@ func TestPriorityComesFromTheClass(t *testing.T) {
 	class("usual", 5, true)
 	class("urgent", 100, false)
 	r.step()
-	require.Equal(t, int32(5), r.engine.units[a].priority)
-	require.Equal(t, int32(100), r.engine.units[b].priority)
+	require.Equal(t, int32(5), r.engine.units.byKey[a].priority)
+	require.Equal(t, int32(100), r.engine.units.byKey[b].priority)
 	require.Equal(t, []string{"b"}, keysOf(r.decisions()))
 	class("usual", 7, true)
 	r.step()
-	require.Equal(t, int32(7), r.engine.units[a].priority)
+	require.Equal(t, int32(7), r.engine.units.byKey[a].priority)
 }
 
 // The list of accepted quotas is an annotation: it changes without the generation of the Queue.
@@ -888,7 +888,7 @@ func TestAChangedListOfQuotasActsAtOnce(t *testing.T) {
 	accept(map[string]any{v1alpha1.AnnotationAvailableQuota: "another"})
 	key := r.unit("a", 4)
 	r.step()
-	reason, _, _ := r.engine.state.Why(key)
+	reason, _, _ := r.engine.core.state.Why(key)
 	require.Equal(t, admission.ReasonQuotaNotInQueue, reason)
 	require.Empty(t, r.decisions())
 	accept(map[string]any{v1alpha1.AnnotationAvailableQuota: "another, " + testQuota})
@@ -899,7 +899,7 @@ func TestAChangedListOfQuotasActsAtOnce(t *testing.T) {
 	require.Empty(t, r.decisions(), "what is admitted stays")
 	key = r.unit("b", 4)
 	r.step()
-	reason, _, _ = r.engine.state.Why(key)
+	reason, _, _ = r.engine.core.state.Why(key)
 	require.Equal(t, admission.ReasonQuotaNotInQueue, reason)
 	accept(nil)
 	require.Equal(t, []string{"b"}, keysOf(r.decisions()))

@@ -77,7 +77,7 @@ func (u *unitObject) setOf(pod *corev1.Pod) *podSetTotal {
 // compareRequest says in a metric and in the log, once for each unit, resource and direction, that a pod asks for other
 // than was estimated. Only resources that the quota limits are looked at: others are not counted by anybody, and their
 // names are up to whoever makes the pod.
-func (e *Engine) compareRequest(rec *unitRecord, pod *corev1.Pod, request resources.List) {
+func (p *pods) compareRequest(rec *unitRecord, pod *corev1.Pod, request resources.List) {
 	if rec == nil || !rec.managed || !rec.object.phase.Holds() {
 		return
 	}
@@ -87,7 +87,7 @@ func (e *Engine) compareRequest(rec *unitRecord, pod *corev1.Pod, request resour
 	}
 	each := set.each()
 	news := false
-	for _, it := range e.quotas.last[rec.quota].Max.Items() {
+	for _, it := range p.quotas.maxOf(rec.quota).Items() {
 		asked, _ := request.Get(it.Name)
 		estimated, _ := each.Get(it.Name)
 		d := difference{it.Name, directionMore}
@@ -101,10 +101,11 @@ func (e *Engine) compareRequest(rec *unitRecord, pod *corev1.Pod, request resour
 			rec.act().differs = map[difference]bool{}
 		}
 		rec.differs[d], news = true, true
-		e.opts.Metrics.Inc(metrics.RequestDifferences, rec.quota, d.resource, d.direction)
+		p.opts.Metrics.Inc(metrics.RequestDifferences, rec.quota, d.resource, d.direction)
 	}
 	if news {
-		e.log.Info("A pod asks for other than its job was admitted with; the ledger follows the pods", "queueUnit", rec.object.key(),
-			"quota", rec.quota, "pod", pod.Name, "estimated", each.String(), "asked", request.String())
+		p.log.Info("A pod asks for other than its job was admitted with; the ledger follows the pods",
+			"queueUnit", rec.object.key(), "quota", rec.quota, "pod", pod.Name,
+			"estimated", each.String(), "asked", request.String())
 	}
 }

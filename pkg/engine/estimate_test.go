@@ -48,7 +48,7 @@ func (r *rig) differences(registry metrics.KubeRegistry, want ...string) {
 }
 
 func (r *rig) counted(pod *corev1.Pod) {
-	r.quotas.set(testQuota, func(q *admission.Quota) { q.Used = q.Used.Add(r.engine.podRequest(pod)) })
+	r.quotas.set(testQuota, func(q *admission.Quota) { q.Used = q.Used.Add(r.engine.pods.request(pod)) })
 	r.engine.Sink().PodAssigned(testQuota, pod, true)
 	r.engine.FeedPod(pod, false, false)
 	r.step()

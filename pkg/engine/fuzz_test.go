@@ -55,11 +55,10 @@ var sharedClient = sync.OnceValue(func() *dynamicfake.FakeDynamicClient { return
 // quickRig is a leading rig without an API, which is most of the time that it takes to make one.
 func quickRig(t *testing.T) *rig {
 	r := &rig{t: t, quotas: quotasOf(10, testQuota), clock: clocktesting.NewFakeClock(testStart)}
-	var err error
-	r.engine, err = New(Options{
-		Dynamic: sharedClient(), Quotas: r.quotas, Clock: r.clock, Submit: func(w *Write) { r.submitted = append(r.submitted, w) },
+	r.engine = drive(t, Options{
+		Dynamic: sharedClient(), Quotas: r.quotas, Clock: r.clock,
+		Submit: func(w *Write) { r.submitted = append(r.submitted, w) },
 	})
-	require.NoError(t, err)
 	r.engine.log = logr.Discard()
 	return r.queue(testQuota).lead()
 }
@@ -115,8 +114,8 @@ func FuzzDecodeUnit(f *testing.F) {
 		r.engine.FeedUnit(obj, false)
 		r.step()
 		r.sound()
-		require.Empty(t, r.engine.state.VerifyPlaces())
-		require.Empty(t, r.engine.poisoned)
+		require.Empty(t, r.engine.core.state.VerifyPlaces())
+		require.Empty(t, r.engine.core.quarantined)
 		if !u.held.IsZero() || len(r.decisions()) > 0 || u.key() == testNamespace+"/good" {
 			return // it takes what the other one needs
 		}
@@ -131,7 +130,7 @@ func FuzzDecodeUnit(f *testing.F) {
 		require.Equal(t, []string{"good"}, keysOf(r.decisions()))
 		r.engine.FeedUnit(obj, true)
 		r.step()
-		require.Nil(t, r.engine.units[u.key()])
+		require.Nil(t, r.engine.units.byKey[u.key()])
 		require.Equal(t, "cpu: 10", r.outstanding(testQuota))
 	})
 }
@@ -187,7 +186,7 @@ func FuzzMapping(f *testing.F) {
 		r.quotas.byNS = map[string]string{namespace: "of-the-namespace"}
 		r.engine.FeedUnit(obj, false)
 		r.step()
-		rec := r.engine.units[namespace+"/a"]
+		rec := r.engine.units.byKey[namespace+"/a"]
 		quota := cmp.Or(label, first, second, "of-the-namespace")
 		require.Equal(t, quota, rec.quota)
 		require.Equal(t, cmp.Or(spec, annotation, queueLabel, quota), rec.queue)

@@ -82,7 +82,7 @@ func TestGatheredNewsAreObservedOnceMore(t *testing.T) {
 	r := newRig(t, quotasOf(10, testQuota))
 	r.step()
 	settle := func() {
-		for wake := r.engine.nextTrail(); !wake.IsZero(); wake = r.engine.nextTrail() {
+		for wake := r.engine.quotas.next(r.engine.gather()); !wake.IsZero(); wake = r.engine.quotas.next(r.engine.gather()) {
 			r.clock.SetTime(wake)
 			r.step()
 		}
@@ -92,26 +92,26 @@ func TestGatheredNewsAreObservedOnceMore(t *testing.T) {
 	begin := r.clock.Now()
 	r.engine.Sink().MoreRequested(testQuota)
 	r.step()
-	require.Equal(t, begin.Add(c.TrailingCheck+c.GatherUnreserved), r.engine.nextTrail())
+	require.Equal(t, begin.Add(c.TrailingCheck+c.GatherUnreserved), r.engine.quotas.next(r.engine.gather()))
 
 	r.clock.Step(c.TrailingCheck)
 	r.engine.Sink().QuotaChanged("another")
 	r.step()
-	require.Equal(t, r.clock.Now().Add(c.TrailingCheck), r.engine.nextTrail(), "a step that there was anyway has taken it along")
+	require.Equal(t, r.clock.Now().Add(c.TrailingCheck), r.engine.quotas.next(r.engine.gather()), "a step that there was anyway has taken it along")
 	settle()
 
 	r.engine.Sink().MoreRequested(testQuota)
 	r.engine.Sink().QuotaChanged(testQuota)
 	r.engine.Sink().MoreRequested(testQuota)
 	r.step()
-	require.Equal(t, r.clock.Now().Add(c.TrailingCheck), r.engine.nextTrail(), "the more urgent news count")
+	require.Equal(t, r.clock.Now().Add(c.TrailingCheck), r.engine.quotas.next(r.engine.gather()), "the more urgent news count")
 }
 
 // What the hook tells while the engine tells demand may be read before used has moved, as at any other time: it is observed
 // once more (I6).
 func TestNewsAmongDemandAreObservedOnceMore(t *testing.T) {
 	r := ready(t, 10)
-	for wake := r.engine.nextTrail(); !wake.IsZero(); wake = r.engine.nextTrail() {
+	for wake := r.engine.quotas.next(r.engine.gather()); !wake.IsZero(); wake = r.engine.quotas.next(r.engine.gather()) {
 		r.clock.SetTime(wake)
 		r.step()
 	}
@@ -124,5 +124,5 @@ func TestNewsAmongDemandAreObservedOnceMore(t *testing.T) {
 	r.step()
 	require.Equal(t, 1, told)
 	r.step()
-	require.Equal(t, r.clock.Now().Add(r.engine.opts.Config.TrailingCheck), r.engine.nextTrail())
+	require.Equal(t, r.clock.Now().Add(r.engine.opts.Config.TrailingCheck), r.engine.quotas.next(r.engine.gather()))
 }

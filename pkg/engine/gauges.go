@@ -29,9 +29,12 @@ const gaugeInterval = time.Second
 
 // gauges remembers what was exported, so that only what changed is set and what is gone is deleted.
 type gauges struct {
+	*env
+	core   *core
+	quotas *observer
 	at     time.Time // when the next update is due; zero for never
 	last   time.Time
-	quotas map[string]bool // levels whose outstanding may have changed
+	levels map[string]bool // whose outstanding may have changed
 	fresh  map[string]bool // leaf quotas for Options.Outstanding, which is told of their ancestors, too
 	// counts are the pairs of queue and quota that were exported, of this state.
 	counts map[[2]string]bool
@@ -40,9 +43,10 @@ type gauges struct {
 	outstanding, told map[string]resources.List
 }
 
-func newGauges() gauges {
-	return gauges{
-		quotas: map[string]bool{}, fresh: map[string]bool{}, counts: map[[2]string]bool{},
+func newGauges(v *env, c *core, o *observer) *gauges {
+	return &gauges{
+		env: v, core: c, quotas: o,
+		levels: map[string]bool{}, fresh: map[string]bool{}, counts: map[[2]string]bool{},
 		outstanding: map[string]resources.List{}, told: map[string]resources.List{},
 	}
 }
@@ -50,104 +54,102 @@ func newGauges() gauges {
 // mark says that something about a quota, and with it the counts, may have changed.
 func (g *gauges) mark(now time.Time, quota string) {
 	if quota != "" {
-		g.quotas[quota], g.fresh[quota] = true, true
+		g.levels[quota], g.fresh[quota] = true, true
 	}
 	if g.at.IsZero() {
 		g.at = maxTime(now, g.last.Add(gaugeInterval))
 	}
 }
 
+// next is when gauges are to be set; zero for never.
+func (g *gauges) next() time.Time { return g.at }
+
+// reserves says whether jobs were last told to hold anything beyond their assigned pods.
+func (g *gauges) reserves() bool { return len(g.told) > 0 }
+
 // measure tells what is outstanding at once, because the scheduling of other pods depends on it, and sets gauges now
 // and then.
-func (e *Engine) measure(now time.Time) {
-	g := &e.gauges
-	for _, level := range e.withAncestors(g.fresh) {
-		e.tellOutstanding(level)
+func (g *gauges) measure(now time.Time) {
+	for _, level := range g.quotas.withAncestors(g.fresh) {
+		g.tellOutstanding(level)
 	}
 	clear(g.fresh)
 	if g.at.IsZero() || g.at.After(now) {
 		return
 	}
 	g.at, g.last = time.Time{}, now
-	e.measureCounts()
-	for _, level := range e.withAncestors(g.quotas) {
-		e.measureOutstanding(level)
+	g.measureCounts()
+	for _, level := range g.quotas.withAncestors(g.levels) {
+		g.measureOutstanding(level)
 	}
-	clear(g.quotas)
+	clear(g.levels)
 }
 
-func (e *Engine) tellOutstanding(quota string) {
-	if e.opts.Outstanding == nil {
+func (g *gauges) outstandingOf(level string) (list resources.List) {
+	g.core.call("", func(s *admission.State) { list = s.Outstanding(level) })
+	return list
+}
+
+func (g *gauges) tellOutstanding(level string) {
+	if g.opts.Outstanding == nil {
 		return
 	}
-	var list resources.List
-	e.inCore("", func() { list = e.state.Outstanding(quota) })
-	if list.Equal(e.gauges.told[quota]) {
+	list := g.outstandingOf(level)
+	if list.Equal(g.told[level]) {
 		return
 	}
-	if e.guard("quotas", func() { e.opts.Outstanding(quota, list) }) {
-		e.gauges.told[quota] = list
+	if g.guard("quotas", func() { g.opts.Outstanding(level, list) }) {
+		g.told[level] = list
 		if list.IsZero() {
-			delete(e.gauges.told, quota)
+			delete(g.told, level)
 		}
 	}
 }
 
-func (e *Engine) measureCounts() {
-	g := &e.gauges
-	if g.of != e.state {
-		// Another state speaks of all that it has, and of nothing else.
-		g.of = e.state
-		for pair := range g.counts {
-			e.forgetCounts(pair)
-		}
-	}
+func (g *gauges) measureCounts() {
 	var changed []admission.QueueCounts
-	e.inCore("", func() { changed = e.state.ChangedCounts() })
+	g.core.call("", func(s *admission.State) {
+		if g.of != s {
+			// Another state speaks of all that it has, and of nothing else.
+			g.of = s
+			for pair := range g.counts {
+				g.forgetCounts(pair)
+			}
+		}
+		changed = s.ChangedCounts()
+	})
 	for _, c := range changed {
 		pair := [2]string{c.Queue, c.Quota}
 		if c.Pending+c.Admitted+c.Parked == 0 {
-			e.forgetCounts(pair)
+			g.forgetCounts(pair)
 			continue
 		}
 		g.counts[pair] = true
-		e.opts.Metrics.Set(metrics.PendingUnits, float64(c.Pending), c.Queue, c.Quota)
-		e.opts.Metrics.Set(metrics.AdmittedUnits, float64(c.Admitted), c.Queue, c.Quota)
-		e.opts.Metrics.Set(metrics.ParkedUnits, float64(c.Parked), c.Queue, c.Quota)
+		g.opts.Metrics.Set(metrics.PendingUnits, float64(c.Pending), c.Queue, c.Quota)
+		g.opts.Metrics.Set(metrics.AdmittedUnits, float64(c.Admitted), c.Queue, c.Quota)
+		g.opts.Metrics.Set(metrics.ParkedUnits, float64(c.Parked), c.Queue, c.Quota)
 	}
 }
 
-func (e *Engine) forgetCounts(pair [2]string) {
-	delete(e.gauges.counts, pair)
+func (g *gauges) forgetCounts(pair [2]string) {
+	delete(g.counts, pair)
 	for _, name := range []metrics.Name{metrics.PendingUnits, metrics.AdmittedUnits, metrics.ParkedUnits} {
-		e.opts.Metrics.Forget(name, pair[0], pair[1])
+		g.opts.Metrics.Forget(name, pair[0], pair[1])
 	}
 }
 
-// withAncestors are the quotas and all levels above them, sorted.
-func (e *Engine) withAncestors(quotas map[string]bool) []string {
-	levels := map[string]bool{}
-	for name := range quotas {
-		for at := name; at != "" && !levels[at]; at = e.quotas.last[at].Parent {
-			levels[at] = true
-		}
-	}
-	return sortedKeys(levels)
-}
-
-func (e *Engine) measureOutstanding(level string) {
-	g, m := &e.gauges, e.opts.Metrics
+func (g *gauges) measureOutstanding(level string) {
 	var list resources.List
-	if e.quotas.known[level] {
-		e.inCore("", func() { list = e.state.Outstanding(level) })
+	if g.quotas.known(level) {
+		list = g.outstandingOf(level)
 	}
 	for _, item := range g.outstanding[level].Items() {
 		if _, still := list.Get(item.Name); !still {
-			m.Forget(metrics.LedgerOutstanding, level, item.Name)
+			g.opts.Metrics.Forget(metrics.LedgerOutstanding, level, item.Name)
 		}
 	}
 	for _, item := range list.Items() {
-		m.Set(metrics.LedgerOutstanding, float64(item.Amount), level, item.Name)
+		g.opts.Metrics.Set(metrics.LedgerOutstanding, float64(item.Amount), level, item.Name)
 	}
 	if list.Len() == 0 {
 		delete(g.outstanding, level)

@@ -202,13 +202,12 @@ func (m *mailbox) call(f func()) { m.put(func(b *batch) { b.calls = append(b.cal
 // outside of jobs come by the hundred in a second, and a step for each of them would cost what scheduling them costs.
 // Nothing is decided without them, since every step takes all that is there.
 type sink struct {
-	box *mailbox
-	// concerns says whether a pod can belong to a unit.
-	concerns func(*corev1.Pod) bool
+	box  *mailbox
+	opts *Options
 }
 
 func (s sink) PodAssigned(quota string, pod *corev1.Pod, assigned bool) {
-	if assigned && !s.concerns(pod) {
+	if assigned && !s.opts.concerns(pod) {
 		// Of the pod itself the engine wants to know nothing.
 		s.MoreRequested(quota)
 		return

@@ -22,7 +22,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
@@ -34,50 +33,36 @@ const (
 	fetchAtOnce = 16
 )
 
-// missedUnits reads consistently what the API server has and this engine has not: the last leader's writes, where a watch
-// lags behind them (I1, I8). Versions alone are listed, which costs the API server about a quarter and this process a tenth
-// of whole units; most are known already. ask runs a function in the engine's goroutine.
-func (e *Engine) missedUnits(ctx context.Context, ask func(func()) error) ([]*unitObject, error) {
-	if e.opts.Metadata != nil {
+// missedUnits reads consistently what the API server has and the engine has not: the last leader's writes, where a
+// watch lags behind them (I1, I8). Versions alone are listed, which costs the API server about a quarter and this
+// process a tenth of whole units; most are known already. unknown names those that are not.
+func (s *sources) missedUnits(
+	ctx context.Context, unknown func([]metav1.PartialObjectMetadata) ([]types.NamespacedName, error),
+) ([]*unitObject, error) {
+	if s.opts.Metadata != nil {
 		var missed []types.NamespacedName
-		err := e.eachVersionPage(ctx, func(page []metav1.PartialObjectMetadata) error {
-			return ask(func() { missed = append(missed, e.unknown(page)...) })
+		err := s.eachVersionPage(ctx, func(page []metav1.PartialObjectMetadata) error {
+			names, err := unknown(page)
+			missed = append(missed, names...)
+			return err
 		})
 		if err != nil || len(missed) <= fetchMost {
 			if err != nil {
 				return nil, err
 			}
-			return e.fetchUnits(ctx, missed)
+			return s.fetchUnits(ctx, missed)
 		}
 	}
-	units, _, err := e.listUnits(ctx)
+	units, _, err := s.listUnits(ctx)
 	return units, err
 }
 
-// unknown names the units of which the engine knows no state as new as this one. What it knows only ever gets newer.
-func (e *Engine) unknown(page []metav1.PartialObjectMetadata) (names []types.NamespacedName) {
-	for i := range page {
-		m := &page[i]
-		name := types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
-		if rec := e.units[name.String()]; rec != nil && rec.object.UID == m.UID {
-			if rec.object.ResourceVersion == m.ResourceVersion {
-				continue
-			}
-			if c, err := resourceversion.CompareResourceVersion(rec.object.ResourceVersion, m.ResourceVersion); err == nil && c > 0 {
-				continue
-			}
-		}
-		names = append(names, name)
-	}
-	return names
-}
-
 // eachVersionPage reads the metadata of all units consistently, page by page.
-func (e *Engine) eachVersionPage(ctx context.Context, visit func([]metav1.PartialObjectMetadata) error) error {
+func (s *sources) eachVersionPage(ctx context.Context, visit func([]metav1.PartialObjectMetadata) error) error {
 	o := metav1.ListOptions{Limit: listPage}
 	for {
 		list, err := within(ctx, func(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
-			return e.opts.Metadata.Resource(v1alpha1.QueueUnitResource).List(ctx, o)
+			return s.opts.Metadata.Resource(v1alpha1.QueueUnitResource).List(ctx, o)
 		})
 		if err != nil {
 			return err
@@ -92,7 +77,7 @@ func (e *Engine) eachVersionPage(ctx context.Context, visit func([]metav1.Partia
 }
 
 // fetchUnits reads these units; those that are gone meanwhile are left out.
-func (e *Engine) fetchUnits(ctx context.Context, names []types.NamespacedName) ([]*unitObject, error) {
+func (s *sources) fetchUnits(ctx context.Context, names []types.NamespacedName) ([]*unitObject, error) {
 	found, errs := make([]*unitObject, len(names)), make([]error, len(names))
 	places := make(chan struct{}, fetchAtOnce)
 	var group sync.WaitGroup
@@ -100,7 +85,7 @@ func (e *Engine) fetchUnits(ctx context.Context, names []types.NamespacedName) (
 		places <- struct{}{}
 		group.Go(func() {
 			defer func() { <-places }()
-			found[i], errs[i] = e.fetchUnit(ctx, name)
+			found[i], errs[i] = s.fetchUnit(ctx, name)
 		})
 	}
 	group.Wait()
@@ -117,9 +102,9 @@ func (e *Engine) fetchUnits(ctx context.Context, names []types.NamespacedName) (
 }
 
 // fetchUnit returns nil for one that does not exist.
-func (e *Engine) fetchUnit(ctx context.Context, name types.NamespacedName) (*unitObject, error) {
+func (s *sources) fetchUnit(ctx context.Context, name types.NamespacedName) (*unitObject, error) {
 	return within(ctx, func(ctx context.Context) (*unitObject, error) {
-		obj, err := e.opts.Dynamic.Resource(v1alpha1.QueueUnitResource).Namespace(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
+		obj, err := s.opts.Dynamic.Resource(v1alpha1.QueueUnitResource).Namespace(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
 		switch {
 		case err == nil:
 			return decodeUnit(obj), nil
@@ -131,7 +116,8 @@ func (e *Engine) fetchUnit(ctx context.Context, name types.NamespacedName) (*uni
 	})
 }
 
-// within gives one request a deadline. Of a list each page has its own: how many there are depends on the number of units.
+// within gives one request a deadline. Of a list each page has its own: how many there are depends on the number of
+// units.
 func within[T any](ctx context.Context, request func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, readDeadline)
 	defer cancel()

@@ -35,8 +35,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
-// DefaultWriteTimeout of one request of a writer. A request of a leader must not be under way any more when the next one
-// lists the units, or both give away the same quota (I1). client-go's elector gives up as late as retryPeriod plus
+// DefaultWriteTimeout of one request of a writer. A request of a leader must not be under way any more when the next
+// one lists the units, or both give away the same quota (I1). client-go's elector gives up as late as retryPeriod plus
 // renewDeadline after the answer to its last renewal, and that may come renewDeadline after the lease was written; so
 //
 //	2*renewDeadline + retryPeriod + DefaultWriteTimeout < leaseDuration
@@ -58,13 +58,15 @@ type Config struct {
 	ItemsInStatus         int
 	// ResyncInterval: every quota is observed and every pod of an admitted job activated again this often.
 	ResyncInterval time.Duration
-	// ExplainAfter, ExplainEvery and RefusedBackoff are those of admission.Config.
-	ExplainAfter, ExplainEvery, RefusedBackoff time.Duration
+	// ReportAfter is how long a unit must be first among its like and not fit before its reason is written; ReportEvery
+	// the least time between two such writes. A unit whose write was refused waits for RefusedBackoff, and longer each
+	// time.
+	ReportAfter, ReportEvery, RefusedBackoff time.Duration
 	// TrailingCheck is how long after a change a quota is observed once more: the hook speaks before used moves.
 	TrailingCheck time.Duration
-	// Gather is how long news that can only take room away from jobs wait for others of their kind. Everything else causes a
-	// step at once, which takes them along. GatherUnreserved is the same while nothing is reserved beyond what pods use: then
-	// no pod is measured against the limits that these news move.
+	// Gather is how long news that can only take room away from jobs wait for others of their kind. Everything else causes
+	// a step at once, which takes them along. GatherUnreserved is the same while nothing is reserved beyond what pods use:
+	// then no pod is measured against the limits that these news move.
 	Gather, GatherUnreserved time.Duration
 	// TotalSettles is how long after the last change of the cluster total all quotas are observed once more: ElasticQuota
 	// hears of nodes in a goroutine of its own, and no hook says when it has.
@@ -121,8 +123,8 @@ func (o *Options) complete() error {
 	setDefault(&c.StatusRefreshInterval, 5*time.Second)
 	setDefault(&c.ItemsInStatus, 100)
 	setDefault(&c.ResyncInterval, 30*time.Second)
-	setDefault(&c.ExplainAfter, 5*time.Second)
-	setDefault(&c.ExplainEvery, 10*time.Second)
+	setDefault(&c.ReportAfter, 5*time.Second)
+	setDefault(&c.ReportEvery, 10*time.Second)
 	setDefault(&c.RefusedBackoff, 10*time.Second)
 	setDefault(&c.TrailingCheck, 20*time.Millisecond)
 	setDefault(&c.Gather, 20*time.Millisecond)

@@ -146,7 +146,7 @@ func TestQueueStatusStaysBelow32KiB(t *testing.T) {
 	}
 	var statuses []*Write
 	clock := clocktesting.NewFakeClock(testStart)
-	engine, err := New(Options{
+	engine := drive(t, Options{
 		Config:  Config{ItemsInStatus: listed},
 		Dynamic: newFakeAPI(t).client, Quotas: quotasOf(0, names...), Clock: clock,
 		Submit: func(w *Write) {
@@ -155,7 +155,6 @@ func TestQueueStatusStaysBelow32KiB(t *testing.T) {
 			}
 		},
 	})
-	require.NoError(t, err)
 	queue := strings.Repeat("q", 253)
 	engine.FeedQueue(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": queue}}}, false)
 	namespace := strings.Repeat("n", 63)
@@ -171,7 +170,7 @@ func TestQueueStatusStaysBelow32KiB(t *testing.T) {
 		engine.box.unit(u)
 	}
 	engine.Step()
-	require.NoError(t, engine.LeadNow(context.Background()))
+	require.NoError(t, engine.Lead(context.Background()))
 	engine.Step()
 	require.Len(t, statuses, 1)
 	data, err := statuses[0].data()
@@ -292,11 +291,11 @@ func TestMetricsFollowTheUnits(t *testing.T) {
 	r.unit("d", 4, func(u *unstructured.Unstructured) { u.Object["spec"].(map[string]any)["queue"] = "other" })
 	r.advance(2 * time.Second)
 	require.Equal(t, map[string]float64{pair: 1, "other/" + testQuota: 0}, values("pending_units"))
-	r.engine.rebuildBecause(rebuildDifference)
-	delete(r.engine.units, "team/d") // of which the next state does not know
+	r.engine.core.discard(rebuildDifference)
+	delete(r.engine.units.byKey, "team/d") // of which the next state does not know
 	r.advance(2 * time.Second)
 	require.Equal(t, map[string]float64{pair: 0}, values("pending_units"))
-	require.Equal(t, map[string]float64{pair: 1}, values("admitted_units"), "what is being written counts as held")
+	require.Equal(t, map[string]float64{pair: 1}, values("admitted_units"), "what is in flight counts as held")
 }
 
 func TestOutstandingIsToldAtOnce(t *testing.T) {
@@ -308,7 +307,7 @@ func TestOutstandingIsToldAtOnce(t *testing.T) {
 	require.Equal(t, "cpu: 4", told[testQuota])
 	r.send(deleted)
 	require.Empty(t, told[testQuota])
-	require.Nil(t, r.engine.units[key])
+	require.Nil(t, r.engine.units.byKey[key])
 }
 
 func TestDemandIsTold(t *testing.T) {
@@ -385,10 +384,9 @@ func BenchmarkStep(b *testing.B) {
 		b.Run(fmt.Sprintf("waiting=%d", waiting), func(b *testing.B) {
 			quotas := quotasOf(4, testQuota)
 			clock := clocktesting.NewFakeClock(testStart)
-			engine, err := New(Options{
+			engine := drive(b, Options{
 				Dynamic: newFakeAPI(&testing.T{}).client, Quotas: quotas, Clock: clock, Submit: func(*Write) {},
 			})
-			require.NoError(b, err)
 			engine.FeedQueue(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": testQuota}}}, false)
 			object := func(i, version int) *unitObject {
 				u := &unitObject{unitHistory: noHistory, quota: testQuota, quotaKey: v1alpha1.LabelQuotaName, path: fmt.Sprintf("%s/u%d", testNamespace, i), request: cpu(int64(5 + i%8)), pods: 1}
@@ -401,7 +399,7 @@ func BenchmarkStep(b *testing.B) {
 				engine.box.unit(object(i, 1))
 			}
 			engine.Step()
-			require.NoError(b, engine.LeadNow(context.Background()))
+			require.NoError(b, engine.Lead(context.Background()))
 			event := func(n int) {
 				engine.box.unit(object(n%waiting, n+2))
 				engine.Sink().QuotaChanged(testQuota)

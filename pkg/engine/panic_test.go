@@ -67,12 +67,12 @@ func TestAPanicParksItsUnitAndOthersGoOn(t *testing.T) {
 	first := func(u *unstructured.Unstructured) { u.Object["spec"].(map[string]any)["priority"] = int64(9) }
 	for name, c := range map[string]struct {
 		where   string
-		prepare func(e *Engine)
+		prepare func(e *Driver)
 		feed    func(r *rig)
 	}{
-		"check": {where: "extension", prepare: func(e *Engine) { e.core.Checks = []admission.Check{badCheck{}} }},
-		"policy": {where: "extension", prepare: func(e *Engine) {
-			e.core.Policies = map[string]queue.Factory{"Priority": func(threshold int32) queue.Policy {
+		"check": {where: "extension", prepare: func(e *Driver) { e.core.config.Checks = []admission.Check{badCheck{}} }},
+		"policy": {where: "extension", prepare: func(e *Driver) {
+			e.core.config.Policies = map[string]queue.Factory{"Priority": func(threshold int32) queue.Policy {
 				return badPolicy{queue.Builtin()["Priority"](threshold)}
 			}}
 		}},
@@ -89,7 +89,7 @@ func TestAPanicParksItsUnitAndOthersGoOn(t *testing.T) {
 			registry := r.registry()
 			if c.prepare != nil {
 				c.prepare(r.engine)
-				r.engine.state = r.engine.newState()
+				r.engine.core.renew(time.Time{})
 			}
 			r.queue(testQuota).lead()
 			bad := r.unit("bad", 1, first)
@@ -102,13 +102,13 @@ func TestAPanicParksItsUnitAndOthersGoOn(t *testing.T) {
 			r.unit("b", 5)
 			r.advance(time.Second)
 			require.Equal(t, []string{"a", "b"}, keysOf(r.decisions()))
-			reason, _, _ := r.engine.state.Why(bad)
+			reason, _, _ := r.engine.core.state.Why(bad)
 			require.Equal(t, admission.ReasonInternalError, reason)
 			require.NotZero(t, gathered(t, registry, "panics_total")[c.where])
 			require.Zero(t, r.audit().Found)
 			r.engine.FeedUnit(r.api.get(bad), true)
 			r.advance(time.Second)
-			require.NotContains(t, r.engine.units, bad)
+			require.NotContains(t, r.engine.units.byKey, bad)
 			r.sound()
 		})
 	}
@@ -129,8 +129,8 @@ func (o badOrder) Compare(a, b admission.QueueRank) int {
 func TestAPanicOfDecideParksWhatItLookedAt(t *testing.T) {
 	r := newRig(t, quotasOf(20, testQuota))
 	registry := r.registry()
-	r.engine.core.Order = badOrder{}
-	r.engine.state = r.engine.newState()
+	r.engine.core.config.Order = badOrder{}
+	r.engine.core.renew(time.Time{})
 	r.queue(testQuota).queue("other").queue("third").lead()
 	in := func(queue string) func(*unstructured.Unstructured) {
 		return func(u *unstructured.Unstructured) { u.Object["spec"].(map[string]any)["queue"] = queue }
@@ -145,7 +145,7 @@ func TestAPanicOfDecideParksWhatItLookedAt(t *testing.T) {
 	r.unit("b", 4)
 	r.advance(time.Second)
 	require.ElementsMatch(t, []string{"a", "behind", "z", "b"}, keysOf(r.decisions()))
-	reason, message, _ := r.engine.state.Why(bad)
+	reason, message, _ := r.engine.core.state.Why(bad)
 	require.Equal(t, admission.ReasonInternalError, reason)
 	require.Contains(t, message, "panicked")
 	require.Equal(t, map[string]float64{"core": 2}, gathered(t, registry, "panics_total"))
@@ -155,15 +155,40 @@ func TestAPanicOfDecideParksWhatItLookedAt(t *testing.T) {
 
 	r.feedAgain(bad) // another state of the same, which says nothing new
 	r.advance(time.Second)
-	require.Contains(t, r.engine.poisoned, bad)
-	r.engine.core.Order = nil
-	r.engine.rebuildBecause(rebuildDifference)
+	require.Contains(t, r.engine.core.quarantined, bad)
+	r.engine.core.config.Order = nil
+	r.engine.core.discard(rebuildDifference)
 	u := r.api.get(bad)
 	u.SetGeneration(u.GetGeneration() + 1)
 	u.SetResourceVersion("999999")
 	r.engine.FeedUnit(u, false)
 	r.advance(time.Second)
 	require.Contains(t, keysOf(r.decisions()), "bad", "its owner has changed it: it is tried again")
+}
+
+// A decision that was due and panics is tried again after a while, not at once and over and over.
+func TestAPanicOfADecisionThatWasDueDoesNotSpin(t *testing.T) {
+	r := newRig(t, quotasOf(20, testQuota))
+	r.engine.core.config.Order = badOrder{}
+	r.engine.core.renew(time.Time{})
+	r.queue(testQuota).queue("other").lead()
+	r.unit("first", 15)
+	r.unit("a", 10)
+	r.unit("bad", 10, func(u *unstructured.Unstructured) {
+		u.Object["spec"].(map[string]any)["queue"] = "other"
+		u.Object["status"].(map[string]any)["requeueState"] = map[string]any{
+			"count": int64(1), "requeueAt": testStart.Add(10 * time.Second).Format(time.RFC3339),
+		}
+	})
+	r.step()
+	registry := r.registry()
+	for r.clock.Now().Before(testStart.Add(10 * time.Second)) {
+		require.Empty(t, gathered(t, registry, "panics_total"))
+		require.True(t, r.wake.After(r.clock.Now()))
+		r.advance(min(r.wake.Sub(r.clock.Now()), time.Second))
+	}
+	require.Equal(t, map[string]float64{"core": 1}, gathered(t, registry, "panics_total"))
+	require.True(t, r.wake.After(r.clock.Now()), "the next step is at %s", r.wake)
 }
 
 func (r *rig) feedAgain(key string) {
@@ -184,8 +209,8 @@ func TestAPanicOfNobodyBacksOff(t *testing.T) {
 	r.send()
 	require.Equal(t, "cpu: 4", told[testQuota])
 
-	r.engine.core.Policies = map[string]queue.Factory{"Priority": nil} // no queue can be made
-	r.engine.rebuildBecause(rebuildDifference)
+	r.engine.core.config.Policies = map[string]queue.Factory{"Priority": nil} // no queue can be made
+	r.engine.core.discard(rebuildDifference)
 	r.unit("b", 1)
 	for range 600 {
 		r.advance(time.Second)
@@ -198,7 +223,7 @@ func TestAPanicOfNobodyBacksOff(t *testing.T) {
 	_, admitted := r.engine.Snapshot().AdmittedUnit(a)
 	require.True(t, admitted)
 	require.Equal(t, "cpu: 4", told[testQuota])
-	require.Empty(t, r.engine.poisoned, "nobody is to blame")
+	require.Empty(t, r.engine.core.quarantined, "nobody is to blame")
 	r.feed(a)
 	r.engine.FeedUnit(r.api.get(a), true)
 	r.step()
@@ -206,7 +231,7 @@ func TestAPanicOfNobodyBacksOff(t *testing.T) {
 	require.False(t, admitted, "who is gone is out at once")
 	r.api.delete(a)
 
-	r.engine.core.Policies = nil
+	r.engine.core.config.Policies = nil
 	r.advance(64 * time.Second)
 	require.Equal(t, []string{"b"}, keysOf(r.decisions()))
 	require.Equal(t, map[string]float64{"": 0}, gathered(t, registry, "decision_backoff_seconds"))

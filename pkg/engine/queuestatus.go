@@ -18,14 +18,12 @@ package engine
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
@@ -42,8 +40,9 @@ const (
 	refreshSpacing = 50 * time.Millisecond
 )
 
-// maxItemsSize bounds the listed units of one status in bytes, of which each takes at most itemOverhead beside its names;
-// with the counts and conditions a status stays below 32 KiB, whatever the names are and however many may be listed.
+// maxItemsSize bounds the listed units of one status in bytes, of which each takes at most itemOverhead beside its
+// names; with the counts and conditions a status stays below 32 KiB, whatever the names are and however many may be
+// listed.
 const (
 	maxItemsSize = 28 << 10
 	itemOverhead = 80
@@ -54,7 +53,10 @@ const conditionActive = "Active"
 
 // queueStatuses remembers what was written into the Queues.
 type queueStatuses struct {
-	byName map[string]*queueStatus
+	*env
+	core    *core
+	writers *writers
+	byName  map[string]*queueStatus
 	// due holds the dirty ones by when they are to be made.
 	due *queue.Tree[*queueStatus]
 	// paced is up to when the writes so far use up what refreshSpacing allows.
@@ -70,9 +72,9 @@ type queueStatus struct {
 	flight  *Write
 }
 
-func newQueueStatuses() queueStatuses {
-	return queueStatuses{byName: map[string]*queueStatus{}, due: queue.NewTree(
-		func(a, b *queueStatus) int { return cmp.Or(a.at.Compare(b.at), strings.Compare(a.name, b.name)) })}
+func newQueueStatuses(v *env, c *core, w *writers) *queueStatuses {
+	earlier := func(a, b *queueStatus) int { return cmp.Or(a.at.Compare(b.at), strings.Compare(a.name, b.name)) }
+	return &queueStatuses{env: v, core: c, writers: w, byName: map[string]*queueStatus{}, due: queue.NewTree(earlier)}
 }
 
 // next is when the next refresh is due; zero for never.
@@ -132,9 +134,8 @@ func (s *queueStatuses) written(now time.Time, w *Write, outcome admission.Outco
 	}
 }
 
-// refreshQueues writes the status of queues that changed, each at most once per interval, those first that are due longest.
-func (e *Engine) refreshQueues(now time.Time) {
-	s := &e.statuses
+// refresh writes the status of queues that changed, each at most once per interval, those first that are due longest.
+func (s *queueStatuses) refresh(now time.Time, queues map[string]*queueObject) {
 	for refreshed := 0; refreshed < refreshBatch; {
 		q, ok := s.due.Min()
 		if !ok || q.at.After(now) || s.free().After(now) {
@@ -143,66 +144,59 @@ func (e *Engine) refreshQueues(now time.Time) {
 		s.due.Delete(q)
 		q.dirty = false
 		switch {
-		case e.queues[q.name] == nil:
+		case queues[q.name] == nil:
 			delete(s.byName, q.name) // units name it, and nobody made it
 		case q.flight != nil:
 			s.plan(q, now.Add(time.Second))
 		default:
 			refreshed++
-			q.notYet = now.Add(e.opts.Config.StatusRefreshInterval)
-			e.refreshQueue(now, e.queues[q.name], q)
+			q.notYet = now.Add(s.opts.Config.StatusRefreshInterval)
+			s.write(now, queues[q.name], q)
 		}
 	}
 }
 
-func maxTime(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
+func (s *queueStatuses) write(now time.Time, q *queueObject, to *queueStatus) {
+	counts, items := s.content(q.Name)
+	waiting := counts.Pending + counts.Parked
+	active := activeCondition(q)
+	text := statusText(items, waiting, counts.Admitted, active.Reason)
+	if text == to.written || (to.written == "" && text == q.says()) {
+		return // also after a restart nothing is written that is there (I8, I12)
 	}
-	return b
+	to.written = text
+	s.spend(now)
+	conditions := append([]metav1.Condition(nil), q.conditions...)
+	active.LastTransitionTime = metav1.NewTime(now)
+	meta.SetStatusCondition(&conditions, active)
+	to.flight = s.writers.queue(q, map[string]any{
+		"queueItemDetails": map[string]any{v1alpha1.QueueItemsActiveKey: items},
+		"pending":          waiting,
+		"admitted":         counts.Admitted,
+		"conditions":       conditions,
+	}, now)
+	s.writers.submit(to.flight)
 }
 
-func (e *Engine) refreshQueue(now time.Time, q *queueObject, s *queueStatus) {
-	var counts admission.QueueCounts
-	items := []v1alpha1.QueueItemDetail{}
-	e.inCore("", func() {
-		counts = e.state.CountsOf(q.Name)
+// content of a queue: what is in it, and the first of its units.
+func (s *queueStatuses) content(name string) (counts admission.QueueCounts, items []v1alpha1.QueueItemDetail) {
+	items = []v1alpha1.QueueItemDetail{}
+	s.core.call("", func(state *admission.State) {
+		counts = state.CountsOf(name)
 		room := maxItemsSize
-		e.state.Line(q.Name, func(position int, u *admission.Unit) bool {
-			namespace, name, _ := strings.Cut(u.Key, "/")
-			if room -= len(namespace) + len(name) + itemOverhead; room < 0 || len(items) == e.opts.Config.ItemsInStatus {
+		state.Line(name, func(position int, u *admission.Unit) bool {
+			namespace, unit, _ := strings.Cut(u.Key, "/")
+			if room -= len(namespace) + len(unit) + itemOverhead; room < 0 || len(items) == s.opts.Config.ItemsInStatus {
 				return false
 			}
 			items = append(items, v1alpha1.QueueItemDetail{
-				Namespace: namespace, Name: name, Priority: u.Priority, Position: int32(position), //nolint:gosec // bounded by ItemsInStatus
+				Namespace: namespace, Name: unit, Priority: u.Priority,
+				Position: int32(position), //nolint:gosec // bounded by ItemsInStatus
 			})
 			return true
 		})
 	})
-	status := map[string]any{
-		"queueItemDetails": map[string]any{v1alpha1.QueueItemsActiveKey: items},
-		"pending":          counts.Pending + counts.Parked,
-		"admitted":         counts.Admitted,
-	}
-	active := activeCondition(q)
-	text := statusText(items, counts.Pending+counts.Parked, counts.Admitted, active.Reason)
-	if text == s.written || (s.written == "" && text == q.says()) {
-		return // also after a restart nothing is written that is there (I8, I12)
-	}
-	s.written = text
-	e.statuses.spend(now)
-	conditions := append([]metav1.Condition(nil), q.conditions...)
-	active.LastTransitionTime = metav1.NewTime(now)
-	meta.SetStatusCondition(&conditions, active)
-	status["conditions"] = conditions
-	e.nextWrite++
-	w := &Write{
-		id: e.nextWrite, kind: writeQueueStatus, resource: v1alpha1.QueueResource, status: status, decided: now,
-		key: types.NamespacedName{Namespace: q.Namespace, Name: q.Name},
-	}
-	w.ctx, w.cancel = context.WithCancel(e.ctx)
-	s.flight = w
-	e.submit(w)
+	return counts, items
 }
 
 // statusText is equal for statuses that say the same.
@@ -222,9 +216,11 @@ func activeCondition(q *queueObject) metav1.Condition {
 	}
 	switch _, known := queue.Builtin()[q.spec.Policy]; {
 	case !known:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, string(admission.ReasonUnknownPolicy), "the policy of the queue is not known"
+		c.Status, c.Reason = metav1.ConditionFalse, string(admission.ReasonUnknownPolicy)
+		c.Message = "the policy of the queue is not known"
 	case q.spec.Held:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, string(admission.ReasonQueueHeld), "spec.stopPolicy holds the queue"
+		c.Status, c.Reason = metav1.ConditionFalse, string(admission.ReasonQueueHeld)
+		c.Message = "spec.stopPolicy holds the queue"
 	}
 	return c
 }

@@ -36,8 +36,8 @@ type Quotas interface {
 	// TotalMoved says whether a cluster total is another one than the last observation had, for at most one observation of
 	// all to follow. It is asked in every step and costs no more than to read the totals.
 	TotalMoved() bool
-	// SetDemand says what jobs of a leaf ask beyond their existing pods, and returns whether a limit may change by it: then
-	// observing the leaf tells which ones did.
+	// SetDemand says what jobs of a leaf ask beyond their existing pods, and returns whether a limit may change by it:
+	// then observing the leaf tells which ones did.
 	SetDemand(quota string, demand resources.List) bool
 	// All lists the names of all quotas, sorted.
 	All() []string

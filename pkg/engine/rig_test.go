@@ -329,7 +329,7 @@ type rig struct {
 	api       *fakeAPI
 	quotas    *fakeQuotas
 	clock     *clocktesting.FakeClock
-	engine    *Engine
+	engine    *Driver
 	submitted []*Write
 	activated []string
 	metrics   *metrics.Set
@@ -346,23 +346,30 @@ func rigOn(t *testing.T, api *fakeAPI, quotas *fakeQuotas, clock *clocktesting.F
 	predicate, err := jobs.NewPredicate(jobs.DefaultManagedJobs())
 	require.NoError(t, err)
 	r := &rig{t: t, api: api, quotas: quotas, clock: clock, metrics: metrics.New()}
-	r.engine, err = New(Options{
+	r.engine = drive(t, Options{
 		Dynamic: api.client, Metadata: metadataOf{api.client}, Quotas: quotas, Clock: clock, Predicate: predicate, Metrics: r.metrics,
 		Submit: func(w *Write) { r.submitted = append(r.submitted, w) },
 		Activate: func(pods map[string]*corev1.Pod) {
 			r.activated = append(r.activated, slices.Sorted(maps.Keys(pods))...)
 		},
 	})
-	require.NoError(t, err)
 	r.engine.log = logr.Discard()
 	return r
+}
+
+// drive makes an engine of which the test makes every step.
+func drive(t testing.TB, o Options) *Driver {
+	t.Helper()
+	e, err := New(o)
+	require.NoError(t, err)
+	return Drive(e)
 }
 
 func (r *rig) step() { r.wake = r.engine.Step() }
 
 func (r *rig) lead() *rig {
 	r.t.Helper()
-	require.NoError(r.t, r.engine.LeadNow(context.Background()))
+	require.NoError(r.t, r.engine.Lead(context.Background()))
 	r.step()
 	return r
 }
@@ -433,11 +440,13 @@ func (r *rig) phase(key string) string {
 	return phase
 }
 
-func (r *rig) outstanding(quota string) string { return r.engine.state.Outstanding(quota).String() }
+func (r *rig) outstanding(quota string) string {
+	return r.engine.core.state.Outstanding(quota).String()
+}
 
 func (r *rig) sound() {
 	r.t.Helper()
-	require.Empty(r.t, r.engine.state.Verify(), "the ledger differs from its rebuild")
+	require.Empty(r.t, r.engine.core.state.Verify(), "the ledger differs from its rebuild")
 }
 
 func (r *rig) queue(name string) *rig {

@@ -227,7 +227,7 @@ func TestRunUnderFaults(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, differences)
 	l.ask(func(v View) {
-		require.Equal(t, "cpu: 60", l.engine.state.Outstanding(testQuota).String())
+		require.Equal(t, "cpu: 60", l.engine.core.state.Outstanding(testQuota).String())
 		require.Len(t, v.Queues(), 1)
 	})
 	l.stop()
@@ -235,7 +235,7 @@ func TestRunUnderFaults(t *testing.T) {
 	for key, times := range api.applied {
 		require.Equal(t, 1, times, "%s was admitted more than once (I3)", key)
 	}
-	require.Empty(t, l.engine.writers.attempts, "nothing is remembered of writes that are settled (I12)")
+	require.Empty(t, l.engine.writers.pool.attempts, "nothing is remembered of writes that are settled (I12)")
 }
 
 // A new leader reads the units from the API server itself: its watch may be behind what the last leader wrote, and what

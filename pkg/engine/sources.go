@@ -28,10 +28,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
@@ -41,12 +41,13 @@ var priorityClasses = schema.GroupVersionResource{Group: "scheduling.k8s.io", Ve
 const (
 	listPage     = 1000
 	syncPoll     = 10 * time.Millisecond
-	listRetry    = time.Second
 	readDeadline = 60 * time.Second
 )
 
 // sources are the informers that the engine owns, and what tells that they have delivered.
 type sources struct {
+	*env
+	box    *mailbox
 	units  cache.SharedIndexInformer
 	owned  []cache.SharedIndexInformer
 	synced []cache.InformerSynced
@@ -60,50 +61,62 @@ func (s *sources) hasUnit(key string) bool {
 	return ok || err != nil
 }
 
+// watchIsBefore says that the watch of units has not come to this version yet, as for a while after the API server was
+// away: what it has not said is no difference.
+func (s *sources) watchIsBefore(version string) bool {
+	return s.units != nil && versionAfter(version, s.units.LastSyncResourceVersion())
+}
+
+// versionAfter says whether version a is after b; false if they cannot be compared.
+func versionAfter(a, b string) bool {
+	c, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && c > 0
+}
+
 // connect makes the informers and registers the handlers. Every object is converted on its own when it arrives, so one
 // that cannot be read never breaks the reading of others.
-func (e *Engine) connect() error {
-	units := e.bytesInformer(v1alpha1.QueueUnitResource, "", func() objectText { return &unitText{} })
-	e.sources.units = units
-	err := e.follow(units, "queue units", transform(decodeUnit), handlers(
-		func(u *unitObject) { e.box.unit(u) },
-		func(u *unitObject) { e.box.unitGone(u) },
-		func(key string) { e.box.put(func(b *batch) { b.units.put(key, unitEvent{}) }) },
+func (s *sources) connect() error {
+	units := s.bytesInformer(v1alpha1.QueueUnitResource, "", func() objectText { return &unitText{} })
+	s.units = units
+	err := s.follow(units, "queue units", transform(decodeUnit), handlers(
+		func(u *unitObject) { s.box.unit(u) },
+		func(u *unitObject) { s.box.unitGone(u) },
+		func(key string) { s.box.put(func(b *batch) { b.units.put(key, unitEvent{}) }) },
 	))
 	if err != nil {
 		return err
 	}
-	policy := e.opts.Config.DefaultQueuePolicy
-	queues := e.bytesInformer(v1alpha1.QueueResource, e.opts.Config.QueueNamespace, func() objectText { return &queueText{policy: policy} })
+	policy := s.opts.Config.DefaultQueuePolicy
+	queues := s.bytesInformer(v1alpha1.QueueResource, s.opts.Config.QueueNamespace, func() objectText { return &queueText{policy: policy} })
 	decode := func(obj *unstructured.Unstructured) *queueObject { return decodeQueue(obj, policy) }
-	err = e.follow(queues, "queues", transform(decode), handlers(
-		func(q *queueObject) { e.putQueue(q.Name, q) },
-		func(q *queueObject) { e.putQueue(q.Name, nil) },
-		func(key string) { e.putQueue(nameOfKey(key), nil) },
+	err = s.follow(queues, "queues", transform(decode), handlers(
+		func(q *queueObject) { s.putQueue(q.Name, q) },
+		func(q *queueObject) { s.putQueue(q.Name, nil) },
+		func(key string) { s.putQueue(nameOfKey(key), nil) },
 	))
 	if err != nil {
 		return err
 	}
-	err = e.follow(e.dynamicInformer(priorityClasses, ""), "priority classes", transform(decodeClass), handlers(
-		func(c *classObject) { e.putClass(c.Name, c) },
-		func(c *classObject) { e.putClass(c.Name, nil) },
-		func(key string) { e.putClass(key, nil) },
+	err = s.follow(s.dynamicInformer(priorityClasses, ""), "priority classes", transform(decodeClass), handlers(
+		func(c *classObject) { s.putClass(c.Name, c) },
+		func(c *classObject) { s.putClass(c.Name, nil) },
+		func(key string) { s.putClass(key, nil) },
 	))
 	if err != nil {
 		return err
 	}
-	if err := e.followJobs(); err != nil {
+	if err := s.followJobs(); err != nil {
 		return err
 	}
-	return e.followPods()
+	return s.followPods()
 }
 
-func (e *Engine) putQueue(name string, q *queueObject) {
-	e.box.put(func(b *batch) { b.queues.put(name, q) })
+func (s *sources) putQueue(name string, q *queueObject) {
+	s.box.put(func(b *batch) { b.queues.put(name, q) })
 }
 
-func (e *Engine) putClass(name string, c *classObject) {
-	e.box.put(func(b *batch) { b.classes.put(name, c) })
+func (s *sources) putClass(name string, c *classObject) {
+	s.box.put(func(b *batch) { b.classes.put(name, c) })
 }
 
 func nameOfKey(key string) string {
@@ -115,7 +128,9 @@ func nameOfKey(key string) string {
 }
 
 // follow sets up one informer of our own. It is started by Run.
-func (e *Engine) follow(informer cache.SharedIndexInformer, what string, f cache.TransformFunc, h cache.ResourceEventHandler) error {
+func (s *sources) follow(
+	informer cache.SharedIndexInformer, what string, f cache.TransformFunc, h cache.ResourceEventHandler,
+) error {
 	if err := informer.SetTransform(f); err != nil {
 		return fmt.Errorf("watching %s: %w", what, err)
 	}
@@ -123,8 +138,8 @@ func (e *Engine) follow(informer cache.SharedIndexInformer, what string, f cache
 	if err != nil {
 		return fmt.Errorf("watching %s: %w", what, err)
 	}
-	e.sources.owned = append(e.sources.owned, informer)
-	e.sources.synced = append(e.sources.synced, registration.HasSynced)
+	s.owned = append(s.owned, informer)
+	s.synced = append(s.synced, registration.HasSynced)
 	return nil
 }
 
@@ -167,150 +182,123 @@ func handlers[T any](put, gone func(*T), goneKey func(string)) cache.ResourceEve
 	}
 }
 
-func (e *Engine) dynamicInformer(gvr schema.GroupVersionResource, namespace string) cache.SharedIndexInformer {
-	objects := e.opts.Dynamic.Resource(gvr).Namespace(namespace)
-	return e.informer(gvr, objects, objects.Watch, &unstructured.Unstructured{})
+func (s *sources) dynamicInformer(gvr schema.GroupVersionResource, namespace string) cache.SharedIndexInformer {
+	objects := s.opts.Dynamic.Resource(gvr).Namespace(namespace)
+	return s.informer(gvr, objects, objects.Watch, &unstructured.Unstructured{})
 }
 
 // bytesInformer takes objects from their bytes where it can.
-func (e *Engine) bytesInformer(gvr schema.GroupVersionResource, namespace string, text func() objectText) cache.SharedIndexInformer {
-	client := e.opts.REST
+func (s *sources) bytesInformer(gvr schema.GroupVersionResource, namespace string, text func() objectText) cache.SharedIndexInformer {
+	client := s.opts.REST
 	if client == nil {
-		return e.dynamicInformer(gvr, namespace)
+		return s.dynamicInformer(gvr, namespace)
 	}
-	objects := e.opts.Dynamic.Resource(gvr).Namespace(namespace)
-	return e.informer(gvr, objects, func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	objects := s.opts.Dynamic.Resource(gvr).Namespace(namespace)
+	return s.informer(gvr, objects, func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 		return watchObjects(ctx, client, pathOf(gvr, namespace), text(), o)
 	}, nil) // objects, and bookmarks of another type
 }
 
-func (e *Engine) informer(
+func (s *sources) informer(
 	gvr schema.GroupVersionResource, objects dynamic.ResourceInterface,
 	watchFunc func(context.Context, metav1.ListOptions) (watch.Interface, error), example runtime.Object,
 ) cache.SharedIndexInformer {
 	return cache.NewSharedIndexInformerWithOptions(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return objects.List(ctx, o) },
 		WatchFuncWithContext: watchFunc,
-	}, e.opts.Dynamic), example, cache.SharedIndexInformerOptions{ObjectDescription: gvr.String()})
+	}, s.opts.Dynamic), example, cache.SharedIndexInformerOptions{ObjectDescription: gvr.String()})
 }
 
-func (e *Engine) followJobs() error {
-	if e.opts.Jobs == nil || e.opts.Predicate == nil {
+func (s *sources) followJobs() error {
+	if s.opts.Jobs == nil || s.opts.Predicate == nil {
 		return nil
 	}
-	for _, kind := range e.opts.Predicate.Kinds() {
+	for _, kind := range s.opts.Predicate.Kinds() {
 		name := kind.String()
-		informer := e.opts.Jobs.ForResource(kind.GVR).Informer()
+		informer := s.opts.Jobs.ForResource(kind.GVR).Informer()
 		if err := informer.SetTransform(TrimJob); err != nil {
 			return fmt.Errorf("watching %s: %w", name, err)
 		}
 		registration, err := informer.AddEventHandler(handlers(
-			func(m *JobMeta) { e.FeedJob(name, m.Namespace(), m.Name(), m.UID()) },
-			func(m *JobMeta) { e.FeedJob(name, m.Namespace(), m.Name(), "") },
+			func(m *JobMeta) { s.putJob(name, m.Namespace(), m.Name(), m.UID()) },
+			func(m *JobMeta) { s.putJob(name, m.Namespace(), m.Name(), "") },
 			func(key string) {
 				if namespace, job, err := cache.SplitMetaNamespaceKey(key); err == nil {
-					e.FeedJob(name, namespace, job, "")
+					s.putJob(name, namespace, job, "")
 				}
 			},
 		))
 		if err != nil {
 			return fmt.Errorf("watching %s: %w", name, err)
 		}
-		e.sources.synced = append(e.sources.synced, registration.HasSynced)
+		s.synced = append(s.synced, registration.HasSynced)
 	}
 	return nil
 }
 
-func (e *Engine) followPods() error {
-	if e.opts.Pods == nil {
+func (s *sources) followPods() error {
+	if s.opts.Pods == nil {
 		return nil
 	}
-	registration, err := e.opts.Pods.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(obj any, initial bool) { e.onPod(obj, false, initial) },
+	registration, err := s.opts.Pods.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, initial bool) { s.onPod(obj, false, initial) },
 		UpdateFunc: func(_, obj any) {
-			e.onPod(obj, false, false)
+			s.onPod(obj, false, false)
 		},
-		DeleteFunc: func(obj any) { e.onPod(obj, true, false) },
+		DeleteFunc: func(obj any) { s.onPod(obj, true, false) },
 	})
 	if err != nil {
 		return fmt.Errorf("watching pods: %w", err)
 	}
-	e.sources.synced = append(e.sources.synced, registration.HasSynced)
+	s.synced = append(s.synced, registration.HasSynced)
 	return nil
 }
 
-func (e *Engine) onPod(obj any, gone, initial bool) {
+func (s *sources) onPod(obj any, gone, initial bool) {
 	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = tombstone.Obj
 	}
 	if pod, ok := obj.(*corev1.Pod); ok {
-		e.FeedPod(pod, gone, initial)
+		s.putPod(pod, gone, initial)
 	}
 }
 
-// FeedUnit, FeedQueue, FeedClass, FeedJob and FeedPod are what the informers call; who drives Step himself may call
-// them instead. They only append to the mailbox.
-func (e *Engine) FeedUnit(obj *unstructured.Unstructured, gone bool) {
-	if u := decodeUnit(obj); gone {
-		e.box.unitGone(u)
-	} else {
-		e.box.unit(u)
+// putJob takes the UID of the job of that name; "" when there is none. The kind is named as jobs.Kind does.
+func (s *sources) putJob(kind, namespace, name string, uid types.UID) {
+	s.box.put(func(b *batch) { b.jobs.put(keyOfJob(kind, namespace, name), uid) })
+}
+
+// putPod takes a pod. initial says that it existed before anything was watched: if it is on a node, it is counted.
+func (s *sources) putPod(pod *corev1.Pod, gone, initial bool) {
+	if s.opts.concerns(pod) {
+		s.box.pod(pod, gone, initial)
 	}
 }
 
-// FeedQueue takes a Queue.
-func (e *Engine) FeedQueue(obj *unstructured.Unstructured, gone bool) {
-	if gone {
-		e.putQueue(obj.GetName(), nil)
-		return
-	}
-	e.putQueue(obj.GetName(), decodeQueue(obj, e.opts.Config.DefaultQueuePolicy))
-}
-
-// FeedClass takes a PriorityClass.
-func (e *Engine) FeedClass(obj *unstructured.Unstructured, gone bool) {
-	if gone {
-		e.putClass(obj.GetName(), nil)
-		return
-	}
-	e.putClass(obj.GetName(), decodeClass(obj))
-}
-
-// FeedJob takes the UID of the job of that name; "" when there is none. The kind is named as jobs.Kind does.
-func (e *Engine) FeedJob(kind, namespace, name string, uid types.UID) {
-	e.box.put(func(b *batch) { b.jobs.put(keyOfJob(kind, namespace, name), uid) })
-}
-
-// FeedPod takes a pod. initial says that it existed before anything was watched: if it is on a node, it is counted.
-func (e *Engine) FeedPod(pod *corev1.Pod, gone, initial bool) {
-	if e.concerns(pod) {
-		e.box.pod(pod, gone, initial)
-	}
-}
-
-func (e *Engine) startSources(ctx context.Context, background *sync.WaitGroup) {
-	for _, informer := range e.sources.owned {
+// start runs the informers, and calls loaded in the engine's goroutine when they have delivered what existed.
+func (s *sources) start(ctx context.Context, background *sync.WaitGroup, loaded func()) {
+	for _, informer := range s.owned {
 		background.Go(func() { informer.RunWithContext(ctx) })
 	}
 	background.Go(func() {
-		if e.awaitSync(ctx) {
-			e.box.call(func() { e.load() })
+		if s.awaitSync(ctx) {
+			s.box.call(loaded)
 		}
 	})
 }
 
 // awaitSync waits until all handlers have been given all that existed; false when the context ended before.
-func (e *Engine) awaitSync(ctx context.Context) bool {
-	for !e.synced() {
-		if !e.sleep(ctx, syncPoll) {
+func (s *sources) awaitSync(ctx context.Context) bool {
+	for !s.hasSynced() {
+		if !s.sleep(ctx, syncPoll) {
 			return false
 		}
 	}
 	return true
 }
 
-func (e *Engine) synced() bool {
-	for _, has := range e.sources.synced {
+func (s *sources) hasSynced() bool {
+	for _, has := range s.synced {
 		if !has() {
 			return false
 		}
@@ -318,67 +306,9 @@ func (e *Engine) synced() bool {
 	return true
 }
 
-func (e *Engine) sleep(ctx context.Context, d time.Duration) bool {
-	timer := e.opts.Clock.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// load opens the gate for what is admitted, with the snapshot of this step: that of the last one may lack units.
-func (e *Engine) load() {
-	e.loaded = true
-	e.noteSynced(e.opts.Clock.Now())
-}
-
-// awaitLead waits for Lead and then asks the API server itself for all units, not a cache that may lag behind what the last
-// leader wrote. Only then the engine decides (I1, I8).
-func (e *Engine) awaitLead(ctx context.Context) {
-	select {
-	case <-e.lead:
-	case <-ctx.Done():
-		return
-	}
-	log, start := klog.FromContext(ctx), e.opts.Clock.Now()
-	if !e.awaitSync(ctx) {
-		return
-	}
-	ask := func(f func()) error { return e.Ask(ctx, func(View) { f() }) }
-	units, err := e.missedUnits(ctx, ask)
-	for err != nil {
-		log.Error(err, "Listing all queue units failed, nothing is admitted before it succeeds")
-		if !e.sleep(ctx, listRetry) {
-			return
-		}
-		units, err = e.missedUnits(ctx, ask)
-	}
-	e.box.call(func() { e.takeLead(units, start) })
-}
-
-// LeadNow lists the units and leads, for whoever drives Step himself.
-func (e *Engine) LeadNow(ctx context.Context) error {
-	start := e.opts.Clock.Now()
-	units, err := e.missedUnits(ctx, func(f func()) error {
-		f()
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	e.box.call(func() {
-		e.load()
-		e.takeLead(units, start)
-	})
-	return nil
-}
-
 // listUnits reads all units consistently, and says of which version the list is.
-func (e *Engine) listUnits(ctx context.Context) (units []*unitObject, version string, err error) {
-	err = e.eachUnitPage(ctx, func(page []*unitObject, listVersion string) error {
+func (s *sources) listUnits(ctx context.Context) (units []*unitObject, version string, err error) {
+	err = s.eachUnitPage(ctx, func(page []*unitObject, listVersion string) error {
 		units, version = append(units, page...), listVersion
 		return nil
 	})
@@ -386,11 +316,11 @@ func (e *Engine) listUnits(ctx context.Context) (units []*unitObject, version st
 }
 
 // eachUnitPage reads all units consistently, page by page.
-func (e *Engine) eachUnitPage(ctx context.Context, visit func(page []*unitObject, version string) error) error {
+func (s *sources) eachUnitPage(ctx context.Context, visit func(page []*unitObject, version string) error) error {
 	o := metav1.ListOptions{Limit: listPage}
 	for {
 		list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
-			return e.opts.Dynamic.Resource(v1alpha1.QueueUnitResource).List(ctx, o)
+			return s.opts.Dynamic.Resource(v1alpha1.QueueUnitResource).List(ctx, o)
 		})
 		if err != nil {
 			return err
@@ -406,23 +336,4 @@ func (e *Engine) eachUnitPage(ctx context.Context, visit func(page []*unitObject
 			return nil
 		}
 	}
-}
-
-// takeLead applies what was missed and lets the engine decide from this step on; start is when it was told to lead.
-func (e *Engine) takeLead(units []*unitObject, start time.Time) {
-	now := e.opts.Clock.Now()
-	for _, u := range units {
-		key := u.key()
-		rec := e.units[key]
-		e.applyUnit(now, key, unitEvent{object: u})
-		if rec == nil && e.sources.units != nil {
-			e.ghosts[key] = 0
-		}
-	}
-	e.leading, e.quotas.all = true, true
-	e.findMissingConsumers(now)
-	for _, uid := range sortedUIDs(e.pods.idle) {
-		e.activate.put(uid, struct{}{})
-	}
-	e.noteDeciding(now, start)
 }

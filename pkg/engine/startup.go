@@ -34,34 +34,37 @@ const (
 )
 
 // startup is when the stages were reached.
-type startup struct{ begun, leading, deciding, admitted time.Time }
+type startup struct {
+	*env
+	begun, leading, deciding, admitted time.Time
+}
 
 // reach tells operators how long it took to come to a stage.
-func (e *Engine) reach(s stage, at time.Time) time.Duration {
-	took := at.Sub(e.startup.begun)
-	e.opts.Metrics.Set(metrics.StartupSeconds, took.Seconds(), string(s))
+func (s *startup) reach(to stage, at time.Time) time.Duration {
+	took := at.Sub(s.begun)
+	s.opts.Metrics.Set(metrics.StartupSeconds, took.Seconds(), string(to))
 	return took
 }
 
 // noteSynced is called when everything that existed is applied, on a standby too.
-func (e *Engine) noteSynced(now time.Time) {
-	e.log.Info("All that existed is read", "queueUnits", len(e.units), "queues", len(e.queues), "sinceStart", e.reach(stageSynced, now))
+func (s *startup) noteSynced(now time.Time, units, queues int) {
+	s.log.Info("All that existed is read", "queueUnits", units, "queues", queues, "sinceStart", s.reach(stageSynced, now))
 }
 
 // noteDeciding is called when decisions begin; leading is when this replica was told to lead.
-func (e *Engine) noteDeciding(now, leading time.Time) {
-	e.startup.leading, e.startup.deciding = leading, now
-	e.reach(stageLeading, leading)
-	e.log.Info("Admission loop starts", "queueUnits", len(e.units), "queues", len(e.queues),
-		"took", now.Sub(leading), "sinceStart", e.reach(stageDeciding, now))
+func (s *startup) noteDeciding(now, leading time.Time, units, queues int) {
+	s.leading, s.deciding = leading, now
+	s.reach(stageLeading, leading)
+	s.log.Info("Admission loop starts", "queueUnits", units, "queues", queues,
+		"took", now.Sub(leading), "sinceStart", s.reach(stageDeciding, now))
 }
 
 // noteAdmission is called for every admission; the first one is told.
-func (e *Engine) noteAdmission(now time.Time, w *Write) {
-	if !e.startup.admitted.IsZero() {
+func (s *startup) noteAdmission(now time.Time, w *Write) {
+	if !s.admitted.IsZero() {
 		return
 	}
-	e.startup.admitted = now
-	e.log.Info("First admission since the start", "queueUnit", w.key, "sinceDeciding", now.Sub(e.startup.deciding),
-		"sinceLeading", now.Sub(e.startup.leading), "sinceStart", e.reach(stageAdmitted, now))
+	s.admitted = now
+	s.log.Info("First admission since the start", "queueUnit", w.key, "sinceDeciding", now.Sub(s.deciding),
+		"sinceLeading", now.Sub(s.leading), "sinceStart", s.reach(stageAdmitted, now))
 }

@@ -184,7 +184,7 @@ func TestUnitsAreWatched(t *testing.T) {
 	require.Eventually(t, func() bool {
 		found := map[string]string{}
 		require.NoError(t, e.Ask(ctx, func(View) {
-			for key, rec := range e.units {
+			for key, rec := range e.units.byKey {
 				found[key] = string(rec.object.phase) + rec.object.ResourceVersion + string(rec.object.invalid)
 			}
 		}))

@@ -48,23 +48,17 @@ type UnitInfo struct {
 	admission.Explanation
 	// Requested by the unit; Held while it is admitted, of which Outstanding is not in assigned pods yet.
 	Requested, Held, Outstanding resources.List
-	// Writing: a decision about the unit is being written.
+	// Writing: a decision about the unit is in flight.
 	Writing bool
 }
 
 // Leading says whether this process decides.
 func (v View) Leading() bool { return v.e.leading }
 
-// RequestAudit is AuditSoon for anybody: no more than once a minute. The time that is returned is how long to wait before
-// asking again, zero where an audit is made.
+// RequestAudit is AuditSoon for anybody: no more than once a minute. It returns how long to wait before asking again,
+// zero if an audit is made.
 func (v View) RequestAudit() time.Duration {
-	now := v.e.opts.Clock.Now()
-	if wait := v.e.auditAsked.Add(auditRequestInterval).Sub(now); wait > 0 && !v.e.auditAsked.IsZero() {
-		return wait
-	}
-	v.e.auditAsked = now
-	v.e.AuditSoon()
-	return 0
+	return v.e.audits.request(v.e.opts.Clock.Now())
 }
 
 // LastAudit is the result of the last audit, nil before there is one.
@@ -74,12 +68,14 @@ func (v View) LastAudit() *Audit { return v.e.LastAudit() }
 func (v View) Queues() []QueueInfo {
 	byName := map[string]*QueueInfo{}
 	for name, q := range v.e.queues {
-		byName[name] = &QueueInfo{Name: name, Exists: true, Policy: q.spec.Policy, Priority: q.spec.Priority, Held: q.spec.Held}
+		byName[name] = &QueueInfo{
+			Name: name, Exists: true, Policy: q.spec.Policy, Priority: q.spec.Priority, Held: q.spec.Held,
+		}
 		if q.class != "" {
-			byName[name].Priority = v.e.priorityOf(q.class)
+			byName[name].Priority = v.e.classes.priorityOf(q.class)
 		}
 	}
-	for name, c := range v.e.countsByQueue() {
+	for name, c := range v.countsByQueue() {
 		if byName[name] == nil {
 			if c.Pending+c.Parked+c.Admitted == 0 {
 				continue
@@ -99,13 +95,13 @@ func (v View) Queues() []QueueInfo {
 
 // Waiting lists n units of a queue in its order, after the first skip ones.
 func (v View) Waiting(queue string, skip, n int) []admission.Waiting {
-	first := v.e.state.First(queue, skip+n)
+	first := v.e.core.read().First(queue, skip+n)
 	return first[min(skip, len(first)):]
 }
 
 // Unit describes the unit with this key (namespace/name).
 func (v View) Unit(key string) (UnitInfo, bool) {
-	rec := v.e.units[key]
+	rec := v.e.units.get(key)
 	if rec == nil {
 		return UnitInfo{}, false
 	}
@@ -113,23 +109,17 @@ func (v View) Unit(key string) (UnitInfo, bool) {
 		Key: key, Queue: rec.queue, Quota: rec.quota, Phase: rec.object.phase,
 		Priority: rec.priority, Requested: rec.object.request, Writing: rec.flight != nil,
 	}
-	info.Explanation, _ = v.e.state.Explain(key)
+	info.Explanation, _ = v.e.core.read().Explain(key)
 	if rec.object.phase.Holds() {
 		info.Held = rec.object.held
-		assigned := resources.List{}
-		for _, uid := range v.e.podsOfUnit(rec) {
-			if told := v.e.pods.byUID[uid].told; told.Assigned {
-				assigned = assigned.Add(told.Request)
-			}
-		}
-		info.Outstanding = info.Held.Sub(assigned.Mask(info.Held)).Floor0()
+		info.Outstanding = info.Held.Sub(v.e.pods.assigned(rec).Mask(info.Held)).Floor0()
 	}
 	return info, true
 }
 
-func (e *Engine) countsByQueue() map[string]admission.QueueCounts {
+func (v View) countsByQueue() map[string]admission.QueueCounts {
 	counts := map[string]admission.QueueCounts{}
-	for _, c := range e.state.Counts() {
+	for _, c := range v.e.core.read().Counts() {
 		sum := counts[c.Queue]
 		sum.Pending += c.Pending
 		sum.Admitted += c.Admitted

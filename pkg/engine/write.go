@@ -42,7 +42,7 @@ type writeKind string
 const (
 	writeAdmit       writeKind = "admit"
 	writeEvict       writeKind = "evict"
-	writeExplain     writeKind = "explain"
+	writeReport      writeKind = "report"
 	writeQueueStatus writeKind = "queueStatus"
 )
 
@@ -274,8 +274,8 @@ func evictStatus(u *unitObject, reason admission.Reason, message string, now tim
 	}
 }
 
-// explainStatus is what saying why a unit waits writes.
-func explainStatus(u *unitObject, reason admission.Reason, message string, now time.Time) map[string]any {
+// reportStatus is what saying why a unit waits writes.
+func reportStatus(u *unitObject, reason admission.Reason, message string, now time.Time) map[string]any {
 	message = shorten(message)
 	status := map[string]any{
 		"lastUpdateTime": metav1.NewTime(now),
@@ -301,8 +301,8 @@ func withConditions(u *unitObject, now time.Time, set ...metav1.Condition) []met
 	return conditions
 }
 
-// explained says whether the object says this already.
-func explained(u *unitObject, reason admission.Reason, message string) bool {
+// reported says whether the object says this already.
+func reported(u *unitObject, reason admission.Reason, message string) bool {
 	c := u.condition(v1alpha1.ConditionQuotaReserved)
 	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == string(reason) && c.Message == shorten(message)
 }

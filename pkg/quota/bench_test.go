@@ -140,7 +140,7 @@ type benchWorld struct {
 	shape    benchShape
 	live     *liveQuotas
 	client   *dynamicfake.FakeDynamicClient
-	engine   *engine.Engine
+	engine   *engine.Driver
 	clock    *clocktesting.FakeClock
 	units    map[string]*unstructured.Unstructured
 	pods     map[string]*corev1.Pod
@@ -180,14 +180,14 @@ func newEmptyWorld(b *testing.B, shape benchShape) *benchWorld {
 		queueapi.QueueUnitResource: "QueueUnitList",
 	})
 	w.client.PrependReactor("patch", "*", w.patch)
-	var err error
-	w.engine, err = engine.New(engine.Options{
+	e, err := engine.New(engine.Options{
 		Dynamic: w.client, Quotas: w.live.adapter, Clock: w.clock, Outstanding: w.live.adapter.SetOutstanding,
 		Submit: func(write *engine.Write) { w.writes = append(w.writes, write) },
 		// Reasons and the statuses of queues are written on a clock of their own.
-		Config: engine.Config{ExplainAfter: time.Hour, ResyncInterval: time.Hour, TrailingCheck: benchTrail},
+		Config: engine.Config{ReportAfter: time.Hour, ResyncInterval: time.Hour, TrailingCheck: benchTrail},
 	})
 	require.NoError(b, err)
+	w.engine = engine.Drive(e)
 	w.live.adapter.Subscribe(w.engine.Sink())
 	w.live.setAll(shape.tree())
 	for i := range shape.leaves {
@@ -196,7 +196,7 @@ func newEmptyWorld(b *testing.B, shape benchShape) *benchWorld {
 			"spec":     map[string]any{"queuePolicy": "Priority"},
 		}}, false)
 	}
-	require.NoError(b, w.engine.LeadNow(b.Context()))
+	require.NoError(b, w.engine.Lead(b.Context()))
 	w.step()
 	return w
 }
@@ -458,7 +458,7 @@ func BenchmarkPlainPods(b *testing.B) {
 					w.engine.FeedPod(bound[i], false, false)
 				})
 				for next := w.clock.Now().Add(apart); ; steps++ {
-					at := news.Add(w.engine.GatherNow())
+					at := news.Add(w.engine.Gather())
 					if news.IsZero() || (!wake.IsZero() && wake.Before(at)) {
 						at = wake
 					}

@@ -58,7 +58,7 @@ func (oneQuota) Observe([]string) ([]admission.Quota, []string) {
 }
 
 // stepped makes the steps of an engine while somebody asks it.
-type stepped struct{ e *engine.Engine }
+type stepped struct{ e *engine.Driver }
 
 func (s stepped) Ask(ctx context.Context, f func(engine.View)) error {
 	answer := make(chan error, 1)
@@ -84,6 +84,13 @@ func unit(name, status string) *unstructured.Unstructured {
 	}}
 }
 
+func drive(t *testing.T, o engine.Options) *engine.Driver {
+	t.Helper()
+	e, err := engine.New(o)
+	require.NoError(t, err)
+	return engine.Drive(e)
+}
+
 func served(t *testing.T) http.Handler { return servedBy(t, oneQuota{}) }
 
 func servedBy(t *testing.T, quotas engine.Quotas) http.Handler {
@@ -91,10 +98,9 @@ func servedBy(t *testing.T, quotas engine.Quotas) http.Handler {
 	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		v1alpha1.QueueUnitResource: "QueueUnitList", v1alpha1.QueueResource: "QueueList",
 	})
-	e, err := engine.New(engine.Options{
+	e := drive(t, engine.Options{
 		Dynamic: client, Quotas: quotas, Clock: clocktesting.NewFakeClock(time.Unix(0, 0)), Submit: func(*engine.Write) {},
 	})
-	require.NoError(t, err)
 	e.FeedQueue(&unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"name": "q"}, "spec": map[string]any{"queuePolicy": "FIFO", "priority": int64(3)},
 	}}, false)
@@ -102,7 +108,7 @@ func servedBy(t *testing.T, quotas engine.Quotas) http.Handler {
 	for i := range 5 {
 		e.FeedUnit(unit(fmt.Sprintf("u%d", i), "Enqueued"), false)
 	}
-	require.NoError(t, e.LeadNow(t.Context()))
+	require.NoError(t, e.Lead(t.Context()))
 	e.Step()
 	return NewHandler(stepped{e})
 }
@@ -209,7 +215,7 @@ type auditing struct {
 }
 
 func (a auditing) Ask(ctx context.Context, f func(engine.View)) error {
-	_, err := a.e.AuditNow(ctx, func() {})
+	_, err := a.e.Audit(ctx, func() {})
 	require.NoError(a.t, err)
 	return a.stepped.Ask(ctx, f)
 }
@@ -222,10 +228,9 @@ func TestAudit(t *testing.T) {
 	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		v1alpha1.QueueUnitResource: "QueueUnitList", v1alpha1.QueueResource: "QueueList",
 	})
-	e, err := engine.New(engine.Options{
+	e := drive(t, engine.Options{
 		Dynamic: client, Quotas: oneQuota{}, Clock: clocktesting.NewFakeClock(time.Unix(0, 0)), Submit: func(*engine.Write) {},
 	})
-	require.NoError(t, err)
 	e.FeedUnit(unit("nowhere", "Running"), false)
 	e.Step()
 	var answer Audit
@@ -242,8 +247,7 @@ func TestAuditOnRequest(t *testing.T) {
 	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		v1alpha1.QueueUnitResource: "QueueUnitList", v1alpha1.QueueResource: "QueueList",
 	})
-	e, err := engine.New(engine.Options{Dynamic: client, Quotas: oneQuota{}, Clock: clock, Submit: func(*engine.Write) {}})
-	require.NoError(t, err)
+	e := drive(t, engine.Options{Dynamic: client, Quotas: oneQuota{}, Clock: clock, Submit: func(*engine.Write) {}})
 	h := NewHandler(stepped{e})
 	post := func() int {
 		recorder := httptest.NewRecorder()

@@ -44,8 +44,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/quota"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/standstill"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/visibility"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/watchdog"
 )
 
 // activateChunk is how many pods are handed to the scheduling queue at once: it holds its lock for all of them.
@@ -68,18 +68,18 @@ type core struct {
 	// leading is set when the scheduler is complete and this replica leads. Before that the scheduling queue does not
 	// exist and activating a pod would crash.
 	leading atomic.Bool
-	// still watches this replica from when it leads, until ctx ends.
-	still *standstill.Guard
-	ctx   context.Context //nolint:containedctx // of the process; the framework starts a leader without one
-	clock clock.WithTicker
+	// watchdog watches this replica from when it leads, until ctx ends.
+	watchdog *watchdog.Timer
+	ctx      context.Context //nolint:containedctx // of the process; the framework starts a leader without one
+	clock    clock.WithTicker
 }
 
 // newCore takes the time in which a leader has to renew its lease, zero without leader election.
 func newCore(ctx context.Context, args *config.JobQueueArgs, handle fwktype.Handle, quotas *quota.Adapter, renewal time.Duration) (*core, error) {
 	c := &core{args: args, handle: handle, clock: clock.RealClock{}, metrics: metrics.Registered(), ctx: ctx}
-	c.still = standstill.New(c.clock, renewal)
+	c.watchdog = watchdog.New(c.clock, renewal)
 	cfg := clientConfig(handle.KubeConfig(), args)
-	cfg.Wrap(c.still.Wrap)
+	cfg.Wrap(c.watchdog.Wrap)
 	managed, err := c.managedJobs(ctx)
 	if err != nil {
 		return nil, err
@@ -175,8 +175,8 @@ func (c *core) buildEngine(cfg *rest.Config, metadataClient metadata.Interface, 
 			StatusRefreshInterval: c.args.StatusRefreshInterval.Duration,
 			ItemsInStatus:         int(c.args.ItemsInStatus),
 			ResyncInterval:        c.args.ResyncInterval.Duration,
-			ExplainAfter:          c.args.ExplainAfter.Duration,
-			ExplainEvery:          c.args.ExplainEvery.Duration,
+			ReportAfter:           c.args.ExplainAfter.Duration,
+			ReportEvery:           c.args.ExplainEvery.Duration,
 			AuditInterval:         c.args.AuditInterval.Duration,
 		},
 		Dynamic:     dynamic.New(client),
@@ -227,7 +227,7 @@ func (c *core) auditOnSignal(ctx context.Context) {
 }
 
 func (c *core) lead() {
-	c.still.Lead(c.ctx)
+	c.watchdog.Lead(c.ctx)
 	c.leading.Store(true)
 	c.engine.Lead()
 }

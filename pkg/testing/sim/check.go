@@ -600,7 +600,7 @@ func (c *checker) places(r *replica) {
 	if c.looked++; len(stream.store) > 100 && c.looked%len(stream.store) != 0 {
 		return
 	}
-	known, mismatches := r.engine.PlacesNow()
+	known, mismatches := r.engine.Places()
 	for _, m := range c.w.variants.places(mismatches) {
 		c.w.violate("I2", "%s: %s of unit %s is %q and should be %q", r.name, m.Field, m.Object, m.Have, m.Want)
 	}
@@ -705,7 +705,7 @@ func (c *checker) atRest() {
 		if r.leading {
 			leaders++
 		}
-		if differences := c.w.variants.verify(r.engine.VerifyNow()); len(differences) > 0 {
+		if differences := c.w.variants.verify(r.engine.Verify()); len(differences) > 0 {
 			c.w.violate("I7", "%s: the ledger differs from its rebuild: %v", name, differences)
 		}
 	}

@@ -60,6 +60,7 @@ func Generate(seed uint64, p Profile) Plan {
 	g.plan = Plan{
 		Seed: seed, Schedulers: 1 + g.IntN(3), Controllers: 1 + g.IntN(2), Runtime: g.chance(60),
 		Lag:      pick(g.dice, []time.Duration{0, 5 * time.Millisecond, 50 * time.Millisecond, 500 * time.Millisecond}),
+		Decision: pick(newDice(seed, "decision"), []time.Duration{0, 0, 500 * time.Microsecond, 3 * time.Millisecond}),
 		Deadline: p.Deadline, Lease: p.Lease, Length: time.Minute,
 	}
 	if p.Schedulers > 0 {

@@ -204,7 +204,7 @@ func (w *world) extend(r *replica) {
 		}
 	}
 	if all != nil || checks != nil {
-		r.engine.ExtendNow(all, checks)
+		r.engine.Extend(all, checks)
 	}
 }
 

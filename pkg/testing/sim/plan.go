@@ -36,6 +36,8 @@ type Plan struct {
 	Runtime bool
 	// Lag is the most that a watch lags behind when nothing is wrong. Deadline is that of one write of a scheduler.
 	Lag, Deadline time.Duration
+	// Decision is the most that one decision of a scheduler takes: decisions pause after it, nothing else does.
+	Decision time.Duration
 	Lease         Lease
 	// Length is when faults end and the world heals.
 	Length time.Duration
@@ -77,8 +79,8 @@ func (s Step) duration(key string, otherwise time.Duration) time.Duration {
 // String is the whole plan.
 func (p Plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "plan seed=%d schedulers=%d controllers=%d runtime=%t lag=%s deadline=%s lease=%s length=%s\n",
-		p.Seed, p.Schedulers, p.Controllers, p.Runtime, p.Lag, p.Deadline, p.Lease, p.Length)
+	fmt.Fprintf(&b, "plan seed=%d schedulers=%d controllers=%d runtime=%t lag=%s deadline=%s decision=%s lease=%s length=%s\n",
+		p.Seed, p.Schedulers, p.Controllers, p.Runtime, p.Lag, p.Deadline, p.Decision, p.Lease, p.Length)
 	for _, s := range p.Steps {
 		fmt.Fprintln(&b, s)
 	}
@@ -145,6 +147,7 @@ func (p *Plan) header(words []string) error {
 	p.Runtime = s.Args["runtime"] == "true"
 	p.Lag = s.duration("lag", p.Lag)
 	p.Deadline = s.duration("deadline", p.Deadline)
+	p.Decision = s.duration("decision", p.Decision)
 	p.Lease = parseLease(s.Args["lease"], p.Lease)
 	p.Length = s.duration("length", p.Length)
 	return nil

@@ -19,6 +19,7 @@ package sim
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -55,7 +56,7 @@ type decision struct {
 // as lets pods run.
 type replica struct {
 	*process
-	engine  *engine.Engine
+	engine  *engine.Driver
 	live    *quotatest.Live
 	gate    *jobqueue.Gate
 	streams []*stream
@@ -118,7 +119,7 @@ func (r *replica) build() {
 		},
 		Clock: r.clock, Grace: time.Minute,
 	}
-	r.engine, err = engine.New(engine.Options{
+	e, err := engine.New(engine.Options{
 		Config:  engine.Config{WriteTimeout: w.plan.Deadline},
 		Dynamic: &dynamicClient{process: r.process, by: func() writer { return writer{roleScheduler, r.name, r.sending} }},
 		Quotas:  adapter, PodRequest: quota.PodRequest, Predicate: w.predicate, Clock: r.clock,
@@ -129,6 +130,9 @@ func (r *replica) build() {
 	if err != nil {
 		panic(err)
 	}
+	r.engine = engine.Drive(e)
+	decisions := newDice(w.plan.Seed, fmt.Sprintf("%s/%d/decisions", r.name, r.run))
+	r.engine.DecisionsTake(func() time.Duration { return decisions.between(0, w.plan.Decision) })
 	w.extend(r)
 	r.live.Adapter().Subscribe(r.engine.Sink())
 	r.live.Adapter().Protect(quota.Guard{
@@ -467,7 +471,7 @@ func (r *replica) forget(after, before *object) {
 
 // lead lists the units and decides from then on. Until the list succeeds it is tried again.
 func (r *replica) lead() {
-	if err := r.engine.LeadNow(context.Background()); err != nil {
+	if err := r.engine.Lead(context.Background()); err != nil {
 		r.later(time.Second, r.lead)
 		return
 	}

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package standstill
+package watchdog
 
 import (
 	"context"
@@ -26,8 +26,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// leaderAt is a guard, and a client that it watches.
-func leaderAt(clk *clocktesting.FakeClock, limit time.Duration) (g *Guard, send func() error) {
+// leaderAt is a watchdog, and a client that it watches.
+func leaderAt(clk *clocktesting.FakeClock, limit time.Duration) (g *Timer, send func() error) {
 	g = New(clk, limit)
 	rt := g.Wrap(roundTripper(func(*http.Request) (*http.Response, error) { return &http.Response{Body: http.NoBody}, nil }))
 	return g, func() error {

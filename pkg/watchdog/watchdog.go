@@ -14,8 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package standstill ends a leader that stood still (SIGSTOP, a cgroup that is frozen, a host that swaps) for longer than its lease may have lived.
-package standstill
+// Package watchdog ends a leader that stood still (SIGSTOP, a cgroup that is frozen, a host that swaps) for longer than
+// its lease may have lived.
+package watchdog
 
 import (
 	"context"
@@ -34,13 +35,14 @@ const pulseEvery = 200 * time.Millisecond
 // ErrStoodStill is the answer to requests of a leader that stood still.
 var ErrStoodStill = errors.New("this process stood still for so long that another one may lead")
 
-// Guard keeps a leader that stood still from going on beside its successor (I1, I3). Leader
-// election does not: it counts the time for renewing the lease anew when the process goes on, and until that is over both
-// decide. So a process that finds itself to have stood still for the whole of that time ends at once, as it does when
-// it loses its lease; and as anything may run before it finds that, requests look at the time themselves.
-type Guard struct {
+// Timer keeps a leader that stood still from going on beside its successor (I1, I3). Leader election does not: it
+// counts the time for renewing the lease anew when the process goes on, and until that is over both decide. A process
+// that finds itself to have stood still for the whole of that time ends at once, as it does when it loses its lease.
+// Anything may run before it finds that, so requests look at the time themselves.
+type Timer struct {
 	clock clock.WithTicker
-	// limit is the time in which leader election has to renew a lease; zero without leader election: then nobody takes over.
+	// limit is the time in which leader election has to renew a lease. It is zero without leader election: then nobody
+	// takes over.
 	limit time.Duration
 	// end ends the process.
 	end func(stood time.Duration)
@@ -51,29 +53,29 @@ type Guard struct {
 	over bool
 }
 
-// New returns a guard that watches nothing yet. limit is the renewDeadline of leader election, zero without one.
-func New(clk clock.WithTicker, limit time.Duration) *Guard {
-	return &Guard{clock: clk, limit: limit, end: func(stood time.Duration) {
+// New returns a timer that watches nothing yet. limit is the renewDeadline of leader election, zero without one.
+func New(clk clock.WithTicker, limit time.Duration) *Timer {
+	return &Timer{clock: clk, limit: limit, end: func(stood time.Duration) {
 		klog.Background().Error(ErrStoodStill, "Ending", "stood", stood, "limit", limit)
 		klog.FlushAndExit(time.Second, 1)
 	}}
 }
 
 // Lead watches from now on, when this process has come to lead, until the context ends.
-func (g *Guard) Lead(ctx context.Context) {
-	if g.limit == 0 {
+func (t *Timer) Lead(ctx context.Context) {
+	if t.limit == 0 {
 		return
 	}
-	_, _ = g.pulse()
-	go g.run(ctx)
+	_, _ = t.pulse()
+	go t.run(ctx)
 }
 
-func (g *Guard) run(ctx context.Context) {
-	ticker := g.clock.NewTicker(pulseEvery)
+func (t *Timer) run(ctx context.Context) {
+	ticker := t.clock.NewTicker(pulseEvery)
 	defer ticker.Stop()
 	for {
-		if stood, over := g.pulse(); over {
-			g.end(stood)
+		if stood, over := t.pulse(); over {
+			t.end(stood)
 			return
 		}
 		select {
@@ -85,31 +87,31 @@ func (g *Guard) run(ctx context.Context) {
 }
 
 // pulse takes note that the process runs, unless it stood still.
-func (g *Guard) pulse() (stood time.Duration, over bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if stood, over = g.check(); !over {
-		g.last = g.clock.Now()
+func (t *Timer) pulse() (stood time.Duration, over bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if stood, over = t.check(); !over {
+		t.last = t.clock.Now()
 	}
 	return stood, over
 }
 
 // check says for how long the process stood still, and whether that was too long. It is once and for all.
-func (g *Guard) check() (stood time.Duration, over bool) {
-	if g.limit == 0 || g.last.IsZero() {
+func (t *Timer) check() (stood time.Duration, over bool) {
+	if t.limit == 0 || t.last.IsZero() {
 		return 0, false
 	}
-	stood = g.clock.Since(g.last)
-	g.over = g.over || stood > g.limit
-	return stood, g.over
+	stood = t.clock.Since(t.last)
+	t.over = t.over || stood > t.limit
+	return stood, t.over
 }
 
 // Wrap refuses requests of a leader that stood still; it is for rest.Config.Wrap.
-func (g *Guard) Wrap(next http.RoundTripper) http.RoundTripper {
+func (t *Timer) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		g.mu.Lock()
-		_, over := g.check()
-		g.mu.Unlock()
+		t.mu.Lock()
+		_, over := t.check()
+		t.mu.Unlock()
 		if over {
 			return nil, ErrStoodStill
 		}

@@ -1,0 +1,159 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
+)
+
+// applyUnit takes what a watch said about a unit. A state that is older than the one known is ignored: a watch may
+// lag behind what our own writes returned (I3).
+func (e *Engine) applyUnit(now time.Time, key string, ev unitEvent) {
+	delete(e.ghosts, key)
+	e.countUnreadable(ev.object != nil && ev.object.panicked)
+	rec := e.units.get(key)
+	switch {
+	case ev.object == nil:
+		// Another object of the name that is older than what went has gone before it: the mailbox keeps the last event alone.
+		if rec != nil && (ev.last == nil || rec.object.UID == ev.last.UID || newer(ev.last, rec.object)) {
+			e.forgetUnit(now, key, rec)
+		}
+	case rec == nil:
+		e.addUnit(now, ev.object)
+	case rec.object.UID != ev.object.UID:
+		if newer(rec.object, ev.object) {
+			return
+		}
+		e.forgetUnit(now, key, rec)
+		e.addUnit(now, ev.object)
+	default:
+		e.updateUnit(now, rec, ev.object)
+	}
+}
+
+// updateUnit takes another state of the same object.
+func (e *Engine) updateUnit(now time.Time, rec *unitRecord, u *unitObject) {
+	if newer(rec.object, u) || rec.object.ResourceVersion == u.ResourceVersion {
+		return
+	}
+	before := rec.object
+	e.units.replace(rec, u)
+	if before.Generation != u.Generation {
+		e.core.acquit(u.key())
+	}
+	if before.phase != admission.PhaseRunning && u.phase == admission.PhaseRunning && !rec.admittedAt.IsZero() {
+		e.opts.Metrics.Observe(metrics.AdmittedToRunningSeconds, u.ranAfter(rec.admittedAt, now).Seconds(), rec.queue)
+		rec.act().admittedAt = time.Time{}
+	}
+	e.feed(now, rec)
+	if before.consumer != u.consumer || before.hasConsumer != u.hasConsumer || !e.units.alone(u.consumerUID()) {
+		e.pods.rejoin(now, before)
+		e.pods.rejoin(now, u)
+	}
+	if rec.flight != nil && rec.unknown && rec.flight.appliedTo(u) {
+		// The object answers what the request did not.
+		e.settle(now, rec, admission.OutcomeConfirmed)
+	}
+}
+
+func (e *Engine) addUnit(now time.Time, u *unitObject) {
+	e.feed(now, e.units.add(u))
+	e.pods.rejoin(now, u)
+}
+
+func (e *Engine) forgetUnit(now time.Time, key string, rec *unitRecord) {
+	if rec.flight != nil {
+		rec.flight.cancel()
+	}
+	if rec.reporting != nil {
+		rec.reporting.cancel()
+	}
+	e.units.remove(rec)
+	delete(e.reports, key)
+	e.core.acquit(key)
+	e.core.call("", func(s *admission.State) { s.DeleteUnit(now, key) })
+	e.pods.rejoin(now, rec.object)
+	e.touch(now, key, rec)
+}
+
+// feed gives the unit to the core as it resolves now.
+func (e *Engine) feed(now time.Time, rec *unitRecord) {
+	e.touch(now, rec.object.key(), rec) // its former queue and quota
+	c := e.resolve(rec.object)
+	rec.resolved(&c)
+	if !e.quotas.known(c.Quota) {
+		e.quotas.mark(c.Quota)
+	}
+	e.core.call(c.Key, func(s *admission.State) { s.UpsertUnit(now, c) })
+	e.touch(now, c.Key, rec)
+}
+
+// touch has the snapshot, the status of its queue and the gauges of its quota looked at again.
+func (e *Engine) touch(now time.Time, key string, rec *unitRecord) {
+	e.publisher.touch(key, rec.object.consumerUID())
+	if rec.queue != "" {
+		e.statuses.mark(now, rec.queue)
+	}
+	e.gauges.mark(now, rec.quota)
+}
+
+// resolve makes the core's view of a unit, with the names and priorities that hold now.
+func (e *Engine) resolve(u *unitObject) admission.Unit {
+	c := admission.Unit{
+		Key: u.key(), UID: string(u.UID), Queue: u.queue, Created: u.CreationTimestamp.Time,
+		Request: u.request, Pods: u.pods, NonPreemptible: u.nonPreemptible, Active: !u.inactive,
+		Consumer: u.consumer, OwnedByConsumer: u.owned, Adopting: u.adopting(),
+		Phase: u.phase, Attempts: u.attempts, Held: u.held, RequeueAt: u.requeueAt,
+		Invalid: u.invalid, InvalidMessage: u.invalidMessage,
+	}
+	c.ConsumerManaged = u.hasConsumer && e.opts.Predicate != nil && e.opts.Predicate.ManagesKind(u.consumerKind.Value())
+	c.Expected = u.expected(c.ConsumerManaged)
+	var ok bool
+	if c.Quota, ok = e.quotas.resolve(u.Namespace, u.quotaLabels()); !ok {
+		c.Invalid = admission.ReasonInternalError
+		c.InvalidMessage = "its quota could not be resolved; see the log of the scheduler"
+	}
+	e.units.noteResolved(c.Key, ok)
+	if c.Queue == "" {
+		c.Queue = c.Quota
+	}
+	if u.priority != nil {
+		c.Priority = *u.priority
+	} else {
+		c.Priority = e.classes.priorityOf(u.class)
+	}
+	if message, ok := e.core.quarantine(c.Key); ok {
+		c.Invalid, c.InvalidMessage, c.Quarantined = admission.ReasonInternalError, message, true
+	}
+	return c
+}
+
+// resolveAgain feeds these units again if they resolve to something else now.
+func (e *Engine) resolveAgain(now time.Time, some []string) {
+	for _, key := range some {
+		rec := e.units.get(key)
+		if rec == nil {
+			continue
+		}
+		if c := e.resolve(rec.object); rec.differsFrom(&c) {
+			e.feed(now, rec)
+		}
+	}
+}

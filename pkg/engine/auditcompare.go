@@ -1,0 +1,259 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// compareUnits compares every listed unit with its record, and the record with the core.
+func (a *audit) compareUnits(ctx context.Context) error {
+	var version string
+	err := a.sources.eachUnitPage(ctx, func(units []*unitObject, listVersion string) error {
+		version = listVersion
+		for chunk := range slices.Chunk(units, auditChunk) {
+			if err := a.ask(func() { a.compareListed(chunk) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	a.version, a.result.Units = version, len(a.listed)
+	return err
+}
+
+func (a *audit) compareListed(units []*unitObject) {
+	for _, u := range units {
+		key := u.key()
+		a.listed[key] = u.UID
+		rec := a.units.get(key)
+		switch {
+		case rec == nil:
+			a.suspectUnit(u, "unit", "unknown", "uid "+string(u.UID))
+		case rec.object.UID != u.UID:
+			a.suspectUnit(u, "uid", string(rec.object.UID), string(u.UID))
+		case newer(u, rec.object):
+			a.suspectUnit(u, "resourceVersion", rec.object.ResourceVersion, u.ResourceVersion)
+		default:
+			a.compareWithCore(key, rec)
+		}
+	}
+}
+
+// compareWithCore compares the record, which is immutable once it was read, with what the core made of it. The two
+// change in one step, so a difference is real at once; a state that is about to be built anew is not looked at.
+func (a *audit) compareWithCore(key string, rec *unitRecord) {
+	if rec.flight != nil || !a.core.sound() {
+		return
+	}
+	a.mismatches(DifferenceUnit, a.core.read().VerifyUnit(a.resolve(rec.object)))
+	a.mismatches(DifferenceQueue, a.core.read().VerifyPlace(key))
+}
+
+func (a *audit) mismatches(kind DifferenceKind, list []admission.Mismatch) {
+	for _, m := range list {
+		a.found(Difference{kind, m.Object, m.Field, m.Have, m.Want})
+	}
+}
+
+// suspectUnit: the API is ahead of us. It is real if we are still not there though the object did not go meanwhile.
+func (a *audit) suspectUnit(u *unitObject, field, ours, theirs string) {
+	key := u.key()
+	a.suspect(suspicion{
+		Difference: Difference{DifferenceUnit, key, field, ours, theirs},
+		again: func() bool {
+			rec := a.units.get(key)
+			return !a.sources.watchIsBefore(u.ResourceVersion) && (rec == nil || rec.object.UID != u.UID || newer(u, rec.object))
+		},
+		exists: func(ctx context.Context) (bool, error) { return a.unitExists(ctx, u) },
+	})
+}
+
+func (a *audit) unitExists(ctx context.Context, u *unitObject) (bool, error) {
+	units := a.opts.Dynamic.Resource(v1alpha1.QueueUnitResource).Namespace(u.Namespace)
+	obj, err := units.Get(ctx, u.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return obj.GetUID() == u.UID, nil
+}
+
+// compareUnlisted finds units that the engine has and the API has not. What is newer than the list is not in it.
+func (a *audit) compareUnlisted(context.Context) error {
+	return a.ask(func() {
+		for _, key := range a.units.keys() {
+			u := a.units.get(key).object
+			if _, listed := a.listed[key]; listed || versionAfter(u.ResourceVersion, a.version) {
+				continue
+			}
+			a.suspect(suspicion{
+				Difference: Difference{DifferenceUnit, key, "unit", "uid " + string(u.UID), "does not exist"},
+				again: func() bool {
+					rec := a.units.get(key)
+					return !a.sources.watchIsBefore(a.version) && rec != nil && rec.object.UID == u.UID
+				},
+				exists: func(ctx context.Context) (bool, error) {
+					there, err := a.unitExists(ctx, u)
+					return !there, err
+				},
+			})
+		}
+	})
+}
+
+// compareSums compares the ledger with its rebuild, and every queue with its order; each is of one moment.
+func (a *audit) compareSums(context.Context) error {
+	var queues []string
+	err := a.ask(func() {
+		if !a.core.sound() {
+			return
+		}
+		queues = a.core.read().Queues()
+		for _, d := range a.core.read().Verify() {
+			a.found(Difference{DifferenceLedger, d.Level, d.Resource, fmt.Sprint(d.Ledger), fmt.Sprint(d.Rebuilt)})
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for _, queue := range queues {
+		err := a.ask(func() {
+			if a.core.sound() {
+				a.mismatches(DifferenceQueue, a.core.read().VerifyQueue(queue))
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compareUsed compares what the ledger takes for counted in used with used. Less is no difference: the rest are pods of
+// others. More means that capacity is given away twice (I1).
+func (a *audit) compareUsed(context.Context) error {
+	return a.ask(func() {
+		over := a.overcounted()
+		a.result.Levels = len(a.quotas.levels())
+		for _, d := range over {
+			a.suspect(suspicion{Difference: d, again: func() bool {
+				return slices.ContainsFunc(a.overcounted(), func(x Difference) bool {
+					return x.Object == d.Object && x.Field == d.Field
+				})
+			}})
+		}
+	})
+}
+
+// overcounted lists where pods of units are in the ledger with more than Koordinator's used says now.
+func (a *audit) overcounted() []Difference {
+	var out []Difference
+	found, _ := a.quotas.peek()
+	for _, q := range found {
+		var assigned resources.List
+		a.core.call("", func(s *admission.State) { assigned = s.Assigned(q.Name) })
+		for _, it := range assigned.Items() {
+			used, counted := q.Used.Get(it.Name)
+			if counted && it.Amount > used {
+				out = append(out, Difference{DifferenceUsed, q.Name, it.Name,
+					resources.Format(it.Name, it.Amount), resources.Format(it.Name, used)})
+			}
+		}
+	}
+	return out
+}
+
+// comparePods compares the engine's pods with the scheduler's cache.
+func (a *audit) comparePods(context.Context) error {
+	if a.opts.Pods == nil {
+		return nil
+	}
+	cached := map[types.UID]*corev1.Pod{}
+	var concerned []*corev1.Pod
+	for _, obj := range a.opts.Pods.GetStore().List() {
+		pod, ok := obj.(*corev1.Pod)
+		if ok && a.opts.concerns(pod) && !terminal(pod) {
+			cached[pod.UID] = pod
+			concerned = append(concerned, pod)
+		}
+	}
+	slices.SortFunc(concerned, func(x, y *corev1.Pod) int { return cmp.Compare(x.UID, y.UID) })
+	a.result.Pods = len(concerned)
+	for chunk := range slices.Chunk(concerned, auditChunk) {
+		err := a.ask(func() {
+			for _, pod := range chunk {
+				if field, ours, theirs := a.pods.unlike(pod); field != "" {
+					a.suspectPod(pod, field, ours, theirs)
+				}
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return a.ask(func() {
+		a.pods.each(func(uid types.UID, pod *corev1.Pod) {
+			if cached[uid] == nil {
+				a.suspectGonePod(uid, pod)
+			}
+		})
+	})
+}
+
+func (a *audit) cachedPod(pod *corev1.Pod) *corev1.Pod {
+	obj, _, err := a.opts.Pods.GetStore().GetByKey(pod.Namespace + "/" + pod.Name)
+	if now, ok := obj.(*corev1.Pod); err == nil && ok && now.UID == pod.UID && !terminal(now) {
+		return now
+	}
+	return nil
+}
+
+func (a *audit) suspectPod(pod *corev1.Pod, field, ours, theirs string) {
+	a.suspect(suspicion{
+		Difference: Difference{DifferencePod, pod.Namespace + "/" + pod.Name, field, ours, theirs},
+		again: func() bool {
+			if a.cachedPod(pod) == nil {
+				return false
+			}
+			still, _, _ := a.pods.unlike(pod)
+			return still == field
+		},
+	})
+}
+
+func (a *audit) suspectGonePod(uid types.UID, pod *corev1.Pod) {
+	key := pod.Namespace + "/" + pod.Name
+	a.suspect(suspicion{
+		Difference: Difference{DifferencePod, key, "pod", "uid " + string(uid), "is over or does not exist"},
+		again:      func() bool { return a.pods.known(uid) && a.cachedPod(pod) == nil },
+	})
+}

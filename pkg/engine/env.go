@@ -1,0 +1,79 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
+)
+
+// env is what all parts of the engine have in common: its options, its log, and the recovery from panics.
+type env struct {
+	opts Options
+	log  klog.Logger // belongs to the goroutine of step
+}
+
+// guard runs f and says whether it returned. A panic in it is counted, logged and recovered: this process schedules
+// the whole cluster.
+func (v *env) guard(where string, f func()) (ok bool) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			ok = false
+			v.opts.Metrics.Inc(metrics.PanicsTotal, where)
+			v.log.Error(nil, "Recovered from a panic", "where", where, "cause", shorten(fmt.Sprint(cause)),
+				"stack", string(debug.Stack()))
+		}
+	}()
+	f()
+	return true
+}
+
+// sleep says whether the time passed before the context ended.
+func (v *env) sleep(ctx context.Context, d time.Duration) bool {
+	timer := v.opts.Clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// earliest of the times that are set.
+func earliest(times ...time.Time) time.Time {
+	var first time.Time
+	for _, t := range times {
+		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
+			first = t
+		}
+	}
+	return first
+}
+
+func maxTime(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,115 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+func TestAPauseIsFourTimesTheDecisionAndBounded(t *testing.T) {
+	clock := clocktesting.NewFakeClock(testStart)
+	p := pace{took: clock.Since}
+	require.True(t, p.ready(clock.Now()), "an idle engine decides at once")
+	for took, pause := range map[time.Duration]time.Duration{
+		0:                       0,
+		time.Millisecond:        4 * time.Millisecond,
+		2500 * time.Microsecond: 10 * time.Millisecond,
+		time.Second:             10 * time.Millisecond,
+	} {
+		begun := clock.Now()
+		clock.Step(took)
+		p.decided(begun, clock.Now(), time.Time{})
+		require.True(t, p.next().IsZero(), "nobody wants a decision")
+		if pause > 0 {
+			clock.Step(pause - 1)
+			require.False(t, p.ready(clock.Now()), "%s after one of %s", pause-1, took)
+			require.Equal(t, clock.Now().Add(1), p.next(), "one is owed")
+			clock.Step(1)
+		}
+		require.True(t, p.ready(clock.Now()), "%s after one of %s", pause, took)
+		require.True(t, p.next().IsZero())
+	}
+}
+
+func TestWhatTheCoreAsksForWaitsForThePause(t *testing.T) {
+	clock := clocktesting.NewFakeClock(testStart)
+	p := pace{took: func(time.Time) time.Duration { return time.Millisecond }}
+	p.decided(clock.Now(), clock.Now(), clock.Now())
+	require.Equal(t, testStart.Add(4*time.Millisecond), p.next(), "at once is after the pause")
+	p.decided(clock.Now(), clock.Now(), testStart.Add(time.Minute))
+	require.Equal(t, testStart.Add(time.Minute), p.next())
+	p.failed()
+	require.True(t, p.next().IsZero())
+}
+
+// Only decisions wait: what comes meanwhile is applied, published, activated and observed in the step that it causes.
+func TestOnlyDecisionsWait(t *testing.T) {
+	r := newRig(t, quotasOf(20, testQuota))
+	r.engine.DecisionsTake(func() time.Duration { return 2 * time.Millisecond })
+	r.job("a", "job-a").queue(testQuota)
+	a := r.unit("a", 4, withConsumer("job-a"))
+	r.engine.FeedPod(podFor("a-0", "job-a", "1"), false, false)
+	r.lead()
+	require.Equal(t, []string{"a"}, keysOf(r.decisions()), "an idle engine decides at once")
+	r.unit("b", 4)
+	r.activated = nil
+	observed := r.quotas.observed
+	r.engine.Sink().QuotaChanged(testQuota)
+	r.send()
+	require.Empty(t, r.decisions(), "the next decision waits")
+	require.True(t, r.engine.Snapshot().AdmittedConsumer("job-a"), "nothing else does")
+	_, ok := r.engine.Snapshot().AdmittedUnit(a)
+	require.True(t, ok)
+	require.Equal(t, []string{"team/a-0"}, r.activated)
+	require.Greater(t, r.quotas.observed, observed)
+	require.Equal(t, testStart.Add(8*time.Millisecond), r.wake)
+
+	r.advance(8*time.Millisecond - 1)
+	require.Empty(t, r.decisions())
+	require.Equal(t, testStart.Add(8*time.Millisecond), r.wake)
+	r.advance(1)
+	require.Equal(t, []string{"b"}, keysOf(r.decisions()))
+	r.sound()
+
+	r.unit("c", 4)
+	r.advance(8 * time.Millisecond)
+	require.Equal(t, []string{"b", "c"}, keysOf(r.decisions()), "the pause is over, and nobody had to wait")
+}
+
+// The core admits in portions and asks to be called again at once. It is, after the pause; what comes meanwhile is taken.
+func TestACoreThatWantsToGoOnNeitherSpinsNorStarvesOthers(t *testing.T) {
+	r := ready(t, 20)
+	r.engine.DecisionsTake(func() time.Duration { return 2 * time.Millisecond })
+	r.unit("a", 4)
+	r.step()
+	r.engine.pace.again = r.clock.Now()
+	examined := r.quotas.observed
+	r.step()
+	require.Equal(t, testStart.Add(8*time.Millisecond), r.wake)
+	require.Equal(t, examined, r.quotas.observed, "there is nothing to do")
+	r.unit("b", 4)
+	r.step()
+	require.Contains(t, r.engine.units.byKey, "team/b")
+	require.Equal(t, testStart.Add(8*time.Millisecond), r.wake)
+	r.advance(8 * time.Millisecond)
+	require.Equal(t, []string{"a", "b"}, keysOf(r.decisions()))
+	require.True(t, r.wake.After(r.clock.Now()))
+}

@@ -1,0 +1,113 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+)
+
+// podRecord is what is known of one pod. Pods and their units come in any order; so do the hook and the informer.
+type podRecord struct {
+	pod *corev1.Pod // nil while only the hook has spoken of it
+	// hooked: the hook has spoken; then quota is what the pod is charged to, "" if it is not counted. The hook alone
+	// says that a pod is counted in used: a counted pod may be seen without a node name for a while, and one with a
+	// node name may not be counted yet.
+	hooked bool
+	quota  string
+	// settled: bound before the hook was there, or for so long that it is counted if it ever will be.
+	settled bool
+	// bound at the last pass over all pods.
+	bound bool
+	// unit that the pod was told the core to belong to, and as what.
+	unit string
+	told admission.Pod
+}
+
+type uidSet map[types.UID]struct{}
+
+// podIndex finds the pods that may belong to a unit.
+type podIndex struct {
+	byUID   map[types.UID]*podRecord
+	byOwner map[types.UID]uidSet
+	// byAnnotation lists pods by the unit that they name.
+	byAnnotation map[string]uidSet
+	// idle are the pods that are not on a node yet; unsettled those that are and of which the hook has not spoken.
+	idle, unsettled uidSet
+}
+
+func newPodIndex() podIndex {
+	return podIndex{
+		byUID: map[types.UID]*podRecord{}, byOwner: map[types.UID]uidSet{}, byAnnotation: map[string]uidSet{},
+		idle: uidSet{}, unsettled: uidSet{},
+	}
+}
+
+// record returns that of the pod, which is made if there is none.
+func (p *podIndex) record(uid types.UID) *podRecord {
+	rec := p.byUID[uid]
+	if rec == nil {
+		rec = &podRecord{}
+		p.byUID[uid] = rec
+	}
+	return rec
+}
+
+func (p *podIndex) index(pod *corev1.Pod) {
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		addUID(p.byOwner, owner.UID, pod.UID)
+	}
+	if key := pod.Annotations[v1alpha1.AnnotationRelatedQueueUnit]; key != "" {
+		addUID(p.byAnnotation, key, pod.UID)
+	}
+}
+
+func (p *podIndex) unindex(pod *corev1.Pod) {
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		dropUID(p.byOwner, owner.UID, pod.UID)
+	}
+	if key := pod.Annotations[v1alpha1.AnnotationRelatedQueueUnit]; key != "" {
+		dropUID(p.byAnnotation, key, pod.UID)
+	}
+	delete(p.idle, pod.UID)
+	delete(p.unsettled, pod.UID)
+}
+
+func addUID[K comparable](index map[K]uidSet, by K, uid types.UID) {
+	if index[by] == nil {
+		index[by] = uidSet{}
+	}
+	index[by][uid] = struct{}{}
+}
+
+func dropUID[K comparable](index map[K]uidSet, by K, uid types.UID) {
+	delete(index[by], uid)
+	if len(index[by]) == 0 {
+		delete(index, by)
+	}
+}
+
+func sortedUIDs(set uidSet) []types.UID {
+	if len(set) == 0 {
+		return nil
+	}
+	return sortedKeys(set)
+}

@@ -1,0 +1,337 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+)
+
+type keys map[string]struct{}
+
+// unitRecord is what the engine knows of one unit. There may be very many: what follows from the object is not kept,
+// and what few of them have is elsewhere.
+type unitRecord struct {
+	object *unitObject
+	// What the object resolved to when it was given to the core.
+	queue, quota string
+	invalid      admission.Reason
+	priority     int32
+	managed      bool // its consumer is of a managed kind
+	// next is the next unit of the same consumer.
+	next *unitRecord
+	*activity
+}
+
+// activity is what was done about a unit.
+type activity struct {
+	// flight is the decision in flight; unknown says that its outcome was reported to be.
+	flight  *Write
+	unknown bool
+	// reporting is the last write of a reason.
+	reporting *Write
+	// seq is the place in the order of admissions, in which pods are activated; published says whether the snapshot
+	// has the unit as admitted.
+	seq         int64
+	published   bool
+	publishedAt time.Time
+	// differs are the differences between estimate and pods that were told.
+	differs map[difference]bool
+	// admittedAt is when this process saw the admission confirmed; zero if it did not.
+	admittedAt time.Time
+}
+
+// noActivity is shared and never written.
+var noActivity = &activity{}
+
+// act returns the activity of the unit, to be changed.
+func (rec *unitRecord) act() *activity {
+	if rec.activity == noActivity {
+		rec.activity = &activity{}
+	}
+	return rec.activity
+}
+
+// resolved keeps what the unit resolved to.
+func (rec *unitRecord) resolved(c *admission.Unit) {
+	rec.queue, rec.quota, rec.invalid = c.Queue, c.Quota, c.Invalid
+	rec.priority, rec.managed = c.Priority, c.ConsumerManaged
+}
+
+// differsFrom says whether the unit resolves to something else now.
+func (rec *unitRecord) differsFrom(c *admission.Unit) bool {
+	return c.Quota != rec.quota || c.Queue != rec.queue || c.Priority != rec.priority || c.Invalid != rec.invalid
+}
+
+// holds says whether quota is given to the unit, or about to be.
+func (rec *unitRecord) holds() bool { return rec.flight != nil || rec.object.phase.Holds() }
+
+// withdraw notes that the snapshot does not have the unit as admitted any more.
+func (rec *unitRecord) withdraw() {
+	if rec == nil || rec.activity == noActivity {
+		return
+	}
+	rec.activity.published = false
+	if rec.flight == nil {
+		rec.activity.seq = 0
+	}
+}
+
+// standsBefore says which of two units of one job the core lets stand for it: one that holds quota, else one that the
+// job owns, else the older one.
+func (rec *unitRecord) standsBefore(other *unitRecord) bool {
+	a, b := rec.object, other.object
+	if x, y := rec.holds(), other.holds(); x != y {
+		return x
+	}
+	if a.owned != b.owned {
+		return a.owned
+	}
+	if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
+		return c < 0
+	}
+	if a.UID != b.UID {
+		return a.UID < b.UID
+	}
+	return a.key() < b.key()
+}
+
+// records has the record of every unit, and finds units by what the engine needs them by.
+type records struct {
+	byKey map[string]*unitRecord
+	// byConsumer are the first of the units of a job, each leads to the next; byClass those whose priority follows
+	// from a class, or from the cluster's default under ""; noLabel those whose quota follows from their namespace.
+	byConsumer map[types.UID]*unitRecord
+	byClass    map[string]keys
+	noLabel    keys
+	unknown    keys // units whose quota could not be asked for
+	holding    keys // units whose object holds quota
+}
+
+func newRecords() *records {
+	return &records{
+		byKey: map[string]*unitRecord{}, byConsumer: map[types.UID]*unitRecord{}, byClass: map[string]keys{},
+		noLabel: keys{}, unknown: keys{}, holding: keys{},
+	}
+}
+
+// get returns nil for a unit that is not known.
+func (r *records) get(key string) *unitRecord { return r.byKey[key] }
+
+func (r *records) len() int { return len(r.byKey) }
+
+// keys of all units, sorted, as are those of the following.
+func (r *records) keys() []string { return sortedKeys(r.byKey) }
+
+// unlabelled are the units whose quota follows from their namespace.
+func (r *records) unlabelled() []string { return sortedKeys(r.noLabel) }
+
+// unresolved are the units whose quota could not be asked for.
+func (r *records) unresolved() []string { return sortedKeys(r.unknown) }
+
+// holders are the units whose object holds quota.
+func (r *records) holders() []string { return sortedKeys(r.holding) }
+
+// ofClass are the units whose priority follows from a class; from any of them, or from the default, if all is set.
+func (r *records) ofClass(class string, all bool) []string {
+	if !all {
+		return sortedKeys(r.byClass[class])
+	}
+	var list []string
+	for _, some := range r.byClass {
+		list = append(list, sortedKeys(some)...)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// noteResolved says whether the quota of a unit could be asked for.
+func (r *records) noteResolved(key string, ok bool) {
+	if ok {
+		delete(r.unknown, key)
+	} else {
+		r.unknown[key] = struct{}{}
+	}
+}
+
+func (r *records) add(u *unitObject) *unitRecord {
+	rec := &unitRecord{object: u, activity: noActivity}
+	r.byKey[u.key()] = rec
+	r.index(rec)
+	return rec
+}
+
+func (r *records) remove(rec *unitRecord) {
+	r.unindex(rec)
+	delete(r.byKey, rec.object.key())
+}
+
+// replace takes another state of the same object.
+func (r *records) replace(rec *unitRecord, u *unitObject) {
+	r.unindex(rec)
+	rec.object = u
+	r.index(rec)
+}
+
+func (r *records) index(rec *unitRecord) {
+	u := rec.object
+	key := u.key()
+	if uid := u.consumerUID(); uid != "" {
+		last := r.byConsumer[uid]
+		if last == nil {
+			r.byConsumer[uid] = rec
+		}
+		for ; last != nil; last = last.next {
+			if last.next == nil {
+				last.next = rec
+				break
+			}
+		}
+	}
+	if u.quota == "" {
+		r.noLabel[key] = struct{}{}
+	}
+	if u.phase.Holds() {
+		r.holding[key] = struct{}{}
+	}
+	if u.priority == nil {
+		if r.byClass[u.class] == nil {
+			r.byClass[u.class] = keys{}
+		}
+		r.byClass[u.class][key] = struct{}{}
+	}
+}
+
+func (r *records) unindex(rec *unitRecord) {
+	u := rec.object
+	key := u.key()
+	if uid := u.consumerUID(); uid != "" {
+		r.leaveConsumer(uid, rec)
+	}
+	delete(r.noLabel, key)
+	delete(r.holding, key)
+	delete(r.unknown, key)
+	if u.priority == nil {
+		delete(r.byClass[u.class], key)
+		if len(r.byClass[u.class]) == 0 {
+			delete(r.byClass, u.class)
+		}
+	}
+}
+
+// leaveConsumer takes a unit out of those of a consumer.
+func (r *records) leaveConsumer(uid types.UID, rec *unitRecord) {
+	first := r.byConsumer[uid]
+	if first == rec {
+		first = rec.next
+	} else {
+		for at := first; at != nil; at = at.next {
+			if at.next == rec {
+				at.next = rec.next
+				break
+			}
+		}
+	}
+	rec.next = nil
+	// Set anew in any case: the UID that is the key is part of a unit's memory, which must not outlive the unit.
+	delete(r.byConsumer, uid)
+	if first != nil {
+		r.byConsumer[first.object.consumerUID()] = first
+	}
+}
+
+// alone says that no two units have this consumer, or that it is none.
+func (r *records) alone(consumer types.UID) bool {
+	first := r.byConsumer[consumer]
+	return first == nil || first.next == nil
+}
+
+// published says whether a unit of this consumer is known, and whether the snapshot has one of them as admitted.
+func (r *records) published(consumer types.UID) (known, published bool) {
+	for rec := r.byConsumer[consumer]; rec != nil; rec = rec.next {
+		known, published = true, published || rec.published
+	}
+	return known, published
+}
+
+// unitOf returns the key of the unit that a pod belongs to: the unit of its controlling owner, or a unit without
+// consumer that the pod names. A pod that names the unit of another job does not belong to it.
+func (r *records) unitOf(pod *corev1.Pod) string {
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		if key := r.unitOfConsumer(owner.UID, pod.Namespace); key != "" {
+			return key
+		}
+	}
+	key := pod.Annotations[v1alpha1.AnnotationRelatedQueueUnit]
+	if rec := r.byKey[key]; rec != nil && !rec.object.hasConsumer && rec.object.Namespace == pod.Namespace {
+		return key
+	}
+	return ""
+}
+
+// unitOfConsumer picks, among units that name the same job, the one that the core lets stand for it.
+func (r *records) unitOfConsumer(uid types.UID, namespace string) string {
+	var best *unitRecord
+	for rec := r.byConsumer[uid]; rec != nil; rec = rec.next {
+		if rec.object.Namespace != namespace || rec.object.phase.Terminal() {
+			continue
+		}
+		if best == nil || rec.standsBefore(best) {
+			best = rec
+		}
+	}
+	if best == nil {
+		return ""
+	}
+	return best.object.key()
+}
+
+// missing names the units of which no state as new as this one is known. What is known only ever gets newer.
+func (r *records) missing(page []metav1.PartialObjectMetadata) (names []types.NamespacedName) {
+	for i := range page {
+		m := &page[i]
+		name := types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
+		if rec := r.byKey[name.String()]; rec != nil && rec.object.UID == m.UID {
+			if rec.object.ResourceVersion == m.ResourceVersion {
+				continue
+			}
+			c, err := resourceversion.CompareResourceVersion(rec.object.ResourceVersion, m.ResourceVersion)
+			if err == nil && c > 0 {
+				continue
+			}
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+func sortedKeys[K ~string, V any](m map[K]V) []K {
+	out := make([]K, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}

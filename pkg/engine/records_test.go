@@ -1,0 +1,142 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+)
+
+// recorded is a unit of a job, or of none if it is "".
+func recorded(name, job string, change ...func(*unitObject)) *unitObject {
+	u := &unitObject{unitHistory: noHistory, path: testNamespace + "/" + name, quota: testQuota}
+	u.Namespace, u.Name, u.UID = testNamespace, name, types.UID("uid-"+name)
+	u.CreationTimestamp = metav1.NewTime(testStart)
+	u.hasConsumer, u.consumer.UID = job != "", job
+	for _, f := range change {
+		f(u)
+	}
+	return u
+}
+
+func TestRecordsFindUnitsByWhatTheirAnswerDependsOn(t *testing.T) {
+	r := newRecords()
+	priority := int32(1)
+	a := r.add(recorded("a", "", func(u *unitObject) { u.quota, u.class = "", "high" }))
+	r.add(recorded("b", "", func(u *unitObject) { u.phase = admission.PhaseDequeued }))
+	r.add(recorded("c", "", func(u *unitObject) { u.priority = &priority }))
+	require.Equal(t, []string{"team/a", "team/b", "team/c"}, r.keys())
+	require.Equal(t, []string{"team/a"}, r.unlabelled())
+	require.Equal(t, []string{"team/b"}, r.holders())
+	require.Equal(t, []string{"team/a"}, r.ofClass("high", false))
+	require.Equal(t, []string{"team/a", "team/b"}, r.ofClass("high", true), "b has the default, which may follow from a class")
+	r.noteResolved("team/a", false)
+	require.Equal(t, []string{"team/a"}, r.unresolved())
+
+	r.replace(a, recorded("a", "", func(u *unitObject) { u.class, u.phase = "low", admission.PhaseRunning }))
+	require.Empty(t, r.unlabelled())
+	require.Empty(t, r.unresolved())
+	require.Empty(t, r.ofClass("high", false))
+	require.Equal(t, []string{"team/a"}, r.ofClass("low", false))
+	require.Equal(t, []string{"team/a", "team/b"}, r.holders())
+	for _, key := range r.keys() {
+		r.remove(r.get(key))
+	}
+	require.Equal(t, newRecords(), r, "nothing is left of what went")
+}
+
+func TestUnitsOfOneJobAreAChain(t *testing.T) {
+	r := newRecords()
+	var list []*unitRecord
+	for _, name := range []string{"a", "b", "c"} {
+		list = append(list, r.add(recorded(name, "job")))
+	}
+	require.True(t, r.alone("other"))
+	require.True(t, r.alone(""))
+	require.False(t, r.alone("job"))
+	list[2].act().published = true
+	known, published := r.published("job")
+	require.True(t, known && published)
+	for i, remaining := range []int{1, 0, 2} { // from within, from the front, the last
+		r.remove(list[remaining])
+		require.Nil(t, list[remaining].next)
+		require.Equal(t, i > 0, r.alone("job"))
+	}
+	known, published = r.published("job")
+	require.False(t, known || published)
+}
+
+// The same unit stands for a job as in the core.
+func TestWhichUnitStandsForAJob(t *testing.T) {
+	later := func(u *unitObject) { u.CreationTimestamp = metav1.NewTime(testStart.Add(time.Hour)) }
+	holds := func(u *unitObject) { u.phase = admission.PhaseDequeued }
+	over := func(u *unitObject) { u.phase = admission.PhaseSucceed }
+	owned := func(u *unitObject) { u.owned = true }
+	elsewhere := func(u *unitObject) { u.Namespace = "elsewhere" }
+	for name, c := range map[string]struct {
+		units []*unitObject
+		want  string
+	}{
+		"the older one":             {[]*unitObject{recorded("b", "job", later), recorded("c", "job")}, "team/c"},
+		"the first by UID":          {[]*unitObject{recorded("c", "job"), recorded("b", "job")}, "team/b"},
+		"before it one of the job":  {[]*unitObject{recorded("b", "job"), recorded("c", "job", later, owned)}, "team/c"},
+		"before that one that has":  {[]*unitObject{recorded("b", "job", owned), recorded("c", "job", later, holds)}, "team/c"},
+		"none that is over":         {[]*unitObject{recorded("b", "job", over), recorded("c", "job", later)}, "team/c"},
+		"none of another namespace": {[]*unitObject{recorded("b", "job", elsewhere), recorded("c", "job", later)}, "team/c"},
+		"none":                      {[]*unitObject{recorded("b", "job", over)}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRecords()
+			for _, u := range c.units {
+				r.add(u)
+			}
+			require.Equal(t, c.want, r.unitOf(podFor("p", "job", "1")))
+		})
+	}
+}
+
+func TestADecisionInFlightHolds(t *testing.T) {
+	r := newRecords()
+	r.add(recorded("a", "job"))
+	r.add(recorded("b", "job")).act().flight = &Write{}
+	require.Equal(t, "team/b", r.unitOf(podFor("p", "job", "1")))
+	require.Nil(t, noActivity.flight, "what all share is not written")
+}
+
+func TestAPodMayNameAUnitWithoutConsumerOnly(t *testing.T) {
+	r := newRecords()
+	r.add(recorded("free", ""))
+	r.add(recorded("taken", "job"))
+	naming := func(key string) *corev1.Pod {
+		pod := podFor("p", "", "1")
+		pod.Annotations = map[string]string{v1alpha1.AnnotationRelatedQueueUnit: key}
+		return pod
+	}
+	require.Equal(t, "team/free", r.unitOf(naming("team/free")))
+	require.Empty(t, r.unitOf(naming("team/taken")))
+	stranger := naming("team/free")
+	stranger.Namespace = "elsewhere"
+	require.Empty(t, r.unitOf(stranger))
+}
