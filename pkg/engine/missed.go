@@ -119,10 +119,10 @@ func (e *Engine) fetchUnits(ctx context.Context, names []types.NamespacedName) (
 // fetchUnit returns nil for one that does not exist.
 func (e *Engine) fetchUnit(ctx context.Context, name types.NamespacedName) (*unitObject, error) {
 	return within(ctx, func(ctx context.Context) (*unitObject, error) {
-		obj, err := e.opts.Dynamic.Resource(v1alpha1.QueueUnitResource).Namespace(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
+		u, err := getUnit(ctx, e.opts.Client, name)
 		switch {
 		case err == nil:
-			return decodeUnit(obj), nil
+			return u, nil
 		case isGone(err, name.Name):
 			return nil, nil
 		default:

@@ -18,18 +18,20 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -60,10 +62,10 @@ func (s *sources) hasUnit(key string) bool {
 	return ok || err != nil
 }
 
-// connect makes the informers and registers the handlers. Every object is converted on its own when it arrives, so one
+// connect makes the informers and registers the handlers. Every object is read on its own when it arrives, so one
 // that cannot be read never breaks the reading of others.
 func (e *Engine) connect() error {
-	units := e.bytesInformer(v1alpha1.QueueUnitResource, "", func() objectText { return &unitText{} })
+	units := e.informer(v1alpha1.QueueUnitResource, "", &wireUnit{})
 	e.sources.units = units
 	err := e.follow(units, "queue units", transform(decodeUnit), handlers(
 		func(u *unitObject) { e.box.unit(u) },
@@ -74,8 +76,8 @@ func (e *Engine) connect() error {
 		return err
 	}
 	policy := e.opts.Config.DefaultQueuePolicy
-	queues := e.bytesInformer(v1alpha1.QueueResource, e.opts.Config.QueueNamespace, func() objectText { return &queueText{policy: policy} })
-	decode := func(obj *unstructured.Unstructured) *queueObject { return decodeQueue(obj, policy) }
+	queues := e.informer(v1alpha1.QueueResource, e.opts.Config.QueueNamespace, &wireQueue{})
+	decode := func(w *wireQueue) *queueObject { return decodeQueue(w, policy) }
 	err = e.follow(queues, "queues", transform(decode), handlers(
 		func(q *queueObject) { e.putQueue(q.Name, q) },
 		func(q *queueObject) { e.putQueue(q.Name, nil) },
@@ -84,7 +86,7 @@ func (e *Engine) connect() error {
 	if err != nil {
 		return err
 	}
-	err = e.follow(e.dynamicInformer(priorityClasses, ""), "priority classes", transform(decodeClass), handlers(
+	err = e.follow(e.informer(priorityClasses, "", &schedulingv1.PriorityClass{}), "priority classes", transform(decodeClass), handlers(
 		func(c *classObject) { e.putClass(c.Name, c) },
 		func(c *classObject) { e.putClass(c.Name, nil) },
 		func(key string) { e.putClass(key, nil) },
@@ -129,10 +131,10 @@ func (e *Engine) follow(informer cache.SharedIndexInformer, what string, f cache
 }
 
 // transform makes the conversion idempotent, as informers ask for.
-func transform[T any](decode func(*unstructured.Unstructured) *T) cache.TransformFunc {
+func transform[W, T any](decode func(*W) *T) cache.TransformFunc {
 	return func(obj any) (any, error) {
-		if u, ok := obj.(*unstructured.Unstructured); ok {
-			return decode(u), nil
+		if w, ok := obj.(*W); ok {
+			return decode(w), nil
 		}
 		return obj, nil
 	}
@@ -167,31 +169,17 @@ func handlers[T any](put, gone func(*T), goneKey func(string)) cache.ResourceEve
 	}
 }
 
-func (e *Engine) dynamicInformer(gvr schema.GroupVersionResource, namespace string) cache.SharedIndexInformer {
-	objects := e.opts.Dynamic.Resource(gvr).Namespace(namespace)
-	return e.informer(gvr, objects, objects.Watch, &unstructured.Unstructured{})
-}
-
-// bytesInformer takes objects from their bytes where it can.
-func (e *Engine) bytesInformer(gvr schema.GroupVersionResource, namespace string, text func() objectText) cache.SharedIndexInformer {
-	client := e.opts.REST
-	if client == nil {
-		return e.dynamicInformer(gvr, namespace)
-	}
-	objects := e.opts.Dynamic.Resource(gvr).Namespace(namespace)
-	return e.informer(gvr, objects, func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-		return watchObjects(ctx, client, pathOf(gvr, namespace), text(), o)
-	}, nil) // objects, and bookmarks of another type
-}
-
-func (e *Engine) informer(
-	gvr schema.GroupVersionResource, objects dynamic.ResourceInterface,
-	watchFunc func(context.Context, metav1.ListOptions) (watch.Interface, error), example runtime.Object,
-) cache.SharedIndexInformer {
+func (e *Engine) informer(resource schema.GroupVersionResource, namespace string, example runtime.Object) cache.SharedIndexInformer {
+	client := e.opts.Client
 	return cache.NewSharedIndexInformerWithOptions(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return objects.List(ctx, o) },
-		WatchFuncWithContext: watchFunc,
-	}, e.opts.Dynamic), example, cache.SharedIndexInformerOptions{ObjectDescription: gvr.String()})
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return with(at(client.Get(), resource, namespace), &o).Do(ctx).Get()
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.Watch = true
+			return with(at(client.Get(), resource, namespace), &o).Watch(ctx)
+		},
+	}, client), example, cache.SharedIndexInformerOptions{ObjectDescription: resource.String()})
 }
 
 func (e *Engine) followJobs() error {
@@ -249,9 +237,9 @@ func (e *Engine) onPod(obj any, gone, initial bool) {
 }
 
 // FeedUnit, FeedQueue, FeedClass, FeedJob and FeedPod are what the informers call; who drives Step himself may call
-// them instead. They only append to the mailbox.
-func (e *Engine) FeedUnit(obj *unstructured.Unstructured, gone bool) {
-	if u := decodeUnit(obj); gone {
+// them instead, with what the API server would send. They only append to the mailbox.
+func (e *Engine) FeedUnit(obj json.Marshaler, gone bool) {
+	if u := decodeUnit(sent[wireUnit](obj)); gone {
 		e.box.unitGone(u)
 	} else {
 		e.box.unit(u)
@@ -259,21 +247,32 @@ func (e *Engine) FeedUnit(obj *unstructured.Unstructured, gone bool) {
 }
 
 // FeedQueue takes a Queue.
-func (e *Engine) FeedQueue(obj *unstructured.Unstructured, gone bool) {
+func (e *Engine) FeedQueue(obj json.Marshaler, gone bool) {
+	q := decodeQueue(sent[wireQueue](obj), e.opts.Config.DefaultQueuePolicy)
 	if gone {
-		e.putQueue(obj.GetName(), nil)
+		e.putQueue(q.Name, nil)
 		return
 	}
-	e.putQueue(obj.GetName(), decodeQueue(obj, e.opts.Config.DefaultQueuePolicy))
+	e.putQueue(q.Name, q)
 }
 
 // FeedClass takes a PriorityClass.
-func (e *Engine) FeedClass(obj *unstructured.Unstructured, gone bool) {
+func (e *Engine) FeedClass(obj json.Marshaler, gone bool) {
+	c := decodeClass(sent[schedulingv1.PriorityClass](obj))
 	if gone {
-		e.putClass(obj.GetName(), nil)
+		e.putClass(c.Name, nil)
 		return
 	}
-	e.putClass(obj.GetName(), decodeClass(obj))
+	e.putClass(c.Name, c)
+}
+
+// sent is the object as a client reads it.
+func sent[T any](obj json.Marshaler) *T {
+	text, err := obj.MarshalJSON()
+	utilruntime.Must(err)
+	read := new(T)
+	utilruntime.Must(utiljson.Unmarshal(text, read))
+	return read
 }
 
 // FeedJob takes the UID of the job of that name; "" when there is none. The kind is named as jobs.Kind does.
@@ -389,8 +388,9 @@ func (e *Engine) listUnits(ctx context.Context) (units []*unitObject, version st
 func (e *Engine) eachUnitPage(ctx context.Context, visit func(page []*unitObject, version string) error) error {
 	o := metav1.ListOptions{Limit: listPage}
 	for {
-		list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
-			return e.opts.Dynamic.Resource(v1alpha1.QueueUnitResource).List(ctx, o)
+		list, err := within(ctx, func(ctx context.Context) (*wireList[wireUnit], error) {
+			list := &wireList[wireUnit]{}
+			return list, with(at(e.opts.Client.Get(), v1alpha1.QueueUnitResource, ""), &o).Do(ctx).Into(list)
 		})
 		if err != nil {
 			return err
@@ -399,10 +399,10 @@ func (e *Engine) eachUnitPage(ctx context.Context, visit func(page []*unitObject
 		for i := range list.Items {
 			page = append(page, decodeUnit(&list.Items[i]))
 		}
-		if err := visit(page, list.GetResourceVersion()); err != nil {
+		if err := visit(page, list.ResourceVersion); err != nil {
 			return err
 		}
-		if o.Continue = list.GetContinue(); o.Continue == "" {
+		if o.Continue = list.Continue; o.Continue == "" {
 			return nil
 		}
 	}
