@@ -24,10 +24,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
@@ -96,15 +94,14 @@ func (a *audit) suspectUnit(u *unitObject, field, ours, theirs string) {
 }
 
 func (a *audit) unitExists(ctx context.Context, u *unitObject) (bool, error) {
-	units := a.opts.Dynamic.Resource(v1alpha1.QueueUnitResource).Namespace(u.Namespace)
-	obj, err := units.Get(ctx, u.Name, metav1.GetOptions{})
+	found, err := getUnit(ctx, a.opts.Client, types.NamespacedName{Namespace: u.Namespace, Name: u.Name})
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, nil
 	case err != nil:
 		return false, err
 	}
-	return obj.GetUID() == u.UID, nil
+	return found.UID == u.UID, nil
 }
 
 // compareUnlisted finds units that the engine has and the API has not. What is newer than the list is not in it.

@@ -18,11 +18,14 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
@@ -100,9 +103,9 @@ func (d *Driver) Audit(ctx context.Context, settle func()) (Audit, error) {
 	return d.newAudit(ask, func() bool { settle(); return true }).run(ctx)
 }
 
-// FeedUnit takes a QueueUnit, in its last state if it is gone.
-func (d *Driver) FeedUnit(obj *unstructured.Unstructured, gone bool) {
-	if u := decodeUnit(obj); gone {
+// FeedUnit takes a QueueUnit as the API server would send it, in its last state if it is gone.
+func (d *Driver) FeedUnit(obj json.Marshaler, gone bool) {
+	if u := decodeUnit(sent[wireUnit](obj)); gone {
 		d.box.unitGone(u)
 	} else {
 		d.box.unit(u)
@@ -110,21 +113,32 @@ func (d *Driver) FeedUnit(obj *unstructured.Unstructured, gone bool) {
 }
 
 // FeedQueue takes a Queue.
-func (d *Driver) FeedQueue(obj *unstructured.Unstructured, gone bool) {
+func (d *Driver) FeedQueue(obj json.Marshaler, gone bool) {
+	q := decodeQueue(sent[wireQueue](obj), d.opts.Config.DefaultQueuePolicy)
 	if gone {
-		d.sources.putQueue(obj.GetName(), nil)
+		d.sources.putQueue(q.Name, nil)
 		return
 	}
-	d.sources.putQueue(obj.GetName(), decodeQueue(obj, d.opts.Config.DefaultQueuePolicy))
+	d.sources.putQueue(q.Name, q)
 }
 
 // FeedClass takes a PriorityClass.
-func (d *Driver) FeedClass(obj *unstructured.Unstructured, gone bool) {
+func (d *Driver) FeedClass(obj json.Marshaler, gone bool) {
+	c := decodeClass(sent[schedulingv1.PriorityClass](obj))
 	if gone {
-		d.sources.putClass(obj.GetName(), nil)
+		d.sources.putClass(c.Name, nil)
 		return
 	}
-	d.sources.putClass(obj.GetName(), decodeClass(obj))
+	d.sources.putClass(c.Name, c)
+}
+
+// sent is the object as a client reads it.
+func sent[T any](obj json.Marshaler) *T {
+	text, err := obj.MarshalJSON()
+	utilruntime.Must(err)
+	read := new(T)
+	utilruntime.Must(utiljson.Unmarshal(text, read))
+	return read
 }
 
 // FeedJob takes the UID of the job of that name; "" when there is none. The kind is named as jobs.Kind does.

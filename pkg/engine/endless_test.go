@@ -45,7 +45,7 @@ func TestAnAmountThatTakesForEverToReadParksItsUnit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			done := make(chan *unitObject, 1)
-			go func() { done <- decodeUnit(&unstructured.Unstructured{Object: content}) }()
+			go func() { done <- unitFrom(&unstructured.Unstructured{Object: content}) }()
 			select {
 			case u := <-done:
 				if name != "in a field of a pod template that is none" {
@@ -121,9 +121,9 @@ func TestWhatIsBeyondAllBoundsParksItsUnit(t *testing.T) {
 		"resources of an admission": {holding(1, 64), holding(1, 65)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			most := decodeUnit(&unstructured.Unstructured{Object: c.most})
+			most := unitFrom(&unstructured.Unstructured{Object: c.most})
 			require.Empty(t, most.invalid, most.invalidMessage)
-			beyond := decodeUnit(&unstructured.Unstructured{Object: c.beyond})
+			beyond := unitFrom(&unstructured.Unstructured{Object: c.beyond})
 			require.Equal(t, admission.ReasonInvalidRequest, beyond.invalid)
 			require.Contains(t, beyond.invalidMessage, "at most")
 			if beyond.phase.Holds() {
@@ -139,7 +139,7 @@ func BenchmarkDecodeUnit(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			obj := &unstructured.Unstructured{Object: podSets(template)}
 			for b.Loop() {
-				decodeUnit(obj)
+				unitFrom(obj)
 			}
 		})
 	}

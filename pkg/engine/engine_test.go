@@ -48,7 +48,7 @@ func TestAdmissionWritesOnePatch(t *testing.T) {
 	_, admitted = r.engine.Snapshot().AdmittedUnit(key)
 	require.True(t, admitted)
 	require.Equal(t, 1, r.api.applied[key])
-	u := decodeUnit(r.api.get(key))
+	u := unitFrom(r.api.get(key))
 	require.Equal(t, admission.PhaseDequeued, u.phase)
 	require.Equal(t, int64(1), u.attempts)
 	require.Equal(t, "cpu: 4", u.held.String())
@@ -74,7 +74,7 @@ func TestALoanIsTold(t *testing.T) {
 	r.send()
 	r.send()
 	message := func(key string) string {
-		return decodeUnit(r.api.get(key)).condition(v1alpha1.ConditionQuotaReserved).Message
+		return unitFrom(r.api.get(key)).condition(v1alpha1.ConditionQuotaReserved).Message
 	}
 	require.NotContains(t, message(within), lentMessage)
 	require.Contains(t, message(beyond), lentMessage)
@@ -339,7 +339,7 @@ func TestAdmitSequenceIsTheOrderOfDecisions(t *testing.T) {
 	// They are confirmed in another order.
 	writes := r.decisions()
 	for _, i := range []int{2, 0, 1} {
-		r.engine.Settle(writes[i].Do(t.Context(), r.api.client))
+		r.engine.Settle(writes[i].Do(t.Context(), r.api.rest))
 		r.step()
 	}
 	var order []int64
@@ -356,7 +356,7 @@ func TestAdmissionTakesTheMessageAway(t *testing.T) {
 	fresh := r.unit("fresh", 1)
 	r.step()
 	for _, w := range r.decisions() {
-		r.engine.Settle(w.Do(t.Context(), r.api.client))
+		r.engine.Settle(w.Do(t.Context(), r.api.rest))
 	}
 	for _, key := range []string{told, fresh} {
 		require.EqualValues(t, admission.PhaseDequeued, r.phase(key), key)
@@ -618,7 +618,7 @@ func TestEvictionClosesTheGateBeforeItIsWritten(t *testing.T) {
 	require.Equal(t, "cpu: 4", r.outstanding(testQuota))
 	r.send()
 	require.True(t, r.engine.core.state.Outstanding(testQuota).IsZero())
-	u := decodeUnit(r.api.get(key))
+	u := unitFrom(r.api.get(key))
 	require.Equal(t, admission.PhaseEnqueued, u.phase)
 	require.True(t, u.held.IsZero())
 	require.Equal(t, "True", string(u.condition(v1alpha1.ConditionEvicted).Status))
@@ -677,9 +677,9 @@ func TestReasonIsWrittenOnceAlsoAcrossARestart(t *testing.T) {
 	r.advance(6 * time.Second)
 	reports := r.of(writeReport)
 	require.Equal(t, []string{"a"}, keysOf(reports))
-	r.engine.Settle(reports[0].Do(t.Context(), r.api.client))
+	r.engine.Settle(reports[0].Do(t.Context(), r.api.rest))
 	r.step()
-	u := decodeUnit(r.api.get(key))
+	u := unitFrom(r.api.get(key))
 	require.Equal(t, string(admission.ReasonUnknownQueue), u.condition(v1alpha1.ConditionQuotaReserved).Reason)
 
 	next := rigOn(t, r.api, r.quotas, clocktesting.NewFakeClock(r.clock.Now()))

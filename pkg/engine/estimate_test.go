@@ -101,7 +101,7 @@ func TestPodsThatAskForMore(t *testing.T) {
 // What a pod set asks for is known of each only where the sets add up to the request.
 func TestExpectedPods(t *testing.T) {
 	sets := func(request string, sets ...any) *unitObject {
-		return decodeUnit(&unstructured.Unstructured{Object: map[string]any{
+		return unitFrom(&unstructured.Unstructured{Object: map[string]any{
 			"metadata": map[string]any{"name": "a", "namespace": "ns"},
 			"spec":     map[string]any{"request": map[string]any{"cpu": request}, "podSet": sets},
 		}})

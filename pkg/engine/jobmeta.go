@@ -90,20 +90,19 @@ func newJobMeta(meta *metav1.PartialObjectMetadata) *JobMeta {
 
 var sharedTraits = intern.NewPool(hashTraits, sameTraits)
 
-func hashTraits(h *maphash.Hash, t *jobTraits) {
-	hashMap(h, t.labels)
-	hashMap(h, t.annotations)
+func hashTraits(seed maphash.Seed, t *jobTraits) uint64 {
+	sum := hashMap(seed, t.labels) ^ hashMap(seed, t.annotations)<<1
 	if t.owner != nil {
-		_, _ = h.WriteString(string(t.owner.UID))
+		sum ^= maphash.String(seed, string(t.owner.UID)) << 2
 	}
+	return sum
 }
 
-func hashMap(h *maphash.Hash, m map[string]string) {
-	var sum uint64
+func hashMap(seed maphash.Seed, m map[string]string) (sum uint64) {
 	for key, value := range m {
-		sum += maphash.String(h.Seed(), key) ^ maphash.String(h.Seed(), value)<<1
+		sum += maphash.String(seed, key) ^ maphash.String(seed, value)<<1
 	}
-	maphash.WriteComparable(h, sum)
+	return sum
 }
 
 func sameTraits(a, b *jobTraits) bool {

@@ -104,10 +104,10 @@ func (s *sources) fetchUnits(ctx context.Context, names []types.NamespacedName) 
 // fetchUnit returns nil for one that does not exist.
 func (s *sources) fetchUnit(ctx context.Context, name types.NamespacedName) (*unitObject, error) {
 	return within(ctx, func(ctx context.Context) (*unitObject, error) {
-		obj, err := s.opts.Dynamic.Resource(v1alpha1.QueueUnitResource).Namespace(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
+		u, err := getUnit(ctx, s.opts.Client, name)
 		switch {
 		case err == nil:
-			return decodeUnit(obj), nil
+			return u, nil
 		case isGone(err, name.Name):
 			return nil, nil
 		default:

@@ -17,16 +17,16 @@ limitations under the License.
 package engine
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
@@ -41,52 +41,42 @@ type queueObject struct {
 	spec       admission.Queue // without a priority that comes from a class
 	class      string
 	conditions []metav1.Condition
-	status     string     // what the status says, as statusText, unless it is unread
-	unread     *rawStatus // of a queue that was read from its bytes
-	panicked   bool       // while it was read
+	status     json.RawMessage // of which only a scheduler that has not written it yet wants to know more
+	panicked   bool            // while it was read
 }
 
-// GetObjectKind implements runtime.Object, for the watch that brings it.
-func (q *queueObject) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
-
-// DeepCopyObject implements runtime.Object. A queue is immutable.
-func (q *queueObject) DeepCopyObject() runtime.Object { return q }
-
-// says is what the status says, as statusText. Only a scheduler that has not written it yet asks.
+// says is what the status says, as statusText; empty if it cannot be read.
 func (q *queueObject) says() string {
-	if q.unread == nil {
-		return q.status
+	var status v1alpha1.QueueStatus
+	if err := read(q.status, &status); err != nil {
+		return ""
 	}
-	return q.unread.says(q.conditions)
+	return statusOf(&status)
 }
 
 // decodeQueue never fails: a queue that cannot be read has a policy that nobody knows, which parks its units.
-func decodeQueue(obj *unstructured.Unstructured, defaultPolicy string) (q *queueObject) {
-	q = &queueObject{objectMeta: metaOf(obj)}
+func decodeQueue(w *wireQueue, defaultPolicy string) (q *queueObject) {
+	q = &queueObject{objectMeta: metaOf(&w.Metadata), status: w.Status}
+	q.spec = admission.Queue{Name: q.Name, Threshold: defaultThreshold, MaxAdmitted: -1}
 	defer func() {
 		if r := recover(); r != nil {
 			q.panicked = true
 			q.spec.Policy = "unreadable: " + shorten(fmt.Sprint(r))
 		}
 	}()
-	q.spec = admission.Queue{Name: q.Name, Threshold: defaultThreshold, MaxAdmitted: -1}
-	var typed v1alpha1.Queue
-	spec, _ := obj.Object["spec"].(map[string]any)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &typed.Spec); err != nil {
+	var spec v1alpha1.QueueSpec
+	if err := cmp.Or(w.Metadata.unread, read(w.Spec, &spec)); err != nil {
 		q.spec.Policy = "unreadable: " + shorten(err.Error())
 		return q
 	}
-	status, _ := obj.Object["status"].(map[string]any)
-	// They are read by themselves, since they are written back.
-	var read v1alpha1.QueueStatus
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"conditions": status["conditions"]}, &read); err == nil {
-		q.conditions = read.Conditions
+	var status struct {
+		Conditions []metav1.Condition `json:"conditions"`
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(status, &typed.Status); err == nil {
-		q.status = statusOf(&typed.Status)
+	if err := read(w.Status, &status); err == nil {
+		q.conditions = status.Conditions // they are written back
 	}
-	q.setSpec(&typed.Spec, defaultPolicy)
-	q.setAnnotations(obj.GetAnnotations())
+	q.setSpec(&spec, defaultPolicy)
+	q.setAnnotations(w.Metadata.Annotations)
 	return q
 }
 
@@ -154,14 +144,6 @@ type classObject struct {
 	globalDefault bool
 }
 
-func decodeClass(obj *unstructured.Unstructured) *classObject {
-	c := &classObject{objectMeta: metaOf(obj)}
-	switch n := obj.Object["value"].(type) {
-	case int64:
-		c.value = int32(min(max(n, -1<<31), 1<<31-1))
-	case float64:
-		c.value = int32(min(max(n, -1<<31), 1<<31-1))
-	}
-	c.globalDefault, _ = obj.Object["globalDefault"].(bool)
-	return c
+func decodeClass(c *schedulingv1.PriorityClass) *classObject {
+	return &classObject{objectMeta: metaOf(c), value: c.Value, globalDefault: c.GlobalDefault}
 }

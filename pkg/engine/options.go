@@ -21,7 +21,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
@@ -75,14 +74,11 @@ type Config struct {
 	AuditInterval time.Duration
 }
 
-// Options of New. Dynamic, Quotas and Clock are required.
+// Options of New. Client, Quotas and Clock are required.
 type Options struct {
 	Config Config
-	// Dynamic reads and writes units and queues, and reads priority classes.
-	Dynamic dynamic.Interface
-	// REST, if set, is the client that Dynamic is made of. Units and queues are then watched and read from the bytes of an
-	// answer, which costs a small part of what Dynamic makes of them first.
-	REST rest.Interface
+	// Client reads and writes units and queues, and reads priority classes. NewClient makes it.
+	Client rest.Interface
 	// Metadata lists the versions of units where the engine has to know that it knows all of them; nil lists whole units.
 	Metadata metadata.Interface
 	// Jobs has the informers of the jobs of managed kinds; whoever owns it starts it. Without it no consumer is
@@ -112,8 +108,8 @@ type Options struct {
 }
 
 func (o *Options) complete() error {
-	if o.Dynamic == nil || o.Quotas == nil || o.Clock == nil {
-		return errors.New("engine: Dynamic, Quotas and Clock are required")
+	if o.Client == nil || o.Quotas == nil || o.Clock == nil {
+		return errors.New("engine: Client, Quotas and Clock are required")
 	}
 	c := &o.Config
 	setDefault(&c.QueueNamespace, v1alpha1.DefaultQueueNamespace)

@@ -30,11 +30,6 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
-// bomb panics wherever it is looked at.
-type bomb struct{}
-
-func (bomb) MarshalJSON() ([]byte, error) { panic("a bomb in a template") }
-
 // badCheck cannot cope with units that are called bad.
 type badCheck struct{}
 
@@ -77,10 +72,13 @@ func TestAPanicParksItsUnitAndOthersGoOn(t *testing.T) {
 			}}
 		}},
 		"decode": {where: "decode", feed: func(r *rig) {
+			before := decodeTemplate
+			decodeTemplate = func([]byte) (*corev1.PodTemplateSpec, error) { panic("a bomb in a template") }
+			defer func() { decodeTemplate = before }()
 			u := r.api.get("team/bad")
 			u.SetResourceVersion("999999")
 			delete(u.Object["spec"].(map[string]any), "request")
-			u.Object["spec"].(map[string]any)["podSet"] = []any{map[string]any{"name": "main", "template": bomb{}}}
+			u.Object["spec"].(map[string]any)["podSet"] = []any{map[string]any{"name": "main", "template": map[string]any{}}}
 			r.engine.FeedUnit(u, false)
 		}},
 	} {

@@ -22,7 +22,7 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -43,7 +43,7 @@ const (
 // version, until the outcome is definite: only that tells "not applied" from "not applied yet". Between attempts a
 // write holds no worker.
 type pool struct {
-	client  dynamic.Interface
+	client  rest.Interface
 	clock   clock.WithTicker
 	metrics *metrics.Set
 	workers int
@@ -63,7 +63,7 @@ type pool struct {
 
 func newPool(o *Options, done func(Result)) *pool {
 	p := &pool{
-		client: o.writeClient(), clock: o.Clock, metrics: o.Metrics,
+		client: o.Client, clock: o.Clock, metrics: o.Metrics,
 		workers: o.Config.WriteConcurrency, timeout: o.Config.WriteTimeout, done: done,
 		attempts: map[int64]int{},
 	}

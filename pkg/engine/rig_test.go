@@ -38,7 +38,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/dynamic"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/rest"
 	kubetesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -47,6 +50,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/testing/transport"
 )
 
 const (
@@ -77,6 +81,7 @@ const (
 type fakeAPI struct {
 	t       *testing.T
 	client  *dynamicfake.FakeDynamicClient
+	rest    rest.Interface // to the same objects
 	version atomic.Int64
 	mu      sync.Mutex // guards what follows where an engine runs in goroutines of its own
 	// faults of the next status patches of units, in their order; then none.
@@ -94,7 +99,22 @@ func newFakeAPI(t *testing.T) *fakeAPI {
 		priorityClasses:            "PriorityClassList",
 	})
 	api.client.PrependReactor("patch", "queueunits", api.patchUnit)
+	api.rest = restOf(api.client)
 	return api
+}
+
+// restOf is the client of an engine to these objects.
+func restOf(objects dynamic.Interface) rest.Interface {
+	client, err := NewClient(transport.Config(objects))
+	utilruntime.Must(err)
+	return client
+}
+
+// unitFrom and queueFrom are the objects as an engine reads them.
+func unitFrom(obj json.Marshaler) *unitObject { return decodeUnit(sent[wireUnit](obj)) }
+
+func queueFrom(obj json.Marshaler, policy string) *queueObject {
+	return decodeQueue(sent[wireQueue](obj), policy)
 }
 
 func (a *fakeAPI) count(counts map[string]int, key string) {
@@ -347,7 +367,7 @@ func rigOn(t *testing.T, api *fakeAPI, quotas *fakeQuotas, clock *clocktesting.F
 	require.NoError(t, err)
 	r := &rig{t: t, api: api, quotas: quotas, clock: clock, metrics: metrics.New()}
 	r.engine = drive(t, Options{
-		Dynamic: api.client, Metadata: metadataOf{api.client}, Quotas: quotas, Clock: clock, Predicate: predicate, Metrics: r.metrics,
+		Client: api.rest, Metadata: metadataOf{api.client}, Quotas: quotas, Clock: clock, Predicate: predicate, Metrics: r.metrics,
 		Submit: func(w *Write) { r.submitted = append(r.submitted, w) },
 		Activate: func(pods map[string]*corev1.Pod) {
 			r.activated = append(r.activated, slices.Sorted(maps.Keys(pods))...)
@@ -387,7 +407,7 @@ func (r *rig) send(faults ...fault) Result {
 	r.t.Helper()
 	w := r.decision()
 	r.api.faults = faults
-	result := w.Do(context.Background(), r.api.client)
+	result := w.Do(context.Background(), r.api.rest)
 	r.engine.Settle(result)
 	if result.outcome != admission.OutcomeUnknown {
 		r.drop(w)

@@ -72,7 +72,7 @@ func newLive(t *testing.T, api *fakeAPI, quotas *fakeQuotas, podObjects []runtim
 	jobInformers := metadatainformer.NewSharedInformerFactory(client, 0)
 	pods := informers.NewSharedInformerFactory(kubefake.NewClientset(podObjects...), 0)
 	l.engine, err = New(Options{
-		Dynamic: api.client, Metadata: metadataOf{api.client}, Jobs: jobInformers, Pods: pods.Core().V1().Pods().Informer(),
+		Client: api.rest, Metadata: metadataOf{api.client}, Jobs: jobInformers, Pods: pods.Core().V1().Pods().Informer(),
 		Quotas: quotas, Clock: clock.RealClock{}, Predicate: predicate, Metrics: metrics.New(),
 		Config: Config{WriteConcurrency: 8, AuditInterval: 5 * time.Millisecond},
 		Activate: func(chunk map[string]*corev1.Pod) {

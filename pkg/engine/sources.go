@@ -23,14 +23,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -73,10 +72,10 @@ func versionAfter(a, b string) bool {
 	return err == nil && c > 0
 }
 
-// connect makes the informers and registers the handlers. Every object is converted on its own when it arrives, so one
+// connect makes the informers and registers the handlers. Every object is read on its own when it arrives, so one
 // that cannot be read never breaks the reading of others.
 func (s *sources) connect() error {
-	units := s.bytesInformer(v1alpha1.QueueUnitResource, "", func() objectText { return &unitText{} })
+	units := s.informer(v1alpha1.QueueUnitResource, "", &wireUnit{})
 	s.units = units
 	err := s.follow(units, "queue units", transform(decodeUnit), handlers(
 		func(u *unitObject) { s.box.unit(u) },
@@ -87,8 +86,8 @@ func (s *sources) connect() error {
 		return err
 	}
 	policy := s.opts.Config.DefaultQueuePolicy
-	queues := s.bytesInformer(v1alpha1.QueueResource, s.opts.Config.QueueNamespace, func() objectText { return &queueText{policy: policy} })
-	decode := func(obj *unstructured.Unstructured) *queueObject { return decodeQueue(obj, policy) }
+	queues := s.informer(v1alpha1.QueueResource, s.opts.Config.QueueNamespace, &wireQueue{})
+	decode := func(w *wireQueue) *queueObject { return decodeQueue(w, policy) }
 	err = s.follow(queues, "queues", transform(decode), handlers(
 		func(q *queueObject) { s.putQueue(q.Name, q) },
 		func(q *queueObject) { s.putQueue(q.Name, nil) },
@@ -97,7 +96,8 @@ func (s *sources) connect() error {
 	if err != nil {
 		return err
 	}
-	err = s.follow(s.dynamicInformer(priorityClasses, ""), "priority classes", transform(decodeClass), handlers(
+	classes := s.informer(priorityClasses, "", &schedulingv1.PriorityClass{})
+	err = s.follow(classes, "priority classes", transform(decodeClass), handlers(
 		func(c *classObject) { s.putClass(c.Name, c) },
 		func(c *classObject) { s.putClass(c.Name, nil) },
 		func(key string) { s.putClass(key, nil) },
@@ -144,10 +144,10 @@ func (s *sources) follow(
 }
 
 // transform makes the conversion idempotent, as informers ask for.
-func transform[T any](decode func(*unstructured.Unstructured) *T) cache.TransformFunc {
+func transform[W, T any](decode func(*W) *T) cache.TransformFunc {
 	return func(obj any) (any, error) {
-		if u, ok := obj.(*unstructured.Unstructured); ok {
-			return decode(u), nil
+		if w, ok := obj.(*W); ok {
+			return decode(w), nil
 		}
 		return obj, nil
 	}
@@ -182,31 +182,19 @@ func handlers[T any](put, gone func(*T), goneKey func(string)) cache.ResourceEve
 	}
 }
 
-func (s *sources) dynamicInformer(gvr schema.GroupVersionResource, namespace string) cache.SharedIndexInformer {
-	objects := s.opts.Dynamic.Resource(gvr).Namespace(namespace)
-	return s.informer(gvr, objects, objects.Watch, &unstructured.Unstructured{})
-}
-
-// bytesInformer takes objects from their bytes where it can.
-func (s *sources) bytesInformer(gvr schema.GroupVersionResource, namespace string, text func() objectText) cache.SharedIndexInformer {
-	client := s.opts.REST
-	if client == nil {
-		return s.dynamicInformer(gvr, namespace)
-	}
-	objects := s.opts.Dynamic.Resource(gvr).Namespace(namespace)
-	return s.informer(gvr, objects, func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-		return watchObjects(ctx, client, pathOf(gvr, namespace), text(), o)
-	}, nil) // objects, and bookmarks of another type
-}
-
 func (s *sources) informer(
-	gvr schema.GroupVersionResource, objects dynamic.ResourceInterface,
-	watchFunc func(context.Context, metav1.ListOptions) (watch.Interface, error), example runtime.Object,
+	resource schema.GroupVersionResource, namespace string, example runtime.Object,
 ) cache.SharedIndexInformer {
+	client := s.opts.Client
 	return cache.NewSharedIndexInformerWithOptions(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return objects.List(ctx, o) },
-		WatchFuncWithContext: watchFunc,
-	}, s.opts.Dynamic), example, cache.SharedIndexInformerOptions{ObjectDescription: gvr.String()})
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return with(at(client.Get(), resource, namespace), &o).Do(ctx).Get()
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.Watch = true
+			return with(at(client.Get(), resource, namespace), &o).Watch(ctx)
+		},
+	}, client), example, cache.SharedIndexInformerOptions{ObjectDescription: resource.String()})
 }
 
 func (s *sources) followJobs() error {
@@ -319,8 +307,9 @@ func (s *sources) listUnits(ctx context.Context) (units []*unitObject, version s
 func (s *sources) eachUnitPage(ctx context.Context, visit func(page []*unitObject, version string) error) error {
 	o := metav1.ListOptions{Limit: listPage}
 	for {
-		list, err := within(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
-			return s.opts.Dynamic.Resource(v1alpha1.QueueUnitResource).List(ctx, o)
+		list, err := within(ctx, func(ctx context.Context) (*wireList[wireUnit], error) {
+			list := &wireList[wireUnit]{}
+			return list, with(at(s.opts.Client.Get(), v1alpha1.QueueUnitResource, ""), &o).Do(ctx).Into(list)
 		})
 		if err != nil {
 			return err
@@ -329,10 +318,10 @@ func (s *sources) eachUnitPage(ctx context.Context, visit func(page []*unitObjec
 		for i := range list.Items {
 			page = append(page, decodeUnit(&list.Items[i]))
 		}
-		if err := visit(page, list.GetResourceVersion()); err != nil {
+		if err := visit(page, list.ResourceVersion); err != nil {
 			return err
 		}
-		if o.Continue = list.GetContinue(); o.Continue == "" {
+		if o.Continue = list.Continue; o.Continue == "" {
 			return nil
 		}
 	}

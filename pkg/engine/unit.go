@@ -20,7 +20,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -28,10 +27,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
@@ -187,9 +186,9 @@ func (u *unitObject) condition(conditionType string) *metav1.Condition {
 }
 
 // decodeUnit never fails: an object that cannot be read, in part or at all, becomes a unit that is parked with a reason.
-// It does not change the object.
-func decodeUnit(obj *unstructured.Unstructured) (u *unitObject) {
-	u = &unitObject{objectMeta: metaOf(obj), path: obj.GetNamespace() + "/" + obj.GetName(), unitHistory: &unitHistory{}}
+func decodeUnit(w *wireUnit) (u *unitObject) {
+	m := &w.Metadata
+	u = &unitObject{objectMeta: metaOf(m), path: m.Namespace + "/" + m.Name, unitHistory: &unitHistory{}}
 	u.Name = u.path[len(u.Namespace)+1:]
 	defer func() {
 		if r := recover(); r != nil {
@@ -198,15 +197,30 @@ func decodeUnit(obj *unstructured.Unstructured) (u *unitObject) {
 		}
 		u.share()
 	}()
-	u.decodeMeta(obj)
-	u.decodeStatus(obj)
-	u.decodeSpec(obj)
+	if m.unread != nil {
+		u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("metadata: %w", m.unread))
+	}
+	u.readMeta(m.Labels, m.Annotations)
+	u.readStatus(w.Status)
+	u.readSpec(w.Spec, metav1.GetControllerOfNoCopy(m))
 	if len(u.held.Items()) == 0 && u.phase.Holds() {
 		// Somebody set the phase alone. Counting too much is safe, counting nothing is not.
 		u.held = u.request
 	}
 	return u
 }
+
+// read reads a part of an object, if it has it. Of text that is JSON only fields with methods of their own, like amounts and
+// times, keep what follows them from being read: whatever has to survive others is read without such.
+func read(text json.RawMessage, into any) error {
+	if len(text) == 0 {
+		return nil
+	}
+	return utiljson.Unmarshal(text, into)
+}
+
+// says tells a value from none.
+func says(text json.RawMessage) bool { return len(text) > 0 && string(text) != "null" }
 
 // refuse keeps the first reason.
 func (u *unitObject) refuse(reason admission.Reason, err error) {
@@ -217,18 +231,21 @@ func (u *unitObject) refuse(reason admission.Reason, err error) {
 
 // share lets go of what the unit has in common with others.
 func (u *unitObject) share() {
-	u.shareAmounts()
-	if u.unitHistory.empty() {
-		u.unitHistory = noHistory
-	}
-}
-
-func (u *unitObject) shareAmounts() {
 	u.request, u.held = sharedLists.Of(u.request), sharedLists.Of(u.held)
 	for i := range u.sets {
 		u.sets[i].total = sharedLists.Of(u.sets[i].total)
 	}
 	u.sets = sharedSets.Of(u.sets)
+	u.conditions = slices.Clone(u.conditions) // without room for more
+	for i := range u.conditions {
+		c := &u.conditions[i]
+		c.Type, c.Status = sharedText(c.Type), metav1.ConditionStatus(sharedText(string(c.Status)))
+		c.Reason, c.Message = sharedText(c.Reason), sharedMessages.Of(c.Message)
+	}
+	u.message = sharedMessages.Of(u.message)
+	if u.unitHistory.empty() {
+		u.unitHistory = noHistory
+	}
 }
 
 // metaOf keeps what the engine needs of the metadata.
@@ -240,8 +257,7 @@ func metaOf(obj metav1.Object) objectMeta {
 	}
 }
 
-func (u *unitObject) decodeMeta(obj *unstructured.Unstructured) {
-	labels, annotations := obj.GetLabels(), obj.GetAnnotations()
+func (u *unitObject) readMeta(labels, annotations map[string]string) {
 	for _, key := range quotaKeys {
 		if value := labels[key]; value != "" {
 			u.quota, u.quotaKey = sharedText(value), key
@@ -257,56 +273,42 @@ func (u *unitObject) decodeMeta(obj *unstructured.Unstructured) {
 	_, u.adopted = annotations[v1alpha1.AnnotationAdopted]
 }
 
-// unitSpec is the spec without pod sets, which are read on their own.
+// unitSpec is what is read of the spec.
 type unitSpec struct {
-	ConsumerRef       *corev1.ObjectReference `json:"consumerRef,omitempty"`
-	Priority          *int32                  `json:"priority,omitempty"`
-	Queue             string                  `json:"queue,omitempty"`
-	PriorityClassName string                  `json:"priorityClassName,omitempty"`
-	Request           corev1.ResourceList     `json:"request,omitempty"`
-	Resource          corev1.ResourceList     `json:"resource,omitempty"`
-	Active            *bool                   `json:"active,omitempty"`
+	ConsumerRef       *corev1.ObjectReference `json:"consumerRef"`
+	Priority          *int32                  `json:"priority"`
+	Queue             string                  `json:"queue"`
+	PriorityClassName string                  `json:"priorityClassName"`
+	Request           json.RawMessage         `json:"request"`
+	Resource          json.RawMessage         `json:"resource"`
+	Active            *bool                   `json:"active"`
+	PodSet            []struct {
+		Name     string          `json:"name"`
+		Count    *int32          `json:"count"`
+		Template json.RawMessage `json:"template"`
+	} `json:"podSet"`
 }
 
-// convert reads fields into a typed value. Amounts that would take minutes to read are refused before that: this runs in
-// the informer of all units.
-func convert(fields map[string]any, into any) error {
-	if err := jobs.CheckQuantities(fields); err != nil {
-		return err
-	}
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(fields, into)
-}
-
-func (u *unitObject) decodeSpec(obj *unstructured.Unstructured) {
-	fields, _ := obj.Object["spec"].(map[string]any)
-	rest := maps.Clone(fields)
-	delete(rest, "podSet")
+func (u *unitObject) readSpec(text json.RawMessage, owner *metav1.OwnerReference) {
 	var spec unitSpec
-	if err := convert(rest, &spec); err != nil {
+	if err := read(text, &spec); err != nil {
 		u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("spec: %w", err))
-		// Which amounts were read before the one that cannot be is a matter of chance (I13).
-		spec.Request, spec.Resource = nil, nil
 	}
 	if spec.Queue != "" {
 		u.queue = spec.Queue
 	}
 	u.queue = sharedText(u.queue)
-	u.priority, u.class = spec.Priority, sharedText(spec.PriorityClassName)
+	u.priority, u.class = sharedPriority(spec.Priority), sharedText(spec.PriorityClassName)
 	u.inactive = spec.Active != nil && !*spec.Active
-	u.decodeConsumer(obj, spec.ConsumerRef)
-	request := spec.Request
-	if request == nil {
-		request = spec.Resource
+	if spec.ConsumerRef != nil {
+		u.readConsumer(spec.ConsumerRef, owner)
 	}
-	if err := u.decodeRequest(request, fields["podSet"]); err != nil {
+	if err := u.readRequest(&spec); err != nil {
 		u.refuse(admission.ReasonInvalidRequest, err)
 	}
 }
 
-func (u *unitObject) decodeConsumer(obj *unstructured.Unstructured, ref *corev1.ObjectReference) {
-	if ref == nil {
-		return
-	}
+func (u *unitObject) readConsumer(ref *corev1.ObjectReference, owner *metav1.OwnerReference) {
 	u.hasConsumer = true
 	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	u.consumer = admission.Consumer{
@@ -316,37 +318,18 @@ func (u *unitObject) decodeConsumer(obj *unstructured.Unstructured, ref *corev1.
 	if u.consumer.Namespace == "" {
 		u.consumer.Namespace = u.Namespace
 	}
-	owner := metav1.GetControllerOfNoCopy(obj)
+	if strings.HasSuffix(u.path, ref.Name) { // which it mostly is a part of
+		u.consumer.Name = u.path[len(u.path)-len(ref.Name):]
+	}
 	u.owned = owner != nil && ref.UID != "" && owner.UID == ref.UID
 }
 
-// podSet is read without its template, which is decoded only where its requests are needed.
-type podSet struct {
-	Name  string `json:"name"`
-	Count *int32 `json:"count,omitempty"`
-}
-
-func (u *unitObject) decodeRequest(explicit corev1.ResourceList, value any) error {
-	items, ok := value.([]any)
-	if !ok && value != nil {
-		return fmt.Errorf("spec.podSet is not a list")
+func (u *unitObject) readRequest(spec *unitSpec) error {
+	if n := len(spec.PodSet); n > maxPodSets {
+		return fmt.Errorf("spec.podSet has %d items, at most %d are read", n, maxPodSets)
 	}
-	if len(items) > maxPodSets {
-		return fmt.Errorf("spec.podSet has %d items, at most %d are read", len(items), maxPodSets)
-	}
-	templates := make([]any, 0, len(items))
-	for i, item := range items {
-		fields, ok := item.(map[string]any)
-		if !ok {
-			return fmt.Errorf("spec.podSet[%d] is not an object", i)
-		}
-		head := maps.Clone(fields)
-		delete(head, "template")
-		delete(head, "topologyRequest")
-		set := podSet{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(head, &set); err != nil {
-			return fmt.Errorf("spec.podSet[%d]: %w", i, err)
-		}
+	templates := make([]json.RawMessage, 0, 1)
+	for i, set := range spec.PodSet {
 		count := int64(1)
 		if set.Count != nil {
 			count = int64(*set.Count)
@@ -356,33 +339,54 @@ func (u *unitObject) decodeRequest(explicit corev1.ResourceList, value any) erro
 		}
 		u.pods += count
 		u.sets = append(u.sets, podSetTotal{name: sharedText(set.Name), count: count})
-		templates = append(templates, fields["template"])
+		templates = append(templates, set.Template)
 	}
-	if explicit != nil {
-		list, err := listOf(explicit)
-		if err != nil {
-			return fmt.Errorf("spec.request: %w", err)
-		}
-		u.request = list
-		if len(u.sets) == 1 {
-			u.sets[0].total = list
-			return nil
-		}
+	explicit := spec.Request
+	if !says(explicit) {
+		explicit = spec.Resource
 	}
-	return u.addTemplates(explicit == nil, templates)
+	if !says(explicit) {
+		return u.addTemplates(true, templates)
+	}
+	list, err := amounts.Of(explicit)
+	if err != nil { // it is parked for that, and what it may hold counts by its templates
+		u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("spec.request: %w", err))
+		return u.addTemplates(true, templates)
+	}
+	if u.request = list; len(u.sets) == 1 {
+		u.sets[0].total = list
+		return nil
+	}
+	return u.addTemplates(false, templates)
 }
 
-// listOf reads amounts. All that is done about a unit costs as much as it names resources.
-func listOf(amounts corev1.ResourceList) (resources.List, error) {
-	if n := len(amounts); n > jobs.MaxResources {
-		return resources.List{}, fmt.Errorf("%d resources, at most %d are counted", n, jobs.MaxResources)
+// amounts are what the same text says in very many units. Amounts that would take minutes to read are refused before that:
+// this runs in the informer of all units. All that is done about a unit costs as much as it names resources.
+var amounts = intern.NewTexts(func(text string) (list resources.List, err error) {
+	var fields map[string]any
+	if err := utiljson.Unmarshal([]byte(text), &fields); err != nil {
+		return list, err
 	}
-	return resources.FromQuantities(amounts)
-}
+	if n := len(fields); n > jobs.MaxResources {
+		return list, fmt.Errorf("%d resources, at most %d are counted", n, jobs.MaxResources)
+	}
+	fields = map[string]any{"resources": fields}
+	if err := jobs.CheckQuantities(fields); err != nil {
+		return list, err
+	}
+	var typed struct {
+		Resources corev1.ResourceList `json:"resources"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &typed); err != nil {
+		return list, err
+	}
+	list, err = resources.FromQuantities(typed.Resources)
+	return sharedLists.Of(list), err
+})
 
 // addTemplates reads what the pods of every pod set ask for. Where the request is given explicitly the sets only name
 // what is held, so a template that cannot be read then costs its name and nothing else.
-func (u *unitObject) addTemplates(needed bool, templates []any) error {
+func (u *unitObject) addTemplates(needed bool, templates []json.RawMessage) error {
 	sum := resources.List{}
 	for i, template := range templates {
 		total, err := templateTotal(template, u.sets[i].count)
@@ -407,19 +411,14 @@ func (u *unitObject) addTemplates(needed bool, templates []any) error {
 	return nil
 }
 
-// templateTotal takes a template as json.RawMessage or decoded.
-func templateTotal(value any, count int64) (resources.List, error) {
-	if value == nil {
+// decodeTemplate is replaced by tests.
+var decodeTemplate = jobs.DecodeTemplate
+
+func templateTotal(text json.RawMessage, count int64) (resources.List, error) {
+	if !says(text) {
 		return resources.List{}, nil
 	}
-	raw, ok := value.(json.RawMessage)
-	if !ok {
-		var err error
-		if raw, err = json.Marshal(value); err != nil {
-			return resources.List{}, fmt.Errorf("template: %w", err)
-		}
-	}
-	template, err := jobs.DecodeTemplate(raw)
+	template, err := decodeTemplate(text)
 	if err != nil {
 		return resources.List{}, fmt.Errorf("template: %w", err)
 	}
@@ -434,42 +433,45 @@ func templateTotal(value any, count int64) (resources.List, error) {
 	return resources.FromQuantities(all)
 }
 
-// unitStatus is what is read of the status.
-type unitStatus struct {
-	Phase            string               `json:"phase,omitempty"`
-	Attempts         int64                `json:"attempts,omitempty"`
-	Message          string               `json:"message,omitempty"`
-	Admissions       []v1alpha1.Admission `json:"admissions,omitempty"`
-	LastAllocateTime *metav1.Time         `json:"lastAllocateTime,omitempty"`
-	Conditions       []metav1.Condition   `json:"conditions,omitempty"`
-	RequeueState     *struct {
-		RequeueAt *metav1.Time `json:"requeueAt,omitempty"`
-	} `json:"requeueState,omitempty"`
+// unitHolding is what decides whether a unit holds quota, and what. It can be read whatever the rest of the status says.
+type unitHolding struct {
+	Phase      string `json:"phase"`
+	Attempts   int64  `json:"attempts"`
+	Admissions []struct {
+		Resources json.RawMessage `json:"resources"`
+	} `json:"admissions"`
 }
 
-// decodeStatus keeps the phase even if the rest cannot be read: whether a unit holds quota must not depend on it.
-func (u *unitObject) decodeStatus(obj *unstructured.Unstructured) {
-	fields, _ := obj.Object["status"].(map[string]any)
-	phase, _ := fields["phase"].(string)
-	u.phase = admission.Phase(sharedText(phase))
+// unitStatus is what is read of the status.
+type unitStatus struct {
+	unitHolding
+	Message          string             `json:"message"`
+	LastAllocateTime metav1.Time        `json:"lastAllocateTime"`
+	Conditions       []metav1.Condition `json:"conditions"`
+	RequeueState     struct {
+		RequeueAt metav1.Time `json:"requeueAt"`
+	} `json:"requeueState"`
+}
+
+func (u *unitObject) readStatus(text json.RawMessage) {
 	var status unitStatus
-	if err := convert(fields, &status); err != nil {
+	if err := read(text, &status); err != nil {
 		u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("status: %w", err))
-		return
+		status = unitStatus{}
+		_ = read(text, &status.unitHolding) // as far as it goes (I1)
 	}
+	u.phase = admission.Phase(sharedText(status.Phase))
 	u.attempts, u.message, u.conditions = status.Attempts, status.Message, status.Conditions
-	if status.LastAllocateTime != nil {
-		u.allocated = status.LastAllocateTime.Time
-	}
-	if status.RequeueState != nil && status.RequeueState.RequeueAt != nil {
-		u.requeueAt = status.RequeueState.RequeueAt.Time
-	}
+	u.allocated, u.requeueAt = status.LastAllocateTime.Time, status.RequeueState.RequeueAt.Time
 	if n := len(status.Admissions); n > maxPodSets {
 		u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("status.admissions has %d items, at most %d are read", n, maxPodSets))
 		return
 	}
-	for i := range status.Admissions {
-		list, err := listOf(status.Admissions[i].Resources)
+	for i, admitted := range status.Admissions {
+		if !says(admitted.Resources) {
+			continue
+		}
+		list, err := amounts.Of(admitted.Resources)
 		if err != nil {
 			u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("status.admissions[%d]: %w", i, err))
 			continue
@@ -496,23 +498,50 @@ func shorten(text string) string {
 	return strings.ToValidUTF8(text[:maxMessage], "") + "..."
 }
 
+// priorities that most units have need no memory of their own.
+var priorities = func() (list [256]int32) {
+	for i := range list {
+		list[i] = int32(i)
+	}
+	return list
+}()
+
+func sharedPriority(n *int32) *int32 {
+	if n != nil && *n >= 0 && int(*n) < len(priorities) {
+		return &priorities[*n]
+	}
+	return n
+}
+
 var (
-	sharedLists = intern.NewPool(hashList, resources.List.Same)
-	sharedSets  = intern.NewPool(hashSets, sameSets)
+	// sharedMessages are those that were seen lately.
+	sharedMessages = intern.NewPool(maphash.String, func(a, b string) bool { return a == b })
+	sharedLists    = intern.NewPool(hashList, resources.List.Same)
+	sharedSets     = intern.NewPool(hashSets, sameSets)
 )
 
-func hashList(h *maphash.Hash, list resources.List) {
+func hashList(seed maphash.Seed, list resources.List) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	addList(&h, list)
+	return h.Sum64()
+}
+
+func hashSets(seed maphash.Seed, sets []podSetTotal) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	for i := range sets {
+		_, _ = h.WriteString(sets[i].name)
+		maphash.WriteComparable(&h, sets[i].count)
+		addList(&h, sets[i].total)
+	}
+	return h.Sum64()
+}
+
+func addList(h *maphash.Hash, list resources.List) {
 	for _, it := range list.Items() {
 		_, _ = h.WriteString(it.Name)
 		maphash.WriteComparable(h, it.Amount)
-	}
-}
-
-func hashSets(h *maphash.Hash, sets []podSetTotal) {
-	for i := range sets {
-		_, _ = h.WriteString(sets[i].name)
-		maphash.WriteComparable(h, sets[i].count)
-		hashList(h, sets[i].total)
 	}
 }
 

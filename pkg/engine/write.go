@@ -29,7 +29,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
@@ -97,7 +97,7 @@ func (w *Write) data() ([]byte, error) {
 
 // Do sends the patch once and says what became of it. On a conflict the object is read back: the patch may have been
 // applied by an earlier attempt whose answer was lost.
-func (w *Write) Do(ctx context.Context, client dynamic.Interface) Result {
+func (w *Write) Do(ctx context.Context, client rest.Interface) Result {
 	data, err := w.data()
 	if err != nil {
 		return Result{write: w, outcome: admission.OutcomeRefused, err: err}
@@ -107,31 +107,32 @@ func (w *Write) Do(ctx context.Context, client dynamic.Interface) Result {
 	case err == nil:
 		return Result{write: w, outcome: admission.OutcomeConfirmed, fresh: fresh}
 	case apierrors.IsConflict(err):
-		return w.readBack(ctx, client.Resource(w.resource).Namespace(w.key.Namespace), err)
+		return w.readBack(ctx, client, err)
 	default:
 		return w.failed(err)
 	}
 }
 
-// patch returns the unit after it.
-func (w *Write) patch(ctx context.Context, client dynamic.Interface, data []byte) (*unitObject, error) {
-	if c, ok := client.(*bytesClient); ok {
-		return c.patch(ctx, w, data)
-	}
-	obj, err := client.Resource(w.resource).Namespace(w.key.Namespace).
-		Patch(ctx, w.key.Name, types.MergePatchType, data, metav1.PatchOptions{}, "status")
-	if err != nil || w.base == nil {
+// patch returns the unit after it. What a queue is after it is not read.
+func (w *Write) patch(ctx context.Context, client rest.Interface, data []byte) (*unitObject, error) {
+	result := at(client.Patch(types.MergePatchType), w.resource, w.key.Namespace).
+		Name(w.key.Name).SubResource("status").Body(data).Do(ctx)
+	if err := result.Error(); err != nil || w.base == nil {
 		return nil, err
 	}
-	return decodeUnit(obj), nil
+	u := &wireUnit{}
+	if err := result.Into(u); err != nil {
+		return nil, err
+	}
+	return decodeUnit(u), nil
 }
 
-func (w *Write) readBack(ctx context.Context, objects dynamic.ResourceInterface, conflict error) Result {
+func (w *Write) readBack(ctx context.Context, client rest.Interface, conflict error) Result {
 	refuted := Result{write: w, outcome: admission.OutcomeRefuted, conflict: true, err: conflict}
 	if !w.decides() {
 		return refuted
 	}
-	obj, err := objects.Get(ctx, w.key.Name, metav1.GetOptions{})
+	fresh, err := getUnit(ctx, client, w.key)
 	if err != nil {
 		r := w.failed(err)
 		if r.outcome == admission.OutcomeRefused {
@@ -141,7 +142,7 @@ func (w *Write) readBack(ctx context.Context, objects dynamic.ResourceInterface,
 		r.conflict = true
 		return r
 	}
-	refuted.fresh = decodeUnit(obj)
+	refuted.fresh = fresh
 	if refuted.fresh.UID != w.base.UID {
 		return Result{write: w, outcome: admission.OutcomeRefuted, gone: true, conflict: true, err: conflict}
 	}

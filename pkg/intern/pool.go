@@ -25,25 +25,24 @@ import (
 // Pool remembers a fixed number of values. It is safe for concurrent use. A value that it forgot is merely kept twice.
 type Pool[T any] struct {
 	seed  maphash.Seed
-	hash  func(h *maphash.Hash, v T)
+	hash  func(seed maphash.Seed, v T) uint64
 	same  func(a, b T) bool
 	slots [4096]atomic.Pointer[T]
 }
 
 // NewPool takes what tells values apart: the same values must have the same hash.
-func NewPool[T any](hash func(*maphash.Hash, T), same func(a, b T) bool) *Pool[T] {
+func NewPool[T any](hash func(maphash.Seed, T) uint64, same func(a, b T) bool) *Pool[T] {
 	return &Pool[T]{seed: maphash.MakeSeed(), hash: hash, same: same}
 }
 
 // Of returns the same value, that of another object if it is known. Neither may be changed from now on.
 func (p *Pool[T]) Of(v T) T {
-	var h maphash.Hash
-	h.SetSeed(p.seed)
-	p.hash(&h, v)
-	slot := &p.slots[h.Sum64()%uint64(len(p.slots))]
+	slot := &p.slots[p.hash(p.seed, v)%uint64(len(p.slots))]
 	if have := slot.Load(); have != nil && p.same(*have, v) {
 		return *have
 	}
-	slot.Store(&v)
+	fresh := new(T)
+	*fresh = v
+	slot.Store(fresh)
 	return v
 }

@@ -34,6 +34,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/rest"
 	kubetesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -42,6 +43,7 @@ import (
 
 	queueapi "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/testing/transport"
 )
 
 // benchShape is a cluster with many quotas. Every leaf has min 4, max 16 and a share of 8 of the total, in cpu, so that
@@ -140,6 +142,7 @@ type benchWorld struct {
 	shape    benchShape
 	live     *liveQuotas
 	client   *dynamicfake.FakeDynamicClient
+	rest     rest.Interface // to the same objects
 	engine   *engine.Driver
 	clock    *clocktesting.FakeClock
 	units    map[string]*unstructured.Unstructured
@@ -180,8 +183,11 @@ func newEmptyWorld(b *testing.B, shape benchShape) *benchWorld {
 		queueapi.QueueUnitResource: "QueueUnitList",
 	})
 	w.client.PrependReactor("patch", "*", w.patch)
+	var err error
+	w.rest, err = engine.NewClient(transport.Config(w.client))
+	require.NoError(b, err)
 	e, err := engine.New(engine.Options{
-		Dynamic: w.client, Quotas: w.live.adapter, Clock: w.clock, Outstanding: w.live.adapter.SetOutstanding,
+		Client: w.rest, Quotas: w.live.adapter, Clock: w.clock, Outstanding: w.live.adapter.SetOutstanding,
 		Submit: func(write *engine.Write) { w.writes = append(w.writes, write) },
 		// Reasons and the statuses of queues are written on a clock of their own.
 		Config: engine.Config{ReportAfter: time.Hour, ResyncInterval: time.Hour, TrailingCheck: benchTrail},
@@ -285,7 +291,7 @@ func (w *benchWorld) settle() {
 	writes := w.writes
 	w.writes = nil
 	for _, write := range writes {
-		w.engine.Settle(write.Do(w.b.Context(), w.client))
+		w.engine.Settle(write.Do(w.b.Context(), w.rest))
 	}
 	w.client.ClearActions()
 }

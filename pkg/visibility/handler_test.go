@@ -34,12 +34,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/testing/transport"
 )
 
 // oneQuota has room for 4 cpu.
@@ -91,15 +93,24 @@ func drive(t *testing.T, o engine.Options) *engine.Driver {
 	return engine.Drive(e)
 }
 
+// noObjects is the client of an API server that has none.
+func noObjects(t *testing.T) rest.Interface {
+	t.Helper()
+	client, err := engine.NewClient(transport.Config(dynamicfake.NewSimpleDynamicClientWithCustomListKinds(
+		runtime.NewScheme(), map[schema.GroupVersionResource]string{
+			v1alpha1.QueueUnitResource: "QueueUnitList", v1alpha1.QueueResource: "QueueList",
+		})))
+	require.NoError(t, err)
+	return client
+}
+
 func served(t *testing.T) http.Handler { return servedBy(t, oneQuota{}) }
 
 func servedBy(t *testing.T, quotas engine.Quotas) http.Handler {
 	t.Helper()
-	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-		v1alpha1.QueueUnitResource: "QueueUnitList", v1alpha1.QueueResource: "QueueList",
-	})
+	client := noObjects(t)
 	e := drive(t, engine.Options{
-		Dynamic: client, Quotas: quotas, Clock: clocktesting.NewFakeClock(time.Unix(0, 0)), Submit: func(*engine.Write) {},
+		Client: client, Quotas: quotas, Clock: clocktesting.NewFakeClock(time.Unix(0, 0)), Submit: func(*engine.Write) {},
 	})
 	e.FeedQueue(&unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"name": "q"}, "spec": map[string]any{"queuePolicy": "FIFO", "priority": int64(3)},
@@ -225,11 +236,9 @@ func TestAudit(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, get(t, served(t), "/audit", &problem), "asking starts none")
 	require.Equal(t, "audit: not found: none was made yet", problem["error"])
 
-	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-		v1alpha1.QueueUnitResource: "QueueUnitList", v1alpha1.QueueResource: "QueueList",
-	})
+	client := noObjects(t)
 	e := drive(t, engine.Options{
-		Dynamic: client, Quotas: oneQuota{}, Clock: clocktesting.NewFakeClock(time.Unix(0, 0)), Submit: func(*engine.Write) {},
+		Client: client, Quotas: oneQuota{}, Clock: clocktesting.NewFakeClock(time.Unix(0, 0)), Submit: func(*engine.Write) {},
 	})
 	e.FeedUnit(unit("nowhere", "Running"), false)
 	e.Step()
@@ -244,10 +253,8 @@ func TestAudit(t *testing.T) {
 // Anybody may ask for an audit, so what that costs is bounded.
 func TestAuditOnRequest(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
-	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-		v1alpha1.QueueUnitResource: "QueueUnitList", v1alpha1.QueueResource: "QueueList",
-	})
-	e := drive(t, engine.Options{Dynamic: client, Quotas: oneQuota{}, Clock: clock, Submit: func(*engine.Write) {}})
+	client := noObjects(t)
+	e := drive(t, engine.Options{Client: client, Quotas: oneQuota{}, Clock: clock, Submit: func(*engine.Write) {}})
 	h := NewHandler(stepped{e})
 	post := func() int {
 		recorder := httptest.NewRecorder()

@@ -31,7 +31,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
@@ -150,20 +149,9 @@ func (c *core) wireStragglers() {
 	c.stragglers.report = c.reportStraggler
 }
 
-// jsonClient is what a dynamic client is made of.
-func jsonClient(cfg *rest.Config) (*rest.RESTClient, error) {
-	cfg = dynamic.ConfigFor(cfg)
-	cfg.GroupVersion, cfg.APIPath = nil, "/"
-	client, err := rest.HTTPClientFor(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return rest.UnversionedRESTClientForConfigAndClient(cfg, client)
-}
-
 // buildEngine connects the engine with the scheduler's pods, the live quotas and the API.
 func (c *core) buildEngine(cfg *rest.Config, metadataClient metadata.Interface, factory metadatainformer.SharedInformerFactory, predicate *jobs.Predicate, quotas *quota.Adapter) error {
-	client, err := jsonClient(cfg)
+	client, err := engine.NewClient(cfg)
 	if err != nil {
 		return err
 	}
@@ -179,8 +167,7 @@ func (c *core) buildEngine(cfg *rest.Config, metadataClient metadata.Interface, 
 			ReportEvery:           c.args.ExplainEvery.Duration,
 			AuditInterval:         c.args.AuditInterval.Duration,
 		},
-		Dynamic:     dynamic.New(client),
-		REST:        client,
+		Client:      client,
 		Metadata:    metadataClient,
 		Jobs:        factory,
 		Pods:        c.handle.SharedInformerFactory().Core().V1().Pods().Informer(),

@@ -20,21 +20,24 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"path"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -67,12 +70,9 @@ const waitingJob = `{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata
 // memoryQuotas is how many quotas, queues and namespaces there are; eight requests occur.
 const memoryQuotas = 30
 
-func waitingObject(b *testing.B, format string, i int, into any) {
+func waitingText(format string, i int) string {
 	at := time.Date(2026, 1, 1, 0, 0, i/20, 0, time.UTC).Format("15:04:05Z")
-	text := fmt.Sprintf(format, i, i%memoryQuotas, 1+i/memoryQuotas%8, at, i%5)
-	if err := json.Unmarshal([]byte(text), into); err != nil {
-		b.Error(err)
-	}
+	return strings.ReplaceAll(fmt.Sprintf(format, i, i%memoryQuotas, 1+i/memoryQuotas%8, at, i%5), "\n", "")
 }
 
 // stream is a watch that sends n objects, the bookmark that ends the list, and nothing more.
@@ -105,62 +105,68 @@ func stream(ctx context.Context, n int, object func(i int) apiruntime.Object, bo
 	return w
 }
 
-var endOfList = map[string]any{
-	"resourceVersion": "999999999", "annotations": map[string]any{metav1.InitialEventsAnnotationKey: "true"},
-}
+// memoryAPI answers requests for n units and a queue per quota, as an API server does.
+type memoryAPI struct{ n int }
 
-// memoryAPI serves n units, as many jobs, and a queue per quota.
-type memoryAPI struct {
-	dynamic.Interface
-	b *testing.B
-	n int
-}
+const memoryGroup = `"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":`
 
-type memoryObjects struct {
-	dynamic.NamespaceableResourceInterface
-	count  int
-	object func(i int) *unstructured.Unstructured
-}
-
-func (a *memoryAPI) Resource(gvr schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
-	switch gvr {
-	case v1alpha1.QueueUnitResource:
-		return &memoryObjects{count: a.n, object: func(i int) *unstructured.Unstructured {
-			u := &unstructured.Unstructured{}
-			waitingObject(a.b, waitingUnit, i, &u.Object)
-			return u
-		}}
-	case v1alpha1.QueueResource:
-		return &memoryObjects{count: memoryQuotas, object: func(i int) *unstructured.Unstructured {
-			return &unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "Queue",
-				"metadata": map[string]any{"name": fmt.Sprintf("team-%02d", i), "namespace": v1alpha1.DefaultQueueNamespace, "resourceVersion": strconv.Itoa(i + 1)},
-			}}
-		}}
+// RoundTrip implements http.RoundTripper.
+func (a memoryAPI) RoundTrip(request *http.Request) (*http.Response, error) {
+	kind, count, object := "PriorityClass", 0, func(int) string { return "" }
+	switch path.Base(request.URL.Path) {
+	case v1alpha1.QueueUnitResource.Resource:
+		kind, count, object = "QueueUnit", a.n, func(i int) string { return waitingText(waitingUnit, i) }
+	case v1alpha1.QueueResource.Resource:
+		kind, count, object = "Queue", memoryQuotas, func(i int) string {
+			return fmt.Sprintf(`{%s"Queue","metadata":{"name":"team-%02d","namespace":%q,"resourceVersion":"%d"}}`, memoryGroup, i, v1alpha1.DefaultQueueNamespace, i+1)
+		}
 	}
-	return &memoryObjects{}
+	out, in := io.Pipe()
+	query := request.URL.Query()
+	from, _ := strconv.Atoi(query.Get("continue"))
+	limit, _ := strconv.Atoi(query.Get("limit"))
+	go func() {
+		if query.Get("watch") != "" {
+			watched(in, kind, count, object)
+			<-request.Context().Done()
+		} else {
+			listed(in, kind, count, from, limit, object)
+		}
+		_ = in.Close()
+	}()
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: out, Request: request}, nil
 }
 
-func (o *memoryObjects) Namespace(string) dynamic.ResourceInterface { return o }
-
-func (o *memoryObjects) Watch(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
-	end := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Bookmark", "metadata": endOfList}}
-	return stream(ctx, o.count, func(i int) apiruntime.Object { return o.object(i) }, end), nil
-}
-
-// List is how a new leader reads all units.
-func (o *memoryObjects) List(_ context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	list := &unstructured.UnstructuredList{Object: map[string]any{"metadata": map[string]any{"resourceVersion": "999999999"}}}
-	from, _ := strconv.Atoi(opts.Continue)
-	to := o.count
-	if opts.Limit > 0 && from+int(opts.Limit) < to {
-		to = from + int(opts.Limit)
-		list.SetContinue(strconv.Itoa(to))
+// watched writes all objects and the bookmark that ends them, and nothing more.
+func watched(w io.Writer, kind string, count int, object func(i int) string) {
+	for i := range count {
+		if _, err := fmt.Fprintf(w, `{"type":"ADDED","object":%s}`+"\n", object(i)); err != nil {
+			return
+		}
 	}
+	group := memoryGroup
+	if kind == "PriorityClass" {
+		group = `"apiVersion":"scheduling.k8s.io/v1","kind":`
+	}
+	_, _ = fmt.Fprintf(w, `{"type":"BOOKMARK","object":{%s%q,"metadata":{"resourceVersion":"999999999","annotations":{%q:"true"}}}}`+"\n",
+		group, kind, metav1.InitialEventsAnnotationKey)
+}
+
+// listed is how a new leader reads all units.
+func listed(w io.Writer, kind string, count, from, limit int, object func(i int) string) {
+	to, next := count, ""
+	if limit > 0 && from+limit < to {
+		to = from + limit
+		next = strconv.Itoa(to)
+	}
+	_, _ = fmt.Fprintf(w, `{%s"%sList","metadata":{"resourceVersion":"999999999","continue":%q},"items":[`, memoryGroup, kind, next)
 	for i := from; i < to; i++ {
-		list.Items = append(list.Items, *o.object(i))
+		if i > from {
+			_, _ = io.WriteString(w, ",")
+		}
+		_, _ = io.WriteString(w, object(i))
 	}
-	return list, nil
+	_, _ = io.WriteString(w, "]}")
 }
 
 type memoryMetadata struct {
@@ -184,7 +190,9 @@ func (m *memoryMetadata) Watch(ctx context.Context, _ metav1.ListOptions) (watch
 	}}
 	return stream(ctx, m.count, func(i int) apiruntime.Object {
 		job := &metav1.PartialObjectMetadata{}
-		waitingObject(m.b, waitingJob, i, job)
+		if err := json.Unmarshal([]byte(waitingText(waitingJob, i)), job); err != nil {
+			m.b.Error(err)
+		}
 		return job
 	}, end), nil
 }
@@ -238,8 +246,10 @@ func heapOf(b *testing.B, n int, withJobs bool) float64 {
 	b.StopTimer()
 	defer b.StartTimer()
 	before := liveHeap()
+	client, err := engine.NewClient(&rest.Config{Host: "http://in-this-process", QPS: -1, Transport: memoryAPI{n}})
+	require.NoError(b, err)
 	options := engine.Options{
-		Dynamic: &memoryAPI{b: b, n: n}, Quotas: fullQuotas{}, Clock: clock.RealClock{}, Submit: func(*engine.Write) {},
+		Client: client, Quotas: fullQuotas{}, Clock: clock.RealClock{}, Submit: func(*engine.Write) {},
 	}
 	var index *JobIndex
 	ctx, cancel := context.WithCancel(b.Context())

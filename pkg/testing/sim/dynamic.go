@@ -28,12 +28,25 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/testing/transport"
 )
 
 // dynamicClient is what the engine uses of a dynamic client: lists, reads and patches. What is not implemented panics.
 type dynamicClient struct {
 	process *process
 	by      func() writer
+}
+
+// client is what an engine talks to the simulated API with, in requests and answers as ever.
+func (p *process) client(by func() writer) rest.Interface {
+	client, err := engine.NewClient(transport.Config(&dynamicClient{process: p, by: by}))
+	if err != nil {
+		panic(err)
+	}
+	return client
 }
 
 // Resource of the simulated API.
@@ -70,7 +83,7 @@ func (r *dynamicResource) Get(_ context.Context, name string, _ metav1.GetOption
 		return nil, apierrors.NewNotFound(r.kind.resource(), name)
 	}
 	r.client.process.got[o.key] = o.rv
-	return r.answer(o), nil
+	return o.u, nil
 }
 
 // List is consistent.
@@ -83,7 +96,7 @@ func (r *dynamicResource) List(_ context.Context, _ metav1.ListOptions) (*unstru
 	list.SetResourceVersion(strconv.FormatInt(a.version, 10))
 	for _, o := range a.list(r.kind) {
 		if r.namespace == "" || o.u.GetNamespace() == r.namespace {
-			list.Items = append(list.Items, *r.answer(o))
+			list.Items = append(list.Items, *o.u)
 		}
 	}
 	return list, nil
@@ -102,13 +115,5 @@ func (r *dynamicResource) Patch(ctx context.Context, name string, pt types.Patch
 	if err != nil {
 		return nil, err
 	}
-	return r.answer(o), nil
-}
-
-// answer is an object as this client is told of it: like its watch, so that what cannot be decoded never can.
-func (r *dynamicResource) answer(o *object) *unstructured.Unstructured {
-	if r.kind != units {
-		return o.u
-	}
-	return r.client.process.world.decoded(o.u)
+	return o.u, nil
 }

@@ -266,7 +266,7 @@ var mischief = []func(g *generator){
 		g.add(g.when(), "bad-job", fmt.Sprintf("bad%d", g.IntN(1000)), append(g.jobArgs(), "flaw", pick(g.dice, badJobs))...)
 	},
 	func(g *generator) {
-		g.add(g.when(), "bomb", fmt.Sprintf("bomb%d", g.IntN(1000)), append(g.jobArgs(), "in", pick(g.dice, []string{"check", "policy", "decode"}))...)
+		g.add(g.when(), "bomb", fmt.Sprintf("bomb%d", g.IntN(1000)), append(g.jobArgs(), "in", pick(g.dice, []string{"check", "policy"}))...)
 	},
 	func(g *generator) {
 		g.add(g.when(), "unit", fmt.Sprintf("outside%d", g.IntN(1000)), "quota", pick(g.dice, leaves), "cpu", g.cpu(), "run", g.run())

@@ -180,7 +180,7 @@ func (w *world) bad(o *object) bool {
 	return w.bad(w.api.get(jobKind, keyOf(team, unitOf(o).Spec.ConsumerRef.Name)))
 }
 
-// bombs are units, by key, at which something panics in the schedulers: check, policy or decode (F18).
+// bombs are units, by key, at which something panics in the schedulers: check or policy (F18).
 func (w *world) plantBombs() {
 	for _, s := range w.plan.Steps {
 		if s.Verb == "bomb" {
@@ -237,25 +237,6 @@ func (p bombPolicy) Compare(a, b queue.Item) int {
 		panic("a bomb in a policy")
 	}
 	return p.Policy.Compare(a, b)
-}
-
-// bomb panics wherever it is looked at.
-type bomb struct{}
-
-// MarshalJSON panics.
-func (bomb) MarshalJSON() ([]byte, error) { panic("a bomb in a template") }
-
-// decoded is what a scheduler is told of a unit.
-func (w *world) decoded(u *unstructured.Unstructured) *unstructured.Unstructured {
-	if w.bombs[keyOf(u.GetNamespace(), u.GetName())] != "decode" {
-		return u
-	}
-	fields := map[string]any{}
-	for key, value := range u.Object {
-		fields[key] = value
-	}
-	fields["spec"] = map[string]any{"podSet": []any{map[string]any{"name": "main", "template": bomb{}}}}
-	return &unstructured.Unstructured{Object: fields}
 }
 
 // checksThatNeverAnswer has a queue name an admission check (F19); nothing in this version waits for it.

@@ -38,7 +38,7 @@ type Plan struct {
 	Lag, Deadline time.Duration
 	// Decision is the most that one decision of a scheduler takes: decisions pause after it, nothing else does.
 	Decision time.Duration
-	Lease         Lease
+	Lease    Lease
 	// Length is when faults end and the world heals.
 	Length time.Duration
 	Steps  []Step

@@ -120,9 +120,9 @@ func (r *replica) build() {
 		Clock: r.clock, Grace: time.Minute,
 	}
 	e, err := engine.New(engine.Options{
-		Config:  engine.Config{WriteTimeout: w.plan.Deadline},
-		Dynamic: &dynamicClient{process: r.process, by: func() writer { return writer{roleScheduler, r.name, r.sending} }},
-		Quotas:  adapter, PodRequest: quota.PodRequest, Predicate: w.predicate, Clock: r.clock,
+		Config: engine.Config{WriteTimeout: w.plan.Deadline},
+		Client: r.process.client(func() writer { return writer{roleScheduler, r.name, r.sending} }),
+		Quotas: adapter, PodRequest: quota.PodRequest, Predicate: w.predicate, Clock: r.clock,
 		Activate: r.activate, Ready: func() bool { return r.leading },
 		Outstanding: r.live.Adapter().SetOutstanding,
 		Submit:      r.submit,
@@ -163,7 +163,7 @@ func (r *replica) follow() {
 	unit := r.open(units, func(before, after *object, _ bool) {
 		r.moved = true
 		if u := present(before, after); !w.variants.deaf(keyOf(u.GetNamespace(), u.GetName()), after == nil) {
-			e.FeedUnit(w.decoded(u), after == nil)
+			e.FeedUnit(u, after == nil)
 		}
 	})
 	pod := r.open(pods, func(before, after *object, initial bool) {
@@ -315,7 +315,7 @@ func (r *replica) send(w *engine.Write, d *decision, attempts int) {
 			if !r.alive {
 				wo.countFault("late write")
 			}
-			result = w.Do(ctx, &dynamicClient{process: r.process, by: func() writer { return writer{roleScheduler, r.name, d} }})
+			result = w.Do(ctx, r.process.client(func() writer { return writer{roleScheduler, r.name, d} }))
 			r.cut, answered = cut, true
 		})
 		if answered {
