@@ -66,10 +66,11 @@ func (e *Engine) decide(now time.Time) {
 	for i := range plan.Admit {
 		d := &plan.Admit[i]
 		if rec := e.decided(now, d.Unit.Key, d.Attempt); rec != nil {
-			e.sequence++
-			rec.act().seq = e.sequence
-			e.fly(rec, writeAdmit, d.Attempt, "", admitStatus(rec.object, d, now), now)
-			rec.flight.borrows = d.Borrows
+			if w := e.fly(rec, writeAdmit, d.Attempt, "", admitStatus(rec.object, d, now), now); w != nil {
+				e.sequence++
+				rec.act().seq = e.sequence
+				w.borrows = d.Borrows
+			}
 		}
 	}
 	for i := range plan.Explain {
@@ -96,14 +97,37 @@ func (e *Engine) decided(now time.Time, key string, attempt int64) *unitRecord {
 	return rec
 }
 
-func (e *Engine) fly(rec *unitRecord, kind writeKind, attempt int64, reason admission.Reason, status map[string]any, now time.Time) {
+// fly has a decision written. One that the unit's phase does not allow is refused before it is sent, and nil returned.
+func (e *Engine) fly(
+	rec *unitRecord, kind writeKind, attempt int64, reason admission.Reason, status map[string]any, now time.Time,
+) *Write {
 	w := e.newWrite(rec, kind, status, now)
+	if e.unlawful(w) {
+		key := rec.object.key()
+		e.inCore(key, func() { e.state.Settle(now, key, attempt, admission.OutcomeRefused) })
+		return nil
+	}
 	w.attempt, w.reason = attempt, reason
 	rec.act().flight, rec.act().unknown = w, false
 	e.writes = append(e.writes, w)
 	if !e.alone(rec.object.consumerUID()) {
 		e.rejoin(now, rec.object)
 	}
+	return w
+}
+
+// unlawful says that a write would change the phase as the scheduler may not (I9). What the core decided and what the
+// object says contradict each other then, which is an error of ours.
+func (e *Engine) unlawful(w *Write) bool {
+	from, to := w.base.phase, w.phase()
+	if to == "" || from.CanBecome(to, admission.WriterScheduler) {
+		return false
+	}
+	w.cancel()
+	e.opts.Metrics.Inc(metrics.RefusedTransitionsTotal, string(w.kind))
+	e.log.Error(nil, "Refused to write a change of phase that is not allowed", "queueUnit", w.key, "kind", w.kind,
+		"from", from, "to", to)
+	return true
 }
 
 func (e *Engine) newWrite(rec *unitRecord, kind writeKind, status map[string]any, now time.Time) *Write {
@@ -159,6 +183,9 @@ func (e *Engine) writeExplanation(now time.Time, key string, x explanation) {
 		return
 	}
 	w := e.newWrite(rec, writeExplain, explainStatus(rec.object, x.reason, x.message, now), now)
+	if e.unlawful(w) {
+		return
+	}
 	w.reason, w.message, w.tries = x.reason, x.message, x.tries
 	rec.act().explaining = w
 	e.submit(w)
@@ -198,7 +225,7 @@ func (e *Engine) publish(now time.Time) {
 	var admitted []*unitRecord
 	for _, it := range e.touched.items {
 		rec := e.units[it.key]
-		switch ok := rec != nil && e.admitted(it.key, rec); {
+		switch ok := rec != nil && e.releases(it.key, rec); {
 		case ok && !rec.published:
 			admitted = append(admitted, rec)
 		case !ok:
@@ -252,15 +279,15 @@ func (e *Engine) publishConsumer(consumers *immutable.Map[string, bool], uid typ
 	return consumers.Set(string(uid), admitted)
 }
 
-// admitted says whether pods of the unit may go: nothing is being written about it, and the core has it as admitted.
-// An object that holds quota but is unreadable otherwise counts in the ledger, yet lets nobody pass.
-func (e *Engine) admitted(key string, rec *unitRecord) bool {
+// releases says whether pods of the unit may go: nothing is being written about it, the core has it as admitted, and its
+// phase releases. An object that holds quota but is unreadable otherwise counts in the ledger, yet lets nobody pass.
+func (e *Engine) releases(key string, rec *unitRecord) bool {
 	if e.rebuild {
-		// What the core says is worth nothing. Nobody comes in, and whose object holds quota stays in.
-		return rec.published && rec.flight == nil && rec.object.phase.Holds()
+		// What the core says is worth nothing. Nobody comes in, and whose object lets its pods go stays in.
+		return rec.published && rec.flight == nil && rec.object.phase.Releases()
 	}
 	ok := false
-	e.inCore(key, func() { ok = e.state.Admitted(key) })
+	e.inCore(key, func() { ok = e.state.Releases(key) })
 	return ok && rec.flight == nil
 }
 

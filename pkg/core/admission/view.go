@@ -32,6 +32,11 @@ func (s *State) Admitted(unitKey string) bool {
 	return ok && (u.stage == stageAdmitted || u.stage == stageEvicting)
 }
 
+// Releases says whether pods of the unit may go: it is admitted, its write is confirmed, and its phase releases.
+func (s *State) Releases(unitKey string) bool {
+	return s.Admitted(unitKey) && s.units[unitKey].spec.Phase.Releases()
+}
+
 // InFlight says whether a write of the unit is not settled yet.
 func (s *State) InFlight(unitKey string) bool {
 	u, ok := s.units[unitKey]
