@@ -290,7 +290,7 @@ func (e *Engine) findMissingConsumers(now time.Time) {
 	}
 	for _, key := range sortedKeys(e.holders) {
 		rec := e.units[key]
-		if !rec.managed {
+		if !rec.managed || e.sources.kinds.unlisted(rec.object.consumer.Kind) {
 			continue
 		}
 		live := false

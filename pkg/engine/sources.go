@@ -50,6 +50,7 @@ type sources struct {
 	units  cache.SharedIndexInformer
 	owned  []cache.SharedIndexInformer
 	synced []cache.InformerSynced
+	kinds  jobKinds
 }
 
 func (s *sources) hasUnit(key string) bool {
@@ -194,33 +195,6 @@ func (e *Engine) informer(
 	}, e.opts.Dynamic), example, cache.SharedIndexInformerOptions{ObjectDescription: gvr.String()})
 }
 
-func (e *Engine) followJobs() error {
-	if e.opts.Jobs == nil || e.opts.Predicate == nil {
-		return nil
-	}
-	for _, kind := range e.opts.Predicate.Kinds() {
-		name := kind.String()
-		informer := e.opts.Jobs.ForResource(kind.GVR).Informer()
-		if err := informer.SetTransform(TrimJob); err != nil {
-			return fmt.Errorf("watching %s: %w", name, err)
-		}
-		registration, err := informer.AddEventHandler(handlers(
-			func(m *JobMeta) { e.FeedJob(name, m.Namespace(), m.Name(), m.UID()) },
-			func(m *JobMeta) { e.FeedJob(name, m.Namespace(), m.Name(), "") },
-			func(key string) {
-				if namespace, job, err := cache.SplitMetaNamespaceKey(key); err == nil {
-					e.FeedJob(name, namespace, job, "")
-				}
-			},
-		))
-		if err != nil {
-			return fmt.Errorf("watching %s: %w", name, err)
-		}
-		e.sources.synced = append(e.sources.synced, registration.HasSynced)
-	}
-	return nil
-}
-
 func (e *Engine) followPods() error {
 	if e.opts.Pods == nil {
 		return nil
@@ -297,6 +271,7 @@ func (e *Engine) startSources(ctx context.Context, background *sync.WaitGroup) {
 			e.box.call(func() { e.load() })
 		}
 	})
+	background.Go(func() { e.awaitKinds(ctx) })
 }
 
 // awaitSync waits until all handlers have been given all that existed; false when the context ended before.

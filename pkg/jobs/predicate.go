@@ -18,6 +18,7 @@ package jobs
 
 import (
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -47,7 +48,10 @@ type Predicate struct {
 }
 
 // NewPredicate compiles a configuration; it fails for an unknown kind and for a malformed selector.
-func NewPredicate(m ManagedJobs) (*Predicate, error) {
+func NewPredicate(m ManagedJobs) (*Predicate, error) { return NewPredicateOf(Builtin(), m) }
+
+// NewPredicateOf is NewPredicate where these kinds are known.
+func NewPredicateOf(known []Kind, m ManagedJobs) (*Predicate, error) {
 	m = m.withDefaults()
 	selector, err := metav1.LabelSelectorAsSelector(m.NamespaceSelector)
 	if err != nil {
@@ -60,12 +64,12 @@ func NewPredicate(m ManagedJobs) (*Predicate, error) {
 		hash:             m.Hash(),
 	}
 	for _, name := range m.Kinds {
-		kind, ok := FindString(name)
-		if !ok {
+		at := slices.IndexFunc(known, func(k Kind) bool { return k.String() == name })
+		if at < 0 {
 			return nil, fmt.Errorf("%s.kinds: %q is not known", ManagedJobsKey, name)
 		}
-		p.kinds[kind.GVK] = *kind
-		p.names = append(p.names, kind.GVK)
+		p.kinds[known[at].GVK] = known[at]
+		p.names = append(p.names, known[at].GVK)
 	}
 	return p, nil
 }
