@@ -37,6 +37,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
 )
 
@@ -272,4 +273,11 @@ func TestLeadersDoNotOverlap(t *testing.T) {
 	l := config.LeaderElection
 	require.NotZero(t, l.RetryPeriod.Duration)
 	require.Less(t, 2*l.RenewDeadline.Duration+l.RetryPeriod.Duration+engine.DefaultWriteTimeout, l.LeaseDuration.Duration)
+}
+
+// TestQuotaUseReadsEveryQuotaLabel: a label that the policy does not read would name a quota without the right to it.
+func TestQuotaUseReadsEveryQuotaLabel(t *testing.T) {
+	text, err := os.ReadFile("tenancy/policy.yaml")
+	require.NoError(t, err)
+	require.Contains(t, string(text), "['"+strings.Join(v1alpha1.QuotaLabels[:], "', '")+"']\n")
 }

@@ -35,9 +35,6 @@ var systemNamespaces = sets.New("kube-system", "kube-public", "kube-node-lease",
 // otherQueueLabels on a job say that another queue system has it.
 var otherQueueLabels = []string{"kueue.x-k8s.io/queue-name"}
 
-// quotaLabels name the quota of a job or pod, in the order in which they are read.
-var quotaLabels = []string{v1alpha1.LabelQuotaName, v1alpha1.LabelQuotaNameFallback1, v1alpha1.LabelQuotaNameFallback2}
-
 // Predicate decides which jobs are managed. It is immutable and safe for concurrent use.
 type Predicate struct {
 	kinds            map[schema.GroupVersionKind]Kind
@@ -115,7 +112,7 @@ func (p *Predicate) ManagesLabels(namespace string, namespaceLabels map[string]s
 		if hasAny(set, otherQueueLabels...) {
 			return false
 		}
-		asked = asked || hasAny(set, v1alpha1.QueueNameKey) || !p.requireQueueName && hasAny(set, quotaLabels...)
+		asked = asked || hasAny(set, v1alpha1.QueueNameKey) || !p.requireQueueName && hasAny(set, v1alpha1.QuotaLabels[:]...)
 	}
 	return asked
 }
