@@ -162,7 +162,10 @@ func New(o Options) (*Engine, error) {
 		poisoned: map[string]string{}, suspects: map[string]bool{},
 	}
 	c := e.opts.Config
-	e.core = admission.Config{ExplainAfter: c.ExplainAfter, ExplainEvery: c.ExplainEvery, RefusedBackoff: c.RefusedBackoff}
+	e.core = admission.Config{
+		ExplainAfter: c.ExplainAfter, ExplainEvery: c.ExplainEvery, RefusedBackoff: c.RefusedBackoff,
+		Policies: o.Policies, Checks: o.Checks, Order: o.Order,
+	}
 	e.state, e.startup.begun = e.newState(), o.Clock.Now()
 	e.view.Store(newSnapshot())
 	e.quotas.all = true

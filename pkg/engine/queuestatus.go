@@ -184,7 +184,7 @@ func (e *Engine) refreshQueue(now time.Time, q *queueObject, s *queueStatus) {
 		"pending":          counts.Pending + counts.Parked,
 		"admitted":         counts.Admitted,
 	}
-	active := activeCondition(q)
+	active := e.activeCondition(q)
 	text := statusText(items, counts.Pending+counts.Parked, counts.Admitted, active.Reason)
 	if text == s.written || (s.written == "" && text == q.says()) {
 		return // also after a restart nothing is written that is there (I8, I12)
@@ -214,15 +214,25 @@ func statusText(items []v1alpha1.QueueItemDetail, pending, admitted int, active 
 	return string(text)
 }
 
+// knowsPolicy says whether the core knows the policy: it is built in, or was registered.
+func (e *Engine) knowsPolicy(name string) bool {
+	if _, registered := e.core.Policies[name]; registered {
+		return true
+	}
+	_, builtin := queue.Builtin()[name]
+	return builtin
+}
+
 // activeCondition says whether the queue admits.
-func activeCondition(q *queueObject) metav1.Condition {
+func (e *Engine) activeCondition(q *queueObject) metav1.Condition {
 	c := metav1.Condition{
 		Type: conditionActive, Status: metav1.ConditionTrue, Reason: "Ready", Message: "the queue admits units",
 		ObservedGeneration: q.Generation,
 	}
-	switch _, known := queue.Builtin()[q.spec.Policy]; {
-	case !known:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, string(admission.ReasonUnknownPolicy), "the policy of the queue is not known"
+	switch {
+	case !e.knowsPolicy(q.spec.Policy):
+		c.Status, c.Reason = metav1.ConditionFalse, string(admission.ReasonUnknownPolicy)
+		c.Message = "spec.queuePolicy is none of the policies that this scheduler was built with"
 	case q.spec.Held:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, string(admission.ReasonQueueHeld), "spec.stopPolicy holds the queue"
 	}

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+package scheduler
 
 import (
 	"context"
@@ -63,6 +63,11 @@ func prepare(cmd *cobra.Command, wiring *jobqueue.Wiring) error {
 	}
 	if setup.Profile != "" {
 		wiring.Enable(setup.Profile)
+	}
+	if setup.Args != nil {
+		if err := wiring.Validate(setup.Args); err != nil {
+			return fmt.Errorf("profile %q: %w", setup.Profile, err)
+		}
 	}
 	if cfg.LeaderElection.LeaderElect {
 		wiring.Elected(cfg.LeaderElection.RenewDeadline.Duration)
