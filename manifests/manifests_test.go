@@ -39,6 +39,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
 const (
@@ -153,6 +154,22 @@ func TestNobodyElseWritesStatus(t *testing.T) {
 	}
 	slices.Sort(writers)
 	require.Equal(t, []string{controllerAccount, schedulerAccount}, slices.Compact(writers))
+}
+
+// TestEveryKindMayBeRead: a kind of jobs that may not be listed is not managed, whatever the configuration says.
+func TestEveryKindMayBeRead(t *testing.T) {
+	all := rules(t)
+	for _, kind := range jobs.Builtin() {
+		for who, verbs := range map[string][]string{
+			schedulerAccount:  {"get", "list", "watch"},
+			controllerAccount: {"get", "list", "watch", "update", "patch"},
+		} {
+			require.True(t, slices.ContainsFunc(all[who], func(r rbacv1.PolicyRule) bool {
+				return slices.Contains(r.APIGroups, kind.GVR.Group) && slices.Contains(r.Resources, kind.GVR.Resource) &&
+					!slices.ContainsFunc(verbs, func(v string) bool { return !slices.Contains(r.Verbs, v) })
+			}), "%s: %v on %s", who, verbs, kind.GVR.GroupResource())
+		}
+	}
 }
 
 // TestNoDangerousRights: none of what leads from these accounts to others.
