@@ -23,7 +23,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
@@ -87,11 +86,11 @@ func prepare(cmd *cobra.Command, wiring *jobqueue.Wiring) error {
 	// The scheduler installs its own handling of these signals when it is built; until then they end the waiting.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	begin := time.Now()
+	begin := checker.Clock.Now()
 	if err := checker.Wait(ctx); err != nil {
 		return fmt.Errorf("%w: %w", errTerminated, err)
 	}
-	klog.FromContext(ctx).Info("The API server answers and has all that is needed", "waited", time.Since(begin))
+	klog.FromContext(ctx).Info("The API server answers and has all that is needed", "waited", checker.Clock.Since(begin))
 	return nil
 }
 
