@@ -37,7 +37,9 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
 const (
@@ -152,6 +154,22 @@ func TestNobodyElseWritesStatus(t *testing.T) {
 	}
 	slices.Sort(writers)
 	require.Equal(t, []string{controllerAccount, schedulerAccount}, slices.Compact(writers))
+}
+
+// TestEveryKindMayBeRead: a kind of jobs that may not be listed is not managed, whatever the configuration says.
+func TestEveryKindMayBeRead(t *testing.T) {
+	all := rules(t)
+	for _, kind := range jobs.Builtin() {
+		for who, verbs := range map[string][]string{
+			schedulerAccount:  {"get", "list", "watch"},
+			controllerAccount: {"get", "list", "watch", "update", "patch"},
+		} {
+			require.True(t, slices.ContainsFunc(all[who], func(r rbacv1.PolicyRule) bool {
+				return slices.Contains(r.APIGroups, kind.GVR.Group) && slices.Contains(r.Resources, kind.GVR.Resource) &&
+					!slices.ContainsFunc(verbs, func(v string) bool { return !slices.Contains(r.Verbs, v) })
+			}), "%s: %v on %s", who, verbs, kind.GVR.GroupResource())
+		}
+	}
 }
 
 // TestNoDangerousRights: none of what leads from these accounts to others.
@@ -272,4 +290,11 @@ func TestLeadersDoNotOverlap(t *testing.T) {
 	l := config.LeaderElection
 	require.NotZero(t, l.RetryPeriod.Duration)
 	require.Less(t, 2*l.RenewDeadline.Duration+l.RetryPeriod.Duration+engine.DefaultWriteTimeout, l.LeaseDuration.Duration)
+}
+
+// TestQuotaUseReadsEveryQuotaLabel: a label that the policy does not read would name a quota without the right to it.
+func TestQuotaUseReadsEveryQuotaLabel(t *testing.T) {
+	text, err := os.ReadFile("tenancy/policy.yaml")
+	require.NoError(t, err)
+	require.Contains(t, string(text), "['"+strings.Join(v1alpha1.QuotaLabels[:], "', '")+"']\n")
 }

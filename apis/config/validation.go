@@ -23,6 +23,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
 // Bounds of the numeric arguments.
@@ -35,13 +37,16 @@ const (
 	MinAuditInterval = 10 * time.Second
 )
 
-// Validate returns every violation with the path of its field, nil if there is none.
+// Validate returns every violation with the path of its field, nil if there is none. Whether the scheduler knows the policy
+// depends on what it was built with, and is not asked here.
 func (a *JobQueueArgs) Validate(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	errs = append(errs, namespaceName(path.Child("queueNamespace"), a.QueueNamespace)...)
 	errs = append(errs, namespaceName(path.Child("managedJobsConfigMap", "namespace"), a.ManagedJobsConfigMap.Namespace)...)
 	errs = append(errs, objectName(path.Child("managedJobsConfigMap", "name"), a.ManagedJobsConfigMap.Name)...)
-	errs = append(errs, oneOf(path.Child("defaultQueuePolicy"), a.DefaultQueuePolicy, "Priority", "FIFO", "Block", "Intelligent")...)
+	if !v1alpha1.QueuePolicy(a.DefaultQueuePolicy).WellFormed() {
+		errs = append(errs, field.Invalid(path.Child("defaultQueuePolicy"), a.DefaultQueuePolicy, "is not the name of a policy"))
+	}
 	errs = append(errs, oneOf(path.Child("unknownJobs"), string(a.UnknownJobs), string(UnknownJobsGate), string(UnknownJobsPass))...)
 	if !(a.ClientQPS > 0) || a.ClientQPS > math.MaxInt32 {
 		errs = append(errs, field.Invalid(path.Child("clientQPS"), a.ClientQPS, "must be greater than zero"))

@@ -14,77 +14,14 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command koord-scheduler is Koordinator's scheduler with job queueing: all of its plugins, flags and configuration,
-// and the plugin JobQueue. Without JobQueue in the configuration it is Koordinator's scheduler and nothing else.
+// Command koord-scheduler is Koordinator's scheduler with job queueing. Somebody who wants policies, checks or an order of
+// queues of their own writes the same with options: see examples/custom-policy.
 package main
 
 import (
 	"os"
 
-	"github.com/spf13/cobra"
-	"k8s.io/component-base/logs"
-	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
-
-	"github.com/koordinator-sh/koordinator/cmd/koord-scheduler/app"
-	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/coscheduling"
-	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/defaultprebind"
-	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/deviceshare"
-	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/elasticquota"
-	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/loadaware"
-	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/nodenumaresource"
-	noderesourcesfitplus "github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/noderesourcefitplus"
-	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/reservation"
-	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/scarceresourceavoidance"
-	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/schedulinghint"
-
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/plugin/jobqueue"
-
-	// Metrics of client-go, and Koordinator's plugin arguments in the scheduler's scheme.
-	_ "github.com/koordinator-sh/koordinator/pkg/scheduler/apis/config/scheme"
-	_ "k8s.io/component-base/metrics/prometheus/clientgo"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/scheduler"
 )
 
-// stock returns the plugins of koord-scheduler v1.8.0.
-func stock() map[string]frameworkruntime.PluginFactory {
-	return map[string]frameworkruntime.PluginFactory{
-		loadaware.Name:               loadaware.New,
-		nodenumaresource.Name:        nodenumaresource.New,
-		reservation.Name:             reservation.New,
-		coscheduling.Name:            coscheduling.New,
-		deviceshare.Name:             deviceshare.New,
-		elasticquota.Name:            elasticquota.New,
-		defaultprebind.Name:          defaultprebind.New,
-		noderesourcesfitplus.Name:    noderesourcesfitplus.New,
-		scarceresourceavoidance.Name: scarceresourceavoidance.New,
-		schedulinghint.Name:          schedulinghint.New,
-	}
-}
-
-func newCommand() *cobra.Command {
-	wiring := jobqueue.NewWiring()
-	plugins := stock()
-	for name, factory := range wiring.Plugins() {
-		plugins[name] = factory
-	}
-	options := make([]app.Option, 0, len(plugins))
-	for name, factory := range plugins {
-		options = append(options, app.WithPlugin(name, factory))
-	}
-	command := app.NewSchedulerCommand(options...)
-	command.PreRunE = func(cmd *cobra.Command, _ []string) error {
-		// From here on an error is not one of usage.
-		cmd.SilenceUsage = true
-		return prepare(cmd, wiring)
-	}
-	return command
-}
-
-func main() {
-	command := newCommand()
-	logs.InitLogs()
-	defer logs.FlushLogs()
-	if err := command.Execute(); err != nil {
-		logs.FlushLogs()
-		os.Exit(exitCode(err))
-	}
-}
+func main() { os.Exit(scheduler.Run()) }

@@ -23,6 +23,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
@@ -42,6 +43,7 @@ func tables(crds []definition, args string) map[string]string {
 	out := map[string]string{}
 	out["jobqueueargs"] = args
 	out["phases"] = phaseTable()
+	out["phase-readings"] = readingTable()
 	for _, d := range crds {
 		v := d.crd.Spec.Versions[0]
 		kind := strings.ToLower(d.crd.Spec.Names.Kind)
@@ -59,12 +61,6 @@ func tables(crds []definition, args string) map[string]string {
 func phaseTable() string {
 	var b strings.Builder
 	b.WriteString("| from | to | when | written by |\n|---|---|---|---|\n")
-	name := func(p admission.Phase) string {
-		if p == "" {
-			return "none"
-		}
-		return "`" + string(p) + "`"
-	}
 	type change struct {
 		to   admission.Phase
 		when string
@@ -79,12 +75,50 @@ func phaseTable() string {
 				by[c] = append(by[c], string(w))
 			}
 		}
-		from[c] = append(from[c], name(t.From))
+		from[c] = append(from[c], phaseName(t.From))
 	}
 	for _, c := range order {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", strings.Join(from[c], ", "), name(c.to), oneLine(c.when), strings.Join(by[c], ", "))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", strings.Join(from[c], ", "), phaseName(c.to), oneLine(c.when), strings.Join(by[c], ", "))
 	}
 	return b.String()
+}
+
+func phaseName(p admission.Phase) string {
+	switch p {
+	case admission.PhaseNone:
+		return "none"
+	case admission.PhaseOther:
+		return "any other"
+	default:
+		return "`" + string(p) + "`"
+	}
+}
+
+// readingTable says how each phase reads.
+func readingTable() string {
+	var b strings.Builder
+	b.WriteString("| phase | waits | holds quota | its pods may go | over | written by |\n|---|---|---|---|---|---|\n")
+	for _, p := range admission.Phases() {
+		fmt.Fprintf(&b, "| %s |", phaseName(p))
+		for _, is := range []bool{p.Waits(), p.Holds(), p.Releases(), p.Terminal()} {
+			fmt.Fprintf(&b, " %s |", map[bool]string{true: "yes"}[is])
+		}
+		fmt.Fprintf(&b, " %s |\n", strings.Join(writersOf(p), ", "))
+	}
+	return b.String()
+}
+
+// writersOf a phase are those that the table of transitions lets write it.
+func writersOf(p admission.Phase) []string {
+	var writers []string
+	for _, t := range admission.Transitions() {
+		for _, w := range t.By {
+			if t.To == p && !slices.Contains(writers, string(w)) {
+				writers = append(writers, string(w))
+			}
+		}
+	}
+	return writers
 }
 
 func fieldTable(root string, s *apiextensionsv1.JSONSchemaProps) string {

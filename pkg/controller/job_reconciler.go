@@ -172,6 +172,9 @@ func (r *JobReconciler) do(ctx context.Context, o *Observation, action Action) e
 	case PatchUnit:
 		return r.patch(ctx, o, a.Before, a.After.DeepCopy(), a.Event, r.Client.Patch)
 	case PatchUnitStatus:
+		if err := a.lawful(); err != nil {
+			return err
+		}
 		return r.patch(ctx, o, a.Before, a.After.DeepCopy(), a.Event, r.patchStatus)
 	case DeleteUnit:
 		return r.deleteUnit(ctx, o, a)

@@ -31,9 +31,6 @@ const defaultQueuePriority int32 = 1000
 // unqueuedQuotas are levels of Koordinator itself: no job is charged to them by name.
 var unqueuedQuotas = sets.New("koordinator-root-quota", "koordinator-system-quota")
 
-// queuePolicies that an ElasticQuota may ask for.
-var queuePolicies = sets.New(v1alpha1.PolicyPriority, v1alpha1.PolicyFIFO, v1alpha1.PolicyBlock, v1alpha1.PolicyIntelligent)
-
 // QueueObservation is all that a decision on one default Queue depends on.
 type QueueObservation struct {
 	// Namespace of queues, and Name of the queue and of its quotas.
@@ -47,7 +44,8 @@ type QueueObservation struct {
 // QueuePlan is what to do about one default Queue; at most one of Create, Patch and Delete is set.
 type QueuePlan struct {
 	Create, Patch, Delete *v1alpha1.Queue
-	// Refused is a policy that the quota asks for and that does not exist; it is told on Quota.
+	// Refused is a policy that the quota asks for and that no Queue can have; it is told on Quota. Which policies the
+	// scheduler knows it says itself, in the condition of the Queue.
 	Refused string
 	Quota   *metav1.PartialObjectMetadata
 }
@@ -71,7 +69,7 @@ func PlanQueue(o QueueObservation) QueuePlan {
 	}
 	var plan QueuePlan
 	policy := v1alpha1.QueuePolicy(quota.Labels[v1alpha1.LabelQueuePolicy])
-	if policy != "" && !queuePolicies.Has(policy) {
+	if policy != "" && !policy.WellFormed() {
 		plan.Refused, plan.Quota = string(policy), quota
 		policy = ""
 	}
@@ -116,6 +114,6 @@ func defaultQueue(namespace, name string, policy v1alpha1.QueuePolicy) *v1alpha1
 }
 
 func refusedPolicy(policy string) *Event {
-	return warning("UnknownPolicy", "Queue", fmt.Sprintf("label %s: %q is none of Priority, FIFO, Block, Intelligent; the queue keeps its policy",
+	return warning("UnknownPolicy", "Queue", fmt.Sprintf("label %s: %q is not the name of a policy; the queue keeps its policy",
 		v1alpha1.LabelQueuePolicy, short(policy)))
 }

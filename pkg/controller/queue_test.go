@@ -62,8 +62,9 @@ func TestPlanQueue(t *testing.T) {
 	}{
 		"new quota":                      {"a", []metav1.PartialObjectMetadata{quota("n", "a", "")}, nil, "create Priority"},
 		"new quota with a policy":        {"a", []metav1.PartialObjectMetadata{quota("n", "a", "FIFO")}, nil, "create FIFO"},
-		"new quota with a wrong policy":  {"a", []metav1.PartialObjectMetadata{quota("n", "a", "Random")}, nil, "create Priority refused Random"},
-		"wrong policy later":             {"a", []metav1.PartialObjectMetadata{quota("n", "a", "Random")}, ours(v1alpha1.PolicyBlock), " refused Random"},
+		"new quota with a wrong policy":  {"a", []metav1.PartialObjectMetadata{quota("n", "a", "9to5")}, nil, "create Priority refused 9to5"},
+		"wrong policy later":             {"a", []metav1.PartialObjectMetadata{quota("n", "a", "9to5")}, ours(v1alpha1.PolicyBlock), " refused 9to5"},
+		"policy of somebody's scheduler": {"a", []metav1.PartialObjectMetadata{quota("n", "a", "NewestFirst")}, ours(v1alpha1.PolicyBlock), "patch NewestFirst"},
 		"in step":                        {"a", []metav1.PartialObjectMetadata{quota("n", "a", "Block")}, ours(v1alpha1.PolicyBlock), ""},
 		"policy changed":                 {"a", []metav1.PartialObjectMetadata{quota("n", "a", "Block")}, ours(v1alpha1.PolicyFIFO), "patch Block"},
 		"policy set by hand, no label":   {"a", []metav1.PartialObjectMetadata{quota("n", "a", "")}, ours(v1alpha1.PolicyFIFO), ""},
@@ -110,7 +111,7 @@ func quotaClient(t *testing.T, objects ...runtime.Object) client.Client {
 }
 
 func TestQueueReconciler(t *testing.T) {
-	q := quota("team", "a", "Random")
+	q := quota("team", "a", "9to5")
 	c := quotaClient(t, &q)
 	recorder := events.NewFakeRecorder(10)
 	r := NewQueueReconciler("koord-queue", c, c, recorder, clocktesting.NewFakePassiveClock(epoch.Time))

@@ -17,11 +17,15 @@ limitations under the License.
 package controller
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -45,15 +49,14 @@ const (
 	over
 )
 
-// stageOf reads a phase; one that is not known waits, so that an error never lets a job run.
+// stageOf reads a phase; one that is not known waits, so that an error never lets a job run. One that holds quota and does
+// not release waits, too.
 func stageOf(phase v1alpha1.QueueUnitPhase) stage {
-	switch phase {
-	case v1alpha1.PhaseDequeued, v1alpha1.PhaseSchedSucceed, v1alpha1.PhaseRunning:
+	switch p := admission.Phase(phase); {
+	case p.Releases():
 		return released
-	case v1alpha1.PhaseSucceed, v1alpha1.PhaseFailed:
+	case p.Terminal():
 		return over
-	case v1alpha1.PhaseEnqueued, v1alpha1.PhaseReserved, v1alpha1.PhaseSchedReady, v1alpha1.PhaseSchedFailed, v1alpha1.PhaseTimeoutBackoff:
-		return waiting
 	default:
 		return waiting
 	}
@@ -61,7 +64,19 @@ func stageOf(phase v1alpha1.QueueUnitPhase) stage {
 
 // holdsQuota says whether a unit that waits has quota reserved all the same; its pod sets are immutable then.
 func holdsQuota(phase v1alpha1.QueueUnitPhase) bool {
-	return phase == v1alpha1.PhaseReserved || phase == v1alpha1.PhaseSchedReady
+	p := admission.Phase(phase)
+	return p.Holds() && !p.Releases()
+}
+
+// lawful says why a change of a unit's status must not be written (I9).
+func (a PatchUnitStatus) lawful() error {
+	from, to := admission.Phase(a.Before.Status.Phase), admission.Phase(a.After.Status.Phase)
+	if from == to || from.CanBecome(to, admission.WriterController) {
+		return nil
+	}
+	// The same would be planned again: only another event can lead to something else.
+	return reconcile.TerminalError(fmt.Errorf("refused to change the phase of QueueUnit %s/%s from %q to %q",
+		a.Before.Namespace, a.Before.Name, from, to))
 }
 
 // evicted says whether a unit that waits was admitted before and lost it.

@@ -40,9 +40,6 @@ const reasonQuotaMismatch = "QuotaMismatch"
 // reasonEstimateChanged parks units that were admitted with an estimate that is no more, until they wait again.
 const reasonEstimateChanged = "EstimateChanged"
 
-// quotaKeys are the labels that name a quota; a unit carries the first of them only.
-var quotaKeys = []string{v1alpha1.LabelQuotaName, v1alpha1.LabelQuotaNameFallback1, v1alpha1.LabelQuotaNameFallback2}
-
 // copiedAnnotations are the prefixes of annotations that a unit takes over from its job.
 var copiedAnnotations = []string{"koord-queue/", "scheduling.x-k8s.io/", "quota.scheduling.koordinator.sh/"}
 
@@ -162,7 +159,7 @@ func unitLabels(job *unstructured.Unstructured, d demand) map[string]string {
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	for _, key := range quotaKeys {
+	for _, key := range v1alpha1.QuotaLabels { // a unit carries the first of them only
 		delete(labels, key)
 	}
 	set(labels, v1alpha1.LabelQuotaName, d.quota)
@@ -295,7 +292,7 @@ func correctMeta(u, want *v1alpha1.QueueUnit) {
 	if u.Labels == nil {
 		u.Labels = map[string]string{}
 	}
-	for _, key := range append([]string{v1alpha1.LabelPreemptible, v1alpha1.QueueNameKey}, quotaKeys...) {
+	for _, key := range append([]string{v1alpha1.LabelPreemptible, v1alpha1.QueueNameKey}, v1alpha1.QuotaLabels[:]...) {
 		set(u.Labels, key, want.Labels[key])
 	}
 	maps.Copy(u.Labels, want.Labels)

@@ -55,6 +55,7 @@ func newCore(v *env) *core {
 	c.config = admission.Config{
 		ExplainAfter: v.opts.Config.ReportAfter, ExplainEvery: v.opts.Config.ReportEvery,
 		RefusedBackoff: v.opts.Config.RefusedBackoff,
+		Policies:       v.opts.Policies, Checks: v.opts.Checks, Order: v.opts.Order,
 	}
 	c.state = admission.New(c.config)
 	return c
@@ -71,6 +72,15 @@ func (c *core) call(key string, f func(*admission.State)) {
 func (c *core) extend(policies map[string]queue.Factory, checks []admission.Check) {
 	c.config.Policies, c.config.Checks = policies, checks
 	c.state = admission.New(c.config)
+}
+
+// knowsPolicy says whether the policy is built in, or was registered.
+func (c *core) knowsPolicy(name string) bool {
+	if _, registered := c.config.Policies[name]; registered {
+		return true
+	}
+	_, builtin := queue.Builtin()[name]
+	return builtin
 }
 
 // read is for questions whose panics somebody else recovers, and which leave the state as it is.

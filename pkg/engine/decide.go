@@ -40,14 +40,17 @@ func (e *Engine) decide(now time.Time) {
 	for i := range plan.Evict {
 		d := &plan.Evict[i]
 		if rec := e.decided(now, d.Unit.Key, d.Unit.Attempts); rec != nil {
-			e.fly(rec, writeEvict, d.Unit.Attempts, evictStatus(rec.object, d.Reason, d.Message, now), now).reason = d.Reason
+			if w := e.fly(rec, writeEvict, d.Unit.Attempts, evictStatus(rec.object, d.Reason, d.Message, now), now); w != nil {
+				w.reason = d.Reason
+			}
 		}
 	}
 	for i := range plan.Admit {
 		d := &plan.Admit[i]
 		if rec := e.decided(now, d.Unit.Key, d.Attempt); rec != nil {
-			rec.act().seq = e.publisher.place()
-			e.fly(rec, writeAdmit, d.Attempt, admitStatus(rec.object, d, now), now).borrows = d.Borrows
+			if w := e.fly(rec, writeAdmit, d.Attempt, admitStatus(rec.object, d, now), now); w != nil {
+				rec.act().seq, w.borrows = e.publisher.place(), d.Borrows
+			}
 		}
 	}
 	for i := range plan.Explain {
@@ -74,9 +77,14 @@ func (e *Engine) decided(now time.Time, key string, attempt int64) *unitRecord {
 	return rec
 }
 
-// fly puts a decision in flight.
+// fly puts a decision in flight. One that the unit's phase does not allow is refused before it is sent, and nil returned.
 func (e *Engine) fly(rec *unitRecord, kind writeKind, attempt int64, status map[string]any, now time.Time) *Write {
 	w := e.writers.unit(rec.object, kind, status, now)
+	if e.unlawful(w) {
+		key := rec.object.key()
+		e.core.call(key, func(s *admission.State) { s.Settle(now, key, attempt, admission.OutcomeRefused) })
+		return nil
+	}
 	w.attempt = attempt
 	rec.act().flight, rec.act().unknown = w, false
 	e.writers.later(w)
@@ -84,6 +92,20 @@ func (e *Engine) fly(rec *unitRecord, kind writeKind, attempt int64, status map[
 		e.pods.rejoin(now, rec.object)
 	}
 	return w
+}
+
+// unlawful says that a write would change the phase as the scheduler may not (I9). What the core decided and what the
+// object says contradict each other then, which is an error of ours.
+func (e *Engine) unlawful(w *Write) bool {
+	from, to := w.base.phase, w.phase()
+	if to == "" || from.CanBecome(to, admission.WriterScheduler) {
+		return false
+	}
+	w.cancel()
+	e.opts.Metrics.Inc(metrics.RefusedTransitionsTotal, string(w.kind))
+	e.log.Error(nil, "Refused to write a change of phase that is not allowed", "queueUnit", w.key, "kind", w.kind,
+		"from", from, "to", to)
+	return true
 }
 
 // handOut gives the writers what is to be written, decisions first.

@@ -29,6 +29,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
@@ -100,6 +102,10 @@ type Options struct {
 	// Outstanding, if set, is told what admitted jobs hold on a level of the quota tree and below it beyond their assigned
 	// pods, when it changed.
 	Outstanding func(quota string, outstanding resources.List)
+	// Policies, Checks and Order are what extensions give to the core; see admission.Config.
+	Policies map[string]queue.Factory
+	Checks   []admission.Check
+	Order    admission.QueueOrder
 	// Metrics counts; nil counts nothing.
 	Metrics *metrics.Set
 	// Submit, if set, takes the writes instead of the pool of writers. Whoever takes a Write calls its Do until the

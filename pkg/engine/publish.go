@@ -61,7 +61,7 @@ func (p *publisher) place() int64 {
 
 // publish stores the next snapshot and returns the units that are new in it, in the order of their admissions.
 func (p *publisher) publish(
-	now time.Time, loaded bool, units *records, admitted func(string, *unitRecord) bool,
+	now time.Time, loaded bool, units *records, releases func(string, *unitRecord) bool,
 ) (fresh []*unitRecord) {
 	next := *p.newest()
 	if len(p.units.items)+len(p.consumers.items) == 0 && next.loaded == loaded {
@@ -70,7 +70,7 @@ func (p *publisher) publish(
 	next.loaded = loaded
 	for _, it := range p.units.items {
 		rec := units.get(it.key)
-		switch ok := rec != nil && admitted(it.key, rec); {
+		switch ok := rec != nil && releases(it.key, rec); {
 		case ok && !rec.published:
 			fresh = append(fresh, rec)
 		case !ok:
@@ -104,19 +104,19 @@ func (p *publisher) publish(
 // publish makes the snapshot say what the core says of the units that were touched. It comes before pods are activated
 // and before evictions are written: a pod passes only while its unit is admitted, confirmed (I3).
 func (e *Engine) publish(now time.Time) {
-	for _, rec := range e.publisher.publish(now, e.loaded, e.units, e.admitted) {
+	for _, rec := range e.publisher.publish(now, e.loaded, e.units, e.releases) {
 		e.pods.free(rec)
 	}
 }
 
-// admitted says whether pods of the unit may go: no decision about it is in flight, and the core has it as admitted.
-// An object that holds quota but is unreadable otherwise counts in the ledger, yet lets nobody pass.
-func (e *Engine) admitted(key string, rec *unitRecord) bool {
+// releases says whether pods of the unit may go: no decision about it is in flight, the core has it as admitted, and its
+// phase releases. An object that holds quota but is unreadable otherwise counts in the ledger, yet lets nobody pass.
+func (e *Engine) releases(key string, rec *unitRecord) bool {
 	if !e.core.sound() {
-		// What the core says is worth nothing. Nobody comes in, and whose object holds quota stays in.
-		return rec.published && rec.flight == nil && rec.object.phase.Holds()
+		// What the core says is worth nothing. Nobody comes in, and whose object lets its pods go stays in.
+		return rec.published && rec.flight == nil && rec.object.phase.Releases()
 	}
 	ok := false
-	e.core.call(key, func(s *admission.State) { ok = s.Admitted(key) })
+	e.core.call(key, func(s *admission.State) { ok = s.Releases(key) })
 	return ok && rec.flight == nil
 }

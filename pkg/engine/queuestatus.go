@@ -159,7 +159,7 @@ func (s *queueStatuses) refresh(now time.Time, queues map[string]*queueObject) {
 func (s *queueStatuses) write(now time.Time, q *queueObject, to *queueStatus) {
 	counts, items := s.content(q.Name)
 	waiting := counts.Pending + counts.Parked
-	active := activeCondition(q)
+	active := s.activeCondition(q)
 	text := statusText(items, waiting, counts.Admitted, active.Reason)
 	if text == to.written || (to.written == "" && text == q.says()) {
 		return // also after a restart nothing is written that is there (I8, I12)
@@ -209,15 +209,15 @@ func statusText(items []v1alpha1.QueueItemDetail, pending, admitted int, active 
 }
 
 // activeCondition says whether the queue admits.
-func activeCondition(q *queueObject) metav1.Condition {
+func (s *queueStatuses) activeCondition(q *queueObject) metav1.Condition {
 	c := metav1.Condition{
 		Type: conditionActive, Status: metav1.ConditionTrue, Reason: "Ready", Message: "the queue admits units",
 		ObservedGeneration: q.Generation,
 	}
-	switch _, known := queue.Builtin()[q.spec.Policy]; {
-	case !known:
+	switch {
+	case !s.core.knowsPolicy(q.spec.Policy):
 		c.Status, c.Reason = metav1.ConditionFalse, string(admission.ReasonUnknownPolicy)
-		c.Message = "the policy of the queue is not known"
+		c.Message = "spec.queuePolicy is none of the policies that this scheduler was built with"
 	case q.spec.Held:
 		c.Status, c.Reason = metav1.ConditionFalse, string(admission.ReasonQueueHeld)
 		c.Message = "spec.stopPolicy holds the queue"

@@ -79,6 +79,9 @@ func (e *Engine) writeReport(now time.Time, key string, x report) {
 		return
 	}
 	w := e.writers.unit(rec.object, writeReport, reportStatus(rec.object, x.reason, x.message, now), now)
+	if e.unlawful(w) {
+		return
+	}
 	w.reason, w.message, w.tries = x.reason, x.message, x.tries
 	rec.act().reporting = w
 	e.writers.submit(w)

@@ -68,13 +68,22 @@ func newLive(t *testing.T, api *fakeAPI, quotas *fakeQuotas, podObjects []runtim
 		job.TypeMeta = metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}
 		require.NoError(t, client.Tracker().Add(job))
 	}
+	return liveOn(t, api, quotas, podObjects, Options{Predicate: predicate, Metrics: metrics.New()}, client)
+}
+
+// liveOn is newLive with this predicate, these metrics and the jobs of this client.
+func liveOn(
+	t *testing.T, api *fakeAPI, quotas *fakeQuotas, podObjects []runtime.Object, o Options,
+	client *metadatafake.FakeMetadataClient,
+) *live {
+	var err error
 	l := &live{t: t, api: api, done: make(chan struct{}), activated: map[string]bool{}}
 	jobInformers := metadatainformer.NewSharedInformerFactory(client, 0)
 	pods := informers.NewSharedInformerFactory(kubefake.NewClientset(podObjects...), 0)
 	l.engine, err = New(Options{
 		Client: api.rest, Metadata: metadataOf{api.client}, Jobs: jobInformers, Pods: pods.Core().V1().Pods().Informer(),
-		Quotas: quotas, Clock: clock.RealClock{}, Predicate: predicate, Metrics: metrics.New(),
-		Config: Config{WriteConcurrency: 8, AuditInterval: 5 * time.Millisecond},
+		Quotas: quotas, Clock: clock.RealClock{}, Predicate: o.Predicate, Metrics: o.Metrics,
+		Config: Config{WriteConcurrency: 8, AuditInterval: 5 * time.Millisecond, ResyncInterval: o.Config.ResyncInterval},
 		Activate: func(chunk map[string]*corev1.Pod) {
 			l.mu.Lock()
 			defer l.mu.Unlock()

@@ -50,6 +50,7 @@ type sources struct {
 	units  cache.SharedIndexInformer
 	owned  []cache.SharedIndexInformer
 	synced []cache.InformerSynced
+	kinds  jobKinds
 }
 
 func (s *sources) hasUnit(key string) bool {
@@ -197,33 +198,6 @@ func (s *sources) informer(
 	}, client), example, cache.SharedIndexInformerOptions{ObjectDescription: resource.String()})
 }
 
-func (s *sources) followJobs() error {
-	if s.opts.Jobs == nil || s.opts.Predicate == nil {
-		return nil
-	}
-	for _, kind := range s.opts.Predicate.Kinds() {
-		name := kind.String()
-		informer := s.opts.Jobs.ForResource(kind.GVR).Informer()
-		if err := informer.SetTransform(TrimJob); err != nil {
-			return fmt.Errorf("watching %s: %w", name, err)
-		}
-		registration, err := informer.AddEventHandler(handlers(
-			func(m *JobMeta) { s.putJob(name, m.Namespace(), m.Name(), m.UID()) },
-			func(m *JobMeta) { s.putJob(name, m.Namespace(), m.Name(), "") },
-			func(key string) {
-				if namespace, job, err := cache.SplitMetaNamespaceKey(key); err == nil {
-					s.putJob(name, namespace, job, "")
-				}
-			},
-		))
-		if err != nil {
-			return fmt.Errorf("watching %s: %w", name, err)
-		}
-		s.synced = append(s.synced, registration.HasSynced)
-	}
-	return nil
-}
-
 func (s *sources) followPods() error {
 	if s.opts.Pods == nil {
 		return nil
@@ -273,6 +247,7 @@ func (s *sources) start(ctx context.Context, background *sync.WaitGroup, loaded 
 			s.box.call(loaded)
 		}
 	})
+	background.Go(func() { s.awaitKinds(ctx) })
 }
 
 // awaitSync waits until all handlers have been given all that existed; false when the context ended before.

@@ -46,7 +46,7 @@ const maxPodSets = 64
 const maxMessage = 1024
 
 // quotaKeys are the labels that name a quota.
-var quotaKeys = []string{v1alpha1.LabelQuotaName, v1alpha1.LabelQuotaNameFallback1, v1alpha1.LabelQuotaNameFallback2}
+var quotaKeys = v1alpha1.QuotaLabels
 
 // unitObject is what is kept of a QueueUnit. It is immutable once it was made. There may be very many: what most of them
 // have in common is shared, what few of them have is elsewhere.

@@ -69,6 +69,12 @@ type Write struct {
 // decides says whether the write carries a decision: then its outcome must become known.
 func (w *Write) decides() bool { return w.kind == writeAdmit || w.kind == writeEvict }
 
+// phase that is written; empty if the write leaves it as it is.
+func (w *Write) phase() admission.Phase {
+	phase, _ := w.status["phase"].(string)
+	return admission.Phase(phase)
+}
+
 // Result of one attempt of a write.
 type Result struct {
 	write   *Write

@@ -203,7 +203,7 @@ func (k *Kind) Quota(job *unstructured.Unstructured) (string, error) {
 		if i < len(k.Sets) {
 			origin = k.Sets[i].Template.String()
 		}
-		switch found := firstOf(set, quotaLabels...); {
+		switch found := firstOf(set, v1alpha1.QuotaLabels[:]...); {
 		case found == "" || found == name:
 		case name == "":
 			name, from = found, origin

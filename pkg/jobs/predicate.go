@@ -18,6 +18,7 @@ package jobs
 
 import (
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,9 +35,6 @@ var systemNamespaces = sets.New("kube-system", "kube-public", "kube-node-lease",
 // otherQueueLabels on a job say that another queue system has it.
 var otherQueueLabels = []string{"kueue.x-k8s.io/queue-name"}
 
-// quotaLabels name the quota of a job or pod, in the order in which they are read.
-var quotaLabels = []string{v1alpha1.LabelQuotaName, v1alpha1.LabelQuotaNameFallback1, v1alpha1.LabelQuotaNameFallback2}
-
 // Predicate decides which jobs are managed. It is immutable and safe for concurrent use.
 type Predicate struct {
 	kinds            map[schema.GroupVersionKind]Kind
@@ -47,7 +45,10 @@ type Predicate struct {
 }
 
 // NewPredicate compiles a configuration; it fails for an unknown kind and for a malformed selector.
-func NewPredicate(m ManagedJobs) (*Predicate, error) {
+func NewPredicate(m ManagedJobs) (*Predicate, error) { return NewPredicateOf(Builtin(), m) }
+
+// NewPredicateOf is NewPredicate where these kinds are known.
+func NewPredicateOf(known []Kind, m ManagedJobs) (*Predicate, error) {
 	m = m.withDefaults()
 	selector, err := metav1.LabelSelectorAsSelector(m.NamespaceSelector)
 	if err != nil {
@@ -60,12 +61,12 @@ func NewPredicate(m ManagedJobs) (*Predicate, error) {
 		hash:             m.Hash(),
 	}
 	for _, name := range m.Kinds {
-		kind, ok := FindString(name)
-		if !ok {
+		at := slices.IndexFunc(known, func(k Kind) bool { return k.String() == name })
+		if at < 0 {
 			return nil, fmt.Errorf("%s.kinds: %q is not known", ManagedJobsKey, name)
 		}
-		p.kinds[kind.GVK] = *kind
-		p.names = append(p.names, kind.GVK)
+		p.kinds[known[at].GVK] = known[at]
+		p.names = append(p.names, known[at].GVK)
 	}
 	return p, nil
 }
@@ -111,7 +112,7 @@ func (p *Predicate) ManagesLabels(namespace string, namespaceLabels map[string]s
 		if hasAny(set, otherQueueLabels...) {
 			return false
 		}
-		asked = asked || hasAny(set, v1alpha1.QueueNameKey) || !p.requireQueueName && hasAny(set, quotaLabels...)
+		asked = asked || hasAny(set, v1alpha1.QueueNameKey) || !p.requireQueueName && hasAny(set, v1alpha1.QuotaLabels[:]...)
 	}
 	return asked
 }

@@ -51,10 +51,12 @@ const (
 	StatusWriteSeconds       Name = "status_write_duration_seconds"
 	WriteConflictsTotal      Name = "write_conflicts_total"
 	WriteUnknownTotal        Name = "write_unknown_total"
+	RefusedTransitionsTotal  Name = "refused_transitions_total"
 	ResyncsTotal             Name = "resyncs_total"
 	GatedUnknownPodsTotal    Name = "gated_unknown_pods_total"
 	PodsBeyondRuntimeTotal   Name = "pods_beyond_runtime_total"
 	ConfigDiffers            Name = "managed_jobs_config_differs"
+	JobKindUnavailable       Name = "job_kind_unavailable"
 	PanicsTotal              Name = "panics_total"
 	StartupSeconds           Name = "startup_seconds"
 )
@@ -105,10 +107,12 @@ var definitions = []definition{
 	{StatusWriteSeconds, histogram, []string{"kind"}, "Time that one request of a status write took.", writeBuckets},
 	{WriteConflictsTotal, counter, nil, "Status writes that met an object which had changed.", nil},
 	{WriteUnknownTotal, counter, nil, "Status writes of which it was unknown for a while whether they were applied.", nil},
+	{RefusedTransitionsTotal, counter, []string{"kind"}, "Status writes that were not sent, because they would have changed the phase of a unit as the scheduler may not: an error of this program, whose log names the unit.", nil},
 	{ResyncsTotal, counter, nil, "Passes that observe every quota and activate every pod of admitted jobs again.", nil},
 	{GatedUnknownPodsTotal, counter, []string{"action"}, "Pods of managed jobs for which no unit appeared within the grace period.", nil},
 	{PodsBeyondRuntimeTotal, counter, []string{"quota", "cause", "result"}, "Attempts to schedule pods of admitted jobs that ElasticQuota's own check refuses, because it has not counted the pod yet (Uncounted) or its limit is too small now (Limit): Pass on reserved quota, or Refuse.", nil},
 	{ConfigDiffers, gauge, nil, "1 while scheduler and controller disagree about which jobs are managed.", nil},
+	{JobKindUnavailable, gauge, []string{"kind", "reason"}, "1 while the jobs of a managed kind cannot be listed: NotInstalled, or Forbidden.", nil},
 	{PanicsTotal, counter, []string{"where"}, "Panics that were recovered.", nil},
 	{StartupSeconds, gauge, []string{"stage"}, "Time from the start of the queue in this process until all that existed was read (Synced), this replica was to lead (Leading), it began to decide (Deciding), and its first admission was confirmed (Admitted).", nil},
 }

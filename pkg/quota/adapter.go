@@ -162,7 +162,7 @@ func (a *Adapter) noteMoreRequested(name string) {
 // The two fallback labels are read for jobs; ElasticQuota does not know them, so whoever resumes such a job labels its
 // pods with the quota's name.
 func (a *Adapter) Resolve(namespace string, labels map[string]string) string {
-	for _, key := range []string{v1alpha1.LabelQuotaName, v1alpha1.LabelQuotaNameFallback1, v1alpha1.LabelQuotaNameFallback2} {
+	for _, key := range v1alpha1.QuotaLabels {
 		if name := labels[key]; name != "" {
 			return name
 		}

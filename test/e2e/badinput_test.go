@@ -18,6 +18,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -59,6 +60,27 @@ func (c *cluster) queue(t *testing.T, name string) *unstructured.Unstructured {
 		return nil
 	}
 	return &list.Items[0]
+}
+
+// A policy that the scheduler was not built with is taken by the API, told by the queue, and holds up its own units only.
+func TestAnUnknownPolicyIsToldAndItsUnitsWait(t *testing.T) {
+	c := sharedCluster(t)
+	ns := c.namespace(t, "unknown-policy")
+	c.quota(t, ns, "unknown-policy", 4, 4, withPolicy("NewestFirst"))
+	c.create(t, newJob(ns, "j", suspended, ofQuota("unknown-policy"), runs(time.Second)))
+	require.Contains(t, c.waitReason(t, ns, "j", "UnknownPolicy"), "NewestFirst")
+	require.Eventually(t, func() bool {
+		conditions, _, _ := unstructured.NestedSlice(c.queue(t, "unknown-policy").Object, "status", "conditions")
+		return slices.ContainsFunc(conditions, func(item any) bool {
+			active, _ := item.(map[string]any)
+			return active["type"] == "Active" && active["status"] == "False" && active["reason"] == "UnknownPolicy"
+		})
+	}, soon, pace)
+
+	patch := []byte(`{"metadata":{"labels":{"` + schedulingv1alpha1.LabelQueuePolicy + `":"FIFO"}}}`)
+	_, err := c.dyn.Resource(elasticQuotas).Namespace(ns).Patch(t.Context(), "unknown-policy", types.MergePatchType, patch, metav1.PatchOptions{})
+	require.NoError(t, err)
+	c.waitPhase(t, ns, "j", schedulingv1alpha1.PhaseSucceed)
 }
 
 // Each bad object is parked with a reason that its owner can read, and a good job beside it runs all the same.

@@ -159,13 +159,13 @@ var rules = []rule{
 		forbidden: below("sync", "context", "log", "math/rand", "os", "net"),
 	},
 	{
-		name:      "only pkg/quota, pkg/plugin and cmd/koord-scheduler know Koordinator's code",
-		in:        not(below("pkg/quota", "pkg/plugin", "cmd/koord-scheduler", "test")),
+		name:      "only pkg/quota, pkg/plugin and pkg/scheduler know Koordinator's code",
+		in:        not(below("pkg/quota", "pkg/plugin", "pkg/scheduler", "test")),
 		forbidden: below("github.com/koordinator-sh/koordinator/pkg", "github.com/koordinator-sh/koordinator/cmd"),
 	},
 	{
 		name:      "only what links the scheduler or the control plane imports k8s.io/kubernetes",
-		in:        not(below("pkg/quota", "pkg/plugin", "cmd", "test")),
+		in:        not(below("pkg/quota", "pkg/plugin", "pkg/scheduler", "cmd", "test")),
 		forbidden: below("k8s.io/kubernetes"),
 	},
 	{

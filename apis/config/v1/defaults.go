@@ -21,6 +21,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
 func addDefaultingFuncs(scheme *runtime.Scheme) error {
@@ -31,7 +33,7 @@ func addDefaultingFuncs(scheme *runtime.Scheme) error {
 // SetDefaultsJobQueueArgs fills what is absent.
 func SetDefaultsJobQueueArgs(args *JobQueueArgs) {
 	setDefault(&args.QueueNamespace, "koord-queue")
-	setDefault(&args.DefaultQueuePolicy, "Priority")
+	setDefault(&args.DefaultQueuePolicy, string(v1alpha1.PolicyPriority))
 	setDefault(&args.ClientQPS, 1000)
 	setDefault(&args.ClientBurst, 2000)
 	setDefault(&args.WriteConcurrency, 32)

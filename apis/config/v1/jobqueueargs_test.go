@@ -92,7 +92,7 @@ func TestAnUnknownFieldIsAnErrorThatNamesIt(t *testing.T) {
 func TestValidationNamesTheField(t *testing.T) {
 	for _, line := range []string{
 		"queueNamespace: Upper_Case",
-		"defaultQueuePolicy: Random",
+		"defaultQueuePolicy: at random",
 		"unknownJobs: Maybe",
 		"clientQPS: 0",
 		"clientBurst: 0",

@@ -36,7 +36,8 @@ type JobQueueArgs struct {
 
 	// queueNamespace is the namespace that Queues live in. Default "koord-queue".
 	QueueNamespace *string `json:"queueNamespace,omitempty"`
-	// defaultQueuePolicy orders queues whose spec names no policy: Priority, FIFO, Block or Intelligent. Default "Priority".
+	// defaultQueuePolicy orders queues whose spec names no policy: Priority, FIFO, Block, Intelligent, or one that the
+	// scheduler was built with. Default "Priority".
 	DefaultQueuePolicy *string `json:"defaultQueuePolicy,omitempty"`
 	// clientQPS is the rate, in requests per second, of the plugin's own API clients; the scheduler's
 	// clientConnection does not apply to them. Default 1000.

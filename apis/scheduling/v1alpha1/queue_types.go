@@ -17,14 +17,28 @@ limitations under the License.
 package v1alpha1
 
 import (
+	"regexp"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// QueuePolicy says how a queue orders its units and what happens behind a unit that does not fit.
+// QueuePolicy names how a queue orders its units and what happens behind a unit that does not fit: one of those below, or
+// one that whoever built the scheduler has registered with it.
 //
-// +kubebuilder:validation:Enum=Priority;FIFO;Block;Intelligent
+// +kubebuilder:validation:Pattern=`^[A-Za-z]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
+// +kubebuilder:validation:MaxLength=63
 type QueuePolicy string
 
+// policyName is the pattern above; a name is also the value of a label.
+var policyName = regexp.MustCompile(`^[A-Za-z]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
+
+// WellFormed says whether the API server would accept the name.
+func (p QueuePolicy) WellFormed() bool {
+	return len(p) <= validation.LabelValueMaxLength && policyName.MatchString(string(p))
+}
+
+// The policies that every scheduler knows.
 const (
 	// PolicyPriority orders by priority, then enqueue time; units behind one that does not fit may pass.
 	PolicyPriority QueuePolicy = "Priority"
@@ -63,7 +77,8 @@ type QueueAdmissionCheck struct {
 
 // QueueSpec is what the owner of a queue asks for.
 type QueueSpec struct {
-	// queuePolicy orders the queue: Priority (default), FIFO, Block or Intelligent.
+	// queuePolicy orders the queue: Priority (default), FIFO, Block, Intelligent, or one that the scheduler was built with.
+	// The condition Active is False with reason UnknownPolicy while the scheduler does not know it, and units wait.
 	// +optional
 	// +kubebuilder:default=Priority
 	QueuePolicy QueuePolicy `json:"queuePolicy,omitempty"`

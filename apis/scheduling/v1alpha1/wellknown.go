@@ -25,7 +25,7 @@ const (
 	// QueueItemsActiveKey is the key of status.queueItemDetails that holds the waiting units.
 	QueueItemsActiveKey = "active"
 
-	// LabelQuotaName puts a job or pod under an ElasticQuota; the two fallbacks are read after it.
+	// LabelQuotaName puts a job or pod under an ElasticQuota; see QuotaLabels.
 	LabelQuotaName          = "quota.scheduling.koordinator.sh/name"
 	LabelQuotaNameFallback1 = "alibabacloud.com/quota-name"
 	LabelQuotaNameFallback2 = "quota.scheduling.alibabacloud.com/name"
@@ -70,3 +70,6 @@ const (
 	// that condition alone while the annotation is there.
 	AnnotationParkedReason = "koord-queue/parked-reason"
 )
+
+// QuotaLabels name the quota of a job or unit; the first that is there and not empty counts.
+var QuotaLabels = [...]string{LabelQuotaName, LabelQuotaNameFallback1, LabelQuotaNameFallback2}

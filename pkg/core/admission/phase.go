@@ -36,6 +36,14 @@ const (
 	PhasePreempted Phase = "Preempted"
 )
 
+// Phases returns all phases, PhaseNone first.
+func Phases() []Phase {
+	return []Phase{
+		PhaseNone, PhaseEnqueued, PhaseReserved, PhaseSchedReady, PhaseSchedSucceed, PhaseDequeued, PhaseRunning,
+		PhaseSucceed, PhaseFailed, PhaseSchedFailed, PhaseTimeoutBackoff, PhasePreempted,
+	}
+}
+
 // Holds says whether a unit in this phase holds quota.
 func (p Phase) Holds() bool {
 	switch p {
@@ -46,8 +54,8 @@ func (p Phase) Holds() bool {
 	}
 }
 
-// Releases says whether the pods of a unit in this phase may go. To hold quota is not enough: a unit may wait for
-// checks, or for a place, while its quota is reserved.
+// Releases says whether the pods of a unit in this phase may go. Every phase that releases holds; one that holds and does
+// not release waits for checks or for its placement to be confirmed.
 func (p Phase) Releases() bool {
 	switch p {
 	case PhaseSchedSucceed, PhaseDequeued, PhaseRunning:
@@ -79,6 +87,10 @@ const (
 	WriterController Writer = "controller"
 )
 
+// PhaseOther stands in the table for every phase that this version does not know: one of another version, or an error of
+// who wrote it.
+const PhaseOther Phase = "*"
+
 // Transition is one legal change of phase (I9).
 type Transition struct {
 	From, To Phase
@@ -86,35 +98,21 @@ type Transition struct {
 	By       []Writer
 }
 
-// transitions is the one table of the life of a unit. Documentation is generated from it.
+// transitions is the one table of the life of a unit, of the changes that code of this repository makes and no others.
+// Both processes refuse to write any other; documentation is generated from it. Who adds a change adds its row.
 var transitions = build(
 	row{by: scheduler, from: []Phase{PhaseNone, PhasePreempted}, to: []Phase{PhaseEnqueued},
 		when: "it cannot be admitted now; the condition QuotaReserved says why"},
 	row{by: scheduler, from: waiting, to: []Phase{PhaseDequeued},
-		when: "quota is reserved and no admission check applies"},
-	row{by: scheduler, from: waiting, to: []Phase{PhaseReserved},
-		when: "quota is reserved and an admission check applies"},
-	row{by: scheduler, from: []Phase{PhaseReserved}, to: []Phase{PhaseDequeued},
-		when: "every admission check is ready"},
-	row{by: scheduler, from: []Phase{PhaseNone, PhaseEnqueued, PhaseReserved}, to: []Phase{PhaseSchedReady},
-		when: "strict mode: quota and checks are there, placement is to be confirmed"},
-	row{by: scheduler, from: []Phase{PhaseSchedReady}, to: []Phase{PhaseSchedSucceed},
-		when: "the whole job fits on nodes"},
-	row{by: scheduler, from: []Phase{PhaseSchedReady}, to: []Phase{PhaseSchedFailed},
-		when: "the whole job does not fit on nodes"},
-	row{by: scheduler, from: []Phase{PhaseReserved}, to: []Phase{PhaseTimeoutBackoff},
-		when: "an admission check says retry"},
+		when: "quota is reserved"},
 	row{by: controller, from: []Phase{PhaseDequeued, PhaseSchedSucceed}, to: []Phase{PhaseRunning},
 		when: "the job runs"},
 	row{by: controller, from: []Phase{PhaseNone, PhaseEnqueued}, to: []Phase{PhaseRunning},
 		when: "the job ran before its unit existed: adopted"},
-	row{by: both, from: []Phase{PhaseDequeued, PhaseSchedSucceed, PhaseRunning}, to: []Phase{PhaseTimeoutBackoff},
-		when: "it did not run in time, or was evicted; the job is suspended again"},
-	row{by: scheduler, from: []Phase{PhaseTimeoutBackoff, PhaseSchedFailed}, to: []Phase{PhaseEnqueued},
-		when: "backoff is over; it keeps its place"},
-	row{by: both, from: holding, to: []Phase{PhaseEnqueued},
+	row{by: scheduler, from: append(append([]Phase{}, holding...), PhaseOther), to: []Phase{PhaseEnqueued},
 		when: "held, deactivated, preempted or without its job: what it held is free"},
-	row{by: controller, from: append(append([]Phase{}, waiting...), holding...), to: []Phase{PhaseSucceed, PhaseFailed},
+	row{by: controller, from: append(append(append([]Phase{}, waiting...), holding...), PhaseOther),
+		to:   []Phase{PhaseSucceed, PhaseFailed},
 		when: "the job ended; admissions are cleared"},
 )
 
@@ -123,7 +121,6 @@ var (
 	holding    = []Phase{PhaseReserved, PhaseSchedReady, PhaseSchedSucceed, PhaseDequeued, PhaseRunning}
 	scheduler  = []Writer{WriterScheduler}
 	controller = []Writer{WriterController}
-	both       = []Writer{WriterScheduler, WriterController}
 )
 
 // row is a set of transitions with one cause.
@@ -150,6 +147,9 @@ func Transitions() []Transition { return append([]Transition(nil), transitions..
 
 // CanBecome says whether this process may change the phase so. Writing the same phase again is no change.
 func (p Phase) CanBecome(to Phase, by Writer) bool {
+	if !p.Waits() && !p.Holds() && !p.Terminal() {
+		p = PhaseOther
+	}
 	for _, t := range transitions {
 		if t.From != p || t.To != to {
 			continue

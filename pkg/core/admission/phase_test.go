@@ -27,6 +27,8 @@ var allPhases = []Phase{
 	PhaseSchedReady, PhaseSchedSucceed, PhaseSchedFailed, PhaseTimeoutBackoff, PhasePreempted,
 }
 
+func TestPhasesAreAllPhases(t *testing.T) { require.ElementsMatch(t, allPhases, Phases()) }
+
 func TestPhaseIsOneOfThree(t *testing.T) {
 	for _, p := range allPhases {
 		n := 0
@@ -46,7 +48,7 @@ func TestTransitions(t *testing.T) {
 		pair := [2]Phase{tr.From, tr.To}
 		require.False(t, seen[pair], "%s to %s is in the table twice", tr.From, tr.To)
 		seen[pair] = true
-		require.Contains(t, allPhases, tr.From)
+		require.Contains(t, append(allPhases, PhaseOther), tr.From)
 		require.Contains(t, allPhases, tr.To)
 		require.NotEmpty(t, tr.When)
 		require.NotEmpty(t, tr.By)
@@ -58,22 +60,30 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// Every phase can be reached from an object without status, and the end from every phase.
-func TestTransitionsConnect(t *testing.T) {
-	reached := map[Phase]bool{PhaseNone: true, PhasePreempted: true}
-	for range allPhases {
-		for _, tr := range Transitions() {
-			if reached[tr.From] {
-				reached[tr.To] = true
-			}
+// A phase that releases holds, and the two that only hold are those that wait for somebody's word.
+func TestToHoldIsNotToRelease(t *testing.T) {
+	var only []Phase
+	for _, p := range append(allPhases, "Levitating") {
+		require.True(t, p.Holds() || !p.Releases(), "phase %q", p)
+		if p.Holds() && !p.Releases() {
+			only = append(only, p)
 		}
 	}
-	for _, p := range allPhases {
-		require.True(t, reached[p], "phase %q is never reached", p)
-		if !p.Terminal() {
-			require.True(t, p.CanBecome(PhaseSucceed, WriterController), "phase %q cannot end", p)
+	require.Equal(t, []Phase{PhaseReserved, PhaseSchedReady}, only)
+}
+
+// Every phase has an end, also one that is not known, and only the scheduler lets pods go that were not seen to run.
+func TestEveryPhaseCanEnd(t *testing.T) {
+	for _, p := range append(allPhases, "Levitating") {
+		if p.Terminal() {
+			continue
 		}
+		require.True(t, p.CanBecome(PhaseSucceed, WriterController), "phase %q cannot end", p)
+		require.False(t, p.CanBecome(PhaseSucceed, WriterScheduler), "phase %q", p)
+		require.Equal(t, !p.Waits(), p.CanBecome(PhaseEnqueued, WriterScheduler) && p != PhaseNone && p != PhasePreempted,
+			"what holds can be taken back: %q", p)
 	}
+	require.False(t, Phase("Levitating").CanBecome(PhaseDequeued, WriterScheduler))
 }
 
 func TestCanBecome(t *testing.T) {

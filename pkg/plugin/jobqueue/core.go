@@ -58,6 +58,7 @@ var _ engine.Quotas = (*quota.Adapter)(nil)
 // core is what all instances of the plugin in one scheduler share.
 type core struct {
 	args       *config.JobQueueArgs
+	extensions *extensions
 	handle     fwktype.Handle
 	engine     *engine.Engine
 	gate       *Gate
@@ -74,8 +75,11 @@ type core struct {
 }
 
 // newCore takes the time in which a leader has to renew its lease, zero without leader election.
-func newCore(ctx context.Context, args *config.JobQueueArgs, handle fwktype.Handle, quotas *quota.Adapter, renewal time.Duration) (*core, error) {
-	c := &core{args: args, handle: handle, clock: clock.RealClock{}, metrics: metrics.Registered(), ctx: ctx}
+func newCore(
+	ctx context.Context, args *config.JobQueueArgs, handle fwktype.Handle, quotas *quota.Adapter, x *extensions,
+	renewal time.Duration,
+) (*core, error) {
+	c := &core{args: args, extensions: x, handle: handle, clock: clock.RealClock{}, metrics: metrics.Registered(), ctx: ctx}
 	c.watchdog = watchdog.New(c.clock, renewal)
 	cfg := clientConfig(handle.KubeConfig(), args)
 	cfg.Wrap(c.watchdog.Wrap)
@@ -155,32 +159,11 @@ func (c *core) buildEngine(cfg *rest.Config, metadataClient metadata.Interface, 
 	if err != nil {
 		return err
 	}
-	c.engine, err = engine.New(engine.Options{
-		Config: engine.Config{
-			QueueNamespace:        c.args.QueueNamespace,
-			DefaultQueuePolicy:    c.args.DefaultQueuePolicy,
-			WriteConcurrency:      int(c.args.WriteConcurrency),
-			StatusRefreshInterval: c.args.StatusRefreshInterval.Duration,
-			ItemsInStatus:         int(c.args.ItemsInStatus),
-			ResyncInterval:        c.args.ResyncInterval.Duration,
-			ReportAfter:           c.args.ExplainAfter.Duration,
-			ReportEvery:           c.args.ExplainEvery.Duration,
-			AuditInterval:         c.args.AuditInterval.Duration,
-		},
-		Client:      client,
-		Metadata:    metadataClient,
-		Jobs:        factory,
-		Pods:        c.handle.SharedInformerFactory().Core().V1().Pods().Informer(),
-		Quotas:      quotas,
-		PodRequest:  quota.PodRequest,
-		Predicate:   predicate,
-		Clock:       c.clock,
-		Activate:    func(pods map[string]*corev1.Pod) { c.activate(klog.Background(), pods) },
-		Ready:       c.leading.Load,
-		Outstanding: quotas.SetOutstanding,
-		Metrics:     c.metrics,
-	})
-	if err != nil {
+	o := c.engineOptions()
+	o.Client, o.Metadata, o.Jobs = client, metadataClient, factory
+	o.Pods = c.handle.SharedInformerFactory().Core().V1().Pods().Informer()
+	o.Quotas, o.Outstanding, o.Predicate = quotas, quotas.SetOutstanding, predicate
+	if c.engine, err = engine.New(o); err != nil {
 		return err
 	}
 	quotas.Subscribe(c.engine.Sink())
@@ -195,6 +178,31 @@ func (c *core) buildEngine(cfg *rest.Config, metadataClient metadata.Interface, 
 	}
 	c.visibility = visibility.NewHandler(c.engine)
 	return nil
+}
+
+// engineOptions are those that need nothing of the API.
+func (c *core) engineOptions() engine.Options {
+	return engine.Options{
+		Config: engine.Config{
+			QueueNamespace:        c.args.QueueNamespace,
+			DefaultQueuePolicy:    c.args.DefaultQueuePolicy,
+			WriteConcurrency:      int(c.args.WriteConcurrency),
+			StatusRefreshInterval: c.args.StatusRefreshInterval.Duration,
+			ItemsInStatus:         int(c.args.ItemsInStatus),
+			ResyncInterval:        c.args.ResyncInterval.Duration,
+			ReportAfter:           c.args.ExplainAfter.Duration,
+			ReportEvery:           c.args.ExplainEvery.Duration,
+			AuditInterval:         c.args.AuditInterval.Duration,
+		},
+		Policies:   c.extensions.policies,
+		Checks:     c.extensions.checks,
+		Order:      c.extensions.order,
+		PodRequest: quota.PodRequest,
+		Clock:      c.clock,
+		Activate:   func(pods map[string]*corev1.Pod) { c.activate(klog.Background(), pods) },
+		Ready:      c.leading.Load,
+		Metrics:    c.metrics,
+	}
 }
 
 // auditOnSignal has the state compared with the API when the process gets SIGUSR1. Only who may signal the process can

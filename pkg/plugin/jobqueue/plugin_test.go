@@ -115,19 +115,26 @@ func TestLessIsAStrictWeakOrder(t *testing.T) {
 	})
 }
 
+func wiring(t *testing.T, options ...Option) *Wiring {
+	t.Helper()
+	w, err := NewWiring(options...)
+	require.NoError(t, err)
+	return w
+}
+
 func TestArguments(t *testing.T) {
 	args, err := argsFrom(nil)
 	require.NoError(t, err)
 	require.Equal(t, config.UnknownJobsGate, args.UnknownJobs, "nothing configured, all defaults")
 	args.WriteConcurrency = 0
-	_, err = argsFrom(args)
+	err = wiring(t).Validate(args)
 	require.ErrorContains(t, err, "pluginConfig[JobQueue].args.writeConcurrency")
 	_, err = argsFrom(&corev1.Pod{})
 	require.ErrorContains(t, err, "want args to be of type JobQueueArgs")
 }
 
 func TestWithoutJobQueueThePluginsAreThoseOfKoordinator(t *testing.T) {
-	w := NewWiring()
+	w := wiring(t)
 	plugins := w.Plugins()
 	require.Contains(t, plugins, Name)
 	require.Contains(t, plugins, elasticquota.Name)

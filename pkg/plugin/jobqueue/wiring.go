@@ -51,7 +51,8 @@ func init() {
 // Wiring connects the plugins of one scheduler: JobQueue, ElasticQuota whose state it reads, and Coscheduling whose gangs
 // it gates. The framework builds them in random order, so each finds the others here, later.
 type Wiring struct {
-	quotas *quota.Registry
+	quotas     *quota.Registry
+	extensions *extensions
 
 	mu      sync.RWMutex
 	enabled bool
@@ -60,11 +61,21 @@ type Wiring struct {
 }
 
 // NewWiring returns a wiring in which ElasticQuota and Coscheduling are those of Koordinator, until a profile is enabled.
-// It registers a hook in a global map of Koordinator: call it from main, once.
-func NewWiring() *Wiring {
-	w := &Wiring{quotas: quota.NewRegistry()}
+// It registers a hook in a global map of Koordinator: call it from main, once. Extensions that contradict each other or
+// what is built in are an error.
+func NewWiring(options ...Option) (*Wiring, error) {
+	x, err := newExtensions(options)
+	if err != nil {
+		return nil, fmt.Errorf("plugin %s: %w", Name, err)
+	}
+	w := &Wiring{quotas: quota.NewRegistry(), extensions: x}
 	w.quotas.RegisterHook()
-	return w
+	return w, nil
+}
+
+// Validate says what is wrong with the arguments, before a scheduler is built with them.
+func (w *Wiring) Validate(args *config.JobQueueArgs) error {
+	return w.extensions.validate(args, field.NewPath("pluginConfig").Key(Name).Child("args")).ToAggregate()
 }
 
 // Enable makes the profile the one whose ElasticQuota counts: the first that enables JobQueue. Call it before the
@@ -118,10 +129,13 @@ func (w *Wiring) newPlugin(ctx context.Context, obj runtime.Object, handle fwkty
 	if err != nil {
 		return nil, err
 	}
+	if err := w.Validate(args); err != nil {
+		return nil, err
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.core == nil {
-		c, err := newCore(ctx, args, handle, w.quotas.Adapter(), w.renewal)
+		c, err := newCore(ctx, args, handle, w.quotas.Adapter(), w.extensions, w.renewal)
 		if err != nil {
 			return nil, fmt.Errorf("plugin %s: %w", Name, err)
 		}
@@ -141,9 +155,6 @@ func argsFrom(obj runtime.Object) (*config.JobQueueArgs, error) {
 	}
 	if !ok {
 		return nil, fmt.Errorf("want args to be of type JobQueueArgs, got %T", obj)
-	}
-	if errs := args.Validate(field.NewPath("pluginConfig").Key(Name).Child("args")); len(errs) > 0 {
-		return nil, errs.ToAggregate()
 	}
 	return args, nil
 }

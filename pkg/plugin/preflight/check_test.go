@@ -128,13 +128,14 @@ func TestNothingIsSaidWhenNothingIsMissing(t *testing.T) {
 	require.Empty(t, out.String())
 	for _, resource := range []string{
 		"elasticquotas", "podgroups", "reservations", "devices", "nodemetrics", "noderesourcetopologies",
-		"clusternetworktopologies", "queues", "queueunits", "jobs",
+		"clusternetworktopologies", "queues", "queueunits",
 	} {
 		require.Contains(t, server.asked, "list "+resource+" limit=1")
 		require.Contains(t, server.asked, "watch "+resource)
 	}
 	require.Contains(t, server.asked, "patch queueunits/status")
 	require.Contains(t, server.asked, "patch queues/status")
+	require.NotContains(t, server.asked, "list jobs limit=1", "no kind of jobs is needed to schedule")
 }
 
 func TestOnlyWhatTheConfigurationNeedsIsLookedFor(t *testing.T) {

@@ -24,8 +24,6 @@ import (
 	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/elasticquota"
 	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/loadaware"
 	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/nodenumaresource"
-
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
 // How to get what is missing.
@@ -47,7 +45,8 @@ type need struct {
 
 type access struct{ verb, subresource string }
 
-// needs lists what this setup needs, in the order in which a person would provide it.
+// needs lists what this setup needs, in the order in which a person would provide it. No kind of jobs is among it: one
+// that is not installed is followed from when it is.
 func (s Setup) needs() []need {
 	var needs []need
 	if s.QuotaNamespace != "" {
@@ -77,9 +76,6 @@ func (s Setup) needs() []need {
 			writes:   []access{{verb: "patch", subresource: "status"}},
 			get:      getCRDs,
 		})
-	}
-	for _, kind := range jobs.Builtin() {
-		needs = append(needs, need{resource: kind.GVR, get: "enable this API, or leave the kind out of the managed jobs"})
 	}
 	return needs
 }

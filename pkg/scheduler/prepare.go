@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+package scheduler
 
 import (
 	"context"
@@ -23,7 +23,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
@@ -64,6 +63,11 @@ func prepare(cmd *cobra.Command, wiring *jobqueue.Wiring) error {
 	if setup.Profile != "" {
 		wiring.Enable(setup.Profile)
 	}
+	if setup.Args != nil {
+		if err := wiring.Validate(setup.Args); err != nil {
+			return fmt.Errorf("profile %q: %w", setup.Profile, err)
+		}
+	}
 	if cfg.LeaderElection.LeaderElect {
 		wiring.Elected(cfg.LeaderElection.RenewDeadline.Duration)
 	}
@@ -82,11 +86,11 @@ func prepare(cmd *cobra.Command, wiring *jobqueue.Wiring) error {
 	// The scheduler installs its own handling of these signals when it is built; until then they end the waiting.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	begin := time.Now()
+	begin := checker.Clock.Now()
 	if err := checker.Wait(ctx); err != nil {
 		return fmt.Errorf("%w: %w", errTerminated, err)
 	}
-	klog.FromContext(ctx).Info("The API server answers and has all that is needed", "waited", time.Since(begin))
+	klog.FromContext(ctx).Info("The API server answers and has all that is needed", "waited", checker.Clock.Since(begin))
 	return nil
 }
 

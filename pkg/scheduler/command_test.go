@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+package scheduler
 
 import (
 	"errors"
@@ -23,13 +23,22 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
 	"github.com/koordinator-sh/koordinator/cmd/koord-scheduler/app"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/plugin/jobqueue"
 )
+
+func newCommand(t *testing.T, extensions ...jobqueue.Option) *cobra.Command {
+	t.Helper()
+	command, err := NewCommand(extensions...)
+	require.NoError(t, err)
+	return command
+}
 
 func flags(set *pflag.FlagSet) map[string]string {
 	found := map[string]string{}
@@ -38,11 +47,13 @@ func flags(set *pflag.FlagSet) map[string]string {
 }
 
 func TestTheFlagsAreThoseOfKoordinator(t *testing.T) {
-	require.Equal(t, flags(app.NewSchedulerCommand().Flags()), flags(newCommand().Flags()))
+	require.Equal(t, flags(app.NewSchedulerCommand().Flags()), flags(newCommand(t).Flags()))
 }
 
 func TestOurPluginsTakeThePlaceOfTheirs(t *testing.T) {
-	theirs, ours := stock(), jobqueue.NewWiring().Plugins()
+	wiring, err := jobqueue.NewWiring()
+	require.NoError(t, err)
+	theirs, ours := stock(), wiring.Plugins()
 	require.Len(t, theirs, 10, "koord-scheduler v1.8.0 has ten plugins of its own")
 	delete(ours, jobqueue.Name)
 	for name := range ours {
@@ -50,25 +61,44 @@ func TestOurPluginsTakeThePlaceOfTheirs(t *testing.T) {
 	}
 }
 
+const (
+	header  = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: one\n"
+	enabled = "  plugins: {multiPoint: {enabled: [{name: JobQueue}, {name: ElasticQuota}]}}\n"
+)
+
 func TestAConfigurationThatCannotWorkIsRefusedBeforeAnythingStarts(t *testing.T) {
-	const header = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: one\n"
 	for _, tt := range []struct{ name, profile, want string }{
 		{"half enabled", "  plugins: {preEnqueue: {enabled: [{name: JobQueue}]}, preFilter: {enabled: [{name: ElasticQuota}]}}\n", "not enabled at preFilter"},
 		{"misspelt argument", "  pluginConfig: [{name: JobQueue, args: {unknownJob: Pass}}]\n", "unknownJob"},
 		{"unknown field", "  plugin: {}\n", "plugin"},
+		{"unknown policy", enabled + "  pluginConfig: [{name: JobQueue, args: {defaultQueuePolicy: NewestFirst}}]\n",
+			`pluginConfig[JobQueue].args.defaultQueuePolicy: Unsupported value: "NewestFirst": supported values: "Block", "FIFO", "Intelligent", "Priority"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "config.yaml")
 			require.NoError(t, os.WriteFile(file, []byte(header+tt.profile), 0o600))
-			command := newCommand()
+			command := newCommand(t)
 			require.NoError(t, command.ParseFlags([]string{"--config=" + file}))
 			require.ErrorContains(t, command.PreRunE(command, nil), tt.want)
 		})
 	}
 }
 
+func TestAPolicyThatIsRegisteredMayBeTheDefault(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	text := header + enabled + "  pluginConfig: [{name: JobQueue, args: {defaultQueuePolicy: NewestFirst}}]\n"
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	command := newCommand(t, jobqueue.WithPolicy("NewestFirst", queue.Builtin()["FIFO"]))
+	require.NoError(t, command.ParseFlags([]string{"--config=" + file, "--write-config-to=somewhere"}))
+	require.NoError(t, command.PreRunE(command, nil))
+}
+
+func TestExtensionsThatContradictAreRefused(t *testing.T) {
+	require.Equal(t, 1, Run(jobqueue.WithPolicy("FIFO", queue.Builtin()["Block"])))
+}
+
 func TestNothingIsWaitedForWhereTheConfigurationIsOnlyWritten(t *testing.T) {
-	command := newCommand()
+	command := newCommand(t)
 	require.NoError(t, command.ParseFlags([]string{"--write-config-to=somewhere", "--master=http://127.0.0.1:1"}))
 	require.NoError(t, command.PreRunE(command, nil))
 }
@@ -79,7 +109,7 @@ func TestExitCodes(t *testing.T) {
 }
 
 func TestTheShippedConfigurationIsAccepted(t *testing.T) {
-	command := newCommand()
+	command := newCommand(t)
 	require.NoError(t, command.ParseFlags([]string{"--config=../../scheduler-config.yaml", "--write-config-to=somewhere"}))
 	require.NoError(t, command.PreRunE(command, nil))
 }

@@ -1,0 +1,131 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+)
+
+// To hold quota is not to release: the pods of a unit whose quota is reserved, and whose checks or placement are not
+// confirmed yet, stay in the gate.
+func TestOnlyAReleasingPhaseOpensTheGate(t *testing.T) {
+	for phase, want := range map[admission.Phase]struct{ holds, releases bool }{
+		admission.PhaseReserved:     {true, false},
+		admission.PhaseSchedReady:   {true, false},
+		admission.PhaseSchedSucceed: {true, true},
+		admission.PhaseDequeued:     {true, true},
+		admission.PhaseRunning:      {true, true},
+		"Levitating":                {true, false},
+		admission.PhaseEnqueued:     {false, false},
+	} {
+		t.Run(string(phase), func(t *testing.T) {
+			r := newRig(t, quotasOf(10, testQuota)).queue(testQuota).job("a", "job-a")
+			status := map[string]any{"phase": string(phase), "attempts": int64(1)}
+			if want.holds {
+				status["admissions"] = []any{map[string]any{
+					"name": "main", "replicas": int64(1), "resources": map[string]any{"cpu": "4"},
+				}}
+			}
+			key := r.unit("a", 40, withConsumer("job-a"), withStatus(status))
+			r.lead()
+
+			requireGate := func(when string) {
+				t.Helper()
+				_, unit := r.engine.Snapshot().AdmittedUnit(key)
+				require.Equal(t, want.releases, unit, when)
+				require.Equal(t, want.releases, r.engine.Snapshot().AdmittedConsumer("job-a"), when)
+			}
+			requireGate("as it was found")
+			require.Equal(t, want.holds, !r.engine.core.state.Outstanding(testQuota).IsZero())
+
+			// While the state waits to be built anew, nothing comes in and what is in stays in.
+			r.engine.core.built = r.clock.Now()
+			r.engine.core.discard(rebuildDifference)
+			r.engine.touch(r.clock.Now(), key, r.engine.units.get(key))
+			r.engine.publish(r.clock.Now())
+			requireGate("while the state is not to be trusted")
+		})
+	}
+}
+
+// What passed the gate does not pass any more once its unit is set back to a phase that only holds.
+func TestAUnitThatIsSetBackToReservedClosesTheGate(t *testing.T) {
+	for name, rebuild := range map[string]bool{"trusted": false, "to be built anew": true} {
+		t.Run(name, func(t *testing.T) {
+			r := ready(t, 10).job("a", "job-a")
+			key := r.unit("a", 4, withConsumer("job-a"))
+			r.step()
+			r.send()
+			require.True(t, r.engine.Snapshot().AdmittedConsumer("job-a"))
+
+			if rebuild {
+				r.engine.core.built = r.clock.Now()
+				r.engine.core.discard(rebuildDifference)
+			}
+			r.api.setStatus(key, map[string]any{"phase": string(admission.PhaseReserved)})
+			r.feed(key).step()
+			require.False(t, r.engine.Snapshot().AdmittedConsumer("job-a"))
+			if !rebuild {
+				require.False(t, r.engine.core.state.Outstanding(testQuota).IsZero(), "it still holds")
+			}
+		})
+	}
+}
+
+// Every phase that is written passes the one table, whatever the core decided.
+func TestAPhaseThatMayNotBeWrittenIsNotSent(t *testing.T) {
+	holds := map[string]any{"phase": "Dequeued", "attempts": int64(1), "admissions": []any{
+		map[string]any{"name": "main", "replicas": int64(1), "resources": map[string]any{"cpu": "4"}},
+	}}
+	for name, c := range map[string]struct {
+		given map[string]any // what the core was told
+		is    admission.Phase
+		kind  writeKind
+	}{
+		"an admission of what is admitted":    {map[string]any{"phase": "Enqueued"}, admission.PhaseRunning, writeAdmit},
+		"an admission of what is over":        {map[string]any{"phase": "Enqueued"}, admission.PhaseSucceed, writeAdmit},
+		"an admission of what nobody knows":   {map[string]any{"phase": "Enqueued"}, "Levitating", writeAdmit},
+		"taking back what is over":            {holds, admission.PhaseFailed, writeEvict},
+		"taking back what holds nothing":      {holds, admission.PhaseTimeoutBackoff, writeEvict},
+		"taking back what waits in its queue": {holds, admission.PhaseEnqueued, writeEvict},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, quotasOf(10, testQuota)).queue(testQuota).job("a", "job-a")
+			registry := r.registry()
+			key := r.unit("a", 4, withConsumer("job-a"), withStatus(c.given), func(u *unstructured.Unstructured) {
+				_ = unstructured.SetNestedField(u.Object, c.kind == writeAdmit, "spec", "active")
+			})
+			r.step()
+			r.engine.units.get(key).object.phase = c.is
+			r.lead()
+
+			require.Empty(t, r.decisions())
+			require.Nil(t, r.engine.units.get(key).flight)
+			require.False(t, r.engine.core.state.InFlight(key), "the core was told")
+			require.Equal(t, map[string]float64{string(c.kind): 1}, gathered(t, registry, "refused_transitions_total"))
+			r.sound()
+
+			r.step()
+			require.Empty(t, r.decisions(), "it is not tried again at once")
+		})
+	}
+}
