@@ -83,10 +83,11 @@ func FuzzDecodeUnit(f *testing.F) {
 		u := unitFrom(obj)
 		require.False(t, u.panicked, u.invalidMessage)
 		require.Equal(t, u, unitFrom(obj), "the same object reads the same (I13)")
+		require.Equal(t, obj.GetNamespace()+"/"+obj.GetName(), u.path, "it is known by its name whatever else it says")
+		require.Equal(t, obj.GetUID(), u.UID)
 		w := &wireUnit{}
 		require.NoError(t, utiljson.Unmarshal(raw, w), "no object keeps others of its list from being read")
-		require.Equal(t, u.path, decodeUnit(w).path)
-		require.Equal(t, u.UID, decodeUnit(w).UID)
+		require.False(t, decodeUnit(w).panicked)
 		sane(t, u.held)
 		if u.invalid == "" {
 			sane(t, u.request)
