@@ -164,7 +164,10 @@ func checkConsumerLive(s *State, _ time.Time, u *unit) (Reason, string) {
 }
 
 func checkDuplicate(s *State, _ time.Time, u *unit) (Reason, string) {
-	if w := s.consumers.winner(u.spec.consumerUID); w != nil && w != u {
+	if u.spec.Misnamed {
+		return ReasonDuplicateUnit, fmt.Sprintf("the unit of %s has another name", u.spec.consumer().describe())
+	}
+	if w := s.consumers.winner(u); w != nil && w != u {
 		return ReasonDuplicateUnit, fmt.Sprintf("unit %q stands for the same %s", w.spec.Key, u.spec.consumer().describe())
 	}
 	return "", ""

@@ -208,12 +208,12 @@ func (cs *consumers) check(u *unit) (Reason, string) {
 
 func (c Consumer) describe() string { return fmt.Sprintf("%s %q", c.Kind, c.Name) }
 
-// winner is the unit that stands for a consumer, among those that name it: one that is admitted already, then
+// winner is the unit that stands for the consumer of a unit, among those that name it: one that is admitted already, then
 // one that its consumer owns, then the older one, then by UID. nil when no unit may.
-func (cs *consumers) winner(uid string) *unit {
+func (cs *consumers) winner(of *unit) *unit {
 	var best *unit
-	for u := range cs.unitsOf(uid).all() {
-		if !competes(u) {
+	for u := range cs.unitsOf(of.spec.consumerUID).all() {
+		if !competes(u) || !sameConsumer(u, of) {
 			continue
 		}
 		if best == nil || prefer(u, best) {
@@ -223,9 +223,20 @@ func (cs *consumers) winner(uid string) *unit {
 	return best
 }
 
-// competes keeps units that can never be admitted from standing in the way of one that can.
+// sameConsumer says whether two units of the same UID mean the same consumer: what a unit says is not believed of
+// another kind or namespace. Names count where the kind is managed, as they are checked there.
+func sameConsumer(a, b *unit) bool {
+	if a == b {
+		return true
+	}
+	x, y := a.spec.consumer(), b.spec.consumer()
+	return scopeOf(x, namespaceOf(a.spec.Key)) == scopeOf(y, namespaceOf(b.spec.Key)) &&
+		(x.Name == y.Name || !a.spec.ConsumerManaged)
+}
+
+// competes keeps units that can never be admitted, or that stand for nobody, from standing in the way of one that can.
 func competes(u *unit) bool {
-	if u.stage == stageDone {
+	if u.stage == stageDone || u.spec.Misnamed {
 		return false
 	}
 	for _, check := range []unitCheck{checkDecoded, checkPods, checkRequest, checkConsumerNamespace} {

@@ -48,7 +48,7 @@ func TestWhichUnitStandsForAJob(t *testing.T) {
 					change(&u)
 					s.UpsertUnit(epoch, u)
 				}
-				require.Equal(t, keys[1], s.consumers.winner("j").spec.Key)
+				require.Equal(t, keys[1], s.consumers.winner(s.units[keys[0]]).spec.Key)
 				for _, ad := range s.Decide(epoch).Admit {
 					require.Equal(t, keys[1], ad.Unit.Key)
 				}

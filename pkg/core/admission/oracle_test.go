@@ -566,11 +566,14 @@ func (o *oracle) accepted(u Unit) bool {
 }
 
 func (o *oracle) duplicate(u *unit) bool {
+	if u.spec.Misnamed {
+		return true
+	}
 	if u.spec.consumerUID == "" {
 		return false
 	}
 	for _, other := range o.s.units {
-		if other == u || other.spec.consumerUID != u.spec.consumerUID || other.stage == stageDone {
+		if other == u || other.spec.consumerUID != u.spec.consumerUID || other.stage == stageDone || other.spec.Misnamed {
 			continue
 		}
 		if other.stage != stageWaiting {

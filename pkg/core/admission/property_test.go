@@ -149,6 +149,7 @@ func drawUnit(t *rapid.T, i int) Unit {
 		u.Consumer.Name += u.Consumer.UID
 		u.ConsumerManaged = rapid.Bool().Draw(t, "managed")
 		u.OwnedByConsumer = rapid.Bool().Draw(t, "owned")
+		u.Misnamed = u.ConsumerManaged && rapid.Bool().Draw(t, "misnamed")
 	case 2:
 		u.RequeueAt, u.Phase = epoch.Add(time.Duration(rapid.IntRange(0, 60).Draw(t, "requeue"))*time.Second), PhaseTimeoutBackoff
 	case 3:

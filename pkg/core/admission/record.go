@@ -43,7 +43,7 @@ type common struct {
 	consumerKind, consumerNamespace  string
 	NonPreemptible, Active           bool
 	ConsumerManaged, OwnedByConsumer bool
-	Adopting                         bool
+	Misnamed, Adopting               bool
 	// requestKey is that of groups. waits is the demand of a unit that waits and has no pods.
 	requestKey string
 	waits      demand
@@ -88,7 +88,7 @@ func (cs *commons) of(in *Unit) *common {
 		Queue: in.Queue, Quota: in.Quota, Request: in.Request, Pods: in.Pods, Expected: in.Expected,
 		consumerKind: in.Consumer.Kind, consumerNamespace: in.Consumer.Namespace,
 		NonPreemptible: in.NonPreemptible, Active: in.Active, ConsumerManaged: in.ConsumerManaged,
-		OwnedByConsumer: in.OwnedByConsumer, Adopting: in.Adopting,
+		OwnedByConsumer: in.OwnedByConsumer, Misnamed: in.Misnamed, Adopting: in.Adopting,
 		requestKey: in.Request.Key(),
 		waits:      demand{quota: in.Quota, amount: in.Expected.Bound(in.Request.Floor0(), 0)},
 	}
@@ -137,7 +137,7 @@ func (c *common) same(in *Unit) bool {
 	return c.Queue == in.Queue && c.Quota == in.Quota && c.Pods == in.Pods &&
 		c.consumerKind == in.Consumer.Kind && c.consumerNamespace == in.Consumer.Namespace &&
 		c.NonPreemptible == in.NonPreemptible && c.Active == in.Active && c.ConsumerManaged == in.ConsumerManaged &&
-		c.OwnedByConsumer == in.OwnedByConsumer && c.Adopting == in.Adopting &&
+		c.OwnedByConsumer == in.OwnedByConsumer && c.Misnamed == in.Misnamed && c.Adopting == in.Adopting &&
 		c.Request.Same(in.Request) && c.Expected.Same(in.Expected)
 }
 
@@ -170,7 +170,8 @@ func (r *record) unit() Unit {
 	return Unit{
 		Key: r.Key, UID: r.UID, Queue: r.Queue, Quota: r.Quota, Priority: r.Priority, Created: r.Created,
 		Request: r.Request, Pods: r.Pods, Expected: r.Expected, NonPreemptible: r.NonPreemptible, Active: r.Active,
-		Consumer: r.consumer(), ConsumerManaged: r.ConsumerManaged, OwnedByConsumer: r.OwnedByConsumer, Adopting: r.Adopting,
+		Consumer: r.consumer(), ConsumerManaged: r.ConsumerManaged, OwnedByConsumer: r.OwnedByConsumer,
+		Misnamed: r.Misnamed, Adopting: r.Adopting,
 		Phase: r.Phase, Attempts: r.Attempts, Held: r.Held, RequeueAt: r.RequeueAt,
 		Invalid: r.Invalid, InvalidMessage: r.InvalidMessage, Poisoned: r.Poisoned,
 	}

@@ -330,6 +330,10 @@ func (st *story) setUnit(u *Unit, key, value string) {
 		u.Consumer.Namespace = value
 	case "owned":
 		u.OwnedByConsumer = value == "true"
+	case "kind":
+		u.Consumer.Kind, u.ConsumerManaged = value, false
+	case "misnamed":
+		u.Misnamed = value == "true"
 	case "unreadable":
 		u.Invalid, u.InvalidMessage = ReasonInternalError, "the object cannot be read: "+value
 	case "poisoned":

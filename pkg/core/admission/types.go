@@ -59,6 +59,9 @@ type Unit struct {
 	// OwnedByConsumer says that the unit's controller owner reference is its consumer: it wins over
 	// other units of the same consumer.
 	OwnedByConsumer bool
+	// Misnamed: the consumer is of a managed kind, and its unit has another name than this one. A unit that is misnamed
+	// stands for nobody: it is not admitted, and is in the way of no other unit.
+	Misnamed bool
 	// Adopting: born for a job that runs already; not decided, waits until its status says Running.
 	Adopting bool
 	// Phase, Attempts and Held (sum of status.admissions) as the API object has them.

@@ -424,6 +424,7 @@ type plainUnit struct {
 	priority                                                                     int32
 	pods, attempts                                                               int64
 	nonPreemptible, active, consumerManaged, ownedByConsumer, adopting, poisoned bool
+	misnamed                                                                     bool
 	consumer                                                                     Consumer
 	phase                                                                        Phase
 	invalid                                                                      Reason
@@ -435,6 +436,7 @@ func plain(u Unit) plainUnit {
 		key: u.Key, uid: u.UID, queue: u.Queue, quota: u.Quota, priority: u.Priority,
 		pods: u.Pods, attempts: u.Attempts, nonPreemptible: u.NonPreemptible, active: u.Active,
 		consumerManaged: u.ConsumerManaged, ownedByConsumer: u.OwnedByConsumer, adopting: u.Adopting, poisoned: u.Poisoned,
+		misnamed: u.Misnamed,
 		consumer: u.Consumer, phase: u.Phase, invalid: u.Invalid, message: u.InvalidMessage,
 	}
 }
