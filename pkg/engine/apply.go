@@ -262,7 +262,8 @@ func (e *Engine) feed(now time.Time, rec *unitRecord) {
 
 // resolved keeps what the unit resolved to.
 func (rec *unitRecord) resolved(c *admission.Unit) {
-	rec.queue, rec.quota, rec.priority, rec.managed, rec.invalid = c.Queue, c.Quota, c.Priority, c.ConsumerManaged, c.Invalid
+	rec.queue, rec.quota, rec.priority, rec.invalid = c.Queue, c.Quota, c.Priority, c.Invalid
+	rec.managed, rec.misnamed = c.ConsumerManaged, c.Misnamed
 }
 
 // touch has the snapshot, the status of its queue and the gauges of its quota looked at again.
@@ -286,7 +287,11 @@ func (e *Engine) resolve(u *unitObject) admission.Unit {
 		Phase: u.phase, Attempts: u.attempts, Held: u.held, RequeueAt: u.requeueAt,
 		Invalid: u.invalid, InvalidMessage: u.invalidMessage,
 	}
-	c.ConsumerManaged = u.hasConsumer && e.opts.Predicate != nil && e.opts.Predicate.ManagesKind(u.consumerKind.Value())
+	if u.hasConsumer && e.opts.Predicate != nil {
+		var name string
+		name, c.ConsumerManaged = e.opts.Predicate.UnitName(u.consumerKind.Value(), u.consumer.Name)
+		c.Misnamed = c.ConsumerManaged && name != u.Name
+	}
 	c.Expected = u.expected(c.ConsumerManaged)
 	if e.askQuotas(func() { c.Quota = e.opts.Quotas.Resolve(u.Namespace, u.quotaLabels()) }) {
 		delete(e.unresolved, c.Key)

@@ -240,14 +240,17 @@ func (rec *unitRecord) withdraw() {
 	}
 }
 
+// publishConsumer says of a job of a managed kind whether its unit is admitted. Other units that name its UID let none of
+// its pods go: who writes them says how much they ask for, and of which quota.
 func (e *Engine) publishConsumer(consumers *immutable.Map[string, bool], uid types.UID) *immutable.Map[string, bool] {
-	rec := e.consumers[uid]
-	if rec == nil {
-		return consumers.Delete(string(uid))
+	known, admitted := false, false
+	for rec := e.consumers[uid]; rec != nil; rec = rec.next {
+		if rec.managed && !rec.misnamed {
+			known, admitted = true, admitted || rec.published
+		}
 	}
-	admitted := rec.published
-	for ; rec != nil; rec = rec.next {
-		admitted = admitted || rec.published
+	if !known {
+		return consumers.Delete(string(uid))
 	}
 	return consumers.Set(string(uid), admitted)
 }

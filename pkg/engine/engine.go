@@ -106,7 +106,8 @@ type unitRecord struct {
 	queue, quota string
 	invalid      admission.Reason
 	priority     int32
-	managed      bool // its consumer is of a managed kind
+	// managed: its consumer is of a managed kind; misnamed: and the unit of that consumer has another name.
+	managed, misnamed bool
 	// next is the next unit of the same consumer.
 	next *unitRecord
 	*activity

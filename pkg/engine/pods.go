@@ -305,7 +305,7 @@ func (e *Engine) podRequest(pod *corev1.Pod) resources.List {
 // consumer that the pod names. A pod that names the unit of another job does not belong to it.
 func (e *Engine) unitOf(pod *corev1.Pod) string {
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
-		if key := e.unitOfConsumer(owner.UID, pod.Namespace); key != "" {
+		if key := e.unitOfConsumer(owner, pod.Namespace); key != "" {
 			return key
 		}
 	}
@@ -317,11 +317,12 @@ func (e *Engine) unitOf(pod *corev1.Pod) string {
 }
 
 // unitOfConsumer picks, among units that name the same job, the one that the core lets stand for it: one that holds
-// quota, else one that the job owns, else the older one.
-func (e *Engine) unitOfConsumer(uid types.UID, namespace string) string {
+// quota, else one that the job owns, else the older one. Of a job of a managed kind it is the one of its name.
+func (e *Engine) unitOfConsumer(owner *metav1.OwnerReference, namespace string) string {
 	var best *unitRecord
-	for rec := e.consumers[uid]; rec != nil; rec = rec.next {
-		if rec.object.Namespace != namespace || rec.object.phase.Terminal() {
+	managed := e.opts.Predicate != nil && e.opts.Predicate.ManagesOwner(*owner)
+	for rec := e.consumers[owner.UID]; rec != nil; rec = rec.next {
+		if rec.object.Namespace != namespace || rec.object.phase.Terminal() || rec.managed != managed || rec.misnamed {
 			continue
 		}
 		if best == nil || e.standsBefore(rec, best) {
