@@ -123,7 +123,11 @@ func (e *Engine) resolve(u *unitObject) admission.Unit {
 		Phase: u.phase, Attempts: u.attempts, Held: u.held, RequeueAt: u.requeueAt,
 		Invalid: u.invalid, InvalidMessage: u.invalidMessage,
 	}
-	c.ConsumerManaged = u.hasConsumer && e.opts.Predicate != nil && e.opts.Predicate.ManagesKind(u.consumerKind.Value())
+	if u.hasConsumer && e.opts.Predicate != nil {
+		var name string
+		name, c.ConsumerManaged = e.opts.Predicate.UnitName(u.consumerKind.Value(), u.consumer.Name)
+		c.Misnamed = c.ConsumerManaged && name != u.Name
+	}
 	c.Expected = u.expected(c.ConsumerManaged)
 	var ok bool
 	if c.Quota, ok = e.quotas.resolve(u.Namespace, u.quotaLabels()); !ok {

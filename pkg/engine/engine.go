@@ -74,8 +74,9 @@ func New(o Options) (*Engine, error) {
 	v := &env{opts: o, log: klog.Background()}
 	e := &Engine{
 		env: v, box: newMailbox(), audits: newAudits(), lead: make(chan struct{}),
-		core: newCore(v), units: newRecords(), publisher: newPublisher(), reports: reports{}, classes: classes{},
-		queues: map[string]*queueObject{}, jobs: map[jobKey]types.UID{}, ghosts: map[string]int{},
+		core: newCore(v), units: newRecords(v.opts.managesOwner), publisher: newPublisher(), reports: reports{},
+		classes: classes{},
+		queues:  map[string]*queueObject{}, jobs: map[jobKey]types.UID{}, ghosts: map[string]int{},
 		startup: startup{env: v, begun: o.Clock.Now()}, pace: pace{took: o.Clock.Since},
 	}
 	e.sources = &sources{env: v, box: e.box}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	kubetesting "k8s.io/client-go/testing"
@@ -324,6 +325,52 @@ func TestRestartRebuilds(t *testing.T) {
 	require.False(t, snapshot.AdmittedConsumer("job-c"))
 	require.True(t, snapshot.UnitOfConsumer("job-c"))
 	next.sound()
+}
+
+// Only the unit of a job's own name lets the job's pods go (I3): its controller keeps that one as the job says. Whoever may
+// write units could ask little of another quota with any other, and have all pods of the job pass.
+func TestOnlyTheUnitOfItsNameStandsForAJob(t *testing.T) {
+	for name, change := range map[string]func(*unstructured.Unstructured){
+		"another name": func(*unstructured.Unstructured) {},
+		"owned by the job": func(u *unstructured.Unstructured) {
+			yes := true
+			u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "a", UID: "job-a", Controller: &yes}})
+		},
+		"admitted": withStatus(map[string]any{"phase": "Running", "attempts": int64(1)}),
+		"another kind": func(u *unstructured.Unstructured) {
+			_ = unstructured.SetNestedField(u.Object, "example.com/v1", "spec", "consumerRef", "apiVersion")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := ready(t, 10)
+			r.job("a", "job-a")
+			twin := r.unit("twin", 1, withConsumer("job-a"), func(u *unstructured.Unstructured) {
+				_ = unstructured.SetNestedField(u.Object, "a", "spec", "consumerRef", "name")
+			}, change)
+			pod := podFor("a-0", "job-a", "4")
+			r.engine.FeedPod(pod, false, false)
+			decide := func() {
+				for r.step(); len(r.decisions()) > 0; {
+					r.send()
+				}
+			}
+			decide()
+			require.False(t, r.engine.Snapshot().AdmittedConsumer("job-a"))
+			require.False(t, r.engine.Snapshot().UnitOfConsumer("job-a"))
+			require.Empty(t, r.engine.units.unitOf(pod))
+
+			r.unit("a", 4, withConsumer("job-a"))
+			decide()
+			require.True(t, r.engine.Snapshot().AdmittedConsumer("job-a"))
+			require.Equal(t, testNamespace+"/a", r.engine.units.unitOf(pod))
+			gone := r.api.get(twin)
+			r.api.delete(twin)
+			r.engine.FeedUnit(gone, true)
+			decide()
+			require.True(t, r.engine.Snapshot().AdmittedConsumer("job-a"))
+			r.sound()
+		})
+	}
 }
 
 func TestAdmitSequenceIsTheOrderOfDecisions(t *testing.T) {

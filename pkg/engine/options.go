@@ -21,6 +21,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
@@ -151,4 +152,9 @@ func setDefault[T comparable](field *T, value T) {
 	if *field == zero {
 		*field = value
 	}
+}
+
+// managesOwner says whether the owner of a pod is a job of a managed kind.
+func (o *Options) managesOwner(owner *metav1.OwnerReference) bool {
+	return o.Predicate != nil && o.Predicate.ManagesOwner(*owner)
 }

@@ -27,6 +27,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 )
 
 type keys map[string]struct{}
@@ -39,7 +40,8 @@ type unitRecord struct {
 	queue, quota string
 	invalid      admission.Reason
 	priority     int32
-	managed      bool // its consumer is of a managed kind
+	// managed: its consumer is of a managed kind; misnamed: and the unit of that consumer has another name.
+	managed, misnamed bool
 	// next is the next unit of the same consumer.
 	next *unitRecord
 	*activity
@@ -77,7 +79,7 @@ func (rec *unitRecord) act() *activity {
 // resolved keeps what the unit resolved to.
 func (rec *unitRecord) resolved(c *admission.Unit) {
 	rec.queue, rec.quota, rec.invalid = c.Queue, c.Quota, c.Invalid
-	rec.priority, rec.managed = c.Priority, c.ConsumerManaged
+	rec.priority, rec.managed, rec.misnamed = c.Priority, c.ConsumerManaged, c.Misnamed
 }
 
 // differsFrom says whether the unit resolves to something else now.
@@ -99,28 +101,24 @@ func (rec *unitRecord) withdraw() {
 	}
 }
 
-// standsBefore says which of two units of one job the core lets stand for it: one that holds quota, else one that the
-// job owns, else the older one.
-func (rec *unitRecord) standsBefore(other *unitRecord) bool {
-	a, b := rec.object, other.object
-	if x, y := rec.holds(), other.holds(); x != y {
-		return x
+// candidate is the unit in the election among those of its job, which is that of the core.
+func (rec *unitRecord) candidate() *owner.Candidate {
+	u := rec.object
+	c := &owner.Candidate{
+		Key: u.key(), Namespace: u.Namespace, UID: string(u.UID), Created: u.CreationTimestamp.Time, Consumer: u.consumer,
+		Managed: rec.managed, Owned: u.owned, Standing: owner.Waiting,
 	}
-	if a.owned != b.owned {
-		return a.owned
+	if rec.flight != nil || u.phase.Holds() {
+		c.Standing = owner.Admitted
 	}
-	if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
-		return c < 0
-	}
-	if a.UID != b.UID {
-		return a.UID < b.UID
-	}
-	return a.key() < b.key()
+	return c
 }
 
 // records has the record of every unit, and finds units by what the engine needs them by.
 type records struct {
-	byKey map[string]*unitRecord
+	// managesOwner says whether the owner of a pod is a job of a managed kind.
+	managesOwner func(*metav1.OwnerReference) bool
+	byKey        map[string]*unitRecord
 	// byConsumer are the first of the units of a job, each leads to the next; byClass those whose priority follows
 	// from a class, or from the cluster's default under ""; noLabel those whose quota follows from their namespace.
 	byConsumer map[types.UID]*unitRecord
@@ -130,9 +128,10 @@ type records struct {
 	holding    keys // units whose object holds quota
 }
 
-func newRecords() *records {
+func newRecords(managesOwner func(*metav1.OwnerReference) bool) *records {
 	return &records{
-		byKey: map[string]*unitRecord{}, byConsumer: map[types.UID]*unitRecord{}, byClass: map[string]keys{},
+		managesOwner: managesOwner,
+		byKey:        map[string]*unitRecord{}, byConsumer: map[types.UID]*unitRecord{}, byClass: map[string]keys{},
 		noLabel: keys{}, unknown: keys{}, holding: keys{},
 	}
 }
@@ -268,10 +267,13 @@ func (r *records) alone(consumer types.UID) bool {
 	return first == nil || first.next == nil
 }
 
-// published says whether a unit of this consumer is known, and whether the snapshot has one of them as admitted.
+// published says of a job of a managed kind whether its unit is known, and whether the snapshot has it as admitted. Other
+// units that name its UID let none of its pods go: who writes them says how much they ask for, and of which quota.
 func (r *records) published(consumer types.UID) (known, published bool) {
 	for rec := r.byConsumer[consumer]; rec != nil; rec = rec.next {
-		known, published = true, published || rec.published
+		if rec.managed && !rec.misnamed {
+			known, published = true, published || rec.published
+		}
 	}
 	return known, published
 }
@@ -280,7 +282,7 @@ func (r *records) published(consumer types.UID) (known, published bool) {
 // consumer that the pod names. A pod that names the unit of another job does not belong to it.
 func (r *records) unitOf(pod *corev1.Pod) string {
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
-		if key := r.unitOfConsumer(owner.UID, pod.Namespace); key != "" {
+		if key := r.unitOfConsumer(owner, pod.Namespace); key != "" {
 			return key
 		}
 	}
@@ -291,14 +293,16 @@ func (r *records) unitOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// unitOfConsumer picks, among units that name the same job, the one that the core lets stand for it.
-func (r *records) unitOfConsumer(uid types.UID, namespace string) string {
+// unitOfConsumer picks, among units that name the same job, the one that stands for it. Of a job of a managed kind it is
+// the one of its name.
+func (r *records) unitOfConsumer(job *metav1.OwnerReference, namespace string) string {
 	var best *unitRecord
-	for rec := r.byConsumer[uid]; rec != nil; rec = rec.next {
-		if rec.object.Namespace != namespace || rec.object.phase.Terminal() {
+	managed := r.managesOwner != nil && r.managesOwner(job)
+	for rec := r.byConsumer[job.UID]; rec != nil; rec = rec.next {
+		if rec.object.Namespace != namespace || rec.object.phase.Terminal() || rec.managed != managed || rec.misnamed {
 			continue
 		}
-		if best == nil || rec.standsBefore(best) {
+		if best == nil || owner.Before(rec.candidate(), best.candidate()) {
 			best = rec
 		}
 	}

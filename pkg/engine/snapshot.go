@@ -26,9 +26,10 @@ import (
 type Snapshot interface {
 	// Loaded says whether all units that existed at start are in it.
 	Loaded() bool
-	// AdmittedConsumer says whether a unit of this job is admitted and its status write is confirmed (I3).
+	// AdmittedConsumer says whether the unit of this job is admitted and its status write is confirmed (I3). The job is of
+	// a managed kind, and its unit the one of the name that follows from the job's.
 	AdmittedConsumer(uid types.UID) bool
-	// UnitOfConsumer says whether any unit of this job is known.
+	// UnitOfConsumer says whether that unit is known.
 	UnitOfConsumer(uid types.UID) bool
 	// AdmittedUnit says whether the unit (namespace/name) is admitted, and which job it stands for; "" for a unit
 	// without consumer. Pods of other namespaces must not pass by it.
@@ -38,7 +39,7 @@ type Snapshot interface {
 // snapshot shares all that did not change with its predecessor.
 type snapshot struct {
 	loaded bool
-	// units are those that are admitted, with their consumers; consumers says of each that a unit names whether one is.
+	// units are those that are admitted, with their consumers; consumers says of each managed job that has a unit whether it is.
 	units     *immutable.Map[string, types.UID]
 	consumers *immutable.Map[string, bool]
 }

@@ -118,6 +118,11 @@ func TestManagesJob(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, p.ManagesKind(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}))
 	require.False(t, p.ManagesKind(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "CronJob"}))
+	unit, ok := p.UnitName(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, "a")
+	require.True(t, ok)
+	require.Equal(t, "a", unit)
+	_, ok = p.UnitName(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "CronJob"}, "a")
+	require.False(t, ok)
 	for name, tc := range map[string]struct {
 		text string
 		want bool

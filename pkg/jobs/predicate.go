@@ -89,6 +89,12 @@ func (p *Predicate) ManagesKind(gvk schema.GroupVersionKind) bool {
 	return ok
 }
 
+// UnitName is the name of the unit of a job; false where jobs of this kind are not managed.
+func (p *Predicate) UnitName(gvk schema.GroupVersionKind, job string) (string, bool) {
+	kind, ok := p.kinds[gvk]
+	return kind.UnitName(job), ok
+}
+
 // ManagesOwner says whether an owner reference names a job of a managed kind.
 func (p *Predicate) ManagesOwner(ref metav1.OwnerReference) bool {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)

@@ -366,6 +366,39 @@ func TestPodsOfAQuotaThatIsMadeAgainAreCountedOnce(t *testing.T) {
 	require.True(t, w.ask("b-fits", "b", "20").admitted, "40 and 20 of 60")
 }
 
+// Koordinator's: pods that it charged to the default quota while their quota was gone are looked for in their quota as soon
+// as that is there again, and moved to it within a second. What ends in between is not found, and moved as if it ran; what
+// changes in between is counted, and then once more. When this fails, two plans of the simulator need their first lines no
+// more (pkg/testing/sim/testdata/plans: ended-before-it-was-moved, counted-and-moved).
+func TestElasticQuotaMovesWhatHasEndedOrIsCounted(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile, later func(w *world)
+		used             int64
+	}{
+		"it ends":         {func(w *world) { w.deletePod("plain", false) }, func(*world) {}, 40},
+		"it changes":      {func(w *world) { w.touch("plain") }, func(w *world) { w.deletePod("plain", false) }, 40},
+		"it is let alone": {func(*world) {}, func(w *world) { w.deletePod("plain", false) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := elasticQuota("a", "0", "50")
+			w := newCluster(t, "100", a)
+			plain := w.newPod("plain", "a", "", cpu("40"), false)
+			w.createPod(plain, false)
+			require.Empty(t, w.schedule(plain))
+			w.deleteQuota("a", false)
+			w.touch("plain")
+			w.setQuota(a, false)
+			c.meanwhile(w)
+			w.migrate()
+			c.later(w)
+			w.allDirty = true
+			w.quiet()
+			require.EqualValues(t, c.used, w.inUse("a"), "what ElasticQuota counts, of no pod at all")
+			require.Equal(t, c.used == 0, w.ask("more", "a", "20").admitted)
+		})
+	}
+}
+
 func TestUseOfADeletedQuotaIsFreeAbove(t *testing.T) {
 	w := newCluster(t, "100", elasticQuota("a", "0", "100"), elasticQuota("b", "0", "100"))
 	plain := w.newPod("plain", "a", "", cpu("80"), false)

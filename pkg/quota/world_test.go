@@ -441,16 +441,21 @@ func (w *world) updatePod(p *worldPod, next *corev1.Pod) {
 func (w *world) report() {
 	w.t.Logf("every pod reports its status")
 	for _, name := range slices.Sorted(maps.Keys(w.pods)) {
-		p := w.pods[name]
-		next := p.pod.DeepCopy()
-		next.ResourceVersion = w.nextVersion()
-		w.updatePod(p, next)
+		w.touch(name)
 	}
 	w.migrate()
 	// Pods that are not placed are asked for elsewhere from now on, where their quota went or came back. Nobody says so:
 	// the engine finds it when it looks for another reason, at the latest at its next resync, and here it does.
 	w.allDirty = true
 	w.step()
+}
+
+// touch has a pod report its status.
+func (w *world) touch(name string) {
+	p := w.pods[name]
+	next := p.pod.DeepCopy()
+	next.ResourceVersion = w.nextVersion()
+	w.updatePod(p, next)
 }
 
 // migrate is migrateDefaultQuotaGroupsPod of ElasticQuota, which runs every second and is not exported.

@@ -73,10 +73,6 @@ func TestVerifyPlacesFindsWhatIsOutOfPlace(t *testing.T) {
 			func(s *State) { s.hold(s.units["ns/over"], s.units["ns/over"].spec.Request) },
 			Mismatch{"ns/over", "holds", "cpu: 4m", "nothing"},
 		},
-		"not in the tree of its queue": {
-			func(s *State) { s.queues.byName["q"].line = s.queues.record("other").line },
-			Mismatch{"q", "units in line", "1", "2"},
-		},
 		"out of order": {
 			func(s *State) { s.units["ns/first"].spec.Priority = 1 },
 			Mismatch{"ns/second", "order in q", "behind ns/first", "ahead of it"},

@@ -193,6 +193,7 @@ func (t *Tree) setParent(l *Level, parent string) {
 		return
 	}
 	t.structure++
+	t.forgetAsked(l) // of those above it until now
 	before := t.ledger.Path(l.name)
 	if former != "" {
 		delete(t.children[former], l)

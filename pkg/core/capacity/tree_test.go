@@ -192,7 +192,10 @@ func TestTreeEqualsANewOne(t *testing.T) {
 				asks[name] += n
 				tree.Ask(name, func(sum *resources.Sum) { sum.Add(cpu(n)) })
 			}
-			tree.Refresh()
+			tree.Lend().Allows(tree.Route(name), tree.Need(cpu(1))) // so that something is remembered
+			for known := range quotas {
+				tree.levels[known].Asked()
+			}
 		}
 		again := NewTree(l)
 		for _, q := range quotas {

@@ -248,6 +248,9 @@ func (j *job[U]) remove(u U) {
 	}
 }
 
+// Before says whether one of two units that mean the same job stands for it rather than the other.
+func Before(a, b *Candidate) bool { return compare(a, b) < 0 }
+
 // compare is the order of the election among those that mean the same job: the unit that has come farthest, then one
 // that the job owns, then the older one, then by UID.
 func compare(a, b *Candidate) int {

@@ -39,9 +39,10 @@ const maxOwners = 4
 // nothing is admitted.
 type Snapshot interface {
 	Loaded() bool
-	// AdmittedConsumer says that a unit of the job with this UID is admitted, and that the API holds it.
+	// AdmittedConsumer says that the unit of the job with this UID is admitted, and that the API holds it. A unit of
+	// another name than that of the job's unit does not count, whatever it says.
 	AdmittedConsumer(uid types.UID) bool
-	// UnitOfConsumer says that any unit of that job is known.
+	// UnitOfConsumer says that the unit of that job is known.
 	UnitOfConsumer(uid types.UID) bool
 	// AdmittedUnit returns the UID of the job of an admitted unit, by namespace/name; empty for a unit without one.
 	AdmittedUnit(key string) (types.UID, bool)

@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 )
 
 const (
@@ -265,6 +266,15 @@ func setQueue(w *world, s Step) {
 		return
 	}
 	w.api.edit(byAdmin, queues, key, false, func(u *unstructured.Unstructured) { u.Object["spec"] = spec })
+}
+
+// release lets a queue go that somebody has stopped, or given a policy that there is none of.
+func release(u *unstructured.Unstructured) {
+	spec := mapAt(u.Object, "spec")
+	delete(spec, "stopPolicy")
+	if policy, _ := spec["queuePolicy"].(string); queue.Builtin()[policy] == nil {
+		delete(spec, "queuePolicy")
+	}
 }
 
 func (w *world) unitKey(job string) string { return keyOf(team, w.kind.UnitName(job)) }

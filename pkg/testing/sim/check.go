@@ -44,8 +44,8 @@ type checker struct {
 	// attempts that were admitted, by unit.
 	attempts map[string]bool
 	boundAt  map[types.UID]binding
-	// born is when a quota was made, the last one of its name.
-	born   map[string]int64
+	// turned is when a quota was made or deleted, the last one of its name.
+	turned map[string]int64
 	looked int
 	// writes of this second, by process and object.
 	second time.Time
@@ -61,7 +61,7 @@ type binding struct {
 func newChecker(w *world) *checker {
 	return &checker{
 		w: w, tainted: map[types.UID]bool{}, heldBy: map[types.UID]writer{}, heldAt: map[types.UID]int64{},
-		attempts: map[string]bool{}, boundAt: map[types.UID]binding{}, born: map[string]int64{}, writes: map[string]int{},
+		attempts: map[string]bool{}, boundAt: map[types.UID]binding{}, turned: map[string]int64{}, writes: map[string]int{},
 	}
 }
 
@@ -89,7 +89,9 @@ func (c *checker) onChange(ch *change) {
 		c.onJob(ch)
 	case quotas:
 		if ch.before == nil {
-			c.born[ch.after.u.GetName()] = ch.rv
+			c.turned[ch.after.u.GetName()] = ch.rv
+		} else if ch.after == nil {
+			c.turned[ch.before.u.GetName()] = ch.rv
 		}
 	case pods:
 		if ch.after != nil && podOf(ch.after).Spec.NodeName != "" && (ch.before == nil || podOf(ch.before).Spec.NodeName == "") {
@@ -368,9 +370,9 @@ func (c *checker) counts(d *decision, o *object) bool {
 	if b.rv > d.version || b.uncounted && b.rv > d.seen[pods] {
 		return false
 	}
-	// A quota begins with nothing used; of pods from before, Koordinator hears with their next event. The ledger
-	// makes up for those of units only.
-	return c.born[c.chargedTo(o)] <= o.rv || c.unitHolds(o)
+	// A quota begins with nothing used, and takes what is used of it along when it goes; of pods from before, Koordinator
+	// hears with their next event. The ledger makes up for those of units only.
+	return c.turned[quotaLabel(o)] <= o.rv || c.unitHolds(o)
 }
 
 // unitHolds says whether a unit of the pod's owner holds quota.

@@ -401,6 +401,9 @@ func (w *world) heal() {
 	for _, name := range slices.Sorted(maps.Keys(w.original)) {
 		w.act(w.original[name])
 	}
+	for _, o := range w.api.list(queues) {
+		w.api.edit(byAdmin, queues, o.key, false, release)
+	}
 	for _, o := range w.api.list(units) {
 		w.api.edit(byUser, units, o.key, false, activate)
 		if phaseOf(o) == "Weird" { // a phase that nobody knows waits for a person (F16)
