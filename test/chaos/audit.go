@@ -26,7 +26,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/checker"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/checker"
 )
 
 // auditPolicy makes the API server note bindings, what is written to the status of units and to jobs, and deletes of units.

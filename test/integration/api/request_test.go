@@ -42,8 +42,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/yaml"
 
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
-	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
 )
 
 const estimated = "estimated"

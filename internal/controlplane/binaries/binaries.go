@@ -73,9 +73,9 @@ func Default() []Binary {
 		},
 		{
 			Name:      "jobqueue-controlplane",
-			Package:   "./test/controlplane/cmd/jobqueue-controlplane",
+			Package:   "./internal/controlplane/cmd/jobqueue-controlplane",
 			LinkFlags: kubernetesLinkFlags(),
-			Sources:   append(slices.Clone(modules), "test/controlplane/cmd"),
+			Sources:   append(slices.Clone(modules), "internal/controlplane/cmd"),
 		},
 		{
 			Name:    "jobqueue-controller",
