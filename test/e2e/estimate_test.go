@@ -42,7 +42,7 @@ func TestLimitRangeCounts(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "limited")
 	c.quota(t, ns, "limited", 2, 2) // 8Gi
-	watch := observe(t, c, nil)
+	watch := observe(t, c, map[string]int{ns: 2})
 	_, err := c.kube.CoreV1().LimitRanges(ns).Create(t.Context(), &corev1.LimitRange{
 		ObjectMeta: metav1.ObjectMeta{Name: "r"},
 		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
