@@ -54,12 +54,6 @@ kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
 rules:`
 
-// Who writes, by the service accounts of the shipped manifests.
-const (
-	Scheduler  = "system:serviceaccount:koordinator-system:koord-scheduler"
-	Controller = "system:serviceaccount:koord-queue:jobqueue-controller"
-)
-
 // Event is the part of an audit event that is read.
 type Event struct {
 	Verb           string

@@ -24,6 +24,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/internal/auditlog"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/checker"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
 )
 
 // audited is what the audit log says.
@@ -67,19 +68,19 @@ func (a *audited) count(e *auditlog.Event, counts map[string]int) {
 	case e.ObjectRef.Subresource == "binding":
 		a.Bindings++
 		counts["binding of "+e.Object()]++
-		by = []string{auditlog.Scheduler}
+		by = []string{controlplane.SchedulerUser}
 	case phase != nil && *phase == "Dequeued":
 		a.Dequeues++
 		counts[fmt.Sprintf("dequeue of %s in attempt %d", e.Object(), e.RequestObject.Status.Attempts)]++
-		by = []string{auditlog.Scheduler}
+		by = []string{controlplane.SchedulerUser}
 	case e.ObjectRef.Resource == "jobs" && suspend != nil:
 		if !*suspend {
 			a.Resumptions++
 			counts["resumption of "+e.Object()]++
 		}
-		by = []string{auditlog.Controller}
+		by = []string{controlplane.ControllerUser}
 	case e.ObjectRef.Resource == "queueunits" && e.Verb != "patch":
-		by = []string{auditlog.Controller, garbageCollector}
+		by = []string{controlplane.ControllerUser, garbageCollector}
 	default:
 		return
 	}

@@ -29,7 +29,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/auditlog"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/checker"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/observer"
@@ -122,11 +121,11 @@ func audit(t *testing.T, lines string) *audited {
 }
 
 const (
-	bindLine    = `{"kind":"Event","user":{"username":"` + auditlog.Scheduler + `"},"objectRef":{"resource":"pods","subresource":"binding","namespace":"ns","name":"x"},"responseStatus":{"code":201}}` + "\n"
-	refusedLine = `{"kind":"Event","user":{"username":"` + auditlog.Scheduler + `"},"objectRef":{"resource":"pods","subresource":"binding","namespace":"ns","name":"x"},"responseStatus":{"code":409}}` + "\n"
-	dequeueLine = `{"kind":"Event","user":{"username":"` + auditlog.Scheduler + `"},"objectRef":{"resource":"queueunits","subresource":"status","namespace":"ns","name":"u"},"responseStatus":{"code":200},"requestObject":{"status":{"phase":"Dequeued","attempts":1}}}` + "\n"
-	secondLine  = `{"kind":"Event","user":{"username":"` + auditlog.Scheduler + `"},"objectRef":{"resource":"queueunits","subresource":"status","namespace":"ns","name":"u"},"responseStatus":{"code":200},"requestObject":{"status":{"phase":"Dequeued","attempts":2}}}` + "\n"
-	resumeLine  = `{"kind":"Event","verb":"patch","user":{"username":"` + auditlog.Controller + `"},"objectRef":{"resource":"jobs","namespace":"ns","name":"j"},"responseStatus":{"code":200},"requestObject":{"spec":{"suspend":false}}}` + "\n"
+	bindLine    = `{"kind":"Event","user":{"username":"` + controlplane.SchedulerUser + `"},"objectRef":{"resource":"pods","subresource":"binding","namespace":"ns","name":"x"},"responseStatus":{"code":201}}` + "\n"
+	refusedLine = `{"kind":"Event","user":{"username":"` + controlplane.SchedulerUser + `"},"objectRef":{"resource":"pods","subresource":"binding","namespace":"ns","name":"x"},"responseStatus":{"code":409}}` + "\n"
+	dequeueLine = `{"kind":"Event","user":{"username":"` + controlplane.SchedulerUser + `"},"objectRef":{"resource":"queueunits","subresource":"status","namespace":"ns","name":"u"},"responseStatus":{"code":200},"requestObject":{"status":{"phase":"Dequeued","attempts":1}}}` + "\n"
+	secondLine  = `{"kind":"Event","user":{"username":"` + controlplane.SchedulerUser + `"},"objectRef":{"resource":"queueunits","subresource":"status","namespace":"ns","name":"u"},"responseStatus":{"code":200},"requestObject":{"status":{"phase":"Dequeued","attempts":2}}}` + "\n"
+	resumeLine  = `{"kind":"Event","verb":"patch","user":{"username":"` + controlplane.ControllerUser + `"},"objectRef":{"resource":"jobs","namespace":"ns","name":"j"},"responseStatus":{"code":200},"requestObject":{"spec":{"suspend":false}}}` + "\n"
 	gcLine      = `{"kind":"Event","verb":"delete","user":{"username":"` + garbageCollector + `"},"objectRef":{"resource":"queueunits","namespace":"ns","name":"u"},"responseStatus":{"code":200}}` + "\n"
 	foreignLine = `{"kind":"Event","user":{"username":"somebody"},"objectRef":{"resource":"queueunits","subresource":"status","namespace":"ns","name":"v"},"responseStatus":{"code":200},"requestObject":{"status":{"phase":"Dequeued","attempts":1}}}` + "\n"
 )
@@ -143,8 +142,8 @@ func TestTheAuditLogIsCounted(t *testing.T) {
 
 	require.Len(t, audit(t, bindLine+bindLine).violations, 1, "bound twice")
 	require.Len(t, audit(t, resumeLine+resumeLine).violations, 1, "resumed twice")
-	require.Len(t, audit(t, strings.Replace(resumeLine, auditlog.Controller, auditlog.Scheduler, 1)).violations, 1, "resumed by somebody else")
-	require.Len(t, audit(t, strings.Replace(gcLine, garbageCollector, auditlog.Scheduler, 1)).violations, 1, "deleted by somebody else")
+	require.Len(t, audit(t, strings.Replace(resumeLine, controlplane.ControllerUser, controlplane.SchedulerUser, 1)).violations, 1, "resumed by somebody else")
+	require.Len(t, audit(t, strings.Replace(gcLine, garbageCollector, controlplane.SchedulerUser, 1)).violations, 1, "deleted by somebody else")
 	require.Len(t, audit(t, dequeueLine+dequeueLine).violations, 1, "released twice in one attempt")
 	require.Len(t, audit(t, foreignLine).violations, 1, "released by somebody else")
 }

@@ -68,7 +68,7 @@ func TestWritesPerJob(t *testing.T) {
 	defer func() { _ = log.Close() }()
 	writes, explained, kinds := map[string]int{}, map[string]int{}, map[string]int{}
 	torn, err := auditlog.Read(log, func(e *auditlog.Event) {
-		ours := e.User.Username == auditlog.Scheduler || e.User.Username == auditlog.Controller
+		ours := e.User.Username == controlplane.SchedulerUser || e.User.Username == controlplane.ControllerUser
 		if !ours || e.ObjectRef.Namespace != ns || e.ObjectRef.Resource == "pods" {
 			return
 		}

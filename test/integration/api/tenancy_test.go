@@ -138,7 +138,7 @@ func TestQuotaUse(t *testing.T) {
 		}, true},
 		"pods that another controller makes": {func() error { return tenantNamed(t, replicaSets).pod(t, "tenant-a", "quota-b") }, false},
 		"the same where the namespace may":   {func() error { return tenantNamed(t, replicaSets).pod(t, "tenant-b", "quota-b") }, true},
-		"what the queue's controller writes": {func() error { return tenantNamed(t, controllerUser).unit(t, "tenant-a", "quota-b") }, true},
+		"what the queue's controller writes": {func() error { return tenantNamed(t, controlplane.ControllerUser).unit(t, "tenant-a", "quota-b") }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := c.do()

@@ -128,13 +128,8 @@ func (s *store) fillUp(ctx context.Context, waiting int) error {
 		return nil
 	}
 	begin := time.Now()
-	progress, stop := context.WithCancel(ctx)
+	stop := s.screen.follow(ctx, func() counts { return s.held.state().counts }, s.capacity+waiting)
 	defer stop()
-	go func() {
-		for sleep(progress, time.Second) {
-			s.screen.progress(time.Since(begin), s.held.state().counts, s.capacity+waiting)
-		}
-	}()
 	err := s.client.each(ctx, missing, func(ctx context.Context, i int) error { return s.createUnit(ctx, i%standingQueues) })
 	if err != nil {
 		return fmt.Errorf("create units: %w", err)
