@@ -1,16 +1,26 @@
 #!/usr/bin/env bash
 # Runs tests, in sections that say how long they took:
 #
-#   hack/test.sh unit          unit tests, stories and properties; no control plane
-#   hack/test.sh properties    every property of the core 100,000 times, with short histories
-#   hack/test.sh fuzz          every fuzz target with some thousand inputs
-#   hack/test.sh differential  random histories, compared with ElasticQuota itself; HISTORIES=n for another number
-#   hack/test.sh race          the packages with goroutines, and the core, under the race detector
-#   hack/test.sh sim           SEEDS plans of the simulator (500), and every write of its corpus made to fail
-#   hack/test.sh integration   against a real API server and etcd
-#   hack/test.sh e2e           against the control plane of the demo, scheduler and controller included
-#   hack/test.sh chaos         the same with its processes killed and paused, for 50 seconds and until all is done again
-#   hack/test.sh               all of these
+#   hack/test.sh               whether it works: what a newcomer runs, 15 minutes on two cores with a warm cache
+#   hack/test.sh all           everything, at length: an hour and a half
+#   hack/test.sh SECTION...    some of these:
+#
+#   unit           unit tests, stories, and properties 100 times each; no control plane
+#   properties     every property of the core PROPERTY_CHECKS times (100,000), with short histories
+#   fuzz           every fuzz target with FUZZ_TIME inputs (3000x)
+#   differential   HISTORIES random histories (10,000), compared with ElasticQuota itself
+#   race           the packages with goroutines, and the core, under the race detector
+#   sim            SEEDS plans of the simulator (500), and every write of its corpus made to fail
+#   failovers      plans of the simulator until FAILOVERS leaders have changed (10,000)
+#   mutants        every bug of test/mutants planted in turn: the tests must notice it
+#   integration    against a real API server and etcd
+#   e2e            against the control plane of the demo, scheduler and controller included
+#   e2e-essential  those of e2e that say whether it works, see below
+#   e2e-rest       the others
+#   chaos          the same with its processes killed and paused under load, for CHAOS_DURATION (50s) and until all is done
+#
+# Without arguments, and with all, the sections have other sizes than when they are called by name; a variable that is set
+# goes before both.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # Packages under the race detector: everything with goroutines of its own that does not link the scheduler.
@@ -33,8 +43,8 @@ unit() {
 
 # Random histories that ElasticQuota and the queue are compared over; the unit tests run a hundred of them.
 differential() {
-  step "differential test: 10,000 histories against ElasticQuota" "$GO" test -count=1 -timeout 15m ./pkg/quota \
-    -run '^TestDifferential$' -rapid.checks="${HISTORIES:-10000}" -rapid.seed="$(seed)"
+  step "differential test: ${HISTORIES:=10000} histories against ElasticQuota" "$GO" test -count=1 -timeout 15m ./pkg/quota \
+    -run '^TestDifferential$' -rapid.checks="$HISTORIES" -rapid.seed="$(seed)"
 }
 
 # PROPERTY_CHECKS of every property. From 10,000 on each history is short (pkg/testing/effort).
@@ -64,19 +74,20 @@ simulate() {
   step "simulator: ${SEEDS:=500} plans, and every write of the corpus made to fail" "$GO" run ./test/sim -seeds "$SEEDS" -crashes
 }
 
+failovers() {
+  step "simulator: until ${FAILOVERS:=10000} leaders have changed" "$GO" run ./test/sim -until-failovers "$FAILOVERS"
+}
+
+mutants() { step "mutants: planted bugs that the tests must notice" hack/mutants.sh; }
+
 # What the tests below start; a second call rebuilds nothing.
 binaries() {
   step "build what the tests start" "$GO" run ./cmd/jobqueue-playground build
 }
 
 integration() {
-  local list
-  mapfile -t list < <(existing test/integration)
-  if ((${#list[@]} == 0)); then
-    echo "no integration tests" >&2
-    return 1
-  fi
-  step "integration tests: a real API server and etcd" "$GO" test -count=1 -p 1 -timeout 15m ./test/controlplane/... "${list[@]}"
+  step "integration tests: a real API server and etcd" \
+    "$GO" test -count=1 -p 1 -timeout 15m ./internal/controlplane/... ./test/integration/...
 }
 
 # failures_last COMMAND...: what go test -v says about failed assertions comes once more at the end, since the logs of all
@@ -93,34 +104,69 @@ failures_last() {
   return "$status"
 }
 
-e2e() {
-  local list
-  mapfile -t list < <(existing test/e2e)
-  if ((${#list[@]} == 0)); then
-    echo "no end-to-end tests" >&2
-    return 1
-  fi
-  step "end-to-end tests: scheduler, controller and a cluster of KWOK nodes" failures_last "$GO" test -count=1 -p 1 -v -timeout 25m "${list[@]}"
+# The end-to-end tests that say whether it works. Each fails if a part of the chain from a job to its pods is broken, and all
+# but the last share one cluster. The others look closer at one thing (rare input, an estimate that is off, trees, a tree of
+# quotas), take long (changes of quota under load, upgrades, 10,000 units), or break processes one by one, which chaos does
+# all at once.
+ESSENTIAL=(
+  TestPolicies                                  # who goes first, and who waits
+  TestQueueSharedByTwoQuotas                    # one queue, two limits
+  TestGangIsAdmittedAsOne                       # all pods of a job or none
+  TestQuotaComesFromLabelNamespaceOrDefault     # how a job finds its quota
+  TestElasticQuotaRefusesNoPodOfAnAdmittedJob   # the reason to have a queue
+  TestUnsuspendedJobsAreGated                   # no job gets past it
+  TestHandResumedJobStaysGated                  # not by hand either
+  TestFailedJobGivesItsQuotaBack                # the way back
+  TestWakeUps                                   # what is free is given away
+  TestBadInputIsParkedAndStopsNobody            # what one tenant writes stops no other
+  TestSchedulerSaysWhatIsMissing                # an installation that lacks something says so
+)
+
+# end_to_end TITLE FLAG...: go test on test/e2e with the flags.
+end_to_end() {
+  local title="$1"
+  shift
+  step "end-to-end tests, $title: scheduler, controller and a cluster of KWOK nodes" \
+    failures_last "$GO" test -count=1 -p 1 -v -timeout 25m ./test/e2e "$@"
 }
 
-# The order of faults and jobs is always the same here, and one with all kinds of them: the leader is paused for longer than
-# its lease, and everything is killed. `make chaos` runs longer, with any seed.
+# A name that no test has would be left out without a word.
+essential() {
+  local name pattern
+  for name in "${ESSENTIAL[@]}"; do
+    if ! grep -q "^func $name(" test/e2e/*_test.go; then
+      echo "no end-to-end test has the name $name" >&2
+      return 1
+    fi
+  done
+  pattern="$(IFS='|' && echo "${ESSENTIAL[*]}")"
+  echo "^($pattern)\$"
+}
+
+e2e() { end_to_end "all"; }
+
+e2e_essential() {
+  local pattern
+  pattern="$(essential)" || return
+  end_to_end "the essential ones" -run "$pattern"
+}
+
+e2e_rest() {
+  local pattern
+  pattern="$(essential)" || return
+  end_to_end "the others" -skip "$pattern"
+}
+
+# The order of faults and jobs is always the same here, and in 50 seconds one with all kinds of them: the leader is paused for
+# longer than its lease, and everything is killed. `make chaos` runs for as long and with any seed.
 chaos() {
-  step "build what kills and pauses" "$GO" build -trimpath -buildvcs=false -o bin/jobqueue-chaos ./test/chaos
-  step "chaos: processes killed and paused under load" bin/jobqueue-chaos --duration=50s --seed=916
+  step "build what kills and pauses" "$GO" build -buildvcs=false -o bin/jobqueue-chaos ./test/chaos
+  step "chaos: processes killed and paused under load" bin/jobqueue-chaos --duration="${CHAOS_DURATION:-50s}" --seed=916
 }
 
-case "${1:-all}" in
-unit) unit ;;
-properties) properties ;;
-fuzz) fuzz ;;
-differential) differential ;;
-race) race ;;
-sim) simulate ;;
-integration) binaries && integration ;;
-e2e) binaries && e2e ;;
-chaos) binaries && chaos ;;
-all)
+# quick says in 15 minutes whether it works.
+quick() {
+  : "${PROPERTY_CHECKS:=10000}" "${FUZZ_TIME:=500x}" "${HISTORIES:=1000}" "${SEEDS:=300}"
   unit
   properties
   fuzz
@@ -129,12 +175,43 @@ all)
   simulate
   binaries
   integration
+  e2e_essential
+  chaos
+}
+
+all() {
+  : "${SEEDS:=10000}" "${CHAOS_DURATION:=10m}"
+  unit
+  properties
+  fuzz
+  differential
+  race
+  simulate
+  failovers
+  mutants
+  binaries
+  integration
   e2e
   chaos
-  ;;
-*)
-  sed -n '2,/^source/{/^#/s/^# \{0,1\}//p}' "$0" >&2
-  exit 2
-  ;;
-esac
+}
+
+section() {
+  case "$1" in
+  unit | properties | fuzz | differential | race | failovers | mutants) "$1" ;;
+  sim) simulate ;;
+  integration | e2e | e2e-essential | e2e-rest | chaos) binaries && "${1//-/_}" ;;
+  all) all ;;
+  *)
+    sed -n '2,/^source/{/^#/s/^# \{0,1\}//p}' "$0" >&2
+    exit 2
+    ;;
+  esac
+}
+
+if (($# == 0)); then
+  quick
+fi
+for name in "$@"; do
+  section "$name"
+done
 summary

@@ -31,7 +31,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
 )
 
 type demoFlags struct {
@@ -52,7 +52,7 @@ jobqueue-controller, each with an identity of its own and only the shipped RBAC,
 Two departments have a quota and a queue each (policies Block and Priority), and employees and interns of a lab share
 one queue (policy FIFO) under two quotas. More jobs than fit are submitted at a real pace.
 
-While it runs, a table shows the queues, and checks read the history of API objects alone:
+While it runs, a table shows the queues, and checks read the history of the objects in the store alone:
   - at no moment do bound pods, or they and what was promised to admitted jobs, pass max of a quota on any level
   - in the blocking queues nothing is admitted before a job that is ahead of it in the same quota
   - no pod is bound before its job is admitted, and every job runs to its end exactly once
@@ -91,7 +91,7 @@ func runDemo(ctx context.Context, f *demoFlags) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, cp.Stop()) }()
-	d := &demo{flags: f, screen: s, cp: cp, observer: newObserver(), begin: time.Now()}
+	d := &demo{flags: f, screen: s, cp: cp, view: newView(), begin: time.Now()}
 	if err := d.run(ctx); err != nil {
 		return err
 	}
@@ -108,12 +108,12 @@ func (f *demoFlags) leave(s screen, dir string, dispensable bool) {
 }
 
 type demo struct {
-	flags    *demoFlags
-	screen   screen
-	cp       *controlplane.ControlPlane
-	observer *observer
-	begin    time.Time
-	jobs     []*batchv1.Job
+	flags  *demoFlags
+	screen screen
+	cp     *controlplane.ControlPlane
+	view   *view
+	begin  time.Time
+	jobs   []*batchv1.Job
 }
 
 // Intervals of the table.
@@ -126,8 +126,8 @@ const (
 func (d *demo) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if err := d.observer.run(ctx, d.cp.RESTConfig(controlplane.Admin)); err != nil {
-		return fmt.Errorf("watch the cluster: %w", err)
+	if err := d.view.watch(ctx, d.cp.URL(controlplane.Etcd)); err != nil {
+		return fmt.Errorf("watch the store: %w", err)
 	}
 	d.jobs = workload(d.flags.jobs, d.flags.seed)
 	d.screen.printf("\n%s\n\n", d.screen.bold(fmt.Sprintf("Submitting %d jobs with seed %d", len(d.jobs), d.flags.seed)))
@@ -151,9 +151,9 @@ func (d *demo) run(ctx context.Context) error {
 			}
 			giveUp = time.After(d.flags.limit)
 		case <-giveUp:
-			return nil // the verdict counts what is lost
+			return d.settle(ctx) // the verdict counts what is lost
 		case now := <-ticker.C:
-			all := d.observer.ended() == len(d.jobs)
+			all := d.view.ended() == len(d.jobs)
 			if d.screen.terminal || all || !now.Before(next) {
 				next = now.Add(plainBoardInterval)
 				table.show(d.board(ctx, now).lines(d.screen))
@@ -166,20 +166,17 @@ func (d *demo) run(ctx context.Context) error {
 }
 
 func (d *demo) board(ctx context.Context, now time.Time) board {
-	violations := d.observer.check(now)
-	b := d.observer.board(now, visiblePlaces(ctx, d.cp.URL(controlplane.Scheduler)))
-	b.elapsed, b.total, b.violations = now.Sub(d.begin), len(d.jobs), violations
+	b := d.view.board(now, visiblePlaces(ctx, d.cp.URL(controlplane.Scheduler)))
+	b.elapsed, b.total, b.violations = now.Sub(d.begin), len(d.jobs), d.view.violations()
 	return b
 }
 
-// settle waits until the last events of all watches are there.
+// settle waits until the checks have seen all that happened.
 func (d *demo) settle(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(settleDelay):
-		return nil
-	}
+	const patience = 30 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return d.view.store.CaughtUp(ctx)
 }
 
 // submit creates the jobs, at random times around a steady pace as people do.
@@ -194,7 +191,7 @@ func (d *demo) submit(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("submit %s: %w", job.Name, err)
 		}
-		d.observer.submitted(string(created.UID), created.Namespace+"/"+created.Name, time.Now())
+		d.view.submitted(string(created.UID), created.Namespace+"/"+created.Name, time.Now())
 		pause := time.Duration(random.Int64N(int64(2 * submitInterval)))
 		select {
 		case <-ctx.Done():
@@ -207,19 +204,8 @@ func (d *demo) submit(ctx context.Context) error {
 
 // conclude prints the summary; the error says what did not hold.
 func (d *demo) conclude(took time.Duration) error {
-	done, peak, violations, err := d.observer.verdict()
-	if err != nil {
-		return fmt.Errorf("an object cannot be understood: %w", err)
-	}
-	v := verdict{
-		done:       done,
-		submitted:  len(d.jobs),
-		peak:       peak,
-		violations: violations,
-		events:     d.observer.events(),
-		waits:      d.observer.waits(),
-		took:       took,
-	}
+	v := verdict{submitted: len(d.jobs), waits: d.view.waits(), took: took}
+	v.done, v.peak, v.events, v.violations = d.view.verdict()
 	for _, job := range d.jobs {
 		v.allPods += int(*job.Spec.Completions)
 	}

@@ -30,7 +30,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
-	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
 )
 
 // interrupted is the exit code after Ctrl-C, as of a shell.

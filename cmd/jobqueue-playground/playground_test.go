@@ -28,11 +28,11 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/checker"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/checker"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/observer"
 )
 
 func TestWorkloadIsTheSameForTheSameSeed(t *testing.T) {
@@ -80,26 +80,25 @@ func TestCutCountsNoEscapes(t *testing.T) {
 	require.Equal(t, "abcd", cut("abcd", 10))
 }
 
-// object converts a typed object to what a watch delivers.
-func object(t *testing.T, typed any) *unstructured.Unstructured {
+func sampleView(t *testing.T) *view {
 	t.Helper()
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
-	require.NoError(t, err)
-	return &unstructured.Unstructured{Object: content}
-}
-
-func sampleObserver(t *testing.T) *observer {
-	t.Helper()
-	o := newObserver()
-	o.quotas["team-research"] = checker.Quota{Name: "team-research", Parent: "department-research", Max: checker.Resources{"cpu": 24000}}
-	o.quotas["department-research"] = checker.Quota{Name: "department-research", Max: checker.Resources{"cpu": 24000}}
+	v := newView()
+	take := func(object any) { require.NoError(t, v.take(observer.Change{Object: object})) }
+	for name, parent := range map[string]string{"team-research": "department-research", "department-research": ""} {
+		quota := &unstructured.Unstructured{}
+		require.NoError(t, yaml.Unmarshal([]byte(`
+metadata: {name: `+name+`, labels: {quota.scheduling.koordinator.sh/parent: "`+parent+`"}}
+spec: {max: {cpu: 24}}
+`), &quota.Object))
+		take(quota)
+	}
 	for _, seed := range []struct {
 		name, phase, reason string
 	}{
 		{"running", "Running", ""}, {"waiting", "Enqueued", "QuotaExceeded"}, {"over", "Enqueued", "ExceedsMax"},
 	} {
-		u := &unstructured.Unstructured{}
-		require.NoError(t, yaml.Unmarshal([]byte(`
+		u := &v1alpha1.QueueUnit{}
+		require.NoError(t, yaml.UnmarshalStrict([]byte(`
 metadata:
   namespace: research
   name: `+seed.name+`
@@ -113,31 +112,52 @@ status:
   phase: `+seed.phase+`
   conditions:
   - {type: QuotaReserved, status: "False", reason: "`+seed.reason+`", message: "needs 8, free 2"}
-`), &u.Object))
-		seen, err := o.unit(u)
-		require.NoError(t, err)
-		require.Equal(t, seed.reason == "ExceedsMax", seen.(checker.Unit).Parked)
-		require.Equal(t, seed.phase == "Running", seen.(checker.Unit).Admitted)
+`), u))
+		take(u)
+		require.Equal(t, seed.reason == "ExceedsMax", v.units["unit-"+seed.name].Parked)
+		require.Equal(t, seed.phase == "Running", v.units["unit-"+seed.name].Admitted)
 	}
 	pod := &corev1.Pod{}
-	pod.UID, pod.Namespace, pod.Name = "pod", "research", "p"
-	pod.Labels = map[string]string{v1alpha1.LabelQuotaName: "team-research"}
-	pod.Spec.NodeName = "node-0001"
-	u := object(t, pod)
-	require.NoError(t, unstructured.SetNestedSlice(u.Object, []any{map[string]any{
-		"name": "main", "resources": map[string]any{"requests": map[string]any{"cpu": "2"}},
-	}}, "spec", "containers"))
-	u.Object["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{
-		"apiVersion": "batch/v1", "kind": "Job", "name": "running", "uid": "job-running", "controller": true,
-	}}
-	_, err := o.pod(u)
-	require.NoError(t, err)
-	return o
+	require.NoError(t, yaml.UnmarshalStrict([]byte(`
+metadata:
+  namespace: research
+  name: p
+  uid: pod
+  labels: {quota.scheduling.koordinator.sh/name: team-research}
+  ownerReferences:
+  - {apiVersion: batch/v1, kind: Job, name: running, uid: job-running, controller: true}
+spec:
+  nodeName: node-0001
+  containers:
+  - {name: main, resources: {requests: {cpu: "2"}}}
+`), pod))
+	take(pod)
+	return v
+}
+
+// The order in which the answer to a submission and the sight of its admission come does not matter.
+func TestWaits(t *testing.T) {
+	v := sampleView(t)
+	v.submitted("job-running", "research/running", time.Now())
+	v.submitted("job-waiting", "research/waiting", time.Now())
+	require.Len(t, v.waits()["team-research"], 1)
+	u := &v1alpha1.QueueUnit{}
+	u.UID, u.Spec.Queue, u.Status.Phase = "unit-waiting", "team-research", v1alpha1.PhaseDequeued
+	u.Spec.ConsumerRef = &corev1.ObjectReference{UID: "job-waiting"}
+	require.NoError(t, v.take(observer.Change{Object: u}))
+	require.Len(t, v.waits()["team-research"], 2)
+	require.NoError(t, v.take(observer.Change{Object: u, Deleted: true}))
+	require.NotContains(t, v.units, "unit-waiting")
+	done, _, events, violations := v.verdict()
+	require.Zero(t, done)
+	require.Equal(t, 8, events)
+	require.NotEmpty(t, violations)
+	require.Equal(t, checker.Lost, violations[len(violations)-1].Rule)
 }
 
 func TestBoard(t *testing.T) {
-	o := sampleObserver(t)
-	b := o.board(time.Now(), map[string][]place{"team-research": {
+	v := sampleView(t)
+	b := v.board(time.Now(), map[string][]place{"team-research": {
 		{position: 1, key: "research/running"}, // the scheduler's answer is older than the watch
 		{position: 2, key: "research/waiting"},
 	}})

@@ -24,7 +24,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/checker"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/checker"
 )
 
 // board is what the table shows at one moment.
@@ -64,38 +64,38 @@ const shownWaiting = 3
 
 // board collects what the table shows. places gives the order and the reasons of the units that wait, by queue;
 // where it has none, the status of the Queue and the conditions of the units do.
-func (o *observer) board(now time.Time, places map[string][]place) board {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	b := board{submitted: len(o.sent)}
-	for uid := range o.sent {
-		if job := o.jobs[uid]; job.Complete || job.Failed {
+func (v *view) board(now time.Time, places map[string][]place) board {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	b := board{submitted: len(v.sent)}
+	for uid := range v.sent {
+		if job := v.jobs[uid]; job.Complete || job.Failed {
 			b.ended++
 		}
 	}
-	for _, pod := range o.pods {
+	for _, pod := range v.pods {
 		if !pod.Terminal {
 			b.pods++
 		}
 	}
-	b.peak = max(o.live.PeakPods(), b.pods)
-	use := o.use()
+	b.peak = v.checks.PeakPods()
+	use := v.use()
 	for _, queue := range queueNames() {
-		b.queues = append(b.queues, o.row(queue, now, use, places[queue]))
+		b.queues = append(b.queues, v.row(queue, now, use, places[queue]))
 	}
 	return b
 }
 
-func (o *observer) row(queue string, now time.Time, use map[string]quotaBar, places []place) queueRow {
+func (v *view) row(queue string, now time.Time, use map[string]quotaBar, places []place) queueRow {
 	row := queueRow{name: queue}
-	if q := o.queues[queue]; q != nil {
+	if q := v.queues[queue]; q != nil {
 		row.policy = string(q.Spec.QueuePolicy)
 		if len(places) == 0 {
 			places = statusPlaces(q)
 		}
 	}
 	byKey := map[string]unitView{}
-	for _, unit := range o.units {
+	for _, unit := range v.units {
 		if unit.Queue != queue {
 			continue
 		}
@@ -124,7 +124,7 @@ func (o *observer) row(queue string, now time.Time, use map[string]quotaBar, pla
 			position: p.position,
 			name:     name(p.key),
 			priority: unit.Priority,
-			pods:     o.jobs[unit.Job].Pods,
+			pods:     v.jobs[unit.Job].Pods,
 			cores:    float64(unit.Request["cpu"]) / 1000,
 			waits:    now.Sub(unit.Created),
 			reason:   explain(p, unit),
@@ -164,22 +164,22 @@ func statusPlaces(q *v1alpha1.Queue) []place {
 }
 
 // use sums up cores by quota, on all levels.
-func (o *observer) use() map[string]quotaBar {
+func (v *view) use() map[string]quotaBar {
 	bars := map[string]quotaBar{}
-	for _, q := range o.quotas {
+	for _, q := range v.quotas {
 		bars[q.Name] = quotaBar{name: q.Name, max: float64(q.Max["cpu"]) / 1000}
 	}
 	taken := map[string]float64{} // by job
 	add := func(quota string, used, promised float64) {
-		for steps := 0; quota != "" && steps < len(o.quotas); steps++ {
+		for steps := 0; quota != "" && steps < len(v.quotas); steps++ {
 			bar := bars[quota]
 			bar.used += used
 			bar.promised += promised
 			bars[quota] = bar
-			quota = o.quotas[quota].Parent
+			quota = v.quotas[quota].Parent
 		}
 	}
-	for _, pod := range o.pods {
+	for _, pod := range v.pods {
 		cores := float64(pod.Request["cpu"]) / 1000
 		if pod.Bound {
 			taken[pod.Job] += cores
@@ -188,7 +188,7 @@ func (o *observer) use() map[string]quotaBar {
 			add(pod.Quota, cores, 0)
 		}
 	}
-	for _, unit := range o.units {
+	for _, unit := range v.units {
 		if unit.Admitted {
 			add(unit.Quota, 0, max(0, float64(unit.Request["cpu"])/1000-taken[unit.Job]))
 		}

@@ -22,7 +22,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
 )
 
 // injector does to processes what the plan says, and starts again what ended by itself, as a kubelet would.

@@ -17,47 +17,26 @@ limitations under the License.
 package main
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/checker"
-	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/checker"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/observer"
 )
 
 // history is every state that every quota, unit, pod and job was ever in, in the order of the store.
-//
-// A watch through the API server has gaps: a restarted one refuses to go on where the watch was, and the client lists
-// anew. The store itself keeps its revisions over kill -9, and its watch goes on at the next one. So the history is
-// taken from there, beginning with the first revision; as each revision of the store must be in it, a gap cannot go
-// unnoticed.
 type history struct {
-	client *clientv3.Client
-
-	mu       sync.Mutex
-	events   []checker.Event
-	seen     []time.Time // when each of the events was
-	revision int64       // the last one seen
-	missing  int64       // revisions that were left out
-	last     time.Time
-	broken   error
+	mu     sync.Mutex
+	events []checker.Event
+	seen   []time.Time // when each of the events was
 
 	jobs    map[string]checker.Job // by UID; those that exist
 	pods    map[string]checker.Pod // by UID; those that exist
@@ -66,158 +45,47 @@ type history struct {
 	lives   *lives
 }
 
-func newHistory(endpoint string) (*history, error) {
-	client, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{endpoint}, DialTimeout: 5 * time.Second, Logger: zap.NewNop(),
-		// An etcd that is paused for long is not worth a new connection, but a dead one is.
-		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 60 * time.Second,
-	})
-	if err != nil {
-		return nil, err
-	}
+func newHistory() *history {
 	return &history{
-		client: client,
-		jobs:   map[string]checker.Job{}, pods: map[string]checker.Pod{},
+		jobs: map[string]checker.Job{}, pods: map[string]checker.Pod{},
 		names: map[string][]string{}, kubelet: map[string]time.Time{}, lives: newLives(),
-	}, nil
-}
-
-// run takes down the history until ctx ends.
-func (h *history) run(ctx context.Context) {
-	everything := []clientv3.OpOption{clientv3.WithFromKey(), clientv3.WithPrevKV()}
-	for ctx.Err() == nil {
-		h.mu.Lock()
-		next := h.revision + 1
-		h.mu.Unlock()
-		for response := range h.client.Watch(clientv3.WithRequireLeader(ctx), "\x00", append(everything, clientv3.WithRev(next))...) {
-			if err := response.Err(); err != nil {
-				h.fail(ctx, err)
-				break
-			}
-			h.take(response.Events)
-		}
-		sleep(ctx, time.Second)
 	}
 }
 
-func (h *history) fail(ctx context.Context, err error) {
+// note takes the next change of the store.
+func (h *history) note(change observer.Change) error {
+	e, ok, err := change.Event()
+	if !ok {
+		return err
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	// Without a leader for a moment the watch is closed and opened again; what is compacted is lost.
-	if ctx.Err() == nil && h.broken == nil && strings.Contains(err.Error(), "compacted") {
-		h.broken = fmt.Errorf("the store forgot a part of its history: %w", err)
+	now := time.Now()
+	switch o := change.Object.(type) {
+	case *v1alpha1.QueueUnit:
+		h.lives.unit(o, change.Deleted)
+	case *batchv1.Job:
+		h.lives.job(o, change.Deleted)
+		job := checker.JobOf(o)
+		if _, known := h.jobs[job.UID]; !known && !change.Deleted {
+			h.names[job.Name] = append(h.names[job.Name], job.UID)
+		}
+		keep(h.jobs, job.UID, job, change.Deleted)
+	case *corev1.Pod:
+		pod := checker.PodOf(o)
+		keep(h.pods, pod.UID, pod, change.Deleted)
+		ends := o.DeletionTimestamp != nil || (pod.Job != "" && !pod.Terminal)
+		keep(h.kubelet, pod.UID, now, change.Deleted || !pod.Bound || !ends)
 	}
-}
-
-func (h *history) take(events []*clientv3.Event) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.last = time.Now()
-	for _, e := range events {
-		revision := e.Kv.ModRevision
-		// One transaction may hold several events. The store begins with revision 1, which is empty.
-		if h.revision > 0 && revision > h.revision+1 {
-			h.missing += revision - h.revision - 1
-		}
-		h.revision = max(h.revision, revision)
-		if err := h.event(e); err != nil && h.broken == nil {
-			h.broken = fmt.Errorf("revision %d of %s: %w", revision, e.Kv.Key, err)
-		}
-	}
-}
-
-// readers decode what lies under a prefix.
-var readers = map[string]func([]byte) (any, error){
-	"/registry/pods/": func(value []byte) (any, error) {
-		pod := &corev1.Pod{}
-		if err := decode(value, pod); err != nil {
-			return nil, err
-		}
-		return pod, nil
-	},
-	"/registry/jobs/": func(value []byte) (any, error) {
-		job := &batchv1.Job{}
-		if err := decode(value, job); err != nil {
-			return nil, err
-		}
-		return job, nil
-	},
-	"/registry/scheduling.x-k8s.io/queueunits/": func(value []byte) (any, error) {
-		unit := &v1alpha1.QueueUnit{}
-		if err := json.Unmarshal(value, unit); err != nil {
-			return nil, err
-		}
-		return unit, nil
-	},
-	"/registry/scheduling.sigs.k8s.io/elasticquotas/": func(value []byte) (any, error) {
-		quota := &unstructured.Unstructured{}
-		if err := quota.UnmarshalJSON(value); err != nil {
-			return nil, err
-		}
-		return checker.QuotaOf(quota)
-	},
-}
-
-func decode(value []byte, into runtime.Object) error {
-	_, _, err := scheme.Codecs.UniversalDeserializer().Decode(value, nil, into)
-	return err
-}
-
-func (h *history) event(e *clientv3.Event) error {
-	for prefix, read := range readers {
-		if !bytes.HasPrefix(e.Kv.Key, []byte(prefix)) {
-			continue
-		}
-		value, deleted := e.Kv.Value, e.Type == mvccpb.DELETE
-		if deleted {
-			if e.PrevKv == nil {
-				return errors.New("deleted, and its last state is not known")
-			}
-			value = e.PrevKv.Value
-		}
-		object, err := read(value)
-		if err != nil {
-			return err
-		}
-		h.note(object, uint64(e.Kv.ModRevision), deleted)
-		return nil
-	}
+	h.seen = append(h.seen, now)
+	h.events = append(h.events, e)
 	return nil
 }
 
-func (h *history) note(object any, version uint64, deleted bool) {
-	now := time.Now()
-	switch o := object.(type) {
-	case *v1alpha1.QueueUnit:
-		h.lives.unit(o, deleted)
-		object = checker.UnitOf(o)
-	case *batchv1.Job:
-		h.lives.job(o, deleted)
-		job := checker.JobOf(o)
-		if _, known := h.jobs[job.UID]; !known && !deleted {
-			h.names[job.Name] = append(h.names[job.Name], job.UID)
-		}
-		keep(h.jobs, job.UID, job, deleted)
-		object = job
-	case *corev1.Pod:
-		pod := checker.PodOf(o)
-		keep(h.pods, pod.UID, pod, deleted)
-		ends := o.DeletionTimestamp != nil || (pod.Job != "" && !pod.Terminal)
-		keep(h.kubelet, pod.UID, now, deleted || !pod.Bound || !ends)
-		object = pod
-	}
-	h.seen = append(h.seen, now)
-	h.events = append(h.events, checker.Event{Version: version, Deleted: deleted, Object: object})
-}
-
-// stuck says whether a pod has waited for its kubelet for so long, while the store was at work.
+// stuck says whether a pod has waited for its kubelet for so long.
 func (h *history) stuck(patience time.Duration) bool {
-	const silence = 5 * time.Second // leases are written more often
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if time.Since(h.last) > silence {
-		return false
-	}
 	for _, since := range h.kubelet {
 		if time.Since(since) > patience {
 			return true
@@ -232,28 +100,6 @@ func keep[T any](all map[string]T, uid string, object T, deleted bool) {
 		return
 	}
 	all[uid] = object
-}
-
-// caughtUp waits until the history holds all that the store has.
-func (h *history) caughtUp(ctx context.Context) error {
-	for {
-		response, err := h.client.Get(ctx, "\x00")
-		if err != nil {
-			return fmt.Errorf("ask the store for its revision: %w", err)
-		}
-		h.mu.Lock()
-		revision, broken := h.revision, h.broken
-		h.mu.Unlock()
-		if broken != nil {
-			return broken
-		}
-		if revision >= response.Header.Revision {
-			return nil
-		}
-		if !sleep(ctx, 200*time.Millisecond) {
-			return fmt.Errorf("the history is at revision %d, the store at %d: %w", revision, response.Header.Revision, ctx.Err())
-		}
-	}
 }
 
 // describe is one line of the written history.
@@ -321,7 +167,6 @@ type judged struct {
 	ordered    int           // admissions in blocking queues at a time at which their order can be judged
 	unordered  int           // and at other times
 	events     int
-	missing    int64
 	deleted    int
 }
 
@@ -355,7 +200,7 @@ const violationMark = "VIOLATION"
 func (h *history) judge(submitted, deleted map[string]bool, outages []outage, log io.Writer) judged {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	j := judged{events: len(h.events), missing: h.missing, attempts: map[int64]int{}}
+	j := judged{events: len(h.events), attempts: map[int64]int{}}
 	c := checker.New(blockingQueues)
 	c.Unsaid = func(_, by checker.Unit) bool { return disturbed(outages, by.AdmittedAt) }
 	spare := h.spare(outages)

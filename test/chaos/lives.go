@@ -22,7 +22,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/checker"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/checker"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 )
 

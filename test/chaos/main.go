@@ -38,7 +38,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
-	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/auditlog"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/observer"
 
 	_ "embed"
 )
@@ -145,10 +147,10 @@ type chaos struct {
 	options
 	cp       *controlplane.ControlPlane
 	history  *history
+	observer *observer.Observer // fills the history
 	injector *injector
 	users    *users
 	after    *aftermath
-	audit    string // path of the audit log
 	log      string // path of the written history
 	begin    time.Time
 }
@@ -160,14 +162,10 @@ func (c *chaos) say(format string, args ...any) {
 
 // start brings everything up: two replicas each of scheduler and controller, as shipped.
 func start(ctx context.Context, o options, dir string) (_ *chaos, err error) {
-	c := &chaos{options: o, begin: time.Now(), audit: filepath.Join(dir, "audit", auditLog), log: filepath.Join(dir, "history.log")}
-	args, err := auditArgs(filepath.Dir(c.audit))
-	if err != nil {
-		return nil, err
-	}
+	c := &chaos{options: o, begin: time.Now(), log: filepath.Join(dir, "history.log")}
 	// The directory of the control plane itself must be empty.
 	c.cp, err = controlplane.Start(ctx, controlplane.Options{
-		Dir: filepath.Join(dir, "cluster"), Components: controlplane.Full(), Nodes: o.nodes, APIServerArgs: args,
+		Dir: filepath.Join(dir, "cluster"), Components: controlplane.Full(), Nodes: o.nodes, AuditPolicy: auditlog.Decisions,
 		Progress: func(message string) { c.say("%s", message) },
 	})
 	if err != nil {
@@ -216,7 +214,8 @@ func (c *chaos) connect() (err error) {
 	c.users = newUsers(kube)
 	c.after = &aftermath{cp: c.cp, kube: kube, dyn: dyn}
 	c.injector = newInjector(c.cp)
-	c.history, err = newHistory(c.cp.URL(controlplane.Etcd))
+	c.history = newHistory()
+	c.observer, err = observer.New(c.cp.URL(controlplane.Etcd), c.history.note)
 	return err
 }
 
@@ -240,9 +239,9 @@ func (c *chaos) awaitLeader(ctx context.Context) error {
 func (c *chaos) run(ctx context.Context) (*summary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go c.history.run(ctx)
+	go c.observer.Run(ctx)
 	go c.injector.supervise(ctx)
-	go c.injector.kubelets(ctx, c.history.stuck)
+	go c.injector.kubelets(ctx, c.stuck)
 	for _, ask := range c.questions() {
 		go c.injector.probe(ctx, ask)
 	}
@@ -307,7 +306,7 @@ func (c *chaos) awaitEnd(ctx context.Context, submitted <-chan struct{}) {
 		}
 		if s.open == 0 && s.waiting == 0 && s.running == 0 {
 			attempt, cancel := context.WithTimeout(ctx, patience)
-			err := c.history.caughtUp(attempt)
+			err := c.observer.CaughtUp(attempt)
 			cancel()
 			if s = c.history.state(); err == nil && s.open == 0 && s.waiting == 0 && s.running == 0 {
 				return
@@ -317,6 +316,12 @@ func (c *chaos) awaitEnd(ctx context.Context, submitted <-chan struct{}) {
 			return
 		}
 	}
+}
+
+// stuck says whether a pod has waited for its kubelet for so long, while the store was at work.
+func (c *chaos) stuck(patience time.Duration) bool {
+	const silence = 5 * time.Second // leases are written more often
+	return time.Since(c.observer.Last()) <= silence && c.history.stuck(patience)
 }
 
 // progress prints a line every few seconds.

@@ -22,7 +22,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
 )
 
 // The replicas of scheduler and controller.

@@ -32,8 +32,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/checker"
-	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/checker"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
 )
 
 // group is one kind of submitter.

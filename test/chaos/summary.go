@@ -26,8 +26,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/cmd/jobqueue-playground/checker"
-	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/checker"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
 )
 
 // summary is the result of a run.
@@ -72,10 +72,15 @@ func (c *chaos) conclude(ctx context.Context, plan []fault, drained time.Duratio
 	if err != nil {
 		return nil, fmt.Errorf("have the leader compare its state with the API: %w", err)
 	}
-	if err := c.history.caughtUp(auditCtx); err != nil {
+	if err := c.observer.CaughtUp(auditCtx); err != nil {
 		return nil, err
 	}
-	audit, err := readAudit(c.audit)
+	notes, err := os.Open(c.cp.AuditLog())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = notes.Close() }()
+	audit, err := readAudit(notes)
 	if err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
@@ -90,15 +95,12 @@ func (c *chaos) conclude(ctx context.Context, plan []fault, drained time.Duratio
 		fmt.Fprintf(log, "%s until %s: %s\n", o.begin.Format("15:04:05.000"), o.end.Format("15:04:05.000"), o.component)
 	}
 	j := c.history.judge(c.users.submitted, c.users.deleted, c.injector.outages, log)
-	if j.missing > 0 {
-		return nil, fmt.Errorf("%d revisions of the store are missing in the history", j.missing)
-	}
 	s := &summary{
 		Seed: c.seed, Seconds: time.Since(c.begin).Round(100 * time.Millisecond).Seconds(),
 		Faults: c.injector.byKind, Planned: len(plan), Skipped: c.injector.skipped, Exits: c.injector.exits,
 		Jobs: len(c.users.submitted), Done: j.done, Deleted: j.deleted, Pods: c.users.pods,
 		Drained: drained.Round(100 * time.Millisecond).Seconds(), Attempts: j.attempts,
-		Events: j.events, Missing: j.missing, Ordered: j.ordered, Unordered: j.unordered,
+		Events: j.events, Missing: c.observer.Missing(), Ordered: j.ordered, Unordered: j.unordered,
 		Bindings: audit.Bindings, Dequeues: audit.Dequeues, Resumed: audit.Resumptions, Torn: audit.Torn,
 		Kubelets: c.injector.kwok, Problems: c.injector.problems,
 	}

@@ -19,14 +19,11 @@ package e2e_test
 import (
 	"context"
 	"encoding/json"
-	"encoding/pem"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/podwebhook"
 )
 
 // A LimitRange has pods ask for more than their template: the quota's memory lets one job run at a time, and the queue
@@ -42,7 +40,7 @@ func TestLimitRangeCounts(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "limited")
 	c.quota(t, ns, "limited", 2, 2) // 8Gi
-	watch := observe(t, c, nil)
+	watch := observe(t, c, map[string]int{ns: 2})
 	_, err := c.kube.CoreV1().LimitRanges(ns).Create(t.Context(), &corev1.LimitRange{
 		ObjectMeta: metav1.ObjectMeta{Name: "r"},
 		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
@@ -80,40 +78,21 @@ func TestPodsThatAskForLessThanWasEstimated(t *testing.T) {
 // leanPods registers a webhook that has pods of the namespace ask for a tenth of a core.
 func (c *cluster) leanPods(t *testing.T, namespace string) {
 	t.Helper()
-	handler, err := admission.StandaloneWebhook(&admission.Webhook{
-		Handler: admission.HandlerFunc(func(_ context.Context, req admission.Request) admission.Response {
-			pod := &corev1.Pod{}
-			if err := json.Unmarshal(req.Object.Raw, pod); err != nil {
-				return admission.Errored(http.StatusBadRequest, err)
-			}
-			pod.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("100m")
-			lean, err := json.Marshal(pod)
-			if err != nil {
-				return admission.Errored(http.StatusInternalServerError, err)
-			}
-			return admission.PatchResponseFromRaw(req.Object.Raw, lean)
-		}),
-	}, admission.StandaloneOptions{})
-	require.NoError(t, err)
-	web := httptest.NewTLSServer(handler)
-	t.Cleanup(web.Close)
+	handler := admission.HandlerFunc(func(_ context.Context, req admission.Request) admission.Response {
+		pod := &corev1.Pod{}
+		if err := json.Unmarshal(req.Object.Raw, pod); err != nil {
+			return admission.Errored(http.StatusBadRequest, err)
+		}
+		pod.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("100m")
+		lean, err := json.Marshal(pod)
+		if err != nil {
+			return admission.Errored(http.StatusInternalServerError, err)
+		}
+		return admission.PatchResponseFromRaw(req.Object.Raw, lean)
+	})
 	hooks := c.kube.AdmissionregistrationV1().MutatingWebhookConfigurations()
-	_, err = hooks.Create(t.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: namespace},
-		Webhooks: []admissionregistrationv1.MutatingWebhook{{
-			Name: "lean.example.com", AdmissionReviewVersions: []string{"v1"},
-			SideEffects:       ptr.To(admissionregistrationv1.SideEffectClassNone),
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
-			ClientConfig: admissionregistrationv1.WebhookClientConfig{
-				URL:      ptr.To(web.URL),
-				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw}),
-			},
-			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
-			}},
-		}},
-	}, metav1.CreateOptions{})
+	registration := podwebhook.Serve(t, namespace, "lean.example.com", map[string]string{corev1.LabelMetadataName: namespace}, handler)
+	_, err := hooks.Create(t.Context(), registration, metav1.CreateOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = hooks.Delete(context.Background(), namespace, metav1.DeleteOptions{}) })
 	require.Eventually(t, func() bool {

@@ -32,7 +32,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
 )
 
 // A process is killed in the middle of 100 jobs and started again: every job runs exactly once to its end, no
@@ -45,9 +45,7 @@ func TestNothingIsLostWhenAProcessIsKilled(t *testing.T) {
 			c.quota(t, ns, ns, 20, 20)
 			watch := observe(t, c, map[string]int{ns: 20})
 			const n = 100
-			for i := range n {
-				c.create(t, newJob(ns, fmt.Sprintf("job-%03d", i), suspended, ofQuota(ns), runs(time.Second)))
-			}
+			c.createShort(t, ns, ns, n)
 			c.waitDone(t, ns, 10, 2*time.Minute)
 			killed := time.Now()
 			require.NoError(t, c.Kill(component))
@@ -58,19 +56,34 @@ func TestNothingIsLostWhenAProcessIsKilled(t *testing.T) {
 				watch.apiServerWasDown(killed, time.Now())
 			}
 			c.waitDone(t, ns, n, 4*time.Minute)
-			ranOnce := map[string]int{}
-			for i := range n {
-				ranOnce[fmt.Sprintf("%s/job-%03d", ns, i)] = 1
-			}
-			watch.clean(t, ranOnce)
-			list, err := c.dyn.Resource(schedulingv1alpha1.QueueUnitResource).Namespace(ns).List(t.Context(), metav1.ListOptions{})
-			require.NoError(t, err)
-			require.Len(t, list.Items, n)
-			for i := range list.Items {
-				u := decodeUnit(t, &list.Items[i])
-				require.EqualValues(t, 1, attempts(u), "admissions of %s (I3)", u.Name)
-			}
+			c.ranOnce(t, watch, ns, n)
 		})
+	}
+}
+
+// createShort creates n jobs of one pod that runs for a second.
+func (c *cluster) createShort(t *testing.T, namespace, quota string, n int) {
+	t.Helper()
+	for i := range n {
+		c.create(t, newJob(namespace, fmt.Sprintf("job-%03d", i), suspended, ofQuota(quota), runs(time.Second)))
+	}
+}
+
+// ranOnce checks of the jobs that createShort made, which are all of their namespace, that each was admitted once and had
+// one pod bound (I3).
+func (c *cluster) ranOnce(t *testing.T, watch *watched, namespace string, n int) {
+	t.Helper()
+	podsPerJob := map[string]int{}
+	for i := range n {
+		podsPerJob[fmt.Sprintf("%s/job-%03d", namespace, i)] = 1
+	}
+	watch.clean(t, podsPerJob)
+	list, err := c.dyn.Resource(schedulingv1alpha1.QueueUnitResource).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Len(t, list.Items, n)
+	for i := range list.Items {
+		u := decodeUnit(t, &list.Items[i])
+		require.EqualValues(t, 1, attempts(u), "admissions of %s (I3)", u.Name)
 	}
 }
 
@@ -166,9 +179,7 @@ func TestStandbyTakesOver(t *testing.T) {
 	c.quota(t, ns, "standby", 5, 5)
 	watch := observe(t, c, map[string]int{ns: 5})
 	const n = 40
-	for i := range n {
-		c.create(t, newJob(ns, fmt.Sprintf("job-%02d", i), suspended, ofQuota("standby"), runs(time.Second)))
-	}
+	c.createShort(t, ns, "standby", n)
 	c.waitDone(t, ns, 5, soon)
 	require.NotContains(t, c.LogTail(standby, 400), "Admission loop starts")
 	require.NoError(t, c.Kill(controlplane.Scheduler))
@@ -176,13 +187,7 @@ func TestStandbyTakesOver(t *testing.T) {
 	require.Eventually(t, func() bool { return strings.Contains(c.LogTail(standby, 400), "Admission loop starts") }, soon, pace)
 	t.Logf("the standby leads %s after the leader was killed", time.Since(begin).Round(100*time.Millisecond))
 	c.waitDone(t, ns, n, 2*time.Minute)
-	ranOnce := map[string]int{}
-	for i := range n {
-		name := fmt.Sprintf("job-%02d", i)
-		ranOnce[ns+"/"+name] = 1
-		require.EqualValues(t, 1, attempts(c.unit(t, ns, name)), "admissions of %s (I3)", name)
-	}
-	watch.clean(t, ranOnce)
+	c.ranOnce(t, watch, ns, n)
 }
 
 // A rolling upgrade ends the leader with SIGTERM: it gives its lease back, so that the standby need not wait until that is
@@ -210,9 +215,7 @@ func TestALeaderThatIsAskedToEndHandsOver(t *testing.T) {
 	c.quota(t, ns, "handover", 5, 5)
 	watch := observe(t, c, map[string]int{ns: 5})
 	const n = 40
-	for i := range n {
-		c.create(t, newJob(ns, fmt.Sprintf("job-%02d", i), suspended, ofQuota("handover"), runs(time.Second)))
-	}
+	c.createShort(t, ns, "handover", n)
 	for _, step := range []struct {
 		component controlplane.Component
 		lease     types.NamespacedName
@@ -230,13 +233,7 @@ func TestALeaderThatIsAskedToEndHandsOver(t *testing.T) {
 			ended.Sub(begin).Round(100*time.Millisecond), time.Since(ended).Round(100*time.Millisecond))
 	}
 	c.waitDone(t, ns, n, 2*time.Minute)
-	ranOnce := map[string]int{}
-	for i := range n {
-		name := fmt.Sprintf("job-%02d", i)
-		ranOnce[ns+"/"+name] = 1
-		require.EqualValues(t, 1, attempts(c.unit(t, ns, name)), "admissions of %s (I3)", name)
-	}
-	watch.clean(t, ranOnce)
+	c.ranOnce(t, watch, ns, n)
 }
 
 // A leader that was paused for longer than it has to renew its lease in ends when it goes on, whatever became of the lease.

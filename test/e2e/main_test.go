@@ -17,8 +17,8 @@ limitations under the License.
 // Package e2e_test runs jobs through the whole chain on a real control plane: etcd, API server, controller
 // manager, KWOK nodes, the rebuilt scheduler and the controller, each with the shipped rights only.
 //
-// What is checked is read from the API alone. An observer watches pods and units from before the first job to
-// the end of each test and recomputes from its watch what no process may break (I1, I3).
+// What is checked is read from the API and from the store alone. An observer sees every change of every pod from before
+// the first job on, and recomputes from it what no process may break (I1, I3).
 package e2e_test
 
 import (
@@ -33,7 +33,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
 )
 
 const (
@@ -50,6 +50,8 @@ type cluster struct {
 	*controlplane.ControlPlane
 	kube kubernetes.Interface
 	dyn  dynamic.Interface
+	// history of its pods, from the first one on.
+	history *podHistory
 }
 
 // shared is the cluster of all tests that do not break the installation; nil until first used.
@@ -81,6 +83,12 @@ func run(m *testing.M) int {
 	return code
 }
 
+// Stop ends all processes, and the observer of their store before them.
+func (c *cluster) Stop() error {
+	c.history.end()
+	return c.ControlPlane.Stop()
+}
+
 // start brings up a control plane with nodes and the CRDs and roles installed, but neither scheduler nor controller.
 func start(t *testing.T, name string, opts controlplane.Options) *cluster {
 	t.Helper()
@@ -97,8 +105,10 @@ func start(t *testing.T, name string, opts controlplane.Options) *cluster {
 	cp, err := controlplane.Start(ctx, opts)
 	require.NoError(t, err)
 	c := &cluster{ControlPlane: cp}
+	c.history, err = follow(cp.URL(controlplane.Etcd))
+	require.NoError(t, err)
 	if err := cp.Install(ctx); err != nil {
-		_ = cp.Stop()
+		_ = c.Stop()
 		require.NoError(t, err)
 	}
 	c.kube, err = kubernetes.NewForConfig(cp.RESTConfig(controlplane.Admin))

@@ -28,127 +28,95 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
+
+	"github.com/koord-jobqueue/koord-jobqueue/internal/observer"
 )
 
-// observer recomputes from a watch of pods what may never happen. One watch delivers pods in the order of the
-// store, so the sum over bound pods is exact at every event. When the watch breaks and pods are listed again, what
-// happened in between is not known in its order: the sum is taken once, over the whole list.
-type observer struct {
-	cluster *cluster
+// podHistory recomputes from the history of all pods of a cluster what may never happen. The store delivers it in its
+// order and without gaps, so the sum over bound pods is exact at every change, whatever is killed meanwhile.
+type podHistory struct {
+	store *observer.Observer
+	end   context.CancelFunc
 
 	mu sync.Mutex
-	// maxCPU by namespace, in milli: all pods of the namespace together.
+	// maxCPU by namespace, in milli: all pods of the namespace together. Others have no limit.
 	maxCPU map[string]int64
 	// bound cpu by namespace, and of each bound pod.
 	bound map[string]int64
-	pods  map[types.UID]boundPod
+	pods  map[types.UID]int64
 	// ran holds when each pod of a job was created that was ever bound, by namespace/job.
 	ran map[string]map[types.UID]time.Time
 	// outages of the API server, in which the answer to the creation of a pod may be lost.
 	outages [][2]time.Time
-	// refusals holds what ElasticQuota, or the protection of reserved quota in it, last said to pods that it refused.
-	refusals   map[string]string
-	violations []string
+	// refusals holds what ElasticQuota, or the protection of reserved quota in it, last said to pods that it refused, by
+	// namespace/name.
+	refusals map[string]string
+	// violations by namespace.
+	violations map[string][]string
 }
 
-type boundPod struct {
-	namespace string
-	version   string
-	cpu       int64
-}
-
-// observe starts to watch; the watch ends with the test. In each namespace pods may use so many cores in all.
-func observe(t *testing.T, c *cluster, maxCPU map[string]int) *observer {
-	t.Helper()
-	o := &observer{
-		cluster: c,
-		maxCPU:  map[string]int64{}, bound: map[string]int64{}, pods: map[types.UID]boundPod{},
-		ran: map[string]map[types.UID]time.Time{}, refusals: map[string]string{},
+// follow starts to take down the history of a cluster, until end.
+func follow(endpoint string) (*podHistory, error) {
+	h := &podHistory{
+		maxCPU: map[string]int64{}, bound: map[string]int64{}, pods: map[types.UID]int64{},
+		ran: map[string]map[types.UID]time.Time{}, refusals: map[string]string{}, violations: map[string][]string{},
+	}
+	var err error
+	if h.store, err = observer.New(endpoint, h.see); err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(cancel)
-	for ns, cores := range maxCPU {
-		o.maxCPU[ns] = int64(cores) * 1000
-		lw := cache.NewListWatchFromClient(c.kube.CoreV1().RESTClient(), "pods", ns, fields.Everything())
-		store := &observedPods{observer: o, namespace: ns, listed: make(chan struct{})}
-		go cache.NewReflectorWithOptions(lw, &corev1.Pod{}, store, cache.ReflectorOptions{}).RunWithContext(ctx)
-		select {
-		case <-store.listed:
-		case <-time.After(soon):
-			t.Fatalf("no list of the pods of namespace %s", ns)
-		}
-	}
-	return o
+	h.end = cancel
+	go h.store.Run(ctx)
+	return h, nil
 }
 
-// observedPods hands the pods of a namespace to the observer as the watch delivers them.
-type observedPods struct {
-	observer  *observer
-	namespace string
-	once      sync.Once
-	listed    chan struct{}
-}
-
-var _ cache.ReflectorStore = &observedPods{}
-
-func (s *observedPods) Add(obj any) error    { return s.see(obj, false) }
-func (s *observedPods) Update(obj any) error { return s.see(obj, false) }
-func (s *observedPods) Delete(obj any) error { return s.see(obj, true) }
-func (s *observedPods) Resync() error        { return nil }
-
-func (s *observedPods) see(obj any, gone bool) error {
-	p, ok := obj.(*corev1.Pod)
+func (h *podHistory) see(change observer.Change) error {
+	p, ok := change.Object.(*corev1.Pod)
 	if !ok {
-		return fmt.Errorf("want a pod, got %T", obj)
+		return nil
 	}
-	o := s.observer
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.take(p, gone)
-	o.check(p.Namespace, p.Name)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.take(p, change.Deleted)
+	if limit, limited := h.maxCPU[p.Namespace]; limited && h.bound[p.Namespace] > limit {
+		h.violations[p.Namespace] = append(h.violations[p.Namespace], fmt.Sprintf(
+			"I1: bound pods of namespace %s ask for %dm of %dm when %s is bound", p.Namespace, h.bound[p.Namespace], limit, p.Name))
+	}
 	return nil
 }
 
-// Replace takes a new list of all pods of the namespace.
-func (s *observedPods) Replace(list []any, _ string) error {
-	o := s.observer
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for uid, p := range o.pods {
-		if p.namespace == s.namespace {
-			delete(o.pods, uid)
-		}
-	}
-	o.bound[s.namespace] = 0
-	for _, obj := range list {
-		p, ok := obj.(*corev1.Pod)
-		if !ok {
-			return fmt.Errorf("want a pod, got %T", obj)
-		}
-		o.take(p, false)
-	}
-	o.check(s.namespace, "the last of a list")
-	s.once.Do(func() { close(s.listed) })
-	return nil
+// watched is what a test asks of the history: about its own namespaces.
+type watched struct {
+	*podHistory
+	namespaces []string
 }
 
-func (o *observer) take(p *corev1.Pod, gone bool) {
+// observe has the history of the cluster compare from now on: in each namespace pods may use so many cores in all.
+func observe(t *testing.T, c *cluster, maxCPU map[string]int) *watched {
+	t.Helper()
+	w := &watched{podHistory: c.history}
+	for ns, cores := range maxCPU {
+		w.namespaces = append(w.namespaces, ns)
+		w.atMost(ns, cores)
+	}
+	return w
+}
+
+func (h *podHistory) take(p *corev1.Pod, gone bool) {
 	job := p.Namespace + "/" + p.Labels["job-name"]
 	if p.Spec.NodeName != "" {
-		if o.ran[job] == nil {
-			o.ran[job] = map[types.UID]time.Time{}
+		if h.ran[job] == nil {
+			h.ran[job] = map[types.UID]time.Time{}
 		}
-		o.ran[job][p.UID] = p.CreationTimestamp.Time
+		h.ran[job][p.UID] = p.CreationTimestamp.Time
 	}
 	for _, condition := range p.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse &&
 			(strings.Contains(condition.Message, "Insufficient quotas") || strings.Contains(condition.Message, "Insufficient non-preemptible quotas") ||
 				strings.Contains(condition.Message, "CheckPod failed")) {
-			o.refusals[p.Namespace+"/"+p.Name] = condition.Message
+			h.refusals[p.Namespace+"/"+p.Name] = condition.Message
 		}
 	}
 	ended := gone || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
@@ -158,79 +126,51 @@ func (o *observer) take(p *corev1.Pod, gone bool) {
 			now += container.Resources.Requests.Cpu().MilliValue()
 		}
 	}
-	o.bound[p.Namespace] += now - o.pods[p.UID].cpu
-	o.pods[p.UID] = boundPod{p.Namespace, p.ResourceVersion, now}
-}
-
-func (o *observer) check(namespace, pod string) {
-	if limit := o.maxCPU[namespace]; o.bound[namespace] > limit {
-		o.violations = append(o.violations, fmt.Sprintf("I1: bound pods of namespace %s ask for %dm of %dm when %s is bound", namespace, o.bound[namespace], limit, pod))
-	}
+	h.bound[p.Namespace] += now - h.pods[p.UID]
+	h.pods[p.UID] = now
 }
 
 // boundCPU is what the bound pods of a namespace ask for now, in milli.
-func (o *observer) boundCPU(namespace string) int64 {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.bound[namespace]
+func (h *podHistory) boundCPU(namespace string) int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.bound[namespace]
 }
 
 // atMost changes how many cores the pods of a namespace may use in all, from the next event on.
-func (o *observer) atMost(namespace string, cores int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.maxCPU[namespace] = int64(cores) * 1000
+func (h *podHistory) atMost(namespace string, cores int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.maxCPU[namespace] = int64(cores) * 1000
 }
 
-// refused returns what pods were told that quota kept out, by pod.
-func (o *observer) refused() map[string]string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return maps.Clone(o.refusals)
-}
-
-// upToDate is nil if the observer saw all pods that exist in their present versions. A watch that broke together with
-// the API server is tried again after a back-off that may be longer than what is left of the test.
-func (o *observer) upToDate() error {
-	o.mu.Lock()
-	namespaces := slices.Collect(maps.Keys(o.maxCPU))
-	o.mu.Unlock()
-	for _, ns := range namespaces {
-		list, err := o.cluster.kube.CoreV1().Pods(ns).List(context.Background(), metav1.ListOptions{})
-		if err != nil {
-			return err
-		}
-		o.mu.Lock()
-		for i := range list.Items {
-			p := &list.Items[i]
-			if seen := o.pods[p.UID].version; seen != p.ResourceVersion {
-				err = fmt.Errorf("pod %s/%s has version %s, the observer saw %q", ns, p.Name, p.ResourceVersion, seen)
-			}
-		}
-		o.mu.Unlock()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+// refused returns what pods of the watched namespaces were told that quota kept out, by pod.
+func (w *watched) refused() map[string]string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	refused := maps.Clone(w.refusals)
+	maps.DeleteFunc(refused, func(pod, _ string) bool {
+		namespace, _, _ := strings.Cut(pod, "/")
+		return !slices.Contains(w.namespaces, namespace)
+	})
+	return refused
 }
 
 // clean checks at the end of a test: no quota was passed, no job ran twice or without admission.
-func (o *observer) clean(t *testing.T, podsPerJob map[string]int) {
+func (w *watched) clean(t *testing.T, podsPerJob map[string]int) {
 	t.Helper()
-	var behind string
-	require.Eventually(t, func() bool {
-		err := o.upToDate()
-		behind = fmt.Sprint(err)
-		return err == nil
-	}, time.Minute, pace, "%s", lazy(&behind))
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	require.Empty(t, o.violations)
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	require.NoError(t, w.store.CaughtUp(ctx))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, ns := range w.namespaces {
+		require.Empty(t, w.violations[ns])
+	}
 	for job, n := range podsPerJob {
-		require.Equal(t, n, o.runs(job), "pods of job %s that were ever bound: %v", job, o.ran[job])
-		if len(o.ran[job]) != n {
-			t.Logf("pods of job %s were created in an outage more than once: %v", job, o.ran[job])
+		require.Equal(t, n, w.runs(job), "pods of job %s that were ever bound: %v", job, w.ran[job])
+		if len(w.ran[job]) != n {
+			t.Logf("pods of job %s were created in an outage more than once: %v", job, w.ran[job])
 		}
 	}
 }
@@ -238,19 +178,19 @@ func (o *observer) clean(t *testing.T, podsPerJob map[string]int) {
 // apiServerWasDown tells of an outage. The job controller takes a pod whose creation nobody answered for failed, and may
 // create another one before it sees the first. Kubernetes promises no more than that a pod is started at least once; it is
 // no second admission of the job.
-func (o *observer) apiServerWasDown(from, to time.Time) {
+func (h *podHistory) apiServerWasDown(from, to time.Time) {
 	const lag = 5 * time.Second
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.outages = append(o.outages, [2]time.Time{from.Add(-lag), to.Add(lag)})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.outages = append(h.outages, [2]time.Time{from.Add(-lag), to.Add(lag)})
 }
 
 // runs counts the pods of a job that were ever bound, those that were created in one outage as one.
-func (o *observer) runs(job string) int {
+func (h *podHistory) runs(job string) int {
 	n := 0
-	counted := make([]bool, len(o.outages))
-	for _, created := range o.ran[job] {
-		outage := slices.IndexFunc(o.outages, func(span [2]time.Time) bool { return created.After(span[0]) && created.Before(span[1]) })
+	counted := make([]bool, len(h.outages))
+	for _, created := range h.ran[job] {
+		outage := slices.IndexFunc(h.outages, func(span [2]time.Time) bool { return created.After(span[0]) && created.Before(span[1]) })
 		if outage >= 0 && counted[outage] {
 			continue
 		}

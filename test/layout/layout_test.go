@@ -128,6 +128,8 @@ type rule struct {
 	in func(pkg string) bool
 	// forbidden reports whether such a package must not import that path.
 	forbidden func(imported string) bool
+	// tests: it holds for the tests of the packages, too.
+	tests bool
 }
 
 func below(dirs ...string) func(string) bool {
@@ -165,23 +167,36 @@ var rules = []rule{
 	},
 	{
 		name:      "only what links the scheduler or the control plane imports k8s.io/kubernetes",
-		in:        not(below("pkg/quota", "pkg/plugin", "pkg/scheduler", "cmd", "test")),
+		in:        not(below("pkg/quota", "pkg/plugin", "pkg/scheduler", "cmd", "internal/controlplane/cmd", "test")),
 		forbidden: below("k8s.io/kubernetes"),
 	},
 	{
 		name:      "types know nothing of what works on them",
 		in:        below("apis"),
-		forbidden: below(module+"/pkg", module+"/cmd", module+"/test"),
+		forbidden: below(module+"/pkg", module+"/internal", module+"/cmd", module+"/test"),
 	},
 	{
-		name:      "the product does not use test code",
-		in:        not(below("test", "pkg/testing", "cmd/jobqueue-playground")),
-		forbidden: below(module+"/test", module+"/pkg/testing", "github.com/stretchr/testify", "pgregory.net/rapid"),
+		name: "the product does not use what tests it",
+		in:   not(below("test", "internal", "pkg/testing", "cmd/jobqueue-playground")),
+		forbidden: below(module+"/test", module+"/internal", module+"/pkg/testing", "github.com/stretchr/testify",
+			"pgregory.net/rapid"),
 	},
 	{
-		name:      "nothing imports a program",
-		in:        not(below("cmd", "test")),
+		name:      "nothing imports a program, and tests no more than the rest",
+		in:        func(string) bool { return true },
 		forbidden: below(module + "/cmd"),
+		tests:     true,
+	},
+	{
+		name:      "what programs and tests share is in internal/, and not in test/",
+		in:        not(below("test")),
+		forbidden: below(module + "/test"),
+		tests:     true,
+	},
+	{
+		name:      "a program has no use for what needs a test",
+		in:        below("cmd"),
+		forbidden: below(module+"/internal/podwebhook", "github.com/stretchr/testify", "pgregory.net/rapid"),
 	},
 	{
 		name:      "the controller and the engine meet in API objects only",
@@ -200,7 +215,11 @@ func TestImports(t *testing.T) {
 			if !r.in(rel) {
 				continue
 			}
-			for _, imported := range p.Imports {
+			imports := p.Imports
+			if r.tests {
+				imports = slices.Concat(imports, p.TestImports, p.XTestImports)
+			}
+			for _, imported := range imports {
 				if r.forbidden(imported) {
 					t.Errorf("%s imports %s: %s", rel, imported, r.name)
 				}
@@ -210,13 +229,13 @@ func TestImports(t *testing.T) {
 }
 
 type goPackage struct {
-	ImportPath string
-	Imports    []string
+	ImportPath                         string
+	Imports, TestImports, XTestImports []string
 }
 
 func listPackages(t *testing.T) []goPackage {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports", "./...")
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
 	cmd.Dir = root
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()

@@ -159,21 +159,28 @@ func run(s *summary, profile sim.Profile, workers int) (failed []sim.Plan) {
 	for i, r := range reports {
 		s.Plans++
 		s.Steps += len(plans[i].Steps)
-		s.Events += r.Events
-		s.Writes += r.Writes
 		s.Admissions += r.Admissions
 		s.Failovers += r.Failovers
-		s.Violations += len(r.Violations)
-		for f, n := range r.Faults {
-			s.Faults[f] += n
-		}
-		if len(r.Violations) > 0 {
-			fmt.Fprintf(os.Stderr, "seed %d: %s\n", plans[i].Seed, r.Violations[0])
+		if s.count(fmt.Sprintf("seed %d", plans[i].Seed), r) {
 			s.Failed = append(s.Failed, plans[i].Seed)
 			failed = append(failed, plans[i])
 		}
 	}
 	return failed
+}
+
+// count adds what was seen in a run, and says whether a promise was broken in it.
+func (s *summary) count(name string, r *sim.Report) (broken bool) {
+	s.Events += r.Events
+	s.Writes += r.Writes
+	s.Violations += len(r.Violations)
+	for f, n := range r.Faults {
+		s.Faults[f] += n
+	}
+	if len(r.Violations) > 0 {
+		fmt.Fprintf(os.Stderr, "%s: %s\n", name, r.Violations[0])
+	}
+	return len(r.Violations) > 0
 }
 
 // runCrashes enumerates the writes of each scenario.
@@ -186,15 +193,7 @@ func runCrashes(s *summary, workers int) error {
 	note := func(name string, r *sim.Report) {
 		mu.Lock()
 		defer mu.Unlock()
-		s.Events += r.Events
-		s.Writes += r.Writes
-		s.Violations += len(r.Violations)
-		for f, n := range r.Faults {
-			s.Faults[f] += n
-		}
-		if len(r.Violations) > 0 {
-			fmt.Fprintf(os.Stderr, "%s: %s\n", name, r.Violations[0])
-		}
+		s.count(name, r)
 	}
 	type task struct {
 		scenario sim.Scenario

@@ -39,9 +39,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/quotatree/v1beta1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/quotatree"
-	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
 )
 
 const treeNamespace = "kube-system"
@@ -118,7 +118,7 @@ func startQuotaTrees(t *testing.T) <-chan error {
 	t.Helper()
 	ctrl.SetLogger(klog.NewKlogr())
 	config := server.RESTConfig(controlplane.Admin)
-	config.Impersonate.UserName = controllerUser
+	config.Impersonate.UserName = controlplane.ControllerUser
 	scheme, err := controller.Scheme()
 	require.NoError(t, err)
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
@@ -200,7 +200,7 @@ func refusesOtherRights(t *testing.T) {
 		{Verb: "patch", Group: elasticQuotas.Group, Resource: "elasticquotatrees", Namespace: treeNamespace},
 		{Verb: "list", Group: elasticQuotas.Group, Resource: "elasticquotatrees", Namespace: "any"},
 	} {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: controllerUser, ResourceAttributes: &a}}
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: controlplane.ControllerUser, ResourceAttributes: &a}}
 		got, err := admin.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
 		require.NoError(t, err)
 		require.False(t, got.Status.Allowed, "%s %s in %s", a.Verb, a.Resource, a.Namespace)

@@ -17,9 +17,7 @@ limitations under the License.
 package api_test
 
 import (
-	"encoding/pem"
 	"maps"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -28,7 +26,6 @@ import (
 	"github.com/koordinator-sh/koordinator/pkg/util/transformer"
 	"github.com/koordinator-sh/koordinator/pkg/webhook/pod/mutating"
 	"github.com/stretchr/testify/require"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -36,14 +33,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/yaml"
 
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/podwebhook"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
-	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
 )
 
 const estimated = "estimated"
@@ -160,28 +157,8 @@ func startWebhook(t *testing.T, class *schedulingv1.PriorityClass) client.Object
 	scheme := estimateScheme(t)
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(class.DeepCopy()).
 		WithLists(&configv1alpha1.ClusterColocationProfileList{Items: estimatedProfiles()}).Build()
-	handler, err := admission.StandaloneWebhook(
-		&admission.Webhook{Handler: &mutating.PodMutatingHandler{Client: cluster, Decoder: admission.NewDecoder(scheme)}},
-		admission.StandaloneOptions{})
-	require.NoError(t, err)
-	web := httptest.NewTLSServer(handler)
-	t.Cleanup(web.Close)
-	return &admissionregistrationv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: estimated},
-		Webhooks: []admissionregistrationv1.MutatingWebhook{{
-			Name: "mpod-create.koordinator.sh", AdmissionReviewVersions: []string{"v1"},
-			SideEffects:       ptr.To(admissionregistrationv1.SideEffectClassNone),
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"webhook": estimated}},
-			ClientConfig: admissionregistrationv1.WebhookClientConfig{
-				URL:      ptr.To(web.URL),
-				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw}),
-			},
-			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
-			}},
-		}},
-	}
+	handler := &mutating.PodMutatingHandler{Client: cluster, Decoder: admission.NewDecoder(scheme)}
+	return podwebhook.Serve(t, estimated, "mpod-create.koordinator.sh", map[string]string{"webhook": estimated}, handler)
 }
 
 // awaitWebhook waits until the API server calls the webhook and knows the namespace's LimitRange.

@@ -33,7 +33,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
 )
 
 type ruleCase struct {

@@ -32,7 +32,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
 )
 
 // tenant is somebody who may write jobs, pods and units in the namespaces of two teams.
@@ -138,7 +138,7 @@ func TestQuotaUse(t *testing.T) {
 		}, true},
 		"pods that another controller makes": {func() error { return tenantNamed(t, replicaSets).pod(t, "tenant-a", "quota-b") }, false},
 		"the same where the namespace may":   {func() error { return tenantNamed(t, replicaSets).pod(t, "tenant-b", "quota-b") }, true},
-		"what the queue's controller writes": {func() error { return tenantNamed(t, controllerUser).unit(t, "tenant-a", "quota-b") }, true},
+		"what the queue's controller writes": {func() error { return tenantNamed(t, controlplane.ControllerUser).unit(t, "tenant-a", "quota-b") }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := c.do()

@@ -17,50 +17,17 @@ limitations under the License.
 package runner
 
 import (
-	"bufio"
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/internal/auditlog"
 )
-
-// auditPolicy has every request that may write.
-const auditPolicy = `apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived, ResponseStarted]
-rules:
-- level: Metadata
-  verbs: [create, update, patch, delete, deletecollection]
-- level: None
-`
-
-func auditLog(dir string) string { return filepath.Join(dir, "audit.log") }
-
-// auditArgs are flags of an API server that writes an audit log into the work directory, which has to be empty before. The
-// policy is to be removed once the API server has read it.
-func auditArgs(dir string) (args []string, remove func(), err error) {
-	if dir, err = filepath.Abs(dir); err != nil {
-		return nil, nil, err
-	}
-	policy, err := os.CreateTemp("", "jobqueue-perf-audit-*.yaml")
-	if err != nil {
-		return nil, nil, err
-	}
-	remove = func() { _ = os.Remove(policy.Name()) }
-	_, err = policy.WriteString(auditPolicy)
-	if err = errors.Join(err, policy.Close()); err != nil {
-		remove()
-		return nil, nil, err
-	}
-	return []string{"--audit-policy-file=" + policy.Name(), "--audit-log-path=" + auditLog(dir)}, remove, nil
-}
 
 // Requester is how often somebody asked for a write.
 type Requester struct {
@@ -72,34 +39,21 @@ type Requester struct {
 	PerJob   float64 `json:"perJob"`
 }
 
-// auditEvent is the part of an audit event that is counted.
-type auditEvent struct {
-	Verb                     string
-	User                     struct{ Username string }
-	ObjectRef                struct{ Resource, Subresource string }
-	ResponseStatus           struct{ Code int }
-	RequestReceivedTimestamp time.Time
-}
-
 // requesters counts who wrote what between two times, by the API server's clock.
 func requesters(log io.Reader, from, to time.Time, jobs int) ([]Requester, error) {
 	counts := map[Requester]int{}
-	lines := bufio.NewScanner(log)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var e auditEvent
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			return nil, fmt.Errorf("audit log: %w", err)
-		}
+	torn, err := auditlog.Read(log, func(e *auditlog.Event) {
 		if at := e.RequestReceivedTimestamp; at.Before(from) || at.After(to) || !isWrite("POST", e.ObjectRef.Resource) {
-			continue
+			return
 		}
 		who := e.User.Username[strings.LastIndexByte(e.User.Username, ':')+1:]
-		resource := e.ObjectRef.Resource
-		if e.ObjectRef.Subresource != "" {
-			resource += "/" + e.ObjectRef.Subresource
-		}
-		counts[Requester{Who: who, Resource: resource, Verb: e.Verb, Code: e.ResponseStatus.Code}]++
+		counts[Requester{Who: who, Resource: e.Kind(), Verb: e.Verb, Code: e.ResponseStatus.Code}]++
+	})
+	if err == nil && torn > 0 {
+		err = fmt.Errorf("%d lines cannot be read", torn)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("audit log: %w", err)
 	}
 	all := make([]Requester, 0, len(counts))
 	for x, n := range counts {
@@ -110,7 +64,7 @@ func requesters(log io.Reader, from, to time.Time, jobs int) ([]Requester, error
 		return cmp.Or(cmp.Compare(a.Who, b.Who), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Resource, b.Resource),
 			cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Code, b.Code))
 	})
-	return all, lines.Err()
+	return all, nil
 }
 
 // audited counts what the audit log says of the time between the first and the last reading; nothing without one.
@@ -118,7 +72,7 @@ func (r *run) audited(jobs int) ([]Requester, error) {
 	if !r.Audit {
 		return nil, nil
 	}
-	log, err := os.Open(auditLog(r.Dir))
+	log, err := os.Open(r.cp.AuditLog())
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
 )
 
 // Profile says which CPU profiles are taken.

@@ -27,7 +27,8 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/auditlog"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/test/perf/workload"
 )
 
@@ -108,12 +109,7 @@ func (r *run) open(ctx context.Context, o controlplane.Options) (err error) {
 	r.noteLoad()
 	o.Dir, o.Bin, o.Progress = r.Dir, r.Bin, r.screen.line
 	if r.Audit {
-		more, remove, err := auditArgs(r.Dir)
-		if err != nil {
-			return err
-		}
-		defer remove()
-		o.APIServerArgs = append(o.APIServerArgs, more...)
+		o.AuditPolicy = auditlog.Writes
 	}
 	if r.cp, err = controlplane.Start(ctx, o); err != nil {
 		return err

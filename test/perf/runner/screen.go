@@ -17,6 +17,7 @@ limitations under the License.
 package runner
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"sync"
@@ -57,6 +58,18 @@ func (s *screen) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.close()
+}
+
+// follow shows every second how many units have come how far, until stop.
+func (s *screen) follow(ctx context.Context, now func() counts, total int) (stop func()) {
+	begin := time.Now()
+	ctx, stop = context.WithCancel(ctx)
+	go func() {
+		for sleep(ctx, time.Second) {
+			s.progress(time.Since(begin), now(), total)
+		}
+	}()
+	return stop
 }
 
 func (s *screen) progress(since time.Duration, n counts, total int) {

@@ -30,7 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/test/perf/workload"
 )
 
@@ -128,13 +128,8 @@ func (s *store) fillUp(ctx context.Context, waiting int) error {
 		return nil
 	}
 	begin := time.Now()
-	progress, stop := context.WithCancel(ctx)
+	stop := s.screen.follow(ctx, func() counts { return s.held.state().counts }, s.capacity+waiting)
 	defer stop()
-	go func() {
-		for sleep(progress, time.Second) {
-			s.screen.progress(time.Since(begin), s.held.state().counts, s.capacity+waiting)
-		}
-	}()
 	err := s.client.each(ctx, missing, func(ctx context.Context, i int) error { return s.createUnit(ctx, i%standingQueues) })
 	if err != nil {
 		return fmt.Errorf("create units: %w", err)

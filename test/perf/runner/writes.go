@@ -219,13 +219,8 @@ func (r *run) preload(ctx context.Context) error {
 		return nil
 	}
 	begin := time.Now()
-	progress, stop := context.WithCancel(ctx)
+	stop := r.screen.follow(ctx, r.watch.counts, n)
 	defer stop()
-	go func() {
-		for sleep(progress, time.Second) {
-			r.screen.progress(time.Since(begin), r.watch.counts(), n)
-		}
-	}()
 	if err := r.client.each(ctx, n, r.create); err != nil {
 		return fmt.Errorf("preload: %w", err)
 	}

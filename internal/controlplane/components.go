@@ -26,6 +26,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -165,7 +166,11 @@ func (c *ControlPlane) apiServer(port int) (*managed, error) {
 		"--profiling=false",
 		"--shutdown-delay-duration=0s",
 	}
-	m, err := c.managed(APIServer, controlPlaneBinary, append(args, c.opts.APIServerArgs...)...)
+	audit, err := c.auditArgs()
+	if err != nil {
+		return nil, err
+	}
+	m, err := c.managed(APIServer, controlPlaneBinary, slices.Concat(args, audit, c.opts.APIServerArgs)...)
 	if err != nil {
 		return nil, err
 	}
@@ -178,6 +183,24 @@ func (c *ControlPlane) apiServer(port int) (*managed, error) {
 	m.url = c.server
 	m.ready = httpOK(client, c.server+"/readyz", c.pki.tokens[Admin])
 	return m, nil
+}
+
+// auditArgs are the flags of an API server that writes the audit log.
+func (c *ControlPlane) auditArgs() ([]string, error) {
+	if c.opts.AuditPolicy == "" {
+		return nil, nil
+	}
+	policy := filepath.Join(filepath.Dir(c.AuditLog()), "policy.yaml")
+	if err := os.MkdirAll(filepath.Dir(policy), 0o700); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(policy, []byte(c.opts.AuditPolicy), 0o600); err != nil {
+		return nil, err
+	}
+	const megabytes = 4096 // never begin a new one
+	return []string{
+		"--audit-policy-file=" + policy, "--audit-log-path=" + c.AuditLog(), fmt.Sprintf("--audit-log-maxsize=%d", megabytes),
+	}, nil
 }
 
 // insecureLocal does not verify the certificate that a component on the loopback interface made for itself;

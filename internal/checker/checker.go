@@ -20,7 +20,7 @@ limitations under the License.
 //
 // Its input is what happened to quotas, units, pods and jobs in the order of their resource versions. One etcd
 // counts them all, so the state after each event is one that the cluster really was in, and a promise that
-// does not hold in it is broken. Sequence brings watch events of several kinds into that order.
+// does not hold in it is broken. Package observer delivers them in that order.
 package checker
 
 import (

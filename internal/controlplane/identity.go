@@ -54,16 +54,25 @@ const (
 	ControllerIdentity Identity = "jobqueue-controller"
 )
 
+// SchedulerUser and ControllerUser are the names by which the API server knows the two service accounts.
+const (
+	SchedulerUser  = serviceAccountPrefix + "koordinator-system:koord-scheduler"
+	ControllerUser = serviceAccountPrefix + "koord-queue:jobqueue-controller"
+
+	serviceAccountPrefix = "system:serviceaccount:"
+)
+
 type account struct {
 	identity Identity
 	user     string
 	groups   []string
 }
 
-func serviceAccount(identity Identity, namespace, name string) account {
+func serviceAccount(identity Identity, user string) account {
+	namespace, _, _ := strings.Cut(strings.TrimPrefix(user, serviceAccountPrefix), ":")
 	return account{
 		identity: identity,
-		user:     "system:serviceaccount:" + namespace + ":" + name,
+		user:     user,
 		// system:authenticated is added by the API server.
 		groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace},
 	}
@@ -74,8 +83,8 @@ func accounts() []account {
 		{identity: Admin, user: "admin", groups: []string{"system:masters"}},
 		{identity: ControllerManagerIdentity, user: "system:kube-controller-manager"},
 		{identity: KWOKIdentity, user: kwokUser},
-		serviceAccount(SchedulerIdentity, "koordinator-system", "koord-scheduler"),
-		serviceAccount(ControllerIdentity, "koord-queue", "jobqueue-controller"),
+		serviceAccount(SchedulerIdentity, SchedulerUser),
+		serviceAccount(ControllerIdentity, ControllerUser),
 	}
 }
 

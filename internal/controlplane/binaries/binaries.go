@@ -73,9 +73,9 @@ func Default() []Binary {
 		},
 		{
 			Name:      "jobqueue-controlplane",
-			Package:   "./test/controlplane/cmd/jobqueue-controlplane",
+			Package:   "./internal/controlplane/cmd/jobqueue-controlplane",
 			LinkFlags: kubernetesLinkFlags(),
-			Sources:   append(slices.Clone(modules), "test/controlplane/cmd"),
+			Sources:   append(slices.Clone(modules), "internal/controlplane/cmd"),
 		},
 		{
 			Name:    "jobqueue-controller",
@@ -186,7 +186,7 @@ func (b Binary) arguments(out string) []string {
 	flags := append([]string{"-s", "-w"}, b.LinkFlags...)
 	// -v names each package when it has been compiled: the progress. No revision is stamped in, so that a
 	// commit alone does not change the program.
-	return []string{"build", "-v", "-trimpath", "-buildvcs=false", "-ldflags=" + strings.Join(flags, " "), "-o", out, b.Package}
+	return []string{"build", "-v", "-buildvcs=false", "-ldflags=" + strings.Join(flags, " "), "-o", out, b.Package}
 }
 
 func (b Binary) build(ctx context.Context, opts Options, label string) error {

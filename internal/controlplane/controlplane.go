@@ -65,6 +65,8 @@ type Options struct {
 	NodeCPU, NodeMemory, NodePods string
 	// APIServerArgs and ControllerManagerArgs come after the built-in flags and so override them.
 	APIServerArgs, ControllerManagerArgs []string
+	// AuditPolicy, if set, has the API server write AuditLog.
+	AuditPolicy string
 	// Progress, if set, is called with one line per step.
 	Progress func(message string)
 	// Clock for timeouts and elapsed times; nil means the real one.
@@ -367,6 +369,9 @@ func (c *ControlPlane) Dir() string { return c.opts.Dir }
 func (c *ControlPlane) LogPath(component Component) string {
 	return filepath.Join(c.opts.Dir, "logs", string(component)+".log")
 }
+
+// AuditLog returns the path of the audit log, which goes on over restarts.
+func (c *ControlPlane) AuditLog() string { return filepath.Join(c.opts.Dir, "audit", "audit.log") }
 
 // LogTail returns the last lines of the log of a component.
 func (c *ControlPlane) LogTail(component Component, lines int) string {

@@ -315,17 +315,3 @@ func TestLostJobs(t *testing.T) {
 	require.Equal(t, 1, done)
 	require.Equal(t, []Rule{Lost, Lost, Lost, Lost}, rules(violations))
 }
-
-func TestSequenceRestoresTheOrder(t *testing.T) {
-	s := NewSequence(2 * time.Second)
-	s.Add(at(0), Event{Version: 5})
-	s.Add(at(1), Event{Version: 3})
-	s.Add(at(1), Event{Version: 7})
-	require.Empty(t, s.Ready(at(1)))
-	require.Equal(t, []Event{{Version: 3}, {Version: 5}}, s.Ready(at(2)), "5 takes 3 with it")
-	s.Add(at(2), Event{Version: 4})
-	require.Equal(t, []Event{{Version: 4}, {Version: 7}}, s.Ready(at(9)))
-	require.Equal(t, 1, s.Late())
-	require.Empty(t, s.Ready(at(20)))
-	require.Equal(t, []Event{{Version: 3}, {Version: 4}, {Version: 5}, {Version: 7}}, s.History())
-}

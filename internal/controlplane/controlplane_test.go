@@ -30,7 +30,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/koord-jobqueue/koord-jobqueue/test/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
 )
 
 func start(t *testing.T, opts controlplane.Options) *controlplane.ControlPlane {
@@ -62,7 +62,7 @@ func TestMinimalServesTheAPIAndRefusesStrangers(t *testing.T) {
 	require.NoError(t, err)
 	_, err = scheduler.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{})
 	require.True(t, apierrors.IsForbidden(err), "before manifests/rbac the scheduler has no right: %v", err)
-	require.ErrorContains(t, err, "system:serviceaccount:koordinator-system:koord-scheduler")
+	require.ErrorContains(t, err, controlplane.SchedulerUser)
 
 	_, err = controlplane.Start(t.Context(), controlplane.Options{Dir: cp.Dir()})
 	require.ErrorContains(t, err, "not empty")

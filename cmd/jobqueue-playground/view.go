@@ -1,0 +1,187 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/checker"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/observer"
+)
+
+// view hands what the observer sees to the checks, and remembers what the table shows.
+type view struct {
+	store *observer.Observer
+
+	mu     sync.Mutex
+	checks *checker.Checker
+	events int
+
+	quotas   map[string]checker.Quota
+	queues   map[string]*v1alpha1.Queue
+	units    map[string]unitView      // by UID
+	pods     map[string]checker.Pod   // by UID
+	jobs     map[string]checker.Job   // by UID
+	jobUnit  map[string]string        // UID of a job -> UID of its unit
+	sent     map[string]time.Time     // UID of a job -> when it was submitted
+	names    map[string]string        // UID of a job -> its name
+	admitted map[string]time.Duration // UID of a job -> from its submission to the sight of its admission
+}
+
+// unitView is what the table shows of a unit.
+type unitView struct {
+	checker.Unit
+	phase           v1alpha1.QueueUnitPhase
+	reason, message string
+}
+
+func newView() *view {
+	return &view{
+		checks:   checker.New(blockingQueues()),
+		quotas:   map[string]checker.Quota{},
+		queues:   map[string]*v1alpha1.Queue{},
+		units:    map[string]unitView{},
+		pods:     map[string]checker.Pod{},
+		jobs:     map[string]checker.Job{},
+		jobUnit:  map[string]string{},
+		sent:     map[string]time.Time{},
+		names:    map[string]string{},
+		admitted: map[string]time.Duration{},
+	}
+}
+
+// watch follows the store at the endpoint until ctx ends; it returns once what exists has been seen.
+func (v *view) watch(ctx context.Context, endpoint string) (err error) {
+	if v.store, err = observer.New(endpoint, v.take); err != nil {
+		return err
+	}
+	go v.store.Run(ctx)
+	return v.store.CaughtUp(ctx)
+}
+
+// take takes the next change of the store.
+func (v *view) take(change observer.Change) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if queue, ok := change.Object.(*v1alpha1.Queue); ok {
+		keep(v.queues, queue.Name, queue, change.Deleted)
+		return nil
+	}
+	e, ok, err := change.Event()
+	if !ok {
+		return err
+	}
+	v.events++
+	v.checks.Apply(e)
+	switch o := e.Object.(type) {
+	case checker.Quota:
+		keep(v.quotas, o.Name, o, e.Deleted)
+	case checker.Pod:
+		keep(v.pods, o.UID, o, e.Deleted)
+	case checker.Job:
+		keep(v.jobs, o.UID, o, e.Deleted)
+	case checker.Unit:
+		unit := unitView{Unit: o, phase: change.Object.(*v1alpha1.QueueUnit).Status.Phase}
+		unit.reason, unit.message = checker.WhyNot(change.Object.(*v1alpha1.QueueUnit))
+		keep(v.units, o.UID, unit, e.Deleted)
+		v.jobUnit[o.Job] = o.UID
+		v.noteAdmission(o)
+	}
+	return nil
+}
+
+func keep[T any](all map[string]T, key string, object T, deleted bool) {
+	if deleted {
+		delete(all, key)
+		return
+	}
+	all[key] = object
+}
+
+// submitted takes note of a job that the API server has accepted. The order in which this and the sight of the
+// job's unit come does not matter.
+func (v *view) submitted(uid, name string, at time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.sent[uid], v.names[uid] = at, name
+	if unit, ok := v.units[v.jobUnit[uid]]; ok {
+		v.noteAdmission(unit.Unit)
+	}
+}
+
+// noteAdmission notes how long the job of an admitted unit has waited, if it is known when it was submitted.
+func (v *view) noteAdmission(unit checker.Unit) {
+	sent, ok := v.sent[unit.Job]
+	if _, known := v.admitted[unit.Job]; ok && unit.Admitted && !known {
+		v.admitted[unit.Job] = time.Since(sent)
+	}
+}
+
+// ended returns how many submitted jobs have ended, in whatever way.
+func (v *view) ended() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	n := 0
+	for uid := range v.sent {
+		if job := v.jobs[uid]; job.Complete || job.Failed {
+			n++
+		}
+	}
+	return n
+}
+
+// verdict is what the checks say: at the end, with all that only the end tells.
+func (v *view) verdict() (done, peak, events int, violations []checker.Violation) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	done, violations = v.checks.Finish(maps.Clone(v.names))
+	return done, v.checks.PeakPods(), v.events, violations
+}
+
+// violations are those so far.
+func (v *view) violations() []checker.Violation {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.checks.Violations()
+}
+
+// waits returns the times from submission to admission by queue, sorted.
+func (v *view) waits() map[string][]time.Duration {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	result := map[string][]time.Duration{}
+	for job, wait := range v.admitted {
+		queue := v.units[v.jobUnit[job]].Queue
+		result[queue] = append(result[queue], wait)
+	}
+	for _, waits := range result {
+		slices.Sort(waits)
+	}
+	return result
+}
+
+// name returns the part of a key after its namespace.
+func name(key string) string {
+	_, after, _ := strings.Cut(key, "/")
+	return after
+}
