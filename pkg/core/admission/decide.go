@@ -43,6 +43,7 @@ func (s *State) Decide(now time.Time) (plan Plan) {
 			if g = s.firstBorrower(); g != nil {
 				s.admit(g.Head(), true, &plan)
 			} else {
+				s.noteCauses(now)
 				s.changed = false
 			}
 		}

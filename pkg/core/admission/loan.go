@@ -40,7 +40,6 @@ func (s *State) firstBorrower() *group {
 		return nil
 	}
 	lending := s.tree.Lend()
-	s.pass.lending = lending
 	for i := range s.pass.heads {
 		if h := &s.pass.heads[i]; h.entitled() {
 			lending.Shut(h.first.Level())
@@ -49,6 +48,9 @@ func (s *State) firstBorrower() *group {
 	next := 0 // claim that is not counted yet
 	for i := range s.pass.heads {
 		h := &s.pass.heads[i]
+		if h.stopped != "" {
+			continue
+		}
 		behindOwn := h.group.Notes.blocks && !h.claims
 		for ; next < h.ahead; next++ {
 			c := &s.pass.claims[next]

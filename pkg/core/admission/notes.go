@@ -34,10 +34,10 @@ type notes struct {
 	nonPreemptible, blocks bool
 	// answer of the checks of extensions.
 	answer answer
-	// found is what the last pass found about the head, which head was then; since is when a pass first found that it
-	// does not go.
+	// cause is what the last whole pass found that keeps the head from going, which head was then; since is when a pass
+	// first found one.
 	head  *unit
-	found Finding
+	cause cause
 	since time.Time
 
 	queue   *queueRecord
@@ -68,7 +68,7 @@ func (n *notes) leaf() *capacity.Level { return n.route.Levels[0] }
 func (s *State) checkAgain(now time.Time, g *group) {
 	n := &g.Notes
 	n.route, n.need = s.tree.Route(g.Key().Quota), s.tree.Need(n.request)
-	n.limits = n.route.Limits(n.nonPreemptible)
+	n.limits, n.cause = n.route.Limits(n.nonPreemptible), cause{}
 	parked, _ := s.checkGroup(g)
 	if parked == n.parked && g.Open() != n.isParked() {
 		return

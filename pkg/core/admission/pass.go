@@ -29,12 +29,10 @@ import (
 type pass struct {
 	// claims in the order in which they were made.
 	claims []claim
-	// heads that do not fit, in their order, where units may borrow.
+	// heads that do not go, in their order.
 	heads []head
 	// claimed are the quotas in which units of the queue that is looked at claim.
 	claimed []*capacity.Route
-	// lending is what the last round of lending found; it is asked why nothing is lent.
-	lending capacity.Lending
 	// examined counts the heads that were measured.
 	examined int
 }
@@ -47,9 +45,11 @@ type claim struct {
 	limits []*capacity.Limit
 }
 
-// head of a group that does not fit.
+// head of a group that does not go.
 type head struct {
 	group *group
+	// stopped says why, if no limit was asked.
+	stopped Reason
 	verdict
 	// ahead is how many claims were made before it; claims says that it made one itself.
 	ahead  int
@@ -99,17 +99,35 @@ func measure(limits []*capacity.Limit, need []int64, nonPreemptible bool) (v ver
 	return v
 }
 
-// finding is the verdict in the words of a reason.
-func (s *State) finding(v *verdict) Finding {
-	switch {
-	case v.short != nil && v.short.IsMin():
-		return Finding{ReasonMinExceeded, v.short.Level().Name(), s.tree.Resource(v.shortNumber)}
-	case v.short != nil:
-		return Finding{ReasonQuotaExceeded, v.short.Level().Name(), s.tree.Resource(v.shortNumber)}
-	case v.contended != nil:
-		return Finding{ReasonBlockedByHead, v.contended.Level().Name(), s.tree.Resource(v.contendedNumber)}
+// cause is what keeps a head from going: a reason, or too little at one limit of the resource of that number, if only
+// beside claims.
+type cause struct {
+	stopped   Reason
+	limit     *capacity.Limit
+	number    int
+	contended bool
+}
+
+func (h *head) cause() cause {
+	if h.short != nil {
+		return cause{limit: h.short, number: h.shortNumber}
 	}
-	return Finding{Reason: ReasonPending}
+	return cause{stopped: h.stopped, limit: h.contended, number: h.contendedNumber, contended: h.contended != nil}
+}
+
+// finding is the cause in the words of a reason.
+func (s *State) finding(c cause) Finding {
+	if c.limit == nil {
+		return Finding{Reason: c.stopped}
+	}
+	found := Finding{ReasonQuotaExceeded, c.limit.Level().Name(), s.tree.Resource(c.number)}
+	switch {
+	case c.contended:
+		found.Reason = ReasonBlockedByHead
+	case c.limit.IsMin():
+		found.Reason = ReasonMinExceeded
+	}
+	return found
 }
 
 // firstFitting makes one pass and returns the first head that fits beside the claims of those ahead of it, if any does.
@@ -121,12 +139,12 @@ func (s *State) firstFitting(now time.Time) (fits *group, whole bool) {
 	for _, q := range s.ranking.queues {
 		if q.full() {
 			q.line.Heads(func(g *group) bool {
-				s.found(now, g, Finding{Reason: ReasonQueueFull})
+				s.pass.heads = append(s.pass.heads, head{group: g, stopped: ReasonQueueFull})
 				return true
 			})
 			continue
 		}
-		fits, fault := s.lookAt(now, q)
+		fits, fault := s.lookAt(q)
 		if fault != "" {
 			s.blame(now, fault)
 			return nil, false
@@ -161,7 +179,7 @@ func (s *State) beginPass() {
 
 // lookAt looks at the heads of one queue up to the first that fits. A panic is a fault of the unit that is looked at
 // then.
-func (s *State) lookAt(now time.Time, q *queueRecord) (fits *group, fault string) {
+func (s *State) lookAt(q *queueRecord) (fits *group, fault string) {
 	defer func() {
 		if r := recover(); r != nil {
 			s.panics++
@@ -173,42 +191,44 @@ func (s *State) lookAt(now time.Time, q *queueRecord) (fits *group, fault string
 		s.looked = g.Head()
 		s.pass.examined++
 		n := &g.Notes
-		if said := s.ask(g); said.reason != "" {
-			s.found(now, g, Finding{Reason: said.reason}) // it claims nothing
-			return true
+		if len(s.cfg.Checks) > 0 {
+			if said := s.ask(g); said.reason != "" {
+				s.pass.heads = append(s.pass.heads, head{group: g, stopped: said.reason}) // it claims nothing
+				return true
+			}
 		}
 		v := measure(n.limits, n.need, n.nonPreemptible)
 		if v.fits() {
 			fits = g
 			return false
 		}
-		s.found(now, g, s.finding(&v))
 		ahead := len(s.pass.claims)
 		claims := n.blocks && !slices.Contains(s.pass.claimed, n.route)
 		if claims {
 			s.pass.claimed = append(s.pass.claimed, n.route)
 			s.pass.add(g)
 		}
-		if s.tree.AnyShared() {
-			s.pass.heads = append(s.pass.heads, head{group: g, verdict: v, ahead: ahead, claims: claims})
-		}
+		s.pass.heads = append(s.pass.heads, head{group: g, verdict: v, ahead: ahead, claims: claims})
 		return true
 	})
 	s.looked = nil
 	return fits, ""
 }
 
-// found notes why the head of a group does not go.
-func (s *State) found(now time.Time, g *group, f Finding) {
-	n := &g.Notes
-	if n.head == g.Head() && n.found == f {
-		return
+// noteCauses has what the last pass found known, and reported in its time.
+func (s *State) noteCauses(now time.Time) {
+	for i := range s.pass.heads {
+		h := &s.pass.heads[i]
+		n, c := &h.group.Notes, h.cause()
+		if n.head == h.group.Head() && n.cause == c {
+			continue
+		}
+		if n.head != h.group.Head() {
+			n.head, n.since = h.group.Head(), now
+		}
+		n.cause = c
+		s.reports.head(h.group, s.finding(c), now)
 	}
-	if n.head != g.Head() {
-		n.head, n.since = g.Head(), now
-	}
-	n.found = f
-	s.reports.head(now, g)
 }
 
 // add claims for the head of a group.

@@ -86,9 +86,9 @@ var fleeting = map[Reason]bool{
 func untold(reason Reason) bool { return reason == ReasonAdopting || reason == ReasonBackoff }
 
 // head plans to tell why the head of a group has waited so long.
-func (r *reports) head(now time.Time, g *group) {
-	if u, n := g.Head(), &g.Notes; u.reportAt == 0 {
-		r.plan(u, n.found, later(now, n.since.Add(r.after)))
+func (r *reports) head(g *group, found Finding, now time.Time) {
+	if u := g.Head(); u.reportAt == 0 {
+		r.plan(u, found, later(now, g.Notes.since.Add(r.after)))
 	}
 }
 
