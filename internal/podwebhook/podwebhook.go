@@ -31,7 +31,9 @@ import (
 
 // Serve answers with the handler until the test ends. It returns the registration, which the caller creates: the webhook is
 // asked about new pods in namespaces with the labels.
-func Serve(t *testing.T, configuration, webhook string, namespaces map[string]string, handler admission.Handler) *admissionregistrationv1.MutatingWebhookConfiguration {
+func Serve(
+	t *testing.T, configuration, webhook string, namespaces map[string]string, handler admission.Handler,
+) *admissionregistrationv1.MutatingWebhookConfiguration {
 	t.Helper()
 	standalone, err := admission.StandaloneWebhook(&admission.Webhook{Handler: handler}, admission.StandaloneOptions{})
 	require.NoError(t, err)
