@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package auditlog has the policies by which the API server of a control plane notes who writes what, and reads its notes.
+// Package auditlog has the policies by which the API server of a control plane notes who writes what, and reads its
+// notes.
 package auditlog
 
 import (
@@ -32,8 +33,8 @@ const Writes = header + `
 - level: None
 `
 
-// Decisions is a policy that notes, with what was written, bindings of pods and writes to jobs, units and their status; and
-// deletes of units.
+// Decisions is a policy that notes, with what was written, bindings of pods and writes to jobs, units and their status;
+// and deletes of units.
 const Decisions = header + `
 - level: Request
   verbs: [create]
@@ -89,8 +90,9 @@ func (e *Event) Kind() string {
 	return e.ObjectRef.Resource + "/" + e.ObjectRef.Subresource
 }
 
-// Read visits the events of a log. torn counts the lines that the sudden end of an API server cut off: a request that was
-// carried out may be missing then. So the log can show that something happened twice, and not that it did not happen.
+// Read visits the events of a log. torn counts the lines that the sudden end of an API server cut off: a request that
+// was carried out may be missing then. So the log can show that something happened twice, and not that it did not
+// happen.
 func Read(log io.Reader, visit func(*Event)) (torn int, err error) {
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 16<<20)

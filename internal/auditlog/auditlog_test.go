@@ -27,8 +27,11 @@ import (
 )
 
 const (
-	bind    = `{"kind":"Event","verb":"create","objectRef":{"resource":"pods","subresource":"binding","namespace":"ns","name":"p"},"responseStatus":{"code":201}}`
-	dequeue = `{"kind":"Event","verb":"patch","objectRef":{"resource":"queueunits","subresource":"status","namespace":"ns","name":"u"},` +
+	bind = `{"kind":"Event","verb":"create","objectRef":{"resource":"pods","subresource":"binding",` +
+		`"namespace":"ns","name":"p"},` +
+		`"responseStatus":{"code":201}}`
+	dequeue = `{"kind":"Event","verb":"patch",` +
+		`"objectRef":{"resource":"queueunits","subresource":"status","namespace":"ns","name":"u"},` +
 		`"responseStatus":{"code":409},"requestObject":{"status":{"phase":"Dequeued","attempts":2}}}`
 )
 

@@ -17,9 +17,9 @@ limitations under the License.
 // Package observer reads what happened to quotas, queues, units, pods and jobs from the store itself.
 //
 // A watch through the API server has gaps: a restarted one refuses to go on where the watch was, and the client lists
-// anew. Watches of several kinds also arrive in an order of their own. The store keeps its revisions over kill -9, counts
-// all kinds with one number, and its watch goes on at the next revision. So an observer sees every state that every object
-// was in, in the one order in which they came, and notices when a revision is left out.
+// anew. Watches of several kinds also arrive in an order of their own. The store keeps its revisions over kill -9,
+// counts all kinds with one number, and its watch goes on at the next revision. So an observer sees every state that
+// every object was in, in the one order in which they came, and notices when a revision is left out.
 package observer
 
 import (
@@ -84,8 +84,8 @@ type Observer struct {
 	err      error
 }
 
-// New returns an observer of the etcd at the endpoint. It calls take with each change, one after the other in the order of
-// the store, while Run runs.
+// New returns an observer of the etcd at the endpoint. It calls take with each change, one after the other in the order
+// of the store, while Run runs.
 func New(endpoint string, take func(Change) error) (*Observer, error) {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{endpoint}, DialTimeout: 5 * time.Second, Logger: zap.NewNop(),
@@ -105,7 +105,8 @@ func (o *Observer) Run(ctx context.Context) {
 		o.mu.Lock()
 		next := o.revision + 1
 		o.mu.Unlock()
-		for response := range o.client.Watch(led, "\x00", clientv3.WithFromKey(), clientv3.WithPrevKV(), clientv3.WithRev(next)) {
+		everything := []clientv3.OpOption{clientv3.WithFromKey(), clientv3.WithPrevKV(), clientv3.WithRev(next)}
+		for response := range o.client.Watch(led, "\x00", everything...) {
 			if err := response.Err(); err != nil {
 				o.broken(ctx, err)
 				break
@@ -237,7 +238,8 @@ func (o *Observer) CaughtUp(ctx context.Context) error {
 			return nil
 		}
 		if !pause(ctx, 50*time.Millisecond) {
-			return fmt.Errorf("the observer is at revision %d, the store at %d: %w", revision, response.Header.Revision, context.Cause(ctx))
+			return fmt.Errorf("the observer is at revision %d, the store at %d: %w",
+				revision, response.Header.Revision, context.Cause(ctx))
 		}
 	}
 }

@@ -75,11 +75,13 @@ func TestObjectsAreReadAsTheStoreHoldsThem(t *testing.T) {
 	stored, err := runtime.Encode(scheme.Codecs.EncoderForVersion(info.Serializer, corev1.SchemeGroupVersion), pod)
 	require.NoError(t, err)
 	unit, err := json.Marshal(&v1alpha1.QueueUnit{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "u", UID: "u"}, Status: v1alpha1.QueueUnitStatus{Phase: v1alpha1.PhaseDequeued},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "u", UID: "u"},
+		Status:     v1alpha1.QueueUnitStatus{Phase: v1alpha1.PhaseDequeued},
 	})
 	require.NoError(t, err)
 	const quotaKey = "/registry/scheduling.sigs.k8s.io/elasticquotas/ns/q"
-	quota := []byte(`{"apiVersion":"scheduling.sigs.k8s.io/v1alpha1","kind":"ElasticQuota","metadata":{"name":"q"},"spec":{"max":{"cpu":"2"}}}`)
+	quota := []byte(`{"apiVersion":"scheduling.sigs.k8s.io/v1alpha1","kind":"ElasticQuota",` +
+		`"metadata":{"name":"q"},"spec":{"max":{"cpu":"2"}}}`)
 	deleted := put(quotaKey, nil, 5)
 	deleted.Type, deleted.PrevKv = mvccpb.DELETE, &mvccpb.KeyValue{Value: quota}
 	o.apply([]*clientv3.Event{

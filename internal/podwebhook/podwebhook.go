@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package podwebhook serves an admission webhook of pods out of a test, as a cluster has them that change what pods ask for.
+// Package podwebhook serves an admission webhook of pods out of a test, as a cluster has them that change what pods ask
+// for.
 package podwebhook
 
 import (
@@ -29,9 +30,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Serve answers with the handler until the test ends. It returns the registration, which the caller creates: the webhook is
-// asked about new pods in namespaces with the labels.
-func Serve(t *testing.T, configuration, webhook string, namespaces map[string]string, handler admission.Handler) *admissionregistrationv1.MutatingWebhookConfiguration {
+// Serve answers with the handler until the test ends. It returns the registration, which the caller creates: the
+// webhook is asked about new pods in namespaces with the labels.
+func Serve(
+	t *testing.T, configuration, webhook string, namespaces map[string]string, handler admission.Handler,
+) *admissionregistrationv1.MutatingWebhookConfiguration {
 	t.Helper()
 	standalone, err := admission.StandaloneWebhook(&admission.Webhook{Handler: handler}, admission.StandaloneOptions{})
 	require.NoError(t, err)
@@ -49,7 +52,9 @@ func Serve(t *testing.T, configuration, webhook string, namespaces map[string]st
 			},
 			Rules: []admissionregistrationv1.RuleWithOperations{{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+				Rule: admissionregistrationv1.Rule{
+					APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"},
+				},
 			}},
 		}},
 	}

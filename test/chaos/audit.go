@@ -44,8 +44,8 @@ const (
 // garbageCollector deletes units after their jobs, if the controller does not come first.
 const garbageCollector = "system:serviceaccount:kube-system:generic-garbage-collector"
 
-// readAudit counts successful bindings of each pod, writes of Dequeued for each attempt of each unit, and resumptions of
-// each job.
+// readAudit counts successful bindings of each pod, writes of Dequeued for each attempt of each unit, and resumptions
+// of each job.
 func readAudit(log io.Reader) (a *audited, err error) {
 	a = &audited{}
 	counts := map[string]int{}
@@ -56,7 +56,9 @@ func readAudit(log io.Reader) (a *audited, err error) {
 	})
 	for _, what := range slices.Sorted(maps.Keys(counts)) {
 		if counts[what] > 1 {
-			a.violations = append(a.violations, checker.Violation{Rule: boundTwice, Subject: what, Message: fmt.Sprintf("%d times, as the audit log says", counts[what])})
+			a.violations = append(a.violations, checker.Violation{
+				Rule: boundTwice, Subject: what, Message: fmt.Sprintf("%d times, as the audit log says", counts[what]),
+			})
 		}
 	}
 	return a, err
