@@ -74,7 +74,7 @@ type verdict struct {
 func (v *verdict) fits() bool { return v.short == nil && v.contended == nil }
 
 // measure compares a unit with the limits that it has to keep. The leaf's come first.
-func measure(limits []*capacity.Limit, need []int64, nonPreemptible bool) (v verdict) {
+func (v *verdict) measure(limits []*capacity.Limit, need []int64, nonPreemptible bool) {
 	leaf := limits[0].Level()
 	for _, lim := range limits {
 		found, short := lim.Short(need, lim.Level() == leaf)
@@ -94,10 +94,9 @@ func measure(limits []*capacity.Limit, need []int64, nonPreemptible bool) (v ver
 			v.short, v.shortNumber = lim, found.Number
 		}
 		if v.short != nil && !nonPreemptible {
-			return v // the limits above cannot change the answer
+			return // the limits above cannot change the answer
 		}
 	}
-	return v
 }
 
 // cause is what keeps a head from going: a reason, or too little at one limit of the resource of that number, if only
@@ -140,7 +139,7 @@ func (p *pass) firstFitting(now time.Time) (fits *group, whole bool) {
 	for _, q := range p.ranking.queues {
 		if q.full() {
 			q.line.Heads(func(g *group) bool {
-				p.heads = append(p.heads, head{group: g, stopped: ReasonQueueFull})
+				p.enter(g).stopped = ReasonQueueFull
 				return true
 			})
 			continue
@@ -193,22 +192,21 @@ func (p *pass) lookAt(q *queueRecord) (fits *group, fault string) {
 		n := &g.Notes
 		if len(p.extensions) > 0 {
 			if said := p.extensions.ask(g); said.reason != "" {
-				p.heads = append(p.heads, head{group: g, stopped: said.reason}) // it claims nothing
+				p.enter(g).stopped = said.reason // it claims nothing
 				return true
 			}
 		}
-		v := measure(n.limits, n.need, n.nonPreemptible)
-		if v.fits() {
+		h := p.enter(g)
+		h.measure(n.limits, n.need, n.nonPreemptible)
+		if h.fits() {
 			fits = g
 			return false
 		}
-		ahead := len(p.claims)
-		claims := n.blocks && !slices.Contains(p.claimed, n.route)
-		if claims {
+		h.ahead = len(p.claims)
+		if h.claims = n.blocks && !slices.Contains(p.claimed, n.route); h.claims {
 			p.claimed = append(p.claimed, n.route)
 			p.add(g)
 		}
-		p.heads = append(p.heads, head{group: g, verdict: v, ahead: ahead, claims: claims})
 		return true
 	})
 	p.looked = nil
@@ -229,6 +227,17 @@ func (p *pass) noteCauses(now time.Time) {
 		n.cause = c
 		p.reports.head(h.group, p.finding(c), now)
 	}
+}
+
+// enter adds the head of a group to those of the pass. What is returned is valid until the next one enters.
+func (p *pass) enter(g *group) *head {
+	if len(p.heads) < cap(p.heads) {
+		p.heads = p.heads[:len(p.heads)+1]
+		p.heads[len(p.heads)-1] = head{group: g}
+	} else {
+		p.heads = append(p.heads, head{group: g})
+	}
+	return &p.heads[len(p.heads)-1]
 }
 
 // add claims for the head of a group.
