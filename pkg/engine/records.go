@@ -87,9 +87,6 @@ func (rec *unitRecord) differsFrom(c *admission.Unit) bool {
 	return c.Quota != rec.quota || c.Queue != rec.queue || c.Priority != rec.priority || c.Invalid != rec.invalid
 }
 
-// holds says whether quota is given to the unit, or about to be.
-func (rec *unitRecord) holds() bool { return rec.flight != nil || rec.object.phase.Holds() }
-
 // withdraw notes that the snapshot does not have the unit as admitted any more.
 func (rec *unitRecord) withdraw() {
 	if rec == nil || rec.activity == noActivity {

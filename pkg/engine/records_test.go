@@ -78,7 +78,16 @@ func TestUnitsOfOneJobAreAChain(t *testing.T) {
 	require.False(t, r.alone("job"))
 	list[2].act().published = true
 	known, published := r.published("job")
+	require.False(t, known || published, "they do not stand for a job of a managed kind")
+	for _, rec := range list {
+		rec.managed = true
+	}
+	known, published = r.published("job")
 	require.True(t, known && published)
+	list[2].misnamed = true
+	known, published = r.published("job")
+	require.True(t, known && !published, "another unit is that of the job")
+	list[2].misnamed = false
 	for i, remaining := range []int{1, 0, 2} { // from within, from the front, the last
 		r.remove(list[remaining])
 		require.Nil(t, list[remaining].next)

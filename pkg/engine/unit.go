@@ -17,36 +17,24 @@ limitations under the License.
 package engine
 
 import (
-	"encoding/json"
-	"fmt"
 	"hash/maphash"
 	"slices"
 	"strings"
 	"time"
 	"unique"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/intern"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
-
-// maxPodSets bounds the pod sets and the admissions of a unit that are added up. The CRD allows fewer.
-const maxPodSets = 64
 
 // maxMessage bounds what is written into a status and what is kept of an error, in bytes.
 const maxMessage = 1024
-
-// quotaKeys are the labels that name a quota.
-var quotaKeys = v1alpha1.QuotaLabels
 
 // unitObject is what is kept of a QueueUnit. It is immutable once it was made. There may be very many: what most of them
 // have in common is shared, what few of them have is elsewhere.
@@ -185,50 +173,6 @@ func (u *unitObject) condition(conditionType string) *metav1.Condition {
 	return nil
 }
 
-// decodeUnit never fails: an object that cannot be read, in part or at all, becomes a unit that is parked with a reason.
-func decodeUnit(w *wireUnit) (u *unitObject) {
-	m := &w.Metadata
-	u = &unitObject{objectMeta: metaOf(m), path: m.Namespace + "/" + m.Name, unitHistory: &unitHistory{}}
-	u.Name = u.path[len(u.Namespace)+1:]
-	defer func() {
-		if r := recover(); r != nil {
-			u.panicked = true
-			u.refuse(admission.ReasonInternalError, fmt.Errorf("the object cannot be read: %v", r))
-		}
-		u.share()
-	}()
-	if m.unread != nil {
-		u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("metadata: %w", m.unread))
-	}
-	u.readMeta(m.Labels, m.Annotations)
-	u.readStatus(w.Status)
-	u.readSpec(w.Spec, metav1.GetControllerOfNoCopy(m))
-	if len(u.held.Items()) == 0 && u.phase.Holds() {
-		// Somebody set the phase alone. Counting too much is safe, counting nothing is not.
-		u.held = u.request
-	}
-	return u
-}
-
-// read reads a part of an object, if it has it. Of text that is JSON only fields with methods of their own, like amounts and
-// times, keep what follows them from being read: whatever has to survive others is read without such.
-func read(text json.RawMessage, into any) error {
-	if len(text) == 0 {
-		return nil
-	}
-	return utiljson.Unmarshal(text, into)
-}
-
-// says tells a value from none.
-func says(text json.RawMessage) bool { return len(text) > 0 && string(text) != "null" }
-
-// refuse keeps the first reason.
-func (u *unitObject) refuse(reason admission.Reason, err error) {
-	if u.invalid == "" {
-		u.invalid, u.invalidMessage = reason, shorten(err.Error())
-	}
-}
-
 // share lets go of what the unit has in common with others.
 func (u *unitObject) share() {
 	u.request, u.held = sharedLists.Of(u.request), sharedLists.Of(u.held)
@@ -245,238 +189,6 @@ func (u *unitObject) share() {
 	u.message = sharedMessages.Of(u.message)
 	if u.unitHistory.empty() {
 		u.unitHistory = noHistory
-	}
-}
-
-// metaOf keeps what the engine needs of the metadata.
-func metaOf(obj metav1.Object) objectMeta {
-	return objectMeta{
-		Namespace: sharedText(obj.GetNamespace()), Name: obj.GetName(), UID: obj.GetUID(),
-		ResourceVersion: obj.GetResourceVersion(), Generation: obj.GetGeneration(),
-		CreationTimestamp: obj.GetCreationTimestamp(),
-	}
-}
-
-func (u *unitObject) readMeta(labels, annotations map[string]string) {
-	for _, key := range quotaKeys {
-		if value := labels[key]; value != "" {
-			u.quota, u.quotaKey = sharedText(value), key
-			break
-		}
-	}
-	u.queue = annotations[v1alpha1.QueueNameKey]
-	if u.queue == "" {
-		u.queue = labels[v1alpha1.QueueNameKey]
-	}
-	u.nonPreemptible = labels[v1alpha1.LabelPreemptible] == "false"
-	u.parked = annotations[v1alpha1.AnnotationParkedReason] != ""
-	_, u.adopted = annotations[v1alpha1.AnnotationAdopted]
-}
-
-// unitSpec is what is read of the spec.
-type unitSpec struct {
-	ConsumerRef       *corev1.ObjectReference `json:"consumerRef"`
-	Priority          *int32                  `json:"priority"`
-	Queue             string                  `json:"queue"`
-	PriorityClassName string                  `json:"priorityClassName"`
-	Request           json.RawMessage         `json:"request"`
-	Resource          json.RawMessage         `json:"resource"`
-	Active            *bool                   `json:"active"`
-	PodSet            []struct {
-		Name     string          `json:"name"`
-		Count    *int32          `json:"count"`
-		Template json.RawMessage `json:"template"`
-	} `json:"podSet"`
-}
-
-func (u *unitObject) readSpec(text json.RawMessage, owner *metav1.OwnerReference) {
-	var spec unitSpec
-	if err := read(text, &spec); err != nil {
-		u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("spec: %w", err))
-	}
-	if spec.Queue != "" {
-		u.queue = spec.Queue
-	}
-	u.queue = sharedText(u.queue)
-	u.priority, u.class = sharedPriority(spec.Priority), sharedText(spec.PriorityClassName)
-	u.inactive = spec.Active != nil && !*spec.Active
-	if spec.ConsumerRef != nil {
-		u.readConsumer(spec.ConsumerRef, owner)
-	}
-	if err := u.readRequest(&spec); err != nil {
-		u.refuse(admission.ReasonInvalidRequest, err)
-	}
-}
-
-func (u *unitObject) readConsumer(ref *corev1.ObjectReference, owner *metav1.OwnerReference) {
-	u.hasConsumer = true
-	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
-	u.consumer = admission.Consumer{
-		Kind: sharedText(jobs.KindString(kind)), Namespace: sharedText(ref.Namespace), Name: ref.Name, UID: string(ref.UID),
-	}
-	u.consumerKind = unique.Make(kind)
-	if u.consumer.Namespace == "" {
-		u.consumer.Namespace = u.Namespace
-	}
-	if strings.HasSuffix(u.path, ref.Name) { // which it mostly is a part of
-		u.consumer.Name = u.path[len(u.path)-len(ref.Name):]
-	}
-	u.owned = owner != nil && ref.UID != "" && owner.UID == ref.UID
-}
-
-func (u *unitObject) readRequest(spec *unitSpec) error {
-	if n := len(spec.PodSet); n > maxPodSets {
-		return fmt.Errorf("spec.podSet has %d items, at most %d are read", n, maxPodSets)
-	}
-	templates := make([]json.RawMessage, 0, 1)
-	for i, set := range spec.PodSet {
-		count := int64(1)
-		if set.Count != nil {
-			count = int64(*set.Count)
-		}
-		if count < 0 {
-			return fmt.Errorf("spec.podSet[%d].count is negative", i)
-		}
-		u.pods += count
-		u.sets = append(u.sets, podSetTotal{name: sharedText(set.Name), count: count})
-		templates = append(templates, set.Template)
-	}
-	explicit := spec.Request
-	if !says(explicit) {
-		explicit = spec.Resource
-	}
-	if !says(explicit) {
-		return u.addTemplates(true, templates)
-	}
-	list, err := amounts.Of(explicit)
-	if err != nil { // it is parked for that, and what it may hold counts by its templates
-		u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("spec.request: %w", err))
-		return u.addTemplates(true, templates)
-	}
-	if u.request = list; len(u.sets) == 1 {
-		u.sets[0].total = list
-		return nil
-	}
-	return u.addTemplates(false, templates)
-}
-
-// amounts are what the same text says in very many units. Amounts that would take minutes to read are refused before that:
-// this runs in the informer of all units. All that is done about a unit costs as much as it names resources.
-var amounts = intern.NewTexts(func(text string) (list resources.List, err error) {
-	var fields map[string]any
-	if err := utiljson.Unmarshal([]byte(text), &fields); err != nil {
-		return list, err
-	}
-	if n := len(fields); n > jobs.MaxResources {
-		return list, fmt.Errorf("%d resources, at most %d are counted", n, jobs.MaxResources)
-	}
-	fields = map[string]any{"resources": fields}
-	if err := jobs.CheckQuantities(fields); err != nil {
-		return list, err
-	}
-	var typed struct {
-		Resources corev1.ResourceList `json:"resources"`
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &typed); err != nil {
-		return list, err
-	}
-	list, err = resources.FromQuantities(typed.Resources)
-	return sharedLists.Of(list), err
-})
-
-// addTemplates reads what the pods of every pod set ask for. Where the request is given explicitly the sets only name
-// what is held, so a template that cannot be read then costs its name and nothing else.
-func (u *unitObject) addTemplates(needed bool, templates []json.RawMessage) error {
-	sum := resources.List{}
-	for i, template := range templates {
-		total, err := templateTotal(template, u.sets[i].count)
-		if err != nil {
-			if !needed {
-				u.sets = nil
-				return nil
-			}
-			return fmt.Errorf("pod set %q: %w", u.sets[i].name, err)
-		}
-		u.sets[i].total = total
-		sum = sum.Add(total)
-	}
-	if n := sum.Len(); needed && n > jobs.MaxResources {
-		return fmt.Errorf("the pod sets name %d resources, at most %d are counted", n, jobs.MaxResources)
-	}
-	if needed {
-		u.request = sum
-	} else if !sum.Equal(u.request) {
-		u.sets = nil
-	}
-	return nil
-}
-
-// decodeTemplate is replaced by tests.
-var decodeTemplate = jobs.DecodeTemplate
-
-func templateTotal(text json.RawMessage, count int64) (resources.List, error) {
-	if !says(text) {
-		return resources.List{}, nil
-	}
-	template, err := decodeTemplate(text)
-	if err != nil {
-		return resources.List{}, fmt.Errorf("template: %w", err)
-	}
-	one, err := jobs.PodRequest(template)
-	if err != nil {
-		return resources.List{}, fmt.Errorf("template: %w", err)
-	}
-	all, err := jobs.Times(one, count)
-	if err != nil {
-		return resources.List{}, err
-	}
-	return resources.FromQuantities(all)
-}
-
-// unitHolding is what decides whether a unit holds quota, and what. It can be read whatever the rest of the status says.
-type unitHolding struct {
-	Phase      string `json:"phase"`
-	Attempts   int64  `json:"attempts"`
-	Admissions []struct {
-		Resources json.RawMessage `json:"resources"`
-	} `json:"admissions"`
-}
-
-// unitStatus is what is read of the status.
-type unitStatus struct {
-	unitHolding
-	Message          string             `json:"message"`
-	LastAllocateTime metav1.Time        `json:"lastAllocateTime"`
-	Conditions       []metav1.Condition `json:"conditions"`
-	RequeueState     struct {
-		RequeueAt metav1.Time `json:"requeueAt"`
-	} `json:"requeueState"`
-}
-
-func (u *unitObject) readStatus(text json.RawMessage) {
-	var status unitStatus
-	if err := read(text, &status); err != nil {
-		u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("status: %w", err))
-		status = unitStatus{}
-		_ = read(text, &status.unitHolding) // as far as it goes (I1)
-	}
-	u.phase = admission.Phase(sharedText(status.Phase))
-	u.attempts, u.message, u.conditions = status.Attempts, status.Message, status.Conditions
-	u.allocated, u.requeueAt = status.LastAllocateTime.Time, status.RequeueState.RequeueAt.Time
-	if n := len(status.Admissions); n > maxPodSets {
-		u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("status.admissions has %d items, at most %d are read", n, maxPodSets))
-		return
-	}
-	for i, admitted := range status.Admissions {
-		if !says(admitted.Resources) {
-			continue
-		}
-		list, err := amounts.Of(admitted.Resources)
-		if err != nil {
-			u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("status.admissions[%d]: %w", i, err))
-			continue
-		}
-		u.held = u.held.Add(list)
 	}
 }
 

@@ -134,12 +134,12 @@ func TestBadInputIsParkedAndStopsNobody(t *testing.T) {
 		c.waitParkedOrGone(t, ns, name)
 	}
 
-	// A unit of no queue that exists with a policy that this version does not know cannot be made: the CRD refuses it.
+	// A policy that is not well formed the CRD refuses.
 	_, err := c.dyn.Resource(schedulingv1alpha1.QueueResource).Namespace(schedulingv1alpha1.DefaultQueueNamespace).Create(t.Context(),
 		&unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "Queue", "metadata": map[string]any{"name": "odd"}, "spec": map[string]any{"queuePolicy": "Odd"},
+			"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "Queue", "metadata": map[string]any{"name": "odd"}, "spec": map[string]any{"queuePolicy": "Odd one"},
 		}}, metav1.CreateOptions{})
-	require.ErrorContains(t, err, "Odd")
+	require.ErrorContains(t, err, "Odd one")
 
 	c.create(t,
 		newJob(ns, "good", suspended, ofQuota("bad-input"), cpu("1")),

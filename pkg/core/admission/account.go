@@ -73,13 +73,13 @@ func (u *unit) bucket() bucket {
 }
 
 // tally adds a unit to all sums, or takes it out. Both have to happen in the same state: see change.
-func (s *State) tally(u *unit, by int) {
+func (r *roster) tally(u *unit, by int) {
 	if u.spec.Key == "" {
 		return
 	}
 	p := pair{u.spec.Queue, u.spec.Quota}
-	s.count(p, u.bucket(), by)
-	asks, more, less := s.asks(u)
+	r.count(p, u.bucket(), by)
+	asks, more, less := r.asks(u)
 	switch {
 	case u.group != nil:
 		n := &u.group.Notes
@@ -90,12 +90,12 @@ func (s *State) tally(u *unit, by int) {
 		}
 		fallthrough
 	case u.holding:
-		s.changeDemand(p.quota, func(sum *resources.Sum) { addTo(sum, asks, by) })
+		r.changeDemand(p.quota, func(sum *resources.Sum) { addTo(sum, asks, by) })
 	}
 	if more.IsZero() && less.IsZero() {
 		return
 	}
-	s.tree.Ask(p.quota, func(sum *resources.Sum) {
+	r.tree.Ask(p.quota, func(sum *resources.Sum) {
 		addTo(sum, more, by)
 		addTo(sum, less, -by)
 	})
@@ -104,8 +104,8 @@ func (s *State) tally(u *unit, by int) {
 // asks is what a unit that is in line or holds quota asks for beyond its pods. more and less are what it adds to what
 // the pods of its quota request: a unit that holds quota what it asks for, one that waits takes away its own pods,
 // which the gate keeps.
-func (s *State) asks(u *unit) (asks, more, less resources.List) {
-	charges := s.ledger.Charges(u.spec.Key, u.spec.Quota)
+func (r *roster) asks(u *unit) (asks, more, less resources.List) {
+	charges := r.ledger.Charges(u.spec.Key, u.spec.Quota)
 	want := u.spec.Request
 	if u.holding {
 		want = u.held
@@ -121,7 +121,7 @@ func (s *State) asks(u *unit) (asks, more, less resources.List) {
 }
 
 // moveGroup adds the units of an open group to pending and to demand, those of another one to parked, or takes them out.
-func (s *State) moveGroup(g *group, by int) {
+func (r *roster) moveGroup(g *group, by int) {
 	n := &g.Notes
 	if n.tallied == 0 {
 		return
@@ -129,7 +129,7 @@ func (s *State) moveGroup(g *group, by int) {
 	where := bucketParked
 	if g.Open() {
 		where = bucketPending
-		s.changeDemand(g.Key().Quota, func(sum *resources.Sum) {
+		r.changeDemand(g.Key().Quota, func(sum *resources.Sum) {
 			if by > 0 {
 				sum.AddSum(&n.demand)
 			} else {
@@ -137,7 +137,7 @@ func (s *State) moveGroup(g *group, by int) {
 			}
 		})
 	}
-	s.count(pair{n.queue.name, g.Key().Quota}, where, by*n.tallied)
+	r.count(pair{n.queue.name, g.Key().Quota}, where, by*n.tallied)
 }
 
 func addTo(sum *resources.Sum, list resources.List, by int) {
@@ -199,71 +199,9 @@ func (a *accounts) changeDemand(quota string, change func(*resources.Sum)) {
 	a.moved[quota] = struct{}{}
 }
 
-// Demand of a leaf quota that is not in Koordinator's request yet: over its waiting and admitted units,
-// what they ask beyond their existing pods. O(1): kept incrementally.
-func (s *State) Demand(quota string) resources.List {
-	s.checkGroups()
-	if sum, ok := s.demand[quota]; ok {
-		return sum.List()
-	}
-	return resources.List{}
-}
-
-// DirtyDemand returns, once, the quotas whose Demand changed since the last call, sorted.
-func (s *State) DirtyDemand() []string {
-	s.checkGroups()
-	var out []string
-	for quota := range s.moved {
-		if demand := s.Demand(quota); !demand.Same(s.told[quota]) {
-			out = append(out, quota)
-			if s.told[quota] = demand; demand.Len() == 0 {
-				delete(s.told, quota)
-			}
-		}
-	}
-	clear(s.moved)
-	slices.Sort(out)
-	return out
-}
-
-// Counts of all queue and quota pairs, sorted.
-func (s *State) Counts() []QueueCounts {
-	s.checkGroups()
-	out := make([]QueueCounts, 0, len(s.byPair))
-	for _, c := range s.byPair {
-		out = append(out, *c)
-	}
-	return sortCounts(out)
-}
-
-// ChangedCounts returns, once, the counts of the pairs where they may have changed since the last call, sorted; zeros
-// where no unit is any more.
-func (s *State) ChangedCounts() []QueueCounts {
-	s.checkGroups()
-	out := make([]QueueCounts, 0, len(s.accounts.counted))
-	for p := range s.accounts.counted {
-		if c, ok := s.byPair[p]; ok {
-			out = append(out, *c)
-		} else {
-			out = append(out, QueueCounts{Queue: p.queue, Quota: p.quota})
-		}
-	}
-	clear(s.accounts.counted)
-	return sortCounts(out)
-}
-
 func sortCounts(list []QueueCounts) []QueueCounts {
 	slices.SortFunc(list, func(a, b QueueCounts) int {
 		return cmp.Or(strings.Compare(a.Queue, b.Queue), strings.Compare(a.Quota, b.Quota))
 	})
 	return list
-}
-
-// CountsOf sums the counts of a queue over its quotas. O(1): kept incrementally.
-func (s *State) CountsOf(queue string) QueueCounts {
-	s.checkGroups()
-	if c, ok := s.byQueue[queue]; ok {
-		return *c
-	}
-	return QueueCounts{Queue: queue}
 }

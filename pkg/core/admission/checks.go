@@ -28,7 +28,7 @@ import (
 )
 
 // unitCheck says why a unit must not be in its queue now, from the unit and its consumer. An empty reason passes.
-type unitCheck func(s *State, now time.Time, u *unit) (Reason, string)
+type unitCheck func(r *roster, now time.Time, u *unit) (Reason, string)
 
 // specChecks look at what the unit says alone. A unit that fails one of them can never be admitted as it is.
 var specChecks = []unitCheck{
@@ -54,7 +54,7 @@ var unitChecks = []unitCheck{
 }
 
 // groupCheck says why no unit of a group is eligible. A finding without a reason passes.
-type groupCheck func(s *State, g *group) (Finding, string)
+type groupCheck func(r *roster, g *group) (Finding, string)
 
 // The quota comes first: the default queue of a quota that does not exist does not exist either, and the quota is what
 // its owner has to make.
@@ -77,18 +77,18 @@ func checkSpec(u *unit) (Reason, string) {
 	return "", ""
 }
 
-func (s *State) checkUnit(now time.Time, u *unit) (Reason, string) {
+func checkUnit(r *roster, now time.Time, u *unit) (Reason, string) {
 	for _, check := range unitChecks {
-		if reason, message := check(s, now, u); reason != "" {
+		if reason, message := check(r, now, u); reason != "" {
 			return reason, message
 		}
 	}
 	return "", ""
 }
 
-func (s *State) checkGroup(g *group) (Finding, string) {
+func checkGroup(r *roster, g *group) (Finding, string) {
 	for _, check := range groupChecks {
-		if found, message := check(s, g); found.Reason != "" {
+		if found, message := check(r, g); found.Reason != "" {
 			return found, message
 		}
 	}
@@ -96,9 +96,9 @@ func (s *State) checkGroup(g *group) (Finding, string) {
 }
 
 // whyParked is the message of the reason for which a unit is parked.
-func (s *State) whyParked(u *unit) string {
+func whyParked(r *roster, u *unit) string {
 	for _, check := range unitChecks {
-		if reason, message := check(s, time.Time{}, u); reason == u.parked {
+		if reason, message := check(r, time.Time{}, u); reason == u.parked {
 			return message
 		}
 	}
@@ -107,38 +107,38 @@ func (s *State) whyParked(u *unit) string {
 
 // checkAdmitted says why an admitted unit must lose its admission. gone means that its job is known not to
 // exist, so that nothing can use what it holds.
-func (s *State) checkAdmitted(u *unit) (reason Reason, message string, gone bool) {
-	if reason, message = checkConsumerNamespace(s, time.Time{}, u); reason != "" {
+func checkAdmitted(r *roster, u *unit) (reason Reason, message string, gone bool) {
+	if reason, message = checkConsumerNamespace(r, time.Time{}, u); reason != "" {
 		return reason, message, false
 	}
 	c := u.spec.candidate()
 	// A consumer that nobody has reported yet is no reason: informers of two kinds race.
-	switch found, message := s.owners.Check(&c); found {
+	switch found, message := r.owners.Check(&c); found {
 	case owner.Another:
 		return ReasonConsumerUIDMismatch, message, true
 	case owner.Gone:
 		return ReasonConsumerNotFound, message, true
 	case owner.Live, owner.NotSeen:
 	}
-	if reason, message = checkActive(s, time.Time{}, u); reason != "" {
+	if reason, message = checkActive(r, time.Time{}, u); reason != "" {
 		return reason, message, false
 	}
-	reason, message = checkDuplicate(s, time.Time{}, u)
+	reason, message = checkDuplicate(r, time.Time{}, u)
 	return reason, message, false
 }
 
-func checkDecoded(_ *State, _ time.Time, u *unit) (Reason, string) {
+func checkDecoded(_ *roster, _ time.Time, u *unit) (Reason, string) {
 	return u.spec.Invalid, u.spec.InvalidMessage
 }
 
-func checkPods(_ *State, _ time.Time, u *unit) (Reason, string) {
+func checkPods(_ *roster, _ time.Time, u *unit) (Reason, string) {
 	if u.spec.Pods == 0 && u.spec.Request.IsZero() {
 		return ReasonNoPods, "the unit asks for nothing: no request and no pods"
 	}
 	return "", ""
 }
 
-func checkRequest(_ *State, _ time.Time, u *unit) (Reason, string) {
+func checkRequest(_ *roster, _ time.Time, u *unit) (Reason, string) {
 	if u.spec.Pods < 0 {
 		return ReasonInvalidRequest, fmt.Sprintf("the number of pods is negative: %d", u.spec.Pods)
 	}
@@ -153,40 +153,40 @@ func checkRequest(_ *State, _ time.Time, u *unit) (Reason, string) {
 	return "", ""
 }
 
-func checkPhase(_ *State, _ time.Time, u *unit) (Reason, string) {
+func checkPhase(_ *roster, _ time.Time, u *unit) (Reason, string) {
 	if p := u.spec.Phase; !p.Waits() && !p.Holds() && !p.Terminal() {
 		return ReasonUnknownPhase, fmt.Sprintf("phase %q is not known to this version", p)
 	}
 	return "", ""
 }
 
-func checkActive(_ *State, _ time.Time, u *unit) (Reason, string) {
+func checkActive(_ *roster, _ time.Time, u *unit) (Reason, string) {
 	if !u.spec.Active {
 		return ReasonInactive, "the unit is held: spec.active is false"
 	}
 	return "", ""
 }
 
-func checkAdopting(_ *State, _ time.Time, u *unit) (Reason, string) {
+func checkAdopting(_ *roster, _ time.Time, u *unit) (Reason, string) {
 	if u.spec.Adopting {
 		return ReasonAdopting, "the job runs already; its unit waits to be marked as running"
 	}
 	return "", ""
 }
 
-func checkConsumerNamespace(_ *State, _ time.Time, u *unit) (Reason, string) {
+func checkConsumerNamespace(_ *roster, _ time.Time, u *unit) (Reason, string) {
 	if of := u.spec.Consumer.Namespace; of != "" && of != u.spec.namespace() {
 		return ReasonConsumerOtherNamespace, fmt.Sprintf("consumerRef names namespace %q; the unit is in %q", of, u.spec.namespace())
 	}
 	return "", ""
 }
 
-func checkConsumerLive(s *State, _ time.Time, u *unit) (Reason, string) {
+func checkConsumerLive(r *roster, _ time.Time, u *unit) (Reason, string) {
 	if !u.spec.ConsumerManaged {
 		return "", ""
 	}
 	c := u.spec.candidate()
-	switch found, message := s.owners.Check(&c); found {
+	switch found, message := r.owners.Check(&c); found {
 	case owner.Another:
 		return ReasonConsumerUIDMismatch, message
 	case owner.NotSeen, owner.Gone:
@@ -196,32 +196,32 @@ func checkConsumerLive(s *State, _ time.Time, u *unit) (Reason, string) {
 	return "", ""
 }
 
-func checkDuplicate(s *State, _ time.Time, u *unit) (Reason, string) {
+func checkDuplicate(r *roster, _ time.Time, u *unit) (Reason, string) {
 	if u.spec.Misnamed {
 		return ReasonDuplicateUnit, fmt.Sprintf("the unit of %s has another name", u.spec.Consumer)
 	}
 	c := u.spec.candidate()
-	if w, ok := s.owners.Winner(&c); ok && w != u {
+	if w, ok := r.owners.Winner(&c); ok && w != u {
 		return ReasonDuplicateUnit, fmt.Sprintf("unit %q stands for the same %s", w.spec.Key, u.spec.Consumer)
 	}
 	return "", ""
 }
 
-func checkBackoff(_ *State, now time.Time, u *unit) (Reason, string) {
+func checkBackoff(_ *roster, now time.Time, u *unit) (Reason, string) {
 	if now.Before(u.spec.RequeueAt) {
 		return ReasonBackoff, "waits until " + u.spec.RequeueAt.UTC().Format(time.RFC3339) + " before it is tried again"
 	}
 	return "", ""
 }
 
-func checkRefused(_ *State, now time.Time, u *unit) (Reason, string) {
+func checkRefused(_ *roster, now time.Time, u *unit) (Reason, string) {
 	if now.Before(u.refusal.until) {
 		return u.refusal.reason, u.refusal.message
 	}
 	return "", ""
 }
 
-func checkQueueKnown(_ *State, g *group) (Finding, string) {
+func checkQueueKnown(_ *roster, g *group) (Finding, string) {
 	switch q := g.Notes.queue; {
 	case q.known:
 		return Finding{}, ""
@@ -232,7 +232,7 @@ func checkQueueKnown(_ *State, g *group) (Finding, string) {
 	}
 }
 
-func checkQuotaInQueue(_ *State, g *group) (Finding, string) {
+func checkQuotaInQueue(_ *roster, g *group) (Finding, string) {
 	accepted := g.Notes.queue.spec.Quotas
 	if accepted == nil || slices.Contains(accepted, g.Key().Quota) {
 		return Finding{}, ""
@@ -241,26 +241,26 @@ func checkQuotaInQueue(_ *State, g *group) (Finding, string) {
 		g.Notes.queue.name, g.Key().Quota, quoted(accepted))
 }
 
-func checkPolicyKnown(s *State, g *group) (Finding, string) {
+func checkPolicyKnown(r *roster, g *group) (Finding, string) {
 	q := g.Notes.queue
 	if q.fault != "" {
 		return Finding{Reason: ReasonInternalError}, q.fault
 	}
-	if _, ok := s.queues.policies[q.spec.Policy]; ok {
+	if _, ok := r.queues.policies[q.spec.Policy]; ok {
 		return Finding{}, ""
 	}
 	return Finding{Reason: ReasonUnknownPolicy}, fmt.Sprintf("queue %q has policy %q; known are: %s",
-		q.name, q.spec.Policy, s.queues.knownPolicies())
+		q.name, q.spec.Policy, r.queues.knownPolicies())
 }
 
-func checkQuotaKnown(_ *State, g *group) (Finding, string) {
+func checkQuotaKnown(_ *roster, g *group) (Finding, string) {
 	if broken := g.Notes.route.Broken; broken != "" {
 		return Finding{Reason: ReasonUnknownQuota}, broken
 	}
 	return Finding{}, ""
 }
 
-func checkMax(_ *State, g *group) (Finding, string) {
+func checkMax(_ *roster, g *group) (Finding, string) {
 	for _, l := range g.Notes.route.Levels {
 		if over := beyondAll(g.Notes.request, l.Spec().Max); over != "" {
 			return Finding{ReasonExceedsMax, l.Name(), over}, neverFits(g, place(g.Key().Quota, l.Name(), false), over, "max", l.Spec().Max)
@@ -270,7 +270,7 @@ func checkMax(_ *State, g *group) (Finding, string) {
 }
 
 // checkMin keeps a non-preemptible unit that is larger than what is promised out of the line: it would claim for ever.
-func checkMin(_ *State, g *group) (Finding, string) {
+func checkMin(_ *roster, g *group) (Finding, string) {
 	if !g.Notes.nonPreemptible {
 		return Finding{}, ""
 	}
@@ -299,30 +299,33 @@ func neverFits(g *group, where, resource, bound string, amounts resources.List) 
 		resources.Format(resource, request), bound, resources.Format(resource, most))
 }
 
-func checkQueueOpen(_ *State, g *group) (Finding, string) {
+func checkQueueOpen(_ *roster, g *group) (Finding, string) {
 	if g.Notes.queue.spec.Held {
 		return Finding{Reason: ReasonQueueHeld}, fmt.Sprintf("queue %q is held", g.Notes.queue.name)
 	}
 	return Finding{}, ""
 }
 
-// checkKeys joins the equivalence keys of the extensions' checks.
-func (s *State) checkKeys(u *unit) string {
+// extensions are the checks that others brought.
+type extensions []Check
+
+// keys joins the equivalence keys of a unit.
+func (x extensions) keys(u *unit) string {
 	var b strings.Builder
-	for _, check := range s.cfg.Checks {
+	for _, check := range x {
 		b.WriteString(strconv.Quote(check.Key(u.spec)))
 	}
 	return b.String()
 }
 
-// ask asks the checks of extensions about the head of a group, once until something has them asked again.
-func (s *State) ask(g *group) answer {
+// ask asks about the head of a group, once until something has it asked again.
+func (x extensions) ask(g *group) answer {
 	n := &g.Notes
-	if n.answer.asked || len(s.cfg.Checks) == 0 {
+	if n.answer.asked || len(x) == 0 {
 		return n.answer
 	}
 	said := answer{asked: true}
-	for _, check := range s.cfg.Checks {
+	for _, check := range x {
 		if said.reason, said.message = check.Check(g.Head().spec); said.reason != "" {
 			break
 		}

@@ -33,17 +33,17 @@ func (s *State) Decide(now time.Time) (plan Plan) {
 	s.evict(&plan)
 	for s.changed && len(plan.Admit) < mostAdmissions {
 		s.refresh()
-		g, whole := s.firstFitting(now)
+		g, whole := s.pass.firstFitting(now)
 		switch {
 		case !whole: // a unit was parked in the middle
 		case g != nil:
 			s.admit(g.Head(), false, &plan)
 		default:
 			// Nobody fits within the limits: what is left is lent.
-			if g = s.firstBorrower(); g != nil {
+			if g = s.pass.firstBorrower(); g != nil {
 				s.admit(g.Head(), true, &plan)
 			} else {
-				s.noteCauses(now)
+				s.pass.noteCauses(now)
 				s.changed = false
 			}
 		}
@@ -56,47 +56,47 @@ func (s *State) Decide(now time.Time) (plan Plan) {
 }
 
 // resume places the units again whose time has come.
-func (s *State) resume(now time.Time) {
+func (r *roster) resume(now time.Time) {
 	for {
-		u, ok := s.retries.First()
+		u, ok := r.retries.First()
 		if !ok || u.retryAt > backlog.MomentOf(now) {
 			return
 		}
-		s.change(u, func() {
-			s.retryAt(u, time.Time{})
-			s.place(now, u)
+		r.change(u, func() {
+			r.retryAt(u, time.Time{})
+			r.place(now, u)
 		})
 	}
 }
 
 // evict puts the evictions in flight. What a unit holds is free only when its eviction is confirmed.
-func (s *State) evict(plan *Plan) {
-	units := make([]*unit, 0, len(s.evictions))
-	for u := range s.evictions {
+func (r *roster) evict(plan *Plan) {
+	units := make([]*unit, 0, len(r.evictions))
+	for u := range r.evictions {
 		units = append(units, u)
 	}
-	clear(s.evictions)
+	clear(r.evictions)
 	slices.SortFunc(units, compareKeys)
 	for _, u := range units {
-		before := s.look(u)
-		reason, message, _ := s.checkAdmitted(u)
-		s.looked = before
+		before := r.look(u)
+		reason, message, _ := checkAdmitted(r, u)
+		r.looked = before
 		if reason == "" {
 			continue
 		}
-		s.change(u, func() { u.stage, u.own().attempt = stageEvicting, u.spec.Attempts })
+		r.change(u, func() { u.stage, u.own().attempt = stageEvicting, u.spec.Attempts })
 		plan.Evict = append(plan.Evict, Evict{Unit: u.spec, Reason: reason, Message: message})
 	}
 }
 
 // admit reserves what the unit asks for and puts its admission in flight.
-func (s *State) admit(u *unit, borrows bool, plan *Plan) {
-	s.change(u, func() {
-		s.leave(u)
-		s.hold(u, u.spec.Request)
-		s.reports.move(u, 0)
+func (r *roster) admit(u *unit, borrows bool, plan *Plan) {
+	r.change(u, func() {
+		r.leave(u)
+		r.hold(u, u.spec.Request)
+		r.reports.move(u, 0)
 		u.stage, u.own().attempt = stageAdmitting, u.spec.Attempts+1
-		s.owners.Moved(u)
+		r.owners.Moved(u)
 	})
 	plan.Admit = append(plan.Admit, Admit{Unit: u.spec, Attempt: u.attempt, Request: u.spec.Request, Borrows: borrows})
 }
@@ -120,4 +120,27 @@ func (s *State) wakeAt(now time.Time, plan *Plan) time.Time {
 		}
 	}
 	return at
+}
+
+// report plans the reports that are due.
+func (s *State) report(now time.Time, plan *Plan) {
+	s.reports.sweep(now)
+	for len(plan.Explain) < mostReports {
+		u, ok := s.reports.due.First()
+		if !ok || u.reportAt > backlog.MomentOf(now) {
+			return
+		}
+		s.reports.move(u, 0)
+		if u.stage != stageWaiting || (u.group != nil && u.group.Open() && u.group.Head() != u && u.report.Reason == "") {
+			continue
+		}
+		before := s.look(u)
+		found, message := s.why().waiting(u)
+		s.looked = before
+		if found == u.report.Finding || untold(found.Reason) {
+			continue
+		}
+		u.report = &report{Finding: found, at: now}
+		plan.Explain = append(plan.Explain, Explain{Unit: u.spec, Reason: found.Reason, Message: message})
+	}
 }

@@ -75,35 +75,8 @@ type Explanation struct {
 	Shortages []Shortage
 }
 
-// Explain says why a unit waits. For any other unit it says what Why does. It compares the unit with the claims that
-// the last pass made ahead of it, behind a head too, and costs O(depth x (resources + claims)), however many units
-// there are.
-func (s *State) Explain(unitKey string) (Explanation, bool) {
-	reason, message, ok := s.Why(unitKey)
-	if !ok {
-		return Explanation{}, false
-	}
-	e := Explanation{Reason: reason, Message: message}
-	u := s.units[unitKey]
-	if u.stage != stageWaiting {
-		return e, true
-	}
-	if u.group == nil {
-		e.Until = s.parkedUntil(u)
-		return e, true
-	}
-	line := u.group.Line()
-	e.Position, e.Waiting = line.Position(u), line.Len()
-	if first, ok := line.First(); ok && first != u {
-		e.First = first.spec.Key
-	}
-	e.Shortages = s.shortages(u)
-	bind(e.Shortages, reason)
-	return e, true
-}
-
 // shortages lists what a unit in line lacks, in the order of its limits and then by resource.
-func (s *State) shortages(u *unit) []Shortage {
+func (w *why) shortages(u *unit) []Shortage {
 	if u.group.Notes.route.Broken != "" {
 		return nil
 	}
@@ -117,7 +90,7 @@ func (s *State) shortages(u *unit) []Shortage {
 				used, _ := lim.Used().Get(name)
 				free = resources.SaturatingSub(most, resources.SaturatingAdd(used, lim.Outstanding(name)))
 			}
-			if sh := s.shortageAt(lim, u, name, free); sh.short() {
+			if sh := w.shortageAt(lim, u, name, free); sh.short() {
 				out = append(out, sh)
 			}
 		}
@@ -145,7 +118,7 @@ func namesOf(lim *capacity.Limit, u *Unit) []string {
 	return names
 }
 
-func (s *State) shortageAt(lim *capacity.Limit, u *unit, resource string, free int64) Shortage {
+func (w *why) shortageAt(lim *capacity.Limit, u *unit, resource string, free int64) Shortage {
 	spec := lim.Level().Spec()
 	sh := Shortage{
 		Level: lim.Level().Name(), Resource: resource, Free: free, Outstanding: lim.Outstanding(resource),
@@ -164,7 +137,7 @@ func (s *State) shortageAt(lim *capacity.Limit, u *unit, resource string, free i
 	}
 	sh.Never = (sh.HasMax || lim.IsMin()) && sh.Request > most
 	if sh.Request > 0 {
-		s.addClaims(&sh, lim, u)
+		w.addClaims(&sh, lim, u)
 	}
 	sh.overspent = sh.Request == 0 && sh.leaf && free < 0
 	sh.Missing = max(0, resources.SaturatingSub(resources.SaturatingAdd(sh.Request, sh.Claimed), free))
@@ -172,11 +145,11 @@ func (s *State) shortageAt(lim *capacity.Limit, u *unit, resource string, free i
 }
 
 // addClaims sums what the last pass claimed of a resource at a limit ahead of a unit, and names the first who did.
-func (s *State) addClaims(sh *Shortage, lim *capacity.Limit, u *unit) {
-	for i := range s.pass.claims {
-		c := &s.pass.claims[i]
+func (w *why) addClaims(sh *Shortage, lim *capacity.Limit, u *unit) {
+	for i := range w.pass.claims {
+		c := &w.pass.claims[i]
 		need := c.unit.needs(sh.Resource)
-		if need == 0 || !slices.Contains(c.limits, lim) || !s.ahead(c, u) {
+		if need == 0 || !slices.Contains(c.limits, lim) || !w.ahead(c, u) {
 			continue
 		}
 		sh.Claimed = resources.SaturatingAdd(sh.Claimed, need)
@@ -191,7 +164,7 @@ func (s *State) addClaims(sh *Shortage, lim *capacity.Limit, u *unit) {
 
 // ahead says whether a claim binds a unit: of the same queue when the claimant is before it, of another queue when that
 // queue is. One whose unit is not the head of its group any more binds nobody.
-func (s *State) ahead(c *claim, u *unit) bool {
+func (w *why) ahead(c *claim, u *unit) bool {
 	if c.unit.group != c.group || c.group.Head() != c.unit || c.unit == u {
 		return false
 	}
@@ -199,7 +172,7 @@ func (s *State) ahead(c *claim, u *unit) bool {
 	if q == own {
 		return q.line.Before(c.unit, u)
 	}
-	return s.ranking.compare(q, own) < 0
+	return w.ranking.compare(q, own) < 0
 }
 
 // short says the same as capacity.Limit.Short.

@@ -35,25 +35,25 @@ package admission
 
 // firstBorrower returns the first head that may borrow what it asks for, if any may. A pass without an admission came
 // before.
-func (s *State) firstBorrower() *group {
-	if !s.tree.AnyShared() {
+func (p *pass) firstBorrower() *group {
+	if !p.tree.AnyShared() {
 		return nil
 	}
-	lending := s.tree.Lend()
-	for i := range s.pass.heads {
-		if h := &s.pass.heads[i]; h.entitled() {
+	lending := p.tree.Lend()
+	for i := range p.heads {
+		if h := &p.heads[i]; h.entitled() {
 			lending.Shut(h.first.Level())
 		}
 	}
 	next := 0 // claim that is not counted yet
-	for i := range s.pass.heads {
-		h := &s.pass.heads[i]
+	for i := range p.heads {
+		h := &p.heads[i]
 		if h.stopped != "" {
 			continue
 		}
 		behindOwn := h.group.Notes.blocks && !h.claims
 		for ; next < h.ahead; next++ {
-			c := &s.pass.claims[next]
+			c := &p.claims[next]
 			lending.Claim(c.group.Notes.route, c.group.Notes.need)
 		}
 		if !behindOwn && !h.ofMin && lending.Allows(h.group.Notes.route, h.group.Notes.need) {

@@ -65,48 +65,48 @@ type answer struct {
 func (n *notes) leaf() *capacity.Level { return n.route.Levels[0] }
 
 // checkAgain takes the checks of a whole group again after what they depend on has changed.
-func (s *State) checkAgain(now time.Time, g *group) {
+func (r *roster) checkAgain(now time.Time, g *group) {
 	n := &g.Notes
-	n.route, n.need = s.tree.Route(g.Key().Quota), s.tree.Need(n.request)
+	n.route, n.need = r.tree.Route(g.Key().Quota), r.tree.Need(n.request)
 	n.limits, n.cause = n.route.Limits(n.nonPreemptible), cause{}
-	parked, _ := s.checkGroup(g)
+	parked, _ := checkGroup(r, g)
 	if parked == n.parked && g.Open() != n.isParked() {
 		return
 	}
-	s.moveGroup(g, -1)
+	r.moveGroup(g, -1)
 	n.parked = parked
 	g.SetOpen(!n.isParked())
-	s.moveGroup(g, 1)
-	s.headChanged(n.queue)
-	s.reports.regrouped(now, g)
+	r.moveGroup(g, 1)
+	r.headChanged(n.queue)
+	r.reports.regrouped(now, g)
 }
 
 // checkGroups does so for all groups if paths, or what may never be exceeded, are not what they were. That is found out
 // when it is asked for: at start quotas come one by one.
-func (s *State) checkGroups() {
-	if s.structure == s.tree.Structure() {
+func (r *roster) checkGroups() {
+	if r.structure == r.tree.Structure() {
 		return
 	}
-	for _, name := range s.queues.names() {
-		for _, g := range s.queues.byName[name].line.Groups() {
-			s.checkAgain(s.quotasChanged, g)
+	for _, name := range r.queues.names() {
+		for _, g := range r.queues.byName[name].line.Groups() {
+			r.checkAgain(r.quotasChanged, g)
 		}
 	}
-	s.structure = s.tree.Structure()
+	r.structure = r.tree.Structure()
 }
 
 // refresh brings all that follows from other things up to date: which groups are open, amounts, the order of queues.
-func (s *State) refresh() {
-	s.checkGroups()
-	s.tree.Refresh()
-	for _, q := range s.ranking.moved() {
+func (r *roster) refresh() {
+	r.checkGroups()
+	r.tree.Refresh()
+	for _, q := range r.ranking.moved() {
 		rank, eligible := q.currentRank()
-		before := s.looked
+		before := r.looked
 		if eligible {
 			first, _ := q.line.Head()
-			s.looked = first.Head()
+			r.looked = first.Head()
 		}
-		s.ranking.place(q, rank, eligible)
-		s.looked = before
+		r.ranking.place(q, rank, eligible)
+		r.looked = before
 	}
 }

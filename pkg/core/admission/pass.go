@@ -27,6 +27,7 @@ import (
 // pass is one look at all heads, in the order in which they are served. It keeps nothing from the one before: what it
 // claims is claimed until the next one begins.
 type pass struct {
+	*roster
 	// claims in the order in which they were made.
 	claims []claim
 	// heads that do not go, in their order.
@@ -73,7 +74,7 @@ type verdict struct {
 func (v *verdict) fits() bool { return v.short == nil && v.contended == nil }
 
 // measure compares a unit with the limits that it has to keep. The leaf's come first.
-func measure(limits []*capacity.Limit, need []int64, nonPreemptible bool) (v verdict) {
+func (v *verdict) measure(limits []*capacity.Limit, need []int64, nonPreemptible bool) {
 	leaf := limits[0].Level()
 	for _, lim := range limits {
 		found, short := lim.Short(need, lim.Level() == leaf)
@@ -93,10 +94,9 @@ func measure(limits []*capacity.Limit, need []int64, nonPreemptible bool) (v ver
 			v.short, v.shortNumber = lim, found.Number
 		}
 		if v.short != nil && !nonPreemptible {
-			return v // the limits above cannot change the answer
+			return // the limits above cannot change the answer
 		}
 	}
-	return v
 }
 
 // cause is what keeps a head from going: a reason, or too little at one limit of the resource of that number, if only
@@ -116,11 +116,11 @@ func (h *head) cause() cause {
 }
 
 // finding is the cause in the words of a reason.
-func (s *State) finding(c cause) Finding {
+func (p *pass) finding(c cause) Finding {
 	if c.limit == nil {
 		return Finding{Reason: c.stopped}
 	}
-	found := Finding{ReasonQuotaExceeded, c.limit.Level().Name(), s.tree.Resource(c.number)}
+	found := Finding{ReasonQuotaExceeded, c.limit.Level().Name(), p.tree.Resource(c.number)}
 	switch {
 	case c.contended:
 		found.Reason = ReasonBlockedByHead
@@ -134,19 +134,19 @@ func (s *State) finding(c cause) Finding {
 // The pass ends there: what is claimed and who is served first may be different after an admission, so whoever admits
 // begins again. A pass that ends without one has found out why each head waits. One that is not whole, because an
 // extension panicked, has to be made again.
-func (s *State) firstFitting(now time.Time) (fits *group, whole bool) {
-	s.beginPass()
-	for _, q := range s.ranking.queues {
+func (p *pass) firstFitting(now time.Time) (fits *group, whole bool) {
+	p.begin()
+	for _, q := range p.ranking.queues {
 		if q.full() {
 			q.line.Heads(func(g *group) bool {
-				s.pass.heads = append(s.pass.heads, head{group: g, stopped: ReasonQueueFull})
+				p.enter(g).stopped = ReasonQueueFull
 				return true
 			})
 			continue
 		}
-		fits, fault := s.lookAt(q)
+		fits, fault := p.lookAt(q)
 		if fault != "" {
-			s.blame(now, fault)
+			p.blame(now, fault)
 			return nil, false
 		}
 		if fits != nil {
@@ -157,18 +157,17 @@ func (s *State) firstFitting(now time.Time) (fits *group, whole bool) {
 }
 
 // blame parks the unit that was looked at when an extension panicked: it alone is to blame.
-func (s *State) blame(now time.Time, fault string) {
-	u := s.looked
-	s.looked = nil
-	s.change(u, func() {
-		s.leave(u)
-		s.refuse(now, u, ReasonInternalError, fault)
-		s.place(now, u)
+func (p *pass) blame(now time.Time, fault string) {
+	u := p.looked
+	p.looked = nil
+	p.change(u, func() {
+		p.leave(u)
+		u.refuse(now, p.cfg.RefusedBackoff, ReasonInternalError, fault)
+		p.place(now, u)
 	})
 }
 
-func (s *State) beginPass() {
-	p := &s.pass
+func (p *pass) begin() {
 	for i := range p.claims {
 		for _, lim := range p.claims[i].limits {
 			lim.Unclaim()
@@ -179,46 +178,45 @@ func (s *State) beginPass() {
 
 // lookAt looks at the heads of one queue up to the first that fits. A panic is a fault of the unit that is looked at
 // then.
-func (s *State) lookAt(q *queueRecord) (fits *group, fault string) {
+func (p *pass) lookAt(q *queueRecord) (fits *group, fault string) {
 	defer func() {
-		if r := recover(); r != nil {
-			s.panics++
-			fault = fmt.Sprintf("internal error while the unit was examined: %v", r)
+		if cause := recover(); cause != nil {
+			p.panics++
+			fault = fmt.Sprintf("internal error while the unit was examined: %v", cause)
 		}
 	}()
-	s.pass.claimed = s.pass.claimed[:0]
+	p.claimed = p.claimed[:0]
 	q.line.Heads(func(g *group) bool {
-		s.looked = g.Head()
-		s.pass.examined++
+		p.looked = g.Head()
+		p.examined++
 		n := &g.Notes
-		if len(s.cfg.Checks) > 0 {
-			if said := s.ask(g); said.reason != "" {
-				s.pass.heads = append(s.pass.heads, head{group: g, stopped: said.reason}) // it claims nothing
+		if len(p.extensions) > 0 {
+			if said := p.extensions.ask(g); said.reason != "" {
+				p.enter(g).stopped = said.reason // it claims nothing
 				return true
 			}
 		}
-		v := measure(n.limits, n.need, n.nonPreemptible)
-		if v.fits() {
+		h := p.enter(g)
+		h.measure(n.limits, n.need, n.nonPreemptible)
+		if h.fits() {
 			fits = g
 			return false
 		}
-		ahead := len(s.pass.claims)
-		claims := n.blocks && !slices.Contains(s.pass.claimed, n.route)
-		if claims {
-			s.pass.claimed = append(s.pass.claimed, n.route)
-			s.pass.add(g)
+		h.ahead = len(p.claims)
+		if h.claims = n.blocks && !slices.Contains(p.claimed, n.route); h.claims {
+			p.claimed = append(p.claimed, n.route)
+			p.add(g)
 		}
-		s.pass.heads = append(s.pass.heads, head{group: g, verdict: v, ahead: ahead, claims: claims})
 		return true
 	})
-	s.looked = nil
+	p.looked = nil
 	return fits, ""
 }
 
 // noteCauses has what the last pass found known, and reported in its time.
-func (s *State) noteCauses(now time.Time) {
-	for i := range s.pass.heads {
-		h := &s.pass.heads[i]
+func (p *pass) noteCauses(now time.Time) {
+	for i := range p.heads {
+		h := &p.heads[i]
 		n, c := &h.group.Notes, h.cause()
 		if n.head == h.group.Head() && n.cause == c {
 			continue
@@ -227,8 +225,19 @@ func (s *State) noteCauses(now time.Time) {
 			n.head, n.since = h.group.Head(), now
 		}
 		n.cause = c
-		s.reports.head(h.group, s.finding(c), now)
+		p.reports.head(h.group, p.finding(c), now)
 	}
+}
+
+// enter adds the head of a group to those of the pass. What is returned is valid until the next one enters.
+func (p *pass) enter(g *group) *head {
+	if len(p.heads) < cap(p.heads) {
+		p.heads = p.heads[:len(p.heads)+1]
+		p.heads[len(p.heads)-1] = head{group: g}
+	} else {
+		p.heads = append(p.heads, head{group: g})
+	}
+	return &p.heads[len(p.heads)-1]
 }
 
 // add claims for the head of a group.

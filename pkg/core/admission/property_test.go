@@ -478,7 +478,7 @@ func (w *world) checkReports(t require.TestingT) {
 		if u.stage != stageWaiting || u.report.Reason == "" || u.reportAt != 0 {
 			continue
 		}
-		found, _ := w.s.whyWaiting(u)
+		found, _ := w.s.why().waiting(u)
 		if u.group == nil || !u.group.Open() || u.group.Head() == u {
 			require.True(t, untold(found.Reason) || found == u.report.Finding, "%s was told %v, it is %v", key, u.report.Finding, found)
 		}

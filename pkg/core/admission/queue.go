@@ -164,53 +164,31 @@ func quoted(names []string) string {
 	return strings.Join(out, ", ")
 }
 
-// UpsertQueue takes the Queue object as it is now.
-func (s *State) UpsertQueue(now time.Time, in Queue) {
-	q := s.queues.record(in.Name)
-	if q.known && q.spec.same(&in) {
-		return
-	}
-	reorder := !q.known || q.spec.Policy != in.Policy || q.spec.Threshold != in.Threshold
-	q.known, q.spec = true, in
-	s.queueChanged(now, q, reorder)
-}
-
-// DeleteQueue parks the units of a queue that goes with UnknownQueue.
-func (s *State) DeleteQueue(now time.Time, name string) {
-	q, ok := s.queues.byName[name]
-	if !ok || !q.known {
-		return
-	}
-	q.known, q.spec = false, Queue{}
-	s.queueChanged(now, q, true)
-	s.queues.prune(q)
-}
-
 // queueChanged brings the units of a queue in line with its object.
-func (s *State) queueChanged(now time.Time, q *queueRecord, reorder bool) {
+func (r *roster) queueChanged(now time.Time, q *queueRecord, reorder bool) {
 	if reorder {
-		s.reorder(now, q)
+		r.reorder(now, q)
 	}
 	for _, g := range q.line.Groups() {
-		s.checkAgain(now, g)
+		r.checkAgain(now, g)
 	}
-	s.ranking.touch(q)
-	s.changed = true
+	r.ranking.touch(q)
+	r.changed = true
 }
 
 // reorder moves all units of a queue into the order of its present policy.
-func (s *State) reorder(now time.Time, q *queueRecord) {
+func (r *roster) reorder(now time.Time, q *queueRecord) {
 	units := make([]*unit, 0, q.line.Len())
 	q.line.Walk(func(u *unit) bool { units = append(units, u); return true })
 	for _, u := range units {
-		s.change(u, func() { s.part(u) })
+		r.change(u, func() { r.part(u) })
 	}
-	policy, fault := s.queues.policyOf(q)
+	policy, fault := r.queues.policyOf(q)
 	if q.fault = fault; fault != "" {
-		s.panics++
+		r.panics++
 	}
 	q.line.Reorder(policy)
 	for _, u := range units {
-		s.change(u, func() { s.join(now, u) })
+		r.change(u, func() { r.join(now, u) })
 	}
 }

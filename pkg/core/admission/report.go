@@ -150,26 +150,3 @@ func later(a, b time.Time) time.Time {
 	}
 	return a
 }
-
-// report plans the reports that are due.
-func (s *State) report(now time.Time, plan *Plan) {
-	s.reports.sweep(now)
-	for len(plan.Explain) < mostReports {
-		u, ok := s.reports.due.First()
-		if !ok || u.reportAt > backlog.MomentOf(now) {
-			return
-		}
-		s.reports.move(u, 0)
-		if u.stage != stageWaiting || (u.group != nil && u.group.Open() && u.group.Head() != u && u.report.Reason == "") {
-			continue
-		}
-		before := s.look(u)
-		found, message := s.whyWaiting(u)
-		s.looked = before
-		if found == u.report.Finding || untold(found.Reason) {
-			continue
-		}
-		u.report = &report{Finding: found, at: now}
-		plan.Explain = append(plan.Explain, Explain{Unit: u.spec, Reason: found.Reason, Message: message})
-	}
-}

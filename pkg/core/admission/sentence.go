@@ -18,21 +18,23 @@ package admission
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
 // explain says why a unit does not fit, and in words, with the numbers.
-func (s *State) explain(u *unit) (Finding, string) {
-	list := s.shortages(u)
+func (w *why) explain(u *unit) (Finding, string) {
+	list := w.shortages(u)
 	reason := reasonOf(list)
 	binding := bind(list, reason)
 	if binding == nil {
 		return Finding{Reason: reason}, "not examined yet"
 	}
 	found := Finding{reason, binding.Level, binding.Resource}
-	return found, binding.sentence(u.spec.Quota) + others(list) + s.whyNotLent(u, list, binding)
+	return found, binding.sentence(u.spec.Quota) + others(list) + w.whyNotLent(u, list, binding)
 }
 
 // sentence is about one shortage alone.
@@ -95,28 +97,19 @@ func others(list []Shortage) string {
 
 // whyNotLent says why a unit that waits for its share is not admitted beyond it. It is empty where that is not the
 // question, or the unit may not borrow for the same reason for which it does not fit.
-func (s *State) whyNotLent(u *unit, list []Shortage, binding *Shortage) string {
+func (w *why) whyNotLent(u *unit, list []Shortage, binding *Shortage) string {
 	n := &u.group.Notes
-	if binding.Bound != BoundRuntime || !n.route.Shared || s.behindItsOwn(u.group) {
+	ofMin := slices.ContainsFunc(list, func(sh Shortage) bool { return sh.Bound == BoundMin })
+	if binding.Bound != BoundRuntime || !n.route.Shared || ofMin || w.behindItsOwn(u.group) {
 		return ""
 	}
-	for i := range list {
-		if list[i].Bound == BoundMin {
-			return ""
-		}
-	}
-	lending := s.tree.Lend()
-	for i := range s.pass.heads {
-		if h := &s.pass.heads[i]; h.group.Len() > 0 && h.group.Open() && h.entitled() {
-			lending.Shut(h.first.Level())
-		}
-	}
+	lending := w.lending()
 	if o, some := lending.Obstacle(n.route, n.need); some {
 		return fmt.Sprintf("; not lent: %s of %s would be missing at %q",
 			resources.Format(o.Resource, o.Missing), o.Resource, o.Level.Name())
 	}
-	for i := range s.pass.claims {
-		if c := &s.pass.claims[i]; s.ahead(c, u) {
+	for i := range w.pass.claims {
+		if c := &w.pass.claims[i]; w.ahead(c, u) {
 			lending.Claim(c.group.Notes.route, c.group.Notes.need)
 		}
 	}
@@ -133,13 +126,24 @@ func (s *State) whyNotLent(u *unit, list []Shortage, binding *Shortage) string {
 	return ""
 }
 
+// lending is a round of lending in which the levels are shut that the last pass found to be.
+func (w *why) lending() capacity.Lending {
+	lending := w.tree.Lend()
+	for i := range w.pass.heads {
+		if h := &w.pass.heads[i]; h.group.Len() > 0 && h.group.Open() && h.entitled() {
+			lending.Shut(h.first.Level())
+		}
+	}
+	return lending
+}
+
 // behindItsOwn says that another group of the same queue and quota claims for both.
-func (s *State) behindItsOwn(g *group) bool {
+func (w *why) behindItsOwn(g *group) bool {
 	if !g.Notes.blocks {
 		return false
 	}
-	for i := range s.pass.claims {
-		if s.pass.claims[i].group == g {
+	for i := range w.pass.claims {
+		if w.pass.claims[i].group == g {
 			return false
 		}
 	}

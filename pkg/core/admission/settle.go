@@ -34,9 +34,9 @@ func (s *State) Settle(now time.Time, unitKey string, attempt int64, o Outcome) 
 	s.contest(now, u, func() {
 		s.change(u, func() {
 			if u.stage == stageAdmitting {
-				s.settleAdmission(now, u, remembered, o)
+				u.settleAdmission(now, s.cfg.RefusedBackoff, remembered, o)
 			} else {
-				s.settleEviction(now, u, remembered, o)
+				u.settleEviction(now, s.cfg.RefusedBackoff, remembered, o)
 			}
 			s.owners.Moved(u)
 			s.place(now, u)
@@ -47,7 +47,7 @@ func (s *State) Settle(now time.Time, unitKey string, attempt int64, o Outcome) 
 	}
 }
 
-func (s *State) settleAdmission(now time.Time, u *unit, remembered *Unit, o Outcome) {
+func (u *unit) settleAdmission(now time.Time, base time.Duration, remembered *Unit, o Outcome) {
 	if remembered != nil && remembered.Phase.Holds() {
 		// The object itself says so, whatever the write seemed to come to.
 		o = OutcomeConfirmed
@@ -61,12 +61,12 @@ func (s *State) settleAdmission(now time.Time, u *unit, remembered *Unit, o Outc
 		}
 		u.spec.Phase, u.spec.Attempts, u.spec.Held = PhaseDequeued, u.attempt, u.held
 	case OutcomeRefused:
-		s.refuse(now, u, ReasonWriteRefused, "the API server refuses the admission of this unit; it is tried again later")
+		u.refuse(now, base, ReasonWriteRefused, "the API server refuses the admission of this unit; it is tried again later")
 	case OutcomeRefuted, OutcomeUnknown:
 	}
 }
 
-func (s *State) settleEviction(now time.Time, u *unit, remembered *Unit, o Outcome) {
+func (u *unit) settleEviction(now time.Time, base time.Duration, remembered *Unit, o Outcome) {
 	u.stage = stageAdmitted
 	switch o {
 	case OutcomeConfirmed:
@@ -77,8 +77,14 @@ func (s *State) settleEviction(now time.Time, u *unit, remembered *Unit, o Outco
 			remembered.Phase, remembered.Held = PhaseEnqueued, resources.List{}
 		}
 	case OutcomeRefused:
-		s.refuse(now, u, ReasonWriteRefused, "the API server refuses the eviction of this unit; it is tried again later")
+		u.refuse(now, base, ReasonWriteRefused, "the API server refuses the eviction of this unit; it is tried again later")
 	case OutcomeRefuted, OutcomeUnknown:
 		u.observed = true
 	}
+}
+
+// refuse keeps a unit from being tried for a while that doubles with every refusal in a row.
+func (u *unit) refuse(now time.Time, base time.Duration, reason Reason, message string) {
+	backoff := base << min(u.refusal.times, 5)
+	u.refusal = &refusal{times: u.refusal.times + 1, until: now.Add(backoff), reason: reason, message: message}
 }

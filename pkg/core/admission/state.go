@@ -16,64 +16,23 @@ limitations under the License.
 
 package admission
 
-import (
-	"time"
+import "time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
-)
-
-// State is the whole of what the decisions depend on: the sum of its rooms. It is not safe for concurrent use: one
-// goroutine owns it.
+// State is the whole of what the decisions depend on. It is not safe for concurrent use: one goroutine owns it.
 //
-// Between two calls the following holds:
+// It joins its parts: the roster knows all units, and the pass decides. Between two calls the following holds:
 //   - every unit that waits is in line, in exactly one group, or parked (I2);
 //   - the ledger has what units hold, and nothing else (I7);
 //   - unless changed is set, the last pass saw all that there is now: no unit fits (I6).
 type State struct {
-	cfg    Config
-	ledger *ledger.Ledger
-	tree   *capacity.Tree
-	owners *owner.Book[*unit]
-	units  map[string]*unit // by key
-	queues queues
-	accounts
-
-	// retries are the units for which something is over at a time: backoff, refusal. evictions are admitted units that
-	// must not be.
-	retries   *backlog.Due[*unit]
-	evictions map[*unit]struct{}
-	reports   reports
-
-	ranking ranking
-	pass    pass
-	// changed: something that a pass looks at is not what it was in the last one.
-	changed bool
-	// structure is that of the tree when all groups were checked last. quotasChanged is when a quota changed last.
-	structure     int64
-	quotasChanged time.Time
-
-	// panics of extensions that were recovered since the last Decide.
-	panics int
-	// looked is the unit that is being looked at. Between two calls it is nil, unless the last one panicked.
-	looked *unit
+	*roster
+	pass pass
 }
 
 // New returns an empty state.
 func New(cfg Config) *State {
-	order := cfg.Order
-	if order == nil {
-		order = FairOrder{}
-	}
-	l := ledger.New()
-	return &State{
-		cfg: cfg, ledger: l, tree: capacity.NewTree(l), owners: owner.NewBook[*unit](), units: map[string]*unit{},
-		queues: newQueues(cfg.Policies), accounts: newAccounts(),
-		retries:   backlog.NewDue(func(u *unit) backlog.Moment { return u.retryAt }),
-		evictions: map[*unit]struct{}{}, reports: newReports(&cfg), ranking: newRanking(order),
-	}
+	r := newRoster(cfg)
+	return &State{roster: r, pass: pass{roster: r}}
 }
 
 // Recheck says that what a Check depends on has changed: everything that waits is looked at again.
@@ -84,6 +43,68 @@ func (s *State) Recheck(time.Time) {
 		}
 	}
 	s.changed = true
+}
+
+// UpsertUnit takes the unit as the API has it. While a write of the unit is in flight the object is
+// remembered and replayed by Settle. A unit whose Phase holds quota is (re-)reserved with Held, fits or not.
+func (s *State) UpsertUnit(now time.Time, in Unit) {
+	u, ok := s.units[in.Key]
+	if ok && u.spec.UID != in.UID {
+		// Another object under the same name: nothing of the old one can be true of it.
+		s.DeleteUnit(now, in.Key)
+		ok = false
+	}
+	switch {
+	case !ok:
+		u = newUnit()
+		s.apply(now, u, in)
+	case u.inFlight():
+		u.own().remembered = &in
+	default:
+		s.replay(now, u, &in)
+	}
+}
+
+// DeleteUnit forgets the unit and releases what it holds (I7). A write in flight is settled by it.
+func (s *State) DeleteUnit(now time.Time, key string) {
+	u, ok := s.units[key]
+	if !ok {
+		return
+	}
+	u.forgetRemembered()
+	s.contest(now, u, func() {
+		s.change(u, func() {
+			u.stage = stageDone
+			s.place(now, u)
+		})
+		s.owners.Remove(u)
+		delete(s.units, key)
+	})
+	q := s.queues.record(u.spec.Queue)
+	q.refs--
+	s.queues.prune(q)
+}
+
+// UpsertQueue takes the Queue object as it is now.
+func (s *State) UpsertQueue(now time.Time, in Queue) {
+	q := s.queues.record(in.Name)
+	if q.known && q.spec.same(&in) {
+		return
+	}
+	reorder := !q.known || q.spec.Policy != in.Policy || q.spec.Threshold != in.Threshold
+	q.known, q.spec = true, in
+	s.queueChanged(now, q, reorder)
+}
+
+// DeleteQueue parks the units of a queue that goes with UnknownQueue.
+func (s *State) DeleteQueue(now time.Time, name string) {
+	q, ok := s.queues.byName[name]
+	if !ok || !q.known {
+		return
+	}
+	q.known, q.spec = false, Queue{}
+	s.queueChanged(now, q, true)
+	s.queues.prune(q)
 }
 
 // SetQuota takes an observation of a quota.
@@ -112,20 +133,6 @@ func (s *State) DeletePod(_ time.Time, unitKey, podUID string) {
 	s.podsChange(unitKey, func() bool { return s.ledger.DeletePod(unitKey, podUID) })
 }
 
-func (s *State) podsChange(unitKey string, f func() (outstanding bool)) {
-	u, ok := s.units[unitKey]
-	if !ok {
-		f()
-		return
-	}
-	s.change(u, func() {
-		if f() {
-			s.tree.Changed(u.quota)
-		}
-	})
-	s.changed = true
-}
-
 // SetConsumer says that a consumer is live, or not (live=false). Units whose managed consumer is not live
 // are parked or evicted. An admitted unit whose consumer was never reported keeps its admission, so whoever
 // finds the consumer of a unit missing has to say so.
@@ -133,15 +140,6 @@ func (s *State) SetConsumer(now time.Time, c Consumer, live bool) {
 	for _, u := range s.owners.SetLive(c, live) {
 		s.change(u, func() { s.place(now, u) })
 	}
-}
-
-// look notes that a unit is looked at from here on and returns the one that was before, which the caller puts back when
-// he is done. He must not do so in a defer: after a panic the note is to stay. A panic that is not recovered here leaves
-// the state half changed. Whoever owns it builds another one from the objects, which say the same again, so that it
-// panics again. What is needed to get out of that is who was being looked at.
-func (s *State) look(u *unit) (before *unit) {
-	before, s.looked = s.looked, u
-	return before
 }
 
 // Suspect names, once, the unit that was being looked at when a call panicked; "" if none was.

@@ -18,6 +18,7 @@ package admission
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -72,7 +73,7 @@ func (s *State) First(queue string, n int) []Waiting {
 	s.refresh()
 	var out []Waiting
 	q.line.Walk(func(u *unit) bool {
-		found, message := s.whyInLine(u)
+		found, message := s.why().inLine(u)
 		out = append(out, Waiting{Unit: u.spec, Position: len(out) + 1, Reason: found.Reason, Message: message})
 		return len(out) < n
 	})
@@ -112,44 +113,8 @@ func (s *State) Why(unitKey string) (Reason, string, bool) {
 	case stageWaiting:
 	}
 	s.refresh()
-	found, message := s.whyWaiting(u)
+	found, message := s.why().waiting(u)
 	return found.Reason, message, true
-}
-
-// whyWaiting is why a unit waits, with the numbers of now. All that follows from other things is up to date.
-func (s *State) whyWaiting(u *unit) (Finding, string) {
-	if u.group == nil {
-		return Finding{Reason: u.parked}, s.whyParked(u)
-	}
-	return s.whyInLine(u)
-}
-
-func (s *State) whyInLine(u *unit) (Finding, string) {
-	g := u.group
-	if found, message := s.checkGroup(g); found.Reason != "" {
-		return found, message
-	}
-	if q := g.Notes.queue; q.full() {
-		return Finding{Reason: ReasonQueueFull}, fmt.Sprintf("queue %q has %d admitted units, as many as it may have (%d)",
-			q.name, q.holding, q.spec.MaxAdmitted)
-	}
-	if said, fault := s.tryToAsk(g); fault != "" {
-		return Finding{Reason: ReasonInternalError}, fault
-	} else if said.reason != "" {
-		return Finding{Reason: said.reason}, said.message
-	}
-	return s.explain(u)
-}
-
-// tryToAsk is ask, for whoever is not in a pass.
-func (s *State) tryToAsk(g *group) (said answer, fault string) {
-	defer func() {
-		if r := recover(); r != nil {
-			s.panics++
-			fault = fmt.Sprintf("internal error while the unit was examined: %v", r)
-		}
-	}()
-	return s.ask(g), ""
 }
 
 // Outstanding of a level: what admitted units hold beyond their assigned pods.
@@ -160,3 +125,92 @@ func (s *State) Assigned(level string) resources.List { return s.ledger.Assigned
 
 // Queues lists the names of all queues that exist or that a unit names, sorted.
 func (s *State) Queues() []string { return s.queues.names() }
+
+// Explain says why a unit waits. For any other unit it says what Why does. It compares the unit with the claims that
+// the last pass made ahead of it, behind a head too, and costs O(depth x (resources + claims)), however many units
+// there are.
+func (s *State) Explain(unitKey string) (Explanation, bool) {
+	reason, message, ok := s.Why(unitKey)
+	if !ok {
+		return Explanation{}, false
+	}
+	e := Explanation{Reason: reason, Message: message}
+	u := s.units[unitKey]
+	if u.stage != stageWaiting {
+		return e, true
+	}
+	if u.group == nil {
+		e.Until = s.parkedUntil(u)
+		return e, true
+	}
+	line := u.group.Line()
+	e.Position, e.Waiting = line.Position(u), line.Len()
+	if first, ok := line.First(); ok && first != u {
+		e.First = first.spec.Key
+	}
+	e.Shortages = s.why().shortages(u)
+	bind(e.Shortages, reason)
+	return e, true
+}
+
+// Demand of a leaf quota that is not in Koordinator's request yet: over its waiting and admitted units,
+// what they ask beyond their existing pods. O(1): kept incrementally.
+func (s *State) Demand(quota string) resources.List {
+	s.checkGroups()
+	if sum, ok := s.demand[quota]; ok {
+		return sum.List()
+	}
+	return resources.List{}
+}
+
+// DirtyDemand returns, once, the quotas whose Demand changed since the last call, sorted.
+func (s *State) DirtyDemand() []string {
+	s.checkGroups()
+	var out []string
+	for quota := range s.moved {
+		if demand := s.Demand(quota); !demand.Same(s.told[quota]) {
+			out = append(out, quota)
+			if s.told[quota] = demand; demand.Len() == 0 {
+				delete(s.told, quota)
+			}
+		}
+	}
+	clear(s.moved)
+	slices.Sort(out)
+	return out
+}
+
+// Counts of all queue and quota pairs, sorted.
+func (s *State) Counts() []QueueCounts {
+	s.checkGroups()
+	out := make([]QueueCounts, 0, len(s.byPair))
+	for _, c := range s.byPair {
+		out = append(out, *c)
+	}
+	return sortCounts(out)
+}
+
+// ChangedCounts returns, once, the counts of the pairs where they may have changed since the last call, sorted; zeros
+// where no unit is any more.
+func (s *State) ChangedCounts() []QueueCounts {
+	s.checkGroups()
+	out := make([]QueueCounts, 0, len(s.accounts.counted))
+	for p := range s.accounts.counted {
+		if c, ok := s.byPair[p]; ok {
+			out = append(out, *c)
+		} else {
+			out = append(out, QueueCounts{Queue: p.queue, Quota: p.quota})
+		}
+	}
+	clear(s.accounts.counted)
+	return sortCounts(out)
+}
+
+// CountsOf sums the counts of a queue over its quotas. O(1): kept incrementally.
+func (s *State) CountsOf(queue string) QueueCounts {
+	s.checkGroups()
+	if c, ok := s.byQueue[queue]; ok {
+		return *c
+	}
+	return QueueCounts{Queue: queue}
+}

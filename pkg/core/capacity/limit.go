@@ -56,8 +56,9 @@ type Shortage struct {
 // The leaf counts every resource that it limits, as ElasticQuota does when it places pods; other levels only what is
 // asked for.
 func (lim *Limit) Short(need []int64, leaf bool) (first Shortage, short bool) {
+	left := lim.left[:len(need)]
 	for i, n := range need {
-		if n <= lim.left[i] {
+		if n <= left[i] {
 			continue // a resource that it does not ask for is not overspent either
 		}
 		switch {

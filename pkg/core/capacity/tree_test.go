@@ -17,6 +17,7 @@ limitations under the License.
 package capacity
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -229,11 +230,11 @@ func TestTreeEqualsANewOne(t *testing.T) {
 			}
 			for i := range x.Levels {
 				p, q := x.Levels[i], y.Levels[i]
-				require.Equal(t, p.limit.free, q.limit.free, name)
-				require.Equal(t, p.min.free, q.min.free, name)
+				require.True(t, slices.Equal(p.limit.free, q.limit.free), name)
+				require.True(t, slices.Equal(p.min.free, q.min.free), name)
 				if tree.Len() == len(quotas) {
-					require.Equal(t, p.Asked(), q.Asked(), name)
-					require.Equal(t, lending.at(p).free, other.at(q).free, name)
+					require.True(t, slices.Equal(p.Asked(), q.Asked()), name)
+					require.True(t, slices.Equal(lending.at(p).free, other.at(q).free), name)
 				}
 			}
 		}

@@ -1,0 +1,345 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// roster has all units, and keeps each where its object and the checks say: in line, parked, holding quota, or over. What
+// follows from that it keeps as well: the ledger, the accounts, what is due.
+type roster struct {
+	cfg        Config
+	extensions extensions
+	ledger     *ledger.Ledger
+	tree       *capacity.Tree
+	owners     *owner.Book[*unit]
+	units      map[string]*unit // by key
+	queues     queues
+	ranking    ranking
+	accounts
+
+	// retries are the units for which something is over at a time: backoff, refusal. evictions are admitted units that
+	// must not be.
+	retries   *backlog.Due[*unit]
+	evictions map[*unit]struct{}
+	reports   reports
+
+	// changed: something that a pass looks at is not what it was in the last one.
+	changed bool
+	// structure is that of the tree when all groups were checked last. quotasChanged is when a quota changed last.
+	structure     int64
+	quotasChanged time.Time
+
+	// panics of extensions that were recovered since the last Decide.
+	panics int
+	// looked is the unit that is being looked at. Between two calls it is nil, unless the last one panicked.
+	looked *unit
+}
+
+func newRoster(cfg Config) *roster {
+	order := cfg.Order
+	if order == nil {
+		order = FairOrder{}
+	}
+	l := ledger.New()
+	return &roster{
+		cfg: cfg, extensions: cfg.Checks, ledger: l, tree: capacity.NewTree(l), owners: owner.NewBook[*unit](),
+		units: map[string]*unit{}, queues: newQueues(cfg.Policies), accounts: newAccounts(),
+		retries:   backlog.NewDue(func(u *unit) backlog.Moment { return u.retryAt }),
+		evictions: map[*unit]struct{}{}, reports: newReports(&cfg), ranking: newRanking(order),
+	}
+}
+
+// replay applies an object to a unit with no write in flight, if it says anything new.
+func (r *roster) replay(now time.Time, u *unit, in *Unit) {
+	if u.stage == stageAdmitted && in.Phase.Holds() {
+		u.observed = true
+	}
+	if !u.spec.same(in) {
+		r.apply(now, u, *in)
+	}
+}
+
+// apply makes the object the truth about a unit with no write in flight.
+func (r *roster) apply(now time.Time, u *unit, in Unit) {
+	if u.stage == stageAdmitted && !u.observed && in.Phase.Waits() && in.Attempts < u.attempt {
+		// Older than the admission that was confirmed: only a repetition can say this.
+		in.Phase, in.Attempts, in.Held = u.spec.Phase, u.attempt, u.spec.Held
+	} else if u.stage == stageAdmitted {
+		u.observed = true
+	}
+	former, known := u.spec, r.units[in.Key] == u
+	sameJob := known && former.Consumer == in.Consumer && former.ConsumerManaged == in.ConsumerManaged
+	if known && !sameJob {
+		// It stands for the former job no longer.
+		r.contest(now, u, func() { r.owners.Remove(u) })
+	}
+	r.contestOf(now, &in, func() {
+		r.change(u, func() {
+			r.leave(u)
+			update := func() {
+				u.spec = in
+				u.enter(in.stage())
+			}
+			if sameJob {
+				r.owners.Change(u, update)
+			} else {
+				update()
+				r.owners.Add(u)
+			}
+			r.units[in.Key] = u
+			r.queues.record(in.Queue).refs++
+			r.place(now, u)
+		})
+	})
+	if known {
+		q := r.queues.record(former.Queue)
+		q.refs--
+		r.queues.prune(q)
+	}
+}
+
+// contest runs f, which may change who stands for the job of a unit, and places those again for whom it does.
+func (r *roster) contest(now time.Time, u *unit, f func()) { r.contestOf(now, &u.spec, f) }
+
+func (r *roster) contestOf(now time.Time, in *Unit, f func()) {
+	c := in.candidate()
+	before, some := r.owners.Winner(&c)
+	f()
+	after, still := r.owners.Winner(&c)
+	if before == after {
+		return
+	}
+	for _, u := range []*unit{before, after} {
+		if (u == before && !some) || (u == after && !still) || r.units[u.spec.Key] != u {
+			continue
+		}
+		r.change(u, func() { r.place(now, u) })
+	}
+}
+
+// change runs f, which changes a unit or what it holds, and keeps the accounts.
+func (r *roster) change(u *unit, f func()) {
+	before := r.look(u)
+	r.tally(u, -1)
+	f()
+	r.tally(u, 1)
+	r.looked = before
+}
+
+// place puts a unit where its stage and the checks say. It is called within change.
+func (r *roster) place(now time.Time, u *unit) {
+	switch u.stage {
+	case stageWaiting:
+		r.placeWaiting(now, u)
+	case stageAdmitted:
+		r.placeAdmitted(now, u)
+	case stageDone:
+		r.leave(u)
+		r.reports.move(u, 0)
+		r.release(u)
+	case stageAdmitting, stageEvicting:
+		// Not touched before its write is settled.
+	}
+}
+
+func (r *roster) placeWaiting(now time.Time, u *unit) {
+	r.release(u)
+	reason, _ := checkUnit(r, now, u)
+	if reason == "" {
+		if u.group == nil {
+			r.leave(u)
+			r.join(now, u)
+		}
+		return
+	}
+	if u.parked != reason {
+		r.leave(u)
+		u.parked = reason
+		r.reports.parked(now, u, Finding{Reason: reason})
+	}
+	r.retryAt(u, r.parkedUntil(u))
+}
+
+// parkedUntil is when a parked unit is to be looked at though nothing happens; zero for never.
+func (r *roster) parkedUntil(u *unit) time.Time {
+	switch u.parked {
+	case ReasonBackoff:
+		return u.spec.RequeueAt
+	case u.refusal.reason:
+		return u.refusal.until
+	default:
+		return time.Time{}
+	}
+}
+
+// placeAdmitted makes the ledger hold what the unit holds, and asks for its eviction where it must not
+// be admitted.
+func (r *roster) placeAdmitted(now time.Time, u *unit) {
+	r.leave(u)
+	r.reports.move(u, 0)
+	u.report = noReport
+	if u.spec.Quarantined {
+		r.hold(u, u.spec.wants())
+		return
+	}
+	reason, _, gone := checkAdmitted(r, u)
+	if gone {
+		// Nothing runs any more that could use it.
+		r.release(u)
+	} else {
+		r.hold(u, u.spec.wants())
+	}
+	switch {
+	case reason == "":
+	case now.Before(u.refusal.until):
+		r.retryAt(u, u.refusal.until)
+	default:
+		r.evictions[u] = struct{}{}
+	}
+}
+
+// leave takes a unit out of every collection that depends on its place.
+func (r *roster) leave(u *unit) {
+	if u.group != nil {
+		r.part(u)
+	}
+	u.parked = ""
+	r.retryAt(u, time.Time{})
+	delete(r.evictions, u)
+}
+
+func (r *roster) retryAt(u *unit, at time.Time) {
+	r.retries.Move(u, backlog.MomentOf(at), func(m backlog.Moment) { u.retryAt = m })
+}
+
+// join puts an eligible unit into its line.
+func (r *roster) join(now time.Time, u *unit) {
+	q := r.queues.record(u.spec.Queue)
+	key, fault := r.groupKey(q, u)
+	if fault != "" {
+		u.refuse(now, r.cfg.RefusedBackoff, ReasonInternalError, fault)
+		r.placeWaiting(now, u)
+		return
+	}
+	g, isNew := q.line.Join(u, key)
+	u.group = g
+	n := &g.Notes
+	n.answer = answer{} // what a check said to an earlier attempt says nothing to this one
+	if isNew {
+		n.queue, n.request, n.nonPreemptible, n.blocks = q, u.spec.Request, key.NonPreemptible, key.Blocks
+		r.checkAgain(now, g)
+	}
+	if g.Head() == u {
+		r.headChanged(q)
+	}
+	r.reports.joined(now, u)
+}
+
+// groupKey of a unit. A policy or a check of an extension that panics is a fault.
+func (r *roster) groupKey(q *queueRecord, u *unit) (key backlog.Key, fault string) {
+	doing := "put in order"
+	defer func() {
+		if cause := recover(); cause != nil {
+			r.panics++
+			fault = fmt.Sprintf("internal error while the unit was %s: %v", doing, cause)
+		}
+	}()
+	q.line.Try(u)
+	doing = "examined"
+	return backlog.Key{
+		Quota: u.spec.Quota, Request: u.spec.Request.Key(), NonPreemptible: u.spec.NonPreemptible,
+		Blocks: q.line.Policy().Blocks(u.spec.Priority), Checks: r.extensions.keys(u),
+	}, ""
+}
+
+// part takes a unit out of its line.
+func (r *roster) part(u *unit) {
+	g := u.group
+	if g.Head() == u {
+		r.headChanged(g.Notes.queue)
+	}
+	g.Part(u)
+	u.group = nil
+}
+
+func (r *roster) headChanged(q *queueRecord) {
+	r.ranking.touch(q)
+	r.changed = true
+}
+
+// hold makes the ledger say that the unit holds this much where its object says.
+func (r *roster) hold(u *unit, held resources.List) {
+	if u.holding && (u.quota != u.spec.Quota || u.queue.name != u.spec.Queue) {
+		r.release(u)
+	}
+	t := u.own()
+	if !t.holding {
+		t.holding, t.quota, t.queue = true, u.spec.Quota, r.queues.record(u.spec.Queue)
+		t.queue.holding++
+	}
+	t.held = held
+	changed := r.ledger.Reserve(u.spec.Key, t.quota, held, u.spec.NonPreemptible)
+	if r.ledger.Expect(u.spec.Key, u.spec.Expected) || changed {
+		r.tree.Changed(t.quota)
+		r.changed = true
+	}
+}
+
+// release makes the ledger forget what the unit holds.
+func (r *roster) release(u *unit) {
+	if !u.holding {
+		return
+	}
+	t := u.tenure
+	r.ledger.Release(u.spec.Key)
+	r.tree.Changed(t.quota)
+	t.queue.holding--
+	t.holding, t.held, t.quota, t.queue = false, resources.List{}, "", nil
+	r.changed = true
+}
+
+func (r *roster) podsChange(unitKey string, f func() (outstanding bool)) {
+	u, ok := r.units[unitKey]
+	if !ok {
+		f()
+		return
+	}
+	r.change(u, func() {
+		if f() {
+			r.tree.Changed(u.quota)
+		}
+	})
+	r.changed = true
+}
+
+// look notes that a unit is looked at from here on and returns the one that was before, which the caller puts back when
+// he is done. He must not do so in a defer: after a panic the note is to stay. A panic that is not recovered here leaves
+// the state half changed. Whoever owns it builds another one from the objects, which say the same again, so that it
+// panics again. What is needed to get out of that is who was being looked at.
+func (r *roster) look(u *unit) (before *unit) {
+	before, r.looked = r.looked, u
+	return before
+}

@@ -1,0 +1,63 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import "fmt"
+
+// why says why a unit waits, from the roster and what the last pass found.
+type why struct {
+	*roster
+	pass *pass
+}
+
+func (s *State) why() *why { return &why{s.roster, &s.pass} }
+
+// waiting is why a unit waits, with the numbers of now. All that follows from other things is up to date.
+func (w *why) waiting(u *unit) (Finding, string) {
+	if u.group == nil {
+		return Finding{Reason: u.parked}, whyParked(w.roster, u)
+	}
+	return w.inLine(u)
+}
+
+func (w *why) inLine(u *unit) (Finding, string) {
+	g := u.group
+	if found, message := checkGroup(w.roster, g); found.Reason != "" {
+		return found, message
+	}
+	if q := g.Notes.queue; q.full() {
+		return Finding{Reason: ReasonQueueFull}, fmt.Sprintf("queue %q has %d admitted units, as many as it may have (%d)",
+			q.name, q.holding, q.spec.MaxAdmitted)
+	}
+	if said, fault := w.tryToAsk(g); fault != "" {
+		return Finding{Reason: ReasonInternalError}, fault
+	} else if said.reason != "" {
+		return Finding{Reason: said.reason}, said.message
+	}
+	return w.explain(u)
+}
+
+// tryToAsk is ask, for whoever is not in a pass.
+func (w *why) tryToAsk(g *group) (said answer, fault string) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			w.panics++
+			fault = fmt.Sprintf("internal error while the unit was examined: %v", cause)
+		}
+	}()
+	return w.extensions.ask(g), ""
+}
