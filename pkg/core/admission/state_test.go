@@ -265,6 +265,26 @@ func TestChecksAreAskedAgainAfterARequeue(t *testing.T) {
 	require.Equal(t, Reason("Closed"), reason)
 }
 
+// Neither does it where another unit has kept the group, and with it the answer, meanwhile.
+func TestChecksAreAskedAgainBesideUnitsThatWait(t *testing.T) {
+	check := &switchCheck{open: true}
+	s := New(Config{Checks: []Check{check}})
+	one := resources.FromMap(map[string]int64{"cpu": 1})
+	s.SetQuota(epoch, Quota{Name: "root", Limit: one})
+	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Block", MaxAdmitted: -1})
+	u := Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "root", Pods: 1, Request: one, Active: true}
+	waits := u
+	waits.Key, waits.UID, waits.Created = "ns/waits", "waits", epoch
+	s.UpsertUnit(epoch, u)
+	s.UpsertUnit(epoch, waits)
+	require.Equal(t, []string{u.Key}, keysOfPlan(s.Decide(epoch)))
+	s.Settle(epoch, u.Key, 1, OutcomeConfirmed)
+	check.open = false
+	u.Phase, u.Attempts = PhaseTimeoutBackoff, 1
+	s.UpsertUnit(epoch, u)
+	require.Empty(t, s.Decide(epoch).Admit, "the check would not let it pass now")
+}
+
 // faultyKey panics before a unit has a group.
 type faultyKey struct{}
 

@@ -152,6 +152,22 @@ func TestLending(t *testing.T) {
 	require.True(t, tree.Lend().Allows(a, tree.Need(cpu(5))), "another round")
 }
 
+// A level that moves takes along what it asks for.
+func TestLevelThatMoves(t *testing.T) {
+	tree := NewTree(ledger.New())
+	tree.Set(Quota{Name: "root", Limit: cpu(10)})
+	tree.Set(Quota{Name: "left", Parent: "root", Limit: cpu(10)})
+	tree.Set(Quota{Name: "right", Parent: "root", Limit: cpu(10)})
+	asked := func(name string) int64 { return tree.Route(name).Levels[0].Asked()[0] }
+	tree.Set(Quota{Name: "team", Parent: "left", Limit: cpu(10), Requested: cpu(4)})
+	require.EqualValues(t, 4, asked("left"))
+	require.Zero(t, asked("right"))
+	tree.Set(Quota{Name: "team", Parent: "right", Limit: cpu(10), Requested: cpu(4)})
+	require.Zero(t, asked("left"))
+	require.EqualValues(t, 4, asked("right"))
+	require.EqualValues(t, 4, asked("root"))
+}
+
 // What is remembered of amounts equals a tree that is made anew of the same facts.
 func TestTreeEqualsANewOne(t *testing.T) {
 	t.Parallel()
