@@ -20,6 +20,7 @@ import (
 	"cmp"
 	"sync"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
@@ -153,6 +154,9 @@ func FuzzDecodeQueue(f *testing.F) {
 // annotation or label, in this order, else to that of its quota.
 func FuzzMapping(f *testing.F) {
 	f.Fuzz(func(t *testing.T, label, first, second, spec, annotation, queueLabel, namespace string) {
+		if !utf8.ValidString(label + first + second + spec + annotation + queueLabel + namespace) {
+			t.Skip("an API server holds no such text")
+		}
 		labels, annotations := map[string]string{}, map[string]string{}
 		for key, value := range map[string]string{
 			v1alpha1.LabelQuotaName: label, v1alpha1.LabelQuotaNameFallback1: first, v1alpha1.LabelQuotaNameFallback2: second,
