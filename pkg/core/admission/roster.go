@@ -290,17 +290,19 @@ func (r *roster) headChanged(q *queueRecord) {
 	r.changed = true
 }
 
-// hold makes the ledger say that the unit holds this much where its object says.
+// hold makes the ledger say that the unit holds this much where its object says. A unit that stays in its quota is not
+// released in between: a quota that went is remembered only as long as something is held there.
 func (r *roster) hold(u *unit, held resources.List) {
-	if u.holding && (u.quota != u.spec.Quota || u.queue.name != u.spec.Queue) {
+	if u.holding && u.quota != u.spec.Quota {
 		r.release(u)
 	}
-	t := u.own()
-	if !t.holding {
-		t.holding, t.quota, t.queue = true, u.spec.Quota, r.queues.record(u.spec.Queue)
-		t.queue.holding++
+	t, q := u.own(), r.queues.record(u.spec.Queue)
+	if t.holding {
+		t.queue.holding--
 	}
-	t.held = held
+	q.holding++
+	r.changed = r.changed || t.queue != q
+	t.holding, t.quota, t.queue, t.held = true, u.spec.Quota, q, held
 	changed := r.ledger.Reserve(u.spec.Key, t.quota, held, u.spec.NonPreemptible)
 	if r.ledger.Expect(u.spec.Key, u.spec.Expected) || changed {
 		r.tree.Changed(t.quota)
