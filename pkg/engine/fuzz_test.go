@@ -19,6 +19,7 @@ package engine
 import (
 	"cmp"
 	"sync"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -154,7 +155,7 @@ func FuzzDecodeQueue(f *testing.F) {
 // annotation or label, in this order, else to that of its quota.
 func FuzzMapping(f *testing.F) {
 	f.Fuzz(func(t *testing.T, label, first, second, spec, annotation, queueLabel, namespace string) {
-		if !utf8.ValidString(label + first + second + spec + annotation + queueLabel + namespace) {
+		if !utf8.ValidString(strings.Join([]string{label, first, second, spec, annotation, queueLabel, namespace}, "/")) {
 			t.Skip("an API server holds no such text")
 		}
 		labels, annotations := map[string]string{}, map[string]string{}
