@@ -33,7 +33,7 @@ import (
 // observed makes an observation of what a fuzzer wrote; false for what no API server would send.
 func observed(kind, job, unit string, bound byte, managed bool) (Observation, bool) {
 	o := Observation{Now: epoch, Managed: managed, Creation: &jobs.Creation{}, Bound: Bound(bound % 3), Fresh: bound >= 3}
-	found, ok := jobs.FindString(kind)
+	found, ok := jobs.Find(kind)
 	if !ok || len(job)+len(unit) > 1<<14 {
 		return o, false
 	}

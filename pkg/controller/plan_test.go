@@ -37,7 +37,7 @@ var epoch = metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 
 func batchJob(t testing.TB) *jobs.Kind {
 	t.Helper()
-	kind, ok := jobs.FindString("Job.v1.batch")
+	kind, ok := jobs.Find("Job.v1.batch")
 	require.True(t, ok)
 	return kind
 }

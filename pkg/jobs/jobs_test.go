@@ -30,7 +30,7 @@ import (
 
 func batchJob(t testing.TB) *Kind {
 	t.Helper()
-	kind, ok := FindString("Job.v1.batch")
+	kind, ok := Find("Job.v1.batch")
 	require.True(t, ok)
 	return kind
 }

@@ -128,19 +128,8 @@ func Builtin() []Kind {
 	}}
 }
 
-// Find returns the built-in kind with this group, version and kind.
-func Find(gvk schema.GroupVersionKind) (*Kind, bool) {
-	kinds := Builtin()
-	for i := range kinds {
-		if kinds[i].GVK == gvk {
-			return &kinds[i], true
-		}
-	}
-	return nil, false
-}
-
-// FindString returns the built-in kind that String names so.
-func FindString(name string) (*Kind, bool) {
+// Find returns the built-in kind that String names so.
+func Find(name string) (*Kind, bool) {
 	kinds := Builtin()
 	for i := range kinds {
 		if kinds[i].String() == name {

@@ -61,7 +61,7 @@ func ParseManagedJobs(text string) (ManagedJobs, error) {
 	}
 	m = m.withDefaults()
 	for _, kind := range m.Kinds {
-		if _, ok := FindString(kind); !ok {
+		if _, ok := Find(kind); !ok {
 			return ManagedJobs{}, fmt.Errorf("%s.kinds: %q is not known; known kinds: %s",
 				ManagedJobsKey, kind, strings.Join(builtinNames(), ", "))
 		}
