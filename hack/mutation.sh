@@ -16,7 +16,7 @@ if [[ ! -x "$tool" || "$module/go.sum" -nt "$tool" ]]; then
 fi
 
 if (($# == 0)); then
-  set -- ./pkg/core/resources ./pkg/core/queue ./pkg/core/ledger ./pkg/core/admission
+  set -- ./pkg/core/{resources,queue,ledger,owner,capacity,backlog,admission}
 fi
 out="$(mktemp -d)"
 trap 'rm -rf "$out"' EXIT

@@ -18,8 +18,8 @@ package engine
 
 import (
 	"cmp"
-	"sync"
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf8"
 
