@@ -36,7 +36,8 @@ type ObjectName struct {
 	Name      string
 }
 
-// JobQueueArgs are the arguments of the JobQueue plugin, defaulted and complete. The fields are described in package v1.
+// JobQueueArgs are the arguments of the JobQueue plugin, defaulted and complete. The fields are described in package
+// v1.
 //
 // +kubebuilder:object:root=true
 type JobQueueArgs struct {

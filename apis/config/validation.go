@@ -37,8 +37,8 @@ const (
 	MinAuditInterval = 10 * time.Second
 )
 
-// Validate returns every violation with the path of its field, nil if there is none. Whether the scheduler knows the policy
-// depends on what it was built with, and is not asked here.
+// Validate returns every violation with the path of its field, nil if there is none. Whether the scheduler knows the
+// policy depends on what it was built with, and is not asked here.
 func (a *JobQueueArgs) Validate(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	errs = append(errs, namespaceName(path.Child("queueNamespace"), a.QueueNamespace)...)

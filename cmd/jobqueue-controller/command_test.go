@@ -85,8 +85,8 @@ func TestConfiguration(t *testing.T) {
 	require.ErrorContains(t, err, "queueNamespace")
 }
 
-// A leader of the shipped configuration that stands still for longer than it has to renew its lease in sends nothing when it
-// goes on, and ends.
+// A leader of the shipped configuration that stands still for longer than it has to renew its lease in sends nothing
+// when it goes on, and ends.
 func TestALeaderThatStoodStillSendsNothing(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()

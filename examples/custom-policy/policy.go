@@ -23,8 +23,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 )
 
-// newestFirst serves the highest priority first and, of one priority, the newest job: for queues whose jobs are worth less
-// the longer they wait. Units behind one that does not fit may pass it.
+// newestFirst serves the highest priority first and, of one priority, the newest job: for queues whose jobs are worth
+// less the longer they wait. Units behind one that does not fit may pass it.
 type newestFirst struct{}
 
 // newNewestFirst needs no threshold, which is for policies such as Intelligent.

@@ -100,8 +100,8 @@ func complete(c *apiextensionsv1.CustomResourceDefinition) {
 // treeDepth is the number of levels of a tree whose schema is written out.
 const treeDepth = 8
 
-// unroll writes out the schema of a node that has nodes as children: a structural schema cannot refer to itself. What is
-// deeper is kept as it is written, and left to the controller to judge.
+// unroll writes out the schema of a node that has nodes as children: a structural schema cannot refer to itself. What
+// is deeper is kept as it is written, and left to the controller to judge.
 func unroll(spec map[string]apiextensionsv1.JSONSchemaProps) {
 	root, ok := spec["root"]
 	if !ok {
@@ -196,8 +196,8 @@ func keepReference(s apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// amountPattern is that of controller-tools for a quantity, without what is negative or cannot be read: no minus sign, and
-// an exponent of one or two digits, since one of eight takes minutes to read.
+// amountPattern is that of controller-tools for a quantity, without what is negative or cannot be read: no minus sign,
+// and an exponent of one or two digits, since one of eight takes minutes to read.
 const amountPattern = `^\+?([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$`
 
 // amounts lets the values of every resource list be amounts only. Markers do not reach them, and a rule

@@ -26,7 +26,9 @@ limitations under the License.
 //
 // An end-to-end test takes all of them:
 //
-//	cp, err := controlplane.Start(ctx, controlplane.Options{Dir: t.TempDir(), Components: controlplane.Full(), Nodes: 10})
+//	cp, err := controlplane.Start(ctx, controlplane.Options{
+//		Dir: t.TempDir(), Components: controlplane.Full(), Nodes: 10,
+//	})
 //	err = cp.Install(ctx)                                         // CRDs of Koordinator, manifests/fresh
 //	err = cp.StartScheduler(ctx, controlplane.SchedulerOptions{}) // scheduler-config.yaml
 //	err = cp.StartController(ctx, controlplane.ControllerOptions{})

@@ -189,8 +189,8 @@ func TestJobIsManagedByTheQuotaOfAProfile(t *testing.T) {
 	require.Equal(t, "injected", w.unit().Labels[v1alpha1.LabelQuotaName])
 }
 
-// A profile that comes while a job waits is found when the job is looked at, at the latest when it is admitted. Then the
-// unit gives its admission back and waits at its place, and the job is not resumed in between.
+// A profile that comes while a job waits is found when the job is looked at, at the latest when it is admitted. Then
+// the unit gives its admission back and waits at its place, and the job is not resumed in between.
 func TestEstimateThatChanges(t *testing.T) {
 	w := newWorld(t, newJob(), koordManager(), batchClass()).withProfiles()
 	w.settle()

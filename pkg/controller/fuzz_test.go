@@ -54,8 +54,8 @@ func observed(kind, job, unit string, bound byte, managed bool) (Observation, bo
 }
 
 // FuzzPlan: whatever a job and its unit say, a plan is made without a panic, without changing what belongs to the
-// informers, twice the same (I13), and with legal changes of phase only (I9). Once it is carried out, what is left to do
-// comes to an end within a few plans (I12).
+// informers, twice the same (I13), and with legal changes of phase only (I9). Once it is carried out, what is left to
+// do comes to an end within a few plans (I12).
 func FuzzPlan(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind, job, unit string, bound byte, managed bool) {
 		o, ok := observed(kind, job, unit, bound, managed)

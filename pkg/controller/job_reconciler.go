@@ -51,7 +51,8 @@ const settleDelay = time.Second
 // errUnitOnItsWay: the unit exists, and its event is still to come.
 var errUnitOnItsWay = errors.New("the unit was created and has not been seen yet")
 
-// maxLooks bounds how often one reconciliation may ask for more to decide on: the unit, the job and its pods, once each.
+// maxLooks bounds how often one reconciliation may ask for more to decide on: the unit, the job and its pods, once
+// each.
 const maxLooks = 4
 
 // JobReconciler keeps the jobs of one kind and their units in step.
@@ -69,8 +70,8 @@ type JobReconciler struct {
 
 	told    *told
 	written *written
-	// created are the units that were created and have not been seen yet. None is created again before the watch has brought
-	// it: the request would be refused, and keep the job from its admission meanwhile.
+	// created are the units that were created and have not been seen yet. None is created again before the watch has
+	// brought it: the request would be refused, and keep the job from its admission meanwhile.
 	created *moments
 	// started are the jobs that were seen to run, of which that is not written yet.
 	started *moments
@@ -387,8 +388,8 @@ func (r *JobReconciler) boundPods(ctx context.Context, job *unstructured.Unstruc
 	return BoundNone, nil
 }
 
-// classed is the value of the job's priority class, else of the cluster's default class; nil when the job has a number of
-// its own or its class does not exist (yet).
+// classed is the value of the job's priority class, else of the cluster's default class; nil when the job has a number
+// of its own or its class does not exist (yet).
 func (r *JobReconciler) classed(ctx context.Context, job *unstructured.Unstructured) (*int32, error) {
 	priority, _ := r.Kind.PriorityOf(job) // what is wrong with it, Plan says
 	if priority.Value != nil {

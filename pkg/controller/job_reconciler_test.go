@@ -38,8 +38,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
-// A simple job costs three writes beside the creation of its unit; with the scheduler's one that makes four. One that runs
-// for less than runningDelay costs one less.
+// A simple job costs three writes beside the creation of its unit; with the scheduler's one that makes four. One that
+// runs for less than runningDelay costs one less.
 func TestLifeOfAJobAndItsWrites(t *testing.T) {
 	w := newWorld(t, newJob())
 	require.Equal(t, []string{"create QueueUnit/j"}, w.settle())
@@ -284,9 +284,9 @@ func TestOldNewsOfAUnitSuspendNothing(t *testing.T) {
 	}
 }
 
-// The cache of jobs may be behind that of units: after a start, or when a process goes on that was paused. The unit that is
-// looked at may then be that of the next job of the name, of what the job asks for by now, or of a job that has come to be
-// managed; it is not deleted on that ground.
+// The cache of jobs may be behind that of units: after a start, or when a process goes on that was paused. The unit
+// that is looked at may then be that of the next job of the name, of what the job asks for by now, or of a job that has
+// come to be managed; it is not deleted on that ground.
 func TestOldNewsOfAJobDeleteNoUnit(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before  *batchv1.Job
@@ -569,8 +569,8 @@ func TestOwnWritesAreWaitedFor(t *testing.T) {
 	require.False(t, w.r.written.behind(stale), "caught up with, forgotten")
 }
 
-// The job controller notes a suspension at the time at which the unit is made, and its event may come before that of the
-// unit. The request would be refused, and the admission would wait for it.
+// The job controller notes a suspension at the time at which the unit is made, and its event may come before that of
+// the unit. The request would be refused, and the admission would wait for it.
 func TestAUnitIsNotCreatedTwice(t *testing.T) {
 	w := newWorld(t, newJob())
 	w.r.Client = oldNews{Client: w.client, unit: notSeen}

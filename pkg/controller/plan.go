@@ -30,8 +30,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
-// runningDelay is for how long a job runs before its unit says so: nobody reads it of one that ends sooner, and it would be
-// a fourth of what such a job has written.
+// runningDelay is for how long a job runs before its unit says so: nobody reads it of one that ends sooner, and it
+// would be a fourth of what such a job has written.
 const runningDelay = 2 * time.Second
 
 // Bound says what is known of the pods of a job.
@@ -131,8 +131,8 @@ func (Tell) action()            {}
 
 // Plan decides what to do about one job. It is a pure function (I13); an empty plan is a fixpoint (I12).
 //
-// No unit is deleted on old news of its job: the cache of jobs may be behind that of units, and what looks like a unit of
-// another job, or of none, may be what holds the quota of this one (I2, I3). So the API server is asked first.
+// No unit is deleted on old news of its job: the cache of jobs may be behind that of units, and what looks like a unit
+// of another job, or of none, may be what holds the quota of this one (I2, I3). So the API server is asked first.
 func Plan(o Observation) []Action {
 	actions := decide(o)
 	if !o.Fresh && slices.ContainsFunc(actions, func(a Action) bool { _, ok := a.(DeleteUnit); return ok }) {
@@ -271,8 +271,8 @@ func (p *planner) enter() []Action {
 	}
 }
 
-// mayBeLetGo: the job has run, or was resumed by us, and its unit was not read from the API server. The cache of units may
-// be behind that of jobs, after a start above all, and not have the unit at all, or that of an earlier job.
+// mayBeLetGo: the job has run, or was resumed by us, and its unit was not read from the API server. The cache of units
+// may be behind that of jobs, after a start above all, and not have the unit at all, or that of an earlier job.
 func (p *planner) mayBeLetGo() bool {
 	return !p.FreshUnit && (jobs.HasAdditions(p.Job) || p.Kind.Started(p.Job) || p.Kind.Active(p.Job) > 0)
 }
@@ -411,8 +411,8 @@ func (p *planner) truthful() bool {
 		covers(p.Unit, p.want)
 }
 
-// estimatedOtherwise says whether the unit differs in nothing that the job itself says: what the cluster does to its pods
-// has changed since it was estimated.
+// estimatedOtherwise says whether the unit differs in nothing that the job itself says: what the cluster does to its
+// pods has changed since it was estimated.
 func (p *planner) estimatedOtherwise() bool {
 	have, want := p.Unit, p.want
 	if !createdByUs(have) || p.demand.problem != nil || have.Spec.ConsumerRef.UID != p.Job.GetUID() ||

@@ -37,8 +37,8 @@ const (
 	profilesPatience = 30 * time.Second
 )
 
-// Profiles reads ClusterColocationProfiles where the cluster has them. Their CRD belongs to Koordinator and may come later
-// or never: nothing waits for it. It is safe for concurrent use.
+// Profiles reads ClusterColocationProfiles where the cluster has them. Their CRD belongs to Koordinator and may come
+// later or never: nothing waits for it. It is safe for concurrent use.
 type Profiles struct {
 	// Informers of the cache.
 	Informers interface {
@@ -59,7 +59,8 @@ func (p *Profiles) Readable() bool {
 	return f != nil && f.informer.HasSynced()
 }
 
-// Settled says whether what Readable says can be relied upon. A unit that is written before would soon be written again.
+// Settled says whether what Readable says can be relied upon. A unit that is written before would soon be written
+// again.
 func (p *Profiles) Settled() bool {
 	looked := p.looked.Load()
 	return looked != nil && (p.found.Load() == nil || p.Readable() || p.Clock.Since(*looked) > profilesPatience)

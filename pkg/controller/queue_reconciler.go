@@ -89,10 +89,10 @@ func (r *QueueReconciler) observe(ctx context.Context, name string) (QueueObserv
 	return o, client.IgnoreNotFound(err)
 }
 
-// quotasNow are the observed quotas as the API server has them, or all of the name where none was observed. Without that two
-// controllers at once, of which one has not seen that a quota came, went or has another policy, take turns in writing its
-// Queue (I12). Reading each by its namespace spares the server a walk over all quotas where a cluster with very many of
-// them gets its first Queues.
+// quotasNow are the observed quotas as the API server has them, or all of the name where none was observed. Without
+// that two controllers at once, of which one has not seen that a quota came, went or has another policy, take turns in
+// writing its Queue (I12). Reading each by its namespace spares the server a walk over all quotas where a cluster with
+// very many of them gets its first Queues.
 func (r *QueueReconciler) quotasNow(ctx context.Context, o QueueObservation) ([]metav1.PartialObjectMetadata, error) {
 	if len(o.Quotas) == 0 {
 		return listQuotas(ctx, r.Live, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector(quotaNameIndex, o.Name)})

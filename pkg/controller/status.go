@@ -49,8 +49,8 @@ const (
 	over
 )
 
-// stageOf reads a phase; one that is not known waits, so that an error never lets a job run. One that holds quota and does
-// not release waits, too.
+// stageOf reads a phase; one that is not known waits, so that an error never lets a job run. One that holds quota and
+// does not release waits, too.
 func stageOf(phase v1alpha1.QueueUnitPhase) stage {
 	switch p := admission.Phase(phase); {
 	case p.Releases():

@@ -232,7 +232,8 @@ const (
 	absent relation = iota
 	// own: its consumer is the job.
 	own
-	// stale: its consumer is a job of that kind and name which is not this one: an earlier one, or one of another namespace.
+	// stale: its consumer is a job of that kind and name which is not this one: an earlier one, or one of another
+	// namespace.
 	stale
 	// foreign: it stands for something else, or for nothing.
 	foreign

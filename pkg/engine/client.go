@@ -33,8 +33,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
-// wireObject is a unit or a queue as client-go decodes it: spec and status stay text, so that neither a watch nor a list ever
-// fails because of one object that cannot be read, and nothing is made of what nobody asks for.
+// wireObject is a unit or a queue as client-go decodes it: spec and status stay text, so that neither a watch nor a
+// list ever fails because of one object that cannot be read, and nothing is made of what nobody asks for.
 type wireObject struct {
 	Metadata wireMeta        `json:"metadata"`
 	Spec     json.RawMessage `json:"spec"`

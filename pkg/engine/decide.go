@@ -77,7 +77,8 @@ func (e *Engine) decided(now time.Time, key string, attempt int64) *unitRecord {
 	return rec
 }
 
-// fly puts a decision in flight. One that the unit's phase does not allow is refused before it is sent, and nil returned.
+// fly puts a decision in flight. One that the unit's phase does not allow is refused before it is sent, and nil
+// returned.
 func (e *Engine) fly(rec *unitRecord, kind writeKind, attempt int64, status map[string]any, now time.Time) *Write {
 	w := e.writers.unit(rec.object, kind, status, now)
 	if e.unlawful(w) {

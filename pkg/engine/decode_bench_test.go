@@ -78,7 +78,8 @@ func BenchmarkWatchedUnits(b *testing.B) {
 	}
 }
 
-// BenchmarkWatchedQueues: what one write of a queue's status costs when it comes back, by the number of units that it lists.
+// BenchmarkWatchedQueues: what one write of a queue's status costs when it comes back, by the number of units that it
+// lists.
 func BenchmarkWatchedQueues(b *testing.B) {
 	for _, items := range []int{0, 100} {
 		b.Run(fmt.Sprintf("items=%d", items), func(b *testing.B) {

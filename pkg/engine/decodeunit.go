@@ -38,7 +38,8 @@ import (
 // maxPodSets bounds the pod sets and the admissions of a unit that are added up. The CRD allows fewer.
 const maxPodSets = 64
 
-// decodeUnit never fails: an object that cannot be read, in part or at all, becomes a unit that is parked with a reason.
+// decodeUnit never fails: an object that cannot be read, in part or at all, becomes a unit that is parked with a
+// reason.
 func decodeUnit(w *wireUnit) (u *unitObject) {
 	m := &w.Metadata
 	u = &unitObject{objectMeta: metaOf(m), path: m.Namespace + "/" + m.Name, unitHistory: &unitHistory{}}
@@ -63,8 +64,8 @@ func decodeUnit(w *wireUnit) (u *unitObject) {
 	return u
 }
 
-// read reads a part of an object, if it has it. Of text that is JSON only fields with methods of their own, like amounts and
-// times, keep what follows them from being read: whatever has to survive others is read without such.
+// read reads a part of an object, if it has it. Of text that is JSON only fields with methods of their own, like
+// amounts and times, keep what follows them from being read: whatever has to survive others is read without such.
 func read(text json.RawMessage, into any) error {
 	if len(text) == 0 {
 		return nil
@@ -194,8 +195,8 @@ func (u *unitObject) readRequest(spec *unitSpec) error {
 	return u.addTemplates(false, templates)
 }
 
-// amounts are what the same text says in very many units. Amounts that would take minutes to read are refused before that:
-// this runs in the informer of all units. All that is done about a unit costs as much as it names resources.
+// amounts are what the same text says in very many units. Amounts that would take minutes to read are refused before
+// that: this runs in the informer of all units. All that is done about a unit costs as much as it names resources.
 var amounts = intern.NewTexts(func(text string) (list resources.List, err error) {
 	var fields map[string]any
 	if err := utiljson.Unmarshal([]byte(text), &fields); err != nil {
@@ -267,7 +268,8 @@ func templateTotal(text json.RawMessage, count int64) (resources.List, error) {
 	return resources.FromQuantities(all)
 }
 
-// unitHolding is what decides whether a unit holds quota, and what. It can be read whatever the rest of the status says.
+// unitHolding is what decides whether a unit holds quota, and what. It can be read whatever the rest of the status
+// says.
 type unitHolding struct {
 	Phase      string `json:"phase"`
 	Attempts   int64  `json:"attempts"`

@@ -38,6 +38,6 @@ limitations under the License.
 // the API and no call of Koordinator happens under it, so it may be taken under any other lock.
 //
 // A step does work for what changed since the last one and none when nothing did (I12). Everything that a step does
-// is determined by the mailbox, the answers of Quotas, the clock and how long decisions took (I13), so a Driver may make
-// the steps in place of Run.
+// is determined by the mailbox, the answers of Quotas, the clock and how long decisions took (I13), so a Driver may
+// make the steps in place of Run.
 package engine

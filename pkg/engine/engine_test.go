@@ -248,8 +248,8 @@ func TestDeletionInFlightReleases(t *testing.T) {
 	r.sound()
 }
 
-// TestSuccessorThatIsGoneToo: between two steps the object goes, another of its name comes and goes as well. Only the last
-// of that is in the mailbox, and says that the first one is gone (I2, I7).
+// TestSuccessorThatIsGoneToo: between two steps the object goes, another of its name comes and goes as well. Only the
+// last of that is in the mailbox, and says that the first one is gone (I2, I7).
 func TestSuccessorThatIsGoneToo(t *testing.T) {
 	r := ready(t, 10)
 	key := r.unit("a", 4)
@@ -327,8 +327,8 @@ func TestRestartRebuilds(t *testing.T) {
 	next.sound()
 }
 
-// Only the unit of a job's own name lets the job's pods go (I3): its controller keeps that one as the job says. Whoever may
-// write units could ask little of another quota with any other, and have all pods of the job pass.
+// Only the unit of a job's own name lets the job's pods go (I3): its controller keeps that one as the job says. Whoever
+// may write units could ask little of another quota with any other, and have all pods of the job pass.
 func TestOnlyTheUnitOfItsNameStandsForAJob(t *testing.T) {
 	for name, change := range map[string]func(*unstructured.Unstructured){
 		"another name": func(*unstructured.Unstructured) {},

@@ -74,8 +74,8 @@ func sane(t *testing.T, list resources.List) {
 }
 
 // FuzzDecodeUnit: whatever a QueueUnit says, it is read without a panic; what is taken for valid has amounts that the
-// ledger can count; and an engine that is given it, beside a unit that is in order, admits that one and forgets this one
-// without a trace (F14).
+// ledger can count; and an engine that is given it, beside a unit that is in order, admits that one and forgets this
+// one without a trace (F14).
 func FuzzDecodeUnit(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		obj, ok := objectFrom(raw)
@@ -151,8 +151,8 @@ func FuzzDecodeQueue(f *testing.F) {
 	})
 }
 
-// FuzzMapping: a unit goes to the quota that the first label with a value names, and to the queue that is named in spec,
-// annotation or label, in this order, else to that of its quota.
+// FuzzMapping: a unit goes to the quota that the first label with a value names, and to the queue that is named in
+// spec, annotation or label, in this order, else to that of its quota.
 func FuzzMapping(f *testing.F) {
 	f.Fuzz(func(t *testing.T, label, first, second, spec, annotation, queueLabel, namespace string) {
 		if !utf8.ValidString(strings.Join([]string{label, first, second, spec, annotation, queueLabel, namespace}, "/")) {

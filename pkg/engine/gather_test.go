@@ -77,7 +77,8 @@ func TestNewsAreGatheredForAShortTimeWhileQuotaIsReserved(t *testing.T) {
 	require.Equal(t, r.engine.opts.Config.Gather, r.engine.gather())
 }
 
-// What was gathered is observed once more, as all news are, but has no step for that before its time of gathering is over.
+// What was gathered is observed once more, as all news are, but has no step for that before its time of gathering is
+// over.
 func TestGatheredNewsAreObservedOnceMore(t *testing.T) {
 	r := newRig(t, quotasOf(10, testQuota))
 	r.step()
@@ -107,8 +108,8 @@ func TestGatheredNewsAreObservedOnceMore(t *testing.T) {
 	require.Equal(t, r.clock.Now().Add(c.TrailingCheck), r.engine.quotas.next(r.engine.gather()), "the more urgent news count")
 }
 
-// What the hook tells while the engine tells demand may be read before used has moved, as at any other time: it is observed
-// once more (I6).
+// What the hook tells while the engine tells demand may be read before used has moved, as at any other time: it is
+// observed once more (I6).
 func TestNewsAmongDemandAreObservedOnceMore(t *testing.T) {
 	r := ready(t, 10)
 	for wake := r.engine.quotas.next(r.engine.gather()); !wake.IsZero(); wake = r.engine.quotas.next(r.engine.gather()) {

@@ -55,8 +55,8 @@ type jobKind struct {
 	synced   cache.InformerSynced
 
 	mu sync.Mutex
-	// unavailable is why it cannot be listed, empty if it can or nothing is known; since then it was at version, and listed
-	// says whether it had been before.
+	// unavailable is why it cannot be listed, empty if it can or nothing is known; since then it was at version, and
+	// listed says whether it had been before.
 	unavailable string
 	version     string
 	listed      bool

@@ -56,7 +56,8 @@ func (m metadataList) List(ctx context.Context, o metav1.ListOptions) (*metav1.P
 	return out, nil
 }
 
-// What the last leader wrote counts before the watch brings it, whatever that was (I1); what is known is not read again.
+// What the last leader wrote counts before the watch brings it, whatever that was (I1); what is known is not read
+// again.
 func TestALeaderReadsWhatItMissed(t *testing.T) {
 	r := newRig(t, quotasOf(4, testQuota))
 	r.queue(testQuota)

@@ -94,7 +94,8 @@ func TestOnlyDecisionsWait(t *testing.T) {
 	require.Equal(t, []string{"b", "c"}, keysOf(r.decisions()), "the pause is over, and nobody had to wait")
 }
 
-// The core admits in portions and asks to be called again at once. It is, after the pause; what comes meanwhile is taken.
+// The core admits in portions and asks to be called again at once. It is, after the pause; what comes meanwhile is
+// taken.
 func TestACoreThatWantsToGoOnNeitherSpinsNorStarvesOthers(t *testing.T) {
 	r := ready(t, 20)
 	r.engine.DecisionsTake(func() time.Duration { return 2 * time.Millisecond })

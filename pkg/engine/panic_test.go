@@ -194,8 +194,8 @@ func (r *rig) feedAgain(key string) {
 	r.feed(key)
 }
 
-// A panic that nobody can be blamed for stops decisions, and the state is built anew ever more seldom. Whoever is admitted
-// stays so: its pods pass, and what it holds stays reserved (I1, I3).
+// A panic that nobody can be blamed for stops decisions, and the state is built anew ever more seldom. Whoever is
+// admitted stays so: its pods pass, and what it holds stays reserved (I1, I3).
 func TestAPanicOfNobodyBacksOff(t *testing.T) {
 	r := ready(t, 10)
 	registry := r.registry()

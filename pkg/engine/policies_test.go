@@ -37,7 +37,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 )
 
-// The API can import no code of the core, nor the core the API, so the names of the built-in policies are written twice.
+// The API can import no code of the core, nor the core the API, so the names of the built-in policies are written
+// twice.
 func TestTheAPINamesTheBuiltinPolicies(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "../../apis/scheduling/v1alpha1/queue_types.go", nil, 0)
 	require.NoError(t, err)

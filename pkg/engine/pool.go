@@ -36,8 +36,8 @@ const (
 )
 
 // pool sends writes with a bounded number of requests at once. Decisions go first; writes that only inform take at
-// most half of the workers, so that slow ones never hold up an admission, and few while decisions are being sent: an API
-// server that is slow answers those sooner then.
+// most half of the workers, so that slow ones never hold up an admission, and few while decisions are being sent: an
+// API server that is slow answers those sooner then.
 //
 // A decision whose outcome is unknown is reported at once and sent again, the same patch with the same resource
 // version, until the outcome is definite: only that tells "not applied" from "not applied yet". Between attempts a

@@ -109,8 +109,9 @@ func (e *Engine) publish(now time.Time) {
 	}
 }
 
-// releases says whether pods of the unit may go: no decision about it is in flight, the core has it as admitted, and its
-// phase releases. An object that holds quota but is unreadable otherwise counts in the ledger, yet lets nobody pass.
+// releases says whether pods of the unit may go: no decision about it is in flight, the core has it as admitted, and
+// its phase releases. An object that holds quota but is unreadable otherwise counts in the ledger, yet lets nobody
+// pass.
 func (e *Engine) releases(key string, rec *unitRecord) bool {
 	if !e.core.sound() {
 		// What the core says is worth nothing. Nobody comes in, and whose object lets its pods go stays in.

@@ -264,8 +264,9 @@ func (r *records) alone(consumer types.UID) bool {
 	return first == nil || first.next == nil
 }
 
-// published says of a job of a managed kind whether its unit is known, and whether the snapshot has it as admitted. Other
-// units that name its UID let none of its pods go: who writes them says how much they ask for, and of which quota.
+// published says of a job of a managed kind whether its unit is known, and whether the snapshot has it as admitted.
+// Other units that name its UID let none of its pods go: who writes them says how much they ask for, and of which
+// quota.
 func (r *records) published(consumer types.UID) (known, published bool) {
 	for rec := r.byConsumer[consumer]; rec != nil; rec = rec.next {
 		if rec.managed && !rec.misnamed {
@@ -290,8 +291,8 @@ func (r *records) unitOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// unitOfConsumer picks, among units that name the same job, the one that stands for it. Of a job of a managed kind it is
-// the one of its name.
+// unitOfConsumer picks, among units that name the same job, the one that stands for it. Of a job of a managed kind it
+// is the one of its name.
 func (r *records) unitOfConsumer(job *metav1.OwnerReference, namespace string) string {
 	var best *unitRecord
 	managed := r.managesOwner != nil && r.managesOwner(job)

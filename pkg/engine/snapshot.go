@@ -39,7 +39,8 @@ type Snapshot interface {
 // snapshot shares all that did not change with its predecessor.
 type snapshot struct {
 	loaded bool
-	// units are those that are admitted, with their consumers; consumers says of each managed job that has a unit whether it is.
+	// units are those that are admitted, with their consumers; consumers says of each managed job that has a unit whether
+	// it is.
 	units     *immutable.Map[string, types.UID]
 	consumers *immutable.Map[string, bool]
 }

@@ -36,8 +36,8 @@ import (
 // maxMessage bounds what is written into a status and what is kept of an error, in bytes.
 const maxMessage = 1024
 
-// unitObject is what is kept of a QueueUnit. It is immutable once it was made. There may be very many: what most of them
-// have in common is shared, what few of them have is elsewhere.
+// unitObject is what is kept of a QueueUnit. It is immutable once it was made. There may be very many: what most of
+// them have in common is shared, what few of them have is elsewhere.
 type unitObject struct {
 	objectMeta
 	path string // namespace/name; the name is a part of it
@@ -153,8 +153,9 @@ func (u *unitObject) quotaLabels() map[string]string {
 	return map[string]string{u.quotaKey: u.quota}
 }
 
-// ranAfter is how long after an admission the pods of a unit that now says so began to run. It says so some seconds later,
-// with the time in whole seconds, of which half a one has passed on average. A time from before is of an earlier run.
+// ranAfter is how long after an admission the pods of a unit that now says so began to run. It says so some seconds
+// later, with the time in whole seconds, of which half a one has passed on average. A time from before is of an earlier
+// run.
 func (u *unitObject) ranAfter(admitted, now time.Time) time.Duration {
 	ready := u.condition(v1alpha1.ConditionPodsReady)
 	if ready == nil || ready.Status != metav1.ConditionTrue || admitted.Sub(ready.LastTransitionTime.Time) > time.Second {

@@ -24,8 +24,8 @@ import (
 // maxText is the length of the longest text that Texts remembers.
 const maxText = 1 << 10
 
-// Texts remembers what was made of a fixed number of texts. It is safe for concurrent use. What it forgot is merely made
-// again, so that the same text may give two values.
+// Texts remembers what was made of a fixed number of texts. It is safe for concurrent use. What it forgot is merely
+// made again, so that the same text may give two values.
 type Texts[T any] struct {
 	seed  maphash.Seed
 	make  func(text string) (T, error)

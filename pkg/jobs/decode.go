@@ -32,7 +32,8 @@ const maxQuantityText = 64
 
 var longExponent = regexp.MustCompile(`[eE][+-]?0*[1-9][0-9]{2,}$`)
 
-// quantityLists are the fields of a pod template, a QueueUnit or a quota that map resources to amounts; quantityFields are single amounts.
+// quantityLists are the fields of a pod template, a QueueUnit or a quota that map resources to amounts; quantityFields
+// are single amounts.
 var (
 	quantityLists = map[string]bool{
 		"requests": true, "limits": true, "overhead": true, // of pods
@@ -53,8 +54,8 @@ func DecodeTemplate(raw []byte) (*corev1.PodTemplateSpec, error) {
 }
 
 // decode reads a typed object from JSON, as the API server does: fields by their exact names. encoding/json takes
-// "Requests" for requests as well, and each of several fields of one name, so that what was looked at would not be what is
-// read.
+// "Requests" for requests as well, and each of several fields of one name, so that what was looked at would not be what
+// is read.
 func decode(raw []byte, into any) error {
 	var fields map[string]any
 	if err := utiljson.Unmarshal(raw, &fields); err != nil {
@@ -69,8 +70,8 @@ func decode(raw []byte, into any) error {
 	return nil
 }
 
-// CheckQuantities looks at the text of all amounts below a decoded JSON value, before any of them is read as a quantity.
-// The error is ErrMalformed.
+// CheckQuantities looks at the text of all amounts below a decoded JSON value, before any of them is read as a
+// quantity. The error is ErrMalformed.
 func CheckQuantities(value any) error {
 	switch v := value.(type) {
 	case map[string]any:

@@ -79,8 +79,8 @@ func defaultPodLimits(pod *corev1.Pod) {
 	}
 }
 
-// defaultPodRequests fills in pod-level requests where pod-level limits are set: from the containers for cpu and memory,
-// else from the limits.
+// defaultPodRequests fills in pod-level requests where pod-level limits are set: from the containers for cpu and
+// memory, else from the limits.
 func defaultPodRequests(pod *corev1.Pod) {
 	r := pod.Spec.Resources
 	if len(r.Limits) == 0 {

@@ -19,6 +19,6 @@ limitations under the License.
 // A Kind says where a kind keeps what the queue needs: suspension, pod sets, priority, end. One generic
 // adapter reads and edits objects of any kind through it, so that nothing else knows a kind by name.
 // Whether a job is managed is decided by one type, Predicate, in the scheduler and in the controller alike.
-// What a job asks for is what its pods will ask for: Creation follows a pod template through all that a cluster does to a
-// pod before ElasticQuota counts it.
+// What a job asks for is what its pods will ask for: Creation follows a pod template through all that a cluster does to
+// a pod before ElasticQuota counts it.
 package jobs

@@ -214,9 +214,10 @@ func (k *Kind) Quota(job *unstructured.Unstructured) (string, error) {
 	return name, nil
 }
 
-// Preemptible returns the value of the preemptible label: "false" if any pod template, or the job for a template without
-// the label, says so, else the first value there is. Only "false" has a meaning: the job draws on min only. ElasticQuota
-// reads the label of each pod; a job of both sorts counts as a whole, so that none of its pods is refused for min.
+// Preemptible returns the value of the preemptible label: "false" if any pod template, or the job for a template
+// without the label, says so, else the first value there is. Only "false" has a meaning: the job draws on min only.
+// ElasticQuota reads the label of each pod; a job of both sorts counts as a whole, so that none of its pods is refused
+// for min.
 func (k *Kind) Preemptible(job *unstructured.Unstructured) string {
 	first, own := "", job.GetLabels()[v1alpha1.LabelPreemptible]
 	for _, set := range k.templateLabels(job) {
@@ -250,7 +251,8 @@ func (k *Kind) Queue(job *unstructured.Unstructured) string {
 	return ""
 }
 
-// Priority of a job: a number, or the name of a class that has one. Both may be absent: then the cluster's default holds.
+// Priority of a job: a number, or the name of a class that has one. Both may be absent: then the cluster's default
+// holds.
 type Priority struct {
 	Value *int32
 	Class string

@@ -78,7 +78,8 @@ type Kind struct {
 	Succeeded, Failed     string
 	SuspendedCondition    string
 	ReadyPods, ActivePods Path
-	// StartTime is set once the job has run. Metadata of pod templates may change only while it is absent and the job is suspended.
+	// StartTime is set once the job has run. Metadata of pod templates may change only while it is absent and the job is
+	// suspended.
 	StartTime Path
 	// PodOwnerLabel is on every pod of the job, with the job's UID as value.
 	PodOwnerLabel string

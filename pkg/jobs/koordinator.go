@@ -117,8 +117,8 @@ func (c *Creation) apply(p *v1alpha1.ClusterColocationProfile, pod *corev1.Pod) 
 	}
 }
 
-// relabel sets labels and annotations. Where mappings of one profile build on each other, koord-manager takes them in no
-// certain order; here they are sorted.
+// relabel sets labels and annotations. Where mappings of one profile build on each other, koord-manager takes them in
+// no certain order; here they are sorted.
 func relabel(spec *v1alpha1.ClusterColocationProfileSpec, pod *corev1.Pod) {
 	if pod.Labels == nil {
 		pod.Labels = map[string]string{}
@@ -198,9 +198,9 @@ func rename(list corev1.ResourceList, from, to corev1.ResourceName) {
 	delete(list, from)
 }
 
-// translateDevices has containers that ask for koordinator.sh/gpu ask for cores and memory of GPUs, and says on how many
-// GPUs a share is. Init containers are left alone, as are resources of device plugins such as nvidia.com/gpu: ElasticQuota
-// counts those under the name that the pod has.
+// translateDevices has containers that ask for koordinator.sh/gpu ask for cores and memory of GPUs, and says on how
+// many GPUs a share is. Init containers are left alone, as are resources of device plugins such as nvidia.com/gpu:
+// ElasticQuota counts those under the name that the pod has.
 func translateDevices(pod *corev1.Pod) {
 	for i := range pod.Spec.Containers {
 		r := &pod.Spec.Containers[i].Resources
@@ -234,8 +234,8 @@ func asksForGPU(r *corev1.ResourceRequirements) bool {
 	return false
 }
 
-// sharedGPUs is one GPU, or as many as a share of whole GPUs has. With cores alone koord-manager divides the memory ratio,
-// which is absent then, and gets none.
+// sharedGPUs is one GPU, or as many as a share of whole GPUs has. With cores alone koord-manager divides the memory
+// ratio, which is absent then, and gets none.
 func sharedGPUs(r *corev1.ResourceRequirements) int64 {
 	ratio, byRatio := r.Requests[extension.ResourceGPUMemoryRatio]
 	cores, byCores := r.Requests[extension.ResourceGPUCore]

@@ -37,9 +37,9 @@ func requestOf(t *testing.T, c *Creation, resources string) map[string]string {
 	return texts
 }
 
-// TestDevices: ElasticQuota v1.8.0 translates nothing (elasticquota/core/helper.go PodRequests). What a pod is counted with
-// is what the webhook (pkg/webhook/pod/mutating/device_resource_spec.go) and the transformer of the scheduler's informer
-// (pkg/util/transformer/pod_transformer.go, apis/extension/deprecated.go) have made of its resources by then.
+// TestDevices: ElasticQuota v1.8.0 translates nothing (elasticquota/core/helper.go PodRequests). What a pod is counted
+// with is what the webhook (pkg/webhook/pod/mutating/device_resource_spec.go) and the transformer of the scheduler's
+// informer (pkg/util/transformer/pod_transformer.go, apis/extension/deprecated.go) have made of its resources by then.
 func TestDevices(t *testing.T) {
 	for name, tc := range map[string]struct {
 		asks string

@@ -131,8 +131,8 @@ func QueueAnnotation(annotations map[string]string) map[string]string {
 	return nil
 }
 
-// ManagesJob is the whole predicate: kind, namespace, labels, owners and other managers of one object. podLabels are those
-// that its pods will have beside their templates' own; the scheduler judges pods by them too.
+// ManagesJob is the whole predicate: kind, namespace, labels, owners and other managers of one object. podLabels are
+// those that its pods will have beside their templates' own; the scheduler judges pods by them too.
 func (p *Predicate) ManagesJob(job *unstructured.Unstructured, namespaceLabels map[string]string, podLabels ...map[string]string) bool {
 	kind, ok := p.kinds[job.GroupVersionKind()]
 	if !ok || kind.ManagedByOther(job) {

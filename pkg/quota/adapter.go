@@ -145,7 +145,8 @@ func (a *Adapter) noteRequests(names ...string) {
 	a.quotaChanged(names...)
 }
 
-// noteMoreRequested is noteRequests of one quota in which nothing but a pod more is. It is told once until it is observed.
+// noteMoreRequested is noteRequests of one quota in which nothing but a pod more is. It is told once until it is
+// observed.
 func (a *Adapter) noteMoreRequested(name string) {
 	a.mu.Lock()
 	told := a.stale[name]
@@ -216,8 +217,8 @@ func (a *Adapter) SetDemand(quota string, demand resources.List) bool {
 	return s != nil && (s.setDemand(quota, list) || (!had && !demand.IsZero()))
 }
 
-// setReserved says what admitted jobs hold in a built-in quota beyond what is used there. It is taken off what all others
-// share, now and not only when the pods come.
+// setReserved says what admitted jobs hold in a built-in quota beyond what is used there. It is taken off what all
+// others share, now and not only when the pods come.
 func (a *Adapter) setReserved(quota string, reserved resources.List) {
 	plugin, args := a.captured()
 	if plugin == nil || !args.EnableRuntimeQuota {

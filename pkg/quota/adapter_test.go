@@ -292,8 +292,8 @@ func TestQuotasComeAndGo(t *testing.T) {
 	require.Equal(t, []string{"a", "b", extension.DefaultQuotaName, extension.SystemQuotaName}, l.adapter.All())
 }
 
-// What a scheduler finds when it starts: all quotas in one go, the built-in ones among them. Names on both sides of theirs
-// matter, as specs are taken in the order of names.
+// What a scheduler finds when it starts: all quotas in one go, the built-in ones among them. Names on both sides of
+// theirs matter, as specs are taken in the order of names.
 func TestQuotasThatAreThereAtTheStart(t *testing.T) {
 	top, leaves := elasticQuota("company", "40", "40", isParent), []string{"alpha", "zeta"}
 	l := newLive(t, true, "100", top,

@@ -80,7 +80,8 @@ func benchShapes() []benchShape {
 
 const benchFan = 20
 
-// benchTrail is the step of the clock: some hundred jobs begin and end in a second, in which counters are exported once.
+// benchTrail is the step of the clock: some hundred jobs begin and end in a second, in which counters are exported
+// once.
 const benchTrail = time.Millisecond
 
 func amounts(cpus int64) corev1.ResourceList {
@@ -350,8 +351,8 @@ func (w *benchWorld) reset() {
 }
 
 // BenchmarkAdmission: a job ends, another is submitted, what now fits is admitted and its pods start. cycle-ns is the
-// step that frees and admits; steps-ns is all of the engine's work for one such life, both in processor time; ns/op is wall
-// time and adds what the live manager, the informers and the API server in memory take.
+// step that frees and admits; steps-ns is all of the engine's work for one such life, both in processor time; ns/op is
+// wall time and adds what the live manager, the informers and the API server in memory take.
 func BenchmarkAdmission(b *testing.B) {
 	for _, shape := range benchShapes() {
 		var w *benchWorld
@@ -377,9 +378,9 @@ func BenchmarkAdmission(b *testing.B) {
 	}
 }
 
-// BenchmarkUsage: a pod that belongs to no job is reserved, and ends in the next operation: in a leaf where more is asked
-// for than there is, so that what others may use stays as it is; and in an idle one, so that it moves the limit of every
-// quota that is on its level and asks for more than it gets.
+// BenchmarkUsage: a pod that belongs to no job is reserved, and ends in the next operation: in a leaf where more is
+// asked for than there is, so that what others may use stays as it is; and in an idle one, so that it moves the limit
+// of every quota that is on its level and asks for more than it gets.
 func BenchmarkUsage(b *testing.B) {
 	for _, shape := range benchShapes() {
 		var w *benchWorld
@@ -412,10 +413,10 @@ func BenchmarkUsage(b *testing.B) {
 	}
 }
 
-// BenchmarkPlainPods: pods outside of jobs come, are reserved and bound, at 200 per second in all quotas in turn, while no
-// unit exists, or many wait and one of each quota holds a reservation. handlers-ns is what informers and hook do for one
-// pod, steps-ns and steps-B what the engine takes in steps of which there are so many, all in processor time; ns/op adds
-// the live manager, which works without the plugin as well.
+// BenchmarkPlainPods: pods outside of jobs come, are reserved and bound, at 200 per second in all quotas in turn, while
+// no unit exists, or many wait and one of each quota holds a reservation. handlers-ns is what informers and hook do for
+// one pod, steps-ns and steps-B what the engine takes in steps of which there are so many, all in processor time; ns/op
+// adds the live manager, which works without the plugin as well.
 func BenchmarkPlainPods(b *testing.B) {
 	const apart = time.Second / 200
 	shape := benchShape{leaves: 100, depth: 3, runtime: true}

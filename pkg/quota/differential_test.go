@@ -40,18 +40,18 @@ import (
 
 var testContext = context.Background()
 
-// TestDifferential gives one random history (quotas, jobs, pods, nodes, and changes of all of them) to our adapter and the
-// core, and as objects to ElasticQuota itself. Whenever all is quiet:
+// TestDifferential gives one random history (quotas, jobs, pods, nodes, and changes of all of them) to our adapter and
+// the core, and as objects to ElasticQuota itself. Whenever all is quiet:
 //
 //   - what we hold of the quotas is what ElasticQuota says now (no event was missed, nothing is counted twice or lost);
-//   - every pod of what is admitted passes ElasticQuota's PreFilter, one after the other, or we too say that the quota is
-//     over its limit by now;
+//   - every pod of what is admitted passes ElasticQuota's PreFilter, one after the other, or we too say that the quota
+//     is over its limit by now;
 //   - of everything that waits, all pods of everything that waits being there, PreFilter refuses what we hold back at
 //     its leaf, and lets pass what we hold back for a reason that PreFilter does not know: a level above, an order.
 //
 // The plugin that is asked is a second one, that has just started with the same objects. Where the first, which lived
-// through the history, has another opinion than that one, ElasticQuota disagrees with itself; that is counted, and not held
-// against us.
+// through the history, has another opinion than that one, ElasticQuota disagrees with itself; that is counted, and not
+// held against us.
 //
 // The number of histories is -rapid.checks.
 func TestDifferential(t *testing.T) {
@@ -612,9 +612,9 @@ func (d *differential) checkAdmitted() {
 	}
 }
 
-// roundingLoses says whether, on the way to a quota, siblings get less together than their parent has while the one on the
-// way gets less than it asks for. By its own rules ElasticQuota hands everything out; v1.8.0 rounds every share, and what
-// gets lost differs with what others ask for. A reservation stands nevertheless.
+// roundingLoses says whether, on the way to a quota, siblings get less together than their parent has while the one on
+// the way gets less than it asks for. By its own rules ElasticQuota hands everything out; v1.8.0 rounds every share,
+// and what gets lost differs with what others ask for. A reservation stands nevertheless.
 func (d *differential) roundingLoses(quota string) bool {
 	if !d.live.args.EnableRuntimeQuota {
 		return false
@@ -645,9 +645,9 @@ func (d *differential) roundingLoses(quota string) bool {
 	return false
 }
 
-// unnamedAbove says whether a pod asks for something that its leaf names and a level above it does not. Koordinator's webhook
-// refuses such trees. Where ElasticQuota checks parents, it takes such a resource for none there; a reservation stands
-// nevertheless.
+// unnamedAbove says whether a pod asks for something that its leaf names and a level above it does not. Koordinator's
+// webhook refuses such trees. Where ElasticQuota checks parents, it takes such a resource for none there; a reservation
+// stands nevertheless.
 func (d *differential) unnamedAbove(quota string, p *worldPod) bool {
 	path, _ := d.pathOfSpecs(quota)
 	for resource := range requestOf(p.pod) {
@@ -672,8 +672,8 @@ func (d *differential) isOver(level string) bool {
 	return false
 }
 
-// overLimit says below which quotas more is held than the limits allow, in our own view, and in which more is held by what
-// cannot be preempted than min allows.
+// overLimit says below which quotas more is held than the limits allow, in our own view, and in which more is held by
+// what cannot be preempted than min allows.
 func (d *differential) overLimit() (over, overMin map[string]bool) {
 	over, overMin = map[string]bool{}, map[string]bool{}
 	tainted := map[string]bool{}

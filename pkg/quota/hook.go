@@ -26,11 +26,11 @@ import (
 	reservationutil "github.com/koordinator-sh/koordinator/pkg/util/reservation"
 )
 
-// hook sits in a GroupQuotaManager of ElasticQuota. There is one per manager, and a manager may be thrown away and built
-// anew, so a hook has no state: all of it is in the shared adapter.
+// hook sits in a GroupQuotaManager of ElasticQuota. There is one per manager, and a manager may be thrown away and
+// built anew, so a hook has no state: all of it is in the shared adapter.
 //
-// All methods but CheckPod are called with the manager's hierarchy lock held. They are O(1), but for a quota that comes or
-// goes with pods, and call nothing of the manager; calling back would lock again and stop the scheduler.
+// All methods but CheckPod are called with the manager's hierarchy lock held. They are O(1), but for a quota that comes
+// or goes with pods, and call nothing of the manager; calling back would lock again and stop the scheduler.
 type hook struct {
 	key    string
 	shared *Adapter
@@ -49,8 +49,8 @@ func (h *hook) PreQuotaUpdate(_, _ *core.QuotaInfo, _ *v1alpha1.ElasticQuota, _ 
 }
 
 // PostQuotaUpdate passes on that a quota came, changed or went. A quota that goes takes the pods that count in it along
-// without a word about them: from then on they count nowhere, until ElasticQuota hears of each of them again. A quota that
-// gets another parent goes and comes back with them.
+// without a word about them: from then on they count nowhere, until ElasticQuota hears of each of them again. A quota
+// that gets another parent goes and comes back with them.
 func (h *hook) PostQuotaUpdate(before, after *core.QuotaInfo, quota *v1alpha1.ElasticQuota, _ *core.QuotaUpdateState) {
 	h.shared.quotaChanged(quota.Name)
 	switch {
@@ -67,9 +67,10 @@ func (h *hook) PostQuotaUpdate(before, after *core.QuotaInfo, quota *v1alpha1.El
 	}
 }
 
-// OnPodUpdated passes on that a pod begins or ends to count in the used of the quota. Only a nil on one side says so: an
-// assigned pod may be seen without a node name for a while, when a status patch comes between reserve and bind. The call
-// comes before used moves. It comes for every change of a counted pod, of which its binding and its statuses move nothing.
+// OnPodUpdated passes on that a pod begins or ends to count in the used of the quota. Only a nil on one side says so:
+// an assigned pod may be seen without a node name for a while, when a status patch comes between reserve and bind. The
+// call comes before used moves. It comes for every change of a counted pod, of which its binding and its statuses move
+// nothing.
 func (h *hook) OnPodUpdated(quota string, oldPod, newPod *corev1.Pod) {
 	switch {
 	case oldPod == nil && newPod != nil:

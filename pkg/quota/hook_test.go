@@ -176,8 +176,8 @@ func TestAPodThatReservedQuotaKeptOutIsTriedAgain(t *testing.T) {
 	}
 }
 
-// ElasticQuota may not look at parents (enableCheckParentQuota off, its default). What is reserved there is kept all the
-// same: a plain pod in a sibling quota does not take it.
+// ElasticQuota may not look at parents (enableCheckParentQuota off, its default). What is reserved there is kept all
+// the same: a plain pod in a sibling quota does not take it.
 func TestReservedQuotaOfAParentIsKeptFromPodsOfSiblings(t *testing.T) {
 	l := newLive(t, false, "1000",
 		elasticQuota("p", "40", "100", isParent), elasticQuota("a", "0", "100", under("p")), elasticQuota("b", "0", "100", under("p")))

@@ -31,8 +31,8 @@ import (
 
 // The number of jobs is a limit of ours on a quota of Koordinator's. It stands in an annotation, because Koordinator's
 // webhook lets a quota name only such resources in max as its parent names too. Where it stands in max nevertheless,
-// Koordinator makes nothing of it: no pod asks for it. A runtime would be computed for it, of which nothing follows: the
-// limit is what is written.
+// Koordinator makes nothing of it: no pod asks for it. A runtime would be computed for it, of which nothing follows:
+// the limit is what is written.
 
 // noteMaxJobs takes the annotation of a quota; nil means that the quota is gone.
 func (a *Adapter) noteMaxJobs(name string, spec *eqv1alpha1.ElasticQuota) {

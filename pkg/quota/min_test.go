@@ -42,8 +42,8 @@ func withMin(min corev1.ResourceList) quotaOption {
 	return func(q *v1alpha1.ElasticQuota) { q.Spec.Min, q.Spec.Max = min, cpuAndGPU(100000, 100) }
 }
 
-// minRefuses is the sentence of ElasticQuota's PreFilter about min: of the quota of the pod alone, and over what min and
-// use both name.
+// minRefuses is the sentence of ElasticQuota's PreFilter about min: of the quota of the pod alone, and over what min
+// and use both name.
 func (l *liveQuotas) minRefuses(quota string, pod *corev1.Pod) bool {
 	info := l.mgr.GetQuotaInfoByName(quota)
 	fits, _ := quotav1.LessThanOrEqual(quotav1.Add(pod.Spec.Containers[0].Resources.Requests, info.GetNonPreemptibleUsed()), info.GetMin())

@@ -98,8 +98,8 @@ func (a *Adapter) Observe(names []string) (found []admission.Quota, gone []strin
 	return found, gone
 }
 
-// TotalMoved says whether the total of a tree is another one than when its root was last observed. It says so once until
-// the root is observed again: a tree without quotas never is.
+// TotalMoved says whether the total of a tree is another one than when its root was last observed. It says so once
+// until the root is observed again: a tree without quotas never is.
 func (a *Adapter) TotalMoved() (moved bool) {
 	plugin, _ := a.captured()
 	if plugin == nil {
@@ -138,8 +138,8 @@ func (a *Adapter) observe(l *level, byRuntime bool) admission.Quota {
 	return q
 }
 
-// read takes what the quota says, all at once, and the number of jobs that its max names. It reads under the quota's lock
-// what a getter would make a copy of: most of the cost of an observation was these copies.
+// read takes what the quota says, all at once, and the number of jobs that its max names. It reads under the quota's
+// lock what a getter would make a copy of: most of the cost of an observation was these copies.
 func (l *level) read(byRuntime bool) (q admission.Quota, inMax *resource.Quantity) {
 	l.info.Lock()
 	defer l.info.UnLock()
@@ -186,8 +186,8 @@ func runtimeLimit(max, runtime resources.List) resources.List {
 	return resources.FromSorted(limit)
 }
 
-// totalOf is the cluster total of a tree. Every node has cpu and memory, so where there is no node there is none of them;
-// of anything else an unnamed resource is not limited here.
+// totalOf is the cluster total of a tree. Every node has cpu and memory, so where there is no node there is none of
+// them; of anything else an unnamed resource is not limited here.
 func totalOf(mgr *core.GroupQuotaManager) resources.List {
 	total := mgr.GetClusterTotalResource()
 	if total == nil {
@@ -201,15 +201,15 @@ func totalOf(mgr *core.GroupQuotaManager) resources.List {
 	return toList(total)
 }
 
-// pathOf walks from a quota to the root of its tree. It is not ok, and the path ends before the root, if the quota, or a
-// parent that it names, is missing or comes twice.
+// pathOf walks from a quota to the root of its tree. It is not ok, and the path ends before the root, if the quota, or
+// a parent that it names, is missing or comes twice.
 func pathOf(plugin Live, name string) ([]level, bool) {
 	path, _, ok := pathTo(plugin, name, nil)
 	return path, ok
 }
 
-// pathTo walks from a quota up to the first level whose depth is known, and returns what is below that and the depth; -1
-// if it came to the root.
+// pathTo walks from a quota up to the first level whose depth is known, and returns what is below that and the depth;
+// -1 if it came to the root.
 func pathTo(plugin Live, name string, known map[string]int) (path []level, depth int, ok bool) {
 	mgr := plugin.GetGroupQuotaManagerForQuota(name)
 	if mgr == nil {
@@ -336,8 +336,8 @@ func (a *Adapter) applyTotal(plugin Live, tree string, s *shadow) {
 	}
 }
 
-// applyLive reads again what live pods request: of the quotas that are asked for, and of those in which a pod came, went
-// or changed.
+// applyLive reads again what live pods request: of the quotas that are asked for, and of those in which a pod came,
+// went or changed.
 func (a *Adapter) applyLive(plugin Live, args *config.ElasticQuotaArgs, names []string) {
 	a.mu.Lock()
 	stale := a.stale

@@ -25,8 +25,8 @@ import (
 	"github.com/koordinator-sh/koordinator/apis/extension"
 )
 
-// Job a is admitted on the whole cluster while b asks for nothing. Then pods of b come, held or not: the live runtime of
-// a shrinks to its share, and nobody could ever use the rest, since it stays reserved.
+// Job a is admitted on the whole cluster while b asks for nothing. Then pods of b come, held or not: the live runtime
+// of a shrinks to its share, and nobody could ever use the rest, since it stays reserved.
 func TestAReservationStandsWhenRuntimeShrinks(t *testing.T) {
 	l := newLive(t, true, "100", elasticQuota("a", "40", "100"), elasticQuota("b", "60", "100"))
 	l.adapter.SetOutstanding("a", list(80000))

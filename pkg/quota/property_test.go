@@ -72,7 +72,8 @@ func milliCPU(n int64) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(n, resource.DecimalSI)}
 }
 
-// The runtime that the shadow gives for demand is the one that a manager gives for that many pods, whatever came before.
+// The runtime that the shadow gives for demand is the one that a manager gives for that many pods, whatever came
+// before.
 func TestShadowEqualsAManagerWithPods(t *testing.T) {
 	leaves := []string{"a", "b", "p1", "p2"}
 	parents := map[string]string{"a": "", "b": "", "p1": "p", "p2": "p"}

@@ -117,8 +117,8 @@ func (p *protection) check(pod *corev1.Pod, path func() []level) error {
 	return nil
 }
 
-// refuses goes from the leaf up: what is reserved on a parent is kept too, whether ElasticQuota looks at parents or not.
-// The total at the top needs no protection, since pods that have no node use nothing.
+// refuses goes from the leaf up: what is reserved on a parent is kept too, whether ElasticQuota looks at parents or
+// not. The total at the top needs no protection, since pods that have no node use nothing.
 func (p *protection) refuses(pod *corev1.Pod, path func() []level) (quota string, err error) {
 	guard := p.guard.Load()
 	if guard == nil || p.reserved.Load() == 0 || guard.Admitted(pod) {

@@ -79,8 +79,8 @@ func (r *Registry) RegisterHook() {
 	})
 }
 
-// Factory builds ElasticQuota. In the captured profile the hook is added to a copy of the arguments, and the instance is
-// embedded in a Plugin; in all others nothing changes.
+// Factory builds ElasticQuota. In the captured profile the hook is added to a copy of the arguments, and the instance
+// is embedded in a Plugin; in all others nothing changes.
 func (r *Registry) Factory() frameworkruntime.PluginFactory {
 	return func(ctx context.Context, obj runtime.Object, handle fwktype.Handle) (fwktype.Plugin, error) {
 		if !r.enabled(handle) {

@@ -50,8 +50,8 @@ func (w *world) askFor(prefix, quota string, n int, amount string) {
 	w.run()
 }
 
-// run makes the pods of all admitted jobs; ElasticQuota has to let every one of them pass, and those of a job that borrows at
-// least on what is reserved for it.
+// run makes the pods of all admitted jobs; ElasticQuota has to let every one of them pass, and those of a job that
+// borrows at least on what is reserved for it.
 func (w *world) run() {
 	w.t.Helper()
 	for again := true; again; {
@@ -94,8 +94,8 @@ func (w *world) inUse(quota string) int64 {
 	return used.Cpu().Value()
 }
 
-// Two quotas have min 40 and max 100 each, of 100 cores. Demand of 80 and 10 settles at 80 and 10. When the second's rises
-// to 60 it gets back its 40 as the first's jobs end, before the first gets anything more.
+// Two quotas have min 40 and max 100 each, of 100 cores. Demand of 80 and 10 settles at 80 and 10. When the second's
+// rises to 60 it gets back its 40 as the first's jobs end, before the first gets anything more.
 func TestAGuaranteeComesBackAsJobsEnd(t *testing.T) {
 	w := newCluster(t, "100", elasticQuota("first", "40", "100"), elasticQuota("second", "40", "100"))
 	w.askFor("a", "first", 16, "5")
@@ -137,8 +137,8 @@ func TestWhatIsLentComesBackOnlyAsJobsEnd(t *testing.T) {
 	require.EqualValues(t, 60, w.inUse("guest"))
 }
 
-// The cluster has half of what is promised. With min scaling each gets half of its min; without it each may have all of it,
-// and the cluster total is what stops them.
+// The cluster has half of what is promised. With min scaling each gets half of its min; without it each may have all of
+// it, and the cluster total is what stops them.
 func TestMinOfAClusterThatIsTooSmall(t *testing.T) {
 	for _, scale := range []bool{true, false} {
 		t.Run(fmt.Sprintf("EnableMinQuotaScale=%v", scale), func(t *testing.T) {
@@ -173,8 +173,8 @@ func TestMinOfAClusterThatIsTooSmall(t *testing.T) {
 	}
 }
 
-// The children together have more than their parent. What jobs and plain pods use of it together never exceeds it, whether
-// ElasticQuota checks parents or not.
+// The children together have more than their parent. What jobs and plain pods use of it together never exceeds it,
+// whether ElasticQuota checks parents or not.
 func TestChildrenTogetherStayBelowTheirParent(t *testing.T) {
 	for _, check := range []bool{false, true} {
 		for _, byRuntime := range []bool{true, false} {
@@ -215,9 +215,10 @@ func gpuQuota(name string, min, max int64) *v1alpha1.ElasticQuota {
 	return q
 }
 
-// Three quotas with equal rights want more of 8 GPUs than there are. Koordinator v1.8.0 rounds each share to the nearest
-// integer: 3 + 3 + 3. Each limit alone is the one that its PreFilter has; that they are one more than there is shows at
-// the root, which PreFilter does not look at and we do: the ninth job waits, and would be pending for want of a node.
+// Three quotas with equal rights want more of 8 GPUs than there are. Koordinator v1.8.0 rounds each share to the
+// nearest integer: 3 + 3 + 3. Each limit alone is the one that its PreFilter has; that they are one more than there is
+// shows at the root, which PreFilter does not look at and we do: the ninth job waits, and would be pending for want of
+// a node.
 func TestSharesThatRoundToMoreThanThereIs(t *testing.T) {
 	node := cpu("100")
 	node["nvidia.com/gpu"] = resource.MustParse("8")
@@ -257,8 +258,8 @@ func TestSharesThatRoundToMoreThanThereIs(t *testing.T) {
 }
 
 // Shares may as well round to less than there is: of 10 GPUs three quotas of equal weight get 3 each, and what rounding
-// loses ElasticQuota gives nobody who does not ask alone: it leaves a fourth pod of all three pending. The queue lends it to
-// the first of them, and as the others have no pods that ask, ElasticQuota lets that one's pod pass.
+// loses ElasticQuota gives nobody who does not ask alone: it leaves a fourth pod of all three pending. The queue lends
+// it to the first of them, and as the others have no pods that ask, ElasticQuota lets that one's pod pass.
 func TestSharesThatRoundToLessThanThereIs(t *testing.T) {
 	node := cpu("100")
 	node["nvidia.com/gpu"] = resource.MustParse("10")
@@ -295,9 +296,10 @@ func TestSharesThatRoundToLessThanThereIs(t *testing.T) {
 }
 
 // Koordinator v1.8.0 takes what the default quota uses off the total, and once more as the share of a child of the root
-// that asks for it. That child has weight only where the object of the default quota is there, as ElasticQuota makes it: of
-// 100 GB of memory, 20 of which are used there, 60 are left for all others and not 80. The limit is the same here. But nobody
-// asks for the other 20, so they are lent, and the pods of an admitted job pass on what is reserved for it.
+// that asks for it. That child has weight only where the object of the default quota is there, as ElasticQuota makes
+// it: of 100 GB of memory, 20 of which are used there, 60 are left for all others and not 80. The limit is the same
+// here. But nobody asks for the other 20, so they are lent, and the pods of an admitted job pass on what is reserved
+// for it.
 func TestUseOfTheDefaultQuotaIsDeductedTwice(t *testing.T) {
 	for _, object := range []bool{true, false} {
 		t.Run(fmt.Sprintf("its object is there: %v", object), func(t *testing.T) {
@@ -366,10 +368,10 @@ func TestPodsOfAQuotaThatIsMadeAgainAreCountedOnce(t *testing.T) {
 	require.True(t, w.ask("b-fits", "b", "20").admitted, "40 and 20 of 60")
 }
 
-// Koordinator's: pods that it charged to the default quota while their quota was gone are looked for in their quota as soon
-// as that is there again, and moved to it within a second. What ends in between is not found, and moved as if it ran; what
-// changes in between is counted, and then once more. When this fails, two plans of the simulator need their first lines no
-// more (pkg/testing/sim/testdata/plans: ended-before-it-was-moved, counted-and-moved).
+// Koordinator's: pods that it charged to the default quota while their quota was gone are looked for in their quota as
+// soon as that is there again, and moved to it within a second. What ends in between is not found, and moved as if it
+// ran; what changes in between is counted, and then once more. When this fails, two plans of the simulator need their
+// first lines no more (pkg/testing/sim/testdata/plans: ended-before-it-was-moved, counted-and-moved).
 func TestElasticQuotaMovesWhatHasEndedOrIsCounted(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile, later func(w *world)

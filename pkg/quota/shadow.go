@@ -37,9 +37,10 @@ import (
 // shares repeats its last step, so that the limits agree with what ElasticQuota's PreFilter computes once the pods are
 // there.
 //
-// It is fed by change: specs as their events come, the cluster total as a difference, and the pods of a quota as at most
-// two aggregates, one that is assigned and one that is not. What changed is given to the manager when limits are asked
-// for, so that demand which becomes pods within one step of the engine changes nothing. It is not safe for concurrent use.
+// It is fed by change: specs as their events come, the cluster total as a difference, and the pods of a quota as at
+// most two aggregates, one that is assigned and one that is not. What changed is given to the manager when limits are
+// asked for, so that demand which becomes pods within one step of the engine changes nothing. It is not safe for
+// concurrent use.
 type shadow struct {
 	mgr   *core.GroupQuotaManager
 	total corev1.ResourceList
@@ -62,8 +63,8 @@ type shadow struct {
 	assignedMatters bool
 }
 
-// ask is what pods of a quota request: live pods (assigned and not), and jobs that have none yet; of a built-in quota only
-// admitted jobs.
+// ask is what pods of a quota request: live pods (assigned and not), and jobs that have none yet; of a built-in quota
+// only admitted jobs.
 type ask struct {
 	assigned, live, demand corev1.ResourceList
 }
@@ -285,8 +286,8 @@ func (s *shadow) setAsk(name string, a ask) bool {
 	return true
 }
 
-// ask decides what the aggregate pods of a quota are to say, up to max: what goes beyond changes no runtime, so a backlog
-// above max costs nothing as it grows. It says whether that is something else than before.
+// ask decides what the aggregate pods of a quota are to say, up to max: what goes beyond changes no runtime, so a
+// backlog above max costs nothing as it grows. It says whether that is something else than before.
 func (s *shadow) ask(name string, q *shadowQuota) bool {
 	a, max := s.asks[name], q.spec.Spec.Max
 	var assigned corev1.ResourceList
@@ -354,8 +355,8 @@ func aggregatePod(kind string, request corev1.ResourceList) *corev1.Pod {
 	return pod
 }
 
-// settle brings the limits up to date and returns the quotas whose limit is another one than at the last time, also those
-// that came and went meanwhile.
+// settle brings the limits up to date and returns the quotas whose limit is another one than at the last time, also
+// those that came and went meanwhile.
 func (s *shadow) settle() []string {
 	for _, name := range slices.Sorted(maps.Keys(s.pending)) {
 		if q := s.quotas[name]; q != nil && s.applyAsk(name, q) && !s.rebuild {

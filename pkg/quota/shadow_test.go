@@ -76,8 +76,8 @@ func newTestShadow(t *testing.T, total string, quotas ...*v1alpha1.ElasticQuota)
 	return s
 }
 
-// runtimes returns the runtime of a quota and of its ancestors without the root, by name; nil for a quota that the shadow
-// has not been given (yet).
+// runtimes returns the runtime of a quota and of its ancestors without the root, by name; nil for a quota that the
+// shadow has not been given (yet).
 func (s *shadow) runtimes(name string) map[string]corev1.ResourceList {
 	s.settle()
 	var found map[string]corev1.ResourceList

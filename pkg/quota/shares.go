@@ -34,8 +34,8 @@ import (
 // of v1.8.0; a property compares the two), for two reasons:
 //
 //   - One change may move the runtimes of all siblings, and somebody may wait in each. The manager tells the runtime of
-//     one quota, and computes those of all its siblings for it each time: to know of n siblings what became of them costs
-//     n times n. Here it costs one pass over the siblings on the levels that the change reaches.
+//     one quota, and computes those of all its siblings for it each time: to know of n siblings what became of them
+//     costs n times n. Here it costs one pass over the siblings on the levels that the change reaches.
 //   - The manager scales the min of a quota when that quota is refreshed, and shares out with old ones until then: what
 //     it says depends on who was asked before. Here it is as if all had been.
 //

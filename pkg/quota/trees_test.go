@@ -36,8 +36,8 @@ func inTree(tree string) quotaOption {
 	return func(q *v1alpha1.ElasticQuota) { q.Labels[extension.LabelQuotaTreeID] = tree }
 }
 
-// treeTop is the quota at the top of a tree: what the tree has is its annotation, which Koordinator's controller of quota
-// profiles computes from the nodes that the profile selects.
+// treeTop is the quota at the top of a tree: what the tree has is its annotation, which Koordinator's controller of
+// quota profiles computes from the nodes that the profile selects.
 func treeTop(tree, total string) *v1alpha1.ElasticQuota {
 	return elasticQuota(tree+"-top", total, total, inTree(tree), isParent, func(q *v1alpha1.ElasticQuota) {
 		q.Labels[extension.LabelQuotaIsRoot] = "true"
@@ -46,8 +46,8 @@ func treeTop(tree, total string) *v1alpha1.ElasticQuota {
 	})
 }
 
-// newForest has 100 cpus on nodes: 30 for the tree east, 20 for the tree west, and the rest for the default tree. Each has
-// one leaf that may use all of it.
+// newForest has 100 cpus on nodes: 30 for the tree east, 20 for the tree west, and the rest for the default tree. Each
+// has one leaf that may use all of it.
 func newForest(t *testing.T) *world {
 	t.Helper()
 	restore := utilfeature.SetFeatureGateDuringTest(t, k8sfeature.DefaultMutableFeatureGate, features.MultiQuotaTree, true)

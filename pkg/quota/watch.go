@@ -34,8 +34,8 @@ type Handlers interface {
 }
 
 // watch follows what changes limits without the hook being called: the quotas' specs, the nodes, and what pods request
-// before they are assigned. The handlers only note what changed; ElasticQuota's own handlers run in other goroutines, so
-// the live state may be a moment behind or ahead of them.
+// before they are assigned. The handlers only note what changed; ElasticQuota's own handlers run in other goroutines,
+// so the live state may be a moment behind or ahead of them.
 func (a *Adapter) watch(quotas, nodes, pods Handlers) error {
 	if _, err := quotas.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { a.onQuota(nil, obj) },
@@ -91,8 +91,8 @@ func namespacesOf(q *v1alpha1.ElasticQuota) string {
 	return q.Annotations[extension.AnnotationQuotaNamespaces]
 }
 
-// treeTotalOf is what a quota says that its tree has, and whether the default tree loses that: ElasticQuota takes it from
-// the quota at the top of a tree alone, and the hook does not hear of it.
+// treeTotalOf is what a quota says that its tree has, and whether the default tree loses that: ElasticQuota takes it
+// from the quota at the top of a tree alone, and the hook does not hear of it.
 func treeTotalOf(q *v1alpha1.ElasticQuota) string {
 	if q == nil || !extension.IsTreeRootQuota(q) {
 		return ""
@@ -141,8 +141,8 @@ func sameRequest(a, b *corev1.Pod) bool {
 	return sameSpecRequests(&a.Spec, &b.Spec)
 }
 
-// sameSpecRequests compares all that a pod's request follows from. It runs for every change of every pod, partly under a
-// lock that ElasticQuota needs for scheduling, so it makes no sums and no garbage.
+// sameSpecRequests compares all that a pod's request follows from. It runs for every change of every pod, partly under
+// a lock that ElasticQuota needs for scheduling, so it makes no sums and no garbage.
 func sameSpecRequests(a, b *corev1.PodSpec) bool {
 	return sameContainers(a.Containers, b.Containers) && sameContainers(a.InitContainers, b.InitContainers) &&
 		quotav1.Equals(a.Overhead, b.Overhead) && quotav1.Equals(podLevelRequests(a), podLevelRequests(b))

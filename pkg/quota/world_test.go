@@ -38,8 +38,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
-// world is a cluster: objects, ElasticQuota itself, and behind its hook the adapter and the core, which the world drives
-// as the engine does. Writes are confirmed at once.
+// world is a cluster: objects, ElasticQuota itself, and behind its hook the adapter and the core, which the world
+// drives as the engine does. Writes are confirmed at once.
 type world struct {
 	t       testT
 	live    *realPlugin
@@ -310,8 +310,8 @@ func (w *world) deleteQuota(name string, adapterFirst bool) {
 	})
 }
 
-// inOrder delivers an event to ElasticQuota and to the adapter, whose handlers run in goroutines of their own. Where the
-// adapter comes first, the engine may look before ElasticQuota has heard.
+// inOrder delivers an event to ElasticQuota and to the adapter, whose handlers run in goroutines of their own. Where
+// the adapter comes first, the engine may look before ElasticQuota has heard.
 func (w *world) inOrder(adapterFirst bool, live, adapter func()) {
 	if !adapterFirst {
 		live()
@@ -436,8 +436,9 @@ func (w *world) updatePod(p *worldPod, next *corev1.Pod) {
 	w.tellPod(p)
 }
 
-// report is a status update of every pod, as the kubelets send them: only then does ElasticQuota find the pods of a quota
-// that was deleted and made again. Pods that it charged to the default quota meanwhile it moves by itself, every second.
+// report is a status update of every pod, as the kubelets send them: only then does ElasticQuota find the pods of a
+// quota that was deleted and made again. Pods that it charged to the default quota meanwhile it moves by itself, every
+// second.
 func (w *world) report() {
 	w.t.Logf("every pod reports its status")
 	for _, name := range slices.Sorted(maps.Keys(w.pods)) {

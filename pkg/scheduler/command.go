@@ -15,8 +15,8 @@ limitations under the License.
 */
 
 // Package scheduler is Koordinator's scheduler with job queueing: all of its plugins, flags and configuration, and the
-// plugin JobQueue. Without JobQueue in the configuration it is Koordinator's scheduler and nothing else. Who wants policies
-// or checks of their own builds a scheduler with them: see examples/custom-policy.
+// plugin JobQueue. Without JobQueue in the configuration it is Koordinator's scheduler and nothing else. Who wants
+// policies or checks of their own builds a scheduler with them: see examples/custom-policy.
 package scheduler
 
 import (

@@ -23,7 +23,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
 )
 
-// Audit is the last comparison of ledger and queues with the API objects and Koordinator's used. To read it starts none.
+// Audit is the last comparison of ledger and queues with the API objects and Koordinator's used. To read it starts
+// none.
 type Audit struct {
 	At   string `json:"at"`
 	Took string `json:"took"`
@@ -46,8 +47,8 @@ type Difference struct {
 	Source string `json:"source"`
 }
 
-// AuditRequested answers a request for an audit. It costs a list of all units, and the port has no authentication: so there
-// is no more than one a minute.
+// AuditRequested answers a request for an audit. It costs a list of all units, and the port has no authentication: so
+// there is no more than one a minute.
 type AuditRequested struct {
 	// Last is when the last audit before this one began; what has another time in /audit is newer.
 	Last string `json:"last,omitempty"`

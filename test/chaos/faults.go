@@ -135,8 +135,8 @@ func (i *injector) restart(ctx context.Context, c controlplane.Component) {
 	}
 }
 
-// kubelets starts KWOK anew when a pod has waited for it for too long, until ctx ends. It gives up what it does to a pod
-// when the API server answers that etcd is away; a kubelet does not, so this is none of the faults.
+// kubelets starts KWOK anew when a pod has waited for it for too long, until ctx ends. It gives up what it does to a
+// pod when the API server answers that etcd is away; a kubelet does not, so this is none of the faults.
 func (i *injector) kubelets(ctx context.Context, stuck func(time.Duration) bool) {
 	const patience, pace = 15 * time.Second, 30 * time.Second
 	for sleep(ctx, time.Second) {
@@ -158,8 +158,8 @@ func (i *injector) kubelets(ctx context.Context, stuck func(time.Duration) bool)
 // machine is what an outage is of when something answers late that nothing was done to.
 const machine controlplane.Component = "machine"
 
-// probe notes as outages the times in which an answer took long, until ctx ends: on a busy machine the scheduler may not
-// have seen what was there, as after a fault.
+// probe notes as outages the times in which an answer took long, until ctx ends: on a busy machine the scheduler may
+// not have seen what was there, as after a fault.
 func (i *injector) probe(ctx context.Context, ask func(context.Context) error) {
 	const pace, tardy, patience = 250 * time.Millisecond, 500 * time.Millisecond, 10 * time.Second
 	for sleep(ctx, pace) {
@@ -175,8 +175,8 @@ func (i *injector) probe(ctx context.Context, ask func(context.Context) error) {
 	}
 }
 
-// supervise starts components that end by themselves again, until ctx ends: koord-scheduler and the controller end when they
-// lose their lease.
+// supervise starts components that end by themselves again, until ctx ends: koord-scheduler and the controller end when
+// they lose their lease.
 func (i *injector) supervise(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -213,8 +213,8 @@ const (
 	calmAfter  = 3 * time.Second
 )
 
-// disturbed says whether at that time the scheduler may have lacked news, or its decisions may have been lost. Clients come
-// back to an API server that was away with a backoff that grows with the time that it was.
+// disturbed says whether at that time the scheduler may have lacked news, or its decisions may have been lost. Clients
+// come back to an API server that was away with a backoff that grows with the time that it was.
 func disturbed(outages []outage, at time.Time) bool {
 	for _, o := range outages {
 		end := o.end

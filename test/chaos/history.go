@@ -171,8 +171,8 @@ type judged struct {
 }
 
 // spare counts, by UID of their job, the pods that were created while the answer to that may have been lost. The job
-// controller then takes it for failed and creates another one, once in a while before it sees the first. Kubernetes promises
-// no more than that a pod is started at least once; it is no second admission.
+// controller then takes it for failed and creates another one, once in a while before it sees the first. Kubernetes
+// promises no more than that a pod is started at least once; it is no second admission.
 func (h *history) spare(outages []outage) map[string]int {
 	const lag = 5 * time.Second
 	known, spare := map[string]bool{}, map[string]int{}

@@ -26,8 +26,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 )
 
-// lives judges, state by state, how units and jobs live (I2, I3, I9). Nobody holds, resizes or relabels anything in a run, so
-// no unit is ever replaced and no admission taken back.
+// lives judges, state by state, how units and jobs live (I2, I3, I9). Nobody holds, resizes or relabels anything in a
+// run, so no unit is ever replaced and no admission taken back.
 type lives struct {
 	units      map[string]unitLife // by UID
 	jobs       map[string]bool     // by UID, those that exist: whether they are suspended

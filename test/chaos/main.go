@@ -287,8 +287,8 @@ func (c *chaos) questions() []func(context.Context) error {
 	return questions
 }
 
-// awaitEnd waits until the users are done and all jobs and pods have ended, or nothing more comes, or ctx ends. How long it
-// all takes says how fast the machine is.
+// awaitEnd waits until the users are done and all jobs and pods have ended, or nothing more comes, or ctx ends. How
+// long it all takes says how fast the machine is.
 func (c *chaos) awaitEnd(ctx context.Context, submitted <-chan struct{}) {
 	select {
 	case <-submitted:

@@ -62,7 +62,8 @@ func (c *cluster) queue(t *testing.T, name string) *unstructured.Unstructured {
 	return &list.Items[0]
 }
 
-// A policy that the scheduler was not built with is taken by the API, told by the queue, and holds up its own units only.
+// A policy that the scheduler was not built with is taken by the API, told by the queue, and holds up its own units
+// only.
 func TestAnUnknownPolicyIsToldAndItsUnitsWait(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "unknown-policy")

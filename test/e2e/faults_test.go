@@ -69,8 +69,8 @@ func (c *cluster) createShort(t *testing.T, namespace, quota string, n int) {
 	}
 }
 
-// ranOnce checks of the jobs that createShort made, which are all of their namespace, that each was admitted once and had
-// one pod bound (I3).
+// ranOnce checks of the jobs that createShort made, which are all of their namespace, that each was admitted once and
+// had one pod bound (I3).
 func (c *cluster) ranOnce(t *testing.T, watch *watched, namespace string, n int) {
 	t.Helper()
 	podsPerJob := map[string]int{}
@@ -190,8 +190,8 @@ func TestStandbyTakesOver(t *testing.T) {
 	c.ranOnce(t, watch, ns, n)
 }
 
-// A rolling upgrade ends the leader with SIGTERM: it gives its lease back, so that the standby need not wait until that is
-// over, and no unit is admitted twice (I3).
+// A rolling upgrade ends the leader with SIGTERM: it gives its lease back, so that the standby need not wait until that
+// is over, and no unit is admitted twice (I3).
 func TestALeaderThatIsAskedToEndHandsOver(t *testing.T) {
 	const standby, standbyController = controlplane.Component("standby-scheduler"), controlplane.Component("standby-controller")
 	c := start(t, "handover", controlplane.Options{})
@@ -236,7 +236,8 @@ func TestALeaderThatIsAskedToEndHandsOver(t *testing.T) {
 	c.ranOnce(t, watch, ns, n)
 }
 
-// A leader that was paused for longer than it has to renew its lease in ends when it goes on, whatever became of the lease.
+// A leader that was paused for longer than it has to renew its lease in ends when it goes on, whatever became of the
+// lease.
 func TestALeaderThatWasPausedEnds(t *testing.T) {
 	c := start(t, "paused", controlplane.Options{})
 	t.Cleanup(func() { _ = c.Stop() })

@@ -175,9 +175,9 @@ func (w *watched) clean(t *testing.T, podsPerJob map[string]int) {
 	}
 }
 
-// apiServerWasDown tells of an outage. The job controller takes a pod whose creation nobody answered for failed, and may
-// create another one before it sees the first. Kubernetes promises no more than that a pod is started at least once; it is
-// no second admission of the job.
+// apiServerWasDown tells of an outage. The job controller takes a pod whose creation nobody answered for failed, and
+// may create another one before it sees the first. Kubernetes promises no more than that a pod is started at least
+// once; it is no second admission of the job.
 func (h *podHistory) apiServerWasDown(from, to time.Time) {
 	const lag = 5 * time.Second
 	h.mu.Lock()

@@ -87,8 +87,8 @@ func TestElasticQuotaRefusesNoPodOfAnAdmittedJob(t *testing.T) {
 }
 
 // Two quotas share what their parent has; each is guaranteed four of ten cores and may use all. The first uses what the
-// second leaves idle. When the second wants more, it gets its guarantee as jobs of the first end, before any other job of
-// the first.
+// second leaves idle. When the second wants more, it gets its guarantee as jobs of the first end, before any other job
+// of the first.
 func TestAGuaranteeComesBackAsBorrowersEnd(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "guarantee")
@@ -126,8 +126,8 @@ func TestAGuaranteeComesBackAsBorrowersEnd(t *testing.T) {
 	require.False(t, late[0].Before(own[2]), "jobs of the owner were admitted at %v, of the borrower at %v", own, late)
 }
 
-// A quota shrinks below its use, grows, moves to another parent, and is deleted and made again under its name, all while
-// its jobs run and wait: what runs is left alone and keeps counting, and what waits goes on at once.
+// A quota shrinks below its use, grows, moves to another parent, and is deleted and made again under its name, all
+// while its jobs run and wait: what runs is left alone and keeps counting, and what waits goes on at once.
 func TestQuotaChangesUnderLoad(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "changes")

@@ -134,8 +134,8 @@ func savingsScenario(set *flags) *scenario {
 	return &scenario{"savings", &o.Setting, func(ctx context.Context, _ string) (printer, error) { return runner.Savings(ctx, o) }}
 }
 
-// standingScenario measures on a store with many units that wait: how long the end of one takes to let the next one go, and
-// how long a scheduler takes to start and to take over.
+// standingScenario measures on a store with many units that wait: how long the end of one takes to let the next one go,
+// and how long a scheduler takes to start and to take over.
 func standingScenario(set *flags) *scenario {
 	o := runner.StandingOptions{
 		Measure:  []string{runner.MeasureStartup, runner.MeasureWake},
@@ -160,7 +160,8 @@ func standingScenario(set *flags) *scenario {
 	return &scenario{"standing", &o.Setting, func(ctx context.Context, _ string) (printer, error) { return runner.Standing(ctx, o) }}
 }
 
-// interferenceScenario compares the scheduling of pods with the plugin off, on, and on with units and gated pods that wait.
+// interferenceScenario compares the scheduling of pods with the plugin off, on, and on with units and gated pods that
+// wait.
 func interferenceScenario(set *flags) *scenario {
 	var o runner.InterferenceOptions
 	set.workers(&o.Setting)

@@ -75,8 +75,8 @@ func drawTree(t *rapid.T) map[string]any {
 	return root.fields
 }
 
-// From any tree to any other the ElasticQuotas arrive at what is asked, whatever Koordinator's webhook refuses on the way,
-// and then rest.
+// From any tree to any other the ElasticQuotas arrive at what is asked, whatever Koordinator's webhook refuses on the
+// way, and then rest.
 func TestFromAnyTreeToAnyOther(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t)

@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command sim runs plans of the simulator and prints one line of JSON. It fails on a violation, and then prints the plan,
-// cut down to what is needed, and its log.
+// Command sim runs plans of the simulator and prints one line of JSON. It fails on a violation, and then prints the
+// plan, cut down to what is needed, and its log.
 package main
 
 import (
@@ -119,7 +119,8 @@ func (s *summary) add(more *summary) {
 	s.Failed = append(s.Failed, more.Failed...)
 }
 
-// commit that this was built from: of the build, of the environment (go run leaves it out), of the working tree, or unknown.
+// commit that this was built from: of the build, of the environment (go run leaves it out), of the working tree, or
+// unknown.
 func commit() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, setting := range info.Settings {

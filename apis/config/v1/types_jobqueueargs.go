@@ -28,7 +28,8 @@ type ObjectName struct {
 	Name string `json:"name,omitempty"`
 }
 
-// JobQueueArgs are the arguments of the JobQueue plugin. Every field is optional. A field that is not known is an error.
+// JobQueueArgs are the arguments of the JobQueue plugin. Every field is optional. A field that is not known is an
+// error.
 //
 // +kubebuilder:object:root=true
 type JobQueueArgs struct {
@@ -46,8 +47,8 @@ type JobQueueArgs struct {
 	ClientBurst *int32 `json:"clientBurst,omitempty"`
 	// writeConcurrency is the number of status writes under way at the same time, 1 to 1000. Default 32.
 	WriteConcurrency *int32 `json:"writeConcurrency,omitempty"`
-	// statusRefreshInterval is the least time between two status writes of the same Queue, at least 1s. All Queues together
-	// are written 20 times a second at most. Default 5s.
+	// statusRefreshInterval is the least time between two status writes of the same Queue, at least 1s. All Queues
+	// together are written 20 times a second at most. Default 5s.
 	StatusRefreshInterval *metav1.Duration `json:"statusRefreshInterval,omitempty"`
 	// itemsInStatus is how many waiting units the status of a Queue lists, 1 to 1000. Default 100.
 	// The visibility endpoints list all.

@@ -90,8 +90,8 @@ type ElasticQuotaTreeStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ElasticQuotaTree describes a tree of quotas in one object. The controller makes an ElasticQuota of each node and keeps
-// it in step.
+// ElasticQuotaTree describes a tree of quotas in one object. The controller makes an ElasticQuota of each node and
+// keeps it in step.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, the API of the stand-alone Koord-Queue"

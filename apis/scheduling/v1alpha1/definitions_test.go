@@ -327,7 +327,8 @@ func TestStoredAmountsStay(t *testing.T) {
 	require.Len(t, update(unit(1, "-1", "-1"), stored), 2)
 }
 
-// BenchmarkRules runs the rules as a status write does, for units that hold more and more amounts: they must not cost more.
+// BenchmarkRules runs the rules as a status write does, for units that hold more and more amounts: they must not cost
+// more.
 func BenchmarkRules(b *testing.B) {
 	_, d := prepare(b, filepath.Join(crdDir, "scheduling.x-k8s.io_queueunits.yaml"))
 	for _, size := range []struct{ podSets, amounts int }{{1, 1}, {2, 4}, {8, 6}} {

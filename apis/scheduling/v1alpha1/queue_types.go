@@ -23,8 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// QueuePolicy names how a queue orders its units and what happens behind a unit that does not fit: one of those below, or
-// one that whoever built the scheduler has registered with it.
+// QueuePolicy names how a queue orders its units and what happens behind a unit that does not fit: one of those below,
+// or one that whoever built the scheduler has registered with it.
 //
 // +kubebuilder:validation:Pattern=`^[A-Za-z]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 // +kubebuilder:validation:MaxLength=63
@@ -77,8 +77,8 @@ type QueueAdmissionCheck struct {
 
 // QueueSpec is what the owner of a queue asks for.
 type QueueSpec struct {
-	// queuePolicy orders the queue: Priority (default), FIFO, Block, Intelligent, or one that the scheduler was built with.
-	// The condition Active is False with reason UnknownPolicy while the scheduler does not know it, and units wait.
+	// queuePolicy orders the queue: Priority (default), FIFO, Block, Intelligent, or one that the scheduler was built
+	// with. The condition Active is False with reason UnknownPolicy while the scheduler does not know it, and units wait.
 	// +optional
 	// +kubebuilder:default=Priority
 	QueuePolicy QueuePolicy `json:"queuePolicy,omitempty"`

@@ -94,7 +94,8 @@ type QueueUnitSpec struct {
 	// priority of the unit; a higher one is served first.
 	// +optional
 	Priority *int32 `json:"priority,omitempty"`
-	// queue names the Queue; absent takes the annotation or label koord-queue/queue-name, else the default Queue of the quota.
+	// queue names the Queue; absent takes the annotation or label koord-queue/queue-name, else the default Queue of the
+	// quota.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Queue string `json:"queue,omitempty"`

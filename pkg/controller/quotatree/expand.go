@@ -108,8 +108,8 @@ type Expansion struct {
 // Expand says which ElasticQuotas a tree asks for.
 //
 // A node's ElasticQuota has the node's name, because jobs name their quota by it: in lower case, with '-' for every
-// character that an object's name cannot have, and with the end replaced by a hash if it is longer than a label may be. Of
-// two nodes that come to the same name the first in the tree has it and the other is parked.
+// character that an object's name cannot have, and with the end replaced by a hash if it is longer than a label may be.
+// Of two nodes that come to the same name the first in the tree has it and the other is parked.
 func Expand(tree *v1beta1.ElasticQuotaTree) Expansion {
 	x := &expander{
 		out: Expansion{Keep: sets.New[string]()}, tree: tree,
@@ -132,8 +132,8 @@ func (x *expander) problem(parked bool, node, reason, format string, args ...any
 	x.out.Problems = append(x.out.Problems, Problem{Node: node, Reason: reason, Message: fmt.Sprintf(format, args...), Parked: parked})
 }
 
-// above is what a node has to know of the one above it: its path, its quota, its max, and what of its min is not given to
-// nodes yet. The root of the tree has none of the last three.
+// above is what a node has to know of the one above it: its path, its quota, its max, and what of its min is not given
+// to nodes yet. The root of the tree has none of the last three.
 type above struct {
 	path, quota string
 	max, left   corev1.ResourceList
@@ -245,9 +245,9 @@ func (x *expander) takeName(q *Quota, n *v1beta1.ElasticQuotaNode) bool {
 	return true
 }
 
-// amounts takes min and max. Koordinator masks what a quota uses by the names in its max, for the levels above too, and its
-// webhook wants the same names in the max of parent and child; so what a node does not limit itself is given the limit of
-// the node above, which holds anyway.
+// amounts takes min and max. Koordinator masks what a quota uses by the names in its max, for the levels above too, and
+// its webhook wants the same names in the max of parent and child; so what a node does not limit itself is given the
+// limit of the node above, which holds anyway.
 func (x *expander) amounts(q *Quota, n *v1beta1.ElasticQuotaNode, limits corev1.ResourceList) bool {
 	q.Max, q.Min = corev1.ResourceList{}, corev1.ResourceList{}
 	var above []string
@@ -296,8 +296,8 @@ func isMaxJobs(name corev1.ResourceName) bool {
 	return name == v1beta1.ResourceMaxJobs || name == v1beta1.ResourceMaxJobsFormer
 }
 
-// maxJobs writes the number of jobs that max says into an annotation: as a resource, Koordinator's webhook would want it in
-// every other node too.
+// maxJobs writes the number of jobs that max says into an annotation: as a resource, Koordinator's webhook would want
+// it in every other node too.
 func (x *expander) maxJobs(q *Quota, n *v1beta1.ElasticQuotaNode) {
 	least := int64(math.MaxInt64)
 	for name, amount := range n.Max {

@@ -37,8 +37,8 @@ import (
 // elasticQuotaKind is Koordinator's quota.
 var elasticQuotaKind = schema.GroupVersionKind{Group: "scheduling.sigs.k8s.io", Version: "v1alpha1", Kind: "ElasticQuota"}
 
-// live is an ElasticQuota as it is. It is read without a Go type, field by field, so that one that somebody broke is still
-// an ElasticQuota with a name.
+// live is an ElasticQuota as it is. It is read without a Go type, field by field, so that one that somebody broke is
+// still an ElasticQuota with a name.
 type live struct {
 	object *unstructured.Unstructured
 }

@@ -40,8 +40,8 @@ const (
 	reasonRefused       = "Refused"
 )
 
-// step is one write: of Create, Patch and Delete exactly one is set. Node is the path of the node, for people; parent is the
-// quota that must be there before.
+// step is one write: of Create, Patch and Delete exactly one is set. Node is the path of the node, for people; parent
+// is the quota that must be there before.
 type step struct {
 	node, name, parent    string
 	create, patch, remove *unstructured.Unstructured
@@ -157,8 +157,8 @@ func (p *planner) place(q *Quota) {
 	p.out.steps = append(p.out.steps, s)
 }
 
-// now is what a quota can be now, on the way to what it is to be: while another quota has one of its namespaces Koordinator
-// refuses it, and while quotas lie below it it must be a parent. An event comes when that is over.
+// now is what a quota can be now, on the way to what it is to be: while another quota has one of its namespaces
+// Koordinator refuses it, and while quotas lie below it it must be a parent. An event comes when that is over.
 func (p *planner) now(q *Quota) *Quota {
 	out := *q
 	out.Namespaces = nil
@@ -179,8 +179,8 @@ func (p *planner) now(q *Quota) *Quota {
 	return &out
 }
 
-// retire removes what the tree does not ask for any more, what is deepest first. Its namespaces are free at once; it goes
-// when nothing uses it and nothing lies below it.
+// retire removes what the tree does not ask for any more, what is deepest first. Its namespaces are free at once; it
+// goes when nothing uses it and nothing lies below it.
 func (p *planner) retire(wanted sets.Set[string]) {
 	var leaving []live
 	for name, l := range p.quotas {

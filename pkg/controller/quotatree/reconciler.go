@@ -70,8 +70,8 @@ type Reconciler struct {
 	Clock    clock.PassiveClock
 }
 
-// Reconcile brings the ElasticQuotas of one tree in step with it. A tree that is gone needs nothing: its ElasticQuotas have
-// it as their owner and are collected.
+// Reconcile brings the ElasticQuotas of one tree in step with it. A tree that is gone needs nothing: its ElasticQuotas
+// have it as their owner and are collected.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	object := newTree()
 	if err := r.Reader.Get(ctx, req.NamespacedName, object); err != nil {
@@ -150,8 +150,8 @@ type refusal struct {
 }
 
 // do takes the steps. What Koordinator refuses is tried again as long as anything else went through, because whether it
-// accepts a step may depend on others, such as the min of the quotas beside it. A step that fails holds up none but those
-// below it. The error is one that is worth trying again at once.
+// accepts a step may depend on others, such as the min of the quotas beside it. A step that fails holds up none but
+// those below it. The error is one that is worth trying again at once.
 func (r *Reconciler) do(ctx context.Context, p *plan) ([]refusal, error) {
 	missing := sets.New[string]()
 	for i := range p.steps {
@@ -279,7 +279,8 @@ func (p *Problem) text() string {
 	return text
 }
 
-// treesOf are the trees that an ElasticQuota may concern: all, as it may have a name or a namespace that one of them asks for.
+// treesOf are the trees that an ElasticQuota may concern: all, as it may have a name or a namespace that one of them
+// asks for.
 func (r *Reconciler) treesOf(ctx context.Context) []ctrl.Request {
 	trees := newList(v1beta1.ElasticQuotaTreeKind)
 	if err := r.Reader.List(ctx, trees, client.UnsafeDisableDeepCopy); err != nil {

@@ -54,8 +54,8 @@ type Options struct {
 	LookEvery time.Duration
 }
 
-// Setup adds the reconciler of trees to the manager. Trees are optional: until their CRD is installed and the right to read
-// them is given, nothing is done and nothing fails.
+// Setup adds the reconciler of trees to the manager. Trees are optional: until their CRD is installed and the right to
+// read them is given, nothing is done and nothing fails.
 func Setup(mgr manager.Manager, o Options) error {
 	if o.LookEvery == 0 {
 		o.LookEvery = lookEvery
@@ -69,8 +69,8 @@ type starter struct {
 	options Options
 }
 
-// Start waits until trees can be read and reconciles them until the context ends. Trees are never a reason for the process
-// to end: when their caches do not fill, because a right or a definition went meanwhile, it waits again.
+// Start waits until trees can be read and reconciles them until the context ends. Trees are never a reason for the
+// process to end: when their caches do not fill, because a right or a definition went meanwhile, it waits again.
 func (s *starter) Start(ctx context.Context) error {
 	for first := true; s.wait(ctx, first) == nil; first = false {
 		klog.FromContext(ctx).Info("Expanding ElasticQuotaTrees", "namespace", s.options.Namespace)

@@ -120,7 +120,8 @@ func (r *roster) asks(u *unit) (asks, more, less resources.List) {
 	return asks, more, less
 }
 
-// moveGroup adds the units of an open group to pending and to demand, those of another one to parked, or takes them out.
+// moveGroup adds the units of an open group to pending and to demand, those of another one to parked, or takes them
+// out.
 func (r *roster) moveGroup(g *group, by int) {
 	n := &g.Notes
 	if n.tallied == 0 {

@@ -186,9 +186,9 @@ func clockCost() time.Duration {
 	return (threadTime() - start) / readings
 }
 
-// BenchmarkDecide: a turn of benchWorld. Its metrics are processor time per admission: decide-ns of Decide alone, turn-ns
-// of all that the core is told in a turn: the end, the new unit, Decide, the outcome. Decide also puts into words why units
-// wait that have waited for long, which is reasons.
+// BenchmarkDecide: a turn of benchWorld. Its metrics are processor time per admission: decide-ns of Decide alone,
+// turn-ns of all that the core is told in a turn: the end, the new unit, Decide, the outcome. Decide also puts into
+// words why units wait that have waited for long, which is reasons.
 func BenchmarkDecide(b *testing.B) {
 	var scales []benchScale
 	for _, queues := range []int{1, 30, 1000} {
@@ -394,8 +394,8 @@ func BenchmarkSetQuotaUnchanged(b *testing.B) {
 	}
 }
 
-// BenchmarkLoans: a turn where everybody borrows. One unit runs at a time in a department whose share is too small for any;
-// the first of every blocking queue claims. Its metrics are those of BenchmarkDecide.
+// BenchmarkLoans: a turn where everybody borrows. One unit runs at a time in a department whose share is too small for
+// any; the first of every blocking queue claims. Its metrics are those of BenchmarkDecide.
 func BenchmarkLoans(b *testing.B) {
 	for _, queues := range []int{10, 100, 1000} {
 		for _, waiting := range []int{10_000, 100_000} {

@@ -54,8 +54,8 @@ func (t *tape) list() resources.List {
 	return resources.FromMap(m)
 }
 
-// FuzzDecide: any sequence of calls leaves the core whole, and it admits what sort-and-greedy admits (I1, I2, I4, I5, I7).
-// A byte of the input is one choice.
+// FuzzDecide: any sequence of calls leaves the core whole, and it admits what sort-and-greedy admits (I1, I2, I4, I5,
+// I7). A byte of the input is one choice.
 func FuzzDecide(f *testing.F) {
 	f.Fuzz(func(t *testing.T, input []byte) {
 		if len(input) > 200 {
@@ -166,8 +166,8 @@ func (w *world) fuzzStep(in *tape) {
 	}
 }
 
-// FuzzPhase: whatever phases an object has, of any version and in any order, and whatever becomes of the writes, the core
-// writes legal changes only, no attempt twice, and takes nothing back that it was not asked to (I3, I9).
+// FuzzPhase: whatever phases an object has, of any version and in any order, and whatever becomes of the writes, the
+// core writes legal changes only, no attempt twice, and takes nothing back that it was not asked to (I3, I9).
 func FuzzPhase(f *testing.F) {
 	f.Fuzz(func(t *testing.T, input []byte) {
 		if len(input) > 400 {

@@ -55,8 +55,8 @@ func ahead(policy string, a, b Unit) bool {
 
 var policyNames = []string{"Priority", "FIFO", "Block", "Intelligent"}
 
-// Positions are those of a sorted list, through arrivals, departures, changes of priority and of policy, and a unit that
-// was turned back is where it was (I5).
+// Positions are those of a sorted list, through arrivals, departures, changes of priority and of policy, and a unit
+// that was turned back is where it was (I5).
 func TestPositionsEqualASortedList(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -54,8 +54,8 @@ func (p Phase) Holds() bool {
 	}
 }
 
-// Releases says whether the pods of a unit in this phase may go. Every phase that releases holds; one that holds and does
-// not release waits for checks or for its placement to be confirmed.
+// Releases says whether the pods of a unit in this phase may go. Every phase that releases holds; one that holds and
+// does not release waits for checks or for its placement to be confirmed.
 func (p Phase) Releases() bool {
 	switch p {
 	case PhaseSchedSucceed, PhaseDequeued, PhaseRunning:
@@ -87,8 +87,8 @@ const (
 	WriterController Writer = "controller"
 )
 
-// PhaseOther stands in the table for every phase that this version does not know: one of another version, or an error of
-// who wrote it.
+// PhaseOther stands in the table for every phase that this version does not know: one of another version, or an error
+// of who wrote it.
 const PhaseOther Phase = "*"
 
 // Transition is one legal change of phase (I9).

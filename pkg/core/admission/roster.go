@@ -27,8 +27,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
-// roster has all units, and keeps each where its object and the checks say: in line, parked, holding quota, or over. What
-// follows from that it keeps as well: the ledger, the accounts, what is due.
+// roster has all units, and keeps each where its object and the checks say: in line, parked, holding quota, or over.
+// What follows from that it keeps as well: the ledger, the accounts, what is due.
 type roster struct {
 	cfg        Config
 	extensions extensions
@@ -338,9 +338,9 @@ func (r *roster) podsChange(unitKey string, f func() (outstanding bool)) {
 }
 
 // look notes that a unit is looked at from here on and returns the one that was before, which the caller puts back when
-// he is done. He must not do so in a defer: after a panic the note is to stay. A panic that is not recovered here leaves
-// the state half changed. Whoever owns it builds another one from the objects, which say the same again, so that it
-// panics again. What is needed to get out of that is who was being looked at.
+// he is done. He must not do so in a defer: after a panic the note is to stay. A panic that is not recovered here
+// leaves the state half changed. Whoever owns it builds another one from the objects, which say the same again, so that
+// it panics again. What is needed to get out of that is who was being looked at.
 func (r *roster) look(u *unit) (before *unit) {
 	before, r.looked = r.looked, u
 	return before

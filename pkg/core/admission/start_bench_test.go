@@ -23,8 +23,9 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
-// BenchmarkStart feeds an empty state with 5,000 quotas on three levels, in the order in which they are observed: by name,
-// parents before or after their children. A unit waits and one is admitted in each leaf before it is known, as at start.
+// BenchmarkStart feeds an empty state with 5,000 quotas on three levels, in the order in which they are observed: by
+// name, parents before or after their children. A unit waits and one is admitted in each leaf before it is known, as at
+// start.
 func BenchmarkStart(b *testing.B) {
 	const quotas, perParent = 5000, 50
 	amount := resources.FromMap(map[string]int64{"cpu": 1000})

@@ -74,7 +74,8 @@ type tenure struct {
 	remembered *Unit
 }
 
-// refusal says that the API server, or a check, refused the unit, so many times in a row. Nothing is tried before until.
+// refusal says that the API server, or a check, refused the unit, so many times in a row. Nothing is tried before
+// until.
 type refusal struct {
 	times   int
 	until   time.Time

@@ -35,7 +35,8 @@ func (s *State) Verify() []Difference {
 	return s.ledger.Compare(rebuilt)
 }
 
-// Mismatch is one place where two views of the same thing differ: Have is what the state goes by, Want what it should be.
+// Mismatch is one place where two views of the same thing differ: Have is what the state goes by, Want what it should
+// be.
 type Mismatch struct{ Object, Field, Have, Want string }
 
 // VerifyPlaces checks that every unit is in exactly one place (I2), that no unit holds quota in a place where it must

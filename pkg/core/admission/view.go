@@ -80,9 +80,9 @@ func (s *State) First(queue string, n int) []Waiting {
 	return out
 }
 
-// Line visits the waiting units of a queue in its order, with their positions from 1, until visit returns false. What it
-// is given is valid during the visit and must not be changed, nor may the state. A visit costs O(1); First adds reasons,
-// which cost more.
+// Line visits the waiting units of a queue in its order, with their positions from 1, until visit returns false. What
+// it is given is valid during the visit and must not be changed, nor may the state. A visit costs O(1); First adds
+// reasons, which cost more.
 func (s *State) Line(queue string, visit func(position int, u *Unit) bool) {
 	q, ok := s.queues.byName[queue]
 	if !ok {

@@ -35,7 +35,8 @@ type Due[U Unit] struct {
 // Moment is a time on the wall in nanoseconds, zero for none.
 type Moment int64
 
-// MomentOf a time. People may write any time into an object: what nanoseconds cannot say is the first or the last moment.
+// MomentOf a time. People may write any time into an object: what nanoseconds cannot say is the first or the last
+// moment.
 func MomentOf(t time.Time) Moment {
 	switch {
 	case t.IsZero():

@@ -17,8 +17,8 @@ limitations under the License.
 // Package capacity is the quota tree as it was observed: what each level may use, what it uses, and what is free.
 //
 // A limit is one bound that a unit has to keep: the limit of a level, or its min, which non-preemptible units have to
-// keep as well. What is free of a limit is limit - used - outstanding (I1); outstanding is the ledger's. A quota that is
-// deleted is remembered as long as something is held there or below: it keeps counting on the path that it had.
+// keep as well. What is free of a limit is limit - used - outstanding (I1); outstanding is the ledger's. A quota that
+// is deleted is remembered as long as something is held there or below: it keeps counting on the path that it had.
 //
 // Amounts are vectors over the resources that any limit names, so that comparing a request with a path is a few
 // comparisons of integers.

@@ -19,8 +19,8 @@ package capacity
 import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 
 // Lending is one round of lending: what is free of each level for a unit that goes beyond the limits. Up to max where
-// the limit is a share, beside all that is used, held, asked for by pods outside of waiting units or kept by quotas that
-// lend nothing, as if nobody else waited; less what is claimed in the round. It is valid until the tree changes or
+// the limit is a share, beside all that is used, held, asked for by pods outside of waiting units or kept by quotas
+// that lend nothing, as if nobody else waited; less what is claimed in the round. It is valid until the tree changes or
 // another round begins.
 type Lending struct {
 	tree  *Tree

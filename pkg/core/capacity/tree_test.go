@@ -116,7 +116,8 @@ func TestShort(t *testing.T) {
 	require.Empty(t, short(need(3, 0), false))
 }
 
-// Nobody can make vectors longer by asking for resources that nobody limits, and what nobody limits any more is forgotten.
+// Nobody can make vectors longer by asking for resources that nobody limits, and what nobody limits any more is
+// forgotten.
 func TestNumbering(t *testing.T) {
 	tree := NewTree(ledger.New())
 	tree.Set(Quota{Name: "root", Limit: cpuAndGPU(4, 2)})

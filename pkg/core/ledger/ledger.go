@@ -117,8 +117,8 @@ func (l *Ledger) Reserve(unit, at string, held resources.List, nonPreemptible bo
 	return l.settle(e)
 }
 
-// Expect says what is known of the pods of a unit that holds something; Release forgets it. A unit that holds nothing is
-// left alone.
+// Expect says what is known of the pods of a unit that holds something; Release forgets it. A unit that holds nothing
+// is left alone.
 func (l *Ledger) Expect(unit string, x Expected) bool {
 	e, ok := l.entries[unit]
 	if !ok || !e.reserved {

@@ -88,8 +88,8 @@ func (c *Candidate) job() jobKey { return jobKey{c.scope(), c.Consumer.UID} }
 
 func (c *Candidate) name() name { return name{c.scope(), c.Consumer.Name} }
 
-// jobName tells apart units that name the same UID and mean different jobs. Where the kind is managed names are checked,
-// so a unit that names a UID under another name competes with nobody who names it right.
+// jobName tells apart units that name the same UID and mean different jobs. Where the kind is managed names are
+// checked, so a unit that names a UID under another name competes with nobody who names it right.
 func (c *Candidate) jobName() string {
 	if c.Managed {
 		return c.Consumer.Name

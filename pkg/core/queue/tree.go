@@ -27,8 +27,9 @@ const (
 	mostValues  = 32
 )
 
-// Tree is an ordered set that knows positions: a B-tree that counts what is below its nodes. Insert, Delete, Min and Rank
-// take O(log n), and touch little memory: among a million values there are four nodes from the root to any of them.
+// Tree is an ordered set that knows positions: a B-tree that counts what is below its nodes. Insert, Delete, Min and
+// Rank take O(log n), and touch little memory: among a million values there are four nodes from the root to any of
+// them.
 //
 // The order of a value must not change while it is in a tree. A comparison that panics leaves the tree as it was.
 type Tree[T any] struct {
@@ -77,8 +78,8 @@ func (t *Tree[T]) Insert(v T) {
 	t.length++
 }
 
-// insert adds a value at or below a node. If the node had to be split, right is its new neighbour and up the value between
-// them.
+// insert adds a value at or below a node. If the node had to be split, right is its new neighbour and up the value
+// between them.
 func (t *Tree[T]) insert(n *node[T], v T) (up T, right *node[T]) {
 	i, _ := t.search(n, v)
 	if n.leaf() {

@@ -271,8 +271,8 @@ func (c *core) reportStraggler(pod *corev1.Pod, v verdict) {
 	klog.Background().Info("Pod of a managed job has no QueueUnit", "pod", klog.KObj(pod), "action", action, "jobSeen", v != unseen)
 }
 
-// managedJobs reads which jobs are managed. Without the ConfigMap the defaults apply; a malformed one is an error, since
-// guessing would gate pods that nobody releases, or let pods pass that should wait.
+// managedJobs reads which jobs are managed. Without the ConfigMap the defaults apply; a malformed one is an error,
+// since guessing would gate pods that nobody releases, or let pods pass that should wait.
 func (c *core) managedJobs(ctx context.Context) (jobs.ManagedJobs, error) {
 	configMap, err := c.configMap(ctx)
 	if err != nil || configMap == nil {
@@ -298,7 +298,8 @@ func (c *core) configMap(ctx context.Context) (*corev1.ConfigMap, error) {
 	return configMap, nil
 }
 
-// compareConfiguration says when the controller works with other managed jobs than this process, which both read at start.
+// compareConfiguration says when the controller works with other managed jobs than this process, which both read at
+// start.
 func (c *core) compareConfiguration(ctx context.Context, hash string) {
 	logger := klog.FromContext(ctx)
 	ticker := c.clock.NewTicker(configCheckPeriod)

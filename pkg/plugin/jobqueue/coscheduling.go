@@ -35,15 +35,16 @@ import (
 // else stays as it is.
 //
 // Only gang pods are asked here: the order of PreEnqueue plugins is random, and an un-admitted pod that reached the
-// plugin could become the representative of its gang and keep the others out. All other pods are asked by JobQueue alone.
+// plugin could become the representative of its gang and keep the others out. All other pods are asked by JobQueue
+// alone.
 type Coscheduling struct {
 	*coscheduling.Coscheduling
 	// gate returns nil as long as there is no JobQueue in the scheduler.
 	gate func() *Gate
 }
 
-// What the framework and Koordinator ask a plugin for by type assertion; a decorator that lost one of these would switch
-// a part of gang scheduling off without a word.
+// What the framework and Koordinator ask a plugin for by type assertion; a decorator that lost one of these would
+// switch a part of gang scheduling off without a word.
 var (
 	_ fwktype.PreEnqueuePlugin               = &Coscheduling{}
 	_ fwktype.EnqueueExtensions              = &Coscheduling{}
@@ -90,8 +91,9 @@ func (c *Coscheduling) PreEnqueue(ctx context.Context, pod *corev1.Pod) *fwktype
 	return c.Coscheduling.PreEnqueue(ctx, pod)
 }
 
-// NextPod returns the next sibling of the gang that is being scheduled, past PreEnqueue and out of the scheduling queue;
-// those that are not admitted are passed over. Every call marks the pod that it returns as attempted, so this ends.
+// NextPod returns the next sibling of the gang that is being scheduled, past PreEnqueue and out of the scheduling
+// queue; those that are not admitted are passed over. Every call marks the pod that it returns as attempted, so this
+// ends.
 func (c *Coscheduling) NextPod() *corev1.Pod {
 	return nextPassing(c.gate(), c.Coscheduling.NextPod)
 }

@@ -32,7 +32,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
-// maxOwners bounds the walk from a pod to the job that owns it: a pod, its Job, the job that made the Job, one to spare.
+// maxOwners bounds the walk from a pod to the job that owns it: a pod, its Job, the job that made the Job, one to
+// spare.
 const maxOwners = 4
 
 // Snapshot is what the gate reads of the admitted units. Every method is O(1) and takes no lock; before it is loaded
@@ -76,8 +77,8 @@ const (
 	overdue
 )
 
-// why is shown to the user as the reason why the pod is not scheduled. Constant strings: the gate runs under the lock of
-// the scheduling queue.
+// why is shown to the user as the reason why the pod is not scheduled. Constant strings: the gate runs under the lock
+// of the scheduling queue.
 var why = map[verdict]string{
 	waiting:   "the job waits in its queue",
 	suspended: "the job is suspended until it is admitted",
@@ -102,8 +103,8 @@ type Gate struct {
 	Watch func(pod *corev1.Pod, unseen bool)
 }
 
-// Check returns nil if the pod may be scheduled as far as queues are concerned. It never returns an error status: a gang
-// pod that is rejected by PreEnqueue after an error would crash the scheduling queue of Kubernetes 1.35.
+// Check returns nil if the pod may be scheduled as far as queues are concerned. It never returns an error status: a
+// gang pod that is rejected by PreEnqueue after an error would crash the scheduling queue of Kubernetes 1.35.
 func (g *Gate) Check(pod *corev1.Pod) *fwktype.Status {
 	v := g.verdict(pod)
 	message, held := why[v]

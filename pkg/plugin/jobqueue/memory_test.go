@@ -47,7 +47,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
-// waitingUnit is a QueueUnit as the API server sends it, made by the controller for a Job. Its verbs: number, quota, cpu.
+// waitingUnit is a QueueUnit as the API server sends it, made by the controller for a Job. Its verbs: number, quota,
+// cpu.
 const waitingUnit = `{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"QueueUnit","metadata":{
 "annotations":{"koord-queue/submitted-by":"alice@example.com"},"creationTimestamp":"2026-01-01T%[4]s","generation":1,
 "labels":{"app.kubernetes.io/name":"resnet","koord-queue/created-by":"jobqueue-controller","quota.scheduling.koordinator.sh/name":"team-%02[2]d"},
@@ -225,8 +226,9 @@ func (fullQuotas) Observe(names []string) (found []admission.Quota, gone []strin
 	return append(found, admission.Quota{Name: "root", Limit: amounts(1 << 30)}), nil
 }
 
-// BenchmarkMemory: what a waiting unit costs the scheduler's process on the heap, with all that is kept of it: the cache of
-// the informer, the record of the engine, the core. With jobs=true the metadata of its Job comes on top, and the index of it.
+// BenchmarkMemory: what a waiting unit costs the scheduler's process on the heap, with all that is kept of it: the
+// cache of the informer, the record of the engine, the core. With jobs=true the metadata of its Job comes on top, and
+// the index of it.
 func BenchmarkMemory(b *testing.B) {
 	for _, withJobs := range []bool{false, true} {
 		for _, n := range []int{1_000, 100_000, 1_000_000} {

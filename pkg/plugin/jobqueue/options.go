@@ -31,12 +31,13 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 )
 
-// Option adds an extension of its own kind to the queue. All of an extension runs in the goroutine that decides: it must be
-// fast, a pure function of its arguments, and keep nothing of them. A panic in it is recovered and parks the unit that it
-// was asked about.
+// Option adds an extension of its own kind to the queue. All of an extension runs in the goroutine that decides: it
+// must be fast, a pure function of its arguments, and keep nothing of them. A panic in it is recovered and parks the
+// unit that it was asked about.
 type Option func(*extensions)
 
-// WithPolicy registers a policy by the name that Queue.spec.queuePolicy uses. The names of the built-in policies are taken.
+// WithPolicy registers a policy by the name that Queue.spec.queuePolicy uses. The names of the built-in policies are
+// taken.
 func WithPolicy(name string, factory queue.Factory) Option {
 	return func(x *extensions) {
 		_, builtin := queue.Builtin()[name]
@@ -81,7 +82,8 @@ func WithQueueOrder(order admission.QueueOrder) Option {
 	}
 }
 
-// Extend adds what the options register to the configuration of a core: for tests of extensions, which need no scheduler.
+// Extend adds what the options register to the configuration of a core: for tests of extensions, which need no
+// scheduler.
 func Extend(cfg *admission.Config, options ...Option) error {
 	x, err := newExtensions(options)
 	if err != nil {

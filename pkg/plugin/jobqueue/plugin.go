@@ -60,8 +60,9 @@ func (p *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwktype.Status 
 	return p.core.gate.Check(pod)
 }
 
-// EventsToRegister asks to look at a held pod again when its own labels change; everything else that could release it is
-// known to the engine, which activates it. Any further event would be tried on every held pod, under the queue's lock.
+// EventsToRegister asks to look at a held pod again when its own labels change; everything else that could release it
+// is known to the engine, which activates it. Any further event would be tried on every held pod, under the queue's
+// lock.
 func (p *Plugin) EventsToRegister(context.Context) ([]fwktype.ClusterEventWithHint, error) {
 	return []fwktype.ClusterEventWithHint{{
 		Event:          fwktype.ClusterEvent{Resource: fwktype.Pod, ActionType: fwktype.UpdatePodLabel},
@@ -80,9 +81,9 @@ func ownLabels(_ klog.Logger, pod *corev1.Pod, _, newObj any) (fwktype.QueueingH
 // Less orders pods as PrioritySort does.
 //
 // It does not compare the order of admission. The order must be total over all pods in the queue, also between pods of
-// queued jobs and all others, and must not change while they are in it: a sequence number that some pods have and others
-// do not, or lose when their unit ends, gives neither. It is not needed either: suspended jobs get their pods in the
-// order in which they are admitted, and a pod's place among equals is when it came.
+// queued jobs and all others, and must not change while they are in it: a sequence number that some pods have and
+// others do not, or lose when their unit ends, gives neither. It is not needed either: suspended jobs get their pods in
+// the order in which they are admitted, and a pod's place among equals is when it came.
 func (p *Plugin) Less(a, b fwktype.QueuedPodInfo) bool { return p.sort.Less(a, b) }
 
 // PreFilter refuses pods that passed PreEnqueue and whose admission was taken back since, and siblings of a gang that
@@ -113,8 +114,9 @@ func (p *Plugin) NewControllers() ([]frameworkext.Controller, error) {
 // Start is called when this replica leads and the scheduler is about to run.
 func (p *Plugin) Start() { p.core.lead() }
 
-// RegisterEndpoints serves what waits. The scheduler's insecure port has no authentication: all that a request can cause is an
-// audit, no more than one a minute. Koordinator puts the paths under /apis/v1/plugins/JobQueue and answers only where the scheduler leads.
+// RegisterEndpoints serves what waits. The scheduler's insecure port has no authentication: all that a request can
+// cause is an audit, no more than one a minute. Koordinator puts the paths under /apis/v1/plugins/JobQueue and answers
+// only where the scheduler leads.
 func (p *Plugin) RegisterEndpoints(group *gin.RouterGroup) {
 	handler := p.core.visibility
 	if handler == nil {

@@ -48,8 +48,8 @@ func init() {
 	kubeschedulerconfigv1.SchemeBuilder.Register(configv1.AddToScheme)
 }
 
-// Wiring connects the plugins of one scheduler: JobQueue, ElasticQuota whose state it reads, and Coscheduling whose gangs
-// it gates. The framework builds them in random order, so each finds the others here, later.
+// Wiring connects the plugins of one scheduler: JobQueue, ElasticQuota whose state it reads, and Coscheduling whose
+// gangs it gates. The framework builds them in random order, so each finds the others here, later.
 type Wiring struct {
 	quotas     *quota.Registry
 	extensions *extensions
@@ -60,9 +60,9 @@ type Wiring struct {
 	core    *core
 }
 
-// NewWiring returns a wiring in which ElasticQuota and Coscheduling are those of Koordinator, until a profile is enabled.
-// It registers a hook in a global map of Koordinator: call it from main, once. Extensions that contradict each other or
-// what is built in are an error.
+// NewWiring returns a wiring in which ElasticQuota and Coscheduling are those of Koordinator, until a profile is
+// enabled. It registers a hook in a global map of Koordinator: call it from main, once. Extensions that contradict each
+// other or what is built in are an error.
 func NewWiring(options ...Option) (*Wiring, error) {
 	x, err := newExtensions(options)
 	if err != nil {
@@ -144,7 +144,8 @@ func (w *Wiring) newPlugin(ctx context.Context, obj runtime.Object, handle fwkty
 	return &Plugin{core: w.core}, nil
 }
 
-// argsFrom accepts what the framework hands over: decoded and defaulted arguments, or nothing where none are configured.
+// argsFrom accepts what the framework hands over: decoded and defaulted arguments, or nothing where none are
+// configured.
 func argsFrom(obj runtime.Object) (*config.JobQueueArgs, error) {
 	args, ok := obj.(*config.JobQueueArgs)
 	if obj == nil {

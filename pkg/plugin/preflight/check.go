@@ -68,8 +68,8 @@ func NewChecker(setup Setup, cfg *rest.Config, out io.Writer) (*Checker, error) 
 	return &Checker{Setup: setup, Kube: kube, Dynamic: dyn, Host: cfg.Host, Out: out, Clock: clock.RealClock{}}, nil
 }
 
-// Wait returns nil as soon as nothing is missing, and the context's error when it ends. It writes one line for everything
-// that is found missing and one when it is there.
+// Wait returns nil as soon as nothing is missing, and the context's error when it ends. It writes one line for
+// everything that is found missing and one when it is there.
 func (c *Checker) Wait(ctx context.Context) error {
 	var waiting []string
 	pause := firstPause

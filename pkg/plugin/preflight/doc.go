@@ -15,6 +15,6 @@ limitations under the License.
 */
 
 // Package preflight checks, with the scheduler's own identity, for what koord-scheduler waits for in silence: without a
-// CRD that it watches, or the right to list it, it hangs while it starts and takes no signal. It says what is missing and
-// how to get it, and waits for it.
+// CRD that it watches, or the right to list it, it hangs while it starts and takes no signal. It says what is missing
+// and how to get it, and waits for it.
 package preflight

@@ -315,8 +315,8 @@ func (c *checker) stableTree(d *decision) bool {
 	return true
 }
 
-// use by leaf quota: pods on nodes, and what units hold beyond theirs. Left out is what the scheduler could not know and
-// no scheduler did: holds that the controller or a person wrote after its last news.
+// use by leaf quota: pods on nodes, and what units hold beyond theirs. Left out is what the scheduler could not know
+// and no scheduler did: holds that the controller or a person wrote after its last news.
 func (c *checker) use(d *decision) map[string]*use {
 	uses := map[string]*use{}
 	charge := func(o *object, amount amounts, jobs int64) {
@@ -442,8 +442,8 @@ func (c *checker) largestTotal(since int64) amounts {
 	return most
 }
 
-// order: no unit goes before another one of the same queue and quota that asks for no more, and that the scheduler knew to
-// wait with a better place (I4, I5).
+// order: no unit goes before another one of the same queue and quota that asks for no more, and that the scheduler knew
+// to wait with a better place (I4, I5).
 func (c *checker) order(ch *change) {
 	d := ch.by.decision
 	policy, stable := c.policy(unitOf(ch.after).Spec.Queue, d)
@@ -471,7 +471,8 @@ func (c *checker) policy(queue string, d *decision) (string, bool) {
 	return policy, true
 }
 
-// unchanged says whether the spec and phase of an object stayed as they were since a version; change except is not counted.
+// unchanged says whether the spec and phase of an object stayed as they were since a version; change except is not
+// counted.
 func (c *checker) unchanged(k kind, key string, since, except int64) bool {
 	for _, ch := range c.w.api.since(k, since) {
 		if ch.key == key && ch.rv != except {

@@ -32,8 +32,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
-// controllerClient is what the reconcilers use of a client: reads from the caches of their process, or from the API when
-// live, and writes. What is not implemented panics.
+// controllerClient is what the reconcilers use of a client: reads from the caches of their process, or from the API
+// when live, and writes. What is not implemented panics.
 type controllerClient struct {
 	client.Client // nil: what is called beyond the methods below is missing here
 	process       *process

@@ -25,7 +25,8 @@ import (
 // Lease is the timing of leader election.
 type Lease struct{ Duration, RenewDeadline, RetryPeriod time.Duration }
 
-// ShippedLease is that of the shipped configuration of the scheduler; StockLease is what kube-scheduler does by default.
+// ShippedLease is that of the shipped configuration of the scheduler; StockLease is what kube-scheduler does by
+// default.
 var (
 	ShippedLease = Lease{20 * time.Second, 6 * time.Second, 2 * time.Second}
 	StockLease   = Lease{15 * time.Second, 10 * time.Second, 2 * time.Second}
@@ -98,7 +99,8 @@ func (r *replica) elect() {
 	r.later(next, r.elect)
 }
 
-// renew writes the lease. The answer may come late; only then the leader knows. It says whether an answer is on its way.
+// renew writes the lease. The answer may come late; only then the leader knows. It says whether an answer is on its
+// way.
 func (r *replica) renew() bool {
 	w, e := r.world, &r.elector
 	usurped := w.lease.holder != r && (w.variants == nil || !w.variants.Usurp)

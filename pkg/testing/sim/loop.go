@@ -23,7 +23,8 @@ import (
 	"time"
 )
 
-// loop is virtual time and what is to happen in it. Events of one time happen in the order in which they were asked for.
+// loop is virtual time and what is to happen in it. Events of one time happen in the order in which they were asked
+// for.
 type loop struct {
 	now   time.Time
 	queue events

@@ -90,8 +90,8 @@ func podSet(name string, count int64, cpu string) map[string]any {
 	}}
 }
 
-// createUnits makes units that stand for something outside: who made them reports that they run and that they have ended.
-// With a flaw it is a bad one.
+// createUnits makes units that stand for something outside: who made them reports that they run and that they have
+// ended. With a flaw it is a bad one.
 func createUnits(w *world, s Step) {
 	for i := range s.number("count", 1) {
 		name := s.On

@@ -37,8 +37,8 @@ import (
 
 const roleScheduler = "scheduler"
 
-// decision is what a scheduler had seen of each kind when it decided on something: changes up to these versions, and its
-// own. It is how the checks tell a decision on old news from a wrong one.
+// decision is what a scheduler had seen of each kind when it decided on something: changes up to these versions, and
+// its own. It is how the checks tell a decision on old news from a wrong one.
 type decision struct {
 	at      time.Time
 	version int64 // of the API then
@@ -52,8 +52,8 @@ type decision struct {
 	uncounted bool
 }
 
-// replica is one run of koord-scheduler: the engine, the gate and live quotas, its informers, and as much of a scheduler
-// as lets pods run.
+// replica is one run of koord-scheduler: the engine, the gate and live quotas, its informers, and as much of a
+// scheduler as lets pods run.
 type replica struct {
 	*process
 	engine  *engine.Driver
@@ -142,7 +142,8 @@ func (r *replica) build() {
 	})
 }
 
-// follow opens the watches: each handler of an informer is a watch of its own here, since each has a goroutine of its own.
+// follow opens the watches: each handler of an informer is a watch of its own here, since each has a goroutine of its
+// own.
 func (r *replica) follow() {
 	w, e, live := r.world, r.engine, r.live
 	r.namespaces = r.open(namespaces, func(_, _ *object, _ bool) {})

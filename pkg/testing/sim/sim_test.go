@@ -104,8 +104,8 @@ func planIn(t *testing.T, file string) Plan {
 	return plan
 }
 
-// TestTwoLeaders: what keeps two leaders from giving away the same quota is that no request of the first is under way any
-// more when the second one lists. With kube-scheduler's own timing one is, and the simulator finds it out.
+// TestTwoLeaders: what keeps two leaders from giving away the same quota is that no request of the first is under way
+// any more when the second one lists. With kube-scheduler's own timing one is, and the simulator finds it out.
 func TestTwoLeaders(t *testing.T) {
 	plan := planIn(t, "two-leaders.plan")
 	require.Equal(t, StockLease, plan.Lease)
@@ -119,8 +119,8 @@ func TestTwoLeaders(t *testing.T) {
 	}
 }
 
-// TestKeptPlans: what once failed and must not again. What test/sim prints of a failure is such a file; "# want I6" as its
-// first line is for what is still open.
+// TestKeptPlans: what once failed and must not again. What test/sim prints of a failure is such a file; "# want I6" as
+// its first line is for what is still open.
 func TestKeptPlans(t *testing.T) {
 	files, err := filepath.Glob("testdata/plans/*.plan")
 	require.NoError(t, err)

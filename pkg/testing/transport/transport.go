@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package transport lets clients that send requests talk to a dynamic.Interface of the same process: a fake, or a simulation.
+// Package transport lets clients that send requests talk to a dynamic.Interface of the same process: a fake, or a
+// simulation.
 package transport
 
 import (

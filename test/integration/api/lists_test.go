@@ -36,7 +36,8 @@ import (
 // keyedLists are atomic now. Where the definition had keys for them, units have managed fields of their items.
 var keyedLists = map[string]string{"spec.podSet": "name", "status.admissions": "name", "status.conditions": "type"}
 
-// TestListsLoseTheirKeys replaces a definition with keys by the shipped one: units from before it are patched and applied.
+// TestListsLoseTheirKeys replaces a definition with keys by the shipped one: units from before it are patched and
+// applied.
 func TestListsLoseTheirKeys(t *testing.T) {
 	client := connect(t)
 	const group = "keyed.example.com"

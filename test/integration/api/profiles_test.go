@@ -69,8 +69,8 @@ func profilesOf(t *testing.T, c cache.Cache) *controller.Profiles {
 	return p
 }
 
-// TestWhatTheEstimateReads: profiles may be absent without anything to wait for; all else that the estimate needs can be
-// read with the controller's own rights.
+// TestWhatTheEstimateReads: profiles may be absent without anything to wait for; all else that the estimate needs can
+// be read with the controller's own rights.
 func TestWhatTheEstimateReads(t *testing.T) {
 	connect(t)
 	const patience, often = 30 * time.Second, 50 * time.Millisecond

@@ -34,8 +34,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/perf/workload"
 )
 
-// InterferenceOptions of a comparison of pod scheduling with and without the plugin. All numbers but Gated and Paced are
-// required. Profiles are of the scheduler, in the last round.
+// InterferenceOptions of a comparison of pod scheduling with and without the plugin. All numbers but Gated and Paced
+// are required. Profiles are of the scheduler, in the last round.
 type InterferenceOptions struct {
 	Setting
 	Nodes int
@@ -51,8 +51,8 @@ type InterferenceOptions struct {
 }
 
 // variant is what is compared. All variants run the same binary on the same objects; those that are loaded have the
-// waiting units, their Jobs and the gated pods beside them. Where the plugin is off Kubernetes' own scheduling gates hold
-// those pods, so that the two differ in who holds them and not in how many there are.
+// waiting units, their Jobs and the gated pods beside them. Where the plugin is off Kubernetes' own scheduling gates
+// hold those pods, so that the two differ in who holds them and not in how many there are.
 type variant struct {
 	name           string
 	plugin, loaded bool
@@ -88,7 +88,8 @@ func (o *InterferenceOptions) sizes() sizes {
 	return sizes{leaf: 4 * perQuota, held: 2 * perQuota}
 }
 
-// request of unit i that waits: more than what is free beside the unit that holds, and no more than it could have alone.
+// request of unit i that waits: more than what is free beside the unit that holds, and no more than it could have
+// alone.
 func (s sizes) request(i, shapes int) string {
 	free := s.leaf - s.held
 	return milli(free + 1 + (s.leaf-free-1)*int64(i%shapes)/int64(shapes))
@@ -171,8 +172,8 @@ func Interfere(ctx context.Context, o InterferenceOptions) (_ *InterferenceRepor
 	return x.report(), nil
 }
 
-// all measures the variants without load in turns, and then those with it: units cannot come and go between runs in less
-// time than all runs take. So each is compared with its own plugin-less twin in the same store.
+// all measures the variants without load in turns, and then those with it: units cannot come and go between runs in
+// less time than all runs take. So each is compared with its own plugin-less twin in the same store.
 func (x *interference) all(ctx context.Context) error {
 	x.screen.line(fmt.Sprintf("%d nodes are created", x.o.Nodes))
 	if err := x.createQueues(ctx); err != nil {
@@ -190,7 +191,8 @@ func (x *interference) all(ctx context.Context) error {
 // turns measures two variants, each first in every other round: what drifts evenly in one direction, as the size of the
 // store does, then falls on both.
 func (x *interference) turns(ctx context.Context, a, b variant) error {
-	// The first run on a load pays for caches that the others find. With the plugin it has one unit of each queue admitted.
+	// The first run on a load pays for caches that the others find. With the plugin it has one unit of each queue
+	// admitted.
 	if err := x.once(ctx, b, -1); err != nil {
 		return err
 	}
@@ -427,7 +429,8 @@ func (x *interference) await(ctx context.Context, watch *bindings, v variant, ro
 	}
 }
 
-// createUnits creates one unit for each queue that is admitted and stays, those that wait, and the Jobs of some of them.
+// createUnits creates one unit for each queue that is admitted and stays, those that wait, and the Jobs of some of
+// them.
 func (x *interference) createUnits(ctx context.Context) error {
 	begin := time.Now()
 	path := unitsPath(unitNamespace)

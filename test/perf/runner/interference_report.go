@@ -95,7 +95,8 @@ type InterferenceVariant struct {
 	NotScheduled int `json:"attemptsThatScheduledNothing"`
 }
 
-// InterferenceLoss compares a variant with another. Positive is worse; by round are the same comparisons of one round each.
+// InterferenceLoss compares a variant with another. Positive is worse; by round are the same comparisons of one round
+// each.
 type InterferenceLoss struct {
 	Variant               string    `json:"variant"`
 	Against               string    `json:"against"`
@@ -243,7 +244,8 @@ func schedulerCPU(run InterferenceRun) float64  { return run.SchedulerCPUMsPerPo
 func apiServerCPU(run InterferenceRun) float64  { return run.APIServerCPUMsPerPod }
 func pacedP50(run InterferenceRun) float64      { return run.PacedLatency.P50 }
 
-// loss compares runs of the same round, which were next to each other where only the plugin differs, and takes the median.
+// loss compares runs of the same round, which were next to each other where only the plugin differs, and takes the
+// median.
 func (r *InterferenceReport) loss(a, b variant) InterferenceLoss {
 	ours, theirs := r.of(a.name), r.of(b.name)
 	n := min(len(ours), len(theirs))

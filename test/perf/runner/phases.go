@@ -174,7 +174,8 @@ func overlap(from, to, from2, to2 time.Time) time.Duration {
 
 // HeldReport is where the capacity of the quota went, in core-seconds.
 type HeldReport struct {
-	// Work is from when admissions were seen until the units were due to end, Overrun from then on until their end was seen.
+	// Work is from when admissions were seen until the units were due to end, Overrun from then on until their end was
+	// seen.
 	Work    float64 `json:"workCoreSeconds"`
 	Overrun float64 `json:"overrunCoreSeconds"`
 }

@@ -127,8 +127,8 @@ func (r *run) read() (x reading) {
 	return x
 }
 
-// readAtRest reads with the writes that were under way: the watch shows an object before its writer has its answer, and the API
-// server counts a write after it has answered. Processor time and clock are those of the first reading.
+// readAtRest reads with the writes that were under way: the watch shows an object before its writer has its answer, and
+// the API server counts a write after it has answered. Processor time and clock are those of the first reading.
 func (r *run) readAtRest(ctx context.Context) reading {
 	const pause, most = 100 * time.Millisecond, 20
 	first := r.read()

@@ -39,7 +39,8 @@ type Options struct {
 	// CeilingWrites are the creations, and then the status patches, that the write ceiling is measured with before and
 	// after the run; 0 measures none.
 	CeilingWrites int
-	// Jobs creates real Jobs instead of units, which run as pods on KWOK's nodes: with controller, job controller and KWOK.
+	// Jobs creates real Jobs instead of units, which run as pods on KWOK's nodes: with controller, job controller and
+	// KWOK.
 	Jobs bool
 	// Mutate, if set, changes the configuration of the scheduler.
 	Mutate func(config map[string]any)

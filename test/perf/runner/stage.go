@@ -100,8 +100,8 @@ func openStage(ctx context.Context, screen *screen, o Options, c controlplane.Op
 	return s, s.cp.ApplyObjects(ctx, namespace(unitNamespace))
 }
 
-// follow delivers what changes from now on until the context ends, with the time of its arrival. An error that a new watch
-// does not mend is sent to failed.
+// follow delivers what changes from now on until the context ends, with the time of its arrival. An error that a new
+// watch does not mend is sent to failed.
 func follow[L metav1.ListInterface](
 	ctx context.Context, failed chan<- error,
 	list func(context.Context, metav1.ListOptions) (L, error), watcher cache.WatchFuncWithContext,

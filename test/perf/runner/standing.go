@@ -28,8 +28,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
-// StandingOptions of the measurements on a store with many units that wait in a full cluster. Profiles are of the time in
-// which the wake-up is measured.
+// StandingOptions of the measurements on a store with many units that wait in a full cluster. Profiles are of the time
+// in which the wake-up is measured.
 type StandingOptions struct {
 	Setting
 	// Measure names what is measured.

@@ -40,8 +40,9 @@ type StartupReport struct {
 	Violations []string `json:"violations"`
 }
 
-// StartupStep is one replica's way to its first admission. Seconds are since the start of its process, of a cold start, and
-// since the signal to the leader before it, of a change; those of a standby that came to a stage before are negative.
+// StartupStep is one replica's way to its first admission. Seconds are since the start of its process, of a cold start,
+// and since the signal to the leader before it, of a change; those of a standby that came to a stage before are
+// negative.
 type StartupStep struct {
 	Kind string `json:"kind"`
 	// API: the API server answered and has all that the scheduler needs. Synced: everything that existed was read and

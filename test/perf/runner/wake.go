@@ -46,8 +46,8 @@ type WakeVariant struct {
 	Samples int    `json:"samples"`
 	// EndWrite is how long the request took that ended the unit.
 	EndWrite workload.Times `json:"endWriteMs"`
-	// FromReturn is from the return of that request until the next admission was seen; FromWatch from when our watch showed
-	// the end, as the scheduler's does.
+	// FromReturn is from the return of that request until the next admission was seen; FromWatch from when our watch
+	// showed the end, as the scheduler's does.
 	FromReturn workload.Times  `json:"fromReturnMs"`
 	FromWatch  workload.Times  `json:"fromWatchMs"`
 	Histogram  []Bucket        `json:"histogramFromWatch"`
@@ -60,8 +60,8 @@ type WakeVariant struct {
 	Raw [][3]float64 `json:"raw"`
 }
 
-// Bucket counts the samples of up to UpToMs milliseconds, and above that of the bucket before it; the last one, of 0, counts
-// the rest.
+// Bucket counts the samples of up to UpToMs milliseconds, and above that of the bucket before it; the last one, of 0,
+// counts the rest.
 type Bucket struct {
 	UpToMs float64 `json:"upToMs"`
 	Count  int     `json:"count"`

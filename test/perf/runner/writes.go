@@ -155,8 +155,8 @@ func (r *run) measureCeiling(ctx context.Context, when string) error {
 	return r.client.writes.Delete().AbsPath(path).Do(ctx).Error()
 }
 
-// generate creates the units that are not there yet, each at its time, and finishes those whose time is over. When the last
-// one has been created it makes a reading.
+// generate creates the units that are not there yet, each at its time, and finishes those whose time is over. When the
+// last one has been created it makes a reading.
 func (r *run) generate(ctx context.Context, created chan<- reading) error {
 	var finishing sync.WaitGroup
 	errs := make(chan error, r.Workers)
