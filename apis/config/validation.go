@@ -42,12 +42,15 @@ const (
 func (a *JobQueueArgs) Validate(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	errs = append(errs, namespaceName(path.Child("queueNamespace"), a.QueueNamespace)...)
-	errs = append(errs, namespaceName(path.Child("managedJobsConfigMap", "namespace"), a.ManagedJobsConfigMap.Namespace)...)
+	errs = append(errs, namespaceName(path.Child("managedJobsConfigMap", "namespace"),
+		a.ManagedJobsConfigMap.Namespace)...)
 	errs = append(errs, objectName(path.Child("managedJobsConfigMap", "name"), a.ManagedJobsConfigMap.Name)...)
 	if !v1alpha1.QueuePolicy(a.DefaultQueuePolicy).WellFormed() {
-		errs = append(errs, field.Invalid(path.Child("defaultQueuePolicy"), a.DefaultQueuePolicy, "is not the name of a policy"))
+		errs = append(errs, field.Invalid(path.Child("defaultQueuePolicy"), a.DefaultQueuePolicy,
+			"is not the name of a policy"))
 	}
-	errs = append(errs, oneOf(path.Child("unknownJobs"), string(a.UnknownJobs), string(UnknownJobsGate), string(UnknownJobsPass))...)
+	errs = append(errs, oneOf(path.Child("unknownJobs"), string(a.UnknownJobs), string(UnknownJobsGate),
+		string(UnknownJobsPass))...)
 	if !(a.ClientQPS > 0) || a.ClientQPS > math.MaxInt32 {
 		errs = append(errs, field.Invalid(path.Child("clientQPS"), a.ClientQPS, "must be greater than zero"))
 	}
@@ -70,7 +73,8 @@ func (a *JobQueueArgs) Validate(path *field.Path) field.ErrorList {
 		}
 	}
 	if d := a.AuditInterval.Duration; d != 0 && d < MinAuditInterval {
-		errs = append(errs, field.Invalid(path.Child("auditInterval"), d.String(), "must be at least "+MinAuditInterval.String()+", or zero"))
+		errs = append(errs, field.Invalid(path.Child("auditInterval"), d.String(),
+			"must be at least "+MinAuditInterval.String()+", or zero"))
 	}
 	return errs
 }

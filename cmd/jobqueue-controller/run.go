@@ -56,9 +56,11 @@ type runOptions struct {
 func (o *runOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.configFile, "config", "", "file with a "+v1alpha1.Kind+" ("+v1alpha1.APIVersion+"), read strictly")
 	fs.BoolVar(&o.leaderElect, "leader-elect", true, "agree with other replicas on the one that acts")
-	fs.StringVar(&o.leaderNamespace, "leader-elect-resource-namespace", "koord-queue", "namespace of the Lease of the leader election")
+	fs.StringVar(&o.leaderNamespace, "leader-elect-resource-namespace", "koord-queue",
+		"namespace of the Lease of the leader election")
 	fs.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "host:port of /metrics; 0 serves none")
-	fs.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "host:port of /healthz and /readyz; 0 serves none")
+	fs.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081",
+		"host:port of /healthz and /readyz; 0 serves none")
 	fs.StringVar(&o.queueNamespace, "queue-namespace", "koord-queue", "where Queues and the ConfigMap of managed jobs are")
 }
 
@@ -133,7 +135,9 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 		return err
 	}
 	if !c.QuotaTrees.Disabled {
-		if err := quotatree.Setup(mgr, quotatree.Options{Namespace: c.QuotaTrees.Namespace, Clock: clock.RealClock{}}); err != nil {
+		if err := quotatree.Setup(mgr, quotatree.Options{
+			Namespace: c.QuotaTrees.Namespace, Clock: clock.RealClock{},
+		}); err != nil {
 			return err
 		}
 	}
@@ -178,7 +182,9 @@ func restConfig(c v1alpha1.ClientConnection) (*rest.Config, error) {
 
 // managedJobs reads which jobs are managed before anything is watched. What is not valid ends the process: with a
 // guess it could suspend what it must leave alone.
-func managedJobs(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, namespace string) (*jobs.Predicate, error) {
+func managedJobs(
+	ctx context.Context, config *rest.Config, scheme *runtime.Scheme, namespace string,
+) (*jobs.Predicate, error) {
 	live, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, err
@@ -210,7 +216,9 @@ func whileLeading(dog *watchdog.Timer) manager.RunnableFunc {
 	}
 }
 
-func newManager(config *rest.Config, scheme *runtime.Scheme, c *v1alpha1.ControllerConfiguration) (manager.Manager, error) {
+func newManager(
+	config *rest.Config, scheme *runtime.Scheme, c *v1alpha1.ControllerConfiguration,
+) (manager.Manager, error) {
 	grace := shutdownTimeout
 	l := c.LeaderElection
 	mgr, err := ctrl.NewManager(config, manager.Options{

@@ -62,7 +62,8 @@ Scale the controller's Deployment to zero first; while one runs, nothing is done
 	fs.BoolVar(&o.dryRun, "dry-run", false, "say what would be done, change nothing")
 	fs.BoolVar(&o.yes, "yes", false, "do not ask for confirmation")
 	fs.StringVar(&o.namespace, "queue-namespace", "koord-queue", "where Queues and the ConfigMap of managed jobs are")
-	fs.StringVar(&o.leaseRef, "lease", "", "namespace/name of the controller's Lease (default QUEUE-NAMESPACE/jobqueue-controller)")
+	fs.StringVar(&o.leaseRef, "lease", "",
+		"namespace/name of the controller's Lease (default QUEUE-NAMESPACE/jobqueue-controller)")
 	return cmd
 }
 
@@ -115,7 +116,8 @@ func (o *uninstallOptions) lease() (types.NamespacedName, error) {
 
 // confirm asks a person. Where nobody can answer, --yes is the answer.
 func confirm(in io.Reader, out io.Writer, host string, waiting controller.Waiting) error {
-	_, err := fmt.Fprintf(out, "Remove the job queue from %s and %s the jobs that wait? Type yes (or use --yes): ", host, waiting)
+	_, err := fmt.Fprintf(out, "Remove the job queue from %s and %s the jobs that wait? Type yes (or use --yes): ", host,
+		waiting)
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,8 @@ The exit code is 0 only if all of that holds for all jobs. Ctrl-C ends every pro
 	cmd.Flags().IntVar(&f.jobs, "jobs", 300, "number of jobs to submit, about four per second")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "seed of sizes, priorities and run times: the same seed gives the same jobs")
 	cmd.Flags().BoolVar(&f.keep, "keep", false, "keep the work directory (store, kubeconfigs, logs) after success, too")
-	cmd.Flags().DurationVar(&f.limit, "limit", 5*time.Minute, "give up on jobs that have not ended this long after the last one was submitted")
+	cmd.Flags().DurationVar(&f.limit, "limit", 5*time.Minute,
+		"give up on jobs that have not ended this long after the last one was submitted")
 	return cmd
 }
 

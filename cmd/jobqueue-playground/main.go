@@ -69,7 +69,8 @@ func newCommand() *cobra.Command {
 }
 
 func (f *clusterFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.dir, "dir", "", "work directory for store, kubeconfigs and logs; must be empty or absent (default: a new one in _artifacts/)")
+	cmd.Flags().StringVar(&f.dir, "dir", "",
+		"work directory for store, kubeconfigs and logs; must be empty or absent (default: a new one in _artifacts/)")
 	cmd.Flags().IntVar(&f.nodes, "nodes", 100, "number of nodes, of 8 cores and 32Gi each")
 	cmd.Flags().BoolVar(&f.noColor, "no-color", false, "no colours, as with the environment variable NO_COLOR")
 }

@@ -105,7 +105,8 @@ func tryThis(s screen, cp *controlplane.ControlPlane, kubectl string) string {
 		{"Change something and watch", []string{
 			kubectl + ` patch elasticquota -n research team-research --type=merge -p '{"spec":{"max":{"cpu":"16"}}}'`,
 			kubectl + ` patch queue -n koord-queue team-research --type=merge -p '{"spec":{"stopPolicy":"Hold"}}'`,
-			kubectl + ` patch job -n research again-9 --type=merge -p '{"spec":{"suspend":false}}'  # they stay gated, and it is suspended again`,
+			kubectl + ` patch job -n research again-9 --type=merge -p '{"spec":{"suspend":false}}'  ` +
+				`# they stay gated, and it is suspended again`,
 			"curl -s " + scheduler + "/metrics | grep jobqueue",
 		}},
 	}

@@ -205,7 +205,8 @@ func (b board) lines(s screen) []string {
 	lines := []string{
 		fmt.Sprintf("%s  submitted %d/%d  done %d  pods now %d, peak %d  %s",
 			s.bold(fmt.Sprintf("%4s", b.elapsed.Round(time.Second))), b.submitted, b.total, b.ended, b.pods, b.peak, state),
-		s.style("2", fmt.Sprintf("%-14s %-9s %7s %8s %7s %5s  %s", "QUEUE", "POLICY", "PENDING", "ADMITTED", "RUNNING", "DONE", "QUOTA (cores)")),
+		s.style("2", fmt.Sprintf("%-14s %-9s %7s %8s %7s %5s  %s", "QUEUE", "POLICY", "PENDING", "ADMITTED", "RUNNING",
+			"DONE", "QUOTA (cores)")),
 	}
 	for _, row := range b.queues {
 		lines = append(lines, row.lines(s)...)
@@ -214,7 +215,8 @@ func (b board) lines(s screen) []string {
 }
 
 func (r queueRow) lines(s screen) []string {
-	head := fmt.Sprintf("%s %-9s %7d %8d %7d %5d  ", s.bold(fmt.Sprintf("%-14s", r.name)), r.policy, r.pending, r.admitted, r.running, r.done)
+	head := fmt.Sprintf("%s %-9s %7d %8d %7d %5d  ", s.bold(fmt.Sprintf("%-14s", r.name)), r.policy, r.pending,
+		r.admitted, r.running, r.done)
 	const indent = 57
 	var lines []string
 	for i, quota := range r.quotas {
@@ -246,7 +248,8 @@ func (q quotaBar) line(s screen) string {
 	}
 	used := min(width, cells(q.used))
 	promised := min(width-used, cells(q.used+q.promised)-used)
-	bar := s.style("36", strings.Repeat("#", used)) + strings.Repeat("+", promised) + strings.Repeat(".", width-used-promised)
+	bar := s.style("36", strings.Repeat("#", used)) + strings.Repeat("+", promised) +
+		strings.Repeat(".", width-used-promised)
 	return fmt.Sprintf("[%s] %4.1f of %-3.0f %s", bar, q.used+q.promised, q.max, q.name)
 }
 
@@ -309,14 +312,17 @@ func summary(s screen, v verdict) []string {
 		"",
 		s.bold("Summary"),
 		fmt.Sprintf("  jobs done        %d of %d, lost %d", v.done, v.submitted, v.submitted-v.done),
-		fmt.Sprintf("  violations       %d (quota on every level, order in blocking queues, admission before binding, each job once; %d events)", len(v.violations), v.events),
-		fmt.Sprintf("  peak pods        %d at once, for %d jobs that have %d pods: without a queue all of those would exist at once", v.peak, v.submitted, v.allPods),
+		fmt.Sprintf("  violations       %d (quota on every level, order in blocking queues, admission before binding, "+
+			"each job once; %d events)", len(v.violations), v.events),
+		fmt.Sprintf("  peak pods        %d at once, for %d jobs that have %d pods: "+
+			"without a queue all of those would exist at once", v.peak, v.submitted, v.allPods),
 		fmt.Sprintf("  time             %s", v.took.Round(time.Second)),
 	}
 	for _, queue := range queueNames() {
 		waits := v.waits[queue]
-		lines = append(lines, fmt.Sprintf("  wait, %-14s p50 %5.1fs  p95 %5.1fs  (%d jobs, from submission to the sight of the admission)",
-			queue, percentile(waits, 50).Seconds(), percentile(waits, 95).Seconds(), len(waits)))
+		lines = append(lines,
+			fmt.Sprintf("  wait, %-14s p50 %5.1fs  p95 %5.1fs  (%d jobs, from submission to the sight of the admission)",
+				queue, percentile(waits, 50).Seconds(), percentile(waits, 95).Seconds(), len(waits)))
 	}
 	const most = 20
 	for i, violation := range v.violations {

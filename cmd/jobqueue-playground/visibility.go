@@ -60,7 +60,8 @@ type queueAnswer struct {
 func visibleQueue(ctx context.Context, scheduler, queue string) (answer queueAnswer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheduler+"/apis/v1/plugins/JobQueue/queues/"+queue+"?limit=20", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		scheduler+"/apis/v1/plugins/JobQueue/queues/"+queue+"?limit=20", nil)
 	if err != nil {
 		return answer, err
 	}

@@ -224,7 +224,8 @@ func amounts(s *apiextensionsv1.JSONSchemaProps) {
 
 // holdsAmounts reports whether amounts has made s a list of amounts.
 func holdsAmounts(s *apiextensionsv1.JSONSchemaProps) bool {
-	return s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil && s.AdditionalProperties.Schema.Pattern == amountPattern
+	return s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil &&
+		s.AdditionalProperties.Schema.Pattern == amountPattern
 }
 
 func ptrTo[T any](v T) *T { return &v }

@@ -78,7 +78,8 @@ func phaseTable() string {
 		from[c] = append(from[c], phaseName(t.From))
 	}
 	for _, c := range order {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", strings.Join(from[c], ", "), phaseName(c.to), oneLine(c.when), strings.Join(by[c], ", "))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", strings.Join(from[c], ", "), phaseName(c.to), oneLine(c.when),
+			strings.Join(by[c], ", "))
 	}
 	return b.String()
 }
@@ -137,7 +138,10 @@ func walkFields(path string, s *apiextensionsv1.JSONSchemaProps, visit func(stri
 	walk(path, s, foreign, visit)
 }
 
-func walk(path string, s *apiextensionsv1.JSONSchemaProps, without map[string]bool, visit func(string, *apiextensionsv1.JSONSchemaProps)) {
+func walk(
+	path string, s *apiextensionsv1.JSONSchemaProps, without map[string]bool,
+	visit func(string, *apiextensionsv1.JSONSchemaProps),
+) {
 	names := make([]string, 0, len(s.Properties))
 	for name := range s.Properties {
 		names = append(names, name)
@@ -158,7 +162,8 @@ func walk(path string, s *apiextensionsv1.JSONSchemaProps, without map[string]bo
 }
 
 var foreign = map[string]bool{
-	"conditions": true, "children": true, "labelSelector": true, "consumerRef": true, "tolerations": true, "template": true,
+	"conditions": true, "children": true, "labelSelector": true, "consumerRef": true,
+	"tolerations": true, "template": true,
 }
 
 func typeName(f *apiextensionsv1.JSONSchemaProps) string {
@@ -200,8 +205,9 @@ func ruleTable(s *apiextensionsv1.JSONSchemaProps) string {
 			fmt.Fprintf(&b, "| `%s` | %s |\n", path, oneLine(r.Message))
 		}
 		if holdsAmounts(f) {
-			fmt.Fprintf(&b, "| `%s` | *should match* for a text, *should be greater than or equal to 0* for a number: amounts must be "+
-				"quantities that are not negative, with an exponent of two digits at most |\n", path)
+			fmt.Fprintf(&b,
+				"| `%s` | *should match* for a text, *should be greater than or equal to 0* for a number: amounts must be "+
+					"quantities that are not negative, with an exponent of two digits at most |\n", path)
 		}
 	}
 	add("(object)", s)

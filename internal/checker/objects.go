@@ -54,7 +54,8 @@ func QuotaOf(u *unstructured.Unstructured) (Quota, error) {
 
 // holding are the phases of a unit that holds quota.
 var holding = []v1alpha1.QueueUnitPhase{
-	v1alpha1.PhaseReserved, v1alpha1.PhaseSchedReady, v1alpha1.PhaseSchedSucceed, v1alpha1.PhaseDequeued, v1alpha1.PhaseRunning,
+	v1alpha1.PhaseReserved, v1alpha1.PhaseSchedReady, v1alpha1.PhaseSchedSucceed,
+	v1alpha1.PhaseDequeued, v1alpha1.PhaseRunning,
 }
 
 // queued are the reasons of units that wait in their queue; every other reason keeps a unit out of it.

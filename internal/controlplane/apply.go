@@ -43,7 +43,9 @@ import (
 // FieldManager is the field manager of everything that Apply writes.
 const FieldManager = "jobqueue-controlplane"
 
-var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+var crdResource = schema.GroupVersionResource{
+	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+}
 
 // ApplyKustomize builds the kustomization in dir and applies what it holds, as `kubectl apply -k --server-side`.
 func (c *ControlPlane) ApplyKustomize(ctx context.Context, dir string) error {

@@ -57,7 +57,8 @@ func (c *ControlPlane) CreateNodes(ctx context.Context, n int) error {
 	if !kwok {
 		now := metav1.NewTime(begin)
 		status.Conditions = []corev1.NodeCondition{{
-			Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "NoKubelet", LastHeartbeatTime: now, LastTransitionTime: now,
+			Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "NoKubelet",
+			LastHeartbeatTime: now, LastTransitionTime: now,
 		}}
 	}
 	if err := createNodes(ctx, client, n, &status); err != nil {
@@ -124,19 +125,20 @@ func createNodes(ctx context.Context, client kubernetes.Interface, n int, status
 
 func awaitNodes(ctx context.Context, client kubernetes.Interface, n int) error {
 	ready := 0
-	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, nodeReadyTimeout, true, func(ctx context.Context) (bool, error) {
-		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return false, err
-		}
-		ready = 0
-		for i := range nodes.Items {
-			if nodeReady(&nodes.Items[i]) {
-				ready++
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, nodeReadyTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return false, err
 			}
-		}
-		return ready >= n, nil
-	})
+			ready = 0
+			for i := range nodes.Items {
+				if nodeReady(&nodes.Items[i]) {
+					ready++
+				}
+			}
+			return ready >= n, nil
+		})
 	if err != nil {
 		return fmt.Errorf("%d of %d nodes are ready: %w", ready, n, err)
 	}

@@ -78,7 +78,9 @@ func (d *demand) count(templates []*corev1.PodTemplateSpec, creation *jobs.Creat
 
 // followProfiles takes quota, preemptible label and priority from what the pods will have. The error is
 // jobs.ErrQuotaMismatch if pods of the job will name different quotas.
-func (d *demand) followProfiles(templates []*corev1.PodTemplateSpec, creation *jobs.Creation, priorityOfPods bool) error {
+func (d *demand) followProfiles(
+	templates []*corev1.PodTemplateSpec, creation *jobs.Creation, priorityOfPods bool,
+) error {
 	plain := *creation
 	plain.Webhook = nil
 	for i, template := range templates {
@@ -125,7 +127,9 @@ func podLabels(kind *jobs.Kind, job *unstructured.Unstructured, creation *jobs.C
 }
 
 // creation is what the cluster does to new pods of the namespace, from caches.
-func (r *JobReconciler) creation(ctx context.Context, namespace string, namespaceLabels map[string]string) (*jobs.Creation, error) {
+func (r *JobReconciler) creation(
+	ctx context.Context, namespace string, namespaceLabels map[string]string,
+) (*jobs.Creation, error) {
 	ranges := &corev1.LimitRangeList{}
 	if err := r.Client.List(ctx, ranges, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
@@ -172,7 +176,8 @@ func (r *JobReconciler) webhook(ctx context.Context, namespaceLabels map[string]
 
 func forNewPods(hook *admissionregistrationv1.MutatingWebhook) bool {
 	return slices.ContainsFunc(hook.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
-		return (slices.Contains(r.Operations, admissionregistrationv1.Create) || slices.Contains(r.Operations, admissionregistrationv1.OperationAll)) &&
+		return (slices.Contains(r.Operations, admissionregistrationv1.Create) ||
+			slices.Contains(r.Operations, admissionregistrationv1.OperationAll)) &&
 			(slices.Contains(r.APIGroups, "") || slices.Contains(r.APIGroups, "*")) &&
 			(slices.Contains(r.Resources, "pods") || slices.Contains(r.Resources, "*"))
 	})

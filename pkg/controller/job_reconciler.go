@@ -78,7 +78,10 @@ type JobReconciler struct {
 }
 
 // NewJobReconciler of one kind. What units were in before it is made counts as told.
-func NewJobReconciler(kind jobs.Kind, predicate *jobs.Predicate, c client.Client, live client.Reader, recorder events.EventRecorder, clk clock.PassiveClock) *JobReconciler {
+func NewJobReconciler(
+	kind jobs.Kind, predicate *jobs.Predicate, c client.Client, live client.Reader, recorder events.EventRecorder,
+	clk clock.PassiveClock,
+) *JobReconciler {
 	return &JobReconciler{
 		Kind: kind, Predicate: predicate, Client: c, Live: live, Recorder: recorder, Clock: clk,
 		told: newTold(clk.Now()), written: newWritten(), created: newMoments(), started: newMoments(),
@@ -206,19 +209,24 @@ func (r *JobReconciler) createUnit(ctx context.Context, o *Observation, a Create
 		return err
 	}
 	r.created.anew(o.Job, r.Clock.Now())
-	klog.FromContext(ctx).Info("Created the unit of a job", "queueUnit", klog.KObj(u), "adopted", u.Annotations[v1alpha1.AnnotationAdopted] != "")
+	klog.FromContext(ctx).Info("Created the unit of a job", "queueUnit", klog.KObj(u),
+		"adopted", u.Annotations[v1alpha1.AnnotationAdopted] != "")
 	record(r.Recorder, o.Job, a.Event)
 	return nil
 }
 
 type patchFunc func(ctx context.Context, o client.Object, patch client.Patch, opts ...client.PatchOption) error
 
-func (r *JobReconciler) patchStatus(ctx context.Context, o client.Object, patch client.Patch, _ ...client.PatchOption) error {
+func (r *JobReconciler) patchStatus(
+	ctx context.Context, o client.Object, patch client.Patch, _ ...client.PatchOption,
+) error {
 	return r.Client.Status().Patch(ctx, o, patch, fieldOwner)
 }
 
 // patch sends the difference, with the resourceVersion of before as precondition.
-func (r *JobReconciler) patch(ctx context.Context, o *Observation, before, after client.Object, event *Event, send patchFunc) error {
+func (r *JobReconciler) patch(
+	ctx context.Context, o *Observation, before, after client.Object, event *Event, send patchFunc,
+) error {
 	if err := send(ctx, after, optimistic(before), fieldOwner); err != nil {
 		return err
 	}
@@ -311,7 +319,8 @@ func (r *JobReconciler) judge(ctx context.Context, o *Observation, job *unstruct
 	o.Job = job
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if err := r.Client.Get(ctx, types.NamespacedName{Name: job.GetNamespace()}, namespace); client.IgnoreNotFound(err) != nil {
+	if err := r.Client.Get(ctx, types.NamespacedName{Name: job.GetNamespace()},
+		namespace); client.IgnoreNotFound(err) != nil {
 		return err
 	}
 	var err error
@@ -357,7 +366,9 @@ func (r *JobReconciler) readJob(ctx context.Context, o *Observation) error {
 func (r *JobReconciler) readUnit(ctx context.Context, o *Observation) error {
 	o.FreshUnit = true
 	unit := &v1alpha1.QueueUnit{}
-	err := r.Live.Get(ctx, types.NamespacedName{Namespace: o.Job.GetNamespace(), Name: r.Kind.UnitName(o.Job.GetName())}, unit)
+	err := r.Live.Get(ctx, types.NamespacedName{
+		Namespace: o.Job.GetNamespace(), Name: r.Kind.UnitName(o.Job.GetName()),
+	}, unit)
 	if apierrors.IsNotFound(err) {
 		o.Unit = nil
 		return nil

@@ -114,6 +114,7 @@ func defaultQueue(namespace, name string, policy v1alpha1.QueuePolicy) *v1alpha1
 }
 
 func refusedPolicy(policy string) *Event {
-	return warning("UnknownPolicy", "Queue", fmt.Sprintf("label %s: %q is not the name of a policy; the queue keeps its policy",
-		v1alpha1.LabelQueuePolicy, short(policy)))
+	return warning("UnknownPolicy", "Queue",
+		fmt.Sprintf("label %s: %q is not the name of a policy; the queue keeps its policy",
+			v1alpha1.LabelQueuePolicy, short(policy)))
 }

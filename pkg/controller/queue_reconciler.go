@@ -34,7 +34,9 @@ import (
 )
 
 // ElasticQuotaKind is Koordinator's quota. Only its metadata is read here.
-var ElasticQuotaKind = schema.GroupVersionKind{Group: "scheduling.sigs.k8s.io", Version: "v1alpha1", Kind: "ElasticQuota"}
+var ElasticQuotaKind = schema.GroupVersionKind{
+	Group: "scheduling.sigs.k8s.io", Version: "v1alpha1", Kind: "ElasticQuota",
+}
 
 // quotaNameIndex finds ElasticQuotas by name in all namespaces.
 const quotaNameIndex = "metadata.name"
@@ -51,7 +53,9 @@ type QueueReconciler struct {
 }
 
 // NewQueueReconciler for Queues in one namespace.
-func NewQueueReconciler(namespace string, c client.Client, live client.Reader, recorder events.EventRecorder, clk clock.PassiveClock) *QueueReconciler {
+func NewQueueReconciler(
+	namespace string, c client.Client, live client.Reader, recorder events.EventRecorder, clk clock.PassiveClock,
+) *QueueReconciler {
 	return &QueueReconciler{Namespace: namespace, Client: c, Live: live, Recorder: recorder, told: newTold(clk.Now())}
 }
 
@@ -95,7 +99,8 @@ func (r *QueueReconciler) observe(ctx context.Context, name string) (QueueObserv
 // very many of them gets its first Queues.
 func (r *QueueReconciler) quotasNow(ctx context.Context, o QueueObservation) ([]metav1.PartialObjectMetadata, error) {
 	if len(o.Quotas) == 0 {
-		return listQuotas(ctx, r.Live, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector(quotaNameIndex, o.Name)})
+		return listQuotas(ctx, r.Live,
+			client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector(quotaNameIndex, o.Name)})
 	}
 	var quotas []metav1.PartialObjectMetadata
 	for i := range o.Quotas {
@@ -111,7 +116,9 @@ func (r *QueueReconciler) quotasNow(ctx context.Context, o QueueObservation) ([]
 	return quotas, nil
 }
 
-func listQuotas(ctx context.Context, from client.Reader, which client.ListOption) ([]metav1.PartialObjectMetadata, error) {
+func listQuotas(
+	ctx context.Context, from client.Reader, which client.ListOption,
+) ([]metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(ElasticQuotaKind.GroupVersion().WithKind(ElasticQuotaKind.Kind + "List"))
 	err := from.List(ctx, list, which)

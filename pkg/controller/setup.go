@@ -106,7 +106,8 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 }
 
 func setupJobs(mgr manager.Manager, kind jobs.Kind, profiles *Profiles, o Options) error {
-	r := NewJobReconciler(kind, o.Predicate, mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(recorderName), o.Clock)
+	r := NewJobReconciler(kind, o.Predicate, mgr.GetClient(), mgr.GetAPIReader(),
+		mgr.GetEventRecorder(recorderName), o.Clock)
 	r.Profiles, r.Gates = profiles, o.Gates
 	warm := true
 	return ctrl.NewControllerManagedBy(mgr).
@@ -141,7 +142,8 @@ func (r *JobReconciler) jobsOfNamespace(ctx context.Context, object client.Objec
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(r.Kind.GVK.GroupVersion().WithKind(r.Kind.GVK.Kind + "List"))
 	if err := r.Client.List(ctx, list, client.InNamespace(object.GetName()), client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the jobs of a namespace whose labels changed", "namespace", object.GetName())
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the jobs of a namespace whose labels changed",
+			"namespace", object.GetName())
 		return nil
 	}
 	requests := make([]reconcile.Request, 0, len(list.Items))
@@ -164,7 +166,8 @@ func setupQueues(ctx context.Context, mgr manager.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	r := NewQueueReconciler(o.QueueNamespace, mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(recorderName), o.Clock)
+	r := NewQueueReconciler(o.QueueNamespace, mgr.GetClient(), mgr.GetAPIReader(),
+		mgr.GetEventRecorder(recorderName), o.Clock)
 	byName := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 		return []reconcile.Request{request("", object.GetName())}
 	})
@@ -173,7 +176,8 @@ func setupQueues(ctx context.Context, mgr manager.Manager, o Options) error {
 		Named("default-queue").
 		// ElasticQuotas have no status subresource: their use is written into them all the time, and is nothing to us.
 		WatchesMetadata(quota, byName, builder.WithPredicates(predicate.LabelChangedPredicate{})).
-		Watches(&v1alpha1.Queue{}, byName, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
+		Watches(&v1alpha1.Queue{}, byName, builder.WithPredicates(
+			predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		WithOptions(controller.Options{EnableWarmup: &warm}).
 		Complete(r)
 }

@@ -81,7 +81,8 @@ func (a PatchUnitStatus) lawful() error {
 
 // evicted says whether a unit that waits was admitted before and lost it.
 func evicted(u *v1alpha1.QueueUnit) bool {
-	return u.Status.Phase == v1alpha1.PhaseTimeoutBackoff || meta.IsStatusConditionTrue(u.Status.Conditions, v1alpha1.ConditionEvicted)
+	return u.Status.Phase == v1alpha1.PhaseTimeoutBackoff ||
+		meta.IsStatusConditionTrue(u.Status.Conditions, v1alpha1.ConditionEvicted)
 }
 
 // becomeRunning is the status of a unit whose job runs; the condition has the time since when.
@@ -118,7 +119,9 @@ func becomeEnded(u *v1alpha1.QueueUnit, end jobs.End, now metav1.Time) *v1alpha1
 	u.Status.LastUpdateTime = &now
 	u.Status.Admissions = nil
 	u.Status.PodState = nil
-	for _, held := range []string{v1alpha1.ConditionQuotaReserved, v1alpha1.ConditionAdmitted, v1alpha1.ConditionPodsReady} {
+	for _, held := range []string{
+		v1alpha1.ConditionQuotaReserved, v1alpha1.ConditionAdmitted, v1alpha1.ConditionPodsReady,
+	} {
 		if meta.FindStatusCondition(u.Status.Conditions, held) != nil {
 			setCondition(u, held, metav1.ConditionFalse, reason, message, now)
 		}
@@ -165,7 +168,9 @@ func becomeParked(u *v1alpha1.QueueUnit, p *problem, now metav1.Time) *v1alpha1.
 	return u
 }
 
-func setCondition(u *v1alpha1.QueueUnit, kind string, status metav1.ConditionStatus, reason, message string, now metav1.Time) {
+func setCondition(
+	u *v1alpha1.QueueUnit, kind string, status metav1.ConditionStatus, reason, message string, now metav1.Time,
+) {
 	meta.SetStatusCondition(&u.Status.Conditions, metav1.Condition{
 		Type: kind, Status: status, Reason: reason, Message: message,
 		ObservedGeneration: u.Generation, LastTransitionTime: now,

@@ -114,12 +114,14 @@ func (u *Uninstall) refuseWhileRunning(ctx context.Context) error {
 		return client.IgnoreNotFound(err)
 	}
 	spec := lease.Spec
-	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
+	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil ||
+		spec.LeaseDurationSeconds == nil {
 		return nil
 	}
 	until := spec.RenewTime.Add(time.Duration(*spec.LeaseDurationSeconds) * time.Second)
 	if u.Clock.Now().Before(until) {
-		return fmt.Errorf("%w: %s holds Lease %s; scale its Deployment to zero first", ErrStillRunning, *spec.HolderIdentity, u.Lease)
+		return fmt.Errorf("%w: %s holds Lease %s; scale its Deployment to zero first", ErrStillRunning,
+			*spec.HolderIdentity, u.Lease)
 	}
 	return nil
 }
@@ -150,7 +152,9 @@ func (u *Uninstall) listUnits(ctx context.Context) ([]*v1alpha1.QueueUnit, error
 }
 
 // pages calls each for every page of a list.
-func (u *Uninstall) pages(ctx context.Context, list client.ObjectList, each func() error, opts ...client.ListOption) error {
+func (u *Uninstall) pages(
+	ctx context.Context, list client.ObjectList, each func() error, opts ...client.ListOption,
+) error {
 	token := ""
 	for {
 		if err := u.Client.List(ctx, list, append(opts, client.Limit(pageSize), client.Continue(token))...); err != nil {
@@ -196,7 +200,9 @@ func (u *Uninstall) jobs(ctx context.Context, kind *jobs.Kind, units []*v1alpha1
 }
 
 // job is changed on what the API server has now, however often somebody else changes it meanwhile.
-func (u *Uninstall) job(ctx context.Context, kind *jobs.Kind, job *unstructured.Unstructured, unit *v1alpha1.QueueUnit, s *UninstallSummary) error {
+func (u *Uninstall) job(
+	ctx context.Context, kind *jobs.Kind, job *unstructured.Unstructured, unit *v1alpha1.QueueUnit, s *UninstallSummary,
+) error {
 	var done leaving
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		var after, plain *unstructured.Unstructured
@@ -242,7 +248,8 @@ func (u *Uninstall) count(kind *jobs.Kind, job *unstructured.Unstructured, done 
 		s.Left++
 	case heldBack:
 		s.Held++
-		u.say("leave %s %s/%s suspended: its unit was made inactive by hand", kind.GVK.Kind, job.GetNamespace(), job.GetName())
+		u.say("leave %s %s/%s suspended: its unit was made inactive by hand", kind.GVK.Kind,
+			job.GetNamespace(), job.GetName())
 	}
 }
 
@@ -259,7 +266,9 @@ const (
 
 // leave is the job without what the controller put into it, and the same with its pod templates as they are, should the
 // API server not let them change. Nil when the job bears nothing of ours and stays as it is.
-func leave(kind *jobs.Kind, job *unstructured.Unstructured, unit *v1alpha1.QueueUnit, mode Waiting) (after, plain *unstructured.Unstructured, done leaving) {
+func leave(
+	kind *jobs.Kind, job *unstructured.Unstructured, unit *v1alpha1.QueueUnit, mode Waiting,
+) (after, plain *unstructured.Unstructured, done leaving) {
 	done = fate(kind, job, unit, mode)
 	marked := jobs.SuspendedByUs(job) || jobs.HasAdditions(job)
 	if done != resumed && !marked {
@@ -300,7 +309,8 @@ func fate(kind *jobs.Kind, job *unstructured.Unstructured, unit *v1alpha1.QueueU
 
 // heldByHand: somebody, and not the controller, made the unit inactive.
 func heldByHand(unit *v1alpha1.QueueUnit) bool {
-	return unit != nil && unit.Spec.Active != nil && !*unit.Spec.Active && unit.Annotations[v1alpha1.AnnotationParkedReason] == ""
+	return unit != nil && unit.Spec.Active != nil && !*unit.Spec.Active &&
+		unit.Annotations[v1alpha1.AnnotationParkedReason] == ""
 }
 
 func (u *Uninstall) unit(ctx context.Context, unit *v1alpha1.QueueUnit, s *UninstallSummary) error {

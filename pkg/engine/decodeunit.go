@@ -300,7 +300,8 @@ func (u *unitObject) readStatus(text json.RawMessage) {
 	u.attempts, u.message, u.conditions = status.Attempts, status.Message, status.Conditions
 	u.allocated, u.requeueAt = status.LastAllocateTime.Time, status.RequeueState.RequeueAt.Time
 	if n := len(status.Admissions); n > maxPodSets {
-		u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("status.admissions has %d items, at most %d are read", n, maxPodSets))
+		u.refuse(admission.ReasonInvalidRequest,
+			fmt.Errorf("status.admissions has %d items, at most %d are read", n, maxPodSets))
 		return
 	}
 	for i, admitted := range status.Admissions {

@@ -102,7 +102,8 @@ func (q *queueObject) setAnnotations(annotations map[string]string) {
 	if n, err := strconv.ParseInt(annotations[v1alpha1.AnnotationPriorityThreshold], 10, 32); err == nil {
 		q.spec.Threshold = int32(n)
 	}
-	q.spec.Quotas = acceptedQuotas(annotations[v1alpha1.AnnotationAvailableQuota], annotations[v1alpha1.AnnotationAvailableQuotaShort])
+	q.spec.Quotas = acceptedQuotas(annotations[v1alpha1.AnnotationAvailableQuota],
+		annotations[v1alpha1.AnnotationAvailableQuotaShort])
 }
 
 func statusOf(s *v1alpha1.QueueStatus) string {

@@ -35,7 +35,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
-var priorityClasses = schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses"}
+var priorityClasses = schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1",
+	Resource: "priorityclasses"}
 
 const (
 	listPage     = 1000

@@ -85,8 +85,8 @@ type unitHistory struct {
 var noHistory = &unitHistory{}
 
 func (h *unitHistory) empty() bool {
-	return h.message == "" && h.held.Len() == 0 && h.requeueAt.IsZero() && h.allocated.IsZero() && len(h.conditions) == 0 &&
-		h.invalid == "" && h.invalidMessage == "" && !h.panicked
+	return h.message == "" && h.held.Len() == 0 && h.requeueAt.IsZero() && h.allocated.IsZero() &&
+		len(h.conditions) == 0 && h.invalid == "" && h.invalidMessage == "" && !h.panicked
 }
 
 // objectMeta is what the engine needs of the metadata of an object. An informer can store what has it.

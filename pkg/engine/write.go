@@ -197,11 +197,13 @@ func isGone(err error, name string) bool {
 		return false
 	}
 	details := status.Status().Details
-	return details != nil && details.Name == name && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+	return details != nil && details.Name == name &&
+		!apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 // lentMessage follows what is reserved for a unit that borrows.
-const lentMessage = "; part of it is beyond the runtime of its quota, and lent because no job could use it within its share"
+const lentMessage = "; part of it is beyond the runtime of its quota, " +
+	"and lent because no job could use it within its share"
 
 // admitStatus is what an admission writes.
 func admitStatus(u *unitObject, d *admission.Admit, now time.Time) map[string]any {
@@ -274,9 +276,12 @@ func evictStatus(u *unitObject, reason admission.Reason, message string, now tim
 		"lastUpdateTime": metav1.NewTime(now),
 		"message":        message,
 		"conditions": withConditions(u, now,
-			metav1.Condition{Type: v1alpha1.ConditionQuotaReserved, Status: metav1.ConditionFalse, Reason: string(reason), Message: message},
-			metav1.Condition{Type: v1alpha1.ConditionAdmitted, Status: metav1.ConditionFalse, Reason: string(reason), Message: message},
-			metav1.Condition{Type: v1alpha1.ConditionEvicted, Status: metav1.ConditionTrue, Reason: string(reason), Message: message},
+			metav1.Condition{Type: v1alpha1.ConditionQuotaReserved, Status: metav1.ConditionFalse,
+				Reason: string(reason), Message: message},
+			metav1.Condition{Type: v1alpha1.ConditionAdmitted, Status: metav1.ConditionFalse,
+				Reason: string(reason), Message: message},
+			metav1.Condition{Type: v1alpha1.ConditionEvicted, Status: metav1.ConditionTrue,
+				Reason: string(reason), Message: message},
 		),
 	}
 }
@@ -288,7 +293,8 @@ func reportStatus(u *unitObject, reason admission.Reason, message string, now ti
 		"lastUpdateTime": metav1.NewTime(now),
 		"message":        message,
 		"conditions": withConditions(u, now,
-			metav1.Condition{Type: v1alpha1.ConditionQuotaReserved, Status: metav1.ConditionFalse, Reason: string(reason), Message: message}),
+			metav1.Condition{Type: v1alpha1.ConditionQuotaReserved, Status: metav1.ConditionFalse,
+				Reason: string(reason), Message: message}),
 	}
 	if u.phase == admission.PhaseNone || u.phase == admission.PhasePreempted {
 		status["phase"] = string(admission.PhaseEnqueued)

@@ -64,7 +64,8 @@ func (c *Creation) Request(template *corev1.PodTemplateSpec) (corev1.ResourceLis
 	if err != nil {
 		return nil, err
 	}
-	request := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{ExcludeOverhead: c.Gates.IgnorePodOverhead})
+	request := resourcehelper.PodRequests(pod,
+		resourcehelper.PodResourcesOptions{ExcludeOverhead: c.Gates.IgnorePodOverhead})
 	return request, check(request)
 }
 

@@ -111,7 +111,8 @@ func checkField(key string, value any) error {
 
 func checkAmount(name string, amount any) error {
 	text, ok := amount.(string)
-	if ok && (len(text) > maxQuantityText || longExponent.MatchString(strings.TrimSpace(text))) { // a quantity is read without the space around it
+	// A quantity is read without the space around it.
+	if ok && (len(text) > maxQuantityText || longExponent.MatchString(strings.TrimSpace(text))) {
 		return fmt.Errorf("%w: %q is no reasonable amount of %s", ErrMalformed, text[:min(len(text), maxQuantityText)], name)
 	}
 	return nil

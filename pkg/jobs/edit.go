@@ -85,7 +85,9 @@ func (k *Kind) AddToTemplates(job *unstructured.Unstructured, additions map[stri
 }
 
 // add sets the values and returns the record, with what the keys held before.
-func add(job *unstructured.Unstructured, p Path, values map[string]string, before map[string]*string) (map[string]*string, error) {
+func add(
+	job *unstructured.Unstructured, p Path, values map[string]string, before map[string]*string,
+) (map[string]*string, error) {
 	if len(values) == 0 {
 		return before, nil
 	}

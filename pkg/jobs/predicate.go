@@ -30,7 +30,8 @@ import (
 )
 
 // systemNamespaces are never managed: a queue must not hold up what the cluster itself runs on.
-var systemNamespaces = sets.New("kube-system", "kube-public", "kube-node-lease", "koordinator-system", v1alpha1.DefaultQueueNamespace)
+var systemNamespaces = sets.New("kube-system", "kube-public", "kube-node-lease", "koordinator-system",
+	v1alpha1.DefaultQueueNamespace)
 
 // otherQueueLabels on a job say that another queue system has it.
 var otherQueueLabels = []string{"kueue.x-k8s.io/queue-name"}
@@ -109,7 +110,9 @@ func (p *Predicate) ManagesNamespace(namespace string, namespaceLabels map[strin
 // ManagesLabels decides by the namespace and by what is known of a job: any number of sets, such as the labels
 // of the job, of its pod templates or of a pod, and QueueAnnotation of the job. One set with a quota or
 // queue name is enough; one with another queue system's label is too many.
-func (p *Predicate) ManagesLabels(namespace string, namespaceLabels map[string]string, labelSets ...map[string]string) bool {
+func (p *Predicate) ManagesLabels(
+	namespace string, namespaceLabels map[string]string, labelSets ...map[string]string,
+) bool {
 	if !p.ManagesNamespace(namespace, namespaceLabels) {
 		return false
 	}
@@ -133,7 +136,9 @@ func QueueAnnotation(annotations map[string]string) map[string]string {
 
 // ManagesJob is the whole predicate: kind, namespace, labels, owners and other managers of one object. podLabels are
 // those that its pods will have beside their templates' own; the scheduler judges pods by them too.
-func (p *Predicate) ManagesJob(job *unstructured.Unstructured, namespaceLabels map[string]string, podLabels ...map[string]string) bool {
+func (p *Predicate) ManagesJob(
+	job *unstructured.Unstructured, namespaceLabels map[string]string, podLabels ...map[string]string,
+) bool {
 	kind, ok := p.kinds[job.GroupVersionKind()]
 	if !ok || kind.ManagedByOther(job) {
 		return false

@@ -89,32 +89,67 @@ var (
 var definitions = []definition{
 	{PendingUnits, gauge, []string{"queue", "quota"}, "Units that wait for quota.", nil},
 	{AdmittedUnits, gauge, []string{"queue", "quota"}, "Units that hold quota.", nil},
-	{ParkedUnits, gauge, []string{"queue", "quota"}, "Units that cannot be admitted as they are; their condition says why.", nil},
+	{ParkedUnits, gauge, []string{"queue", "quota"},
+		"Units that cannot be admitted as they are; their condition says why.", nil},
 	{AdmissionsTotal, counter, []string{"queue", "quota"}, "Admissions whose status write is confirmed.", nil},
-	{LoansTotal, counter, []string{"queue", "quota"}, "The part of the admissions that went beyond the runtime of a quota, on what no job could use within its share.", nil},
-	{AttemptsTotal, counter, []string{"result", "reason"}, "What became of decided admissions and evictions, and reasons given to waiting units.", nil},
-	{AdmissionWaitSeconds, histogram, []string{"queue"}, "Time from the creation of a unit to its admission.", waitBuckets},
-	{AdmittedToRunningSeconds, histogram, []string{"queue"}, "Time from the admission of a unit until its pods run, where they do so for some seconds; in whole seconds.", waitBuckets},
+	{LoansTotal, counter, []string{"queue", "quota"}, "The part of the admissions that went beyond the runtime of a " +
+		"quota, on what no job could use within its share.", nil},
+	{AttemptsTotal, counter, []string{"result", "reason"},
+		"What became of decided admissions and evictions, and reasons given to waiting units.", nil},
+	{
+		AdmissionWaitSeconds, histogram, []string{"queue"}, "Time from the creation of a unit to its admission.", waitBuckets,
+	},
+	{AdmittedToRunningSeconds, histogram, []string{"queue"}, "Time from the admission of a unit until its pods run, " +
+		"where they do so for some seconds; in whole seconds.", waitBuckets},
 	{CycleDurationSeconds, histogram, nil, "Time that one cycle of the admission loop took.", cycleBuckets},
 	{CycleExaminedUnits, histogram, nil, "Units that one cycle compared with quota.", countBuckets},
-	{LedgerOutstanding, gauge, []string{"quota", "resource"}, "What admitted units hold beyond their assigned pods; thousandths of cpu, whole units of all else.", nil},
-	{LedgerDifferences, gauge, []string{"kind"}, "Differences that the last audit found: of the ledger to its rebuild (ledger), of units to the API objects (unit), of units to their place (queue), of pods to the scheduler's cache (pod), and where the ledger counts more pods than Koordinator's used (used).", nil},
-	{AuditsTotal, counter, []string{"result"}, "Audits of the state of admission: Clean, Differences, or Failed because the API did not answer.", nil},
-	{StateRebuildsTotal, counter, []string{"cause"}, "Times that the state of admission was built anew from the API objects, because of a Panic in it or a Difference that an audit found.", nil},
-	{DecisionBackoff, gauge, nil, "How long nothing is decided after the last panic of the core, until the state of admission is built anew; it doubles while nobody can be blamed and parked. 0 while decisions are made.", nil},
-	{RequestDifferences, counter, []string{"quota", "resource", "direction"}, "Admitted units with a pod that asks for more, or less, than was estimated; once for each unit, of resources that the quota limits.", nil},
+	{LedgerOutstanding, gauge, []string{"quota", "resource"},
+		"What admitted units hold beyond their assigned pods; thousandths of cpu, whole units of all else.", nil},
+	{
+		LedgerDifferences, gauge, []string{"kind"},
+		"Differences that the last audit found: of the ledger to its rebuild (ledger), of units to the API objects (unit), " +
+			"of units to their place (queue), of pods to the scheduler's cache (pod), " +
+			"and where the ledger counts more pods than Koordinator's used (used).", nil,
+	},
+	{AuditsTotal, counter, []string{"result"},
+		"Audits of the state of admission: Clean, Differences, or Failed because the API did not answer.", nil},
+	{StateRebuildsTotal, counter, []string{"cause"}, "Times that the state of admission was built anew from the API " +
+		"objects, because of a Panic in it or a Difference that an audit found.", nil},
+	{
+		DecisionBackoff, gauge, nil,
+		"How long nothing is decided after the last panic of the core, until the state of admission is built anew; " +
+			"it doubles while nobody can be blamed and parked. 0 while decisions are made.", nil,
+	},
+	{RequestDifferences, counter, []string{"quota", "resource", "direction"}, "Admitted units with a pod that asks for " +
+		"more, or less, than was estimated; once for each unit, of resources that the quota limits.", nil},
 	{StatusWritesTotal, counter, []string{"kind", "outcome"}, "Status writes by what they write and how they ended.", nil},
 	{StatusWriteSeconds, histogram, []string{"kind"}, "Time that one request of a status write took.", writeBuckets},
 	{WriteConflictsTotal, counter, nil, "Status writes that met an object which had changed.", nil},
 	{WriteUnknownTotal, counter, nil, "Status writes of which it was unknown for a while whether they were applied.", nil},
-	{RefusedTransitionsTotal, counter, []string{"kind"}, "Status writes that were not sent, because they would have changed the phase of a unit as the scheduler may not: an error of this program, whose log names the unit.", nil},
+	{
+		RefusedTransitionsTotal, counter, []string{"kind"},
+		"Status writes that were not sent, because they would have changed the phase of a unit as the scheduler may not: " +
+			"an error of this program, whose log names the unit.", nil,
+	},
 	{ResyncsTotal, counter, nil, "Passes that observe every quota and activate every pod of admitted jobs again.", nil},
-	{GatedUnknownPodsTotal, counter, []string{"action"}, "Pods of managed jobs for which no unit appeared within the grace period.", nil},
-	{PodsBeyondRuntimeTotal, counter, []string{"quota", "cause", "result"}, "Attempts to schedule pods of admitted jobs that ElasticQuota's own check refuses, because it has not counted the pod yet (Uncounted) or its limit is too small now (Limit): Pass on reserved quota, or Refuse.", nil},
+	{GatedUnknownPodsTotal, counter, []string{"action"},
+		"Pods of managed jobs for which no unit appeared within the grace period.", nil},
+	{
+		PodsBeyondRuntimeTotal, counter, []string{"quota", "cause", "result"},
+		"Attempts to schedule pods of admitted jobs that ElasticQuota's own check refuses, " +
+			"because it has not counted the pod yet (Uncounted) or its limit is too small now (Limit): " +
+			"Pass on reserved quota, or Refuse.", nil,
+	},
 	{ConfigDiffers, gauge, nil, "1 while scheduler and controller disagree about which jobs are managed.", nil},
-	{JobKindUnavailable, gauge, []string{"kind", "reason"}, "1 while the jobs of a managed kind cannot be listed: NotInstalled, or Forbidden.", nil},
+	{JobKindUnavailable, gauge, []string{"kind", "reason"},
+		"1 while the jobs of a managed kind cannot be listed: NotInstalled, or Forbidden.", nil},
 	{PanicsTotal, counter, []string{"where"}, "Panics that were recovered.", nil},
-	{StartupSeconds, gauge, []string{"stage"}, "Time from the start of the queue in this process until all that existed was read (Synced), this replica was to lead (Leading), it began to decide (Deciding), and its first admission was confirmed (Admitted).", nil},
+	{
+		StartupSeconds, gauge, []string{"stage"},
+		"Time from the start of the queue in this process until all that existed was read (Synced), " +
+			"this replica was to lead (Leading), it began to decide (Deciding), " +
+			"and its first admission was confirmed (Admitted).", nil,
+	},
 }
 
 // MarkdownTable is the documentation of all metrics.

@@ -144,7 +144,9 @@ func (l *level) read(byRuntime bool) (q admission.Quota, inMax *resource.Quantit
 	l.info.Lock()
 	defer l.info.UnLock()
 	info := &l.info.CalculateInfo
-	q = admission.Quota{Name: l.name, Parent: l.parent, Used: toList(info.Used), NonPreemptibleUsed: toList(info.NonPreemptibleUsed)}
+	q = admission.Quota{
+		Name: l.name, Parent: l.parent, Used: toList(info.Used), NonPreemptibleUsed: toList(info.NonPreemptibleUsed),
+	}
 	if l.parent == "" {
 		return q, nil
 	}

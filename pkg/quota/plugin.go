@@ -60,7 +60,9 @@ var (
 
 // PreFilter is ElasticQuota's; where that refuses a pod of an admitted job because of its runtime quota only, and the
 // quota of the pod is still reserved, the pod passes.
-func (p *Plugin) PreFilter(ctx context.Context, state fwktype.CycleState, pod *corev1.Pod, nodes []fwktype.NodeInfo) (*fwktype.PreFilterResult, *fwktype.Status) {
+func (p *Plugin) PreFilter(
+	ctx context.Context, state fwktype.CycleState, pod *corev1.Pod, nodes []fwktype.NodeInfo,
+) (*fwktype.PreFilterResult, *fwktype.Status) {
 	result, status := p.Plugin.PreFilter(ctx, state, pod, nodes)
 	guard := p.adapter.protection.guard.Load()
 	if status.Code() != fwktype.Unschedulable || guard == nil || !guard.Admitted(pod) {
@@ -106,7 +108,8 @@ func (a *Adapter) Admits(quota string, pod *corev1.Pod) error {
 		return fmt.Errorf("max of quota %q: %v", quota, names)
 	}
 	if extension.IsPodNonPreemptible(pod) {
-		if fits, names := quotav1.LessThanOrEqual(quotav1.Add(request, leaf.info.GetNonPreemptibleUsed()), leaf.info.GetMin()); !fits {
+		if fits, names := quotav1.LessThanOrEqual(quotav1.Add(request, leaf.info.GetNonPreemptibleUsed()),
+			leaf.info.GetMin()); !fits {
 			return fmt.Errorf("min of quota %q: %v", quota, names)
 		}
 	}

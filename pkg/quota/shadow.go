@@ -79,7 +79,8 @@ type shadowQuota struct {
 // newShadow starts with what a GroupQuotaManager starts with: the built-in quotas in the default tree.
 func newShadow(tree string, args *config.ElasticQuotaArgs, assignedMatters bool) *shadow {
 	s := &shadow{
-		mgr:             core.NewGroupQuotaManager(tree, args.EnableMinQuotaScale, args.SystemQuotaGroupMax, args.DefaultQuotaGroupMax),
+		mgr: core.NewGroupQuotaManager(tree, args.EnableMinQuotaScale, args.SystemQuotaGroupMax,
+			args.DefaultQuotaGroupMax),
 		specs:           map[string]*v1alpha1.ElasticQuota{},
 		quotas:          map[string]*shadowQuota{},
 		asks:            map[string]ask{},

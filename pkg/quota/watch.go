@@ -153,7 +153,8 @@ func sameContainers(a, b []corev1.Container) bool {
 		return false
 	}
 	for i := range a {
-		if !ptr.Equal(a[i].RestartPolicy, b[i].RestartPolicy) || !quotav1.Equals(a[i].Resources.Requests, b[i].Resources.Requests) {
+		if !ptr.Equal(a[i].RestartPolicy, b[i].RestartPolicy) ||
+			!quotav1.Equals(a[i].Resources.Requests, b[i].Resources.Requests) {
 			return false
 		}
 	}

@@ -56,7 +56,8 @@ type AuditRequested struct {
 
 func requestAudit(v engine.View) (any, error) {
 	if wait := v.RequestAudit(); wait > 0 {
-		return nil, fmt.Errorf("audit: %w: one was requested less than a minute ago; wait %s", errTooSoon, wait.Round(time.Second))
+		return nil, fmt.Errorf("audit: %w: one was requested less than a minute ago; wait %s",
+			errTooSoon, wait.Round(time.Second))
 	}
 	answer := AuditRequested{}
 	if last := v.LastAudit(); last != nil {

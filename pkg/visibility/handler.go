@@ -224,7 +224,8 @@ func oneUnit(v engine.View, namespace, name string) (any, error) {
 		Namespace: namespace, Name: name, Phase: string(info.Phase), Queue: info.Queue, Quota: info.Quota,
 		Priority: info.Priority, Position: info.Position, Waiting: info.Waiting, First: info.First,
 		Reason: string(info.Reason), Message: info.Message,
-		Writing: info.Writing, Requested: amounts(info.Requested), Held: amounts(info.Held), Outstanding: amounts(info.Outstanding),
+		Writing: info.Writing, Requested: amounts(info.Requested), Held: amounts(info.Held),
+		Outstanding: amounts(info.Outstanding),
 	}
 	if !info.Until.IsZero() {
 		unit.NotBefore = info.Until.UTC().Format(time.RFC3339)
@@ -285,7 +286,9 @@ func respond(w http.ResponseWriter, r *http.Request, source Source, question fun
 }
 
 // respondWith answers with this status if there is an answer.
-func respondWith(ok int, w http.ResponseWriter, r *http.Request, source Source, question func(engine.View) (any, error)) {
+func respondWith(
+	ok int, w http.ResponseWriter, r *http.Request, source Source, question func(engine.View) (any, error),
+) {
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
 	answers := make(chan any, 1)

@@ -60,7 +60,9 @@ type aftermath struct {
 	dyn  dynamic.Interface
 }
 
-var elasticQuotas = schema.GroupVersionResource{Group: "scheduling.sigs.k8s.io", Version: "v1alpha1", Resource: "elasticquotas"}
+var elasticQuotas = schema.GroupVersionResource{
+	Group: "scheduling.sigs.k8s.io", Version: "v1alpha1", Resource: "elasticquotas",
+}
 
 // settled polls until nothing is left, and returns what still is after the patience.
 func (a *aftermath) settled(ctx context.Context, patience time.Duration) (found []checker.Violation, err error) {
@@ -247,7 +249,9 @@ func (a *aftermath) audit(ctx context.Context) ([]checker.Violation, error) {
 				return nil, nil
 			}
 			if err == nil && nowOther > other {
-				return []checker.Violation{{Rule: unclean, Subject: "ledger", Message: "the audit of the leader found differences or failed; see its log"}}, nil
+				return []checker.Violation{
+					{Rule: unclean, Subject: "ledger", Message: "the audit of the leader found differences or failed; see its log"},
+				}, nil
 			}
 			sleep(ctx, 200*time.Millisecond)
 		}
@@ -298,7 +302,9 @@ func written(ctx context.Context, h *history, length time.Duration) []checker.Vi
 		default: // the status of quotas is Koordinator's, and comes late
 			continue
 		}
-		found = append(found, checker.Violation{Rule: restless, Subject: subject, Message: fmt.Sprintf("was written after all was over: %+v", e)})
+		found = append(found, checker.Violation{
+			Rule: restless, Subject: subject, Message: fmt.Sprintf("was written after all was over: %+v", e),
+		})
 	}
 	return found
 }

@@ -113,7 +113,8 @@ func describe(e checker.Event) string {
 		return fmt.Sprintf("unit %s of %s request %v priority %d attempt %d admitted %t at %s parked %t%s",
 			o.Key, o.Quota, o.Request, o.Priority, o.Attempts, o.Admitted, o.AdmittedAt.Format(time.TimeOnly), o.Parked, gone)
 	case checker.Pod:
-		return fmt.Sprintf("pod %s of %s request %v bound %t ended %t%s", o.Name, o.Quota, o.Request, o.Bound, o.Terminal, gone)
+		return fmt.Sprintf("pod %s of %s request %v bound %t ended %t%s", o.Name, o.Quota, o.Request,
+			o.Bound, o.Terminal, gone)
 	case checker.Job:
 		return fmt.Sprintf("job %s complete %t failed %t%s", o.Name, o.Complete, o.Failed, gone)
 	default:
@@ -234,7 +235,9 @@ func (h *history) judge(submitted, deleted map[string]bool, outages []outage, lo
 	for name := range submitted {
 		uids := h.names[name]
 		if len(uids) != 1 {
-			found = append(found, checker.Violation{Rule: checker.Lost, Subject: name, Message: fmt.Sprintf("was created once and existed %d times", len(uids))})
+			found = append(found, checker.Violation{
+				Rule: checker.Lost, Subject: name, Message: fmt.Sprintf("was created once and existed %d times", len(uids)),
+			})
 			continue
 		}
 		if deleted[name] {

@@ -62,7 +62,8 @@ func newLives() *lives {
 }
 
 func (l *lives) report(rule checker.Rule, subject, format string, args ...any) {
-	l.violations = append(l.violations, checker.Violation{Rule: rule, Subject: subject, Message: fmt.Sprintf(format, args...)})
+	l.violations = append(l.violations,
+		checker.Violation{Rule: rule, Subject: subject, Message: fmt.Sprintf(format, args...)})
 }
 
 // unit takes the next state of a unit, its last one if it was deleted.
@@ -89,7 +90,8 @@ func (l *lives) unit(u *v1alpha1.QueueUnit, deleted bool) {
 	}
 	is := unitLife{phase: admission.Phase(u.Status.Phase), attempts: u.Status.Attempts, dequeued: was.dequeued}
 	if is.phase != was.phase {
-		if known && !was.phase.CanBecome(is.phase, admission.WriterScheduler) && !was.phase.CanBecome(is.phase, admission.WriterController) {
+		if known && !was.phase.CanBecome(is.phase, admission.WriterScheduler) &&
+			!was.phase.CanBecome(is.phase, admission.WriterController) {
 			l.report(illegalPhase, key, "%q became %q", was.phase, is.phase)
 		}
 		if is.phase == admission.PhaseDequeued {

@@ -65,7 +65,8 @@ func main() {
 	var o options
 	flag.DurationVar(&o.duration, "duration", 10*time.Minute, "how long jobs are submitted and faults happen")
 	flag.DurationVar(&o.interval, "interval", 500*time.Millisecond, "mean time between two submissions")
-	flag.DurationVar(&o.limit, "limit", 5*time.Minute, "give up when for this long after the last fault no further job has ended")
+	flag.DurationVar(&o.limit, "limit", 5*time.Minute,
+		"give up when for this long after the last fault no further job has ended")
 	flag.Uint64Var(&o.seed, "seed", 1, "of faults, jobs and users: the same seed gives the same plan")
 	flag.IntVar(&o.nodes, "nodes", 10, "number of nodes, of 8 cores each")
 	flag.StringVar(&o.dir, "dir", "", "work directory; must be empty or absent (default: a new one in _artifacts/)")
@@ -186,7 +187,9 @@ func start(ctx context.Context, o options, dir string) (_ *chaos, err error) {
 		return nil, fmt.Errorf("apply the scenario: %w", err)
 	}
 	for _, name := range []controlplane.Component{schedulerA, schedulerB} {
-		if err := c.cp.StartScheduler(ctx, controlplane.SchedulerOptions{Name: name, LeaderElect: true, NoWait: true}); err != nil {
+		if err := c.cp.StartScheduler(ctx, controlplane.SchedulerOptions{
+			Name: name, LeaderElect: true, NoWait: true,
+		}); err != nil {
 			return nil, err
 		}
 		// The first one leads, so that what a seed does to it is done to the leader.
@@ -195,7 +198,9 @@ func start(ctx context.Context, o options, dir string) (_ *chaos, err error) {
 		}
 	}
 	for _, name := range []controlplane.Component{controllerA, controllerB} {
-		if err := c.cp.StartController(ctx, controlplane.ControllerOptions{Name: name, LeaderElect: true, NoWait: true}); err != nil {
+		if err := c.cp.StartController(ctx, controlplane.ControllerOptions{
+			Name: name, LeaderElect: true, NoWait: true,
+		}); err != nil {
 			return nil, err
 		}
 	}
@@ -334,7 +339,8 @@ func (c *chaos) progress(ctx context.Context) {
 		last, exits := c.injector.last, sum(c.injector.exits)
 		faults := sum(c.injector.byKind)
 		c.injector.mu.Unlock()
-		c.say("jobs: %d submitted, %d done, %d deleted; pods: %d on nodes, %d waiting, %d plain; %d faults, %d exits; last: %s",
+		c.say(
+			"jobs: %d submitted, %d done, %d deleted; pods: %d on nodes, %d waiting, %d plain; %d faults, %d exits; last: %s",
 			jobs, s.done, deleted, s.running, s.waiting, pods, faults, exits, last)
 	}
 }

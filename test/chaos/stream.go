@@ -130,7 +130,8 @@ func newJob(g group, i int, random *rand.Rand) *batchv1.Job {
 	pods := 1 + random.Int32N(4)
 	name := fmt.Sprintf("%s-%05d", g.quota, i)
 	t := template(g, random, []int64{500, 1000, 1000, 2000}[random.IntN(4)])
-	t.Annotations[controlplane.RunTimeAnnotation] = between(random, time.Second, 4*time.Second).Round(time.Millisecond).String()
+	t.Annotations[controlplane.RunTimeAnnotation] = between(random, time.Second, 4*time.Second).
+		Round(time.Millisecond).String()
 	if pods > 1 && random.IntN(3) == 0 {
 		t.Annotations["gang.scheduling.koordinator.sh/name"] = name
 		t.Annotations["gang.scheduling.koordinator.sh/min-available"] = fmt.Sprint(pods)

@@ -130,7 +130,8 @@ func (c *chaos) explain(w io.Writer) {
 			fmt.Fprintf(w, "\n--- history before a violation\n%s\n", strings.Join(history[max(0, i-before):i+1], "\n"))
 		}
 	}
-	fmt.Fprintf(w, "\nThe same faults and jobs again: bin/jobqueue-chaos --duration=%s --seed=%d --keep\n", c.duration, c.seed)
+	fmt.Fprintf(w, "\nThe same faults and jobs again: bin/jobqueue-chaos --duration=%s --seed=%d --keep\n",
+		c.duration, c.seed)
 }
 
 func shorten(line string, width int) string {
@@ -158,12 +159,16 @@ func (s *summary) print(w io.Writer) {
 	for _, name := range slices.Sorted(maps.Keys(s.Exits)) {
 		fmt.Fprintf(w, "  %4d  %s ended by itself and was started again\n", s.Exits[name], name)
 	}
-	fmt.Fprintf(w, "Jobs: %d submitted, %d ran once to their end, %d deleted by their users; %d plain pods; all done %.1fs after the last fault\n",
+	fmt.Fprintf(w, "Jobs: %d submitted, %d ran once to their end, %d deleted by their users; %d plain pods; "+
+		"all done %.1fs after the last fault\n",
 		s.Jobs, s.Done, s.Deleted, s.Pods, s.Drained)
-	fmt.Fprintf(w, "Checked: %d states in the order of the store, %d revisions missing; units by number of admissions: %v\n",
+	fmt.Fprintf(w,
+		"Checked: %d states in the order of the store, %d revisions missing; units by number of admissions: %v\n",
 		s.Events, s.Missing, s.Attempts)
-	fmt.Fprintf(w, "Order: %d admissions of blocking queues judged, %d made too close to a fault\n", s.Ordered, s.Unordered)
-	fmt.Fprintf(w, "Audit log: %d bindings, %d releases and %d resumptions, none twice unless listed below; %d lines cut off\n",
+	fmt.Fprintf(w, "Order: %d admissions of blocking queues judged, %d made too close to a fault\n",
+		s.Ordered, s.Unordered)
+	fmt.Fprintf(w,
+		"Audit log: %d bindings, %d releases and %d resumptions, none twice unless listed below; %d lines cut off\n",
 		s.Bindings, s.Dequeues, s.Resumed, s.Torn)
 	if s.Kubelets > 0 {
 		fmt.Fprintf(w, "KWOK gave up pods while the store was away and was started anew %d times\n", s.Kubelets)

@@ -41,7 +41,8 @@ func (f *flags) audit(s *runner.Setting) {
 func (f *flags) profiles(p *runner.Profile, after time.Duration, processes, moment string) {
 	f.StringVar(&p.Dir, "profile", "", "directory for CPU profiles of "+processes)
 	f.DurationVar(&p.After, "profile-after", after, "from "+moment+" to the beginning of the profiles")
-	f.DurationVar(&p.For, "profile-for", 20*time.Second, "length of the profiles; one that the run does not last for is lost")
+	f.DurationVar(&p.For, "profile-for", 20*time.Second,
+		"length of the profiles; one that the run does not last for is lost")
 }
 
 // list is a flag that takes names with commas between them.

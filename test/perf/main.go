@@ -53,7 +53,8 @@ func main() {
 	}
 	scenarioOf := scenarios[name]
 	if scenarioOf == nil {
-		fmt.Fprintf(os.Stderr, "error: no scenario %q; there are %s\n", name, strings.Join(slices.Sorted(maps.Keys(scenarios)), ", "))
+		fmt.Fprintf(os.Stderr, "error: no scenario %q; there are %s\n", name,
+			strings.Join(slices.Sorted(maps.Keys(scenarios)), ", "))
 		os.Exit(2)
 	}
 	set := flags{flag.NewFlagSet("perf "+name, flag.ExitOnError)}

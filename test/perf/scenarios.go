@@ -52,12 +52,15 @@ var scenarios = map[string]func(set *flags) *scenario{
 func workloadScenario(set *flags) *scenario {
 	var o runner.Options
 	name := set.String("workload", "baseline", "a file, or the name of one in test/perf")
-	policy := set.String("policy", "", "policy of the queues: Priority, FIFO, Block or Intelligent (default: that of the workload, else Block)")
+	policy := set.String("policy", "",
+		"policy of the queues: Priority, FIFO, Block or Intelligent (default: that of the workload, else Block)")
 	set.workers(&o.Setting)
 	set.profiles(&o.Profile, 15*time.Second, "scheduler and API server", "the start of the clock")
 	set.audit(&o.Setting)
-	set.IntVar(&o.CeilingWrites, "ceiling", 3000, "objects that the write ceiling is measured with, before and after; 0 for none")
-	set.BoolVar(&o.Jobs, "jobs", false, "create real Jobs, with controller, job controller and KWOK, which plays their pods")
+	set.IntVar(&o.CeilingWrites, "ceiling", 3000,
+		"objects that the write ceiling is measured with, before and after; 0 for none")
+	set.BoolVar(&o.Jobs, "jobs", false,
+		"create real Jobs, with controller, job controller and KWOK, which plays their pods")
 	s := &scenario{setting: &o.Setting}
 	s.measure = func(ctx context.Context, root string) (_ printer, err error) {
 		if o.Workload, err = loadWorkload(root, *name, v1alpha1.QueuePolicy(*policy)); err != nil {
@@ -89,10 +92,12 @@ func latencyScenario(set *flags) *scenario {
 	set.IntVar(&o.Warmup, "warmup", 5, "jobs of each variant before those, which are not counted")
 	set.IntVar(&o.Pods, "pods", 2, "pods of each job")
 	set.DurationVar(&o.RunTime, "run-time", time.Second, "how long each pod runs")
-	set.DurationVar(&o.Gap, "gap", 200*time.Millisecond, "from the binding of the last pod to the creation of the next job")
+	set.DurationVar(&o.Gap, "gap", 200*time.Millisecond,
+		"from the binding of the last pod to the creation of the next job")
 	set.audit(&o.Setting)
 	set.BoolVar(&o.Stock, "stock", false, "only the unqueued variants, with plugin and controller off")
-	return &scenario{"latency", &o.Setting, func(ctx context.Context, _ string) (printer, error) { return runner.Latency(ctx, o) }}
+	return &scenario{"latency", &o.Setting,
+		func(ctx context.Context, _ string) (printer, error) { return runner.Latency(ctx, o) }}
 }
 
 // writesScenario measures what each write of a unit costs the API server, and what it would cost otherwise.
@@ -102,19 +107,22 @@ func writesScenario(set *flags) *scenario {
 	set.IntVar(&o.Rounds, "rounds", 5, "rounds, after one that does not count")
 	set.workers(&o.Setting)
 	set.IntVar(&o.Watchers, "watchers", 2, "watchers of the units")
-	set.Func("variant", "a variant to measure; may be repeated (default: all; an unknown one names them)", func(name string) error {
-		o.Variants = append(o.Variants, name)
-		return nil
-	})
-	set.Func("definition", "NAME=FILE: another definition of units as a variant; may be repeated", func(text string) error {
-		name, file, ok := strings.Cut(text, "=")
-		if !ok {
-			return fmt.Errorf("%q is not NAME=FILE", text)
-		}
-		o.Definitions[name] = file
-		return nil
-	})
-	return &scenario{"writes", &o.Setting, func(ctx context.Context, _ string) (printer, error) { return runner.MeasureWriteCosts(ctx, o) }}
+	set.Func("variant", "a variant to measure; may be repeated (default: all; an unknown one names them)",
+		func(name string) error {
+			o.Variants = append(o.Variants, name)
+			return nil
+		})
+	set.Func("definition", "NAME=FILE: another definition of units as a variant; may be repeated",
+		func(text string) error {
+			name, file, ok := strings.Cut(text, "=")
+			if !ok {
+				return fmt.Errorf("%q is not NAME=FILE", text)
+			}
+			o.Definitions[name] = file
+			return nil
+		})
+	return &scenario{"writes", &o.Setting,
+		func(ctx context.Context, _ string) (printer, error) { return runner.MeasureWriteCosts(ctx, o) }}
 }
 
 // savingsScenario measures what the queue saves: the same jobs with it and without.
@@ -128,10 +136,12 @@ func savingsScenario(set *flags) *scenario {
 	set.IntVar(&o.Pods, "pods", 2, "pods of each job")
 	set.DurationVar(&o.RunTime, "run-time", 20*time.Second, "how long each pod runs")
 	set.DurationVar(&o.Fill, "fill", 6*time.Minute, "how long submission may take, until all that does not run waits")
-	set.DurationVar(&o.Window, "window", 5*time.Minute, "how long the rest is watched, from the late job of high priority on")
+	set.DurationVar(&o.Window, "window", 5*time.Minute,
+		"how long the rest is watched, from the late job of high priority on")
 	set.BoolVar(&o.Preempt, "preempt", false, "let the late job preempt")
 	set.workers(&o.Setting)
-	return &scenario{"savings", &o.Setting, func(ctx context.Context, _ string) (printer, error) { return runner.Savings(ctx, o) }}
+	return &scenario{"savings", &o.Setting,
+		func(ctx context.Context, _ string) (printer, error) { return runner.Savings(ctx, o) }}
 }
 
 // standingScenario measures on a store with many units that wait: how long the end of one takes to let the next one go,
@@ -141,7 +151,8 @@ func standingScenario(set *flags) *scenario {
 		Measure:  []string{runner.MeasureStartup, runner.MeasureWake},
 		Policies: []v1alpha1.QueuePolicy{v1alpha1.PolicyPriority, v1alpha1.PolicyBlock},
 	}
-	set.Var(&list[string]{&o.Measure, []string{runner.MeasureStartup, runner.MeasureWake}}, "measure", "what to measure on one store: startup, wake or both")
+	set.Var(&list[string]{&o.Measure, []string{runner.MeasureStartup, runner.MeasureWake}}, "measure",
+		"what to measure on one store: startup, wake or both")
 	set.IntVar(&o.Waiting, "waiting", 100_000, "units that wait while the wake-up is measured")
 	set.IntVar(&o.Few, "few", 1000, "units that wait in the store that the wake-up is compared with; 0 for none")
 	set.IntVar(&o.StartupWaiting, "startup-waiting", 50_000, "units that wait at start and when the leader changes")
@@ -157,7 +168,8 @@ func standingScenario(set *flags) *scenario {
 	set.Int64Var(&o.Seed, "seed", 1, "which units end")
 	set.workers(&o.Setting)
 	set.profiles(&o.Profile, 15*time.Second, "scheduler and API server", "the first sample of the wake-up")
-	return &scenario{"standing", &o.Setting, func(ctx context.Context, _ string) (printer, error) { return runner.Standing(ctx, o) }}
+	return &scenario{"standing", &o.Setting,
+		func(ctx context.Context, _ string) (printer, error) { return runner.Standing(ctx, o) }}
 }
 
 // interferenceScenario compares the scheduling of pods with the plugin off, on, and on with units and gated pods that
@@ -177,5 +189,6 @@ func interferenceScenario(set *flags) *scenario {
 	set.IntVar(&o.PodsPerJob, "pods-per-job", 10, "gated pods of one Job")
 	set.IntVar(&o.Shapes, "shapes", 8, "different amounts that units ask for")
 	set.IntVar(&o.Rounds, "rounds", 3, "how often each of the four variants is measured")
-	return &scenario{"interference", &o.Setting, func(ctx context.Context, _ string) (printer, error) { return runner.Interfere(ctx, o) }}
+	return &scenario{"interference", &o.Setting,
+		func(ctx context.Context, _ string) (printer, error) { return runner.Interfere(ctx, o) }}
 }

@@ -57,7 +57,8 @@ func main() {
 	seeds := flag.Int("seeds", 500, "how many seeds to run")
 	first := flag.Uint64("seed", 1, "the first of them")
 	failovers := flag.Bool("failovers", false, "plans in which leaders go, again and again")
-	untilFailovers := flag.Int("until-failovers", 0, "such plans until leaders have changed that often, however many seeds it takes")
+	untilFailovers := flag.Int("until-failovers", 0,
+		"such plans until leaders have changed that often, however many seeds it takes")
 	replay := flag.String("replay", "", "a file with one plan to run instead")
 	verbose := flag.Bool("v", false, "print the log of the plan that is run, or of the first that fails")
 	deadline := flag.Duration("deadline", engine.DefaultWriteTimeout, "of one status write of a scheduler")
@@ -229,8 +230,10 @@ func tell(plan sim.Plan, shrink, verbose bool) {
 		plan = sim.Shrink(plan, sim.Options{})
 	}
 	r := sim.Run(plan, sim.Options{Log: true})
-	fmt.Fprintf(os.Stderr, "\n# seed %d at commit %s\n# replay with: go run ./test/sim -replay FILE\n", plan.Seed, commit())
-	fmt.Fprintln(os.Stderr, "# keep as a test: put the following into pkg/testing/sim/testdata/plans/NAME.plan; TestKeptPlans runs it")
+	fmt.Fprintf(os.Stderr, "\n# seed %d at commit %s\n# replay with: go run ./test/sim -replay FILE\n",
+		plan.Seed, commit())
+	fmt.Fprintln(os.Stderr,
+		"# keep as a test: put the following into pkg/testing/sim/testdata/plans/NAME.plan; TestKeptPlans runs it")
 	fmt.Fprint(os.Stderr, plan)
 	for _, v := range r.Violations {
 		fmt.Fprintln(os.Stderr, "#", v)

@@ -25,16 +25,18 @@ import (
 )
 
 func addConversionFuncs(scheme *runtime.Scheme) error {
-	if err := scheme.AddConversionFunc((*JobQueueArgs)(nil), (*config.JobQueueArgs)(nil), func(a, b any, _ conversion.Scope) error {
-		toInternal(a.(*JobQueueArgs), b.(*config.JobQueueArgs))
-		return nil
-	}); err != nil {
+	if err := scheme.AddConversionFunc((*JobQueueArgs)(nil), (*config.JobQueueArgs)(nil),
+		func(a, b any, _ conversion.Scope) error {
+			toInternal(a.(*JobQueueArgs), b.(*config.JobQueueArgs))
+			return nil
+		}); err != nil {
 		return err
 	}
-	return scheme.AddConversionFunc((*config.JobQueueArgs)(nil), (*JobQueueArgs)(nil), func(a, b any, _ conversion.Scope) error {
-		fromInternal(a.(*config.JobQueueArgs), b.(*JobQueueArgs))
-		return nil
-	})
+	return scheme.AddConversionFunc((*config.JobQueueArgs)(nil), (*JobQueueArgs)(nil),
+		func(a, b any, _ conversion.Scope) error {
+			fromInternal(a.(*config.JobQueueArgs), b.(*JobQueueArgs))
+			return nil
+		})
 }
 
 // toInternal completes in with its defaults first, so that it never depends on who called the defaulting.

@@ -129,7 +129,8 @@ type expander struct {
 }
 
 func (x *expander) problem(parked bool, node, reason, format string, args ...any) {
-	x.out.Problems = append(x.out.Problems, Problem{Node: node, Reason: reason, Message: fmt.Sprintf(format, args...), Parked: parked})
+	x.out.Problems = append(x.out.Problems,
+		Problem{Node: node, Reason: reason, Message: fmt.Sprintf(format, args...), Parked: parked})
 }
 
 // above is what a node has to know of the one above it: its path, its quota, its max, and what of its min is not given
@@ -237,7 +238,8 @@ func (x *expander) takeName(q *Quota, n *v1beta1.ElasticQuotaNode) bool {
 		x.problem(true, q.Node, reasonInvalidName, "names that begin with %q are Koordinator's own", builtInPrefix)
 		return false
 	case x.names[q.Name] != "":
-		x.problem(true, q.Node, reasonNameTaken, "node %s of the tree has the name %q already; names are unique in the whole tree",
+		x.problem(true, q.Node, reasonNameTaken,
+			"node %s of the tree has the name %q already; names are unique in the whole tree",
 			x.names[q.Name], q.Name)
 		return false
 	}
@@ -316,7 +318,8 @@ func (x *expander) takeNamespaces(q *Quota, n *v1beta1.ElasticQuotaNode) {
 		return
 	}
 	if len(n.Children) > 0 {
-		x.problem(false, q.Node, reasonNamespaceOnParent, "namespaces of a node with children are not used: jobs belong to leaves")
+		x.problem(false, q.Node, reasonNamespaceOnParent,
+			"namespaces of a node with children are not used: jobs belong to leaves")
 		return
 	}
 	for _, name := range n.Namespaces {

@@ -35,7 +35,9 @@ import (
 )
 
 // elasticQuotaKind is Koordinator's quota.
-var elasticQuotaKind = schema.GroupVersionKind{Group: "scheduling.sigs.k8s.io", Version: "v1alpha1", Kind: "ElasticQuota"}
+var elasticQuotaKind = schema.GroupVersionKind{
+	Group: "scheduling.sigs.k8s.io", Version: "v1alpha1", Kind: "ElasticQuota",
+}
 
 // live is an ElasticQuota as it is. It is read without a Go type, field by field, so that one that somebody broke is
 // still an ElasticQuota with a name.
@@ -140,7 +142,9 @@ func (l live) desired(q *Quota, owner metav1.OwnerReference) *unstructured.Unstr
 	next := l.object.DeepCopy()
 	labels, annotations := orEmpty(next.GetLabels()), orEmpty(next.GetAnnotations())
 	carried := strings.Split(annotations[annotationCarried], ",")
-	for _, key := range slices.Concat(carried, []string{v1alpha1.LabelQueuePolicy, labelAllowLent, annotationNamespaces, annotationCarried, v1alpha1.AnnotationMaxJobs}) {
+	for _, key := range slices.Concat(carried, []string{
+		v1alpha1.LabelQueuePolicy, labelAllowLent, annotationNamespaces, annotationCarried, v1alpha1.AnnotationMaxJobs,
+	}) {
 		delete(labels, key)
 		delete(annotations, key)
 	}
@@ -161,7 +165,8 @@ func (l live) desired(q *Quota, owner metav1.OwnerReference) *unstructured.Unstr
 
 // setAmounts leaves alone what says the same in other words.
 func (l live) setAmounts(next *unstructured.Unstructured, want corev1.ResourceList, fields ...string) {
-	if have, ok := l.amounts(fields...); ok && apiequality.Semantic.DeepEqual(have, want) || len(have) == 0 && ok && len(want) == 0 {
+	if have, ok := l.amounts(fields...); ok && apiequality.Semantic.DeepEqual(have, want) ||
+		len(have) == 0 && ok && len(want) == 0 {
 		return
 	}
 	// The path is that of an object that was an ElasticQuota before.
@@ -185,7 +190,9 @@ func orEmpty(m map[string]string) map[string]string {
 
 // newQuota is the ElasticQuota of a node that has none.
 func newQuota(q *Quota, namespace string, owner metav1.OwnerReference) *unstructured.Unstructured {
-	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"max": map[string]any{}, "min": map[string]any{}}}}
+	object := &unstructured.Unstructured{
+		Object: map[string]any{"spec": map[string]any{"max": map[string]any{}, "min": map[string]any{}}},
+	}
 	object.SetGroupVersionKind(elasticQuotaKind)
 	object.SetNamespace(namespace)
 	object.SetName(q.Name)
@@ -201,7 +208,8 @@ func strip(obj any) (any, error) {
 	object.SetManagedFields(nil)
 	annotations := object.GetAnnotations()
 	for key := range annotations {
-		if strings.HasPrefix(key, koordinatorPrefix) && key != annotationNamespaces && key != annotationWeight && key != annotationStrict {
+		if strings.HasPrefix(key, koordinatorPrefix) && key != annotationNamespaces && key != annotationWeight &&
+			key != annotationStrict {
 			delete(annotations, key)
 		}
 	}

@@ -123,7 +123,8 @@ func (p *planner) observe(quotas []*unstructured.Unstructured) {
 }
 
 func (p *planner) problem(parked bool, node, reason, format string, args ...any) {
-	p.out.problems = append(p.out.problems, Problem{Node: node, Reason: reason, Message: fmt.Sprintf(format, args...), Parked: parked})
+	p.out.problems = append(p.out.problems,
+		Problem{Node: node, Reason: reason, Message: fmt.Sprintf(format, args...), Parked: parked})
 }
 
 // place makes or changes the ElasticQuota of a node.
@@ -140,7 +141,8 @@ func (p *planner) place(q *Quota) {
 				"ElasticQuota %s exists and was not made of this tree; it is left alone", have.where())
 			return
 		case owner == former || have.ending():
-			p.problem(true, q.Node, reasonFormerTree, "ElasticQuota %s is being deleted; it is made anew when it is gone", have.where())
+			p.problem(true, q.Node, reasonFormerTree,
+				"ElasticQuota %s is being deleted; it is made anew when it is gone", have.where())
 			return
 		}
 	}
@@ -204,7 +206,8 @@ func (p *planner) retire(wanted sets.Set[string]) {
 			p.problem(false, node, reasonStillInUse, "ElasticQuota %s is to go, but quotas lie below it: %s",
 				l.where(), strings.Join(sets.List(staying), ", "))
 		case used != "":
-			p.problem(false, node, reasonStillInUse, "ElasticQuota %s is to go when its pods have ended: used %s", l.where(), used)
+			p.problem(false, node, reasonStillInUse, "ElasticQuota %s is to go when its pods have ended: used %s",
+				l.where(), used)
 		default:
 			s.remove = l.object
 			gone.Insert(l.name())

@@ -104,7 +104,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		p.problems = append(p.problems, refused[i].Problem)
 	}
 	placed := p.placed.Len()
-	told := r.tell(ctx, tree, int32(placed), int32(p.wanted.Nodes-placed), p.problems) //nolint:gosec // an object of 2^31 nodes does not exist
+	//nolint:gosec // an object of 2^31 nodes does not exist
+	told := r.tell(ctx, tree, int32(placed), int32(p.wanted.Nodes-placed), p.problems)
 	switch {
 	case apierrors.IsConflict(told):
 		return ctrl.Result{RequeueAfter: conflictDelay}, err
@@ -126,7 +127,8 @@ func decodeTree(object *unstructured.Unstructured) (*v1beta1.ElasticQuotaTree, e
 	var status struct {
 		Status v1beta1.ElasticQuotaTreeStatus `json:"status"`
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"status": object.Object["status"]}, &status); err == nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"status": object.Object["status"]},
+		&status); err == nil {
 		tree.Status = status.Status
 	}
 	var spec struct {
@@ -222,8 +224,11 @@ func (r *Reconciler) write(ctx context.Context, s *step) error {
 }
 
 // tell writes the status of a tree, and an event for each problem that the status did not tell before.
-func (r *Reconciler) tell(ctx context.Context, tree *v1beta1.ElasticQuotaTree, placed, parked int32, problems []Problem) error {
-	c := metav1.Condition{Type: v1beta1.ConditionReady, Status: metav1.ConditionTrue, Reason: reasonExpanded, ObservedGeneration: tree.Generation}
+func (r *Reconciler) tell(
+	ctx context.Context, tree *v1beta1.ElasticQuotaTree, placed, parked int32, problems []Problem,
+) error {
+	c := metav1.Condition{Type: v1beta1.ConditionReady, Status: metav1.ConditionTrue, Reason: reasonExpanded,
+		ObservedGeneration: tree.Generation}
 	texts := make([]string, 0, told+1)
 	before := ""
 	if last := meta.FindStatusCondition(tree.Status.Conditions, v1beta1.ConditionReady); last != nil {
@@ -289,7 +294,9 @@ func (r *Reconciler) treesOf(ctx context.Context) []ctrl.Request {
 	}
 	requests := make([]ctrl.Request, len(trees.Items))
 	for i := range trees.Items {
-		requests[i].NamespacedName = types.NamespacedName{Namespace: trees.Items[i].GetNamespace(), Name: trees.Items[i].GetName()}
+		requests[i].NamespacedName = types.NamespacedName{
+			Namespace: trees.Items[i].GetNamespace(), Name: trees.Items[i].GetName(),
+		}
 	}
 	return requests
 }

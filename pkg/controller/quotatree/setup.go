@@ -87,12 +87,15 @@ func (s *starter) run(ctx context.Context) error {
 	store, err := cache.New(s.mgr.GetConfig(), cache.Options{
 		HTTPClient: s.mgr.GetHTTPClient(), Scheme: s.mgr.GetScheme(), Mapper: s.mgr.GetRESTMapper(),
 		DefaultTransform: strip,
-		ByObject:         map[client.Object]cache.ByObject{trees: {Namespaces: map[string]cache.Config{s.options.Namespace: {}}}},
+		ByObject: map[client.Object]cache.ByObject{
+			trees: {Namespaces: map[string]cache.Config{s.options.Namespace: {}}},
+		},
 	})
 	if err != nil {
 		return err
 	}
-	r := &Reconciler{Reader: store, Client: s.mgr.GetClient(), Recorder: s.mgr.GetEventRecorder(v1alpha1.CreatedByController), Clock: s.options.Clock}
+	r := &Reconciler{Reader: store, Client: s.mgr.GetClient(),
+		Recorder: s.mgr.GetEventRecorder(v1alpha1.CreatedByController), Clock: s.options.Clock}
 	c, err := controller.NewUnmanaged("elastic-quota-tree", controller.Options{
 		Reconciler: r, Logger: s.mgr.GetLogger(),
 		// Trees come and go with managers in one process only in tests.
@@ -105,7 +108,9 @@ func (s *starter) run(ctx context.Context) error {
 	if err := c.Watch(source.Kind[client.Object](store, trees, &handler.EnqueueRequestForObject{}, changed)); err != nil {
 		return err
 	}
-	concerned := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []ctrl.Request { return r.treesOf(ctx) })
+	concerned := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []ctrl.Request {
+		return r.treesOf(ctx)
+	})
 	if err := c.Watch(source.Kind[client.Object](store, quotas, concerned, quotaChanged())); err != nil {
 		return err
 	}
@@ -129,7 +134,8 @@ func (s *starter) wait(ctx context.Context, atOnce bool) error {
 		)
 		if err != nil && !said {
 			said = true
-			logger.V(1).Info("ElasticQuotaTrees are not expanded until they can be read", "namespace", s.options.Namespace, "cause", err.Error())
+			logger.V(1).Info("ElasticQuotaTrees are not expanded until they can be read", "namespace", s.options.Namespace,
+				"cause", err.Error())
 		}
 		return err == nil, nil
 	})
@@ -170,5 +176,6 @@ func quotaChanged() predicate.Predicate {
 }
 
 func watched(u *unstructured.Unstructured) []any {
-	return []any{u.GetUID(), u.GetDeletionTimestamp(), u.GetLabels(), u.GetAnnotations(), u.GetOwnerReferences(), u.Object["spec"]}
+	return []any{u.GetUID(), u.GetDeletionTimestamp(), u.GetLabels(), u.GetAnnotations(),
+		u.GetOwnerReferences(), u.Object["spec"]}
 }

@@ -144,10 +144,12 @@ func checkRequest(_ *roster, _ time.Time, u *unit) (Reason, string) {
 	}
 	for _, it := range u.spec.Request.Items() {
 		if it.Amount < 0 {
-			return ReasonInvalidRequest, fmt.Sprintf("resource %q: negative amount %s", it.Name, resources.Format(it.Name, it.Amount))
+			return ReasonInvalidRequest, fmt.Sprintf("resource %q: negative amount %s", it.Name,
+				resources.Format(it.Name, it.Amount))
 		}
 		if it.Amount > resources.Greatest {
-			return ReasonInvalidRequest, fmt.Sprintf("resource %q: absurd amount %s", it.Name, resources.Format(it.Name, it.Amount))
+			return ReasonInvalidRequest, fmt.Sprintf("resource %q: absurd amount %s", it.Name,
+				resources.Format(it.Name, it.Amount))
 		}
 	}
 	return "", ""
@@ -176,7 +178,8 @@ func checkAdopting(_ *roster, _ time.Time, u *unit) (Reason, string) {
 
 func checkConsumerNamespace(_ *roster, _ time.Time, u *unit) (Reason, string) {
 	if of := u.spec.Consumer.Namespace; of != "" && of != u.spec.namespace() {
-		return ReasonConsumerOtherNamespace, fmt.Sprintf("consumerRef names namespace %q; the unit is in %q", of, u.spec.namespace())
+		return ReasonConsumerOtherNamespace,
+			fmt.Sprintf("consumerRef names namespace %q; the unit is in %q", of, u.spec.namespace())
 	}
 	return "", ""
 }
@@ -263,7 +266,8 @@ func checkQuotaKnown(_ *roster, g *group) (Finding, string) {
 func checkMax(_ *roster, g *group) (Finding, string) {
 	for _, l := range g.Notes.route.Levels {
 		if over := beyondAll(g.Notes.request, l.Spec().Max); over != "" {
-			return Finding{ReasonExceedsMax, l.Name(), over}, neverFits(g, place(g.Key().Quota, l.Name(), false), over, "max", l.Spec().Max)
+			return Finding{ReasonExceedsMax, l.Name(), over},
+				neverFits(g, place(g.Key().Quota, l.Name(), false), over, "max", l.Spec().Max)
 		}
 	}
 	return Finding{}, ""
@@ -276,7 +280,8 @@ func checkMin(_ *roster, g *group) (Finding, string) {
 	}
 	for _, l := range g.Notes.route.Levels {
 		if over := beyondAll(g.Notes.request, l.Spec().Min); over != "" {
-			return Finding{ReasonExceedsMin, l.Name(), over}, neverFits(g, place(g.Key().Quota, l.Name(), true), over, "min", l.Spec().Min)
+			return Finding{ReasonExceedsMin, l.Name(), over},
+				neverFits(g, place(g.Key().Quota, l.Name(), true), over, "min", l.Spec().Min)
 		}
 	}
 	return Finding{}, ""

@@ -229,7 +229,8 @@ func (in *Unit) plain() plainUnit {
 	return plainUnit{
 		key: in.Key, uid: in.UID, queue: in.Queue, quota: in.Quota, priority: in.Priority,
 		pods: in.Pods, attempts: in.Attempts, nonPreemptible: in.NonPreemptible, active: in.Active,
-		consumerManaged: in.ConsumerManaged, ownedByConsumer: in.OwnedByConsumer, misnamed: in.Misnamed, adopting: in.Adopting,
-		quarantined: in.Quarantined, consumer: in.Consumer, phase: in.Phase, invalid: in.Invalid, message: in.InvalidMessage,
+		consumerManaged: in.ConsumerManaged, ownedByConsumer: in.OwnedByConsumer, misnamed: in.Misnamed,
+		adopting: in.Adopting, quarantined: in.Quarantined, consumer: in.Consumer, phase: in.Phase, invalid: in.Invalid,
+		message: in.InvalidMessage,
 	}
 }

@@ -186,7 +186,9 @@ func (t *Tree) Refresh() {
 // Use of a resource without min is an infinite share of min.
 func (l *Level) Shares() (ofMin, ofMax float64) { return l.ofMin, l.ofMax }
 
-func dominantShares(used resources.List, outstanding *resources.Sum, least, most resources.List) (ofMin, ofMax float64) {
+func dominantShares(
+	used resources.List, outstanding *resources.Sum, least, most resources.List,
+) (ofMin, ofMax float64) {
 	take := func(name string, inUse int64) {
 		if inUse <= 0 {
 			return

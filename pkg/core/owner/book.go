@@ -261,7 +261,7 @@ func compare(a, b *Candidate) int {
 		return 1
 	}
 	return cmp.Or(
-		strings.Compare(a.jobName(), b.jobName()), cmp.Compare(b.Standing, a.Standing), cmp.Compare(owned(a), owned(b)), a.Created.Compare(b.Created),
-		strings.Compare(a.UID, b.UID), strings.Compare(a.Key, b.Key),
+		strings.Compare(a.jobName(), b.jobName()), cmp.Compare(b.Standing, a.Standing), cmp.Compare(owned(a), owned(b)),
+		a.Created.Compare(b.Created), strings.Compare(a.UID, b.UID), strings.Compare(a.Key, b.Key),
 	)
 }

@@ -65,7 +65,8 @@ const manyItems = 8
 // Get returns the amount of a resource and whether the list names it.
 func (l List) Get(name string) (int64, bool) {
 	if len(l.items) > manyItems {
-		i, found := slices.BinarySearchFunc(l.items, name, func(it Item, name string) int { return strings.Compare(it.Name, name) })
+		i, found := slices.BinarySearchFunc(l.items, name,
+			func(it Item, name string) int { return strings.Compare(it.Name, name) })
 		if !found {
 			return 0, false
 		}

@@ -67,7 +67,8 @@ func quantity(name string, amount int64) resource.Quantity {
 	switch {
 	case name == cpu:
 		return *resource.NewMilliQuantity(amount, resource.DecimalSI)
-	case strings.HasSuffix(name, "memory"), strings.HasSuffix(name, "ephemeral-storage"), strings.HasPrefix(name, "hugepages-"):
+	case strings.HasSuffix(name, "memory"), strings.HasSuffix(name, "ephemeral-storage"),
+		strings.HasPrefix(name, "hugepages-"):
 		return *resource.NewQuantity(amount, resource.BinarySI)
 	default:
 		return *resource.NewQuantity(amount, resource.DecimalSI)

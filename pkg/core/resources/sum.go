@@ -102,7 +102,8 @@ func (s *Sum) at(name string) *sumItem {
 
 // search finds the place of a name. There may be many: whoever makes jobs may name what he likes.
 func (s *Sum) search(name string) (int, bool) {
-	return slices.BinarySearchFunc(s.items, name, func(it sumItem, name string) int { return strings.Compare(it.name, name) })
+	return slices.BinarySearchFunc(s.items, name,
+		func(it sumItem, name string) int { return strings.Compare(it.name, name) })
 }
 
 func (it sumItem) value() int64 {

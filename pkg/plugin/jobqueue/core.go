@@ -79,7 +79,9 @@ func newCore(
 	ctx context.Context, args *config.JobQueueArgs, handle fwktype.Handle, quotas *quota.Adapter, x *extensions,
 	renewal time.Duration,
 ) (*core, error) {
-	c := &core{args: args, extensions: x, handle: handle, clock: clock.RealClock{}, metrics: metrics.Registered(), ctx: ctx}
+	c := &core{
+		args: args, extensions: x, handle: handle, clock: clock.RealClock{}, metrics: metrics.Registered(), ctx: ctx,
+	}
 	c.watchdog = watchdog.New(c.clock, renewal)
 	cfg := clientConfig(handle.KubeConfig(), args)
 	cfg.Wrap(c.watchdog.Wrap)
@@ -154,7 +156,10 @@ func (c *core) wireStragglers() {
 }
 
 // buildEngine connects the engine with the scheduler's pods, the live quotas and the API.
-func (c *core) buildEngine(cfg *rest.Config, metadataClient metadata.Interface, factory metadatainformer.SharedInformerFactory, predicate *jobs.Predicate, quotas *quota.Adapter) error {
+func (c *core) buildEngine(
+	cfg *rest.Config, metadataClient metadata.Interface, factory metadatainformer.SharedInformerFactory,
+	predicate *jobs.Predicate, quotas *quota.Adapter,
+) error {
 	client, err := engine.NewClient(cfg)
 	if err != nil {
 		return err
@@ -172,7 +177,8 @@ func (c *core) buildEngine(cfg *rest.Config, metadataClient metadata.Interface, 
 			Admitted: c.gate.Admitted,
 			TryAgain: func(pods []*corev1.Pod) { c.tryAgain(pods) },
 			Beyond: func(name string, cause quota.Cause, passes bool) {
-				c.metrics.Inc(metrics.PodsBeyondRuntimeTotal, name, string(cause), map[bool]string{true: "Pass", false: "Refuse"}[passes])
+				c.metrics.Inc(metrics.PodsBeyondRuntimeTotal, name, string(cause),
+					map[bool]string{true: "Pass", false: "Refuse"}[passes])
 			},
 		})
 	}
@@ -268,7 +274,8 @@ func (c *core) reportStraggler(pod *corev1.Pod, v verdict) {
 	}
 	c.handle.EventRecorder().Eventf(pod, nil, corev1.EventTypeWarning, "QueueUnitMissing", action, note)
 	c.metrics.Inc(metrics.GatedUnknownPodsTotal, action)
-	klog.Background().Info("Pod of a managed job has no QueueUnit", "pod", klog.KObj(pod), "action", action, "jobSeen", v != unseen)
+	klog.Background().Info("Pod of a managed job has no QueueUnit", "pod", klog.KObj(pod),
+		"action", action, "jobSeen", v != unseen)
 }
 
 // managedJobs reads which jobs are managed. Without the ConfigMap the defaults apply; a malformed one is an error,
@@ -321,7 +328,8 @@ func (c *core) compareConfiguration(ctx context.Context, hash string) {
 			now = configMap.Annotations[jobs.AnnotationManagedJobsHash]
 		}
 		if now != theirs && now != hash {
-			logger.Info("The controller manages other jobs than this scheduler: restart whichever is older", "ours", hash, "theirs", now)
+			logger.Info("The controller manages other jobs than this scheduler: restart whichever is older",
+				"ours", hash, "theirs", now)
 		}
 		theirs = now
 		differs := 0.0

@@ -36,7 +36,9 @@ type JobIndex struct {
 
 // NewJobIndex registers an informer for every kind with the factory, which the caller starts. arrived, if set, is
 // called for every job that comes or changes.
-func NewJobIndex(factory metadatainformer.SharedInformerFactory, kinds []jobs.Kind, arrived func(uid types.UID)) (*JobIndex, error) {
+func NewJobIndex(
+	factory metadatainformer.SharedInformerFactory, kinds []jobs.Kind, arrived func(uid types.UID),
+) (*JobIndex, error) {
 	index := &JobIndex{jobs: map[types.UID]*engine.JobMeta{}}
 	for i := range kinds {
 		informer := factory.ForResource(kinds[i].GVR).Informer()

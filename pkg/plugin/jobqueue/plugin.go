@@ -88,7 +88,9 @@ func (p *Plugin) Less(a, b fwktype.QueuedPodInfo) bool { return p.sort.Less(a, b
 
 // PreFilter refuses pods that passed PreEnqueue and whose admission was taken back since, and siblings of a gang that
 // were taken past it. The status keeps preemption from being tried for them.
-func (p *Plugin) PreFilter(_ context.Context, _ fwktype.CycleState, pod *corev1.Pod, _ []fwktype.NodeInfo) (*fwktype.PreFilterResult, *fwktype.Status) {
+func (p *Plugin) PreFilter(
+	_ context.Context, _ fwktype.CycleState, pod *corev1.Pod, _ []fwktype.NodeInfo,
+) (*fwktype.PreFilterResult, *fwktype.Status) {
 	if status := p.core.gate.Check(pod); status != nil {
 		return nil, status
 	}

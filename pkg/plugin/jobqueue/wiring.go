@@ -104,7 +104,9 @@ func (w *Wiring) Plugins() map[string]frameworkruntime.PluginFactory {
 	}
 }
 
-func (w *Wiring) newCoscheduling(ctx context.Context, args runtime.Object, handle fwktype.Handle) (fwktype.Plugin, error) {
+func (w *Wiring) newCoscheduling(
+	ctx context.Context, args runtime.Object, handle fwktype.Handle,
+) (fwktype.Plugin, error) {
 	w.mu.RLock()
 	enabled := w.enabled
 	w.mu.RUnlock()

@@ -166,15 +166,16 @@ func (c *Checker) noRight(n need, verb, subresource string) string {
 }
 
 func (c *Checker) allowed(ctx context.Context, n need, a access) (bool, error) {
-	review, err := c.Kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
-		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb:        a.verb,
-			Group:       n.resource.Group,
-			Version:     n.resource.Version,
-			Resource:    n.resource.Resource,
-			Subresource: a.subresource,
-		}},
-	}, metav1.CreateOptions{})
+	review, err := c.Kube.AuthorizationV1().SelfSubjectAccessReviews().
+		Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb:        a.verb,
+				Group:       n.resource.Group,
+				Version:     n.resource.Version,
+				Resource:    n.resource.Resource,
+				Subresource: a.subresource,
+			}},
+		}, metav1.CreateOptions{})
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 		// It cannot be asked here, so it is not known to be missing.
 		return true, nil

@@ -123,7 +123,8 @@ func argsOf(profile *kubeschedulerconfig.KubeSchedulerProfile, plugin string) an
 }
 
 func quotaNamespace(profile *kubeschedulerconfig.KubeSchedulerProfile) string {
-	if args, ok := argsOf(profile, elasticquota.Name).(*koordconfig.ElasticQuotaArgs); ok && args.QuotaGroupNamespace != "" {
+	if args, ok := argsOf(profile, elasticquota.Name).(*koordconfig.ElasticQuotaArgs); ok &&
+		args.QuotaGroupNamespace != "" {
 		return args.QuotaGroupNamespace
 	}
 	return "koordinator-system"

@@ -166,7 +166,7 @@ func (l *Live) Migrate() {
 
 // PreFilter is what the plugin checks before a pod is scheduled, our hook included. passes says whether a refusal is
 // one that quota.Plugin may overrule: an insufficient quota, not an error.
-func (l *Live) PreFilter(pod *corev1.Pod) (err error, overrulable bool) { //nolint:revive // the second says what sort of error it is
+func (l *Live) PreFilter(pod *corev1.Pod) (err error, overrulable bool) { //nolint:revive // the second says its sort
 	name := l.chargedTo(pod)
 	if l.args.EnableRuntimeQuota {
 		l.mgr.RefreshRuntime(name)

@@ -62,7 +62,9 @@ func (w *world) processNames() []string {
 	return names
 }
 
-func (w *world) createObject(by writer, k kind, namespace, name string, labels, annotations map[string]string, fields map[string]any) *object {
+func (w *world) createObject(
+	by writer, k kind, namespace, name string, labels, annotations map[string]string, fields map[string]any,
+) *object {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	for key, value := range fields {
 		u.Object[key] = value
@@ -80,7 +82,8 @@ func (w *world) createObject(by writer, k kind, namespace, name string, labels, 
 }
 
 func (w *world) editJob(s Step, change func(spec map[string]any)) {
-	w.api.edit(byUser, jobKind, keyOf(team, s.On), false, func(u *unstructured.Unstructured) { change(mapAt(u.Object, "spec")) })
+	w.api.edit(byUser, jobKind, keyOf(team, s.On), false,
+		func(u *unstructured.Unstructured) { change(mapAt(u.Object, "spec")) })
 }
 
 func (w *world) label(k kind, key, label, value string) {
@@ -113,7 +116,9 @@ func activate(u *unstructured.Unstructured) {
 
 // container of cpu in thousandths, memory in Mi and devices.
 func container(cpu int64, s Step) map[string]any {
-	return map[string]any{"name": "c", "resources": map[string]any{"requests": s.more(map[string]any{"cpu": milli(cpu)}, "memory", "gpu")}}
+	return map[string]any{
+		"name": "c", "resources": map[string]any{"requests": s.more(map[string]any{"cpu": milli(cpu)}, "memory", "gpu")},
+	}
 }
 
 // more resources that a step names.
@@ -155,12 +160,14 @@ func createJob(w *world, s Step) {
 		annotations[annotationFails] = "yes"
 	}
 	spec := map[string]any{
-		"parallelism": s.number("pods", 1), "completions": s.number("completions", s.number("pods", 1)), "backoffLimit": int64(6),
+		"parallelism": s.number("pods", 1),
+		"completions": s.number("completions", s.number("pods", 1)), "backoffLimit": int64(6),
 		"suspend": s.Args["suspend"] != "false",
 		"template": map[string]any{
 			"metadata": map[string]any{"annotations": annotations},
 			"spec": map[string]any{
-				"containers": []any{container(s.number("cpu", 1000), s)}, "priority": s.number("priority", 0), "restartPolicy": "Never",
+				"containers": []any{container(s.number("cpu", 1000), s)}, "priority": s.number("priority", 0),
+				"restartPolicy": "Never",
 			},
 		},
 	}
@@ -238,7 +245,9 @@ func setQuota(w *world, s Step) {
 func parentOf(o *object) string { return o.u.GetLabels()[v1alpha1.LabelQuotaParent] }
 
 func setNode(w *world, s Step) {
-	status := map[string]any{"allocatable": map[string]any{"cpu": milli(s.number("cpu", 0)), "memory": "24Gi", string(resourceNames[2]): fmt.Sprint(s.number("gpu", 6))}}
+	status := map[string]any{"allocatable": map[string]any{
+		"cpu": milli(s.number("cpu", 0)), "memory": "24Gi", string(resourceNames[2]): fmt.Sprint(s.number("gpu", 6)),
+	}}
 	if w.api.get(nodes, s.On) == nil {
 		w.createObject(byAdmin, nodes, "", s.On, nil, nil, map[string]any{"status": status})
 		return

@@ -253,7 +253,8 @@ func (a *api) patch(by writer, k kind, key string, data []byte, status bool) (*o
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	if uid := sent.Metadata.UID; uid != "" && uid != string(before.uid()) {
-		return nil, apierrors.NewConflict(k.resource(), name, fmt.Errorf("uid in precondition: %s, in object: %s", uid, before.uid()))
+		return nil, apierrors.NewConflict(k.resource(), name,
+			fmt.Errorf("uid in precondition: %s, in object: %s", uid, before.uid()))
 	}
 	if version := sent.Metadata.ResourceVersion; !a.careless && version != "" && version != before.u.GetResourceVersion() {
 		return nil, apierrors.NewConflict(k.resource(), name, fmt.Errorf("the object has been modified"))
@@ -341,9 +342,11 @@ func (a *api) deleteAt(by writer, k kind, key string, uid types.UID, version str
 	case before == nil:
 		return apierrors.NewNotFound(k.resource(), name)
 	case uid != "" && uid != before.uid():
-		return apierrors.NewConflict(k.resource(), name, fmt.Errorf("uid in precondition: %s, in object: %s", uid, before.uid()))
+		return apierrors.NewConflict(k.resource(), name,
+			fmt.Errorf("uid in precondition: %s, in object: %s", uid, before.uid()))
 	case version != "" && version != before.u.GetResourceVersion():
-		return apierrors.NewConflict(k.resource(), name, fmt.Errorf("version in precondition: %s, in object: %s", version, before.u.GetResourceVersion()))
+		return apierrors.NewConflict(k.resource(), name,
+			fmt.Errorf("version in precondition: %s, in object: %s", version, before.u.GetResourceVersion()))
 	}
 	a.commit(by, k, key, before, nil)
 	return nil

@@ -94,7 +94,8 @@ func (c *checker) onChange(ch *change) {
 			c.turned[ch.before.u.GetName()] = ch.rv
 		}
 	case pods:
-		if ch.after != nil && podOf(ch.after).Spec.NodeName != "" && (ch.before == nil || podOf(ch.before).Spec.NodeName == "") {
+		if ch.after != nil && podOf(ch.after).Spec.NodeName != "" &&
+			(ch.before == nil || podOf(ch.before).Spec.NodeName == "") {
 			c.w.report.Binds++
 			b := binding{rv: ch.rv}
 			if ch.by.decision != nil {
@@ -197,8 +198,10 @@ func (c *checker) admitted(before *object, ch *change) {
 func (c *checker) precondition(ch *change) {
 	d := ch.by.decision
 	for _, earlier := range c.w.api.since(units, max(d.seen[units], d.got[ch.key])) {
-		if earlier.key == ch.key && earlier.rv < ch.rv && (earlier.by.decision == nil || earlier.by.decision.leader != d.leader) {
-			c.w.violate("I3", "unit %s was admitted by %s on a state that %s had changed", ch.key, ch.by.process, earlier.by.role)
+		if earlier.key == ch.key && earlier.rv < ch.rv &&
+			(earlier.by.decision == nil || earlier.by.decision.leader != d.leader) {
+			c.w.violate("I3", "unit %s was admitted by %s on a state that %s had changed", ch.key,
+				ch.by.process, earlier.by.role)
 		}
 	}
 }
@@ -261,13 +264,16 @@ func (c *checker) capacity(ch *change) {
 			continue
 		}
 		if !used.all.within(limit.all) {
-			c.w.violate("I1", "after the admission of %s by %s, quota %s has %s of %s", ch.key, ch.by.process, level, used.all, limit.all)
+			c.w.violate("I1", "after the admission of %s by %s, quota %s has %s of %s", ch.key, ch.by.process,
+				level, used.all, limit.all)
 		}
 		if !preemptible(ch.after) && !used.nonPreemptible.within(limit.nonPreemptible) {
-			c.w.violate("I1", "after the admission of %s by %s, quota %s has %s of its min %s non-preemptible", ch.key, ch.by.process, level, used.nonPreemptible, limit.nonPreemptible)
+			c.w.violate("I1", "after the admission of %s by %s, quota %s has %s of its min %s non-preemptible", ch.key,
+				ch.by.process, level, used.nonPreemptible, limit.nonPreemptible)
 		}
 		if used.jobs > limit.jobs {
-			c.w.violate("I1", "after the admission of %s by %s, quota %s has %d of %d jobs", ch.key, ch.by.process, level, used.jobs, limit.jobs)
+			c.w.violate("I1", "after the admission of %s by %s, quota %s has %d of %d jobs", ch.key, ch.by.process,
+				level, used.jobs, limit.jobs)
 		}
 	}
 	if most := c.largestTotal(d.seen[nodes]); !total.all.within(most) {
@@ -406,7 +412,8 @@ func (c *checker) largest(name string, since int64) (use, bool) {
 	for _, ch := range c.w.api.since(quotas, since) {
 		if ch.key == key && ch.before != nil {
 			was := limitsOf(ch.before)
-			most.all, most.nonPreemptible = most.all.each(was.all, greatest), most.nonPreemptible.each(was.nonPreemptible, greatest)
+			most.all, most.nonPreemptible = most.all.each(was.all, greatest),
+				most.nonPreemptible.each(was.nonPreemptible, greatest)
 			most.jobs = max(most.jobs, was.jobs)
 		}
 	}
@@ -415,7 +422,9 @@ func (c *checker) largest(name string, since int64) (use, bool) {
 
 func limitsOf(o *object) use {
 	q := quotaOf(o)
-	limits := use{all: amountsOf(q.Spec.Max, unlimited()), nonPreemptible: amountsOf(q.Spec.Min, unlimited()), jobs: math.MaxInt64}
+	limits := use{
+		all: amountsOf(q.Spec.Max, unlimited()), nonPreemptible: amountsOf(q.Spec.Min, unlimited()), jobs: math.MaxInt64,
+	}
 	if n, err := strconv.ParseInt(q.Annotations[v1alpha1.AnnotationMaxJobs], 10, 64); err == nil {
 		limits.jobs = n
 	}
@@ -456,7 +465,8 @@ func (c *checker) order(ch *change) {
 			continue
 		}
 		if invariant := before(policy, o, ch.after); invariant != "" {
-			c.w.violate(invariant, "%s admitted %s before %s, which waits for no more with a better place", ch.by.process, ch.key, o.key)
+			c.w.violate(invariant, "%s admitted %s before %s, which waits for no more with a better place",
+				ch.by.process, ch.key, o.key)
 		}
 	}
 }
@@ -476,7 +486,8 @@ func (c *checker) policy(queue string, d *decision) (string, bool) {
 func (c *checker) unchanged(k kind, key string, since, except int64) bool {
 	for _, ch := range c.w.api.since(k, since) {
 		if ch.key == key && ch.rv != except {
-			if ch.before == nil || ch.after == nil || !reflect.DeepEqual(ch.before.u.Object["spec"], ch.after.u.Object["spec"]) ||
+			if ch.before == nil || ch.after == nil ||
+				!reflect.DeepEqual(ch.before.u.Object["spec"], ch.after.u.Object["spec"]) ||
 				k == units && phaseOf(ch.before) != phaseOf(ch.after) {
 				return false
 			}
@@ -486,7 +497,8 @@ func (c *checker) unchanged(k kind, key string, since, except int64) bool {
 }
 
 func setAside(u *v1alpha1.QueueUnit) bool {
-	return u.Spec.Active != nil || u.Annotations[v1alpha1.AnnotationParkedReason] != "" || u.Annotations[v1alpha1.AnnotationAdopted] != ""
+	return u.Spec.Active != nil || u.Annotations[v1alpha1.AnnotationParkedReason] != "" ||
+		u.Annotations[v1alpha1.AnnotationAdopted] != ""
 }
 
 // eligible says whether nothing but quota kept a waiting unit from going.

@@ -83,7 +83,9 @@ func byKind(name string) kind {
 }
 
 // Get copies an object.
-func (c *controllerClient) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+func (c *controllerClient) Get(
+	_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption,
+) error {
 	k := kindOf(into)
 	objects, err := c.objects(k)
 	if err != nil {
@@ -118,7 +120,9 @@ func copyTo(o *object, into client.Object) {
 }
 
 func metadataOf(o *object) metav1.PartialObjectMetadata {
-	m := metav1.PartialObjectMetadata{ObjectMeta: *as[metav1.PartialObjectMetadata](&object{kind: o.kind, key: o.key, u: o.u}).ObjectMeta.DeepCopy()}
+	m := metav1.PartialObjectMetadata{
+		ObjectMeta: *as[metav1.PartialObjectMetadata](&object{kind: o.kind, key: o.key, u: o.u}).ObjectMeta.DeepCopy(),
+	}
 	m.SetGroupVersionKind(o.u.GroupVersionKind())
 	return m
 }
@@ -194,7 +198,9 @@ func (c *controllerClient) Create(ctx context.Context, o client.Object, _ ...cli
 }
 
 // Patch writes the difference.
-func (c *controllerClient) Patch(ctx context.Context, o client.Object, patch client.Patch, _ ...client.PatchOption) error {
+func (c *controllerClient) Patch(
+	ctx context.Context, o client.Object, patch client.Patch, _ ...client.PatchOption,
+) error {
 	return c.patch(ctx, o, patch, false)
 }
 
@@ -239,7 +245,9 @@ type statusClient struct {
 }
 
 // Patch writes the difference of the status.
-func (s statusClient) Patch(ctx context.Context, o client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+func (s statusClient) Patch(
+	ctx context.Context, o client.Object, patch client.Patch, _ ...client.SubResourcePatchOption,
+) error {
 	return s.c.patch(ctx, o, patch, true)
 }
 

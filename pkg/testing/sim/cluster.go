@@ -55,7 +55,8 @@ type cluster struct {
 }
 
 func newCluster(w *world) *cluster {
-	c := &cluster{world: w, dice: newDice(w.plan.Seed, "cluster"), syncing: map[string]bool{}, podsOf: map[types.UID]map[string]*object{}}
+	c := &cluster{world: w, dice: newDice(w.plan.Seed, "cluster"), syncing: map[string]bool{},
+		podsOf: map[types.UID]map[string]*object{}}
 	w.api.onChange = append(w.api.onChange, c.onChange)
 	return c
 }
@@ -113,7 +114,8 @@ func (c *cluster) onPod(ch *change) {
 	case now.DeletionTimestamp != nil && was.DeletionTimestamp == nil:
 		c.world.loop.after(c.dice.between(100*time.Millisecond, 3*time.Second), func() { c.remove(ch.key, now.UID) })
 	case now.Spec.NodeName != "" && was.Spec.NodeName == "":
-		c.world.loop.after(c.dice.between(200*time.Millisecond, 2*time.Second), func() { c.setPhase(ch.key, now.UID, corev1.PodRunning) })
+		c.world.loop.after(c.dice.between(200*time.Millisecond, 2*time.Second),
+			func() { c.setPhase(ch.key, now.UID, corev1.PodRunning) })
 	case now.Status.Phase == corev1.PodRunning && was.Status.Phase != corev1.PodRunning:
 		run, _ := time.ParseDuration(now.Annotations[annotationRun]) // zero ends at once
 		end := corev1.PodSucceeded
@@ -254,7 +256,9 @@ func (c *cluster) setStatus(u *unstructured.Unstructured, suspended bool, n coun
 		status = map[string]any{}
 	}
 	now := c.world.loop.now.UTC().Format(time.RFC3339)
-	for field, value := range map[string]int64{"active": n.active, "ready": n.ready, "succeeded": n.succeeded, "failed": n.failed} {
+	for field, value := range map[string]int64{
+		"active": n.active, "ready": n.ready, "succeeded": n.succeeded, "failed": n.failed,
+	} {
 		status[field] = value
 	}
 	if suspended {
@@ -312,7 +316,9 @@ func (c *cluster) createPod(job *object) {
 	c.pods++
 	template := nested(job, "spec", "template")
 	meta := mapAt(template, "metadata")
-	pod := &unstructured.Unstructured{Object: map[string]any{"spec": template["spec"], "status": map[string]any{"phase": "Pending"}}}
+	pod := &unstructured.Unstructured{
+		Object: map[string]any{"spec": template["spec"], "status": map[string]any{"phase": "Pending"}},
+	}
 	pod = pod.DeepCopy()
 	pod.SetNamespace(job.u.GetNamespace())
 	pod.SetName(fmt.Sprintf("%s-%d", job.u.GetName(), c.pods))

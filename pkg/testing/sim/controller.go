@@ -96,7 +96,8 @@ func (m *manager) open(k kind, on func(before, after *object, initial bool)) {
 }
 
 func (m *manager) ask(reconciler, namespace, name string) {
-	m.askIn(request{reconciler, types.NamespacedName{Namespace: namespace, Name: name}}, m.dice.between(0, 3*time.Millisecond))
+	m.askIn(request{reconciler, types.NamespacedName{Namespace: namespace, Name: name}},
+		m.dice.between(0, 3*time.Millisecond))
 }
 
 func (m *manager) askIn(r request, d time.Duration) {

@@ -82,7 +82,8 @@ func (s Scenario) runCrash(c Crash, without *Report, o Options) *Report {
 	o.Crash = &c
 	r := Run(s.Plan, o)
 	if len(r.Violations) == 0 && r.Final != without.Final {
-		r.Violations = append(r.Violations, Violation{Invariant: "I8", Message: fmt.Sprintf("ends otherwise than without the crash:\n%swithout:\n%s", r.Final, without.Final)})
+		r.Violations = append(r.Violations, Violation{Invariant: "I8",
+			Message: fmt.Sprintf("ends otherwise than without the crash:\n%swithout:\n%s", r.Final, without.Final)})
 	}
 	return r
 }

@@ -74,7 +74,9 @@ func (r *dynamicResource) Watch(context.Context, metav1.ListOptions) (watch.Inte
 }
 
 // Get reads one object.
-func (r *dynamicResource) Get(_ context.Context, name string, _ metav1.GetOptions, _ ...string) (*unstructured.Unstructured, error) {
+func (r *dynamicResource) Get(
+	_ context.Context, name string, _ metav1.GetOptions, _ ...string,
+) (*unstructured.Unstructured, error) {
 	if err := r.client.process.read(); err != nil {
 		return nil, err
 	}
@@ -103,7 +105,9 @@ func (r *dynamicResource) List(_ context.Context, _ metav1.ListOptions) (*unstru
 }
 
 // Patch of an object or of its status.
-func (r *dynamicResource) Patch(ctx context.Context, name string, pt types.PatchType, data []byte, _ metav1.PatchOptions, subresources ...string) (*unstructured.Unstructured, error) {
+func (r *dynamicResource) Patch(
+	ctx context.Context, name string, pt types.PatchType, data []byte, _ metav1.PatchOptions, subresources ...string,
+) (*unstructured.Unstructured, error) {
 	if pt != types.MergePatchType {
 		return nil, errNotServed
 	}

@@ -77,7 +77,8 @@ func Generate(seed uint64, p Profile) Plan {
 		g.job()
 	}
 	for range g.IntN(4) {
-		g.add(g.when(), "pod", fmt.Sprintf("plain%d", g.IntN(100)), "quota", pick(g.dice, leaves), "cpu", g.cpu(), "run", g.run())
+		g.add(g.when(), "pod", fmt.Sprintf("plain%d", g.IntN(100)), "quota", pick(g.dice, leaves),
+			"cpu", g.cpu(), "run", g.run())
 	}
 	if p.Failovers {
 		g.failovers(p.Faults)
@@ -164,7 +165,8 @@ func (g *generator) more() []string {
 	if !g.wide {
 		return nil
 	}
-	return []string{"min-memory", "8192", "max-memory", strconv.Itoa(8192 + 2048*g.IntN(4)), "min-gpu", "4", "max-gpu", strconv.Itoa(4 + g.IntN(4))}
+	return []string{"min-memory", "8192", "max-memory", strconv.Itoa(8192 + 2048*g.IntN(4)), "min-gpu", "4", "max-gpu",
+		strconv.Itoa(4 + g.IntN(4))}
 }
 
 func (g *generator) jobArgs() []string {
@@ -229,12 +231,14 @@ var mischief = []func(g *generator){
 	func(g *generator) { g.add(g.when(), "delete-pod", pick(g.dice, g.jobs)) },
 	func(g *generator) {
 		leaf := pick(g.dice, leaves)
-		g.add(g.when(), "quota", leaf, append(g.more(), "min", strconv.Itoa(1000*g.IntN(5)), "max", strconv.Itoa(1000*(2+g.IntN(10))), "parent", pick(g.dice, []string{"", "org"}))...)
+		g.add(g.when(), "quota", leaf, append(g.more(), "min", strconv.Itoa(1000*g.IntN(5)),
+			"max", strconv.Itoa(1000*(2+g.IntN(10))), "parent", pick(g.dice, []string{"", "org"}))...)
 	},
 	func(g *generator) {
 		at, leaf := g.when(), pick(g.dice, leaves)
 		g.add(at, "delete-quota", leaf)
-		g.add(at+g.between(0, 10*time.Second), "quota", leaf, append(g.more(), "min", "2000", "max", "8000", "parent", pick(g.dice, []string{"", "org"}))...)
+		g.add(at+g.between(0, 10*time.Second), "quota", leaf,
+			append(g.more(), "min", "2000", "max", "8000", "parent", pick(g.dice, []string{"", "org"}))...)
 	},
 	func(g *generator) {
 		at, name := g.when(), fmt.Sprintf("n%d", g.IntN(3))
@@ -251,7 +255,8 @@ var mischief = []func(g *generator){
 	},
 	func(g *generator) { g.add(g.when(), "delete-queue", pick(g.dice, leaves)) },
 	func(g *generator) {
-		g.add(g.when(), "edit-unit", pick(g.dice, g.jobs), "phase", pick(g.dice, []string{"Enqueued", "Dequeued", "Running", "Succeed", "Weird"}))
+		g.add(g.when(), "edit-unit", pick(g.dice, g.jobs),
+			"phase", pick(g.dice, []string{"Enqueued", "Dequeued", "Running", "Succeed", "Weird"}))
 	},
 	func(g *generator) {
 		g.add(g.when(), "edit-unit", pick(g.dice, g.jobs), "drop", pick(g.dice, []string{"admissions", "conditions", "all"}))
@@ -267,10 +272,12 @@ var mischief = []func(g *generator){
 		g.add(g.when(), "bad-job", fmt.Sprintf("bad%d", g.IntN(1000)), append(g.jobArgs(), "flaw", pick(g.dice, badJobs))...)
 	},
 	func(g *generator) {
-		g.add(g.when(), "bomb", fmt.Sprintf("bomb%d", g.IntN(1000)), append(g.jobArgs(), "in", pick(g.dice, []string{"check", "policy"}))...)
+		g.add(g.when(), "bomb", fmt.Sprintf("bomb%d", g.IntN(1000)),
+			append(g.jobArgs(), "in", pick(g.dice, []string{"check", "policy"}))...)
 	},
 	func(g *generator) {
-		g.add(g.when(), "unit", fmt.Sprintf("outside%d", g.IntN(1000)), "quota", pick(g.dice, leaves), "cpu", g.cpu(), "run", g.run())
+		g.add(g.when(), "unit", fmt.Sprintf("outside%d", g.IntN(1000)), "quota", pick(g.dice, leaves),
+			"cpu", g.cpu(), "run", g.run())
 	},
 	func(g *generator) {
 		at, name := g.when(), pick(g.dice, leaves)
@@ -300,7 +307,8 @@ var mischief = []func(g *generator){
 		}
 	},
 	func(g *generator) {
-		g.add(g.when(), "skew", g.anyone(), "by", (g.between(0, 20*time.Second) - 10*time.Second).Truncate(time.Millisecond).String())
+		g.add(g.when(), "skew", g.anyone(),
+			"by", (g.between(0, 20*time.Second) - 10*time.Second).Truncate(time.Millisecond).String())
 	},
 	func(g *generator) { g.add(g.when(), "storm", "api", "for", g.spell(3*time.Second)) },
 	func(g *generator) { g.add(g.when(), "down", "api", "for", g.spell(5*time.Second)) },
@@ -311,8 +319,8 @@ func (g *generator) kind() string {
 }
 
 func badUnit(g *generator) {
-	g.add(g.when(), "unit", fmt.Sprintf("bad%d", g.IntN(1000)), "quota", pick(g.dice, leaves), "cpu", g.cpu(), "run", g.run(),
-		"flaw", pick(g.dice, slices.Sorted(maps.Keys(flaws))))
+	g.add(g.when(), "unit", fmt.Sprintf("bad%d", g.IntN(1000)), "quota", pick(g.dice, leaves), "cpu", g.cpu(),
+		"run", g.run(), "flaw", pick(g.dice, slices.Sorted(maps.Keys(flaws))))
 }
 
 func crash(g *generator) { g.add(g.when(), "crash", g.anyone(), "for", g.spell(20*time.Second)) }
@@ -351,5 +359,7 @@ func (g *generator) failovers(n int) {
 
 // FailoverProfile is about leaders that go while their writes are on their way.
 func FailoverProfile() Profile {
-	return Profile{Faults: 3, Jobs: 4, Failovers: true, Schedulers: 2, Deadline: engine.DefaultWriteTimeout, Lease: ShippedLease}
+	return Profile{
+		Faults: 3, Jobs: 4, Failovers: true, Schedulers: 2, Deadline: engine.DefaultWriteTimeout, Lease: ShippedLease,
+	}
 }

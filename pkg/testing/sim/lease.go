@@ -86,7 +86,8 @@ func (r *replica) elect() {
 		if e.observed != w.lease.version {
 			e.observed, e.observedAt = w.lease.version, w.loop.now
 		}
-		if w.lease.holder == nil || w.variants != nil && w.variants.Usurp || !w.loop.now.Before(e.observedAt.Add(w.plan.Lease.Duration)) {
+		if w.lease.holder == nil || w.variants != nil && w.variants.Usurp ||
+			!w.loop.now.Before(e.observedAt.Add(w.plan.Lease.Duration)) {
 			w.lease.version++
 			w.lease.holder = r
 			r.leading = true

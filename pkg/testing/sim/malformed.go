@@ -46,7 +46,9 @@ var flaws = map[string]func(w *world, spec map[string]any){
 	"queue":  func(_ *world, spec map[string]any) { spec["queue"] = "nowhere" },
 	"no-job": func(_ *world, spec map[string]any) { spec["consumerRef"] = consumer("nobody", "nobody-1") },
 	"other-tenant": func(_ *world, spec map[string]any) {
-		spec["consumerRef"] = map[string]any{"kind": "Job", "apiVersion": "batch/v1", "namespace": "quotas", "name": "x", "uid": "x-1"}
+		spec["consumerRef"] = map[string]any{
+			"kind": "Job", "apiVersion": "batch/v1", "namespace": "quotas", "name": "x", "uid": "x-1",
+		}
 	},
 	"count": func(_ *world, spec map[string]any) {
 		delete(spec, "request")
@@ -98,15 +100,20 @@ func createUnits(w *world, s Step) {
 		if i > 0 {
 			name = fmt.Sprintf("%s-%d", s.On, i)
 		}
-		sets := []any{podSet("driver", 1, milli(s.number("cpu", 1000)/2)), podSet("worker", 1, milli(s.number("cpu", 1000)/2))}
-		spec := map[string]any{"request": map[string]any{"cpu": milli(s.number("cpu", 1000))}, "podSet": sets, "priority": s.number("priority", 0)}
+		sets := []any{
+			podSet("driver", 1, milli(s.number("cpu", 1000)/2)), podSet("worker", 1, milli(s.number("cpu", 1000)/2)),
+		}
+		spec := map[string]any{
+			"request": map[string]any{"cpu": milli(s.number("cpu", 1000))}, "podSet": sets, "priority": s.number("priority", 0),
+		}
 		annotations := map[string]string{annotationRun: s.duration("run", 0).String()}
 		if flaw := s.Args["flaw"]; flaw != "" {
 			annotations[annotationBad] = flaw
 			flaws[flaw](w, spec)
 			w.countFault("malformed unit")
 		}
-		w.createObject(byUser, units, team, name, map[string]string{v1alpha1.LabelQuotaName: s.Args["quota"]}, annotations, map[string]any{"spec": spec})
+		w.createObject(byUser, units, team, name, map[string]string{v1alpha1.LabelQuotaName: s.Args["quota"]}, annotations,
+			map[string]any{"spec": spec})
 	}
 }
 
@@ -151,7 +158,8 @@ func createBadJob(w *world, s Step) {
 		case "unknown-quota":
 			labels[v1alpha1.LabelQuotaName] = "nowhere"
 		case "mismatch":
-			_ = unstructured.SetNestedStringMap(u.Object, map[string]string{v1alpha1.LabelQuotaName: "elsewhere"}, "spec", "template", "metadata", "labels")
+			_ = unstructured.SetNestedStringMap(u.Object, map[string]string{v1alpha1.LabelQuotaName: "elsewhere"}, "spec",
+				"template", "metadata", "labels")
 		case "priority":
 			annotations[v1alpha1.AnnotationPriority] = "not a number"
 		case "preemptible":

@@ -79,7 +79,8 @@ func (s Step) duration(key string, otherwise time.Duration) time.Duration {
 // String is the whole plan.
 func (p Plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "plan seed=%d schedulers=%d controllers=%d runtime=%t lag=%s deadline=%s decision=%s lease=%s length=%s\n",
+	fmt.Fprintf(&b,
+		"plan seed=%d schedulers=%d controllers=%d runtime=%t lag=%s deadline=%s decision=%s lease=%s length=%s\n",
 		p.Seed, p.Schedulers, p.Controllers, p.Runtime, p.Lag, p.Deadline, p.Decision, p.Lease, p.Length)
 	for _, s := range p.Steps {
 		fmt.Fprintln(&b, s)
@@ -89,7 +90,8 @@ func (p Plan) String() string {
 
 // Parse reads the text of a plan; lines that begin with # are left out.
 func Parse(text string) (Plan, error) {
-	p := Plan{Schedulers: 1, Controllers: 1, Lag: 20 * time.Millisecond, Deadline: engine.DefaultWriteTimeout, Lease: ShippedLease, Length: time.Minute}
+	p := Plan{Schedulers: 1, Controllers: 1, Lag: 20 * time.Millisecond, Deadline: engine.DefaultWriteTimeout,
+		Lease: ShippedLease, Length: time.Minute}
 	lines := bufio.NewScanner(strings.NewReader(text))
 	for lines.Scan() {
 		words := strings.Fields(lines.Text())

@@ -61,7 +61,8 @@ type process struct {
 
 func (w *world) newProcess(role, name string) *process {
 	w.runs++
-	p := &process{got: map[string]int64{}, world: w, role: role, name: name, run: w.runs, alive: true, dice: newDice(w.plan.Seed, fmt.Sprintf("%s/%d", name, w.runs))}
+	p := &process{got: map[string]int64{}, world: w, role: role, name: name, run: w.runs, alive: true,
+		dice: newDice(w.plan.Seed, fmt.Sprintf("%s/%d", name, w.runs))}
 	p.skew = w.skews[name]
 	p.clock = clocktesting.NewFakeClock(w.loop.now.Add(p.skew))
 	return p

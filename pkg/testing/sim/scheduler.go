@@ -150,7 +150,8 @@ func (r *replica) follow() {
 	plugin := []*stream{
 		r.open(nodes, func(before, after *object, _ bool) { live.OnNode(nodeOf(before), nodeOf(after)) }),
 		r.open(quotas, func(before, after *object, _ bool) { live.OnQuota(quotaOf(before), quotaOf(after)) }),
-		r.open(pods, func(before, after *object, _ bool) { live.OnPod(podOf(before), podOf(after)); r.forget(after, before) }),
+		r.open(pods,
+			func(before, after *object, _ bool) { live.OnPod(podOf(before), podOf(after)); r.forget(after, before) }),
 	}
 	live.Migrate()
 	adapter := []*stream{
@@ -263,7 +264,8 @@ func (r *replica) step() {
 }
 
 func (r *replica) decide() *decision {
-	d := &decision{at: r.world.loop.now, version: r.world.api.version, seen: map[kind]int64{}, leader: r, pending: maps.Clone(r.flights), got: maps.Clone(r.got)}
+	d := &decision{at: r.world.loop.now, version: r.world.api.version, seen: map[kind]int64{}, leader: r,
+		pending: maps.Clone(r.flights), got: maps.Clone(r.got)}
 	for k, streams := range r.seen {
 		d.seen[k] = streams[0].seen
 		for _, s := range streams[1:] {

@@ -146,7 +146,8 @@ func newWorld(p Plan, o Options) *world {
 	w := &world{
 		plan: p, actions: actions, loop: &loop{now: start}, variants: o.variants, options: o,
 		schedulers: map[string]*replica{}, managers: map[string]*manager{}, skews: map[string]time.Duration{},
-		runtime: p.Runtime, slowUntil: map[string]time.Time{}, leaseSlow: map[string]time.Time{}, noRenew: map[string]time.Time{}, errors: map[string][]fault{},
+		runtime: p.Runtime, slowUntil: map[string]time.Time{},
+		leaseSlow: map[string]time.Time{}, noRenew: map[string]time.Time{}, errors: map[string][]fault{},
 		original: map[string]Step{}, bombs: map[string]string{}, dice: newDice(p.Seed, "world"),
 		report: &Report{Faults: map[string]int{}, WritesBy: map[string]int{}}, sum: h, hash: h,
 	}
@@ -289,10 +290,12 @@ func summary(o *object) string {
 		return fmt.Sprintf("uid=%s phase=%s attempts=%d", u.UID, u.Status.Phase, u.Status.Attempts)
 	case jobKind:
 		spec, status := nested(o, "spec"), nested(o, "status")
-		return fmt.Sprintf("uid=%s suspend=%v active=%v ready=%v succeeded=%v ended=%t", o.uid(), spec["suspend"], status["active"], status["ready"], status["succeeded"], ended(o))
+		return fmt.Sprintf("uid=%s suspend=%v active=%v ready=%v succeeded=%v ended=%t", o.uid(), spec["suspend"],
+			status["active"], status["ready"], status["succeeded"], ended(o))
 	case pods:
 		p := podOf(o)
-		return fmt.Sprintf("uid=%s node=%s phase=%s deleting=%t", p.UID, p.Spec.NodeName, p.Status.Phase, p.DeletionTimestamp != nil)
+		return fmt.Sprintf("uid=%s node=%s phase=%s deleting=%t", p.UID, p.Spec.NodeName, p.Status.Phase,
+			p.DeletionTimestamp != nil)
 	case quotas:
 		q := quotaOf(o)
 		return fmt.Sprintf("min=%s max=%s parent=%s", q.Spec.Min.Cpu(), q.Spec.Max.Cpu(), parentOf(o))

@@ -92,7 +92,9 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	query := request.URL.Query()
 	limit, _ := strconv.ParseInt(query.Get("limit"), 10, 64)
-	options := metav1.ListOptions{Limit: limit, Continue: query.Get("continue"), ResourceVersion: query.Get("resourceVersion")}
+	options := metav1.ListOptions{
+		Limit: limit, Continue: query.Get("continue"), ResourceVersion: query.Get("resourceVersion"),
+	}
 	var answer any
 	switch {
 	case request.Method == http.MethodPatch:
@@ -205,7 +207,8 @@ func (t *target) watch(ctx context.Context, o metav1.ListOptions, initial bool) 
 			}
 		}
 		if initial && !send(watch.Bookmark, map[string]any{"metadata": map[string]any{
-			"resourceVersion": first.GetResourceVersion(), "annotations": map[string]any{metav1.InitialEventsAnnotationKey: "true"},
+			"resourceVersion": first.GetResourceVersion(),
+			"annotations":     map[string]any{metav1.InitialEventsAnnotationKey: "true"},
 		}}) {
 			return
 		}

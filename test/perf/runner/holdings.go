@@ -219,7 +219,8 @@ func (h *holdings) check(ctx context.Context, c *client) ([]string, int, error) 
 		u := h.units[name]
 		there, ok := listed[name]
 		if !ok || there.phase != u.phase || there.attempts != u.attempts {
-			h.violation("%s was seen as %q with %d attempts and is listed as %q with %d", name, u.phase, u.attempts, there.phase, there.attempts)
+			h.violation("%s was seen as %q with %d attempts and is listed as %q with %d", name, u.phase, u.attempts,
+				there.phase, there.attempts)
 		}
 	}
 	for name := range listed {

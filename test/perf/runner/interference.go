@@ -110,8 +110,8 @@ func (o *InterferenceOptions) jobs() int {
 
 func (o *InterferenceOptions) validate() error {
 	for name, n := range map[string]int{
-		"nodes": o.Nodes, "pods": o.Pods, "groups": o.Groups, "queues per group": o.QueuesPerGroup, "pods per job": o.PodsPerJob,
-		"shapes": o.Shapes, "rounds": o.Rounds, "paced per second": o.PacedPerSecond,
+		"nodes": o.Nodes, "pods": o.Pods, "groups": o.Groups, "queues per group": o.QueuesPerGroup,
+		"pods per job": o.PodsPerJob, "shapes": o.Shapes, "rounds": o.Rounds, "paced per second": o.PacedPerSecond,
 	} {
 		if n < 1 {
 			return fmt.Errorf("%s: must be at least 1", name)
@@ -261,7 +261,8 @@ func (x *interference) settle(ctx context.Context, v variant) error {
 			return ctx.Err()
 		}
 		if time.Since(begin) > stall {
-			return fmt.Errorf("not at rest after %s: %s; end of its log:\n%s", stall, state, x.cp.LogTail(controlplane.Scheduler, 20))
+			return fmt.Errorf("not at rest after %s: %s; end of its log:\n%s", stall, state,
+				x.cp.LogTail(controlplane.Scheduler, 20))
 		}
 		now := 0.0
 		for _, c := range []controlplane.Component{controlplane.Scheduler, controlplane.APIServer} {
@@ -286,7 +287,8 @@ func (x *interference) settle(ctx context.Context, v variant) error {
 			return err
 		}
 		if known {
-			x.screen.line(fmt.Sprintf("%s: the scheduler is at rest %.1fs after its start: %s", v.name, time.Since(begin).Seconds(), state))
+			x.screen.line(fmt.Sprintf("%s: the scheduler is at rest %.1fs after its start: %s", v.name,
+				time.Since(begin).Seconds(), state))
 			return nil
 		}
 		calm = 0
@@ -389,7 +391,9 @@ func (x *interference) measure(ctx context.Context, v variant, round int, namesp
 		}
 	}()
 	go func() {
-		if err := x.client.each(ctx, pods-paced, func(ctx context.Context, i int) error { return create(ctx, paced+i) }); err != nil {
+		if err := x.client.each(ctx, pods-paced, func(ctx context.Context, i int) error {
+			return create(ctx, paced+i)
+		}); err != nil {
 			cancel(err)
 		}
 	}()
@@ -417,9 +421,11 @@ func (x *interference) await(ctx context.Context, watch *bindings, v variant, ro
 		if bound != last {
 			last, changed = bound, time.Now()
 		}
-		x.screen.status(fmt.Sprintf("%s, round %d of %d: %d of %d pods created, %d bound", v.name, round+1, x.o.Rounds, created, n, bound))
+		x.screen.status(fmt.Sprintf("%s, round %d of %d: %d of %d pods created, %d bound", v.name, round+1,
+			x.o.Rounds, created, n, bound))
 		if time.Since(changed) > stall {
-			return fmt.Errorf("no pod was bound for %s: %d of %d are; end of the scheduler's log:\n%s", stall, bound, n, x.cp.LogTail(controlplane.Scheduler, 20))
+			return fmt.Errorf("no pod was bound for %s: %d of %d are; end of the scheduler's log:\n%s", stall, bound, n,
+				x.cp.LogTail(controlplane.Scheduler, 20))
 		}
 		select {
 		case <-ctx.Done():
@@ -460,7 +466,8 @@ func (x *interference) createUnits(ctx context.Context) error {
 		return x.client.create(ctx, path, encode(unit))
 	})
 	if err == nil {
-		x.screen.line(fmt.Sprintf("%d units and %d Jobs are created after %.1fs", x.o.queues()+x.o.Units, len(x.jobs), time.Since(begin).Seconds()))
+		x.screen.line(fmt.Sprintf("%d units and %d Jobs are created after %.1fs", x.o.queues()+x.o.Units, len(x.jobs),
+			time.Since(begin).Seconds()))
 	}
 	return err
 }
@@ -486,7 +493,8 @@ func (x *interference) createGated(ctx context.Context, gate bool) error {
 	return x.client.each(ctx, x.o.Gated, func(ctx context.Context, i int) error {
 		job := i / x.o.PodsPerJob
 		x.screen.status(fmt.Sprintf("%d of %d gated pods created", i, x.o.Gated))
-		return x.client.create(ctx, podsPath(unitNamespace), gatedPodBody(podName(i), queueName(job%x.o.queues()), job, x.jobs[job], gate))
+		return x.client.create(ctx, podsPath(unitNamespace),
+			gatedPodBody(podName(i), queueName(job%x.o.queues()), job, x.jobs[job], gate))
 	})
 }
 

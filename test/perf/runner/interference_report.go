@@ -128,7 +128,9 @@ func spreadOf(values []float64) Spread {
 }
 
 // note keeps what one run has measured.
-func (x *interference) note(ctx context.Context, v variant, round int, before, after reading, pods map[string]binding) error {
+func (x *interference) note(
+	ctx context.Context, v variant, round int, before, after reading, pods map[string]binding,
+) error {
 	paced := make(map[string]bool, x.o.Paced)
 	for i := range x.o.Paced {
 		paced[podName(i)] = true
@@ -159,8 +161,10 @@ func (x *interference) note(ctx context.Context, v variant, round int, before, a
 		EtcdCPUMsPerPod: cpu(controlplane.Etcd), RunnerCPUMsPerPod: cpu(self),
 		SchedulerPeakRSSBytes: after.peak[string(controlplane.Scheduler)],
 		BurstLatency:          workload.Summarize(burst), PacedLatency: workload.Summarize(single),
-		Cycles:                      int(after.queue["cycle_duration_seconds_count"] - before.queue["cycle_duration_seconds_count"]),
-		CycleSeconds:                round3(after.queue["cycle_duration_seconds_sum"] - before.queue["cycle_duration_seconds_sum"]),
+		Cycles: int(after.queue["cycle_duration_seconds_count"] -
+			before.queue["cycle_duration_seconds_count"]),
+		CycleSeconds: round3(after.queue["cycle_duration_seconds_sum"] -
+			before.queue["cycle_duration_seconds_sum"]),
 		SchedulerAllocatedKiBPerPod: round3((after.allocated - before.allocated) / 1024 / n),
 
 		StatusWrites: int(after.queue[string(metrics.StatusWritesTotal)] - before.queue[string(metrics.StatusWritesTotal)]),
@@ -175,8 +179,10 @@ func (x *interference) note(ctx context.Context, v variant, round int, before, a
 	}
 	x.runs = append(x.runs, run)
 	x.noteLoad()
-	x.screen.line(fmt.Sprintf("%s, round %d: %.1f pods/s, scheduler %.3f ms and API server %.3f ms of processor time per pod, %.0f ms p50 one by one; load %s",
-		v.name, round+1, run.PodsPerSecond, run.SchedulerCPUMsPerPod, run.APIServerCPUMsPerPod, run.PacedLatency.P50, loadAverage()))
+	x.screen.line(fmt.Sprintf("%s, round %d: %.1f pods/s, scheduler %.3f ms and API server %.3f ms of processor time "+
+		"per pod, %.0f ms p50 one by one; load %s",
+		v.name, round+1, run.PodsPerSecond, run.SchedulerCPUMsPerPod, run.APIServerCPUMsPerPod,
+		run.PacedLatency.P50, loadAverage()))
 	return nil
 }
 
@@ -185,8 +191,8 @@ func round3(x float64) float64 { return round(x, 3) }
 func (x *interference) report() *InterferenceReport {
 	r := &InterferenceReport{
 		Scenario: "interference",
-		Nodes:    x.o.Nodes, Pods: x.o.Pods, PacedPods: x.o.Paced, Queues: x.o.queues(), Units: x.o.Units, GatedPods: x.o.Gated,
-		Rounds: x.o.Rounds, Runs: x.runs, SchedulerQPS: schedulerQPS, Machine: x.machine(),
+		Nodes:    x.o.Nodes, Pods: x.o.Pods, PacedPods: x.o.Paced, Queues: x.o.queues(), Units: x.o.Units,
+		GatedPods: x.o.Gated, Rounds: x.o.Rounds, Runs: x.runs, SchedulerQPS: schedulerQPS, Machine: x.machine(),
 	}
 	r.summarize()
 	return r
@@ -217,7 +223,9 @@ func (r *InterferenceReport) summarize() {
 			PodsPerSecond:        spread(podsPerSecond),
 			SchedulerCPUMsPerPod: spread(schedulerCPU),
 			AllocatedKiBPerPod:   spread(func(run InterferenceRun) float64 { return run.SchedulerAllocatedKiBPerPod }),
-			CyclesPerPod:         spread(func(run InterferenceRun) float64 { return round3(float64(run.Cycles) / float64(r.Pods-r.PacedPods)) }),
+			CyclesPerPod: spread(func(run InterferenceRun) float64 {
+				return round3(float64(run.Cycles) / float64(r.Pods-r.PacedPods))
+			}),
 			APIServerCPUMsPerPod: spread(apiServerCPU),
 			BurstP50Ms:           spread(func(run InterferenceRun) float64 { return run.BurstLatency.P50 }),
 			BurstP99Ms:           spread(func(run InterferenceRun) float64 { return run.BurstLatency.P99 }),
@@ -289,22 +297,26 @@ func percent(a, b float64) float64 {
 
 // Print writes the report as tables.
 func (r *InterferenceReport) Print(out io.Writer) {
-	fmt.Fprintf(out, "\n%d pods (%d of them one by one) on %d nodes, %d rounds; loaded: %d units in %d queues and %d gated pods; %d cores, load %s\n\n",
+	fmt.Fprintf(out, "\n%d pods (%d of them one by one) on %d nodes, %d rounds; loaded: "+
+		"%d units in %d queues and %d gated pods; %d cores, load %s\n\n",
 		r.Pods, r.PacedPods, r.Nodes, r.Rounds, r.Units, r.Queues, r.GatedPods, r.Cores, r.load())
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	cell := func(s Spread, digits int) string {
 		return fmt.Sprintf("%.*f (%.*f to %.*f)", digits, s.Median, digits, s.Min, digits, s.Max)
 	}
-	fmt.Fprintf(t, "variant\tpods/s\tCPU ms per pod: scheduler\tAPI server\tKiB allocated per pod\tcycles per pod\tpeak MiB\tattempts for nothing\n")
+	fmt.Fprintf(t, "variant\tpods/s\tCPU ms per pod: scheduler\tAPI server\tKiB allocated per pod\tcycles per pod\t"+
+		"peak MiB\tattempts for nothing\n")
 	for _, v := range r.Variants {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%.0f\t%d\n", v.Name, cell(v.PodsPerSecond, 1), cell(v.SchedulerCPUMsPerPod, 3),
-			cell(v.APIServerCPUMsPerPod, 3), cell(v.AllocatedKiBPerPod, 1), cell(v.CyclesPerPod, 2), v.PeakRSSBytes.Max/(1<<20), v.NotScheduled)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%.0f\t%d\n", v.Name, cell(v.PodsPerSecond, 1),
+			cell(v.SchedulerCPUMsPerPod, 3), cell(v.APIServerCPUMsPerPod, 3), cell(v.AllocatedKiBPerPod, 1),
+			cell(v.CyclesPerPod, 2), v.PeakRSSBytes.Max/(1<<20), v.NotScheduled)
 	}
 	_ = t.Flush()
 	fmt.Fprintf(out, "\ncreated to bound, ms\n")
 	fmt.Fprintf(t, "variant\tone by one: p50\tp99\tat once: p50\tp99\n")
 	for _, v := range r.Variants {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", v.Name, cell(v.PacedP50Ms, 1), cell(v.PacedP99Ms, 1), cell(v.BurstP50Ms, 0), cell(v.BurstP99Ms, 0))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", v.Name, cell(v.PacedP50Ms, 1), cell(v.PacedP99Ms, 1),
+			cell(v.BurstP50Ms, 0), cell(v.BurstP99Ms, 0))
 	}
 	_ = t.Flush()
 	fmt.Fprintf(out, "\nloss, %%: median of the rounds (each round)\n")

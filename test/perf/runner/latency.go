@@ -216,7 +216,8 @@ func (t *tracer) takeUnit(_ watch.EventType, o runtime.Object, now time.Time) {
 	}
 	t.note(unit.GetName(), func(x *trace) {
 		first(&x.unit, now)
-		if phase, _, _ := unstructured.NestedString(unit.Object, "status", "phase"); phase != "" && phase != string(v1alpha1.PhaseEnqueued) {
+		if phase, _, _ := unstructured.NestedString(unit.Object, "status", "phase"); phase != "" &&
+			phase != string(v1alpha1.PhaseEnqueued) {
 			first(&x.admitted, now)
 		}
 	})
@@ -318,7 +319,8 @@ func (l *latency) all(ctx context.Context) error {
 func (l *latency) prepare(ctx context.Context) error {
 	out := namespace(unqueuedNamespace)
 	out.SetLabels(map[string]string{unqueuedLabel: "true"})
-	managed := fmt.Sprintf("namespaceSelector:\n  matchExpressions:\n  - {key: %s, operator: DoesNotExist}\n", unqueuedLabel)
+	managed := fmt.Sprintf("namespaceSelector:\n  matchExpressions:\n  - {key: %s, operator: DoesNotExist}\n",
+		unqueuedLabel)
 	err := l.cp.ApplyObjects(ctx, out, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": map[string]any{"name": jobs.ManagedJobsConfigMap, "namespace": v1alpha1.DefaultQueueNamespace},
@@ -383,8 +385,8 @@ func (l *latency) one(ctx context.Context, v, i int) (trace, error) {
 
 func (l *latency) report() (*LatencyReport, error) {
 	x := &LatencyReport{
-		Scenario: "latency", Stock: l.Stock, Jobs: l.Jobs, Pods: l.Pods, Seconds: l.after.at.Sub(l.began).Seconds(), Attempts: l.attempts[1].since(l.attempts[0]),
-		Processes: l.processReports(), Machine: l.machine(),
+		Scenario: "latency", Stock: l.Stock, Jobs: l.Jobs, Pods: l.Pods, Seconds: l.after.at.Sub(l.began).Seconds(),
+		Attempts: l.attempts[1].since(l.attempts[0]), Processes: l.processReports(), Machine: l.machine(),
 	}
 	for v, traces := range l.taken {
 		x.Variants = append(x.Variants, summarizeTraces(l.variants[v].name, traces))

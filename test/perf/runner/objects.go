@@ -111,12 +111,15 @@ func admittedBody() []byte {
 	const at = "2026-01-02T03:04:05Z"
 	condition := func(kind, message string) map[string]any {
 		return map[string]any{
-			"type": kind, "status": "True", "reason": kind, "message": message, "observedGeneration": 1, "lastTransitionTime": at,
+			"type": kind, "status": "True", "reason": kind, "message": message, "observedGeneration": 1,
+			"lastTransitionTime": at,
 		}
 	}
 	return encode(map[string]any{"status": map[string]any{
 		"phase": string(v1alpha1.PhaseDequeued), "attempts": 1, "lastAllocateTime": at, "lastUpdateTime": at,
-		"admissions": []any{map[string]any{"name": "main", "replicas": 1, "running": 0, "resources": map[string]any{"cpu": "1"}}},
+		"admissions": []any{
+			map[string]any{"name": "main", "replicas": 1, "running": 0, "resources": map[string]any{"cpu": "1"}},
+		},
 		"conditions": []any{
 			condition(v1alpha1.ConditionQuotaReserved, "quota is reserved: cpu=1"),
 			condition(v1alpha1.ConditionAdmitted, "admitted, attempt 1"),
@@ -165,7 +168,8 @@ func (r *run) createQueues(ctx context.Context) error {
 	queues := "/apis/" + v1alpha1.SchemeGroupVersion.String() + "/namespaces/" + v1alpha1.DefaultQueueNamespace + "/queues"
 	err = r.client.each(ctx, w.Queues(), func(ctx context.Context, i int) error {
 		parent := groupName(i / w.QueuesPerGroup)
-		if err := r.client.create(ctx, quotas, quota(queueName(i), parent, false, w.Quota.Min.String(), w.Quota.Max.String())); err != nil {
+		if err := r.client.create(ctx, quotas,
+			quota(queueName(i), parent, false, w.Quota.Min.String(), w.Quota.Max.String())); err != nil {
 			return err
 		}
 		return r.client.create(ctx, queues, encode(map[string]any{

@@ -101,7 +101,9 @@ func (r *run) sampleUsage(ctx context.Context) (all []spent, admitted []int) {
 func usageReports(begin time.Time, before spent, all []spent, admitted []int) []UsageReport {
 	reports, last := make([]UsageReport, 0, len(all)), 0
 	for i := range all {
-		x := UsageReport{Second: round(all[i].at.Sub(begin).Seconds(), 2), CPUSeconds: map[string]float64{}, Admitted: admitted[i] - last}
+		x := UsageReport{
+			Second: round(all[i].at.Sub(begin).Seconds(), 2), CPUSeconds: map[string]float64{}, Admitted: admitted[i] - last,
+		}
 		for name, seconds := range all[i].cpu {
 			x.CPUSeconds[name] = round(seconds-before.cpu[name], 2)
 		}
@@ -209,7 +211,8 @@ func printPhases(out io.Writer, phases []PhaseReport) {
 	}
 	fmt.Fprintf(t, "others\tidle\n")
 	for _, p := range phases {
-		fmt.Fprintf(t, "%s\t%.1f\t%.0f\t%.1f\t%.0f %%\t", p.Name, p.Seconds, p.WritesPerSecond, p.AdmissionsPerSecond, 100*p.QuotaHeld)
+		fmt.Fprintf(t, "%s\t%.1f\t%.0f\t%.1f\t%.0f %%\t", p.Name, p.Seconds, p.WritesPerSecond,
+			p.AdmissionsPerSecond, 100*p.QuotaHeld)
 		for _, name := range names {
 			fmt.Fprintf(t, "%.0f %%\t", 100*p.CPU[name])
 		}
@@ -222,7 +225,8 @@ func printHeld(out io.Writer, classes []ClassReport, capacity float64) {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "quota, core-s\tuntil due\tof all\toverrun\tof all\n")
 	line := func(name string, h HeldReport) {
-		fmt.Fprintf(t, "%s\t%.1f\t%.1f %%\t%.1f\t%.1f %%\n", name, h.Work, 100*h.Work/capacity, h.Overrun, 100*h.Overrun/capacity)
+		fmt.Fprintf(t, "%s\t%.1f\t%.1f %%\t%.1f\t%.1f %%\n", name, h.Work, 100*h.Work/capacity,
+			h.Overrun, 100*h.Overrun/capacity)
 	}
 	total := HeldReport{}
 	for _, c := range classes {

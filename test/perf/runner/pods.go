@@ -67,7 +67,9 @@ func gatedPodBody(name, quota string, job int, uid string, gate bool) []byte {
 }
 
 func ownerReferences(job int, uid string) []any {
-	return []any{map[string]any{"apiVersion": "batch/v1", "kind": "Job", "name": jobName(job), "uid": uid, "controller": true}}
+	return []any{
+		map[string]any{"apiVersion": "batch/v1", "kind": "Job", "name": jobName(job), "uid": uid, "controller": true},
+	}
 }
 
 // ownedByJob makes a unit that of a Job.

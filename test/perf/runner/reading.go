@@ -182,7 +182,8 @@ func isWrite(verb, resource string) bool {
 		return false
 	}
 	switch resource {
-	case "", "tokenreviews", "subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews":
+	case "", "tokenreviews", "subjectaccessreviews", "selfsubjectaccessreviews",
+		"selfsubjectrulesreviews", "selfsubjectreviews":
 		return false
 	}
 	return true

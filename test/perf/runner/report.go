@@ -132,8 +132,8 @@ func (r *run) report() (*Report, error) {
 	seen, late, evicted := r.watch.result()
 	w := r.Workload
 	x := &Report{
-		Workload: w.Name, Jobs: r.Jobs, QueuePolicy: string(w.QueuePolicy), Units: len(r.units), Queues: w.Queues(), Evictions: evicted, CreatedLateMs: late.Seconds() * 1000,
-		WriteCeilings: r.ceilings, Machine: r.machine(),
+		Workload: w.Name, Jobs: r.Jobs, QueuePolicy: string(w.QueuePolicy), Units: len(r.units), Queues: w.Queues(),
+		Evictions: evicted, CreatedLateMs: late.Seconds() * 1000, WriteCeilings: r.ceilings, Machine: r.machine(),
 		Clients: map[string]any{"runnerWorkers": r.Workers, "runnerQPS": "unlimited", "schedulerQPS": 1000},
 	}
 	first, last := r.timeline(x, seen)
@@ -256,7 +256,9 @@ func (r *run) countWrites(x *Report) {
 		if n == 0 {
 			continue
 		}
-		x.Writes = append(x.Writes, Write{Resource: key.resource, Verb: key.verb, Code: key.code, Count: int(n), PerUnit: round(n/per, 4)})
+		x.Writes = append(x.Writes, Write{
+			Resource: key.resource, Verb: key.verb, Code: key.code, Count: int(n), PerUnit: round(n/per, 4),
+		})
 		all += n
 		if key.code == "409" {
 			x.Conflicts += int(n)
@@ -274,9 +276,11 @@ func (r *run) countWrites(x *Report) {
 		}
 	}
 	slices.SortFunc(x.Writes, func(a, b Write) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Code, b.Code))
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Verb, b.Verb),
+			cmp.Compare(a.Code, b.Code))
 	})
-	x.WritesPerUnit, x.QueueUnitWritesPerUnit, x.AllWritesPerUnit = round(besides/per, 4), round(own/per, 4), round(all/per, 4)
+	x.WritesPerUnit, x.QueueUnitWritesPerUnit, x.AllWritesPerUnit = round(besides/per, 4),
+		round(own/per, 4), round(all/per, 4)
 	x.WritesPerSecond = all / r.after.at.Sub(r.before.at).Seconds()
 	for i, c := range r.ceilings {
 		least := min(c.CreatesPerSecond, c.StatusPatchesSecond)
@@ -316,9 +320,10 @@ func decisionsOf(moved func(name string) float64) DecisionsReport {
 		UnitsExaminedPerAdmission: by(moved("cycle_examined_units_sum"), admissions),
 		CyclesPerAdmission:        by(moved("cycle_duration_seconds_count"), admissions),
 		MeanCycleMs:               by(1000*moved("cycle_duration_seconds_sum"), moved("cycle_duration_seconds_count")),
-		MeanWriteMs:               by(1000*moved("status_write_duration_seconds_sum/admit"), moved("status_write_duration_seconds_count/admit")),
-		Reasons:                   int(moved("status_writes_total/explain")),
-		QueueStatuses:             int(moved("status_writes_total/queueStatus")),
+		MeanWriteMs: by(1000*moved("status_write_duration_seconds_sum/admit"),
+			moved("status_write_duration_seconds_count/admit")),
+		Reasons:       int(moved("status_writes_total/explain")),
+		QueueStatuses: int(moved("status_writes_total/queueStatus")),
 	}
 }
 
@@ -342,7 +347,8 @@ func (x *Report) Print(out io.Writer) {
 	fmt.Fprintf(t, "makespan\t%.1f s\tgreedy %.1f s\n", x.MakespanSeconds, x.Greedy.MakespanSeconds)
 	fmt.Fprintf(t, "admissions\t%.1f /s\tfirst after %.2f s\n", x.AdmissionsPerSecond, x.FirstAdmissionSeconds)
 	fmt.Fprintf(t, "quota\t%.1f %% used\t%.1f %% held\n", 100*x.QuotaUse, 100*x.QuotaHeld)
-	fmt.Fprintf(t, "writes\t%.2f per unit\t%.2f of all processes, %.0f /s, %.0f %% of the ceiling of %.0f /s, %d conflicts\n",
+	fmt.Fprintf(t,
+		"writes\t%.2f per unit\t%.2f of all processes, %.0f /s, %.0f %% of the ceiling of %.0f /s, %d conflicts\n",
 		x.WritesPerUnit, x.AllWritesPerUnit, x.WritesPerSecond, 100*x.WriteCeilingShare, x.WriteCeilingPerSecond, x.Conflicts)
 	d := x.Decisions
 	fmt.Fprintf(t, "per admission\t%.2f decisions\t%.2f units examined, %.2f cycles of %.2f ms\n",

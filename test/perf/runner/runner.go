@@ -155,7 +155,9 @@ func (r *run) all(ctx context.Context) error {
 		return err
 	}
 	r.noteLoad()
-	for _, c := range []controlplane.Component{controlplane.Controller, controlplane.Scheduler, controlplane.ControllerManager, controlplane.KWOK} {
+	for _, c := range []controlplane.Component{
+		controlplane.Controller, controlplane.Scheduler, controlplane.ControllerManager, controlplane.KWOK,
+	} {
 		if r.cp.PID(c) == 0 {
 			continue
 		}
@@ -263,7 +265,8 @@ func (r *run) await(ctx context.Context, failed <-chan error) error {
 		}
 		r.screen.progress(time.Since(r.begin), now, len(r.units))
 		if time.Since(changed) > stall {
-			return fmt.Errorf("nothing has happened for %s: of %d units %d were created, %d admitted, %d have ended; end of the scheduler's log:\n%s",
+			return fmt.Errorf("nothing has happened for %s: of %d units %d were created, %d admitted, %d have ended; "+
+				"end of the scheduler's log:\n%s",
 				stall, len(r.units), now.created, now.admitted, now.ended, r.cp.LogTail(controlplane.Scheduler, 20))
 		}
 	}
@@ -282,7 +285,8 @@ func (r *run) versions() map[string]string {
 		bin = filepath.Join(root, "bin")
 	}
 	versions := map[string]string{"go": runtime.Version()}
-	addModules(versions, filepath.Join(bin, "koord-scheduler"), "github.com/koordinator-sh/koordinator", "k8s.io/kubernetes")
+	addModules(versions, filepath.Join(bin, "koord-scheduler"), "github.com/koordinator-sh/koordinator",
+		"k8s.io/kubernetes")
 	addModules(versions, filepath.Join(bin, "jobqueue-controlplane"), "go.etcd.io/etcd/server/v3")
 	return versions
 }

@@ -206,9 +206,11 @@ func (v *savings) create(ctx context.Context, name, class string) error {
 	}
 	// Without the queue the API server may be too busy to answer in time.
 	busy := func(err error) bool {
-		return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err)
+		return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) ||
+			apierrors.IsInternalError(err)
 	}
-	err := retry.OnError(retry.DefaultBackoff, busy, func() error { return v.client.create(ctx, jobsPath(unitNamespace), job.body()) })
+	err := retry.OnError(retry.DefaultBackoff, busy,
+		func() error { return v.client.create(ctx, jobsPath(unitNamespace), job.body()) })
 	if apierrors.IsAlreadyExists(err) {
 		return nil // the answer to the first request was lost
 	}
@@ -228,7 +230,8 @@ func (v *savings) fill(ctx context.Context) error {
 	if err != nil && bounded.Err() == nil {
 		return fmt.Errorf("submit jobs: %w", err)
 	}
-	v.screen.line(fmt.Sprintf("%d jobs are submitted after %.0f s", v.census.tally().Submitted, time.Since(v.began).Seconds()))
+	v.screen.line(fmt.Sprintf("%d jobs are submitted after %.0f s", v.census.tally().Submitted,
+		time.Since(v.began).Seconds()))
 	for bounded.Err() == nil && !v.waited {
 		if err := v.failure(ctx); err != nil {
 			return err
@@ -266,7 +269,8 @@ func (v *savings) window(ctx context.Context) error {
 	if err := v.create(ctx, lateJob, lateClass); err != nil {
 		return fmt.Errorf("submit the late job: %w", err)
 	}
-	v.screen.line(fmt.Sprintf("the late job is submitted after %.0f s; the window of %s begins", time.Since(v.began).Seconds(), v.Window))
+	v.screen.line(fmt.Sprintf("the late job is submitted after %.0f s; the window of %s begins",
+		time.Since(v.began).Seconds(), v.Window))
 	for time.Since(v.late) < v.Window {
 		if err := v.failure(ctx); err != nil {
 			return err
@@ -296,7 +300,8 @@ func (v *savings) sample(ctx context.Context) {
 	const every = 5
 	for second := 0; sleep(ctx, time.Until(v.began.Add(time.Duration(second)*time.Second))); second++ {
 		now := v.census.tally()
-		v.screen.status(fmt.Sprintf("%s %4d s: %d of %d jobs submitted, %d finished; of %d have pods: %d pods, %d of them on no node",
+		v.screen.status(fmt.Sprintf("%s %4d s: %d of %d jobs submitted, %d finished; of %d have pods: %d pods, "+
+			"%d of them on no node",
 			v.name, second, now.Submitted, v.Jobs, now.Finished, now.JobsWithPods, now.ActivePods, now.UnboundPods))
 		if second%every == 0 {
 			v.samples = append(v.samples, Sample{Seconds: float64(second), tally: now})

@@ -152,11 +152,11 @@ func (v *savings) report() *VariantReport {
 		Name: v.name, Queue: v.Queue, Suspend: v.Suspend, FillSeconds: v.late.Sub(v.began).Seconds(), AllWaited: v.waited,
 		Peak: c.peak, End: v.end.tally, Attempts: v.end.attempts.since(v.idle.attempts),
 		AttemptsInWindow: v.end.attempts.since(v.full.attempts), Requests: map[string]int{},
-		RequestsTotal: total(v.end.requests) - total(v.idle.requests), RequestsInWindow: total(v.end.requests) - total(v.full.requests),
-		Store: v.end.store, StoreIdle: v.idle.store,
+		RequestsTotal:    total(v.end.requests) - total(v.idle.requests),
+		RequestsInWindow: total(v.end.requests) - total(v.full.requests), Store: v.end.store, StoreIdle: v.idle.store,
 		FinishedPerMinute: float64(v.end.tally.Finished-v.full.tally.Finished) / v.end.at.Sub(v.full.at).Minutes(),
-		LateToBoundMs:     since(v.late, c.lateBound), LateToRunningMs: since(v.late, c.lateRunning),
-		Samples: v.samples, LoadAverages: v.loads, versions: v.versions(),
+		LateToBoundMs:     since(v.late, c.lateBound), LateToRunningMs: since(v.late, c.lateRunning), Samples: v.samples,
+		LoadAverages: v.loads, versions: v.versions(),
 	}
 	for key, n := range v.end.requests {
 		if n -= v.idle.requests[key]; n > 0 {
@@ -165,8 +165,9 @@ func (v *savings) report() *VariantReport {
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.end.cpu)) {
 		x.Processes = append(x.Processes, ProcessUse{
-			Name: name, CPUSeconds: round(v.end.cpu[name]-v.idle.cpu[name], 2), CPUSecondsInWindow: round(v.end.cpu[name]-v.full.cpu[name], 2),
-			IdlePeakRSSBytes: v.idle.peak[name], PeakRSSBytes: v.end.peak[name],
+			Name: name, CPUSeconds: round(v.end.cpu[name]-v.idle.cpu[name], 2),
+			CPUSecondsInWindow: round(v.end.cpu[name]-v.full.cpu[name], 2), IdlePeakRSSBytes: v.idle.peak[name],
+			PeakRSSBytes: v.end.peak[name],
 		})
 	}
 	return x
@@ -183,7 +184,8 @@ func since(from, to time.Time) *float64 {
 
 // Print writes the report as a table with a column for each variant.
 func (x *SavingsReport) Print(out io.Writer) {
-	fmt.Fprintf(out, "\n%d jobs of %d pods that run %.0f s, %d per second, for capacity %d; window of %.0f s; %d cores\n\n",
+	fmt.Fprintf(out,
+		"\n%d jobs of %d pods that run %.0f s, %d per second, for capacity %d; window of %.0f s; %d cores\n\n",
 		x.Jobs, x.Pods, x.RunTimeSeconds, x.JobsPerSecond, x.Capacity, x.WindowSeconds, x.Cores)
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	row := func(name string, cell func(*VariantReport) string) {
@@ -216,7 +218,8 @@ func (x *SavingsReport) Print(out io.Writer) {
 		}
 		return fmt.Sprintf("%.2f", *v.LateToRunningMs/1000)
 	})
-	row("jobs finished per minute of the window", func(v *VariantReport) string { return fmt.Sprintf("%.0f", v.FinishedPerMinute) })
+	row("jobs finished per minute of the window",
+		func(v *VariantReport) string { return fmt.Sprintf("%.0f", v.FinishedPerMinute) })
 	number("jobs failed", func(v *VariantReport) int { return v.End.Failed })
 	number("API requests", func(v *VariantReport) int { return v.RequestsTotal })
 	number("  of them in the window", func(v *VariantReport) int { return v.RequestsInWindow })

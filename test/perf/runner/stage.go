@@ -111,7 +111,8 @@ func follow[L metav1.ListInterface](
 	if err != nil {
 		return err
 	}
-	w, err := watchtools.NewRetryWatcherWithContext(ctx, all.GetResourceVersion(), &cache.ListWatch{WatchFuncWithContext: watcher})
+	w, err := watchtools.NewRetryWatcherWithContext(ctx, all.GetResourceVersion(),
+		&cache.ListWatch{WatchFuncWithContext: watcher})
 	if err != nil {
 		return err
 	}
@@ -132,7 +133,9 @@ func follow[L metav1.ListInterface](
 }
 
 // followPods follows those of all namespaces.
-func (s *stage) followPods(ctx context.Context, failed chan<- error, take func(watch.EventType, *corev1.Pod, time.Time)) error {
+func (s *stage) followPods(
+	ctx context.Context, failed chan<- error, take func(watch.EventType, *corev1.Pod, time.Time),
+) error {
 	pods := s.kube.CoreV1().Pods("")
 	return follow(ctx, failed, pods.List, pods.Watch, func(t watch.EventType, o runtime.Object, now time.Time) {
 		if pod, ok := o.(*corev1.Pod); ok {
@@ -142,7 +145,9 @@ func (s *stage) followPods(ctx context.Context, failed chan<- error, take func(w
 }
 
 // followJobs follows those of all namespaces.
-func (s *stage) followJobs(ctx context.Context, failed chan<- error, take func(watch.EventType, *batchv1.Job, time.Time)) error {
+func (s *stage) followJobs(
+	ctx context.Context, failed chan<- error, take func(watch.EventType, *batchv1.Job, time.Time),
+) error {
 	jobs := s.kube.BatchV1().Jobs("")
 	return follow(ctx, failed, jobs.List, jobs.Watch, func(t watch.EventType, o runtime.Object, now time.Time) {
 		if job, ok := o.(*batchv1.Job); ok {
@@ -178,7 +183,8 @@ func (a *Attempts) String() string {
 	for _, result := range slices.Sorted(maps.Keys(a.ByResult)) {
 		all = append(all, fmt.Sprintf("%d %s", a.ByResult[result], result))
 	}
-	return fmt.Sprintf("%s; refused by quota %d, by the gate %d", strings.Join(all, ", "), a.RefusedByQuota, a.RefusedByGate)
+	return fmt.Sprintf("%s; refused by quota %d, by the gate %d", strings.Join(all, ", "),
+		a.RefusedByQuota, a.RefusedByGate)
 }
 
 func (s *stage) readAttempts(ctx context.Context) (Attempts, error) {

@@ -99,7 +99,8 @@ func (s *store) measureStartup(ctx context.Context, o *StandingOptions) (*Startu
 	x.Steps = append(x.Steps, *step)
 	for i := range 2 * o.Changes {
 		kind := []string{leaderKilled, leaderEnded}[i%2]
-		step, next, err := s.changeLeader(ctx, kind, leader, controlplane.Component(fmt.Sprintf("koord-scheduler-%d", i+2)), o.Freed)
+		step, next, err := s.changeLeader(ctx, kind, leader,
+			controlplane.Component(fmt.Sprintf("koord-scheduler-%d", i+2)), o.Freed)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", kind, err)
 		}
@@ -142,7 +143,9 @@ func (s *store) coldStart(ctx context.Context, freed int) (*StartupStep, control
 }
 
 // changeLeader has a standby take over: the leader ends, then units end, which only its successor can make use of.
-func (s *store) changeLeader(ctx context.Context, kind string, leader, standby controlplane.Component, freed int) (*StartupStep, controlplane.Component, error) {
+func (s *store) changeLeader(
+	ctx context.Context, kind string, leader, standby controlplane.Component, freed int,
+) (*StartupStep, controlplane.Component, error) {
 	if err := s.startReplica(ctx, standby); err != nil {
 		return nil, "", err
 	}
@@ -193,7 +196,8 @@ func (s *store) finishStep(ctx context.Context, step *StartupStep, name controlp
 	step.SyncedToFirst, step.LeaseToFirst = step.Seen-step.Synced, step.Seen-step.Lease
 	var err error
 	step.CPUSeconds, step.PeakRSSBytes, err = usage(s.cp.PID(name))
-	s.line("%s: lease after %.2fs, decides after %.2fs, first admission after %.2fs", step.Kind, step.Lease, step.Deciding, step.Seen)
+	s.line("%s: lease after %.2fs, decides after %.2fs, first admission after %.2fs", step.Kind, step.Lease,
+		step.Deciding, step.Seen)
 	return err
 }
 
@@ -242,15 +246,18 @@ func loggedAt(content []byte, marker string, now time.Time) (time.Time, bool) {
 }
 
 func (x *StartupReport) print(t *tabwriter.Writer) {
-	fmt.Fprintf(t, "\nstart and change of the leader with %d units waiting and %d holding quota, of which %d end before each; seconds\n", x.Waiting, x.Holding, x.Freed)
-	fmt.Fprintf(t, "step\tleader gone\tAPI\tsynced\tlease\tdecides\tfirst admission\tall admitted\tsynced to first\tlease to first\tCPU s\tpeak MiB\tleader's peak MiB\n")
+	fmt.Fprintf(t, "\nstart and change of the leader with %d units waiting and %d holding quota, "+
+		"of which %d end before each; seconds\n", x.Waiting, x.Holding, x.Freed)
+	fmt.Fprintf(t, "step\tleader gone\tAPI\tsynced\tlease\tdecides\tfirst admission\tall admitted\tsynced to first\t"+
+		"lease to first\tCPU s\tpeak MiB\tleader's peak MiB\n")
 	for _, s := range x.Steps {
 		gone, before := "", ""
 		if s.Kind != coldStart {
 			gone, before = fmt.Sprintf("%.2f", s.LeaderEnded), fmt.Sprint(s.BeforePeakRSSBytes>>20)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.1f\t%d\t%s\n", s.Kind, gone, s.API, s.Synced, s.Lease, s.Deciding,
-			s.Seen, s.Full, s.SyncedToFirst, s.LeaseToFirst, s.CPUSeconds, s.PeakRSSBytes>>20, before)
+		fmt.Fprintf(t, "%s\t%s\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.1f\t%d\t%s\n", s.Kind, gone, s.API,
+			s.Synced, s.Lease, s.Deciding, s.Seen, s.Full, s.SyncedToFirst, s.LeaseToFirst, s.CPUSeconds, s.PeakRSSBytes>>20,
+			before)
 	}
 	printViolations(t, x.Violations)
 }

@@ -62,7 +62,9 @@ func standingWorkload(holding int) *workload.Workload {
 	cores := func(n int) resource.Quantity { return *resource.NewQuantity(int64(n), resource.DecimalSI) }
 	return &workload.Workload{
 		Name: "standing", Groups: standingGroups, QueuesPerGroup: standingPerGroup, QueuePolicy: v1alpha1.PolicyPriority,
-		Quota:   workload.Quota{Min: cores(share / 2), Max: cores(share * standingPerGroup), GroupMax: cores(share * standingPerGroup)},
+		Quota: workload.Quota{
+			Min: cores(share / 2), Max: cores(share * standingPerGroup), GroupMax: cores(share * standingPerGroup),
+		},
 		Classes: []workload.Class{{Name: standingClass, Count: 1, CPU: cores(standingCPU)}},
 	}
 }
@@ -130,12 +132,15 @@ func (s *store) fillUp(ctx context.Context, waiting int) error {
 	begin := time.Now()
 	stop := s.screen.follow(ctx, func() counts { return s.held.state().counts }, s.capacity+waiting)
 	defer stop()
-	err := s.client.each(ctx, missing, func(ctx context.Context, i int) error { return s.createUnit(ctx, i%standingQueues) })
+	err := s.client.each(ctx, missing,
+		func(ctx context.Context, i int) error { return s.createUnit(ctx, i%standingQueues) })
 	if err != nil {
 		return fmt.Errorf("create units: %w", err)
 	}
 	want := state.counts.created + missing
-	if err := s.await(ctx, "the watch shows all units", func(now holdingsState) bool { return now.counts.created == want }); err != nil {
+	if err := s.await(ctx, "the watch shows all units", func(now holdingsState) bool {
+		return now.counts.created == want
+	}); err != nil {
 		return err
 	}
 	stop()
@@ -243,7 +248,9 @@ func (s *store) quiet(ctx context.Context, scheduler controlplane.Component) err
 // check returns what was found to be wrong up to now, and how much in total.
 func (s *store) check(ctx context.Context) ([]string, int, error) {
 	all := int(s.next.Load())
-	if err := s.await(ctx, "the watch shows all units", func(now holdingsState) bool { return now.counts.created == all }); err != nil {
+	if err := s.await(ctx, "the watch shows all units", func(now holdingsState) bool {
+		return now.counts.created == all
+	}); err != nil {
 		return nil, 0, err
 	}
 	return s.held.check(ctx, s.client)

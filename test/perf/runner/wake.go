@@ -118,7 +118,9 @@ func measureWake(ctx context.Context, o *StandingOptions, many *store, screen *s
 	return x, nil
 }
 
-func measurePolicy(ctx context.Context, o *StandingOptions, policy v1alpha1.QueuePolicy, stores []*store, waiting map[*store]int) ([]WakeVariant, error) {
+func measurePolicy(
+	ctx context.Context, o *StandingOptions, policy v1alpha1.QueuePolicy, stores []*store, waiting map[*store]int,
+) ([]WakeVariant, error) {
 	all := make([]wakeup, len(stores))
 	for i, s := range stores {
 		if err := s.setPolicy(ctx, policy); err != nil {
@@ -141,7 +143,8 @@ func measurePolicy(ctx context.Context, o *StandingOptions, policy v1alpha1.Queu
 	for i, s := range stores {
 		v := all[i].variant()
 		v.Policy, v.Waiting, v.Holding = string(policy), waiting[s], s.capacity
-		s.line("%s, %d waiting: p50 %.1f, p99 %.1f, at most %.1f ms from the watch's event", policy, v.Waiting, v.FromWatch.P50, v.FromWatch.P99, v.FromWatch.Max)
+		s.line("%s, %d waiting: p50 %.1f, p99 %.1f, at most %.1f ms from the watch's event", policy, v.Waiting,
+			v.FromWatch.P50, v.FromWatch.P99, v.FromWatch.Max)
 		variants = append(variants, v)
 	}
 	return variants, nil
@@ -175,8 +178,10 @@ func (x *wakeup) variant() WakeVariant {
 	n := len(x.fromWatch)
 	v := WakeVariant{
 		Samples: n, EndWrite: workload.Summarize(x.endWrite),
-		FromReturn: workload.Summarize(x.fromReturn), FromWatch: workload.Summarize(x.fromWatch), Histogram: histogram(x.fromWatch),
-		Decisions: decisionsOf(func(name string) float64 { return x.queue[name] }), CPUMs: map[string]float64{}, Writes: map[string]float64{},
+		FromReturn: workload.Summarize(x.fromReturn),
+		FromWatch:  workload.Summarize(x.fromWatch), Histogram: histogram(x.fromWatch),
+		Decisions: decisionsOf(func(name string) float64 { return x.queue[name] }), CPUMs: map[string]float64{},
+		Writes: map[string]float64{},
 	}
 	for name, seconds := range x.cpu {
 		v.CPUMs[name] = round(1000*seconds/float64(n), 3)
@@ -220,8 +225,8 @@ func (s *store) sampleMany(ctx context.Context, x *wakeup, n int, interval time.
 		if err := s.sample(ctx, x); err != nil {
 			return err
 		}
-		s.screen.status(fmt.Sprintf("%s: %s, %d of %d samples, the last after %.1f ms", s.label, s.Workload.QueuePolicy, i+1, n,
-			inMs(x.fromWatch[len(x.fromWatch)-1])))
+		s.screen.status(fmt.Sprintf("%s: %s, %d of %d samples, the last after %.1f ms", s.label, s.Workload.QueuePolicy, i+1,
+			n, inMs(x.fromWatch[len(x.fromWatch)-1])))
 	}
 	after := s.read()
 	x.moved(before, after)
@@ -252,10 +257,12 @@ func (s *store) sample(ctx context.Context, x *wakeup) error {
 }
 
 func (x *WakeReport) print(t *tabwriter.Writer) {
-	fmt.Fprintf(t, "\nfrom the end of a unit to the admission of the next, ms; one at a time, %g a second at most\n", x.PerSecond)
+	fmt.Fprintf(t, "\nfrom the end of a unit to the admission of the next, ms; one at a time, %g a second at most\n",
+		x.PerSecond)
 	fmt.Fprintf(t, "policy\twaiting\tsamples\tfrom\tp50\tp90\tp95\tp99\tmax\tmean\n")
 	row := func(v *WakeVariant, from string, a workload.Times) {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\n", v.Policy, v.Waiting, v.Samples, from, a.P50, a.P90, a.P95, a.P99, a.Max, a.Mean)
+		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\n", v.Policy, v.Waiting, v.Samples, from, a.P50,
+			a.P90, a.P95, a.P99, a.Max, a.Mean)
 	}
 	for i := range x.Variants {
 		v := &x.Variants[i]
@@ -265,11 +272,13 @@ func (x *WakeReport) print(t *tabwriter.Writer) {
 	}
 	_ = t.Flush()
 	fmt.Fprintf(t, "\nper sample, with the creation of a unit\n")
-	fmt.Fprintf(t, "policy\twaiting\tunits examined\tcycles\tms per cycle\tms per status write\tCPU ms: scheduler\tAPI server\tetcd\n")
+	fmt.Fprintf(t,
+		"policy\twaiting\tunits examined\tcycles\tms per cycle\tms per status write\tCPU ms: scheduler\tAPI server\tetcd\n")
 	for _, v := range x.Variants {
-		fmt.Fprintf(t, "%s\t%d\t%.2f\t%.2f\t%.2f\t%.1f\t%.2f\t%.2f\t%.2f\n", v.Policy, v.Waiting, v.Decisions.UnitsExaminedPerAdmission,
-			v.Decisions.CyclesPerAdmission, v.Decisions.MeanCycleMs, v.Decisions.MeanWriteMs,
-			v.CPUMs[string(controlplane.Scheduler)], v.CPUMs[string(controlplane.APIServer)], v.CPUMs[string(controlplane.Etcd)])
+		fmt.Fprintf(t, "%s\t%d\t%.2f\t%.2f\t%.2f\t%.1f\t%.2f\t%.2f\t%.2f\n", v.Policy, v.Waiting,
+			v.Decisions.UnitsExaminedPerAdmission, v.Decisions.CyclesPerAdmission, v.Decisions.MeanCycleMs,
+			v.Decisions.MeanWriteMs, v.CPUMs[string(controlplane.Scheduler)], v.CPUMs[string(controlplane.APIServer)],
+			v.CPUMs[string(controlplane.Etcd)])
 	}
 	_ = t.Flush()
 	for _, v := range x.Variants {

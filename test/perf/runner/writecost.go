@@ -100,7 +100,8 @@ func writeVariants() []writeVariant {
 		{name: "json patch", write: jsonPatchStatus, whole: true},
 		{name: "put status alone", write: putStatus("labels", "annotations", "ownerReferences", "finalizers"), whole: true},
 		{name: "put status and metadata", write: putStatus(), whole: true},
-		{name: "ignore unknown fields", send: func(r *rest.Request) *rest.Request { return r.Param("fieldValidation", "Ignore") }},
+		{name: "ignore unknown fields",
+			send: func(r *rest.Request) *rest.Request { return r.Param("fieldValidation", "Ignore") }},
 		{name: "answer with metadata", send: func(r *rest.Request) *rest.Request {
 			return r.SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
 		}},
@@ -140,7 +141,8 @@ func putStatus(without ...string) func(c *rest.RESTClient, path string, stored, 
 		}
 		delete(u.Object, "spec")
 		u.Object["metadata"], u.Object["status"] = metadata, status
-		return c.Put().AbsPath(path, u.GetName(), "status").SetHeader("Content-Type", "application/json").Body(encode(u.Object))
+		return c.Put().AbsPath(path, u.GetName(), "status").SetHeader("Content-Type", "application/json").
+			Body(encode(u.Object))
 	}
 }
 
@@ -499,10 +501,12 @@ func (m *costMeasurement) cpu() (seconds float64, err error) {
 
 // Print writes the table.
 func (c *WriteCosts) Print(out io.Writer) {
-	fmt.Fprintf(out, "API server per write: processor time without garbage collection, and memory allocated; medians of %d rounds of %d units, %d watchers, load %s\n\n",
+	fmt.Fprintf(out, "API server per write: processor time without garbage collection, and memory allocated; "+
+		"medians of %d rounds of %d units, %d watchers, load %s\n\n",
 		c.Rounds, c.Objects, c.Watchers, strings.Join(c.Load, " to "))
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "variant\tcreate, ms\tadmit, ms\tfinish, ms\tcreate, KiB\tadmit, KiB\tfinish, KiB\tbytes of the unit\t")
+	fmt.Fprintln(table,
+		"variant\tcreate, ms\tadmit, ms\tfinish, ms\tcreate, KiB\tadmit, KiB\tfinish, KiB\tbytes of the unit\t")
 	for i := range c.Variants {
 		v := &c.Variants[i]
 		s := &v.Steps

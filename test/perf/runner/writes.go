@@ -150,7 +150,8 @@ func (r *run) measureCeiling(ctx context.Context, when string) error {
 		StatusPatchesSecond: float64(n) / patched.Sub(created).Seconds(),
 	}
 	r.ceilings = append(r.ceilings, c)
-	r.screen.line(fmt.Sprintf("write ceiling %s the run: %.0f creates/s, %.0f status patches/s", when, c.CreatesPerSecond, c.StatusPatchesSecond))
+	r.screen.line(fmt.Sprintf("write ceiling %s the run: %.0f creates/s, %.0f status patches/s", when,
+		c.CreatesPerSecond, c.StatusPatchesSecond))
 	// The scheduler is not to see them.
 	return r.client.writes.Delete().AbsPath(path).Do(ctx).Error()
 }
@@ -239,7 +240,8 @@ func (r *run) create(ctx context.Context, i int) error {
 		}
 		return r.client.create(ctx, jobsPath(unitNamespace), job.body())
 	}
-	return r.client.create(ctx, unitsPath(unitNamespace), unitBody(r.watch.name(i), queueName(u.Queue), c.Priority, c.CPU.String()))
+	return r.client.create(ctx, unitsPath(unitNamespace),
+		unitBody(r.watch.name(i), queueName(u.Queue), c.Priority, c.CPU.String()))
 }
 
 func (r *run) finish(ctx context.Context, i int) error {
@@ -258,7 +260,8 @@ func (r *run) warmUp(ctx context.Context) error {
 	select {
 	case <-r.watch.warm:
 	case <-time.After(stall):
-		return errors.New("the first unit was not admitted; see the log of the scheduler:\n" + r.cp.LogTail("koord-scheduler", 20))
+		return errors.New("the first unit was not admitted; see the log of the scheduler:\n" +
+			r.cp.LogTail("koord-scheduler", 20))
 	case <-ctx.Done():
 		return ctx.Err()
 	}

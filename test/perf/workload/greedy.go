@@ -192,7 +192,9 @@ func Summarize(durations []time.Duration) Times {
 		sum += millis(d)
 	}
 	rank := func(percent int) float64 { return millis(sorted[(len(sorted)*percent+99)/100-1]) }
-	return Times{Mean: sum / float64(len(sorted)), P50: rank(50), P90: rank(90), P95: rank(95), P99: rank(99), Max: rank(100)}
+	return Times{
+		Mean: sum / float64(len(sorted)), P50: rank(50), P90: rank(90), P95: rank(95), P99: rank(99), Max: rank(100),
+	}
 }
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

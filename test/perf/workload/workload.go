@@ -117,7 +117,8 @@ func Parse(content []byte) (*Workload, error) {
 // Validate refuses what can never be run, and names the fields.
 func (w *Workload) Validate() error { return w.validate().ToAggregate() }
 
-var policies = []v1alpha1.QueuePolicy{v1alpha1.PolicyPriority, v1alpha1.PolicyFIFO, v1alpha1.PolicyBlock, v1alpha1.PolicyIntelligent}
+var policies = []v1alpha1.QueuePolicy{v1alpha1.PolicyPriority, v1alpha1.PolicyFIFO, v1alpha1.PolicyBlock,
+	v1alpha1.PolicyIntelligent}
 
 func (w *Workload) validate() field.ErrorList {
 	var errs field.ErrorList

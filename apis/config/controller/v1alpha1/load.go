@@ -100,10 +100,12 @@ func Validate(c *ControllerConfiguration) field.ErrorList {
 	l := c.LeaderElection
 	positive(l.RetryPeriod.Duration > 0, election.Child("retryPeriod"), l.RetryPeriod.Duration.String())
 	if l.RenewDeadline.Duration <= l.RetryPeriod.Duration {
-		errs = append(errs, field.Invalid(election.Child("renewDeadline"), l.RenewDeadline.Duration.String(), "must be longer than retryPeriod"))
+		errs = append(errs, field.Invalid(election.Child("renewDeadline"), l.RenewDeadline.Duration.String(),
+			"must be longer than retryPeriod"))
 	}
 	if l.LeaseDuration.Duration <= l.RenewDeadline.Duration {
-		errs = append(errs, field.Invalid(election.Child("leaseDuration"), l.LeaseDuration.Duration.String(), "must be longer than renewDeadline"))
+		errs = append(errs, field.Invalid(election.Child("leaseDuration"), l.LeaseDuration.Duration.String(),
+			"must be longer than renewDeadline"))
 	}
 	return errs
 }
