@@ -177,7 +177,8 @@ func TestNoDangerousRights(t *testing.T) {
 	for who, list := range rules(t) {
 		for _, r := range list {
 			for _, res := range r.Resources {
-				require.NotContains(t, []string{"secrets", "serviceaccounts/token", "pods/exec", "pods/attach", "nodes/proxy"}, res, who)
+				require.NotContains(t, []string{"secrets", "serviceaccounts/token", "pods/exec", "pods/attach", "nodes/proxy"},
+					res, who)
 			}
 			for _, v := range r.Verbs {
 				require.NotContains(t, []string{"escalate", "bind", "impersonate"}, v, who)
@@ -198,7 +199,8 @@ func TestPodsAreConfined(t *testing.T) {
 			require.True(t, *pod.SecurityContext.RunAsNonRoot, d.Name)
 			require.EqualValues(t, 65532, *pod.SecurityContext.RunAsUser, d.Name)
 			require.Equal(t, corev1.SeccompProfileTypeRuntimeDefault, pod.SecurityContext.SeccompProfile.Type, d.Name)
-			require.Equal(t, d.Spec.Selector.MatchLabels["app.kubernetes.io/name"], d.Spec.Template.Labels["app.kubernetes.io/name"])
+			require.Equal(t, d.Spec.Selector.MatchLabels["app.kubernetes.io/name"],
+				d.Spec.Template.Labels["app.kubernetes.io/name"])
 			for _, c := range pod.Containers {
 				require.True(t, *c.SecurityContext.ReadOnlyRootFilesystem, d.Name)
 				require.False(t, *c.SecurityContext.AllowPrivilegeEscalation, d.Name)
@@ -243,7 +245,8 @@ func TestSchedulerConfigIsStockPlusJobQueue(t *testing.T) {
 
 func stockConfig(t *testing.T) map[string]any {
 	t.Helper()
-	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/koordinator-sh/koordinator").Output()
+	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}",
+		"github.com/koordinator-sh/koordinator").Output()
 	require.NoError(t, err)
 	cm := readYAML(t, filepath.Join(strings.TrimSpace(string(dir)), "config/manager/scheduler-config.yaml"))
 	var out map[string]any

@@ -56,7 +56,8 @@ func configuration(t *testing.T, args ...string) (*v1alpha1.ControllerConfigurat
 func TestConfiguration(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	write := func(text string) {
-		require.NoError(t, os.WriteFile(file, []byte("apiVersion: config.koord-queue/v1alpha1\nkind: ControllerConfiguration\n"+text), 0o600))
+		require.NoError(t,
+			os.WriteFile(file, []byte("apiVersion: config.koord-queue/v1alpha1\nkind: ControllerConfiguration\n"+text), 0o600))
 	}
 	c, err := configuration(t)
 	require.NoError(t, err)
@@ -68,7 +69,8 @@ func TestConfiguration(t *testing.T) {
 	require.Equal(t, ":1", c.MetricsBindAddress, "a flag that was not given leaves the file alone")
 	require.False(t, *c.LeaderElection.LeaderElect)
 
-	c, err = configuration(t, "--config="+file, "--metrics-bind-address=0", "--leader-elect", "--queue-namespace=q", "--kubeconfig=k")
+	c, err = configuration(t, "--config="+file, "--metrics-bind-address=0", "--leader-elect",
+		"--queue-namespace=q", "--kubeconfig=k")
 	require.NoError(t, err)
 	require.Equal(t, "0", c.MetricsBindAddress)
 	require.True(t, *c.LeaderElection.LeaderElect)
@@ -153,9 +155,11 @@ func TestMissingAPIs(t *testing.T) {
 	}
 	require.Empty(t, missingAPIs(all, managedAPIs()))
 	delete(all, "scheduling.sigs.k8s.io/v1alpha1")
-	require.Equal(t, []string{"CRD elasticquotas of scheduling.sigs.k8s.io/v1alpha1 (install Koordinator)"}, missingAPIs(all, managedAPIs()))
+	require.Equal(t, []string{"CRD elasticquotas of scheduling.sigs.k8s.io/v1alpha1 (install Koordinator)"},
+		missingAPIs(all, managedAPIs()))
 	require.Len(t, missingAPIs(served{"scheduling.x-k8s.io/v1alpha1": {"queues"}}, managedAPIs()), 2)
-	require.ErrorContains(t, errors.New(missingAPIs(served{"scheduling.x-k8s.io/v1alpha1": nil}, managedAPIs())[0]), "connection refused")
+	require.ErrorContains(t, errors.New(missingAPIs(served{"scheduling.x-k8s.io/v1alpha1": nil}, managedAPIs())[0]),
+		"connection refused")
 }
 
 func TestUninstallFlags(t *testing.T) {

@@ -46,7 +46,8 @@ func TestWorkloadIsMixedAndFits(t *testing.T) {
 	names := map[string]bool{}
 	for _, job := range workload(300, 1) {
 		quota := job.Labels[v1alpha1.LabelQuotaName]
-		cores := job.Spec.Template.Spec.Containers[0].Resources.Requests.Cpu().AsApproximateFloat64() * float64(*job.Spec.Completions)
+		cores := job.Spec.Template.Spec.Containers[0].Resources.Requests.Cpu().
+			AsApproximateFloat64() * float64(*job.Spec.Completions)
 		require.LessOrEqual(t, cores, limits[quota], "a job that can never fit would never end")
 		total[quota] += cores
 		require.False(t, names[job.Namespace+"/"+job.Name])
@@ -209,7 +210,8 @@ func TestVisiblePlaces(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(status)
 		if strings.HasSuffix(r.URL.Path, "/plugins/JobQueue/queues/shared-lab") {
-			_, _ = w.Write([]byte(`{"name":"shared-lab","units":[{"position":1,"namespace":"lab","name":"x","reason":"QuotaExceeded","message":"m"}]}`))
+			_, _ = w.Write([]byte(`{"name":"shared-lab","units":[{"position":1,"namespace":"lab","name":"x",` +
+				`"reason":"QuotaExceeded","message":"m"}]}`))
 			return
 		}
 		_, _ = w.Write([]byte(`{"units":[]}`))

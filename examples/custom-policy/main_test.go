@@ -80,5 +80,6 @@ func TestTheProgramKnowsThePolicy(t *testing.T) {
 		return command.PreRunE(command, nil)
 	}
 	require.NoError(t, start("NewestFirst"))
-	require.ErrorContains(t, start("OldestFirst"), `supported values: "Block", "FIFO", "Intelligent", "NewestFirst", "Priority"`)
+	require.ErrorContains(t, start("OldestFirst"),
+		`supported values: "Block", "FIFO", "Intelligent", "NewestFirst", "Priority"`)
 }

@@ -27,16 +27,21 @@ import (
 )
 
 // quantityPattern is what controller-tools generates for a quantity.
-const quantityPattern = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
+const quantityPattern = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))` +
+	`(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
 
 func TestAmountPattern(t *testing.T) {
 	amount := regexp.MustCompile(amountPattern)
 	for text, want := range map[string]bool{
-		"0": true, "00": true, "1": true, "+1": true, "100m": true, "1.5Gi": true, ".5": true, "5.": true, "1e3": true, "1e-3": true,
+		"0": true, "00": true, "1": true, "+1": true, "100m": true, "1.5Gi": true,
+		".5": true, "5.": true, "1e3": true, "1e-3": true,
 		"1E5": true, "1E": true, "5Ei": true, "1E+99": true, "1e-99": true, "1n": true, "1u": true, "9k": true, "007Ki": true,
-		"": false, "-1": false, "-1m": false, "-.5": false, "+": false, ".": false, "+-1": false, "abc": false, "Ki": false, "1K": false,
-		"1ki": false, "1mi": false, "1e": false, "1e+": false, "1e999": false, "1e-99999999": false, "1E001": false, "1e1.5": false,
-		"1e3Ki": false, "1Eim": false, "1_000": false, "1,5": false, "0x1": false, " 1": false, "1 ": false, "1\n": false, "Inf": false,
+		"": false, "-1": false, "-1m": false, "-.5": false, "+": false, ".": false,
+		"+-1": false, "abc": false, "Ki": false, "1K": false,
+		"1ki": false, "1mi": false, "1e": false, "1e+": false, "1e999": false,
+		"1e-99999999": false, "1E001": false, "1e1.5": false,
+		"1e3Ki": false, "1Eim": false, "1_000": false, "1,5": false, "0x1": false, " 1": false,
+		"1 ": false, "1\n": false, "Inf": false,
 		// Not negative, but nobody means it.
 		"-0": false,
 	} {
@@ -57,7 +62,8 @@ func TestAmountPatternEqualsParser(t *testing.T) {
 	var try func(text string)
 	try = func(text string) {
 		q, err := resource.ParseQuantity(text)
-		want := err == nil && q.Sign() >= 0 && quantity.MatchString(text) && !longExponent.MatchString(text) && !strings.HasPrefix(text, "-")
+		want := err == nil && q.Sign() >= 0 && quantity.MatchString(text) && !longExponent.MatchString(text) &&
+			!strings.HasPrefix(text, "-")
 		if amount.MatchString(text) != want {
 			t.Errorf("%q: accepted %v, want %v (%v)", text, !want, want, err)
 		}

@@ -55,7 +55,8 @@ func TestReplaceTables(t *testing.T) {
 
 func TestStructTable(t *testing.T) {
 	file := t.TempDir() + "/x.go"
-	src := "package x\n\ntype Args struct {\n\tEmbedded\n\t// one is\n\t// something | odd.\n\tOne *int `json:\"one,omitempty\"`\n}\n"
+	src := "package x\n\ntype Args struct {\n\tEmbedded\n\t// one is\n\t// something | odd.\n\t" +
+		"One *int `json:\"one,omitempty\"`\n}\n"
 	require.NoError(t, os.WriteFile(file, []byte(src), 0o600))
 	got, err := structTable(file, "Args")
 	require.NoError(t, err)

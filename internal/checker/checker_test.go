@@ -55,7 +55,8 @@ func (h *history) remove(object any) {
 }
 
 func unit(name string, cores int64) Unit {
-	return Unit{Key: "ns/" + name, UID: "u-" + name, Queue: "block", Quota: "a", Created: at(0), Request: cpu(cores), Job: "j-" + name}
+	return Unit{Key: "ns/" + name, UID: "u-" + name, Queue: "block", Quota: "a", Created: at(0),
+		Request: cpu(cores), Job: "j-" + name}
 }
 
 func (u Unit) admitted(second int) Unit {
@@ -204,23 +205,31 @@ func TestOvertaking(t *testing.T) {
 		steps []step
 		want  []Rule
 	}{
-		"in order":                     {[]step{do(high), do(low), do(high.admitted(10)), do(low.admitted(11))}, nil},
-		"lower first":                  {[]step{do(high), do(low), do(low.admitted(10)), do(high.admitted(20))}, []Rule{Overtaken}},
-		"higher is never admitted":     {[]step{do(high), do(low), do(low.admitted(10))}, []Rule{Overtaken}},
-		"younger first":                {[]step{do(older), do(low), do(low.admitted(10)), do(older.admitted(20))}, []Rule{Overtaken}},
-		"older first":                  {[]step{do(older), do(low), do(older.admitted(10)), do(low.admitted(20))}, nil},
-		"one decision, written late":   {[]step{do(high), do(low), do(low.admitted(10)), do(high.admitted(10))}, nil},
-		"higher came with decision":    {[]step{do(low), do(with(high, func(u *Unit) { u.Created = at(9) })), do(low.admitted(10))}, nil},
-		"fifo, lower and older first":  {[]step{do(fifo(older)), do(fifo(high)), do(fifo(older).admitted(10)), do(fifo(high).admitted(20))}, nil},
-		"fifo, higher first":           {[]step{do(fifo(older)), do(fifo(high)), do(fifo(high).admitted(10)), do(fifo(older).admitted(20))}, []Rule{Overtaken}},
-		"no time of admission":         {[]step{do(with(low.admitted(1), func(u *Unit) { u.AdmittedAt = time.Time{} }))}, []Rule{Overtaken}},
-		"another queue":                {[]step{do(high), do(with(low, func(u *Unit) { u.Queue = "other" }).admitted(10))}, nil},
-		"another quota":                {[]step{do(high), do(with(low, func(u *Unit) { u.Quota = "b" }).admitted(10))}, nil},
-		"parked":                       {[]step{do(with(high, func(u *Unit) { u.Parked = true })), do(low.admitted(10))}, nil},
-		"parked, said later":           {[]step{do(high), do(low.admitted(10)), do(with(high, func(u *Unit) { u.Parked = true }))}, nil},
-		"deleted while it waited":      {[]step{do(high), do(low.admitted(10)), func(h *history) { h.remove(high) }}, nil},
-		"ended units do not wait":      {[]step{do(with(high, func(u *Unit) { u.Attempts = 1 })), do(low.admitted(10))}, nil},
-		"both of one are counted once": {[]step{do(high), do(low.admitted(10)), do(low.admitted(10)), do(high.admitted(20))}, []Rule{Overtaken}},
+		"in order": {[]step{do(high), do(low), do(high.admitted(10)), do(low.admitted(11))}, nil},
+		"lower first": {[]step{do(high), do(low), do(low.admitted(10)), do(high.admitted(20))},
+			[]Rule{Overtaken}},
+		"higher is never admitted": {[]step{do(high), do(low), do(low.admitted(10))}, []Rule{Overtaken}},
+		"younger first": {[]step{do(older), do(low), do(low.admitted(10)), do(older.admitted(20))},
+			[]Rule{Overtaken}},
+		"older first":                {[]step{do(older), do(low), do(older.admitted(10)), do(low.admitted(20))}, nil},
+		"one decision, written late": {[]step{do(high), do(low), do(low.admitted(10)), do(high.admitted(10))}, nil},
+		"higher came with decision": {[]step{do(low), do(with(high, func(u *Unit) { u.Created = at(9) })),
+			do(low.admitted(10))}, nil},
+		"fifo, lower and older first": {[]step{do(fifo(older)), do(fifo(high)), do(fifo(older).admitted(10)),
+			do(fifo(high).admitted(20))}, nil},
+		"fifo, higher first": {[]step{do(fifo(older)), do(fifo(high)), do(fifo(high).admitted(10)),
+			do(fifo(older).admitted(20))}, []Rule{Overtaken}},
+		"no time of admission": {[]step{do(with(low.admitted(1), func(u *Unit) { u.AdmittedAt = time.Time{} }))},
+			[]Rule{Overtaken}},
+		"another queue": {[]step{do(high), do(with(low, func(u *Unit) { u.Queue = "other" }).admitted(10))}, nil},
+		"another quota": {[]step{do(high), do(with(low, func(u *Unit) { u.Quota = "b" }).admitted(10))}, nil},
+		"parked":        {[]step{do(with(high, func(u *Unit) { u.Parked = true })), do(low.admitted(10))}, nil},
+		"parked, said later": {[]step{do(high), do(low.admitted(10)),
+			do(with(high, func(u *Unit) { u.Parked = true }))}, nil},
+		"deleted while it waited": {[]step{do(high), do(low.admitted(10)), func(h *history) { h.remove(high) }}, nil},
+		"ended units do not wait": {[]step{do(with(high, func(u *Unit) { u.Attempts = 1 })), do(low.admitted(10))}, nil},
+		"both of one are counted once": {[]step{do(high), do(low.admitted(10)), do(low.admitted(10)), do(high.admitted(20))},
+			[]Rule{Overtaken}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHistory()

@@ -143,7 +143,9 @@ func TestFullPlaysJobs(t *testing.T) {
 	admin, err := kubernetes.NewForConfig(cp.RESTConfig(controlplane.Admin))
 	require.NoError(t, err)
 	jobs := admin.BatchV1().Jobs("default")
-	for _, job := range []*batchv1.Job{boundJob("succeeds", "100ms", false), boundJob("fails", "100ms", true), boundJob("stays", "1h", false)} {
+	for _, job := range []*batchv1.Job{
+		boundJob("succeeds", "100ms", false), boundJob("fails", "100ms", true), boundJob("stays", "1h", false),
+	} {
 		_, err := jobs.Create(t.Context(), job, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
@@ -159,7 +161,8 @@ func TestFullPlaysJobs(t *testing.T) {
 	eventually("stays", func(s batchv1.JobStatus) bool { return s.Ready != nil && *s.Ready == 1 })
 
 	// Suspending a running job deletes its pods, deleting a job removes what it owned.
-	_, err = jobs.Patch(t.Context(), "stays", types.MergePatchType, []byte(`{"spec":{"suspend":true}}`), metav1.PatchOptions{})
+	_, err = jobs.Patch(t.Context(), "stays", types.MergePatchType, []byte(`{"spec":{"suspend":true}}`),
+		metav1.PatchOptions{})
 	require.NoError(t, err)
 	background := metav1.DeletePropagationBackground
 	require.NoError(t, jobs.Delete(t.Context(), "succeeds", metav1.DeleteOptions{PropagationPolicy: &background}))

@@ -76,13 +76,17 @@ func koordManager() *admissionregistrationv1.MutatingWebhookConfiguration {
 			}},
 			Rules: []admissionregistrationv1.RuleWithOperations{{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+				Rule: admissionregistrationv1.Rule{
+					APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"},
+				},
 			}},
 		}},
 	}
 }
 
-func batchProfile(edits ...func(*koordinatorv1alpha1.ClusterColocationProfile)) *koordinatorv1alpha1.ClusterColocationProfile {
+func batchProfile(
+	edits ...func(*koordinatorv1alpha1.ClusterColocationProfile),
+) *koordinatorv1alpha1.ClusterColocationProfile {
 	p := &koordinatorv1alpha1.ClusterColocationProfile{ObjectMeta: metav1.ObjectMeta{Name: "batch"}}
 	p.Spec.PriorityClassName = "koord-batch"
 	p.Spec.QoSClass = "BE"
@@ -109,12 +113,16 @@ func TestLimitRangesAndRuntimeClassesCount(t *testing.T) {
 		name := "heavy"
 		j.Spec.Template.Spec.RuntimeClassName = &name
 	}),
-		&corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "r", Namespace: "team"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
-			Type: corev1.LimitTypeContainer, DefaultRequest: corev1.ResourceList{"memory": resource.MustParse("1Gi"), "cpu": resource.MustParse("4")},
-		}}}},
-		&corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "r", Namespace: "elsewhere"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
-			Type: corev1.LimitTypeContainer, DefaultRequest: corev1.ResourceList{"ephemeral-storage": resource.MustParse("1Gi")},
-		}}}},
+		&corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "r", Namespace: "team"},
+			Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+				Type:           corev1.LimitTypeContainer,
+				DefaultRequest: corev1.ResourceList{"memory": resource.MustParse("1Gi"), "cpu": resource.MustParse("4")},
+			}}}},
+		&corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "r", Namespace: "elsewhere"},
+			Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+				Type:           corev1.LimitTypeContainer,
+				DefaultRequest: corev1.ResourceList{"ephemeral-storage": resource.MustParse("1Gi")},
+			}}}},
 		&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "heavy"}, Handler: "h",
 			Overhead: &nodev1.Overhead{PodFixed: corev1.ResourceList{"cpu": resource.MustParse("250m")}}},
 	)
@@ -134,7 +142,8 @@ func TestProfilesCount(t *testing.T) {
 	w.admit()
 	w.settle()
 	require.False(t, *w.job().Spec.Suspend)
-	require.Equal(t, "500m", w.job().Spec.Template.Spec.Containers[0].Resources.Requests.Cpu().String(), "the template is the job's own")
+	require.Equal(t, "500m", w.job().Spec.Template.Spec.Containers[0].Resources.Requests.Cpu().String(),
+		"the template is the job's own")
 }
 
 func TestProfilesWithoutTheirWebhookDoNotCount(t *testing.T) {
@@ -148,14 +157,16 @@ func TestProfilesWithoutTheirWebhookDoNotCount(t *testing.T) {
 	namespace.Labels = map[string]string{"control-plane": "x"}
 	w.update(namespace)
 	w.settle()
-	require.Equal(t, map[corev1.ResourceName]string{"cpu": "1"}, asks(w.unit()), "the webhook is not called in this namespace")
+	require.Equal(t, map[corev1.ResourceName]string{"cpu": "1"}, asks(w.unit()),
+		"the webhook is not called in this namespace")
 }
 
 func TestProfileOfChanceIsLeftOut(t *testing.T) {
-	w := newWorld(t, newJob(), koordManager(), batchClass(), batchProfile(func(p *koordinatorv1alpha1.ClusterColocationProfile) {
-		half := intstr.FromString("50%")
-		p.Spec.Probability = &half
-	})).withProfiles()
+	w := newWorld(t, newJob(), koordManager(), batchClass(),
+		batchProfile(func(p *koordinatorv1alpha1.ClusterColocationProfile) {
+			half := intstr.FromString("50%")
+			p.Spec.Probability = &half
+		})).withProfiles()
 	w.settle()
 	require.Equal(t, map[corev1.ResourceName]string{"cpu": "1"}, asks(w.unit()))
 }
@@ -182,9 +193,12 @@ func TestQuotaFollowsTheProfile(t *testing.T) {
 
 // The scheduler judges pods by the labels that they have in the end, so a job is managed by them too.
 func TestJobIsManagedByTheQuotaOfAProfile(t *testing.T) {
-	w := newWorld(t, newJob(func(j *batchv1.Job) { j.Labels = nil }), koordManager(), batchProfile(func(p *koordinatorv1alpha1.ClusterColocationProfile) {
-		p.Spec = koordinatorv1alpha1.ClusterColocationProfileSpec{Labels: map[string]string{v1alpha1.LabelQuotaName: "injected"}}
-	})).withProfiles()
+	w := newWorld(t, newJob(func(j *batchv1.Job) { j.Labels = nil }), koordManager(),
+		batchProfile(func(p *koordinatorv1alpha1.ClusterColocationProfile) {
+			p.Spec = koordinatorv1alpha1.ClusterColocationProfileSpec{
+				Labels: map[string]string{v1alpha1.LabelQuotaName: "injected"},
+			}
+		})).withProfiles()
 	require.Equal(t, []string{"create QueueUnit/j"}, w.settle())
 	require.Equal(t, "injected", w.unit().Labels[v1alpha1.LabelQuotaName])
 }

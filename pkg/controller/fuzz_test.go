@@ -40,7 +40,8 @@ func observed(kind, job, unit string, bound byte, managed bool) (Observation, bo
 	o.Kind = found
 	if job != "" {
 		o.Job = &unstructured.Unstructured{}
-		if err := o.Job.UnmarshalJSON([]byte(job)); err != nil || o.Job.IsList() || o.Job.GetName() == "" || o.Job.GetUID() == "" {
+		if err := o.Job.UnmarshalJSON([]byte(job)); err != nil || o.Job.IsList() ||
+			o.Job.GetName() == "" || o.Job.GetUID() == "" {
 			return o, false
 		}
 	}

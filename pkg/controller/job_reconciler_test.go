@@ -263,9 +263,12 @@ func (w *world) behind(cache oldNews) {
 // its pods would be taken away and run a second time.
 func TestOldNewsOfAUnitSuspendNothing(t *testing.T) {
 	for name, old := range map[string]func(now *v1alpha1.QueueUnit) *v1alpha1.QueueUnit{
-		"not admitted yet":  func(now *v1alpha1.QueueUnit) *v1alpha1.QueueUnit { return now },
-		"not seen yet":      func(*v1alpha1.QueueUnit) *v1alpha1.QueueUnit { return notSeen },
-		"of an earlier job": func(now *v1alpha1.QueueUnit) *v1alpha1.QueueUnit { now.Spec.ConsumerRef.UID = "earlier"; return now },
+		"not admitted yet": func(now *v1alpha1.QueueUnit) *v1alpha1.QueueUnit { return now },
+		"not seen yet":     func(*v1alpha1.QueueUnit) *v1alpha1.QueueUnit { return notSeen },
+		"of an earlier job": func(now *v1alpha1.QueueUnit) *v1alpha1.QueueUnit {
+			now.Spec.ConsumerRef.UID = "earlier"
+			return now
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, newJob())
@@ -505,7 +508,8 @@ func TestPriorityOfClasses(t *testing.T) {
 		"unknown class": {"none", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, high.DeepCopy(), base.DeepCopy(), newJob(func(j *batchv1.Job) { j.Spec.Template.Spec.PriorityClassName = tc.class }))
+			w := newWorld(t, high.DeepCopy(), base.DeepCopy(),
+				newJob(func(j *batchv1.Job) { j.Spec.Template.Spec.PriorityClassName = tc.class }))
 			w.settle()
 			require.Equal(t, tc.want, w.unit().Spec.Priority)
 			require.Equal(t, tc.class, w.unit().Spec.PriorityClassName)

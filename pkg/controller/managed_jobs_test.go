@@ -57,7 +57,8 @@ func TestManagedJobsReconciler(t *testing.T) {
 	reconcile()
 	require.Empty(t, changed, "without a ConfigMap the defaults hold")
 
-	require.NoError(t, c.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}))
+	require.NoError(t,
+		c.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}))
 	write("kinds: [Job.v1.batch]")
 	require.Empty(t, changed)
 	cm := &corev1.ConfigMap{}

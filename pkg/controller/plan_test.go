@@ -173,31 +173,40 @@ func TestPlan(t *testing.T) {
 		want  string
 	}{
 		// Jobs that are not managed.
-		"unmanaged: left alone":                       {unqueued(t).resumedByHand().with(unmanage), ""},
-		"unmanaged with a unit of somebody":           {queued(t).with(unmanage).unit(func(u *v1alpha1.QueueUnit) { u.Labels = nil }), ""},
-		"no longer managed: our unit goes":            {queued(t).with(unmanage), "delete unit"},
-		"no longer managed: what we suspended runs":   {queued(t).with(unmanage).with(marked), "job suspend=false [Released]; delete unit"},
-		"taken by another queue: stays suspended":     {queued(t).with(unmanage).with(marked).job("k", "metadata", "labels", "kueue.x-k8s.io/queue-name"), "job suspend=true [Released]; delete unit"},
-		"no longer managed but running: seen through": {queued(t).with(unmanage).resumedByHand().ready(1).phase(v1alpha1.PhaseDequeued).runsFor(runningDelay), "status Running [Running]"},
-		"deleted: goes with its owner":                {queued(t).with(func(o *Observation) { now := epoch; o.Job.SetDeletionTimestamp(&now) }), ""},
+		"unmanaged: left alone": {unqueued(t).resumedByHand().with(unmanage), ""},
+		"unmanaged with a unit of somebody": {queued(t).with(unmanage).
+			unit(func(u *v1alpha1.QueueUnit) { u.Labels = nil }), ""},
+		"no longer managed: our unit goes": {queued(t).with(unmanage), "delete unit"},
+		"no longer managed: what we suspended runs": {queued(t).with(unmanage).with(marked),
+			"job suspend=false [Released]; delete unit"},
+		"taken by another queue: stays suspended": {queued(t).with(unmanage).with(marked).
+			job("k", "metadata", "labels", "kueue.x-k8s.io/queue-name"), "job suspend=true [Released]; delete unit"},
+		"no longer managed but running: seen through": {queued(t).with(unmanage).resumedByHand().ready(1).
+			phase(v1alpha1.PhaseDequeued).runsFor(runningDelay), "status Running [Running]"},
+		"deleted: goes with its owner": {queued(t).
+			with(func(o *Observation) { now := epoch; o.Job.SetDeletionTimestamp(&now) }), ""},
 
 		// Entering.
-		"suspended by its user":         {unqueued(t), "create unit [Queued]"},
-		"created unsuspended":           {unqueued(t).resumedByHand(), "job suspend=true [Suspended]; create unit [Queued]"},
-		"may have pods":                 {unqueued(t).resumedByHand().started(), "look at pods"},
-		"may have pods, by count":       {unqueued(t).resumedByHand().ready(1), "look at pods"},
-		"its unit may be news":          {unqueued(t).resumedByHand().started().with(bound(BoundNone)), "read unit"},
-		"has no bound pods":             {unqueued(t).resumedByHand().started().with(bound(BoundNone)).with(unitRead), "job suspend=true [Suspended]; create unit [Queued]"},
-		"has bound pods":                {unqueued(t).resumedByHand().started().with(bound(BoundSome)), "create unit adopted [Adopted]"},
-		"mismatch with bound pods":      {mismatch(unqueued(t)).resumedByHand().started().with(bound(BoundSome)), "create unit adopted [Adopted]"},
+		"suspended by its user":   {unqueued(t), "create unit [Queued]"},
+		"created unsuspended":     {unqueued(t).resumedByHand(), "job suspend=true [Suspended]; create unit [Queued]"},
+		"may have pods":           {unqueued(t).resumedByHand().started(), "look at pods"},
+		"may have pods, by count": {unqueued(t).resumedByHand().ready(1), "look at pods"},
+		"its unit may be news":    {unqueued(t).resumedByHand().started().with(bound(BoundNone)), "read unit"},
+		"has no bound pods": {unqueued(t).resumedByHand().started().with(bound(BoundNone)).with(unitRead),
+			"job suspend=true [Suspended]; create unit [Queued]"},
+		"has bound pods": {unqueued(t).resumedByHand().started().with(bound(BoundSome)), "create unit adopted [Adopted]"},
+		"mismatch with bound pods": {mismatch(unqueued(t)).resumedByHand().started().with(bound(BoundSome)),
+			"create unit adopted [Adopted]"},
 		"ended before it was ever seen": {unqueued(t).resumedByHand().condition("Complete"), ""},
 
 		// Adopting.
-		"adoption begun, not looked":    {adopting(t), "look at pods"},
-		"adoption begun":                {adopting(t).with(bound(BoundSome)), "status Running"},
-		"adoption forged":               {adopting(t).with(bound(BoundNone)), "job suspend=true [Suspended]"},
-		"adopted unit evicted":          {adopting(t).unit(func(u *v1alpha1.QueueUnit) { u.Status.Conditions = evictedCondition }), "job suspend=true [Evicted]"},
-		"adopted unit made inactive":    {adopting(t).unit(func(u *v1alpha1.QueueUnit) { u.Spec.Active = &inactive }), "job suspend=true [Suspended]"},
+		"adoption begun, not looked": {adopting(t), "look at pods"},
+		"adoption begun":             {adopting(t).with(bound(BoundSome)), "status Running"},
+		"adoption forged":            {adopting(t).with(bound(BoundNone)), "job suspend=true [Suspended]"},
+		"adopted unit evicted": {adopting(t).
+			unit(func(u *v1alpha1.QueueUnit) { u.Status.Conditions = evictedCondition }), "job suspend=true [Evicted]"},
+		"adopted unit made inactive": {adopting(t).unit(func(u *v1alpha1.QueueUnit) { u.Spec.Active = &inactive }),
+			"job suspend=true [Suspended]"},
 		"suspended: annotation dropped": {queued(t).unit(annotate(v1alpha1.AnnotationAdopted, "true")), "patch unit"},
 
 		// Waiting.
@@ -206,16 +215,20 @@ func TestPlan(t *testing.T) {
 		"waits, phase unknown":             {queued(t).phase("Preempted"), ""},
 		"waits, made inactive by a person": {queued(t).unit(func(u *v1alpha1.QueueUnit) { u.Spec.Active = &inactive }), ""},
 		"waits, made active by a person":   {queued(t).unit(func(u *v1alpha1.QueueUnit) { u.Spec.Active = &active }), ""},
-		"resumed, as old news have it":     {queued(t).resumedByHand().with(func(o *Observation) { o.FreshUnit = false }), "read unit"},
-		"hand-resumed":                     {queued(t).resumedByHand(), "job suspend=true [Suspended]"},
-		"hand-resumed with pods":           {queued(t).resumedByHand().started().ready(2), "job suspend=true [Suspended]"},
-		"evicted":                          {queued(t).resumedByHand().unit(func(u *v1alpha1.QueueUnit) { u.Status.Conditions = evictedCondition }), "job suspend=true [Evicted]"},
-		"timed out":                        {queued(t).resumedByHand().phase(v1alpha1.PhaseTimeoutBackoff), "job suspend=true [Evicted]"},
-		"resized while it waits":           {queued(t).job(int64(1), "spec", "parallelism"), "patch unit"},
-		"priority changed":                 {queued(t).job("7", "metadata", "annotations", v1alpha1.AnnotationPriority), "patch unit"},
-		"quota changed":                    {queued(t).job("b", "metadata", "labels", v1alpha1.LabelQuotaName), "patch unit"},
-		"resized while quota is reserved":  {queued(t).job(int64(1), "spec", "parallelism").phase(v1alpha1.PhaseReserved), ""},
-		"tampered request":                 {queued(t).unit(request1), "patch unit"},
+		"resumed, as old news have it": {queued(t).resumedByHand().with(func(o *Observation) { o.FreshUnit = false }),
+			"read unit"},
+		"hand-resumed":           {queued(t).resumedByHand(), "job suspend=true [Suspended]"},
+		"hand-resumed with pods": {queued(t).resumedByHand().started().ready(2), "job suspend=true [Suspended]"},
+		"evicted": {queued(t).resumedByHand().
+			unit(func(u *v1alpha1.QueueUnit) { u.Status.Conditions = evictedCondition }), "job suspend=true [Evicted]"},
+		"timed out": {queued(t).resumedByHand().phase(v1alpha1.PhaseTimeoutBackoff),
+			"job suspend=true [Evicted]"},
+		"resized while it waits": {queued(t).job(int64(1), "spec", "parallelism"), "patch unit"},
+		"priority changed": {queued(t).job("7", "metadata", "annotations", v1alpha1.AnnotationPriority),
+			"patch unit"},
+		"quota changed":                   {queued(t).job("b", "metadata", "labels", v1alpha1.LabelQuotaName), "patch unit"},
+		"resized while quota is reserved": {queued(t).job(int64(1), "spec", "parallelism").phase(v1alpha1.PhaseReserved), ""},
+		"tampered request":                {queued(t).unit(request1), "patch unit"},
 		"hand-written with a false request": {queued(t).unit(request1).unit(func(u *v1alpha1.QueueUnit) {
 			u.Labels, u.OwnerReferences = nil, nil
 			u.Spec.ConsumerRef.UID = ""
@@ -231,56 +244,84 @@ func TestPlan(t *testing.T) {
 		"admitted":                           {queued(t).phase(v1alpha1.PhaseDequeued), "job suspend=false [Admitted]"},
 		"placed":                             {queued(t).phase(v1alpha1.PhaseSchedSucceed), "job suspend=false [Admitted]"},
 		"admitted, earlier pods may be left": {queued(t).with(marked).phase(v1alpha1.PhaseDequeued), ""},
-		"admitted, earlier pods are left":    {queued(t).with(marked).condition("Suspended").job(int64(1), "status", "active").phase(v1alpha1.PhaseDequeued), ""},
-		"admitted, earlier pods are gone":    {queued(t).with(marked).condition("Suspended").phase(v1alpha1.PhaseDequeued), "job suspend=false [Admitted]"},
+		"admitted, earlier pods are left": {queued(t).with(marked).condition("Suspended").
+			job(int64(1), "status", "active").phase(v1alpha1.PhaseDequeued), ""},
+		"admitted, earlier pods are gone": {queued(t).with(marked).condition("Suspended").phase(v1alpha1.PhaseDequeued),
+			"job suspend=false [Admitted]"},
 		"admitted, suspension not noted yet": {queued(t).with(marked).with(added).phase(v1alpha1.PhaseDequeued), ""},
-		"admitted, label on the template":    {queued(t).with(marked).with(added).condition("Suspended").phase(v1alpha1.PhaseDequeued), "job suspend=false [Admitted]"},
-		"admitted, ran before":               {queued(t).started().condition("Suspended").phase(v1alpha1.PhaseDequeued), "reset start"},
-		"admitted, ran before, has all":      {queued(t).started().with(added).phase(v1alpha1.PhaseDequeued), "job suspend=false [Admitted]"},
-		"admitted, resized since":            {queued(t).job(int64(3), "spec", "parallelism").phase(v1alpha1.PhaseDequeued), "delete unit [UnitReplaced]"},
-		"admitted, shrunk since":             {queued(t).job(int64(1), "spec", "parallelism").phase(v1alpha1.PhaseDequeued), "job suspend=false [Admitted]"},
-		"admitted on a false request":        {queued(t).unit(request1).phase(v1alpha1.PhaseDequeued), "patch unit [EstimateChanged]"},
-		"admitted on another quota":          {queued(t).unit(func(u *v1alpha1.QueueUnit) { u.Labels[v1alpha1.LabelQuotaName] = "b" }).phase(v1alpha1.PhaseDequeued), "patch unit [EstimateChanged]"},
+		"admitted, label on the template": {queued(t).with(marked).with(added).condition("Suspended").
+			phase(v1alpha1.PhaseDequeued), "job suspend=false [Admitted]"},
+		"admitted, ran before": {queued(t).started().condition("Suspended").phase(v1alpha1.PhaseDequeued), "reset start"},
+		"admitted, ran before, has all": {queued(t).started().with(added).phase(v1alpha1.PhaseDequeued),
+			"job suspend=false [Admitted]"},
+		"admitted, resized since": {queued(t).job(int64(3), "spec", "parallelism").phase(v1alpha1.PhaseDequeued),
+			"delete unit [UnitReplaced]"},
+		"admitted, shrunk since": {queued(t).job(int64(1), "spec", "parallelism").phase(v1alpha1.PhaseDequeued),
+			"job suspend=false [Admitted]"},
+		"admitted on a false request": {queued(t).unit(request1).phase(v1alpha1.PhaseDequeued),
+			"patch unit [EstimateChanged]"},
+		"admitted on another quota": {queued(t).unit(func(u *v1alpha1.QueueUnit) { u.Labels[v1alpha1.LabelQuotaName] = "b" }).
+			phase(v1alpha1.PhaseDequeued), "patch unit [EstimateChanged]"},
 		"admitted with less": {queued(t).phase(v1alpha1.PhaseDequeued).unit(func(u *v1alpha1.QueueUnit) {
 			u.Status.Admissions[0].Resources = corev1.ResourceList{"cpu": *u.Spec.Request.Cpu()}
 			u.Status.Admissions[0].Resources.Cpu().Sub(*u.Spec.Request.Cpu())
 			u.Status.Admissions[0].Resources["cpu"] = *u.Spec.Request.Memory()
 		}), "delete unit [UnitReplaced]"},
-		"admitted, UID not named": {queued(t).unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.UID = "" }).phase(v1alpha1.PhaseDequeued), "delete unit [UnitReplaced]"},
-		"resumed by hand, marked": {queued(t).resumedByHand().with(marked).phase(v1alpha1.PhaseDequeued), "job suspend=true [Suspended]"},
-		"runs, marked":            {queued(t).resumedByHand().started().ready(1).with(marked).phase(v1alpha1.PhaseRunning), "job suspend=false"},
-		"resumed":                 {queued(t).resumedByHand().phase(v1alpha1.PhaseDequeued), ""},
-		"runs":                    {queued(t).resumedByHand().started().ready(1).phase(v1alpha1.PhaseDequeued).runsFor(runningDelay), "status Running [Running]"},
-		"runs for a second":       {queued(t).resumedByHand().started().ready(1).phase(v1alpha1.PhaseDequeued).runsFor(time.Second), "later"},
-		"pods of an earlier run":  {queued(t).resumedByHand().started().ready(1).condition("Suspended").phase(v1alpha1.PhaseDequeued), ""},
+		"admitted, UID not named": {queued(t).unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.UID = "" }).
+			phase(v1alpha1.PhaseDequeued), "delete unit [UnitReplaced]"},
+		"resumed by hand, marked": {queued(t).resumedByHand().with(marked).phase(v1alpha1.PhaseDequeued),
+			"job suspend=true [Suspended]"},
+		"runs, marked": {queued(t).resumedByHand().started().ready(1).with(marked).phase(v1alpha1.PhaseRunning),
+			"job suspend=false"},
+		"resumed": {queued(t).resumedByHand().phase(v1alpha1.PhaseDequeued), ""},
+		"runs": {queued(t).resumedByHand().started().ready(1).phase(v1alpha1.PhaseDequeued).
+			runsFor(runningDelay), "status Running [Running]"},
+		"runs for a second": {queued(t).resumedByHand().started().ready(1).phase(v1alpha1.PhaseDequeued).
+			runsFor(time.Second), "later"},
+		"pods of an earlier run": {queued(t).resumedByHand().started().ready(1).condition("Suspended").
+			phase(v1alpha1.PhaseDequeued), ""},
 		"goes on running":         {queued(t).resumedByHand().started().ready(2).phase(v1alpha1.PhaseRunning), ""},
 		"between two pods":        {queued(t).resumedByHand().started().ready(0).phase(v1alpha1.PhaseRunning), ""},
 		"suspended while running": {queued(t).phase(v1alpha1.PhaseRunning), "job suspend=false [Admitted]"},
 
 		// Ended.
-		"succeeded":                  {queued(t).resumedByHand().condition("Complete").phase(v1alpha1.PhaseRunning), "status Succeed [Finished]"},
-		"failed":                     {queued(t).resumedByHand().condition("Failed").phase(v1alpha1.PhaseRunning), "status Failed [Finished]"},
-		"ended before it ran":        {queued(t).condition("Failed"), "status Failed [Finished]"},
-		"ended, too short to be run": {queued(t).resumedByHand().condition("Complete").phase(v1alpha1.PhaseDequeued), "status Succeed [Finished]"},
-		"ended, mirrored":            {queued(t).resumedByHand().condition("Complete").phase(v1alpha1.PhaseSucceed), ""},
-		"said to be over":            {queued(t).phase(v1alpha1.PhaseSucceed), "read job"},
-		"said to be over, and not":   {queued(t).phase(v1alpha1.PhaseSucceed).with(func(o *Observation) { o.Fresh = true }), "delete unit [UnitReplaced]"},
+		"succeeded": {queued(t).resumedByHand().condition("Complete").phase(v1alpha1.PhaseRunning),
+			"status Succeed [Finished]"},
+		"failed": {queued(t).resumedByHand().condition("Failed").phase(v1alpha1.PhaseRunning),
+			"status Failed [Finished]"},
+		"ended before it ran": {queued(t).condition("Failed"), "status Failed [Finished]"},
+		"ended, too short to be run": {queued(t).resumedByHand().condition("Complete").phase(v1alpha1.PhaseDequeued),
+			"status Succeed [Finished]"},
+		"ended, mirrored": {queued(t).resumedByHand().condition("Complete").phase(v1alpha1.PhaseSucceed), ""},
+		"said to be over": {queued(t).phase(v1alpha1.PhaseSucceed), "read job"},
+		"said to be over, and not": {queued(t).phase(v1alpha1.PhaseSucceed).with(func(o *Observation) { o.Fresh = true }),
+			"delete unit [UnitReplaced]"},
 
 		// Units that are not this job's.
-		"job created anew under its name":             {queued(t).unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.UID = "job-0" }).phase(v1alpha1.PhaseDequeued), "delete unit [UnitReplaced]"},
-		"job created anew, not suspended":             {queued(t).resumedByHand().unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.UID = "job-0" }).phase(v1alpha1.PhaseRunning), "job suspend=true [Suspended]; delete unit [UnitReplaced]"},
-		"job created anew, may have pods":             {queued(t).resumedByHand().started().unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.UID = "job-0" }), "look at pods; delete unit [UnitReplaced]"},
-		"unit of a job of another namespace":          {queued(t).unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.Namespace = "other" }), "delete unit [UnitReplaced]"},
-		"unit of another kind":                        {queued(t).unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.Kind = "CronJob" }), "tell [NameTaken]"},
-		"unit without consumer":                       {queued(t).unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef = nil }).phase(v1alpha1.PhaseDequeued), "tell [NameTaken]"},
-		"unit without consumer, job is not suspended": {queued(t).resumedByHand().unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef = nil }), "job suspend=true [Suspended]; tell [NameTaken]"},
+		"job created anew under its name": {queued(t).unit(func(u *v1alpha1.QueueUnit) {
+			u.Spec.ConsumerRef.UID = "job-0"
+		}).phase(v1alpha1.PhaseDequeued), "delete unit [UnitReplaced]"},
+		"job created anew, not suspended": {queued(t).resumedByHand().unit(func(u *v1alpha1.QueueUnit) {
+			u.Spec.ConsumerRef.UID = "job-0"
+		}).phase(v1alpha1.PhaseRunning), "job suspend=true [Suspended]; delete unit [UnitReplaced]"},
+		"job created anew, may have pods": {queued(t).resumedByHand().started().
+			unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.UID = "job-0" }), "look at pods; delete unit [UnitReplaced]"},
+		"unit of a job of another namespace": {queued(t).
+			unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.Namespace = "other" }), "delete unit [UnitReplaced]"},
+		"unit of another kind": {queued(t).
+			unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.Kind = "CronJob" }), "tell [NameTaken]"},
+		"unit without consumer": {queued(t).
+			unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef = nil }).phase(v1alpha1.PhaseDequeued), "tell [NameTaken]"},
+		"unit without consumer, job is not suspended": {queued(t).resumedByHand().
+			unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef = nil }), "job suspend=true [Suspended]; tell [NameTaken]"},
 
 		// Jobs that are gone.
-		"gone":                     {queued(t).with(gone), "read job"},
-		"gone indeed":              {queued(t).with(gone).with(func(o *Observation) { o.Fresh = true }), "delete unit"},
-		"gone, unit of a person":   {queued(t).with(gone).unit(func(u *v1alpha1.QueueUnit) { u.Labels = nil }), ""},
-		"gone, unit of other kind": {queued(t).with(gone).unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.Kind = "Other" }), ""},
-		"gone with its unit":       {unqueued(t).with(gone), ""},
+		"gone":                   {queued(t).with(gone), "read job"},
+		"gone indeed":            {queued(t).with(gone).with(func(o *Observation) { o.Fresh = true }), "delete unit"},
+		"gone, unit of a person": {queued(t).with(gone).unit(func(u *v1alpha1.QueueUnit) { u.Labels = nil }), ""},
+		"gone, unit of other kind": {queued(t).with(gone).
+			unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.Kind = "Other" }), ""},
+		"gone with its unit": {unqueued(t).with(gone), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			job, unit := tc.scene.Job.DeepCopy(), tc.scene.Unit.DeepCopy()
@@ -307,7 +348,9 @@ func bound(b Bound) func(*Observation) { return func(o *Observation) { o.Bound =
 
 // added: an earlier resume wrote the quota into the template.
 func added(o *Observation) {
-	if err := o.Kind.AddToTemplates(o.Job, map[string]jobs.Addition{"j": {Labels: map[string]string{v1alpha1.LabelQuotaName: "a"}}}); err != nil {
+	if err := o.Kind.AddToTemplates(o.Job, map[string]jobs.Addition{
+		"j": {Labels: map[string]string{v1alpha1.LabelQuotaName: "a"}},
+	}); err != nil {
 		panic(err)
 	}
 }
@@ -339,7 +382,8 @@ func request1(u *v1alpha1.QueueUnit) {
 func TestUnitOfJob(t *testing.T) {
 	s := unqueued(t).
 		job(map[string]any{
-			v1alpha1.QueueNameKey: "q", v1alpha1.AnnotationSuspendedBy: "x", "kubectl.kubernetes.io/last-applied-configuration": "{}",
+			v1alpha1.QueueNameKey: "q", v1alpha1.AnnotationSuspendedBy: "x",
+			"kubectl.kubernetes.io/last-applied-configuration": "{}",
 		}, "metadata", "annotations").
 		job("high", "spec", "template", "spec", "priorityClassName").
 		job("b", "metadata", "labels", v1alpha1.LabelQuotaNameFallback1).
@@ -355,7 +399,9 @@ func TestUnitOfJob(t *testing.T) {
 	require.Equal(t, []metav1.OwnerReference{{
 		APIVersion: "batch/v1", Kind: "Job", Name: "j", UID: "job-1", Controller: &yes, BlockOwnerDeletion: &yes,
 	}}, u.OwnerReferences)
-	require.Equal(t, &corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: "team", Name: "j", UID: "job-1"}, u.Spec.ConsumerRef)
+	require.Equal(t, &corev1.ObjectReference{
+		APIVersion: "batch/v1", Kind: "Job", Namespace: "team", Name: "j", UID: "job-1",
+	}, u.Spec.ConsumerRef)
 	require.Equal(t, "q", u.Spec.Queue)
 	require.Equal(t, "high", u.Spec.PriorityClassName)
 	require.Equal(t, int32(9), *u.Spec.Priority)
@@ -363,7 +409,8 @@ func TestUnitOfJob(t *testing.T) {
 	require.Equal(t, "1", u.Spec.Request.Cpu().String())
 	require.Len(t, u.Spec.PodSets, 1)
 	require.Equal(t, int32(2), u.Spec.PodSets[0].Count)
-	require.JSONEq(t, `{"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"500m"}}}],"priorityClassName":"high"}}`,
+	require.JSONEq(t,
+		`{"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"500m"}}}],"priorityClassName":"high"}}`,
 		string(u.Spec.PodSets[0].Template.Raw))
 }
 
@@ -422,7 +469,8 @@ func TestResumeWritesWhatPodsNeed(t *testing.T) {
 	require.True(t, ok)
 	sets, err := s.Kind.PodSets(step.After)
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{v1alpha1.LabelQuotaName: "a", v1alpha1.LabelPreemptible: "false"}, sets[0].Template.Labels)
+	require.Equal(t, map[string]string{v1alpha1.LabelQuotaName: "a", v1alpha1.LabelPreemptible: "false"},
+		sets[0].Template.Labels)
 	require.Equal(t, map[string]string{
 		v1alpha1.AnnotationRelatedQueueUnit: "team/j", v1alpha1.AnnotationRelatedPodSet: "j",
 	}, sets[0].Template.Annotations)

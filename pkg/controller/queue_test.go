@@ -35,7 +35,9 @@ import (
 )
 
 func quota(namespace, name, policy string) metav1.PartialObjectMetadata {
-	q := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, CreationTimestamp: epoch}}
+	q := metav1.PartialObjectMetadata{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, CreationTimestamp: epoch},
+	}
 	q.SetGroupVersionKind(ElasticQuotaKind)
 	if policy != "" {
 		q.Labels = map[string]string{v1alpha1.LabelQueuePolicy: policy}
@@ -60,23 +62,31 @@ func TestPlanQueue(t *testing.T) {
 		queue  *v1alpha1.Queue
 		want   string
 	}{
-		"new quota":                      {"a", []metav1.PartialObjectMetadata{quota("n", "a", "")}, nil, "create Priority"},
-		"new quota with a policy":        {"a", []metav1.PartialObjectMetadata{quota("n", "a", "FIFO")}, nil, "create FIFO"},
-		"new quota with a wrong policy":  {"a", []metav1.PartialObjectMetadata{quota("n", "a", "9to5")}, nil, "create Priority refused 9to5"},
-		"wrong policy later":             {"a", []metav1.PartialObjectMetadata{quota("n", "a", "9to5")}, ours(v1alpha1.PolicyBlock), " refused 9to5"},
-		"policy of somebody's scheduler": {"a", []metav1.PartialObjectMetadata{quota("n", "a", "NewestFirst")}, ours(v1alpha1.PolicyBlock), "patch NewestFirst"},
-		"in step":                        {"a", []metav1.PartialObjectMetadata{quota("n", "a", "Block")}, ours(v1alpha1.PolicyBlock), ""},
-		"policy changed":                 {"a", []metav1.PartialObjectMetadata{quota("n", "a", "Block")}, ours(v1alpha1.PolicyFIFO), "patch Block"},
-		"policy set by hand, no label":   {"a", []metav1.PartialObjectMetadata{quota("n", "a", "")}, ours(v1alpha1.PolicyFIFO), ""},
-		"a person's queue":               {"a", []metav1.PartialObjectMetadata{quota("n", "a", "Block")}, theirs(), ""},
-		"a person's queue, quota gone":   {"a", nil, theirs(), ""},
-		"quota gone":                     {"a", nil, ours(v1alpha1.PolicyFIFO), "delete"},
-		"quota going":                    {"a", []metav1.PartialObjectMetadata{going}, ours(v1alpha1.PolicyFIFO), "delete"},
-		"gone with its quota":            {"a", nil, nil, ""},
-		"default quota":                  {"koordinator-default-quota", []metav1.PartialObjectMetadata{quota("n", "koordinator-default-quota", "")}, nil, "create Priority"},
-		"root":                           {"koordinator-root-quota", []metav1.PartialObjectMetadata{quota("n", "koordinator-root-quota", "")}, nil, ""},
-		"system":                         {"koordinator-system-quota", []metav1.PartialObjectMetadata{quota("n", "koordinator-system-quota", "")}, nil, ""},
-		"two of one name: the older one": {"a", []metav1.PartialObjectMetadata{quota("n", "a", "FIFO"), older}, nil, "create Block"},
+		"new quota":               {"a", []metav1.PartialObjectMetadata{quota("n", "a", "")}, nil, "create Priority"},
+		"new quota with a policy": {"a", []metav1.PartialObjectMetadata{quota("n", "a", "FIFO")}, nil, "create FIFO"},
+		"new quota with a wrong policy": {"a", []metav1.PartialObjectMetadata{quota("n", "a", "9to5")}, nil,
+			"create Priority refused 9to5"},
+		"wrong policy later": {"a", []metav1.PartialObjectMetadata{quota("n", "a", "9to5")},
+			ours(v1alpha1.PolicyBlock), " refused 9to5"},
+		"policy of somebody's scheduler": {"a", []metav1.PartialObjectMetadata{quota("n", "a", "NewestFirst")},
+			ours(v1alpha1.PolicyBlock), "patch NewestFirst"},
+		"in step": {"a", []metav1.PartialObjectMetadata{quota("n", "a", "Block")}, ours(v1alpha1.PolicyBlock), ""},
+		"policy changed": {"a", []metav1.PartialObjectMetadata{quota("n", "a", "Block")},
+			ours(v1alpha1.PolicyFIFO), "patch Block"},
+		"policy set by hand, no label": {"a", []metav1.PartialObjectMetadata{quota("n", "a", "")},
+			ours(v1alpha1.PolicyFIFO), ""},
+		"a person's queue":             {"a", []metav1.PartialObjectMetadata{quota("n", "a", "Block")}, theirs(), ""},
+		"a person's queue, quota gone": {"a", nil, theirs(), ""},
+		"quota gone":                   {"a", nil, ours(v1alpha1.PolicyFIFO), "delete"},
+		"quota going":                  {"a", []metav1.PartialObjectMetadata{going}, ours(v1alpha1.PolicyFIFO), "delete"},
+		"gone with its quota":          {"a", nil, nil, ""},
+		"default quota": {"koordinator-default-quota",
+			[]metav1.PartialObjectMetadata{quota("n", "koordinator-default-quota", "")}, nil, "create Priority"},
+		"root": {"koordinator-root-quota", []metav1.PartialObjectMetadata{quota("n", "koordinator-root-quota", "")}, nil, ""},
+		"system": {"koordinator-system-quota",
+			[]metav1.PartialObjectMetadata{quota("n", "koordinator-system-quota", "")}, nil, ""},
+		"two of one name: the older one": {"a", []metav1.PartialObjectMetadata{quota("n", "a", "FIFO"), older}, nil,
+			"create Block"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := PlanQueue(QueueObservation{Namespace: "koord-queue", Name: tc.name, Quotas: tc.quotas, Queue: tc.queue})
@@ -104,7 +114,8 @@ func quotaClient(t *testing.T, objects ...runtime.Object) client.Client {
 	require.NoError(t, err)
 	require.NoError(t, metav1.AddMetaToScheme(scheme))
 	scheme.AddKnownTypeWithName(ElasticQuotaKind, &metav1.PartialObjectMetadata{})
-	scheme.AddKnownTypeWithName(ElasticQuotaKind.GroupVersion().WithKind("ElasticQuotaList"), &metav1.PartialObjectMetadataList{})
+	scheme.AddKnownTypeWithName(ElasticQuotaKind.GroupVersion().WithKind("ElasticQuotaList"),
+		&metav1.PartialObjectMetadataList{})
 	q := quota("", "", "")
 	return fake.NewClientBuilder().WithScheme(scheme).WithRuntimeObjects(objects...).
 		WithIndex(&q, quotaNameIndex, func(o client.Object) []string { return []string{o.GetName()} }).Build()
@@ -149,17 +160,21 @@ func TestOldNewsOfAQuotaWriteNoQueue(t *testing.T) {
 		cached, live []runtime.Object
 		want         *v1alpha1.Queue
 	}{
-		"gone, and still cached":             {[]runtime.Object{named("n", "a", "")}, nil, nil},
-		"there, and not cached yet":          {nil, []runtime.Object{named("n", "a", ""), queue("FIFO")}, queue("FIFO")},
-		"another policy than in the cache":   {[]runtime.Object{named("n", "a", "Block")}, []runtime.Object{named("n", "a", "FIFO"), queue("FIFO")}, queue("FIFO")},
-		"one of two gone":                    {[]runtime.Object{named("m", "a", "Block"), named("n", "a", "FIFO")}, []runtime.Object{named("n", "a", "FIFO")}, queue("FIFO")},
-		"another one than that which went":   {nil, []runtime.Object{named("n", "b", ""), queue("FIFO")}, nil},
-		"a policy that was changed, and why": {[]runtime.Object{named("n", "a", "Block")}, []runtime.Object{named("n", "a", "Block"), queue("FIFO")}, queue("Block")},
+		"gone, and still cached":    {[]runtime.Object{named("n", "a", "")}, nil, nil},
+		"there, and not cached yet": {nil, []runtime.Object{named("n", "a", ""), queue("FIFO")}, queue("FIFO")},
+		"another policy than in the cache": {[]runtime.Object{named("n", "a", "Block")},
+			[]runtime.Object{named("n", "a", "FIFO"), queue("FIFO")}, queue("FIFO")},
+		"one of two gone": {[]runtime.Object{named("m", "a", "Block"), named("n", "a", "FIFO")},
+			[]runtime.Object{named("n", "a", "FIFO")}, queue("FIFO")},
+		"another one than that which went": {nil, []runtime.Object{named("n", "b", ""), queue("FIFO")}, nil},
+		"a policy that was changed, and why": {[]runtime.Object{named("n", "a", "Block")},
+			[]runtime.Object{named("n", "a", "Block"), queue("FIFO")}, queue("Block")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cached, live := quotaClient(t, tc.cached...), quotaClient(t, tc.live...)
 			// It reads Queues and writes where the server is: what is old are quotas.
-			r := NewQueueReconciler("koord-queue", oldQuotas{live, cached}, live, events.NewFakeRecorder(10), clocktesting.NewFakePassiveClock(epoch.Time))
+			r := NewQueueReconciler("koord-queue", oldQuotas{live, cached}, live, events.NewFakeRecorder(10),
+				clocktesting.NewFakePassiveClock(epoch.Time))
 			_, err := r.Reconcile(quiet(), request("", "a"))
 			require.NoError(t, err)
 			got := &v1alpha1.Queue{}

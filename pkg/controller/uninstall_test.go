@@ -50,11 +50,13 @@ func TestUninstallResumesWhatWaits(t *testing.T) {
 		want UninstallSummary
 		runs bool
 	}{
-		"suspended by us, resume":      {newJob(unsuspended), nil, ResumeWaiting, UninstallSummary{Resumed: 1, Units: 1}, true},
+		"suspended by us, resume": {newJob(unsuspended), nil, ResumeWaiting,
+			UninstallSummary{Resumed: 1, Units: 1}, true},
 		"suspended by its user":        {newJob(), nil, ResumeWaiting, UninstallSummary{Resumed: 1, Units: 1}, true},
 		"suspended by us, leave":       {newJob(unsuspended), nil, LeaveWaiting, UninstallSummary{Left: 1, Units: 1}, false},
 		"suspended by its user, leave": {newJob(), nil, LeaveWaiting, UninstallSummary{Left: 1, Units: 1}, false},
-		"admitted, not yet resumed":    {newJob(), (*world).admit, LeaveWaiting, UninstallSummary{Resumed: 1, Units: 1}, true},
+		"admitted, not yet resumed": {newJob(), (*world).admit, LeaveWaiting,
+			UninstallSummary{Resumed: 1, Units: 1}, true},
 		"held by hand": {newJob(), func(w *world) {
 			u := w.unit()
 			no := false
@@ -131,7 +133,8 @@ func TestUninstallQueuesAndConfiguration(t *testing.T) {
 	w := newWorld(t, ours, theirs, stranger)
 	require.NoError(t, w.base.Create(context.Background(), cm))
 	w.refuse = nil
-	u := &Uninstall{Client: w.base, Kinds: jobs.Builtin(), Waiting: ResumeWaiting, QueueNamespace: "koord-queue", Clock: w.clock, Out: &strings.Builder{}}
+	u := &Uninstall{Client: w.base, Kinds: jobs.Builtin(), Waiting: ResumeWaiting, QueueNamespace: "koord-queue",
+		Clock: w.clock, Out: &strings.Builder{}}
 	s, err := u.Run(context.Background())
 	require.NoError(t, err)
 	require.Equal(t, UninstallSummary{Queues: 1}, s)

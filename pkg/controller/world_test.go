@@ -87,7 +87,9 @@ func (w *world) hooks() interceptor.Funcs {
 			}
 			return c.Create(ctx, o, opts...)
 		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+		Patch: func(
+			ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption,
+		) error {
 			w.precondition(o, p)
 			if err := w.log("patch", o); err != nil {
 				return err
@@ -106,7 +108,10 @@ func (w *world) hooks() interceptor.Funcs {
 			}
 			return c.Delete(ctx, o, opts...)
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(
+			ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+			opts ...client.SubResourcePatchOption,
+		) error {
 			w.precondition(o, p)
 			if err := w.log(sub, o); err != nil {
 				return err
@@ -123,12 +128,15 @@ func (w *world) hooks() interceptor.Funcs {
 }
 
 // boundPods answers the one list with a field selector, which the fake client does not know.
-func (w *world) boundPods(ctx context.Context, list *metav1.PartialObjectMetadataList, opts ...client.ListOption) error {
+func (w *world) boundPods(
+	ctx context.Context, list *metav1.PartialObjectMetadataList, opts ...client.ListOption,
+) error {
 	o := client.ListOptions{}
 	o.ApplyOptions(opts)
 	require.Equal(w.t, "spec.nodeName!=", o.FieldSelector.String())
 	pods := &corev1.PodList{}
-	if err := w.base.List(ctx, pods, client.InNamespace(o.Namespace), client.MatchingLabelsSelector{Selector: o.LabelSelector}); err != nil {
+	if err := w.base.List(ctx, pods, client.InNamespace(o.Namespace),
+		client.MatchingLabelsSelector{Selector: o.LabelSelector}); err != nil {
 		return err
 	}
 	for i := range pods.Items {
@@ -220,7 +228,9 @@ func (w *world) admit() {
 	u := w.unit()
 	u.Status.Phase = v1alpha1.PhaseDequeued
 	u.Status.Attempts++
-	u.Status.Admissions = []v1alpha1.Admission{{Name: "j", Replicas: int64(u.Spec.PodSets[0].Count), Resources: u.Spec.Request}}
+	u.Status.Admissions = []v1alpha1.Admission{
+		{Name: "j", Replicas: int64(u.Spec.PodSets[0].Count), Resources: u.Spec.Request},
+	}
 	setCondition(u, v1alpha1.ConditionQuotaReserved, metav1.ConditionTrue, "QuotaReserved", "", epoch)
 	setCondition(u, v1alpha1.ConditionAdmitted, metav1.ConditionTrue, "Admitted", "", epoch)
 	w.updateStatus(u)

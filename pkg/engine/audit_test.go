@@ -265,7 +265,8 @@ func TestAUnitTheWatchHasNotComeToIsNotForgotten(t *testing.T) {
 	for range 2 {
 		r.advance(r.engine.opts.Config.ResyncInterval)
 	}
-	require.NotContains(t, r.engine.units.byKey, "team/a", "the watch has passed it and never spoke of it: it went in between")
+	require.NotContains(t, r.engine.units.byKey, "team/a",
+		"the watch has passed it and never spoke of it: it went in between")
 	require.Equal(t, []string{"b"}, keysOf(r.decisions()))
 }
 

@@ -35,7 +35,9 @@ import (
 )
 
 func benchEngine(b *testing.B, client rest.Interface) *Engine {
-	e, err := New(Options{Client: client, Quotas: quotasOf(10, testQuota), Clock: clock.RealClock{}, Submit: func(*Write) {}})
+	e, err := New(Options{
+		Client: client, Quotas: quotasOf(10, testQuota), Clock: clock.RealClock{}, Submit: func(*Write) {},
+	})
 	require.NoError(b, err)
 	return e
 }
@@ -54,7 +56,8 @@ var benchUnits = map[string]func(number, version int, status string) string{
 	},
 	"2.6KB": func(number, version int, status string) string {
 		return strings.Replace(unitOfStatus(number, version, status), `"command":["python","train.py"]`,
-			`"command":["python","train.py"],"env":[`+strings.Repeat(`{"name":"NCCL_DEBUG","value":"INFO"},`, 10)+`{"name":"DATA","value":"s3://bucket/imagenet"}]`, 1)
+			`"command":["python","train.py"],"env":[`+strings.Repeat(`{"name":"NCCL_DEBUG","value":"INFO"},`, 10)+
+				`{"name":"DATA","value":"s3://bucket/imagenet"}]`, 1)
 	},
 }
 
@@ -133,7 +136,8 @@ func BenchmarkListedUnits(b *testing.B) {
 			for i := range items {
 				items[i] = benchUnits[size](i, 100+i, []string{textWaiting, textAdmitted, textEnded}[i%3])
 			}
-			client := served(b, `{"kind":"QueueUnitList","apiVersion":"scheduling.x-k8s.io/v1alpha1","metadata":{"resourceVersion":"9"},"items":[`+strings.Join(items, ",")+`]}`)
+			client := served(b, `{"kind":"QueueUnitList","apiVersion":"scheduling.x-k8s.io/v1alpha1",`+
+				`"metadata":{"resourceVersion":"9"},"items":[`+strings.Join(items, ",")+`]}`)
 			e := benchEngine(b, client)
 			b.ReportAllocs()
 			b.ResetTimer()
@@ -154,7 +158,8 @@ func BenchmarkWrittenUnits(b *testing.B) {
 	for _, size := range []string{"1.3KB", "2.6KB"} {
 		b.Run(size, func(b *testing.B) {
 			e := benchEngine(b, served(b, benchUnits[size](1, 2, textAdmitted)))
-			w := &Write{kind: writeAdmit, resource: v1alpha1.QueueUnitResource, attempt: 1, base: unitIn(b, benchUnits[size](1, 1, textWaiting)), status: map[string]any{"phase": "Dequeued"}}
+			w := &Write{kind: writeAdmit, resource: v1alpha1.QueueUnitResource, attempt: 1,
+				base: unitIn(b, benchUnits[size](1, 1, textWaiting)), status: map[string]any{"phase": "Dequeued"}}
 			w.key.Namespace, w.key.Name = w.base.Namespace, w.base.Name
 			b.ReportAllocs()
 			b.ResetTimer()

@@ -50,21 +50,43 @@ import (
 
 // unitMeta, unitSpec and the statuses are the parts of a QueueUnit as an API server sends it.
 const (
-	textManagedFields = `"managedFields":[{"apiVersion":"scheduling.x-k8s.io/v1alpha1","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:annotations":{".":{},"f:koord-queue/submitted-by":{}},"f:labels":{".":{},"f:app.kubernetes.io/name":{},"f:quota.scheduling.koordinator.sh/name":{}},"f:ownerReferences":{".":{},"k:{\"uid\":\"7d3b2c1e-5f4a-4b6d-8c9e-000000000001\"}":{}}},"f:spec":{".":{},"f:consumerRef":{},"f:podSet":{".":{},"k:{\"name\":\"main\"}":{".":{},"f:count":{},"f:name":{},"f:template":{}}},"f:priority":{},"f:queue":{},"f:request":{".":{},"f:cpu":{},"f:memory":{}}}},"manager":"jobqueue-controller","operation":"Update","time":"2026-01-01T00:00:00Z"}]`
+	textManagedFields = `"managedFields":[{"apiVersion":"scheduling.x-k8s.io/v1alpha1","fieldsType":"FieldsV1",` +
+		`"fieldsV1":{"f:metadata":{"f:annotations":{".":{},"f:koord-queue/submitted-by":{}},"f:labels":{".":{},` +
+		`"f:app.kubernetes.io/name":{},"f:quota.scheduling.koordinator.sh/name":{}},"f:ownerReferences":{".":{},` +
+		`"k:{\"uid\":\"7d3b2c1e-5f4a-4b6d-8c9e-000000000001\"}":{}}},"f:spec":{".":{},"f:consumerRef":{},` +
+		`"f:podSet":{".":{},"k:{\"name\":\"main\"}":{".":{},"f:count":{},"f:name":{},"f:template":{}}},"f:priority":{},` +
+		`"f:queue":{},"f:request":{".":{},"f:cpu":{},"f:memory":{}}}},"manager":"jobqueue-controller","operation":"Update",` +
+		`"time":"2026-01-01T00:00:00Z"}]`
 
-	textUnit = `{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"QueueUnit","metadata":{"annotations":{"koord-queue/submitted-by":"alice@example.com"},"creationTimestamp":"2026-01-01T00:00:00Z","generation":1,` +
-		`"labels":{"app.kubernetes.io/name":"resnet","quota.scheduling.koordinator.sh/name":"team-1"},` + textManagedFields + `,` +
-		`"name":"job-train-%[1]d","namespace":"team","ownerReferences":[{"apiVersion":"batch/v1","blockOwnerDeletion":true,"controller":true,"kind":"Job","name":"train-%[1]d","uid":"7d3b2c1e-5f4a-4b6d-8c9e-%012[1]d"}],"resourceVersion":"%[2]d","uid":"a1b2c3d4-1111-4222-8333-%012[1]d"},` +
-		`"spec":{"consumerRef":{"apiVersion":"batch/v1","kind":"Job","name":"train-%[1]d","namespace":"team","uid":"7d3b2c1e-5f4a-4b6d-8c9e-%012[1]d"},"podSet":[{"count":1,"name":"main","template":{"metadata":{"labels":{"quota.scheduling.koordinator.sh/name":"team-1"}},"spec":{"containers":[{"args":["--epochs=90"],"command":["python","train.py"],"image":"registry.example.com/ml/resnet:1.4.2","name":"main","resources":{"limits":{"cpu":"4","memory":"4Gi"},"requests":{"cpu":"4","memory":"4Gi"}}}],"restartPolicy":"Never"}}}],"priority":100,"queue":"team-1","request":{"cpu":"4","memory":"4Gi"}},` +
+	textUnit = `{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"QueueUnit",` +
+		`"metadata":{"annotations":{"koord-queue/submitted-by":"alice@example.com"},` +
+		`"creationTimestamp":"2026-01-01T00:00:00Z","generation":1,` +
+		`"labels":{"app.kubernetes.io/name":"resnet","quota.scheduling.koordinator.sh/name":"team-1"},` +
+		textManagedFields + `,` +
+		`"name":"job-train-%[1]d","namespace":"team","ownerReferences":[{"apiVersion":"batch/v1","blockOwnerDeletion":true,` +
+		`"controller":true,"kind":"Job","name":"train-%[1]d","uid":"7d3b2c1e-5f4a-4b6d-8c9e-%012[1]d"}],` +
+		`"resourceVersion":"%[2]d","uid":"a1b2c3d4-1111-4222-8333-%012[1]d"},` +
+		`"spec":{"consumerRef":{"apiVersion":"batch/v1","kind":"Job","name":"train-%[1]d","namespace":"team",` +
+		`"uid":"7d3b2c1e-5f4a-4b6d-8c9e-%012[1]d"},"podSet":[{"count":1,"name":"main",` +
+		`"template":{"metadata":{"labels":{"quota.scheduling.koordinator.sh/name":"team-1"}},` +
+		`"spec":{"containers":[{"args":["--epochs=90"],"command":["python","train.py"],` +
+		`"image":"registry.example.com/ml/resnet:1.4.2","name":"main","resources":{"limits":{"cpu":"4","memory":"4Gi"},` +
+		`"requests":{"cpu":"4","memory":"4Gi"}}}],"restartPolicy":"Never"}}}],"priority":100,"queue":"team-1",` +
+		`"request":{"cpu":"4","memory":"4Gi"}},` +
 		`"status":%[3]s}`
 
 	textWaiting  = `{"phase":"Enqueued"}`
-	textAdmitted = `{"admissions":[{"name":"main","replicas":1,"resources":{"cpu":"4","memory":"4Gi"}}],"attempts":1,"conditions":[` +
-		`{"lastTransitionTime":"2026-01-01T00:00:05Z","message":"quota is reserved: cpu: 4, memory: 4Gi","observedGeneration":1,"reason":"QuotaReserved","status":"True","type":"QuotaReserved"},` +
-		`{"lastTransitionTime":"2026-01-01T00:00:05Z","message":"admitted, attempt 1","observedGeneration":1,"reason":"Admitted","status":"True","type":"Admitted"}],` +
+	textAdmitted = `{"admissions":[{"name":"main","replicas":1,"resources":{"cpu":"4","memory":"4Gi"}}],"attempts":1,` +
+		`"conditions":[` +
+		`{"lastTransitionTime":"2026-01-01T00:00:05Z","message":"quota is reserved: cpu: 4, memory: 4Gi",` +
+		`"observedGeneration":1,"reason":"QuotaReserved","status":"True","type":"QuotaReserved"},` +
+		`{"lastTransitionTime":"2026-01-01T00:00:05Z","message":"admitted, attempt 1","observedGeneration":1,` +
+		`"reason":"Admitted","status":"True","type":"Admitted"}],` +
 		`"lastAllocateTime":"2026-01-01T00:00:05Z","lastUpdateTime":"2026-01-01T00:00:05Z","message":"","phase":"Dequeued"}`
-	textRequeued = `{"attempts":2,"conditions":[{"lastTransitionTime":"2026-01-01T00:00:05Z","message":"pods of \"main\" are missing","reason":"Evicted","status":"True","type":"Evicted"}],` +
-		`"message":"pods of \"main\" are missing","phase":"Enqueued","podState":{"pending":0,"running":0},"requeueState":{"count":1,"requeueAt":"2026-01-01T00:01:00Z"}}`
+	textRequeued = `{"attempts":2,"conditions":[{"lastTransitionTime":"2026-01-01T00:00:05Z",` +
+		`"message":"pods of \"main\" are missing","reason":"Evicted","status":"True","type":"Evicted"}],` +
+		`"message":"pods of \"main\" are missing","phase":"Enqueued","podState":{"pending":0,"running":0},` +
+		`"requeueState":{"count":1,"requeueAt":"2026-01-01T00:01:00Z"}}`
 )
 
 var textEnded = strings.Replace(textAdmitted, "Dequeued", "Succeed", 1)
@@ -97,7 +119,8 @@ func TestUnitsAreRead(t *testing.T) {
 			Namespace: "team", Name: "job-train-1", UID: "a1b2c3d4-1111-4222-8333-000000000001", ResourceVersion: "7",
 			Generation: 1, CreationTimestamp: metav1.NewTime(at("2026-01-01T00:00:00Z")),
 		},
-		path: "team/job-train-1", quota: "team-1", quotaKey: v1alpha1.LabelQuotaName, queue: "team-1", priority: ptr.To(int32(100)),
+		path: "team/job-train-1", quota: "team-1", quotaKey: v1alpha1.LabelQuotaName,
+		queue: "team-1", priority: ptr.To(int32(100)),
 		request: list(4000, 4), sets: []podSetTotal{{"main", 1, list(4000, 4)}}, pods: 1, phase: admission.PhaseEnqueued,
 		consumer: admission.Consumer{
 			Kind: jobs.KindString(job), Namespace: "team", Name: "train-1", UID: "7d3b2c1e-5f4a-4b6d-8c9e-000000000001",
@@ -150,39 +173,53 @@ func TestUnitsAreRead(t *testing.T) {
 
 // TestFieldsOfUnits: where a field may be said in more than one way, or may be absent.
 func TestFieldsOfUnits(t *testing.T) {
-	const two = `"podSet":[{"name":"a","count":3,"template":{"spec":{"containers":[{"name":"x","resources":{"requests":{"cpu":"2"}}}]}}},{"name":"b"}]`
+	const two = `"podSet":[{"name":"a","count":3,"template":{"spec":{"containers":[{"name":"x",` +
+		`"resources":{"requests":{"cpu":"2"}}}]}}},{"name":"b"}]`
 	for name, c := range map[string]struct {
 		metadata, spec string
 		check          func(u *unitObject) any
 		want           any
 	}{
-		"request":                 {"", `"request":{"cpu":"4"}`, func(u *unitObject) any { return u.request.String() }, "cpu: 4"},
-		"request, former name":    {"", `"resource":{"cpu":4}`, func(u *unitObject) any { return u.request.String() }, "cpu: 4"},
-		"request before former":   {"", `"request":{"cpu":"1"},"resource":{"cpu":"x"}`, func(u *unitObject) any { return u.request.String() }, "cpu: 1"},
-		"request is null":         {"", `"request":null,"resource":{"cpu":"4"}`, func(u *unitObject) any { return u.request.String() }, "cpu: 4"},
-		"request by template":     {"", two, func(u *unitObject) any { return u.request.String() }, "cpu: 6"},
-		"nothing is requested":    {"", `"request":{},` + two, func(u *unitObject) any { return u.request.Len() }, 0},
-		"pods":                    {"", two, func(u *unitObject) any { return u.pods }, int64(4)},
-		"names of sets":           {"", two, func(u *unitObject) any { return u.sets[0].name + u.sets[1].name }, "ab"},
-		"sets that add up":        {"", `"request":{"cpu":"6"},` + two, func(u *unitObject) any { return len(u.sets) }, 2},
-		"sets that do not":        {"", `"request":{"cpu":"5"},` + two, func(u *unitObject) any { return len(u.sets) }, 0},
-		"priority":                {"", `"priority":-5`, func(u *unitObject) any { return *u.priority }, int32(-5)},
-		"priority is null":        {"", `"priority":null`, func(u *unitObject) any { return u.priority == nil }, true},
-		"class":                   {"", `"priorityClassName":"high"`, func(u *unitObject) any { return u.class }, "high"},
-		"inactive":                {"", `"active":false`, func(u *unitObject) any { return u.inactive }, true},
-		"active":                  {"", `"active":true`, func(u *unitObject) any { return u.inactive }, false},
-		"quota, fallback":         {`"labels":{"` + v1alpha1.LabelQuotaNameFallback2 + `":"q"}`, ``, func(u *unitObject) any { return u.quota }, "q"},
-		"queue in an annotation":  {`"annotations":{"` + v1alpha1.QueueNameKey + `":"q"}`, ``, func(u *unitObject) any { return u.queue }, "q"},
-		"queue in a label":        {`"labels":{"` + v1alpha1.QueueNameKey + `":"q"}`, ``, func(u *unitObject) any { return u.queue }, "q"},
-		"not preemptible":         {`"labels":{"` + v1alpha1.LabelPreemptible + `":"false"}`, ``, func(u *unitObject) any { return u.nonPreemptible }, true},
-		"parked":                  {`"annotations":{"` + v1alpha1.AnnotationParkedReason + `":"x"}`, ``, func(u *unitObject) any { return u.parked }, true},
-		"adopted":                 {`"annotations":{"` + v1alpha1.AnnotationAdopted + `":""}`, ``, func(u *unitObject) any { return u.adopted }, true},
-		"namespace of a consumer": {"", `"consumerRef":{"kind":"Job","name":"x"}`, func(u *unitObject) any { return u.consumer.Namespace }, "b"},
-		"name of a consumer":      {"", `"consumerRef":{"kind":"Job","name":"x"}`, func(u *unitObject) any { return u.consumer.Name }, "x"},
-		"not owned":               {"", `"consumerRef":{"kind":"Job","name":"x","uid":"y"}`, func(u *unitObject) any { return u.owned }, false},
+		"request": {"", `"request":{"cpu":"4"}`,
+			func(u *unitObject) any { return u.request.String() }, "cpu: 4"},
+		"request, former name": {"", `"resource":{"cpu":4}`, func(u *unitObject) any { return u.request.String() }, "cpu: 4"},
+		"request before former": {"", `"request":{"cpu":"1"},"resource":{"cpu":"x"}`,
+			func(u *unitObject) any { return u.request.String() }, "cpu: 1"},
+		"request is null": {"", `"request":null,"resource":{"cpu":"4"}`,
+			func(u *unitObject) any { return u.request.String() }, "cpu: 4"},
+		"request by template":  {"", two, func(u *unitObject) any { return u.request.String() }, "cpu: 6"},
+		"nothing is requested": {"", `"request":{},` + two, func(u *unitObject) any { return u.request.Len() }, 0},
+		"pods":                 {"", two, func(u *unitObject) any { return u.pods }, int64(4)},
+		"names of sets":        {"", two, func(u *unitObject) any { return u.sets[0].name + u.sets[1].name }, "ab"},
+		"sets that add up":     {"", `"request":{"cpu":"6"},` + two, func(u *unitObject) any { return len(u.sets) }, 2},
+		"sets that do not":     {"", `"request":{"cpu":"5"},` + two, func(u *unitObject) any { return len(u.sets) }, 0},
+		"priority":             {"", `"priority":-5`, func(u *unitObject) any { return *u.priority }, int32(-5)},
+		"priority is null":     {"", `"priority":null`, func(u *unitObject) any { return u.priority == nil }, true},
+		"class":                {"", `"priorityClassName":"high"`, func(u *unitObject) any { return u.class }, "high"},
+		"inactive":             {"", `"active":false`, func(u *unitObject) any { return u.inactive }, true},
+		"active":               {"", `"active":true`, func(u *unitObject) any { return u.inactive }, false},
+		"quota, fallback": {`"labels":{"` + v1alpha1.LabelQuotaNameFallback2 + `":"q"}`, ``,
+			func(u *unitObject) any { return u.quota }, "q"},
+		"queue in an annotation": {`"annotations":{"` + v1alpha1.QueueNameKey + `":"q"}`, ``,
+			func(u *unitObject) any { return u.queue }, "q"},
+		"queue in a label": {`"labels":{"` + v1alpha1.QueueNameKey + `":"q"}`, ``,
+			func(u *unitObject) any { return u.queue }, "q"},
+		"not preemptible": {`"labels":{"` + v1alpha1.LabelPreemptible + `":"false"}`, ``,
+			func(u *unitObject) any { return u.nonPreemptible }, true},
+		"parked": {`"annotations":{"` + v1alpha1.AnnotationParkedReason + `":"x"}`, ``,
+			func(u *unitObject) any { return u.parked }, true},
+		"adopted": {`"annotations":{"` + v1alpha1.AnnotationAdopted + `":""}`, ``,
+			func(u *unitObject) any { return u.adopted }, true},
+		"namespace of a consumer": {"", `"consumerRef":{"kind":"Job","name":"x"}`,
+			func(u *unitObject) any { return u.consumer.Namespace }, "b"},
+		"name of a consumer": {"", `"consumerRef":{"kind":"Job","name":"x"}`,
+			func(u *unitObject) any { return u.consumer.Name }, "x"},
+		"not owned": {"", `"consumerRef":{"kind":"Job","name":"x","uid":"y"}`,
+			func(u *unitObject) any { return u.owned }, false},
 		"owned": {`"ownerReferences":[{"uid":"z"},{"uid":"y","controller":true}]`, `"consumerRef":{"name":"x","uid":"y"}`,
 			func(u *unitObject) any { return u.owned }, true},
-		"names are exact":   {"", `"Priority":7,"REQUEST":{"cpu":"1"}`, func(u *unitObject) any { return u.priority == nil && u.request.Len() == 0 }, true},
+		"names are exact": {"", `"Priority":7,"REQUEST":{"cpu":"1"}`,
+			func(u *unitObject) any { return u.priority == nil && u.request.Len() == 0 }, true},
 		"text with escapes": {"", `"queue":"a\u00e9\n"`, func(u *unitObject) any { return u.queue }, "aé\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -207,29 +244,35 @@ func TestWhatCannotBeReadParksItsUnit(t *testing.T) {
 		metadata, spec, status, message string
 		held                            string
 	}{
-		"label is a number":          {metadata + `,"labels":{"a":1}`, spec, holding(""), "metadata: ", "cpu: 4"},
-		"time of creation":           {`"creationTimestamp":"then",` + metadata, spec, holding(""), "metadata: ", "cpu: 4"},
-		"priority is text":           {metadata, spec + `,"priority":"high"`, holding(""), "spec: ", "cpu: 4"},
-		"priority out of range":      {metadata, spec + `,"priority":4000000000`, holding(""), "spec: ", "cpu: 4"},
-		"amount":                     {metadata, `"request":{"cpu":"many"}`, holding(""), "spec.request: ", "cpu: 4"},
-		"amount is an object":        {metadata, `"request":{"cpu":{}}`, holding(""), "spec.request: ", "cpu: 4"},
-		"amount that takes minutes":  {metadata, `"request":{"cpu":"1e-99999999"}`, holding(""), "reasonable", "cpu: 4"},
-		"former field":               {metadata, `"resource":["cpu"]`, holding(""), "spec.request: ", "cpu: 4"},
-		"pod sets are text":          {metadata, `"podSet":"one"`, holding(""), "spec: ", "cpu: 4"},
-		"pod set is text":            {metadata, `"podSet":["one"]`, holding(""), "spec: ", "cpu: 4"},
-		"count is negative":          {metadata, `"podSet":[{"count":-1}]`, holding(""), "negative", "cpu: 4"},
-		"template is text":           {metadata, `"podSet":[{"template":"x"}]`, holding(""), "template: ", "cpu: 4"},
-		"consumer is text":           {metadata, spec + `,"consumerRef":"x"`, holding(""), "spec: ", "cpu: 4"},
-		"conditions are text":        {metadata, spec, holding(`,"conditions":"none"`), "status: ", "cpu: 4"},
-		"time of a condition":        {metadata, spec, `"conditions":[{"lastTransitionTime":"then"}],` + holding(""), "status: ", "cpu: 4"},
-		"time of an admission":       {metadata, spec, `"lastAllocateTime":5,` + holding(""), "status: ", "cpu: 4"},
-		"message is an object":       {metadata, spec, holding(`,"message":{}`), "status: ", "cpu: 4"},
-		"attempts out of range":      {metadata, spec, `"attempts":1e30,"phase":"Running"`, "status: ", "cpu: 2"},
-		"admissions are text":        {metadata, spec, `"admissions":"all","phase":"Running"`, "status: ", "cpu: 2"},
-		"amount of an admission":     {metadata, spec, `"admissions":[{"resources":{"cpu":"many"}}],"phase":"Running"`, "status.admissions[0]: ", "cpu: 2"},
-		"one of two admissions":      {metadata, spec, `"admissions":[{"resources":{"cpu":"many"}},{"resources":{"cpu":"1"}}],"phase":"Running"`, "status.admissions[0]: ", "cpu: 1"},
-		"request, and only a phase":  {metadata, `"request":{"cpu":"many"},"podSet":[{"template":{"spec":{"containers":[{"name":"x","resources":{"requests":{"cpu":"3"}}}]}}}]`, `"phase":"Running"`, "spec.request: ", "cpu: 3"},
-		"everything, and only phase": {metadata, `"request":5,"podSet":5,"priority":[]`, `"conditions":{},"message":1,"phase":"Running"`, "status: ", ""},
+		"label is a number":         {metadata + `,"labels":{"a":1}`, spec, holding(""), "metadata: ", "cpu: 4"},
+		"time of creation":          {`"creationTimestamp":"then",` + metadata, spec, holding(""), "metadata: ", "cpu: 4"},
+		"priority is text":          {metadata, spec + `,"priority":"high"`, holding(""), "spec: ", "cpu: 4"},
+		"priority out of range":     {metadata, spec + `,"priority":4000000000`, holding(""), "spec: ", "cpu: 4"},
+		"amount":                    {metadata, `"request":{"cpu":"many"}`, holding(""), "spec.request: ", "cpu: 4"},
+		"amount is an object":       {metadata, `"request":{"cpu":{}}`, holding(""), "spec.request: ", "cpu: 4"},
+		"amount that takes minutes": {metadata, `"request":{"cpu":"1e-99999999"}`, holding(""), "reasonable", "cpu: 4"},
+		"former field":              {metadata, `"resource":["cpu"]`, holding(""), "spec.request: ", "cpu: 4"},
+		"pod sets are text":         {metadata, `"podSet":"one"`, holding(""), "spec: ", "cpu: 4"},
+		"pod set is text":           {metadata, `"podSet":["one"]`, holding(""), "spec: ", "cpu: 4"},
+		"count is negative":         {metadata, `"podSet":[{"count":-1}]`, holding(""), "negative", "cpu: 4"},
+		"template is text":          {metadata, `"podSet":[{"template":"x"}]`, holding(""), "template: ", "cpu: 4"},
+		"consumer is text":          {metadata, spec + `,"consumerRef":"x"`, holding(""), "spec: ", "cpu: 4"},
+		"conditions are text":       {metadata, spec, holding(`,"conditions":"none"`), "status: ", "cpu: 4"},
+		"time of a condition": {metadata, spec, `"conditions":[{"lastTransitionTime":"then"}],` + holding(""),
+			"status: ", "cpu: 4"},
+		"time of an admission":  {metadata, spec, `"lastAllocateTime":5,` + holding(""), "status: ", "cpu: 4"},
+		"message is an object":  {metadata, spec, holding(`,"message":{}`), "status: ", "cpu: 4"},
+		"attempts out of range": {metadata, spec, `"attempts":1e30,"phase":"Running"`, "status: ", "cpu: 2"},
+		"admissions are text":   {metadata, spec, `"admissions":"all","phase":"Running"`, "status: ", "cpu: 2"},
+		"amount of an admission": {metadata, spec, `"admissions":[{"resources":{"cpu":"many"}}],"phase":"Running"`,
+			"status.admissions[0]: ", "cpu: 2"},
+		"one of two admissions": {metadata, spec, `"admissions":[{"resources":{"cpu":"many"}},` +
+			`{"resources":{"cpu":"1"}}],"phase":"Running"`, "status.admissions[0]: ", "cpu: 1"},
+		"request, and only a phase": {metadata,
+			`"request":{"cpu":"many"},"podSet":[{"template":{"spec":{"containers":[{"name":"x",` +
+				`"resources":{"requests":{"cpu":"3"}}}]}}}]`, `"phase":"Running"`, "spec.request: ", "cpu: 3"},
+		"everything, and only phase": {metadata, `"request":5,"podSet":5,"priority":[]`,
+			`"conditions":{},"message":1,"phase":"Running"`, "status: ", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := unitIn(t, `{"kind":"QueueUnit","metadata":{`+c.metadata+`},"spec":{`+c.spec+`},"status":{`+c.status+`}}`)
@@ -243,7 +286,8 @@ func TestWhatCannotBeReadParksItsUnit(t *testing.T) {
 		})
 	}
 	for name, text := range map[string]string{
-		"spec is text": `{"metadata":{` + metadata + `},"spec":"text"}`, "status is text": `{"metadata":{` + metadata + `},"status":"text"}`,
+		"spec is text":     `{"metadata":{` + metadata + `},"spec":"text"}`,
+		"status is text":   `{"metadata":{` + metadata + `},"status":"text"}`,
 		"metadata is text": `{"metadata":"text"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -255,12 +299,16 @@ func TestWhatCannotBeReadParksItsUnit(t *testing.T) {
 // TestOneObjectDoesNotBreakAList, whatever it says.
 func TestOneObjectDoesNotBreakAList(t *testing.T) {
 	bad := []string{
-		`{"metadata":{"name":"a","namespace":"b","uid":"c","labels":[]},"spec":{}}`, `{"metadata":5}`, `{"spec":[]}`, `{}`, `null`,
+		`{"metadata":{"name":"a","namespace":"b","uid":"c","labels":[]},"spec":{}}`,
+		`{"metadata":5}`, `{"spec":[]}`, `{}`, `null`,
 		`{"metadata":{"creationTimestamp":[],"name":"d","namespace":"b"},"spec":"x","status":[1]}`,
 	}
-	client := served(t, `{"kind":"QueueUnitList","apiVersion":"scheduling.x-k8s.io/v1alpha1","metadata":{"resourceVersion":"9"},"items":[`+
-		strings.Join(bad, ",")+","+unitOfStatus(1, 7, textWaiting)+`]}`)
-	e, err := New(Options{Client: client, Quotas: quotasOf(10, testQuota), Clock: clock.RealClock{}, Submit: func(*Write) {}})
+	client := served(t,
+		`{"kind":"QueueUnitList","apiVersion":"scheduling.x-k8s.io/v1alpha1","metadata":{"resourceVersion":"9"},"items":[`+
+			strings.Join(bad, ",")+","+unitOfStatus(1, 7, textWaiting)+`]}`)
+	e, err := New(Options{
+		Client: client, Quotas: quotasOf(10, testQuota), Clock: clock.RealClock{}, Submit: func(*Write) {},
+	})
 	require.NoError(t, err)
 	units, version, err := e.sources.listUnits(t.Context())
 	require.NoError(t, err)
@@ -280,7 +328,8 @@ func TestUnitsShareWhatTheyHaveInCommon(t *testing.T) {
 	require.Same(t, &one.held.Items()[0], &other.held.Items()[0])
 	for name, texts := range map[string][2]string{
 		"namespace": {one.Namespace, other.Namespace}, "quota": {one.quota, other.quota}, "queue": {one.queue, other.queue},
-		"message": {one.conditions[0].Message, other.conditions[0].Message}, "own name": {one.consumer.Name, one.path[len("team/job-"):]},
+		"message":  {one.conditions[0].Message, other.conditions[0].Message},
+		"own name": {one.consumer.Name, one.path[len("team/job-"):]},
 	} {
 		require.Same(t, unsafe.StringData(texts[0]), unsafe.StringData(texts[1]), name)
 	}
@@ -293,7 +342,8 @@ func streamed(t testing.TB, gvr schema.GroupVersionResource, write func(w io.Wri
 	var served atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		if path.Base(req.URL.Path) == gvr.Resource && req.URL.Query().Get("watch") == "true" && served.CompareAndSwap(false, true) {
+		if path.Base(req.URL.Path) == gvr.Resource && req.URL.Query().Get("watch") == "true" &&
+			served.CompareAndSwap(false, true) {
 			write(w)
 			w.(http.Flusher).Flush()
 		} else if req.URL.Query().Get("watch") != "true" {
@@ -323,7 +373,9 @@ func clientAt(t testing.TB, server *httptest.Server) rest.Interface {
 	return client
 }
 
-const endOfUnits = `{"type":"BOOKMARK","object":{"kind":"QueueUnit","apiVersion":"scheduling.x-k8s.io/v1alpha1","metadata":{"creationTimestamp":null,"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}},"spec":{},"status":{}}}` + "\n"
+const endOfUnits = `{"type":"BOOKMARK","object":{"kind":"QueueUnit","apiVersion":"scheduling.x-k8s.io/v1alpha1",` +
+	`"metadata":{"creationTimestamp":null,"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}},` +
+	`"spec":{},"status":{}}}` + "\n"
 
 // TestUnitsAreWatched: units come through the informer whether they are in order, odd, large or go.
 func TestUnitsAreWatched(t *testing.T) {
@@ -331,7 +383,10 @@ func TestUnitsAreWatched(t *testing.T) {
 		for i := range 3 {
 			_, _ = fmt.Fprintf(w, `{"type":"ADDED","object":%s}`+"\n", unitOfStatus(i, 10+i, textWaiting))
 		}
-		_, _ = fmt.Fprintf(w, `{"type":"ADDED","object":{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"QueueUnit","metadata":{"name":"odd","namespace":"team","uid":"odd","resourceVersion":"13","annotations":{"large":%q}},"spec":{"request":{"cpu":{}}}}}`+"\n\n", strings.Repeat("x", 1<<18))
+		_, _ = fmt.Fprintf(w,
+			`{"type":"ADDED","object":{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"QueueUnit",`+
+				`"metadata":{"name":"odd","namespace":"team","uid":"odd","resourceVersion":"13","annotations":{"large":%q}},`+
+				`"spec":{"request":{"cpu":{}}}}}`+"\n\n", strings.Repeat("x", 1<<18))
 		_, _ = io.WriteString(w, endOfUnits)
 		_, _ = fmt.Fprintf(w, `{"type":"MODIFIED","object":%s}`+"\n", unitOfStatus(1, 20, textAdmitted))
 		_, _ = fmt.Fprintf(w, `{"type":"DELETED","object":%s}`+"\n", unitOfStatus(2, 21, textWaiting))
@@ -366,7 +421,8 @@ func TestUnitsAreWatched(t *testing.T) {
 func TestWritesAreAnswered(t *testing.T) {
 	status := func(code int, reason metav1.StatusReason, name string) string {
 		text, err := json.Marshal(metav1.Status{
-			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(code), Reason: reason,
+			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+			Status:   metav1.StatusFailure, Code: int32(code), Reason: reason,
 			Details: &metav1.StatusDetails{Name: name},
 		})
 		require.NoError(t, err)
@@ -445,12 +501,17 @@ func BenchmarkUnitObject(b *testing.B) {
 }
 
 const (
-	textQueue = `{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"Queue","metadata":{"annotations":{"koord-queue/priority-threshold":"7","other":"x"},"creationTimestamp":"2026-01-01T00:00:00Z","generation":2,` +
-		`"managedFields":[{"apiVersion":"scheduling.x-k8s.io/v1alpha1","fieldsType":"FieldsV1","fieldsV1":{"f:status":{".":{},"f:admitted":{},"f:pending":{}}},"manager":"koord-scheduler","operation":"Update","subresource":"status","time":"2026-01-01T00:00:00Z"}],` +
+	textQueue = `{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"Queue",` +
+		`"metadata":{"annotations":{"koord-queue/priority-threshold":"7","other":"x"},` +
+		`"creationTimestamp":"2026-01-01T00:00:00Z","generation":2,` +
+		`"managedFields":[{"apiVersion":"scheduling.x-k8s.io/v1alpha1","fieldsType":"FieldsV1",` +
+		`"fieldsV1":{"f:status":{".":{},"f:admitted":{},"f:pending":{}}},"manager":"koord-scheduler","operation":"Update",` +
+		`"subresource":"status","time":"2026-01-01T00:00:00Z"}],` +
 		`"name":"team-1","namespace":"koord-queue","resourceVersion":"%[1]d","uid":"a1b2c3d4-1111-4222-8333-000000000001"},` +
 		`"spec":{"maxAdmitted":9,"priority":3,"queuePolicy":"Block"},"status":%[2]s}`
 
-	textActive = `"conditions":[{"lastTransitionTime":"2026-01-01T00:00:00Z","message":"the queue admits units","observedGeneration":2,"reason":"Ready","status":"True","type":"Active"}]`
+	textActive = `"conditions":[{"lastTransitionTime":"2026-01-01T00:00:00Z","message":"the queue admits units",` +
+		`"observedGeneration":2,"reason":"Ready","status":"True","type":"Active"}]`
 )
 
 // textOfStatus lists so many units that wait.
@@ -459,7 +520,8 @@ func textOfStatus(items int) string {
 	for i := range list {
 		list[i] = fmt.Sprintf(`{"name":"job-train-%06d","namespace":"team","position":%d,"priority":100}`, i, i+1)
 	}
-	return `{"admitted":4,` + textActive + fmt.Sprintf(`,"pending":%d,"queueItemDetails":{"active":[`, items) + strings.Join(list, ",") + `]}}`
+	return `{"admitted":4,` + textActive + fmt.Sprintf(`,"pending":%d,"queueItemDetails":{"active":[`, items) +
+		strings.Join(list, ",") + `]}}`
 }
 
 // queueIn reads a queue.
@@ -493,12 +555,14 @@ func TestQueuesAreRead(t *testing.T) {
 		{"status without a count", strings.Replace(whole, `"admitted":4`, `"other":[{}]`, 1), all, "", 1},
 		{"items that are none", strings.Replace(whole, `"position":1`, `"position":"first"`, 1), all, "", 1},
 		{"count out of range", strings.Replace(whole, `"admitted":4`, `"admitted":4000000000`, 1), all, "", 1},
-		{"conditions that are none", strings.Replace(whole, `"observedGeneration":2`, `"observedGeneration":"x"`, 1), all, "", 0},
+		{"conditions that are none", strings.Replace(whole, `"observedGeneration":2`, `"observedGeneration":"x"`, 1),
+			all, "", 0},
 		{"items are null", fmt.Sprintf(textQueue, 1, `{"queueItemDetails":null}`), all, "", 0},
 		{"priority is null", strings.Replace(whole, `"priority":3`, `"priority":null`, 1),
 			with(func(q *admission.Queue) { q.Priority = 0 }), `"pending":3`, 1},
 		{"every field", strings.NewReplacer(
-			`"priority":3`, `"priorityClassName":"high","stopPolicy":"Hold","admissionChecks":[{"name":"a","labelSelector":{"matchLabels":{"a":"b"}}}],"maxPending":1`,
+			`"priority":3`, `"priorityClassName":"high","stopPolicy":"Hold","admissionChecks":[{"name":"a",`+
+				`"labelSelector":{"matchLabels":{"a":"b"}}}],"maxPending":1`,
 			`"other":"x"`, `"koord-queue/available-quota":"b, a"`).Replace(whole),
 			with(func(q *admission.Queue) { q.Priority, q.Held, q.Quotas = 0, true, []string{"a", "b"} }), `"pending":3`, 1},
 	} {
@@ -525,17 +589,22 @@ func TestQueuesAreRead(t *testing.T) {
 	}
 }
 
-const endOfQueues = `{"type":"BOOKMARK","object":{"kind":"Queue","apiVersion":"scheduling.x-k8s.io/v1alpha1","metadata":{"creationTimestamp":null,"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}},"spec":{},"status":{}}}` + "\n"
+const endOfQueues = `{"type":"BOOKMARK","object":{"kind":"Queue","apiVersion":"scheduling.x-k8s.io/v1alpha1",` +
+	`"metadata":{"creationTimestamp":null,"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}},` +
+	`"spec":{},"status":{}}}` + "\n"
 
 // TestQueuesAreWatched: they come through the informer whether they are in order or odd, and go.
 func TestQueuesAreWatched(t *testing.T) {
 	client := streamed(t, v1alpha1.QueueResource, func(w io.Writer) {
 		for i, name := range []string{"one", "two", "three"} {
-			_, _ = fmt.Fprintf(w, `{"type":"ADDED","object":%s}`+"\n", strings.ReplaceAll(fmt.Sprintf(textQueue, 10+i, textOfStatus(1000)), "team-1", name))
+			_, _ = fmt.Fprintf(w, `{"type":"ADDED","object":%s}`+"\n",
+				strings.ReplaceAll(fmt.Sprintf(textQueue, 10+i, textOfStatus(1000)), "team-1", name))
 		}
 		_, _ = io.WriteString(w, endOfQueues)
-		_, _ = io.WriteString(w, `{"type":"MODIFIED","object":{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"Queue","metadata":{"name":"two","namespace":"koord-queue","resourceVersion":"20"},"spec":{"priority":"high"}}}`+"\n")
-		_, _ = io.WriteString(w, `{"type":"DELETED","object":{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"Queue","metadata":{"name":"three","namespace":"koord-queue","resourceVersion":"21"}}}`+"\n")
+		_, _ = io.WriteString(w, `{"type":"MODIFIED","object":{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"Queue",`+
+			`"metadata":{"name":"two","namespace":"koord-queue","resourceVersion":"20"},"spec":{"priority":"high"}}}`+"\n")
+		_, _ = io.WriteString(w, `{"type":"DELETED","object":{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"Queue",`+
+			`"metadata":{"name":"three","namespace":"koord-queue","resourceVersion":"21"}}}`+"\n")
 	})
 	e, err := New(Options{
 		Client: client, Quotas: quotasOf(10, testQuota), Clock: clock.RealClock{}, Submit: func(*Write) {},

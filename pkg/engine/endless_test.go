@@ -41,7 +41,8 @@ func TestAnAmountThatTakesForEverToReadParksItsUnit(t *testing.T) {
 			"spec": map[string]any{"podSet": []any{map[string]any{"name": "main", "template": capitals}}},
 		},
 		"in a pod template": {"spec": map[string]any{"podSet": []any{map[string]any{"name": "main", "template": template}}}},
-		"in what it holds":  {"spec": map[string]any{"request": map[string]any{"cpu": "1"}}, "status": map[string]any{"admissions": []any{map[string]any{"name": "main", "resources": amounts}}}},
+		"in what it holds": {"spec": map[string]any{"request": map[string]any{"cpu": "1"}},
+			"status": map[string]any{"admissions": []any{map[string]any{"name": "main", "resources": amounts}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			done := make(chan *unitObject, 1)
@@ -110,13 +111,17 @@ func holding(admissions, names int) map[string]any {
 // What is added up is bounded before it is: the most that a unit may say is cheap, and one that says more is parked.
 func TestWhatIsBeyondAllBoundsParksItsUnit(t *testing.T) {
 	for name, c := range map[string]struct{ most, beyond map[string]any }{
-		"resources of a request":    {request(amountsOf(0, 64)), request(amountsOf(0, 65))},
-		"resources of a container":  {podSets(templateOf("requests", amountsOf(0, 64))), podSets(templateOf("requests", amountsOf(0, 65)))},
-		"limits of a container":     {podSets(templateOf("limits", amountsOf(0, 64))), podSets(templateOf("limits", amountsOf(0, 65)))},
-		"resources of a pod":        {podSets(sidecars(64, 64)), podSets(sidecars(65, 65))},
-		"containers of a pod":       {podSets(sidecars(512, 8)), podSets(sidecars(513, 8))},
-		"resources of all pod sets": {podSets(sidecars(60, 60), sidecars(64, 64)), podSets(sidecars(60, 60), templateOf("requests", amountsOf(60, 65)))},
-		"pod sets":                  {podSets(slices.Repeat([]map[string]any{sidecars(1, 1)}, 64)...), podSets(slices.Repeat([]map[string]any{sidecars(1, 1)}, 65)...)},
+		"resources of a request": {request(amountsOf(0, 64)), request(amountsOf(0, 65))},
+		"resources of a container": {podSets(templateOf("requests", amountsOf(0, 64))),
+			podSets(templateOf("requests", amountsOf(0, 65)))},
+		"limits of a container": {podSets(templateOf("limits", amountsOf(0, 64))),
+			podSets(templateOf("limits", amountsOf(0, 65)))},
+		"resources of a pod":  {podSets(sidecars(64, 64)), podSets(sidecars(65, 65))},
+		"containers of a pod": {podSets(sidecars(512, 8)), podSets(sidecars(513, 8))},
+		"resources of all pod sets": {podSets(sidecars(60, 60), sidecars(64, 64)),
+			podSets(sidecars(60, 60), templateOf("requests", amountsOf(60, 65)))},
+		"pod sets": {podSets(slices.Repeat([]map[string]any{sidecars(1, 1)}, 64)...),
+			podSets(slices.Repeat([]map[string]any{sidecars(1, 1)}, 65)...)},
 		"admissions":                {holding(64, 1), holding(65, 1)},
 		"resources of an admission": {holding(1, 64), holding(1, 65)},
 	} {

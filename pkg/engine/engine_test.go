@@ -79,7 +79,8 @@ func TestALoanIsTold(t *testing.T) {
 	}
 	require.NotContains(t, message(within), lentMessage)
 	require.Contains(t, message(beyond), lentMessage)
-	loans, err := testutil.GetCounterValuesFromGatherer(registry, "scheduler_jobqueue_loans_total", map[string]string{"quota": testQuota}, "queue")
+	loans, err := testutil.GetCounterValuesFromGatherer(registry,
+		"scheduler_jobqueue_loans_total", map[string]string{"quota": testQuota}, "queue")
 	require.NoError(t, err)
 	require.Equal(t, map[string]float64{testQuota: 1}, loans)
 	r.sound()
@@ -119,16 +120,25 @@ func TestProtocol(t *testing.T) {
 		decidedAgain    bool
 	}{
 		{"confirmed", nil, admission.OutcomeConfirmed, admission.OutcomeConfirmed, true, "cpu: 4", "Dequeued", false},
-		{"conflict, decided again on the new version", []fault{conflict}, admission.OutcomeRefuted, admission.OutcomeRefuted, false, "cpu: 4", "Enqueued", true},
-		{"answer lost, turns out applied", []fault{lostAnswer}, again, admission.OutcomeConfirmed, true, "cpu: 4", "Dequeued", false},
-		{"request lost, applied by the second attempt", []fault{lost}, again, admission.OutcomeConfirmed, true, "cpu: 4", "Dequeued", false},
-		{"request lost several times", []fault{lost, broken, overloaded, lost}, again, admission.OutcomeConfirmed, true, "cpu: 4", "Dequeued", false},
-		{"request lost, then somebody changed the object", []fault{lost, conflict}, again, admission.OutcomeRefuted, false, "cpu: 4", "Enqueued", true},
+		{"conflict, decided again on the new version", []fault{conflict}, admission.OutcomeRefuted, admission.OutcomeRefuted,
+			false, "cpu: 4", "Enqueued", true},
+		{"answer lost, turns out applied", []fault{lostAnswer}, again, admission.OutcomeConfirmed, true,
+			"cpu: 4", "Dequeued", false},
+		{"request lost, applied by the second attempt", []fault{lost}, again, admission.OutcomeConfirmed, true,
+			"cpu: 4", "Dequeued", false},
+		{"request lost several times", []fault{lost, broken, overloaded, lost}, again, admission.OutcomeConfirmed, true,
+			"cpu: 4", "Dequeued", false},
+		{"request lost, then somebody changed the object", []fault{lost, conflict}, again, admission.OutcomeRefuted, false,
+			"cpu: 4", "Enqueued", true},
 		{"gone", []fault{deleted}, admission.OutcomeRefuted, admission.OutcomeRefuted, false, "none", "", false},
-		{"gone after an unknown outcome", []fault{lostAnswer, deleted}, again, admission.OutcomeRefuted, false, "none", "", false},
-		{"another object of that name", []fault{recreated}, admission.OutcomeRefuted, admission.OutcomeRefuted, false, "none", "", false},
-		{"refused as invalid", []fault{refused}, admission.OutcomeRefused, admission.OutcomeRefused, false, "none", "Enqueued", false},
-		{"refused as forbidden", []fault{forbidden}, admission.OutcomeRefused, admission.OutcomeRefused, false, "none", "Enqueued", false},
+		{"gone after an unknown outcome", []fault{lostAnswer, deleted}, again, admission.OutcomeRefuted,
+			false, "none", "", false},
+		{"another object of that name", []fault{recreated}, admission.OutcomeRefuted, admission.OutcomeRefuted,
+			false, "none", "", false},
+		{"refused as invalid", []fault{refused}, admission.OutcomeRefused, admission.OutcomeRefused, false,
+			"none", "Enqueued", false},
+		{"refused as forbidden", []fault{forbidden}, admission.OutcomeRefused, admission.OutcomeRefused, false,
+			"none", "Enqueued", false},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -334,7 +344,9 @@ func TestOnlyTheUnitOfItsNameStandsForAJob(t *testing.T) {
 		"another name": func(*unstructured.Unstructured) {},
 		"owned by the job": func(u *unstructured.Unstructured) {
 			yes := true
-			u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "a", UID: "job-a", Controller: &yes}})
+			u.SetOwnerReferences([]metav1.OwnerReference{
+				{APIVersion: "batch/v1", Kind: "Job", Name: "a", UID: "job-a", Controller: &yes},
+			})
 		},
 		"admitted": withStatus(map[string]any{"phase": "Running", "attempts": int64(1)}),
 		"another kind": func(u *unstructured.Unstructured) {
@@ -417,16 +429,18 @@ func TestMalformedUnitsAreParkedAndOthersGoOn(t *testing.T) {
 		return func(u *unstructured.Unstructured) { change(u.Object["spec"].(map[string]any)) }
 	}
 	cases := map[string]func(*unstructured.Unstructured){
-		"negative":      spec(func(s map[string]any) { s["request"] = map[string]any{"cpu": "-1"} }),
-		"not-quantity":  spec(func(s map[string]any) { s["request"] = map[string]any{"cpu": "many"} }),
-		"absurd":        spec(func(s map[string]any) { s["request"] = map[string]any{"memory": "9999999999999999999999Ei"} }),
-		"priority":      spec(func(s map[string]any) { s["priority"] = "high" }),
-		"pod-set":       spec(func(s map[string]any) { s["podSet"] = "one"; delete(s, "request") }),
-		"pod-set-item":  spec(func(s map[string]any) { s["podSet"] = []any{"one"} }),
-		"bad-template":  spec(func(s map[string]any) { s["podSet"] = templates("no quantity"); delete(s, "request") }),
-		"negative-pods": spec(func(s map[string]any) { s["podSet"] = []any{map[string]any{"name": "x", "count": int64(-1)}} }),
-		"spec-is-text":  func(u *unstructured.Unstructured) { u.Object["spec"] = "text" },
-		"status":        withStatus(map[string]any{"phase": "Enqueued", "conditions": "none"}),
+		"negative":     spec(func(s map[string]any) { s["request"] = map[string]any{"cpu": "-1"} }),
+		"not-quantity": spec(func(s map[string]any) { s["request"] = map[string]any{"cpu": "many"} }),
+		"absurd":       spec(func(s map[string]any) { s["request"] = map[string]any{"memory": "9999999999999999999999Ei"} }),
+		"priority":     spec(func(s map[string]any) { s["priority"] = "high" }),
+		"pod-set":      spec(func(s map[string]any) { s["podSet"] = "one"; delete(s, "request") }),
+		"pod-set-item": spec(func(s map[string]any) { s["podSet"] = []any{"one"} }),
+		"bad-template": spec(func(s map[string]any) { s["podSet"] = templates("no quantity"); delete(s, "request") }),
+		"negative-pods": spec(func(s map[string]any) {
+			s["podSet"] = []any{map[string]any{"name": "x", "count": int64(-1)}}
+		}),
+		"spec-is-text": func(u *unstructured.Unstructured) { u.Object["spec"] = "text" },
+		"status":       withStatus(map[string]any{"phase": "Enqueued", "conditions": "none"}),
 	}
 	for name, change := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -624,11 +638,13 @@ func TestPodsAreActivatedAfterPublication(t *testing.T) {
 	r.activated = nil
 	r.engine.FeedPod(podFor("a-1", "job-a", "2"), false, false)
 	r.step()
-	require.Equal(t, []string{testNamespace + "/a-1"}, r.activated, "the gate may have seen it before the admission was published")
+	require.Equal(t, []string{testNamespace + "/a-1"}, r.activated,
+		"the gate may have seen it before the admission was published")
 
 	r.activated = nil
 	r.advance(31 * time.Second)
-	require.ElementsMatch(t, []string{testNamespace + "/a-0", testNamespace + "/a-1"}, r.activated, "the net below all events")
+	require.ElementsMatch(t, []string{testNamespace + "/a-0", testNamespace + "/a-1"}, r.activated,
+		"the net below all events")
 }
 
 func TestActivationWaitsForTheScheduler(t *testing.T) {
@@ -974,11 +990,14 @@ func TestAdmissionsNamePodSets(t *testing.T) {
 		want   map[string]string
 	}{
 		{"from templates", with(nil, set("ps", 1, "1"), set("worker", 3, "2")), map[string]string{"ps": "1", "worker": "6"}},
-		{"request agrees", with(map[string]any{"cpu": "7"}, set("ps", 1, "1"), set("worker", 3, "2")), map[string]string{"ps": "1", "worker": "6"}},
-		{"request differs", with(map[string]any{"cpu": "8"}, set("ps", 1, "1"), set("worker", 3, "2")), map[string]string{v1alpha1.DefaultRequirementPodSet: "8"}},
+		{"request agrees", with(map[string]any{"cpu": "7"}, set("ps", 1, "1"), set("worker", 3, "2")),
+			map[string]string{"ps": "1", "worker": "6"}},
+		{"request differs", with(map[string]any{"cpu": "8"}, set("ps", 1, "1"), set("worker", 3, "2")),
+			map[string]string{v1alpha1.DefaultRequirementPodSet: "8"}},
 		{"one set", with(map[string]any{"cpu": "8"}, set("main", 2, "1")), map[string]string{"main": "8"}},
 		{"no set", with(map[string]any{"cpu": "8"}), map[string]string{v1alpha1.DefaultRequirementPodSet: "8"}},
-		{"unreadable template with request", with(map[string]any{"cpu": "8"}, set("a", 1, "no"), set("b", 1, "1")), map[string]string{v1alpha1.DefaultRequirementPodSet: "8"}},
+		{"unreadable template with request", with(map[string]any{"cpu": "8"}, set("a", 1, "no"), set("b", 1, "1")),
+			map[string]string{v1alpha1.DefaultRequirementPodSet: "8"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -41,7 +41,8 @@ func (r *rig) differences(registry metrics.KubeRegistry, want ...string) {
 		text += differencesTotal + line + "\n"
 	}
 	if text != "" {
-		text = "# HELP " + differencesTotal + " [ALPHA] Admitted units with a pod that asks for more, or less, than was estimated; " +
+		text = "# HELP " + differencesTotal + " [ALPHA] Admitted units with a pod that asks for more, or less, " +
+			"than was estimated; " +
 			"once for each unit, of resources that the quota limits.\n# TYPE " + differencesTotal + " counter\n" + text
 	}
 	require.NoError(r.t, testutil.GatherAndCompare(registry, strings.NewReader(text), differencesTotal))
@@ -108,7 +109,9 @@ func TestExpectedPods(t *testing.T) {
 	}
 	set := func(name string, count int64, cpu string) map[string]any {
 		return map[string]any{"name": name, "count": count, "template": map[string]any{"spec": map[string]any{
-			"containers": []any{map[string]any{"name": "c", "resources": map[string]any{"requests": map[string]any{"cpu": cpu}}}},
+			"containers": []any{
+				map[string]any{"name": "c", "resources": map[string]any{"requests": map[string]any{"cpu": cpu}}},
+			},
 		}}}
 	}
 	one := sets("7", set("main", 2, "1"))

@@ -30,7 +30,9 @@ import (
 // What wakes the engine at once, and what is gathered first: pods outside of jobs that come, and nothing else.
 func TestNewsThatOnlyTakeRoomAreGathered(t *testing.T) {
 	plain := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "plain"}}
-	named := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "named", Annotations: map[string]string{v1alpha1.AnnotationRelatedQueueUnit: "ns/a"}}}
+	named := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		UID: "named", Annotations: map[string]string{v1alpha1.AnnotationRelatedQueueUnit: "ns/a"},
+	}}
 	for _, tt := range []struct {
 		name     string
 		news     func(QuotaSink)
@@ -98,14 +100,16 @@ func TestGatheredNewsAreObservedOnceMore(t *testing.T) {
 	r.clock.Step(c.TrailingCheck)
 	r.engine.Sink().QuotaChanged("another")
 	r.step()
-	require.Equal(t, r.clock.Now().Add(c.TrailingCheck), r.engine.quotas.next(r.engine.gather()), "a step that there was anyway has taken it along")
+	require.Equal(t, r.clock.Now().Add(c.TrailingCheck), r.engine.quotas.next(r.engine.gather()),
+		"a step that there was anyway has taken it along")
 	settle()
 
 	r.engine.Sink().MoreRequested(testQuota)
 	r.engine.Sink().QuotaChanged(testQuota)
 	r.engine.Sink().MoreRequested(testQuota)
 	r.step()
-	require.Equal(t, r.clock.Now().Add(c.TrailingCheck), r.engine.quotas.next(r.engine.gather()), "the more urgent news count")
+	require.Equal(t, r.clock.Now().Add(c.TrailingCheck), r.engine.quotas.next(r.engine.gather()),
+		"the more urgent news count")
 }
 
 // What the hook tells while the engine tells demand may be read before used has moved, as at any other time: it is

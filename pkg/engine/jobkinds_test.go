@@ -71,7 +71,8 @@ func TestAKindThatIsNotThereIsPickedUpWhenItAppears(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()
 			batch := jobs.Builtin()[0]
-			predicate, err := jobs.NewPredicateOf([]jobs.Kind{batch, widget}, jobs.ManagedJobs{Kinds: []string{batch.String(), widget.String()}})
+			predicate, err := jobs.NewPredicateOf([]jobs.Kind{batch, widget},
+				jobs.ManagedJobs{Kinds: []string{batch.String(), widget.String()}})
 			require.NoError(t, err)
 
 			scheme := metadatafake.NewTestScheme()
@@ -82,7 +83,9 @@ func TestAKindThatIsNotThereIsPickedUpWhenItAppears(t *testing.T) {
 			var there atomic.Bool
 			refuse := func(kubetesting.Action) (bool, runtime.Object, error) { return !there.Load(), nil, refusal }
 			client.PrependReactor("list", "widgets", refuse)
-			client.PrependWatchReactor("widgets", func(kubetesting.Action) (bool, watch.Interface, error) { return !there.Load(), nil, refusal })
+			client.PrependWatchReactor("widgets", func(kubetesting.Action) (bool, watch.Interface, error) {
+				return !there.Load(), nil, refusal
+			})
 
 			api := newFakeAPI(t)
 			liveQueue(t, api)
@@ -106,7 +109,9 @@ func TestAKindThatIsNotThereIsPickedUpWhenItAppears(t *testing.T) {
 			l.until("known is admitted and vanished is taken back", func() bool {
 				return phaseOf(api, "known") == "Dequeued" && phaseOf(api, "vanished") == "Enqueued"
 			})
-			l.until("it is told", func() bool { return gathered(t, registry, "job_kind_unavailable")[widget.String()+"/"+why] == 0 })
+			l.until("it is told", func() bool {
+				return gathered(t, registry, "job_kind_unavailable")[widget.String()+"/"+why] == 0
+			})
 		})
 	}
 }

@@ -42,8 +42,9 @@ import (
 func (r *rig) createQueue(name string, spec map[string]any) {
 	q := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "Queue",
-		"metadata": map[string]any{"name": name, "namespace": v1alpha1.DefaultQueueNamespace, "uid": "queue-" + name, "resourceVersion": "1"},
-		"spec":     spec,
+		"metadata": map[string]any{"name": name, "namespace": v1alpha1.DefaultQueueNamespace,
+			"uid": "queue-" + name, "resourceVersion": "1"},
+		"spec": spec,
 	}}
 	require.NoError(r.t, r.api.client.Tracker().Create(v1alpha1.QueueResource, q, v1alpha1.DefaultQueueNamespace))
 	r.engine.FeedQueue(q, false)
@@ -194,7 +195,9 @@ func TestQueueStatusThatFailedIsWrittenAgain(t *testing.T) {
 
 func TestQueuesAreDecodedOneByOne(t *testing.T) {
 	decode := func(change func(*unstructured.Unstructured)) admission.Queue {
-		q := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "q"}, "spec": map[string]any{}}}
+		q := &unstructured.Unstructured{
+			Object: map[string]any{"metadata": map[string]any{"name": "q"}, "spec": map[string]any{}},
+		}
 		change(q)
 		return queueFrom(q, "FIFO").spec
 	}
@@ -384,10 +387,13 @@ func BenchmarkStep(b *testing.B) {
 			engine := drive(b, Options{
 				Client: newFakeAPI(&testing.T{}).rest, Quotas: quotas, Clock: clock, Submit: func(*Write) {},
 			})
-			engine.FeedQueue(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": testQuota}}}, false)
+			engine.FeedQueue(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": testQuota}}},
+				false)
 			object := func(i, version int) *unitObject {
-				u := &unitObject{unitHistory: noHistory, quota: testQuota, quotaKey: v1alpha1.LabelQuotaName, path: fmt.Sprintf("%s/u%d", testNamespace, i), request: cpu(int64(5 + i%8)), pods: 1}
-				u.Namespace, u.Name, u.UID, u.ResourceVersion = testNamespace, fmt.Sprintf("u%d", i), types.UID(fmt.Sprint("u", i)), fmt.Sprint(version)
+				u := &unitObject{unitHistory: noHistory, quota: testQuota, quotaKey: v1alpha1.LabelQuotaName,
+					path: fmt.Sprintf("%s/u%d", testNamespace, i), request: cpu(int64(5 + i%8)), pods: 1}
+				u.Namespace, u.Name, u.UID, u.ResourceVersion = testNamespace, fmt.Sprintf("u%d", i), types.UID(fmt.Sprint("u", i)),
+					fmt.Sprint(version)
 				priority := int32(i % 10)
 				u.priority = &priority
 				return u

@@ -100,8 +100,10 @@ func (r *rig) active(name string) *metav1.Condition {
 // What extensions register the core decides with, and the status of the queues speaks of the same policies.
 func TestRegisteredExtensionsAreUsed(t *testing.T) {
 	r := extended(t, quotasOf(2, testQuota), Options{
-		Policies: map[string]queue.Factory{"NewestFirst": func(n int32) queue.Policy { return newestFirst{queue.Builtin()["FIFO"](n)} }},
-		Checks:   []admission.Check{tooLarge{}},
+		Policies: map[string]queue.Factory{"NewestFirst": func(n int32) queue.Policy {
+			return newestFirst{queue.Builtin()["FIFO"](n)}
+		}},
+		Checks: []admission.Check{tooLarge{}},
 	})
 	r.createQueue(testQuota, map[string]any{"queuePolicy": "NewestFirst"})
 	r.unit("old", 1, created(testStart))

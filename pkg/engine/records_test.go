@@ -51,7 +51,8 @@ func TestRecordsFindUnitsByWhatTheirAnswerDependsOn(t *testing.T) {
 	require.Equal(t, []string{"team/a"}, r.unlabelled())
 	require.Equal(t, []string{"team/b"}, r.holders())
 	require.Equal(t, []string{"team/a"}, r.ofClass("high", false))
-	require.Equal(t, []string{"team/a", "team/b"}, r.ofClass("high", true), "b has the default, which may follow from a class")
+	require.Equal(t, []string{"team/a", "team/b"}, r.ofClass("high", true),
+		"b has the default, which may follow from a class")
 	r.noteResolved("team/a", false)
 	require.Equal(t, []string{"team/a"}, r.unresolved())
 
@@ -108,10 +109,11 @@ func TestWhichUnitStandsForAJob(t *testing.T) {
 		units []*unitObject
 		want  string
 	}{
-		"the older one":             {[]*unitObject{recorded("b", "job", later), recorded("c", "job")}, "team/c"},
-		"the first by UID":          {[]*unitObject{recorded("c", "job"), recorded("b", "job")}, "team/b"},
-		"before it one of the job":  {[]*unitObject{recorded("b", "job"), recorded("c", "job", later, owned)}, "team/c"},
-		"before that one that has":  {[]*unitObject{recorded("b", "job", owned), recorded("c", "job", later, holds)}, "team/c"},
+		"the older one":            {[]*unitObject{recorded("b", "job", later), recorded("c", "job")}, "team/c"},
+		"the first by UID":         {[]*unitObject{recorded("c", "job"), recorded("b", "job")}, "team/b"},
+		"before it one of the job": {[]*unitObject{recorded("b", "job"), recorded("c", "job", later, owned)}, "team/c"},
+		"before that one that has": {[]*unitObject{recorded("b", "job", owned), recorded("c", "job", later, holds)},
+			"team/c"},
 		"none that is over":         {[]*unitObject{recorded("b", "job", over), recorded("c", "job", later)}, "team/c"},
 		"none of another namespace": {[]*unitObject{recorded("b", "job", elsewhere), recorded("c", "job", later)}, "team/c"},
 		"none":                      {[]*unitObject{recorded("b", "job", over)}, ""},

@@ -367,7 +367,8 @@ func rigOn(t *testing.T, api *fakeAPI, quotas *fakeQuotas, clock *clocktesting.F
 	require.NoError(t, err)
 	r := &rig{t: t, api: api, quotas: quotas, clock: clock, metrics: metrics.New()}
 	r.engine = drive(t, Options{
-		Client: api.rest, Metadata: metadataOf{api.client}, Quotas: quotas, Clock: clock, Predicate: predicate, Metrics: r.metrics,
+		Client: api.rest, Metadata: metadataOf{api.client}, Quotas: quotas, Clock: clock,
+		Predicate: predicate, Metrics: r.metrics,
 		Submit: func(w *Write) { r.submitted = append(r.submitted, w) },
 		Activate: func(pods map[string]*corev1.Pod) {
 			r.activated = append(r.activated, slices.Sorted(maps.Keys(pods))...)
@@ -472,8 +473,9 @@ func (r *rig) sound() {
 func (r *rig) queue(name string) *rig {
 	r.engine.FeedQueue(&unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "Queue",
-		"metadata": map[string]any{"name": name, "namespace": v1alpha1.DefaultQueueNamespace, "uid": "queue-" + name, "resourceVersion": "1"},
-		"spec":     map[string]any{"queuePolicy": "Priority"},
+		"metadata": map[string]any{"name": name, "namespace": v1alpha1.DefaultQueueNamespace,
+			"uid": "queue-" + name, "resourceVersion": "1"},
+		"spec": map[string]any{"queuePolicy": "Priority"},
 	}}, false)
 	return r
 }
@@ -532,7 +534,9 @@ func podFor(name, owner string, cpus string) *corev1.Pod {
 		}}}},
 	}
 	if owner != "" {
-		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", UID: types.UID(owner), Controller: &yes}}
+		pod.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: "batch/v1", Kind: "Job", UID: types.UID(owner), Controller: &yes},
+		}
 	}
 	return pod
 }

@@ -58,7 +58,10 @@ type live struct {
 	activated map[string]bool
 }
 
-func newLive(t *testing.T, api *fakeAPI, quotas *fakeQuotas, podObjects []runtime.Object, jobObjects ...*metav1.PartialObjectMetadata) *live {
+func newLive(
+	t *testing.T, api *fakeAPI, quotas *fakeQuotas, podObjects []runtime.Object,
+	jobObjects ...*metav1.PartialObjectMetadata,
+) *live {
 	predicate, err := jobs.NewPredicate(jobs.DefaultManagedJobs())
 	require.NoError(t, err)
 	scheme := metadatafake.NewTestScheme()
@@ -178,7 +181,8 @@ func liveUnit(name string, cpus string) *unstructured.Unstructured {
 			"name": name, "namespace": testNamespace, "uid": "unit-" + name, "creationTimestamp": testStart.Format(time.RFC3339),
 			"labels": map[string]any{v1alpha1.LabelQuotaName: testQuota},
 		},
-		"spec":   map[string]any{"request": map[string]any{"cpu": cpus}, "podSet": []any{map[string]any{"name": "main", "count": int64(1)}}},
+		"spec": map[string]any{"request": map[string]any{"cpu": cpus},
+			"podSet": []any{map[string]any{"name": "main", "count": int64(1)}}},
 		"status": map[string]any{"phase": "Enqueued"},
 	}}
 	withConsumer("job-" + name)(u)
@@ -194,8 +198,9 @@ func liveJob(name string) *metav1.PartialObjectMetadata {
 func liveQueue(t *testing.T, api *fakeAPI) {
 	q := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "Queue",
-		"metadata": map[string]any{"name": testQuota, "namespace": v1alpha1.DefaultQueueNamespace, "uid": "q", "resourceVersion": "1"},
-		"spec":     map[string]any{"queuePolicy": "Priority"},
+		"metadata": map[string]any{"name": testQuota, "namespace": v1alpha1.DefaultQueueNamespace,
+			"uid": "q", "resourceVersion": "1"},
+		"spec": map[string]any{"queuePolicy": "Priority"},
 	}}
 	require.NoError(t, api.client.Tracker().Create(v1alpha1.QueueResource, q, v1alpha1.DefaultQueueNamespace))
 }
@@ -263,7 +268,8 @@ func TestANewLeaderDoesNotTrustItsWatch(t *testing.T) {
 	l := newLive(t, api, quotasOf(4, testQuota), nil, liveJob("a"), liveJob("b"))
 	l.until("the snapshot is loaded", func() bool { return l.engine.Snapshot().Loaded() })
 	api.setStatus("team/a", map[string]any{
-		"phase": "Dequeued", "attempts": 1, "admissions": []any{map[string]any{"name": "main", "resources": map[string]any{"cpu": "4"}}},
+		"phase": "Dequeued", "attempts": 1,
+		"admissions": []any{map[string]any{"name": "main", "resources": map[string]any{"cpu": "4"}}},
 	})
 	l.engine.Lead()
 	l.until("it leads", func() (leads bool) {

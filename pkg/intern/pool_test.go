@@ -28,7 +28,8 @@ import (
 )
 
 func TestPool(t *testing.T) {
-	pool := NewPool(func(seed maphash.Seed, v []int) uint64 { return maphash.Comparable(seed, len(v)) }, slices.Equal[[]int])
+	pool := NewPool(func(seed maphash.Seed, v []int) uint64 { return maphash.Comparable(seed, len(v)) },
+		slices.Equal[[]int])
 	first, second := pool.Of([]int{1}), pool.Of([]int{1})
 	require.Same(t, &first[0], &second[0])
 	other := pool.Of([]int{2})

@@ -91,10 +91,12 @@ func TestPodSetsRefuse(t *testing.T) {
 		"no template":       "spec: {parallelism: 1}",
 		"template a string": "spec: {template: x}",
 		"containers a map":  "spec: {template: {spec: {containers: {}}}}",
-		"endless quantity":  "spec: {template: {spec: {containers: [{name: c, resources: {requests: {cpu: \"1e-99999999\"}}}]}}}",
-		"endless overhead":  "spec: {template: {spec: {overhead: {cpu: \"1E+99999999\"}}}}",
-		"long quantity":     "spec: {template: {spec: {volumes: [{emptyDir: {sizeLimit: \"" + strings.Repeat("1", 70) + "\"}}]}}}",
-		"bad quantity":      "spec: {template: {spec: {containers: [{name: c, resources: {requests: {cpu: lots}}}]}}}",
+		"endless quantity": "spec: {template: {spec: {containers: [{name: c, " +
+			"resources: {requests: {cpu: \"1e-99999999\"}}}]}}}",
+		"endless overhead": "spec: {template: {spec: {overhead: {cpu: \"1E+99999999\"}}}}",
+		"long quantity": "spec: {template: {spec: {volumes: [{emptyDir: {sizeLimit: \"" +
+			strings.Repeat("1", 70) + "\"}}]}}}",
+		"bad quantity": "spec: {template: {spec: {containers: [{name: c, resources: {requests: {cpu: lots}}}]}}}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := batchJob(t).PodSets(object(t, text))
@@ -165,7 +167,8 @@ func TestPreemptibleOfSeveralTemplates(t *testing.T) {
 		job := object(t, "{}")
 		for key, value := range map[string]string{"leader": tt.leader, "worker": tt.worker} {
 			if value != "" {
-				require.NoError(t, unstructured.SetNestedField(job.Object, value, "spec", key, "metadata", "labels", v1alpha1.LabelPreemptible))
+				require.NoError(t, unstructured.SetNestedField(job.Object, value, "spec", key, "metadata", "labels",
+					v1alpha1.LabelPreemptible))
 			}
 		}
 		if tt.job != "" {
@@ -182,13 +185,17 @@ func TestPriorityOf(t *testing.T) {
 		want Priority
 		bad  bool
 	}{
-		"none":              {"", Priority{}, false},
-		"annotation":        {"metadata: {name: j, annotations: {scheduling.x-k8s.io/priority: \"-7\"}}\nspec: {template: {spec: {priorityClassName: high}}}", Priority{Value: value(-7)}, false},
-		"class":             {"spec: {template: {spec: {priorityClassName: high}}}", Priority{Class: "high"}, false},
-		"number and class":  {"spec: {template: {spec: {priorityClassName: high, priority: 9}}}", Priority{Value: value(9), Class: "high"}, false},
-		"bad annotation":    {"metadata: {name: j, annotations: {scheduling.x-k8s.io/priority: top}}\nspec: {template: {spec: {priorityClassName: high}}}", Priority{Class: "high"}, true},
-		"annotation beyond": {"metadata: {name: j, annotations: {scheduling.x-k8s.io/priority: \"2147483648\"}}", Priority{}, true},
-		"number beyond":     {"spec: {template: {spec: {priority: 2147483648}}}", Priority{}, false},
+		"none": {"", Priority{}, false},
+		"annotation": {"metadata: {name: j, annotations: {scheduling.x-k8s.io/priority: \"-7\"}}\n" +
+			"spec: {template: {spec: {priorityClassName: high}}}", Priority{Value: value(-7)}, false},
+		"class": {"spec: {template: {spec: {priorityClassName: high}}}", Priority{Class: "high"}, false},
+		"number and class": {"spec: {template: {spec: {priorityClassName: high, priority: 9}}}",
+			Priority{Value: value(9), Class: "high"}, false},
+		"bad annotation": {"metadata: {name: j, annotations: {scheduling.x-k8s.io/priority: top}}\n" +
+			"spec: {template: {spec: {priorityClassName: high}}}", Priority{Class: "high"}, true},
+		"annotation beyond": {"metadata: {name: j, annotations: {scheduling.x-k8s.io/priority: \"2147483648\"}}",
+			Priority{}, true},
+		"number beyond": {"spec: {template: {spec: {priority: 2147483648}}}", Priority{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := batchJob(t).PriorityOf(object(t, tc.text))
@@ -221,7 +228,8 @@ status:
 	end, ended := k.Ended(object(t, "status: {conditions: [{type: Complete, status: \"True\", message: done}]}"))
 	require.True(t, ended)
 	require.Equal(t, End{Succeeded: true, Message: "done"}, end)
-	end, ended = k.Ended(object(t, "status: {conditions: [{type: Complete, status: \"True\"}, {type: Failed, status: \"True\"}]}"))
+	end, ended = k.Ended(object(t,
+		"status: {conditions: [{type: Complete, status: \"True\"}, {type: Failed, status: \"True\"}]}"))
 	require.True(t, ended)
 	require.False(t, end.Succeeded, "a job that says both has failed")
 }
@@ -260,7 +268,8 @@ func TestRestoreKeepsTheOldestRecord(t *testing.T) {
 	job := object(t, "spec: {template: {metadata: {labels: {x: old}}}}")
 	before := job.DeepCopy()
 	require.NoError(t, k.AddToTemplates(job, map[string]Addition{"j": {Labels: map[string]string{"x": "new"}}}))
-	require.NoError(t, k.AddToTemplates(job, map[string]Addition{"j": {Labels: map[string]string{"x": "newer", "y": "1"}}}))
+	require.NoError(t,
+		k.AddToTemplates(job, map[string]Addition{"j": {Labels: map[string]string{"x": "newer", "y": "1"}}}))
 	require.True(t, k.RestoreTemplates(job))
 	require.Equal(t, before, job)
 }
@@ -292,8 +301,10 @@ func FuzzKind(f *testing.F) {
 		"spec:" + template, "spec: {suspend: yes, template: {metadata: {labels: {a: 1}, annotations: []}}}",
 		"status: {conditions: {type: x}, ready: -1, active: 1e300, startTime: 3}",
 		"status: {conditions: [1, {type: Complete, status: \"True\"}]}",
-		"metadata: {annotations: {koord-queue/template-additions: '{\"j\":{\"labels\":{\"a\":null}}}'}}\nspec: {template: {metadata: {labels: {a: b}}}}",
-		"spec: {parallelism: 2147483647, template: {spec: {containers: [{resources: {requests: {cpu: 9e18, memory: 9Ei}}}]}}}",
+		"metadata: {annotations: {koord-queue/template-additions: '{\"j\":{\"labels\":{\"a\":null}}}'}}\n" +
+			"spec: {template: {metadata: {labels: {a: b}}}}",
+		"spec: {parallelism: 2147483647, template: {spec: {containers: [{resources: {requests: {cpu: 9e18, " +
+			"memory: 9Ei}}}]}}}",
 	} {
 		f.Add(seed)
 	}

@@ -28,7 +28,8 @@ import (
 // requestOf is what one pod with one container of these requests and limits asks for.
 func requestOf(t *testing.T, c *Creation, resources string) map[string]string {
 	t.Helper()
-	list, err := c.Request(podTemplate(t, "{containers: [{name: a, resources: {requests: "+resources+", limits: "+resources+"}}]}"))
+	list, err := c.Request(podTemplate(t,
+		"{containers: [{name: a, resources: {requests: "+resources+", limits: "+resources+"}}]}"))
 	require.NoError(t, err)
 	texts := map[string]string{}
 	for name, quantity := range list {
@@ -53,17 +54,23 @@ func TestDevices(t *testing.T) {
 		"koordinator.sh/gpu": {
 			"{koordinator.sh/gpu: 100}",
 			map[string]string{"koordinator.sh/gpu": "100"},
-			map[string]string{"koordinator.sh/gpu-core": "100", "koordinator.sh/gpu-memory-ratio": "100", "koordinator.sh/gpu.shared": "1"},
+			map[string]string{
+				"koordinator.sh/gpu-core": "100", "koordinator.sh/gpu-memory-ratio": "100", "koordinator.sh/gpu.shared": "1",
+			},
 		},
 		"several koordinator.sh/gpu": {
 			"{koordinator.sh/gpu: 400}",
 			map[string]string{"koordinator.sh/gpu": "400"},
-			map[string]string{"koordinator.sh/gpu-core": "400", "koordinator.sh/gpu-memory-ratio": "400", "koordinator.sh/gpu.shared": "4"},
+			map[string]string{
+				"koordinator.sh/gpu-core": "400", "koordinator.sh/gpu-memory-ratio": "400", "koordinator.sh/gpu.shared": "4",
+			},
 		},
 		"a share": {
 			"{koordinator.sh/gpu-core: 50, koordinator.sh/gpu-memory: 8Gi}",
 			map[string]string{"koordinator.sh/gpu-core": "50", "koordinator.sh/gpu-memory": "8Gi"},
-			map[string]string{"koordinator.sh/gpu-core": "50", "koordinator.sh/gpu-memory": "8Gi", "koordinator.sh/gpu.shared": "1"},
+			map[string]string{
+				"koordinator.sh/gpu-core": "50", "koordinator.sh/gpu-memory": "8Gi", "koordinator.sh/gpu.shared": "1",
+			},
 		},
 		"a share of a number of GPUs": {
 			"{koordinator.sh/gpu-memory-ratio: 100, koordinator.sh/gpu.shared: 2}",
@@ -113,8 +120,10 @@ func profile(edit func(*v1alpha1.ClusterColocationProfile)) *Creation {
 
 func TestProfileTranslatesResources(t *testing.T) {
 	batch := profile(func(p *v1alpha1.ClusterColocationProfile) { p.Spec.QoSClass = "BE" })
-	require.Equal(t, map[string]string{"cpu": "500m", "memory": "1Gi"}, requestOf(t, &Creation{Webhook: &Webhook{}}, "{cpu: 500m, memory: 1Gi}"))
-	require.Equal(t, map[string]string{"kubernetes.io/batch-cpu": "500", "kubernetes.io/batch-memory": "1Gi"}, requestOf(t, batch, "{cpu: 500m, memory: 1Gi}"))
+	require.Equal(t, map[string]string{"cpu": "500m", "memory": "1Gi"},
+		requestOf(t, &Creation{Webhook: &Webhook{}}, "{cpu: 500m, memory: 1Gi}"))
+	require.Equal(t, map[string]string{"kubernetes.io/batch-cpu": "500", "kubernetes.io/batch-memory": "1Gi"},
+		requestOf(t, batch, "{cpu: 500m, memory: 1Gi}"))
 
 	mid := profile(func(p *v1alpha1.ClusterColocationProfile) {
 		p.Spec.Labels = map[string]string{"koordinator.sh/priority-class": "koord-mid"}
@@ -150,8 +159,11 @@ func TestPatchOfAProfile(t *testing.T) {
 }
 
 func TestGates(t *testing.T) {
-	template := podTemplate(t, "{overhead: {cpu: 250m}, containers: [{name: a, resources: {requests: {cpu: 1, nvidia.com/gpu: 1}, limits: {nvidia.com/gpu: 1}}}]}")
-	template.Annotations = map[string]string{"pod.koordinator.sh/replace-resources": "nvidia.com/gpu:koordinator.sh/gpu, cpu:"}
+	template := podTemplate(t, "{overhead: {cpu: 250m}, containers: [{name: a, resources: {requests: {cpu: 1, "+
+		"nvidia.com/gpu: 1}, limits: {nvidia.com/gpu: 1}}}]}")
+	template.Annotations = map[string]string{
+		"pod.koordinator.sh/replace-resources": "nvidia.com/gpu:koordinator.sh/gpu, cpu:",
+	}
 	for _, tc := range []struct {
 		gates Gates
 		want  map[corev1.ResourceName]string

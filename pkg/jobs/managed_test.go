@@ -32,7 +32,8 @@ func TestParseManagedJobs(t *testing.T) {
 	require.Equal(t, DefaultManagedJobs(), m)
 	require.Equal(t, []string{"Job.v1.batch"}, m.Kinds)
 
-	m, err = ParseManagedJobs("kinds: [Job.v1.batch]\nnamespaceSelector: {matchLabels: {queue: \"on\"}}\nrequireQueueName: true\n")
+	m, err = ParseManagedJobs("kinds: [Job.v1.batch]\nnamespaceSelector: {matchLabels: {queue: \"on\"}}\n" +
+		"requireQueueName: true\n")
 	require.NoError(t, err)
 	require.True(t, m.RequireQueueName)
 	require.Equal(t, "on", m.NamespaceSelector.MatchLabels["queue"])
@@ -67,16 +68,21 @@ func TestHashIsOfTheMeaning(t *testing.T) {
 		require.Equal(t, want, m.Hash(), text)
 	}
 	require.NotEqual(t, want, ManagedJobs{RequireQueueName: true}.Hash())
-	require.NotEqual(t, want, ManagedJobs{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}.Hash())
-	a, err := ParseManagedJobs("namespaceSelector: {matchExpressions: [{key: a, operator: In, values: [x, y]}, {key: b, operator: Exists}]}")
+	require.NotEqual(t, want,
+		ManagedJobs{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}.Hash())
+	a, err := ParseManagedJobs("namespaceSelector: {matchExpressions: [{key: a, operator: In, values: [x, y]}, {key: b, " +
+		"operator: Exists}]}")
 	require.NoError(t, err)
-	b, err := ParseManagedJobs("namespaceSelector: {matchExpressions: [{key: b, operator: Exists}, {key: a, operator: In, values: [y, x]}]}")
+	b, err := ParseManagedJobs("namespaceSelector: {matchExpressions: [{key: b, operator: Exists}, {key: a, " +
+		"operator: In, values: [y, x]}]}")
 	require.NoError(t, err)
 	require.Equal(t, a.Hash(), b.Hash())
 }
 
 func TestPredicate(t *testing.T) {
-	p, err := NewPredicate(ManagedJobs{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"queue": "on"}}})
+	p, err := NewPredicate(ManagedJobs{
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"queue": "on"}},
+	})
 	require.NoError(t, err)
 	strict, err := NewPredicate(ManagedJobs{RequireQueueName: true})
 	require.NoError(t, err)
@@ -127,14 +133,21 @@ func TestManagesJob(t *testing.T) {
 		text string
 		want bool
 	}{
-		"label on the job":         {"metadata: {name: j, namespace: n, labels: {quota.scheduling.koordinator.sh/name: a}}", true},
-		"label on the template":    {"metadata: {name: j, namespace: n}\nspec: {template: {metadata: {labels: {quota.scheduling.koordinator.sh/name: a}}}}", true},
-		"annotation":               {"metadata: {name: j, namespace: n, annotations: {koord-queue/queue-name: a}}", true},
-		"nothing":                  {"metadata: {name: j, namespace: n}", false},
-		"managed by another":       {"metadata: {name: j, namespace: n, labels: {quota.scheduling.koordinator.sh/name: a}}\nspec: {managedBy: other}", false},
-		"owned by a managed job":   {"metadata: {name: j, namespace: n, labels: {quota.scheduling.koordinator.sh/name: a}, ownerReferences: [{apiVersion: batch/v1, kind: Job, name: x, uid: y, controller: true}]}", false},
-		"owned by a CronJob":       {"metadata: {name: j, namespace: n, labels: {quota.scheduling.koordinator.sh/name: a}, ownerReferences: [{apiVersion: batch/v1, kind: CronJob, name: x, uid: y, controller: true}]}", true},
-		"Kueue's, by the template": {"metadata: {name: j, namespace: n, labels: {quota.scheduling.koordinator.sh/name: a}}\nspec: {template: {metadata: {labels: {kueue.x-k8s.io/queue-name: a}}}}", false},
+		"label on the job": {"metadata: {name: j, namespace: n, labels: {quota.scheduling.koordinator.sh/name: a}}", true},
+		"label on the template": {"metadata: {name: j, namespace: n}\n" +
+			"spec: {template: {metadata: {labels: {quota.scheduling.koordinator.sh/name: a}}}}", true},
+		"annotation": {"metadata: {name: j, namespace: n, annotations: {koord-queue/queue-name: a}}", true},
+		"nothing":    {"metadata: {name: j, namespace: n}", false},
+		"managed by another": {"metadata: {name: j, namespace: n, " +
+			"labels: {quota.scheduling.koordinator.sh/name: a}}\nspec: {managedBy: other}", false},
+		"owned by a managed job": {"metadata: {name: j, namespace: n, labels: {quota.scheduling.koordinator.sh/name: a}, " +
+			"ownerReferences: [{apiVersion: batch/v1, kind: Job, name: x, uid: y, controller: true}]}", false},
+		"owned by a CronJob": {"metadata: {name: j, namespace: n, labels: {quota.scheduling.koordinator.sh/name: a}, " +
+			"ownerReferences: [{apiVersion: batch/v1, kind: CronJob, name: x, uid: y, controller: true}]}", true},
+		"Kueue's, by the template": {
+			"metadata: {name: j, namespace: n, labels: {quota.scheduling.koordinator.sh/name: a}}\n" +
+				"spec: {template: {metadata: {labels: {kueue.x-k8s.io/queue-name: a}}}}", false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, tc.want, p.ManagesJob(object(t, tc.text), nil))

@@ -46,11 +46,13 @@ func TestPodRequest(t *testing.T) {
 			map[corev1.ResourceName]string{"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1"},
 		},
 		"init containers count while they run": {
-			"{initContainers: [{name: i, resources: {requests: {cpu: 4}}}], containers: [{name: a, resources: {requests: {cpu: 1}}}, {name: b, resources: {requests: {cpu: 1}}}]}",
+			"{initContainers: [{name: i, resources: {requests: {cpu: 4}}}], containers: [{name: a, " +
+				"resources: {requests: {cpu: 1}}}, {name: b, resources: {requests: {cpu: 1}}}]}",
 			map[corev1.ResourceName]string{"cpu": "4"},
 		},
 		"sidecars stay": {
-			"{initContainers: [{name: s, restartPolicy: Always, resources: {requests: {cpu: 1}}}, {name: i, resources: {requests: {cpu: 4}}}], containers: [{name: a, resources: {requests: {cpu: 2}}}]}",
+			"{initContainers: [{name: s, restartPolicy: Always, resources: {requests: {cpu: 1}}}, {name: i, " +
+				"resources: {requests: {cpu: 4}}}], containers: [{name: a, resources: {requests: {cpu: 2}}}]}",
 			map[corev1.ResourceName]string{"cpu": "5"},
 		},
 		"overhead": {
@@ -84,12 +86,14 @@ func TestPodRequest(t *testing.T) {
 
 func TestPodRequestRefuses(t *testing.T) {
 	for name, spec := range map[string]string{
-		"negative":                   "{containers: [{name: a, resources: {requests: {cpu: -1}}}]}",
-		"negative hidden by another": "{containers: [{name: a, resources: {requests: {cpu: 5}}}, {name: b, resources: {requests: {cpu: -1}}}]}",
-		"negative limit":             "{containers: [{name: a, resources: {limits: {cpu: -1}}}]}",
-		"absurd cpu":                 "{containers: [{name: a, resources: {requests: {cpu: 9e18}}}]}",
-		"sum beyond 64 bits":         "{containers: [{name: a, resources: {requests: {memory: 6Ei}}}, {name: b, resources: {requests: {memory: 6Ei}}}]}",
-		"negative overhead":          "{overhead: {cpu: -1}, containers: [{name: a}]}",
+		"negative": "{containers: [{name: a, resources: {requests: {cpu: -1}}}]}",
+		"negative hidden by another": "{containers: [{name: a, resources: {requests: {cpu: 5}}}, {name: b, " +
+			"resources: {requests: {cpu: -1}}}]}",
+		"negative limit": "{containers: [{name: a, resources: {limits: {cpu: -1}}}]}",
+		"absurd cpu":     "{containers: [{name: a, resources: {requests: {cpu: 9e18}}}]}",
+		"sum beyond 64 bits": "{containers: [{name: a, resources: {requests: {memory: 6Ei}}}, {name: b, " +
+			"resources: {requests: {memory: 6Ei}}}]}",
+		"negative overhead": "{overhead: {cpu: -1}, containers: [{name: a}]}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := PodRequest(podTemplate(t, spec))
@@ -100,7 +104,8 @@ func TestPodRequestRefuses(t *testing.T) {
 
 func TestPodSetsRequest(t *testing.T) {
 	one := podTemplate(t, "{containers: [{name: a, resources: {requests: {cpu: 100m, memory: 1Gi}}}]}")
-	got, err := PodSetsRequest([]PodSet{{Name: "a", Count: 3, Template: one}, {Name: "b", Count: 2, Template: one}}, &Creation{})
+	got, err := PodSetsRequest([]PodSet{{Name: "a", Count: 3, Template: one}, {Name: "b", Count: 2, Template: one}},
+		&Creation{})
 	require.NoError(t, err)
 	require.Equal(t, "500m", got.Cpu().String())
 	require.Equal(t, "5Gi", got.Memory().String())
@@ -108,7 +113,8 @@ func TestPodSetsRequest(t *testing.T) {
 	huge := podTemplate(t, "{containers: [{name: a, resources: {requests: {memory: 4Ei}}}]}")
 	_, err = PodSetsRequest([]PodSet{{Name: "a", Count: 2, Template: huge}}, &Creation{})
 	require.ErrorIs(t, err, ErrRequest)
-	_, err = PodSetsRequest([]PodSet{{Name: "a", Count: 1, Template: huge}, {Name: "b", Count: 1, Template: huge}}, &Creation{})
+	_, err = PodSetsRequest([]PodSet{{Name: "a", Count: 1, Template: huge}, {Name: "b", Count: 1, Template: huge}},
+		&Creation{})
 	require.ErrorIs(t, err, ErrRequest)
 	_, err = Times(got, -1)
 	require.ErrorIs(t, err, ErrRequest)

@@ -174,7 +174,8 @@ func namesOf(found []admission.Quota) []string {
 }
 
 func TestObserveWithoutRuntimeQuotaLimitsByMax(t *testing.T) {
-	l := newLive(t, false, "100", elasticQuota("p", "60", "80", isParent), elasticQuota("c", "10", "70", under("p")), elasticQuota("q", "0", "90"))
+	l := newLive(t, false, "100", elasticQuota("p", "60", "80", isParent), elasticQuota("c", "10", "70", under("p")),
+		elasticQuota("q", "0", "90"))
 	l.adapter.SetDemand("c", list(10000))
 	found, gone := l.adapter.Observe([]string{"q", "c", "nobody", "c"})
 	require.Equal(t, []string{"nobody"}, gone)
@@ -202,7 +203,8 @@ func TestObserveCountsWhatIsAssignedOnEveryLevel(t *testing.T) {
 		}
 		return m
 	}
-	require.Equal(t, map[string]int64{"c": 0, "p": 0, extension.RootQuotaName: 5000}, used(), "what the default quota uses counts in the root")
+	require.Equal(t, map[string]int64{"c": 0, "p": 0, extension.RootQuotaName: 5000}, used(),
+		"what the default quota uses counts in the root")
 	l.mgr.ReservePod("c", pod)
 	require.Equal(t, map[string]int64{"c": 7000, "p": 7000, extension.RootQuotaName: 12000}, used())
 	found, _ := l.adapter.Observe([]string{"c"})
@@ -232,7 +234,8 @@ func TestWithoutNodesNothingIsUnlimited(t *testing.T) {
 func TestObserveGivesTheRuntimeOfQueuedDemand(t *testing.T) {
 	l := newLive(t, true, "100", elasticQuota("a", "40", "100"), elasticQuota("b", "40", "100"))
 	found, _ := l.adapter.Observe([]string{"a", "b"})
-	require.Equal(t, map[string]int64{"a": 0, "b": 0, extension.RootQuotaName: 100000}, limits(found), "nothing asked, nothing granted")
+	require.Equal(t, map[string]int64{"a": 0, "b": 0, extension.RootQuotaName: 100000}, limits(found),
+		"nothing asked, nothing granted")
 	zero, named := found[0].Limit.Get("cpu")
 	require.True(t, named, "a resource that the limit does not name would be unlimited")
 	require.Zero(t, zero)

@@ -180,9 +180,10 @@ func newEmptyWorld(b *testing.B, shape benchShape) *benchWorld {
 	w.live = newLive(b, shape.runtime, "")
 	total := amounts(8 * int64(shape.leaves))
 	w.live.mgr.UpdateClusterTotalResource(total)
-	w.client = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(apiruntime.NewScheme(), map[schema.GroupVersionResource]string{
-		queueapi.QueueUnitResource: "QueueUnitList",
-	})
+	w.client = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(apiruntime.NewScheme(),
+		map[schema.GroupVersionResource]string{
+			queueapi.QueueUnitResource: "QueueUnitList",
+		})
 	w.client.PrependReactor("patch", "*", w.patch)
 	var err error
 	w.rest, err = engine.NewClient(transport.Config(w.client))
@@ -199,8 +200,9 @@ func newEmptyWorld(b *testing.B, shape benchShape) *benchWorld {
 	w.live.setAll(shape.tree())
 	for i := range shape.leaves {
 		w.engine.FeedQueue(&unstructured.Unstructured{Object: map[string]any{
-			"metadata": map[string]any{"name": benchLeaf(i), "namespace": queueapi.DefaultQueueNamespace, "uid": benchLeaf(i), "resourceVersion": "1"},
-			"spec":     map[string]any{"queuePolicy": "Priority"},
+			"metadata": map[string]any{"name": benchLeaf(i), "namespace": queueapi.DefaultQueueNamespace,
+				"uid": benchLeaf(i), "resourceVersion": "1"},
+			"spec": map[string]any{"queuePolicy": "Priority"},
 		}}, false)
 	}
 	require.NoError(b, w.engine.Lead(b.Context()))

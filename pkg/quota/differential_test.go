@@ -83,9 +83,11 @@ var everyClass = []string{
 	"held back at the leaf: ExceedsMax", "held back at the leaf: ExceedsMin", "held back at the leaf: MinExceeded",
 	"held back at the leaf: QuotaExceeded", "held back by a parent, which ElasticQuota checks: QuotaExceeded",
 	"held back by a parent, which ElasticQuota does not check: QuotaExceeded", "held back by the cluster total",
-	"held back by the min of a parent: ExceedsMin", "held back: claimed by a job ahead", "held back: default quota: QuotaExceeded",
+	"held back by the min of a parent: ExceedsMin", "held back: claimed by a job ahead",
+	"held back: default quota: QuotaExceeded",
 	"held back: its quota, or a parent of it, does not exist", "limit compared", "pod of an admitted job: passes",
-	"pod of an admitted job: refused, the limits fell since", "pod placed by the live plugin", "pod refused by the live plugin",
+	"pod of an admitted job: refused, the limits fell since", "pod placed by the live plugin",
+	"pod refused by the live plugin",
 }
 
 type differential struct {
@@ -185,7 +187,8 @@ func (d *differential) newQuota() {
 }
 
 func (d *differential) drawSpec(name string) *v1alpha1.ElasticQuota {
-	most := list3(500*d.pick("max cpu", 16, 6, 8, 10, 12, 20, 40, 3), d.pick("max memory", 32, 8, 16, 24, 64, 5), d.pick("max gpu", 8, 2, 3, 4, 1))
+	most := list3(500*d.pick("max cpu", 16, 6, 8, 10, 12, 20, 40, 3), d.pick("max memory", 32, 8, 16, 24, 64, 5),
+		d.pick("max gpu", 8, 2, 3, 4, 1))
 	// What most quotas of this world name, and now and then something else.
 	keys := d.keys
 	if d.pick("other keys", 0, 0, 0, 0, 0, 0, 0, 1) == 1 {
@@ -211,8 +214,9 @@ func (d *differential) drawSpec(name string) *v1alpha1.ElasticQuota {
 		least[key] = limit
 	}
 	q := &v1alpha1.ElasticQuota{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{}, Annotations: map[string]string{}},
-		Spec:       v1alpha1.ElasticQuotaSpec{Min: least, Max: most},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{},
+			Annotations: map[string]string{}},
+		Spec: v1alpha1.ElasticQuotaSpec{Min: least, Max: most},
 	}
 	if slices.Contains(parentNames, name) {
 		q.Labels[extension.LabelQuotaIsParent] = "true"
@@ -337,7 +341,8 @@ func (d *differential) rename() {
 }
 
 func (d *differential) drawRequest() corev1.ResourceList {
-	request := list3(500*d.pick("pod cpu", 1, 2, 3, 4), d.pick("pod memory", -1, -1, 0, 1, 2, 4), d.pick("pod gpu", -1, -1, -1, -1, 1, 2))
+	request := list3(500*d.pick("pod cpu", 1, 2, 3, 4), d.pick("pod memory", -1, -1, 0, 1, 2, 4),
+		d.pick("pod gpu", -1, -1, -1, -1, 1, 2))
 	return request
 }
 
@@ -390,7 +395,8 @@ func (d *differential) endJob() {
 
 func (d *differential) drawPlainPod() {
 	d.names++
-	p := d.newPod(fmt.Sprintf("x%d", d.names), d.drawLeaf(), "", d.drawRequest(), d.pick("non-preemptible", 0, 0, 0, 1) == 1)
+	p := d.newPod(fmt.Sprintf("x%d", d.names), d.drawLeaf(), "", d.drawRequest(),
+		d.pick("non-preemptible", 0, 0, 0, 1) == 1)
 	d.createPod(p, d.adapterFirst())
 	if rapid.Bool().Draw(d.T, "schedule it") {
 		d.quiet()
@@ -772,7 +778,8 @@ func (d *differential) checkHeldBack(key string, pods []*worldPod) {
 		}
 		d.count("held back: its quota, or a parent of it, does not exist")
 		return
-	case admission.ReasonQuotaExceeded, admission.ReasonExceedsMax, admission.ReasonMinExceeded, admission.ReasonExceedsMin,
+	case admission.ReasonQuotaExceeded, admission.ReasonExceedsMax, admission.ReasonMinExceeded,
+		admission.ReasonExceedsMin,
 		admission.ReasonBlockedByHead:
 	default:
 		d.Fatalf("%s: held back for %s: %s", key, reason, message)
@@ -818,9 +825,11 @@ func (d *differential) checkHeldBack(key string, pods []*worldPod) {
 		d.Fatalf("%s would be let through, and is held back: %s: %s\n%s", key, reason, message, d.describe())
 	}
 	// What one of the two counts and the other does not: where parents are checked both may be short of it.
-	either := d.live.args.EnableCheckParentQuota && (d.unnamedAbove(leaf, pods[0]) || d.heldByGone(short.Level) || d.countedUnnamed(short.Level, short.Resource))
+	either := d.live.args.EnableCheckParentQuota &&
+		(d.unnamedAbove(leaf, pods[0]) || d.heldByGone(short.Level) || d.countedUnnamed(short.Level, short.Resource))
 	if !refused && refusal != "" && !neverFits(reason) && !either {
-		d.Fatalf("%s would be refused (%s), and is held back for another reason: %s: %s\n%s", key, refusal, reason, message, d.describe())
+		d.Fatalf("%s would be refused (%s), and is held back for another reason: %s: %s\n%s", key, refusal,
+			reason, message, d.describe())
 	}
 }
 
@@ -828,7 +837,8 @@ func (d *differential) checkHeldBack(key string, pods []*worldPod) {
 func (d *differential) countedUnnamed(level, resource string) bool {
 	for _, j := range d.jobs {
 		path, _ := d.pathOfSpecs(j.unit.Quota)
-		if _, asks := j.unit.Request.Get(resource); asks && j.admitted && slices.Contains(path, level) && !d.namesResource(j.unit.Quota, resource) {
+		if _, asks := j.unit.Request.Get(resource); asks && j.admitted && slices.Contains(path, level) &&
+			!d.namesResource(j.unit.Quota, resource) {
 			return true
 		}
 	}
@@ -891,15 +901,18 @@ func (d *differential) describe() string {
 		q := d.quotas[name]
 		fmt.Fprintf(&b, "quota %s: parent %s, min %v, max %v, weight %v, lent %v; limit %v (%v), used %v, outstanding %v\n",
 			name, extension.GetParentQuotaName(q), toList(q.Spec.Min), toList(q.Spec.Max), toList(extension.GetSharedWeight(q)),
-			extension.IsAllowLentResource(q), d.last[name].Limit, d.fresh[name].Limit, d.last[name].Used, d.state.Outstanding(name))
+			extension.IsAllowLentResource(q), d.last[name].Limit, d.fresh[name].Limit, d.last[name].Used,
+			d.state.Outstanding(name))
 	}
 	for _, key := range slices.Sorted(maps.Keys(d.jobs)) {
 		j := d.jobs[key]
-		fmt.Fprintf(&b, "job %s in %s: %d x %v, admitted %v, pods %v\n", key, j.unit.Quota, j.unit.Pods, toList(j.size), j.admitted, j.pods)
+		fmt.Fprintf(&b, "job %s in %s: %d x %v, admitted %v, pods %v\n", key, j.unit.Quota, j.unit.Pods,
+			toList(j.size), j.admitted, j.pods)
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.pods)) {
 		p := d.pods[name]
-		fmt.Fprintf(&b, "pod %s labelled %s: %v, counted in %q\n", name, p.pod.Labels[extension.LabelQuotaName], toList(requestOf(p.pod)), p.charged)
+		fmt.Fprintf(&b, "pod %s labelled %s: %v, counted in %q\n", name, p.pod.Labels[extension.LabelQuotaName],
+			toList(requestOf(p.pod)), p.charged)
 	}
 	return b.String()
 }

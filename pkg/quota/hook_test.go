@@ -91,7 +91,8 @@ func TestReservedQuotaIsKeptFromOtherPods(t *testing.T) {
 	require.NoError(t, check("a", stranger), "protection is off")
 
 	l.adapter.Protect(guardOf(func(pod *corev1.Pod) bool { return pod.Name == "mine" }))
-	require.EqualError(t, check("a", stranger), "quota a is reserved for admitted jobs: cpu used 30000 + reserved 60000 + requested 11000 > limit 100000")
+	require.EqualError(t, check("a", stranger),
+		"quota a is reserved for admitted jobs: cpu used 30000 + reserved 60000 + requested 11000 > limit 100000")
 	require.NoError(t, check("a", l.pod("small", "a", "10")), "what is left over is free to all")
 	require.NoError(t, check("a", l.pod("mine", "a", "60")), "a pod of an admitted job takes what is reserved for it")
 	reserve := l.pod("reserve", "a", "60")
@@ -180,7 +181,8 @@ func TestAPodThatReservedQuotaKeptOutIsTriedAgain(t *testing.T) {
 // the same: a plain pod in a sibling quota does not take it.
 func TestReservedQuotaOfAParentIsKeptFromPodsOfSiblings(t *testing.T) {
 	l := newLive(t, false, "1000",
-		elasticQuota("p", "40", "100", isParent), elasticQuota("a", "0", "100", under("p")), elasticQuota("b", "0", "100", under("p")))
+		elasticQuota("p", "40", "100", isParent), elasticQuota("a", "0", "100", under("p")),
+		elasticQuota("b", "0", "100", under("p")))
 	check := l.mgr.GetHookPlugins()[0].CheckPod
 	var again []string
 	guard := guardOf(func(*corev1.Pod) bool { return false })
@@ -195,7 +197,8 @@ func TestReservedQuotaOfAParentIsKeptFromPodsOfSiblings(t *testing.T) {
 		l.adapter.SetOutstanding(name, list(60000))
 	}
 	stranger := l.pod("stranger", "b", "41")
-	require.EqualError(t, check("b", stranger), "quota p is reserved for admitted jobs: cpu used 0 + reserved 60000 + requested 41000 > limit 100000")
+	require.EqualError(t, check("b", stranger),
+		"quota p is reserved for admitted jobs: cpu used 0 + reserved 60000 + requested 41000 > limit 100000")
 	require.NoError(t, check("b", l.pod("small", "b", "40")))
 	l.adapter.SetOutstanding("a", list(0))
 	require.Empty(t, again, "the parent is still reserved")

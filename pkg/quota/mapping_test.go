@@ -43,7 +43,8 @@ func TestAJobIsChargedToTheQuotaOfItsPods(t *testing.T) {
 	live := newRealPlugin(t)
 	for _, disabled := range []bool{false, true} {
 		t.Run(fmt.Sprintf("DisableDefaultQuota=%v", disabled), func(t *testing.T) {
-			defer utilfeature.SetFeatureGateDuringTest(t, k8sfeature.DefaultMutableFeatureGate, features.DisableDefaultQuota, disabled)()
+			defer utilfeature.SetFeatureGateDuringTest(t, k8sfeature.DefaultMutableFeatureGate,
+				features.DisableDefaultQuota, disabled)()
 			asked := map[string]int{}
 			rapid.Check(t, func(t *rapid.T) {
 				quotas := drawMapping(t)
@@ -108,7 +109,9 @@ func drawMapping(t *rapid.T) map[string]*v1alpha1.ElasticQuota {
 func drawObject(t *rapid.T) (namespace string, labels map[string]string) {
 	names := append([]string{extension.DefaultQuotaName, "nobody", ""}, mappingNames...)
 	labels = map[string]string{"app": "x"}
-	for _, key := range []string{queuev1alpha1.LabelQuotaName, queuev1alpha1.LabelQuotaNameFallback1, queuev1alpha1.LabelQuotaNameFallback2} {
+	for _, key := range []string{
+		queuev1alpha1.LabelQuotaName, queuev1alpha1.LabelQuotaNameFallback1, queuev1alpha1.LabelQuotaNameFallback2,
+	} {
 		if rapid.SampledFrom([]int{0, 0, 1}).Draw(t, key) == 1 {
 			labels[key] = rapid.SampledFrom(names).Draw(t, "quota name")
 		}

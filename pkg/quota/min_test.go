@@ -46,7 +46,8 @@ func withMin(min corev1.ResourceList) quotaOption {
 // and use both name.
 func (l *liveQuotas) minRefuses(quota string, pod *corev1.Pod) bool {
 	info := l.mgr.GetQuotaInfoByName(quota)
-	fits, _ := quotav1.LessThanOrEqual(quotav1.Add(pod.Spec.Containers[0].Resources.Requests, info.GetNonPreemptibleUsed()), info.GetMin())
+	fits, _ := quotav1.LessThanOrEqual(quotav1.Add(pod.Spec.Containers[0].Resources.Requests,
+		info.GetNonPreemptibleUsed()), info.GetMin())
 	return extension.IsPodNonPreemptible(pod) && !fits
 }
 
@@ -59,23 +60,32 @@ func TestMinHoldsBackWhatElasticQuotaRefuses(t *testing.T) {
 		refused                     bool
 		reason                      admission.Reason
 	}{
-		"fits":                            {leaf: cpuAndGPU(6000, 1), request: cpuAndGPU(6000, 1), preemptible: "false"},
-		"never fits":                      {leaf: cpuAndGPU(6000, 1), request: cpuAndGPU(7000, 1), preemptible: "false", refused: true, reason: admission.ReasonExceedsMin},
-		"does not fit now":                {leaf: cpuAndGPU(6000, 1), used: cpuAndGPU(2000, 0), request: cpuAndGPU(5000, 1), preemptible: "false", refused: true, reason: admission.ReasonMinExceeded},
-		"only false is non-preemptible":   {leaf: cpuAndGPU(6000, 1), request: cpuAndGPU(7000, 1), preemptible: "False"},
-		"no label":                        {leaf: cpuAndGPU(6000, 1), request: cpuAndGPU(7000, 1)},
-		"a resource that min leaves out":  {leaf: cpu("6"), used: cpuAndGPU(0, 9), request: cpuAndGPU(6000, 9), preemptible: "false"},
-		"no min at all":                   {used: cpuAndGPU(9000, 9), request: cpuAndGPU(6000, 9), preemptible: "false"},
-		"another resource is overspent":   {leaf: cpuAndGPU(6000, 1), used: cpuAndGPU(0, 2), request: cpu("1"), preemptible: "false", refused: true, reason: admission.ReasonMinExceeded},
-		"overspent, and preemptible":      {leaf: cpuAndGPU(6000, 1), used: cpuAndGPU(0, 2), request: cpu("1")},
-		"the parent's min is used up":     {leaf: cpuAndGPU(6000, 1), parent: cpuAndGPU(6000, 1), used: cpuAndGPU(2000, 0), request: cpuAndGPU(4000, 1), preemptible: "false"},
-		"the parent promised less":        {leaf: cpuAndGPU(6000, 1), parent: cpuAndGPU(5000, 1), used: cpuAndGPU(2000, 0), request: cpuAndGPU(4000, 1), preemptible: "false", reason: admission.ReasonMinExceeded},
-		"the parent promised nothing":     {leaf: cpuAndGPU(6000, 1), parent: cpuAndGPU(0, 1), request: cpuAndGPU(1000, 1), preemptible: "false", reason: admission.ReasonExceedsMin},
-		"the parent's min leaves it out":  {leaf: cpuAndGPU(6000, 1), parent: cpu("6"), request: cpuAndGPU(1000, 1), preemptible: "false"},
+		"fits": {leaf: cpuAndGPU(6000, 1), request: cpuAndGPU(6000, 1), preemptible: "false"},
+		"never fits": {leaf: cpuAndGPU(6000, 1), request: cpuAndGPU(7000, 1), preemptible: "false",
+			refused: true, reason: admission.ReasonExceedsMin},
+		"does not fit now": {leaf: cpuAndGPU(6000, 1), used: cpuAndGPU(2000, 0), request: cpuAndGPU(5000, 1),
+			preemptible: "false", refused: true, reason: admission.ReasonMinExceeded},
+		"only false is non-preemptible": {leaf: cpuAndGPU(6000, 1), request: cpuAndGPU(7000, 1), preemptible: "False"},
+		"no label":                      {leaf: cpuAndGPU(6000, 1), request: cpuAndGPU(7000, 1)},
+		"a resource that min leaves out": {leaf: cpu("6"), used: cpuAndGPU(0, 9),
+			request: cpuAndGPU(6000, 9), preemptible: "false"},
+		"no min at all": {used: cpuAndGPU(9000, 9), request: cpuAndGPU(6000, 9), preemptible: "false"},
+		"another resource is overspent": {leaf: cpuAndGPU(6000, 1), used: cpuAndGPU(0, 2), request: cpu("1"),
+			preemptible: "false", refused: true, reason: admission.ReasonMinExceeded},
+		"overspent, and preemptible": {leaf: cpuAndGPU(6000, 1), used: cpuAndGPU(0, 2), request: cpu("1")},
+		"the parent's min is used up": {leaf: cpuAndGPU(6000, 1), parent: cpuAndGPU(6000, 1), used: cpuAndGPU(2000, 0),
+			request: cpuAndGPU(4000, 1), preemptible: "false"},
+		"the parent promised less": {leaf: cpuAndGPU(6000, 1), parent: cpuAndGPU(5000, 1), used: cpuAndGPU(2000, 0),
+			request: cpuAndGPU(4000, 1), preemptible: "false", reason: admission.ReasonMinExceeded},
+		"the parent promised nothing": {leaf: cpuAndGPU(6000, 1), parent: cpuAndGPU(0, 1), request: cpuAndGPU(1000, 1),
+			preemptible: "false", reason: admission.ReasonExceedsMin},
+		"the parent's min leaves it out": {leaf: cpuAndGPU(6000, 1), parent: cpu("6"),
+			request: cpuAndGPU(1000, 1), preemptible: "false"},
 		"a preemptible job of the parent": {leaf: cpuAndGPU(6000, 1), parent: cpuAndGPU(0, 0), request: cpuAndGPU(9000, 9)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLive(t, false, "100", elasticQuota("p", "0", "0", isParent, withMin(tc.parent)), elasticQuota("a", "0", "0", under("p"), withMin(tc.leaf)))
+			l := newLive(t, false, "100", elasticQuota("p", "0", "0", isParent, withMin(tc.parent)),
+				elasticQuota("a", "0", "0", under("p"), withMin(tc.leaf)))
 			l.setTotal("100")
 			pod := func(name, preemptible string, request corev1.ResourceList) *corev1.Pod {
 				pod := l.pod(name, "a", "0")

@@ -80,10 +80,13 @@ func TestRequestIsWhatElasticQuotaCounts(t *testing.T) {
 
 // setGates sets the gates of Koordinator for the time of the test.
 func setGates(t *testing.T, gates jobs.Gates) {
-	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.ElasticQuotaIgnorePodOverhead, gates.IgnorePodOverhead)
-	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.ReplaceResourcesTransformer, gates.ReplaceResources)
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.ElasticQuotaIgnorePodOverhead,
+		gates.IgnorePodOverhead)
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.ReplaceResourcesTransformer,
+		gates.ReplaceResources)
 	name := string(features.ColocationProfileSkipMutatingResources)
-	require.NoError(t, koordfeature.DefaultMutableFeatureGate.SetFromMap(map[string]bool{name: gates.SkipMutatingResources}))
+	require.NoError(t,
+		koordfeature.DefaultMutableFeatureGate.SetFromMap(map[string]bool{name: gates.SkipMutatingResources}))
 	t.Cleanup(func() {
 		require.NoError(t, koordfeature.DefaultMutableFeatureGate.SetFromMap(map[string]bool{name: false}))
 	})
@@ -177,7 +180,8 @@ var webhookScheme = func() *runtime.Scheme {
 func callWebhook(t *rapid.T, c *jobs.Creation, pod *corev1.Pod) {
 	objects := fake.NewClientBuilder().WithScheme(webhookScheme).
 		WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace, Labels: c.Webhook.NamespaceLabels}}).
-		WithLists(&configv1alpha1.ClusterColocationProfileList{Items: c.Webhook.Profiles}, &schedulingv1.PriorityClassList{Items: c.PriorityClasses})
+		WithLists(&configv1alpha1.ClusterColocationProfileList{Items: c.Webhook.Profiles},
+			&schedulingv1.PriorityClassList{Items: c.PriorityClasses})
 	raw, err := json.Marshal(pod)
 	require.NoError(t, err)
 	handler := &mutating.PodMutatingHandler{Client: objects.Build(), Decoder: admission.NewDecoder(webhookScheme)}
@@ -201,7 +205,8 @@ func callWebhook(t *rapid.T, c *jobs.Creation, pod *corev1.Pod) {
 
 var resourceNames = []corev1.ResourceName{
 	"cpu", "memory", "ephemeral-storage", "nvidia.com/gpu", "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory",
-	"kubernetes.io/mid-cpu", "koordinator.sh/batch-cpu", "koordinator.sh/batch-memory", "kubernetes.io/gpu", "kubernetes.io/gpu-core",
+	"kubernetes.io/mid-cpu", "koordinator.sh/batch-cpu", "koordinator.sh/batch-memory",
+	"kubernetes.io/gpu", "kubernetes.io/gpu-core",
 	"kubernetes.io/rdma", "koordinator.sh/gpu", "koordinator.sh/gpu-core", "koordinator.sh/gpu-memory",
 	"koordinator.sh/gpu-memory-ratio", "koordinator.sh/gpu.shared", "koordinator.sh/rdma", "hugepages-2Mi",
 }
@@ -251,15 +256,20 @@ func put(list *corev1.ResourceList, name corev1.ResourceName, quantity resource.
 func drawLabels(t *rapid.T, what string) map[string]string {
 	return rapid.MapOfN(
 		rapid.SampledFrom([]string{
-			"app", "tier", extension.LabelQuotaName, extension.LabelPreemptible, extension.LabelPodQoS, extension.LabelPodPriorityClass,
+			"app", "tier", extension.LabelQuotaName, extension.LabelPreemptible, extension.LabelPodQoS,
+			extension.LabelPodPriorityClass,
 		}),
-		rapid.SampledFrom([]string{"a", "b", "false", "BE", "LS", "koord-batch", "koord-mid", "koord-prod"}), 0, 3).Draw(t, what)
+		rapid.SampledFrom([]string{"a", "b", "false", "BE", "LS", "koord-batch", "koord-mid", "koord-prod"}),
+		0, 3).Draw(t, what)
 }
 
 func drawTemplate(t *rapid.T) *corev1.PodTemplateSpec {
 	template := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: drawLabels(t, "labels")}}
 	if rapid.Bool().Draw(t, "replaces") {
-		template.Annotations = map[string]string{extension.AnnotationPodReplaceResources: "nvidia.com/gpu:koordinator.sh/gpu,ephemeral-storage:,cpu : example.com/cpu"}
+		template.Annotations = map[string]string{
+			extension.AnnotationPodReplaceResources: "nvidia.com/gpu:koordinator.sh/gpu," +
+				"ephemeral-storage:,cpu : example.com/cpu",
+		}
 	}
 	for i := range rapid.IntRange(0, 2).Draw(t, "init containers") {
 		c := corev1.Container{Name: fmt.Sprintf("i%d", i), Image: "x", Resources: drawResources(t)}
@@ -269,7 +279,8 @@ func drawTemplate(t *rapid.T) *corev1.PodTemplateSpec {
 		template.Spec.InitContainers = append(template.Spec.InitContainers, c)
 	}
 	for i := range rapid.IntRange(1, 2).Draw(t, "containers") {
-		template.Spec.Containers = append(template.Spec.Containers, corev1.Container{Name: fmt.Sprintf("c%d", i), Image: "x", Resources: drawResources(t)})
+		template.Spec.Containers = append(template.Spec.Containers,
+			corev1.Container{Name: fmt.Sprintf("c%d", i), Image: "x", Resources: drawResources(t)})
 	}
 	if rapid.IntRange(0, 3).Draw(t, "pod level") == 0 {
 		r := corev1.ResourceRequirements{}
@@ -296,14 +307,17 @@ func drawCluster(t *rapid.T) *jobs.Creation {
 		RuntimeClasses: []nodev1.RuntimeClass{
 			{ObjectMeta: metav1.ObjectMeta{Name: "plain"}},
 			{ObjectMeta: metav1.ObjectMeta{Name: "heavy"}, Overhead: &nodev1.Overhead{PodFixed: corev1.ResourceList{
-				"cpu": resource.MustParse("250m"), "memory": resource.MustParse("120Mi"), "kubernetes.io/rdma": resource.MustParse("1"),
+				"cpu": resource.MustParse("250m"), "memory": resource.MustParse("120Mi"),
+				"kubernetes.io/rdma": resource.MustParse("1"),
 			}}},
 		},
 	}
 	for name, value := range map[string]int32{"batch": 5500, "mid": 7500, "prod": 9500} {
-		c.PriorityClasses = append(c.PriorityClasses, schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value})
+		c.PriorityClasses = append(c.PriorityClasses,
+			schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value})
 	}
-	slices.SortFunc(c.PriorityClasses, func(a, b schedulingv1.PriorityClass) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(c.PriorityClasses,
+		func(a, b schedulingv1.PriorityClass) int { return strings.Compare(a.Name, b.Name) })
 	if i := rapid.IntRange(0, 8).Draw(t, "default class"); i < len(c.PriorityClasses) {
 		c.PriorityClasses[i].GlobalDefault = true
 	}
@@ -311,7 +325,8 @@ func drawCluster(t *rapid.T) *jobs.Creation {
 		r := corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "r", Namespace: c.Namespace}}
 		for _, kind := range []corev1.LimitType{corev1.LimitTypeContainer, corev1.LimitTypePod, corev1.LimitTypeContainer} {
 			both := drawResources(t)
-			r.Spec.Limits = append(r.Spec.Limits, corev1.LimitRangeItem{Type: kind, Default: both.Limits, DefaultRequest: both.Requests})
+			r.Spec.Limits = append(r.Spec.Limits,
+				corev1.LimitRangeItem{Type: kind, Default: both.Limits, DefaultRequest: both.Requests})
 		}
 		apicorev1.SetObjectDefaults_LimitRange(&r)
 		c.LimitRanges = append(c.LimitRanges, r)
@@ -334,7 +349,9 @@ func drawSelector(t *rapid.T, what string) *metav1.LabelSelector {
 	case 3:
 		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Sideways"}}}
 	case 4:
-		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: extension.LabelQuotaName, Operator: metav1.LabelSelectorOpExists}}}
+		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: extension.LabelQuotaName, Operator: metav1.LabelSelectorOpExists},
+		}}
 	default:
 		return &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}
 	}
@@ -348,7 +365,8 @@ func drawProfile(t *rapid.T, name string) configv1alpha1.ClusterColocationProfil
 	}
 	s.NamespaceSelector, s.Selector = drawSelector(t, "namespace selector"), drawSelector(t, "selector")
 	s.Probability = rapid.SampledFrom([]*intstr.IntOrString{
-		nil, nil, ptr.To(intstr.FromString("100%")), ptr.To(intstr.FromInt32(0)), ptr.To(intstr.FromString("99%")), ptr.To(intstr.FromInt32(200)),
+		nil, nil, ptr.To(intstr.FromString("100%")), ptr.To(intstr.FromInt32(0)), ptr.To(intstr.FromString("99%")),
+		ptr.To(intstr.FromInt32(200)),
 	}).Draw(t, "probability")
 	s.QoSClass = rapid.SampledFrom([]string{"", "", "BE", "LS"}).Draw(t, "qos")
 	s.PriorityClassName = rapid.SampledFrom([]string{"", "", "batch", "mid", "prod"}).Draw(t, "class")
@@ -365,7 +383,8 @@ func drawProfile(t *rapid.T, name string) configv1alpha1.ClusterColocationProfil
 	case 0:
 		s.Patch.Raw = []byte(`{"metadata":{"labels":{"quota.scheduling.koordinator.sh/name":"patched"}}}`)
 	case 1:
-		s.Patch.Raw = []byte(`{"spec":{"containers":[{"name":"c0","resources":{"limits":{"cpu":"2","koordinator.sh/gpu":"100"},"requests":{"koordinator.sh/gpu":"100"}}}]}}`)
+		s.Patch.Raw = []byte(`{"spec":{"containers":[{"name":"c0","resources":{"limits":{"cpu":"2",` +
+			`"koordinator.sh/gpu":"100"},"requests":{"koordinator.sh/gpu":"100"}}}]}}`)
 	}
 	return p
 }

@@ -113,7 +113,8 @@ func TestAGuaranteeComesBackAsJobsEnd(t *testing.T) {
 		require.Equal(t, 100-first, w.inUse("second"), "the second gets what the first gives")
 	}
 	w.end("first", 1)
-	require.EqualValues(t, 50, w.inUse("first"), "each has its min and half of the rest: a job that ends is followed by one of its own")
+	require.EqualValues(t, 50, w.inUse("first"),
+		"each has its min and half of the rest: a job that ends is followed by one of its own")
 	require.EqualValues(t, 50, w.inUse("second"))
 }
 
@@ -184,7 +185,8 @@ func TestChildrenTogetherStayBelowTheirParent(t *testing.T) {
 				w := newWorld(t, live)
 				w.setNode("node", cpu("100"), false)
 				for _, q := range []*v1alpha1.ElasticQuota{
-					elasticQuota("parent", "20", "50", isParent), elasticQuota("a", "10", "40", under("parent")), elasticQuota("b", "10", "40", under("parent")),
+					elasticQuota("parent", "20", "50", isParent), elasticQuota("a", "10", "40", under("parent")),
+					elasticQuota("b", "10", "40", under("parent")),
 				} {
 					w.setQuota(q, false)
 				}
@@ -211,7 +213,8 @@ func gpus(n int64) corev1.ResourceList {
 
 func gpuQuota(name string, min, max int64) *v1alpha1.ElasticQuota {
 	q := elasticQuota(name, "0", "100")
-	q.Spec.Min["nvidia.com/gpu"], q.Spec.Max["nvidia.com/gpu"] = *resource.NewQuantity(min, resource.DecimalSI), *resource.NewQuantity(max, resource.DecimalSI)
+	q.Spec.Min["nvidia.com/gpu"], q.Spec.Max["nvidia.com/gpu"] = *resource.NewQuantity(min, resource.DecimalSI),
+		*resource.NewQuantity(max, resource.DecimalSI)
 	return q
 }
 
@@ -233,7 +236,8 @@ func TestSharesThatRoundToMoreThanThereIs(t *testing.T) {
 			for _, more := range []string{"", "-more"} {
 				key := fmt.Sprintf("%s%d%s", quota, i, more)
 				w.submit(&worldJob{size: gpus(1), unit: admission.Unit{
-					Key: "default/" + key, UID: key, Quota: quota, Queue: "priority", Created: w.now, Active: true, Request: toList(gpus(1)), Pods: 1,
+					Key: "default/" + key, UID: key, Quota: quota, Queue: "priority", Created: w.now, Active: true,
+					Request: toList(gpus(1)), Pods: 1,
 				}})
 			}
 		}
@@ -273,7 +277,8 @@ func TestSharesThatRoundToLessThanThereIs(t *testing.T) {
 		for _, quota := range []string{"a", "b", "c"} {
 			key := fmt.Sprintf("%s%d", quota, i)
 			w.submit(&worldJob{size: gpus(1), unit: admission.Unit{
-				Key: "default/" + key, UID: key, Quota: quota, Queue: "priority", Created: w.now, Active: true, Request: toList(gpus(1)), Pods: 1,
+				Key: "default/" + key, UID: key, Quota: quota, Queue: "priority", Created: w.now, Active: true,
+				Request: toList(gpus(1)), Pods: 1,
 			}})
 		}
 	}
@@ -315,7 +320,8 @@ func TestUseOfTheDefaultQuotaIsDeductedTwice(t *testing.T) {
 				}, false)
 			}
 			q := elasticQuota("a", "10", "100")
-			q.Spec.Min[corev1.ResourceMemory], q.Spec.Max[corev1.ResourceMemory] = resource.MustParse("10"), resource.MustParse("100")
+			q.Spec.Min[corev1.ResourceMemory], q.Spec.Max[corev1.ResourceMemory] = resource.MustParse("10"),
+				resource.MustParse("100")
 			w.setQuota(q, false)
 			w.quiet()
 			request := cpu("1")
@@ -328,7 +334,8 @@ func TestUseOfTheDefaultQuotaIsDeductedTwice(t *testing.T) {
 			ask := cpu("1")
 			ask[corev1.ResourceMemory] = resource.MustParse("80")
 			j := &worldJob{size: ask, unit: admission.Unit{
-				Key: "default/j", UID: "j", Quota: "a", Queue: "priority", Created: w.now, Active: true, Request: toList(ask), Pods: 1,
+				Key: "default/j", UID: "j", Quota: "a", Queue: "priority", Created: w.now, Active: true,
+				Request: toList(ask), Pods: 1,
 			}}
 			w.submit(j)
 			w.quiet()
@@ -433,7 +440,8 @@ func TestMaxLimitsWhatTheParentDoesNotName(t *testing.T) {
 	for i := range 3 {
 		key := fmt.Sprint(i)
 		w.submit(&worldJob{size: gpus(1), unit: admission.Unit{
-			Key: "default/" + key, UID: key, Quota: "leaf", Queue: "priority", Created: w.now, Active: true, Request: toList(gpus(1)), Pods: 1,
+			Key: "default/" + key, UID: key, Quota: "leaf", Queue: "priority", Created: w.now, Active: true,
+			Request: toList(gpus(1)), Pods: 1,
 		}})
 	}
 	w.quiet()

@@ -169,7 +169,8 @@ func TestParentsLimitTheirChildren(t *testing.T) {
 }
 
 func TestQuotasMayComeBeforeTheirParents(t *testing.T) {
-	ordered := newTestShadow(t, "100", elasticQuota("p", "60", "80", isParent), elasticQuota("c", "10", "70", under("p")), elasticQuota("q", "0", "100"))
+	ordered := newTestShadow(t, "100", elasticQuota("p", "60", "80", isParent), elasticQuota("c", "10", "70", under("p")),
+		elasticQuota("q", "0", "100"))
 	reversed := newTestShadow(t, "100", elasticQuota("q", "0", "100"), elasticQuota("c", "10", "70", under("p")))
 	require.Nil(t, reversed.runtimes("c"), "a quota without its parent has no share")
 	reversed.setDemand("c", cpu("70"))
@@ -185,8 +186,10 @@ func TestQuotasMayComeBeforeTheirParents(t *testing.T) {
 
 func TestManyQuotasAtOnceAreTheSameAsOneByOne(t *testing.T) {
 	quotas := []*v1alpha1.ElasticQuota{
-		elasticQuota("p", "60", "80", isParent), elasticQuota("p1", "50", "80", under("p")), elasticQuota("p2", "40", "80", under("p"), notLent),
-		elasticQuota("q", "40", "100"), elasticQuota("lost", "1", "100", under("nobody")), elasticQuota("lost1", "1", "100", under("lost")),
+		elasticQuota("p", "60", "80", isParent), elasticQuota("p1", "50", "80", under("p")),
+		elasticQuota("p2", "40", "80", under("p"), notLent),
+		elasticQuota("q", "40", "100"), elasticQuota("lost", "1", "100", under("nobody")),
+		elasticQuota("lost1", "1", "100", under("lost")),
 	}
 	single := newTestShadow(t, "90", quotas...)
 	whole := newTestShadow(t, "90")
@@ -222,7 +225,8 @@ func TestADeletedQuotaLeavesItsShareToOthers(t *testing.T) {
 }
 
 func TestADeletedParentTakesItsChildrenAlong(t *testing.T) {
-	s := newTestShadow(t, "100", elasticQuota("p", "60", "80", isParent), elasticQuota("c", "10", "70", under("p")), elasticQuota("q", "0", "100"))
+	s := newTestShadow(t, "100", elasticQuota("p", "60", "80", isParent), elasticQuota("c", "10", "70", under("p")),
+		elasticQuota("q", "0", "100"))
 	s.setDemand("c", cpu("70"))
 	s.setDemand("q", cpu("100"))
 	before := s.milli("q")
@@ -295,7 +299,8 @@ func TestUseOfTheDefaultQuotaIsTakenOffTheTotal(t *testing.T) {
 	require.Less(t, s.milli("a"), int64(50000))
 	s.setLive(extension.DefaultQuotaName, nil, nil)
 	require.EqualValues(t, 50000, s.milli("a"))
-	require.False(t, s.setDemand(extension.DefaultQuotaName, cpu("100")), "jobs that only wait in the default quota starve nobody")
+	require.False(t, s.setDemand(extension.DefaultQuotaName, cpu("100")),
+		"jobs that only wait in the default quota starve nobody")
 	require.EqualValues(t, 50000, s.milli("a"))
 }
 

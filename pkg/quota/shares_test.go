@@ -95,7 +95,8 @@ func TestSharesFollowEveryChange(t *testing.T) {
 
 // The same where Koordinator guarantees what is used.
 func TestSharesFollowEveryChangeOfWhatIsUsed(t *testing.T) {
-	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.ElasticQuotaGuaranteeUsage, true)
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate,
+		features.ElasticQuotaGuaranteeUsage, true)
 	rapid.Check(t, func(t *rapid.T) { checkSharesFollow(t, true) })
 }
 
@@ -213,7 +214,8 @@ func TestSharesDeductTheDefaultQuotaAsTheManagerDoes(t *testing.T) {
 				s.setLive(extension.DefaultQuotaName, used, used)
 			} else {
 				name := rapid.SampledFrom(names).Draw(t, "quota")
-				ask := aggregatePod(fmt.Sprintf("pod-%d", rapid.IntRange(0, 1<<30).Draw(t, "pod")), milliCPU(int64(rapid.IntRange(1, 60).Draw(t, "ask"))*1000))
+				ask := aggregatePod(fmt.Sprintf("pod-%d", rapid.IntRange(0, 1<<30).Draw(t, "pod")),
+					milliCPU(int64(rapid.IntRange(1, 60).Draw(t, "ask"))*1000))
 				m.OnPodAdd(name, ask)
 				request := m.GetQuotaInfoByName(name).GetSelfRequest()
 				s.setLive(name, request, nil)

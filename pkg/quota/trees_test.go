@@ -142,7 +142,8 @@ func TestTreesDoNotCompete(t *testing.T) {
 	require.Empty(t, w.state.Verify())
 	w.finish(west)
 	w.quiet()
-	require.Equal(t, admission.ReasonQuotaExceeded, w.whyNot(w.jobs["default/e2"]), "what ends in one tree frees nothing in another")
+	require.Equal(t, admission.ReasonQuotaExceeded, w.whyNot(w.jobs["default/e2"]),
+		"what ends in one tree frees nothing in another")
 }
 
 func TestATotalThatAloneChangesIsFollowed(t *testing.T) {
@@ -195,7 +196,8 @@ func TestATreeThatGoesAndComesBack(t *testing.T) {
 	require.Equal(t, admission.ReasonUnknownQuota, w.whyNot(waiting), "its quota is not there yet")
 	w.setQuota(leaf, false)
 	w.quiet()
-	require.Equal(t, admission.ReasonQuotaExceeded, w.whyNot(waiting), "what runs still counts, though ElasticQuota has not heard of it again")
+	require.Equal(t, admission.ReasonQuotaExceeded, w.whyNot(waiting),
+		"what runs still counts, though ElasticQuota has not heard of it again")
 	require.EqualValues(t, 50, w.total("here"))
 	w.finish(running)
 	w.quiet()

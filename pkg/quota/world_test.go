@@ -290,8 +290,10 @@ func (w *world) setQuota(q *v1alpha1.ElasticQuota, adapterFirst bool) {
 	q = q.DeepCopy()
 	q.ResourceVersion = w.nextVersion()
 	w.quotas[q.Name], w.parents[q.Name] = q, extension.GetParentQuotaName(q)
-	w.t.Logf("quota %s: parent %s, min %v, max %v, weight %v, lent %v; the adapter first: %v", q.Name, extension.GetParentQuotaName(q),
-		toList(q.Spec.Min), toList(q.Spec.Max), toList(extension.GetSharedWeight(q)), extension.IsAllowLentResource(q), adapterFirst)
+	w.t.Logf("quota %s: parent %s, min %v, max %v, weight %v, lent %v; the adapter first: %v",
+		q.Name, extension.GetParentQuotaName(q),
+		toList(q.Spec.Min), toList(q.Spec.Max), toList(extension.GetSharedWeight(q)),
+		extension.IsAllowLentResource(q), adapterFirst)
 	w.inOrder(adapterFirst, func() { w.live.setQuota(w.t, q) }, func() {
 		if old == nil {
 			w.adapter.onQuota(nil, q)
@@ -368,7 +370,8 @@ func (w *world) newPod(name, quota, job string, request corev1.ResourceList, non
 }
 
 func (w *world) createPod(p *worldPod, adapterFirst bool) {
-	w.t.Logf("pod %s: %v labelled %s; the adapter first: %v", p.pod.Name, toList(requestOf(p.pod)), p.pod.Labels[extension.LabelQuotaName], adapterFirst)
+	w.t.Logf("pod %s: %v labelled %s; the adapter first: %v", p.pod.Name, toList(requestOf(p.pod)),
+		p.pod.Labels[extension.LabelQuotaName], adapterFirst)
 	w.pods[p.pod.Name] = p
 	if p.job != "" {
 		w.jobs[p.job].pods = append(w.jobs[p.job].pods, p.pod.Name)
@@ -489,7 +492,9 @@ func (w *world) restarted(r *realPlugin) {
 		r.OnNodeAdd(node)
 	}
 	// A total that has fallen to nothing and one that never was differ for the manager: it scales min by what it names.
-	gone := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "gone"}, Status: corev1.NodeStatus{Allocatable: list3(1, 1, 1)}}
+	gone := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "gone"}, Status: corev1.NodeStatus{Allocatable: list3(1, 1, 1)},
+	}
 	r.OnNodeAdd(gone)
 	r.OnNodeDelete(gone)
 	for _, p := range w.pods {

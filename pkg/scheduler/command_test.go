@@ -62,17 +62,20 @@ func TestOurPluginsTakeThePlaceOfTheirs(t *testing.T) {
 }
 
 const (
-	header  = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: one\n"
+	header = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n" +
+		"- schedulerName: one\n"
 	enabled = "  plugins: {multiPoint: {enabled: [{name: JobQueue}, {name: ElasticQuota}]}}\n"
 )
 
 func TestAConfigurationThatCannotWorkIsRefusedBeforeAnythingStarts(t *testing.T) {
 	for _, tt := range []struct{ name, profile, want string }{
-		{"half enabled", "  plugins: {preEnqueue: {enabled: [{name: JobQueue}]}, preFilter: {enabled: [{name: ElasticQuota}]}}\n", "not enabled at preFilter"},
+		{"half enabled", "  plugins: {preEnqueue: {enabled: [{name: JobQueue}]}, " +
+			"preFilter: {enabled: [{name: ElasticQuota}]}}\n", "not enabled at preFilter"},
 		{"misspelt argument", "  pluginConfig: [{name: JobQueue, args: {unknownJob: Pass}}]\n", "unknownJob"},
 		{"unknown field", "  plugin: {}\n", "plugin"},
 		{"unknown policy", enabled + "  pluginConfig: [{name: JobQueue, args: {defaultQueuePolicy: NewestFirst}}]\n",
-			`pluginConfig[JobQueue].args.defaultQueuePolicy: Unsupported value: "NewestFirst": supported values: "Block", "FIFO", "Intelligent", "Priority"`},
+			`pluginConfig[JobQueue].args.defaultQueuePolicy: Unsupported value: "NewestFirst": supported values: "Block", ` +
+				`"FIFO", "Intelligent", "Priority"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "config.yaml")

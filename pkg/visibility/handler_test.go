@@ -246,7 +246,9 @@ func TestAudit(t *testing.T) {
 	require.Equal(t, http.StatusOK, get(t, NewHandler(auditing{stepped{e}, t}), "/audit", &answer))
 	require.Equal(t, Audit{
 		At: "1970-01-01T00:00:00Z", Took: "0s", Levels: 2, Found: 1, Rebuilt: true,
-		Differences: []Difference{{Kind: "unit", Object: "team/nowhere", Field: "unit", Engine: "uid nowhere", Source: "does not exist"}},
+		Differences: []Difference{
+			{Kind: "unit", Object: "team/nowhere", Field: "unit", Engine: "uid nowhere", Source: "does not exist"},
+		},
 	}, answer)
 }
 

@@ -29,7 +29,9 @@ import (
 // leaderAt is a watchdog, and a client that it watches.
 func leaderAt(clk *clocktesting.FakeClock, limit time.Duration) (g *Timer, send func() error) {
 	g = New(clk, limit)
-	rt := g.Wrap(roundTripper(func(*http.Request) (*http.Response, error) { return &http.Response{Body: http.NoBody}, nil }))
+	rt := g.Wrap(
+		roundTripper(func(*http.Request) (*http.Response, error) { return &http.Response{Body: http.NoBody}, nil }),
+	)
 	return g, func() error {
 		response, err := rt.RoundTrip(&http.Request{})
 		if err == nil {

@@ -82,7 +82,9 @@ func TestAStreamHasAllKindsOfWork(t *testing.T) {
 			deleted++
 		}
 	}
-	for what, n := range map[string]int{"gangs": gangs, "jobs that are not suspended": running, "deleted jobs": deleted, "plain pods": plain} {
+	for what, n := range map[string]int{
+		"gangs": gangs, "jobs that are not suspended": running, "deleted jobs": deleted, "plain pods": plain,
+	} {
 		require.NotZero(t, n, what)
 	}
 	require.Len(t, quotas, len(groups))
@@ -121,13 +123,26 @@ func audit(t *testing.T, lines string) *audited {
 }
 
 const (
-	bindLine    = `{"kind":"Event","user":{"username":"` + controlplane.SchedulerUser + `"},"objectRef":{"resource":"pods","subresource":"binding","namespace":"ns","name":"x"},"responseStatus":{"code":201}}` + "\n"
-	refusedLine = `{"kind":"Event","user":{"username":"` + controlplane.SchedulerUser + `"},"objectRef":{"resource":"pods","subresource":"binding","namespace":"ns","name":"x"},"responseStatus":{"code":409}}` + "\n"
-	dequeueLine = `{"kind":"Event","user":{"username":"` + controlplane.SchedulerUser + `"},"objectRef":{"resource":"queueunits","subresource":"status","namespace":"ns","name":"u"},"responseStatus":{"code":200},"requestObject":{"status":{"phase":"Dequeued","attempts":1}}}` + "\n"
-	secondLine  = `{"kind":"Event","user":{"username":"` + controlplane.SchedulerUser + `"},"objectRef":{"resource":"queueunits","subresource":"status","namespace":"ns","name":"u"},"responseStatus":{"code":200},"requestObject":{"status":{"phase":"Dequeued","attempts":2}}}` + "\n"
-	resumeLine  = `{"kind":"Event","verb":"patch","user":{"username":"` + controlplane.ControllerUser + `"},"objectRef":{"resource":"jobs","namespace":"ns","name":"j"},"responseStatus":{"code":200},"requestObject":{"spec":{"suspend":false}}}` + "\n"
-	gcLine      = `{"kind":"Event","verb":"delete","user":{"username":"` + garbageCollector + `"},"objectRef":{"resource":"queueunits","namespace":"ns","name":"u"},"responseStatus":{"code":200}}` + "\n"
-	foreignLine = `{"kind":"Event","user":{"username":"somebody"},"objectRef":{"resource":"queueunits","subresource":"status","namespace":"ns","name":"v"},"responseStatus":{"code":200},"requestObject":{"status":{"phase":"Dequeued","attempts":1}}}` + "\n"
+	bindLine = `{"kind":"Event","user":{"username":"` + controlplane.SchedulerUser +
+		`"},"objectRef":{"resource":"pods","subresource":"binding","namespace":"ns","name":"x"},` +
+		`"responseStatus":{"code":201}}` + "\n"
+	refusedLine = `{"kind":"Event","user":{"username":"` + controlplane.SchedulerUser +
+		`"},"objectRef":{"resource":"pods","subresource":"binding","namespace":"ns","name":"x"},` +
+		`"responseStatus":{"code":409}}` + "\n"
+	dequeueLine = `{"kind":"Event","user":{"username":"` + controlplane.SchedulerUser +
+		`"},"objectRef":{"resource":"queueunits","subresource":"status","namespace":"ns","name":"u"},` +
+		`"responseStatus":{"code":200},"requestObject":{"status":{"phase":"Dequeued","attempts":1}}}` + "\n"
+	secondLine = `{"kind":"Event","user":{"username":"` + controlplane.SchedulerUser +
+		`"},"objectRef":{"resource":"queueunits","subresource":"status","namespace":"ns","name":"u"},` +
+		`"responseStatus":{"code":200},"requestObject":{"status":{"phase":"Dequeued","attempts":2}}}` + "\n"
+	resumeLine = `{"kind":"Event","verb":"patch","user":{"username":"` + controlplane.ControllerUser +
+		`"},"objectRef":{"resource":"jobs","namespace":"ns","name":"j"},"responseStatus":{"code":200},` +
+		`"requestObject":{"spec":{"suspend":false}}}` + "\n"
+	gcLine = `{"kind":"Event","verb":"delete","user":{"username":"` + garbageCollector +
+		`"},"objectRef":{"resource":"queueunits","namespace":"ns","name":"u"},"responseStatus":{"code":200}}` + "\n"
+	foreignLine = `{"kind":"Event","user":{"username":"somebody"},"objectRef":{"resource":"queueunits",` +
+		`"subresource":"status","namespace":"ns","name":"v"},"responseStatus":{"code":200},` +
+		`"requestObject":{"status":{"phase":"Dequeued","attempts":1}}}` + "\n"
 )
 
 func TestTheAuditLogIsCounted(t *testing.T) {
@@ -142,8 +157,11 @@ func TestTheAuditLogIsCounted(t *testing.T) {
 
 	require.Len(t, audit(t, bindLine+bindLine).violations, 1, "bound twice")
 	require.Len(t, audit(t, resumeLine+resumeLine).violations, 1, "resumed twice")
-	require.Len(t, audit(t, strings.Replace(resumeLine, controlplane.ControllerUser, controlplane.SchedulerUser, 1)).violations, 1, "resumed by somebody else")
-	require.Len(t, audit(t, strings.Replace(gcLine, garbageCollector, controlplane.SchedulerUser, 1)).violations, 1, "deleted by somebody else")
+	require.Len(t,
+		audit(t, strings.Replace(resumeLine, controlplane.ControllerUser, controlplane.SchedulerUser, 1)).violations,
+		1, "resumed by somebody else")
+	require.Len(t, audit(t, strings.Replace(gcLine, garbageCollector, controlplane.SchedulerUser, 1)).violations, 1,
+		"deleted by somebody else")
 	require.Len(t, audit(t, dequeueLine+dequeueLine).violations, 1, "released twice in one attempt")
 	require.Len(t, audit(t, foreignLine).violations, 1, "released by somebody else")
 }
@@ -228,7 +246,9 @@ func TestPodsWhoseCreationMayHaveGoneUnanswered(t *testing.T) {
 
 func TestPodsThatWaitForTheirKubelet(t *testing.T) {
 	h := newHistory()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "p", OwnerReferences: []metav1.OwnerReference{{UID: "j", Controller: ptr.To(true)}}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		UID: "p", OwnerReferences: []metav1.OwnerReference{{UID: "j", Controller: ptr.To(true)}},
+	}}
 	note := func(edit func()) {
 		edit()
 		require.NoError(t, h.note(observer.Change{Object: pod}))

@@ -37,8 +37,11 @@ import (
 // handMadeUnit asks for so much cpu of a quota and has no consumer.
 func handMadeUnit(namespace, name, quota, cpuAmount string) *schedulingv1alpha1.QueueUnit {
 	return &schedulingv1alpha1.QueueUnit{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{schedulingv1alpha1.LabelQuotaName: quota}},
-		Spec:       schedulingv1alpha1.QueueUnitSpec{Request: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpuAmount)}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
+			Labels: map[string]string{schedulingv1alpha1.LabelQuotaName: quota}},
+		Spec: schedulingv1alpha1.QueueUnitSpec{
+			Request: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpuAmount)},
+		},
 	}
 }
 
@@ -47,14 +50,16 @@ func (c *cluster) createQueue(t *testing.T, q *schedulingv1alpha1.Queue) {
 	q.TypeMeta = metav1.TypeMeta{APIVersion: schedulingv1alpha1.SchemeGroupVersion.String(), Kind: "Queue"}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(q)
 	require.NoError(t, err)
-	_, err = c.dyn.Resource(schedulingv1alpha1.QueueResource).Namespace(q.Namespace).Create(t.Context(), &unstructured.Unstructured{Object: content}, metav1.CreateOptions{})
+	_, err = c.dyn.Resource(schedulingv1alpha1.QueueResource).Namespace(q.Namespace).
+		Create(t.Context(), &unstructured.Unstructured{Object: content}, metav1.CreateOptions{})
 	require.NoError(t, err)
 }
 
 // queue returns a Queue, nil if there is none.
 func (c *cluster) queue(t *testing.T, name string) *unstructured.Unstructured {
 	t.Helper()
-	list, err := c.dyn.Resource(schedulingv1alpha1.QueueResource).Namespace(schedulingv1alpha1.DefaultQueueNamespace).List(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	list, err := c.dyn.Resource(schedulingv1alpha1.QueueResource).Namespace(schedulingv1alpha1.DefaultQueueNamespace).
+		List(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	require.NoError(t, err)
 	if len(list.Items) == 0 {
 		return nil
@@ -79,7 +84,8 @@ func TestAnUnknownPolicyIsToldAndItsUnitsWait(t *testing.T) {
 	}, soon, pace)
 
 	patch := []byte(`{"metadata":{"labels":{"` + schedulingv1alpha1.LabelQueuePolicy + `":"FIFO"}}}`)
-	_, err := c.dyn.Resource(elasticQuotas).Namespace(ns).Patch(t.Context(), "unknown-policy", types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err := c.dyn.Resource(elasticQuotas).Namespace(ns).Patch(t.Context(), "unknown-policy", types.MergePatchType,
+		patch, metav1.PatchOptions{})
 	require.NoError(t, err)
 	c.waitPhase(t, ns, "j", schedulingv1alpha1.PhaseSucceed)
 }
@@ -119,7 +125,9 @@ func TestBadInputIsParkedAndStopsNobody(t *testing.T) {
 	c.waitPhase(t, ns, "real", schedulingv1alpha1.PhaseRunning)
 	real := c.job(t, ns, "real")
 	consumer := func(name, namespace, uid string) *corev1.ObjectReference {
-		return &corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Name: name, Namespace: namespace, UID: types.UID(uid)}
+		return &corev1.ObjectReference{
+			APIVersion: "batch/v1", Kind: "Job", Name: name, Namespace: namespace, UID: types.UID(uid),
+		}
 	}
 	byHand := func(name string, ref *corev1.ObjectReference) {
 		u := handMadeUnit(ns, name, "bad-input", "1")
@@ -136,10 +144,12 @@ func TestBadInputIsParkedAndStopsNobody(t *testing.T) {
 	}
 
 	// A policy that is not well formed the CRD refuses.
-	_, err := c.dyn.Resource(schedulingv1alpha1.QueueResource).Namespace(schedulingv1alpha1.DefaultQueueNamespace).Create(t.Context(),
-		&unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "Queue", "metadata": map[string]any{"name": "odd"}, "spec": map[string]any{"queuePolicy": "Odd one"},
-		}}, metav1.CreateOptions{})
+	_, err := c.dyn.Resource(schedulingv1alpha1.QueueResource).Namespace(schedulingv1alpha1.DefaultQueueNamespace).
+		Create(t.Context(),
+			&unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "Queue", "metadata": map[string]any{"name": "odd"},
+				"spec": map[string]any{"queuePolicy": "Odd one"},
+			}}, metav1.CreateOptions{})
 	require.ErrorContains(t, err, "Odd one")
 
 	c.create(t,
@@ -185,7 +195,8 @@ func TestFalseRequestIsCorrected(t *testing.T) {
 	c.waitPhase(t, ns, "holder", schedulingv1alpha1.PhaseRunning)
 	c.create(t, newJob(ns, "modest", suspended, ofQuota("false-request"), cpu("3")))
 	require.Eventually(t, func() bool { return c.unit(t, ns, "modest") != nil }, soon, pace)
-	_, err := c.dyn.Resource(schedulingv1alpha1.QueueUnitResource).Namespace(ns).Patch(t.Context(), "modest", "application/merge-patch+json", []byte(`{"spec":{"request":{"cpu":"1m"}}}`), metav1.PatchOptions{})
+	_, err := c.dyn.Resource(schedulingv1alpha1.QueueUnitResource).Namespace(ns).Patch(t.Context(), "modest",
+		"application/merge-patch+json", []byte(`{"spec":{"request":{"cpu":"1m"}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		return ptr.To(c.unit(t, ns, "modest").Spec.Request[corev1.ResourceCPU]).Cmp(resource.MustParse("3")) == 0

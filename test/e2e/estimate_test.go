@@ -68,7 +68,8 @@ func TestPodsThatAskForLessThanWasEstimated(t *testing.T) {
 	c.create(t, newJob(ns, "first", suspended, ofQuota("lean"), pods(2), cpu("2"), runs(20*time.Second)))
 	c.waitPhase(t, ns, "first", schedulingv1alpha1.PhaseRunning)
 	first := c.unit(t, ns, "first")
-	require.Equal(t, "4", ptr.To(first.Status.Admissions[0].Resources["cpu"]).String(), "it was admitted with all of the quota")
+	require.Equal(t, "4", ptr.To(first.Status.Admissions[0].Resources["cpu"]).String(),
+		"it was admitted with all of the quota")
 	c.create(t, newJob(ns, "second", suspended, ofQuota("lean"), cpu("3")))
 	c.waitPhase(t, ns, "second", schedulingv1alpha1.PhaseSucceed)
 	require.Equal(t, schedulingv1alpha1.PhaseRunning, c.unit(t, ns, "first").Status.Phase)
@@ -91,14 +92,16 @@ func (c *cluster) leanPods(t *testing.T, namespace string) {
 		return admission.PatchResponseFromRaw(req.Object.Raw, lean)
 	})
 	hooks := c.kube.AdmissionregistrationV1().MutatingWebhookConfigurations()
-	registration := podwebhook.Serve(t, namespace, "lean.example.com", map[string]string{corev1.LabelMetadataName: namespace}, handler)
+	registration := podwebhook.Serve(t, namespace,
+		"lean.example.com", map[string]string{corev1.LabelMetadataName: namespace}, handler)
 	_, err := hooks.Create(t.Context(), registration, metav1.CreateOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = hooks.Delete(context.Background(), namespace, metav1.DeleteOptions{}) })
 	require.Eventually(t, func() bool {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "p-"}}
 		pod.Spec = newJob(namespace, "template", cpu("1")).Spec.Template.Spec
-		got, err := c.kube.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		got, err := c.kube.CoreV1().Pods(namespace).Create(t.Context(), pod,
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err == nil && got.Spec.Containers[0].Resources.Requests.Cpu().String() == "100m"
 	}, soon, pace)
 }

@@ -39,7 +39,9 @@ import (
 // quota is passed, and each unit was admitted once.
 func TestNothingIsLostWhenAProcessIsKilled(t *testing.T) {
 	c := sharedCluster(t)
-	for _, component := range []controlplane.Component{controlplane.Scheduler, controlplane.Controller, controlplane.APIServer} {
+	for _, component := range []controlplane.Component{
+		controlplane.Scheduler, controlplane.Controller, controlplane.APIServer,
+	} {
 		t.Run(string(component), func(t *testing.T) {
 			ns := c.namespace(t, "kill-"+string(component))
 			c.quota(t, ns, ns, 20, 20)
@@ -78,7 +80,8 @@ func (c *cluster) ranOnce(t *testing.T, watch *watched, namespace string, n int)
 		podsPerJob[fmt.Sprintf("%s/job-%03d", namespace, i)] = 1
 	}
 	watch.clean(t, podsPerJob)
-	list, err := c.dyn.Resource(schedulingv1alpha1.QueueUnitResource).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
+	list, err := c.dyn.Resource(schedulingv1alpha1.QueueUnitResource).Namespace(namespace).
+		List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	require.Len(t, list.Items, n)
 	for i := range list.Items {
@@ -93,7 +96,8 @@ func TestInstallIntoALivingClusterAndTakeOutAgain(t *testing.T) {
 	c := start(t, "living", controlplane.Options{})
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("scheduler:\n%s\ncontroller:\n%s", c.LogTail(controlplane.Scheduler, 40), c.LogTail(controlplane.Controller, 40))
+			t.Logf("scheduler:\n%s\ncontroller:\n%s", c.LogTail(controlplane.Scheduler, 40),
+				c.LogTail(controlplane.Controller, 40))
 		}
 		_ = c.Stop()
 	})
@@ -101,7 +105,8 @@ func TestInstallIntoALivingClusterAndTakeOutAgain(t *testing.T) {
 	defer cancel()
 
 	// The cluster as it was: the same scheduler without JobQueue is stock koord-scheduler.
-	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{Mutate: controlplane.WithoutJobQueue}), "%s", c.LogTail(controlplane.Scheduler, 20))
+	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{Mutate: controlplane.WithoutJobQueue}), "%s",
+		c.LogTail(controlplane.Scheduler, 20))
 	ns := c.namespace(t, "living")
 	c.quota(t, ns, "living", 50, 50)
 	const n = 50
@@ -146,7 +151,8 @@ func TestInstallIntoALivingClusterAndTakeOutAgain(t *testing.T) {
 	require.Empty(t, left.Items)
 	c.setQuotaMax(t, ns, "living", 60)
 	c.quota(t, ns, "other", 1, 1)
-	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{Name: "stock-scheduler", Mutate: controlplane.WithoutJobQueue}))
+	require.NoError(t,
+		c.StartScheduler(ctx, controlplane.SchedulerOptions{Name: "stock-scheduler", Mutate: controlplane.WithoutJobQueue}))
 	c.create(t, newJob(ns, "after", ofQuota("other")))
 	require.Eventually(t, func() bool { return jobDone(c.job(t, ns, "after")) }, soon, pace, "stock behaviour is back")
 }
@@ -154,7 +160,8 @@ func TestInstallIntoALivingClusterAndTakeOutAgain(t *testing.T) {
 // running counts the running pods of a namespace.
 func (c *cluster) running(t *testing.T, namespace string) int {
 	t.Helper()
-	list, err := c.kube.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "status.phase=" + string(corev1.PodRunning)})
+	list, err := c.kube.CoreV1().Pods(namespace).
+		List(t.Context(), metav1.ListOptions{FieldSelector: "status.phase=" + string(corev1.PodRunning)})
 	require.NoError(t, err)
 	return len(list.Items)
 }
@@ -173,7 +180,8 @@ func TestStandbyTakesOver(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{LeaderElect: true}))
-	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{LeaderElect: true, Name: standby, NoWait: true}))
+	require.NoError(t,
+		c.StartScheduler(ctx, controlplane.SchedulerOptions{LeaderElect: true, Name: standby, NoWait: true}))
 	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{}))
 	ns := c.namespace(t, "standby")
 	c.quota(t, ns, "standby", 5, 5)
@@ -184,7 +192,8 @@ func TestStandbyTakesOver(t *testing.T) {
 	require.NotContains(t, c.LogTail(standby, 400), "Admission loop starts")
 	require.NoError(t, c.Kill(controlplane.Scheduler))
 	begin := time.Now()
-	require.Eventually(t, func() bool { return strings.Contains(c.LogTail(standby, 400), "Admission loop starts") }, soon, pace)
+	require.Eventually(t, func() bool { return strings.Contains(c.LogTail(standby, 400), "Admission loop starts") },
+		soon, pace)
 	t.Logf("the standby leads %s after the leader was killed", time.Since(begin).Round(100*time.Millisecond))
 	c.waitDone(t, ns, n, 2*time.Minute)
 	c.ranOnce(t, watch, ns, n)
@@ -193,7 +202,8 @@ func TestStandbyTakesOver(t *testing.T) {
 // A rolling upgrade ends the leader with SIGTERM: it gives its lease back, so that the standby need not wait until that
 // is over, and no unit is admitted twice (I3).
 func TestALeaderThatIsAskedToEndHandsOver(t *testing.T) {
-	const standby, standbyController = controlplane.Component("standby-scheduler"), controlplane.Component("standby-controller")
+	const standby, standbyController = controlplane.Component("standby-scheduler"),
+		controlplane.Component("standby-controller")
 	c := start(t, "handover", controlplane.Options{})
 	all := []controlplane.Component{controlplane.Scheduler, standby, controlplane.Controller, standbyController}
 	t.Cleanup(func() {
@@ -207,7 +217,8 @@ func TestALeaderThatIsAskedToEndHandsOver(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{LeaderElect: true}))
-	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{LeaderElect: true, Name: standby, NoWait: true}))
+	require.NoError(t,
+		c.StartScheduler(ctx, controlplane.SchedulerOptions{LeaderElect: true, Name: standby, NoWait: true}))
 	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{LeaderElect: true}))
 	require.Eventually(t, func() bool { return c.holder(t, controllerLease) != "" }, soon, pace)
 	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{LeaderElect: true, Name: standbyController}))
@@ -228,7 +239,8 @@ func TestALeaderThatIsAskedToEndHandsOver(t *testing.T) {
 		require.NoError(t, c.StopComponent(step.component))
 		ended := time.Now()
 		require.NotEqual(t, before, c.holder(t, step.lease), "the lease was given back")
-		require.Eventually(t, func() bool { return !slices.Contains([]string{"", before}, c.holder(t, step.lease)) }, soon, pace)
+		require.Eventually(t, func() bool { return !slices.Contains([]string{"", before}, c.holder(t, step.lease)) },
+			soon, pace)
 		t.Logf("%s ended after %s, and another one led %s later", step.component,
 			ended.Sub(begin).Round(100*time.Millisecond), time.Since(ended).Round(100*time.Millisecond))
 	}

@@ -40,7 +40,8 @@ func TestHandResumedJobStaysGated(t *testing.T) {
 	c.create(t, newJob(ns, "pushy", suspended, ofQuota("by-hand")))
 	require.Eventually(t, func() bool { return c.unit(t, ns, "pushy") != nil }, soon, pace)
 
-	_, err := c.kube.BatchV1().Jobs(ns).Patch(t.Context(), "pushy", types.MergePatchType, []byte(`{"spec":{"suspend":false}}`), metav1.PatchOptions{})
+	_, err := c.kube.BatchV1().Jobs(ns).Patch(t.Context(), "pushy", types.MergePatchType,
+		[]byte(`{"spec":{"suspend":false}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return *c.job(t, ns, "pushy").Spec.Suspend }, soon, pace, "it is suspended again")
 	stays(t, 2*time.Second, "no pod of the job is bound", func() bool {

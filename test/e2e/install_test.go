@@ -40,7 +40,8 @@ func (c *cluster) uninstall(t *testing.T, waiting string) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(root, "bin", "jobqueue-controller"), "uninstall", "--waiting="+waiting, "--yes", "--kubeconfig="+c.Kubeconfig(controlplane.Admin))
+	cmd := exec.CommandContext(ctx, filepath.Join(root, "bin", "jobqueue-controller"), "uninstall", "--waiting="+waiting,
+		"--yes", "--kubeconfig="+c.Kubeconfig(controlplane.Admin))
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	t.Logf("uninstall:\n%s", out)
@@ -102,7 +103,9 @@ func TestStartWithTenThousandUnits(t *testing.T) {
 	})
 	ns := c.namespace(t, "many")
 	c.quota(t, ns, "many", 5, 5)
-	c.createQueue(t, &schedulingv1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Namespace: schedulingv1alpha1.DefaultQueueNamespace, Name: "many"}})
+	c.createQueue(t, &schedulingv1alpha1.Queue{
+		ObjectMeta: metav1.ObjectMeta{Namespace: schedulingv1alpha1.DefaultQueueNamespace, Name: "many"},
+	})
 	const n, workers = 10000, 16
 	errs := make(chan error, workers)
 	for w := range workers {
@@ -116,7 +119,8 @@ func TestStartWithTenThousandUnits(t *testing.T) {
 	defer cancel()
 	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{NoWait: true}))
 	require.Eventually(t, func() bool {
-		list, err := c.dyn.Resource(schedulingv1alpha1.QueueUnitResource).Namespace(ns).Get(ctx, "unit-00000", metav1.GetOptions{})
+		list, err := c.dyn.Resource(schedulingv1alpha1.QueueUnitResource).Namespace(ns).
+			Get(ctx, "unit-00000", metav1.GetOptions{})
 		return err == nil && decodeUnit(t, list).Status.Phase == schedulingv1alpha1.PhaseDequeued
 	}, soon, pace)
 	took := time.Since(begin).Round(10 * time.Millisecond)
@@ -128,7 +132,8 @@ func TestStartWithTenThousandUnits(t *testing.T) {
 func (c *cluster) createUnits(ctx context.Context, namespace string, first, n, workers int) error {
 	for i := first; i < n; i += workers {
 		u := unstructuredUnit(namespace, fmt.Sprintf("unit-%05d", i), "many", n-i)
-		if _, err := c.dyn.Resource(schedulingv1alpha1.QueueUnitResource).Namespace(namespace).Create(ctx, u, metav1.CreateOptions{}); err != nil {
+		if _, err := c.dyn.Resource(schedulingv1alpha1.QueueUnitResource).Namespace(namespace).
+			Create(ctx, u, metav1.CreateOptions{}); err != nil {
 			return err
 		}
 	}

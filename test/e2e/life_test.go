@@ -32,7 +32,8 @@ import (
 // A job is charged to the quota that ElasticQuota charges its pods to: the label, the namespace, the default.
 func TestQuotaComesFromLabelNamespaceOrDefault(t *testing.T) {
 	c := sharedCluster(t)
-	byLabel, byNamespace, byDefault := c.namespace(t, "by-label"), c.namespace(t, "by-namespace"), c.namespace(t, "by-default")
+	byLabel, byNamespace, byDefault := c.namespace(t, "by-label"), c.namespace(t, "by-namespace"),
+		c.namespace(t, "by-default")
 	c.quota(t, byLabel, "labelled", 4, 4)
 	c.quota(t, byNamespace, byNamespace, 4, 4)
 
@@ -88,7 +89,9 @@ func TestPlainPodInAFullQuotaWaitsForTheQuota(t *testing.T) {
 	c.create(t, newJob(ns, "holder", ofQuota("plain-pods"), cpu("2"), runs(8*time.Second)))
 	c.waitPhase(t, ns, "holder", schedulingv1alpha1.PhaseRunning)
 
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "plain", Labels: map[string]string{schedulingv1alpha1.LabelQuotaName: "plain-pods"}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: ns, Name: "plain", Labels: map[string]string{schedulingv1alpha1.LabelQuotaName: "plain-pods"},
+	}}
 	pod.Spec = newJob(ns, "template").Spec.Template.Spec
 	_, err := c.kube.CoreV1().Pods(ns).Create(t.Context(), pod, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -109,7 +112,9 @@ func TestPlainPodRunsWhenAReservationEnds(t *testing.T) {
 	c.createUnit(t, handMadeUnit(ns, "holder", "reserved", "2"))
 	c.waitPhase(t, ns, "holder", schedulingv1alpha1.PhaseDequeued)
 
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "plain", Labels: map[string]string{schedulingv1alpha1.LabelQuotaName: "reserved"}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: ns, Name: "plain", Labels: map[string]string{schedulingv1alpha1.LabelQuotaName: "reserved"},
+	}}
 	pod.Spec = newJob(ns, "template").Spec.Template.Spec
 	_, err := c.kube.CoreV1().Pods(ns).Create(t.Context(), pod, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -126,16 +131,21 @@ func TestPlainPodRunsWhenAReservationEnds(t *testing.T) {
 		}
 		return false
 	}, soon, pace, "the plain pod is told why it waits")
-	require.NoError(t, c.dyn.Resource(schedulingv1alpha1.QueueUnitResource).Namespace(ns).Delete(t.Context(), "holder", metav1.DeleteOptions{}))
-	require.Eventually(t, func() bool { return get().Spec.NodeName != "" }, soon, pace, "the plain pod is bound once nothing is reserved")
+	require.NoError(t, c.dyn.Resource(schedulingv1alpha1.QueueUnitResource).Namespace(ns).
+		Delete(t.Context(), "holder", metav1.DeleteOptions{}))
+	require.Eventually(t, func() bool { return get().Spec.NodeName != "" }, soon, pace,
+		"the plain pod is bound once nothing is reserved")
 }
 
 // In a queue of policy Block nothing passes the head; in one of policy Priority smaller jobs do.
 func TestPolicies(t *testing.T) {
 	c := sharedCluster(t)
-	for _, policy := range []schedulingv1alpha1.QueuePolicy{schedulingv1alpha1.PolicyBlock, schedulingv1alpha1.PolicyPriority, schedulingv1alpha1.PolicyFIFO} {
+	for _, policy := range []schedulingv1alpha1.QueuePolicy{
+		schedulingv1alpha1.PolicyBlock, schedulingv1alpha1.PolicyPriority, schedulingv1alpha1.PolicyFIFO,
+	} {
 		name := "policy-" + map[schedulingv1alpha1.QueuePolicy]string{
-			schedulingv1alpha1.PolicyBlock: "block", schedulingv1alpha1.PolicyPriority: "priority", schedulingv1alpha1.PolicyFIFO: "fifo",
+			schedulingv1alpha1.PolicyBlock: "block", schedulingv1alpha1.PolicyPriority: "priority",
+			schedulingv1alpha1.PolicyFIFO: "fifo",
 		}[policy]
 		t.Run(name, func(t *testing.T) {
 			ns := c.namespace(t, name)
@@ -154,7 +164,8 @@ func TestPolicies(t *testing.T) {
 				c.waitPhase(t, ns, "small", schedulingv1alpha1.PhaseRunning, schedulingv1alpha1.PhaseSucceed)
 				require.Equal(t, schedulingv1alpha1.PhaseEnqueued, c.unit(t, ns, "head").Status.Phase)
 			} else {
-				c.waitPhase(t, ns, "head", schedulingv1alpha1.PhaseDequeued, schedulingv1alpha1.PhaseRunning, schedulingv1alpha1.PhaseSucceed)
+				c.waitPhase(t, ns, "head", schedulingv1alpha1.PhaseDequeued, schedulingv1alpha1.PhaseRunning,
+					schedulingv1alpha1.PhaseSucceed)
 				require.Equal(t, schedulingv1alpha1.PhaseEnqueued, c.unit(t, ns, "small").Status.Phase)
 			}
 			c.waitDone(t, ns, 3, soon)
@@ -199,7 +210,8 @@ func TestQueueSharedByTwoQuotas(t *testing.T) {
 	}}
 	c.createQueue(t, queue)
 	for i := range 3 {
-		c.create(t, newJob(ns, fmt.Sprintf("student-%d", i), suspended, ofQuota("students"), inQueue("university"), cpu("2"), runs(3*time.Second)))
+		c.create(t, newJob(ns, fmt.Sprintf("student-%d", i), suspended, ofQuota("students"), inQueue("university"),
+			cpu("2"), runs(3*time.Second)))
 	}
 	require.Eventually(t, func() bool { return c.unit(t, ns, "student-2") != nil }, soon, pace)
 	c.create(t, newJob(ns, "staff-0", suspended, ofQuota("staff"), inQueue("university"), cpu("2"), runs(3*time.Second)))

@@ -123,8 +123,10 @@ func (c *cluster) complete(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{Mutate: auditOften}), "%s", c.LogTail(controlplane.Scheduler, 20))
-	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{}), "%s", c.LogTail(controlplane.Controller, 20))
+	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{Mutate: auditOften}), "%s",
+		c.LogTail(controlplane.Scheduler, 20))
+	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{}), "%s",
+		c.LogTail(controlplane.Controller, 20))
 }
 
 func auditOften(config map[string]any) {
@@ -143,7 +145,8 @@ func (c *cluster) agrees(t *testing.T) {
 	if !c.Running(controlplane.Scheduler) {
 		return
 	}
-	require.Zero(t, c.metric(t, `scheduler_jobqueue_audits_total{`, `result="Differences"`), "audits that found differences")
+	require.Zero(t, c.metric(t, `scheduler_jobqueue_audits_total{`, `result="Differences"`),
+		"audits that found differences")
 	require.Zero(t, c.metric(t, `scheduler_jobqueue_state_rebuilds_total{`), "rebuilds")
 }
 

@@ -38,7 +38,9 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
 )
 
-var elasticQuotas = schema.GroupVersionResource{Group: "scheduling.sigs.k8s.io", Version: "v1alpha1", Resource: "elasticquotas"}
+var elasticQuotas = schema.GroupVersionResource{
+	Group: "scheduling.sigs.k8s.io", Version: "v1alpha1", Resource: "elasticquotas",
+}
 
 const rootQuota = "koordinator-root-quota"
 
@@ -88,13 +90,15 @@ func (c *cluster) quota(t *testing.T, namespace, name string, minCPU, maxCPU int
 func (c *cluster) setQuotaMax(t *testing.T, namespace, name string, maxCPU int) {
 	t.Helper()
 	patch := fmt.Sprintf(`{"spec":{"max":{"cpu":"%d","memory":"%dGi"}}}`, maxCPU, 4*maxCPU)
-	_, err := c.dyn.Resource(elasticQuotas).Namespace(namespace).Patch(t.Context(), name, "application/merge-patch+json", []byte(patch), metav1.PatchOptions{})
+	_, err := c.dyn.Resource(elasticQuotas).Namespace(namespace).Patch(t.Context(), name,
+		"application/merge-patch+json", []byte(patch), metav1.PatchOptions{})
 	require.NoError(t, err)
 }
 
 func (c *cluster) namespace(t *testing.T, name string) string {
 	t.Helper()
-	_, err := c.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := c.kube.CoreV1().Namespaces().
+		Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		require.NoError(t, err)
 	}
@@ -117,7 +121,9 @@ func paused(j *batchv1.Job) {
 
 func cpu(amount string) jobOption {
 	return func(j *batchv1.Job) {
-		j.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(amount)}
+		j.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse(amount),
+		}
 	}
 }
 
@@ -158,7 +164,8 @@ func gang(name string, minAvailable int) jobOption {
 // newJob is a Job of one pod of one core that runs for a second under koord-scheduler.
 func newJob(namespace, name string, opts ...jobOption) *batchv1.Job {
 	j := &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{}, Annotations: map[string]string{}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{},
+			Annotations: map[string]string{}},
 		Spec: batchv1.JobSpec{
 			BackoffLimit: ptr.To[int32](0),
 			Template: corev1.PodTemplateSpec{
@@ -195,7 +202,8 @@ func (c *cluster) job(t *testing.T, namespace, name string) *batchv1.Job {
 // unit returns the QueueUnit, nil if there is none.
 func (c *cluster) unit(t *testing.T, namespace, name string) *schedulingv1alpha1.QueueUnit {
 	t.Helper()
-	o, err := c.dyn.Resource(schedulingv1alpha1.QueueUnitResource).Namespace(namespace).Get(t.Context(), name, metav1.GetOptions{})
+	o, err := c.dyn.Resource(schedulingv1alpha1.QueueUnitResource).Namespace(namespace).
+		Get(t.Context(), name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -215,7 +223,8 @@ func (c *cluster) createUnit(t *testing.T, u *schedulingv1alpha1.QueueUnit) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(u)
 	require.NoError(t, err)
 	delete(content, "status")
-	_, err = c.dyn.Resource(schedulingv1alpha1.QueueUnitResource).Namespace(u.Namespace).Create(t.Context(), &unstructured.Unstructured{Object: content}, metav1.CreateOptions{})
+	_, err = c.dyn.Resource(schedulingv1alpha1.QueueUnitResource).Namespace(u.Namespace).
+		Create(t.Context(), &unstructured.Unstructured{Object: content}, metav1.CreateOptions{})
 	require.NoError(t, err)
 }
 
@@ -251,7 +260,8 @@ func (c *cluster) waitReason(t *testing.T, namespace, name, reason string) strin
 		}
 		last = fmt.Sprintf("phase %q, conditions %v", u.Status.Phase, u.Status.Conditions)
 		for _, cond := range u.Status.Conditions {
-			if cond.Type == schedulingv1alpha1.ConditionQuotaReserved && cond.Status == metav1.ConditionFalse && cond.Reason == reason {
+			if cond.Type == schedulingv1alpha1.ConditionQuotaReserved && cond.Status == metav1.ConditionFalse &&
+				cond.Reason == reason {
 				message = cond.Message
 				return true
 			}
@@ -266,7 +276,8 @@ func (c *cluster) waitEvent(t *testing.T, namespace, job, reason string) {
 	t.Helper()
 	var seen []string
 	require.Eventually(t, func() bool {
-		list, err := c.kube.CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + job + ",involvedObject.kind=Job"})
+		list, err := c.kube.CoreV1().Events(namespace).
+			List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + job + ",involvedObject.kind=Job"})
 		require.NoError(t, err)
 		seen = nil
 		for _, e := range list.Items {
@@ -337,7 +348,8 @@ func stays(t *testing.T, d time.Duration, what string, holds func() bool) {
 func unstructuredUnit(namespace, name, quota string, priority int) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": schedulingv1alpha1.SchemeGroupVersion.String(), "kind": "QueueUnit",
-		"metadata": map[string]any{"namespace": namespace, "name": name, "labels": map[string]any{schedulingv1alpha1.LabelQuotaName: quota}},
-		"spec":     map[string]any{"priority": int64(priority), "request": map[string]any{"cpu": "1"}},
+		"metadata": map[string]any{"namespace": namespace, "name": name,
+			"labels": map[string]any{schedulingv1alpha1.LabelQuotaName: quota}},
+		"spec": map[string]any{"priority": int64(priority), "request": map[string]any{"cpu": "1"}},
 	}}
 }

@@ -82,7 +82,8 @@ func (h *podHistory) see(change observer.Change) error {
 	h.take(p, change.Deleted)
 	if limit, limited := h.maxCPU[p.Namespace]; limited && h.bound[p.Namespace] > limit {
 		h.violations[p.Namespace] = append(h.violations[p.Namespace], fmt.Sprintf(
-			"I1: bound pods of namespace %s ask for %dm of %dm when %s is bound", p.Namespace, h.bound[p.Namespace], limit, p.Name))
+			"I1: bound pods of namespace %s ask for %dm of %dm when %s is bound", p.Namespace,
+			h.bound[p.Namespace], limit, p.Name))
 	}
 	return nil
 }
@@ -114,7 +115,8 @@ func (h *podHistory) take(p *corev1.Pod, gone bool) {
 	}
 	for _, condition := range p.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse &&
-			(strings.Contains(condition.Message, "Insufficient quotas") || strings.Contains(condition.Message, "Insufficient non-preemptible quotas") ||
+			(strings.Contains(condition.Message, "Insufficient quotas") ||
+				strings.Contains(condition.Message, "Insufficient non-preemptible quotas") ||
 				strings.Contains(condition.Message, "CheckPod failed")) {
 			h.refusals[p.Namespace+"/"+p.Name] = condition.Message
 		}
@@ -190,7 +192,8 @@ func (h *podHistory) runs(job string) int {
 	n := 0
 	counted := make([]bool, len(h.outages))
 	for _, created := range h.ran[job] {
-		outage := slices.IndexFunc(h.outages, func(span [2]time.Time) bool { return created.After(span[0]) && created.Before(span[1]) })
+		outage := slices.IndexFunc(h.outages,
+			func(span [2]time.Time) bool { return created.After(span[0]) && created.Before(span[1]) })
 		if outage >= 0 && counted[outage] {
 			continue
 		}

@@ -65,7 +65,8 @@ func TestElasticQuotaRefusesNoPodOfAnAdmittedJob(t *testing.T) {
 	c.waitDone(t, ns, n, 3*time.Minute)
 	watch.clean(t, nil)
 	require.Empty(t, watch.refused(), "pods of the queue's jobs that ElasticQuota refused")
-	t.Logf("through the queue: %d jobs, 0 pods refused; passed on reserved quota: %v that ElasticQuota had not counted yet, %v beyond its limit",
+	t.Logf("through the queue: %d jobs, 0 pods refused; passed on reserved quota: "+
+		"%v that ElasticQuota had not counted yet, %v beyond its limit",
 		n, c.beyondRuntime(t, "Uncounted")-uncounted, c.beyondRuntime(t, "Limit")-limit)
 	require.Zero(t, c.metric(t, `scheduler_jobqueue_pods_beyond_runtime_total{`, `result="Refuse"`, `quota="stream-`))
 
@@ -81,9 +82,11 @@ func TestElasticQuotaRefusesNoPodOfAnAdmittedJob(t *testing.T) {
 			total++
 		}
 	}
-	require.Eventually(t, func() bool { return len(watch.refused()) > total/4 }, soon, pace, "without the queue most pods are refused")
+	require.Eventually(t, func() bool { return len(watch.refused()) > total/4 }, soon, pace,
+		"without the queue most pods are refused")
 	t.Logf("without the queue: %d of %d pods were refused so far", len(watch.refused()), total)
-	require.NoError(t, c.kube.CoreV1().Pods(bare).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	require.NoError(t, c.kube.CoreV1().Pods(bare).DeleteCollection(t.Context(),
+		metav1.DeleteOptions{}, metav1.ListOptions{}))
 }
 
 // Two quotas share what their parent has; each is guaranteed four of ten cores and may use all. The first uses what the
@@ -105,7 +108,8 @@ func TestAGuaranteeComesBackAsBorrowersEnd(t *testing.T) {
 	c.waitPhase(t, ns, "small-00", schedulingv1alpha1.PhaseRunning)
 	jobs("borrower", "lent", 8, 5*second)
 	for i := range 8 {
-		c.waitPhase(t, ns, fmt.Sprintf("lent-%02d", i), schedulingv1alpha1.PhaseDequeued, schedulingv1alpha1.PhaseRunning, schedulingv1alpha1.PhaseSucceed)
+		c.waitPhase(t, ns, fmt.Sprintf("lent-%02d", i), schedulingv1alpha1.PhaseDequeued, schedulingv1alpha1.PhaseRunning,
+			schedulingv1alpha1.PhaseSucceed)
 	}
 	jobs("owner", "own", 6, 6*second)
 	jobs("borrower", "late", 6, 6*second)
@@ -141,12 +145,14 @@ func TestQuotaChangesUnderLoad(t *testing.T) {
 	}
 	full := func() {
 		t.Helper()
-		require.Eventually(t, func() bool { return watch.boundCPU(ns) == 6000 }, soon, pace/4, "the quota is in use to its limit")
+		require.Eventually(t, func() bool { return watch.boundCPU(ns) == 6000 }, soon, pace/4,
+			"the quota is in use to its limit")
 	}
 	full()
 	c.setQuotaMax(t, ns, "changes", 2)
 	watch.atMost(ns, 6) // what runs is not killed
-	require.Eventually(t, func() bool { return watch.boundCPU(ns) <= 2000 }, soon, pace/4, "nothing new is admitted above the new limit")
+	require.Eventually(t, func() bool { return watch.boundCPU(ns) <= 2000 }, soon, pace/4,
+		"nothing new is admitted above the new limit")
 	watch.atMost(ns, 2)
 	stays(t, 5*second, "use stays below the new limit", func() bool { return watch.boundCPU(ns) <= 2000 })
 	watch.atMost(ns, 6)
@@ -154,7 +160,8 @@ func TestQuotaChangesUnderLoad(t *testing.T) {
 	full()
 
 	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:"changes-new"}}}`, schedulingv1alpha1.LabelQuotaParent)
-	_, err := c.dyn.Resource(elasticQuotas).Namespace(ns).Patch(t.Context(), "changes", "application/merge-patch+json", []byte(patch), metav1.PatchOptions{})
+	_, err := c.dyn.Resource(elasticQuotas).Namespace(ns).Patch(t.Context(), "changes", "application/merge-patch+json",
+		[]byte(patch), metav1.PatchOptions{})
 	require.NoError(t, err)
 	full()
 
@@ -180,7 +187,8 @@ func TestTreesDoNotCompete(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{Args: []string{"--feature-gates=MultiQuotaTree=true"}}))
+	require.NoError(t,
+		c.StartScheduler(ctx, controlplane.SchedulerOptions{Args: []string{"--feature-gates=MultiQuotaTree=true"}}))
 	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{}))
 	limits := map[string]int{}
 	for _, tree := range []string{"left", "right"} {
@@ -231,7 +239,8 @@ func (c *cluster) beyondRuntime(t *testing.T, cause string) float64 {
 func (c *cluster) metric(t *testing.T, parts ...string) float64 {
 	t.Helper()
 	// The context of a test is over when its cleanup runs.
-	request, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodGet, c.URL(controlplane.Scheduler)+"/metrics", nil)
+	request, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodGet,
+		c.URL(controlplane.Scheduler)+"/metrics", nil)
 	require.NoError(t, err)
 	response, err := http.DefaultClient.Do(request)
 	require.NoError(t, err)

@@ -36,7 +36,8 @@ func TestTreeOfQuotas(t *testing.T) {
 	ns := c.namespace(t, "trees")
 	require.NoError(t, c.ApplyKustomize(t.Context(), "../../manifests/elasticquotatree"))
 	tree := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"root": map[string]any{
-		"name": "tree-root", "max": map[string]any{"cpu": "6", "koord-queue/max-jobs": "2"}, "min": map[string]any{"cpu": "6"},
+		"name": "tree-root", "max": map[string]any{"cpu": "6", "koord-queue/max-jobs": "2"},
+		"min": map[string]any{"cpu": "6"},
 		"children": []any{
 			map[string]any{"name": "tree-a", "min": map[string]any{"cpu": "2"}, "namespaces": []any{ns}},
 			map[string]any{"name": "Tree_B", "min": map[string]any{"cpu": "2"}},

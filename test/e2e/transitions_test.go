@@ -38,7 +38,8 @@ func TestFailedJobGivesItsQuotaBack(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "failing")
 	c.quota(t, ns, "failing", 1, 1)
-	c.create(t, newJob(ns, "broken", suspended, ofQuota("failing"), fails, priority(10)), newJob(ns, "next", suspended, ofQuota("failing")))
+	c.create(t, newJob(ns, "broken", suspended, ofQuota("failing"), fails, priority(10)),
+		newJob(ns, "next", suspended, ofQuota("failing")))
 	c.waitPhase(t, ns, "broken", schedulingv1alpha1.PhaseFailed)
 	require.Empty(t, c.unit(t, ns, "broken").Status.Admissions)
 	c.waitPhase(t, ns, "next", schedulingv1alpha1.PhaseSucceed)
@@ -54,7 +55,8 @@ func TestDeactivatedJobIsSuspendedAndComesBack(t *testing.T) {
 	c.create(t, newJob(ns, "held", suspended, ofQuota("deactivated"), runs(10*time.Second)))
 	c.waitPhase(t, ns, "held", schedulingv1alpha1.PhaseRunning)
 	c.setActive(t, ns, "held", false)
-	require.Eventually(t, func() bool { return *c.job(t, ns, "held").Spec.Suspend && len(c.podsOf(t, ns, "held")) == 0 }, soon, pace, "the job is suspended and has no pods")
+	require.Eventually(t, func() bool { return *c.job(t, ns, "held").Spec.Suspend && len(c.podsOf(t, ns, "held")) == 0 },
+		soon, pace, "the job is suspended and has no pods")
 	c.create(t, newJob(ns, "other", suspended, ofQuota("deactivated")))
 	c.waitPhase(t, ns, "other", schedulingv1alpha1.PhaseSucceed)
 	require.Equal(t, schedulingv1alpha1.PhaseEnqueued, c.unit(t, ns, "held").Status.Phase)
@@ -69,7 +71,8 @@ func (c *cluster) setActive(t *testing.T, namespace, name string, active bool) {
 	if active {
 		patch = `{"spec":{"active":true}}`
 	}
-	_, err := c.dyn.Resource(schedulingv1alpha1.QueueUnitResource).Namespace(namespace).Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	_, err := c.dyn.Resource(schedulingv1alpha1.QueueUnitResource).Namespace(namespace).Patch(t.Context(), name,
+		types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	require.NoError(t, err)
 }
 
@@ -95,7 +98,8 @@ func TestSchedulerSaysWhatIsMissing(t *testing.T) {
 			return true
 		}
 	}
-	require.Eventually(t, says("elasticquotas.scheduling.sigs.k8s.io", "queueunits.scheduling.x-k8s.io", "kubectl apply"), soon, pace, "the log names what is missing")
+	require.Eventually(t, says("elasticquotas.scheduling.sigs.k8s.io", "queueunits.scheduling.x-k8s.io", "kubectl apply"),
+		soon, pace, "the log names what is missing")
 	begin := time.Now()
 	require.NoError(t, cp.StopComponent(controlplane.Scheduler))
 	took := time.Since(begin)

@@ -91,7 +91,8 @@ func TestLicenceHeaders(t *testing.T) {
 func TestPackageComments(t *testing.T) {
 	comments := map[string][]string{}
 	goFiles(t, func(file string) {
-		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, parser.PackageClauseOnly|parser.ParseComments)
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil,
+			parser.PackageClauseOnly|parser.ParseComments)
 		require.NoError(t, err)
 		// The package of external tests is documented only where there is no other.
 		key := path.Dir(file) + " " + strings.TrimSuffix(f.Name.Name, "_test")

@@ -94,7 +94,8 @@ func (w *world) settle(rt *rapid.T) {
 	for round := 0; ; round++ {
 		w.out.Reset()
 		before := w.state()
-		result, err := w.r.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: "tree"}})
+		result, err := w.r.Reconcile(w.t.Context(),
+			ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: "tree"}})
 		require.NoError(rt, err)
 		if w.state() == before {
 			require.Zero(rt, result.RequeueAfter, w.out.String())

@@ -78,7 +78,9 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, out: &strings.Builder{}, events: events.NewFakeRecorder(1000), cleanup: t.Cleanup}
 	w.base = fake.NewClientBuilder().WithScheme(scheme).
 		WithStatusSubresource(newTree()).
-		WithIndex(&corev1.Pod{}, "label.quotaName", func(o client.Object) []string { return []string{o.GetLabels()[extension.LabelQuotaName]} }).
+		WithIndex(&corev1.Pod{}, "label.quotaName", func(o client.Object) []string {
+			return []string{o.GetLabels()[extension.LabelQuotaName]}
+		}).
 		WithIndex(&corev1.Pod{}, "metadata.namespace", func(o client.Object) []string { return []string{o.GetNamespace()} }).
 		Build()
 	w.webhook.QuotaTopo = elasticquota.NewQuotaTopology(w.base)
@@ -86,7 +88,9 @@ func newWorld(t *testing.T) *world {
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			return w.write("create", o, func(o client.Object) error { return c.Create(ctx, o, opts...) })
 		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+		Patch: func(
+			ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption,
+		) error {
 			return w.write("patch", o, func(client.Object) error { return c.Patch(ctx, o, p, opts...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
@@ -268,12 +272,14 @@ func (w *world) used(d *datadriven.TestData) {
 
 func (w *world) pod(d *datadriven.TestData) {
 	require.NoError(w.t, w.base.Create(w.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "default", Name: d.CmdArgs[0].Key, Labels: map[string]string{extension.LabelQuotaName: arg(d, "quota", "")},
+		Namespace: "default", Name: d.CmdArgs[0].Key,
+		Labels: map[string]string{extension.LabelQuotaName: arg(d, "quota", "")},
 	}}))
 }
 
 func (w *world) endPod(d *datadriven.TestData) {
-	require.NoError(w.t, w.base.Delete(w.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: d.CmdArgs[0].Key}}))
+	require.NoError(w.t, w.base.Delete(w.t.Context(),
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: d.CmdArgs[0].Key}}))
 }
 
 // reconcile goes on until nothing changes, as events would have it do, and says what is told.
@@ -326,7 +332,8 @@ func (w *world) show(*datadriven.TestData) {
 		if extension.IsParentQuota(&q) {
 			kind = "parent"
 		}
-		w.printf("%s/%s: %s below %s max %s min %s namespaces %v", q.Namespace, q.Name, kind, q.Labels[extension.LabelQuotaParent],
+		w.printf("%s/%s: %s below %s max %s min %s namespaces %v", q.Namespace, q.Name,
+			kind, q.Labels[extension.LabelQuotaParent],
 			text(q.Spec.Max), text(q.Spec.Min), extension.GetAnnotationQuotaNamespaces(&q))
 	}
 }

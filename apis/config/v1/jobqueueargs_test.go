@@ -73,7 +73,8 @@ func TestDefaultsAreCompleteAndValid(t *testing.T) {
 }
 
 func TestWhatIsWrittenIsKept(t *testing.T) {
-	args, err := decode(t, "protectReservedQuota: false\nitemsInStatus: 1\nunknownJobs: Pass\nmanagedJobsConfigMap: {name: mine}\nexplainAfter: 1ms\nauditInterval: 0s\n")
+	args, err := decode(t, "protectReservedQuota: false\nitemsInStatus: 1\nunknownJobs: Pass\n"+
+		"managedJobsConfigMap: {name: mine}\nexplainAfter: 1ms\nauditInterval: 0s\n")
 	require.NoError(t, err)
 	require.False(t, args.ProtectReservedQuota)
 	require.EqualValues(t, 1, args.ItemsInStatus)

@@ -45,7 +45,8 @@ func TestDefinition(t *testing.T) {
 	apiextensionsv1.SetDefaults_CustomResourceDefinition(&v1)
 	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&v1.Spec)
 	var crd apiextensions.CustomResourceDefinition
-	require.NoError(t, apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&v1, &crd, nil))
+	require.NoError(t,
+		apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&v1, &crd, nil))
 	crd.Status.StoredVersions = []string{crd.Spec.Versions[0].Name}
 	require.Empty(t, crdvalidation.ValidateCustomResourceDefinition(t.Context(), &crd))
 

@@ -81,7 +81,8 @@ func readCRD(t testing.TB, file string) *apiextensions.CustomResourceDefinition 
 	apiextensionsv1.SetDefaults_CustomResourceDefinition(&v1)
 	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&v1.Spec)
 	var crd apiextensions.CustomResourceDefinition
-	require.NoError(t, apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&v1, &crd, nil))
+	require.NoError(t,
+		apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&v1, &crd, nil))
 	crd.Status.StoredVersions = []string{crd.Spec.Versions[0].Name}
 	return &crd
 }
@@ -300,7 +301,8 @@ func TestNewUnitIsEnqueued(t *testing.T) {
 		"metadata": map[string]any{"name": "a", "namespace": "default"},
 	}
 	require.Empty(t, definitions(t)["QueueUnit"].admit(obj, nil))
-	require.Equal(t, map[string]any{"phase": string(schedulingv1alpha1.PhaseEnqueued), "attempts": int64(0)}, obj["status"])
+	require.Equal(t, map[string]any{"phase": string(schedulingv1alpha1.PhaseEnqueued), "attempts": int64(0)},
+		obj["status"])
 }
 
 // TestStoredAmountsStay: a unit with an amount that a former definition accepted can still be changed elsewhere.

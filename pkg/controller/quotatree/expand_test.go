@@ -104,7 +104,8 @@ func print(b *strings.Builder, q *Quota) {
 func TestQuotaName(t *testing.T) {
 	long := strings.Repeat("a", 70)
 	for node, want := range map[string]string{
-		"team-a": "team-a", "Team_A": "team-a", "root/team a": "root-team-a", "v1.2": "v1.2", "--x..": "x", "团队": "", "": "", "团队-7": "7",
+		"team-a": "team-a", "Team_A": "team-a", "root/team a": "root-team-a", "v1.2": "v1.2",
+		"--x..": "x", "团队": "", "": "", "团队-7": "7",
 		long: strings.Repeat("a", 54) + "-" + quotaName(long)[55:], strings.Repeat("a", 63): strings.Repeat("a", 63),
 	} {
 		require.Equal(t, want, quotaName(node), node)

@@ -414,7 +414,8 @@ func lenders(queues, waiting int) *benchWorld {
 	w.s.SetQuota(epoch, Quota{Name: "root", Limit: amounts(benchBottleneck)})
 	for i := range w.queues {
 		w.s.SetQuota(epoch, Quota{
-			Name: fmt.Sprintf("leaf%d", i), Parent: "root", Shared: true, Limit: amounts(benchLargest / 8 / 2), Max: amounts(benchBottleneck),
+			Name: fmt.Sprintf("leaf%d", i), Parent: "root", Shared: true, Limit: amounts(benchLargest / 8 / 2),
+			Max: amounts(benchBottleneck),
 		})
 		w.s.UpsertQueue(epoch, Queue{Name: fmt.Sprintf("q%d", i), Policy: w.policy, MaxAdmitted: -1})
 	}

@@ -29,11 +29,13 @@ func TestWhichUnitStandsForAJob(t *testing.T) {
 	for name, c := range map[string]struct {
 		winner, loser func(*Unit)
 	}{
-		"the older one":                  {func(u *Unit) { u.Created = epoch.Add(-time.Second) }, func(*Unit) {}},
-		"of the same age, by UID":        {func(u *Unit) { u.UID = "1" }, func(u *Unit) { u.UID = "2" }},
-		"its own before an older one":    {func(u *Unit) { u.OwnedByConsumer = true }, func(u *Unit) { u.Created = epoch.Add(-time.Second) }},
-		"an admitted one before its own": {func(u *Unit) { u.Phase, u.Attempts = PhaseRunning, 1 }, func(u *Unit) { u.OwnedByConsumer = true }},
-		"one that can be admitted":       {func(*Unit) {}, func(u *Unit) { u.Pods, u.OwnedByConsumer = 0, true }},
+		"the older one":           {func(u *Unit) { u.Created = epoch.Add(-time.Second) }, func(*Unit) {}},
+		"of the same age, by UID": {func(u *Unit) { u.UID = "1" }, func(u *Unit) { u.UID = "2" }},
+		"its own before an older one": {func(u *Unit) { u.OwnedByConsumer = true },
+			func(u *Unit) { u.Created = epoch.Add(-time.Second) }},
+		"an admitted one before its own": {func(u *Unit) { u.Phase, u.Attempts = PhaseRunning, 1 },
+			func(u *Unit) { u.OwnedByConsumer = true }},
+		"one that can be admitted": {func(*Unit) {}, func(u *Unit) { u.Pods, u.OwnedByConsumer = 0, true }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, keys := range [][2]string{{"ns/a", "ns/z"}, {"ns/z", "ns/a"}} {

@@ -51,7 +51,8 @@ func TestCostOfATurn(t *testing.T) {
 				w.turn()
 			}
 			allocations := testing.AllocsPerRun(500, w.turn)
-			require.True(t, effort.Race || allocations <= c.allocations, "%v allocations, at most %v", allocations, c.allocations)
+			require.True(t, effort.Race || allocations <= c.allocations, "%v allocations, at most %v",
+				allocations, c.allocations)
 			require.Equal(t, c.admitted, w.admitted, "admitted")
 			require.Equal(t, c.examined, w.examined, "examined")
 		})
@@ -94,7 +95,8 @@ func TestCostOfAQuestion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			allocations := testing.AllocsPerRun(100, c.ask)
-			require.True(t, effort.Race || allocations <= c.allocations, "%v allocations, at most %v", allocations, c.allocations)
+			require.True(t, effort.Race || allocations <= c.allocations, "%v allocations, at most %v",
+				allocations, c.allocations)
 		})
 	}
 }

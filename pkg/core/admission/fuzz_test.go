@@ -100,10 +100,11 @@ func (w *world) fuzzQuota(in *tape, name, parent string) {
 func (w *world) fuzzUnit(in *tape) Unit {
 	i := in.n(16)
 	u := Unit{
-		Key: fmt.Sprintf("ns/u%d", i), UID: fmt.Sprintf("uid-%d", i+16*in.n(2)), Queue: pick(in, "q1", "q2", "q3"), Quota: pick(in, leafNames...),
-		Priority: int32(in.n(4)), Created: epoch.Add(time.Duration(in.n(4)) * time.Second),
+		Key: fmt.Sprintf("ns/u%d", i), UID: fmt.Sprintf("uid-%d", i+16*in.n(2)), Queue: pick(in, "q1", "q2", "q3"),
+		Quota: pick(in, leafNames...), Priority: int32(in.n(4)), Created: epoch.Add(time.Duration(in.n(4)) * time.Second),
 		Request: in.list(), Pods: int64(in.n(4)) - 1, Active: in.n(16) > 0, NonPreemptible: in.n(3) == 0,
-		Phase: pick(in, PhaseEnqueued, PhaseEnqueued, PhaseEnqueued, PhaseNone, PhaseRunning, PhaseSucceed, PhaseTimeoutBackoff, PhasePreempted, PhaseSchedFailed),
+		Phase: pick(in, PhaseEnqueued, PhaseEnqueued, PhaseEnqueued, PhaseNone, PhaseRunning, PhaseSucceed,
+			PhaseTimeoutBackoff, PhasePreempted, PhaseSchedFailed),
 	}
 	if u.Phase.Holds() {
 		u.Held, u.Attempts = in.list(), 1+int64(in.n(3))
@@ -142,10 +143,12 @@ func (w *world) fuzzStep(in *tape) {
 		w.deleteQuota(name)
 		w.do(func(s *State) { s.DeleteQuota(now, name) })
 	case 7:
-		w.putQueue(Queue{Name: pick(in, "q1", "q2", "q3"), Policy: pick(in, "Priority", "FIFO", "Block", "Intelligent", "Nonsense"),
+		w.putQueue(Queue{Name: pick(in, "q1", "q2", "q3"),
+			Policy:   pick(in, "Priority", "FIFO", "Block", "Intelligent", "Nonsense"),
 			Priority: int32(in.n(2)), Threshold: 2, Held: in.n(8) == 0, MaxAdmitted: int32(in.n(5)) - 1})
 	case 8:
-		p := Pod{UID: pick(in, "p1", "p2"), Quota: pick(in, leafNames...), Request: in.list(), NonPreemptible: in.n(2) == 0, Assigned: in.n(3) > 0}
+		p := Pod{UID: pick(in, "p1", "p2"), Quota: pick(in, leafNames...), Request: in.list(),
+			NonPreemptible: in.n(2) == 0, Assigned: in.n(3) > 0}
 		if in.n(3) == 0 {
 			w.deletePod(key, p.UID)
 			return
@@ -158,7 +161,8 @@ func (w *world) fuzzStep(in *tape) {
 	case 10:
 		for _, key := range w.keys() {
 			if u := w.units[key]; u.inFlight() {
-				w.settleUnit(key, u.attempt, pick(in, OutcomeConfirmed, OutcomeConfirmed, OutcomeRefuted, OutcomeRefused, OutcomeUnknown))
+				w.settleUnit(key, u.attempt, pick(in, OutcomeConfirmed, OutcomeConfirmed, OutcomeRefuted,
+					OutcomeRefused, OutcomeUnknown))
 			}
 		}
 	case 11:
@@ -195,7 +199,9 @@ func liveThrough(t require.TestingT, in *tape) {
 	s.SetQuota(now, Quota{Name: "team", Parent: "root", Limit: cpu(8), Max: cpu(8)})
 	s.UpsertQueue(now, Queue{Name: "q", Policy: "Priority", MaxAdmitted: -1})
 	// object is the API object, as an API server would keep it; written are the attempts that were admitted.
-	object := Unit{Key: "ns/u", UID: "uid", Queue: "q", Quota: "team", Created: epoch, Request: cpu(3), Pods: 1, Active: true}
+	object := Unit{
+		Key: "ns/u", UID: "uid", Queue: "q", Quota: "team", Created: epoch, Request: cpu(3), Pods: 1, Active: true,
+	}
 	written := map[int64]bool{}
 	for in.more() {
 		switch in.n(4) {
@@ -215,7 +221,8 @@ func liveThrough(t require.TestingT, in *tape) {
 			plan := s.Decide(now)
 			require.LessOrEqual(t, len(plan.Admit)+len(plan.Evict), 1)
 			for _, a := range plan.Admit {
-				require.True(t, a.Unit.Phase.CanBecome(PhaseDequeued, WriterScheduler) || a.Unit.Phase == "Levitating", "%q", a.Unit.Phase)
+				require.True(t, a.Unit.Phase.CanBecome(PhaseDequeued, WriterScheduler) || a.Unit.Phase == "Levitating",
+					"%q", a.Unit.Phase)
 				require.Equal(t, a.Unit.Attempts+1, a.Attempt)
 				object = applied(t, in, s, now, object, a, written)
 			}

@@ -55,7 +55,8 @@ type modelUnit struct {
 func newModel() *model {
 	return &model{
 		now: epoch, queues: map[string]Queue{}, quotas: map[string]Quota{}, former: map[string]Quota{},
-		pods: map[string]map[string]Pod{}, live: map[string]Consumer{}, gone: map[string]bool{}, units: map[string]*modelUnit{},
+		pods: map[string]map[string]Pod{}, live: map[string]Consumer{}, gone: map[string]bool{},
+		units: map[string]*modelUnit{},
 	}
 }
 
@@ -309,7 +310,8 @@ func (m *model) unfit(u *modelUnit) bool {
 
 // inLine units wait in their queue; its object or their quota may stop them.
 func (m *model) inLine(u *modelUnit) bool {
-	if u.at != "waiting" || m.unfit(u) || !u.Active || u.Adopting || m.now.Before(u.RequeueAt) || m.now.Before(u.refusedTo) {
+	if u.at != "waiting" || m.unfit(u) || !u.Active || u.Adopting || m.now.Before(u.RequeueAt) ||
+		m.now.Before(u.refusedTo) {
 		return false
 	}
 	if !u.Phase.Waits() && !u.Phase.Holds() && !u.Phase.Terminal() {
@@ -378,7 +380,8 @@ func (m *model) duplicate(u *modelUnit) bool {
 		return false
 	}
 	for _, other := range m.units {
-		if other == u || other.at == "over" || other.Misnamed || (other.at == "waiting" && m.unfit(other)) || !sameJob(other, u) {
+		if other == u || other.at == "over" || other.Misnamed || (other.at == "waiting" && m.unfit(other)) ||
+			!sameJob(other, u) {
 			continue
 		}
 		if m.before(other, u) {
@@ -390,7 +393,8 @@ func (m *model) duplicate(u *modelUnit) bool {
 
 func sameJob(a, b *modelUnit) bool {
 	x, y := a.Consumer, b.Consumer
-	return x.UID == y.UID && x.Kind == y.Kind && a.ConsumerManaged == b.ConsumerManaged && (!a.ConsumerManaged || x.Name == y.Name)
+	return x.UID == y.UID && x.Kind == y.Kind && a.ConsumerManaged == b.ConsumerManaged &&
+		(!a.ConsumerManaged || x.Name == y.Name)
 }
 
 // before says that one unit wins over another.

@@ -266,7 +266,9 @@ func (o *oracle) rows(waiting []Unit) (rows []oracleRow) {
 		claimed := map[string]bool{}
 		for _, i := range byQueue[q.Name] {
 			u := waiting[i]
-			r := oracleRow{i: i, u: u, short: o.short(u, claims), ahead: claims[:len(claims):len(claims)], blocks: o.blocks(q, u)}
+			r := oracleRow{
+				i: i, u: u, short: o.short(u, claims), ahead: claims[:len(claims):len(claims)], blocks: o.blocks(q, u),
+			}
 			alike := fmt.Sprint(u.Queue, " ", u.Quota, u.Request.Key(), u.NonPreemptible, r.blocks)
 			r.head, seen[alike] = !seen[alike], true
 			if r.blocks && !claimed[u.Quota] {

@@ -90,7 +90,8 @@ func TestCanBecome(t *testing.T) {
 	require.True(t, PhaseEnqueued.CanBecome(PhaseDequeued, WriterScheduler))
 	require.False(t, PhaseEnqueued.CanBecome(PhaseDequeued, WriterController), "only the scheduler admits")
 	require.False(t, PhaseSucceed.CanBecome(PhaseEnqueued, WriterScheduler))
-	require.False(t, PhaseRunning.CanBecome(PhaseDequeued, WriterScheduler), "no second admission without losing the first (I3)")
+	require.False(t, PhaseRunning.CanBecome(PhaseDequeued, WriterScheduler),
+		"no second admission without losing the first (I3)")
 	require.True(t, PhaseRunning.CanBecome(PhaseEnqueued, WriterScheduler))
 	require.True(t, PhaseDequeued.CanBecome(PhaseRunning, WriterController))
 }

@@ -152,8 +152,9 @@ func (w *world) putQueue(q Queue) {
 
 func drawQueue(t *rapid.T, name string) Queue {
 	q := Queue{
-		Name:        name,
-		Policy:      rapid.SampledFrom([]string{"Priority", "FIFO", "Block", "Intelligent", "Block", "Priority", "Nonsense"}).Draw(t, "policy"),
+		Name: name,
+		Policy: rapid.SampledFrom([]string{"Priority", "FIFO", "Block", "Intelligent", "Block", "Priority", "Nonsense"}).
+			Draw(t, "policy"),
 		Priority:    rapid.Int32Range(0, 1).Draw(t, "queue priority"),
 		Threshold:   2,
 		Held:        rapid.IntRange(0, 9).Draw(t, "held") == 0,
@@ -184,13 +185,16 @@ func drawUnit(t *rapid.T, i int) Unit {
 	case 0:
 		u.Phase, u.Held, u.Attempts = PhaseRunning, u.Request, 1
 	case 1:
-		u.Consumer = Consumer{Kind: "Job.v1.batch", Namespace: "ns", Name: "j", UID: rapid.SampledFrom([]string{"j1", "j2"}).Draw(t, "consumer")}
+		u.Consumer = Consumer{
+			Kind: "Job.v1.batch", Namespace: "ns", Name: "j", UID: rapid.SampledFrom([]string{"j1", "j2"}).Draw(t, "consumer"),
+		}
 		u.Consumer.Name += u.Consumer.UID
 		u.ConsumerManaged = rapid.Bool().Draw(t, "managed")
 		u.OwnedByConsumer = rapid.Bool().Draw(t, "owned")
 		u.Misnamed = u.ConsumerManaged && rapid.IntRange(0, 3).Draw(t, "misnamed") == 0
 	case 2:
-		u.RequeueAt, u.Phase = epoch.Add(time.Duration(rapid.IntRange(0, 60).Draw(t, "requeue"))*time.Second), PhaseTimeoutBackoff
+		u.RequeueAt, u.Phase = epoch.Add(time.Duration(rapid.IntRange(0, 60).Draw(t, "requeue"))*time.Second),
+			PhaseTimeoutBackoff
 	case 3:
 		u.Pods = rapid.Int64Range(-1, 0).Draw(t, "pods")
 	case 4:
@@ -290,7 +294,8 @@ func (w *world) end(t *rapid.T, key string) {
 		return
 	}
 	spec := u.Unit
-	spec.Phase = rapid.SampledFrom([]Phase{PhaseSucceed, PhaseEnqueued, PhaseRunning, PhaseTimeoutBackoff}).Draw(t, "ends as")
+	spec.Phase = rapid.SampledFrom([]Phase{PhaseSucceed, PhaseEnqueued, PhaseRunning, PhaseTimeoutBackoff}).
+		Draw(t, "ends as")
 	spec.Attempts = u.attempt
 	if !spec.Phase.Holds() {
 		spec.Held = resources.List{}
@@ -429,7 +434,8 @@ func (w *world) checkCounts(t require.TestingT) {
 		w.demand(quota)
 	}
 	for _, name := range leafNames {
-		require.True(t, w.s.Demand(name).Equal(resources.FromMap(demand[name])), "demand of %s: %s, want %v", name, w.s.Demand(name), demand[name])
+		require.True(t, w.s.Demand(name).Equal(resources.FromMap(demand[name])), "demand of %s: %s, want %v", name,
+			w.s.Demand(name), demand[name])
 		require.True(t, w.told[name].Equal(w.s.Demand(name)), "demand of %s was told as %s", name, w.told[name])
 	}
 }
@@ -480,7 +486,8 @@ func (w *world) checkReports(t require.TestingT) {
 		}
 		found, _ := w.s.why().waiting(u)
 		if u.group == nil || !u.group.Open() || u.group.Head() == u {
-			require.True(t, untold(found.Reason) || found == u.report.Finding, "%s was told %v, it is %v", key, u.report.Finding, found)
+			require.True(t, untold(found.Reason) || found == u.report.Finding, "%s was told %v, it is %v",
+				key, u.report.Finding, found)
 		}
 	}
 }

@@ -153,7 +153,8 @@ func TestEveryFieldOfAQuotaCounts(t *testing.T) {
 	} {
 		s := New(Config{})
 		q := Quota{
-			Name: "q", Parent: "root", Limit: cpu(1), Max: cpu(1), Min: cpu(1), Used: cpu(1), NonPreemptibleUsed: cpu(1), Requested: cpu(1),
+			Name: "q", Parent: "root", Limit: cpu(1), Max: cpu(1), Min: cpu(1), Used: cpu(1),
+			NonPreemptibleUsed: cpu(1), Requested: cpu(1),
 		}
 		s.SetQuota(epoch, q)
 		change(&q)
@@ -348,7 +349,9 @@ func TestPanicOfAPolicyParks(t *testing.T) {
 	s.SetQuota(epoch, Quota{Name: "root"})
 	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Faulty", MaxAdmitted: -1})
 	for name, priority := range map[string]int32{"bad": 13, "good": 1} {
-		s.UpsertUnit(epoch, Unit{Key: "ns/" + name, UID: name, Queue: "q", Quota: "root", Pods: 1, Active: true, Priority: priority})
+		s.UpsertUnit(epoch, Unit{
+			Key: "ns/" + name, UID: name, Queue: "q", Quota: "root", Pods: 1, Active: true, Priority: priority,
+		})
 	}
 	plan := s.Decide(epoch)
 	require.Equal(t, []string{"ns/good"}, keysOfPlan(plan))

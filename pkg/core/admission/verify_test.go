@@ -42,7 +42,8 @@ func placed(t *testing.T) (*State, map[string]Unit) {
 		"parked":   func(u *Unit) { u.Active = false },
 		"over":     func(u *Unit) { u.Phase = PhaseSucceed },
 	} {
-		u := Unit{Key: "ns/" + name, UID: name, Queue: "q", Quota: "team", Created: epoch, Request: cpu(4), Pods: 1, Active: true, Phase: PhaseEnqueued}
+		u := Unit{Key: "ns/" + name, UID: name, Queue: "q", Quota: "team", Created: epoch, Request: cpu(4), Pods: 1,
+			Active: true, Phase: PhaseEnqueued}
 		change(&u)
 		units[name] = u
 		s.UpsertUnit(epoch, u)
@@ -98,8 +99,10 @@ func TestVerifyFindsASumThatIsWrong(t *testing.T) {
 	require.Empty(t, s.Verify())
 	s.ledger.Reserve("ns/ghost", "team", resources.FromMap(map[string]int64{"cpu": 1}), false)
 	require.Equal(t, []Difference{
-		{Level: "root", Resource: "cpu", Ledger: 9, Rebuilt: 8}, {Level: "root", Resource: resources.Jobs, Ledger: 3, Rebuilt: 2},
-		{Level: "team", Resource: "cpu", Ledger: 9, Rebuilt: 8}, {Level: "team", Resource: resources.Jobs, Ledger: 3, Rebuilt: 2},
+		{Level: "root", Resource: "cpu", Ledger: 9, Rebuilt: 8},
+		{Level: "root", Resource: resources.Jobs, Ledger: 3, Rebuilt: 2},
+		{Level: "team", Resource: "cpu", Ledger: 9, Rebuilt: 8},
+		{Level: "team", Resource: resources.Jobs, Ledger: 3, Rebuilt: 2},
 	}, s.Verify())
 }
 

@@ -149,7 +149,9 @@ func TestDue(t *testing.T) {
 
 // People may write any time into an object.
 func TestMoments(t *testing.T) {
-	for _, at := range []time.Time{epoch, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC)} {
+	for _, at := range []time.Time{
+		epoch, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC),
+	} {
 		require.Positive(t, MomentOf(at), at)
 	}
 	require.Greater(t, MomentOf(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)), MomentOf(epoch))

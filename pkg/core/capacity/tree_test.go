@@ -191,8 +191,8 @@ func TestTreeEqualsANewOne(t *testing.T) {
 			switch rapid.IntRange(0, 5).Draw(t, "event") {
 			case 0, 1, 2:
 				q := Quota{
-					Name: name, Limit: list("limit"), Max: list("max"), Min: list("min"), Used: list("used"), Requested: list("requested"),
-					Shared: rapid.Bool().Draw(t, "shared"), KeepsMin: rapid.Bool().Draw(t, "keeps"),
+					Name: name, Limit: list("limit"), Max: list("max"), Min: list("min"), Used: list("used"),
+					Requested: list("requested"), Shared: rapid.Bool().Draw(t, "shared"), KeepsMin: rapid.Bool().Draw(t, "keeps"),
 				}
 				if name != "root" {
 					q.Parent = rapid.SampledFrom(names).Draw(t, "parent")

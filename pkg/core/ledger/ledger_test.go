@@ -252,7 +252,8 @@ func (f *facts) step(t *rapid.T, l *Ledger) {
 		}
 		l.Resize(unit, amount)
 	case 3:
-		p := Pod{UID: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pod"), Level: level, Request: drawList(t), NonPreemptible: rapid.Bool().Draw(t, "np")}
+		p := Pod{UID: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pod"), Level: level, Request: drawList(t),
+			NonPreemptible: rapid.Bool().Draw(t, "np")}
 		if f.pods[unit] == nil {
 			f.pods[unit] = map[string]Pod{}
 		}
@@ -347,7 +348,8 @@ func (f *facts) compare(rt *rapid.T, l *Ledger) {
 			require.Equal(t, assigned.Get(k), l.AssignedOf(level, k), "assigned at %s: %s", level, k)
 			require.Equal(t, nonPreemptible.Get(k), l.AssignedNonPreemptibleOf(level, k), "assigned at %s: %s", level, k)
 		}
-		require.True(t, sum.List().Equal(l.Outstanding(level)), fmt.Sprintf("%s: %s, want %s", level, l.Outstanding(level), sum.List()))
+		require.True(t, sum.List().Equal(l.Outstanding(level)),
+			fmt.Sprintf("%s: %s, want %s", level, l.Outstanding(level), sum.List()))
 	}
 }
 

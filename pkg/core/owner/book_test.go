@@ -40,7 +40,8 @@ func jobOf(name, uid string) Consumer {
 
 func unit(key string, c Consumer, managed bool) *testUnit {
 	return &testUnit{Candidate{
-		Key: "ns/" + key, Namespace: "ns", UID: "uid-" + key, Created: epoch, Consumer: c, Managed: managed, Standing: Waiting,
+		Key: "ns/" + key, Namespace: "ns", UID: "uid-" + key, Created: epoch, Consumer: c,
+		Managed: managed, Standing: Waiting,
 	}}
 }
 
@@ -54,14 +55,18 @@ func winner(b *Book[*testUnit], c Consumer, managed bool) string {
 
 func TestElection(t *testing.T) {
 	for name, c := range map[string]struct{ better, worse func(*Candidate) }{
-		"admitted before admitting":    {func(c *Candidate) { c.Standing = Admitted }, func(c *Candidate) { c.Standing = Admitting }},
-		"admitting before its own":     {func(c *Candidate) { c.Standing = Admitting }, func(c *Candidate) { c.Owned = true }},
-		"its own before an older one":  {func(c *Candidate) { c.Owned = true }, func(c *Candidate) { c.Created = epoch.Add(-time.Hour) }},
-		"the older one":                {func(c *Candidate) { c.Created = epoch.Add(-time.Hour) }, func(*Candidate) {}},
-		"of the same age by UID":       {func(c *Candidate) { c.UID = "1" }, func(c *Candidate) { c.UID = "2" }},
-		"one that can be admitted":     {func(*Candidate) {}, func(c *Candidate) { c.Standing, c.Owned = Unfit, true }},
-		"of one namespace, not others": {func(*Candidate) {}, func(c *Candidate) { c.Namespace, c.Standing = "other", Admitted }},
-		"of one kind, not others":      {func(*Candidate) {}, func(c *Candidate) { c.Consumer.Kind, c.Standing = "Foo.v1.x", Admitted }},
+		"admitted before admitting": {func(c *Candidate) { c.Standing = Admitted },
+			func(c *Candidate) { c.Standing = Admitting }},
+		"admitting before its own": {func(c *Candidate) { c.Standing = Admitting }, func(c *Candidate) { c.Owned = true }},
+		"its own before an older one": {func(c *Candidate) { c.Owned = true },
+			func(c *Candidate) { c.Created = epoch.Add(-time.Hour) }},
+		"the older one":            {func(c *Candidate) { c.Created = epoch.Add(-time.Hour) }, func(*Candidate) {}},
+		"of the same age by UID":   {func(c *Candidate) { c.UID = "1" }, func(c *Candidate) { c.UID = "2" }},
+		"one that can be admitted": {func(*Candidate) {}, func(c *Candidate) { c.Standing, c.Owned = Unfit, true }},
+		"of one namespace, not others": {func(*Candidate) {},
+			func(c *Candidate) { c.Namespace, c.Standing = "other", Admitted }},
+		"of one kind, not others": {func(*Candidate) {},
+			func(c *Candidate) { c.Consumer.Kind, c.Standing = "Foo.v1.x", Admitted }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, managed := range []bool{true, false} {

@@ -33,7 +33,8 @@ func TestPolicies(t *testing.T) {
 		return Item{Key: key, UID: uid, Priority: priority, Created: epoch.Add(time.Duration(second) * time.Second)}
 	}
 	// Of b, a and e, which came in the same second, b is first by its UID, and a before e by its key.
-	items := []Item{item("d", "4", 1, 1), item("c", "3", 5, 9), item("e", "2", 5, 2), item("b", "1", 5, 2), item("a", "2", 5, 2)}
+	items := []Item{item("d", "4", 1, 1), item("c", "3", 5, 9), item("e", "2", 5, 2),
+		item("b", "1", 5, 2), item("a", "2", 5, 2)}
 	cases := map[string]struct {
 		order        string
 		blocks4, at5 bool
@@ -64,10 +65,11 @@ func TestPolicies(t *testing.T) {
 func TestPoliciesAreOrders(t *testing.T) {
 	draw := rapid.Custom(func(t *rapid.T) Item {
 		return Item{
-			Priority: rapid.OneOf(rapid.Int32Range(0, 2), rapid.SampledFrom([]int32{math.MinInt32, math.MaxInt32})).Draw(t, "priority"),
-			Created:  time.Unix(rapid.Int64Range(0, 2).Draw(t, "created"), 0),
-			UID:      rapid.SampledFrom([]string{"", "u", "v"}).Draw(t, "uid"),
-			Key:      rapid.SampledFrom([]string{"k", "l"}).Draw(t, "key"),
+			Priority: rapid.OneOf(rapid.Int32Range(0, 2), rapid.SampledFrom([]int32{math.MinInt32, math.MaxInt32})).
+				Draw(t, "priority"),
+			Created: time.Unix(rapid.Int64Range(0, 2).Draw(t, "created"), 0),
+			UID:     rapid.SampledFrom([]string{"", "u", "v"}).Draw(t, "uid"),
+			Key:     rapid.SampledFrom([]string{"k", "l"}).Draw(t, "key"),
 		}
 	})
 	rapid.Check(t, func(t *rapid.T) {

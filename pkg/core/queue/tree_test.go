@@ -173,7 +173,8 @@ func TestMend(t *testing.T) {
 				tree := NewTree(cmp.Compare[int])
 				tree.length = c.left + 1 + c.right
 				tree.root = &node[int]{
-					values: []int{c.left}, children: []*node[int]{leaf(0, c.left), leaf(c.left+1, c.right)}, sizes: []int{c.left, c.right},
+					values: []int{c.left}, children: []*node[int]{leaf(0, c.left), leaf(c.left+1, c.right)},
+					sizes: []int{c.left, c.right},
 				}
 				require.True(t, tree.Delete(c.taken))
 				requireBalanced(t, tree.root, true)

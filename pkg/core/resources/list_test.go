@@ -35,17 +35,22 @@ func TestFromQuantities(t *testing.T) {
 		want map[string]int64
 		err  string
 	}{
-		"nothing":               {},
-		"cpu is in milli":       {in: map[string]resource.Quantity{"cpu": q("1.5")}, want: map[string]int64{"cpu": 1500}},
-		"cpu rounds up":         {in: map[string]resource.Quantity{"cpu": q("100u")}, want: map[string]int64{"cpu": 1}},
-		"others are in units":   {in: map[string]resource.Quantity{"memory": q("1Ki"), "nvidia.com/gpu": q("2")}, want: map[string]int64{"memory": 1024, "nvidia.com/gpu": 2}},
-		"others round up":       {in: map[string]resource.Quantity{"memory": q("1500m")}, want: map[string]int64{"memory": 2}},
-		"batch-cpu is in units": {in: map[string]resource.Quantity{"kubernetes.io/batch-cpu": q("1500")}, want: map[string]int64{"kubernetes.io/batch-cpu": 1500}},
-		"negative":              {in: map[string]resource.Quantity{"z": q("-1"), "a": q("-2")}, err: `resource "a": negative amount -2`},
-		"absurd":                {in: map[string]resource.Quantity{"memory": q("2Ei")}, err: `resource "memory": absurd amount 2Ei`},
-		"not an int64":          {in: map[string]resource.Quantity{"memory": q("1e30")}, err: `resource "memory": absurd amount 1e30`},
-		"absurd in milli":       {in: map[string]resource.Quantity{"cpu": q("2e15")}, err: `resource "cpu": absurd amount 2e15`},
-		"just not absurd":       {in: map[string]resource.Quantity{"memory": q("1Ei")}, want: map[string]int64{"memory": Greatest}},
+		"nothing":         {},
+		"cpu is in milli": {in: map[string]resource.Quantity{"cpu": q("1.5")}, want: map[string]int64{"cpu": 1500}},
+		"cpu rounds up":   {in: map[string]resource.Quantity{"cpu": q("100u")}, want: map[string]int64{"cpu": 1}},
+		"others are in units": {in: map[string]resource.Quantity{"memory": q("1Ki"), "nvidia.com/gpu": q("2")},
+			want: map[string]int64{"memory": 1024, "nvidia.com/gpu": 2}},
+		"others round up": {in: map[string]resource.Quantity{"memory": q("1500m")}, want: map[string]int64{"memory": 2}},
+		"batch-cpu is in units": {in: map[string]resource.Quantity{"kubernetes.io/batch-cpu": q("1500")},
+			want: map[string]int64{"kubernetes.io/batch-cpu": 1500}},
+		"negative": {in: map[string]resource.Quantity{"z": q("-1"), "a": q("-2")},
+			err: `resource "a": negative amount -2`},
+		"absurd": {in: map[string]resource.Quantity{"memory": q("2Ei")},
+			err: `resource "memory": absurd amount 2Ei`},
+		"not an int64": {in: map[string]resource.Quantity{"memory": q("1e30")},
+			err: `resource "memory": absurd amount 1e30`},
+		"absurd in milli": {in: map[string]resource.Quantity{"cpu": q("2e15")}, err: `resource "cpu": absurd amount 2e15`},
+		"just not absurd": {in: map[string]resource.Quantity{"memory": q("1Ei")}, want: map[string]int64{"memory": Greatest}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +77,8 @@ func TestKeyTellsNamesApart(t *testing.T) {
 	require.NotEqual(t, a.Key(), b.Key())
 }
 
-var amounts = rapid.OneOf(rapid.Int64Range(-5, 5), rapid.SampledFrom([]int64{math.MaxInt64, math.MinInt64, Greatest}), rapid.Int64())
+var amounts = rapid.OneOf(rapid.Int64Range(-5, 5),
+	rapid.SampledFrom([]int64{math.MaxInt64, math.MinInt64, Greatest}), rapid.Int64())
 
 func draw(t *rapid.T, label string) (List, map[string]int64) {
 	m := rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "c", "d"}), amounts, 0, 4).Draw(t, label)
@@ -120,7 +126,8 @@ func TestArithmetic(t *testing.T) {
 func TestQuantitiesAreTheInverse(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		m := rapid.MapOfN(rapid.SampledFrom([]string{"cpu", "memory", "nvidia.com/gpu"}), rapid.Int64Range(0, Greatest), 0, 3).Draw(t, "list")
+		m := rapid.MapOfN(rapid.SampledFrom([]string{"cpu", "memory", "nvidia.com/gpu"}),
+			rapid.Int64Range(0, Greatest), 0, 3).Draw(t, "list")
 		got, err := FromQuantities(FromMap(m).Quantities())
 		require.NoError(t, err)
 		require.True(t, got.Same(FromMap(m)))

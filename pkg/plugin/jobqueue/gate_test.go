@@ -91,7 +91,9 @@ func (w *world) gate(t *testing.T, managed jobs.ManagedJobs) *Gate {
 }
 
 func ownedBy(kind, apiVersion, uid string) *metav1.OwnerReference {
-	return &metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: uid, UID: types.UID(uid), Controller: ptr.To(true)}
+	return &metav1.OwnerReference{
+		APIVersion: apiVersion, Kind: kind, Name: uid, UID: types.UID(uid), Controller: ptr.To(true),
+	}
 }
 
 func jobPod(job string, labels map[string]string) *corev1.Pod {
@@ -141,8 +143,10 @@ func TestGate(t *testing.T) {
 			return pod
 		}(), foreign},
 		{"a label on the pod, no unit yet", jobs.ManagedJobs{}, nil, jobPod("j", quotaLabel), unknown},
-		{"its unit waits", jobs.ManagedJobs{}, func(w *world) { w.snapshot.consumers["j"] = false }, jobPod("j", quotaLabel), waiting},
-		{"its unit is admitted", jobs.ManagedJobs{}, func(w *world) { w.snapshot.consumers["j"] = true }, jobPod("j", quotaLabel), admitted},
+		{"its unit waits", jobs.ManagedJobs{}, func(w *world) { w.snapshot.consumers["j"] = false },
+			jobPod("j", quotaLabel), waiting},
+		{"its unit is admitted", jobs.ManagedJobs{}, func(w *world) { w.snapshot.consumers["j"] = true },
+			jobPod("j", quotaLabel), admitted},
 		{"its unit is admitted, its job is suspended by the controller", jobs.ManagedJobs{}, func(w *world) {
 			w.snapshot.consumers["j"] = true
 			w.jobs["j"] = Job{Annotations: map[string]string{v1alpha1.AnnotationSuspendedBy: v1alpha1.CreatedByController}}
@@ -154,8 +158,10 @@ func TestGate(t *testing.T) {
 			w.snapshot.consumers["old"] = true
 		}, jobPod("j", quotaLabel), unknown},
 		{"no label on the pod, job not seen", jobs.ManagedJobs{}, nil, jobPod("j", unlabelled), unseen},
-		{"no label on the pod, none on the job", jobs.ManagedJobs{}, func(w *world) { w.jobs["j"] = Job{} }, jobPod("j", unlabelled), foreign},
-		{"the label is on the job only", jobs.ManagedJobs{}, func(w *world) { w.jobs["j"] = Job{Labels: quotaLabel} }, jobPod("j", unlabelled), unknown},
+		{"no label on the pod, none on the job", jobs.ManagedJobs{}, func(w *world) { w.jobs["j"] = Job{} },
+			jobPod("j", unlabelled), foreign},
+		{"the label is on the job only", jobs.ManagedJobs{}, func(w *world) { w.jobs["j"] = Job{Labels: quotaLabel} },
+			jobPod("j", unlabelled), unknown},
 		{"the queue is an annotation of the job", jobs.ManagedJobs{}, func(w *world) {
 			w.jobs["j"] = Job{Annotations: map[string]string{v1alpha1.QueueNameKey: "x"}}
 		}, jobPod("j", unlabelled), unknown},
@@ -166,36 +172,46 @@ func TestGate(t *testing.T) {
 		{"another queue system has the job", jobs.ManagedJobs{}, func(w *world) {
 			w.jobs["j"] = Job{Labels: map[string]string{"kueue.x-k8s.io/queue-name": "k"}}
 		}, jobPod("j", quotaLabel), foreign},
-		{"a quota label is not enough", jobs.ManagedJobs{RequireQueueName: true}, func(w *world) { w.jobs["j"] = Job{} }, jobPod("j", quotaLabel), foreign},
+		{"a quota label is not enough", jobs.ManagedJobs{RequireQueueName: true}, func(w *world) { w.jobs["j"] = Job{} },
+			jobPod("j", quotaLabel), foreign},
 		{"a system namespace", jobs.ManagedJobs{}, func(w *world) { w.jobs["j"] = Job{} }, func() *corev1.Pod {
 			pod := jobPod("j", quotaLabel)
 			pod.Namespace = "kube-system"
 			return pod
 		}(), foreign},
-		{"a namespace that is not selected", jobs.ManagedJobs{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"queue": "on"}}}, nil, func() *corev1.Pod {
+		{"a namespace that is not selected", jobs.ManagedJobs{
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"queue": "on"}},
+		}, nil, func() *corev1.Pod {
 			pod := jobPod("j", quotaLabel)
 			pod.Namespace = "other"
 			return pod
 		}(), foreign},
-		{"a namespace that has not been seen", jobs.ManagedJobs{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"queue": "on"}}}, func(w *world) {
+		{"a namespace that has not been seen", jobs.ManagedJobs{
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"queue": "on"}},
+		}, func(w *world) {
 			w.jobs["j"] = Job{}
 			delete(w.namespaces, "team")
 		}, jobPod("j", quotaLabel), unseen},
 
-		{"the annotation names an admitted unit without consumer", jobs.ManagedJobs{}, func(w *world) { w.snapshot.units["team/u"] = "" }, annotate(orphan(nil), "team/u"), admitted},
-		{"the annotation names a unit that is not admitted", jobs.ManagedJobs{}, nil, annotate(orphan(nil), "team/u"), waiting},
-		{"the annotation names a unit of another namespace", jobs.ManagedJobs{}, func(w *world) { w.snapshot.units["other/u"] = "" }, annotate(orphan(nil), "other/u"), waiting},
+		{"the annotation names an admitted unit without consumer", jobs.ManagedJobs{},
+			func(w *world) { w.snapshot.units["team/u"] = "" }, annotate(orphan(nil), "team/u"), admitted},
+		{"the annotation names a unit that is not admitted", jobs.ManagedJobs{}, nil,
+			annotate(orphan(nil), "team/u"), waiting},
+		{"the annotation names a unit of another namespace", jobs.ManagedJobs{},
+			func(w *world) { w.snapshot.units["other/u"] = "" }, annotate(orphan(nil), "other/u"), waiting},
 		{"the annotation is malformed", jobs.ManagedJobs{}, nil, annotate(orphan(nil), "u"), waiting},
-		{"the annotation names the unit of the pod's owner", jobs.ManagedJobs{}, func(w *world) { w.snapshot.units["team/u"] = "r" }, func() *corev1.Pod {
-			pod := annotate(orphan(nil), "team/u")
-			pod.OwnerReferences = []metav1.OwnerReference{*ownedBy("PyTorchJob", "kubeflow.org/v1", "r")}
-			return pod
-		}(), admitted},
-		{"the annotation names the unit of somebody else's job", jobs.ManagedJobs{}, func(w *world) { w.snapshot.units["team/u"] = "victim" }, func() *corev1.Pod {
-			pod := annotate(orphan(nil), "team/u")
-			pod.OwnerReferences = []metav1.OwnerReference{*ownedBy("PyTorchJob", "kubeflow.org/v1", "r")}
-			return pod
-		}(), waiting},
+		{"the annotation names the unit of the pod's owner", jobs.ManagedJobs{},
+			func(w *world) { w.snapshot.units["team/u"] = "r" }, func() *corev1.Pod {
+				pod := annotate(orphan(nil), "team/u")
+				pod.OwnerReferences = []metav1.OwnerReference{*ownedBy("PyTorchJob", "kubeflow.org/v1", "r")}
+				return pod
+			}(), admitted},
+		{"the annotation names the unit of somebody else's job", jobs.ManagedJobs{},
+			func(w *world) { w.snapshot.units["team/u"] = "victim" }, func() *corev1.Pod {
+				pod := annotate(orphan(nil), "team/u")
+				pod.OwnerReferences = []metav1.OwnerReference{*ownedBy("PyTorchJob", "kubeflow.org/v1", "r")}
+				return pod
+			}(), waiting},
 		{"an admitted unit without consumer does not free a managed job's pods", jobs.ManagedJobs{}, func(w *world) {
 			w.snapshot.units["team/u"] = ""
 			w.snapshot.consumers["j"] = false

@@ -51,22 +51,45 @@ import (
 // cpu.
 const waitingUnit = `{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"QueueUnit","metadata":{
 "annotations":{"koord-queue/submitted-by":"alice@example.com"},"creationTimestamp":"2026-01-01T%[4]s","generation":1,
-"labels":{"app.kubernetes.io/name":"resnet","koord-queue/created-by":"jobqueue-controller","quota.scheduling.koordinator.sh/name":"team-%02[2]d"},
-"managedFields":[{"apiVersion":"scheduling.x-k8s.io/v1alpha1","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:annotations":{".":{},"f:koord-queue/submitted-by":{}},"f:labels":{".":{},"f:app.kubernetes.io/name":{},"f:koord-queue/created-by":{},"f:quota.scheduling.koordinator.sh/name":{}},"f:ownerReferences":{".":{},"k:{\"uid\":\"7d3b2c1e-5f4a-4b6d-8c9e-%012[1]d\"}":{}}},"f:spec":{".":{},"f:consumerRef":{},"f:podSet":{".":{},"k:{\"name\":\"main\"}":{".":{},"f:count":{},"f:name":{},"f:template":{}}},"f:priority":{},"f:queue":{},"f:request":{".":{},"f:cpu":{},"f:memory":{}}}},"manager":"jobqueue-controller","operation":"Update","time":"2026-01-01T00:00:00Z"}],
+"labels":{"app.kubernetes.io/name":"resnet","koord-queue/created-by":"jobqueue-controller",` +
+	`"quota.scheduling.koordinator.sh/name":"team-%02[2]d"},
+"managedFields":[{"apiVersion":"scheduling.x-k8s.io/v1alpha1","fieldsType":"FieldsV1",` +
+	`"fieldsV1":{"f:metadata":{"f:annotations":{".":{},"f:koord-queue/submitted-by":{}},"f:labels":{".":{},` +
+	`"f:app.kubernetes.io/name":{},"f:koord-queue/created-by":{},"f:quota.scheduling.koordinator.sh/name":{}},` +
+	`"f:ownerReferences":{".":{},"k:{\"uid\":\"7d3b2c1e-5f4a-4b6d-8c9e-%012[1]d\"}":{}}},"f:spec":{".":{},` +
+	`"f:consumerRef":{},"f:podSet":{".":{},"k:{\"name\":\"main\"}":{".":{},"f:count":{},"f:name":{},"f:template":{}}},` +
+	`"f:priority":{},"f:queue":{},"f:request":{".":{},"f:cpu":{},"f:memory":{}}}},"manager":"jobqueue-controller",` +
+	`"operation":"Update","time":"2026-01-01T00:00:00Z"}],
 "name":"job-train-resnet-%08[1]d","namespace":"team-%02[2]d",
-"ownerReferences":[{"apiVersion":"batch/v1","blockOwnerDeletion":true,"controller":true,"kind":"Job","name":"train-resnet-%08[1]d","uid":"7d3b2c1e-5f4a-4b6d-8c9e-%012[1]d"}],
+"ownerReferences":[{"apiVersion":"batch/v1","blockOwnerDeletion":true,"controller":true,"kind":"Job",` +
+	`"name":"train-resnet-%08[1]d","uid":"7d3b2c1e-5f4a-4b6d-8c9e-%012[1]d"}],
 "resourceVersion":"%[1]d","uid":"a1b2c3d4-1111-4222-8333-%012[1]d"},
-"spec":{"consumerRef":{"apiVersion":"batch/v1","kind":"Job","name":"train-resnet-%08[1]d","namespace":"team-%02[2]d","uid":"7d3b2c1e-5f4a-4b6d-8c9e-%012[1]d"},
-"podSet":[{"count":1,"name":"main","template":{"metadata":{"labels":{"app.kubernetes.io/name":"resnet","quota.scheduling.koordinator.sh/name":"team-%02[2]d"}},"spec":{"containers":[{"args":["--epochs=90","--lr=0.1"],"command":["python","train.py"],"env":[{"name":"NCCL_DEBUG","value":"INFO"},{"name":"DATA","value":"s3://bucket/imagenet"}],"image":"registry.example.com/ml/resnet:1.4.2","name":"main","resources":{"limits":{"cpu":"%[3]d","memory":"4Gi"},"requests":{"cpu":"%[3]d","memory":"4Gi"}},"volumeMounts":[{"mountPath":"/data","name":"data"}]}],"restartPolicy":"Never","schedulerName":"koord-scheduler","volumes":[{"emptyDir":{},"name":"data"}]}}}],
+"spec":{"consumerRef":{"apiVersion":"batch/v1","kind":"Job","name":"train-resnet-%08[1]d","namespace":"team-%02[2]d",` +
+	`"uid":"7d3b2c1e-5f4a-4b6d-8c9e-%012[1]d"},
+"podSet":[{"count":1,"name":"main","template":{"metadata":{"labels":{"app.kubernetes.io/name":"resnet",` +
+	`"quota.scheduling.koordinator.sh/name":"team-%02[2]d"}},"spec":{"containers":[{"args":["--epochs=90","--lr=0.1"],` +
+	`"command":["python","train.py"],"env":[{"name":"NCCL_DEBUG","value":"INFO"},{"name":"DATA",` +
+	`"value":"s3://bucket/imagenet"}],"image":"registry.example.com/ml/resnet:1.4.2","name":"main",` +
+	`"resources":{"limits":{"cpu":"%[3]d","memory":"4Gi"},"requests":{"cpu":"%[3]d","memory":"4Gi"}},` +
+	`"volumeMounts":[{"mountPath":"/data","name":"data"}]}],"restartPolicy":"Never","schedulerName":"koord-scheduler",` +
+	`"volumes":[{"emptyDir":{},"name":"data"}]}}}],
 "priority":%[5]d,"queue":"team-%02[2]d","request":{"cpu":"%[3]d","memory":"4Gi"}},
 "status":{"phase":"Enqueued"}}`
 
 // waitingJob is what the API server sends of its Job when metadata alone is asked for.
 const waitingJob = `{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":{
-"annotations":{"koord-queue/submitted-by":"alice@example.com","koord-queue/suspended-by":"jobqueue-controller"},"creationTimestamp":"2026-01-01T%[4]s","generation":1,
+"annotations":{"koord-queue/submitted-by":"alice@example.com","koord-queue/suspended-by":"jobqueue-controller"},` +
+	`"creationTimestamp":"2026-01-01T%[4]s","generation":1,
 "labels":{"app.kubernetes.io/name":"resnet","quota.scheduling.koordinator.sh/name":"team-%02[2]d"},
-"managedFields":[{"apiVersion":"batch/v1","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:labels":{".":{},"f:app.kubernetes.io/name":{},"f:quota.scheduling.koordinator.sh/name":{}}},"f:spec":{"f:backoffLimit":{},"f:completionMode":{},"f:completions":{},"f:manualSelector":{},"f:parallelism":{},"f:podReplacementPolicy":{},"f:suspend":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"main\"}":{".":{},"f:args":{},"f:command":{},"f:image":{},"f:imagePullPolicy":{},"f:name":{},"f:resources":{}}},"f:dnsPolicy":{},"f:restartPolicy":{},"f:schedulerName":{},"f:securityContext":{},"f:terminationGracePeriodSeconds":{}}}}},"manager":"kubectl-create","operation":"Update","time":"2026-01-01T00:00:00Z"}],
-"name":"train-resnet-%08[1]d","namespace":"team-%02[2]d","resourceVersion":"%[1]d","uid":"7d3b2c1e-5f4a-4b6d-8c9e-%012[1]d"}}`
+"managedFields":[{"apiVersion":"batch/v1","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:labels":{".":{},` +
+	`"f:app.kubernetes.io/name":{},"f:quota.scheduling.koordinator.sh/name":{}}},"f:spec":{"f:backoffLimit":{},` +
+	`"f:completionMode":{},"f:completions":{},"f:manualSelector":{},"f:parallelism":{},"f:podReplacementPolicy":{},` +
+	`"f:suspend":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"main\"}":{".":{},"f:args":{},"f:command":{},` +
+	`"f:image":{},"f:imagePullPolicy":{},"f:name":{},"f:resources":{}}},"f:dnsPolicy":{},"f:restartPolicy":{},` +
+	`"f:schedulerName":{},"f:securityContext":{},"f:terminationGracePeriodSeconds":{}}}}},"manager":"kubectl-create",` +
+	`"operation":"Update","time":"2026-01-01T00:00:00Z"}],
+"name":"train-resnet-%08[1]d","namespace":"team-%02[2]d","resourceVersion":"%[1]d",` +
+	`"uid":"7d3b2c1e-5f4a-4b6d-8c9e-%012[1]d"}}`
 
 // memoryQuotas is how many quotas, queues and namespaces there are; eight requests occur.
 const memoryQuotas = 30
@@ -77,7 +100,9 @@ func waitingText(format string, i int) string {
 }
 
 // stream is a watch that sends n objects, the bookmark that ends the list, and nothing more.
-func stream(ctx context.Context, n int, object func(i int) apiruntime.Object, bookmark apiruntime.Object) watch.Interface {
+func stream(
+	ctx context.Context, n int, object func(i int) apiruntime.Object, bookmark apiruntime.Object,
+) watch.Interface {
 	events := make(chan watch.Event)
 	w := watch.NewProxyWatcher(events)
 	go func() {
@@ -119,7 +144,8 @@ func (a memoryAPI) RoundTrip(request *http.Request) (*http.Response, error) {
 		kind, count, object = "QueueUnit", a.n, func(i int) string { return waitingText(waitingUnit, i) }
 	case v1alpha1.QueueResource.Resource:
 		kind, count, object = "Queue", memoryQuotas, func(i int) string {
-			return fmt.Sprintf(`{%s"Queue","metadata":{"name":"team-%02d","namespace":%q,"resourceVersion":"%d"}}`, memoryGroup, i, v1alpha1.DefaultQueueNamespace, i+1)
+			return fmt.Sprintf(`{%s"Queue","metadata":{"name":"team-%02d","namespace":%q,"resourceVersion":"%d"}}`, memoryGroup,
+				i, v1alpha1.DefaultQueueNamespace, i+1)
 		}
 	}
 	out, in := io.Pipe()
@@ -135,7 +161,9 @@ func (a memoryAPI) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 		_ = in.Close()
 	}()
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: out, Request: request}, nil
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: out, Request: request,
+	}, nil
 }
 
 // watched writes all objects and the bookmark that ends them, and nothing more.
@@ -149,7 +177,8 @@ func watched(w io.Writer, kind string, count int, object func(i int) string) {
 	if kind == "PriorityClass" {
 		group = `"apiVersion":"scheduling.k8s.io/v1","kind":`
 	}
-	_, _ = fmt.Fprintf(w, `{"type":"BOOKMARK","object":{%s%q,"metadata":{"resourceVersion":"999999999","annotations":{%q:"true"}}}}`+"\n",
+	_, _ = fmt.Fprintf(w,
+		`{"type":"BOOKMARK","object":{%s%q,"metadata":{"resourceVersion":"999999999","annotations":{%q:"true"}}}}`+"\n",
 		group, kind, metav1.InitialEventsAnnotationKey)
 }
 
@@ -160,7 +189,8 @@ func listed(w io.Writer, kind string, count, from, limit int, object func(i int)
 		to = from + limit
 		next = strconv.Itoa(to)
 	}
-	_, _ = fmt.Fprintf(w, `{%s"%sList","metadata":{"resourceVersion":"999999999","continue":%q},"items":[`, memoryGroup, kind, next)
+	_, _ = fmt.Fprintf(w, `{%s"%sList","metadata":{"resourceVersion":"999999999","continue":%q},"items":[`,
+		memoryGroup, kind, next)
 	for i := from; i < to; i++ {
 		if i > from {
 			_, _ = io.WriteString(w, ",")
@@ -220,7 +250,9 @@ func (fullQuotas) Observe(names []string) (found []admission.Quota, gone []strin
 	}
 	for _, name := range names {
 		if name != "root" {
-			found = append(found, admission.Quota{Name: name, Parent: "root", Limit: amounts(16_000), Max: amounts(16_000), Used: amounts(16_000)})
+			found = append(found, admission.Quota{
+				Name: name, Parent: "root", Limit: amounts(16_000), Max: amounts(16_000), Used: amounts(16_000),
+			})
 		}
 	}
 	return append(found, admission.Quota{Name: "root", Limit: amounts(1 << 30)}), nil

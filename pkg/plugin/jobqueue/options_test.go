@@ -32,7 +32,8 @@ func (anyCheck) Key(admission.Unit) string                       { return "" }
 func (anyCheck) Check(admission.Unit) (admission.Reason, string) { return "", "" }
 
 func TestExtensionsReachTheEngine(t *testing.T) {
-	w := wiring(t, WithPolicy("NewestFirst", queue.Builtin()["FIFO"]), WithCheck(anyCheck{}), WithQueueOrder(admission.FairOrder{}))
+	w := wiring(t, WithPolicy("NewestFirst", queue.Builtin()["FIFO"]), WithCheck(anyCheck{}),
+		WithQueueOrder(admission.FairOrder{}))
 	c := &core{args: defaultArgs(t), extensions: w.extensions}
 	o := c.engineOptions()
 	require.Contains(t, o.Policies, "NewestFirst")
@@ -49,7 +50,8 @@ func TestExtensionsThatContradictAreRefused(t *testing.T) {
 		`policy "A" has no factory`:                {WithPolicy("A", nil)},
 		`a check is nil`:                           {WithCheck(nil)},
 		`the order of queues is nil`:               {WithQueueOrder(nil)},
-		`an order of queues is registered twice`:   {WithQueueOrder(admission.FairOrder{}), WithQueueOrder(admission.FairOrder{})},
+		`an order of queues is registered twice`: {WithQueueOrder(admission.FairOrder{}),
+			WithQueueOrder(admission.FairOrder{})},
 	} {
 		_, err := NewWiring(options...)
 		require.ErrorContains(t, err, want)
@@ -66,8 +68,9 @@ func TestTheDefaultPolicyIsOneThatTheSchedulerKnows(t *testing.T) {
 		require.NoError(t, wiring(t).Validate(args))
 	}
 	args.DefaultQueuePolicy = "NewestFirst"
-	require.EqualError(t, wiring(t).Validate(args), `pluginConfig[JobQueue].args.defaultQueuePolicy: Unsupported value: "NewestFirst": `+
-		`supported values: "Block", "FIFO", "Intelligent", "Priority"`)
+	require.EqualError(t, wiring(t).Validate(args),
+		`pluginConfig[JobQueue].args.defaultQueuePolicy: Unsupported value: "NewestFirst": `+
+			`supported values: "Block", "FIFO", "Intelligent", "Priority"`)
 	require.NoError(t, wiring(t, WithPolicy("NewestFirst", queue.Builtin()["FIFO"])).Validate(args))
 }
 

@@ -183,7 +183,8 @@ func TestGangPodsAreHeldBeforeCoschedulingSeesThem(t *testing.T) {
 	require.Equal(t, fwktype.UnschedulableAndUnresolvable, c.PreEnqueue(context.Background(), gang).Code())
 	w.snapshot.consumers["j"] = true
 	require.Panics(t, func() { c.PreEnqueue(context.Background(), gang) })
-	require.Panics(t, func() { c.PreEnqueue(context.Background(), jobPod("held", quotaLabel)) }, "pods without a gang are JobQueue's alone")
+	require.Panics(t, func() { c.PreEnqueue(context.Background(), jobPod("held", quotaLabel)) },
+		"pods without a gang are JobQueue's alone")
 }
 
 func TestEndpointsAreMountedBelowThePlugin(t *testing.T) {
@@ -196,7 +197,8 @@ func TestEndpointsAreMountedBelowThePlugin(t *testing.T) {
 	p.RegisterEndpoints(e.Group("/apis/v1/plugins/JobQueue"))
 	for _, path := range []string{"/queues", "/queues/a", "/units/ns/u", "/audit"} {
 		recorder := httptest.NewRecorder()
-		e.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/apis/v1/plugins/JobQueue"+path, nil))
+		e.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet,
+			"/apis/v1/plugins/JobQueue"+path, nil))
 		require.Equal(t, http.StatusOK, recorder.Code)
 		require.JSONEq(t, "\""+path+"\"", recorder.Body.String())
 	}

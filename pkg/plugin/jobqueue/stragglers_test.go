@@ -57,7 +57,8 @@ func newStragglerTest(t *testing.T) *stragglerTest {
 		return st.ready
 	}
 	s.report = func(pod *corev1.Pod, v verdict) {
-		st.reported = append(st.reported, map[verdict]string{unknown: "unknown ", unseen: "unseen ", overdue: "overdue "}[v]+pod.Name)
+		st.reported = append(st.reported,
+			map[verdict]string{unknown: "unknown ", unseen: "unseen ", overdue: "overdue "}[v]+pod.Name)
 	}
 	st.stragglers = s
 	return st
@@ -165,7 +166,8 @@ func TestRunLooksAtEveryTickAndArrival(t *testing.T) {
 	done := make(chan struct{})
 	go func() { st.run(ctx); close(done) }()
 	st.arrived("j")
-	require.Eventually(t, func() bool { st.mu.Lock(); defer st.mu.Unlock(); return len(st.stragglers.pods) == 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { st.mu.Lock(); defer st.mu.Unlock(); return len(st.stragglers.pods) == 0 },
+		10*time.Second, time.Millisecond)
 	cancel()
 	<-done
 }
@@ -177,7 +179,8 @@ func TestJobIndexFindsJobsByUID(t *testing.T) {
 		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "team", Name: "j", UID: "u", Labels: quotaLabel,
-			Annotations:     map[string]string{v1alpha1.QueueNameKey: "x", "kubectl.kubernetes.io/last-applied-configuration": "long"},
+			Annotations: map[string]string{v1alpha1.QueueNameKey: "x",
+				"kubectl.kubernetes.io/last-applied-configuration": "long"},
 			OwnerReferences: []metav1.OwnerReference{*ownedBy("Workflow", "argoproj.io/v1", "w")},
 			ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "m"}},
 		},

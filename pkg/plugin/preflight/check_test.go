@@ -65,7 +65,9 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case s.missing[name]:
 		failure(w, http.StatusNotFound, metav1.StatusReasonNotFound)
 	case parts[len(parts)-2] == "namespaces":
-		_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}})
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},
+		})
 	default:
 		s.asked = append(s.asked, "list "+name+" limit="+r.URL.Query().Get("limit"))
 		_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": "x/v1", "kind": "List", "items": []any{}})
@@ -106,7 +108,8 @@ func (l *lines) String() string {
 func everything() Setup {
 	return Setup{
 		Profile: "koord-scheduler", QuotaNamespace: "koordinator-system", NetworkTopology: true,
-		Plugins: map[string]bool{"ElasticQuota": true, "Coscheduling": true, "DeviceShare": true, "LoadAwareScheduling": true, "NodeNUMAResource": true, JobQueue: true},
+		Plugins: map[string]bool{"ElasticQuota": true, "Coscheduling": true, "DeviceShare": true, "LoadAwareScheduling": true,
+			"NodeNUMAResource": true, JobQueue: true},
 	}
 }
 
@@ -141,7 +144,8 @@ func TestNothingIsSaidWhenNothingIsMissing(t *testing.T) {
 func TestOnlyWhatTheConfigurationNeedsIsLookedFor(t *testing.T) {
 	checker, server, _, _ := newTestChecker(t, Setup{Plugins: map[string]bool{"Coscheduling": true}})
 	server.set(func() {
-		for _, name := range []string{"elasticquotas", "devices", "nodemetrics", "noderesourcetopologies", "clusternetworktopologies", "queues", "queueunits", "koordinator-system"} {
+		for _, name := range []string{"elasticquotas", "devices", "nodemetrics", "noderesourcetopologies",
+			"clusternetworktopologies", "queues", "queueunits", "koordinator-system"} {
 			server.missing[name] = true
 		}
 	})
@@ -157,11 +161,16 @@ func TestWhatIsMissingIsNamedWithHowToGetIt(t *testing.T) {
 		want            string
 	}{
 		{"our CRD", "queueunits", "", "waiting for: CRD queueunits.scheduling.x-k8s.io (kubectl apply -k manifests/crd)\n"},
-		{"a CRD of Koordinator", "podgroups", "", "waiting for: CRD podgroups.scheduling.sigs.k8s.io (install Koordinator v1.8, its config/crd/bases has it)\n"},
-		{"the namespace of the quotas", "koordinator-system", "", "waiting for: namespace koordinator-system (kubectl create namespace koordinator-system)\n"},
-		{"the right to list", "", "list elasticquotas", "waiting for: the right to list elasticquotas.scheduling.sigs.k8s.io (kubectl apply -k manifests/rbac)\n"},
-		{"the right to watch", "", "watch queues", "waiting for: the right to watch queues.scheduling.x-k8s.io (kubectl apply -k manifests/rbac)\n"},
-		{"the right to write", "", "patch queueunits/status", "waiting for: the right to patch queueunits/status.scheduling.x-k8s.io (kubectl apply -k manifests/rbac)\n"},
+		{"a CRD of Koordinator", "podgroups", "",
+			"waiting for: CRD podgroups.scheduling.sigs.k8s.io (install Koordinator v1.8, its config/crd/bases has it)\n"},
+		{"the namespace of the quotas", "koordinator-system", "",
+			"waiting for: namespace koordinator-system (kubectl create namespace koordinator-system)\n"},
+		{"the right to list", "", "list elasticquotas",
+			"waiting for: the right to list elasticquotas.scheduling.sigs.k8s.io (kubectl apply -k manifests/rbac)\n"},
+		{"the right to watch", "", "watch queues",
+			"waiting for: the right to watch queues.scheduling.x-k8s.io (kubectl apply -k manifests/rbac)\n"},
+		{"the right to write", "", "patch queueunits/status",
+			"waiting for: the right to patch queueunits/status.scheduling.x-k8s.io (kubectl apply -k manifests/rbac)\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			checker, server, out, clock := newTestChecker(t, everything())

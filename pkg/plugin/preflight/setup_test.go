@@ -92,7 +92,8 @@ func TestWithoutJobQueueNothingIsEnabled(t *testing.T) {
 }
 
 func TestAHalfEnabledPluginIsRefused(t *testing.T) {
-	_, err := inspect(t, "- schedulerName: one\n  plugins: {preEnqueue: {enabled: [{name: JobQueue}]}, reserve: {enabled: [{name: JobQueue}]}, preFilter: {enabled: [{name: ElasticQuota}]}}\n")
+	_, err := inspect(t, "- schedulerName: one\n  plugins: {preEnqueue: {enabled: [{name: JobQueue}]}, "+
+		"reserve: {enabled: [{name: JobQueue}]}, preFilter: {enabled: [{name: ElasticQuota}]}}\n")
 	require.ErrorContains(t, err, `profile "one": plugin JobQueue is not enabled at preFilter`)
 	_, err = inspect(t, "- schedulerName: one\n  plugins: {multiPoint: {enabled: [{name: JobQueue}]}}\n")
 	require.ErrorContains(t, err, "needs plugin ElasticQuota")

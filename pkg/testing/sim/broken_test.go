@@ -117,7 +117,8 @@ func aUnit(w *world, name, uid string) {
 
 func writeStatus(w *world, name string, fields map[string]any) {
 	scheduler := writer{role: roleScheduler, process: "scheduler-0"}
-	w.api.edit(scheduler, units, keyOf(team, name), true, func(u *unstructured.Unstructured) { u.Object["status"] = fields })
+	w.api.edit(scheduler, units, keyOf(team, name), true,
+		func(u *unstructured.Unstructured) { u.Object["status"] = fields })
 }
 
 func admitted(attempts int64, cpu string) map[string]any {
@@ -151,12 +152,16 @@ type aBreak struct {
 }
 
 var breaks = []aBreak{
-	{"a wrong order of the queue", "I4", "with a better place", nil, &variants{Policies: policies(func(p queue.Policy) queue.Policy { return reversed{p} })}, nil},
-	{"the younger first", "I5", "with a better place", nil, &variants{Policies: policies(func(p queue.Policy) queue.Policy { return younger{p} })}, nil},
-	{"an adapter that sees twice the quota", "I1", "quota %s has %s of %s", nil, &variants{Quotas: quotasOf(func(q *admission.Quota) {
-		q.Limit, q.Max = twice(q.Limit), twice(q.Max)
-	})}, nil},
-	{"an adapter that sees no min", "I1", "of its min", nil, &variants{Quotas: quotasOf(func(q *admission.Quota) { q.Min = resources.List{} })}, nil},
+	{"a wrong order of the queue", "I4", "with a better place", nil,
+		&variants{Policies: policies(func(p queue.Policy) queue.Policy { return reversed{p} })}, nil},
+	{"the younger first", "I5", "with a better place", nil,
+		&variants{Policies: policies(func(p queue.Policy) queue.Policy { return younger{p} })}, nil},
+	{"an adapter that sees twice the quota", "I1", "quota %s has %s of %s", nil,
+		&variants{Quotas: quotasOf(func(q *admission.Quota) {
+			q.Limit, q.Max = twice(q.Limit), twice(q.Max)
+		})}, nil},
+	{"an adapter that sees no min", "I1", "of its min", nil,
+		&variants{Quotas: quotasOf(func(q *admission.Quota) { q.Min = resources.List{} })}, nil},
 	{"an adapter that sees no number of jobs", "I1", "jobs", nil, &variants{Quotas: quotasOf(func(q *admission.Quota) {
 		limits := map[string]int64{}
 		for _, it := range q.Limit.Items() {
@@ -166,47 +171,61 @@ var breaks = []aBreak{
 		}
 		q.Limit = resources.FromMap(limits)
 	})}, nil},
-	{"an adapter that sees twice the cluster", "I1", "the cluster has", nil, &variants{Quotas: quotasOf(func(q *admission.Quota) {
-		if q.Parent == "" {
-			q.Limit = twice(q.Limit)
-		}
-	})}, nil},
+	{"an adapter that sees twice the cluster", "I1", "the cluster has", nil,
+		&variants{Quotas: quotasOf(func(q *admission.Quota) {
+			if q.Parent == "" {
+				q.Limit = twice(q.Limit)
+			}
+		})}, nil},
 	{"an adapter that sees nothing", "I6", "has not ended", nil, &variants{Quotas: quotasOf(func(q *admission.Quota) {
 		if q.Name == "a" {
 			q.Used = q.Max
 		}
 	})}, nil},
 	{"patches without a precondition", "I3", "had changed", nil, &variants{NoPrecondition: true}, nil},
-	{"a scheduler that is not told of a unit", "I2", "has lost unit", nil, &variants{Deaf: func(key string, _ bool) bool { return strings.HasSuffix(key, "1") }}, nil},
+	{"a scheduler that is not told of a unit", "I2", "has lost unit", nil,
+		&variants{Deaf: func(key string, _ bool) bool { return strings.HasSuffix(key, "1") }}, nil},
 	{"a gate that is open", "I3", "binds pod", nil, &variants{OpenGate: true}, nil},
-	{"a controller that takes every unit for admitted", "I3", "resumed job", nil, &variants{Read: func(u *v1alpha1.QueueUnit) {
-		if u.Status.Phase == "" || u.Status.Phase == v1alpha1.PhaseEnqueued {
-			u.Status.Phase = v1alpha1.PhaseDequeued
-		}
-	}}, nil},
+	{"a controller that takes every unit for admitted", "I3", "resumed job", nil,
+		&variants{Read: func(u *v1alpha1.QueueUnit) {
+			if u.Status.Phase == "" || u.Status.Phase == v1alpha1.PhaseEnqueued {
+				u.Status.Phase = v1alpha1.PhaseDequeued
+			}
+		}}, nil},
 	{"everybody leads", "I6", "schedulers lead", nil, &variants{Usurp: true}, nil},
 	{"nobody collects", "I2", "has no job", nil, &variants{NoCollector: true}, nil},
-	{"a phase that does not follow", "I9", "changed unit", nil, breaking(admits, func(_ *process, status map[string]any) { status["phase"] = "Running" }), nil},
-	{"conditions that contradict", "I9", "has conditions", nil, breaking(admits, func(_ *process, status map[string]any) { delete(status, "conditions") }), nil},
-	{"an attempt is left out", "I3", "with attempt %d after", nil, breaking(admits, func(_ *process, status map[string]any) { status["attempts"] = status["attempts"].(float64) + 1 }), nil},
-	{"always the first attempt", "I3", "twice with attempt", nil, breaking(admits, func(_ *process, status map[string]any) { status["attempts"] = 1 }), nil},
+	{"a phase that does not follow", "I9", "changed unit", nil,
+		breaking(admits, func(_ *process, status map[string]any) { status["phase"] = "Running" }), nil},
+	{"conditions that contradict", "I9", "has conditions", nil,
+		breaking(admits, func(_ *process, status map[string]any) { delete(status, "conditions") }), nil},
+	{"an attempt is left out", "I3", "with attempt %d after", nil, breaking(admits,
+		func(_ *process, status map[string]any) { status["attempts"] = status["attempts"].(float64) + 1 }), nil},
+	{"always the first attempt", "I3", "twice with attempt", nil,
+		breaking(admits, func(_ *process, status map[string]any) { status["attempts"] = 1 }), nil},
 	{"less than all", "I10", "asks for", nil, breaking(admits, func(_ *process, status map[string]any) {
 		for _, item := range status["admissions"].([]any) {
 			item.(map[string]any)["resources"] = map[string]any{"cpu": "1m"}
 		}
 	}), nil},
-	{"the end is not written", "I7", "all jobs have ended", nil, breaking(ends, func(_ *process, status map[string]any) { clear(status) }), nil},
-	{"the end keeps what was held", "I7", "is over and holds", nil, breaking(ends, func(_ *process, status map[string]any) { delete(status, "admissions") }), nil},
-	{"a ledger that has lost something", "I7", "differs from its rebuild", nil, &variants{Verify: func([]admission.Difference) []admission.Difference {
-		return []admission.Difference{{}}
-	}}, nil},
-	{"a unit in two places", "I2", "and should be", nil, &variants{Places: func([]admission.Mismatch) []admission.Mismatch {
-		return []admission.Mismatch{{}}
-	}}, nil},
-	{"a unit that is kept", "I2", "which is gone", nil, &variants{Deaf: func(_ string, gone bool) bool { return gone }}, nil},
+	{"the end is not written", "I7", "all jobs have ended", nil,
+		breaking(ends, func(_ *process, status map[string]any) { clear(status) }), nil},
+	{"the end keeps what was held", "I7", "is over and holds", nil,
+		breaking(ends, func(_ *process, status map[string]any) { delete(status, "admissions") }), nil},
+	{"a ledger that has lost something", "I7", "differs from its rebuild", nil,
+		&variants{Verify: func([]admission.Difference) []admission.Difference {
+			return []admission.Difference{{}}
+		}}, nil},
+	{"a unit in two places", "I2", "and should be", nil,
+		&variants{Places: func([]admission.Mismatch) []admission.Mismatch {
+			return []admission.Mismatch{{}}
+		}}, nil},
+	{"a unit that is kept", "I2", "which is gone", nil,
+		&variants{Deaf: func(_ string, gone bool) bool { return gone }}, nil},
 	{"no backoff", "I12", "writes of one object", nil, &variants{NoBackoff: true}, nil},
-	{"a controller without rest", "I12", "come to rest", nil, &variants{Healed: func(w *world) { restless(w, 2*time.Minute) }}, nil},
-	{"a loop without end", "I12", "more than %d events", nil, &variants{Healed: func(w *world) { restless(w, time.Millisecond) }}, nil},
+	{"a controller without rest", "I12", "come to rest", nil,
+		&variants{Healed: func(w *world) { restless(w, 2*time.Minute) }}, nil},
+	{"a loop without end", "I12", "more than %d events", nil,
+		&variants{Healed: func(w *world) { restless(w, time.Millisecond) }}, nil},
 	{"two units for one job are admitted", "I3", "for the same job", nil, nil, func(w *world) {
 		aUnit(w, "b", "job-a")
 		writeStatus(w, "a", admitted(1, "2"))
@@ -326,7 +345,8 @@ func TestACrashThatIsNotForgotten(t *testing.T) {
 		require.Empty(t, without.Violations)
 		var found []Violation
 		for n := 1; n <= without.WritesBy[roleController]; n++ {
-			found = append(found, s.runCrash(Crash{Role: roleController, Write: n, Fault: string(faultCrashAfter)}, without, Options{variants: broken}).Violations...)
+			found = append(found, s.runCrash(Crash{Role: roleController, Write: n, Fault: string(faultCrashAfter)}, without,
+				Options{variants: broken}).Violations...)
 		}
 		require.NotEmpty(t, found)
 		require.Equal(t, "I8", found[0].Invariant)

@@ -60,7 +60,8 @@ func TestPlansAreRead(t *testing.T) {
 // TestShrink leaves the steps that matter.
 func TestShrink(t *testing.T) {
 	plan := planIn(t, "two-leaders.plan")
-	plan.Steps = append(plan.Steps, Step{At: 50 * time.Second, Verb: "compact"}, Step{At: 51 * time.Second, Verb: "crash", On: "controller-0"})
+	plan.Steps = append(plan.Steps, Step{At: 50 * time.Second, Verb: "compact"},
+		Step{At: 51 * time.Second, Verb: "crash", On: "controller-0"})
 	shrunk := Shrink(plan, Options{})
 	require.Equal(t, "I1", Run(shrunk, Options{}).Violations[0].Invariant)
 	for _, s := range shrunk.Steps {
@@ -86,7 +87,8 @@ func TestRefusals(t *testing.T) {
 	require.NoError(t, patch(`{"status":{"startTime":"2026-01-01T00:00:00Z"}}`, true))
 	require.True(t, apierrors.IsInvalid(patch(`{"spec":{"template":{"metadata":{"labels":{"a":"c"}}}}}`, false)))
 	version := w.api.version
-	require.NoError(t, patch(`{"spec":{"suspend":true},"status":{"startTime":null}}`, false), "the status belongs to its own endpoint")
+	require.NoError(t, patch(`{"spec":{"suspend":true},"status":{"startTime":null}}`, false),
+		"the status belongs to its own endpoint")
 	require.Equal(t, version, w.api.version, "a write that changes nothing makes no version")
 	_, err := w.api.create(byUser, jobKind, job.u)
 	require.True(t, apierrors.IsAlreadyExists(err))
@@ -144,7 +146,9 @@ func TestKeptPlans(t *testing.T) {
 }
 
 func ExampleStep_String() {
-	fmt.Println(Step{At: 1500 * time.Millisecond, Verb: "job", On: "j1", Args: map[string]string{"quota": "a", "cpu": "500"}})
+	fmt.Println(Step{
+		At: 1500 * time.Millisecond, Verb: "job", On: "j1", Args: map[string]string{"quota": "a", "cpu": "500"},
+	})
 	// Output: 1.5s job j1 cpu=500 quota=a
 }
 

@@ -51,7 +51,8 @@ func TestListsLoseTheirKeys(t *testing.T) {
 	require.NoError(t, err)
 	waitEstablished(t, client, shipped.GetName())
 
-	units := client.Resource(schema.GroupVersionResource{Group: group, Version: "v1alpha1", Resource: "queueunits"}).Namespace("default")
+	units := client.Resource(schema.GroupVersionResource{Group: group, Version: "v1alpha1", Resource: "queueunits"}).
+		Namespace("default")
 	unit := &unstructured.Unstructured{}
 	require.NoError(t, yaml.Unmarshal([]byte(`
 apiVersion: keyed.example.com/v1alpha1
@@ -64,7 +65,8 @@ spec:
 	apply := metav1.ApplyOptions{FieldManager: manager}
 	_, err = units.Apply(t.Context(), "keyed", unit, apply)
 	require.NoError(t, err)
-	const admitted = `{"status":{"phase":"Dequeued","attempts":1,"admissions":[{"name":"a","replicas":1},{"name":"b","replicas":1}],"conditions":[
+	const admitted = `{"status":{"phase":"Dequeued","attempts":1,"admissions":[{"name":"a","replicas":1},` +
+		`{"name":"b","replicas":1}],"conditions":[
 		{"type":"Admitted","status":"True","reason":"Admitted","message":"","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`
 	require.Contains(t, patchStatus(t, units, admitted), `k:{\"type\":\"Admitted\"}`)
 
@@ -74,7 +76,8 @@ spec:
 	_, err = client.Resource(crds).Update(t.Context(), now, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		return !strings.Contains(patchStatus(t, units, `{"status":{"conditions":[],"admissions":[{"name":"a","replicas":1}]}}`), "k:{")
+		return !strings.Contains(patchStatus(t, units,
+			`{"status":{"conditions":[],"admissions":[{"name":"a","replicas":1}]}}`), "k:{")
 	}, 30*time.Second, 50*time.Millisecond, "managed fields of items stay")
 	patchStatus(t, units, `{"status":{"phase":"Succeed","admissions":[]}}`)
 

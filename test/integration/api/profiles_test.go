@@ -88,9 +88,11 @@ func TestWhatTheEstimateReads(t *testing.T) {
 	require.Eventually(t, absent.Settled, patience, often)
 	require.False(t, absent.Readable())
 
-	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/koordinator-sh/koordinator").Output()
+	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/koordinator-sh/koordinator").
+		Output()
 	require.NoError(t, err)
-	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "config", "crd", "bases", "config.koordinator.sh_clustercolocationprofiles.yaml"))
+	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "config", "crd", "bases",
+		"config.koordinator.sh_clustercolocationprofiles.yaml"))
 	require.NoError(t, err)
 	require.NoError(t, server.Apply(ctx, text))
 	t.Cleanup(func() {

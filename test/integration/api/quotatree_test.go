@@ -46,7 +46,9 @@ import (
 
 const treeNamespace = "kube-system"
 
-var elasticQuotas = schema.GroupVersionResource{Group: "scheduling.sigs.k8s.io", Version: "v1alpha1", Resource: "elasticquotas"}
+var elasticQuotas = schema.GroupVersionResource{
+	Group: "scheduling.sigs.k8s.io", Version: "v1alpha1", Resource: "elasticquotas",
+}
 
 // TestQuotaTree expands a tree with nothing but the shipped rights, by a controller that was there before the CRD.
 func TestQuotaTree(t *testing.T) {
@@ -55,7 +57,8 @@ func TestQuotaTree(t *testing.T) {
 	require.NoError(t, server.ApplyKoordinatorCRDs(t.Context()))
 	install(t, "elasticquotatree")
 	waitEstablished(t, client, "elasticquotatrees.scheduling.sigs.k8s.io")
-	trees, quotas := client.Resource(v1beta1.ElasticQuotaTreeResource).Namespace(treeNamespace), client.Resource(elasticQuotas).Namespace(treeNamespace)
+	trees, quotas := client.Resource(v1beta1.ElasticQuotaTreeResource).Namespace(treeNamespace),
+		client.Resource(elasticQuotas).Namespace(treeNamespace)
 
 	tree := applyTree(t, trees, `
 name: it-root
@@ -92,7 +95,8 @@ children:
 	}, 30*time.Second, 50*time.Millisecond)
 	waitReady(t, trees, 4)
 
-	_, err := quotas.Patch(t.Context(), "it-b2", types.MergePatchType, []byte(`{"metadata":{"labels":{"mine":"x"}},"spec":{"max":{"cpu":"6","memory":"1"}}}`), metav1.PatchOptions{})
+	_, err := quotas.Patch(t.Context(), "it-b2", types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"mine":"x"}},"spec":{"max":{"cpu":"6","memory":"1"}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		q := getQuota(t, quotas, "it-b2")
@@ -122,10 +126,12 @@ func startQuotaTrees(t *testing.T) <-chan error {
 	scheme, err := controller.Scheme()
 	require.NoError(t, err)
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: scheme, Logger: klog.NewKlogr(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Scheme: scheme, Logger: klog.NewKlogr(), Metrics: metricsserver.Options{BindAddress: "0"},
+		HealthProbeBindAddress: "0",
 	})
 	require.NoError(t, err)
-	require.NoError(t, quotatree.Setup(mgr, quotatree.Options{Namespace: treeNamespace, Clock: clock.RealClock{}, LookEvery: 100 * time.Millisecond}))
+	require.NoError(t, quotatree.Setup(mgr,
+		quotatree.Options{Namespace: treeNamespace, Clock: clock.RealClock{}, LookEvery: 100 * time.Millisecond}))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	done := make(chan struct{})
@@ -144,7 +150,8 @@ func startQuotaTrees(t *testing.T) <-chan error {
 
 func applyTree(t *testing.T, trees dynamic.ResourceInterface, root string) *unstructured.Unstructured {
 	t.Helper()
-	out, err := trees.Apply(t.Context(), "it-tree", newQuotaTree(t, "it-tree", root), metav1.ApplyOptions{FieldManager: manager, Force: true})
+	out, err := trees.Apply(t.Context(), "it-tree", newQuotaTree(t, "it-tree", root),
+		metav1.ApplyOptions{FieldManager: manager, Force: true})
 	require.NoError(t, err)
 	return out
 }
@@ -184,7 +191,8 @@ func waitReady(t *testing.T, trees dynamic.ResourceInterface, quotas int64) {
 		n, _, _ := unstructured.NestedInt64(tree.Object, "status", "quotas")
 		observed, _, _ := unstructured.NestedInt64(tree.Object, "status", "observedGeneration")
 		conditions, _, _ := unstructured.NestedSlice(tree.Object, "status", "conditions")
-		return observed == tree.GetGeneration() && n == quotas && len(conditions) == 1 && conditions[0].(map[string]any)["status"] == "True"
+		return observed == tree.GetGeneration() && n == quotas && len(conditions) == 1 &&
+			conditions[0].(map[string]any)["status"] == "True"
 	}, 30*time.Second, 50*time.Millisecond)
 }
 
@@ -200,7 +208,9 @@ func refusesOtherRights(t *testing.T) {
 		{Verb: "patch", Group: elasticQuotas.Group, Resource: "elasticquotatrees", Namespace: treeNamespace},
 		{Verb: "list", Group: elasticQuotas.Group, Resource: "elasticquotatrees", Namespace: "any"},
 	} {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: controlplane.ControllerUser, ResourceAttributes: &a}}
+		review := &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{User: controlplane.ControllerUser, ResourceAttributes: &a},
+		}
 		got, err := admin.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
 		require.NoError(t, err)
 		require.False(t, got.Status.Allowed, "%s %s in %s", a.Verb, a.Resource, a.Namespace)
@@ -215,12 +225,15 @@ func TestQuotaTreeRules(t *testing.T) {
 	trees := client.Resource(v1beta1.ElasticQuotaTreeResource).Namespace(treeNamespace)
 	deep := strings.Repeat("{name: node, max: {cpu: 1}, children: [", 12) + "{name: last}" + strings.Repeat("]}", 12)
 	for name, c := range map[string]struct{ root, refused string }{
-		"sample-of-ack": {root: `{name: root, max: {cpu: 999900, kube-queue/max-jobs: 10000000000}, min: {cpu: 999900, kube-queue/max-jobs: 10000000000},
+		"sample-of-ack": {root: `{name: root, max: {cpu: 999900, kube-queue/max-jobs: 10000000000}, min: {cpu: 999900, ` +
+			`kube-queue/max-jobs: 10000000000},
   children: [{name: child-1, max: {cpu: 1}, namespaces: [default-group], attributes: {resourceflavors: "a, b"}}]}`},
-		"deep":                  {root: deep},
-		"nothing":               {root: "{name: root}"},
-		"nameless-child":        {root: "{name: root, children: [{max: {cpu: 1}}]}", refused: "spec.root.children[0].name: Required value"},
-		"no-quantity":           {root: "{name: root, children: [{name: a, max: {cpu: plenty}}]}", refused: "spec.root.children[0].max.cpu"},
+		"deep":    {root: deep},
+		"nothing": {root: "{name: root}"},
+		"nameless-child": {root: "{name: root, children: [{max: {cpu: 1}}]}",
+			refused: "spec.root.children[0].name: Required value"},
+		"no-quantity": {root: "{name: root, children: [{name: a, max: {cpu: plenty}}]}",
+			refused: "spec.root.children[0].max.cpu"},
 		"attribute":             {root: "{name: root, attributes: {a: [b]}}", refused: "spec.root.attributes.a"},
 		"no-list":               {root: "{name: root, namespaces: ns}", refused: "spec.root.namespaces"},
 		strings.Repeat("n", 64): {root: "{name: root}", refused: "63 characters"},

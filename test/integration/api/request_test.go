@@ -53,15 +53,21 @@ func TestRequestOfRealPods(t *testing.T) {
 	creation := estimatedCluster(t)
 	admin := typedClient(t)
 	for name, spec := range map[string]string{
-		"plain":          "{containers: [{name: a, image: x, resources: {requests: {cpu: 1}}}]}",
-		"limits":         "{containers: [{name: a, image: x, resources: {limits: {cpu: 2, nvidia.com/gpu: 1}, requests: {cpu: 1500m}}}]}",
-		"nothing":        "{containers: [{name: a, image: x}, {name: b, image: x}]}",
-		"sidecars":       "{initContainers: [{name: s, image: x, restartPolicy: Always, resources: {requests: {cpu: 1}}}, {name: i, image: x, resources: {requests: {cpu: 4}}}], containers: [{name: a, image: x, resources: {requests: {cpu: 2}}}]}",
-		"overhead":       "{runtimeClassName: heavy, containers: [{name: a, image: x, resources: {requests: {cpu: 1}}}]}",
-		"pod level":      "{resources: {limits: {cpu: 3, memory: 2Gi}}, containers: [{name: a, image: x, resources: {requests: {cpu: 1}}}]}",
-		"gpu":            "{containers: [{name: a, image: x, resources: {limits: {koordinator.sh/gpu: 200}}}]}",
-		"former names":   "{containers: [{name: a, image: x, resources: {limits: {kubernetes.io/gpu: 200, kubernetes.io/batch-cpu: 500}}}]}",
-		"fine fractions": "{containers: [{name: a, image: x, resources: {requests: {cpu: 0.0001, memory: 0.5}}}, {name: b, image: x, resources: {requests: {cpu: 0.0001}}}]}",
+		"plain": "{containers: [{name: a, image: x, resources: {requests: {cpu: 1}}}]}",
+		"limits": "{containers: [{name: a, image: x, resources: {limits: {cpu: 2, nvidia.com/gpu: 1}, " +
+			"requests: {cpu: 1500m}}}]}",
+		"nothing": "{containers: [{name: a, image: x}, {name: b, image: x}]}",
+		"sidecars": "{initContainers: [{name: s, image: x, restartPolicy: Always, resources: {requests: {cpu: 1}}}, " +
+			"{name: i, image: x, resources: {requests: {cpu: 4}}}], containers: [{name: a, image: x, " +
+			"resources: {requests: {cpu: 2}}}]}",
+		"overhead": "{runtimeClassName: heavy, containers: [{name: a, image: x, resources: {requests: {cpu: 1}}}]}",
+		"pod level": "{resources: {limits: {cpu: 3, memory: 2Gi}}, containers: [{name: a, image: x, " +
+			"resources: {requests: {cpu: 1}}}]}",
+		"gpu": "{containers: [{name: a, image: x, resources: {limits: {koordinator.sh/gpu: 200}}}]}",
+		"former names": "{containers: [{name: a, image: x, resources: {limits: {kubernetes.io/gpu: 200, " +
+			"kubernetes.io/batch-cpu: 500}}}]}",
+		"fine fractions": "{containers: [{name: a, image: x, resources: {requests: {cpu: 0.0001, memory: 0.5}}}, {name: b, " +
+			"image: x, resources: {requests: {cpu: 0.0001}}}]}",
 	} {
 		for _, labels := range []map[string]string{nil, {"colocate": "batch"}, {"colocate": "patched"}} {
 			t.Run(name+" "+labels["colocate"], func(t *testing.T) {
@@ -115,16 +121,20 @@ func typedClient(t *testing.T) client.Client {
 // estimatedCluster makes a namespace in which much is added to pods, and returns what the queue knows of that.
 func estimatedCluster(t *testing.T) *jobs.Creation {
 	t.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: estimated, Labels: map[string]string{"webhook": estimated}}}
+	namespace := &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: estimated, Labels: map[string]string{"webhook": estimated}},
+	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: estimated}}
-	limits := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "r", Namespace: estimated}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
-		Type:           corev1.LimitTypeContainer,
-		Default:        corev1.ResourceList{"memory": resource.MustParse("1Gi")},
-		DefaultRequest: corev1.ResourceList{"cpu": resource.MustParse("200m")},
-	}}}}
-	heavy := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "heavy"}, Handler: "heavy", Overhead: &nodev1.Overhead{PodFixed: corev1.ResourceList{
-		"cpu": resource.MustParse("250m"), "memory": resource.MustParse("64Mi"),
-	}}}
+	limits := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "r", Namespace: estimated},
+		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+			Type:           corev1.LimitTypeContainer,
+			Default:        corev1.ResourceList{"memory": resource.MustParse("1Gi")},
+			DefaultRequest: corev1.ResourceList{"cpu": resource.MustParse("200m")},
+		}}}}
+	heavy := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "heavy"}, Handler: "heavy",
+		Overhead: &nodev1.Overhead{PodFixed: corev1.ResourceList{
+			"cpu": resource.MustParse("250m"), "memory": resource.MustParse("64Mi"),
+		}}}
 	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "estimated-batch"}, Value: 5500}
 	admin := typedClient(t)
 	for _, o := range []client.Object{namespace, account, limits, heavy, class, startWebhook(t, class)} {
@@ -147,7 +157,8 @@ func estimatedProfiles() []configv1alpha1.ClusterColocationProfile {
 	patched := configv1alpha1.ClusterColocationProfile{ObjectMeta: metav1.ObjectMeta{Name: "patched"}}
 	patched.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"colocate": "patched"}}
 	patched.Spec.QoSClass = "LS"
-	patched.Spec.Patch.Raw = []byte(`{"spec":{"containers":[{"name":"a","resources":{"limits":{"example.com/patched":"1"}}}]}}`)
+	patched.Spec.Patch.Raw = []byte(`{"spec":{"containers":[{"name":"a",` +
+		`"resources":{"limits":{"example.com/patched":"1"}}}]}}`)
 	return []configv1alpha1.ClusterColocationProfile{batch, patched}
 }
 
@@ -166,8 +177,9 @@ func awaitWebhook(t *testing.T, admin client.Client) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: estimated, GenerateName: "p-", Labels: map[string]string{"colocate": "batch"}},
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "x"}}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: estimated, GenerateName: "p-",
+				Labels: map[string]string{"colocate": "batch"}},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "x"}}},
 		}
 		err := admin.Create(t.Context(), pod, client.DryRunAll)
 		_, limited := pod.Spec.Containers[0].Resources.Requests["cpu"]

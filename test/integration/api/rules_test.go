@@ -152,34 +152,42 @@ func TestPhaseOfNewUnit(t *testing.T) {
 		"spec":     map[string]any{"request": map[string]any{"cpu": int64(1)}},
 		"status":   map[string]any{"phase": "Running"},
 	}}
-	created, err := admin.Resource(schedulingv1alpha1.QueueUnitResource).Namespace("default").Create(t.Context(), unit, metav1.CreateOptions{})
+	created, err := admin.Resource(schedulingv1alpha1.QueueUnitResource).Namespace("default").
+		Create(t.Context(), unit, metav1.CreateOptions{})
 	require.NoError(t, err)
 	requirePhase(t, created, schedulingv1alpha1.PhaseEnqueued)
 
-	scheduler := clientOf(t, controlplane.SchedulerIdentity).Resource(schedulingv1alpha1.QueueUnitResource).Namespace("default")
+	scheduler := clientOf(t, controlplane.SchedulerIdentity).Resource(schedulingv1alpha1.QueueUnitResource).
+		Namespace("default")
 	read, err := scheduler.Get(t.Context(), "new", metav1.GetOptions{})
 	require.NoError(t, err)
 	requirePhase(t, read, schedulingv1alpha1.PhaseEnqueued)
 
 	admit := func(version string) []byte {
 		return fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q},"status":{"phase":"Dequeued","attempts":1,`+
-			`"admissions":[{"name":"koord-queue/default-requirement","replicas":1,"resources":{"cpu":"1"}}]}}`, read.GetUID(), version)
+			`"admissions":[{"name":"koord-queue/default-requirement","replicas":1,"resources":{"cpu":"1"}}]}}`,
+			read.GetUID(), version)
 	}
-	admitted, err := scheduler.Patch(t.Context(), "new", types.MergePatchType, admit(read.GetResourceVersion()), metav1.PatchOptions{}, "status")
+	admitted, err := scheduler.Patch(t.Context(), "new", types.MergePatchType, admit(read.GetResourceVersion()),
+		metav1.PatchOptions{}, "status")
 	require.NoError(t, err)
 	requirePhase(t, admitted, schedulingv1alpha1.PhaseDequeued)
 
 	// Sent again with the same version: refused, so that an unknown outcome can be resolved by asking again.
-	_, err = scheduler.Patch(t.Context(), "new", types.MergePatchType, admit(read.GetResourceVersion()), metav1.PatchOptions{}, "status")
+	_, err = scheduler.Patch(t.Context(), "new", types.MergePatchType, admit(read.GetResourceVersion()),
+		metav1.PatchOptions{}, "status")
 	require.True(t, apierrors.IsConflict(err), "%v", err)
 
-	controller := clientOf(t, controlplane.ControllerIdentity).Resource(schedulingv1alpha1.QueueUnitResource).Namespace("default")
-	running, err := controller.Patch(t.Context(), "new", types.MergePatchType, []byte(`{"status":{"phase":"Running"}}`), metav1.PatchOptions{}, "status")
+	controller := clientOf(t, controlplane.ControllerIdentity).Resource(schedulingv1alpha1.QueueUnitResource).
+		Namespace("default")
+	running, err := controller.Patch(t.Context(), "new", types.MergePatchType, []byte(`{"status":{"phase":"Running"}}`),
+		metav1.PatchOptions{}, "status")
 	require.NoError(t, err)
 	requirePhase(t, running, schedulingv1alpha1.PhaseRunning)
 
 	// The spec is not the scheduler's.
-	_, err = scheduler.Patch(t.Context(), "new", types.MergePatchType, []byte(`{"spec":{"priority":9}}`), metav1.PatchOptions{})
+	_, err = scheduler.Patch(t.Context(), "new", types.MergePatchType, []byte(`{"spec":{"priority":9}}`),
+		metav1.PatchOptions{})
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 }
 

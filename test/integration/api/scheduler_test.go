@@ -60,7 +60,8 @@ func TestSchedulerPatchKeepsTheRest(t *testing.T) {
 // applyPatch is the patch that kubectl makes for an object that it has not applied before.
 func applyPatch(t *testing.T, current *appsv1.Deployment) []byte {
 	t.Helper()
-	out, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(root, "manifests/scheduler"))
+	out, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(),
+		filepath.Join(root, "manifests/scheduler"))
 	require.NoError(t, err)
 	for _, r := range out.Resources() {
 		if r.GetKind() != "Deployment" {

@@ -109,7 +109,8 @@ func clientOf(t *testing.T, who controlplane.Identity) dynamic.Interface {
 // install applies manifests/dir as `kubectl apply -k` does.
 func install(t *testing.T, dir string) {
 	t.Helper()
-	out, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(root, "manifests", dir))
+	out, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(),
+		filepath.Join(root, "manifests", dir))
 	require.NoError(t, err)
 	config := server.RESTConfig(controlplane.Admin)
 	client, err := dynamic.NewForConfig(config)
@@ -137,7 +138,9 @@ func install(t *testing.T, dir string) {
 	}
 }
 
-var crds = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+var crds = schema.GroupVersionResource{
+	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+}
 
 func waitEstablished(t *testing.T, client dynamic.Interface, name string) {
 	t.Helper()
@@ -170,7 +173,8 @@ func ensureNamespace(t *testing.T, client dynamic.Interface, name string) {
 	ns := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},
 	}}
-	_, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Create(t.Context(), ns, metav1.CreateOptions{})
+	_, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).
+		Create(t.Context(), ns, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		require.NoError(t, err)
 	}

@@ -77,8 +77,9 @@ func (u tenant) job(t *testing.T, job *batchv1.Job) error {
 func (u tenant) pod(t *testing.T, namespace, quota string) error {
 	t.Helper()
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "p-", Labels: map[string]string{v1alpha1.LabelQuotaName: quota}},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "p-",
+			Labels: map[string]string{v1alpha1.LabelQuotaName: quota}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 	}
 	_, err := u.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{})
 	return err
@@ -93,7 +94,8 @@ func (u tenant) unit(t *testing.T, namespace, quota string) error {
 		},
 		"spec": map[string]any{"queue": "q", "request": map[string]any{"cpu": "1"}},
 	}}
-	_, err := u.dynamic.Resource(v1alpha1.QueueUnitResource).Namespace(namespace).Create(t.Context(), unit, metav1.CreateOptions{})
+	_, err := u.dynamic.Resource(v1alpha1.QueueUnitResource).Namespace(namespace).
+		Create(t.Context(), unit, metav1.CreateOptions{})
 	return err
 }
 
@@ -114,7 +116,9 @@ func TestQuotaUse(t *testing.T) {
 		do      func() error
 		allowed bool
 	}{
-		"her own quota":          {func() error { return alice.job(t, quotaJob("tenant-a", own, "quota-a", "quota-a")) }, true},
+		"her own quota": {func() error {
+			return alice.job(t, quotaJob("tenant-a", own, "quota-a", "quota-a"))
+		}, true},
 		"no quota":               {func() error { return alice.job(t, quotaJob("tenant-a", own, "", "")) }, true},
 		"another's, on the job":  {func() error { return alice.job(t, quotaJob("tenant-a", own, "quota-b", "")) }, false},
 		"another's, on the pods": {func() error { return alice.job(t, quotaJob("tenant-a", own, "", "quota-b")) }, false},
@@ -124,21 +128,37 @@ func TestQuotaUse(t *testing.T) {
 		"another's, by the second other label": {func() error {
 			return alice.job(t, quotaJob("tenant-a", v1alpha1.LabelQuotaNameFallback2, "quota-b", ""))
 		}, false},
-		"her own, in another namespace":        {func() error { return alice.job(t, quotaJob("tenant-b", own, "quota-a", "")) }, false},
-		"that of the namespace, by anybody":    {func() error { return alice.job(t, quotaJob("tenant-b", own, "quota-b", "")) }, true},
-		"that of the namespace, by its people": {func() error { return bob.job(t, quotaJob("tenant-b", own, "quota-b", "quota-b")) }, true},
-		"her own, but by somebody else":        {func() error { return bob.job(t, quotaJob("tenant-a", own, "quota-a", "")) }, false},
-		"a quota that does not exist":          {func() error { return alice.job(t, quotaJob("tenant-a", own, "quota-c", "")) }, false},
-		"a pod in another's quota":             {func() error { return alice.pod(t, "tenant-a", "quota-b") }, false},
-		"a pod in her own":                     {func() error { return alice.pod(t, "tenant-a", "quota-a") }, true},
-		"a unit in another's quota":            {func() error { return alice.unit(t, "tenant-a", "quota-b") }, false},
-		"a unit in her own":                    {func() error { return alice.unit(t, "tenant-a", "quota-a") }, true},
+		"her own, in another namespace": {func() error {
+			return alice.job(t, quotaJob("tenant-b", own, "quota-a", ""))
+		}, false},
+		"that of the namespace, by anybody": {func() error {
+			return alice.job(t, quotaJob("tenant-b", own, "quota-b", ""))
+		}, true},
+		"that of the namespace, by its people": {func() error {
+			return bob.job(t, quotaJob("tenant-b", own, "quota-b", "quota-b"))
+		}, true},
+		"her own, but by somebody else": {func() error {
+			return bob.job(t, quotaJob("tenant-a", own, "quota-a", ""))
+		}, false},
+		"a quota that does not exist": {func() error {
+			return alice.job(t, quotaJob("tenant-a", own, "quota-c", ""))
+		}, false},
+		"a pod in another's quota":  {func() error { return alice.pod(t, "tenant-a", "quota-b") }, false},
+		"a pod in her own":          {func() error { return alice.pod(t, "tenant-a", "quota-a") }, true},
+		"a unit in another's quota": {func() error { return alice.unit(t, "tenant-a", "quota-b") }, false},
+		"a unit in her own":         {func() error { return alice.unit(t, "tenant-a", "quota-a") }, true},
 		"pods that the job controller makes": {func() error {
 			return tenantNamed(t, "system:serviceaccount:kube-system:job-controller").pod(t, "tenant-a", "quota-b")
 		}, true},
-		"pods that another controller makes": {func() error { return tenantNamed(t, replicaSets).pod(t, "tenant-a", "quota-b") }, false},
-		"the same where the namespace may":   {func() error { return tenantNamed(t, replicaSets).pod(t, "tenant-b", "quota-b") }, true},
-		"what the queue's controller writes": {func() error { return tenantNamed(t, controlplane.ControllerUser).unit(t, "tenant-a", "quota-b") }, true},
+		"pods that another controller makes": {func() error {
+			return tenantNamed(t, replicaSets).pod(t, "tenant-a", "quota-b")
+		}, false},
+		"the same where the namespace may": {func() error {
+			return tenantNamed(t, replicaSets).pod(t, "tenant-b", "quota-b")
+		}, true},
+		"what the queue's controller writes": {
+			func() error { return tenantNamed(t, controlplane.ControllerUser).unit(t, "tenant-a", "quota-b") }, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := c.do()
@@ -157,7 +177,8 @@ func TestQuotaUseOfTwo(t *testing.T) {
 	connect(t)
 	alice := tenantNamed(t, "alice")
 	for _, job := range []*batchv1.Job{
-		quotaJob("tenant-a", v1alpha1.LabelQuotaName, "quota-a", "quota-b"), quotaJob("tenant-a", v1alpha1.LabelQuotaName, "quota-b", "quota-a"),
+		quotaJob("tenant-a", v1alpha1.LabelQuotaName, "quota-a", "quota-b"),
+		quotaJob("tenant-a", v1alpha1.LabelQuotaName, "quota-b", "quota-a"),
 	} {
 		require.ErrorContains(t, alice.job(t, job), "the labels name several quotas: quota-")
 	}
@@ -170,7 +191,8 @@ func TestQuotaUseOfWhatExists(t *testing.T) {
 	connect(t)
 	admin, err := kubernetes.NewForConfig(server.RESTConfig(controlplane.Admin))
 	require.NoError(t, err)
-	job, err := admin.BatchV1().Jobs("tenant-a").Create(t.Context(), quotaJob("tenant-a", v1alpha1.LabelQuotaName, "quota-b", ""), metav1.CreateOptions{})
+	job, err := admin.BatchV1().Jobs("tenant-a").
+		Create(t.Context(), quotaJob("tenant-a", v1alpha1.LabelQuotaName, "quota-b", ""), metav1.CreateOptions{})
 	require.NoError(t, err, "administrators may use every quota")
 	alice := tenantNamed(t, "alice")
 	job.Annotations = map[string]string{"a": "b"}
@@ -186,7 +208,8 @@ func TestQuotaUseOfWhatExists(t *testing.T) {
 func tenants(t *testing.T, admin kubernetes.Interface) {
 	t.Helper()
 	for _, name := range []string{"tenant-a", "tenant-b"} {
-		_, err := admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		_, err := admin.CoreV1().Namespaces().
+			Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "test-writes"}, Rules: []rbacv1.PolicyRule{{
@@ -204,16 +227,20 @@ func tenants(t *testing.T, admin kubernetes.Interface) {
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "test-writes"},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	mayUse(t, admin, "tenant-a", "quota-a", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "alice"})
-	mayUse(t, admin, "tenant-b", "quota-b", rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: "default", Namespace: "tenant-b"})
+	mayUse(t, admin, "tenant-a", "quota-a",
+		rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "alice"})
+	mayUse(t, admin, "tenant-b", "quota-b",
+		rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: "default", Namespace: "tenant-b"})
 }
 
 func mayUse(t *testing.T, admin kubernetes.Interface, namespace, quota string, who rbacv1.Subject) {
 	t.Helper()
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: "use-" + quota}
-	_, err := admin.RbacV1().Roles(namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
-		APIGroups: []string{"scheduling.sigs.k8s.io"}, Resources: []string{"elasticquotas"}, ResourceNames: []string{quota}, Verbs: []string{"use"},
-	}}}, metav1.CreateOptions{})
+	_, err := admin.RbacV1().Roles(namespace).
+		Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{"scheduling.sigs.k8s.io"}, Resources: []string{"elasticquotas"}, ResourceNames: []string{quota},
+			Verbs: []string{"use"},
+		}}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	_, err = admin.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: meta, Subjects: []rbacv1.Subject{who},

@@ -25,14 +25,17 @@ import (
 )
 
 func TestRequesters(t *testing.T) {
-	const line = `{"verb":"VERB","user":{"username":"system:serviceaccount:kube-system:job-controller"},"objectRef":{"resource":"RESOURCE","subresource":"SUB"},` +
+	const line = `{"verb":"VERB","user":{"username":"system:serviceaccount:kube-system:job-controller"},` +
+		`"objectRef":{"resource":"RESOURCE","subresource":"SUB"},` +
 		`"responseStatus":{"code":CODE},"requestReceivedTimestamp":"2026-01-01T00:00:SECONDZ"}` + "\n"
 	log := &strings.Builder{}
 	for _, x := range [][]string{
-		{"create", "pods", "", "201", "01.000000"}, {"create", "pods", "", "201", "02.500000"}, {"update", "jobs", "status", "409", "02.000000"},
+		{"create", "pods", "", "201", "01.000000"}, {"create", "pods", "", "201", "02.500000"},
+		{"update", "jobs", "status", "409", "02.000000"},
 		{"create", "subjectaccessreviews", "", "201", "02.000000"}, {"create", "pods", "", "201", "04.000000"},
 	} {
-		log.WriteString(strings.NewReplacer("VERB", x[0], "RESOURCE", x[1], "SUB", x[2], "CODE", x[3], "SECOND", x[4]).Replace(line))
+		log.WriteString(strings.NewReplacer("VERB", x[0], "RESOURCE", x[1], "SUB", x[2], "CODE", x[3], "SECOND", x[4]).
+			Replace(line))
 	}
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	all, err := requesters(strings.NewReader(log.String()), begin, begin.Add(3*time.Second), 4)

@@ -91,7 +91,8 @@ func TestUnitsWaitAndPodsFit(t *testing.T) {
 
 func TestInterferenceOptionsThatCannotWork(t *testing.T) {
 	good := InterferenceOptions{
-		Nodes: 1, Pods: 10, Paced: 2, PacedPerSecond: 1, Groups: 1, QueuesPerGroup: 1, Units: 5, Gated: 10, PodsPerJob: 2, Shapes: 1, Rounds: 1,
+		Nodes: 1, Pods: 10, Paced: 2, PacedPerSecond: 1, Groups: 1, QueuesPerGroup: 1, Units: 5, Gated: 10,
+		PodsPerJob: 2, Shapes: 1, Rounds: 1,
 	}
 	require.NoError(t, good.validate())
 	require.Equal(t, 5, good.jobs())

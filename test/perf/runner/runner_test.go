@@ -54,7 +54,9 @@ func (r *run) at(seconds float64) time.Time {
 
 func TestReportOfWhatWasSeen(t *testing.T) {
 	r := testRun(t, two, false)
-	r.ceilings = []ceiling{{CreatesPerSecond: 30, StatusPatchesSecond: 20}, {CreatesPerSecond: 10, StatusPatchesSecond: 40}}
+	r.ceilings = []ceiling{
+		{CreatesPerSecond: 30, StatusPatchesSecond: 20}, {CreatesPerSecond: 10, StatusPatchesSecond: 40},
+	}
 	r.watch.seen = []sight{
 		{created: r.at(0), admitted: r.at(0.5), ended: r.at(1.75)},
 		{created: r.at(1), admitted: r.at(1), ended: r.at(2.5)},
@@ -83,7 +85,8 @@ func TestReportOfWhatWasSeen(t *testing.T) {
 	require.InDelta(t, 4.0/10, x.QuotaUse, 1e-9)
 	require.InDelta(t, 5.5/10, x.QuotaHeld, 1e-9)
 	require.Equal(t, []float64{0.25, 0.875, 0.5}, x.QuotaHeldOverTime)
-	require.Equal(t, workload.Times{Mean: 250, P50: 0, P90: 500, P95: 500, P99: 500, Max: 500}, x.Classes[0].TimeToAdmission)
+	require.Equal(t, workload.Times{Mean: 250, P50: 0, P90: 500, P95: 500, P99: 500, Max: 500},
+		x.Classes[0].TimeToAdmission)
 	require.Equal(t, workload.Times{Mean: 375, P50: 250, P90: 500, P95: 500, P99: 500, Max: 500}, *x.Classes[0].Overrun)
 	require.Equal(t, HeldReport{Work: 4, Overrun: 1.5}, *x.Classes[0].Held)
 	require.Equal(t, 10.0, x.CapacityCoreSeconds)
@@ -138,7 +141,8 @@ func TestPhasesOfARunThatEndsEarly(t *testing.T) {
 func TestUsageOfEachSecond(t *testing.T) {
 	begin := time.Unix(1000, 0)
 	at := func(seconds, cpu, busy, idle float64) spent {
-		return spent{at: begin.Add(time.Duration(seconds * float64(time.Second))), cpu: map[string]float64{"a": cpu}, busy: busy, idle: idle}
+		return spent{at: begin.Add(time.Duration(seconds * float64(time.Second))), cpu: map[string]float64{"a": cpu},
+			busy: busy, idle: idle}
 	}
 	require.Equal(t, []UsageReport{
 		{Second: 1, CPUSeconds: map[string]float64{"a": 0.5}, Idle: 0.5, Admitted: 3},
@@ -148,7 +152,8 @@ func TestUsageOfEachSecond(t *testing.T) {
 
 func seen(name, phase string, conditions ...string) *event {
 	e := &event{Type: "MODIFIED"}
-	content := `{"metadata":{"name":"` + name + `"},"status":{"phase":"` + phase + `","conditions":[` + strings.Join(conditions, ",") + `]}}`
+	content := `{"metadata":{"name":"` + name + `"},"status":{"phase":"` + phase + `","conditions":[` +
+		strings.Join(conditions, ",") + `]}}`
 	if err := json.Unmarshal([]byte(content), &e.Object); err != nil {
 		panic(err)
 	}

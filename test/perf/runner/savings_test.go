@@ -49,14 +49,21 @@ func TestCensus(t *testing.T) {
 		want tally
 	}
 	for i, s := range []step{
-		{watch.Added, podOf("a", "1", "", corev1.PodPending), tally{Pods: 1, ActivePods: 1, UnboundPods: 1, JobsWithPods: 1, PodsCreated: 1}},
-		{watch.Added, podOf("a", "2", "", corev1.PodPending), tally{Pods: 2, ActivePods: 2, UnboundPods: 2, JobsWithPods: 1, PodsCreated: 2}},
-		{watch.Modified, podOf("a", "1", "n", corev1.PodPending), tally{Pods: 2, ActivePods: 2, UnboundPods: 1, JobsWithPods: 1, PodsCreated: 2}},
-		{watch.Modified, podOf("a", "1", "n", corev1.PodSucceeded), tally{Pods: 2, ActivePods: 1, UnboundPods: 1, JobsWithPods: 1, PodsCreated: 2}},
+		{watch.Added, podOf("a", "1", "", corev1.PodPending),
+			tally{Pods: 1, ActivePods: 1, UnboundPods: 1, JobsWithPods: 1, PodsCreated: 1}},
+		{watch.Added, podOf("a", "2", "", corev1.PodPending),
+			tally{Pods: 2, ActivePods: 2, UnboundPods: 2, JobsWithPods: 1, PodsCreated: 2}},
+		{watch.Modified, podOf("a", "1", "n", corev1.PodPending),
+			tally{Pods: 2, ActivePods: 2, UnboundPods: 1, JobsWithPods: 1, PodsCreated: 2}},
+		{watch.Modified, podOf("a", "1", "n", corev1.PodSucceeded),
+			tally{Pods: 2, ActivePods: 1, UnboundPods: 1, JobsWithPods: 1, PodsCreated: 2}},
 		{watch.Deleted, podOf("a", "2", "", corev1.PodPending), tally{Pods: 1, PodsCreated: 2}},
-		{watch.Added, podOf(lateJob, "3", "", corev1.PodPending), tally{Pods: 2, ActivePods: 1, UnboundPods: 1, JobsWithPods: 1, PodsCreated: 3}},
-		{watch.Modified, podOf(lateJob, "3", "n", corev1.PodRunning), tally{Pods: 2, ActivePods: 1, JobsWithPods: 1, PodsCreated: 3}},
-		{watch.Deleted, podOf("a", "1", "n", corev1.PodSucceeded), tally{Pods: 1, ActivePods: 1, JobsWithPods: 1, PodsCreated: 3}},
+		{watch.Added, podOf(lateJob, "3", "", corev1.PodPending),
+			tally{Pods: 2, ActivePods: 1, UnboundPods: 1, JobsWithPods: 1, PodsCreated: 3}},
+		{watch.Modified, podOf(lateJob, "3", "n", corev1.PodRunning),
+			tally{Pods: 2, ActivePods: 1, JobsWithPods: 1, PodsCreated: 3}},
+		{watch.Deleted, podOf("a", "1", "n", corev1.PodSucceeded),
+			tally{Pods: 1, ActivePods: 1, JobsWithPods: 1, PodsCreated: 3}},
 	} {
 		c.takePod(s.e, s.pod, at.Add(time.Duration(i)))
 		require.Equal(t, s.want, c.tally(), "step %d", i)
@@ -113,7 +120,8 @@ func TestTraceIsCompleteInAnyOrder(t *testing.T) {
 func TestSavingsTable(t *testing.T) {
 	ms := 1500.0
 	x := &SavingsReport{WindowSeconds: 300, Variants: []*VariantReport{
-		{Name: "queue", AllWaited: true, Peak: tally{JobsWithPods: 100}, LateToRunningMs: &ms, Processes: []ProcessUse{{Name: "etcd", PeakRSSBytes: 5 << 20}}},
+		{Name: "queue", AllWaited: true, Peak: tally{JobsWithPods: 100}, LateToRunningMs: &ms,
+			Processes: []ProcessUse{{Name: "etcd", PeakRSSBytes: 5 << 20}}},
 		{Name: "none", Peak: tally{JobsWithPods: 9000}},
 	}}
 	var table bytes.Buffer

@@ -44,15 +44,21 @@ func TestWhatGoesWrongWithHoldingsIsTold(t *testing.T) {
 		events []*event
 		want   []string
 	}{
-		{"one after the other", []*event{waits(a), admitted(a, 1), standingEvent("MODIFIED", a, "Running", 1), ended(a), admitted(b, 1), ended(b)}, nil},
+		{"one after the other", []*event{waits(a), admitted(a, 1), standingEvent("MODIFIED", a, "Running", 1), ended(a),
+			admitted(b, 1), ended(b)}, nil},
 		{"others are no concern", []*event{admitted("warm-up", 1), admitted("warm-up", 2)}, nil},
-		{"more than the leaf allows", []*event{admitted(a, 1), admitted(b, 1)}, []string{"queue-00000 holds 2 of 1", "group-000 holds 2 of 1"}},
+		{"more than the leaf allows", []*event{admitted(a, 1), admitted(b, 1)},
+			[]string{"queue-00000 holds 2 of 1", "group-000 holds 2 of 1"}},
 		{"more than the group allows", []*event{admitted(a, 1), admitted(c, 1), ended(a), admitted(b, 1)},
 			[]string{"group-000 holds 2 of 1", "group-000 holds 2 of 1"}},
-		{"admitted again after its end", []*event{admitted(a, 1), ended(a), admitted(a, 2)}, []string{a + " is admitted again, attempt 2 after 1"}},
-		{"admitted again while it holds", []*event{admitted(a, 1), admitted(a, 2)}, []string{a + " changes from attempt 1 to 2 while it holds quota"}},
-		{"admission lost", []*event{admitted(a, 1), standingEvent("MODIFIED", a, "Enqueued", 1)}, []string{a + ` lost what it held, phase "Enqueued" after "Dequeued"`}},
-		{"deleted", []*event{admitted(a, 1), standingEvent("DELETED", a, "Dequeued", 1)}, []string{a + ` lost what it held, phase "" after "Dequeued"`}},
+		{"admitted again after its end", []*event{admitted(a, 1), ended(a), admitted(a, 2)},
+			[]string{a + " is admitted again, attempt 2 after 1"}},
+		{"admitted again while it holds", []*event{admitted(a, 1), admitted(a, 2)},
+			[]string{a + " changes from attempt 1 to 2 while it holds quota"}},
+		{"admission lost", []*event{admitted(a, 1), standingEvent("MODIFIED", a, "Enqueued", 1)},
+			[]string{a + ` lost what it held, phase "Enqueued" after "Dequeued"`}},
+		{"deleted", []*event{admitted(a, 1), standingEvent("DELETED", a, "Dequeued", 1)},
+			[]string{a + ` lost what it held, phase "" after "Dequeued"`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := newHoldings(1, 1, 6)

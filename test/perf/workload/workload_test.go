@@ -60,11 +60,14 @@ func TestRefused(t *testing.T) {
 		{"interval", "intervalMs: 50", "intervalMs: -50", "classes[1].intervalMs: Invalid value: -50"},
 		{"run time", "runtimeMs: 500", "runtimeMs: -1", "classes[1].runtimeMs: Invalid value: -1"},
 		{"cpu", "cpu: 500m", "cpu: 0", `classes[1].cpu: Invalid value: "0": must be positive`},
-		{"too large", "cpu: 2", "cpu: 4500m", `classes[0].cpu: Invalid value: "4500m": can never be admitted: quota.max is 4`},
+		{"too large", "cpu: 2", "cpu: 4500m",
+			`classes[0].cpu: Invalid value: "4500m": can never be admitted: quota.max is 4`},
 		{"priority", "priority: 2", "priority: 3000000000", "priority"},
-		{"policy", "groups: 1", "groups: 1\nqueuePolicy: Fast", `queuePolicy: Unsupported value: "Fast": supported values: "Priority"`},
+		{"policy", "groups: 1", "groups: 1\nqueuePolicy: Fast",
+			`queuePolicy: Unsupported value: "Fast": supported values: "Priority"`},
 		{"preload", "groups: 1", "groups: 1\npreload: 7", "preload: Invalid value: 7: must be from 0 to 6"},
-		{"stop", "groups: 1", "groups: 1\nstopAfterAdmissions: 7", "stopAfterAdmissions: Invalid value: 7: must be from 0 to 6"},
+		{"stop", "groups: 1", "groups: 1\nstopAfterAdmissions: 7",
+			"stopAfterAdmissions: Invalid value: 7: must be from 0 to 6"},
 		{"no YAML", "groups: 1", "groups: [", "yaml"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -105,7 +108,8 @@ func TestUnits(t *testing.T) {
 	}, w.Units())
 
 	// What has no rate and is not preloaded does not come; what has one does.
-	w = parse(t, strings.Replace(strings.Replace(small, "groups: 1", "groups: 1\npreload: 1", 1), "intervalMs: 50", "intervalMs: 0", 1))
+	w = parse(t, strings.Replace(strings.Replace(small, "groups: 1", "groups: 1\npreload: 1", 1),
+		"intervalMs: 50", "intervalMs: 0", 1))
 	require.Equal(t, []Unit{
 		{Class: 1, Queue: 0, Preloaded: true}, {Class: 0, Queue: 0}, {Class: 0, Queue: 1},
 		{Class: 0, Queue: 0, Index: 1, At: 100 * ms}, {Class: 0, Queue: 1, Index: 1, At: 100 * ms},
@@ -147,7 +151,8 @@ func TestGreedyOfTheBaseline(t *testing.T) {
 
 func TestSummarize(t *testing.T) {
 	require.Equal(t, Times{}, Summarize(nil))
-	require.Equal(t, Times{Mean: 3, P50: 3, P90: 3, P95: 3, P99: 3, Max: 3}, Summarize([]time.Duration{3 * time.Millisecond}))
+	require.Equal(t, Times{Mean: 3, P50: 3, P90: 3, P95: 3, P99: 3, Max: 3},
+		Summarize([]time.Duration{3 * time.Millisecond}))
 	var all []time.Duration
 	for i := 200; i > 0; i-- {
 		all = append(all, time.Duration(i)*time.Millisecond)
