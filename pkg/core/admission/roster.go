@@ -91,20 +91,15 @@ func (r *roster) apply(now time.Time, u *unit, in Unit) {
 		u.observed = true
 	}
 	former, known := u.spec, r.units[in.Key] == u
-	sameJob := known && former.Consumer == in.Consumer && former.ConsumerManaged == in.ConsumerManaged
-	if known && !sameJob {
-		// It stands for the former job no longer.
-		r.contest(now, u, func() { r.owners.Remove(u) })
+	update := func() {
+		u.spec = in
+		u.enter(in.stage())
 	}
-	r.contestOf(now, &in, func() {
+	join := func() {
 		r.change(u, func() {
 			r.leave(u)
-			update := func() {
-				u.spec = in
-				u.enter(in.stage())
-			}
-			if sameJob {
-				r.owners.Change(u, update)
+			if known {
+				r.owners.Change(u, update) // what is known of the job stays known
 			} else {
 				update()
 				r.owners.Add(u)
@@ -113,7 +108,12 @@ func (r *roster) apply(now time.Time, u *unit, in Unit) {
 			r.queues.record(in.Queue).refs++
 			r.place(now, u)
 		})
-	})
+	}
+	if known && !former.sameJob(&in) {
+		r.contestOf(now, &former, func() { r.contestOf(now, &in, join) }) // it stands for the former job no longer
+	} else {
+		r.contestOf(now, &in, join)
+	}
 	if known {
 		q := r.queues.record(former.Queue)
 		q.refs--

@@ -130,6 +130,11 @@ func (u *unit) Candidate() owner.Candidate {
 	return c
 }
 
+// sameJob says that two states of a unit mean the same job.
+func (in *Unit) sameJob(o *Unit) bool {
+	return in.Consumer == o.Consumer && in.ConsumerManaged == o.ConsumerManaged
+}
+
 func (in *Unit) candidate() owner.Candidate {
 	return owner.Candidate{
 		Key: in.Key, Namespace: in.namespace(), UID: in.UID, Created: in.Created, Consumer: in.Consumer,
