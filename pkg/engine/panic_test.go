@@ -209,7 +209,7 @@ func TestAPanicOfNobodyBacksOff(t *testing.T) {
 
 	r.engine.core.config.Policies = map[string]queue.Factory{"Priority": nil} // no queue can be made
 	r.engine.core.discard(rebuildDifference)
-	r.unit("b", 1)
+	b := r.unit("b", 1)
 	for range 600 {
 		r.advance(time.Second)
 	}
@@ -222,6 +222,15 @@ func TestAPanicOfNobodyBacksOff(t *testing.T) {
 	require.True(t, admitted)
 	require.Equal(t, "cpu: 4", told[testQuota])
 	require.Empty(t, r.engine.core.quarantined, "nobody is to blame")
+	r.engine.core.call(a, func(s *admission.State) {
+		s.DeleteUnit(r.clock.Now(), a)
+		panic("half way")
+	})
+	r.engine.touch(r.clock.Now(), a, r.engine.units.byKey[a])
+	r.feedAgain(b)
+	r.step()
+	_, admitted = r.engine.Snapshot().AdmittedUnit(a)
+	require.True(t, admitted, "what its object says counts, not what the state says")
 	r.feed(a)
 	r.engine.FeedUnit(r.api.get(a), true)
 	r.step()
