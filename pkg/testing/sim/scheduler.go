@@ -62,6 +62,7 @@ type replica struct {
 	streams []*stream
 	seen    map[kind][]*stream // those that a decision depends on
 	listed  int64              // version of the list at Lead
+	applied int64              // what it had seen of units when the engine stepped last: the gate knows no more
 
 	jobsByUID  map[types.UID]jobqueue.Job
 	namespaces *stream
@@ -245,6 +246,7 @@ func (r *replica) poke() {
 func (r *replica) step() {
 	r.armed = false
 	wake := r.engine.Step()
+	r.applied = r.seenOf(units)
 	if r.moved {
 		r.moved = false
 		r.world.check.places(r)
@@ -266,14 +268,23 @@ func (r *replica) step() {
 func (r *replica) decide() *decision {
 	d := &decision{at: r.world.loop.now, version: r.world.api.version, seen: map[kind]int64{}, leader: r,
 		pending: maps.Clone(r.flights), got: maps.Clone(r.got)}
-	for k, streams := range r.seen {
-		d.seen[k] = streams[0].seen
-		for _, s := range streams[1:] {
-			d.seen[k] = min(d.seen[k], s.seen)
-		}
+	for k := range r.seen {
+		d.seen[k] = r.seenOf(k)
 	}
-	d.seen[units] = max(d.seen[units], r.listed)
 	return d
+}
+
+// seenOf is the version of a kind up to which all its streams have brought the changes.
+func (r *replica) seenOf(k kind) int64 {
+	streams := r.seen[k]
+	version := streams[0].seen
+	for _, s := range streams[1:] {
+		version = min(version, s.seen)
+	}
+	if k == units {
+		version = max(version, r.listed)
+	}
+	return version
 }
 
 // submit takes a write of the engine and sends it.
@@ -431,6 +442,7 @@ func (r *replica) bind(pod *corev1.Pod, node string) {
 	r.live.Reserve(pod)
 	r.reserved[pod.UID] = true
 	d := r.decide()
+	d.seen[units] = min(d.seen[units], r.applied)
 	// ElasticQuota reserves nothing for a pod that its own handler has not been told of yet.
 	d.uncounted = r.seen[pods][0].store[keyOf(pod.Namespace, pod.Name)] == nil
 	if r.read() != nil {
