@@ -377,6 +377,26 @@ const endOfUnits = `{"type":"BOOKMARK","object":{"kind":"QueueUnit","apiVersion"
 	`"metadata":{"creationTimestamp":null,"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}},` +
 	`"spec":{},"status":{}}}` + "\n"
 
+// running is an engine that reads from the client until the test ends.
+func running(t *testing.T, client rest.Interface) (*Engine, context.Context) {
+	t.Helper()
+	e, err := New(Options{
+		Client: client, Quotas: quotasOf(10, testQuota), Clock: clock.RealClock{}, Submit: func(*Write) {},
+	})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		e.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return e, ctx
+}
+
 // TestUnitsAreWatched: units come through the informer whether they are in order, odd, large or go.
 func TestUnitsAreWatched(t *testing.T) {
 	client := streamed(t, v1alpha1.QueueUnitResource, func(w io.Writer) {
@@ -391,16 +411,7 @@ func TestUnitsAreWatched(t *testing.T) {
 		_, _ = fmt.Fprintf(w, `{"type":"MODIFIED","object":%s}`+"\n", unitOfStatus(1, 20, textAdmitted))
 		_, _ = fmt.Fprintf(w, `{"type":"DELETED","object":%s}`+"\n", unitOfStatus(2, 21, textWaiting))
 	})
-	e, err := New(Options{
-		Client: client, Quotas: quotasOf(10, testQuota), Clock: clock.RealClock{}, Submit: func(*Write) {},
-	})
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		e.Run(ctx)
-	}()
+	e, ctx := running(t, client)
 	require.Eventually(t, func() bool {
 		found := map[string]string{}
 		require.NoError(t, e.Ask(ctx, func(View) {
@@ -413,8 +424,6 @@ func TestUnitsAreWatched(t *testing.T) {
 	}, 10*time.Second, 5*time.Millisecond)
 	require.True(t, e.sources.hasUnit("team/job-train-1"))
 	require.False(t, e.sources.hasUnit("team/job-train-2"))
-	cancel()
-	<-ended
 }
 
 // TestWritesAreAnswered: what becomes of a write, by the answer.
@@ -606,16 +615,7 @@ func TestQueuesAreWatched(t *testing.T) {
 		_, _ = io.WriteString(w, `{"type":"DELETED","object":{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"Queue",`+
 			`"metadata":{"name":"three","namespace":"koord-queue","resourceVersion":"21"}}}`+"\n")
 	})
-	e, err := New(Options{
-		Client: client, Quotas: quotasOf(10, testQuota), Clock: clock.RealClock{}, Submit: func(*Write) {},
-	})
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		e.Run(ctx)
-	}()
+	e, ctx := running(t, client)
 	require.Eventually(t, func() bool {
 		found := map[string]string{}
 		require.NoError(t, e.Ask(ctx, func(View) {
@@ -625,8 +625,6 @@ func TestQueuesAreWatched(t *testing.T) {
 		}))
 		return len(found) == 2 && found["one"] == "Block10" && strings.HasPrefix(found["two"], "unreadable")
 	}, 10*time.Second, 5*time.Millisecond)
-	cancel()
-	<-ended
 }
 
 func TestHowLongAfterItsAdmissionAUnitRan(t *testing.T) {
