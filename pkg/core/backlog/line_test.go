@@ -18,6 +18,7 @@ package backlog
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -147,6 +148,78 @@ func TestDue(t *testing.T) {
 	require.Zero(t, b.due.Time())
 }
 
+// Units of one moment are kept apart.
+func TestDueAtOnce(t *testing.T) {
+	d := NewDue(func(u *testUnit) Moment { return u.due })
+	move := func(u *testUnit, at Moment) { d.Move(u, at, func(m Moment) { u.due = m }) }
+	units := map[string]*testUnit{}
+	for _, key := range []string{"c", "a", "d", "b"} {
+		units[key] = &testUnit{item: queue.Item{Key: key}}
+		move(units[key], 7)
+	}
+	move(units["b"], 0)
+	var order string
+	for u, some := d.First(); some; u, some = d.First() {
+		order += u.item.Key
+		move(u, 0)
+	}
+	require.Equal(t, "acd", order)
+	require.Zero(t, d.Len())
+}
+
+// A policy without keys orders by comparing alone.
+type unkeyed struct{ queue.Policy }
+
+func TestPolicyWithoutKeys(t *testing.T) {
+	keyed := NewLine[*testUnit, int](queue.Builtin()["Priority"](0))
+	plain := NewLine[*testUnit, int](unkeyed{queue.Builtin()["Priority"](0)})
+	for i := range 6 {
+		u := &testUnit{item: queue.Item{Priority: int32(i % 3), Created: epoch, UID: fmt.Sprint(i), Key: fmt.Sprint(i)}}
+		keyed.Join(u, Key{})
+		plain.Join(u, Key{})
+	}
+	order := func(l *Line[*testUnit, int]) (keys string) {
+		l.Walk(func(u *testUnit) bool { keys += u.item.Key; return true })
+		return keys
+	}
+	require.Equal(t, "251403", order(plain))
+	require.Equal(t, order(keyed), order(plain))
+	first, _ := plain.First()
+	require.Equal(t, "2", first.item.Key)
+}
+
+func TestBefore(t *testing.T) {
+	l := NewLine[*testUnit, int](queue.Builtin()["FIFO"](0))
+	a := &testUnit{item: queue.Item{Created: epoch, Key: "a"}}
+	b := &testUnit{item: queue.Item{Created: epoch.Add(time.Second), Key: "b"}}
+	require.True(t, l.Before(a, b))
+	require.False(t, l.Before(b, a))
+	require.False(t, l.Before(a, a))
+}
+
+// Groups are listed as they were made, and open as they are told.
+func TestGroupsInOrder(t *testing.T) {
+	l := NewLine[*testUnit, int](queue.Builtin()["FIFO"](0))
+	var made []*Group[*testUnit, int]
+	for i := range 5 {
+		g, isNew := l.Join(&testUnit{item: queue.Item{Key: fmt.Sprint(i)}}, Key{Quota: fmt.Sprint(9 - i)})
+		require.True(t, isNew)
+		require.False(t, g.Open())
+		made = append(made, g)
+	}
+	require.Equal(t, made, l.Groups())
+	made[3].SetOpen(true)
+	made[3].SetOpen(true)
+	require.True(t, made[3].Open())
+	head, some := l.Head()
+	require.True(t, some)
+	require.Same(t, made[3], head)
+	made[3].SetOpen(false)
+	require.False(t, made[3].Open())
+	_, some = l.Head()
+	require.False(t, some)
+}
+
 // People may write any time into an object.
 func TestMoments(t *testing.T) {
 	for _, at := range []time.Time{
@@ -157,4 +230,8 @@ func TestMoments(t *testing.T) {
 	require.Greater(t, MomentOf(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)), MomentOf(epoch))
 	require.Less(t, MomentOf(time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC)), MomentOf(epoch))
 	require.Zero(t, MomentOf(time.Time{}))
+	require.EqualValues(t, 1, MomentOf(time.Unix(0, 0)), "some moment, though its nanoseconds are zero")
+	require.EqualValues(t, time.Second, MomentOf(time.Unix(1, 0)))
+	last := time.Unix(math.MaxInt64/int64(time.Second), 999_999_999)
+	require.EqualValues(t, math.MaxInt64, MomentOf(last), "its nanoseconds are no int64")
 }

@@ -94,9 +94,6 @@ func (t *Tree) childrenOf(l *Level) []*Level {
 	return children
 }
 
-// IsParent says whether there are levels below.
-func (l *Level) IsParent() bool { return len(l.tree.children[l.name]) > 0 }
-
 // Within says whether a unit would fit if nothing were in use here.
 func (l *Level) Within(need []int64) bool {
 	for i, n := range need {

@@ -130,12 +130,15 @@ func (t *Tree) Set(q Quota) bool {
 	if !l.exists || l.spec.structural(&q) {
 		t.structure++
 	}
+	counted := l.exists // what is remembered of a quota that went is not
 	t.exists(l, true)
 	t.setParent(l, q.Parent)
 	former := l.spec
 	l.spec = q
 	t.count(&q, 1)
-	t.count(&former, -1)
+	if counted {
+		t.count(&former, -1)
+	}
 	t.forgetAsked(l)
 	t.Changed(l.name)
 	t.prune()
@@ -274,9 +277,6 @@ func (t *Tree) Route(leaf string) *Route {
 	}
 	return l.route
 }
-
-// Current says whether the route is still the one that Route would return.
-func (r *Route) Current(t *Tree) bool { return r != nil && r.structure == t.structure }
 
 func (t *Tree) newRoute(leaf *Level) *Route {
 	r := &Route{structure: t.structure}

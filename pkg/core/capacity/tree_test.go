@@ -17,6 +17,7 @@ limitations under the License.
 package capacity
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -53,6 +54,86 @@ func TestRoute(t *testing.T) {
 	require.Equal(t, structure, tree.Structure(), "amounts are no news of routes")
 	tree.Set(Quota{Name: "root", Parent: "team", Limit: cpu(3)})
 	require.Equal(t, `quota "team": its parents form a circle at "team"`, tree.Route("team").Broken)
+	tree.Delete("dept")
+	tree.Delete("root")
+	require.Equal(t, `quota "team": its parent "dept" does not exist`, tree.Route("team").Broken, "the first")
+}
+
+func TestAnyShared(t *testing.T) {
+	tree := NewTree(ledger.New())
+	require.False(t, tree.AnyShared())
+	tree.Set(Quota{Name: "a", Shared: true})
+	tree.Set(Quota{Name: "b", Shared: true})
+	tree.Set(Quota{Name: "a"})
+	require.True(t, tree.AnyShared())
+	tree.Delete("b")
+	require.False(t, tree.AnyShared())
+}
+
+// The shares that queues are ordered by: the greatest over all resources that are in use.
+func TestShares(t *testing.T) {
+	inf := math.Inf(1)
+	for name, c := range map[string]struct {
+		used, held, least, most resources.List
+		ofMin, ofMax            float64
+	}{
+		"nothing is in use":     {least: cpu(4), most: cpu(8)},
+		"used":                  {used: cpu(2), least: cpu(4), most: cpu(8), ofMin: 0.5, ofMax: 0.25},
+		"held":                  {held: cpu(2), least: cpu(4), most: cpu(8), ofMin: 0.5, ofMax: 0.25},
+		"used and held":         {used: cpu(2), held: cpu(4), least: cpu(4), most: cpu(8), ofMin: 1.5, ofMax: 0.75},
+		"a little":              {used: cpu(1), least: cpu(4), most: cpu(8), ofMin: 0.25, ofMax: 0.125},
+		"no min, no max":        {used: cpu(1), ofMin: inf},
+		"min and max of zero":   {used: cpu(1), least: cpu(0), most: cpu(0), ofMin: inf, ofMax: inf},
+		"min and max of one":    {used: cpu(1), least: cpu(1), most: cpu(1), ofMin: 1, ofMax: 1},
+		"zero in use of no min": {used: cpu(0)},
+		"what is used counts beside": {used: cpuAndGPU(1, 3), least: cpuAndGPU(4, 4), most: cpuAndGPU(4, 8),
+			ofMin: 0.75, ofMax: 0.375},
+		"what is held counts beside":    {used: cpu(1), held: cpuAndGPU(0, 3), least: cpuAndGPU(4, 4), ofMin: 0.75},
+		"held of a resource not used":   {held: cpuAndGPU(2, 1), least: cpuAndGPU(2, 4), ofMin: 1},
+		"used counts once, however":     {used: cpuAndGPU(2, 2), held: cpuAndGPU(2, 2), least: cpuAndGPU(8, 8), ofMin: 0.5},
+		"less than nothing is in use":   {used: cpu(-1), least: cpu(0), most: cpu(0)},
+		"held makes up for it not more": {used: cpu(-1), held: cpu(1), least: cpu(0), most: cpu(0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := ledger.New()
+			tree := NewTree(l)
+			tree.Set(Quota{Name: "q", Used: c.used, Min: c.least, Max: c.most})
+			l.Reserve("u", "q", c.held, false)
+			tree.Changed("q")
+			tree.Refresh()
+			ofMin, ofMax := tree.Route("q").Levels[0].Shares()
+			require.Equal(t, []float64{c.ofMin, c.ofMax}, []float64{ofMin, ofMax})
+		})
+	}
+}
+
+// What is outstanding of a limit, in its own terms.
+func TestOutstandingOfALimit(t *testing.T) {
+	l := ledger.New()
+	tree := NewTree(l)
+	tree.Set(Quota{Name: "q", Limit: resources.FromMap(map[string]int64{"cpu": 9, resources.Jobs: 5}), Min: cpu(9)})
+	l.Reserve("a", "q", cpu(2), true)
+	l.Reserve("b", "q", cpu(4), false)
+	tree.Changed("q")
+	limits := tree.Route("q").Limits(true)
+	require.EqualValues(t, 6, limits[0].Outstanding("cpu"))
+	require.EqualValues(t, 2, limits[0].Outstanding(resources.Jobs))
+	require.EqualValues(t, 2, limits[1].Outstanding("cpu"), "of min the non-preemptible part")
+	free, limited := limits[0].Free(resources.Jobs)
+	require.True(t, limited)
+	require.EqualValues(t, 3, free)
+	_, limited = limits[1].Free(resources.Jobs)
+	require.False(t, limited, "min does not name it")
+}
+
+func TestWithin(t *testing.T) {
+	tree := NewTree(ledger.New())
+	tree.Set(Quota{Name: "q", Limit: cpu(4), Used: cpu(4)})
+	tree.Set(Quota{Name: "other", Limit: cpuAndGPU(1, 1)})
+	tree.Refresh()
+	level := tree.Route("q").Levels[0]
+	require.True(t, level.Within(tree.Need(cpuAndGPU(4, 9))), "whatever is in use, and of gpu there is no limit")
+	require.False(t, level.Within(tree.Need(cpu(5))))
 }
 
 // A quota that went is remembered while something is held there or below, and counts where it counted.
@@ -110,6 +191,7 @@ func TestShort(t *testing.T) {
 	require.Equal(t, "cpu", short(need(4, 0), false))
 	lim.Claim(need(2, 0))
 	require.Equal(t, "cpu claimed", short(need(2, 0), false))
+	require.Equal(t, "cpu claimed", short(need(3, 0), false), "it would fit exactly but for the claims")
 	require.Equal(t, "gpu", short(need(2, 1), false), "what lacks without claims counts")
 	require.Empty(t, short(need(1, 0), false))
 	lim.Unclaim()
@@ -132,6 +214,21 @@ func TestNumbering(t *testing.T) {
 	require.Equal(t, []int64{0, 1, 0}, tree.Need(resources.List{}), "every unit is one")
 }
 
+// A quota that is made again while something is held there gives no other quota's resource away.
+func TestNumbersOfAQuotaThatComesBack(t *testing.T) {
+	l := ledger.New()
+	tree := NewTree(l)
+	tree.Set(Quota{Name: "root", Limit: cpuAndGPU(4, 2)})
+	tree.Set(Quota{Name: "team", Parent: "root", Limit: cpu(4), Min: cpuAndGPU(2, 1)})
+	l.Reserve("u", "team", cpu(1), false)
+	tree.Changed("team")
+	tree.Delete("team")
+	tree.Set(Quota{Name: "team", Parent: "root", Limit: cpu(4)})
+	require.Equal(t, []int64{1, 5}, tree.Need(cpuAndGPU(1, 5)), "root limits gpu still")
+	_, limited := tree.Route("root").Limits(false)[0].Free("gpu")
+	require.True(t, limited)
+}
+
 func TestLending(t *testing.T) {
 	tree := NewTree(ledger.New())
 	tree.Set(Quota{Name: "root", Limit: cpu(10)})
@@ -151,6 +248,45 @@ func TestLending(t *testing.T) {
 	lending.Shut(a.Levels[1])
 	require.False(t, lending.Allows(a, tree.Need(cpu(1))))
 	require.True(t, tree.Lend().Allows(a, tree.Need(cpu(5))), "another round")
+}
+
+// A level where more is in use than there is lends nothing of that resource; if it is the unit's own quota, nothing at
+// all.
+func TestLendingOfWhatIsOverspent(t *testing.T) {
+	tree := NewTree(ledger.New())
+	tree.Set(Quota{Name: "root", Limit: cpuAndGPU(10, 2), Used: cpuAndGPU(0, 3)})
+	leaf := Quota{Name: "a", Parent: "root", Limit: cpuAndGPU(3, 2), Max: cpuAndGPU(8, 2), Shared: true}
+	tree.Set(leaf)
+	allows := func(need resources.List) (bool, Obstacle) {
+		lending := tree.Lend()
+		o, some := lending.Obstacle(tree.Route("a"), tree.Need(need))
+		ok := lending.Allows(tree.Route("a"), tree.Need(need))
+		require.Equal(t, !ok, some)
+		return ok, o
+	}
+	ok, _ := allows(cpu(8))
+	require.True(t, ok, "it asks for nothing of what is overspent above")
+	ok, o := allows(cpuAndGPU(8, 1))
+	require.False(t, ok)
+	require.Equal(t, Obstacle{tree.Route("root").Levels[0], "gpu", 2}, o)
+	ok, o = allows(cpu(9))
+	require.False(t, ok)
+	require.Equal(t, Obstacle{tree.Route("a").Levels[0], "cpu", 1}, o)
+	leaf.Used = cpuAndGPU(0, 3)
+	tree.Set(leaf)
+	ok, o = allows(cpu(1))
+	require.False(t, ok)
+	require.Equal(t, Obstacle{tree.Route("a").Levels[0], "gpu", 1}, o)
+}
+
+// What a level asks for goes up to its max; at the top it is what all ask for.
+func TestAskedUpToMax(t *testing.T) {
+	tree := NewTree(ledger.New())
+	tree.Set(Quota{Name: "root", Limit: cpu(3), Max: cpu(3)})
+	tree.Set(Quota{Name: "a", Parent: "root", Limit: cpu(9), Max: cpu(4), Requested: cpu(9)})
+	tree.Set(Quota{Name: "b", Parent: "root", Limit: cpu(9), Requested: cpu(2)})
+	require.Equal(t, []int64{4}, tree.Route("a").Levels[0].Asked())
+	require.Equal(t, []int64{6}, tree.Route("root").Levels[0].Asked())
 }
 
 // A level that moves takes along what it asks for.

@@ -101,6 +101,28 @@ func TestAnotherNameIsAnotherJob(t *testing.T) {
 	require.Equal(t, `consumerRef names Job.v1.batch "k", but uid 1 is of Job.v1.batch "j"`, message)
 }
 
+// What is known of a job outlives a change of what its only unit says of it.
+func TestChangeKeepsWhatIsKnown(t *testing.T) {
+	b := NewBook[*testUnit]()
+	u := unit("j", jobOf("j", "1"), false)
+	b.Add(u)
+	require.Equal(t, 1, b.Len(), "a job; of its name nothing is known")
+	b.SetLive(jobOf("j", "1"), false)
+	b.Change(u, func() { u.is.Managed = true })
+	found, _ := b.Check(&u.is)
+	require.Equal(t, Gone, found)
+	require.Equal(t, 2, b.Len(), "the job and its name")
+	b.Remove(u)
+	require.Zero(t, b.Len())
+}
+
+func TestBefore(t *testing.T) {
+	a, b := unit("a", jobOf("j", "1"), true).is, unit("b", jobOf("j", "1"), true).is
+	require.True(t, Before(&a, &b))
+	require.False(t, Before(&b, &a))
+	require.False(t, Before(&a, &a))
+}
+
 func TestLiveness(t *testing.T) {
 	b := NewBook[*testUnit]()
 	u := unit("j", jobOf("j", "1"), true)
