@@ -168,10 +168,11 @@ type Checker struct {
 	unitOf map[string]string
 	bound  map[string]map[string]Resources // job UID -> UIDs of pods that were ever bound -> request
 
-	running  map[string]Resources // by quota: bound, not terminal
-	promised map[string]Resources // by quota: admitted, not bound yet
-	share    map[string]Resources // what each unit, by UID, adds to promised
-	beyond   map[string]bool      // rule, quota and resource that are beyond max now
+	running   map[string]Resources // by quota: bound, not terminal
+	promised  map[string]Resources // by quota: admitted, not bound yet
+	share     map[string]Resources // what each unit, by UID, adds to promised
+	beyond    map[string]bool      // rule, quota and resource that are beyond max now
+	tolerated map[string]int64     // by quota and resource: how far beyond max pods outside of the queue have taken it
 
 	suspects   []suspect
 	violations []Violation
@@ -188,18 +189,19 @@ type suspect struct {
 // New returns a Checker. blocking names the queues in which nothing may be overtaken.
 func New(blocking map[string]Order) *Checker {
 	return &Checker{
-		blocking: maps.Clone(blocking),
-		quotas:   map[string]Quota{},
-		units:    map[string]Unit{},
-		pods:     map[string]Pod{},
-		jobs:     map[string]Job{},
-		gone:     map[string]bool{},
-		unitOf:   map[string]string{},
-		bound:    map[string]map[string]Resources{},
-		running:  map[string]Resources{},
-		promised: map[string]Resources{},
-		share:    map[string]Resources{},
-		beyond:   map[string]bool{},
+		blocking:  maps.Clone(blocking),
+		quotas:    map[string]Quota{},
+		units:     map[string]Unit{},
+		pods:      map[string]Pod{},
+		jobs:      map[string]Job{},
+		gone:      map[string]bool{},
+		unitOf:    map[string]string{},
+		bound:     map[string]map[string]Resources{},
+		running:   map[string]Resources{},
+		promised:  map[string]Resources{},
+		share:     map[string]Resources{},
+		beyond:    map[string]bool{},
+		tolerated: map[string]int64{},
 	}
 }
 
@@ -390,6 +392,9 @@ func (c *Checker) applyPod(pod Pod, deleted bool) {
 		c.bind(pod)
 	}
 	if pod.Job == "" {
+		if pod.Bound && !old.Bound {
+			c.tolerate(pod)
+		}
 		c.checkLevels(pod.Quota, aStranger)
 	} else {
 		c.checkLevels(pod.Quota, theQueue)
@@ -465,7 +470,7 @@ const (
 	// nobody broke a promise.
 	nobody causer = iota
 	// aStranger is a pod outside of the queue. ElasticQuota compares it with its own quota only; above, it must leave
-	// what is promised to admitted units.
+	// what is promised to admitted units; see tolerate.
 	aStranger
 	theQueue
 )
@@ -480,17 +485,47 @@ func (c *Checker) checkLevels(quota string, by causer) {
 		for resource, limit := range level.Max {
 			running := c.under(c.running, name, resource)
 			promised := running + c.under(c.promised, name, resource)
+			if promised <= limit {
+				delete(c.tolerated, name+"/"+resource)
+			}
 			own := by == theQueue || by == aStranger && name == quota
 			c.compare(QuotaPassed, name, resource, running, limit, own)
-			c.compare(QuotaPromised, name, resource, promised, limit, own || by == aStranger && promised > running)
+			c.compare(QuotaPromised, name, resource, promised, limit, own || by == aStranger)
 		}
 		name = level.Parent
 	}
 }
 
+// tolerate takes note of levels above the quota of a pod outside of the queue that it fills beyond max, if all that was
+// promised there was taken: by pods that run, or by pods that exist and may have been assumed before it. Bindings are
+// written one beside the other, and the store has them in another order than the scheduler decided.
+func (c *Checker) tolerate(pod Pod) {
+	for name, steps := c.quotas[pod.Quota].Parent, 0; name != "" && steps <= len(c.quotas); steps++ {
+		level := c.quotas[name]
+		for resource, limit := range level.Max {
+			rest := c.under(c.promised, name, resource)
+			beyond := c.under(c.running, name, resource) + rest - limit
+			if beyond > 0 && rest <= c.unbound(name, resource) {
+				c.tolerated[name+"/"+resource] = beyond
+			}
+		}
+		name = level.Parent
+	}
+}
+
+// unbound sums what pods of jobs ask for at a level and below that have no node yet.
+func (c *Checker) unbound(quota, resource string) (sum int64) {
+	for _, pod := range c.pods {
+		if pod.Job != "" && !pod.Bound && !pod.Terminal && c.isUnder(pod.Quota, quota) {
+			sum += pod.Request[resource]
+		}
+	}
+	return sum
+}
+
 func (c *Checker) compare(rule Rule, quota, resource string, amount, limit int64, report bool) {
 	key := strings.Join([]string{string(rule), quota, resource}, "/")
-	if amount <= limit {
+	if amount <= limit+c.tolerated[quota+"/"+resource] {
 		delete(c.beyond, key)
 		return
 	}

@@ -158,6 +158,23 @@ func TestAPodOutsideOfTheQueueAtAFullParent(t *testing.T) {
 	}
 }
 
+// Bindings are written one beside the other: a pod of a job may have been assumed before the pod outside, and be bound
+// after it.
+func TestAPodOutsideOfTheQueueThatIsBoundFirst(t *testing.T) {
+	h := newHistory()
+	h.do(Quota{Name: "b", Parent: "parent", Max: cpu(4)})
+	h.do(unit("x", 4).admitted(1))
+	h.do(pod("x", 0, 3).bound())
+	h.do(pod("x", 1, 1))
+	h.do(Pod{UID: "p-outside", Name: "outside", Quota: "b", Request: cpu(3), Bound: true})
+	h.do(pod("x", 1, 1).bound())
+	require.Empty(t, h.Violations())
+	next := unit("y", 1)
+	next.Quota = "b"
+	h.do(next.admitted(2))
+	require.Contains(t, fmt.Sprint(h.Violations()), "QuotaPromised parent: cpu 8 of max 6", "the queue, again")
+}
+
 func TestAPodThatEndedTakesNothing(t *testing.T) {
 	h := newHistory()
 	h.do(unit("x", 4).admitted(1))
