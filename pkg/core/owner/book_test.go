@@ -116,6 +116,21 @@ func TestChangeKeepsWhatIsKnown(t *testing.T) {
 	require.Zero(t, b.Len())
 }
 
+// A name has one object: where another one is live under it, the former one is not.
+func TestAnotherJobOfTheName(t *testing.T) {
+	b := NewBook[*testUnit]()
+	u := unit("j", jobOf("j", "1"), true)
+	b.Add(u)
+	b.SetLive(jobOf("j", "1"), true)
+	require.True(t, b.IsLive(jobOf("j", "1")))
+	b.SetLive(jobOf("j", "2"), true)
+	require.False(t, b.IsLive(jobOf("j", "1")))
+	require.True(t, b.IsLive(jobOf("j", "2")))
+	found, message := b.Check(&u.is)
+	require.Equal(t, Another, found)
+	require.Equal(t, `Job.v1.batch "j" has uid 2, not 1`, message)
+}
+
 func TestBefore(t *testing.T) {
 	a, b := unit("a", jobOf("j", "1"), true).is, unit("b", jobOf("j", "1"), true).is
 	require.True(t, Before(&a, &b))
