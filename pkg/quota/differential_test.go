@@ -825,12 +825,21 @@ func (d *differential) checkHeldBack(key string, pods []*worldPod) {
 		d.Fatalf("%s would be let through, and is held back: %s: %s\n%s", key, reason, message, d.describe())
 	}
 	// What one of the two counts and the other does not: where parents are checked both may be short of it.
-	either := d.live.args.EnableCheckParentQuota &&
+	either := d.alsoRefused(leaf, explanation.Shortages) || d.live.args.EnableCheckParentQuota &&
 		(d.unnamedAbove(leaf, pods[0]) || d.heldByGone(short.Level) || d.countedUnnamed(short.Level, short.Resource))
 	if !refused && refusal != "" && !neverFits(reason) && !either {
 		d.Fatalf("%s would be refused (%s), and is held back for another reason: %s: %s\n%s", key, refusal,
 			reason, message, d.describe())
 	}
+}
+
+// alsoRefused says whether one of the shortages, not only the one that the reason is about, is of a limit that
+// ElasticQuota looks at where parents are checked, a level above for a resource that the leaf names.
+func (d *differential) alsoRefused(leaf string, shortages []admission.Shortage) bool {
+	return d.live.args.EnableCheckParentQuota && slices.ContainsFunc(shortages, func(sh admission.Shortage) bool {
+		return !sh.Binds && sh.Bound != admission.BoundMin && sh.Request > sh.Free &&
+			sh.Level != leaf && sh.Level != extension.RootQuotaName && d.namesResource(leaf, sh.Resource)
+	})
 }
 
 // countedUnnamed says whether an admitted job below a level holds a resource that its leaf does not name.
