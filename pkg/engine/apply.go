@@ -57,6 +57,9 @@ func (e *Engine) apply(now time.Time, b *batch) {
 	for _, r := range b.results {
 		e.applyResult(now, r)
 	}
+	if b.recheck {
+		e.core.call("", func(s *admission.State) { s.Recheck(now) })
+	}
 	for _, f := range b.calls {
 		f()
 	}

@@ -99,6 +99,9 @@ func (e *Engine) Snapshot() Snapshot { return e.publisher.newest() }
 // Settle takes the result of an attempt of a write.
 func (e *Engine) Settle(r Result) { e.box.put(func(b *batch) { b.results = append(b.results, r) }) }
 
+// Recheck says that what a check of an extension depends on has changed: all that waits is looked at again.
+func (e *Engine) Recheck() { e.box.put(func(b *batch) { b.recheck = true }) }
+
 // Lead makes the engine decide and write from now on, as soon as it has read all units consistently. It returns at
 // once. There is no way back: a process that lost its lease ends.
 func (e *Engine) Lead() { e.leadOnce.Do(func() { close(e.lead) }) }

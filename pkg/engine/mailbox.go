@@ -123,13 +123,14 @@ type batch struct {
 	quotas  latest[string, urgency]
 	total   bool
 	mapping bool
+	recheck bool
 	results []Result
 	calls   []func()
 }
 
 func (b *batch) empty() bool {
 	return len(b.units.items)+len(b.queues.items)+len(b.classes.items)+len(b.jobs.items)+len(b.pods.items)+
-		len(b.assigns.items)+len(b.quotas.items)+len(b.results)+len(b.calls) == 0 && !b.total && !b.mapping
+		len(b.assigns.items)+len(b.quotas.items)+len(b.results)+len(b.calls) == 0 && !b.total && !b.mapping && !b.recheck
 }
 
 // mailbox takes what reaches the engine. Of an object only the newest state is kept, so its size is bounded by the

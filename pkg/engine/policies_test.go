@@ -23,6 +23,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -143,4 +144,33 @@ func TestAPolicyThatIsNotRegisteredIsTold(t *testing.T) {
 	require.Equal(t, []string{"a"}, keysOf(r.decisions()))
 	require.Equal(t, 1, r.sendQueues())
 	require.Equal(t, metav1.ConditionTrue, r.active(testQuota).Status)
+}
+
+// budget lets units go while it is open.
+type budget struct{ open atomic.Bool }
+
+func (*budget) Key(admission.Unit) string { return "" }
+
+func (b *budget) Check(admission.Unit) (admission.Reason, string) {
+	if !b.open.Load() {
+		return "BudgetSpent", "the budget of this month is spent"
+	}
+	return "", ""
+}
+
+// What a check said of what waits is asked again when the check says that its answers changed, and no sooner.
+func TestACheckSaysThatItsAnswersChanged(t *testing.T) {
+	b := &budget{}
+	r := extended(t, quotasOf(2, testQuota), Options{Checks: []admission.Check{b}})
+	r.createQueue(testQuota, nil)
+	r.unit("a", 1)
+	r.lead()
+	require.Empty(t, r.decisions())
+
+	b.open.Store(true)
+	r.advance(time.Second)
+	require.Empty(t, r.decisions(), "nobody has said so")
+	r.engine.Recheck()
+	r.advance(time.Second)
+	require.Equal(t, []string{"a"}, keysOf(r.decisions()))
 }

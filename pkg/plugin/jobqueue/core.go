@@ -171,6 +171,7 @@ func (c *core) buildEngine(
 	if c.engine, err = engine.New(o); err != nil {
 		return err
 	}
+	c.extensions.notify(c.engine.Recheck)
 	quotas.Subscribe(c.engine.Sink())
 	if c.args.ProtectReservedQuota {
 		quotas.Protect(quota.Guard{

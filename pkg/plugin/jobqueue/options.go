@@ -57,7 +57,16 @@ func WithPolicy(name string, factory queue.Factory) Option {
 	}
 }
 
-// WithCheck registers a check that every unit must pass, after those that were registered before it.
+// Notifier is implemented by a check whose answers follow from more than the unit: a calendar, a budget, an object that
+// it watches.
+type Notifier interface {
+	// Notify is called once, before the check is asked. From then on the check calls changed when its answers may be
+	// other ones than before, from any goroutine; that returns at once. An admitted unit stays admitted.
+	Notify(changed func())
+}
+
+// WithCheck registers a check that every unit must pass, after those that were registered before it. It may be a
+// Notifier.
 func WithCheck(check admission.Check) Option {
 	return func(x *extensions) {
 		if check == nil {
@@ -111,6 +120,15 @@ func newExtensions(options []Option) (*extensions, error) {
 
 func (x *extensions) refuse(format string, args ...any) {
 	x.errs = append(x.errs, fmt.Errorf(format, args...))
+}
+
+// notify tells the checks that want to know it whom to tell that their answers changed.
+func (x *extensions) notify(changed func()) {
+	for _, check := range x.checks {
+		if n, ok := check.(Notifier); ok {
+			n.Notify(changed)
+		}
+	}
 }
 
 // validate says what is wrong with the arguments of the plugin in a scheduler with these extensions.

@@ -41,6 +41,21 @@ func TestExtensionsReachTheEngine(t *testing.T) {
 	require.Equal(t, admission.FairOrder{}, o.Order)
 }
 
+// calendar is a check whose answers change.
+type calendar struct {
+	anyCheck
+	changed func()
+}
+
+func (c *calendar) Notify(changed func()) { c.changed = changed }
+
+func TestAChecksChangeReachesTheEngine(t *testing.T) {
+	check, told := &calendar{}, 0
+	wiring(t, WithCheck(anyCheck{}), WithCheck(check)).extensions.notify(func() { told++ })
+	check.changed()
+	require.Equal(t, 1, told)
+}
+
 func TestExtensionsThatContradictAreRefused(t *testing.T) {
 	fifo := queue.Builtin()["FIFO"]
 	for want, options := range map[string][]Option{
