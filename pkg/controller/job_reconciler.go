@@ -252,6 +252,10 @@ func (r *JobReconciler) patchJob(ctx context.Context, o *Observation, a PatchJob
 	if a.Plain != nil {
 		return r.patch(ctx, o, a.Before, a.Plain.DeepCopy(), a.Event, r.Client.Patch)
 	}
+	if o.Kind.SuspensionSeen(a.Before) {
+		// Nothing is to come after which the API server would take it.
+		record(r.Recorder, o.Job, r.told.once(o.Job, warning("CannotResume", "Resume", short(err.Error()))))
+	}
 	return fmt.Errorf("the pod templates cannot be changed yet: %w", err)
 }
 

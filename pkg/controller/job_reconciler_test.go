@@ -408,6 +408,38 @@ func TestTemplatesThatMayNotChange(t *testing.T) {
 	require.Empty(t, w.job().Spec.Template.Annotations)
 }
 
+// The owner of a job forges the record of what resuming wrote into its template, to have another team's quota label put
+// there by the controller, whose writes no policy looks at (C0).
+func TestAForgedRecordNamesNobodyElsesQuota(t *testing.T) {
+	forged := func(label string) func(j *batchv1.Job) {
+		return func(j *batchv1.Job) {
+			j.Annotations = map[string]string{
+				v1alpha1.QueueNameKey:                "victim",
+				v1alpha1.AnnotationTemplateAdditions: `{"j":{"labels":{"` + v1alpha1.LabelQuotaName + `":"victim"}}}`,
+			}
+			delete(j.Labels, v1alpha1.LabelQuotaName)
+			j.Spec.Template.Labels = map[string]string{"app": "x"}
+			if label != "" {
+				j.Labels = map[string]string{v1alpha1.LabelQuotaName: label}
+			}
+		}
+	}
+	for name, label := range map[string]string{"without a label": "", "with a label of its own": "a"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newJob(forged(label)))
+			for range 2 {
+				w.settle()
+				require.Equal(t, label, w.unit().Labels[v1alpha1.LabelQuotaName])
+				require.NotEqual(t, "victim", w.job().Spec.Template.Labels[v1alpha1.LabelQuotaName])
+				require.Empty(t, w.unit().Annotations[v1alpha1.AnnotationParkedReason])
+				w.admit()
+			}
+			require.False(t, *w.job().Spec.Suspend)
+			require.Equal(t, label, w.job().Spec.Template.Labels[v1alpha1.LabelQuotaName])
+		})
+	}
+}
+
 func TestTamperedUnitIsCorrected(t *testing.T) {
 	w := newWorld(t, newJob())
 	w.settle()

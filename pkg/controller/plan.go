@@ -451,20 +451,26 @@ func (p *planner) resume() []Action {
 	}
 	event := normal("Admitted", "Resume", "quota is reserved; the job is resumed")
 	plain := after.DeepCopy()
+	elsewhere := p.chargedElsewhere()
 	if p.Kind.Started(p.Job) {
-		if p.lacksQuota() {
+		if elsewhere {
 			return p.resetStart()
 		}
 		return []Action{PatchJob{Before: p.Job, After: plain, Event: event}}
 	}
-	if err := p.Kind.AddToTemplates(after, p.additions()); err != nil {
-		return []Action{PatchJob{Before: p.Job, After: plain, Event: event}}
+	if err := p.fill(after); err != nil {
+		return []Action{Tell{Event: warning("CannotResume", "Resume", short(err.Error()))}}
 	}
-	step := PatchJob{Before: p.Job, After: after, Plain: plain, Event: event}
-	if p.lacksQuota() && !p.Kind.SuspensionSeen(p.Job) {
-		step.Plain = nil // templates become mutable once the suspension has been noted
+	if elsewhere {
+		plain = nil // templates become mutable once the suspension has been noted
 	}
-	return []Action{step}
+	return []Action{PatchJob{Before: p.Job, After: after, Plain: plain, Event: event}}
+}
+
+// fill makes the pod templates of a job what its pods need: what their owner wrote, and our additions.
+func (p *planner) fill(job *unstructured.Unstructured) error {
+	p.Kind.RestoreTemplates(job)
+	return p.Kind.AddToTemplates(job, p.additions())
 }
 
 // additions to each pod template: who the pods belong to, and the labels that ElasticQuota charges them by.
@@ -480,15 +486,24 @@ func (p *planner) additions() map[string]jobs.Addition {
 	return additions
 }
 
-// lacksQuota says whether pods of the templates as they are now would lack the quota that the job names.
-func (p *planner) lacksQuota() bool {
+// chargedElsewhere says whether pods of the templates as they are now would be charged otherwise than the unit was
+// asked for: their quota label is missing, or the record of what was added, which the owner of the job may forge, has it
+// taken for ours (C0).
+func (p *planner) chargedElsewhere() bool {
+	filled := p.Job.DeepCopy()
+	if p.fill(filled) != nil {
+		return true
+	}
 	now, err := p.Kind.PodSets(p.Job) // with what an earlier resume added
-	if err != nil || p.demand.own.quota == "" {
-		return false
+	want, errWant := p.Kind.PodSets(filled)
+	if err != nil || errWant != nil || len(now) != len(want) {
+		return true
 	}
 	for i := range now {
-		if now[i].Template.Labels[v1alpha1.LabelQuotaName] != p.demand.own.quota {
-			return true
+		for _, key := range []string{v1alpha1.LabelQuotaName, v1alpha1.LabelPreemptible} {
+			if now[i].Template.Labels[key] != want[i].Template.Labels[key] {
+				return true
+			}
 		}
 	}
 	return false
@@ -519,7 +534,7 @@ func (p *planner) wait() []Action {
 	if after := p.restored(); after != nil {
 		return []Action{PatchJob{Before: p.Job, After: after}}
 	}
-	if p.Kind.Started(p.Job) && p.lacksQuota() {
+	if p.Kind.Started(p.Job) && p.chargedElsewhere() {
 		return p.resetStart() // now, so that admission need not wait for it
 	}
 	return nil

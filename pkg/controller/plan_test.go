@@ -480,9 +480,41 @@ func TestResumeWritesWhatPodsNeed(t *testing.T) {
 	seen := queued(t).phase(v1alpha1.PhaseDequeued).condition("Suspended").with(marked)
 	step, ok = Plan(seen.Observation)[0].(PatchJob)
 	require.True(t, ok)
-	require.NotNil(t, step.Plain)
+	require.Nil(t, step.Plain)
+
+	labelled := queued(t).job("a", "spec", "template", "metadata", "labels", v1alpha1.LabelQuotaName).
+		phase(v1alpha1.PhaseDequeued).with(marked)
+	labelled.condition("Suspended")
+	step, ok = Plan(labelled.Observation)[0].(PatchJob)
+	require.True(t, ok)
+	require.NotNil(t, step.Plain, "its pods are charged right, whatever is refused")
 	require.False(t, jobs.SuspendedByUs(step.After))
 	require.False(t, jobs.HasAdditions(step.Plain))
+}
+
+// A record that has the label of the template taken for ours lets no pod be charged to a quota that the unit was not asked
+// for (C0).
+func TestAForgedRecordHidesNoQuota(t *testing.T) {
+	forged := func(o *Observation) {
+		o.Job.SetLabels(map[string]string{v1alpha1.QueueNameKey: "q"})
+		o.Job.SetAnnotations(map[string]string{
+			v1alpha1.AnnotationTemplateAdditions: `{"j":{"labels":{"` + v1alpha1.LabelQuotaName + `":null}}}`,
+		})
+	}
+	rich := func(t *testing.T) *scene {
+		s := queued(t).job("rich", "spec", "template", "metadata", "labels", v1alpha1.LabelQuotaName)
+		s.unit(func(u *v1alpha1.QueueUnit) { delete(u.Labels, v1alpha1.LabelQuotaName) })
+		return s.phase(v1alpha1.PhaseDequeued).with(forged).with(marked).condition("Suspended")
+	}
+	step, ok := Plan(rich(t).Observation)[0].(PatchJob)
+	require.True(t, ok)
+	sets, err := batchJob(t).PodSets(step.After)
+	require.NoError(t, err)
+	require.Empty(t, sets[0].Template.Labels)
+	require.Nil(t, step.Plain, "should that be refused, the job does not go")
+
+	started := rich(t).started()
+	require.IsType(t, ResetStart{}, Plan(started.Observation)[0], "nor before its template can be changed")
 }
 
 func TestEndedUnitHoldsNothing(t *testing.T) {

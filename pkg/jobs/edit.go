@@ -18,8 +18,10 @@ package jobs
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -31,7 +33,19 @@ type Addition struct {
 	Labels, Annotations map[string]string
 }
 
-// record says what the keys that were added to one template held before; nil stands for absent.
+// ErrNotAddable: an addition has a key that RestoreTemplates would not take back.
+var ErrNotAddable = errors.New("not a key that resuming adds")
+
+// addable are the keys that an addition may have. The record of what was added is an annotation of the job, which its
+// owner may forge. So it is believed about these keys alone, and says only that they go: no value that it holds is ever
+// written.
+var addable = struct{ labels, annotations []string }{
+	labels:      []string{v1alpha1.LabelQuotaName, v1alpha1.LabelPreemptible},
+	annotations: []string{v1alpha1.AnnotationRelatedQueueUnit, v1alpha1.AnnotationRelatedPodSet},
+}
+
+// record names the keys that were added to one template. The values are nil; the first release kept what the keys had
+// held before.
 type record struct {
 	Labels      map[string]*string `json:"labels,omitempty"`
 	Annotations map[string]*string `json:"annotations,omitempty"`
@@ -46,7 +60,8 @@ func (k *Kind) SetSuspend(job *unstructured.Unstructured, suspend bool) error {
 }
 
 // AddToTemplates writes additions, by pod set name, into the pod templates and records on the job what
-// RestoreTemplates needs to take them back. What an earlier record holds is kept: it is older.
+// RestoreTemplates is to take back: every key that did not hold the value before. What an earlier record names stays
+// recorded.
 func (k *Kind) AddToTemplates(job *unstructured.Unstructured, additions map[string]Addition) error {
 	records := recordsOf(job)
 	for i := range k.Sets {
@@ -58,10 +73,11 @@ func (k *Kind) AddToTemplates(job *unstructured.Unstructured, additions map[stri
 		r := records[name]
 		metadata := k.Sets[i].Template.child("metadata")
 		var err error
-		if r.Labels, err = add(job, metadata.child("labels"), addition.Labels, r.Labels); err != nil {
+		if r.Labels, err = add(job, metadata.child("labels"), addition.Labels, addable.labels, r.Labels); err != nil {
 			return err
 		}
-		if r.Annotations, err = add(job, metadata.child("annotations"), addition.Annotations, r.Annotations); err != nil {
+		r.Annotations, err = add(job, metadata.child("annotations"), addition.Annotations, addable.annotations, r.Annotations)
+		if err != nil {
 			return err
 		}
 		if len(r.Labels)+len(r.Annotations) > 0 {
@@ -84,37 +100,33 @@ func (k *Kind) AddToTemplates(job *unstructured.Unstructured, additions map[stri
 	return nil
 }
 
-// add sets the values and returns the record, with what the keys held before.
+// add sets the values and returns what is recorded of them.
 func add(
-	job *unstructured.Unstructured, p Path, values map[string]string, before map[string]*string,
+	job *unstructured.Unstructured, p Path, values map[string]string, keys []string, recorded map[string]*string,
 ) (map[string]*string, error) {
 	if len(values) == 0 {
-		return before, nil
+		return recorded, nil
 	}
 	have := stringMap(lookup(job.Object, p))
 	if have == nil {
 		have = map[string]string{}
 	}
 	for key, value := range values {
-		old, had := have[key]
-		if had && old == value {
+		if !slices.Contains(keys, key) {
+			return nil, fmt.Errorf("%w: %q", ErrNotAddable, key)
+		}
+		if old, had := have[key]; had && old == value {
 			continue
 		}
-		if _, recorded := before[key]; !recorded {
-			if before == nil {
-				before = map[string]*string{}
-			}
-			before[key] = nil
-			if had {
-				before[key] = &old
-			}
+		if recorded == nil {
+			recorded = map[string]*string{}
 		}
-		have[key] = value
+		recorded[key], have[key] = nil, value
 	}
 	if err := unstructured.SetNestedStringMap(job.Object, have, p...); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	return before, nil
+	return recorded, nil
 }
 
 // RestoreTemplates takes back what AddToTemplates wrote, together with its record, and says whether there was
@@ -130,8 +142,8 @@ func (k *Kind) RestoreTemplates(job *unstructured.Unstructured) bool {
 				continue
 			}
 			metadata := k.Sets[i].Template.child("metadata")
-			restore(job, metadata.child("labels"), r.Labels)
-			restore(job, metadata.child("annotations"), r.Annotations)
+			remove(job, metadata.child("labels"), addable.labels, r.Labels)
+			remove(job, metadata.child("annotations"), addable.annotations, r.Annotations)
 			if fields, ok := lookup(job.Object, metadata).(map[string]any); ok && len(fields) == 0 {
 				unstructured.RemoveNestedField(job.Object, metadata...)
 			}
@@ -142,16 +154,15 @@ func (k *Kind) RestoreTemplates(job *unstructured.Unstructured) bool {
 	return true
 }
 
-func restore(job *unstructured.Unstructured, p Path, before map[string]*string) {
+// remove takes those of the keys out that were recorded.
+func remove(job *unstructured.Unstructured, p Path, keys []string, recorded map[string]*string) {
 	have := stringMap(lookup(job.Object, p))
-	if len(before) == 0 || have == nil {
+	if len(recorded) == 0 || have == nil {
 		return
 	}
-	for key, value := range before {
-		if value == nil {
+	for _, key := range keys {
+		if _, ok := recorded[key]; ok {
 			delete(have, key)
-		} else {
-			have[key] = *value
 		}
 	}
 	if len(have) == 0 {

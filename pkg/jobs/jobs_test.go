@@ -240,7 +240,7 @@ func TestTemplateAdditionsAreTakenBack(t *testing.T) {
 metadata: {name: j, annotations: {mine: "1"}}
 spec:
   suspend: true
-  template: {metadata: {annotations: {koord-queue/related-podset-name: forged}}, spec: {containers: []}}
+  template: {metadata: {annotations: {mine: "2"}}, spec: {containers: []}}
 `)
 	job := before.DeepCopy()
 	additions := map[string]Addition{"j": {
@@ -261,17 +261,51 @@ spec:
 	require.True(t, k.RestoreTemplates(job))
 	require.Equal(t, before, job)
 	require.False(t, k.RestoreTemplates(job))
+
+	forged := object(t, "spec: {template: {metadata: {annotations: {koord-queue/related-podset-name: forged}}}}")
+	require.NoError(t, k.AddToTemplates(forged, additions))
+	require.True(t, k.RestoreTemplates(forged))
+	require.Equal(t, object(t, "spec: {template: {}}"), forged, "a value of somebody else under a key of ours is gone")
 }
 
-func TestRestoreKeepsTheOldestRecord(t *testing.T) {
+// The record is an annotation of the job, so its owner may write what he likes into it. Nothing of it comes into a
+// template, and nothing goes but what resuming writes (C0).
+func TestAForgedRecordPutsNothingIntoTemplates(t *testing.T) {
 	k := batchJob(t)
-	job := object(t, "spec: {template: {metadata: {labels: {x: old}}}}")
+	for name, record := range map[string]string{
+		"another quota":           `{"j":{"labels":{"quota.scheduling.koordinator.sh/name":"victim"}}}`,
+		"another spelling of it":  `{"j":{"labels":{"alibabacloud.com/quota-name":"victim"}}}`,
+		"another label":           `{"j":{"labels":{"app":"victim","mine":null}}}`,
+		"another unit":            `{"j":{"annotations":{"koord-queue/related-queueunit":"victim/unit"}}}`,
+		"another annotation":      `{"j":{"annotations":{"koord-queue/queue-name":"victim","note":null}}}`,
+		"an empty label":          `{"j":{"labels":{"quota.scheduling.koordinator.sh/name":""}}}`,
+		"preemptible, once again": `{"j":{"labels":{"quota.scheduling.koordinator.sh/preemptible":"true"}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, metadata := range []string{"", "labels: {mine: a}, annotations: {note: b}"} {
+				job := object(t, "spec: {template: {metadata: {"+metadata+"}, spec: {containers: []}}}")
+				want := job.DeepCopy()
+				if metadata == "" {
+					unstructured.RemoveNestedField(want.Object, "spec", "template", "metadata")
+				}
+				job.SetAnnotations(map[string]string{v1alpha1.AnnotationTemplateAdditions: record})
+				require.True(t, k.RestoreTemplates(job))
+				require.Equal(t, want, job)
+			}
+		})
+	}
+}
+
+func TestOnlyWhatCanBeTakenBackIsAdded(t *testing.T) {
+	k := batchJob(t)
+	job := object(t, "spec: {template: {spec: {containers: []}}}")
 	before := job.DeepCopy()
-	require.NoError(t, k.AddToTemplates(job, map[string]Addition{"j": {Labels: map[string]string{"x": "new"}}}))
-	require.NoError(t,
-		k.AddToTemplates(job, map[string]Addition{"j": {Labels: map[string]string{"x": "newer", "y": "1"}}}))
-	require.True(t, k.RestoreTemplates(job))
-	require.Equal(t, before, job)
+	for _, addition := range []Addition{
+		{Labels: map[string]string{"x": "1"}}, {Annotations: map[string]string{v1alpha1.QueueNameKey: "q"}},
+	} {
+		require.ErrorIs(t, k.AddToTemplates(job, map[string]Addition{"j": addition}), ErrNotAddable)
+		require.Equal(t, before, job)
+	}
 }
 
 func TestMarks(t *testing.T) {
@@ -334,7 +368,10 @@ func FuzzKind(f *testing.F) {
 		}
 		edited := job.DeepCopy()
 		k.RestoreTemplates(edited)
-		if k.AddToTemplates(edited, map[string]Addition{job.GetName(): {Labels: map[string]string{"a": "b"}}}) == nil {
+		additions := map[string]Addition{
+			job.GetName(): {Labels: map[string]string{v1alpha1.LabelQuotaName: "b"}},
+		}
+		if k.AddToTemplates(edited, additions) == nil {
 			k.RestoreTemplates(edited)
 			require.False(t, HasAdditions(edited))
 		}

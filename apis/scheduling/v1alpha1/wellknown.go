@@ -63,7 +63,7 @@ const (
 	AnnotationAdopted = "koord-queue/adopted"
 	// AnnotationSuspendedBy on a job records that the controller, and nobody else, suspended it.
 	AnnotationSuspendedBy = "koord-queue/suspended-by"
-	// AnnotationTemplateAdditions on a job records what resuming wrote into its pod templates, to take it back.
+	// AnnotationTemplateAdditions on a job records which keys resuming wrote into its pod templates, to take them back.
 	AnnotationTemplateAdditions = "koord-queue/template-additions"
 	// AnnotationParkedReason on a unit says why the controller made it inactive: its job names no one quota, or
 	// cannot be read. The controller writes the same reason into condition QuotaReserved; the scheduler leaves
