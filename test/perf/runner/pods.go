@@ -59,6 +59,7 @@ func podBody(name, quota string) []byte {
 // gatedPodBody is a pod of a Job, with a gate of Kubernetes or without.
 func gatedPodBody(name, quota string, job int, uid string, gate bool) []byte {
 	metadata, spec, pod := podObject(name, quota)
+	metadata["name"] = jobName(job) // a unit of another name stands for no job
 	metadata["ownerReferences"] = ownerReferences(job, uid)
 	if gate {
 		spec["schedulingGates"] = []any{map[string]any{"name": "perf.example.invalid/waits"}}
