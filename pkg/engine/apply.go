@@ -101,6 +101,9 @@ func (e *Engine) applyClass(now time.Time, name string, class *classObject) {
 
 func (e *Engine) applyQueue(now time.Time, name string, q *queueObject) {
 	e.statuses.mark(now, name)
+	if (q == nil) != (e.queues[name] == nil) {
+		e.gauges.recount(now)
+	}
 	if q == nil {
 		delete(e.queues, name)
 		e.statuses.forget(name)

@@ -82,7 +82,7 @@ func New(o Options) (*Engine, error) {
 	e.sources = &sources{env: v, box: e.box}
 	e.writers = newWriters(&v.opts, e.Settle)
 	e.quotas = newObserver(v, e.retryIn)
-	e.gauges = newGauges(v, e.core, e.quotas)
+	e.gauges = newGauges(v, e.core, e.quotas, func(name string) bool { return e.queues[name] != nil })
 	e.statuses = newQueueStatuses(v, e.core, e.writers)
 	e.pods = &pods{
 		env: v, podIndex: newPodIndex(), core: e.core, units: e.units, quotas: e.quotas, gauges: e.gauges,
@@ -208,6 +208,7 @@ func (e *Engine) observe(now time.Time) {
 	}
 	if changed {
 		e.remap(now)
+		e.gauges.recount(now)
 	}
 }
 

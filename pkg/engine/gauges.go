@@ -36,17 +36,23 @@ type gauges struct {
 	last   time.Time
 	levels map[string]bool // whose outstanding may have changed
 	fresh  map[string]bool // leaf quotas for Options.Outstanding, which is told of their ancestors, too
-	// counts are the pairs of queue and quota that were exported, of this state.
+	// queueExists says whether there is a Queue of this name.
+	queueExists func(name string) bool
+	// counts are the pairs of queue and quota that were exported, of this state. stray are the counts of the pairs of
+	// which one does not exist: tenants make up names as they like, so these are exported as one sum.
 	counts map[[2]string]bool
+	stray  map[[2]string]admission.QueueCounts
+	sum    admission.QueueCounts
 	of     *admission.State
 	// outstanding that was exported, by level; told is what Options.Outstanding was given.
 	outstanding, told map[string]resources.List
 }
 
-func newGauges(v *env, c *core, o *observer) *gauges {
+func newGauges(v *env, c *core, o *observer, queueExists func(name string) bool) *gauges {
 	return &gauges{
-		env: v, core: c, quotas: o,
-		levels: map[string]bool{}, fresh: map[string]bool{}, counts: map[[2]string]bool{},
+		env: v, core: c, quotas: o, queueExists: queueExists,
+		levels: map[string]bool{}, fresh: map[string]bool{},
+		counts: map[[2]string]bool{}, stray: map[[2]string]admission.QueueCounts{},
 		outstanding: map[string]resources.List{}, told: map[string]resources.List{},
 	}
 }
@@ -106,32 +112,69 @@ func (g *gauges) tellOutstanding(level string) {
 	}
 }
 
+// recount has all counts exported anew: a queue or quota came or went.
+func (g *gauges) recount(now time.Time) {
+	g.of = nil
+	g.mark(now, "")
+}
+
 func (g *gauges) measureCounts() {
 	var changed []admission.QueueCounts
 	g.core.call("", func(s *admission.State) {
-		if g.of != s {
-			// Another state speaks of all that it has, and of nothing else.
-			g.of = s
-			for pair := range g.counts {
-				g.forgetCounts(pair)
-			}
-		}
 		changed = s.ChangedCounts()
+		if g.of != s {
+			g.of, changed = s, s.Counts()
+			g.forgetAllCounts()
+		}
 	})
 	for _, c := range changed {
-		pair := [2]string{c.Queue, c.Quota}
-		if c.Pending+c.Admitted+c.Parked == 0 {
-			g.forgetCounts(pair)
-			continue
+		g.export(c)
+	}
+	pair := [2]string{}
+	if len(g.stray) == 0 {
+		g.forgetCounts(pair)
+		return
+	}
+	g.set(pair, g.sum)
+}
+
+func (g *gauges) export(c admission.QueueCounts) {
+	pair, empty := [2]string{c.Queue, c.Quota}, c.Pending+c.Admitted+c.Parked == 0
+	switch {
+	case !g.queueExists(c.Queue) || !g.quotas.known(c.Quota):
+		former := g.stray[pair]
+		g.sum.Pending += c.Pending - former.Pending
+		g.sum.Admitted += c.Admitted - former.Admitted
+		g.sum.Parked += c.Parked - former.Parked
+		if g.stray[pair] = c; empty {
+			delete(g.stray, pair)
 		}
-		g.counts[pair] = true
-		g.opts.Metrics.Set(metrics.PendingUnits, float64(c.Pending), c.Queue, c.Quota)
-		g.opts.Metrics.Set(metrics.AdmittedUnits, float64(c.Admitted), c.Queue, c.Quota)
-		g.opts.Metrics.Set(metrics.ParkedUnits, float64(c.Parked), c.Queue, c.Quota)
+	case empty:
+		g.forgetCounts(pair)
+	default:
+		g.set(pair, c)
 	}
 }
 
+func (g *gauges) set(pair [2]string, c admission.QueueCounts) {
+	g.counts[pair] = true
+	g.opts.Metrics.Set(metrics.PendingUnits, float64(c.Pending), pair[0], pair[1])
+	g.opts.Metrics.Set(metrics.AdmittedUnits, float64(c.Admitted), pair[0], pair[1])
+	g.opts.Metrics.Set(metrics.ParkedUnits, float64(c.Parked), pair[0], pair[1])
+}
+
+func (g *gauges) forgetAllCounts() {
+	for pair := range g.counts {
+		g.forgetCounts(pair)
+	}
+	clear(g.stray)
+	g.sum = admission.QueueCounts{}
+}
+
 func (g *gauges) forgetCounts(pair [2]string) {
+	if !g.counts[pair] {
+		return
+	}
 	delete(g.counts, pair)
 	for _, name := range []metrics.Name{metrics.PendingUnits, metrics.AdmittedUnits, metrics.ParkedUnits} {
 		g.opts.Metrics.Forget(name, pair[0], pair[1])
@@ -141,7 +184,7 @@ func (g *gauges) forgetCounts(pair [2]string) {
 func (g *gauges) measureOutstanding(level string) {
 	var list resources.List
 	if g.quotas.known(level) {
-		list = g.outstandingOf(level)
+		list = g.outstandingOf(level).Mask(g.quotas.maxOf(level)) // not of resources that a tenant made up
 	}
 	for _, item := range g.outstanding[level].Items() {
 		if _, still := list.Get(item.Name); !still {

@@ -87,7 +87,8 @@ var (
 
 // definitions is the one table.
 var definitions = []definition{
-	{PendingUnits, gauge, []string{"queue", "quota"}, "Units that wait for quota.", nil},
+	{PendingUnits, gauge, []string{"queue", "quota"}, "Units that wait for quota. Those of a queue or quota that " +
+		"does not exist are counted together, under empty names; so are the next two.", nil},
 	{AdmittedUnits, gauge, []string{"queue", "quota"}, "Units that hold quota.", nil},
 	{ParkedUnits, gauge, []string{"queue", "quota"},
 		"Units that cannot be admitted as they are; their condition says why.", nil},
@@ -104,7 +105,8 @@ var definitions = []definition{
 	{CycleDurationSeconds, histogram, nil, "Time that one cycle of the admission loop took.", cycleBuckets},
 	{CycleExaminedUnits, histogram, nil, "Units that one cycle compared with quota.", countBuckets},
 	{LedgerOutstanding, gauge, []string{"quota", "resource"},
-		"What admitted units hold beyond their assigned pods; thousandths of cpu, whole units of all else.", nil},
+		"What admitted units hold beyond their assigned pods, of resources that the quota limits; thousandths of cpu, " +
+			"whole units of all else.", nil},
 	{
 		LedgerDifferences, gauge, []string{"kind"},
 		"Differences that the last audit found: of the ledger to its rebuild (ledger), of units to the API objects (unit), " +
@@ -148,7 +150,7 @@ var definitions = []definition{
 		StartupSeconds, gauge, []string{"stage"},
 		"Time from the start of the queue in this process until all that existed was read (Synced), " +
 			"this replica was to lead (Leading), it began to decide (Deciding), " +
-			"and its first admission was confirmed (Admitted).", nil,
+			"and what its first decision admitted was confirmed (Admitted; absent if that was nothing).", nil,
 	},
 }
 

@@ -157,8 +157,11 @@ func TestSumIsExact(t *testing.T) {
 				}
 			}
 		}
-		zero := true
+		zero, kinds := true, 0
 		for k, n := range want {
+			if n.Sign() != 0 {
+				kinds++
+			}
 			require.Equal(t, clamp(n), sum.Get(k))
 			listed, named := sum.List().Get(k)
 			require.Equal(t, clamp(n), listed)
@@ -166,6 +169,7 @@ func TestSumIsExact(t *testing.T) {
 			zero = zero && n.Sign() == 0
 		}
 		require.Equal(t, zero, sum.IsZero())
+		require.Equal(t, kinds, sum.Len(), "names of which nothing is left are forgotten")
 		before := sum.List()
 		sum.AddSum(&other)
 		sum.SubSum(&other)

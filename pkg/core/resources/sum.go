@@ -23,9 +23,11 @@ import (
 )
 
 // Sum accumulates vectors exactly, in 128 bits: whatever is added can be taken away again and leaves the
-// same sum, however large the amounts were in between. Reading saturates. The zero value is empty.
+// same sum, however large the amounts were in between. Reading saturates. The zero value is empty. What comes to zero
+// is forgotten, so that a sum is as large as what is in it, whatever names there were.
 type Sum struct{ items []sumItem }
 
+// sumItem is an amount in two's complement that is not zero.
 type sumItem struct {
 	name string
 	hi   int64
@@ -38,49 +40,54 @@ func (s *Sum) Add(l List) {
 		s.items = make([]sumItem, 0, len(l.items))
 	}
 	for i := range l.items {
-		s.add(l.items[i].Name, l.items[i].Amount)
+		s.add(l.items[i].Name, signExtension(l.items[i].Amount), uint64(l.items[i].Amount))
 	}
 }
 
 // Sub takes a vector away. Amounts may become negative.
 func (s *Sum) Sub(l List) {
 	for i := range l.items {
-		s.sub(l.items[i].Name, l.items[i].Amount)
+		hi, lo := negative(signExtension(l.items[i].Amount), uint64(l.items[i].Amount))
+		s.add(l.items[i].Name, hi, lo)
 	}
 }
 
 // AddSum adds another sum exactly.
 func (s *Sum) AddSum(o *Sum) {
 	for i := range o.items {
-		it := s.at(o.items[i].name)
-		lo, carry := bits.Add64(it.lo, o.items[i].lo, 0)
-		it.lo = lo
-		it.hi += o.items[i].hi + int64(carry)
+		s.add(o.items[i].name, o.items[i].hi, o.items[i].lo)
 	}
 }
 
 // SubSum takes another sum away exactly.
 func (s *Sum) SubSum(o *Sum) {
 	for i := range o.items {
-		it := s.at(o.items[i].name)
-		lo, borrow := bits.Sub64(it.lo, o.items[i].lo, 0)
-		it.lo = lo
-		it.hi -= o.items[i].hi + int64(borrow)
+		hi, lo := negative(o.items[i].hi, o.items[i].lo)
+		s.add(o.items[i].name, hi, lo)
 	}
 }
 
-func (s *Sum) add(name string, amount int64) {
-	it := s.at(name)
-	lo, carry := bits.Add64(it.lo, uint64(amount), 0)
-	it.lo = lo
-	it.hi += signExtension(amount) + int64(carry)
+// add adds one amount of 128 bits.
+func (s *Sum) add(name string, hi int64, lo uint64) {
+	if hi == 0 && lo == 0 {
+		return
+	}
+	i, found := s.search(name)
+	if !found {
+		s.items = slices.Insert(s.items, i, sumItem{name, hi, lo})
+		return
+	}
+	it := &s.items[i]
+	sum, carry := bits.Add64(it.lo, lo, 0)
+	it.lo, it.hi = sum, it.hi+hi+int64(carry)
+	if it.hi == 0 && it.lo == 0 {
+		s.items = slices.Delete(s.items, i, i+1)
+	}
 }
 
-func (s *Sum) sub(name string, amount int64) {
-	it := s.at(name)
-	lo, borrow := bits.Sub64(it.lo, uint64(amount), 0)
-	it.lo = lo
-	it.hi -= signExtension(amount) + int64(borrow)
+func negative(hi int64, lo uint64) (int64, uint64) {
+	lo, borrow := bits.Sub64(0, lo, 0)
+	return -hi - int64(borrow), lo
 }
 
 // signExtension is the upper half of a 64-bit number in 128 bits.
@@ -89,15 +96,6 @@ func signExtension(a int64) int64 {
 		return -1
 	}
 	return 0
-}
-
-// at finds the accumulator of a name and makes it where it is missing, in order.
-func (s *Sum) at(name string) *sumItem {
-	i, found := s.search(name)
-	if !found {
-		s.items = slices.Insert(s.items, i, sumItem{name: name})
-	}
-	return &s.items[i]
 }
 
 // search finds the place of a name. There may be many: whoever makes jobs may name what he likes.
@@ -122,29 +120,23 @@ func (s *Sum) Get(name string) int64 {
 	return 0
 }
 
-// Len is the number of resources that were ever added; At reads one of them, in the order of names, saturated.
+// Len is the number of resources in it; At reads one of them, in the order of names, saturated.
 func (s *Sum) Len() int { return len(s.items) }
 
 // At reads the amount at index i, from 0 to Len.
 func (s *Sum) At(i int) (name string, amount int64) { return s.items[i].name, s.items[i].value() }
 
 // IsZero says whether all amounts are zero.
-func (s *Sum) IsZero() bool {
-	for i := range s.items {
-		if s.items[i].hi != 0 || s.items[i].lo != 0 {
-			return false
-		}
-	}
-	return true
-}
+func (s *Sum) IsZero() bool { return len(s.items) == 0 }
 
-// List reads the sum, saturated, without zero amounts.
+// List reads the sum, saturated.
 func (s *Sum) List() List {
-	var items []Item
+	if len(s.items) == 0 {
+		return List{}
+	}
+	items := make([]Item, 0, len(s.items))
 	for i := range s.items {
-		if v := s.items[i].value(); v != 0 {
-			items = append(items, Item{Name: s.items[i].name, Amount: v})
-		}
+		items = append(items, Item{Name: s.items[i].name, Amount: s.items[i].value()})
 	}
 	return List{items: items}
 }
