@@ -32,6 +32,7 @@ func (e *Engine) decide(now time.Time) {
 		e.retryIn(now, e.core.rebuildDelay())
 		return
 	}
+	e.startup.noteDecision(now)
 	e.pace.decided(begun, e.opts.Clock.Now(), plan.WakeAt)
 	e.opts.Metrics.Observe(metrics.CycleExaminedUnits, float64(plan.Examined))
 	for range plan.Panics {

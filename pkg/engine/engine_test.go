@@ -684,6 +684,7 @@ func TestEvictionClosesTheGateBeforeItIsWritten(t *testing.T) {
 	u := unitFrom(r.api.get(key))
 	require.Equal(t, admission.PhaseEnqueued, u.phase)
 	require.True(t, u.held.IsZero())
+	require.Nil(t, u.condition(v1alpha1.ConditionPodsReady), "nobody has said anything of its pods")
 	require.Equal(t, "True", string(u.condition(v1alpha1.ConditionEvicted).Status))
 	require.Equal(t, "False", string(u.condition(v1alpha1.ConditionAdmitted).Status))
 	require.Equal(t, int64(1), u.attempts, "attempts only grow (I9)")

@@ -76,7 +76,7 @@ func decodeQueue(w *wireQueue, defaultPolicy string) (q *queueObject) {
 		q.conditions = status.Conditions // they are written back
 	}
 	q.setSpec(&spec, defaultPolicy)
-	q.setAnnotations(w.Metadata.Annotations)
+	q.setMetadata(w.Metadata.Labels, w.Metadata.Annotations)
 	return q
 }
 
@@ -98,12 +98,17 @@ func (q *queueObject) setSpec(spec *v1alpha1.QueueSpec, defaultPolicy string) {
 	}
 }
 
-func (q *queueObject) setAnnotations(annotations map[string]string) {
+// setMetadata reads what labels and annotations say. The default queue of a quota accepts that quota only, unless it
+// says otherwise: any tenant may name any queue, and would fill or block that of somebody else.
+func (q *queueObject) setMetadata(labels, annotations map[string]string) {
 	if n, err := strconv.ParseInt(annotations[v1alpha1.AnnotationPriorityThreshold], 10, 32); err == nil {
 		q.spec.Threshold = int32(n)
 	}
-	q.spec.Quotas = acceptedQuotas(annotations[v1alpha1.AnnotationAvailableQuota],
-		annotations[v1alpha1.AnnotationAvailableQuotaShort])
+	var said bool
+	if q.spec.Quotas, said = acceptedQuotas(annotations); !said &&
+		labels[v1alpha1.LabelCreatedBy] == v1alpha1.CreatedByController {
+		q.spec.Quotas = []string{q.Name}
+	}
 }
 
 func statusOf(s *v1alpha1.QueueStatus) string {
@@ -118,24 +123,24 @@ func statusOf(s *v1alpha1.QueueStatus) string {
 	return statusText(items, int(*s.Pending), int(*s.Admitted), active.Reason)
 }
 
-// acceptedQuotas reads the first comma separated list that names anything; nil accepts all.
-func acceptedQuotas(lists ...string) []string {
-	for _, list := range lists {
-		var names []string
-		for name := range strings.SplitSeq(list, ",") {
+// acceptedQuotas reads the first comma separated list that names anything, and says whether there is one. Nil accepts
+// all.
+func acceptedQuotas(annotations map[string]string) (names []string, said bool) {
+	for _, key := range []string{v1alpha1.AnnotationAvailableQuota, v1alpha1.AnnotationAvailableQuotaShort} {
+		for name := range strings.SplitSeq(annotations[key], ",") {
 			if name = strings.TrimSpace(name); name != "" {
 				names = append(names, name)
 			}
 		}
 		if slices.Contains(names, "*") {
-			return nil
+			return nil, true
 		}
 		if len(names) > 0 {
 			slices.Sort(names)
-			return slices.Compact(names)
+			return slices.Compact(names), true
 		}
 	}
-	return nil
+	return nil, false
 }
 
 // classObject is what is kept of a PriorityClass; immutable.

@@ -228,6 +228,16 @@ func TestQueuesAreDecodedOneByOne(t *testing.T) {
 		})
 		require.Equal(t, tt.want, q.Quotas, "%q, %q", tt.long, tt.short)
 	}
+	byDefault := func(annotations map[string]string) []string {
+		return decode(func(q *unstructured.Unstructured) {
+			q.SetLabels(map[string]string{v1alpha1.LabelCreatedBy: v1alpha1.CreatedByController})
+			q.SetAnnotations(annotations)
+		}).Quotas
+	}
+	require.Equal(t, []string{"q"}, byDefault(nil), "the default queue of a quota is for that quota")
+	require.Equal(t, []string{"q"}, byDefault(map[string]string{v1alpha1.AnnotationAvailableQuota: " ,"}))
+	require.Equal(t, []string{"a", "q"}, byDefault(map[string]string{v1alpha1.AnnotationAvailableQuotaShort: "q,a"}))
+	require.Nil(t, byDefault(map[string]string{v1alpha1.AnnotationAvailableQuota: "*"}))
 	require.Equal(t, int32(7), decode(annotate(v1alpha1.AnnotationPriorityThreshold, "7")).Threshold)
 	require.Equal(t, int32(4), decode(annotate(v1alpha1.AnnotationPriorityThreshold, "seven")).Threshold)
 	require.Equal(t, int32(0), decode(field("maxAdmitted", int64(0))).MaxAdmitted)
@@ -290,7 +300,8 @@ func TestMetricsFollowTheUnits(t *testing.T) {
 	r.unit("c", 4)
 	r.unit("d", 4, func(u *unstructured.Unstructured) { u.Object["spec"].(map[string]any)["queue"] = "other" })
 	r.advance(2 * time.Second)
-	require.Equal(t, map[string]float64{pair: 1, "other/" + testQuota: 0}, values("pending_units"))
+	require.Equal(t, map[string]float64{pair: 1, "/": 0}, values("pending_units"), "made up names are no labels")
+	require.Equal(t, map[string]float64{pair: 0, "/": 1}, values("parked_units"))
 	r.engine.core.discard(rebuildDifference)
 	delete(r.engine.units.byKey, "team/d") // of which the next state does not know
 	r.advance(2 * time.Second)
@@ -476,16 +487,21 @@ func TestConditionsAgree(t *testing.T) {
 	require.Equal(t, map[string]metav1.ConditionStatus{
 		v1alpha1.ConditionQuotaReserved: metav1.ConditionTrue, v1alpha1.ConditionAdmitted: metav1.ConditionTrue,
 	}, conditions())
+	r.api.edit(key, func(u *unstructured.Unstructured) {
+		list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+		ready := map[string]any{"type": v1alpha1.ConditionPodsReady, "status": "True", "reason": "PodsRunning"}
+		require.NoError(t, unstructured.SetNestedSlice(u.Object, append(list, ready), "status", "conditions"))
+	})
 	setActive(false)
 	r.send()
 	require.Equal(t, map[string]metav1.ConditionStatus{
 		v1alpha1.ConditionQuotaReserved: metav1.ConditionFalse, v1alpha1.ConditionAdmitted: metav1.ConditionFalse,
-		v1alpha1.ConditionEvicted: metav1.ConditionTrue,
+		v1alpha1.ConditionEvicted: metav1.ConditionTrue, v1alpha1.ConditionPodsReady: metav1.ConditionFalse,
 	}, conditions())
 	setActive(true)
 	r.send()
 	require.Equal(t, map[string]metav1.ConditionStatus{
 		v1alpha1.ConditionQuotaReserved: metav1.ConditionTrue, v1alpha1.ConditionAdmitted: metav1.ConditionTrue,
-		v1alpha1.ConditionEvicted: metav1.ConditionFalse,
+		v1alpha1.ConditionEvicted: metav1.ConditionFalse, v1alpha1.ConditionPodsReady: metav1.ConditionFalse,
 	}, conditions())
 }

@@ -30,13 +30,14 @@ const (
 	stageSynced   stage = "Synced"   // all that existed is read and applied
 	stageLeading  stage = "Leading"  // Lead was called
 	stageDeciding stage = "Deciding" // all units are listed consistently, and decisions begin
-	stageAdmitted stage = "Admitted" // the first admission is confirmed
+	stageAdmitted stage = "Admitted" // what the first decision admitted is confirmed, if it admitted anything
 )
 
 // startup is when the stages were reached.
 type startup struct {
 	*env
-	begun, leading, deciding, admitted time.Time
+	begun, leading, deciding, decided time.Time
+	admitted                          bool
 }
 
 // reach tells operators how long it took to come to a stage.
@@ -59,12 +60,23 @@ func (s *startup) noteDeciding(now, leading time.Time, units, queues int) {
 		"took", now.Sub(leading), "sinceStart", s.reach(stageDeciding, now))
 }
 
-// noteAdmission is called for every admission; the first one is told.
+// noteDecision is called for every decision.
+func (s *startup) noteDecision(now time.Time) {
+	if s.decided.IsZero() {
+		s.decided = now
+	}
+}
+
+// noteAdmission is called for every admission; the first one is told. One that was decided later than the first
+// decision waited for something else than the start.
 func (s *startup) noteAdmission(now time.Time, w *Write) {
-	if !s.admitted.IsZero() {
+	if s.admitted {
 		return
 	}
-	s.admitted = now
+	s.admitted = true
+	if w.decided.After(s.decided) {
+		return
+	}
 	s.log.Info("First admission since the start", "queueUnit", w.key, "sinceDeciding", now.Sub(s.deciding),
 		"sinceLeading", now.Sub(s.leading), "sinceStart", s.reach(stageAdmitted, now))
 }

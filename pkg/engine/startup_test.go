@@ -55,3 +55,18 @@ func TestTheStagesOfAStartAreTimed(t *testing.T) {
 	require.Equal(t, "Dequeued", r.phase(second))
 	require.Equal(t, all, stages())
 }
+
+// A replica that has nothing to admit when it starts has no such stage: what it admits an hour later did not wait for
+// it.
+func TestAnAdmissionLongAfterTheStartIsNoneOfIt(t *testing.T) {
+	r := newRig(t, quotasOf(4, testQuota))
+	registry := kubemetrics.NewKubeRegistry()
+	r.metrics.MustRegister(registry.MustRegister)
+	r.queue(testQuota).lead()
+	r.advance(time.Hour)
+	key := r.unit("late", 4)
+	r.step()
+	r.send()
+	require.Equal(t, "Dequeued", r.phase(key))
+	require.NotContains(t, gathered(t, registry, "startup_seconds"), "Admitted")
+}

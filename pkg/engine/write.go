@@ -270,19 +270,23 @@ func resourceList(list resources.List) corev1.ResourceList {
 // evictStatus is what taking an admission back writes.
 func evictStatus(u *unitObject, reason admission.Reason, message string, now time.Time) map[string]any {
 	message = shorten(message)
+	set := []metav1.Condition{
+		{Type: v1alpha1.ConditionQuotaReserved, Status: metav1.ConditionFalse},
+		{Type: v1alpha1.ConditionAdmitted, Status: metav1.ConditionFalse},
+		{Type: v1alpha1.ConditionEvicted, Status: metav1.ConditionTrue},
+	}
+	if u.condition(v1alpha1.ConditionPodsReady) != nil {
+		set = append(set, metav1.Condition{Type: v1alpha1.ConditionPodsReady, Status: metav1.ConditionFalse})
+	}
+	for i := range set {
+		set[i].Reason, set[i].Message = string(reason), message
+	}
 	return map[string]any{
 		"phase":          string(admission.PhaseEnqueued),
 		"admissions":     []v1alpha1.Admission{},
 		"lastUpdateTime": metav1.NewTime(now),
 		"message":        message,
-		"conditions": withConditions(u, now,
-			metav1.Condition{Type: v1alpha1.ConditionQuotaReserved, Status: metav1.ConditionFalse,
-				Reason: string(reason), Message: message},
-			metav1.Condition{Type: v1alpha1.ConditionAdmitted, Status: metav1.ConditionFalse,
-				Reason: string(reason), Message: message},
-			metav1.Condition{Type: v1alpha1.ConditionEvicted, Status: metav1.ConditionTrue,
-				Reason: string(reason), Message: message},
-		),
+		"conditions":     withConditions(u, now, set...),
 	}
 }
 
