@@ -57,5 +57,6 @@ type JobQueueArgs struct {
 	UnknownJobs            UnknownJobsPolicy
 	UnknownJobsGracePeriod metav1.Duration
 	ProtectReservedQuota   bool
+	AllowBuiltinQuotas     bool
 	ManagedJobsConfigMap   ObjectName
 }

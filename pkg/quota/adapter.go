@@ -59,6 +59,9 @@ type Adapter struct {
 
 	protection protection
 
+	// builtInOpen: jobs may be admitted in Koordinator's default and system quota.
+	builtInOpen atomic.Bool
+
 	// maxJobs says how many jobs may be admitted in a quota and below, where its annotation does.
 	maxJobs sync.Map // string -> int64
 
@@ -101,6 +104,10 @@ func newAdapter(captured func() (Live, *config.ElasticQuotaArgs)) *Adapter {
 		last:     map[string]admission.Quota{},
 	}
 }
+
+// OpenBuiltIn has jobs admitted in Koordinator's default and system quota, too. Whoever names no quota is charged to
+// the default one, which in most clusters has a max that nobody ever reaches. It is called before anything is observed.
+func (a *Adapter) OpenBuiltIn() { a.builtInOpen.Store(true) }
 
 // Subscribe sets the sink. What happened before is not replayed.
 func (a *Adapter) Subscribe(s Sink) { a.sink.Store(&s) }

@@ -125,6 +125,7 @@ func (a *Adapter) observe(l *level, byRuntime bool) admission.Quota {
 		return q
 	}
 	q.Limit = q.Max
+	q.Closed = builtIn(l.name) && !a.builtInOpen.Load()
 	q.Shared = byRuntime && !builtIn(l.name)
 	if q.Shared {
 		q.Limit = runtimeLimit(q.Max, l.runtime)

@@ -421,6 +421,25 @@ func TestUseOfADeletedQuotaIsFreeAbove(t *testing.T) {
 	require.True(t, job.admitted, "ElasticQuota counts the pod nowhere, and nothing but the deletion says so")
 }
 
+// Who names no quota is charged to Koordinator's default one. It is nobody's, so nothing is queued there unless the
+// administrator says so.
+func TestTheBuiltInQuotasAreClosed(t *testing.T) {
+	l := newLive(t, true, "100", elasticQuota("a", "0", "100"))
+	names := []string{"a", extension.DefaultQuotaName, extension.SystemQuotaName}
+	closed := func() (list []string) {
+		found, _ := l.adapter.Observe(names)
+		for i := range found {
+			if found[i].Closed {
+				list = append(list, found[i].Name)
+			}
+		}
+		return list
+	}
+	require.ElementsMatch(t, names[1:], closed())
+	l.adapter.OpenBuiltIn()
+	require.Empty(t, closed())
+}
+
 func TestWhatIsReservedInTheDefaultQuotaIsNotShared(t *testing.T) {
 	w := newCluster(t, "100", elasticQuota("a", "0", "100"), elasticQuota("b", "0", "100"))
 	require.True(t, w.ask("free", extension.DefaultQuotaName, "40").admitted)

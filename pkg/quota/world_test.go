@@ -110,13 +110,14 @@ func newWorld(t testT, live *realPlugin) *world {
 		dirty: map[string]bool{}, trail: map[string]bool{}, known: map[string]bool{}, last: map[string]admission.Quota{},
 	}
 	w.adapter = live.hooked(t)
+	w.adapter.OpenBuiltIn()
 	w.adapter.Subscribe(w)
 	w.adapter.Protect(Guard{
 		Admitted: func(pod *corev1.Pod) bool {
 			p := w.pods[pod.Name]
 			return p != nil && p.job != ""
 		},
-		TryAgain: func([]*corev1.Pod) {}, Beyond: func(string, Cause, bool) {},
+		TryAgain: func([]types.NamespacedName) {}, Beyond: func(string, Cause, bool) {},
 	})
 	w.state = admission.New(admission.Config{})
 	for _, q := range []admission.Queue{

@@ -29,7 +29,8 @@ import (
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
-// A job is charged to the quota that ElasticQuota charges its pods to: the label, the namespace, the default.
+// A job is charged to the quota that ElasticQuota charges its pods to: the label, the namespace, the default. The
+// default one is nobody's, so nothing is queued there (H2).
 func TestQuotaComesFromLabelNamespaceOrDefault(t *testing.T) {
 	c := sharedCluster(t)
 	byLabel, byNamespace, byDefault := c.namespace(t, "by-label"), c.namespace(t, "by-namespace"),
@@ -47,7 +48,6 @@ func TestQuotaComesFromLabelNamespaceOrDefault(t *testing.T) {
 		{byLabel, "template", "labelled"},
 		{byLabel, "object", "labelled"},
 		{byNamespace, "plain", byNamespace},
-		{byDefault, "plain", "koordinator-default-quota"},
 	} {
 		c.waitPhase(t, want.namespace, want.job, schedulingv1alpha1.PhaseSucceed)
 		u := c.unit(t, want.namespace, want.job)
@@ -60,6 +60,7 @@ func TestQuotaComesFromLabelNamespaceOrDefault(t *testing.T) {
 		}
 	}
 	c.waitEvent(t, byLabel, "template", "Admitted")
+	c.waitReason(t, byDefault, "plain", "QuotaNotNamed")
 }
 
 // A Job whose pods form a gang of Koordinator is admitted whole or not at all, and its pods are bound together.
@@ -217,7 +218,8 @@ func TestQueueSharedByTwoQuotas(t *testing.T) {
 	c.create(t, newJob(ns, "staff-0", suspended, ofQuota("staff"), inQueue("university"), cpu("2"), runs(3*time.Second)))
 	c.waitPhase(t, ns, "staff-0", schedulingv1alpha1.PhaseDequeued, schedulingv1alpha1.PhaseRunning)
 	require.Equal(t, schedulingv1alpha1.PhaseEnqueued, c.unit(t, ns, "student-2").Status.Phase)
-	c.create(t, newJob(ns, "stranger", suspended, ofQuota("koordinator-default-quota"), inQueue("university")))
+	c.quota(t, ns, "strangers", 2, 2)
+	c.create(t, newJob(ns, "stranger", suspended, ofQuota("strangers"), inQueue("university")))
 	c.waitReason(t, ns, "stranger", "QuotaNotInQueue")
 	c.waitDone(t, ns, 4, soon)
 }

@@ -57,6 +57,7 @@ func toInternal(in *JobQueueArgs, out *config.JobQueueArgs) {
 	out.UnknownJobs = config.UnknownJobsPolicy(*in.UnknownJobs)
 	out.UnknownJobsGracePeriod = *in.UnknownJobsGracePeriod
 	out.ProtectReservedQuota = *in.ProtectReservedQuota
+	out.AllowBuiltinQuotas = *in.AllowBuiltinQuotas
 	out.ManagedJobsConfigMap = config.ObjectName(*in.ManagedJobsConfigMap)
 }
 
@@ -75,5 +76,6 @@ func fromInternal(in *config.JobQueueArgs, out *JobQueueArgs) {
 	out.UnknownJobs = ptr.To(string(in.UnknownJobs))
 	out.UnknownJobsGracePeriod = ptr.To(in.UnknownJobsGracePeriod)
 	out.ProtectReservedQuota = ptr.To(in.ProtectReservedQuota)
+	out.AllowBuiltinQuotas = ptr.To(in.AllowBuiltinQuotas)
 	out.ManagedJobsConfigMap = ptr.To(ObjectName(in.ManagedJobsConfigMap))
 }

@@ -46,6 +46,7 @@ func SetDefaultsJobQueueArgs(args *JobQueueArgs) {
 	setDefault(&args.UnknownJobs, "Gate")
 	setDefault(&args.UnknownJobsGracePeriod, seconds(30))
 	setDefault(&args.ProtectReservedQuota, true)
+	setDefault(&args.AllowBuiltinQuotas, false)
 	setDefault(&args.ManagedJobsConfigMap, ObjectName{})
 	if args.ManagedJobsConfigMap.Namespace == "" {
 		args.ManagedJobsConfigMap.Namespace = "koord-queue"

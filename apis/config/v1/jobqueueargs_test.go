@@ -73,10 +73,11 @@ func TestDefaultsAreCompleteAndValid(t *testing.T) {
 }
 
 func TestWhatIsWrittenIsKept(t *testing.T) {
-	args, err := decode(t, "protectReservedQuota: false\nitemsInStatus: 1\nunknownJobs: Pass\n"+
+	args, err := decode(t, "protectReservedQuota: false\nallowBuiltinQuotas: true\nitemsInStatus: 1\nunknownJobs: Pass\n"+
 		"managedJobsConfigMap: {name: mine}\nexplainAfter: 1ms\nauditInterval: 0s\n")
 	require.NoError(t, err)
 	require.False(t, args.ProtectReservedQuota)
+	require.True(t, args.AllowBuiltinQuotas)
 	require.EqualValues(t, 1, args.ItemsInStatus)
 	require.Equal(t, config.UnknownJobsPass, args.UnknownJobs)
 	require.Equal(t, config.ObjectName{Namespace: "koord-queue", Name: "mine"}, args.ManagedJobsConfigMap)

@@ -74,6 +74,10 @@ type JobQueueArgs struct {
 	// protectReservedQuota makes the quota that is reserved for admitted jobs theirs alone: other pods do not take it,
 	// and their own pods get it also where the runtime quota has shrunk since, up to max. Default true.
 	ProtectReservedQuota *bool `json:"protectReservedQuota,omitempty"`
+	// allowBuiltinQuotas lets jobs be admitted in Koordinator's default and system quota, too. Otherwise a job that names
+	// no quota, in a namespace that has none, waits with reason QuotaNotNamed: those quotas usually have no bound that
+	// matters, so that any tenant could take the cluster through them. Default false.
+	AllowBuiltinQuotas *bool `json:"allowBuiltinQuotas,omitempty"`
 	// managedJobsConfigMap is the ConfigMap that says which jobs are managed; the controller reads the same one.
 	// Default koord-queue/koord-jobqueue-managed-jobs. If it does not exist the defaults apply.
 	ManagedJobsConfigMap *ObjectName `json:"managedJobsConfigMap,omitempty"`

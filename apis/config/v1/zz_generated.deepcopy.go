@@ -99,6 +99,11 @@ func (in *JobQueueArgs) DeepCopyInto(out *JobQueueArgs) {
 		*out = new(bool)
 		**out = **in
 	}
+	if in.AllowBuiltinQuotas != nil {
+		in, out := &in.AllowBuiltinQuotas, &out.AllowBuiltinQuotas
+		*out = new(bool)
+		**out = **in
+	}
 	if in.ManagedJobsConfigMap != nil {
 		in, out := &in.ManagedJobsConfigMap, &out.ManagedJobsConfigMap
 		*out = new(ObjectName)

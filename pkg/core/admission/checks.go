@@ -60,6 +60,7 @@ type groupCheck func(r *roster, g *group) (Finding, string)
 // its owner has to make.
 var groupChecks = []groupCheck{
 	checkQuotaKnown,
+	checkQuotaOpen,
 	checkQueueKnown,
 	checkQuotaInQueue,
 	checkPolicyKnown,
@@ -261,6 +262,14 @@ func checkQuotaKnown(_ *roster, g *group) (Finding, string) {
 		return Finding{Reason: ReasonUnknownQuota}, broken
 	}
 	return Finding{}, ""
+}
+
+func checkQuotaOpen(_ *roster, g *group) (Finding, string) {
+	if !g.Notes.route.Levels[0].Spec().Closed {
+		return Finding{}, ""
+	}
+	return Finding{Reason: ReasonQuotaNotNamed}, fmt.Sprintf(
+		"quota %q is not for queueing; name a quota of your own, by its label or that of the namespace", g.Key().Quota)
 }
 
 func checkMax(_ *roster, g *group) (Finding, string) {

@@ -344,6 +344,9 @@ func (m *model) eligible(u *modelUnit) bool {
 		}
 	}
 	path := m.path(u.Quota)
+	if m.quotas[u.Quota].Closed {
+		return false
+	}
 	for _, level := range path {
 		spec, ok := m.quotas[level]
 		if !ok {

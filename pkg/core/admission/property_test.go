@@ -130,6 +130,7 @@ func (w *world) drawQuota(t *rapid.T, name, parent string) {
 	if name != "root" {
 		q.Shared = rapid.Bool().Draw(t, "shared")
 		q.KeepsMin = rapid.IntRange(0, 4).Draw(t, "keeps") == 0
+		q.Closed = rapid.IntRange(0, 19).Draw(t, "closed") == 0
 	}
 	q.Requested = q.Used.Add(drawList(t, "requested beyond used", 0, 2, true))
 	if rapid.IntRange(0, 3).Draw(t, "limits jobs") == 0 {

@@ -28,6 +28,7 @@ const (
 	ReasonExceedsMin             Reason = "ExceedsMin"    // non-preemptible, can never fit: above min of a level
 	ReasonUnknownQueue           Reason = "UnknownQueue"
 	ReasonUnknownQuota           Reason = "UnknownQuota"
+	ReasonQuotaNotNamed          Reason = "QuotaNotNamed"   // it is left with a quota that is not for queueing
 	ReasonQuotaNotInQueue        Reason = "QuotaNotInQueue" // the queue lists the quotas that it accepts; this is none
 	ReasonUnknownPolicy          Reason = "UnknownPolicy"
 	ReasonInvalidRequest         Reason = "InvalidRequest" // negative, absurd or undecodable

@@ -150,6 +150,7 @@ func TestEveryFieldOfAQuotaCounts(t *testing.T) {
 		"requested":   func(q *Quota) { q.Requested = cpu(5) },
 		"shared":      func(q *Quota) { q.Shared = true },
 		"keeps min":   func(q *Quota) { q.KeepsMin = true },
+		"closed":      func(q *Quota) { q.Closed = true },
 	} {
 		s := New(Config{})
 		q := Quota{

@@ -228,6 +228,8 @@ func (st *story) quota(a arguments) {
 			q.Requested = st.resources(value)
 		case "lends":
 			q.KeepsMin = value == "false"
+		case "closed":
+			q.Closed = value == "true"
 		default:
 			require.Fail(st.t, "unknown argument "+name)
 		}

@@ -121,7 +121,8 @@ type Config struct {
 	Checks []Check
 }
 
-// Check is a filter of an extension. Key must be a function of the unit alone, and Check as well until Recheck is called.
+// Check is a filter of an extension. Key must be a function of the unit alone, and Check as well until Recheck is
+// called.
 type Check interface {
 	// Key is equal for units that Check answers alike. It keeps the cost of a decision independent of the
 	// number of waiting units; a check that returns the key of the unit has its units examined one by one.

@@ -36,15 +36,18 @@ type Quota struct {
 	// min. Both count where units borrow.
 	Requested resources.List
 	KeepsMin  bool
+	// Closed: no unit is admitted here, whatever room there is.
+	Closed bool
 }
 
 func (q *Quota) same(o *Quota) bool {
 	return q.Name == o.Name && q.Parent == o.Parent && q.Limit.Same(o.Limit) && q.Max.Same(o.Max) &&
 		q.Min.Same(o.Min) && q.Used.Same(o.Used) && q.NonPreemptibleUsed.Same(o.NonPreemptibleUsed) &&
-		q.Shared == o.Shared && q.KeepsMin == o.KeepsMin && q.Requested.Same(o.Requested)
+		q.Shared == o.Shared && q.KeepsMin == o.KeepsMin && q.Closed == o.Closed && q.Requested.Same(o.Requested)
 }
 
 // structural says whether another observation changes more than amounts: which units can be admitted at all.
 func (q *Quota) structural(o *Quota) bool {
-	return q.Parent != o.Parent || q.Shared != o.Shared || !q.Max.Same(o.Max) || !q.Min.Same(o.Min)
+	return q.Parent != o.Parent || q.Shared != o.Shared || q.Closed != o.Closed || !q.Max.Same(o.Max) ||
+		!q.Min.Same(o.Min)
 }

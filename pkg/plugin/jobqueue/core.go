@@ -31,6 +31,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
@@ -171,12 +172,15 @@ func (c *core) buildEngine(
 	if c.engine, err = engine.New(o); err != nil {
 		return err
 	}
+	if c.args.AllowBuiltinQuotas {
+		quotas.OpenBuiltIn()
+	}
 	c.extensions.notify(c.engine.Recheck)
 	quotas.Subscribe(c.engine.Sink())
 	if c.args.ProtectReservedQuota {
 		quotas.Protect(quota.Guard{
 			Admitted: c.gate.Admitted,
-			TryAgain: func(pods []*corev1.Pod) { c.tryAgain(pods) },
+			TryAgain: func(names []types.NamespacedName) { c.tryAgain(c.podsNamed(names)) },
 			Beyond: func(name string, cause quota.Cause, passes bool) {
 				c.metrics.Inc(metrics.PodsBeyondRuntimeTotal, name, string(cause),
 					map[bool]string{true: "Pass", false: "Refuse"}[passes])
@@ -232,6 +236,18 @@ func (c *core) lead() {
 	c.watchdog.Lead(c.ctx)
 	c.leading.Store(true)
 	c.engine.Lead()
+}
+
+// podsNamed are those of the pods that exist.
+func (c *core) podsNamed(names []types.NamespacedName) []*corev1.Pod {
+	lister := c.handle.SharedInformerFactory().Core().V1().Pods().Lister()
+	pods := make([]*corev1.Pod, 0, len(names))
+	for _, name := range names {
+		if pod, err := lister.Pods(name.Namespace).Get(name.Name); err == nil {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
 }
 
 // tryAgain is activate for a list of pods.
