@@ -17,10 +17,13 @@ limitations under the License.
 package quota
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/koordinator-sh/koordinator/apis/extension"
 	reservationutil "github.com/koordinator-sh/koordinator/pkg/util/reservation"
@@ -156,9 +159,9 @@ func TestAPodThatReservedQuotaKeptOutIsTriedAgain(t *testing.T) {
 			l.adapter.SetOutstanding("a", list(90000))
 			var again []string
 			guard := guardOf(func(*corev1.Pod) bool { return false })
-			guard.TryAgain = func(pods []*corev1.Pod) {
+			guard.TryAgain = func(pods []types.NamespacedName) {
 				for _, pod := range pods {
-					again = append(again, pod.Namespace+"/"+pod.Name)
+					again = append(again, pod.String())
 				}
 			}
 			l.adapter.Protect(guard)
@@ -177,6 +180,23 @@ func TestAPodThatReservedQuotaKeptOutIsTriedAgain(t *testing.T) {
 	}
 }
 
+// Anybody may make pods that are refused, and delete them.
+func TestRefusedPodsThatAreGoneAreForgotten(t *testing.T) {
+	l := newLive(t, false, "100", elasticQuota("a", "40", "100"))
+	check := l.mgr.GetHookPlugins()[0].CheckPod
+	_, _ = l.adapter.Observe([]string{"a"})
+	l.adapter.SetOutstanding("a", list(90000))
+	l.adapter.Protect(guardOf(func(*corev1.Pod) bool { return false }))
+	for i := range 100 {
+		pod := l.pod(fmt.Sprintf("churn-%d", i), "a", "11")
+		require.Error(t, check("a", pod))
+		require.Error(t, check("a", pod), "twice")
+		l.adapter.onPodGone(cache.DeletedFinalStateUnknown{Obj: pod})
+	}
+	require.Empty(t, l.adapter.protection.refused.pods)
+	require.Empty(t, l.adapter.protection.refused.quotas)
+}
+
 // ElasticQuota may not look at parents (enableCheckParentQuota off, its default). What is reserved there is kept all
 // the same: a plain pod in a sibling quota does not take it.
 func TestReservedQuotaOfAParentIsKeptFromPodsOfSiblings(t *testing.T) {
@@ -186,7 +206,7 @@ func TestReservedQuotaOfAParentIsKeptFromPodsOfSiblings(t *testing.T) {
 	check := l.mgr.GetHookPlugins()[0].CheckPod
 	var again []string
 	guard := guardOf(func(*corev1.Pod) bool { return false })
-	guard.TryAgain = func(pods []*corev1.Pod) {
+	guard.TryAgain = func(pods []types.NamespacedName) {
 		for _, pod := range pods {
 			again = append(again, pod.Name)
 		}
@@ -221,7 +241,7 @@ func TestProtectionSurvivesParentsInACircle(t *testing.T) {
 }
 
 func guardOf(admitted func(*corev1.Pod) bool) Guard {
-	return Guard{Admitted: admitted, TryAgain: func([]*corev1.Pod) {}, Beyond: func(string, Cause, bool) {}}
+	return Guard{Admitted: admitted, TryAgain: func([]types.NamespacedName) {}, Beyond: func(string, Cause, bool) {}}
 }
 
 // The short cut must see all that a request follows from.

@@ -22,6 +22,7 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/elasticquota/core"
 
@@ -40,7 +41,7 @@ type protection struct {
 	guard       atomic.Pointer[Guard]
 
 	mu      sync.Mutex
-	refused map[string]map[string]*corev1.Pod // by the quota that is reserved and namespace/name
+	refused refusals
 }
 
 // Guard is what protection asks and tells; all of it may be called from several goroutines.
@@ -49,7 +50,7 @@ type Guard struct {
 	Admitted func(*corev1.Pod) bool
 	// TryAgain takes refused pods for which the reason may be over. It is called, without locks, by whoever calls
 	// SetOutstanding and Observe.
-	TryAgain func([]*corev1.Pod)
+	TryAgain func([]types.NamespacedName)
 	// Beyond counts attempts to schedule pods of admitted jobs that ElasticQuota's own check refuses.
 	Beyond func(quota string, cause Cause, passes bool)
 }
@@ -112,7 +113,7 @@ func (p *protection) check(pod *corev1.Pod, path func() []level) error {
 		if quota, err = p.refuses(pod, path); err != nil && quota == before {
 			return err
 		}
-		p.forget(before, pod)
+		p.forget(pod)
 	}
 	return nil
 }
@@ -168,39 +169,69 @@ func (p *protection) covers(quota string, request corev1.ResourceList) bool {
 func (p *protection) remember(quota string, pod *corev1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.refused == nil {
-		p.refused = map[string]map[string]*corev1.Pod{}
-	}
-	if p.refused[quota] == nil {
-		p.refused[quota] = map[string]*corev1.Pod{}
-	}
-	p.refused[quota][pod.Namespace+"/"+pod.Name] = pod
+	p.refused.add(quota, podName(pod))
 }
 
-func (p *protection) forget(quota string, pod *corev1.Pod) {
+// forget a pod that is not refused any more, or is gone.
+func (p *protection) forget(pod *corev1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.refused[quota], pod.Namespace+"/"+pod.Name)
-	if len(p.refused[quota]) == 0 {
-		delete(p.refused, quota)
-	}
+	p.refused.remove(podName(pod))
 }
 
 // release hands the refused pods of a quota back. Those that are still refused come in again by check.
 func (p *protection) release(quota string) {
 	p.mu.Lock()
-	refused := p.refused[quota]
-	delete(p.refused, quota)
+	pods := p.refused.take(quota)
 	p.mu.Unlock()
-	guard := p.guard.Load()
-	if len(refused) == 0 || guard == nil {
+	if guard := p.guard.Load(); len(pods) > 0 && guard != nil {
+		guard.TryAgain(pods)
+	}
+}
+
+// refusals are the names of the refused pods, by the quota that is reserved. Anybody may make pods that are refused:
+// what is kept of one is its name, until it is gone.
+type refusals struct {
+	pods   map[string]map[types.NamespacedName]struct{}
+	quotas map[types.NamespacedName]string
+}
+
+func (r *refusals) add(quota string, pod types.NamespacedName) {
+	r.remove(pod)
+	if r.pods == nil {
+		r.pods, r.quotas = map[string]map[types.NamespacedName]struct{}{}, map[types.NamespacedName]string{}
+	}
+	if r.pods[quota] == nil {
+		r.pods[quota] = map[types.NamespacedName]struct{}{}
+	}
+	r.pods[quota][pod], r.quotas[pod] = struct{}{}, quota
+}
+
+func (r *refusals) remove(pod types.NamespacedName) {
+	quota, ok := r.quotas[pod]
+	if !ok {
 		return
 	}
-	pods := make([]*corev1.Pod, 0, len(refused))
-	for _, pod := range refused {
-		pods = append(pods, pod)
+	delete(r.quotas, pod)
+	delete(r.pods[quota], pod)
+	if len(r.pods[quota]) == 0 {
+		delete(r.pods, quota)
 	}
-	guard.TryAgain(pods)
+}
+
+// take removes the pods of a quota and returns them.
+func (r *refusals) take(quota string) []types.NamespacedName {
+	pods := make([]types.NamespacedName, 0, len(r.pods[quota]))
+	for pod := range r.pods[quota] {
+		pods = append(pods, pod)
+		delete(r.quotas, pod)
+	}
+	delete(r.pods, quota)
+	return pods
+}
+
+func podName(pod *corev1.Pod) types.NamespacedName {
+	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 }
 
 func load(lists *sync.Map, quota string) resources.List {

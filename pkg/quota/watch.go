@@ -56,7 +56,7 @@ func (a *Adapter) watch(quotas, nodes, pods Handlers) error {
 	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { a.onPod(nil, obj) },
 		UpdateFunc: a.onPod,
-		DeleteFunc: func(obj any) { a.onPod(obj, nil) },
+		DeleteFunc: a.onPodGone,
 	}); err != nil {
 		return fmt.Errorf("watching pods: %w", err)
 	}
@@ -105,6 +105,13 @@ func (a *Adapter) onNodeUpdate(oldObj, newObj any) {
 	if before == nil || after == nil || !quotav1.Equals(before.Status.Allocatable, after.Status.Allocatable) {
 		a.totalChanged()
 	}
+}
+
+func (a *Adapter) onPodGone(obj any) {
+	if pod := object[corev1.Pod](obj); pod != nil {
+		a.protection.forget(pod)
+	}
+	a.onPod(obj, nil)
 }
 
 func (a *Adapter) onPod(oldObj, newObj any) {

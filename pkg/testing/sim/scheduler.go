@@ -138,7 +138,7 @@ func (r *replica) build() {
 	r.live.Adapter().Subscribe(r.engine.Sink())
 	r.live.Adapter().Protect(quota.Guard{
 		Admitted: r.gate.Admitted,
-		TryAgain: func([]*corev1.Pod) { r.cycle() },
+		TryAgain: func([]types.NamespacedName) { r.cycle() },
 		Beyond:   func(string, quota.Cause, bool) {},
 	})
 }
