@@ -76,6 +76,9 @@ func (d *demand) count(templates []*corev1.PodTemplateSpec, creation *jobs.Creat
 	return nil
 }
 
+// counted says whether it is known what the pods ask for.
+func (d *demand) counted() bool { return len(d.requests) == len(d.podSets) }
+
 // followProfiles takes quota, preemptible label and priority from what the pods will have. The error is
 // jobs.ErrQuotaMismatch if pods of the job will name different quotas.
 func (d *demand) followProfiles(

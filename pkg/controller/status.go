@@ -131,7 +131,7 @@ func becomeEnded(u *v1alpha1.QueueUnit, end jobs.End, now metav1.Time) *v1alpha1
 }
 
 // becomeAdopted is the status of a unit that is born for a job that runs already.
-func becomeAdopted(u *v1alpha1.QueueUnit, d demand, running int64, now metav1.Time) (*v1alpha1.QueueUnit, error) {
+func becomeAdopted(u *v1alpha1.QueueUnit, d demand, running int64, now metav1.Time) *v1alpha1.QueueUnit {
 	u = u.DeepCopy()
 	u.Status.Phase = v1alpha1.PhaseRunning
 	u.Status.Attempts++
@@ -152,7 +152,7 @@ func becomeAdopted(u *v1alpha1.QueueUnit, d demand, running int64, now metav1.Ti
 		setCondition(u, c, metav1.ConditionTrue, reasonAdopted, message, now)
 	}
 	setCondition(u, v1alpha1.ConditionPodsReady, conditionStatus(running > 0), reasonAdopted, message, now)
-	return u, nil
+	return u
 }
 
 // becomeParked says in the unit's condition why the controller made it inactive; nil when it says so already.
