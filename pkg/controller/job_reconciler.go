@@ -333,6 +333,7 @@ func (r *JobReconciler) judge(ctx context.Context, o *Observation, job *unstruct
 	}
 	o.Managed = r.Predicate.ManagesJob(job, namespace.Labels, podLabels(&r.Kind, job, o.Creation)...)
 	if !o.Managed {
+		o.Elsewhere = r.Predicate.QueuedElsewhere(job)
 		return nil
 	}
 	o.Classed, err = r.classed(ctx, job)

@@ -102,6 +102,9 @@ func TestUnmanagedJobsAreLeftAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, newJob(unsuspended, edit))
+			var err error
+			w.r.Predicate, err = jobs.NewPredicate(jobs.ManagedJobs{OtherQueueLabels: []string{"kueue.x-k8s.io/queue-name"}})
+			require.NoError(t, err)
 			before := w.job()
 			require.Empty(t, w.settle())
 			require.Equal(t, before, w.job())

@@ -53,8 +53,8 @@ type Observation struct {
 	// Job is nil when there is none. Unit bears the job's unit name, nil when there is none.
 	Job  *unstructured.Unstructured
 	Unit *v1alpha1.QueueUnit
-	// Managed is the predicate's answer for the job.
-	Managed bool
+	// Managed is the predicate's answer for the job; Elsewhere says that somebody else decides when it runs.
+	Managed, Elsewhere bool
 	// Classed is what the job's priority class stands for, nil when it is not known.
 	Classed *int32
 	// Creation is what the cluster does to the pods of the job.
@@ -208,7 +208,7 @@ func (p *planner) handBack() *unstructured.Unstructured {
 		if !p.Kind.Started(after) {
 			p.Kind.RestoreTemplates(after)
 		}
-		if !jobs.QueuedElsewhere(p.Kind, after) && p.Kind.SetSuspend(after, false) != nil {
+		if !p.Elsewhere && p.Kind.SetSuspend(after, false) != nil {
 			return nil
 		}
 	}
@@ -487,8 +487,8 @@ func (p *planner) additions() map[string]jobs.Addition {
 }
 
 // chargedElsewhere says whether pods of the templates as they are now would be charged otherwise than the unit was
-// asked for: their quota label is missing, or the record of what was added, which the owner of the job may forge, has it
-// taken for ours (C0).
+// asked for: their quota label is missing, or the record of what was added, which the owner of the job may forge, has
+// it taken for ours (C0).
 func (p *planner) chargedElsewhere() bool {
 	filled := p.Job.DeepCopy()
 	if p.fill(filled) != nil {
@@ -554,10 +554,14 @@ func (p *planner) holdOrAdopt() []Action {
 	case BoundUnknown:
 		return []Action{LookAtPods{}}
 	case BoundSome:
-		after, err := becomeAdopted(p.Unit, p.demand, p.Kind.Running(p.Job), p.Now)
-		if err != nil {
-			return []Action{Tell{Event: warning("CannotAdopt", "Adopt", short(err.Error()))}}
+		if !p.demand.counted() {
+			// What it holds cannot be said. Its pods on nodes are in used, it is left alone, and its unit says what is wrong.
+			if after := becomeParked(p.Unit, p.demand.problem, p.Now); after != nil {
+				return []Action{PatchUnitStatus{Before: p.Unit, After: after}}
+			}
+			return nil
 		}
+		after := becomeAdopted(p.Unit, p.demand, p.Kind.Running(p.Job), p.Now)
 		return []Action{PatchUnitStatus{Before: p.Unit, After: after}}
 	case BoundNone:
 		return []Action{p.suspend()}
@@ -611,7 +615,7 @@ func (p *planner) restored() *unstructured.Unstructured {
 // never run.
 func (p *planner) reopen() []Action {
 	return []Action{DeleteUnit{Unit: p.Unit, Event: warning("UnitReplaced", "Delete",
-		fmt.Sprintf("QueueUnit %s said that the job was over; the job waits again", p.Unit.Name))}}
+		fmt.Sprintf("QueueUnit %s said that the job was over, which it is not; the job gets another one", p.Unit.Name))}}
 }
 
 func normal(reason, action, note string) *Event {

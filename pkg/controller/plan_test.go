@@ -180,7 +180,7 @@ func TestPlan(t *testing.T) {
 		"no longer managed: what we suspended runs": {queued(t).with(unmanage).with(marked),
 			"job suspend=false [Released]; delete unit"},
 		"taken by another queue: stays suspended": {queued(t).with(unmanage).with(marked).
-			job("k", "metadata", "labels", "kueue.x-k8s.io/queue-name"), "job suspend=true [Released]; delete unit"},
+			with(func(o *Observation) { o.Elsewhere = true }), "job suspend=true [Released]; delete unit"},
 		"no longer managed but running: seen through": {queued(t).with(unmanage).resumedByHand().ready(1).
 			phase(v1alpha1.PhaseDequeued).runsFor(runningDelay), "status Running [Running]"},
 		"deleted: goes with its owner": {queued(t).
@@ -202,7 +202,9 @@ func TestPlan(t *testing.T) {
 		// Adopting.
 		"adoption begun, not looked": {adopting(t), "look at pods"},
 		"adoption begun":             {adopting(t).with(bound(BoundSome)), "status Running"},
-		"adoption forged":            {adopting(t).with(bound(BoundNone)), "job suspend=true [Suspended]"},
+		"adoption of what cannot be counted": {adopting(t).job("9e18", "spec", "template", "spec", "overhead", "cpu").
+			with(bound(BoundSome)), "status Enqueued"},
+		"adoption forged": {adopting(t).with(bound(BoundNone)), "job suspend=true [Suspended]"},
 		"adopted unit evicted": {adopting(t).
 			unit(func(u *v1alpha1.QueueUnit) { u.Status.Conditions = evictedCondition }), "job suspend=true [Evicted]"},
 		"adopted unit made inactive": {adopting(t).unit(func(u *v1alpha1.QueueUnit) { u.Spec.Active = &inactive }),
@@ -492,8 +494,8 @@ func TestResumeWritesWhatPodsNeed(t *testing.T) {
 	require.False(t, jobs.HasAdditions(step.Plain))
 }
 
-// A record that has the label of the template taken for ours lets no pod be charged to a quota that the unit was not asked
-// for (C0).
+// A record that has the label of the template taken for ours lets no pod be charged to a quota that the unit was not
+// asked for (C0).
 func TestAForgedRecordHidesNoQuota(t *testing.T) {
 	forged := func(o *Observation) {
 		o.Job.SetLabels(map[string]string{v1alpha1.QueueNameKey: "q"})

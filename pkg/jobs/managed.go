@@ -25,6 +25,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 )
 
@@ -45,6 +46,10 @@ type ManagedJobs struct {
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 	// RequireQueueName: only jobs that name a queue are managed; without it a quota label is enough.
 	RequireQueueName bool `json:"requireQueueName,omitempty"`
+	// OtherQueueLabels are keys of labels by which a job says that another queue system has it, such as
+	// "kueue.x-k8s.io/queue-name"; absent means none. Name those of systems that are there and hold the job: with any
+	// other a tenant takes its jobs out of the queue.
+	OtherQueueLabels []string `json:"otherQueueLabels,omitempty"`
 }
 
 // DefaultManagedJobs is what holds where nothing is configured.
@@ -64,6 +69,12 @@ func ParseManagedJobs(text string) (ManagedJobs, error) {
 		if _, ok := Find(kind); !ok {
 			return ManagedJobs{}, fmt.Errorf("%s.kinds: %q is not known; known kinds: %s",
 				ManagedJobsKey, kind, strings.Join(builtinNames(), ", "))
+		}
+	}
+	for i, key := range m.OtherQueueLabels {
+		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
+			return ManagedJobs{}, fmt.Errorf("%s.otherQueueLabels[%d]: %q is not the key of a label: %s",
+				ManagedJobsKey, i, key, strings.Join(problems, "; "))
 		}
 	}
 	if _, err := metav1.LabelSelectorAsSelector(m.NamespaceSelector); err != nil {
@@ -96,6 +107,11 @@ func (m ManagedJobs) withDefaults() ManagedJobs {
 	}
 	slices.Sort(kinds)
 	m.Kinds = slices.Compact(kinds)
+	others := slices.Clone(m.OtherQueueLabels)
+	slices.Sort(others)
+	if m.OtherQueueLabels = slices.Compact(others); len(others) == 0 {
+		m.OtherQueueLabels = nil
+	}
 	if m.NamespaceSelector == nil {
 		m.NamespaceSelector = &metav1.LabelSelector{}
 	}

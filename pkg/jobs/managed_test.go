@@ -86,6 +86,9 @@ func TestPredicate(t *testing.T) {
 	require.NoError(t, err)
 	strict, err := NewPredicate(ManagedJobs{RequireQueueName: true})
 	require.NoError(t, err)
+	beside, err := NewPredicate(ManagedJobs{OtherQueueLabels: []string{"kueue.x-k8s.io/queue-name"}})
+	require.NoError(t, err)
+	kueues := map[string]string{"kueue.x-k8s.io/queue-name": "k"}
 	on := map[string]string{"queue": "on"}
 	quota := map[string]string{v1alpha1.LabelQuotaName: "a"}
 	queue := map[string]string{v1alpha1.QueueNameKey: "q"}
@@ -96,20 +99,21 @@ func TestPredicate(t *testing.T) {
 		sets      []map[string]string
 		want      bool
 	}{
-		"quota":                     {p, "team", on, []map[string]string{quota}, true},
-		"fallback":                  {p, "team", on, []map[string]string{{v1alpha1.LabelQuotaNameFallback2: "a"}}, true},
-		"empty value":               {p, "team", on, []map[string]string{{v1alpha1.LabelQuotaName: ""}}, false},
-		"queue":                     {p, "team", on, []map[string]string{nil, queue}, true},
-		"queue by annotation":       {p, "team", on, []map[string]string{QueueAnnotation(queue)}, true},
-		"quota by annotation":       {p, "team", on, []map[string]string{QueueAnnotation(quota)}, false},
-		"nothing":                   {p, "team", on, []map[string]string{{"a": "b"}}, false},
-		"no sets":                   {p, "team", on, nil, false},
-		"namespace not selected":    {p, "team", nil, []map[string]string{quota}, false},
-		"system namespace":          {p, "kube-system", on, []map[string]string{quota}, false},
-		"koordinator's namespace":   {p, "koordinator-system", on, []map[string]string{quota}, false},
-		"Kueue's":                   {p, "team", on, []map[string]string{quota, {"kueue.x-k8s.io/queue-name": "k"}}, false},
-		"queue name required":       {strict, "team", nil, []map[string]string{quota}, false},
-		"queue name required, here": {strict, "team", nil, []map[string]string{quota, queue}, true},
+		"quota":                      {p, "team", on, []map[string]string{quota}, true},
+		"fallback":                   {p, "team", on, []map[string]string{{v1alpha1.LabelQuotaNameFallback2: "a"}}, true},
+		"empty value":                {p, "team", on, []map[string]string{{v1alpha1.LabelQuotaName: ""}}, false},
+		"queue":                      {p, "team", on, []map[string]string{nil, queue}, true},
+		"queue by annotation":        {p, "team", on, []map[string]string{QueueAnnotation(queue)}, true},
+		"quota by annotation":        {p, "team", on, []map[string]string{QueueAnnotation(quota)}, false},
+		"nothing":                    {p, "team", on, []map[string]string{{"a": "b"}}, false},
+		"no sets":                    {p, "team", on, nil, false},
+		"namespace not selected":     {p, "team", nil, []map[string]string{quota}, false},
+		"system namespace":           {p, "kube-system", on, []map[string]string{quota}, false},
+		"koordinator's namespace":    {p, "koordinator-system", on, []map[string]string{quota}, false},
+		"Kueue's":                    {beside, "team", on, []map[string]string{quota, kueues}, false},
+		"Kueue's, which is not here": {p, "team", on, []map[string]string{quota, kueues}, true},
+		"queue name required":        {strict, "team", nil, []map[string]string{quota}, false},
+		"queue name required, here":  {strict, "team", nil, []map[string]string{quota, queue}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, tc.want, tc.predicate.ManagesLabels(tc.namespace, tc.labels, tc.sets...))
@@ -144,15 +148,40 @@ func TestManagesJob(t *testing.T) {
 			"ownerReferences: [{apiVersion: batch/v1, kind: Job, name: x, uid: y, controller: true}]}", false},
 		"owned by a CronJob": {"metadata: {name: j, namespace: n, labels: {quota.scheduling.koordinator.sh/name: a}, " +
 			"ownerReferences: [{apiVersion: batch/v1, kind: CronJob, name: x, uid: y, controller: true}]}", true},
-		"Kueue's, by the template": {
-			"metadata: {name: j, namespace: n, labels: {quota.scheduling.koordinator.sh/name: a}}\n" +
-				"spec: {template: {metadata: {labels: {kueue.x-k8s.io/queue-name: a}}}}", false,
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, tc.want, p.ManagesJob(object(t, tc.text), nil))
 		})
 	}
+}
+
+// A label of another queue system takes a job out of this one only where the configuration says that it is there (H7).
+func TestAnotherQueueSystemHasTheJobWhereItIsConfigured(t *testing.T) {
+	here, err := NewPredicate(DefaultManagedJobs())
+	require.NoError(t, err)
+	beside, err := NewPredicate(ManagedJobs{OtherQueueLabels: []string{"kueue.x-k8s.io/queue-name"}})
+	require.NoError(t, err)
+	const job = "metadata: {name: j, namespace: n, labels: {quota.scheduling.koordinator.sh/name: a"
+	for name, text := range map[string]string{
+		"on the job":      job + ", kueue.x-k8s.io/queue-name: k}}",
+		"on the template": job + "}}\nspec: {template: {metadata: {labels: {kueue.x-k8s.io/queue-name: k}}}}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.True(t, here.ManagesJob(object(t, text), nil))
+			require.False(t, here.QueuedElsewhere(object(t, text)))
+			require.False(t, beside.ManagesJob(object(t, text), nil))
+			require.True(t, beside.QueuedElsewhere(object(t, text)))
+		})
+	}
+	require.True(t, here.QueuedElsewhere(object(t, "spec: {managedBy: other}")))
+	_, err = ParseManagedJobs("otherQueueLabels: [a b]")
+	require.ErrorContains(t, err, `otherQueueLabels[0]: "a b" is not the key of a label`)
+	a, err := ParseManagedJobs("otherQueueLabels: [b, a, b]")
+	require.NoError(t, err)
+	b, err := ParseManagedJobs("otherQueueLabels: [a, b]")
+	require.NoError(t, err)
+	require.Equal(t, a.Hash(), b.Hash())
+	require.NotEqual(t, DefaultManagedJobs().Hash(), a.Hash())
 }
 
 func FuzzParseManagedJobs(f *testing.F) {

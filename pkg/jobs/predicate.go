@@ -33,15 +33,13 @@ import (
 var systemNamespaces = sets.New("kube-system", "kube-public", "kube-node-lease", "koordinator-system",
 	v1alpha1.DefaultQueueNamespace)
 
-// otherQueueLabels on a job say that another queue system has it.
-var otherQueueLabels = []string{"kueue.x-k8s.io/queue-name"}
-
 // Predicate decides which jobs are managed. It is immutable and safe for concurrent use.
 type Predicate struct {
 	kinds            map[schema.GroupVersionKind]Kind
 	names            []schema.GroupVersionKind
 	namespaces       labels.Selector
 	requireQueueName bool
+	otherQueueLabels []string
 	hash             string
 }
 
@@ -59,6 +57,7 @@ func NewPredicateOf(known []Kind, m ManagedJobs) (*Predicate, error) {
 		kinds:            make(map[schema.GroupVersionKind]Kind, len(m.Kinds)),
 		namespaces:       selector,
 		requireQueueName: m.RequireQueueName,
+		otherQueueLabels: m.OtherQueueLabels,
 		hash:             m.Hash(),
 	}
 	for _, name := range m.Kinds {
@@ -118,7 +117,7 @@ func (p *Predicate) ManagesLabels(
 	}
 	asked := false
 	for _, set := range labelSets {
-		if hasAny(set, otherQueueLabels...) {
+		if hasAny(set, p.otherQueueLabels...) {
 			return false
 		}
 		asked = asked || hasAny(set, v1alpha1.QueueNameKey) || !p.requireQueueName && hasAny(set, v1alpha1.QuotaLabels[:]...)
@@ -161,14 +160,13 @@ func hasAny(set map[string]string, keys ...string) bool {
 }
 
 // QueuedElsewhere says whether somebody else decides when the job runs: another controller, or another queue system.
-func QueuedElsewhere(kind *Kind, job *unstructured.Unstructured) bool {
-	if kind.ManagedByOther(job) || hasAny(job.GetLabels(), otherQueueLabels...) {
-		return true
+func (p *Predicate) QueuedElsewhere(job *unstructured.Unstructured) bool {
+	kind, ok := p.kinds[job.GroupVersionKind()]
+	if !ok {
+		return false
 	}
-	for _, set := range kind.templateLabels(job) {
-		if hasAny(set, otherQueueLabels...) {
-			return true
-		}
-	}
-	return false
+	sets := append(kind.templateLabels(job), job.GetLabels())
+	return kind.ManagedByOther(job) || slices.ContainsFunc(sets, func(set map[string]string) bool {
+		return hasAny(set, p.otherQueueLabels...)
+	})
 }

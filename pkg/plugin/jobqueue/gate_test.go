@@ -169,9 +169,13 @@ func TestGate(t *testing.T) {
 			w.jobs["j"] = Job{}
 			w.snapshot.consumers["j"] = false
 		}, jobPod("j", unlabelled), foreign},
-		{"another queue system has the job", jobs.ManagedJobs{}, func(w *world) {
+		{"another queue system has the job", jobs.ManagedJobs{OtherQueueLabels: []string{"kueue.x-k8s.io/queue-name"}},
+			func(w *world) {
+				w.jobs["j"] = Job{Labels: map[string]string{"kueue.x-k8s.io/queue-name": "k"}}
+			}, jobPod("j", quotaLabel), foreign},
+		{"a queue system that is not here has the job", jobs.ManagedJobs{}, func(w *world) {
 			w.jobs["j"] = Job{Labels: map[string]string{"kueue.x-k8s.io/queue-name": "k"}}
-		}, jobPod("j", quotaLabel), foreign},
+		}, jobPod("j", quotaLabel), unknown},
 		{"a quota label is not enough", jobs.ManagedJobs{RequireQueueName: true}, func(w *world) { w.jobs["j"] = Job{} },
 			jobPod("j", quotaLabel), foreign},
 		{"a system namespace", jobs.ManagedJobs{}, func(w *world) { w.jobs["j"] = Job{} }, func() *corev1.Pod {
