@@ -17,6 +17,7 @@ limitations under the License.
 package api_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -52,25 +53,48 @@ func tenantNamed(t *testing.T, user string) tenant {
 	return tenant{typed, d}
 }
 
-func quotaJob(namespace, label, onJob, onPods string) *batchv1.Job {
-	job := &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "j-"},
-		Spec: batchv1.JobSpec{Suspend: ptr.To(true), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "i"}},
-		}}},
+func named(key, value string) map[string]string {
+	if value == "" {
+		return nil
 	}
-	if onJob != "" {
-		job.Labels = map[string]string{label: onJob}
-	}
-	if onPods != "" {
-		job.Spec.Template.Labels = map[string]string{label: onPods}
-	}
-	return job
+	return map[string]string{key: value}
 }
 
-func (u tenant) job(t *testing.T, job *batchv1.Job) error {
+// text is where an object may name a quota or a queue.
+type text struct{ labels, annotations map[string]string }
+
+func label(key, value string) text { return text{labels: named(key, value)} }
+
+func quotaOf(name string) text { return label(v1alpha1.LabelQuotaName, name) }
+
+func (x text) meta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Labels: x.labels, Annotations: x.annotations}
+}
+
+func jobWith(onPods text) batchv1.JobSpec {
+	return batchv1.JobSpec{Suspend: ptr.To(true), Template: corev1.PodTemplateSpec{
+		ObjectMeta: onPods.meta(), Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "i"}},
+		},
+	}}
+}
+
+func (u tenant) job(t *testing.T, namespace string, onJob, onPods text) error {
 	t.Helper()
-	_, err := u.BatchV1().Jobs(job.Namespace).Create(t.Context(), job, metav1.CreateOptions{})
+	job := &batchv1.Job{ObjectMeta: onJob.meta(), Spec: jobWith(onPods)}
+	job.GenerateName = "j-"
+	_, err := u.BatchV1().Jobs(namespace).Create(t.Context(), job, metav1.CreateOptions{})
+	return err
+}
+
+func (u tenant) cronJob(t *testing.T, namespace string, onCron, onJob, onPods text) error {
+	t.Helper()
+	cron := &batchv1.CronJob{ObjectMeta: onCron.meta(), Spec: batchv1.CronJobSpec{
+		Schedule: "0 0 1 1 *", Suspend: ptr.To(true),
+		JobTemplate: batchv1.JobTemplateSpec{ObjectMeta: onJob.meta(), Spec: jobWith(onPods)},
+	}}
+	cron.GenerateName = "c-"
+	_, err := u.BatchV1().CronJobs(namespace).Create(t.Context(), cron, metav1.CreateOptions{})
 	return err
 }
 
@@ -85,126 +109,212 @@ func (u tenant) pod(t *testing.T, namespace, quota string) error {
 	return err
 }
 
-func (u tenant) unit(t *testing.T, namespace, quota string) error {
+func (u tenant) unit(t *testing.T, namespace, quota, queue string) error {
 	t.Helper()
 	unit := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "QueueUnit",
-		"metadata": map[string]any{
-			"namespace": namespace, "generateName": "u-", "labels": map[string]any{v1alpha1.LabelQuotaName: quota},
-		},
-		"spec": map[string]any{"queue": "q", "request": map[string]any{"cpu": "1"}},
+		"metadata": map[string]any{"namespace": namespace, "generateName": "u-"},
+		"spec":     map[string]any{"request": map[string]any{"cpu": "1"}},
 	}}
+	unit.SetLabels(named(v1alpha1.LabelQuotaName, quota))
+	if queue != "" {
+		require.NoError(t, unstructured.SetNestedField(unit.Object, queue, "spec", "queue"))
+	}
 	_, err := u.dynamic.Resource(v1alpha1.QueueUnitResource).Namespace(namespace).
 		Create(t.Context(), unit, metav1.CreateOptions{})
 	return err
 }
 
-// TestQuotaUse: as two tenants. A job is charged to a quota that its namespace or user may use (I11).
-func TestQuotaUse(t *testing.T) {
+// TestTenancy: as two tenants. A job is charged to a quota, and waits in a queue, that its namespace or user may use
+// (I11).
+func TestTenancy(t *testing.T) {
 	connect(t)
 	admin, err := kubernetes.NewForConfig(server.RESTConfig(controlplane.Admin))
 	require.NoError(t, err)
 	tenants(t, admin)
-	install(t, "tenancy")
+	t.Run("warns", tenancyWarns)
+	install(t, "tenancy-enforced")
 	alice, bob := tenantNamed(t, "alice"), tenantNamed(t, "bob")
-	const own = v1alpha1.LabelQuotaName
 	require.Eventually(t, func() bool {
-		return apierrors.IsForbidden(alice.job(t, quotaJob("tenant-a", own, "quota-b", "")))
+		return apierrors.IsForbidden(alice.job(t, "tenant-a", quotaOf("quota-b"), text{}))
 	}, 30*time.Second, 100*time.Millisecond, "the policy takes effect")
 
+	const (
+		quotas = `need the verb "use" on elasticquotas`
+		queues = `need the verb "use" on queues`
+	)
+	inQueue := func(name string) text { return label(v1alpha1.QueueNameKey, name) }
+	annotated := func(name string) text { return text{annotations: named(v1alpha1.QueueNameKey, name)} }
 	for name, c := range map[string]struct {
 		do      func() error
-		allowed bool
+		refused string
 	}{
-		"her own quota": {func() error {
-			return alice.job(t, quotaJob("tenant-a", own, "quota-a", "quota-a"))
-		}, true},
-		"no quota":               {func() error { return alice.job(t, quotaJob("tenant-a", own, "", "")) }, true},
-		"another's, on the job":  {func() error { return alice.job(t, quotaJob("tenant-a", own, "quota-b", "")) }, false},
-		"another's, on the pods": {func() error { return alice.job(t, quotaJob("tenant-a", own, "", "quota-b")) }, false},
+		"her own quota": {func() error { return alice.job(t, "tenant-a", quotaOf("quota-a"), quotaOf("quota-a")) }, ""},
+		"no quota":      {func() error { return alice.job(t, "tenant-a", text{}, text{}) }, ""},
+		"another's, on the job": {
+			func() error { return alice.job(t, "tenant-a", quotaOf("quota-b"), text{}) }, quotas},
+		"another's, on the pods": {
+			func() error { return alice.job(t, "tenant-a", text{}, quotaOf("quota-b")) }, quotas},
 		"another's, by the first other label": {func() error {
-			return alice.job(t, quotaJob("tenant-a", v1alpha1.LabelQuotaNameFallback1, "quota-b", ""))
-		}, false},
+			return alice.job(t, "tenant-a", label(v1alpha1.LabelQuotaNameFallback1, "quota-b"), text{})
+		}, quotas},
 		"another's, by the second other label": {func() error {
-			return alice.job(t, quotaJob("tenant-a", v1alpha1.LabelQuotaNameFallback2, "quota-b", ""))
-		}, false},
-		"her own, in another namespace": {func() error {
-			return alice.job(t, quotaJob("tenant-b", own, "quota-a", ""))
-		}, false},
-		"that of the namespace, by anybody": {func() error {
-			return alice.job(t, quotaJob("tenant-b", own, "quota-b", ""))
-		}, true},
-		"that of the namespace, by its people": {func() error {
-			return bob.job(t, quotaJob("tenant-b", own, "quota-b", "quota-b"))
-		}, true},
-		"her own, but by somebody else": {func() error {
-			return bob.job(t, quotaJob("tenant-a", own, "quota-a", ""))
-		}, false},
-		"a quota that does not exist": {func() error {
-			return alice.job(t, quotaJob("tenant-a", own, "quota-c", ""))
-		}, false},
-		"a pod in another's quota":  {func() error { return alice.pod(t, "tenant-a", "quota-b") }, false},
-		"a pod in her own":          {func() error { return alice.pod(t, "tenant-a", "quota-a") }, true},
-		"a unit in another's quota": {func() error { return alice.unit(t, "tenant-a", "quota-b") }, false},
-		"a unit in her own":         {func() error { return alice.unit(t, "tenant-a", "quota-a") }, true},
+			return alice.job(t, "tenant-a", label(v1alpha1.LabelQuotaNameFallback2, "quota-b"), text{})
+		}, quotas},
+		"her own, in another namespace": {
+			func() error { return alice.job(t, "tenant-b", quotaOf("quota-a"), text{}) }, quotas},
+		"that of the namespace, by anybody": {
+			func() error { return alice.job(t, "tenant-b", quotaOf("quota-b"), text{}) }, ""},
+		"that of the namespace, by its people": {
+			func() error { return bob.job(t, "tenant-b", quotaOf("quota-b"), quotaOf("quota-b")) }, ""},
+		"her own, but by somebody else": {
+			func() error { return bob.job(t, "tenant-a", quotaOf("quota-a"), text{}) }, quotas},
+		"a quota that does not exist": {
+			func() error { return alice.job(t, "tenant-a", quotaOf("quota-c"), text{}) }, quotas},
+		"a pod in another's quota":  {func() error { return alice.pod(t, "tenant-a", "quota-b") }, quotas},
+		"a pod in her own":          {func() error { return alice.pod(t, "tenant-a", "quota-a") }, ""},
+		"a unit in another's quota": {func() error { return alice.unit(t, "tenant-a", "quota-b", "") }, quotas},
+		"a unit in her own":         {func() error { return alice.unit(t, "tenant-a", "quota-a", "") }, ""},
+		"a CronJob of another's, on itself": {func() error {
+			return alice.cronJob(t, "tenant-a", quotaOf("quota-b"), text{}, text{})
+		}, quotas},
+		"a CronJob of another's, on its jobs": {func() error {
+			return alice.cronJob(t, "tenant-a", text{}, quotaOf("quota-b"), text{})
+		}, quotas},
+		"a CronJob of another's, on their pods": {func() error {
+			return alice.cronJob(t, "tenant-a", text{}, text{}, quotaOf("quota-b"))
+		}, quotas},
+		"a CronJob of her own": {func() error {
+			return alice.cronJob(t, "tenant-a", text{}, quotaOf("quota-a"), quotaOf("quota-a"))
+		}, ""},
+
+		"her queue":                {func() error { return alice.job(t, "tenant-a", inQueue("queue-a"), text{}) }, ""},
+		"another's, by a label":    {func() error { return alice.job(t, "tenant-a", inQueue("queue-b"), text{}) }, queues},
+		"another's, by annotation": {func() error { return alice.job(t, "tenant-a", annotated("queue-b"), text{}) }, queues},
+		"another's, on pods": {
+			func() error { return alice.job(t, "tenant-a", text{}, annotated("queue-b")) }, queues},
+		"that of her quota": {func() error {
+			return alice.job(t, "tenant-a", text{
+				labels: named(v1alpha1.LabelQuotaName, "quota-a"), annotations: named(v1alpha1.QueueNameKey, "quota-a"),
+			}, text{})
+		}, ""},
+		"that of a quota which she does not name": {
+			func() error { return alice.job(t, "tenant-a", annotated("quota-b"), text{}) }, queues},
+		"a queue of the namespace": {func() error { return bob.job(t, "tenant-b", annotated("queue-b"), text{}) }, ""},
+		"a unit in another's queue, without a quota": {
+			func() error { return alice.unit(t, "tenant-a", "", "queue-b") }, queues},
+		"a unit in her queue": {func() error { return alice.unit(t, "tenant-a", "", "queue-a") }, ""},
+		"a CronJob whose jobs go to another's": {func() error {
+			return alice.cronJob(t, "tenant-a", text{}, annotated("queue-b"), text{})
+		}, queues},
+
 		"pods that the job controller makes": {func() error {
-			return tenantNamed(t, "system:serviceaccount:kube-system:job-controller").pod(t, "tenant-a", "quota-b")
-		}, true},
+			return tenantNamed(t, jobController).pod(t, "tenant-a", "quota-b")
+		}, ""},
+		"but not jobs": {func() error {
+			return tenantNamed(t, jobController).job(t, "tenant-a", quotaOf("quota-b"), text{})
+		}, quotas},
+		"jobs that the CronJob controller makes": {func() error {
+			return tenantNamed(t, cronJobController).job(t, "tenant-a", quotaOf("quota-b"), annotated("queue-b"))
+		}, ""},
 		"pods that another controller makes": {func() error {
 			return tenantNamed(t, replicaSets).pod(t, "tenant-a", "quota-b")
-		}, false},
+		}, quotas},
 		"the same where the namespace may": {func() error {
 			return tenantNamed(t, replicaSets).pod(t, "tenant-b", "quota-b")
-		}, true},
-		"what the queue's controller writes": {
-			func() error { return tenantNamed(t, controlplane.ControllerUser).unit(t, "tenant-a", "quota-b") }, true,
-		},
+		}, ""},
+		"what the queue's controller writes": {func() error {
+			return tenantNamed(t, controlplane.ControllerUser).unit(t, "tenant-a", "quota-b", "queue-b")
+		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := c.do()
-			if c.allowed {
+			if c.refused == "" {
 				require.NoError(t, err)
 				return
 			}
 			require.True(t, apierrors.IsForbidden(err), "%v", err)
-			require.ErrorContains(t, err, `need the verb "use" on elasticquotas`)
+			require.ErrorContains(t, err, c.refused)
 		})
 	}
+	t.Run("two quotas", tenancyOfTwo)
+	t.Run("what exists", tenancyOfWhatExists)
 }
 
-// TestQuotaUseOfTwo: a job cannot hide another's quota behind its own.
-func TestQuotaUseOfTwo(t *testing.T) {
-	connect(t)
+// warnings that the API server gave.
+type warnings struct{ texts []string }
+
+func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
+
+// As it is installed by default the policy refuses nothing, and whoever writes is told.
+func tenancyWarns(t *testing.T) {
+	install(t, "tenancy")
+	config := server.RESTConfig(controlplane.Admin)
+	config.Impersonate.UserName = "alice"
+	told := &warnings{}
+	config.WarningHandler = told
+	client, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	alice := tenant{Interface: client}
+	require.Eventually(t, func() bool {
+		require.NoError(t, alice.job(t, "tenant-a", quotaOf("quota-b"), text{}))
+		return len(told.texts) > 0
+	}, 30*time.Second, 100*time.Millisecond, "the policy takes effect")
+	require.Contains(t, told.texts[0], `neither alice nor namespace tenant-a may use quota quota-b`)
+	told.texts = nil
+	require.NoError(t, alice.job(t, "tenant-a", quotaOf("quota-a"), text{}))
+	require.Empty(t, told.texts)
+}
+
+// A job cannot hide another's quota behind its own.
+func tenancyOfTwo(t *testing.T) {
 	alice := tenantNamed(t, "alice")
-	for _, job := range []*batchv1.Job{
-		quotaJob("tenant-a", v1alpha1.LabelQuotaName, "quota-a", "quota-b"),
-		quotaJob("tenant-a", v1alpha1.LabelQuotaName, "quota-b", "quota-a"),
-	} {
-		require.ErrorContains(t, alice.job(t, job), "the labels name several quotas: quota-")
-	}
+	require.ErrorContains(t, alice.job(t, "tenant-a", quotaOf("quota-a"), quotaOf("quota-b")),
+		"the labels name several quotas: quota-")
+	require.ErrorContains(t, alice.job(t, "tenant-a", quotaOf("quota-b"), quotaOf("quota-a")),
+		"the labels name several quotas: quota-")
+	require.ErrorContains(t, alice.job(t, "tenant-a", text{
+		labels: named(v1alpha1.QueueNameKey, "queue-a"), annotations: named(v1alpha1.QueueNameKey, "queue-b"),
+	}, text{}), "several queues are named: queue-")
 }
 
-const replicaSets = "system:serviceaccount:kube-system:replicaset-controller"
+const (
+	jobController     = "system:serviceaccount:kube-system:job-controller"
+	cronJobController = "system:serviceaccount:kube-system:cronjob-controller"
+	replicaSets       = "system:serviceaccount:kube-system:replicaset-controller"
+)
 
-// TestQuotaUseOfWhatExists: an object may go on naming what it names, and may not change to another's.
-func TestQuotaUseOfWhatExists(t *testing.T) {
-	connect(t)
+// An object may go on naming what it names, and may not change to another's.
+func tenancyOfWhatExists(t *testing.T) {
 	admin, err := kubernetes.NewForConfig(server.RESTConfig(controlplane.Admin))
 	require.NoError(t, err)
-	job, err := admin.BatchV1().Jobs("tenant-a").
-		Create(t.Context(), quotaJob("tenant-a", v1alpha1.LabelQuotaName, "quota-b", ""), metav1.CreateOptions{})
-	require.NoError(t, err, "administrators may use every quota")
+	job := &batchv1.Job{
+		ObjectMeta: text{named(v1alpha1.LabelQuotaName, "quota-b"), named(v1alpha1.QueueNameKey, "queue-b")}.meta(),
+		Spec:       jobWith(text{}),
+	}
+	job.GenerateName = "j-"
+	job, err = admin.BatchV1().Jobs("tenant-a").Create(t.Context(), job, metav1.CreateOptions{})
+	require.NoError(t, err, "administrators may use every quota and queue")
 	alice := tenantNamed(t, "alice")
-	job.Annotations = map[string]string{"a": "b"}
-	job, err = alice.BatchV1().Jobs("tenant-a").Update(t.Context(), job, metav1.UpdateOptions{})
-	require.NoError(t, err)
-	job.Labels[v1alpha1.LabelQuotaName] = "quota-c"
-	_, err = alice.BatchV1().Jobs("tenant-a").Update(t.Context(), job, metav1.UpdateOptions{})
+	update := func(change func(*batchv1.Job)) error {
+		changed := job.DeepCopy()
+		change(changed)
+		changed, err := alice.BatchV1().Jobs("tenant-a").Update(t.Context(), changed, metav1.UpdateOptions{})
+		if err == nil {
+			job = changed
+		}
+		return err
+	}
+	require.NoError(t, update(func(j *batchv1.Job) { j.Annotations["a"] = "b" }))
+	err = update(func(j *batchv1.Job) { j.Labels[v1alpha1.LabelQuotaName] = "quota-c" })
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	err = update(func(j *batchv1.Job) { j.Annotations[v1alpha1.QueueNameKey] = "queue-c" })
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	require.NoError(t, update(func(j *batchv1.Job) { j.Annotations[v1alpha1.QueueNameKey] = "queue-a" }))
 }
 
-// tenants makes two namespaces in which alice, bob and some controllers may write everything. Alice may use quota-a in
-// team-a, and everybody in team-b quota-b.
+// tenants makes two namespaces in which alice, bob and some controllers may write everything. Alice may use quota-a and
+// queue-a in team-a, and everybody in team-b quota-b and queue-b.
 func tenants(t *testing.T, admin kubernetes.Interface) {
 	t.Helper()
 	for _, name := range []string{"tenant-a", "tenant-b"} {
@@ -213,13 +323,13 @@ func tenants(t *testing.T, admin kubernetes.Interface) {
 		require.NoError(t, err)
 	}
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "test-writes"}, Rules: []rbacv1.PolicyRule{{
-		APIGroups: []string{"batch", "", "scheduling.x-k8s.io"}, Resources: []string{"jobs", "pods", "queueunits"},
-		Verbs: []string{"create", "update", "get"},
+		APIGroups: []string{"batch", "", "scheduling.x-k8s.io"},
+		Resources: []string{"jobs", "cronjobs", "pods", "queueunits"}, Verbs: []string{"create", "update", "get"},
 	}}}
 	_, err := admin.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{})
 	require.NoError(t, err)
 	subjects := []rbacv1.Subject{}
-	for _, user := range []string{"alice", "bob", replicaSets, "system:serviceaccount:kube-system:job-controller"} {
+	for _, user := range []string{"alice", "bob", replicaSets, jobController, cronJobController} {
 		subjects = append(subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user})
 	}
 	_, err = admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
@@ -227,20 +337,25 @@ func tenants(t *testing.T, admin kubernetes.Interface) {
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "test-writes"},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	mayUse(t, admin, "tenant-a", "quota-a",
+	mayUse(t, admin, "tenant-a", "a",
 		rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "alice"})
-	mayUse(t, admin, "tenant-b", "quota-b",
+	mayUse(t, admin, "tenant-b", "b",
 		rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: "default", Namespace: "tenant-b"})
 }
 
-func mayUse(t *testing.T, admin kubernetes.Interface, namespace, quota string, who rbacv1.Subject) {
+// mayUse gives the right to the quota and the queue of a team.
+func mayUse(t *testing.T, admin kubernetes.Interface, namespace, team string, who rbacv1.Subject) {
 	t.Helper()
-	meta := metav1.ObjectMeta{Namespace: namespace, Name: "use-" + quota}
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: "use-" + team}
+	use := func(group, resource string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{
+			APIGroups: []string{group}, Resources: []string{resource + "s"}, Verbs: []string{"use"},
+			ResourceNames: []string{strings.TrimPrefix(resource, "elastic") + "-" + team},
+		}
+	}
+	rules := []rbacv1.PolicyRule{use("scheduling.sigs.k8s.io", "elasticquota"), use("scheduling.x-k8s.io", "queue")}
 	_, err := admin.RbacV1().Roles(namespace).
-		Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{"scheduling.sigs.k8s.io"}, Resources: []string{"elasticquotas"}, ResourceNames: []string{quota},
-			Verbs: []string{"use"},
-		}}}, metav1.CreateOptions{})
+		Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	_, err = admin.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: meta, Subjects: []rbacv1.Subject{who},
