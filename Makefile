@@ -150,7 +150,7 @@ ci: ## Run everything that must hold before a change goes in
 ##@ Images
 
 .PHONY: images
-images: ## Build both container images; PREFIX and TAG name them
+images: ## Build both container images and name them in manifests: PREFIX is registry and path, TAG the tag, PUSH=1 pushes
 	@hack/images.sh
 
 ##@ Help

@@ -1,9 +1,17 @@
 #!/usr/bin/env bash
-# Builds both container images. PREFIX and TAG name them.
+# Builds both container images and writes their names into the kustomizations under manifests. PREFIX is registry and path,
+# TAG the tag (latest). With PUSH=1 the images are pushed, and named by digest.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-prefix="${PREFIX:-koord-jobqueue}"
+[[ -n "${PREFIX:-}" ]] || { echo "PREFIX is missing: the registry and path of your own, e.g. make images PREFIX=registry.example.com/queue" >&2; exit 2; }
 tag="${TAG:-latest}"
+names=("$tag")
 for name in koord-scheduler jobqueue-controller; do
-  step "image $prefix/$name:$tag" docker build -f "cmd/$name/Dockerfile" -t "$prefix/$name:$tag" .
+  step "image $PREFIX/$name:$tag" docker build -f "cmd/$name/Dockerfile" -t "$PREFIX/$name:$tag" .
+  if [[ "${PUSH:-}" == 1 ]]; then
+    step "push $PREFIX/$name:$tag" docker push "$PREFIX/$name:$tag"
+    pushed="$(docker image inspect --format '{{range .RepoDigests}}{{println .}}{{end}}' "$PREFIX/$name:$tag" | grep -m1 "^$PREFIX/$name@")"
+    names+=("$name=${pushed#*@}")
+  fi
 done
+step "names in manifests" hack/set-images.sh "$PREFIX" "${names[@]}"

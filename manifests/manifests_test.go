@@ -27,8 +27,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -207,9 +210,75 @@ func TestPodsAreConfined(t *testing.T) {
 				require.Equal(t, []corev1.Capability{"ALL"}, c.SecurityContext.Capabilities.Drop, d.Name)
 				require.NotEmpty(t, c.Resources.Requests, d.Name)
 				require.NotNil(t, c.ReadinessProbe, d.Name)
-				require.Contains(t, c.Image, "koord-jobqueue/", d.Name)
+				require.True(t, strings.HasPrefix(c.Image, "registry.invalid/"), "%s: nobody can own the name %s", d.Name, c.Image)
 			}
 		}
+	}
+}
+
+// TestImagesAreNamed: whoever installs names the images, by tag or by digest, and one command does it everywhere.
+func TestImagesAreNamed(t *testing.T) {
+	name := func(t *testing.T, args ...string) (string, error) {
+		t.Helper()
+		dir := t.TempDir()
+		require.NoError(t, os.CopyFS(dir, os.DirFS(".")))
+		command := exec.CommandContext(t.Context(), "../hack/set-images.sh", args...)
+		command.Env = append(os.Environ(), "DIR="+dir)
+		out, err := command.CombinedOutput()
+		t.Log(string(out))
+		return dir, err
+	}
+	images := func(t *testing.T, dir string) (found []string) {
+		t.Helper()
+		for _, component := range []string{"controller", "fresh", "scheduler"} {
+			for _, r := range build(t, filepath.Join(dir, component)).Resources() {
+				if r.GetKind() == "Deployment" {
+					found = append(found, decode[appsv1.Deployment](t, r).Spec.Template.Spec.Containers[0].Image)
+				}
+			}
+		}
+		slices.Sort(found)
+		return slices.Compact(found)
+	}
+	dir, err := name(t, "registry.example.com:5000/queue", "v1")
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"registry.example.com:5000/queue/jobqueue-controller:v1", "registry.example.com:5000/queue/koord-scheduler:v1",
+	}, images(t, dir))
+
+	digest := "sha256:" + strings.Repeat("a1", 32)
+	dir, err = name(t, "registry.example.com/queue", "v1", "koord-scheduler="+digest, "jobqueue-controller="+digest)
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"registry.example.com/queue/jobqueue-controller@" + digest, "registry.example.com/queue/koord-scheduler@" + digest,
+	}, images(t, dir))
+
+	for _, args := range [][]string{{"registry.example.com"}, {"a b", "v1"}, {"a/b", "koord-scheduler=" + digest}} {
+		dir, err := name(t, args...)
+		require.Error(t, err, "%v", args)
+		require.Contains(t, images(t, dir)[0], "registry.invalid/", "nothing is written by halves")
+	}
+}
+
+// TestEveryDeploymentIsGuarded: a drained node leaves one replica, and nobody reaches what is not meant for him.
+func TestEveryDeploymentIsGuarded(t *testing.T) {
+	for _, dir := range []string{"controller", "fresh"} {
+		deployments, budgets, policies := map[string]bool{}, map[string]bool{}, map[string]bool{}
+		for _, r := range build(t, dir).Resources() {
+			switch r.GetKind() {
+			case "Deployment":
+				deployments[decode[appsv1.Deployment](t, r).Spec.Selector.String()] = true
+			case "PodDisruptionBudget":
+				budgets[decode[policyv1.PodDisruptionBudget](t, r).Spec.Selector.String()] = true
+			case "NetworkPolicy":
+				p := decode[networkingv1.NetworkPolicy](t, r)
+				policies[p.Spec.PodSelector.String()] = true
+				require.Equal(t, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}, p.Spec.PolicyTypes)
+			}
+		}
+		require.NotEmpty(t, deployments)
+		require.Equal(t, deployments, budgets, dir)
+		require.Equal(t, deployments, policies, dir)
 	}
 }
 
@@ -295,9 +364,34 @@ func TestLeadersDoNotOverlap(t *testing.T) {
 	require.Less(t, 2*l.RenewDeadline.Duration+l.RetryPeriod.Duration+engine.DefaultWriteTimeout, l.LeaseDuration.Duration)
 }
 
-// TestQuotaUseReadsEveryQuotaLabel: a label that the policy does not read would name a quota without the right to it.
-func TestQuotaUseReadsEveryQuotaLabel(t *testing.T) {
-	text, err := os.ReadFile("tenancy/policy.yaml")
-	require.NoError(t, err)
-	require.Contains(t, string(text), "['"+strings.Join(v1alpha1.QuotaLabels[:], "', '")+"']\n")
+// TestTenancyReadsEveryKey: a label that the policies do not read would name a quota or queue without the right to it.
+func TestTenancyReadsEveryKey(t *testing.T) {
+	for file, keys := range map[string][]string{
+		"quota": {"['" + strings.Join(v1alpha1.QuotaLabels[:], "', '") + "']\n"},
+		"queue": {"['" + strings.Join(v1alpha1.QuotaLabels[:], "', '") + "']\n", "'" + v1alpha1.QueueNameKey + "' in m"},
+	} {
+		text, err := os.ReadFile("tenancy/" + file + ".yaml")
+		require.NoError(t, err)
+		for _, key := range keys {
+			require.Contains(t, string(text), key, file)
+		}
+	}
+}
+
+// TestTenancyWarnsUntilItIsEnforced: an upgrade refuses nobody, and one value away it does.
+func TestTenancyWarnsUntilItIsEnforced(t *testing.T) {
+	for dir, want := range map[string][]admissionregistrationv1.ValidationAction{
+		"default":          {admissionregistrationv1.Warn, admissionregistrationv1.Audit},
+		"tenancy-enforced": {admissionregistrationv1.Deny},
+	} {
+		found := 0
+		for _, r := range build(t, dir).Resources() {
+			if r.GetKind() == "ValidatingAdmissionPolicyBinding" {
+				found++
+				binding := decode[admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, r)
+				require.Equal(t, want, binding.Spec.ValidationActions)
+			}
+		}
+		require.Equal(t, 2, found, dir)
+	}
 }

@@ -52,7 +52,7 @@ func TestSchedulerPatchKeepsTheRest(t *testing.T) {
 	patch := applyPatch(t, before)
 	after, err := deployments.Patch(t.Context(), before.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(t, err)
-	require.Equal(t, "koord-jobqueue/koord-scheduler:latest", after.Spec.Template.Spec.Containers[0].Image)
+	require.Equal(t, "registry.invalid/koord-jobqueue/koord-scheduler:unset", after.Spec.Template.Spec.Containers[0].Image)
 	after.Spec.Template.Spec.Containers[0].Image = before.Spec.Template.Spec.Containers[0].Image
 	require.Equal(t, before.Spec, after.Spec)
 }
