@@ -129,7 +129,8 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 	err = controller.Setup(ctx, mgr, controller.Options{
 		QueueNamespace: c.QueueNamespace, Predicate: predicate, Concurrency: c.Concurrency,
 		Clock: clock.RealClock{}, Gates: gates(c.KoordinatorFeatureGates),
-		Changed: func(cause error) { cancel(cause) },
+		WholeTemplates: c.UnitTemplates == v1alpha1.UnitTemplatesFull,
+		Changed:        func(cause error) { cancel(cause) },
 	})
 	if err != nil {
 		return err

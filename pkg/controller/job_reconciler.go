@@ -67,6 +67,8 @@ type JobReconciler struct {
 	// Profiles of the cluster, nil where none are read. Gates are those of Koordinator.
 	Profiles *Profiles
 	Gates    jobs.Gates
+	// WholeTemplates: units hold pod templates whole, not just what scheduling needs of them.
+	WholeTemplates bool
 
 	told    *told
 	written *written
@@ -283,7 +285,7 @@ func (r *JobReconciler) deleteUnit(ctx context.Context, o *Observation, a Delete
 
 // observe reads what is cached.
 func (r *JobReconciler) observe(ctx context.Context, key types.NamespacedName) (Observation, error) {
-	o := Observation{Now: metav1.NewTime(r.Clock.Now()), Kind: &r.Kind}
+	o := Observation{Now: metav1.NewTime(r.Clock.Now()), Kind: &r.Kind, WholeTemplates: r.WholeTemplates}
 	unit := &v1alpha1.QueueUnit{}
 	err := r.Client.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: r.Kind.UnitName(key.Name)}, unit)
 	if client.IgnoreNotFound(err) != nil {

@@ -18,6 +18,7 @@ package controller
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -443,6 +444,40 @@ func TestAForgedRecordNamesNobodyElsesQuota(t *testing.T) {
 	}
 }
 
+// What is secret in a job stays in the job: many may read units (M1, and the admission checks that are to come).
+func TestUnitsHoldNoSecrets(t *testing.T) {
+	for _, whole := range []bool{false, true} {
+		w := newWorld(t, newJob(func(j *batchv1.Job) {
+			j.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TOKEN", Value: "SECRET"}}
+		}))
+		w.r.WholeTemplates = whole
+		w.settle()
+		u := w.unit()
+		require.Equal(t, whole, strings.Contains(string(u.Spec.PodSets[0].Template.Raw), "SECRET"))
+		require.Equal(t, "1", u.Spec.Request.Cpu().String())
+	}
+}
+
+// A unit of the release before holds the whole template. It is reduced where it waits; where it is admitted it is left,
+// and is no other job for that.
+func TestWholeTemplatesOfTheReleaseBefore(t *testing.T) {
+	w := newWorld(t, newJob(func(j *batchv1.Job) {
+		j.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TOKEN", Value: "SECRET"}}
+	}))
+	w.r.WholeTemplates = true
+	w.settle()
+	w.r.WholeTemplates = false
+	require.Equal(t, []string{"patch QueueUnit/j"}, w.settle())
+	require.NotContains(t, string(w.unit().Spec.PodSets[0].Template.Raw), "SECRET")
+
+	w.r.WholeTemplates = true
+	w.settle()
+	w.r.WholeTemplates = false
+	w.admit()
+	require.Equal(t, []string{"patch Job/j"}, w.settle(), "resumed")
+	require.Contains(t, string(w.unit().Spec.PodSets[0].Template.Raw), "SECRET")
+}
+
 func TestTamperedUnitIsCorrected(t *testing.T) {
 	w := newWorld(t, newJob())
 	w.settle()
@@ -461,7 +496,7 @@ func TestTamperedUnitIsCorrected(t *testing.T) {
 
 func TestHandWrittenUnitWithAFalseRequestGainsNothing(t *testing.T) {
 	w := newWorld(t, newJob())
-	u := unitOf(&w.r.Kind, w.unstructuredJob(), demandOf(&w.r.Kind, w.unstructuredJob(), &jobs.Creation{}), nil)
+	u := unitOf(&w.r.Kind, w.unstructuredJob(), demandOf(&w.r.Kind, w.unstructuredJob(), &jobs.Creation{}, false), nil)
 	u.Labels = map[string]string{v1alpha1.LabelQuotaName: "a"}
 	u.OwnerReferences = nil
 	request1(u)

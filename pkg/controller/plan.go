@@ -59,7 +59,9 @@ type Observation struct {
 	Classed *int32
 	// Creation is what the cluster does to the pods of the job.
 	Creation *jobs.Creation
-	Bound    Bound
+	// WholeTemplates: units hold pod templates whole.
+	WholeTemplates bool
+	Bound          Bound
 	// RunningSince is when pods of the job were first seen to run in its present run; nil if none do, or the unit says it.
 	RunningSince *metav1.Time
 	// FreshUnit: Unit was read from the API server itself.
@@ -152,7 +154,7 @@ func decide(o Observation) []Action {
 	if !o.Managed && !p.isReleased() {
 		return p.unmanaged()
 	}
-	p.demand = demandOf(o.Kind, o.Job, o.Creation)
+	p.demand = demandOf(o.Kind, o.Job, o.Creation, o.WholeTemplates)
 	p.want = unitOf(o.Kind, o.Job, p.demand, o.Classed)
 	return p.managed()
 }
@@ -416,7 +418,7 @@ func (p *planner) truthful() bool {
 func (p *planner) estimatedOtherwise() bool {
 	have, want := p.Unit, p.want
 	if !createdByUs(have) || p.demand.problem != nil || have.Spec.ConsumerRef.UID != p.Job.GetUID() ||
-		!samePodSets(have.Spec.PodSets, want.Spec.PodSets) {
+		!sameScheduling(have.Spec.PodSets, want.Spec.PodSets) {
 		return false
 	}
 	return have.Labels[v1alpha1.LabelQuotaName] != want.Labels[v1alpha1.LabelQuotaName] ||

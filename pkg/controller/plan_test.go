@@ -51,7 +51,7 @@ type scene struct {
 // queued is a suspended managed job of quota a with its unit, as the controller wrote it.
 func queued(t testing.TB) *scene {
 	s := unqueued(t)
-	s.Unit = unitOf(s.Kind, s.Job, demandOf(s.Kind, s.Job, &jobs.Creation{}), nil)
+	s.Unit = unitOf(s.Kind, s.Job, demandOf(s.Kind, s.Job, &jobs.Creation{}, false), nil)
 	s.Unit.UID = "unit-1"
 	s.Unit.ResourceVersion = "10"
 	s.Unit.Status.Phase = v1alpha1.PhaseEnqueued
@@ -391,7 +391,7 @@ func TestUnitOfJob(t *testing.T) {
 		job("b", "metadata", "labels", v1alpha1.LabelQuotaNameFallback1).
 		job("1", "metadata", "labels", "mine")
 	value := int32(9)
-	u := unitOf(s.Kind, s.Job, demandOf(s.Kind, s.Job, &jobs.Creation{}), &value)
+	u := unitOf(s.Kind, s.Job, demandOf(s.Kind, s.Job, &jobs.Creation{}, false), &value)
 	require.Equal(t, "team/j", u.Namespace+"/"+u.Name)
 	require.Equal(t, map[string]string{
 		v1alpha1.LabelQuotaName: "a", v1alpha1.LabelCreatedBy: v1alpha1.CreatedByController, "mine": "1",
@@ -428,7 +428,7 @@ func TestUnitOfJobThatCannotBeRead(t *testing.T) {
 		"bad priority": {unqueued(t).job("x", "metadata", "annotations", v1alpha1.AnnotationPriority), "InvalidRequest"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := demandOf(tc.edit.Kind, tc.edit.Job, &jobs.Creation{})
+			d := demandOf(tc.edit.Kind, tc.edit.Job, &jobs.Creation{}, false)
 			require.NotNil(t, d.problem)
 			require.Equal(t, tc.want, d.problem.Reason)
 			u := unitOf(tc.edit.Kind, tc.edit.Job, d, nil)
@@ -443,7 +443,7 @@ func TestUnitOfJobThatCannotBeRead(t *testing.T) {
 
 func TestCorrectedUnparks(t *testing.T) {
 	parked := mismatch(queued(t))
-	want := unitOf(parked.Kind, parked.Job, demandOf(parked.Kind, parked.Job, &jobs.Creation{}), nil)
+	want := unitOf(parked.Kind, parked.Job, demandOf(parked.Kind, parked.Job, &jobs.Creation{}, false), nil)
 	u := corrected(parked.Unit, want)
 	require.False(t, *u.Spec.Active)
 	require.Nil(t, corrected(u, want), "I12")

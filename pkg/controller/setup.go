@@ -84,6 +84,8 @@ type Options struct {
 	Clock       clock.PassiveClock
 	// Gates are feature gates of Koordinator that change what pods are counted with.
 	Gates jobs.Gates
+	// WholeTemplates: units hold pod templates whole.
+	WholeTemplates bool
 	// Changed is called when the configuration of managed jobs is no longer the one that Predicate was made from.
 	Changed func(error)
 }
@@ -108,7 +110,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 func setupJobs(mgr manager.Manager, kind jobs.Kind, profiles *Profiles, o Options) error {
 	r := NewJobReconciler(kind, o.Predicate, mgr.GetClient(), mgr.GetAPIReader(),
 		mgr.GetEventRecorder(recorderName), o.Clock)
-	r.Profiles, r.Gates = profiles, o.Gates
+	r.Profiles, r.Gates, r.WholeTemplates = profiles, o.Gates, o.WholeTemplates
 	warm := true
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(strings.ToLower(strings.TrimSuffix(strings.ReplaceAll(kind.String(), ".", "-"), "-"))).

@@ -20,6 +20,7 @@ import (
 	"bytes"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,6 +62,8 @@ type demand struct {
 	queue              string
 	priority           jobs.Priority
 	podSets            []jobs.PodSet
+	// unitSets are the pod sets as the unit has them.
+	unitSets []v1alpha1.PodSet
 	// request is that of the whole job, requests of each pod set.
 	request  corev1.ResourceList
 	requests []corev1.ResourceList
@@ -83,15 +86,16 @@ func (o ownLabels) addTo(template *corev1.PodTemplateSpec) map[string]string {
 
 // demandOf reads the job as it is without what resuming added to it. What cannot be read is left out and
 // named in the problem.
-func demandOf(kind *jobs.Kind, job *unstructured.Unstructured, creation *jobs.Creation) demand {
+func demandOf(kind *jobs.Kind, job *unstructured.Unstructured, creation *jobs.Creation, wholeTemplates bool) demand {
 	plain := job.DeepCopy()
 	kind.RestoreTemplates(plain)
 	d := demand{queue: kind.Queue(plain), own: ownLabels{preemptible: kind.Preemptible(plain)}}
-	var errQuota, errPriority, errSets, errRequest error
+	var errQuota, errPriority, errSets, errReduced, errRequest error
 	d.own.quota, errQuota = kind.Quota(plain)
 	d.quota, d.preemptible = d.own.quota, d.own.preemptible
 	d.priority, errPriority = kind.PriorityOf(plain)
 	d.podSets, errSets = kind.PodSets(plain)
+	d.unitSets, errReduced = podSetsOf(d.podSets, wholeTemplates)
 	templates := d.templates()
 	if errSets == nil {
 		errRequest = d.count(templates, creation)
@@ -99,7 +103,7 @@ func demandOf(kind *jobs.Kind, job *unstructured.Unstructured, creation *jobs.Cr
 	if errQuota == nil && errSets == nil && creation.HasProfiles() {
 		errQuota = d.followProfiles(templates, creation, kind.PriorityOfPods(plain))
 	}
-	switch err := errors.Join(errQuota, errSets, errRequest, errPriority); {
+	switch err := errors.Join(errQuota, errSets, errReduced, errRequest, errPriority); {
 	case err == nil:
 	case errQuota != nil:
 		d.problem = &problem{Reason: reasonQuotaMismatch, Message: short(err.Error())}
@@ -132,7 +136,7 @@ func unitOf(kind *jobs.Kind, job *unstructured.Unstructured, d demand, priority 
 		Priority:          d.priority.Value,
 		PriorityClassName: d.priority.Class,
 		Queue:             d.queueName(),
-		PodSets:           podSetsOf(d),
+		PodSets:           d.unitSets,
 		Request:           d.request,
 	}
 	if u.Spec.Priority == nil {
@@ -216,12 +220,22 @@ func consumerOf(kind *jobs.Kind, job *unstructured.Unstructured) *corev1.ObjectR
 	}
 }
 
-func podSetsOf(d demand) []v1alpha1.PodSet {
-	sets := make([]v1alpha1.PodSet, 0, len(d.podSets))
-	for _, s := range d.podSets {
-		sets = append(sets, v1alpha1.PodSet{Name: s.Name, Count: s.Count, Template: runtime.RawExtension{Raw: s.Raw}})
+// podSetsOf are the pod sets as a unit has them, with whole templates or with what scheduling needs of them.
+func podSetsOf(of []jobs.PodSet, whole bool) ([]v1alpha1.PodSet, error) {
+	sets := make([]v1alpha1.PodSet, 0, len(of))
+	for i := range of {
+		raw := of[i].Raw
+		if !whole {
+			var err error
+			if raw, err = jobs.ReduceTemplate(raw); err != nil {
+				return nil, err
+			}
+		}
+		sets = append(sets, v1alpha1.PodSet{
+			Name: of[i].Name, Count: of[i].Count, Template: runtime.RawExtension{Raw: raw},
+		})
 	}
-	return sets
+	return sets, nil
 }
 
 // relation of the unit that bears a job's unit name to that job.
@@ -325,6 +339,21 @@ func correctActive(u, have, want *v1alpha1.QueueUnit) {
 	case have.Annotations[v1alpha1.AnnotationParkedReason] != "":
 		u.Spec.Active = nil
 	}
+}
+
+// sameScheduling says whether two lists of pod sets mean the same to whoever schedules them, whole or reduced.
+func sameScheduling(a, b []v1alpha1.PodSet) bool {
+	return samePodSets(reduced(a), reduced(b))
+}
+
+func reduced(sets []v1alpha1.PodSet) []v1alpha1.PodSet {
+	out := slices.Clone(sets)
+	for i := range out {
+		if raw, err := jobs.ReduceTemplate(out[i].Template.Raw); err == nil {
+			out[i].Template.Raw = raw
+		}
+	}
+	return out
 }
 
 // samePodSets compares by meaning; the order of keys in a template is not kept by the API server.

@@ -47,8 +47,7 @@ func unitObject(name, quota string, priority int32, cpu string) map[string]any {
 			"podSet": []any{map[string]any{
 				"name": "main", "count": 1,
 				"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{
-					"name": "main", "image": "example.invalid/work",
-					"resources": map[string]any{"requests": map[string]any{"cpu": cpu}},
+					"name": "main", "resources": map[string]any{"requests": map[string]any{"cpu": cpu}},
 				}}}},
 			}},
 		},

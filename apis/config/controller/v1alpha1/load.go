@@ -57,6 +57,7 @@ func SetDefaults(c *ControllerConfiguration) {
 	orDefault(&c.QueueNamespace, "koord-queue")
 	orDefault(&c.Concurrency, 16)
 	orDefault(&c.QuotaTrees.Namespace, "kube-system")
+	orDefault(&c.UnitTemplates, UnitTemplatesScheduling)
 	l := &c.LeaderElection
 	if l.LeaderElect == nil {
 		elect := true
@@ -95,6 +96,10 @@ func Validate(c *ControllerConfiguration) field.ErrorList {
 	}
 	for _, problem := range utilvalidation.IsDNS1123Label(c.QuotaTrees.Namespace) {
 		errs = append(errs, field.Invalid(field.NewPath("quotaTrees", "namespace"), c.QuotaTrees.Namespace, problem))
+	}
+	if t := c.UnitTemplates; t != UnitTemplatesScheduling && t != UnitTemplatesFull {
+		errs = append(errs, field.NotSupported(field.NewPath("unitTemplates"), t,
+			[]UnitTemplates{UnitTemplatesFull, UnitTemplatesScheduling}))
 	}
 	election := field.NewPath("leaderElection")
 	l := c.LeaderElection

@@ -34,6 +34,7 @@ func TestLoadDefaults(t *testing.T) {
 	require.Equal(t, ":8080", c.MetricsBindAddress)
 	require.Equal(t, ":8081", c.HealthProbeBindAddress)
 	require.Equal(t, 16, c.Concurrency)
+	require.Equal(t, UnitTemplatesScheduling, c.UnitTemplates)
 	require.True(t, *c.LeaderElection.LeaderElect)
 	require.Equal(t, "koord-queue", c.LeaderElection.ResourceNamespace)
 	const lateRequest = 4 * time.Second
@@ -48,12 +49,14 @@ clientConnection: {qps: 50, burst: 60}
 leaderElection: {leaderElect: false, leaseDuration: 30s}
 queueNamespace: queues
 concurrency: 4
+unitTemplates: Full
 `))
 	require.NoError(t, err)
 	require.Equal(t, 60, c.ClientConnection.Burst)
 	require.False(t, *c.LeaderElection.LeaderElect)
 	require.Equal(t, 30*time.Second, c.LeaderElection.LeaseDuration.Duration)
 	require.Equal(t, "queues", c.LeaderElection.ResourceNamespace)
+	require.Equal(t, UnitTemplatesFull, c.UnitTemplates)
 }
 
 func TestLoadRefuses(t *testing.T) {
@@ -63,6 +66,7 @@ func TestLoadRefuses(t *testing.T) {
 		"repeated field":       {head + "concurrency: 4\nconcurrency: 5\n", "concurrency"},
 		"wrong kind":           {"apiVersion: config.koord-queue/v1alpha1\nkind: Other\n", "Other"},
 		"no kind":              {"concurrency: 4\n", "ControllerConfiguration"},
+		"unknown templates":    {head + "unitTemplates: Some\n", "unitTemplates"},
 		"negative concurrency": {head + "concurrency: -1\n", "concurrency"},
 		"negative qps":         {head + "clientConnection: {qps: -1}\n", "clientConnection.qps"},
 		"lease too short":      {head + "leaderElection: {leaseDuration: 1s}\n", "leaseDuration"},

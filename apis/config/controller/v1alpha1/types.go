@@ -47,9 +47,22 @@ type ControllerConfiguration struct {
 	// koordinatorFeatureGates are the feature gates of koord-scheduler and koord-manager that change what ElasticQuota
 	// counts for a pod, as those processes are started with; a gate that is absent is off, as in Koordinator.
 	KoordinatorFeatureGates KoordinatorFeatureGates `json:"koordinatorFeatureGates,omitempty"`
+	// unitTemplates says what a QueueUnit holds of its job's pod templates: Scheduling, what scheduling and admission
+	// checks need of them, or Full, which includes env and commands, with what is secret in them. Default "Scheduling".
+	UnitTemplates UnitTemplates `json:"unitTemplates,omitempty"`
 	// quotaTrees says which ElasticQuotaTrees are expanded.
 	QuotaTrees QuotaTrees `json:"quotaTrees,omitempty"`
 }
+
+// UnitTemplates says what a QueueUnit holds of pod templates.
+type UnitTemplates string
+
+const (
+	// UnitTemplatesScheduling keeps what scheduling and admission checks need.
+	UnitTemplatesScheduling UnitTemplates = "Scheduling"
+	// UnitTemplatesFull keeps all.
+	UnitTemplatesFull UnitTemplates = "Full"
+)
 
 // KoordinatorFeatureGates bear the names that Koordinator v1.8.0 gives them.
 type KoordinatorFeatureGates struct {

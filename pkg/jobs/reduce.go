@@ -1,0 +1,134 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/json"
+)
+
+// fields of an object that stay, by name; nil keeps a field whole. In a list each item is an object.
+type fields map[string]fields
+
+// schedulingFields are those of a pod template that say where its pods can run and what they take there. Others, such
+// as env, commands and the content of volumes, may hold secrets, and nobody who schedules reads them.
+var schedulingFields = fields{
+	"metadata": {"labels": nil, "annotations": nil},
+	"spec": {
+		"affinity": nil, "hostNetwork": nil, "nodeName": nil, "nodeSelector": nil, "os": nil, "overhead": nil,
+		"preemptionPolicy": nil, "priority": nil, "priorityClassName": nil, "resourceClaims": nil, "resources": nil,
+		"runtimeClassName": nil, "schedulerName": nil, "schedulingGates": nil, "tolerations": nil,
+		"topologySpreadConstraints": nil,
+		"containers":                containerFields, "initContainers": containerFields,
+		"volumes": {
+			"name": nil, "persistentVolumeClaim": nil, "ephemeral": nil,
+			"awsElasticBlockStore": {"volumeID": nil}, "azureDisk": {"diskName": nil}, "gcePersistentDisk": {"pdName": nil},
+		},
+	},
+}
+
+var containerFields = fields{
+	"name": nil, "resources": nil, "restartPolicy": nil,
+	"ports": {"containerPort": nil, "hostIP": nil, "hostPort": nil, "protocol": nil},
+}
+
+// schedulingDomains are the domains, with all below them, of annotations that schedulers, autoscalers and admission
+// checks read.
+var schedulingDomains = []string{
+	"koordinator.sh", "koord-queue", "scheduling.x-k8s.io", "scheduling.sigs.k8s.io", "autoscaling.x-k8s.io",
+	"cluster-autoscaler.kubernetes.io",
+}
+
+// ReduceTemplate returns a pod template, as JSON, with nothing but what scheduling needs of it: requests, selectors,
+// affinity, tolerations, topology, overhead, classes, host ports and the claims of volumes. What is reduced stays as it
+// is.
+func ReduceTemplate(template []byte) ([]byte, error) {
+	var whole map[string]any
+	if err := json.Unmarshal(template, &whole); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	reduced := schedulingFields.of(whole)
+	if metadata, ok := reduced["metadata"].(map[string]any); ok {
+		reduceAnnotations(metadata)
+	}
+	return json.Marshal(reduced)
+}
+
+// of an object. What is not an object where one is expected goes.
+func (f fields) of(object map[string]any) map[string]any {
+	kept := make(map[string]any, len(f))
+	for name, below := range f {
+		value, ok := object[name]
+		if !ok {
+			continue
+		}
+		switch v := value.(type) {
+		case map[string]any:
+			if below == nil {
+				kept[name] = v
+			} else {
+				kept[name] = below.of(v)
+			}
+		case []any:
+			kept[name] = below.each(v)
+		default:
+			if below == nil {
+				kept[name] = v
+			}
+		}
+	}
+	return kept
+}
+
+func (f fields) each(list []any) []any {
+	if f == nil {
+		return list
+	}
+	kept := make([]any, 0, len(list))
+	for _, item := range list {
+		if object, ok := item.(map[string]any); ok {
+			kept = append(kept, f.of(object))
+		}
+	}
+	return kept
+}
+
+func reduceAnnotations(metadata map[string]any) {
+	annotations, ok := metadata["annotations"].(map[string]any)
+	if !ok {
+		return
+	}
+	kept := make(map[string]any, len(annotations))
+	for key, value := range annotations {
+		if forScheduling(key) {
+			kept[key] = value
+		}
+	}
+	if metadata["annotations"] = kept; len(kept) == 0 {
+		delete(metadata, "annotations")
+	}
+}
+
+func forScheduling(key string) bool {
+	domain, _, _ := strings.Cut(key, "/")
+	return slices.ContainsFunc(schedulingDomains, func(d string) bool {
+		return domain == d || strings.HasSuffix(domain, "."+d)
+	})
+}
