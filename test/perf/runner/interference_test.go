@@ -124,3 +124,13 @@ func TestBindingsAreSeenOnce(t *testing.T) {
 	_, bound = b.counts()
 	require.Equal(t, 1, bound)
 }
+
+// A unit stands for its Job by the Job's name; pods have names of their own.
+func TestTheUnitOfAJobHasItsName(t *testing.T) {
+	unit := unitObject("waits-000007", "q", 0, "1")
+	ownedByJob(unit, 7, "uid")
+	metadata, ok := unit["metadata"].(map[string]any)
+	require.True(t, ok)
+	require.Equal(t, jobName(7), metadata["name"])
+	require.Contains(t, string(gatedPodBody("pod-1", "q", 7, "uid", false)), `"name":"pod-1"`)
+}

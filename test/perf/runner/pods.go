@@ -59,7 +59,6 @@ func podBody(name, quota string) []byte {
 // gatedPodBody is a pod of a Job, with a gate of Kubernetes or without.
 func gatedPodBody(name, quota string, job int, uid string, gate bool) []byte {
 	metadata, spec, pod := podObject(name, quota)
-	metadata["name"] = jobName(job) // a unit of another name stands for no job
 	metadata["ownerReferences"] = ownerReferences(job, uid)
 	if gate {
 		spec["schedulingGates"] = []any{map[string]any{"name": "perf.example.invalid/waits"}}
@@ -73,10 +72,11 @@ func ownerReferences(job int, uid string) []any {
 	}
 }
 
-// ownedByJob makes a unit that of a Job.
+// ownedByJob makes a unit that of a Job: a unit of another name stands for none.
 func ownedByJob(unit map[string]any, job int, uid string) {
 	metadata, _ := unit["metadata"].(map[string]any)
 	spec, _ := unit["spec"].(map[string]any)
+	metadata["name"] = jobName(job)
 	metadata["ownerReferences"] = ownerReferences(job, uid)
 	spec["consumerRef"] = map[string]any{
 		"apiVersion": "batch/v1", "kind": "Job", "name": jobName(job), "namespace": unitNamespace, "uid": uid,
