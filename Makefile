@@ -143,6 +143,10 @@ verify: ## Fail when something generated is stale, or layout, imports or licence
 	@hack/verify-generated.sh
 	@$(GO) test -count=1 ./test/layout/... ./manifests/...
 
+.PHONY: vuln
+vuln: ## Look for known vulnerabilities in what the programs call; asks a database over the network
+	@hack/vuln.sh
+
 .PHONY: ci
 ci: ## Run everything that must hold before a change goes in
 	@.ci/run
