@@ -19,6 +19,7 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"unique"
 
@@ -92,6 +93,9 @@ func metaOf(obj metav1.Object) objectMeta {
 	}
 }
 
+// conditionReason is what the API takes for the reason of a condition, of the length of ours.
+var conditionReason = regexp.MustCompile(`^[A-Z][A-Za-z]{0,63}$`)
+
 func (u *unitObject) readMeta(labels, annotations map[string]string) {
 	for _, key := range v1alpha1.QuotaLabels {
 		if value := labels[key]; value != "" {
@@ -104,7 +108,9 @@ func (u *unitObject) readMeta(labels, annotations map[string]string) {
 		u.queue = labels[v1alpha1.QueueNameKey]
 	}
 	u.nonPreemptible = labels[v1alpha1.LabelPreemptible] == "false"
-	u.parked = annotations[v1alpha1.AnnotationParkedReason] != ""
+	if reason := annotations[v1alpha1.AnnotationParkedReason]; conditionReason.MatchString(reason) {
+		u.parkedFor = admission.Reason(reason)
+	}
 	_, u.adopted = annotations[v1alpha1.AnnotationAdopted]
 }
 

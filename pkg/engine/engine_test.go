@@ -691,6 +691,29 @@ func TestEvictionClosesTheGateBeforeItIsWritten(t *testing.T) {
 	r.sound()
 }
 
+// The controller takes an admission back by making the unit inactive. People are told why, and not that somebody holds
+// it.
+func TestAnEvictionSaysWhyTheControllerWantsIt(t *testing.T) {
+	r := ready(t, 10)
+	r.job("a", "job-a")
+	key := r.unit("a", 4, withConsumer("job-a"))
+	r.step()
+	r.send()
+	r.api.edit(key, func(u *unstructured.Unstructured) {
+		u.SetAnnotations(map[string]string{v1alpha1.AnnotationParkedReason: "EstimateChanged"})
+		_ = unstructured.SetNestedField(u.Object, false, "spec", "active")
+	})
+	r.feed(key).step()
+	r.send()
+	u := unitFrom(r.api.get(key))
+	for _, name := range []string{
+		v1alpha1.ConditionQuotaReserved, v1alpha1.ConditionAdmitted, v1alpha1.ConditionEvicted,
+	} {
+		require.Equal(t, "EstimateChanged", u.condition(name).Reason, name)
+	}
+	r.sound()
+}
+
 func TestJobThatIsGoneReleases(t *testing.T) {
 	r := ready(t, 10)
 	r.job("a", "job-a")

@@ -113,7 +113,14 @@ func (s *sources) followJobs() error {
 			return fmt.Errorf("watching %s: %w", name, err)
 		}
 		registration, err := informer.AddEventHandler(handlers(
-			func(m *JobMeta) { s.putJob(name, m.Namespace(), m.Name(), m.UID()) },
+			func(m *JobMeta) {
+				if m.leaving {
+					// It starts nothing any more, and a finalizer may keep it for ever: no quota is held for it.
+					s.putJob(name, m.Namespace(), m.Name(), "")
+					return
+				}
+				s.putJob(name, m.Namespace(), m.Name(), m.UID())
+			},
 			func(m *JobMeta) { s.putJob(name, m.Namespace(), m.Name(), "") },
 			func(key string) {
 				if namespace, job, err := cache.SplitMetaNamespaceKey(key); err == nil {

@@ -115,3 +115,32 @@ func TestAKindThatIsNotThereIsPickedUpWhenItAppears(t *testing.T) {
 		})
 	}
 }
+
+// A finalizer may keep a job that is being deleted for ever. Nothing is held for it.
+func TestAJobThatIsBeingDeletedHoldsNothing(t *testing.T) {
+	t.Parallel()
+	batch := jobs.Builtin()[0]
+	predicate, err := jobs.NewPredicate(jobs.DefaultManagedJobs())
+	require.NoError(t, err)
+	scheme := metadatafake.NewTestScheme()
+	require.NoError(t, metav1.AddMetaToScheme(scheme))
+	client := metadatafake.NewSimpleMetadataClient(scheme)
+	kept := liveJobOf(batch.GVK, "kept")
+	kept.Finalizers = []string{"example.com/kept"}
+	require.NoError(t, client.Tracker().Add(kept))
+	require.NoError(t, client.Tracker().Add(liveJobOf(batch.GVK, "next")))
+	api := newFakeAPI(t)
+	liveQueue(t, api)
+	api.create(liveUnit("kept", "1"))
+	l := liveOn(t, api, quotasOf(1, testQuota), nil, Options{Predicate: predicate}, client)
+	l.engine.Lead()
+	l.await("Dequeued", 1)
+	api.create(liveUnit("next", "1"))
+
+	leaving := kept.DeepCopy()
+	now := metav1.Now()
+	leaving.DeletionTimestamp, leaving.ResourceVersion = &now, "2"
+	require.NoError(t, client.Tracker().Update(batch.GVR, leaving, testNamespace))
+	l.until("the next one has its quota", func() bool { return phaseOf(api, "next") == "Dequeued" })
+	require.Equal(t, "Enqueued", phaseOf(api, "kept"))
+}

@@ -35,7 +35,9 @@ type JobMeta struct {
 	// traits are what jobs that are submitted together have in common.
 	traits *jobTraits
 	// name is how long the name is.
-	name int
+	name int32
+	// leaving: the job is being deleted.
+	leaving bool
 }
 
 type jobTraits struct {
@@ -44,10 +46,10 @@ type jobTraits struct {
 }
 
 // Namespace of the job.
-func (m *JobMeta) Namespace() string { return m.path[:max(0, len(m.path)-m.name-1)] }
+func (m *JobMeta) Namespace() string { return m.path[:max(0, len(m.path)-int(m.name)-1)] }
 
 // Name of the job.
-func (m *JobMeta) Name() string { return m.path[len(m.path)-m.name:] }
+func (m *JobMeta) Name() string { return m.path[len(m.path)-int(m.name):] }
 
 // UID of the job.
 func (m *JobMeta) UID() types.UID { return m.uid }
@@ -75,7 +77,11 @@ func TrimJob(obj any) (any, error) {
 }
 
 func newJobMeta(meta *metav1.PartialObjectMetadata) *JobMeta {
-	m := &JobMeta{path: meta.Name, uid: meta.UID, resourceVersion: meta.ResourceVersion, name: len(meta.Name)}
+	m := &JobMeta{
+		path: meta.Name, uid: meta.UID, resourceVersion: meta.ResourceVersion,
+		name:    int32(len(meta.Name)), //nolint:gosec // the API takes no name that is longer than 253 bytes
+		leaving: meta.DeletionTimestamp != nil,
+	}
 	if meta.Namespace != "" {
 		m.path = meta.Namespace + "/" + meta.Name
 	}

@@ -110,5 +110,5 @@ func (e *Engine) reportWritten(now time.Time, rec *unitRecord, r Result) {
 
 // conditionSaysParked: the controller has said why the unit is inactive, and says it better.
 func conditionSaysParked(u *unitObject) bool {
-	return u.parked && u.condition(v1alpha1.ConditionQuotaReserved) != nil
+	return u.parkedFor != "" && u.condition(v1alpha1.ConditionQuotaReserved) != nil
 }

@@ -53,8 +53,6 @@ type unitObject struct {
 	pods           int64
 	nonPreemptible bool
 	inactive       bool
-	// parked by the controller, which writes the reason itself.
-	parked bool
 	// adopted: the unit stands for a job that ran before.
 	adopted bool
 
@@ -75,6 +73,9 @@ type unitHistory struct {
 	requeueAt  time.Time
 	allocated  time.Time
 	conditions []metav1.Condition
+	// parkedFor is why the controller made the unit inactive; empty if it did not. While the unit waits the controller
+	// writes the reason itself.
+	parkedFor admission.Reason
 
 	invalid        admission.Reason
 	invalidMessage string
@@ -86,7 +87,7 @@ var noHistory = &unitHistory{}
 
 func (h *unitHistory) empty() bool {
 	return h.message == "" && h.held.Len() == 0 && h.requeueAt.IsZero() && h.allocated.IsZero() &&
-		len(h.conditions) == 0 && h.invalid == "" && h.invalidMessage == "" && !h.panicked
+		len(h.conditions) == 0 && h.parkedFor == "" && h.invalid == "" && h.invalidMessage == "" && !h.panicked
 }
 
 // objectMeta is what the engine needs of the metadata of an object. An informer can store what has it.

@@ -270,6 +270,10 @@ func resourceList(list resources.List) corev1.ResourceList {
 // evictStatus is what taking an admission back writes.
 func evictStatus(u *unitObject, reason admission.Reason, message string, now time.Time) map[string]any {
 	message = shorten(message)
+	if reason == admission.ReasonInactive && u.parkedFor != "" {
+		// Nobody made it inactive but the controller, which says why.
+		reason, message = u.parkedFor, "the controller took the admission back: "+string(u.parkedFor)
+	}
 	set := []metav1.Condition{
 		{Type: v1alpha1.ConditionQuotaReserved, Status: metav1.ConditionFalse},
 		{Type: v1alpha1.ConditionAdmitted, Status: metav1.ConditionFalse},

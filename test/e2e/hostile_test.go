@@ -63,3 +63,24 @@ func TestAForgedRecordRunsOnNobodysQuota(t *testing.T) {
 		require.NotEqual(t, "robbed", job.Spec.Template.Labels[schedulingv1alpha1.LabelQuotaName])
 	}
 }
+
+// A job that can never run is deleted, and a finalizer keeps it: nothing is held for it.
+func TestADeletedJobHoldsNothing(t *testing.T) {
+	c := sharedCluster(t)
+	ns := c.namespace(t, "deleted")
+	c.quota(t, ns, "deleted", 2, 2)
+	c.create(t, newJob(ns, "kept", suspended, ofQuota("deleted"), cpu("2"), func(j *batchv1.Job) {
+		j.Finalizers = []string{"example.com/kept"}
+		j.Spec.Template.Spec.NodeSelector = map[string]string{"no": "node"}
+	}))
+	c.waitPhase(t, ns, "kept", schedulingv1alpha1.PhaseDequeued)
+	c.create(t, newJob(ns, "next", suspended, ofQuota("deleted"), cpu("2")))
+	jobs := c.kube.BatchV1().Jobs(ns)
+	background := metav1.DeletePropagationBackground
+	require.NoError(t, jobs.Delete(t.Context(), "kept", metav1.DeleteOptions{PropagationPolicy: &background}))
+	c.waitPhase(t, ns, "next", schedulingv1alpha1.PhaseSucceed)
+	require.Equal(t, schedulingv1alpha1.PhaseEnqueued, c.unit(t, ns, "kept").Status.Phase)
+	_, err := jobs.Patch(t.Context(), "kept", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`),
+		metav1.PatchOptions{})
+	require.NoError(t, err)
+}

@@ -158,7 +158,7 @@ func (b *Book[U]) Check(c *Candidate) (Liveness, string) {
 	if j != nil && j.gone {
 		found = Gone
 	}
-	return found, fmt.Sprintf("%s with uid %s was not found", c.Consumer, c.Consumer.UID)
+	return found, fmt.Sprintf("%s with uid %s was not found, or is being deleted", c.Consumer, c.Consumer.UID)
 }
 
 // IsLive says whether the consumer was last said to be live.
