@@ -31,12 +31,15 @@ type entry struct {
 	// assigned pods are in Koordinator's used. idle ones are not, and count nowhere in the tree.
 	assigned, idle podSet
 
+	grants grants
+
 	// all and nonPreemptiblePart are what this entry has put into the sums; counted says that it is among the units.
 	all, nonPreemptiblePart resources.List
 	counted                 bool
 }
 
-// podSet are some pods of one unit, with their sums by level, so that the level of the unit may come later or change.
+// podSet are some pods of one unit, with the sums by level of those that are not leaving, so that the level of the unit
+// may come later or change.
 type podSet struct {
 	pods map[string]Pod
 	sums map[string]*podSum
@@ -47,7 +50,9 @@ func (s *podSet) put(p Pod) {
 	if s.pods == nil {
 		s.pods, s.sums = map[string]Pod{}, map[string]*podSum{}
 	}
-	s.pods[p.UID] = p
+	if s.pods[p.UID] = p; p.Leaving {
+		return
+	}
 	sum, ok := s.sums[p.Level]
 	if !ok {
 		sum = &podSum{}
@@ -62,7 +67,9 @@ func (s *podSet) drop(podUID string) {
 	if !ok {
 		return
 	}
-	delete(s.pods, podUID)
+	if delete(s.pods, podUID); p.Leaving {
+		return
+	}
 	sum := s.sums[p.Level]
 	sum.sub(p.parts())
 	if sum.count(p, -1); sum.pods == 0 {
@@ -95,7 +102,8 @@ func (a *podSum) count(p Pod, by int64) {
 }
 
 func (p Pod) same(o Pod) bool {
-	return p.UID == o.UID && p.Level == o.Level && p.NonPreemptible == o.NonPreemptible && p.Request.Same(o.Request)
+	return p.UID == o.UID && p.Level == o.Level && p.NonPreemptible == o.NonPreemptible && p.Leaving == o.Leaving &&
+		p.Request.Same(o.Request)
 }
 
 func (p Pod) parts() (all, nonPreemptible resources.List) {
@@ -125,12 +133,16 @@ func (l *Ledger) forget(unit string, e *entry) {
 // says whether what is outstanding anywhere has changed.
 func (l *Ledger) SetPod(unit string, p Pod, assigned bool) bool {
 	e := l.entry(unit)
+	var changed bool
 	if assigned {
 		e.idle.drop(p.UID)
-		return l.Materialise(unit, p)
+		changed = l.Materialise(unit, p)
+	} else {
+		e.idle.put(p)
+		changed = l.Dematerialise(unit, p.UID)
 	}
-	e.idle.put(p)
-	return l.Dematerialise(unit, p.UID)
+	l.regrant(unit, e, p.UID)
+	return changed
 }
 
 // DeletePod forgets a pod that is gone or over. It says the same.
@@ -141,15 +153,16 @@ func (l *Ledger) DeletePod(unit, podUID string) bool {
 	}
 	e.idle.drop(podUID)
 	changed := l.Dematerialise(unit, podUID)
+	l.regrant(unit, e, podUID)
 	l.forget(unit, e)
 	return changed
 }
 
-// Charges are what the pods of one unit that are charged to one level ask for together.
+// Charges are what the pods of one unit that are charged to one level ask for together, those that are leaving aside.
 type Charges struct {
-	// All of them, and how many they are. Idle is the part of those that are not assigned.
-	All, Idle resources.List
-	Pods      int64
+	// All of them, and how many they are: those that are assigned, and those that are not.
+	All, Assigned, Idle resources.List
+	Pods                int64
 }
 
 // Charges of a unit at a level.
@@ -159,8 +172,8 @@ func (l *Ledger) Charges(unit, at string) Charges {
 		return Charges{}
 	}
 	assigned, idle := e.assigned.at(at), e.idle.at(at)
-	c := Charges{All: assigned.all.List(), Pods: assigned.pods + idle.pods}
-	if idle.pods > 0 {
+	c := Charges{Assigned: assigned.all.List(), Pods: assigned.pods + idle.pods}
+	if c.All = c.Assigned; idle.pods > 0 {
 		c.Idle = idle.all.List()
 		c.All = c.All.Add(c.Idle)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
-// Pod is one assigned pod.
+// Pod is one pod that is not over.
 type Pod struct {
 	UID string
 	// Level is the quota that the pod is charged to. A pod of another level than its unit's does not
@@ -28,6 +28,9 @@ type Pod struct {
 	Level          string
 	Request        resources.List
 	NonPreemptible bool
+	// Leaving: the pod is being deleted. It is charged until it is gone, and materialises nothing: what its unit holds is
+	// for its successor.
+	Leaving bool
 }
 
 // Ledger is the arithmetic. It is not safe for concurrent use.
@@ -36,6 +39,8 @@ type Ledger struct {
 	entries map[string]*entry
 	// walked is the path that was walked last; its memory is used again.
 	walked []*level
+	// granted has the pods whose grant may have changed since it was asked for, with their units.
+	granted map[podKey]struct{}
 }
 
 // level sums what is outstanding of the units that hold it there or below, and the assigned pods of units.
@@ -98,7 +103,7 @@ func (a *amounts) isZero() bool { return a.units == 0 && a.all.IsZero() && a.non
 
 // New returns an empty ledger.
 func New() *Ledger {
-	return &Ledger{levels: map[string]*level{}, entries: map[string]*entry{}}
+	return &Ledger{levels: map[string]*level{}, entries: map[string]*entry{}, granted: map[podKey]struct{}{}}
 }
 
 // Reserve makes the unit hold this much at the level, in place of what it held before. It says whether what
@@ -144,6 +149,7 @@ func (l *Ledger) Release(unit string) bool {
 	if !ok || !e.reserved {
 		return false
 	}
+	l.Close(unit)
 	e.held, e.reserved = resources.List{}, false
 	changed := l.settle(e)
 	l.levels[e.level].holders--

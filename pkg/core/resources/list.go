@@ -101,6 +101,27 @@ func (l List) Max(o List) List {
 	return l.merge(o, func(a, b int64) int64 { return max(a, b) })
 }
 
+// Min returns the lesser amount by name, of the names of both where neither is zero.
+func (l List) Min(o List) List {
+	out := make([]Item, 0, len(l.items))
+	for _, it := range l.items {
+		if other, _ := o.Get(it.Name); other != 0 && it.Amount != 0 {
+			out = append(out, Item{it.Name, min(it.Amount, other)})
+		}
+	}
+	return List{items: out}
+}
+
+// Covers says whether no amount of o is above that of the list; a name that is absent counts as zero.
+func (l List) Covers(o List) bool {
+	for _, it := range o.items {
+		if amount, _ := l.Get(it.Name); it.Amount > amount {
+			return false
+		}
+	}
+	return true
+}
+
 // merge combines two vectors by name; an absent name enters as zero.
 func (l List) merge(o List, f func(a, b int64) int64) List {
 	out := make([]Item, 0, max(len(l.items), len(o.items)))
