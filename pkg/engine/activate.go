@@ -26,26 +26,22 @@ import (
 // activateChunk bounds the pods of one Activate: it holds the lock of the scheduler's queue.
 const activateChunk = 500
 
-// free has the pods of an admitted unit activated.
-func (p *pods) free(rec *unitRecord) {
-	for _, uid := range p.ofUnit(rec) {
+// free has pods activated.
+func (p *pods) free(some []types.UID) {
+	for _, uid := range some {
 		p.activate.put(uid, struct{}{})
 	}
 }
 
-// freeIdle has the pods activated that are not on a node; those of admitted units alone, or all that could be.
-func (p *pods) freeIdle(admittedOnly bool) {
+// freeIdle has the pods activated that are not on a node; those that the newest snapshot lets go alone, or all that
+// could be.
+func (p *pods) freeIdle(grantedOnly bool) {
+	newest := p.publisher.newest()
 	for _, uid := range sortedUIDs(p.idle) {
-		if !admittedOnly || p.mayGo(p.byUID[uid]) {
+		if !grantedOnly || newest.Granted(uid) {
 			p.activate.put(uid, struct{}{})
 		}
 	}
-}
-
-// mayGo says whether a pod is let through by the newest snapshot.
-func (p *pods) mayGo(rec *podRecord) bool {
-	unit := p.units.get(rec.unit)
-	return unit != nil && unit.published
 }
 
 // handOver has the scheduler look again at the pods that became free to go. The snapshot that lets them pass is

@@ -65,8 +65,14 @@ func (e *Engine) apply(now time.Time, b *batch) {
 	}
 }
 
-func (e *Engine) applyJob(now time.Time, key jobKey, uid types.UID) {
-	before := e.jobs[key]
+func (e *Engine) applyJob(now time.Time, key jobKey, ev jobEvent) {
+	before, uid := e.jobs[key], ev.uid
+	if before != "" && before != uid {
+		e.kinship.set(before, nil)
+	}
+	if uid != "" && e.kinship.set(uid, ev.owner) {
+		e.pods.retell(now, e.kinship.family(uid))
+	}
 	if before == uid {
 		return
 	}

@@ -54,6 +54,14 @@ func (e *Engine) decide(now time.Time) {
 			}
 		}
 	}
+	for i := range plan.Resize {
+		d := &plan.Resize[i]
+		if rec := e.decided(now, d.Unit.Key, d.Attempt); rec != nil {
+			if w := e.fly(rec, writeResize, d.Attempt, resizeStatus(rec.object, d, now), now); w != nil {
+				w.held, w.borrows = d.Held, d.Borrows
+			}
+		}
+	}
 	for i := range plan.Explain {
 		d := &plan.Explain[i]
 		e.reports[d.Unit.Key] = report{reason: d.Reason, message: d.Message, at: now}

@@ -130,7 +130,7 @@ func TestUnitsAreRead(t *testing.T) {
 	admitted := waiting
 	admitted.phase, admitted.attempts = admission.PhaseDequeued, 1
 	admitted.unitHistory = &unitHistory{
-		held: list(4000, 4), allocated: at("2026-01-01T00:00:05Z"),
+		held: list(4000, 4), heldPods: 1, recorded: true, allocated: at("2026-01-01T00:00:05Z"),
 		conditions: []metav1.Condition{
 			{Type: "QuotaReserved", Status: "True", Reason: "QuotaReserved", Message: "quota is reserved: cpu: 4, memory: 4Gi",
 				ObservedGeneration: 1, LastTransitionTime: metav1.NewTime(at("2026-01-01T00:00:05Z"))},
@@ -284,7 +284,7 @@ func TestWhatCannotBeReadParksItsUnit(t *testing.T) {
 			require.EqualValues(t, "Running", u.phase)
 			require.Equal(t, "b/a", u.path)
 			require.EqualValues(t, "c5", string(u.UID)+u.ResourceVersion)
-			require.Equal(t, c.held, u.held.String())
+			require.Equal(t, c.held, u.holds().String())
 		})
 	}
 	for name, text := range map[string]string{

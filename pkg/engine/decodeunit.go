@@ -19,6 +19,7 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"regexp"
 	"strings"
 	"unique"
@@ -58,10 +59,6 @@ func decodeUnit(w *wireUnit) (u *unitObject) {
 	u.readMeta(m.Labels, m.Annotations)
 	u.readStatus(w.Status)
 	u.readSpec(w.Spec, metav1.GetControllerOfNoCopy(m))
-	if len(u.held.Items()) == 0 && u.phase.Holds() {
-		// Somebody set the phase alone. Counting too much is safe, counting nothing is not.
-		u.held = u.request
-	}
 	return u
 }
 
@@ -280,6 +277,7 @@ type unitHolding struct {
 	Phase      string `json:"phase"`
 	Attempts   int64  `json:"attempts"`
 	Admissions []struct {
+		Replicas  int64           `json:"replicas"`
 		Resources json.RawMessage `json:"resources"`
 	} `json:"admissions"`
 }
@@ -310,13 +308,16 @@ func (u *unitObject) readStatus(text json.RawMessage) {
 			fmt.Errorf("status.admissions has %d items, at most %d are read", n, maxPodSets))
 		return
 	}
+	u.recorded = len(status.Admissions) > 0
 	for i, admitted := range status.Admissions {
+		u.heldPods += min(max(admitted.Replicas, 0), math.MaxInt32)
 		if !says(admitted.Resources) {
 			continue
 		}
 		list, err := amounts.Of(admitted.Resources)
 		if err != nil {
 			u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("status.admissions[%d]: %w", i, err))
+			u.recorded = false
 			continue
 		}
 		u.held = u.held.Add(list)

@@ -143,7 +143,7 @@ func sent[T any](obj json.Marshaler) *T {
 
 // FeedJob takes the UID of the job of that name; "" when there is none. The kind is named as jobs.Kind does.
 func (d *Driver) FeedJob(kind, namespace, name string, uid types.UID) {
-	d.sources.putJob(kind, namespace, name, uid)
+	d.sources.putJob(kind, namespace, name, jobEvent{uid: uid})
 }
 
 // FeedPod takes a pod. initial says that it existed before anything was watched: if it is on a node, it is counted.

@@ -132,7 +132,8 @@ func TestWhatIsBeyondAllBoundsParksItsUnit(t *testing.T) {
 			require.Equal(t, admission.ReasonInvalidRequest, beyond.invalid)
 			require.Contains(t, beyond.invalidMessage, "at most")
 			if beyond.phase.Holds() {
-				require.Equal(t, "cpu: 1", beyond.held.String(), "what it asks for counts where what it holds cannot be read (I1)")
+				require.Equal(t, "cpu: 1", beyond.holds().String(),
+					"what it asks for counts where what it holds cannot be read (I1)")
 			}
 		})
 	}

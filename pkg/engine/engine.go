@@ -52,6 +52,7 @@ type Engine struct {
 	classes   classes
 	queues    map[string]*queueObject
 	jobs      map[jobKey]types.UID
+	kinship   *kinship
 	ghosts    map[string]int // units that only the list at Lead had, and for how many resyncs the watch has passed them
 	startup   startup
 
@@ -71,12 +72,12 @@ func New(o Options) (*Engine, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	v := &env{opts: o, log: klog.Background()}
+	v, kin := &env{opts: o, log: klog.Background()}, newKinship()
 	e := &Engine{
 		env: v, box: newMailbox(), audits: newAudits(), lead: make(chan struct{}),
-		core: newCore(v), units: newRecords(v.opts.managesOwner), publisher: newPublisher(), reports: reports{},
-		classes: classes{},
-		queues:  map[string]*queueObject{}, jobs: map[jobKey]types.UID{}, ghosts: map[string]int{},
+		core: newCore(v), kinship: kin, units: newRecords(v.opts.managesOwner, kin), publisher: newPublisher(),
+		reports: reports{}, classes: classes{},
+		queues: map[string]*queueObject{}, jobs: map[jobKey]types.UID{}, ghosts: map[string]int{},
 		startup: startup{env: v, begun: o.Clock.Now()}, pace: pace{took: o.Clock.Since},
 	}
 	e.sources = &sources{env: v, box: e.box}
@@ -86,6 +87,7 @@ func New(o Options) (*Engine, error) {
 	e.statuses = newQueueStatuses(v, e.core, e.writers)
 	e.pods = &pods{
 		env: v, podIndex: newPodIndex(), core: e.core, units: e.units, quotas: e.quotas, gauges: e.gauges,
+		publisher: e.publisher, kinship: kin,
 	}
 	return e, e.sources.connect()
 }
@@ -170,7 +172,7 @@ func (e *Engine) step() time.Time {
 		if e.leading && e.core.sound() && e.pace.ready(now) {
 			e.decide(now)
 		}
-		e.publish(now)
+		e.publish()
 		e.handOut(now)
 		e.activatePods(now)
 		if e.core.sound() {

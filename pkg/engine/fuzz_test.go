@@ -111,7 +111,8 @@ func FuzzDecodeUnit(f *testing.F) {
 		r.sound()
 		require.Empty(t, r.engine.core.state.VerifyPlaces())
 		require.Empty(t, r.engine.core.quarantined)
-		if !u.held.IsZero() || len(r.decisions()) > 0 || u.key() == testNamespace+"/good" {
+		holds := !u.held.IsZero() || (u.phase.Holds() && !u.holds().IsZero())
+		if holds || len(r.decisions()) > 0 || u.key() == testNamespace+"/good" {
 			return // it takes what the other one needs
 		}
 		r.engine.FeedUnit(&unstructured.Unstructured{Object: map[string]any{

@@ -116,15 +116,15 @@ func (s *sources) followJobs() error {
 			func(m *JobMeta) {
 				if m.leaving {
 					// It starts nothing any more, and a finalizer may keep it for ever: no quota is held for it.
-					s.putJob(name, m.Namespace(), m.Name(), "")
+					s.putJob(name, m.Namespace(), m.Name(), jobEvent{})
 					return
 				}
-				s.putJob(name, m.Namespace(), m.Name(), m.UID())
+				s.putJob(name, m.Namespace(), m.Name(), jobEvent{m.UID(), m.Owner()})
 			},
-			func(m *JobMeta) { s.putJob(name, m.Namespace(), m.Name(), "") },
+			func(m *JobMeta) { s.putJob(name, m.Namespace(), m.Name(), jobEvent{}) },
 			func(key string) {
 				if namespace, job, err := cache.SplitMetaNamespaceKey(key); err == nil {
-					s.putJob(name, namespace, job, "")
+					s.putJob(name, namespace, job, jobEvent{})
 				}
 			},
 		))

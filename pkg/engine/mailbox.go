@@ -23,6 +23,7 @@ import (
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
@@ -82,6 +83,12 @@ type assignEvent struct {
 	assigned bool
 }
 
+// jobEvent is what a job is; the UID is empty when it is gone.
+type jobEvent struct {
+	uid   types.UID
+	owner *metav1.OwnerReference
+}
+
 // jobKey names a job. There may be very many of few kinds in few namespaces.
 type jobKey struct {
 	scope unique.Handle[jobScope]
@@ -117,7 +124,7 @@ type batch struct {
 	units   latest[string, unitEvent]
 	queues  latest[string, *queueObject]
 	classes latest[string, *classObject]
-	jobs    latest[jobKey, types.UID] // "" for gone
+	jobs    latest[jobKey, jobEvent]
 	pods    latest[types.UID, podEvent]
 	assigns latest[assignKey, assignEvent]
 	quotas  latest[string, urgency]

@@ -61,7 +61,7 @@ func TestOnlyAReleasingPhaseOpensTheGate(t *testing.T) {
 			r.engine.core.built = r.clock.Now()
 			r.engine.core.discard(rebuildDifference)
 			r.engine.touch(r.clock.Now(), key, r.engine.units.get(key))
-			r.engine.publish(r.clock.Now())
+			r.engine.publish()
 			requireGate("while the state is not to be trusted")
 		})
 	}

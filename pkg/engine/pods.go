@@ -29,19 +29,17 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
-// gateLag bounds how far the scheduler's queue is ahead of the engine in hearing of a pod. What is later is found by
-// the pass over all pods.
-const gateLag = 5 * time.Second
-
 // pods tells the core which pods belong to which unit, and the scheduler which of them it is to look at again.
 type pods struct {
 	*env
 	podIndex
-	core     *core
-	units    *records
-	quotas   *observer
-	gauges   *gauges
-	activate latest[types.UID, struct{}] // pods to activate
+	core      *core
+	units     *records
+	quotas    *observer
+	gauges    *gauges
+	publisher *publisher
+	kinship   *kinship
+	activate  latest[types.UID, struct{}] // pods to activate
 }
 
 // concerns says whether a pod can belong to a unit: it names one, or has an owner that can be a job.
@@ -73,11 +71,14 @@ func (p *pods) apply(now time.Time, ev podEvent) {
 		return
 	}
 	rec := p.record(pod.UID)
-	first := rec.pod == nil
-	if !first {
+	bound := pod.Spec.NodeName != ""
+	if rec.pod != nil {
+		bound = bound && rec.pod.Spec.NodeName == ""
 		p.unindex(rec.pod)
 	}
-	rec.pod = pod
+	if rec.pod = pod; bound {
+		p.publisher.touchPod(pod.UID)
+	}
 	p.index(pod)
 	switch {
 	case pod.Spec.NodeName == "":
@@ -88,16 +89,6 @@ func (p *pods) apply(now time.Time, ev podEvent) {
 		p.unsettled[pod.UID] = struct{}{}
 	}
 	p.tell(now, rec)
-	if first && p.justAdmitted(now, rec) {
-		p.activate.put(pod.UID, struct{}{})
-	}
-}
-
-// justAdmitted says whether the gate may have held a pod back that is new to us on the ground of a snapshot from before
-// its unit was published: the scheduler hears of pods in a goroutine of its own.
-func (p *pods) justAdmitted(now time.Time, rec *podRecord) bool {
-	unit := p.units.get(rec.unit)
-	return unit != nil && unit.published && now.Sub(unit.publishedAt) < gateLag
 }
 
 func (p *pods) forget(now time.Time, uid types.UID) {
@@ -178,6 +169,7 @@ func (p *pods) untell(now time.Time, rec *podRecord, uid types.UID) {
 	}
 	unit := rec.unit
 	rec.unit = ""
+	p.publisher.touchPod(uid)
 	p.core.call("", func(s *admission.State) { s.DeletePod(now, unit, string(uid)) })
 	p.touch(now, unit, rec.told.Quota)
 }
@@ -190,7 +182,7 @@ func (p *pods) touch(now time.Time, unit, quota string) {
 }
 
 func samePod(a, b admission.Pod) bool {
-	return a.UID == b.UID && a.Quota == b.Quota && a.Assigned == b.Assigned &&
+	return a.UID == b.UID && a.Quota == b.Quota && a.Assigned == b.Assigned && a.Leaving == b.Leaving &&
 		a.NonPreemptible == b.NonPreemptible && a.Request.Equal(b.Request)
 }
 
@@ -201,6 +193,7 @@ func (p *pods) podOf(rec *podRecord) admission.Pod {
 		UID: string(pod.UID), Quota: rec.quota, Request: p.request(pod),
 		NonPreemptible: pod.Labels[v1alpha1.LabelPreemptible] == "false",
 		Assigned:       rec.quota != "",
+		Leaving:        pod.DeletionTimestamp != nil,
 	}
 	if !rec.hooked && rec.settled {
 		view.Assigned = true
@@ -235,11 +228,18 @@ func (p *pods) request(pod *corev1.Pod) resources.List {
 
 // rejoin tells the pods of a unit anew, after the unit came, went or changed its consumer.
 func (p *pods) rejoin(now time.Time, u *unitObject) {
-	for _, uid := range sortedUIDs(p.byOwner[u.consumerUID()]) {
-		p.tell(now, p.byUID[uid])
-	}
+	p.retell(now, p.kinship.family(u.consumerUID()))
 	for _, uid := range sortedUIDs(p.byAnnotation[u.key()]) {
 		p.tell(now, p.byUID[uid])
+	}
+}
+
+// retell tells the pods of some jobs anew.
+func (p *pods) retell(now time.Time, jobs []types.UID) {
+	for _, job := range jobs {
+		for _, uid := range sortedUIDs(p.byOwner[job]) {
+			p.tell(now, p.byUID[uid])
+		}
 	}
 }
 
@@ -254,8 +254,9 @@ func (p *pods) remap(now time.Time) {
 
 // forgetTold has every pod told to the core again.
 func (p *pods) forgetTold() {
-	for _, rec := range p.byUID {
+	for uid, rec := range p.byUID {
 		rec.unit = ""
+		p.publisher.touchPod(uid)
 	}
 }
 
@@ -300,7 +301,11 @@ func (p *pods) relist(now time.Time, list []*corev1.Pod, exists func(*corev1.Pod
 func (p *pods) ofUnit(rec *unitRecord) []types.UID {
 	var out []types.UID
 	key := rec.object.key()
-	for _, set := range []uidSet{p.byOwner[rec.object.consumerUID()], p.byAnnotation[key]} {
+	sets := []uidSet{p.byAnnotation[key]}
+	for _, job := range p.kinship.family(rec.object.consumerUID()) {
+		sets = append(sets, p.byOwner[job])
+	}
+	for _, set := range sets {
 		for uid := range set {
 			if pod := p.byUID[uid]; pod != nil && pod.unit == key {
 				out = append(out, uid)

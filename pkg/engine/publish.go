@@ -21,7 +21,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -34,6 +33,7 @@ type publisher struct {
 	// Whose place in the snapshot may have changed.
 	units     latest[string, struct{}]
 	consumers latest[types.UID, struct{}]
+	pods      latest[types.UID, struct{}]
 	sequence  int64 // of admissions
 }
 
@@ -53,21 +53,35 @@ func (p *publisher) touch(key string, consumer types.UID) {
 	}
 }
 
+// touchPod has a pod looked at again.
+func (p *publisher) touchPod(uid types.UID) { p.pods.put(uid, struct{}{}) }
+
 // place is the next one in the order of admissions.
 func (p *publisher) place() int64 {
 	p.sequence++
 	return p.sequence
 }
 
-// publish stores the next snapshot and returns the units that are new in it, in the order of their admissions.
+// publish stores the next snapshot and returns the pods that may go since, in the order of the admissions of their
+// units. goes returns the unit of a pod that may go, nil of another.
 func (p *publisher) publish(
-	now time.Time, loaded bool, units *records, releases func(string, *unitRecord) bool,
-) (fresh []*unitRecord) {
+	loaded bool, units *records, releases func(string, *unitRecord) bool, goes func(types.UID) *unitRecord,
+) []types.UID {
 	next := *p.newest()
-	if len(p.units.items)+len(p.consumers.items) == 0 && next.loaded == loaded {
+	if len(p.units.items)+len(p.consumers.items)+len(p.pods.items) == 0 && next.loaded == loaded {
 		return nil
 	}
 	next.loaded = loaded
+	p.publishUnits(&next, units, releases)
+	fresh := p.publishPods(&next, goes)
+	p.units, p.consumers = latest[string, struct{}]{}, latest[types.UID, struct{}]{}
+	p.pods = latest[types.UID, struct{}]{}
+	p.view.Store(&next)
+	return fresh
+}
+
+func (p *publisher) publishUnits(next *snapshot, units *records, releases func(string, *unitRecord) bool) {
+	var fresh []*unitRecord
 	for _, it := range p.units.items {
 		rec := units.get(it.key)
 		switch ok := rec != nil && releases(it.key, rec); {
@@ -86,7 +100,7 @@ func (p *publisher) publish(
 		if rec.seq == 0 {
 			rec.act().seq = p.place()
 		}
-		rec.act().published, rec.act().publishedAt = true, now
+		rec.act().published = true
 		next.units = next.units.Set(rec.object.key(), rec.object.consumerUID())
 	}
 	for _, it := range p.consumers.items {
@@ -96,17 +110,69 @@ func (p *publisher) publish(
 			next.consumers = next.consumers.Delete(string(it.key))
 		}
 	}
-	p.units, p.consumers = latest[string, struct{}]{}, latest[types.UID, struct{}]{}
-	p.view.Store(&next)
-	return fresh
 }
 
-// publish makes the snapshot say what the core says of the units that were touched. It comes before pods are activated
-// and before evictions are written: a pod passes only while its unit is admitted, confirmed (I3).
-func (e *Engine) publish(now time.Time) {
-	for _, rec := range e.publisher.publish(now, e.loaded, e.units, e.releases) {
-		e.pods.free(rec)
+// publishPods has in the snapshot the pods that may go. They are asked for when their units are published.
+func (p *publisher) publishPods(next *snapshot, goes func(types.UID) *unitRecord) []types.UID {
+	type released struct {
+		pod  types.UID
+		unit *unitRecord
 	}
+	var fresh []released
+	for _, it := range p.pods.items {
+		unit := goes(it.key)
+		if unit == nil {
+			next.pods = next.pods.Delete(string(it.key))
+			continue
+		}
+		if _, before := next.pods.Get(string(it.key)); !before {
+			next.pods = next.pods.Set(string(it.key), struct{}{})
+			fresh = append(fresh, released{it.key, unit})
+		}
+	}
+	slices.SortFunc(fresh, func(a, b released) int {
+		return cmp.Or(cmp.Compare(a.unit.seq, b.unit.seq), cmp.Compare(a.pod, b.pod))
+	})
+	pods := make([]types.UID, len(fresh))
+	for i := range fresh {
+		pods[i] = fresh[i].pod
+	}
+	return pods
+}
+
+// publish makes the snapshot say what the core says of the units and pods that were touched. It comes before pods are
+// activated and before evictions are written: a pod passes only while its unit is admitted, confirmed (I3).
+func (e *Engine) publish() {
+	if e.core.sound() {
+		e.core.call("", func(s *admission.State) {
+			for _, g := range s.Grants() {
+				e.publisher.touchPod(types.UID(g.Pod))
+			}
+		})
+	}
+	e.pods.free(e.publisher.publish(e.loaded, e.units, e.releases, e.goes))
+}
+
+// goes returns the unit of a pod that may go, nil of another one. A pod that is on a node has gone.
+func (e *Engine) goes(uid types.UID) *unitRecord {
+	rec := e.pods.byUID[uid]
+	if rec == nil || rec.pod == nil || rec.pod.Spec.NodeName != "" {
+		return nil
+	}
+	unit := e.units.get(rec.unit)
+	if unit == nil || !unit.published {
+		return nil
+	}
+	granted := false
+	if e.core.sound() {
+		e.core.call(rec.unit, func(s *admission.State) { granted = s.Granted(rec.unit, string(uid)) })
+	} else {
+		granted = e.publisher.newest().Granted(uid)
+	}
+	if !granted {
+		return nil
+	}
+	return unit
 }
 
 // releases says whether pods of the unit may go: no decision about it is in flight, the core has it as admitted, and
@@ -115,9 +181,9 @@ func (e *Engine) publish(now time.Time) {
 func (e *Engine) releases(key string, rec *unitRecord) bool {
 	if !e.core.sound() {
 		// What the core says is worth nothing. Nobody comes in, and whose object lets its pods go stays in.
-		return rec.published && rec.flight == nil && rec.object.phase.Releases()
+		return rec.published && rec.flight.keepsAdmission() && rec.object.phase.Releases()
 	}
 	ok := false
 	e.core.call(key, func(s *admission.State) { ok = s.Releases(key) })
-	return ok && rec.flight == nil
+	return ok && rec.flight.keepsAdmission()
 }

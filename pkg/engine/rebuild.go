@@ -51,9 +51,7 @@ func (e *Engine) healState(now time.Time) {
 		rec := e.units.get(key)
 		c := e.resolve(rec.object)
 		rec.resolved(&c)
-		if rec.flight != nil {
-			c.Phase, c.Held, c.Attempts = admission.PhaseDequeued, c.Request, max(rec.flight.attempt, c.Attempts)
-		}
+		rec.flight.hold(&c)
 		e.core.call(key, func(s *admission.State) { s.UpsertUnit(now, c) })
 		e.touch(now, key, rec)
 	}
@@ -67,6 +65,20 @@ func (e *Engine) healState(now time.Time) {
 	}
 	e.opts.Metrics.Inc(metrics.StateRebuildsTotal, cause)
 	e.log.Info("Built the state of admission anew", "cause", cause, "queueUnits", len(units))
+}
+
+// hold makes a unit hold all that it may hold when the write in flight is settled.
+func (w *Write) hold(c *admission.Unit) {
+	switch {
+	case w == nil:
+	case w.kind == writeResize:
+		if !c.Recorded && !c.Adopted {
+			c.Held = c.Request
+		}
+		c.Held, c.Recorded = c.Held.Max(w.held), true
+	default:
+		c.Phase, c.Held, c.Attempts = admission.PhaseDequeued, c.Request, max(w.attempt, c.Attempts)
+	}
 }
 
 func sortedJobKeys(m map[jobKey]types.UID) []jobKey {

@@ -56,9 +56,8 @@ type activity struct {
 	reporting *Write
 	// seq is the place in the order of admissions, in which pods are activated; published says whether the snapshot
 	// has the unit as admitted.
-	seq         int64
-	published   bool
-	publishedAt time.Time
+	seq       int64
+	published bool
 	// differs are the differences between estimate and pods that were told.
 	differs map[difference]bool
 	// admittedAt is when this process saw the admission confirmed; zero if it did not.
@@ -115,6 +114,7 @@ func (rec *unitRecord) candidate() *owner.Candidate {
 type records struct {
 	// managesOwner says whether the owner of a pod is a job of a managed kind.
 	managesOwner func(*metav1.OwnerReference) bool
+	kinship      *kinship
 	byKey        map[string]*unitRecord
 	// byConsumer are the first of the units of a job, each leads to the next; byClass those whose priority follows
 	// from a class, or from the cluster's default under ""; noLabel those whose quota follows from their namespace.
@@ -125,10 +125,10 @@ type records struct {
 	holding    keys // units whose object holds quota
 }
 
-func newRecords(managesOwner func(*metav1.OwnerReference) bool) *records {
+func newRecords(managesOwner func(*metav1.OwnerReference) bool, kin *kinship) *records {
 	return &records{
-		managesOwner: managesOwner,
-		byKey:        map[string]*unitRecord{}, byConsumer: map[types.UID]*unitRecord{}, byClass: map[string]keys{},
+		managesOwner: managesOwner, kinship: kin,
+		byKey: map[string]*unitRecord{}, byConsumer: map[types.UID]*unitRecord{}, byClass: map[string]keys{},
 		noLabel: keys{}, unknown: keys{}, holding: keys{},
 	}
 }
@@ -276,15 +276,18 @@ func (r *records) published(consumer types.UID) (known, published bool) {
 	return known, published
 }
 
-// unitOf returns the key of the unit that a pod belongs to: the unit of its controlling owner, or a unit without
-// consumer that the pod names. A pod that names the unit of another job does not belong to it.
-func (r *records) unitOf(pod *corev1.Pod) string {
-	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
-		if key := r.unitOfConsumer(owner, pod.Namespace); key != "" {
-			return key
-		}
+// unitOf returns the key of the unit that a pod belongs to: the unit of its controlling owner or of the job that made
+// that one, or a unit without consumer that the pod names. A pod that names the unit of another job does not belong to
+// it.
+func (r *records) unitOf(pod *corev1.Pod) (key string) {
+	r.kinship.up(metav1.GetControllerOfNoCopy(pod), func(owner *metav1.OwnerReference) bool {
+		key = r.unitOfConsumer(owner, pod.Namespace)
+		return key != ""
+	})
+	if key != "" {
+		return key
 	}
-	key := pod.Annotations[v1alpha1.AnnotationRelatedQueueUnit]
+	key = pod.Annotations[v1alpha1.AnnotationRelatedQueueUnit]
 	if rec := r.byKey[key]; rec != nil && !rec.object.hasConsumer && rec.object.Namespace == pod.Namespace {
 		return key
 	}

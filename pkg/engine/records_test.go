@@ -42,7 +42,7 @@ func recorded(name, job string, change ...func(*unitObject)) *unitObject {
 }
 
 func TestRecordsFindUnitsByWhatTheirAnswerDependsOn(t *testing.T) {
-	r := newRecords(nil)
+	r := newRecords(nil, newKinship())
 	priority := int32(1)
 	a := r.add(recorded("a", "", func(u *unitObject) { u.quota, u.class = "", "high" }))
 	r.add(recorded("b", "", func(u *unitObject) { u.phase = admission.PhaseDequeued }))
@@ -65,11 +65,11 @@ func TestRecordsFindUnitsByWhatTheirAnswerDependsOn(t *testing.T) {
 	for _, key := range r.keys() {
 		r.remove(r.get(key))
 	}
-	require.Equal(t, newRecords(nil), r, "nothing is left of what went")
+	require.Equal(t, newRecords(nil, newKinship()), r, "nothing is left of what went")
 }
 
 func TestUnitsOfOneJobAreAChain(t *testing.T) {
-	r := newRecords(nil)
+	r := newRecords(nil, newKinship())
 	var list []*unitRecord
 	for _, name := range []string{"a", "b", "c"} {
 		list = append(list, r.add(recorded(name, "job")))
@@ -119,7 +119,7 @@ func TestWhichUnitStandsForAJob(t *testing.T) {
 		"none":                      {[]*unitObject{recorded("b", "job", over)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRecords(nil)
+			r := newRecords(nil, newKinship())
 			for _, u := range c.units {
 				r.add(u)
 			}
@@ -129,7 +129,7 @@ func TestWhichUnitStandsForAJob(t *testing.T) {
 }
 
 func TestADecisionInFlightHolds(t *testing.T) {
-	r := newRecords(nil)
+	r := newRecords(nil, newKinship())
 	r.add(recorded("a", "job"))
 	r.add(recorded("b", "job")).act().flight = &Write{}
 	require.Equal(t, "team/b", r.unitOf(podFor("p", "job", "1")))
@@ -137,7 +137,7 @@ func TestADecisionInFlightHolds(t *testing.T) {
 }
 
 func TestAPodMayNameAUnitWithoutConsumerOnly(t *testing.T) {
-	r := newRecords(nil)
+	r := newRecords(nil, newKinship())
 	r.add(recorded("free", ""))
 	r.add(recorded("taken", "job"))
 	naming := func(key string) *corev1.Pod {

@@ -85,6 +85,12 @@ func (e *Engine) settle(now time.Time, rec *unitRecord, outcome admission.Outcom
 		e.noteAdmitted(now, rec, w)
 	case w.kind == writeAdmit:
 		rec.act().seq = 0
+	case w.kind == writeResize:
+		if outcome == admission.OutcomeConfirmed && w.borrows {
+			e.opts.Metrics.Inc(metrics.LoansTotal, rec.queue, rec.quota)
+		}
+		e.log.V(2).Info("Changed what a unit holds", "queueUnit", w.key, "queue", rec.queue, "quota", rec.quota,
+			"held", w.held.String(), "outcome", result)
 	case outcome == admission.OutcomeConfirmed:
 		rec.act().seq = 0
 		e.log.Info("Took an admission back", "queueUnit", w.key, "queue", rec.queue, "quota", rec.quota, "reason", w.reason)
@@ -106,8 +112,12 @@ func (e *Engine) noteAdmitted(now time.Time, rec *unitRecord, w *Write) {
 
 func (e *Engine) countAttempt(result string, w *Write) {
 	reason := string(w.reason)
-	if w.kind == writeAdmit {
+	switch w.kind {
+	case writeAdmit:
 		reason = "Admitted"
+	case writeResize:
+		reason = "Resized"
+	case writeEvict, writeReport, writeQueueStatus:
 	}
 	e.opts.Metrics.Inc(metrics.AttemptsTotal, string(w.kind)+"-"+result, reason)
 }

@@ -34,6 +34,8 @@ type Snapshot interface {
 	// AdmittedUnit says whether the unit (namespace/name) is admitted, and which job it stands for; "" for a unit
 	// without consumer. Pods of other namespaces must not pass by it.
 	AdmittedUnit(key string) (consumer types.UID, ok bool)
+	// Granted says whether a pod of an admitted unit may go: together they ask for no more than their unit holds.
+	Granted(pod types.UID) bool
 }
 
 // snapshot shares all that did not change with its predecessor.
@@ -43,6 +45,8 @@ type snapshot struct {
 	// it is.
 	units     *immutable.Map[string, types.UID]
 	consumers *immutable.Map[string, bool]
+	// pods are those that may go and are not on a node.
+	pods *immutable.Map[string, struct{}]
 }
 
 func newSnapshot() *snapshot {
@@ -50,6 +54,7 @@ func newSnapshot() *snapshot {
 	return &snapshot{
 		units:     immutable.NewMap[string, types.UID](hasher),
 		consumers: immutable.NewMap[string, bool](hasher),
+		pods:      immutable.NewMap[string, struct{}](hasher),
 	}
 }
 
@@ -68,4 +73,9 @@ func (s *snapshot) UnitOfConsumer(uid types.UID) bool {
 func (s *snapshot) AdmittedUnit(key string) (types.UID, bool) {
 	consumer, ok := s.units.Get(key)
 	return consumer, ok && s.loaded
+}
+
+func (s *snapshot) Granted(pod types.UID) bool {
+	_, ok := s.pods.Get(string(pod))
+	return ok && s.loaded
 }

@@ -27,7 +27,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
@@ -226,9 +225,9 @@ func (s *sources) onPod(obj any, gone, initial bool) {
 	}
 }
 
-// putJob takes the UID of the job of that name; "" when there is none. The kind is named as jobs.Kind does.
-func (s *sources) putJob(kind, namespace, name string, uid types.UID) {
-	s.box.put(func(b *batch) { b.jobs.put(keyOfJob(kind, namespace, name), uid) })
+// putJob takes what the job of that name is. The kind is named as jobs.Kind does.
+func (s *sources) putJob(kind, namespace, name string, ev jobEvent) {
+	s.box.put(func(b *batch) { b.jobs.put(keyOfJob(kind, namespace, name), ev) })
 }
 
 // putPod takes a pod. initial says that it existed before anything was watched: if it is on a node, it is counted.

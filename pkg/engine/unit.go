@@ -70,6 +70,8 @@ type unitObject struct {
 type unitHistory struct {
 	message    string
 	held       resources.List
+	heldPods   int64 // that held is for
+	recorded   bool  // the status says what is held, also where that is nothing
 	requeueAt  time.Time
 	allocated  time.Time
 	conditions []metav1.Condition
@@ -86,8 +88,9 @@ type unitHistory struct {
 var noHistory = &unitHistory{}
 
 func (h *unitHistory) empty() bool {
-	return h.message == "" && h.held.Len() == 0 && h.requeueAt.IsZero() && h.allocated.IsZero() &&
-		len(h.conditions) == 0 && h.parkedFor == "" && h.invalid == "" && h.invalidMessage == "" && !h.panicked
+	return h.message == "" && h.held.Len() == 0 && !h.recorded && h.heldPods == 0 && h.requeueAt.IsZero() &&
+		h.allocated.IsZero() && len(h.conditions) == 0 && h.parkedFor == "" &&
+		h.invalid == "" && h.invalidMessage == "" && !h.panicked
 }
 
 // objectMeta is what the engine needs of the metadata of an object. An informer can store what has it.
@@ -204,6 +207,21 @@ func (u *unitObject) adopting() bool {
 
 // sharedText shares the memory of strings that many units have in common.
 func sharedText(text string) string { return unique.Make(text).Value() }
+
+// holds is what a unit in a phase that holds quota holds. Somebody may have set the phase alone: counting too much is
+// safe, counting nothing is not.
+func (u *unitObject) holds() resources.List {
+	if u.recorded || u.held.Len() > 0 || u.wasAdopted() {
+		return u.held
+	}
+	return u.request
+}
+
+// wasAdopted says that the unit was not admitted: its job ran before. Who makes the unit cannot say so.
+func (u *unitObject) wasAdopted() bool {
+	admitted := u.condition(v1alpha1.ConditionAdmitted)
+	return admitted != nil && admitted.Status == metav1.ConditionTrue && admitted.Reason == v1alpha1.ReasonAdopted
+}
 
 func shorten(text string) string {
 	if len(text) <= maxMessage {

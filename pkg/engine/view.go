@@ -111,7 +111,7 @@ func (v View) Unit(key string) (UnitInfo, bool) {
 	}
 	info.Explanation, _ = v.e.core.read().Explain(key)
 	if rec.object.phase.Holds() {
-		info.Held = rec.object.held
+		info.Held = rec.object.holds()
 		info.Outstanding = info.Held.Sub(v.e.pods.assigned(rec).Mask(info.Held)).Floor0()
 	}
 	return info, true

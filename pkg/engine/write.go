@@ -42,6 +42,7 @@ type writeKind string
 const (
 	writeAdmit       writeKind = "admit"
 	writeEvict       writeKind = "evict"
+	writeResize      writeKind = "resize"
 	writeReport      writeKind = "report"
 	writeQueueStatus writeKind = "queueStatus"
 )
@@ -59,6 +60,8 @@ type Write struct {
 	decided  time.Time
 	// borrows: the admission goes beyond the runtime of a quota.
 	borrows bool
+	// held is what a resize writes that the unit holds.
+	held resources.List
 	// message and tries belong to the writing of a reason.
 	message string
 	tries   int
@@ -67,7 +70,12 @@ type Write struct {
 }
 
 // decides says whether the write carries a decision: then its outcome must become known.
-func (w *Write) decides() bool { return w.kind == writeAdmit || w.kind == writeEvict }
+func (w *Write) decides() bool {
+	return w.kind == writeAdmit || w.kind == writeEvict || w.kind == writeResize
+}
+
+// keepsAdmission says that pods of the unit may go while the write is in flight, as they may before and after it.
+func (w *Write) keepsAdmission() bool { return w == nil || w.kind == writeResize }
 
 // phase that is written; empty if the write leaves it as it is.
 func (w *Write) phase() admission.Phase {
@@ -163,10 +171,14 @@ func (w *Write) appliedTo(u *unitObject) bool {
 	if u.UID != w.base.UID || u.attempts != w.attempt {
 		return false
 	}
-	if w.kind == writeAdmit {
+	switch w.kind {
+	case writeAdmit:
 		return u.phase.Holds()
+	case writeResize:
+		return u.phase.Holds() && u.recorded && u.held.Equal(w.held)
+	default:
+		return u.phase.Waits() && u.held.IsZero()
 	}
-	return u.phase.Waits() && u.held.IsZero()
 }
 
 // failed sorts errors by what they say about the object, not by what they say about the request: unless it is certain
@@ -238,6 +250,27 @@ func admitStatus(u *unitObject, d *admission.Admit, now time.Time) map[string]an
 	return status
 }
 
+// resizeStatus is what changing how much an admitted unit holds writes.
+func resizeStatus(u *unitObject, d *admission.Resize, now time.Time) map[string]any {
+	reserved := "quota is reserved: " + d.Held.String()
+	if d.Borrows {
+		reserved += lentMessage
+	}
+	set := []metav1.Condition{{
+		Type: v1alpha1.ConditionQuotaReserved, Status: metav1.ConditionTrue, Reason: "QuotaReserved", Message: reserved,
+	}}
+	if pending := u.condition(v1alpha1.ConditionResizePending); pending != nil && pending.Status == metav1.ConditionTrue {
+		set = append(set, metav1.Condition{
+			Type: v1alpha1.ConditionResizePending, Status: metav1.ConditionFalse, Reason: "Resized", Message: reserved,
+		})
+	}
+	return map[string]any{
+		"admissions":     admissionsOf(u, d.Held),
+		"lastUpdateTime": metav1.NewTime(now),
+		"conditions":     withConditions(u, now, set...),
+	}
+}
+
 // admissionsOf names what is held by pod set where the pod sets add up to it, else as a whole.
 func admissionsOf(u *unitObject, request resources.List) []v1alpha1.Admission {
 	sum := resources.List{}
@@ -279,8 +312,10 @@ func evictStatus(u *unitObject, reason admission.Reason, message string, now tim
 		{Type: v1alpha1.ConditionAdmitted, Status: metav1.ConditionFalse},
 		{Type: v1alpha1.ConditionEvicted, Status: metav1.ConditionTrue},
 	}
-	if u.condition(v1alpha1.ConditionPodsReady) != nil {
-		set = append(set, metav1.Condition{Type: v1alpha1.ConditionPodsReady, Status: metav1.ConditionFalse})
+	for _, ofAdmitted := range []string{v1alpha1.ConditionPodsReady, v1alpha1.ConditionResizePending} {
+		if u.condition(ofAdmitted) != nil {
+			set = append(set, metav1.Condition{Type: ofAdmitted, Status: metav1.ConditionFalse})
+		}
 	}
 	for i := range set {
 		set[i].Reason, set[i].Message = string(reason), message
@@ -294,15 +329,23 @@ func evictStatus(u *unitObject, reason admission.Reason, message string, now tim
 	}
 }
 
-// reportStatus is what saying why a unit waits writes.
+// reportStatus is what saying why a unit waits writes. An admitted unit waits for more than it holds, or, without a
+// reason, for nothing.
 func reportStatus(u *unitObject, reason admission.Reason, message string, now time.Time) map[string]any {
 	message = shorten(message)
+	about := metav1.Condition{
+		Type: v1alpha1.ConditionQuotaReserved, Status: metav1.ConditionFalse, Reason: string(reason), Message: message,
+	}
+	if u.phase.Holds() {
+		about.Type, about.Status = v1alpha1.ConditionResizePending, metav1.ConditionTrue
+	}
+	if reason == "" {
+		about.Status, about.Reason, about.Message = metav1.ConditionFalse, "NotNeeded", "no more is asked for than is held"
+	}
 	status := map[string]any{
 		"lastUpdateTime": metav1.NewTime(now),
 		"message":        message,
-		"conditions": withConditions(u, now,
-			metav1.Condition{Type: v1alpha1.ConditionQuotaReserved, Status: metav1.ConditionFalse,
-				Reason: string(reason), Message: message}),
+		"conditions":     withConditions(u, now, about),
 	}
 	if u.phase == admission.PhaseNone || u.phase == admission.PhasePreempted {
 		status["phase"] = string(admission.PhaseEnqueued)
@@ -324,6 +367,13 @@ func withConditions(u *unitObject, now time.Time, set ...metav1.Condition) []met
 
 // reported says whether the object says this already.
 func reported(u *unitObject, reason admission.Reason, message string) bool {
-	c := u.condition(v1alpha1.ConditionQuotaReserved)
-	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == string(reason) && c.Message == shorten(message)
+	about, status := v1alpha1.ConditionQuotaReserved, metav1.ConditionFalse
+	if u.phase.Holds() {
+		about, status = v1alpha1.ConditionResizePending, metav1.ConditionTrue
+	}
+	c := u.condition(about)
+	if reason == "" {
+		return c == nil || c.Status != status
+	}
+	return c != nil && c.Status == status && c.Reason == string(reason) && c.Message == shorten(message)
 }

@@ -47,7 +47,13 @@ const (
 	ConditionPodsReady     = "PodsReady"
 	ConditionFinished      = "Finished"
 	ConditionEvicted       = "Evicted"
+	// ConditionResizePending says that an admitted unit waits for more than it holds, and why.
+	ConditionResizePending = "ResizePending"
 )
+
+// ReasonAdopted of the condition Admitted says that nobody admitted the unit: its job ran before. It holds what its
+// admissions say, also where they say nothing.
+const ReasonAdopted = "Adopted"
 
 // PodSet is a group of pods that share a template: the PodSet of Kueue v1beta1 on the wire.
 //
@@ -306,7 +312,7 @@ type QueueUnitStatus struct {
 // so, and amounts have none (hack/generate writes their schema). A spec does not change while the status
 // does, so pod sets are compared only where the phase stays.
 //
-// +kubebuilder:validation:XValidation:rule="!(oldSelf.?status.phase.orValue('Enqueued') in ['Reserved','Dequeued','Running','SchedReady','SchedSucceed']) || self.?status.phase != oldSelf.?status.phase || self.?spec.podSet == oldSelf.?spec.podSet",message="spec.podSet must not change while the unit holds quota"
+// +kubebuilder:validation:XValidation:rule="!(oldSelf.?status.phase.orValue('Enqueued') in ['Reserved','Dequeued','Running','SchedReady','SchedSucceed']) || self.?status.phase != oldSelf.?status.phase || (has(self.spec.podSet) == has(oldSelf.spec.podSet) && (!has(self.spec.podSet) || (self.spec.podSet.map(p, p.name) == oldSelf.spec.podSet.map(p, p.name) && self.spec.podSet.map(p, p.?template) == oldSelf.spec.podSet.map(p, p.?template))))",message="names and templates in spec.podSet must not change while the unit holds quota"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Namespaced,path=queueunits,shortName=qu;qus

@@ -58,7 +58,7 @@ const (
 
 func (u *unit) bucket() bucket {
 	switch u.stage {
-	case stageAdmitted, stageEvicting:
+	case stageAdmitted, stageEvicting, stageResizing:
 		return bucketAdmitted
 	case stageAdmitting:
 		return bucketPending
@@ -79,9 +79,9 @@ func (r *roster) tally(u *unit, by int) {
 	}
 	p := pair{u.spec.Queue, u.spec.Quota}
 	r.count(p, u.bucket(), by)
-	asks, more, less := r.asks(u)
+	asks, more, less := r.demandOf(u)
 	switch {
-	case u.group != nil:
+	case u.group != nil && !u.holding:
 		n := &u.group.Notes
 		n.tallied += by
 		addTo(&n.demand, asks, by)
@@ -101,10 +101,10 @@ func (r *roster) tally(u *unit, by int) {
 	})
 }
 
-// asks is what a unit that is in line or holds quota asks for beyond its pods. more and less are what it adds to what
-// the pods of its quota request: a unit that holds quota what it asks for, one that waits takes away its own pods,
-// which the gate keeps.
-func (r *roster) asks(u *unit) (asks, more, less resources.List) {
+// demandOf is what a unit that waits or holds quota asks for beyond its pods, growth aside. more and less are what it
+// adds to what the pods of its quota request: a unit that holds quota what it asks for; the gate keeps the pods of one
+// that waits, and those that are beyond what is held, and these are taken away.
+func (r *roster) demandOf(u *unit) (asks, more, less resources.List) {
 	charges := r.ledger.Charges(u.spec.Key, u.spec.Quota)
 	want := u.spec.Request
 	if u.holding {
@@ -114,6 +114,9 @@ func (r *roster) asks(u *unit) (asks, more, less resources.List) {
 	switch {
 	case u.holding:
 		more = asks
+		if charges.Idle.Len() > 0 {
+			less = charges.All.Sub(u.held.Max(charges.Assigned)).Floor0()
+		}
 	case u.stage == stageWaiting:
 		less = charges.Idle
 	}

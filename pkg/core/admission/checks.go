@@ -274,7 +274,7 @@ func checkQuotaOpen(_ *roster, g *group) (Finding, string) {
 
 func checkMax(_ *roster, g *group) (Finding, string) {
 	for _, l := range g.Notes.route.Levels {
-		if over := beyondAll(g.Notes.request, l.Spec().Max); over != "" {
+		if over := beyondAll(g.Notes.total, l.Spec().Max); over != "" {
 			return Finding{ReasonExceedsMax, l.Name(), over},
 				neverFits(g, place(g.Key().Quota, l.Name(), false), over, "max", l.Spec().Max)
 		}
@@ -288,7 +288,7 @@ func checkMin(_ *roster, g *group) (Finding, string) {
 		return Finding{}, ""
 	}
 	for _, l := range g.Notes.route.Levels {
-		if over := beyondAll(g.Notes.request, l.Spec().Min); over != "" {
+		if over := beyondAll(g.Notes.total, l.Spec().Min); over != "" {
 			return Finding{ReasonExceedsMin, l.Name(), over},
 				neverFits(g, place(g.Key().Quota, l.Name(), true), over, "min", l.Spec().Min)
 		}
@@ -307,7 +307,7 @@ func beyondAll(request, bound resources.List) string {
 }
 
 func neverFits(g *group, where, resource, bound string, amounts resources.List) string {
-	request, _ := g.Notes.request.Get(resource)
+	request, _ := g.Notes.total.Get(resource)
 	most, _ := amounts.Get(resource)
 	return fmt.Sprintf("%s: %s: request %s is above %s %s, so it can never fit", where, resource,
 		resources.Format(resource, request), bound, resources.Format(resource, most))

@@ -31,7 +31,8 @@ const mostAdmissions = 256
 func (s *State) Decide(now time.Time) (plan Plan) {
 	s.resume(now)
 	s.evict(&plan)
-	for s.changed && len(plan.Admit) < mostAdmissions {
+	s.resize(&plan)
+	for s.changed && len(plan.Admit)+len(plan.Resize) < mostAdmissions {
 		s.refresh()
 		g, whole := s.pass.firstFitting(now)
 		switch {
@@ -71,13 +72,7 @@ func (r *roster) resume(now time.Time) {
 
 // evict puts the evictions in flight. What a unit holds is free only when its eviction is confirmed.
 func (r *roster) evict(plan *Plan) {
-	units := make([]*unit, 0, len(r.evictions))
-	for u := range r.evictions {
-		units = append(units, u)
-	}
-	clear(r.evictions)
-	slices.SortFunc(units, compareKeys)
-	for _, u := range units {
+	for _, u := range inOrder(r.evictions) {
 		before := r.look(u)
 		reason, message, _ := checkAdmitted(r, u)
 		r.looked = before
@@ -89,8 +84,23 @@ func (r *roster) evict(plan *Plan) {
 	}
 }
 
+// inOrder empties a set of units and returns them in the order of their keys.
+func inOrder(set map[*unit]struct{}) []*unit {
+	units := make([]*unit, 0, len(set))
+	for u := range set {
+		units = append(units, u)
+	}
+	clear(set)
+	slices.SortFunc(units, compareKeys)
+	return units
+}
+
 // admit reserves what the unit asks for and puts its admission in flight.
 func (r *roster) admit(u *unit, borrows bool, plan *Plan) {
+	if u.holding {
+		r.grow(u, borrows, plan)
+		return
+	}
 	r.change(u, func() {
 		r.leave(u)
 		r.hold(u, u.spec.Request)
@@ -103,7 +113,7 @@ func (r *roster) admit(u *unit, borrows bool, plan *Plan) {
 
 // wakeAt is when Decide wants to run again though nothing happens.
 func (s *State) wakeAt(now time.Time, plan *Plan) time.Time {
-	if s.changed || s.reports.sweeping() {
+	if s.changed || s.reports.sweeping() || len(s.resizes) > 0 {
 		return now
 	}
 	var at time.Time
@@ -131,7 +141,7 @@ func (s *State) report(now time.Time, plan *Plan) {
 			return
 		}
 		s.reports.move(u, 0)
-		if u.stage != stageWaiting || (u.group != nil && u.group.Open() && u.group.Head() != u && u.report.Reason == "") {
+		if (u.stage != stageWaiting && u.group == nil) || (u.behindHead() && u.report.Reason == "") {
 			continue
 		}
 		before := s.look(u)

@@ -82,7 +82,7 @@ func (w *why) shortages(u *unit) []Shortage {
 	}
 	var out []Shortage
 	for _, lim := range u.group.Notes.limits {
-		names := namesOf(lim, &u.spec)
+		names := namesOf(lim, u)
 		for _, name := range names {
 			free, limited := lim.Free(name)
 			if !limited { // beyond max, which the limit does not repeat
@@ -100,7 +100,7 @@ func (w *why) shortages(u *unit) []Shortage {
 
 // namesOf are the resources of which a unit may lack something at a limit: those that it names, and those of which the
 // unit asks for more than max. They are sorted.
-func namesOf(lim *capacity.Limit, u *Unit) []string {
+func namesOf(lim *capacity.Limit, u *unit) []string {
 	var names []string
 	for _, it := range lim.List().Items() {
 		names = append(names, it.Name)
@@ -108,7 +108,7 @@ func namesOf(lim *capacity.Limit, u *Unit) []string {
 	if lim.IsMin() {
 		return names
 	}
-	for _, it := range u.Request.Items() {
+	for _, it := range u.total().Items() {
 		most, bounded := lim.Level().Spec().Max.Get(it.Name)
 		if bounded && it.Amount > most && !slices.Contains(names, it.Name) {
 			names = append(names, it.Name)
@@ -135,7 +135,8 @@ func (w *why) shortageAt(lim *capacity.Limit, u *unit, resource string, free int
 	if lim.IsMin() {
 		most = sh.Min
 	}
-	sh.Never = (sh.HasMax || lim.IsMin()) && sh.Request > most
+	total, _ := u.total().Get(resource)
+	sh.Never = (sh.HasMax || lim.IsMin()) && total > most && resource != resources.Jobs
 	if sh.Request > 0 {
 		w.addClaims(&sh, lim, u)
 	}

@@ -42,9 +42,9 @@ type model struct {
 
 type modelUnit struct {
 	Unit
-	at         string // waiting, admitting, admitted, evicting, over
+	at         string // waiting, admitting, admitted, evicting, resizing, over
 	holds      bool
-	held       resources.List
+	held, next resources.List
 	attempt    int64
 	observed   bool
 	remembered *Unit
@@ -69,7 +69,9 @@ func (m *model) keys() []string {
 	return keys
 }
 
-func (u *modelUnit) inFlight() bool { return u.at == "admitting" || u.at == "evicting" }
+func (u *modelUnit) inFlight() bool {
+	return u.at == "admitting" || u.at == "evicting" || u.at == "resizing"
+}
 
 func saysItIs(u Unit) string {
 	switch {
@@ -115,6 +117,7 @@ func (m *model) see(u *modelUnit, in Unit) {
 func (m *model) take(u *modelUnit, in Unit) {
 	if u.at == "admitted" && !u.observed && in.Phase.Waits() && in.Attempts < u.attempt {
 		in.Phase, in.Attempts, in.Held = u.Phase, u.attempt, u.Held
+		in.HeldPods, in.Recorded = u.HeldPods, u.Recorded
 	} else if u.at == "admitted" {
 		u.observed = true
 	}
@@ -151,26 +154,38 @@ func (m *model) settle(key string, attempt int64, o Outcome) {
 	}
 	remembered := u.remembered
 	u.remembered = nil
-	if u.at == "admitting" {
+	switch u.at {
+	case "admitting":
 		if remembered != nil && remembered.Phase.Holds() {
 			o = OutcomeConfirmed
 		}
 		switch o {
 		case OutcomeConfirmed:
 			u.at, u.observed, u.refusals = "admitted", false, 0
-			u.Phase, u.Attempts, u.Held = PhaseDequeued, u.attempt, u.held
+			u.Phase, u.Attempts, u.Held, u.HeldPods, u.Recorded = PhaseDequeued, u.attempt, u.held, u.Pods, true
 		case OutcomeRefused:
 			u.at = "waiting"
 			m.refuse(u)
 		default:
 			u.at = "waiting"
 		}
-	} else {
+	case "resizing":
+		u.at = "admitted"
 		switch o {
 		case OutcomeConfirmed:
-			u.at, u.Phase, u.Held = "waiting", PhaseEnqueued, resources.List{}
+			u.Held, u.HeldPods, u.Recorded = u.next, u.Pods, true
+		case OutcomeRefused:
+			m.refuse(u)
+		default:
+			u.observed = true
+		}
+	default:
+		switch o {
+		case OutcomeConfirmed:
+			u.at, u.Phase, u.Held, u.HeldPods, u.Recorded = "waiting", PhaseEnqueued, resources.List{}, 0, false
 			if remembered != nil && remembered.Phase.Holds() && remembered.Attempts <= u.attempt {
 				remembered.Phase, remembered.Held = PhaseEnqueued, resources.List{}
+				remembered.HeldPods, remembered.Recorded = 0, false
 			}
 		case OutcomeRefused:
 			u.at = "admitted"
@@ -207,15 +222,23 @@ func (m *model) settleDown() {
 			u.holds, u.held = false, resources.List{}
 		case "admitted":
 			u.holds = u.Quarantined || !m.without(u)
-			if u.held = u.Held; u.Held.Len() == 0 {
-				u.held = u.Request
-			}
+			u.held = u.says()
 			if !u.holds {
 				u.held = resources.List{}
 			}
+		case "resizing":
+			u.held = u.says().Max(u.next)
 		}
 	}
 	m.forget()
+}
+
+// says is what the object of an admitted unit says that it holds.
+func (u *modelUnit) says() resources.List {
+	if u.Held.Len() == 0 && !u.Adopted && !u.Recorded {
+		return u.Request
+	}
+	return u.Held
 }
 
 // forget the levels of quotas that went that nothing needs.
@@ -325,9 +348,94 @@ func (m *model) inLine(u *modelUnit) bool {
 	return !m.duplicate(u)
 }
 
-// eligible units may be admitted as soon as they fit.
+// sized units are admitted, and what they hold may change.
+func (m *model) sized(u *modelUnit) bool {
+	return u.at == "admitted" && u.holds && !u.Quarantined && !m.unfit(u) && u.Phase.Holds() &&
+		!m.now.Before(u.refusedTo) && !m.unwanted(u)
+}
+
+// podsOf sums the pods of a unit at its quota that are not leaving.
+func (m *model) podsOf(u *modelUnit, count func(Pod) bool) map[string]int64 {
+	sum := map[string]int64{}
+	for _, p := range m.pods[u.Key] {
+		if p.Quota == u.Quota && !p.Leaving && count(p) {
+			for _, it := range p.Request.Items() {
+				sum[it.Name] += it.Amount
+			}
+		}
+	}
+	return sum
+}
+
+// toResize is what an admitted unit is to hold instead, if it need not ask for that.
+func (m *model) toResize(u *modelUnit) (next map[string]int64, some bool) {
+	if !m.sized(u) {
+		return nil, false
+	}
+	all := m.podsOf(u, func(Pod) bool { return true })
+	used := m.podsOf(u, func(p Pod) bool { return p.Assigned })
+	anything := func(of map[string]int64) bool { return of["cpu"] != 0 || of["gpu"] != 0 }
+	held := amountsOf(u.held)
+	said := u.Held.Len() > 0 || u.Recorded
+	if !said && u.Adopted && anything(used) {
+		return used, true
+	}
+	if !said && !u.Adopted && anything(held) {
+		return held, true
+	}
+	less, more := map[string]int64{}, map[string]int64{}
+	smaller, greater, bound := false, false, true
+	for _, k := range []string{"cpu", "gpu"} {
+		request, _ := u.Request.Get(k)
+		asked := max(request, all[k])
+		less[k], more[k] = min(held[k], asked), max(held[k], asked)
+		smaller = smaller || asked < held[k]
+		greater = greater || asked > held[k]
+		bound = bound && asked <= max(held[k], used[k])
+	}
+	switch {
+	case u.Pods < u.HeldPods && smaller:
+		return less, true
+	case greater && bound:
+		return more, true
+	}
+	return nil, false
+}
+
+// growth is what an admitted unit waits for in its line beside what it holds, and what it would hold then.
+func (m *model) growth(u *modelUnit) (need, total resources.List, some bool) {
+	if _, other := m.toResize(u); other || !m.sized(u) {
+		return need, total, false
+	}
+	all := m.podsOf(u, func(Pod) bool { return true })
+	used := m.podsOf(u, func(p Pod) bool { return p.Assigned })
+	needs, totals := map[string]int64{}, map[string]int64{}
+	for _, k := range []string{"cpu", "gpu"} {
+		request, _ := u.Request.Get(k)
+		held, _ := u.held.Get(k)
+		totals[k] = max(held, request, all[k])
+		if needs[k] = max(0, totals[k]-max(held, used[k])); needs[k] > 0 {
+			some = true
+		}
+	}
+	return resources.FromMap(needs), resources.FromMap(totals), some
+}
+
+func amountsOf(list resources.List) map[string]int64 {
+	amounts := map[string]int64{}
+	for _, it := range list.Items() {
+		amounts[it.Name] = it.Amount
+	}
+	return amounts
+}
+
+// eligible units may be admitted, or get more, as soon as they fit.
 func (m *model) eligible(u *modelUnit) bool {
-	if !m.inLine(u) {
+	_, total, grows := m.growth(u)
+	if !grows {
+		total = u.Request
+	}
+	if !grows && !m.inLine(u) {
 		return false
 	}
 	q, ok := m.queues[u.Queue]
@@ -353,12 +461,12 @@ func (m *model) eligible(u *modelUnit) bool {
 			return false
 		}
 		for _, most := range spec.Max.Items() {
-			if need, _ := u.Request.Get(most.Name); need > most.Amount {
+			if need, _ := total.Get(most.Name); need > most.Amount {
 				return false
 			}
 		}
 		for _, least := range spec.Min.Items() {
-			if need, _ := u.Request.Get(least.Name); u.NonPreemptible && need > least.Amount {
+			if need, _ := total.Get(least.Name); u.NonPreemptible && need > least.Amount {
 				return false
 			}
 		}
@@ -371,6 +479,11 @@ func (m *model) toEvict(u *modelUnit) bool {
 	if u.at != "admitted" || u.Quarantined || m.now.Before(u.refusedTo) {
 		return false
 	}
+	return m.unwanted(u)
+}
+
+// unwanted units must not be admitted, whether or not that can be written now.
+func (m *model) unwanted(u *modelUnit) bool {
 	return m.otherNamespace(u) || m.without(u) || !u.Active || m.duplicate(u)
 }
 
@@ -404,7 +517,7 @@ func sameJob(a, b *modelUnit) bool {
 func (m *model) before(a, b *modelUnit) bool {
 	rank := func(u *modelUnit) owner.Standing {
 		switch u.at {
-		case "admitted", "evicting":
+		case "admitted", "evicting", "resizing":
 			return owner.Admitted
 		case "admitting":
 			return owner.Admitting

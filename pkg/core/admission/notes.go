@@ -40,8 +40,11 @@ type notes struct {
 	cause cause
 	since time.Time
 
-	queue   *queueRecord
-	request resources.List
+	queue *queueRecord
+	// asks is what each unit of the group asks for, total what it would hold then, and places how many of those units it
+	// asks to be that a limit counts: none, if it is one already.
+	asks, total resources.List
+	places      int64
 	// parked says why no unit of the group is eligible; the group is not open then.
 	parked Finding
 	// tallied counts the units that are in the accounts, demand sums what they ask for.
@@ -67,7 +70,7 @@ func (n *notes) leaf() *capacity.Level { return n.route.Levels[0] }
 // checkAgain takes the checks of a whole group again after what they depend on has changed.
 func (r *roster) checkAgain(now time.Time, g *group) {
 	n := &g.Notes
-	n.route, n.need = r.tree.Route(g.Key().Quota), r.tree.Need(n.request)
+	n.route, n.need = r.tree.Route(g.Key().Quota), r.tree.Need(n.asks, n.places)
 	n.limits, n.cause = n.route.Limits(n.nonPreemptible), cause{}
 	parked, _ := checkGroup(r, g)
 	if parked == n.parked && g.Open() != n.isParked() {

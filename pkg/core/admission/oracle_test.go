@@ -45,8 +45,15 @@ type oracleHold struct {
 	expected       Expected
 }
 
+// oracleAsk is what a unit asks for: Request, which is only what it lacks if it grows.
+type oracleAsk struct {
+	Unit
+	grows bool
+	total resources.List
+}
+
 type oracleClaim struct {
-	u     Unit
+	u     oracleAsk
 	queue Queue
 	gates map[string]bool
 }
@@ -61,9 +68,10 @@ func (o *oracle) count() {
 	}
 }
 
-// decide returns the keys of the units that lose their admission, and those of the units that greedy admission takes,
-// in order, and has the model go on from there.
-func (o *oracle) decide() (evict, admit []string) {
+// decide returns the keys of the units that lose their admission, of those that are to hold other than they do and need
+// not ask for it, and of those that greedy admission takes, waiting or holding quota already, all in order; and has the
+// model go on from there.
+func (o *oracle) decide() (evict, resize, admit, grow []string) {
 	for _, key := range o.keys() {
 		if o.toEvict(o.units[key]) {
 			evict = append(evict, key)
@@ -73,25 +81,42 @@ func (o *oracle) decide() (evict, admit []string) {
 		u := o.units[key]
 		u.at, u.attempt = "evicting", u.Attempts
 	}
-	admit = o.greedy()
-	for _, key := range admit {
+	for _, key := range o.keys() {
 		u := o.units[key]
+		if next, some := o.toResize(u); some {
+			resize = append(resize, key)
+			u.at, u.attempt, u.next = "resizing", u.Attempts, resources.FromMap(next)
+		}
+	}
+	o.settleDown()
+	for _, a := range o.greedy() {
+		u := o.units[a.Key]
+		if a.grows {
+			grow = append(grow, a.Key)
+			u.at, u.attempt, u.next = "resizing", u.Attempts, a.total
+			continue
+		}
+		admit = append(admit, a.Key)
 		u.at, u.attempt, u.holds, u.held = "admitting", u.Attempts+1, true, u.Request
 	}
 	o.settleDown()
-	return evict, admit
+	return evict, resize, admit, grow
 }
 
-// greedy returns the keys of the units that greedy admission takes, in order.
-func (o *oracle) greedy() []string {
+// greedy returns what greedy admission takes, in order.
+func (o *oracle) greedy() []oracleAsk {
 	o.count()
-	var waiting []Unit
+	var waiting []oracleAsk
 	for _, key := range o.keys() {
 		if u := o.units[key]; o.eligible(u) {
-			waiting = append(waiting, u.Unit)
+			a := oracleAsk{Unit: u.Unit, total: u.Request}
+			if need, total, grows := o.growth(u); grows {
+				a.Request, a.total, a.grows = need, total, true
+			}
+			waiting = append(waiting, a)
 		}
 	}
-	var out []string
+	var out []oracleAsk
 	for {
 		i := o.next(waiting)
 		if i < 0 {
@@ -101,14 +126,14 @@ func (o *oracle) greedy() []string {
 			return out
 		}
 		u := waiting[i]
-		o.held[u.Key] = oracleHold{u.Queue, u.Quota, u.Request, u.NonPreemptible, u.Expected}
-		out = append(out, u.Key)
+		o.held[u.Key] = oracleHold{u.Queue, u.Quota, u.total, u.NonPreemptible, u.Expected}
+		out = append(out, u)
 		waiting = append(waiting[:i:i], waiting[i+1:]...)
 	}
 }
 
 // next is the index of the first unit that fits beside the claims ahead of it, or -1.
-func (o *oracle) next(waiting []Unit) int {
+func (o *oracle) next(waiting []oracleAsk) int {
 	byQueue := map[string][]int{}
 	for i, u := range waiting {
 		byQueue[u.Queue] = append(byQueue[u.Queue], i)
@@ -116,12 +141,12 @@ func (o *oracle) next(waiting []Unit) int {
 	var claims []oracleClaim
 	o.missing = map[string]map[string]int64{}
 	for _, q := range o.queueOrder(waiting, byQueue) {
-		if o.full(q) {
-			continue
-		}
-		claimed := map[string]bool{}
+		full, claimed := o.full(q), map[string]bool{}
 		for _, i := range byQueue[q.Name] {
 			u := waiting[i]
+			if full && !u.grows {
+				continue
+			}
 			short := o.short(u, claims)
 			if len(short) == 0 {
 				return i
@@ -136,16 +161,16 @@ func (o *oracle) next(waiting []Unit) int {
 }
 
 // queueOrder sorts the units of each queue and then the queues.
-func (o *oracle) queueOrder(waiting []Unit, byQueue map[string][]int) []Queue {
+func (o *oracle) queueOrder(waiting []oracleAsk, byQueue map[string][]int) []Queue {
 	type ranked struct {
 		queue        Queue
 		byMin, byMax float64
-		head         Unit
+		head         oracleAsk
 	}
 	var all []ranked
 	for name, units := range byQueue {
 		q := o.queues[name]
-		sort.Slice(units, func(a, b int) bool { return o.before(q, waiting[units[a]], waiting[units[b]]) })
+		sort.Slice(units, func(a, b int) bool { return o.before(q, waiting[units[a]].Unit, waiting[units[b]].Unit) })
 		head := waiting[units[0]]
 		r := ranked{queue: q, head: head}
 		spec := o.quotas[head.Quota]
@@ -199,7 +224,7 @@ func (o *oracle) before(q Queue, a, b Unit) bool {
 	return a.UID < b.UID
 }
 
-func (o *oracle) blocks(q Queue, u Unit) bool {
+func (o *oracle) blocks(q Queue, u oracleAsk) bool {
 	return q.Policy == "FIFO" || q.Policy == "Block" || (q.Policy == "Intelligent" && u.Priority >= q.Threshold)
 }
 
@@ -214,7 +239,7 @@ func (o *oracle) full(q Queue) bool {
 }
 
 // short lists the gates ("level" or "level/min") where the unit does not fit beside the claims.
-func (o *oracle) short(u Unit, claims []oracleClaim) map[string]bool {
+func (o *oracle) short(u oracleAsk, claims []oracleClaim) map[string]bool {
 	short, missing := map[string]bool{}, map[string]int64{}
 	o.missing[u.Key] = missing
 	compare := func(gate, level string, leaf, nonPreemptible bool, limits, used resources.List) {
@@ -244,7 +269,7 @@ func (o *oracle) short(u Unit, claims []oracleClaim) map[string]bool {
 // oracleRow is what lend knows of a waiting unit: where it is short, and which claims are ahead of it.
 type oracleRow struct {
 	i           int
-	u           Unit
+	u           oracleAsk
 	short       map[string]bool
 	ahead       []oracleClaim
 	head, claim bool // the first of all that are alike; the one of its line that claims
@@ -252,7 +277,7 @@ type oracleRow struct {
 }
 
 // rows lists what waits in queues that are not full, in order.
-func (o *oracle) rows(waiting []Unit) (rows []oracleRow) {
+func (o *oracle) rows(waiting []oracleAsk) (rows []oracleRow) {
 	byQueue := map[string][]int{}
 	for i, u := range waiting {
 		byQueue[u.Queue] = append(byQueue[u.Queue], i)
@@ -260,16 +285,16 @@ func (o *oracle) rows(waiting []Unit) (rows []oracleRow) {
 	var claims []oracleClaim
 	seen := map[string]bool{}
 	for _, q := range o.queueOrder(waiting, byQueue) {
-		if o.full(q) {
-			continue
-		}
-		claimed := map[string]bool{}
+		full, claimed := o.full(q), map[string]bool{}
 		for _, i := range byQueue[q.Name] {
 			u := waiting[i]
+			if full && !u.grows {
+				continue
+			}
 			r := oracleRow{
 				i: i, u: u, short: o.short(u, claims), ahead: claims[:len(claims):len(claims)], blocks: o.blocks(q, u),
 			}
-			alike := fmt.Sprint(u.Queue, " ", u.Quota, u.Request.Key(), u.NonPreemptible, r.blocks)
+			alike := fmt.Sprint(u.Queue, " ", u.Quota, u.Request.Key(), u.NonPreemptible, r.blocks, u.grows, u.total.Key())
 			r.head, seen[alike] = !seen[alike], true
 			if r.blocks && !claimed[u.Quota] {
 				claimed[u.Quota], r.claim = true, true
@@ -282,7 +307,7 @@ func (o *oracle) rows(waiting []Unit) (rows []oracleRow) {
 }
 
 // lend is the index of the first unit that may borrow, when nobody fits within the limits, or -1.
-func (o *oracle) lend(waiting []Unit) int {
+func (o *oracle) lend(waiting []oracleAsk) int {
 	if len(waiting) == 0 {
 		return -1
 	}
@@ -337,7 +362,7 @@ func (r oracleRow) shortOfMin() bool {
 }
 
 // shortAt says whether a unit is short at a level, claims aside.
-func (o *oracle) shortAt(u Unit, level string) bool {
+func (o *oracle) shortAt(u oracleAsk, level string) bool {
 	spec := o.quotas[level]
 	for _, limit := range spec.Limit.Items() {
 		inUse, _ := spec.Used.Get(limit.Name)
@@ -396,17 +421,21 @@ func (o *oracle) asked(level string, seen map[string]bool) map[string]int64 {
 			if h, holds := o.held[key]; holds && h.quota == level {
 				amount, _ := h.amount.Get(k)
 				missing := h.expected.Pods
+				var all, assigned int64
 				for _, p := range o.pods[key] {
-					if p.Quota == level {
+					if p.Quota == level && !p.Leaving {
 						r, _ := p.Request.Get(k)
-						amount -= r
+						all += r
+						if p.Assigned {
+							assigned += r
+						}
 						missing--
 					}
 				}
-				own += mostOutstanding(h.expected, amount, k, missing)
+				own += mostOutstanding(h.expected, amount-all, k, missing) - max(0, all-max(amount, assigned))
 			} else if !holds && u.at == "waiting" && u.Quota == level {
 				for _, p := range o.pods[key] {
-					if r, _ := p.Request.Get(k); p.Quota == level && !p.Assigned {
+					if r, _ := p.Request.Get(k); p.Quota == level && !p.Assigned && !p.Leaving {
 						own -= r
 					}
 				}
@@ -447,8 +476,11 @@ func (o *oracle) children(level string) map[string]bool {
 	return out
 }
 
-func oracleNeed(u Unit, resource string) int64 {
-	if resource == resources.Jobs {
+func oracleNeed(u oracleAsk, resource string) int64 {
+	switch {
+	case resource == resources.Jobs && u.grows:
+		return 0
+	case resource == resources.Jobs:
 		return 1
 	}
 	amount, _ := u.Request.Get(resource)
@@ -484,7 +516,7 @@ func (o *oracle) outstanding(level, resource string, nonPreemptible bool) (sum i
 		amount, _ := h.amount.Get(resource)
 		missing := h.expected.Pods
 		for _, p := range o.pods[key] {
-			if p.Assigned && p.Quota == h.quota && (!nonPreemptible || p.NonPreemptible) {
+			if p.Assigned && !p.Leaving && p.Quota == h.quota && (!nonPreemptible || p.NonPreemptible) {
 				r, _ := p.Request.Get(resource)
 				amount -= r
 				missing--

@@ -137,13 +137,6 @@ func (p *pass) finding(c cause) Finding {
 func (p *pass) firstFitting(now time.Time) (fits *group, whole bool) {
 	p.begin()
 	for _, q := range p.ranking.queues {
-		if q.full() {
-			q.line.Heads(func(g *group) bool {
-				p.enter(g).stopped = ReasonQueueFull
-				return true
-			})
-			continue
-		}
 		fits, fault := p.lookAt(q)
 		if fault != "" {
 			p.blame(now, fault)
@@ -186,7 +179,12 @@ func (p *pass) lookAt(q *queueRecord) (fits *group, fault string) {
 		}
 	}()
 	p.claimed = p.claimed[:0]
+	full := q.full()
 	q.line.Heads(func(g *group) bool {
+		if full && g.Notes.places > 0 {
+			p.enter(g).stopped = ReasonQueueFull
+			return true
+		}
 		p.looked = g.Head()
 		p.examined++
 		n := &g.Notes

@@ -32,7 +32,17 @@ type Admit struct {
 	Borrows bool
 }
 
-// Explain tells the shell to write why a unit is not admitted.
+// Resize tells the shell to write that an admitted unit holds another amount than it does. The core holds the greater
+// of both until that is settled.
+type Resize struct {
+	Unit    Unit
+	Attempt int64 // that of its admission, which stays
+	Held    resources.List
+	// Asked: the unit waited for it in its line. Borrows is as that of Admit.
+	Asked, Borrows bool
+}
+
+// Explain tells the shell to write why a unit is not admitted or, if it holds quota, why it does not get more.
 type Explain struct {
 	Unit    Unit
 	Reason  Reason
@@ -51,6 +61,7 @@ type Evict struct {
 type Plan struct {
 	Admit   []Admit
 	Evict   []Evict
+	Resize  []Resize
 	Explain []Explain
 	// Examined counts the units that were evaluated against quota.
 	Examined int
@@ -88,6 +99,9 @@ type QueueCounts struct {
 	Queue, Quota              string
 	Pending, Admitted, Parked int
 }
+
+// Grant says whether a pod of a unit may go.
+type Grant = ledger.Grant
 
 // Difference is one place where the ledger and its rebuild disagree.
 type Difference = ledger.Difference

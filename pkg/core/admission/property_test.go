@@ -41,6 +41,8 @@ type world struct {
 	shown map[pair]QueueCounts
 	// told is what DirtyDemand said so far.
 	told map[string]resources.List
+	// mayGo is what Grants said so far.
+	mayGo map[string]bool
 	// journal repeats the events for the determinism test.
 	journal []func(*State)
 	plans   []string
@@ -185,6 +187,10 @@ func drawUnit(t *rapid.T, i int) Unit {
 	switch rapid.IntRange(0, 14).Draw(t, "kind") {
 	case 0:
 		u.Phase, u.Held, u.Attempts = PhaseRunning, u.Request, 1
+		if u.HeldPods = u.Pods; rapid.Bool().Draw(t, "has another size") {
+			u.Held, u.HeldPods = drawList(t, "held", 0, 5, true), rapid.Int64Range(0, 2).Draw(t, "held pods")
+			u.Adopted, u.Recorded = rapid.Bool().Draw(t, "adopted"), rapid.Bool().Draw(t, "recorded")
+		}
 	case 1:
 		u.Consumer = Consumer{
 			Kind: "Job.v1.batch", Namespace: "ns", Name: "j", UID: rapid.SampledFrom([]string{"j1", "j2"}).Draw(t, "consumer"),
@@ -264,7 +270,8 @@ func (w *world) stepPod(t *rapid.T, key string) {
 		return
 	}
 	p := Pod{UID: uid, Quota: rapid.SampledFrom(leafNames).Draw(t, "pod quota"), Request: drawList(t, "pod", 0, 3, true),
-		NonPreemptible: rapid.Bool().Draw(t, "pod np"), Assigned: rapid.Bool().Draw(t, "assigned")}
+		NonPreemptible: rapid.Bool().Draw(t, "pod np"), Assigned: rapid.Bool().Draw(t, "assigned"),
+		Leaving: rapid.IntRange(0, 4).Draw(t, "leaving") == 0}
 	if u, ok := w.units[key]; ok {
 		p.Quota = u.Quota
 	}
@@ -299,7 +306,7 @@ func (w *world) end(t *rapid.T, key string) {
 		Draw(t, "ends as")
 	spec.Attempts = u.attempt
 	if !spec.Phase.Holds() {
-		spec.Held = resources.List{}
+		spec.Held, spec.HeldPods, spec.Recorded = resources.List{}, 0, false
 	}
 	w.upsertUnit(spec)
 }
@@ -307,7 +314,7 @@ func (w *world) end(t *rapid.T, key string) {
 // decide runs both and compares.
 func (w *world) decide(t require.TestingT) {
 	now := w.now
-	evict, admit := w.o.decide()
+	evict, resize, admit, grow := w.o.decide()
 	var got Plan
 	w.do(func(s *State) {
 		plan := s.Decide(now)
@@ -318,10 +325,27 @@ func (w *world) decide(t require.TestingT) {
 	})
 	t = effort.Plain(t)
 	require.Equal(t, evict, evictedBy(got), "evictions in order")
+	require.Equal(t, resize, resizedBy(got, false), "changes of what is held, in order")
 	require.Equal(t, admit, keysOfPlan(got), "admissions in order")
+	require.Equal(t, grow, resizedBy(got, true), "growth in order")
+	for i := range got.Resize {
+		d := &got.Resize[i]
+		require.True(t, d.Held.Equal(w.units[d.Unit.Key].next), "%s is to hold %s, want %s", d.Unit.Key, d.Held,
+			w.units[d.Unit.Key].next)
+	}
 	if !effort.Wide() {
 		w.check(t)
 	}
+}
+
+// resizedBy lists the units that are to hold other than they do, having asked for it or not.
+func resizedBy(p Plan, asked bool) (keys []string) {
+	for i := range p.Resize {
+		if p.Resize[i].Asked == asked {
+			keys = append(keys, p.Resize[i].Unit.Key)
+		}
+	}
+	return keys
 }
 
 func evictedBy(p Plan) (keys []string) {
@@ -353,6 +377,7 @@ func (w *world) check(t require.TestingT) {
 	require.Empty(t, w.s.Verify(), "ledger equals rebuild (I7)")
 	require.Empty(t, w.s.VerifyPlaces(), "every unit is in one place (I2)")
 	w.checkHoldings(t)
+	w.checkGrants(t)
 	w.checkCounts(t)
 	w.checkPositions(t)
 	w.checkReports(t)
@@ -372,11 +397,51 @@ func (w *world) checkHoldings(t require.TestingT) {
 	}
 }
 
+// checkGrants: pods go only while their unit is admitted and at its quota, and none is kept for which there is room.
+func (w *world) checkGrants(t require.TestingT) {
+	for _, g := range w.s.Grants() {
+		if w.mayGo == nil {
+			w.mayGo = map[string]bool{}
+		}
+		w.mayGo[g.Unit+" "+g.Pod] = g.MayGo
+	}
+	for key, pods := range w.pods {
+		u := w.units[key]
+		open := u != nil && (u.at == "admitted" || u.at == "resizing") && u.holds && u.Phase.Releases()
+		first := ""
+		taken := map[string]int64{}
+		for uid, p := range pods {
+			goes := w.s.Granted(key, uid)
+			require.Equal(t, goes, w.mayGo[key+" "+uid], "%s of %s was told otherwise", uid, key)
+			at := u != nil && p.Quota == u.Quota
+			require.True(t, open && at || !goes, "%s of %s must not go", uid, key)
+			switch {
+			case goes && !p.Leaving:
+				for _, it := range p.Request.Items() {
+					taken[it.Name] += it.Amount
+				}
+			case !goes && !p.Leaving && at && (first == "" || uid < first):
+				first = uid
+			}
+		}
+		if !open || first == "" {
+			continue
+		}
+		fits := true
+		for _, it := range pods[first].Request.Items() {
+			most, _ := u.says().Get(it.Name)
+			fits = fits && (it.Amount == 0 || it.Amount <= most-taken[it.Name])
+		}
+		require.False(t, fits, "there is room for %s of %s, which holds %s", first, key, u.says())
+	}
+}
+
 func (w *world) checkCounts(t require.TestingT) {
 	demand := map[string]map[string]int64{}
 	counts, sums := map[pair]QueueCounts{}, map[string]QueueCounts{}
 	for key, u := range w.units {
-		where := map[string]bucket{"admitted": bucketAdmitted, "evicting": bucketAdmitted, "admitting": bucketPending}[u.at]
+		where := map[string]bucket{"admitted": bucketAdmitted, "evicting": bucketAdmitted, "resizing": bucketAdmitted,
+			"admitting": bucketPending}[u.at]
 		if u.at == "waiting" {
 			if where = bucketParked; w.eligible(u) {
 				where = bucketPending
@@ -404,7 +469,7 @@ func (w *world) checkCounts(t require.TestingT) {
 		for _, it := range want.Items() {
 			amount, missing := it.Amount, u.Expected.Pods
 			for _, pod := range w.pods[key] {
-				if pod.Quota == p.quota {
+				if pod.Quota == p.quota && !pod.Leaving {
 					r, _ := pod.Request.Get(it.Name)
 					amount -= r
 					missing--
@@ -454,7 +519,7 @@ func (w *world) checkPositions(t require.TestingT) {
 	for _, name := range []string{"q1", "q2", "q3", "q4", "q5"} {
 		var want []Unit
 		for _, u := range w.units {
-			if u.Queue == name && w.inLine(u) {
+			if _, _, grows := w.growth(u); u.Queue == name && (grows || w.inLine(u)) {
 				want = append(want, u.Unit)
 			}
 		}
@@ -668,7 +733,10 @@ func TestRestartEqualsContinuation(t *testing.T) {
 		for _, name := range levelNames {
 			require.True(t, w.s.Outstanding(name).Equal(again.Outstanding(name)), "outstanding at %s", name)
 		}
-		require.Equal(t, keysOfPlan(w.s.Decide(now)), keysOfPlan(again.Decide(now)))
+		before, after := w.s.Decide(now), again.Decide(now)
+		require.Equal(t, keysOfPlan(before), keysOfPlan(after))
+		require.Equal(t, resizedBy(before, false), resizedBy(after, false))
+		require.Equal(t, resizedBy(before, true), resizedBy(after, true))
 		require.Equal(t, w.s.Counts(), again.Counts())
 		require.Empty(t, again.Verify())
 	})

@@ -44,7 +44,9 @@ type roster struct {
 	// must not be.
 	retries   *backlog.Due[*unit]
 	evictions map[*unit]struct{}
-	reports   reports
+	// resizes are admitted units that are to hold other than they do, and need not ask for it.
+	resizes map[*unit]struct{}
+	reports reports
 
 	// changed: something that a pass looks at is not what it was in the last one.
 	changed bool
@@ -68,7 +70,7 @@ func newRoster(cfg Config) *roster {
 		cfg: cfg, extensions: cfg.Checks, ledger: l, tree: capacity.NewTree(l), owners: owner.NewBook[*unit](),
 		units: map[string]*unit{}, queues: newQueues(cfg.Policies), accounts: newAccounts(),
 		retries:   backlog.NewDue(func(u *unit) backlog.Moment { return u.retryAt }),
-		evictions: map[*unit]struct{}{}, reports: newReports(&cfg), ranking: newRanking(order),
+		evictions: map[*unit]struct{}{}, resizes: map[*unit]struct{}{}, reports: newReports(&cfg), ranking: newRanking(order),
 	}
 }
 
@@ -87,6 +89,7 @@ func (r *roster) apply(now time.Time, u *unit, in Unit) {
 	if u.stage == stageAdmitted && !u.observed && in.Phase.Waits() && in.Attempts < u.attempt {
 		// Older than the admission that was confirmed: only a repetition can say this.
 		in.Phase, in.Attempts, in.Held = u.spec.Phase, u.attempt, u.spec.Held
+		in.HeldPods, in.Recorded = u.spec.HeldPods, u.spec.Recorded
 	} else if u.stage == stageAdmitted {
 		u.observed = true
 	}
@@ -146,7 +149,17 @@ func (r *roster) change(u *unit, f func()) {
 	r.tally(u, -1)
 	f()
 	r.tally(u, 1)
+	r.grant(u)
 	r.looked = before
+}
+
+// grant lets so many pods of a unit go as its object says that it holds; none while it is not admitted (I3).
+func (r *roster) grant(u *unit) {
+	if u.confirmed() && u.holding && u.spec.Phase.Releases() {
+		r.ledger.Open(u.spec.Key, u.spec.wants())
+	} else {
+		r.ledger.Close(u.spec.Key)
+	}
 }
 
 // place puts a unit where its stage and the checks say. It is called within change.
@@ -160,7 +173,7 @@ func (r *roster) place(now time.Time, u *unit) {
 		r.leave(u)
 		r.reports.move(u, 0)
 		r.release(u)
-	case stageAdmitting, stageEvicting:
+	case stageAdmitting, stageEvicting, stageResizing:
 		// Not touched before its write is settled.
 	}
 }
@@ -199,19 +212,22 @@ func (r *roster) parkedUntil(u *unit) time.Time {
 // be admitted.
 func (r *roster) placeAdmitted(now time.Time, u *unit) {
 	r.leave(u)
-	r.reports.move(u, 0)
-	u.report = noReport
-	if u.spec.Quarantined {
-		r.hold(u, u.spec.wants())
-		return
+	var reason Reason
+	var gone bool
+	if !u.spec.Quarantined {
+		reason, _, gone = checkAdmitted(r, u)
 	}
-	reason, _, gone := checkAdmitted(r, u)
 	if gone {
 		// Nothing runs any more that could use it.
 		r.release(u)
 	} else {
 		r.hold(u, u.spec.wants())
 	}
+	if reason == "" && !u.spec.Quarantined && r.placeSize(now, u) {
+		return
+	}
+	r.reports.move(u, 0)
+	u.report = noReport
 	switch {
 	case reason == "":
 	case now.Before(u.refusal.until):
@@ -229,6 +245,7 @@ func (r *roster) leave(u *unit) {
 	u.parked = ""
 	r.retryAt(u, time.Time{})
 	delete(r.evictions, u)
+	delete(r.resizes, u)
 }
 
 func (r *roster) retryAt(u *unit, at time.Time) {
@@ -241,7 +258,7 @@ func (r *roster) join(now time.Time, u *unit) {
 	key, fault := r.groupKey(q, u)
 	if fault != "" {
 		u.refuse(now, r.cfg.RefusedBackoff, ReasonInternalError, fault)
-		r.placeWaiting(now, u)
+		r.place(now, u)
 		return
 	}
 	g, isNew := q.line.Join(u, key)
@@ -249,7 +266,8 @@ func (r *roster) join(now time.Time, u *unit) {
 	n := &g.Notes
 	n.answer = answer{} // what a check said to an earlier attempt says nothing to this one
 	if isNew {
-		n.queue, n.request, n.nonPreemptible, n.blocks = q, u.spec.Request, key.NonPreemptible, key.Blocks
+		n.queue, n.nonPreemptible, n.blocks = q, key.NonPreemptible, key.Blocks
+		n.total, n.asks, n.places = u.total(), u.asks(), u.places()
 		r.checkAgain(now, g)
 	}
 	if g.Head() == u {
@@ -269,10 +287,14 @@ func (r *roster) groupKey(q *queueRecord, u *unit) (key backlog.Key, fault strin
 	}()
 	q.line.Try(u)
 	doing = "examined"
-	return backlog.Key{
-		Quota: u.spec.Quota, Request: u.spec.Request.Key(), NonPreemptible: u.spec.NonPreemptible,
+	key = backlog.Key{
+		Quota: u.spec.Quota, Request: u.asks().Key(), NonPreemptible: u.spec.NonPreemptible,
 		Blocks: q.line.Policy().Blocks(u.spec.Priority), Checks: r.extensions.keys(u),
-	}, ""
+	}
+	if u.holding {
+		key.Total = u.total().Key()
+	}
+	return key, ""
 }
 
 // part takes a unit out of its line.
@@ -323,7 +345,7 @@ func (r *roster) release(u *unit) {
 	r.changed = true
 }
 
-func (r *roster) podsChange(unitKey string, f func() (outstanding bool)) {
+func (r *roster) podsChange(now time.Time, unitKey string, f func() (outstanding bool)) {
 	u, ok := r.units[unitKey]
 	if !ok {
 		f()
@@ -332,6 +354,9 @@ func (r *roster) podsChange(unitKey string, f func() (outstanding bool)) {
 	r.change(u, func() {
 		if f() {
 			r.tree.Changed(u.quota)
+		}
+		if u.stage == stageAdmitted && u.holding && r.sizeChanged(u) {
+			r.place(now, u)
 		}
 	})
 	r.changed = true

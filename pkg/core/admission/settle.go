@@ -16,13 +16,9 @@ limitations under the License.
 
 package admission
 
-import (
-	"time"
+import "time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
-)
-
-// Settle reports the outcome of the write of Admit or Evict of this unit and attempt. An outcome of a write
+// Settle reports the outcome of the write of Admit, Resize or Evict of this unit and attempt. An outcome of a write
 // that is not in flight is ignored.
 func (s *State) Settle(now time.Time, unitKey string, attempt int64, o Outcome) {
 	u, ok := s.units[unitKey]
@@ -33,10 +29,13 @@ func (s *State) Settle(now time.Time, unitKey string, attempt int64, o Outcome) 
 	u.forgetRemembered()
 	s.contest(now, u, func() {
 		s.change(u, func() {
-			if u.stage == stageAdmitting {
-				u.settleAdmission(now, s.cfg.RefusedBackoff, remembered, o)
-			} else {
-				u.settleEviction(now, s.cfg.RefusedBackoff, remembered, o)
+			switch base := s.cfg.RefusedBackoff; u.stage {
+			case stageAdmitting:
+				u.settleAdmission(now, base, remembered, o)
+			case stageResizing:
+				u.settleResize(now, base, o)
+			default:
+				u.settleEviction(now, base, remembered, o)
 			}
 			s.owners.Moved(u)
 			s.place(now, u)
@@ -59,7 +58,8 @@ func (u *unit) settleAdmission(now time.Time, base time.Duration, remembered *Un
 		if u.refusal.times > 0 {
 			u.refusal = &refusal{until: u.refusal.until, reason: u.refusal.reason, message: u.refusal.message}
 		}
-		u.spec.Phase, u.spec.Attempts, u.spec.Held = PhaseDequeued, u.attempt, u.held
+		u.spec.Phase, u.spec.Attempts = PhaseDequeued, u.attempt
+		u.spec.setHeld(u.held)
 	case OutcomeRefused:
 		u.refuse(now, base, ReasonWriteRefused, "the API server refuses the admission of this unit; it is tried again later")
 	case OutcomeRefuted, OutcomeUnknown:
@@ -71,10 +71,12 @@ func (u *unit) settleEviction(now time.Time, base time.Duration, remembered *Uni
 	switch o {
 	case OutcomeConfirmed:
 		u.stage = stageWaiting
-		u.spec.Phase, u.spec.Held = PhaseEnqueued, resources.List{}
+		u.spec.Phase = PhaseEnqueued
+		u.spec.setNothingHeld()
 		if remembered != nil && remembered.Phase.Holds() && remembered.Attempts <= u.attempt {
 			// Older than the eviction: only its other fields can be news.
-			remembered.Phase, remembered.Held = PhaseEnqueued, resources.List{}
+			remembered.Phase = PhaseEnqueued
+			remembered.setNothingHeld()
 		}
 	case OutcomeRefused:
 		u.refuse(now, base, ReasonWriteRefused, "the API server refuses the eviction of this unit; it is tried again later")

@@ -145,7 +145,7 @@ func (st *story) line(line string) {
 		"unit": st.unit, "delete-unit": st.deleteUnit, "pod": st.pod, "delete-pod": st.deletePod,
 		"job": st.job, "settle": st.settle, "decide": st.decide, "tick": st.tick, "restart": st.restart,
 		"why": st.why, "list": st.list, "counts": st.counts, "outstanding": st.outstanding, "demand": st.demand,
-		"status": st.status, "explain": st.explain,
+		"status": st.status, "explain": st.explain, "pods": st.listPods,
 	}
 	run, ok := commands[cmd]
 	require.True(st.t, ok, "unknown command %q", cmd)
@@ -288,7 +288,7 @@ func (st *story) unit(a arguments) {
 		st.setUnit(&u, key, a.named[key])
 	}
 	if !u.Phase.Holds() {
-		u.Held = resources.List{}
+		u.setNothingHeld()
 	}
 	st.units[name] = u
 	st.s.UpsertUnit(st.now, u)
@@ -320,6 +320,10 @@ func (st *story) setUnit(u *Unit, key, value string) {
 		u.Phase = Phase(value)
 	case "held":
 		u.Held = st.resources(value)
+	case "held-pods":
+		u.HeldPods = st.number(value)
+	case "adopted":
+		u.Adopted = value == "true"
 	case "attempts":
 		u.Attempts = st.number(value)
 	case "requeue-at":
@@ -361,7 +365,7 @@ func (st *story) pod(a arguments) {
 		st.pods[key] = map[string]Pod{}
 	}
 	p := st.pods[key][a.words[1]]
-	p.UID, p.Assigned = a.words[1], a.has("assigned")
+	p.UID, p.Assigned, p.Leaving = a.words[1], a.has("assigned"), a.has("leaving")
 	if p.Quota == "" {
 		p.Quota = st.units[a.words[0]].Quota
 	}
@@ -401,7 +405,9 @@ func (st *story) settle(a arguments) {
 	attempt := st.number(a.named["attempt"])
 	record, ok := st.s.units["ns/"+name]
 	if ok && outcome == OutcomeConfirmed && record.stage == stageAdmitting {
-		u.Phase, u.Attempts, u.Held = PhaseDequeued, attempt, u.Request
+		u.Phase, u.Attempts, u.Held, u.HeldPods = PhaseDequeued, attempt, u.Request, u.Pods
+	} else if ok && outcome == OutcomeConfirmed && record.stage == stageResizing {
+		u.Held, u.HeldPods, u.Recorded = record.next, u.Pods, true
 	} else if ok && outcome == OutcomeConfirmed && record.stage == stageEvicting {
 		u.Phase, u.Held = PhaseEnqueued, resources.List{}
 	}
@@ -436,10 +442,20 @@ func (st *story) decide(a arguments) {
 		}
 		st.printf("admit %s attempt %d: %s%s", name(ad.Unit.Key), ad.Attempt, orNothing(ad.Request), borrows)
 	}
+	for _, r := range plan.Resize {
+		how := ""
+		if r.Asked {
+			how = ", asked for"
+		}
+		if r.Borrows {
+			how += " (borrows)"
+		}
+		st.printf("resize %s to %s%s", name(r.Unit.Key), orNothing(r.Held), how)
+	}
 	for _, e := range plan.Explain {
 		st.printf("explain %s: %s: %s", name(e.Unit.Key), e.Reason, e.Message)
 	}
-	if len(plan.Evict)+len(plan.Admit)+len(plan.Explain) == 0 {
+	if len(plan.Evict)+len(plan.Admit)+len(plan.Resize)+len(plan.Explain) == 0 {
 		st.printf("nothing to do")
 	}
 	if !plan.WakeAt.IsZero() {
@@ -453,6 +469,9 @@ func (st *story) decide(a arguments) {
 	}
 	for _, ad := range plan.Admit {
 		st.confirm(name(ad.Unit.Key), ad.Attempt)
+	}
+	for _, r := range plan.Resize {
+		st.confirm(name(r.Unit.Key), r.Attempt)
 	}
 }
 
@@ -586,6 +605,26 @@ func (st *story) list(a arguments) {
 			require.Equal(st.t, wt.Position, position)
 			st.printf("%s %d. %s: %s", queue, wt.Position, name(wt.Unit.Key), wt.Reason)
 		}
+	}
+}
+
+// listPods prints which pods of a unit may go.
+func (st *story) listPods(a arguments) {
+	for _, word := range a.words {
+		line := word + ":"
+		for _, uid := range keysOf(st.pods["ns/"+word]) {
+			answer := "waits"
+			switch p := st.pods["ns/"+word][uid]; {
+			case p.Leaving:
+				answer = "leaves"
+			case p.Assigned:
+				answer = "runs"
+			case st.s.Granted("ns/"+word, uid):
+				answer = "may go"
+			}
+			line += fmt.Sprintf(" %s %s,", uid, answer)
+		}
+		st.printf("%s", strings.TrimSuffix(line, ","))
 	}
 }
 

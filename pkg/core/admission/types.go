@@ -67,6 +67,12 @@ type Unit struct {
 	Phase    Phase
 	Attempts int64
 	Held     resources.List
+	// HeldPods is the number of pods that Held is for. Recorded: the object says what is held, also where that is
+	// nothing.
+	HeldPods int64
+	Recorded bool
+	// Adopted: it was not admitted; its job ran before. It holds what Held says, also where that is nothing.
+	Adopted bool
 	// Requeue: not eligible before this time (TimeoutBackoff). Zero means none.
 	RequeueAt time.Time
 	// Invalid, when set, parks the unit with this reason and message (could not be decoded, evaluated, ...).
@@ -99,10 +105,14 @@ type Pod struct {
 	NonPreemptible bool
 	// Assigned: counted in Koordinator's used.
 	Assigned bool
+	// Leaving: it is being deleted. It counts until it is gone, but not as one of those that its unit may have.
+	Leaving bool
 }
 
 func (p Pod) inLedger() ledger.Pod {
-	return ledger.Pod{UID: p.UID, Level: p.Quota, Request: p.Request, NonPreemptible: p.NonPreemptible}
+	return ledger.Pod{
+		UID: p.UID, Level: p.Quota, Request: p.Request, NonPreemptible: p.NonPreemptible, Leaving: p.Leaving,
+	}
 }
 
 // Config of the core. The zero value of a field that may be empty means the built-in behaviour.

@@ -34,15 +34,16 @@ const (
 	stageAdmitting              // reserved; the write is in flight
 	stageAdmitted
 	stageEvicting // still reserved; the write is in flight
+	stageResizing // admitted; the write that changes how much is held is in flight
 	stageDone     // terminal
 )
 
 func (st stage) String() string {
-	return [...]string{"waiting", "admitting", "admitted", "evicting", "over"}[st]
+	return [...]string{"waiting", "admitting", "admitted", "evicting", "resizing", "over"}[st]
 }
 
 func (st stage) mayHold() bool {
-	return st == stageAdmitting || st == stageAdmitted || st == stageEvicting
+	return st == stageAdmitting || st == stageAdmitted || st == stageEvicting || st == stageResizing
 }
 
 // unit is the one record of a QueueUnit: what it says, and where it is. There may be very many, and most of them wait.
@@ -72,6 +73,10 @@ type tenure struct {
 	// attempt and remembered, the object as it was seen meanwhile, belong to the write in flight.
 	attempt    int64
 	remembered *Unit
+	// grows is what the unit asks for beyond what it holds, while it is in line for that; next is what it is to hold
+	// when the write in flight is confirmed.
+	grows growth
+	next  resources.List
 }
 
 // refusal says that the API server, or a check, refused the unit, so many times in a row. Nothing is tried before
@@ -147,7 +152,7 @@ func (u *unit) standing() owner.Standing {
 		return owner.Unfit
 	}
 	switch u.stage {
-	case stageAdmitted, stageEvicting:
+	case stageAdmitted, stageEvicting, stageResizing:
 		return owner.Admitted
 	case stageAdmitting:
 		return owner.Admitting
@@ -161,22 +166,63 @@ func (u *unit) standing() owner.Standing {
 	return owner.Unfit
 }
 
-func (u *unit) inFlight() bool { return u.stage == stageAdmitting || u.stage == stageEvicting }
+func (u *unit) inFlight() bool {
+	return u.stage == stageAdmitting || u.stage == stageEvicting || u.stage == stageResizing
+}
+
+// confirmed says that the unit is admitted and the API has it so, and that nothing takes it back.
+func (u *unit) confirmed() bool { return u.stage == stageAdmitted || u.stage == stageResizing }
 
 // wants is what an admitted unit holds: what its object says, or all it asked for when that says nothing.
 func (in *Unit) wants() resources.List {
-	if in.Held.Len() > 0 {
+	if in.recorded() || in.Adopted {
 		return in.Held
 	}
 	return in.Request
 }
 
+// recorded says that the object of an admitted unit tells what it holds.
+func (in *Unit) recorded() bool { return in.Recorded || in.Held.Len() > 0 }
+
+// setHeld makes the unit hold this much for the pods that it has now, as its object says.
+func (in *Unit) setHeld(held resources.List) { in.Held, in.HeldPods, in.Recorded = held, in.Pods, true }
+
+// setNothingHeld is what an object of a unit that waits says.
+func (in *Unit) setNothingHeld() { in.Held, in.HeldPods, in.Recorded = resources.List{}, 0, false }
+
+// behindHead says that another unit is looked at in its place.
+func (u *unit) behindHead() bool { return u.group != nil && u.group.Open() && u.group.Head() != u }
+
+// asks is what the unit asks for where it is in line.
+func (u *unit) asks() resources.List {
+	if u.holding {
+		return u.grows.need
+	}
+	return u.spec.Request
+}
+
+// total is what the unit would hold if it got what it asks for.
+func (u *unit) total() resources.List {
+	if u.holding {
+		return u.grows.total
+	}
+	return u.spec.Request
+}
+
+// places is how many of those units it asks to be that a limit counts.
+func (u *unit) places() int64 {
+	if u.holding {
+		return 0
+	}
+	return 1
+}
+
 // needs is how much of what a limit names the unit asks for.
 func (u *unit) needs(resource string) int64 {
 	if resource == resources.Jobs {
-		return 1
+		return u.places()
 	}
-	amount, _ := u.spec.Request.Get(resource)
+	amount, _ := u.asks().Get(resource)
 	return amount
 }
 
@@ -222,8 +268,9 @@ func (in *Unit) same(o *Unit) bool {
 type plainUnit struct {
 	key, uid, queue, quota                                                                    string
 	priority                                                                                  int32
-	pods, attempts                                                                            int64
+	pods, heldPods, attempts                                                                  int64
 	nonPreemptible, active, consumerManaged, ownedByConsumer, misnamed, adopting, quarantined bool
+	adopted, recorded                                                                         bool
 	consumer                                                                                  Consumer
 	phase                                                                                     Phase
 	invalid                                                                                   Reason
@@ -236,6 +283,7 @@ func (in *Unit) plain() plainUnit {
 		pods: in.Pods, attempts: in.Attempts, nonPreemptible: in.NonPreemptible, active: in.Active,
 		consumerManaged: in.ConsumerManaged, ownedByConsumer: in.OwnedByConsumer, misnamed: in.Misnamed,
 		adopting: in.Adopting, quarantined: in.Quarantined, consumer: in.Consumer, phase: in.Phase, invalid: in.Invalid,
-		message: in.InvalidMessage,
+		message: in.InvalidMessage, heldPods: in.HeldPods, adopted: in.Adopted,
+		recorded: in.Recorded,
 	}
 }

@@ -64,6 +64,9 @@ func (s *State) VerifyPlace(key string) []Mismatch {
 	}
 	var out []Mismatch
 	place, want := u.place(), u.stage.place()
+	if place == placeLine && u.stage == stageAdmitted && !u.grows.need.IsZero() {
+		want = placeLine // it waits for more
+	}
 	if place != want && (want != placeWaiting || (place != placeLine && place != placeParked)) {
 		out = append(out, Mismatch{key, "place", place, want})
 	}

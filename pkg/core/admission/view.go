@@ -27,14 +27,21 @@ import (
 // Admitted says whether the unit is admitted and its write is confirmed.
 func (s *State) Admitted(unitKey string) bool {
 	u, ok := s.units[unitKey]
-	return ok && (u.stage == stageAdmitted || u.stage == stageEvicting)
+	return ok && (u.confirmed() || u.stage == stageEvicting)
 }
 
-// Releases says whether the pods of the unit may go: it is admitted, confirmed, and waits for nothing else (I3).
+// Releases says whether pods of the unit may go: it is admitted, confirmed, and waits for nothing else (I3). Which of
+// them may, Granted says.
 func (s *State) Releases(unitKey string) bool {
 	u, ok := s.units[unitKey]
-	return ok && u.stage == stageAdmitted && u.spec.Phase.Releases()
+	return ok && u.confirmed() && u.spec.Phase.Releases()
 }
+
+// Granted says whether a pod of a unit may go: all that may go ask together for no more than the unit holds.
+func (s *State) Granted(unitKey, podUID string) bool { return s.ledger.Granted(unitKey, podUID) }
+
+// Grants returns, once, what is true of the pods for which it may have changed since the last call.
+func (s *State) Grants() []Grant { return s.ledger.Grants() }
 
 // InFlight says whether a write of the unit is not settled yet.
 func (s *State) InFlight(unitKey string) bool {
@@ -105,7 +112,11 @@ func (s *State) Why(unitKey string) (Reason, string, bool) {
 	case stageAdmitting:
 		return ReasonPending, "its admission is being written; reserved: " + u.held.String(), true
 	case stageAdmitted:
-		return "", "admitted; holds " + u.held.String(), true
+		if u.group == nil {
+			return "", "admitted; holds " + u.held.String(), true
+		}
+	case stageResizing:
+		return "", "admitted; what it holds is being written: " + u.next.String(), true
 	case stageEvicting:
 		return "", "its admission is being taken back; holds " + u.held.String(), true
 	case stageDone:
@@ -136,7 +147,7 @@ func (s *State) Explain(unitKey string) (Explanation, bool) {
 	}
 	e := Explanation{Reason: reason, Message: message}
 	u := s.units[unitKey]
-	if u.stage != stageWaiting {
+	if u.stage != stageWaiting && u.group == nil {
 		return e, true
 	}
 	if u.group == nil {

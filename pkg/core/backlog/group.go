@@ -27,7 +27,9 @@ import (
 // either.
 type Key struct {
 	// Quota that they draw on, and what each of them asks for of it, in text.
-	Quota, Request         string
+	Quota, Request string
+	// Total is what a unit that holds some already would hold then, in text; empty for the others.
+	Total                  string
 	NonPreemptible, Blocks bool
 	// Checks are the equivalence keys of the checks of extensions.
 	Checks string

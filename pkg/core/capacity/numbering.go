@@ -58,13 +58,14 @@ func (n *numbering) count(list resources.List, by int) (changed bool) {
 	return changed
 }
 
-// Need is the vector of what a unit asks for: of what no limit names nothing, and one place where units are counted.
-func (t *Tree) Need(request resources.List) []int64 {
+// Need is the vector of what a unit asks for: of what no limit names nothing, and so many places where units are
+// counted.
+func (t *Tree) Need(request resources.List, places int64) []int64 {
 	need := make([]int64, t.numbers.len())
 	for i, name := range t.numbers.names {
 		need[i], _ = request.Get(name)
 		if name == resources.Jobs {
-			need[i] = 1
+			need[i] = places
 		}
 	}
 	return need

@@ -132,8 +132,8 @@ func TestWithin(t *testing.T) {
 	tree.Set(Quota{Name: "other", Limit: cpuAndGPU(1, 1)})
 	tree.Refresh()
 	level := tree.Route("q").Levels[0]
-	require.True(t, level.Within(tree.Need(cpuAndGPU(4, 9))), "whatever is in use, and of gpu there is no limit")
-	require.False(t, level.Within(tree.Need(cpu(5))))
+	require.True(t, level.Within(tree.Need(cpuAndGPU(4, 9), 1)), "whatever is in use, and of gpu there is no limit")
+	require.False(t, level.Within(tree.Need(cpu(5), 1)))
 }
 
 // A quota that went is remembered while something is held there or below, and counts where it counted.
@@ -175,7 +175,7 @@ func TestShort(t *testing.T) {
 	tree.Set(Quota{Name: "root", Limit: cpuAndGPU(4, 2), Used: cpuAndGPU(1, 3)})
 	tree.Refresh()
 	lim := tree.Route("root").Limits(false)[0]
-	need := func(c, g int64) []int64 { return tree.Need(cpuAndGPU(c, g)) }
+	need := func(c, g int64) []int64 { return tree.Need(cpuAndGPU(c, g), 1) }
 	short := func(need []int64, leaf bool) string {
 		found, short := lim.Short(need, leaf)
 		if !short {
@@ -204,14 +204,15 @@ func TestNumbering(t *testing.T) {
 	tree := NewTree(ledger.New())
 	tree.Set(Quota{Name: "root", Limit: cpuAndGPU(4, 2)})
 	tree.Set(Quota{Name: "team", Parent: "root", Limit: cpu(4), Min: resources.FromMap(map[string]int64{"memory": 1})})
-	require.Len(t, tree.Need(resources.FromMap(map[string]int64{"made-up": 1})), 3)
-	require.Equal(t, []int64{1, 5, 0}, tree.Need(cpuAndGPU(1, 5)))
+	require.Len(t, tree.Need(resources.FromMap(map[string]int64{"made-up": 1}), 1), 3)
+	require.Equal(t, []int64{1, 5, 0}, tree.Need(cpuAndGPU(1, 5), 1))
 	structure := tree.Structure()
 	tree.Set(Quota{Name: "root", Limit: cpu(4)})
 	require.NotEqual(t, structure, tree.Structure())
-	require.Equal(t, []int64{1, 0}, tree.Need(cpuAndGPU(1, 5)))
+	require.Equal(t, []int64{1, 0}, tree.Need(cpuAndGPU(1, 5), 1))
 	tree.Set(Quota{Name: "root", Limit: resources.FromMap(map[string]int64{"cpu": 4, resources.Jobs: 3})})
-	require.Equal(t, []int64{0, 1, 0}, tree.Need(resources.List{}), "every unit is one")
+	require.Equal(t, []int64{0, 1, 0}, tree.Need(resources.List{}, 1), "every unit is one")
+	require.Equal(t, []int64{0, 0, 0}, tree.Need(resources.List{}, 0), "unless it is one already")
 }
 
 // A quota that is made again while something is held there gives no other quota's resource away.
@@ -224,7 +225,7 @@ func TestNumbersOfAQuotaThatComesBack(t *testing.T) {
 	tree.Changed("team")
 	tree.Delete("team")
 	tree.Set(Quota{Name: "team", Parent: "root", Limit: cpu(4)})
-	require.Equal(t, []int64{1, 5}, tree.Need(cpuAndGPU(1, 5)), "root limits gpu still")
+	require.Equal(t, []int64{1, 5}, tree.Need(cpuAndGPU(1, 5), 1), "root limits gpu still")
 	_, limited := tree.Route("root").Limits(false)[0].Free("gpu")
 	require.True(t, limited)
 }
@@ -236,18 +237,18 @@ func TestLending(t *testing.T) {
 	tree.Set(Quota{Name: "b", Parent: "root", Limit: cpu(3), Max: cpu(9), Min: cpu(3), KeepsMin: true})
 	a, b := tree.Route("a"), tree.Route("b")
 	lending := tree.Lend()
-	require.True(t, lending.Allows(a, tree.Need(cpu(5))), "10 less 2 that a asks for and 3 that b keeps")
-	require.False(t, lending.Allows(a, tree.Need(cpu(6))))
-	o, some := lending.Obstacle(a, tree.Need(cpu(7)))
+	require.True(t, lending.Allows(a, tree.Need(cpu(5), 1)), "10 less 2 that a asks for and 3 that b keeps")
+	require.False(t, lending.Allows(a, tree.Need(cpu(6), 1)))
+	o, some := lending.Obstacle(a, tree.Need(cpu(7), 1))
 	require.True(t, some)
 	require.Equal(t, Obstacle{tree.Route("a").Levels[0], "cpu", 1}, o, "8 less 2")
-	require.False(t, lending.Allows(b, tree.Need(cpu(1))), "b has no share to go beyond")
-	lending.Claim(b, tree.Need(cpu(3)))
-	require.False(t, lending.Allows(a, tree.Need(cpu(3))))
-	require.True(t, lending.Allows(a, tree.Need(cpu(2))))
+	require.False(t, lending.Allows(b, tree.Need(cpu(1), 1)), "b has no share to go beyond")
+	lending.Claim(b, tree.Need(cpu(3), 1))
+	require.False(t, lending.Allows(a, tree.Need(cpu(3), 1)))
+	require.True(t, lending.Allows(a, tree.Need(cpu(2), 1)))
 	lending.Shut(a.Levels[1])
-	require.False(t, lending.Allows(a, tree.Need(cpu(1))))
-	require.True(t, tree.Lend().Allows(a, tree.Need(cpu(5))), "another round")
+	require.False(t, lending.Allows(a, tree.Need(cpu(1), 1)))
+	require.True(t, tree.Lend().Allows(a, tree.Need(cpu(5), 1)), "another round")
 }
 
 // A level where more is in use than there is lends nothing of that resource; if it is the unit's own quota, nothing at
@@ -259,8 +260,8 @@ func TestLendingOfWhatIsOverspent(t *testing.T) {
 	tree.Set(leaf)
 	allows := func(need resources.List) (bool, Obstacle) {
 		lending := tree.Lend()
-		o, some := lending.Obstacle(tree.Route("a"), tree.Need(need))
-		ok := lending.Allows(tree.Route("a"), tree.Need(need))
+		o, some := lending.Obstacle(tree.Route("a"), tree.Need(need, 1))
+		ok := lending.Allows(tree.Route("a"), tree.Need(need, 1))
 		require.Equal(t, !ok, some)
 		return ok, o
 	}
@@ -346,7 +347,7 @@ func TestTreeEqualsANewOne(t *testing.T) {
 				asks[name] += n
 				tree.Ask(name, func(sum *resources.Sum) { sum.Add(cpu(n)) })
 			}
-			tree.Lend().Allows(tree.Route(name), tree.Need(cpu(1))) // so that something is remembered
+			tree.Lend().Allows(tree.Route(name), tree.Need(cpu(1), 1)) // so that something is remembered
 			for known := range quotas {
 				tree.levels[known].Asked()
 			}

@@ -47,6 +47,8 @@ type Snapshot interface {
 	UnitOfConsumer(uid types.UID) bool
 	// AdmittedUnit returns the UID of the job of an admitted unit, by namespace/name; empty for a unit without one.
 	AdmittedUnit(key string) (types.UID, bool)
+	// Granted says that a pod of an admitted unit may go: together they ask for no more than their unit holds.
+	Granted(pod types.UID) bool
 }
 
 // Job is what the gate needs to know of a job beside its name.
@@ -64,6 +66,8 @@ const (
 	foreign verdict = iota
 	// admitted: it belongs to an admitted unit.
 	admitted
+	// beyond: its unit is admitted, and holds too little for it beside the pods that have gone already.
+	beyond
 	// waiting: its unit is known and not admitted.
 	waiting
 	// suspended: the controller has suspended its job, so the pod is about to be taken away, or it is new and the word
@@ -80,6 +84,7 @@ const (
 // why is shown to the user as the reason why the pod is not scheduled. Constant strings: the gate runs under the lock
 // of the scheduling queue.
 var why = map[verdict]string{
+	beyond:    "the job asks for more than it was admitted with, and waits in its queue for the rest",
 	waiting:   "the job waits in its queue",
 	suspended: "the job is suspended until it is admitted",
 	unknown:   "the job is managed by a queue and has no QueueUnit yet",
@@ -111,7 +116,7 @@ func (g *Gate) Check(pod *corev1.Pod) *fwktype.Status {
 	if !held {
 		return nil
 	}
-	if v != waiting && g.Watch != nil {
+	if v != waiting && v != beyond && g.Watch != nil {
 		g.Watch(pod, v == unseen)
 		// What lets it go may have come before it was watched, and will not come again.
 		if message, held = why[g.verdict(pod)]; !held {
@@ -127,7 +132,8 @@ func (g *Gate) Passes(pod *corev1.Pod) bool {
 	return !held
 }
 
-// Admitted says that the pod belongs to an admitted unit; a pod that merely passes does not.
+// Admitted says that the pod belongs to an admitted unit, and is within what that holds; a pod that merely passes is
+// not.
 func (g *Gate) Admitted(pod *corev1.Pod) bool { return g.verdict(pod) == admitted }
 
 func (g *Gate) verdict(pod *corev1.Pod) verdict {
@@ -151,7 +157,7 @@ func (g *Gate) ofJob(snapshot Snapshot, pod *corev1.Pod, owner metav1.OwnerRefer
 		if top.seen && top.job.Annotations[v1alpha1.AnnotationSuspendedBy] != "" {
 			return suspended
 		}
-		return admitted
+		return granted(snapshot, pod)
 	}
 	namespaceLabels, knownNamespace := g.NamespaceLabels(pod.Namespace)
 	sets := append(top.labels, pod.Labels, jobs.QueueAnnotation(pod.Annotations))
@@ -170,6 +176,14 @@ func (g *Gate) ofJob(snapshot Snapshot, pod *corev1.Pod, owner metav1.OwnerRefer
 		return overdue
 	}
 	return v
+}
+
+// granted judges a pod whose unit is admitted.
+func granted(snapshot Snapshot, pod *corev1.Pod) verdict {
+	if snapshot.Granted(pod.UID) {
+		return admitted
+	}
+	return beyond
 }
 
 // topJob is the job that a pod is judged by.
@@ -213,7 +227,7 @@ func (g *Gate) ofAnnotation(snapshot Snapshot, pod *corev1.Pod) verdict {
 		return waiting
 	}
 	if consumer == "" {
-		return admitted
+		return granted(snapshot, pod)
 	}
 	owner := metav1.GetControllerOfNoCopy(pod)
 	for range maxOwners {
@@ -221,7 +235,7 @@ func (g *Gate) ofAnnotation(snapshot Snapshot, pod *corev1.Pod) verdict {
 			break
 		}
 		if owner.UID == consumer {
-			return admitted
+			return granted(snapshot, pod)
 		}
 		job, _ := g.Job(owner.UID)
 		owner = job.Owner

@@ -42,6 +42,8 @@ type fakeSnapshot struct {
 	loaded    bool
 	consumers map[types.UID]bool
 	units     map[string]types.UID
+	// beyond are pods that their units hold too little for.
+	beyond map[types.UID]bool
 }
 
 func (s *fakeSnapshot) Loaded() bool                        { return s.loaded }
@@ -51,6 +53,8 @@ func (s *fakeSnapshot) AdmittedUnit(k string) (types.UID, bool) {
 	u, ok := s.units[k]
 	return u, ok && s.loaded
 }
+
+func (s *fakeSnapshot) Granted(pod types.UID) bool { return s.loaded && !s.beyond[pod] }
 
 type world struct {
 	snapshot   fakeSnapshot
@@ -147,6 +151,9 @@ func TestGate(t *testing.T) {
 			jobPod("j", quotaLabel), waiting},
 		{"its unit is admitted", jobs.ManagedJobs{}, func(w *world) { w.snapshot.consumers["j"] = true },
 			jobPod("j", quotaLabel), admitted},
+		{"its unit is admitted, and holds too little for it", jobs.ManagedJobs{}, func(w *world) {
+			w.snapshot.consumers["j"], w.snapshot.beyond = true, map[types.UID]bool{"p": true}
+		}, jobPod("j", quotaLabel), beyond},
 		{"its unit is admitted, its job is suspended by the controller", jobs.ManagedJobs{}, func(w *world) {
 			w.snapshot.consumers["j"] = true
 			w.jobs["j"] = Job{Annotations: map[string]string{v1alpha1.AnnotationSuspendedBy: v1alpha1.CreatedByController}}
@@ -199,6 +206,9 @@ func TestGate(t *testing.T) {
 
 		{"the annotation names an admitted unit without consumer", jobs.ManagedJobs{},
 			func(w *world) { w.snapshot.units["team/u"] = "" }, annotate(orphan(nil), "team/u"), admitted},
+		{"the annotation names an admitted unit that holds too little", jobs.ManagedJobs{}, func(w *world) {
+			w.snapshot.units["team/u"], w.snapshot.beyond = "", map[types.UID]bool{"p": true}
+		}, annotate(orphan(nil), "team/u"), beyond},
 		{"the annotation names a unit that is not admitted", jobs.ManagedJobs{}, nil,
 			annotate(orphan(nil), "team/u"), waiting},
 		{"the annotation names a unit of another namespace", jobs.ManagedJobs{},
@@ -233,7 +243,7 @@ func TestGate(t *testing.T) {
 			gate := w.gate(t, tt.managed)
 			require.Equal(t, tt.want, gate.verdict(tt.pod))
 			status := gate.Check(tt.pod)
-			held := tt.want == waiting || tt.want == suspended || tt.want == unknown || tt.want == unseen
+			held := tt.want == waiting || tt.want == beyond || tt.want == suspended || tt.want == unknown || tt.want == unseen
 			require.Equal(t, !held, gate.Passes(tt.pod))
 			require.Equal(t, tt.want == admitted, gate.Admitted(tt.pod))
 			if held {

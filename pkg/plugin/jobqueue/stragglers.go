@@ -119,7 +119,7 @@ func (s *stragglers) look() {
 			continue
 		}
 		switch v := s.gate.verdict(pod); v {
-		case waiting:
+		case waiting, beyond:
 			s.forget(uid)
 		case suspended:
 			// Its job, when it comes without the mark, brings us back.

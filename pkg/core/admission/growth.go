@@ -1,0 +1,164 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// What a unit holds is what was asked for when it was admitted; for one that was adopted it is what was bound then. Its
+// job may ask for other than that while it runs, and its pods may. What is asked for beyond is new demand: the unit
+// waits for it in its line, at its own place, and goes on meanwhile with what it holds. It may never get it; it never
+// loses what it has over it. What is not asked for any more is given back without waiting. Either way the unit holds
+// what its object says: until a write of that is confirmed, the greater of both.
+
+// growth is what a unit that holds quota asks for beyond it.
+type growth struct {
+	// need is neither held nor used by its pods yet; total is what the unit would hold with it.
+	need, total resources.List
+}
+
+func (g *growth) same(o *growth) bool { return g.need.Same(o.need) && g.total.Same(o.total) }
+
+// size is how much an admitted unit holds, and how much it ought to.
+type size struct {
+	held, used, asked resources.List
+	// shrinks says that it may be less than what is held: its job has become smaller. Pods that are away for a moment
+	// are no reason.
+	shrinks bool
+	// unrecorded: the object does not say what it holds. adopted: then it is what is bound, else what is asked for.
+	unrecorded, adopted bool
+}
+
+func (r *roster) sizeOf(u *unit) size {
+	charges := r.ledger.Charges(u.spec.Key, u.spec.Quota)
+	s := size{
+		held: u.held, used: charges.Assigned, asked: u.spec.Request, shrinks: u.spec.Pods < u.spec.HeldPods,
+		unrecorded: !u.spec.recorded(), adopted: u.spec.Adopted,
+	}
+	if !s.asked.Covers(charges.All) {
+		s.asked = s.asked.Max(charges.All)
+	}
+	return s
+}
+
+// write is what the unit is to hold without asking for anything: less than now, or what its pods use already.
+func (s *size) write() (next resources.List, other bool) {
+	switch {
+	case s.unrecorded && s.adopted && !s.used.IsZero():
+		return s.used, true
+	case s.unrecorded && !s.adopted && !s.held.IsZero():
+		return s.held, true
+	case s.shrinks && !s.asked.Covers(s.held):
+		return s.held.Min(s.asked), true
+	case !s.held.Covers(s.asked) && s.held.Max(s.used).Covers(s.asked):
+		return s.held.Max(s.asked), true
+	}
+	return resources.List{}, false
+}
+
+// growth is what the unit has to ask for.
+func (s *size) growth() growth {
+	if s.held.Covers(s.asked) {
+		return growth{}
+	}
+	total := s.held.Max(s.asked)
+	return growth{need: total.Sub(s.held.Max(s.used)).Floor0(), total: total}
+}
+
+// placeSize has an admitted unit hold what it should, and puts it in line for what it lacks. It says whether the unit
+// is in line.
+func (r *roster) placeSize(now time.Time, u *unit) bool {
+	if reason, _ := checkSpec(u); reason != "" || !u.spec.Phase.Holds() || !u.holding {
+		return false
+	}
+	s := r.sizeOf(u)
+	next, other := s.write()
+	grows := s.growth()
+	if !other && grows.need.IsZero() {
+		return false
+	}
+	if now.Before(u.refusal.until) {
+		r.retryAt(u, u.refusal.until)
+		return false
+	}
+	if other {
+		u.own().next = next
+		r.resizes[u] = struct{}{}
+		return false
+	}
+	u.own().grows = grows
+	r.join(now, u)
+	return u.group != nil
+}
+
+// sizeChanged says whether an admitted unit may have to be placed again after its pods have changed.
+func (r *roster) sizeChanged(u *unit) bool {
+	s := r.sizeOf(u)
+	next, other := s.write()
+	_, writes := r.resizes[u]
+	grows := growth{}
+	if u.group != nil {
+		grows = u.grows
+	}
+	if now := s.growth(); !other && !now.same(&grows) {
+		return true
+	}
+	return other != writes || (other && !next.Same(u.next))
+}
+
+// resize puts the writes in flight of what units hold that need not ask for it. Until then they hold what they held.
+func (r *roster) resize(plan *Plan) {
+	for _, u := range inOrder(r.resizes) {
+		plan.Resize = append(plan.Resize, r.startResize(u, u.next))
+	}
+}
+
+// grow reserves what a unit asks for that holds quota already.
+func (r *roster) grow(u *unit, borrows bool, plan *Plan) {
+	total := u.grows.total
+	d := r.startResize(u, total)
+	d.Asked, d.Borrows = true, borrows
+	plan.Resize = append(plan.Resize, d)
+}
+
+func (r *roster) startResize(u *unit, next resources.List) Resize {
+	r.change(u, func() {
+		r.leave(u)
+		r.hold(u, u.held.Max(next))
+		r.reports.move(u, 0)
+		u.report = noReport
+		u.stage, u.own().attempt, u.tenure.next = stageResizing, u.spec.Attempts, next
+	})
+	return Resize{Unit: u.spec, Attempt: u.attempt, Held: next}
+}
+
+func (u *unit) settleResize(now time.Time, base time.Duration, o Outcome) {
+	u.stage = stageAdmitted
+	switch o {
+	case OutcomeConfirmed:
+		u.spec.setHeld(u.next)
+	case OutcomeRefused:
+		u.refuse(now, base, ReasonWriteRefused,
+			"the API server refuses to change what this unit holds; it is tried again later")
+	case OutcomeRefuted, OutcomeUnknown:
+		u.observed = true
+	}
+	u.tenure.next = resources.List{}
+}

@@ -1,0 +1,230 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+)
+
+// asks makes a unit ask for so many pods of one cpu.
+func (r *rig) asks(key, cpus string, pods int64) *rig {
+	r.api.edit(key, func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, cpus, "spec", "request", "cpu")
+		_ = unstructured.SetNestedSlice(u.Object, []any{map[string]any{"name": "main", "count": pods}}, "spec", "podSet")
+	})
+	return r.feed(key)
+}
+
+func (r *rig) pods(list ...*corev1.Pod) {
+	for _, pod := range list {
+		r.engine.FeedPod(pod, false, false)
+	}
+	r.step()
+}
+
+// A job that was admitted with two pods and makes four has two of them wait, until they are admitted as well.
+func TestPodsBeyondWhatIsHeldWait(t *testing.T) {
+	r := ready(t, 4)
+	r.job("a", "job-a")
+	key := r.unit("a", 2, withConsumer("job-a"))
+	r.unit("b", 2)
+	r.step()
+	r.send()
+	r.send()
+	first, second, third, fourth := podFor("a-0", "job-a", "1"), podFor("a-1", "job-a", "1"), podFor("a-2", "job-a", "1"),
+		podFor("a-3", "job-a", "1")
+	r.pods(first, second, third, fourth)
+	granted := func() (uids []string) {
+		for _, pod := range []*corev1.Pod{first, second, third, fourth} {
+			if r.engine.Snapshot().Granted(pod.UID) {
+				uids = append(uids, pod.Name)
+			}
+		}
+		return uids
+	}
+	require.Equal(t, []string{"a-0", "a-1"}, granted())
+	require.Equal(t, []string{"team/a-0", "team/a-1"}, r.activated)
+	require.Equal(t, "cpu: 4", r.outstanding(testQuota), "what they ask for is reserved for nobody")
+
+	r.asks(key, "4", 4).step()
+	require.Empty(t, r.of(writeResize))
+	r.advance(r.engine.opts.Config.ReportAfter)
+	report := r.of(writeReport)
+	require.Len(t, report, 1)
+	r.engine.Settle(report[0].Do(t.Context(), r.api.rest))
+	r.step()
+	u := unitFrom(r.api.get(key))
+	pending := u.condition(v1alpha1.ConditionResizePending)
+	require.Equal(t, metav1.ConditionTrue, pending.Status)
+	require.Equal(t, string(admission.ReasonQuotaExceeded), pending.Reason)
+	require.Equal(t, metav1.ConditionTrue, u.condition(v1alpha1.ConditionQuotaReserved).Status, "it keeps what it has")
+
+	r.activated = nil
+	r.quotas.set(testQuota, func(q *admission.Quota) { q.Limit, q.Max = cpu(6), cpu(6) })
+	r.engine.Sink().QuotaChanged(testQuota)
+	r.step()
+	require.Len(t, r.of(writeResize), 1)
+	require.Equal(t, []string{"a-0", "a-1"}, granted(), "those that may go are not held back while that is written")
+	w := r.of(writeResize)[0]
+	r.engine.Settle(w.Do(t.Context(), r.api.rest))
+	r.drop(w)
+	r.step()
+	require.Equal(t, []string{"a-0", "a-1", "a-2", "a-3"}, granted())
+	require.Equal(t, []string{"team/a-2", "team/a-3"}, r.activated)
+	u = unitFrom(r.api.get(key))
+	require.Equal(t, "cpu: 4", u.held.String())
+	require.EqualValues(t, 4, u.heldPods)
+	require.EqualValues(t, 1, u.attempts)
+	require.Equal(t, metav1.ConditionFalse, u.condition(v1alpha1.ConditionResizePending).Status)
+	r.sound()
+}
+
+// The answer to a change of what is held may be lost like any other.
+func TestAResizeWhoseAnswerIsLost(t *testing.T) {
+	for name, happens := range map[string]fault{"applied": lostAnswer, "not applied": lost, "conflict": conflict} {
+		t.Run(name, func(t *testing.T) {
+			r := ready(t, 9)
+			key := r.unit("a", 4)
+			r.step()
+			r.send()
+			r.asks(key, "6", 6).step()
+			w := r.of(writeResize)[0]
+			r.api.faults = []fault{happens}
+			r.engine.Settle(w.Do(t.Context(), r.api.rest))
+			r.step()
+			require.Equal(t, "cpu: 6", r.outstanding(testQuota), "it may have been applied (I1)")
+			for range 3 {
+				if next := r.of(writeResize); len(next) > 0 {
+					r.engine.Settle(next[0].Do(t.Context(), r.api.rest))
+					r.drop(next[0])
+				}
+				r.step()
+			}
+			u := unitFrom(r.api.get(key))
+			require.Equal(t, "cpu: 6", u.held.String())
+			require.Equal(t, "cpu: 6", r.outstanding(testQuota))
+			require.Empty(t, r.of(writeResize))
+			r.sound()
+		})
+	}
+}
+
+// A unit that is adopted holds what is bound, whatever its job asks for (C1).
+func TestAnAdoptedUnitHoldsWhatIsBound(t *testing.T) {
+	r := ready(t, 10)
+	r.job("greedy", "job-g")
+	bound := podFor("g-0", "job-g", "1")
+	bound.Spec.NodeName = "node"
+	r.engine.FeedPod(bound, false, true)
+	r.quotas.set(testQuota, func(q *admission.Quota) { q.Used = cpu(1) })
+	key := r.unit("greedy", 2_000_000_000, withConsumer("job-g"), func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedSlice(u.Object, []any{map[string]any{"name": "main", "count": int64(2_000_000_000)}},
+			"spec", "podSet")
+		u.Object["status"] = map[string]any{"phase": "Running", "attempts": int64(1), "conditions": []any{map[string]any{
+			"type": v1alpha1.ConditionAdmitted, "status": "True", "reason": v1alpha1.ReasonAdopted, "message": "it ran",
+			"lastTransitionTime": testStart.Format("2006-01-02T15:04:05Z"),
+		}}}
+	})
+	other := r.unit("other", 9)
+	r.step()
+	require.Len(t, r.of(writeResize), 1)
+	require.Len(t, r.of(writeAdmit), 1, "nobody else waits because of it")
+	for _, w := range append(r.of(writeResize), r.of(writeAdmit)...) {
+		r.engine.Settle(w.Do(t.Context(), r.api.rest))
+		r.drop(w)
+	}
+	r.step()
+	require.Equal(t, "cpu: 9", r.outstanding(testQuota))
+	require.Equal(t, "cpu: 1", unitFrom(r.api.get(key)).held.String())
+	require.Equal(t, "cpu: 9", unitFrom(r.api.get(other)).held.String())
+	next := podFor("g-1", "job-g", "1")
+	r.pods(next)
+	require.False(t, r.engine.Snapshot().Granted(next.UID))
+	r.sound()
+}
+
+// A pod whose job was made by another belongs to the unit of that one, in whatever order they are heard of.
+func TestPodsOfAJobThatAJobMade(t *testing.T) {
+	for name, first := range map[string]bool{"pod first": true, "jobs first": false} {
+		t.Run(name, func(t *testing.T) {
+			r := ready(t, 10)
+			child := podFor("c-0", "child", "1")
+			tell := func() {
+				r.engine.sources.putJob("Job.v1.batch", testNamespace, "child", jobEvent{
+					uid: "child", owner: &metav1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", UID: "job-a"},
+				})
+			}
+			if first {
+				r.pods(child)
+			} else {
+				tell()
+			}
+			r.job("a", "job-a")
+			r.unit("a", 2, withConsumer("job-a"))
+			r.step()
+			r.send()
+			if first {
+				tell()
+				r.step()
+			} else {
+				r.pods(child)
+			}
+			require.True(t, r.engine.Snapshot().Granted(child.UID))
+			beyond := podFor("c-1", "child", "2")
+			r.pods(beyond)
+			require.False(t, r.engine.Snapshot().Granted(beyond.UID))
+			r.engine.FeedJob("Job.v1.batch", testNamespace, "child", "")
+			r.step()
+			require.Empty(t, r.engine.kinship.owners)
+			require.Empty(t, r.engine.kinship.made)
+			for _, pod := range []*corev1.Pod{child, beyond} {
+				r.engine.FeedPod(pod, true, false)
+			}
+			r.step()
+			require.Zero(t, r.engine.publisher.newest().pods.Len(), "of pods that are gone nothing stays")
+		})
+	}
+}
+
+// What a snapshot says of pods is true of a state that was built anew.
+func TestGrantsAfterTheStateWasBuiltAnew(t *testing.T) {
+	r := ready(t, 10)
+	r.job("a", "job-a")
+	r.unit("a", 1, withConsumer("job-a"))
+	r.step()
+	r.send()
+	one, two := podFor("a-0", "job-a", "1"), podFor("a-1", "job-a", "1")
+	r.pods(one, two)
+	require.True(t, r.engine.Snapshot().Granted(one.UID))
+	r.engine.core.discard(rebuildDifference)
+	r.engine.FeedPod(one, true, false)
+	r.advance(2 * r.engine.core.rebuildDelay())
+	r.step()
+	require.False(t, r.engine.Snapshot().Granted(one.UID))
+	require.True(t, r.engine.Snapshot().Granted(two.UID))
+	require.Equal(t, 1, r.engine.publisher.newest().pods.Len())
+	require.True(t, r.engine.Snapshot().Granted(types.UID("pod-a-1")))
+}
