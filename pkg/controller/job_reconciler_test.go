@@ -147,10 +147,9 @@ func TestAdoption(t *testing.T) {
 	u := w.unit()
 	require.Equal(t, v1alpha1.PhaseRunning, u.Status.Phase)
 	require.Equal(t, int64(1), u.Status.Attempts)
-	require.Len(t, u.Status.Admissions, 1)
-	require.Equal(t, int64(2), u.Status.Admissions[0].Replicas)
-	require.Equal(t, int64(2), u.Status.Admissions[0].Running)
-	require.Equal(t, "1", u.Status.Admissions[0].Resources.Cpu().String())
+	require.Empty(t, u.Status.Admissions, "it holds what is bound, and who knows that is the scheduler")
+	admitted := meta.FindStatusCondition(u.Status.Conditions, v1alpha1.ConditionAdmitted)
+	require.Equal(t, v1alpha1.ReasonAdopted, admitted.Reason)
 
 	w.jobStatus(completes)
 	w.settle()

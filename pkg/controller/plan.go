@@ -328,7 +328,7 @@ func (p *planner) adopt() Action {
 	}
 	u.Annotations[v1alpha1.AnnotationAdopted] = "true"
 	return CreateUnit{Unit: u, Event: normal("Adopted", "Adopt",
-		"the job had pods on nodes before it was queued; it is counted and left to run")}
+		"the job had pods on nodes before it was queued; they are counted and left to run, and the rest has to wait")}
 }
 
 func (p *planner) suspend() Action {
@@ -351,6 +351,9 @@ func (p *planner) run() []Action {
 		if jobs.SuspendedByUs(p.Job) {
 			return p.resumeAnew(running)
 		}
+		if actions := p.follow(); actions != nil {
+			return actions
+		}
 		return p.mirrorStart(running)
 	}
 	if p.reconsidered() {
@@ -364,6 +367,38 @@ func (p *planner) run() []Action {
 			"the job asks for other than what was admitted; it waits again")}}
 	}
 	return p.resume()
+}
+
+// follow keeps the size that the unit asks for that of its job while the job runs. What is beyond what the unit holds
+// it has to wait for; what is less it gives back.
+func (p *planner) follow() []Action {
+	have, want := p.Unit.Spec.PodSets, p.want.Spec.PodSets
+	sameName := func(a, b v1alpha1.PodSet) bool { return a.Name == b.Name }
+	if p.demand.problem != nil || !slices.EqualFunc(have, want, sameName) {
+		return nil
+	}
+	after := p.Unit.DeepCopy()
+	before, now := int64(0), int64(0)
+	for i := range want {
+		before, now = before+int64(have[i].Count), now+int64(want[i].Count)
+		after.Spec.PodSets[i].Count, after.Spec.PodSets[i].MinCount = want[i].Count, want[i].MinCount
+	}
+	if !equality.Semantic.DeepEqual(after.Spec.Request, p.want.Spec.Request) {
+		after.Spec.Request, after.Spec.Resource = p.want.Spec.Request, nil
+	}
+	if equality.Semantic.DeepEqual(after.Spec, p.Unit.Spec) {
+		return nil
+	}
+	step := PatchUnit{Before: p.Unit, After: after}
+	switch {
+	case now > before:
+		step.Event = normal("Grows", "Queue",
+			fmt.Sprintf("the job asks for %d pods in place of %d; those beyond wait until there is quota for them", now, before))
+	case now < before:
+		step.Event = normal("Shrinks", "Queue",
+			fmt.Sprintf("the job asks for %d pods in place of %d; quota of the others is given back", now, before))
+	}
+	return []Action{step}
 }
 
 // mirrorStart says that the job runs, once it has for a while.
@@ -563,7 +598,7 @@ func (p *planner) holdOrAdopt() []Action {
 			}
 			return nil
 		}
-		after := becomeAdopted(p.Unit, p.demand, p.Kind.Running(p.Job), p.Now)
+		after := becomeAdopted(p.Unit, p.Kind.Running(p.Job), p.Now)
 		return []Action{PatchUnitStatus{Before: p.Unit, After: after}}
 	case BoundNone:
 		return []Action{p.suspend()}

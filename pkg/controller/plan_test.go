@@ -282,6 +282,14 @@ func TestPlan(t *testing.T) {
 			runsFor(time.Second), "later"},
 		"pods of an earlier run": {queued(t).resumedByHand().started().ready(1).condition("Suspended").
 			phase(v1alpha1.PhaseDequeued), ""},
+		"runs, and asks for more": {queued(t).resumedByHand().started().ready(2).phase(v1alpha1.PhaseRunning).
+			job(int64(3), "spec", "parallelism"), "patch unit [Grows]"},
+		"released, and asks for more": {queued(t).resumedByHand().phase(v1alpha1.PhaseDequeued).
+			job(int64(4), "spec", "parallelism"), "patch unit [Grows]"},
+		"runs, and asks for less": {queued(t).resumedByHand().started().ready(2).phase(v1alpha1.PhaseRunning).
+			job(int64(1), "spec", "parallelism"), "patch unit [Shrinks]"},
+		"runs, its request was edited": {queued(t).unit(request1).resumedByHand().started().ready(2).
+			phase(v1alpha1.PhaseRunning), "patch unit"},
 		"goes on running":         {queued(t).resumedByHand().started().ready(2).phase(v1alpha1.PhaseRunning), ""},
 		"between two pods":        {queued(t).resumedByHand().started().ready(0).phase(v1alpha1.PhaseRunning), ""},
 		"suspended while running": {queued(t).phase(v1alpha1.PhaseRunning), "job suspend=false [Admitted]"},

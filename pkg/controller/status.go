@@ -34,7 +34,6 @@ const (
 	reasonPodsRunning = "PodsRunning"
 	reasonSucceeded   = "Succeeded"
 	reasonFailed      = "Failed"
-	reasonAdopted     = "Adopted"
 )
 
 // stage is what a phase means for the job.
@@ -121,6 +120,7 @@ func becomeEnded(u *v1alpha1.QueueUnit, end jobs.End, now metav1.Time) *v1alpha1
 	u.Status.PodState = nil
 	for _, held := range []string{
 		v1alpha1.ConditionQuotaReserved, v1alpha1.ConditionAdmitted, v1alpha1.ConditionPodsReady,
+		v1alpha1.ConditionResizePending,
 	} {
 		if meta.FindStatusCondition(u.Status.Conditions, held) != nil {
 			setCondition(u, held, metav1.ConditionFalse, reason, message, now)
@@ -131,7 +131,8 @@ func becomeEnded(u *v1alpha1.QueueUnit, end jobs.End, now metav1.Time) *v1alpha1
 }
 
 // becomeAdopted is the status of a unit that is born for a job that runs already.
-func becomeAdopted(u *v1alpha1.QueueUnit, d demand, running int64, now metav1.Time) *v1alpha1.QueueUnit {
+// What it holds is what is bound, which the scheduler knows and writes down; the rest of its job it has to ask for.
+func becomeAdopted(u *v1alpha1.QueueUnit, running int64, now metav1.Time) *v1alpha1.QueueUnit {
 	u = u.DeepCopy()
 	u.Status.Phase = v1alpha1.PhaseRunning
 	u.Status.Attempts++
@@ -139,19 +140,11 @@ func becomeAdopted(u *v1alpha1.QueueUnit, d demand, running int64, now metav1.Ti
 	u.Status.LastUpdateTime = &now
 	u.Status.LastAllocateTime = &now
 	u.Status.Admissions = nil
-	for i := range d.podSets {
-		one := &d.podSets[i]
-		held := d.requests[i]
-		u.Status.Admissions = append(u.Status.Admissions, v1alpha1.Admission{
-			Name: one.Name, Replicas: int64(one.Count), Resources: held,
-		})
-	}
-	countRunning(u, running)
 	const message = "the job had pods on nodes before it was queued"
 	for _, c := range []string{v1alpha1.ConditionQuotaReserved, v1alpha1.ConditionAdmitted} {
-		setCondition(u, c, metav1.ConditionTrue, reasonAdopted, message, now)
+		setCondition(u, c, metav1.ConditionTrue, v1alpha1.ReasonAdopted, message, now)
 	}
-	setCondition(u, v1alpha1.ConditionPodsReady, conditionStatus(running > 0), reasonAdopted, message, now)
+	setCondition(u, v1alpha1.ConditionPodsReady, conditionStatus(running > 0), v1alpha1.ReasonAdopted, message, now)
 	return u
 }
 
