@@ -17,12 +17,15 @@ limitations under the License.
 package e2e_test
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
@@ -83,4 +86,82 @@ func TestADeletedJobHoldsNothing(t *testing.T) {
 	_, err := jobs.Patch(t.Context(), "kept", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`),
 		metav1.PatchOptions{})
 	require.NoError(t, err)
+}
+
+// bound counts the pods of a job that are on a node.
+func (c *cluster) bound(t *testing.T, namespace, job string) (n int) {
+	t.Helper()
+	for _, pod := range c.podsOf(t, namespace, job) {
+		if pod.Spec.NodeName != "" {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *cluster) patchJob(t *testing.T, namespace, name, patch string) {
+	t.Helper()
+	_, err := c.kube.BatchV1().Jobs(namespace).Patch(t.Context(), name, types.MergePatchType, []byte(patch),
+		metav1.PatchOptions{})
+	require.NoError(t, err)
+}
+
+// A job that is admitted with one pod and then asks for six once ran them on quota that was reserved for others. What
+// is beyond waits, behind nobody's back, until there is room.
+func TestAJobThatGrowsWaitsForTheRest(t *testing.T) {
+	c := sharedCluster(t)
+	ns := c.namespace(t, "grows")
+	c.quota(t, ns, "grows", 4, 4)
+	watch := observe(t, c, map[string]int{ns: 4})
+	c.create(t, newJob(ns, "grower", suspended, ofQuota("grows"), runs(time.Hour), func(j *batchv1.Job) {
+		j.Spec.Parallelism, j.Spec.Completions = ptr.To[int32](1), ptr.To[int32](6)
+	}))
+	c.waitPhase(t, ns, "grower", schedulingv1alpha1.PhaseRunning)
+	c.create(t, newJob(ns, "other", suspended, ofQuota("grows"), pods(2), runs(20*time.Second)))
+	c.waitPhase(t, ns, "other", schedulingv1alpha1.PhaseDequeued, schedulingv1alpha1.PhaseRunning)
+	c.patchJob(t, ns, "grower", `{"spec":{"parallelism":4}}`)
+	require.Eventually(t, func() bool { return len(c.podsOf(t, ns, "grower")) == 4 }, soon, pace)
+	condition := func() metav1.Condition {
+		for _, cond := range c.unit(t, ns, "grower").Status.Conditions {
+			if cond.Type == schedulingv1alpha1.ConditionResizePending {
+				return cond
+			}
+		}
+		return metav1.Condition{}
+	}
+	require.Eventually(t, func() bool { return condition().Status == metav1.ConditionTrue }, soon, pace)
+	require.Equal(t, "QuotaExceeded", condition().Reason)
+	require.Equal(t, 1, c.bound(t, ns, "grower"))
+	c.waitEvent(t, ns, "grower", "Grows")
+
+	require.Eventually(t, func() bool { return c.bound(t, ns, "grower") == 4 }, time.Minute, pace, "when the other ends")
+	require.Equal(t, metav1.ConditionFalse, condition().Status)
+	require.Equal(t, "4", c.unit(t, ns, "grower").Status.Admissions[0].Resources.Cpu().String())
+
+	// What it gives back others get.
+	c.create(t, newJob(ns, "next", suspended, ofQuota("grows"), pods(3)))
+	c.patchJob(t, ns, "grower", `{"spec":{"parallelism":1}}`)
+	c.waitPhase(t, ns, "next", schedulingv1alpha1.PhaseSucceed)
+	require.Equal(t, "1", c.unit(t, ns, "grower").Status.Admissions[0].Resources.Cpu().String())
+	watch.clean(t, map[string]int{ns + "/other": 2, ns + "/next": 3})
+}
+
+// A job that ran before anybody queued it once held all that it asked for, whether or not that fits or exists: with a
+// parallelism of two billion it stopped the cluster. It holds what is bound.
+func TestAJobThatRanHoldsWhatIsBound(t *testing.T) {
+	c := sharedCluster(t)
+	ns := c.namespace(t, "ran")
+	c.quota(t, ns, "ran", 4, 4)
+	c.create(t, newJob(ns, "greedy", runs(time.Hour), func(j *batchv1.Job) {
+		j.Spec.Parallelism = ptr.To[int32](1)
+		j.Spec.Template.Labels["app"] = "greedy"
+	}))
+	require.Eventually(t, func() bool { return c.bound(t, ns, "greedy") == 1 }, soon, pace, "nobody queues it")
+	const most = 40 // as many pods as a test can make; what it asks for is ten times its quota
+	c.patchJob(t, ns, "greedy", fmt.Sprintf(`{"metadata":{"labels":{%q:"ran"}},"spec":{"parallelism":%d}}`,
+		schedulingv1alpha1.LabelQuotaName, most))
+	c.waitPhase(t, ns, "greedy", schedulingv1alpha1.PhaseRunning)
+	c.create(t, newJob(ns, "victim", suspended, ofQuota("ran"), pods(4)))
+	c.waitPhase(t, ns, "victim", schedulingv1alpha1.PhaseSucceed)
+	require.Equal(t, 1, c.bound(t, ns, "greedy"))
 }
