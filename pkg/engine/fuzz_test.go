@@ -96,7 +96,7 @@ func FuzzDecodeUnit(f *testing.F) {
 			require.GreaterOrEqual(t, u.pods, int64(0))
 		}
 		sum := resources.List{}
-		for _, a := range admissionsOf(u, u.request) {
+		for _, a := range admissionsOf(u, u.request, u.pods) {
 			list, err := resources.FromQuantities(a.Resources)
 			require.NoError(t, err)
 			sum = sum.Add(list)

@@ -239,7 +239,7 @@ func admitStatus(u *unitObject, d *admission.Admit, now time.Time) map[string]an
 	status := map[string]any{
 		"phase":            string(admission.PhaseDequeued),
 		"attempts":         attempt,
-		"admissions":       admissionsOf(u, request),
+		"admissions":       admissionsOf(u, request, u.pods),
 		"lastAllocateTime": at,
 		"lastUpdateTime":   at,
 		"conditions":       conditions,
@@ -265,21 +265,21 @@ func resizeStatus(u *unitObject, d *admission.Resize, now time.Time) map[string]
 		})
 	}
 	return map[string]any{
-		"admissions":     admissionsOf(u, d.Held),
+		"admissions":     admissionsOf(u, d.Held, d.Pods),
 		"lastUpdateTime": metav1.NewTime(now),
 		"conditions":     withConditions(u, now, set...),
 	}
 }
 
-// admissionsOf names what is held by pod set where the pod sets add up to it, else as a whole.
-func admissionsOf(u *unitObject, request resources.List) []v1alpha1.Admission {
+// admissionsOf names what is held, for so many pods, by pod set where the pod sets add up to it, else as a whole.
+func admissionsOf(u *unitObject, held resources.List, pods int64) []v1alpha1.Admission {
 	sum := resources.List{}
 	for _, set := range u.sets {
 		sum = sum.Add(set.total)
 	}
-	if len(u.sets) == 0 || !sum.Equal(request) {
+	if len(u.sets) == 0 || pods != u.pods || !sum.Equal(held) {
 		return []v1alpha1.Admission{{
-			Name: v1alpha1.DefaultRequirementPodSet, Replicas: max(u.pods, 1), Resources: resourceList(request),
+			Name: v1alpha1.DefaultRequirementPodSet, Replicas: max(pods, 1), Resources: resourceList(held),
 		}}
 	}
 	admissions := make([]v1alpha1.Admission, 0, len(u.sets))

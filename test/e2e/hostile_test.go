@@ -161,7 +161,7 @@ func TestAJobThatRanHoldsWhatIsBound(t *testing.T) {
 	c.patchJob(t, ns, "greedy", fmt.Sprintf(`{"metadata":{"labels":{%q:"ran"}},"spec":{"parallelism":%d}}`,
 		schedulingv1alpha1.LabelQuotaName, most))
 	c.waitPhase(t, ns, "greedy", schedulingv1alpha1.PhaseRunning)
-	c.create(t, newJob(ns, "victim", suspended, ofQuota("ran"), pods(4)))
+	c.create(t, newJob(ns, "victim", suspended, ofQuota("ran"), pods(3)))
 	c.waitPhase(t, ns, "victim", schedulingv1alpha1.PhaseSucceed)
 	require.Equal(t, 1, c.bound(t, ns, "greedy"))
 }

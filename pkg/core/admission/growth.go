@@ -39,6 +39,8 @@ func (g *growth) same(o *growth) bool { return g.need.Same(o.need) && g.total.Sa
 // size is how much an admitted unit holds, and how much it ought to.
 type size struct {
 	held, used, asked resources.List
+	// pods that it is for: those that its job asks for, or has still.
+	pods int64
 	// shrinks says that it may be less than what is held: its job has become smaller. Pods that are away for a moment
 	// are no reason.
 	shrinks bool
@@ -49,7 +51,8 @@ type size struct {
 func (r *roster) sizeOf(u *unit) size {
 	charges := r.ledger.Charges(u.spec.Key, u.spec.Quota)
 	s := size{
-		held: u.held, used: charges.Assigned, asked: u.spec.Request, shrinks: u.spec.Pods < u.spec.HeldPods,
+		held: u.held, used: charges.Assigned, asked: u.spec.Request,
+		pods: max(u.spec.Pods, charges.Pods), shrinks: u.spec.Pods < u.spec.HeldPods,
 		unrecorded: !u.spec.recorded(), adopted: u.spec.Adopted,
 	}
 	if !s.asked.Covers(charges.All) {
@@ -99,7 +102,7 @@ func (r *roster) placeSize(now time.Time, u *unit) bool {
 		return false
 	}
 	if other {
-		u.own().next = next
+		u.own().next, u.tenure.nextPods = next, s.pods
 		r.resizes[u] = struct{}{}
 		return false
 	}
@@ -120,40 +123,41 @@ func (r *roster) sizeChanged(u *unit) bool {
 	if now := s.growth(); !other && !now.same(&grows) {
 		return true
 	}
-	return other != writes || (other && !next.Same(u.next))
+	return other != writes || (other && (!next.Same(u.next) || s.pods != u.nextPods))
 }
 
 // resize puts the writes in flight of what units hold that need not ask for it. Until then they hold what they held.
 func (r *roster) resize(plan *Plan) {
 	for _, u := range inOrder(r.resizes) {
-		plan.Resize = append(plan.Resize, r.startResize(u, u.next))
+		plan.Resize = append(plan.Resize, r.startResize(u, u.next, u.nextPods))
 	}
 }
 
 // grow reserves what a unit asks for that holds quota already.
 func (r *roster) grow(u *unit, borrows bool, plan *Plan) {
 	total := u.grows.total
-	d := r.startResize(u, total)
+	d := r.startResize(u, total, r.sizeOf(u).pods)
 	d.Asked, d.Borrows = true, borrows
 	plan.Resize = append(plan.Resize, d)
 }
 
-func (r *roster) startResize(u *unit, next resources.List) Resize {
+func (r *roster) startResize(u *unit, next resources.List, pods int64) Resize {
 	r.change(u, func() {
 		r.leave(u)
 		r.hold(u, u.held.Max(next))
 		r.reports.move(u, 0)
 		u.report = noReport
-		u.stage, u.own().attempt, u.tenure.next = stageResizing, u.spec.Attempts, next
+		u.stage, u.own().attempt = stageResizing, u.spec.Attempts
+		u.tenure.next, u.tenure.nextPods = next, pods
 	})
-	return Resize{Unit: u.spec, Attempt: u.attempt, Held: next}
+	return Resize{Unit: u.spec, Attempt: u.attempt, Held: next, Pods: pods}
 }
 
 func (u *unit) settleResize(now time.Time, base time.Duration, o Outcome) {
 	u.stage = stageAdmitted
 	switch o {
 	case OutcomeConfirmed:
-		u.spec.setHeld(u.next)
+		u.spec.setHeld(u.next, u.nextPods)
 	case OutcomeRefused:
 		u.refuse(now, base, ReasonWriteRefused,
 			"the API server refuses to change what this unit holds; it is tried again later")

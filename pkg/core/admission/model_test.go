@@ -45,6 +45,7 @@ type modelUnit struct {
 	at         string // waiting, admitting, admitted, evicting, resizing, over
 	holds      bool
 	held, next resources.List
+	nextPods   int64
 	attempt    int64
 	observed   bool
 	remembered *Unit
@@ -173,7 +174,7 @@ func (m *model) settle(key string, attempt int64, o Outcome) {
 		u.at = "admitted"
 		switch o {
 		case OutcomeConfirmed:
-			u.Held, u.HeldPods, u.Recorded = u.next, u.Pods, true
+			u.Held, u.HeldPods, u.Recorded = u.next, u.nextPods, true
 		case OutcomeRefused:
 			m.refuse(u)
 		default:
@@ -365,6 +366,17 @@ func (m *model) podsOf(u *modelUnit, count func(Pod) bool) map[string]int64 {
 		}
 	}
 	return sum
+}
+
+// sizeInPods is how many pods a unit asks for, or has at its quota.
+func (m *model) sizeInPods(u *modelUnit) int64 {
+	n := int64(0)
+	for _, p := range m.pods[u.Key] {
+		if p.Quota == u.Quota && !p.Leaving {
+			n++
+		}
+	}
+	return max(u.Pods, n)
 }
 
 // toResize is what an admitted unit is to hold instead, if it need not ask for that.

@@ -86,6 +86,7 @@ func (o *oracle) decide() (evict, resize, admit, grow []string) {
 		if next, some := o.toResize(u); some {
 			resize = append(resize, key)
 			u.at, u.attempt, u.next = "resizing", u.Attempts, resources.FromMap(next)
+			u.nextPods = o.sizeInPods(u)
 		}
 	}
 	o.settleDown()
@@ -93,7 +94,7 @@ func (o *oracle) decide() (evict, resize, admit, grow []string) {
 		u := o.units[a.Key]
 		if a.grows {
 			grow = append(grow, a.Key)
-			u.at, u.attempt, u.next = "resizing", u.Attempts, a.total
+			u.at, u.attempt, u.next, u.nextPods = "resizing", u.Attempts, a.total, o.sizeInPods(u)
 			continue
 		}
 		admit = append(admit, a.Key)

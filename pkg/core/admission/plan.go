@@ -38,6 +38,7 @@ type Resize struct {
 	Unit    Unit
 	Attempt int64 // that of its admission, which stays
 	Held    resources.List
+	Pods    int64 // that it is for
 	// Asked: the unit waited for it in its line. Borrows is as that of Admit.
 	Asked, Borrows bool
 }

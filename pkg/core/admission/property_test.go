@@ -332,6 +332,7 @@ func (w *world) decide(t require.TestingT) {
 		d := &got.Resize[i]
 		require.True(t, d.Held.Equal(w.units[d.Unit.Key].next), "%s is to hold %s, want %s", d.Unit.Key, d.Held,
 			w.units[d.Unit.Key].next)
+		require.Equal(t, w.units[d.Unit.Key].nextPods, d.Pods)
 	}
 	if !effort.Wide() {
 		w.check(t)

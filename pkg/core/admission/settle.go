@@ -59,7 +59,7 @@ func (u *unit) settleAdmission(now time.Time, base time.Duration, remembered *Un
 			u.refusal = &refusal{until: u.refusal.until, reason: u.refusal.reason, message: u.refusal.message}
 		}
 		u.spec.Phase, u.spec.Attempts = PhaseDequeued, u.attempt
-		u.spec.setHeld(u.held)
+		u.spec.setHeld(u.held, u.spec.Pods)
 	case OutcomeRefused:
 		u.refuse(now, base, ReasonWriteRefused, "the API server refuses the admission of this unit; it is tried again later")
 	case OutcomeRefuted, OutcomeUnknown:

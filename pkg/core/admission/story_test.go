@@ -407,7 +407,7 @@ func (st *story) settle(a arguments) {
 	if ok && outcome == OutcomeConfirmed && record.stage == stageAdmitting {
 		u.Phase, u.Attempts, u.Held, u.HeldPods = PhaseDequeued, attempt, u.Request, u.Pods
 	} else if ok && outcome == OutcomeConfirmed && record.stage == stageResizing {
-		u.Held, u.HeldPods, u.Recorded = record.next, u.Pods, true
+		u.Held, u.HeldPods, u.Recorded = record.next, record.nextPods, true
 	} else if ok && outcome == OutcomeConfirmed && record.stage == stageEvicting {
 		u.Phase, u.Held = PhaseEnqueued, resources.List{}
 	}

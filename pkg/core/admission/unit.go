@@ -75,8 +75,9 @@ type tenure struct {
 	remembered *Unit
 	// grows is what the unit asks for beyond what it holds, while it is in line for that; next is what it is to hold
 	// when the write in flight is confirmed.
-	grows growth
-	next  resources.List
+	grows    growth
+	next     resources.List
+	nextPods int64
 }
 
 // refusal says that the API server, or a check, refused the unit, so many times in a row. Nothing is tried before
@@ -184,8 +185,8 @@ func (in *Unit) wants() resources.List {
 // recorded says that the object of an admitted unit tells what it holds.
 func (in *Unit) recorded() bool { return in.Recorded || in.Held.Len() > 0 }
 
-// setHeld makes the unit hold this much for the pods that it has now, as its object says.
-func (in *Unit) setHeld(held resources.List) { in.Held, in.HeldPods, in.Recorded = held, in.Pods, true }
+// setHeld makes the unit hold this much for so many pods, as its object says.
+func (in *Unit) setHeld(held resources.List, pods int64) { in.Held, in.HeldPods, in.Recorded = held, pods, true }
 
 // setNothingHeld is what an object of a unit that waits says.
 func (in *Unit) setNothingHeld() { in.Held, in.HeldPods, in.Recorded = resources.List{}, 0, false }
