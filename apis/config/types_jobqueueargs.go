@@ -58,5 +58,7 @@ type JobQueueArgs struct {
 	UnknownJobsGracePeriod metav1.Duration
 	ProtectReservedQuota   bool
 	AllowBuiltinQuotas     bool
+	UnboundTimeout         metav1.Duration
+	IdleReservationTimeout metav1.Duration
 	ManagedJobsConfigMap   ObjectName
 }

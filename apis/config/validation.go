@@ -72,6 +72,13 @@ func (a *JobQueueArgs) Validate(path *field.Path) field.ErrorList {
 			errs = append(errs, field.Invalid(path.Child(d.name), d.value.String(), "must be at least "+d.least.String()))
 		}
 	}
+	for name, d := range map[string]time.Duration{
+		"unboundTimeout": a.UnboundTimeout.Duration, "idleReservationTimeout": a.IdleReservationTimeout.Duration,
+	} {
+		if d != 0 && d < time.Second {
+			errs = append(errs, field.Invalid(path.Child(name), d.String(), "must be at least 1s, or zero"))
+		}
+	}
 	if d := a.AuditInterval.Duration; d != 0 && d < MinAuditInterval {
 		errs = append(errs, field.Invalid(path.Child("auditInterval"), d.String(),
 			"must be at least "+MinAuditInterval.String()+", or zero"))

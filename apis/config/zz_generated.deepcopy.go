@@ -34,6 +34,8 @@ func (in *JobQueueArgs) DeepCopyInto(out *JobQueueArgs) {
 	out.ResyncInterval = in.ResyncInterval
 	out.AuditInterval = in.AuditInterval
 	out.UnknownJobsGracePeriod = in.UnknownJobsGracePeriod
+	out.UnboundTimeout = in.UnboundTimeout
+	out.IdleReservationTimeout = in.IdleReservationTimeout
 	out.ManagedJobsConfigMap = in.ManagedJobsConfigMap
 }
 

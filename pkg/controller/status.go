@@ -90,6 +90,7 @@ func becomeRunning(u *v1alpha1.QueueUnit, running int64, now, since metav1.Time)
 	u.Status.Phase = v1alpha1.PhaseRunning
 	u.Status.Message = ""
 	u.Status.LastUpdateTime = &now
+	u.Status.RequeueState = nil // what kept it from running is over
 	countRunning(u, running)
 	setCondition(u, v1alpha1.ConditionPodsReady, metav1.ConditionTrue, reasonPodsRunning, "pods of the job run", since)
 	return u

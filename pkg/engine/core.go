@@ -55,7 +55,8 @@ func newCore(v *env) *core {
 	c.config = admission.Config{
 		ExplainAfter: v.opts.Config.ReportAfter, ExplainEvery: v.opts.Config.ReportEvery,
 		RefusedBackoff: v.opts.Config.RefusedBackoff,
-		Policies:       v.opts.Policies, Checks: v.opts.Checks, Order: v.opts.Order,
+		IdleTimeout:    v.opts.Config.IdleTimeout, UnboundTimeout: v.opts.Config.UnboundTimeout,
+		Policies: v.opts.Policies, Checks: v.opts.Checks, Order: v.opts.Order,
 	}
 	c.state = admission.New(c.config)
 	return c

@@ -41,7 +41,7 @@ func (e *Engine) decide(now time.Time) {
 	for i := range plan.Evict {
 		d := &plan.Evict[i]
 		if rec := e.decided(now, d.Unit.Key, d.Unit.Attempts); rec != nil {
-			if w := e.fly(rec, writeEvict, d.Unit.Attempts, evictStatus(rec.object, d.Reason, d.Message, now), now); w != nil {
+			if w := e.fly(rec, writeEvict, d.Unit.Attempts, evictStatus(rec.object, d, now), now); w != nil {
 				w.reason = d.Reason
 			}
 		}

@@ -143,7 +143,7 @@ func TestUnitsAreRead(t *testing.T) {
 	requeued := waiting
 	requeued.attempts = 2
 	requeued.unitHistory = &unitHistory{
-		message: `pods of "main" are missing`, requeueAt: at("2026-01-01T00:01:00Z"),
+		message: `pods of "main" are missing`, requeueAt: at("2026-01-01T00:01:00Z"), requeues: 1,
 		conditions: []metav1.Condition{{
 			Type: "Evicted", Status: "True", Reason: "Evicted", Message: `pods of "main" are missing`,
 			LastTransitionTime: metav1.NewTime(at("2026-01-01T00:00:05Z")),

@@ -290,6 +290,7 @@ type unitStatus struct {
 	Conditions       []metav1.Condition `json:"conditions"`
 	RequeueState     struct {
 		RequeueAt metav1.Time `json:"requeueAt"`
+		Count     int32       `json:"count"`
 	} `json:"requeueState"`
 }
 
@@ -303,6 +304,7 @@ func (u *unitObject) readStatus(text json.RawMessage) {
 	u.phase = admission.Phase(sharedText(status.Phase))
 	u.attempts, u.message, u.conditions = status.Attempts, status.Message, status.Conditions
 	u.allocated, u.requeueAt = status.LastAllocateTime.Time, status.RequeueState.RequeueAt.Time
+	u.requeues = int64(max(status.RequeueState.Count, 0))
 	if n := len(status.Admissions); n > maxPodSets {
 		u.refuse(admission.ReasonInvalidRequest,
 			fmt.Errorf("status.admissions has %d items, at most %d are read", n, maxPodSets))

@@ -18,6 +18,7 @@ package engine
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -227,4 +228,31 @@ func TestGrantsAfterTheStateWasBuiltAnew(t *testing.T) {
 	require.True(t, r.engine.Snapshot().Granted(two.UID))
 	require.Equal(t, 1, r.engine.publisher.newest().pods.Len())
 	require.True(t, r.engine.Snapshot().Granted(types.UID("pod-a-1")))
+}
+
+// A job that makes no pod loses its quota, and what it is told is what a person needs.
+func TestAnIdleReservationEnds(t *testing.T) {
+	r := newRig(t, quotasOf(4, testQuota))
+	r.engine.core.config.IdleTimeout = 10 * time.Minute
+	r.engine.core.extend(nil, nil)
+	r.queue(testQuota).lead()
+	r.job("a", "job-a")
+	key := r.unit("a", 4, withConsumer("job-a"))
+	r.step()
+	r.send()
+	r.advance(10*time.Minute - time.Second)
+	require.Empty(t, r.decisions())
+	r.advance(2 * time.Second)
+	require.Equal(t, writeEvict, r.decision().kind)
+	r.send(lostAnswer)
+	r.send()
+	u := unitFrom(r.api.get(key))
+	require.Equal(t, admission.PhaseTimeoutBackoff, u.phase)
+	require.EqualValues(t, 1, u.requeues)
+	require.WithinRange(t, u.requeueAt, r.clock.Now().Add(50*time.Second), r.clock.Now().Add(70*time.Second))
+	require.Equal(t, string(admission.ReasonIdleReservation), u.condition(v1alpha1.ConditionEvicted).Reason)
+	require.True(t, r.engine.core.state.Outstanding(testQuota).IsZero())
+	r.advance(70 * time.Second)
+	require.Equal(t, writeAdmit, r.decision().kind)
+	r.sound()
 }

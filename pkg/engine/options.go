@@ -64,6 +64,9 @@ type Config struct {
 	// the least time between two such writes. A unit whose write was refused waits for RefusedBackoff, and longer each
 	// time.
 	ReportAfter, ReportEvery, RefusedBackoff time.Duration
+	// IdleTimeout is how long an admitted unit of a managed job keeps its quota without any pod, UnboundTimeout without a
+	// pod on a node; zero means for ever.
+	IdleTimeout, UnboundTimeout time.Duration
 	// TrailingCheck is how long after a change a quota is observed once more: the hook speaks before used moves.
 	TrailingCheck time.Duration
 	// Gather is how long news that can only take room away from jobs wait for others of their kind. Everything else causes

@@ -301,8 +301,8 @@ func resourceList(list resources.List) corev1.ResourceList {
 }
 
 // evictStatus is what taking an admission back writes.
-func evictStatus(u *unitObject, reason admission.Reason, message string, now time.Time) map[string]any {
-	message = shorten(message)
+func evictStatus(u *unitObject, d *admission.Evict, now time.Time) map[string]any {
+	reason, message := d.Reason, shorten(d.Message)
 	if reason == admission.ReasonInactive && u.parkedFor != "" {
 		// Nobody made it inactive but the controller, which says why.
 		reason, message = u.parkedFor, "the controller took the admission back: "+string(u.parkedFor)
@@ -320,13 +320,18 @@ func evictStatus(u *unitObject, reason admission.Reason, message string, now tim
 	for i := range set {
 		set[i].Reason, set[i].Message = string(reason), message
 	}
-	return map[string]any{
+	status := map[string]any{
 		"phase":          string(admission.PhaseEnqueued),
 		"admissions":     []v1alpha1.Admission{},
 		"lastUpdateTime": metav1.NewTime(now),
 		"message":        message,
 		"conditions":     withConditions(u, now, set...),
 	}
+	if !d.RequeueAt.IsZero() {
+		status["phase"] = string(admission.PhaseTimeoutBackoff)
+		status["requeueState"] = map[string]any{"count": d.Requeues, "requeueAt": metav1.NewTime(d.RequeueAt)}
+	}
+	return status
 }
 
 // reportStatus is what saying why a unit waits writes. An admitted unit waits for more than it holds, or, without a

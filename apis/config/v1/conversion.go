@@ -58,6 +58,8 @@ func toInternal(in *JobQueueArgs, out *config.JobQueueArgs) {
 	out.UnknownJobsGracePeriod = *in.UnknownJobsGracePeriod
 	out.ProtectReservedQuota = *in.ProtectReservedQuota
 	out.AllowBuiltinQuotas = *in.AllowBuiltinQuotas
+	out.UnboundTimeout = *in.UnboundTimeout
+	out.IdleReservationTimeout = *in.IdleReservationTimeout
 	out.ManagedJobsConfigMap = config.ObjectName(*in.ManagedJobsConfigMap)
 }
 
@@ -77,5 +79,7 @@ func fromInternal(in *config.JobQueueArgs, out *JobQueueArgs) {
 	out.UnknownJobsGracePeriod = ptr.To(in.UnknownJobsGracePeriod)
 	out.ProtectReservedQuota = ptr.To(in.ProtectReservedQuota)
 	out.AllowBuiltinQuotas = ptr.To(in.AllowBuiltinQuotas)
+	out.UnboundTimeout = ptr.To(in.UnboundTimeout)
+	out.IdleReservationTimeout = ptr.To(in.IdleReservationTimeout)
 	out.ManagedJobsConfigMap = ptr.To(ObjectName(in.ManagedJobsConfigMap))
 }

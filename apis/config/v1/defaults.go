@@ -47,6 +47,8 @@ func SetDefaultsJobQueueArgs(args *JobQueueArgs) {
 	setDefault(&args.UnknownJobsGracePeriod, seconds(30))
 	setDefault(&args.ProtectReservedQuota, true)
 	setDefault(&args.AllowBuiltinQuotas, false)
+	setDefault(&args.UnboundTimeout, seconds(30*60))
+	setDefault(&args.IdleReservationTimeout, seconds(10*60))
 	setDefault(&args.ManagedJobsConfigMap, ObjectName{})
 	if args.ManagedJobsConfigMap.Namespace == "" {
 		args.ManagedJobsConfigMap.Namespace = "koord-queue"

@@ -68,13 +68,15 @@ func TestDefaultsAreCompleteAndValid(t *testing.T) {
 		UnknownJobs:            config.UnknownJobsGate,
 		UnknownJobsGracePeriod: seconds(30),
 		ProtectReservedQuota:   true,
+		UnboundTimeout:         seconds(1800),
+		IdleReservationTimeout: seconds(600),
 		ManagedJobsConfigMap:   config.ObjectName{Namespace: "koord-queue", Name: "koord-jobqueue-managed-jobs"},
 	}, args)
 }
 
 func TestWhatIsWrittenIsKept(t *testing.T) {
 	args, err := decode(t, "protectReservedQuota: false\nallowBuiltinQuotas: true\nitemsInStatus: 1\nunknownJobs: Pass\n"+
-		"managedJobsConfigMap: {name: mine}\nexplainAfter: 1ms\nauditInterval: 0s\n")
+		"managedJobsConfigMap: {name: mine}\nexplainAfter: 1ms\nauditInterval: 0s\nunboundTimeout: 0s\n")
 	require.NoError(t, err)
 	require.False(t, args.ProtectReservedQuota)
 	require.True(t, args.AllowBuiltinQuotas)
@@ -83,6 +85,7 @@ func TestWhatIsWrittenIsKept(t *testing.T) {
 	require.Equal(t, config.ObjectName{Namespace: "koord-queue", Name: "mine"}, args.ManagedJobsConfigMap)
 	require.Equal(t, time.Millisecond, args.ExplainAfter.Duration)
 	require.Zero(t, args.AuditInterval.Duration)
+	require.Zero(t, args.UnboundTimeout.Duration)
 	require.Empty(t, args.Validate(nil))
 }
 

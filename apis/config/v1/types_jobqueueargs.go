@@ -78,6 +78,12 @@ type JobQueueArgs struct {
 	// no quota, in a namespace that has none, waits with reason QuotaNotNamed: those quotas usually have no bound that
 	// matters, so that any tenant could take the cluster through them. Default false.
 	AllowBuiltinQuotas *bool `json:"allowBuiltinQuotas,omitempty"`
+	// unboundTimeout is how long an admitted job keeps its quota while it has pods and none of them is on a node, at least
+	// 1s. Then it is suspended, waits for a minute, and longer each time, and is tried again at its place. 0s means for
+	// ever. Default 30m.
+	UnboundTimeout *metav1.Duration `json:"unboundTimeout,omitempty"`
+	// idleReservationTimeout is the same for a job that makes no pod at all. Default 10m.
+	IdleReservationTimeout *metav1.Duration `json:"idleReservationTimeout,omitempty"`
 	// managedJobsConfigMap is the ConfigMap that says which jobs are managed; the controller reads the same one.
 	// Default koord-queue/koord-jobqueue-managed-jobs. If it does not exist the defaults apply.
 	ManagedJobsConfigMap *ObjectName `json:"managedJobsConfigMap,omitempty"`

@@ -104,6 +104,16 @@ func (in *JobQueueArgs) DeepCopyInto(out *JobQueueArgs) {
 		*out = new(bool)
 		**out = **in
 	}
+	if in.UnboundTimeout != nil {
+		in, out := &in.UnboundTimeout, &out.UnboundTimeout
+		*out = new(metav1.Duration)
+		**out = **in
+	}
+	if in.IdleReservationTimeout != nil {
+		in, out := &in.IdleReservationTimeout, &out.IdleReservationTimeout
+		*out = new(metav1.Duration)
+		**out = **in
+	}
 	if in.ManagedJobsConfigMap != nil {
 		in, out := &in.ManagedJobsConfigMap, &out.ManagedJobsConfigMap
 		*out = new(ObjectName)

@@ -30,7 +30,7 @@ const mostAdmissions = 256
 // unit parks that unit with InternalError. After any other panic the state is broken; Suspect says over which unit.
 func (s *State) Decide(now time.Time) (plan Plan) {
 	s.resume(now)
-	s.evict(&plan)
+	s.evict(now, &plan)
 	s.resize(&plan)
 	for s.changed && len(plan.Admit)+len(plan.Resize) < mostAdmissions {
 		s.refresh()
@@ -71,16 +71,23 @@ func (r *roster) resume(now time.Time) {
 }
 
 // evict puts the evictions in flight. What a unit holds is free only when its eviction is confirmed.
-func (r *roster) evict(plan *Plan) {
+func (r *roster) evict(now time.Time, plan *Plan) {
 	for _, u := range inOrder(r.evictions) {
 		before := r.look(u)
 		reason, message, _ := checkAdmitted(r, u)
-		r.looked = before
+		d := Evict{Unit: u.spec, Reason: reason, Message: message}
 		if reason == "" {
+			d, _ = r.expire(now, u)
+		}
+		r.looked = before
+		if d.Reason == "" {
 			continue
 		}
-		r.change(u, func() { u.stage, u.own().attempt = stageEvicting, u.spec.Attempts })
-		plan.Evict = append(plan.Evict, Evict{Unit: u.spec, Reason: reason, Message: message})
+		r.change(u, func() {
+			u.stage, u.own().attempt = stageEvicting, u.spec.Attempts
+			u.tenure.requeueAt, u.requeues = d.RequeueAt, d.Requeues
+		})
+		plan.Evict = append(plan.Evict, d)
 	}
 }
 

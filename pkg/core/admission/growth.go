@@ -85,30 +85,29 @@ func (s *size) growth() growth {
 	return growth{need: total.Sub(s.held.Max(s.used)).Floor0(), total: total}
 }
 
-// placeSize has an admitted unit hold what it should, and puts it in line for what it lacks. It says whether the unit
-// is in line.
-func (r *roster) placeSize(now time.Time, u *unit) bool {
+// placeSize has an admitted unit hold what it should, and puts it in line for what it lacks. It returns when to try
+// again, if not now.
+func (r *roster) placeSize(now time.Time, u *unit) (again time.Time) {
 	if reason, _ := checkSpec(u); reason != "" || !u.spec.Phase.Holds() || !u.holding {
-		return false
+		return again
 	}
 	s := r.sizeOf(u)
 	next, other := s.write()
 	grows := s.growth()
-	if !other && grows.need.IsZero() {
-		return false
-	}
-	if now.Before(u.refusal.until) {
-		r.retryAt(u, u.refusal.until)
-		return false
-	}
-	if other {
+	switch {
+	case !other && grows.need.IsZero():
+	case now.Before(u.refusal.until):
+		return u.refusal.until
+	case other:
 		u.own().next, u.tenure.nextPods = next, s.pods
 		r.resizes[u] = struct{}{}
-		return false
+	default:
+		u.own().grows = grows
+		if r.join(now, u); u.group == nil {
+			return u.refusal.until // it cannot be put in order
+		}
 	}
-	u.own().grows = grows
-	r.join(now, u)
-	return u.group != nil
+	return again
 }
 
 // sizeChanged says whether an admitted unit may have to be placed again after its pods have changed.

@@ -46,6 +46,12 @@ type modelUnit struct {
 	holds      bool
 	held, next resources.List
 	nextPods   int64
+	// left is when its last pod left its node. expires says that the eviction in flight is for a timeout, and the others
+	// what it writes then.
+	left       time.Time
+	expires    bool
+	requeueAt  time.Time
+	requeues   int64
 	attempt    int64
 	observed   bool
 	remembered *Unit
@@ -164,6 +170,7 @@ func (m *model) settle(key string, attempt int64, o Outcome) {
 		case OutcomeConfirmed:
 			u.at, u.observed, u.refusals = "admitted", false, 0
 			u.Phase, u.Attempts, u.Held, u.HeldPods, u.Recorded = PhaseDequeued, u.attempt, u.held, u.Pods, true
+			u.Admitted, u.left = m.now, time.Time{}
 		case OutcomeRefused:
 			u.at = "waiting"
 			m.refuse(u)
@@ -183,10 +190,10 @@ func (m *model) settle(key string, attempt int64, o Outcome) {
 	default:
 		switch o {
 		case OutcomeConfirmed:
-			u.at, u.Phase, u.Held, u.HeldPods, u.Recorded = "waiting", PhaseEnqueued, resources.List{}, 0, false
+			u.at = "waiting"
+			u.goBack(&u.Unit)
 			if remembered != nil && remembered.Phase.Holds() && remembered.Attempts <= u.attempt {
-				remembered.Phase, remembered.Held = PhaseEnqueued, resources.List{}
-				remembered.HeldPods, remembered.Recorded = 0, false
+				u.goBack(remembered)
 			}
 		case OutcomeRefused:
 			u.at = "admitted"
@@ -200,6 +207,56 @@ func (m *model) settle(key string, attempt int64, o Outcome) {
 	}
 	m.settleDown()
 }
+
+// goBack is what an object says when its unit has lost its admission.
+func (u *modelUnit) goBack(in *Unit) {
+	in.Phase, in.Held, in.HeldPods, in.Recorded = PhaseEnqueued, resources.List{}, 0, false
+	if u.expires {
+		in.Phase, in.RequeueAt, in.Requeues = PhaseTimeoutBackoff, u.requeueAt, u.requeues
+	}
+}
+
+// setPods changes the pods of a unit and notes when the last of them has left its node.
+func (m *model) setPods(key string, change func(map[string]Pod)) {
+	assigned := func() (some bool) {
+		for _, p := range m.pods[key] {
+			some = some || p.Assigned
+		}
+		return some
+	}
+	before := assigned()
+	if m.pods[key] == nil {
+		m.pods[key] = map[string]Pod{}
+	}
+	change(m.pods[key])
+	if u := m.units[key]; u != nil && u.holds && before && !assigned() {
+		u.left = m.now
+	}
+}
+
+// expired units hold quota that nothing uses, for too long.
+func (m *model) expired(u *modelUnit) bool {
+	managed := u.ConsumerManaged && u.Consumer != (Consumer{})
+	if u.at != "admitted" || !managed || u.Quarantined || !u.holds || u.held.IsZero() || m.now.Before(u.refusedTo) ||
+		(u.Phase != PhaseDequeued && u.Phase != PhaseSchedSucceed) {
+		return false
+	}
+	patience := idleTimeout
+	for _, p := range m.pods[u.Key] {
+		if p.Assigned {
+			return false
+		}
+		patience = unboundTimeout
+	}
+	since := u.Admitted
+	if u.left.After(since) {
+		since = u.left
+	}
+	return !m.now.Before(since.Add(patience))
+}
+
+// The timeouts of the properties.
+const idleTimeout, unboundTimeout = 25 * time.Second, 40 * time.Second
 
 func (m *model) refuse(u *modelUnit) {
 	u.refusedTo = m.now.Add(10 * time.Second << min(u.refusals, 5))
@@ -352,7 +409,7 @@ func (m *model) inLine(u *modelUnit) bool {
 // sized units are admitted, and what they hold may change.
 func (m *model) sized(u *modelUnit) bool {
 	return u.at == "admitted" && u.holds && !u.Quarantined && !m.unfit(u) && u.Phase.Holds() &&
-		!m.now.Before(u.refusedTo) && !m.unwanted(u)
+		!m.now.Before(u.refusedTo) && !m.unwanted(u) && !m.expired(u)
 }
 
 // podsOf sums the pods of a unit at its quota that are not leaving.

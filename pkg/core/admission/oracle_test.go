@@ -73,8 +73,9 @@ func (o *oracle) count() {
 // model go on from there.
 func (o *oracle) decide() (evict, resize, admit, grow []string) {
 	for _, key := range o.keys() {
-		if o.toEvict(o.units[key]) {
+		if u := o.units[key]; o.toEvict(u) || o.expired(u) {
 			evict = append(evict, key)
+			u.expires = !o.toEvict(u)
 		}
 	}
 	for _, key := range evict {

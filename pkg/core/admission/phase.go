@@ -111,6 +111,8 @@ var transitions = build(
 		when: "the job ran before its unit existed: adopted"},
 	row{by: scheduler, from: append(append([]Phase{}, holding...), PhaseOther), to: []Phase{PhaseEnqueued},
 		when: "held, deactivated, preempted or without its job: what it held is free"},
+	row{by: scheduler, from: []Phase{PhaseDequeued, PhaseSchedSucceed}, to: []Phase{PhaseTimeoutBackoff},
+		when: "none of its pods came on a node in time, or none was made; it is tried again later"},
 	row{by: controller, from: append(append(append([]Phase{}, waiting...), holding...), PhaseOther),
 		to:   []Phase{PhaseSucceed, PhaseFailed},
 		when: "the job ended; admissions are cleared"},

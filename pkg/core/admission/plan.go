@@ -56,6 +56,9 @@ type Evict struct {
 	Unit    Unit
 	Reason  Reason
 	Message string
+	// RequeueAt, unless zero: phase TimeoutBackoff until then, for the time that Requeues says.
+	RequeueAt time.Time
+	Requeues  int64
 }
 
 // Plan is what Decide wants written. Order is the order of decision.

@@ -49,7 +49,8 @@ type world struct {
 }
 
 func newWorld() *world {
-	s := New(Config{ExplainAfter: 5 * time.Second, ExplainEvery: 30 * time.Second, RefusedBackoff: 10 * time.Second})
+	s := New(Config{ExplainAfter: 5 * time.Second, ExplainEvery: 30 * time.Second, RefusedBackoff: 10 * time.Second,
+		IdleTimeout: idleTimeout, UnboundTimeout: unboundTimeout})
 	m := newModel()
 	return &world{model: m, s: s, o: &oracle{model: m}}
 }
@@ -73,16 +74,13 @@ func (w *world) deleteUnit(key string) {
 
 func (w *world) setPod(key string, p Pod) {
 	now := w.now
-	if w.pods[key] == nil {
-		w.pods[key] = map[string]Pod{}
-	}
-	w.pods[key][p.UID] = p
+	w.setPods(key, func(pods map[string]Pod) { pods[p.UID] = p })
 	w.do(func(s *State) { s.SetPod(now, key, p) })
 }
 
 func (w *world) deletePod(key, uid string) {
 	now := w.now
-	delete(w.pods[key], uid)
+	w.setPods(key, func(pods map[string]Pod) { delete(pods, uid) })
 	w.do(func(s *State) { s.DeletePod(now, key, uid) })
 }
 
@@ -197,6 +195,11 @@ func drawUnit(t *rapid.T, i int) Unit {
 		}
 		u.Consumer.Name += u.Consumer.UID
 		u.ConsumerManaged = rapid.Bool().Draw(t, "managed")
+		u.Requeues = rapid.Int64Range(0, 7).Draw(t, "requeues")
+		if rapid.IntRange(0, 2).Draw(t, "admitted") == 0 {
+			u.Phase, u.Held, u.HeldPods, u.Attempts = PhaseDequeued, u.Request, u.Pods, 1
+			u.Admitted = epoch.Add(time.Duration(rapid.IntRange(-30, 60).Draw(t, "admitted at")) * time.Second)
+		}
 		u.OwnedByConsumer = rapid.Bool().Draw(t, "owned")
 		u.Misnamed = u.ConsumerManaged && rapid.IntRange(0, 3).Draw(t, "misnamed") == 0
 	case 2:
@@ -325,6 +328,9 @@ func (w *world) decide(t require.TestingT) {
 	})
 	t = effort.Plain(t)
 	require.Equal(t, evict, evictedBy(got), "evictions in order")
+	for i := range got.Evict {
+		w.checkBackoff(t, &got.Evict[i])
+	}
 	require.Equal(t, resize, resizedBy(got, false), "changes of what is held, in order")
 	require.Equal(t, admit, keysOfPlan(got), "admissions in order")
 	require.Equal(t, grow, resizedBy(got, true), "growth in order")
@@ -337,6 +343,24 @@ func (w *world) decide(t require.TestingT) {
 	if !effort.Wide() {
 		w.check(t)
 	}
+}
+
+// checkBackoff: who lost its reservation to a timeout waits for a minute, twice as long the next time, and a tenth more
+// at most.
+func (w *world) checkBackoff(t require.TestingT, d *Evict) {
+	u := w.units[d.Unit.Key]
+	require.Equal(t, u.expires, !d.RequeueAt.IsZero(), "%s loses its admission: %s", d.Unit.Key, d.Message)
+	if !u.expires {
+		return
+	}
+	backoff := time.Minute
+	for range u.Requeues {
+		backoff = min(2*backoff, 30*time.Minute)
+	}
+	require.Equal(t, u.Requeues+1, d.Requeues)
+	require.False(t, d.RequeueAt.Before(w.now.Add(backoff)))
+	require.False(t, d.RequeueAt.After(w.now.Add(backoff+backoff/10)))
+	u.requeueAt, u.requeues = d.RequeueAt, d.Requeues
 }
 
 // resizedBy lists the units that are to hold other than they do, having asked for it or not.

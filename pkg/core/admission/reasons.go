@@ -46,6 +46,8 @@ const (
 	ReasonInternalError          Reason = "InternalError" // a check panicked; the unit is parked, others go on
 	ReasonPending                Reason = "Pending"       // not examined yet
 	ReasonUnknownPhase           Reason = "UnknownPhase"  // a phase of another version
+	ReasonUnschedulable          Reason = "Unschedulable" // no pod of it came on a node in time
+	ReasonIdleReservation        Reason = "IdleReservation"
 )
 
 // Finding is why a unit waits in a form that stays true until the answer is another one: the reason, and of a shortage

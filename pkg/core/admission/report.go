@@ -144,6 +144,14 @@ func (r *reports) sweep(now time.Time) {
 
 func (r *reports) sweeping() bool { return len(r.sweeps) > 0 }
 
+// earlier of two times, of which zero is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}
+
 func later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b

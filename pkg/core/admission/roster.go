@@ -223,13 +223,23 @@ func (r *roster) placeAdmitted(now time.Time, u *unit) {
 	} else {
 		r.hold(u, u.spec.wants())
 	}
-	if reason == "" && !u.spec.Quarantined && r.placeSize(now, u) {
+	expires := r.expiryOf(u)
+	if reason == "" && expires.over(now) {
+		reason = expires.reason
+	}
+	again := expires.at
+	if reason == "" && !u.spec.Quarantined {
+		again = earlier(again, r.placeSize(now, u))
+	}
+	if u.group != nil { // it waits for more
+		r.retryAt(u, again)
 		return
 	}
 	r.reports.move(u, 0)
 	u.report = noReport
 	switch {
 	case reason == "":
+		r.retryAt(u, again)
 	case now.Before(u.refusal.until):
 		r.retryAt(u, u.refusal.until)
 	default:
@@ -352,10 +362,12 @@ func (r *roster) podsChange(now time.Time, unitKey string, f func() (outstanding
 		return
 	}
 	r.change(u, func() {
+		_, assigned := r.ledger.Pods(unitKey)
 		if f() {
 			r.tree.Changed(u.quota)
 		}
-		if u.stage == stageAdmitted && u.holding && r.sizeChanged(u) {
+		r.podsLeft(now, u, assigned)
+		if u.stage == stageAdmitted && u.holding && (r.sizeChanged(u) || r.expiryChanged(u)) {
 			r.place(now, u)
 		}
 	})

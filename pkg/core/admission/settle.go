@@ -59,6 +59,7 @@ func (u *unit) settleAdmission(now time.Time, base time.Duration, remembered *Un
 			u.refusal = &refusal{until: u.refusal.until, reason: u.refusal.reason, message: u.refusal.message}
 		}
 		u.spec.Phase, u.spec.Attempts = PhaseDequeued, u.attempt
+		u.spec.Admitted, u.tenure.left = now, time.Time{}
 		u.spec.setHeld(u.held, u.spec.Pods)
 	case OutcomeRefused:
 		u.refuse(now, base, ReasonWriteRefused, "the API server refuses the admission of this unit; it is tried again later")
@@ -71,18 +72,25 @@ func (u *unit) settleEviction(now time.Time, base time.Duration, remembered *Uni
 	switch o {
 	case OutcomeConfirmed:
 		u.stage = stageWaiting
-		u.spec.Phase = PhaseEnqueued
-		u.spec.setNothingHeld()
+		u.spec.requeued(u.tenure)
 		if remembered != nil && remembered.Phase.Holds() && remembered.Attempts <= u.attempt {
 			// Older than the eviction: only its other fields can be news.
-			remembered.Phase = PhaseEnqueued
-			remembered.setNothingHeld()
+			remembered.requeued(u.tenure)
 		}
 	case OutcomeRefused:
 		u.refuse(now, base, ReasonWriteRefused, "the API server refuses the eviction of this unit; it is tried again later")
 	case OutcomeRefuted, OutcomeUnknown:
 		u.observed = true
 	}
+}
+
+// requeued is what an object says after the eviction of its unit.
+func (in *Unit) requeued(t *tenure) {
+	in.Phase = PhaseEnqueued
+	if !t.requeueAt.IsZero() {
+		in.Phase, in.RequeueAt, in.Requeues = PhaseTimeoutBackoff, t.requeueAt, t.requeues
+	}
+	in.setNothingHeld()
 }
 
 // refuse keeps a unit from being tried for a while that doubles with every refusal in a row.

@@ -75,7 +75,8 @@ type story struct {
 func newStory(t *testing.T) *story {
 	st := &story{
 		t: t, now: epoch,
-		cfg:   Config{ExplainAfter: 5 * time.Second, ExplainEvery: 30 * time.Second, RefusedBackoff: 10 * time.Second},
+		cfg: Config{ExplainAfter: 5 * time.Second, ExplainEvery: 30 * time.Second, RefusedBackoff: 10 * time.Second,
+			IdleTimeout: 10 * time.Minute, UnboundTimeout: 30 * time.Minute},
 		units: map[string]Unit{}, quotas: map[string]Quota{}, queues: map[string]Queue{},
 		pods: map[string]map[string]Pod{}, jobs: map[string]Consumer{},
 	}
@@ -406,10 +407,11 @@ func (st *story) settle(a arguments) {
 	record, ok := st.s.units["ns/"+name]
 	if ok && outcome == OutcomeConfirmed && record.stage == stageAdmitting {
 		u.Phase, u.Attempts, u.Held, u.HeldPods = PhaseDequeued, attempt, u.Request, u.Pods
+		u.Admitted = st.now
 	} else if ok && outcome == OutcomeConfirmed && record.stage == stageResizing {
 		u.Held, u.HeldPods, u.Recorded = record.next, record.nextPods, true
 	} else if ok && outcome == OutcomeConfirmed && record.stage == stageEvicting {
-		u.Phase, u.Held = PhaseEnqueued, resources.List{}
+		u.requeued(record.tenure)
 	}
 	if _, ok := st.units[name]; ok {
 		st.units[name] = u

@@ -73,8 +73,12 @@ type Unit struct {
 	Recorded bool
 	// Adopted: it was not admitted; its job ran before. It holds what Held says, also where that is nothing.
 	Adopted bool
-	// Requeue: not eligible before this time (TimeoutBackoff). Zero means none.
+	// Admitted is when it was admitted last.
+	Admitted time.Time
+	// Requeue: not eligible before this time (TimeoutBackoff). Zero means none. Requeues counts how often in a row it
+	// lost its admission to a timeout.
 	RequeueAt time.Time
+	Requeues  int64
 	// Invalid, when set, parks the unit with this reason and message (could not be decoded, evaluated, ...).
 	Invalid        Reason
 	InvalidMessage string
@@ -123,6 +127,9 @@ type Config struct {
 	// RefusedBackoff is how long a unit is parked after a definite refusal of its status write. It doubles
 	// with every refusal in a row, up to 32 times.
 	RefusedBackoff time.Duration
+	// IdleTimeout is how long an admitted unit of a managed job keeps what it holds without any pod, UnboundTimeout
+	// without a pod on a node. Zero means for ever.
+	IdleTimeout, UnboundTimeout time.Duration
 	// Policies adds to or replaces the built-in policies, by name.
 	Policies map[string]queue.Factory
 	// Order of the queues; nil is FairOrder.

@@ -78,6 +78,9 @@ type tenure struct {
 	grows    growth
 	next     resources.List
 	nextPods int64
+	// left is when its last pod left its node. requeueAt and requeues are those of the eviction in flight.
+	left, requeueAt time.Time
+	requeues        int64
 }
 
 // refusal says that the API server, or a check, refused the unit, so many times in a row. Nothing is tried before
@@ -186,7 +189,9 @@ func (in *Unit) wants() resources.List {
 func (in *Unit) recorded() bool { return in.Recorded || in.Held.Len() > 0 }
 
 // setHeld makes the unit hold this much for so many pods, as its object says.
-func (in *Unit) setHeld(held resources.List, pods int64) { in.Held, in.HeldPods, in.Recorded = held, pods, true }
+func (in *Unit) setHeld(held resources.List, pods int64) {
+	in.Held, in.HeldPods, in.Recorded = held, pods, true
+}
 
 // setNothingHeld is what an object of a unit that waits says.
 func (in *Unit) setNothingHeld() { in.Held, in.HeldPods, in.Recorded = resources.List{}, 0, false }
@@ -260,7 +265,7 @@ func (u *unit) enter(to stage) {
 }
 
 func (in *Unit) same(o *Unit) bool {
-	sameTimes := in.Created.Equal(o.Created) && in.RequeueAt.Equal(o.RequeueAt)
+	sameTimes := in.Created.Equal(o.Created) && in.RequeueAt.Equal(o.RequeueAt) && in.Admitted.Equal(o.Admitted)
 	sameLists := in.Request.Same(o.Request) && in.Held.Same(o.Held) && in.Expected.Same(o.Expected)
 	return sameTimes && sameLists && in.plain() == o.plain()
 }
@@ -269,7 +274,7 @@ func (in *Unit) same(o *Unit) bool {
 type plainUnit struct {
 	key, uid, queue, quota                                                                    string
 	priority                                                                                  int32
-	pods, heldPods, attempts                                                                  int64
+	pods, heldPods, attempts, requeues                                                        int64
 	nonPreemptible, active, consumerManaged, ownedByConsumer, misnamed, adopting, quarantined bool
 	adopted, recorded                                                                         bool
 	consumer                                                                                  Consumer
@@ -284,7 +289,7 @@ func (in *Unit) plain() plainUnit {
 		pods: in.Pods, attempts: in.Attempts, nonPreemptible: in.NonPreemptible, active: in.Active,
 		consumerManaged: in.ConsumerManaged, ownedByConsumer: in.OwnedByConsumer, misnamed: in.Misnamed,
 		adopting: in.Adopting, quarantined: in.Quarantined, consumer: in.Consumer, phase: in.Phase, invalid: in.Invalid,
-		message: in.InvalidMessage, heldPods: in.HeldPods, adopted: in.Adopted,
+		message: in.InvalidMessage, heldPods: in.HeldPods, requeues: in.Requeues, adopted: in.Adopted,
 		recorded: in.Recorded,
 	}
 }

@@ -180,6 +180,15 @@ func (l *Ledger) Charges(unit, at string) Charges {
 	return c
 }
 
+// Pods counts those of a unit, at any level, and of them those that are assigned.
+func (l *Ledger) Pods(unit string) (all, assigned int) {
+	e, ok := l.entries[unit]
+	if !ok {
+		return 0, 0
+	}
+	return len(e.assigned.pods) + len(e.idle.pods), len(e.assigned.pods)
+}
+
 // outstanding is max(0, held - assigned), by resource, and no more than the pods still to come are expected to ask for.
 func (e *entry) outstanding() (all, nonPreemptible resources.List) {
 	if !e.reserved {

@@ -202,6 +202,8 @@ func (c *core) engineOptions() engine.Options {
 			ItemsInStatus:         int(c.args.ItemsInStatus),
 			ResyncInterval:        c.args.ResyncInterval.Duration,
 			ReportAfter:           c.args.ExplainAfter.Duration,
+			IdleTimeout:           c.args.IdleReservationTimeout.Duration,
+			UnboundTimeout:        c.args.UnboundTimeout.Duration,
 			ReportEvery:           c.args.ExplainEvery.Duration,
 			AuditInterval:         c.args.AuditInterval.Duration,
 		},

@@ -1,0 +1,107 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
+)
+
+// A reservation that nothing uses ends: the job is suspended again and waits for a while before it is tried once more,
+// longer each time. Otherwise a job that can never run, on purpose or not, would keep its quota from all others for
+// ever. Only units of managed jobs are looked at: whoever made another unit is not known to make pods.
+
+// Back-off after a reservation that nothing used: base, doubled with each time in a row, up to most; and up to a tenth
+// more, which follows from the UID, so that those that failed together are not tried together.
+const (
+	requeueBase   = time.Minute
+	requeueMost   = 30 * time.Minute
+	mostDoublings = 5
+)
+
+// expiry is when a unit loses its reservation if none of its pods is on a node by then, and why.
+type expiry struct {
+	at     time.Time
+	reason Reason
+}
+
+// expiryOf is zero for a unit that never loses it.
+func (r *roster) expiryOf(u *unit) (x expiry) {
+	managed := u.spec.ConsumerManaged && u.spec.Consumer != (Consumer{})
+	released := u.spec.Phase == PhaseDequeued || u.spec.Phase == PhaseSchedSucceed
+	if u.stage != stageAdmitted || !managed || !released || u.spec.Quarantined || !u.holding || u.held.IsZero() {
+		return x
+	}
+	pods, assigned := r.ledger.Pods(u.spec.Key)
+	timeout := r.cfg.IdleTimeout
+	x.reason = ReasonIdleReservation
+	if pods > 0 {
+		timeout, x.reason = r.cfg.UnboundTimeout, ReasonUnschedulable
+	}
+	if timeout <= 0 || assigned > 0 {
+		return expiry{}
+	}
+	x.at = later(u.spec.Admitted, u.left).Add(timeout)
+	return x
+}
+
+// over says that it is time.
+func (x *expiry) over(now time.Time) bool { return !x.at.IsZero() && !now.Before(x.at) }
+
+func (r *roster) expiryMessage(reason Reason) string {
+	if reason == ReasonUnschedulable {
+		return fmt.Sprintf("no pod of the job came on a node within %s of its admission; events of its pods say why",
+			r.cfg.UnboundTimeout)
+	}
+	return fmt.Sprintf("the job made no pod within %s of its admission; its own events may say why", r.cfg.IdleTimeout)
+}
+
+// expiryChanged says whether an admitted unit may have to be placed again after its pods have changed.
+func (r *roster) expiryChanged(u *unit) bool { return backlog.MomentOf(r.expiryOf(u).at) != u.retryAt }
+
+// expire has the unit lose what nothing uses, if its time is over still.
+func (r *roster) expire(now time.Time, u *unit) (d Evict, expired bool) {
+	x := r.expiryOf(u)
+	if !x.over(now) {
+		return d, false
+	}
+	n := u.spec.Requeues + 1
+	return Evict{
+		Unit: u.spec, Reason: x.reason, Message: r.expiryMessage(x.reason), RequeueAt: requeue(now, u.spec.UID, n),
+		Requeues: n,
+	}, true
+}
+
+// podsLeft notes when the last pod of a unit left its node. A new process does not know it, and counts from the
+// admission.
+func (r *roster) podsLeft(now time.Time, u *unit, assignedBefore int) {
+	if _, assigned := r.ledger.Pods(u.spec.Key); assignedBefore > 0 && assigned == 0 && u.holding {
+		u.own().left = now
+	}
+}
+
+// requeue is when a unit may be tried again that lost its reservation for the nth time in a row.
+func requeue(now time.Time, uid string, n int64) time.Time {
+	backoff := requeueBase << min(max(n-1, 0), mostDoublings)
+	backoff = min(backoff, requeueMost)
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(uid))
+	return now.Add(backoff + backoff*time.Duration(h.Sum32()%100)/1000)
+}
