@@ -284,7 +284,7 @@ type QueueUnitStatus struct {
 	// lastAllocateTime is when the unit was last admitted.
 	// +optional
 	LastAllocateTime *metav1.Time `json:"lastAllocateTime,omitempty"`
-	// conditions: QuotaReserved, Admitted, PodsReady, Finished, Evicted.
+	// conditions: QuotaReserved, Admitted, PodsReady, Finished, Evicted, ResizePending.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
