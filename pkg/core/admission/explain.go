@@ -147,13 +147,17 @@ func (w *why) shortageAt(lim *capacity.Limit, u *unit, resource string, free int
 
 // addClaims sums what the last pass claimed of a resource at a limit ahead of a unit, and names the first who did.
 func (w *why) addClaims(sh *Shortage, lim *capacity.Limit, u *unit) {
+	number, named := w.tree.Number(sh.Resource)
+	if !named {
+		return
+	}
 	for i := range w.pass.claims {
 		c := &w.pass.claims[i]
-		need := c.unit.needs(sh.Resource)
-		if need == 0 || !slices.Contains(c.limits, lim) || !w.ahead(c, u) {
+		amount := c.at(lim, number)
+		if amount == 0 || !w.ahead(c, u) {
 			continue
 		}
-		sh.Claimed = resources.SaturatingAdd(sh.Claimed, need)
+		sh.Claimed = resources.SaturatingAdd(sh.Claimed, amount)
 		if sh.ClaimedBy == "" {
 			sh.ClaimedBy = c.unit.spec.Key
 			if c.unit.spec.Queue != u.spec.Queue {

@@ -52,10 +52,41 @@ type oracleAsk struct {
 	total resources.List
 }
 
+// oracleClaim has what is claimed by gate and resource.
 type oracleClaim struct {
-	u     oracleAsk
-	queue Queue
-	gates map[string]bool
+	u       oracleAsk
+	queue   Queue
+	amounts map[string]int64
+}
+
+// claim is, at each gate where a unit is short, its request, but no more than what is free at the gates of that kind
+// below.
+func (o *oracle) claim(u oracleAsk, q Queue, short map[string]bool) oracleClaim {
+	c := oracleClaim{u, q, map[string]int64{}}
+	for _, k := range []string{"cpu", "gpu", resources.Jobs} {
+		for _, ofMin := range []bool{false, true} {
+			room := oracleNeed(u, k)
+			for _, level := range o.path(u.Quota) {
+				spec := o.quotas[level]
+				gate, bound, used := level, spec.Limit, spec.Used
+				if ofMin {
+					gate, bound, used = level+"/min", spec.Min, spec.NonPreemptibleUsed
+				}
+				if short[gate] {
+					c.amounts[gate+" "+k] = room
+				}
+				most, limited := bound.Get(k)
+				if limited && spec.Shared && !ofMin {
+					most, limited = spec.Max.Get(k)
+				}
+				if limited {
+					inUse, _ := used.Get(k)
+					room = min(room, max(0, most-inUse-o.outstanding(level, k, ofMin)))
+				}
+			}
+		}
+	}
+	return c
 }
 
 // count takes in what units hold.
@@ -155,7 +186,7 @@ func (o *oracle) next(waiting []oracleAsk) int {
 			}
 			if o.blocks(q, u) && !claimed[u.Quota] {
 				claimed[u.Quota] = true
-				claims = append(claims, oracleClaim{u, q, short})
+				claims = append(claims, o.claim(u, q, short))
 			}
 		}
 	}
@@ -300,7 +331,7 @@ func (o *oracle) rows(waiting []oracleAsk) (rows []oracleRow) {
 			r.head, seen[alike] = !seen[alike], true
 			if r.blocks && !claimed[u.Quota] {
 				claimed[u.Quota], r.claim = true, true
-				claims = append(claims, oracleClaim{u, q, r.short})
+				claims = append(claims, o.claim(u, q, r.short))
 			}
 			rows = append(rows, r)
 		}
@@ -491,9 +522,7 @@ func oracleNeed(u oracleAsk, resource string) int64 {
 
 func (o *oracle) claimed(gate, resource string, claims []oracleClaim) (sum int64) {
 	for _, c := range claims {
-		if c.gates[gate] {
-			sum += oracleNeed(c.u, resource)
-		}
+		sum += c.amounts[gate+" "+resource]
 	}
 	return sum
 }

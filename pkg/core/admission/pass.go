@@ -34,16 +34,37 @@ type pass struct {
 	heads []head
 	// claimed are the quotas in which units of the queue that is looked at claim.
 	claimed []*capacity.Route
+	// room and roomOfMin are what add works with; their memory is used again.
+	room, roomOfMin []int64
 	// examined counts the heads that were measured.
 	examined int
 }
 
-// claim is what the first blocking unit of a queue that does not fit waits for, one in each quota: its whole request,
-// at every limit where it is short. What is behind it has to fit beside it.
+// claim is what the first blocking unit of a queue that does not fit waits for, one in each quota, at every limit where
+// it is short. What is behind it has to fit beside it.
+//
+// In its own quota it claims its whole request, above no more than what is free below: the rest has to be freed below,
+// and what is freed there is free above as well. So nobody claims at a level that others share what its own quota could
+// not give it.
 type claim struct {
 	group  *group
 	unit   *unit
 	limits []*capacity.Limit
+	// amounts are what is claimed, limit by limit, by the numbers of the tree.
+	amounts []int64
+}
+
+// at is how much is claimed of a resource at a limit.
+func (c *claim) at(lim *capacity.Limit, number int) int64 {
+	i := slices.Index(c.limits, lim)
+	if i < 0 {
+		return 0
+	}
+	width := len(c.amounts) / len(c.limits)
+	if number >= width {
+		return 0
+	}
+	return c.amounts[i*width+number]
 }
 
 // head of a group that does not go.
@@ -247,12 +268,18 @@ func (p *pass) add(g *group) {
 		p.claims = append(p.claims, claim{})
 	}
 	c := &p.claims[len(p.claims)-1]
-	c.group, c.unit, c.limits = g, g.Head(), c.limits[:0]
+	c.group, c.unit, c.limits, c.amounts = g, g.Head(), c.limits[:0], c.amounts[:0]
+	p.room, p.roomOfMin = append(p.room[:0], need...), append(p.roomOfMin[:0], need...)
 	leaf := limits[0].Level()
 	for _, lim := range limits {
-		if _, short := lim.Short(need, lim.Level() == leaf); short {
-			lim.Claim(need)
-			c.limits = append(c.limits, lim)
+		room := p.room
+		if lim.IsMin() {
+			room = p.roomOfMin
 		}
+		if _, short := lim.Short(need, lim.Level() == leaf); short {
+			lim.Claim(room)
+			c.limits, c.amounts = append(c.limits, lim), append(c.amounts, room...)
+		}
+		lim.Lessen(room)
 	}
 }

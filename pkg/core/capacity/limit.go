@@ -71,6 +71,24 @@ func (lim *Limit) Short(need []int64, leaf bool) (first Shortage, short bool) {
 	return first, short
 }
 
+// Lessen makes a vector no greater than what can be had here without anything being freed, claims aside: what is free of
+// the bound, of max where the bound is a share of what others leave.
+func (lim *Limit) Lessen(amounts []int64) {
+	spec := &lim.level.spec
+	for i := range amounts {
+		free := lim.free[i]
+		if spec.Shared && !lim.isMin && free != Unlimited {
+			name := lim.level.tree.numbers.names[i]
+			most, named := spec.Max.Get(name)
+			if !named {
+				continue
+			}
+			free = resources.SaturatingAdd(free, resources.SaturatingSub(most, lim.bound[i]))
+		}
+		amounts[i] = min(amounts[i], max(free, 0))
+	}
+}
+
 // Claim takes what a unit needs out of what is left to those behind it.
 func (lim *Limit) Claim(need []int64) {
 	if len(need) == 0 {

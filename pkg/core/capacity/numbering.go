@@ -71,5 +71,11 @@ func (t *Tree) Need(request resources.List, places int64) []int64 {
 	return need
 }
 
+// Number of a resource; false where no limit ever named it.
+func (t *Tree) Number(resource string) (int, bool) {
+	number, ok := t.numbers.of[resource]
+	return number, ok
+}
+
 // Resource with this number.
 func (t *Tree) Resource(number int) string { return t.numbers.names[number] }
