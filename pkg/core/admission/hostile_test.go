@@ -158,7 +158,8 @@ func TestAHostileTenantChangesNothingForOthers(t *testing.T) {
 				u := drawUnit(t, rapid.IntRange(0, 8).Draw(t, "unit"))
 				u.Queue, u.Quota, u.Expected = "good", "good", Expected{} // with that it may come to hold more than its max
 				if u.Phase.Holds() {                                      // what it holds it has to be given
-					u.Phase, u.Held, u.HeldPods, u.Attempts, u.Adopted, u.Recorded = PhaseEnqueued, resources.List{}, 0, 0, false, false
+					u.Phase, u.Held, u.HeldPods, u.Attempts = PhaseEnqueued, resources.List{}, 0, 0
+					u.Adopted, u.Recorded = false, false
 				}
 				both(func(s *State) { s.UpsertUnit(now, u) })
 			case 2:

@@ -71,8 +71,8 @@ func (lim *Limit) Short(need []int64, leaf bool) (first Shortage, short bool) {
 	return first, short
 }
 
-// Lessen makes a vector no greater than what can be had here without anything being freed, claims aside: what is free of
-// the bound, of max where the bound is a share of what others leave.
+// Lessen makes a vector no greater than what can be had here without anything being freed, claims aside:
+// what is free of the bound, of max where the bound is a share of what others leave.
 func (lim *Limit) Lessen(amounts []int64) {
 	spec := &lim.level.spec
 	for i := range amounts {
