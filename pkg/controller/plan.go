@@ -351,6 +351,9 @@ func (p *planner) run() []Action {
 		if jobs.SuspendedByUs(p.Job) {
 			return p.resumeAnew(running)
 		}
+		if actions := p.recharge(); actions != nil {
+			return actions
+		}
 		if actions := p.follow(); actions != nil {
 			return actions
 		}
@@ -428,16 +431,41 @@ func startsToRun(kind *jobs.Kind, job *unstructured.Unstructured, unit *v1alpha1
 // pods for as long as the mark is there. So it is suspended again, and then resumed with all that its pods need; where
 // pods run, the mark alone is taken away.
 func (p *planner) resumeAnew(running int64) []Action {
-	after := p.Job.DeepCopy()
 	if running > 0 {
+		after := p.Job.DeepCopy()
 		jobs.UnmarkSuspended(after)
 		return []Action{PatchJob{Before: p.Job, After: after}}
 	}
+	return []Action{p.suspendToRecharge()}
+}
+
+func (p *planner) suspendToRecharge() Action {
+	after := p.Job.DeepCopy()
 	if err := p.Kind.SetSuspend(after, true); err != nil {
-		return []Action{Tell{Event: warning("CannotSuspend", "Suspend", short(err.Error()))}}
+		return Tell{Event: warning("CannotSuspend", "Suspend", short(err.Error()))}
 	}
-	return []Action{PatchJob{Before: p.Job, After: after, Event: normal("Suspended", "Suspend",
-		"it was resumed by hand before it was admitted; it is resumed with what its pods need")}}
+	jobs.MarkSuspended(after)
+	return PatchJob{Before: p.Job, After: after, Event: normal("Suspended", "Suspend",
+		"its pods lack what they need to be charged to its quota; it is resumed with that")}
+}
+
+// recharge is for an admitted job whose pods are not charged where its unit holds quota: it was resumed by hand just
+// before it was admitted, or ran before it was queued. The gate lets none of them go. As soon as no pod of it is on a
+// node it is suspended, and then resumed with what its pods need.
+func (p *planner) recharge() []Action {
+	if p.Kind.Active(p.Job) <= p.Kind.Running(p.Job) || !p.chargedElsewhere() {
+		return nil
+	}
+	switch p.bound() {
+	case BoundUnknown:
+		return []Action{LookAtPods{}}
+	case BoundNone:
+		return []Action{p.suspendToRecharge()}
+	case BoundSome:
+		return nil
+	default:
+		return nil
+	}
 }
 
 // truthful says whether what was admitted is what the job asks for (I3).

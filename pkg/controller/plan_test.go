@@ -91,6 +91,11 @@ func (s *scene) resumedByHand() *scene { return s.job(false, "spec", "suspend") 
 func (s *scene) started() *scene       { return s.job("2026-01-01T00:00:00Z", "status", "startTime") }
 func (s *scene) ready(n int64) *scene  { return s.job(n, "status", "ready").job(n, "status", "active") }
 
+// waiting pods are on no node.
+func (s *scene) waiting(n int64) *scene {
+	return s.job(int64(0), "status", "ready").job(n, "status", "active")
+}
+
 func (s *scene) runsFor(d time.Duration) *scene {
 	since := metav1.NewTime(s.Now.Add(-d))
 	s.RunningSince = &since
@@ -273,6 +278,14 @@ func TestPlan(t *testing.T) {
 			phase(v1alpha1.PhaseDequeued), "delete unit [UnitReplaced]"},
 		"resumed by hand, marked": {queued(t).resumedByHand().with(marked).phase(v1alpha1.PhaseDequeued),
 			"job suspend=true [Suspended]"},
+		"resumed by hand, has pods": {queued(t).resumedByHand().started().waiting(2).phase(v1alpha1.PhaseDequeued),
+			"look at pods"},
+		"resumed by hand, has no bound pods": {queued(t).resumedByHand().started().waiting(2).
+			phase(v1alpha1.PhaseDequeued).with(bound(BoundNone)), "job suspend=true [Suspended]"},
+		"resumed by hand, has bound pods": {queued(t).resumedByHand().started().waiting(2).
+			phase(v1alpha1.PhaseDequeued).with(bound(BoundSome)), ""},
+		"resumed by us, has pods": {queued(t).with(added).resumedByHand().started().waiting(2).
+			phase(v1alpha1.PhaseDequeued), ""},
 		"runs, marked": {queued(t).resumedByHand().started().ready(1).with(marked).phase(v1alpha1.PhaseRunning),
 			"job suspend=false"},
 		"resumed": {queued(t).resumedByHand().phase(v1alpha1.PhaseDequeued), ""},
