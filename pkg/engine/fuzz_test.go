@@ -111,9 +111,8 @@ func FuzzDecodeUnit(f *testing.F) {
 		r.sound()
 		require.Empty(t, r.engine.core.state.VerifyPlaces())
 		require.Empty(t, r.engine.core.quarantined)
-		holds := !u.held.IsZero() || (u.phase.Holds() && !u.holds().IsZero())
-		if holds || len(r.decisions()) > 0 || u.key() == testNamespace+"/good" {
-			return // it takes what the other one needs
+		if !u.held.IsZero() || u.phase.Holds() || len(r.decisions()) > 0 || u.key() == testNamespace+"/good" {
+			return // it takes what the other one needs, or asks for it
 		}
 		r.engine.FeedUnit(&unstructured.Unstructured{Object: map[string]any{
 			"metadata": map[string]any{
