@@ -40,6 +40,7 @@ var quietReasons = map[string]bool{
 	string(admission.ReasonAdopting):      true,
 	string(admission.ReasonBackoff):       true,
 	string(admission.ReasonQueueFull):     true,
+	string(admission.ReasonQueueOverflow): true,
 }
 
 // pendingReason is why a waiting unit is out of its queue's turn, when a person should know; "" otherwise.

@@ -27,6 +27,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
@@ -95,6 +96,11 @@ func (q *queueObject) setSpec(spec *v1alpha1.QueueSpec, defaultPolicy string) {
 	}
 	if spec.MaxAdmitted != nil {
 		q.spec.MaxAdmitted = *spec.MaxAdmitted
+	}
+	if b := spec.PerNamespace; b != nil {
+		q.spec.PerNamespace = &admission.NamespaceBounds{
+			MaxPending: ptr.Deref(b.MaxPending, -1), MaxAdmitted: ptr.Deref(b.MaxAdmitted, -1),
+		}
 	}
 }
 

@@ -241,6 +241,8 @@ func TestQueuesAreDecodedOneByOne(t *testing.T) {
 	require.Equal(t, int32(7), decode(annotate(v1alpha1.AnnotationPriorityThreshold, "7")).Threshold)
 	require.Equal(t, int32(4), decode(annotate(v1alpha1.AnnotationPriorityThreshold, "seven")).Threshold)
 	require.Equal(t, int32(0), decode(field("maxAdmitted", int64(0))).MaxAdmitted)
+	require.Equal(t, &admission.NamespaceBounds{MaxPending: 3, MaxAdmitted: -1},
+		decode(field("perNamespace", map[string]any{"maxPending": int64(3)})).PerNamespace)
 	require.True(t, decode(field("stopPolicy", "HoldAndDrain")).Held)
 	require.False(t, decode(field("stopPolicy", "None")).Held)
 	require.Contains(t, decode(field("priority", "high")).Policy, "unreadable")

@@ -106,6 +106,22 @@ type QueueSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxAdmitted *int32 `json:"maxAdmitted,omitempty"`
+	// perNamespace bounds the units of each namespace, so that none fills a queue that several share.
+	// +optional
+	PerNamespace *NamespaceBounds `json:"perNamespace,omitempty"`
+}
+
+// NamespaceBounds are for the units of one namespace in one queue.
+type NamespaceBounds struct {
+	// maxPending is the greatest number of units that are in line. Those beyond it, in the order of the queue, wait
+	// outside with reason QueueOverflow, and come into line at their places.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MaxPending *int32 `json:"maxPending,omitempty"`
+	// maxAdmitted is the greatest number of units that may be admitted at once.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MaxAdmitted *int32 `json:"maxAdmitted,omitempty"`
 }
 
 // QueueItemDetail is one waiting unit in the status of its queue.

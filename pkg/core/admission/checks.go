@@ -98,6 +98,9 @@ func checkGroup(r *roster, g *group) (Finding, string) {
 
 // whyParked is the message of the reason for which a unit is parked.
 func whyParked(r *roster, u *unit) string {
+	if u.parked == ReasonQueueOverflow {
+		return r.whyOverflow(u)
+	}
 	for _, check := range unitChecks {
 		if reason, message := check(r, time.Time{}, u); reason == u.parked {
 			return message

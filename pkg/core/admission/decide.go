@@ -33,6 +33,7 @@ func (s *State) Decide(now time.Time) (plan Plan) {
 	s.evict(now, &plan)
 	s.resize(&plan)
 	for s.changed && len(plan.Admit)+len(plan.Resize) < mostAdmissions {
+		s.settleShares(now)
 		s.refresh()
 		g, whole := s.pass.firstFitting(now)
 		switch {

@@ -268,7 +268,7 @@ func (m *model) settleDown() {
 	for uid := range m.gone {
 		named := false
 		for _, u := range m.units {
-			named = named || u.Consumer.UID == uid
+			named = named || (u.Consumer.UID == uid && u.namespace() == u.Consumer.Namespace)
 		}
 		if !named {
 			delete(m.gone, uid)
@@ -373,7 +373,7 @@ func (m *model) without(u *modelUnit) bool {
 }
 
 func (m *model) otherNamespace(u *modelUnit) bool {
-	return u.Consumer.Namespace != "" && u.Consumer.Namespace != "ns"
+	return u.Consumer.Namespace != "" && u.Consumer.Namespace != u.namespace()
 }
 
 // unfit units can never be admitted as they are.
@@ -404,6 +404,22 @@ func (m *model) inLine(u *modelUnit) bool {
 		}
 	}
 	return !m.duplicate(u)
+}
+
+// inside are the units in line that the bound of their queue for their namespace leaves there when some have gone.
+func (m *model) inside(u *modelUnit, gone map[string]bool) bool {
+	q, ok := m.queues[u.Queue]
+	if !ok || q.PerNamespace == nil || q.PerNamespace.MaxPending < 0 {
+		return true
+	}
+	ahead := int32(0)
+	for _, other := range m.units {
+		if other.Queue == u.Queue && other.namespace() == u.namespace() && m.inLine(other) && !gone[other.Key] &&
+			servedBefore(q, other.Unit, u.Unit) {
+			ahead++
+		}
+	}
+	return ahead < q.PerNamespace.MaxPending
 }
 
 // sized units are admitted, and what they hold may change.
@@ -578,7 +594,8 @@ func (m *model) duplicate(u *modelUnit) bool {
 
 func sameJob(a, b *modelUnit) bool {
 	x, y := a.Consumer, b.Consumer
-	return x.UID == y.UID && x.Kind == y.Kind && a.ConsumerManaged == b.ConsumerManaged &&
+	return a.namespace() == b.namespace() && x.UID == y.UID && x.Kind == y.Kind &&
+		a.ConsumerManaged == b.ConsumerManaged &&
 		(!a.ConsumerManaged || x.Name == y.Name)
 }
 

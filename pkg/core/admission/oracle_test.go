@@ -150,18 +150,25 @@ func (o *oracle) greedy() []oracleAsk {
 		}
 	}
 	var out []oracleAsk
+	gone := map[string]bool{}
 	for {
-		i := o.next(waiting)
+		var inside []oracleAsk
+		for _, a := range waiting {
+			if !gone[a.Key] && (a.grows || o.inside(o.units[a.Key], gone)) {
+				inside = append(inside, a)
+			}
+		}
+		i := o.next(inside)
 		if i < 0 {
-			i = o.lend(waiting)
+			i = o.lend(inside)
 		}
 		if i < 0 {
 			return out
 		}
-		u := waiting[i]
+		u := inside[i]
 		o.held[u.Key] = oracleHold{u.Queue, u.Quota, u.total, u.NonPreemptible, u.Expected}
 		out = append(out, u)
-		waiting = append(waiting[:i:i], waiting[i+1:]...)
+		gone[u.Key] = true
 	}
 }
 
@@ -177,7 +184,7 @@ func (o *oracle) next(waiting []oracleAsk) int {
 		full, claimed := o.full(q), map[string]bool{}
 		for _, i := range byQueue[q.Name] {
 			u := waiting[i]
-			if full && !u.grows {
+			if !u.grows && (full || o.fullFor(q, u)) {
 				continue
 			}
 			short := o.short(u, claims)
@@ -203,7 +210,7 @@ func (o *oracle) queueOrder(waiting []oracleAsk, byQueue map[string][]int) []Que
 	var all []ranked
 	for name, units := range byQueue {
 		q := o.queues[name]
-		sort.Slice(units, func(a, b int) bool { return o.before(q, waiting[units[a]].Unit, waiting[units[b]].Unit) })
+		sort.Slice(units, func(a, b int) bool { return servedBefore(q, waiting[units[a]].Unit, waiting[units[b]].Unit) })
 		head := waiting[units[0]]
 		r := ranked{queue: q, head: head}
 		spec := o.quotas[head.Quota]
@@ -247,7 +254,7 @@ func (o *oracle) queueOrder(waiting []oracleAsk, byQueue map[string][]int) []Que
 	return out
 }
 
-func (o *oracle) before(q Queue, a, b Unit) bool {
+func servedBefore(q Queue, a, b Unit) bool {
 	if q.Policy != "FIFO" && a.Priority != b.Priority {
 		return a.Priority > b.Priority
 	}
@@ -269,6 +276,16 @@ func (o *oracle) full(q Queue) bool {
 		}
 	}
 	return q.MaxAdmitted >= 0 && n >= int(q.MaxAdmitted)
+}
+
+func (o *oracle) fullFor(q Queue, u oracleAsk) bool {
+	n := 0
+	for key, h := range o.held {
+		if h.queue == q.Name && o.units[key].namespace() == u.namespace() {
+			n++
+		}
+	}
+	return q.PerNamespace != nil && q.PerNamespace.MaxAdmitted >= 0 && n >= int(q.PerNamespace.MaxAdmitted)
 }
 
 // short lists the gates ("level" or "level/min") where the unit does not fit beside the claims.
@@ -321,13 +338,18 @@ func (o *oracle) rows(waiting []oracleAsk) (rows []oracleRow) {
 		full, claimed := o.full(q), map[string]bool{}
 		for _, i := range byQueue[q.Name] {
 			u := waiting[i]
-			if full && !u.grows {
+			if !u.grows && (full || o.fullFor(q, u)) {
 				continue
 			}
 			r := oracleRow{
 				i: i, u: u, short: o.short(u, claims), ahead: claims[:len(claims):len(claims)], blocks: o.blocks(q, u),
 			}
-			alike := fmt.Sprint(u.Queue, " ", u.Quota, u.Request.Key(), u.NonPreemptible, r.blocks, u.grows, u.total.Key())
+			namespace := ""
+			if q.PerNamespace != nil && q.PerNamespace.MaxAdmitted >= 0 {
+				namespace = u.namespace()
+			}
+			alike := fmt.Sprint(namespace, " ", u.Queue, " ", u.Quota, u.Request.Key(), u.NonPreemptible, r.blocks,
+				u.grows, u.total.Key())
 			r.head, seen[alike] = !seen[alike], true
 			if r.blocks && !claimed[u.Quota] {
 				claimed[u.Quota], r.claim = true, true

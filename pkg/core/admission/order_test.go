@@ -158,8 +158,13 @@ func checkGroups(t require.TestingT, s *State) {
 		if u.stage != stageWaiting {
 			request, total = u.grows.need, u.grows.total.Key()
 		}
+		namespace := ""
+		if s.queues.byName[u.spec.Queue].bounds().MaxAdmitted >= 0 {
+			namespace = u.spec.namespace()
+		}
 		require.Equal(t, backlog.Key{
-			Quota: u.spec.Quota, Request: request.Key(), Total: total, NonPreemptible: u.spec.NonPreemptible,
+			Namespace: namespace,
+			Quota:     u.spec.Quota, Request: request.Key(), Total: total, NonPreemptible: u.spec.NonPreemptible,
 			Blocks: l.Policy().Blocks(u.spec.Priority),
 		}, g.Key(), key)
 		require.False(t, l.Before(u, g.Head()), "%s is before the head of its group", key)

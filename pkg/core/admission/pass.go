@@ -202,7 +202,7 @@ func (p *pass) lookAt(q *queueRecord) (fits *group, fault string) {
 	p.claimed = p.claimed[:0]
 	full := q.full()
 	q.line.Heads(func(g *group) bool {
-		if full && g.Notes.places > 0 {
+		if g.Notes.places > 0 && (full || q.fullFor(g.Key().Namespace)) {
 			p.enter(g).stopped = ReasonQueueFull
 			return true
 		}

@@ -164,12 +164,31 @@ func drawQueue(t *rapid.T, name string) Queue {
 	if rapid.IntRange(0, 5).Draw(t, "restricted") == 0 {
 		q.Quotas = []string{"a11", "b1"}
 	}
+	q.PerNamespace = drawBounds(t)
 	return q
+}
+
+func drawBounds(t *rapid.T) *NamespaceBounds {
+	if rapid.IntRange(0, 2).Draw(t, "per namespace") > 0 {
+		return nil
+	}
+	return &NamespaceBounds{
+		MaxPending:  rapid.SampledFrom([]int32{-1, 0, 1, 2, 4}).Draw(t, "max pending of a namespace"),
+		MaxAdmitted: rapid.SampledFrom([]int32{-1, 0, 1, 3}).Draw(t, "max admitted of a namespace"),
+	}
+}
+
+// unitKey of the units of the properties, which are in two namespaces.
+func unitKey(i int) string {
+	if i%3 == 0 {
+		return fmt.Sprintf("team/u%d", i)
+	}
+	return fmt.Sprintf("ns/u%d", i)
 }
 
 func drawUnit(t *rapid.T, i int) Unit {
 	u := Unit{
-		Key: fmt.Sprintf("ns/u%d", i), UID: fmt.Sprintf("uid-%d", i),
+		Key: unitKey(i), UID: fmt.Sprintf("uid-%d", i),
 		Queue:    rapid.SampledFrom([]string{"q1", "q2", "q3", "q4", "q1", "q2", "q3", "q5"}).Draw(t, "queue"),
 		Quota:    rapid.SampledFrom(leafNames).Draw(t, "quota"),
 		Priority: rapid.Int32Range(0, 3).Draw(t, "priority"),
@@ -216,7 +235,7 @@ func drawUnit(t *rapid.T, i int) Unit {
 // step draws one event.
 func (w *world) step(t *rapid.T) {
 	now := w.now
-	key := fmt.Sprintf("ns/u%d", rapid.IntRange(0, 24).Draw(t, "unit"))
+	key := unitKey(rapid.IntRange(0, 24).Draw(t, "unit"))
 	switch rapid.IntRange(0, 15).Draw(t, "event") {
 	case 0, 1, 2, 3:
 		u := drawUnit(t, rapid.IntRange(0, 24).Draw(t, "unit number"))
@@ -468,7 +487,7 @@ func (w *world) checkCounts(t require.TestingT) {
 		where := map[string]bucket{"admitted": bucketAdmitted, "evicting": bucketAdmitted, "resizing": bucketAdmitted,
 			"admitting": bucketPending}[u.at]
 		if u.at == "waiting" {
-			if where = bucketParked; w.eligible(u) {
+			if where = bucketParked; w.eligible(u) && (u.holds || w.inside(u, nil)) {
 				where = bucketPending
 			}
 		}
@@ -544,13 +563,13 @@ func (w *world) checkPositions(t require.TestingT) {
 	for _, name := range []string{"q1", "q2", "q3", "q4", "q5"} {
 		var want []Unit
 		for _, u := range w.units {
-			if _, _, grows := w.growth(u); u.Queue == name && (grows || w.inLine(u)) {
+			if _, _, grows := w.growth(u); u.Queue == name && (grows || (w.inLine(u) && w.inside(u, nil))) {
 				want = append(want, u.Unit)
 			}
 		}
 		spec := w.queues[name]
 		slices.SortFunc(want, func(a, b Unit) int {
-			if w.o.before(spec, a, b) {
+			if servedBefore(spec, a, b) {
 				return -1
 			}
 			return 1
@@ -660,7 +679,8 @@ func (w *world) crowd(t *rapid.T) {
 			Name:     name,
 			Policy:   rapid.SampledFrom([]string{"Block", "FIFO", "Intelligent", "Priority"}).Draw(t, "policy"),
 			Priority: rapid.SampledFrom([]int32{0, 0, 0, 1}).Draw(t, "queue priority"), Threshold: 2,
-			MaxAdmitted: rapid.SampledFrom([]int32{-1, -1, -1, 4}).Draw(t, "max admitted"),
+			MaxAdmitted:  rapid.SampledFrom([]int32{-1, -1, -1, 4}).Draw(t, "max admitted"),
+			PerNamespace: drawBounds(t),
 		})
 	}
 	for i := range rapid.IntRange(5, unitsAtMost(30)).Draw(t, "units") {
@@ -689,7 +709,7 @@ func (w *world) tighten(t *rapid.T, name string) {
 
 func (w *world) enter(t *rapid.T, i int) {
 	u := Unit{
-		Key: fmt.Sprintf("ns/u%d", i), UID: fmt.Sprintf("uid-%d", i),
+		Key: unitKey(i), UID: fmt.Sprintf("uid-%d", i),
 		Queue:    rapid.SampledFrom([]string{"q1", "q2", "q3", "q4"}).Draw(t, "queue"),
 		Quota:    rapid.SampledFrom([]string{"a11", "a2", "b1", "b"}).Draw(t, "quota"),
 		Priority: rapid.Int32Range(0, 3).Draw(t, "priority"),
@@ -702,7 +722,7 @@ func (w *world) enter(t *rapid.T, i int) {
 
 func (w *world) stepCrowd(t *rapid.T) {
 	i := rapid.IntRange(0, 34).Draw(t, "unit")
-	key := fmt.Sprintf("ns/u%d", i)
+	key := unitKey(i)
 	switch rapid.IntRange(0, 8).Draw(t, "event") {
 	case 0, 1:
 		w.enter(t, i)

@@ -43,6 +43,7 @@ type queueRecord struct {
 	fault string
 	// refs counts the units that name the queue, holding those of them that hold quota.
 	refs, holding int
+	namespaces    namespaces
 	line          *line
 
 	// rank, while ranked, is its place in the ranking.
@@ -79,9 +80,21 @@ func (q *queueRecord) shareChanged() bool {
 
 func (q *Queue) same(o *Queue) bool {
 	return q.Name == o.Name && q.Policy == o.Policy && q.Priority == o.Priority && q.Threshold == o.Threshold &&
-		q.Held == o.Held && q.MaxAdmitted == o.MaxAdmitted &&
+		q.Held == o.Held && q.MaxAdmitted == o.MaxAdmitted && q.samePerNamespace(o) &&
 		// nil accepts all, an empty list none
 		slices.Equal(q.Quotas, o.Quotas) && (q.Quotas == nil) == (o.Quotas == nil)
+}
+
+func (q *Queue) samePerNamespace(o *Queue) bool {
+	if q.PerNamespace == nil || o.PerNamespace == nil {
+		return q.PerNamespace == o.PerNamespace
+	}
+	return *q.PerNamespace == *o.PerNamespace
+}
+
+// sameOrder says that units of the queue have the same places with both.
+func (q *Queue) sameOrder(o *Queue) bool {
+	return q.Policy == o.Policy && q.Threshold == o.Threshold && q.samePerNamespace(o)
 }
 
 // queues are those that exist or that a unit names.
@@ -102,7 +115,9 @@ func newQueues(extensions map[string]queue.Factory) queues {
 func (qs *queues) record(name string) *queueRecord {
 	q, ok := qs.byName[name]
 	if !ok {
-		q = &queueRecord{name: name, line: backlog.NewLine[*unit, notes](qs.policies[defaultPolicy](0))}
+		q = &queueRecord{
+			name: name, line: backlog.NewLine[*unit, notes](qs.policies[defaultPolicy](0)), namespaces: newNamespaces(),
+		}
 		qs.byName[name] = q
 	}
 	return q
@@ -176,19 +191,21 @@ func (r *roster) queueChanged(now time.Time, q *queueRecord, reorder bool) {
 	r.changed = true
 }
 
-// reorder moves all units of a queue into the order of its present policy.
+// reorder moves all units of a queue into the order of its present policy, and into the line as its bounds say.
 func (r *roster) reorder(now time.Time, q *queueRecord) {
 	units := make([]*unit, 0, q.line.Len())
 	q.line.Walk(func(u *unit) bool { units = append(units, u); return true })
+	units = append(units, q.namespaces.outside()...)
 	for _, u := range units {
-		r.change(u, func() { r.part(u) })
+		r.change(u, func() { r.unplace(u) })
 	}
+	clear(q.namespaces.shares)
 	policy, fault := r.queues.policyOf(q)
 	if q.fault = fault; fault != "" {
 		r.panics++
 	}
 	q.line.Reorder(policy)
 	for _, u := range units {
-		r.change(u, func() { r.join(now, u) })
+		r.change(u, func() { r.place(now, u) })
 	}
 }

@@ -39,7 +39,8 @@ const (
 	ReasonDuplicateUnit          Reason = "DuplicateUnit" // another unit stands for the same consumer
 	ReasonInactive               Reason = "Inactive"
 	ReasonQueueHeld              Reason = "QueueHeld"
-	ReasonQueueFull              Reason = "QueueFull" // maxAdmitted of the queue
+	ReasonQueueFull              Reason = "QueueFull"     // maxAdmitted of the queue
+	ReasonQueueOverflow          Reason = "QueueOverflow" // maxPending of the queue for the namespace
 	ReasonBackoff                Reason = "Backoff"
 	ReasonAdopting               Reason = "Adopting"
 	ReasonWriteRefused           Reason = "WriteRefused"  // the API server refuses the status write

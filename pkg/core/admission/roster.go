@@ -47,6 +47,8 @@ type roster struct {
 	// resizes are admitted units that are to hold other than they do, and need not ask for it.
 	resizes map[*unit]struct{}
 	reports reports
+	// shares are those whose units may have to change sides.
+	shares map[sharePlace]struct{}
 
 	// changed: something that a pass looks at is not what it was in the last one.
 	changed bool
@@ -70,7 +72,8 @@ func newRoster(cfg Config) *roster {
 		cfg: cfg, extensions: cfg.Checks, ledger: l, tree: capacity.NewTree(l), owners: owner.NewBook[*unit](),
 		units: map[string]*unit{}, queues: newQueues(cfg.Policies), accounts: newAccounts(),
 		retries:   backlog.NewDue(func(u *unit) backlog.Moment { return u.retryAt }),
-		evictions: map[*unit]struct{}{}, resizes: map[*unit]struct{}{}, reports: newReports(&cfg), ranking: newRanking(order),
+		evictions: map[*unit]struct{}{}, resizes: map[*unit]struct{}{}, shares: map[sharePlace]struct{}{},
+		reports: newReports(&cfg), ranking: newRanking(order),
 	}
 }
 
@@ -181,19 +184,27 @@ func (r *roster) place(now time.Time, u *unit) {
 func (r *roster) placeWaiting(now time.Time, u *unit) {
 	r.release(u)
 	reason, _ := checkUnit(r, now, u)
-	if reason == "" {
-		if u.group == nil {
+	switch {
+	case reason != "":
+		if u.parked != reason {
 			r.leave(u)
+			r.park(now, u, reason)
+		}
+		r.retryAt(u, r.parkedUntil(u))
+	case r.takeIn(u):
+		if u.group == nil {
+			r.unplace(u)
 			r.join(now, u)
 		}
-		return
+	case u.parked != ReasonQueueOverflow:
+		r.unplace(u)
+		r.park(now, u, ReasonQueueOverflow)
 	}
-	if u.parked != reason {
-		r.leave(u)
-		u.parked = reason
-		r.reports.parked(now, u, Finding{Reason: reason})
-	}
-	r.retryAt(u, r.parkedUntil(u))
+}
+
+func (r *roster) park(now time.Time, u *unit, reason Reason) {
+	u.parked = reason
+	r.reports.parked(now, u, Finding{Reason: reason})
 }
 
 // parkedUntil is when a parked unit is to be looked at though nothing happens; zero for never.
@@ -247,8 +258,13 @@ func (r *roster) placeAdmitted(now time.Time, u *unit) {
 	}
 }
 
-// leave takes a unit out of every collection that depends on its place.
+// leave takes a unit out of every collection that depends on its place, and of the share of its namespace.
 func (r *roster) leave(u *unit) {
+	r.letOut(u)
+	r.unplace(u)
+}
+
+func (r *roster) unplace(u *unit) {
 	if u.group != nil {
 		r.part(u)
 	}
@@ -304,6 +320,9 @@ func (r *roster) groupKey(q *queueRecord, u *unit) (key backlog.Key, fault strin
 	if u.holding {
 		key.Total = u.total().Key()
 	}
+	if q.bounds().MaxAdmitted >= 0 {
+		key.Namespace = u.spec.namespace()
+	}
 	return key, ""
 }
 
@@ -330,9 +349,9 @@ func (r *roster) hold(u *unit, held resources.List) {
 	}
 	t, q := u.own(), r.queues.record(u.spec.Queue)
 	if t.holding {
-		t.queue.holding--
+		t.queue.hold(u, -1)
 	}
-	q.holding++
+	q.hold(u, 1)
 	r.changed = r.changed || t.queue != q
 	t.holding, t.quota, t.queue, t.held = true, u.spec.Quota, q, held
 	changed := r.ledger.Reserve(u.spec.Key, t.quota, held, u.spec.NonPreemptible)
@@ -350,7 +369,7 @@ func (r *roster) release(u *unit) {
 	t := u.tenure
 	r.ledger.Release(u.spec.Key)
 	r.tree.Changed(t.quota)
-	t.queue.holding--
+	t.queue.hold(u, -1)
 	t.holding, t.held, t.quota, t.queue = false, resources.List{}, "", nil
 	r.changed = true
 }

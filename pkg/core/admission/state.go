@@ -91,7 +91,7 @@ func (s *State) UpsertQueue(now time.Time, in Queue) {
 	if q.known && q.spec.same(&in) {
 		return
 	}
-	reorder := !q.known || q.spec.Policy != in.Policy || q.spec.Threshold != in.Threshold
+	reorder := !q.known || !q.spec.sameOrder(&in)
 	q.known, q.spec = true, in
 	s.queueChanged(now, q, reorder)
 }

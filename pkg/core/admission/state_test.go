@@ -71,6 +71,33 @@ func TestNothingStays(t *testing.T) {
 	})
 }
 
+// What a queue keeps of namespaces goes with their units.
+func TestNothingStaysOfANamespace(t *testing.T) {
+	s := New(Config{})
+	s.SetQuota(epoch, Quota{Name: "root", Limit: resources.FromMap(map[string]int64{"cpu": 2})})
+	s.UpsertQueue(epoch, Queue{
+		Name: "q", Policy: "Priority", MaxAdmitted: -1, PerNamespace: &NamespaceBounds{MaxPending: 1, MaxAdmitted: 1},
+	})
+	for i := range 4 {
+		s.UpsertUnit(epoch, Unit{
+			Key: fmt.Sprintf("ns%d/u", i%2) + fmt.Sprint(i), UID: fmt.Sprint(i), Queue: "q", Quota: "root", Pods: 1,
+			Request: resources.FromMap(map[string]int64{"cpu": 1}), Active: true,
+		})
+	}
+	plan := s.Decide(epoch)
+	require.Equal(t, []string{"ns0/u0", "ns1/u1"}, keysOfPlan(plan))
+	q := s.queues.byName["q"]
+	require.Len(t, q.namespaces.holding, 2)
+	require.Len(t, q.namespaces.shares, 2)
+	for i := range 4 {
+		s.DeleteUnit(epoch, fmt.Sprintf("ns%d/u%d", i%2, i))
+	}
+	s.Decide(epoch)
+	require.Empty(t, q.namespaces.holding)
+	require.Empty(t, q.namespaces.shares)
+	require.Empty(t, s.shares)
+}
+
 // The number of units that a decision examines does not depend on how many wait.
 func TestCostIsFlat(t *testing.T) {
 	for _, policy := range []string{"Priority", "Block", "FIFO"} {

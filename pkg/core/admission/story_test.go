@@ -264,6 +264,17 @@ func (st *story) queue(a arguments) {
 			}
 		case "max-admitted":
 			q.MaxAdmitted = int32(st.number(value))
+		case "namespace-max-pending", "namespace-max-admitted":
+			bounds := NamespaceBounds{MaxPending: -1, MaxAdmitted: -1}
+			if q.PerNamespace != nil {
+				bounds = *q.PerNamespace
+			}
+			if name == "namespace-max-pending" {
+				bounds.MaxPending = int32(st.number(value))
+			} else {
+				bounds.MaxAdmitted = int32(st.number(value))
+			}
+			q.PerNamespace = &bounds
 		case "held":
 			q.Held = value == "true"
 		default:
@@ -283,7 +294,7 @@ func (st *story) unit(a arguments) {
 	name := a.words[0]
 	u, ok := st.units[name]
 	if !ok {
-		u = Unit{Key: "ns/" + name, UID: "uid-" + name, Created: st.now, Pods: 1, Active: true, Phase: PhaseEnqueued}
+		u = Unit{Key: unitNamed(name), UID: "uid-" + name, Created: st.now, Pods: 1, Active: true, Phase: PhaseEnqueued}
 	}
 	for _, key := range a.order {
 		st.setUnit(&u, key, a.named[key])
@@ -357,11 +368,11 @@ func (st *story) setUnit(u *Unit, key, value string) {
 
 func (st *story) deleteUnit(a arguments) {
 	delete(st.units, a.words[0])
-	st.s.DeleteUnit(st.now, "ns/"+a.words[0])
+	st.s.DeleteUnit(st.now, unitNamed(a.words[0]))
 }
 
 func (st *story) pod(a arguments) {
-	key := "ns/" + a.words[0]
+	key := unitNamed(a.words[0])
 	if st.pods[key] == nil {
 		st.pods[key] = map[string]Pod{}
 	}
@@ -382,7 +393,7 @@ func (st *story) pod(a arguments) {
 }
 
 func (st *story) deletePod(a arguments) {
-	key := "ns/" + a.words[0]
+	key := unitNamed(a.words[0])
 	delete(st.pods[key], a.words[1])
 	st.s.DeletePod(st.now, key, a.words[1])
 }
@@ -404,7 +415,7 @@ func (st *story) settle(a arguments) {
 		"confirmed": OutcomeConfirmed, "refuted": OutcomeRefuted, "refused": OutcomeRefused, "unknown": OutcomeUnknown,
 	}[a.words[1]]
 	attempt := st.number(a.named["attempt"])
-	record, ok := st.s.units["ns/"+name]
+	record, ok := st.s.units[unitNamed(name)]
 	if ok && outcome == OutcomeConfirmed && record.stage == stageAdmitting {
 		u.Phase, u.Attempts, u.Held, u.HeldPods = PhaseDequeued, attempt, u.Request, u.Pods
 		u.Admitted = st.now
@@ -416,7 +427,7 @@ func (st *story) settle(a arguments) {
 	if _, ok := st.units[name]; ok {
 		st.units[name] = u
 	}
-	st.s.Settle(st.now, "ns/"+name, attempt, outcome)
+	st.s.Settle(st.now, unitNamed(name), attempt, outcome)
 }
 
 func (st *story) plan() (plan Plan, cause any) {
@@ -482,6 +493,14 @@ func (st *story) confirm(name string, attempt int64) {
 	st.s.UpsertUnit(st.now, st.units[name])
 }
 
+// unitNamed is the key of a unit of a story: it is in namespace ns, unless the story says otherwise.
+func unitNamed(name string) string {
+	if strings.Contains(name, "/") {
+		return name
+	}
+	return "ns/" + name
+}
+
 func name(key string) string { return strings.TrimPrefix(key, "ns/") }
 
 func (st *story) tick(a arguments) {
@@ -542,7 +561,7 @@ func keysOf[V any](m map[string]V) []string {
 
 func (st *story) why(a arguments) {
 	for _, word := range a.words {
-		reason, message, ok := st.s.Why("ns/" + word)
+		reason, message, ok := st.s.Why(unitNamed(word))
 		switch {
 		case !ok:
 			st.printf("%s: not known", word)
@@ -557,7 +576,7 @@ func (st *story) why(a arguments) {
 // explain prints all that a unit lacks; an asterisk marks what binds.
 func (st *story) explain(a arguments) {
 	for _, word := range a.words {
-		e, ok := st.s.Explain("ns/" + word)
+		e, ok := st.s.Explain(unitNamed(word))
 		require.True(st.t, ok)
 		line := fmt.Sprintf("%s: %s", word, e.Reason)
 		if e.Position > 0 {
@@ -614,14 +633,14 @@ func (st *story) list(a arguments) {
 func (st *story) listPods(a arguments) {
 	for _, word := range a.words {
 		line := word + ":"
-		for _, uid := range keysOf(st.pods["ns/"+word]) {
+		for _, uid := range keysOf(st.pods[unitNamed(word)]) {
 			answer := "waits"
-			switch p := st.pods["ns/"+word][uid]; {
+			switch p := st.pods[unitNamed(word)][uid]; {
 			case p.Leaving:
 				answer = "leaves"
 			case p.Assigned:
 				answer = "runs"
-			case st.s.Granted("ns/"+word, uid):
+			case st.s.Granted(unitNamed(word), uid):
 				answer = "may go"
 			}
 			line += fmt.Sprintf(" %s %s,", uid, answer)
@@ -660,7 +679,7 @@ func (st *story) status(arguments) {
 	st.counts(arguments{})
 	st.list(arguments{words: keysOf(st.queues)})
 	for _, unit := range keysOf(st.units) {
-		if st.s.Admitted("ns/" + unit) {
+		if st.s.Admitted(unitNamed(unit)) {
 			st.why(arguments{words: []string{unit}})
 		}
 	}

@@ -99,6 +99,16 @@ type Queue struct {
 	// Held: admit nothing new. MaxAdmitted < 0 means no bound.
 	Held        bool
 	MaxAdmitted int32
+	// PerNamespace bounds the units of each namespace; nil means no bounds.
+	PerNamespace *NamespaceBounds
+}
+
+// NamespaceBounds are for the units of one namespace in one queue. What is below zero is no bound.
+type NamespaceBounds struct {
+	// MaxPending is how many of them may be in line; the others wait outside, at their places.
+	MaxPending int32
+	// MaxAdmitted is how many of them may hold quota.
+	MaxAdmitted int32
 }
 
 // Pod is one existing, non-terminal pod of a unit.

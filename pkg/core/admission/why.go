@@ -39,9 +39,8 @@ func (w *why) inLine(u *unit) (Finding, string) {
 	if found, message := checkGroup(w.roster, g); found.Reason != "" {
 		return found, message
 	}
-	if q := g.Notes.queue; q.full() && g.Notes.places > 0 {
-		return Finding{Reason: ReasonQueueFull}, fmt.Sprintf("queue %q has %d admitted units, as many as it may have (%d)",
-			q.name, q.holding, q.spec.MaxAdmitted)
+	if full := g.Notes.queue.whyFull(g); full != "" {
+		return Finding{Reason: ReasonQueueFull}, full
 	}
 	if said, fault := w.tryToAsk(g); fault != "" {
 		return Finding{Reason: ReasonInternalError}, fault

@@ -33,6 +33,8 @@ type Key struct {
 	NonPreemptible, Blocks bool
 	// Checks are the equivalence keys of the checks of extensions.
 	Checks string
+	// Namespace of the units, where the line has bounds for each; else empty.
+	Namespace string
 }
 
 // Group is an ordered set of units that are decided alike. It is never empty. An open group has its place among the

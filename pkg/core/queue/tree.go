@@ -246,6 +246,19 @@ func (t *Tree[T]) Min() (T, bool) {
 	return n.values[0], true
 }
 
+// Max returns the last value.
+func (t *Tree[T]) Max() (T, bool) {
+	n := t.root
+	for !n.leaf() {
+		n = n.children[len(n.children)-1]
+	}
+	if len(n.values) == 0 {
+		var none T
+		return none, false
+	}
+	return n.values[len(n.values)-1], true
+}
+
 // Rank is the number of values before v, which need not be in the tree.
 func (t *Tree[T]) Rank(v T) int {
 	rank := 0

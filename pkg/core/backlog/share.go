@@ -1,0 +1,88 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package backlog
+
+import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+
+// Share is the part of a line that units of one kind may take: the first so many of them, in the order of the line, are
+// inside, the others are outside. A unit that comes or goes changes the side of no more than one other.
+type Share[U Unit, N any] struct {
+	line *Line[U, N]
+	size int
+	// Each unit inside is before each one outside.
+	inside, outside *queue.Tree[sortKey[U]]
+}
+
+// NewShare returns an empty share of a line for so many units.
+func (l *Line[U, N]) NewShare(size int) *Share[U, N] {
+	return &Share[U, N]{line: l, size: size, inside: queue.NewTree(l.compare), outside: queue.NewTree(l.compare)}
+}
+
+// Len is the number of units on both sides.
+func (s *Share[U, N]) Len() int { return s.inside.Len() + s.outside.Len() }
+
+// Add takes a unit, and says whether it is inside. Until Settle is called there may be more inside than the size.
+func (s *Share[U, N]) Add(u U) (inside bool) {
+	at := s.line.sortKey(u)
+	last, some := s.inside.Max()
+	room := s.inside.Len() < s.size && s.outside.Len() == 0
+	if room || (some && s.line.compare(at, last) < 0) {
+		s.inside.Insert(at)
+		return true
+	}
+	s.outside.Insert(at)
+	return false
+}
+
+// Remove forgets a unit, if it is there. Until Settle is called there may be fewer inside than could be.
+func (s *Share[U, N]) Remove(u U) {
+	at := s.line.sortKey(u)
+	if !s.inside.Delete(at) {
+		s.outside.Delete(at)
+	}
+}
+
+// Inside says whether a unit is; known whether it was added.
+func (s *Share[U, N]) Inside(u U) (inside, known bool) {
+	at := s.line.sortKey(u)
+	if s.inside.Contains(at) {
+		return true, true
+	}
+	return false, s.outside.Contains(at)
+}
+
+// Outside visits the units outside in order until visit returns false.
+func (s *Share[U, N]) Outside(visit func(U) bool) {
+	s.outside.Walk(func(k sortKey[U]) bool { return visit(k.unit) })
+}
+
+// Settle has as many inside as there may be, and returns the units that have changed sides.
+func (s *Share[U, N]) Settle() (moved []U) {
+	for s.inside.Len() > s.size {
+		last, _ := s.inside.Max()
+		s.inside.Delete(last)
+		s.outside.Insert(last)
+		moved = append(moved, last.unit)
+	}
+	for s.inside.Len() < s.size && s.outside.Len() > 0 {
+		first, _ := s.outside.Min()
+		s.outside.Delete(first)
+		s.inside.Insert(first)
+		moved = append(moved, first.unit)
+	}
+	return moved
+}
