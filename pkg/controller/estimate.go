@@ -97,6 +97,7 @@ func (d *demand) followProfiles(
 			before, err := plain.Pod(template)
 			if err == nil && priorityOfPods && before.Spec.PriorityClassName != pod.Spec.PriorityClassName {
 				d.priority = jobs.Priority{Value: pod.Spec.Priority, Class: pod.Spec.PriorityClassName}
+				d.priorityFromProfile = true
 			}
 			continue
 		}

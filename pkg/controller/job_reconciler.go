@@ -23,7 +23,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -338,7 +337,8 @@ func (r *JobReconciler) judge(ctx context.Context, o *Observation, job *unstruct
 		o.Elsewhere = r.Predicate.QueuedElsewhere(job)
 		return nil
 	}
-	o.Classed, err = r.classed(ctx, job)
+	o.Priorities.Most = mostOf(namespace.Annotations)
+	o.Priorities.Class, err = r.classOf(ctx, job)
 	return err
 }
 
@@ -404,32 +404,4 @@ func (r *JobReconciler) boundPods(ctx context.Context, job *unstructured.Unstruc
 		}
 	}
 	return BoundNone, nil
-}
-
-// classed is the value of the job's priority class, else of the cluster's default class; nil when the job has a number
-// of its own or its class does not exist (yet).
-func (r *JobReconciler) classed(ctx context.Context, job *unstructured.Unstructured) (*int32, error) {
-	priority, _ := r.Kind.PriorityOf(job) // what is wrong with it, Plan says
-	if priority.Value != nil {
-		return nil, nil
-	}
-	if priority.Class != "" {
-		class := &schedulingv1.PriorityClass{}
-		if err := r.Client.Get(ctx, types.NamespacedName{Name: priority.Class}, class); err != nil {
-			return nil, client.IgnoreNotFound(err)
-		}
-		return &class.Value, nil
-	}
-	classes := &schedulingv1.PriorityClassList{}
-	if err := r.Client.List(ctx, classes); err != nil {
-		return nil, err
-	}
-	var value *int32
-	for i := range classes.Items {
-		// Of several defaults the API server takes the lowest.
-		if c := &classes.Items[i]; c.GlobalDefault && (value == nil || c.Value < *value) {
-			value = &c.Value
-		}
-	}
-	return value, nil
 }

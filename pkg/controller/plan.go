@@ -55,8 +55,8 @@ type Observation struct {
 	Unit *v1alpha1.QueueUnit
 	// Managed is the predicate's answer for the job; Elsewhere says that somebody else decides when it runs.
 	Managed, Elsewhere bool
-	// Classed is what the job's priority class stands for, nil when it is not known.
-	Classed *int32
+	// Priorities that the job may have.
+	Priorities Priorities
 	// Creation is what the cluster does to the pods of the job.
 	Creation *jobs.Creation
 	// WholeTemplates: units hold pod templates whole.
@@ -155,7 +155,7 @@ func decide(o Observation) []Action {
 		return p.unmanaged()
 	}
 	p.demand = demandOf(o.Kind, o.Job, o.Creation, o.WholeTemplates)
-	p.want = unitOf(o.Kind, o.Job, p.demand, o.Classed)
+	p.want = unitOf(o.Kind, o.Job, p.demand, o.Priorities.unitPriority(&p.demand))
 	return p.managed()
 }
 
@@ -315,6 +315,9 @@ func (p *planner) create() Action {
 	}
 	if p.demand.queue != "" {
 		note += fmt.Sprintf(" in queue %q", p.demand.queue)
+	}
+	if capped := p.Priorities.capped(&p.demand); capped != "" {
+		note += "; " + capped
 	}
 	return CreateUnit{Unit: p.want, Event: normal("Queued", "Queue", note)}
 }

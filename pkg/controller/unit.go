@@ -61,7 +61,9 @@ type demand struct {
 	quota, preemptible string
 	queue              string
 	priority           jobs.Priority
-	podSets            []jobs.PodSet
+	// priorityFromProfile: a ClusterColocationProfile gives the priority, not the job.
+	priorityFromProfile bool
+	podSets             []jobs.PodSet
 	// unitSets are the pod sets as the unit has them.
 	unitSets []v1alpha1.PodSet
 	// request is that of the whole job, requests of each pod set.
@@ -122,7 +124,7 @@ func (d demand) queueName() string {
 	return d.quota
 }
 
-// unitOf is the unit that the job should have. priority is what the priority class of the job stands for, where known.
+// unitOf is the unit that the job should have, with this priority.
 func unitOf(kind *jobs.Kind, job *unstructured.Unstructured, d demand, priority *int32) *v1alpha1.QueueUnit {
 	u := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{
 		Namespace:   job.GetNamespace(),
@@ -133,14 +135,11 @@ func unitOf(kind *jobs.Kind, job *unstructured.Unstructured, d demand, priority 
 	u.OwnerReferences = []metav1.OwnerReference{ownerOf(kind, job)}
 	u.Spec = v1alpha1.QueueUnitSpec{
 		ConsumerRef:       consumerOf(kind, job),
-		Priority:          d.priority.Value,
+		Priority:          priority,
 		PriorityClassName: d.priority.Class,
 		Queue:             d.queueName(),
 		PodSets:           d.unitSets,
 		Request:           d.request,
-	}
-	if u.Spec.Priority == nil {
-		u.Spec.Priority = priority
 	}
 	if d.problem != nil {
 		park(u, d.problem)

@@ -251,32 +251,39 @@ func (k *Kind) Queue(job *unstructured.Unstructured) string {
 	return ""
 }
 
-// Priority of a job: a number, or the name of a class that has one. Both may be absent: then the cluster's default
-// holds.
+// Priority of a job: the name of a class that has one, and a number in its place. Both may be absent: then the cluster's
+// default holds.
 type Priority struct {
 	Value *int32
 	Class string
 }
 
-// PriorityOf reads the annotation, else the job's own field, else the first pod template. The error is ErrMalformed
-// for an annotation that is no 32-bit integer; then what would hold without it is returned as well.
+// PriorityOf reads the job's own field, else the first pod template; an annotation puts its number in the place of
+// theirs. The error is ErrMalformed for one that is no 32-bit integer; then what would hold without it is returned.
 func (k *Kind) PriorityOf(job *unstructured.Unstructured) (Priority, error) {
+	priority := k.plainPriority(job)
 	text, annotated := job.GetAnnotations()[v1alpha1.AnnotationPriority]
-	var problem error
-	if annotated {
-		n, err := strconv.ParseInt(text, 10, 32)
-		if err == nil {
-			value := int32(n)
-			return Priority{Value: &value}, nil
-		}
-		problem = fmt.Errorf("%w: annotation %s: %q is not a 32-bit integer", ErrMalformed, v1alpha1.AnnotationPriority, text)
+	if !annotated {
+		return priority, nil
 	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		return priority, fmt.Errorf("%w: annotation %s: %q is not a 32-bit integer", ErrMalformed,
+			v1alpha1.AnnotationPriority, text)
+	}
+	value := int32(n)
+	priority.Value = &value
+	return priority, nil
+}
+
+// plainPriority is that without the annotation.
+func (k *Kind) plainPriority(job *unstructured.Unstructured) Priority {
 	for _, field := range k.PriorityClass {
 		if class, ok := lookup(job.Object, field).(string); ok && class != "" {
-			return Priority{Class: class}, problem
+			return Priority{Class: class}
 		}
 	}
-	return k.templatePriority(job), problem
+	return k.templatePriority(job)
 }
 
 // PriorityOfPods says whether the priority of the job is that of its pods: neither an annotation nor a field of the job

@@ -187,7 +187,7 @@ func TestPriorityOf(t *testing.T) {
 	}{
 		"none": {"", Priority{}, false},
 		"annotation": {"metadata: {name: j, annotations: {scheduling.x-k8s.io/priority: \"-7\"}}\n" +
-			"spec: {template: {spec: {priorityClassName: high}}}", Priority{Value: value(-7)}, false},
+			"spec: {template: {spec: {priorityClassName: high}}}", Priority{Value: value(-7), Class: "high"}, false},
 		"class": {"spec: {template: {spec: {priorityClassName: high}}}", Priority{Class: "high"}, false},
 		"number and class": {"spec: {template: {spec: {priorityClassName: high, priority: 9}}}",
 			Priority{Value: value(9), Class: "high"}, false},

@@ -98,7 +98,9 @@ func (c *cluster) setQuotaMax(t *testing.T, namespace, name string, maxCPU int) 
 func (c *cluster) namespace(t *testing.T, name string) string {
 	t.Helper()
 	_, err := c.kube.CoreV1().Namespaces().
-		Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Annotations: map[string]string{schedulingv1alpha1.AnnotationMaxPriority: "1000"},
+		}}, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		require.NoError(t, err)
 	}

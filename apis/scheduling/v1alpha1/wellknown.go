@@ -52,8 +52,11 @@ const (
 	// AnnotationPriorityThreshold on a Queue with policy Intelligent; default 4.
 	AnnotationPriorityThreshold = "koord-queue/priority-threshold"
 
-	// AnnotationPriority on a job overrides its priority.
+	// AnnotationPriority on a job is the priority of its unit, up to what it may be: see AnnotationMaxPriority.
 	AnnotationPriority = "scheduling.x-k8s.io/priority"
+	// AnnotationMaxPriority on a namespace is the greatest priority that a job there may give itself by a number; without
+	// it that is the priority of the job's class.
+	AnnotationMaxPriority = "koord-queue/max-priority"
 	// AnnotationRelatedQueueUnit on a pod names its unit as namespace/name.
 	AnnotationRelatedQueueUnit = "koord-queue/related-queueunit"
 	// AnnotationRelatedPodSet on a pod names its pod set.

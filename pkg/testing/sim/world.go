@@ -29,6 +29,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -170,7 +171,8 @@ func newWorld(p Plan, o Options) *world {
 
 func (w *world) run() {
 	for _, name := range []string{"koord-queue", "team", "quotas"} {
-		w.createObject(byAdmin, namespaces, "", name, nil, nil, nil)
+		w.createObject(byAdmin, namespaces, "", name, nil,
+			map[string]string{v1alpha1.AnnotationMaxPriority: "1000"}, nil)
 	}
 	for i := range w.plan.Steps {
 		s := w.plan.Steps[i]

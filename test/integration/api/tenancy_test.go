@@ -238,6 +238,7 @@ func TestTenancy(t *testing.T) {
 		})
 	}
 	t.Run("two quotas", tenancyOfTwo)
+	t.Run("priorities of units", tenancyOfPriorities)
 	t.Run("what exists", tenancyOfWhatExists)
 }
 
@@ -276,6 +277,39 @@ func tenancyOfTwo(t *testing.T) {
 	require.ErrorContains(t, alice.job(t, "tenant-a", text{
 		labels: named(v1alpha1.QueueNameKey, "queue-a"), annotations: named(v1alpha1.QueueNameKey, "queue-b"),
 	}, text{}), "several queues are named: queue-")
+}
+
+// A number that is a priority is for those who may give one; the priority of others comes from a class.
+func tenancyOfPriorities(t *testing.T) {
+	alice := tenantNamed(t, "alice").dynamic.Resource(v1alpha1.QueueUnitResource).Namespace("tenant-a")
+	unit := func(priority any) *unstructured.Unstructured {
+		spec := map[string]any{"request": map[string]any{"cpu": "1"}, "priorityClassName": "high"}
+		if priority != nil {
+			spec["priority"] = priority
+		}
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "QueueUnit",
+			"metadata": map[string]any{"generateName": "u-"}, "spec": spec,
+		}}
+	}
+	const refused = `have the verb "prioritize"`
+	_, err := alice.Create(t.Context(), unit(int64(1)), metav1.CreateOptions{})
+	require.ErrorContains(t, err, refused)
+	for _, priority := range []any{nil, int64(0), int64(-1)} {
+		_, err = alice.Create(t.Context(), unit(priority), metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	admin, err := dynamic.NewForConfig(server.RESTConfig(controlplane.Admin))
+	require.NoError(t, err)
+	made, err := admin.Resource(v1alpha1.QueueUnitResource).Namespace("tenant-a").
+		Create(t.Context(), unit(int64(7)), metav1.CreateOptions{})
+	require.NoError(t, err)
+	made.SetLabels(map[string]string{"a": "b"})
+	made, err = alice.Update(t.Context(), made, metav1.UpdateOptions{})
+	require.NoError(t, err, "what it has it may keep")
+	require.NoError(t, unstructured.SetNestedField(made.Object, int64(8), "spec", "priority"))
+	_, err = alice.Update(t.Context(), made, metav1.UpdateOptions{})
+	require.ErrorContains(t, err, refused)
 }
 
 const (

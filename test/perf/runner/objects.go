@@ -136,7 +136,9 @@ func encode(object any) []byte {
 
 func namespace(name string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
+			"name": name, "annotations": map[string]any{v1alpha1.AnnotationMaxPriority: "1000"},
+		},
 	}}
 }
 

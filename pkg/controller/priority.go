@@ -1,0 +1,99 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+)
+
+// Priorities are those that a job may have.
+type Priorities struct {
+	// Class is the value of the job's priority class, else of the cluster's default class; nil when there is none, or the
+	// class of the job does not exist (yet).
+	Class *int32
+	// Most is what the job's namespace allows for a number that the job gives itself; nil when it does not say.
+	Most *int32
+}
+
+// unitPriority is the priority of the unit of a job: that of its class, or the number that it gives itself. Any tenant
+// may write any number, so it is no greater than what the namespace allows, else the priority of its class.
+func (p Priorities) unitPriority(d *demand) *int32 {
+	number := d.priority.Value
+	switch {
+	case number == nil:
+		return p.Class
+	case d.priorityFromProfile:
+		return number
+	default:
+		return ptr.To(min(*number, p.most()))
+	}
+}
+
+// most that a number may be. Pods without a class have priority 0.
+func (p Priorities) most() int32 { return ptr.Deref(p.Most, ptr.Deref(p.Class, 0)) }
+
+// capped says that the number of a job is greater than it may be; "" if it is not.
+func (p Priorities) capped(d *demand) string {
+	number := d.priority.Value
+	if number == nil || d.priorityFromProfile || *number <= p.most() {
+		return ""
+	}
+	return fmt.Sprintf("its priority %d is more than it may give itself; it has %d", *number, p.most())
+}
+
+// mostOf is the bound that a namespace sets by its annotation. One that cannot be read is none.
+func mostOf(namespace map[string]string) *int32 {
+	n, err := strconv.ParseInt(namespace[v1alpha1.AnnotationMaxPriority], 10, 32)
+	if err != nil {
+		return nil
+	}
+	return ptr.To(int32(n))
+}
+
+// classOf is Priorities.Class of a job.
+func (r *JobReconciler) classOf(ctx context.Context, job *unstructured.Unstructured) (*int32, error) {
+	priority, _ := r.Kind.PriorityOf(job) // what is wrong with it, Plan says
+	if priority.Class != "" {
+		class := &schedulingv1.PriorityClass{}
+		if err := r.Client.Get(ctx, types.NamespacedName{Name: priority.Class}, class); err != nil {
+			return nil, client.IgnoreNotFound(err)
+		}
+		return &class.Value, nil
+	}
+	classes := &schedulingv1.PriorityClassList{}
+	if err := r.Client.List(ctx, classes); err != nil {
+		return nil, err
+	}
+	var value *int32
+	for i := range classes.Items {
+		// Of several defaults the API server takes the lowest.
+		if c := &classes.Items[i]; c.GlobalDefault && (value == nil || c.Value < *value) {
+			value = &c.Value
+		}
+	}
+	return value, nil
+}

@@ -1,0 +1,73 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/utils/ptr"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+)
+
+// Whatever number a tenant writes, its job is served no earlier than its class, or its namespace, lets it be (H6).
+func TestANumberIsNoPriorityOfItsOwn(t *testing.T) {
+	const annotated = "2147483647"
+	for name, tt := range map[string]struct {
+		annotation string
+		allowed    Priorities
+		want       *int32
+		told       string
+	}{
+		"no class":                 {annotated, Priorities{}, ptr.To[int32](0), "it has 0"},
+		"class":                    {annotated, Priorities{Class: ptr.To[int32](10)}, ptr.To[int32](10), "it has 10"},
+		"less than the class":      {"3", Priorities{Class: ptr.To[int32](10)}, ptr.To[int32](3), ""},
+		"less than nothing":        {"-5", Priorities{}, ptr.To[int32](-5), ""},
+		"namespace":                {annotated, Priorities{Most: ptr.To[int32](100)}, ptr.To[int32](100), "it has 100"},
+		"within the namespace":     {"99", Priorities{Most: ptr.To[int32](100)}, ptr.To[int32](99), ""},
+		"namespace below class":    {"9", Priorities{Class: ptr.To[int32](10), Most: ptr.To[int32](5)}, ptr.To[int32](5), "has 5"},
+		"no number":                {"", Priorities{Class: ptr.To[int32](10), Most: ptr.To[int32](5)}, ptr.To[int32](10), ""},
+		"nothing is known of it":   {"", Priorities{}, nil, ""},
+		"what is no number at all": {"x", Priorities{Class: ptr.To[int32](10)}, ptr.To[int32](10), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := unqueued(t)
+			if tt.annotation != "" {
+				s.job(tt.annotation, "metadata", "annotations", v1alpha1.AnnotationPriority)
+			}
+			s.Priorities = tt.allowed
+			actions := Plan(s.Observation)
+			require.Len(t, actions, 1)
+			created, ok := actions[0].(CreateUnit)
+			require.True(t, ok)
+			require.Equal(t, tt.want, created.Unit.Spec.Priority)
+			if tt.told == "" {
+				require.NotContains(t, created.Event.Note, "priority")
+			} else {
+				require.Contains(t, created.Event.Note, tt.told)
+			}
+		})
+	}
+}
+
+func TestMaxPriorityOfANamespace(t *testing.T) {
+	for text, want := range map[string]*int32{"": nil, "x": nil, "2147483648": nil, "7": ptr.To[int32](7)} {
+		require.Equal(t, want, mostOf(map[string]string{v1alpha1.AnnotationMaxPriority: text}), text)
+	}
+	require.Nil(t, mostOf(nil))
+}
