@@ -360,7 +360,7 @@ func (p *planner) run() []Action {
 		if actions := p.follow(); actions != nil {
 			return actions
 		}
-		return p.mirrorStart(running)
+		return append(p.tellQuota(), p.mirrorStart(running)...)
 	}
 	if p.reconsidered() {
 		return nil // the scheduler takes the admission back, then the unit is set right where it waits
@@ -392,7 +392,12 @@ func (p *planner) follow() []Action {
 	if !equality.Semantic.DeepEqual(after.Spec.Request, p.want.Spec.Request) {
 		after.Spec.Request, after.Spec.Resource = p.want.Spec.Request, nil
 	}
-	if equality.Semantic.DeepEqual(after.Spec, p.Unit.Spec) {
+	if !p.relabelled() && after.Labels != nil {
+		for _, key := range append([]string{v1alpha1.LabelPreemptible}, v1alpha1.QuotaLabels[:]...) {
+			set(after.Labels, key, p.want.Labels[key])
+		}
+	}
+	if equality.Semantic.DeepEqual(after, p.Unit) {
 		return nil
 	}
 	step := PatchUnit{Before: p.Unit, After: after}
@@ -405,6 +410,21 @@ func (p *planner) follow() []Action {
 			fmt.Sprintf("the job asks for %d pods in place of %d; quota of the others is given back", now, before))
 	}
 	return []Action{step}
+}
+
+// relabelled says whether a running job names another quota than its pods were made with. They stay charged to that one,
+// and so does the unit, until the job is resumed anew.
+func (p *planner) relabelled() bool {
+	return p.Unit.Labels[v1alpha1.LabelQuotaName] != p.want.Labels[v1alpha1.LabelQuotaName] && p.chargedElsewhere()
+}
+
+func (p *planner) tellQuota() []Action {
+	if p.demand.problem != nil || !p.relabelled() {
+		return nil
+	}
+	return []Action{Tell{Event: warning("QuotaChanged", "Queue", fmt.Sprintf(
+		"the job names quota %q now; as long as it runs its pods are charged to %q, which it was admitted with",
+		p.want.Labels[v1alpha1.LabelQuotaName], p.Unit.Labels[v1alpha1.LabelQuotaName]))}}
 }
 
 // mirrorStart says that the job runs, once it has for a while.

@@ -301,6 +301,10 @@ func TestPlan(t *testing.T) {
 			job(int64(4), "spec", "parallelism"), "patch unit [Grows]"},
 		"runs, and asks for less": {queued(t).resumedByHand().started().ready(2).phase(v1alpha1.PhaseRunning).
 			job(int64(1), "spec", "parallelism"), "patch unit [Shrinks]"},
+		"runs, its unit's quota was edited": {queued(t).with(added).unit(inQuota("b")).resumedByHand().started().ready(2).
+			phase(v1alpha1.PhaseRunning), "patch unit"},
+		"runs, its own quota was edited": {queued(t).with(added).resumedByHand().started().ready(2).
+			job("b", "metadata", "labels", v1alpha1.LabelQuotaName).phase(v1alpha1.PhaseRunning), "tell [QuotaChanged]"},
 		"runs, its request was edited": {queued(t).unit(request1).resumedByHand().started().ready(2).
 			phase(v1alpha1.PhaseRunning), "patch unit"},
 		"goes on running":         {queued(t).resumedByHand().started().ready(2).phase(v1alpha1.PhaseRunning), ""},
@@ -393,6 +397,10 @@ func annotate(key, value string) func(*v1alpha1.QueueUnit) {
 		}
 		u.Annotations[key] = value
 	}
+}
+
+func inQuota(name string) func(*v1alpha1.QueueUnit) {
+	return func(u *v1alpha1.QueueUnit) { u.Labels[v1alpha1.LabelQuotaName] = name }
 }
 
 // request1 claims that the job asks for less than it does.

@@ -256,3 +256,24 @@ func TestAnIdleReservationEnds(t *testing.T) {
 	require.Equal(t, writeAdmit, r.decision().kind)
 	r.sound()
 }
+
+// A status that somebody wrote by hand is made whole: what it holds, and that quota is reserved for it.
+func TestAPhaseWrittenByHandIsMadeWhole(t *testing.T) {
+	r := ready(t, 4)
+	key := r.unit("a", 2, withStatus(map[string]any{
+		"phase": "Dequeued", "conditions": []any{map[string]any{
+			"type": v1alpha1.ConditionQuotaReserved, "status": "False", "reason": "QuotaExceeded", "message": "too little",
+			"lastTransitionTime": testStart.Format(time.RFC3339),
+		}},
+	}))
+	r.step()
+	require.Len(t, r.of(writeResize), 1)
+	r.engine.Settle(r.of(writeResize)[0].Do(t.Context(), r.api.rest))
+	r.step()
+	u := unitFrom(r.api.get(key))
+	require.Equal(t, "cpu: 2", u.held.String())
+	reserved := u.condition(v1alpha1.ConditionQuotaReserved)
+	require.Equal(t, metav1.ConditionTrue, reserved.Status)
+	require.Equal(t, "quota is reserved: cpu: 2", reserved.Message)
+	r.sound()
+}
