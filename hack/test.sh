@@ -17,6 +17,7 @@
 #   e2e            against the control plane of the demo, scheduler and controller included
 #   e2e-essential  those of e2e that say whether it works, see below
 #   e2e-rest       the others
+#   rights         what manifests/rbac gives was used in e2e, or in e2e-essential and e2e-rest, or has a reason
 #   chaos          the same with its processes killed and paused under load, for CHAOS_DURATION (50s) and until all is done
 #
 # Without arguments, and with all, the sections have other sizes than when they are called by name; a variable that is set
@@ -122,12 +123,15 @@ ESSENTIAL=(
   TestSchedulerSaysWhatIsMissing                # an installation that lacks something says so
 )
 
+# What scheduler and controller did there, for rights.
+RIGHTS="$PWD/_artifacts/rights"
+
 # end_to_end TITLE FLAG...: go test on test/e2e with the flags.
 end_to_end() {
   local title="$1"
   shift
   step "end-to-end tests, $title: scheduler, controller and a cluster of KWOK nodes" \
-    failures_last "$GO" test -count=1 -p 1 -v -timeout 25m ./test/e2e "$@"
+    failures_last env JOBQUEUE_RIGHTS="$RIGHTS" "$GO" test -count=1 -p 1 -v -timeout 25m ./test/e2e "$@"
 }
 
 # A name that no test has would be left out without a word.
@@ -143,11 +147,15 @@ essential() {
   echo "^($pattern)\$"
 }
 
-e2e() { end_to_end "all"; }
+e2e() {
+  rm -rf "$RIGHTS"
+  end_to_end "all"
+}
 
 e2e_essential() {
   local pattern
   pattern="$(essential)" || return
+  rm -rf "$RIGHTS"
   end_to_end "the essential ones" -run "$pattern"
 }
 
@@ -155,6 +163,11 @@ e2e_rest() {
   local pattern
   pattern="$(essential)" || return
   end_to_end "the others" -skip "$pattern"
+}
+
+# rights needs what e2e, or e2e-essential and e2e-rest, recorded.
+rights() {
+  step "rights that are given were used, or are listed" env JOBQUEUE_RIGHTS="$RIGHTS" "$GO" test -count=1 ./test/rights
 }
 
 # The order of faults and jobs is always the same here, and in 50 seconds one with all kinds of them: the leader is paused for
@@ -192,12 +205,13 @@ all() {
   binaries
   integration
   e2e
+  rights
   chaos
 }
 
 section() {
   case "$1" in
-  unit | properties | fuzz | differential | race | failovers | mutants) "$1" ;;
+  unit | properties | fuzz | differential | race | failovers | mutants | rights) "$1" ;;
   sim) simulate ;;
   integration | e2e | e2e-essential | e2e-rest | chaos) binaries && "${1//-/_}" ;;
   all) all ;;

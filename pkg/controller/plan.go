@@ -412,8 +412,8 @@ func (p *planner) follow() []Action {
 	return []Action{step}
 }
 
-// relabelled says whether a running job names another quota than its pods were made with. They stay charged to that one,
-// and so does the unit, until the job is resumed anew.
+// relabelled says whether a running job names another quota than its pods were made with. They stay charged to that
+// one, and so does the unit, until the job is resumed anew.
 func (p *planner) relabelled() bool {
 	return p.Unit.Labels[v1alpha1.LabelQuotaName] != p.want.Labels[v1alpha1.LabelQuotaName] && p.chargedElsewhere()
 }

@@ -34,13 +34,15 @@ func TestANumberIsNoPriorityOfItsOwn(t *testing.T) {
 		want       *int32
 		told       string
 	}{
-		"no class":                 {annotated, Priorities{}, ptr.To[int32](0), "it has 0"},
-		"class":                    {annotated, Priorities{Class: ptr.To[int32](10)}, ptr.To[int32](10), "it has 10"},
-		"less than the class":      {"3", Priorities{Class: ptr.To[int32](10)}, ptr.To[int32](3), ""},
-		"less than nothing":        {"-5", Priorities{}, ptr.To[int32](-5), ""},
-		"namespace":                {annotated, Priorities{Most: ptr.To[int32](100)}, ptr.To[int32](100), "it has 100"},
-		"within the namespace":     {"99", Priorities{Most: ptr.To[int32](100)}, ptr.To[int32](99), ""},
-		"namespace below class":    {"9", Priorities{Class: ptr.To[int32](10), Most: ptr.To[int32](5)}, ptr.To[int32](5), "has 5"},
+		"no class":             {annotated, Priorities{}, ptr.To[int32](0), "it has 0"},
+		"class":                {annotated, Priorities{Class: ptr.To[int32](10)}, ptr.To[int32](10), "it has 10"},
+		"less than the class":  {"3", Priorities{Class: ptr.To[int32](10)}, ptr.To[int32](3), ""},
+		"less than nothing":    {"-5", Priorities{}, ptr.To[int32](-5), ""},
+		"namespace":            {annotated, Priorities{Most: ptr.To[int32](100)}, ptr.To[int32](100), "it has 100"},
+		"within the namespace": {"99", Priorities{Most: ptr.To[int32](100)}, ptr.To[int32](99), ""},
+		"namespace below class": {
+			"9", Priorities{Class: ptr.To[int32](10), Most: ptr.To[int32](5)}, ptr.To[int32](5), "has 5",
+		},
 		"no number":                {"", Priorities{Class: ptr.To[int32](10), Most: ptr.To[int32](5)}, ptr.To[int32](10), ""},
 		"nothing is known of it":   {"", Priorities{}, nil, ""},
 		"what is no number at all": {"x", Priorities{Class: ptr.To[int32](10)}, ptr.To[int32](10), ""},

@@ -251,8 +251,8 @@ func (k *Kind) Queue(job *unstructured.Unstructured) string {
 	return ""
 }
 
-// Priority of a job: the name of a class that has one, and a number in its place. Both may be absent: then the cluster's
-// default holds.
+// Priority of a job: the name of a class that has one, and a number in its place. Both may be absent: then the
+// cluster's default holds.
 type Priority struct {
 	Value *int32
 	Class string
