@@ -49,7 +49,7 @@ func (r Right) String() string {
 // short is the name of a service account.
 func short(user string) string { return user[strings.LastIndex(user, ":")+1:] }
 
-// Used are the rights that the requests of an audit log needed. Requests that were refused for lack of one are left out.
+// Used are the rights that the requests of an audit log needed, but for those that were refused.
 type Used map[Right]bool
 
 // Read adds the requests of a log.
