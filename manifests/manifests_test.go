@@ -392,6 +392,6 @@ func TestTenancyWarnsUntilItIsEnforced(t *testing.T) {
 				require.Equal(t, want, binding.Spec.ValidationActions)
 			}
 		}
-		require.Equal(t, 2, found, dir)
+		require.Equal(t, 3, found, dir)
 	}
 }

@@ -120,7 +120,7 @@ func (e *Engine) resolve(u *unitObject) admission.Unit {
 		Key: u.key(), UID: string(u.UID), Queue: u.queue, Created: u.CreationTimestamp.Time,
 		Request: u.request, Pods: u.pods, NonPreemptible: u.nonPreemptible, Active: !u.inactive,
 		Consumer: u.consumer, OwnedByConsumer: u.owned, Adopting: u.adopting(),
-		Phase: u.phase, Attempts: u.attempts, Admitted: u.allocated,
+		Phase: u.phase, Attempts: u.attempts, Admitted: u.allocated, Heartbeat: u.heartbeat,
 		RequeueAt: u.requeueAt, Requeues: u.requeues,
 		Held: u.held, HeldPods: u.heldPods, Recorded: u.recorded, Adopted: u.wasAdopted(),
 		Invalid: u.invalid, InvalidMessage: u.invalidMessage,

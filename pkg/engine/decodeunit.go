@@ -22,6 +22,7 @@ import (
 	"math"
 	"regexp"
 	"strings"
+	"time"
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
@@ -109,6 +110,9 @@ func (u *unitObject) readMeta(labels, annotations map[string]string) {
 		u.parkedFor = admission.Reason(reason)
 	}
 	_, u.adopted = annotations[v1alpha1.AnnotationAdopted]
+	if text := annotations[v1alpha1.AnnotationHeartbeat]; text != "" {
+		u.heartbeat, _ = time.Parse(time.RFC3339, text) // what is no time is no heartbeat
+	}
 }
 
 // unitSpec is what is read of the spec.

@@ -257,6 +257,34 @@ func TestAnIdleReservationEnds(t *testing.T) {
 	r.sound()
 }
 
+// Whoever made a unit for something outside the cluster says from time to time that it is used, where its queue asks for
+// that.
+func TestAUnitWithoutConsumerNeedsAHeartbeat(t *testing.T) {
+	r := ready(t, 4)
+	r.queueWith(testQuota, map[string]any{"queuePolicy": "Priority", "heartbeatTimeoutSeconds": int64(60)})
+	key := r.unit("a", 2)
+	r.step()
+	r.send()
+	beat := func(at time.Time) {
+		r.api.edit(key, func(u *unstructured.Unstructured) {
+			u.SetAnnotations(map[string]string{v1alpha1.AnnotationHeartbeat: at.Format(time.RFC3339)})
+		})
+		r.feed(key)
+	}
+	r.advance(50 * time.Second)
+	beat(r.clock.Now())
+	r.advance(50 * time.Second)
+	require.Empty(t, r.decisions())
+	beat(r.clock.Now().Add(time.Hour)) // takes the place of the one before, and is none
+	r.advance(time.Second)
+	require.Equal(t, writeEvict, r.decision().kind)
+	r.send()
+	u := unitFrom(r.api.get(key))
+	require.Equal(t, admission.PhaseTimeoutBackoff, u.phase)
+	require.Equal(t, string(admission.ReasonNoHeartbeat), u.condition(v1alpha1.ConditionEvicted).Reason)
+	r.sound()
+}
+
 // A status that somebody wrote by hand is made whole: what it holds, and that quota is reserved for it.
 func TestAPhaseWrittenByHandIsMadeWhole(t *testing.T) {
 	r := ready(t, 4)

@@ -23,6 +23,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -96,6 +97,9 @@ func (q *queueObject) setSpec(spec *v1alpha1.QueueSpec, defaultPolicy string) {
 	}
 	if spec.MaxAdmitted != nil {
 		q.spec.MaxAdmitted = *spec.MaxAdmitted
+	}
+	if s := spec.HeartbeatTimeoutSeconds; s != nil && *s > 0 {
+		q.spec.HeartbeatTimeout = time.Duration(*s) * time.Second
 	}
 	if b := spec.PerNamespace; b != nil {
 		q.spec.PerNamespace = &admission.NamespaceBounds{

@@ -471,11 +471,15 @@ func (r *rig) sound() {
 }
 
 func (r *rig) queue(name string) *rig {
+	return r.queueWith(name, map[string]any{"queuePolicy": "Priority"})
+}
+
+func (r *rig) queueWith(name string, spec map[string]any) *rig {
 	r.engine.FeedQueue(&unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "Queue",
 		"metadata": map[string]any{"name": name, "namespace": v1alpha1.DefaultQueueNamespace,
 			"uid": "queue-" + name, "resourceVersion": "1"},
-		"spec": map[string]any{"queuePolicy": "Priority"},
+		"spec": spec,
 	}}, false)
 	return r
 }

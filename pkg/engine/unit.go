@@ -75,6 +75,7 @@ type unitHistory struct {
 	requeueAt  time.Time
 	requeues   int64 // evictions by a timeout since the job last ran
 	allocated  time.Time
+	heartbeat  time.Time
 	conditions []metav1.Condition
 	// parkedFor is why the controller made the unit inactive; empty if it did not. While the unit waits the controller
 	// writes the reason itself.
@@ -90,7 +91,7 @@ var noHistory = &unitHistory{}
 
 func (h *unitHistory) empty() bool {
 	return h.message == "" && h.held.Len() == 0 && !h.recorded && h.heldPods == 0 && h.requeueAt.IsZero() &&
-		h.requeues == 0 && h.allocated.IsZero() && len(h.conditions) == 0 && h.parkedFor == "" &&
+		h.requeues == 0 && h.allocated.IsZero() && h.heartbeat.IsZero() && len(h.conditions) == 0 && h.parkedFor == "" &&
 		h.invalid == "" && h.invalidMessage == "" && !h.panicked
 }
 

@@ -106,6 +106,11 @@ type QueueSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxAdmitted *int32 `json:"maxAdmitted,omitempty"`
+	// heartbeatTimeoutSeconds is how long a unit without consumer keeps its quota after the time in its annotation
+	// koord-queue/heartbeat, or after its admission. Absent means for ever.
+	// +optional
+	// +kubebuilder:validation:Minimum=10
+	HeartbeatTimeoutSeconds *int32 `json:"heartbeatTimeoutSeconds,omitempty"`
 	// perNamespace bounds the units of each namespace, so that none fills a queue that several share.
 	// +optional
 	PerNamespace *NamespaceBounds `json:"perNamespace,omitempty"`

@@ -319,6 +319,11 @@ func (in *QueueSpec) DeepCopyInto(out *QueueSpec) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.HeartbeatTimeoutSeconds != nil {
+		in, out := &in.HeartbeatTimeoutSeconds, &out.HeartbeatTimeoutSeconds
+		*out = new(int32)
+		**out = **in
+	}
 	if in.PerNamespace != nil {
 		in, out := &in.PerNamespace, &out.PerNamespace
 		*out = new(NamespaceBounds)

@@ -26,7 +26,7 @@ import (
 
 // A reservation that nothing uses ends: the job is suspended again and waits for a while before it is tried once more,
 // longer each time. Otherwise a job that can never run, on purpose or not, would keep its quota from all others for
-// ever. Only units of managed jobs are looked at: whoever made another unit is not known to make pods.
+// ever. Whoever made a unit without consumer is not known to make pods: a queue may ask him for a heartbeat.
 
 // Back-off after a reservation that nothing used: base, doubled with each time in a row, up to most; and up to a tenth
 // more, which follows from the UID, so that those that failed together are not tried together.
@@ -36,55 +36,88 @@ const (
 	mostDoublings = 5
 )
 
-// expiry is when a unit loses its reservation if none of its pods is on a node by then, and why.
+// expiry is when a unit loses its reservation if nothing shows by then that it is used, and why.
 type expiry struct {
-	at     time.Time
-	reason Reason
+	at      time.Time
+	reason  Reason
+	timeout time.Duration
 }
 
-// expiryOf is zero for a unit that never loses it.
-func (r *roster) expiryOf(u *unit) (x expiry) {
-	managed := u.spec.ConsumerManaged && u.spec.Consumer != (Consumer{})
-	released := u.spec.Phase == PhaseDequeued || u.spec.Phase == PhaseSchedSucceed
-	if u.stage != stageAdmitted || !managed || !released || u.spec.Quarantined || !u.holding || u.held.IsZero() {
+// expiryOf is zero for a unit that never loses it, and for one of which nobody knows when it was admitted.
+func (r *roster) expiryOf(now time.Time, u *unit) (x expiry) {
+	if u.stage != stageAdmitted || u.spec.Quarantined || !u.holding || u.held.IsZero() || u.spec.Admitted.IsZero() {
+		return x
+	}
+	switch {
+	case u.spec.Consumer == (Consumer{}):
+		return u.heartbeatExpiry(now)
+	case u.spec.ConsumerManaged:
+		return r.unusedExpiry(u)
+	default:
+		return x
+	}
+}
+
+// heartbeatExpiry is that of a unit without consumer. A heartbeat later than the next one has to be is none: otherwise
+// one would do for ever.
+func (u *unit) heartbeatExpiry(now time.Time) (x expiry) {
+	timeout := u.queue.spec.HeartbeatTimeout
+	if timeout <= 0 {
+		return x
+	}
+	last := u.spec.Admitted
+	if beat := u.spec.Heartbeat; !beat.After(now.Add(timeout)) {
+		last = later(last, beat)
+	}
+	return expiry{last.Add(timeout), ReasonNoHeartbeat, timeout}
+}
+
+// unusedExpiry is that of a unit of a managed job, none of whose pods is on a node.
+func (r *roster) unusedExpiry(u *unit) (x expiry) {
+	if u.spec.Phase != PhaseDequeued && u.spec.Phase != PhaseSchedSucceed {
 		return x
 	}
 	pods, assigned := r.ledger.Pods(u.spec.Key)
-	timeout := r.cfg.IdleTimeout
-	x.reason = ReasonIdleReservation
+	x.timeout, x.reason = r.cfg.IdleTimeout, ReasonIdleReservation
 	if pods > 0 {
-		timeout, x.reason = r.cfg.UnboundTimeout, ReasonUnschedulable
+		x.timeout, x.reason = r.cfg.UnboundTimeout, ReasonUnschedulable
 	}
-	if timeout <= 0 || assigned > 0 {
+	if x.timeout <= 0 || assigned > 0 {
 		return expiry{}
 	}
-	x.at = later(u.spec.Admitted, u.left).Add(timeout)
+	x.at = later(u.spec.Admitted, u.left).Add(x.timeout)
 	return x
 }
 
 // over says that it is time.
 func (x *expiry) over(now time.Time) bool { return !x.at.IsZero() && !now.Before(x.at) }
 
-func (r *roster) expiryMessage(reason Reason) string {
-	if reason == ReasonUnschedulable {
+func (x *expiry) message() string {
+	switch x.reason {
+	case ReasonUnschedulable:
 		return fmt.Sprintf("no pod of the job came on a node within %s of its admission; events of its pods say why",
-			r.cfg.UnboundTimeout)
+			x.timeout)
+	case ReasonNoHeartbeat:
+		return fmt.Sprintf("nobody renewed the heartbeat of the unit for %s, which its queue asks for", x.timeout)
+	default:
+		return fmt.Sprintf("the job made no pod within %s of its admission; its own events may say why", x.timeout)
 	}
-	return fmt.Sprintf("the job made no pod within %s of its admission; its own events may say why", r.cfg.IdleTimeout)
 }
 
 // expiryChanged says whether an admitted unit may have to be placed again after its pods have changed.
-func (r *roster) expiryChanged(u *unit) bool { return backlog.MomentOf(r.expiryOf(u).at) != u.retryAt }
+func (r *roster) expiryChanged(now time.Time, u *unit) bool {
+	return backlog.MomentOf(r.expiryOf(now, u).at) != u.retryAt
+}
 
 // expire has the unit lose what nothing uses, if its time is over still.
 func (r *roster) expire(now time.Time, u *unit) (d Evict, expired bool) {
-	x := r.expiryOf(u)
+	x := r.expiryOf(now, u)
 	if !x.over(now) {
 		return d, false
 	}
 	n := u.spec.Requeues + 1
 	return Evict{
-		Unit: u.spec, Reason: x.reason, Message: r.expiryMessage(x.reason), RequeueAt: requeue(now, u.spec.UID, n),
+		Unit: u.spec, Reason: x.reason, Message: x.message(), RequeueAt: requeue(now, u.spec.UID, n),
 		Requeues: n,
 	}, true
 }

@@ -236,9 +236,19 @@ func (m *model) setPods(key string, change func(map[string]Pod)) {
 
 // expired units hold quota that nothing uses, for too long.
 func (m *model) expired(u *modelUnit) bool {
-	managed := u.ConsumerManaged && u.Consumer != (Consumer{})
-	if u.at != "admitted" || !managed || u.Quarantined || !u.holds || u.held.IsZero() || m.now.Before(u.refusedTo) ||
-		(u.Phase != PhaseDequeued && u.Phase != PhaseSchedSucceed) {
+	if u.at != "admitted" || u.Quarantined || !u.holds || u.held.IsZero() || m.now.Before(u.refusedTo) ||
+		u.Admitted.IsZero() {
+		return false
+	}
+	if u.Consumer == (Consumer{}) {
+		timeout := m.queues[u.Queue].HeartbeatTimeout
+		last := u.Admitted
+		if u.Heartbeat.After(last) && !u.Heartbeat.After(m.now.Add(timeout)) {
+			last = u.Heartbeat
+		}
+		return timeout > 0 && !m.now.Before(last.Add(timeout))
+	}
+	if !u.ConsumerManaged || (u.Phase != PhaseDequeued && u.Phase != PhaseSchedSucceed) {
 		return false
 	}
 	patience := idleTimeout

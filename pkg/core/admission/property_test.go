@@ -165,6 +165,7 @@ func drawQueue(t *rapid.T, name string) Queue {
 		q.Quotas = []string{"a11", "b1"}
 	}
 	q.PerNamespace = drawBounds(t)
+	q.HeartbeatTimeout = time.Duration(rapid.SampledFrom([]int{0, 0, 30}).Draw(t, "heartbeat timeout")) * time.Second
 	return q
 }
 
@@ -204,6 +205,8 @@ func drawUnit(t *rapid.T, i int) Unit {
 	switch rapid.IntRange(0, 14).Draw(t, "kind") {
 	case 0:
 		u.Phase, u.Held, u.Attempts = PhaseRunning, u.Request, 1
+		u.Admitted = epoch.Add(time.Duration(rapid.IntRange(-30, 30).Draw(t, "admitted at")) * time.Second)
+		u.Heartbeat = epoch.Add(time.Duration(rapid.IntRange(-30, 90).Draw(t, "heartbeat")) * time.Second)
 		if u.HeldPods = u.Pods; rapid.Bool().Draw(t, "has another size") {
 			u.Held, u.HeldPods = drawList(t, "held", 0, 5, true), rapid.Int64Range(0, 2).Draw(t, "held pods")
 			u.Adopted, u.Recorded = rapid.Bool().Draw(t, "adopted"), rapid.Bool().Draw(t, "recorded")

@@ -81,6 +81,7 @@ func (q *queueRecord) shareChanged() bool {
 func (q *Queue) same(o *Queue) bool {
 	return q.Name == o.Name && q.Policy == o.Policy && q.Priority == o.Priority && q.Threshold == o.Threshold &&
 		q.Held == o.Held && q.MaxAdmitted == o.MaxAdmitted && q.samePerNamespace(o) &&
+		q.HeartbeatTimeout == o.HeartbeatTimeout &&
 		// nil accepts all, an empty list none
 		slices.Equal(q.Quotas, o.Quotas) && (q.Quotas == nil) == (o.Quotas == nil)
 }
@@ -189,6 +190,19 @@ func (r *roster) queueChanged(now time.Time, q *queueRecord, reorder bool) {
 	}
 	r.ranking.touch(q)
 	r.changed = true
+}
+
+// placeHolding places the units again that hold quota in a queue. It looks at all units: timeouts of queues seldom change.
+func (r *roster) placeHolding(now time.Time, q *queueRecord) {
+	set := map[*unit]struct{}{}
+	for _, u := range r.units {
+		if u.stage == stageAdmitted && u.tenure.queue == q {
+			set[u] = struct{}{}
+		}
+	}
+	for _, u := range inOrder(set) {
+		r.change(u, func() { r.place(now, u) })
+	}
 }
 
 // reorder moves all units of a queue into the order of its present policy, and into the line as its bounds say.

@@ -49,6 +49,7 @@ const (
 	ReasonUnknownPhase           Reason = "UnknownPhase"  // a phase of another version
 	ReasonUnschedulable          Reason = "Unschedulable" // no pod of it came on a node in time
 	ReasonIdleReservation        Reason = "IdleReservation"
+	ReasonNoHeartbeat            Reason = "NoHeartbeat" // nobody said in time that the unit is used
 )
 
 // Finding is why a unit waits in a form that stays true until the answer is another one: the reason, and of a shortage

@@ -234,7 +234,7 @@ func (r *roster) placeAdmitted(now time.Time, u *unit) {
 	} else {
 		r.hold(u, u.spec.wants())
 	}
-	expires := r.expiryOf(u)
+	expires := r.expiryOf(now, u)
 	if reason == "" && expires.over(now) {
 		reason = expires.reason
 	}
@@ -386,7 +386,7 @@ func (r *roster) podsChange(now time.Time, unitKey string, f func() (outstanding
 			r.tree.Changed(u.quota)
 		}
 		r.podsLeft(now, u, assigned)
-		if u.stage == stageAdmitted && u.holding && (r.sizeChanged(u) || r.expiryChanged(u)) {
+		if u.stage == stageAdmitted && u.holding && (r.sizeChanged(u) || r.expiryChanged(now, u)) {
 			r.place(now, u)
 		}
 	})

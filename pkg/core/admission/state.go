@@ -92,8 +92,12 @@ func (s *State) UpsertQueue(now time.Time, in Queue) {
 		return
 	}
 	reorder := !q.known || !q.spec.sameOrder(&in)
+	timeoutChanged := q.spec.HeartbeatTimeout != in.HeartbeatTimeout
 	q.known, q.spec = true, in
 	s.queueChanged(now, q, reorder)
+	if timeoutChanged {
+		s.placeHolding(now, q)
+	}
 }
 
 // DeleteQueue parks the units of a queue that goes with UnknownQueue.

@@ -275,6 +275,8 @@ func (st *story) queue(a arguments) {
 				bounds.MaxAdmitted = int32(st.number(value))
 			}
 			q.PerNamespace = &bounds
+		case "heartbeat":
+			q.HeartbeatTimeout = time.Duration(st.number(value)) * time.Second
 		case "held":
 			q.Held = value == "true"
 		default:
@@ -326,6 +328,8 @@ func (st *story) setUnit(u *Unit, key, value string) {
 		u.NonPreemptible = value == "false"
 	case "active":
 		u.Active = value == "true"
+	case "heartbeat": // seconds after the beginning
+		u.Heartbeat = epoch.Add(time.Duration(st.number(value)) * time.Second)
 	case "adopting":
 		u.Adopting = value == "true"
 	case "phase":

@@ -73,8 +73,9 @@ type Unit struct {
 	Recorded bool
 	// Adopted: it was not admitted; its job ran before. It holds what Held says, also where that is nothing.
 	Adopted bool
-	// Admitted is when it was admitted last.
-	Admitted time.Time
+	// Admitted is when it was admitted last. Heartbeat is when whoever made a unit without consumer said last that it is
+	// used; zero means never.
+	Admitted, Heartbeat time.Time
 	// Requeue: not eligible before this time (TimeoutBackoff). Zero means none. Requeues counts how often in a row it
 	// lost its admission to a timeout.
 	RequeueAt time.Time
@@ -99,6 +100,9 @@ type Queue struct {
 	// Held: admit nothing new. MaxAdmitted < 0 means no bound.
 	Held        bool
 	MaxAdmitted int32
+	// HeartbeatTimeout is how long a unit without consumer keeps what it holds after its last heartbeat; zero means for
+	// ever.
+	HeartbeatTimeout time.Duration
 	// PerNamespace bounds the units of each namespace; nil means no bounds.
 	PerNamespace *NamespaceBounds
 }

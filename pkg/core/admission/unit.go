@@ -265,7 +265,8 @@ func (u *unit) enter(to stage) {
 }
 
 func (in *Unit) same(o *Unit) bool {
-	sameTimes := in.Created.Equal(o.Created) && in.RequeueAt.Equal(o.RequeueAt) && in.Admitted.Equal(o.Admitted)
+	sameTimes := in.Created.Equal(o.Created) && in.RequeueAt.Equal(o.RequeueAt) && in.Admitted.Equal(o.Admitted) &&
+		in.Heartbeat.Equal(o.Heartbeat)
 	sameLists := in.Request.Same(o.Request) && in.Held.Same(o.Held) && in.Expected.Same(o.Expected)
 	return sameTimes && sameLists && in.plain() == o.plain()
 }

@@ -126,7 +126,7 @@ func TestRoles(t *testing.T) {
 	readAnd := func(verbs ...string) []string { return append(slices.Clone(read), verbs...) }
 	roles := map[string]map[string][]string{
 		"viewer":    {"queues": read, "queues/status": read, "queueunits": read, "queueunits/status": read},
-		"submitter": {"queueunits": readAnd("create", "delete")},
+		"submitter": {"queueunits": readAnd("create", "patch", "delete")},
 		"operator": {
 			"queues": readAnd("update", "patch"), "queueunits": readAnd("update", "patch"),
 			"queues/status": read, "queueunits/status": read,
