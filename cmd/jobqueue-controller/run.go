@@ -119,7 +119,7 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 		return stopped(ctx, err)
 	}
 	dog := newWatchdog(config, &c.LeaderElection, clock.RealClock{})
-	mgr, err := newManager(config, scheme, c)
+	mgr, err := newManager(config, scheme, c, predicate.Kinds())
 	if err != nil {
 		return err
 	}
@@ -218,14 +218,15 @@ func whileLeading(dog *watchdog.Timer) manager.RunnableFunc {
 }
 
 func newManager(
-	config *rest.Config, scheme *runtime.Scheme, c *v1alpha1.ControllerConfiguration,
+	config *rest.Config, scheme *runtime.Scheme, c *v1alpha1.ControllerConfiguration, kinds []jobs.Kind,
 ) (manager.Manager, error) {
 	grace := shutdownTimeout
 	l := c.LeaderElection
+	wholeTemplates := c.UnitTemplates == v1alpha1.UnitTemplatesFull
 	mgr, err := ctrl.NewManager(config, manager.Options{
 		Scheme:                        scheme,
 		Logger:                        klog.NewKlogr(),
-		Cache:                         controller.CacheOptions(c.QueueNamespace),
+		Cache:                         controller.CacheOptions(c.QueueNamespace, kinds, wholeTemplates),
 		Client:                        controller.ClientOptions(),
 		Metrics:                       metricsserver.Options{BindAddress: c.MetricsBindAddress},
 		HealthProbeBindAddress:        c.HealthProbeBindAddress,

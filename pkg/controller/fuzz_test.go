@@ -70,6 +70,15 @@ func FuzzPlan(f *testing.F) {
 		for _, action := range actions {
 			legal(t, o, action)
 		}
+		if o.Job != nil {
+			cached := o
+			var err error
+			if cached.Job, err = jobs.Expand(o.Kind.Compact(o.Job.DeepCopy(), o.WholeTemplates)); err == nil {
+				for _, action := range Plan(cached) {
+					legal(t, cached, action)
+				}
+			}
+		}
 		const plans = 8
 		for range plans {
 			if actions = Plan(o); !carryOut(&o, actions) {

@@ -246,6 +246,11 @@ func optimistic(before client.Object) client.Patch {
 }
 
 func (r *JobReconciler) patchJob(ctx context.Context, o *Observation, a PatchJob) error {
+	for _, after := range []*unstructured.Unstructured{a.After, a.Plain} {
+		if after != nil {
+			o.Kind.KeepMaps(a.Before, after)
+		}
+	}
 	err := r.patch(ctx, o, a.Before, a.After.DeepCopy(), a.Event, r.Client.Patch)
 	if !apierrors.IsInvalid(err) {
 		return err
@@ -294,8 +299,8 @@ func (r *JobReconciler) observe(ctx context.Context, key types.NamespacedName) (
 		o.Unit = unit
 		r.created.forget(key)
 	}
-	job := r.newJob()
-	if err := r.Client.Get(ctx, key, job); err != nil {
+	job, err := r.cachedJob(ctx, key)
+	if err != nil {
 		r.told.forget(key)
 		r.created.forget(key)
 		r.started.forget(key)
@@ -307,6 +312,20 @@ func (r *JobReconciler) observe(ctx context.Context, key types.NamespacedName) (
 	err = r.judge(ctx, &o, job)
 	r.noteStart(&o)
 	return o, err
+}
+
+// cachedJob is what the cache has of a job; one that is larger than caches keep is read from the API server.
+func (r *JobReconciler) cachedJob(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
+	job := r.newJob()
+	if err := r.Client.Get(ctx, key, job); err != nil {
+		return nil, err
+	}
+	expanded, err := jobs.Expand(job)
+	if errors.Is(err, jobs.ErrNotKept) {
+		job = r.newJob()
+		return job, r.Live.Get(ctx, key, job)
+	}
+	return expanded, err
 }
 
 // noteStart fills in since when the job runs, as long as its unit does not say that it does.

@@ -359,6 +359,7 @@ func TestPlan(t *testing.T) {
 			}
 			require.Equal(t, tc.want, describe(Plan(tc.scene.Observation)))
 			require.Equal(t, tc.want, describe(Plan(tc.scene.Observation)), "I13")
+			require.Equal(t, tc.want, describe(Plan(asCached(t, tc.scene.Observation))), "of what caches keep of the job")
 			require.Equal(t, job, tc.scene.Job, "what was observed is not changed")
 			require.Equal(t, unit, tc.scene.Unit, "what was observed is not changed")
 		})
@@ -368,6 +369,20 @@ func TestPlan(t *testing.T) {
 func unmanage(o *Observation) { o.Managed = false }
 func gone(o *Observation)     { o.Job = nil }
 func marked(o *Observation)   { jobs.MarkSuspended(o.Job) }
+
+// asCached is an observation of the job as the cache keeps it.
+func asCached(t *testing.T, o Observation) Observation {
+	if o.Job == nil {
+		return o
+	}
+	raw, err := o.Job.MarshalJSON()
+	require.NoError(t, err)
+	job := &unstructured.Unstructured{}
+	require.NoError(t, job.UnmarshalJSON(raw)) // with the numbers of the API machinery
+	o.Job, err = jobs.Expand(o.Kind.Compact(job, o.WholeTemplates))
+	require.NoError(t, err)
+	return o
+}
 
 func unitRead(o *Observation) { o.FreshUnit = true }
 

@@ -29,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -54,19 +55,32 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, builder.AddToScheme(scheme)
 }
 
-// CacheOptions hold no more in memory than the reconcilers read.
-func CacheOptions(queueNamespace string) cache.Options {
-	return cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject: map[client.Object]cache.ByObject{
-			&admissionregistrationv1.MutatingWebhookConfiguration{}: {
-				Field: fields.OneTermEqualSelector("metadata.name", webhookConfiguration),
-			},
-			&v1alpha1.Queue{}: {Namespaces: map[string]cache.Config{queueNamespace: {}}},
-			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{queueNamespace: {
-				FieldSelector: fields.OneTermEqualSelector("metadata.name", jobs.ManagedJobsConfigMap),
-			}}},
+// CacheOptions hold no more in memory than the reconcilers read. Jobs of these kinds are kept in compact form.
+func CacheOptions(queueNamespace string, kinds []jobs.Kind, wholeTemplates bool) cache.Options {
+	byObject := map[client.Object]cache.ByObject{
+		&admissionregistrationv1.MutatingWebhookConfiguration{}: {
+			Field: fields.OneTermEqualSelector("metadata.name", webhookConfiguration),
 		},
+		&v1alpha1.Queue{}: {Namespaces: map[string]cache.Config{queueNamespace: {}}},
+		&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{queueNamespace: {
+			FieldSelector: fields.OneTermEqualSelector("metadata.name", jobs.ManagedJobsConfigMap),
+		}}},
+	}
+	for i := range kinds {
+		job := &unstructured.Unstructured{}
+		job.SetGroupVersionKind(kinds[i].GVK)
+		byObject[job] = cache.ByObject{Transform: compactJobs(&kinds[i], wholeTemplates)}
+	}
+	return cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: byObject}
+}
+
+// compactJobs is what the cache of a kind does with each object that comes.
+func compactJobs(kind *jobs.Kind, wholeTemplates bool) toolscache.TransformFunc {
+	return func(object any) (any, error) {
+		if job, ok := object.(*unstructured.Unstructured); ok {
+			return kind.Compact(job, wholeTemplates), nil
+		}
+		return object, nil // the last known state of a deleted job
 	}
 }
 

@@ -106,7 +106,7 @@ func (s *sources) followJobs() error {
 		name := kind.String()
 		informer := s.opts.Jobs.ForResource(kind.GVR).Informer()
 		followed := &jobKind{name: name, informer: informer}
-		if err := informer.SetTransform(TrimJob); err != nil {
+		if err := informer.SetTransform(TrimJobs(s.opts.Predicate.LabelKeys())); err != nil {
 			return fmt.Errorf("watching %s: %w", name, err)
 		}
 		if err := informer.SetWatchErrorHandlerWithContext(s.onKindError(followed)); err != nil {

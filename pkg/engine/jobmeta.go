@@ -19,11 +19,13 @@ package engine
 import (
 	"hash/maphash"
 	"maps"
+	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/intern"
 )
 
@@ -54,10 +56,10 @@ func (m *JobMeta) Name() string { return m.path[len(m.path)-int(m.name):] }
 // UID of the job.
 func (m *JobMeta) UID() types.UID { return m.uid }
 
-// Labels of the job; they must not be changed.
+// Labels of the job that say whether it is managed; they must not be changed.
 func (m *JobMeta) Labels() map[string]string { return m.traits.labels }
 
-// Annotations of the job, without what kubectl keeps there; they must not be changed.
+// Annotations of the job that say whether it is managed and suspended, of bounded length; they must not be changed.
 func (m *JobMeta) Annotations() map[string]string { return m.traits.annotations }
 
 // Owner is the controlling owner, nil if there is none; it must not be changed.
@@ -68,15 +70,49 @@ func (m *JobMeta) GetObjectMeta() metav1.Object {
 	return &storedMeta{noMeta, m.path, m.uid, m.resourceVersion}
 }
 
-// TrimJob is the transform of informers of jobs' metadata.
-func TrimJob(obj any) (any, error) {
-	if meta, ok := obj.(*metav1.PartialObjectMetadata); ok {
-		return newJobMeta(meta), nil
+// TrimJobs is the transform of informers of jobs' metadata. Of labels it keeps those of these keys. What the author of a
+// job may make long is cut or left out, so that it is not kept.
+func TrimJobs(labelKeys []string) cache.TransformFunc {
+	return func(obj any) (any, error) {
+		if meta, ok := obj.(*metav1.PartialObjectMetadata); ok {
+			return newJobMeta(meta, labelKeys), nil
+		}
+		return obj, nil
 	}
-	return obj, nil
 }
 
-func newJobMeta(meta *metav1.PartialObjectMetadata) *JobMeta {
+// readAnnotations are the keys of those annotations of a job that are read.
+var readAnnotations = []string{v1alpha1.QueueNameKey, v1alpha1.AnnotationSuspendedBy}
+
+// longestKept is how much is kept of a value, and of what names an owner: as much as the longest name of an object.
+const longestKept = 253
+
+// trimmed are the values of some keys.
+func trimmed(m map[string]string, keys []string) map[string]string {
+	var kept map[string]string
+	for _, key := range keys {
+		value, ok := m[key]
+		if !ok {
+			continue
+		}
+		if kept == nil {
+			kept = map[string]string{}
+		}
+		kept[key] = strings.Clone(value[:min(len(value), longestKept)])
+	}
+	return kept
+}
+
+// ownerOf is the controlling owner. One of impossible length is none: the job is judged by itself.
+func ownerOf(meta *metav1.PartialObjectMetadata) *metav1.OwnerReference {
+	o := metav1.GetControllerOf(meta)
+	if o != nil && max(len(o.APIVersion), len(o.Kind), len(o.Name), len(o.UID)) > longestKept {
+		return nil
+	}
+	return o
+}
+
+func newJobMeta(meta *metav1.PartialObjectMetadata, labelKeys []string) *JobMeta {
 	m := &JobMeta{
 		path: meta.Name, uid: meta.UID, resourceVersion: meta.ResourceVersion,
 		name:    int32(len(meta.Name)), //nolint:gosec // the API takes no name that is longer than 253 bytes
@@ -85,10 +121,8 @@ func newJobMeta(meta *metav1.PartialObjectMetadata) *JobMeta {
 	if meta.Namespace != "" {
 		m.path = meta.Namespace + "/" + meta.Name
 	}
-	traits := jobTraits{labels: meta.Labels, annotations: meta.Annotations, owner: metav1.GetControllerOf(meta)}
-	if _, there := traits.annotations[corev1.LastAppliedConfigAnnotation]; there {
-		traits.annotations = maps.Clone(traits.annotations)
-		delete(traits.annotations, corev1.LastAppliedConfigAnnotation)
+	traits := jobTraits{
+		labels: trimmed(meta.Labels, labelKeys), annotations: trimmed(meta.Annotations, readAnnotations), owner: ownerOf(meta),
 	}
 	m.traits = sharedTraits.Of(&traits)
 	return m

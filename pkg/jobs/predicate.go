@@ -125,6 +125,11 @@ func (p *Predicate) ManagesLabels(
 	return asked
 }
 
+// LabelKeys are the keys of all labels that ManagesLabels looks at.
+func (p *Predicate) LabelKeys() []string {
+	return slices.Concat([]string{v1alpha1.QueueNameKey}, v1alpha1.QuotaLabels[:], p.otherQueueLabels)
+}
+
 // QueueAnnotation reduces annotations to a set for ManagesLabels: the one annotation that names a queue.
 func QueueAnnotation(annotations map[string]string) map[string]string {
 	if name := annotations[v1alpha1.QueueNameKey]; name != "" {

@@ -64,11 +64,7 @@ func ReduceTemplate(template []byte) ([]byte, error) {
 	if err := json.Unmarshal(template, &whole); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	reduced := schedulingFields.of(whole)
-	if metadata, ok := reduced["metadata"].(map[string]any); ok {
-		reduceAnnotations(metadata)
-	}
-	return json.Marshal(reduced)
+	return json.Marshal(reduced(whole))
 }
 
 // of an object. What is not an object where one is expected goes.

@@ -100,7 +100,7 @@ func newCore(
 	}
 	c.stragglers = newStragglers(c.clock, args.UnknownJobsGracePeriod.Duration)
 	factory := metadatainformer.NewSharedInformerFactory(metadataClient, 0)
-	index, err := NewJobIndex(factory, predicate.Kinds(), c.stragglers.arrived)
+	index, err := NewJobIndex(factory, predicate, c.stragglers.arrived)
 	if err != nil {
 		return nil, err
 	}

@@ -37,12 +37,13 @@ type JobIndex struct {
 // NewJobIndex registers an informer for every kind with the factory, which the caller starts. arrived, if set, is
 // called for every job that comes or changes.
 func NewJobIndex(
-	factory metadatainformer.SharedInformerFactory, kinds []jobs.Kind, arrived func(uid types.UID),
+	factory metadatainformer.SharedInformerFactory, predicate *jobs.Predicate, arrived func(uid types.UID),
 ) (*JobIndex, error) {
 	index := &JobIndex{jobs: map[types.UID]*engine.JobMeta{}}
+	kinds := predicate.Kinds()
 	for i := range kinds {
 		informer := factory.ForResource(kinds[i].GVR).Informer()
-		if err := informer.SetTransform(engine.TrimJob); err != nil {
+		if err := informer.SetTransform(engine.TrimJobs(predicate.LabelKeys())); err != nil {
 			return nil, fmt.Errorf("watching %s: %w", kinds[i].String(), err)
 		}
 		if _, err := informer.AddEventHandler(index.follow(arrived)); err != nil {

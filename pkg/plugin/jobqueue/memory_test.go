@@ -292,7 +292,7 @@ func heapOf(b *testing.B, n int, withJobs bool) float64 {
 		predicate, err := jobs.NewPredicate(jobs.ManagedJobs{})
 		require.NoError(b, err)
 		factory := metadatainformer.NewSharedInformerFactory(&memoryMetadata{b: b, count: n}, 0)
-		index, err = NewJobIndex(factory, predicate.Kinds(), func(types.UID) {})
+		index, err = NewJobIndex(factory, predicate, func(types.UID) {})
 		require.NoError(b, err)
 		options.Predicate, options.Jobs = predicate, factory
 		defer factory.Shutdown()

@@ -25,7 +25,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	"k8s.io/client-go/metadata/metadatainformer"
@@ -188,8 +187,9 @@ func TestJobIndexFindsJobsByUID(t *testing.T) {
 	client := metadatafake.NewSimpleMetadataClient(scheme, job)
 	factory := metadatainformer.NewSharedInformerFactory(client, 0)
 	arrived := make(chan types.UID, 8)
-	kinds := []jobs.Kind{{GVR: schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}}}
-	index, err := NewJobIndex(factory, kinds, func(uid types.UID) { arrived <- uid })
+	predicate, err := jobs.NewPredicate(jobs.ManagedJobs{})
+	require.NoError(t, err)
+	index, err := NewJobIndex(factory, predicate, func(uid types.UID) { arrived <- uid })
 	require.NoError(t, err)
 	_, seen := index.Job("u")
 	require.False(t, seen)

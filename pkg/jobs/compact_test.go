@@ -1,0 +1,254 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobs
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// ordinary is a job as the API server sends it, %s its name.
+const ordinary = `
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: %[1]s
+  namespace: team-of-somebody
+  uid: 5c8f7a52-0000-4000-8000-%[1]s
+  resourceVersion: "123456789"
+  generation: 2
+  creationTimestamp: "2026-01-01T00:00:00Z"
+  labels: {quota.scheduling.koordinator.sh/name: team-of-somebody, app: training, stage: production}
+  annotations:
+    koord-queue/queue-name: everybody
+    scheduling.x-k8s.io/priority: "7"
+    kubectl.kubernetes.io/last-applied-configuration: '{"apiVersion":"batch/v1","kind":"Job"}'
+    notes: for nobody who schedules
+  managedFields: [{manager: kubectl, operation: Update, fieldsType: FieldsV1, fieldsV1: {f:spec: {}}}]
+  finalizers: [example.com/keep]
+spec:
+  suspend: true
+  parallelism: 4
+  completions: 8
+  backoffLimit: 6
+  completionMode: NonIndexed
+  podReplacementPolicy: TerminatingOrFailed
+  selector: {matchLabels: {batch.kubernetes.io/controller-uid: 5c8f7a52-0000-4000-8000-000000000000}}
+  template:
+    metadata:
+      labels: {app: training}
+      annotations: {notes: of the pods, koord-queue/related-podset-name: main}
+    spec:
+      restartPolicy: Never
+      nodeSelector: {pool: gpu}
+      priorityClassName: high
+      containers:
+      - name: main
+        image: registry.example.com/training/image@sha256:00000000000000000000000000000000000000000000000000000000
+        command: [python, -m, train, --epochs=10]
+        env: [{name: TOKEN, value: secret}, {name: RANK, value: "0"}]
+        resources: {requests: {cpu: "4", memory: 16Gi, nvidia.com/gpu: "1"}, limits: {nvidia.com/gpu: "1"}}
+status:
+  active: 0
+  ready: 0
+  uncountedTerminatedPods: {succeeded: [a, b]}
+  conditions: [{type: Suspended, status: "True", reason: JobSuspended, message: Job suspended}]
+`
+
+func jobFrom(t testing.TB, text string) *unstructured.Unstructured {
+	t.Helper()
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	require.NoError(t, err)
+	job := &unstructured.Unstructured{}
+	require.NoError(t, job.UnmarshalJSON(raw))
+	return job
+}
+
+// TestCompactJobsSayWhatIsRead: of a compact job everything that is read is what it is of the whole one, and nothing
+// else is kept.
+func TestCompactJobsSayWhatIsRead(t *testing.T) {
+	kind := &Builtin()[0]
+	whole, same := jobFrom(t, fmt.Sprintf(ordinary, "j")), jobFrom(t, fmt.Sprintf(ordinary, "j"))
+	compact := kind.Compact(same, false)
+	require.Equal(t, "j", compact.GetName())
+	require.Equal(t, whole.GetUID(), compact.GetUID())
+	require.Equal(t, whole.GetResourceVersion(), compact.GetResourceVersion())
+	require.Same(t, compact, kind.Compact(compact, false), "what is compact stays so")
+	require.Equal(t, compact, compact.DeepCopy())
+	job, err := Expand(compact)
+	require.NoError(t, err)
+	for _, p := range kind.paths() {
+		if value := lookup(whole.Object, p); len(p) > 0 && p[len(p)-1] != "template" {
+			require.Equal(t, value, lookup(job.Object, p), p)
+		}
+	}
+	require.Equal(t, whole.GetLabels(), job.GetLabels())
+	require.Equal(t, map[string]string{
+		"koord-queue/queue-name": "everybody", "scheduling.x-k8s.io/priority": "7",
+	}, job.GetAnnotations())
+	require.Equal(t, whole.GetCreationTimestamp(), job.GetCreationTimestamp())
+	text, err := json.Marshal(job.Object)
+	require.NoError(t, err)
+	for _, gone := range []string{"secret", "notes", "managedFields", "uncounted", "python", "last-applied"} {
+		require.NotContains(t, string(text), gone)
+	}
+	reducedOf := func(job *unstructured.Unstructured) string {
+		sets, err := kind.PodSets(job)
+		require.NoError(t, err)
+		raw, err := ReduceTemplate(sets[0].Raw)
+		require.NoError(t, err)
+		return string(raw)
+	}
+	require.Equal(t, reducedOf(whole), reducedOf(job))
+	again, err := Expand(job)
+	require.NoError(t, err)
+	require.Same(t, job, again)
+
+	keepsAll, err := Expand(kind.Compact(jobFrom(t, fmt.Sprintf(ordinary, "j")), true))
+	require.NoError(t, err)
+	require.Equal(t, lookup(whole.Object, path(".spec.template")), lookup(keepsAll.Object, path(".spec.template")))
+}
+
+// TestNobodyForgesACompactJob: what somebody writes into the field is dropped like any other.
+func TestNobodyForgesACompactJob(t *testing.T) {
+	kind := &Builtin()[0]
+	job := jobFrom(t, fmt.Sprintf(ordinary, "j"))
+	job.Object[compactKey] = `{"spec":{"suspend":false}}`
+	expanded, err := Expand(kind.Compact(job, false))
+	require.NoError(t, err)
+	require.True(t, kind.Suspended(expanded))
+	require.NotContains(t, expanded.Object, compactKey)
+}
+
+// TestALargeJobIsNotKept (M1): whatever its author makes large, the cache keeps its name.
+func TestALargeJobIsNotKept(t *testing.T) {
+	kind := &Builtin()[0]
+	large := strings.Repeat("x", 1<<20)
+	for name, enlarge := range map[string]func(job *unstructured.Unstructured){
+		"label": func(job *unstructured.Unstructured) { job.SetLabels(map[string]string{"a": large}) },
+		"selector": func(job *unstructured.Unstructured) {
+			set(t, job, large, "spec", "template", "spec", "nodeSelector", "a")
+		},
+		"annotation": func(job *unstructured.Unstructured) {
+			job.SetAnnotations(map[string]string{"koord-queue/queue-name": large})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := jobFrom(t, fmt.Sprintf(ordinary, "j"))
+			enlarge(job)
+			compact := kind.Compact(job, false)
+			text, err := json.Marshal(compact.Object["metadata"])
+			require.NoError(t, err)
+			require.Less(t, len(text), 300)
+			require.Empty(t, compact.Object[compactKey])
+			_, err = Expand(compact)
+			require.ErrorIs(t, err, ErrNotKept)
+		})
+	}
+	for name, enlarge := range map[string]func(job *unstructured.Unstructured){
+		"image": func(job *unstructured.Unstructured) { set(t, job, large, "spec", "template", "spec", "containers2") },
+		"annotation": func(job *unstructured.Unstructured) {
+			job.SetAnnotations(map[string]string{"example.com/notes": large})
+		},
+	} {
+		t.Run(name+" that nobody reads", func(t *testing.T) {
+			job := jobFrom(t, fmt.Sprintf(ordinary, "j"))
+			enlarge(job)
+			_, err := Expand(kind.Compact(job, false))
+			require.NoError(t, err)
+		})
+	}
+}
+
+func set(t *testing.T, job *unstructured.Unstructured, value any, fields ...string) {
+	require.NoError(t, unstructured.SetNestedField(job.Object, value, fields...))
+}
+
+// TestKeepMaps: a patch that takes the last annotation of ours away leaves those that are not kept.
+func TestKeepMaps(t *testing.T) {
+	kind := &Builtin()[0]
+	before, err := Expand(kind.Compact(jobFrom(t, fmt.Sprintf(ordinary, "j")), false))
+	require.NoError(t, err)
+	after := before.DeepCopy()
+	after.SetAnnotations(nil)
+	unstructured.RemoveNestedField(after.Object, "spec", "template", "metadata")
+	kind.KeepMaps(before, after)
+	const ofPods = ".spec.template.metadata"
+	for _, p := range []string{".metadata.annotations", ofPods + ".annotations", ofPods + ".labels"} {
+		require.Equal(t, map[string]any{}, lookup(after.Object, path(p)), p)
+	}
+	require.Equal(t, before.GetLabels(), after.GetLabels())
+}
+
+// BenchmarkBytesPerCachedJob measures what a cache holds of jobs, whole and compact, as they are after a collection.
+func BenchmarkBytesPerCachedJob(b *testing.B) {
+	for name, keep := range map[string]func(*unstructured.Unstructured) *unstructured.Unstructured{
+		"whole": func(job *unstructured.Unstructured) *unstructured.Unstructured {
+			job.SetManagedFields(nil)
+			return job
+		},
+		"compact": func(job *unstructured.Unstructured) *unstructured.Unstructured {
+			return Builtin()[0].Compact(job, false)
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				b.ReportMetric(bytesPerJob(b, keep), "B/job")
+			}
+		})
+	}
+}
+
+// TestBytesPerCachedJob: an ordinary job takes no more than 4 KiB of a cache.
+func TestBytesPerCachedJob(t *testing.T) {
+	kind := Builtin()[0]
+	perJob := bytesPerJob(t, func(job *unstructured.Unstructured) *unstructured.Unstructured {
+		return kind.Compact(job, false)
+	})
+	require.Less(t, perJob, 4096.0)
+}
+
+func bytesPerJob(t testing.TB, keep func(*unstructured.Unstructured) *unstructured.Unstructured) float64 {
+	const n = 2000
+	text, err := yaml.YAMLToJSON([]byte(fmt.Sprintf(ordinary, "NAME")))
+	require.NoError(t, err)
+	kept := make([]*unstructured.Unstructured, 0, n)
+	inUse := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := inUse()
+	for i := range n {
+		job := &unstructured.Unstructured{}
+		raw := strings.ReplaceAll(string(text), "NAME", fmt.Sprintf("%012d", i))
+		require.NoError(t, job.UnmarshalJSON([]byte(raw)))
+		kept = append(kept, keep(job))
+	}
+	used := inUse() - before
+	runtime.KeepAlive(kept)
+	return float64(used) / n
+}
