@@ -587,6 +587,7 @@ func (w *world) checkPositions(t require.TestingT) {
 			require.NotEqual(t, ReasonPending, first[i].Reason, "%s fits, yet it was not admitted: %s", u.Key, first[i].Message)
 			w.checkExplanation(t, first[i])
 		}
+		w.checkPage(t, name, first)
 	}
 }
 

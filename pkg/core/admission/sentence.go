@@ -34,11 +34,12 @@ func (w *why) explain(u *unit) (Finding, string) {
 		return Finding{Reason: reason}, "not examined yet"
 	}
 	found := Finding{reason, binding.Level, binding.Resource}
-	return found, binding.sentence(u.spec.Quota) + others(list) + w.whyNotLent(u, list, binding)
+	return found, binding.sentence(u) + others(list) + w.whyNotLent(u, list, binding)
 }
 
-// sentence is about one shortage alone.
-func (sh *Shortage) sentence(quota string) string {
+// sentence is about one shortage alone. The owner of the unit reads it: it names no unit of another namespace.
+func (sh *Shortage) sentence(u *unit) string {
+	quota := u.spec.Quota
 	format := func(amount int64) string { return resources.Format(sh.Resource, amount) }
 	numbers := fmt.Sprintf("(%s, used %s, reserved %s)", sh.limited(), format(sh.Used), format(sh.Outstanding))
 	if sh.overspent {
@@ -47,7 +48,11 @@ func (sh *Shortage) sentence(quota string) string {
 	}
 	var claims string
 	if sh.Claimed > 0 {
-		claims = fmt.Sprintf(", claimed ahead %s by %q", format(sh.Claimed), sh.ClaimedBy)
+		if InNamespace(sh.ClaimedBy, u.spec.namespace()) {
+			claims = fmt.Sprintf(", claimed ahead %s by %q", format(sh.Claimed), sh.ClaimedBy)
+		} else {
+			claims = ", claimed ahead " + format(sh.Claimed)
+		}
 		if sh.claimedElsewhere != "" {
 			claims += fmt.Sprintf(" of queue %q", sh.claimedElsewhere)
 		}

@@ -132,6 +132,12 @@ func (in *Unit) namespace() string {
 	return namespace
 }
 
+// InNamespace says whether the key of a unit is of this namespace.
+func InNamespace(key, namespace string) bool {
+	of, _, found := strings.Cut(key, "/")
+	return found && of == namespace
+}
+
 // Candidate implements owner.Unit.
 func (u *unit) Candidate() owner.Candidate {
 	c := u.spec.candidate()

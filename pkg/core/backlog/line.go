@@ -126,6 +126,11 @@ func (l *Line[U, N]) Walk(visit func(U) bool) {
 	l.units.Walk(func(k sortKey[U]) bool { return visit(k.unit) })
 }
 
+// WalkAt visits the units in order, after the first skip ones, until visit returns false. To come there takes O(log n).
+func (l *Line[U, N]) WalkAt(skip int, visit func(U) bool) {
+	l.units.WalkAt(skip, func(k sortKey[U]) bool { return visit(k.unit) })
+}
+
 // Heads visits the open groups in the order of their heads until visit returns false.
 func (l *Line[U, N]) Heads(visit func(*Group[U, N]) bool) { l.open.Walk(visit) }
 

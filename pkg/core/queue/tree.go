@@ -309,3 +309,26 @@ func (n *node[T]) walkFrom(before, visit func(T) bool) bool {
 	}
 	return true
 }
+
+// WalkAt visits the values in order until visit returns false, from the one that rank others are before. To come there
+// takes O(log n).
+func (t *Tree[T]) WalkAt(rank int, visit func(T) bool) { t.root.walkAt(max(rank, 0), visit) }
+
+func (n *node[T]) walkAt(skip int, visit func(T) bool) bool {
+	for i, v := range n.values {
+		if !n.leaf() {
+			if skip < n.sizes[i] && !n.children[i].walkAt(skip, visit) {
+				return false
+			}
+			skip = max(skip-n.sizes[i], 0)
+		}
+		if skip > 0 {
+			skip--
+			continue
+		}
+		if !visit(v) {
+			return false
+		}
+	}
+	return n.leaf() || n.children[len(n.values)].walkAt(skip, visit)
+}

@@ -44,6 +44,15 @@ func requireWalks(t require.TestingT, tree *Tree[int], want []int) {
 		}
 		require.True(t, slices.Equal(want[i:i+j], walked), "from %d: %v", from, walked)
 	}
+	for _, skip := range []int{-1, 0, 1, 7, 33, len(want) - 1, len(want), len(want) + 1} {
+		var walked []int
+		tree.WalkAt(skip, func(v int) bool {
+			walked = append(walked, v)
+			return len(walked) < 40
+		})
+		i := min(max(skip, 0), len(want))
+		require.True(t, slices.Equal(want[i:min(i+40, len(want))], walked), "after %d: %v", skip, walked)
+	}
 }
 
 func TestTreeEqualsSortedSlice(t *testing.T) {

@@ -1,0 +1,97 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// Place is one unit in line, copied: it stays true of its moment whatever happens to the state.
+type Place struct {
+	Key, Quota string
+	// Position in the queue from 1.
+	Position int
+	Priority int32
+	Created  time.Time
+	// Request is what the unit waits for. Holding: it is admitted, and waits for more than it holds.
+	Request resources.List
+	Holding bool
+	// Finding is what the last pass found of the unit's group. Its reason is never empty.
+	Finding
+}
+
+// Page copies n units of a queue in its order, after the first skip ones, and says how many are in line. It costs
+// O(log of that, and n), and puts nothing in words; Explain does, for one unit.
+func (s *State) Page(queue string, skip, n int) (page []Place, waiting int) {
+	q, ok := s.queues.byName[queue]
+	if !ok {
+		return nil, 0
+	}
+	waiting = q.line.Len()
+	if n = min(n, waiting-skip); n <= 0 {
+		return nil, waiting
+	}
+	s.refresh()
+	page = make([]Place, 0, n)
+	found := findings{why: s.why(), of: map[*group]Finding{}}
+	q.line.WalkAt(skip, func(u *unit) bool {
+		page = append(page, Place{
+			Key: u.spec.Key, Quota: u.spec.Quota, Position: skip + len(page) + 1, Priority: u.spec.Priority,
+			Created: u.spec.Created, Request: u.asks(), Holding: u.holding, Finding: found.at(u.group),
+		})
+		return len(page) < n
+	})
+	return page, waiting
+}
+
+// findings are why groups wait, each found out once.
+type findings struct {
+	*why
+	of map[*group]Finding
+}
+
+func (f *findings) at(g *group) Finding {
+	found, known := f.of[g]
+	if !known {
+		found = f.find(g)
+		f.of[g] = found
+	}
+	return found
+}
+
+// find takes what the last pass found. Where none was made since the group came, as on a standby, it compares the head
+// with its limits.
+func (f *findings) find(g *group) Finding {
+	n := &g.Notes
+	if n.isParked() {
+		return n.parked
+	}
+	if n.queue.full() && n.places > 0 {
+		return Finding{Reason: ReasonQueueFull}
+	}
+	if n.cause != (cause{}) {
+		return f.pass.finding(n.cause)
+	}
+	list := f.shortages(g.Head())
+	reason := reasonOf(list)
+	if binding := bind(list, reason); binding != nil {
+		return Finding{reason, binding.Level, binding.Resource}
+	}
+	return Finding{Reason: reason}
+}
