@@ -1,0 +1,22 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package v1alpha1 holds the types of the aggregated API of koord-scheduler, which says what waits where and why. Its
+// objects are answers: nothing of them is stored, and none can be changed.
+//
+// +kubebuilder:object:generate=true
+// +groupName=visibility.koord-queue.x-k8s.io
+package v1alpha1

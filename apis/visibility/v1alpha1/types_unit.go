@@ -1,0 +1,116 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Unit is the state of one QueueUnit, waiting or not. It has the name of that.
+//
+// +kubebuilder:object:root=true
+type Unit struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	*Observation      `json:",inline"`
+	Status            UnitStatus `json:"status"`
+}
+
+// UnitList is a list of units. What they lack, and the reason with all numbers, the unit alone says.
+//
+// +kubebuilder:object:root=true
+type UnitList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	*Observation    `json:",inline"`
+	Items           []Unit `json:"items"`
+}
+
+// UnitStatus is what there is to say about a unit.
+type UnitStatus struct {
+	// phase of the unit.
+	Phase string `json:"phase"`
+	// queue that it is in.
+	Queue string `json:"queue"`
+	// quota that it is charged to.
+	Quota string `json:"quota"`
+	// priority by which the policy may order it.
+	Priority int32 `json:"priority"`
+	// position in the queue, from 1; absent for a unit that is not in line.
+	Position int32 `json:"position,omitempty"`
+	// waiting is the number of units in that line.
+	Waiting int32 `json:"waiting,omitempty"`
+	// first is the unit at the front, as namespace/name, if that is another one that the reader may know of.
+	First string `json:"first,omitempty"`
+	// reason why it waits.
+	Reason string `json:"reason,omitempty"`
+	// message is the reason in words.
+	Message string `json:"message,omitempty"`
+	// notBefore is when a unit that backs off is tried again.
+	NotBefore *metav1.Time `json:"notBefore,omitempty"`
+	// shortages are all that a waiting unit lacks, its own quota first.
+	Shortages []Shortage `json:"shortages,omitempty"`
+	// writing says that a decision about the unit is on its way to the API server.
+	Writing bool `json:"writing,omitempty"`
+	// requested by the unit.
+	Requested corev1.ResourceList `json:"requested,omitempty"`
+	// held while the unit is admitted.
+	Held corev1.ResourceList `json:"held,omitempty"`
+	// outstanding is the part of held that no pod on a node uses yet.
+	Outstanding corev1.ResourceList `json:"outstanding,omitempty"`
+}
+
+// Shortage is one resource on one level of the quota tree of which there is too little for a unit. Where bound is min,
+// all amounts are of what is non-preemptible.
+type Shortage struct {
+	// level of the quota tree.
+	Level string `json:"level"`
+	// resource of which there is too little.
+	Resource string `json:"resource"`
+	// bound says what limit is: max or min of the quota, runtime (its fair share, below max), or the total that there is.
+	Bound string `json:"bound"`
+	// binds marks the shortage that reason and message are about.
+	Binds bool `json:"binds,omitempty"`
+	// neverFits marks one that waiting does not help.
+	NeverFits bool `json:"neverFits,omitempty"`
+	// limit of used and reserved together.
+	Limit resource.Quantity `json:"limit"`
+	// max of the level, if it names the resource.
+	Max *resource.Quantity `json:"max,omitempty"`
+	// min of the level, if it names the resource.
+	Min *resource.Quantity `json:"min,omitempty"`
+	// used by pods on nodes.
+	Used resource.Quantity `json:"used"`
+	// usedByJobs is the part of used that is pods of queued jobs.
+	UsedByJobs resource.Quantity `json:"usedByJobs"`
+	// usedByOthers is the rest of it.
+	UsedByOthers resource.Quantity `json:"usedByOthers"`
+	// reserved for admitted units beyond their pods on nodes.
+	Reserved resource.Quantity `json:"reserved"`
+	// claimedAhead is what blocking units ahead wait for here.
+	ClaimedAhead *resource.Quantity `json:"claimedAhead,omitempty"`
+	// claimedBy is the first of those, as namespace/name, if the reader may know of it.
+	ClaimedBy string `json:"claimedBy,omitempty"`
+	// request of the unit.
+	Request resource.Quantity `json:"request"`
+	// free is limit - used - reserved; below zero where more is in use than the limit allows.
+	Free resource.Quantity `json:"free"`
+	// missing is what has to be freed here before the unit fits.
+	Missing resource.Quantity `json:"missing"`
+}
