@@ -133,6 +133,9 @@ func newPKI(dir string, now time.Time) (*pki, error) {
 	if err := p.issueServer(ca, caKey); err != nil {
 		return nil, err
 	}
+	if err := p.issueFrontProxy(now); err != nil {
+		return nil, err
+	}
 	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
