@@ -26,6 +26,7 @@ require (
 	k8s.io/component-base v0.35.4
 	k8s.io/component-helpers v0.35.4
 	k8s.io/klog/v2 v2.130.1
+	k8s.io/kube-openapi v0.30.0
 	k8s.io/kube-scheduler v0.35.2
 	k8s.io/kubernetes v1.35.4
 	k8s.io/utils v0.0.0-20260108192941-914a6e750570
@@ -209,7 +210,6 @@ require (
 	k8s.io/kms v0.35.4 // indirect
 	k8s.io/kube-aggregator v0.0.0 // indirect
 	k8s.io/kube-controller-manager v0.0.0 // indirect
-	k8s.io/kube-openapi v0.30.0 // indirect
 	k8s.io/kube-proxy v0.0.0 // indirect
 	k8s.io/kubectl v0.35.2 // indirect
 	k8s.io/kubelet v0.35.4 // indirect

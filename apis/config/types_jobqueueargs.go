@@ -36,6 +36,13 @@ type ObjectName struct {
 	Name      string
 }
 
+// Visibility says where the aggregated API is served.
+type Visibility struct {
+	BindAddress string
+	Port        int32
+	CertDir     string
+}
+
 // JobQueueArgs are the arguments of the JobQueue plugin, defaulted and complete. The fields are described in package
 // v1.
 //
@@ -61,4 +68,6 @@ type JobQueueArgs struct {
 	UnboundTimeout         metav1.Duration
 	IdleReservationTimeout metav1.Duration
 	ManagedJobsConfigMap   ObjectName
+	Visibility             Visibility
+	InsecureVisibility     bool
 }

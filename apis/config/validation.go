@@ -19,6 +19,8 @@ package config
 import (
 	"fmt"
 	"math"
+	"net"
+	"path/filepath"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -57,6 +59,7 @@ func (a *JobQueueArgs) Validate(path *field.Path) field.ErrorList {
 	errs = append(errs, within(path.Child("clientBurst"), a.ClientBurst, 1, math.MaxInt32)...)
 	errs = append(errs, within(path.Child("writeConcurrency"), a.WriteConcurrency, 1, MaxWriteConcurrency)...)
 	errs = append(errs, within(path.Child("itemsInStatus"), a.ItemsInStatus, 1, MaxItemsInStatus)...)
+	errs = append(errs, a.Visibility.validate(path.Child("visibility"))...)
 	for _, d := range []struct {
 		name  string
 		value time.Duration
@@ -82,6 +85,17 @@ func (a *JobQueueArgs) Validate(path *field.Path) field.ErrorList {
 	if d := a.AuditInterval.Duration; d != 0 && d < MinAuditInterval {
 		errs = append(errs, field.Invalid(path.Child("auditInterval"), d.String(),
 			"must be at least "+MinAuditInterval.String()+", or zero"))
+	}
+	return errs
+}
+
+func (v *Visibility) validate(path *field.Path) field.ErrorList {
+	errs := within(path.Child("port"), v.Port, 0, math.MaxUint16)
+	if net.ParseIP(v.BindAddress) == nil {
+		errs = append(errs, field.Invalid(path.Child("bindAddress"), v.BindAddress, "must be an IP address"))
+	}
+	if v.CertDir != "" && !filepath.IsAbs(v.CertDir) {
+		errs = append(errs, field.Invalid(path.Child("certDir"), v.CertDir, "must be an absolute path"))
 	}
 	return errs
 }

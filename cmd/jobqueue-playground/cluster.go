@@ -123,9 +123,21 @@ func startCluster(ctx context.Context, s screen, f clusterFlags, dir string) (_ 
 		return nil, fmt.Errorf("apply the manifests: %w", err)
 	}
 	step("applied the definitions of Koordinator and manifests/fresh")
-	if err := cp.StartScheduler(ctx, controlplane.SchedulerOptions{LeaderElect: true}); err != nil {
+	port, err := controlplane.VisibilityPort()
+	if err != nil {
 		return nil, err
 	}
+	// The table of the demo reads the plain port of this machine.
+	err = cp.StartScheduler(ctx, controlplane.SchedulerOptions{
+		LeaderElect: true, VisibilityPort: port, Mutate: controlplane.InsecureVisibility,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := cp.InstallVisibility(ctx, port, false); err != nil {
+		return nil, err
+	}
+	step("applied the aggregated API of manifests/visibility")
 	if err := cp.StartController(ctx, controlplane.ControllerOptions{LeaderElect: true}); err != nil {
 		return nil, err
 	}

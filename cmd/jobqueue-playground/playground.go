@@ -100,7 +100,8 @@ func tryThis(s screen, cp *controlplane.ControlPlane, kubectl string) string {
 			sampleJob("again", 4, time.Minute) + "YAML",
 			kubectl + " get queueunits -n research",
 			kubectl + " describe job -n research again-9",
-			"curl -s " + scheduler + "/apis/v1/plugins/JobQueue/queues",
+			kubectl + " get --raw /apis/visibility.koord-queue.x-k8s.io/v1alpha1/queues",
+			kubectl + " get --raw '/apis/visibility.koord-queue.x-k8s.io/v1alpha1/queues/team-research/waitingunits?limit=5'",
 		}},
 		{"Change something and watch", []string{
 			kubectl + ` patch elasticquota -n research team-research --type=merge -p '{"spec":{"max":{"cpu":"16"}}}'`,

@@ -209,12 +209,12 @@ func TestVisiblePlaces(t *testing.T) {
 	status := http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(status)
-		if strings.HasSuffix(r.URL.Path, "/plugins/JobQueue/queues/shared-lab") {
-			_, _ = w.Write([]byte(`{"name":"shared-lab","units":[{"position":1,"namespace":"lab","name":"x",` +
+		if strings.HasSuffix(r.URL.Path, "/plugins/JobQueue/queues/shared-lab/waitingunits") {
+			_, _ = w.Write([]byte(`{"items":[{"position":1,"namespace":"lab","name":"x",` +
 				`"reason":"QuotaExceeded","message":"m"}]}`))
 			return
 		}
-		_, _ = w.Write([]byte(`{"units":[]}`))
+		_, _ = w.Write([]byte(`{"items":[]}`))
 	}))
 	defer server.Close()
 	require.Equal(t, map[string][]place{

@@ -35,7 +35,7 @@ func visiblePlaces(ctx context.Context, scheduler string) map[string][]place {
 		if err != nil {
 			return nil
 		}
-		for _, unit := range answer.Units {
+		for _, unit := range answer.Items {
 			places[queue] = append(places[queue], place{
 				position: unit.Position,
 				key:      unit.Namespace + "/" + unit.Name,
@@ -48,20 +48,20 @@ func visiblePlaces(ctx context.Context, scheduler string) map[string][]place {
 }
 
 type queueAnswer struct {
-	Units []struct {
+	Items []struct {
 		Namespace string `json:"namespace"`
 		Name      string `json:"name"`
 		Position  int    `json:"position"`
 		Reason    string `json:"reason"`
 		Message   string `json:"message"`
-	} `json:"units"`
+	} `json:"items"`
 }
 
 func visibleQueue(ctx context.Context, scheduler, queue string) (answer queueAnswer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet,
-		scheduler+"/apis/v1/plugins/JobQueue/queues/"+queue+"?limit=20", nil)
+		scheduler+"/apis/v1/plugins/JobQueue/queues/"+queue+"/waitingunits?limit=20", nil)
 	if err != nil {
 		return answer, err
 	}

@@ -101,6 +101,9 @@ type SchedulerOptions struct {
 	// NoWait returns once the process runs, without waiting until it schedules: for a standby replica, and for
 	// tests of what happens when something is missing.
 	NoWait bool
+	// VisibilityPort, from VisibilityPort(), has the aggregated API served there; CertDir is that argument of it.
+	VisibilityPort    int
+	VisibilityCertDir string
 }
 
 // StartScheduler starts a replica of the rebuilt koord-scheduler as SchedulerIdentity and waits until it schedules.
@@ -169,6 +172,11 @@ func (c *ControlPlane) schedulerConfig(opts SchedulerOptions) (string, error) {
 	}
 	section(config, "clientConnection")["kubeconfig"] = c.Kubeconfig(SchedulerIdentity)
 	section(config, "leaderElection")["leaderElect"] = opts.LeaderElect
+	if opts.VisibilityPort != 0 {
+		JobQueueArgs(config)["visibility"] = map[string]any{
+			"bindAddress": loopback, "port": opts.VisibilityPort, "certDir": opts.VisibilityCertDir,
+		}
+	}
 	if opts.Mutate != nil {
 		opts.Mutate(config)
 	}
@@ -189,6 +197,22 @@ func section(config map[string]any, key string) map[string]any {
 	}
 	return existing
 }
+
+// JobQueueArgs are the arguments of the plugin in a decoded configuration, to be changed; the plugin's of the first
+// profile that has any.
+func JobQueueArgs(config map[string]any) map[string]any {
+	for _, profile := range config["profiles"].([]any) {
+		for _, plugin := range profile.(map[string]any)["pluginConfig"].([]any) {
+			if plugin := plugin.(map[string]any); plugin["name"] == "JobQueue" {
+				return plugin["args"].(map[string]any)
+			}
+		}
+	}
+	return map[string]any{}
+}
+
+// InsecureVisibility has the plain port say what waits: a SchedulerOptions.Mutate.
+func InsecureVisibility(config map[string]any) { JobQueueArgs(config)["insecureVisibility"] = true }
 
 // WithoutJobQueue turns the shipped configuration back into stock Koordinator's: a SchedulerOptions.Mutate.
 func WithoutJobQueue(config map[string]any) {

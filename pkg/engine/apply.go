@@ -106,6 +106,7 @@ func (e *Engine) applyClass(now time.Time, name string, class *classObject) {
 }
 
 func (e *Engine) applyQueue(now time.Time, name string, q *queueObject) {
+	e.queueNames.set(name, q != nil)
 	e.statuses.mark(now, name)
 	if (q == nil) != (e.queues[name] == nil) {
 		e.gauges.recount(now)

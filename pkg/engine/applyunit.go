@@ -97,7 +97,7 @@ func (e *Engine) forgetUnit(now time.Time, key string, rec *unitRecord) {
 func (e *Engine) feed(now time.Time, rec *unitRecord) {
 	e.touch(now, rec.object.key(), rec) // its former queue and quota
 	c := e.resolve(rec.object)
-	rec.resolved(&c)
+	e.units.resolved(rec, &c)
 	if !e.quotas.known(c.Quota) {
 		e.quotas.mark(c.Quota)
 	}

@@ -59,6 +59,9 @@ func (d *Driver) Lead(ctx context.Context) error {
 	return nil
 }
 
+// Loaded has the next step take all that was fed for all that there is. Lead does the same.
+func (d *Driver) Loaded() { d.box.call(d.load) }
+
 // Extend replaces what extensions give to the core; it is for before anything was fed.
 func (d *Driver) Extend(policies map[string]queue.Factory, checks []admission.Check) {
 	d.core.extend(policies, checks)

@@ -51,10 +51,12 @@ type Engine struct {
 	reports   reports
 	classes   classes
 	queues    map[string]*queueObject
-	jobs      map[jobKey]types.UID
-	kinship   *kinship
-	ghosts    map[string]int // units that only the list at Lead had, and for how many resyncs the watch has passed them
-	startup   startup
+	// queueNames are those of queues, in order.
+	queueNames names
+	jobs       map[jobKey]types.UID
+	kinship    *kinship
+	ghosts     map[string]int // units that only the list at Lead had, and for how many resyncs the watch has passed them
+	startup    startup
 
 	leading  bool
 	loaded   bool // all units that existed at start are known
@@ -77,7 +79,7 @@ func New(o Options) (*Engine, error) {
 		env: v, box: newMailbox(), audits: newAudits(), lead: make(chan struct{}),
 		core: newCore(v), kinship: kin, units: newRecords(v.opts.managesOwner, kin), publisher: newPublisher(),
 		reports: reports{}, classes: classes{},
-		queues: map[string]*queueObject{}, jobs: map[jobKey]types.UID{}, ghosts: map[string]int{},
+		queues: map[string]*queueObject{}, queueNames: newNames(), jobs: map[jobKey]types.UID{}, ghosts: map[string]int{},
 		startup: startup{env: v, begun: o.Clock.Now()}, pace: pace{took: o.Clock.Since},
 	}
 	e.sources = &sources{env: v, box: e.box}
@@ -214,10 +216,16 @@ func (e *Engine) observe(now time.Time) {
 	}
 }
 
-// Ask runs f in the engine's goroutine and waits for it. The View is valid until f returns.
+// Ask runs f in the engine's goroutine and waits for it. The View is valid until f returns. If the context ends before
+// the engine comes to it f is not run. It may still run when Ask returns the error of the context: f must hand over
+// what it answers in a way that allows for that.
 func (e *Engine) Ask(ctx context.Context, f func(View)) error {
 	done := make(chan bool, 1)
-	e.box.call(func() { done <- e.guard("ask", func() { f(View{e}) }) })
+	e.box.call(func() {
+		if ctx.Err() == nil {
+			done <- e.guard("ask", func() { f(View{e}) })
+		}
+	})
 	select {
 	case ok := <-done:
 		if !ok {

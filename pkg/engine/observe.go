@@ -28,8 +28,9 @@ import (
 type observer struct {
 	*env
 	// retry has the engine come back.
-	retry func(now time.Time, in time.Duration)
-	last  map[string]admission.Quota // the last observation of each level that exists
+	retry      func(now time.Time, in time.Duration)
+	last       map[string]admission.Quota // the last observation of each level that exists
+	levelNames names                      // of those levels, in order
 	// dirty levels are observed before the next decision; all means every one.
 	dirty map[string]bool
 	all   bool
@@ -45,7 +46,7 @@ type observer struct {
 func newObserver(v *env, retry func(time.Time, time.Duration)) *observer {
 	return &observer{
 		env: v, retry: retry, all: true,
-		last: map[string]admission.Quota{}, dirty: map[string]bool{}, demands: map[string]bool{},
+		last: map[string]admission.Quota{}, levelNames: newNames(), dirty: map[string]bool{}, demands: map[string]bool{},
 	}
 }
 
@@ -184,11 +185,13 @@ func (o *observer) take(now time.Time, c *core, found []admission.Quota, gone []
 	for _, name := range gone {
 		changed = changed || o.known(name)
 		delete(o.last, name)
+		o.levelNames.set(name, false)
 		c.call("", func(s *admission.State) { s.DeleteQuota(now, name) })
 	}
 	for _, q := range found {
 		changed = changed || !o.known(q.Name)
 		o.last[q.Name] = q
+		o.levelNames.set(q.Name, true)
 		c.call("", func(s *admission.State) { s.SetQuota(now, q) })
 	}
 	return changed

@@ -17,7 +17,6 @@ limitations under the License.
 package engine
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -295,36 +294,6 @@ func (p *pods) relist(now time.Time, list []*corev1.Pod, exists func(*corev1.Pod
 			p.forget(now, uid)
 		}
 	}
-}
-
-// ofUnit lists the pods that belong to a unit.
-func (p *pods) ofUnit(rec *unitRecord) []types.UID {
-	var out []types.UID
-	key := rec.object.key()
-	sets := []uidSet{p.byAnnotation[key]}
-	for _, job := range p.kinship.family(rec.object.consumerUID()) {
-		sets = append(sets, p.byOwner[job])
-	}
-	for _, set := range sets {
-		for uid := range set {
-			if pod := p.byUID[uid]; pod != nil && pod.unit == key {
-				out = append(out, uid)
-			}
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// assigned is what the core takes for counted of the pods of a unit.
-func (p *pods) assigned(rec *unitRecord) resources.List {
-	sum := resources.List{}
-	for _, uid := range p.ofUnit(rec) {
-		if told := p.byUID[uid].told; told.Assigned {
-			sum = sum.Add(told.Request)
-		}
-	}
-	return sum
 }
 
 // unlike says where what is known of an existing pod differs from the pod.

@@ -50,7 +50,7 @@ func (e *Engine) healState(now time.Time) {
 	for _, key := range units {
 		rec := e.units.get(key)
 		c := e.resolve(rec.object)
-		rec.resolved(&c)
+		e.units.resolved(rec, &c)
 		rec.flight.hold(&c)
 		e.core.call(key, func(s *admission.State) { s.UpsertUnit(now, c) })
 		e.touch(now, key, rec)

@@ -42,6 +42,8 @@ type unitRecord struct {
 	priority     int32
 	// managed: its consumer is of a managed kind; misnamed: and the unit of that consumer has another name.
 	managed, misnamed bool
+	// listed under what it resolved to.
+	listed bool
 	// next is the next unit of the same consumer.
 	next *unitRecord
 	*activity
@@ -75,10 +77,14 @@ func (rec *unitRecord) act() *activity {
 	return rec.activity
 }
 
-// resolved keeps what the unit resolved to.
-func (rec *unitRecord) resolved(c *admission.Unit) {
+// resolved keeps what a unit resolved to.
+func (r *records) resolved(rec *unitRecord, c *admission.Unit) {
+	if rec.queue != c.Queue || rec.quota != c.Quota {
+		r.listing.displace(rec)
+	}
 	rec.queue, rec.quota, rec.invalid = c.Queue, c.Quota, c.Invalid
 	rec.priority, rec.managed, rec.misnamed = c.Priority, c.ConsumerManaged, c.Misnamed
+	r.listing.place(rec)
 }
 
 // differsFrom says whether the unit resolves to something else now.
@@ -123,13 +129,14 @@ type records struct {
 	noLabel    keys
 	unknown    keys // units whose quota could not be asked for
 	holding    keys // units whose object holds quota
+	listing    listing
 }
 
 func newRecords(managesOwner func(*metav1.OwnerReference) bool, kin *kinship) *records {
 	return &records{
 		managesOwner: managesOwner, kinship: kin,
 		byKey: map[string]*unitRecord{}, byConsumer: map[types.UID]*unitRecord{}, byClass: map[string]keys{},
-		noLabel: keys{}, unknown: keys{}, holding: keys{},
+		noLabel: keys{}, unknown: keys{}, holding: keys{}, listing: newListing(),
 	}
 }
 
@@ -175,12 +182,14 @@ func (r *records) noteResolved(key string, ok bool) {
 func (r *records) add(u *unitObject) *unitRecord {
 	rec := &unitRecord{object: u, activity: noActivity}
 	r.byKey[u.key()] = rec
+	r.listing.add(rec)
 	r.index(rec)
 	return rec
 }
 
 func (r *records) remove(rec *unitRecord) {
 	r.unindex(rec)
+	r.listing.remove(rec)
 	delete(r.byKey, rec.object.key())
 }
 
@@ -194,6 +203,7 @@ func (r *records) replace(rec *unitRecord, u *unitObject) {
 func (r *records) index(rec *unitRecord) {
 	u := rec.object
 	key := u.key()
+	r.listing.place(rec)
 	if uid := u.consumerUID(); uid != "" {
 		last := r.byConsumer[uid]
 		if last == nil {
@@ -223,6 +233,7 @@ func (r *records) index(rec *unitRecord) {
 func (r *records) unindex(rec *unitRecord) {
 	u := rec.object
 	key := u.key()
+	r.listing.displace(rec)
 	if uid := u.consumerUID(); uid != "" {
 		r.leaveConsumer(uid, rec)
 	}

@@ -242,7 +242,8 @@ func TestRunUnderFaults(t *testing.T) {
 	require.Empty(t, differences)
 	l.ask(func(v View) {
 		require.Equal(t, "cpu: 60", l.engine.core.state.Outstanding(testQuota).String())
-		require.Len(t, v.Queues(), 1)
+		queues, _ := v.QueuesOf(testNamespace, "", 10)
+		require.Len(t, queues, 1)
 	})
 	l.stop()
 	<-l.done

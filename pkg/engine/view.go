@@ -17,15 +17,14 @@ limitations under the License.
 package engine
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
-// View answers questions about the state. It is valid only within the function that Ask calls.
+// View answers questions about the state. It is valid only within the function that Ask calls; what it returns stays
+// as it is. Every answer costs no more than what is in it, times O(log n): it holds up decisions.
 type View struct{ e *Engine }
 
 // QueueInfo describes one queue. A queue that units name and that does not exist is described as well.
@@ -39,21 +38,48 @@ type QueueInfo struct {
 	Pending, Parked, Admitted int
 }
 
+// QuotaInfo describes one level of the quota tree, or a quota that units name and that does not exist.
+type QuotaInfo struct {
+	admission.Quota
+	Exists bool
+	// Reserved is what admitted units hold beyond their pods on nodes, here and below.
+	Reserved resources.List
+	// Holding units hold something of this quota, Waiting ones do not. Of a parent they are none.
+	Holding, Waiting int
+}
+
 // UnitInfo describes one unit.
 type UnitInfo struct {
-	Key, Queue, Quota string
-	Phase             admission.Phase
-	Priority          int32
+	UnitRow
 	// Explanation says why the unit waits, where it is in its queue, and all that it lacks.
 	admission.Explanation
-	// Requested by the unit; Held while it is admitted, of which Outstanding is not in assigned pods yet.
-	Requested, Held, Outstanding resources.List
+	// Outstanding is the part of Held that no assigned pod uses yet.
+	Outstanding resources.List
 	// Writing: a decision about the unit is in flight.
 	Writing bool
 }
 
+// UnitRow is what a list says of a unit.
+type UnitRow struct {
+	Key, UID, Queue, Quota string
+	Phase                  admission.Phase
+	Priority               int32
+	Created                time.Time
+	// Position and Finding are those of its place in line.
+	Position int
+	Finding  admission.Finding
+	// Requested by the unit; Held while it is admitted.
+	Requested, Held resources.List
+}
+
+// Now is the time of the answer.
+func (v View) Now() time.Time { return v.e.opts.Clock.Now() }
+
 // Leading says whether this process decides.
 func (v View) Leading() bool { return v.e.leading }
+
+// Loaded says whether all that existed at the start is known, and the state is sound.
+func (v View) Loaded() bool { return v.e.loaded && v.e.core.sound() }
 
 // RequestAudit is AuditSoon for anybody: no more than once a minute. It returns how long to wait before asking again,
 // zero if an audit is made.
@@ -64,67 +90,52 @@ func (v View) RequestAudit() time.Duration {
 // LastAudit is the result of the last audit, nil before there is one.
 func (v View) LastAudit() *Audit { return v.e.LastAudit() }
 
-// Queues lists all queues by name.
-func (v View) Queues() []QueueInfo {
-	byName := map[string]*QueueInfo{}
-	for name, q := range v.e.queues {
-		byName[name] = &QueueInfo{
-			Name: name, Exists: true, Policy: q.spec.Policy, Priority: q.spec.Priority, Held: q.spec.Held,
-		}
+// Queues are up to n queues that exist, by name, behind this one, and how many follow.
+func (v View) Queues(behind string, n int) (list []QueueInfo, rest int) {
+	page, rest := v.e.queueNames.page(behind, n)
+	return v.describeQueues(page), rest
+}
+
+// QueuesOf are up to n queues that units of a namespace are in, by name, behind this one, and how many follow.
+func (v View) QueuesOf(namespace, behind string, n int) (list []QueueInfo, rest int) {
+	of := v.e.units.listing.namespaces[namespace]
+	if of == nil {
+		return nil, 0
+	}
+	page, rest := of.queues.page(behind, n)
+	return v.describeQueues(page), rest
+}
+
+// InQueue says whether a namespace has units in a queue that are not over.
+func (v View) InQueue(namespace, queue string) bool {
+	of := v.e.units.listing.namespaces[namespace]
+	return of != nil && of.queues.has(queue)
+}
+
+func (v View) describeQueues(names []string) []QueueInfo {
+	list := make([]QueueInfo, 0, len(names))
+	for _, name := range names {
+		info, _ := v.Queue(name)
+		list = append(list, info)
+	}
+	return list
+}
+
+// Queue says also whether the queue exists or has units.
+func (v View) Queue(name string) (QueueInfo, bool) {
+	info := QueueInfo{Name: name}
+	if q := v.e.queues[name]; q != nil {
+		info.Exists, info.Policy, info.Priority, info.Held = true, q.spec.Policy, q.spec.Priority, q.spec.Held
 		if q.class != "" {
-			byName[name].Priority = v.e.classes.priorityOf(q.class)
+			info.Priority = v.e.classes.priorityOf(q.class)
 		}
 	}
-	for name, c := range v.countsByQueue() {
-		if byName[name] == nil {
-			if c.Pending+c.Parked+c.Admitted == 0 {
-				continue
-			}
-			byName[name] = &QueueInfo{Name: name}
-		}
-		q := byName[name]
-		q.Pending, q.Parked, q.Admitted = c.Pending, c.Parked, c.Admitted
-	}
-	out := make([]QueueInfo, 0, len(byName))
-	for _, q := range byName {
-		out = append(out, *q)
-	}
-	slices.SortFunc(out, func(a, b QueueInfo) int { return strings.Compare(a.Name, b.Name) })
-	return out
+	c := v.e.core.read().CountsOf(name)
+	info.Pending, info.Parked, info.Admitted = c.Pending, c.Parked, c.Admitted
+	return info, info.Exists || c.Pending+c.Parked+c.Admitted > 0
 }
 
-// Waiting lists n units of a queue in its order, after the first skip ones.
-func (v View) Waiting(queue string, skip, n int) []admission.Waiting {
-	first := v.e.core.read().First(queue, skip+n)
-	return first[min(skip, len(first)):]
-}
-
-// Unit describes the unit with this key (namespace/name).
-func (v View) Unit(key string) (UnitInfo, bool) {
-	rec := v.e.units.get(key)
-	if rec == nil {
-		return UnitInfo{}, false
-	}
-	info := UnitInfo{
-		Key: key, Queue: rec.queue, Quota: rec.quota, Phase: rec.object.phase,
-		Priority: rec.priority, Requested: rec.object.request, Writing: rec.flight != nil,
-	}
-	info.Explanation, _ = v.e.core.read().Explain(key)
-	if rec.object.phase.Holds() {
-		info.Held = rec.object.holds()
-		info.Outstanding = info.Held.Sub(v.e.pods.assigned(rec).Mask(info.Held)).Floor0()
-	}
-	return info, true
-}
-
-func (v View) countsByQueue() map[string]admission.QueueCounts {
-	counts := map[string]admission.QueueCounts{}
-	for _, c := range v.e.core.read().Counts() {
-		sum := counts[c.Queue]
-		sum.Pending += c.Pending
-		sum.Admitted += c.Admitted
-		sum.Parked += c.Parked
-		counts[c.Queue] = sum
-	}
-	return counts
+// Line copies n units of a queue in its order, after the first skip ones, and says how many wait.
+func (v View) Line(queue string, skip, n int) (page []admission.Place, waiting int) {
+	return v.e.core.read().Page(queue, skip, n)
 }

@@ -17,67 +17,85 @@ limitations under the License.
 package visibility
 
 import (
+	"context"
 	"fmt"
+	"math"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
 )
 
-// Audit is the last comparison of ledger and queues with the API objects and Koordinator's used. To read it starts
-// none.
-type Audit struct {
-	At   string `json:"at"`
-	Took string `json:"took"`
-	// Units, pods and levels of the quota tree that were compared.
-	Units  int `json:"units"`
-	Pods   int `json:"pods"`
-	Levels int `json:"levels"`
-	// Found is the number of differences; the first of them are listed. Rebuilt: the state was built anew because of them.
-	Found       int          `json:"found"`
-	Differences []Difference `json:"differences"`
-	Rebuilt     bool         `json:"rebuilt"`
-}
-
-// Difference is one place where what the engine went by was not what it should be.
-type Difference struct {
-	Kind   string `json:"kind"`
-	Object string `json:"object"`
-	Field  string `json:"field"`
-	Engine string `json:"engine"`
-	Source string `json:"source"`
-}
-
-// AuditRequested answers a request for an audit. It costs a list of all units, and the port has no authentication: so
-// there is no more than one a minute.
-type AuditRequested struct {
-	// Last is when the last audit before this one began; what has another time in /audit is newer.
-	Last string `json:"last,omitempty"`
-}
-
-func requestAudit(v engine.View) (any, error) {
-	if wait := v.RequestAudit(); wait > 0 {
-		return nil, fmt.Errorf("audit: %w: one was requested less than a minute ago; wait %s",
-			errTooSoon, wait.Round(time.Second))
+// Audit is the last audit. To ask for it starts none.
+func (r *Reader) Audit(ctx context.Context) (*v1alpha1.Audit, error) {
+	a, err := ask(ctx, r, func(v engine.View) (*engine.Audit, bool) {
+		last := v.LastAudit()
+		return last, last != nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case !a.found:
+		return nil, notFound("audits", v1alpha1.LastAudit)
 	}
-	answer := AuditRequested{}
-	if last := v.LastAudit(); last != nil {
-		answer.Last = last.At.UTC().Format(time.RFC3339)
-	}
-	return answer, nil
+	return &v1alpha1.Audit{
+		ObjectMeta: named("", v1alpha1.LastAudit), Observation: a.observation(), Status: auditStatus(a.value),
+	}, nil
 }
 
-func lastAudit(v engine.View) (any, error) {
-	last := v.LastAudit()
+// Audits has the last audit, if there was one.
+func (r *Reader) Audits(ctx context.Context) (*v1alpha1.AuditList, error) {
+	audit, err := r.Audit(ctx)
+	switch {
+	case apierrors.IsNotFound(err):
+		return &v1alpha1.AuditList{Items: []v1alpha1.Audit{}}, nil
+	case err != nil:
+		return nil, err
+	}
+	list := &v1alpha1.AuditList{Observation: audit.Observation, Items: []v1alpha1.Audit{*audit}}
+	list.Items[0].Observation = nil
+	return list, nil
+}
+
+// RequestAudit has another audit made soon, which costs a list of all units: no more than one a minute. It answers with
+// the audit before, if there was one.
+func (r *Reader) RequestAudit(ctx context.Context) (*v1alpha1.Audit, error) {
+	type requested struct {
+		wait time.Duration
+		last *engine.Audit
+	}
+	a, err := ask(ctx, r, func(v engine.View) (requested, bool) {
+		return requested{v.RequestAudit(), v.LastAudit()}, true
+	})
+	if err != nil {
+		return nil, err
+	}
+	if wait := a.value.wait; wait > 0 {
+		seconds := int(math.Ceil(wait.Seconds()))
+		return nil, apierrors.NewTooManyRequests(
+			fmt.Sprintf("an audit was requested less than a minute ago; wait %ds", seconds), seconds)
+	}
+	return &v1alpha1.Audit{
+		ObjectMeta: named("", v1alpha1.LastAudit), Observation: a.observation(), Status: auditStatus(a.value.last),
+	}, nil
+}
+
+func auditStatus(last *engine.Audit) *v1alpha1.AuditStatus {
 	if last == nil {
-		return nil, fmt.Errorf("audit: %w: none was made yet", errNotFound)
+		return nil
 	}
-	answer := Audit{
-		At: last.At.UTC().Format(time.RFC3339), Took: last.Took.Round(time.Millisecond).String(),
-		Units: last.Units, Pods: last.Pods, Levels: last.Levels,
-		Found: last.Found, Rebuilt: last.Rebuilt, Differences: []Difference{},
+	out := &v1alpha1.AuditStatus{
+		At: metav1.NewTime(last.At), Took: metav1.Duration{Duration: last.Took.Round(time.Millisecond)},
+		Units: count(last.Units), Pods: count(last.Pods), Levels: count(last.Levels),
+		Found: count(last.Found), Rebuilt: last.Rebuilt,
 	}
 	for _, d := range last.Differences {
-		answer.Differences = append(answer.Differences, Difference{string(d.Kind), d.Object, d.Field, d.Engine, d.Source})
+		out.Differences = append(out.Differences, v1alpha1.Difference{
+			Kind: string(d.Kind), Object: d.Object, Field: d.Field, Engine: d.Engine, Source: d.Source,
+		})
 	}
-	return answer, nil
+	return out
 }

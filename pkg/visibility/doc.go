@@ -14,8 +14,12 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package visibility answers, read-only and as JSON, which units wait where and why.
+// Package visibility answers what waits where and why: the aggregated API visibility.koord-queue.x-k8s.io.
 //
-// The answers are computed in the engine's goroutine from the state that decides, so a position is the one that the
-// next decision goes by. Every answer is bounded in size.
+// A question is answered from the state that decides, in its goroutine, so a position is the one that the next decision
+// goes by. There it is no more than copied, and no more than a page; all else happens in the goroutine of the request.
+// How many questions are asked at a time, and in a second, is bounded.
+//
+// Who may ask what, RBAC says. There are two kinds of resources, so that no answer needs a review for each unit: those
+// of the cluster say everything, those of a namespace name no unit of another one.
 package visibility

@@ -157,15 +157,7 @@ func (c *cluster) complete(t *testing.T) {
 		c.LogTail(controlplane.Controller, 20))
 }
 
-func auditOften(config map[string]any) {
-	for _, profile := range config["profiles"].([]any) {
-		for _, plugin := range profile.(map[string]any)["pluginConfig"].([]any) {
-			if plugin := plugin.(map[string]any); plugin["name"] == "JobQueue" {
-				plugin["args"].(map[string]any)["auditInterval"] = "10s"
-			}
-		}
-	}
-}
+func auditOften(config map[string]any) { controlplane.JobQueueArgs(config)["auditInterval"] = "10s" }
 
 // agrees checks that no audit of the running scheduler has found its state to differ from the API (I7).
 func (c *cluster) agrees(t *testing.T) {

@@ -61,6 +61,10 @@ func toInternal(in *JobQueueArgs, out *config.JobQueueArgs) {
 	out.UnboundTimeout = *in.UnboundTimeout
 	out.IdleReservationTimeout = *in.IdleReservationTimeout
 	out.ManagedJobsConfigMap = config.ObjectName(*in.ManagedJobsConfigMap)
+	out.Visibility = config.Visibility{
+		BindAddress: *in.Visibility.BindAddress, Port: *in.Visibility.Port, CertDir: *in.Visibility.CertDir,
+	}
+	out.InsecureVisibility = *in.InsecureVisibility
 }
 
 func fromInternal(in *config.JobQueueArgs, out *JobQueueArgs) {
@@ -82,4 +86,9 @@ func fromInternal(in *config.JobQueueArgs, out *JobQueueArgs) {
 	out.UnboundTimeout = ptr.To(in.UnboundTimeout)
 	out.IdleReservationTimeout = ptr.To(in.IdleReservationTimeout)
 	out.ManagedJobsConfigMap = ptr.To(ObjectName(in.ManagedJobsConfigMap))
+	out.Visibility = &Visibility{
+		BindAddress: ptr.To(in.Visibility.BindAddress), Port: ptr.To(in.Visibility.Port),
+		CertDir: ptr.To(in.Visibility.CertDir),
+	}
+	out.InsecureVisibility = ptr.To(in.InsecureVisibility)
 }

@@ -56,6 +56,11 @@ func SetDefaultsJobQueueArgs(args *JobQueueArgs) {
 	if args.ManagedJobsConfigMap.Name == "" {
 		args.ManagedJobsConfigMap.Name = "koord-jobqueue-managed-jobs"
 	}
+	setDefault(&args.Visibility, Visibility{})
+	setDefault(&args.Visibility.BindAddress, "0.0.0.0")
+	setDefault(&args.Visibility.Port, 0)
+	setDefault(&args.Visibility.CertDir, "")
+	setDefault(&args.InsecureVisibility, false)
 }
 
 func setDefault[T any](field **T, value T) {

@@ -71,12 +71,14 @@ func TestDefaultsAreCompleteAndValid(t *testing.T) {
 		UnboundTimeout:         seconds(1800),
 		IdleReservationTimeout: seconds(600),
 		ManagedJobsConfigMap:   config.ObjectName{Namespace: "koord-queue", Name: "koord-jobqueue-managed-jobs"},
+		Visibility:             config.Visibility{BindAddress: "0.0.0.0"},
 	}, args)
 }
 
 func TestWhatIsWrittenIsKept(t *testing.T) {
 	args, err := decode(t, "protectReservedQuota: false\nallowBuiltinQuotas: true\nitemsInStatus: 1\nunknownJobs: Pass\n"+
-		"managedJobsConfigMap: {name: mine}\nexplainAfter: 1ms\nauditInterval: 0s\nunboundTimeout: 0s\n")
+		"managedJobsConfigMap: {name: mine}\nexplainAfter: 1ms\nauditInterval: 0s\nunboundTimeout: 0s\n"+
+		"visibility: {port: 10261, certDir: /certs}\ninsecureVisibility: true\n")
 	require.NoError(t, err)
 	require.False(t, args.ProtectReservedQuota)
 	require.True(t, args.AllowBuiltinQuotas)
@@ -86,6 +88,8 @@ func TestWhatIsWrittenIsKept(t *testing.T) {
 	require.Equal(t, time.Millisecond, args.ExplainAfter.Duration)
 	require.Zero(t, args.AuditInterval.Duration)
 	require.Zero(t, args.UnboundTimeout.Duration)
+	require.Equal(t, config.Visibility{BindAddress: "0.0.0.0", Port: 10261, CertDir: "/certs"}, args.Visibility)
+	require.True(t, args.InsecureVisibility)
 	require.Empty(t, args.Validate(nil))
 }
 
@@ -110,6 +114,10 @@ func TestValidationNamesTheField(t *testing.T) {
 		"auditInterval: 1s",
 		"unknownJobsGracePeriod: -1s",
 		"managedJobsConfigMap: {name: 'a b'}",
+		"visibility: {port: 65536}",
+		"visibility: {port: -1}",
+		"visibility: {bindAddress: localhost}",
+		"visibility: {certDir: certs}",
 	} {
 		t.Run(line, func(t *testing.T) {
 			args, err := decode(t, line+"\n")

@@ -28,6 +28,17 @@ type ObjectName struct {
 	Name string `json:"name,omitempty"`
 }
 
+// Visibility says where the aggregated API visibility.koord-queue.x-k8s.io is served.
+type Visibility struct {
+	// bindAddress to listen on. Default "0.0.0.0".
+	BindAddress *string `json:"bindAddress,omitempty"`
+	// port to listen on, 0 to 65535; 0 serves nothing. Default 0.
+	Port *int32 `json:"port,omitempty"`
+	// certDir has tls.crt and tls.key, which are read again when they change. Without it the server makes a certificate
+	// for itself, which nobody can verify.
+	CertDir *string `json:"certDir,omitempty"`
+}
+
 // JobQueueArgs are the arguments of the JobQueue plugin. Every field is optional. A field that is not known is an
 // error.
 //
@@ -51,7 +62,7 @@ type JobQueueArgs struct {
 	// together are written 20 times a second at most. Default 5s.
 	StatusRefreshInterval *metav1.Duration `json:"statusRefreshInterval,omitempty"`
 	// itemsInStatus is how many waiting units the status of a Queue lists, 1 to 1000. Default 100.
-	// The visibility endpoints list all.
+	// The visibility API lists all.
 	ItemsInStatus *int32 `json:"itemsInStatus,omitempty"`
 	// explainAfter is how long a unit must be first among its like and not fit before the reason is written to its
 	// status, at least 1ms. Default 5s.
@@ -87,4 +98,10 @@ type JobQueueArgs struct {
 	// managedJobsConfigMap is the ConfigMap that says which jobs are managed; the controller reads the same one.
 	// Default koord-queue/koord-jobqueue-managed-jobs. If it does not exist the defaults apply.
 	ManagedJobsConfigMap *ObjectName `json:"managedJobsConfigMap,omitempty"`
+	// visibility is where every replica serves the aggregated API: bindAddress (default "0.0.0.0"), port (default 0, which
+	// serves nothing) and certDir, with tls.crt and tls.key.
+	Visibility *Visibility `json:"visibility,omitempty"`
+	// insecureVisibility is for development: it answers the same, in full and to anybody, on the scheduler's plain port
+	// below /apis/v1/plugins/JobQueue. Default false.
+	InsecureVisibility *bool `json:"insecureVisibility,omitempty"`
 }

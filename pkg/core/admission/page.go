@@ -60,6 +60,42 @@ func (s *State) Page(queue string, skip, n int) (page []Place, waiting int) {
 	return page, waiting
 }
 
+// Places copies what Page does of these units, as far as they exist. Those that are not in line have no position; one
+// that is parked has the reason. It costs O(log n) for each.
+func (s *State) Places(keys []string) map[string]Place {
+	s.refresh()
+	places := make(map[string]Place, len(keys))
+	found := findings{why: s.why(), of: map[*group]Finding{}}
+	for _, key := range keys {
+		u, ok := s.units[key]
+		if !ok {
+			continue
+		}
+		p := Place{
+			Key: key, Quota: u.spec.Quota, Priority: u.spec.Priority, Created: u.spec.Created, Request: u.asks(),
+			Holding: u.holding,
+		}
+		switch {
+		case u.group != nil:
+			p.Position, p.Finding = u.group.Line().Position(u), found.at(u.group)
+		case u.stage == stageWaiting:
+			p.Finding = Finding{Reason: u.parked}
+		}
+		places[key] = p
+	}
+	return places
+}
+
+// PodsUse is what the pods of a unit on nodes ask for, those that are leaving aside. It costs O(1), however many pods
+// there are.
+func (s *State) PodsUse(unitKey string) resources.List {
+	u, ok := s.units[unitKey]
+	if !ok {
+		return resources.List{}
+	}
+	return s.ledger.Charges(unitKey, u.spec.Quota).Assigned
+}
+
 // findings are why groups wait, each found out once.
 type findings struct {
 	*why

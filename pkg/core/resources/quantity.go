@@ -47,7 +47,7 @@ func FromQuantities[K ~string](m map[K]resource.Quantity) (List, error) {
 		if q.Sign() < 0 {
 			return List{}, fmt.Errorf("resource %q: negative amount %s", name, q.String())
 		}
-		if q.Cmp(quantity(name, Greatest)) > 0 {
+		if q.Cmp(Quantity(name, Greatest)) > 0 {
 			return List{}, fmt.Errorf("resource %q: absurd amount %s", name, q.String())
 		}
 		items = append(items, Item{Name: name, Amount: amount(name, q)})
@@ -63,7 +63,8 @@ func amount(name string, q resource.Quantity) int64 {
 	return q.Value()
 }
 
-func quantity(name string, amount int64) resource.Quantity {
+// Quantity is one amount in the unit of its resource.
+func Quantity(name string, amount int64) resource.Quantity {
 	switch {
 	case name == cpu:
 		return *resource.NewMilliQuantity(amount, resource.DecimalSI)
@@ -79,14 +80,14 @@ func quantity(name string, amount int64) resource.Quantity {
 func (l List) Quantities() map[string]resource.Quantity {
 	out := make(map[string]resource.Quantity, len(l.items))
 	for _, it := range l.items {
-		out[it.Name] = quantity(it.Name, it.Amount)
+		out[it.Name] = Quantity(it.Name, it.Amount)
 	}
 	return out
 }
 
 // Format writes one amount for people, in the unit of its resource: 1500 of cpu is "1500m".
 func Format(name string, amount int64) string {
-	q := quantity(name, amount)
+	q := Quantity(name, amount)
 	return q.String()
 }
 

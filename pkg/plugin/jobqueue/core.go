@@ -20,6 +20,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -64,8 +65,9 @@ type core struct {
 	engine     *engine.Engine
 	gate       *Gate
 	stragglers *stragglers
-	visibility http.Handler
-	metrics    *metrics.Set
+	// insecure answers on the plain port; nil if nothing does.
+	insecure http.Handler
+	metrics  *metrics.Set
 	// leading is set when the scheduler is complete and this replica leads. Before that the scheduling queue does not
 	// exist and activating a pod would crash.
 	leading atomic.Bool
@@ -127,6 +129,7 @@ func newCore(
 	}
 	factory.Start(ctx.Done())
 	go c.engine.Run(ctx)
+	c.serveVisibility(ctx, cfg)
 	go c.auditOnSignal(ctx)
 	go c.stragglers.run(ctx)
 	go c.compareConfiguration(ctx, predicate.Hash())
@@ -187,8 +190,23 @@ func (c *core) buildEngine(
 			},
 		})
 	}
-	c.visibility = visibility.NewHandler(c.engine)
 	return nil
+}
+
+// serveVisibility has every replica say what waits, to whom the arguments let it.
+func (c *core) serveVisibility(ctx context.Context, cfg *rest.Config) {
+	reader := visibility.NewReader(c.engine, c.clock)
+	if c.args.InsecureVisibility {
+		c.insecure = visibility.NewInsecureHandler(reader)
+	}
+	where := &c.args.Visibility
+	if where.Port == 0 {
+		return
+	}
+	go visibility.Serve(ctx, visibility.Options{
+		BindAddress: net.ParseIP(where.BindAddress), Port: int(where.Port), CertDir: where.CertDir,
+		Client: rest.CopyConfig(cfg), Clock: c.clock,
+	}, reader)
 }
 
 // engineOptions are those that need nothing of the API.
@@ -218,8 +236,7 @@ func (c *core) engineOptions() engine.Options {
 	}
 }
 
-// auditOnSignal has the state compared with the API when the process gets SIGUSR1. Only who may signal the process can
-// cause the load of that; the endpoint only shows the last result.
+// auditOnSignal has the state compared with the API when the process gets SIGUSR1.
 func (c *core) auditOnSignal(ctx context.Context) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGUSR1)

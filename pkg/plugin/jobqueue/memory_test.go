@@ -315,7 +315,8 @@ func heapOf(b *testing.B, n int, withJobs bool) float64 {
 		<-poll.C()
 		require.NoError(b, e.Ask(ctx, func(v engine.View) {
 			pending, leading = 0, v.Leading()
-			for _, q := range v.Queues() {
+			queues, _ := v.Queues("", memoryQuotas)
+			for _, q := range queues {
 				pending += q.Pending
 			}
 		}))

@@ -116,18 +116,17 @@ func (p *Plugin) NewControllers() ([]frameworkext.Controller, error) {
 // Start is called when this replica leads and the scheduler is about to run.
 func (p *Plugin) Start() { p.core.lead() }
 
-// RegisterEndpoints serves what waits. The scheduler's insecure port has no authentication: all that a request can
-// cause is an audit, no more than one a minute. Koordinator puts the paths under /apis/v1/plugins/JobQueue and answers
-// only where the scheduler leads.
+// RegisterEndpoints serves what waits, where insecureVisibility says so: the plain port of the scheduler asks nobody
+// who he is. Koordinator puts the paths under /apis/v1/plugins/JobQueue and answers only where the scheduler leads.
 func (p *Plugin) RegisterEndpoints(group *gin.RouterGroup) {
-	handler := p.core.visibility
+	handler := p.core.insecure
 	if handler == nil {
 		return
 	}
 	serve := gin.WrapH(http.StripPrefix(strings.TrimSuffix(group.BasePath(), "/"), handler))
 	group.GET("/queues", serve)
 	group.GET("/queues/:name", serve)
+	group.GET("/queues/:name/waitingunits", serve)
 	group.GET("/units/:namespace/:name", serve)
 	group.GET("/audit", serve)
-	group.POST("/audit", serve)
 }

@@ -189,13 +189,11 @@ func TestGangPodsAreHeldBeforeCoschedulingSeesThem(t *testing.T) {
 
 func TestEndpointsAreMountedBelowThePlugin(t *testing.T) {
 	p := testPlugin(t, newWorld())
-	p.core.visibility = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	p.core.insecure = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(r.URL.Path)
 	})
-	gin.SetMode(gin.TestMode)
-	e := gin.New()
-	p.RegisterEndpoints(e.Group("/apis/v1/plugins/JobQueue"))
-	for _, path := range []string{"/queues", "/queues/a", "/units/ns/u", "/audit"} {
+	e := mounted(p)
+	for _, path := range []string{"/queues", "/queues/a", "/queues/a/waitingunits", "/units/ns/u", "/audit"} {
 		recorder := httptest.NewRecorder()
 		e.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet,
 			"/apis/v1/plugins/JobQueue"+path, nil))
@@ -203,8 +201,17 @@ func TestEndpointsAreMountedBelowThePlugin(t *testing.T) {
 		require.JSONEq(t, "\""+path+"\"", recorder.Body.String())
 	}
 	for _, route := range e.Routes() {
-		if route.Path != "/apis/v1/plugins/JobQueue/audit" {
-			require.Equal(t, http.MethodGet, route.Method, "the insecure port has no authentication")
-		}
+		require.Equal(t, http.MethodGet, route.Method, "the plain port has no authentication")
 	}
+}
+
+func TestThePlainPortAnswersNothingUnlessItIsToldTo(t *testing.T) {
+	require.Empty(t, mounted(testPlugin(t, newWorld())).Routes())
+}
+
+func mounted(p *Plugin) *gin.Engine {
+	gin.SetMode(gin.TestMode)
+	e := gin.New()
+	p.RegisterEndpoints(e.Group("/apis/v1/plugins/JobQueue"))
+	return e
 }

@@ -226,6 +226,7 @@ func (x *interference) once(ctx context.Context, v variant, round int) error {
 		config["clientConnection"] = map[string]any{
 			"kubeconfig": x.cp.Kubeconfig(controlplane.SchedulerIdentity), "qps": schedulerQPS, "burst": schedulerQPS,
 		}
+		x.Profile.open(config)
 		if !v.plugin {
 			controlplane.WithoutJobQueue(config)
 		}

@@ -223,7 +223,12 @@ func (r *run) startQueue(ctx context.Context) error {
 		r.begin = r.schedulerStart
 		r.before = r.read()
 	}
-	err := r.cp.StartScheduler(ctx, controlplane.SchedulerOptions{Mutate: r.Mutate})
+	err := r.cp.StartScheduler(ctx, controlplane.SchedulerOptions{Mutate: func(config map[string]any) {
+		r.Profile.open(config)
+		if r.Mutate != nil {
+			r.Mutate(config)
+		}
+	}})
 	if err != nil {
 		return err
 	}

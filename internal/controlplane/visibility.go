@@ -1,0 +1,93 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+)
+
+// visibilityAPI is the path of the aggregated API.
+const visibilityAPI = "/apis/visibility.koord-queue.x-k8s.io/v1alpha1"
+
+// VisibilityPort returns a free port for SchedulerOptions.VisibilityPort and InstallVisibility.
+func VisibilityPort() (int, error) { return allPorts.next() }
+
+// LoopbackURL is that of a port on this machine that is served with TLS.
+func LoopbackURL(port int) string { return "https://" + hostPort(port) }
+
+// InstallVisibility applies the APIService and the Service of manifests/visibility, changed so that the API server
+// finds a scheduler on this machine: the Service is a name for localhost, since endpoints must not be loopback
+// addresses. With verify the certificate is verified by the caBundle that somebody writes; else it is not, and
+// InstallVisibility returns when the API answers.
+func (c *ControlPlane) InstallVisibility(ctx context.Context, port int, verify bool) error {
+	root, err := RepositoryRoot()
+	if err != nil {
+		return err
+	}
+	var objects []*unstructured.Unstructured
+	for _, file := range []string{"service.yaml", "apiservice.yaml"} {
+		content, err := os.ReadFile(filepath.Join(root, "manifests", "visibility", file))
+		if err != nil {
+			return err
+		}
+		some, err := decode(content)
+		if err != nil {
+			return err
+		}
+		objects = append(objects, some...)
+	}
+	for _, o := range objects {
+		spec := section(o.Object, "spec")
+		if o.GetKind() == "Service" {
+			o.Object["spec"] = map[string]any{"type": "ExternalName", "externalName": "localhost"}
+			continue
+		}
+		section(spec, "service")["port"] = int64(port)
+		if !verify {
+			spec["insecureSkipTLSVerify"] = true
+		}
+	}
+	if err := c.ApplyObjects(ctx, objects...); err != nil || verify {
+		return err
+	}
+	return c.AwaitVisibility(ctx)
+}
+
+// AwaitVisibility returns when the API server passes questions on.
+func (c *ControlPlane) AwaitVisibility(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(c.RESTConfig(Admin))
+	if err != nil {
+		return err
+	}
+	var last error
+	err = wait.PollUntilContextTimeout(ctx, readyInterval, readyTimeout, true, func(ctx context.Context) (bool, error) {
+		_, last = client.RESTClient().Get().AbsPath(visibilityAPI, "queues").DoRaw(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("the visibility API does not answer: %w", errors.Join(err, last))
+	}
+	return nil
+}

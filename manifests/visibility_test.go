@@ -1,0 +1,107 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package manifests_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/api/resource"
+)
+
+// buildWith builds what a user writes who adds a component to a base.
+func buildWith(t *testing.T, base, component string) resmap.ResMap {
+	t.Helper()
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	up, err := filepath.Rel(dir, here)
+	require.NoError(t, err)
+	content := fmt.Sprintf("resources: [%[1]s/%[2]s]\ncomponents: [%[1]s/%[3]s]\n", up, base, component)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(content), 0o600))
+	return build(t, dir)
+}
+
+// find returns the one object of this kind and name.
+func find(t *testing.T, in resmap.ResMap, kind, name string) *resource.Resource {
+	t.Helper()
+	for _, r := range in.Resources() {
+		if r.GetKind() == kind && r.GetName() == name {
+			return r
+		}
+	}
+	require.Fail(t, "not there", "%s %s", kind, name)
+	return nil
+}
+
+// An APIService that nobody answers behind blocks the deletion of namespaces: nobody gets one without asking for it.
+func TestTheAggregatedAPIIsAChoice(t *testing.T) {
+	files, err := filepath.Glob("*/kustomization.yaml")
+	require.NoError(t, err)
+	for _, f := range files {
+		if f == "visibility/kustomization.yaml" {
+			continue
+		}
+		for _, r := range build(t, filepath.Dir(f)).Resources() {
+			require.NotEqual(t, "APIService", r.GetKind(), f)
+		}
+	}
+	config := readYAML(t, "../scheduler-config.yaml")
+	for _, p := range config["profiles"].([]any)[0].(map[string]any)["pluginConfig"].([]any) {
+		if p := p.(map[string]any); p["name"] == "JobQueue" {
+			args := p["args"].(map[string]any)
+			require.EqualValues(t, 0, args["visibility"].(map[string]any)["port"])
+			require.NotContains(t, args, "insecureVisibility")
+		}
+	}
+	for _, key := range []string{"enableProfiling", "enableContentionProfiling"} {
+		require.Equal(t, false, config[key], key)
+	}
+}
+
+// Service, policy and mount of the component lead to the port and the files that the configuration names.
+func TestVisibilityLeadsToTheScheduler(t *testing.T) {
+	const port = 10261
+	for _, base := range []string{"fresh", "scheduler"} {
+		t.Run(base, func(t *testing.T) {
+			built := buildWith(t, base, "visibility")
+			service := decode[corev1.Service](t, find(t, built, "Service", "koord-jobqueue-visibility"))
+			require.Equal(t, port, service.Spec.Ports[0].TargetPort.IntValue())
+			policy := decode[networkingv1.NetworkPolicy](t, find(t, built, "NetworkPolicy", "koord-jobqueue-visibility"))
+			require.Equal(t, port, policy.Spec.Ingress[0].Ports[0].Port.IntValue())
+			require.Equal(t, service.Spec.Selector, policy.Spec.PodSelector.MatchLabels)
+
+			deployment := decode[appsv1.Deployment](t, find(t, built, "Deployment", "koord-scheduler"))
+			container := deployment.Spec.Template.Spec.Containers[0]
+			require.Contains(t, container.VolumeMounts,
+				corev1.VolumeMount{Name: "visibility-certificate", MountPath: "/visibility-certificate", ReadOnly: true})
+			for _, v := range deployment.Spec.Template.Spec.Volumes {
+				if v.Name == "visibility-certificate" {
+					require.True(t, *v.Secret.Optional, "the pod starts before there is a certificate")
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,150 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+)
+
+// Quotas are up to n levels of the quota tree, by name, behind this one, and how many follow.
+func (v View) Quotas(behind string, n int) (list []QuotaInfo, rest int) {
+	page, rest := v.e.quotas.levelNames.page(behind, n)
+	return v.describeQuotas(page), rest
+}
+
+// QuotasOf are up to n quotas that units of a namespace use, by name, behind this one, and how many follow.
+func (v View) QuotasOf(namespace, behind string, n int) (list []QuotaInfo, rest int) {
+	of := v.e.units.listing.namespaces[namespace]
+	if of == nil {
+		return nil, 0
+	}
+	page, rest := of.quotas.page(behind, n)
+	return v.describeQuotas(page), rest
+}
+
+// UsesQuota says whether a namespace has units of a quota that are not over.
+func (v View) UsesQuota(namespace, quota string) bool {
+	of := v.e.units.listing.namespaces[namespace]
+	return of != nil && of.quotas.has(quota)
+}
+
+func (v View) describeQuotas(names []string) []QuotaInfo {
+	list := make([]QuotaInfo, 0, len(names))
+	for _, name := range names {
+		info, _ := v.Quota(name)
+		list = append(list, info)
+	}
+	return list
+}
+
+// Quota says also whether the quota exists or has units.
+func (v View) Quota(name string) (QuotaInfo, bool) {
+	level, exists := v.e.quotas.last[name]
+	info := QuotaInfo{Quota: level, Exists: exists}
+	info.Name = name
+	if exists {
+		info.Reserved = v.e.core.read().Outstanding(name).Mask(level.Max.Max(level.Limit))
+	}
+	if q := v.e.units.listing.quotas[name]; q != nil {
+		info.Holding, info.Waiting = q.holding.Len(), q.waiting.Len()
+	}
+	return info, exists || info.Holding+info.Waiting > 0
+}
+
+// UnitsOf copies n units of a quota that are not over, after the first skip ones, and says how many there are. Those
+// that hold something come first, each part by name.
+func (v View) UnitsOf(quota string, skip, n int) (rows []UnitRow, all int) {
+	of := v.e.units.listing.quotas[quota]
+	if of == nil {
+		return nil, 0
+	}
+	found := pageOf(of.holding, skip, n)
+	found = append(found, pageOf(of.waiting, skip-of.holding.Len(), n-len(found))...)
+	return v.rows(found), of.holding.Len() + of.waiting.Len()
+}
+
+// UnitsIn copies up to n units of a namespace, by name, behind this one, and says how many follow.
+func (v View) UnitsIn(namespace, behind string, n int) (rows []UnitRow, rest int) {
+	of := v.e.units.listing.namespaces[namespace]
+	if of == nil {
+		return nil, 0
+	}
+	skip := 0
+	if behind != "" {
+		key := namespace + "/" + behind
+		at := &unitRecord{object: &unitObject{path: key}}
+		if skip = of.units.Rank(at); of.units.Contains(at) {
+			skip++
+		}
+	}
+	found := pageOf(of.units, skip, n)
+	return v.rows(found), of.units.Len() - skip - len(found)
+}
+
+// pageOf returns n values of a tree, after the first skip ones.
+func pageOf(tree *queue.Tree[*unitRecord], skip, n int) (found []*unitRecord) {
+	if n <= 0 {
+		return nil
+	}
+	tree.WalkAt(skip, func(rec *unitRecord) bool {
+		found = append(found, rec)
+		return len(found) < n
+	})
+	return found
+}
+
+func (v View) rows(found []*unitRecord) []UnitRow {
+	keys := make([]string, 0, len(found))
+	for _, rec := range found {
+		keys = append(keys, rec.object.path)
+	}
+	places := v.e.core.read().Places(keys)
+	rows := make([]UnitRow, 0, len(found))
+	for _, rec := range found {
+		rows = append(rows, rowOf(rec, places[rec.object.path]))
+	}
+	return rows
+}
+
+func rowOf(rec *unitRecord, place admission.Place) UnitRow {
+	row := UnitRow{
+		Key: rec.object.path, UID: string(rec.object.UID), Queue: rec.queue, Quota: rec.quota, Phase: rec.object.phase,
+		Priority: rec.priority, Created: rec.object.CreationTimestamp.Time, Position: place.Position,
+		Finding: place.Finding, Requested: rec.object.request,
+	}
+	if rec.object.phase.Holds() {
+		row.Held = rec.object.holds()
+	}
+	return row
+}
+
+// Unit describes the unit with this key (namespace/name).
+func (v View) Unit(key string) (UnitInfo, bool) {
+	rec := v.e.units.get(key)
+	if rec == nil {
+		return UnitInfo{}, false
+	}
+	state := v.e.core.read()
+	info := UnitInfo{UnitRow: rowOf(rec, admission.Place{}), Writing: rec.flight != nil}
+	info.Explanation, _ = state.Explain(key)
+	info.UnitRow.Position = info.Explanation.Position
+	if info.Held.Len() > 0 {
+		info.Outstanding = info.Held.Sub(state.PodsUse(key).Mask(info.Held)).Floor0()
+	}
+	return info, true
+}

@@ -1,0 +1,181 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package visibility
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
+)
+
+// What a namespace reads has nothing of another one but places and sizes. Units of b are at the odd places of the line.
+func TestANamespaceReadsNothingOfOthers(t *testing.T) {
+	h := served(t, readerOf(t, 6), anybody)
+	for path, names := range map[string]struct{ has, hasNot []string }{
+		"/namespaces/a/units":                            {[]string{"u0001", "u0003", "running"}, nil},
+		"/namespaces/a/units/u0003":                      {[]string{"u0003", "claimedAhead"}, nil},
+		"/namespaces/a/localqueues":                      {[]string{"shared"}, []string{"theirs"}},
+		"/namespaces/a/localqueues/shared/waitingunits":  {[]string{"u0001", "u0005", `"position":6`}, nil},
+		"/namespaces/a/localquotas":                      {[]string{"quota"}, []string{"other"}},
+		"/namespaces/a/localquotas/quota":                {[]string{"quota"}, nil},
+		"/namespaces/b/localqueues/shared/waitingunits":  {[]string{"u0000"}, []string{"u0001", `"a"`}},
+		"/queues/shared/waitingunits":                    {[]string{"u0000", "u0001", `"b"`}, nil},
+		"/quotas/quota/units":                            {[]string{"u0000", "u0001", "secret", "running"}, nil},
+		"/namespaces/a/units/u0003/full":                 {[]string{`"claimedBy":"b/u0000"`, `"first":"b/u0000"`}, nil},
+		"/namespaces/b/units/secret":                     {[]string{"secret"}, nil},
+		"/namespaces/a/units/u0001?continue=b&limit=500": {[]string{"u0001"}, nil},
+	} {
+		answer := call(t, h, http.MethodGet, base+path, "u", nil)
+		require.Equal(t, http.StatusOK, answer.Code, path)
+		body := answer.Body.String()
+		for _, name := range names.has {
+			require.Contains(t, body, name, path)
+		}
+		hasNot := names.hasNot
+		if len(path) > 13 && path[:13] == "/namespaces/a" && path != "/namespaces/a/units/u0003/full" {
+			hasNot = append(hasNot, "u0000", "u0002", "u0004", "secret", `"b"`, "b/")
+		}
+		for _, name := range hasNot {
+			require.NotContains(t, body, name, path)
+		}
+	}
+	for _, path := range []string{
+		"/namespaces/a/units/u0000", "/namespaces/a/units/secret", "/namespaces/a/localqueues/theirs",
+		"/namespaces/a/localqueues/theirs/waitingunits", "/namespaces/a/localquotas/other",
+		"/namespaces/a/units/u0000/full",
+	} {
+		require.Equal(t, http.StatusNotFound, call(t, h, http.MethodGet, base+path, "u", nil).Code, path)
+	}
+}
+
+func TestAStandbyAnswersFromItsCopy(t *testing.T) {
+	r := NewReader(stepped{world(t, 4, false)}, clocktesting.NewFakeClock(start))
+	line, err := r.Line(t.Context(), "shared", placesPage{limit: 10})
+	require.NoError(t, err)
+	require.False(t, line.Leader)
+	require.True(t, line.AsOf.Time.Equal(start))
+	require.Len(t, line.Items, 4)
+	for _, u := range line.Items {
+		require.Equal(t, "QuotaExceeded", u.Reason, "what waits is compared with its limits, though nothing was decided")
+	}
+	audits, err := r.Audits(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, audits.Items)
+}
+
+func TestNothingIsAnsweredBeforeAllIsRead(t *testing.T) {
+	e := drive(t)
+	e.Step()
+	_, err := NewReader(stepped{e}, clocktesting.NewFakeClock(start)).Queues(t.Context(), namesPage{limit: 1})
+	require.True(t, apierrors.IsServiceUnavailable(err), "%v", err)
+}
+
+// silent never answers.
+type silent struct{ asked chan struct{} }
+
+func (s silent) Ask(ctx context.Context, _ func(engine.View)) error {
+	s.asked <- struct{}{}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestAFewQuestionsAtATime(t *testing.T) {
+	source := silent{make(chan struct{}, maxAtATime)}
+	r := NewReader(source, clocktesting.NewFakeClock(start))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, maxAtATime)
+	for range maxAtATime {
+		go func() {
+			_, err := r.Queue(ctx, "q")
+			ended <- err
+		}()
+		<-source.asked
+	}
+	_, err := r.Queue(t.Context(), "q")
+	require.True(t, apierrors.IsTooManyRequests(err), "%v", err)
+	seconds, given := apierrors.SuggestsClientDelay(err)
+	require.True(t, given)
+	require.Equal(t, comeBack, seconds)
+
+	cancel()
+	for range maxAtATime {
+		require.True(t, apierrors.IsTimeout(<-ended))
+	}
+	_, err = r.Queue(ctx, "q")
+	require.True(t, apierrors.IsTimeout(err), "places are free again: %v", err)
+}
+
+func TestAFewQuestionsInASecond(t *testing.T) {
+	clock := clocktesting.NewFakeClock(start)
+	h := served(t, NewReader(stepped{world(t, 1, true)}, clock), anybody)
+	ask := func() int { return call(t, h, http.MethodGet, base+"/queues", "u", nil).Code }
+	for range burst {
+		require.Equal(t, http.StatusOK, ask())
+	}
+	refused := call(t, h, http.MethodGet, base+"/queues", "u", nil)
+	require.Equal(t, http.StatusTooManyRequests, refused.Code)
+	require.Equal(t, "1", refused.Header().Get("Retry-After"))
+	clock.Step(time.Second / questionsPerSecond)
+	require.Equal(t, http.StatusOK, ask())
+	require.Equal(t, http.StatusTooManyRequests, ask())
+}
+
+func TestAQuestionThatNobodyWaitsForIsNotAsked(t *testing.T) {
+	e := world(t, 1, true)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, e.Ask(ctx, func(engine.View) { require.Fail(t, "it was asked") }), context.Canceled)
+	e.Step()
+}
+
+func TestInsecure(t *testing.T) {
+	h := NewInsecureHandler(readerOf(t, 3))
+	var page v1alpha1.WaitingUnitList
+	require.Equal(t, http.StatusOK,
+		call(t, h, http.MethodGet, "/queues/shared/waitingunits?limit=1&offset=1", "", &page).Code)
+	require.Len(t, page.Items, 1)
+	require.Equal(t, "u0001", page.Items[0].Name)
+	for path, code := range map[string]int{
+		"/queues":                             http.StatusOK,
+		"/queues/shared":                      http.StatusOK,
+		"/queues/none":                        http.StatusNotFound,
+		"/queues/shared/waitingunits?limit=x": http.StatusBadRequest,
+		"/queues/shared/waitingunits?limit=-": http.StatusBadRequest,
+		"/units/b/secret":                     http.StatusOK,
+		"/units/b/none":                       http.StatusNotFound,
+		"/audit":                              http.StatusNotFound,
+	} {
+		require.Equal(t, code, call(t, h, http.MethodGet, path, "", nil).Code, path)
+	}
+	require.Equal(t, http.StatusMethodNotAllowed, call(t, h, http.MethodPost, "/audit", "", nil).Code)
+}
+
+// The server must not begin where it cannot say who asks.
+func TestNoServerWithoutCertificates(t *testing.T) {
+	o := &Options{CertDir: t.TempDir(), Port: 1, Client: &rest.Config{Host: "localhost:1"}}
+	_, err := newServer(t.Context(), o, NewReader(silent{}, clocktesting.NewFakeClock(start)))
+	require.ErrorContains(t, err, "tls.crt")
+}

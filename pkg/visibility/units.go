@@ -1,0 +1,153 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package visibility
+
+import (
+	"context"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
+)
+
+// UnitsOfQuota are the units of a quota that are not over, with what each holds; those that hold something come first.
+func (r *Reader) UnitsOfQuota(ctx context.Context, quota string, page placesPage) (*v1alpha1.UnitList, error) {
+	a, err := ask(ctx, r, func(v engine.View) (some[engine.UnitRow], bool) {
+		if _, exists := v.Quota(quota); !exists {
+			return some[engine.UnitRow]{}, false
+		}
+		rows, all := v.UnitsOf(quota, page.skip, page.limit)
+		return some[engine.UnitRow]{rows, all}, true
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case !a.found:
+		return nil, notFound("quotas", quota)
+	}
+	return unitList(&a, page.meta(len(a.value.list), a.value.rest)), nil
+}
+
+// Units are the units of a namespace, by name.
+func (r *Reader) Units(ctx context.Context, namespace string, page namesPage) (*v1alpha1.UnitList, error) {
+	a, err := ask(ctx, r, func(v engine.View) (some[engine.UnitRow], bool) {
+		rows, rest := v.UnitsIn(namespace, page.behind, page.limit)
+		return some[engine.UnitRow]{rows, rest}, true
+	})
+	if err != nil {
+		return nil, err
+	}
+	var meta metav1.ListMeta
+	if n := len(a.value.list); n > 0 {
+		_, last, _ := strings.Cut(a.value.list[n-1].Key, "/")
+		meta = page.meta(last, a.value.rest)
+	}
+	return unitList(&a, meta), nil
+}
+
+func unitList(a *answer[some[engine.UnitRow]], meta metav1.ListMeta) *v1alpha1.UnitList {
+	out := &v1alpha1.UnitList{
+		ListMeta: meta, Observation: a.observation(), Items: make([]v1alpha1.Unit, 0, len(a.value.list)),
+	}
+	for i := range a.value.list {
+		out.Items = append(out.Items, unitOf(&a.value.list[i]))
+	}
+	return out
+}
+
+// Unit is one unit. What it says names no unit of another namespace.
+func (r *Reader) Unit(ctx context.Context, namespace, name string) (*v1alpha1.Unit, error) {
+	unit, err := r.FullUnit(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	conceal := func(key *string) {
+		if !admission.InNamespace(*key, namespace) {
+			*key = ""
+		}
+	}
+	conceal(&unit.Status.First)
+	for i := range unit.Status.Shortages {
+		conceal(&unit.Status.Shortages[i].ClaimedBy)
+	}
+	return unit, nil
+}
+
+// FullUnit is one unit. It says which units of whom are before it.
+func (r *Reader) FullUnit(ctx context.Context, namespace, name string) (*v1alpha1.Unit, error) {
+	a, err := ask(ctx, r, func(v engine.View) (engine.UnitInfo, bool) { return v.Unit(namespace + "/" + name) })
+	switch {
+	case err != nil:
+		return nil, err
+	case !a.found:
+		return nil, notFound("units", name)
+	}
+	info := &a.value
+	unit := unitOf(&info.UnitRow)
+	unit.Observation = a.observation()
+	s := &unit.Status
+	s.Position, s.Waiting, s.First = count(info.Explanation.Position), count(info.Waiting), info.First
+	s.Reason, s.Message, s.Writing = string(info.Reason), info.Message, info.Writing
+	s.Outstanding = amounts(info.Outstanding)
+	if !info.Until.IsZero() {
+		until := metav1.NewTime(info.Until)
+		s.NotBefore = &until
+	}
+	for i := range info.Shortages {
+		s.Shortages = append(s.Shortages, shortageOf(&info.Shortages[i]))
+	}
+	return &unit, nil
+}
+
+func unitOf(row *engine.UnitRow) v1alpha1.Unit {
+	namespace, name, _ := strings.Cut(row.Key, "/")
+	return v1alpha1.Unit{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, UID: types.UID(row.UID), CreationTimestamp: metav1.NewTime(row.Created),
+		},
+		Status: v1alpha1.UnitStatus{
+			Phase: string(row.Phase), Queue: row.Queue, Quota: row.Quota, Priority: row.Priority,
+			Position: count(row.Position), Reason: string(row.Finding.Reason),
+			Message:   inWords(row.Finding, row.Requested),
+			Requested: amounts(row.Requested), Held: amounts(row.Held),
+		},
+	}
+}
+
+func shortageOf(s *admission.Shortage) v1alpha1.Shortage {
+	amount := func(n int64) resource.Quantity { return resources.Quantity(s.Resource, n) }
+	given := func(n int64, is bool) *resource.Quantity {
+		if !is {
+			return nil
+		}
+		q := amount(n)
+		return &q
+	}
+	return v1alpha1.Shortage{
+		Level: s.Level, Resource: s.Resource, Bound: string(s.Bound), Binds: s.Binds, NeverFits: s.Never,
+		Limit: amount(s.Limit), Max: given(s.Max, s.HasMax), Min: given(s.Min, s.HasMin),
+		Used: amount(s.Used), UsedByJobs: amount(s.UsedByUnits), UsedByOthers: amount(s.UsedByOthers),
+		Reserved: amount(s.Outstanding), ClaimedAhead: given(s.Claimed, s.Claimed > 0), ClaimedBy: s.ClaimedBy,
+		Request: amount(s.Request), Free: amount(s.Free), Missing: amount(s.Missing),
+	}
+}
