@@ -26,6 +26,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/resource"
 )
@@ -79,6 +80,26 @@ func TestTheAggregatedAPIIsAChoice(t *testing.T) {
 	for _, key := range []string{"enableProfiling", "enableContentionProfiling"} {
 		require.Equal(t, false, config[key], key)
 	}
+}
+
+// The controller may read and write one Secret, by name, and no other object of its kind or of APIServices.
+func TestTheControllerMayWriteOneSecret(t *testing.T) {
+	built := buildWith(t, "fresh", "visibility")
+	name := "koord-jobqueue-visibility"
+	find(t, built, "Secret", name)
+	role := decode[rbacv1.Role](t, find(t, built, "Role", "jobqueue-visibility-certificate"))
+	require.Equal(t, []rbacv1.PolicyRule{{
+		APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{name},
+		Verbs: []string{"get", "update"},
+	}}, role.Rules)
+	cluster := decode[rbacv1.ClusterRole](t, find(t, built, "ClusterRole", "jobqueue-visibility-certificate"))
+	require.Equal(t, []rbacv1.PolicyRule{{
+		APIGroups: []string{"apiregistration.k8s.io"}, Resources: []string{"apiservices"},
+		ResourceNames: []string{"v1alpha1.visibility.koord-queue.x-k8s.io"}, Verbs: []string{"get", "patch"},
+	}}, cluster.Rules)
+	controller := decode[appsv1.Deployment](t, find(t, built, "Deployment", "jobqueue-controller"))
+	require.Contains(t, controller.Spec.Template.Spec.Containers[0].Args,
+		"--visibility-secret=koordinator-system/"+name)
 }
 
 // Service, policy and mount of the component lead to the port and the files that the configuration names.

@@ -21,10 +21,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -36,7 +38,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config/controller/v1alpha1"
+	visibilityv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/certificate"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/quotatree"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/watchdog"
@@ -51,6 +55,7 @@ type runOptions struct {
 	leaderElect                     bool
 	metricsAddress, healthAddress   string
 	queueNamespace, leaderNamespace string
+	visibilitySecret                string
 }
 
 func (o *runOptions) addFlags(fs *pflag.FlagSet) {
@@ -61,6 +66,8 @@ func (o *runOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "host:port of /metrics; 0 serves none")
 	fs.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081",
 		"host:port of /healthz and /readyz; 0 serves none")
+	fs.StringVar(&o.visibilitySecret, "visibility-secret", "",
+		"namespace/name of the Secret to keep a certificate for the visibility API of the scheduler in; empty keeps none")
 	fs.StringVar(&o.queueNamespace, "queue-namespace", "koord-queue", "where Queues and the ConfigMap of managed jobs are")
 }
 
@@ -86,6 +93,7 @@ func (o *runOptions) configuration(fs *pflag.FlagSet) (*v1alpha1.ControllerConfi
 	override(fs, "leader-elect-resource-namespace", &c.LeaderElection.ResourceNamespace, o.leaderNamespace)
 	override(fs, "metrics-bind-address", &c.MetricsBindAddress, o.metricsAddress)
 	override(fs, "health-probe-bind-address", &c.HealthProbeBindAddress, o.healthAddress)
+	override(fs, "visibility-secret", &c.VisibilitySecret, o.visibilitySecret)
 	override(fs, "kubeconfig", &c.ClientConnection.Kubeconfig, o.kubeconfig)
 	return c, v1alpha1.Validate(c).ToAggregate()
 }
@@ -142,9 +150,25 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 			return err
 		}
 	}
+	if err := keepCertificate(mgr, c.VisibilitySecret); err != nil {
+		return err
+	}
 	klog.FromContext(ctx).Info("Starting", "queueNamespace", c.QueueNamespace, "managedJobsHash", predicate.Hash(),
 		"kinds", len(predicate.Kinds()), "leaderElection", *c.LeaderElection.LeaderElect)
 	return stopped(ctx, mgr.Start(ctx))
+}
+
+// keepCertificate looks after the certificate of the aggregated API, if a Secret is named for it.
+func keepCertificate(mgr manager.Manager, secret string) error {
+	namespace, name, found := strings.Cut(secret, "/")
+	if !found {
+		return nil
+	}
+	return mgr.Add(&certificate.Keeper{
+		APIService: visibilityv1alpha1.SchemeGroupVersion.Version + "." + visibilityv1alpha1.GroupName,
+		Secret:     types.NamespacedName{Namespace: namespace, Name: name},
+		Reader:     mgr.GetAPIReader(), Writer: mgr.GetClient(), Clock: clock.RealClock{},
+	})
 }
 
 func gates(g v1alpha1.KoordinatorFeatureGates) jobs.Gates {

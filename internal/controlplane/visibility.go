@@ -37,7 +37,7 @@ func VisibilityPort() (int, error) { return allPorts.next() }
 // LoopbackURL is that of a port on this machine that is served with TLS.
 func LoopbackURL(port int) string { return "https://" + hostPort(port) }
 
-// InstallVisibility applies the APIService and the Service of manifests/visibility, changed so that the API server
+// InstallVisibility applies APIService, Service and rights of manifests/visibility, changed so that the API server
 // finds a scheduler on this machine: the Service is a name for localhost, since endpoints must not be loopback
 // addresses. With verify the certificate is verified by the caBundle that somebody writes; else it is not, and
 // InstallVisibility returns when the API answers.
@@ -47,7 +47,7 @@ func (c *ControlPlane) InstallVisibility(ctx context.Context, port int, verify b
 		return err
 	}
 	var objects []*unstructured.Unstructured
-	for _, file := range []string{"service.yaml", "apiservice.yaml"} {
+	for _, file := range []string{"service.yaml", "certificate.yaml", "apiservice.yaml"} {
 		content, err := os.ReadFile(filepath.Join(root, "manifests", "visibility", file))
 		if err != nil {
 			return err
@@ -59,14 +59,15 @@ func (c *ControlPlane) InstallVisibility(ctx context.Context, port int, verify b
 		objects = append(objects, some...)
 	}
 	for _, o := range objects {
-		spec := section(o.Object, "spec")
-		if o.GetKind() == "Service" {
+		switch o.GetKind() {
+		case "Service":
 			o.Object["spec"] = map[string]any{"type": "ExternalName", "externalName": "localhost"}
-			continue
-		}
-		section(spec, "service")["port"] = int64(port)
-		if !verify {
-			spec["insecureSkipTLSVerify"] = true
+		case "APIService":
+			spec := section(o.Object, "spec")
+			section(spec, "service")["port"] = int64(port)
+			if !verify {
+				spec["insecureSkipTLSVerify"] = true
+			}
 		}
 	}
 	if err := c.ApplyObjects(ctx, objects...); err != nil || verify {

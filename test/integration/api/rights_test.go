@@ -124,16 +124,24 @@ func TestRoles(t *testing.T) {
 	bindPeople(t, admin)
 	read := []string{"get", "list", "watch"}
 	readAnd := func(verbs ...string) []string { return append(slices.Clone(read), verbs...) }
+	look := []string{"get", "list"}
 	roles := map[string]map[string][]string{
-		"viewer":    {"queues": read, "queues/status": read, "queueunits": read, "queueunits/status": read},
+		"viewer": {
+			"queues": read, "queues/status": read, "queueunits": read, "queueunits/status": read,
+			"units": look, "localqueues": look, "localqueues/waitingunits": look, "localquotas": look,
+		},
 		"submitter": {"queueunits": readAnd("create", "patch", "delete")},
 		"operator": {
 			"queues": readAnd("update", "patch"), "queueunits": readAnd("update", "patch"),
 			"queues/status": read, "queueunits/status": read,
+			"units": look, "units/full": look, "quotas": look, "quotas/units": look, "audits": look,
 		},
 		"administrator": {
 			"queues": readAnd("create", "update", "patch", "delete"), "queueunits": readAnd("update", "patch", "delete"),
 			"queues/status": read, "queueunits/status": read,
+			"units": look, "units/full": look, "quotas": look, "quotas/units": look,
+			"localqueues": look, "localqueues/waitingunits": look, "localquotas": look,
+			"audits": {"get", "list", "create"},
 		},
 		"nobody": {},
 	}
@@ -141,8 +149,12 @@ func TestRoles(t *testing.T) {
 		"queues": "scheduling.x-k8s.io", "queueunits": "scheduling.x-k8s.io", "elasticquotas": "scheduling.sigs.k8s.io",
 		"jobs": "batch", "pods": "", "secrets": "",
 	}
+	for _, resource := range []string{"units", "localqueues", "localquotas", "quotas", "audits"} {
+		groups[resource] = "visibility.koord-queue.x-k8s.io"
+	}
 	resources := []string{
 		"queues", "queues/status", "queueunits", "queueunits/status", "elasticquotas", "jobs", "pods", "secrets",
+		"units", "units/full", "localqueues", "localqueues/waitingunits", "localquotas", "quotas", "quotas/units", "audits",
 	}
 	verbs := []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "use"}
 	for user, may := range roles {

@@ -18,6 +18,7 @@ package v1alpha1
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -96,6 +97,10 @@ func Validate(c *ControllerConfiguration) field.ErrorList {
 	}
 	for _, problem := range utilvalidation.IsDNS1123Label(c.QuotaTrees.Namespace) {
 		errs = append(errs, field.Invalid(field.NewPath("quotaTrees", "namespace"), c.QuotaTrees.Namespace, problem))
+	}
+	if namespace, name, found := strings.Cut(c.VisibilitySecret, "/"); c.VisibilitySecret != "" &&
+		(!found || len(utilvalidation.IsDNS1123Label(namespace)) > 0 || len(utilvalidation.IsDNS1123Subdomain(name)) > 0) {
+		errs = append(errs, field.Invalid(field.NewPath("visibilitySecret"), c.VisibilitySecret, "want namespace/name"))
 	}
 	if t := c.UnitTemplates; t != UnitTemplatesScheduling && t != UnitTemplatesFull {
 		errs = append(errs, field.NotSupported(field.NewPath("unitTemplates"), t,

@@ -52,6 +52,9 @@ type ControllerConfiguration struct {
 	UnitTemplates UnitTemplates `json:"unitTemplates,omitempty"`
 	// quotaTrees says which ElasticQuotaTrees are expanded.
 	QuotaTrees QuotaTrees `json:"quotaTrees,omitempty"`
+	// visibilitySecret is the Secret, as namespace/name, in which the controller keeps a certificate for the visibility
+	// API of the scheduler, and makes another one in time. It has to exist. Empty, which is the default, keeps none.
+	VisibilitySecret string `json:"visibilitySecret,omitempty"`
 }
 
 // UnitTemplates says what a QueueUnit holds of pod templates.
