@@ -257,8 +257,8 @@ func TestAnIdleReservationEnds(t *testing.T) {
 	r.sound()
 }
 
-// Whoever made a unit for something outside the cluster says from time to time that it is used, where its queue asks for
-// that.
+// Whoever made a unit for something outside the cluster says from time to time that it is used, where its queue asks
+// for that.
 func TestAUnitWithoutConsumerNeedsAHeartbeat(t *testing.T) {
 	r := ready(t, 4)
 	r.queueWith(testQuota, map[string]any{"queuePolicy": "Priority", "heartbeatTimeoutSeconds": int64(60)})

@@ -70,8 +70,8 @@ func (m *JobMeta) GetObjectMeta() metav1.Object {
 	return &storedMeta{noMeta, m.path, m.uid, m.resourceVersion}
 }
 
-// TrimJobs is the transform of informers of jobs' metadata. Of labels it keeps those of these keys. What the author of a
-// job may make long is cut or left out, so that it is not kept.
+// TrimJobs is the transform of informers of jobs' metadata. Of labels it keeps those of these keys. What the author of
+// a job may make long is cut or left out, so that it is not kept.
 func TrimJobs(labelKeys []string) cache.TransformFunc {
 	return func(obj any) (any, error) {
 		if meta, ok := obj.(*metav1.PartialObjectMetadata); ok {
@@ -122,7 +122,8 @@ func newJobMeta(meta *metav1.PartialObjectMetadata, labelKeys []string) *JobMeta
 		m.path = meta.Namespace + "/" + meta.Name
 	}
 	traits := jobTraits{
-		labels: trimmed(meta.Labels, labelKeys), annotations: trimmed(meta.Annotations, readAnnotations), owner: ownerOf(meta),
+		labels: trimmed(meta.Labels, labelKeys), annotations: trimmed(meta.Annotations, readAnnotations),
+		owner: ownerOf(meta),
 	}
 	m.traits = sharedTraits.Of(&traits)
 	return m

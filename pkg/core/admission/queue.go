@@ -192,7 +192,8 @@ func (r *roster) queueChanged(now time.Time, q *queueRecord, reorder bool) {
 	r.changed = true
 }
 
-// placeHolding places the units again that hold quota in a queue. It looks at all units: timeouts of queues seldom change.
+// placeHolding places the units again that hold quota in a queue. It looks at all units: timeouts of queues seldom
+// change.
 func (r *roster) placeHolding(now time.Time, q *queueRecord) {
 	set := map[*unit]struct{}{}
 	for _, u := range r.units {
