@@ -20,13 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"os"
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -43,6 +37,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/checker"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/inspection"
 )
 
 // The rules of what must not be left behind.
@@ -50,7 +45,6 @@ const (
 	leftBehind checker.Rule = "LeftBehind"
 	restless   checker.Rule = "Restless"
 	unclean    checker.Rule = "Unclean"
-	panicked   checker.Rule = "Panicked"
 )
 
 // aftermath asks the API server and the leading scheduler for what is left when all is over.
@@ -168,44 +162,16 @@ func quotasLeft(quotas []unstructured.Unstructured, report func(string, string, 
 // leader returns the scheduler that leads, "" if none does now. Only the leader serves the plugin's answers.
 func leader(ctx context.Context, cp *controlplane.ControlPlane) controlplane.Component {
 	for _, c := range []controlplane.Component{schedulerA, schedulerB} {
-		if body, err := get(ctx, cp.URL(c)+"/apis/v1/__services__"); err == nil && body != "" {
+		if body, err := inspection.Get(ctx, cp.URL(c)+"/apis/v1/__services__"); err == nil && body != "" {
 			return c
 		}
 	}
 	return ""
 }
 
-func get(ctx context.Context, url string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return "", err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close() //nolint:errcheck // read only
-	if response.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("GET %s: %s", url, response.Status)
-	}
-	var body strings.Builder
-	if _, err := io.Copy(&body, response.Body); err != nil {
-		return "", err
-	}
-	return body.String(), nil
-}
-
-// zero are the metrics of the leader that must be zero when nothing is left.
-var zero = []string{
-	"scheduler_jobqueue_ledger_outstanding", "scheduler_jobqueue_pending_units", "scheduler_jobqueue_admitted_units",
-	"scheduler_jobqueue_parked_units", "scheduler_jobqueue_panics_total", "scheduler_jobqueue_ledger_differences",
-}
-
 func (a *aftermath) metricsLeft(ctx context.Context, report func(string, string, ...any)) error {
 	return a.metrics(ctx, func(name string, labels string, value float64) {
-		if slices.Contains(zero, name) && value != 0 {
+		if slices.Contains(inspection.AtRest, name) && value != 0 {
 			report("metric "+name, "%s is %g", labels, value)
 		}
 	})
@@ -217,34 +183,21 @@ func (a *aftermath) metrics(ctx context.Context, visit func(name, labels string,
 	if leads == "" {
 		return errors.New("no scheduler leads")
 	}
-	text, err := get(ctx, a.cp.URL(leads)+"/metrics")
-	if err != nil {
-		return err
-	}
-	for line := range strings.Lines(text) {
-		series, amount, ok := strings.Cut(strings.TrimSpace(line), " ")
-		value, err := strconv.ParseFloat(amount, 64)
-		if !ok || err != nil || strings.HasPrefix(series, "#") {
-			continue
-		}
-		name, labels, _ := strings.Cut(series, "{")
-		visit(name, strings.TrimSuffix(labels, "}"), value)
-	}
-	return nil
+	return inspection.Metrics(ctx, a.cp.URL(leads), visit)
 }
 
 // audit has the leader compare its state with the API objects and returns what it says.
 func (a *aftermath) audit(ctx context.Context) ([]checker.Violation, error) {
 	for ctx.Err() == nil {
 		leads := leader(ctx, a.cp)
-		clean, other, err := a.audits(ctx)
+		clean, other, err := inspection.Audits(ctx, a.cp.URL(leads))
 		if leads == "" || err != nil || a.cp.Signal(leads, syscall.SIGUSR1) != nil {
 			sleep(ctx, time.Second)
 			continue
 		}
 		// Another leader counts for itself, and has not been asked.
 		for ctx.Err() == nil && leader(ctx, a.cp) == leads {
-			nowClean, nowOther, err := a.audits(ctx)
+			nowClean, nowOther, err := inspection.Audits(ctx, a.cp.URL(leads))
 			if err == nil && nowClean > clean {
 				return nil, nil
 			}
@@ -257,21 +210,6 @@ func (a *aftermath) audit(ctx context.Context) ([]checker.Violation, error) {
 		}
 	}
 	return nil, ctx.Err()
-}
-
-// audits counts those of the leader, by their result.
-func (a *aftermath) audits(ctx context.Context) (clean, other float64, err error) {
-	err = a.metrics(ctx, func(name, labels string, value float64) {
-		if name != "scheduler_jobqueue_audits_total" {
-			return
-		}
-		if labels == `result="Clean"` {
-			clean += value
-		} else {
-			other += value
-		}
-	})
-	return clean, other, err
 }
 
 // quiet waits until nobody writes for the length, and returns what was written in the last of so many tries (I12): what
@@ -305,22 +243,6 @@ func written(ctx context.Context, h *history, length time.Duration) []checker.Vi
 		found = append(found, checker.Violation{
 			Rule: restless, Subject: subject, Message: fmt.Sprintf("was written after all was over: %+v", e),
 		})
-	}
-	return found
-}
-
-var panicLine = regexp.MustCompile(`(?m)^(panic:|fatal error:|.*Observed a panic|.*"Recovered from a panic").*$`)
-
-// panics searches the logs of the processes of this project.
-func panics(cp *controlplane.ControlPlane) (found []checker.Violation) {
-	for _, c := range []controlplane.Component{schedulerA, schedulerB, controllerA, controllerB} {
-		content, err := os.ReadFile(cp.LogPath(c))
-		if err != nil {
-			continue
-		}
-		for _, line := range panicLine.FindAll(content, -1) {
-			found = append(found, checker.Violation{Rule: panicked, Subject: string(c), Message: string(line)})
-		}
 	}
 	return found
 }

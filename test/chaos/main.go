@@ -40,6 +40,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/internal/auditlog"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/inspection"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/observer"
 
 	_ "embed"
@@ -285,7 +286,7 @@ func (c *chaos) questions() []func(context.Context) error {
 	}}
 	for _, name := range []controlplane.Component{schedulerA, schedulerB} {
 		questions = append(questions, func(ctx context.Context) error {
-			_, err := get(ctx, c.cp.URL(name)+"/healthz")
+			_, err := inspection.Get(ctx, c.cp.URL(name)+"/healthz")
 			return err
 		})
 	}

@@ -28,6 +28,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/internal/checker"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/inspection"
 )
 
 // summary is the result of a run.
@@ -104,7 +105,8 @@ func (c *chaos) conclude(ctx context.Context, plan []fault, drained time.Duratio
 		Bindings: audit.Bindings, Dequeues: audit.Dequeues, Resumed: audit.Resumptions, Torn: audit.Torn,
 		Kubelets: c.injector.kwok, Problems: c.injector.problems,
 	}
-	s.Violations = slices.Concat([]checker.Violation{}, j.violations, audit.violations, left, differs, panics(c.cp))
+	s.Violations = slices.Concat([]checker.Violation{}, j.violations, audit.violations, left, differs,
+		inspection.Panics(c.cp, schedulerA, schedulerB, controllerA, controllerB))
 	return s, nil
 }
 
