@@ -52,7 +52,7 @@ test: ## Say in 15 minutes whether it works: every kind of test, the long ones s
 	@hack/test.sh
 
 .PHONY: test-all
-test-all: ## Run everything at length, an hour and a half: 10,000 plans and failovers, all mutants, all end-to-end tests, 10 minutes of chaos
+test-all: ## Run everything at length, an hour and a half: 10,000 plans and failovers, all mutants, all end-to-end tests, 10 minutes of chaos, 5 of a hostile tenant, twice
 	@hack/test.sh all
 
 .PHONY: test-unit
@@ -114,7 +114,7 @@ perf: launcher ## Admit WORKLOAD through a real API server, or run a SCENARIO, a
 	@$(GO) build -buildvcs=false -o $(BIN)/jobqueue-perf ./test/perf
 	@exec $(BIN)/jobqueue-perf $(or $(SCENARIO),--workload=$(WORKLOAD)) $(if $(OUT),--out=$(OUT)) $(ARGS)
 
-# How long jobs are submitted and faults happen, and the seed of both; other flags go into ARGS (-h shows them).
+# How long it goes on, and the seed of what happens; other flags go into ARGS (-h shows them).
 DURATION ?= 10m
 SEED ?= 1
 
@@ -123,6 +123,12 @@ chaos: launcher ## Kill and pause real processes for DURATION in the order of SE
 	@$(BIN)/jobqueue-playground build
 	@$(GO) build -buildvcs=false -o $(BIN)/jobqueue-chaos ./test/chaos
 	@exec $(BIN)/jobqueue-chaos --duration=$(DURATION) --seed=$(SEED) $(ARGS)
+
+.PHONY: hostile
+hostile: launcher ## Have a tenant make the worst objects for DURATION, twice, and measure what others notice; last line is JSON
+	@$(BIN)/jobqueue-playground build
+	@$(GO) build -buildvcs=false -o $(BIN)/jobqueue-hostile ./test/hostile
+	@exec $(BIN)/jobqueue-hostile --duration=$(DURATION) --seed=$(SEED) $(ARGS)
 
 ##@ Check
 

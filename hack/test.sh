@@ -19,6 +19,7 @@
 #   e2e-rest       the others
 #   rights         what manifests/rbac gives was used in e2e, or in e2e-essential and e2e-rest, or has a reason
 #   chaos          the same with its processes killed and paused under load, for CHAOS_DURATION (50s) and until all is done
+#   hostile        the same attacked by one tenant while another works, twice for HOSTILE_DURATION (60s)
 #
 # Without arguments, and with all, the sections have other sizes than when they are called by name; a variable that is set
 # goes before both.
@@ -177,6 +178,14 @@ chaos() {
   step "chaos: processes killed and paused under load" bin/jobqueue-chaos --duration="${CHAOS_DURATION:-50s}" --seed=916
 }
 
+# One round in which nothing manages what the hostile tenant makes, one in which all of it is managed. `make hostile` runs
+# for as long and with any seed.
+hostile() {
+  step "build what attacks" "$GO" build -buildvcs=false -o bin/jobqueue-hostile ./test/hostile
+  step "hostile: one tenant makes the worst objects, another works" \
+    bin/jobqueue-hostile --duration="${HOSTILE_DURATION:-60s}" --seed=1
+}
+
 # quick says in 15 minutes whether it works.
 quick() {
   : "${PROPERTY_CHECKS:=10000}" "${FUZZ_TIME:=500x}" "${HISTORIES:=1000}" "${SEEDS:=300}"
@@ -193,7 +202,7 @@ quick() {
 }
 
 all() {
-  : "${SEEDS:=10000}" "${CHAOS_DURATION:=10m}"
+  : "${SEEDS:=10000}" "${CHAOS_DURATION:=10m}" "${HOSTILE_DURATION:=5m}"
   unit
   properties
   fuzz
@@ -207,13 +216,14 @@ all() {
   e2e
   rights
   chaos
+  hostile
 }
 
 section() {
   case "$1" in
   unit | properties | fuzz | differential | race | failovers | mutants | rights) "$1" ;;
   sim) simulate ;;
-  integration | e2e | e2e-essential | e2e-rest | chaos) binaries && "${1//-/_}" ;;
+  integration | e2e | e2e-essential | e2e-rest | chaos | hostile) binaries && "${1//-/_}" ;;
   all) all ;;
   *)
     sed -n '2,/^source/{/^#/s/^# \{0,1\}//p}' "$0" >&2
