@@ -46,7 +46,7 @@ func tellPod(g *generator) {
 	g.patch(1+g.random.IntN(5), podKind, name, change)
 }
 
-// tellPodsOfNobody makes pods that say they belong to a job, of the tenant or of another one, or that nobody scheduled.
+// tellPodsOfNobody makes pods that say they belong to a job, of the tenant or of another one.
 func tellPodsOfNobody(g *generator) {
 	theirs := g.name()
 	g.create(jobKind, theirs, job(theirs))
@@ -61,9 +61,23 @@ func tellPodsOfNobody(g *generator) {
 		put(p, []any{ref}, "metadata", "ownerReferences")
 		g.create(podKind, name, p)
 	}
-	// On a node, with nobody asked: whoever may create pods may do that.
+}
+
+// tellPodsOnNodes makes pods, and a job of pods, that are on a node from the beginning: no scheduler is asked.
+func tellPodsOnNodes(g *generator) {
+	const most, nodes = 8, 4
+	for range most {
+		name := g.name()
+		p := pod(name)
+		put(p, []any{container("main", object{"cpu": "1"})}, "spec", "containers")
+		put(p, controlplane.NodeName(g.random.IntN(nodes)), "spec", "nodeName")
+		g.create(podKind, name, p)
+	}
 	name := g.name()
-	p := pod(name)
-	put(p, controlplane.NodeName(g.random.IntN(4)), "spec", "nodeName")
-	g.create(podKind, name, p)
+	j := job(name)
+	put(j, controlplane.NodeName(g.random.IntN(nodes)), "spec", "template", "spec", "nodeName")
+	put(j, false, "spec", "suspend")
+	put(j, most, "spec", "parallelism")
+	put(j, most, "spec", "completions")
+	g.create(jobKind, name, j)
 }

@@ -36,6 +36,7 @@ var stories = []struct {
 	{1, tellMegabyte},
 	{8, tellPod},
 	{2, tellPodsOfNobody},
+	{2, tellPodsOnNodes},
 	{12, tellUnit},
 	{1, tellUnitsOfOneUID},
 	{1, tellUnitsOfMadeUpResources},

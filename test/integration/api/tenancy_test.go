@@ -240,6 +240,7 @@ func TestTenancy(t *testing.T) {
 	t.Run("two quotas", tenancyOfTwo)
 	t.Run("priorities of units", tenancyOfPriorities)
 	t.Run("what exists", tenancyOfWhatExists)
+	t.Run("nodes", tenancyOfNodes)
 }
 
 // warnings that the API server gave.
