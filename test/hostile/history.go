@@ -17,6 +17,7 @@ limitations under the License.
 package main
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -56,6 +57,7 @@ func (h *history) note(change observer.Change) error {
 	case *unstructured.Unstructured:
 		return h.quota(change, o)
 	case *batchv1.Job:
+		h.limits.job(o, change.Deleted)
 		if o.Namespace != victimNamespace {
 			return nil
 		}
@@ -96,6 +98,21 @@ func (h *history) quota(change observer.Change, o *unstructured.Unstructured) er
 		h.checker.Apply(checker.Event{Version: uint64(change.Revision), Deleted: change.Deleted, Object: q})
 	}
 	return nil
+}
+
+// starved: the victim got nothing done for long. What stops it in both rounds their ratio does not show.
+const (
+	starved checker.Rule = "Starved"
+	maxGap               = 15 * time.Second
+)
+
+// starvation is a violation if the gap is too long.
+func starvation(gap time.Duration) []checker.Violation {
+	if gap <= maxGap {
+		return nil
+	}
+	return []checker.Violation{{Rule: starved, Subject: victimNamespace, Message: fmt.Sprintf(
+		"no job was done for %s", gap.Round(100*time.Millisecond))}}
 }
 
 // judge says what was broken, once the victim waits for nothing more: every job of its own ran once to its end.

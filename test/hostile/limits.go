@@ -19,6 +19,7 @@ package main
 import (
 	"fmt"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -40,8 +41,10 @@ const (
 type limits struct {
 	max  map[string]checker.Resources
 	pods map[types.UID]*podCharge
-	// held is what each unit holds.
-	held       map[types.UID]charge
+	// held is what each unit holds, if its job is not over.
+	held map[types.UID]charge
+	// over are jobs that have ended, or are being deleted: for the queue they are gone, whatever their unit still says.
+	over       map[types.UID]bool
 	beyond     map[string]bool
 	violations []checker.Violation
 }
@@ -50,6 +53,7 @@ type limits struct {
 type charge struct {
 	quota  string
 	amount checker.Resources
+	job    types.UID // of a unit; "" if it has none
 }
 
 // podCharge is what a pod takes.
@@ -63,7 +67,7 @@ type podCharge struct {
 func newLimits() *limits {
 	return &limits{
 		max: map[string]checker.Resources{}, pods: map[types.UID]*podCharge{}, held: map[types.UID]charge{},
-		beyond: map[string]bool{},
+		over: map[types.UID]bool{}, beyond: map[string]bool{},
 	}
 }
 
@@ -86,11 +90,11 @@ func (l *limits) pod(p *corev1.Pod, deleted bool) {
 		delete(l.pods, p.UID)
 		return
 	}
-	is := &podCharge{charge: charge{view.Quota, view.Request}, bound: view.Bound}
+	is := &podCharge{charge: charge{quota: view.Quota, amount: view.Request}, bound: view.Bound}
 	is.byHand = view.Bound && (!known || was.byHand || was.bound && was.quota != view.Quota)
 	l.pods[p.UID] = is
 	if is.bound && !is.byHand {
-		l.compare(checker.QuotaPassed, is.quota, l.running(is.quota))
+		l.compare(checker.QuotaPassed, is.quota, l.running(is.quota), "with pod "+view.Name)
 	}
 }
 
@@ -105,11 +109,29 @@ func (l *limits) running(quota string) checker.Resources {
 	return sum
 }
 
+// job takes the next state of a job.
+func (l *limits) job(j *batchv1.Job, deleted bool) {
+	view := checker.JobOf(j)
+	if !deleted && j.DeletionTimestamp == nil && !view.Complete && !view.Failed {
+		return
+	}
+	l.over[j.UID] = true
+	for uid, c := range l.held {
+		if c.job == j.UID {
+			delete(l.held, uid)
+		}
+	}
+}
+
 // unit takes the next state of a unit. What an adopted one holds is bound already, whether or not it fits.
 func (l *limits) unit(u *v1alpha1.QueueUnit, deleted bool) {
 	delete(l.held, u.UID)
 	amount := admitted(u)
-	if deleted || len(amount) == 0 {
+	var job types.UID
+	if u.Spec.ConsumerRef != nil {
+		job = u.Spec.ConsumerRef.UID
+	}
+	if deleted || len(amount) == 0 || l.over[job] {
 		return
 	}
 	quota := u.Labels[v1alpha1.LabelQuotaName]
@@ -121,14 +143,14 @@ func (l *limits) unit(u *v1alpha1.QueueUnit, deleted bool) {
 	if condition != nil && condition.Reason == v1alpha1.ReasonAdopted {
 		return
 	}
-	l.held[u.UID] = charge{quota, amount}
+	l.held[u.UID] = charge{quota, amount, job}
 	sum := checker.Resources{}
 	for _, c := range l.held {
 		if c.quota == quota {
 			add(sum, c.amount)
 		}
 	}
-	l.compare(heldBeyondMax, quota, sum)
+	l.compare(heldBeyondMax, quota, sum, "with unit "+u.Namespace+"/"+u.Name)
 }
 
 // admitted sums what the status of a unit says that it holds.
@@ -152,7 +174,7 @@ func add(sum, amount checker.Resources) {
 }
 
 // compare reports what has just passed the max of a quota.
-func (l *limits) compare(rule checker.Rule, quota string, sum checker.Resources) {
+func (l *limits) compare(rule checker.Rule, quota string, sum checker.Resources, with string) {
 	for name, most := range l.max[quota] {
 		key := fmt.Sprint(rule, quota, name)
 		if sum[name] <= most {
@@ -160,7 +182,7 @@ func (l *limits) compare(rule checker.Rule, quota string, sum checker.Resources)
 			continue
 		}
 		if !l.beyond[key] {
-			l.report(rule, quota, "%s %g of max %g", name, float64(sum[name])/1000, float64(most)/1000)
+			l.report(rule, quota, "%s %g of max %g, %s", name, float64(sum[name])/1000, float64(most)/1000, with)
 		}
 		l.beyond[key] = true
 	}

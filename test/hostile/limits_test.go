@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -138,4 +139,31 @@ func TestAUnitHoldsNothingOfAnother(t *testing.T) {
 	own.Namespace = victimNamespace
 	l.unit(own, false)
 	require.Equal(t, []checker.Rule{foreignCharge, foreignCharge}, rulesOf(l))
+}
+
+// A job that is over has given back what its unit says it holds, before the unit says so.
+func TestAJobThatIsOverHoldsNothing(t *testing.T) {
+	now := metav1.Now()
+	for name, end := range map[string]func(*batchv1.Job){
+		"deleted": func(j *batchv1.Job) { j.DeletionTimestamp = &now },
+		"complete": func(j *batchv1.Job) {
+			j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := fourCores()
+			job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "j"}}
+			unit := unitOf("a", hostileQuota, "3")
+			unit.Spec.ConsumerRef = &corev1.ObjectReference{UID: "j"}
+			l.job(job, false)
+			l.unit(unit, false)
+			end(job)
+			l.job(job, false)
+			l.unit(unit, false)
+			l.unit(unitOf("b", hostileQuota, "3"), false)
+			require.Empty(t, l.violations)
+			l.unit(unitOf("c", hostileQuota, "2"), false)
+			require.Len(t, l.violations, 1)
+		})
+	}
 }

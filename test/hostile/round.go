@@ -58,6 +58,7 @@ type result struct {
 	requests   map[string]count
 	perMinute  float64
 	victimJobs int
+	gap        time.Duration
 	done       int
 	states     int
 	peak       map[string]int64
@@ -234,7 +235,9 @@ func (r *round) progress(ctx context.Context) {
 // conclude has the hostile tenant leave, and looks at what is left.
 func (r *round) conclude(ctx context.Context, from, to time.Time) (*result, error) {
 	const patience = 2 * time.Minute
-	s := &result{requests: r.tenant.counts(), perMinute: r.victim.perMinute(from, to)}
+	s := &result{
+		requests: r.tenant.counts(), perMinute: r.victim.perMinute(from, to), gap: r.victim.longestGap(from, to),
+	}
 	var left []checker.Violation
 	if r.managed {
 		var err error
@@ -254,7 +257,7 @@ func (r *round) conclude(ctx context.Context, from, to time.Time) (*result, erro
 	done, states, broken := r.history.judge()
 	s.done, s.states, s.victimJobs = done, states, len(r.victim.jobs)
 	s.peak, s.restarts = peak, restarts
-	s.violations = slices.Concat(broken, left, tooMuch,
+	s.violations = slices.Concat(broken, left, tooMuch, starvation(s.gap),
 		inspection.Panics(r.cp, controlplane.Scheduler, controlplane.Controller))
 	return s, nil
 }

@@ -42,8 +42,10 @@ type summary struct {
 	// VictimThroughputRatio is jobs per minute beside the managed objects to those beside the same objects unmanaged.
 	VictimThroughputRatio float64            `json:"victimThroughputRatio"`
 	VictimJobsPerMinute   map[string]float64 `json:"victimJobsPerMinute"`
-	VictimJobs            int                `json:"victimJobs"`
-	States                int                `json:"states"` // of the store that were checked
+	// VictimLongestGap is the most seconds for which no job of the victim was done beside the managed objects.
+	VictimLongestGap float64 `json:"victimLongestGapSeconds"`
+	VictimJobs       int     `json:"victimJobs"`
+	States           int     `json:"states"` // of the store that were checked
 }
 
 func summarize(o options, unmanaged, managed *result) *summary {
@@ -55,7 +57,8 @@ func summarize(o options, unmanaged, managed *result) *summary {
 		VictimThroughputRatio: ratio(managed.perMinute, unmanaged.perMinute),
 		VictimJobsPerMinute: map[string]float64{
 			"managed": rounded(managed.perMinute), "unmanaged": rounded(unmanaged.perMinute)},
-		VictimJobs: managed.victimJobs + unmanaged.victimJobs, States: managed.states + unmanaged.states,
+		VictimLongestGap: rounded(managed.gap.Seconds()),
+		VictimJobs:       managed.victimJobs + unmanaged.victimJobs, States: managed.states + unmanaged.states,
 	}
 	s.Violations = len(s.Found)
 	return s

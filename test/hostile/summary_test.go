@@ -121,4 +121,8 @@ func TestThroughput(t *testing.T) {
 	complete("after", 30)
 	require.True(t, v.done("after"))
 	require.InDelta(t, 4, v.perMinute(begin, begin.Add(30*time.Second)), 1e-9)
+	require.Equal(t, 29*time.Second, v.longestGap(begin, begin.Add(30*time.Second)))
+	require.Equal(t, 70*time.Second, v.longestGap(begin, begin.Add(100*time.Second)), "to the end")
+	require.Empty(t, starvation(maxGap))
+	require.Equal(t, starved, starvation(maxGap + time.Second)[0].Rule)
 }

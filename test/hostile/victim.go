@@ -19,6 +19,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -156,6 +157,24 @@ func (v *victim) uid() string {
 		return nobodysUID
 	}
 	return v.last
+}
+
+// longestGap is the longest time within from and to in which no job was done.
+func (v *victim) longestGap(from, to time.Time) time.Duration {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	times := []time.Time{from, to}
+	for _, at := range v.finished {
+		if at.After(from) && at.Before(to) {
+			times = append(times, at)
+		}
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	var longest time.Duration
+	for i := range times[1:] {
+		longest = max(longest, times[i+1].Sub(times[i]))
+	}
+	return longest
 }
 
 // perMinute is how many jobs were done from one time to another.
