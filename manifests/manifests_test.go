@@ -395,6 +395,6 @@ func TestTenancyWarnsUntilItIsEnforced(t *testing.T) {
 				require.Equal(t, want, binding.Spec.ValidationActions)
 			}
 		}
-		require.Equal(t, 3, found, dir)
+		require.Equal(t, 4, found, dir)
 	}
 }
