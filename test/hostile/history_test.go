@@ -50,7 +50,7 @@ func newBook(t *testing.T) *book {
 	b := &book{history: newHistory(newVictim(fake.NewClientset())), t: t}
 	b.write(&unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"name": victimQuota, "labels": map[string]any{v1alpha1.LabelQuotaParent: companyQuota}},
-		"spec":     map[string]any{"max": map[string]any{"cpu": "6"}},
+		"spec":     map[string]any{"max": map[string]any{"cpu": "10"}},
 	}})
 	return b
 }

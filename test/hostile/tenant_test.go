@@ -30,7 +30,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// api answers as an API server would, as far as the tenant can tell: it keeps names, and refuses what is called "refused".
+// api answers as an API server would, as far as the tenant can tell: it keeps names, and refuses what is called
+// "refused".
 type api struct {
 	mu      sync.Mutex
 	objects map[string]bool // paths
@@ -99,7 +100,8 @@ func TestATenantActsAndLeaves(t *testing.T) {
 	tenant.run(t.Context(), time.Now().Add(-time.Hour), []action{
 		{at: time.Minute, kind: jobKind, method: http.MethodPatch, path: jobs + "/none"},
 	})
-	require.Eventually(t, func() bool { return a.left() == 1 }, 10*time.Second, time.Millisecond, "the one whose time is over")
+	require.Eventually(t, func() bool { return a.left() == 1 }, 10*time.Second, time.Millisecond,
+		"the one whose time is over")
 	require.Equal(t, map[string]count{jobKind: {Made: 2, Refused: 1}, podKind: {Refused: 1}}, tenant.counts())
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

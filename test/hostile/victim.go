@@ -48,12 +48,12 @@ type victim struct {
 }
 
 // victimSlots are the cores of its quota, and so the jobs that run at once.
-const victimSlots = 6
+const victimSlots = 10
 
-// victimRuns is how long a job of the victim runs: two seconds, and some a little less or more, so that they do not end
-// together.
+// victimRuns is how long a job of the victim runs: four seconds, and some a little less or more, so that they do not
+// end together.
 func victimRuns(i int) time.Duration {
-	const least, step, steps, stride = 1600 * time.Millisecond, 100 * time.Millisecond, 9, 4
+	const least, step, steps, stride = 3200 * time.Millisecond, 200 * time.Millisecond, 9, 4
 	return least + time.Duration(i*stride%steps)*step
 }
 
