@@ -118,7 +118,7 @@ func (f *findings) find(g *group) Finding {
 	if n.isParked() {
 		return n.parked
 	}
-	if n.queue.full() && n.places > 0 {
+	if n.queue.whyFull(g) != "" {
 		return Finding{Reason: ReasonQueueFull}
 	}
 	if n.cause != (cause{}) {
