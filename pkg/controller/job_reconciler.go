@@ -290,13 +290,11 @@ func (r *JobReconciler) deleteUnit(ctx context.Context, o *Observation, a Delete
 // observe reads what is cached.
 func (r *JobReconciler) observe(ctx context.Context, key types.NamespacedName) (Observation, error) {
 	o := Observation{Now: metav1.NewTime(r.Clock.Now()), Kind: &r.Kind, WholeTemplates: r.WholeTemplates}
-	unit := &v1alpha1.QueueUnit{}
-	err := r.Client.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: r.Kind.UnitName(key.Name)}, unit)
-	if client.IgnoreNotFound(err) != nil {
+	unit, err := r.cachedUnit(ctx, types.NamespacedName{Namespace: key.Namespace, Name: r.Kind.UnitName(key.Name)})
+	if err != nil {
 		return o, err
 	}
-	if err == nil {
-		o.Unit = unit
+	if o.Unit = unit; unit != nil {
 		r.created.forget(key)
 	}
 	job, err := r.cachedJob(ctx, key)
@@ -312,6 +310,21 @@ func (r *JobReconciler) observe(ctx context.Context, key types.NamespacedName) (
 	err = r.judge(ctx, &o, job)
 	r.noteStart(&o)
 	return o, err
+}
+
+// cachedUnit is what the cache has of a unit, nil if there is none; one that is larger than caches keep is read from
+// the API server.
+func (r *JobReconciler) cachedUnit(ctx context.Context, key types.NamespacedName) (*v1alpha1.QueueUnit, error) {
+	unit := &v1alpha1.QueueUnit{}
+	err := r.Client.Get(ctx, key, unit)
+	if err == nil && isStub(unit) {
+		unit = &v1alpha1.QueueUnit{}
+		err = r.Live.Get(ctx, key, unit)
+	}
+	if err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return unit, nil
 }
 
 // cachedJob is what the cache has of a job; one that is larger than caches keep is read from the API server.
@@ -354,6 +367,9 @@ func (r *JobReconciler) judge(ctx context.Context, o *Observation, job *unstruct
 	o.Managed = r.Predicate.ManagesJob(job, namespace.Labels, podLabels(&r.Kind, job, o.Creation)...)
 	if !o.Managed {
 		o.Elsewhere = r.Predicate.QueuedElsewhere(job)
+		if !r.told.before(job) {
+			o.Unmanaged = r.Predicate.UnmanagedJob(job, namespace.Labels, podLabels(&r.Kind, job, o.Creation)...)
+		}
 		return nil
 	}
 	o.Priorities.Most = mostOf(namespace.Annotations)

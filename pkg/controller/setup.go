@@ -55,13 +55,15 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, builder.AddToScheme(scheme)
 }
 
-// CacheOptions hold no more in memory than the reconcilers read. Jobs of these kinds are kept in compact form.
+// CacheOptions hold no more in memory than the reconcilers read. Jobs of these kinds are kept in compact form, and of a
+// unit that is too large nothing but its name.
 func CacheOptions(queueNamespace string, kinds []jobs.Kind, wholeTemplates bool) cache.Options {
 	byObject := map[client.Object]cache.ByObject{
 		&admissionregistrationv1.MutatingWebhookConfiguration{}: {
 			Field: fields.OneTermEqualSelector("metadata.name", webhookConfiguration),
 		},
-		&v1alpha1.Queue{}: {Namespaces: map[string]cache.Config{queueNamespace: {}}},
+		&v1alpha1.QueueUnit{}: {Transform: compactUnits()},
+		&v1alpha1.Queue{}:     {Namespaces: map[string]cache.Config{queueNamespace: {}}},
 		&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{queueNamespace: {
 			FieldSelector: fields.OneTermEqualSelector("metadata.name", jobs.ManagedJobsConfigMap),
 		}}},

@@ -1,0 +1,79 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"encoding/json"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+)
+
+// maxKeptUnit is the greatest unit that the cache keeps, in bytes of JSON. A unit of a job has less; whoever makes
+// units by hand says how large they are.
+const maxKeptUnit = 16 << 10
+
+// notKept is the manager in the managed fields, which the cache keeps of no unit, of one that is too large to be kept.
+// It has no operation, which every manager has that the API server writes down.
+const notKept = "not-kept"
+
+// maxReference is the greatest reference to a job that is kept of such a unit, in bytes: what is larger names no job,
+// whose name has 253 at most.
+const maxReference = 1 << 10
+
+// compactUnits is what the cache of units does with each object that comes: a unit that is too large loses all but what
+// names it and its job.
+func compactUnits() toolscache.TransformFunc {
+	return func(object any) (any, error) {
+		unit, ok := object.(*v1alpha1.QueueUnit)
+		if !ok {
+			return object, nil // the last known state of a deleted unit
+		}
+		if isStub(unit) {
+			return unit, nil
+		}
+		unit.ManagedFields = nil
+		if text, err := json.Marshal(unit); err == nil && len(text) <= maxKeptUnit {
+			return unit, nil
+		}
+		return stubOf(unit), nil
+	}
+}
+
+func stubOf(unit *v1alpha1.QueueUnit) *v1alpha1.QueueUnit {
+	stub := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{
+		Namespace: unit.Namespace, Name: unit.Name, UID: unit.UID, ResourceVersion: unit.ResourceVersion,
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: notKept}},
+	}}
+	if ref := unit.Spec.ConsumerRef; ref != nil {
+		named := &corev1.ObjectReference{
+			APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID,
+		}
+		if named.Size() <= maxReference {
+			stub.Spec.ConsumerRef = named
+		}
+	}
+	return stub
+}
+
+// isStub says whether the unit has to be read from the API server.
+func isStub(unit *v1alpha1.QueueUnit) bool {
+	return len(unit.ManagedFields) == 1 && unit.ManagedFields[0] == metav1.ManagedFieldsEntry{Manager: notKept}
+}
