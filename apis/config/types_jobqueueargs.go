@@ -67,6 +67,7 @@ type JobQueueArgs struct {
 	AllowBuiltinQuotas     bool
 	UnboundTimeout         metav1.Duration
 	IdleReservationTimeout metav1.Duration
+	ClaimTimeout           metav1.Duration
 	ManagedJobsConfigMap   ObjectName
 	Visibility             Visibility
 	InsecureVisibility     bool

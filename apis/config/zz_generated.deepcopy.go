@@ -36,6 +36,7 @@ func (in *JobQueueArgs) DeepCopyInto(out *JobQueueArgs) {
 	out.UnknownJobsGracePeriod = in.UnknownJobsGracePeriod
 	out.UnboundTimeout = in.UnboundTimeout
 	out.IdleReservationTimeout = in.IdleReservationTimeout
+	out.ClaimTimeout = in.ClaimTimeout
 	out.ManagedJobsConfigMap = in.ManagedJobsConfigMap
 	out.Visibility = in.Visibility
 }

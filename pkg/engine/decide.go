@@ -35,6 +35,9 @@ func (e *Engine) decide(now time.Time) {
 	e.startup.noteDecision(now)
 	e.pace.decided(begun, e.opts.Clock.Now(), plan.WakeAt)
 	e.opts.Metrics.Observe(metrics.CycleExaminedUnits, float64(plan.Examined))
+	for range plan.ClaimsEnded {
+		e.opts.Metrics.Inc(metrics.ClaimsEndedTotal)
+	}
 	for range plan.Panics {
 		e.opts.Metrics.Inc(metrics.PanicsTotal, "extension")
 	}

@@ -67,6 +67,8 @@ type Config struct {
 	// IdleTimeout is how long an admitted unit of a managed job keeps its quota without any pod, UnboundTimeout without a
 	// pod on a node; zero means for ever.
 	IdleTimeout, UnboundTimeout time.Duration
+	// ClaimTimeout is for how long the first unit of a blocking queue claims; zero means until it is admitted.
+	ClaimTimeout time.Duration
 	// TrailingCheck is how long after a change a quota is observed once more: the hook speaks before used moves.
 	TrailingCheck time.Duration
 	// Gather is how long news that can only take room away from jobs wait for others of their kind. Everything else causes

@@ -41,6 +41,7 @@ const (
 	AdmittedToRunningSeconds Name = "admitted_to_running_seconds"
 	CycleDurationSeconds     Name = "cycle_duration_seconds"
 	CycleExaminedUnits       Name = "cycle_examined_units"
+	ClaimsEndedTotal         Name = "claims_ended_total"
 	LedgerOutstanding        Name = "ledger_outstanding"
 	LedgerDifferences        Name = "ledger_differences"
 	AuditsTotal              Name = "audits_total"
@@ -104,6 +105,8 @@ var definitions = []definition{
 		"where they do so for some seconds; in whole seconds.", waitBuckets},
 	{CycleDurationSeconds, histogram, nil, "Time that one cycle of the admission loop took.", cycleBuckets},
 	{CycleExaminedUnits, histogram, nil, "Units that one cycle compared with quota.", countBuckets},
+	{ClaimsEndedTotal, counter, nil, "Units at the front of blocking queues that block nobody any more, because " +
+		"claimTimeout is over.", nil},
 	{LedgerOutstanding, gauge, []string{"quota", "resource"},
 		"What admitted units hold beyond their assigned pods, of resources that the quota limits; thousandths of cpu, " +
 			"whole units of all else.", nil},

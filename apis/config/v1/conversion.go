@@ -60,6 +60,7 @@ func toInternal(in *JobQueueArgs, out *config.JobQueueArgs) {
 	out.AllowBuiltinQuotas = *in.AllowBuiltinQuotas
 	out.UnboundTimeout = *in.UnboundTimeout
 	out.IdleReservationTimeout = *in.IdleReservationTimeout
+	out.ClaimTimeout = *in.ClaimTimeout
 	out.ManagedJobsConfigMap = config.ObjectName(*in.ManagedJobsConfigMap)
 	out.Visibility = config.Visibility{
 		BindAddress: *in.Visibility.BindAddress, Port: *in.Visibility.Port, CertDir: *in.Visibility.CertDir,
@@ -85,6 +86,7 @@ func fromInternal(in *config.JobQueueArgs, out *JobQueueArgs) {
 	out.AllowBuiltinQuotas = ptr.To(in.AllowBuiltinQuotas)
 	out.UnboundTimeout = ptr.To(in.UnboundTimeout)
 	out.IdleReservationTimeout = ptr.To(in.IdleReservationTimeout)
+	out.ClaimTimeout = ptr.To(in.ClaimTimeout)
 	out.ManagedJobsConfigMap = ptr.To(ObjectName(in.ManagedJobsConfigMap))
 	out.Visibility = &Visibility{
 		BindAddress: ptr.To(in.Visibility.BindAddress), Port: ptr.To(in.Visibility.Port),

@@ -48,6 +48,7 @@ func SetDefaultsJobQueueArgs(args *JobQueueArgs) {
 	setDefault(&args.ProtectReservedQuota, true)
 	setDefault(&args.AllowBuiltinQuotas, false)
 	setDefault(&args.UnboundTimeout, seconds(30*60))
+	setDefault(&args.ClaimTimeout, metav1.Duration{})
 	setDefault(&args.IdleReservationTimeout, seconds(10*60))
 	setDefault(&args.ManagedJobsConfigMap, ObjectName{})
 	if args.ManagedJobsConfigMap.Namespace == "" {

@@ -95,6 +95,10 @@ type JobQueueArgs struct {
 	UnboundTimeout *metav1.Duration `json:"unboundTimeout,omitempty"`
 	// idleReservationTimeout is the same for a job that makes no pod at all. Default 10m.
 	IdleReservationTimeout *metav1.Duration `json:"idleReservationTimeout,omitempty"`
+	// claimTimeout is for how long the first job of a blocking queue that does not fit keeps others from what it waits
+	// for, at least 1s. Then it blocks nobody any more, and is admitted in its turn if it fits. 0s means until it is
+	// admitted. Default 0s.
+	ClaimTimeout *metav1.Duration `json:"claimTimeout,omitempty"`
 	// managedJobsConfigMap is the ConfigMap that says which jobs are managed; the controller reads the same one.
 	// Default koord-queue/koord-jobqueue-managed-jobs. If it does not exist the defaults apply.
 	ManagedJobsConfigMap *ObjectName `json:"managedJobsConfigMap,omitempty"`

@@ -114,6 +114,11 @@ func (in *JobQueueArgs) DeepCopyInto(out *JobQueueArgs) {
 		*out = new(metav1.Duration)
 		**out = **in
 	}
+	if in.ClaimTimeout != nil {
+		in, out := &in.ClaimTimeout, &out.ClaimTimeout
+		*out = new(metav1.Duration)
+		**out = **in
+	}
 	if in.ManagedJobsConfigMap != nil {
 		in, out := &in.ManagedJobsConfigMap, &out.ManagedJobsConfigMap
 		*out = new(ObjectName)

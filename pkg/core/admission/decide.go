@@ -30,6 +30,7 @@ const mostAdmissions = 256
 // unit parks that unit with InternalError. After any other panic the state is broken; Suspect says over which unit.
 func (s *State) Decide(now time.Time) (plan Plan) {
 	s.resume(now)
+	s.changed = s.changed || s.pass.endsClaim(now)
 	s.evict(now, &plan)
 	s.resize(&plan)
 	for s.changed && len(plan.Admit)+len(plan.Resize) < mostAdmissions {
@@ -54,6 +55,7 @@ func (s *State) Decide(now time.Time) (plan Plan) {
 	plan.WakeAt = s.wakeAt(now, &plan)
 	plan.Examined, s.pass.examined = s.pass.examined, 0
 	plan.Panics, s.panics = s.panics, 0
+	plan.ClaimsEnded, s.pass.ended = s.pass.ended, 0
 	return plan
 }
 
@@ -105,6 +107,7 @@ func inOrder(set map[*unit]struct{}) []*unit {
 
 // admit reserves what the unit asks for and puts its admission in flight.
 func (r *roster) admit(u *unit, borrows bool, plan *Plan) {
+	u.forgetClaim()
 	if u.holding {
 		r.grow(u, borrows, plan)
 		return
@@ -136,6 +139,9 @@ func (s *State) wakeAt(now time.Time, plan *Plan) time.Time {
 		if at.IsZero() || report.Before(at) {
 			at = report
 		}
+	}
+	if end := s.pass.firstEnd; !end.IsZero() && (at.IsZero() || end.Before(at)) {
+		at = end
 	}
 	return at
 }

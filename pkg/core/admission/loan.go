@@ -51,7 +51,7 @@ func (p *pass) firstBorrower() *group {
 		if h.stopped != "" {
 			continue
 		}
-		behindOwn := h.group.Notes.blocks && !h.claims
+		behindOwn := h.blocks && !h.claims
 		for ; next < h.ahead; next++ {
 			c := &p.claims[next]
 			lending.Claim(c.group.Notes.route, c.group.Notes.need)

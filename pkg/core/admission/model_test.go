@@ -48,15 +48,17 @@ type modelUnit struct {
 	nextPods   int64
 	// left is when its last pod left its node. expires says that the eviction in flight is for a timeout, and the others
 	// what it writes then.
-	left       time.Time
-	expires    bool
-	requeueAt  time.Time
-	requeues   int64
-	attempt    int64
-	observed   bool
-	remembered *Unit
-	refusals   int
-	refusedTo  time.Time
+	left    time.Time
+	expires bool
+	// claimsSince is when it was found to claim first.
+	claimsSince time.Time
+	requeueAt   time.Time
+	requeues    int64
+	attempt     int64
+	observed    bool
+	remembered  *Unit
+	refusals    int
+	refusedTo   time.Time
 }
 
 func newModel() *model {

@@ -22,6 +22,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
@@ -31,6 +32,9 @@ import (
 type oracle struct {
 	*model
 
+	claimTimeout time.Duration
+	// claiming are the claims of the last look at all that wait.
+	claiming []oracleClaim
 	// held is what units hold; admitted, in this run too.
 	held map[string]oracleHold
 	// missing is, of every unit that was looked at last, what has to be freed where ("level resource" or
@@ -124,6 +128,7 @@ func (o *oracle) decide() (evict, resize, admit, grow []string) {
 	o.settleDown()
 	for _, a := range o.greedy() {
 		u := o.units[a.Key]
+		u.claimsSince = time.Time{}
 		if a.grows {
 			grow = append(grow, a.Key)
 			u.at, u.attempt, u.next, u.nextPods = "resizing", u.Attempts, a.total, o.sizeInPods(u)
@@ -163,6 +168,11 @@ func (o *oracle) greedy() []oracleAsk {
 			i = o.lend(inside)
 		}
 		if i < 0 {
+			for _, c := range o.claiming {
+				if u := o.units[c.u.Key]; u.claimsSince.IsZero() {
+					u.claimsSince = o.now
+				}
+			}
 			return out
 		}
 		u := inside[i]
@@ -179,6 +189,7 @@ func (o *oracle) next(waiting []oracleAsk) int {
 		byQueue[u.Queue] = append(byQueue[u.Queue], i)
 	}
 	var claims []oracleClaim
+	over := map[string]bool{}
 	o.missing = map[string]map[string]int64{}
 	for _, q := range o.queueOrder(waiting, byQueue) {
 		full, claimed := o.full(q), map[string]bool{}
@@ -191,12 +202,16 @@ func (o *oracle) next(waiting []oracleAsk) int {
 			if len(short) == 0 {
 				return i
 			}
-			if o.blocks(q, u) && !claimed[u.Quota] {
+			if o.blocks(q, u) && !claimed[u.Quota] && !over[o.alike(q, u)] {
+				if over[o.alike(q, u)] = o.claimEnded(u); over[o.alike(q, u)] {
+					continue
+				}
 				claimed[u.Quota] = true
 				claims = append(claims, o.claim(u, q, short))
 			}
 		}
 	}
+	o.claiming = claims
 	return -1
 }
 
@@ -333,7 +348,7 @@ func (o *oracle) rows(waiting []oracleAsk) (rows []oracleRow) {
 		byQueue[u.Queue] = append(byQueue[u.Queue], i)
 	}
 	var claims []oracleClaim
-	seen := map[string]bool{}
+	seen, over := map[string]bool{}, map[string]bool{}
 	for _, q := range o.queueOrder(waiting, byQueue) {
 		full, claimed := o.full(q), map[string]bool{}
 		for _, i := range byQueue[q.Name] {
@@ -344,13 +359,12 @@ func (o *oracle) rows(waiting []oracleAsk) (rows []oracleRow) {
 			r := oracleRow{
 				i: i, u: u, short: o.short(u, claims), ahead: claims[:len(claims):len(claims)], blocks: o.blocks(q, u),
 			}
-			namespace := ""
-			if q.PerNamespace != nil && q.PerNamespace.MaxAdmitted >= 0 {
-				namespace = u.namespace()
+			alike := o.alike(q, u)
+			r.head = !seen[alike]
+			if r.head {
+				over[alike] = r.blocks && o.claimEnded(u)
 			}
-			alike := fmt.Sprint(namespace, " ", u.Queue, " ", u.Quota, u.Request.Key(), u.NonPreemptible, r.blocks,
-				u.grows, u.total.Key())
-			r.head, seen[alike] = !seen[alike], true
+			seen[alike], r.blocks = true, r.blocks && !over[alike]
 			if r.blocks && !claimed[u.Quota] {
 				claimed[u.Quota], r.claim = true, true
 				claims = append(claims, o.claim(u, q, r.short))
@@ -359,6 +373,22 @@ func (o *oracle) rows(waiting []oracleAsk) (rows []oracleRow) {
 		}
 	}
 	return rows
+}
+
+// alike is the same for units that are looked at together.
+func (o *oracle) alike(q Queue, u oracleAsk) string {
+	namespace := ""
+	if q.PerNamespace != nil && q.PerNamespace.MaxAdmitted >= 0 {
+		namespace = u.namespace()
+	}
+	return fmt.Sprint(namespace, " ", u.Queue, " ", u.Quota, u.Request.Key(), u.NonPreemptible, o.blocks(q, u),
+		u.grows, u.total.Key())
+}
+
+// claimEnded says that a unit has claimed for as long as it may.
+func (o *oracle) claimEnded(u oracleAsk) bool {
+	since := o.units[u.Key].claimsSince
+	return o.claimTimeout > 0 && !since.IsZero() && !o.now.Before(since.Add(o.claimTimeout))
 }
 
 // lend is the index of the first unit that may borrow, when nobody fits within the limits, or -1.

@@ -38,6 +38,7 @@ type pass struct {
 	room, roomOfMin []int64
 	// examined counts the heads that were measured.
 	examined int
+	patience
 }
 
 // claim is what the first blocking unit of a queue that does not fit waits for, one in each quota, at every limit where
@@ -73,6 +74,8 @@ type head struct {
 	// stopped says why, if no limit was asked.
 	stopped Reason
 	verdict
+	// blocks: what is behind it has to fit beside it.
+	blocks bool
 	// ahead is how many claims were made before it; claims says that it made one itself.
 	ahead  int
 	claims bool
@@ -158,7 +161,7 @@ func (p *pass) finding(c cause) Finding {
 func (p *pass) firstFitting(now time.Time) (fits *group, whole bool) {
 	p.begin()
 	for _, q := range p.ranking.queues {
-		fits, fault := p.lookAt(q)
+		fits, fault := p.lookAt(now, q)
 		if fault != "" {
 			p.blame(now, fault)
 			return nil, false
@@ -192,7 +195,7 @@ func (p *pass) begin() {
 
 // lookAt looks at the heads of one queue up to the first that fits. A panic is a fault of the unit that is looked at
 // then.
-func (p *pass) lookAt(q *queueRecord) (fits *group, fault string) {
+func (p *pass) lookAt(now time.Time, q *queueRecord) (fits *group, fault string) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			p.panics++
@@ -222,7 +225,8 @@ func (p *pass) lookAt(q *queueRecord) (fits *group, fault string) {
 			return false
 		}
 		h.ahead = len(p.claims)
-		if h.claims = n.blocks && !slices.Contains(p.claimed, n.route); h.claims {
+		h.blocks = n.blocks && !p.claimEnded(now, g.Head())
+		if h.claims = h.blocks && !slices.Contains(p.claimed, n.route); h.claims {
 			p.claimed = append(p.claimed, n.route)
 			p.add(g)
 		}
@@ -234,6 +238,7 @@ func (p *pass) lookAt(q *queueRecord) (fits *group, fault string) {
 
 // noteCauses has what the last pass found known, and reported in its time.
 func (p *pass) noteCauses(now time.Time) {
+	p.noteClaims(now)
 	for i := range p.heads {
 		h := &p.heads[i]
 		n, c := &h.group.Notes, h.cause()

@@ -55,6 +55,12 @@ func newWorld() *world {
 	return &world{model: m, s: s, o: &oracle{model: m}}
 }
 
+// mayEndClaims has claims end in some runs: after a time in which decisions are made.
+func (w *world) mayEndClaims(t *rapid.T) {
+	timeout := rapid.SampledFrom([]time.Duration{0, 0, 5 * time.Second}).Draw(t, "claim timeout")
+	w.s.cfg.ClaimTimeout, w.o.claimTimeout = timeout, timeout
+}
+
 func (w *world) do(event func(*State)) {
 	w.journal = append(w.journal, event)
 	event(w.s)
@@ -659,6 +665,7 @@ func TestIndexedEqualsGreedy(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
+		w.mayEndClaims(t)
 		w.populate(t)
 		w.decide(t)
 		for range rapid.IntRange(0, effort.Steps(40)).Draw(t, "steps") {
@@ -727,7 +734,7 @@ func (w *world) enter(t *rapid.T, i int) {
 func (w *world) stepCrowd(t *rapid.T) {
 	i := rapid.IntRange(0, 34).Draw(t, "unit")
 	key := unitKey(i)
-	switch rapid.IntRange(0, 8).Draw(t, "event") {
+	switch rapid.IntRange(0, 9).Draw(t, "event") {
 	case 0, 1:
 		w.enter(t, i)
 	case 2, 3:
@@ -742,6 +749,8 @@ func (w *world) stepCrowd(t *rapid.T) {
 		q := w.queues[rapid.SampledFrom([]string{"q1", "q2", "q3", "q4"}).Draw(t, "queue")]
 		q.Priority = rapid.Int32Range(0, 1).Draw(t, "queue priority")
 		w.putQueue(q)
+	case 9:
+		w.now = w.now.Add(time.Duration(rapid.IntRange(0, 6).Draw(t, "seconds")) * time.Second)
 	}
 }
 
@@ -750,6 +759,7 @@ func TestIndexedEqualsGreedyUnderClaims(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
+		w.mayEndClaims(t)
 		w.crowd(t)
 		w.decide(t)
 		for range rapid.IntRange(0, effort.Steps(40)).Draw(t, "steps") {
@@ -830,6 +840,7 @@ func TestDeterminism(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
+		w.mayEndClaims(t)
 		w.populate(t)
 		w.decide(t)
 		for range rapid.IntRange(0, effort.Steps(30)).Draw(t, "steps") {

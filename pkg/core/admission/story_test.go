@@ -146,7 +146,7 @@ func (st *story) line(line string) {
 		"unit": st.unit, "delete-unit": st.deleteUnit, "pod": st.pod, "delete-pod": st.deletePod,
 		"job": st.job, "settle": st.settle, "decide": st.decide, "tick": st.tick, "restart": st.restart,
 		"why": st.why, "list": st.list, "counts": st.counts, "outstanding": st.outstanding, "demand": st.demand,
-		"status": st.status, "explain": st.explain, "pods": st.listPods,
+		"status": st.status, "explain": st.explain, "pods": st.listPods, "claim-timeout": st.claimTimeout,
 	}
 	run, ok := commands[cmd]
 	require.True(st.t, ok, "unknown command %q", cmd)
@@ -176,6 +176,12 @@ func argsOf(args []datadriven.CmdArg) arguments {
 }
 
 func (a arguments) has(word string) bool { return slices.Contains(a.words, word) }
+
+// claimTimeout is a change of the configuration, which a scheduler reads when it starts.
+func (st *story) claimTimeout(a arguments) {
+	st.cfg.ClaimTimeout = time.Duration(st.number(a.words[0])) * time.Second
+	st.s.cfg.ClaimTimeout = st.cfg.ClaimTimeout
+}
 
 func (st *story) resources(text string) resources.List {
 	if text == "" || text == "none" {

@@ -144,6 +144,9 @@ type Config struct {
 	// IdleTimeout is how long an admitted unit of a managed job keeps what it holds without any pod, UnboundTimeout
 	// without a pod on a node. Zero means for ever.
 	IdleTimeout, UnboundTimeout time.Duration
+	// ClaimTimeout is for how long the first unit of a blocking queue may claim what others would use meanwhile. Zero
+	// means until it is admitted.
+	ClaimTimeout time.Duration
 	// Policies adds to or replaces the built-in policies, by name.
 	Policies map[string]queue.Factory
 	// Order of the queues; nil is FairOrder.

@@ -81,6 +81,9 @@ type tenure struct {
 	// left is when its last pod left its node. requeueAt and requeues are those of the eviction in flight.
 	left, requeueAt time.Time
 	requeues        int64
+	// claimsSince is when it was found to claim first while it waits; claimEnded: it claims no more.
+	claimsSince time.Time
+	claimEnded  bool
 }
 
 // refusal says that the API server, or a check, refused the unit, so many times in a row. Nothing is tried before

@@ -222,6 +222,7 @@ func (c *core) engineOptions() engine.Options {
 			ReportAfter:           c.args.ExplainAfter.Duration,
 			IdleTimeout:           c.args.IdleReservationTimeout.Duration,
 			UnboundTimeout:        c.args.UnboundTimeout.Duration,
+			ClaimTimeout:          c.args.ClaimTimeout.Duration,
 			ReportEvery:           c.args.ExplainEvery.Duration,
 			AuditInterval:         c.args.AuditInterval.Duration,
 		},
