@@ -122,6 +122,9 @@ func (t *told) older(u *v1alpha1.QueueUnit) bool {
 	return at.Time.Before(t.since)
 }
 
+// before says whether the job was there before this process began: one such was told.
+func (t *told) before(job metav1.Object) bool { return job.GetCreationTimestamp().Time.Before(t.since) }
+
 // forget a job that is gone.
 func (t *told) forget(key types.NamespacedName) {
 	t.mu.Lock()

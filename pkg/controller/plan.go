@@ -55,6 +55,8 @@ type Observation struct {
 	Unit *v1alpha1.QueueUnit
 	// Managed is the predicate's answer for the job; Elsewhere says that somebody else decides when it runs.
 	Managed, Elsewhere bool
+	// Unmanaged is what becomes of the job if it is not managed for want of a label.
+	Unmanaged jobs.UnmanagedJobs
 	// Priorities that the job may have.
 	Priorities Priorities
 	// Creation is what the cluster does to the pods of the job.
@@ -195,7 +197,27 @@ func (p *planner) unmanaged() []Action {
 	if p.rel == own && createdByUs(p.Unit) && stageOf(p.Unit.Status.Phase) != over {
 		actions = append(actions, DeleteUnit{Unit: p.Unit})
 	}
+	if e := p.leftOut(); e != nil {
+		actions = append(actions, Tell{Event: e})
+	}
 	return actions
+}
+
+// leftOut says of a job that goes by no queue where others do what to do about it.
+func (p *planner) leftOut() *Event {
+	if _, over := p.Kind.Ended(p.Job); over {
+		return nil
+	}
+	switch p.Unmanaged {
+	case jobs.UnmanagedWarn:
+		return warning("Unmanaged", "Queue", "jobs of this namespace run by a queue, and no queue has this one: "+
+			"it names neither a quota nor a queue in its labels")
+	case jobs.UnmanagedGate:
+		return warning("Unmanaged", "Queue", "jobs of this namespace run by a queue, and pods of this one are not "+
+			"scheduled: it names neither a quota nor a queue in its labels")
+	default:
+		return nil
+	}
 }
 
 // handBack is the job without our marks, resumed if we had suspended it; nil when it bears none.

@@ -184,6 +184,12 @@ func TestPlan(t *testing.T) {
 		"no longer managed: our unit goes": {queued(t).with(unmanage), "delete unit"},
 		"no longer managed: what we suspended runs": {queued(t).with(unmanage).with(marked),
 			"job suspend=false [Released]; delete unit"},
+		"a job without labels is told": {unqueued(t).with(unmanage).with(leftOut(jobs.UnmanagedWarn)), "tell [Unmanaged]"},
+		"a job without labels whose pods are held is told": {unqueued(t).with(unmanage).resumedByHand().
+			with(leftOut(jobs.UnmanagedGate)), "tell [Unmanaged]"},
+		"a job without labels may be so": {unqueued(t).with(unmanage).with(leftOut(jobs.UnmanagedPass)), ""},
+		"a job without labels that has ended": {unqueued(t).with(unmanage).resumedByHand().
+			with(leftOut(jobs.UnmanagedWarn)).condition("Complete"), ""},
 		"taken by another queue: stays suspended": {queued(t).with(unmanage).with(marked).
 			with(func(o *Observation) { o.Elsewhere = true }), "job suspend=true [Released]; delete unit"},
 		"no longer managed but running: seen through": {queued(t).with(unmanage).resumedByHand().ready(1).
@@ -385,6 +391,11 @@ func asCached(t *testing.T, o Observation) Observation {
 }
 
 func unitRead(o *Observation) { o.FreshUnit = true }
+
+// leftOut is a job that asks for no queue, of which the configuration says this.
+func leftOut(what jobs.UnmanagedJobs) func(*Observation) {
+	return func(o *Observation) { o.Unmanaged = what }
+}
 
 func bound(b Bound) func(*Observation) { return func(o *Observation) { o.Bound = b } }
 

@@ -50,7 +50,22 @@ type ManagedJobs struct {
 	// "kueue.x-k8s.io/queue-name"; absent means none. Name those of systems that are there and hold the job: with any
 	// other a tenant takes its jobs out of the queue.
 	OtherQueueLabels []string `json:"otherQueueLabels,omitempty"`
+	// UnmanagedJobs says what becomes of jobs of these kinds in the selected namespaces that ask for no queue. Absent is
+	// Warn where NamespaceSelector names namespaces, and Pass where it selects all.
+	UnmanagedJobs UnmanagedJobs `json:"unmanagedJobs,omitempty"`
 }
+
+// UnmanagedJobs is what becomes of jobs that could be managed and ask for no queue.
+type UnmanagedJobs string
+
+const (
+	// UnmanagedPass: they run as if there was no queue.
+	UnmanagedPass UnmanagedJobs = "Pass"
+	// UnmanagedWarn: they run, and an event on the job says that no queue has it.
+	UnmanagedWarn UnmanagedJobs = "Warn"
+	// UnmanagedGate: they are told as well, and their pods are not scheduled.
+	UnmanagedGate UnmanagedJobs = "Gate"
+)
 
 // DefaultManagedJobs is what holds where nothing is configured.
 func DefaultManagedJobs() ManagedJobs {
@@ -80,7 +95,13 @@ func ParseManagedJobs(text string) (ManagedJobs, error) {
 	if _, err := metav1.LabelSelectorAsSelector(m.NamespaceSelector); err != nil {
 		return ManagedJobs{}, fmt.Errorf("%s.namespaceSelector: %w", ManagedJobsKey, err)
 	}
-	return m, nil
+	switch m.UnmanagedJobs {
+	case UnmanagedPass, UnmanagedWarn, UnmanagedGate:
+		return m, nil
+	default:
+		return ManagedJobs{}, fmt.Errorf("%s.unmanagedJobs: %q is none of %s, %s and %s",
+			ManagedJobsKey, m.UnmanagedJobs, UnmanagedPass, UnmanagedWarn, UnmanagedGate)
+	}
 }
 
 // ManagedJobsFrom reads the data of the ConfigMap; nil data and an absent key give the defaults.
@@ -129,6 +150,12 @@ func (m ManagedJobs) withDefaults() ManagedJobs {
 		selector.MatchExpressions = nil
 	}
 	m.NamespaceSelector = selector
+	if m.UnmanagedJobs == "" {
+		m.UnmanagedJobs = UnmanagedPass
+		if len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 {
+			m.UnmanagedJobs = UnmanagedWarn
+		}
+	}
 	return m
 }
 

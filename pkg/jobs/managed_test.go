@@ -184,6 +184,41 @@ func TestAnotherQueueSystemHasTheJobWhereItIsConfigured(t *testing.T) {
 	require.NotEqual(t, DefaultManagedJobs().Hash(), a.Hash())
 }
 
+func TestWhatBecomesOfJobsThatAskForNoQueue(t *testing.T) {
+	const selected = "namespaceSelector: {matchLabels: {queue: \"on\"}}\n"
+	in := map[string]string{"queue": "on"}
+	for name, tc := range map[string]struct {
+		text string
+		job  string
+		in   map[string]string
+		want UnmanagedJobs
+	}{
+		"all namespaces":     {"", "{}", in, UnmanagedPass},
+		"all, said so":       {"namespaceSelector: {}", "{}", in, UnmanagedPass},
+		"all, told":          {"unmanagedJobs: Warn", "{}", in, UnmanagedWarn},
+		"namespaces by name": {selected, "{}", in, UnmanagedWarn},
+		"another namespace":  {selected, "{}", nil, UnmanagedPass},
+		"held":               {selected + "unmanagedJobs: Gate", "{}", in, UnmanagedGate},
+		"let go":             {selected + "unmanagedJobs: Pass", "{}", in, UnmanagedPass},
+		"one that asks":      {selected, "{labels: {koord-queue/queue-name: a}}", in, UnmanagedPass},
+		"a quota is not enough": {selected + "requireQueueName: true",
+			"{labels: {" + v1alpha1.LabelQuotaName + ": a}}", in, UnmanagedWarn},
+		"another queue system has": {selected + "otherQueueLabels: [k/q]", "{labels: {k/q: a}}", in, UnmanagedPass},
+		"part of another job": {selected, "{ownerReferences: [{apiVersion: batch/v1, kind: Job, name: a, uid: u, " +
+			"controller: true}]}", in, UnmanagedPass},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, err := ParseManagedJobs(tc.text)
+			require.NoError(t, err)
+			p, err := NewPredicate(m)
+			require.NoError(t, err)
+			require.Equal(t, tc.want, p.UnmanagedJob(object(t, "metadata: "+tc.job), tc.in))
+		})
+	}
+	_, err := ParseManagedJobs("unmanagedJobs: Deny")
+	require.ErrorContains(t, err, `managedJobs.unmanagedJobs: "Deny" is none of Pass, Warn and Gate`)
+}
+
 func FuzzParseManagedJobs(f *testing.F) {
 	f.Add("kinds: [Job.v1.batch]\nnamespaceSelector: {matchExpressions: [{key: a, operator: In, values: [x]}]}")
 	f.Add("requireQueueName: 1")

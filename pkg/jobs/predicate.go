@@ -40,6 +40,7 @@ type Predicate struct {
 	namespaces       labels.Selector
 	requireQueueName bool
 	otherQueueLabels []string
+	unmanaged        UnmanagedJobs
 	hash             string
 }
 
@@ -58,6 +59,7 @@ func NewPredicateOf(known []Kind, m ManagedJobs) (*Predicate, error) {
 		namespaces:       selector,
 		requireQueueName: m.RequireQueueName,
 		otherQueueLabels: m.OtherQueueLabels,
+		unmanaged:        m.UnmanagedJobs,
 		hash:             m.Hash(),
 	}
 	for _, name := range m.Kinds {
@@ -125,6 +127,19 @@ func (p *Predicate) ManagesLabels(
 	return asked
 }
 
+// Unmanaged is what becomes of a job that asks for no queue, by what ManagesLabels decides by: UnmanagedPass as well
+// for one that is managed, that another queue system has, or whose namespace is not selected.
+func (p *Predicate) Unmanaged(
+	namespace string, namespaceLabels map[string]string, labelSets ...map[string]string,
+) UnmanagedJobs {
+	other := func(set map[string]string) bool { return hasAny(set, p.otherQueueLabels...) }
+	if !p.ManagesNamespace(namespace, namespaceLabels) || slices.ContainsFunc(labelSets, other) ||
+		p.ManagesLabels(namespace, namespaceLabels, labelSets...) {
+		return UnmanagedPass
+	}
+	return p.unmanaged
+}
+
 // LabelKeys are the keys of all labels that ManagesLabels looks at.
 func (p *Predicate) LabelKeys() []string {
 	return slices.Concat([]string{v1alpha1.QueueNameKey}, v1alpha1.QuotaLabels[:], p.otherQueueLabels)
@@ -143,15 +158,34 @@ func QueueAnnotation(annotations map[string]string) map[string]string {
 func (p *Predicate) ManagesJob(
 	job *unstructured.Unstructured, namespaceLabels map[string]string, podLabels ...map[string]string,
 ) bool {
+	sets, ok := p.labelsOf(job, podLabels)
+	return ok && p.ManagesLabels(job.GetNamespace(), namespaceLabels, sets...)
+}
+
+// UnmanagedJob is Unmanaged of one object.
+func (p *Predicate) UnmanagedJob(
+	job *unstructured.Unstructured, namespaceLabels map[string]string, podLabels ...map[string]string,
+) UnmanagedJobs {
+	sets, ok := p.labelsOf(job, podLabels)
+	if !ok {
+		return UnmanagedPass
+	}
+	return p.Unmanaged(job.GetNamespace(), namespaceLabels, sets...)
+}
+
+// labelsOf are the sets of labels that a job is judged by; false if it is not managed whatever they say.
+func (p *Predicate) labelsOf(
+	job *unstructured.Unstructured, podLabels []map[string]string,
+) ([]map[string]string, bool) {
 	kind, ok := p.kinds[job.GroupVersionKind()]
 	if !ok || kind.ManagedByOther(job) {
-		return false
+		return nil, false
 	}
 	if owner := metav1.GetControllerOfNoCopy(job); owner != nil && p.ManagesOwner(*owner) {
-		return false // it is part of a job that waits as a whole
+		return nil, false // it is part of a job that waits as a whole
 	}
 	sets := append(kind.templateLabels(job), job.GetLabels(), QueueAnnotation(job.GetAnnotations()))
-	return p.ManagesLabels(job.GetNamespace(), namespaceLabels, append(sets, podLabels...)...)
+	return append(sets, podLabels...), true
 }
 
 // hasAny says whether the set names a non-empty value for one of the keys.

@@ -93,6 +93,37 @@ func TestControllerDownPodsStayGated(t *testing.T) {
 	c.boundAfterAdmission(t, ns, "unseen")
 }
 
+// With unmanagedJobs: Gate nothing but a label lets a job run in the namespaces of the queues: without one it would go
+// past those that wait.
+func TestAJobWithoutLabelsWaitsWhereJobsRunByAQueue(t *testing.T) {
+	c := start(t, "unmanaged", controlplane.Options{})
+	t.Cleanup(func() { _ = c.Stop() })
+	ns, other := c.namespace(t, "tenant"), c.namespace(t, "not-queued")
+	require.NoError(t, c.Apply(t.Context(), []byte(`
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: koord-jobqueue-managed-jobs, namespace: koord-queue}
+data:
+  managedJobs: |
+    namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [tenant]}]}
+    unmanagedJobs: Gate
+`)))
+	c.complete(t)
+	c.quota(t, ns, "tenant", 2, 2)
+	c.create(t, newJob(ns, "past-the-queue"), newJob(other, "plain"))
+	c.waitDone(t, other, 1, soon)
+	c.waitEvent(t, ns, "past-the-queue", "Unmanaged")
+	require.Eventually(t, func() bool { return len(c.podsOf(t, ns, "past-the-queue")) == 1 }, soon, pace)
+	stays(t, 2*time.Second, "its pod is not bound", func() bool {
+		return c.podsOf(t, ns, "past-the-queue")[0].Spec.NodeName == ""
+	})
+	_, err := c.kube.BatchV1().Jobs(ns).Patch(t.Context(), "past-the-queue", types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"`+schedulingv1alpha1.LabelQuotaName+`":"tenant"}}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	c.waitDone(t, ns, 1, soon)
+	c.boundAfterAdmission(t, ns, "past-the-queue")
+}
+
 // A unit without consumer belongs to something outside; it is queued and admitted like any other.
 func TestUnitWithoutConsumer(t *testing.T) {
 	c := sharedCluster(t)

@@ -77,6 +77,8 @@ const (
 	unknown
 	// unseen: whether its job is managed is not known yet, because metadata of the job or its namespace has not arrived.
 	unseen
+	// unmanaged: its job asks for no queue, in a namespace where such jobs do not run.
+	unmanaged
 	// overdue: unknown or unseen for longer than the grace period, where such pods pass.
 	overdue
 )
@@ -89,6 +91,7 @@ var why = map[verdict]string{
 	suspended: "the job is suspended until it is admitted",
 	unknown:   "the job is managed by a queue and has no QueueUnit yet",
 	unseen:    "the job that owns the pod is not known yet",
+	unmanaged: "jobs of this namespace run by a queue, and the job names neither a quota nor a queue in its labels",
 }
 
 // Gate says which pods may be scheduled. Check is O(1), takes no lock that is held while pods are activated, and is the
@@ -168,6 +171,9 @@ func (g *Gate) ofJob(snapshot Snapshot, pod *corev1.Pod, owner metav1.OwnerRefer
 			return waiting
 		}
 	case knownNamespace && (top.seen || !g.Predicate.ManagesNamespace(pod.Namespace, namespaceLabels)):
+		if g.Predicate.Unmanaged(pod.Namespace, namespaceLabels, sets...) == jobs.UnmanagedGate {
+			return unmanaged
+		}
 		return foreign
 	default:
 		v = unseen

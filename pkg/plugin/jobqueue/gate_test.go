@@ -122,6 +122,11 @@ func TestGate(t *testing.T) {
 		pod.OwnerReferences = nil
 		return pod
 	}
+	gated := jobs.ManagedJobs{
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"queue": "on"}},
+		OtherQueueLabels:  []string{"kueue.x-k8s.io/queue-name"},
+		UnmanagedJobs:     jobs.UnmanagedGate,
+	}
 	for _, tt := range []struct {
 		name    string
 		managed jobs.ManagedJobs
@@ -185,6 +190,23 @@ func TestGate(t *testing.T) {
 		}, jobPod("j", quotaLabel), unknown},
 		{"a quota label is not enough", jobs.ManagedJobs{RequireQueueName: true}, func(w *world) { w.jobs["j"] = Job{} },
 			jobPod("j", quotaLabel), foreign},
+		{"a job without labels where jobs run by a queue", gated, func(w *world) { w.jobs["j"] = Job{} },
+			jobPod("j", unlabelled), unmanaged},
+		{"the same, before the job is seen", gated, nil, jobPod("j", unlabelled), unseen},
+		{"the same, of another queue system that is here", gated, func(w *world) {
+			w.jobs["j"] = Job{Labels: map[string]string{"kueue.x-k8s.io/queue-name": "k"}}
+		}, jobPod("j", unlabelled), foreign},
+		{"the same in a namespace where they may run without", gated, func(w *world) { w.jobs["j"] = Job{} },
+			func() *corev1.Pod {
+				pod := jobPod("j", unlabelled)
+				pod.Namespace = "other"
+				return pod
+			}(), foreign},
+		{"a job with a label there", gated, func(w *world) { w.jobs["j"] = Job{Labels: quotaLabel} },
+			jobPod("j", unlabelled), unknown},
+		{"a job without labels where its owner is only told", jobs.ManagedJobs{
+			NamespaceSelector: gated.NamespaceSelector, UnmanagedJobs: jobs.UnmanagedWarn,
+		}, func(w *world) { w.jobs["j"] = Job{} }, jobPod("j", unlabelled), foreign},
 		{"a system namespace", jobs.ManagedJobs{}, func(w *world) { w.jobs["j"] = Job{} }, func() *corev1.Pod {
 			pod := jobPod("j", quotaLabel)
 			pod.Namespace = "kube-system"
@@ -243,7 +265,7 @@ func TestGate(t *testing.T) {
 			gate := w.gate(t, tt.managed)
 			require.Equal(t, tt.want, gate.verdict(tt.pod))
 			status := gate.Check(tt.pod)
-			held := tt.want == waiting || tt.want == beyond || tt.want == suspended || tt.want == unknown || tt.want == unseen
+			_, held := why[tt.want]
 			require.Equal(t, !held, gate.Passes(tt.pod))
 			require.Equal(t, tt.want == admitted, gate.Admitted(tt.pod))
 			if held {
@@ -253,7 +275,7 @@ func TestGate(t *testing.T) {
 				require.True(t, status.IsSuccess())
 			}
 			switch tt.want {
-			case unknown, suspended:
+			case unknown, suspended, unmanaged:
 				require.Equal(t, []string{"unknown:p"}, w.watched)
 			case unseen:
 				require.Equal(t, []string{"unseen:p"}, w.watched)

@@ -121,8 +121,8 @@ func (s *stragglers) look() {
 		switch v := s.gate.verdict(pod); v {
 		case waiting, beyond:
 			s.forget(uid)
-		case suspended:
-			// Its job, when it comes without the mark, brings us back.
+		case suspended, unmanaged:
+			// Its job, when it comes without the mark or with a label, brings us back.
 		case unknown, unseen:
 			s.remind(pod, held, v)
 		default:

@@ -106,6 +106,25 @@ func TestAPodWhoseJobIsResumedMeanwhileIsNotHeld(t *testing.T) {
 	require.Empty(t, st.kick)
 }
 
+// Nothing but a label on the job lets a pod go where jobs without one do not run.
+func TestAPodOfAJobWithoutLabelsIsHandedOverWhenItGetsOne(t *testing.T) {
+	st := newStragglerTest(t)
+	st.stragglers.gate = st.world.gate(t, jobs.ManagedJobs{UnmanagedJobs: jobs.UnmanagedGate})
+	st.stragglers.gate.Watch = st.watch
+	st.jobs["j"] = Job{}
+	st.hold("p", "j", unlabelled)
+	st.world.clock.Step(time.Hour)
+	st.look()
+	require.Empty(t, st.activated)
+	require.Empty(t, st.reported, "its job has the event")
+	st.jobs["j"] = Job{Labels: quotaLabel}
+	st.arrived("j")
+	require.Len(t, st.kick, 1)
+	st.snapshot.consumers["j"] = false
+	st.look()
+	require.Empty(t, st.stragglers.pods)
+}
+
 func TestAPodIsHandedOverToItsUnit(t *testing.T) {
 	st := newStragglerTest(t)
 	st.hold("p", "j", quotaLabel)
