@@ -41,9 +41,9 @@ type history struct {
 	states  int
 }
 
-func newHistory(v *victim) *history {
+func newHistory(v *victim, queued bool) *history {
 	return &history{
-		victim: v, limits: newLimits(),
+		victim: v, limits: newLimits(queued),
 		checker: checker.New(map[string]checker.Order{victimQuota: checker.ByPriority}),
 	}
 }

@@ -47,7 +47,7 @@ func (b *book) write(object any) {
 
 func newBook(t *testing.T) *book {
 	t.Helper()
-	b := &book{history: newHistory(newVictim(fake.NewClientset())), t: t}
+	b := &book{history: newHistory(newVictim(fake.NewClientset()), true), t: t}
 	b.write(&unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"name": victimQuota, "labels": map[string]any{v1alpha1.LabelQuotaParent: companyQuota}},
 		"spec":     map[string]any{"max": map[string]any{"cpu": "10"}},

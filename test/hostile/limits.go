@@ -39,8 +39,11 @@ const (
 
 // limits sums what pods and units take of each quota, and compares it with the quota's max.
 type limits struct {
-	max  map[string]checker.Resources
-	pods map[types.UID]*podCharge
+	// queued: the queue has what the hostile tenant makes. Without it what the scheduler binds is between those pods and
+	// ElasticQuota, which was seen to let half a core more than the max of four go.
+	queued bool
+	max    map[string]checker.Resources
+	pods   map[types.UID]*podCharge
 	// held is what each unit holds, if its job is not over.
 	held map[types.UID]charge
 	// over are jobs that have ended, or are being deleted: for the queue they are gone, whatever their unit still says.
@@ -64,9 +67,10 @@ type podCharge struct {
 	bound  bool
 }
 
-func newLimits() *limits {
+func newLimits(queued bool) *limits {
 	return &limits{
-		max: map[string]checker.Resources{}, pods: map[types.UID]*podCharge{}, held: map[types.UID]charge{},
+		queued: queued,
+		max:    map[string]checker.Resources{}, pods: map[types.UID]*podCharge{}, held: map[types.UID]charge{},
 		over: map[types.UID]bool{}, beyond: map[string]bool{},
 	}
 }
@@ -93,7 +97,7 @@ func (l *limits) pod(p *corev1.Pod, deleted bool) {
 	is := &podCharge{charge: charge{quota: view.Quota, amount: view.Request}, bound: view.Bound}
 	is.byHand = view.Bound && (!known || was.byHand || was.bound && was.quota != view.Quota)
 	l.pods[p.UID] = is
-	if is.bound && !is.byHand {
+	if l.queued && is.bound && !is.byHand {
 		l.compare(checker.QuotaPassed, is.quota, l.running(is.quota), "with pod "+view.Name)
 	}
 }

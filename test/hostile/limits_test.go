@@ -31,7 +31,7 @@ import (
 )
 
 func fourCores() *limits {
-	l := newLimits()
+	l := newLimits(true)
 	l.quota(checker.Quota{Name: hostileQuota, Max: checker.Resources{"cpu": 4000}})
 	l.quota(checker.Quota{Name: otherQuota, Max: checker.Resources{"cpu": 4000}})
 	return l
@@ -86,6 +86,19 @@ func TestPodsOfAQuota(t *testing.T) {
 			require.Equal(t, c.broken, rulesOf(l))
 		})
 	}
+}
+
+// Without the queue nobody promises for pods but ElasticQuota. What units hold, and whose quota is named, is judged as
+// ever.
+func TestPodsWithoutTheQueue(t *testing.T) {
+	l := fourCores()
+	l.queued = false
+	l.pod(podOf("a", hostileQuota, "", "5"), false)
+	l.pod(podOf("a", hostileQuota, "n", "5"), false)
+	require.Empty(t, l.violations)
+	l.pod(podOf("b", victimQuota, "", "1"), false)
+	l.unit(unitOf("u", otherQuota, "5"), false)
+	require.Equal(t, []checker.Rule{foreignCharge, heldBeyondMax}, rulesOf(l))
 }
 
 func TestAPodThatIsGoneTakesNothing(t *testing.T) {

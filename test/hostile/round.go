@@ -141,7 +141,7 @@ func (r *round) connect() (err error) {
 	if r.tenant, err = newTenant(config, r.managed, r.victim.uid); err != nil {
 		return err
 	}
-	r.history = newHistory(r.victim)
+	r.history = newHistory(r.victim, r.managed)
 	r.watch = newWatch(r.cp)
 	r.observer, err = observer.New(r.cp.URL(controlplane.Etcd), r.history.note)
 	return err

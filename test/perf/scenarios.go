@@ -43,6 +43,7 @@ var scenarios = map[string]func(set *flags) *scenario{
 	"workload":     workloadScenario,
 	"latency":      latencyScenario,
 	"writes":       writesScenario,
+	"memory":       memoryScenario,
 	"savings":      savingsScenario,
 	"standing":     standingScenario,
 	"interference": interferenceScenario,
@@ -123,6 +124,16 @@ func writesScenario(set *flags) *scenario {
 		})
 	return &scenario{"writes", &o.Setting,
 		func(ctx context.Context, _ string) (printer, error) { return runner.MeasureWriteCosts(ctx, o) }}
+}
+
+// memoryScenario measures what units that wait take of the API server's memory.
+func memoryScenario(set *flags) *scenario {
+	var o runner.MemoryOptions
+	set.IntVar(&o.Objects, "objects", 5000, "units of each variant")
+	set.IntVar(&o.Watchers, "watchers", 2, "watchers of the units")
+	set.workers(&o.Setting)
+	return &scenario{"memory", &o.Setting,
+		func(ctx context.Context, _ string) (printer, error) { return runner.MeasureUnitMemory(ctx, o) }}
 }
 
 // savingsScenario measures what the queue saves: the same jobs with it and without.
