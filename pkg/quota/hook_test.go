@@ -180,6 +180,39 @@ func TestAPodThatReservedQuotaKeptOutIsTriedAgain(t *testing.T) {
 	}
 }
 
+// A pod of an admitted job that comes on a node takes what was reserved for it. There is no more room than before for
+// those that were refused, and anybody may make as many of them as he likes.
+func TestAPodThatTakesItsReservationBringsNobodyBack(t *testing.T) {
+	l := newLive(t, false, "200", elasticQuota("a", "40", "100"))
+	check := l.mgr.GetHookPlugins()[0].CheckPod
+	_, _ = l.adapter.Observe([]string{"a"})
+	l.adapter.SetOutstanding("a", list(90000))
+	again := map[string]int{}
+	guard := guardOf(func(*corev1.Pod) bool { return false })
+	guard.TryAgain = func(pods []types.NamespacedName) {
+		for _, pod := range pods {
+			again[pod.Name]++
+		}
+	}
+	l.adapter.Protect(guard)
+	for i := range 3 * mostTriedAgain {
+		require.Error(t, check("a", l.pod(fmt.Sprintf("stranger-%d", i), "a", "11")))
+	}
+	require.Error(t, check("a", l.pod("large", "a", "60")))
+	holder := l.pod("holder", "a", "60")
+	l.addPod(holder)
+	l.mgr.ReservePod("a", holder)
+	l.adapter.SetOutstanding("a", list(30000))
+	_, _ = l.adapter.Observe([]string{"a"})
+	require.Empty(t, again)
+	l.adapter.SetOutstanding("a", list(20000))
+	require.Len(t, again, mostTriedAgain, "there is room for one, and one of so many takes it")
+	_, _ = l.adapter.Observe([]string{"a"})
+	_, _ = l.adapter.Observe([]string{"a"})
+	require.Len(t, again, 3*mostTriedAgain, "the others follow while there is room")
+	require.NotContains(t, again, "large")
+}
+
 // Anybody may make pods that are refused, and delete them.
 func TestRefusedPodsThatAreGoneAreForgotten(t *testing.T) {
 	l := newLive(t, false, "100", elasticQuota("a", "40", "100"))

@@ -85,7 +85,7 @@ func (a *Adapter) Observe(names []string) (found []admission.Quota, gone []strin
 		}
 		jobs, limited := q.Limit.Get(resources.Jobs)
 		q.Limit = runtimeLimit(q.Max, m.runtime)
-		a.protection.setLimit(q.Name, m.keptFrom(q.Max, q.Limit))
+		a.protection.observe(q.Name, m.keptFrom(q.Max, q.Limit), q.Used)
 		if limited {
 			q.Limit = q.Limit.Add(resources.FromMap(map[string]int64{resources.Jobs: jobs}))
 		}
@@ -134,7 +134,7 @@ func (a *Adapter) observe(l *level, byRuntime bool) admission.Quota {
 	if q.Shared {
 		kept = l.keptFrom(q.Max, q.Limit)
 	}
-	a.protection.setLimit(l.name, kept)
+	a.protection.observe(l.name, kept, q.Used)
 	q.Limit = a.withMaxJobs(l.name, q.Limit, inMax)
 	return q
 }

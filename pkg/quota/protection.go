@@ -32,8 +32,8 @@ import (
 // protection keeps what is reserved for admitted jobs from all other pods. Its zero value protects nothing.
 //
 // It is asked in the scheduling cycle and told by the engine, and neither waits for the other. A pod that it refused is
-// remembered until less is reserved or more may be used, and is then handed to the scheduling queue: ElasticQuota tries
-// such a pod again only when a pod or a quota changes, and the end of a reservation changes neither.
+// remembered until there is room for it, and is then handed to the scheduling queue: ElasticQuota tries such a pod again
+// only when a pod or a quota changes, and the end of a reservation changes neither.
 type protection struct {
 	outstanding sync.Map     // string -> resources.List: what is reserved in a quota and below it, beyond used
 	limits      sync.Map     // string -> resources.List: its limit at the last observation, or min where that is more
@@ -43,6 +43,10 @@ type protection struct {
 	mu      sync.Mutex
 	refused refusals
 }
+
+// mostTriedAgain bounds how many refused pods of a quota are handed back at once. Each costs the scheduler a cycle, and
+// anybody may make as many as he likes; the others follow with the next observation that finds room for them.
+const mostTriedAgain = 32
 
 // Guard is what protection asks and tells; all of it may be called from several goroutines.
 type Guard struct {
@@ -88,19 +92,32 @@ func (a *Adapter) SetOutstanding(quota string, outstanding resources.List) {
 	case !old.IsZero() && outstanding.IsZero():
 		p.reserved.Add(-1)
 	}
-	if anyBelow(outstanding, old) {
-		p.release(quota)
+	if anyBelow(outstanding, old) && p.refusedIn(quota) {
+		if info := a.infoOf(quota); info != nil {
+			p.release(quota, usedOf(info))
+		}
 	}
 }
 
-func (p *protection) setLimit(quota string, limit resources.List) {
-	if value, known := p.limits.Load(quota); known {
-		if old, _ := value.(resources.List); old.Same(limit) {
-			return
-		}
+// infoOf is what ElasticQuota knows of a quota, nil if it knows none.
+func (a *Adapter) infoOf(quota string) *core.QuotaInfo {
+	plugin, _ := a.captured()
+	if plugin == nil {
+		return nil
 	}
-	p.limits.Store(quota, limit)
-	p.release(quota)
+	mgr := plugin.GetGroupQuotaManagerForQuota(quota)
+	if mgr == nil {
+		return nil
+	}
+	return mgr.GetQuotaInfoByName(quota)
+}
+
+// observe takes what a quota may use, and what is used of it.
+func (p *protection) observe(quota string, limit, used resources.List) {
+	if value, known := p.limits.Load(quota); !known || !value.(resources.List).Same(limit) {
+		p.limits.Store(quota, limit)
+	}
+	p.release(quota, used)
 }
 
 // check says why a pod must not be scheduled now. path returns the levels from the pod's quota up, as pathOf does.
@@ -108,7 +125,7 @@ func (p *protection) check(pod *corev1.Pod, path func() []level) error {
 	quota, err := p.refuses(pod, path)
 	for err != nil {
 		// Remember first and ask again then: a reservation that ends between the two is seen either here or by release.
-		p.remember(quota, pod)
+		p.remember(quota, pod, toList(core.PodRequests(pod)))
 		before := quota
 		if quota, err = p.refuses(pod, path); err != nil && quota == before {
 			return err
@@ -130,7 +147,10 @@ func (p *protection) refuses(pod *corev1.Pod, path func() []level) (quota string
 		if l.parent == "" {
 			break
 		}
-		if err := p.keeps(l.name, request, l.info); err != nil {
+		if load(&p.outstanding, l.name).IsZero() {
+			continue
+		}
+		if err := p.keeps(l.name, request, usedOf(l.info)); err != nil {
 			return l.name, err
 		}
 	}
@@ -138,13 +158,8 @@ func (p *protection) refuses(pod *corev1.Pod, path func() []level) (quota string
 }
 
 // keeps says whether what is requested would have to come out of what is reserved in one quota.
-func (p *protection) keeps(quota string, request resources.List, info *core.QuotaInfo) error {
-	outstanding := load(&p.outstanding, quota)
-	if outstanding.IsZero() {
-		return nil
-	}
-	used := usedOf(info)
-	limit := load(&p.limits, quota)
+func (p *protection) keeps(quota string, request, used resources.List) error {
+	outstanding, limit := load(&p.outstanding, quota), load(&p.limits, quota)
 	for _, item := range request.Items() {
 		reserved, _ := outstanding.Get(item.Name)
 		most, limited := limit.Get(item.Name)
@@ -166,10 +181,28 @@ func (p *protection) covers(quota string, request corev1.ResourceList) bool {
 	return !anyBelow(load(&p.outstanding, quota), toList(request))
 }
 
-func (p *protection) remember(quota string, pod *corev1.Pod) {
+// remember what a pod requests of what the quota limits; it may request anything.
+func (p *protection) remember(quota string, pod *corev1.Pod, request resources.List) {
+	request = within(request, load(&p.limits, quota))
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.refused.add(quota, podName(pod))
+	p.refused.add(quota, podName(pod), request)
+}
+
+func within(request, limit resources.List) resources.List {
+	amounts := make(map[string]int64, limit.Len())
+	for _, item := range limit.Items() {
+		if amount, asked := request.Get(item.Name); asked {
+			amounts[item.Name] = amount
+		}
+	}
+	return resources.FromMap(amounts)
+}
+
+func (p *protection) refusedIn(quota string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.refused.pods[quota]) > 0
 }
 
 // forget a pod that is not refused any more, or is gone.
@@ -179,32 +212,35 @@ func (p *protection) forget(pod *corev1.Pod) {
 	p.refused.remove(podName(pod))
 }
 
-// release hands the refused pods of a quota back. Those that are still refused come in again by check.
-func (p *protection) release(quota string) {
+// release hands back pods that were refused in a quota and find room now, each by itself. Those that others take it from
+// come in again by check.
+func (p *protection) release(quota string, used resources.List) {
 	p.mu.Lock()
-	pods := p.refused.take(quota)
+	pods := p.refused.take(quota, mostTriedAgain, func(request resources.List) bool {
+		return p.keeps(quota, request, used) == nil
+	})
 	p.mu.Unlock()
 	if guard := p.guard.Load(); len(pods) > 0 && guard != nil {
 		guard.TryAgain(pods)
 	}
 }
 
-// refusals are the names of the refused pods, by the quota that is reserved. Anybody may make pods that are refused:
-// what is kept of one is its name, until it is gone.
+// refusals are the refused pods, by the quota that is reserved. Anybody may make pods that are refused: what is kept of
+// one is its name, and what it requests of what the quota limits, until it is gone.
 type refusals struct {
-	pods   map[string]map[types.NamespacedName]struct{}
+	pods   map[string]map[types.NamespacedName]resources.List
 	quotas map[types.NamespacedName]string
 }
 
-func (r *refusals) add(quota string, pod types.NamespacedName) {
+func (r *refusals) add(quota string, pod types.NamespacedName, request resources.List) {
 	r.remove(pod)
 	if r.pods == nil {
-		r.pods, r.quotas = map[string]map[types.NamespacedName]struct{}{}, map[types.NamespacedName]string{}
+		r.pods, r.quotas = map[string]map[types.NamespacedName]resources.List{}, map[types.NamespacedName]string{}
 	}
 	if r.pods[quota] == nil {
-		r.pods[quota] = map[types.NamespacedName]struct{}{}
+		r.pods[quota] = map[types.NamespacedName]resources.List{}
 	}
-	r.pods[quota][pod], r.quotas[pod] = struct{}{}, quota
+	r.pods[quota][pod], r.quotas[pod] = request, quota
 }
 
 func (r *refusals) remove(pod types.NamespacedName) {
@@ -219,15 +255,20 @@ func (r *refusals) remove(pod types.NamespacedName) {
 	}
 }
 
-// take removes the pods of a quota and returns them.
-func (r *refusals) take(quota string) []types.NamespacedName {
-	pods := make([]types.NamespacedName, 0, len(r.pods[quota]))
-	for pod := range r.pods[quota] {
-		pods = append(pods, pod)
-		delete(r.quotas, pod)
+// take removes pods of a quota whose request fits, so many at most, and returns them.
+func (r *refusals) take(quota string, most int, fits func(resources.List) bool) (taken []types.NamespacedName) {
+	for pod, request := range r.pods[quota] {
+		if len(taken) == most {
+			break
+		}
+		if fits(request) {
+			taken = append(taken, pod)
+		}
 	}
-	delete(r.pods, quota)
-	return pods
+	for _, pod := range taken {
+		r.remove(pod)
+	}
+	return taken
 }
 
 func podName(pod *corev1.Pod) types.NamespacedName {
