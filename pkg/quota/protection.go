@@ -31,9 +31,9 @@ import (
 
 // protection keeps what is reserved for admitted jobs from all other pods. Its zero value protects nothing.
 //
-// It is asked in the scheduling cycle and told by the engine, and neither waits for the other. A pod that it refused is
-// remembered until there is room for it, and is then handed to the scheduling queue: ElasticQuota tries such a pod again
-// only when a pod or a quota changes, and the end of a reservation changes neither.
+// It is asked in the scheduling cycle and told by the engine, and neither waits for the other. A pod that it refused
+// is remembered until there is room for it, and is then handed to the scheduling queue: ElasticQuota tries such a pod
+// again only when a pod or a quota changes, and the end of a reservation changes neither.
 type protection struct {
 	outstanding sync.Map     // string -> resources.List: what is reserved in a quota and below it, beyond used
 	limits      sync.Map     // string -> resources.List: its limit at the last observation, or min where that is more
@@ -212,8 +212,8 @@ func (p *protection) forget(pod *corev1.Pod) {
 	p.refused.remove(podName(pod))
 }
 
-// release hands back pods that were refused in a quota and find room now, each by itself. Those that others take it from
-// come in again by check.
+// release hands back pods that were refused in a quota and find room now, each by itself. Those that others take it
+// from come in again by check.
 func (p *protection) release(quota string, used resources.List) {
 	p.mu.Lock()
 	pods := p.refused.take(quota, mostTriedAgain, func(request resources.List) bool {
