@@ -217,6 +217,23 @@ func TestPodsAreConfined(t *testing.T) {
 	}
 }
 
+// TestThePlainPortStaysClosed: what the scheduler says on its plain port it says to anybody.
+func TestThePlainPortStaysClosed(t *testing.T) {
+	for _, r := range build(t, "fresh").Resources() {
+		if r.GetKind() != "Deployment" || r.GetName() != "koord-scheduler" {
+			continue
+		}
+		c := decode[appsv1.Deployment](t, r).Spec.Template.Spec.Containers[0]
+		require.Contains(t, c.Args, "--port=0")
+		require.Equal(t, corev1.URISchemeHTTPS, c.ReadinessProbe.HTTPGet.Scheme)
+		for _, port := range c.Ports {
+			require.NotEqual(t, int32(10251), port.ContainerPort)
+		}
+		return
+	}
+	require.Fail(t, "no scheduler")
+}
+
 // TestImagesAreNamed: whoever installs names the images, by tag or by digest, and one command does it everywhere.
 func TestImagesAreNamed(t *testing.T) {
 	name := func(t *testing.T, args ...string) (string, error) {

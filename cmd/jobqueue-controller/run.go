@@ -35,6 +35,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config/controller/v1alpha1"
@@ -52,7 +53,7 @@ const shutdownTimeout = 5 * time.Second
 // runOptions are the flags. Those that were not given leave the file's values alone.
 type runOptions struct {
 	configFile, kubeconfig          string
-	leaderElect                     bool
+	leaderElect, metricsSecure      bool
 	metricsAddress, healthAddress   string
 	queueNamespace, leaderNamespace string
 	visibilitySecret                string
@@ -63,7 +64,9 @@ func (o *runOptions) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.leaderElect, "leader-elect", true, "agree with other replicas on the one that acts")
 	fs.StringVar(&o.leaderNamespace, "leader-elect-resource-namespace", "koord-queue",
 		"namespace of the Lease of the leader election")
-	fs.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "host:port of /metrics; 0 serves none")
+	fs.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", "host:port of /metrics; 0 serves none")
+	fs.BoolVar(&o.metricsSecure, "metrics-secure", true,
+		"serve /metrics over TLS, to those alone whom the API server lets get it")
 	fs.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081",
 		"host:port of /healthz and /readyz; 0 serves none")
 	fs.StringVar(&o.visibilitySecret, "visibility-secret", "",
@@ -92,6 +95,7 @@ func (o *runOptions) configuration(fs *pflag.FlagSet) (*v1alpha1.ControllerConfi
 	override(fs, "leader-elect", &c.LeaderElection.LeaderElect, &o.leaderElect)
 	override(fs, "leader-elect-resource-namespace", &c.LeaderElection.ResourceNamespace, o.leaderNamespace)
 	override(fs, "metrics-bind-address", &c.MetricsBindAddress, o.metricsAddress)
+	override(fs, "metrics-secure", &c.MetricsSecure, &o.metricsSecure)
 	override(fs, "health-probe-bind-address", &c.HealthProbeBindAddress, o.healthAddress)
 	override(fs, "visibility-secret", &c.VisibilitySecret, o.visibilitySecret)
 	override(fs, "kubeconfig", &c.ClientConnection.Kubeconfig, o.kubeconfig)
@@ -241,6 +245,15 @@ func whileLeading(dog *watchdog.Timer) manager.RunnableFunc {
 	}
 }
 
+// metricsOptions have the API server say who may read metrics, unless that is switched off.
+func metricsOptions(c *v1alpha1.ControllerConfiguration) metricsserver.Options {
+	o := metricsserver.Options{BindAddress: c.MetricsBindAddress}
+	if *c.MetricsSecure {
+		o.SecureServing, o.FilterProvider = true, filters.WithAuthenticationAndAuthorization
+	}
+	return o
+}
+
 func newManager(
 	config *rest.Config, scheme *runtime.Scheme, c *v1alpha1.ControllerConfiguration, kinds []jobs.Kind,
 ) (manager.Manager, error) {
@@ -252,7 +265,7 @@ func newManager(
 		Logger:                        klog.NewKlogr(),
 		Cache:                         controller.CacheOptions(c.QueueNamespace, kinds, wholeTemplates),
 		Client:                        controller.ClientOptions(),
-		Metrics:                       metricsserver.Options{BindAddress: c.MetricsBindAddress},
+		Metrics:                       metricsOptions(c),
 		HealthProbeBindAddress:        c.HealthProbeBindAddress,
 		LeaderElection:                *l.LeaderElect,
 		LeaderElectionNamespace:       l.ResourceNamespace,

@@ -143,6 +143,8 @@ type managed struct {
 	readyTimeout time.Duration
 	// url of its HTTP service, "" if there is none of interest.
 	url string
+	// secureURL of what it serves over TLS to those that the API server lets.
+	secureURL string
 }
 
 // Start starts the components of opts and waits until each of them works. On error everything is stopped again.
@@ -376,6 +378,16 @@ func (c *ControlPlane) AuditLog() string { return filepath.Join(c.opts.Dir, "aud
 // LogTail returns the last lines of the log of a component.
 func (c *ControlPlane) LogTail(component Component, lines int) string {
 	return (&process{log: c.LogPath(component)}).tail(lines)
+}
+
+// SecureURL returns the base of what scheduler and controller serve over TLS, to those that the API server lets; "" if
+// there is none. Their certificates are of their own making.
+func (c *ControlPlane) SecureURL(component Component) string {
+	m, err := c.get(component)
+	if err != nil {
+		return ""
+	}
+	return m.secureURL
 }
 
 // URL returns the base of the plain HTTP service of a component: for the scheduler its metrics and

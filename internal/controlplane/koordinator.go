@@ -143,7 +143,7 @@ func (c *ControlPlane) StartScheduler(ctx context.Context, opts SchedulerOptions
 	if err != nil {
 		return err
 	}
-	m.url = "http://" + hostPort(insecure)
+	m.url, m.secureURL = "http://"+hostPort(insecure), "https://"+hostPort(secure)
 	if !opts.NoWait {
 		// healthz answers long before anything is scheduled; this path does not.
 		m.ready = httpOK(http.DefaultClient, m.url+"/apis/v1/__services__", "")
@@ -252,6 +252,9 @@ type ControllerOptions struct {
 	LeaderElect bool
 	// Args come after the built-in flags.
 	Args []string
+	// MetricsSecure has its metrics served as they are shipped, to whom the API server lets; else anybody on this machine
+	// may read them.
+	MetricsSecure bool
 	// Binary is the path of the program; "" means jobqueue-controller in Options.Bin.
 	Binary string
 	// NoWait returns once the process runs, without waiting until it is ready.
@@ -279,12 +282,15 @@ func (c *ControlPlane) StartController(ctx context.Context, opts ControllerOptio
 		fmt.Sprintf("--leader-elect=%t", opts.LeaderElect),
 		"--metrics-bind-address=" + hostPort(metrics),
 		"--health-probe-bind-address=" + hostPort(health),
+		fmt.Sprintf("--metrics-secure=%t", opts.MetricsSecure),
 	}
 	m, err := c.managed(opts.Name, opts.Binary, append(args, opts.Args...)...)
 	if err != nil {
 		return err
 	}
-	m.url = "http://" + hostPort(metrics)
+	if m.url = "http://" + hostPort(metrics); opts.MetricsSecure {
+		m.url, m.secureURL = "", "https://"+hostPort(metrics)
+	}
 	if !opts.NoWait {
 		m.ready = httpOK(http.DefaultClient, "http://"+hostPort(health)+"/readyz", "")
 	}

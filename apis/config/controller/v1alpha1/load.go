@@ -53,17 +53,15 @@ func Default() *ControllerConfiguration {
 func SetDefaults(c *ControllerConfiguration) {
 	orDefault(&c.ClientConnection.QPS, 500)
 	orDefault(&c.ClientConnection.Burst, 1000)
-	orDefault(&c.MetricsBindAddress, ":8080")
+	orDefault(&c.MetricsBindAddress, ":8443")
 	orDefault(&c.HealthProbeBindAddress, ":8081")
 	orDefault(&c.QueueNamespace, "koord-queue")
 	orDefault(&c.Concurrency, 16)
 	orDefault(&c.QuotaTrees.Namespace, "kube-system")
 	orDefault(&c.UnitTemplates, UnitTemplatesScheduling)
+	yesUnlessSaid(&c.MetricsSecure)
 	l := &c.LeaderElection
-	if l.LeaderElect == nil {
-		elect := true
-		l.LeaderElect = &elect
-	}
+	yesUnlessSaid(&l.LeaderElect)
 	orDefault(&l.ResourceNamespace, c.QueueNamespace)
 	orDefault(&l.ResourceName, "jobqueue-controller")
 	// As of the scheduler: a leader that cannot renew its lease gives up before another one takes over
@@ -71,6 +69,13 @@ func SetDefaults(c *ControllerConfiguration) {
 	orDefault(&l.LeaseDuration.Duration, 20*time.Second)
 	orDefault(&l.RenewDeadline.Duration, 6*time.Second)
 	orDefault(&l.RetryPeriod.Duration, 2*time.Second)
+}
+
+func yesUnlessSaid(value **bool) {
+	if *value == nil {
+		yes := true
+		*value = &yes
+	}
 }
 
 func orDefault[T comparable](value *T, fallback T) {

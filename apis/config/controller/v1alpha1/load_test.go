@@ -31,7 +31,8 @@ func TestLoadDefaults(t *testing.T) {
 	require.Equal(t, Default(), c)
 	require.InDelta(t, 500, c.ClientConnection.QPS, 0)
 	require.Equal(t, 1000, c.ClientConnection.Burst)
-	require.Equal(t, ":8080", c.MetricsBindAddress)
+	require.Equal(t, ":8443", c.MetricsBindAddress)
+	require.True(t, *c.MetricsSecure)
 	require.Equal(t, ":8081", c.HealthProbeBindAddress)
 	require.Equal(t, 16, c.Concurrency)
 	require.Equal(t, UnitTemplatesScheduling, c.UnitTemplates)
@@ -49,6 +50,7 @@ clientConnection: {qps: 50, burst: 60}
 leaderElection: {leaderElect: false, leaseDuration: 30s}
 queueNamespace: queues
 concurrency: 4
+metricsSecure: false
 unitTemplates: Full
 `))
 	require.NoError(t, err)
@@ -57,6 +59,7 @@ unitTemplates: Full
 	require.Equal(t, 30*time.Second, c.LeaderElection.LeaseDuration.Duration)
 	require.Equal(t, "queues", c.LeaderElection.ResourceNamespace)
 	require.Equal(t, UnitTemplatesFull, c.UnitTemplates)
+	require.False(t, *c.MetricsSecure)
 }
 
 func TestLoadRefuses(t *testing.T) {

@@ -36,8 +36,11 @@ type ControllerConfiguration struct {
 	ClientConnection ClientConnection `json:"clientConnection,omitempty"`
 	// leaderElection among replicas: one acts, the others keep their caches warm.
 	LeaderElection LeaderElection `json:"leaderElection,omitempty"`
-	// metricsBindAddress of the metrics endpoint, host:port; "0" serves none. Default ":8080".
+	// metricsBindAddress of the metrics endpoint, host:port; "0" serves none. Default ":8443".
 	MetricsBindAddress string `json:"metricsBindAddress,omitempty"`
+	// metricsSecure serves metrics over TLS, with a certificate of the process's own, to those who may get the
+	// nonResourceURL /metrics, as the API server says. Without it anybody who reaches the port reads them. Default true.
+	MetricsSecure *bool `json:"metricsSecure,omitempty"`
 	// healthProbeBindAddress of /healthz and /readyz, host:port; "0" serves none. Default ":8081".
 	HealthProbeBindAddress string `json:"healthProbeBindAddress,omitempty"`
 	// queueNamespace is where Queues live and where the ConfigMap of managed jobs is. Default "koord-queue".
