@@ -107,9 +107,9 @@ failures_last() {
 }
 
 # The end-to-end tests that say whether it works. Each fails if a part of the chain from a job to its pods is broken, and all
-# but the last share one cluster. The others look closer at one thing (rare input, an estimate that is off, trees, a tree of
-# quotas), take long (changes of quota under load, upgrades, 10,000 units), or break processes one by one, which chaos does
-# all at once.
+# but the last three share one cluster. The others look closer at one thing (rare input, an estimate that is off, trees, a tree
+# of quotas), take long (changes of quota under load, 10,000 units), or break processes one by one, which chaos does all at
+# once.
 ESSENTIAL=(
   TestPolicies                                  # who goes first, and who waits
   TestQueueSharedByTwoQuotas                    # one queue, two limits
@@ -122,6 +122,8 @@ ESSENTIAL=(
   TestWakeUps                                   # what is free is given away
   TestBadInputIsParkedAndStopsNobody            # what one tenant writes stops no other
   TestSchedulerSaysWhatIsMissing                # an installation that lacks something says so
+  TestUpgrade                                   # what the release before left goes on
+  TestTheReleaseBeforeCanReadWhichJobsAreManaged # and its processes, until they are replaced
 )
 
 # What scheduler and controller did there, for rights.

@@ -47,15 +47,24 @@ var crdResource = schema.GroupVersionResource{
 	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 }
 
-// ApplyKustomize builds the kustomization in dir and applies what it holds, as `kubectl apply -k --server-side`.
-func (c *ControlPlane) ApplyKustomize(ctx context.Context, dir string) error {
+// BuildKustomize returns what the kustomization in dir holds, as `kubectl kustomize`.
+func BuildKustomize(dir string) ([]byte, error) {
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
-		return fmt.Errorf("build %s: %w", dir, err)
+		return nil, fmt.Errorf("build %s: %w", dir, err)
 	}
 	content, err := built.AsYaml()
 	if err != nil {
-		return fmt.Errorf("build %s: %w", dir, err)
+		return nil, fmt.Errorf("build %s: %w", dir, err)
+	}
+	return content, nil
+}
+
+// ApplyKustomize builds the kustomization in dir and applies what it holds, as `kubectl apply -k --server-side`.
+func (c *ControlPlane) ApplyKustomize(ctx context.Context, dir string) error {
+	content, err := BuildKustomize(dir)
+	if err != nil {
+		return err
 	}
 	return c.Apply(ctx, content)
 }

@@ -179,11 +179,27 @@ func Start(ctx context.Context, opts Options) (_ *ControlPlane, err error) {
 			return nil, fmt.Errorf("write kubeconfig: %w", err)
 		}
 	}
-	return cp, cp.startBase(ctx, port)
+	if err := cp.startBase(ctx, port, opts.Components); err != nil {
+		return cp, err
+	}
+	if opts.Nodes > 0 {
+		return cp, cp.CreateNodes(ctx, opts.Nodes)
+	}
+	return cp, nil
 }
 
-// startBase starts what Options.Components names, in the order in which they need each other.
-func (c *ControlPlane) startBase(ctx context.Context, port int) error {
+// StartBase starts further components of Full and waits until each of them works: for who has something to do with
+// the API before anybody else reads it.
+func (c *ControlPlane) StartBase(ctx context.Context, components ...Component) error {
+	port, err := allPorts.next()
+	if err != nil {
+		return err
+	}
+	return c.startBase(ctx, port, components)
+}
+
+// startBase starts the components in the order in which they need each other; an API server serves on port.
+func (c *ControlPlane) startBase(ctx context.Context, port int, components []Component) error {
 	steps := []struct {
 		component Component
 		build     func() (*managed, error)
@@ -194,7 +210,7 @@ func (c *ControlPlane) startBase(ctx context.Context, port int) error {
 		{KWOK, c.kwok},
 	}
 	for _, step := range steps {
-		if !slices.Contains(c.opts.Components, step.component) {
+		if !slices.Contains(components, step.component) {
 			continue
 		}
 		m, err := step.build()
@@ -209,9 +225,6 @@ func (c *ControlPlane) startBase(ctx context.Context, port int) error {
 		if err := c.launch(ctx, m); err != nil {
 			return err
 		}
-	}
-	if c.opts.Nodes > 0 {
-		return c.CreateNodes(ctx, c.opts.Nodes)
 	}
 	return nil
 }

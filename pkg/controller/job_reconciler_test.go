@@ -457,24 +457,43 @@ func TestUnitsHoldNoSecrets(t *testing.T) {
 	}
 }
 
-// A unit of the release before holds the whole template. It is reduced where it waits; where it is admitted it is left,
-// and is no other job for that.
+// A unit of the release before holds the whole template. It is left, or an upgrade would write every unit that waits;
+// and it is no other job for that. What is written for another reason is reduced.
 func TestWholeTemplatesOfTheReleaseBefore(t *testing.T) {
-	w := newWorld(t, newJob(func(j *batchv1.Job) {
+	env := func(j *batchv1.Job) {
 		j.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TOKEN", Value: "SECRET"}}
-	}))
+	}
+	w := newWorld(t, newJob(env))
 	w.r.WholeTemplates = true
 	w.settle()
 	w.r.WholeTemplates = false
-	require.Equal(t, []string{"patch QueueUnit/j"}, w.settle())
-	require.NotContains(t, string(w.unit().Spec.PodSets[0].Template.Raw), "SECRET")
-
-	w.r.WholeTemplates = true
-	w.settle()
-	w.r.WholeTemplates = false
+	require.Empty(t, w.settle())
 	w.admit()
 	require.Equal(t, []string{"patch Job/j"}, w.settle(), "resumed")
 	require.Contains(t, string(w.unit().Spec.PodSets[0].Template.Raw), "SECRET")
+
+	w = newWorld(t, newJob(env))
+	w.r.WholeTemplates = true
+	w.settle()
+	w.r.WholeTemplates = false
+	job := w.job()
+	one := int32(1)
+	job.Spec.Parallelism = &one
+	w.update(job)
+	require.Equal(t, []string{"patch QueueUnit/j"}, w.settle())
+	require.NotContains(t, string(w.unit().Spec.PodSets[0].Template.Raw), "SECRET")
+	w.r.WholeTemplates = true
+	require.Equal(t, []string{"patch QueueUnit/j"}, w.settle(), "what is missing is written")
+
+	// As a person has one reduced that waits.
+	w.r.WholeTemplates = false
+	require.Empty(t, w.settle())
+	u := w.unit()
+	u.Spec.PodSets[0].Template.Raw = nil
+	w.update(u)
+	require.Equal(t, []string{"patch QueueUnit/j"}, w.settle())
+	require.NotContains(t, string(w.unit().Spec.PodSets[0].Template.Raw), "SECRET")
+	require.Contains(t, string(w.unit().Spec.PodSets[0].Template.Raw), "cpu")
 }
 
 func TestTamperedUnitIsCorrected(t *testing.T) {

@@ -293,7 +293,7 @@ func corrected(have, want *v1alpha1.QueueUnit) *v1alpha1.QueueUnit {
 		u.Spec.Request = want.Spec.Request
 	}
 	u.Spec.Resource = nil
-	if !samePodSets(u.Spec.PodSets, want.Spec.PodSets) {
+	if !enoughPodSets(u.Spec.PodSets, want.Spec.PodSets) {
 		u.Spec.PodSets = want.Spec.PodSets
 	}
 	if equality.Semantic.DeepEqual(u, have) {
@@ -338,6 +338,12 @@ func correctActive(u, have, want *v1alpha1.QueueUnit) {
 	case have.Annotations[v1alpha1.AnnotationParkedReason] != "":
 		u.Spec.Active = nil
 	}
+}
+
+// enoughPodSets says whether have is want, or want and parts of templates that no scheduler reads. The release before
+// wrote whole templates: they are left, or an upgrade would write every unit of a backlog.
+func enoughPodSets(have, want []v1alpha1.PodSet) bool {
+	return samePodSets(have, want) || samePodSets(reduced(have), want)
 }
 
 // sameScheduling says whether two lists of pod sets mean the same to whoever schedules them, whole or reduced.

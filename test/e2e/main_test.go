@@ -117,28 +117,37 @@ func (c *cluster) Stop() error {
 // start brings up a control plane with nodes and the CRDs and roles installed, but neither scheduler nor controller.
 func start(t *testing.T, name string, opts controlplane.Options) *cluster {
 	t.Helper()
+	opts.Components = controlplane.Full()
+	if opts.Nodes == 0 {
+		opts.Nodes = nodes
+	}
+	c := startBare(t, name, opts)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	if err := c.Install(ctx); err != nil {
+		_ = c.Stop()
+		require.NoError(t, err)
+	}
+	return c
+}
+
+// startBare brings up the components of a control plane, in which nothing is installed.
+func startBare(t *testing.T, name string, opts controlplane.Options) *cluster {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("needs a control plane")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	opts.Dir = filepath.Join(workDir, name)
-	opts.Components = controlplane.Full()
 	if opts.AuditPolicy == "" {
 		opts.AuditPolicy = auditlog.RequestsOf(controlplane.SchedulerUser, controlplane.ControllerUser)
-	}
-	if opts.Nodes == 0 {
-		opts.Nodes = nodes
 	}
 	cp, err := controlplane.Start(ctx, opts)
 	require.NoError(t, err)
 	c := &cluster{ControlPlane: cp}
 	c.history, err = follow(cp.URL(controlplane.Etcd))
 	require.NoError(t, err)
-	if err := cp.Install(ctx); err != nil {
-		_ = c.Stop()
-		require.NoError(t, err)
-	}
 	c.kube, err = kubernetes.NewForConfig(cp.RESTConfig(controlplane.Admin))
 	require.NoError(t, err)
 	c.dyn, err = dynamic.NewForConfig(cp.RESTConfig(controlplane.Admin))
