@@ -316,6 +316,35 @@ func TestAuditFindsPodsThatDiffer(t *testing.T) {
 	})
 }
 
+// Koordinator lets go of the pods of a quota that is deleted, and does not find them again when the quota is made once
+// more, until they change. The audit knows that, and what the unit holds is as large as ever.
+func TestPodsThatKoordinatorLetGo(t *testing.T) {
+	r := busy(t)
+	pod := podFor("a-0", "job-a", "1")
+	pod.Spec.NodeName = "node-1"
+	r.cachePod(pod)
+	r.step()
+	there := r.quotas.levels[testQuota]
+	delete(r.quotas.levels, testQuota)
+	r.engine.Sink().PodAssigned(testQuota, pod, false)
+	r.engine.Sink().QuotaChanged(testQuota)
+	r.step()
+	require.Empty(t, r.audit().Differences)
+	there.Used = resources.List{}
+	r.quotas.levels[testQuota] = there
+	r.engine.Sink().QuotaChanged(testQuota)
+	r.step()
+	require.Empty(t, r.audit().Differences)
+	require.Equal(t, "cpu: 9", r.outstanding(testQuota), "four of the one and five of the other: none of it is used")
+	r.advance(time.Second)
+	demand := r.quotas.demands[testQuota]
+	r.engine.Sink().PodAssigned(testQuota, pod, true)
+	r.step()
+	r.advance(time.Second)
+	require.Empty(t, r.audit().Differences)
+	require.Equal(t, cpu(1), demand.Sub(r.quotas.demands[testQuota]), "the request has it again")
+}
+
 func TestAuditSaysWhenTheAPIDoesNotAnswer(t *testing.T) {
 	r := busy(t)
 	registry := r.registry()

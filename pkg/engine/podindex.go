@@ -35,6 +35,9 @@ type podRecord struct {
 	quota  string
 	// settled: bound before the hook was there, or for so long that it is counted if it ever will be.
 	settled bool
+	// letGo: it is on a node, and Koordinator has let go of it, as it does of all pods of a quota that is deleted. It is
+	// in no quota's used or request then, also once the quota is made again, until the hook speaks of it.
+	letGo bool
 	// bound at the last pass over all pods.
 	bound bool
 	// unit that the pod was told the core to belong to, and as what.

@@ -116,7 +116,7 @@ func (p *pods) assign(now time.Time, key assignKey, ev assignEvent) {
 	}
 	switch {
 	case ev.assigned:
-		rec.hooked, rec.quota = true, key.quota
+		rec.hooked, rec.quota, rec.letGo = true, key.quota, false
 	case !rec.hooked || rec.quota == key.quota:
 		rec.hooked, rec.quota, rec.settled = true, "", false
 	}
@@ -151,6 +151,9 @@ func (p *pods) tell(now time.Time, rec *podRecord) {
 	}
 	if unit == "" {
 		return
+	}
+	if rec.hooked && rec.quota == "" && rec.pod.Spec.NodeName != "" && !p.quotas.known(p.namedQuota(rec.pod)) {
+		rec.letGo = true
 	}
 	next := p.podOf(rec)
 	if rec.unit == unit && samePod(rec.told, next) {
@@ -197,20 +200,23 @@ func (p *pods) podOf(rec *podRecord) admission.Pod {
 	if !rec.hooked && rec.settled {
 		view.Assigned = true
 	}
-	if view.Quota == "" {
+	if view.Quota == "" && !rec.letGo {
 		view.Quota = p.quotaOf(pod)
 	}
 	return view
 }
 
-// quotaOf is the quota that Koordinator charges a pod to. It knows one label only.
-func (p *pods) quotaOf(pod *corev1.Pod) string {
+// quotaOf is the quota that Koordinator charges a pod to.
+func (p *pods) quotaOf(pod *corev1.Pod) string { return p.quotas.charged(p.namedQuota(pod)) }
+
+// namedQuota is the quota that Koordinator would charge a pod to if it was there. It knows one label only.
+func (p *pods) namedQuota(pod *corev1.Pod) string {
 	var labels map[string]string
 	if name := pod.Labels[v1alpha1.LabelQuotaName]; name != "" {
 		labels = map[string]string{v1alpha1.LabelQuotaName: name}
 	}
 	quota, _ := p.quotas.resolve(pod.Namespace, labels)
-	return p.quotas.charged(quota)
+	return quota
 }
 
 // request is what the pod is charged with. A pod that cannot be counted is counted as nothing: then its unit keeps what
@@ -307,7 +313,7 @@ func (p *pods) unlike(pod *corev1.Pod) (field, ours, theirs string) {
 		return "resourceVersion", rec.pod.ResourceVersion, pod.ResourceVersion
 	case rec.unit != p.units.unitOf(pod):
 		return "unit", rec.unit, p.units.unitOf(pod)
-	case rec.unit != "" && rec.pod.Spec.NodeName != "" && !rec.told.Assigned && !unsettled:
+	case rec.unit != "" && rec.pod.Spec.NodeName != "" && !rec.told.Assigned && !unsettled && !rec.letGo:
 		return "assigned", "no", "on node " + rec.pod.Spec.NodeName
 	}
 	return "", "", ""
