@@ -319,30 +319,83 @@ func TestAuditFindsPodsThatDiffer(t *testing.T) {
 // Koordinator lets go of the pods of a quota that is deleted, and does not find them again when the quota is made once
 // more, until they change. The audit knows that, and what the unit holds is as large as ever.
 func TestPodsThatKoordinatorLetGo(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		// seen: the quota is observed while it is away; else it is back before the next step.
+		seen bool
+		// released: used is observed just after the pod was let go, before the news of that is applied.
+		released bool
+	}{
+		{name: "the quota is seen missing", seen: true},
+		{name: "the quota is replaced"},
+		{name: "the quota goes while it is observed", released: true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := busy(t)
+			pod := podFor("a-0", "job-a", "1")
+			pod.Spec.NodeName = "node-1"
+			r.cachePod(pod)
+			r.step()
+			goes := func() {
+				r.engine.Sink().QuotaChanged(testQuota)
+				r.engine.Sink().PodLetGo(testQuota, pod)
+				r.quotas.set(testQuota, func(q *admission.Quota) { q.Used = resources.List{} })
+				r.quotas.set(root, func(q *admission.Quota) { q.Used = resources.List{} })
+			}
+			if tc.released {
+				r.quotas.onObserve = func() {
+					r.quotas.onObserve = nil
+					goes()
+				}
+				r.engine.Sink().QuotaChanged(testQuota)
+				r.step()
+			} else {
+				goes()
+			}
+			there := r.quotas.levels[testQuota]
+			if tc.seen {
+				delete(r.quotas.levels, testQuota)
+				r.step()
+				require.Empty(t, r.audit().Differences)
+			}
+			r.quotas.levels[testQuota] = there
+			r.engine.Sink().QuotaChanged(testQuota)
+			r.step()
+			found := r.audit()
+			require.Empty(t, found.Differences)
+			require.False(t, found.Rebuilt)
+			require.Equal(t, "cpu: 9", r.outstanding(testQuota), "four of the one and five of the other: none of it is used")
+			r.advance(time.Second)
+			demand := r.quotas.demands[testQuota]
+			require.Equal(t, cpu(13), demand, "with what waits; the request of no pod is counted")
+			r.engine.Sink().PodAssigned(testQuota, pod, true)
+			r.step()
+			r.advance(time.Second)
+			require.Empty(t, r.audit().Differences)
+			require.Equal(t, cpu(1), demand.Sub(r.quotas.demands[testQuota]), "the request has it again")
+			r.engine.Sink().PodAssigned(testQuota, pod, false)
+			r.step()
+			require.Len(t, r.audit().Differences, 1, "what was let go once is audited as ever")
+		})
+	}
+}
+
+// A pod that was reserved when its quota went, and that never came on its node, is not counted, and Koordinator says
+// nothing more about it: it is a pod of its unit as any other that waits, or its gate would stay shut.
+func TestAPodThatIsLetGoBeforeItIsBoundWaitsAsAnyOther(t *testing.T) {
 	r := busy(t)
 	pod := podFor("a-0", "job-a", "1")
-	pod.Spec.NodeName = "node-1"
-	r.cachePod(pod)
-	r.step()
-	there := r.quotas.levels[testQuota]
-	delete(r.quotas.levels, testQuota)
-	r.engine.Sink().PodAssigned(testQuota, pod, false)
 	r.engine.Sink().QuotaChanged(testQuota)
+	r.engine.Sink().PodLetGo(testQuota, pod)
+	r.quotas.set(testQuota, func(q *admission.Quota) { q.Used = resources.List{} })
+	r.quotas.set(root, func(q *admission.Quota) { q.Used = resources.List{} })
 	r.step()
+	require.Equal(t, testQuota, r.engine.pods.byUID[pod.UID].told.Quota)
 	require.Empty(t, r.audit().Differences)
-	there.Used = resources.List{}
-	r.quotas.levels[testQuota] = there
-	r.engine.Sink().QuotaChanged(testQuota)
-	r.step()
-	require.Empty(t, r.audit().Differences)
-	require.Equal(t, "cpu: 9", r.outstanding(testQuota), "four of the one and five of the other: none of it is used")
-	r.advance(time.Second)
-	demand := r.quotas.demands[testQuota]
 	r.engine.Sink().PodAssigned(testQuota, pod, true)
 	r.step()
-	r.advance(time.Second)
+	require.True(t, r.engine.pods.byUID[pod.UID].told.Assigned)
 	require.Empty(t, r.audit().Differences)
-	require.Equal(t, cpu(1), demand.Sub(r.quotas.demands[testQuota]), "the request has it again")
 }
 
 func TestAuditSaysWhenTheAPIDoesNotAnswer(t *testing.T) {

@@ -81,6 +81,7 @@ type assignKey struct {
 type assignEvent struct {
 	pod      *corev1.Pod
 	assigned bool
+	letGo    bool // it is not assigned because its quota goes
 }
 
 // jobEvent is what a job is; the UID is empty when it is gone.
@@ -220,8 +221,16 @@ func (s sink) PodAssigned(quota string, pod *corev1.Pod, assigned bool) {
 		s.MoreRequested(quota)
 		return
 	}
+	s.put(quota, assignEvent{pod: pod, assigned: assigned})
+}
+
+func (s sink) PodLetGo(quota string, pod *corev1.Pod) {
+	s.put(quota, assignEvent{pod: pod, letGo: true})
+}
+
+func (s sink) put(quota string, ev assignEvent) {
 	s.box.put(func(b *batch) {
-		b.assigns.put(assignKey{pod.UID, quota}, assignEvent{pod: pod, assigned: assigned})
+		b.assigns.put(assignKey{ev.pod.UID, quota}, ev)
 		b.noteQuota(quota, newsUrgent)
 	})
 }

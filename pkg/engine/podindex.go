@@ -35,8 +35,9 @@ type podRecord struct {
 	quota  string
 	// settled: bound before the hook was there, or for so long that it is counted if it ever will be.
 	settled bool
-	// letGo: it is on a node, and Koordinator has let go of it, as it does of all pods of a quota that is deleted. It is
-	// in no quota's used or request then, also once the quota is made again, until the hook speaks of it.
+	// letGo: Koordinator has let go of it, as it does of all pods of a quota that is deleted. It is in no quota's used or
+	// request then, also once the quota is made again, until the hook says that it counts. Of one that is not on a node
+	// Koordinator hears again when it is bound, and its unit is to hold what it asks for until then.
 	letGo bool
 	// bound at the last pass over all pods.
 	bound bool
@@ -44,6 +45,10 @@ type podRecord struct {
 	unit string
 	told admission.Pod
 }
+
+func (r *podRecord) onNode() bool { return r.pod.Spec.NodeName != "" }
+
+func (r *podRecord) isLetGo() bool { return r.letGo && r.onNode() }
 
 type uidSet map[types.UID]struct{}
 

@@ -117,8 +117,9 @@ func (p *pods) assign(now time.Time, key assignKey, ev assignEvent) {
 	switch {
 	case ev.assigned:
 		rec.hooked, rec.quota, rec.letGo = true, key.quota, false
-	case !rec.hooked || rec.quota == key.quota:
+	case !rec.hooked || rec.quota == key.quota || rec.quota == "":
 		rec.hooked, rec.quota, rec.settled = true, "", false
+		rec.letGo = rec.letGo || ev.letGo
 	}
 	if rec.pod == nil && !ev.assigned {
 		delete(p.byUID, key.pod)
@@ -151,9 +152,6 @@ func (p *pods) tell(now time.Time, rec *podRecord) {
 	}
 	if unit == "" {
 		return
-	}
-	if rec.hooked && rec.quota == "" && rec.pod.Spec.NodeName != "" && !p.quotas.known(p.namedQuota(rec.pod)) {
-		rec.letGo = true
 	}
 	next := p.podOf(rec)
 	if rec.unit == unit && samePod(rec.told, next) {
@@ -200,23 +198,20 @@ func (p *pods) podOf(rec *podRecord) admission.Pod {
 	if !rec.hooked && rec.settled {
 		view.Assigned = true
 	}
-	if view.Quota == "" && !rec.letGo {
+	if view.Quota == "" && !rec.isLetGo() {
 		view.Quota = p.quotaOf(pod)
 	}
 	return view
 }
 
-// quotaOf is the quota that Koordinator charges a pod to.
-func (p *pods) quotaOf(pod *corev1.Pod) string { return p.quotas.charged(p.namedQuota(pod)) }
-
-// namedQuota is the quota that Koordinator would charge a pod to if it was there. It knows one label only.
-func (p *pods) namedQuota(pod *corev1.Pod) string {
+// quotaOf is the quota that Koordinator charges a pod to. It knows one label only.
+func (p *pods) quotaOf(pod *corev1.Pod) string {
 	var labels map[string]string
 	if name := pod.Labels[v1alpha1.LabelQuotaName]; name != "" {
 		labels = map[string]string{v1alpha1.LabelQuotaName: name}
 	}
 	quota, _ := p.quotas.resolve(pod.Namespace, labels)
-	return quota
+	return p.quotas.charged(quota)
 }
 
 // request is what the pod is charged with. A pod that cannot be counted is counted as nothing: then its unit keeps what
@@ -313,7 +308,7 @@ func (p *pods) unlike(pod *corev1.Pod) (field, ours, theirs string) {
 		return "resourceVersion", rec.pod.ResourceVersion, pod.ResourceVersion
 	case rec.unit != p.units.unitOf(pod):
 		return "unit", rec.unit, p.units.unitOf(pod)
-	case rec.unit != "" && rec.pod.Spec.NodeName != "" && !rec.told.Assigned && !unsettled && !rec.letGo:
+	case rec.unit != "" && rec.onNode() && !rec.told.Assigned && !unsettled && !rec.isLetGo():
 		return "assigned", "no", "on node " + rec.pod.Spec.NodeName
 	}
 	return "", "", ""

@@ -49,6 +49,9 @@ type Quotas interface {
 type QuotaSink interface {
 	// PodAssigned says that a pod begins (true) or ends (false) to count in used of the quota, just before it does.
 	PodAssigned(quota string, pod *corev1.Pod, assigned bool)
+	// PodLetGo says that a pod ends to count in used of the quota because that goes. It counts nowhere then, also once a
+	// quota of that name is there again, until PodAssigned speaks of it. Nobody may ever see the quota missing.
+	PodLetGo(quota string, pod *corev1.Pod)
 	// QuotaChanged says that used, limits or existence of these quotas may have changed.
 	QuotaChanged(names ...string)
 	// MoreRequested says that a pod came that asks for a part of this quota.

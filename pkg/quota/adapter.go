@@ -42,6 +42,9 @@ import (
 type Sink interface {
 	// PodAssigned says that the pod begins (true) or ends (false) to count in used of the quota, just before it does.
 	PodAssigned(quota string, pod *corev1.Pod, assigned bool)
+	// PodLetGo says that the pod ends to count in used of the quota because that goes. It counts nowhere then, also once
+	// a quota of that name is there again, until PodAssigned speaks of it.
+	PodLetGo(quota string, pod *corev1.Pod)
 	// QuotaChanged says that used, limits or existence of these quotas may have changed.
 	QuotaChanged(names ...string)
 	// MoreRequested says that a pod came that asks for a part of this quota: limits of others may have become smaller.
@@ -120,6 +123,10 @@ func (a *Adapter) tell(what func(Sink)) {
 
 func (a *Adapter) podAssigned(quota string, pod *corev1.Pod, assigned bool) {
 	a.tell(func(s Sink) { s.PodAssigned(quota, pod, assigned) })
+}
+
+func (a *Adapter) podLetGo(quota string, pod *corev1.Pod) {
+	a.tell(func(s Sink) { s.PodLetGo(quota, pod) })
 }
 
 func (a *Adapter) quotaChanged(names ...string) {

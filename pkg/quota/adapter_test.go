@@ -143,6 +143,10 @@ func (s *recordingSink) PodAssigned(quota string, pod *corev1.Pod, assigned bool
 	s.assigned = append(s.assigned, sign+quota+"/"+pod.Name)
 }
 
+func (s *recordingSink) PodLetGo(quota string, pod *corev1.Pod) {
+	s.assigned = append(s.assigned, "~"+quota+"/"+pod.Name)
+}
+
 func (s *recordingSink) QuotaChanged(names ...string) { s.changed = append(s.changed, names...) }
 func (s *recordingSink) MoreRequested(name string)    { s.more = append(s.more, name) }
 func (s *recordingSink) TotalChanged()                { s.totals++ }

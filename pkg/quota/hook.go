@@ -58,7 +58,7 @@ func (h *hook) PostQuotaUpdate(before, after *core.QuotaInfo, quota *v1alpha1.El
 		// Its use is taken off its ancestors, which are not on its path any more.
 		h.shared.quotaChanged(before.ParentName)
 		for _, pod := range before.GetPodThatIsAssigned() {
-			h.shared.podAssigned(quota.Name, pod, false)
+			h.shared.podLetGo(quota.Name, pod)
 		}
 	case before == nil && after != nil:
 		for _, pod := range after.GetPodThatIsAssigned() {

@@ -46,6 +46,27 @@ func TestTheHookTellsWhenAPodBeginsAndEndsToCount(t *testing.T) {
 	require.Equal(t, []string{"+a/x", "-a/x"}, sink.assigned)
 }
 
+// What becomes of a pod whose quota goes cannot be seen from which quotas there are: the quota may be back at once. A
+// quota that gets another parent goes and comes with its pods.
+func TestTheHookTellsOfPodsWhoseQuotaGoes(t *testing.T) {
+	a := elasticQuota("a", "40", "100")
+	l := newLive(t, false, "100", elasticQuota("p", "0", "100", isParent), a)
+	sink := &recordingSink{}
+	l.adapter.Subscribe(sink)
+	pod := l.pod("x", "a", "7")
+	pod.Spec.NodeName = "n"
+	l.addPod(pod)
+	l.addPod(l.pod("pending", "a", "7"))
+	moved := elasticQuota("a", "40", "100", under("p"))
+	require.NoError(t, l.mgr.UpdateQuota(moved))
+	require.Equal(t, []string{"+a/x", "~a/x", "+a/x"}, sink.assigned)
+	require.NoError(t, l.mgr.DeleteQuota(moved))
+	require.NoError(t, l.mgr.UpdateQuota(moved))
+	require.Equal(t, []string{"+a/x", "~a/x", "+a/x", "~a/x"}, sink.assigned, "made again, it counts no pod")
+	l.mgr.OnPodUpdate("a", "a", pod, pod)
+	require.Equal(t, []string{"+a/x", "~a/x", "+a/x", "~a/x", "+a/x"}, sink.assigned, "until ElasticQuota hears of it")
+}
+
 // ElasticQuota hears of every change of a pod; only one that counts with something else moves used.
 func TestTheHookTellsOfACountedPodWhatMovesUsed(t *testing.T) {
 	l := newLive(t, false, "100", elasticQuota("a", "40", "100"))

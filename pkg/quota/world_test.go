@@ -81,6 +81,7 @@ type assign struct {
 	quota    string
 	pod      *corev1.Pod
 	assigned bool
+	letGo    bool
 }
 
 type worldJob struct {
@@ -100,6 +101,8 @@ type worldPod struct {
 	// charged is the quota that the hook named, "" while the pod does not count in used.
 	charged string
 	hooked  bool
+	// letGo: its quota went, and the hook has not said since that it counts.
+	letGo bool
 }
 
 func newWorld(t testT, live *realPlugin) *world {
@@ -131,7 +134,13 @@ func newWorld(t testT, live *realPlugin) *world {
 
 // PodAssigned is of Sink.
 func (w *world) PodAssigned(quota string, pod *corev1.Pod, assigned bool) {
-	w.assigns = append(w.assigns, assign{quota, pod, assigned})
+	w.assigns = append(w.assigns, assign{quota: quota, pod: pod, assigned: assigned})
+	w.dirty[quota] = true
+}
+
+// PodLetGo is of Sink.
+func (w *world) PodLetGo(quota string, pod *corev1.Pod) {
+	w.assigns = append(w.assigns, assign{quota: quota, pod: pod, letGo: true})
 	w.dirty[quota] = true
 }
 
@@ -248,9 +257,9 @@ func (w *world) applyAssign(a assign) {
 	}
 	switch {
 	case a.assigned:
-		p.hooked, p.charged = true, a.quota
+		p.hooked, p.charged, p.letGo = true, a.quota, false
 	case !p.hooked || p.charged == a.quota:
-		p.hooked, p.charged = true, ""
+		p.hooked, p.charged, p.letGo = true, "", a.letGo
 	}
 	w.tellPod(p)
 }
@@ -263,7 +272,7 @@ func (w *world) tellPod(p *worldPod) {
 		UID: string(p.pod.UID), Quota: p.charged, Assigned: p.charged != "", Request: toList(requestOf(p.pod)),
 		NonPreemptible: extension.IsPodNonPreemptible(p.pod),
 	}
-	if told.Quota == "" {
+	if told.Quota == "" && (!p.letGo || p.pod.Spec.NodeName == "") {
 		told.Quota = w.adapter.Resolve(p.pod.Namespace, p.pod.Labels)
 		if !w.known[told.Quota] {
 			told.Quota = extension.DefaultQuotaName
