@@ -35,6 +35,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/klog/v2"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -78,6 +79,17 @@ func TestConfiguration(t *testing.T) {
 	require.Equal(t, "q", c.LeaderElection.ResourceNamespace, "the Lease is where the queues are, unless told otherwise")
 	require.Equal(t, "k", c.ClientConnection.Kubeconfig)
 
+	write("metricsSecure: false\n")
+	c, err = configuration(t, "--config="+file)
+	require.NoError(t, err)
+	require.False(t, *c.MetricsSecure)
+	c, err = configuration(t, "--config="+file, "--metrics-secure", "--metrics-cert-dir=d")
+	require.NoError(t, err)
+	require.True(t, *c.MetricsSecure)
+	require.Equal(t, "d", c.MetricsCertDir)
+	_, err = configuration(t, "--metrics-secure=false", "--metrics-cert-dir=d")
+	require.ErrorContains(t, err, "metricsCertDir")
+
 	write("metricBindAddress: \":1\"\n")
 	_, err = configuration(t, "--config="+file)
 	require.ErrorContains(t, err, "metricBindAddress")
@@ -85,6 +97,34 @@ func TestConfiguration(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = configuration(t, "--queue-namespace=A_")
 	require.ErrorContains(t, err, "queueNamespace")
+}
+
+// A certificate that was asked for and is not there is an error: clients that verify it would be turned away.
+func TestTheCertificateOfMetrics(t *testing.T) {
+	c := v1alpha1.Default()
+	o, err := metricsOptions(c)
+	require.NoError(t, err)
+	require.True(t, o.SecureServing)
+	require.NotNil(t, o.FilterProvider)
+	require.Empty(t, o.CertDir)
+	c.MetricsCertDir = t.TempDir()
+	_, err = metricsOptions(c)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	cert, key, err := certutil.GenerateSelfSignedCertKey("localhost", nil, nil)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(c.MetricsCertDir, "tls.crt"), cert, 0o600))
+	_, err = metricsOptions(c)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.NoError(t, os.WriteFile(filepath.Join(c.MetricsCertDir, "tls.key"), key, 0o600))
+	o, err = metricsOptions(c)
+	require.NoError(t, err)
+	require.Equal(t, c.MetricsCertDir, o.CertDir)
+	c = v1alpha1.Default()
+	*c.MetricsSecure = false
+	o, err = metricsOptions(c)
+	require.NoError(t, err)
+	require.False(t, o.SecureServing)
+	require.Nil(t, o.FilterProvider)
 }
 
 // A leader of the shipped configuration that stands still for longer than it has to renew its lease in sends nothing

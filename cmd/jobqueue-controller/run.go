@@ -18,13 +18,16 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -55,6 +58,7 @@ type runOptions struct {
 	configFile, kubeconfig          string
 	leaderElect, metricsSecure      bool
 	metricsAddress, healthAddress   string
+	metricsCertDir                  string
 	queueNamespace, leaderNamespace string
 	visibilitySecret                string
 }
@@ -67,6 +71,8 @@ func (o *runOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", "host:port of /metrics; 0 serves none")
 	fs.BoolVar(&o.metricsSecure, "metrics-secure", true,
 		"serve /metrics over TLS, to those alone whom the API server lets get it")
+	fs.StringVar(&o.metricsCertDir, "metrics-cert-dir", "",
+		"directory with tls.crt and tls.key for /metrics; without it the process makes a certificate for itself")
 	fs.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081",
 		"host:port of /healthz and /readyz; 0 serves none")
 	fs.StringVar(&o.visibilitySecret, "visibility-secret", "",
@@ -96,6 +102,7 @@ func (o *runOptions) configuration(fs *pflag.FlagSet) (*v1alpha1.ControllerConfi
 	override(fs, "leader-elect-resource-namespace", &c.LeaderElection.ResourceNamespace, o.leaderNamespace)
 	override(fs, "metrics-bind-address", &c.MetricsBindAddress, o.metricsAddress)
 	override(fs, "metrics-secure", &c.MetricsSecure, &o.metricsSecure)
+	override(fs, "metrics-cert-dir", &c.MetricsCertDir, o.metricsCertDir)
 	override(fs, "health-probe-bind-address", &c.HealthProbeBindAddress, o.healthAddress)
 	override(fs, "visibility-secret", &c.VisibilitySecret, o.visibilitySecret)
 	override(fs, "kubeconfig", &c.ClientConnection.Kubeconfig, o.kubeconfig)
@@ -246,12 +253,20 @@ func whileLeading(dog *watchdog.Timer) manager.RunnableFunc {
 }
 
 // metricsOptions have the API server say who may read metrics, unless that is switched off.
-func metricsOptions(c *v1alpha1.ControllerConfiguration) metricsserver.Options {
+func metricsOptions(c *v1alpha1.ControllerConfiguration) (metricsserver.Options, error) {
 	o := metricsserver.Options{BindAddress: c.MetricsBindAddress}
 	if *c.MetricsSecure {
 		o.SecureServing, o.FilterProvider = true, filters.WithAuthenticationAndAuthorization
 	}
-	return o
+	if dir := c.MetricsCertDir; dir != "" {
+		// The server would make a certificate for itself where one is missing, and nobody who asked for his own expects that.
+		_, err := tls.LoadX509KeyPair(filepath.Join(dir, corev1.TLSCertKey), filepath.Join(dir, corev1.TLSPrivateKeyKey))
+		if err != nil {
+			return o, fmt.Errorf("certificate for metrics: %w", err)
+		}
+		o.CertDir, o.CertName, o.KeyName = dir, corev1.TLSCertKey, corev1.TLSPrivateKeyKey
+	}
+	return o, nil
 }
 
 func newManager(
@@ -260,12 +275,16 @@ func newManager(
 	grace := shutdownTimeout
 	l := c.LeaderElection
 	wholeTemplates := c.UnitTemplates == v1alpha1.UnitTemplatesFull
+	metrics, err := metricsOptions(c)
+	if err != nil {
+		return nil, err
+	}
 	mgr, err := ctrl.NewManager(config, manager.Options{
 		Scheme:                        scheme,
 		Logger:                        klog.NewKlogr(),
 		Cache:                         controller.CacheOptions(c.QueueNamespace, kinds, wholeTemplates),
 		Client:                        controller.ClientOptions(),
-		Metrics:                       metricsOptions(c),
+		Metrics:                       metrics,
 		HealthProbeBindAddress:        c.HealthProbeBindAddress,
 		LeaderElection:                *l.LeaderElect,
 		LeaderElectionNamespace:       l.ResourceNamespace,

@@ -18,7 +18,11 @@ package e2e_test
 
 import (
 	"crypto/tls"
+	"crypto/x509"
+	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -27,6 +31,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	certutil "k8s.io/client-go/util/cert"
 
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
 )
@@ -45,20 +50,50 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: "prometheus"}},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	for _, component := range []controlplane.Component{controlplane.Scheduler, controlplane.Controller} {
+	for component, want := range map[controlplane.Component]struct{ none, forged int }{
+		// kube-scheduler has whoever shows no token for system:anonymous.
+		controlplane.Scheduler: {http.StatusForbidden, http.StatusUnauthorized},
+		// controller-runtime says 500 of a token that the API server does not know.
+		controlplane.Controller: {http.StatusUnauthorized, http.StatusInternalServerError},
+	} {
 		url := c.SecureURL(component) + "/metrics"
 		require.Eventually(t, func() bool { return statusOf(t, url, prometheus) == http.StatusOK }, soon, pace,
 			"%s: it serves, and the binding has reached the API server", component)
 		require.Equal(t, http.StatusForbidden, statusOf(t, url, nobody), component)
-		require.Contains(t, []int{http.StatusUnauthorized, http.StatusForbidden}, statusOf(t, url, ""), component)
-		// controller-runtime says 500 of a token that the API server does not know.
-		require.Contains(t, []int{http.StatusUnauthorized, http.StatusInternalServerError}, statusOf(t, url, "forged"),
-			component)
+		require.Equal(t, want.none, statusOf(t, url, ""), component)
+		require.Equal(t, want.forged, statusOf(t, url, "forged"), component)
 	}
 	require.Equal(t, http.StatusOK, statusOf(t, c.SecureURL(controlplane.Scheduler)+"/healthz", ""),
 		"a probe has no token")
 	plain := "http" + strings.TrimPrefix(c.SecureURL(controlplane.Controller), "https") + "/metrics"
 	require.Equal(t, http.StatusBadRequest, statusOf(t, plain, prometheus), "nothing is said without TLS")
+	require.Error(t, verified(t, c.SecureURL(controlplane.Controller), nil), "it signs its certificate itself")
+
+	require.NoError(t, c.StopComponent(controlplane.Controller))
+	dir := t.TempDir()
+	cert, key, err := certutil.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, corev1.TLSCertKey), cert, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, corev1.TLSPrivateKeyKey), key, 0o600))
+	require.NoError(t, c.StartController(t.Context(), controlplane.ControllerOptions{
+		MetricsSecure: true, Args: []string{"--metrics-cert-dir=" + dir},
+	}))
+	url := c.SecureURL(controlplane.Controller)
+	require.Eventually(t, func() bool { return statusOf(t, url+"/metrics", prometheus) == http.StatusOK }, soon, pace)
+	require.NoError(t, verified(t, url, cert))
+}
+
+// verified says what is wrong with the certificate of a server, for a client that trusts this one.
+func verified(t *testing.T, url string, trusted []byte) error {
+	t.Helper()
+	roots := x509.NewCertPool()
+	require.Equal(t, trusted != nil, roots.AppendCertsFromPEM(trusted))
+	dialer := &tls.Dialer{Config: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
+	connection, err := dialer.DialContext(t.Context(), "tcp", strings.TrimPrefix(url, "https://"))
+	if err != nil {
+		return err
+	}
+	return connection.Close()
 }
 
 // account makes a service account and returns a token of it.

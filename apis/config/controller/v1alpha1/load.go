@@ -107,6 +107,9 @@ func Validate(c *ControllerConfiguration) field.ErrorList {
 		(!found || len(utilvalidation.IsDNS1123Label(namespace)) > 0 || len(utilvalidation.IsDNS1123Subdomain(name)) > 0) {
 		errs = append(errs, field.Invalid(field.NewPath("visibilitySecret"), c.VisibilitySecret, "want namespace/name"))
 	}
+	if c.MetricsCertDir != "" && !*c.MetricsSecure {
+		errs = append(errs, field.Invalid(field.NewPath("metricsCertDir"), c.MetricsCertDir, "needs metricsSecure"))
+	}
 	if t := c.UnitTemplates; t != UnitTemplatesScheduling && t != UnitTemplatesFull {
 		errs = append(errs, field.NotSupported(field.NewPath("unitTemplates"), t,
 			[]UnitTemplates{UnitTemplatesFull, UnitTemplatesScheduling}))

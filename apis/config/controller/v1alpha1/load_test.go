@@ -73,6 +73,7 @@ func TestLoadRefuses(t *testing.T) {
 		"negative concurrency": {head + "concurrency: -1\n", "concurrency"},
 		"negative qps":         {head + "clientConnection: {qps: -1}\n", "clientConnection.qps"},
 		"lease too short":      {head + "leaderElection: {leaseDuration: 1s}\n", "leaseDuration"},
+		"unused certificate":   {head + "metricsSecure: false\nmetricsCertDir: d\n", "metricsCertDir"},
 		"bad namespace":        {head + "queueNamespace: A_b\n", "queueNamespace"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -38,9 +38,12 @@ type ControllerConfiguration struct {
 	LeaderElection LeaderElection `json:"leaderElection,omitempty"`
 	// metricsBindAddress of the metrics endpoint, host:port; "0" serves none. Default ":8443".
 	MetricsBindAddress string `json:"metricsBindAddress,omitempty"`
-	// metricsSecure serves metrics over TLS, with a certificate of the process's own, to those who may get the
-	// nonResourceURL /metrics, as the API server says. Without it anybody who reaches the port reads them. Default true.
+	// metricsSecure serves metrics over TLS to those who may get the nonResourceURL /metrics, as the API server says.
+	// Without it anybody who reaches the port reads them. Default true.
 	MetricsSecure *bool `json:"metricsSecure,omitempty"`
+	// metricsCertDir has the certificate that metrics are served with, in tls.crt and tls.key as a mounted Secret has
+	// them; when they change they are read again. Empty, which is the default, has the process make one for itself.
+	MetricsCertDir string `json:"metricsCertDir,omitempty"`
 	// healthProbeBindAddress of /healthz and /readyz, host:port; "0" serves none. Default ":8081".
 	HealthProbeBindAddress string `json:"healthProbeBindAddress,omitempty"`
 	// queueNamespace is where Queues live and where the ConfigMap of managed jobs is. Default "koord-queue".
