@@ -95,6 +95,8 @@ func TestRights(t *testing.T) {
 			"", "", "another", false},
 		{controlplane.ControllerUser, "update", "coordination.k8s.io", "leases", "", "koord-queue",
 			"jobqueue-controller", true},
+		{controlplane.ControllerUser, "create", "authentication.k8s.io", "tokenreviews", "", "", "", true},
+		{controlplane.ControllerUser, "create", "authorization.k8s.io", "subjectaccessreviews", "", "", "", true},
 		{controlplane.ControllerUser, "update", quotas, "elasticquotas", "", "any", "", false},
 		{controlplane.ControllerUser, "get", "", "secrets", "", "any", "", false},
 	} {
