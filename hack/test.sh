@@ -53,7 +53,7 @@ differential() {
 properties() {
   local checks="${PROPERTY_CHECKS:-100000}"
   step "properties of the core, $checks checks each" \
-    "$GO" test -count=1 -timeout 20m ./pkg/core/... -rapid.checks="$checks" -rapid.seed="$(seed)" -rapid.nofailfile
+    "$GO" test -count=1 -timeout 40m ./pkg/core/... -rapid.checks="$checks" -rapid.seed="$(seed)" -rapid.nofailfile
 }
 
 # FUZZ_TIME of every target: a number of inputs, since the fuzzer may call it a failure when time ends while it works on one.
