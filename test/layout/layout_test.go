@@ -272,3 +272,33 @@ func TestTestsDoNotSleep(t *testing.T) {
 		})
 	})
 }
+
+var (
+	testFunc  = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz)\w+)\(`)
+	namedTest = regexp.MustCompile("`((?:Test|Benchmark|Fuzz)[A-Z]\\w+)`")
+)
+
+// What the documents say is shown by a test is shown by one that exists.
+func TestDocumentsNameTestsThatExist(t *testing.T) {
+	exists := map[string]bool{}
+	goFiles(t, func(file string) {
+		if !strings.HasSuffix(file, "_test.go") {
+			return
+		}
+		text, err := os.ReadFile(filepath.Join(root, file))
+		require.NoError(t, err)
+		for _, match := range testFunc.FindAllSubmatch(text, -1) {
+			exists[string(match[1])] = true
+		}
+	})
+	documents, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	require.NoError(t, err)
+	require.NotEmpty(t, documents)
+	for _, document := range append(documents, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
+		text, err := os.ReadFile(document)
+		require.NoError(t, err)
+		for _, match := range namedTest.FindAllSubmatch(text, -1) {
+			require.True(t, exists[string(match[1])], "%s names %s", document, match[1])
+		}
+	}
+}
