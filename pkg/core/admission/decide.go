@@ -84,6 +84,8 @@ func (r *roster) evict(now time.Time, plan *Plan) {
 		}
 		r.looked = before
 		if d.Reason == "" {
+			// Its reason went, with its queue for example. What else is to be done with it waited for the eviction.
+			r.change(u, func() { r.place(now, u) })
 			continue
 		}
 		r.change(u, func() {
