@@ -20,7 +20,6 @@ import (
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -94,24 +93,99 @@ func Expand(job *unstructured.Unstructured) (*unstructured.Unstructured, error) 
 
 // read is what is read of a job, its identity aside.
 func (k *Kind) read(job *unstructured.Unstructured, metadata map[string]any, wholeTemplates bool) map[string]any {
-	kept := map[string]any{}
-	if m := only(metadata, readMetadata); len(m) > 0 {
-		reduceAnnotations(m)
+	kept := k.projection(wholeTemplates).of(job.Object).(map[string]any)
+	m := only(metadata, readMetadata)
+	reduceAnnotations(m)
+	// Fields of metadata that the kind reads are kept with those that everybody reads.
+	if m, _ = merged(kept["metadata"], m).(map[string]any); len(m) > 0 {
 		kept["metadata"] = m
 	}
-	for _, p := range k.paths() {
-		value := lookup(job.Object, p)
-		if value == nil || len(p) == 0 {
-			continue
-		}
-		if !wholeTemplates && slices.ContainsFunc(k.Sets, func(s PodSetFields) bool {
-			return slices.Equal(s.Template, p)
-		}) {
-			value = reduced(value)
-		}
-		_ = unstructured.SetNestedField(kept, value, p...) // it was found there, so it can be put there
-	}
 	return kept
+}
+
+// projection is what is kept of an object: all of it, what scheduling needs of a pod template, or some fields.
+type projection struct {
+	whole, template bool
+	fields          map[string]*projection
+}
+
+// add has the field at the path kept, and returns what stands for it.
+func (p *projection) add(at Path) *projection {
+	for _, key := range at {
+		if p.fields == nil {
+			p.fields = map[string]*projection{}
+		}
+		if p.fields[key] == nil {
+			p.fields[key] = &projection{}
+		}
+		p = p.fields[key]
+	}
+	return p
+}
+
+// field is what is kept of a field of this name, or of an element, nil if nothing is.
+func (p *projection) field(key string) *projection {
+	named, every := p.fields[key], p.fields[star]
+	switch {
+	case named == nil:
+		return every
+	case every == nil:
+		return named
+	}
+	both := &projection{whole: named.whole || every.whole, template: named.template || every.template}
+	for _, one := range []*projection{named, every} {
+		for key, below := range one.fields {
+			*both.add(Path{key}) = *below
+		}
+	}
+	return both
+}
+
+func (p *projection) of(value any) any {
+	switch {
+	case p.whole:
+		return value
+	case p.template:
+		return reduced(value)
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		kept := map[string]any{}
+		for key, item := range v {
+			if below := p.field(key); below != nil {
+				kept[key] = below.of(item)
+			}
+		}
+		return kept
+	case []any:
+		kept := make([]any, 0, len(v))
+		for _, item := range v {
+			if below := p.fields[star]; below != nil {
+				kept = append(kept, below.of(item))
+			}
+		}
+		return kept
+	default:
+		return value
+	}
+}
+
+// projection of a job of this kind, its metadata aside.
+func (k *Kind) projection(wholeTemplates bool) *projection {
+	root := &projection{}
+	for _, p := range k.paths() {
+		if len(p) > 0 {
+			root.add(p).whole = true
+		}
+	}
+	for i := range k.sets {
+		s := &k.sets[i]
+		for _, template := range s.templates {
+			at := root.add(append(s.path.child(), template...))
+			at.whole, at.template = at.whole || wholeTemplates, true
+		}
+	}
+	return root
 }
 
 func reduced(template any) any {
@@ -126,18 +200,70 @@ func reduced(template any) any {
 	return kept
 }
 
-// paths are those of all fields of a job that are read, but for metadata.
+// paths are those of all fields of a job that are read, but for metadata and pod templates.
 func (k *Kind) paths() []Path {
-	paths := append([]Path{
-		k.Suspend, k.ManagedBy, k.Conditions, k.ReadyPods, k.ActivePods, k.StartTime,
-	}, k.PriorityClass...)
-	for i := range k.Sets {
-		paths = append(paths, k.Sets[i].Template)
-		for _, term := range k.Sets[i].Count {
-			paths = append(paths, term.Field, term.Less)
+	paths := append([]Path{k.suspend, k.managedBy, k.startTime, k.pods.value, k.pods.selector}, k.priorityClass...)
+	for _, e := range k.expressions() {
+		if e != nil {
+			paths = append(paths, e.reads...)
+		}
+	}
+	if k.gang != nil {
+		for _, from := range sources(k.gang.minimum) {
+			paths = append(paths, from.path)
+		}
+	}
+	for i := range k.sets {
+		s := &k.sets[i]
+		if len(s.nameField) > 0 {
+			paths = append(paths, append(s.path.child(), s.nameField...))
+		}
+		from := append(sources(s.count), sources(s.minCount)...)
+		from = append(from, s.labels, s.annotations)
+		for j := range s.adds {
+			from = append(from, s.adds[j].resources)
+		}
+		if s.computed != nil {
+			from = append(from, s.computed.reads...)
+		}
+		for _, from := range from {
+			switch {
+			case len(from.path) == 0:
+			case from.ofJob:
+				paths = append(paths, from.path)
+			default:
+				paths = append(paths, append(s.path.child(), from.path...))
+			}
 		}
 	}
 	return paths
+}
+
+func (k *Kind) expressions() []*expression {
+	all := []*expression{
+		k.succeeded, k.failed, k.message, k.suspensionSeen, k.started, k.running, k.ready, k.active,
+	}
+	for i := range k.valid {
+		all = append(all, k.valid[i].rule)
+	}
+	if k.gang != nil {
+		all = append(all, k.gang.when, k.gang.unless)
+	}
+	for i := range k.sets {
+		all = append(all, k.sets[i].when, k.sets[i].later)
+		for j := range k.sets[i].adds {
+			all = append(all, k.sets[i].adds[j].when)
+		}
+	}
+	return all
+}
+
+// sources of numbers of pods.
+func sources(terms []countTerm) (all []source) {
+	for i := range terms {
+		all = append(append(all, terms[i].field, terms[i].less), sources(terms[i].least)...)
+	}
+	return all
 }
 
 func only(object map[string]any, keys []string) map[string]any {
@@ -153,16 +279,31 @@ func only(object map[string]any, keys []string) map[string]any {
 // KeepMaps gives a changed job back the maps of labels and annotations that have become empty. A compact job does not
 // have all of a map, and a patch that takes the map away would take away what it does not have.
 func (k *Kind) KeepMaps(before, after *unstructured.Unstructured) {
-	metadata := []Path{{"metadata"}}
-	for i := range k.Sets {
-		metadata = append(metadata, k.Sets[i].Template.child("metadata"))
+	for _, key := range []metadataKey{labelsKey, annotationsKey} {
+		keepMap(before.Object, after.Object, Path{"metadata", string(key)})
 	}
-	for _, m := range metadata {
-		for _, key := range []string{"labels", "annotations"} {
-			p := m.child(key)
-			if lookup(before.Object, p) != nil && lookup(after.Object, p) == nil {
-				_ = unstructured.SetNestedMap(after.Object, map[string]any{}, p...) // it was there before
+	sets, _ := k.podSets(before)
+	others, _ := k.podSets(after)
+	for i := range sets {
+		for j := range others {
+			if sets[i].set == others[j].set {
+				sets[i].keepMaps(&others[j])
 			}
 		}
+	}
+}
+
+func (s *podSetAt) keepMaps(after *podSetAt) {
+	for _, key := range []metadataKey{labelsKey, annotationsKey} {
+		if object, p := s.metadataAt(key); object != nil {
+			other, _ := after.metadataAt(key)
+			keepMap(object, other, p)
+		}
+	}
+}
+
+func keepMap(before, after map[string]any, p Path) {
+	if after != nil && lookup(before, p) != nil && lookup(after, p) == nil {
+		_ = unstructured.SetNestedMap(after, map[string]any{}, p...) // it was there before
 	}
 }

@@ -24,8 +24,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
 // ordinary is a job as the API server sends it, %s its name.
@@ -88,7 +91,7 @@ func jobFrom(t testing.TB, text string) *unstructured.Unstructured {
 // TestCompactJobsSayWhatIsRead: of a compact job everything that is read is what it is of the whole one, and nothing
 // else is kept.
 func TestCompactJobsSayWhatIsRead(t *testing.T) {
-	kind := &Builtin()[0]
+	kind := batchJob(t)
 	whole, same := jobFrom(t, fmt.Sprintf(ordinary, "j")), jobFrom(t, fmt.Sprintf(ordinary, "j"))
 	compact := kind.Compact(same, false)
 	require.Equal(t, "j", compact.GetName())
@@ -130,9 +133,34 @@ func TestCompactJobsSayWhatIsRead(t *testing.T) {
 	require.Equal(t, lookup(whole.Object, path(".spec.template")), lookup(keepsAll.Object, path(".spec.template")))
 }
 
+// A kind whose expressions read metadata has the rest of it kept all the same: by its owner a job is told from a part
+// of another one.
+func TestMetadataThatAKindReadsIsKeptBesideTheRest(t *testing.T) {
+	kind, err := ParseDescriptor([]byte(made + `valid:
+- {rule: 'self.metadata.labels["a"] == "b" && self.metadata.annotations["note"] == "c"', message: it has to say so}
+`))
+	require.NoError(t, err)
+	job := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
+		"name": "w", "uid": "1", "labels": map[string]any{"a": "b"},
+		"annotations": map[string]any{"note": "c", v1alpha1.AnnotationSuspendedBy: "d", "secret": "e"},
+	}}}
+	controls := true
+	job.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: "factory.example/v1", Kind: "Plant", Name: "p", UID: "2", Controller: &controls,
+	}})
+	job.SetGroupVersionKind(kind.GVK)
+	kept, err := Expand(kind.Compact(job.DeepCopy(), false))
+	require.NoError(t, err)
+	require.Equal(t, metav1.GetControllerOf(job), metav1.GetControllerOf(kept))
+	require.Empty(t, kind.Invalid(kept))
+	annotations := job.GetAnnotations()
+	delete(annotations, "secret")
+	require.Equal(t, annotations, kept.GetAnnotations())
+}
+
 // TestNobodyForgesACompactJob: what somebody writes into the field is dropped like any other.
 func TestNobodyForgesACompactJob(t *testing.T) {
-	kind := &Builtin()[0]
+	kind := batchJob(t)
 	job := jobFrom(t, fmt.Sprintf(ordinary, "j"))
 	job.Object[compactKey] = `{"spec":{"suspend":false}}`
 	expanded, err := Expand(kind.Compact(job, false))
@@ -143,7 +171,7 @@ func TestNobodyForgesACompactJob(t *testing.T) {
 
 // TestALargeJobIsNotKept (M1): whatever its author makes large, the cache keeps its name.
 func TestALargeJobIsNotKept(t *testing.T) {
-	kind := &Builtin()[0]
+	kind := batchJob(t)
 	large := strings.Repeat("x", 1<<20)
 	for name, enlarge := range map[string]func(job *unstructured.Unstructured){
 		"label": func(job *unstructured.Unstructured) { job.SetLabels(map[string]string{"a": large}) },
@@ -187,7 +215,7 @@ func set(t *testing.T, job *unstructured.Unstructured, value any, fields ...stri
 
 // TestKeepMaps: a patch that takes the last annotation of ours away leaves those that are not kept.
 func TestKeepMaps(t *testing.T) {
-	kind := &Builtin()[0]
+	kind := batchJob(t)
 	before, err := Expand(kind.Compact(jobFrom(t, fmt.Sprintf(ordinary, "j")), false))
 	require.NoError(t, err)
 	after := before.DeepCopy()
@@ -207,14 +235,14 @@ func BenchmarkBytesPerCachedJob(b *testing.B) {
 	for name, keep := range map[string]func(*unstructured.Unstructured) *unstructured.Unstructured{
 		"compact, of a job of 1 MB": func(job *unstructured.Unstructured) *unstructured.Unstructured {
 			job.SetLabels(map[string]string{"large": large})
-			return Builtin()[0].Compact(job, false)
+			return batchJob(b).Compact(job, false)
 		},
 		"whole": func(job *unstructured.Unstructured) *unstructured.Unstructured {
 			job.SetManagedFields(nil)
 			return job
 		},
 		"compact": func(job *unstructured.Unstructured) *unstructured.Unstructured {
-			return Builtin()[0].Compact(job, false)
+			return batchJob(b).Compact(job, false)
 		},
 	} {
 		b.Run(name, func(b *testing.B) {
@@ -227,7 +255,7 @@ func BenchmarkBytesPerCachedJob(b *testing.B) {
 
 // TestBytesPerCachedJob: an ordinary job takes no more than 4 KiB of a cache.
 func TestBytesPerCachedJob(t *testing.T) {
-	kind := Builtin()[0]
+	kind := batchJob(t)
 	perJob := bytesPerJob(t, func(job *unstructured.Unstructured) *unstructured.Unstructured {
 		return kind.Compact(job, false)
 	})

@@ -22,8 +22,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/koordinator-sh/koordinator/apis/extension"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
@@ -39,9 +42,12 @@ var ErrNotAddable = errors.New("not a key that resuming adds")
 // addable are the keys that an addition may have. The record of what was added is an annotation of the job, which its
 // owner may forge. So it is believed about these keys alone, and says only that they go: no value that it holds is ever
 // written.
-var addable = struct{ labels, annotations []string }{
-	labels:      []string{v1alpha1.LabelQuotaName, v1alpha1.LabelPreemptible},
-	annotations: []string{v1alpha1.AnnotationRelatedQueueUnit, v1alpha1.AnnotationRelatedPodSet},
+var addable = map[metadataKey][]string{
+	labelsKey: {v1alpha1.LabelQuotaName, v1alpha1.LabelPreemptible},
+	annotationsKey: {
+		v1alpha1.AnnotationRelatedQueueUnit, v1alpha1.AnnotationRelatedPodSet,
+		extension.AnnotationGangName, extension.AnnotationGangMinNum,
+	},
 }
 
 // record names the keys that were added to one template. The values are nil; the first release kept what the keys had
@@ -51,9 +57,21 @@ type record struct {
 	Annotations map[string]*string `json:"annotations,omitempty"`
 }
 
-// SetSuspend writes the suspension into the object.
+// SetSuspend writes the suspension into the object. Of a kind that cannot be suspended it changes nothing.
 func (k *Kind) SetSuspend(job *unstructured.Unstructured, suspend bool) error {
-	if err := unstructured.SetNestedField(job.Object, suspend, k.Suspend...); err != nil {
+	annotations := job.GetAnnotations()
+	if len(k.suspend) == 0 && k.suspendAnnotation != "" ||
+		!suspend && k.suspendAnnotation != "" && annotations[k.suspendAnnotation] == "true" {
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[k.suspendAnnotation] = strconv.FormatBool(suspend)
+		job.SetAnnotations(annotations)
+	}
+	if len(k.suspend) == 0 {
+		return nil
+	}
+	if err := unstructured.SetNestedField(job.Object, suspend, k.suspend...); err != nil {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	return nil
@@ -64,24 +82,25 @@ func (k *Kind) SetSuspend(job *unstructured.Unstructured, suspend bool) error {
 // recorded.
 func (k *Kind) AddToTemplates(job *unstructured.Unstructured, additions map[string]Addition) error {
 	records := recordsOf(job)
-	for i := range k.Sets {
-		name := k.Sets[i].podSetName(job.GetName())
-		addition, ok := additions[name]
+	sets, err := k.podSets(job)
+	if err != nil {
+		return err
+	}
+	for i := range sets {
+		s := &sets[i]
+		addition, ok := additions[s.set]
 		if !ok {
 			continue
 		}
-		r := records[name]
-		metadata := k.Sets[i].Template.child("metadata")
-		var err error
-		if r.Labels, err = add(job, metadata.child("labels"), addition.Labels, addable.labels, r.Labels); err != nil {
+		r := records[s.set]
+		if r.Labels, err = s.add(labelsKey, addition.Labels, r.Labels); err != nil {
 			return err
 		}
-		r.Annotations, err = add(job, metadata.child("annotations"), addition.Annotations, addable.annotations, r.Annotations)
-		if err != nil {
+		if r.Annotations, err = s.add(annotationsKey, addition.Annotations, r.Annotations); err != nil {
 			return err
 		}
 		if len(r.Labels)+len(r.Annotations) > 0 {
-			records[name] = r
+			records[s.set] = r
 		}
 	}
 	if len(records) == 0 {
@@ -100,19 +119,20 @@ func (k *Kind) AddToTemplates(job *unstructured.Unstructured, additions map[stri
 	return nil
 }
 
-// add sets the values and returns what is recorded of them.
-func add(
-	job *unstructured.Unstructured, p Path, values map[string]string, keys []string, recorded map[string]*string,
+// add sets the values and returns what is recorded of them. Where the job has no place for them it does nothing.
+func (s *podSetAt) add(
+	to metadataKey, values map[string]string, recorded map[string]*string,
 ) (map[string]*string, error) {
-	if len(values) == 0 {
+	object, p := s.metadataAt(to)
+	if len(values) == 0 || object == nil {
 		return recorded, nil
 	}
-	have := stringMap(lookup(job.Object, p))
+	have := stringMap(lookup(object, p))
 	if have == nil {
 		have = map[string]string{}
 	}
 	for key, value := range values {
-		if !slices.Contains(keys, key) {
+		if !slices.Contains(addable[to], key) {
 			return nil, fmt.Errorf("%w: %q", ErrNotAddable, key)
 		}
 		if old, had := have[key]; had && old == value {
@@ -123,7 +143,7 @@ func add(
 		}
 		recorded[key], have[key] = nil, value
 	}
-	if err := unstructured.SetNestedStringMap(job.Object, have, p...); err != nil {
+	if err := unstructured.SetNestedStringMap(object, have, p...); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	return recorded, nil
@@ -136,16 +156,19 @@ func (k *Kind) RestoreTemplates(job *unstructured.Unstructured) bool {
 	if _, ok := annotations[v1alpha1.AnnotationTemplateAdditions]; !ok {
 		return false
 	}
-	for name, r := range recordsOf(job) {
-		for i := range k.Sets {
-			if k.Sets[i].podSetName(job.GetName()) != name {
-				continue
-			}
-			metadata := k.Sets[i].Template.child("metadata")
-			remove(job, metadata.child("labels"), addable.labels, r.Labels)
-			remove(job, metadata.child("annotations"), addable.annotations, r.Annotations)
-			if fields, ok := lookup(job.Object, metadata).(map[string]any); ok && len(fields) == 0 {
-				unstructured.RemoveNestedField(job.Object, metadata...)
+	records := recordsOf(job)
+	sets, _ := k.podSets(job)
+	for i := range sets {
+		s := &sets[i]
+		r, ok := records[s.set]
+		if !ok {
+			continue
+		}
+		s.remove(labelsKey, r.Labels)
+		s.remove(annotationsKey, r.Annotations)
+		if metadata := s.template.child("metadata"); len(s.template) > 0 {
+			if fields, ok := lookup(s.object, metadata).(map[string]any); ok && len(fields) == 0 {
+				unstructured.RemoveNestedField(s.object, metadata...)
 			}
 		}
 	}
@@ -155,22 +178,23 @@ func (k *Kind) RestoreTemplates(job *unstructured.Unstructured) bool {
 }
 
 // remove takes those of the keys out that were recorded.
-func remove(job *unstructured.Unstructured, p Path, keys []string, recorded map[string]*string) {
-	have := stringMap(lookup(job.Object, p))
+func (s *podSetAt) remove(from metadataKey, recorded map[string]*string) {
+	object, p := s.metadataAt(from)
+	have := stringMap(lookup(object, p))
 	if len(recorded) == 0 || have == nil {
 		return
 	}
-	for _, key := range keys {
+	for _, key := range addable[from] {
 		if _, ok := recorded[key]; ok {
 			delete(have, key)
 		}
 	}
 	if len(have) == 0 {
-		unstructured.RemoveNestedField(job.Object, p...)
+		unstructured.RemoveNestedField(object, p...)
 		return
 	}
 	// The path was read as an object just above, so it can be written.
-	_ = unstructured.SetNestedStringMap(job.Object, have, p...)
+	_ = unstructured.SetNestedStringMap(object, have, p...)
 }
 
 // recordsOf reads the record; one that a person made unreadable counts as empty.

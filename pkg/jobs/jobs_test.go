@@ -154,7 +154,9 @@ func TestQueueAndPreemptible(t *testing.T) {
 }
 
 func TestPreemptibleOfSeveralTemplates(t *testing.T) {
-	k := &Kind{Sets: []PodSetFields{{Template: path(".spec.leader")}, {Template: path(".spec.worker")}}}
+	k := &Kind{sets: []podSetRule{
+		{name: "leader", templates: []Path{path(".spec.leader")}}, {name: "worker", templates: []Path{path(".spec.worker")}},
+	}}
 	for _, tt := range []struct{ leader, worker, job, want string }{
 		{"", "", "", ""},
 		{"true", "", "", "true"},
@@ -345,38 +347,49 @@ func FuzzKind(f *testing.F) {
 	predicate, err := NewPredicate(DefaultManagedJobs())
 	require.NoError(f, err)
 	kinds := Builtin()
-	k := &kinds[0]
 	f.Fuzz(func(t *testing.T, text string) {
 		job := &unstructured.Unstructured{Object: map[string]any{}}
 		if yaml.Unmarshal([]byte(text), &job.Object) != nil || job.Object == nil {
 			return
 		}
-		job.SetGroupVersionKind(k.GVK)
-		_, _, _ = k.Suspended(job), k.Started(job), k.SuspensionSeen(job)
-		_, _ = k.Ended(job)
-		_, _ = k.PriorityOf(job)
-		_, _ = k.Quota(job)
-		_, _, _ = k.Queue(job), k.Preemptible(job), predicate.ManagesJob(job, nil)
-		require.GreaterOrEqual(t, k.Active(job), int64(0))
-		require.GreaterOrEqual(t, k.Running(job), int64(0))
-		if sets, err := k.PodSets(job); err == nil {
-			if request, err := PodSetsRequest(sets, &Creation{}); err == nil {
-				for name, quantity := range request {
-					require.GreaterOrEqual(t, quantity.Sign(), 0, name)
-				}
-			}
-		}
-		edited := job.DeepCopy()
-		k.RestoreTemplates(edited)
-		additions := map[string]Addition{
-			job.GetName(): {Labels: map[string]string{v1alpha1.LabelQuotaName: "b"}},
-		}
-		if k.AddToTemplates(edited, additions) == nil {
-			k.RestoreTemplates(edited)
-			require.False(t, HasAdditions(edited))
-		}
-		if k.SetSuspend(edited, true) == nil {
-			require.True(t, k.Suspended(edited))
+		for i := range kinds {
+			tryKind(t, &kinds[i], predicate, job.DeepCopy())
 		}
 	})
+}
+
+// tryKind reads and edits an object of any shape as a job of the kind.
+func tryKind(t *testing.T, k *Kind, predicate *Predicate, job *unstructured.Unstructured) {
+	t.Helper()
+	job.SetGroupVersionKind(k.GVK)
+	_, _, _, _ = k.Suspended(job), k.Started(job), k.SuspensionSeen(job), k.Invalid(job)
+	_ = k.PodSelector(job)
+	_, _ = k.Ended(job)
+	_, _ = k.PriorityOf(job)
+	_, _ = k.Quota(job)
+	_, _, _ = k.Queue(job), k.Preemptible(job), predicate.ManagesJob(job, nil)
+	require.GreaterOrEqual(t, k.Active(job), int64(0))
+	require.GreaterOrEqual(t, k.Running(job), int64(0))
+	if sets, err := k.PodSets(job); err == nil {
+		if request, err := PodSetsRequest(sets, &Creation{}); err == nil {
+			for name, quantity := range request {
+				require.GreaterOrEqual(t, quantity.Sign(), 0, name)
+			}
+		}
+	}
+	edited := job.DeepCopy()
+	k.RestoreTemplates(edited)
+	for _, gang := range k.Gangs(edited, true) {
+		require.Greater(t, gang.Minimum, int32(1))
+	}
+	additions := map[string]Addition{
+		job.GetName(): {Labels: map[string]string{v1alpha1.LabelQuotaName: "b"}},
+	}
+	if k.AddToTemplates(edited, additions) == nil {
+		k.RestoreTemplates(edited)
+		require.False(t, HasAdditions(edited))
+	}
+	if k.SetSuspend(edited, true) == nil && k.CanBeSuspended() {
+		require.True(t, k.Suspended(edited))
+	}
 }

@@ -104,6 +104,9 @@ func applies(p *v1alpha1.ClusterColocationProfile) bool {
 
 func (c *Creation) apply(p *v1alpha1.ClusterColocationProfile, pod *corev1.Pod) {
 	relabel(&p.Spec, pod)
+	if p.Spec.SchedulerName != "" {
+		pod.Spec.SchedulerName = p.Spec.SchedulerName
+	}
 	if p.Spec.PriorityClassName != "" {
 		if class := c.priorityClass(p.Spec.PriorityClassName); class != nil {
 			pod.Spec.PriorityClassName, pod.Spec.Priority = class.Name, ptr.To(class.Value)

@@ -17,12 +17,16 @@ limitations under the License.
 package jobs
 
 import (
+	"os"
 	"testing"
 
 	"github.com/koordinator-sh/koordinator/apis/config/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	queuev1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
 // requestOf is what one pod with one container of these requests and limits asks for.
@@ -179,5 +183,22 @@ func TestGates(t *testing.T) {
 			have[name] = quantity.String()
 		}
 		require.Equal(t, tc.want, have, "%+v", tc.gates)
+	}
+}
+
+// The profile that is shipped as an example has pods scheduled by koord-scheduler in the namespaces that it selects.
+func TestProfileNamesTheScheduler(t *testing.T) {
+	text, err := os.ReadFile("../../examples/scheduler-name/profile.yaml")
+	require.NoError(t, err)
+	profile := v1alpha1.ClusterColocationProfile{}
+	require.NoError(t, yaml.UnmarshalStrict(text, &profile))
+	for namespace, want := range map[string]string{"true": "koord-scheduler", "false": "other"} {
+		c := &Creation{Webhook: &Webhook{
+			NamespaceLabels: map[string]string{queuev1alpha1.LabelManaged: namespace},
+			Profiles:        []v1alpha1.ClusterColocationProfile{profile},
+		}}
+		pod, err := c.Pod(podTemplate(t, "{schedulerName: other, containers: [{name: a}]}"))
+		require.NoError(t, err)
+		require.Equal(t, want, pod.Spec.SchedulerName)
 	}
 }

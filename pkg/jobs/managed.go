@@ -40,20 +40,44 @@ const (
 
 // ManagedJobs says which jobs the queue manages. The scheduler and the controller read the same one.
 type ManagedJobs struct {
-	// Kinds as "<Kind>.<version>.<group>"; absent means all that are built in.
-	Kinds []string `json:"kinds,omitempty"`
+	// Kinds of jobs; absent means Job.v1.batch alone.
+	Kinds []KindEntry `json:"kinds,omitempty"`
 	// NamespaceSelector selects namespaces by their labels; absent selects all. System namespaces never are.
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 	// RequireQueueName: only jobs that name a queue are managed; without it a quota label is enough.
 	RequireQueueName bool `json:"requireQueueName,omitempty"`
+	// ManageMappedNamespaces says whether jobs that name neither quota nor queue are managed where a quota takes their
+	// namespace. Absent is Labelled.
+	ManageMappedNamespaces MappedNamespaces `json:"manageMappedNamespaces,omitempty"`
 	// OtherQueueLabels are keys of labels by which a job says that another queue system has it, such as
 	// "kueue.x-k8s.io/queue-name"; absent means none. Name those of systems that are there and hold the job: with any
 	// other a tenant takes its jobs out of the queue.
 	OtherQueueLabels []string `json:"otherQueueLabels,omitempty"`
+	// SchedulerNames are the profiles of koord-scheduler. Pods that name another scheduler are never held nor counted, so
+	// a job with such pods is not admitted. Absent means that it is not looked at.
+	SchedulerNames []string `json:"schedulerNames,omitempty"`
+	// Gangs lists those of the kinds whose jobs are one gang each, whether they ask for it or not.
+	Gangs []string `json:"gangs,omitempty"`
 	// UnmanagedJobs says what becomes of jobs of these kinds in the selected namespaces that ask for no queue. Absent is
 	// Warn where NamespaceSelector names namespaces, and Pass where it selects all.
 	UnmanagedJobs UnmanagedJobs `json:"unmanagedJobs,omitempty"`
 }
+
+// defaultKind is what is managed where no kinds are named.
+const defaultKind = "Job.v1.batch"
+
+// MappedNamespaces are those whose pods Koordinator charges to a quota without a label: that of the name of the
+// namespace, and in it, or one whose annotation lists the namespace.
+type MappedNamespaces string
+
+const (
+	// MappedNever: jobs there have to name a quota or a queue as anywhere.
+	MappedNever MappedNamespaces = "Never"
+	// MappedLabelled: they are managed if the namespace has the label LabelManaged, with the value "true".
+	MappedLabelled MappedNamespaces = "Labelled"
+	// MappedAlways: they are managed.
+	MappedAlways MappedNamespaces = "Always"
+)
 
 // UnmanagedJobs is what becomes of jobs that could be managed and ask for no queue.
 type UnmanagedJobs string
@@ -80,10 +104,15 @@ func ParseManagedJobs(text string) (ManagedJobs, error) {
 		return ManagedJobs{}, fmt.Errorf("%s: %w", ManagedJobsKey, err)
 	}
 	m = m.withDefaults()
-	for _, kind := range m.Kinds {
-		if _, ok := Find(kind); !ok {
-			return ManagedJobs{}, fmt.Errorf("%s.kinds: %q is not known; known kinds: %s",
-				ManagedJobsKey, kind, strings.Join(builtinNames(), ", "))
+	kinds, err := m.compiled()
+	if err != nil {
+		return ManagedJobs{}, err
+	}
+	for i, name := range m.Gangs {
+		j := slices.IndexFunc(kinds, func(k Kind) bool { return k.String() == name })
+		if j < 0 || !kinds[j].CanBeSuspended() {
+			return ManagedJobs{}, fmt.Errorf("%s.gangs[%d]: %q is none of the kinds here that can be suspended",
+				ManagedJobsKey, i, name)
 		}
 	}
 	for i, key := range m.OtherQueueLabels {
@@ -94,6 +123,12 @@ func ParseManagedJobs(text string) (ManagedJobs, error) {
 	}
 	if _, err := metav1.LabelSelectorAsSelector(m.NamespaceSelector); err != nil {
 		return ManagedJobs{}, fmt.Errorf("%s.namespaceSelector: %w", ManagedJobsKey, err)
+	}
+	switch m.ManageMappedNamespaces {
+	case "", MappedNever, MappedAlways:
+	default:
+		return ManagedJobs{}, fmt.Errorf("%s.manageMappedNamespaces: %q is none of %s, %s and %s",
+			ManagedJobsKey, m.ManageMappedNamespaces, MappedNever, MappedLabelled, MappedAlways)
 	}
 	switch m.UnmanagedJobs {
 	case UnmanagedPass, UnmanagedWarn, UnmanagedGate:
@@ -124,14 +159,13 @@ func (m ManagedJobs) Hash() string {
 func (m ManagedJobs) withDefaults() ManagedJobs {
 	kinds := slices.Clone(m.Kinds)
 	if len(kinds) == 0 {
-		kinds = builtinNames()
+		kinds = []KindEntry{{Name: defaultKind}}
 	}
-	slices.Sort(kinds)
-	m.Kinds = slices.Compact(kinds)
-	others := slices.Clone(m.OtherQueueLabels)
-	slices.Sort(others)
-	if m.OtherQueueLabels = slices.Compact(others); len(others) == 0 {
-		m.OtherQueueLabels = nil
+	slices.SortStableFunc(kinds, func(a, b KindEntry) int { return strings.Compare(a.String(), b.String()) })
+	m.Kinds = slices.CompactFunc(kinds, func(a, b KindEntry) bool { return a.Name != "" && a.Name == b.Name })
+	m.OtherQueueLabels, m.SchedulerNames, m.Gangs = sorted(m.OtherQueueLabels), sorted(m.SchedulerNames), sorted(m.Gangs)
+	if m.ManageMappedNamespaces == MappedLabelled {
+		m.ManageMappedNamespaces = "" // so that the hash is that of configurations from before there was a choice
 	}
 	if m.NamespaceSelector == nil {
 		m.NamespaceSelector = &metav1.LabelSelector{}
@@ -159,12 +193,12 @@ func (m ManagedJobs) withDefaults() ManagedJobs {
 	return m
 }
 
-func builtinNames() []string {
-	kinds := Builtin()
-	names := make([]string, 0, len(kinds))
-	for i := range kinds {
-		names = append(names, kinds[i].String())
+// sorted is a list of its own without what is there twice; nil if it is empty.
+func sorted(names []string) []string {
+	if len(names) == 0 {
+		return nil
 	}
+	names = slices.Clone(names)
 	slices.Sort(names)
-	return names
+	return slices.Compact(names)
 }

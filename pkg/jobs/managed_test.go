@@ -30,7 +30,7 @@ func TestParseManagedJobs(t *testing.T) {
 	m, err := ParseManagedJobs("")
 	require.NoError(t, err)
 	require.Equal(t, DefaultManagedJobs(), m)
-	require.Equal(t, []string{"Job.v1.batch"}, m.Kinds)
+	require.Equal(t, KindsNamed("Job.v1.batch"), m.Kinds)
 
 	m, err = ParseManagedJobs("kinds: [Job.v1.batch]\nnamespaceSelector: {matchLabels: {queue: \"on\"}}\n" +
 		"requireQueueName: true\n")
@@ -44,6 +44,9 @@ func TestParseManagedJobs(t *testing.T) {
 		"bad selector":   {"namespaceSelector: {matchExpressions: [{key: a, operator: Near}]}", "namespaceSelector"},
 		"unknown nested": {"namespaceSelector: {labels: {a: b}}", "labels"},
 		"not a map":      {"[1]", "managedJobs"},
+		"mapped":         {"manageMappedNamespaces: Sometimes", "none of Never, Labelled and Always"},
+		"other gangs":    {"gangs: [PyTorchJob.v1.kubeflow.org]", "gangs[0]"},
+		"gated gangs":    {"kinds: [Deployment.v1.apps]\ngangs: [Deployment.v1.apps]", "can be suspended"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseManagedJobs(tc.text)
@@ -59,6 +62,7 @@ func TestHashIsOfTheMeaning(t *testing.T) {
 		"kinds: [Job.v1.batch, Job.v1.batch]",
 		"namespaceSelector: {}",
 		"namespaceSelector: {matchLabels: {}}\nrequireQueueName: false",
+		"manageMappedNamespaces: Labelled\ngangs: []",
 	}
 	want := DefaultManagedJobs().Hash()
 	require.Len(t, want, 64)
@@ -68,6 +72,8 @@ func TestHashIsOfTheMeaning(t *testing.T) {
 		require.Equal(t, want, m.Hash(), text)
 	}
 	require.NotEqual(t, want, ManagedJobs{RequireQueueName: true}.Hash())
+	require.NotEqual(t, want, ManagedJobs{ManageMappedNamespaces: MappedAlways}.Hash())
+	require.NotEqual(t, want, ManagedJobs{Gangs: []string{"Job.v1.batch"}}.Hash())
 	require.NotEqual(t, want,
 		ManagedJobs{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}.Hash())
 	a, err := ParseManagedJobs("namespaceSelector: {matchExpressions: [{key: a, operator: In, values: [x, y]}, {key: b, " +
@@ -119,7 +125,7 @@ func TestPredicate(t *testing.T) {
 			require.Equal(t, tc.want, tc.predicate.ManagesLabels(tc.namespace, tc.labels, tc.sets...))
 		})
 	}
-	_, err = NewPredicate(ManagedJobs{Kinds: []string{"Nope.v1.x"}})
+	_, err = NewPredicate(ManagedJobs{Kinds: KindsNamed("Nope.v1.x")})
 	require.ErrorContains(t, err, "Nope.v1.x")
 }
 
@@ -146,6 +152,12 @@ func TestManagesJob(t *testing.T) {
 			"labels: {quota.scheduling.koordinator.sh/name: a}}\nspec: {managedBy: other}", false},
 		"owned by a managed job": {"metadata: {name: j, namespace: n, labels: {quota.scheduling.koordinator.sh/name: a}, " +
 			"ownerReferences: [{apiVersion: batch/v1, kind: Job, name: x, uid: y, controller: true}]}", false},
+		"owned by a job of a kind that is not managed": {"metadata: {name: j, namespace: n, " +
+			"labels: {quota.scheduling.koordinator.sh/name: a}, ownerReferences: [{apiVersion: jobset.x-k8s.io/v1alpha2, " +
+			"kind: JobSet, name: x, uid: y, controller: true}]}", false},
+		"owned by what makes no Jobs": {"metadata: {name: j, namespace: n, " +
+			"labels: {quota.scheduling.koordinator.sh/name: a}, ownerReferences: [{apiVersion: apps/v1, " +
+			"kind: Deployment, name: x, uid: y, controller: true}]}", true},
 		"owned by a CronJob": {"metadata: {name: j, namespace: n, labels: {quota.scheduling.koordinator.sh/name: a}, " +
 			"ownerReferences: [{apiVersion: batch/v1, kind: CronJob, name: x, uid: y, controller: true}]}", true},
 	} {

@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -35,43 +36,103 @@ var systemNamespaces = sets.New("kube-system", "kube-public", "kube-node-lease",
 
 // Predicate decides which jobs are managed. It is immutable and safe for concurrent use.
 type Predicate struct {
-	kinds            map[schema.GroupVersionKind]Kind
-	names            []schema.GroupVersionKind
+	kinds map[schema.GroupVersionKind]Kind
+	names []schema.GroupVersionKind
+	// makes says which kinds of objects are made by which, of all kinds that are described, managed or not: an object that
+	// such an owner controls is a part of it. followed are those that are managed, and what stands between them and their
+	// pods. A version more or less makes no other kind of an owner.
+	makes            map[making]bool
+	managed, between map[schema.GroupKind]bool
+	followed         []Object
 	namespaces       labels.Selector
 	requireQueueName bool
+	mapped           MappedNamespaces
 	otherQueueLabels []string
+	schedulerNames   []string
+	gangs            []string
 	unmanaged        UnmanagedJobs
 	hash             string
 }
 
 // NewPredicate compiles a configuration; it fails for an unknown kind and for a malformed selector.
-func NewPredicate(m ManagedJobs) (*Predicate, error) { return NewPredicateOf(Builtin(), m) }
-
-// NewPredicateOf is NewPredicate where these kinds are known.
-func NewPredicateOf(known []Kind, m ManagedJobs) (*Predicate, error) {
+func NewPredicate(m ManagedJobs) (*Predicate, error) {
 	m = m.withDefaults()
 	selector, err := metav1.LabelSelectorAsSelector(m.NamespaceSelector)
 	if err != nil {
 		return nil, fmt.Errorf("%s.namespaceSelector: %w", ManagedJobsKey, err)
 	}
+	kinds, err := m.compiled()
+	if err != nil {
+		return nil, err
+	}
 	p := &Predicate{
-		kinds:            make(map[schema.GroupVersionKind]Kind, len(m.Kinds)),
+		kinds:            make(map[schema.GroupVersionKind]Kind, len(kinds)),
+		makes:            map[making]bool{},
+		managed:          map[schema.GroupKind]bool{},
+		between:          map[schema.GroupKind]bool{},
 		namespaces:       selector,
 		requireQueueName: m.RequireQueueName,
+		mapped:           m.ManageMappedNamespaces,
 		otherQueueLabels: m.OtherQueueLabels,
+		schedulerNames:   m.SchedulerNames,
+		gangs:            m.Gangs,
 		unmanaged:        m.UnmanagedJobs,
 		hash:             m.Hash(),
 	}
-	for _, name := range m.Kinds {
-		at := slices.IndexFunc(known, func(k Kind) bool { return k.String() == name })
-		if at < 0 {
-			return nil, fmt.Errorf("%s.kinds: %q is not known", ManagedJobsKey, name)
-		}
-		p.kinds[known[at].GVK] = known[at]
-		p.names = append(p.names, known[at].GVK)
+	for i := range kinds {
+		p.manage(&kinds[i])
+	}
+	for _, kind := range Builtin() {
+		p.noteParts(&kind)
 	}
 	return p, nil
 }
+
+// making is an owner and what it makes.
+type making struct{ owner, part schema.GroupKind }
+
+// noteParts: what stands between jobs and their pods is made by the jobs, or by another such object.
+func (p *Predicate) noteParts(kind *Kind) {
+	for _, part := range kind.Children {
+		p.makes[making{kind.GVK.GroupKind(), part.GVK.GroupKind()}] = true
+		for _, owner := range kind.Children {
+			p.makes[making{owner.GVK.GroupKind(), part.GVK.GroupKind()}] = true
+		}
+	}
+}
+
+func (p *Predicate) manage(kind *Kind) {
+	p.kinds[kind.GVK] = *kind
+	p.names = append(p.names, kind.GVK)
+	if kind.OfPods() {
+		return // what such a pod makes is no part of it
+	}
+	p.managed[kind.GVK.GroupKind()] = true
+	p.noteParts(kind)
+	p.follow(Object{GVK: kind.GVK, GVR: kind.GVR})
+	for _, child := range kind.Children {
+		p.between[child.GVK.GroupKind()] = true
+		p.follow(child)
+	}
+}
+
+func (p *Predicate) follow(o Object) {
+	if o.GVK == podKind {
+		return
+	}
+	if !slices.ContainsFunc(p.followed, func(other Object) bool { return other.GVR == o.GVR }) {
+		p.followed = append(p.followed, o)
+	}
+}
+
+// podKind is followed by everybody who asks.
+var podKind = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+
+// PodsOwnPods says whether pods of managed jobs may be owned by other pods of them.
+func (p *Predicate) PodsOwnPods() bool { return p.between[podKind.GroupKind()] }
+
+// Followed are the managed kinds and those of objects between managed jobs and their pods, but for pods.
+func (p *Predicate) Followed() []Object { return p.followed }
 
 // Kinds returns the managed kinds in a fixed order.
 func (p *Predicate) Kinds() []Kind {
@@ -82,6 +143,17 @@ func (p *Predicate) Kinds() []Kind {
 	return kinds
 }
 
+// Schedules says whether pods of this scheduler are ours.
+func (p *Predicate) Schedules(schedulerName string) bool {
+	if schedulerName == "" {
+		schedulerName = corev1.DefaultSchedulerName
+	}
+	return len(p.schedulerNames) == 0 || slices.Contains(p.schedulerNames, schedulerName)
+}
+
+// EveryJobIsGang says whether jobs of the kind are gangs whether they ask for it or not.
+func (p *Predicate) EveryJobIsGang(kind *Kind) bool { return slices.Contains(p.gangs, kind.String()) }
+
 // Hash of the configuration that the predicate was made from.
 func (p *Predicate) Hash() string { return p.hash }
 
@@ -91,6 +163,11 @@ func (p *Predicate) ManagesKind(gvk schema.GroupVersionKind) bool {
 	return ok
 }
 
+// ManagesKindNamed says whether jobs of the kind that String of it names so are managed.
+func (p *Predicate) ManagesKindNamed(name string) bool {
+	return slices.ContainsFunc(p.names, func(gvk schema.GroupVersionKind) bool { return KindString(gvk) == name })
+}
+
 // UnitName is the name of the unit of a job; false where jobs of this kind are not managed.
 func (p *Predicate) UnitName(gvk schema.GroupVersionKind, job string) (string, bool) {
 	kind, ok := p.kinds[gvk]
@@ -98,9 +175,35 @@ func (p *Predicate) UnitName(gvk schema.GroupVersionKind, job string) (string, b
 }
 
 // ManagesOwner says whether an owner reference names a job of a managed kind.
-func (p *Predicate) ManagesOwner(ref metav1.OwnerReference) bool {
+func (p *Predicate) ManagesOwner(ref metav1.OwnerReference) bool { return p.managed[GroupKind(ref)] }
+
+// FollowsOwner says whether an owner reference names an object that may be, or belong to, a managed job.
+func (p *Predicate) FollowsOwner(ref metav1.OwnerReference) bool {
+	return p.ManagesOwner(ref) || p.between[GroupKind(ref)]
+}
+
+// IsPart says whether an object of this kind with this controlling owner, nil for none, is a part of a job of a kind
+// that is known, managed or not. It does not wait by itself: whoever made it resumes it. Of owners that do not make
+// such objects, which anybody may write, nothing follows, nor of CronJobs: their Jobs wait by themselves.
+func (p *Predicate) IsPart(of schema.GroupKind, owner *metav1.OwnerReference) bool {
+	return owner != nil && (p.ManagesOwner(*owner) || p.makes[making{GroupKind(*owner), of}])
+}
+
+// PartsOfUnmanaged is what becomes of pods of a job that is a part of one of a kind that is not managed.
+func (p *Predicate) PartsOfUnmanaged(namespace string, namespaceLabels map[string]string) UnmanagedJobs {
+	if !p.ManagesNamespace(namespace, namespaceLabels) {
+		return UnmanagedPass
+	}
+	return p.unmanaged
+}
+
+// GroupKind that an owner reference names.
+func GroupKind(ref metav1.OwnerReference) schema.GroupKind {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
-	return err == nil && p.ManagesKind(gv.WithKind(ref.Kind))
+	if err != nil {
+		return schema.GroupKind{}
+	}
+	return schema.GroupKind{Group: gv.Group, Kind: ref.Kind}
 }
 
 // ManagesNamespace says whether jobs of this namespace are managed at all.
@@ -138,6 +241,26 @@ func (p *Predicate) Unmanaged(
 		return UnmanagedPass
 	}
 	return p.unmanaged
+}
+
+// AsksForMapping says whether it matters that a quota takes a namespace with these labels.
+func (p *Predicate) AsksForMapping(namespaceLabels map[string]string) bool {
+	switch p.mapped {
+	case MappedNever:
+		return false
+	case MappedAlways:
+		return true
+	default:
+		return namespaceLabels[v1alpha1.LabelManaged] == "true"
+	}
+}
+
+// MappedNamespace is a set for ManagesLabels: that of a job whose namespace a quota takes, where it matters.
+func MappedNamespace(mapped bool) map[string]string {
+	if !mapped {
+		return nil
+	}
+	return map[string]string{v1alpha1.LabelQuotaName: "of the namespace"}
 }
 
 // LabelKeys are the keys of all labels that ManagesLabels looks at.
@@ -181,8 +304,8 @@ func (p *Predicate) labelsOf(
 	if !ok || kind.ManagedByOther(job) {
 		return nil, false
 	}
-	if owner := metav1.GetControllerOfNoCopy(job); owner != nil && p.ManagesOwner(*owner) {
-		return nil, false // it is part of a job that waits as a whole
+	if p.IsPart(job.GroupVersionKind().GroupKind(), metav1.GetControllerOfNoCopy(job)) {
+		return nil, false
 	}
 	sets := append(kind.templateLabels(job), job.GetLabels(), QueueAnnotation(job.GetAnnotations()))
 	return append(sets, podLabels...), true

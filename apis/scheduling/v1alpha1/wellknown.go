@@ -31,6 +31,8 @@ const (
 	LabelQuotaNameFallback2 = "quota.scheduling.alibabacloud.com/name"
 	// LabelPreemptible with value "false" makes a job draw on min only.
 	LabelPreemptible = "quota.scheduling.koordinator.sh/preemptible"
+	// LabelManaged on a namespace that a quota takes has its jobs managed although they name neither quota nor queue.
+	LabelManaged = "koord-queue/managed"
 	// LabelQuotaParent on an ElasticQuota names its parent quota.
 	LabelQuotaParent = "quota.scheduling.koordinator.sh/parent"
 

@@ -1,0 +1,69 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobs
+
+import (
+	"maps"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// childKey is the field of a job under which its child is read.
+const childKey = "child"
+
+// WithChild is the job with its child as the field that descriptors call child. Without a child, or for a kind that has
+// none, it is the job without such a field, whoever wrote one.
+func (k *Kind) WithChild(job, child *unstructured.Unstructured) *unstructured.Unstructured {
+	object := maps.Clone(job.Object)
+	delete(object, childKey)
+	if child != nil && k.Child != nil {
+		object[childKey] = child.Object
+	}
+	return &unstructured.Unstructured{Object: object}
+}
+
+// HasChild says whether the job was given its child.
+func HasChild(job *unstructured.Unstructured) bool {
+	_, ok := job.Object[childKey].(map[string]any)
+	return ok
+}
+
+// Split is the job as the API server has it, and its child, nil if it was given none.
+func Split(job *unstructured.Unstructured) (own, child *unstructured.Unstructured) {
+	if fields, ok := job.Object[childKey].(map[string]any); ok {
+		child = &unstructured.Unstructured{Object: fields}
+	}
+	own = &unstructured.Unstructured{Object: maps.Clone(job.Object)}
+	delete(own.Object, childKey)
+	return own, child
+}
+
+// CompactChild is a child with what is read of it, which must not be used any more.
+func (k *Kind) CompactChild(child *unstructured.Unstructured) *unstructured.Unstructured {
+	metadata, _ := child.Object["metadata"].(map[string]any)
+	compact := map[string]any{
+		"apiVersion": child.GetAPIVersion(), "kind": child.GetKind(),
+		"metadata": only(metadata, append([]string{"ownerReferences"}, identity...)),
+	}
+	read, _ := k.projection(false).add(Path{childKey}).of(child.Object).(map[string]any)
+	for key, value := range read {
+		if _, ok := compact[key]; !ok {
+			compact[key] = value
+		}
+	}
+	return &unstructured.Unstructured{Object: compact}
+}

@@ -1,0 +1,250 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobs
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+)
+
+// computedTemplate makes a pod template where the job has none, or has but a part of it.
+type computedTemplate struct {
+	// make gets the job and the object that the pod set is in; it changes neither.
+	make func(job, object map[string]any) (map[string]any, error)
+	// reads are the fields that it looks at.
+	reads []source
+}
+
+// computedTemplates by the names that descriptors have for them.
+var computedTemplates = map[string]computedTemplate{
+	"raySubmitter":        {make: raySubmitter},
+	"requestOfAnnotation": {make: requestOfAnnotation},
+	"sparkDriver":         {make: sparkTemplate("driver", "driver"), reads: sparkReads},
+	"sparkExecutor":       {make: sparkTemplate("executor", "executor"), reads: sparkReads},
+}
+
+// annotationMinResources is what a Workflow says that it needs at once; it is the annotation of Koord-Queue.
+const annotationMinResources = "koord-queue/min-resources"
+
+// requestOfAnnotation is a template of one container that asks for what the annotation says, a list of resources in
+// YAML or JSON, and for nothing where there is none.
+func requestOfAnnotation(job, _ map[string]any) (map[string]any, error) {
+	text, _ := lookup(job, Path{"metadata", "annotations", annotationMinResources}).(string)
+	requests := map[string]any{}
+	if err := yaml.Unmarshal([]byte(text), &requests); err != nil {
+		return nil, fmt.Errorf("%w: annotation %s: %w", ErrMalformed, annotationMinResources, err)
+	}
+	container := map[string]any{"name": "default"}
+	if len(requests) > 0 {
+		container["resources"] = map[string]any{"requests": requests}
+	}
+	return map[string]any{"spec": map[string]any{"containers": []any{container}}}, nil
+}
+
+// raySubmitter is the pod that KubeRay submits a job with where the RayJob has no template for it, as
+// GetDefaultSubmitterTemplate of KubeRay 1.4 does.
+func raySubmitter(_, _ map[string]any) (map[string]any, error) {
+	return map[string]any{"spec": map[string]any{
+		"restartPolicy": "Never",
+		"containers": []any{map[string]any{
+			"name": "ray-job-submitter",
+			"resources": map[string]any{
+				"requests": map[string]any{"cpu": "500m", "memory": "200Mi"},
+				"limits":   map[string]any{"cpu": "1", "memory": "1Gi"},
+			},
+		}},
+	}}, nil
+}
+
+// sparkReads are the fields of a SparkApplication that say what its pods ask for.
+var sparkReads = []source{
+	{path: path(".cores")}, {path: path(".coreRequest")}, {path: path(".coreLimit")}, {path: path(".memory")},
+	{path: path(".memoryOverhead")}, {path: path(".gpu")}, {path: path(".priorityClassName")},
+	{path: path(".schedulerName")},
+	{path: path(".nodeSelector")}, {path: path(".tolerations")}, {path: path(".affinity")}, {path: path(".template")},
+	{path: path(".sidecars")}, {path: path(".initContainers")},
+	{path: path(".spec.memoryOverheadFactor"), ofJob: true}, {path: path(".spec.type"), ofJob: true},
+	{path: path(".spec.batchScheduler"), ofJob: true}, {path: path(".spec.batchSchedulerOptions"), ofJob: true},
+	{path: path(".spec.nodeSelector"), ofJob: true}, {path: path(".spec.sparkConf"), ofJob: true},
+}
+
+const (
+	// minSparkOverhead is the least that Spark adds to the memory of a container, in MiB.
+	minSparkOverhead = 384
+	// overheadJVM and overheadOther are the parts of the memory that it adds where the application says nothing.
+	overheadJVM, overheadOther = 0.1, 0.4
+)
+
+// sparkTemplate is what spark-submit makes of the driver's or the executor's section: requests are computed, as
+// BasicDriverFeatureStep and BasicExecutorFeatureStep of Spark 3.5 do.
+func sparkTemplate(role, container string) func(job, object map[string]any) (map[string]any, error) {
+	name := "spark-kubernetes-" + container
+	return func(job, object map[string]any) (map[string]any, error) {
+		resources, err := sparkResources(job, object)
+		if err != nil {
+			return nil, fmt.Errorf("%w: .spec.%s: %w", ErrMalformed, role, err)
+		}
+		template := deepCopy(lookup(object, Path{"template"}))
+		spec, _ := template["spec"].(map[string]any)
+		if spec == nil {
+			spec = map[string]any{}
+			template["spec"] = spec
+		}
+		for _, key := range []string{"priorityClassName", "schedulerName", "tolerations", "affinity"} {
+			if value, ok := object[key]; ok {
+				spec[key] = value
+			}
+		}
+		sparkScheduling(job, spec)
+		containers, _ := spec["containers"].([]any)
+		main := map[string]any{"name": name}
+		if len(containers) > 0 {
+			if first, ok := containers[0].(map[string]any); ok {
+				main = first
+			}
+			containers = containers[1:]
+		}
+		main["resources"] = resources
+		sidecars, _ := object["sidecars"].([]any)
+		spec["containers"] = append(append([]any{main}, containers...), sidecars...)
+		if list, ok := object["initContainers"].([]any); ok {
+			spec["initContainers"] = list
+		}
+		return template, nil
+	}
+}
+
+// sparkScheduling takes over what the whole application says of all its pods.
+func sparkScheduling(job, spec map[string]any) {
+	if selector, ok := lookup(job, path(".spec.nodeSelector")).(map[string]any); ok {
+		spec["nodeSelector"] = selector
+	}
+	if class, ok := lookup(job, path(".spec.batchSchedulerOptions.priorityClassName")).(string); ok && class != "" {
+		if spec["priorityClassName"] == nil {
+			spec["priorityClassName"] = class
+		}
+	}
+	if scheduler, ok := lookup(job, path(".spec.batchScheduler")).(string); ok && scheduler != "" {
+		if spec["schedulerName"] == nil {
+			spec["schedulerName"] = scheduler
+		}
+	}
+}
+
+func deepCopy(value any) map[string]any {
+	fields, _ := value.(map[string]any)
+	if fields == nil {
+		return map[string]any{}
+	}
+	return runtime.DeepCopyJSON(fields)
+}
+
+// sparkResources of the main container.
+func sparkResources(job, section map[string]any) (map[string]any, error) {
+	requests, limits := map[string]any{}, map[string]any{}
+	cores, found, err := integer(section, Path{"cores"})
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		cores = 1
+	}
+	requests["cpu"] = strconv.FormatInt(cores, 10)
+	if text, ok := section["coreRequest"].(string); ok && text != "" {
+		requests["cpu"] = text
+	}
+	if text, ok := section["coreLimit"].(string); ok && text != "" {
+		limits["cpu"] = text
+	}
+	mebibytes, err := sparkMemory(job, section)
+	if err != nil {
+		return nil, err
+	}
+	memory := strconv.FormatInt(mebibytes, 10) + "Mi"
+	requests["memory"], limits["memory"] = memory, memory
+	if gpu, ok := section["gpu"].(map[string]any); ok {
+		name, _ := gpu["name"].(string)
+		quantity, found, err := integer(gpu, Path{"quantity"})
+		if err != nil {
+			return nil, err
+		}
+		if name != "" && found {
+			limits[name] = strconv.FormatInt(quantity, 10)
+		}
+	}
+	return map[string]any{"requests": requests, "limits": limits}, nil
+}
+
+// sparkMemory is the memory of a container in MiB, with what Spark adds to it.
+func sparkMemory(job, section map[string]any) (int64, error) {
+	memory, err := javaMebibytes(section, "memory", 1024)
+	if err != nil {
+		return 0, err
+	}
+	overhead, err := javaMebibytes(section, "memoryOverhead", -1)
+	if err != nil || overhead >= 0 {
+		return memory + max(overhead, 0), err
+	}
+	factor := overheadJVM
+	if kind, _ := lookup(job, path(".spec.type")).(string); kind == "Python" || kind == "R" {
+		factor = overheadOther
+	}
+	if text, ok := lookup(job, path(".spec.memoryOverheadFactor")).(string); ok && text != "" {
+		if factor, err = strconv.ParseFloat(text, 64); err != nil || math.IsNaN(factor) || factor < 0 || factor > 100 {
+			return 0, fmt.Errorf("memoryOverheadFactor %q is no reasonable factor", text)
+		}
+	}
+	return memory + max(int64(factor*float64(memory)), minSparkOverhead), nil
+}
+
+var javaMemory = regexp.MustCompile(`^([0-9]{1,12})([kmgtp]?)(i?b?)$`)
+
+// javaMebibytes reads an amount as Java has it, "512m" or "2g", in MiB; a number alone is in MiB.
+func javaMebibytes(section map[string]any, key string, absent int64) (int64, error) {
+	text, _ := section[key].(string)
+	if text == "" {
+		return absent, nil
+	}
+	match := javaMemory.FindStringSubmatch(strings.ToLower(strings.TrimSpace(text)))
+	if match == nil {
+		return 0, fmt.Errorf("%s %q is no amount of memory", key, text)
+	}
+	unit := map[string]string{"": "Mi", "k": "Ki", "m": "Mi", "g": "Gi", "t": "Ti", "p": "Pi"}[match[2]]
+	quantity, err := resource.ParseQuantity(match[1] + unit)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", key, err)
+	}
+	return quantity.Value() >> 20, nil
+}
+
+// sortedNames are those of the map, in order.
+func sortedNames[V any](m map[string]V) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,345 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobs
+
+import (
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/google/cel-go/cel"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/yaml"
+)
+
+// made is a kind that this repository does not know, as a user would describe it.
+const made = `
+apiVersion: factory.example/v1
+kind: Widget
+resource: widgets
+suspend: {field: .spec.paused}
+podSets:
+- name: leader
+  path: .spec.leader
+  optional: true
+  count: [{default: 1, field: .never}]
+  template: .pod
+- path: .spec.groups.*
+  nameField: .groupName
+  count: [{field: .replicas, default: 1}, {field: .hosts, default: 1}]
+  template: .pod
+- path: .spec.roles.*
+  count: [{least: [{field: .replicas}, {field: $.spec.most}]}]
+  template: .pod
+priorityClass: [.spec.class]
+managedBy: {field: .spec.managedBy, own: [factory.example/widgets]}
+state:
+  succeeded: self.status.phase == "Done"
+  failed: self.status.phase == "Broken"
+  message: self.status.note
+  ready: self.status.pods.filter(p, p.ready).size()
+  active: self.status.pods.size()
+pods: {label: factory.example/widget, value: Name}
+`
+
+func widget(t testing.TB) *Kind {
+	t.Helper()
+	kind, err := ParseDescriptor([]byte(made))
+	require.NoError(t, err)
+	return kind
+}
+
+// Every file of the built-in kinds is a descriptor, named by its kind.
+func TestBuiltInKindsAreDescribed(t *testing.T) {
+	names, err := fs.Glob(descriptors, "kinds/*.yaml")
+	require.NoError(t, err)
+	require.Len(t, Builtin(), len(names))
+	seen := map[string]bool{}
+	for i, kind := range Builtin() {
+		require.False(t, seen[kind.String()], kind.String())
+		seen[kind.String()] = true
+		require.Contains(t, names[i], strings.ToLower(kind.GVK.Kind))
+	}
+}
+
+func TestAKindThatNobodyKnows(t *testing.T) {
+	kind := widget(t)
+	require.Equal(t, "Widget.v1.factory.example", kind.String())
+	require.Equal(t, "w-widget", kind.UnitName("w"))
+	job := object(t, `
+metadata: {name: w, namespace: team, labels: {koord-queue/queue-name: q}}
+spec:
+  paused: true
+  class: high
+  most: 3
+  leader: {pod: {spec: {containers: [{name: c}]}}}
+  groups:
+  - {groupName: Small_Ones, replicas: 2, hosts: 4, pod: {spec: {containers: [{name: c}]}}}
+  - {groupName: large, pod: {metadata: {labels: {`+"quota.scheduling.koordinator.sh/name"+`: a}},
+	spec: {containers: [{name: c}]}}}
+  roles:
+    Worker: {replicas: 9, pod: {spec: {containers: [{name: c}]}}}
+    Chief: {pod: {spec: {containers: [{name: c}]}}}
+`)
+	sets, err := kind.PodSets(job)
+	require.NoError(t, err)
+	counts := map[string]int32{}
+	names := make([]string, 0, len(sets))
+	for i := range sets {
+		names = append(names, sets[i].Name)
+		counts[sets[i].Name] = sets[i].Count
+	}
+	require.Equal(t, []string{"leader", "small-ones", "large", "chief", "worker"}, names)
+	require.Equal(t, map[string]int32{"leader": 1, "small-ones": 8, "large": 1, "chief": 3, "worker": 3}, counts)
+	quota, err := kind.Quota(job)
+	require.NoError(t, err)
+	require.Equal(t, "a", quota)
+	require.True(t, kind.Suspended(job))
+	require.True(t, kind.PodSelector(job).Matches(labels.Set{"factory.example/widget": "w"}))
+	priority, err := kind.PriorityOf(job)
+	require.NoError(t, err)
+	require.Equal(t, "high", priority.Class)
+
+	// What is written into each template is taken back from each.
+	before := job.DeepCopy()
+	additions := map[string]Addition{}
+	for _, name := range names {
+		additions[name] = Addition{Labels: map[string]string{"quota.scheduling.koordinator.sh/name": "b"}}
+	}
+	require.NoError(t, kind.AddToTemplates(job, additions))
+	sets, err = kind.PodSets(job)
+	require.NoError(t, err)
+	for i := range sets {
+		require.Equal(t, "b", sets[i].Template.Labels["quota.scheduling.koordinator.sh/name"], sets[i].Name)
+	}
+	require.True(t, kind.RestoreTemplates(job))
+	_, err = kind.PodSets(job)
+	require.NoError(t, err)
+	require.Equal(t, before.Object["spec"].(map[string]any)["leader"], job.Object["spec"].(map[string]any)["leader"])
+}
+
+func TestStateOfAKindThatNobodyKnows(t *testing.T) {
+	kind := widget(t)
+	for text, want := range map[string]struct {
+		end           End
+		ended         bool
+		ready, active int64
+	}{
+		"{}":                                              {},
+		"status: {phase: Running}":                        {},
+		"status: {phase: 3, pods: 7, note: [1]}":          {},
+		"status: {phase: Done, note: fine}":               {end: End{Succeeded: true, Message: "fine"}, ended: true},
+		"status: {phase: Broken}":                         {ended: true},
+		"status: {pods: [{ready: true}, {ready: false}]}": {ready: 1, active: 2},
+		"status: {pods: [{ready: true}, {}]}":             {active: 2},
+	} {
+		t.Run(text, func(t *testing.T) {
+			job := object(t, text)
+			end, ended := kind.Ended(job)
+			require.Equal(t, want.ended, ended)
+			require.Equal(t, want.end, end)
+			require.Equal(t, want.ready, kind.Running(job))
+			require.Equal(t, want.active, kind.Active(job))
+		})
+	}
+}
+
+// An operator may go by an annotation, alone or beside a field.
+func TestSuspensionByAnnotation(t *testing.T) {
+	const key = "scheduling.x-k8s.io/suspend"
+	for name, tc := range map[string]struct {
+		rule           string
+		suspend        func(*unstructured.Unstructured)
+		before, resume string
+	}{
+		"alone": {"{annotation: " + key + "}", func(job *unstructured.Unstructured) {}, "", "false"},
+		"beside a field, and not used": {
+			"{field: .spec.paused, annotation: " + key + "}", func(*unstructured.Unstructured) {}, "", "",
+		},
+		"beside a field, by a user of Koord-Queue": {
+			"{field: .spec.paused, annotation: " + key + "}",
+			func(job *unstructured.Unstructured) { job.SetAnnotations(map[string]string{key: "true"}) }, "true", "false",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kind, err := ParseDescriptor([]byte(strings.Replace(made, "{field: .spec.paused}", tc.rule, 1)))
+			require.NoError(t, err)
+			job := object(t, "{}")
+			tc.suspend(job)
+			require.False(t, kind.Suspended(job), "an annotation beside the field says nothing")
+			require.Equal(t, tc.before, job.GetAnnotations()[key])
+			require.NoError(t, kind.SetSuspend(job, true))
+			require.True(t, kind.Suspended(job))
+			require.NoError(t, kind.SetSuspend(job, false))
+			require.False(t, kind.Suspended(job))
+			require.Equal(t, tc.resume, job.GetAnnotations()[key])
+		})
+	}
+}
+
+func TestPodSetsThatAreNotThere(t *testing.T) {
+	kind := widget(t)
+	sets, err := kind.PodSets(object(t, "{}"))
+	require.NoError(t, err, "one is optional, and of the others there may be none")
+	require.Empty(t, sets)
+	_, err = kind.PodSets(object(t, "spec: {groups: [{groupName: a, pod: {}}, {groupName: A, pod: {}}]}"))
+	require.ErrorIs(t, err, ErrMalformed)
+	_, err = kind.PodSets(object(t, "spec: {groups: [{groupName: a}]}"))
+	require.ErrorContains(t, err, ".spec.groups.0.pod is not an object")
+}
+
+// What a compact job is read as is what the job is read as.
+func TestACompactJobOfAnyKind(t *testing.T) {
+	kind := widget(t)
+	whole := object(t, `
+metadata: {name: w, namespace: team, uid: u}
+spec:
+  paused: true
+  most: 2
+  unread: {a: b}
+  leader: {image: x, pod: {spec: {containers: [{name: c, env: [{name: KEY, value: secret}],
+	resources: {requests: {cpu: 1}}}]}}}
+  groups: [{groupName: g, replicas: 2, unread: 1, pod: {spec: {containers: [{name: c, command: [secret]}]}}}]
+status: {phase: Done, note: fine, pods: [{ready: true, name: x}], unread: y}
+`)
+	whole.SetGroupVersionKind(kind.GVK)
+	compact := kind.Compact(whole.DeepCopy(), false)
+	kept, err := Expand(compact)
+	require.NoError(t, err)
+	text, err := kept.MarshalJSON()
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "secret")
+	require.NotContains(t, string(text), "unread")
+	want, err := kind.PodSets(whole)
+	require.NoError(t, err)
+	have, err := kind.PodSets(kept)
+	require.NoError(t, err)
+	require.Len(t, have, len(want))
+	for i := range want {
+		require.Equal(t, want[i].Name, have[i].Name)
+		require.Equal(t, want[i].Count, have[i].Count)
+	}
+	end, ended := kind.Ended(kept)
+	require.True(t, ended)
+	require.Equal(t, End{Succeeded: true, Message: "fine"}, end)
+	require.EqualValues(t, 1, kind.Running(kept))
+}
+
+func TestDescriptorsThatCannotBe(t *testing.T) {
+	for name, tc := range map[string]struct{ from, to, want string }{
+		"a field that is none": {"resource: widgets", "resources: widgets", `unknown field "resources"`},
+		"no kind":              {"kind: Widget", "kind: \"\"", "kind: Required value"},
+		"no version":           {"apiVersion: factory.example/v1", "apiVersion: a/b/c", "apiVersion: Invalid value"},
+		"nothing to suspend by": {"suspend: {field: .spec.paused}", "suspend: {}",
+			"suspend: Required value: a field or an annotation"},
+		"suspension in status": {".spec.paused", ".status.paused",
+			"suspend.field: Invalid value: \".status.paused\": it has to be below .spec"},
+		"suspension of many":  {".spec.paused", ".spec.*.paused", "it has no stars"},
+		"a path that is none": {".spec.paused", "spec.paused", `a path begins with "."`},
+		"an index in a path":  {".spec.paused", "\".spec.a[0]\"", `"a[0]" is no name of a field`},
+		"one name for many":   {"  nameField: .groupName", "  name: groups", "several pod sets cannot have one name"},
+		"no count": {"  count: [{field: .replicas, default: 1}, {field: .hosts, default: 1}]\n", "",
+			"podSets[1].count: Required value"},
+		"a count of nothing": {"{default: 1, field: .never}", "{less: .a}", "podSets[0].count[0]: Invalid value"},
+		"a negative default": {"{default: 1, field: .never}", "{default: -1, field: .never}", "must not be negative"},
+		"labels in status": {"template: .pod\n- path: .spec.groups",
+			"template: .pod\n  labels: $.status.x\n- path: .spec.groups",
+			"podSets[0].labels: Invalid value: \".status.x\": it has to be below .spec"},
+		"no template": {"  template: .pod\n- path: .spec.groups", "- path: .spec.groups",
+			"podSets[0].template: Required value: or computed"},
+		"a code that is none": {"template: .pod\n- path: .spec.groups", "computed: magic\n- path: .spec.groups",
+			"podSets[0].computed: Unsupported value: \"magic\""},
+		"a child of no kind": {"priorityClass:", "child: {apiVersion: v1, kind: A, resource: as}\npriorityClass:",
+			"child: Invalid value: \"A\": it is none of the children"},
+		"a rule without a sentence": {"priorityClass:", "valid: [{rule: has(self.spec.a)}]\npriorityClass:",
+			"valid[0].message: Required value"},
+		"an expression that is none": {`self.status.phase == "Done"`, `self.status.phase ==`,
+			"state.succeeded: Invalid value"},
+		"of another type":        {"self.status.pods.size()", `'"many"'`, "it gives a value of type string, want int"},
+		"of the whole job":       {"self.status.note", "string(self)", "self as a whole cannot be read"},
+		"of something else":      {"self.status.note", "pod.status.note", "undeclared reference to 'pod'"},
+		"pods by something else": {"value: Name", "value: Owner", `pods.value: Invalid value: "Owner"`},
+		"pods by no label":       {"label: factory.example/widget", "label: a b", "pods.label: Invalid value"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Contains(t, made, tc.from)
+			_, err := ParseDescriptor([]byte(strings.Replace(made, tc.from, tc.to, 1)))
+			require.ErrorContains(t, err, tc.want)
+		})
+	}
+}
+
+func TestWhatAnExpressionReads(t *testing.T) {
+	x, err := sharedExpressions()
+	require.NoError(t, err)
+	for text, want := range map[string][]string{
+		`self.a.b == "x"`:                                        {".a.b"},
+		`has(self.a.b) && self.a.b.c == 1`:                       {".a.b"},
+		`self["a"]["b"] == 1`:                                    {".a.b"},
+		`self.?a.b.orValue(1) == 1`:                              {".a.b"},
+		`self.list.exists(c, c.type == self.want)`:               {".list", ".want"},
+		`self.m.all(k, self.m[k].ready)`:                         {".m"},
+		`self.a.map(x, x.size()).sum() > self.b ? true : self.c`: {".a", ".b", ".c"},
+		`true`: nil,
+	} {
+		e, err := x.compile(text, cel.BoolType)
+		require.NoError(t, err, text)
+		var reads []string
+		for _, p := range e.reads {
+			reads = append(reads, p.String())
+		}
+		require.Equal(t, want, reads, text)
+	}
+}
+
+// Nobody writes an object that an expression takes long over.
+func TestAnExpressionCostsNoMoreThanItMay(t *testing.T) {
+	x, err := sharedExpressions()
+	require.NoError(t, err)
+	e, err := x.compile(`self.l.all(a, self.l.all(b, a + b >= 0))`, cel.BoolType)
+	require.NoError(t, err)
+	list := make([]any, 2000)
+	for i := range list {
+		list[i] = int64(i)
+	}
+	_, err = e.eval(map[string]any{"l": list})
+	require.ErrorContains(t, err, "cost")
+	require.False(t, e.holds(map[string]any{"l": list}))
+}
+
+// FuzzDescriptor has any description read any object: it may be refused, and never panics.
+func FuzzDescriptor(f *testing.F) {
+	objects := []string{"{}", "spec: {paused: 1, groups: {a: 1}, roles: [1, {pod: []}]}", "spec: []\nstatus: {phase: {}}"}
+	f.Add(made, objects[1])
+	for _, kind := range Builtin() {
+		for _, object := range objects {
+			f.Add(string(kind.Text()), object)
+		}
+	}
+	predicate, err := NewPredicate(DefaultManagedJobs())
+	require.NoError(f, err)
+	f.Fuzz(func(t *testing.T, description, object string) {
+		kind, err := ParseDescriptor([]byte(description))
+		job := &unstructured.Unstructured{Object: map[string]any{}}
+		if err != nil || yaml.Unmarshal([]byte(object), &job.Object) != nil || job.Object == nil {
+			return
+		}
+		tryKind(t, kind, predicate, job)
+	})
+}

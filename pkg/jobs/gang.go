@@ -1,0 +1,149 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobs
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/koordinator-sh/koordinator/apis/extension"
+)
+
+// LabelPodGroup names a PodGroup of scheduling.x-k8s.io. Koordinator reads those of scheduling.sigs.k8s.io.
+const LabelPodGroup = "scheduling.x-k8s.io/pod-group"
+
+// gangLabels are those by which pods say themselves to which gang of Koordinator they belong.
+var gangLabels = []string{"pod-group.scheduling.sigs.k8s.io", "pod-group.scheduling.sigs.k8s.io/name"}
+
+// Gang is a number of pods that Koordinator binds together: as many as the gang needs, or none.
+type Gang struct {
+	// PodGroup of scheduling.x-k8s.io that the templates name; empty for the gang of the whole job.
+	PodGroup string   `json:"podGroup,omitempty"`
+	PodSets  []string `json:"podSets"`
+	// Minimum of pods that are bound together, at least two.
+	Minimum int32 `json:"minimum"`
+}
+
+// Annotations make pods of a job with this unit members of the gang.
+func (g *Gang) Annotations(unit string) map[string]string {
+	name := g.PodGroup
+	if name == "" {
+		name = unit
+	}
+	return map[string]string{
+		extension.AnnotationGangName: name, extension.AnnotationGangMinNum: strconv.Itoa(int(g.Minimum)),
+	}
+}
+
+// gangRule is a GangRule that was checked.
+type gangRule struct {
+	when, unless *expression
+	minimum      []countTerm
+}
+
+// Gangs of the job, of which no template bears what resuming adds. Templates that name a PodGroup of
+// scheduling.x-k8s.io make one, by its name. Otherwise the job is one gang if its kind says that it asks for it, or
+// everyJob. There is none where a template names a gang of Koordinator itself, where nothing is written into
+// templates, and where the operator makes pods only once others run: those would wait for each other.
+func (k *Kind) Gangs(job *unstructured.Unstructured, everyJob bool) []Gang {
+	rule := k.gang
+	if rule == nil {
+		rule = &gangRule{}
+	}
+	if !k.CanBeSuspended() || rule.unless != nil && rule.unless.holds(job.Object) {
+		return nil
+	}
+	sets, err := k.podSets(job)
+	if err != nil || slices.ContainsFunc(sets, func(s podSetAt) bool { return s.namesGang() }) {
+		return nil
+	}
+	asked := everyJob || rule.when != nil && rule.when.holds(job.Object)
+	gangs, complete := gangsOf(sets, asked)
+	least, known, err := minimumOf(rule, job)
+	if err != nil || !complete {
+		return nil
+	}
+	return atLeastTwo(gangs, least, known)
+}
+
+// gangsOf the pod sets; false if pods cannot be told of theirs, or are not counted.
+func gangsOf(sets []podSetAt, asked bool) (gangs []Gang, complete bool) {
+	for i := range sets {
+		s := &sets[i]
+		group := s.metadata(labelsKey)[LabelPodGroup]
+		if s.later != nil && s.later.holds(s.job) || group == "" && !asked {
+			continue
+		}
+		least, err := s.least()
+		if object, _ := s.metadataAt(annotationsKey); object == nil || err != nil {
+			return nil, false
+		}
+		gangs = join(gangs, group, s.set, least)
+	}
+	return gangs, true
+}
+
+// join adds pods to the gang of the group, which may be the first of it.
+func join(gangs []Gang, group, set string, pods int32) []Gang {
+	for i := range gangs {
+		if g := &gangs[i]; g.PodGroup == group {
+			g.PodSets = append(g.PodSets, set)
+			g.Minimum += min(pods, math.MaxInt32-g.Minimum)
+			return gangs
+		}
+	}
+	return append(gangs, Gang{PodGroup: group, PodSets: []string{set}, Minimum: pods})
+}
+
+// atLeastTwo leaves out gangs of one pod. What the job says that it needs, if it is known, is the minimum of its only
+// gang, unless it is more pods than that has.
+func atLeastTwo(gangs []Gang, least int32, known bool) (kept []Gang) {
+	for _, g := range gangs {
+		if known && len(gangs) == 1 {
+			g.Minimum = min(g.Minimum, least)
+		}
+		if g.Minimum > 1 {
+			kept = append(kept, g)
+		}
+	}
+	return kept
+}
+
+func minimumOf(rule *gangRule, job *unstructured.Unstructured) (least int32, known bool, err error) {
+	whole := podSetAt{podSetRule: &podSetRule{}, place: place{object: job.Object}, job: job.Object}
+	return whole.pods(rule.minimum)
+}
+
+// least is the number of pods that the job cannot do without.
+func (s *podSetAt) least() (int32, error) {
+	var set PodSet
+	if err := s.readCounts(&set); err != nil {
+		return 0, err
+	}
+	if set.MinCount != nil {
+		return *set.MinCount, nil
+	}
+	return set.Count, nil
+}
+
+// namesGang says whether whoever wrote the job put these pods into a gang of Koordinator.
+func (s *podSetAt) namesGang() bool {
+	return s.metadata(annotationsKey)[extension.AnnotationGangName] != "" || hasAny(s.metadata(labelsKey), gangLabels...)
+}

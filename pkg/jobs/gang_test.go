@@ -1,0 +1,140 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobs
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+func job(t *testing.T, text string) (*Kind, *unstructured.Unstructured) {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	require.NoError(t, yaml.Unmarshal([]byte(text), &object.Object))
+	kind, ok := Find(KindString(object.GroupVersionKind()))
+	require.True(t, ok, object.GroupVersionKind())
+	return kind, kind.WithChild(object, nil)
+}
+
+func TestGangs(t *testing.T) {
+	const (
+		pyTorch = `
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: train}
+spec:
+  runPolicy: {schedulingPolicy: {minAvailable: 3}}
+  elasticPolicy: {minReplicas: 2}
+  pytorchReplicaSpecs:
+    Master: {template: {metadata: {labels: {a: b}}}}
+    Worker: {replicas: 4, template: {spec: {}}}
+`
+		mpi = `
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {name: train}
+spec:
+  runPolicy: {schedulingPolicy: {minAvailable: 5}}
+  mpiReplicaSpecs:
+    Launcher: {template: {}}
+    Worker: {replicas: 4, template: {}}
+`
+		ray = `
+apiVersion: ray.io/v1
+kind: RayJob
+metadata: {name: train, labels: {ray.io/gang-scheduling-enabled: ""}}
+spec:
+  rayClusterSpec:
+    headGroupSpec: {template: {}}
+    workerGroupSpecs:
+    - {groupName: small, replicas: 3, numOfHosts: 2, minReplicas: 1, template: {}}
+  submitterPodTemplate: {spec: {}}
+`
+		jobSet = `
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: train}
+spec:
+  replicatedJobs:
+  - {name: a, replicas: 2, template: {spec: {template: {metadata: {labels: {scheduling.x-k8s.io/pod-group: one}}}}}}
+  - {name: b, template: {spec: {parallelism: 3, completions: 6, template: {}}}}
+`
+		spark = `
+apiVersion: sparkoperator.k8s.io/v1beta2
+kind: SparkApplication
+metadata: {name: pi}
+spec: {mode: cluster, driver: {}, executor: {instances: 4}}
+`
+	)
+	with := func(text string, value any, path ...string) string {
+		_, object := job(t, text)
+		require.NoError(t, unstructured.SetNestedField(object.Object, value, path...))
+		changed, err := yaml.Marshal(object.Object)
+		require.NoError(t, err)
+		return string(changed)
+	}
+	whole := func(minimum int32, sets ...string) []Gang { return []Gang{{PodSets: sets, Minimum: minimum}} }
+	minAvailable := []string{"spec", "runPolicy", "schedulingPolicy", "minAvailable"}
+	for name, tc := range map[string]struct {
+		text     string
+		everyJob bool
+		want     []Gang
+	}{
+		"as many as it asks for": {pyTorch, false, whole(3, "master", "worker")},
+		"no more than it can do without, where it does not say": {
+			with(pyTorch, nil, "spec", "runPolicy"), true, whole(3, "master", "worker"),
+		},
+		"it does not ask for one":           {with(pyTorch, nil, "spec", "runPolicy"), false, nil},
+		"it needs more pods than it has":    {with(mpi, int64(9), minAvailable...), false, whole(5, "launcher", "worker")},
+		"its launcher begins with the rest": {mpi, false, whole(5, "launcher", "worker")},
+		"its launcher waits for the rest": {
+			with(mpi, "WaitForWorkersReady", "spec", "launcherCreationPolicy"), false, whole(4, "worker"),
+		},
+		"one pod is no gang":    {with(mpi, int64(1), minAvailable...), false, nil},
+		"without the submitter": {ray, false, whole(7, "head", "small")},
+		"a cluster that is scaled needs its least": {
+			with(ray, true, "spec", "rayClusterSpec", "enableInTreeAutoscaling"), false, whole(3, "head", "small"),
+		},
+		"the driver comes first":         {spark, true, nil},
+		"templates that name a PodGroup": {jobSet, false, []Gang{{PodGroup: "one", PodSets: []string{"a"}, Minimum: 2}}},
+		"and those that name none": {jobSet, true, []Gang{
+			{PodGroup: "one", PodSets: []string{"a"}, Minimum: 2}, {PodSets: []string{"b"}, Minimum: 3},
+		}},
+		"Jobs of a JobSet that wait for others": {
+			with(jobSet, "InOrder", "spec", "startupPolicy", "startupPolicyOrder"), true, nil,
+		},
+		"templates that name a gang of Koordinator": {
+			with(pyTorch, "mine", "spec", "pytorchReplicaSpecs", "Master", "template", "metadata", "annotations",
+				"gang.scheduling.koordinator.sh/name"), true, nil,
+		},
+		"templates that name a PodGroup of Koordinator": {
+			with(pyTorch, "mine", "spec", "pytorchReplicaSpecs", "Master", "template", "metadata", "labels",
+				"pod-group.scheduling.sigs.k8s.io"), true, nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kind, object := job(t, tc.text)
+			require.Equal(t, tc.want, kind.Gangs(object, tc.everyJob))
+			compact, err := Expand(kind.Compact(object.DeepCopy(), false))
+			require.NoError(t, err)
+			require.Equal(t, tc.want, kind.Gangs(compact, tc.everyJob), "as a cache has it")
+		})
+	}
+}

@@ -1,0 +1,120 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobs
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Path is the way to a field of an object, one key for each level. The key "*" stands for every key of a map, and for
+// every element of a list.
+type Path []string
+
+// star stands for every key of a map and every element of a list.
+const star = "*"
+
+// path reads ".spec.suspend".
+func path(dotted string) Path {
+	return strings.Split(strings.TrimPrefix(dotted, "."), ".")
+}
+
+// String is the path as a user writes it: ".spec.suspend".
+func (p Path) String() string { return "." + strings.Join(p, ".") }
+
+// child is the path of a field below; the receiver is not changed.
+func (p Path) child(keys ...string) Path {
+	return append(append(make(Path, 0, len(p)+len(keys)), p...), keys...)
+}
+
+// fixed is the part of the path before the first star.
+func (p Path) fixed() Path {
+	if i := slices.Index(p, star); i >= 0 {
+		return p[:i]
+	}
+	return p
+}
+
+// place is an object inside of another one, and the way to it.
+type place struct {
+	at     Path
+	object map[string]any
+}
+
+// key is the last of the way: that of a map, or the index in a list.
+func (p *place) key() string {
+	if len(p.at) == 0 {
+		return ""
+	}
+	return p.at[len(p.at)-1]
+}
+
+// maxPlaces bounds what a path with stars finds: whoever writes an object may write as many as he likes.
+const maxPlaces = 1000
+
+// walk finds the objects that the path leads to. Keys of maps come in their order. What is no object is passed over.
+func walk(object map[string]any, p Path) []place {
+	found := []place{{object: object}}
+	values := []any{object}
+	for i, key := range p {
+		var next []place
+		var nextValues []any
+		add := func(at Path, value any) {
+			if len(next) >= maxPlaces {
+				return
+			}
+			fields, _ := value.(map[string]any)
+			next, nextValues = append(next, place{at, fields}), append(nextValues, value)
+		}
+		for j, value := range values {
+			at := found[j].at
+			switch v := value.(type) {
+			case map[string]any:
+				if key != star {
+					if item, ok := v[key]; ok {
+						add(at.child(key), item)
+					}
+					continue
+				}
+				for _, k := range sortedKeys(v) {
+					add(at.child(k), v[k])
+				}
+			case []any:
+				if key != star {
+					continue
+				}
+				for n, item := range v {
+					add(at.child(strconv.Itoa(n)), item)
+				}
+			}
+		}
+		if found, values = next, nextValues; len(found) == 0 || i == len(p)-1 {
+			break
+		}
+	}
+	return slices.DeleteFunc(found, func(p place) bool { return p.object == nil })
+}
+
+func sortedKeys(fields map[string]any) []string {
+	keys := make([]string, 0, len(fields))
+	for key := range fields {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}

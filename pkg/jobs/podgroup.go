@@ -1,0 +1,266 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobs
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+)
+
+// Pods that nobody owns have no job that a unit could stand for. Those of one group are read as one: PodGroup makes an
+// object of them, which the descriptor in kinds/pod.yaml describes. A pod without a group is a group of its own.
+
+const (
+	// LabelPodGroupName and AnnotationPodGroupTotal are Kueue's: the group of a pod, and how many pods it has.
+	LabelPodGroupName       = "kueue.x-k8s.io/pod-group-name"
+	AnnotationPodGroupTotal = "kueue.x-k8s.io/pod-group-total-count"
+
+	// mostPodsOfGroup bounds what a group may say that it has.
+	mostPodsOfGroup = 100_000
+)
+
+// OfPods says whether jobs of the kind are groups of pods that nobody owns, and not objects.
+func (k *Kind) OfPods() bool { return k.GVK == podKind }
+
+// PodGroupName is the group of a pod, which has the name of the pod where that is in none.
+func PodGroupName(pod metav1.Object) string {
+	if name := pod.GetLabels()[LabelPodGroupName]; name != "" {
+		return name
+	}
+	return pod.GetName()
+}
+
+// QueuesPods says whether pods that nobody owns are queued at all.
+func (p *Predicate) QueuesPods() bool {
+	_, manages := p.kinds[podKind]
+	return manages
+}
+
+// QueuesPod says whether a pod waits as one of a group: nobody controls it, and it names a quota or a queue.
+func (p *Predicate) QueuesPod(pod metav1.Object) bool {
+	labels := pod.GetLabels()
+	return p.QueuesPods() && metav1.GetControllerOfNoCopy(pod) == nil &&
+		(hasAny(labels, v1alpha1.QueueNameKey) || hasAny(labels, v1alpha1.QuotaLabels[:]...))
+}
+
+// UnitNamedBy is the unit, as namespace/name, that a pod belongs to by what it says itself: that of its annotation, or
+// of its group; empty for other pods.
+func (p *Predicate) UnitNamedBy(pod *corev1.Pod) string {
+	if key := pod.Annotations[v1alpha1.AnnotationRelatedQueueUnit]; key != "" {
+		return key
+	}
+	if p == nil || !p.QueuesPod(pod) {
+		return ""
+	}
+	kind := p.kinds[podKind]
+	return pod.Namespace + "/" + kind.UnitName(PodGroupName(pod))
+}
+
+// PodGroup is the job that pods of one group are, nil without pods. Pods of the same shape are one pod set.
+func PodGroup(pods []*corev1.Pod) (*unstructured.Unstructured, error) {
+	if len(pods) == 0 {
+		return nil, nil
+	}
+	pods = slices.SortedFunc(slices.Values(pods), func(a, b *corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	first := pods[0]
+	group := &unstructured.Unstructured{Object: map[string]any{}}
+	group.SetGroupVersionKind(podKind)
+	group.SetNamespace(first.Namespace)
+	group.SetName(PodGroupName(first))
+	group.SetUID(first.UID)
+	group.SetCreationTimestamp(first.CreationTimestamp)
+	group.SetLabels(first.Labels)
+	annotations := maps.Clone(first.Annotations)
+	for _, ours := range []string{v1alpha1.AnnotationSuspendedBy, v1alpha1.AnnotationTemplateAdditions} {
+		delete(annotations, ours) // no pod has them of us
+	}
+	group.SetAnnotations(annotations)
+	sets, err := podSetsOfGroup(pods)
+	if err != nil {
+		return nil, err
+	}
+	group.Object["spec"] = map[string]any{
+		"first": first.Name, "total": totalOf(first), "pods": sets,
+	}
+	group.Object["status"] = statusOfGroup(pods)
+	return group, nil
+}
+
+// totalOf is the number of pods that a group has in the end. One that cannot be read is more than there can be.
+func totalOf(pod *corev1.Pod) int64 {
+	if pod.Labels[LabelPodGroupName] == "" {
+		return 1
+	}
+	total, err := strconv.ParseInt(pod.Annotations[AnnotationPodGroupTotal], 10, 32)
+	if err != nil || total < 1 || total > mostPodsOfGroup {
+		return mostPodsOfGroup + 1
+	}
+	return total
+}
+
+func statusOfGroup(pods []*corev1.Pod) map[string]any {
+	n := map[string]int64{"pods": int64(len(pods)), "active": 0, "bound": 0, "ready": 0, "succeeded": 0, "failed": 0}
+	for _, pod := range pods {
+		switch pod.Status.Phase {
+		case corev1.PodSucceeded:
+			n["succeeded"]++
+			continue
+		case corev1.PodFailed:
+			n["failed"]++
+			continue
+		default:
+			n["active"]++
+		}
+		if pod.Spec.NodeName != "" {
+			n["bound"]++
+		}
+		if pod.Status.Phase == corev1.PodRunning {
+			n["ready"]++
+		}
+	}
+	status := make(map[string]any, len(n))
+	for key, value := range n {
+		status[key] = value
+	}
+	return status
+}
+
+// podSetsOfGroup are the pods that have not ended, by their shape.
+func podSetsOfGroup(pods []*corev1.Pod) ([]any, error) {
+	type set struct {
+		shape    string
+		count    int64
+		template map[string]any
+	}
+	var sets []*set
+	for _, pod := range pods {
+		template, err := templateOf(pod)
+		if err != nil {
+			return nil, err
+		}
+		text, err := json.Marshal(template)
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(text)
+		shape := hex.EncodeToString(sum[:4])
+		i := slices.IndexFunc(sets, func(s *set) bool { return s.shape == shape })
+		if i < 0 {
+			i = len(sets)
+			sets = append(sets, &set{shape: shape, template: template})
+		}
+		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			sets[i].count++
+		}
+	}
+	slices.SortFunc(sets, func(a, b *set) int { return cmp.Compare(a.shape, b.shape) })
+	list := make([]any, 0, len(sets))
+	for _, s := range sets {
+		name := "pods"
+		if len(sets) > 1 {
+			name += "-" + s.shape
+		}
+		list = append(list, map[string]any{"name": name, "count": s.count, "template": s.template})
+	}
+	return list, nil
+}
+
+// templateOf is what scheduling needs of a pod, without what is its own: its node, and the name of the volume with its
+// token.
+func templateOf(pod *corev1.Pod) (map[string]any, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: labelsOfGroup(pod.Labels)}, Spec: pod.Spec,
+	})
+	if err != nil {
+		return nil, err
+	}
+	fields = schedulingFields.of(fields)
+	spec, _ := fields["spec"].(map[string]any)
+	delete(spec, "nodeName")
+	volumes, _ := spec["volumes"].([]any)
+	volumes = slices.DeleteFunc(volumes, func(volume any) bool {
+		v, _ := volume.(map[string]any)
+		return len(v) < 2 // nothing but its name
+	})
+	if spec["volumes"] = volumes; len(volumes) == 0 {
+		delete(spec, "volumes")
+	}
+	return fields, nil
+}
+
+// labelsOfGroup are those that count: others may tell the pods of a group from each other.
+func labelsOfGroup(labels map[string]string) map[string]string {
+	kept := map[string]string{}
+	for _, key := range append([]string{v1alpha1.QueueNameKey, v1alpha1.LabelPreemptible}, v1alpha1.QuotaLabels[:]...) {
+		if value := labels[key]; value != "" {
+			kept[key] = value
+		}
+	}
+	return kept
+}
+
+// CompactPod is a pod with what is read of it, or with no more than that it is there.
+func CompactPod(pod *corev1.Pod, queued bool) *corev1.Pod {
+	compact := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+	}}
+	if !queued {
+		return compact
+	}
+	compact.Labels, compact.CreationTimestamp = pod.Labels, pod.CreationTimestamp
+	compact.DeletionTimestamp = pod.DeletionTimestamp
+	annotations := map[string]any{}
+	for key, value := range pod.Annotations {
+		annotations[key] = value
+	}
+	kept := map[string]any{"annotations": annotations}
+	reduceAnnotations(kept)
+	compact.Annotations = stringMap(kept["annotations"])
+	if total, ok := pod.Annotations[AnnotationPodGroupTotal]; ok {
+		compact.Annotations = withText(compact.Annotations, AnnotationPodGroupTotal, total)
+	}
+	if template, err := templateOf(pod); err == nil {
+		spec, _ := template["spec"].(map[string]any)
+		// What was read from a pod a moment ago can be read as one.
+		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &compact.Spec)
+	}
+	compact.Spec.NodeName = pod.Spec.NodeName
+	compact.Status.Phase = pod.Status.Phase
+	return compact
+}
+
+func withText(m map[string]string, key, value string) map[string]string {
+	if m == nil {
+		m = map[string]string{}
+	}
+	m[key] = value
+	return m
+}

@@ -1,0 +1,168 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobs
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+)
+
+// grouped is the n-th pod of a group, or one of none.
+func grouped(n int, group, total string, edits ...func(*corev1.Pod)) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "team", Name: fmt.Sprintf("p%d", n), UID: types.UID(fmt.Sprintf("uid-%d", n)),
+			CreationTimestamp: metav1.NewTime(time.Unix(int64(1000+n), 0)),
+			Labels:            map[string]string{v1alpha1.LabelQuotaName: "a", "index": fmt.Sprint(n)},
+			Annotations:       map[string]string{v1alpha1.AnnotationSuspendedBy: "forged", "secret": "s"},
+		},
+		Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{
+				Name: "c", Env: []corev1.EnvVar{{Name: "secret"}},
+				Resources: corev1.ResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")},
+				},
+			}},
+			Volumes: []corev1.Volume{{Name: fmt.Sprintf("kube-api-access-%d", n)}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodPending},
+	}
+	if group != "" {
+		pod.Labels[LabelPodGroupName] = group
+		pod.Annotations[AnnotationPodGroupTotal] = total
+	}
+	for _, edit := range edits {
+		edit(pod)
+	}
+	return pod
+}
+
+func onNode(pod *corev1.Pod) { pod.Spec.NodeName, pod.Status.Phase = "n"+pod.Name, corev1.PodRunning }
+
+func phase(p corev1.PodPhase) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Status.Phase = p }
+}
+
+func larger(pod *corev1.Pod) {
+	pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("2")
+}
+
+func TestPodGroup(t *testing.T) {
+	done, failed := phase(corev1.PodSucceeded), phase(corev1.PodFailed)
+	for name, tc := range map[string]struct {
+		pods                   []*corev1.Pod
+		counts                 []int32
+		invalid, started, over bool
+		succeeded              bool
+	}{
+		"a pod by itself": {pods: []*corev1.Pod{grouped(1, "", "")}, counts: []int32{1}},
+		"it is on a node": {pods: []*corev1.Pod{grouped(1, "", "", onNode)}, counts: []int32{1}, started: true},
+		"it has ended": {
+			pods: []*corev1.Pod{grouped(1, "", "", done)}, counts: []int32{0}, over: true, succeeded: true,
+		},
+		"it has failed":         {pods: []*corev1.Pod{grouped(1, "", "", failed)}, counts: []int32{0}, over: true},
+		"a group":               {pods: []*corev1.Pod{grouped(2, "g", "2"), grouped(1, "g", "2")}, counts: []int32{2}},
+		"some of it are there":  {pods: []*corev1.Pod{grouped(1, "g", "2")}, counts: []int32{1}, invalid: true},
+		"nobody knows how many": {pods: []*corev1.Pod{grouped(1, "g", "many")}, counts: []int32{1}, invalid: true},
+		"absurdly many":         {pods: []*corev1.Pod{grouped(1, "g", "2000000000")}, counts: []int32{1}, invalid: true},
+		"two shapes": {
+			pods:   []*corev1.Pod{grouped(1, "g", "3"), grouped(2, "g", "3"), grouped(3, "g", "3", larger)},
+			counts: []int32{1, 2},
+		},
+		"one has ended": {
+			pods: []*corev1.Pod{grouped(1, "g", "2", done), grouped(2, "g", "2", onNode)}, counts: []int32{1}, started: true,
+		},
+		"all have ended": {
+			pods: []*corev1.Pod{grouped(1, "g", "2", done), grouped(2, "g", "2", done)}, counts: []int32{0}, over: true,
+			succeeded: true,
+		},
+		"one has failed": {
+			pods: []*corev1.Pod{grouped(1, "g", "2", failed), grouped(2, "g", "2", done)}, counts: []int32{0}, over: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kind, ok := Find("Pod.v1.")
+			require.True(t, ok)
+			whole, err := PodGroup(tc.pods)
+			require.NoError(t, err)
+			compact := make([]*corev1.Pod, len(tc.pods))
+			for i := range compact {
+				compact[i] = CompactPod(tc.pods[i], true)
+			}
+			group, err := PodGroup(compact)
+			require.NoError(t, err)
+			require.Equal(t, whole.Object["spec"], group.Object["spec"], "of what caches keep")
+			require.Equal(t, whole.Object["status"], group.Object["status"])
+			sets, err := kind.PodSets(group)
+			require.NoError(t, err)
+			var counts []int32
+			for i := range sets {
+				counts = append(counts, sets[i].Count)
+				require.Empty(t, sets[i].Template.Spec.NodeName)
+				require.Equal(t, map[string]string{v1alpha1.LabelQuotaName: "a"}, sets[i].Template.Labels)
+			}
+			require.ElementsMatch(t, tc.counts, counts)
+			require.Equal(t, tc.invalid, kind.Invalid(group) != "")
+			require.Equal(t, tc.started, kind.Started(group))
+			end, over := kind.Ended(group)
+			require.Equal(t, tc.over, over)
+			require.Equal(t, tc.succeeded, end.Succeeded)
+			require.False(t, SuspendedByUs(group), "nobody forges what the controller remembers")
+			require.Equal(t, types.UID("uid-1"), group.GetUID())
+		})
+	}
+	none, err := PodGroup(nil)
+	require.NoError(t, err)
+	require.Nil(t, none)
+}
+
+func TestWhichPodsAreQueued(t *testing.T) {
+	m, err := ParseManagedJobs("kinds: [Pod.v1.]")
+	require.NoError(t, err)
+	p, err := NewPredicate(m)
+	require.NoError(t, err)
+	owned := func(pod *corev1.Pod) {
+		controls := true
+		pod.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", APIVersion: "apps/v1", Controller: &controls}}
+	}
+	unlabelled := func(pod *corev1.Pod) { delete(pod.Labels, v1alpha1.LabelQuotaName) }
+	annotated := func(pod *corev1.Pod) { pod.Annotations[v1alpha1.AnnotationRelatedQueueUnit] = "team/other" }
+	for name, tc := range map[string]struct {
+		pod  *corev1.Pod
+		want string
+	}{
+		"by itself":              {grouped(1, "", ""), "team/p1-pods"},
+		"of a group":             {grouped(1, "g", "2"), "team/g-pods"},
+		"of somebody":            {grouped(1, "g", "2", owned), ""},
+		"that asks for no queue": {grouped(1, "", "", unlabelled), ""},
+		"that names a unit":      {grouped(1, "", "", annotated), "team/other"},
+	} {
+		require.Equal(t, tc.want, p.UnitNamedBy(tc.pod), name)
+	}
+	other, err := NewPredicate(DefaultManagedJobs())
+	require.NoError(t, err)
+	require.Empty(t, other.UnitNamedBy(grouped(1, "", "")), "they are not managed")
+}

@@ -1,0 +1,400 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobs
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// maxPodSetName is the bound of the API on the name of a pod set.
+const maxPodSetName = 63
+
+// PodSet is one group of pods of a job.
+type PodSet struct {
+	Name string
+	// Count of pods that the job still needs at once; may be zero. MinCount is the least that it can do with, nil if that
+	// is Count.
+	Count    int32
+	MinCount *int32
+	Template *corev1.PodTemplateSpec
+	// Raw is the template as the job has it, as JSON.
+	Raw []byte
+}
+
+// podSetRule is a PodSetRule that was checked.
+type podSetRule struct {
+	when            *expression
+	path            Path
+	stars, optional bool
+	name            string
+	nameField       Path
+	count, minCount []countTerm
+	later           *expression
+	templates       []Path
+	computed        *computedTemplate
+	adds            []addRule
+	// labels and annotations that are given to the pods beside those of the template.
+	labels, annotations source
+}
+
+// addRule is an AddRule that was checked; containers are as in JSON.
+type addRule struct {
+	when             *expression
+	init, containers []any
+	resources        source
+}
+
+// countTerm is one factor of a number of pods.
+type countTerm struct {
+	field, less  source
+	byDefault    *int64
+	lessConstant int64
+	least        []countTerm
+}
+
+// source is a field of the object that a pod set is in, or of the job.
+type source struct {
+	path  Path
+	ofJob bool
+}
+
+// podSetAt is a pod set that a job has: the object that it is in, by the rule for it.
+type podSetAt struct {
+	*podSetRule
+	place
+	job map[string]any
+	set string
+	// template is the path of the template that is there, from the object; empty if it is computed, or missing.
+	template Path
+}
+
+// podSets finds those that the job has, in the order of the rules. The error is ErrMalformed if one is not there that
+// has to be, or two have one name; those before it are returned as well.
+func (k *Kind) podSets(job *unstructured.Unstructured) ([]podSetAt, error) {
+	var found []podSetAt
+	names := map[string]bool{}
+	for i := range k.sets {
+		rule := &k.sets[i]
+		if rule.when != nil && !rule.when.holds(job.Object) {
+			continue
+		}
+		places := walk(job.Object, rule.path)
+		if len(places) == 0 && !rule.stars && !rule.optional {
+			return found, fmt.Errorf("%w: %s is not an object", ErrMalformed, rule.path)
+		}
+		for j := range places {
+			at := podSetAt{
+				podSetRule: rule, place: places[j], job: job.Object, set: rule.nameOf(&places[j], job.GetName()),
+			}
+			if names[at.set] {
+				return found, fmt.Errorf("%w: two groups of pods are called %q", ErrMalformed, at.set)
+			}
+			names[at.set] = true
+			at.template = at.templateThere()
+			found = append(found, at)
+		}
+	}
+	return found, nil
+}
+
+// nameOf a pod set: what the rule says, else the field that it names, else the key of a map or list, else the job's.
+func (r *podSetRule) nameOf(at *place, job string) string {
+	name := job
+	switch given, _ := lookup(at.object, r.nameField).(string); {
+	case r.name != "":
+		return r.name
+	case given != "":
+		name = given
+	case r.stars:
+		name = at.key()
+	}
+	if name != job {
+		name = podSetName(name)
+	}
+	if len(name) > maxPodSetName {
+		return name[:maxPodSetName]
+	}
+	return name
+}
+
+// podSetName makes a name that the API takes of what a user or an operator called a group of pods.
+func podSetName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(name))
+	if name = strings.Trim(name, "-"); name == "" {
+		return "pods"
+	}
+	return name
+}
+
+// templateThere is the first of the templates that is there.
+func (s *podSetAt) templateThere() Path {
+	for _, p := range s.templates {
+		if _, ok := lookup(s.object, p).(map[string]any); ok {
+			return p
+		}
+	}
+	return nil
+}
+
+// templatePath is that of the pod template in the job, for a person.
+func (s *podSetAt) templatePath() Path {
+	switch {
+	case len(s.template) > 0:
+		return append(s.at.child(), s.template...)
+	case len(s.templates) > 0:
+		return append(s.at.child(), s.templates[0]...)
+	default:
+		return s.at
+	}
+}
+
+// metadataKey is a field of the metadata of pods that is read and written.
+type metadataKey string
+
+const (
+	labelsKey      metadataKey = "labels"
+	annotationsKey metadataKey = "annotations"
+)
+
+// metadataAt is the object and the path in it where labels or annotations of the pods are written; nil if nowhere.
+func (s *podSetAt) metadataAt(key metadataKey) (map[string]any, Path) {
+	given := s.labels
+	if key == annotationsKey {
+		given = s.annotations
+	}
+	switch {
+	case len(given.path) > 0 && given.ofJob:
+		return s.job, given.path
+	case len(given.path) > 0:
+		return s.object, given.path
+	case len(s.template) > 0:
+		return s.object, s.template.child("metadata", string(key))
+	default:
+		return nil, nil
+	}
+}
+
+// metadata are the labels or annotations that the pods will have, nil if none.
+func (s *podSetAt) metadata(key metadataKey) map[string]string {
+	own := stringMap(lookup(s.object, s.template.child("metadata", string(key))))
+	object, p := s.metadataAt(key)
+	if object == nil {
+		return own
+	}
+	given := stringMap(lookup(object, p))
+	if own == nil {
+		return given
+	}
+	maps.Copy(own, given)
+	return own
+}
+
+// PodSets reads the pod sets. The error is ErrMalformed for a count or template that cannot be read; then the
+// sets that could be read, up to it, are returned as well.
+func (k *Kind) PodSets(job *unstructured.Unstructured) ([]PodSet, error) {
+	found, missing := k.podSets(job)
+	sets := make([]PodSet, 0, len(found))
+	for i := range found {
+		set, err := found[i].read()
+		if err != nil {
+			return sets, err
+		}
+		sets = append(sets, set)
+	}
+	return sets, missing
+}
+
+func (s *podSetAt) read() (PodSet, error) {
+	set := PodSet{Name: s.set}
+	if err := s.readCounts(&set); err != nil {
+		return set, err
+	}
+	value, err := s.readTemplate()
+	if err != nil {
+		return set, err
+	}
+	if set.Raw, err = json.Marshal(value); err != nil {
+		return set, fmt.Errorf("%w: %s: %w", ErrMalformed, s.templatePath(), err)
+	}
+	if set.Template, err = DecodeTemplate(set.Raw); err != nil {
+		return set, fmt.Errorf("%s: %w", s.templatePath(), err)
+	}
+	return set, nil
+}
+
+func (s *podSetAt) readCounts(set *PodSet) error {
+	n, _, err := s.pods(s.count)
+	if err != nil {
+		return err
+	}
+	set.Count = n
+	least, known, err := s.pods(s.minCount)
+	if err != nil || !known || least >= n {
+		return err
+	}
+	set.MinCount = &least
+	return nil
+}
+
+// readTemplate is the template with the labels and annotations that pods get beside it.
+func (s *podSetAt) readTemplate() (map[string]any, error) {
+	value, _ := lookup(s.object, s.template).(map[string]any)
+	switch {
+	case value != nil:
+	case s.computed == nil:
+		return nil, fmt.Errorf("%w: %s is not an object", ErrMalformed, s.templatePath())
+	default:
+		var err error
+		if value, err = s.computed.make(s.job, s.object); err != nil {
+			return nil, err
+		}
+	}
+	value = s.withAdded(value)
+	for key, given := range map[metadataKey]source{labelsKey: s.labels, annotationsKey: s.annotations} {
+		if len(given.path) > 0 {
+			value = withMetadata(value, key, s.metadata(key))
+		}
+	}
+	return value, nil
+}
+
+// withAdded is the template with what the operator adds to it; the template itself is not changed.
+func (s *podSetAt) withAdded(template map[string]any) map[string]any {
+	spec, _ := template["spec"].(map[string]any)
+	for i := range s.adds {
+		a := &s.adds[i]
+		if spec == nil || a.when != nil && !a.when.holds(s.job) {
+			continue
+		}
+		template, spec = maps.Clone(template), maps.Clone(spec)
+		template["spec"] = spec
+		resources := s.valueAt(a.resources)
+		for key, added := range map[string][]any{"initContainers": a.init, "containers": a.containers} {
+			list, _ := spec[key].([]any)
+			if len(added) == 0 || list == nil && spec[key] != nil {
+				continue // a list that is none is told when the template is decoded
+			}
+			list = slices.Clone(list)
+			for _, container := range added {
+				list = append(list, withResources(container, resources))
+			}
+			spec[key] = list
+		}
+	}
+	return template
+}
+
+func withResources(container, resources any) any {
+	fields, _ := container.(map[string]any)
+	if resources == nil || fields == nil {
+		return container
+	}
+	fields = maps.Clone(fields)
+	fields["resources"] = resources
+	return fields
+}
+
+func (s *podSetAt) valueAt(from source) any {
+	if from.ofJob {
+		return lookup(s.job, from.path)
+	}
+	return lookup(s.object, from.path)
+}
+
+// withMetadata is a template with these labels or annotations; the template itself is not changed.
+func withMetadata(template map[string]any, key metadataKey, values map[string]string) map[string]any {
+	if len(values) == 0 {
+		return template
+	}
+	template = maps.Clone(template)
+	metadata, _ := template["metadata"].(map[string]any)
+	if metadata = maps.Clone(metadata); metadata == nil {
+		metadata = map[string]any{}
+	}
+	all := make(map[string]any, len(values))
+	for k, v := range values {
+		all[k] = v
+	}
+	metadata[string(key)], template["metadata"] = all, metadata
+	return template
+}
+
+// pods is the product of the terms, between zero and the greatest number that the API takes. It is not known if there
+// are no terms, or the field of one is not there and bounds nothing.
+func (s *podSetAt) pods(terms []countTerm) (n int32, known bool, err error) {
+	product, known := int64(1), len(terms) > 0
+	for i := range terms {
+		n, there, err := s.term(&terms[i])
+		if err != nil {
+			return 0, false, err
+		}
+		// Both are at most that number, so that their product is no more than 2^62.
+		product, known = min(product*min(max(n, 0), math.MaxInt32), math.MaxInt32), known && there
+	}
+	return int32(product), known, nil
+}
+
+// term is what a factor is; there says that it has a field or a default.
+func (s *podSetAt) term(t *countTerm) (n int64, there bool, err error) {
+	if len(t.least) > 0 {
+		n = math.MaxInt32
+		for i := range t.least {
+			one, bounds, err := s.term(&t.least[i])
+			if err != nil {
+				return 0, false, err
+			}
+			if bounds {
+				n = min(n, one)
+			}
+		}
+		return n - t.lessConstant, true, nil
+	}
+	n, found, err := s.number(t.field)
+	switch {
+	case err != nil:
+		return 0, false, err
+	case !found && t.byDefault == nil:
+		return 1, false, nil
+	case !found:
+		n = *t.byDefault
+	}
+	if n < 0 {
+		return 0, false, fmt.Errorf("%w: %s is negative", ErrMalformed, t.field.path)
+	}
+	less, _, err := s.number(t.less)
+	return n - max(less, 0) - t.lessConstant, true, err
+}
+
+func (s *podSetAt) number(from source) (int64, bool, error) {
+	if from.ofJob {
+		return integer(s.job, from.path)
+	}
+	return integer(s.object, from.path)
+}

@@ -1,0 +1,184 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package tenancy writes the policies that hold for a kind of jobs what manifests/tenancy holds for batch Jobs: who may
+// charge which quota, queue where, give which priority, and name nodes.
+package tenancy
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+)
+
+// most elements that a list, or a map, of a job may have. What CEL does with a list takes the square of its length:
+// with ten thousand groups of pods, which an object has room for, a request took twenty seconds of the API server.
+const most = 500
+
+//go:embed policies.yaml.tmpl
+var text string
+
+var policies = template.Must(template.New("policies").Parse(text))
+
+// view is what the template sees.
+type view struct {
+	*jobs.Kind
+	// Name tells the policies from those of other kinds, and What from each other.
+	Name, What string
+	// Makes lists the resources that are made of a job.
+	Makes string
+	// QuotaKeys is a list in CEL; the other keys are texts.
+	QuotaKeys                         string
+	QueueKey, PriorityKey, HighestKey string
+	// Most elements of a list are looked at.
+	Most int
+
+	places []jobs.MetadataPlace
+}
+
+// Manifest is YAML of the policies for the kind and their bindings. name tells them from those of other kinds.
+func Manifest(kind *jobs.Kind, name string) ([]byte, error) {
+	v := view{
+		Kind: kind, Name: name,
+		QuotaKeys: "['" + strings.Join(v1alpha1.QuotaLabels[:], "', '") + "']",
+		QueueKey:  v1alpha1.QueueNameKey, PriorityKey: v1alpha1.AnnotationPriority,
+		HighestKey: v1alpha1.AnnotationMaxPriority,
+		Most:       most, places: kind.MetadataPlaces(),
+	}
+	for _, child := range kind.Children {
+		v.Makes += child.GVR.Resource + ", "
+	}
+	v.Makes += "pods"
+	var out bytes.Buffer
+	if err := policies.Execute(&out, v); err != nil {
+		return nil, fmt.Errorf("policies of %s: %w", kind, err)
+	}
+	return out.Bytes(), nil
+}
+
+// As is the same for one of the policies.
+func (v view) As(what string) view {
+	v.What = what
+	return v
+}
+
+// Lists are those that the job itself has places in.
+func (v view) Lists() (lists []string) {
+	for _, p := range v.places {
+		for _, path := range []jobs.Path{p.Labels, p.Annotations} {
+			if i := slices.Index(path, "*"); i >= 0 {
+				lists = append(lists, "size(dyn("+field("object", path[:i])+".orValue([])))")
+			}
+		}
+	}
+	slices.Sort(lists)
+	return slices.Compact(lists)
+}
+
+// Quotas is an expression for two lists: the quotas that the job names, and those that it named before.
+func (v view) Quotas() string {
+	return v.names(v.labels(), func(labels string) string {
+		return "variables.keys.map(k, " + labels + `[?k].orValue('')).join('\n')`
+	})
+}
+
+// Queues is the same of queues.
+func (v view) Queues() string {
+	paths := v.labels()
+	for _, p := range v.places {
+		paths = append(paths, p.Annotations)
+	}
+	return v.names(paths, func(field string) string { return "string(" + field + "[?variables.key].orValue(''))" })
+}
+
+// Nodes is the same of nodes; empty where the kind has no templates.
+func (v view) Nodes() string {
+	var paths []jobs.Path
+	for _, p := range v.places {
+		paths = append(paths, p.NodeName)
+	}
+	return v.names(paths, func(field string) string { return "string(" + field + ".orValue(''))" })
+}
+
+func (v view) labels() (paths []jobs.Path) {
+	for _, p := range v.places {
+		paths = append(paths, p.Labels)
+	}
+	return paths
+}
+
+// indent of expressions.
+const indent = "      "
+
+// names are what read finds at the paths that are not nil, in the job as it is and as it was. CEL has nothing that
+// makes one list of a list of lists, so they are joined to one text, a line each, and that is split.
+func (v view) names(paths []jobs.Path, read func(field string) string) string {
+	var lines []string
+	for _, p := range paths {
+		if p != nil {
+			lines = append(lines, indent+each("job", p, 1, read))
+		}
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	first := indent
+	if len(v.Lists()) > 0 {
+		first += "!variables.small ? [[], []] :\n" + indent
+	}
+	return first + "[[object], oldObject == null ? [] : [oldObject]].map(versions, versions.map(job, [\n" +
+		strings.Join(lines, ",\n") + "\n" + indent + `].join('\n')).join('\n').split('\n'))`
+}
+
+// each is one text of what read makes of the fields that the path leads to. A star is every value of a map, and every
+// element of a list, that is an object.
+func each(object string, p jobs.Path, depth int, read func(field string) string) string {
+	i := slices.Index(p, "*")
+	if i < 0 {
+		return read(field(object, p))
+	}
+	element := fmt.Sprintf("e%d", depth)
+	return "[dyn(" + field(object, p[:i]) + ".orValue([]))]\n" +
+		indent + ".map(v, type(v) == map ? v.map(k, v[k]) : v)[0].filter(e, type(e) == map)\n" +
+		indent + ".map(" + element + ", " + each(element, p[i+1:], depth+1, read) + `).join('\n')`
+}
+
+// identifier is what may stand behind a dot in CEL.
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// field is one that may be missing, as may all on the way.
+func field(object string, p jobs.Path) string {
+	var b strings.Builder
+	b.WriteString(object)
+	for i, key := range p {
+		switch {
+		case !identifier.MatchString(key) || slices.Contains([]string{"in", "true", "false", "null"}, key):
+			b.WriteString("[?'" + key + "']")
+		case i == 0:
+			b.WriteString(".?" + key)
+		default:
+			b.WriteString("." + key)
+		}
+	}
+	return b.String()
+}
