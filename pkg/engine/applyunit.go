@@ -125,9 +125,9 @@ func (e *Engine) resolve(u *unitObject) admission.Unit {
 		Held: u.held, HeldPods: u.heldPods, Recorded: u.recorded, Adopted: u.wasAdopted(),
 		Invalid: u.invalid, InvalidMessage: u.invalidMessage,
 	}
-	if u.hasConsumer && e.opts.Predicate != nil {
+	if p := e.managed.Load(); u.hasConsumer && p != nil {
 		var name string
-		name, c.ConsumerManaged = e.opts.Predicate.UnitName(u.consumerKind.Value(), u.consumer.Name)
+		name, c.ConsumerManaged = p.UnitName(u.consumerKind.Value(), u.consumer.Name)
 		c.Misnamed = c.ConsumerManaged && name != u.Name
 	}
 	c.Expected = u.expected(c.ConsumerManaged)

@@ -198,7 +198,7 @@ func (a *audit) comparePods(context.Context) error {
 	var concerned []*corev1.Pod
 	for _, obj := range a.opts.Pods.GetStore().List() {
 		pod, ok := obj.(*corev1.Pod)
-		if ok && a.opts.concerns(pod) && !terminal(pod) {
+		if ok && a.concerns(pod) && !terminal(pod) {
 			cached[pod.UID] = pod
 			concerned = append(concerned, pod)
 		}

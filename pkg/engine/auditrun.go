@@ -146,7 +146,7 @@ func (a *audit) repair(ctx context.Context) error {
 	var pods []*corev1.Pod
 	if a.opts.Pods != nil {
 		for _, obj := range a.opts.Pods.GetStore().List() {
-			if pod, ok := obj.(*corev1.Pod); ok && a.opts.concerns(pod) {
+			if pod, ok := obj.(*corev1.Pod); ok && a.concerns(pod) {
 				pods = append(pods, pod)
 			}
 		}

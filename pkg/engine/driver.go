@@ -23,6 +23,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -144,9 +145,10 @@ func sent[T any](obj json.Marshaler) *T {
 	return read
 }
 
-// FeedJob takes the UID of the job of that name; "" when there is none. The kind is named as jobs.Kind does.
-func (d *Driver) FeedJob(kind, namespace, name string, uid types.UID) {
-	d.sources.putJob(kind, namespace, name, jobEvent{uid: uid})
+// FeedJob takes the UID of the job of that name, and the owner that controls it; "" when there is none. The kind is
+// named as jobs.Kind does.
+func (d *Driver) FeedJob(kind, namespace, name string, uid types.UID, owner *metav1.OwnerReference) {
+	d.sources.putJob(kind, namespace, name, jobEvent{uid: uid, owner: owner})
 }
 
 // FeedPod takes a pod. initial says that it existed before anything was watched: if it is on a node, it is counted.

@@ -74,10 +74,10 @@ func New(o Options) (*Engine, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	v, kin := &env{opts: o, log: klog.Background()}, newKinship()
+	v, kin := newEnv(o), newKinship()
 	e := &Engine{
 		env: v, box: newMailbox(), audits: newAudits(), lead: make(chan struct{}),
-		core: newCore(v), kinship: kin, units: newRecords(v.opts.managesOwner, kin), publisher: newPublisher(),
+		core: newCore(v), kinship: kin, units: newRecords(v.managesOwner, v.unitNamedBy, kin), publisher: newPublisher(),
 		reports: reports{}, classes: classes{},
 		queues: map[string]*queueObject{}, queueNames: newNames(), jobs: map[jobKey]types.UID{}, ghosts: map[string]int{},
 		startup: startup{env: v, begun: o.Clock.Now()}, pace: pace{took: o.Clock.Since},
@@ -95,7 +95,7 @@ func New(o Options) (*Engine, error) {
 }
 
 // Sink is where the quota hook and its informers report to.
-func (e *Engine) Sink() QuotaSink { return sink{e.box, &e.opts} }
+func (e *Engine) Sink() QuotaSink { return sink{e.box, e.env} }
 
 // Snapshot returns the newest snapshot.
 func (e *Engine) Snapshot() Snapshot { return e.publisher.newest() }

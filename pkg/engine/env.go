@@ -20,10 +20,14 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -31,7 +35,24 @@ import (
 type env struct {
 	opts Options
 	log  klog.Logger // belongs to the goroutine of step
+	// managed is what is managed at present; nil is nothing.
+	managed atomic.Pointer[jobs.Predicate]
 }
+
+func newEnv(o Options) *env {
+	v := &env{opts: o, log: klog.Background()}
+	v.managed.Store(o.Predicate)
+	return v
+}
+
+// managesOwner says whether the owner of a pod is a job of a managed kind.
+func (v *env) managesOwner(owner *metav1.OwnerReference) bool {
+	p := v.managed.Load()
+	return p != nil && p.ManagesOwner(*owner)
+}
+
+// unitNamedBy is the unit that a pod belongs to by what it says itself; empty if by nothing.
+func (v *env) unitNamedBy(pod *corev1.Pod) string { return v.managed.Load().UnitNamedBy(pod) }
 
 // guard runs f and says whether it returned. A panic in it is counted, logged and recovered: this process schedules
 // the whole cluster.

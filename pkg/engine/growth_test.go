@@ -197,7 +197,7 @@ func TestPodsOfAJobThatAJobMade(t *testing.T) {
 			beyond := podFor("c-1", "child", "2")
 			r.pods(beyond)
 			require.False(t, r.engine.Snapshot().Granted(beyond.UID))
-			r.engine.FeedJob("Job.v1.batch", testNamespace, "child", "")
+			r.engine.FeedJob("Job.v1.batch", testNamespace, "child", "", nil)
 			r.step()
 			require.Empty(t, r.engine.kinship.owners)
 			require.Empty(t, r.engine.kinship.made)

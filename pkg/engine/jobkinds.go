@@ -20,12 +20,16 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -38,13 +42,41 @@ const (
 // kindPoll is how often is looked whether a kind that could not be listed was.
 const kindPoll = time.Second
 
-// jobKinds are the kinds of jobs that are followed, by the name that jobs.Kind gives them.
-type jobKinds map[string]*jobKind
+// Following are the kinds of jobs that are followed for one configuration, and of what stands between them and their
+// pods, by name.
+type Following struct {
+	predicate *jobs.Predicate
+	kinds     map[string]*jobKind
+	// over: another configuration holds, and what these informers still say is old.
+	over atomic.Bool
+}
+
+// Settled says that all jobs that existed are known, or that they cannot be.
+func (f *Following) Settled() bool {
+	for _, kind := range f.kinds {
+		if !kind.settled() {
+			return false
+		}
+	}
+	return true
+}
 
 // unlisted says that the jobs of this kind are not known: that one of them is not seen says nothing about it.
-func (k jobKinds) unlisted(name string) bool {
-	kind := k[name]
+func (f *Following) unlisted(name string) bool {
+	kind := f.kinds[name]
 	return kind != nil && !kind.synced()
+}
+
+// has says whether a job of a kind that is followed is there; true where that is not known.
+func (f *Following) has(key jobKey, uid types.UID) bool {
+	scope := key.scope.Value()
+	kind := f.kinds[scope.kind]
+	if kind == nil {
+		return false
+	}
+	object, _, err := kind.informer.GetStore().GetByKey(scope.namespace + "/" + key.name)
+	job, ok := object.(*JobMeta)
+	return err != nil || !kind.synced() || ok && job.UID() == uid && !job.leaving
 }
 
 // jobKind follows the jobs of one kind. A kind that is not installed, or that may not be listed, holds nothing up: its
@@ -72,6 +104,13 @@ func (k *jobKind) settled() bool {
 	return k.unavailable != ""
 }
 
+// why the kind cannot be listed; empty if it can or nothing is known.
+func (k *jobKind) why() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.unavailable
+}
+
 // failed notes why the kind cannot be listed, and returns what it was before.
 func (k *jobKind) failed(why string) (before string) {
 	version, listed := k.informer.LastSyncResourceVersion(), k.synced()
@@ -97,45 +136,53 @@ func (k *jobKind) returned() (before string, ok bool) {
 }
 
 // followJobs registers with the informers of all kinds of jobs, whether they are installed or not.
-func (s *sources) followJobs() error {
-	if s.opts.Jobs == nil || s.opts.Predicate == nil {
-		return nil
+func (s *sources) followJobs(from metadatainformer.SharedInformerFactory, p *jobs.Predicate) (*Following, error) {
+	f := &Following{predicate: p, kinds: map[string]*jobKind{}}
+	if from == nil || p == nil {
+		return f, nil
 	}
-	s.kinds = jobKinds{}
-	for _, kind := range s.opts.Predicate.Kinds() {
-		name := kind.String()
-		informer := s.opts.Jobs.ForResource(kind.GVR).Informer()
+	for _, kind := range p.Followed() {
+		name := jobs.KindString(kind.GVK)
+		informer := from.ForResource(kind.GVR).Informer()
 		followed := &jobKind{name: name, informer: informer}
-		if err := informer.SetTransform(TrimJobs(s.opts.Predicate.LabelKeys())); err != nil {
-			return fmt.Errorf("watching %s: %w", name, err)
+		if err := informer.SetTransform(TrimJobs(p.LabelKeys())); err != nil {
+			return nil, fmt.Errorf("watching %s: %w", name, err)
 		}
 		if err := informer.SetWatchErrorHandlerWithContext(s.onKindError(followed)); err != nil {
-			return fmt.Errorf("watching %s: %w", name, err)
+			return nil, fmt.Errorf("watching %s: %w", name, err)
 		}
-		registration, err := informer.AddEventHandler(handlers(
-			func(m *JobMeta) {
-				if m.leaving {
-					// It starts nothing any more, and a finalizer may keep it for ever: no quota is held for it.
-					s.putJob(name, m.Namespace(), m.Name(), jobEvent{})
-					return
-				}
-				s.putJob(name, m.Namespace(), m.Name(), jobEvent{m.UID(), m.Owner()})
-			},
-			func(m *JobMeta) { s.putJob(name, m.Namespace(), m.Name(), jobEvent{}) },
-			func(key string) {
-				if namespace, job, err := cache.SplitMetaNamespaceKey(key); err == nil {
-					s.putJob(name, namespace, job, jobEvent{})
-				}
-			},
-		))
+		registration, err := informer.AddEventHandler(s.jobHandlers(f, name))
 		if err != nil {
-			return fmt.Errorf("watching %s: %w", name, err)
+			return nil, fmt.Errorf("watching %s: %w", name, err)
 		}
 		followed.synced = registration.HasSynced
-		s.kinds[name] = followed
-		s.synced = append(s.synced, followed.settled)
+		f.kinds[name] = followed
 	}
-	return nil
+	return f, nil
+}
+
+func (s *sources) jobHandlers(f *Following, kind string) cache.ResourceEventHandler {
+	put := func(namespace, name string, ev jobEvent) {
+		if !f.over.Load() {
+			s.putJob(kind, namespace, name, ev)
+		}
+	}
+	return handlers(
+		func(m *JobMeta) {
+			if m.leaving {
+				// It starts nothing any more, and a finalizer may keep it for ever: no quota is held for it.
+				put(m.Namespace(), m.Name(), jobEvent{})
+				return
+			}
+			put(m.Namespace(), m.Name(), jobEvent{m.UID(), m.Owner()})
+		},
+		func(m *JobMeta) { put(m.Namespace(), m.Name(), jobEvent{}) },
+		func(key string) {
+			if namespace, name, err := cache.SplitMetaNamespaceKey(key); err == nil {
+				put(namespace, name, jobEvent{})
+			}
+		},
+	)
 }
 
 // onKindError tells once that a kind cannot be listed, and leaves other errors to client-go.
@@ -170,9 +217,10 @@ func (s *sources) onKindError(kind *jobKind) cache.WatchErrorHandlerWithContext 
 
 // awaitKinds tells when kinds can be listed that could not be.
 func (s *sources) awaitKinds(ctx context.Context) {
-	for len(s.kinds) > 0 && s.sleep(ctx, kindPoll) {
-		for _, name := range sortedKeys(s.kinds) {
-			if before, ok := s.kinds[name].returned(); ok {
+	for s.sleep(ctx, kindPoll) {
+		f := s.kinds.Load()
+		for _, name := range sortedKeys(f.kinds) {
+			if before, ok := f.kinds[name].returned(); ok {
 				s.opts.Metrics.Set(metrics.JobKindUnavailable, 0, name, before)
 				klog.FromContext(ctx).Info("A managed kind of jobs is followed now", "kind", name)
 			}

@@ -29,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	metadatafake "k8s.io/client-go/metadata/fake"
+	"k8s.io/client-go/metadata/metadatainformer"
 	kubetesting "k8s.io/client-go/testing"
 	kubemetrics "k8s.io/component-base/metrics"
 
@@ -37,10 +38,19 @@ import (
 )
 
 // widget is a kind of jobs that nobody has heard of.
-var widget = jobs.Kind{
-	GVK: schema.GroupVersionKind{Group: "factory.example", Version: "v1", Kind: "Widget"},
-	GVR: schema.GroupVersionResource{Group: "factory.example", Version: "v1", Resource: "widgets"},
+var widget = jobs.Descriptor{
+	APIVersion: "factory.example/v1", Kind: "Widget", Resource: "widgets",
+	UnitSuffix: new(string),
+	PodSets: []jobs.PodSetRule{{Count: []jobs.CountRule{{Field: ".spec.count"}},
+		Template: jobs.Paths{".spec.template"}}},
+	Pods: jobs.PodsRule{Label: "factory.example/widget"},
 }
+
+var (
+	widgetKind     = schema.GroupVersionKind{Group: "factory.example", Version: "v1", Kind: "Widget"}
+	widgetResource = schema.GroupVersionResource{Group: "factory.example", Version: "v1", Resource: "widgets"}
+	batchKind      = schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}
+)
 
 func ofWidget(name, phase string) *unstructured.Unstructured {
 	u := liveUnit(name, "1")
@@ -65,21 +75,21 @@ func phaseOf(api *fakeAPI, name string) string {
 // A kind of jobs that cannot be listed holds nothing up, takes nothing back, and is followed once it can be.
 func TestAKindThatIsNotThereIsPickedUpWhenItAppears(t *testing.T) {
 	for why, refusal := range map[string]error{
-		kindNotInstalled: apierrors.NewNotFound(widget.GVR.GroupResource(), ""),
-		kindForbidden:    apierrors.NewForbidden(widget.GVR.GroupResource(), "", nil),
+		kindNotInstalled: apierrors.NewNotFound(widgetResource.GroupResource(), ""),
+		kindForbidden:    apierrors.NewForbidden(widgetResource.GroupResource(), "", nil),
 	} {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()
-			batch := jobs.Builtin()[0]
-			predicate, err := jobs.NewPredicateOf([]jobs.Kind{batch, widget},
-				jobs.ManagedJobs{Kinds: []string{batch.String(), widget.String()}})
+			predicate, err := jobs.NewPredicate(jobs.ManagedJobs{
+				Kinds: append(jobs.KindsNamed("Job.v1.batch"), jobs.KindEntry{Descriptor: &widget}),
+			})
 			require.NoError(t, err)
 
 			scheme := metadatafake.NewTestScheme()
 			require.NoError(t, metav1.AddMetaToScheme(scheme))
 			client := metadatafake.NewSimpleMetadataClient(scheme)
-			require.NoError(t, client.Tracker().Add(liveJobOf(batch.GVK, "plain")))
-			require.NoError(t, client.Tracker().Create(widget.GVR, liveJobOf(widget.GVK, "known"), testNamespace))
+			require.NoError(t, client.Tracker().Add(liveJobOf(batchKind, "plain")))
+			require.NoError(t, client.Tracker().Create(widgetResource, liveJobOf(widgetKind, "known"), testNamespace))
 			var there atomic.Bool
 			refuse := func(kubetesting.Action) (bool, runtime.Object, error) { return !there.Load(), nil, refusal }
 			client.PrependReactor("list", "widgets", refuse)
@@ -101,7 +111,8 @@ func TestAKindThatIsNotThereIsPickedUpWhenItAppears(t *testing.T) {
 
 			l.await("Dequeued", 2) // plain, and vanished as it was
 			l.until("resyncs", func() bool { return gathered(t, registry, "resyncs_total")[""] > 3 })
-			require.Equal(t, map[string]float64{widget.String() + "/" + why: 1}, gathered(t, registry, "job_kind_unavailable"))
+			require.Equal(t, map[string]float64{jobs.KindString(widgetKind) + "/" + why: 1}, gathered(t, registry,
+				"job_kind_unavailable"))
 			require.Equal(t, "Enqueued", phaseOf(api, "known"))
 			require.Equal(t, "Dequeued", phaseOf(api, "vanished"), "that its job is not seen says nothing")
 
@@ -110,25 +121,69 @@ func TestAKindThatIsNotThereIsPickedUpWhenItAppears(t *testing.T) {
 				return phaseOf(api, "known") == "Dequeued" && phaseOf(api, "vanished") == "Enqueued"
 			})
 			l.until("it is told", func() bool {
-				return gathered(t, registry, "job_kind_unavailable")[widget.String()+"/"+why] == 0
+				return gathered(t, registry, "job_kind_unavailable")[jobs.KindString(widgetKind)+"/"+why] == 0
 			})
 		})
 	}
 }
 
+// Another configuration holds without a new process: jobs that were none of the queue's are, and are not any more.
+func TestWhatIsManagedChanges(t *testing.T) {
+	t.Parallel()
+	plain, err := jobs.NewPredicate(jobs.DefaultManagedJobs())
+	require.NoError(t, err)
+	with, err := jobs.NewPredicate(jobs.ManagedJobs{
+		Kinds: append(jobs.KindsNamed("Job.v1.batch"), jobs.KindEntry{Descriptor: &widget}),
+	})
+	require.NoError(t, err)
+	scheme := metadatafake.NewTestScheme()
+	require.NoError(t, metav1.AddMetaToScheme(scheme))
+	client := metadatafake.NewSimpleMetadataClient(scheme)
+	require.NoError(t, client.Tracker().Add(liveJobOf(batchKind, "plain")))
+	require.NoError(t, client.Tracker().Create(widgetResource, liveJobOf(widgetKind, "known"), testNamespace))
+	api := newFakeAPI(t)
+	liveQueue(t, api)
+	api.create(liveUnit("plain", "1"))
+	api.create(ofWidget("known", "Enqueued"))
+	api.create(ofWidget("vanished", "Enqueued"))
+	l := liveOn(t, api, quotasOf(10, testQuota), nil, Options{
+		Predicate: plain, Config: Config{ResyncInterval: 5 * time.Millisecond},
+	}, client)
+	l.engine.Lead()
+	l.await("Dequeued", 3) // whoever made units of a kind that is not managed answers for their jobs
+
+	manage := func(p *jobs.Predicate) {
+		factory := metadatainformer.NewSharedInformerFactory(client, 0)
+		f, err := l.engine.Follow(factory, p)
+		require.NoError(t, err)
+		factory.Start(t.Context().Done())
+		l.until("the new informers have listed", f.Settled)
+		done := make(chan struct{})
+		l.engine.Manage(f, func() { close(done) })
+		<-done
+	}
+	manage(with)
+	l.until("what is held for a job that is not there is taken back", func() bool {
+		return phaseOf(api, "vanished") == "Enqueued"
+	})
+	require.Equal(t, "Dequeued", phaseOf(api, "known"))
+	require.Equal(t, "Dequeued", phaseOf(api, "plain"))
+	manage(plain)
+	l.until("its maker answers for it again", func() bool { return phaseOf(api, "vanished") == "Dequeued" })
+}
+
 // A finalizer may keep a job that is being deleted for ever. Nothing is held for it.
 func TestAJobThatIsBeingDeletedHoldsNothing(t *testing.T) {
 	t.Parallel()
-	batch := jobs.Builtin()[0]
 	predicate, err := jobs.NewPredicate(jobs.DefaultManagedJobs())
 	require.NoError(t, err)
 	scheme := metadatafake.NewTestScheme()
 	require.NoError(t, metav1.AddMetaToScheme(scheme))
 	client := metadatafake.NewSimpleMetadataClient(scheme)
-	kept := liveJobOf(batch.GVK, "kept")
+	kept := liveJobOf(batchKind, "kept")
 	kept.Finalizers = []string{"example.com/kept"}
 	require.NoError(t, client.Tracker().Add(kept))
-	require.NoError(t, client.Tracker().Add(liveJobOf(batch.GVK, "next")))
+	require.NoError(t, client.Tracker().Add(liveJobOf(batchKind, "next")))
 	api := newFakeAPI(t)
 	liveQueue(t, api)
 	api.create(liveUnit("kept", "1"))
@@ -140,7 +195,8 @@ func TestAJobThatIsBeingDeletedHoldsNothing(t *testing.T) {
 	leaving := kept.DeepCopy()
 	now := metav1.Now()
 	leaving.DeletionTimestamp, leaving.ResourceVersion = &now, "2"
-	require.NoError(t, client.Tracker().Update(batch.GVR, leaving, testNamespace))
+	require.NoError(t, client.Tracker().Update(schema.GroupVersionResource{Group: "batch", Version: "v1",
+		Resource: "jobs"}, leaving, testNamespace))
 	// The two writes leave at once, in no order.
 	l.until("the next one has its quota, the first one gave it back", func() bool {
 		return phaseOf(api, "next") == "Dequeued" && phaseOf(api, "kept") == "Enqueued"

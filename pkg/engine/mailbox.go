@@ -211,12 +211,12 @@ func (m *mailbox) call(f func()) { m.put(func(b *batch) { b.calls = append(b.cal
 // outside of jobs come by the hundred in a second, and a step for each of them would cost what scheduling them costs.
 // Nothing is decided without them, since every step takes all that is there.
 type sink struct {
-	box  *mailbox
-	opts *Options
+	box *mailbox
+	env *env
 }
 
 func (s sink) PodAssigned(quota string, pod *corev1.Pod, assigned bool) {
-	if assigned && !s.opts.concerns(pod) {
+	if assigned && !s.env.concerns(pod) {
 		// Of the pod itself the engine wants to know nothing.
 		s.MoreRequested(quota)
 		return

@@ -21,7 +21,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
@@ -98,7 +97,7 @@ type Options struct {
 	Quotas Quotas
 	// PodRequest is what ElasticQuota counts for a pod; nil takes what the scheduler counts.
 	PodRequest func(*corev1.Pod) corev1.ResourceList
-	// Predicate says which kinds of jobs are managed; nil manages none.
+	// Predicate says which kinds of jobs are managed until Manage says otherwise; nil manages none.
 	Predicate *jobs.Predicate
 	Clock     clock.WithTicker
 	// Activate makes the scheduler look at gated pods again; the key of a pod is namespace/name. Ready says whether
@@ -157,9 +156,4 @@ func setDefault[T comparable](field *T, value T) {
 	if *field == zero {
 		*field = value
 	}
-}
-
-// managesOwner says whether the owner of a pod is a job of a managed kind.
-func (o *Options) managesOwner(owner *metav1.OwnerReference) bool {
-	return o.Predicate != nil && o.Predicate.ManagesOwner(*owner)
 }

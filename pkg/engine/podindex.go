@@ -21,13 +21,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 )
 
 // podRecord is what is known of one pod. Pods and their units come in any order; so do the hook and the informer.
 type podRecord struct {
 	pod *corev1.Pod // nil while only the hook has spoken of it
+	// named is the unit that the pod names, by which it is found.
+	named string
 	// hooked: the hook has spoken; then quota is what the pod is charged to, "" if it is not counted. The hook alone
 	// says that a pod is counted in used: a counted pod may be seen without a node name for a while, and one with a
 	// node name may not be counted yet.
@@ -56,15 +57,15 @@ type uidSet map[types.UID]struct{}
 type podIndex struct {
 	byUID   map[types.UID]*podRecord
 	byOwner map[types.UID]uidSet
-	// byAnnotation lists pods by the unit that they name.
-	byAnnotation map[string]uidSet
+	// byName lists pods by the unit that they name.
+	byName map[string]uidSet
 	// idle are the pods that are not on a node yet; unsettled those that are and of which the hook has not spoken.
 	idle, unsettled uidSet
 }
 
 func newPodIndex() podIndex {
 	return podIndex{
-		byUID: map[types.UID]*podRecord{}, byOwner: map[types.UID]uidSet{}, byAnnotation: map[string]uidSet{},
+		byUID: map[types.UID]*podRecord{}, byOwner: map[types.UID]uidSet{}, byName: map[string]uidSet{},
 		idle: uidSet{}, unsettled: uidSet{},
 	}
 }
@@ -79,24 +80,24 @@ func (p *podIndex) record(uid types.UID) *podRecord {
 	return rec
 }
 
-func (p *podIndex) index(pod *corev1.Pod) {
-	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
-		addUID(p.byOwner, owner.UID, pod.UID)
+func (p *podIndex) index(rec *podRecord) {
+	if owner := metav1.GetControllerOfNoCopy(rec.pod); owner != nil {
+		addUID(p.byOwner, owner.UID, rec.pod.UID)
 	}
-	if key := pod.Annotations[v1alpha1.AnnotationRelatedQueueUnit]; key != "" {
-		addUID(p.byAnnotation, key, pod.UID)
+	if rec.named != "" {
+		addUID(p.byName, rec.named, rec.pod.UID)
 	}
 }
 
-func (p *podIndex) unindex(pod *corev1.Pod) {
-	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
-		dropUID(p.byOwner, owner.UID, pod.UID)
+func (p *podIndex) unindex(rec *podRecord) {
+	if owner := metav1.GetControllerOfNoCopy(rec.pod); owner != nil {
+		dropUID(p.byOwner, owner.UID, rec.pod.UID)
 	}
-	if key := pod.Annotations[v1alpha1.AnnotationRelatedQueueUnit]; key != "" {
-		dropUID(p.byAnnotation, key, pod.UID)
+	if rec.named != "" {
+		dropUID(p.byName, rec.named, rec.pod.UID)
 	}
-	delete(p.idle, pod.UID)
-	delete(p.unsettled, pod.UID)
+	delete(p.idle, rec.pod.UID)
+	delete(p.unsettled, rec.pod.UID)
 }
 
 func addUID[K comparable](index map[K]uidSet, by K, uid types.UID) {

@@ -42,8 +42,8 @@ type pods struct {
 }
 
 // concerns says whether a pod can belong to a unit: it names one, or has an owner that can be a job.
-func (o *Options) concerns(pod *corev1.Pod) bool {
-	if pod.Annotations[v1alpha1.AnnotationRelatedQueueUnit] != "" {
+func (v *env) concerns(pod *corev1.Pod) bool {
+	if v.unitNamedBy(pod) != "" {
 		return true
 	}
 	owner := metav1.GetControllerOfNoCopy(pod)
@@ -52,7 +52,8 @@ func (o *Options) concerns(pod *corev1.Pod) bool {
 	}
 	switch owner.Kind {
 	case "ReplicaSet", "DaemonSet", "Node":
-		return o.Predicate != nil && o.Predicate.ManagesOwner(*owner)
+		p := v.managed.Load()
+		return p != nil && p.FollowsOwner(*owner)
 	default:
 		return true
 	}
@@ -73,12 +74,14 @@ func (p *pods) apply(now time.Time, ev podEvent) {
 	bound := pod.Spec.NodeName != ""
 	if rec.pod != nil {
 		bound = bound && rec.pod.Spec.NodeName == ""
-		p.unindex(rec.pod)
+		p.unindex(rec)
 	}
 	if rec.pod = pod; bound {
 		p.publisher.touchPod(pod.UID)
 	}
-	p.index(pod)
+	rec.named = p.unitNamedBy(pod)
+	p.index(rec)
+	p.noteOwner(now, pod)
 	switch {
 	case pod.Spec.NodeName == "":
 		p.idle[pod.UID] = struct{}{}
@@ -90,13 +93,25 @@ func (p *pods) apply(now time.Time, ev podEvent) {
 	p.tell(now, rec)
 }
 
+// noteOwner has pods that this one owns found by its owner.
+func (p *pods) noteOwner(now time.Time, pod *corev1.Pod) {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if m := p.managed.Load(); owner == nil || m == nil || !m.PodsOwnPods() || owner.Kind == "Job" || owner.Kind == "Pod" {
+		return // such pods own none
+	}
+	if p.kinship.set(pod.UID, owner) {
+		p.retell(now, p.kinship.family(pod.UID))
+	}
+}
+
 func (p *pods) forget(now time.Time, uid types.UID) {
 	rec := p.byUID[uid]
 	if rec == nil {
 		return
 	}
+	p.kinship.set(uid, nil)
 	if rec.pod != nil {
-		p.unindex(rec.pod)
+		p.unindex(rec)
 	}
 	delete(p.byUID, uid)
 	p.untell(now, rec, uid)
@@ -104,7 +119,7 @@ func (p *pods) forget(now time.Time, uid types.UID) {
 
 // assign takes what the hook says. It comes just before used moves.
 func (p *pods) assign(now time.Time, key assignKey, ev assignEvent) {
-	if !p.opts.concerns(ev.pod) {
+	if !p.concerns(ev.pod) {
 		return
 	}
 	rec := p.byUID[key.pod]
@@ -229,8 +244,25 @@ func (p *pods) request(pod *corev1.Pod) resources.List {
 // rejoin tells the pods of a unit anew, after the unit came, went or changed its consumer.
 func (p *pods) rejoin(now time.Time, u *unitObject) {
 	p.retell(now, p.kinship.family(u.consumerUID()))
-	for _, uid := range sortedUIDs(p.byAnnotation[u.key()]) {
+	for _, uid := range sortedUIDs(p.byName[u.key()]) {
 		p.tell(now, p.byUID[uid])
+	}
+}
+
+// nameAgain asks which units pods name, which follows from what is managed.
+func (p *pods) nameAgain() {
+	for _, rec := range p.byUID {
+		if rec.pod == nil {
+			continue
+		}
+		if named := p.unitNamedBy(rec.pod); named != rec.named {
+			if rec.named != "" {
+				dropUID(p.byName, rec.named, rec.pod.UID)
+			}
+			if rec.named = named; named != "" {
+				addUID(p.byName, named, rec.pod.UID)
+			}
+		}
 	}
 }
 

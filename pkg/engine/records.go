@@ -25,7 +25,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
-	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 )
@@ -89,7 +88,8 @@ func (r *records) resolved(rec *unitRecord, c *admission.Unit) {
 
 // differsFrom says whether the unit resolves to something else now.
 func (rec *unitRecord) differsFrom(c *admission.Unit) bool {
-	return c.Quota != rec.quota || c.Queue != rec.queue || c.Priority != rec.priority || c.Invalid != rec.invalid
+	return c.Quota != rec.quota || c.Queue != rec.queue || c.Priority != rec.priority || c.Invalid != rec.invalid ||
+		c.ConsumerManaged != rec.managed || c.Misnamed != rec.misnamed
 }
 
 // withdraw notes that the snapshot does not have the unit as admitted any more.
@@ -120,8 +120,10 @@ func (rec *unitRecord) candidate() *owner.Candidate {
 type records struct {
 	// managesOwner says whether the owner of a pod is a job of a managed kind.
 	managesOwner func(*metav1.OwnerReference) bool
-	kinship      *kinship
-	byKey        map[string]*unitRecord
+	// unitNamedBy is the unit that a pod names.
+	unitNamedBy func(*corev1.Pod) string
+	kinship     *kinship
+	byKey       map[string]*unitRecord
 	// byConsumer are the first of the units of a job, each leads to the next; byClass those whose priority follows
 	// from a class, or from the cluster's default under ""; noLabel those whose quota follows from their namespace.
 	byConsumer map[types.UID]*unitRecord
@@ -132,9 +134,11 @@ type records struct {
 	listing    listing
 }
 
-func newRecords(managesOwner func(*metav1.OwnerReference) bool, kin *kinship) *records {
+func newRecords(
+	managesOwner func(*metav1.OwnerReference) bool, unitNamedBy func(*corev1.Pod) string, kin *kinship,
+) *records {
 	return &records{
-		managesOwner: managesOwner, kinship: kin,
+		managesOwner: managesOwner, unitNamedBy: unitNamedBy, kinship: kin,
 		byKey: map[string]*unitRecord{}, byConsumer: map[types.UID]*unitRecord{}, byClass: map[string]keys{},
 		noLabel: keys{}, unknown: keys{}, holding: keys{}, listing: newListing(),
 	}
@@ -298,9 +302,9 @@ func (r *records) unitOf(pod *corev1.Pod) (key string) {
 	if key != "" {
 		return key
 	}
-	key = pod.Annotations[v1alpha1.AnnotationRelatedQueueUnit]
-	if rec := r.byKey[key]; rec != nil && !rec.object.hasConsumer && rec.object.Namespace == pod.Namespace {
-		return key
+	named := r.unitNamedBy(pod)
+	if rec := r.byKey[named]; rec != nil && !rec.object.hasConsumer && rec.object.Namespace == pod.Namespace {
+		return named
 	}
 	return ""
 }

@@ -27,6 +27,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
 // recorded is a unit of a job, or of none if it is "".
@@ -41,8 +42,11 @@ func recorded(name, job string, change ...func(*unitObject)) *unitObject {
 	return u
 }
 
+// byAnnotation is what pods name where nothing is managed.
+var byAnnotation = (*jobs.Predicate)(nil).UnitNamedBy
+
 func TestRecordsFindUnitsByWhatTheirAnswerDependsOn(t *testing.T) {
-	r := newRecords(nil, newKinship())
+	r := newRecords(nil, byAnnotation, newKinship())
 	priority := int32(1)
 	a := r.add(recorded("a", "", func(u *unitObject) { u.quota, u.class = "", "high" }))
 	r.add(recorded("b", "", func(u *unitObject) { u.phase = admission.PhaseDequeued }))
@@ -65,11 +69,12 @@ func TestRecordsFindUnitsByWhatTheirAnswerDependsOn(t *testing.T) {
 	for _, key := range r.keys() {
 		r.remove(r.get(key))
 	}
-	require.Equal(t, newRecords(nil, newKinship()), r, "nothing is left of what went")
+	r.unitNamedBy = nil // functions cannot be compared
+	require.Equal(t, newRecords(nil, nil, newKinship()), r, "nothing is left of what went")
 }
 
 func TestUnitsOfOneJobAreAChain(t *testing.T) {
-	r := newRecords(nil, newKinship())
+	r := newRecords(nil, byAnnotation, newKinship())
 	var list []*unitRecord
 	for _, name := range []string{"a", "b", "c"} {
 		list = append(list, r.add(recorded(name, "job")))
@@ -119,7 +124,7 @@ func TestWhichUnitStandsForAJob(t *testing.T) {
 		"none":                      {[]*unitObject{recorded("b", "job", over)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRecords(nil, newKinship())
+			r := newRecords(nil, byAnnotation, newKinship())
 			for _, u := range c.units {
 				r.add(u)
 			}
@@ -129,15 +134,48 @@ func TestWhichUnitStandsForAJob(t *testing.T) {
 }
 
 func TestADecisionInFlightHolds(t *testing.T) {
-	r := newRecords(nil, newKinship())
+	r := newRecords(nil, byAnnotation, newKinship())
 	r.add(recorded("a", "job"))
 	r.add(recorded("b", "job")).act().flight = &Write{}
 	require.Equal(t, "team/b", r.unitOf(podFor("p", "job", "1")))
 	require.Nil(t, noActivity.flight, "what all share is not written")
 }
 
+// Which unit a pod names follows from what is managed, which changes while pods are there.
+func TestPodsAreFoundByTheGroupThatTheyNameNow(t *testing.T) {
+	r := ready(t, 10)
+	pod := podFor("p", "", "4")
+	pod.Labels = map[string]string{v1alpha1.LabelQuotaName: testQuota}
+	pod.Annotations = map[string]string{v1alpha1.AnnotationRelatedQueueUnit: testNamespace + "/other"}
+	r.engine.FeedPod(pod, false, false)
+	r.step()
+	require.Len(t, r.engine.pods.byName[testNamespace+"/other"], 1)
+
+	m, err := jobs.ParseManagedJobs("kinds: [Pod.v1.]")
+	require.NoError(t, err)
+	groups, err := jobs.NewPredicate(m)
+	require.NoError(t, err)
+	before := r.engine.managed.Swap(groups)
+	plain := pod.DeepCopy()
+	plain.Annotations = nil
+	r.engine.FeedPod(plain, false, false)
+	r.step()
+	require.Len(t, r.engine.pods.byName, 1)
+	require.Len(t, r.engine.pods.byName[testNamespace+"/p-pods"], 1)
+
+	r.engine.managed.Store(before)
+	r.engine.pods.nameAgain()
+	require.Empty(t, r.engine.pods.byName)
+	r.engine.managed.Store(groups)
+	r.engine.pods.nameAgain()
+	require.Len(t, r.engine.pods.byName[testNamespace+"/p-pods"], 1)
+	r.engine.FeedPod(plain, true, false)
+	r.step()
+	require.Empty(t, r.engine.pods.byName, "nothing is left of a pod that went")
+}
+
 func TestAPodMayNameAUnitWithoutConsumerOnly(t *testing.T) {
-	r := newRecords(nil, newKinship())
+	r := newRecords(nil, byAnnotation, newKinship())
 	r.add(recorded("free", ""))
 	r.add(recorded("taken", "job"))
 	naming := func(key string) *corev1.Pod {

@@ -91,7 +91,7 @@ func (e *Engine) findMissingConsumers(now time.Time) {
 	}
 	for _, key := range e.units.holders() {
 		rec := e.units.get(key)
-		if !rec.managed || e.sources.kinds.unlisted(rec.object.consumer.Kind) {
+		if !rec.managed || e.sources.kinds.Load().unlisted(rec.object.consumer.Kind) {
 			continue
 		}
 		live := false

@@ -20,6 +20,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,7 +51,7 @@ type sources struct {
 	units  cache.SharedIndexInformer
 	owned  []cache.SharedIndexInformer
 	synced []cache.InformerSynced
-	kinds  jobKinds
+	kinds  atomic.Pointer[Following]
 }
 
 func (s *sources) hasUnit(key string) bool {
@@ -106,9 +107,12 @@ func (s *sources) connect() error {
 	if err != nil {
 		return err
 	}
-	if err := s.followJobs(); err != nil {
+	f, err := s.followJobs(s.opts.Jobs, s.opts.Predicate)
+	if err != nil {
 		return err
 	}
+	s.kinds.Store(f)
+	s.synced = append(s.synced, f.Settled)
 	return s.followPods()
 }
 
@@ -232,7 +236,7 @@ func (s *sources) putJob(kind, namespace, name string, ev jobEvent) {
 
 // putPod takes a pod. initial says that it existed before anything was watched: if it is on a node, it is counted.
 func (s *sources) putPod(pod *corev1.Pod, gone, initial bool) {
-	if s.opts.concerns(pod) {
+	if s.concerns(pod) {
 		s.box.pod(pod, gone, initial)
 	}
 }

@@ -189,6 +189,17 @@ func (a *Adapter) Resolve(namespace string, labels map[string]string) string {
 	return plugin.GetQuotaName(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}})
 }
 
+// Mapped says whether pods of the namespace are charged to a quota without a label of theirs. Koordinator's own do not
+// count. It may be called by any goroutine.
+func (a *Adapter) Mapped(namespace string) bool {
+	switch a.Resolve(namespace, nil) {
+	case "", extension.DefaultQuotaName, extension.SystemQuotaName, extension.RootQuotaName:
+		return false
+	default:
+		return true
+	}
+}
+
 // All returns the names of all quotas, sorted, without the root.
 func (a *Adapter) All() []string {
 	plugin, _ := a.captured()

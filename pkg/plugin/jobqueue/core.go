@@ -18,7 +18,6 @@ package jobqueue
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"net"
 	"net/http"
@@ -30,11 +29,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	fwktype "k8s.io/kube-scheduler/framework"
@@ -52,9 +48,6 @@ import (
 // activateChunk is how many pods are handed to the scheduling queue at once: it holds its lock for all of them.
 const activateChunk = 200
 
-// configCheckPeriod is how often the configuration of the controller is compared with ours.
-const configCheckPeriod = time.Minute
-
 var _ engine.Quotas = (*quota.Adapter)(nil)
 
 // core is what all instances of the plugin in one scheduler share.
@@ -68,6 +61,11 @@ type core struct {
 	// insecure answers on the plain port; nil if nothing does.
 	insecure http.Handler
 	metrics  *metrics.Set
+	metadata metadata.Interface
+	// managed is what is managed at present.
+	managed atomic.Pointer[managed]
+	// theirs is what the controller said last that it manages; of the goroutine that follows the configuration.
+	theirs string
 	// leading is set when the scheduler is complete and this replica leads. Before that the scheduling queue does not
 	// exist and activating a pod would crash.
 	leading atomic.Bool
@@ -96,21 +94,27 @@ func newCore(
 	if err != nil {
 		return nil, err
 	}
-	metadataClient, err := metadata.NewForConfig(cfg)
-	if err != nil {
+	if c.metadata, err = metadata.NewForConfig(cfg); err != nil {
 		return nil, err
 	}
 	c.stragglers = newStragglers(c.clock, args.UnknownJobsGracePeriod.Duration)
-	factory := metadatainformer.NewSharedInformerFactory(metadataClient, 0)
-	index, err := NewJobIndex(factory, predicate, c.stragglers.arrived)
+	first, err := c.newManaged(predicate)
 	if err != nil {
 		return nil, err
 	}
+	c.managed.Store(first)
 	namespaces := handle.SharedInformerFactory().Core().V1().Namespaces().Lister()
 	c.gate = &Gate{
 		Snapshot:  func() Snapshot { return c.engine.Snapshot() },
-		Predicate: predicate,
-		Job:       index.Job,
+		Predicate: func() *jobs.Predicate { return c.managed.Load().predicate },
+		Job:       func(uid types.UID) (Job, bool) { return c.managed.Load().index.Job(uid) },
+		Pod: func(namespace, name string) *corev1.Pod {
+			pod, err := handle.SharedInformerFactory().Core().V1().Pods().Lister().Pods(namespace).Get(name)
+			if err != nil {
+				return nil
+			}
+			return pod
+		},
 		NamespaceLabels: func(name string) (map[string]string, bool) {
 			namespace, err := namespaces.Get(name)
 			if err != nil {
@@ -118,21 +122,22 @@ func newCore(
 			}
 			return namespace.Labels, true
 		},
+		Mapped:      func(namespace string) bool { return quotas.Mapped(namespace) },
 		Clock:       c.clock,
 		PassUnknown: args.UnknownJobs == config.UnknownJobsPass,
 		Grace:       args.UnknownJobsGracePeriod.Duration,
 		Watch:       c.stragglers.watch,
 	}
 	c.wireStragglers()
-	if err := c.buildEngine(cfg, metadataClient, factory, predicate, quotas); err != nil {
+	if err := c.buildEngine(cfg, first, quotas); err != nil {
 		return nil, err
 	}
-	factory.Start(ctx.Done())
+	first.start(ctx)
 	go c.engine.Run(ctx)
 	c.serveVisibility(ctx, cfg)
 	go c.auditOnSignal(ctx)
 	go c.stragglers.run(ctx)
-	go c.compareConfiguration(ctx, predicate.Hash())
+	go c.followConfiguration(ctx)
 	return c, nil
 }
 
@@ -161,17 +166,16 @@ func (c *core) wireStragglers() {
 
 // buildEngine connects the engine with the scheduler's pods, the live quotas and the API.
 func (c *core) buildEngine(
-	cfg *rest.Config, metadataClient metadata.Interface, factory metadatainformer.SharedInformerFactory,
-	predicate *jobs.Predicate, quotas *quota.Adapter,
+	cfg *rest.Config, first *managed, quotas *quota.Adapter,
 ) error {
 	client, err := engine.NewClient(cfg)
 	if err != nil {
 		return err
 	}
 	o := c.engineOptions()
-	o.Client, o.Metadata, o.Jobs = client, metadataClient, factory
+	o.Client, o.Metadata, o.Jobs = client, c.metadata, first.factory
 	o.Pods = c.handle.SharedInformerFactory().Core().V1().Pods().Informer()
-	o.Quotas, o.Outstanding, o.Predicate = quotas, quotas.SetOutstanding, predicate
+	o.Quotas, o.Outstanding, o.Predicate = quotas, quotas.SetOutstanding, first.predicate
 	if c.engine, err = engine.New(o); err != nil {
 		return err
 	}
@@ -313,66 +317,4 @@ func (c *core) reportStraggler(pod *corev1.Pod, v verdict) {
 	c.metrics.Inc(metrics.GatedUnknownPodsTotal, action)
 	klog.Background().Info("Pod of a managed job has no QueueUnit", "pod", klog.KObj(pod),
 		"action", action, "jobSeen", v != unseen)
-}
-
-// managedJobs reads which jobs are managed. Without the ConfigMap the defaults apply; a malformed one is an error,
-// since guessing would gate pods that nobody releases, or let pods pass that should wait.
-func (c *core) managedJobs(ctx context.Context) (jobs.ManagedJobs, error) {
-	configMap, err := c.configMap(ctx)
-	if err != nil || configMap == nil {
-		return jobs.DefaultManagedJobs(), err
-	}
-	managed, err := jobs.ManagedJobsFrom(configMap.Data)
-	if err != nil {
-		return jobs.ManagedJobs{}, fmt.Errorf("ConfigMap %s/%s: %w", configMap.Namespace, configMap.Name, err)
-	}
-	return managed, nil
-}
-
-// configMap returns nil if it does not exist.
-func (c *core) configMap(ctx context.Context) (*corev1.ConfigMap, error) {
-	name := c.args.ManagedJobsConfigMap
-	configMap, err := c.handle.ClientSet().CoreV1().ConfigMaps(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading ConfigMap %s/%s: %w", name.Namespace, name.Name, err)
-	}
-	return configMap, nil
-}
-
-// compareConfiguration says when the controller works with other managed jobs than this process, which both read at
-// start.
-func (c *core) compareConfiguration(ctx context.Context, hash string) {
-	logger := klog.FromContext(ctx)
-	ticker := c.clock.NewTicker(configCheckPeriod)
-	defer ticker.Stop()
-	theirs := hash
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C():
-		}
-		configMap, err := c.configMap(ctx)
-		if err != nil {
-			logger.V(2).Info("Could not compare the managed jobs with those of the controller", "err", err)
-			continue
-		}
-		now := hash
-		if configMap != nil && configMap.Annotations[jobs.AnnotationManagedJobsHash] != "" {
-			now = configMap.Annotations[jobs.AnnotationManagedJobsHash]
-		}
-		if now != theirs && now != hash {
-			logger.Info("The controller manages other jobs than this scheduler: restart whichever is older",
-				"ours", hash, "theirs", now)
-		}
-		theirs = now
-		differs := 0.0
-		if now != hash {
-			differs = 1
-		}
-		c.metrics.Set(metrics.ConfigDiffers, differs)
-	}
 }

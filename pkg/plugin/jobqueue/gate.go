@@ -98,12 +98,16 @@ var why = map[verdict]string{
 // same for a pod until the engine publishes another snapshot or a job's metadata arrives.
 type Gate struct {
 	Snapshot  func() Snapshot
-	Predicate *jobs.Predicate
+	Predicate func() *jobs.Predicate
 	// Job returns a job of a managed kind by UID; false if it has not been seen.
 	Job func(uid types.UID) (Job, bool)
+	// Pod returns a pod by name, nil if it has not been seen.
+	Pod func(namespace, name string) *corev1.Pod
 	// NamespaceLabels returns false if the namespace has not been seen.
 	NamespaceLabels func(name string) (map[string]string, bool)
-	Clock           clock.PassiveClock
+	// Mapped says whether pods of the namespace are charged to a quota without a label of theirs.
+	Mapped func(namespace string) bool
+	Clock  clock.PassiveClock
 	// PassUnknown lets pods of managed jobs without a unit go on when Grace is over since their creation.
 	PassUnknown bool
 	Grace       time.Duration
@@ -144,34 +148,40 @@ func (g *Gate) verdict(pod *corev1.Pod) verdict {
 		return foreign
 	}
 	snapshot := g.Snapshot()
-	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && g.Predicate.ManagesOwner(*owner) {
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && g.Predicate().FollowsOwner(*owner) {
 		if v := g.ofJob(snapshot, pod, *owner); v != foreign {
 			return v
 		}
 	}
-	return g.ofAnnotation(snapshot, pod)
+	return g.ofName(snapshot, pod)
 }
 
 // ofJob judges a pod by the job that owns it. The pod's annotation does not matter then: it is part of a template that
 // the job's author writes, and could name any unit.
 func (g *Gate) ofJob(snapshot Snapshot, pod *corev1.Pod, owner metav1.OwnerReference) verdict {
-	top := g.topOf(owner)
+	top := g.topOf(pod.Namespace, owner)
 	if snapshot.AdmittedConsumer(top.uid) {
 		if top.seen && top.job.Annotations[v1alpha1.AnnotationSuspendedBy] != "" {
 			return suspended
 		}
 		return granted(snapshot, pod)
 	}
+	if v := g.ofOtherKind(pod.Namespace, &top); v != unseen {
+		return v
+	}
 	namespaceLabels, knownNamespace := g.NamespaceLabels(pod.Namespace)
 	sets := append(top.labels, pod.Labels, jobs.QueueAnnotation(pod.Annotations))
+	if g.Predicate().AsksForMapping(namespaceLabels) {
+		sets = append(sets, jobs.MappedNamespace(g.Mapped(pod.Namespace)))
+	}
 	v := unknown
 	switch {
-	case g.Predicate.ManagesLabels(pod.Namespace, namespaceLabels, sets...):
+	case g.Predicate().ManagesLabels(pod.Namespace, namespaceLabels, sets...):
 		if snapshot.UnitOfConsumer(top.uid) {
 			return waiting
 		}
-	case knownNamespace && (top.seen || !g.Predicate.ManagesNamespace(pod.Namespace, namespaceLabels)):
-		if g.Predicate.Unmanaged(pod.Namespace, namespaceLabels, sets...) == jobs.UnmanagedGate {
+	case knownNamespace && (top.seen || !g.Predicate().ManagesNamespace(pod.Namespace, namespaceLabels)):
+		if g.Predicate().Unmanaged(pod.Namespace, namespaceLabels, sets...) == jobs.UnmanagedGate {
 			return unmanaged
 		}
 		return foreign
@@ -182,6 +192,25 @@ func (g *Gate) ofJob(snapshot Snapshot, pod *corev1.Pod, owner metav1.OwnerRefer
 		return overdue
 	}
 	return v
+}
+
+// ofOtherKind judges pods of a job of a kind that is not managed, and of a job that is a part of such a one; unseen for
+// others.
+func (g *Gate) ofOtherKind(namespace string, top *topJob) verdict {
+	p := g.Predicate()
+	labels, known := g.NamespaceLabels(namespace)
+	switch {
+	case !top.seen:
+		return unseen
+	case !p.ManagesOwner(top.ref):
+		return foreign
+	case !known || !p.IsPart(jobs.GroupKind(top.ref), top.job.Owner):
+		return unseen
+	case p.PartsOfUnmanaged(namespace, labels) == jobs.UnmanagedGate:
+		return unmanaged
+	default:
+		return foreign
+	}
 }
 
 // granted judges a pod whose unit is admitted.
@@ -195,6 +224,7 @@ func granted(snapshot Snapshot, pod *corev1.Pod) verdict {
 // topJob is the job that a pod is judged by.
 type topJob struct {
 	uid  types.UID
+	ref  metav1.OwnerReference
 	job  Job
 	seen bool
 	// labels of the job and of those between it and the pod, and the queue that they name in an annotation.
@@ -202,29 +232,62 @@ type topJob struct {
 }
 
 // topOf follows an owner to the job that was not made by another managed job, as far as they have been seen.
-func (g *Gate) topOf(owner metav1.OwnerReference) topJob {
-	top := topJob{uid: owner.UID}
+func (g *Gate) topOf(namespace string, owner metav1.OwnerReference) topJob {
+	top := topJob{uid: owner.UID, ref: owner}
 	for range maxOwners {
-		top.job, top.seen = g.Job(top.uid)
+		top.job, top.seen = g.object(namespace, top.ref)
 		if !top.seen {
 			break
 		}
 		top.labels = append(top.labels, top.job.Labels, jobs.QueueAnnotation(top.job.Annotations))
-		if top.job.Owner == nil || !g.Predicate.ManagesOwner(*top.job.Owner) {
+		if top.job.Owner == nil || !g.Predicate().FollowsOwner(*top.job.Owner) {
 			break
 		}
-		top.uid = top.job.Owner.UID
+		top.uid, top.ref = top.job.Owner.UID, *top.job.Owner
 	}
 	return top
 }
 
-// ofAnnotation judges a pod by the unit that its annotation names. It passes if that unit is admitted and either has no
-// consumer or has the pod's owner, or its owner's owner, as consumer.
-func (g *Gate) ofAnnotation(snapshot Snapshot, pod *corev1.Pod) verdict {
-	key := pod.Annotations[v1alpha1.AnnotationRelatedQueueUnit]
-	if key == "" {
+// object is what an owner reference names: a job, what stands between a job and its pods, or another pod.
+func (g *Gate) object(namespace string, ref metav1.OwnerReference) (Job, bool) {
+	if ref.Kind != "Pod" || g.Pod == nil {
+		return g.Job(ref.UID)
+	}
+	pod := g.Pod(namespace, ref.Name)
+	if pod == nil || pod.UID != ref.UID {
+		return Job{}, false
+	}
+	return Job{Labels: pod.Labels, Owner: metav1.GetControllerOfNoCopy(pod)}, true
+}
+
+// ofGroup judges a pod that names no unit: it waits if it is queued as one of a group.
+func (g *Gate) ofGroup(pod *corev1.Pod) verdict {
+	p := g.Predicate()
+	if !p.QueuesPods() || metav1.GetControllerOfNoCopy(pod) != nil {
 		return foreign
 	}
+	labels, known := g.NamespaceLabels(pod.Namespace)
+	switch {
+	case !known:
+		return unseen
+	case p.ManagesLabels(pod.Namespace, labels, pod.Labels):
+		return waiting
+	case p.Unmanaged(pod.Namespace, labels, pod.Labels) == jobs.UnmanagedGate:
+		return unmanaged
+	default:
+		return foreign
+	}
+}
+
+// ofName judges a pod by the unit that it names, in its annotation or as one of a group. It passes if that unit is
+// admitted and either has no consumer or has the pod's owner, or its owner's owner, as consumer.
+func (g *Gate) ofName(snapshot Snapshot, pod *corev1.Pod) verdict {
+	if pod.Annotations[v1alpha1.AnnotationRelatedQueueUnit] == "" {
+		if v := g.ofGroup(pod); v != waiting {
+			return v
+		}
+	}
+	key := g.Predicate().UnitNamedBy(pod)
 	if namespace, _, ok := strings.Cut(key, "/"); !ok || namespace != pod.Namespace {
 		return waiting
 	}
@@ -243,7 +306,7 @@ func (g *Gate) ofAnnotation(snapshot Snapshot, pod *corev1.Pod) verdict {
 		if owner.UID == consumer {
 			return granted(snapshot, pod)
 		}
-		job, _ := g.Job(owner.UID)
+		job, _ := g.object(pod.Namespace, *owner)
 		owner = job.Owner
 	}
 	return waiting

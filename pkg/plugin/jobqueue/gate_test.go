@@ -79,7 +79,7 @@ func (w *world) gate(t *testing.T, managed jobs.ManagedJobs) *Gate {
 	require.NoError(t, err)
 	return &Gate{
 		Snapshot:        func() Snapshot { return &w.snapshot },
-		Predicate:       predicate,
+		Predicate:       func() *jobs.Predicate { return predicate },
 		Job:             func(uid types.UID) (Job, bool) { j, ok := w.jobs[uid]; return j, ok },
 		NamespaceLabels: func(n string) (map[string]string, bool) { l, ok := w.namespaces[n]; return l, ok },
 		Clock:           w.clock,
@@ -286,6 +286,76 @@ func TestGate(t *testing.T) {
 	}
 }
 
+// Pods that nobody owns wait for the unit of their group where such pods are managed.
+func TestPodsOfGroups(t *testing.T) {
+	free := func(labels map[string]string, annotations map[string]string) *corev1.Pod {
+		pod := jobPod("", labels)
+		pod.OwnerReferences, pod.Annotations = nil, annotations
+		return pod
+	}
+	inGroup := map[string]string{v1alpha1.LabelQuotaName: "q", jobs.LabelPodGroupName: "g"}
+	for _, tt := range []struct {
+		name      string
+		unmanaged jobs.UnmanagedJobs
+		given     func(w *world)
+		pod       *corev1.Pod
+		want      verdict
+	}{
+		{"without a unit", "", nil, free(quotaLabel, nil), waiting},
+		{"its unit is admitted", "", func(w *world) { w.snapshot.units["team/p-pods"] = "" }, free(quotaLabel, nil),
+			admitted},
+		{"that of its group is", "", func(w *world) { w.snapshot.units["team/g-pods"] = "" }, free(inGroup, nil), admitted},
+		{"its unit holds too little", "", func(w *world) {
+			w.snapshot.units["team/g-pods"], w.snapshot.beyond = "", map[types.UID]bool{"p": true}
+		}, free(inGroup, nil), beyond},
+		{"a unit of this name has a job", "", func(w *world) { w.snapshot.units["team/p-pods"] = "job" },
+			free(quotaLabel, nil), waiting},
+		{"it names another unit", "", func(w *world) { w.snapshot.units["team/p-pods"] = "" },
+			free(quotaLabel, map[string]string{v1alpha1.AnnotationRelatedQueueUnit: "team/other"}), waiting},
+		{"its namespace is not known", "", func(w *world) { delete(w.namespaces, "team") }, free(quotaLabel, nil), unseen},
+		{"it asks for no queue", jobs.UnmanagedPass, nil, free(unlabelled, nil), foreign},
+		{"it asks for none where all have to", jobs.UnmanagedGate, nil, free(unlabelled, nil), unmanaged},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld()
+			if tt.given != nil {
+				tt.given(w)
+			}
+			gate := w.gate(t, jobs.ManagedJobs{Kinds: jobs.KindsNamed("Pod.v1."), UnmanagedJobs: tt.unmanaged})
+			require.Equal(t, tt.want, gate.verdict(tt.pod))
+		})
+	}
+}
+
+// Jobs that say nothing are managed where a quota takes their namespace, as the configuration has it.
+func TestPodsOfMappedNamespaces(t *testing.T) {
+	w := newWorld()
+	w.jobs["j"] = Job{}
+	labelled := map[string]string{v1alpha1.LabelManaged: "true"}
+	for _, tt := range []struct {
+		name   string
+		manage jobs.MappedNamespaces
+		labels map[string]string
+		mapped bool
+		passes bool
+	}{
+		{"a quota takes the labelled namespace", "", labelled, true, false},
+		{"the label alone", "", labelled, false, true},
+		{"the quota alone", "", nil, true, true},
+		{"another value of the label", "", map[string]string{v1alpha1.LabelManaged: "false"}, true, true},
+		{"any namespace that a quota takes", jobs.MappedAlways, nil, true, false},
+		{"any that none takes", jobs.MappedAlways, nil, false, true},
+		{"no namespace", jobs.MappedNever, labelled, true, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w.namespaces["team"] = tt.labels
+			gate := w.gate(t, jobs.ManagedJobs{ManageMappedNamespaces: tt.manage})
+			gate.Mapped = func(namespace string) bool { return namespace == "team" && tt.mapped }
+			require.Equal(t, tt.passes, gate.Passes(jobPod("j", unlabelled)))
+		})
+	}
+}
+
 func TestAJobThatAManagedJobMadeIsJudgedByTheJobThatMadeIt(t *testing.T) {
 	w := newWorld()
 	w.jobs["child"] = Job{Owner: ownedBy("Job", "batch/v1", "top")}
@@ -329,7 +399,7 @@ func BenchmarkGate(b *testing.B) {
 	predicate, _ := jobs.NewPredicate(jobs.ManagedJobs{})
 	gate := &Gate{
 		Snapshot:        func() Snapshot { return &w.snapshot },
-		Predicate:       predicate,
+		Predicate:       func() *jobs.Predicate { return predicate },
 		Job:             func(uid types.UID) (Job, bool) { j, ok := w.jobs[uid]; return j, ok },
 		NamespaceLabels: func(n string) (map[string]string, bool) { l, ok := w.namespaces[n]; return l, ok },
 		Clock:           w.clock,

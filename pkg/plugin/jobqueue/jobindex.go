@@ -40,14 +40,13 @@ func NewJobIndex(
 	factory metadatainformer.SharedInformerFactory, predicate *jobs.Predicate, arrived func(uid types.UID),
 ) (*JobIndex, error) {
 	index := &JobIndex{jobs: map[types.UID]*engine.JobMeta{}}
-	kinds := predicate.Kinds()
-	for i := range kinds {
-		informer := factory.ForResource(kinds[i].GVR).Informer()
+	for _, kind := range predicate.Followed() {
+		informer := factory.ForResource(kind.GVR).Informer()
 		if err := informer.SetTransform(engine.TrimJobs(predicate.LabelKeys())); err != nil {
-			return nil, fmt.Errorf("watching %s: %w", kinds[i].String(), err)
+			return nil, fmt.Errorf("watching %s: %w", kind.GVR, err)
 		}
 		if _, err := informer.AddEventHandler(index.follow(arrived)); err != nil {
-			return nil, fmt.Errorf("watching %s: %w", kinds[i].String(), err)
+			return nil, fmt.Errorf("watching %s: %w", kind.GVR, err)
 		}
 	}
 	return index, nil
