@@ -161,9 +161,6 @@ func TestALeaderThatStoodStillSendsNothing(t *testing.T) {
 func TestStopped(t *testing.T) {
 	failed := errors.New("failed")
 	require.ErrorIs(t, stopped(context.Background(), failed), failed)
-	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(controller.ErrManagedJobsChanged)
-	require.NoError(t, stopped(ctx, nil))
 	ctx, stop := context.WithCancel(context.Background())
 	stop()
 	require.NoError(t, stopped(ctx, ctx.Err()))

@@ -120,8 +120,6 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	config, err := restConfig(c.ClientConnection)
 	if err != nil {
 		return err
@@ -138,7 +136,7 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 		return stopped(ctx, err)
 	}
 	dog := newWatchdog(config, &c.LeaderElection, clock.RealClock{})
-	mgr, err := newManager(config, scheme, c, predicate.Kinds())
+	mgr, err := newManager(config, scheme, c)
 	if err != nil {
 		return err
 	}
@@ -149,7 +147,6 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 		QueueNamespace: c.QueueNamespace, Predicate: predicate, Concurrency: c.Concurrency,
 		Clock: clock.RealClock{}, Gates: gates(c.KoordinatorFeatureGates),
 		WholeTemplates: c.UnitTemplates == v1alpha1.UnitTemplatesFull,
-		Changed:        func(cause error) { cancel(cause) },
 	})
 	if err != nil {
 		return err
@@ -190,19 +187,13 @@ func gates(g v1alpha1.KoordinatorFeatureGates) jobs.Gates {
 	}
 }
 
-// stopped turns an end that was asked for into success: by a signal, or by a new configuration, for which the
-// process is to be started again.
+// stopped turns an end that was asked for by a signal into success.
 func stopped(ctx context.Context, err error) error {
-	switch {
-	case errors.Is(context.Cause(ctx), controller.ErrManagedJobsChanged):
-		klog.FromContext(ctx).Info("Ended to be started again", "reason", context.Cause(ctx).Error())
-		return nil
-	case ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)):
+	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {
 		klog.FromContext(ctx).Info("Ended on request")
 		return nil
-	default:
-		return err
 	}
+	return err
 }
 
 func restConfig(c v1alpha1.ClientConnection) (*rest.Config, error) {
@@ -270,11 +261,10 @@ func metricsOptions(c *v1alpha1.ControllerConfiguration) (metricsserver.Options,
 }
 
 func newManager(
-	config *rest.Config, scheme *runtime.Scheme, c *v1alpha1.ControllerConfiguration, kinds []jobs.Kind,
+	config *rest.Config, scheme *runtime.Scheme, c *v1alpha1.ControllerConfiguration,
 ) (manager.Manager, error) {
 	grace := shutdownTimeout
 	l := c.LeaderElection
-	wholeTemplates := c.UnitTemplates == v1alpha1.UnitTemplatesFull
 	metrics, err := metricsOptions(c)
 	if err != nil {
 		return nil, err
@@ -282,8 +272,7 @@ func newManager(
 	mgr, err := ctrl.NewManager(config, manager.Options{
 		Scheme:                        scheme,
 		Logger:                        klog.NewKlogr(),
-		Cache:                         controller.CacheOptions(c.QueueNamespace, kinds, wholeTemplates),
-		Client:                        controller.ClientOptions(),
+		Cache:                         controller.CacheOptions(c.QueueNamespace),
 		Metrics:                       metrics,
 		HealthProbeBindAddress:        c.HealthProbeBindAddress,
 		LeaderElection:                *l.LeaderElect,

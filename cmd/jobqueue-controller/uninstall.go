@@ -95,12 +95,29 @@ func (o *uninstallOptions) run(ctx context.Context, kubeconfig string, in io.Rea
 			return err
 		}
 	}
+	kinds, err := knownKinds(ctx, c, o.namespace)
+	if err != nil {
+		return err
+	}
 	u := &controller.Uninstall{
-		Client: c, Kinds: jobs.Builtin(), Waiting: waiting, DryRun: o.dryRun,
+		Client: c, Kinds: kinds, Waiting: waiting, DryRun: o.dryRun,
 		QueueNamespace: o.namespace, Lease: lease, Clock: clock.RealClock{}, Out: out,
 	}
 	_, err = u.Run(ctx)
 	return err
+}
+
+// knownKinds are those that are built in, and those that the configuration describes.
+func knownKinds(ctx context.Context, c client.Client, namespace string) ([]jobs.Kind, error) {
+	m, err := controller.ReadManagedJobs(ctx, c, namespace)
+	if err != nil {
+		return nil, err
+	}
+	p, err := jobs.NewPredicate(m)
+	if err != nil {
+		return nil, err
+	}
+	return withBuiltin(p.Kinds()), nil
 }
 
 func (o *uninstallOptions) lease() (types.NamespacedName, error) {

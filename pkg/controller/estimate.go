@@ -76,6 +76,29 @@ func (d *demand) count(templates []*corev1.PodTemplateSpec, creation *jobs.Creat
 	return nil
 }
 
+// checkScheduler finds pods that will go to a scheduler that knows of no queue. Templates of a job cannot be given
+// another one later, so it says so before anything is reserved.
+func (d *demand) checkScheduler(creation *jobs.Creation, schedules func(string) bool) {
+	if d.problem != nil || schedules == nil {
+		return
+	}
+	for i, template := range d.templates() {
+		pod, err := creation.Pod(template)
+		if err != nil {
+			return // the request has the same error
+		}
+		if name := pod.Spec.SchedulerName; !schedules(name) {
+			if name == "" {
+				name = corev1.DefaultSchedulerName
+			}
+			d.problem = &problem{Reason: reasonOtherScheduler, Message: short(fmt.Sprintf(
+				"pods of %s go to scheduler %q, which no queue holds back: name koord-scheduler in their template",
+				d.podSets[i].Name, name))}
+			return
+		}
+	}
+}
+
 // counted says whether it is known what the pods ask for.
 func (d *demand) counted() bool { return len(d.requests) == len(d.podSets) }
 

@@ -22,11 +22,11 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
@@ -50,6 +50,9 @@ const settleDelay = time.Second
 // errUnitOnItsWay: the unit exists, and its event is still to come.
 var errUnitOnItsWay = errors.New("the unit was created and has not been seen yet")
 
+// errChanged: what was decided on is not what there is now.
+var errChanged = errors.New("the object has changed")
+
 // maxLooks bounds how often one reconciliation may ask for more to decide on: the unit, the job and its pods, once
 // each.
 const maxLooks = 4
@@ -58,9 +61,11 @@ const maxLooks = 4
 type JobReconciler struct {
 	Kind      jobs.Kind
 	Predicate *jobs.Predicate
-	// Client reads from caches. Live reads from the API server.
+	// Client reads from caches, Jobs reads jobs and their children from one. Live and LiveJobs read from the API server.
 	Client   client.Client
+	Jobs     client.Reader
 	Live     client.Reader
+	LiveJobs client.Reader
 	Recorder events.EventRecorder
 	Clock    clock.PassiveClock
 	// Profiles of the cluster, nil where none are read. Gates are those of Koordinator.
@@ -84,7 +89,7 @@ func NewJobReconciler(
 	clk clock.PassiveClock,
 ) *JobReconciler {
 	return &JobReconciler{
-		Kind: kind, Predicate: predicate, Client: c, Live: live, Recorder: recorder, Clock: clk,
+		Kind: kind, Predicate: predicate, Client: c, Jobs: c, Live: live, LiveJobs: live, Recorder: recorder, Clock: clk,
 		told: newTold(clk.Now()), written: newWritten(), created: newMoments(), started: newMoments(),
 	}
 }
@@ -144,7 +149,7 @@ func (r *JobReconciler) steps(ctx context.Context, o *Observation, actions []Act
 	for _, action := range actions {
 		switch a := action.(type) {
 		case LookAtPods:
-			o.Bound, err = r.boundPods(ctx, o.Job)
+			o.Bound, err = r.bound(ctx, o.Job)
 			return true, err
 		case ReadJob:
 			return true, r.readJob(ctx, o)
@@ -251,12 +256,12 @@ func (r *JobReconciler) patchJob(ctx context.Context, o *Observation, a PatchJob
 			o.Kind.KeepMaps(a.Before, after)
 		}
 	}
-	err := r.patch(ctx, o, a.Before, a.After.DeepCopy(), a.Event, r.Client.Patch)
+	err := r.patchBoth(ctx, o, a.Before, a.After, a.Event)
 	if !apierrors.IsInvalid(err) {
 		return err
 	}
 	if a.Plain != nil {
-		return r.patch(ctx, o, a.Before, a.Plain.DeepCopy(), a.Event, r.Client.Patch)
+		return r.patchBoth(ctx, o, a.Before, a.Plain, a.Event)
 	}
 	if o.Kind.SuspensionSeen(a.Before) {
 		// Nothing is to come after which the API server would take it.
@@ -265,11 +270,46 @@ func (r *JobReconciler) patchJob(ctx context.Context, o *Observation, a PatchJob
 	return fmt.Errorf("the pod templates cannot be changed yet: %w", err)
 }
 
+// patchBoth sends what changed of the child, then what changed of the job: a job is never resumed before its child is
+// as it should be.
+func (r *JobReconciler) patchBoth(
+	ctx context.Context, o *Observation, before, after *unstructured.Unstructured, event *Event,
+) error {
+	own, child := jobs.Split(before)
+	changed, changedChild := jobs.Split(after.DeepCopy())
+	if child != nil && changedChild != nil && !equality.Semantic.DeepEqual(child.Object, changedChild.Object) {
+		if err := r.patchObject(ctx, o, child, changedChild, nil); err != nil {
+			return err
+		}
+	}
+	return r.patchObject(ctx, o, own, changed, event)
+}
+
+// patchObject sends what changed of a job or a child, of which caches keep parts. A change inside of a list is made on
+// the whole list.
+func (r *JobReconciler) patchObject(
+	ctx context.Context, o *Observation, before, after *unstructured.Unstructured, event *Event,
+) error {
+	if jobs.ChangesLists(before, after) {
+		whole := newObject(before.GroupVersionKind())
+		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(before), whole); err != nil {
+			return err
+		}
+		if whole.GetUID() != before.GetUID() || whole.GetResourceVersion() != before.GetResourceVersion() {
+			resource := schema.GroupResource{Group: before.GroupVersionKind().Group, Resource: before.GetKind()}
+			return apierrors.NewConflict(resource, before.GetName(), errChanged)
+		}
+		before, after = whole, jobs.Overlay(whole, before, after)
+	}
+	return r.patch(ctx, o, before, after, event, r.Client.Patch)
+}
+
 // resetStart clears the start time in the status of a suspended job.
 func (r *JobReconciler) resetStart(ctx context.Context, o *Observation, a ResetStart) error {
-	after := a.Job.DeepCopy()
-	unstructured.RemoveNestedField(after.Object, r.Kind.StartTime...)
-	return r.patch(ctx, o, a.Job, after, nil, r.patchStatus)
+	before, _ := jobs.Split(a.Job)
+	after := before.DeepCopy()
+	r.Kind.ClearStart(after)
+	return r.patch(ctx, o, before, after, nil, r.patchStatus)
 }
 
 func (r *JobReconciler) deleteUnit(ctx context.Context, o *Observation, a DeleteUnit) error {
@@ -330,15 +370,36 @@ func (r *JobReconciler) cachedUnit(ctx context.Context, key types.NamespacedName
 // cachedJob is what the cache has of a job; one that is larger than caches keep is read from the API server.
 func (r *JobReconciler) cachedJob(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
 	job := r.newJob()
-	if err := r.Client.Get(ctx, key, job); err != nil {
+	if err := r.Jobs.Get(ctx, key, job); err != nil {
 		return nil, err
 	}
 	expanded, err := jobs.Expand(job)
 	if errors.Is(err, jobs.ErrNotKept) {
-		job = r.newJob()
-		return job, r.Live.Get(ctx, key, job)
+		expanded = r.newJob()
+		err = r.Live.Get(ctx, key, expanded)
 	}
-	return expanded, err
+	if err != nil {
+		return nil, err
+	}
+	return withChild(ctx, r.Jobs, &r.Kind, expanded)
+}
+
+// withChild is the job as its kind reads it: with the child that it controls, if it has one.
+func withChild(
+	ctx context.Context, from client.Reader, kind *jobs.Kind, job *unstructured.Unstructured,
+) (*unstructured.Unstructured, error) {
+	if kind.Child == nil {
+		return kind.WithChild(job, nil), nil
+	}
+	child := newObject(kind.Child.GVK)
+	err := from.Get(ctx, client.ObjectKeyFromObject(job), child)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	if err != nil || !metav1.IsControlledBy(child, job) {
+		child = nil
+	}
+	return kind.WithChild(job, child), nil
 }
 
 // noteStart fills in since when the job runs, as long as its unit does not say that it does.
@@ -354,8 +415,7 @@ func (r *JobReconciler) noteStart(o *Observation) {
 // judge fills in what follows from the job.
 func (r *JobReconciler) judge(ctx context.Context, o *Observation, job *unstructured.Unstructured) error {
 	o.Job = job
-	namespace := &metav1.PartialObjectMetadata{}
-	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	namespace := newNamespace()
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: job.GetNamespace()},
 		namespace); client.IgnoreNotFound(err) != nil {
 		return err
@@ -364,11 +424,20 @@ func (r *JobReconciler) judge(ctx context.Context, o *Observation, job *unstruct
 	if o.Creation, err = r.creation(ctx, job.GetNamespace(), namespace.Labels); err != nil {
 		return err
 	}
-	o.Managed = r.Predicate.ManagesJob(job, namespace.Labels, podLabels(&r.Kind, job, o.Creation)...)
+	o.Schedules, o.EveryJobIsGang = r.Predicate.Schedules, r.Predicate.EveryJobIsGang(&r.Kind)
+	labels := podLabels(&r.Kind, job, o.Creation)
+	if r.Predicate.AsksForMapping(namespace.Labels) {
+		mapped, err := r.mapped(ctx, job.GetNamespace())
+		if err != nil {
+			return err
+		}
+		labels = append(labels, jobs.MappedNamespace(mapped))
+	}
+	o.Managed = r.Predicate.ManagesJob(job, namespace.Labels, labels...)
 	if !o.Managed {
 		o.Elsewhere = r.Predicate.QueuedElsewhere(job)
 		if !r.told.before(job) {
-			o.Unmanaged = r.Predicate.UnmanagedJob(job, namespace.Labels, podLabels(&r.Kind, job, o.Creation)...)
+			o.Unmanaged = r.Predicate.UnmanagedJob(job, namespace.Labels, labels...)
 		}
 		return nil
 	}
@@ -377,11 +446,7 @@ func (r *JobReconciler) judge(ctx context.Context, o *Observation, job *unstruct
 	return err
 }
 
-func (r *JobReconciler) newJob() *unstructured.Unstructured {
-	job := &unstructured.Unstructured{}
-	job.SetGroupVersionKind(r.Kind.GVK)
-	return job
-}
+func (r *JobReconciler) newJob() *unstructured.Unstructured { return newObject(r.Kind.GVK) }
 
 // readJob replaces the job by what the API server has now.
 func (r *JobReconciler) readJob(ctx context.Context, o *Observation) error {
@@ -389,9 +454,11 @@ func (r *JobReconciler) readJob(ctx context.Context, o *Observation) error {
 	key := client.ObjectKeyFromObject(o.Unit)
 	if ref := o.Unit.Spec.ConsumerRef; ref != nil {
 		key.Name = ref.Name
+	} else {
+		key.Name = r.jobNamed(key.Name)
 	}
 	job := r.newJob()
-	switch err := r.Live.Get(ctx, key, job); {
+	switch err := r.LiveJobs.Get(ctx, key, job); {
 	case apierrors.IsNotFound(err):
 		o.Job = nil
 		return nil
@@ -400,6 +467,10 @@ func (r *JobReconciler) readJob(ctx context.Context, o *Observation) error {
 	}
 	if o.Job != nil && o.Job.GetUID() != job.GetUID() {
 		o.Bound = BoundUnknown // the pods were those of another job
+	}
+	job, err := withChild(ctx, r.Live, &r.Kind, job)
+	if err != nil {
+		return err
 	}
 	return r.judge(ctx, o, job)
 }
@@ -419,24 +490,4 @@ func (r *JobReconciler) readUnit(ctx context.Context, o *Observation) error {
 		o.Unit = unit
 	}
 	return err
-}
-
-// boundPods asks the API server, not a cache: a job whose pods run is never suspended on old news. One pod is enough.
-func (r *JobReconciler) boundPods(ctx context.Context, job *unstructured.Unstructured) (Bound, error) {
-	pods := &metav1.PartialObjectMetadataList{}
-	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	err := r.Live.List(ctx, pods,
-		client.InNamespace(job.GetNamespace()),
-		client.MatchingLabelsSelector{Selector: r.Kind.PodSelector(job)},
-		client.MatchingFieldsSelector{Selector: fields.OneTermNotEqualSelector("spec.nodeName", "")},
-	)
-	if err != nil {
-		return BoundUnknown, err
-	}
-	for i := range pods.Items {
-		if metav1.IsControlledBy(&pods.Items[i], job) {
-			return BoundSome, nil
-		}
-	}
-	return BoundNone, nil
 }

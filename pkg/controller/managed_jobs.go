@@ -18,7 +18,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,10 +30,6 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
-
-// ErrManagedJobsChanged ends the manager when the configuration of managed jobs changed: which kinds are watched
-// follows from it, so the process starts anew with the new one.
-var ErrManagedJobsChanged = errors.New("the configuration of managed jobs changed")
 
 // ReadManagedJobs reads the ConfigMap in the namespace of queues; without one the defaults hold.
 func ReadManagedJobs(ctx context.Context, reader client.Reader, namespace string) (jobs.ManagedJobs, error) {
@@ -53,16 +48,19 @@ func ReadManagedJobs(ctx context.Context, reader client.Reader, namespace string
 	return m, nil
 }
 
-// ManagedJobsReconciler publishes the hash of what this process works with, and ends the process when the
-// configuration says something else.
+// ManagedJobsReconciler has the configuration of managed jobs take effect when it changes, and publishes the hash of
+// what this process works with. What is not valid does not take effect: with a guess it could suspend what it must
+// leave alone.
 type ManagedJobsReconciler struct {
-	// Key of the ConfigMap. Hash of the configuration in force.
+	// Key of the ConfigMap.
 	Key      types.NamespacedName
-	Hash     string
 	Client   client.Client
 	Recorder events.EventRecorder
-	// Changed is called once the configuration in the cluster is valid and differs.
-	Changed func(error)
+	// Use is given a configuration that is valid and not the one in force.
+	Use func(*jobs.Predicate)
+
+	// hash of the configuration in force.
+	hash string
 }
 
 // Reconcile looks at the ConfigMap.
@@ -83,19 +81,23 @@ func (r *ManagedJobsReconciler) Reconcile(ctx context.Context, req ctrl.Request)
 		record(r.Recorder, cm, warning("InvalidManagedJobs", "Read", short(err.Error())))
 		return ctrl.Result{}, nil
 	}
-	if hash := m.Hash(); hash != r.Hash {
-		logger.Info("The configuration of managed jobs changed; starting anew with it", "inForce", r.Hash, "new", hash)
-		r.Changed(ErrManagedJobsChanged)
-		return ctrl.Result{}, nil
+	if hash := m.Hash(); hash != r.hash {
+		predicate, err := jobs.NewPredicate(m)
+		if err != nil {
+			return ctrl.Result{}, err // it was valid just now
+		}
+		logger.Info("The configuration of managed jobs changed and takes effect", "before", r.hash, "now", hash)
+		r.Use(predicate)
+		r.hash = hash
 	}
-	if !exists || cm.Annotations[jobs.AnnotationManagedJobsHash] == r.Hash {
+	if !exists || cm.Annotations[jobs.AnnotationManagedJobsHash] == r.hash {
 		return ctrl.Result{}, nil
 	}
 	after := cm.DeepCopy()
 	if after.Annotations == nil {
 		after.Annotations = map[string]string{}
 	}
-	after.Annotations[jobs.AnnotationManagedJobsHash] = r.Hash
+	after.Annotations[jobs.AnnotationManagedJobsHash] = r.hash
 	err = r.Client.Patch(ctx, after, optimistic(cm), fieldOwner)
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil

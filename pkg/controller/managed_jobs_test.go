@@ -36,11 +36,11 @@ func TestManagedJobsReconciler(t *testing.T) {
 	ctx := quiet()
 	key := types.NamespacedName{Namespace: "koord-queue", Name: jobs.ManagedJobsConfigMap}
 	c := fake.NewClientBuilder().Build()
-	var changed []error
+	var used []*jobs.Predicate
 	recorder := events.NewFakeRecorder(10)
 	r := &ManagedJobsReconciler{
-		Key: key, Hash: jobs.DefaultManagedJobs().Hash(), Client: c, Recorder: recorder,
-		Changed: func(err error) { changed = append(changed, err) },
+		Key: key, Client: c, Recorder: recorder, hash: jobs.DefaultManagedJobs().Hash(),
+		Use: func(p *jobs.Predicate) { used = append(used, p) },
 	}
 	reconcile := func() {
 		_, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: key})
@@ -55,28 +55,32 @@ func TestManagedJobsReconciler(t *testing.T) {
 	}
 
 	reconcile()
-	require.Empty(t, changed, "without a ConfigMap the defaults hold")
+	require.Empty(t, used, "without a ConfigMap the defaults hold")
 
 	require.NoError(t,
 		c.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}))
 	write("kinds: [Job.v1.batch]")
-	require.Empty(t, changed)
+	require.Empty(t, used)
 	cm := &corev1.ConfigMap{}
 	require.NoError(t, c.Get(ctx, key, cm))
-	require.Equal(t, r.Hash, cm.Annotations[jobs.AnnotationManagedJobsHash])
+	require.Equal(t, r.hash, cm.Annotations[jobs.AnnotationManagedJobsHash])
 	version := cm.ResourceVersion
 	reconcile()
 	require.NoError(t, c.Get(ctx, key, cm))
 	require.Equal(t, version, cm.ResourceVersion, "I12")
 
 	write("kindes: []")
-	require.Empty(t, changed, "what is not valid does not take effect")
+	require.Empty(t, used, "what is not valid does not take effect")
 	require.Len(t, recorder.Events, 1)
 	_, err := ReadManagedJobs(ctx, c, key.Namespace)
 	require.ErrorContains(t, err, "kindes")
 
 	write("requireQueueName: true")
-	require.Equal(t, []error{ErrManagedJobsChanged}, changed)
+	require.Len(t, used, 1)
+	require.NoError(t, c.Get(ctx, key, cm))
+	require.Equal(t, used[0].Hash(), cm.Annotations[jobs.AnnotationManagedJobsHash], "what is in force is said")
+	reconcile()
+	require.Len(t, used, 1, "it takes effect once")
 	m, err := ReadManagedJobs(ctx, c, key.Namespace)
 	require.NoError(t, err)
 	require.True(t, m.RequireQueueName)

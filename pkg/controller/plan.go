@@ -18,6 +18,7 @@ package controller
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -25,6 +26,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/koordinator-sh/koordinator/apis/extension"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
@@ -57,6 +60,10 @@ type Observation struct {
 	Managed, Elsewhere bool
 	// Unmanaged is what becomes of the job if it is not managed for want of a label.
 	Unmanaged jobs.UnmanagedJobs
+	// Schedules says whether pods of a scheduler of this name are held back and counted; nil is all.
+	Schedules func(schedulerName string) bool `json:"-"`
+	// EveryJobIsGang: jobs of the kind are gangs whether they ask for it or not.
+	EveryJobIsGang bool
 	// Priorities that the job may have.
 	Priorities Priorities
 	// Creation is what the cluster does to the pods of the job.
@@ -157,6 +164,7 @@ func decide(o Observation) []Action {
 		return p.unmanaged()
 	}
 	p.demand = demandOf(o.Kind, o.Job, o.Creation, o.WholeTemplates)
+	p.demand.checkScheduler(o.Creation, o.Schedules)
 	p.want = unitOf(o.Kind, o.Job, p.demand, o.Priorities.unitPriority(&p.demand))
 	return p.managed()
 }
@@ -164,7 +172,8 @@ func decide(o Observation) []Action {
 // planOrphan removes a unit of ours whose job is gone.
 func planOrphan(o Observation) []Action {
 	u := o.Unit
-	if u == nil || !createdByUs(u) || u.Spec.ConsumerRef == nil || !refersTo(o.Kind, u.Spec.ConsumerRef) {
+	if u == nil || !createdByUs(u) || (u.Spec.ConsumerRef == nil) != o.Kind.OfPods() ||
+		u.Spec.ConsumerRef != nil && !refersTo(o.Kind, u.Spec.ConsumerRef) {
 		return nil
 	}
 	return []Action{DeleteUnit{Unit: u}}
@@ -229,7 +238,7 @@ func (p *planner) handBack() *unstructured.Unstructured {
 	after := p.Job.DeepCopy()
 	jobs.UnmarkSuspended(after)
 	if p.Kind.Suspended(after) {
-		if !p.Kind.Started(after) {
+		if !p.Kind.TemplatesFixed(after) {
 			p.Kind.RestoreTemplates(after)
 		}
 		if !p.Elsewhere && p.Kind.SetSuspend(after, false) != nil {
@@ -244,6 +253,8 @@ func (p *planner) managed() []Action {
 	switch {
 	case ended:
 		return p.finish(end)
+	case p.Kind.Child != nil && !jobs.HasChild(p.Job):
+		return p.keepOut() // what it asks for is not known before its child is there
 	case p.rel == absent:
 		return p.enter()
 	case p.rel == stale:
@@ -289,10 +300,18 @@ func (p *planner) enter() []Action {
 		if p.mayBeLetGo() {
 			return []Action{ReadUnit{}}
 		}
+		if !p.suspendable() {
+			return []Action{p.create()}
+		}
 		return []Action{p.suspend(), p.create()}
 	default:
 		return nil
 	}
+}
+
+// suspendable: the job has no pods while it is suspended. Pods of another are held back by the scheduler.
+func (p *planner) suspendable() bool {
+	return p.Kind.CanBeSuspended() && p.Kind.Invalid(p.Job) == ""
 }
 
 // mayBeLetGo: the job has run, or was resumed by us, and its unit was not read from the API server. The cache of units
@@ -312,7 +331,7 @@ func (p *planner) bound() Bound {
 // keepOut suspends a job that has no unit to run with, unless it has pods on nodes: those are never taken away
 // before the scheduler has been told of them.
 func (p *planner) keepOut() []Action {
-	if p.Kind.Suspended(p.Job) {
+	if p.Kind.Suspended(p.Job) || !p.suspendable() {
 		return nil
 	}
 	switch p.bound() {
@@ -498,7 +517,7 @@ func (p *planner) suspendToRecharge() Action {
 // before it was admitted, or ran before it was queued. The gate lets none of them go. As soon as no pod of it is on a
 // node it is suspended, and then resumed with what its pods need.
 func (p *planner) recharge() []Action {
-	if p.Kind.Active(p.Job) <= p.Kind.Running(p.Job) || !p.chargedElsewhere() {
+	if !p.suspendable() || !p.hasPending() || !p.chargedElsewhere() {
 		return nil
 	}
 	switch p.bound() {
@@ -511,6 +530,16 @@ func (p *planner) recharge() []Action {
 	default:
 		return nil
 	}
+}
+
+// hasPending says whether pods of the job may be on no node: there are more than are ready, or nobody says how many
+// there are and none is ready.
+func (p *planner) hasPending() bool {
+	running := p.Kind.Running(p.Job)
+	if !p.Kind.CountsPods() {
+		return running == 0
+	}
+	return p.Kind.Active(p.Job) > running
 }
 
 // truthful says whether what was admitted is what the job asks for (I3).
@@ -549,7 +578,9 @@ func (p *planner) reconsidered() bool {
 
 // resume lets the job go in one write, with what its pods need to be charged and recognised.
 func (p *planner) resume() []Action {
-	if jobs.SuspendedByUs(p.Job) && !p.settled() {
+	elsewhere := p.chargedElsewhere()
+	mayHavePods := jobs.SuspendedByUs(p.Job) || elsewhere && (p.Kind.Started(p.Job) || p.Kind.Active(p.Job) > 0)
+	if mayHavePods && !p.settled() {
 		// Pods from before the suspension may be left. Resumed now, the job's controller might still take some of them
 		// away after they were bound, and the job would run them twice (I3); others might lack the quota label.
 		return nil
@@ -561,9 +592,8 @@ func (p *planner) resume() []Action {
 	}
 	event := normal("Admitted", "Resume", "quota is reserved; the job is resumed")
 	plain := after.DeepCopy()
-	elsewhere := p.chargedElsewhere()
-	if p.Kind.Started(p.Job) {
-		if elsewhere {
+	if p.Kind.TemplatesFixed(p.Job) {
+		if elsewhere || p.gangedOtherwise() {
 			return p.resetStart()
 		}
 		return []Action{PatchJob{Before: p.Job, After: plain, Event: event}}
@@ -580,11 +610,12 @@ func (p *planner) resume() []Action {
 // fill makes the pod templates of a job what its pods need: what their owner wrote, and our additions.
 func (p *planner) fill(job *unstructured.Unstructured) error {
 	p.Kind.RestoreTemplates(job)
-	return p.Kind.AddToTemplates(job, p.additions())
+	return p.Kind.AddToTemplates(job, p.additions(job))
 }
 
-// additions to each pod template: who the pods belong to, and the labels that ElasticQuota charges them by.
-func (p *planner) additions() map[string]jobs.Addition {
+// additions to each pod template: who the pods belong to, the labels that ElasticQuota charges them by, and the gang
+// that Koordinator binds together. The templates of the job bear none of them.
+func (p *planner) additions(job *unstructured.Unstructured) map[string]jobs.Addition {
 	additions := make(map[string]jobs.Addition, len(p.demand.podSets))
 	for i := range p.demand.podSets {
 		s := &p.demand.podSets[i]
@@ -593,6 +624,13 @@ func (p *planner) additions() map[string]jobs.Addition {
 			v1alpha1.AnnotationRelatedPodSet:    s.Name,
 		}}
 	}
+	for _, gang := range p.Kind.Gangs(job, p.EveryJobIsGang) {
+		for _, set := range gang.PodSets {
+			if addition, ok := additions[set]; ok { // pod sets that cannot be read are not among them
+				maps.Copy(addition.Annotations, gang.Annotations(p.Unit.Name))
+			}
+		}
+	}
 	return additions
 }
 
@@ -600,20 +638,35 @@ func (p *planner) additions() map[string]jobs.Addition {
 // asked for: their quota label is missing, or the record of what was added, which the owner of the job may forge, has
 // it taken for ours (C0).
 func (p *planner) chargedElsewhere() bool {
+	return p.filledOtherwise(func(template *corev1.PodTemplateSpec) [2]string {
+		return [2]string{template.Labels[v1alpha1.LabelQuotaName], template.Labels[v1alpha1.LabelPreemptible]}
+	})
+}
+
+// gangedOtherwise says whether they would be in another gang than the job is now, or in one that needs more pods than
+// it has.
+func (p *planner) gangedOtherwise() bool {
+	return p.filledOtherwise(func(template *corev1.PodTemplateSpec) [2]string {
+		return [2]string{template.Annotations[extension.AnnotationGangName],
+			template.Annotations[extension.AnnotationGangMinNum]}
+	})
+}
+
+// filledOtherwise compares the templates as they are, with what an earlier resume added, with what resuming would make
+// of them.
+func (p *planner) filledOtherwise(of func(*corev1.PodTemplateSpec) [2]string) bool {
 	filled := p.Job.DeepCopy()
 	if p.fill(filled) != nil {
 		return true
 	}
-	now, err := p.Kind.PodSets(p.Job) // with what an earlier resume added
+	now, err := p.Kind.PodSets(p.Job)
 	want, errWant := p.Kind.PodSets(filled)
 	if err != nil || errWant != nil || len(now) != len(want) {
 		return true
 	}
 	for i := range now {
-		for _, key := range []string{v1alpha1.LabelQuotaName, v1alpha1.LabelPreemptible} {
-			if now[i].Template.Labels[key] != want[i].Template.Labels[key] {
-				return true
-			}
+		if of(now[i].Template) != of(want[i].Template) {
+			return true
 		}
 	}
 	return false
@@ -635,7 +688,7 @@ func (p *planner) settled() bool {
 
 // wait keeps the job suspended and its unit true while it is in the queue.
 func (p *planner) wait() []Action {
-	if !p.Kind.Suspended(p.Job) {
+	if !p.Kind.Suspended(p.Job) && (p.suspendable() || p.adopting()) {
 		return p.holdOrAdopt()
 	}
 	if actions := p.correct(); actions != nil {
@@ -644,7 +697,7 @@ func (p *planner) wait() []Action {
 	if after := p.restored(); after != nil {
 		return []Action{PatchJob{Before: p.Job, After: after}}
 	}
-	if p.Kind.Started(p.Job) && p.chargedElsewhere() {
+	if p.Kind.TemplatesFixed(p.Job) && p.chargedElsewhere() {
 		return p.resetStart() // now, so that admission need not wait for it
 	}
 	return nil
@@ -674,6 +727,9 @@ func (p *planner) holdOrAdopt() []Action {
 		after := becomeAdopted(p.Unit, p.Kind.Running(p.Job), p.Now)
 		return []Action{PatchUnitStatus{Before: p.Unit, After: after}}
 	case BoundNone:
+		if !p.suspendable() {
+			return p.correct()
+		}
 		return []Action{p.suspend()}
 	default:
 		return nil
@@ -711,7 +767,7 @@ func (p *planner) correct() []Action {
 // restored is the job with its templates as its owner wrote them, nil when there is nothing to take back or
 // the API server would refuse it.
 func (p *planner) restored() *unstructured.Unstructured {
-	if p.Kind.Started(p.Job) {
+	if p.Kind.TemplatesFixed(p.Job) {
 		return nil
 	}
 	after := p.Job.DeepCopy()

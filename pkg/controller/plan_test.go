@@ -29,6 +29,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
+	"github.com/koordinator-sh/koordinator/apis/extension"
+
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
@@ -547,6 +549,40 @@ func TestResumeWritesWhatPodsNeed(t *testing.T) {
 	require.NotNil(t, step.Plain, "its pods are charged right, whatever is refused")
 	require.False(t, jobs.SuspendedByUs(step.After))
 	require.False(t, jobs.HasAdditions(step.Plain))
+}
+
+// A job that is to be a gang is one for Koordinator from the write that resumes it on, of the size that it has then.
+func TestResumeMakesGangs(t *testing.T) {
+	gang := func(o *Observation) { o.EveryJobIsGang = true }
+	annotations := func(s *scene) map[string]string {
+		step, ok := Plan(s.Observation)[0].(PatchJob)
+		require.True(t, ok)
+		sets, err := s.Kind.PodSets(step.After)
+		require.NoError(t, err)
+		s.Job = step.After
+		return sets[0].Template.Annotations
+	}
+	require.NotContains(t, annotations(queued(t).phase(v1alpha1.PhaseDequeued)), extension.AnnotationGangName)
+
+	s := queued(t).phase(v1alpha1.PhaseDequeued).with(gang)
+	written := annotations(s)
+	require.Equal(t, "j", written[extension.AnnotationGangName])
+	require.Equal(t, "2", written[extension.AnnotationGangMinNum])
+
+	// It was suspended while it ran, its templates cannot be changed yet, and it has fewer pods now.
+	s.job(true, "spec", "suspend").started().condition("Suspended").with(marked)
+	require.IsType(t, PatchJob{}, Plan(s.Observation)[0], "its gang is what it was")
+	s.job(int64(1), "spec", "parallelism")
+	s.unit(func(u *v1alpha1.QueueUnit) {
+		u.Spec = unitOf(s.Kind, s.Job, demandOf(s.Kind, s.Job, s.Creation, false), nil).Spec
+	})
+	require.IsType(t, ResetStart{}, Plan(s.Observation)[0], "pods of a gang of two would wait for ever")
+	s.job(nil, "status", "startTime")
+	require.NotContains(t, annotations(s), extension.AnnotationGangName)
+
+	named := queued(t).job("ring", "spec", "template", "metadata", "labels", jobs.LabelPodGroup).
+		phase(v1alpha1.PhaseDequeued)
+	require.Equal(t, "ring", annotations(named)[extension.AnnotationGangName])
 }
 
 // A record that has the label of the template taken for ours lets no pod be charged to a quota that the unit was not

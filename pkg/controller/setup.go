@@ -27,8 +27,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/openapi3"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -55,25 +58,22 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, builder.AddToScheme(scheme)
 }
 
-// CacheOptions hold no more in memory than the reconcilers read. Jobs of these kinds are kept in compact form, and of a
-// unit that is too large nothing but its name.
-func CacheOptions(queueNamespace string, kinds []jobs.Kind, wholeTemplates bool) cache.Options {
-	byObject := map[client.Object]cache.ByObject{
-		&admissionregistrationv1.MutatingWebhookConfiguration{}: {
-			Field: fields.OneTermEqualSelector("metadata.name", webhookConfiguration),
+// CacheOptions hold no more in memory than the reconcilers read. Of a unit that is too large that is nothing but its
+// name.
+func CacheOptions(queueNamespace string) cache.Options {
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&admissionregistrationv1.MutatingWebhookConfiguration{}: {
+				Field: fields.OneTermEqualSelector("metadata.name", webhookConfiguration),
+			},
+			&v1alpha1.QueueUnit{}: {Transform: compactUnits()},
+			&v1alpha1.Queue{}:     {Namespaces: map[string]cache.Config{queueNamespace: {}}},
+			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{queueNamespace: {
+				FieldSelector: fields.OneTermEqualSelector("metadata.name", jobs.ManagedJobsConfigMap),
+			}}},
 		},
-		&v1alpha1.QueueUnit{}: {Transform: compactUnits()},
-		&v1alpha1.Queue{}:     {Namespaces: map[string]cache.Config{queueNamespace: {}}},
-		&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{queueNamespace: {
-			FieldSelector: fields.OneTermEqualSelector("metadata.name", jobs.ManagedJobsConfigMap),
-		}}},
 	}
-	for i := range kinds {
-		job := &unstructured.Unstructured{}
-		job.SetGroupVersionKind(kinds[i].GVK)
-		byObject[job] = cache.ByObject{Transform: compactJobs(&kinds[i], wholeTemplates)}
-	}
-	return cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: byObject}
 }
 
 // compactJobs is what the cache of a kind does with each object that comes.
@@ -86,24 +86,17 @@ func compactJobs(kind *jobs.Kind, wholeTemplates bool) toolscache.TransformFunc 
 	}
 }
 
-// ClientOptions make reads of jobs, whose kinds have no Go type here, come from the cache too.
-func ClientOptions() client.Options {
-	return client.Options{Cache: &client.CacheOptions{Unstructured: true}}
-}
-
 // Options of Setup.
 type Options struct {
 	QueueNamespace string
 	Predicate      *jobs.Predicate
 	// Concurrency is the number of jobs of one kind that are reconciled at once.
 	Concurrency int
-	Clock       clock.PassiveClock
+	Clock       clock.WithTicker
 	// Gates are feature gates of Koordinator that change what pods are counted with.
 	Gates jobs.Gates
 	// WholeTemplates: units hold pod templates whole.
 	WholeTemplates bool
-	// Changed is called when the configuration of managed jobs is no longer the one that Predicate was made from.
-	Changed func(error)
 }
 
 // Setup adds all reconcilers to the manager.
@@ -112,30 +105,26 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 	if err := mgr.Add(profiles); err != nil {
 		return err
 	}
-	for _, kind := range o.Predicate.Kinds() {
-		if err := setupJobs(mgr, kind, profiles, o); err != nil {
-			return err
-		}
+	kinds, err := setupKinds(mgr, profiles, o)
+	if err != nil {
+		return err
 	}
 	if err := setupQueues(ctx, mgr, o); err != nil {
 		return err
 	}
-	return setupManagedJobs(mgr, o)
+	return setupManagedJobs(mgr, o, kinds)
 }
 
-func setupJobs(mgr manager.Manager, kind jobs.Kind, profiles *Profiles, o Options) error {
-	r := NewJobReconciler(kind, o.Predicate, mgr.GetClient(), mgr.GetAPIReader(),
-		mgr.GetEventRecorder(recorderName), o.Clock)
-	r.Profiles, r.Gates, r.WholeTemplates = profiles, o.Gates, o.WholeTemplates
-	warm := true
-	return ctrl.NewControllerManagedBy(mgr).
-		Named(strings.ToLower(strings.TrimSuffix(strings.ReplaceAll(kind.String(), ".", "-"), "-"))).
-		For(r.newJob()).
-		Watches(&v1alpha1.QueueUnit{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfUnit)).
-		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace),
-			builder.WithPredicates(predicate.LabelChangedPredicate{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency, EnableWarmup: &warm}).
-		Complete(r)
+func setupKinds(mgr manager.Manager, profiles *Profiles, o Options) (*KindSet, error) {
+	found, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, err
+	}
+	kinds := &KindSet{
+		mgr: mgr, options: o, profiles: profiles, predicate: o.Predicate, changed: make(chan struct{}, 1),
+		served: &Served{Discovery: found, Schemas: openapi3.NewRoot(found.OpenAPIV3())},
+	}
+	return kinds, mgr.Add(kinds)
 }
 
 // jobsOfUnit are the job that the unit names and the job that would have a unit of this name.
@@ -144,10 +133,7 @@ func (r *JobReconciler) jobsOfUnit(_ context.Context, object client.Object) []re
 	if !ok {
 		return nil
 	}
-	name := unit.Name
-	if r.Kind.UnitSuffix != "" {
-		name = strings.TrimSuffix(name, "-"+r.Kind.UnitSuffix)
-	}
+	name := r.jobNamed(unit.Name)
 	requests := []reconcile.Request{request(unit.Namespace, name)}
 	if ref := unit.Spec.ConsumerRef; ref != nil && refersTo(&r.Kind, ref) && ref.Name != name && ref.Name != "" {
 		requests = append(requests, request(unit.Namespace, ref.Name))
@@ -155,20 +141,56 @@ func (r *JobReconciler) jobsOfUnit(_ context.Context, object client.Object) []re
 	return requests
 }
 
+// jobNamed is the name of the job that would have a unit of this name.
+func (r *JobReconciler) jobNamed(unit string) string {
+	if r.Kind.UnitSuffix == "" {
+		return unit
+	}
+	return strings.TrimSuffix(unit, "-"+r.Kind.UnitSuffix)
+}
+
 // jobsOfNamespace are all jobs of a namespace whose labels changed: the selector may read otherwise now.
 func (r *JobReconciler) jobsOfNamespace(ctx context.Context, object client.Object) []reconcile.Request {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(r.Kind.GVK.GroupVersion().WithKind(r.Kind.GVK.Kind + "List"))
-	if err := r.Client.List(ctx, list, client.InNamespace(object.GetName()), client.UnsafeDisableDeepCopy); err != nil {
+	requests, err := r.jobsIn(ctx, object.GetName())
+	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the jobs of a namespace whose labels changed",
 			"namespace", object.GetName())
-		return nil
+	}
+	return requests
+}
+
+func (r *JobReconciler) jobsIn(ctx context.Context, namespace string) ([]reconcile.Request, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(r.Kind.GVK.GroupVersion().WithKind(r.Kind.GVK.Kind + "List"))
+	if err := r.Jobs.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
 	}
 	requests := make([]reconcile.Request, 0, len(list.Items))
 	for i := range list.Items {
 		requests = append(requests, request(list.Items[i].GetNamespace(), list.Items[i].GetName()))
 	}
-	return requests
+	return requests, nil
+}
+
+// jobOfChild is the job that controls its child.
+func (r *JobReconciler) jobOfChild(_ context.Context, object client.Object) []reconcile.Request {
+	owner := metav1.GetControllerOfNoCopy(object)
+	if owner == nil || owner.Kind != r.Kind.GVK.Kind {
+		return nil
+	}
+	return []reconcile.Request{request(object.GetNamespace(), owner.Name)}
+}
+
+func newObject(gvk schema.GroupVersionKind) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(gvk)
+	return object
+}
+
+func newNamespace() *metav1.PartialObjectMetadata {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	return namespace
 }
 
 func request(namespace, name string) reconcile.Request {
@@ -176,13 +198,14 @@ func request(namespace, name string) reconcile.Request {
 }
 
 func setupQueues(ctx context.Context, mgr manager.Manager, o Options) error {
-	quota := &metav1.PartialObjectMetadata{}
-	quota.SetGroupVersionKind(ElasticQuotaKind)
-	err := mgr.GetFieldIndexer().IndexField(ctx, quota, quotaNameIndex, func(object client.Object) []string {
-		return []string{object.GetName()}
-	})
-	if err != nil {
-		return err
+	quota := newQuota()
+	for index, keys := range map[string]client.IndexerFunc{
+		quotaNameIndex: func(object client.Object) []string { return []string{object.GetName()} },
+		mappedIndex:    mappedNamespaces,
+	} {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, quota, index, keys); err != nil {
+			return err
+		}
 	}
 	r := NewQueueReconciler(o.QueueNamespace, mgr.GetClient(), mgr.GetAPIReader(),
 		mgr.GetEventRecorder(recorderName), o.Clock)
@@ -200,12 +223,11 @@ func setupQueues(ctx context.Context, mgr manager.Manager, o Options) error {
 		Complete(r)
 }
 
-func setupManagedJobs(mgr manager.Manager, o Options) error {
+func setupManagedJobs(mgr manager.Manager, o Options, kinds *KindSet) error {
 	r := &ManagedJobsReconciler{
 		Key:    types.NamespacedName{Namespace: o.QueueNamespace, Name: jobs.ManagedJobsConfigMap},
-		Hash:   o.Predicate.Hash(),
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(recorderName),
-		Changed: o.Changed,
+		Use: kinds.Use, hash: o.Predicate.Hash(),
 	}
 	always := false // a standby must work with the same configuration by the time it leads
 	return ctrl.NewControllerManagedBy(mgr).

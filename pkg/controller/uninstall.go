@@ -25,6 +25,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -171,6 +172,9 @@ func (u *Uninstall) pages(
 }
 
 func (u *Uninstall) jobs(ctx context.Context, kind *jobs.Kind, units []*v1alpha1.QueueUnit, s *UninstallSummary) error {
+	if kind.OfPods() {
+		return nil // nothing was written into them
+	}
 	byConsumer := make(map[types.UID]*v1alpha1.QueueUnit, len(units))
 	for _, unit := range units {
 		if ref := unit.Spec.ConsumerRef; ref != nil && refersTo(kind, ref) && createdByUs(unit) {
@@ -193,7 +197,7 @@ func (u *Uninstall) jobs(ctx context.Context, kind *jobs.Kind, units []*v1alpha1
 		list.Items = nil
 		return nil
 	})
-	if meta.IsNoMatchError(err) {
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 		return nil // the kind is not installed
 	}
 	return err
@@ -205,14 +209,17 @@ func (u *Uninstall) job(
 ) error {
 	var done leaving
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		before, err := withChild(ctx, u.Client, kind, job)
+		if err != nil {
+			return err
+		}
 		var after, plain *unstructured.Unstructured
-		after, plain, done = leave(kind, job, unit, u.Waiting)
+		after, plain, done = leave(kind, before, unit, u.Waiting)
 		if after == nil || u.DryRun {
 			return nil
 		}
-		err := u.Client.Patch(ctx, after.DeepCopy(), optimistic(job), fieldOwner)
-		if apierrors.IsInvalid(err) {
-			err = u.Client.Patch(ctx, plain.DeepCopy(), optimistic(job), fieldOwner)
+		if err = u.patch(ctx, before, after); apierrors.IsInvalid(err) {
+			err = u.patch(ctx, before, plain)
 		}
 		if apierrors.IsConflict(err) {
 			if errGet := u.Client.Get(ctx, client.ObjectKeyFromObject(job), job); errGet != nil {
@@ -233,6 +240,18 @@ func (u *Uninstall) job(
 	}
 	u.count(kind, job, done, s)
 	return nil
+}
+
+// patch changes the child, if the job was read with one, and then the job.
+func (u *Uninstall) patch(ctx context.Context, before, after *unstructured.Unstructured) error {
+	job, child := jobs.Split(before)
+	changed, changedChild := jobs.Split(after.DeepCopy())
+	if child != nil && !equality.Semantic.DeepEqual(child.Object, changedChild.Object) {
+		if err := u.Client.Patch(ctx, changedChild, optimistic(child), fieldOwner); err != nil {
+			return err
+		}
+	}
+	return u.Client.Patch(ctx, changed, optimistic(job), fieldOwner)
 }
 
 func (u *Uninstall) count(kind *jobs.Kind, job *unstructured.Unstructured, done leaving, s *UninstallSummary) {
@@ -281,7 +300,7 @@ func leave(
 	}
 	plain = after.DeepCopy()
 	jobs.DropAdditions(plain)
-	if !kind.Suspended(job) || kind.Started(job) {
+	if !kind.Suspended(job) || kind.TemplatesFixed(job) {
 		return plain, plain, done
 	}
 	kind.RestoreTemplates(after)

@@ -27,6 +27,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
@@ -121,6 +122,37 @@ func TestUninstallRestoresTemplates(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, *w.job().Spec.Suspend, "an admitted unit lets its job go in either mode")
 	require.Equal(t, before.Spec.Template, w.job().Spec.Template)
+}
+
+// What was written into the child of a job is taken back from there.
+func TestUninstallRestoresTemplatesOfChildren(t *testing.T) {
+	s := trainJob(t, true, true)
+	owned := func(o *Observation) {
+		_, jobSet := jobs.Split(o.Job)
+		controls := true
+		jobSet.SetOwnerReferences([]metav1.OwnerReference{{
+			APIVersion: o.Job.GetAPIVersion(), Kind: o.Job.GetKind(), Name: o.Job.GetName(), UID: o.Job.GetUID(),
+			Controller: &controls,
+		}})
+	}
+	s.with(owned).withUnit(v1alpha1.PhaseDequeued)
+	step, ok := Plan(s.Observation)[0].(PatchJob)
+	require.True(t, ok)
+	job, jobSet := jobs.Split(step.After)
+	require.NoError(t, s.Kind.SetSuspend(job, true)) // evicted before it ever started
+	jobs.MarkSuspended(job)
+	_, before := jobs.Split(s.Job)
+	require.NotEqual(t, before.Object, jobSet.Object)
+
+	job.SetResourceVersion("")
+	jobSet.SetResourceVersion("")
+	w := newWorld(t, job, jobSet)
+	summary, text, err := w.uninstall(LeaveWaiting, false)
+	require.NoError(t, err)
+	require.Equal(t, UninstallSummary{Left: 1}, summary, text)
+	after := newObject(jobSet.GroupVersionKind())
+	require.NoError(t, w.base.Get(context.Background(), client.ObjectKeyFromObject(jobSet), after))
+	require.Equal(t, fingerprint(t, before.Object["spec"]), fingerprint(t, after.Object["spec"]))
 }
 
 func TestUninstallQueuesAndConfiguration(t *testing.T) {

@@ -38,6 +38,12 @@ import (
 // reasonQuotaMismatch parks units of jobs that name more than one quota.
 const reasonQuotaMismatch = "QuotaMismatch"
 
+// reasonUnsupportedJob parks units of jobs that their kind says cannot be queued.
+const reasonUnsupportedJob = "UnsupportedJob"
+
+// reasonOtherScheduler parks units of jobs whose pods go to a scheduler that no queue holds them back from.
+const reasonOtherScheduler = "OtherScheduler"
+
 // reasonEstimateChanged parks units that were admitted with an estimate that is no more, until they wait again.
 const reasonEstimateChanged = "EstimateChanged"
 
@@ -93,7 +99,9 @@ func demandOf(kind *jobs.Kind, job *unstructured.Unstructured, creation *jobs.Cr
 	kind.RestoreTemplates(plain)
 	d := demand{queue: kind.Queue(plain), own: ownLabels{preemptible: kind.Preemptible(plain)}}
 	var errQuota, errPriority, errSets, errReduced, errRequest error
-	d.own.quota, errQuota = kind.Quota(plain)
+	if d.own.quota, errQuota = kind.Quota(plain); errQuota == nil {
+		errQuota = kind.Chargeable(plain, d.own.quota)
+	}
 	d.quota, d.preemptible = d.own.quota, d.own.preemptible
 	d.priority, errPriority = kind.PriorityOf(plain)
 	d.podSets, errSets = kind.PodSets(plain)
@@ -106,6 +114,8 @@ func demandOf(kind *jobs.Kind, job *unstructured.Unstructured, creation *jobs.Cr
 		errQuota = d.followProfiles(templates, creation, kind.PriorityOfPods(plain))
 	}
 	switch err := errors.Join(errQuota, errSets, errReduced, errRequest, errPriority); {
+	case kind.Invalid(plain) != "":
+		d.problem = &problem{Reason: reasonUnsupportedJob, Message: kind.Invalid(plain)}
 	case err == nil:
 	case errQuota != nil:
 		d.problem = &problem{Reason: reasonQuotaMismatch, Message: short(err.Error())}
@@ -132,7 +142,7 @@ func unitOf(kind *jobs.Kind, job *unstructured.Unstructured, d demand, priority 
 		Labels:      unitLabels(job, d),
 		Annotations: unitAnnotations(job),
 	}}
-	u.OwnerReferences = []metav1.OwnerReference{ownerOf(kind, job)}
+	u.OwnerReferences = ownersOf(kind, job)
 	u.Spec = v1alpha1.QueueUnitSpec{
 		ConsumerRef:       consumerOf(kind, job),
 		Priority:          priority,
@@ -207,11 +217,19 @@ func copiesAnnotation(key string) bool {
 	return false
 }
 
-func ownerOf(kind *jobs.Kind, job *unstructured.Unstructured) metav1.OwnerReference {
-	return *metav1.NewControllerRef(job, kind.GVK)
+// ownersOf a unit: its job, so that it goes with that. The unit of a group of pods is deleted once there are none.
+func ownersOf(kind *jobs.Kind, job *unstructured.Unstructured) []metav1.OwnerReference {
+	if kind.OfPods() {
+		return nil
+	}
+	return []metav1.OwnerReference{*metav1.NewControllerRef(job, kind.GVK)}
 }
 
+// consumerOf is what a unit names as its job: no object is a group of pods.
 func consumerOf(kind *jobs.Kind, job *unstructured.Unstructured) *corev1.ObjectReference {
+	if kind.OfPods() {
+		return nil
+	}
 	version, name := kind.GVK.ToAPIVersionAndKind()
 	return &corev1.ObjectReference{
 		APIVersion: version, Kind: name,
@@ -231,7 +249,7 @@ func podSetsOf(of []jobs.PodSet, whole bool) ([]v1alpha1.PodSet, error) {
 			}
 		}
 		sets = append(sets, v1alpha1.PodSet{
-			Name: of[i].Name, Count: of[i].Count, Template: runtime.RawExtension{Raw: raw},
+			Name: of[i].Name, Count: of[i].Count, MinCount: of[i].MinCount, Template: runtime.RawExtension{Raw: raw},
 		})
 	}
 	return sets, nil
@@ -259,6 +277,8 @@ func relate(kind *jobs.Kind, job *unstructured.Unstructured, u *v1alpha1.QueueUn
 	}
 	ref := u.Spec.ConsumerRef
 	switch {
+	case ref == nil && kind.OfPods() && createdByUs(u):
+		return own
 	case ref == nil || !refersTo(kind, ref) || ref.Name != job.GetName():
 		return foreign
 	case ref.Namespace != "" && ref.Namespace != job.GetNamespace():
@@ -320,7 +340,7 @@ func correctMeta(u, want *v1alpha1.QueueUnit) {
 	if len(u.Annotations) == 0 {
 		u.Annotations = nil
 	}
-	if !metav1.IsControlledBy(u, ownedBy(want)) {
+	if len(want.OwnerReferences) > 0 && !metav1.IsControlledBy(u, ownedBy(want)) {
 		u.OwnerReferences = want.OwnerReferences
 	}
 }

@@ -1,0 +1,120 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// mostOwners bounds the walk from a pod to its job, as the gate of the scheduler does.
+const mostOwners = 4
+
+// bound says whether pods of a job are on nodes. A group says it itself.
+func (r *JobReconciler) bound(ctx context.Context, job *unstructured.Unstructured) (Bound, error) {
+	if !r.Kind.OfPods() {
+		return r.boundPods(ctx, job)
+	}
+	now := r.newJob()
+	switch err := r.LiveJobs.Get(ctx, client.ObjectKeyFromObject(job), now); {
+	case client.IgnoreNotFound(err) != nil:
+		return BoundUnknown, err
+	case err == nil && r.Kind.Started(now):
+		return BoundSome, nil
+	default:
+		return BoundNone, nil
+	}
+}
+
+// boundPods asks the API server, not a cache: a job whose pods run is never suspended on old news. One pod is enough.
+// The label by which pods are found anybody may write; the owners decide.
+func (r *JobReconciler) boundPods(ctx context.Context, job *unstructured.Unstructured) (Bound, error) {
+	selector := r.Kind.PodSelector(job)
+	if _, selects := selector.Requirements(); !selects {
+		return BoundNone, nil // the job does not say yet what its pods are known by, and has none
+	}
+	pods := &metav1.PartialObjectMetadataList{}
+	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	err := r.Live.List(ctx, pods,
+		client.InNamespace(job.GetNamespace()),
+		client.MatchingLabelsSelector{Selector: selector},
+		client.MatchingFieldsSelector{Selector: fields.OneTermNotEqualSelector("spec.nodeName", "")},
+	)
+	if err != nil {
+		return BoundUnknown, err
+	}
+	owners := ownership{r: r, namespace: job.GetNamespace(), controllers: map[types.UID]*metav1.OwnerReference{}}
+	for i := range pods.Items {
+		belongs, err := owners.leadTo(ctx, metav1.GetControllerOfNoCopy(&pods.Items[i]), job.GetUID())
+		if err != nil {
+			return BoundUnknown, err
+		}
+		if belongs {
+			return BoundSome, nil
+		}
+	}
+	return BoundNone, nil
+}
+
+// ownership follows owners up to a job, and asks for each of them once.
+type ownership struct {
+	r         *JobReconciler
+	namespace string
+	// controllers of objects that stand between the job and its pods, nil for one without.
+	controllers map[types.UID]*metav1.OwnerReference
+}
+
+func (w *ownership) leadTo(ctx context.Context, owner *metav1.OwnerReference, job types.UID) (bool, error) {
+	for range mostOwners {
+		if owner == nil || owner.UID == job {
+			return owner != nil, nil
+		}
+		next, asked := w.controllers[owner.UID]
+		if !asked {
+			var err error
+			if next, err = w.ask(ctx, owner); err != nil {
+				return false, err
+			}
+			w.controllers[owner.UID] = next
+		}
+		owner = next
+	}
+	return false, nil
+}
+
+// ask for the controller of an object; nil too if it is of no kind that stands between, or is not there.
+func (w *ownership) ask(ctx context.Context, ref *metav1.OwnerReference) (*metav1.OwnerReference, error) {
+	for _, between := range w.r.Kind.Children {
+		if between.GVK.Kind != ref.Kind {
+			continue
+		}
+		object := &metav1.PartialObjectMetadata{}
+		object.SetGroupVersionKind(between.GVK)
+		err := w.r.Live.Get(ctx, types.NamespacedName{Namespace: w.namespace, Name: ref.Name}, object)
+		if err != nil || object.UID != ref.UID {
+			return nil, client.IgnoreNotFound(err)
+		}
+		return metav1.GetControllerOf(object), nil
+	}
+	return nil, nil
+}

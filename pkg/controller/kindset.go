@@ -1,0 +1,356 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+)
+
+// lookEvery is how often is looked whether kinds came or went.
+const lookEvery = 5 * time.Second
+
+// KindSet runs a reconciler for each managed kind that the API server serves. Kinds come and go while it runs: with
+// their definitions, and with the configuration.
+type KindSet struct {
+	mgr     manager.Manager
+	options Options
+	served  *Served
+	// profiles of the cluster, which all reconcilers share.
+	profiles *Profiles
+	changed  chan struct{}
+
+	mu        sync.Mutex
+	predicate *jobs.Predicate
+}
+
+// runningKind is a kind whose jobs are reconciled.
+type runningKind struct {
+	predicate *jobs.Predicate
+	stop      context.CancelFunc
+	done      sync.WaitGroup
+	// failed: it ended by itself, and has to be started again.
+	failed atomic.Bool
+}
+
+// Use has the kinds managed that this predicate names, by what it says.
+func (s *KindSet) Use(p *jobs.Predicate) {
+	s.mu.Lock()
+	s.predicate = p
+	s.mu.Unlock()
+	select {
+	case s.changed <- struct{}{}:
+	default: // it will be looked at anyway
+	}
+}
+
+func (s *KindSet) current() *jobs.Predicate {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.predicate
+}
+
+// NeedLeaderElection has caches filled before this replica leads. Reconcilers wait until it does.
+func (s *KindSet) NeedLeaderElection() bool { return false }
+
+// Start looks at what there is until the context ends.
+func (s *KindSet) Start(ctx context.Context) error {
+	running := map[string]*runningKind{}
+	defer func() {
+		for _, k := range running {
+			k.end()
+		}
+	}()
+	told := map[string]Availability{}
+	ticker := s.options.Clock.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		s.look(ctx, running, told)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.changed:
+		case <-ticker.C():
+		}
+	}
+}
+
+// look starts kinds that can be managed and are not, and ends those that cannot be or should not be any more. One whose
+// definition is gone ends at once; while the API server does not answer all stays as it is.
+func (s *KindSet) look(ctx context.Context, running map[string]*runningKind, told map[string]Availability) {
+	p := s.current()
+	logger := klog.FromContext(ctx)
+	endOthers(p, running, told)
+	for _, kind := range p.Kinds() {
+		name := kind.String()
+		available, why, err := s.served.Availability(&kind)
+		if err != nil {
+			logger.V(4).Info("The API server does not say whether a kind is there", "kind", name, "reason", err.Error())
+			continue
+		}
+		if told[name] != available && (available != Available || told[name] != "") {
+			logger.Info("A managed kind of jobs changed", "kind", name, "is", string(available), "reason", why)
+		}
+		told[name] = available
+		setKindAvailability(name, available)
+		k := running[name]
+		if available != Available && k != nil {
+			k.end()
+			delete(running, name)
+		}
+		if available != Available || k != nil {
+			continue
+		}
+		if k, err = s.start(ctx, p, kind); err != nil {
+			logger.Error(err, "A managed kind of jobs cannot be followed; it is tried again", "kind", name)
+			continue
+		}
+		running[name] = k
+	}
+}
+
+// endOthers ends what runs for another configuration, or has failed, and forgets kinds that are not managed any more.
+func endOthers(p *jobs.Predicate, running map[string]*runningKind, told map[string]Availability) {
+	for name, k := range running {
+		if k.predicate != p || k.failed.Load() {
+			k.end()
+			delete(running, name)
+		}
+	}
+	for name := range told {
+		if !p.ManagesKindNamed(name) {
+			setKindAvailability(name, Available)
+			delete(told, name)
+		}
+	}
+}
+
+func (k *runningKind) end() {
+	k.stop()
+	k.done.Wait()
+}
+
+// start follows the jobs of a kind, and reconciles them while this replica leads.
+func (s *KindSet) start(ctx context.Context, p *jobs.Predicate, kind jobs.Kind) (*runningKind, error) {
+	own, r, err := s.reconciler(ctx, p, kind)
+	if err != nil {
+		return nil, err
+	}
+	again := true
+	c, err := controller.NewUnmanaged(controllerName(&kind), controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: s.options.Concurrency, SkipNameValidation: &again,
+		Logger: s.mgr.GetLogger(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.watch(c, own, r); err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	k := &runningKind{predicate: p, stop: stop}
+	logger := klog.FromContext(ctx)
+	k.done.Go(func() {
+		if err := own.Start(ctx); ctx.Err() == nil {
+			logger.Error(err, "The cache of a kind of jobs ended; it is started again", "kind", kind.String())
+			k.failed.Store(true)
+		}
+	})
+	k.done.Go(func() {
+		if !own.WaitForCacheSync(ctx) || !s.mgr.GetCache().WaitForCacheSync(ctx) || !s.elected(ctx) {
+			return
+		}
+		if err := c.Start(ctx); ctx.Err() == nil {
+			logger.Error(err, "The reconciler of a kind of jobs ended; it is started again", "kind", kind.String())
+			k.failed.Store(true)
+		}
+	})
+	return k, nil
+}
+
+// reconciler of a kind, and the cache that it reads jobs from.
+func (s *KindSet) reconciler(
+	ctx context.Context, p *jobs.Predicate, kind jobs.Kind,
+) (cache.Cache, *JobReconciler, error) {
+	options := jobCacheOptions(s.mgr, &kind, s.options.WholeTemplates)
+	if kind.OfPods() {
+		options = podCacheOptions(s.mgr, p)
+	}
+	own, err := cache.New(s.mgr.GetConfig(), options)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := NewJobReconciler(kind, p, s.mgr.GetClient(), s.mgr.GetAPIReader(), s.mgr.GetEventRecorder(recorderName),
+		s.options.Clock)
+	r.Jobs, r.Profiles, r.Gates, r.WholeTemplates = own, s.profiles, s.options.Gates, s.options.WholeTemplates
+	if !kind.OfPods() {
+		return own, r, nil
+	}
+	r.Jobs = podGroups{Reader: own, predicate: p, indexed: true}
+	r.LiveJobs = podGroups{Reader: r.Live, predicate: p}
+	r.Recorder = firstPodRecorder{r.Recorder}
+	return own, r, own.IndexField(ctx, &corev1.Pod{}, podGroupIndex, func(pod client.Object) []string {
+		if !p.QueuesPod(pod) {
+			return nil
+		}
+		return []string{jobs.PodGroupName(pod)}
+	})
+}
+
+// elected waits until this replica leads; false if the context ended before.
+func (s *KindSet) elected(ctx context.Context) bool {
+	select {
+	case <-s.mgr.Elected():
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// controllerName is that of the reconciler of a kind, in metrics and logs.
+func controllerName(kind *jobs.Kind) string {
+	return strings.ToLower(strings.TrimSuffix(strings.ReplaceAll(kind.String(), ".", "-"), "-"))
+}
+
+// watch has jobs, their children, units and namespaces wake the reconciler.
+func (s *KindSet) watch(c controller.Controller, own cache.Cache, r *JobReconciler) error {
+	if err := watchJobs(c, own, r); err != nil {
+		return err
+	}
+	if child := r.Kind.Child; child != nil {
+		var object client.Object = newObject(child.GVK)
+		if err := c.Watch(source.Kind(own, object, handler.EnqueueRequestsFromMapFunc(r.jobOfChild))); err != nil {
+			return err
+		}
+	}
+	shared := s.mgr.GetCache()
+	if err := c.Watch(&sharedSource{
+		shared, &v1alpha1.QueueUnit{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfUnit), nil,
+	}); err != nil {
+		return err
+	}
+	if err := c.Watch(&sharedSource{
+		shared, newQuota(), handler.EnqueueRequestsFromMapFunc(r.jobsOfQuota), mappingChanged,
+	}); err != nil {
+		return err
+	}
+	return c.Watch(&sharedSource{
+		shared, newNamespace(), handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), predicate.LabelChangedPredicate{},
+	})
+}
+
+func watchJobs(c controller.Controller, own cache.Cache, r *JobReconciler) error {
+	if groups, ok := r.Jobs.(podGroups); ok {
+		var pod client.Object = &corev1.Pod{}
+		return c.Watch(source.Kind(own, pod, handler.EnqueueRequestsFromMapFunc(groups.groupOfPod)))
+	}
+	var job client.Object = r.newJob()
+	return c.Watch(source.Kind(own, job, handler.EventHandler(&handler.EnqueueRequestForObject{})))
+}
+
+// sharedSource is a source from a cache that outlives the controller: it takes its handler back when the controller
+// ends.
+type sharedSource struct {
+	cache  cache.Cache
+	object client.Object
+	handle handler.EventHandler
+	// updates says which updates are of interest; nil is all.
+	updates predicate.Predicate
+}
+
+// Start implements source.Source.
+func (s *sharedSource) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	informer, err := s.cache.GetInformer(ctx, s.object)
+	if err != nil {
+		return err
+	}
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, initial bool) {
+			if o, ok := obj.(client.Object); ok {
+				s.handle.Create(ctx, event.CreateEvent{Object: o, IsInInitialList: initial}, queue)
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			old, was := before.(client.Object)
+			o, is := after.(client.Object)
+			if e := (event.UpdateEvent{ObjectOld: old, ObjectNew: o}); was && is && (s.updates == nil || s.updates.Update(e)) {
+				s.handle.Update(ctx, e, queue)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+				obj = tombstone.Obj
+			}
+			if o, ok := obj.(client.Object); ok {
+				s.handle.Delete(ctx, event.DeleteEvent{Object: o}, queue)
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	context.AfterFunc(ctx, func() {
+		if err := informer.RemoveEventHandler(registration); err != nil {
+			klog.FromContext(ctx).Error(err, "A handler of a cache could not be taken back")
+		}
+	})
+	return nil
+}
+
+// jobCacheOptions hold no more of jobs in memory than the reconciler reads: they are kept in compact form, and of their
+// children what is read.
+func jobCacheOptions(mgr manager.Manager, kind *jobs.Kind, wholeTemplates bool) cache.Options {
+	byObject := map[client.Object]cache.ByObject{
+		newObject(kind.GVK): {Transform: compactJobs(kind, wholeTemplates)},
+	}
+	if kind.Child != nil {
+		byObject[newObject(kind.Child.GVK)] = cache.ByObject{Transform: func(object any) (any, error) {
+			if child, ok := object.(*unstructured.Unstructured); ok {
+				return kind.CompactChild(child), nil
+			}
+			return object, nil
+		}}
+	}
+	return cache.Options{
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(), ByObject: byObject,
+	}
+}
+
+// String names the source in logs.
+func (s *sharedSource) String() string { return fmt.Sprintf("shared: %T", s.object) }

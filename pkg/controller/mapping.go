@@ -1,0 +1,82 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/koordinator-sh/koordinator/apis/extension"
+)
+
+// mappedIndex finds ElasticQuotas by the namespaces whose pods Koordinator charges to them without a label.
+const mappedIndex = "jobqueue/mapped-namespaces"
+
+// mappedNamespaces of an ElasticQuota are its own, if that has its name, and those of its annotation. Jobs are queued
+// in none of Koordinator's own quotas by that alone.
+func mappedNamespaces(quota client.Object) []string {
+	if name := quota.GetName(); name == extension.DefaultQuotaName || name == extension.SystemQuotaName ||
+		name == extension.RootQuotaName {
+		return nil
+	}
+	var namespaces []string
+	if json.Unmarshal([]byte(quota.GetAnnotations()[extension.AnnotationQuotaNamespaces]), &namespaces) != nil {
+		namespaces = nil // Koordinator takes none of them either
+	}
+	if quota.GetName() == quota.GetNamespace() {
+		namespaces = append(namespaces, quota.GetNamespace())
+	}
+	slices.Sort(namespaces)
+	return slices.Compact(namespaces)
+}
+
+// mapped says whether a quota takes the namespace.
+func (r *JobReconciler) mapped(ctx context.Context, namespace string) (bool, error) {
+	quotas, err := listQuotas(ctx, r.Client, client.MatchingFields{mappedIndex: namespace})
+	return len(quotas) > 0, err
+}
+
+// jobsOfQuota are those of the namespaces that it takes. The quota of before and that of after are asked about.
+func (r *JobReconciler) jobsOfQuota(ctx context.Context, object client.Object) (requests []reconcile.Request) {
+	for _, name := range mappedNamespaces(object) {
+		found, err := r.jobsIn(ctx, name)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the jobs of a namespace that a quota takes", "namespace", name)
+		}
+		requests = append(requests, found...)
+	}
+	return requests
+}
+
+// mappingChanged: what is used of a quota is written into it all the time, and is nothing to us.
+var mappingChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	return !slices.Equal(mappedNamespaces(e.ObjectOld), mappedNamespaces(e.ObjectNew))
+}}
+
+func newQuota() *metav1.PartialObjectMetadata {
+	quota := &metav1.PartialObjectMetadata{}
+	quota.SetGroupVersionKind(ElasticQuotaKind)
+	return quota
+}

@@ -1,0 +1,57 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/koordinator-sh/koordinator/apis/extension"
+)
+
+func TestMappedNamespaces(t *testing.T) {
+	for name, tc := range map[string]struct {
+		namespace, quota, annotation string
+		want                         []string
+	}{
+		"its own":                       {"team", "team", "", []string{"team"}},
+		"of another name":               {"team", "a", "", nil},
+		"those that it takes":           {"team", "a", `["x","b"]`, []string{"b", "x"}},
+		"both":                          {"team", "team", `["x","team"]`, []string{"team", "x"}},
+		"what cannot be read":           {"team", "team", `["x",1]`, []string{"team"}},
+		"Koordinator's own take nobody": {"team", extension.DefaultQuotaName, `["x"]`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			quota := newQuota()
+			quota.Namespace, quota.Name = tc.namespace, tc.quota
+			quota.Annotations = map[string]string{extension.AnnotationQuotaNamespaces: tc.annotation}
+			require.Equal(t, tc.want, mappedNamespaces(quota))
+		})
+	}
+}
+
+func TestWhatIsUsedOfAQuotaChangesNoMapping(t *testing.T) {
+	before := newQuota()
+	before.Annotations = map[string]string{extension.AnnotationQuotaNamespaces: `["x"]`}
+	after := before.DeepCopy()
+	after.Annotations[extension.AnnotationRuntime] = `{"cpu":"1"}`
+	require.False(t, mappingChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}))
+	after.Annotations[extension.AnnotationQuotaNamespaces] = `["y"]`
+	require.True(t, mappingChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}))
+}

@@ -1,0 +1,37 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// kindUnavailable is 1 for each managed kind whose jobs are not managed, with the reason.
+var kindUnavailable = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	Name: "jobqueue_controller_job_kind_unavailable",
+	Help: "1 while jobs of a managed kind are not managed: NotInstalled, or Unsupported.",
+}, []string{"kind", "reason"})
+
+func init() { metrics.Registry.MustRegister(kindUnavailable) }
+
+func setKindAvailability(kind string, a Availability) {
+	kindUnavailable.DeletePartialMatch(prometheus.Labels{"kind": kind})
+	if a != Available {
+		kindUnavailable.WithLabelValues(kind, string(a)).Set(1)
+	}
+}
