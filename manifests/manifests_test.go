@@ -22,6 +22,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -67,10 +68,17 @@ func decode[T any](t *testing.T, r *resource.Resource) T {
 	return out
 }
 
+// components are what other directories add, and are nothing by themselves.
+var components = []string{"visibility", "tenancy-deny"}
+
 func TestEveryDirectoryBuilds(t *testing.T) {
 	files, err := filepath.Glob("*/kustomization.yaml")
 	require.NoError(t, err)
-	files = slices.DeleteFunc(files, func(f string) bool { return f == "visibility/kustomization.yaml" }) // a component
+	kinds, err := filepath.Glob("kinds/*/kustomization.yaml")
+	require.NoError(t, err)
+	require.Len(t, kinds, len(jobs.Builtin()))
+	files = append(files, kinds...)
+	files = slices.DeleteFunc(files, func(f string) bool { return slices.Contains(components, filepath.Dir(f)) })
 	require.NotEmpty(t, files)
 	for _, f := range files {
 		t.Run(filepath.Dir(f), func(t *testing.T) { build(t, filepath.Dir(f)) })
@@ -160,18 +168,18 @@ func TestNobodyElseWritesStatus(t *testing.T) {
 	require.Equal(t, []string{controllerAccount, schedulerAccount}, slices.Compact(writers))
 }
 
-// TestEveryKindMayBeRead: a kind of jobs that may not be listed is not managed, whatever the configuration says.
-func TestEveryKindMayBeRead(t *testing.T) {
-	all := rules(t)
+// TestNothingIsGrantedForOtherKinds: what is installed without being asked for is what is managed without being asked
+// for.
+func TestNothingIsGrantedForOtherKinds(t *testing.T) {
+	granted := rules(t)
 	for _, kind := range jobs.Builtin() {
-		for who, verbs := range map[string][]string{
-			schedulerAccount:  {"get", "list", "watch"},
-			controllerAccount: {"get", "list", "watch", "patch"},
+		for who, rights := range map[string][]rbacv1.PolicyRule{
+			schedulerAccount: kind.SchedulerRights(), controllerAccount: kind.ControllerRights(),
 		} {
-			require.True(t, slices.ContainsFunc(all[who], func(r rbacv1.PolicyRule) bool {
-				return slices.Contains(r.APIGroups, kind.GVR.Group) && slices.Contains(r.Resources, kind.GVR.Resource) &&
-					!slices.ContainsFunc(verbs, func(v string) bool { return !slices.Contains(r.Verbs, v) })
-			}), "%s: %v on %s", who, verbs, kind.GVR.GroupResource())
+			has := slices.ContainsFunc(granted[who], func(r rbacv1.PolicyRule) bool {
+				return reflect.DeepEqual(r, rights[0])
+			})
+			require.Equal(t, kind.String() == "Job.v1.batch", has, "%s: %v", who, rights[0])
 		}
 	}
 }
@@ -400,18 +408,71 @@ func TestTenancyReadsEveryKey(t *testing.T) {
 
 // TestTenancyWarnsUntilItIsEnforced: an upgrade refuses nobody, and one value away it does.
 func TestTenancyWarnsUntilItIsEnforced(t *testing.T) {
-	for dir, want := range map[string][]admissionregistrationv1.ValidationAction{
-		"default":          {admissionregistrationv1.Warn, admissionregistrationv1.Audit},
-		"tenancy-enforced": {admissionregistrationv1.Deny},
-	} {
-		found := 0
-		for _, r := range build(t, dir).Resources() {
+	warn := []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn, admissionregistrationv1.Audit}
+	deny := []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}
+	bindings := func(built resmap.ResMap, want []admissionregistrationv1.ValidationAction) (found int) {
+		for _, r := range built.Resources() {
 			if r.GetKind() == "ValidatingAdmissionPolicyBinding" {
 				found++
 				binding := decode[admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, r)
 				require.Equal(t, want, binding.Spec.ValidationActions)
 			}
 		}
-		require.Equal(t, 4, found, dir)
+		return found
+	}
+	require.Equal(t, 4, bindings(build(t, "default"), warn))
+	require.Equal(t, 4, bindings(build(t, "tenancy-enforced"), deny))
+	for _, kind := range jobs.Builtin() {
+		at := "kinds/" + kind.File()
+		found := bindings(build(t, at), warn)
+		require.Equal(t, found, bindings(buildWith(t, at, "tenancy-deny"), deny))
+		switch kind.File() {
+		case "job":
+			require.Zero(t, found, "manifests/tenancy has them")
+		case "pod":
+			require.Equal(t, 3, found, "manifests/tenancy has that of nodes")
+		case "trainjob":
+			require.GreaterOrEqual(t, found, 3, at)
+		default:
+			require.Equal(t, 4, found, at)
+		}
+	}
+}
+
+// TestTenancyOfKindsIsThatOfJobs: the policies of a kind differ from those of Jobs in what they look at.
+func TestTenancyOfKindsIsThatOfJobs(t *testing.T) {
+	policies := func(dir string) map[string]admissionregistrationv1.ValidatingAdmissionPolicySpec {
+		found := map[string]admissionregistrationv1.ValidatingAdmissionPolicySpec{}
+		for _, r := range build(t, dir).Resources() {
+			if r.GetKind() == "ValidatingAdmissionPolicy" {
+				p := decode[admissionregistrationv1.ValidatingAdmissionPolicy](t, r)
+				found[strings.TrimSuffix(p.Name, "-"+filepath.Base(dir))] = p.Spec
+			}
+		}
+		return found
+	}
+	variable := func(p admissionregistrationv1.ValidatingAdmissionPolicySpec, name string) string {
+		i := slices.IndexFunc(p.Variables, func(v admissionregistrationv1.Variable) bool { return v.Name == name })
+		require.NotEqual(t, -1, i, name)
+		return p.Variables[i].Expression
+	}
+	ofJobs := policies("tenancy")
+	for _, kind := range jobs.Builtin() {
+		for name, p := range policies("kinds/" + kind.File()) {
+			of, ok := ofJobs[name]
+			require.True(t, ok, name)
+			require.Contains(t, of.MatchConditions, p.MatchConditions[0])
+			require.Equal(t, variable(ofJobs["jobqueue-tenancy-quota"], "exempt"), variable(p, "exempt"))
+			switch name {
+			case "jobqueue-tenancy-quota", "jobqueue-tenancy-queue":
+				for _, same := range []string{"byUser", "byNamespace"} {
+					require.Equal(t, variable(of, same), variable(p, same))
+				}
+				require.Equal(t, of.Validations, p.Validations[len(p.Validations)-len(of.Validations):], name)
+				require.Equal(t, variable(ofJobs["jobqueue-tenancy-quota"], "keys"), variable(p, "keys"))
+			case "jobqueue-tenancy-node":
+				require.Contains(t, p.Validations[len(p.Validations)-1].Expression, "resource('pods').subresource('binding')")
+			}
+		}
 	}
 }

@@ -66,6 +66,9 @@ func run(docs bool) error {
 	if err := writeDefinitions(treeDir, trees); err != nil {
 		return err
 	}
+	if err := writeKinds(kindsDir); err != nil {
+		return err
+	}
 	if err := copyFile(schedulerConfig, schedulerConfigCopy); err != nil {
 		return err
 	}

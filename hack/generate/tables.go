@@ -43,6 +43,7 @@ func tables(crds []definition, args string) map[string]string {
 	out := map[string]string{}
 	out["jobqueueargs"] = args
 	out["phases"] = phaseTable()
+	out["kinds"] = kindTable()
 	out["phase-readings"] = readingTable()
 	for _, d := range crds {
 		v := d.crd.Spec.Versions[0]

@@ -38,7 +38,6 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
 // controllerCache reads as the controller does, with nothing but the shipped rights.
@@ -46,7 +45,7 @@ func controllerCache(t *testing.T) cache.Cache {
 	t.Helper()
 	scheme, err := controller.Scheme()
 	require.NoError(t, err)
-	options := controller.CacheOptions("koord-queue", jobs.Builtin(), false)
+	options := controller.CacheOptions("koord-queue")
 	options.Scheme = scheme
 	c, err := cache.New(server.RESTConfig(controlplane.ControllerIdentity), options)
 	require.NoError(t, err)

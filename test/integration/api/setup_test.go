@@ -109,8 +109,12 @@ func clientOf(t *testing.T, who controlplane.Identity) dynamic.Interface {
 // install applies manifests/dir as `kubectl apply -k` does.
 func install(t *testing.T, dir string) {
 	t.Helper()
-	out, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(),
-		filepath.Join(root, "manifests", dir))
+	installFrom(t, filepath.Join(root, "manifests", dir))
+}
+
+func installFrom(t *testing.T, dir string) {
+	t.Helper()
+	out, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
 	require.NoError(t, err)
 	config := server.RESTConfig(controlplane.Admin)
 	client, err := dynamic.NewForConfig(config)

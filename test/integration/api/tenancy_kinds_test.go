@@ -1,0 +1,435 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package api_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/tenancy"
+)
+
+// attacked is a kind of jobs, with everything that names a quota, a queue or a node in it.
+type attacked struct {
+	resource schema.GroupVersionResource
+	job      string
+	// metadata are the objects that have labels and annotations, and nodes the pods' specs.
+	metadata, nodes []string
+}
+
+func gvr(group, version, name string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: group, Version: version, Resource: name}
+}
+
+var attackedKinds = map[string]attacked{
+	"PyTorchJob": {gvr("kubeflow.org", "v1", "pytorchjobs"), `
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+spec:
+  pytorchReplicaSpecs:
+    Master: {replicas: 1, template: {spec: {containers: [{name: pytorch, image: i}]}}}
+    Worker: {replicas: 2, template: {spec: {containers: [{name: pytorch, image: i}]}}}
+    # The operator reads it as Worker, too.
+    worker: {replicas: 2, template: {spec: {containers: [{name: pytorch, image: i}]}}}
+`,
+		[]string{
+			"metadata", "spec.pytorchReplicaSpecs.Master.template.metadata",
+			"spec.pytorchReplicaSpecs.Worker.template.metadata", "spec.pytorchReplicaSpecs.worker.template.metadata",
+		},
+		[]string{"spec.pytorchReplicaSpecs.Master.template.spec", "spec.pytorchReplicaSpecs.worker.template.spec"},
+	},
+	"JobSet": {gvr("jobset.x-k8s.io", "v1alpha2", "jobsets"), `
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+spec:
+  replicatedJobs:
+  - {name: a, template: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}}
+  - {name: b, template: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}}
+`,
+		[]string{
+			"metadata", "spec.replicatedJobs.0.template.metadata", "spec.replicatedJobs.0.template.spec.template.metadata",
+			"spec.replicatedJobs.1.template.spec.template.metadata",
+		},
+		[]string{"spec.replicatedJobs.1.template.spec.template.spec"},
+	},
+	"RayCluster": {gvr("ray.io", "v1", "rayclusters"), `
+apiVersion: ray.io/v1
+kind: RayCluster
+spec:
+  headGroupSpec: {template: {spec: {containers: [{name: c, image: i}]}}}
+  workerGroupSpecs:
+  - {groupName: a, minReplicas: 0, maxReplicas: 1, template: {spec: {containers: [{name: c, image: i}]}}}
+  - {groupName: b, minReplicas: 0, maxReplicas: 1, template: {spec: {containers: [{name: c, image: i}]}}}
+`,
+		[]string{
+			"metadata", "spec.headGroupSpec.template.metadata", "spec.workerGroupSpecs.0.template.metadata",
+			"spec.workerGroupSpecs.1.template.metadata",
+		},
+		[]string{"spec.headGroupSpec.template.spec", "spec.workerGroupSpecs.1.template.spec"},
+	},
+	"SparkApplication": {gvr("sparkoperator.k8s.io", "v1beta2", "sparkapplications"), `
+apiVersion: sparkoperator.k8s.io/v1beta2
+kind: SparkApplication
+spec: {type: Scala, sparkVersion: 4.0.0, mode: cluster, driver: {cores: 1}, executor: {cores: 1}}
+`,
+		[]string{
+			"metadata", "spec.driver", "spec.executor", "spec.driver.template.metadata", "spec.executor.template.metadata",
+		},
+		[]string{"spec.driver.template.spec"},
+	},
+	"Workflow": {gvr("argoproj.io", "v1alpha1", "workflows"), `
+apiVersion: argoproj.io/v1alpha1
+kind: Workflow
+spec:
+  entrypoint: a
+  templates:
+  - {name: a, container: {image: i}}
+  - {name: b, container: {image: i}}
+`,
+		[]string{
+			"metadata", "spec.podMetadata", "spec.templates.0.metadata", "spec.templates.1.metadata",
+			"spec.templateDefaults.metadata",
+		},
+		nil,
+	},
+	// One that is described by its user.
+	"Foray": {gvr("example.com", "v1", "forays"), `
+apiVersion: example.com/v1
+kind: Foray
+spec:
+  waves:
+  - groups-of: {x: {template: {spec: {}}}, y: {template: {spec: {}}}}
+  - groups-of: {z: {template: {spec: {}}}}
+`,
+		[]string{
+			"metadata", "spec.waves.0.groups-of.y.template.metadata", "spec.waves.1.groups-of.z.template.metadata",
+		},
+		[]string{"spec.waves.1.groups-of.z.template.spec"},
+	},
+}
+
+const (
+	foray = `
+apiVersion: example.com/v1
+kind: Foray
+resource: forays
+podSets:
+- path: .spec.waves.*.groups-of.*
+  count: [{default: 1}]
+  template: .template
+state: {}
+pods: {label: example.com/foray}
+`
+	forayDefinition = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: forays.example.com}
+spec:
+  group: example.com
+  names: {kind: Foray, listKind: ForayList, plural: forays, singular: foray}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
+`
+)
+
+// installKinds applies the definitions of the kinds, and their policies as they refuse.
+func installKinds(t *testing.T) {
+	t.Helper()
+	require.NoError(t, server.ApplyOperatorCRDs(t.Context(), controlplane.TrainingOperator, "pytorchjob"))
+	require.NoError(t, server.ApplyOperatorCRDs(t.Context(), controlplane.JobSet))
+	require.NoError(t, server.ApplyStandInCRDs(t.Context()))
+	require.NoError(t, server.Apply(t.Context(), []byte(forayDefinition)))
+
+	dir := t.TempDir()
+	manifests, err := filepath.Abs(filepath.Join(root, "manifests"))
+	require.NoError(t, err)
+	manifests, err = filepath.Rel(dir, manifests)
+	require.NoError(t, err)
+	kind, err := jobs.ParseDescriptor([]byte(foray))
+	require.NoError(t, err)
+	policies, err := tenancy.Manifest(kind, "foray")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "foray.yaml"), policies, 0o600))
+	text := "resources: [foray.yaml"
+	for _, kind := range jobs.Builtin() {
+		text += ", " + manifests + "/kinds/" + kind.File()
+	}
+	text += "]\ncomponents: [" + manifests + "/tenancy-deny]\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600))
+	install(t, "tenancy") // as it warns: another test is about that
+	installFrom(t, dir)
+}
+
+// TestTenancyOfKinds: every kind that pods are made of is checked as Jobs are, wherever a quota, a queue, a priority or
+// a node is named in it. All policies that are shipped are there, and refuse.
+func TestTenancyOfKinds(t *testing.T) {
+	const namespace = "tenant-kinds"
+	admin := connect(t)
+	installKinds(t)
+	ensureNamespace(t, admin, namespace)
+	writesKinds(t, namespace)
+	alice := tenantNamed(t, "alice").dynamic
+	for name, kind := range attackedKinds {
+		t.Run(name, func(t *testing.T) {
+			a := attack{t: t, attacked: kind, admin: admin.Resource(kind.resource).Namespace(namespace),
+				alice: alice.Resource(kind.resource).Namespace(namespace)}
+			require.Eventually(t, a.isRefused, 30*time.Second, 100*time.Millisecond, "the policies take effect")
+			require.NoError(t, a.create(a.read()))
+			for _, at := range kind.metadata {
+				t.Run(at, func(t *testing.T) { a.names(t, at) })
+			}
+			for _, at := range kind.nodes {
+				t.Run(at, func(t *testing.T) { a.binds(t, at) })
+			}
+			t.Run("priority", a.prioritizes)
+			if name == "RayCluster" {
+				t.Run("many groups", a.hasManyGroups)
+			}
+			t.Run("two", a.namesTwo)
+			t.Run("the operator", a.isMadeByAnOperator)
+		})
+	}
+}
+
+// attack is what alice, who may use quota-a and queue-a, tries with one kind.
+type attack struct {
+	attacked
+	t            *testing.T
+	admin, alice dynamic.ResourceInterface
+}
+
+func (a *attack) read() *unstructured.Unstructured {
+	job := &unstructured.Unstructured{}
+	require.NoError(a.t, yaml.Unmarshal([]byte(a.job), &job.Object))
+	job.SetGenerateName("j-")
+	return job
+}
+
+func (a *attack) create(job *unstructured.Unstructured) error {
+	_, err := a.alice.Create(a.t.Context(), job, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return err
+}
+
+func (a *attack) labelled(at, key, value string) *unstructured.Unstructured {
+	return a.with(a.read(), at+".labels", key, value)
+}
+
+// with sets a text in an object; a number in the path is an index. What is not there is made.
+func (a *attack) with(job *unstructured.Unstructured, at, key, value string) *unstructured.Unstructured {
+	var here any = job.Object
+	for _, step := range strings.Split(at, ".") {
+		if list, ok := here.([]any); ok {
+			i, err := strconv.Atoi(step)
+			require.NoError(a.t, err)
+			here = list[i]
+			continue
+		}
+		fields := here.(map[string]any)
+		if fields[step] == nil {
+			fields[step] = map[string]any{}
+		}
+		here = fields[step]
+	}
+	here.(map[string]any)[key] = value
+	return job
+}
+
+// isRefused says whether all policies are at work.
+func (a *attack) isRefused() bool {
+	tries := []*unstructured.Unstructured{
+		a.labelled("metadata", v1alpha1.LabelQuotaName, "x"), a.labelled("metadata", v1alpha1.QueueNameKey, "x"),
+		a.with(a.read(), "metadata.annotations", v1alpha1.AnnotationPriority, "101"),
+	}
+	for _, at := range a.nodes {
+		tries = append(tries, a.with(a.read(), at, "nodeName", "x"))
+	}
+	return !slices.ContainsFunc(tries, func(job *unstructured.Unstructured) bool {
+		return !apierrors.IsForbidden(a.create(job))
+	})
+}
+
+func refused(t *testing.T, err error, why string) {
+	t.Helper()
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	require.ErrorContains(t, err, why)
+}
+
+// names tries everything that is no number in one place.
+func (a *attack) names(t *testing.T, at string) {
+	for _, key := range v1alpha1.QuotaLabels {
+		refused(t, a.create(a.labelled(at, key, "quota-b")), `alice nor namespace tenant-kinds may use quota quota-b`)
+		require.NoError(t, a.create(a.labelled(at, key, "quota-a")), key)
+	}
+	for _, where := range []string{at + ".labels", at + ".annotations"} {
+		refused(t, a.create(a.with(a.read(), where, v1alpha1.QueueNameKey, "queue-b")), `may use queue queue-b`)
+		require.NoError(t, a.create(a.with(a.read(), where, v1alpha1.QueueNameKey, "queue-a")))
+		ofQuota := a.with(a.labelled(at, v1alpha1.LabelQuotaName, "quota-a"), where, v1alpha1.QueueNameKey, "quota-a")
+		require.NoError(t, a.create(ofQuota), "the queue of her quota")
+	}
+	a.goesOn(t, at)
+}
+
+// goesOn: what a job names already it may go on naming, and no more.
+func (a *attack) goesOn(t *testing.T, at string) {
+	t.Helper()
+	job := a.labelled(at, v1alpha1.LabelQuotaName, "quota-b")
+	a.with(job, at+".annotations", v1alpha1.QueueNameKey, "queue-b")
+	job, err := a.admin.Create(t.Context(), job, metav1.CreateOptions{})
+	require.NoError(t, err)
+	update := func(at, key, value string) error {
+		_, err := a.alice.Update(t.Context(), a.with(job.DeepCopy(), at, key, value), metav1.UpdateOptions{})
+		return err
+	}
+	refused(t, update(at+".labels", v1alpha1.LabelQuotaName, "quota-c"), "may use quota quota-c")
+	refused(t, update(at+".annotations", v1alpha1.QueueNameKey, "queue-c"), "may use queue queue-c")
+	require.NoError(t, update("metadata.annotations", "a", "b"))
+}
+
+func (a *attack) binds(t *testing.T, at string) {
+	refused(t, a.create(a.with(a.read(), at, "nodeName", "node-a")), "alice may not name node node-a")
+	job, err := a.admin.Create(t.Context(), a.with(a.read(), at, "nodeName", "node-a"), metav1.CreateOptions{})
+	require.NoError(t, err, "an administrator")
+	a.with(job, "metadata.labels", "a", "b")
+	_, err = a.alice.Update(t.Context(), job, metav1.UpdateOptions{})
+	require.NoError(t, err, "it may go on")
+}
+
+// The namespace allows numbers up to 100.
+func (a *attack) prioritizes(t *testing.T) {
+	const at = "metadata.annotations"
+	for _, number := range []string{"101", "2000000000", "99999999999999999999", "+000000000000000000000101"} {
+		refused(t, a.create(a.with(a.read(), at, v1alpha1.AnnotationPriority, number)),
+			"alice may not give a job the priority "+number)
+	}
+	for _, number := range []string{"-2000000000", "0", "1", "+100", "000000000000000000000100", "no number"} {
+		require.NoError(t, a.create(a.with(a.read(), at, v1alpha1.AnnotationPriority, number)), number)
+	}
+	job, err := a.admin.Create(t.Context(), a.with(a.read(), at, v1alpha1.AnnotationPriority, "101"),
+		metav1.CreateOptions{})
+	require.NoError(t, err, "an administrator")
+	a.with(job, "metadata.labels", "a", "b")
+	_, err = a.alice.Update(t.Context(), job, metav1.UpdateOptions{})
+	require.NoError(t, err, "it may go on")
+}
+
+// Another's quota cannot be hidden behind many groups of pods: either all are looked at, or the job is refused.
+func (a *attack) hasManyGroups(t *testing.T) {
+	last := a.labelled("spec.workerGroupSpecs.1.template.metadata", v1alpha1.LabelQuotaName, "quota-b")
+	groups, _, err := unstructured.NestedSlice(last.Object, "spec", "workerGroupSpecs")
+	require.NoError(t, err)
+	with := func(groups []any) *unstructured.Unstructured {
+		job := a.read()
+		require.NoError(t, unstructured.SetNestedSlice(job.Object, groups, "spec", "workerGroupSpecs"))
+		return job
+	}
+	const most = 500
+	require.NoError(t, a.create(with(slices.Repeat(groups[:1], most))))
+	refused(t, a.create(with(append(slices.Repeat(groups[:1], most-1), groups[1]))), "may use quota quota-b")
+	began := time.Now()
+	err = a.create(with(append(slices.Repeat(groups[:1], 10*most), groups[1])))
+	require.ErrorContains(t, err, "it has more than 500 groups of pods")
+	require.Less(t, time.Since(began), 5*time.Second)
+}
+
+// Another's quota cannot be hidden behind her own.
+func (a *attack) namesTwo(t *testing.T) {
+	last := a.metadata[len(a.metadata)-1]
+	for _, quotas := range [][2]string{{"quota-a", "quota-b"}, {"quota-b", "quota-a"}} {
+		job := a.with(a.labelled("metadata", v1alpha1.LabelQuotaName, quotas[0]), last+".labels",
+			v1alpha1.LabelQuotaName, quotas[1])
+		require.ErrorContains(t, a.create(job), "the labels name several quotas: quota-")
+	}
+	job := a.with(a.labelled(last, v1alpha1.QueueNameKey, "queue-b"), "metadata.annotations",
+		v1alpha1.QueueNameKey, "queue-a")
+	require.ErrorContains(t, a.create(job), "several queues are named: queue-")
+}
+
+// An account that is listed with this resource makes it of something that was checked.
+func (a *attack) isMadeByAnOperator(t *testing.T) {
+	const operator = "system:serviceaccount:operators:of-kinds"
+	maps := gvr("", "v1", "configmaps")
+	authors := clientOf(t, controlplane.Admin).Resource(maps).Namespace("koord-queue")
+	job := a.labelled(a.metadata[len(a.metadata)-1], v1alpha1.LabelQuotaName, "quota-b")
+	as := *a
+	as.alice = tenantNamed(t, operator).dynamic.Resource(a.resource).Namespace("tenant-kinds")
+	refused(t, as.create(job), "may use quota quota-b")
+	list, err := authors.Get(t.Context(), "jobqueue-tenancy", metav1.GetOptions{})
+	require.NoError(t, err)
+	before, _, _ := unstructured.NestedString(list.Object, "data", "authors")
+	require.NoError(t, unstructured.SetNestedField(list.Object,
+		before+fmt.Sprintf("\n%s %s\n", operator, a.resource.Resource), "data", "authors"))
+	_, err = authors.Update(t.Context(), list, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return as.create(job) == nil }, 30*time.Second, 100*time.Millisecond)
+}
+
+// writesKinds gives alice, and an operator, the right to write all of these, and to alice a quota and a queue.
+func writesKinds(t *testing.T, namespace string) {
+	t.Helper()
+	admin, err := kubernetes.NewForConfig(server.RESTConfig(controlplane.Admin))
+	require.NoError(t, err)
+	var rules []rbacv1.PolicyRule
+	for _, kind := range attackedKinds {
+		rules = append(rules, rbacv1.PolicyRule{
+			APIGroups: []string{kind.resource.Group}, Resources: []string{kind.resource.Resource},
+			Verbs: []string{"create", "update", "get"},
+		})
+	}
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: "writes-kinds"}
+	_, err = admin.RbacV1().Roles(namespace).
+		Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	alice := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "alice"}
+	_, err = admin.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+		Subjects: []rbacv1.Subject{alice, {Kind: rbacv1.ServiceAccountKind, Namespace: "operators", Name: "of-kinds"}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	mayUse(t, admin, namespace, "a", alice)
+	ns, err := admin.CoreV1().Namespaces().Get(t.Context(), namespace, metav1.GetOptions{})
+	require.NoError(t, err)
+	ns.Annotations = map[string]string{v1alpha1.AnnotationMaxPriority: "100"}
+	_, err = admin.CoreV1().Namespaces().Update(t.Context(), ns, metav1.UpdateOptions{})
+	require.NoError(t, err)
+}
