@@ -82,7 +82,7 @@ func (w *world) createObject(
 }
 
 func (w *world) editJob(s Step, change func(spec map[string]any)) {
-	w.api.edit(byUser, jobKind, keyOf(team, s.On), false,
+	w.api.edit(byUser, jobKindOf(s.On), keyOf(team, s.On), false,
 		func(u *unstructured.Unstructured) { change(mapAt(u.Object, "spec")) })
 }
 
@@ -182,7 +182,7 @@ func recreateJob(w *world, s Step) {
 }
 
 func prioritise(w *world, s Step) {
-	w.api.edit(byUser, jobKind, keyOf(team, s.On), false, func(u *unstructured.Unstructured) {
+	w.api.edit(byUser, jobKindOf(s.On), keyOf(team, s.On), false, func(u *unstructured.Unstructured) {
 		annotations := u.GetAnnotations()
 		if annotations == nil {
 			annotations = map[string]string{}
@@ -286,7 +286,10 @@ func release(u *unstructured.Unstructured) {
 	}
 }
 
-func (w *world) unitKey(job string) string { return keyOf(team, w.kind.UnitName(job)) }
+// unitKey is where the unit of the job is that a step names.
+func (w *world) unitKey(job string) string {
+	return keyOf(team, w.describes(jobKindOf(job)).UnitName(job))
+}
 
 // editUnit is a person writing into a unit what is not for people to write (F17).
 func editUnit(w *world, s Step) {

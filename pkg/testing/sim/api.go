@@ -48,6 +48,7 @@ const (
 	units      kind = "queueunits"
 	queues     kind = "queues"
 	jobKind    kind = "jobs"
+	jobSets    kind = "jobsets"
 	pods       kind = "pods"
 	nodes      kind = "nodes"
 	quotas     kind = "elasticquotas"
@@ -59,12 +60,16 @@ var groupKinds = map[kind]schema.GroupVersionKind{
 	units:      {Group: "scheduling.x-k8s.io", Version: "v1alpha1", Kind: "QueueUnit"},
 	queues:     {Group: "scheduling.x-k8s.io", Version: "v1alpha1", Kind: "Queue"},
 	jobKind:    {Group: "batch", Version: "v1", Kind: "Job"},
+	jobSets:    {Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"},
 	pods:       {Version: "v1", Kind: "Pod"},
 	nodes:      {Version: "v1", Kind: "Node"},
 	quotas:     {Group: "scheduling.sigs.k8s.io", Version: "v1alpha1", Kind: "ElasticQuota"},
 	namespaces: {Version: "v1", Kind: "Namespace"},
 	classes:    {Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"},
 }
+
+// hasStatus are the kinds with a status of its own.
+var hasStatus = map[kind]bool{units: true, jobKind: true, jobSets: true, queues: true}
 
 func (k kind) resource() schema.GroupResource {
 	return schema.GroupResource{Group: groupKinds[k].Group, Resource: string(k)}
@@ -222,7 +227,7 @@ func (a *api) create(by writer, k kind, u *unstructured.Unstructured) (*object, 
 	u.SetUID(types.UID(fmt.Sprintf("%s-%d", strings.TrimSuffix(string(k), "s"), a.uids)))
 	u.SetCreationTimestamp(metav1.NewTime(a.loop.now.Truncate(time.Second)))
 	u.SetGeneration(1)
-	if k == units || k == jobKind || k == queues {
+	if hasStatus[k] {
 		unstructured.RemoveNestedField(u.Object, "status")
 	}
 	if check := a.validate[k]; check != nil {
@@ -291,7 +296,7 @@ func (a *api) edit(by writer, k kind, key string, status bool, change func(u *un
 // no new version.
 func (a *api) replace(by writer, before *object, after *unstructured.Unstructured, status bool) (*object, error) {
 	next := before.u.DeepCopy()
-	subresource := before.kind == units || before.kind == jobKind || before.kind == queues
+	subresource := hasStatus[before.kind]
 	switch {
 	case status:
 		setField(next, "status", after.Object["status"])

@@ -141,6 +141,12 @@ const smallCluster = `plan seed=1 schedulers=1 controllers=1 runtime=false lag=5
 var plansFor = map[string]string{
 	"an adapter that sees twice the cluster": smallCluster +
 		"3s job j1 cpu=2000 pods=2 quota=a run=20s\n3s job j2 cpu=2000 pods=2 quota=b run=20s\n",
+	"a controller that queues parts": smallCluster +
+		"3s job-set set0 label=templates cpu=500 pods=2 quota=a run=5s suspend=true\n",
+	"a controller that suspends parts": smallCluster + "2s crash controller-0 for=10s\n" +
+		"3s job-set set0 label=templates cpu=500 pods=2 quota=a run=5s suspend=false\n",
+	"a scheduler that does not know whose parts pods are of": smallCluster +
+		"3s job-set set0 label=set cpu=500 pods=2 quota=a run=5s suspend=true\n",
 	"nobody collects": smallCluster + "3s job j1 cpu=1000 pods=1 quota=a run=1s\n20s delete-job j1\n",
 }
 
@@ -192,6 +198,10 @@ var breaks = []aBreak{
 				u.Status.Phase = v1alpha1.PhaseDequeued
 			}
 		}}, nil},
+	{"a controller that queues parts", "I3", "queued job", nil, &variants{PartsStandAlone: true}, nil},
+	{"a controller that suspends parts", "I3", "wrote to job", nil, &variants{PartsStandAlone: true}, nil},
+	{"a scheduler that does not know whose parts pods are of", "I6", "has not ended", nil, &variants{NoKinship: true},
+		nil},
 	{"everybody leads", "I6", "schedulers lead", nil, &variants{Usurp: true}, nil},
 	{"nobody collects", "I2", "has no job", nil, &variants{NoCollector: true}, nil},
 	{"a phase that does not follow", "I9", "changed unit", nil,

@@ -85,7 +85,7 @@ func (c *checker) onChange(ch *change) {
 	switch ch.kind {
 	case units:
 		c.onUnit(ch)
-	case jobKind:
+	case jobKind, jobSets:
 		c.onJob(ch)
 	case quotas:
 		if ch.before == nil {
@@ -115,6 +115,11 @@ func (c *checker) onUnit(ch *change) {
 	before := ch.before
 	if before != nil && before.uid() != uid {
 		before = nil
+	}
+	if ch.before == nil && ch.by.role == roleController {
+		if job := c.consumer(ch.after); job != nil && owner(job) != nil {
+			c.w.violate("I3", "%s queued job %s, which is a part of %s", ch.by.process, job.key, owner(job).Name)
+		}
 	}
 	was, is := phaseOf(before), phaseOf(ch.after)
 	if !was.Holds() && is.Holds() {
@@ -343,8 +348,10 @@ func (c *checker) use(d *decision) map[string]*use {
 		}
 		amount := requestsOf(&podOf(o).Spec)
 		charge(o, amount, 0)
-		if ref := owner(o); ref != nil {
-			own[ref.UID] = own[ref.UID].plus(amount, 1)
+		if job := c.w.topOf(o); job != nil {
+			own[job.uid()] = own[job.uid()].plus(amount, 1)
+		} else {
+			own[owner(o).UID] = own[owner(o).UID].plus(amount, 1)
 		}
 	}
 	for _, o := range c.w.api.list(units) {
@@ -383,22 +390,23 @@ func (c *checker) counts(d *decision, o *object) bool {
 
 // unitHolds says whether a unit of the pod's owner holds quota.
 func (c *checker) unitHolds(pod *object) bool {
-	ref := owner(pod)
-	if ref == nil {
+	job := c.w.topOf(pod)
+	if job == nil || job == pod {
 		return false
 	}
-	o := c.w.api.get(units, c.w.unitKey(ref.Name))
-	return o != nil && consumerOf(o) == ref.UID && holds(o)
+	o := c.w.api.get(units, c.w.unitKeyOf(job))
+	return o != nil && consumerOf(o) == job.uid() && holds(o)
 }
 
 // orphaned: a unit whose job is gone holds nothing but what its pods use, until it is collected.
 func (c *checker) orphaned(o *object) bool {
+	return unitOf(o).Spec.ConsumerRef != nil && c.consumer(o) == nil
+}
+
+// consumer is the job that a unit stands for; nil if it is gone.
+func (c *checker) consumer(o *object) *object {
 	ref := unitOf(o).Spec.ConsumerRef
-	if ref == nil {
-		return false
-	}
-	job := c.w.api.get(jobKind, keyOf(o.u.GetNamespace(), ref.Name))
-	return job == nil || job.uid() != ref.UID
+	return c.w.jobOf(o.u.GetNamespace(), &metav1.OwnerReference{Kind: ref.Kind, Name: ref.Name, UID: ref.UID})
 }
 
 // largest limits of a quota since a version: its max, its min, and the number of jobs.
@@ -507,8 +515,8 @@ func (c *checker) eligible(o *object, d *decision) bool {
 	if setAside(u) || u.Spec.ConsumerRef == nil || c.w.bad(o) {
 		return false
 	}
-	job := c.w.api.get(jobKind, keyOf(u.Namespace, u.Spec.ConsumerRef.Name))
-	if job == nil || job.uid() != u.Spec.ConsumerRef.UID || ended(job) {
+	job := c.consumer(o)
+	if job == nil || ended(job) {
 		return false
 	}
 	for _, other := range c.w.api.list(units) {
@@ -516,7 +524,7 @@ func (c *checker) eligible(o *object, d *decision) bool {
 			return false // another unit stands for the job, or may
 		}
 	}
-	for _, ch := range c.w.api.since(jobKind, d.seen[jobKind]) {
+	for _, ch := range c.w.api.since(job.kind, d.seen[job.kind]) {
 		if ch.key == job.key && (ch.before == nil || ch.before.uid() != job.uid()) {
 			return false // the scheduler has not seen this job
 		}
@@ -567,6 +575,9 @@ func (c *checker) onJob(ch *change) {
 	if ch.before == nil || ch.after == nil || ch.by.role != roleController {
 		return
 	}
+	if ref := owner(ch.after); ref != nil {
+		c.w.violate("I3", "%s wrote to job %s, which is a part of %s", ch.by.process, ch.key, ref.Name)
+	}
 	was, _ := nested(ch.before, "spec")["suspend"].(bool)
 	is, _ := nested(ch.after, "spec")["suspend"].(bool)
 	if !was || is {
@@ -576,7 +587,7 @@ func (c *checker) onJob(ch *change) {
 	if m == nil {
 		return
 	}
-	key := c.w.unitKey(ch.after.u.GetName())
+	key := c.w.unitKeyOf(ch.after)
 	if !c.released(key, ch.after.uid(), m.caches[units].seen) {
 		c.w.violate("I3", "%s resumed job %s, and no unit of it is admitted", ch.by.process, ch.key)
 	}
@@ -598,11 +609,11 @@ func (c *checker) released(key string, job types.UID, since int64) bool {
 
 // beforeBind: no pod of a managed job gets a node without an admitted unit of that job (I3).
 func (c *checker) beforeBind(o *object, d *decision) {
-	ref := owner(o)
-	if ref == nil || !c.managed(ref, d) {
+	job := c.w.topOf(o)
+	if job == nil || job == o || !c.managed(job, d) {
 		return
 	}
-	if !c.released(c.w.unitKey(ref.Name), ref.UID, d.seen[units]) {
+	if !c.released(c.w.unitKeyOf(job), job.uid(), d.seen[units]) {
 		c.w.violate("I3", "%s binds pod %s, and no unit of its job is admitted", d.leader.name, o.key)
 	}
 }
@@ -638,10 +649,13 @@ func (c *checker) places(r *replica) {
 // mostWrites is how often one run of a process may write one object within a second.
 const mostWrites = 20
 
-// managed says whether a job was one since the scheduler's news: it bears a quota.
-func (c *checker) managed(ref *metav1.OwnerReference, d *decision) bool {
-	job := c.w.api.get(jobKind, keyOf(team, ref.Name))
-	if job == nil || job.uid() != ref.UID || quotaLabel(job) == "" {
+// managed says whether a job was one since the scheduler's news: it bears a quota. A JobSet bears one all the time, on
+// itself or on its templates.
+func (c *checker) managed(job *object, d *decision) bool {
+	if job.kind == jobSets {
+		return true
+	}
+	if quotaLabel(job) == "" {
 		return false
 	}
 	for _, ch := range c.w.api.since(jobKind, d.seen[jobKind]) {
@@ -666,12 +680,12 @@ func (c *checker) paced(p *process, k kind, key string) {
 
 // liveness: after the faults have ended, all jobs end (I6).
 func (c *checker) liveness() {
-	for _, job := range c.w.api.list(jobKind) {
+	for _, job := range c.w.topJobs() {
 		if ended(job) || c.w.bad(job) {
 			continue
 		}
 		text := "it has no unit"
-		if o := c.w.api.get(units, c.w.unitKey(job.u.GetName())); o != nil {
+		if o := c.w.api.get(units, c.w.unitKeyOf(job)); o != nil {
 			u := unitOf(o)
 			text = fmt.Sprintf("its unit: phase %q, message %q, active %v", u.Status.Phase, u.Status.Message, u.Spec.Active)
 			for _, cond := range u.Status.Conditions {
@@ -705,7 +719,7 @@ func (c *checker) atRest() {
 		}
 	}
 	delete(seen, "") // what stands for something outside
-	for _, o := range c.w.api.list(jobKind) {
+	for _, o := range c.w.topJobs() {
 		delete(seen, o.uid()) // a job that has ended gets no unit if somebody deletes it
 	}
 	for _, uid := range slices.Sorted(maps.Keys(seen)) {

@@ -96,8 +96,11 @@ func (c *controllerClient) Get(
 		return apierrors.NewNotFound(k.resource(), key.Name)
 	}
 	copyTo(o, into)
-	if unit, ok := into.(*v1alpha1.QueueUnit); ok {
-		c.process.world.variants.read(unit)
+	switch into := into.(type) {
+	case *v1alpha1.QueueUnit:
+		c.process.world.variants.read(into)
+	case *unstructured.Unstructured:
+		c.process.world.variants.readJob(into)
 	}
 	return nil
 }

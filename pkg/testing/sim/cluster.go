@@ -17,6 +17,7 @@ limitations under the License.
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -49,27 +50,25 @@ var (
 type cluster struct {
 	world   *world
 	dice    dice
+	setDice dice
 	syncing map[string]bool
 	podsOf  map[types.UID]map[string]*object
 	pods    int
 }
 
 func newCluster(w *world) *cluster {
-	c := &cluster{world: w, dice: newDice(w.plan.Seed, "cluster"), syncing: map[string]bool{},
-		podsOf: map[types.UID]map[string]*object{}}
+	c := &cluster{
+		world: w, dice: newDice(w.plan.Seed, "cluster"), setDice: newDice(w.plan.Seed, "job set controller"),
+		syncing: map[string]bool{}, podsOf: map[types.UID]map[string]*object{},
+	}
 	w.api.onChange = append(w.api.onChange, c.onChange)
 	return c
 }
 
 func (c *cluster) onChange(ch *change) {
 	switch ch.kind {
-	case jobKind:
-		if ch.after == nil || ch.before != nil && ch.before.uid() != ch.after.uid() {
-			c.collect(ch.before)
-		}
-		if ch.after != nil {
-			c.sync(ch.key)
-		}
+	case jobKind, jobSets:
+		c.onJob(ch)
 	case pods:
 		c.onPod(ch)
 	case units:
@@ -83,6 +82,22 @@ func (c *cluster) onChange(ch *change) {
 			}
 		}
 	default:
+	}
+}
+
+func (c *cluster) onJob(ch *change) {
+	sync := c.sync
+	if ch.kind == jobSets {
+		sync = c.syncSet
+	}
+	if ch.after == nil || ch.before != nil && ch.before.uid() != ch.after.uid() {
+		c.collect(ch.before)
+	}
+	if ch.after != nil {
+		sync(ch.key)
+	}
+	if ref := owner(cmp.Or(ch.after, ch.before)); ref != nil {
+		c.syncSet(keyOf(team, ref.Name))
 	}
 }
 
@@ -162,6 +177,7 @@ func (c *cluster) collect(job *object) {
 		for _, o := range sorted(c.podsOf[uid]) {
 			c.deletePod(byGarbage, o)
 		}
+		c.deleteJobsOf(job, func(*object) bool { return true })
 		if c.world.variants != nil && c.world.variants.NoCollector {
 			return
 		}
@@ -178,8 +194,7 @@ func (c *cluster) orphan(k kind, key string, uid types.UID, ref *metav1.OwnerRef
 	if o == nil || o.uid() != uid {
 		return
 	}
-	job := c.world.api.get(jobKind, keyOf(o.u.GetNamespace(), ref.Name))
-	if job == nil || job.uid() != ref.UID {
+	if c.world.jobOf(o.u.GetNamespace(), ref) == nil {
 		_ = c.world.api.delete(byGarbage, k, key, uid)
 	}
 }
@@ -302,7 +317,12 @@ func setJobCondition(status map[string]any, kind, value string) {
 
 func ended(job *object) bool {
 	status := nested(job, "status")
-	return conditionIs(status, "Complete", "True") || conditionIs(status, "Failed", "True")
+	return succeeded(status) || conditionIs(status, "Failed", "True")
+}
+
+// succeeded: Jobs and JobSets have a word of their own for it.
+func succeeded(status map[string]any) bool {
+	return conditionIs(status, "Complete", "True") || conditionIs(status, "Completed", "True")
 }
 
 func intOr(value any, otherwise int64) int64 {

@@ -18,6 +18,7 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -39,6 +40,7 @@ type manager struct {
 	caches map[kind]*stream
 	work   map[request]*item
 	jobs   *controller.JobReconciler
+	sets   *controller.JobReconciler
 	queues *controller.QueueReconciler
 }
 
@@ -61,6 +63,7 @@ func (w *world) startController(name string) *manager {
 	cached := &controllerClient{process: m.process, caches: m.caches}
 	live := &controllerClient{process: m.process}
 	m.jobs = controller.NewJobReconciler(w.kind, w.predicate, cached, live, silent{}, m.clock)
+	m.sets = controller.NewJobReconciler(w.setKind, w.predicate, cached, live, silent{}, m.clock)
 	m.queues = controller.NewQueueReconciler(v1alpha1.DefaultQueueNamespace, cached, live, silent{}, m.clock)
 	m.open(namespaces, func(_, _ *object, _ bool) {})
 	m.open(classes, func(_, _ *object, _ bool) {})
@@ -78,19 +81,32 @@ func (w *world) startController(name string) *manager {
 				name = strings.TrimSuffix(name, "-"+suffix)
 			}
 			m.ask("jobs", o.u.GetNamespace(), name)
+			if name := strings.TrimSuffix(name, "-"+w.setKind.UnitSuffix); namesJobSet(name) {
+				m.ask("sets", o.u.GetNamespace(), name)
+			}
 			if ref := unitOf(o).Spec.ConsumerRef; ref != nil && ref.Name != "" {
 				m.ask("jobs", o.u.GetNamespace(), ref.Name)
 			}
 		}
 	})
+	if w.plan.hasJobSets() {
+		m.openWith(newDice(w.plan.Seed, fmt.Sprintf("%s/%d/job sets", m.name, m.run)), jobSets,
+			func(before, after *object, _ bool) {
+				u := present(before, after)
+				m.ask("sets", u.GetNamespace(), u.GetName())
+			})
+	}
 	m.open(quotas, func(before, after *object, _ bool) { m.ask("queues", "", present(before, after).GetName()) })
 	m.open(queues, func(before, after *object, _ bool) { m.ask("queues", "", present(before, after).GetName()) })
 	return m
 }
 
 func (m *manager) open(k kind, on func(before, after *object, initial bool)) {
+	m.openWith(newDice(m.dice.Uint64(), string(k)), k, on)
+}
+
+func (m *manager) openWith(d dice, k kind, on func(before, after *object, initial bool)) {
 	w := m.world
-	d := newDice(m.dice.Uint64(), string(k))
 	s := &stream{kind: k, alive: m.isAlive, on: on, lag: func() time.Duration { return d.between(0, w.plan.Lag) }}
 	m.caches[k] = w.api.open(s, w.staleness(d))
 }
@@ -122,10 +138,7 @@ func (m *manager) askIn(r request, d time.Duration) {
 }
 
 func (m *manager) reconcile(r request, it *item) {
-	var of reconcile.Reconciler = m.jobs
-	if r.reconciler == "queues" {
-		of = m.queues
-	}
+	of := map[string]reconcile.Reconciler{"jobs": m.jobs, "sets": m.sets, "queues": m.queues}[r.reconciler]
 	result, err := of.Reconcile(quiet, ctrl.Request{NamespacedName: r.key})
 	if err != nil {
 		it.failures++

@@ -90,6 +90,9 @@ func Generate(seed uint64, p Profile) Plan {
 	if !p.Failovers && g.chance(10) {
 		g.add(g.when(), "runtime", "", "on", strconv.FormatBool(!g.plan.Runtime), "every", g.spell(8*time.Second))
 	}
+	if !p.Failovers {
+		g.jobSets(seed)
+	}
 	slices.SortStableFunc(g.plan.Steps, func(a, b Step) int { return int(a.At - b.At) })
 	return g.plan
 }

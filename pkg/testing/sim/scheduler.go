@@ -25,11 +25,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/plugin/jobqueue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/quota"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/quota/quotatest"
@@ -106,7 +106,7 @@ func (r *replica) build() {
 	adapter := w.variants.quotas(r.live.Adapter())
 	r.gate = &jobqueue.Gate{
 		Snapshot:  func() jobqueue.Snapshot { return r.engine.Snapshot() },
-		Predicate: w.predicate,
+		Predicate: func() *jobs.Predicate { return w.predicate },
 		Job: func(uid types.UID) (jobqueue.Job, bool) {
 			job, ok := r.jobsByUID[uid]
 			return job, ok
@@ -161,7 +161,11 @@ func (r *replica) follow() {
 		r.open(pods, func(before, after *object, _ bool) { handle(live.Pods, podOf(before), podOf(after)) }),
 	}
 	r.open(classes, func(before, after *object, _ bool) { e.FeedClass(present(before, after), after == nil) })
-	job := r.open(jobKind, r.onJob)
+	job := r.open(jobKind, r.onJob(&w.kind))
+	if w.plan.hasJobSets() {
+		d := newDice(w.plan.Seed, fmt.Sprintf("%s/%d/job sets", r.name, r.run))
+		r.seen[jobSets] = []*stream{r.openWith(d, jobSets, r.onJob(&w.setKind))}
+	}
 	queue := r.open(queues, func(before, after *object, _ bool) { e.FeedQueue(present(before, after), after == nil) })
 	unit := r.open(units, func(before, after *object, _ bool) {
 		r.moved = true
@@ -177,10 +181,10 @@ func (r *replica) follow() {
 		}
 	})
 	r.open(pods, r.onPod)
-	r.seen = map[kind][]*stream{
+	maps.Copy(r.seen, map[kind][]*stream{
 		nodes: {plugin[0], adapter[0]}, quotas: {plugin[1], adapter[1]}, pods: {plugin[2], adapter[2], pod},
 		jobKind: {job}, queues: {queue}, units: {unit},
-	}
+	})
 }
 
 func present(before, after *object) *unstructured.Unstructured {
@@ -203,8 +207,11 @@ func handle[T any](h quotatest.Handler, before, after *T) {
 }
 
 func (r *replica) open(k kind, on func(before, after *object, initial bool)) *stream {
+	return r.openWith(newDice(r.dice.Uint64(), string(k)), k, on)
+}
+
+func (r *replica) openWith(d dice, k kind, on func(before, after *object, initial bool)) *stream {
 	w := r.world
-	d := newDice(r.dice.Uint64(), string(k))
 	s := &stream{kind: k, alive: r.isAlive, lag: func() time.Duration { return d.between(0, w.plan.Lag) }}
 	if k == pods { // the scheduler watches those only that have not ended
 		s.passes = func(o *object) bool { return !terminated(podOf(o)) }
@@ -220,19 +227,23 @@ func (r *replica) open(k kind, on func(before, after *object, initial bool)) *st
 	return s
 }
 
-func (r *replica) onJob(before, after *object, _ bool) {
-	name := r.world.kind.String()
-	if before != nil && (after == nil || before.uid() != after.uid()) {
-		delete(r.jobsByUID, before.uid())
+// onJob is the handler for jobs of a kind.
+func (r *replica) onJob(of *jobs.Kind) func(before, after *object, initial bool) {
+	name := of.String()
+	return func(before, after *object, _ bool) {
+		if before != nil && (after == nil || before.uid() != after.uid()) {
+			delete(r.jobsByUID, before.uid())
+		}
+		if after == nil {
+			r.engine.FeedJob(name, before.u.GetNamespace(), before.u.GetName(), "", nil)
+			return
+		}
+		job := jobqueue.Job{
+			Labels: after.u.GetLabels(), Annotations: after.u.GetAnnotations(), Owner: r.world.variants.owner(after),
+		}
+		r.jobsByUID[after.uid()] = job
+		r.engine.FeedJob(name, after.u.GetNamespace(), after.u.GetName(), after.uid(), job.Owner)
 	}
-	if after == nil {
-		r.engine.FeedJob(name, before.u.GetNamespace(), before.u.GetName(), "")
-		return
-	}
-	r.jobsByUID[after.uid()] = jobqueue.Job{
-		Labels: after.u.GetLabels(), Annotations: after.u.GetAnnotations(), Owner: metav1.GetControllerOf(after.u),
-	}
-	r.engine.FeedJob(name, after.u.GetNamespace(), after.u.GetName(), after.uid())
 }
 
 // poke asks for a step of the engine.

@@ -19,6 +19,9 @@ package sim
 import (
 	"encoding/json"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
@@ -47,6 +50,8 @@ type variants struct {
 	Patch func(p *process, k kind, patch map[string]any)
 	// Read changes what the controllers find in a unit.
 	Read func(u *v1alpha1.QueueUnit)
+	// PartsStandAlone has controllers find no owner of a job, NoKinship schedulers.
+	PartsStandAlone, NoKinship bool
 	// Verify changes what the ledger says of itself, Places what the core says of the places of units.
 	Verify func([]admission.Difference) []admission.Difference
 	Places func([]admission.Mismatch) []admission.Mismatch
@@ -84,6 +89,19 @@ func (v *variants) read(u *v1alpha1.QueueUnit) {
 	if v != nil && v.Read != nil {
 		v.Read(u)
 	}
+}
+
+func (v *variants) readJob(job *unstructured.Unstructured) {
+	if v != nil && v.PartsStandAlone {
+		job.SetOwnerReferences(nil)
+	}
+}
+
+func (v *variants) owner(job *object) *metav1.OwnerReference {
+	if v != nil && v.NoKinship {
+		return nil
+	}
+	return metav1.GetControllerOf(job.u)
 }
 
 func (v *variants) verify(found []admission.Difference) []admission.Difference {

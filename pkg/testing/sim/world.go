@@ -96,7 +96,8 @@ type world struct {
 	cluster   *cluster
 	check     *checker
 	predicate *jobs.Predicate
-	kind      jobs.Kind
+	kind      jobs.Kind // Job
+	setKind   jobs.Kind // JobSet
 	variants  *variants
 	options   Options
 
@@ -156,10 +157,11 @@ func newWorld(p Plan, o Options) *world {
 		w.log = &strings.Builder{}
 	}
 	var err error
-	if w.predicate, err = jobs.NewPredicate(jobs.DefaultManagedJobs()); err != nil {
+	managed := jobs.ManagedJobs{Kinds: jobs.KindsNamed("Job.v1.batch", "JobSet.v1alpha2.jobset.x-k8s.io")}
+	if w.predicate, err = jobs.NewPredicate(managed); err != nil {
 		panic(err)
 	}
-	w.kind = w.predicate.Kinds()[0]
+	w.kind, w.setKind = w.predicate.Kinds()[0], w.predicate.Kinds()[1]
 	w.plantBombs()
 	w.api = newAPI(w.loop)
 	w.api.careless = o.variants != nil && o.variants.NoPrecondition
@@ -214,8 +216,8 @@ func (w *world) run() {
 // final says how jobs and units ended; how often a job was admitted may depend on when it was.
 func (w *world) final() string {
 	var b strings.Builder
-	for _, o := range w.api.list(jobKind) {
-		fmt.Fprintf(&b, "job %s complete=%t\n", o.key, conditionIs(nested(o, "status"), "Complete", "True"))
+	for _, o := range w.topJobs() {
+		fmt.Fprintf(&b, "job %s complete=%t\n", o.key, succeeded(nested(o, "status")))
 	}
 	for _, o := range w.api.list(units) {
 		fmt.Fprintf(&b, "unit %s %s\n", o.key, phaseOf(o))
@@ -242,9 +244,11 @@ func (w *world) rests() bool {
 // idle says whether every job has ended, and its unit says so. The controller may have to wait for the end of a long
 // back-off for that.
 func (w *world) idle() bool {
-	for _, o := range w.api.objects[jobKind] {
-		if !ended(o) && !w.bad(o) {
-			return false
+	for _, k := range []kind{jobKind, jobSets} {
+		for _, o := range w.api.objects[k] {
+			if owner(o) == nil && !ended(o) && !w.bad(o) {
+				return false
+			}
 		}
 	}
 	for _, o := range w.api.objects[units] {
@@ -294,6 +298,8 @@ func summary(o *object) string {
 		spec, status := nested(o, "spec"), nested(o, "status")
 		return fmt.Sprintf("uid=%s suspend=%v active=%v ready=%v succeeded=%v ended=%t", o.uid(), spec["suspend"],
 			status["active"], status["ready"], status["succeeded"], ended(o))
+	case jobSets:
+		return fmt.Sprintf("uid=%s suspend=%v status=%v", o.uid(), nested(o, "spec")["suspend"], nested(o, "status"))
 	case pods:
 		p := podOf(o)
 		return fmt.Sprintf("uid=%s node=%s phase=%s deleting=%t", p.UID, p.Spec.NodeName, p.Status.Phase,
