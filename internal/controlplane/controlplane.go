@@ -63,6 +63,8 @@ type Options struct {
 	Nodes int
 	// NodeCPU, NodeMemory and NodePods are the allocatable resources of each node; "" means 8, 32Gi and 110.
 	NodeCPU, NodeMemory, NodePods string
+	// NodeEphemeralStorage is that of ephemeral storage; "" means that nodes have none.
+	NodeEphemeralStorage string
 	// APIServerArgs and ControllerManagerArgs come after the built-in flags and so override them.
 	APIServerArgs, ControllerManagerArgs []string
 	// AuditPolicy, if set, has the API server write AuditLog.

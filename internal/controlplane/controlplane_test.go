@@ -156,6 +156,28 @@ func TestFullPlaysJobs(t *testing.T) {
 			return err == nil && reached(live.Status)
 		}, 30*time.Second, 100*time.Millisecond)
 	}
+	// A pod of any other owner ends if it says when, else never.
+	pods := admin.CoreV1().Pods("default")
+	for name, annotations := range map[string]map[string]string{
+		"ends":        {controlplane.RunTimeAnnotation: "100ms"},
+		"fails-alone": {controlplane.RunTimeAnnotation: "100ms", controlplane.FailAnnotation: "true"},
+		"runs-on":     nil,
+	} {
+		template := boundJob(name, "", false).Spec.Template
+		_, err := pods.Create(t.Context(), &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}, Spec: template.Spec,
+		}, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	for name, want := range map[string]corev1.PodPhase{
+		"ends": corev1.PodSucceeded, "fails-alone": corev1.PodFailed, "runs-on": corev1.PodRunning,
+	} {
+		require.Eventually(t, func() bool {
+			pod, err := pods.Get(t.Context(), name, metav1.GetOptions{})
+			return err == nil && pod.Status.Phase == want
+		}, 30*time.Second, 100*time.Millisecond, name)
+		require.NoError(t, pods.Delete(t.Context(), name, metav1.DeleteOptions{}))
+	}
 	eventually("succeeds", func(s batchv1.JobStatus) bool { return s.Succeeded == 1 && s.CompletionTime != nil })
 	eventually("fails", func(s batchv1.JobStatus) bool { return s.Failed == 1 })
 	eventually("stays", func(s batchv1.JobStatus) bool { return s.Ready != nil && *s.Ready == 1 })

@@ -50,6 +50,8 @@ const (
 	KWOKIdentity Identity = "kwok"
 	// SchedulerIdentity is service account koord-scheduler in koordinator-system.
 	SchedulerIdentity Identity = "koord-scheduler"
+	// OperatorIdentity may do everything, as the Admin may; by its name what an operator did is told from what a test did.
+	OperatorIdentity Identity = "operator"
 	// ControllerIdentity is service account jobqueue-controller in koord-queue.
 	ControllerIdentity Identity = "jobqueue-controller"
 )
@@ -83,6 +85,7 @@ func accounts() []account {
 		{identity: Admin, user: "admin", groups: []string{"system:masters"}},
 		{identity: ControllerManagerIdentity, user: "system:kube-controller-manager"},
 		{identity: KWOKIdentity, user: kwokUser},
+		{identity: OperatorIdentity, user: "operator", groups: []string{"system:masters"}},
 		serviceAccount(SchedulerIdentity, SchedulerUser),
 		serviceAccount(ControllerIdentity, ControllerUser),
 	}

@@ -39,7 +39,7 @@ var kwokRBAC []byte
 
 const (
 	// RunTimeAnnotation on a pod says how long it runs before it succeeds, as a duration like "1.5s".
-	// A pod of a Job without it runs for a second; other pods run until they are deleted.
+	// A pod of a Job without it runs for a second; other pods without it run until they are deleted.
 	RunTimeAnnotation = "pod-complete.stage.kwok.x-k8s.io/delay"
 	// FailAnnotation with the value "true" makes a pod fail after RunTimeAnnotation instead.
 	FailAnnotation = "jobqueue-playground/fail"

@@ -77,10 +77,14 @@ func (c *ControlPlane) CreateNodes(ctx context.Context, n int) error {
 func (c *ControlPlane) nodeResources() (corev1.ResourceList, error) {
 	list := corev1.ResourceList{}
 	for name, value := range map[corev1.ResourceName]string{
-		corev1.ResourceCPU:    c.opts.NodeCPU,
-		corev1.ResourceMemory: c.opts.NodeMemory,
-		corev1.ResourcePods:   c.opts.NodePods,
+		corev1.ResourceCPU:              c.opts.NodeCPU,
+		corev1.ResourceMemory:           c.opts.NodeMemory,
+		corev1.ResourcePods:             c.opts.NodePods,
+		corev1.ResourceEphemeralStorage: c.opts.NodeEphemeralStorage,
 	} {
+		if value == "" {
+			continue
+		}
 		quantity, err := resource.ParseQuantity(value)
 		if err != nil {
 			return nil, fmt.Errorf("options: %s of a node: %w", name, err)

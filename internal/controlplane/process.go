@@ -38,6 +38,7 @@ type process struct {
 	component Component
 	path      string
 	args      []string
+	env       []string // beside that of this process
 	log       string
 	exits     chan<- Exit
 
@@ -85,6 +86,7 @@ func (p *process) start() error {
 	fmt.Fprintf(log, "# %s %s\n", p.path, strings.Join(p.args, " "))
 
 	cmd := exec.Command(p.path, p.args...)
+	cmd.Env = append(os.Environ(), p.env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	// A group of its own, so that Ctrl-C at the terminal reaches the parent only, which then stops its
 	// children in order; and a signal from the kernel in case the parent cannot.

@@ -29,6 +29,7 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
 const roles = "../../manifests/rbac"
@@ -73,9 +74,13 @@ func unused(t *testing.T) map[string]string {
 func granted(t *testing.T) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
+	job, ok := jobs.Find("Job.v1.batch")
+	require.True(t, ok)
 	for _, r := range slices.Concat(
 		Granted(controlplane.SchedulerUser, rulesIn(t, "scheduler.yaml")),
+		Granted(controlplane.SchedulerUser, job.SchedulerRights()),
 		Granted(controlplane.ControllerUser, rulesIn(t, "controller.yaml")),
+		Granted(controlplane.ControllerUser, job.ControllerRights()),
 	) {
 		require.NotContains(t, []string{r.Verb, r.Group, r.Resource}, "*", "%s", r)
 		all[r.String()] = true

@@ -91,6 +91,40 @@ func Default() []Binary {
 	}
 }
 
+// Operators are the programs of controlplane.StartOperator. They compile for minutes, and only tests of job
+// kinds and the demo of them need them.
+func Operators() []Binary {
+	return []Binary{
+		{
+			Name:    "training-operator",
+			Package: "github.com/kubeflow/training-operator/cmd/training-operator.v1",
+			Module:  "hack/tools/training-operator",
+			Sources: []string{"hack/tools/training-operator"},
+		},
+		{
+			Name:    "jobset",
+			Package: "sigs.k8s.io/jobset",
+			Module:  "hack/tools/trainer",
+			Sources: []string{"hack/tools/trainer"},
+		},
+		{
+			Name:    "trainer",
+			Package: "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager",
+			Module:  "hack/tools/trainer",
+			Sources: []string{"hack/tools/trainer"},
+		},
+	}
+}
+
+// StandIn plays operators that cannot be had here; controlplane.StartStandIn starts it.
+func StandIn() Binary {
+	return Binary{
+		Name:    "standin",
+		Package: "./test/operators/cmd/standin",
+		Sources: []string{"go.mod", "go.sum", "internal/operators/standin", "test/operators/cmd/standin"},
+	}
+}
+
 // Kubectl is for the playground, on a machine without one.
 func Kubectl() Binary {
 	return Binary{
