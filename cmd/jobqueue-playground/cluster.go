@@ -66,12 +66,9 @@ func (s screen) style(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// build builds what is not current, and kubectl if it is wanted.
-func build(ctx context.Context, s screen, root string, kubectl bool) error {
-	wanted := binaries.Default()
-	if kubectl {
-		wanted = append(wanted, binaries.Kubectl())
-	}
+// build builds what is not current of what every command starts, and of what else is wanted.
+func build(ctx context.Context, s screen, root string, others ...binaries.Binary) error {
+	wanted := append(binaries.Default(), others...)
 	begin := time.Now()
 	s.printf("%s (the first time takes minutes, later nothing is built again)\n", s.bold("Building what is not current"))
 	err := binaries.Build(ctx, binaries.Options{Root: root, Out: s.out, InPlace: s.terminal}, wanted...)
@@ -100,17 +97,19 @@ func (f clusterFlags) newDir(root, command string) (string, error) {
 	return os.MkdirTemp(parent, command+"-")
 }
 
-// startCluster starts everything and applies the shipped manifests and the scenario.
-func startCluster(ctx context.Context, s screen, f clusterFlags, dir string) (_ *controlplane.ControlPlane, err error) {
+// startCluster starts everything and applies the shipped manifests and the scenario. With kinds these are those of the
+// mixed workload, with their operators.
+func startCluster(
+	ctx context.Context, s screen, f clusterFlags, dir string, kinds bool,
+) (_ *controlplane.ControlPlane, err error) {
 	begin := time.Now()
 	step := func(message string) { s.printf("  %5.1fs  %s\n", time.Since(begin).Seconds(), message) }
 	s.printf("%s in %s\n", s.bold("Starting a control plane"), dir)
-	cp, err := controlplane.Start(ctx, controlplane.Options{
-		Dir:        dir,
-		Components: controlplane.Full(),
-		Nodes:      f.nodes,
-		Progress:   step,
-	})
+	opts := controlplane.Options{Dir: dir, Components: controlplane.Full(), Nodes: f.nodes, Progress: step}
+	if kinds {
+		opts.NodeEphemeralStorage = ephemeralStorage
+	}
+	cp, err := controlplane.Start(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -123,27 +122,46 @@ func startCluster(ctx context.Context, s screen, f clusterFlags, dir string) (_ 
 		return nil, fmt.Errorf("apply the manifests: %w", err)
 	}
 	step("applied the definitions of Koordinator and manifests/fresh")
-	port, err := controlplane.VisibilityPort()
-	if err != nil {
-		return nil, err
+	if kinds {
+		if err := startOperators(ctx, cp, step); err != nil {
+			return nil, err
+		}
 	}
-	// The table of the demo reads the plain port of this machine.
-	err = cp.StartScheduler(ctx, controlplane.SchedulerOptions{
-		LeaderElect: true, VisibilityPort: port, Mutate: controlplane.InsecureVisibility,
-	})
-	if err != nil {
-		return nil, err
-	}
-	if err := cp.InstallVisibility(ctx, port, false); err != nil {
-		return nil, err
-	}
-	step("applied the aggregated API of manifests/visibility")
-	if err := cp.StartController(ctx, controlplane.ControllerOptions{LeaderElect: true}); err != nil {
+	if err := startQueue(ctx, cp, step); err != nil {
 		return nil, err
 	}
 	if err := cp.Apply(ctx, scenario); err != nil {
 		return nil, fmt.Errorf("apply the scenario: %w", err)
 	}
 	step("applied quotas, queue and priority classes of the scenario")
+	if kinds {
+		objects, err := needs()
+		if err != nil {
+			return nil, err
+		}
+		if err := cp.ApplyObjects(ctx, objects...); err != nil {
+			return nil, fmt.Errorf("apply what jobs need: %w", err)
+		}
+	}
 	return cp, nil
+}
+
+// startQueue starts scheduler and controller.
+func startQueue(ctx context.Context, cp *controlplane.ControlPlane, step func(string)) error {
+	port, err := controlplane.VisibilityPort()
+	if err != nil {
+		return err
+	}
+	// The table of the demo reads the plain port of this machine.
+	err = cp.StartScheduler(ctx, controlplane.SchedulerOptions{
+		LeaderElect: true, VisibilityPort: port, Mutate: controlplane.InsecureVisibility,
+	})
+	if err != nil {
+		return err
+	}
+	if err := cp.InstallVisibility(ctx, port, false); err != nil {
+		return err
+	}
+	step("applied the aggregated API of manifests/visibility")
+	return cp.StartController(ctx, controlplane.ControllerOptions{LeaderElect: true})
 }

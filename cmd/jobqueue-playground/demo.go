@@ -27,11 +27,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
-	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane/binaries"
 )
 
 type demoFlags struct {
@@ -40,6 +40,7 @@ type demoFlags struct {
 	seed  uint64
 	keep  bool
 	limit time.Duration
+	kinds bool
 }
 
 func newDemoCommand() *cobra.Command {
@@ -56,12 +57,25 @@ While it runs, a table shows the queues, and checks read the history of the obje
   - at no moment do bound pods, or they and what was promised to admitted jobs, pass max of a quota on any level
   - in the blocking queues nothing is admitted before a job that is ahead of it in the same quota
   - no pod is bound before its job is admitted, and every job runs to its end exactly once
-The exit code is 0 only if all of that holds for all jobs. Ctrl-C ends every process that was started.`,
+The exit code is 0 only if all of that holds for all jobs.
+
+With --kinds the jobs are of eleven kinds: Jobs, and those of training-operator, JobSet, Kubeflow's trainer (the real
+ones), KubeRay and spark-operator (played by a stand-in). All checks are the same, and the summary has a table of the
+kinds. The operators are compiled for minutes when they are built for the first time.
+
+Ctrl-C ends every process that was started.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd.Context(), f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.kinds && !cmd.Flags().Changed("jobs") {
+				f.jobs = mixedJobs
+			}
+			return runDemo(cmd.Context(), f)
+		},
 	}
 	f.register(cmd)
-	cmd.Flags().IntVar(&f.jobs, "jobs", 300, "number of jobs to submit, about four per second")
+	cmd.Flags().IntVar(&f.jobs, "jobs", 300,
+		fmt.Sprintf("number of jobs to submit, about four per second; with --kinds %d, and somewhat slower", mixedJobs))
+	cmd.Flags().BoolVar(&f.kinds, "kinds", false, "run jobs of many kinds, with their operators, instead of Jobs alone")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "seed of sizes, priorities and run times: the same seed gives the same jobs")
 	cmd.Flags().BoolVar(&f.keep, "keep", false, "keep the work directory (store, kubeconfigs, logs) after success, too")
 	cmd.Flags().DurationVar(&f.limit, "limit", 5*time.Minute,
@@ -78,7 +92,11 @@ func runDemo(ctx context.Context, f *demoFlags) (err error) {
 		return err
 	}
 	s := newScreen(f.noColor)
-	if err := build(ctx, s, root, false); err != nil {
+	var others []binaries.Binary
+	if f.kinds {
+		others = append(binaries.Operators(), binaries.StandIn())
+	}
+	if err := build(ctx, s, root, others...); err != nil {
 		return err
 	}
 	dir, err := f.newDir(root, "demo")
@@ -87,16 +105,37 @@ func runDemo(ctx context.Context, f *demoFlags) (err error) {
 	}
 	defer func() { f.leave(s, dir, err == nil || ctx.Err() != nil) }()
 	begin := time.Now()
-	cp, err := startCluster(ctx, s, f.clusterFlags, dir)
+	cp, err := startCluster(ctx, s, f.clusterFlags, dir, f.kinds)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, cp.Stop()) }()
-	d := &demo{flags: f, screen: s, cp: cp, view: newView(), begin: time.Now()}
+	d := &demo{flags: f, screen: s, cp: cp, view: newView(nil), begin: time.Now()}
+	if f.kinds {
+		d.view = newView(mixedKinds())
+	}
+	if d.jobs, err = f.submissions(); err != nil {
+		return err
+	}
 	if err := d.run(ctx); err != nil {
 		return err
 	}
 	return d.conclude(time.Since(begin))
+}
+
+// submissions are the jobs to submit.
+func (f *demoFlags) submissions() (all []submission, err error) {
+	if f.kinds {
+		return mixedWorkload(f.jobs, f.seed)
+	}
+	for _, job := range workload(f.jobs, f.seed) {
+		next, err := submissionOf(job)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, next)
+	}
+	return all, nil
 }
 
 // leave removes the work directory of a demo that went well or was interrupted, and says where it is otherwise.
@@ -114,7 +153,7 @@ type demo struct {
 	cp     *controlplane.ControlPlane
 	view   *view
 	begin  time.Time
-	jobs   []*batchv1.Job
+	jobs   []submission
 }
 
 // Intervals of the table.
@@ -130,7 +169,6 @@ func (d *demo) run(ctx context.Context) error {
 	if err := d.view.watch(ctx, d.cp.URL(controlplane.Etcd)); err != nil {
 		return fmt.Errorf("watch the store: %w", err)
 	}
-	d.jobs = workload(d.flags.jobs, d.flags.seed)
 	d.screen.printf("\n%s\n\n", d.screen.bold(fmt.Sprintf("Submitting %d jobs with seed %d", len(d.jobs), d.flags.seed)))
 	submitted := make(chan error, 1)
 	go func() { submitted <- d.submit(ctx) }()
@@ -182,18 +220,23 @@ func (d *demo) settle(ctx context.Context) error {
 
 // submit creates the jobs, at random times around a steady pace as people do.
 func (d *demo) submit(ctx context.Context) error {
-	client, err := kubernetes.NewForConfig(d.cp.RESTConfig(controlplane.Admin))
+	client, err := dynamic.NewForConfig(d.cp.RESTConfig(controlplane.Admin))
 	if err != nil {
 		return err
 	}
+	interval := submitInterval
+	if d.flags.kinds {
+		interval = mixedInterval
+	}
 	random := rand.New(rand.NewPCG(d.flags.seed, 1))
 	for _, job := range d.jobs {
-		created, err := client.BatchV1().Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{})
+		created, err := client.Resource(job.resource).Namespace(job.object.GetNamespace()).
+			Create(ctx, job.object, metav1.CreateOptions{})
 		if err != nil {
-			return fmt.Errorf("submit %s: %w", job.Name, err)
+			return fmt.Errorf("submit %s: %w", job.object.GetName(), err)
 		}
-		d.view.submitted(string(created.UID), created.Namespace+"/"+created.Name, time.Now())
-		pause := time.Duration(random.Int64N(int64(2 * submitInterval)))
+		d.view.submitted(created, time.Now())
+		pause := time.Duration(random.Int64N(int64(2 * interval)))
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -207,8 +250,9 @@ func (d *demo) submit(ctx context.Context) error {
 func (d *demo) conclude(took time.Duration) error {
 	v := verdict{submitted: len(d.jobs), waits: d.view.waits(), took: took}
 	v.done, v.peak, v.events, v.violations = d.view.verdict()
+	v.kinds = d.view.kindResults()
 	for _, job := range d.jobs {
-		v.allPods += int(*job.Spec.Completions)
+		v.allPods += job.pods
 	}
 	for _, line := range summary(d.screen, v) {
 		d.screen.printf("%s\n", line)

@@ -31,6 +31,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane/binaries"
 )
 
 // interrupted is the exit code after Ctrl-C, as of a shell.
@@ -86,7 +87,11 @@ func newBuildCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return build(cmd.Context(), newScreen(false), root, kubectl)
+			var others []binaries.Binary
+			if kubectl {
+				others = append(others, binaries.Kubectl())
+			}
+			return build(cmd.Context(), newScreen(false), root, others...)
 		},
 	}
 	cmd.Flags().BoolVar(&kubectl, "kubectl", false, "build kubectl, too")

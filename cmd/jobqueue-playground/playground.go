@@ -26,6 +26,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane/binaries"
 )
 
 func newPlaygroundCommand() *cobra.Command {
@@ -50,17 +51,19 @@ func runPlayground(ctx context.Context, f *clusterFlags) error {
 	}
 	s := newScreen(f.noColor)
 	kubectl := "kubectl"
+	var others []binaries.Binary
 	if !kubectlOnPath() {
 		kubectl = filepath.Join(root, "bin", "kubectl")
+		others = append(others, binaries.Kubectl())
 	}
-	if err := build(ctx, s, root, kubectl != "kubectl"); err != nil {
+	if err := build(ctx, s, root, others...); err != nil {
 		return err
 	}
 	dir, err := f.newDir(root, "playground")
 	if err != nil {
 		return err
 	}
-	cp, err := startCluster(ctx, s, *f, dir)
+	cp, err := startCluster(ctx, s, *f, dir, false)
 	if err != nil {
 		return fmt.Errorf("%w\nlogs: %s", err, filepath.Join(dir, "logs"))
 	}

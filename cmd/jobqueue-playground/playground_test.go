@@ -83,11 +83,12 @@ func TestCutCountsNoEscapes(t *testing.T) {
 
 func sampleView(t *testing.T) *view {
 	t.Helper()
-	v := newView()
+	v := newView(nil)
 	take := func(object any) { require.NoError(t, v.take(observer.Change{Object: object})) }
 	for name, parent := range map[string]string{"team-research": "department-research", "department-research": ""} {
 		quota := &unstructured.Unstructured{}
 		require.NoError(t, yaml.Unmarshal([]byte(`
+kind: ElasticQuota
 metadata: {name: `+name+`, labels: {quota.scheduling.koordinator.sh/parent: "`+parent+`"}}
 spec: {max: {cpu: 24}}
 `), &quota.Object))
@@ -139,8 +140,9 @@ spec:
 // The order in which the answer to a submission and the sight of its admission come does not matter.
 func TestWaits(t *testing.T) {
 	v := sampleView(t)
-	v.submitted("job-running", "research/running", time.Now())
-	v.submitted("job-waiting", "research/waiting", time.Now())
+	for _, name := range []string{"running", "waiting"} {
+		v.submitted(object("Job", name, nil), time.Now())
+	}
 	require.Len(t, v.waits()["team-research"], 1)
 	u := &v1alpha1.QueueUnit{}
 	u.UID, u.Spec.Queue, u.Status.Phase = "unit-waiting", "team-research", v1alpha1.PhaseDequeued

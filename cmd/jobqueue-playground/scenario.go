@@ -27,6 +27,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/checker"
@@ -82,17 +85,44 @@ const (
 // workload returns n jobs of mixed size, priority and run time; the same seed gives the same jobs.
 func workload(n int, seed uint64) []*batchv1.Job {
 	random := rand.New(rand.NewPCG(seed, seed))
-	var lots []stream
-	for _, s := range streams() {
-		for range s.weight {
-			lots = append(lots, s)
-		}
-	}
+	lots := weighted()
 	jobs := make([]*batchv1.Job, 0, n)
 	for i := range n {
 		jobs = append(jobs, newJob(lots[random.IntN(len(lots))], i, random))
 	}
 	return jobs
+}
+
+// weighted has each stream as often as its weight says.
+func weighted() (lots []stream) {
+	for _, s := range streams() {
+		for range s.weight {
+			lots = append(lots, s)
+		}
+	}
+	return lots
+}
+
+// submission is a job that is to be submitted.
+type submission struct {
+	object   *unstructured.Unstructured
+	resource schema.GroupVersionResource
+	// pods that it has.
+	pods int
+}
+
+func submissionOf(job *batchv1.Job) (submission, error) {
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job)
+	if err != nil {
+		return submission{}, err
+	}
+	s := submission{
+		object:   &unstructured.Unstructured{Object: object},
+		resource: batchv1.SchemeGroupVersion.WithResource("jobs"),
+		pods:     int(*job.Spec.Completions),
+	}
+	s.object.SetGroupVersionKind(batchv1.SchemeGroupVersion.WithKind("Job"))
+	return s, nil
 }
 
 func newJob(s stream, i int, random *rand.Rand) *batchv1.Job {

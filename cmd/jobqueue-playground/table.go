@@ -34,6 +34,13 @@ type board struct {
 	pods, peak              int
 	violations              []checker.Violation
 	queues                  []queueRow
+	kinds                   []kindCount
+}
+
+// kindCount is how many jobs of a kind wait, hold quota and have ended.
+type kindCount struct {
+	kind                   string
+	waiting, running, done int
 }
 
 type queueRow struct {
@@ -83,7 +90,28 @@ func (v *view) board(now time.Time, places map[string][]place) board {
 	for _, queue := range queueNames() {
 		b.queues = append(b.queues, v.row(queue, now, use, places[queue]))
 	}
+	b.kinds = v.kindCounts()
 	return b
+}
+
+func (v *view) kindCounts() (counts []kindCount) {
+	for _, kind := range v.mixed {
+		count := kindCount{kind: kind.Kind}
+		for uid, of := range v.kinds {
+			job := v.jobs[uid]
+			switch {
+			case of != kind.Kind:
+			case job.Complete || job.Failed:
+				count.done++
+			case v.units[v.jobUnit[uid]].Admitted:
+				count.running++
+			default:
+				count.waiting++
+			}
+		}
+		counts = append(counts, count)
+	}
+	return counts
 }
 
 func (v *view) row(queue string, now time.Time, use map[string]quotaBar, places []place) queueRow {
@@ -122,7 +150,7 @@ func (v *view) row(queue string, now time.Time, use map[string]quotaBar, places 
 		}
 		row.waiting = append(row.waiting, waitingUnit{
 			position: p.position,
-			name:     name(p.key),
+			name:     name(cmp.Or(v.names[unit.Job], p.key)), // units of other kinds have names of their own
 			priority: unit.Priority,
 			pods:     v.jobs[unit.Job].Pods,
 			cores:    float64(unit.Request["cpu"]) / 1000,
@@ -210,6 +238,23 @@ func (b board) lines(s screen) []string {
 	}
 	for _, row := range b.queues {
 		lines = append(lines, row.lines(s)...)
+	}
+	return append(lines, kindLines(s, b.kinds)...)
+}
+
+// kindLines are as few lines as the kinds fit into.
+func kindLines(s screen, counts []kindCount) []string {
+	const perLine = 4
+	var lines []string
+	for group := range slices.Chunk(counts, perLine) {
+		line := ""
+		for _, c := range group {
+			line += fmt.Sprintf("%-27s", fmt.Sprintf("%s %d/%d/%d", c.kind, c.waiting, c.running, c.done))
+		}
+		lines = append(lines, strings.TrimRight(line, " "))
+	}
+	if len(lines) > 0 {
+		lines = slices.Insert(lines, 0, s.style("2", "KIND waiting/admitted/done"))
 	}
 	return lines
 }
@@ -318,6 +363,7 @@ func summary(s screen, v verdict) []string {
 			"without a queue all of those would exist at once", v.peak, v.submitted, v.allPods),
 		fmt.Sprintf("  time             %s", v.took.Round(time.Second)),
 	}
+	lines = append(lines, kindTable(s, v.kinds)...)
 	for _, queue := range queueNames() {
 		waits := v.waits[queue]
 		lines = append(lines,
@@ -335,12 +381,46 @@ func summary(s screen, v verdict) []string {
 	return lines
 }
 
+// kindTable has a line for each kind: how many jobs, how many of them done, and how long they waited for their
+// admission; also for each queue.
+func kindTable(s screen, kinds []kindResult) []string {
+	if len(kinds) == 0 {
+		return nil
+	}
+	head := fmt.Sprintf("  %-17s %5s %5s %9s %7s", "KIND", "JOBS", "DONE", "WAIT p50", "p95")
+	for _, queue := range queueNames() {
+		head += fmt.Sprintf("  %14s", queue)
+	}
+	lines := []string{"", s.style("2", head+"  OPERATOR")}
+	for _, kind := range kinds {
+		line := fmt.Sprintf("  %-17s %5d %5d %8.1fs %6.1fs", kind.Kind, kind.submitted, kind.done,
+			percentile(kind.waits, 50).Seconds(), percentile(kind.waits, 95).Seconds())
+		for _, queue := range queueNames() {
+			line += fmt.Sprintf("  %14s", countAndWait(kind.queues[queue]))
+		}
+		operator := string(kind.operator)
+		if kind.played() {
+			operator = "played by a stand-in"
+		}
+		lines = append(lines, line+"  "+operator)
+	}
+	return append(lines, "  (below a queue: how many of these jobs it had, and p50 of their wait)", "")
+}
+
+func countAndWait(waits []time.Duration) string {
+	if len(waits) == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d  %5.1fs", len(waits), percentile(waits, 50).Seconds())
+}
+
 // verdict is how the demo ended.
 type verdict struct {
 	done, submitted, peak, allPods, events int
 	violations                             []checker.Violation
 	waits                                  map[string][]time.Duration
 	took                                   time.Duration
+	kinds                                  []kindResult // of a mixed workload
 }
 
 // percentile of sorted durations, by nearest rank; 0 if there are none.

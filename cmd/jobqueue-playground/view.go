@@ -24,6 +24,10 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/checker"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/observer"
@@ -46,6 +50,10 @@ type view struct {
 	sent     map[string]time.Time     // UID of a job -> when it was submitted
 	names    map[string]string        // UID of a job -> its name
 	admitted map[string]time.Duration // UID of a job -> from its submission to the sight of its admission
+
+	mixed  []jobKind         // kinds of a mixed workload, none if there are only Jobs
+	kinds  map[string]string // UID of a job -> its kind
+	owners map[string]string // UID -> UID of the controlling object
 }
 
 // unitView is what the table shows of a unit.
@@ -55,7 +63,8 @@ type unitView struct {
 	reason, message string
 }
 
-func newView() *view {
+// newView returns the view of jobs of these kinds; without any, of Jobs.
+func newView(mixed []jobKind) *view {
 	return &view{
 		checks:   checker.New(blockingQueues()),
 		quotas:   map[string]checker.Quota{},
@@ -67,12 +76,19 @@ func newView() *view {
 		sent:     map[string]time.Time{},
 		names:    map[string]string{},
 		admitted: map[string]time.Duration{},
+		mixed:    mixed,
+		kinds:    map[string]string{},
+		owners:   map[string]string{},
 	}
 }
 
 // watch follows the store at the endpoint until ctx ends; it returns once what exists has been seen.
 func (v *view) watch(ctx context.Context, endpoint string) (err error) {
-	if v.store, err = observer.New(endpoint, v.take); err != nil {
+	var others []schema.GroupResource
+	if len(v.mixed) > 0 {
+		others = followed()
+	}
+	if v.store, err = observer.New(endpoint, v.take, others...); err != nil {
 		return err
 	}
 	go v.store.Run(ctx)
@@ -87,7 +103,7 @@ func (v *view) take(change observer.Change) error {
 		keep(v.queues, queue.Name, queue, change.Deleted)
 		return nil
 	}
-	e, ok, err := change.Event()
+	e, ok, err := v.event(change)
 	if !ok {
 		return err
 	}
@@ -110,6 +126,35 @@ func (v *view) take(change observer.Change) error {
 	return nil
 }
 
+// event is a change as the checks take it: a pod belongs to the topmost of the objects that made it.
+func (v *view) event(change observer.Change) (checker.Event, bool, error) {
+	if object, ok := change.Object.(metav1.Object); ok {
+		if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
+			v.owners[string(object.GetUID())] = string(owner.UID)
+		}
+	}
+	e, ok, err := change.Event()
+	if object, custom := change.Object.(*unstructured.Unstructured); custom && !ok && err == nil {
+		i := slices.IndexFunc(v.mixed, func(k jobKind) bool { return k.GroupKind() == object.GroupVersionKind().GroupKind() })
+		if ok = i >= 0; ok {
+			e.Object = checker.JobOfKind(object, v.mixed[i].pods, v.mixed[i].deciding)
+		}
+	}
+	if pod, isPod := e.Object.(checker.Pod); isPod {
+		pod.Job = v.topmost(pod.Job)
+		e.Object = pod
+	}
+	return e, ok, err
+}
+
+// topmost follows the owners of an object upwards. Owners are made before what they own, so they are known.
+func (v *view) topmost(uid string) string {
+	for v.owners[uid] != "" {
+		uid = v.owners[uid]
+	}
+	return uid
+}
+
 func keep[T any](all map[string]T, key string, object T, deleted bool) {
 	if deleted {
 		delete(all, key)
@@ -120,10 +165,11 @@ func keep[T any](all map[string]T, key string, object T, deleted bool) {
 
 // submitted takes note of a job that the API server has accepted. The order in which this and the sight of the
 // job's unit come does not matter.
-func (v *view) submitted(uid, name string, at time.Time) {
+func (v *view) submitted(job *unstructured.Unstructured, at time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.sent[uid], v.names[uid] = at, name
+	uid := string(job.GetUID())
+	v.sent[uid], v.names[uid], v.kinds[uid] = at, job.GetNamespace()+"/"+job.GetName(), job.GetKind()
 	if unit, ok := v.units[v.jobUnit[uid]]; ok {
 		v.noteAdmission(unit.Unit)
 	}
@@ -178,6 +224,43 @@ func (v *view) waits() map[string][]time.Duration {
 		slices.Sort(waits)
 	}
 	return result
+}
+
+// kindResult is how the jobs of a kind ended.
+type kindResult struct {
+	*jobKind
+	submitted, done int
+	waits           []time.Duration            // sorted
+	queues          map[string][]time.Duration // waits by queue, sorted
+}
+
+// kindResults are those of the mixed workload, at the end.
+func (v *view) kindResults() (results []kindResult) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for i := range v.mixed {
+		result := kindResult{jobKind: &v.mixed[i], queues: map[string][]time.Duration{}}
+		names := map[string]string{}
+		for uid, kind := range v.kinds {
+			if kind != result.Kind {
+				continue
+			}
+			names[uid] = v.names[uid]
+			if wait, ok := v.admitted[uid]; ok {
+				queue := v.units[v.jobUnit[uid]].Queue
+				result.waits = append(result.waits, wait)
+				result.queues[queue] = append(result.queues[queue], wait)
+			}
+		}
+		slices.Sort(result.waits)
+		for _, waits := range result.queues {
+			slices.Sort(waits)
+		}
+		result.submitted = len(names)
+		result.done, _ = v.checks.Finish(names)
+		results = append(results, result)
+	}
+	return results
 }
 
 // name returns the part of a key after its namespace.

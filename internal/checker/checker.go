@@ -24,6 +24,7 @@ limitations under the License.
 package checker
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -98,11 +99,13 @@ type Pod struct {
 	Bound, Terminal, Succeeded bool
 }
 
-// Job is a Job.
+// Job is a job of any kind.
 type Job struct {
 	UID, Name string
-	// Pods is how many pods it needs to succeed.
-	Pods             int
+	// Pods is how many pods it has.
+	Pods int
+	// Deciding is how many of them have to succeed; when they have, the others may be taken away. 0 means all.
+	Deciding         int
 	Complete, Failed bool
 }
 
@@ -266,8 +269,8 @@ func (c *Checker) incomplete(uid string) string {
 			succeeded++
 		}
 	}
-	if succeeded < job.Pods || succeeded > job.Pods+c.spare(job) {
-		return fmt.Sprintf("is complete with %d of %d pods that succeeded", succeeded, job.Pods)
+	if needed := cmp.Or(job.Deciding, job.Pods); succeeded < needed || succeeded > job.Pods+c.spare(job) {
+		return fmt.Sprintf("is complete with %d of %d pods that succeeded", succeeded, needed)
 	}
 	return ""
 }

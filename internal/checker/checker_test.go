@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 )
 
 var epoch = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -340,4 +342,48 @@ func TestLostJobs(t *testing.T) {
 	})
 	require.Equal(t, 1, done)
 	require.Equal(t, []Rule{Lost, Lost, Lost, Lost}, rules(violations))
+}
+
+func TestPodsThatDecide(t *testing.T) {
+	h := newHistory()
+	h.do(unit("x", 2).admitted(5))
+	j := Job{UID: "j-x", Name: "x", Pods: 2, Deciding: 1}
+	h.do(j)
+	h.do(pod("x", 0, 1).bound())
+	h.do(pod("x", 1, 1).bound())
+	j.Complete = true
+	h.do(j)
+	_, violations := h.Finish(map[string]string{"j-x": "x"})
+	require.Equal(t, []Rule{Lost}, rules(violations), "none has succeeded")
+	h.do(pod("x", 0, 1).succeeded())
+	h.remove(pod("x", 1, 1).bound())
+	done, violations := h.Finish(map[string]string{"j-x": "x"})
+	require.Empty(t, violations, "the other was taken away")
+	require.Equal(t, 1, done)
+	h.do(pod("x", 2, 1).bound())
+	require.Equal(t, []Rule{RanTwice}, rules(h.Violations()), "it has two pods")
+}
+
+func TestJobsOfOtherKinds(t *testing.T) {
+	for text, want := range map[string]Job{
+		`{}`: {},
+		`{conditions: [{type: Running, status: "True"}]}`:                                     {},
+		`{conditions: [{type: Succeeded, status: "False"}]}`:                                  {},
+		`{conditions: [{type: Running, status: "False"}, {type: Succeeded, status: "True"}]}`: {Complete: true},
+		`{conditions: [{type: Completed, status: "True"}]}`:                                   {Complete: true},
+		`{conditions: [{type: Failed, status: "True"}]}`:                                      {Failed: true},
+		`{jobDeploymentStatus: Running}`:                                                      {},
+		`{jobDeploymentStatus: Complete, jobStatus: SUCCEEDED}`:                               {Complete: true},
+		`{applicationState: {state: COMPLETED}}`:                                              {Complete: true},
+		`{applicationState: {state: FAILED}}`:                                                 {Failed: true},
+		`{phase: Error}`:                                                                      {Failed: true},
+	} {
+		t.Run(text, func(t *testing.T) {
+			object := &unstructured.Unstructured{Object: map[string]any{}}
+			text = "metadata: {namespace: ns, name: x, uid: u}\nstatus: " + text
+			require.NoError(t, yaml.Unmarshal([]byte(text), &object.Object))
+			want.UID, want.Name, want.Pods, want.Deciding = "u", "ns/x", 3, 1
+			require.Equal(t, want, JobOfKind(object, 3, 1))
+		})
+	}
 }

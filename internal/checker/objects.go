@@ -146,3 +146,37 @@ func JobOf(j *batchv1.Job) Job {
 	}
 	return job
 }
+
+// JobOfKind reads a job of another kind, of which it is known how many pods it has and how many of those decide. How it
+// ended is a condition, or a word in the place where its operator writes one.
+func JobOfKind(j *unstructured.Unstructured, pods, deciding int) Job {
+	job := Job{UID: string(j.GetUID()), Name: j.GetNamespace() + "/" + j.GetName(), Pods: pods, Deciding: deciding}
+	var typed struct {
+		Status struct {
+			Conditions []metav1.Condition `json:"conditions"`
+			// Phase of a Workflow, JobDeploymentStatus of a RayJob, ApplicationState of a SparkApplication.
+			Phase               string `json:"phase"`
+			JobDeploymentStatus string `json:"jobDeploymentStatus"`
+			ApplicationState    struct {
+				State string `json:"state"`
+			} `json:"applicationState"`
+		} `json:"status"`
+	}
+	// What cannot be read has not ended.
+	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(j.Object, &typed)
+	words := []string{typed.Status.Phase, typed.Status.JobDeploymentStatus, typed.Status.ApplicationState.State}
+	for _, condition := range typed.Status.Conditions {
+		if condition.Status == metav1.ConditionTrue {
+			words = append(words, condition.Type)
+		}
+	}
+	for _, word := range words {
+		switch word {
+		case "Succeeded", "Complete", "Completed", "COMPLETED":
+			job.Complete = true
+		case "Failed", "Error", "FAILED", "SUBMISSION_FAILED":
+			job.Failed = true
+		}
+	}
+	return job
+}

@@ -28,6 +28,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -39,6 +40,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -47,14 +49,15 @@ import (
 
 // Change is one change of one object.
 type Change struct {
-	// Object is as it was after the change, or before it when Deleted: a Pod, Job, QueueUnit, Queue, or an ElasticQuota
-	// as an Unstructured.
+	// Object is as it was after the change, or before it when Deleted: a Pod, Job, QueueUnit, Queue, or as an Unstructured
+	// an ElasticQuota or an object of the other resources.
 	Object   any
 	Revision int64
 	Deleted  bool
 }
 
-// Event returns the change as the checker takes it; ok is false for a kind that the checker does not look at.
+// Event returns the change as the checker takes it; ok is false, and the event without an object, for a kind that the
+// checker does not look at.
 func (c Change) Event() (e checker.Event, ok bool, err error) {
 	e = checker.Event{Version: uint64(c.Revision), Deleted: c.Deleted}
 	switch o := c.Object.(type) {
@@ -65,9 +68,12 @@ func (c Change) Event() (e checker.Event, ok bool, err error) {
 	case *v1alpha1.QueueUnit:
 		e.Object = checker.UnitOf(o)
 	case *unstructured.Unstructured:
+		if o.GetKind() != "ElasticQuota" {
+			return e, false, nil
+		}
 		e.Object, err = checker.QuotaOf(o)
 	default:
-		return checker.Event{}, false, nil
+		return e, false, nil
 	}
 	return e, err == nil, err
 }
@@ -76,6 +82,7 @@ func (c Change) Event() (e checker.Event, ok bool, err error) {
 type Observer struct {
 	client *clientv3.Client
 	take   func(Change) error
+	kinds  map[string]decoder
 
 	mu       sync.Mutex
 	revision int64 // the last one taken
@@ -84,9 +91,9 @@ type Observer struct {
 	err      error
 }
 
-// New returns an observer of the etcd at the endpoint. It calls take with each change, one after the other in the order
-// of the store, while Run runs.
-func New(endpoint string, take func(Change) error) (*Observer, error) {
+// New returns an observer of the etcd at the endpoint, also of other resources of CustomResourceDefinitions. It calls
+// take with each change, one after the other in the order of the store, while Run runs.
+func New(endpoint string, take func(Change) error, others ...schema.GroupResource) (*Observer, error) {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{endpoint}, DialTimeout: 5 * time.Second, Logger: zap.NewNop(),
 		// An etcd that is paused for long is not worth a new connection, but a dead one is.
@@ -95,7 +102,11 @@ func New(endpoint string, take func(Change) error) (*Observer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Observer{client: client, take: take}, nil
+	o := &Observer{client: client, take: take, kinds: maps.Clone(kinds)}
+	for _, other := range others {
+		o.kinds["/registry/"+other.Group+"/"+other.Resource+"/"] = custom[unstructured.Unstructured]
+	}
+	return o, nil
 }
 
 // Run follows the store until ctx ends.
@@ -157,8 +168,11 @@ func (o *Observer) count(revision int64) {
 	o.revision = max(o.revision, revision)
 }
 
-// kinds decode what lies under a prefix.
-var kinds = map[string]func([]byte) (any, error){
+// decoder makes an object of what the store holds.
+type decoder func([]byte) (any, error)
+
+// kinds are always observed, each under its prefix.
+var kinds = map[string]decoder{
 	"/registry/pods/": protobuf[corev1.Pod],
 	"/registry/jobs/": protobuf[batchv1.Job],
 	"/registry/scheduling.x-k8s.io/queueunits/":       custom[v1alpha1.QueueUnit],
@@ -184,7 +198,7 @@ func custom[T any](value []byte) (any, error) {
 }
 
 func (o *Observer) deliver(e *clientv3.Event) error {
-	for prefix, decode := range kinds {
+	for prefix, decode := range o.kinds {
 		if !bytes.HasPrefix(e.Kv.Key, []byte(prefix)) {
 			continue
 		}

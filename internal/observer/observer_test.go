@@ -26,7 +26,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -122,4 +124,25 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 			require.Empty(t, *taken)
 		})
 	}
+}
+
+func TestOtherResourcesAreObservedOnRequest(t *testing.T) {
+	taken := 0
+	var object any
+	o, err := New("127.0.0.1:1", func(c Change) error {
+		taken++
+		object = c.Object
+		_, ok, err := c.Event()
+		require.False(t, ok, "the checker knows nothing of it")
+		return err
+	}, schema.GroupResource{Group: "kubeflow.org", Resource: "tfjobs"})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = o.Close() })
+	job := []byte(`{"apiVersion":"kubeflow.org/v1","kind":"TFJob","metadata":{"name":"j"}}`)
+	o.apply([]*clientv3.Event{
+		put("/registry/kubeflow.org/tfjobs/ns/j", job, 2), put("/registry/kubeflow.org/mpijobs/ns/j", job, 3),
+	})
+	require.NoError(t, o.err)
+	require.Equal(t, 1, taken)
+	require.Equal(t, "j", object.(*unstructured.Unstructured).GetName())
 }
