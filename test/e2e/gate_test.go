@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -139,3 +140,40 @@ func TestUnitWithoutConsumer(t *testing.T) {
 }
 
 func attempts(u *schedulingv1alpha1.QueueUnit) int64 { return u.Status.Attempts }
+
+// A job that names neither quota nor queue is queued where a quota takes its namespace, and the administrator says so
+// by a label of that.
+func TestJobsOfMappedNamespacesAreQueued(t *testing.T) {
+	c := sharedCluster(t)
+	ns, taken := c.namespace(t, "mapped"), c.namespace(t, "mapped-too")
+	c.quota(t, ns, ns, 1, 1)
+	c.create(t, newJob(ns, "before"))
+	c.waitDone(t, ns, 1, soon)
+	require.Nil(t, c.unit(t, ns, "before"), "nobody said that jobs here are queued")
+
+	for _, namespace := range []string{ns, taken} {
+		_, err := c.kube.CoreV1().Namespaces().Patch(t.Context(), namespace, types.MergePatchType,
+			[]byte(`{"metadata":{"labels":{"`+schedulingv1alpha1.LabelManaged+`":"true"}}}`), metav1.PatchOptions{})
+		require.NoError(t, err)
+	}
+	watch := observe(t, c, map[string]int{ns: 1})
+	c.create(t, newJob(ns, "first", runs(2*time.Second)), newJob(ns, "second"))
+	c.waitDone(t, ns, 3, soon)
+	for _, name := range []string{"first", "second"} {
+		require.Empty(t, c.unit(t, ns, name).Labels[schedulingv1alpha1.LabelQuotaName], "its pods have no label either")
+		c.boundAfterAdmission(t, ns, name)
+	}
+	watch.clean(t, nil)
+
+	// The other namespace becomes its by an annotation, and the job there is queued that no node takes.
+	c.create(t, newJob(taken, "unplaced", func(j *batchv1.Job) {
+		j.Spec.Template.Spec.NodeSelector = map[string]string{"nowhere": "true"}
+	}))
+	require.Eventually(t, func() bool { return len(c.podsOf(t, taken, "unplaced")) == 1 }, soon, pace)
+	require.Nil(t, c.unit(t, taken, "unplaced"))
+	_, err := c.dyn.Resource(elasticQuotas).Namespace(ns).Patch(t.Context(), ns, types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"quota.scheduling.koordinator.sh/namespaces":"[\"`+taken+`\"]"}}}`),
+		metav1.PatchOptions{})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return c.unit(t, taken, "unplaced") != nil }, soon, pace)
+}
