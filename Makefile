@@ -11,7 +11,8 @@ export CGO_ENABLED ?= 0
 
 ##@ Try it
 
-# Flags of the demo go into ARGS, for example: make demo ARGS='--jobs=100 --no-color'
+# Flags of the demo go into ARGS, for example: make demo ARGS='--jobs=100 --no-color', or ARGS=--kinds for eleven kinds of
+# jobs with their operators.
 ARGS ?=
 
 .PHONY: demo
@@ -97,6 +98,10 @@ test-integration: ## Run the tests against a real API server and etcd
 .PHONY: test-e2e
 test-e2e: ## Run all tests against scheduler, controller and a cluster of KWOK nodes
 	@hack/test.sh e2e
+
+.PHONY: test-operators
+test-operators: ## Run jobs of other kinds with real operators, or a stand-in, through queues; compiles 5 minutes once; last line is JSON
+	@hack/test.sh operators && status=0 || status=$$?; cat _artifacts/operators.json; exit $$status
 
 .PHONY: bench
 bench: ## Run the benchmarks of core, engine and quota; ARGS go to go test

@@ -39,7 +39,7 @@ summary() {
 
 # packages PATTERN...: our packages, without those whose tests need a control plane.
 unit_packages() {
-  "$GO" list ./... | grep -v -E '/test/(integration|e2e)(/|$)'
+  "$GO" list ./... | grep -v -E '/test/(integration|e2e|operators)(/|$)'
 }
 
 # existing DIR...: those of the directories that hold Go packages, as patterns.

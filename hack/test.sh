@@ -17,6 +17,7 @@
 #   e2e            against the control plane of the demo, scheduler and controller included
 #   e2e-essential  those of e2e that say whether it works, see below
 #   e2e-rest       the others
+#   operators      jobs of real operators: training-operator, Kubeflow's trainer and JobSet, which compile for 5 minutes once
 #   rights         what manifests/rbac gives was used in e2e, or in e2e-essential and e2e-rest, or has a reason
 #   chaos          the same with its processes killed and paused under load, for CHAOS_DURATION (50s) and until all is done
 #   hostile        the same attacked by one tenant while another works, twice for HOSTILE_DURATION (60s)
@@ -168,6 +169,13 @@ e2e_rest() {
   end_to_end "the others" -skip "$pattern"
 }
 
+# The operators are built by the tests themselves, which say how far they are.
+operators() {
+  step "jobs of other operators: training-operator, Kubeflow's trainer, JobSet, and a stand-in for the rest" \
+    failures_last "$GO" test -count=1 -v -timeout 25m ./test/operators
+  cat _artifacts/operators.json
+}
+
 # rights needs what e2e, or e2e-essential and e2e-rest, recorded.
 rights() {
   step "rights that are given were used, or are listed" env JOBQUEUE_RIGHTS="$RIGHTS" "$GO" test -count=1 ./test/rights
@@ -218,6 +226,7 @@ all() {
   binaries
   integration
   e2e
+  operators
   rights
   chaos
   hostile
@@ -227,7 +236,7 @@ section() {
   case "$1" in
   unit | properties | fuzz | differential | race | failovers | mutants | rights) "$1" ;;
   sim) simulate ;;
-  integration | e2e | e2e-essential | e2e-rest | chaos | hostile) binaries && "${1//-/_}" ;;
+  integration | e2e | e2e-essential | e2e-rest | operators | chaos | hostile) binaries && "${1//-/_}" ;;
   all) all ;;
   *)
     sed -n '2,/^source/{/^#/s/^# \{0,1\}//p}' "$0" >&2
