@@ -218,12 +218,14 @@ func consumerOf(o *object) types.UID {
 	return ""
 }
 
+// heldOf a unit is what its object says. One that was adopted and says nothing holds what its pods use and no more, until
+// a leader has written that down.
 func heldOf(o *object) (sum amounts) {
 	u := unitOf(o)
 	for i := range u.Status.Admissions {
 		sum = sum.plus(amountsOf(u.Status.Admissions[i].Resources, amounts{}), 1)
 	}
-	if sum == (amounts{}) && phaseOf(o).Holds() {
+	if sum == (amounts{}) && phaseOf(o).Holds() && u.Annotations[v1alpha1.AnnotationAdopted] == "" {
 		return askedBy(u)
 	}
 	return sum
