@@ -1,0 +1,138 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"maps"
+
+	"github.com/koordinator-sh/koordinator/apis/extension"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+)
+
+// resume lets the job go in one write, with what its pods need to be charged and recognised.
+func (p *planner) resume() []Action {
+	elsewhere := p.chargedElsewhere()
+	mayHavePods := jobs.SuspendedByUs(p.Job) || elsewhere && (p.Kind.Started(p.Job) || p.Kind.Active(p.Job) > 0)
+	if mayHavePods && !p.settled() {
+		// Pods from before the suspension may be left. Resumed now, the job's controller might still take some of them
+		// away after they were bound, and the job would run them twice (I3); others might lack the quota label.
+		return nil
+	}
+	after := p.Job.DeepCopy()
+	jobs.UnmarkSuspended(after)
+	if err := p.Kind.SetSuspend(after, false); err != nil {
+		return []Action{Tell{Event: warning("CannotResume", "Resume", short(err.Error()))}}
+	}
+	event := normal("Admitted", "Resume", "quota is reserved; the job is resumed")
+	plain := after.DeepCopy()
+	if p.Kind.TemplatesFixed(p.Job) {
+		if elsewhere || p.gangedOtherwise() {
+			return p.resetStart()
+		}
+		return []Action{PatchJob{Before: p.Job, After: plain, Event: event}}
+	}
+	if err := p.fill(after); err != nil {
+		return []Action{Tell{Event: warning("CannotResume", "Resume", short(err.Error()))}}
+	}
+	if elsewhere {
+		plain = nil // templates become mutable once the suspension has been noted
+	}
+	return []Action{PatchJob{Before: p.Job, After: after, Plain: plain, Event: event}}
+}
+
+// fill makes the pod templates of a job what its pods need: what their owner wrote, and our additions.
+func (p *planner) fill(job *unstructured.Unstructured) error {
+	p.Kind.RestoreTemplates(job)
+	return p.Kind.AddToTemplates(job, p.additions(job))
+}
+
+// additions to each pod template: who the pods belong to, the labels that ElasticQuota charges them by, and the gang
+// that Koordinator binds together. The templates of the job bear none of them.
+func (p *planner) additions(job *unstructured.Unstructured) map[string]jobs.Addition {
+	additions := make(map[string]jobs.Addition, len(p.demand.podSets))
+	for i := range p.demand.podSets {
+		s := &p.demand.podSets[i]
+		additions[s.Name] = jobs.Addition{Labels: p.demand.own.addTo(s.Template), Annotations: map[string]string{
+			v1alpha1.AnnotationRelatedQueueUnit: p.Unit.Namespace + "/" + p.Unit.Name,
+			v1alpha1.AnnotationRelatedPodSet:    s.Name,
+		}}
+	}
+	for _, gang := range p.Kind.Gangs(job, p.EveryJobIsGang) {
+		for _, set := range gang.PodSets {
+			if addition, ok := additions[set]; ok { // pod sets that cannot be read are not among them
+				maps.Copy(addition.Annotations, gang.Annotations(p.Unit.Name))
+			}
+		}
+	}
+	return additions
+}
+
+// chargedElsewhere says whether pods of the templates as they are now would be charged otherwise than the unit was
+// asked for: their quota label is missing, or the record of what was added, which the owner of the job may forge, has
+// it taken for ours (C0).
+func (p *planner) chargedElsewhere() bool {
+	return p.filledOtherwise(func(template *corev1.PodTemplateSpec) [2]string {
+		return [2]string{template.Labels[v1alpha1.LabelQuotaName], template.Labels[v1alpha1.LabelPreemptible]}
+	})
+}
+
+// gangedOtherwise says whether they would be in another gang than the job is now, or in one that needs more pods than
+// it has.
+func (p *planner) gangedOtherwise() bool {
+	return p.filledOtherwise(func(template *corev1.PodTemplateSpec) [2]string {
+		return [2]string{template.Annotations[extension.AnnotationGangName],
+			template.Annotations[extension.AnnotationGangMinNum]}
+	})
+}
+
+// filledOtherwise compares the templates as they are, with what an earlier resume added, with what resuming would make
+// of them.
+func (p *planner) filledOtherwise(of func(*corev1.PodTemplateSpec) [2]string) bool {
+	filled := p.Job.DeepCopy()
+	if p.fill(filled) != nil {
+		return true
+	}
+	now, err := p.Kind.PodSets(p.Job)
+	want, errWant := p.Kind.PodSets(filled)
+	if err != nil || errWant != nil || len(now) != len(want) {
+		return true
+	}
+	for i := range now {
+		if of(now[i].Template) != of(want[i].Template) {
+			return true
+		}
+	}
+	return false
+}
+
+// resetStart makes templates mutable again after an earlier run, once that has been wound up: the change of the
+// job's status that says so brings a new plan.
+func (p *planner) resetStart() []Action {
+	if !p.settled() {
+		return nil
+	}
+	return []Action{ResetStart{Job: p.Job}}
+}
+
+// settled: the job's own controller has noted the suspension and no pod is left.
+func (p *planner) settled() bool {
+	return p.Kind.SuspensionSeen(p.Job) && p.Kind.Active(p.Job) == 0
+}

@@ -1,0 +1,221 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+)
+
+// runningDelay is for how long a job runs before its unit says so: nobody reads it of one that ends sooner, and it
+// would be a fourth of what such a job has written.
+const runningDelay = 2 * time.Second
+
+// run lets an admitted job go and mirrors that it runs.
+func (p *planner) run() []Action {
+	if !p.Kind.Suspended(p.Job) {
+		running := p.Kind.Running(p.Job)
+		if jobs.SuspendedByUs(p.Job) {
+			return p.resumeAnew(running)
+		}
+		if actions := p.recharge(); actions != nil {
+			return actions
+		}
+		if actions := p.follow(); actions != nil {
+			return actions
+		}
+		return append(p.tellQuota(), p.mirrorStart(running)...)
+	}
+	if p.reconsidered() {
+		return nil // the scheduler takes the admission back, then the unit is set right where it waits
+	}
+	if !p.truthful() {
+		if p.estimatedOtherwise() {
+			return []Action{p.reconsider()}
+		}
+		return []Action{DeleteUnit{Unit: p.Unit, Event: warning("UnitReplaced", "Delete",
+			"the job asks for other than what was admitted; it waits again")}}
+	}
+	return p.resume()
+}
+
+// follow keeps the size that the unit asks for that of its job while the job runs. What is beyond what the unit holds
+// it has to wait for; what is less it gives back.
+func (p *planner) follow() []Action {
+	have, want := p.Unit.Spec.PodSets, p.want.Spec.PodSets
+	sameName := func(a, b v1alpha1.PodSet) bool { return a.Name == b.Name }
+	if p.demand.problem != nil || !slices.EqualFunc(have, want, sameName) {
+		return nil
+	}
+	after := p.Unit.DeepCopy()
+	before, now := int64(0), int64(0)
+	for i := range want {
+		before, now = before+int64(have[i].Count), now+int64(want[i].Count)
+		after.Spec.PodSets[i].Count, after.Spec.PodSets[i].MinCount = want[i].Count, want[i].MinCount
+	}
+	if !equality.Semantic.DeepEqual(after.Spec.Request, p.want.Spec.Request) {
+		after.Spec.Request, after.Spec.Resource = p.want.Spec.Request, nil
+	}
+	if !p.relabelled() && after.Labels != nil {
+		for _, key := range append([]string{v1alpha1.LabelPreemptible}, v1alpha1.QuotaLabels[:]...) {
+			set(after.Labels, key, p.want.Labels[key])
+		}
+	}
+	if equality.Semantic.DeepEqual(after, p.Unit) {
+		return nil
+	}
+	step := PatchUnit{Before: p.Unit, After: after}
+	switch {
+	case now > before:
+		step.Event = normal("Grows", "Queue",
+			fmt.Sprintf("the job asks for %d pods in place of %d; those beyond wait until there is quota for them", now, before))
+	case now < before:
+		step.Event = normal("Shrinks", "Queue",
+			fmt.Sprintf("the job asks for %d pods in place of %d; quota of the others is given back", now, before))
+	}
+	return []Action{step}
+}
+
+// relabelled says whether a running job names another quota than its pods were made with. They stay charged to that
+// one, and so does the unit, until the job is resumed anew.
+func (p *planner) relabelled() bool {
+	return p.Unit.Labels[v1alpha1.LabelQuotaName] != p.want.Labels[v1alpha1.LabelQuotaName] && p.chargedElsewhere()
+}
+
+func (p *planner) tellQuota() []Action {
+	if p.demand.problem != nil || !p.relabelled() {
+		return nil
+	}
+	return []Action{Tell{Event: warning("QuotaChanged", "Queue", fmt.Sprintf(
+		"the job names quota %q now; as long as it runs its pods are charged to %q, which it was admitted with",
+		p.want.Labels[v1alpha1.LabelQuotaName], p.Unit.Labels[v1alpha1.LabelQuotaName]))}}
+}
+
+// mirrorStart says that the job runs, once it has for a while.
+func (p *planner) mirrorStart(running int64) []Action {
+	if !startsToRun(p.Kind, p.Job, p.Unit) {
+		return nil
+	}
+	since := p.Now
+	if p.RunningSince != nil {
+		since = *p.RunningSince
+	}
+	if ran := p.Now.Sub(since.Time); ran < runningDelay {
+		return []Action{PlanLater{After: runningDelay - ran}}
+	}
+	return []Action{PatchUnitStatus{Before: p.Unit, After: becomeRunning(p.Unit, running, p.Now, since),
+		Event: normal("Running", "Run", "pods of the job run")}}
+}
+
+// startsToRun: pods of an admitted job run, and its unit does not say so yet. Until the job's controller has noted the
+// resumption, their count is that of an earlier run.
+func startsToRun(kind *jobs.Kind, job *unstructured.Unstructured, unit *v1alpha1.QueueUnit) bool {
+	return unit != nil && stageOf(unit.Status.Phase) == released && unit.Status.Phase != v1alpha1.PhaseRunning &&
+		kind.Running(job) > 0 && !kind.Suspended(job) && !kind.SuspensionSeen(job)
+}
+
+// resumeAnew is for a job that bears our mark and was resumed by hand just before it was admitted. The gate holds its
+// pods for as long as the mark is there. So it is suspended again, and then resumed with all that its pods need; where
+// pods run, the mark alone is taken away.
+func (p *planner) resumeAnew(running int64) []Action {
+	if running > 0 {
+		after := p.Job.DeepCopy()
+		jobs.UnmarkSuspended(after)
+		return []Action{PatchJob{Before: p.Job, After: after}}
+	}
+	return []Action{p.suspendToRecharge()}
+}
+
+func (p *planner) suspendToRecharge() Action {
+	after := p.Job.DeepCopy()
+	if err := p.Kind.SetSuspend(after, true); err != nil {
+		return Tell{Event: warning("CannotSuspend", "Suspend", short(err.Error()))}
+	}
+	jobs.MarkSuspended(after)
+	return PatchJob{Before: p.Job, After: after, Event: normal("Suspended", "Suspend",
+		"its pods lack what they need to be charged to its quota; it is resumed with that")}
+}
+
+// recharge is for an admitted job whose pods are not charged where its unit holds quota: it was resumed by hand just
+// before it was admitted, or ran before it was queued. The gate lets none of them go. As soon as no pod of it is on a
+// node it is suspended, and then resumed with what its pods need.
+func (p *planner) recharge() []Action {
+	if !p.suspendable() || !p.hasPending() || !p.chargedElsewhere() {
+		return nil
+	}
+	switch p.bound() {
+	case BoundUnknown:
+		return []Action{LookAtPods{}}
+	case BoundNone:
+		return []Action{p.suspendToRecharge()}
+	case BoundSome:
+		return nil
+	default:
+		return nil
+	}
+}
+
+// hasPending says whether pods of the job may be on no node: there are more than are ready, or nobody says how many
+// there are and none is ready.
+func (p *planner) hasPending() bool {
+	running := p.Kind.Running(p.Job)
+	if !p.Kind.CountsPods() {
+		return running == 0
+	}
+	return p.Kind.Active(p.Job) > running
+}
+
+// truthful says whether what was admitted is what the job asks for (I3).
+func (p *planner) truthful() bool {
+	return p.demand.problem == nil &&
+		p.Unit.Spec.ConsumerRef.UID == p.Job.GetUID() &&
+		p.Unit.Labels[v1alpha1.LabelQuotaName] == p.want.Labels[v1alpha1.LabelQuotaName] &&
+		covers(p.Unit, p.want)
+}
+
+// estimatedOtherwise says whether the unit differs in nothing that the job itself says: what the cluster does to its
+// pods has changed since it was estimated.
+func (p *planner) estimatedOtherwise() bool {
+	have, want := p.Unit, p.want
+	if !createdByUs(have) || p.demand.problem != nil || have.Spec.ConsumerRef.UID != p.Job.GetUID() ||
+		!sameScheduling(have.Spec.PodSets, want.Spec.PodSets) {
+		return false
+	}
+	return have.Labels[v1alpha1.LabelQuotaName] != want.Labels[v1alpha1.LabelQuotaName] ||
+		!equality.Semantic.DeepEqual(have.Spec.Request, want.Spec.Request)
+}
+
+// reconsider has the unit give its admission back. It keeps its place, as a unit that was deleted would not (I5).
+func (p *planner) reconsider() Action {
+	after := p.Unit.DeepCopy()
+	park(after, &problem{Reason: reasonEstimateChanged})
+	return PatchUnit{Before: p.Unit, After: after, Event: warning("EstimateChanged", "Queue",
+		"pods of the job would be counted otherwise than it was admitted with; it waits again, at its place")}
+}
+
+// reconsidered says whether that was asked for and is not done yet.
+func (p *planner) reconsidered() bool {
+	active := p.Unit.Spec.Active
+	return active != nil && !*active && p.Unit.Annotations[v1alpha1.AnnotationParkedReason] == reasonEstimateChanged
+}
