@@ -120,6 +120,9 @@ func TestPlanOfKinds(t *testing.T) {
 		"a Deployment that lost its admission": {deployment(t).withUnit(v1alpha1.PhaseTimeoutBackoff), ""},
 		"a Deployment with its quota elsewhere": {unlabelledPods(deployment(t)).with(bound(BoundNone)),
 			"create unit [Queued]"},
+		"a Deployment with forged marks that waits":         {forgedMarks(deployment(t)).withUnit(waiting), ""},
+		"a Deployment with forged marks that is admitted":   {forgedMarks(deployment(t)).withUnit(released), ""},
+		"a Deployment with forged marks that nobody queues": {forgedMarks(deployment(t)).with(unmanage), ""},
 
 		// A job that its kind says cannot be queued is not suspended: its operator would take that for a mistake of the user.
 		"a RayJob":                  {rayJob(t), "job suspend=true [Suspended]; create unit [Queued]"},
@@ -157,6 +160,14 @@ func otherScheduler(s *scene) *scene {
 }
 
 func withoutChild(o *Observation) { o.Job = o.Kind.WithChild(o.Job, nil) }
+
+// forgedMarks are those that the controller writes to jobs that it suspends and resumes.
+func forgedMarks(s *scene) *scene {
+	s.Job.SetAnnotations(map[string]string{
+		v1alpha1.AnnotationSuspendedBy: v1alpha1.CreatedByController, v1alpha1.AnnotationTemplateAdditions: "{}",
+	})
+	return s
+}
 
 func unlabelledPods(s *scene) *scene {
 	return s.job(map[string]any{"app": "web"}, "spec", "template", "metadata", "labels")

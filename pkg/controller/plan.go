@@ -161,7 +161,7 @@ func (p *planner) leftOut() *Event {
 // handBack is the job without our marks, resumed if we had suspended it; nil when it bears none.
 // A job that somebody else controls now is not resumed: that is for them to decide.
 func (p *planner) handBack() *unstructured.Unstructured {
-	if !jobs.SuspendedByUs(p.Job) {
+	if !p.Kind.SuspendedByUs(p.Job) {
 		return nil
 	}
 	after := p.Job.DeepCopy()
@@ -246,7 +246,7 @@ func (p *planner) suspendable() bool {
 // mayBeLetGo: the job has run, or was resumed by us, and its unit was not read from the API server. The cache of units
 // may be behind that of jobs, after a start above all, and not have the unit at all, or that of an earlier job.
 func (p *planner) mayBeLetGo() bool {
-	return !p.FreshUnit && (jobs.HasAdditions(p.Job) || p.Kind.Started(p.Job) || p.Kind.Active(p.Job) > 0)
+	return !p.FreshUnit && (p.Kind.HasAdditions(p.Job) || p.Kind.Started(p.Job) || p.Kind.Active(p.Job) > 0)
 }
 
 // bound spares the look at pods for a job that its own controller has not touched yet.

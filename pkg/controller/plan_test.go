@@ -533,7 +533,7 @@ func TestResumeWritesWhatPodsNeed(t *testing.T) {
 	require.Equal(t, map[string]string{
 		v1alpha1.AnnotationRelatedQueueUnit: "team/j", v1alpha1.AnnotationRelatedPodSet: "j",
 	}, sets[0].Template.Annotations)
-	require.True(t, jobs.HasAdditions(step.After))
+	require.True(t, s.Kind.HasAdditions(step.After))
 	require.Nil(t, step.Plain, "without the label the pods would be charged elsewhere, so a refusal is waited out")
 
 	seen := queued(t).phase(v1alpha1.PhaseDequeued).condition("Suspended").with(marked)
@@ -547,8 +547,8 @@ func TestResumeWritesWhatPodsNeed(t *testing.T) {
 	step, ok = Plan(labelled.Observation)[0].(PatchJob)
 	require.True(t, ok)
 	require.NotNil(t, step.Plain, "its pods are charged right, whatever is refused")
-	require.False(t, jobs.SuspendedByUs(step.After))
-	require.False(t, jobs.HasAdditions(step.Plain))
+	require.False(t, s.Kind.SuspendedByUs(step.After))
+	require.False(t, s.Kind.HasAdditions(step.Plain))
 }
 
 // A job that is to be a gang is one for Koordinator from the write that resumes it on, of the size that it has then.

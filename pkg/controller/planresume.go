@@ -30,7 +30,7 @@ import (
 // resume lets the job go in one write, with what its pods need to be charged and recognised.
 func (p *planner) resume() []Action {
 	elsewhere := p.chargedElsewhere()
-	mayHavePods := jobs.SuspendedByUs(p.Job) || elsewhere && (p.Kind.Started(p.Job) || p.Kind.Active(p.Job) > 0)
+	mayHavePods := p.Kind.SuspendedByUs(p.Job) || elsewhere && (p.Kind.Started(p.Job) || p.Kind.Active(p.Job) > 0)
 	if mayHavePods && !p.settled() {
 		// Pods from before the suspension may be left. Resumed now, the job's controller might still take some of them
 		// away after they were bound, and the job would run them twice (I3); others might lack the quota label.

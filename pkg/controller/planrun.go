@@ -36,7 +36,7 @@ const runningDelay = 2 * time.Second
 func (p *planner) run() []Action {
 	if !p.Kind.Suspended(p.Job) {
 		running := p.Kind.Running(p.Job)
-		if jobs.SuspendedByUs(p.Job) {
+		if p.Kind.SuspendedByUs(p.Job) {
 			return p.resumeAnew(running)
 		}
 		if actions := p.recharge(); actions != nil {

@@ -289,7 +289,7 @@ func leave(
 	kind *jobs.Kind, job *unstructured.Unstructured, unit *v1alpha1.QueueUnit, mode Waiting,
 ) (after, plain *unstructured.Unstructured, done leaving) {
 	done = fate(kind, job, unit, mode)
-	marked := jobs.SuspendedByUs(job) || jobs.HasAdditions(job)
+	marked := kind.SuspendedByUs(job) || kind.HasAdditions(job)
 	if done != resumed && !marked {
 		return nil, nil, done
 	}
@@ -310,8 +310,8 @@ func leave(
 // fate of a job: one that waits is resumed or left, any other only cleaned.
 func fate(kind *jobs.Kind, job *unstructured.Unstructured, unit *v1alpha1.QueueUnit, mode Waiting) leaving {
 	_, ended := kind.Ended(job)
-	marked := jobs.SuspendedByUs(job) || jobs.HasAdditions(job)
-	waits := !ended && kind.Suspended(job) && (unit != nil || jobs.SuspendedByUs(job))
+	marked := kind.SuspendedByUs(job) || kind.HasAdditions(job)
+	waits := !ended && kind.Suspended(job) && (unit != nil || kind.SuspendedByUs(job))
 	switch {
 	case !waits && marked:
 		return cleaned

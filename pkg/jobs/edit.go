@@ -152,10 +152,10 @@ func (s *podSetAt) add(
 // RestoreTemplates takes back what AddToTemplates wrote, together with its record, and says whether there was
 // anything to take back. Without a record nothing changes.
 func (k *Kind) RestoreTemplates(job *unstructured.Unstructured) bool {
-	annotations := job.GetAnnotations()
-	if _, ok := annotations[v1alpha1.AnnotationTemplateAdditions]; !ok {
+	if !k.HasAdditions(job) {
 		return false
 	}
+	annotations := job.GetAnnotations()
 	records := recordsOf(job)
 	sets, _ := k.podSets(job)
 	for i := range sets {
@@ -217,9 +217,10 @@ func MarkSuspended(job *unstructured.Unstructured) {
 	job.SetAnnotations(annotations)
 }
 
-// SuspendedByUs says whether MarkSuspended holds.
-func SuspendedByUs(job *unstructured.Unstructured) bool {
-	return job.GetAnnotations()[v1alpha1.AnnotationSuspendedBy] == v1alpha1.CreatedByController
+// SuspendedByUs says whether MarkSuspended holds. It never does for a kind that cannot be suspended: such a mark was
+// written by somebody else.
+func (k *Kind) SuspendedByUs(job *unstructured.Unstructured) bool {
+	return k.CanBeSuspended() && job.GetAnnotations()[v1alpha1.AnnotationSuspendedBy] == v1alpha1.CreatedByController
 }
 
 // UnmarkSuspended takes the mark back.
@@ -238,10 +239,11 @@ func setAnnotations(job *unstructured.Unstructured, annotations map[string]strin
 	job.SetAnnotations(annotations)
 }
 
-// HasAdditions says whether the job bears a record of what resuming wrote into its pod templates.
-func HasAdditions(job *unstructured.Unstructured) bool {
+// HasAdditions says whether the job bears a record of what resuming wrote into its pod templates. None is ours on a job of
+// a kind that cannot be suspended.
+func (k *Kind) HasAdditions(job *unstructured.Unstructured) bool {
 	_, ok := job.GetAnnotations()[v1alpha1.AnnotationTemplateAdditions]
-	return ok
+	return ok && k.CanBeSuspended()
 }
 
 // DropAdditions removes the record and leaves the pod templates as they are, where they cannot be changed any more.

@@ -254,7 +254,7 @@ spec:
 	require.NoError(t, err)
 	require.Equal(t, "a", sets[0].Template.Labels[v1alpha1.LabelQuotaName])
 	require.Equal(t, "team/j", sets[0].Template.Annotations[v1alpha1.AnnotationRelatedQueueUnit])
-	require.True(t, HasAdditions(job))
+	require.True(t, k.HasAdditions(job))
 
 	again := job.DeepCopy()
 	require.NoError(t, k.AddToTemplates(again, additions))
@@ -314,9 +314,9 @@ func TestMarks(t *testing.T) {
 	job := object(t, "")
 	before := job.DeepCopy()
 	MarkSuspended(job)
-	require.True(t, SuspendedByUs(job))
+	require.True(t, batchJob(t).SuspendedByUs(job))
 	UnmarkSuspended(job)
-	require.False(t, SuspendedByUs(job))
+	require.False(t, batchJob(t).SuspendedByUs(job))
 	require.Equal(t, before, job, "no empty map is left")
 	job.SetAnnotations(map[string]string{v1alpha1.AnnotationTemplateAdditions: "not json", "other": "1"})
 	require.True(t, batchJob(t).RestoreTemplates(job), "an unreadable record is dropped")
@@ -387,7 +387,7 @@ func tryKind(t *testing.T, k *Kind, predicate *Predicate, job *unstructured.Unst
 	}
 	if k.AddToTemplates(edited, additions) == nil {
 		k.RestoreTemplates(edited)
-		require.False(t, HasAdditions(edited))
+		require.False(t, k.HasAdditions(edited))
 	}
 	if k.SetSuspend(edited, true) == nil && k.CanBeSuspended() {
 		require.True(t, k.Suspended(edited))

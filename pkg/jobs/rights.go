@@ -41,7 +41,11 @@ func (k *Kind) ControllerRights() []rbacv1.PolicyRule {
 	if k.OfPods() {
 		return []rbacv1.PolicyRule{rule(k.GVR.Group, "get list watch", k.GVR.Resource)}
 	}
-	rules := []rbacv1.PolicyRule{rule(k.GVR.Group, "get list watch patch", k.GVR.Resource)}
+	verbs := "get list watch"
+	if k.CanBeSuspended() {
+		verbs += " patch"
+	}
+	rules := []rbacv1.PolicyRule{rule(k.GVR.Group, verbs, k.GVR.Resource)}
 	if len(k.startTime) > 0 {
 		rules = append(rules, rule(k.GVR.Group, "patch", k.GVR.Resource+"/status"))
 	}
