@@ -105,10 +105,10 @@ type QueueUnitSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Queue string `json:"queue,omitempty"`
-	// podSet lists the pods of the job, by role.
+	// podSet lists the pods of the job, by role, in at most 20 pod sets.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:MaxItems=20
 	// +kubebuilder:validation:XValidation:rule="self.size() < 2 || [self.map(p, p.name)].all(names, names.all(a, names.exists_one(b, a == b)))",message="names of pod sets must differ"
 	PodSets []PodSet `json:"podSet,omitempty"`
 	// priorityClassName gives the priority when priority is absent.
@@ -183,7 +183,7 @@ type AdmissionCheckState struct {
 	RetryCount *int32 `json:"retryCount,omitempty"`
 	// podSetUpdates is what the check asks to write into the pods.
 	// +optional
-	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:MaxItems=20
 	// +listType=atomic
 	PodSetUpdates []PodSetUpdate `json:"podSetUpdates,omitempty"`
 }
