@@ -28,6 +28,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
 // asks makes a unit ask for so many pods of one cpu.
@@ -254,6 +255,41 @@ func TestAnIdleReservationEnds(t *testing.T) {
 	require.True(t, r.engine.core.state.Outstanding(testQuota).IsZero())
 	r.advance(70 * time.Second)
 	require.Equal(t, writeAdmit, r.decision().kind)
+	r.sound()
+}
+
+// One that cannot be suspended keeps its quota, since nothing could take its pods away. Its unit says what is wrong.
+func TestAnIdleReservationOfWhatCannotBeSuspended(t *testing.T) {
+	r := newRig(t, quotasOf(4, testQuota))
+	predicate, err := jobs.NewPredicate(jobs.ManagedJobs{Kinds: jobs.KindsNamed("Deployment.v1.apps")})
+	require.NoError(t, err)
+	r.engine.managed.Store(predicate)
+	r.engine.core.config.IdleTimeout = 10 * time.Minute
+	r.engine.core.extend(nil, nil)
+	r.queue(testQuota).lead()
+	r.engine.FeedJob("Deployment.v1.apps", testNamespace, "a", "web", nil)
+	key := r.unit("a-deployment", 4, withConsumer("web"), func(u *unstructured.Unstructured) {
+		require.NoError(t, unstructured.SetNestedField(u.Object, "apps/v1", "spec", "consumerRef", "apiVersion"))
+		require.NoError(t, unstructured.SetNestedField(u.Object, "Deployment", "spec", "consumerRef", "kind"))
+		require.NoError(t, unstructured.SetNestedField(u.Object, "a", "spec", "consumerRef", "name"))
+	})
+	r.step()
+	r.send()
+	r.advance(10*time.Minute + time.Second)
+	require.Empty(t, r.decisions())
+	report := r.of(writeReport)
+	require.Len(t, report, 1)
+	r.engine.Settle(report[0].Do(t.Context(), r.api.rest))
+	r.drop(report[0])
+	r.step()
+	u := unitFrom(r.api.get(key))
+	require.Equal(t, admission.PhaseDequeued, u.phase)
+	require.Equal(t, metav1.ConditionFalse, u.condition(v1alpha1.ConditionPodsReady).Status)
+	require.Equal(t, string(admission.ReasonIdleReservation), u.condition(v1alpha1.ConditionPodsReady).Reason)
+	require.Equal(t, "cpu: 4", r.outstanding(testQuota))
+	r.advance(time.Hour)
+	require.Empty(t, r.of(writeReport), "it is told once")
+	require.Empty(t, r.decisions())
 	r.sound()
 }
 

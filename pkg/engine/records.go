@@ -39,8 +39,9 @@ type unitRecord struct {
 	queue, quota string
 	invalid      admission.Reason
 	priority     int32
-	// managed: its consumer is of a managed kind; misnamed: and the unit of that consumer has another name.
-	managed, misnamed bool
+	// managed: its consumer is of a managed kind; misnamed: and the unit of that consumer has another name;
+	// unsuspendable: and that kind cannot be suspended.
+	managed, misnamed, unsuspendable bool
 	// listed under what it resolved to.
 	listed bool
 	// next is the next unit of the same consumer.
@@ -83,13 +84,14 @@ func (r *records) resolved(rec *unitRecord, c *admission.Unit) {
 	}
 	rec.queue, rec.quota, rec.invalid = c.Queue, c.Quota, c.Invalid
 	rec.priority, rec.managed, rec.misnamed = c.Priority, c.ConsumerManaged, c.Misnamed
+	rec.unsuspendable = c.Unsuspendable
 	r.listing.place(rec)
 }
 
 // differsFrom says whether the unit resolves to something else now.
 func (rec *unitRecord) differsFrom(c *admission.Unit) bool {
 	return c.Quota != rec.quota || c.Queue != rec.queue || c.Priority != rec.priority || c.Invalid != rec.invalid ||
-		c.ConsumerManaged != rec.managed || c.Misnamed != rec.misnamed
+		c.ConsumerManaged != rec.managed || c.Misnamed != rec.misnamed || c.Unsuspendable != rec.unsuspendable
 }
 
 // withdraw notes that the snapshot does not have the unit as admitted any more.

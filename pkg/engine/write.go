@@ -334,16 +334,24 @@ func evictStatus(u *unitObject, d *admission.Evict, now time.Time) map[string]an
 	return status
 }
 
-// reportStatus is what saying why a unit waits writes. An admitted unit waits for more than it holds, or, without a
-// reason, for nothing.
+// conditionFor is the condition that says a reason, and its status while it is so. An admitted unit has no pod on a node,
+// or waits for more than it holds.
+func conditionFor(u *unitObject, reason admission.Reason) (conditionType string, status metav1.ConditionStatus) {
+	switch {
+	case !u.phase.Holds():
+		return v1alpha1.ConditionQuotaReserved, metav1.ConditionFalse
+	case reason == admission.ReasonIdleReservation || reason == admission.ReasonUnschedulable:
+		return v1alpha1.ConditionPodsReady, metav1.ConditionFalse
+	default:
+		return v1alpha1.ConditionResizePending, metav1.ConditionTrue
+	}
+}
+
+// reportStatus is what saying why a unit waits writes. An admitted unit without a reason waits for nothing.
 func reportStatus(u *unitObject, reason admission.Reason, message string, now time.Time) map[string]any {
 	message = shorten(message)
-	about := metav1.Condition{
-		Type: v1alpha1.ConditionQuotaReserved, Status: metav1.ConditionFalse, Reason: string(reason), Message: message,
-	}
-	if u.phase.Holds() {
-		about.Type, about.Status = v1alpha1.ConditionResizePending, metav1.ConditionTrue
-	}
+	about := metav1.Condition{Reason: string(reason), Message: message}
+	about.Type, about.Status = conditionFor(u, reason)
 	if reason == "" {
 		about.Status, about.Reason, about.Message = metav1.ConditionFalse, "NotNeeded", "no more is asked for than is held"
 	}
@@ -372,10 +380,7 @@ func withConditions(u *unitObject, now time.Time, set ...metav1.Condition) []met
 
 // reported says whether the object says this already.
 func reported(u *unitObject, reason admission.Reason, message string) bool {
-	about, status := v1alpha1.ConditionQuotaReserved, metav1.ConditionFalse
-	if u.phase.Holds() {
-		about, status = v1alpha1.ConditionResizePending, metav1.ConditionTrue
-	}
+	about, status := conditionFor(u, reason)
 	c := u.condition(about)
 	if reason == "" {
 		return c == nil || c.Status != status

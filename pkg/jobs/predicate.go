@@ -174,6 +174,12 @@ func (p *Predicate) UnitName(gvk schema.GroupVersionKind, job string) (string, b
 	return kind.UnitName(job), ok
 }
 
+// Unsuspendable says whether jobs of a kind are managed and cannot be suspended.
+func (p *Predicate) Unsuspendable(gvk schema.GroupVersionKind) bool {
+	kind, ok := p.kinds[gvk]
+	return ok && !kind.CanBeSuspended()
+}
+
 // ManagesOwner says whether an owner reference names a job of a managed kind.
 func (p *Predicate) ManagesOwner(ref metav1.OwnerReference) bool { return p.managed[GroupKind(ref)] }
 

@@ -157,7 +157,7 @@ func (s *State) report(now time.Time, plan *Plan) {
 			return
 		}
 		s.reports.move(u, 0)
-		if (u.stage != stageWaiting && u.group == nil) || (u.behindHead() && u.report.Reason == "") {
+		if !u.hasReason() || (u.behindHead() && u.report.Reason == "") {
 			continue
 		}
 		before := s.look(u)

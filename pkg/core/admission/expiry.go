@@ -26,7 +26,8 @@ import (
 
 // A reservation that nothing uses ends: the job is suspended again and waits for a while before it is tried once more,
 // longer each time. Otherwise a job that can never run, on purpose or not, would keep its quota from all others for
-// ever. Whoever made a unit without consumer is not known to make pods: a queue may ask him for a heartbeat.
+// ever. Whoever made a unit without consumer is not known to make pods: a queue may ask him for a heartbeat. The pods of
+// a job that cannot be suspended stay where they are: its unit keeps what it holds, and says so.
 
 // Back-off after a reservation that nothing used: base, doubled with each time in a row, up to most; and up to a tenth
 // more, which follows from the UID, so that those that failed together are not tried together.
@@ -106,13 +107,17 @@ func (x *expiry) message() string {
 
 // expiryChanged says whether an admitted unit may have to be placed again after its pods have changed.
 func (r *roster) expiryChanged(now time.Time, u *unit) bool {
-	return backlog.MomentOf(r.expiryOf(now, u).at) != u.retryAt
+	x := r.expiryOf(now, u)
+	if u.overdue.reason != "" {
+		return x != u.overdue
+	}
+	return backlog.MomentOf(x.at) != u.retryAt
 }
 
 // expire has the unit lose what nothing uses, if its time is over still.
 func (r *roster) expire(now time.Time, u *unit) (d Evict, expired bool) {
 	x := r.expiryOf(now, u)
-	if !x.over(now) {
+	if !x.over(now) || u.spec.Unsuspendable {
 		return d, false
 	}
 	n := u.spec.Requeues + 1

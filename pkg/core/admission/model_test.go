@@ -238,8 +238,11 @@ func (m *model) setPods(key string, change func(map[string]Pod)) {
 
 // expired units hold quota that nothing uses, for too long.
 func (m *model) expired(u *modelUnit) bool {
-	if u.at != "admitted" || u.Quarantined || !u.holds || u.held.IsZero() || m.now.Before(u.refusedTo) ||
-		u.Admitted.IsZero() {
+	return m.overdue(u) && !m.now.Before(u.refusedTo) && !u.Unsuspendable
+}
+
+func (m *model) overdue(u *modelUnit) bool {
+	if u.at != "admitted" || u.Quarantined || !u.holds || u.held.IsZero() || u.Admitted.IsZero() {
 		return false
 	}
 	if u.Consumer == (Consumer{}) {

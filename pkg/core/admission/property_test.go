@@ -223,6 +223,7 @@ func drawUnit(t *rapid.T, i int) Unit {
 		}
 		u.Consumer.Name += u.Consumer.UID
 		u.ConsumerManaged = rapid.Bool().Draw(t, "managed")
+		u.Unsuspendable = rapid.IntRange(0, 3).Draw(t, "unsuspendable") == 0
 		u.Requeues = rapid.Int64Range(0, 7).Draw(t, "requeues")
 		if rapid.IntRange(0, 2).Draw(t, "admitted") == 0 {
 			u.Phase, u.Held, u.HeldPods, u.Attempts = PhaseDequeued, u.Request, u.Pods, 1
@@ -601,7 +602,12 @@ func (w *world) checkPositions(t require.TestingT) {
 // may be told something again.
 func (w *world) checkReports(t require.TestingT) {
 	for key, u := range w.s.units {
-		if u.stage != stageWaiting || u.report.Reason == "" || u.reportAt != 0 {
+		if u.stage == stageAdmitted && u.spec.Unsuspendable {
+			m := w.units[key]
+			require.Equal(t, w.o.overdue(m) && !w.o.unwanted(m), u.overdue.reason != "", "%s does not use what it holds", key)
+		}
+		waits := u.stage == stageWaiting || u.stage == stageAdmitted && u.group == nil && u.hasReason()
+		if !waits || u.report.Reason == "" || u.reportAt != 0 {
 			continue
 		}
 		found, _ := w.s.why().waiting(u)

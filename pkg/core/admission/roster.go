@@ -234,9 +234,16 @@ func (r *roster) placeAdmitted(now time.Time, u *unit) {
 	} else {
 		r.hold(u, u.spec.wants())
 	}
-	expires := r.expiryOf(now, u)
-	if reason == "" && expires.over(now) {
+	expires, overdue := r.expiryOf(now, u), expiry{}
+	switch {
+	case reason != "" || !expires.over(now):
+	case u.spec.Unsuspendable:
+		expires, overdue = expiry{}, expires
+	default:
 		reason = expires.reason
+	}
+	if u.overdue != overdue {
+		u.own().overdue = overdue
 	}
 	again := expires.at
 	if reason == "" && !u.spec.Quarantined {
@@ -246,8 +253,12 @@ func (r *roster) placeAdmitted(now time.Time, u *unit) {
 		r.retryAt(u, again)
 		return
 	}
-	r.reports.move(u, 0)
-	u.report = noReport
+	if overdue.reason == "" {
+		r.reports.move(u, 0)
+		u.report = noReport
+	} else {
+		r.reports.plan(u, Finding{Reason: overdue.reason}, now)
+	}
 	switch {
 	case reason == "":
 		r.retryAt(u, again)

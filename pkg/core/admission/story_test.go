@@ -336,6 +336,8 @@ func (st *story) setUnit(u *Unit, key, value string) {
 		u.Active = value == "true"
 	case "heartbeat": // seconds after the beginning
 		u.Heartbeat = epoch.Add(time.Duration(st.number(value)) * time.Second)
+	case "unsuspendable":
+		u.Unsuspendable = value == "true"
 	case "adopting":
 		u.Adopting = value == "true"
 	case "phase":

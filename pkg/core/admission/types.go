@@ -59,6 +59,9 @@ type Unit struct {
 	// OwnedByConsumer says that the unit's controller owner reference is its consumer: it wins over
 	// other units of the same consumer.
 	OwnedByConsumer bool
+	// Unsuspendable: the kind of its consumer cannot be suspended, so its pods cannot be taken away. A reservation that
+	// nothing uses is told and does not end.
+	Unsuspendable bool
 	// Misnamed: its consumer is of a managed kind, whose unit has another name. It stands for no job.
 	Misnamed bool
 	// Adopting: born for a job that runs already; not decided, waits until its status says Running.

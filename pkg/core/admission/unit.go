@@ -78,6 +78,8 @@ type tenure struct {
 	grows    growth
 	next     resources.List
 	nextPods int64
+	// overdue is the timeout that was over when the unit was placed, if nothing is done about it but telling.
+	overdue expiry
 	// left is when its last pod left its node. requeueAt and requeues are those of the eviction in flight.
 	left, requeueAt time.Time
 	requeues        int64
@@ -286,7 +288,7 @@ type plainUnit struct {
 	priority                                                                                  int32
 	pods, heldPods, attempts, requeues                                                        int64
 	nonPreemptible, active, consumerManaged, ownedByConsumer, misnamed, adopting, quarantined bool
-	adopted, recorded                                                                         bool
+	unsuspendable, adopted, recorded                                                          bool
 	consumer                                                                                  Consumer
 	phase                                                                                     Phase
 	invalid                                                                                   Reason
@@ -300,6 +302,6 @@ func (in *Unit) plain() plainUnit {
 		consumerManaged: in.ConsumerManaged, ownedByConsumer: in.OwnedByConsumer, misnamed: in.Misnamed,
 		adopting: in.Adopting, quarantined: in.Quarantined, consumer: in.Consumer, phase: in.Phase, invalid: in.Invalid,
 		message: in.InvalidMessage, heldPods: in.HeldPods, requeues: in.Requeues, adopted: in.Adopted,
-		recorded: in.Recorded,
+		unsuspendable: in.Unsuspendable, recorded: in.Recorded,
 	}
 }

@@ -112,7 +112,7 @@ func (s *State) Why(unitKey string) (Reason, string, bool) {
 	case stageAdmitting:
 		return ReasonPending, "its admission is being written; reserved: " + u.held.String(), true
 	case stageAdmitted:
-		if u.group == nil {
+		if !u.hasReason() {
 			return "", "admitted; holds " + u.held.String(), true
 		}
 	case stageResizing:

@@ -26,8 +26,17 @@ type why struct {
 
 func (s *State) why() *why { return &why{s.roster, &s.pass} }
 
+// hasReason says whether there is something to tell of a unit: it waits, for all that it asks for or for more, or does
+// not use what it holds.
+func (u *unit) hasReason() bool {
+	return u.stage == stageWaiting || u.group != nil || u.stage == stageAdmitted && u.overdue.reason != ""
+}
+
 // waiting is why a unit waits, with the numbers of now. All that follows from other things is up to date.
 func (w *why) waiting(u *unit) (Finding, string) {
+	if u.stage == stageAdmitted && u.group == nil {
+		return Finding{Reason: u.overdue.reason}, u.overdue.message()
+	}
 	if u.group == nil {
 		return Finding{Reason: u.parked}, whyParked(w.roster, u)
 	}
