@@ -334,8 +334,8 @@ func evictStatus(u *unitObject, d *admission.Evict, now time.Time) map[string]an
 	return status
 }
 
-// conditionFor is the condition that says a reason, and its status while it is so. An admitted unit has no pod on a node,
-// or waits for more than it holds.
+// conditionFor is the condition that says a reason, and its status while it is so. An admitted unit has no pod on a
+// node, or waits for more than it holds.
 func conditionFor(u *unitObject, reason admission.Reason) (conditionType string, status metav1.ConditionStatus) {
 	switch {
 	case !u.phase.Holds():

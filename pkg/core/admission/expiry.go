@@ -26,8 +26,8 @@ import (
 
 // A reservation that nothing uses ends: the job is suspended again and waits for a while before it is tried once more,
 // longer each time. Otherwise a job that can never run, on purpose or not, would keep its quota from all others for
-// ever. Whoever made a unit without consumer is not known to make pods: a queue may ask him for a heartbeat. The pods of
-// a job that cannot be suspended stay where they are: its unit keeps what it holds, and says so.
+// ever. Whoever made a unit without consumer is not known to make pods: a queue may ask him for a heartbeat. The pods
+// of a job that cannot be suspended stay where they are: its unit keeps what it holds, and says so.
 
 // Back-off after a reservation that nothing used: base, doubled with each time in a row, up to most; and up to a tenth
 // more, which follows from the UID, so that those that failed together are not tried together.
