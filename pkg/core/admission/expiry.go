@@ -51,7 +51,7 @@ func (r *roster) expiryOf(now time.Time, u *unit) (x expiry) {
 	}
 	switch {
 	case u.spec.Consumer == (Consumer{}):
-		return u.heartbeatExpiry(now)
+		return r.heartbeatExpiry(now, u)
 	case u.spec.ConsumerManaged:
 		return r.unusedExpiry(u)
 	default:
@@ -59,14 +59,14 @@ func (r *roster) expiryOf(now time.Time, u *unit) (x expiry) {
 	}
 }
 
-// heartbeatExpiry is that of a unit without consumer. A heartbeat later than the next one has to be is none: otherwise
-// one would do for ever.
-func (u *unit) heartbeatExpiry(now time.Time) (x expiry) {
+// heartbeatExpiry is that of a unit without consumer. Pods show that it is used: those that nobody owns make such a unit.
+// A heartbeat later than the next one has to be is none: otherwise one would do for ever.
+func (r *roster) heartbeatExpiry(now time.Time, u *unit) (x expiry) {
 	timeout := u.queue.spec.HeartbeatTimeout
-	if timeout <= 0 {
+	if pods, _ := r.ledger.Pods(u.spec.Key); timeout <= 0 || pods > 0 {
 		return x
 	}
-	last := u.spec.Admitted
+	last := later(u.spec.Admitted, u.left)
 	if beat := u.spec.Heartbeat; !beat.After(now.Add(timeout)) {
 		last = later(last, beat)
 	}

@@ -248,6 +248,12 @@ func (m *model) overdue(u *modelUnit) bool {
 	if u.Consumer == (Consumer{}) {
 		timeout := m.queues[u.Queue].HeartbeatTimeout
 		last := u.Admitted
+		if u.left.After(last) {
+			last = u.left
+		}
+		if len(m.pods[u.Key]) > 0 {
+			return false
+		}
 		if u.Heartbeat.After(last) && !u.Heartbeat.After(m.now.Add(timeout)) {
 			last = u.Heartbeat
 		}
