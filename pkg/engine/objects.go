@@ -92,9 +92,9 @@ func (q *queueObject) setSpec(spec *v1alpha1.QueueSpec, defaultPolicy string) {
 	} else {
 		q.class = spec.PriorityClassName
 	}
-	if p := spec.StopPolicy; p != nil && *p != v1alpha1.StopNone && *p != "" {
-		q.spec.Held = true
-	}
+	stop := ptr.Deref(spec.StopPolicy, v1alpha1.StopNone)
+	q.spec.Held = stop != v1alpha1.StopNone && stop != ""
+	q.spec.Drains = stop == v1alpha1.StopHoldAndDrain
 	if spec.MaxAdmitted != nil {
 		q.spec.MaxAdmitted = *spec.MaxAdmitted
 	}

@@ -243,7 +243,10 @@ func TestQueuesAreDecodedOneByOne(t *testing.T) {
 	require.Equal(t, int32(0), decode(field("maxAdmitted", int64(0))).MaxAdmitted)
 	require.Equal(t, &admission.NamespaceBounds{MaxPending: 3, MaxAdmitted: -1},
 		decode(field("perNamespace", map[string]any{"maxPending": int64(3)})).PerNamespace)
-	require.True(t, decode(field("stopPolicy", "HoldAndDrain")).Held)
+	drained, held := decode(field("stopPolicy", "HoldAndDrain")), decode(field("stopPolicy", "Hold"))
+	require.True(t, drained.Held && drained.Drains)
+	require.True(t, held.Held && !held.Drains)
+	require.True(t, decode(field("stopPolicy", "Perhaps")).Held, "what is not known holds")
 	require.False(t, decode(field("stopPolicy", "None")).Held)
 	require.Contains(t, decode(field("priority", "high")).Policy, "unreadable")
 }

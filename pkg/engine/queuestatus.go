@@ -221,6 +221,9 @@ func (s *queueStatuses) activeCondition(q *queueObject) metav1.Condition {
 	case q.spec.Held:
 		c.Status, c.Reason = metav1.ConditionFalse, string(admission.ReasonQueueHeld)
 		c.Message = "spec.stopPolicy holds the queue"
+		if q.spec.Drains {
+			c.Reason, c.Message = string(admission.ReasonQueueDrained), "spec.stopPolicy has the queue admit nothing, and give back what it has"
+		}
 	}
 	return c
 }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -63,6 +64,38 @@ func TestDeactivatedJobIsSuspendedAndComesBack(t *testing.T) {
 	c.setActive(t, ns, "held", true)
 	c.waitPhase(t, ns, "held", schedulingv1alpha1.PhaseSucceed)
 	require.EqualValues(t, 2, attempts(c.unit(t, ns, "held")))
+}
+
+// A queue that is drained has its jobs suspended, and they go on at their places when it is opened again. Others do not
+// notice.
+func TestDrainedQueue(t *testing.T) {
+	c := sharedCluster(t)
+	ns := c.namespace(t, "drained")
+	c.quota(t, ns, "drained", 2, 2)
+	c.quota(t, ns, "beside", 1, 1)
+	c.create(t, newJob(ns, "runs", suspended, ofQuota("drained"), runs(10*time.Second)))
+	c.create(t, newJob(ns, "other", suspended, ofQuota("beside"), runs(10*time.Second)))
+	c.waitPhase(t, ns, "runs", schedulingv1alpha1.PhaseRunning)
+	c.setStopPolicy(t, "drained", schedulingv1alpha1.StopHoldAndDrain)
+	require.Eventually(t, func() bool { return *c.job(t, ns, "runs").Spec.Suspend && len(c.podsOf(t, ns, "runs")) == 0 },
+		soon, pace, "the job is suspended and has no pods")
+	unit := c.unit(t, ns, "runs")
+	require.Equal(t, schedulingv1alpha1.PhaseEnqueued, unit.Status.Phase)
+	require.Empty(t, unit.Status.Admissions)
+	evicted := meta.FindStatusCondition(unit.Status.Conditions, schedulingv1alpha1.ConditionEvicted)
+	require.Equal(t, "QueueDrained", evicted.Reason)
+	c.waitPhase(t, ns, "other", schedulingv1alpha1.PhaseSucceed)
+	require.EqualValues(t, 1, attempts(c.unit(t, ns, "other")))
+	c.setStopPolicy(t, "drained", schedulingv1alpha1.StopNone)
+	c.waitPhase(t, ns, "runs", schedulingv1alpha1.PhaseSucceed)
+	require.EqualValues(t, 2, attempts(c.unit(t, ns, "runs")))
+}
+
+func (c *cluster) setStopPolicy(t *testing.T, queue string, policy schedulingv1alpha1.StopPolicy) {
+	t.Helper()
+	_, err := c.dyn.Resource(schedulingv1alpha1.QueueResource).Namespace(schedulingv1alpha1.DefaultQueueNamespace).Patch(
+		t.Context(), queue, types.MergePatchType, []byte(`{"spec":{"stopPolicy":"`+string(policy)+`"}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
 }
 
 func (c *cluster) setActive(t *testing.T, namespace, name string, active bool) {

@@ -61,7 +61,9 @@ const (
 	StopNone StopPolicy = "None"
 	// StopHold admits nothing new; what is admitted goes on.
 	StopHold StopPolicy = "Hold"
-	// StopHoldAndDrain admits nothing new; in this version it does not take back what is admitted.
+	// StopHoldAndDrain admits nothing new and takes back what is admitted: jobs are suspended, last those that were
+	// admitted first, and wait at their places. Pods that cannot be taken away stay: those of Deployments, StatefulSets
+	// and LeaderWorkerSets, and those that nobody owns.
 	StopHoldAndDrain StopPolicy = "HoldAndDrain"
 )
 
@@ -95,7 +97,8 @@ type QueueSpec struct {
 	// +listType=map
 	// +listMapKey=name
 	AdmissionChecks []QueueAdmissionCheck `json:"admissionChecks,omitempty"`
-	// stopPolicy holds the queue: None, Hold, or HoldAndDrain, which in this version holds only.
+	// stopPolicy holds the queue: None; Hold, which admits nothing new; or HoldAndDrain, which also takes back what is
+	// admitted and can be suspended.
 	// +optional
 	StopPolicy *StopPolicy `json:"stopPolicy,omitempty"`
 	// maxPending is the greatest number of units that may wait. Kept; this version does not bound it.
@@ -107,7 +110,7 @@ type QueueSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	MaxAdmitted *int32 `json:"maxAdmitted,omitempty"`
 	// heartbeatTimeoutSeconds is how long a unit without consumer keeps its quota after the time in its annotation
-	// koord-queue/heartbeat, or after its admission. Absent means for ever.
+	// koord-queue/heartbeat, or after its admission or its last pod. Absent means for ever, and so do pods of the unit.
 	// +optional
 	// +kubebuilder:validation:Minimum=10
 	HeartbeatTimeoutSeconds *int32 `json:"heartbeatTimeoutSeconds,omitempty"`

@@ -127,7 +127,10 @@ func checkAdmitted(r *roster, u *unit) (reason Reason, message string, gone bool
 	if reason, message = checkActive(r, time.Time{}, u); reason != "" {
 		return reason, message, false
 	}
-	reason, message = checkDuplicate(r, time.Time{}, u)
+	if reason, message = checkDuplicate(r, time.Time{}, u); reason != "" {
+		return reason, message, false
+	}
+	reason, message = checkDrained(r, u)
 	return reason, message, false
 }
 
@@ -171,6 +174,14 @@ func checkActive(_ *roster, _ time.Time, u *unit) (Reason, string) {
 		return ReasonInactive, "the unit is held: spec.active is false"
 	}
 	return "", ""
+}
+
+// checkDrained leaves those alone whose pods cannot be taken away: they would use quota that nobody holds.
+func checkDrained(r *roster, u *unit) (Reason, string) {
+	if q := r.queues.byName[u.spec.Queue]; q == nil || !q.spec.Drains || r.keepsPods(u) {
+		return "", ""
+	}
+	return ReasonQueueDrained, fmt.Sprintf("queue %q takes back what it has admitted", u.spec.Queue)
 }
 
 func checkAdopting(_ *roster, _ time.Time, u *unit) (Reason, string) {

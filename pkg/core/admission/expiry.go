@@ -105,6 +105,16 @@ func (x *expiry) message() string {
 	}
 }
 
+// keepsPods says that the pods of a unit cannot be taken away. So it is with pods that nobody owns, whose unit has no
+// consumer.
+func (r *roster) keepsPods(u *unit) bool {
+	if u.spec.Consumer != (Consumer{}) {
+		return u.spec.Unsuspendable
+	}
+	pods, _ := r.ledger.Pods(u.spec.Key)
+	return pods > 0
+}
+
 // expiryChanged says whether an admitted unit may have to be placed again after its pods have changed.
 func (r *roster) expiryChanged(now time.Time, u *unit) bool {
 	x := r.expiryOf(now, u)

@@ -590,7 +590,15 @@ func (m *model) toEvict(u *modelUnit) bool {
 
 // unwanted units must not be admitted, whether or not that can be written now.
 func (m *model) unwanted(u *modelUnit) bool {
-	return m.otherNamespace(u) || m.without(u) || !u.Active || m.duplicate(u)
+	return m.otherNamespace(u) || m.without(u) || !u.Active || m.duplicate(u) || m.drained(u)
+}
+
+// drained: its queue takes back what it has admitted, and its pods can be taken away.
+func (m *model) drained(u *modelUnit) bool {
+	if u.Consumer == (Consumer{}) && len(m.pods[u.Key]) > 0 || u.Unsuspendable {
+		return false
+	}
+	return m.queues[u.Queue].Drains
 }
 
 // duplicate says that another unit stands for the job of this one.

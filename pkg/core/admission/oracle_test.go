@@ -113,6 +113,7 @@ func (o *oracle) decide() (evict, resize, admit, grow []string) {
 			u.expires = !o.toEvict(u)
 		}
 	}
+	slices.SortStableFunc(evict, func(a, b string) int { return o.units[b].Admitted.Compare(o.units[a].Admitted) })
 	for _, key := range evict {
 		u := o.units[key]
 		u.at, u.attempt = "evicting", u.Attempts

@@ -167,6 +167,7 @@ func drawQueue(t *rapid.T, name string) Queue {
 		Held:        rapid.IntRange(0, 9).Draw(t, "held") == 0,
 		MaxAdmitted: rapid.SampledFrom([]int32{-1, -1, -1, 0, 1, 3}).Draw(t, "max admitted"),
 	}
+	q.Drains = q.Held && rapid.Bool().Draw(t, "drains")
 	if rapid.IntRange(0, 5).Draw(t, "restricted") == 0 {
 		q.Quotas = []string{"a11", "b1"}
 	}

@@ -80,7 +80,7 @@ func (q *queueRecord) shareChanged() bool {
 
 func (q *Queue) same(o *Queue) bool {
 	return q.Name == o.Name && q.Policy == o.Policy && q.Priority == o.Priority && q.Threshold == o.Threshold &&
-		q.Held == o.Held && q.MaxAdmitted == o.MaxAdmitted && q.samePerNamespace(o) &&
+		q.Held == o.Held && q.Drains == o.Drains && q.MaxAdmitted == o.MaxAdmitted && q.samePerNamespace(o) &&
 		q.HeartbeatTimeout == o.HeartbeatTimeout &&
 		// nil accepts all, an empty list none
 		slices.Equal(q.Quotas, o.Quotas) && (q.Quotas == nil) == (o.Quotas == nil)
@@ -96,6 +96,11 @@ func (q *Queue) samePerNamespace(o *Queue) bool {
 // sameOrder says that units of the queue have the same places with both.
 func (q *Queue) sameOrder(o *Queue) bool {
 	return q.Policy == o.Policy && q.Threshold == o.Threshold && q.samePerNamespace(o)
+}
+
+// sameTenure says that units keep what they hold for as long with both.
+func (q *Queue) sameTenure(o *Queue) bool {
+	return q.HeartbeatTimeout == o.HeartbeatTimeout && q.Drains == o.Drains
 }
 
 // queues are those that exist or that a unit names.
@@ -192,8 +197,8 @@ func (r *roster) queueChanged(now time.Time, q *queueRecord, reorder bool) {
 	r.changed = true
 }
 
-// placeHolding places the units again that hold quota in a queue. It looks at all units: timeouts of queues seldom
-// change.
+// placeHolding places the units again that hold quota in a queue. It looks at all units: how long queues let units hold
+// quota seldom changes.
 func (r *roster) placeHolding(now time.Time, q *queueRecord) {
 	set := map[*unit]struct{}{}
 	for _, u := range r.units {

@@ -39,6 +39,7 @@ const (
 	ReasonDuplicateUnit          Reason = "DuplicateUnit" // another unit stands for the same consumer
 	ReasonInactive               Reason = "Inactive"
 	ReasonQueueHeld              Reason = "QueueHeld"
+	ReasonQueueDrained           Reason = "QueueDrained"
 	ReasonQueueFull              Reason = "QueueFull"     // maxAdmitted of the queue
 	ReasonQueueOverflow          Reason = "QueueOverflow" // maxPending of the queue for the namespace
 	ReasonBackoff                Reason = "Backoff"

@@ -397,7 +397,8 @@ func (r *roster) podsChange(now time.Time, unitKey string, f func() (outstanding
 			r.tree.Changed(u.quota)
 		}
 		r.podsLeft(now, u, assigned)
-		if u.stage == stageAdmitted && u.holding && (r.sizeChanged(u) || r.expiryChanged(now, u)) {
+		if u.stage == stageAdmitted && u.holding &&
+			(u.queue.spec.Drains || r.sizeChanged(u) || r.expiryChanged(now, u)) {
 			r.place(now, u)
 		}
 	})

@@ -92,10 +92,10 @@ func (s *State) UpsertQueue(now time.Time, in Queue) {
 		return
 	}
 	reorder := !q.known || !q.spec.sameOrder(&in)
-	timeoutChanged := q.spec.HeartbeatTimeout != in.HeartbeatTimeout
+	tenureChanged := !q.spec.sameTenure(&in)
 	q.known, q.spec = true, in
 	s.queueChanged(now, q, reorder)
-	if timeoutChanged {
+	if tenureChanged {
 		s.placeHolding(now, q)
 	}
 }

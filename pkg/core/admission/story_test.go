@@ -283,6 +283,8 @@ func (st *story) queue(a arguments) {
 			q.PerNamespace = &bounds
 		case "heartbeat":
 			q.HeartbeatTimeout = time.Duration(st.number(value)) * time.Second
+		case "drains":
+			q.Held, q.Drains = value == "true", value == "true"
 		case "held":
 			q.Held = value == "true"
 		default:

@@ -100,8 +100,9 @@ type Queue struct {
 	Threshold int32
 	// Quotas that the queue accepts; nil accepts all.
 	Quotas []string
-	// Held: admit nothing new. MaxAdmitted < 0 means no bound.
-	Held        bool
+	// Held: admit nothing new. Drains: and take back what is admitted, last what was admitted first.
+	Held, Drains bool
+	// MaxAdmitted < 0 means no bound.
 	MaxAdmitted int32
 	// HeartbeatTimeout is how long a unit without consumer keeps what it holds after its last heartbeat; zero means for
 	// ever.

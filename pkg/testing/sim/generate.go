@@ -253,7 +253,7 @@ var mischief = []func(g *generator){
 	},
 	func(g *generator) {
 		at, name := g.when(), pick(g.dice, leaves)
-		g.add(at, "queue", name, "hold", "true")
+		g.add(at, "queue", name, "stop", pick(g.dice, []string{"Hold", "HoldAndDrain"}))
 		g.add(at+g.between(0, 10*time.Second), "queue", name, "policy", pick(g.dice, []string{"Priority", "FIFO", "Block"}))
 	},
 	func(g *generator) { g.add(g.when(), "delete-queue", pick(g.dice, leaves)) },
