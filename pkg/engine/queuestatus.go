@@ -222,7 +222,7 @@ func (s *queueStatuses) activeCondition(q *queueObject) metav1.Condition {
 		c.Status, c.Reason = metav1.ConditionFalse, string(admission.ReasonQueueHeld)
 		c.Message = "spec.stopPolicy holds the queue"
 		if q.spec.Drains {
-			c.Reason, c.Message = string(admission.ReasonQueueDrained), "spec.stopPolicy has the queue admit nothing, and give back what it has"
+			c.Reason, c.Message = string(admission.ReasonQueueDrained), "spec.stopPolicy holds the queue and takes back what it has admitted"
 		}
 	}
 	return c

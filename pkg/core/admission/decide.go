@@ -73,8 +73,8 @@ func (r *roster) resume(now time.Time) {
 	}
 }
 
-// evict puts the evictions in flight, last those of units that were admitted first. What a unit holds is free only when its
-// eviction is confirmed.
+// evict puts the evictions in flight, last those of units that were admitted first. What a unit holds is free only when
+// its eviction is confirmed.
 func (r *roster) evict(now time.Time, plan *Plan) {
 	units := inOrder(r.evictions)
 	slices.SortStableFunc(units, func(a, b *unit) int { return b.spec.Admitted.Compare(a.spec.Admitted) })
