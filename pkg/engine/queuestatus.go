@@ -222,7 +222,8 @@ func (s *queueStatuses) activeCondition(q *queueObject) metav1.Condition {
 		c.Status, c.Reason = metav1.ConditionFalse, string(admission.ReasonQueueHeld)
 		c.Message = "spec.stopPolicy holds the queue"
 		if q.spec.Drains {
-			c.Reason, c.Message = string(admission.ReasonQueueDrained), "spec.stopPolicy holds the queue and takes back what it has admitted"
+			c.Reason = string(admission.ReasonQueueDrained)
+			c.Message = "spec.stopPolicy holds the queue and takes back what it has admitted"
 		}
 	}
 	return c
