@@ -45,7 +45,7 @@ func TestTheExtensionsDecide(t *testing.T) {
 	var cfg admission.Config
 	require.NoError(t, jobqueue.Extend(&cfg, extensions...))
 	core := admission.New(cfg)
-	core.UpsertQueue(now, admission.Queue{Name: "q", Policy: "NewestFirst", MaxAdmitted: -1})
+	core.UpsertQueue(now, admission.Queue{Name: "q", Policy: "NewestFirst", MaxPending: -1, MaxAdmitted: -1})
 	room := resources.FromMap(map[string]int64{"cpu": 2000})
 	core.SetQuota(now, admission.Quota{Name: "q", Limit: room, Max: room})
 	core.UpsertUnit(now, unit("old", time.Hour, 1))

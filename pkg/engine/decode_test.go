@@ -545,13 +545,13 @@ func queueIn(t testing.TB, text, policy string) *queueObject {
 
 func TestQueuesAreRead(t *testing.T) {
 	whole := fmt.Sprintf(textQueue, 1, textOfStatus(3))
-	all := admission.Queue{Name: "team-1", Policy: "Block", Priority: 3, Threshold: 7, MaxAdmitted: 9}
+	all := admission.Queue{Name: "team-1", Policy: "Block", Priority: 3, Threshold: 7, MaxPending: -1, MaxAdmitted: 9}
 	with := func(change func(q *admission.Queue)) admission.Queue {
 		q := all
 		change(&q)
 		return q
 	}
-	plain := admission.Queue{Name: "a", Policy: "FIFO", Threshold: defaultThreshold, MaxAdmitted: -1}
+	plain := admission.Queue{Name: "a", Policy: "FIFO", Threshold: defaultThreshold, MaxPending: -1, MaxAdmitted: -1}
 	for _, tt := range []struct {
 		name, text string
 		want       admission.Queue
@@ -575,7 +575,9 @@ func TestQueuesAreRead(t *testing.T) {
 			`"priority":3`, `"priorityClassName":"high","stopPolicy":"Hold","admissionChecks":[{"name":"a",`+
 				`"labelSelector":{"matchLabels":{"a":"b"}}}],"maxPending":1`,
 			`"other":"x"`, `"koord-queue/available-quota":"b, a"`).Replace(whole),
-			with(func(q *admission.Queue) { q.Priority, q.Held, q.Quotas = 0, true, []string{"a", "b"} }), `"pending":3`, 1},
+			with(func(q *admission.Queue) {
+				q.Priority, q.Held, q.MaxPending, q.Quotas = 0, true, 1, []string{"a", "b"}
+			}), `"pending":3`, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			q := queueIn(t, tt.text, "FIFO")

@@ -59,7 +59,7 @@ func (q *queueObject) says() string {
 // decodeQueue never fails: a queue that cannot be read has a policy that nobody knows, which parks its units.
 func decodeQueue(w *wireQueue, defaultPolicy string) (q *queueObject) {
 	q = &queueObject{objectMeta: metaOf(&w.Metadata), status: w.Status}
-	q.spec = admission.Queue{Name: q.Name, Threshold: defaultThreshold, MaxAdmitted: -1}
+	q.spec = admission.Queue{Name: q.Name, Threshold: defaultThreshold, MaxPending: -1, MaxAdmitted: -1}
 	defer func() {
 		if r := recover(); r != nil {
 			q.panicked = true
@@ -95,9 +95,7 @@ func (q *queueObject) setSpec(spec *v1alpha1.QueueSpec, defaultPolicy string) {
 	stop := ptr.Deref(spec.StopPolicy, v1alpha1.StopNone)
 	q.spec.Held = stop != v1alpha1.StopNone && stop != ""
 	q.spec.Drains = stop == v1alpha1.StopHoldAndDrain
-	if spec.MaxAdmitted != nil {
-		q.spec.MaxAdmitted = *spec.MaxAdmitted
-	}
+	q.spec.MaxPending, q.spec.MaxAdmitted = ptr.Deref(spec.MaxPending, -1), ptr.Deref(spec.MaxAdmitted, -1)
 	if s := spec.HeartbeatTimeoutSeconds; s != nil && *s > 0 {
 		q.spec.HeartbeatTimeout = time.Duration(*s) * time.Second
 	}

@@ -94,7 +94,7 @@ func TestADemandThatCannotBeToldIsToldLater(t *testing.T) {
 	clock := o.opts.Clock.(*clocktesting.FakeClock)
 	o.observe(testStart, c)
 	c.call("", func(s *admission.State) {
-		s.UpsertQueue(testStart, admission.Queue{Name: "q", Policy: "Priority"})
+		s.UpsertQueue(testStart, admission.Queue{Name: "q", Policy: "Priority", MaxPending: -1})
 		s.UpsertUnit(testStart, admission.Unit{
 			Key: "team/a", UID: "a", Queue: "q", Quota: testQuota, Request: cpu(4), Pods: 1, Active: true,
 		})

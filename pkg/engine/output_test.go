@@ -207,7 +207,7 @@ func TestQueuesAreDecodedOneByOne(t *testing.T) {
 	field := func(name string, value any) func(*unstructured.Unstructured) {
 		return func(q *unstructured.Unstructured) { q.Object["spec"].(map[string]any)[name] = value }
 	}
-	plain := admission.Queue{Name: "q", Policy: "FIFO", Threshold: 4, MaxAdmitted: -1}
+	plain := admission.Queue{Name: "q", Policy: "FIFO", Threshold: 4, MaxPending: -1, MaxAdmitted: -1}
 	require.Equal(t, plain, decode(func(*unstructured.Unstructured) {}))
 	for _, tt := range []struct {
 		long, short string
@@ -241,6 +241,7 @@ func TestQueuesAreDecodedOneByOne(t *testing.T) {
 	require.Equal(t, int32(7), decode(annotate(v1alpha1.AnnotationPriorityThreshold, "7")).Threshold)
 	require.Equal(t, int32(4), decode(annotate(v1alpha1.AnnotationPriorityThreshold, "seven")).Threshold)
 	require.Equal(t, int32(0), decode(field("maxAdmitted", int64(0))).MaxAdmitted)
+	require.Equal(t, int32(3), decode(field("maxPending", int64(3))).MaxPending)
 	require.Equal(t, &admission.NamespaceBounds{MaxPending: 3, MaxAdmitted: -1},
 		decode(field("perNamespace", map[string]any{"maxPending": int64(3)})).PerNamespace)
 	drained, held := decode(field("stopPolicy", "HoldAndDrain")), decode(field("stopPolicy", "Hold"))

@@ -103,7 +103,7 @@ func TestMinHoldsBackWhatElasticQuotaRefuses(t *testing.T) {
 			require.Equal(t, tc.refused, l.minRefuses("a", asks))
 
 			state, now := admission.New(admission.Config{}), time.Unix(0, 0)
-			state.UpsertQueue(now, admission.Queue{Name: "q", Policy: "Priority", MaxAdmitted: -1})
+			state.UpsertQueue(now, admission.Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
 			found, _ := l.adapter.Observe([]string{"a"})
 			for _, q := range found {
 				state.SetQuota(now, q)

@@ -124,7 +124,8 @@ func newWorld(t testT, live *realPlugin) *world {
 	})
 	w.state = admission.New(admission.Config{})
 	for _, q := range []admission.Queue{
-		{Name: "priority", Policy: "Priority", MaxAdmitted: -1}, {Name: "block", Policy: "Block", MaxAdmitted: -1},
+		{Name: "priority", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1},
+		{Name: "block", Policy: "Block", MaxPending: -1, MaxAdmitted: -1},
 	} {
 		w.state.UpsertQueue(w.now, q)
 	}

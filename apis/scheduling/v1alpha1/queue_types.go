@@ -101,7 +101,8 @@ type QueueSpec struct {
 	// admitted and can be suspended.
 	// +optional
 	StopPolicy *StopPolicy `json:"stopPolicy,omitempty"`
-	// maxPending is the greatest number of units that may wait. Kept; this version does not bound it.
+	// maxPending is the greatest number of units that are in line, of those that perNamespace lets there. Those beyond it,
+	// in the order of the queue, wait outside with reason QueueOverflow, and come into line at their places.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxPending *int32 `json:"maxPending,omitempty"`

@@ -83,7 +83,7 @@ func (c benchScale) fill(s *State) {
 	for i := range c.queues {
 		name := fmt.Sprintf("leaf%d", i)
 		s.SetQuota(epoch, Quota{Name: name, Parent: "dept", Limit: cpu(200_000), Max: cpu(200_000), Min: cpu(8_000)})
-		s.UpsertQueue(epoch, Queue{Name: fmt.Sprintf("q%d", i), Policy: c.policy, MaxAdmitted: -1})
+		s.UpsertQueue(epoch, Queue{Name: fmt.Sprintf("q%d", i), Policy: c.policy, MaxPending: -1, MaxAdmitted: -1})
 	}
 	for i := range c.waiting {
 		s.UpsertUnit(epoch, c.unit(i))
@@ -417,7 +417,7 @@ func lenders(queues, waiting int) *benchWorld {
 			Name: fmt.Sprintf("leaf%d", i), Parent: "root", Shared: true, Limit: amounts(benchLargest / 8 / 2),
 			Max: amounts(benchBottleneck),
 		})
-		w.s.UpsertQueue(epoch, Queue{Name: fmt.Sprintf("q%d", i), Policy: w.policy, MaxAdmitted: -1})
+		w.s.UpsertQueue(epoch, Queue{Name: fmt.Sprintf("q%d", i), Policy: w.policy, MaxPending: -1, MaxAdmitted: -1})
 	}
 	for i := range w.waiting {
 		w.s.UpsertUnit(epoch, w.unit(i))

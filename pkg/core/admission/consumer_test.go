@@ -41,7 +41,7 @@ func TestWhichUnitStandsForAJob(t *testing.T) {
 			for _, keys := range [][2]string{{"ns/a", "ns/z"}, {"ns/z", "ns/a"}} {
 				s := New(Config{})
 				s.SetQuota(epoch, Quota{Name: "root"})
-				s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", MaxAdmitted: -1})
+				s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
 				for i, change := range []func(*Unit){c.loser, c.winner} {
 					u := Unit{
 						Key: keys[i], UID: keys[i], Queue: "q", Quota: "root", Pods: 1, Active: true, Created: epoch,
@@ -63,7 +63,7 @@ func TestWhichUnitStandsForAJob(t *testing.T) {
 func TestJobOfAnotherName(t *testing.T) {
 	s := New(Config{})
 	s.SetQuota(epoch, Quota{Name: "root"})
-	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", MaxAdmitted: -1})
+	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
 	job := Consumer{Kind: "Job.v1.batch", Namespace: "ns", Name: "j", UID: "1"}
 	for name, phase := range map[string]Phase{"waits": PhaseEnqueued, "runs": PhaseRunning} {
 		u := Unit{

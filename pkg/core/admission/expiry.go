@@ -59,8 +59,8 @@ func (r *roster) expiryOf(now time.Time, u *unit) (x expiry) {
 	}
 }
 
-// heartbeatExpiry is that of a unit without consumer. Pods show that it is used: those that nobody owns make such a unit.
-// A heartbeat later than the next one has to be is none: otherwise one would do for ever.
+// heartbeatExpiry is that of a unit without consumer. Pods show that it is used: those that nobody owns make such a
+// unit. A heartbeat later than the next one has to be is none: otherwise one would do for ever.
 func (r *roster) heartbeatExpiry(now time.Time, u *unit) (x expiry) {
 	timeout := u.queue.spec.HeartbeatTimeout
 	if pods, _ := r.ledger.Pods(u.spec.Key); timeout <= 0 || pods > 0 {

@@ -145,7 +145,8 @@ func (w *world) fuzzStep(in *tape) {
 	case 7:
 		w.putQueue(Queue{Name: pick(in, "q1", "q2", "q3"),
 			Policy:   pick(in, "Priority", "FIFO", "Block", "Intelligent", "Nonsense"),
-			Priority: int32(in.n(2)), Threshold: 2, Held: in.n(8) == 0, MaxAdmitted: int32(in.n(5)) - 1})
+			Priority: int32(in.n(2)), Threshold: 2, Held: in.n(8) == 0, MaxPending: int32(in.n(6)) - 1,
+			MaxAdmitted: int32(in.n(5)) - 1})
 	case 8:
 		p := Pod{UID: pick(in, "p1", "p2"), Quota: pick(in, leafNames...), Request: in.list(),
 			NonPreemptible: in.n(2) == 0, Assigned: in.n(3) > 0}
@@ -197,7 +198,7 @@ func liveThrough(t require.TestingT, in *tape) {
 	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
 	s.SetQuota(now, Quota{Name: "root", Limit: cpu(8)})
 	s.SetQuota(now, Quota{Name: "team", Parent: "root", Limit: cpu(8), Max: cpu(8)})
-	s.UpsertQueue(now, Queue{Name: "q", Policy: "Priority", MaxAdmitted: -1})
+	s.UpsertQueue(now, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
 	// object is the API object, as an API server would keep it; written are the attempts that were admitted.
 	object := Unit{
 		Key: "ns/u", UID: "uid", Queue: "q", Quota: "team", Created: epoch, Request: cpu(3), Pods: 1, Active: true,

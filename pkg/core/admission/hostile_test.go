@@ -231,7 +231,7 @@ func neighbourhood() *State {
 		IdleTimeout: idleTimeout, UnboundTimeout: unboundTimeout})
 	observeUsed(s, epoch)
 	for _, name := range []string{"good", "evil"} {
-		s.UpsertQueue(epoch, Queue{Name: name, Policy: "Block", Quotas: []string{name}, MaxAdmitted: -1})
+		s.UpsertQueue(epoch, Queue{Name: name, Policy: "Block", Quotas: []string{name}, MaxPending: -1, MaxAdmitted: -1})
 	}
 	return s
 }

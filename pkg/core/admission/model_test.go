@@ -427,8 +427,27 @@ func (m *model) inLine(u *modelUnit) bool {
 	return !m.duplicate(u)
 }
 
-// inside are the units in line that the bound of their queue for their namespace leaves there when some have gone.
+// inside are the units in line that the bounds of their queue leave there when some have gone: first those for each
+// namespace, then that for all.
 func (m *model) inside(u *modelUnit, gone map[string]bool) bool {
+	q, ok := m.queues[u.Queue]
+	if !m.insideNamespace(u, gone) {
+		return false
+	}
+	if !ok || q.MaxPending < 0 {
+		return true
+	}
+	ahead := int32(0)
+	for _, other := range m.units {
+		if other.Queue == u.Queue && m.inLine(other) && !gone[other.Key] && servedBefore(q, other.Unit, u.Unit) &&
+			m.insideNamespace(other, gone) {
+			ahead++
+		}
+	}
+	return ahead < q.MaxPending
+}
+
+func (m *model) insideNamespace(u *modelUnit, gone map[string]bool) bool {
 	q, ok := m.queues[u.Queue]
 	if !ok || q.PerNamespace == nil || q.PerNamespace.MaxPending < 0 {
 		return true

@@ -17,6 +17,7 @@ limitations under the License.
 package admission
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,17 +31,38 @@ import (
 type namespaces struct {
 	// holding counts the units that hold quota.
 	holding map[string]int
-	// shares are of those that wait and that nothing but their queue or quota stops, where there is a bound.
-	shares map[string]*share
+	// shares are of those that wait and that nothing but their queue or quota stops, where there is a bound. That of all
+	// namespaces has those that the bound of their own lets into line.
+	shares map[shareOf]*share
 }
 
 type share = backlog.Share[*unit, notes]
 
-// place of a share.
-type sharePlace struct{ queue, namespace string }
+// shareOf one namespace, or of all.
+type shareOf struct {
+	all       bool
+	namespace string
+}
+
+// sharePlace is where a share is.
+type sharePlace struct {
+	queue string
+	of    shareOf
+}
+
+// before: the share of all follows from those of the namespaces.
+func (p sharePlace) before(o sharePlace) int {
+	if p.of.all != o.of.all {
+		if o.of.all {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(strings.Compare(p.queue, o.queue), strings.Compare(p.of.namespace, o.of.namespace))
+}
 
 func newNamespaces() namespaces {
-	return namespaces{holding: map[string]int{}, shares: map[string]*share{}}
+	return namespaces{holding: map[string]int{}, shares: map[shareOf]*share{}}
 }
 
 // hold counts units of a namespace that begin or end to hold quota.
@@ -52,9 +74,10 @@ func (n *namespaces) hold(namespace string, by int) {
 
 // outside are the units that wait for a place in line.
 func (n *namespaces) outside() (units []*unit) {
-	for _, namespace := range slices.Sorted(maps.Keys(n.shares)) {
-		n.shares[namespace].Outside(func(u *unit) bool { units = append(units, u); return true })
+	for _, s := range n.shares {
+		s.Outside(func(u *unit) bool { units = append(units, u); return true })
 	}
+	slices.SortFunc(units, compareKeys)
 	return units
 }
 
@@ -64,6 +87,18 @@ func (q *queueRecord) bounds() NamespaceBounds {
 		return NamespaceBounds{MaxPending: -1, MaxAdmitted: -1}
 	}
 	return *q.spec.PerNamespace
+}
+
+// bound is how many units of a share may be in line; below zero is no bound.
+func (q *queueRecord) bound(of shareOf) int32 {
+	switch {
+	case !of.all:
+		return q.bounds().MaxPending
+	case q.known:
+		return q.spec.MaxPending
+	default:
+		return -1
+	}
 }
 
 // hold counts a unit that begins or ends to hold quota.
@@ -95,74 +130,87 @@ func (q *queueRecord) whyFull(g *group) string {
 	}
 }
 
+// sharesOf a unit, in the order in which they let it in.
+func sharesOf(u *unit) [2]shareOf { return [2]shareOf{{namespace: u.spec.namespace()}, {all: true}} }
+
 // takeIn says whether a unit that nothing but its queue or quota stops may be in line. Which units may changes with the
-// others of its namespace: see settleShares.
+// others of its namespace, and of its queue: see settleShares.
 func (r *roster) takeIn(u *unit) bool {
 	q := r.queues.record(u.spec.Queue)
-	most := q.bounds().MaxPending
-	if most < 0 {
-		return true
+	for _, of := range sharesOf(u) {
+		if q.bound(of) < 0 {
+			continue
+		}
+		if _, fault := r.groupKey(q, u); fault != "" {
+			return true // it has no place in any order; join parks it for that
+		}
+		if !r.enter(q, of, u) {
+			if !of.all {
+				r.quit(q, shareOf{all: true}, u)
+			}
+			return false
+		}
 	}
-	if _, fault := r.groupKey(q, u); fault != "" {
-		return true // it has no place in any order; join parks it for that
-	}
-	namespace := u.spec.namespace()
-	s, ok := q.namespaces.shares[namespace]
+	return true
+}
+
+// enter says whether a unit is inside a share, and has it there or outside.
+func (r *roster) enter(q *queueRecord, of shareOf, u *unit) (inside bool) {
+	s, ok := q.namespaces.shares[of]
 	if !ok {
-		s = q.line.NewShare(int(most))
-		q.namespaces.shares[namespace] = s
+		s = q.line.NewShare(int(q.bound(of)))
+		q.namespaces.shares[of] = s
 	}
 	if inside, known := s.Inside(u); known {
 		return inside
 	}
-	r.shareChanged(q, namespace)
+	r.shareChanged(q, of)
 	return s.Add(u)
 }
 
-// letOut takes a unit that does not wait in its line, nor for a place there, out of the share of its namespace.
+// quit takes a unit out of a share, if it is there.
+func (r *roster) quit(q *queueRecord, of shareOf, u *unit) {
+	s, ok := q.namespaces.shares[of]
+	if !ok {
+		return
+	}
+	s.Remove(u)
+	r.shareChanged(q, of)
+	if s.Len() == 0 {
+		delete(q.namespaces.shares, of)
+	}
+}
+
+// letOut takes a unit that does not wait in its line, nor for a place there, out of all shares.
 func (r *roster) letOut(u *unit) {
 	q, ok := r.queues.byName[u.spec.Queue]
 	if !ok || len(q.namespaces.shares) == 0 {
 		return
 	}
-	namespace := u.spec.namespace()
-	s, ok := q.namespaces.shares[namespace]
-	if !ok {
-		return
-	}
-	s.Remove(u)
-	r.shareChanged(q, namespace)
-	if s.Len() == 0 {
-		delete(q.namespaces.shares, namespace)
+	for _, of := range sharesOf(u) {
+		r.quit(q, of, u)
 	}
 }
 
-func (r *roster) shareChanged(q *queueRecord, namespace string) {
-	r.shares[sharePlace{q.name, namespace}] = struct{}{}
+func (r *roster) shareChanged(q *queueRecord, of shareOf) {
+	r.shares[sharePlace{q.name, of}] = struct{}{}
 	r.changed = true
 }
 
 // settleShares places the units again that may be in line now and were not, or the other way round.
 func (r *roster) settleShares(now time.Time) {
-	if len(r.shares) == 0 {
-		return
-	}
-	places := make([]sharePlace, 0, len(r.shares))
-	for at := range r.shares {
-		places = append(places, at)
-	}
-	slices.SortFunc(places, func(a, b sharePlace) int {
-		return strings.Compare(a.queue+"/"+a.namespace, b.queue+"/"+b.namespace)
-	})
-	clear(r.shares)
-	for _, at := range places {
-		q, ok := r.queues.byName[at.queue]
-		if !ok {
-			continue
-		}
-		if s, ok := q.namespaces.shares[at.namespace]; ok {
-			for _, u := range s.Settle() {
-				r.change(u, func() { r.place(now, u) })
+	for len(r.shares) > 0 { // once more where a share of all followed
+		places := slices.SortedFunc(maps.Keys(r.shares), sharePlace.before)
+		clear(r.shares)
+		for _, at := range places {
+			q, ok := r.queues.byName[at.queue]
+			if !ok {
+				continue
+			}
+			if s, ok := q.namespaces.shares[at.of]; ok {
+				for _, u := range s.Settle() {
+					r.change(u, func() { r.place(now, u) })
+				}
 			}
 		}
 	}
@@ -170,6 +218,12 @@ func (r *roster) settleShares(now time.Time) {
 
 // whyOverflow is what a unit is told that waits outside of its line.
 func (r *roster) whyOverflow(u *unit) string {
-	return fmt.Sprintf("queue %q has as many units of namespace %q in line as it may have of each namespace (%d)",
-		u.spec.Queue, u.spec.namespace(), r.queues.record(u.spec.Queue).bounds().MaxPending)
+	q, own := r.queues.record(u.spec.Queue), sharesOf(u)[0]
+	if s, ok := q.namespaces.shares[own]; ok {
+		if inside, _ := s.Inside(u); !inside {
+			return fmt.Sprintf("queue %q has as many units of namespace %q in line as it may have of each namespace (%d)",
+				u.spec.Queue, own.namespace, q.bound(own))
+		}
+	}
+	return fmt.Sprintf("queue %q has as many units in line as it may have (%d)", u.spec.Queue, q.spec.MaxPending)
 }

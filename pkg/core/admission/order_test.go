@@ -38,7 +38,7 @@ func lined(policy string) *State {
 	for _, name := range []string{"a", "b"} {
 		s.SetQuota(epoch, Quota{Name: name, Parent: "root", Limit: none})
 	}
-	s.UpsertQueue(epoch, Queue{Name: "q", Policy: policy, Threshold: 2, MaxAdmitted: -1})
+	s.UpsertQueue(epoch, Queue{Name: "q", Policy: policy, Threshold: 2, MaxPending: -1, MaxAdmitted: -1})
 	return s
 }
 
@@ -76,7 +76,7 @@ func TestPositionsEqualASortedList(t *testing.T) {
 				s.DeleteUnit(epoch, u.Key)
 			case 2:
 				policy = rapid.SampledFrom(policyNames).Draw(rt, "next policy")
-				s.UpsertQueue(epoch, Queue{Name: "q", Policy: policy, Threshold: 2, MaxAdmitted: -1})
+				s.UpsertQueue(epoch, Queue{Name: "q", Policy: policy, Threshold: 2, MaxPending: -1, MaxAdmitted: -1})
 			case 3: // it was admitted, and comes back
 				u.Phase, u.Held, u.Attempts = PhaseDequeued, u.Request, 1
 				s.UpsertUnit(epoch, u)

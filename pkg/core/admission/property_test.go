@@ -167,6 +167,7 @@ func drawQueue(t *rapid.T, name string) Queue {
 		Held:        rapid.IntRange(0, 9).Draw(t, "held") == 0,
 		MaxAdmitted: rapid.SampledFrom([]int32{-1, -1, -1, 0, 1, 3}).Draw(t, "max admitted"),
 	}
+	q.MaxPending = rapid.SampledFrom([]int32{-1, -1, -1, -1, 0, 1, 2, 5}).Draw(t, "max pending")
 	q.Drains = q.Held && rapid.Bool().Draw(t, "drains")
 	if rapid.IntRange(0, 5).Draw(t, "restricted") == 0 {
 		q.Quotas = []string{"a11", "b1"}
@@ -697,6 +698,7 @@ func (w *world) crowd(t *rapid.T) {
 			Name:     name,
 			Policy:   rapid.SampledFrom([]string{"Block", "FIFO", "Intelligent", "Priority"}).Draw(t, "policy"),
 			Priority: rapid.SampledFrom([]int32{0, 0, 0, 1}).Draw(t, "queue priority"), Threshold: 2,
+			MaxPending:   -1,
 			MaxAdmitted:  rapid.SampledFrom([]int32{-1, -1, -1, 4}).Draw(t, "max admitted"),
 			PerNamespace: drawBounds(t),
 		})

@@ -80,7 +80,8 @@ func (q *queueRecord) shareChanged() bool {
 
 func (q *Queue) same(o *Queue) bool {
 	return q.Name == o.Name && q.Policy == o.Policy && q.Priority == o.Priority && q.Threshold == o.Threshold &&
-		q.Held == o.Held && q.Drains == o.Drains && q.MaxAdmitted == o.MaxAdmitted && q.samePerNamespace(o) &&
+		q.Held == o.Held && q.Drains == o.Drains && q.MaxAdmitted == o.MaxAdmitted &&
+		q.MaxPending == o.MaxPending && q.samePerNamespace(o) &&
 		q.HeartbeatTimeout == o.HeartbeatTimeout &&
 		// nil accepts all, an empty list none
 		slices.Equal(q.Quotas, o.Quotas) && (q.Quotas == nil) == (o.Quotas == nil)
@@ -95,7 +96,7 @@ func (q *Queue) samePerNamespace(o *Queue) bool {
 
 // sameOrder says that units of the queue have the same places with both.
 func (q *Queue) sameOrder(o *Queue) bool {
-	return q.Policy == o.Policy && q.Threshold == o.Threshold && q.samePerNamespace(o)
+	return q.Policy == o.Policy && q.Threshold == o.Threshold && q.MaxPending == o.MaxPending && q.samePerNamespace(o)
 }
 
 // sameTenure says that units keep what they hold for as long with both.

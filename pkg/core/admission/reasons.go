@@ -41,7 +41,7 @@ const (
 	ReasonQueueHeld              Reason = "QueueHeld"
 	ReasonQueueDrained           Reason = "QueueDrained"
 	ReasonQueueFull              Reason = "QueueFull"     // maxAdmitted of the queue
-	ReasonQueueOverflow          Reason = "QueueOverflow" // maxPending of the queue for the namespace
+	ReasonQueueOverflow          Reason = "QueueOverflow" // maxPending of the queue, or of it for the namespace
 	ReasonBackoff                Reason = "Backoff"
 	ReasonAdopting               Reason = "Adopting"
 	ReasonWriteRefused           Reason = "WriteRefused"  // the API server refuses the status write

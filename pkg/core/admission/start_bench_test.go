@@ -49,7 +49,7 @@ func BenchmarkStart(b *testing.B) {
 				s := New(Config{})
 				for i := range quotas {
 					name := fmt.Sprintf("leaf-%04d", i)
-					s.UpsertQueue(epoch, Queue{Name: name, Policy: "Priority", MaxAdmitted: -1})
+					s.UpsertQueue(epoch, Queue{Name: name, Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
 					for _, phase := range []Phase{PhaseDequeued, PhaseEnqueued} {
 						s.UpsertUnit(epoch, Unit{
 							Key: fmt.Sprintf("ns/%s-%s", name, phase), UID: fmt.Sprintf("%s-%s", name, phase), Queue: name, Quota: name,

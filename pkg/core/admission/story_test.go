@@ -253,7 +253,7 @@ func (st *story) deleteQuota(a arguments) {
 func (st *story) queue(a arguments) {
 	q, ok := st.queues[a.words[0]]
 	if !ok {
-		q = Queue{Name: a.words[0], Policy: "Priority", MaxAdmitted: -1}
+		q = Queue{Name: a.words[0], Policy: "Priority", MaxPending: -1, MaxAdmitted: -1}
 	}
 	for _, name := range a.order {
 		value := a.named[name]
@@ -268,6 +268,8 @@ func (st *story) queue(a arguments) {
 			if q.Quotas = strings.Split(value, ","); value == "*" {
 				q.Quotas = nil
 			}
+		case "max-pending":
+			q.MaxPending = int32(st.number(value))
 		case "max-admitted":
 			q.MaxAdmitted = int32(st.number(value))
 		case "namespace-max-pending", "namespace-max-admitted":

@@ -102,8 +102,9 @@ type Queue struct {
 	Quotas []string
 	// Held: admit nothing new. Drains: and take back what is admitted, last what was admitted first.
 	Held, Drains bool
-	// MaxAdmitted < 0 means no bound.
-	MaxAdmitted int32
+	// MaxPending is how many units may be in line, of those that PerNamespace lets there; the others wait outside, at
+	// their places. MaxAdmitted is how many may hold quota. Below zero is no bound.
+	MaxPending, MaxAdmitted int32
 	// HeartbeatTimeout is how long a unit without consumer keeps what it holds after its last heartbeat; zero means for
 	// ever.
 	HeartbeatTimeout time.Duration

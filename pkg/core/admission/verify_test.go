@@ -32,7 +32,7 @@ func placed(t *testing.T) (*State, map[string]Unit) {
 	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
 	s.SetQuota(epoch, Quota{Name: "root", Limit: cpu(100)})
 	s.SetQuota(epoch, Quota{Name: "team", Parent: "root", Limit: cpu(9), Max: cpu(20)})
-	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", MaxAdmitted: -1})
+	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
 	units := map[string]Unit{}
 	for name, change := range map[string]func(*Unit){
 		"admitted": func(u *Unit) { u.Phase, u.Attempts, u.Held = PhaseRunning, 1, cpu(4) },
