@@ -239,8 +239,8 @@ func setAnnotations(job *unstructured.Unstructured, annotations map[string]strin
 	job.SetAnnotations(annotations)
 }
 
-// HasAdditions says whether the job bears a record of what resuming wrote into its pod templates. None is ours on a job of
-// a kind that cannot be suspended.
+// HasAdditions says whether the job bears a record of what resuming wrote into its pod templates. None is ours on a job
+// of a kind that cannot be suspended.
 func (k *Kind) HasAdditions(job *unstructured.Unstructured) bool {
 	_, ok := job.GetAnnotations()[v1alpha1.AnnotationTemplateAdditions]
 	return ok && k.CanBeSuspended()

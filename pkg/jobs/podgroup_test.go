@@ -130,7 +130,8 @@ func TestPodGroup(t *testing.T) {
 			end, over := kind.Ended(group)
 			require.Equal(t, tc.over, over)
 			require.Equal(t, tc.succeeded, end.Succeeded)
-			require.NotContains(t, group.GetAnnotations(), v1alpha1.AnnotationSuspendedBy, "nobody forges what the controller remembers")
+			require.NotContains(t, group.GetAnnotations(), v1alpha1.AnnotationSuspendedBy,
+				"nobody forges what the controller remembers")
 			require.Equal(t, types.UID("uid-1"), group.GetUID())
 		})
 	}

@@ -93,8 +93,9 @@ func TestDrainedQueue(t *testing.T) {
 
 func (c *cluster) setStopPolicy(t *testing.T, queue string, policy schedulingv1alpha1.StopPolicy) {
 	t.Helper()
+	patch := []byte(`{"spec":{"stopPolicy":"` + string(policy) + `"}}`)
 	_, err := c.dyn.Resource(schedulingv1alpha1.QueueResource).Namespace(schedulingv1alpha1.DefaultQueueNamespace).Patch(
-		t.Context(), queue, types.MergePatchType, []byte(`{"spec":{"stopPolicy":"`+string(policy)+`"}}`), metav1.PatchOptions{})
+		t.Context(), queue, types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(t, err)
 }
 

@@ -309,7 +309,8 @@ func TestMutantsApply(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, mutants)
 	for _, mutant := range mutants {
-		cmd := exec.CommandContext(t.Context(), "git", "apply", "--check", path.Join("test", "mutants", filepath.Base(mutant)))
+		file := path.Join("test", "mutants", filepath.Base(mutant))
+		cmd := exec.CommandContext(t.Context(), "git", "apply", "--check", file)
 		cmd.Dir = root
 		said, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s: %s", mutant, said)

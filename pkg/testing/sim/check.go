@@ -218,8 +218,8 @@ func consumerOf(o *object) types.UID {
 	return ""
 }
 
-// heldOf a unit is what its object says. One that was adopted and says nothing holds what its pods use and no more, until
-// a leader has written that down.
+// heldOf a unit is what its object says. One that was adopted and says nothing holds what its pods use and no more,
+// until a leader has written that down.
 func heldOf(o *object) (sum amounts) {
 	u := unitOf(o)
 	for i := range u.Status.Admissions {
