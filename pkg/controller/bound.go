@@ -46,6 +46,13 @@ func (r *JobReconciler) bound(ctx context.Context, job *unstructured.Unstructure
 	}
 }
 
+// onNodes are pods that are bound and have not ended. One that has ended keeps the name of its node.
+var onNodes = fields.AndSelectors(
+	fields.OneTermNotEqualSelector("spec.nodeName", ""),
+	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
+	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
+)
+
 // boundPods asks the API server, not a cache: a job whose pods run is never suspended on old news. One pod is enough.
 // The label by which pods are found anybody may write; the owners decide.
 func (r *JobReconciler) boundPods(ctx context.Context, job *unstructured.Unstructured) (Bound, error) {
@@ -58,7 +65,7 @@ func (r *JobReconciler) boundPods(ctx context.Context, job *unstructured.Unstruc
 	err := r.Live.List(ctx, pods,
 		client.InNamespace(job.GetNamespace()),
 		client.MatchingLabelsSelector{Selector: selector},
-		client.MatchingFieldsSelector{Selector: fields.OneTermNotEqualSelector("spec.nodeName", "")},
+		client.MatchingFieldsSelector{Selector: onNodes},
 	)
 	if err != nil {
 		return BoundUnknown, err

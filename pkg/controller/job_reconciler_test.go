@@ -136,6 +136,18 @@ func TestPodsThatAreOnNoNodeDoNotKeepAJobRunning(t *testing.T) {
 	require.Equal(t, []string{"patch Job/j", "create QueueUnit/j"}, w.settle())
 }
 
+// A pod that has ended has the name of its node still.
+func TestPodsThatHaveEndedDoNotKeepAJobRunning(t *testing.T) {
+	for _, phase := range []corev1.PodPhase{corev1.PodSucceeded, corev1.PodFailed} {
+		job := newJob(unsuspended)
+		runs(0)(&job.Status)
+		pod := podOf(job, "n1")
+		pod.Status.Phase = phase
+		w := newWorld(t, job, pod)
+		require.Equal(t, []string{"patch Job/j", "create QueueUnit/j"}, w.settle())
+	}
+}
+
 func TestAdoption(t *testing.T) {
 	job := newJob(unsuspended)
 	runs(2)(&job.Status)

@@ -94,6 +94,7 @@ func decide(o Observation) []Action {
 	}
 	p.demand = demandOf(o.Kind, o.Job, o.Creation, o.WholeTemplates)
 	p.demand.checkScheduler(o.Creation, o.Schedules)
+	p.checkHeld()
 	p.want = unitOf(o.Kind, o.Job, p.demand, o.Priorities.unitPriority(&p.demand))
 	return p.managed()
 }

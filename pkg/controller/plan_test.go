@@ -232,6 +232,24 @@ func TestPlan(t *testing.T) {
 		"waits, made active by a person":   {queued(t).unit(func(u *v1alpha1.QueueUnit) { u.Spec.Active = &active }), ""},
 		"resumed, as old news have it": {queued(t).resumedByHand().with(func(o *Observation) { o.FreshUnit = false }),
 			"read unit"},
+		// Held by its owner.
+		"held while it waits":     {heldByOwner(queued(t)), "patch unit"},
+		"held, and says so":       {heldByOwner(queued(t)).unit(parkedFor(reasonHeldByOwner)), "status Enqueued"},
+		"held no more":            {queued(t).unit(parkedFor(reasonHeldByOwner)), "patch unit"},
+		"held from the beginning": {heldByOwner(unqueued(t)), "create unit [Queued]"},
+		"held, not suspended":     {heldByOwner(queued(t).resumedByHand()), "job suspend=true [Suspended]"},
+		"held with something else": {queued(t).job("yes", "metadata", "annotations", v1alpha1.AnnotationHold),
+			"patch unit"},
+		"held as it is admitted":    {heldByOwner(queued(t)).phase(v1alpha1.PhaseDequeued), "patch unit [Held]"},
+		"held while it runs":        {heldByOwner(running(t)), "patch unit [Held]"},
+		"held, has its quota still": {heldByOwner(running(t)).unit(parkedFor(reasonHeldByOwner)), ""},
+		"held, has given quota back": {heldByOwner(running(t)).phase(v1alpha1.PhaseEnqueued).
+			unit(parkedFor(reasonHeldByOwner)),
+			"job suspend=true [Suspended]"},
+		"held, runs inactive by a person": {heldByOwner(running(t)).
+			unit(func(u *v1alpha1.QueueUnit) { u.Spec.Active = &inactive }),
+			""},
+		"held, has ended":        {heldByOwner(running(t).condition("Complete")), "status Succeed [Finished]"},
 		"hand-resumed":           {queued(t).resumedByHand(), "job suspend=true [Suspended]"},
 		"hand-resumed with pods": {queued(t).resumedByHand().started().ready(2), "job suspend=true [Suspended]"},
 		"evicted": {queued(t).resumedByHand().
@@ -412,6 +430,42 @@ func added(o *Observation) {
 
 func mismatch(s *scene) *scene {
 	return s.job("b", "spec", "template", "metadata", "labels", v1alpha1.LabelQuotaName)
+}
+
+func heldByOwner(s *scene) *scene {
+	return s.job("true", "metadata", "annotations", v1alpha1.AnnotationHold)
+}
+
+func running(t testing.TB) *scene {
+	return queued(t).resumedByHand().started().ready(2).phase(v1alpha1.PhaseRunning)
+}
+
+// parkedFor is what the controller writes into a unit that is not to be admitted.
+func parkedFor(reason string) func(u *v1alpha1.QueueUnit) {
+	return func(u *v1alpha1.QueueUnit) {
+		park(u, &problem{Reason: reason})
+		u.Annotations[v1alpha1.AnnotationHold] = "true"
+	}
+}
+
+// What a person made inactive stays so, whatever is wrong with the job and put right again: its owner must not undo
+// what an operator did.
+func TestAPersonsDecisionStays(t *testing.T) {
+	inactive := false
+	u := queued(t).Unit
+	u.Spec.Active = &inactive
+	wrong := u.DeepCopy()
+	park(wrong, &problem{Reason: reasonHeldByOwner})
+	right := u.DeepCopy()
+	right.Spec.Active = nil
+	if parked := corrected(u, wrong); parked != nil {
+		u = parked
+	}
+	if again := corrected(u, right); again != nil {
+		u = again
+	}
+	require.NotNil(t, u.Spec.Active)
+	require.False(t, *u.Spec.Active)
 }
 
 func adopting(t testing.TB) *scene {

@@ -34,6 +34,9 @@ const runningDelay = 2 * time.Second
 
 // run lets an admitted job go and mirrors that it runs.
 func (p *planner) run() []Action {
+	if p.heldByOwner() {
+		return p.holdBack()
+	}
 	if !p.Kind.Suspended(p.Job) {
 		running := p.Kind.Running(p.Job)
 		if p.Kind.SuspendedByUs(p.Job) {
@@ -47,7 +50,7 @@ func (p *planner) run() []Action {
 		}
 		return append(p.tellQuota(), p.mirrorStart(running)...)
 	}
-	if p.reconsidered() {
+	if p.parkedFor(reasonEstimateChanged) {
 		return nil // the scheduler takes the admission back, then the unit is set right where it waits
 	}
 	if !p.truthful() {
@@ -214,8 +217,8 @@ func (p *planner) reconsider() Action {
 		"pods of the job would be counted otherwise than it was admitted with; it waits again, at its place")}
 }
 
-// reconsidered says whether that was asked for and is not done yet.
-func (p *planner) reconsidered() bool {
+// parkedFor says whether the unit was made inactive for this reason.
+func (p *planner) parkedFor(reason string) bool {
 	active := p.Unit.Spec.Active
-	return active != nil && !*active && p.Unit.Annotations[v1alpha1.AnnotationParkedReason] == reasonEstimateChanged
+	return active != nil && !*active && p.Unit.Annotations[v1alpha1.AnnotationParkedReason] == reason
 }

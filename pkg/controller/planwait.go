@@ -93,7 +93,7 @@ func (p *planner) correct() []Action {
 		}
 		return []Action{step}
 	}
-	if p.demand.problem == nil {
+	if p.demand.problem == nil || inactiveByHand(p.Unit) {
 		return nil
 	}
 	if after := becomeParked(p.Unit, p.demand.problem, p.Now); after != nil {

@@ -47,6 +47,9 @@ const reasonOtherScheduler = "OtherScheduler"
 // reasonEstimateChanged parks units that were admitted with an estimate that is no more, until they wait again.
 const reasonEstimateChanged = "EstimateChanged"
 
+// reasonHeldByOwner parks units of jobs whose owner does not want them to run now.
+const reasonHeldByOwner = "HeldByOwner"
+
 // copiedAnnotations are the prefixes of annotations that a unit takes over from its job.
 var copiedAnnotations = []string{"koord-queue/", "scheduling.x-k8s.io/", "quota.scheduling.koordinator.sh/"}
 
@@ -351,13 +354,21 @@ func ownedBy(u *v1alpha1.QueueUnit) metav1.Object {
 }
 
 // correctActive sets the controller's own parking, and undoes nothing but that.
+// correctActive leaves what a person made inactive: the owner of the job must not undo it.
 func correctActive(u, have, want *v1alpha1.QueueUnit) {
 	switch {
+	case inactiveByHand(have):
+		delete(u.Annotations, v1alpha1.AnnotationParkedReason)
 	case want.Spec.Active != nil:
 		u.Spec.Active = want.Spec.Active
 	case have.Annotations[v1alpha1.AnnotationParkedReason] != "":
 		u.Spec.Active = nil
 	}
+}
+
+// inactiveByHand says that somebody made the unit inactive who is not the controller.
+func inactiveByHand(u *v1alpha1.QueueUnit) bool {
+	return u.Spec.Active != nil && !*u.Spec.Active && u.Annotations[v1alpha1.AnnotationParkedReason] == ""
 }
 
 // enoughPodSets says whether have is want, or want and parts of templates that no scheduler reads. The release before

@@ -29,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -133,14 +134,15 @@ func (w *world) boundPods(
 ) error {
 	o := client.ListOptions{}
 	o.ApplyOptions(opts)
-	require.Equal(w.t, "spec.nodeName!=", o.FieldSelector.String())
 	pods := &corev1.PodList{}
 	if err := w.base.List(ctx, pods, client.InNamespace(o.Namespace),
 		client.MatchingLabelsSelector{Selector: o.LabelSelector}); err != nil {
 		return err
 	}
 	for i := range pods.Items {
-		if pods.Items[i].Spec.NodeName != "" {
+		if o.FieldSelector.Matches(fields.Set{
+			"spec.nodeName": pods.Items[i].Spec.NodeName, "status.phase": string(pods.Items[i].Status.Phase),
+		}) {
 			list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: pods.Items[i].ObjectMeta})
 		}
 	}

@@ -66,6 +66,30 @@ func TestDeactivatedJobIsSuspendedAndComesBack(t *testing.T) {
 	require.EqualValues(t, 2, attempts(c.unit(t, ns, "held")))
 }
 
+// A job that its owner holds is suspended, gives its quota back, and goes on when it is let go.
+func TestJobHeldByItsOwner(t *testing.T) {
+	c := sharedCluster(t)
+	ns := c.namespace(t, "hold")
+	c.quota(t, ns, "hold", 1, 1)
+	c.create(t, newJob(ns, "held", suspended, ofQuota("hold"), runs(10*time.Second)))
+	c.waitPhase(t, ns, "held", schedulingv1alpha1.PhaseRunning)
+	hold := func(value string) {
+		patch := []byte(`{"metadata":{"annotations":{"` + schedulingv1alpha1.AnnotationHold + `":` + value + `}}}`)
+		_, err := c.kube.BatchV1().Jobs(ns).Patch(t.Context(), "held", types.MergePatchType, patch, metav1.PatchOptions{})
+		require.NoError(t, err)
+	}
+	hold(`"true"`)
+	require.Eventually(t, func() bool { return *c.job(t, ns, "held").Spec.Suspend && len(c.podsOf(t, ns, "held")) == 0 },
+		soon, pace, "the job is suspended and has no pods")
+	c.create(t, newJob(ns, "other", suspended, ofQuota("hold")))
+	c.waitPhase(t, ns, "other", schedulingv1alpha1.PhaseSucceed)
+	c.waitReason(t, ns, "held", "HeldByOwner")
+	c.waitEvent(t, ns, "held", "Held")
+	hold("null")
+	c.waitPhase(t, ns, "held", schedulingv1alpha1.PhaseSucceed)
+	require.EqualValues(t, 2, attempts(c.unit(t, ns, "held")))
+}
+
 // A queue that is drained has its jobs suspended, and they go on at their places when it is opened again. Others do not
 // notice.
 func TestDrainedQueue(t *testing.T) {

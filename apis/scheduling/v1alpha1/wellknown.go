@@ -59,6 +59,9 @@ const (
 	// AnnotationMaxPriority on a namespace is the greatest priority that a job there may give itself by a number; without
 	// it that is the priority of the job's class.
 	AnnotationMaxPriority = "koord-queue/max-priority"
+	// AnnotationHold on a job, with value "true", keeps it out of its queue: it waits at its place and holds nothing, also
+	// if it had been admitted.
+	AnnotationHold = "koord-queue/hold"
 	// AnnotationHeartbeat on a unit without consumer is when whoever made it said last that it is used, as in RFC 3339.
 	AnnotationHeartbeat = "koord-queue/heartbeat"
 	// AnnotationRelatedQueueUnit on a pod names its unit as namespace/name.

@@ -86,6 +86,21 @@ func (w *world) editJob(s Step, change func(spec map[string]any)) {
 		func(u *unstructured.Unstructured) { change(mapAt(u.Object, "spec")) })
 }
 
+// annotate writes an annotation, or takes it away if the value is empty.
+func (w *world) annotate(k kind, key, annotation, value string) {
+	w.api.edit(byUser, k, key, false, func(u *unstructured.Unstructured) {
+		annotations := u.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[annotation] = value
+		if value == "" {
+			delete(annotations, annotation)
+		}
+		u.SetAnnotations(annotations)
+	})
+}
+
 func (w *world) label(k kind, key, label, value string) {
 	w.api.edit(byUser, k, key, false, func(u *unstructured.Unstructured) {
 		labels := u.GetLabels()

@@ -158,7 +158,7 @@ func (c *controllerClient) List(_ context.Context, list client.ObjectList, opts 
 	return nil
 }
 
-// selected knows the two field selectors that are used.
+// selected knows the field selectors that are used.
 func selected(o *object, opts *client.ListOptions) bool {
 	if opts.Namespace != "" && o.u.GetNamespace() != opts.Namespace {
 		return false
@@ -170,8 +170,9 @@ func selected(o *object, opts *client.ListOptions) bool {
 		return true
 	}
 	node, _, _ := unstructured.NestedString(o.u.Object, "spec", "nodeName")
+	phase, _, _ := unstructured.NestedString(o.u.Object, "status", "phase")
 	for _, r := range opts.FieldSelector.Requirements() {
-		value := map[string]string{"metadata.name": o.u.GetName(), "spec.nodeName": node}[r.Field]
+		value := map[string]string{"metadata.name": o.u.GetName(), "spec.nodeName": node, "status.phase": phase}[r.Field]
 		if (value == r.Value) != (r.Operator == "=" || r.Operator == "==") {
 			return false
 		}

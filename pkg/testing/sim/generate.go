@@ -226,6 +226,11 @@ var mischief = []func(g *generator){
 		}
 	},
 	func(g *generator) { g.add(g.when(), "resume", pick(g.dice, g.jobs)) },
+	func(g *generator) {
+		at, job := g.when(), pick(g.dice, g.jobs)
+		g.add(at, "hold", job)
+		g.add(at+g.between(0, 10*time.Second), "unhold", job)
+	},
 	func(g *generator) { g.add(g.when(), "resize", pick(g.dice, g.jobs), "pods", strconv.Itoa(1+g.IntN(4))) },
 	func(g *generator) { g.add(g.when(), "relabel", pick(g.dice, g.jobs), "quota", pick(g.dice, leaves)) },
 	func(g *generator) {

@@ -37,6 +37,10 @@ var actions = map[string]action{
 	"recreate":   recreateJob,
 	"suspend":    editing(func(spec map[string]any, _ Step) { spec["suspend"] = true }),
 	"resume":     editing(func(spec map[string]any, _ Step) { spec["suspend"] = false }),
+	"hold": func(w *world, s Step) {
+		w.annotate(jobKindOf(s.On), keyOf(team, s.On), v1alpha1.AnnotationHold, "true")
+	},
+	"unhold":     func(w *world, s Step) { w.annotate(jobKindOf(s.On), keyOf(team, s.On), v1alpha1.AnnotationHold, "") },
 	"resize":     editing(func(spec map[string]any, s Step) { spec["parallelism"] = s.number("pods", 1) }),
 	"relabel":    func(w *world, s Step) { w.label(jobKind, keyOf(team, s.On), v1alpha1.LabelQuotaName, s.Args["quota"]) },
 	"prioritise": prioritise,

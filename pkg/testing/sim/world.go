@@ -415,6 +415,9 @@ func (w *world) heal() {
 	for _, o := range w.api.list(queues) {
 		w.api.edit(byAdmin, queues, o.key, false, release)
 	}
+	for _, job := range w.topJobs() { // a step may make a job anew that was to be let go
+		w.annotate(job.kind, job.key, v1alpha1.AnnotationHold, "")
+	}
 	for _, o := range w.api.list(units) {
 		w.api.edit(byUser, units, o.key, false, activate)
 		if phaseOf(o) == "Weird" { // a phase that nobody knows waits for a person (F16)
