@@ -195,6 +195,8 @@ func (c *compiler) state(at *field.Path, s *StateRules, k *Kind) {
 	k.message = c.expression(at.Child("message"), s.Message, cel.StringType)
 	k.suspensionSeen = c.expression(at.Child("suspended"), s.Suspended, cel.BoolType)
 	k.ready = c.expression(at.Child("ready"), s.Ready, cel.IntType)
+	k.completed = c.expression(at.Child("completed"), s.Completed, cel.IntType)
+	k.all = c.expression(at.Child("all"), s.All, cel.IntType)
 	k.active = c.expression(at.Child("active"), s.Active, cel.IntType)
 	k.started = c.expression(at.Child("started"), s.Started, cel.BoolType)
 	k.running = c.expression(at.Child("running"), s.Running, cel.BoolType)

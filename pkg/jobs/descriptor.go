@@ -180,6 +180,10 @@ type StateRules struct {
 	Ready   string `json:"ready,omitempty"`
 	Active  string `json:"active,omitempty"`
 	Running string `json:"running,omitempty"`
+	// Completed is the number of pods that have ended well and do not come again. All is how many are to be ready, or to
+	// have ended so; absent are all pods of the unit. Both count what Ready counts.
+	Completed string `json:"completed,omitempty"`
+	All       string `json:"all,omitempty"`
 }
 
 // PodsRule finds the pods of a job.

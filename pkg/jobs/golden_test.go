@@ -46,6 +46,7 @@ type reading struct {
 	Seen      bool         `json:"suspensionSeen,omitempty"`
 	Started   bool         `json:"started,omitempty"`
 	Running   int64        `json:"running,omitempty"`
+	AllReady  bool         `json:"allReady,omitempty"`
 	Active    int64        `json:"active,omitempty"`
 	Ended     string       `json:"ended,omitempty"`
 	Message   string       `json:"message,omitempty"`
@@ -85,6 +86,11 @@ func read(t *testing.T, kind *Kind, job *unstructured.Unstructured) reading {
 		require.NoError(t, err)
 		r.PodSets = append(r.PodSets, setReading{sets[i].Name, sets[i].Count, sets[i].MinCount, request})
 	}
+	pods := int64(0)
+	for i := range sets {
+		pods += int64(sets[i].Count)
+	}
+	r.AllReady = kind.AllReady(job, pods)
 	plain := job.DeepCopy()
 	kind.RestoreTemplates(plain)
 	r.IfGang = kind.Gangs(plain, true)

@@ -90,6 +90,18 @@ func (k *Kind) Running(job *unstructured.Unstructured) int64 {
 	return 1
 }
 
+// AllReady says whether of so many pods all are ready, or have ended well. Of a job that does not say how many are
+// ready, it is whether it runs.
+func (k *Kind) AllReady(job *unstructured.Unstructured, pods int64) bool {
+	if k.ready == nil {
+		return k.running.holds(job.Object)
+	}
+	if k.all != nil {
+		pods = k.all.number(job.Object)
+	}
+	return k.Running(job) > 0 && k.Running(job)+k.completed.number(job.Object) >= pods
+}
+
 // End is how a job ended.
 type End struct {
 	Succeeded bool
