@@ -67,6 +67,8 @@ type JobQueueArgs struct {
 	AllowBuiltinQuotas     bool
 	UnboundTimeout         metav1.Duration
 	IdleReservationTimeout metav1.Duration
+	PodsReadyTimeout       metav1.Duration
+	RecoveryTimeout        metav1.Duration
 	ClaimTimeout           metav1.Duration
 	ManagedJobsConfigMap   ObjectName
 	Visibility             Visibility

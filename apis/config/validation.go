@@ -77,6 +77,7 @@ func (a *JobQueueArgs) Validate(path *field.Path) field.ErrorList {
 	}
 	for name, d := range map[string]time.Duration{
 		"unboundTimeout": a.UnboundTimeout.Duration, "idleReservationTimeout": a.IdleReservationTimeout.Duration,
+		"podsReadyTimeout": a.PodsReadyTimeout.Duration, "recoveryTimeout": a.RecoveryTimeout.Duration,
 		"claimTimeout": a.ClaimTimeout.Duration,
 	} {
 		if d != 0 && d < time.Second {

@@ -36,6 +36,8 @@ func (in *JobQueueArgs) DeepCopyInto(out *JobQueueArgs) {
 	out.UnknownJobsGracePeriod = in.UnknownJobsGracePeriod
 	out.UnboundTimeout = in.UnboundTimeout
 	out.IdleReservationTimeout = in.IdleReservationTimeout
+	out.PodsReadyTimeout = in.PodsReadyTimeout
+	out.RecoveryTimeout = in.RecoveryTimeout
 	out.ClaimTimeout = in.ClaimTimeout
 	out.ManagedJobsConfigMap = in.ManagedJobsConfigMap
 	out.Visibility = in.Visibility

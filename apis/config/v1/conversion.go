@@ -60,6 +60,8 @@ func toInternal(in *JobQueueArgs, out *config.JobQueueArgs) {
 	out.AllowBuiltinQuotas = *in.AllowBuiltinQuotas
 	out.UnboundTimeout = *in.UnboundTimeout
 	out.IdleReservationTimeout = *in.IdleReservationTimeout
+	out.PodsReadyTimeout = *in.PodsReadyTimeout
+	out.RecoveryTimeout = *in.RecoveryTimeout
 	out.ClaimTimeout = *in.ClaimTimeout
 	out.ManagedJobsConfigMap = config.ObjectName(*in.ManagedJobsConfigMap)
 	out.Visibility = config.Visibility{
@@ -86,6 +88,8 @@ func fromInternal(in *config.JobQueueArgs, out *JobQueueArgs) {
 	out.AllowBuiltinQuotas = ptr.To(in.AllowBuiltinQuotas)
 	out.UnboundTimeout = ptr.To(in.UnboundTimeout)
 	out.IdleReservationTimeout = ptr.To(in.IdleReservationTimeout)
+	out.PodsReadyTimeout = ptr.To(in.PodsReadyTimeout)
+	out.RecoveryTimeout = ptr.To(in.RecoveryTimeout)
 	out.ClaimTimeout = ptr.To(in.ClaimTimeout)
 	out.ManagedJobsConfigMap = ptr.To(ObjectName(in.ManagedJobsConfigMap))
 	out.Visibility = &Visibility{

@@ -48,6 +48,8 @@ func SetDefaultsJobQueueArgs(args *JobQueueArgs) {
 	setDefault(&args.ProtectReservedQuota, true)
 	setDefault(&args.AllowBuiltinQuotas, false)
 	setDefault(&args.UnboundTimeout, seconds(30*60))
+	setDefault(&args.PodsReadyTimeout, metav1.Duration{})
+	setDefault(&args.RecoveryTimeout, metav1.Duration{})
 	setDefault(&args.ClaimTimeout, metav1.Duration{})
 	setDefault(&args.IdleReservationTimeout, seconds(10*60))
 	setDefault(&args.ManagedJobsConfigMap, ObjectName{})

@@ -77,7 +77,7 @@ func TestDefaultsAreCompleteAndValid(t *testing.T) {
 
 func TestWhatIsWrittenIsKept(t *testing.T) {
 	args, err := decode(t, "protectReservedQuota: false\nallowBuiltinQuotas: true\nitemsInStatus: 1\nunknownJobs: Pass\n"+
-		"managedJobsConfigMap: {name: mine}\nexplainAfter: 1ms\nauditInterval: 0s\nunboundTimeout: 0s\nclaimTimeout: 1h\n"+
+		"managedJobsConfigMap: {name: mine}\nexplainAfter: 1ms\nauditInterval: 0s\nunboundTimeout: 0s\nclaimTimeout: 1h\npodsReadyTimeout: 5m\n"+
 		"visibility: {port: 10261, certDir: /certs}\ninsecureVisibility: true\n")
 	require.NoError(t, err)
 	require.False(t, args.ProtectReservedQuota)
@@ -89,6 +89,8 @@ func TestWhatIsWrittenIsKept(t *testing.T) {
 	require.Zero(t, args.AuditInterval.Duration)
 	require.Zero(t, args.UnboundTimeout.Duration)
 	require.Equal(t, time.Hour, args.ClaimTimeout.Duration)
+	require.Equal(t, 5*time.Minute, args.PodsReadyTimeout.Duration)
+	require.Zero(t, args.RecoveryTimeout.Duration)
 	require.Equal(t, config.Visibility{BindAddress: "0.0.0.0", Port: 10261, CertDir: "/certs"}, args.Visibility)
 	require.True(t, args.InsecureVisibility)
 	require.Empty(t, args.Validate(nil))

@@ -95,6 +95,12 @@ type JobQueueArgs struct {
 	UnboundTimeout *metav1.Duration `json:"unboundTimeout,omitempty"`
 	// idleReservationTimeout is the same for a job that makes no pod at all. Default 10m.
 	IdleReservationTimeout *metav1.Duration `json:"idleReservationTimeout,omitempty"`
+	// podsReadyTimeout is how long an admitted job keeps its quota while not all of its pods have been ready, at least 1s;
+	// recoveryTimeout the same from when they were and are not any more. Then it is suspended and tried again as after
+	// unboundTimeout. 0s means for ever. Default 0s. A queue may name its own of these four in spec.timeouts.
+	PodsReadyTimeout *metav1.Duration `json:"podsReadyTimeout,omitempty"`
+	// recoveryTimeout: see podsReadyTimeout. Default 0s.
+	RecoveryTimeout *metav1.Duration `json:"recoveryTimeout,omitempty"`
 	// claimTimeout is for how long the first job of a blocking queue that does not fit keeps others from what it waits
 	// for, at least 1s. Then it blocks nobody any more, and is admitted in its turn if it fits. 0s means until it is
 	// admitted. Default 0s.

@@ -114,6 +114,16 @@ func (in *JobQueueArgs) DeepCopyInto(out *JobQueueArgs) {
 		*out = new(metav1.Duration)
 		**out = **in
 	}
+	if in.PodsReadyTimeout != nil {
+		in, out := &in.PodsReadyTimeout, &out.PodsReadyTimeout
+		*out = new(metav1.Duration)
+		**out = **in
+	}
+	if in.RecoveryTimeout != nil {
+		in, out := &in.RecoveryTimeout, &out.RecoveryTimeout
+		*out = new(metav1.Duration)
+		**out = **in
+	}
 	if in.ClaimTimeout != nil {
 		in, out := &in.ClaimTimeout, &out.ClaimTimeout
 		*out = new(metav1.Duration)

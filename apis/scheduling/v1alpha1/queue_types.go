@@ -115,9 +115,56 @@ type QueueSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=10
 	HeartbeatTimeoutSeconds *int32 `json:"heartbeatTimeoutSeconds,omitempty"`
+	// timeouts of the queue's units; one that is absent is as the scheduler is configured.
+	// +optional
+	Timeouts *QueueTimeouts `json:"timeouts,omitempty"`
+	// backoffLimit is how often in a row a unit that lost its admission to a time-out is tried again. The next time it is
+	// made inactive, with reason RequeueLimitReached. Absent is no bound: an outage must not deactivate jobs.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
+	// executionTime bounds for how long jobs of the queue run.
+	// +optional
+	ExecutionTime *ExecutionTime `json:"executionTime,omitempty"`
 	// perNamespace bounds the units of each namespace, so that none fills a queue that several share.
 	// +optional
 	PerNamespace *NamespaceBounds `json:"perNamespace,omitempty"`
+}
+
+// QueueTimeouts are for how long an admitted unit of a managed job may go without using its quota. When one is over,
+// the job is suspended and waits for a while before it is tried again at its place. Zero is for ever.
+type QueueTimeouts struct {
+	// podsReadySeconds is until all pods of the job are ready, from its admission.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	PodsReadySeconds *int32 `json:"podsReadySeconds,omitempty"`
+	// recoverySeconds is until all of them are ready again, from when they were not any more.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	RecoverySeconds *int32 `json:"recoverySeconds,omitempty"`
+	// unboundSeconds is while the job has pods and none of them is on a node.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	UnboundSeconds *int32 `json:"unboundSeconds,omitempty"`
+	// idleReservationSeconds is while the job makes no pod at all.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	IdleReservationSeconds *int32 `json:"idleReservationSeconds,omitempty"`
+}
+
+// ExecutionTime bounds for how long jobs of a queue run, from admission and in all their runs together. A job for which
+// the time is over is suspended and made inactive. Kinds that cannot be suspended have no such bound.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.defaultSeconds) || !has(self.maximumSeconds) || self.defaultSeconds <= self.maximumSeconds",message="defaultSeconds must not be above maximumSeconds"
+type ExecutionTime struct {
+	// defaultSeconds is for units that name no maximumExecutionTimeSeconds.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	DefaultSeconds *int32 `json:"defaultSeconds,omitempty"`
+	// maximumSeconds is the most that a unit gets, whatever it names, and also if it names nothing.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MaximumSeconds *int32 `json:"maximumSeconds,omitempty"`
 }
 
 // NamespaceBounds are for the units of one namespace in one queue.

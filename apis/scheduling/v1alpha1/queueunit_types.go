@@ -49,6 +49,19 @@ const (
 	ConditionEvicted       = "Evicted"
 	// ConditionResizePending says that an admitted unit waits for more than it holds, and why.
 	ConditionResizePending = "ResizePending"
+	// ConditionDeactivationTarget says that the scheduler wants the unit to be made inactive, and why. It counts until the
+	// spec of the unit has changed since.
+	ConditionDeactivationTarget = "DeactivationTarget"
+)
+
+// Reasons of the condition PodsReady.
+const (
+	// ReasonPodsRunning says that all pods of the job are ready, or have ended well.
+	ReasonPodsRunning = "PodsRunning"
+	// ReasonPodsStarting says that some are not yet.
+	ReasonPodsStarting = "PodsStarting"
+	// ReasonPodsLost says that all were, and some are not any more.
+	ReasonPodsLost = "PodsLost"
 )
 
 // ReasonAdopted of the condition Admitted says that nobody admitted the unit: its job ran before. It holds what its
@@ -125,7 +138,8 @@ type QueueUnitSpec struct {
 	// active: false keeps the unit out of its queue and takes back what it holds.
 	// +optional
 	Active *bool `json:"active,omitempty"`
-	// maximumExecutionTimeSeconds limits the time that the job may run. Kept; this version does not enforce it.
+	// maximumExecutionTimeSeconds is for how long the job may run, from admission and in all its runs together. Then it is
+	// suspended and made inactive. The queue may have a default, and a bound for it.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MaximumExecutionTimeSeconds *int32 `json:"maximumExecutionTimeSeconds,omitempty"`
@@ -230,7 +244,7 @@ type PodState struct {
 
 // RequeueState counts evictions that led back into the queue.
 type RequeueState struct {
-	// count of the evictions since the job last ran.
+	// count of the evictions by time-outs since all pods of the job were ready.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Count *int32 `json:"count,omitempty"`
@@ -284,7 +298,7 @@ type QueueUnitStatus struct {
 	// lastAllocateTime is when the unit was last admitted.
 	// +optional
 	LastAllocateTime *metav1.Time `json:"lastAllocateTime,omitempty"`
-	// conditions: QuotaReserved, Admitted, PodsReady, Finished, Evicted, ResizePending.
+	// conditions: QuotaReserved, Admitted, PodsReady, Finished, Evicted, ResizePending, DeactivationTarget.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
@@ -298,7 +312,7 @@ type QueueUnitStatus struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=32
 	ReclaimablePods []ReclaimablePod `json:"reclaimablePods,omitempty"`
-	// accumulatedPastExecutionTimeSeconds is the run time before the last eviction.
+	// accumulatedPastExecutionTimeSeconds is for how long the job ran before its last eviction, where its time is bounded.
 	// +optional
 	AccumulatedPastExecutionTimeSeconds *int32 `json:"accumulatedPastExecutionTimeSeconds,omitempty"`
 }

@@ -59,6 +59,9 @@ const (
 	// AnnotationMaxPriority on a namespace is the greatest priority that a job there may give itself by a number; without
 	// it that is the priority of the job's class.
 	AnnotationMaxPriority = "koord-queue/max-priority"
+	// AnnotationMaxExecutionTime on a job is for how many seconds it may run; see spec.maximumExecutionTimeSeconds of its
+	// unit.
+	AnnotationMaxExecutionTime = "scheduling.x-k8s.io/max-exec-time-seconds"
 	// AnnotationHold on a job, with value "true", keeps it out of its queue: it waits at its place and holds nothing, also
 	// if it had been admitted.
 	AnnotationHold = "koord-queue/hold"

@@ -35,6 +35,7 @@ func TestLoadDefaults(t *testing.T) {
 	require.True(t, *c.MetricsSecure)
 	require.Equal(t, ":8081", c.HealthProbeBindAddress)
 	require.Equal(t, 16, c.Concurrency)
+	require.Equal(t, 20, c.ReportsPerSecond)
 	require.Equal(t, UnitTemplatesScheduling, c.UnitTemplates)
 	require.True(t, *c.LeaderElection.LeaderElect)
 	require.Equal(t, "koord-queue", c.LeaderElection.ResourceNamespace)
@@ -71,6 +72,7 @@ func TestLoadRefuses(t *testing.T) {
 		"no kind":              {"concurrency: 4\n", "ControllerConfiguration"},
 		"unknown templates":    {head + "unitTemplates: Some\n", "unitTemplates"},
 		"negative concurrency": {head + "concurrency: -1\n", "concurrency"},
+		"negative reports":     {head + "reportsPerSecond: -1\n", "reportsPerSecond"},
 		"negative qps":         {head + "clientConnection: {qps: -1}\n", "clientConnection.qps"},
 		"lease too short":      {head + "leaderElection: {leaseDuration: 1s}\n", "leaseDuration"},
 		"unused certificate":   {head + "metricsSecure: false\nmetricsCertDir: d\n", "metricsCertDir"},

@@ -50,6 +50,9 @@ type ControllerConfiguration struct {
 	QueueNamespace string `json:"queueNamespace,omitempty"`
 	// concurrency is the number of jobs of one kind that are reconciled at once. Default 16.
 	Concurrency int `json:"concurrency,omitempty"`
+	// reportsPerSecond is how many QueueUnits are written in a second to tell how many pods of their jobs are ready; each
+	// is every 30 seconds at most. Whether all are ready is told at once. Default 20.
+	ReportsPerSecond int `json:"reportsPerSecond,omitempty"`
 	// koordinatorFeatureGates are the feature gates of koord-scheduler and koord-manager that change what ElasticQuota
 	// counts for a pod, as those processes are started with; a gate that is absent is off, as in Koordinator.
 	KoordinatorFeatureGates KoordinatorFeatureGates `json:"koordinatorFeatureGates,omitempty"`
