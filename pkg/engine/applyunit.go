@@ -121,10 +121,12 @@ func (e *Engine) resolve(u *unitObject) admission.Unit {
 		Request: u.request, Pods: u.pods, NonPreemptible: u.nonPreemptible, Active: !u.inactive,
 		Consumer: u.consumer, OwnedByConsumer: u.owned, Adopting: u.adopting(),
 		Phase: u.phase, Attempts: u.attempts, Admitted: u.allocated, Heartbeat: u.heartbeat,
-		RequeueAt: u.requeueAt, Requeues: u.requeues,
+		RequeueAt: u.requeueAt, Requeues: u.requeues, Deactivate: u.deactivate(),
+		MaximumExecution: u.maximumExecution, Executed: u.executed,
 		Held: u.held, HeldPods: u.heldPods, Recorded: u.recorded, Adopted: u.wasAdopted(),
 		Invalid: u.invalid, InvalidMessage: u.invalidMessage,
 	}
+	c.Ready, c.NotReadySince = u.readiness()
 	if p := e.managed.Load(); u.hasConsumer && p != nil {
 		var name string
 		name, c.ConsumerManaged = p.UnitName(u.consumerKind.Value(), u.consumer.Name)

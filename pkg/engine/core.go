@@ -55,9 +55,8 @@ func newCore(v *env) *core {
 	c.config = admission.Config{
 		ExplainAfter: v.opts.Config.ReportAfter, ExplainEvery: v.opts.Config.ReportEvery,
 		RefusedBackoff: v.opts.Config.RefusedBackoff,
-		IdleTimeout:    v.opts.Config.IdleTimeout, UnboundTimeout: v.opts.Config.UnboundTimeout,
-		ClaimTimeout: v.opts.Config.ClaimTimeout,
-		Policies:     v.opts.Policies, Checks: v.opts.Checks, Order: v.opts.Order,
+		Timeouts:       v.opts.Config.Timeouts, ClaimTimeout: v.opts.Config.ClaimTimeout,
+		Policies: v.opts.Policies, Checks: v.opts.Checks, Order: v.opts.Order,
 	}
 	c.state = admission.New(c.config)
 	return c

@@ -540,7 +540,9 @@ func queueIn(t testing.TB, text, policy string) *queueObject {
 	t.Helper()
 	w := &wireQueue{}
 	require.NoError(t, utiljson.Unmarshal([]byte(text), w))
-	return decodeQueue(w, policy)
+	return decodeQueue(w, &Config{
+		DefaultQueuePolicy: policy, Timeouts: admission.Timeouts{Idle: time.Minute, Unbound: time.Hour},
+	})
 }
 
 func TestQueuesAreRead(t *testing.T) {
@@ -571,6 +573,13 @@ func TestQueuesAreRead(t *testing.T) {
 		{"items are null", fmt.Sprintf(textQueue, 1, `{"queueItemDetails":null}`), all, "", 0},
 		{"priority is null", strings.Replace(whole, `"priority":3`, `"priority":null`, 1),
 			with(func(q *admission.Queue) { q.Priority = 0 }), `"pending":3`, 1},
+		{"times", strings.Replace(whole, `"priority":3`, `"priority":3,"timeouts":{"podsReadySeconds":60,"unboundSeconds":0},`+
+			`"backoffLimit":2,"executionTime":{"defaultSeconds":5,"maximumSeconds":9},"heartbeatTimeoutSeconds":30`, 1),
+			with(func(q *admission.Queue) {
+				q.Timeouts = &admission.Timeouts{Idle: time.Minute, PodsReady: time.Minute}
+				q.HeartbeatTimeout, q.MostEvictions = 30*time.Second, 3
+				q.Execution = admission.ExecutionTimes{Default: 5 * time.Second, Most: 9 * time.Second}
+			}), `"pending":3`, 1},
 		{"every field", strings.NewReplacer(
 			`"priority":3`, `"priorityClassName":"high","stopPolicy":"Hold","admissionChecks":[{"name":"a",`+
 				`"labelSelector":{"matchLabels":{"a":"b"}}}],"maxPending":1`,

@@ -124,6 +124,7 @@ type unitSpec struct {
 	Request           json.RawMessage         `json:"request"`
 	Resource          json.RawMessage         `json:"resource"`
 	Active            *bool                   `json:"active"`
+	MaximumExecution  int64                   `json:"maximumExecutionTimeSeconds"`
 	PodSet            []struct {
 		Name     string          `json:"name"`
 		Count    *int32          `json:"count"`
@@ -142,12 +143,18 @@ func (u *unitObject) readSpec(text json.RawMessage, owner *metav1.OwnerReference
 	u.queue = sharedText(u.queue)
 	u.priority, u.class = sharedPriority(spec.Priority), sharedText(spec.PriorityClassName)
 	u.inactive = spec.Active != nil && !*spec.Active
+	u.maximumExecution = secondsOf(spec.MaximumExecution)
 	if spec.ConsumerRef != nil {
 		u.readConsumer(spec.ConsumerRef, owner)
 	}
 	if err := u.readRequest(&spec); err != nil {
 		u.refuse(admission.ReasonInvalidRequest, err)
 	}
+}
+
+// secondsOf is a time that an object names in seconds, none where it is absurd.
+func secondsOf(seconds int64) time.Duration {
+	return time.Duration(min(max(seconds, 0), math.MaxInt32)) * time.Second
 }
 
 func (u *unitObject) readConsumer(ref *corev1.ObjectReference, owner *metav1.OwnerReference) {
@@ -296,6 +303,7 @@ type unitStatus struct {
 		RequeueAt metav1.Time `json:"requeueAt"`
 		Count     int32       `json:"count"`
 	} `json:"requeueState"`
+	Executed int64 `json:"accumulatedPastExecutionTimeSeconds"`
 }
 
 func (u *unitObject) readStatus(text json.RawMessage) {
@@ -308,7 +316,7 @@ func (u *unitObject) readStatus(text json.RawMessage) {
 	u.phase = admission.Phase(sharedText(status.Phase))
 	u.attempts, u.message, u.conditions = status.Attempts, status.Message, status.Conditions
 	u.allocated, u.requeueAt = status.LastAllocateTime.Time, status.RequeueState.RequeueAt.Time
-	u.requeues = int64(max(status.RequeueState.Count, 0))
+	u.requeues, u.executed = int64(max(status.RequeueState.Count, 0)), secondsOf(status.Executed)
 	if n := len(status.Admissions); n > maxPodSets {
 		u.refuse(admission.ReasonInvalidRequest,
 			fmt.Errorf("status.admissions has %d items, at most %d are read", n, maxPodSets))

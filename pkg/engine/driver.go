@@ -118,7 +118,7 @@ func (d *Driver) FeedUnit(obj json.Marshaler, gone bool) {
 
 // FeedQueue takes a Queue.
 func (d *Driver) FeedQueue(obj json.Marshaler, gone bool) {
-	q := decodeQueue(sent[wireQueue](obj), d.opts.Config.DefaultQueuePolicy)
+	q := decodeQueue(sent[wireQueue](obj), &d.opts.Config)
 	if gone {
 		d.sources.putQueue(q.Name, nil)
 		return

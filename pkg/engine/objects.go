@@ -57,7 +57,7 @@ func (q *queueObject) says() string {
 }
 
 // decodeQueue never fails: a queue that cannot be read has a policy that nobody knows, which parks its units.
-func decodeQueue(w *wireQueue, defaultPolicy string) (q *queueObject) {
+func decodeQueue(w *wireQueue, defaults *Config) (q *queueObject) {
 	q = &queueObject{objectMeta: metaOf(&w.Metadata), status: w.Status}
 	q.spec = admission.Queue{Name: q.Name, Threshold: defaultThreshold, MaxPending: -1, MaxAdmitted: -1}
 	defer func() {
@@ -77,7 +77,8 @@ func decodeQueue(w *wireQueue, defaultPolicy string) (q *queueObject) {
 	if err := read(w.Status, &status); err == nil {
 		q.conditions = status.Conditions // they are written back
 	}
-	q.setSpec(&spec, defaultPolicy)
+	q.setSpec(&spec, defaults.DefaultQueuePolicy)
+	q.setTimes(&spec, defaults.Timeouts)
 	q.setMetadata(w.Metadata.Labels, w.Metadata.Annotations)
 	return q
 }
@@ -96,13 +97,34 @@ func (q *queueObject) setSpec(spec *v1alpha1.QueueSpec, defaultPolicy string) {
 	q.spec.Held = stop != v1alpha1.StopNone && stop != ""
 	q.spec.Drains = stop == v1alpha1.StopHoldAndDrain
 	q.spec.MaxPending, q.spec.MaxAdmitted = ptr.Deref(spec.MaxPending, -1), ptr.Deref(spec.MaxAdmitted, -1)
-	if s := spec.HeartbeatTimeoutSeconds; s != nil && *s > 0 {
-		q.spec.HeartbeatTimeout = time.Duration(*s) * time.Second
-	}
 	if b := spec.PerNamespace; b != nil {
 		q.spec.PerNamespace = &admission.NamespaceBounds{
 			MaxPending: ptr.Deref(b.MaxPending, -1), MaxAdmitted: ptr.Deref(b.MaxAdmitted, -1),
 		}
+	}
+}
+
+// setTimes reads for how long units may keep what they hold. What the queue does not name is the default.
+func (q *queueObject) setTimes(spec *v1alpha1.QueueSpec, timeouts admission.Timeouts) {
+	set := func(d *time.Duration, seconds *int32) {
+		if seconds != nil {
+			*d = secondsOf(int64(*seconds))
+		}
+	}
+	set(&q.spec.HeartbeatTimeout, spec.HeartbeatTimeoutSeconds)
+	if own := spec.Timeouts; own != nil {
+		set(&timeouts.PodsReady, own.PodsReadySeconds)
+		set(&timeouts.Recovery, own.RecoverySeconds)
+		set(&timeouts.Unbound, own.UnboundSeconds)
+		set(&timeouts.Idle, own.IdleReservationSeconds)
+		q.spec.Timeouts = &timeouts
+	}
+	if e := spec.ExecutionTime; e != nil {
+		set(&q.spec.Execution.Default, e.DefaultSeconds)
+		set(&q.spec.Execution.Most, e.MaximumSeconds)
+	}
+	if n := spec.BackoffLimit; n != nil {
+		q.spec.MostEvictions = max(int64(*n), 0) + 1
 	}
 }
 

@@ -63,9 +63,8 @@ type Config struct {
 	// the least time between two such writes. A unit whose write was refused waits for RefusedBackoff, and longer each
 	// time.
 	ReportAfter, ReportEvery, RefusedBackoff time.Duration
-	// IdleTimeout is how long an admitted unit of a managed job keeps its quota without any pod, UnboundTimeout without a
-	// pod on a node; zero means for ever.
-	IdleTimeout, UnboundTimeout time.Duration
+	// Timeouts of units whose queue names none.
+	Timeouts admission.Timeouts
 	// ClaimTimeout is for how long the first unit of a blocking queue claims; zero means until it is admitted.
 	ClaimTimeout time.Duration
 	// TrailingCheck is how long after a change a quota is observed once more: the hook speaks before used moves.

@@ -114,7 +114,7 @@ func restOf(objects dynamic.Interface) rest.Interface {
 func unitFrom(obj json.Marshaler) *unitObject { return decodeUnit(sent[wireUnit](obj)) }
 
 func queueFrom(obj json.Marshaler, policy string) *queueObject {
-	return decodeQueue(sent[wireQueue](obj), policy)
+	return decodeQueue(sent[wireQueue](obj), &Config{DefaultQueuePolicy: policy})
 }
 
 func (a *fakeAPI) count(counts map[string]int, key string) {

@@ -87,9 +87,9 @@ func (s *sources) connect() error {
 	if err != nil {
 		return err
 	}
-	policy := s.opts.Config.DefaultQueuePolicy
+	defaults := &s.opts.Config
 	queues := s.informer(v1alpha1.QueueResource, s.opts.Config.QueueNamespace, &wireQueue{})
-	decode := func(w *wireQueue) *queueObject { return decodeQueue(w, policy) }
+	decode := func(w *wireQueue) *queueObject { return decodeQueue(w, defaults) }
 	err = s.follow(queues, "queues", transform(decode), handlers(
 		func(q *queueObject) { s.putQueue(q.Name, q) },
 		func(q *queueObject) { s.putQueue(q.Name, nil) },

@@ -77,6 +77,9 @@ type unitHistory struct {
 	allocated  time.Time
 	heartbeat  time.Time
 	conditions []metav1.Condition
+	// maximumExecution is for how long the job may run, executed for how long it did before its last admission; zero
+	// where nobody says so.
+	maximumExecution, executed time.Duration
 	// parkedFor is why the controller made the unit inactive; empty if it did not. While the unit waits the controller
 	// writes the reason itself.
 	parkedFor admission.Reason
@@ -91,7 +94,7 @@ var noHistory = &unitHistory{}
 
 func (h *unitHistory) empty() bool {
 	return h.message == "" && h.held.Len() == 0 && !h.recorded && h.heldPods == 0 && h.requeueAt.IsZero() &&
-		h.requeues == 0 && h.allocated.IsZero() && h.heartbeat.IsZero() && len(h.conditions) == 0 && h.parkedFor == "" &&
+		h.requeues == 0 && h.maximumExecution == 0 && h.executed == 0 && h.allocated.IsZero() && h.heartbeat.IsZero() && len(h.conditions) == 0 && h.parkedFor == "" &&
 		h.invalid == "" && h.invalidMessage == "" && !h.panicked
 }
 
@@ -164,7 +167,8 @@ func (u *unitObject) quotaLabels() map[string]string {
 // run.
 func (u *unitObject) ranAfter(admitted, now time.Time) time.Duration {
 	ready := u.condition(v1alpha1.ConditionPodsReady)
-	if ready == nil || ready.Status != metav1.ConditionTrue || admitted.Sub(ready.LastTransitionTime.Time) > time.Second {
+	runs := ready != nil && (ready.Status == metav1.ConditionTrue || ready.Reason == v1alpha1.ReasonPodsStarting)
+	if !runs || admitted.Sub(ready.LastTransitionTime.Time) > time.Second {
 		return now.Sub(admitted)
 	}
 	return min(max(ready.LastTransitionTime.Add(time.Second/2).Sub(admitted), 0), now.Sub(admitted))
@@ -178,6 +182,29 @@ func (u *unitObject) condition(conditionType string) *metav1.Condition {
 		}
 	}
 	return nil
+}
+
+// readiness says whether all pods of the job are ready, or since when they are not any more.
+func (u *unitObject) readiness() (ready bool, notSince time.Time) {
+	c := u.condition(v1alpha1.ConditionPodsReady)
+	switch {
+	case c == nil:
+	case c.Status == metav1.ConditionTrue:
+		return true, notSince
+	case c.Reason == v1alpha1.ReasonPodsLost:
+		return false, c.LastTransitionTime.Time
+	}
+	return false, notSince
+}
+
+// deactivate is why the unit is to be made inactive; empty once its spec has changed, as it does when somebody has done
+// so. Then whoever makes it active again begins anew.
+func (u *unitObject) deactivate() *admission.Deactivation {
+	c := u.condition(v1alpha1.ConditionDeactivationTarget)
+	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != u.Generation {
+		return nil
+	}
+	return &admission.Deactivation{Reason: admission.Reason(c.Reason), Message: c.Message}
 }
 
 // share lets go of what the unit has in common with others.

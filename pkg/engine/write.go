@@ -312,6 +312,9 @@ func evictStatus(u *unitObject, d *admission.Evict, now time.Time) map[string]an
 		{Type: v1alpha1.ConditionAdmitted, Status: metav1.ConditionFalse},
 		{Type: v1alpha1.ConditionEvicted, Status: metav1.ConditionTrue},
 	}
+	if d.Deactivate != "" {
+		set = append(set, metav1.Condition{Type: v1alpha1.ConditionDeactivationTarget, Status: metav1.ConditionTrue})
+	}
 	for _, ofAdmitted := range []string{v1alpha1.ConditionPodsReady, v1alpha1.ConditionResizePending} {
 		if u.condition(ofAdmitted) != nil {
 			set = append(set, metav1.Condition{Type: ofAdmitted, Status: metav1.ConditionFalse})
@@ -319,6 +322,10 @@ func evictStatus(u *unitObject, d *admission.Evict, now time.Time) map[string]an
 	}
 	for i := range set {
 		set[i].Reason, set[i].Message = string(reason), message
+		if of := set[i].Type; d.Deactivate != "" &&
+			(of == v1alpha1.ConditionDeactivationTarget || of == v1alpha1.ConditionQuotaReserved) {
+			set[i].Reason = string(d.Deactivate)
+		}
 	}
 	status := map[string]any{
 		"phase":          string(admission.PhaseEnqueued),
@@ -330,6 +337,11 @@ func evictStatus(u *unitObject, d *admission.Evict, now time.Time) map[string]an
 	if !d.RequeueAt.IsZero() {
 		status["phase"] = string(admission.PhaseTimeoutBackoff)
 		status["requeueState"] = map[string]any{"count": d.Requeues, "requeueAt": metav1.NewTime(d.RequeueAt)}
+	} else if d.Deactivate != "" {
+		status["requeueState"] = nil
+	}
+	if d.Executed != u.executed {
+		status["accumulatedPastExecutionTimeSeconds"] = int64(d.Executed.Round(time.Second) / time.Second)
 	}
 	return status
 }

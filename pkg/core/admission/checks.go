@@ -45,6 +45,7 @@ var unitChecks = []unitCheck{
 	checkRequest,
 	checkPhase,
 	checkActive,
+	checkDeactivate,
 	checkAdopting,
 	checkConsumerNamespace,
 	checkConsumerLive,
@@ -172,6 +173,14 @@ func checkPhase(_ *roster, _ time.Time, u *unit) (Reason, string) {
 func checkActive(_ *roster, _ time.Time, u *unit) (Reason, string) {
 	if !u.spec.Active {
 		return ReasonInactive, "the unit is held: spec.active is false"
+	}
+	return "", ""
+}
+
+// checkDeactivate keeps a unit out that is to be made inactive, until somebody has done so.
+func checkDeactivate(_ *roster, _ time.Time, u *unit) (Reason, string) {
+	if d := u.spec.Deactivate; d != nil {
+		return d.Reason, d.Message
 	}
 	return "", ""
 }

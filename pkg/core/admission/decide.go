@@ -92,8 +92,8 @@ func (r *roster) evict(now time.Time, plan *Plan) {
 			continue
 		}
 		r.change(u, func() {
-			u.stage, u.own().attempt = stageEvicting, u.spec.Attempts
-			u.tenure.requeueAt, u.requeues = d.RequeueAt, d.Requeues
+			d.Executed = r.executed(now, u, &d)
+			u.stage, u.own().attempt, u.tenure.eviction = stageEvicting, u.spec.Attempts, &d
 		})
 		plan.Evict = append(plan.Evict, d)
 	}

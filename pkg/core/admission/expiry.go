@@ -27,7 +27,8 @@ import (
 // A reservation that nothing uses ends: the job is suspended again and waits for a while before it is tried once more,
 // longer each time. Otherwise a job that can never run, on purpose or not, would keep its quota from all others for
 // ever. Whoever made a unit without consumer is not known to make pods: a queue may ask him for a heartbeat. The pods
-// of a job that cannot be suspended stay where they are: its unit keeps what it holds, and says so.
+// of a job that cannot be suspended stay where they are: its unit keeps what it holds, and says so. A job that has run
+// for as long as it may, or was tried as often as it may, is not tried again before a person says so.
 
 // Back-off after a reservation that nothing used: base, doubled with each time in a row, up to most; and up to a tenth
 // more, which follows from the UID, so that those that failed together are not tried together.
@@ -36,6 +37,21 @@ const (
 	requeueMost   = 30 * time.Minute
 	mostDoublings = 5
 )
+
+// Timeouts are for how long a unit of a managed job may keep what it holds. Zero means for ever.
+type Timeouts struct {
+	// Idle is without any pod, Unbound without a pod on a node.
+	Idle, Unbound time.Duration
+	// PodsReady is until all of its pods are ready for the first time since it was admitted, Recovery from when they
+	// were and are not any more.
+	PodsReady, Recovery time.Duration
+}
+
+// ExecutionTimes bound for how long the jobs of a queue run, in all their runs together. Default is for a unit that
+// names no time, Most is the longest that one may name, or have by default. Zero means no bound.
+type ExecutionTimes struct {
+	Default, Most time.Duration
+}
 
 // expiry is when a unit loses its reservation if nothing shows by then that it is used, and why.
 type expiry struct {
@@ -46,24 +62,24 @@ type expiry struct {
 
 // expiryOf is zero for a unit that never loses it, and for one of which nobody knows when it was admitted.
 func (r *roster) expiryOf(now time.Time, u *unit) (x expiry) {
-	if u.stage != stageAdmitted || u.spec.Quarantined || !u.holding || u.held.IsZero() || u.spec.Admitted.IsZero() {
+	if u.stage != stageAdmitted || u.spec.Quarantined || !u.holding || u.spec.Admitted.IsZero() {
 		return x
 	}
 	switch {
+	case u.held.IsZero():
 	case u.spec.Consumer == (Consumer{}):
-		return r.heartbeatExpiry(now, u)
+		x = r.heartbeatExpiry(now, u)
 	case u.spec.ConsumerManaged:
-		return r.unusedExpiry(u)
-	default:
-		return x
+		x = sooner(r.unusedExpiry(u), r.notReadyExpiry(u))
 	}
+	return sooner(x, r.executionExpiry(u))
 }
 
 // heartbeatExpiry is that of a unit without consumer. Pods show that it is used: those that nobody owns make such a
 // unit. A heartbeat later than the next one has to be is none: otherwise one would do for ever.
 func (r *roster) heartbeatExpiry(now time.Time, u *unit) (x expiry) {
 	timeout := u.queue.spec.HeartbeatTimeout
-	if pods, _ := r.ledger.Pods(u.spec.Key); timeout <= 0 || pods > 0 {
+	if timeout <= 0 || r.keepsPods(u) {
 		return x
 	}
 	last := later(u.spec.Admitted, u.left)
@@ -79,15 +95,72 @@ func (r *roster) unusedExpiry(u *unit) (x expiry) {
 		return x
 	}
 	pods, assigned := r.ledger.Pods(u.spec.Key)
-	x.timeout, x.reason = r.cfg.IdleTimeout, ReasonIdleReservation
+	x.timeout, x.reason = r.timeoutsOf(u).Idle, ReasonIdleReservation
 	if pods > 0 {
-		x.timeout, x.reason = r.cfg.UnboundTimeout, ReasonUnschedulable
+		x.timeout, x.reason = r.timeoutsOf(u).Unbound, ReasonUnschedulable
 	}
 	if x.timeout <= 0 || assigned > 0 {
 		return expiry{}
 	}
 	x.at = later(u.spec.Admitted, u.left).Add(x.timeout)
 	return x
+}
+
+// notReadyExpiry is that of a unit of a managed job, not all of whose pods are ready. Pods of a job that cannot be
+// suspended would only come back.
+func (r *roster) notReadyExpiry(u *unit) (x expiry) {
+	since := u.spec.Admitted
+	x.timeout, x.reason = r.timeoutsOf(u).PodsReady, ReasonPodsReadyTimeout
+	if !u.spec.NotReadySince.IsZero() {
+		since = u.spec.NotReadySince
+		x.timeout, x.reason = r.timeoutsOf(u).Recovery, ReasonRecoveryTimeout
+	}
+	if x.timeout <= 0 || u.spec.Ready || u.spec.Unsuspendable || !u.spec.Phase.Releases() {
+		return expiry{}
+	}
+	x.at = since.Add(x.timeout)
+	return x
+}
+
+// executionExpiry is when a unit has run for as long as it may, with the time of its earlier runs. It counts from the
+// admission: a later time is not known of every job.
+func (r *roster) executionExpiry(u *unit) (x expiry) {
+	most := r.executionTime(u)
+	if most <= 0 || !u.spec.Phase.Releases() {
+		return x
+	}
+	return expiry{u.spec.Admitted.Add(most - u.spec.Executed), ReasonMaximumExecutionTime, most}
+}
+
+// executionTime is for how long a unit may run in all; zero means for ever.
+func (r *roster) executionTime(u *unit) time.Duration {
+	if r.keepsPods(u) {
+		return 0
+	}
+	bounds, most := u.queue.spec.Execution, u.spec.MaximumExecution
+	if most <= 0 {
+		most = bounds.Default
+	}
+	if bounds.Most > 0 && (most <= 0 || most > bounds.Most) {
+		most = bounds.Most
+	}
+	return most
+}
+
+// timeoutsOf a unit are those of its queue, if it has its own.
+func (r *roster) timeoutsOf(u *unit) *Timeouts {
+	if own := u.queue.spec.Timeouts; own != nil {
+		return own
+	}
+	return &r.cfg.Timeouts
+}
+
+// sooner is the expiry that comes first, of those that come.
+func sooner(a, b expiry) expiry {
+	if a.at.IsZero() || !b.at.IsZero() && b.at.Before(a.at) {
+		return b
+	}
+	return a
 }
 
 // over says that it is time.
@@ -100,6 +173,12 @@ func (x *expiry) message() string {
 			x.timeout)
 	case ReasonNoHeartbeat:
 		return fmt.Sprintf("nobody renewed the heartbeat of the unit for %s, which its queue asks for", x.timeout)
+	case ReasonPodsReadyTimeout:
+		return fmt.Sprintf("not all pods of the job were ready within %s of its admission", x.timeout)
+	case ReasonRecoveryTimeout:
+		return fmt.Sprintf("pods of the job stopped being ready, and not all were ready again within %s", x.timeout)
+	case ReasonMaximumExecutionTime:
+		return fmt.Sprintf("the job has run for %s, which is as long as it may in all its runs together", x.timeout)
 	default:
 		return fmt.Sprintf("the job made no pod within %s of its admission; its own events may say why", x.timeout)
 	}
@@ -124,17 +203,34 @@ func (r *roster) expiryChanged(now time.Time, u *unit) bool {
 	return backlog.MomentOf(x.at) != u.retryAt
 }
 
-// expire has the unit lose what nothing uses, if its time is over still.
+// expire has the unit lose what nothing uses, if its time is over still. After it was tried as often as it may be, or
+// has run for as long, it is to be made inactive.
 func (r *roster) expire(now time.Time, u *unit) (d Evict, expired bool) {
 	x := r.expiryOf(now, u)
 	if !x.over(now) || u.spec.Unsuspendable {
 		return d, false
 	}
-	n := u.spec.Requeues + 1
-	return Evict{
-		Unit: u.spec, Reason: x.reason, Message: x.message(), RequeueAt: requeue(now, u.spec.UID, n),
-		Requeues: n,
-	}, true
+	d = Evict{Unit: u.spec, Reason: x.reason, Message: x.message()}
+	n, most := u.spec.Requeues+1, u.queue.spec.MostEvictions
+	switch {
+	case x.reason == ReasonMaximumExecutionTime:
+		d.Deactivate = x.reason
+	case most > 0 && n >= most:
+		d.Deactivate = ReasonRequeueLimitReached
+		d.Message += fmt.Sprintf("; it lost its admission so %d times in a row, and its queue allows no more", n)
+	default:
+		d.RequeueAt, d.Requeues = requeue(now, u.spec.UID, n), n
+	}
+	return d, true
+}
+
+// executed is for how long the job of a unit has run in all when it loses its admission; zero where no time bounds it,
+// and once it is over, so that it may run for as long again if somebody makes it active.
+func (r *roster) executed(now time.Time, u *unit, d *Evict) time.Duration {
+	if d.Deactivate != "" || !u.holding || u.spec.Admitted.IsZero() || r.executionTime(u) <= 0 {
+		return 0
+	}
+	return u.spec.Executed + max(now.Sub(u.spec.Admitted), 0)
 }
 
 // podsLeft notes when the last pod of a unit left its node. A new process does not know it, and counts from the

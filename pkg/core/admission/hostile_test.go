@@ -228,7 +228,7 @@ func tenantsMax() resources.List { return drawn(10) }
 // neighbourhood is a tree with a quota for each of two tenants. There is as much as both may have.
 func neighbourhood() *State {
 	s := New(Config{ExplainAfter: 5 * time.Second, ExplainEvery: 30 * time.Second, RefusedBackoff: 10 * time.Second,
-		IdleTimeout: idleTimeout, UnboundTimeout: unboundTimeout})
+		Timeouts: modelTimeouts})
 	observeUsed(s, epoch)
 	for _, name := range []string{"good", "evil"} {
 		s.UpsertQueue(epoch, Queue{Name: name, Policy: "Block", Quotas: []string{name}, MaxPending: -1, MaxAdmitted: -1})

@@ -48,8 +48,10 @@ type modelUnit struct {
 	nextPods   int64
 	// left is when its last pod left its node. expires says that the eviction in flight is for a timeout, and the others
 	// what it writes then.
-	left    time.Time
-	expires bool
+	left        time.Time
+	expires     bool
+	deactivates Reason
+	executed    time.Duration
 	// claimsSince is when it was found to claim first.
 	claimsSince time.Time
 	requeueAt   time.Time
@@ -213,7 +215,11 @@ func (m *model) settle(key string, attempt int64, o Outcome) {
 // goBack is what an object says when its unit has lost its admission.
 func (u *modelUnit) goBack(in *Unit) {
 	in.Phase, in.Held, in.HeldPods, in.Recorded = PhaseEnqueued, resources.List{}, 0, false
-	if u.expires {
+	in.Executed, in.Ready, in.NotReadySince, in.Deactivate = u.executed, false, time.Time{}, nil
+	switch {
+	case u.deactivates != "":
+		in.Requeues, in.Deactivate = 0, &Deactivation{Reason: u.deactivates}
+	case u.expires:
 		in.Phase, in.RequeueAt, in.Requeues = PhaseTimeoutBackoff, u.requeueAt, u.requeues
 	}
 }
@@ -236,48 +242,101 @@ func (m *model) setPods(key string, change func(map[string]Pod)) {
 	}
 }
 
-// expired units hold quota that nothing uses, for too long.
+// expired units hold quota for too long.
 func (m *model) expired(u *modelUnit) bool {
-	return m.overdue(u) && !m.now.Before(u.refusedTo) && !u.Unsuspendable
+	_, over := m.overdue(u)
+	return over && !m.now.Before(u.refusedTo) && !u.Unsuspendable
 }
 
-func (m *model) overdue(u *modelUnit) bool {
-	if u.at != "admitted" || u.Quarantined || !u.holds || u.held.IsZero() || u.Admitted.IsZero() {
-		return false
+// overdue is the first of the times that are over.
+func (m *model) overdue(u *modelUnit) (first Reason, over bool) {
+	at := m.now
+	for _, end := range m.ends(u) {
+		if !over && !at.Before(end.at) || over && end.at.Before(at) {
+			first, at, over = end.reason, end.at, true
+		}
 	}
-	if u.Consumer == (Consumer{}) {
-		timeout := m.queues[u.Queue].HeartbeatTimeout
-		last := u.Admitted
-		if u.left.After(last) {
-			last = u.left
+	return first, over
+}
+
+type modelEnd struct {
+	reason Reason
+	at     time.Time
+}
+
+// ends are all times at which a unit loses what it holds.
+func (m *model) ends(u *modelUnit) (ends []modelEnd) {
+	if u.at != "admitted" || u.Quarantined || !u.holds || u.Admitted.IsZero() {
+		return nil
+	}
+	add := func(reason Reason, since time.Time, after time.Duration) {
+		if after > 0 {
+			ends = append(ends, modelEnd{reason, since.Add(after)})
 		}
-		if len(m.pods[u.Key]) > 0 {
-			return false
-		}
-		if u.Heartbeat.After(last) && !u.Heartbeat.After(m.now.Add(timeout)) {
+	}
+	q, pods := m.queues[u.Queue], len(m.pods[u.Key])
+	patience := modelTimeouts
+	if q.Timeouts != nil {
+		patience = *q.Timeouts
+	}
+	bound := false
+	for _, p := range m.pods[u.Key] {
+		bound = bound || p.Assigned
+	}
+	last := u.Admitted
+	if u.left.After(last) {
+		last = u.left
+	}
+	starts := u.Phase == PhaseDequeued || u.Phase == PhaseSchedSucceed
+	switch {
+	case u.held.IsZero():
+	case u.Consumer == (Consumer{}) && pods == 0:
+		if u.Heartbeat.After(last) && !u.Heartbeat.After(m.now.Add(q.HeartbeatTimeout)) {
 			last = u.Heartbeat
 		}
-		return timeout > 0 && !m.now.Before(last.Add(timeout))
-	}
-	if !u.ConsumerManaged || (u.Phase != PhaseDequeued && u.Phase != PhaseSchedSucceed) {
-		return false
-	}
-	patience := idleTimeout
-	for _, p := range m.pods[u.Key] {
-		if p.Assigned {
-			return false
+		add(ReasonNoHeartbeat, last, q.HeartbeatTimeout)
+	case u.Consumer != (Consumer{}) && u.ConsumerManaged:
+		if starts && pods == 0 {
+			add(ReasonIdleReservation, last, patience.Idle)
+		} else if starts && !bound {
+			add(ReasonUnschedulable, last, patience.Unbound)
 		}
-		patience = unboundTimeout
+		switch runs := starts || u.Phase == PhaseRunning; {
+		case !runs || u.Ready || u.Unsuspendable:
+		case u.NotReadySince.IsZero():
+			add(ReasonPodsReadyTimeout, u.Admitted, patience.PodsReady)
+		default:
+			add(ReasonRecoveryTimeout, u.NotReadySince, patience.Recovery)
+		}
 	}
-	since := u.Admitted
-	if u.left.After(since) {
-		since = u.left
+	if !(starts || u.Phase == PhaseRunning) || u.Unsuspendable || u.Consumer == (Consumer{}) && pods > 0 {
+		return ends
 	}
-	return !m.now.Before(since.Add(patience))
+	if most := m.mayRun(u); most > 0 {
+		add(ReasonMaximumExecutionTime, u.Admitted.Add(-u.Executed), most)
+	}
+	return ends
+}
+
+// mayRun is for how long; zero for ever.
+func (m *model) mayRun(u *modelUnit) time.Duration {
+	q, most := m.queues[u.Queue].Execution, u.MaximumExecution
+	if most == 0 {
+		most = q.Default
+	}
+	if q.Most > 0 && most == 0 {
+		most = q.Most
+	}
+	if q.Most > 0 {
+		most = min(most, q.Most)
+	}
+	return most
 }
 
 // The timeouts of the properties.
 const idleTimeout, unboundTimeout = 25 * time.Second, 40 * time.Second
+
+var modelTimeouts = Timeouts{Idle: idleTimeout, Unbound: unboundTimeout}
 
 func (m *model) refuse(u *modelUnit) {
 	u.refusedTo = m.now.Add(10 * time.Second << min(u.refusals, 5))
@@ -412,7 +471,7 @@ func (m *model) unfit(u *modelUnit) bool {
 
 // inLine units wait in their queue; its object or their quota may stop them.
 func (m *model) inLine(u *modelUnit) bool {
-	if u.at != "waiting" || m.unfit(u) || !u.Active || u.Adopting || m.now.Before(u.RequeueAt) ||
+	if u.at != "waiting" || m.unfit(u) || !u.Active || u.Deactivate != nil || u.Adopting || m.now.Before(u.RequeueAt) ||
 		m.now.Before(u.refusedTo) {
 		return false
 	}

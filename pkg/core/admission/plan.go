@@ -59,6 +59,10 @@ type Evict struct {
 	// RequeueAt, unless zero: phase TimeoutBackoff until then, for the time that Requeues says.
 	RequeueAt time.Time
 	Requeues  int64
+	// Deactivate, unless empty: it is not tried again, for this reason, before its spec is changed.
+	Deactivate Reason
+	// Executed is for how long its job has run in all, if a time bounds that; else zero.
+	Executed time.Duration
 }
 
 // Plan is what Decide wants written. Order is the order of decision.

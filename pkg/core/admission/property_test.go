@@ -50,7 +50,7 @@ type world struct {
 
 func newWorld() *world {
 	s := New(Config{ExplainAfter: 5 * time.Second, ExplainEvery: 30 * time.Second, RefusedBackoff: 10 * time.Second,
-		IdleTimeout: idleTimeout, UnboundTimeout: unboundTimeout})
+		Timeouts: modelTimeouts})
 	m := newModel()
 	return &world{model: m, s: s, o: &oracle{model: m}}
 }
@@ -174,6 +174,16 @@ func drawQueue(t *rapid.T, name string) Queue {
 	}
 	q.PerNamespace = drawBounds(t)
 	q.HeartbeatTimeout = time.Duration(rapid.SampledFrom([]int{0, 0, 30}).Draw(t, "heartbeat timeout")) * time.Second
+	if rapid.IntRange(0, 2).Draw(t, "timeouts") == 0 {
+		draw := func(name string) time.Duration {
+			return time.Duration(rapid.SampledFrom([]int{0, 10, 20, 40}).Draw(t, name)) * time.Second
+		}
+		q.Timeouts = &Timeouts{
+			Idle: draw("idle"), Unbound: draw("unbound"), PodsReady: draw("pods ready"), Recovery: draw("recovery"),
+		}
+		q.Execution = ExecutionTimes{Default: draw("execution"), Most: draw("longest execution")}
+		q.MostEvictions = rapid.Int64Range(0, 3).Draw(t, "most evictions")
+	}
 	return q
 }
 
@@ -231,6 +241,7 @@ func drawUnit(t *rapid.T, i int) Unit {
 			u.Phase, u.Held, u.HeldPods, u.Attempts = PhaseDequeued, u.Request, u.Pods, 1
 			u.Admitted = epoch.Add(time.Duration(rapid.IntRange(-30, 60).Draw(t, "admitted at")) * time.Second)
 		}
+		drawRun(t, &u)
 		u.OwnedByConsumer = rapid.Bool().Draw(t, "owned")
 		u.Misnamed = u.ConsumerManaged && rapid.IntRange(0, 3).Draw(t, "misnamed") == 0
 	case 2:
@@ -242,6 +253,26 @@ func drawUnit(t *rapid.T, i int) Unit {
 		u.Phase = PhaseSucceed
 	}
 	return u
+}
+
+// drawRun is what is known of how the job of a unit runs.
+func drawRun(t *rapid.T, u *Unit) {
+	seconds := func(name string) time.Duration {
+		return time.Duration(rapid.SampledFrom([]int{0, 0, 5, 20}).Draw(t, name)) * time.Second
+	}
+	u.MaximumExecution, u.Executed = seconds("maximum execution"), seconds("executed")
+	switch rapid.IntRange(0, 3).Draw(t, "pods are ready") {
+	case 0:
+		u.Ready = true
+	case 1:
+		u.NotReadySince = epoch.Add(time.Duration(rapid.IntRange(-30, 60).Draw(t, "not ready since")) * time.Second)
+	}
+	if u.Phase == PhaseDequeued && rapid.Bool().Draw(t, "runs") {
+		u.Phase = PhaseRunning
+	}
+	if u.Phase.Waits() && rapid.IntRange(0, 9).Draw(t, "deactivate") == 0 {
+		u.Deactivate = &Deactivation{Reason: ReasonRequeueLimitReached}
+	}
 }
 
 // step draws one event.
@@ -377,11 +408,27 @@ func (w *world) decide(t require.TestingT) {
 }
 
 // checkBackoff: who lost its reservation to a timeout waits for a minute, twice as long the next time, and a tenth more
-// at most.
+// at most. After the last time that its queue allows, or that it may run, it is to be made inactive.
 func (w *world) checkBackoff(t require.TestingT, d *Evict) {
 	u := w.units[d.Unit.Key]
-	require.Equal(t, u.expires, !d.RequeueAt.IsZero(), "%s loses its admission: %s", d.Unit.Key, d.Message)
-	if !u.expires {
+	u.deactivates, u.executed = "", 0
+	most := w.queues[u.Queue].MostEvictions
+	switch {
+	case !u.expires:
+	case d.Reason == ReasonMaximumExecutionTime:
+		u.deactivates = d.Reason
+	case most > 0 && u.Requeues+1 >= most:
+		u.deactivates = ReasonRequeueLimitReached
+	}
+	require.Equal(t, u.deactivates, d.Deactivate)
+	keepsPods := u.Unsuspendable || u.Consumer == (Consumer{}) && len(w.pods[u.Key]) > 0
+	if w.mayRun(u) > 0 && u.holds && !keepsPods && u.deactivates == "" && !u.Admitted.IsZero() {
+		u.executed = u.Executed + max(w.now.Sub(u.Admitted), 0)
+	}
+	require.Equal(t, u.executed, d.Executed, "%s has run for so long", d.Unit.Key)
+	require.Equal(t, u.expires && u.deactivates == "", !d.RequeueAt.IsZero(), "%s loses its admission: %s", d.Unit.Key,
+		d.Message)
+	if d.RequeueAt.IsZero() {
 		return
 	}
 	backoff := time.Minute
@@ -606,7 +653,8 @@ func (w *world) checkReports(t require.TestingT) {
 	for key, u := range w.s.units {
 		if u.stage == stageAdmitted && u.spec.Unsuspendable {
 			m := w.units[key]
-			require.Equal(t, w.o.overdue(m) && !w.o.unwanted(m), u.overdue.reason != "", "%s does not use what it holds", key)
+			_, overdue := w.o.overdue(m)
+			require.Equal(t, overdue && !w.o.unwanted(m), u.overdue.reason != "", "%s does not use what it holds", key)
 		}
 		waits := u.stage == stageWaiting || u.stage == stageAdmitted && u.group == nil && u.hasReason()
 		if !waits || u.report.Reason == "" || u.reportAt != 0 {

@@ -80,28 +80,31 @@ func (q *queueRecord) shareChanged() bool {
 
 func (q *Queue) same(o *Queue) bool {
 	return q.Name == o.Name && q.Policy == o.Policy && q.Priority == o.Priority && q.Threshold == o.Threshold &&
-		q.Held == o.Held && q.Drains == o.Drains && q.MaxAdmitted == o.MaxAdmitted &&
-		q.MaxPending == o.MaxPending && q.samePerNamespace(o) &&
-		q.HeartbeatTimeout == o.HeartbeatTimeout &&
+		q.Held == o.Held && q.MaxAdmitted == o.MaxAdmitted &&
+		q.MaxPending == o.MaxPending && same(q.PerNamespace, o.PerNamespace) &&
+		q.sameTenure(o) &&
 		// nil accepts all, an empty list none
 		slices.Equal(q.Quotas, o.Quotas) && (q.Quotas == nil) == (o.Quotas == nil)
 }
 
-func (q *Queue) samePerNamespace(o *Queue) bool {
-	if q.PerNamespace == nil || o.PerNamespace == nil {
-		return q.PerNamespace == o.PerNamespace
-	}
-	return *q.PerNamespace == *o.PerNamespace
-}
-
 // sameOrder says that units of the queue have the same places with both.
 func (q *Queue) sameOrder(o *Queue) bool {
-	return q.Policy == o.Policy && q.Threshold == o.Threshold && q.MaxPending == o.MaxPending && q.samePerNamespace(o)
+	return q.Policy == o.Policy && q.Threshold == o.Threshold && q.MaxPending == o.MaxPending &&
+		same(q.PerNamespace, o.PerNamespace)
 }
 
 // sameTenure says that units keep what they hold for as long with both.
 func (q *Queue) sameTenure(o *Queue) bool {
-	return q.HeartbeatTimeout == o.HeartbeatTimeout && q.Drains == o.Drains
+	return q.HeartbeatTimeout == o.HeartbeatTimeout && q.Drains == o.Drains && same(q.Timeouts, o.Timeouts) &&
+		q.Execution == o.Execution && q.MostEvictions == o.MostEvictions
+}
+
+// same says that both are nil, or have the same value.
+func same[T comparable](a, b *T) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
 }
 
 // queues are those that exist or that a unit names.

@@ -50,7 +50,11 @@ const (
 	ReasonUnknownPhase           Reason = "UnknownPhase"  // a phase of another version
 	ReasonUnschedulable          Reason = "Unschedulable" // no pod of it came on a node in time
 	ReasonIdleReservation        Reason = "IdleReservation"
-	ReasonNoHeartbeat            Reason = "NoHeartbeat" // nobody said in time that the unit is used
+	ReasonNoHeartbeat            Reason = "NoHeartbeat"      // nobody said in time that the unit is used
+	ReasonPodsReadyTimeout       Reason = "PodsReadyTimeout" // not all of its pods were ready in time
+	ReasonRecoveryTimeout        Reason = "RecoveryTimeout"  // nor were they again after one of them was not
+	ReasonMaximumExecutionTime   Reason = "MaximumExecutionTimeExceeded"
+	ReasonRequeueLimitReached    Reason = "RequeueLimitReached" // timeouts took its admission too often in a row
 )
 
 // Finding is why a unit waits in a form that stays true until the answer is another one: the reason, and of a shortage

@@ -72,10 +72,10 @@ func (u *unit) settleEviction(now time.Time, base time.Duration, remembered *Uni
 	switch o {
 	case OutcomeConfirmed:
 		u.stage = stageWaiting
-		u.spec.requeued(u.tenure)
+		u.spec.requeued(u.eviction)
 		if remembered != nil && remembered.Phase.Holds() && remembered.Attempts <= u.attempt {
 			// Older than the eviction: only its other fields can be news.
-			remembered.requeued(u.tenure)
+			remembered.requeued(u.eviction)
 		}
 	case OutcomeRefused:
 		u.refuse(now, base, ReasonWriteRefused, "the API server refuses the eviction of this unit; it is tried again later")
@@ -85,11 +85,15 @@ func (u *unit) settleEviction(now time.Time, base time.Duration, remembered *Uni
 }
 
 // requeued is what an object says after the eviction of its unit.
-func (in *Unit) requeued(t *tenure) {
+func (in *Unit) requeued(d *Evict) {
 	in.Phase = PhaseEnqueued
-	if !t.requeueAt.IsZero() {
-		in.Phase, in.RequeueAt, in.Requeues = PhaseTimeoutBackoff, t.requeueAt, t.requeues
+	if !d.RequeueAt.IsZero() {
+		in.Phase, in.RequeueAt, in.Requeues = PhaseTimeoutBackoff, d.RequeueAt, d.Requeues
 	}
+	if in.Deactivate = nil; d.Deactivate != "" {
+		in.Deactivate, in.Requeues = &Deactivation{d.Deactivate, d.Message}, 0
+	}
+	in.Executed, in.Ready, in.NotReadySince = d.Executed, false, time.Time{}
 	in.setNothingHeld()
 }
 

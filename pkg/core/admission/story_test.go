@@ -76,7 +76,7 @@ func newStory(t *testing.T) *story {
 	st := &story{
 		t: t, now: epoch,
 		cfg: Config{ExplainAfter: 5 * time.Second, ExplainEvery: 30 * time.Second, RefusedBackoff: 10 * time.Second,
-			IdleTimeout: 10 * time.Minute, UnboundTimeout: 30 * time.Minute},
+			Timeouts: Timeouts{Idle: 10 * time.Minute, Unbound: 30 * time.Minute}},
 		units: map[string]Unit{}, quotas: map[string]Quota{}, queues: map[string]Queue{},
 		pods: map[string]map[string]Pod{}, jobs: map[string]Consumer{},
 	}
@@ -285,6 +285,14 @@ func (st *story) queue(a arguments) {
 			q.PerNamespace = &bounds
 		case "heartbeat":
 			q.HeartbeatTimeout = time.Duration(st.number(value)) * time.Second
+		case "idle", "unbound", "pods-ready", "recovery":
+			q.Timeouts = st.timeouts(q.Timeouts, name, time.Duration(st.number(value))*time.Second)
+		case "execution":
+			q.Execution.Default = time.Duration(st.number(value)) * time.Second
+		case "longest-execution":
+			q.Execution.Most = time.Duration(st.number(value)) * time.Second
+		case "most-evictions":
+			q.MostEvictions = st.number(value)
 		case "drains":
 			q.Held, q.Drains = value == "true", value == "true"
 		case "held":
@@ -295,6 +303,25 @@ func (st *story) queue(a arguments) {
 	}
 	st.queues[q.Name] = q
 	st.s.UpsertQueue(st.now, q)
+}
+
+// timeouts of a queue with another one; those that it does not name are those of the configuration.
+func (st *story) timeouts(of *Timeouts, name string, value time.Duration) *Timeouts {
+	changed := st.cfg.Timeouts
+	if of != nil {
+		changed = *of
+	}
+	switch name {
+	case "idle":
+		changed.Idle = value
+	case "unbound":
+		changed.Unbound = value
+	case "pods-ready":
+		changed.PodsReady = value
+	case "recovery":
+		changed.Recovery = value
+	}
+	return &changed
 }
 
 func (st *story) deleteQueue(a arguments) {
@@ -340,6 +367,17 @@ func (st *story) setUnit(u *Unit, key, value string) {
 		u.Active = value == "true"
 	case "heartbeat": // seconds after the beginning
 		u.Heartbeat = epoch.Add(time.Duration(st.number(value)) * time.Second)
+	case "ready":
+		u.Ready = value == "true"
+	case "not-ready-since": // seconds after the beginning
+		u.NotReadySince = epoch.Add(time.Duration(st.number(value)) * time.Second)
+	case "maximum-execution":
+		u.MaximumExecution = time.Duration(st.number(value)) * time.Second
+	case "deactivate":
+		u.Deactivate = nil
+		if value != "" {
+			u.Deactivate = &Deactivation{Reason(value), "somebody wants it to be made inactive"}
+		}
 	case "unsuspendable":
 		u.Unsuspendable = value == "true"
 	case "adopting":
@@ -438,7 +476,7 @@ func (st *story) settle(a arguments) {
 	} else if ok && outcome == OutcomeConfirmed && record.stage == stageResizing {
 		u.Held, u.HeldPods, u.Recorded = record.next, record.nextPods, true
 	} else if ok && outcome == OutcomeConfirmed && record.stage == stageEvicting {
-		u.requeued(record.tenure)
+		u.requeued(record.eviction)
 	}
 	if _, ok := st.units[name]; ok {
 		st.units[name] = u
@@ -462,7 +500,14 @@ func (st *story) decide(a arguments) {
 		st.printf("panics: %d", plan.Panics)
 	}
 	for _, e := range plan.Evict {
-		st.printf("evict %s attempt %d: %s: %s", name(e.Unit.Key), e.Unit.Attempts, e.Reason, e.Message)
+		after := ""
+		if e.Deactivate != "" {
+			after = " (to be made inactive: " + string(e.Deactivate) + ")"
+		}
+		if e.Executed > 0 {
+			after += fmt.Sprintf(" (has run for %s)", e.Executed)
+		}
+		st.printf("evict %s attempt %d: %s: %s%s", name(e.Unit.Key), e.Unit.Attempts, e.Reason, e.Message, after)
 	}
 	for _, ad := range plan.Admit {
 		borrows := ""

@@ -79,10 +79,19 @@ type Unit struct {
 	// Admitted is when it was admitted last. Heartbeat is when whoever made a unit without consumer said last that it is
 	// used; zero means never.
 	Admitted, Heartbeat time.Time
+	// Ready: all of its pods are, as the controller saw them. NotReadySince is when they were not any more; zero means
+	// that they never were since it was admitted, or are.
+	Ready         bool
+	NotReadySince time.Time
+	// MaximumExecution is for how long its job may run, in all its runs; zero means that it names no time. Executed is
+	// for how long it ran before it was admitted last.
+	MaximumExecution, Executed time.Duration
 	// Requeue: not eligible before this time (TimeoutBackoff). Zero means none. Requeues counts how often in a row it
 	// lost its admission to a timeout.
 	RequeueAt time.Time
 	Requeues  int64
+	// Deactivate, when set, is why the unit is to be made inactive, which nobody has done yet. Until then it waits.
+	Deactivate *Deactivation
 	// Invalid, when set, parks the unit with this reason and message (could not be decoded, evaluated, ...).
 	Invalid        Reason
 	InvalidMessage string
@@ -90,6 +99,14 @@ type Unit struct {
 	// whether it may. Invalid parks it while it waits.
 	Quarantined bool
 }
+
+// Deactivation is why a unit is not to be tried again before its spec is changed, in a word and a sentence.
+type Deactivation struct {
+	Reason  Reason
+	Message string
+}
+
+func (d *Deactivation) String() string { return string(d.Reason) + ": " + d.Message }
 
 // Queue is what the core needs of a Queue object.
 type Queue struct {
@@ -108,6 +125,13 @@ type Queue struct {
 	// HeartbeatTimeout is how long a unit without consumer keeps what it holds after its last heartbeat; zero means for
 	// ever.
 	HeartbeatTimeout time.Duration
+	// Timeouts of its units; nil means those of Config.
+	Timeouts *Timeouts
+	// Execution bounds for how long their jobs run.
+	Execution ExecutionTimes
+	// MostEvictions is how often in a row a unit may lose its admission to a timeout: the last one has it made inactive.
+	// Zero is no bound.
+	MostEvictions int64
 	// PerNamespace bounds the units of each namespace; nil means no bounds.
 	PerNamespace *NamespaceBounds
 }
@@ -146,9 +170,8 @@ type Config struct {
 	// RefusedBackoff is how long a unit is parked after a definite refusal of its status write. It doubles
 	// with every refusal in a row, up to 32 times.
 	RefusedBackoff time.Duration
-	// IdleTimeout is how long an admitted unit of a managed job keeps what it holds without any pod, UnboundTimeout
-	// without a pod on a node. Zero means for ever.
-	IdleTimeout, UnboundTimeout time.Duration
+	// Timeouts of units whose queue has none of its own.
+	Timeouts Timeouts
 	// ClaimTimeout is for how long the first unit of a blocking queue may claim what others would use meanwhile. Zero
 	// means until it is admitted.
 	ClaimTimeout time.Duration

@@ -80,9 +80,9 @@ type tenure struct {
 	nextPods int64
 	// overdue is the timeout that was over when the unit was placed, if nothing is done about it but telling.
 	overdue expiry
-	// left is when its last pod left its node. requeueAt and requeues are those of the eviction in flight.
-	left, requeueAt time.Time
-	requeues        int64
+	// left is when its last pod left its node. eviction is the one in flight.
+	left     time.Time
+	eviction *Evict
 	// claimsSince is when it was found to claim first while it waits; claimEnded: it claims no more.
 	claimsSince time.Time
 	claimEnded  bool
@@ -277,9 +277,9 @@ func (u *unit) enter(to stage) {
 
 func (in *Unit) same(o *Unit) bool {
 	sameTimes := in.Created.Equal(o.Created) && in.RequeueAt.Equal(o.RequeueAt) && in.Admitted.Equal(o.Admitted) &&
-		in.Heartbeat.Equal(o.Heartbeat)
+		in.Heartbeat.Equal(o.Heartbeat) && in.NotReadySince.Equal(o.NotReadySince)
 	sameLists := in.Request.Same(o.Request) && in.Held.Same(o.Held) && in.Expected.Same(o.Expected)
-	return sameTimes && sameLists && in.plain() == o.plain()
+	return sameTimes && sameLists && same(in.Deactivate, o.Deactivate) && in.plain() == o.plain()
 }
 
 // plainUnit is the comparable part of Unit.
@@ -288,7 +288,8 @@ type plainUnit struct {
 	priority                                                                                  int32
 	pods, heldPods, attempts, requeues                                                        int64
 	nonPreemptible, active, consumerManaged, ownedByConsumer, misnamed, adopting, quarantined bool
-	unsuspendable, adopted, recorded                                                          bool
+	unsuspendable, adopted, recorded, ready                                                   bool
+	maximumExecution, executed                                                                time.Duration
 	consumer                                                                                  Consumer
 	phase                                                                                     Phase
 	invalid                                                                                   Reason
@@ -302,6 +303,7 @@ func (in *Unit) plain() plainUnit {
 		consumerManaged: in.ConsumerManaged, ownedByConsumer: in.OwnedByConsumer, misnamed: in.Misnamed,
 		adopting: in.Adopting, quarantined: in.Quarantined, consumer: in.Consumer, phase: in.Phase, invalid: in.Invalid,
 		message: in.InvalidMessage, heldPods: in.HeldPods, requeues: in.Requeues, adopted: in.Adopted,
-		unsuspendable: in.Unsuspendable, recorded: in.Recorded,
+		unsuspendable: in.Unsuspendable, recorded: in.Recorded, ready: in.Ready,
+		maximumExecution: in.MaximumExecution, executed: in.Executed,
 	}
 }

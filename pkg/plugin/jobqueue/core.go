@@ -37,6 +37,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
@@ -224,11 +225,13 @@ func (c *core) engineOptions() engine.Options {
 			ItemsInStatus:         int(c.args.ItemsInStatus),
 			ResyncInterval:        c.args.ResyncInterval.Duration,
 			ReportAfter:           c.args.ExplainAfter.Duration,
-			IdleTimeout:           c.args.IdleReservationTimeout.Duration,
-			UnboundTimeout:        c.args.UnboundTimeout.Duration,
-			ClaimTimeout:          c.args.ClaimTimeout.Duration,
-			ReportEvery:           c.args.ExplainEvery.Duration,
-			AuditInterval:         c.args.AuditInterval.Duration,
+			Timeouts: admission.Timeouts{
+				Idle: c.args.IdleReservationTimeout.Duration, Unbound: c.args.UnboundTimeout.Duration,
+				PodsReady: c.args.PodsReadyTimeout.Duration, Recovery: c.args.RecoveryTimeout.Duration,
+			},
+			ClaimTimeout:  c.args.ClaimTimeout.Duration,
+			ReportEvery:   c.args.ExplainEvery.Duration,
+			AuditInterval: c.args.AuditInterval.Duration,
 		},
 		Policies:   c.extensions.policies,
 		Checks:     c.extensions.checks,

@@ -1,0 +1,141 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+)
+
+// editStatus plays the controller.
+func (r *rig) editStatus(key string, change func(status map[string]any)) {
+	r.t.Helper()
+	r.api.edit(key, func(u *unstructured.Unstructured) { change(u.Object["status"].(map[string]any)) })
+	r.feed(key)
+	r.step()
+}
+
+// setActive plays whoever makes a unit active, or inactive.
+func (r *rig) setActive(key string, active bool) {
+	r.t.Helper()
+	r.api.edit(key, func(u *unstructured.Unstructured) {
+		u.SetGeneration(u.GetGeneration() + 1)
+		require.NoError(r.t, unstructured.SetNestedField(u.Object, active, "spec", "active"))
+	})
+	r.feed(key)
+	r.step()
+}
+
+// bound has the unit's job have a pod on a node.
+func (r *rig) bound(name, owner, cpus string) {
+	pod := podFor(name, owner, cpus)
+	pod.Spec.NodeName = "node"
+	r.engine.FeedPod(pod, false, false)
+	r.step()
+}
+
+func podsReady(status, reason string, at time.Time) func(map[string]any) {
+	return func(fields map[string]any) {
+		fields["phase"] = "Running"
+		var list []any
+		for _, c := range fields["conditions"].([]any) {
+			if c.(map[string]any)["type"] != v1alpha1.ConditionPodsReady {
+				list = append(list, c)
+			}
+		}
+		fields["conditions"] = append(list, map[string]any{
+			"type": v1alpha1.ConditionPodsReady, "status": status, "reason": reason, "message": "",
+			"lastTransitionTime": at.Format(time.RFC3339),
+		})
+	}
+}
+
+// A unit that loses its admission to time-outs as often as its queue allows is to be made inactive. That counts until
+// its spec changes.
+func TestTheRequeueLimitOfAQueue(t *testing.T) {
+	r := newRig(t, quotasOf(4, testQuota))
+	r.queueWith(testQuota, map[string]any{
+		"timeouts": map[string]any{"podsReadySeconds": int64(60), "recoverySeconds": int64(20)}, "backoffLimit": int64(0),
+	}).lead()
+	r.job("a", "job-a")
+	key := r.unit("a", 4, withConsumer("job-a"))
+	r.step()
+	r.send()
+	r.bound("a-1", "job-a", "4")
+	r.editStatus(key, podsReady("True", v1alpha1.ReasonPodsRunning, r.clock.Now()))
+	r.advance(time.Hour)
+	require.Empty(t, r.decisions())
+	r.editStatus(key, podsReady("False", v1alpha1.ReasonPodsLost, r.clock.Now()))
+	r.advance(21 * time.Second)
+	require.Equal(t, writeEvict, r.decision().kind)
+	r.send(lostAnswer)
+	r.send()
+	u := unitFrom(r.api.get(key))
+	require.Equal(t, admission.PhaseEnqueued, u.phase)
+	target := u.condition(v1alpha1.ConditionDeactivationTarget)
+	require.Equal(t, metav1.ConditionTrue, target.Status)
+	require.Equal(t, string(admission.ReasonRequeueLimitReached), target.Reason)
+	require.Contains(t, target.Message, "20s")
+	require.Equal(t, string(admission.ReasonRequeueLimitReached), u.condition(v1alpha1.ConditionQuotaReserved).Reason)
+	require.Equal(t, string(admission.ReasonRecoveryTimeout), u.condition(v1alpha1.ConditionEvicted).Reason)
+	require.Zero(t, u.requeues)
+	r.advance(24 * time.Hour)
+	require.Empty(t, r.decisions(), "it is not tried again")
+	require.Empty(t, r.of(writeReport), "its conditions say why already")
+
+	r.setActive(key, true)
+	require.Equal(t, writeAdmit, r.decision().kind)
+	r.sound()
+}
+
+// For how long a job ran is written down when it loses its admission, and counts the next time.
+func TestExecutionTimeOfEarlierRuns(t *testing.T) {
+	r := ready(t, 4)
+	r.queueWith(testQuota, map[string]any{"executionTime": map[string]any{"maximumSeconds": int64(600)}})
+	r.job("a", "job-a")
+	key := r.unit("a", 4, withConsumer("job-a"), func(u *unstructured.Unstructured) {
+		require.NoError(t, unstructured.SetNestedField(u.Object, int64(7200), "spec", "maximumExecutionTimeSeconds"))
+	})
+	r.step()
+	r.send()
+	r.bound("a-1", "job-a", "4")
+	r.advance(5 * time.Minute)
+	r.editStatus(key, podsReady("True", v1alpha1.ReasonPodsRunning, r.clock.Now()))
+	r.setActive(key, false)
+	require.Equal(t, writeEvict, r.decision().kind)
+	r.send()
+	require.WithinRange(t, r.clock.Now().Add(-unitFrom(r.api.get(key)).executed),
+		r.clock.Now().Add(-5*time.Minute-2*time.Second), r.clock.Now().Add(-5*time.Minute+2*time.Second))
+	r.setActive(key, true)
+	r.send()
+	r.advance(4*time.Minute + 50*time.Second)
+	require.Empty(t, r.decisions())
+	r.advance(20 * time.Second)
+	require.Equal(t, writeEvict, r.decision().kind)
+	r.send()
+	u := unitFrom(r.api.get(key))
+	require.Equal(t, string(admission.ReasonMaximumExecutionTime), u.condition(v1alpha1.ConditionDeactivationTarget).Reason)
+	require.Zero(t, u.executed, "whoever makes it active again gives it the whole time")
+	r.sound()
+}
