@@ -57,6 +57,9 @@ type (
 		Before, After *v1alpha1.QueueUnit
 		Event         *Event
 	}
+	// Report changes how many pods are ready, as the status of a unit tells it. It stands alone, and is left for later
+	// where there are many.
+	Report struct{ Before, After *v1alpha1.QueueUnit }
 	// DeleteUnit deletes this very unit, as it is here.
 	DeleteUnit struct {
 		Unit  *v1alpha1.QueueUnit
@@ -81,6 +84,7 @@ func (ReadJob) action()         {}
 func (CreateUnit) action()      {}
 func (PatchUnit) action()       {}
 func (PatchUnitStatus) action() {}
+func (Report) action()          {}
 func (DeleteUnit) action()      {}
 func (PatchJob) action()        {}
 func (ResetStart) action()      {}

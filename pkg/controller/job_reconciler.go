@@ -29,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -73,6 +74,8 @@ type JobReconciler struct {
 	Gates    jobs.Gates
 	// WholeTemplates: units hold pod templates whole, not just what scheduling needs of them.
 	WholeTemplates bool
+	// Reports is the pace of all reports of this process; nil is no bound.
+	Reports flowcontrol.PassiveRateLimiter
 
 	told    *told
 	written *written
@@ -120,7 +123,7 @@ func (r *JobReconciler) behind(o Observation) bool {
 func (r *JobReconciler) carryOut(ctx context.Context, o Observation) (ctrl.Result, error) {
 	for range maxLooks {
 		actions := Plan(o)
-		if after := later(actions); after > 0 {
+		if after := r.later(actions); after > 0 {
 			return ctrl.Result{RequeueAfter: after}, nil
 		}
 		again, err := r.steps(ctx, &o, actions)
@@ -134,11 +137,16 @@ func (r *JobReconciler) carryOut(ctx context.Context, o Observation) (ctrl.Resul
 	return ctrl.Result{}, fmt.Errorf("no decision after %d looks", maxLooks)
 }
 
-// later is when the plan wants to be made again; zero if it does not say.
-func later(actions []Action) time.Duration {
+// later is when the plan is to be made again before anything is done; zero if it is now.
+func (r *JobReconciler) later(actions []Action) time.Duration {
 	for _, action := range actions {
-		if a, ok := action.(PlanLater); ok {
+		switch a := action.(type) {
+		case PlanLater:
 			return a.After
+		case Report:
+			if r.Reports != nil && !r.Reports.TryAccept() {
+				return reportInterval
+			}
 		}
 	}
 	return 0
@@ -186,6 +194,8 @@ func (r *JobReconciler) do(ctx context.Context, o *Observation, action Action) e
 			return err
 		}
 		return r.patch(ctx, o, a.Before, a.After.DeepCopy(), a.Event, r.patchStatus)
+	case Report:
+		return r.patch(ctx, o, a.Before, a.After.DeepCopy(), nil, r.patchStatus)
 	case DeleteUnit:
 		return r.deleteUnit(ctx, o, a)
 	case PatchJob:

@@ -27,6 +27,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -54,7 +55,9 @@ type KindSet struct {
 	served  *Served
 	// profiles of the cluster, which all reconcilers share.
 	profiles *Profiles
-	changed  chan struct{}
+	// reports is their common pace.
+	reports flowcontrol.PassiveRateLimiter
+	changed chan struct{}
 
 	mu        sync.Mutex
 	predicate *jobs.Predicate
@@ -219,6 +222,7 @@ func (s *KindSet) reconciler(
 	r := NewJobReconciler(kind, p, s.mgr.GetClient(), s.mgr.GetAPIReader(), s.mgr.GetEventRecorder(recorderName),
 		s.options.Clock)
 	r.Jobs, r.Profiles, r.Gates, r.WholeTemplates = own, s.profiles, s.options.Gates, s.options.WholeTemplates
+	r.Reports = s.reports
 	if !kind.OfPods() {
 		return own, r, nil
 	}

@@ -118,6 +118,9 @@ func (s *scene) phase(p v1alpha1.QueueUnitPhase) *scene {
 	if stageOf(p) == released {
 		s.Unit.Status.Admissions = []v1alpha1.Admission{{Name: "j", Replicas: 2, Resources: s.Unit.Spec.Request.DeepCopy()}}
 	}
+	if p == v1alpha1.PhaseRunning {
+		count(s.Unit, podCount{ready: 2, all: true}, s.Now)
+	}
 	return s
 }
 
@@ -141,6 +144,8 @@ func describe(actions []Action) string {
 			lines = append(lines, "patch unit"+reason(a.Event))
 		case PatchUnitStatus:
 			lines = append(lines, fmt.Sprintf("status %s%s", a.After.Status.Phase, reason(a.Event)))
+		case Report:
+			lines = append(lines, "report")
 		case DeleteUnit:
 			lines = append(lines, "delete unit"+reason(a.Event))
 		case PatchJob:
@@ -334,7 +339,7 @@ func TestPlan(t *testing.T) {
 		"runs, its request was edited": {queued(t).unit(request1).resumedByHand().started().ready(2).
 			phase(v1alpha1.PhaseRunning), "patch unit"},
 		"goes on running":         {queued(t).resumedByHand().started().ready(2).phase(v1alpha1.PhaseRunning), ""},
-		"between two pods":        {queued(t).resumedByHand().started().ready(0).phase(v1alpha1.PhaseRunning), ""},
+		"between two pods":        {queued(t).resumedByHand().started().ready(0).phase(v1alpha1.PhaseRunning), "status Running"},
 		"suspended while running": {queued(t).phase(v1alpha1.PhaseRunning), "job suspend=false [Admitted]"},
 
 		// Ended.
@@ -666,7 +671,7 @@ func TestAForgedRecordHidesNoQuota(t *testing.T) {
 
 func TestEndedUnitHoldsNothing(t *testing.T) {
 	s := queued(t).phase(v1alpha1.PhaseRunning)
-	u := becomeRunning(s.Unit, 5, epoch, epoch)
+	u := becomeRunning(s.Unit, podCount{ready: 5}, epoch, epoch)
 	require.Equal(t, int64(2), u.Status.Admissions[0].Running)
 	setCondition(u, v1alpha1.ConditionQuotaReserved, metav1.ConditionTrue, "QuotaReserved", "", epoch)
 	u = becomeEnded(u, jobs.End{Message: strings.Repeat("x", 2000)}, epoch)

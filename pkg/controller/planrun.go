@@ -48,7 +48,10 @@ func (p *planner) run() []Action {
 		if actions := p.follow(); actions != nil {
 			return actions
 		}
-		return append(p.tellQuota(), p.mirrorStart(running)...)
+		if actions := p.mirrorStart(); actions != nil {
+			return append(p.tellQuota(), actions...)
+		}
+		return append(p.tellQuota(), p.report()...)
 	}
 	if p.parkedFor(reasonEstimateChanged) {
 		return nil // the scheduler takes the admission back, then the unit is set right where it waits
@@ -77,6 +80,7 @@ func (p *planner) follow() []Action {
 		before, now = before+int64(have[i].Count), now+int64(want[i].Count)
 		after.Spec.PodSets[i].Count, after.Spec.PodSets[i].MinCount = want[i].Count, want[i].MinCount
 	}
+	correctTime(after, p.want)
 	if !equality.Semantic.DeepEqual(after.Spec.Request, p.want.Spec.Request) {
 		after.Spec.Request, after.Spec.Resource = p.want.Spec.Request, nil
 	}
@@ -116,7 +120,7 @@ func (p *planner) tellQuota() []Action {
 }
 
 // mirrorStart says that the job runs, once it has for a while.
-func (p *planner) mirrorStart(running int64) []Action {
+func (p *planner) mirrorStart() []Action {
 	if !startsToRun(p.Kind, p.Job, p.Unit) {
 		return nil
 	}
@@ -127,7 +131,7 @@ func (p *planner) mirrorStart(running int64) []Action {
 	if ran := p.Now.Sub(since.Time); ran < runningDelay {
 		return []Action{PlanLater{After: runningDelay - ran}}
 	}
-	return []Action{PatchUnitStatus{Before: p.Unit, After: becomeRunning(p.Unit, running, p.Now, since),
+	return []Action{PatchUnitStatus{Before: p.Unit, After: becomeRunning(p.Unit, p.countPods(), p.Now, since),
 		Event: normal("Running", "Run", "pods of the job run")}}
 }
 

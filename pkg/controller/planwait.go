@@ -29,6 +29,9 @@ func (p *planner) wait() []Action {
 	if !p.Kind.Suspended(p.Job) && (p.suspendable() || p.adopting()) {
 		return p.holdOrAdopt()
 	}
+	if p.deactivates() {
+		return []Action{p.deactivate()}
+	}
 	if actions := p.correct(); actions != nil {
 		return actions
 	}
@@ -62,7 +65,7 @@ func (p *planner) holdOrAdopt() []Action {
 			}
 			return nil
 		}
-		after := becomeAdopted(p.Unit, p.Kind.Running(p.Job), p.Now)
+		after := becomeAdopted(p.Unit, p.countPods(), p.Now)
 		return []Action{PatchUnitStatus{Before: p.Unit, After: after}}
 	case BoundNone:
 		if !p.suspendable() {

@@ -33,6 +33,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/openapi3"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -97,6 +98,8 @@ type Options struct {
 	Gates jobs.Gates
 	// WholeTemplates: units hold pod templates whole.
 	WholeTemplates bool
+	// ReportsPerSecond is how many units are written in a second to tell how many pods of their jobs are ready.
+	ReportsPerSecond int
 }
 
 // Setup adds all reconcilers to the manager.
@@ -122,7 +125,8 @@ func setupKinds(mgr manager.Manager, profiles *Profiles, o Options) (*KindSet, e
 	}
 	kinds := &KindSet{
 		mgr: mgr, options: o, profiles: profiles, predicate: o.Predicate, changed: make(chan struct{}, 1),
-		served: &Served{Discovery: found, Schemas: openapi3.NewRoot(found.OpenAPIV3())},
+		served:  &Served{Discovery: found, Schemas: openapi3.NewRoot(found.OpenAPIV3())},
+		reports: flowcontrol.NewTokenBucketPassiveRateLimiter(float32(o.ReportsPerSecond), o.ReportsPerSecond),
 	}
 	return kinds, mgr.Add(kinds)
 }

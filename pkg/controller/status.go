@@ -31,9 +31,8 @@ import (
 
 // Reasons of conditions that the controller sets, beside those of parked units.
 const (
-	reasonPodsRunning = "PodsRunning"
-	reasonSucceeded   = "Succeeded"
-	reasonFailed      = "Failed"
+	reasonSucceeded = "Succeeded"
+	reasonFailed    = "Failed"
 )
 
 // stage is what a phase means for the job.
@@ -85,14 +84,12 @@ func evicted(u *v1alpha1.QueueUnit) bool {
 }
 
 // becomeRunning is the status of a unit whose job runs; the condition has the time since when.
-func becomeRunning(u *v1alpha1.QueueUnit, running int64, now, since metav1.Time) *v1alpha1.QueueUnit {
+func becomeRunning(u *v1alpha1.QueueUnit, pods podCount, now, since metav1.Time) *v1alpha1.QueueUnit {
 	u = u.DeepCopy()
+	count(u, pods, since)
 	u.Status.Phase = v1alpha1.PhaseRunning
 	u.Status.Message = ""
 	u.Status.LastUpdateTime = &now
-	u.Status.RequeueState = nil // what kept it from running is over
-	countRunning(u, running)
-	setCondition(u, v1alpha1.ConditionPodsReady, metav1.ConditionTrue, reasonPodsRunning, "pods of the job run", since)
 	return u
 }
 
@@ -133,7 +130,7 @@ func becomeEnded(u *v1alpha1.QueueUnit, end jobs.End, now metav1.Time) *v1alpha1
 
 // becomeAdopted is the status of a unit that is born for a job that runs already.
 // What it holds is what is bound, which the scheduler knows and writes down; the rest of its job it has to ask for.
-func becomeAdopted(u *v1alpha1.QueueUnit, running int64, now metav1.Time) *v1alpha1.QueueUnit {
+func becomeAdopted(u *v1alpha1.QueueUnit, pods podCount, now metav1.Time) *v1alpha1.QueueUnit {
 	u = u.DeepCopy()
 	u.Status.Phase = v1alpha1.PhaseRunning
 	u.Status.Attempts++
@@ -145,7 +142,7 @@ func becomeAdopted(u *v1alpha1.QueueUnit, running int64, now metav1.Time) *v1alp
 	for _, c := range []string{v1alpha1.ConditionQuotaReserved, v1alpha1.ConditionAdmitted} {
 		setCondition(u, c, metav1.ConditionTrue, v1alpha1.ReasonAdopted, message, now)
 	}
-	setCondition(u, v1alpha1.ConditionPodsReady, conditionStatus(running > 0), v1alpha1.ReasonAdopted, message, now)
+	setCondition(u, v1alpha1.ConditionPodsReady, conditionStatus(pods.all), v1alpha1.ReasonAdopted, message, now)
 	return u
 }
 

@@ -19,8 +19,10 @@ package controller
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -72,7 +74,9 @@ type demand struct {
 	priority           jobs.Priority
 	// priorityFromProfile: a ClusterColocationProfile gives the priority, not the job.
 	priorityFromProfile bool
-	podSets             []jobs.PodSet
+	// maximumTime is for how many seconds the job may run; nil if it does not say.
+	maximumTime *int32
+	podSets     []jobs.PodSet
 	// unitSets are the pod sets as the unit has them.
 	unitSets []v1alpha1.PodSet
 	// request is that of the whole job, requests of each pod set.
@@ -101,12 +105,13 @@ func demandOf(kind *jobs.Kind, job *unstructured.Unstructured, creation *jobs.Cr
 	plain := job.DeepCopy()
 	kind.RestoreTemplates(plain)
 	d := demand{queue: kind.Queue(plain), own: ownLabels{preemptible: kind.Preemptible(plain)}}
-	var errQuota, errPriority, errSets, errReduced, errRequest error
+	var errQuota, errPriority, errSets, errReduced, errRequest, errTime error
 	if d.own.quota, errQuota = kind.Quota(plain); errQuota == nil {
 		errQuota = kind.Chargeable(plain, d.own.quota)
 	}
 	d.quota, d.preemptible = d.own.quota, d.own.preemptible
 	d.priority, errPriority = kind.PriorityOf(plain)
+	d.maximumTime, errTime = maximumTimeOf(plain)
 	d.podSets, errSets = kind.PodSets(plain)
 	d.unitSets, errReduced = podSetsOf(d.podSets, wholeTemplates)
 	templates := d.templates()
@@ -116,7 +121,7 @@ func demandOf(kind *jobs.Kind, job *unstructured.Unstructured, creation *jobs.Cr
 	if errQuota == nil && errSets == nil && creation.HasProfiles() {
 		errQuota = d.followProfiles(templates, creation, kind.PriorityOfPods(plain))
 	}
-	switch err := errors.Join(errQuota, errSets, errReduced, errRequest, errPriority); {
+	switch err := errors.Join(errQuota, errSets, errReduced, errRequest, errPriority, errTime); {
 	case kind.Invalid(plain) != "":
 		d.problem = &problem{Reason: reasonUnsupportedJob, Message: kind.Invalid(plain)}
 	case err == nil:
@@ -126,6 +131,21 @@ func demandOf(kind *jobs.Kind, job *unstructured.Unstructured, creation *jobs.Cr
 		d.problem = &problem{Reason: string(admission.ReasonInvalidRequest), Message: short(err.Error())}
 	}
 	return d
+}
+
+// maximumTimeOf reads for how many seconds a job may run.
+func maximumTimeOf(job *unstructured.Unstructured) (*int32, error) {
+	text, said := job.GetAnnotations()[v1alpha1.AnnotationMaxExecutionTime]
+	if !said {
+		return nil, nil //nolint:nilnil // nothing is said, and nothing is wrong
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 1 {
+		return nil, fmt.Errorf("annotation %s: %q is not a whole number of seconds, at least 1",
+			v1alpha1.AnnotationMaxExecutionTime, short(text))
+	}
+	seconds := int32(n)
+	return &seconds, nil
 }
 
 // queueName is the queue that the job names, else the default queue of the quota that it names. It is written down so
@@ -153,6 +173,8 @@ func unitOf(kind *jobs.Kind, job *unstructured.Unstructured, d demand, priority 
 		Queue:             d.queueName(),
 		PodSets:           d.unitSets,
 		Request:           d.request,
+
+		MaximumExecutionTimeSeconds: d.maximumTime,
 	}
 	if d.problem != nil {
 		park(u, d.problem)
@@ -307,6 +329,7 @@ func corrected(have, want *v1alpha1.QueueUnit) *v1alpha1.QueueUnit {
 		u.Spec.ConsumerRef = want.Spec.ConsumerRef
 	}
 	correctActive(u, have, want)
+	correctTime(u, want)
 	u.Spec.Priority = want.Spec.Priority
 	u.Spec.PriorityClassName = want.Spec.PriorityClassName
 	if want.Spec.Queue != "" {
@@ -353,7 +376,6 @@ func ownedBy(u *v1alpha1.QueueUnit) metav1.Object {
 	return &metav1.ObjectMeta{UID: u.OwnerReferences[0].UID}
 }
 
-// correctActive sets the controller's own parking, and undoes nothing but that.
 // correctActive leaves what a person made inactive: the owner of the job must not undo it.
 func correctActive(u, have, want *v1alpha1.QueueUnit) {
 	switch {
@@ -364,6 +386,19 @@ func correctActive(u, have, want *v1alpha1.QueueUnit) {
 	case have.Annotations[v1alpha1.AnnotationParkedReason] != "":
 		u.Spec.Active = nil
 	}
+}
+
+// correctTime sets for how long the job may run, if it says so or has said so. Else it is left to others.
+func correctTime(u, want *v1alpha1.QueueUnit) {
+	_, said := u.Annotations[v1alpha1.AnnotationMaxExecutionTime]
+	if want.Spec.MaximumExecutionTimeSeconds == nil && !said {
+		return
+	}
+	u.Spec.MaximumExecutionTimeSeconds = want.Spec.MaximumExecutionTimeSeconds
+	if u.Annotations == nil {
+		u.Annotations = map[string]string{}
+	}
+	set(u.Annotations, v1alpha1.AnnotationMaxExecutionTime, want.Annotations[v1alpha1.AnnotationMaxExecutionTime])
 }
 
 // inactiveByHand says that somebody made the unit inactive who is not the controller.

@@ -1,0 +1,103 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+)
+
+// What the pods of an admitted job do is told in the status of its unit: how many of them are ready, and whether all
+// are. A unit is written for that no more often than every reportInterval.
+
+const reportInterval = 30 * time.Second
+
+// podCount is how many pods of an admitted job are ready, and whether all are that its unit holds quota for.
+type podCount struct {
+	ready int64
+	all   bool
+}
+
+// countPods of the job. Those that it waits for beyond what it holds are not missed.
+func (p *planner) countPods() podCount {
+	pods := int64(0)
+	for i := range p.demand.unitSets {
+		pods += int64(p.demand.unitSets[i].Count)
+	}
+	admitted := int64(0)
+	for i := range p.Unit.Status.Admissions {
+		admitted += p.Unit.Status.Admissions[i].Replicas
+	}
+	if admitted > 0 {
+		pods = min(pods, admitted)
+	}
+	return podCount{ready: p.Kind.Running(p.Job), all: p.Kind.AllReady(p.Job, pods)}
+}
+
+// report follows the pods of a job that runs.
+func (p *planner) report() []Action {
+	if p.Unit.Status.Phase != v1alpha1.PhaseRunning || p.Kind.SuspensionSeen(p.Job) {
+		return nil
+	}
+	after := p.Unit.DeepCopy()
+	count(after, p.countPods(), p.Now)
+	if equality.Semantic.DeepEqual(after.Status, p.Unit.Status) {
+		return nil
+	}
+	if last := p.Unit.Status.LastUpdateTime; last != nil {
+		if wait := last.Add(reportInterval).Sub(p.Now.Time); wait > 0 {
+			return []Action{PlanLater{After: min(wait, reportInterval)}}
+		}
+	}
+	now := p.Now
+	after.Status.LastUpdateTime = &now
+	if allReady(after) != allReady(p.Unit) {
+		return []Action{PatchUnitStatus{Before: p.Unit, After: after}} // time-outs go by it
+	}
+	return []Action{Report{Before: p.Unit, After: after}}
+}
+
+func allReady(u *v1alpha1.QueueUnit) bool {
+	return meta.IsStatusConditionTrue(u.Status.Conditions, v1alpha1.ConditionPodsReady)
+}
+
+// count tells in a unit how many pods of its job are ready. The condition tells it as well; what the scheduler wrote
+// there stays as long as not all are.
+func count(u *v1alpha1.QueueUnit, pods podCount, now metav1.Time) {
+	countRunning(u, pods.ready)
+	before := meta.FindStatusCondition(u.Status.Conditions, v1alpha1.ConditionPodsReady)
+	switch {
+	case pods.all:
+		u.Status.RequeueState = nil // what kept it from running is over
+		if !allReady(u) {
+			setCondition(u, v1alpha1.ConditionPodsReady, metav1.ConditionTrue, v1alpha1.ReasonPodsRunning,
+				"all pods of the job are ready", now)
+		}
+	case allReady(u):
+		setCondition(u, v1alpha1.ConditionPodsReady, metav1.ConditionFalse, v1alpha1.ReasonPodsLost,
+			fmt.Sprintf("pods of the job were ready and are not any more: %d are", pods.ready), now)
+	case before == nil || u.Status.Phase != v1alpha1.PhaseRunning:
+		setCondition(u, v1alpha1.ConditionPodsReady, metav1.ConditionFalse, v1alpha1.ReasonPodsStarting,
+			"some pods of the job are ready, and not all", now)
+	}
+}

@@ -1,0 +1,132 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+)
+
+// told is a job whose pods were counted some time ago.
+func (s *scene) told(pods podCount, ago time.Duration) *scene {
+	s.Unit.Status.Conditions = nil
+	count(s.Unit, pods, metav1.NewTime(s.Now.Add(-time.Hour)))
+	last := metav1.NewTime(s.Now.Add(-ago))
+	s.Unit.Status.LastUpdateTime = &last
+	return s
+}
+
+func TestReports(t *testing.T) {
+	for name, tc := range map[string]struct {
+		scene  *scene
+		want   string
+		reason string
+		count  int64
+	}{
+		"all are ready, as was told": {running(t).told(podCount{2, true}, time.Hour), "", v1alpha1.ReasonPodsRunning, 2},
+		"one is not any more": {running(t).ready(1).told(podCount{2, true}, reportInterval), "status Running",
+			v1alpha1.ReasonPodsLost, 1},
+		"not again so soon": {running(t).ready(1).told(podCount{2, true}, reportInterval-time.Second), "later", "", 0},
+		"not all yet, as was told": {running(t).ready(1).told(podCount{1, false}, time.Hour), "",
+			v1alpha1.ReasonPodsStarting, 1},
+		"no more at all": {running(t).ready(0).told(podCount{1, false}, time.Hour), "report",
+			v1alpha1.ReasonPodsStarting, 0},
+		"all of them now": {running(t).told(podCount{1, false}, time.Hour), "status Running",
+			v1alpha1.ReasonPodsRunning, 2},
+		"one is ready, one has ended well": {running(t).ready(1).job(int64(1), "status", "succeeded").
+			told(podCount{2, true}, time.Hour), "report", v1alpha1.ReasonPodsRunning, 1},
+		"the clock was ahead": {running(t).ready(1).told(podCount{2, true}, -time.Hour), "later", "", 0},
+		"pods that it waits for are not missed": {running(t).job(int64(5), "spec", "parallelism").
+			job(int64(9), "spec", "completions").unit(func(u *v1alpha1.QueueUnit) { u.Spec.PodSets[0].Count = 5 }).
+			told(podCount{2, true}, time.Hour).with(asksForMore), "", v1alpha1.ReasonPodsRunning, 2},
+		"being suspended": {running(t).ready(0).condition("Suspended").told(podCount{2, true}, time.Hour), "",
+			v1alpha1.ReasonPodsRunning, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			actions := Plan(tc.scene.Observation)
+			require.Equal(t, tc.want, describe(actions))
+			if tc.reason == "" {
+				return
+			}
+			u := tc.scene.Unit
+			switch a := append(actions, nil)[0].(type) {
+			case PatchUnitStatus:
+				u = a.After
+			case Report:
+				u = a.After
+			}
+			c := meta.FindStatusCondition(u.Status.Conditions, v1alpha1.ConditionPodsReady)
+			require.Equal(t, tc.reason, c.Reason)
+			require.Equal(t, tc.reason == v1alpha1.ReasonPodsRunning, c.Status == metav1.ConditionTrue)
+			require.Equal(t, tc.count, u.Status.Admissions[0].Running)
+		})
+	}
+}
+
+// asksForMore has the unit ask for what the job asks for.
+func asksForMore(o *Observation) {
+	d := demandOf(o.Kind, o.Job, o.Creation, false)
+	o.Unit.Spec.Request = d.request
+}
+
+func TestACountOfTheSchedulerIsKeptUntilAllAreReady(t *testing.T) {
+	s := running(t).ready(1).told(podCount{1, false}, time.Hour)
+	setCondition(s.Unit, v1alpha1.ConditionPodsReady, metav1.ConditionFalse, "IdleReservation", "no pod", epoch)
+	require.Empty(t, Plan(s.Observation))
+	step, ok := Plan(s.ready(2).Observation)[0].(PatchUnitStatus)
+	require.True(t, ok)
+	require.True(t, allReady(step.After))
+}
+
+func TestTheCountOfTimeoutsBeginsAnewOnceAllPodsAreReady(t *testing.T) {
+	two := int32(2)
+	s := queued(t).resumedByHand().started().ready(1).phase(v1alpha1.PhaseDequeued).runsFor(runningDelay)
+	s.Unit.Status.RequeueState = &v1alpha1.RequeueState{Count: &two}
+	step, ok := Plan(s.Observation)[0].(PatchUnitStatus)
+	require.True(t, ok)
+	require.NotNil(t, step.After.Status.RequeueState, "some of its pods run: it may yet time out")
+	step, ok = Plan(s.ready(2).Observation)[0].(PatchUnitStatus)
+	require.True(t, ok)
+	require.Nil(t, step.After.Status.RequeueState)
+}
+
+func TestReportsArePaced(t *testing.T) {
+	w := newWorld(t, newJob())
+	w.settle()
+	w.admit()
+	w.settle()
+	w.jobStatus(runs(1))
+	w.reconcile()
+	w.clock.SetTime(epoch.Add(runningDelay))
+	w.settle()
+	w.jobStatus(runs(0))
+	w.clock.SetTime(epoch.Add(runningDelay + reportInterval))
+	w.r.Reports = flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(1, 1, w.clock)
+	require.True(t, w.r.Reports.TryAccept())
+	require.Equal(t, reportInterval, w.reconcile().RequeueAfter, "another unit is told of now")
+	require.EqualValues(t, 1, w.unit().Status.Admissions[0].Running)
+	w.clock.SetTime(epoch.Add(runningDelay + 2*reportInterval))
+	require.Zero(t, w.reconcile().RequeueAfter)
+	require.Zero(t, w.unit().Status.Admissions[0].Running)
+}
