@@ -49,8 +49,10 @@ type summary struct {
 	Scenarios  int            `json:"scenarios,omitempty"`
 	Crashes    int            `json:"crashes,omitempty"`
 	Violations int            `json:"violations"`
-	Failed     []uint64       `json:"failed,omitempty"`
-	Seconds    float64        `json:"seconds"`
+	// Miscounts are plans in which Koordinator counts more than there is; see package sim.
+	Miscounts int      `json:"miscounts"`
+	Failed    []uint64 `json:"failed,omitempty"`
+	Seconds   float64  `json:"seconds"`
 }
 
 func main() {
@@ -117,6 +119,7 @@ func (s *summary) add(more *summary) {
 	s.Admissions += more.Admissions
 	s.Failovers += more.Failovers
 	s.Violations += more.Violations
+	s.Miscounts += more.Miscounts
 	s.Failed = append(s.Failed, more.Failed...)
 }
 
@@ -176,6 +179,7 @@ func (s *summary) count(name string, r *sim.Report) (broken bool) {
 	s.Events += r.Events
 	s.Writes += r.Writes
 	s.Violations += len(r.Violations)
+	s.Miscounts += min(len(r.Miscounts), 1)
 	for f, n := range r.Faults {
 		s.Faults[f] += n
 	}

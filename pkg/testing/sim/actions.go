@@ -296,6 +296,7 @@ func setQueue(w *world, s Step) {
 func release(u *unstructured.Unstructured) {
 	spec := mapAt(u.Object, "spec")
 	delete(spec, "stopPolicy")
+	withoutTimes(spec)
 	if policy, _ := spec["queuePolicy"].(string); queue.Builtin()[policy] == nil {
 		delete(spec, "queuePolicy")
 	}

@@ -241,6 +241,19 @@ var breaks = []aBreak{
 		writeStatus(w, "a", admitted(1, "2"))
 		writeStatus(w, "b", admitted(1, "2"))
 	}},
+	{"a unit that is to be made inactive is admitted", "I9", "to be made inactive", nil, nil, func(w *world) {
+		writeStatus(w, "a", map[string]any{"conditions": []any{map[string]any{
+			"type": v1alpha1.ConditionDeactivationTarget, "status": "True", "reason": "RequeueLimitReached",
+			"observedGeneration": w.api.get(units, keyOf(team, "a")).u.GetGeneration(),
+		}}})
+		writeStatus(w, "a", admitted(1, "2"))
+	}},
+	{"a unit is admitted before its time", "I9", "has to wait until", nil, nil, func(w *world) {
+		writeStatus(w, "a", map[string]any{"phase": "TimeoutBackoff", "requeueState": map[string]any{
+			"requeueAt": w.loop.now.Add(time.Minute).Format(time.RFC3339),
+		}})
+		writeStatus(w, "a", admitted(1, "2"))
+	}},
 	{"two units for one job are left", "I2", "stand for one job", nil, nil, func(w *world) {
 		aUnit(w, "b", "job-a")
 		w.check.atRest()

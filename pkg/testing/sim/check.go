@@ -191,6 +191,7 @@ func (c *checker) admitted(before *object, ch *change) {
 	if held, asked := heldOf(ch.after), askedBy(u); held != asked {
 		c.w.violate("I10", "unit %s asks for %s and was admitted with %s", ch.key, asked, held)
 	}
+	c.patiently(before, ch)
 	if ch.by.decision == nil {
 		return
 	}
@@ -508,7 +509,8 @@ func (c *checker) unchanged(k kind, key string, since, except int64) bool {
 
 func setAside(u *v1alpha1.QueueUnit) bool {
 	return u.Spec.Active != nil || u.Annotations[v1alpha1.AnnotationParkedReason] != "" ||
-		u.Annotations[v1alpha1.AnnotationAdopted] != ""
+		u.Annotations[v1alpha1.AnnotationAdopted] != "" || u.Status.Phase == v1alpha1.PhaseTimeoutBackoff ||
+		deactivation(u) != nil
 }
 
 // eligible says whether nothing but quota kept a waiting unit from going.
@@ -682,8 +684,14 @@ func (c *checker) paced(p *process, k kind, key string) {
 
 // liveness: after the faults have ended, all jobs end (I6).
 func (c *checker) liveness() {
+	miscounted := c.miscounted()
 	for _, job := range c.w.topJobs() {
 		if ended(job) || c.w.bad(job) {
+			continue
+		}
+		if len(miscounted) > 0 && c.w.describes(job.kind).Suspended(job.u) {
+			c.w.report.Miscounts = miscounted
+			c.w.logf("MISCOUNT %v: job %s waits", miscounted, job.key)
 			continue
 		}
 		text := "it has no unit"

@@ -62,6 +62,9 @@ var actions = map[string]action{
 	"edit-unit":   editUnit,
 	"delete-unit": deleteUnit,
 
+	"times": setTimes,
+	"limit": limitJob,
+
 	// Processes, and their clocks and leases.
 	"crash":      crashProcess,
 	"pause":      lasting(func(_ *world, p *process, t time.Time) { p.paused = t }),

@@ -61,6 +61,8 @@ type Report struct {
 	Events, Writes, Admissions, Failovers, Binds int
 	Faults                                       map[string]int
 	Violations                                   []Violation
+	// Miscounts are quotas in which Koordinator counts more than there is, so that not all jobs could end.
+	Miscounts []string
 	// Hash of the log; Log is the log itself where it was asked for.
 	Hash uint64
 	Log  string
@@ -200,7 +202,7 @@ func (w *world) run() {
 		return
 	}
 	w.check.liveness()
-	if w.over() {
+	if w.over() || len(w.report.Miscounts) > 0 {
 		return
 	}
 	w.loop.run(w.loop.now.Add(settling), w.over)
@@ -417,9 +419,11 @@ func (w *world) heal() {
 	}
 	for _, job := range w.topJobs() { // a step may make a job anew that was to be let go
 		w.annotate(job.kind, job.key, v1alpha1.AnnotationHold, "")
+		w.annotate(job.kind, job.key, v1alpha1.AnnotationMaxExecutionTime, "")
 	}
+	w.activateAll()
+	w.loop.after(time.Minute, w.activateAll) // what was on its way
 	for _, o := range w.api.list(units) {
-		w.api.edit(byUser, units, o.key, false, activate)
 		if phaseOf(o) == "Weird" { // a phase that nobody knows waits for a person (F16)
 			editUnit(w, Step{On: o.u.GetName(), Args: map[string]string{"phase": "Enqueued"}})
 		}
