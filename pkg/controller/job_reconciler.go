@@ -74,6 +74,8 @@ type JobReconciler struct {
 	Gates    jobs.Gates
 	// WholeTemplates: units hold pod templates whole, not just what scheduling needs of them.
 	WholeTemplates bool
+	// QueueNamespace is where queues are.
+	QueueNamespace string
 	// Reports is the pace of all reports of this process; nil is no bound.
 	Reports flowcontrol.PassiveRateLimiter
 
@@ -84,7 +86,12 @@ type JobReconciler struct {
 	created *moments
 	// started are the jobs that were seen to run, of which that is not written yet.
 	started *moments
+	// patched are the jobs whose units were set right lately.
+	patched *moments
 }
+
+// correctionDelay is for how long a unit that was set right is not set right again on cached news.
+const correctionDelay = 5 * time.Second
 
 // NewJobReconciler of one kind. What units were in before it is made counts as told.
 func NewJobReconciler(
@@ -93,7 +100,8 @@ func NewJobReconciler(
 ) *JobReconciler {
 	return &JobReconciler{
 		Kind: kind, Predicate: predicate, Client: c, Jobs: c, Live: live, LiveJobs: live, Recorder: recorder, Clock: clk,
-		told: newTold(clk.Now()), written: newWritten(), created: newMoments(), started: newMoments(),
+		QueueNamespace: v1alpha1.DefaultQueueNamespace,
+		told:           newTold(clk.Now()), written: newWritten(), created: newMoments(), started: newMoments(), patched: newMoments(),
 	}
 }
 
@@ -188,6 +196,9 @@ func (r *JobReconciler) do(ctx context.Context, o *Observation, action Action) e
 	case CreateUnit:
 		return r.createUnit(ctx, o, a)
 	case PatchUnit:
+		if o.Job != nil {
+			r.patched.anew(o.Job, r.Clock.Now())
+		}
 		return r.patch(ctx, o, a.Before, a.After.DeepCopy(), a.Event, r.Client.Patch)
 	case PatchUnitStatus:
 		if err := a.lawful(); err != nil {
@@ -352,14 +363,33 @@ func (r *JobReconciler) observe(ctx context.Context, key types.NamespacedName) (
 		r.told.forget(key)
 		r.created.forget(key)
 		r.started.forget(key)
+		r.patched.forget(key)
 		if o.Unit != nil && o.Unit.Spec.ConsumerRef != nil {
 			r.written.forget(o.Unit.Spec.ConsumerRef.UID)
 		}
 		return o, client.IgnoreNotFound(err)
 	}
-	err = r.judge(ctx, &o, job)
+	if err = r.judge(ctx, &o, job); err == nil {
+		err = r.askQueue(ctx, &o)
+	}
 	r.noteStart(&o)
+	if o.PatchedLately = r.patched.lately(job, o.Now.Time, correctionDelay); !o.PatchedLately {
+		r.patched.forget(key)
+	}
 	return o, err
+}
+
+// askQueue fills in what the queue says about jobs that their owners suspend. A queue that is not there says nothing.
+func (r *JobReconciler) askQueue(ctx context.Context, o *Observation) error {
+	if o.Unit == nil || o.Unit.Spec.Queue == "" || !r.Kind.Suspended(o.Job) || r.Kind.SuspendedByUs(o.Job) {
+		return nil
+	}
+	queue := &v1alpha1.Queue{}
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: r.QueueNamespace, Name: o.Unit.Spec.Queue}, queue)
+	if err == nil && queue.Spec.OnOwnerSuspend != nil {
+		o.RequeuesSuspended = *queue.Spec.OnOwnerSuspend == v1alpha1.OwnerSuspendRequeue
+	}
+	return client.IgnoreNotFound(err)
 }
 
 // cachedUnit is what the cache has of a unit, nil if there is none; one that is larger than caches keep is read from

@@ -61,10 +61,14 @@ type Observation struct {
 	// WholeTemplates: units hold pod templates whole.
 	WholeTemplates bool
 	Bound          Bound
+	// RequeuesSuspended: the queue of the unit has jobs that their owners suspend wait again, and does not hold them.
+	RequeuesSuspended bool
 	// RunningSince is when pods of the job were first seen to run in its present run; nil if none do, or the unit says it.
 	RunningSince *metav1.Time
 	// FreshUnit: Unit was read from the API server itself.
 	FreshUnit bool
+	// PatchedLately: we have patched the unit a short while ago.
+	PatchedLately bool
 	// Fresh: Job was read from the API server itself, not from a cache that may lag behind the unit's.
 	Fresh bool
 }
@@ -72,10 +76,22 @@ type Observation struct {
 // Plan decides what to do about one job. It is a pure function (I13); an empty plan is a fixpoint (I12).
 //
 // No unit is deleted on old news of its job: the cache of jobs may be behind that of units, and what looks like a unit
-// of another job, or of none, may be what holds the quota of this one (I2, I3). So the API server is asked first.
+// of another job, or of none, may be what holds the quota of this one (I2, I3). So the API server is asked first. It is
+// asked as well before a unit is set right for the second time in a short while: two controllers, one of them with old
+// news, would correct each other for ever.
 func Plan(o Observation) []Action {
 	actions := decide(o)
-	if !o.Fresh && slices.ContainsFunc(actions, func(a Action) bool { _, ok := a.(DeleteUnit); return ok }) {
+	needsFresh := func(action Action) bool {
+		switch action.(type) {
+		case DeleteUnit:
+			return true
+		case PatchUnit:
+			return o.PatchedLately
+		default:
+			return false
+		}
+	}
+	if !o.Fresh && slices.ContainsFunc(actions, needsFresh) {
 		return []Action{ReadJob{}}
 	}
 	return actions
@@ -167,6 +183,7 @@ func (p *planner) handBack() *unstructured.Unstructured {
 	}
 	after := p.Job.DeepCopy()
 	jobs.UnmarkSuspended(after)
+	unstamp(after)
 	if p.Kind.Suspended(after) {
 		if !p.Kind.TemplatesFixed(after) {
 			p.Kind.RestoreTemplates(after)
@@ -193,6 +210,9 @@ func (p *planner) managed() []Action {
 	case p.rel == foreign:
 		return append(p.keepOut(), Tell{Event: warning("NameTaken", "Queue",
 			fmt.Sprintf("the job cannot wait: a QueueUnit %s that is not its own exists", p.Unit.Name))})
+	}
+	if actions := p.letGo(); actions != nil {
+		return actions
 	}
 	switch stageOf(p.Unit.Status.Phase) {
 	case released:

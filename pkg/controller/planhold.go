@@ -17,26 +17,108 @@ limitations under the License.
 package controller
 
 import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
 // The owner of a job may hold it: it waits at its place and holds nothing. One that runs gives back what it holds
 // first, and is suspended then, as any job that loses its admission. What cannot be suspended is held while it waits.
+//
+// A job that its owner suspends while it runs is held as well. Nothing but the write that resumes a job tells that from
+// a job that was born suspended, or is suspended in an old cache: it stamps the job with its unit and attempt. A job
+// that is suspended, without our mark, and bears the stamp of the present attempt was stopped by somebody else.
 
 // checkHeld makes it a problem of the job that its owner holds it, unless it has another.
 func (p *planner) checkHeld() {
 	runs := p.Unit != nil && p.rel == own && stageOf(p.Unit.Status.Phase) == released
-	if p.demand.problem != nil || p.Job.GetAnnotations()[v1alpha1.AnnotationHold] != "true" || runs && !p.suspendable() {
-		return
-	}
-	p.demand.problem = &problem{
-		Reason:  reasonHeldByOwner,
-		Message: "the job is held by its annotation " + v1alpha1.AnnotationHold + "; it keeps its place until that is gone",
+	switch {
+	case p.demand.problem != nil:
+	case p.Job.GetAnnotations()[v1alpha1.AnnotationHold] == "true" && (!runs || p.suspendable()):
+		p.demand.problem = &problem{
+			Reason:  reasonHeldByOwner,
+			Message: "the job is held by its annotation " + v1alpha1.AnnotationHold + "; it keeps its place until that is gone",
+		}
+	case p.suspendedByOwner() && !p.RequeuesSuspended:
+		p.demand.problem = &problem{
+			Reason: reasonSuspendedByOwner,
+			Message: "the job was suspended by its owner; it keeps its place until it is suspended no more, or is annotated with " +
+				v1alpha1.AnnotationHold + "=false",
+		}
 	}
 }
 
 func (p *planner) heldByOwner() bool {
-	return p.demand.problem != nil && p.demand.problem.Reason == reasonHeldByOwner
+	held := p.demand.problem
+	return held != nil && (held.Reason == reasonHeldByOwner || held.Reason == reasonSuspendedByOwner)
+}
+
+// suspendedByOwner says that somebody else than us has suspended the job since its unit was admitted last. A job that
+// was adopted has never been resumed by us.
+func (p *planner) suspendedByOwner() bool {
+	if p.rel != own || !p.stopped() {
+		return false
+	}
+	if _, stamped := p.Job.GetAnnotations()[v1alpha1.AnnotationResumed]; !stamped {
+		return p.Unit.Status.Attempts == 1 // it was adopted
+	}
+	return p.wasResumed()
+}
+
+// stopped says that the job was let go once, or was adopted, and is suspended without our mark.
+func (p *planner) stopped() bool {
+	_, stamped := p.Job.GetAnnotations()[v1alpha1.AnnotationResumed]
+	return p.Kind.CanBeSuspended() && p.Kind.Suspended(p.Job) && !p.Kind.SuspendedByUs(p.Job) &&
+		(stamped || p.Unit.Annotations[v1alpha1.AnnotationAdopted] != "")
+}
+
+// wasResumed says that the job was resumed for the present attempt of its unit.
+func (p *planner) wasResumed() bool {
+	return p.Job.GetAnnotations()[v1alpha1.AnnotationResumed] == resumedStamp(p.Unit)
+}
+
+// resumedStamp is what the write that resumes a job puts into it.
+func resumedStamp(u *v1alpha1.QueueUnit) string {
+	return fmt.Sprintf("%s/%d", u.UID, u.Status.Attempts)
+}
+
+func stampResumed(job *unstructured.Unstructured, u *v1alpha1.QueueUnit) {
+	annotations := job.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[v1alpha1.AnnotationResumed] = resumedStamp(u)
+	job.SetAnnotations(annotations)
+}
+
+// unstamp takes the stamp back.
+func unstamp(job *unstructured.Unstructured) {
+	annotations := job.GetAnnotations()
+	delete(annotations, v1alpha1.AnnotationResumed)
+	if len(annotations) == 0 {
+		annotations = nil
+	}
+	job.SetAnnotations(annotations)
+}
+
+// letGo takes back the annotation by which the owner lets a job go on, and that it was suspended by anybody but us.
+func (p *planner) letGo() []Action {
+	if p.Job.GetAnnotations()[v1alpha1.AnnotationHold] != "false" || p.Kind.OfPods() {
+		return nil
+	}
+	after := p.Job.DeepCopy()
+	annotations := after.GetAnnotations()
+	delete(annotations, v1alpha1.AnnotationHold)
+	after.SetAnnotations(annotations)
+	step := PatchJob{Before: p.Job, After: after}
+	if p.stopped() { // whatever attempt an old cache says that it is
+		jobs.MarkSuspended(after)
+		step.Event = normal("LetGo", "Queue", "the owner of the job lets it go on; it waits at its place")
+	}
+	return []Action{step}
 }
 
 // holdBack has the scheduler take the admission back. What comes after it is that the unit waits.
@@ -46,7 +128,18 @@ func (p *planner) holdBack() []Action {
 	}
 	after := p.Unit.DeepCopy()
 	park(after, p.demand.problem)
-	after.Annotations[v1alpha1.AnnotationHold] = "true" // as units have it that wait, or they would be written once more
-	return []Action{PatchUnit{Before: p.Unit, After: after, Event: normal("Held", "Queue",
-		"the job is held by its annotation "+v1alpha1.AnnotationHold+"; it gives its quota back and keeps its place")}}
+	note := "the job was suspended by its owner; it gives its quota back and keeps its place"
+	if p.demand.problem.Reason == reasonHeldByOwner {
+		after.Annotations[v1alpha1.AnnotationHold] = "true" // as units have it that wait, or they would be written once more
+		note = "the job is held by its annotation " + v1alpha1.AnnotationHold + "; it gives its quota back and keeps its place"
+	}
+	return []Action{PatchUnit{Before: p.Unit, After: after, Event: normal("Held", "Queue", note)}}
+}
+
+// requeueSuspended has a job that its owner suspended wait again, where its queue wants that.
+func (p *planner) requeueSuspended() Action {
+	after := p.Unit.DeepCopy()
+	park(after, &problem{Reason: reasonSuspendedByOwner})
+	return PatchUnit{Before: p.Unit, After: after, Event: normal("Requeued", "Queue",
+		"the job was suspended by somebody else; its queue has such jobs wait again, at their place")}
 }

@@ -29,6 +29,11 @@ import (
 
 // resume lets the job go in one write, with what its pods need to be charged and recognised.
 func (p *planner) resume() []Action {
+	if p.Kind.SuspendedByUs(p.Job) && p.wasResumed() && !p.FreshUnit {
+		// It was resumed for this attempt, and we have suspended it since: the cache of units is behind, and the attempt is
+		// over. Two controllers, one of them with such a cache, would resume and suspend it in turns.
+		return []Action{ReadUnit{}}
+	}
 	elsewhere := p.chargedElsewhere()
 	mayHavePods := p.Kind.SuspendedByUs(p.Job) || elsewhere && (p.Kind.Started(p.Job) || p.Kind.Active(p.Job) > 0)
 	if mayHavePods && !p.settled() {
@@ -38,6 +43,7 @@ func (p *planner) resume() []Action {
 	}
 	after := p.Job.DeepCopy()
 	jobs.UnmarkSuspended(after)
+	stampResumed(after, p.Unit)
 	if err := p.Kind.SetSuspend(after, false); err != nil {
 		return []Action{Tell{Event: warning("CannotResume", "Resume", short(err.Error()))}}
 	}

@@ -53,8 +53,11 @@ func (p *planner) run() []Action {
 		}
 		return append(p.tellQuota(), p.report()...)
 	}
-	if p.parkedFor(reasonEstimateChanged) {
+	if p.parkedFor(reasonEstimateChanged) || p.parkedFor(reasonSuspendedByOwner) {
 		return nil // the scheduler takes the admission back, then the unit is set right where it waits
+	}
+	if p.suspendedByOwner() {
+		return []Action{p.requeueSuspended()}
 	}
 	if !p.truthful() {
 		if p.estimatedOtherwise() {

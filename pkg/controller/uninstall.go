@@ -289,12 +289,14 @@ func leave(
 	kind *jobs.Kind, job *unstructured.Unstructured, unit *v1alpha1.QueueUnit, mode Waiting,
 ) (after, plain *unstructured.Unstructured, done leaving) {
 	done = fate(kind, job, unit, mode)
-	marked := kind.SuspendedByUs(job) || kind.HasAdditions(job)
+	_, stamped := job.GetAnnotations()[v1alpha1.AnnotationResumed]
+	marked := kind.SuspendedByUs(job) || kind.HasAdditions(job) || stamped
 	if done != resumed && !marked {
 		return nil, nil, done
 	}
 	after = job.DeepCopy()
 	jobs.UnmarkSuspended(after)
+	unstamp(after)
 	if done == resumed && kind.SetSuspend(after, false) != nil {
 		return nil, nil, untouched // not an object that its API server would serve
 	}

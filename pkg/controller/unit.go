@@ -52,13 +52,16 @@ const reasonEstimateChanged = "EstimateChanged"
 // reasonHeldByOwner parks units of jobs whose owner does not want them to run now.
 const reasonHeldByOwner = "HeldByOwner"
 
+// reasonSuspendedByOwner parks units of jobs that somebody has suspended since they were admitted.
+const reasonSuspendedByOwner = "SuspendedByOwner"
+
 // copiedAnnotations are the prefixes of annotations that a unit takes over from its job.
 var copiedAnnotations = []string{"koord-queue/", "scheduling.x-k8s.io/", "quota.scheduling.koordinator.sh/"}
 
 // ownAnnotations are bookkeeping of the controller on the job; a unit never has them.
 var ownAnnotations = []string{
 	v1alpha1.AnnotationSuspendedBy, v1alpha1.AnnotationTemplateAdditions,
-	v1alpha1.AnnotationAdopted, v1alpha1.AnnotationParkedReason,
+	v1alpha1.AnnotationAdopted, v1alpha1.AnnotationParkedReason, v1alpha1.AnnotationResumed,
 }
 
 // problem is why a job cannot wait in a queue as it is.

@@ -67,6 +67,18 @@ const (
 	StopHoldAndDrain StopPolicy = "HoldAndDrain"
 )
 
+// OwnerSuspendPolicy is what becomes of a job that somebody else than the queue suspends while it is admitted.
+//
+// +kubebuilder:validation:Enum=Hold;Requeue
+type OwnerSuspendPolicy string
+
+const (
+	// OwnerSuspendHold has it wait at its place and hold nothing, until its owner lets it go on.
+	OwnerSuspendHold OwnerSuspendPolicy = "Hold"
+	// OwnerSuspendRequeue has it wait in its turn: for tools that apply spec.suspend: true again and again.
+	OwnerSuspendRequeue OwnerSuspendPolicy = "Requeue"
+)
+
 // QueueAdmissionCheck names an admission check and the units that it applies to.
 type QueueAdmissionCheck struct {
 	// name of the AdmissionCheck.
@@ -101,6 +113,11 @@ type QueueSpec struct {
 	// admitted and can be suspended.
 	// +optional
 	StopPolicy *StopPolicy `json:"stopPolicy,omitempty"`
+	// onOwnerSuspend says what becomes of a job that its owner suspends while it is admitted: Hold (default), which gives
+	// its quota back and keeps its place until the owner sets suspend to false or annotates it with koord-queue/hold=false;
+	// or Requeue, which has it wait in its turn.
+	// +optional
+	OnOwnerSuspend *OwnerSuspendPolicy `json:"onOwnerSuspend,omitempty"`
 	// maxPending is the greatest number of units that are in line, of those that perNamespace lets there. Those beyond it,
 	// in the order of the queue, wait outside with reason QueueOverflow, and come into line at their places.
 	// +optional

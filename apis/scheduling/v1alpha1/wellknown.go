@@ -63,8 +63,10 @@ const (
 	// unit.
 	AnnotationMaxExecutionTime = "scheduling.x-k8s.io/max-exec-time-seconds"
 	// AnnotationHold on a job, with value "true", keeps it out of its queue: it waits at its place and holds nothing, also
-	// if it had been admitted.
+	// if it had been admitted. With value "false" it lets a job go on that its owner had suspended, and is removed.
 	AnnotationHold = "koord-queue/hold"
+	// AnnotationResumed on a job is the UID of the unit and the attempt that it was resumed for, as UID/attempt.
+	AnnotationResumed = "koord-queue/resumed"
 	// AnnotationHeartbeat on a unit without consumer is when whoever made it said last that it is used, as in RFC 3339.
 	AnnotationHeartbeat = "koord-queue/heartbeat"
 	// AnnotationRelatedQueueUnit on a pod names its unit as namespace/name.

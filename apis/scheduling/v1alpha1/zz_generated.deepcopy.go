@@ -334,6 +334,11 @@ func (in *QueueSpec) DeepCopyInto(out *QueueSpec) {
 		*out = new(StopPolicy)
 		**out = **in
 	}
+	if in.OnOwnerSuspend != nil {
+		in, out := &in.OnOwnerSuspend, &out.OnOwnerSuspend
+		*out = new(OwnerSuspendPolicy)
+		**out = **in
+	}
 	if in.MaxPending != nil {
 		in, out := &in.MaxPending, &out.MaxPending
 		*out = new(int32)

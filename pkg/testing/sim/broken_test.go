@@ -147,6 +147,8 @@ var plansFor = map[string]string{
 		"3s job-set set0 label=templates cpu=500 pods=2 quota=a run=5s suspend=false\n",
 	"a scheduler that does not know whose parts pods are of": smallCluster +
 		"3s job-set set0 label=set cpu=500 pods=2 quota=a run=5s suspend=true\n",
+	"a controller that does not stamp": smallCluster + "1s times a on-suspend=Requeue\n" +
+		"2s job j0 cpu=500 pods=2 quota=a run=9s suspend=true\n6s suspend j0\n",
 	"nobody collects": smallCluster + "3s job j1 cpu=1000 pods=1 quota=a run=1s\n20s delete-job j1\n",
 }
 
@@ -200,6 +202,16 @@ var breaks = []aBreak{
 		}}, nil},
 	{"a controller that queues parts", "I3", "queued job", nil, &variants{PartsStandAlone: true}, nil},
 	{"a controller that suspends parts", "I3", "wrote to job", nil, &variants{PartsStandAlone: true}, nil},
+	{"a controller that does not stamp", "I3", "had suspended", nil,
+		&variants{Patch: func(_ *process, k kind, patch map[string]any) {
+			if k != jobKind {
+				return
+			}
+			annotations := mapAt(mapAt(patch, "metadata"), "annotations")
+			if stamp, _ := annotations[v1alpha1.AnnotationResumed].(string); strings.HasSuffix(stamp, "/2") {
+				delete(annotations, v1alpha1.AnnotationResumed)
+			}
+		}}, nil},
 	{"a scheduler that does not know whose parts pods are of", "I6", "has not ended", nil, &variants{NoKinship: true},
 		nil},
 	{"everybody leads", "I6", "schedulers lead", nil, &variants{Usurp: true}, nil},

@@ -592,6 +592,11 @@ func (c *checker) onJob(ch *change) {
 		return
 	}
 	key := c.w.unitKeyOf(ch.after)
+	before, after := ch.before.u.GetAnnotations(), ch.after.u.GetAnnotations()
+	if stamp := after[v1alpha1.AnnotationResumed]; stamp != "" && stamp == before[v1alpha1.AnnotationResumed] &&
+		before[v1alpha1.AnnotationSuspendedBy] == "" {
+		c.w.violate("I3", "%s resumed job %s, which its owner had suspended", ch.by.process, ch.key)
+	}
 	if !c.released(key, ch.after.uid(), m.caches[units].seen) {
 		c.w.violate("I3", "%s resumed job %s, and no unit of it is admitted", ch.by.process, ch.key)
 	}

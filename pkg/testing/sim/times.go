@@ -49,6 +49,9 @@ func (g *generator) times(seed uint64) {
 		if g.chance(50) {
 			pairs = append(pairs, "backoff-limit", strconv.Itoa(g.IntN(2)))
 		}
+		if g.chance(30) {
+			pairs = append(pairs, "on-suspend", "Requeue")
+		}
 		g.add(g.when(), "times", pick(g.dice, leaves), pairs...)
 	}
 	for range g.IntN(3) {
@@ -72,6 +75,9 @@ func setTimes(w *world, s Step) {
 		if n := s.number("execution", 0); n > 0 {
 			spec["executionTime"] = map[string]any{"maximumSeconds": n}
 		}
+		if policy := s.Args["on-suspend"]; policy != "" {
+			spec["onOwnerSuspend"] = policy
+		}
 		if s.Args["backoff-limit"] != "" {
 			spec["backoffLimit"] = s.number("backoff-limit", 0)
 		}
@@ -80,7 +86,7 @@ func setTimes(w *world, s Step) {
 
 // withoutTimes is a queue as it was before.
 func withoutTimes(spec map[string]any) {
-	for _, field := range []string{"timeouts", "executionTime", "backoffLimit"} {
+	for _, field := range []string{"timeouts", "executionTime", "backoffLimit", "onOwnerSuspend"} {
 		delete(spec, field)
 	}
 }

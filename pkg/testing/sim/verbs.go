@@ -40,6 +40,9 @@ var actions = map[string]action{
 	"hold": func(w *world, s Step) {
 		w.annotate(jobKindOf(s.On), keyOf(team, s.On), v1alpha1.AnnotationHold, "true")
 	},
+	"let-go": func(w *world, s Step) {
+		w.annotate(jobKindOf(s.On), keyOf(team, s.On), v1alpha1.AnnotationHold, "false")
+	},
 	"unhold":     func(w *world, s Step) { w.annotate(jobKindOf(s.On), keyOf(team, s.On), v1alpha1.AnnotationHold, "") },
 	"resize":     editing(func(spec map[string]any, s Step) { spec["parallelism"] = s.number("pods", 1) }),
 	"relabel":    func(w *world, s Step) { w.label(jobKind, keyOf(team, s.On), v1alpha1.LabelQuotaName, s.Args["quota"]) },

@@ -418,7 +418,7 @@ func (w *world) heal() {
 		w.api.edit(byAdmin, queues, o.key, false, release)
 	}
 	for _, job := range w.topJobs() { // a step may make a job anew that was to be let go
-		w.annotate(job.kind, job.key, v1alpha1.AnnotationHold, "")
+		w.annotate(job.kind, job.key, v1alpha1.AnnotationHold, "false")
 		w.annotate(job.kind, job.key, v1alpha1.AnnotationMaxExecutionTime, "")
 	}
 	w.activateAll()
