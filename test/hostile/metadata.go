@@ -41,6 +41,8 @@ var metadata = []field{
 	{[]string{"metadata", "annotations", v1alpha1.AnnotationRelatedPodSet}, texts},
 	{[]string{"metadata", "annotations", v1alpha1.AnnotationAdopted}, []any{"true", "false", ""}},
 	{[]string{"metadata", "annotations", v1alpha1.AnnotationSuspendedBy}, []any{"jobqueue-controller", "", "x"}},
+	{[]string{"metadata", "annotations", v1alpha1.AnnotationResumed}, []any{"", "x", "x/1", "/0"}},
+	{[]string{"metadata", "annotations", v1alpha1.AnnotationMaxExecutionTime}, []any{"1", "0", "-1", "99999999999", "x"}},
 	{[]string{"metadata", "annotations", v1alpha1.AnnotationParkedReason}, texts},
 	{[]string{"metadata", "annotations", v1alpha1.AnnotationTemplateAdditions}, forgedRecords},
 	{[]string{"metadata", "annotations", "gang.scheduling.koordinator.sh/name"}, texts},

@@ -1,0 +1,103 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+)
+
+func (c *cluster) patchQueue(t *testing.T, name, patch string) {
+	t.Helper()
+	queues := c.dyn.Resource(schedulingv1alpha1.QueueResource).Namespace(schedulingv1alpha1.DefaultQueueNamespace)
+	require.Eventually(t, func() bool {
+		_, err := queues.Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		return err == nil
+	}, soon, pace, "queue %s", name)
+}
+
+func (c *cluster) patchUnit(t *testing.T, namespace, name, patch string) {
+	t.Helper()
+	_, err := c.dyn.Resource(schedulingv1alpha1.QueueUnitResource).Namespace(namespace).
+		Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	require.NoError(t, err)
+}
+
+// deactivated waits until a unit was made inactive for a reason, and its job is suspended.
+func (c *cluster) deactivated(t *testing.T, namespace, name, reason string) {
+	t.Helper()
+	c.waitEvent(t, namespace, name, "Deactivated")
+	require.Eventually(t, func() bool {
+		u := c.unit(t, namespace, name)
+		target := meta.FindStatusCondition(u.Status.Conditions, schedulingv1alpha1.ConditionDeactivationTarget)
+		return u.Spec.Active != nil && !*u.Spec.Active && target != nil && target.Reason == reason &&
+			len(u.Status.Admissions) == 0 && *c.job(t, namespace, name).Spec.Suspend
+	}, soon, pace, "%s was not made inactive for %s", name, reason)
+}
+
+// A job that no node is good enough for, and one that runs for longer than it may, give their quota back, and are tried
+// again when somebody says so.
+func TestTimeIsUp(t *testing.T) {
+	c := sharedCluster(t)
+	ns := c.namespace(t, "time-is-up")
+	c.quota(t, ns, "time-is-up", 4, 4)
+	c.patchQueue(t, "time-is-up", `{"spec":{"timeouts":{"unboundSeconds":2},"backoffLimit":0,`+
+		`"executionTime":{"maximumSeconds":6}}}`)
+	c.create(t, newJob(ns, "nowhere", suspended, ofQuota("time-is-up"), cpu("4"), func(j *batchv1.Job) {
+		j.Spec.Template.Spec.NodeSelector = map[string]string{"no": "node"}
+	}))
+	c.waitPhase(t, ns, "nowhere", schedulingv1alpha1.PhaseDequeued)
+	c.create(t, newJob(ns, "long", suspended, ofQuota("time-is-up"), cpu("4"), runs(time.Hour), func(j *batchv1.Job) {
+		j.Annotations = map[string]string{schedulingv1alpha1.AnnotationMaxExecutionTime: "7200"}
+	}))
+	c.deactivated(t, ns, "nowhere", "RequeueLimitReached")
+	c.waitPhase(t, ns, "long", schedulingv1alpha1.PhaseRunning)
+	require.EqualValues(t, 7200, *c.unit(t, ns, "long").Spec.MaximumExecutionTimeSeconds)
+	c.deactivated(t, ns, "long", "MaximumExecutionTimeExceeded")
+	c.patchUnit(t, ns, "long", `{"spec":{"active":true}}`)
+	c.waitPhase(t, ns, "long", schedulingv1alpha1.PhaseRunning)
+	require.EqualValues(t, 2, c.unit(t, ns, "long").Status.Attempts)
+}
+
+// A job that its owner suspends gives its quota back to others, stays suspended, and goes on when its owner says so.
+func TestTheOwnerSuspendsAJob(t *testing.T) {
+	c := sharedCluster(t)
+	ns := c.namespace(t, "owner-suspends")
+	c.quota(t, ns, "owner-suspends", 2, 2)
+	c.create(t, newJob(ns, "mine", suspended, ofQuota("owner-suspends"), cpu("2"), runs(time.Hour)))
+	c.waitPhase(t, ns, "mine", schedulingv1alpha1.PhaseRunning)
+	c.create(t, newJob(ns, "next", suspended, ofQuota("owner-suspends"), cpu("2"), runs(3*time.Second)))
+	c.patchJob(t, ns, "mine", `{"spec":{"suspend":true}}`)
+	c.waitEvent(t, ns, "mine", "Held")
+	c.waitPhase(t, ns, "next", schedulingv1alpha1.PhaseSucceed)
+	u := c.unit(t, ns, "mine")
+	require.Equal(t, schedulingv1alpha1.PhaseEnqueued, u.Status.Phase)
+	require.Equal(t, "SuspendedByOwner",
+		meta.FindStatusCondition(u.Status.Conditions, schedulingv1alpha1.ConditionQuotaReserved).Reason)
+	require.True(t, *c.job(t, ns, "mine").Spec.Suspend)
+	c.patchJob(t, ns, "mine", `{"metadata":{"annotations":{"koord-queue/hold":"false"}}}`)
+	c.waitPhase(t, ns, "mine", schedulingv1alpha1.PhaseRunning)
+	require.NotContains(t, c.job(t, ns, "mine").Annotations, schedulingv1alpha1.AnnotationHold)
+}
