@@ -36,6 +36,8 @@ type Action interface{ action() }
 type (
 	// LookAtPods asks for Bound and a new plan.
 	LookAtPods struct{}
+	// LookAtRefusals asks for Refusal and a new plan.
+	LookAtRefusals struct{}
 	// ReadUnit asks for the unit from the API server, and a new plan.
 	ReadUnit struct{}
 	// ReadJob asks for the job from the API server, and a new plan.
@@ -79,6 +81,7 @@ type (
 
 func (PlanLater) action()       {}
 func (LookAtPods) action()      {}
+func (LookAtRefusals) action()  {}
 func (ReadUnit) action()        {}
 func (ReadJob) action()         {}
 func (CreateUnit) action()      {}

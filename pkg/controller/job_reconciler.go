@@ -167,6 +167,10 @@ func (r *JobReconciler) steps(ctx context.Context, o *Observation, actions []Act
 		case LookAtPods:
 			o.Bound, err = r.bound(ctx, o.Job)
 			return true, err
+		case LookAtRefusals:
+			said := r.refusal(ctx, o.Job)
+			o.Refusal = &said
+			return true, nil
 		case ReadJob:
 			return true, r.readJob(ctx, o)
 		case ReadUnit:

@@ -63,6 +63,9 @@ type Observation struct {
 	Bound          Bound
 	// RequeuesSuspended: the queue of the unit has jobs that their owners suspend wait again, and does not hold them.
 	RequeuesSuspended bool
+	// Refusal is what the API server said when it refused a pod of the job, empty if it refused none; nil: nobody has
+	// looked.
+	Refusal *string
 	// RunningSince is when pods of the job were first seen to run in its present run; nil if none do, or the unit says it.
 	RunningSince *metav1.Time
 	// FreshUnit: Unit was read from the API server itself.
@@ -333,7 +336,7 @@ func (p *planner) suspend() Action {
 	jobs.MarkSuspended(after)
 	event := normal("Suspended", "Suspend", "the job is not admitted yet")
 	if p.Unit != nil && p.rel == own && evicted(p.Unit) {
-		event = warning("Evicted", "Suspend", "the job lost its admission: "+short(p.Unit.Status.Message))
+		event = warning("Evicted", "Suspend", "the job lost its admission: "+short(p.Unit.Status.Message+p.refused()))
 	}
 	return PatchJob{Before: p.Job, After: after, Event: event}
 }

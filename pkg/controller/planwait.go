@@ -51,8 +51,12 @@ func (p *planner) holdOrAdopt() []Action {
 		// suspended again on old news, which would take its pods away.
 		return []Action{ReadUnit{}}
 	}
-	if !p.adopting() {
-		return []Action{p.suspend()}
+	switch {
+	case p.adopting():
+	case p.madeNoPod() && p.Refusal == nil:
+		return []Action{LookAtRefusals{}}
+	default:
+		return append([]Action{p.suspend()}, p.tellRefusal()...)
 	}
 	switch p.Bound { // looked at again: anybody who may write units could have written the annotation
 	case BoundUnknown:

@@ -57,6 +57,8 @@ type world struct {
 	writes []string
 	// refuse, when set, is asked before each write of the reconciler.
 	refuse func(verb string, o client.Object) error
+	// fails, when set, is what reading events comes to.
+	fails error
 }
 
 func newWorld(t testing.TB, objects ...client.Object) *world {
@@ -123,6 +125,9 @@ func (w *world) hooks() interceptor.Funcs {
 			if pods, ok := list.(*metav1.PartialObjectMetadataList); ok && pods.Kind == "PodList" {
 				return w.boundPods(ctx, pods, opts...)
 			}
+			if events, ok := list.(*corev1.EventList); ok {
+				return w.eventsOf(ctx, events, opts...)
+			}
 			return c.List(ctx, list, opts...)
 		},
 	}
@@ -144,6 +149,29 @@ func (w *world) boundPods(
 			"spec.nodeName": pods.Items[i].Spec.NodeName, "status.phase": string(pods.Items[i].Status.Phase),
 		}) {
 			list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: pods.Items[i].ObjectMeta})
+		}
+	}
+	return nil
+}
+
+// eventsOf answers the lists of events, which have field selectors as well.
+func (w *world) eventsOf(ctx context.Context, list *corev1.EventList, opts ...client.ListOption) error {
+	if w.fails != nil {
+		return w.fails
+	}
+	o := client.ListOptions{}
+	o.ApplyOptions(opts)
+	require.NotZero(w.t, o.Limit)
+	all := &corev1.EventList{}
+	if err := w.base.List(ctx, all, client.InNamespace(o.Namespace)); err != nil {
+		return err
+	}
+	for i := range all.Items {
+		e := &all.Items[i]
+		if o.FieldSelector.Matches(fields.Set{
+			"involvedObject.uid": string(e.InvolvedObject.UID), "involvedObject.kind": e.InvolvedObject.Kind, "type": e.Type,
+		}) {
+			list.Items = append(list.Items, *e)
 		}
 	}
 	return nil

@@ -17,12 +17,15 @@ limitations under the License.
 package e2e_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -79,6 +82,29 @@ func TestTimeIsUp(t *testing.T) {
 	c.patchUnit(t, ns, "long", `{"spec":{"active":true}}`)
 	c.waitPhase(t, ns, "long", schedulingv1alpha1.PhaseRunning)
 	require.EqualValues(t, 2, c.unit(t, ns, "long").Status.Attempts)
+}
+
+// A job whose pods a LimitRange refuses gives its quota back, and says what the refusal was.
+func TestARefusedJobSaysWhy(t *testing.T) {
+	c := sharedCluster(t)
+	ns := c.namespace(t, "refused")
+	c.quota(t, ns, "refused", 2, 2)
+	c.patchQueue(t, "refused", `{"spec":{"timeouts":{"idleReservationSeconds":2}}}`)
+	_, err := c.kube.CoreV1().LimitRanges(ns).Create(t.Context(), &corev1.LimitRange{
+		ObjectMeta: metav1.ObjectMeta{Name: "small"},
+		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+			Type: corev1.LimitTypePod, Max: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
+		}}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	c.create(t, newJob(ns, "j", suspended, ofQuota("refused"), cpu("2")))
+	c.waitPhase(t, ns, "j", schedulingv1alpha1.PhaseTimeoutBackoff)
+	c.waitEvent(t, ns, "j", "Evicted")
+	require.Eventually(t, func() bool {
+		evicted := meta.FindStatusCondition(c.unit(t, ns, "j").Status.Conditions, schedulingv1alpha1.ConditionEvicted)
+		return strings.Contains(evicted.Message, "maximum cpu usage per Pod")
+	}, soon, pace)
+	require.True(t, *c.job(t, ns, "j").Spec.Suspend)
 }
 
 // A job that its owner suspends gives its quota back to others, stays suspended, and goes on when its owner says so.

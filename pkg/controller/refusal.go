@@ -1,0 +1,88 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// A job whose pods the API server refuses, for a ResourceQuota, a LimitRange or a webhook, makes none, and loses its
+// quota for that. Its own controller says in events what the refusal was. They are read once, as the job is suspended.
+
+// mostEvents bounds what is read of a namespace.
+const mostEvents = 100
+
+// refusal is what the API server said last when it refused a pod of the job, as its controller tells it in an event;
+// empty if it says nothing. Where events cannot be read nothing is known, and the job is suspended all the same.
+func (r *JobReconciler) refusal(ctx context.Context, job *unstructured.Unstructured) string {
+	said, err := r.refusals(ctx, job.GetNamespace(), fields.Set{"involvedObject.uid": string(job.GetUID())}, "")
+	for _, child := range r.Kind.Children {
+		if err != nil || said != "" {
+			break
+		}
+		said, err = r.refusals(ctx, job.GetNamespace(), fields.Set{"involvedObject.kind": child.GVK.Kind}, job.GetName()+"-")
+	}
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot read why a job made no pod", "job", klog.KObj(job))
+		return ""
+	}
+	return said
+}
+
+// refusals finds the last one among events of these objects, whose names begin so.
+func (r *JobReconciler) refusals(ctx context.Context, namespace string, of fields.Set, prefix string) (string, error) {
+	of["type"] = corev1.EventTypeWarning
+	events := &corev1.EventList{}
+	err := r.Live.List(ctx, events, client.InNamespace(namespace), client.Limit(mostEvents),
+		client.MatchingFieldsSelector{Selector: fields.SelectorFromSet(of)})
+	if err != nil {
+		return "", err
+	}
+	var last *corev1.Event
+	for i := range events.Items {
+		e := &events.Items[i]
+		if !strings.HasPrefix(e.Reason, "FailedCreate") || !strings.HasPrefix(e.InvolvedObject.Name, prefix) {
+			continue
+		}
+		if last == nil || saidAt(e).After(saidAt(last)) {
+			last = e
+		}
+	}
+	if last == nil {
+		return "", nil
+	}
+	return short(last.Message), nil
+}
+
+// saidAt is when an event was told last. Not every client fills in the same fields.
+func saidAt(e *corev1.Event) time.Time {
+	at := e.CreationTimestamp.Time
+	for _, other := range []time.Time{e.LastTimestamp.Time, e.EventTime.Time} {
+		if other.After(at) {
+			at = other
+		}
+	}
+	return at
+}
