@@ -101,7 +101,8 @@ func NewJobReconciler(
 	return &JobReconciler{
 		Kind: kind, Predicate: predicate, Client: c, Jobs: c, Live: live, LiveJobs: live, Recorder: recorder, Clock: clk,
 		QueueNamespace: v1alpha1.DefaultQueueNamespace,
-		told:           newTold(clk.Now()), written: newWritten(), created: newMoments(), started: newMoments(), patched: newMoments(),
+		told:           newTold(clk.Now()), written: newWritten(), created: newMoments(),
+		started: newMoments(), patched: newMoments(),
 	}
 }
 

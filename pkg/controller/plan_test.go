@@ -338,8 +338,9 @@ func TestPlan(t *testing.T) {
 			job("b", "metadata", "labels", v1alpha1.LabelQuotaName).phase(v1alpha1.PhaseRunning), "tell [QuotaChanged]"},
 		"runs, its request was edited": {queued(t).unit(request1).resumedByHand().started().ready(2).
 			phase(v1alpha1.PhaseRunning), "patch unit"},
-		"goes on running":         {queued(t).resumedByHand().started().ready(2).phase(v1alpha1.PhaseRunning), ""},
-		"between two pods":        {queued(t).resumedByHand().started().ready(0).phase(v1alpha1.PhaseRunning), "status Running"},
+		"goes on running": {queued(t).resumedByHand().started().ready(2).phase(v1alpha1.PhaseRunning), ""},
+		"between two pods": {queued(t).resumedByHand().started().ready(0).phase(v1alpha1.PhaseRunning),
+			"status Running"},
 		"suspended while running": {queued(t).phase(v1alpha1.PhaseRunning), "job suspend=false [Admitted]"},
 
 		// Ended.

@@ -45,8 +45,8 @@ func (p *planner) checkHeld() {
 	case p.suspendedByOwner() && !p.RequeuesSuspended:
 		p.demand.problem = &problem{
 			Reason: reasonSuspendedByOwner,
-			Message: "the job was suspended by its owner; it keeps its place until it is suspended no more, or is annotated with " +
-				v1alpha1.AnnotationHold + "=false",
+			Message: "the job was suspended by its owner; it keeps its place until it is suspended no more, " +
+				"or is annotated with " + v1alpha1.AnnotationHold + "=false",
 		}
 	}
 }
@@ -131,7 +131,8 @@ func (p *planner) holdBack() []Action {
 	note := "the job was suspended by its owner; it gives its quota back and keeps its place"
 	if p.demand.problem.Reason == reasonHeldByOwner {
 		after.Annotations[v1alpha1.AnnotationHold] = "true" // as units have it that wait, or they would be written once more
-		note = "the job is held by its annotation " + v1alpha1.AnnotationHold + "; it gives its quota back and keeps its place"
+		note = "the job is held by its annotation " + v1alpha1.AnnotationHold +
+			"; it gives its quota back and keeps its place"
 	}
 	return []Action{PatchUnit{Before: p.Unit, After: after, Event: normal("Held", "Queue", note)}}
 }

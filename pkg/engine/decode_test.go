@@ -573,7 +573,8 @@ func TestQueuesAreRead(t *testing.T) {
 		{"items are null", fmt.Sprintf(textQueue, 1, `{"queueItemDetails":null}`), all, "", 0},
 		{"priority is null", strings.Replace(whole, `"priority":3`, `"priority":null`, 1),
 			with(func(q *admission.Queue) { q.Priority = 0 }), `"pending":3`, 1},
-		{"times", strings.Replace(whole, `"priority":3`, `"priority":3,"timeouts":{"podsReadySeconds":60,"unboundSeconds":0},`+
+		{"times", strings.Replace(whole, `"priority":3`, `"priority":3,`+
+			`"timeouts":{"podsReadySeconds":60,"unboundSeconds":0},`+
 			`"backoffLimit":2,"executionTime":{"defaultSeconds":5,"maximumSeconds":9},"heartbeatTimeoutSeconds":30`, 1),
 			with(func(q *admission.Queue) {
 				q.Timeouts = &admission.Timeouts{Idle: time.Minute, PodsReady: time.Minute}

@@ -135,7 +135,8 @@ func TestExecutionTimeOfEarlierRuns(t *testing.T) {
 	require.Equal(t, writeEvict, r.decision().kind)
 	r.send()
 	u := unitFrom(r.api.get(key))
-	require.Equal(t, string(admission.ReasonMaximumExecutionTime), u.condition(v1alpha1.ConditionDeactivationTarget).Reason)
+	require.Equal(t, string(admission.ReasonMaximumExecutionTime),
+		u.condition(v1alpha1.ConditionDeactivationTarget).Reason)
 	require.Zero(t, u.executed, "whoever makes it active again gives it the whole time")
 	r.sound()
 }

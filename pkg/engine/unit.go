@@ -94,7 +94,8 @@ var noHistory = &unitHistory{}
 
 func (h *unitHistory) empty() bool {
 	return h.message == "" && h.held.Len() == 0 && !h.recorded && h.heldPods == 0 && h.requeueAt.IsZero() &&
-		h.requeues == 0 && h.maximumExecution == 0 && h.executed == 0 && h.allocated.IsZero() && h.heartbeat.IsZero() && len(h.conditions) == 0 && h.parkedFor == "" &&
+		h.requeues == 0 && h.maximumExecution == 0 && h.executed == 0 && h.allocated.IsZero() &&
+		h.heartbeat.IsZero() && len(h.conditions) == 0 && h.parkedFor == "" &&
 		h.invalid == "" && h.invalidMessage == "" && !h.panicked
 }
 

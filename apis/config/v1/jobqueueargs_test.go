@@ -77,8 +77,8 @@ func TestDefaultsAreCompleteAndValid(t *testing.T) {
 
 func TestWhatIsWrittenIsKept(t *testing.T) {
 	args, err := decode(t, "protectReservedQuota: false\nallowBuiltinQuotas: true\nitemsInStatus: 1\nunknownJobs: Pass\n"+
-		"managedJobsConfigMap: {name: mine}\nexplainAfter: 1ms\nauditInterval: 0s\nunboundTimeout: 0s\nclaimTimeout: 1h\npodsReadyTimeout: 5m\n"+
-		"visibility: {port: 10261, certDir: /certs}\ninsecureVisibility: true\n")
+		"managedJobsConfigMap: {name: mine}\nexplainAfter: 1ms\nauditInterval: 0s\nunboundTimeout: 0s\nclaimTimeout: 1h\n"+
+		"podsReadyTimeout: 5m\nvisibility: {port: 10261, certDir: /certs}\ninsecureVisibility: true\n")
 	require.NoError(t, err)
 	require.False(t, args.ProtectReservedQuota)
 	require.True(t, args.AllowBuiltinQuotas)

@@ -113,9 +113,9 @@ type QueueSpec struct {
 	// admitted and can be suspended.
 	// +optional
 	StopPolicy *StopPolicy `json:"stopPolicy,omitempty"`
-	// onOwnerSuspend says what becomes of a job that its owner suspends while it is admitted: Hold (default), which gives
-	// its quota back and keeps its place until the owner sets suspend to false or annotates it with koord-queue/hold=false;
-	// or Requeue, which has it wait in its turn.
+	// onOwnerSuspend says what becomes of a job that its owner suspends while it is admitted: Hold (default), which
+	// gives its quota back and keeps its place until the owner sets suspend to false or annotates it with
+	// koord-queue/hold=false; or Requeue, which has it wait in its turn.
 	// +optional
 	OnOwnerSuspend *OwnerSuspendPolicy `json:"onOwnerSuspend,omitempty"`
 	// maxPending is the greatest number of units that are in line, of those that perNamespace lets there. Those beyond it,
