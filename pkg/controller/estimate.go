@@ -76,6 +76,27 @@ func (d *demand) count(templates []*corev1.PodTemplateSpec, creation *jobs.Creat
 	return nil
 }
 
+// without is what the job asks for without these pods.
+func (d *demand) without(pods []queuev1alpha1.ReclaimablePod, creation *jobs.Creation) corev1.ResourceList {
+	if len(pods) == 0 {
+		return d.request
+	}
+	sets, templates := slices.Clone(d.podSets), d.templates()
+	for i := range sets {
+		sets[i].Template = templates[i]
+		for _, ended := range pods {
+			if ended.Name == sets[i].Name {
+				sets[i].Count = max(sets[i].Count-ended.Count, 0)
+			}
+		}
+	}
+	left, err := jobs.PodSetsRequest(sets, creation)
+	if err != nil {
+		return d.request
+	}
+	return left
+}
+
 // checkScheduler finds pods that will go to a scheduler that knows of no queue. Templates of a job cannot be given
 // another one later, so it says so before anything is reserved.
 func (d *demand) checkScheduler(creation *jobs.Creation, schedules func(string) bool) {

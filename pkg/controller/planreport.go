@@ -28,9 +28,13 @@ import (
 )
 
 // What the pods of an admitted job do is told in the status of its unit: how many of them are ready, and whether all
-// are. A unit is written for that no more often than every reportInterval.
+// are, and which of them have ended well and do not come again. A unit is written for that no more often than every
+// reportInterval; quota that others may use is given back sooner.
 
-const reportInterval = 30 * time.Second
+const (
+	reportInterval  = 30 * time.Second
+	reclaimInterval = 5 * time.Second
+)
 
 // podCount is how many pods of an admitted job are ready, and whether all are that its unit holds quota for.
 type podCount struct {
@@ -38,7 +42,7 @@ type podCount struct {
 	all   bool
 }
 
-// countPods of the job. Those that it waits for beyond what it holds are not missed.
+// countPods of the job. Those that it waits for beyond what it holds are not missed, nor those that have ended.
 func (p *planner) countPods() podCount {
 	pods := int64(0)
 	for i := range p.demand.unitSets {
@@ -47,6 +51,11 @@ func (p *planner) countPods() podCount {
 	admitted := int64(0)
 	for i := range p.Unit.Status.Admissions {
 		admitted += p.Unit.Status.Admissions[i].Replicas
+	}
+	if admitted > 0 {
+		for i := range p.Unit.Status.ReclaimablePods {
+			admitted += int64(p.Unit.Status.ReclaimablePods[i].Count)
+		}
 	}
 	if admitted > 0 {
 		pods = min(pods, admitted)
@@ -61,20 +70,54 @@ func (p *planner) report() []Action {
 	}
 	after := p.Unit.DeepCopy()
 	count(after, p.countPods(), p.Now)
+	reclaims := p.setReclaimable(after)
 	if equality.Semantic.DeepEqual(after.Status, p.Unit.Status) {
 		return nil
 	}
+	interval := reportInterval
+	if reclaims {
+		interval = reclaimInterval
+	}
 	if last := p.Unit.Status.LastUpdateTime; last != nil {
-		if wait := last.Add(reportInterval).Sub(p.Now.Time); wait > 0 {
-			return []Action{PlanLater{After: min(wait, reportInterval)}}
+		if wait := last.Add(interval).Sub(p.Now.Time); wait > 0 {
+			return []Action{PlanLater{After: min(wait, interval)}}
 		}
 	}
 	now := p.Now
 	after.Status.LastUpdateTime = &now
-	if allReady(after) != allReady(p.Unit) {
-		return []Action{PatchUnitStatus{Before: p.Unit, After: after}} // time-outs go by it
+	if reclaims || allReady(after) != allReady(p.Unit) {
+		return []Action{PatchUnitStatus{Before: p.Unit, After: after}} // quota and time-outs go by it
 	}
 	return []Action{Report{Before: p.Unit, After: after}}
+}
+
+// setReclaimable names in a unit the pods of its job that have ended well and do not come again, and says whether that
+// is news. Where the job starts anew they come again, and the unit asks for them.
+func (p *planner) setReclaimable(u *v1alpha1.QueueUnit) bool {
+	var reclaimable []v1alpha1.ReclaimablePod
+	ended := p.Kind.Reclaimable(p.Job)
+	for i := range p.demand.unitSets {
+		set := &p.demand.unitSets[i]
+		if n := min(ended[set.Name], set.Count); n > 0 {
+			reclaimable = append(reclaimable, v1alpha1.ReclaimablePod{Name: set.Name, Count: n})
+		}
+	}
+	if equality.Semantic.DeepEqual(u.Status.ReclaimablePods, reclaimable) {
+		return false
+	}
+	u.Status.ReclaimablePods = reclaimable
+	return true
+}
+
+// reclaimed is for a job that does not run: what its unit asks for is written at once.
+func (p *planner) reclaimed() []Action {
+	after := p.Unit.DeepCopy()
+	if !p.setReclaimable(after) {
+		return nil
+	}
+	now := p.Now
+	after.Status.LastUpdateTime = &now
+	return []Action{PatchUnitStatus{Before: p.Unit, After: after}}
 }
 
 func allReady(u *v1alpha1.QueueUnit) bool {

@@ -21,7 +21,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/flowcontrol"
 
@@ -129,4 +131,86 @@ func TestReportsArePaced(t *testing.T) {
 	w.clock.SetTime(epoch.Add(runningDelay + 2*reportInterval))
 	require.Zero(t, w.reconcile().RequeueAfter)
 	require.Zero(t, w.unit().Status.Admissions[0].Running)
+}
+
+// jobSet has two replicas of two pods, of which so many have ended well.
+func jobSet(t testing.TB, suspended bool, succeeded int64) *scene {
+	s := sceneOf(t, "JobSet.v1alpha2.jobset.x-k8s.io", `
+spec:
+  replicatedJobs:
+  - name: node
+    replicas: 2
+    template:
+      spec: {parallelism: 2, completions: 2, template: {spec: {containers: [{name: c,
+	resources: {requests: {cpu: 500m}}}]}}}
+`).job(suspended, "spec", "suspend")
+	active := max(2-succeeded, 0)
+	if suspended {
+		active = 0
+	}
+	return s.job([]any{map[string]any{
+		"name": "node", "ready": active, "active": active, "succeeded": succeeded, "failed": int64(0),
+		"suspended": int64(0),
+	}}, "status", "replicatedJobsStatus")
+}
+
+// admittedFor is a unit that holds so much.
+func admittedFor(pods int64, cpu string) func(*v1alpha1.QueueUnit) {
+	return func(u *v1alpha1.QueueUnit) {
+		u.Status.Admissions = []v1alpha1.Admission{{
+			Name: "node", Replicas: pods, Resources: corev1.ResourceList{"cpu": resource.MustParse(cpu)},
+		}}
+	}
+}
+
+func reclaimable(n int32) func(*v1alpha1.QueueUnit) {
+	return func(u *v1alpha1.QueueUnit) {
+		u.Status.ReclaimablePods = []v1alpha1.ReclaimablePod{{Name: "node", Count: n}}
+	}
+}
+
+// Pods that have ended well and do not come again are given back, and asked for again where the job starts anew.
+func TestReclaimablePods(t *testing.T) {
+	ranFor := func(s *scene, ago time.Duration) *scene {
+		last := metav1.NewTime(s.Now.Add(-ago))
+		s.Unit.Status.LastUpdateTime = &last
+		return s
+	}
+	on := v1alpha1.PhaseRunning
+	for name, tc := range map[string]struct {
+		scene *scene
+		want  string
+		count int32
+	}{
+		"a replica has ended well": {ranFor(jobSet(t, false, 1).withUnit(on), reclaimInterval), "status Running", 2},
+		"not so soon":              {ranFor(jobSet(t, false, 1).withUnit(on), reclaimInterval-time.Second), "later", 0},
+		"it starts anew": {ranFor(jobSet(t, false, 0).withUnit(on).unit(reclaimable(2)), reclaimInterval),
+			"status Running", 0},
+		"more than there are":   {ranFor(jobSet(t, false, 7).withUnit(on), reclaimInterval), "status Running", 4},
+		"it waits":              {jobSet(t, true, 1).withUnit(v1alpha1.PhaseEnqueued), "status Enqueued", 2},
+		"it waits, and says so": {jobSet(t, true, 1).withUnit(v1alpha1.PhaseEnqueued).unit(reclaimable(2)), "", 2},
+		"admitted for the rest": {jobSet(t, true, 1).withUnit(v1alpha1.PhaseDequeued).
+			unit(reclaimable(2)).unit(admittedFor(2, "1")).condition("Suspended"), "job suspend=false [Admitted]", 2},
+		"admitted for less": {jobSet(t, true, 1).withUnit(v1alpha1.PhaseDequeued).
+			unit(reclaimable(2)).unit(admittedFor(1, "500m")), "delete unit [UnitReplaced]", 2},
+		"admitted before it started anew": {jobSet(t, true, 0).withUnit(v1alpha1.PhaseDequeued).
+			unit(reclaimable(2)).unit(admittedFor(2, "1")), "status Dequeued", 0},
+		"a Job says so by its count": {running(t).ready(1).job(int64(1), "status", "succeeded").
+			told(podCount{2, true}, time.Hour), "report", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.scene.Fresh, tc.scene.FreshUnit = true, true
+			actions := Plan(tc.scene.Observation)
+			require.Equal(t, tc.want, describe(actions))
+			u := tc.scene.Unit
+			if step, ok := append(actions, nil)[0].(PatchUnitStatus); ok {
+				u = step.After
+			}
+			if tc.count == 0 {
+				require.Empty(t, u.Status.ReclaimablePods)
+				return
+			}
+			require.Equal(t, []v1alpha1.ReclaimablePod{{Name: "node", Count: tc.count}}, u.Status.ReclaimablePods)
+		})
+	}
 }

@@ -59,6 +59,9 @@ func (p *planner) run() []Action {
 	if p.suspendedByOwner() {
 		return []Action{p.requeueSuspended()}
 	}
+	if actions := p.reclaimed(); actions != nil {
+		return actions
+	}
 	if !p.truthful() {
 		if p.estimatedOtherwise() {
 			return []Action{p.reconsider()}
@@ -201,7 +204,7 @@ func (p *planner) truthful() bool {
 	return p.demand.problem == nil &&
 		p.Unit.Spec.ConsumerRef.UID == p.Job.GetUID() &&
 		p.Unit.Labels[v1alpha1.LabelQuotaName] == p.want.Labels[v1alpha1.LabelQuotaName] &&
-		covers(p.Unit, p.want)
+		covers(p.Unit, p.want, p.demand.without(p.Unit.Status.ReclaimablePods, p.Creation))
 }
 
 // estimatedOtherwise says whether the unit differs in nothing that the job itself says: what the cluster does to its

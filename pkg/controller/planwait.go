@@ -100,6 +100,9 @@ func (p *planner) correct() []Action {
 		}
 		return []Action{step}
 	}
+	if actions := p.reclaimed(); actions != nil {
+		return actions
+	}
 	if p.demand.problem == nil || inactiveByHand(p.Unit) {
 		return nil
 	}

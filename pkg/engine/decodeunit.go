@@ -58,8 +58,9 @@ func decodeUnit(w *wireUnit) (u *unitObject) {
 		u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("metadata: %w", m.unread))
 	}
 	u.readMeta(m.Labels, m.Annotations)
-	u.readStatus(w.Status)
+	reclaimable := u.readStatus(w.Status)
 	u.readSpec(w.Spec, metav1.GetControllerOfNoCopy(m))
+	u.reclaim(reclaimable)
 	return u
 }
 
@@ -303,10 +304,17 @@ type unitStatus struct {
 		RequeueAt metav1.Time `json:"requeueAt"`
 		Count     int32       `json:"count"`
 	} `json:"requeueState"`
-	Executed int64 `json:"accumulatedPastExecutionTimeSeconds"`
+	Executed    int64             `json:"accumulatedPastExecutionTimeSeconds"`
+	Reclaimable []reclaimablePods `json:"reclaimablePods"`
 }
 
-func (u *unitObject) readStatus(text json.RawMessage) {
+// reclaimablePods of a pod set have ended well and do not come again.
+type reclaimablePods struct {
+	Name  string `json:"name"`
+	Count int64  `json:"count"`
+}
+
+func (u *unitObject) readStatus(text json.RawMessage) []reclaimablePods {
 	var status unitStatus
 	if err := read(text, &status); err != nil {
 		u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("status: %w", err))
@@ -320,7 +328,7 @@ func (u *unitObject) readStatus(text json.RawMessage) {
 	if n := len(status.Admissions); n > maxPodSets {
 		u.refuse(admission.ReasonInvalidRequest,
 			fmt.Errorf("status.admissions has %d items, at most %d are read", n, maxPodSets))
-		return
+		return nil
 	}
 	u.recorded = len(status.Admissions) > 0
 	for i, admitted := range status.Admissions {
@@ -335,5 +343,26 @@ func (u *unitObject) readStatus(text json.RawMessage) {
 			continue
 		}
 		u.held = u.held.Add(list)
+	}
+	return status.Reclaimable
+}
+
+// reclaim takes pods that do not come again off what the unit asks for, and so off what it holds (I7). Each pod set is
+// named at most once by a list that the API server has checked. Where pod sets do not add up to the request, nobody
+// knows what their pods are a part of, and it stays.
+func (u *unitObject) reclaim(ended []reclaimablePods) {
+	if len(ended) == 0 || len(ended) > maxPodSets || len(u.sets) == 0 {
+		return
+	}
+	u.request, u.pods = resources.List{}, 0
+	for i := range u.sets {
+		s := &u.sets[i]
+		for _, of := range ended {
+			if of.Name == s.name {
+				left := s.count - min(max(of.Count, 0), s.count)
+				s.total, s.count = s.total.Part(left, s.count), left
+			}
+		}
+		u.request, u.pods = u.request.Add(s.total), u.pods+s.count
 	}
 }

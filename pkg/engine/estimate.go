@@ -36,17 +36,7 @@ type difference struct{ resource, direction string }
 
 // each is what one pod of the set is estimated to ask for, rounded up.
 func (s *podSetTotal) each() resources.List {
-	if s.count <= 0 {
-		return resources.List{}
-	}
-	one := make(map[string]int64, s.total.Len())
-	for _, it := range s.total.Items() {
-		one[it.Name] = (it.Amount-1)/s.count + 1
-		if it.Amount <= 0 {
-			one[it.Name] = 0
-		}
-	}
-	return resources.FromMap(one)
+	return s.total.Part(1, s.count)
 }
 
 // expected is what is known of the pods of a unit. Pod sets of a unit that somebody else wrote are his word for what he

@@ -104,6 +104,49 @@ func TestPodsBeyondWhatIsHeldWait(t *testing.T) {
 	r.sound()
 }
 
+// What pods that do not come again held is free for others, and asked for again if they do come.
+func TestPodsThatDoNotComeAgainHoldNothing(t *testing.T) {
+	r := ready(t, 4)
+	key := r.unit("a", 4)
+	r.asks(key, "4", 4).step()
+	r.send()
+	other := r.unit("b", 2)
+	r.step()
+	require.Empty(t, r.of(writeAdmit))
+	reclaim := func(list ...any) {
+		r.api.edit(key, func(u *unstructured.Unstructured) {
+			_ = unstructured.SetNestedSlice(u.Object, list, "status", "reclaimablePods")
+		})
+		r.feed(key).step()
+	}
+	resize := func() {
+		t.Helper()
+		require.Len(t, r.of(writeResize), 1)
+		w := r.of(writeResize)[0]
+		r.engine.Settle(w.Do(t.Context(), r.api.rest))
+		r.drop(w)
+		r.step()
+	}
+	reclaim(map[string]any{"name": "main", "count": int64(2)}, map[string]any{"name": "other", "count": int64(9)})
+	resize()
+	require.Equal(t, "cpu: 2", unitFrom(r.api.get(key)).held.String())
+	require.EqualValues(t, 2, unitFrom(r.api.get(key)).heldPods)
+	r.send()
+	require.Equal(t, "cpu: 2", unitFrom(r.api.get(other)).held.String(), "the next one has them")
+
+	reclaim()
+	require.Empty(t, r.of(writeResize), "it started anew, and waits for what it gave back")
+	require.EqualValues(t, 4, r.engine.units.get(key).object.pods)
+	reclaim(map[string]any{"name": "main", "count": int64(-1)})
+	require.EqualValues(t, 4, r.engine.units.get(key).object.pods)
+	reclaim(map[string]any{"name": "main", "count": int64(1) << 40})
+	require.Zero(t, r.engine.units.get(key).object.pods)
+	reclaim(map[string]any{"name": "main", "count": int64(3)})
+	resize()
+	require.Equal(t, "cpu: 1", unitFrom(r.api.get(key)).held.String())
+	r.sound()
+}
+
 // The answer to a change of what is held may be lost like any other.
 func TestAResizeWhoseAnswerIsLost(t *testing.T) {
 	for name, happens := range map[string]fault{"applied": lostAnswer, "not applied": lost, "conflict": conflict} {

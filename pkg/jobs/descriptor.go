@@ -184,6 +184,9 @@ type StateRules struct {
 	// have ended so; absent are all pods of the unit. Both count what Ready counts.
 	Completed string `json:"completed,omitempty"`
 	All       string `json:"all,omitempty"`
+	// Reclaimable lists pods that have ended well and do not come again as long as the job goes on, by pod set: a list of
+	// {"name": ..., "count": ...}. It is for kinds whose Count of pods stays what it was.
+	Reclaimable string `json:"reclaimable,omitempty"`
 }
 
 // PodsRule finds the pods of a job.

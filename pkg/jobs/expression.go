@@ -28,6 +28,7 @@ import (
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
 	"k8s.io/apimachinery/pkg/util/version"
 	apiservercel "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
@@ -123,6 +124,33 @@ func (e *expression) number(job map[string]any) int64 {
 		}
 	}
 	return 0
+}
+
+// counts is a list of names and numbers, empty where a field is not there. What is no name or no number above zero is
+// left out.
+func (e *expression) counts(job map[string]any) map[string]int32 {
+	if e == nil {
+		return nil
+	}
+	value, err := e.eval(job)
+	list, ok := value.(traits.Lister)
+	if err != nil || !ok {
+		return nil
+	}
+	counts := map[string]int32{}
+	for it := list.Iterator(); it.HasNext() == types.True; {
+		entry, ok := it.Next().(traits.Mapper)
+		if !ok {
+			continue
+		}
+		name, _ := entry.Find(types.String("name"))
+		count, _ := entry.Find(types.String("count"))
+		text, isText := name.(types.String)
+		if n, isInt := count.(types.Int); isText && isInt && n > 0 && n <= math.MaxInt32 {
+			counts[string(text)] = int32(n)
+		}
+	}
+	return counts
 }
 
 // string is the value, empty where a field is not there.

@@ -42,19 +42,21 @@ var golden = flag.Bool("golden", false, "write golden.yaml of each kind anew")
 
 // reading is what the queue reads of a job, for a person to check.
 type reading struct {
-	Suspended bool         `json:"suspended,omitempty"`
-	Seen      bool         `json:"suspensionSeen,omitempty"`
-	Started   bool         `json:"started,omitempty"`
-	Running   int64        `json:"running,omitempty"`
-	AllReady  bool         `json:"allReady,omitempty"`
-	Active    int64        `json:"active,omitempty"`
-	Ended     string       `json:"ended,omitempty"`
-	Message   string       `json:"message,omitempty"`
-	Invalid   string       `json:"invalid,omitempty"`
-	Elsewhere bool         `json:"managedByOther,omitempty"`
-	Pods      string       `json:"pods"`
-	Class     string       `json:"priorityClass,omitempty"`
-	PodSets   []setReading `json:"podSets"`
+	Suspended bool  `json:"suspended,omitempty"`
+	Seen      bool  `json:"suspensionSeen,omitempty"`
+	Started   bool  `json:"started,omitempty"`
+	Running   int64 `json:"running,omitempty"`
+	AllReady  bool  `json:"allReady,omitempty"`
+	// Reclaimable pods, by pod set.
+	Reclaimable map[string]int32 `json:"reclaimable,omitempty"`
+	Active      int64            `json:"active,omitempty"`
+	Ended       string           `json:"ended,omitempty"`
+	Message     string           `json:"message,omitempty"`
+	Invalid     string           `json:"invalid,omitempty"`
+	Elsewhere   bool             `json:"managedByOther,omitempty"`
+	Pods        string           `json:"pods"`
+	Class       string           `json:"priorityClass,omitempty"`
+	PodSets     []setReading     `json:"podSets"`
 	// IfGang is the gang that the job would be, asked for or not.
 	IfGang []Gang `json:"ifGang,omitempty"`
 }
@@ -90,7 +92,7 @@ func read(t *testing.T, kind *Kind, job *unstructured.Unstructured) reading {
 	for i := range sets {
 		pods += int64(sets[i].Count)
 	}
-	r.AllReady = kind.AllReady(job, pods)
+	r.AllReady, r.Reclaimable = kind.AllReady(job, pods), kind.Reclaimable(job)
 	plain := job.DeepCopy()
 	kind.RestoreTemplates(plain)
 	r.IfGang = kind.Gangs(plain, true)

@@ -102,6 +102,11 @@ func (k *Kind) AllReady(job *unstructured.Unstructured, pods int64) bool {
 	return k.Running(job) > 0 && k.Running(job)+k.completed.number(job.Object) >= pods
 }
 
+// Reclaimable are the pods, by pod set, that have ended well and do not come again, of those that the pod sets count.
+func (k *Kind) Reclaimable(job *unstructured.Unstructured) map[string]int32 {
+	return k.reclaimable.counts(job.Object)
+}
+
 // End is how a job ended.
 type End struct {
 	Succeeded bool

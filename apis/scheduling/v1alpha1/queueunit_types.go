@@ -306,7 +306,8 @@ type QueueUnitStatus struct {
 	// requeueState counts evictions.
 	// +optional
 	RequeueState *RequeueState `json:"requeueState,omitempty"`
-	// reclaimablePods have ended and need no quota. Kept; this version counts them until the job ends.
+	// reclaimablePods have ended well and do not come again: the unit asks for so much less, and its quota is free for
+	// others. Written by the controller for kinds whose pod sets keep their count.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

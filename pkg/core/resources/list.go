@@ -18,6 +18,7 @@ package resources
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -120,6 +121,25 @@ func (l List) Covers(o List) bool {
 		}
 	}
 	return true
+}
+
+// Part is so many of a number of equal parts, rounded up. Where the number is not above zero there are none; what is
+// below zero has no part.
+func (l List) Part(parts, of int64) List {
+	if of <= 0 || parts <= 0 {
+		return List{}
+	}
+	parts = min(parts, of)
+	items := make([]Item, 0, len(l.items))
+	for _, it := range l.items {
+		hi, lo := bits.Mul64(uint64(max(it.Amount, 0)), uint64(parts)) //nolint:gosec // neither is negative
+		quotient, rest := bits.Div64(hi, lo, uint64(of))
+		if rest > 0 {
+			quotient++
+		}
+		items = append(items, Item{it.Name, int64(quotient)}) //nolint:gosec // not above the whole
+	}
+	return FromSorted(items)
 }
 
 // merge combines two vectors by name; an absent name enters as zero.

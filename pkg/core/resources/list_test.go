@@ -123,6 +123,23 @@ func TestArithmetic(t *testing.T) {
 	})
 }
 
+func TestPart(t *testing.T) {
+	list := FromMap(map[string]int64{"big": math.MaxInt64, "cpu": 10, "less": -4})
+	for _, tt := range []struct {
+		parts, of int64
+		want      map[string]int64
+	}{
+		{1, 3, map[string]int64{"big": math.MaxInt64/3 + 1, "cpu": 4, "less": 0}},
+		{2, 3, map[string]int64{"big": math.MaxInt64/3*2 + 1, "cpu": 7, "less": 0}},
+		{3, 3, map[string]int64{"big": math.MaxInt64, "cpu": 10, "less": 0}},
+		{4, 3, map[string]int64{"big": math.MaxInt64, "cpu": 10, "less": 0}},
+		{math.MaxInt64 - 1, math.MaxInt64, map[string]int64{"big": math.MaxInt64 - 1, "cpu": 10, "less": 0}},
+		{0, 3, nil}, {-1, 3, nil}, {1, 0, nil},
+	} {
+		require.Equal(t, FromMap(tt.want).String(), list.Part(tt.parts, tt.of).String(), "%d of %d", tt.parts, tt.of)
+	}
+}
+
 func TestQuantitiesAreTheInverse(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
