@@ -67,6 +67,7 @@ var groupChecks = []groupCheck{
 	checkPolicyKnown,
 	checkMax,
 	checkMin,
+	checkAdmissionChecks,
 	checkQueueOpen,
 }
 

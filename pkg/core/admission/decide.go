@@ -32,6 +32,7 @@ func (s *State) Decide(now time.Time) (plan Plan) {
 	s.resume(now)
 	s.changed = s.changed || s.pass.endsClaim(now)
 	s.evict(now, &plan)
+	s.dequeue(&plan)
 	s.resize(&plan)
 	for s.changed && len(plan.Admit)+len(plan.Resize) < mostAdmissions {
 		s.settleShares(now)
@@ -83,7 +84,7 @@ func (r *roster) evict(now time.Time, plan *Plan) {
 		reason, message, _ := checkAdmitted(r, u)
 		d := Evict{Unit: u.spec, Reason: reason, Message: message}
 		if reason == "" {
-			d, _ = r.expire(now, u)
+			d = r.outstay(now, u)
 		}
 		r.looked = before
 		if d.Reason == "" {
@@ -122,14 +123,20 @@ func (r *roster) admit(u *unit, borrows bool, plan *Plan) {
 		r.hold(u, u.spec.Request)
 		r.reports.move(u, 0)
 		u.stage, u.own().attempt = stageAdmitting, u.spec.Attempts+1
+		u.tenure.checks = nil
+		for _, c := range r.admissionChecks(u) {
+			u.tenure.checks = append(u.tenure.checks, c.Name)
+		}
 		r.owners.Moved(u)
 	})
-	plan.Admit = append(plan.Admit, Admit{Unit: u.spec, Attempt: u.attempt, Request: u.spec.Request, Borrows: borrows})
+	plan.Admit = append(plan.Admit, Admit{
+		Unit: u.spec, Attempt: u.attempt, Request: u.spec.Request, Checks: u.tenure.checks, Borrows: borrows,
+	})
 }
 
 // wakeAt is when Decide wants to run again though nothing happens.
 func (s *State) wakeAt(now time.Time, plan *Plan) time.Time {
-	if s.changed || s.reports.sweeping() || len(s.resizes) > 0 {
+	if s.changed || s.reports.sweeping() || len(s.resizes) > 0 || len(s.dequeues) > 0 {
 		return now
 	}
 	var at time.Time

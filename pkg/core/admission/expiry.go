@@ -66,6 +66,8 @@ func (r *roster) expiryOf(now time.Time, u *unit) (x expiry) {
 		return x
 	}
 	switch {
+	case u.spec.Phase == PhaseReserved:
+		return r.reservedExpiry(u)
 	case u.held.IsZero():
 	case u.spec.Consumer == (Consumer{}):
 		x = r.heartbeatExpiry(now, u)
@@ -177,6 +179,8 @@ func (x *expiry) message() string {
 		return fmt.Sprintf("not all pods of the job were ready within %s of its admission", x.timeout)
 	case ReasonRecoveryTimeout:
 		return fmt.Sprintf("pods of the job stopped being ready, and not all were ready again within %s", x.timeout)
+	case ReasonCheckTimeout:
+		return fmt.Sprintf("an admission check did not answer within %s", x.timeout)
 	case ReasonMaximumExecutionTime:
 		return fmt.Sprintf("the job has run for %s, which is as long as it may in all its runs together", x.timeout)
 	default:
@@ -203,25 +207,44 @@ func (r *roster) expiryChanged(now time.Time, u *unit) bool {
 	return backlog.MomentOf(x.at) != u.retryAt
 }
 
-// expire has the unit lose what nothing uses, if its time is over still. After it was tried as often as it may be, or
-// has run for as long, it is to be made inactive.
+// expire has the unit lose what nothing uses, if its time is over still. After it has run for as long as it may it is to
+// be made inactive.
 func (r *roster) expire(now time.Time, u *unit) (d Evict, expired bool) {
 	x := r.expiryOf(now, u)
-	if !x.over(now) || u.spec.Unsuspendable {
+	if !x.over(now) || u.spec.Unsuspendable && u.spec.Phase.Releases() {
 		return d, false
 	}
 	d = Evict{Unit: u.spec, Reason: x.reason, Message: x.message()}
-	n, most := u.spec.Requeues+1, u.queue.spec.MostEvictions
-	switch {
-	case x.reason == ReasonMaximumExecutionTime:
+	if x.reason == ReasonMaximumExecutionTime {
 		d.Deactivate = x.reason
-	case most > 0 && n >= most:
-		d.Deactivate = ReasonRequeueLimitReached
-		d.Message += fmt.Sprintf("; it lost its admission so %d times in a row, and its queue allows no more", n)
-	default:
-		d.RequeueAt, d.Requeues = requeue(now, u.spec.UID, n), n
+	} else {
+		r.putOff(now, u, &d, 0)
 	}
 	return d, true
+}
+
+// outstay is why a unit has to go that nothing but its own doing, or the want of it, takes quota from.
+func (r *roster) outstay(now time.Time, u *unit) Evict {
+	d, goes := r.refuseReserved(now, u)
+	if !goes {
+		d, _ = r.expire(now, u)
+	}
+	return d
+}
+
+// putOff has a unit wait after its eviction: for so long or, if that is zero, for longer each time. After it was tried
+// as often as its queue allows it is to be made inactive.
+func (r *roster) putOff(now time.Time, u *unit, d *Evict, wait time.Duration) {
+	n, most := u.spec.Requeues+1, u.queue.spec.MostEvictions
+	if most > 0 && n >= most {
+		d.Deactivate = ReasonRequeueLimitReached
+		d.Message += fmt.Sprintf("; it lost its admission so %d times in a row, and its queue allows no more", n)
+		return
+	}
+	d.RequeueAt, d.Requeues = now.Add(wait), n
+	if wait <= 0 {
+		d.RequeueAt = requeue(now, u.spec.UID, n)
+	}
 }
 
 // executed is for how long the job of a unit has run in all when it loses its admission; zero where no time bounds it,
@@ -229,6 +252,9 @@ func (r *roster) expire(now time.Time, u *unit) (d Evict, expired bool) {
 func (r *roster) executed(now time.Time, u *unit, d *Evict) time.Duration {
 	if d.Deactivate != "" || !u.holding || u.spec.Admitted.IsZero() || r.executionTime(u) <= 0 {
 		return 0
+	}
+	if !u.spec.Phase.Releases() {
+		return u.spec.Executed // it has not begun to run again
 	}
 	return u.spec.Executed + max(now.Sub(u.spec.Admitted), 0)
 }

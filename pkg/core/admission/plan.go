@@ -28,9 +28,14 @@ type Admit struct {
 	Unit    Unit
 	Attempt int64 // value for status.attempts
 	Request resources.List
+	// Checks to be asked: with any of them its phase is Reserved, and its pods do not go yet.
+	Checks []string
 	// Borrows: it is beyond the runtime of its quota, or of one above it.
 	Borrows bool
 }
+
+// Dequeue tells the shell to write that a reserved unit has passed its checks: phase Dequeued.
+type Dequeue struct{ Unit Unit }
 
 // Resize tells the shell to write that an admitted unit holds another amount than it does. The core holds the greater
 // of both until that is settled.
@@ -68,6 +73,7 @@ type Evict struct {
 // Plan is what Decide wants written. Order is the order of decision.
 type Plan struct {
 	Admit   []Admit
+	Dequeue []Dequeue
 	Evict   []Evict
 	Resize  []Resize
 	Explain []Explain

@@ -82,7 +82,7 @@ func (q *Queue) same(o *Queue) bool {
 	return q.Name == o.Name && q.Policy == o.Policy && q.Priority == o.Priority && q.Threshold == o.Threshold &&
 		q.Held == o.Held && q.MaxAdmitted == o.MaxAdmitted &&
 		q.MaxPending == o.MaxPending && same(q.PerNamespace, o.PerNamespace) &&
-		q.sameTenure(o) &&
+		q.sameTenure(o) && same(q.Fault, o.Fault) &&
 		// nil accepts all, an empty list none
 		slices.Equal(q.Quotas, o.Quotas) && (q.Quotas == nil) == (o.Quotas == nil)
 }
@@ -96,7 +96,8 @@ func (q *Queue) sameOrder(o *Queue) bool {
 // sameTenure says that units keep what they hold for as long with both.
 func (q *Queue) sameTenure(o *Queue) bool {
 	return q.HeartbeatTimeout == o.HeartbeatTimeout && q.Drains == o.Drains && same(q.Timeouts, o.Timeouts) &&
-		q.Execution == o.Execution && q.MostEvictions == o.MostEvictions
+		q.Execution == o.Execution && q.MostEvictions == o.MostEvictions &&
+		slices.Equal(q.AdmissionChecks, o.AdmissionChecks)
 }
 
 // same says that both are nil, or have the same value.

@@ -54,7 +54,15 @@ const (
 	ReasonPodsReadyTimeout       Reason = "PodsReadyTimeout" // not all of its pods were ready in time
 	ReasonRecoveryTimeout        Reason = "RecoveryTimeout"  // nor were they again after one of them was not
 	ReasonMaximumExecutionTime   Reason = "MaximumExecutionTimeExceeded"
-	ReasonRequeueLimitReached    Reason = "RequeueLimitReached" // timeouts took its admission too often in a row
+	ReasonCheckRetry             Reason = "CheckRetry"                // an admission check has it tried again later
+	ReasonCheckRejected          Reason = "CheckRejected"             // an admission check does not let it go as it is
+	ReasonCheckConflict          Reason = "CheckConflict"             // what two checks ask to write into its pods is not the same
+	ReasonCheckTimeout           Reason = "CheckTimeout"              // a check did not answer in time
+	ReasonCheckNotFound          Reason = "CheckNotFound"             // its queue names a check that does not exist
+	ReasonCheckInactive          Reason = "CheckInactive"             // its queue names a check that nobody answers
+	ReasonWaitingForChecks       Reason = "WaitingForAdmissionChecks" // they have not all answered
+	ReasonChecksChanged          Reason = "ChecksChanged"             // its queue asks for a check that was not asked
+	ReasonRequeueLimitReached    Reason = "RequeueLimitReached"       // timeouts took its admission too often in a row
 )
 
 // Finding is why a unit waits in a form that stays true until the answer is another one: the reason, and of a shortage

@@ -46,7 +46,9 @@ type roster struct {
 	evictions map[*unit]struct{}
 	// resizes are admitted units that are to hold other than they do, and need not ask for it.
 	resizes map[*unit]struct{}
-	reports reports
+	// dequeues are reserved units that have passed their checks.
+	dequeues map[*unit]struct{}
+	reports  reports
 	// shares are those whose units may have to change sides.
 	shares map[sharePlace]struct{}
 
@@ -72,7 +74,8 @@ func newRoster(cfg Config) *roster {
 		cfg: cfg, extensions: cfg.Checks, ledger: l, tree: capacity.NewTree(l), owners: owner.NewBook[*unit](),
 		units: map[string]*unit{}, queues: newQueues(cfg.Policies), accounts: newAccounts(),
 		retries:   backlog.NewDue(func(u *unit) backlog.Moment { return u.retryAt }),
-		evictions: map[*unit]struct{}{}, resizes: map[*unit]struct{}{}, shares: map[sharePlace]struct{}{},
+		evictions: map[*unit]struct{}{}, resizes: map[*unit]struct{}{},
+		dequeues: map[*unit]struct{}{}, shares: map[sharePlace]struct{}{},
 		reports: newReports(&cfg), ranking: newRanking(order),
 	}
 }
@@ -176,7 +179,7 @@ func (r *roster) place(now time.Time, u *unit) {
 		r.leave(u)
 		r.reports.move(u, 0)
 		r.release(u)
-	case stageAdmitting, stageEvicting, stageResizing:
+	case stageAdmitting, stageEvicting, stageResizing, stageDequeuing:
 		// Not touched before its write is settled.
 	}
 }
@@ -234,10 +237,14 @@ func (r *roster) placeAdmitted(now time.Time, u *unit) {
 	} else {
 		r.hold(u, u.spec.wants())
 	}
+	var again time.Time
+	if reason == "" && !u.spec.Quarantined {
+		reason, again = r.placeReserved(now, u)
+	}
 	expires, overdue := r.expiryOf(now, u), expiry{}
 	switch {
 	case reason != "" || !expires.over(now):
-	case u.spec.Unsuspendable:
+	case u.spec.Unsuspendable && u.spec.Phase.Releases():
 		expires, overdue = expiry{}, expires
 	default:
 		reason = expires.reason
@@ -245,7 +252,7 @@ func (r *roster) placeAdmitted(now time.Time, u *unit) {
 	if u.overdue != overdue {
 		u.own().overdue = overdue
 	}
-	again := expires.at
+	again = earlier(again, expires.at)
 	if reason == "" && !u.spec.Quarantined {
 		again = earlier(again, r.placeSize(now, u))
 	}
@@ -265,6 +272,7 @@ func (r *roster) placeAdmitted(now time.Time, u *unit) {
 	case now.Before(u.refusal.until):
 		r.retryAt(u, u.refusal.until)
 	default:
+		delete(r.dequeues, u)
 		r.evictions[u] = struct{}{}
 	}
 }
@@ -283,6 +291,7 @@ func (r *roster) unplace(u *unit) {
 	r.retryAt(u, time.Time{})
 	delete(r.evictions, u)
 	delete(r.resizes, u)
+	delete(r.dequeues, u)
 }
 
 func (r *roster) retryAt(u *unit, at time.Time) {

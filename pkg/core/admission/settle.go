@@ -18,7 +18,7 @@ package admission
 
 import "time"
 
-// Settle reports the outcome of the write of Admit, Resize or Evict of this unit and attempt. An outcome of a write
+// Settle reports the outcome of the write of Admit, Dequeue, Resize or Evict of this unit and attempt. An outcome of a write
 // that is not in flight is ignored.
 func (s *State) Settle(now time.Time, unitKey string, attempt int64, o Outcome) {
 	u, ok := s.units[unitKey]
@@ -34,6 +34,8 @@ func (s *State) Settle(now time.Time, unitKey string, attempt int64, o Outcome) 
 				u.settleAdmission(now, base, remembered, o)
 			case stageResizing:
 				u.settleResize(now, base, o)
+			case stageDequeuing:
+				u.settleDequeue(now, base, o)
 			default:
 				u.settleEviction(now, base, remembered, o)
 			}
@@ -58,7 +60,10 @@ func (u *unit) settleAdmission(now time.Time, base time.Duration, remembered *Un
 		if u.refusal.times > 0 {
 			u.refusal = &refusal{until: u.refusal.until, reason: u.refusal.reason, message: u.refusal.message}
 		}
-		u.spec.Phase, u.spec.Attempts = PhaseDequeued, u.attempt
+		u.spec.Phase, u.spec.Attempts, u.spec.Checks = PhaseDequeued, u.attempt, nil
+		if len(u.tenure.checks) > 0 {
+			u.spec.Phase, u.spec.Checks = PhaseReserved, asked(u.tenure.checks)
+		}
 		u.spec.Admitted, u.tenure.left = now, time.Time{}
 		u.spec.setHeld(u.held, u.spec.Pods)
 	case OutcomeRefused:
@@ -93,7 +98,7 @@ func (in *Unit) requeued(d *Evict) {
 	if in.Deactivate = nil; d.Deactivate != "" {
 		in.Deactivate, in.Requeues = &Deactivation{d.Deactivate, d.Message}, 0
 	}
-	in.Executed, in.Ready, in.NotReadySince = d.Executed, false, time.Time{}
+	in.Executed, in.Ready, in.NotReadySince, in.Checks = d.Executed, false, time.Time{}, nil
 	in.setNothingHeld()
 }
 

@@ -81,6 +81,7 @@ func newStory(t *testing.T) *story {
 		pods: map[string]map[string]Pod{}, jobs: map[string]Consumer{},
 	}
 	st.cfg.Checks = []Check{labelCheck{}}
+	st.cfg.Selects = strings.EqualFold
 	st.cfg.Order = fragileOrder{}
 	st.cfg.Policies = map[string]queue.Factory{
 		"Fragile":   func(int32) queue.Policy { return fragilePolicy{queue.Builtin()["Priority"](0)} },
@@ -143,7 +144,7 @@ func (st *story) line(line string) {
 	a := argsOf(args)
 	commands := map[string]func(arguments){
 		"quota": st.quota, "delete-quota": st.deleteQuota, "queue": st.queue, "delete-queue": st.deleteQueue,
-		"unit": st.unit, "delete-unit": st.deleteUnit, "pod": st.pod, "delete-pod": st.deletePod,
+		"unit": st.unit, "answer": st.answer, "delete-unit": st.deleteUnit, "pod": st.pod, "delete-pod": st.deletePod,
 		"job": st.job, "settle": st.settle, "decide": st.decide, "tick": st.tick, "restart": st.restart,
 		"why": st.why, "list": st.list, "counts": st.counts, "outstanding": st.outstanding, "demand": st.demand,
 		"status": st.status, "explain": st.explain, "pods": st.listPods, "claim-timeout": st.claimTimeout,
@@ -291,6 +292,12 @@ func (st *story) queue(a arguments) {
 			q.Execution.Default = time.Duration(st.number(value)) * time.Second
 		case "longest-execution":
 			q.Execution.Most = time.Duration(st.number(value)) * time.Second
+		case "checks":
+			q.AdmissionChecks = st.admissionChecks(value)
+		case "fault":
+			if q.Fault = nil; value != "" {
+				q.Fault = &Fault{Reason(value), "somebody has to see to the check"}
+			}
 		case "most-evictions":
 			q.MostEvictions = st.number(value)
 		case "drains":
@@ -303,6 +310,45 @@ func (st *story) queue(a arguments) {
 	}
 	st.queues[q.Name] = q
 	st.s.UpsertQueue(st.now, q)
+}
+
+// admissionChecks are name/seconds/selector; what follows the name may be left out.
+func (st *story) admissionChecks(text string) (checks []AdmissionCheck) {
+	for _, one := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
+		parts := append(strings.Split(one, "/"), "", "")
+		c := AdmissionCheck{Name: parts[0], Selector: parts[2]}
+		if parts[1] != "" {
+			c.Timeout = time.Duration(st.number(parts[1])) * time.Second
+		}
+		checks = append(checks, c)
+	}
+	return checks
+}
+
+// answer has checks answer about a reserved unit: check=State, or check=Retry/seconds.
+func (st *story) answer(a arguments) {
+	u := st.units[a.words[0]]
+	if u.Phase != PhaseReserved {
+		st.printf("%s is %s", a.words[0], u.Phase)
+		return
+	}
+	answers := &CheckAnswers{Conflict: u.Checks.Conflict, Answers: slices.Clone(u.Checks.Answers)}
+	for _, name := range a.order {
+		state, after, _ := strings.Cut(a.named[name], "/")
+		if name == "conflict" {
+			answers.Conflict = state
+			continue
+		}
+		i := slices.IndexFunc(answers.Answers, func(of CheckAnswer) bool { return of.Name == name })
+		require.GreaterOrEqual(st.t, i, 0, "%s was not asked", name)
+		answers.Answers[i].State, answers.Answers[i].Message = CheckState(state), "it said "+state
+		if after != "" {
+			answers.Answers[i].RetryAfter = time.Duration(st.number(after)) * time.Second
+		}
+	}
+	u.Checks = answers
+	st.units[a.words[0]] = u
+	st.s.UpsertUnit(st.now, u)
 }
 
 // timeouts of a queue with another one; those that it does not name are those of the configuration.
@@ -361,6 +407,8 @@ func (st *story) setUnit(u *Unit, key, value string) {
 		u.Pods = st.number(value)
 	case "each":
 		u.Expected = Expected{Pods: u.Pods, Each: st.resources(value)}
+	case "labels":
+		u.Labels = value
 	case "preemptible":
 		u.NonPreemptible = value == "false"
 	case "active":
@@ -473,6 +521,11 @@ func (st *story) settle(a arguments) {
 	if ok && outcome == OutcomeConfirmed && record.stage == stageAdmitting {
 		u.Phase, u.Attempts, u.Held, u.HeldPods = PhaseDequeued, attempt, u.Request, u.Pods
 		u.Admitted = st.now
+		if names := record.tenure.checks; len(names) > 0 {
+			u.Phase, u.Checks = PhaseReserved, asked(names)
+		}
+	} else if ok && outcome == OutcomeConfirmed && record.stage == stageDequeuing {
+		u.Phase, u.Admitted, u.Checks = PhaseDequeued, st.now, nil
 	} else if ok && outcome == OutcomeConfirmed && record.stage == stageResizing {
 		u.Held, u.HeldPods, u.Recorded = record.next, record.nextPods, true
 	} else if ok && outcome == OutcomeConfirmed && record.stage == stageEvicting {
@@ -504,6 +557,9 @@ func (st *story) decide(a arguments) {
 		if e.Deactivate != "" {
 			after = " (to be made inactive: " + string(e.Deactivate) + ")"
 		}
+		if !e.RequeueAt.IsZero() {
+			after += fmt.Sprintf(" (again at %s)", e.RequeueAt.Sub(epoch).Round(time.Second))
+		}
 		if e.Executed > 0 {
 			after += fmt.Sprintf(" (has run for %s)", e.Executed)
 		}
@@ -514,7 +570,13 @@ func (st *story) decide(a arguments) {
 		if ad.Borrows {
 			borrows = " (borrows)"
 		}
+		if len(ad.Checks) > 0 {
+			borrows += " (asks " + strings.Join(ad.Checks, ", ") + ")"
+		}
 		st.printf("admit %s attempt %d: %s%s", name(ad.Unit.Key), ad.Attempt, orNothing(ad.Request), borrows)
+	}
+	for _, d := range plan.Dequeue {
+		st.printf("dequeue %s attempt %d", name(d.Unit.Key), d.Unit.Attempts)
 	}
 	for _, r := range plan.Resize {
 		how := ""
@@ -529,7 +591,7 @@ func (st *story) decide(a arguments) {
 	for _, e := range plan.Explain {
 		st.printf("explain %s: %s: %s", name(e.Unit.Key), e.Reason, e.Message)
 	}
-	if len(plan.Evict)+len(plan.Admit)+len(plan.Resize)+len(plan.Explain) == 0 {
+	if len(plan.Evict)+len(plan.Admit)+len(plan.Dequeue)+len(plan.Resize)+len(plan.Explain) == 0 {
 		st.printf("nothing to do")
 	}
 	if !plan.WakeAt.IsZero() {
@@ -543,6 +605,9 @@ func (st *story) decide(a arguments) {
 	}
 	for _, ad := range plan.Admit {
 		st.confirm(name(ad.Unit.Key), ad.Attempt)
+	}
+	for _, d := range plan.Dequeue {
+		st.confirm(name(d.Unit.Key), d.Unit.Attempts)
 	}
 	for _, r := range plan.Resize {
 		st.confirm(name(r.Unit.Key), r.Attempt)

@@ -90,6 +90,10 @@ type Unit struct {
 	// lost its admission to a timeout.
 	RequeueAt time.Time
 	Requeues  int64
+	// Labels are those of the object, as Config.Selects reads them.
+	Labels string
+	// Checks are the answers of the admission checks of a unit in phase Reserved; nil if none was asked.
+	Checks *CheckAnswers
 	// Deactivate, when set, is why the unit is to be made inactive, which nobody has done yet. Until then it waits.
 	Deactivate *Deactivation
 	// Invalid, when set, parks the unit with this reason and message (could not be decoded, evaluated, ...).
@@ -117,6 +121,10 @@ type Queue struct {
 	Threshold int32
 	// Quotas that the queue accepts; nil accepts all.
 	Quotas []string
+	// AdmissionChecks that its units have to pass between reservation and release. Fault, when set, is why nothing new is
+	// reserved in the queue: a check that nobody answers.
+	AdmissionChecks []AdmissionCheck
+	Fault           *Fault
 	// Held: admit nothing new. Drains: and take back what is admitted, last what was admitted first.
 	Held, Drains bool
 	// MaxPending is how many units may be in line, of those that PerNamespace lets there; the others wait outside, at
@@ -134,6 +142,12 @@ type Queue struct {
 	MostEvictions int64
 	// PerNamespace bounds the units of each namespace; nil means no bounds.
 	PerNamespace *NamespaceBounds
+}
+
+// Fault is why nothing new is reserved in a queue, in a word and a sentence.
+type Fault struct {
+	Reason  Reason
+	Message string
 }
 
 // NamespaceBounds are for the units of one namespace in one queue. What is below zero is no bound.
@@ -179,6 +193,8 @@ type Config struct {
 	Policies map[string]queue.Factory
 	// Order of the queues; nil is FairOrder.
 	Order QueueOrder
+	// Selects says whether the selector of an admission check picks a unit of these labels; nil picks all.
+	Selects func(selector, labels string) bool
 	// Checks are filters of extensions. A unit is admitted only when all of them pass.
 	Checks []Check
 }

@@ -33,17 +33,18 @@ const (
 	stageWaiting   stage = iota // in a group, or parked
 	stageAdmitting              // reserved; the write is in flight
 	stageAdmitted
-	stageEvicting // still reserved; the write is in flight
-	stageResizing // admitted; the write that changes how much is held is in flight
-	stageDone     // terminal
+	stageEvicting  // still reserved; the write is in flight
+	stageResizing  // admitted; the write that changes how much is held is in flight
+	stageDequeuing // reserved and confirmed so; the write that lets it go is in flight
+	stageDone      // terminal
 )
 
 func (st stage) String() string {
-	return [...]string{"waiting", "admitting", "admitted", "evicting", "resizing", "over"}[st]
+	return [...]string{"waiting", "admitting", "admitted", "evicting", "resizing", "dequeuing", "over"}[st]
 }
 
 func (st stage) mayHold() bool {
-	return st == stageAdmitting || st == stageAdmitted || st == stageEvicting || st == stageResizing
+	return st != stageWaiting && st != stageDone
 }
 
 // unit is the one record of a QueueUnit: what it says, and where it is. There may be very many, and most of them wait.
@@ -73,6 +74,8 @@ type tenure struct {
 	// attempt and remembered, the object as it was seen meanwhile, belong to the write in flight.
 	attempt    int64
 	remembered *Unit
+	// checks to be asked by the admission in flight.
+	checks []string
 	// grows is what the unit asks for beyond what it holds, while it is in line for that; next is what it is to hold
 	// when the write in flight is confirmed.
 	grows    growth
@@ -167,7 +170,7 @@ func (u *unit) standing() owner.Standing {
 		return owner.Unfit
 	}
 	switch u.stage {
-	case stageAdmitted, stageEvicting, stageResizing:
+	case stageAdmitted, stageEvicting, stageResizing, stageDequeuing:
 		return owner.Admitted
 	case stageAdmitting:
 		return owner.Admitting
@@ -182,7 +185,7 @@ func (u *unit) standing() owner.Standing {
 }
 
 func (u *unit) inFlight() bool {
-	return u.stage == stageAdmitting || u.stage == stageEvicting || u.stage == stageResizing
+	return u.stage.mayHold() && u.stage != stageAdmitted
 }
 
 // confirmed says that the unit is admitted and the API has it so, and that nothing takes it back.
@@ -279,12 +282,13 @@ func (in *Unit) same(o *Unit) bool {
 	sameTimes := in.Created.Equal(o.Created) && in.RequeueAt.Equal(o.RequeueAt) && in.Admitted.Equal(o.Admitted) &&
 		in.Heartbeat.Equal(o.Heartbeat) && in.NotReadySince.Equal(o.NotReadySince)
 	sameLists := in.Request.Same(o.Request) && in.Held.Same(o.Held) && in.Expected.Same(o.Expected)
-	return sameTimes && sameLists && same(in.Deactivate, o.Deactivate) && in.plain() == o.plain()
+	return sameTimes && sameLists && same(in.Deactivate, o.Deactivate) && in.Checks.same(o.Checks) &&
+		in.plain() == o.plain()
 }
 
 // plainUnit is the comparable part of Unit.
 type plainUnit struct {
-	key, uid, queue, quota                                                                    string
+	key, uid, queue, quota, labels                                                            string
 	priority                                                                                  int32
 	pods, heldPods, attempts, requeues                                                        int64
 	nonPreemptible, active, consumerManaged, ownedByConsumer, misnamed, adopting, quarantined bool
@@ -304,6 +308,6 @@ func (in *Unit) plain() plainUnit {
 		adopting: in.Adopting, quarantined: in.Quarantined, consumer: in.Consumer, phase: in.Phase, invalid: in.Invalid,
 		message: in.InvalidMessage, heldPods: in.HeldPods, requeues: in.Requeues, adopted: in.Adopted,
 		unsuspendable: in.Unsuspendable, recorded: in.Recorded, ready: in.Ready,
-		maximumExecution: in.MaximumExecution, executed: in.Executed,
+		maximumExecution: in.MaximumExecution, executed: in.Executed, labels: in.Labels,
 	}
 }

@@ -112,11 +112,16 @@ func (s *State) Why(unitKey string) (Reason, string, bool) {
 	case stageAdmitting:
 		return ReasonPending, "its admission is being written; reserved: " + u.held.String(), true
 	case stageAdmitted:
+		if u.spec.Phase == PhaseReserved {
+			return ReasonWaitingForChecks, s.waitsForChecks(u), true
+		}
 		if !u.hasReason() {
 			return "", "admitted; holds " + u.held.String(), true
 		}
 	case stageResizing:
 		return "", "admitted; what it holds is being written: " + u.next.String(), true
+	case stageDequeuing:
+		return "", "passed its admission checks; that is being written", true
 	case stageEvicting:
 		return "", "its admission is being taken back; holds " + u.held.String(), true
 	case stageDone:

@@ -1,0 +1,248 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Between the reservation of quota and the release of the pods a unit may have to pass checks that others answer: it is
+// Reserved. A queue names them. They are asked anew each time that quota is reserved, in the write that reserves it:
+// what was answered about a former reservation says nothing about this one.
+
+// AdmissionCheck is one that units of a queue have to pass.
+type AdmissionCheck struct {
+	Name string
+	// Selector picks the units by their labels, as Config.Selects reads it; empty picks all.
+	Selector string
+	// Timeout is for how long a unit waits for the answer; zero means for ever.
+	Timeout time.Duration
+}
+
+// CheckState is what a check answers.
+type CheckState string
+
+// States of checks. One that is not known is no answer.
+const (
+	CheckPending  CheckState = "Pending"
+	CheckReady    CheckState = "Ready"    // the unit may go
+	CheckRetry    CheckState = "Retry"    // not now; its quota is for others meanwhile
+	CheckRejected CheckState = "Rejected" // never as it is
+)
+
+// CheckAnswer is one of those that the object of a reserved unit has.
+type CheckAnswer struct {
+	Name    string
+	State   CheckState
+	Message string
+	// RetryAfter is the least time until a unit is tried again; zero leaves it to the back-off.
+	RetryAfter time.Duration
+}
+
+// CheckAnswers are all of a reservation.
+type CheckAnswers struct {
+	Answers []CheckAnswer
+	// Conflict says in words how answers contradict each other; empty if they do not.
+	Conflict string
+}
+
+func (a *CheckAnswers) same(o *CheckAnswers) bool {
+	if a == nil || o == nil {
+		return a == o
+	}
+	return a.Conflict == o.Conflict && slices.Equal(a.Answers, o.Answers)
+}
+
+// to is the answer of a check, and whether it was asked.
+func (a *CheckAnswers) to(name string) (answer CheckAnswer, asked bool) {
+	if a == nil {
+		return answer, false
+	}
+	i := slices.IndexFunc(a.Answers, func(of CheckAnswer) bool { return of.Name == name })
+	if i < 0 {
+		return answer, false
+	}
+	return a.Answers[i], true
+}
+
+// asked are the answers of a unit for which quota has just been reserved.
+func asked(names []string) *CheckAnswers {
+	a := &CheckAnswers{}
+	for _, name := range names {
+		a.Answers = append(a.Answers, CheckAnswer{Name: name, State: CheckPending})
+	}
+	return a
+}
+
+// admissionChecks are those that a unit has to pass.
+func (r *roster) admissionChecks(u *unit) []AdmissionCheck {
+	q := r.queues.byName[u.spec.Queue]
+	if q == nil {
+		return nil
+	}
+	var out []AdmissionCheck
+	for _, c := range q.spec.AdmissionChecks {
+		if c.Selector == "" || r.cfg.Selects == nil || r.cfg.Selects(c.Selector, u.spec.Labels) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// ruling is what follows from the answers about a reserved unit: that it passes, that it loses its reservation, or
+// neither yet. Whoever rejects it goes before who would have it tried again.
+type ruling struct {
+	passes  bool
+	reason  Reason // why it loses its reservation; empty if it does not
+	message string
+	// retryAfter is as that of CheckAnswer. rejected: it is not tried again as it is. unasked: it waits for no back-off.
+	retryAfter        time.Duration
+	rejected, unasked bool
+}
+
+// rulingOn is for units in phase Reserved. A check that its queue does not name any more is not waited for. One that
+// was never asked about this reservation is asked when the next one is made.
+func (r *roster) rulingOn(u *unit) (v ruling) {
+	checks := r.admissionChecks(u)
+	ready := 0
+	for _, c := range checks {
+		a, known := u.spec.Checks.to(c.Name)
+		if !known {
+			return ruling{unasked: true, reason: ReasonChecksChanged, message: fmt.Sprintf(
+				"admission check %q was not asked about this reservation; quota is reserved anew", c.Name)}
+		}
+		switch a.State {
+		case CheckRejected:
+			return ruling{rejected: true, reason: ReasonCheckRejected, message: a.said("rejects the job")}
+		case CheckRetry:
+			if v.reason == "" {
+				v.reason, v.message = ReasonCheckRetry, a.said("has the job tried again later")
+			}
+			v.retryAfter = max(v.retryAfter, a.RetryAfter)
+		case CheckReady:
+			ready++
+		case CheckPending:
+		}
+	}
+	if v.reason != "" || ready < len(checks) {
+		return v
+	}
+	if c := u.spec.Checks; c != nil && c.Conflict != "" {
+		return ruling{reason: ReasonCheckConflict, message: c.Conflict}
+	}
+	return ruling{passes: true}
+}
+
+// waitsForChecks says in words which checks of a reserved unit have yet to answer.
+func (r *roster) waitsForChecks(u *unit) string {
+	var pending []string
+	for _, c := range r.admissionChecks(u) {
+		if a, _ := u.spec.Checks.to(c.Name); a.State != CheckReady {
+			pending = append(pending, c.Name)
+		}
+	}
+	if len(pending) == 0 {
+		return "passed its admission checks; that has yet to be written"
+	}
+	return fmt.Sprintf("quota is reserved: %s; waits for admission checks: %s", u.held, quoted(pending))
+}
+
+func (a *CheckAnswer) said(what string) string {
+	text := fmt.Sprintf("admission check %q %s", a.Name, what)
+	if a.Message != "" {
+		text += ": " + a.Message
+	}
+	return text
+}
+
+// reservedExpiry is that of a reserved unit some of whose checks have not answered.
+func (r *roster) reservedExpiry(u *unit) (x expiry) {
+	for _, c := range r.admissionChecks(u) {
+		if a, _ := u.spec.Checks.to(c.Name); a.State != CheckReady && c.Timeout > 0 {
+			x = sooner(x, expiry{u.spec.Admitted.Add(c.Timeout), ReasonCheckTimeout, c.Timeout})
+		}
+	}
+	return x
+}
+
+// placeReserved has a reserved unit let go once it has passed its checks, and says why it has to lose its reservation
+// over them; or when to try again.
+func (r *roster) placeReserved(now time.Time, u *unit) (reason Reason, again time.Time) {
+	if u.spec.Phase != PhaseReserved {
+		return "", again
+	}
+	v := r.rulingOn(u)
+	switch {
+	case !v.passes:
+	case now.Before(u.refusal.until):
+		again = u.refusal.until
+	default:
+		r.dequeues[u] = struct{}{}
+	}
+	return v.reason, again
+}
+
+// refuseReserved has a reserved unit lose its reservation over its checks. Its quota is for others until it is tried again.
+func (r *roster) refuseReserved(now time.Time, u *unit) (d Evict, refused bool) {
+	if u.spec.Phase != PhaseReserved {
+		return d, false
+	}
+	v := r.rulingOn(u)
+	d = Evict{Unit: u.spec, Reason: v.reason, Message: v.message}
+	switch {
+	case v.reason == "":
+		return d, false
+	case v.unasked:
+	case v.rejected:
+		d.Deactivate = v.reason
+	default:
+		r.putOff(now, u, &d, v.retryAfter)
+	}
+	return d, true
+}
+
+// dequeue puts in flight that units which have passed their checks are let go. A place among those to be let go ends
+// with what it was for.
+func (r *roster) dequeue(plan *Plan) {
+	for _, u := range inOrder(r.dequeues) {
+		r.change(u, func() { u.stage, u.own().attempt = stageDequeuing, u.spec.Attempts })
+		plan.Dequeue = append(plan.Dequeue, Dequeue{Unit: u.spec})
+	}
+}
+
+func (u *unit) settleDequeue(now time.Time, base time.Duration, o Outcome) {
+	u.stage = stageAdmitted
+	switch o {
+	case OutcomeConfirmed:
+		u.spec.Phase, u.spec.Admitted, u.spec.Checks = PhaseDequeued, now, nil
+		u.tenure.left = time.Time{}
+	case OutcomeRefused:
+		u.refuse(now, base, ReasonWriteRefused, "the API server refuses the release of this unit; it is tried again later")
+	case OutcomeRefuted, OutcomeUnknown:
+		u.observed = true
+	}
+}
+
+// checkAdmissionChecks keeps a queue from reserving anything while one of its checks could not be answered.
+func checkAdmissionChecks(_ *roster, g *group) (Finding, string) {
+	if fault := g.Notes.queue.spec.Fault; fault != nil {
+		return Finding{Reason: fault.Reason}, fault.Message
+	}
+	return Finding{}, ""
+}
