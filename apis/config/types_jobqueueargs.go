@@ -69,6 +69,7 @@ type JobQueueArgs struct {
 	IdleReservationTimeout metav1.Duration
 	PodsReadyTimeout       metav1.Duration
 	RecoveryTimeout        metav1.Duration
+	CheckTimeout           metav1.Duration
 	ClaimTimeout           metav1.Duration
 	ManagedJobsConfigMap   ObjectName
 	Visibility             Visibility

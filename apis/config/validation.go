@@ -78,7 +78,7 @@ func (a *JobQueueArgs) Validate(path *field.Path) field.ErrorList {
 	for name, d := range map[string]time.Duration{
 		"unboundTimeout": a.UnboundTimeout.Duration, "idleReservationTimeout": a.IdleReservationTimeout.Duration,
 		"podsReadyTimeout": a.PodsReadyTimeout.Duration, "recoveryTimeout": a.RecoveryTimeout.Duration,
-		"claimTimeout": a.ClaimTimeout.Duration,
+		"checkTimeout": a.CheckTimeout.Duration, "claimTimeout": a.ClaimTimeout.Duration,
 	} {
 		if d != 0 && d < time.Second {
 			errs = append(errs, field.Invalid(path.Child(name), d.String(), "must be at least 1s, or zero"))

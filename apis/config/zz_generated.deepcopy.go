@@ -38,6 +38,7 @@ func (in *JobQueueArgs) DeepCopyInto(out *JobQueueArgs) {
 	out.IdleReservationTimeout = in.IdleReservationTimeout
 	out.PodsReadyTimeout = in.PodsReadyTimeout
 	out.RecoveryTimeout = in.RecoveryTimeout
+	out.CheckTimeout = in.CheckTimeout
 	out.ClaimTimeout = in.ClaimTimeout
 	out.ManagedJobsConfigMap = in.ManagedJobsConfigMap
 	out.Visibility = in.Visibility

@@ -38,6 +38,9 @@ func (e *Engine) apply(now time.Time, b *batch) {
 	for _, it := range b.classes.items {
 		e.applyClass(now, it.key, it.value)
 	}
+	for _, it := range b.checks.items {
+		e.applyCheck(now, it.key, it.value)
+	}
 	for _, it := range b.queues.items {
 		e.applyQueue(now, it.key, it.value)
 	}
@@ -105,6 +108,17 @@ func (e *Engine) applyClass(now time.Time, name string, class *classObject) {
 	}
 }
 
+// applyCheck takes an AdmissionCheck; nil is none. Queues that name it may be open now, or not any more.
+func (e *Engine) applyCheck(now time.Time, name string, check *checkObject) {
+	e.checks.set(name, check)
+	for _, queue := range sortedKeys(e.queues) {
+		if q := e.queues[queue]; q.asks(name) {
+			e.statuses.mark(now, queue)
+			e.pushQueue(now, q)
+		}
+	}
+}
+
 func (e *Engine) applyQueue(now time.Time, name string, q *queueObject) {
 	e.queueNames.set(name, q != nil)
 	e.statuses.mark(now, name)
@@ -138,6 +152,7 @@ func (e *Engine) pushQueue(now time.Time, q *queueObject) {
 	if q.class != "" {
 		spec.Priority = e.classes.priorityOf(q.class)
 	}
+	spec.Fault = e.checks.faultOf(q)
 	e.core.call("", func(s *admission.State) { s.UpsertQueue(now, spec) })
 }
 

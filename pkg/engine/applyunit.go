@@ -122,7 +122,7 @@ func (e *Engine) resolve(u *unitObject) admission.Unit {
 		Consumer: u.consumer, OwnedByConsumer: u.owned, Adopting: u.adopting(),
 		Phase: u.phase, Attempts: u.attempts, Admitted: u.allocated, Heartbeat: u.heartbeat,
 		RequeueAt: u.requeueAt, Requeues: u.requeues, Deactivate: u.deactivate(),
-		MaximumExecution: u.maximumExecution, Executed: u.executed,
+		MaximumExecution: u.maximumExecution, Executed: u.executed, Labels: u.labels, Checks: u.checks,
 		Held: u.held, HeldPods: u.heldPods, Recorded: u.recorded, Adopted: u.wasAdopted(),
 		Invalid: u.invalid, InvalidMessage: u.invalidMessage,
 	}

@@ -50,6 +50,7 @@ func (o *wireObject) GetObjectKind() schema.ObjectKind { return schema.EmptyObje
 type (
 	wireUnit        struct{ wireObject }
 	wireQueue       struct{ wireObject }
+	wireCheck       struct{ wireObject }
 	wireList[T any] struct {
 		metav1.TypeMeta
 		metav1.ListMeta `json:"metadata"`
@@ -62,6 +63,9 @@ func (u *wireUnit) DeepCopyObject() runtime.Object { return u }
 
 // DeepCopyObject implements runtime.Object. What was decoded is not changed.
 func (q *wireQueue) DeepCopyObject() runtime.Object { return q }
+
+// DeepCopyObject implements runtime.Object. What was decoded is not changed.
+func (c *wireCheck) DeepCopyObject() runtime.Object { return c }
 
 // DeepCopyObject implements runtime.Object. What was decoded is not changed.
 func (l *wireList[T]) DeepCopyObject() runtime.Object { return l }
@@ -106,6 +110,12 @@ var kinds = func() *runtime.Scheme {
 	scheme.AddKnownTypeWithName(version.WithKind("Queue"), &wireQueue{})
 	scheme.AddKnownTypeWithName(version.WithKind("QueueList"), &wireList[wireQueue]{})
 	metav1.AddToGroupVersion(scheme, version)
+	for _, checks := range admissionCheckVersions {
+		version := checks.GroupVersion()
+		scheme.AddKnownTypeWithName(version.WithKind("AdmissionCheck"), &wireCheck{})
+		scheme.AddKnownTypeWithName(version.WithKind("AdmissionCheckList"), &wireList[wireCheck]{})
+		metav1.AddToGroupVersion(scheme, version)
+	}
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	utilruntime.Must(schedulingv1.AddToScheme(scheme))
 	return scheme

@@ -57,6 +57,12 @@ func (e *Engine) decide(now time.Time) {
 			}
 		}
 	}
+	for i := range plan.Dequeue {
+		d := &plan.Dequeue[i]
+		if rec := e.decided(now, d.Unit.Key, d.Unit.Attempts); rec != nil {
+			e.fly(rec, writeDequeue, d.Unit.Attempts, dequeueStatus(rec.object, now), now)
+		}
+	}
 	for i := range plan.Resize {
 		d := &plan.Resize[i]
 		if rec := e.decided(now, d.Unit.Key, d.Attempt); rec != nil {

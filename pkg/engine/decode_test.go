@@ -120,6 +120,7 @@ func TestUnitsAreRead(t *testing.T) {
 			Generation: 1, CreationTimestamp: metav1.NewTime(at("2026-01-01T00:00:00Z")),
 		},
 		path: "team/job-train-1", quota: "team-1", quotaKey: v1alpha1.LabelQuotaName,
+		labels: "app.kubernetes.io/name=resnet,quota.scheduling.koordinator.sh/name=team-1",
 		queue: "team-1", priority: ptr.To(int32(100)),
 		request: list(4000, 4), sets: []podSetTotal{{"main", 1, list(4000, 4)}}, pods: 1, phase: admission.PhaseEnqueued,
 		consumer: admission.Consumer{
@@ -587,6 +588,7 @@ func TestQueuesAreRead(t *testing.T) {
 			`"other":"x"`, `"koord-queue/available-quota":"b, a"`).Replace(whole),
 			with(func(q *admission.Queue) {
 				q.Priority, q.Held, q.MaxPending, q.Quotas = 0, true, 1, []string{"a", "b"}
+				q.AdmissionChecks = []admission.AdmissionCheck{{Name: "a", Selector: "a=b"}}
 			}), `"pending":3`, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -106,6 +106,11 @@ func (u *unitObject) readMeta(labels, annotations map[string]string) {
 	if u.queue == "" {
 		u.queue = labels[v1alpha1.QueueNameKey]
 	}
+	if u.labels = textOfLabels(labels); len(u.labels) > maxLabels {
+		u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("its labels have %d bytes, at most %d are read", len(u.labels), maxLabels))
+		u.labels = ""
+	}
+	u.labels = sharedText(u.labels)
 	u.nonPreemptible = labels[v1alpha1.LabelPreemptible] == "false"
 	if reason := annotations[v1alpha1.AnnotationParkedReason]; conditionReason.MatchString(reason) {
 		u.parkedFor = admission.Reason(reason)
@@ -306,6 +311,7 @@ type unitStatus struct {
 	} `json:"requeueState"`
 	Executed    int64             `json:"accumulatedPastExecutionTimeSeconds"`
 	Reclaimable []reclaimablePods `json:"reclaimablePods"`
+	Checks      json.RawMessage   `json:"admissionChecks"`
 }
 
 // reclaimablePods of a pod set have ended well and do not come again.
@@ -325,6 +331,7 @@ func (u *unitObject) readStatus(text json.RawMessage) []reclaimablePods {
 	u.attempts, u.message, u.conditions = status.Attempts, status.Message, status.Conditions
 	u.allocated, u.requeueAt = status.LastAllocateTime.Time, status.RequeueState.RequeueAt.Time
 	u.requeues, u.executed = int64(max(status.RequeueState.Count, 0)), secondsOf(status.Executed)
+	u.readChecks(status.Checks)
 	if n := len(status.Admissions); n > maxPodSets {
 		u.refuse(admission.ReasonInvalidRequest,
 			fmt.Errorf("status.admissions has %d items, at most %d are read", n, maxPodSets))

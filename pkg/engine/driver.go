@@ -136,6 +136,16 @@ func (d *Driver) FeedClass(obj json.Marshaler, gone bool) {
 	d.sources.putClass(c.Name, c)
 }
 
+// FeedCheck takes an AdmissionCheck.
+func (d *Driver) FeedCheck(obj json.Marshaler, gone bool) {
+	c := decodeCheck(sent[wireCheck](obj))
+	if gone {
+		d.sources.putCheck(c.Name, nil)
+		return
+	}
+	d.sources.putCheck(c.Name, c)
+}
+
 // sent is the object as a client reads it.
 func sent[T any](obj json.Marshaler) *T {
 	text, err := obj.MarshalJSON()

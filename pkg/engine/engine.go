@@ -50,6 +50,7 @@ type Engine struct {
 	gauges    *gauges
 	reports   reports
 	classes   classes
+	checks    admissionChecks
 	queues    map[string]*queueObject
 	// queueNames are those of queues, in order.
 	queueNames names
@@ -78,7 +79,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		env: v, box: newMailbox(), audits: newAudits(), lead: make(chan struct{}),
 		core: newCore(v), kinship: kin, units: newRecords(v.managesOwner, v.unitNamedBy, kin), publisher: newPublisher(),
-		reports: reports{}, classes: classes{},
+		reports: reports{}, classes: classes{}, checks: admissionChecks{},
 		queues: map[string]*queueObject{}, queueNames: newNames(), jobs: map[jobKey]types.UID{}, ghosts: map[string]int{},
 		startup: startup{env: v, begun: o.Clock.Now()}, pace: pace{took: o.Clock.Since},
 	}
@@ -86,7 +87,7 @@ func New(o Options) (*Engine, error) {
 	e.writers = newWriters(&v.opts, e.Settle)
 	e.quotas = newObserver(v, e.retryIn)
 	e.gauges = newGauges(v, e.core, e.quotas, func(name string) bool { return e.queues[name] != nil })
-	e.statuses = newQueueStatuses(v, e.core, e.writers)
+	e.statuses = newQueueStatuses(v, e.core, e.checks, e.writers)
 	e.pods = &pods{
 		env: v, podIndex: newPodIndex(), core: e.core, units: e.units, quotas: e.quotas, gauges: e.gauges,
 		publisher: e.publisher, kinship: kin,

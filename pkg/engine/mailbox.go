@@ -125,6 +125,7 @@ type batch struct {
 	units   latest[string, unitEvent]
 	queues  latest[string, *queueObject]
 	classes latest[string, *classObject]
+	checks  latest[string, *checkObject]
 	jobs    latest[jobKey, jobEvent]
 	pods    latest[types.UID, podEvent]
 	assigns latest[assignKey, assignEvent]
@@ -137,7 +138,7 @@ type batch struct {
 }
 
 func (b *batch) empty() bool {
-	return len(b.units.items)+len(b.queues.items)+len(b.classes.items)+len(b.jobs.items)+len(b.pods.items)+
+	return len(b.units.items)+len(b.queues.items)+len(b.classes.items)+len(b.checks.items)+len(b.jobs.items)+len(b.pods.items)+
 		len(b.assigns.items)+len(b.quotas.items)+len(b.results)+len(b.calls) == 0 && !b.total && !b.mapping && !b.recheck
 }
 

@@ -43,6 +43,8 @@ type queueObject struct {
 	spec       admission.Queue // without a priority that comes from a class
 	class      string
 	conditions []metav1.Condition
+	// checkFault is why its admission checks cannot be asked as they are written.
+	checkFault string
 	status     json.RawMessage // of which only a scheduler that has not written it yet wants to know more
 	panicked   bool            // while it was read
 }
@@ -79,6 +81,7 @@ func decodeQueue(w *wireQueue, defaults *Config) (q *queueObject) {
 	}
 	q.setSpec(&spec, defaults.DefaultQueuePolicy)
 	q.setTimes(&spec, defaults.Timeouts)
+	q.setChecks(&spec, defaults.CheckTimeout)
 	q.setMetadata(w.Metadata.Labels, w.Metadata.Annotations)
 	return q
 }
@@ -125,6 +128,29 @@ func (q *queueObject) setTimes(spec *v1alpha1.QueueSpec, timeouts admission.Time
 	}
 	if n := spec.BackoffLimit; n != nil {
 		q.spec.MostEvictions = max(int64(*n), 0) + 1
+	}
+}
+
+// setChecks reads the admission checks.
+func (q *queueObject) setChecks(spec *v1alpha1.QueueSpec, timeout time.Duration) {
+	if own := spec.Timeouts; own != nil && own.CheckSeconds != nil {
+		timeout = secondsOf(int64(*own.CheckSeconds))
+	}
+	for i := range spec.AdmissionChecks {
+		c := &spec.AdmissionChecks[i]
+		check := admission.AdmissionCheck{Name: c.Name, Timeout: timeout}
+		if c.TimeoutSeconds != nil {
+			check.Timeout = secondsOf(int64(*c.TimeoutSeconds))
+		}
+		if c.LabelSelector != nil {
+			selector, err := metav1.LabelSelectorAsSelector(c.LabelSelector)
+			if err != nil {
+				q.checkFault = fmt.Sprintf("labelSelector of admission check %q: %s", c.Name, shorten(err.Error()))
+				continue
+			}
+			check.Selector = selector.String()
+		}
+		q.spec.AdmissionChecks = append(q.spec.AdmissionChecks, check)
 	}
 }
 

@@ -275,6 +275,18 @@ func (p *pods) retell(now time.Time, jobs []types.UID) {
 	}
 }
 
+// lookAgain has the snapshot made anew of the pods of a unit, also where nothing has been granted to them since.
+func (p *pods) lookAgain(u *unitObject) {
+	for _, job := range p.kinship.family(u.consumerUID()) {
+		for uid := range p.byOwner[job] {
+			p.publisher.touchPod(uid)
+		}
+	}
+	for uid := range p.byName[u.key()] {
+		p.publisher.touchPod(uid)
+	}
+}
+
 // remap asks again for the quota of pods, which follows from which quotas there are until the hook says it.
 func (p *pods) remap(now time.Time) {
 	for _, uid := range sortedKeys(p.byUID) {

@@ -55,6 +55,7 @@ const conditionActive = "Active"
 type queueStatuses struct {
 	*env
 	core    *core
+	checks  admissionChecks
 	writers *writers
 	byName  map[string]*queueStatus
 	// due holds the dirty ones by when they are to be made.
@@ -72,9 +73,9 @@ type queueStatus struct {
 	flight  *Write
 }
 
-func newQueueStatuses(v *env, c *core, w *writers) *queueStatuses {
+func newQueueStatuses(v *env, c *core, checks admissionChecks, w *writers) *queueStatuses {
 	earlier := func(a, b *queueStatus) int { return cmp.Or(a.at.Compare(b.at), strings.Compare(a.name, b.name)) }
-	return &queueStatuses{env: v, core: c, writers: w, byName: map[string]*queueStatus{}, due: queue.NewTree(earlier)}
+	return &queueStatuses{env: v, core: c, checks: checks, writers: w, byName: map[string]*queueStatus{}, due: queue.NewTree(earlier)}
 }
 
 // next is when the next refresh is due; zero for never.
@@ -218,6 +219,9 @@ func (s *queueStatuses) activeCondition(q *queueObject) metav1.Condition {
 	case !s.core.knowsPolicy(q.spec.Policy):
 		c.Status, c.Reason = metav1.ConditionFalse, string(admission.ReasonUnknownPolicy)
 		c.Message = "spec.queuePolicy is none of the policies that this scheduler was built with"
+	case s.checks.faultOf(q) != nil:
+		fault := s.checks.faultOf(q)
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, string(fault.Reason), fault.Message
 	case q.spec.Held:
 		c.Status, c.Reason = metav1.ConditionFalse, string(admission.ReasonQueueHeld)
 		c.Message = "spec.stopPolicy holds the queue"

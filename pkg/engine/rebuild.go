@@ -76,6 +76,8 @@ func (w *Write) hold(c *admission.Unit) {
 			c.Held = c.Request
 		}
 		c.Held, c.Recorded = c.Held.Max(w.held), true
+	case w.kind == writeDequeue:
+		c.Phase = admission.PhaseDequeued // what it holds stays
 	default:
 		c.Phase, c.Held, c.Attempts = admission.PhaseDequeued, c.Request, max(w.attempt, c.Attempts)
 	}

@@ -97,6 +97,8 @@ func newFakeAPI(t *testing.T) *fakeAPI {
 		v1alpha1.QueueUnitResource: "QueueUnitList",
 		v1alpha1.QueueResource:     "QueueList",
 		priorityClasses:            "PriorityClassList",
+		admissionCheckVersions[0]:  "AdmissionCheckList",
+		admissionCheckVersions[1]:  "AdmissionCheckList",
 	})
 	api.client.PrependReactor("patch", "queueunits", api.patchUnit)
 	api.rest = restOf(api.client)
@@ -428,7 +430,7 @@ func (r *rig) decision() *Write {
 	return decisions[0]
 }
 
-func (r *rig) decisions() []*Write { return r.of(writeAdmit, writeEvict) }
+func (r *rig) decisions() []*Write { return r.of(writeAdmit, writeDequeue, writeEvict) }
 
 func (r *rig) of(kinds ...writeKind) []*Write {
 	var out []*Write

@@ -72,19 +72,28 @@ func (e *Engine) settle(now time.Time, rec *unitRecord, outcome admission.Outcom
 		admission.OutcomeConfirmed: "confirmed", admission.OutcomeRefuted: "refuted", admission.OutcomeRefused: "refused",
 	}[outcome]
 	e.countAttempt(result, w)
+	known := true
 	e.core.call(key, func(s *admission.State) {
-		known := s.InFlight(key)
+		known = s.InFlight(key)
 		s.Settle(now, key, w.attempt, outcome)
 		if !known { // the state was built anew while the decision was in flight
 			s.UpsertUnit(now, e.resolve(rec.object))
 		}
 	})
 	e.touch(now, key, rec)
+	if !known {
+		e.pods.lookAgain(rec.object) // what was granted to them then was not published
+	}
 	switch {
 	case w.kind == writeAdmit && outcome == admission.OutcomeConfirmed:
-		e.noteAdmitted(now, rec, w)
+		e.noteReserved(now, rec, w)
 	case w.kind == writeAdmit:
 		rec.act().seq = 0
+	case w.kind == writeDequeue:
+		if outcome == admission.OutcomeConfirmed {
+			e.opts.Metrics.Observe(metrics.AdmissionChecksSeconds, max(w.decided.Sub(w.base.allocated), 0).Seconds(), rec.queue)
+			e.noteAdmitted(now, rec, w)
+		}
 	case w.kind == writeResize:
 		if outcome == admission.OutcomeConfirmed && w.borrows {
 			e.opts.Metrics.Inc(metrics.LoansTotal, rec.queue, rec.quota)
@@ -97,14 +106,25 @@ func (e *Engine) settle(now time.Time, rec *unitRecord, outcome admission.Outcom
 	}
 }
 
-// noteAdmitted tells of a confirmed admission.
-func (e *Engine) noteAdmitted(now time.Time, rec *unitRecord, w *Write) {
-	rec.act().admittedAt = now
+// noteReserved tells of a confirmed reservation, which is an admission unless checks are asked.
+func (e *Engine) noteReserved(now time.Time, rec *unitRecord, w *Write) {
 	e.startup.noteAdmission(now, w)
-	e.opts.Metrics.Inc(metrics.AdmissionsTotal, rec.queue, rec.quota)
 	if w.borrows {
 		e.opts.Metrics.Inc(metrics.LoansTotal, rec.queue, rec.quota)
 	}
+	if !w.phase().Releases() {
+		e.opts.Metrics.Inc(metrics.ReservationsTotal, rec.queue, rec.quota)
+		e.log.V(2).Info("Reserved quota; admission checks are asked", "queueUnit", w.key, "queue", rec.queue,
+			"quota", rec.quota, "attempt", w.attempt)
+		return
+	}
+	e.noteAdmitted(now, rec, w)
+}
+
+// noteAdmitted tells of a confirmed admission.
+func (e *Engine) noteAdmitted(now time.Time, rec *unitRecord, w *Write) {
+	rec.act().admittedAt = now
+	e.opts.Metrics.Inc(metrics.AdmissionsTotal, rec.queue, rec.quota)
 	waited := max(w.decided.Sub(rec.object.CreationTimestamp.Time), 0)
 	e.opts.Metrics.Observe(metrics.AdmissionWaitSeconds, waited.Seconds(), rec.queue)
 	e.log.V(2).Info("Admitted", "queueUnit", w.key, "queue", rec.queue, "quota", rec.quota, "attempt", w.attempt)
@@ -114,7 +134,11 @@ func (e *Engine) countAttempt(result string, w *Write) {
 	reason := string(w.reason)
 	switch w.kind {
 	case writeAdmit:
-		reason = "Admitted"
+		if reason = "Admitted"; !w.phase().Releases() {
+			reason = "Reserved"
+		}
+	case writeDequeue:
+		reason = "Dequeued"
 	case writeResize:
 		reason = "Resized"
 	case writeEvict, writeReport, writeQueueStatus:

@@ -107,6 +107,9 @@ func (s *sources) connect() error {
 	if err != nil {
 		return err
 	}
+	if err := s.followChecks(); err != nil {
+		return err
+	}
 	f, err := s.followJobs(s.opts.Jobs, s.opts.Predicate)
 	if err != nil {
 		return err
@@ -122,6 +125,10 @@ func (s *sources) putQueue(name string, q *queueObject) {
 
 func (s *sources) putClass(name string, c *classObject) {
 	s.box.put(func(b *batch) { b.classes.put(name, c) })
+}
+
+func (s *sources) putCheck(name string, c *checkObject) {
+	s.box.put(func(b *batch) { b.checks.put(name, c) })
 }
 
 func nameOfKey(key string) string {

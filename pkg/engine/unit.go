@@ -48,6 +48,9 @@ type unitObject struct {
 	priority *int32
 	class    string
 
+	// labels of the object, as textOfLabels makes them.
+	labels string
+
 	request        resources.List
 	sets           []podSetTotal
 	pods           int64
@@ -83,6 +86,9 @@ type unitHistory struct {
 	// parkedFor is why the controller made the unit inactive; empty if it did not. While the unit waits the controller
 	// writes the reason itself.
 	parkedFor admission.Reason
+	// wasAsked: the object has answers of admission checks. checks are those of the present reservation.
+	wasAsked bool
+	checks   *admission.CheckAnswers
 
 	invalid        admission.Reason
 	invalidMessage string
@@ -95,7 +101,7 @@ var noHistory = &unitHistory{}
 func (h *unitHistory) empty() bool {
 	return h.message == "" && h.held.Len() == 0 && !h.recorded && h.heldPods == 0 && h.requeueAt.IsZero() &&
 		h.requeues == 0 && h.maximumExecution == 0 && h.executed == 0 && h.allocated.IsZero() &&
-		h.heartbeat.IsZero() && len(h.conditions) == 0 && h.parkedFor == "" &&
+		h.heartbeat.IsZero() && len(h.conditions) == 0 && h.parkedFor == "" && !h.wasAsked &&
 		h.invalid == "" && h.invalidMessage == "" && !h.panicked
 }
 

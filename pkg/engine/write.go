@@ -21,6 +21,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,6 +42,7 @@ type writeKind string
 
 const (
 	writeAdmit       writeKind = "admit"
+	writeDequeue     writeKind = "dequeue"
 	writeEvict       writeKind = "evict"
 	writeResize      writeKind = "resize"
 	writeReport      writeKind = "report"
@@ -71,7 +73,12 @@ type Write struct {
 
 // decides says whether the write carries a decision: then its outcome must become known.
 func (w *Write) decides() bool {
-	return w.kind == writeAdmit || w.kind == writeEvict || w.kind == writeResize
+	switch w.kind {
+	case writeAdmit, writeDequeue, writeEvict, writeResize:
+		return true
+	default:
+		return false
+	}
 }
 
 // keepsAdmission says that pods of the unit may go while the write is in flight, as they may before and after it.
@@ -174,6 +181,8 @@ func (w *Write) appliedTo(u *unitObject) bool {
 	switch w.kind {
 	case writeAdmit:
 		return u.phase.Holds()
+	case writeDequeue:
+		return u.phase.Releases()
 	case writeResize:
 		return u.phase.Holds() && u.recorded && u.held.Equal(w.held)
 	default:
@@ -224,11 +233,16 @@ func admitStatus(u *unitObject, d *admission.Admit, now time.Time) map[string]an
 	if d.Borrows {
 		reserved += lentMessage
 	}
+	phase, admitted := admission.PhaseDequeued, admittedCondition(attempt, "")
+	if len(d.Checks) > 0 {
+		phase = admission.PhaseReserved
+		admitted.Status, admitted.Reason = metav1.ConditionFalse, string(admission.ReasonWaitingForChecks)
+		admitted.Message = "waits for admission checks: " + strings.Join(d.Checks, ", ")
+	}
 	conditions := withConditions(u, now,
 		metav1.Condition{Type: v1alpha1.ConditionQuotaReserved, Status: metav1.ConditionTrue, Reason: "QuotaReserved",
 			Message: reserved},
-		metav1.Condition{Type: v1alpha1.ConditionAdmitted, Status: metav1.ConditionTrue, Reason: "Admitted",
-			Message: fmt.Sprintf("admitted, attempt %d", attempt)},
+		admitted,
 	)
 	if evicted := u.condition(v1alpha1.ConditionEvicted); evicted != nil && evicted.Status == metav1.ConditionTrue {
 		meta.SetStatusCondition(&conditions, metav1.Condition{
@@ -237,7 +251,7 @@ func admitStatus(u *unitObject, d *admission.Admit, now time.Time) map[string]an
 		})
 	}
 	status := map[string]any{
-		"phase":            string(admission.PhaseDequeued),
+		"phase":            string(phase),
 		"attempts":         attempt,
 		"admissions":       admissionsOf(u, request, u.pods),
 		"lastAllocateTime": at,
@@ -247,7 +261,51 @@ func admitStatus(u *unitObject, d *admission.Admit, now time.Time) map[string]an
 	if u.message != "" {
 		status["message"] = "" // most have none, and a field that is not there costs nothing
 	}
+	switch {
+	case len(d.Checks) > 0:
+		status["admissionChecks"] = askedChecks(d.Checks, at)
+	case u.wasAsked:
+		status["admissionChecks"] = nil
+	}
 	return status
+}
+
+// admittedCondition says that a unit may run, and what it passed before.
+func admittedCondition(attempt int64, passed string) metav1.Condition {
+	return metav1.Condition{Type: v1alpha1.ConditionAdmitted, Status: metav1.ConditionTrue, Reason: "Admitted",
+		Message: fmt.Sprintf("admitted, attempt %d%s", attempt, passed)}
+}
+
+// askedChecks are the answers of a unit for which quota has just been reserved: none. In the write that reserves it,
+// they take the place of those about a former reservation.
+func askedChecks(names []string, at metav1.Time) []v1alpha1.AdmissionCheckState {
+	asked := make([]v1alpha1.AdmissionCheckState, 0, len(names))
+	for _, name := range names {
+		asked = append(asked, v1alpha1.AdmissionCheckState{
+			Name: name, State: v1alpha1.CheckState(admission.CheckPending), LastTransitionTime: at,
+			Message: "asked when quota was reserved",
+		})
+	}
+	return asked
+}
+
+// dequeueStatus is what letting a reserved unit go writes. Its times count from now on.
+func dequeueStatus(u *unitObject, now time.Time) map[string]any {
+	passed := ""
+	if u.checks != nil {
+		names := make([]string, 0, len(u.checks.Answers))
+		for _, a := range u.checks.Answers {
+			names = append(names, a.Name)
+		}
+		passed = "; passed admission checks: " + strings.Join(names, ", ")
+	}
+	at := metav1.NewTime(now)
+	return map[string]any{
+		"phase":            string(admission.PhaseDequeued),
+		"lastAllocateTime": at,
+		"lastUpdateTime":   at,
+		"conditions":       withConditions(u, now, admittedCondition(u.attempts, passed)),
+	}
 }
 
 // resizeStatus is what changing how much an admitted unit holds writes.

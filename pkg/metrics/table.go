@@ -36,6 +36,8 @@ const (
 	ParkedUnits              Name = "parked_units"
 	AdmissionsTotal          Name = "admissions_total"
 	LoansTotal               Name = "loans_total"
+	ReservationsTotal        Name = "reservations_total"
+	AdmissionChecksSeconds   Name = "admission_checks_seconds"
 	AttemptsTotal            Name = "attempts_total"
 	AdmissionWaitSeconds     Name = "admission_wait_seconds"
 	AdmittedToRunningSeconds Name = "admitted_to_running_seconds"
@@ -101,6 +103,10 @@ var definitions = []definition{
 	{
 		AdmissionWaitSeconds, histogram, []string{"queue"}, "Time from the creation of a unit to its admission.", waitBuckets,
 	},
+	{ReservationsTotal, counter, []string{"queue", "quota"}, "Reservations of quota for units that have to pass " +
+		"admission checks first.", nil},
+	{AdmissionChecksSeconds, histogram, []string{"queue"}, "Time from the reservation of quota for a unit until it has " +
+		"passed its admission checks.", waitBuckets},
 	{AdmittedToRunningSeconds, histogram, []string{"queue"}, "Time from the admission of a unit until its pods run, " +
 		"where they do so for some seconds; in whole seconds.", waitBuckets},
 	{CycleDurationSeconds, histogram, nil, "Time that one cycle of the admission loop took.", cycleBuckets},

@@ -62,6 +62,7 @@ func toInternal(in *JobQueueArgs, out *config.JobQueueArgs) {
 	out.IdleReservationTimeout = *in.IdleReservationTimeout
 	out.PodsReadyTimeout = *in.PodsReadyTimeout
 	out.RecoveryTimeout = *in.RecoveryTimeout
+	out.CheckTimeout = *in.CheckTimeout
 	out.ClaimTimeout = *in.ClaimTimeout
 	out.ManagedJobsConfigMap = config.ObjectName(*in.ManagedJobsConfigMap)
 	out.Visibility = config.Visibility{
@@ -90,6 +91,7 @@ func fromInternal(in *config.JobQueueArgs, out *JobQueueArgs) {
 	out.IdleReservationTimeout = ptr.To(in.IdleReservationTimeout)
 	out.PodsReadyTimeout = ptr.To(in.PodsReadyTimeout)
 	out.RecoveryTimeout = ptr.To(in.RecoveryTimeout)
+	out.CheckTimeout = ptr.To(in.CheckTimeout)
 	out.ClaimTimeout = ptr.To(in.ClaimTimeout)
 	out.ManagedJobsConfigMap = ptr.To(ObjectName(in.ManagedJobsConfigMap))
 	out.Visibility = &Visibility{

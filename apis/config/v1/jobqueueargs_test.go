@@ -69,6 +69,7 @@ func TestDefaultsAreCompleteAndValid(t *testing.T) {
 		UnknownJobsGracePeriod: seconds(30),
 		ProtectReservedQuota:   true,
 		UnboundTimeout:         seconds(1800),
+		CheckTimeout:           seconds(1800),
 		IdleReservationTimeout: seconds(600),
 		ManagedJobsConfigMap:   config.ObjectName{Namespace: "koord-queue", Name: "koord-jobqueue-managed-jobs"},
 		Visibility:             config.Visibility{BindAddress: "0.0.0.0"},

@@ -124,6 +124,11 @@ func (in *JobQueueArgs) DeepCopyInto(out *JobQueueArgs) {
 		*out = new(metav1.Duration)
 		**out = **in
 	}
+	if in.CheckTimeout != nil {
+		in, out := &in.CheckTimeout, &out.CheckTimeout
+		*out = new(metav1.Duration)
+		**out = **in
+	}
 	if in.ClaimTimeout != nil {
 		in, out := &in.ClaimTimeout, &out.ClaimTimeout
 		*out = new(metav1.Duration)

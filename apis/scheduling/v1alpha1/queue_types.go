@@ -87,6 +87,11 @@ type QueueAdmissionCheck struct {
 	// labelSelector selects the QueueUnits, by their labels, that the check applies to; absent selects all.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+	// timeoutSeconds is how long a unit waits for the answer with its quota reserved. Then it gives the quota back, waits
+	// for a minute, and longer each time, and is tried again at its place. 0 is for ever; absent is spec.timeouts.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 }
 
 // QueueSpec is what the owner of a queue asks for.
@@ -103,7 +108,9 @@ type QueueSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	PriorityClassName string `json:"priorityClassName,omitempty"`
-	// admissionChecks that units must pass after their quota is reserved. Kept; this version does not wait for them.
+	// admissionChecks that units must pass after their quota is reserved and before their pods may go. Each is an
+	// AdmissionCheck of Kueue's API whose controller answers QueueUnits. While one does not exist or is not active, nothing
+	// new is reserved in the queue.
 	// +optional
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
@@ -167,6 +174,10 @@ type QueueTimeouts struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	IdleReservationSeconds *int32 `json:"idleReservationSeconds,omitempty"`
+	// checkSeconds is until an admission check that names no timeoutSeconds has answered, from the reservation.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	CheckSeconds *int32 `json:"checkSeconds,omitempty"`
 }
 
 // ExecutionTime bounds for how long jobs of a queue run, from admission and in all their runs together. A job for which

@@ -281,11 +281,13 @@ type QueueUnitStatus struct {
 	// lastUpdateTime of the status by the scheduler or the controller.
 	// +optional
 	LastUpdateTime *metav1.Time `json:"lastUpdateTime,omitempty"`
-	// admissionChecks of the unit.
+	// admissionChecks of the unit, asked anew each time that quota is reserved for it: the write that does so sets all to
+	// Pending. Whoever owns a check answers here, in a patch that names the resource version it has read: so an answer about
+	// a former reservation is refused.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:MaxItems=16
 	AdmissionChecks []AdmissionCheckState `json:"admissionChecks,omitempty"`
 	// podState counts pods. Deprecated.
 	// +optional

@@ -229,6 +229,7 @@ func (c *core) engineOptions() engine.Options {
 				Idle: c.args.IdleReservationTimeout.Duration, Unbound: c.args.UnboundTimeout.Duration,
 				PodsReady: c.args.PodsReadyTimeout.Duration, Recovery: c.args.RecoveryTimeout.Duration,
 			},
+			CheckTimeout:  c.args.CheckTimeout.Duration,
 			ClaimTimeout:  c.args.ClaimTimeout.Duration,
 			ReportEvery:   c.args.ExplainEvery.Duration,
 			AuditInterval: c.args.AuditInterval.Duration,

@@ -1,0 +1,246 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+)
+
+// kueueGroup is the group of AdmissionChecks. Controllers of that domain are Kueue's own.
+const kueueGroup = "kueue.x-k8s.io"
+
+// admissionCheckVersions that are read, in the order in which they are tried: all have what is asked for here.
+var admissionCheckVersions = []schema.GroupVersionResource{
+	{Group: kueueGroup, Version: "v1beta2", Resource: "admissionchecks"},
+	{Group: kueueGroup, Version: "v1beta1", Resource: "admissionchecks"},
+}
+
+// maxLabels bounds the labels of a unit that selectors of checks look at, in bytes.
+const maxLabels = 16 << 10
+
+// checkObject is what is kept of an AdmissionCheck; immutable.
+type checkObject struct {
+	objectMeta
+	controller string
+	active     bool
+	// why it is not active, in the words of its controller.
+	why string
+}
+
+// decodeCheck never fails: a check that cannot be read is not active.
+func decodeCheck(w *wireCheck) *checkObject {
+	c := &checkObject{objectMeta: metaOf(&w.Metadata)}
+	var spec struct {
+		ControllerName string `json:"controllerName"`
+	}
+	var status struct {
+		Conditions []metav1.Condition `json:"conditions"`
+	}
+	if read(w.Spec, &spec) != nil || read(w.Status, &status) != nil {
+		c.why = "it cannot be read"
+		return c
+	}
+	c.controller = shorten(spec.ControllerName)
+	active := meta.FindStatusCondition(status.Conditions, "Active")
+	switch {
+	case active == nil:
+		c.why = fmt.Sprintf("its controller %q has not said that it answers it", c.controller)
+	case active.Status != metav1.ConditionTrue:
+		c.why = shorten(active.Message)
+	default:
+		c.active = true
+	}
+	return c
+}
+
+// admissionChecks are those that exist, by name.
+type admissionChecks map[string]*checkObject
+
+func (a admissionChecks) set(name string, c *checkObject) {
+	if c == nil {
+		delete(a, name)
+		return
+	}
+	a[name] = c
+}
+
+// faultOf a queue is the first of its checks that nobody would answer; nil if there is none.
+func (a admissionChecks) faultOf(q *queueObject) *admission.Fault {
+	if q.checkFault != "" {
+		return &admission.Fault{Reason: admission.ReasonCheckInactive, Message: q.checkFault}
+	}
+	for _, of := range q.spec.AdmissionChecks {
+		switch c := a[of.Name]; {
+		case c == nil:
+			return &admission.Fault{Reason: admission.ReasonCheckNotFound,
+				Message: fmt.Sprintf("AdmissionCheck %q does not exist", of.Name)}
+		case strings.HasPrefix(c.controller, kueueGroup+"/"):
+			return &admission.Fault{Reason: admission.ReasonCheckInactive, Message: fmt.Sprintf(
+				"AdmissionCheck %q is for controller %q, which answers Workloads of Kueue and no QueueUnits",
+				of.Name, c.controller)}
+		case !c.active:
+			return &admission.Fault{Reason: admission.ReasonCheckInactive,
+				Message: fmt.Sprintf("AdmissionCheck %q is not active: %s", of.Name, c.why)}
+		}
+	}
+	return nil
+}
+
+// asks says whether the queue names this check.
+func (q *queueObject) asks(check string) bool {
+	return slices.ContainsFunc(q.spec.AdmissionChecks, func(c admission.AdmissionCheck) bool { return c.Name == check })
+}
+
+// textOfLabels is equal for equal labels. No key or value has what stands between them.
+func textOfLabels(of map[string]string) string { return labels.Set(of).String() }
+
+// selects implements admission.Config: whether the text of a selector picks labels as textOfLabels makes them.
+func selects(selector, of string) bool {
+	parsed, err := labels.Parse(selector)
+	if err != nil {
+		return true // it was made by a selector; a check too many asks somebody, one too few nobody
+	}
+	set := labels.Set{}
+	for pair := range strings.SplitSeq(of, ",") {
+		if key, value, ok := strings.Cut(pair, "="); ok {
+			set[key] = value
+		}
+	}
+	return parsed.Matches(set)
+}
+
+// readChecks reads what admission checks have answered. Answers about a former reservation stay in the status for a
+// person to read; they are none.
+func (u *unitObject) readChecks(text json.RawMessage) {
+	if u.wasAsked = says(text); !u.wasAsked || u.phase != admission.PhaseReserved {
+		return
+	}
+	var states []v1alpha1.AdmissionCheckState
+	if err := read(text, &states); err != nil || len(states) > maxPodSets {
+		return // nothing was answered
+	}
+	u.checks = &admission.CheckAnswers{Conflict: shorten(conflictOf(states))}
+	for i := range states {
+		s := &states[i]
+		answer := admission.CheckAnswer{
+			Name: sharedText(s.Name), State: admission.CheckState(sharedText(string(s.State))), Message: shorten(s.Message),
+		}
+		if s.RequeueAfterSeconds != nil {
+			answer.RetryAfter = secondsOf(int64(*s.RequeueAfterSeconds))
+		}
+		u.checks.Answers = append(u.checks.Answers, answer)
+	}
+}
+
+// conflictOf says in words which answers ask for what cannot both be; empty if none do.
+func conflictOf(states []v1alpha1.AdmissionCheckState) string {
+	type asked struct{ by, value string }
+	all := map[string]asked{}
+	conflict := ""
+	ask := func(by, set, what string, values map[string]string) {
+		for _, key := range sortedKeys(values) {
+			at := set + " " + what + " " + key
+			if before, ok := all[at]; ok && before.value != values[key] && conflict == "" {
+				conflict = fmt.Sprintf("admission checks %q and %q ask for different values of %s %q in pod set %q",
+					before.by, by, what, key, set)
+			}
+			all[at] = asked{by, values[key]}
+		}
+	}
+	for i := range states {
+		for j := range states[i].PodSetUpdates {
+			by, update := states[i].Name, &states[i].PodSetUpdates[j]
+			ask(by, update.Name, "label", update.Labels)
+			ask(by, update.Name, "annotation", update.Annotations)
+			ask(by, update.Name, "nodeSelector", update.NodeSelector)
+		}
+	}
+	return conflict
+}
+
+// followChecks sets up the informer of AdmissionChecks, whether they are installed or not: it goes on trying, in turn
+// in all versions, and holds nothing up.
+func (s *sources) followChecks() error {
+	var version atomic.Int64
+	var unavailable atomic.Bool
+	resource := func() schema.GroupVersionResource {
+		return admissionCheckVersions[int(version.Load())%len(admissionCheckVersions)]
+	}
+	tried := func(err error) error {
+		if apierrors.IsNotFound(err) {
+			version.Add(1)
+		}
+		return err
+	}
+	client := s.opts.Client
+	informer := cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			list, err := with(at(client.Get(), resource(), ""), &o).Do(ctx).Get()
+			return list, tried(err)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.Watch = true
+			events, err := with(at(client.Get(), resource(), ""), &o).Watch(ctx)
+			return events, tried(err)
+		},
+	}, &wireCheck{}, cache.SharedIndexInformerOptions{ObjectDescription: "AdmissionChecks"})
+	err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+		switch known := unavailable.Load(); {
+		case apierrors.IsNotFound(err):
+			unavailable.Store(true) // as in most clusters
+		case apierrors.IsForbidden(err):
+			if unavailable.Store(true); !known {
+				klog.FromContext(ctx).Error(err, "AdmissionChecks may not be listed; queues that name one admit nothing")
+			}
+		default:
+			cache.DefaultWatchErrorHandler(ctx, r, err)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("watching admission checks: %w", err)
+	}
+	err = s.follow(informer, "admission checks", transform(decodeCheck), handlers(
+		func(c *checkObject) { s.putCheck(c.Name, c) },
+		func(c *checkObject) { s.putCheck(c.Name, nil) },
+		func(key string) { s.putCheck(key, nil) },
+	))
+	if err != nil {
+		return err
+	}
+	last := len(s.synced) - 1
+	synced := s.synced[last]
+	s.synced[last] = func() bool { return unavailable.Load() || synced() }
+	return nil
+}

@@ -1,0 +1,289 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+)
+
+// check makes an AdmissionCheck of this controller, whose condition Active has this status; none if it is empty.
+func (r *rig) check(name, controller, active string) {
+	c := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "AdmissionCheck", "metadata": map[string]any{"name": name},
+		"spec": map[string]any{"controllerName": controller},
+	}}
+	if active != "" {
+		c.Object["status"] = map[string]any{"conditions": []any{map[string]any{
+			"type": "Active", "status": active, "reason": "Said", "message": "so it is",
+			"lastTransitionTime": testStart.Format(time.RFC3339),
+		}}}
+	}
+	r.engine.FeedCheck(c, false)
+	r.step()
+}
+
+// answers plays the controllers of the checks: check=State, and whatever else they write.
+func (r *rig) answers(key string, states map[string]string, more ...func(answer map[string]any)) {
+	r.t.Helper()
+	r.editStatus(key, func(status map[string]any) {
+		for _, of := range status["admissionChecks"].([]any) {
+			answer := of.(map[string]any)
+			if state, ok := states[answer["name"].(string)]; ok {
+				answer["state"], answer["message"] = state, "it said so"
+				for _, change := range more {
+					change(answer)
+				}
+			}
+		}
+	})
+}
+
+// checked is a queue whose units have to pass "slow", and those that are labelled with tier=gpu "budget", too.
+func checked(t *testing.T) *rig {
+	r := newRig(t, quotasOf(4, testQuota))
+	r.createQueue(testQuota, map[string]any{"admissionChecks": []any{
+		map[string]any{"name": "slow", "timeoutSeconds": int64(600)},
+		map[string]any{"name": "budget", "labelSelector": map[string]any{"matchLabels": map[string]any{"tier": "gpu"}}},
+	}, "timeouts": map[string]any{"checkSeconds": int64(60)}})
+	return r.lead()
+}
+
+func gpu(u *unstructured.Unstructured) {
+	labels := u.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels["tier"] = "gpu"
+	u.SetLabels(labels)
+}
+
+func statesOf(t *testing.T, r *rig, key string) (states []string) {
+	list, _, err := unstructured.NestedSlice(r.api.get(key).Object, "status", "admissionChecks")
+	require.NoError(t, err)
+	for _, of := range list {
+		states = append(states, of.(map[string]any)["name"].(string)+"="+of.(map[string]any)["state"].(string))
+	}
+	return states
+}
+
+// Quota is reserved first, then checks are asked, and only then may pods go.
+func TestAdmissionChecks(t *testing.T) {
+	r := checked(t)
+	r.job("a", "job-a")
+	key := r.unit("a", 2, withConsumer("job-a"), gpu)
+	plain := r.unit("plain", 1)
+	r.step()
+	require.Empty(t, r.decisions(), "its checks do not exist")
+	r.sendQueues()
+	require.Equal(t, string(admission.ReasonCheckNotFound), r.active(testQuota).Reason)
+	r.check("slow", "kueue.x-k8s.io/multikueue", "True")
+	r.check("budget", "example.com/budget", "")
+	r.advance(time.Minute)
+	r.sendQueues()
+	require.Equal(t, string(admission.ReasonCheckInactive), r.active(testQuota).Reason)
+	require.Contains(t, r.active(testQuota).Message, "of Kueue")
+	r.check("slow", "example.com/slow", "True")
+	require.Empty(t, r.decisions())
+	r.check("budget", "example.com/budget", "False")
+	require.Empty(t, r.decisions())
+	r.check("budget", "example.com/budget", "True")
+
+	require.Len(t, r.decisions(), 2)
+	first := podFor("a-0", "job-a", "1")
+	r.pods(first)
+	r.send(lostAnswer)
+	r.send()
+	r.send()
+	u := unitFrom(r.api.get(key))
+	require.Equal(t, admission.PhaseReserved, u.phase)
+	require.Equal(t, "cpu: 2", u.held.String())
+	require.Equal(t, metav1.ConditionTrue, u.condition(v1alpha1.ConditionQuotaReserved).Status)
+	admitted := u.condition(v1alpha1.ConditionAdmitted)
+	require.Equal(t, metav1.ConditionFalse, admitted.Status)
+	require.Equal(t, "WaitingForAdmissionChecks", admitted.Reason)
+	require.Equal(t, "waits for admission checks: slow, budget", admitted.Message)
+	require.Equal(t, []string{"slow=Pending", "budget=Pending"}, statesOf(t, r, key))
+	require.Equal(t, []string{"slow=Pending"}, statesOf(t, r, plain))
+	require.False(t, r.engine.Snapshot().Granted(first.UID), "its quota counts, its pods do not go")
+	require.Equal(t, "cpu: 3", r.outstanding(testQuota))
+
+	r.answers(key, map[string]string{"slow": "Ready"})
+	require.Empty(t, r.decisions())
+	r.answers(key, map[string]string{"budget": "Ready"})
+	require.Equal(t, writeDequeue, r.decision().kind)
+	require.False(t, r.engine.Snapshot().Granted(first.UID), "it may not have been written")
+	r.send(lost)
+	r.send(lostAnswer)
+	require.False(t, r.engine.Snapshot().Granted(first.UID))
+	r.advance(5 * time.Second)
+	r.send()
+	u = unitFrom(r.api.get(key))
+	require.Equal(t, admission.PhaseDequeued, u.phase)
+	require.Equal(t, "admitted, attempt 1; passed admission checks: slow, budget",
+		u.condition(v1alpha1.ConditionAdmitted).Message)
+	require.EqualValues(t, 1, u.attempts)
+	require.True(t, r.engine.Snapshot().Granted(first.UID))
+	require.Equal(t, []string{"team/a-0"}, r.activated)
+	require.Equal(t, "cpu: 3", r.outstanding(testQuota))
+	r.sound()
+}
+
+// What a check answered about a former reservation says nothing about the next one, and who would still answer about it
+// is refused.
+func TestAnswersOfAFormerReservation(t *testing.T) {
+	r := checked(t)
+	r.check("slow", "example.com/slow", "True")
+	r.check("budget", "example.com/budget", "True")
+	key := r.unit("a", 2)
+	r.step()
+	r.send()
+	r.answers(key, map[string]string{"slow": "Retry"}, func(a map[string]any) { a["requeueAfterSeconds"] = int64(30) })
+	require.Equal(t, writeEvict, r.decision().kind)
+	r.send()
+	u := unitFrom(r.api.get(key))
+	require.Equal(t, admission.PhaseTimeoutBackoff, u.phase)
+	require.EqualValues(t, 1, u.requeues)
+	require.Equal(t, string(admission.ReasonCheckRetry), u.condition(v1alpha1.ConditionEvicted).Reason)
+	require.Contains(t, u.condition(v1alpha1.ConditionEvicted).Message, "it said so")
+	require.WithinDuration(t, r.clock.Now().Add(30*time.Second), u.requeueAt, 2*time.Second)
+	require.Equal(t, []string{"slow=Retry"}, statesOf(t, r, key), "for a person to read")
+	require.Equal(t, "", r.outstanding(testQuota))
+
+	r.answers(key, map[string]string{"slow": "Ready"})
+	r.advance(31 * time.Second)
+	r.send()
+	require.Equal(t, admission.PhaseReserved, unitFrom(r.api.get(key)).phase)
+	require.Equal(t, []string{"slow=Pending"}, statesOf(t, r, key))
+	require.Empty(t, r.decisions(), "nobody has answered")
+
+	r.answers(key, map[string]string{"slow": "Rejected"})
+	r.send()
+	u = unitFrom(r.api.get(key))
+	target := u.condition(v1alpha1.ConditionDeactivationTarget)
+	require.Equal(t, string(admission.ReasonCheckRejected), target.Reason)
+	require.Contains(t, target.Message, `admission check "slow" rejects the job: it said so`)
+	r.advance(24 * time.Hour)
+	require.Empty(t, r.decisions())
+
+	// Its queue asks for no check any more when somebody makes it active again: nothing is left of the answers.
+	r.queueWith(testQuota, map[string]any{})
+	r.setActive(key, true)
+	r.send()
+	u = unitFrom(r.api.get(key))
+	require.Equal(t, admission.PhaseDequeued, u.phase)
+	require.False(t, u.wasAsked)
+	r.sound()
+}
+
+// Two checks ask for what cannot both be; one of them answers nothing in time.
+func TestChecksThatContradictEachOther(t *testing.T) {
+	r := checked(t)
+	r.check("slow", "example.com/slow", "True")
+	r.check("budget", "example.com/budget", "True")
+	key := r.unit("a", 2, gpu)
+	r.step()
+	r.send()
+	for check, zone := range map[string]string{"slow": "a", "budget": "b"} {
+		r.answers(key, map[string]string{check: "Ready"}, func(a map[string]any) {
+			a["podSetUpdates"] = []any{map[string]any{"name": "main", "nodeSelector": map[string]any{"zone": zone}}}
+		})
+	}
+	r.send()
+	u := unitFrom(r.api.get(key))
+	require.Equal(t, admission.PhaseTimeoutBackoff, u.phase)
+	require.Equal(t, string(admission.ReasonCheckConflict), u.condition(v1alpha1.ConditionEvicted).Reason)
+	require.Contains(t, u.message, `different values of nodeSelector "zone" in pod set "main"`)
+
+	r.advance(2 * time.Minute)
+	r.send()
+	r.answers(key, map[string]string{"slow": "Ready"})
+	r.advance(59 * time.Second)
+	require.Empty(t, r.decisions())
+	r.advance(2 * time.Second)
+	r.send()
+	u = unitFrom(r.api.get(key))
+	require.Equal(t, string(admission.ReasonCheckTimeout), u.condition(v1alpha1.ConditionEvicted).Reason)
+	require.Contains(t, u.message, "within 1m0s")
+	r.sound()
+}
+
+// The state is built anew while a reserved unit is let go.
+func TestAReservedUnitWhileTheStateIsBuiltAnew(t *testing.T) {
+	r := checked(t)
+	r.check("slow", "example.com/slow", "True")
+	r.check("budget", "example.com/budget", "True")
+	r.job("a", "job-a")
+	key := r.unit("a", 2, withConsumer("job-a"))
+	pod := podFor("a-0", "job-a", "1")
+	r.pods(pod)
+	r.engine.core.discard(rebuildDifference)
+	r.step()
+	require.Len(t, r.decisions(), 1)
+	r.send()
+	r.answers(key, map[string]string{"slow": "Ready"})
+	r.engine.core.discard(rebuildDifference)
+	r.advance(time.Second)
+	require.Len(t, r.decisions(), 1)
+	require.False(t, r.engine.Snapshot().Granted(pod.UID))
+	require.Equal(t, "cpu: 2", r.outstanding(testQuota))
+	r.send()
+	require.True(t, r.engine.Snapshot().Granted(pod.UID))
+	require.Equal(t, admission.PhaseDequeued, unitFrom(r.api.get(key)).phase)
+	r.sound()
+}
+
+// What cannot be read asks for a check too many rather than too few.
+func TestChecksThatCannotBeRead(t *testing.T) {
+	require.True(t, selects("a in (", "a=b"))
+	require.True(t, selects("a=b,c!=d", textOfLabels(map[string]string{"a": "b", "e": ""})))
+	require.False(t, selects("a=b,c!=d", textOfLabels(map[string]string{"a": "b", "c": "d"})))
+	require.False(t, selects("a", ""))
+
+	r := checked(t)
+	r.check("slow", "example.com/slow", "True")
+	r.check("budget", "example.com/budget", "True")
+	r.queueWith(testQuota, map[string]any{"admissionChecks": []any{map[string]any{
+		"name": "slow", "labelSelector": map[string]any{"matchExpressions": []any{map[string]any{
+			"key": "a", "operator": "Odd"}}},
+	}}})
+	r.unit("a", 1)
+	many := r.unit("many", 1, func(u *unstructured.Unstructured) {
+		u.SetLabels(map[string]string{v1alpha1.LabelQuotaName: testQuota, "x": strings.Repeat("y", maxLabels)})
+	})
+	r.step()
+	require.Empty(t, r.decisions())
+	reason, message, _ := r.engine.core.state.Why("team/a")
+	require.Equal(t, admission.ReasonCheckInactive, reason)
+	require.Contains(t, message, `labelSelector of admission check "slow"`)
+	reason, _, _ = r.engine.core.state.Why(many)
+	require.Equal(t, admission.ReasonInvalidRequest, reason)
+
+	c := decodeCheck(&wireCheck{wireObject{Spec: []byte(`{"controllerName":7}`)}})
+	require.False(t, c.active)
+	u := unitIn(t, unitOfStatus(1, 7, `{"phase":"Reserved","admissionChecks":{"a":"b"},"attempts":1}`))
+	require.Nil(t, u.checks)
+	require.Equal(t, admission.PhaseReserved, u.phase)
+}
