@@ -49,7 +49,7 @@ func sceneOf(t testing.TB, kind, text string) *scene {
 
 // withUnit gives the job its unit, in this phase.
 func (s *scene) withUnit(phase v1alpha1.QueueUnitPhase) *scene {
-	s.Unit = unitOf(s.Kind, s.Job, demandOf(s.Kind, s.Job, &jobs.Creation{}, false), nil)
+	s.Unit = unitOf(s.Kind, s.Job, demandOf(s.Kind, s.Job, &jobs.Creation{}, nil, false), nil)
 	s.Unit.UID = "unit-1"
 	return s.phase(phase)
 }
@@ -176,7 +176,7 @@ func unlabelledPods(s *scene) *scene {
 // What cannot be given a label is not admitted to a quota that its pods will not be charged to.
 func TestPodsThatCannotBeCharged(t *testing.T) {
 	u := unitOf(deployment(t).Kind, unlabelledPods(deployment(t)).Job,
-		demandOf(deployment(t).Kind, unlabelledPods(deployment(t)).Job, &jobs.Creation{}, false), nil)
+		demandOf(deployment(t).Kind, unlabelledPods(deployment(t)).Job, &jobs.Creation{}, nil, false), nil)
 	require.Equal(t, "QuotaMismatch", u.Annotations[v1alpha1.AnnotationParkedReason])
 	require.False(t, *u.Spec.Active)
 }

@@ -111,7 +111,7 @@ func decide(o Observation) []Action {
 	if !o.Managed && !p.isReleased() {
 		return p.unmanaged()
 	}
-	p.demand = demandOf(o.Kind, o.Job, o.Creation, o.WholeTemplates)
+	p.demand = demandOf(o.Kind, o.Job, o.Creation, p.asked(), o.WholeTemplates)
 	p.demand.checkScheduler(o.Creation, o.Schedules)
 	p.checkHeld()
 	p.want = unitOf(o.Kind, o.Job, p.demand, o.Priorities.unitPriority(&p.demand))
@@ -189,7 +189,7 @@ func (p *planner) handBack() *unstructured.Unstructured {
 	unstamp(after)
 	if p.Kind.Suspended(after) {
 		if !p.Kind.TemplatesFixed(after) {
-			p.Kind.RestoreTemplates(after)
+			p.Kind.RestoreTemplates(after, p.asked())
 		}
 		if !p.Elsewhere && p.Kind.SetSuspend(after, false) != nil {
 			return nil

@@ -53,7 +53,7 @@ type scene struct {
 // queued is a suspended managed job of quota a with its unit, as the controller wrote it.
 func queued(t testing.TB) *scene {
 	s := unqueued(t)
-	s.Unit = unitOf(s.Kind, s.Job, demandOf(s.Kind, s.Job, &jobs.Creation{}, false), nil)
+	s.Unit = unitOf(s.Kind, s.Job, demandOf(s.Kind, s.Job, &jobs.Creation{}, nil, false), nil)
 	s.Unit.UID = "unit-1"
 	s.Unit.ResourceVersion = "10"
 	s.Unit.Status.Phase = v1alpha1.PhaseEnqueued
@@ -508,7 +508,7 @@ func TestUnitOfJob(t *testing.T) {
 		job("b", "metadata", "labels", v1alpha1.LabelQuotaNameFallback1).
 		job("1", "metadata", "labels", "mine")
 	value := int32(9)
-	u := unitOf(s.Kind, s.Job, demandOf(s.Kind, s.Job, &jobs.Creation{}, false), &value)
+	u := unitOf(s.Kind, s.Job, demandOf(s.Kind, s.Job, &jobs.Creation{}, nil, false), &value)
 	require.Equal(t, "team/j", u.Namespace+"/"+u.Name)
 	require.Equal(t, map[string]string{
 		v1alpha1.LabelQuotaName: "a", v1alpha1.LabelCreatedBy: v1alpha1.CreatedByController, "mine": "1",
@@ -545,7 +545,7 @@ func TestUnitOfJobThatCannotBeRead(t *testing.T) {
 		"bad priority": {unqueued(t).job("x", "metadata", "annotations", v1alpha1.AnnotationPriority), "InvalidRequest"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := demandOf(tc.edit.Kind, tc.edit.Job, &jobs.Creation{}, false)
+			d := demandOf(tc.edit.Kind, tc.edit.Job, &jobs.Creation{}, nil, false)
 			require.NotNil(t, d.problem)
 			require.Equal(t, tc.want, d.problem.Reason)
 			u := unitOf(tc.edit.Kind, tc.edit.Job, d, nil)
@@ -560,7 +560,7 @@ func TestUnitOfJobThatCannotBeRead(t *testing.T) {
 
 func TestCorrectedUnparks(t *testing.T) {
 	parked := mismatch(queued(t))
-	want := unitOf(parked.Kind, parked.Job, demandOf(parked.Kind, parked.Job, &jobs.Creation{}, false), nil)
+	want := unitOf(parked.Kind, parked.Job, demandOf(parked.Kind, parked.Job, &jobs.Creation{}, nil, false), nil)
 	u := corrected(parked.Unit, want)
 	require.False(t, *u.Spec.Active)
 	require.Nil(t, corrected(u, want), "I12")
@@ -634,7 +634,7 @@ func TestResumeMakesGangs(t *testing.T) {
 	require.IsType(t, PatchJob{}, Plan(s.Observation)[0], "its gang is what it was")
 	s.job(int64(1), "spec", "parallelism")
 	s.unit(func(u *v1alpha1.QueueUnit) {
-		u.Spec = unitOf(s.Kind, s.Job, demandOf(s.Kind, s.Job, s.Creation, false), nil).Spec
+		u.Spec = unitOf(s.Kind, s.Job, demandOf(s.Kind, s.Job, s.Creation, nil, false), nil).Spec
 	})
 	require.IsType(t, ResetStart{}, Plan(s.Observation)[0], "pods of a gang of two would wait for ever")
 	s.job(nil, "status", "startTime")

@@ -102,7 +102,7 @@ func TestSuspensionByTheOwner(t *testing.T) {
 // copied has the unit say what its job says, as the controller writes it.
 func copied(o *Observation) {
 	p := planner{Observation: *o, rel: own}
-	p.demand = demandOf(o.Kind, o.Job, o.Creation, false)
+	p.demand = demandOf(o.Kind, o.Job, o.Creation, nil, false)
 	p.checkHeld()
 	if u := corrected(o.Unit, unitOf(o.Kind, o.Job, p.demand, nil)); u != nil {
 		o.Unit = u

@@ -88,7 +88,7 @@ func TestReports(t *testing.T) {
 
 // asksForMore has the unit ask for what the job asks for.
 func asksForMore(o *Observation) {
-	d := demandOf(o.Kind, o.Job, o.Creation, false)
+	d := demandOf(o.Kind, o.Job, o.Creation, nil, false)
 	o.Unit.Spec.Request = d.request
 }
 

@@ -17,6 +17,7 @@ limitations under the License.
 package controller
 
 import (
+	"encoding/json"
 	"maps"
 
 	"github.com/koordinator-sh/koordinator/apis/extension"
@@ -24,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -50,7 +52,7 @@ func (p *planner) resume() []Action {
 	event := normal("Admitted", "Resume", "quota is reserved; the job is resumed")
 	plain := after.DeepCopy()
 	if p.Kind.TemplatesFixed(p.Job) {
-		if elsewhere || p.gangedOtherwise() {
+		if elsewhere || p.gangedOtherwise() || p.checkedOtherwise() {
 			return p.resetStart()
 		}
 		return []Action{PatchJob{Before: p.Job, After: plain, Event: event}}
@@ -58,7 +60,7 @@ func (p *planner) resume() []Action {
 	if err := p.fill(after); err != nil {
 		return []Action{Tell{Event: warning("CannotResume", "Resume", short(err.Error()))}}
 	}
-	if elsewhere {
+	if elsewhere || len(checkUpdates(p.Unit)) > 0 {
 		plain = nil // templates become mutable once the suspension has been noted
 	}
 	return []Action{PatchJob{Before: p.Job, After: after, Plain: plain, Event: event}}
@@ -66,7 +68,7 @@ func (p *planner) resume() []Action {
 
 // fill makes the pod templates of a job what its pods need: what their owner wrote, and our additions.
 func (p *planner) fill(job *unstructured.Unstructured) error {
-	p.Kind.RestoreTemplates(job)
+	p.Kind.RestoreTemplates(job, p.asked())
 	return p.Kind.AddToTemplates(job, p.additions(job))
 }
 
@@ -80,6 +82,12 @@ func (p *planner) additions(job *unstructured.Unstructured) map[string]jobs.Addi
 			v1alpha1.AnnotationRelatedQueueUnit: p.Unit.Namespace + "/" + p.Unit.Name,
 			v1alpha1.AnnotationRelatedPodSet:    s.Name,
 		}}
+	}
+	for set, update := range checkUpdates(p.Unit) {
+		if addition, ok := additions[set]; ok {
+			addition.Update = update
+			additions[set] = addition
+		}
 	}
 	for _, gang := range p.Kind.Gangs(job, p.EveryJobIsGang) {
 		for _, set := range gang.PodSets {
@@ -107,6 +115,81 @@ func (p *planner) gangedOtherwise() bool {
 		return [2]string{template.Annotations[extension.AnnotationGangName],
 			template.Annotations[extension.AnnotationGangMinNum]}
 	})
+}
+
+// checkedOtherwise says whether they lack what admission checks ask for, or have what checks asked for before.
+func (p *planner) checkedOtherwise() bool {
+	return p.filledOtherwise(func(template *corev1.PodTemplateSpec) [2]string {
+		metadata, errMetadata := json.Marshal([]any{template.Labels, template.Annotations})
+		spec, errSpec := json.Marshal([]any{template.Spec.NodeSelector, template.Spec.Tolerations})
+		if errMetadata != nil || errSpec != nil || !p.Kind.HasUpdates(p.Job) && len(checkUpdates(p.Unit)) == 0 {
+			return [2]string{}
+		}
+		return [2]string{string(metadata), string(spec)}
+	})
+}
+
+// asked is what admission checks ask or have asked to write into the pods of the job, by pod set. The scheduler keeps it
+// when it asks them anew.
+func (p *planner) asked() map[string][]jobs.Update {
+	if p.rel != own {
+		return nil
+	}
+	return askedBy(p.Unit)
+}
+
+func askedBy(u *v1alpha1.QueueUnit) map[string][]jobs.Update {
+	return updatesOf(u, func(v1alpha1.CheckState) bool { return true })
+}
+
+// checkUpdates are what the admission checks that the unit has passed ask to write into its pods. They do not contradict
+// each other: the scheduler lets no unit go for which they do.
+func checkUpdates(u *v1alpha1.QueueUnit) map[string]jobs.Update {
+	ready := func(s v1alpha1.CheckState) bool { return s == v1alpha1.CheckState(admission.CheckReady) }
+	whole := map[string]jobs.Update{}
+	for set, updates := range updatesOf(u, ready) {
+		all := jobs.Update{}
+		for i := range updates {
+			all.Labels, all.Annotations = merged(all.Labels, updates[i].Labels), merged(all.Annotations, updates[i].Annotations)
+			all.NodeSelector = merged(all.NodeSelector, updates[i].NodeSelector)
+			all.Tolerations = append(all.Tolerations, updates[i].Tolerations...)
+		}
+		whole[set] = all
+	}
+	return whole
+}
+
+func updatesOf(u *v1alpha1.QueueUnit, counts func(v1alpha1.CheckState) bool) map[string][]jobs.Update {
+	updates := map[string][]jobs.Update{}
+	if u == nil {
+		return updates
+	}
+	for i := range u.Status.AdmissionChecks {
+		check := &u.Status.AdmissionChecks[i]
+		if !counts(check.State) {
+			continue
+		}
+		for j := range check.PodSetUpdates {
+			asked := &check.PodSetUpdates[j]
+			updates[asked.Name] = append(updates[asked.Name], jobs.Update{
+				Labels: asked.Labels, Annotations: asked.Annotations, NodeSelector: asked.NodeSelector,
+				Tolerations: asked.Tolerations,
+			})
+		}
+	}
+	return updates
+}
+
+func merged(a, b map[string]string) map[string]string {
+	if len(b) == 0 {
+		return a
+	}
+	out := maps.Clone(a)
+	if out == nil {
+		out = map[string]string{}
+	}
+	maps.Copy(out, b)
+	return out
 }
 
 // filledOtherwise compares the templates as they are, with what an earlier resume added, with what resuming would make

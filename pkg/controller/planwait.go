@@ -119,7 +119,7 @@ func (p *planner) restored() *unstructured.Unstructured {
 		return nil
 	}
 	after := p.Job.DeepCopy()
-	if !p.Kind.RestoreTemplates(after) {
+	if !p.Kind.RestoreTemplates(after, p.asked()) {
 		return nil
 	}
 	return after

@@ -305,7 +305,7 @@ func leave(
 	if !kind.Suspended(job) || kind.TemplatesFixed(job) {
 		return plain, plain, done
 	}
-	kind.RestoreTemplates(after)
+	kind.RestoreTemplates(after, askedBy(unit))
 	return after, plain, done
 }
 

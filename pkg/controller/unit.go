@@ -102,11 +102,14 @@ func (o ownLabels) addTo(template *corev1.PodTemplateSpec) map[string]string {
 	return added
 }
 
-// demandOf reads the job as it is without what resuming added to it. What cannot be read is left out and
+// demandOf reads the job as it is without what resuming added to it, and checks asked for. What cannot be read is left out and
 // named in the problem.
-func demandOf(kind *jobs.Kind, job *unstructured.Unstructured, creation *jobs.Creation, wholeTemplates bool) demand {
+func demandOf(
+	kind *jobs.Kind, job *unstructured.Unstructured, creation *jobs.Creation, asked map[string][]jobs.Update,
+	wholeTemplates bool,
+) demand {
 	plain := job.DeepCopy()
-	kind.RestoreTemplates(plain)
+	kind.RestoreTemplates(plain, asked)
 	d := demand{queue: kind.Queue(plain), own: ownLabels{preemptible: kind.Preemptible(plain)}}
 	var errQuota, errPriority, errSets, errReduced, errRequest, errTime error
 	if d.own.quota, errQuota = kind.Quota(plain); errQuota == nil {

@@ -81,8 +81,9 @@ func gpu(u *unstructured.Unstructured) {
 }
 
 func statesOf(t *testing.T, r *rig, key string) (states []string) {
-	list, _, err := unstructured.NestedSlice(r.api.get(key).Object, "status", "admissionChecks")
+	value, _, err := unstructured.NestedFieldNoCopy(r.api.get(key).Object, "status", "admissionChecks")
 	require.NoError(t, err)
+	list, _ := value.([]any)
 	for _, of := range list {
 		states = append(states, of.(map[string]any)["name"].(string)+"="+of.(map[string]any)["state"].(string))
 	}
@@ -194,7 +195,7 @@ func TestAnswersOfAFormerReservation(t *testing.T) {
 	r.send()
 	u = unitFrom(r.api.get(key))
 	require.Equal(t, admission.PhaseDequeued, u.phase)
-	require.False(t, u.wasAsked)
+	require.Empty(t, statesOf(t, r, key))
 	r.sound()
 }
 
@@ -219,6 +220,10 @@ func TestChecksThatContradictEachOther(t *testing.T) {
 
 	r.advance(2 * time.Minute)
 	r.send()
+	text, err := r.api.get(key).MarshalJSON()
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"nodeSelector":{"zone":"b"}`, "it may have to be taken out of templates yet")
+	require.Empty(t, unitFrom(r.api.get(key)).checks.Conflict)
 	r.answers(key, map[string]string{"slow": "Ready"})
 	r.advance(59 * time.Second)
 	require.Empty(t, r.decisions())

@@ -261,11 +261,8 @@ func admitStatus(u *unitObject, d *admission.Admit, now time.Time) map[string]an
 	if u.message != "" {
 		status["message"] = "" // most have none, and a field that is not there costs nothing
 	}
-	switch {
-	case len(d.Checks) > 0:
-		status["admissionChecks"] = askedChecks(d.Checks, at)
-	case u.wasAsked:
-		status["admissionChecks"] = nil
+	if len(d.Checks) > 0 || u.wasAsked {
+		status["admissionChecks"] = u.askedChecks(d.Checks, at)
 	}
 	return status
 }
@@ -276,26 +273,15 @@ func admittedCondition(attempt int64, passed string) metav1.Condition {
 		Message: fmt.Sprintf("admitted, attempt %d%s", attempt, passed)}
 }
 
-// askedChecks are the answers of a unit for which quota has just been reserved: none. In the write that reserves it,
-// they take the place of those about a former reservation.
-func askedChecks(names []string, at metav1.Time) []v1alpha1.AdmissionCheckState {
-	asked := make([]v1alpha1.AdmissionCheckState, 0, len(names))
-	for _, name := range names {
-		asked = append(asked, v1alpha1.AdmissionCheckState{
-			Name: name, State: v1alpha1.CheckState(admission.CheckPending), LastTransitionTime: at,
-			Message: "asked when quota was reserved",
-		})
-	}
-	return asked
-}
-
 // dequeueStatus is what letting a reserved unit go writes. Its times count from now on.
 func dequeueStatus(u *unitObject, now time.Time) map[string]any {
 	passed := ""
 	if u.checks != nil {
 		names := make([]string, 0, len(u.checks.Answers))
 		for _, a := range u.checks.Answers {
-			names = append(names, a.Name)
+			if a.State == admission.CheckReady {
+				names = append(names, a.Name)
+			}
 		}
 		passed = "; passed admission checks: " + strings.Join(names, ", ")
 	}

@@ -128,7 +128,7 @@ spec:
 	for i := range sets {
 		require.Equal(t, "b", sets[i].Template.Labels["quota.scheduling.koordinator.sh/name"], sets[i].Name)
 	}
-	require.True(t, kind.RestoreTemplates(job))
+	require.True(t, kind.RestoreTemplates(job, nil))
 	_, err = kind.PodSets(job)
 	require.NoError(t, err)
 	require.Equal(t, before.Object["spec"].(map[string]any)["leader"], job.Object["spec"].(map[string]any)["leader"])

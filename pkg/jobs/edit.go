@@ -34,6 +34,7 @@ import (
 // Addition is what resuming puts on one pod template.
 type Addition struct {
 	Labels, Annotations map[string]string
+	Update              Update
 }
 
 // ErrNotAddable: an addition has a key that RestoreTemplates would not take back.
@@ -55,6 +56,7 @@ var addable = map[metadataKey][]string{
 type record struct {
 	Labels      map[string]*string `json:"labels,omitempty"`
 	Annotations map[string]*string `json:"annotations,omitempty"`
+	Update      *updateRecord      `json:"update,omitempty"`
 }
 
 // SetSuspend writes the suspension into the object. Of a kind that cannot be suspended it changes nothing.
@@ -99,7 +101,10 @@ func (k *Kind) AddToTemplates(job *unstructured.Unstructured, additions map[stri
 		if r.Annotations, err = s.add(annotationsKey, addition.Annotations, r.Annotations); err != nil {
 			return err
 		}
-		if len(r.Labels)+len(r.Annotations) > 0 {
+		if r.Update, err = s.update(&addition.Update, r.Update); err != nil {
+			return err
+		}
+		if len(r.Labels)+len(r.Annotations) > 0 || r.Update != nil {
 			records[s.set] = r
 		}
 	}
@@ -150,8 +155,9 @@ func (s *podSetAt) add(
 }
 
 // RestoreTemplates takes back what AddToTemplates wrote, together with its record, and says whether there was
-// anything to take back. Without a record nothing changes.
-func (k *Kind) RestoreTemplates(job *unstructured.Unstructured) bool {
+// anything to take back. Without a record nothing changes. Of updates it takes back what was asked for, as somebody says
+// who is not the owner of the job, by pod set.
+func (k *Kind) RestoreTemplates(job *unstructured.Unstructured, asked map[string][]Update) bool {
 	if !k.HasAdditions(job) {
 		return false
 	}
@@ -166,6 +172,7 @@ func (k *Kind) RestoreTemplates(job *unstructured.Unstructured) bool {
 		}
 		s.remove(labelsKey, r.Labels)
 		s.remove(annotationsKey, r.Annotations)
+		s.takeBack(r.Update, asked[s.set])
 		if metadata := s.template.child("metadata"); len(s.template) > 0 {
 			if fields, ok := lookup(s.object, metadata).(map[string]any); ok && len(fields) == 0 {
 				unstructured.RemoveNestedField(s.object, metadata...)
@@ -244,6 +251,19 @@ func setAnnotations(job *unstructured.Unstructured, annotations map[string]strin
 func (k *Kind) HasAdditions(job *unstructured.Unstructured) bool {
 	_, ok := job.GetAnnotations()[v1alpha1.AnnotationTemplateAdditions]
 	return ok && k.CanBeSuspended()
+}
+
+// HasUpdates says whether what admission checks asked for was written into its pod templates.
+func (k *Kind) HasUpdates(job *unstructured.Unstructured) bool {
+	if !k.HasAdditions(job) {
+		return false
+	}
+	for _, r := range recordsOf(job) {
+		if r.Update != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // DropAdditions removes the record and leaves the pod templates as they are, where they cannot be changed any more.

@@ -94,7 +94,7 @@ func read(t *testing.T, kind *Kind, job *unstructured.Unstructured) reading {
 	}
 	r.AllReady, r.Reclaimable = kind.AllReady(job, pods), kind.Reclaimable(job)
 	plain := job.DeepCopy()
-	kind.RestoreTemplates(plain)
+	kind.RestoreTemplates(plain, nil)
 	r.IfGang = kind.Gangs(plain, true)
 	return r
 }
@@ -168,7 +168,7 @@ func comesBack(t *testing.T, kind *Kind, before *unstructured.Unstructured) {
 		return
 	}
 	before = before.DeepCopy()
-	kind.RestoreTemplates(before) // some were recorded just before that
+	kind.RestoreTemplates(before, nil) // some were recorded just before that
 	job := before.DeepCopy()
 	sets, err := kind.PodSets(job)
 	require.NoError(t, err)
@@ -194,7 +194,7 @@ func comesBack(t *testing.T, kind *Kind, before *unstructured.Unstructured) {
 		require.Equal(t, resumed[i].Name, resumed[i].Template.Annotations[v1alpha1.AnnotationRelatedPodSet])
 	}
 	require.NoError(t, kind.SetSuspend(job, true))
-	kind.RestoreTemplates(job)
+	kind.RestoreTemplates(job, nil)
 	require.Equal(t, withoutEmptyMetadata(before.DeepCopy().Object), withoutEmptyMetadata(job.Object))
 }
 

@@ -20,7 +20,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/koordinator-sh/koordinator/apis/extension"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
@@ -260,13 +262,13 @@ spec:
 	require.NoError(t, k.AddToTemplates(again, additions))
 	require.Equal(t, job, again, "adding twice is adding once")
 
-	require.True(t, k.RestoreTemplates(job))
+	require.True(t, k.RestoreTemplates(job, nil))
 	require.Equal(t, before, job)
-	require.False(t, k.RestoreTemplates(job))
+	require.False(t, k.RestoreTemplates(job, nil))
 
 	forged := object(t, "spec: {template: {metadata: {annotations: {koord-queue/related-podset-name: forged}}}}")
 	require.NoError(t, k.AddToTemplates(forged, additions))
-	require.True(t, k.RestoreTemplates(forged))
+	require.True(t, k.RestoreTemplates(forged, nil))
 	require.Equal(t, object(t, "spec: {template: {}}"), forged, "a value of somebody else under a key of ours is gone")
 }
 
@@ -291,9 +293,90 @@ func TestAForgedRecordPutsNothingIntoTemplates(t *testing.T) {
 					unstructured.RemoveNestedField(want.Object, "spec", "template", "metadata")
 				}
 				job.SetAnnotations(map[string]string{v1alpha1.AnnotationTemplateAdditions: record})
-				require.True(t, k.RestoreTemplates(job))
+				require.True(t, k.RestoreTemplates(job, nil))
 				require.Equal(t, want, job)
 			}
+		})
+	}
+}
+
+// What admission checks ask for is written beside what the template has, and taken back again.
+func TestUpdatesOfChecksAreTakenBack(t *testing.T) {
+	k := batchJob(t)
+	before := object(t, `
+metadata: {name: j}
+spec:
+  suspend: true
+  template:
+    metadata: {labels: {mine: a}}
+    spec: {containers: [], nodeSelector: {pool: a}, tolerations: [{key: mine, operator: Exists}]}
+`)
+	seconds := int64(300)
+	update := Update{
+		Labels: map[string]string{"mine": "a", "theirs": "b"}, Annotations: map[string]string{"note": "c"},
+		NodeSelector: map[string]string{"pool": "a", "zone": "z"},
+		Tolerations: []corev1.Toleration{
+			{Key: "mine", Operator: "Exists"}, {Key: "theirs", Operator: "Exists", TolerationSeconds: &seconds},
+		},
+	}
+	all := map[string][]Update{"j": {{NodeSelector: map[string]string{"zone": "y"}}, update}}
+	additions := map[string]Addition{"j": {Labels: map[string]string{v1alpha1.LabelQuotaName: "q"}, Update: update}}
+	job := before.DeepCopy()
+	require.NoError(t, k.AddToTemplates(job, additions))
+	sets, err := k.PodSets(job)
+	require.NoError(t, err)
+	template := sets[0].Template
+	require.Equal(t, map[string]string{"mine": "a", "theirs": "b", v1alpha1.LabelQuotaName: "q"}, template.Labels)
+	require.Equal(t, map[string]string{"note": "c"}, template.Annotations)
+	require.Equal(t, map[string]string{"pool": "a", "zone": "z"}, template.Spec.NodeSelector)
+	require.Len(t, template.Spec.Tolerations, 2)
+	require.True(t, k.HasUpdates(job))
+
+	again := job.DeepCopy()
+	require.NoError(t, k.AddToTemplates(again, additions))
+	require.Equal(t, job, again, "adding twice is adding once")
+
+	left := job.DeepCopy()
+	require.True(t, k.RestoreTemplates(left, nil))
+	sets, err = k.PodSets(left)
+	require.NoError(t, err)
+	require.Equal(t, template.Spec, sets[0].Template.Spec, "the record is the word of the job's owner alone")
+	require.Equal(t, map[string]string{"mine": "a", "theirs": "b"}, sets[0].Template.Labels)
+
+	require.True(t, k.RestoreTemplates(job, all))
+	require.Equal(t, before, job)
+	require.False(t, k.HasUpdates(job))
+
+	forged := before.DeepCopy()
+	forged.SetAnnotations(map[string]string{v1alpha1.AnnotationTemplateAdditions: `{"j":{"update":{"labels":["mine"],` +
+		`"nodeSelector":["pool"],"tolerations":[{"key":"mine","operator":"Exists"}]}}}`})
+	asked := map[string][]Update{"j": {
+		{NodeSelector: map[string]string{"pool": "b"}, Tolerations: []corev1.Toleration{{Key: "x"}}},
+	}}
+	require.True(t, k.RestoreTemplates(forged, asked))
+	require.Equal(t, before, forged)
+}
+
+// A check writes neither what is not true of the template nor what is for the queue to write.
+func TestUpdatesThatCannotBe(t *testing.T) {
+	k := batchJob(t)
+	job := object(t, "spec: {template: {metadata: {labels: {a: b}}, spec: {containers: [], nodeSelector: {zone: a}}}}")
+	before := job.DeepCopy()
+	for name, tc := range map[string]struct {
+		update Update
+		want   error
+	}{
+		"a label":            {Update{Labels: map[string]string{"a": "c"}}, ErrConflict},
+		"a node selector":    {Update{NodeSelector: map[string]string{"zone": "b"}}, ErrConflict},
+		"a quota":            {Update{Labels: map[string]string{v1alpha1.LabelQuotaName: "q"}}, ErrNotAddable},
+		"an old quota label": {Update{Labels: map[string]string{"alibabacloud.com/quota-name": "q"}}, ErrNotAddable},
+		"a unit":             {Update{Annotations: map[string]string{v1alpha1.AnnotationRelatedQueueUnit: "u"}}, ErrNotAddable},
+		"a gang":             {Update{Annotations: map[string]string{extension.AnnotationGangName: "g"}}, ErrNotAddable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := k.AddToTemplates(job, map[string]Addition{"j": {Update: tc.update}})
+			require.ErrorIs(t, err, tc.want)
+			require.Equal(t, before, job)
 		})
 	}
 }
@@ -319,7 +402,7 @@ func TestMarks(t *testing.T) {
 	require.False(t, batchJob(t).SuspendedByUs(job))
 	require.Equal(t, before, job, "no empty map is left")
 	job.SetAnnotations(map[string]string{v1alpha1.AnnotationTemplateAdditions: "not json", "other": "1"})
-	require.True(t, batchJob(t).RestoreTemplates(job), "an unreadable record is dropped")
+	require.True(t, batchJob(t).RestoreTemplates(job, nil), "an unreadable record is dropped")
 	require.Equal(t, map[string]string{"other": "1"}, job.GetAnnotations())
 }
 
@@ -378,7 +461,7 @@ func tryKind(t *testing.T, k *Kind, predicate *Predicate, job *unstructured.Unst
 		}
 	}
 	edited := job.DeepCopy()
-	k.RestoreTemplates(edited)
+	k.RestoreTemplates(edited, nil)
 	for _, gang := range k.Gangs(edited, true) {
 		require.Greater(t, gang.Minimum, int32(1))
 	}
@@ -386,7 +469,7 @@ func tryKind(t *testing.T, k *Kind, predicate *Predicate, job *unstructured.Unst
 		job.GetName(): {Labels: map[string]string{v1alpha1.LabelQuotaName: "b"}},
 	}
 	if k.AddToTemplates(edited, additions) == nil {
-		k.RestoreTemplates(edited)
+		k.RestoreTemplates(edited, nil)
 		require.False(t, k.HasAdditions(edited))
 	}
 	if k.SetSuspend(edited, true) == nil && k.CanBeSuspended() {

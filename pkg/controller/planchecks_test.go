@@ -1,0 +1,108 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+)
+
+// zoneOf is an answer that wants the pods of a job in a zone.
+func zoneOf(check, state, zone string) func(*v1alpha1.QueueUnit) {
+	return func(u *v1alpha1.QueueUnit) {
+		u.Status.AdmissionChecks = append(u.Status.AdmissionChecks, v1alpha1.AdmissionCheckState{
+			Name: check, State: v1alpha1.CheckState(state), PodSetUpdates: []v1alpha1.PodSetUpdate{{
+				Name: u.Spec.PodSets[0].Name, NodeSelector: map[string]string{"zone": zone},
+				Annotations: map[string]string{"consumes": check},
+				Tolerations: []corev1.Toleration{{Key: check, Operator: "Exists"}},
+			}},
+		})
+	}
+}
+
+func answered(state string) func(*v1alpha1.QueueUnit) {
+	return func(u *v1alpha1.QueueUnit) {
+		for i := range u.Status.AdmissionChecks {
+			u.Status.AdmissionChecks[i].State = v1alpha1.CheckState(state)
+		}
+	}
+}
+
+func (s *scene) template(t *testing.T) *corev1.PodTemplateSpec {
+	sets, err := s.Kind.PodSets(s.Job)
+	require.NoError(t, err)
+	return sets[0].Template
+}
+
+// A reserved job waits, and whoever resumes it is sent back.
+func TestAReservedJobWaits(t *testing.T) {
+	require.Empty(t, describe(Plan(queued(t).phase(v1alpha1.PhaseReserved).Observation)))
+	s := queued(t).resumedByHand().phase(v1alpha1.PhaseReserved)
+	s.FreshUnit = true
+	require.Equal(t, "job suspend=true [Suspended]", describe(Plan(s.Observation)))
+}
+
+// What checks ask for comes into the pods with the write that resumes the job, and goes with its next suspension: also
+// after they were asked anew, and have not answered.
+func TestUpdatesOfChecksInPods(t *testing.T) {
+	s := queued(t).phase(v1alpha1.PhaseDequeued).unit(zoneOf("gpu", "Ready", "a")).unit(zoneOf("other", "Pending", "b"))
+	before := s.Job.DeepCopy()
+	step, ok := Plan(s.Observation)[0].(PatchJob)
+	require.True(t, ok)
+	require.Nil(t, step.Plain, "without them its pods are not what was checked")
+	s.Job = step.After
+	template := s.template(t)
+	require.Equal(t, map[string]string{"zone": "a"}, template.Spec.NodeSelector)
+	require.Equal(t, "gpu", template.Annotations["consumes"])
+	require.Len(t, template.Spec.Tolerations, 1)
+	require.Empty(t, describe(Plan(s.Observation)), "its unit asks for what it did")
+
+	s.job(true, "spec", "suspend").phase(v1alpha1.PhaseReserved).unit(answered("Pending"))
+	step, ok = Plan(s.Observation)[0].(PatchJob)
+	require.True(t, ok)
+	s.Job = step.After
+	require.Equal(t, before.Object["spec"], s.Job.Object["spec"])
+	require.Empty(t, describe(Plan(s.Observation)))
+}
+
+// A job that ran before has templates that cannot be changed, until its start is taken back.
+func TestOtherUpdatesOfChecksAfterARun(t *testing.T) {
+	s := queued(t).phase(v1alpha1.PhaseDequeued).unit(zoneOf("gpu", "Ready", "a"))
+	step, ok := Plan(s.Observation)[0].(PatchJob)
+	require.True(t, ok)
+	s.Job = step.After
+	s.job(true, "spec", "suspend").started().condition("Suspended").with(marked)
+	require.Equal(t, "job suspend=false [Admitted]", describe(Plan(s.Observation)), "they are what they were")
+	s.unit(func(u *v1alpha1.QueueUnit) { u.Status.AdmissionChecks = nil }).unit(zoneOf("gpu", "Ready", "b"))
+	require.IsType(t, ResetStart{}, Plan(s.Observation)[0])
+}
+
+// What the template says goes before what a check says: the job is not resumed, and its events say why.
+func TestAnUpdateThatTheTemplateContradicts(t *testing.T) {
+	s := queued(t).job(map[string]any{"zone": "b"}, "spec", "template", "spec", "nodeSelector").
+		phase(v1alpha1.PhaseDequeued)
+	s.unit(func(u *v1alpha1.QueueUnit) {
+		u.Spec = unitOf(s.Kind, s.Job, demandOf(s.Kind, s.Job, s.Creation, nil, false), nil).Spec
+	}).unit(zoneOf("gpu", "Ready", "a"))
+	actions := Plan(s.Observation)
+	require.Equal(t, "tell [CannotResume]", describe(actions))
+	require.Contains(t, actions[0].(Tell).Event.Note, `nodeSelector "zone"`)
+}

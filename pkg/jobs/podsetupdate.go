@@ -1,0 +1,210 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobs
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+)
+
+// ErrConflict: what is to be written into pods is not what their template says already.
+var ErrConflict = errors.New("the pod template says otherwise")
+
+// Update is what admission checks ask to write into the pods of one pod set, beside what resuming adds. What a template
+// has it keeps.
+type Update struct {
+	Labels, Annotations, NodeSelector map[string]string
+	Tolerations                       []corev1.Toleration
+}
+
+func (u *Update) empty() bool {
+	return len(u.Labels)+len(u.Annotations)+len(u.NodeSelector)+len(u.Tolerations) == 0
+}
+
+// updateRecord names what an update has added to one template: it says what the template did not have before. The owner
+// of the job may forge it, and templates may have to be as somebody else demands of their owner. So nothing goes for it
+// alone, but only what a check has asked for as well.
+type updateRecord struct {
+	Labels       []string         `json:"labels,omitempty"`
+	Annotations  []string         `json:"annotations,omitempty"`
+	NodeSelector []string         `json:"nodeSelector,omitempty"`
+	Tolerations  []map[string]any `json:"tolerations,omitempty"`
+}
+
+// ours says whether a key has a meaning to the queue or to Koordinator. No check writes it.
+func ours(key string) bool {
+	domain, _, _ := strings.Cut(key, "/")
+	return domain == "koord-queue" || domain == v1alpha1.GroupName || domain == "koordinator.sh" ||
+		strings.HasSuffix(domain, ".koordinator.sh") || slices.Contains(v1alpha1.QuotaLabels[:], key)
+}
+
+// update writes what is asked for and returns what is recorded of it. A value that the template has already is not
+// recorded, since it stays.
+func (s *podSetAt) update(u *Update, r *updateRecord) (*updateRecord, error) {
+	if u.empty() {
+		return r, nil
+	}
+	if len(s.template) == 0 {
+		return nil, fmt.Errorf("%w: %s has no pod template that could be changed", ErrMalformed, s.templatePath())
+	}
+	if r == nil {
+		r = &updateRecord{}
+	}
+	labels, labelsPath := s.metadataAt(labelsKey)
+	annotations, annotationsPath := s.metadataAt(annotationsKey)
+	for _, to := range []struct {
+		what   string
+		object map[string]any
+		path   Path
+		values map[string]string
+		record *[]string
+	}{
+		{"label", labels, labelsPath, u.Labels, &r.Labels},
+		{"annotation", annotations, annotationsPath, u.Annotations, &r.Annotations},
+		{"nodeSelector", s.object, s.template.child("spec", "nodeSelector"), u.NodeSelector, &r.NodeSelector},
+	} {
+		added, err := setAll(to.object, to.path, to.values)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s %w", s.templatePath(), to.what, err)
+		}
+		for _, key := range added {
+			if !slices.Contains(*to.record, key) {
+				*to.record = append(*to.record, key)
+			}
+		}
+	}
+	return r, s.tolerate(u.Tolerations, r)
+}
+
+// setAll sets values that are not there, and returns their keys, sorted.
+func setAll(object map[string]any, at Path, values map[string]string) (added []string, err error) {
+	if len(values) == 0 {
+		return nil, nil
+	}
+	have := stringMap(lookup(object, at))
+	if have == nil {
+		have = map[string]string{}
+	}
+	for key, value := range values {
+		switch old, there := have[key]; {
+		case ours(key):
+			return nil, fmt.Errorf("%q: %w", key, ErrNotAddable)
+		case there && old != value:
+			return nil, fmt.Errorf("%q: %w: %q, and not %q", key, ErrConflict, old, value)
+		case !there:
+			have[key] = value
+			added = append(added, key)
+		}
+	}
+	if err := unstructured.SetNestedStringMap(object, have, at...); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	slices.Sort(added)
+	return added, nil
+}
+
+// tolerate adds the tolerations that are not there.
+func (s *podSetAt) tolerate(tolerations []corev1.Toleration, r *updateRecord) error {
+	if len(tolerations) == 0 {
+		return nil
+	}
+	at := s.template.child("spec", "tolerations")
+	have, _ := lookup(s.object, at).([]any)
+	have = slices.Clone(have)
+	for i := range tolerations {
+		one, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&tolerations[i])
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrMalformed, err)
+		}
+		if !slices.ContainsFunc(have, func(of any) bool { return sameToleration(of, one) }) {
+			have, r.Tolerations = append(have, one), append(r.Tolerations, one)
+		}
+	}
+	if err := unstructured.SetNestedSlice(s.object, have, at...); err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	return nil
+}
+
+// sameToleration compares as text: numbers that were read from a record are of another type.
+func sameToleration(a, b any) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && string(x) == string(y)
+}
+
+// takeBack is the inverse of update, of what is recorded and was asked for.
+func (s *podSetAt) takeBack(r *updateRecord, asked []Update) {
+	if r == nil || len(s.template) == 0 {
+		return
+	}
+	labels, labelsPath := s.metadataAt(labelsKey)
+	annotations, annotationsPath := s.metadataAt(annotationsKey)
+	var tolerations []corev1.Toleration
+	for i := range asked {
+		dropAll(labels, labelsPath, r.Labels, asked[i].Labels)
+		dropAll(annotations, annotationsPath, r.Annotations, asked[i].Annotations)
+		dropAll(s.object, s.template.child("spec", "nodeSelector"), r.NodeSelector, asked[i].NodeSelector)
+		tolerations = append(tolerations, asked[i].Tolerations...)
+	}
+	at := s.template.child("spec", "tolerations")
+	have, _ := lookup(s.object, at).([]any)
+	if len(r.Tolerations) == 0 || len(have) == 0 {
+		return
+	}
+	have = slices.Clone(have)
+	for _, added := range r.Tolerations {
+		if !slices.ContainsFunc(tolerations, func(of corev1.Toleration) bool { return sameToleration(of, added) }) {
+			continue
+		}
+		if i := slices.IndexFunc(have, func(of any) bool { return sameToleration(of, added) }); i >= 0 {
+			have = slices.Delete(have, i, i+1)
+		}
+	}
+	if len(have) == 0 {
+		unstructured.RemoveNestedField(s.object, at...)
+		return
+	}
+	_ = unstructured.SetNestedSlice(s.object, have, at...) // it was read there
+}
+
+// dropAll takes those of the keys out that have the value that was asked for, and leaves no empty map behind.
+func dropAll(object map[string]any, at Path, keys []string, asked map[string]string) {
+	have := stringMap(lookup(object, at))
+	if len(keys) == 0 || have == nil {
+		return
+	}
+	for _, key := range keys {
+		if value, ok := asked[key]; ok && have[key] == value {
+			delete(have, key)
+		}
+	}
+	if len(have) == 0 {
+		unstructured.RemoveNestedField(object, at...)
+		return
+	}
+	_ = unstructured.SetNestedStringMap(object, have, at...) // it was read there
+}
