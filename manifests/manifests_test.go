@@ -406,13 +406,43 @@ func TestTenancyReadsEveryKey(t *testing.T) {
 	}
 }
 
+// TestWhoAnswersChecksWritesNothingElse: the policy names every field of the status but the one that it is about, and the
+// accounts that write the others.
+func TestWhoAnswersChecksWritesNothingElse(t *testing.T) {
+	built := build(t, "default")
+	found := 0
+	for _, r := range built.Resources() {
+		if r.GetName() != "jobqueue-unit-status" {
+			continue
+		}
+		found++
+		if r.GetKind() == "ValidatingAdmissionPolicyBinding" {
+			binding := decode[admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, r)
+			require.Contains(t, binding.Spec.ValidationActions, admissionregistrationv1.Deny)
+			continue
+		}
+		policy := decode[admissionregistrationv1.ValidatingAdmissionPolicy](t, r)
+		for _, account := range []string{schedulerAccount, controllerAccount} {
+			require.Contains(t, policy.Spec.MatchConditions[0].Expression,
+				"'system:serviceaccount:"+strings.ReplaceAll(account, "/", ":")+"'")
+		}
+		for _, field := range reflect.VisibleFields(reflect.TypeFor[v1alpha1.QueueUnitStatus]()) {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			compared := "variables.is.?" + name + " == variables.was.?" + name
+			text := strings.Join(strings.Fields(policy.Spec.Validations[0].Expression), " ")
+			require.Equal(t, name != "admissionChecks", strings.Contains(text+" ", compared+" "), name)
+		}
+	}
+	require.Equal(t, 2, found)
+}
+
 // TestTenancyWarnsUntilItIsEnforced: an upgrade refuses nobody, and one value away it does.
 func TestTenancyWarnsUntilItIsEnforced(t *testing.T) {
 	warn := []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn, admissionregistrationv1.Audit}
 	deny := []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}
 	bindings := func(built resmap.ResMap, want []admissionregistrationv1.ValidationAction) (found int) {
 		for _, r := range built.Resources() {
-			if r.GetKind() == "ValidatingAdmissionPolicyBinding" {
+			if r.GetKind() == "ValidatingAdmissionPolicyBinding" && r.GetName() != "jobqueue-unit-status" {
 				found++
 				binding := decode[admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, r)
 				require.Equal(t, want, binding.Spec.ValidationActions)

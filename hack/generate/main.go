@@ -31,6 +31,7 @@ const (
 	headerFile = "hack/boilerplate.go.txt"
 	crdDir     = "manifests/crd"
 	treeDir    = "manifests/elasticquotatree"
+	checkDir   = "manifests/admission-checks-crd"
 	docsDir    = "docs"
 	argsFile   = "apis/config/v1/types_jobqueueargs.go"
 
@@ -64,6 +65,13 @@ func run(docs bool) error {
 		return err
 	}
 	if err := writeDefinitions(treeDir, trees); err != nil {
+		return err
+	}
+	checks, err := definitions("./apis/kueue/...")
+	if err != nil {
+		return err
+	}
+	if err := writeDefinitions(checkDir, checks); err != nil {
 		return err
 	}
 	if err := writeKinds(kindsDir); err != nil {

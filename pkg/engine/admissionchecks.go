@@ -34,18 +34,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 )
-
-// kueueGroup is the group of AdmissionChecks. Controllers of that domain are Kueue's own.
-const kueueGroup = "kueue.x-k8s.io"
-
-// admissionCheckVersions that are read, in the order in which they are tried: all have what is asked for here.
-var admissionCheckVersions = []schema.GroupVersionResource{
-	{Group: kueueGroup, Version: "v1beta2", Resource: "admissionchecks"},
-	{Group: kueueGroup, Version: "v1beta1", Resource: "admissionchecks"},
-}
 
 // maxLabels bounds the labels of a unit that selectors of checks look at, in bytes.
 const maxLabels = 16 << 10
@@ -73,7 +65,7 @@ func decodeCheck(w *wireCheck) *checkObject {
 		return c
 	}
 	c.controller = shorten(spec.ControllerName)
-	active := meta.FindStatusCondition(status.Conditions, "Active")
+	active := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionActive)
 	switch {
 	case active == nil:
 		c.why = fmt.Sprintf("its controller %q has not said that it answers it", c.controller)
@@ -106,7 +98,7 @@ func (a admissionChecks) faultOf(q *queueObject) *admission.Fault {
 		case c == nil:
 			return &admission.Fault{Reason: admission.ReasonCheckNotFound,
 				Message: fmt.Sprintf("AdmissionCheck %q does not exist", of.Name)}
-		case strings.HasPrefix(c.controller, kueueGroup+"/"):
+		case strings.HasPrefix(c.controller, v1beta1.GroupName+"/"):
 			return &admission.Fault{Reason: admission.ReasonCheckInactive, Message: fmt.Sprintf(
 				"AdmissionCheck %q is for controller %q, which answers Workloads of Kueue and no QueueUnits",
 				of.Name, c.controller)}
@@ -256,7 +248,7 @@ func (s *sources) followChecks() error {
 	var version atomic.Int64
 	var unavailable atomic.Bool
 	resource := func() schema.GroupVersionResource {
-		return admissionCheckVersions[int(version.Load())%len(admissionCheckVersions)]
+		return v1beta1.AdmissionCheckResources[int(version.Load())%len(v1beta1.AdmissionCheckResources)]
 	}
 	tried := func(err error) error {
 		if apierrors.IsNotFound(err) {

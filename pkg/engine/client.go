@@ -30,6 +30,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 
+	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
@@ -110,7 +111,7 @@ var kinds = func() *runtime.Scheme {
 	scheme.AddKnownTypeWithName(version.WithKind("Queue"), &wireQueue{})
 	scheme.AddKnownTypeWithName(version.WithKind("QueueList"), &wireList[wireQueue]{})
 	metav1.AddToGroupVersion(scheme, version)
-	for _, checks := range admissionCheckVersions {
+	for _, checks := range v1beta1.AdmissionCheckResources {
 		version := checks.GroupVersion()
 		scheme.AddKnownTypeWithName(version.WithKind("AdmissionCheck"), &wireCheck{})
 		scheme.AddKnownTypeWithName(version.WithKind("AdmissionCheckList"), &wireList[wireCheck]{})

@@ -45,6 +45,7 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -97,8 +98,9 @@ func newFakeAPI(t *testing.T) *fakeAPI {
 		v1alpha1.QueueUnitResource: "QueueUnitList",
 		v1alpha1.QueueResource:     "QueueList",
 		priorityClasses:            "PriorityClassList",
-		admissionCheckVersions[0]:  "AdmissionCheckList",
-		admissionCheckVersions[1]:  "AdmissionCheckList",
+
+		v1beta1.AdmissionCheckResources[0]: "AdmissionCheckList",
+		v1beta1.AdmissionCheckResources[1]: "AdmissionCheckList",
 	})
 	api.client.PrependReactor("patch", "queueunits", api.patchUnit)
 	api.rest = restOf(api.client)

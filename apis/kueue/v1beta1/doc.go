@@ -1,0 +1,22 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package v1beta1 holds AdmissionCheck, group kueue.x-k8s.io, as far as it is common to Kueue's v1beta1 and v1beta2: the
+// module of Kueue would bring its scheduler along.
+//
+// +kubebuilder:object:generate=true
+// +groupName=kueue.x-k8s.io
+package v1beta1
