@@ -428,7 +428,7 @@ func TestWhoAnswersChecksWritesNothingElse(t *testing.T) {
 		}
 		for _, field := range reflect.VisibleFields(reflect.TypeFor[v1alpha1.QueueUnitStatus]()) {
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-			compared := "variables.is.?" + name + " == variables.was.?" + name
+			compared := "object.?status." + name + " == oldObject.?status." + name
 			text := strings.Join(strings.Fields(policy.Spec.Validations[0].Expression), " ")
 			require.Equal(t, name != "admissionChecks", strings.Contains(text+" ", compared+" "), name)
 		}

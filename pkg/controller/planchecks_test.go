@@ -52,6 +52,18 @@ func (s *scene) template(t *testing.T) *corev1.PodTemplateSpec {
 	return sets[0].Template
 }
 
+// Templates that cannot be changed yet are waited for, although their pods would be charged right.
+func TestUpdatesOfChecksAreWaitedFor(t *testing.T) {
+	s := queued(t).job("a", "spec", "template", "metadata", "labels", v1alpha1.LabelQuotaName).
+		phase(v1alpha1.PhaseDequeued)
+	step, ok := Plan(s.Observation)[0].(PatchJob)
+	require.True(t, ok)
+	require.NotNil(t, step.Plain)
+	step, ok = Plan(s.unit(zoneOf("gpu", "Ready", "a")).Observation)[0].(PatchJob)
+	require.True(t, ok)
+	require.Nil(t, step.Plain)
+}
+
 // A reserved job waits, and whoever resumes it is sent back.
 func TestAReservedJobWaits(t *testing.T) {
 	require.Empty(t, describe(Plan(queued(t).phase(v1alpha1.PhaseReserved).Observation)))

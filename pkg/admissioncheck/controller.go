@@ -1,0 +1,276 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admissioncheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+)
+
+// States that a check may answer with.
+const (
+	Pending  = v1alpha1.CheckState(admission.CheckPending)
+	Ready    = v1alpha1.CheckState(admission.CheckReady)
+	Retry    = v1alpha1.CheckState(admission.CheckRetry)
+	Rejected = v1alpha1.CheckState(admission.CheckRejected)
+)
+
+// maxMessage bounds the message of an answer, in bytes.
+const maxMessage = 1024
+
+// Answer is what a check says of a unit.
+type Answer struct {
+	// State: Ready lets the unit go, once all of its checks are. Retry gives its quota back; it is tried again later.
+	// Rejected has it made inactive. Pending, or nothing, is not yet.
+	State v1alpha1.CheckState
+	// Message for a person.
+	Message string
+	// RequeueAfter, of an answer that is not final, is when the check is asked again though nothing happens; zero is
+	// never. Of Retry it is the least time until the unit is tried again, in whole seconds; zero leaves it to the back-off.
+	RequeueAfter time.Duration
+	// PodSetUpdates is what is written into the pods of the job when it is released. Keys that mean something to the queue
+	// or to Koordinator cannot be written.
+	PodSetUpdates []v1alpha1.PodSetUpdate
+}
+
+// Func answers one check about one unit. Neither may be changed. An error is no answer: it is called again, after a time
+// that doubles.
+type Func func(ctx context.Context, unit *v1alpha1.QueueUnit, check *v1beta1.AdmissionCheck) (Answer, error)
+
+// Controller answers the AdmissionChecks that name it.
+type Controller struct {
+	// ControllerName as AdmissionChecks have it in spec.controllerName, such as example.com/budget.
+	ControllerName string
+	Check          Func
+	// Validate, if set, says why a check cannot be answered as it is written. Until it can, it is not active, and its
+	// queues reserve nothing.
+	Validate func(ctx context.Context, check *v1beta1.AdmissionCheck) error
+	// Owns are objects that Check makes, with the unit as controlling owner: a change of one asks the check again.
+	Owns []client.Object
+	// Clock; nil is the real one.
+	Clock clock.PassiveClock
+
+	client client.Client
+	kind   schema.GroupVersionKind
+}
+
+// reservedFor indexes units by the checks that they wait for.
+const reservedFor = "reservedFor"
+
+// SetupWithManager starts the controller with the manager. AdmissionChecks have to be installed, in a version of Kueue's
+// API or by manifests/admission-checks-crd, and the manager's scheme has to know QueueUnits.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+	if c.ControllerName == "" || c.Check == nil {
+		return errors.New("admissioncheck: ControllerName and Check are required")
+	}
+	mapping, err := mgr.GetRESTMapper().RESTMapping(schema.GroupKind{Group: v1beta1.GroupName, Kind: "AdmissionCheck"})
+	if err != nil {
+		return fmt.Errorf("admissioncheck: %w", err)
+	}
+	c.use(mgr.GetClient(), mapping.GroupVersionKind)
+	err = mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.QueueUnit{}, c.index(), checksOf)
+	if err != nil {
+		return fmt.Errorf("admissioncheck: %w", err)
+	}
+	name := strings.NewReplacer("/", "-", ".", "-").Replace(c.ControllerName)
+	units := ctrl.NewControllerManagedBy(mgr).Named(name + "-units").For(&v1alpha1.QueueUnit{}).
+		Watches(c.newCheck(), handler.EnqueueRequestsFromMapFunc(c.unitsOf))
+	for _, object := range c.Owns {
+		units = units.Owns(object)
+	}
+	if err := units.Complete(reconcile.Func(c.reconcileUnit)); err != nil {
+		return fmt.Errorf("admissioncheck: %w", err)
+	}
+	err = ctrl.NewControllerManagedBy(mgr).Named(name + "-checks").For(c.newCheck()).
+		Complete(reconcile.Func(c.reconcileCheck))
+	if err != nil {
+		return fmt.Errorf("admissioncheck: %w", err)
+	}
+	return nil
+}
+
+func (c *Controller) use(objects client.Client, kind schema.GroupVersionKind) {
+	c.client, c.kind = objects, kind
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+}
+
+// index is one for each controller: a manager may run several.
+func (c *Controller) index() string { return reservedFor + "/" + c.ControllerName }
+
+func checksOf(object client.Object) (names []string) {
+	unit, ok := object.(*v1alpha1.QueueUnit)
+	if !ok || unit.Status.Phase != v1alpha1.PhaseReserved {
+		return nil
+	}
+	for i := range unit.Status.AdmissionChecks {
+		names = append(names, unit.Status.AdmissionChecks[i].Name)
+	}
+	return names
+}
+
+// newCheck is an AdmissionCheck in the version that is installed.
+func (c *Controller) newCheck() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(c.kind)
+	return u
+}
+
+// check reads an AdmissionCheck; nil if it is none of this controller's, or cannot be read.
+func (c *Controller) check(ctx context.Context, name string) (*v1beta1.AdmissionCheck, error) {
+	u := c.newCheck()
+	if err := c.client.Get(ctx, types.NamespacedName{Name: name}, u); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	check := &v1beta1.AdmissionCheck{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, check); err != nil {
+		return nil, nil //nolint:nilerr,nilnil // its controllerName cannot be read
+	}
+	if check.Spec.ControllerName != c.ControllerName {
+		return nil, nil //nolint:nilnil // nothing is wrong
+	}
+	return check, nil
+}
+
+// unitsOf are those that wait for a check.
+func (c *Controller) unitsOf(ctx context.Context, check client.Object) (requests []reconcile.Request) {
+	units := &v1alpha1.QueueUnitList{}
+	if err := c.client.List(ctx, units, client.MatchingFields{c.index(): check.GetName()}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the units that wait for a check", "check", check.GetName())
+		return nil
+	}
+	for i := range units.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&units.Items[i])})
+	}
+	return requests
+}
+
+// reconcileUnit asks the checks of a unit and writes what they answer.
+func (c *Controller) reconcileUnit(ctx context.Context, request reconcile.Request) (result reconcile.Result, err error) {
+	unit := &v1alpha1.QueueUnit{}
+	if err := c.client.Get(ctx, request.NamespacedName, unit); err != nil {
+		return result, client.IgnoreNotFound(err)
+	}
+	if unit.Status.Phase != v1alpha1.PhaseReserved {
+		return result, nil
+	}
+	after := unit.DeepCopy()
+	for i := range after.Status.AdmissionChecks {
+		state := &after.Status.AdmissionChecks[i]
+		if state.State == Retry || state.State == Rejected {
+			continue // the scheduler acts on it
+		}
+		check, err := c.check(ctx, state.Name)
+		if err != nil {
+			return result, err
+		}
+		if check == nil {
+			continue
+		}
+		answer, err := c.Check(ctx, unit, check)
+		if err != nil {
+			return result, fmt.Errorf("check %s: %w", state.Name, err)
+		}
+		c.answer(state, &answer)
+		if d := answer.RequeueAfter; d > 0 && (result.RequeueAfter == 0 || d < result.RequeueAfter) &&
+			state.State != Retry && state.State != Rejected {
+			result.RequeueAfter = d
+		}
+	}
+	if equality.Semantic.DeepEqual(unit.Status, after.Status) {
+		return result, nil
+	}
+	// On this state of the unit alone: what was answered is about this reservation.
+	patch := client.MergeFromWithOptions(unit, client.MergeFromWithOptimisticLock{})
+	return result, c.client.Status().Patch(ctx, after, patch)
+}
+
+// answer sets the state of a check; its time moves only where the state does.
+func (c *Controller) answer(state *v1alpha1.AdmissionCheckState, a *Answer) {
+	if a.State == "" {
+		a.State = Pending
+	}
+	if state.State != a.State {
+		state.State, state.LastTransitionTime = a.State, metav1.NewTime(c.Clock.Now())
+	}
+	if state.Message = a.Message; len(a.Message) > maxMessage {
+		state.Message = strings.ToValidUTF8(a.Message[:maxMessage], "")
+	}
+	state.RequeueAfterSeconds = nil
+	if a.State == Retry {
+		state.RetryCount = ptr.To(ptr.Deref(state.RetryCount, 0) + 1)
+		if a.RequeueAfter > 0 {
+			state.RequeueAfterSeconds = ptr.To(int32(min(a.RequeueAfter.Round(time.Second)/time.Second, 1<<30)))
+		}
+	}
+	state.PodSetUpdates = a.PodSetUpdates
+}
+
+// reconcileCheck says in a check whether it is answered.
+func (c *Controller) reconcileCheck(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	check, err := c.check(ctx, request.Name)
+	if check == nil || err != nil {
+		return reconcile.Result{}, err
+	}
+	active := metav1.Condition{
+		Type: v1beta1.ConditionActive, Status: metav1.ConditionTrue, Reason: "Active",
+		Message: "the controller answers the check", ObservedGeneration: check.Generation,
+		LastTransitionTime: metav1.NewTime(c.Clock.Now()),
+	}
+	if c.Validate != nil {
+		if err := c.Validate(ctx, check); err != nil {
+			active.Status, active.Reason, active.Message = metav1.ConditionFalse, "InvalidParameters", err.Error()
+		}
+	}
+	if !meta.SetStatusCondition(&check.Status.Conditions, active) {
+		return reconcile.Result{}, nil
+	}
+	before := c.newCheck()
+	if err := c.client.Get(ctx, request.NamespacedName, before); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&check.Status)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("status of check %s: %w", request.Name, err)
+	}
+	after := before.DeepCopy()
+	after.Object["status"] = status
+	return reconcile.Result{}, c.client.Status().Patch(ctx, after, client.MergeFromWithOptions(
+		before, client.MergeFromWithOptimisticLock{}))
+}
