@@ -108,7 +108,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 		return fmt.Errorf("admissioncheck: %w", err)
 	}
 	name := strings.NewReplacer("/", "-", ".", "-").Replace(c.ControllerName)
-	units := ctrl.NewControllerManagedBy(mgr).Named(name + "-units").For(&v1alpha1.QueueUnit{}).
+	units := ctrl.NewControllerManagedBy(mgr).Named(name+"-units").For(&v1alpha1.QueueUnit{}).
 		Watches(c.newCheck(), handler.EnqueueRequestsFromMapFunc(c.unitsOf))
 	for _, object := range c.Owns {
 		units = units.Owns(object)
