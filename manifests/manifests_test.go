@@ -406,8 +406,8 @@ func TestTenancyReadsEveryKey(t *testing.T) {
 	}
 }
 
-// TestWhoAnswersChecksWritesNothingElse: the policy names every field of the status but the one that it is about, and the
-// accounts that write the others.
+// TestWhoAnswersChecksWritesNothingElse: the policy names every field of the status but the one that it is about, and
+// the accounts that write the others.
 func TestWhoAnswersChecksWritesNothingElse(t *testing.T) {
 	built := build(t, "default")
 	found := 0

@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -61,15 +62,16 @@ type Answer struct {
 	// Message for a person.
 	Message string
 	// RequeueAfter, of an answer that is not final, is when the check is asked again though nothing happens; zero is
-	// never. Of Retry it is the least time until the unit is tried again, in whole seconds; zero leaves it to the back-off.
+	// never. Of Retry it is the least time until the unit is tried again, in whole seconds; zero leaves it to the
+	// back-off.
 	RequeueAfter time.Duration
 	// PodSetUpdates is what is written into the pods of the job when it is released. Keys that mean something to the queue
 	// or to Koordinator cannot be written.
 	PodSetUpdates []v1alpha1.PodSetUpdate
 }
 
-// Func answers one check about one unit. Neither may be changed. An error is no answer: it is called again, after a time
-// that doubles.
+// Func answers one check about one unit. Neither may be changed. An error is no answer: it is called again, after a
+// time that doubles.
 type Func func(ctx context.Context, unit *v1alpha1.QueueUnit, check *v1beta1.AdmissionCheck) (Answer, error)
 
 // Controller answers the AdmissionChecks that name it.
@@ -92,8 +94,8 @@ type Controller struct {
 // reservedFor indexes units by the checks that they wait for.
 const reservedFor = "reservedFor"
 
-// SetupWithManager starts the controller with the manager. AdmissionChecks have to be installed, in a version of Kueue's
-// API or by manifests/admission-checks-crd, and the manager's scheme has to know QueueUnits.
+// SetupWithManager starts the controller with the manager. AdmissionChecks have to be installed, in a version of
+// Kueue's API or by manifests/admission-checks-crd, and the manager's scheme has to know QueueUnits.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	if c.ControllerName == "" || c.Check == nil {
 		return errors.New("admissioncheck: ControllerName and Check are required")
@@ -182,7 +184,9 @@ func (c *Controller) unitsOf(ctx context.Context, check client.Object) (requests
 }
 
 // reconcileUnit asks the checks of a unit and writes what they answer.
-func (c *Controller) reconcileUnit(ctx context.Context, request reconcile.Request) (result reconcile.Result, err error) {
+func (c *Controller) reconcileUnit(
+	ctx context.Context, request reconcile.Request,
+) (result reconcile.Result, err error) {
 	unit := &v1alpha1.QueueUnit{}
 	if err := c.client.Get(ctx, request.NamespacedName, unit); err != nil {
 		return result, client.IgnoreNotFound(err)
@@ -236,7 +240,8 @@ func (c *Controller) answer(state *v1alpha1.AdmissionCheckState, a *Answer) {
 	if a.State == Retry {
 		state.RetryCount = ptr.To(ptr.Deref(state.RetryCount, 0) + 1)
 		if a.RequeueAfter > 0 {
-			state.RequeueAfterSeconds = ptr.To(int32(min(a.RequeueAfter.Round(time.Second)/time.Second, 1<<30)))
+			seconds := int32(min(a.RequeueAfter.Seconds(), math.MaxInt32))
+			state.RequeueAfterSeconds = &seconds
 		}
 	}
 	state.PodSetUpdates = a.PodSetUpdates

@@ -14,8 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package admissioncheck is for authors of admission checks: of whatever jobs have to pass after quota was reserved for
-// them and before their pods may go, such as a budget, a licence, data that has to be there, or nodes that have to be made.
+// Package admissioncheck is for authors of admission checks: of whatever jobs have to pass after quota was reserved
+// for them and before their pods may go, such as a budget, a licence, data that has to be there, or nodes that have to
+// be made.
 //
 // An author writes one function from a QueueUnit and its AdmissionCheck to an Answer and hands it to a Controller:
 //
@@ -23,9 +24,9 @@ limitations under the License.
 //	err := c.SetupWithManager(manager)
 //
 // The function is called for units that are Reserved and wait for a check of that controllerName, again when the unit,
-// the check or an object that the unit owns changes, and after Answer.RequeueAfter. It has to be idempotent: the answer
-// may be lost, or be refused because the unit has changed, and is asked for again then. An answer is written on the very
-// state of the unit that it is about, so it never counts for another reservation.
+// the check or an object that the unit owns changes, and after Answer.RequeueAfter. It has to be idempotent: the
+// answer may be lost, or be refused because the unit has changed, and is asked for again then. An answer is written on
+// the very state of the unit that it is about, so it never counts for another reservation.
 //
 // The account of the controller needs the role jobqueue-admission-check of manifests/admission-checks.
 package admissioncheck

@@ -532,7 +532,8 @@ func TestTamperedUnitIsCorrected(t *testing.T) {
 
 func TestHandWrittenUnitWithAFalseRequestGainsNothing(t *testing.T) {
 	w := newWorld(t, newJob())
-	u := unitOf(&w.r.Kind, w.unstructuredJob(), demandOf(&w.r.Kind, w.unstructuredJob(), &jobs.Creation{}, nil, false), nil)
+	job := w.unstructuredJob()
+	u := unitOf(&w.r.Kind, job, demandOf(&w.r.Kind, job, &jobs.Creation{}, nil, false), nil)
 	u.Labels = map[string]string{v1alpha1.LabelQuotaName: "a"}
 	u.OwnerReferences = nil
 	request1(u)

@@ -50,13 +50,18 @@ func (p *planner) resume() []Action {
 		return []Action{Tell{Event: warning("CannotResume", "Resume", short(err.Error()))}}
 	}
 	event := normal("Admitted", "Resume", "quota is reserved; the job is resumed")
-	plain := after.DeepCopy()
 	if p.Kind.TemplatesFixed(p.Job) {
 		if elsewhere || p.gangedOtherwise() || p.checkedOtherwise() {
 			return p.resetStart()
 		}
-		return []Action{PatchJob{Before: p.Job, After: plain, Event: event}}
+		return []Action{PatchJob{Before: p.Job, After: after, Event: event}}
 	}
+	return p.resumeFilled(after, elsewhere, event)
+}
+
+// resumeFilled writes what its pods need into the templates of the job along with its resumption.
+func (p *planner) resumeFilled(after *unstructured.Unstructured, elsewhere bool, event *Event) []Action {
+	plain := after.DeepCopy()
 	if err := p.fill(after); err != nil {
 		return []Action{Tell{Event: warning("CannotResume", "Resume", short(err.Error()))}}
 	}
@@ -129,8 +134,8 @@ func (p *planner) checkedOtherwise() bool {
 	})
 }
 
-// asked is what admission checks ask or have asked to write into the pods of the job, by pod set. The scheduler keeps it
-// when it asks them anew.
+// asked is what admission checks ask or have asked to write into the pods of the job, by pod set. The scheduler keeps
+// it when it asks them anew.
 func (p *planner) asked() map[string][]jobs.Update {
 	if p.rel != own {
 		return nil
@@ -142,8 +147,8 @@ func askedBy(u *v1alpha1.QueueUnit) map[string][]jobs.Update {
 	return updatesOf(u, func(v1alpha1.CheckState) bool { return true })
 }
 
-// checkUpdates are what the admission checks that the unit has passed ask to write into its pods. They do not contradict
-// each other: the scheduler lets no unit go for which they do.
+// checkUpdates are what the admission checks that the unit has passed ask to write into its pods. They do not
+// contradict each other: the scheduler lets no unit go for which they do.
 func checkUpdates(u *v1alpha1.QueueUnit) map[string]jobs.Update {
 	ready := func(s v1alpha1.CheckState) bool { return s == v1alpha1.CheckState(admission.CheckReady) }
 	whole := map[string]jobs.Update{}

@@ -175,9 +175,9 @@ func conditionStatus(ok bool) metav1.ConditionStatus {
 	return metav1.ConditionFalse
 }
 
-// covers says whether what a unit was admitted with is enough for what its job asks, and holds enough for the pods that
-// it has still to run: no resource that both name is asked for beyond it. Resources that the admission does not name are
-// not limited by the quota.
+// covers says whether what a unit was admitted with is enough for what its job asks, and holds enough for the pods
+// that it has still to run: no resource that both name is asked for beyond it. Resources that the admission does not
+// name are not limited by the quota.
 func covers(u, want *v1alpha1.QueueUnit, left corev1.ResourceList) bool {
 	if !fits(want.Spec.Request, u.Spec.Request) || !samePods(u.Spec.PodSets, want.Spec.PodSets) {
 		return false

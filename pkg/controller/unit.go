@@ -102,8 +102,8 @@ func (o ownLabels) addTo(template *corev1.PodTemplateSpec) map[string]string {
 	return added
 }
 
-// demandOf reads the job as it is without what resuming added to it, and checks asked for. What cannot be read is left out and
-// named in the problem.
+// demandOf reads the job as it is without what resuming added to it, and checks asked for. What cannot be read is left
+// out and named in the problem.
 func demandOf(
 	kind *jobs.Kind, job *unstructured.Unstructured, creation *jobs.Creation, asked map[string][]jobs.Update,
 	wholeTemplates bool,

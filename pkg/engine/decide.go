@@ -41,6 +41,11 @@ func (e *Engine) decide(now time.Time) {
 	for range plan.Panics {
 		e.opts.Metrics.Inc(metrics.PanicsTotal, "extension")
 	}
+	e.carryOut(now, &plan)
+}
+
+// carryOut makes the writes of a plan.
+func (e *Engine) carryOut(now time.Time, plan *admission.Plan) {
 	for i := range plan.Evict {
 		d := &plan.Evict[i]
 		if rec := e.decided(now, d.Unit.Key, d.Unit.Attempts); rec != nil {

@@ -107,7 +107,8 @@ func (u *unitObject) readMeta(labels, annotations map[string]string) {
 		u.queue = labels[v1alpha1.QueueNameKey]
 	}
 	if u.labels = textOfLabels(labels); len(u.labels) > maxLabels {
-		u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("its labels have %d bytes, at most %d are read", len(u.labels), maxLabels))
+		u.refuse(admission.ReasonInvalidRequest,
+			fmt.Errorf("its labels have %d bytes, at most %d are read", len(u.labels), maxLabels))
 		u.labels = ""
 	}
 	u.labels = sharedText(u.labels)

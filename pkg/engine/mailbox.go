@@ -138,8 +138,9 @@ type batch struct {
 }
 
 func (b *batch) empty() bool {
-	return len(b.units.items)+len(b.queues.items)+len(b.classes.items)+len(b.checks.items)+len(b.jobs.items)+len(b.pods.items)+
-		len(b.assigns.items)+len(b.quotas.items)+len(b.results)+len(b.calls) == 0 && !b.total && !b.mapping && !b.recheck
+	return len(b.units.items)+len(b.queues.items)+len(b.classes.items)+len(b.checks.items)+len(b.jobs.items)+
+		len(b.pods.items)+len(b.assigns.items)+len(b.quotas.items)+len(b.results)+len(b.calls) == 0 &&
+		!b.total && !b.mapping && !b.recheck
 }
 
 // mailbox takes what reaches the engine. Of an object only the newest state is kept, so its size is bounded by the

@@ -65,8 +65,8 @@ type Config struct {
 	ReportAfter, ReportEvery, RefusedBackoff time.Duration
 	// Timeouts of units whose queue names none.
 	Timeouts admission.Timeouts
-	// CheckTimeout is for how long a reserved unit waits for an admission check, if its queue names no time; zero means for
-	// ever.
+	// CheckTimeout is for how long a reserved unit waits for an admission check, if its queue names no time; zero means
+	// for ever.
 	CheckTimeout time.Duration
 	// ClaimTimeout is for how long the first unit of a blocking queue claims; zero means until it is admitted.
 	ClaimTimeout time.Duration

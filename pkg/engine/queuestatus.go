@@ -75,7 +75,9 @@ type queueStatus struct {
 
 func newQueueStatuses(v *env, c *core, checks admissionChecks, w *writers) *queueStatuses {
 	earlier := func(a, b *queueStatus) int { return cmp.Or(a.at.Compare(b.at), strings.Compare(a.name, b.name)) }
-	return &queueStatuses{env: v, core: c, checks: checks, writers: w, byName: map[string]*queueStatus{}, due: queue.NewTree(earlier)}
+	return &queueStatuses{
+		env: v, core: c, checks: checks, writers: w, byName: map[string]*queueStatus{}, due: queue.NewTree(earlier),
+	}
 }
 
 // next is when the next refresh is due; zero for never.

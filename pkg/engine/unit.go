@@ -101,10 +101,13 @@ type unitHistory struct {
 var noHistory = &unitHistory{}
 
 func (h *unitHistory) empty() bool {
-	return h.message == "" && h.held.Len() == 0 && !h.recorded && h.heldPods == 0 && h.requeueAt.IsZero() &&
-		h.requeues == 0 && h.maximumExecution == 0 && h.executed == 0 && h.allocated.IsZero() &&
-		h.heartbeat.IsZero() && len(h.conditions) == 0 && h.parkedFor == "" && !h.wasAsked &&
-		h.invalid == "" && h.invalidMessage == "" && !h.panicked
+	return h.neverHeld() && h.message == "" && h.maximumExecution == 0 && h.heartbeat.IsZero() &&
+		len(h.conditions) == 0 && h.parkedFor == "" && h.invalid == "" && h.invalidMessage == "" && !h.panicked
+}
+
+func (h *unitHistory) neverHeld() bool {
+	return h.held.Len() == 0 && !h.recorded && h.heldPods == 0 && h.requeueAt.IsZero() && h.requeues == 0 &&
+		h.executed == 0 && h.allocated.IsZero() && !h.wasAsked
 }
 
 // objectMeta is what the engine needs of the metadata of an object. An informer can store what has it.

@@ -154,9 +154,9 @@ func (s *podSetAt) add(
 	return recorded, nil
 }
 
-// RestoreTemplates takes back what AddToTemplates wrote, together with its record, and says whether there was
-// anything to take back. Without a record nothing changes. Of updates it takes back what was asked for, as somebody says
-// who is not the owner of the job, by pod set.
+// RestoreTemplates takes back what AddToTemplates wrote, together with its record, and says whether there was anything
+// to take back. Without a record nothing changes. Of updates it takes back what was asked for, as somebody says who is
+// not the owner of the job, by pod set.
 func (k *Kind) RestoreTemplates(job *unstructured.Unstructured, asked map[string][]Update) bool {
 	if !k.HasAdditions(job) {
 		return false

@@ -370,8 +370,9 @@ func TestUpdatesThatCannotBe(t *testing.T) {
 		"a node selector":    {Update{NodeSelector: map[string]string{"zone": "b"}}, ErrConflict},
 		"a quota":            {Update{Labels: map[string]string{v1alpha1.LabelQuotaName: "q"}}, ErrNotAddable},
 		"an old quota label": {Update{Labels: map[string]string{"alibabacloud.com/quota-name": "q"}}, ErrNotAddable},
-		"a unit":             {Update{Annotations: map[string]string{v1alpha1.AnnotationRelatedQueueUnit: "u"}}, ErrNotAddable},
-		"a gang":             {Update{Annotations: map[string]string{extension.AnnotationGangName: "g"}}, ErrNotAddable},
+		"a unit": {Update{Annotations: map[string]string{v1alpha1.AnnotationRelatedQueueUnit: "u"}},
+			ErrNotAddable},
+		"a gang": {Update{Annotations: map[string]string{extension.AnnotationGangName: "g"}}, ErrNotAddable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := k.AddToTemplates(job, map[string]Addition{"j": {Update: tc.update}})

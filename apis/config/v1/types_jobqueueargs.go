@@ -102,8 +102,8 @@ type JobQueueArgs struct {
 	// recoveryTimeout: see podsReadyTimeout. Default 0s.
 	RecoveryTimeout *metav1.Duration `json:"recoveryTimeout,omitempty"`
 	// checkTimeout is how long a job for which quota is reserved waits for an admission check, at least 1s. Then it gives
-	// the quota back and is tried again as after unboundTimeout. 0s means for ever. Default 30m. A check may have its own in
-	// spec.admissionChecks of the queue.
+	// the quota back and is tried again as after unboundTimeout. 0s means for ever. Default 30m. A check may have its own
+	// in spec.admissionChecks of the queue.
 	CheckTimeout *metav1.Duration `json:"checkTimeout,omitempty"`
 	// claimTimeout is for how long the first job of a blocking queue that does not fit keeps others from what it waits
 	// for, at least 1s. Then it blocks nobody any more, and is admitted in its turn if it fits. 0s means until it is

@@ -109,8 +109,8 @@ type QueueSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 	// admissionChecks that units must pass after their quota is reserved and before their pods may go. Each is an
-	// AdmissionCheck of Kueue's API whose controller answers QueueUnits. While one does not exist or is not active, nothing
-	// new is reserved in the queue.
+	// AdmissionCheck of Kueue's API whose controller answers QueueUnits. While one does not exist or is not active,
+	// nothing new is reserved in the queue.
 	// +optional
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map

@@ -282,8 +282,8 @@ type QueueUnitStatus struct {
 	// +optional
 	LastUpdateTime *metav1.Time `json:"lastUpdateTime,omitempty"`
 	// admissionChecks of the unit, asked anew each time that quota is reserved for it: the write that does so sets all to
-	// Pending. Whoever owns a check answers here, in a patch that names the resource version it has read: so an answer about
-	// a former reservation is refused.
+	// Pending. Whoever owns a check answers here, in a patch that names the resource version it has read: so an answer
+	// about a former reservation is refused.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

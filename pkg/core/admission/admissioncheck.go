@@ -198,7 +198,8 @@ func (r *roster) placeReserved(now time.Time, u *unit) (reason Reason, again tim
 	return v.reason, again
 }
 
-// refuseReserved has a reserved unit lose its reservation over its checks. Its quota is for others until it is tried again.
+// refuseReserved has a reserved unit lose its reservation over its checks. Its quota is for others until it is tried
+// again.
 func (r *roster) refuseReserved(now time.Time, u *unit) (d Evict, refused bool) {
 	if u.spec.Phase != PhaseReserved {
 		return d, false
@@ -221,7 +222,10 @@ func (r *roster) refuseReserved(now time.Time, u *unit) (d Evict, refused bool) 
 // with what it was for.
 func (r *roster) dequeue(plan *Plan) {
 	for _, u := range inOrder(r.dequeues) {
-		r.change(u, func() { u.stage, u.own().attempt = stageDequeuing, u.spec.Attempts })
+		r.change(u, func() {
+			r.unplace(u) // what it asks for beyond what it holds waits for that
+			u.stage, u.own().attempt = stageDequeuing, u.spec.Attempts
+		})
 		plan.Dequeue = append(plan.Dequeue, Dequeue{Unit: u.spec})
 	}
 }

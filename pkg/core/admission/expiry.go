@@ -207,8 +207,8 @@ func (r *roster) expiryChanged(now time.Time, u *unit) bool {
 	return backlog.MomentOf(x.at) != u.retryAt
 }
 
-// expire has the unit lose what nothing uses, if its time is over still. After it has run for as long as it may it is to
-// be made inactive.
+// expire has the unit lose what nothing uses, if its time is over still. After it has run for as long as it may it is
+// to be made inactive.
 func (r *roster) expire(now time.Time, u *unit) (d Evict, expired bool) {
 	x := r.expiryOf(now, u)
 	if !x.over(now) || u.spec.Unsuspendable && u.spec.Phase.Releases() {

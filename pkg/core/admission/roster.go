@@ -241,18 +241,11 @@ func (r *roster) placeAdmitted(now time.Time, u *unit) {
 	if reason == "" && !u.spec.Quarantined {
 		reason, again = r.placeReserved(now, u)
 	}
-	expires, overdue := r.expiryOf(now, u), expiry{}
-	switch {
-	case reason != "" || !expires.over(now):
-	case u.spec.Unsuspendable && u.spec.Phase.Releases():
-		expires, overdue = expiry{}, expires
-	default:
-		reason = expires.reason
+	if reason == "" {
+		var expires time.Time
+		reason, expires = r.placeExpiry(now, u)
+		again = earlier(again, expires)
 	}
-	if u.overdue != overdue {
-		u.own().overdue = overdue
-	}
-	again = earlier(again, expires.at)
 	if reason == "" && !u.spec.Quarantined {
 		again = earlier(again, r.placeSize(now, u))
 	}
@@ -260,11 +253,11 @@ func (r *roster) placeAdmitted(now time.Time, u *unit) {
 		r.retryAt(u, again)
 		return
 	}
-	if overdue.reason == "" {
+	if u.overdue.reason == "" {
 		r.reports.move(u, 0)
 		u.report = noReport
 	} else {
-		r.reports.plan(u, Finding{Reason: overdue.reason}, now)
+		r.reports.plan(u, Finding{Reason: u.overdue.reason}, now)
 	}
 	switch {
 	case reason == "":
@@ -275,6 +268,23 @@ func (r *roster) placeAdmitted(now time.Time, u *unit) {
 		delete(r.dequeues, u)
 		r.evictions[u] = struct{}{}
 	}
+}
+
+// placeExpiry says why an admitted unit has to go for its time, or when it will. Where its pods cannot be taken away
+// that is noted, and told.
+func (r *roster) placeExpiry(now time.Time, u *unit) (reason Reason, at time.Time) {
+	expires, overdue := r.expiryOf(now, u), expiry{}
+	switch {
+	case !expires.over(now):
+	case u.spec.Unsuspendable && u.spec.Phase.Releases():
+		expires, overdue = expiry{}, expires
+	default:
+		reason = expires.reason
+	}
+	if u.overdue != overdue {
+		u.own().overdue = overdue
+	}
+	return reason, expires.at
 }
 
 // leave takes a unit out of every collection that depends on its place, and of the share of its namespace.

@@ -18,8 +18,8 @@ package admission
 
 import "time"
 
-// Settle reports the outcome of the write of Admit, Dequeue, Resize or Evict of this unit and attempt. An outcome of a write
-// that is not in flight is ignored.
+// Settle reports the outcome of the write of Admit, Dequeue, Resize or Evict of this unit and attempt. An outcome of a
+// write that is not in flight is ignored.
 func (s *State) Settle(now time.Time, unitKey string, attempt int64, o Outcome) {
 	u, ok := s.units[unitKey]
 	if !ok || !u.inFlight() || u.attempt != attempt || o == OutcomeUnknown {

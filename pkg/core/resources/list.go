@@ -132,12 +132,12 @@ func (l List) Part(parts, of int64) List {
 	parts = min(parts, of)
 	items := make([]Item, 0, len(l.items))
 	for _, it := range l.items {
-		hi, lo := bits.Mul64(uint64(max(it.Amount, 0)), uint64(parts)) //nolint:gosec // neither is negative
+		hi, lo := bits.Mul64(uint64(max(it.Amount, 0)), uint64(parts))
 		quotient, rest := bits.Div64(hi, lo, uint64(of))
 		if rest > 0 {
 			quotient++
 		}
-		items = append(items, Item{it.Name, int64(quotient)}) //nolint:gosec // not above the whole
+		items = append(items, Item{it.Name, int64(quotient)})
 	}
 	return FromSorted(items)
 }

@@ -52,7 +52,9 @@ func TestWhoAnswersChecks(t *testing.T) {
 	waitEstablished(t, admin, "admissionchecks.kueue.x-k8s.io")
 	const namespace = "answers"
 	bindCheckRole(t, namespace)
-	startChecks(t, func(_ context.Context, u *v1alpha1.QueueUnit, c *v1beta1.AdmissionCheck) (admissioncheck.Answer, error) {
+	startChecks(t, func(
+		_ context.Context, u *v1alpha1.QueueUnit, c *v1beta1.AdmissionCheck,
+	) (admissioncheck.Answer, error) {
 		switch u.Name {
 		case "poor":
 			return admissioncheck.Answer{State: admissioncheck.Retry, Message: c.Spec.Parameters.Name + " is spent",
