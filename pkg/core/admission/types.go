@@ -94,6 +94,8 @@ type Unit struct {
 	Labels string
 	// Checks are the answers of the admission checks of a unit in phase Reserved; nil if none was asked.
 	Checks *CheckAnswers
+	// TemplatesWritten: what admission checks asked to write into the pods of its job may be in their templates.
+	TemplatesWritten bool
 	// Deactivate, when set, is why the unit is to be made inactive, which nobody has done yet. Until then it waits.
 	Deactivate *Deactivation
 	// Invalid, when set, parks the unit with this reason and message (could not be decoded, evaluated, ...).
