@@ -405,7 +405,9 @@ func (u *unitObject) readSizes(admitted []heldSet) {
 	u.request, u.pods = resources.List{}, 0
 	for i := range u.sets {
 		s := &u.sets[i]
-		s.shrink(min(max(admitted[i].Replicas, 0), s.count))
+		if s.least < s.count {
+			s.shrink(min(max(admitted[i].Replicas, 0), s.count))
+		}
 		u.request, u.pods = u.request.Add(s.total), u.pods+s.count
 	}
 }

@@ -209,6 +209,13 @@ func (k *Kind) RestoreCounts(job *unstructured.Unstructured) bool {
 	return true
 }
 
+// DropCounts removes the record and leaves the numbers of pods as they are.
+func DropCounts(job *unstructured.Unstructured) {
+	annotations := job.GetAnnotations()
+	delete(annotations, v1alpha1.AnnotationWholeCounts)
+	setAnnotations(job, annotations)
+}
+
 func (s *podSetAt) holds(field source, n int64) bool {
 	have, found, err := s.number(field)
 	return err == nil && found && have == n
