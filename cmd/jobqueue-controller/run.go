@@ -146,7 +146,8 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 	err = controller.Setup(ctx, mgr, controller.Options{
 		QueueNamespace: c.QueueNamespace, Predicate: predicate, Concurrency: c.Concurrency,
 		Clock: clock.RealClock{}, Gates: gates(c.KoordinatorFeatureGates),
-		WholeTemplates: c.UnitTemplates == v1alpha1.UnitTemplatesFull, ReportsPerSecond: c.ReportsPerSecond,
+		PartialAdmission: true,
+		WholeTemplates:   c.UnitTemplates == v1alpha1.UnitTemplatesFull, ReportsPerSecond: c.ReportsPerSecond,
 	})
 	if err != nil {
 		return err

@@ -60,7 +60,9 @@ type Observation struct {
 	Creation *jobs.Creation
 	// WholeTemplates: units hold pod templates whole.
 	WholeTemplates bool
-	Bound          Bound
+	// PartialAdmission: units say with how few pods their jobs can do.
+	PartialAdmission bool
+	Bound            Bound
 	// RequeuesSuspended: the queue of the unit has jobs that their owners suspend wait again, and does not hold them.
 	RequeuesSuspended bool
 	// Refusal is what the API server said when it refused a pod of the job, empty if it refused none; nil: nobody has
@@ -112,6 +114,9 @@ func decide(o Observation) []Action {
 		return p.unmanaged()
 	}
 	p.demand = demandOf(o.Kind, o.Job, o.Creation, p.asked(), o.WholeTemplates)
+	if !o.PartialAdmission {
+		p.demand.onlyWhole()
+	}
 	p.demand.checkScheduler(o.Creation, o.Schedules)
 	p.checkHeld()
 	p.want = unitOf(o.Kind, o.Job, p.demand, o.Priorities.unitPriority(&p.demand))
@@ -188,6 +193,7 @@ func (p *planner) handBack() *unstructured.Unstructured {
 	jobs.UnmarkSuspended(after)
 	unstamp(after)
 	if p.Kind.Suspended(after) {
+		p.Kind.RestoreCounts(after)
 		if !p.Kind.TemplatesFixed(after) {
 			p.Kind.RestoreTemplates(after, p.asked())
 		}

@@ -18,6 +18,8 @@ package controller
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
 // The templates of a job that waits are as its owner wrote them. What admission checks asked to write into them is taken
@@ -29,23 +31,27 @@ func (p *planner) restore() []Action {
 	if p.Kind.TemplatesFixed(p.Job) && (p.chargedElsewhere() || p.Kind.HasUpdates(p.Job)) {
 		return p.resetStart() // now, so that admission need not wait for it
 	}
-	if after := p.restored(); after != nil {
-		return []Action{PatchJob{Before: p.Job, After: after}}
+	if after, plain := p.restored(); after != nil {
+		return []Action{PatchJob{Before: p.Job, After: after, Plain: plain}}
 	}
 	return p.forget()
 }
 
-// restored is the job with its templates as its owner wrote them, nil when there is nothing to take back or
-// the API server would refuse it.
-func (p *planner) restored() *unstructured.Unstructured {
-	if p.Kind.TemplatesFixed(p.Job) {
-		return nil
+// restored is the job with its templates and numbers of pods as its owner wrote them, nil when there is nothing to take
+// back or the API server would refuse it. Plain has the numbers as they are: what is recorded of them may be forged.
+func (p *planner) restored() (after, plain *unstructured.Unstructured) {
+	after = p.Job.DeepCopy()
+	templates := !p.Kind.TemplatesFixed(p.Job) && p.Kind.RestoreTemplates(after, p.asked())
+	if !p.Kind.HasCounts(p.Job) {
+		if templates {
+			return after, nil
+		}
+		return nil, nil
 	}
-	after := p.Job.DeepCopy()
-	if !p.Kind.RestoreTemplates(after, p.asked()) {
-		return nil
-	}
-	return after
+	plain = after.DeepCopy()
+	jobs.DropCounts(plain)
+	p.Kind.RestoreCounts(after)
+	return after, plain
 }
 
 // forget takes out of a unit that waits what checks asked for, once the API server itself says that no template has it.

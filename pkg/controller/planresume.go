@@ -49,7 +49,10 @@ func (p *planner) resume() []Action {
 	if err := p.Kind.SetSuspend(after, false); err != nil {
 		return []Action{Tell{Event: warning("CannotResume", "Resume", short(err.Error()))}}
 	}
-	event := normal("Admitted", "Resume", "quota is reserved; the job is resumed")
+	if err := p.scale(after); err != nil {
+		return []Action{Tell{Event: warning("CannotResume", "Resume", short(err.Error()))}}
+	}
+	event := normal("Admitted", "Resume", p.resumes())
 	if p.Kind.TemplatesFixed(p.Job) {
 		if elsewhere || p.gangedOtherwise() || p.checkedOtherwise() {
 			return p.resetStart()
@@ -71,9 +74,13 @@ func (p *planner) resumeFilled(after *unstructured.Unstructured, elsewhere bool,
 	return []Action{PatchJob{Before: p.Job, After: after, Plain: plain, Event: event}}
 }
 
-// fill makes the pod templates of a job what its pods need: what their owner wrote, and our additions.
+// fill makes the pod templates of a job what its pods need: what their owner wrote, and our additions. Their gang has as
+// many pods as were admitted.
 func (p *planner) fill(job *unstructured.Unstructured) error {
 	p.Kind.RestoreTemplates(job, p.asked())
+	if err := p.scale(job); err != nil {
+		return err
+	}
 	return p.Kind.AddToTemplates(job, p.additions(job))
 }
 

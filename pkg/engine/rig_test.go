@@ -372,7 +372,7 @@ func rigOn(t *testing.T, api *fakeAPI, quotas *fakeQuotas, clock *clocktesting.F
 	r := &rig{t: t, api: api, quotas: quotas, clock: clock, metrics: metrics.New()}
 	r.engine = drive(t, Options{
 		Client: api.rest, Metadata: metadataOf{api.client}, Quotas: quotas, Clock: clock,
-		Predicate: predicate, Metrics: r.metrics,
+		Predicate: predicate, Metrics: r.metrics, Config: Config{PartialAdmission: true},
 		Submit: func(w *Write) { r.submitted = append(r.submitted, w) },
 		Activate: func(pods map[string]*corev1.Pod) {
 			r.activated = append(r.activated, slices.Sorted(maps.Keys(pods))...)
