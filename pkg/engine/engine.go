@@ -49,6 +49,7 @@ type Engine struct {
 	statuses  *queueStatuses
 	gauges    *gauges
 	reports   reports
+	reasons   reasonPace
 	classes   classes
 	checks    admissionChecks
 	queues    map[string]*queueObject
@@ -79,7 +80,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		env: v, box: newMailbox(), audits: newAudits(), lead: make(chan struct{}),
 		core: newCore(v), kinship: kin, units: newRecords(v.managesOwner, v.unitNamedBy, kin), publisher: newPublisher(),
-		reports: reports{}, classes: classes{}, checks: admissionChecks{},
+		reports: reports{}, reasons: newReasonPace(v.opts.Config.ReasonsPerSecond, o.Clock.Now()), classes: classes{}, checks: admissionChecks{},
 		queues: map[string]*queueObject{}, queueNames: newNames(), jobs: map[jobKey]types.UID{}, ghosts: map[string]int{},
 		startup: startup{env: v, begun: o.Clock.Now()}, pace: pace{took: o.Clock.Since},
 	}
@@ -175,6 +176,9 @@ func (e *Engine) step() time.Time {
 		if e.leading && e.core.sound() && e.pace.ready(now) {
 			e.decide(now)
 		}
+		if e.leading && e.core.sound() {
+			e.tell(now)
+		}
 		e.publish()
 		e.handOut(now)
 		e.activatePods(now)
@@ -196,7 +200,7 @@ func (e *Engine) nextWake() time.Time {
 	if e.leading {
 		at = earliest(at, e.statuses.next(), e.reports.next())
 		if e.core.sound() {
-			at = earliest(at, e.pace.next())
+			at = earliest(at, e.pace.next(), e.reasons.next())
 		}
 	}
 	return at

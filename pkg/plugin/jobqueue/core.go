@@ -233,6 +233,8 @@ func (c *core) engineOptions() engine.Options {
 			ClaimTimeout:  c.args.ClaimTimeout.Duration,
 			ReportEvery:   c.args.ExplainEvery.Duration,
 			AuditInterval: c.args.AuditInterval.Duration,
+
+			ReasonsPerSecond: int(c.args.ReasonsPerSecond),
 		},
 		Policies:   c.extensions.policies,
 		Checks:     c.extensions.checks,
