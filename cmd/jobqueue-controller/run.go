@@ -147,6 +147,7 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 		QueueNamespace: c.QueueNamespace, Predicate: predicate, Concurrency: c.Concurrency,
 		Clock: clock.RealClock{}, Gates: gates(c.KoordinatorFeatureGates),
 		WholeTemplates: c.UnitTemplates == v1alpha1.UnitTemplatesFull, ReportsPerSecond: c.ReportsPerSecond,
+		EventsPerSecond: c.EventsPerSecond,
 	})
 	if err != nil {
 		return err

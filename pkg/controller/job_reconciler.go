@@ -78,6 +78,8 @@ type JobReconciler struct {
 	QueueNamespace string
 	// Reports is the pace of all reports of this process; nil is no bound.
 	Reports flowcontrol.PassiveRateLimiter
+	// Events is the pace of all events of this process about what jobs wait for; nil is no bound.
+	Events *Slots
 
 	told    *told
 	written *written
@@ -118,10 +120,16 @@ func (r *JobReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	if r.behind(o) {
 		return ctrl.Result{}, nil // the event with our own write is on its way
 	}
-	if o.Job != nil {
-		record(r.Recorder, o.Job, r.told.pending(o.Job, o.Unit))
+	if o.Job == nil {
+		return r.carryOut(ctx, o)
 	}
-	return r.carryOut(ctx, o)
+	event, again := r.told.waits(o.Job, o.Unit, r.Events, r.Clock.Now())
+	record(r.Recorder, o.Job, event)
+	result, err := r.carryOut(ctx, o)
+	if again > 0 && (result.RequeueAfter == 0 || again < result.RequeueAfter) {
+		result.RequeueAfter = again
+	}
+	return result, err
 }
 
 func (r *JobReconciler) behind(o Observation) bool {
