@@ -24,7 +24,7 @@ func effective(rec *unitRecord, held resources.List) map[string]any {
 	fields := map[string]any{"queue": rec.queue, "quota": rec.quota, "requested": shorten(rec.object.request.String())}
 	if held.Len() > 0 {
 		fields["held"] = shorten(held.String())
-	} else {
+	} else if rec.object.attempts > 0 {
 		fields["held"] = nil
 	}
 	return fields

@@ -233,3 +233,45 @@ func (w *world) checkTold(t require.TestingT) {
 		}
 	}
 }
+
+// A backlog of 100,000 is told in an hour and a half at twenty a second, each unit once; then nothing is.
+func TestABacklogIsTold(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a second")
+	}
+	const units, perSecond = 100_000, 20
+	s := crowd(Config{ExplainAfter: 5 * time.Second, ExplainEvery: 10 * time.Second}, units)
+	now, total := epoch.Add(5*time.Second), 0
+	for ; !s.TellAt(now).IsZero(); now = now.Add(time.Second / perSecond) {
+		told, _ := s.Tell(now, 1)
+		total += len(told)
+	}
+	require.Equal(t, units, total)
+	require.Less(t, now.Sub(epoch), 90*time.Minute)
+	for range 100 {
+		now = now.Add(time.Minute)
+		s.Decide(now)
+		told, _ := s.Tell(now, perSecond)
+		require.Empty(t, told)
+	}
+}
+
+// BenchmarkTell: what it costs to find the next one that is to be told, of a group whose reason has changed.
+func BenchmarkTell(b *testing.B) {
+	for _, units := range []int{1_000, 100_000} {
+		b.Run(fmt.Sprint(units), func(b *testing.B) {
+			s, now, held := crowd(Config{}, units), epoch, false
+			for b.Loop() {
+				told, _ := s.Tell(now, 1)
+				if len(told) > 0 {
+					continue
+				}
+				b.StopTimer()
+				held, now = !held, now.Add(time.Second)
+				s.UpsertQueue(now, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1, Held: held})
+				s.Decide(now)
+				b.StartTimer()
+			}
+		})
+	}
+}
