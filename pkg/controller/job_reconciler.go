@@ -80,6 +80,8 @@ type JobReconciler struct {
 	Reports flowcontrol.PassiveRateLimiter
 	// Events is the pace of all events of this process about what jobs wait for; nil is no bound.
 	Events *Slots
+	// Survey of nodes and quotas; nil warns of nothing that depends on them.
+	Survey *Survey
 
 	told    *told
 	written *written
@@ -493,6 +495,9 @@ func (r *JobReconciler) judge(ctx context.Context, o *Observation, job *unstruct
 			o.Unmanaged = r.Predicate.UnmanagedJob(job, namespace.Labels, labels...)
 		}
 		return nil
+	}
+	if o.Unit == nil {
+		o.Cluster = r.Survey.look(ctx)
 	}
 	o.Priorities.Most = mostOf(namespace.Annotations)
 	o.Priorities.Class, err = r.classOf(ctx, job)

@@ -58,6 +58,7 @@ type KindSet struct {
 	// reports is their common pace.
 	reports flowcontrol.PassiveRateLimiter
 	events  *Slots
+	survey  *Survey
 	changed chan struct{}
 
 	mu        sync.Mutex
@@ -223,7 +224,7 @@ func (s *KindSet) reconciler(
 	r := NewJobReconciler(kind, p, s.mgr.GetClient(), s.mgr.GetAPIReader(), s.mgr.GetEventRecorder(recorderName),
 		s.options.Clock)
 	r.Jobs, r.Profiles, r.Gates, r.WholeTemplates = own, s.profiles, s.options.Gates, s.options.WholeTemplates
-	r.Reports, r.Events, r.QueueNamespace = s.reports, s.events, s.options.QueueNamespace
+	r.Reports, r.Events, r.Survey, r.QueueNamespace = s.reports, s.events, s.survey, s.options.QueueNamespace
 	if !kind.OfPods() {
 		return own, r, nil
 	}

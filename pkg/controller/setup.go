@@ -130,6 +130,7 @@ func setupKinds(mgr manager.Manager, profiles *Profiles, o Options) (*KindSet, e
 		served:  &Served{Discovery: found, Schemas: openapi3.NewRoot(found.OpenAPIV3())},
 		reports: flowcontrol.NewTokenBucketPassiveRateLimiter(float32(o.ReportsPerSecond), o.ReportsPerSecond),
 		events:  NewSlots(o.EventsPerSecond),
+		survey:  NewSurvey(mgr.GetAPIReader(), o.Clock),
 	}
 	return kinds, mgr.Add(kinds)
 }

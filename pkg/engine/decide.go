@@ -136,6 +136,7 @@ func (e *Engine) handOut(now time.Time) {
 	if !e.leading {
 		return
 	}
+	e.tell(now)
 	e.reports.take(now, func(key string, x report) { e.writeReport(now, key, x) })
 	e.statuses.refresh(now, e.queues)
 }

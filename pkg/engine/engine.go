@@ -176,9 +176,6 @@ func (e *Engine) step() time.Time {
 		if e.leading && e.core.sound() && e.pace.ready(now) {
 			e.decide(now)
 		}
-		if e.leading && e.core.sound() {
-			e.tell(now)
-		}
 		e.publish()
 		e.handOut(now)
 		e.activatePods(now)
@@ -198,9 +195,9 @@ func (e *Engine) due(now time.Time) bool {
 func (e *Engine) nextWake() time.Time {
 	at := earliest(e.retryAt, e.resyncAt, e.quotas.next(e.gather()), e.gauges.next())
 	if e.leading {
-		at = earliest(at, e.statuses.next(), e.reports.next())
+		at = earliest(at, e.statuses.next(), e.reports.next(), e.reasons.next())
 		if e.core.sound() {
-			at = earliest(at, e.pace.next(), e.reasons.next())
+			at = earliest(at, e.pace.next())
 		}
 	}
 	return at

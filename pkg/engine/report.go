@@ -64,6 +64,9 @@ func (r reports) again(now time.Time, key string, w *Write) {
 // tell has the core say who is to be told why it waits, as many as the pace allows, and writes that.
 func (e *Engine) tell(now time.Time) {
 	p := &e.reasons
+	if p.wanted = (time.Time{}); !e.core.sound() {
+		return
+	}
 	var list []admission.Explain
 	e.core.call("", func(s *admission.State) {
 		p.wanted = s.TellAt(now)
