@@ -134,6 +134,7 @@ func TestRoles(t *testing.T) {
 		"viewer": {
 			"queues": read, "queues/status": read, "queueunits": read, "queueunits/status": read,
 			"units": look, "localqueues": look, "localqueues/waitingunits": look, "localquotas": look,
+			"localquotas/units": look,
 		},
 		"submitter": {"queueunits": readAnd("create", "patch", "delete")},
 		"operator": {
@@ -145,7 +146,7 @@ func TestRoles(t *testing.T) {
 			"queues": readAnd("create", "update", "patch", "delete"), "queueunits": readAnd("update", "patch", "delete"),
 			"queues/status": read, "queueunits/status": read,
 			"units": look, "units/full": look, "quotas": look, "quotas/units": look,
-			"localqueues": look, "localqueues/waitingunits": look, "localquotas": look,
+			"localqueues": look, "localqueues/waitingunits": look, "localquotas": look, "localquotas/units": look,
 			"audits": {"get", "list", "create"},
 		},
 		"nobody": {},
@@ -159,7 +160,8 @@ func TestRoles(t *testing.T) {
 	}
 	resources := []string{
 		"queues", "queues/status", "queueunits", "queueunits/status", "elasticquotas", "jobs", "pods", "secrets",
-		"units", "units/full", "localqueues", "localqueues/waitingunits", "localquotas", "quotas", "quotas/units", "audits",
+		"units", "units/full", "localqueues", "localqueues/waitingunits", "localquotas",
+		"localquotas/units", "quotas", "quotas/units", "audits",
 	}
 	verbs := []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "use"}
 	for user, may := range roles {
