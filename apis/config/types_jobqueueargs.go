@@ -59,6 +59,7 @@ type JobQueueArgs struct {
 	ItemsInStatus          int32
 	ExplainAfter           metav1.Duration
 	ExplainEvery           metav1.Duration
+	ReasonsPerSecond       int32
 	ResyncInterval         metav1.Duration
 	AuditInterval          metav1.Duration
 	UnknownJobs            UnknownJobsPolicy

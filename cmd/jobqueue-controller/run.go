@@ -148,6 +148,7 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 		Clock: clock.RealClock{}, Gates: gates(c.KoordinatorFeatureGates),
 		PartialAdmission: true,
 		WholeTemplates:   c.UnitTemplates == v1alpha1.UnitTemplatesFull, ReportsPerSecond: c.ReportsPerSecond,
+		EventsPerSecond: c.EventsPerSecond,
 	})
 	if err != nil {
 		return err

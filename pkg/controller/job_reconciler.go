@@ -80,6 +80,10 @@ type JobReconciler struct {
 	QueueNamespace string
 	// Reports is the pace of all reports of this process; nil is no bound.
 	Reports flowcontrol.PassiveRateLimiter
+	// Events is the pace of all events of this process about what jobs wait for; nil is no bound.
+	Events *Slots
+	// Survey of nodes and quotas; nil warns of nothing that depends on them.
+	Survey *Survey
 
 	told    *told
 	written *written
@@ -120,10 +124,16 @@ func (r *JobReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	if r.behind(o) {
 		return ctrl.Result{}, nil // the event with our own write is on its way
 	}
-	if o.Job != nil {
-		record(r.Recorder, o.Job, r.told.pending(o.Job, o.Unit))
+	if o.Job == nil {
+		return r.carryOut(ctx, o)
 	}
-	return r.carryOut(ctx, o)
+	event, again := r.told.waits(o.Job, o.Unit, r.Events, r.Clock.Now())
+	record(r.Recorder, o.Job, event)
+	result, err := r.carryOut(ctx, o)
+	if again > 0 && (result.RequeueAfter == 0 || again < result.RequeueAfter) {
+		result.RequeueAfter = again
+	}
+	return result, err
 }
 
 func (r *JobReconciler) behind(o Observation) bool {
@@ -488,6 +498,9 @@ func (r *JobReconciler) judge(ctx context.Context, o *Observation, job *unstruct
 			o.Unmanaged = r.Predicate.UnmanagedJob(job, namespace.Labels, labels...)
 		}
 		return nil
+	}
+	if o.Unit == nil {
+		o.Cluster = r.Survey.look(ctx)
 	}
 	o.Priorities.Most = mostOf(namespace.Annotations)
 	o.Priorities.Class, err = r.classOf(ctx, job)

@@ -57,6 +57,8 @@ type KindSet struct {
 	profiles *Profiles
 	// reports is their common pace.
 	reports flowcontrol.PassiveRateLimiter
+	events  *Slots
+	survey  *Survey
 	changed chan struct{}
 
 	mu        sync.Mutex
@@ -223,7 +225,7 @@ func (s *KindSet) reconciler(
 		s.options.Clock)
 	r.Jobs, r.Profiles, r.Gates, r.WholeTemplates = own, s.profiles, s.options.Gates, s.options.WholeTemplates
 	r.PartialAdmission = s.options.PartialAdmission
-	r.Reports, r.QueueNamespace = s.reports, s.options.QueueNamespace
+	r.Reports, r.Events, r.Survey, r.QueueNamespace = s.reports, s.events, s.survey, s.options.QueueNamespace
 	if !kind.OfPods() {
 		return own, r, nil
 	}

@@ -58,6 +58,8 @@ type Observation struct {
 	Priorities Priorities
 	// Creation is what the cluster does to the pods of the job.
 	Creation *jobs.Creation
+	// Cluster is for warnings about a job that has no unit yet; nil where nobody has looked.
+	Cluster *Cluster `json:"-"`
 	// WholeTemplates: units hold pod templates whole.
 	WholeTemplates bool
 	// PartialAdmission: units say with how few pods their jobs can do.
@@ -248,7 +250,7 @@ func (p *planner) finish(end jobs.End) []Action {
 // enter gives a job its unit: adopted if it runs already, else suspended first.
 func (p *planner) enter() []Action {
 	if p.Kind.Suspended(p.Job) {
-		return []Action{p.create()}
+		return append([]Action{p.create()}, p.doubts()...)
 	}
 	switch p.bound() {
 	case BoundUnknown:
@@ -260,9 +262,9 @@ func (p *planner) enter() []Action {
 			return []Action{ReadUnit{}}
 		}
 		if !p.suspendable() {
-			return []Action{p.create()}
+			return append([]Action{p.create()}, p.doubts()...)
 		}
-		return []Action{p.suspend(), p.create()}
+		return append([]Action{p.suspend(), p.create()}, p.doubts()...)
 	default:
 		return nil
 	}

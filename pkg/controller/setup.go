@@ -102,6 +102,8 @@ type Options struct {
 	PartialAdmission bool
 	// ReportsPerSecond is how many units are written in a second to tell how many pods of their jobs are ready.
 	ReportsPerSecond int
+	// EventsPerSecond is how many jobs are told in a second what they wait for.
+	EventsPerSecond int
 }
 
 // Setup adds all reconcilers to the manager.
@@ -129,6 +131,8 @@ func setupKinds(mgr manager.Manager, profiles *Profiles, o Options) (*KindSet, e
 		mgr: mgr, options: o, profiles: profiles, predicate: o.Predicate, changed: make(chan struct{}, 1),
 		served:  &Served{Discovery: found, Schemas: openapi3.NewRoot(found.OpenAPIV3())},
 		reports: flowcontrol.NewTokenBucketPassiveRateLimiter(float32(o.ReportsPerSecond), o.ReportsPerSecond),
+		events:  NewSlots(o.EventsPerSecond),
+		survey:  NewSurvey(mgr.GetAPIReader(), o.Clock),
 	}
 	return kinds, mgr.Add(kinds)
 }

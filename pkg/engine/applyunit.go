@@ -124,7 +124,7 @@ func (e *Engine) resolve(u *unitObject) admission.Unit {
 		RequeueAt: u.requeueAt, Requeues: u.requeues, Deactivate: u.deactivate(),
 		MaximumExecution: u.maximumExecution, Executed: u.executed, Labels: u.labels, Checks: u.checks,
 		Held: u.held, HeldPods: u.heldPods, Recorded: u.recorded, Adopted: u.wasAdopted(),
-		Invalid: u.invalid, InvalidMessage: u.invalidMessage,
+		Invalid: u.invalid, InvalidMessage: u.invalidMessage, Said: u.said(),
 	}
 	c.Ready, c.NotReadySince = u.readiness()
 	if p := e.managed.Load(); u.hasConsumer && p != nil {

@@ -59,10 +59,11 @@ type Config struct {
 	ItemsInStatus         int
 	// ResyncInterval: every quota is observed and every pod of an admitted job activated again this often.
 	ResyncInterval time.Duration
-	// ReportAfter is how long a unit must be first among its like and not fit before its reason is written; ReportEvery
-	// the least time between two such writes. A unit whose write was refused waits for RefusedBackoff, and longer each
-	// time.
+	// ReportAfter is how long a unit must wait before its reason is written; ReportEvery the least time between two such
+	// writes. A unit whose write was refused waits for RefusedBackoff, and longer each time.
 	ReportAfter, ReportEvery, RefusedBackoff time.Duration
+	// ReasonsPerSecond bounds how many reasons are written in a second, to all units together.
+	ReasonsPerSecond int
 	// Timeouts of units whose queue names none.
 	Timeouts admission.Timeouts
 	// CheckTimeout is for how long a reserved unit waits for an admission check, if its queue names no time; zero means
@@ -136,6 +137,7 @@ func (o *Options) complete() error {
 	setDefault(&c.ResyncInterval, 30*time.Second)
 	setDefault(&c.ReportAfter, 5*time.Second)
 	setDefault(&c.ReportEvery, 10*time.Second)
+	setDefault(&c.ReasonsPerSecond, 20)
 	setDefault(&c.RefusedBackoff, 10*time.Second)
 	setDefault(&c.TrailingCheck, 20*time.Millisecond)
 	setDefault(&c.Gather, 20*time.Millisecond)

@@ -299,9 +299,14 @@ func sharedPriority(n *int32) *int32 {
 var (
 	// sharedMessages are those that were seen lately.
 	sharedMessages = intern.NewPool(maphash.String, func(a, b string) bool { return a == b })
+	sharedSayings  = intern.NewPool(hashSaying, func(a, b *admission.Saying) bool { return *a == *b })
 	sharedLists    = intern.NewPool(hashList, resources.List.Same)
 	sharedSets     = intern.NewPool(hashSets, sameSets)
 )
+
+func hashSaying(seed maphash.Seed, said *admission.Saying) uint64 {
+	return maphash.Comparable(seed, *said)
+}
 
 func hashList(seed maphash.Seed, list resources.List) uint64 {
 	var h maphash.Hash

@@ -65,11 +65,11 @@ type Write struct {
 	borrows bool
 	// held is what a resize writes that the unit holds.
 	held resources.List
-	// message and tries belong to the writing of a reason.
-	message string
-	tries   int
-	ctx     context.Context //nolint:containedctx // ends with the unit or with the process, whichever is first
-	cancel  context.CancelFunc
+	// said and tries belong to the writing of a reason.
+	said   admission.Saying
+	tries  int
+	ctx    context.Context //nolint:containedctx // ends with the unit or with the process, whichever is first
+	cancel context.CancelFunc
 }
 
 // decides says whether the write carries a decision: then its outcome must become known.
@@ -105,6 +105,10 @@ type Result struct {
 	// retryAfter is what the server asks for.
 	retryAfter time.Duration
 	final      bool // for unknown outcomes: nothing further follows
+	// took is how long the attempt took, beside how many others one was under way, itself included; zero where nobody
+	// measured.
+	took   time.Duration
+	beside int
 }
 
 // data of the merge patch. The resource version makes the request idempotent: it applies at most once (I3). The UID
@@ -420,16 +424,15 @@ func conditionFor(u *unitObject, reason admission.Reason) (conditionType string,
 }
 
 // reportStatus is what saying why a unit waits writes. An admitted unit without a reason waits for nothing.
-func reportStatus(u *unitObject, reason admission.Reason, message string, now time.Time) map[string]any {
-	message = shorten(message)
-	about := metav1.Condition{Reason: string(reason), Message: message}
-	about.Type, about.Status = conditionFor(u, reason)
-	if reason == "" {
+func reportStatus(u *unitObject, said *admission.Saying, now time.Time) map[string]any {
+	about := metav1.Condition{Reason: string(said.Reason), Message: said.Message}
+	about.Type, about.Status = conditionFor(u, said.Reason)
+	if said.Reason == "" {
 		about.Status, about.Reason, about.Message = metav1.ConditionFalse, "NotNeeded", "no more is asked for than is held"
 	}
 	status := map[string]any{
 		"lastUpdateTime": metav1.NewTime(now),
-		"message":        message,
+		"message":        said.Message,
 		"conditions":     withConditions(u, now, about),
 	}
 	if u.phase == admission.PhaseNone || u.phase == admission.PhasePreempted {
@@ -451,11 +454,11 @@ func withConditions(u *unitObject, now time.Time, set ...metav1.Condition) []met
 }
 
 // reported says whether the object says this already.
-func reported(u *unitObject, reason admission.Reason, message string) bool {
-	about, status := conditionFor(u, reason)
+func reported(u *unitObject, said *admission.Saying) bool {
+	about, status := conditionFor(u, said.Reason)
 	c := u.condition(about)
-	if reason == "" {
+	if said.Reason == "" {
 		return c == nil || c.Status != status
 	}
-	return c != nil && c.Status == status && c.Reason == string(reason) && c.Message == shorten(message)
+	return c != nil && c.Status == status && c.Reason == string(said.Reason) && c.Message == said.Message
 }

@@ -52,6 +52,7 @@ func toInternal(in *JobQueueArgs, out *config.JobQueueArgs) {
 	out.ItemsInStatus = *in.ItemsInStatus
 	out.ExplainAfter = *in.ExplainAfter
 	out.ExplainEvery = *in.ExplainEvery
+	out.ReasonsPerSecond = *in.ReasonsPerSecond
 	out.ResyncInterval = *in.ResyncInterval
 	out.AuditInterval = *in.AuditInterval
 	out.UnknownJobs = config.UnknownJobsPolicy(*in.UnknownJobs)
@@ -81,6 +82,7 @@ func fromInternal(in *config.JobQueueArgs, out *JobQueueArgs) {
 	out.ItemsInStatus = ptr.To(in.ItemsInStatus)
 	out.ExplainAfter = ptr.To(in.ExplainAfter)
 	out.ExplainEvery = ptr.To(in.ExplainEvery)
+	out.ReasonsPerSecond = ptr.To(in.ReasonsPerSecond)
 	out.ResyncInterval = ptr.To(in.ResyncInterval)
 	out.AuditInterval = ptr.To(in.AuditInterval)
 	out.UnknownJobs = ptr.To(string(in.UnknownJobs))

@@ -41,6 +41,7 @@ func SetDefaultsJobQueueArgs(args *JobQueueArgs) {
 	setDefault(&args.ItemsInStatus, 100)
 	setDefault(&args.ExplainAfter, seconds(5))
 	setDefault(&args.ExplainEvery, seconds(10))
+	setDefault(&args.ReasonsPerSecond, 20)
 	setDefault(&args.ResyncInterval, seconds(30))
 	setDefault(&args.AuditInterval, seconds(300))
 	setDefault(&args.UnknownJobs, "Gate")

@@ -64,11 +64,13 @@ type JobQueueArgs struct {
 	// itemsInStatus is how many waiting units the status of a Queue lists, 1 to 1000. Default 100.
 	// The visibility API lists all.
 	ItemsInStatus *int32 `json:"itemsInStatus,omitempty"`
-	// explainAfter is how long a unit must be first among its like and not fit before the reason is written to its
-	// status, at least 1ms. Default 5s.
+	// explainAfter is how long a unit must wait before the reason is written to its status, at least 1ms. Default 5s.
 	ExplainAfter *metav1.Duration `json:"explainAfter,omitempty"`
 	// explainEvery is the least time between two such writes for one unit, at least 1s. Default 10s.
 	ExplainEvery *metav1.Duration `json:"explainEvery,omitempty"`
+	// reasonsPerSecond is how many such writes are made in a second for all units together, 1 to 1000; those that wait
+	// longest come first. It is never more than a tenth of what the API server was seen to take. Default 20.
+	ReasonsPerSecond *int32 `json:"reasonsPerSecond,omitempty"`
 	// resyncInterval is how often pods of admitted jobs that are still not scheduled are handed to the scheduler again,
 	// at least 1s. Default 30s.
 	ResyncInterval *metav1.Duration `json:"resyncInterval,omitempty"`

@@ -74,6 +74,11 @@ func (in *JobQueueArgs) DeepCopyInto(out *JobQueueArgs) {
 		*out = new(metav1.Duration)
 		**out = **in
 	}
+	if in.ReasonsPerSecond != nil {
+		in, out := &in.ReasonsPerSecond, &out.ReasonsPerSecond
+		*out = new(int32)
+		**out = **in
+	}
 	if in.ResyncInterval != nil {
 		in, out := &in.ResyncInterval, &out.ResyncInterval
 		*out = new(metav1.Duration)

@@ -52,8 +52,7 @@ func (s *State) Decide(now time.Time) (plan Plan) {
 			}
 		}
 	}
-	s.report(now, &plan)
-	plan.WakeAt = s.wakeAt(now, &plan)
+	plan.WakeAt = s.wakeAt(now)
 	plan.Examined, s.pass.examined = s.pass.examined, 0
 	plan.Panics, s.panics = s.panics, 0
 	plan.ClaimsEnded, s.pass.ended = s.pass.ended, 0
@@ -121,7 +120,7 @@ func (r *roster) admit(u *unit, gets portion, borrows bool, plan *Plan) {
 	r.change(u, func() {
 		r.leave(u)
 		r.hold(u, gets.request)
-		r.reports.move(u, 0)
+		r.telling.move(u, 0)
 		u.stage, u.own().attempt = stageAdmitting, u.spec.Attempts+1
 		u.tenure.next, u.tenure.nextPods, u.tenure.checks = gets.request, gets.pods, nil
 		for _, c := range r.admissionChecks(u) {
@@ -136,48 +135,16 @@ func (r *roster) admit(u *unit, gets portion, borrows bool, plan *Plan) {
 }
 
 // wakeAt is when Decide wants to run again though nothing happens.
-func (s *State) wakeAt(now time.Time, plan *Plan) time.Time {
-	if s.changed || s.reports.sweeping() || len(s.resizes) > 0 || len(s.dequeues) > 0 {
+func (s *State) wakeAt(now time.Time) time.Time {
+	if s.changed || len(s.resizes) > 0 || len(s.dequeues) > 0 {
 		return now
 	}
 	var at time.Time
 	if u, ok := s.retries.First(); ok {
 		at = u.retryAt.Time()
 	}
-	if u, ok := s.reports.due.First(); ok {
-		report := u.reportAt.Time()
-		if len(plan.Explain) == mostReports && !report.After(now) {
-			report = now
-		}
-		if at.IsZero() || report.Before(at) {
-			at = report
-		}
-	}
 	if end := s.pass.firstEnd; !end.IsZero() && (at.IsZero() || end.Before(at)) {
 		at = end
 	}
 	return at
-}
-
-// report plans the reports that are due.
-func (s *State) report(now time.Time, plan *Plan) {
-	s.reports.sweep(now)
-	for len(plan.Explain) < mostReports {
-		u, ok := s.reports.due.First()
-		if !ok || u.reportAt > backlog.MomentOf(now) {
-			return
-		}
-		s.reports.move(u, 0)
-		if !u.hasReason() || (u.behindHead() && u.report.Reason == "") {
-			continue
-		}
-		before := s.look(u)
-		found, message := s.why().waiting(u)
-		s.looked = before
-		if found == u.report.Finding || untold(found.Reason) {
-			continue
-		}
-		u.report = &report{Finding: found, at: now}
-		plan.Explain = append(plan.Explain, Explain{Unit: u.spec, Reason: found.Reason, Message: message})
-	}
 }

@@ -149,8 +149,7 @@ func (r *roster) startResize(u *unit, next resources.List, pods int64) Resize {
 	r.change(u, func() {
 		r.leave(u)
 		r.hold(u, u.held.Max(next))
-		r.reports.move(u, 0)
-		u.report = noReport
+		r.telling.move(u, 0)
 		u.stage, u.own().attempt = stageResizing, u.spec.Attempts
 		u.tenure.next, u.tenure.nextPods = next, pods
 	})
@@ -162,6 +161,9 @@ func (u *unit) settleResize(now time.Time, base time.Duration, o Outcome) {
 	switch o {
 	case OutcomeConfirmed:
 		u.spec.setHeld(u.next, u.nextPods)
+		if said := u.report.said; said != nil && !ofPods[said.Reason] {
+			u.spec.Said, u.report = nil, noReport
+		}
 	case OutcomeRefused:
 		u.refuse(now, base, ReasonWriteRefused,
 			"the API server refuses to change what this unit holds; it is tried again later")

@@ -129,6 +129,7 @@ func (v *verdict) measure(limits []*capacity.Limit, need []int64, nonPreemptible
 // beside claims.
 type cause struct {
 	stopped   Reason
+	said      string // what stopped it said
 	limit     *capacity.Limit
 	number    int
 	contended bool
@@ -138,7 +139,10 @@ func (h *head) cause() cause {
 	if h.short != nil {
 		return cause{limit: h.short, number: h.shortNumber}
 	}
-	return cause{stopped: h.stopped, limit: h.contended, number: h.contendedNumber, contended: h.contended != nil}
+	if h.stopped != "" {
+		return cause{stopped: h.stopped, said: h.group.Notes.answer.message}
+	}
+	return cause{limit: h.contended, number: h.contendedNumber, contended: h.contended != nil}
 }
 
 // finding is the cause in the words of a reason.
@@ -238,20 +242,17 @@ func (p *pass) lookAt(now time.Time, q *queueRecord) (fits *group, fault string)
 	return fits, ""
 }
 
-// noteCauses has what the last pass found known, and reported in its time.
+// noteCauses has what the last pass found known, and told in its time.
 func (p *pass) noteCauses(now time.Time) {
 	p.noteClaims(now)
 	for i := range p.heads {
 		h := &p.heads[i]
 		n, c := &h.group.Notes, h.cause()
-		if n.head == h.group.Head() && n.cause == c {
+		if n.cause == c && n.subject != (subject{}) {
 			continue
 		}
-		if n.head != h.group.Head() {
-			n.head, n.since = h.group.Head(), now
-		}
 		n.cause = c
-		p.reports.head(h.group, p.finding(c), now)
+		p.telling.about(now, h.group, subject{p.finding(c), c.said})
 	}
 }
 

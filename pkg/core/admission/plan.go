@@ -53,9 +53,8 @@ type Resize struct {
 
 // Explain tells the shell to write why a unit is not admitted or, if it holds quota, why it does not get more.
 type Explain struct {
-	Unit    Unit
-	Reason  Reason
-	Message string
+	Unit Unit
+	Saying
 }
 
 // Evict tells the shell to take an admission back: phase Enqueued, admissions cleared. Used when an
@@ -79,7 +78,6 @@ type Plan struct {
 	Dequeue []Dequeue
 	Evict   []Evict
 	Resize  []Resize
-	Explain []Explain
 	// Examined counts the units that were evaluated against quota.
 	Examined int
 	// Panics counts those of extensions that were recovered since the last Decide; their units are parked.

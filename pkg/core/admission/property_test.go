@@ -520,7 +520,7 @@ func (w *world) check(t require.TestingT) {
 	w.checkGrants(t)
 	w.checkCounts(t)
 	w.checkPositions(t)
-	w.checkReports(t)
+	w.checkOverdue(t)
 }
 
 // checkHoldings: the ledger has what the model says that units hold.
@@ -684,23 +684,13 @@ func (w *world) checkPositions(t require.TestingT) {
 	}
 }
 
-// checkReports: what was reported of the head of a group is what is found of it now, or it will be told as soon as it
-// may be told something again.
-func (w *world) checkReports(t require.TestingT) {
+// checkOverdue: a unit whose pods cannot be taken away is overdue when its time is over.
+func (w *world) checkOverdue(t require.TestingT) {
 	for key, u := range w.s.units {
 		if u.stage == stageAdmitted && u.spec.Unsuspendable {
 			m := w.units[key]
 			_, overdue := w.o.overdue(m)
 			require.Equal(t, overdue && !w.o.unwanted(m), u.overdue.reason != "", "%s does not use what it holds", key)
-		}
-		waits := u.stage == stageWaiting || u.stage == stageAdmitted && u.group == nil && u.hasReason()
-		if !waits || u.report.Reason == "" || u.reportAt != 0 {
-			continue
-		}
-		found, _ := w.s.why().waiting(u)
-		if u.group == nil || !u.group.Open() || u.group.Head() == u {
-			require.True(t, untold(found.Reason) || found == u.report.Finding, "%s was told %v, it is %v",
-				key, u.report.Finding, found)
 		}
 	}
 }

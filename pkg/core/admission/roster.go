@@ -48,7 +48,7 @@ type roster struct {
 	resizes map[*unit]struct{}
 	// dequeues are reserved units that have passed their checks.
 	dequeues map[*unit]struct{}
-	reports  reports
+	telling  telling
 	// shares are those whose units may have to change sides.
 	shares map[sharePlace]struct{}
 
@@ -76,7 +76,7 @@ func newRoster(cfg Config) *roster {
 		retries:   backlog.NewDue(func(u *unit) backlog.Moment { return u.retryAt }),
 		evictions: map[*unit]struct{}{}, resizes: map[*unit]struct{}{},
 		dequeues: map[*unit]struct{}{}, shares: map[sharePlace]struct{}{},
-		reports: newReports(&cfg), ranking: newRanking(order),
+		telling: newTelling(&cfg), ranking: newRanking(order),
 	}
 }
 
@@ -85,13 +85,14 @@ func (r *roster) replay(now time.Time, u *unit, in *Unit) {
 	if u.stage == stageAdmitted && in.Phase.Holds() {
 		u.observed = true
 	}
-	if !u.spec.same(in) {
+	if r.hear(now, u, in); !u.spec.same(in) {
 		r.apply(now, u, *in)
 	}
 }
 
 // apply makes the object the truth about a unit with no write in flight.
 func (r *roster) apply(now time.Time, u *unit, in Unit) {
+	r.hear(now, u, &in)
 	if u.stage == stageAdmitted && !u.observed && in.Phase.Waits() && in.Attempts < u.attempt {
 		// Older than the admission that was confirmed: only a repetition can say this.
 		in.Phase, in.Attempts, in.Held = u.spec.Phase, u.attempt, u.spec.Held
@@ -104,6 +105,9 @@ func (r *roster) apply(now time.Time, u *unit, in Unit) {
 	}
 	former, known := u.spec, r.units[in.Key] == u
 	update := func() {
+		if !in.Created.Equal(former.Created) {
+			r.telling.move(u, 0) // its place there depends on it
+		}
 		u.spec = in
 		u.enter(in.stage())
 	}
@@ -180,7 +184,7 @@ func (r *roster) place(now time.Time, u *unit) {
 		r.placeAdmitted(now, u)
 	case stageDone:
 		r.leave(u)
-		r.reports.move(u, 0)
+		r.telling.move(u, 0)
 		r.release(u)
 	case stageAdmitting, stageEvicting, stageResizing, stageDequeuing:
 		// Not touched before its write is settled.
@@ -210,7 +214,7 @@ func (r *roster) placeWaiting(now time.Time, u *unit) {
 
 func (r *roster) park(now time.Time, u *unit, reason Reason) {
 	u.parked = reason
-	r.reports.parked(now, u, Finding{Reason: reason})
+	r.telling.parked(now, u, reason)
 }
 
 // parkedUntil is when a parked unit is to be looked at though nothing happens; zero for never.
@@ -256,11 +260,8 @@ func (r *roster) placeAdmitted(now time.Time, u *unit) {
 		r.retryAt(u, again)
 		return
 	}
-	if u.overdue.reason == "" {
-		r.reports.move(u, 0)
-		u.report = noReport
-	} else {
-		r.reports.plan(u, Finding{Reason: u.overdue.reason}, now)
+	if r.telling.move(u, 0); r.isNews(u) {
+		r.telling.plan(u, now)
 	}
 	switch {
 	case reason == "":
@@ -332,7 +333,7 @@ func (r *roster) join(now time.Time, u *unit) {
 	if g.Head() == u {
 		r.headChanged(q)
 	}
-	r.reports.joined(now, u)
+	r.telling.joined(now, u)
 }
 
 // groupKey of a unit. A policy or a check of an extension that panics is a fault.

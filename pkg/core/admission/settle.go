@@ -61,6 +61,7 @@ func (u *unit) settleAdmission(now time.Time, base time.Duration, remembered *Un
 			u.refusal = &refusal{until: u.refusal.until, reason: u.refusal.reason, message: u.refusal.message}
 		}
 		u.spec.Phase, u.spec.Attempts, u.spec.Checks = PhaseDequeued, u.attempt, nil
+		u.spec.Said, u.report = nil, noReport
 		if len(u.tenure.checks) > 0 {
 			u.spec.Phase, u.spec.Checks = PhaseReserved, asked(u.tenure.checks)
 		}

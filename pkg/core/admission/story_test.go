@@ -543,16 +543,20 @@ func (st *story) settle(a arguments) {
 	if ok && outcome == OutcomeConfirmed && record.stage == stageAdmitting {
 		u.become(record.tenure.next, record.tenure.nextPods)
 		u.Phase, u.Attempts, u.Held, u.HeldPods = PhaseDequeued, attempt, u.Request, u.Pods
-		u.Admitted = st.now
+		u.Admitted, u.Said = st.now, nil
 		if names := record.tenure.checks; len(names) > 0 {
 			u.Phase, u.Checks = PhaseReserved, asked(names)
 		}
 	} else if ok && outcome == OutcomeConfirmed && record.stage == stageDequeuing {
 		u.Phase, u.Admitted, u.Checks = PhaseDequeued, st.now, nil
 	} else if ok && outcome == OutcomeConfirmed && record.stage == stageResizing {
-		u.Held, u.HeldPods, u.Recorded = record.next, record.nextPods, true
+		u.Held, u.HeldPods, u.Recorded, u.Said = record.next, record.nextPods, true, nil
 	} else if ok && outcome == OutcomeConfirmed && record.stage == stageEvicting {
 		u.requeued(record.eviction)
+		u.Said = say(record.eviction.Reason, record.eviction.Message)
+		if why := record.eviction.Deactivate; why != "" {
+			u.Said.Reason = why
+		}
 	}
 	if _, ok := st.units[name]; ok {
 		st.units[name] = u
@@ -614,14 +618,12 @@ func (st *story) decide(a arguments) {
 		}
 		st.printf("resize %s to %s%s", name(r.Unit.Key), orNothing(r.Held), how)
 	}
-	for _, e := range plan.Explain {
-		st.printf("explain %s: %s: %s", name(e.Unit.Key), e.Reason, e.Message)
-	}
-	if len(plan.Evict)+len(plan.Admit)+len(plan.Dequeue)+len(plan.Resize)+len(plan.Explain) == 0 {
+	told, again := st.tell(a)
+	if len(plan.Evict)+len(plan.Admit)+len(plan.Dequeue)+len(plan.Resize)+told == 0 {
 		st.printf("nothing to do")
 	}
-	if !plan.WakeAt.IsZero() {
-		st.printf("wake at %s", plan.WakeAt.Sub(epoch))
+	if again = earlier(again, plan.WakeAt); !again.IsZero() {
+		st.printf("wake at %s", again.Sub(epoch))
 	}
 	if !a.has("confirm") {
 		return
@@ -638,6 +640,26 @@ func (st *story) decide(a arguments) {
 	for _, r := range plan.Resize {
 		st.confirm(name(r.Unit.Key), r.Attempt)
 	}
+}
+
+// tell prints what units are told, as many as tell= says. It is written at once.
+func (st *story) tell(a arguments) (told int, again time.Time) {
+	most := 64
+	if text, ok := a.named["tell"]; ok {
+		most = int(st.number(text))
+	}
+	list, again := st.s.Tell(st.now, most)
+	for _, e := range list {
+		st.printf("explain %s: %s: %s", name(e.Unit.Key), e.Reason, e.Message)
+		if u, ok := st.units[name(e.Unit.Key)]; ok {
+			if u.Said = &e.Saying; e.Reason == "" {
+				u.Said = nil
+			}
+			st.units[name(e.Unit.Key)] = u
+			st.s.UpsertUnit(st.now, u)
+		}
+	}
+	return len(list), again
 }
 
 func (st *story) confirm(name string, attempt int64) {

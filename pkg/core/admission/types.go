@@ -99,6 +99,8 @@ type Unit struct {
 	Checks *CheckAnswers
 	// TemplatesWritten: what admission checks asked to write into the pods of its job may be in their templates.
 	TemplatesWritten bool
+	// Said is what its object says of why it waits, or waits for more than it holds; nil if it says nothing.
+	Said *Saying
 	// Deactivate, when set, is why the unit is to be made inactive, which nobody has done yet. Until then it waits.
 	Deactivate *Deactivation
 	// Invalid, when set, parks the unit with this reason and message (could not be decoded, evaluated, ...).
@@ -183,8 +185,8 @@ func (p Pod) inLedger() ledger.Pod {
 
 // Config of the core. The zero value of a field that may be empty means the built-in behaviour.
 type Config struct {
-	// ExplainAfter is how long a unit must be the first of its group that does not fit before its
-	// reason is worth a status write. ExplainEvery is the least time between two such writes of one unit.
+	// ExplainAfter is how long a unit must wait before its reason is worth a status write. ExplainEvery is the least time
+	// between two such writes of one unit.
 	ExplainAfter, ExplainEvery time.Duration
 	// RefusedBackoff is how long a unit is parked after a definite refusal of its status write. It doubles
 	// with every refusal in a row, up to 32 times.

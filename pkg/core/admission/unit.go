@@ -56,8 +56,8 @@ type unit struct {
 	// group is set while the unit is in line; parked while it waits and is not.
 	group  *group
 	parked Reason
-	// retryAt is when the unit is placed again though nothing happens, reportAt when its reason is to be reported; they
-	// are the keys in State.retries and State.reports.
+	// retryAt is when the unit is placed again though nothing happens, reportAt when it is to be told why it waits; they
+	// are the keys of retries and telling.due.
 	retryAt, reportAt backlog.Moment
 	*tenure
 	*refusal
@@ -98,12 +98,6 @@ type refusal struct {
 	until   time.Time
 	reason  Reason
 	message string
-}
-
-// report is the reason that was reported last, at that time.
-type report struct {
-	Finding
-	at time.Time
 }
 
 // Nothing of that kind: shared and never written.
@@ -209,9 +203,6 @@ func (in *Unit) setHeld(held resources.List, pods int64) {
 
 // setNothingHeld is what an object of a unit that waits says.
 func (in *Unit) setNothingHeld() { in.Held, in.HeldPods, in.Recorded = resources.List{}, 0, false }
-
-// behindHead says that another unit is looked at in its place.
-func (u *unit) behindHead() bool { return u.group != nil && u.group.Open() && u.group.Head() != u }
 
 // asks is what the unit asks for where it is in line, at the least.
 func (u *unit) asks() resources.List {

@@ -230,10 +230,12 @@ func (c *core) engineOptions() engine.Options {
 				PodsReady: c.args.PodsReadyTimeout.Duration, Recovery: c.args.RecoveryTimeout.Duration,
 			},
 			CheckTimeout:     c.args.CheckTimeout.Duration,
-			ClaimTimeout:     c.args.ClaimTimeout.Duration,
 			PartialAdmission: true,
+			ClaimTimeout:     c.args.ClaimTimeout.Duration,
 			ReportEvery:      c.args.ExplainEvery.Duration,
 			AuditInterval:    c.args.AuditInterval.Duration,
+
+			ReasonsPerSecond: int(c.args.ReasonsPerSecond),
 		},
 		Policies:   c.extensions.policies,
 		Checks:     c.extensions.checks,

@@ -53,6 +53,9 @@ type ControllerConfiguration struct {
 	// reportsPerSecond is how many QueueUnits are written in a second to tell how many pods of their jobs are ready; each
 	// is every 30 seconds at most. Whether all are ready is told at once. Default 20.
 	ReportsPerSecond int `json:"reportsPerSecond,omitempty"`
+	// eventsPerSecond is how many jobs are told in a second, by an event, what they wait for; each is once in a minute at
+	// most. Default 10.
+	EventsPerSecond int `json:"eventsPerSecond,omitempty"`
 	// koordinatorFeatureGates are the feature gates of koord-scheduler and koord-manager that change what ElasticQuota
 	// counts for a pod, as those processes are started with; a gate that is absent is off, as in Koordinator.
 	KoordinatorFeatureGates KoordinatorFeatureGates `json:"koordinatorFeatureGates,omitempty"`
