@@ -74,4 +74,5 @@ type JobQueueArgs struct {
 	ManagedJobsConfigMap   ObjectName
 	Visibility             Visibility
 	InsecureVisibility     bool
+	FeatureGates           map[string]bool
 }

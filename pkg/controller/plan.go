@@ -60,7 +60,9 @@ type Observation struct {
 	Creation *jobs.Creation
 	// WholeTemplates: units hold pod templates whole.
 	WholeTemplates bool
-	Bound          Bound
+	// ChecksOff: nothing that admission checks ask for is written into pods.
+	ChecksOff bool
+	Bound     Bound
 	// RequeuesSuspended: the queue of the unit has jobs that their owners suspend wait again, and does not hold them.
 	RequeuesSuspended bool
 	// Refusal is what the API server said when it refused a pod of the job, empty if it refused none; nil: nobody has

@@ -50,7 +50,7 @@ type Engine struct {
 	gauges    *gauges
 	reports   reports
 	classes   classes
-	checks    admissionChecks
+	checks    *admissionChecks
 	queues    map[string]*queueObject
 	// queueNames are those of queues, in order.
 	queueNames names
@@ -79,7 +79,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		env: v, box: newMailbox(), audits: newAudits(), lead: make(chan struct{}),
 		core: newCore(v), kinship: kin, units: newRecords(v.managesOwner, v.unitNamedBy, kin), publisher: newPublisher(),
-		reports: reports{}, classes: classes{}, checks: admissionChecks{},
+		reports: reports{}, classes: classes{}, checks: newAdmissionChecks(o.Config.AdmissionChecksOff),
 		queues: map[string]*queueObject{}, queueNames: newNames(), jobs: map[jobKey]types.UID{}, ghosts: map[string]int{},
 		startup: startup{env: v, begun: o.Clock.Now()}, pace: pace{took: o.Clock.Since},
 	}
