@@ -306,6 +306,17 @@ func TestRunningTwice(t *testing.T) {
 	require.Equal(t, []Rule{RanTwice}, rules(h.Violations()))
 
 	h = newHistory()
+	h.Again = func(u Unit) bool { return u.UID == "u-x" }
+	for _, name := range []string{"x", "y"} {
+		u := unit(name, 1).admitted(9)
+		u.Attempts = 2
+		h.do(u)
+	}
+	violations := h.Violations()
+	require.Equal(t, []Rule{RanTwice}, rules(violations))
+	require.Equal(t, "ns/y", violations[0].Subject)
+
+	h = newHistory()
 	h.Spare = func(Job) int { return 1 }
 	j := job("x", 1)
 	h.do(j)

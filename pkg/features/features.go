@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package features has the feature gates of scheduler and controller. Each process takes them from its configuration, in
-// the field featureGates, once and at its start.
+// Package features has the feature gates of scheduler and controller. Each process takes them from its configuration,
+// in the field featureGates, once and at its start.
 package features
 
 import (

@@ -89,7 +89,8 @@ func newCore(
 	}
 	features.Record(ctx, gates)
 	c := &core{
-		args: args, gates: gates, extensions: x, handle: handle, clock: clock.RealClock{}, metrics: metrics.Registered(), ctx: ctx,
+		args: args, gates: gates, extensions: x, handle: handle, clock: clock.RealClock{},
+		metrics: metrics.Registered(), ctx: ctx,
 	}
 	c.watchdog = watchdog.New(c.clock, renewal)
 	cfg := clientConfig(handle.KubeConfig(), args)
