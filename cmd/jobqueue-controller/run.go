@@ -154,8 +154,10 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 	err = controller.Setup(ctx, mgr, controller.Options{
 		QueueNamespace: c.QueueNamespace, Predicate: predicate, Concurrency: c.Concurrency,
 		Clock: clock.RealClock{}, Gates: gates(c.KoordinatorFeatureGates),
-		WholeTemplates: c.UnitTemplates == v1alpha1.UnitTemplatesFull, ReportsPerSecond: c.ReportsPerSecond,
+		WholeTemplates:     c.UnitTemplates == v1alpha1.UnitTemplatesFull,
+		ReportsPerSecond:   c.ReportsPerSecond,
 		AdmissionChecksOff: !enabled.Enabled(features.AdmissionChecks),
+		PartialAdmission:   enabled.Enabled(features.PartialAdmission),
 	})
 	if err != nil {
 		return err

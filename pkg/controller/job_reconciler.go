@@ -76,6 +76,8 @@ type JobReconciler struct {
 	WholeTemplates bool
 	// ChecksOff: nothing that admission checks ask for is written into pods, and no job of which they ask it is resumed.
 	ChecksOff bool
+	// PartialAdmission: units say with how few pods their jobs can do.
+	PartialAdmission bool
 	// QueueNamespace is where queues are.
 	QueueNamespace string
 	// Reports is the pace of all reports of this process; nil is no bound.
@@ -359,6 +361,7 @@ func (r *JobReconciler) deleteUnit(ctx context.Context, o *Observation, a Delete
 func (r *JobReconciler) observe(ctx context.Context, key types.NamespacedName) (Observation, error) {
 	o := Observation{
 		Now: metav1.NewTime(r.Clock.Now()), Kind: &r.Kind, WholeTemplates: r.WholeTemplates, ChecksOff: r.ChecksOff,
+		PartialAdmission: r.PartialAdmission,
 	}
 	unit, err := r.cachedUnit(ctx, types.NamespacedName{Namespace: key.Namespace, Name: r.Kind.UnitName(key.Name)})
 	if err != nil {

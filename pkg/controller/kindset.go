@@ -222,7 +222,7 @@ func (s *KindSet) reconciler(
 	r := NewJobReconciler(kind, p, s.mgr.GetClient(), s.mgr.GetAPIReader(), s.mgr.GetEventRecorder(recorderName),
 		s.options.Clock)
 	r.Jobs, r.Profiles, r.Gates, r.WholeTemplates = own, s.profiles, s.options.Gates, s.options.WholeTemplates
-	r.ChecksOff = s.options.AdmissionChecksOff
+	r.ChecksOff, r.PartialAdmission = s.options.AdmissionChecksOff, s.options.PartialAdmission
 	r.Reports, r.QueueNamespace = s.reports, s.options.QueueNamespace
 	if !kind.OfPods() {
 		return own, r, nil

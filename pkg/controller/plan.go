@@ -62,7 +62,9 @@ type Observation struct {
 	WholeTemplates bool
 	// ChecksOff: nothing that admission checks ask for is written into pods.
 	ChecksOff bool
-	Bound     Bound
+	// PartialAdmission: units say with how few pods their jobs can do.
+	PartialAdmission bool
+	Bound            Bound
 	// RequeuesSuspended: the queue of the unit has jobs that their owners suspend wait again, and does not hold them.
 	RequeuesSuspended bool
 	// Refusal is what the API server said when it refused a pod of the job, empty if it refused none; nil: nobody has
@@ -114,6 +116,9 @@ func decide(o Observation) []Action {
 		return p.unmanaged()
 	}
 	p.demand = demandOf(o.Kind, o.Job, o.Creation, p.asked(), o.WholeTemplates)
+	if !o.PartialAdmission {
+		p.demand.onlyWhole()
+	}
 	p.demand.checkScheduler(o.Creation, o.Schedules)
 	p.checkHeld()
 	p.want = unitOf(o.Kind, o.Job, p.demand, o.Priorities.unitPriority(&p.demand))
@@ -190,6 +195,7 @@ func (p *planner) handBack() *unstructured.Unstructured {
 	jobs.UnmarkSuspended(after)
 	unstamp(after)
 	if p.Kind.Suspended(after) {
+		p.Kind.RestoreCounts(after)
 		if !p.Kind.TemplatesFixed(after) {
 			p.Kind.RestoreTemplates(after, p.asked())
 		}

@@ -49,12 +49,15 @@ func (p *planner) resume() []Action {
 	if err := p.Kind.SetSuspend(after, false); err != nil {
 		return []Action{Tell{Event: warning("CannotResume", "Resume", short(err.Error()))}}
 	}
+	if err := p.scale(after); err != nil {
+		return []Action{Tell{Event: warning("CannotResume", "Resume", short(err.Error()))}}
+	}
 	if p.ChecksOff && len(checkUpdates(p.Unit)) > 0 {
 		// Without them its pods are not what was checked.
 		return []Action{Tell{Event: warning("CannotResume", "Resume", "admission checks ask to write into the pods, and the "+
 			"feature gate AdmissionChecks of the controller is off")}}
 	}
-	event := normal("Admitted", "Resume", "quota is reserved; the job is resumed")
+	event := normal("Admitted", "Resume", p.resumes())
 	if p.Kind.TemplatesFixed(p.Job) {
 		if elsewhere || p.gangedOtherwise() || p.checkedOtherwise() {
 			return p.resetStart()
@@ -76,9 +79,13 @@ func (p *planner) resumeFilled(after *unstructured.Unstructured, elsewhere bool,
 	return []Action{PatchJob{Before: p.Job, After: after, Plain: plain, Event: event}}
 }
 
-// fill makes the pod templates of a job what its pods need: what their owner wrote, and our additions.
+// fill makes the pod templates of a job what its pods need: what their owner wrote, and our additions. Their gang has as
+// many pods as were admitted.
 func (p *planner) fill(job *unstructured.Unstructured) error {
 	p.Kind.RestoreTemplates(job, p.asked())
+	if err := p.scale(job); err != nil {
+		return err
+	}
 	return p.Kind.AddToTemplates(job, p.additions(job))
 }
 

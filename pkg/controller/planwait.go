@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
 // wait keeps the job suspended and its unit true while it is in the queue.
@@ -35,8 +36,8 @@ func (p *planner) wait() []Action {
 	if actions := p.correct(); actions != nil {
 		return actions
 	}
-	if after := p.restored(); after != nil {
-		return []Action{PatchJob{Before: p.Job, After: after}}
+	if after, plain := p.restored(); after != nil {
+		return []Action{PatchJob{Before: p.Job, After: after, Plain: plain}}
 	}
 	if p.Kind.TemplatesFixed(p.Job) && p.chargedElsewhere() {
 		return p.resetStart() // now, so that admission need not wait for it
@@ -112,17 +113,21 @@ func (p *planner) correct() []Action {
 	return nil
 }
 
-// restored is the job with its templates as its owner wrote them, nil when there is nothing to take back or
-// the API server would refuse it.
-func (p *planner) restored() *unstructured.Unstructured {
-	if p.Kind.TemplatesFixed(p.Job) {
-		return nil
+// restored is the job with its templates and numbers of pods as its owner wrote them, nil when there is nothing to take
+// back or the API server would refuse it. Plain has the numbers as they are: what is recorded of them may be forged.
+func (p *planner) restored() (after, plain *unstructured.Unstructured) {
+	after = p.Job.DeepCopy()
+	templates := !p.Kind.TemplatesFixed(p.Job) && p.Kind.RestoreTemplates(after, p.asked())
+	if !p.Kind.HasCounts(p.Job) {
+		if templates {
+			return after, nil
+		}
+		return nil, nil
 	}
-	after := p.Job.DeepCopy()
-	if !p.Kind.RestoreTemplates(after, p.asked()) {
-		return nil
-	}
-	return after
+	plain = after.DeepCopy()
+	jobs.DropCounts(plain)
+	p.Kind.RestoreCounts(after)
+	return after, plain
 }
 
 // reopen replaces a unit that says the job is over while it is not: somebody wrote its status, and the job would

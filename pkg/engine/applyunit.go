@@ -118,7 +118,7 @@ func (e *Engine) touch(now time.Time, key string, rec *unitRecord) {
 func (e *Engine) resolve(u *unitObject) admission.Unit {
 	c := admission.Unit{
 		Key: u.key(), UID: string(u.UID), Queue: u.queue, Created: u.CreationTimestamp.Time,
-		Request: u.request, Pods: u.pods, NonPreemptible: u.nonPreemptible, Active: !u.inactive,
+		Request: u.request, Pods: u.pods, Sizes: u.sizes, NonPreemptible: u.nonPreemptible, Active: !u.inactive,
 		Consumer: u.consumer, OwnedByConsumer: u.owned, Adopting: u.adopting(),
 		Phase: u.phase, Attempts: u.attempts, Admitted: u.allocated, Heartbeat: u.heartbeat,
 		RequeueAt: u.requeueAt, Requeues: u.requeues, Deactivate: u.deactivate(),

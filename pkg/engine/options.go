@@ -70,6 +70,8 @@ type Config struct {
 	CheckTimeout time.Duration
 	// ClaimTimeout is for how long the first unit of a blocking queue claims; zero means until it is admitted.
 	ClaimTimeout time.Duration
+	// PartialAdmission has units admitted with fewer pods than they ask for where they allow it.
+	PartialAdmission bool
 	// TrailingCheck is how long after a change a quota is observed once more: the hook speaks before used moves.
 	TrailingCheck time.Duration
 	// Gather is how long news that can only take room away from jobs wait for others of their kind. Everything else causes

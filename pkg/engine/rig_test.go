@@ -379,7 +379,7 @@ func rigOn(
 	r.engine = drive(t, Options{
 		Config: config,
 		Client: api.rest, Metadata: metadataOf{api.client}, Quotas: quotas, Clock: clock,
-		Predicate: predicate, Metrics: r.metrics,
+		Predicate: predicate, Metrics: r.metrics, Config: Config{PartialAdmission: true},
 		Submit: func(w *Write) { r.submitted = append(r.submitted, w) },
 		Activate: func(pods map[string]*corev1.Pod) {
 			r.activated = append(r.activated, slices.Sorted(maps.Keys(pods))...)

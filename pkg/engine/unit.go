@@ -83,6 +83,8 @@ type unitHistory struct {
 	// maximumExecution is for how long the job may run, executed for how long it did before its last admission; zero
 	// where nobody says so.
 	maximumExecution, executed time.Duration
+	// sizes in which it may be admitted; nil is one.
+	sizes *admission.Sizes
 	// parkedFor is why the controller made the unit inactive; empty if it did not. While the unit waits the controller
 	// writes the reason itself.
 	parkedFor admission.Reason
@@ -102,7 +104,7 @@ var noHistory = &unitHistory{}
 
 func (h *unitHistory) empty() bool {
 	return h.neverHeld() && h.message == "" && h.maximumExecution == 0 && h.heartbeat.IsZero() &&
-		len(h.conditions) == 0 && h.parkedFor == "" && h.invalid == "" && h.invalidMessage == "" && !h.panicked
+		len(h.conditions) == 0 && h.sizes == nil && h.parkedFor == "" && h.invalid == "" && h.invalidMessage == "" && !h.panicked
 }
 
 func (h *unitHistory) neverHeld() bool {
@@ -132,6 +134,15 @@ type podSetTotal struct {
 	name  string
 	count int64
 	total resources.List
+	// least number of pods that the job can do with; count where it does not say.
+	least int64
+}
+
+// shrink leaves so many of the pods.
+func (s *podSetTotal) shrink(count int64) {
+	if count < s.count {
+		s.total, s.count, s.least = s.total.Part(count, s.count), count, min(s.least, count)
+	}
 }
 
 func (u *unitObject) key() string { return u.path }
@@ -305,7 +316,7 @@ func hashSets(seed maphash.Seed, sets []podSetTotal) uint64 {
 	h.SetSeed(seed)
 	for i := range sets {
 		_, _ = h.WriteString(sets[i].name)
-		maphash.WriteComparable(&h, sets[i].count)
+		maphash.WriteComparable(&h, [2]int64{sets[i].count, sets[i].least})
 		addList(&h, sets[i].total)
 	}
 	return h.Sum64()
@@ -320,6 +331,6 @@ func addList(h *maphash.Hash, list resources.List) {
 
 func sameSets(a, b []podSetTotal) bool {
 	return slices.EqualFunc(a, b, func(x, y podSetTotal) bool {
-		return x.name == y.name && x.count == y.count && x.total.Same(y.total)
+		return x.name == y.name && x.count == y.count && x.least == y.least && x.total.Same(y.total)
 	})
 }

@@ -21,6 +21,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -228,8 +229,11 @@ const lentMessage = "; part of it is beyond the runtime of its quota, " +
 
 // admitStatus is what an admission writes.
 func admitStatus(u *unitObject, d *admission.Admit, now time.Time) map[string]any {
-	at, attempt, request := metav1.NewTime(now), d.Attempt, d.Request
-	reserved := "quota is reserved: " + request.String()
+	at, attempt := metav1.NewTime(now), d.Attempt
+	reserved := "quota is reserved: " + d.Request.String()
+	if d.Counts != nil {
+		reserved = fmt.Sprintf("quota is reserved for %d of %d pods: %s", d.Pods, u.pods, d.Request)
+	}
 	if d.Borrows {
 		reserved += lentMessage
 	}
@@ -253,7 +257,7 @@ func admitStatus(u *unitObject, d *admission.Admit, now time.Time) map[string]an
 	status := map[string]any{
 		"phase":            string(phase),
 		"attempts":         attempt,
-		"admissions":       admissionsOf(u, request, u.pods),
+		"admissions":       admissionsOf(u.admittedSets(d.Counts), d.Request, d.Pods),
 		"lastAllocateTime": at,
 		"lastUpdateTime":   at,
 		"conditions":       conditions,
@@ -309,25 +313,37 @@ func resizeStatus(u *unitObject, d *admission.Resize, now time.Time) map[string]
 		})
 	}
 	return map[string]any{
-		"admissions":     admissionsOf(u, d.Held, d.Pods),
+		"admissions":     admissionsOf(u.sets, d.Held, d.Pods),
 		"lastUpdateTime": metav1.NewTime(now),
 		"conditions":     withConditions(u, now, set...),
 	}
 }
 
-// admissionsOf names what is held, for so many pods, by pod set where the pod sets add up to it, else as a whole.
-func admissionsOf(u *unitObject, held resources.List, pods int64) []v1alpha1.Admission {
-	sum := resources.List{}
-	for _, set := range u.sets {
-		sum = sum.Add(set.total)
+// admittedSets are the pod sets with so many pods each, or whole.
+func (u *unitObject) admittedSets(counts []int64) []podSetTotal {
+	if len(counts) != len(u.sets) {
+		return u.sets
 	}
-	if len(u.sets) == 0 || pods != u.pods || !sum.Equal(held) {
+	sets := slices.Clone(u.sets)
+	for i := range sets {
+		sets[i].shrink(counts[i])
+	}
+	return sets
+}
+
+// admissionsOf names what is held, for so many pods, by pod set where the pod sets add up to it, else as a whole.
+func admissionsOf(sets []podSetTotal, held resources.List, pods int64) []v1alpha1.Admission {
+	sum, count := resources.List{}, int64(0)
+	for _, set := range sets {
+		sum, count = sum.Add(set.total), count+set.count
+	}
+	if len(sets) == 0 || pods != count || !sum.Equal(held) {
 		return []v1alpha1.Admission{{
 			Name: v1alpha1.DefaultRequirementPodSet, Replicas: max(pods, 1), Resources: resourceList(held),
 		}}
 	}
-	admissions := make([]v1alpha1.Admission, 0, len(u.sets))
-	for _, set := range u.sets {
+	admissions := make([]v1alpha1.Admission, 0, len(sets))
+	for _, set := range sets {
 		admissions = append(admissions, v1alpha1.Admission{
 			Name: set.name, Replicas: set.count, Resources: resourceList(set.total),
 		})

@@ -41,11 +41,11 @@ func (s *State) Decide(now time.Time) (plan Plan) {
 		switch {
 		case !whole: // a unit was parked in the middle
 		case g != nil:
-			s.admit(g.Head(), false, &plan)
+			s.admit(g.Head(), s.pass.fitting(g), false, &plan)
 		default:
 			// Nobody fits within the limits: what is left is lent.
 			if g = s.pass.firstBorrower(); g != nil {
-				s.admit(g.Head(), true, &plan)
+				s.admit(g.Head(), s.pass.lent(g), true, &plan)
 			} else {
 				s.pass.noteCauses(now)
 				s.changed = false
@@ -111,8 +111,8 @@ func inOrder(set map[*unit]struct{}) []*unit {
 	return units
 }
 
-// admit reserves what the unit asks for and puts its admission in flight.
-func (r *roster) admit(u *unit, borrows bool, plan *Plan) {
+// admit reserves what the unit gets of what it asks for and puts its admission in flight.
+func (r *roster) admit(u *unit, gets portion, borrows bool, plan *Plan) {
 	u.forgetClaim()
 	if u.holding {
 		r.grow(u, borrows, plan)
@@ -120,17 +120,18 @@ func (r *roster) admit(u *unit, borrows bool, plan *Plan) {
 	}
 	r.change(u, func() {
 		r.leave(u)
-		r.hold(u, u.spec.Request)
+		r.hold(u, gets.request)
 		r.reports.move(u, 0)
 		u.stage, u.own().attempt = stageAdmitting, u.spec.Attempts+1
-		u.tenure.checks = nil
+		u.tenure.next, u.tenure.nextPods, u.tenure.checks = gets.request, gets.pods, nil
 		for _, c := range r.admissionChecks(u) {
 			u.tenure.checks = append(u.tenure.checks, c.Name)
 		}
 		r.owners.Moved(u)
 	})
 	plan.Admit = append(plan.Admit, Admit{
-		Unit: u.spec, Attempt: u.attempt, Request: u.spec.Request, Checks: u.tenure.checks, Borrows: borrows,
+		Unit: u.spec, Attempt: u.attempt, Request: gets.request, Pods: gets.pods, Counts: gets.counts,
+		Checks: u.tenure.checks, Borrows: borrows,
 	})
 }
 

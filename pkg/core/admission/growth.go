@@ -26,7 +26,8 @@ import (
 // job may ask for other than that while it runs, and its pods may. What is asked for beyond is new demand: the unit
 // waits for it in its line, at its own place, and goes on meanwhile with what it holds. It may never get it; it never
 // loses what it has over it. What is not asked for any more is given back without waiting. Either way the unit holds
-// what its object says: until a write of that is confirmed, the greater of both.
+// what its object says: until a write of that is confirmed, the greater of both. A unit with several sizes asks for no
+// more than it was admitted with: whoever wants it to grow gives it one size.
 
 // growth is what a unit that holds quota asks for beyond it.
 type growth struct {
@@ -55,8 +56,12 @@ func (r *roster) sizeOf(u *unit) size {
 		pods: max(u.spec.Pods, charges.Pods), shrinks: u.spec.Pods < u.spec.HeldPods,
 		unrecorded: !u.spec.recorded(), adopted: u.spec.Adopted,
 	}
-	if !s.asked.Covers(charges.All) {
-		s.asked = s.asked.Max(charges.All)
+	have := charges.All
+	if u.spec.Sizes != nil { // what it was admitted with has to do, whatever waits in the gate
+		s.pods, have = u.spec.Pods, charges.Assigned
+	}
+	if !s.asked.Covers(have) {
+		s.asked = s.asked.Max(have)
 	}
 	return s
 }

@@ -54,6 +54,13 @@ type oracleAsk struct {
 	Unit
 	grows bool
 	total resources.List
+	pods  int64
+}
+
+// asIs is the unit with what it asks for in one of its sizes.
+func (a oracleAsk) asIs(size modelSize) oracleAsk {
+	a.Request, a.total, a.pods = size.request, size.request, size.pods
+	return a
 }
 
 // oracleClaim has what is claimed by gate and resource.
@@ -136,7 +143,8 @@ func (o *oracle) decide() (evict, resize, admit, grow []string) {
 			continue
 		}
 		admit = append(admit, a.Key)
-		u.at, u.attempt, u.holds, u.held = "admitting", u.Attempts+1, true, u.Request
+		u.at, u.attempt, u.holds, u.held = "admitting", u.Attempts+1, true, a.total
+		u.gets, u.getsPods = a.total, a.pods
 	}
 	o.settleDown()
 	return evict, resize, admit, grow
@@ -148,7 +156,10 @@ func (o *oracle) greedy() []oracleAsk {
 	var waiting []oracleAsk
 	for _, key := range o.keys() {
 		if u := o.units[key]; o.eligible(u) {
-			a := oracleAsk{Unit: u.Unit, total: u.Request}
+			a := oracleAsk{Unit: u.Unit, total: u.Request, pods: u.Pods}
+			if sizes := sizesOf(u.Unit); sizes != nil && u.at == "waiting" {
+				a = a.asIs(sizes[len(sizes)-1]) // that is what it waits for
+			}
 			if need, total, grows := o.growth(u); grows {
 				a.Request, a.total, a.grows = need, total, true
 			}
@@ -164,9 +175,9 @@ func (o *oracle) greedy() []oracleAsk {
 				inside = append(inside, a)
 			}
 		}
-		i := o.next(inside)
+		i, fits := o.next(inside)
 		if i < 0 {
-			i = o.lend(inside)
+			i, fits = o.lend(inside)
 		}
 		if i < 0 {
 			for _, c := range o.claiming {
@@ -177,14 +188,23 @@ func (o *oracle) greedy() []oracleAsk {
 			return out
 		}
 		u := inside[i]
+		if !u.grows { // it gets the greatest size that fits
+			for _, size := range sizesOf(u.Unit) {
+				if whole := u.asIs(size); o.mayEver(u.Unit, size.request) && fits(whole) {
+					u = whole
+					break
+				}
+			}
+		}
 		o.held[u.Key] = oracleHold{u.Queue, u.Quota, u.total, u.NonPreemptible, u.Expected}
 		out = append(out, u)
 		gone[u.Key] = true
 	}
 }
 
-// next is the index of the first unit that fits beside the claims ahead of it, or -1.
-func (o *oracle) next(waiting []oracleAsk) int {
+// next is the index of the first unit that fits beside the claims ahead of it, or -1; fits says of it whether it does
+// in another size.
+func (o *oracle) next(waiting []oracleAsk) (found int, fits func(oracleAsk) bool) {
 	byQueue := map[string][]int{}
 	for i, u := range waiting {
 		byQueue[u.Queue] = append(byQueue[u.Queue], i)
@@ -201,7 +221,7 @@ func (o *oracle) next(waiting []oracleAsk) int {
 			}
 			short := o.short(u, claims)
 			if len(short) == 0 {
-				return i
+				return i, func(other oracleAsk) bool { return len(o.short(other, claims)) == 0 }
 			}
 			if o.blocks(q, u) && !claimed[u.Quota] && !over[o.alike(q, u)] {
 				if over[o.alike(q, u)] = o.claimEnded(u); over[o.alike(q, u)] {
@@ -213,7 +233,7 @@ func (o *oracle) next(waiting []oracleAsk) int {
 		}
 	}
 	o.claiming = claims
-	return -1
+	return -1, nil
 }
 
 // queueOrder sorts the units of each queue and then the queues.
@@ -383,7 +403,7 @@ func (o *oracle) alike(q Queue, u oracleAsk) string {
 		namespace = u.namespace()
 	}
 	return fmt.Sprint(namespace, " ", u.Queue, " ", u.Quota, u.Request.Key(), u.NonPreemptible, o.blocks(q, u),
-		u.grows, u.total.Key())
+		u.grows, u.total.Key(), sizesOf(u.Unit))
 }
 
 // claimEnded says that a unit has claimed for as long as it may.
@@ -392,10 +412,10 @@ func (o *oracle) claimEnded(u oracleAsk) bool {
 	return o.claimTimeout > 0 && !since.IsZero() && !o.now.Before(since.Add(o.claimTimeout))
 }
 
-// lend is the index of the first unit that may borrow, when nobody fits within the limits, or -1.
-func (o *oracle) lend(waiting []oracleAsk) int {
+// lend is the index of the first unit that may borrow, when nobody fits within the limits, or -1; fits as that of next.
+func (o *oracle) lend(waiting []oracleAsk) (found int, fits func(oracleAsk) bool) {
 	if len(waiting) == 0 {
-		return -1
+		return -1, nil
 	}
 	rows := o.rows(waiting)
 	shut := map[string]bool{}
@@ -412,10 +432,15 @@ func (o *oracle) lend(waiting []oracleAsk) int {
 			}
 		}
 		if o.mayBorrow(r, shut, asked) {
-			return r.i
+			return r.i, func(other oracleAsk) bool {
+				r.u = other
+				sizes := sizesOf(other.Unit)
+				least := other.pods == sizes[len(sizes)-1].pods
+				return (least || !other.NonPreemptible) && o.mayBorrow(r, shut, asked)
+			}
 		}
 	}
-	return -1
+	return -1, nil
 }
 
 // entitledAt says whether a unit is within its limits on all levels and waits for what is in use there, and not below.

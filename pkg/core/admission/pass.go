@@ -36,6 +36,8 @@ type pass struct {
 	claimed []*capacity.Route
 	// room and roomOfMin are what add works with; their memory is used again.
 	room, roomOfMin []int64
+	// lending is the last round of it.
+	lending capacity.Lending
 	// examined counts the heads that were measured.
 	examined int
 	patience

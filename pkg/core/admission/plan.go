@@ -28,6 +28,9 @@ type Admit struct {
 	Unit    Unit
 	Attempt int64 // value for status.attempts
 	Request resources.List
+	Pods    int64 // that it is for
+	// Counts, where it is less than the whole, are the numbers of pods of each pod set of its Sizes.
+	Counts []int64
 	// Checks to be asked: with any of them its phase is Reserved, and its pods do not go yet.
 	Checks []string
 	// Borrows: it is beyond the runtime of its quota, or of one above it.

@@ -50,7 +50,7 @@ type world struct {
 
 func newWorld() *world {
 	s := New(Config{ExplainAfter: 5 * time.Second, ExplainEvery: 30 * time.Second, RefusedBackoff: 10 * time.Second,
-		Timeouts: modelTimeouts})
+		Timeouts: modelTimeouts, PartialAdmission: true})
 	m := newModel()
 	return &world{model: m, s: s, o: &oracle{model: m}}
 }
@@ -252,7 +252,34 @@ func drawUnit(t *rapid.T, i int) Unit {
 	case 4:
 		u.Phase = PhaseSucceed
 	}
+	if rapid.IntRange(0, 2).Draw(t, "may be smaller") == 0 && u.Pods > 0 {
+		drawSizes(t, &u)
+	}
 	return u
+}
+
+// drawSizes makes a unit one that may be admitted in part, or was.
+func drawSizes(t *rapid.T, u *Unit) {
+	sets := make([]PodSetSize, rapid.IntRange(1, 2).Draw(t, "pod sets"))
+	for i := range sets {
+		sets[i].Count = rapid.Int64Range(0, 5).Draw(t, "count")
+		sets[i].Least = rapid.Int64Range(0, sets[i].Count).Draw(t, "least")
+		if sets[i].Count > 0 {
+			sets[i].Request = drawList(t, "request of a pod set", 0, 6, true)
+		}
+	}
+	if u.Sizes = NewSizes(sets); u.Sizes == nil {
+		return
+	}
+	all := sizesOf(*u)
+	size, holds := all[0], u.Held.Len() > 0
+	if holds {
+		size = rapid.SampledFrom(all).Draw(t, "admitted with")
+	}
+	u.Request, u.Pods = size.request, size.pods
+	if holds {
+		u.Held, u.HeldPods = size.request, size.pods
+	}
 }
 
 // drawRun is what is known of how the job of a unit runs.
@@ -372,6 +399,9 @@ func (w *world) end(t *rapid.T, key string) {
 	spec.Attempts = u.attempt
 	if !spec.Phase.Holds() {
 		spec.Held, spec.HeldPods, spec.Recorded = resources.List{}, 0, false
+		if sizes := sizesOf(spec); sizes != nil {
+			spec.Request, spec.Pods = sizes[0].request, sizes[0].pods
+		}
 	}
 	w.upsertUnit(spec)
 }
@@ -395,6 +425,12 @@ func (w *world) decide(t require.TestingT) {
 	}
 	require.Equal(t, resize, resizedBy(got, false), "changes of what is held, in order")
 	require.Equal(t, admit, keysOfPlan(got), "admissions in order")
+	for i := range got.Admit {
+		d := &got.Admit[i]
+		u := w.units[d.Unit.Key]
+		require.True(t, d.Request.Equal(u.gets), "%s is admitted with %s, want %s", d.Unit.Key, d.Request, u.gets)
+		require.Equal(t, u.getsPods, d.Pods, "pods of %s", d.Unit.Key)
+	}
 	require.Equal(t, grow, resizedBy(got, true), "growth in order")
 	for i := range got.Resize {
 		d := &got.Resize[i]

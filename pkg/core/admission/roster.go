@@ -96,6 +96,9 @@ func (r *roster) apply(now time.Time, u *unit, in Unit) {
 		// Older than the admission that was confirmed: only a repetition can say this.
 		in.Phase, in.Attempts, in.Held = u.spec.Phase, u.attempt, u.spec.Held
 		in.HeldPods, in.Recorded = u.spec.HeldPods, u.spec.Recorded
+		if in.Sizes != nil {
+			in.become(u.spec.Request, u.spec.Pods)
+		}
 	} else if u.stage == stageAdmitted {
 		u.observed = true
 	}
@@ -349,6 +352,8 @@ func (r *roster) groupKey(q *queueRecord, u *unit) (key backlog.Key, fault strin
 	}
 	if u.holding {
 		key.Total = u.total().Key()
+	} else if s := u.spec.Sizes; s != nil {
+		key.Sizes = s.key
 	}
 	if q.bounds().MaxAdmitted >= 0 {
 		key.Namespace = u.spec.namespace()

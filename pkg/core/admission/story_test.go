@@ -76,7 +76,7 @@ func newStory(t *testing.T) *story {
 	st := &story{
 		t: t, now: epoch,
 		cfg: Config{ExplainAfter: 5 * time.Second, ExplainEvery: 30 * time.Second, RefusedBackoff: 10 * time.Second,
-			Timeouts: Timeouts{Idle: 10 * time.Minute, Unbound: 30 * time.Minute}},
+			Timeouts: Timeouts{Idle: 10 * time.Minute, Unbound: 30 * time.Minute}, PartialAdmission: true},
 		units: map[string]Unit{}, quotas: map[string]Quota{}, queues: map[string]Queue{},
 		pods: map[string]map[string]Pod{}, jobs: map[string]Consumer{},
 	}
@@ -147,7 +147,7 @@ func (st *story) line(line string) {
 		"unit": st.unit, "answer": st.answer, "delete-unit": st.deleteUnit, "pod": st.pod, "delete-pod": st.deletePod,
 		"job": st.job, "settle": st.settle, "decide": st.decide, "tick": st.tick, "restart": st.restart,
 		"why": st.why, "list": st.list, "counts": st.counts, "outstanding": st.outstanding, "demand": st.demand,
-		"status": st.status, "explain": st.explain, "pods": st.listPods, "claim-timeout": st.claimTimeout,
+		"status": st.status, "explain": st.explain, "pods": st.listPods, "claim-timeout": st.claimTimeout, "partial-admission": st.partialAdmission,
 	}
 	run, ok := commands[cmd]
 	require.True(st.t, ok, "unknown command %q", cmd)
@@ -183,6 +183,9 @@ func (st *story) claimTimeout(a arguments) {
 	st.cfg.ClaimTimeout = time.Duration(st.number(a.words[0])) * time.Second
 	st.s.cfg.ClaimTimeout = st.cfg.ClaimTimeout
 }
+
+// partialAdmission is switched off or on, as by a scheduler that starts.
+func (st *story) partialAdmission(a arguments) { st.cfg.PartialAdmission = a.has("on") }
 
 func (st *story) resources(text string) resources.List {
 	if text == "" || text == "none" {
@@ -407,6 +410,11 @@ func (st *story) setUnit(u *Unit, key, value string) {
 		u.Pods = st.number(value)
 	case "each":
 		u.Expected = Expected{Pods: u.Pods, Each: st.resources(value)}
+	case "sets": // of least-count/request, in place of pods and request
+		u.Sizes = st.sizes(value)
+		u.become(u.Sizes.at(0))
+	case "sizes":
+		u.Sizes = nil
 	case "labels":
 		u.Labels = value
 	case "preemptible":
@@ -468,6 +476,18 @@ func (st *story) setUnit(u *Unit, key, value string) {
 	}
 }
 
+func (st *story) sizes(text string) *Sizes {
+	var sets []PodSetSize
+	for _, one := range strings.Split(text, ";") {
+		counts, request, _ := strings.Cut(one, "/")
+		least, count, _ := strings.Cut(counts, "-")
+		sets = append(sets, PodSetSize{
+			Count: st.number(count), Least: st.number(least), Request: st.resources(request),
+		})
+	}
+	return NewSizes(sets)
+}
+
 func (st *story) deleteUnit(a arguments) {
 	delete(st.units, a.words[0])
 	st.s.DeleteUnit(st.now, unitNamed(a.words[0]))
@@ -519,6 +539,7 @@ func (st *story) settle(a arguments) {
 	attempt := st.number(a.named["attempt"])
 	record, ok := st.s.units[unitNamed(name)]
 	if ok && outcome == OutcomeConfirmed && record.stage == stageAdmitting {
+		u.become(record.tenure.next, record.tenure.nextPods)
 		u.Phase, u.Attempts, u.Held, u.HeldPods = PhaseDequeued, attempt, u.Request, u.Pods
 		u.Admitted = st.now
 		if names := record.tenure.checks; len(names) > 0 {
@@ -572,6 +593,9 @@ func (st *story) decide(a arguments) {
 		}
 		if len(ad.Checks) > 0 {
 			borrows += " (asks " + strings.Join(ad.Checks, ", ") + ")"
+		}
+		if ad.Counts != nil {
+			borrows += fmt.Sprintf(" (in part: %d pods)", ad.Counts)
 		}
 		st.printf("admit %s attempt %d: %s%s", name(ad.Unit.Key), ad.Attempt, orNothing(ad.Request), borrows)
 	}

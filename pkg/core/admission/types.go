@@ -44,9 +44,12 @@ type Unit struct {
 	Priority     int32
 	// Created is the enqueue time: metadata.creationTimestamp.
 	Created time.Time
-	// Request of the whole unit. Pods is the number of pods.
+	// Request of the whole unit. Pods is the number of pods. Of a unit that was admitted with fewer pods than its whole
+	// they are what it was admitted with.
 	Request resources.List
 	Pods    int64
+	// Sizes in which it may be admitted, and is to be again when it loses its admission; nil is Request alone.
+	Sizes *Sizes
 	// Expected bounds what the unit holds beyond its pods, where its pods are known; see ledger.Expected.
 	Expected Expected
 	// NonPreemptible units draw on min only, on every level, beside the limit that all have.
@@ -191,6 +194,8 @@ type Config struct {
 	ClaimTimeout time.Duration
 	// Policies adds to or replaces the built-in policies, by name.
 	Policies map[string]queue.Factory
+	// PartialAdmission has units admitted in less than the whole where their Sizes allow it.
+	PartialAdmission bool
 	// Order of the queues; nil is FairOrder.
 	Order QueueOrder
 	// Selects says whether the selector of an admission check picks a unit of these labels; nil picks all.

@@ -77,7 +77,7 @@ type tenure struct {
 	// checks to be asked by the admission in flight.
 	checks []string
 	// grows is what the unit asks for beyond what it holds, while it is in line for that; next is what it is to hold
-	// when the write in flight is confirmed.
+	// when the write in flight is confirmed, for so many pods.
 	grows    growth
 	next     resources.List
 	nextPods int64
@@ -213,12 +213,12 @@ func (in *Unit) setNothingHeld() { in.Held, in.HeldPods, in.Recorded = resources
 // behindHead says that another unit is looked at in its place.
 func (u *unit) behindHead() bool { return u.group != nil && u.group.Open() && u.group.Head() != u }
 
-// asks is what the unit asks for where it is in line.
+// asks is what the unit asks for where it is in line, at the least.
 func (u *unit) asks() resources.List {
 	if u.holding {
 		return u.grows.need
 	}
-	return u.spec.Request
+	return u.spec.least()
 }
 
 // total is what the unit would hold if it got what it asks for.
@@ -226,7 +226,7 @@ func (u *unit) total() resources.List {
 	if u.holding {
 		return u.grows.total
 	}
-	return u.spec.Request
+	return u.spec.least()
 }
 
 // places is how many of those units it asks to be that a limit counts.
@@ -282,7 +282,7 @@ func (in *Unit) same(o *Unit) bool {
 	sameTimes := in.Created.Equal(o.Created) && in.RequeueAt.Equal(o.RequeueAt) && in.Admitted.Equal(o.Admitted) &&
 		in.Heartbeat.Equal(o.Heartbeat) && in.NotReadySince.Equal(o.NotReadySince)
 	sameLists := in.Request.Same(o.Request) && in.Held.Same(o.Held) && in.Expected.Same(o.Expected)
-	return sameTimes && sameLists && same(in.Deactivate, o.Deactivate) && in.Checks.same(o.Checks) &&
+	return sameTimes && sameLists && in.Sizes.same(o.Sizes) && same(in.Deactivate, o.Deactivate) && in.Checks.same(o.Checks) &&
 		in.plain() == o.plain()
 }
 

@@ -243,6 +243,7 @@ func (c *core) engineOptions() engine.Options {
 			AuditInterval: c.args.AuditInterval.Duration,
 
 			AdmissionChecksOff: !c.gates.Enabled(features.AdmissionChecks),
+			PartialAdmission:   c.gates.Enabled(features.PartialAdmission),
 		},
 		Policies:   c.extensions.policies,
 		Checks:     c.extensions.checks,

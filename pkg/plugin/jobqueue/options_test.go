@@ -100,8 +100,10 @@ func gatesOf(t *testing.T, values map[string]bool) features.Gates {
 func TestFeatureGatesReachTheEngine(t *testing.T) {
 	c := &core{args: defaultArgs(t), gates: gatesOf(t, nil), extensions: wiring(t).extensions}
 	require.False(t, c.engineOptions().Config.AdmissionChecksOff)
-	c.gates = gatesOf(t, map[string]bool{"AdmissionChecks": false})
+	require.True(t, c.engineOptions().Config.PartialAdmission)
+	c.gates = gatesOf(t, map[string]bool{"AdmissionChecks": false, "PartialAdmission": false})
 	require.True(t, c.engineOptions().Config.AdmissionChecksOff)
+	require.False(t, c.engineOptions().Config.PartialAdmission)
 }
 
 func TestAnUnknownFeatureGateIsRefused(t *testing.T) {
