@@ -21,6 +21,7 @@ import (
 	_ "embed"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -49,6 +50,9 @@ const (
 	checksController             = "demo.koord-queue/checks"
 	checksAccount                = "system:serviceaccount:checks:checker"
 	checksNamespace, checksQuota = "checks", "checks"
+	// smallQuota has room for smallRoom pods. The job that goes there asks for largePods and can do with largeLeast.
+	smallQuota                       = "small"
+	smallRoom, largePods, largeLeast = 4, 6, 2
 	// needsLabel of a job is the check that it has to pass.
 	needsLabel = "needs"
 	// paidLabel is what the check of the budget has written into pods.
@@ -74,6 +78,8 @@ type lifeCase struct {
 	late bool
 	// refused: its jobs are not to run.
 	refused bool
+	// small: its jobs go into the quota that is too small for them, and say with how few pods they can do.
+	small bool
 	// promise in words, and what is missing to it when a job has come to its end; "" is nothing.
 	promise string
 	missing func(*story) string
@@ -122,6 +128,16 @@ func lifeCases() []lifeCase {
 			name: "no node fits", queue: "impatient", jobs: 2, late: true,
 			promise: "the quota is free after 6s; tried again after a minute or so, when there is a node, it runs",
 			missing: func(s *story) string { return s.ranAfter("Unschedulable") },
+		},
+		{
+			name: "too large", queue: "small", jobs: 1, small: true,
+			promise: fmt.Sprintf("for want of room for %d pods at once it runs with %d, until all are done", largePods, smallRoom),
+			missing: func(s *story) string {
+				if s.granted != smallRoom || s.peak > smallRoom {
+					return fmt.Sprintf("it was admitted with %d pods, and had %d at once", s.granted, s.peak)
+				}
+				return s.ranAfter()
+			},
 		},
 	}
 }
@@ -213,12 +229,19 @@ func checksWorkload() (all []submission, err error) {
 
 func (c *lifeCase) job(i int) *batchv1.Job {
 	name := fmt.Sprintf("%s-%d", strings.ReplaceAll(c.name, " ", "-"), i)
-	j := plainJob(checksNamespace, checksQuota, name, checksPods, 1000, checksRun)
+	quota, pods := checksQuota, int32(checksPods)
+	if c.small {
+		quota, pods = smallQuota, largePods
+	}
+	j := plainJob(checksNamespace, quota, name, pods, 1000, checksRun)
 	suspended := true
 	j.Spec.Suspend = &suspended
 	j.Annotations = map[string]string{v1alpha1.QueueNameKey: c.queue}
 	if c.needs != "" {
 		j.Labels[needsLabel] = c.needs
+	}
+	if c.small {
+		j.Annotations[v1alpha1.AnnotationMinParallelism] = strconv.Itoa(largeLeast)
 	}
 	if c.late {
 		j.Spec.Template.Spec.NodeSelector = map[string]string{lateLabel: "true"}

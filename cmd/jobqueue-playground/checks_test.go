@@ -17,6 +17,7 @@ limitations under the License.
 package main
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -188,12 +189,17 @@ func (s *told) inactive(reason string) *told {
 
 func (s *told) bound(name string, labels map[string]string) *told {
 	s.t.Helper()
+	return s.pod(name, corev1.PodRunning, labels)
+}
+
+func (s *told) pod(name string, phase corev1.PodPhase, labels map[string]string) *told {
+	s.t.Helper()
 	pod := &corev1.Pod{}
 	pod.UID, pod.Labels, pod.OwnerReferences = types.UID(name), labels, []metav1.OwnerReference{
 		{UID: "job", Controller: new(bool)},
 	}
 	*pod.OwnerReferences[0].Controller = true
-	pod.Spec.NodeName = "node"
+	pod.Spec.NodeName, pod.Status.Phase = "node", phase
 	return s.take(pod)
 }
 
@@ -265,6 +271,27 @@ func TestPromisesOfTheCases(t *testing.T) {
 	}
 }
 
+// The job that is too large runs with as many pods at once as there is room for, and no more.
+func TestPromiseOfTheJobThatIsTooLarge(t *testing.T) {
+	run := func(granted int64, atOnce int) string {
+		s := tell(t, caseNamed(t, "too large"))
+		s.unit.Status.Admissions = []v1alpha1.Admission{{Name: "main", Replicas: granted}}
+		s.unit.Status.Attempts = 1
+		s.phase(v1alpha1.PhaseDequeued, "")
+		for i := range largePods {
+			s.pod(strconv.Itoa(i), corev1.PodRunning, nil)
+			if first := i + 1 - atOnce; first >= 0 {
+				s.pod(strconv.Itoa(first), corev1.PodSucceeded, nil)
+			}
+		}
+		return s.complete().missing()
+	}
+	require.Empty(t, run(smallRoom, smallRoom))
+	require.Empty(t, run(smallRoom, 1))
+	require.Equal(t, "it was admitted with 6 pods, and had 4 at once", run(largePods, smallRoom))
+	require.Equal(t, "it was admitted with 4 pods, and had 5 at once", run(smallRoom, 5))
+}
+
 func TestStoriesInTheTables(t *testing.T) {
 	s := tell(t, caseNamed(t, "no node fits"))
 	require.False(t, s.view.nodeIsMissed())
@@ -279,7 +306,7 @@ func TestStoriesInTheTables(t *testing.T) {
 	s.phase(v1alpha1.PhaseDequeued, "").complete()
 	require.Equal(t, 1, s.view.ended())
 	v := verdict{submitted: 3, refused: 2, done: 1, cases: s.view.caseResults()}
-	require.EqualError(t, v.err(), "1 of 1 jobs done, 0 violations, 6 of 6 cases without what they promise")
+	require.EqualError(t, v.err(), "1 of 1 jobs done, 0 violations, 7 of 7 cases without what they promise")
 	text = strings.Join(summary(screen{}, v), "\n")
 	require.Contains(t, text, "Unschedulable 1 times, back-off of up to 1.0s, 1 of 1 ran to their end")
 	require.Contains(t, text, "1 of 1, lost 0; 2 more were to be rejected")

@@ -51,7 +51,11 @@ type story struct {
 	bound            map[string]bool
 	early, unpaid    int
 	complete, failed bool
-	deactivated      bool
+	// granted is with how many pods it was admitted last; alive are those on nodes now, peak the most at once.
+	granted     int64
+	alive       map[string]bool
+	peak        int
+	deactivated bool
 }
 
 func (s *story) ended() bool { return s.complete || s.failed || s.deactivated }
@@ -108,7 +112,7 @@ func newStories() *stories { return &stories{cases: lifeCases(), jobs: map[strin
 // of is the story of a job, which may begin with its unit or with the job.
 func (t *stories) of(job string) *story {
 	if t.jobs[job] == nil {
-		t.jobs[job] = &story{bound: map[string]bool{}}
+		t.jobs[job] = &story{bound: map[string]bool{}, alive: map[string]bool{}}
 	}
 	return t.jobs[job]
 }
@@ -131,11 +135,22 @@ func (t *stories) unit(now time.Time, u *v1alpha1.QueueUnit) {
 		if holdsQuota(s.phase) && !holdsQuota(phase) && phase != v1alpha1.PhaseSucceed && phase != v1alpha1.PhaseFailed {
 			s.lost = append(s.lost, reasonOf(u, v1alpha1.ConditionEvicted))
 		}
+		if holdsQuota(phase) && !holdsQuota(s.phase) {
+			s.granted = replicas(u)
+		}
 		s.phase, s.since = phase, now
 	}
 	if s.deactivated = u.Spec.Active != nil && !*u.Spec.Active; s.deactivated {
 		s.inactive = reasonOf(u, v1alpha1.ConditionDeactivationTarget)
 	}
+}
+
+// replicas with which a unit is admitted.
+func replicas(u *v1alpha1.QueueUnit) (n int64) {
+	for i := range u.Status.Admissions {
+		n += u.Status.Admissions[i].Replicas
+	}
+	return n
 }
 
 // spent counts the time in the present phase.
@@ -180,6 +195,10 @@ func (t *stories) pod(pod checker.Pod, labels map[string]string) {
 		return
 	}
 	s := t.of(pod.Job)
+	if s.alive[pod.UID] = true; pod.Terminal {
+		delete(s.alive, pod.UID)
+	}
+	s.peak = max(s.peak, len(s.alive))
 	if s.bound[pod.UID] {
 		return
 	}
