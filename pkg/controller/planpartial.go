@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
 // A unit may be admitted with fewer pods than its job asks for, where the job says that it can do with them. Then the
@@ -73,13 +74,13 @@ func (p *planner) inPart() map[string]int32 {
 	return counts
 }
 
-// coversPart says whether the unit holds enough for the pods that the job is resumed with.
-func (p *planner) coversPart() bool {
-	counts, sets := p.inPart(), make([]v1alpha1.PodSet, 0, len(p.want.Spec.PodSets))
-	for name, n := range counts {
-		sets = append(sets, v1alpha1.PodSet{Name: name, Count: n})
+// covered says whether the unit holds enough for the pods that the job would be resumed with.
+func (p *planner) covered() bool {
+	counts := p.inPart()
+	if counts == nil {
+		return covers(p.Unit, p.want, p.demand.without(p.Unit.Status.ReclaimablePods, p.Creation))
 	}
-	return holds(p.Unit, p.demand.of(sets, p.Creation))
+	return holds(p.Unit, p.demand.with(p.Creation, func(set *jobs.PodSet) { set.Count = counts[set.Name] }))
 }
 
 // scale gives a job that is to be resumed as many pods as were admitted.

@@ -207,8 +207,7 @@ func (p *planner) truthful() bool {
 	return p.demand.problem == nil &&
 		p.Unit.Spec.ConsumerRef.UID == p.Job.GetUID() &&
 		p.Unit.Labels[v1alpha1.LabelQuotaName] == p.want.Labels[v1alpha1.LabelQuotaName] &&
-		(p.inPart() != nil && p.coversPart() ||
-			covers(p.Unit, p.want, p.demand.without(p.Unit.Status.ReclaimablePods, p.Creation)))
+		p.covered()
 }
 
 // estimatedOtherwise says whether the unit differs in nothing that the job itself says: what the cluster does to its
