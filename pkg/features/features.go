@@ -72,7 +72,8 @@ func Definitions() []Definition {
 		{
 			Name: PartialAdmission, Spec: beta,
 			On:  "jobs that say so may be admitted with fewer pods than they ask for",
-			Off: "scheduler: they are admitted as a whole or not at all; controller: it asks for the whole",
+			Off: "scheduler: they are admitted as a whole or not at all; controller: their units do not say with how few pods " +
+				"they can do",
 		},
 	}
 }
