@@ -121,12 +121,12 @@ func lifeCases() []lifeCase {
 		},
 		{
 			name: "no answer in time", queue: "checked", jobs: 2, needs: "sign-off",
-			promise: "the quota is free after 6s; tried again after a minute or so, it runs",
+			promise: "the quota is free after 10s; tried again after a minute or so, it runs",
 			missing: func(s *story) string { return s.ranAfter("CheckTimeout") },
 		},
 		{
 			name: "no node fits", queue: "impatient", jobs: 2, late: true,
-			promise: "the quota is free after 6s; tried again after a minute or so, when there is a node, it runs",
+			promise: "the quota is free after 10s; tried again after a minute or so, when there is a node, it runs",
 			missing: func(s *story) string { return s.ranAfter("Unschedulable") },
 		},
 		{
