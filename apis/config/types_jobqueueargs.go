@@ -75,4 +75,5 @@ type JobQueueArgs struct {
 	ManagedJobsConfigMap   ObjectName
 	Visibility             Visibility
 	InsecureVisibility     bool
+	FeatureGates           map[string]bool
 }

@@ -74,6 +74,8 @@ type JobReconciler struct {
 	Gates    jobs.Gates
 	// WholeTemplates: units hold pod templates whole, not just what scheduling needs of them.
 	WholeTemplates bool
+	// ChecksOff: nothing that admission checks ask for is written into pods, and no job of which they ask it is resumed.
+	ChecksOff bool
 	// PartialAdmission: units say with how few pods their jobs can do.
 	PartialAdmission bool
 	// QueueNamespace is where queues are.
@@ -367,8 +369,10 @@ func (r *JobReconciler) deleteUnit(ctx context.Context, o *Observation, a Delete
 
 // observe reads what is cached.
 func (r *JobReconciler) observe(ctx context.Context, key types.NamespacedName) (Observation, error) {
-	o := Observation{Now: metav1.NewTime(r.Clock.Now()), Kind: &r.Kind, WholeTemplates: r.WholeTemplates,
-		PartialAdmission: r.PartialAdmission}
+	o := Observation{
+		Now: metav1.NewTime(r.Clock.Now()), Kind: &r.Kind, WholeTemplates: r.WholeTemplates, ChecksOff: r.ChecksOff,
+		PartialAdmission: r.PartialAdmission,
+	}
 	unit, err := r.cachedUnit(ctx, types.NamespacedName{Namespace: key.Namespace, Name: r.Kind.UnitName(key.Name)})
 	if err != nil {
 		return o, err

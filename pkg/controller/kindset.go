@@ -224,7 +224,7 @@ func (s *KindSet) reconciler(
 	r := NewJobReconciler(kind, p, s.mgr.GetClient(), s.mgr.GetAPIReader(), s.mgr.GetEventRecorder(recorderName),
 		s.options.Clock)
 	r.Jobs, r.Profiles, r.Gates, r.WholeTemplates = own, s.profiles, s.options.Gates, s.options.WholeTemplates
-	r.PartialAdmission = s.options.PartialAdmission
+	r.ChecksOff, r.PartialAdmission = s.options.AdmissionChecksOff, s.options.PartialAdmission
 	r.Reports, r.Events, r.Survey, r.QueueNamespace = s.reports, s.events, s.survey, s.options.QueueNamespace
 	if !kind.OfPods() {
 		return own, r, nil

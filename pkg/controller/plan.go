@@ -62,6 +62,8 @@ type Observation struct {
 	Cluster *Cluster `json:"-"`
 	// WholeTemplates: units hold pod templates whole.
 	WholeTemplates bool
+	// ChecksOff: nothing that admission checks ask for is written into pods.
+	ChecksOff bool
 	// PartialAdmission: units say with how few pods their jobs can do.
 	PartialAdmission bool
 	Bound            Bound

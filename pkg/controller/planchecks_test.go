@@ -148,3 +148,27 @@ func TestAnUpdateThatTheTemplateContradicts(t *testing.T) {
 	require.Equal(t, "tell [CannotResume]", describe(actions))
 	require.Contains(t, actions[0].(Tell).Event.Note, `nodeSelector "zone"`)
 }
+
+// With the feature gate off a job whose pods would lack what its checks ask for does not run; others do, and what was
+// written before is taken out.
+func TestUpdatesOfChecksWithTheGateOff(t *testing.T) {
+	s := queued(t).phase(v1alpha1.PhaseDequeued).unit(zoneOf("gpu", "Ready", "a"))
+	resumed, ok := Plan(s.Observation)[0].(PatchJob)
+	require.True(t, ok)
+	s.ChecksOff = true
+	actions := Plan(s.Observation)
+	require.Equal(t, "tell [CannotResume]", describe(actions))
+	require.Contains(t, actions[0].(Tell).Event.Note, "feature gate AdmissionChecks")
+
+	s.Job = resumed.After
+	require.Empty(t, describe(Plan(s.Observation)), "what runs is left alone")
+	s.job(true, "spec", "suspend").phase(v1alpha1.PhaseReserved).unit(answered("Pending"))
+	step, ok := Plan(s.Observation)[0].(PatchJob)
+	require.True(t, ok)
+	s.Job = step.After
+	require.Empty(t, s.template(t).Spec.NodeSelector)
+
+	s = queued(t).phase(v1alpha1.PhaseDequeued)
+	s.ChecksOff = true
+	require.Equal(t, "job suspend=false [Admitted]", describe(Plan(s.Observation)))
+}

@@ -213,7 +213,7 @@ func TestAdmittedWithFewerPodsThanAJobCanDoWith(t *testing.T) {
 
 // TestAForgedRecordDoesNotKeepAJobFromBeingSuspended: to suspend a job restores nothing.
 func TestAForgedRecordDoesNotKeepAJobFromBeingSuspended(t *testing.T) {
-	s := running(t).job(`{"j":{"whole":9,"now":2,"along":true}}`, "metadata", "annotations", v1alpha1.AnnotationWholeCounts)
+	s := running(t).job(`{"j":{"whole":9,"now":2}}`, "metadata", "annotations", v1alpha1.AnnotationWholeCounts)
 	s.PartialAdmission = true
 	s.phase(v1alpha1.PhaseEnqueued)
 	suspends := Plan(s.Observation)[0].(PatchJob)

@@ -52,6 +52,11 @@ func (p *planner) resume() []Action {
 	if err := p.scale(after); err != nil {
 		return []Action{Tell{Event: warning("CannotResume", "Resume", short(err.Error()))}}
 	}
+	if p.ChecksOff && len(checkUpdates(p.Unit)) > 0 {
+		// Without them its pods are not what was checked.
+		return []Action{Tell{Event: warning("CannotResume", "Resume", "admission checks ask to write into the pods, and the "+
+			"feature gate AdmissionChecks of the controller is off")}}
+	}
 	event := normal("Admitted", "Resume", p.resumes())
 	if p.Kind.TemplatesFixed(p.Job) {
 		if elsewhere || p.gangedOtherwise() || p.checkedOtherwise() {

@@ -98,6 +98,9 @@ type Options struct {
 	Gates jobs.Gates
 	// WholeTemplates: units hold pod templates whole.
 	WholeTemplates bool
+	// AdmissionChecksOff: nothing that admission checks ask for is written into pods, and no job of which they ask it is
+	// resumed.
+	AdmissionChecksOff bool
 	// PartialAdmission: units say with how few pods their jobs can do.
 	PartialAdmission bool
 	// ReportsPerSecond is how many units are written in a second to tell how many pods of their jobs are ready.

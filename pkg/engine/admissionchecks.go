@@ -77,24 +77,35 @@ func decodeCheck(w *wireCheck) *checkObject {
 	return c
 }
 
-// admissionChecks are those that exist, by name.
-type admissionChecks map[string]*checkObject
+// admissionChecks are those that exist, by name. off: they are not known, and none is asked.
+type admissionChecks struct {
+	off    bool
+	byName map[string]*checkObject
+}
 
-func (a admissionChecks) set(name string, c *checkObject) {
+func newAdmissionChecks(off bool) *admissionChecks {
+	return &admissionChecks{off: off, byName: map[string]*checkObject{}}
+}
+
+func (a *admissionChecks) set(name string, c *checkObject) {
 	if c == nil {
-		delete(a, name)
+		delete(a.byName, name)
 		return
 	}
-	a[name] = c
+	a.byName[name] = c
 }
 
 // faultOf a queue is the first of its checks that nobody would answer; nil if there is none.
-func (a admissionChecks) faultOf(q *queueObject) *admission.Fault {
+func (a *admissionChecks) faultOf(q *queueObject) *admission.Fault {
+	if a.off && (q.checkFault != "" || len(q.spec.AdmissionChecks) > 0) {
+		return &admission.Fault{Reason: admission.ReasonCheckInactive,
+			Message: "the queue names admission checks, and the feature gate AdmissionChecks of the scheduler is off"}
+	}
 	if q.checkFault != "" {
 		return &admission.Fault{Reason: admission.ReasonCheckInactive, Message: q.checkFault}
 	}
 	for _, of := range q.spec.AdmissionChecks {
-		switch c := a[of.Name]; {
+		switch c := a.byName[of.Name]; {
 		case c == nil:
 			return &admission.Fault{Reason: admission.ReasonCheckNotFound,
 				Message: fmt.Sprintf("AdmissionCheck %q does not exist", of.Name)}
@@ -207,6 +218,9 @@ func conflictOf(states []v1alpha1.AdmissionCheckState) string {
 // followChecks sets up the informer of AdmissionChecks, whether they are installed or not: it goes on trying, in turn
 // in all versions, and holds nothing up.
 func (s *sources) followChecks() error {
+	if s.opts.Config.AdmissionChecksOff {
+		return nil
+	}
 	var version atomic.Int64
 	var unavailable atomic.Bool
 	resource := func() schema.GroupVersionResource {

@@ -321,3 +321,49 @@ func TestChecksThatCannotBeRead(t *testing.T) {
 	require.Nil(t, u.checks)
 	require.Equal(t, admission.PhaseReserved, u.phase)
 }
+
+// With the feature gate off nothing passes checks over, and nothing is lost: what is reserved stays, and its checks may
+// still answer; nothing new is reserved where a queue names some.
+func TestAdmissionChecksAreOff(t *testing.T) {
+	r := checked(t)
+	r.check("slow", "example.com/slow", "True")
+	r.check("budget", "example.com/budget", "True")
+	key := r.unit("a", 2)
+	r.step()
+	r.send()
+	require.Equal(t, admission.PhaseReserved, unitFrom(r.api.get(key)).phase)
+
+	off := rigOn(t, r.api, r.quotas, r.clock, func(c *Config) { c.AdmissionChecksOff = true })
+	off.createQueue("plain", map[string]any{})
+	off.engine.FeedQueue(off.readQueue(testQuota), false)
+	off.feed(key).lead()
+	waiting := off.unit("b", 1)
+	free := off.unit("c", 1, func(u *unstructured.Unstructured) { u.Object["spec"].(map[string]any)["queue"] = "plain" })
+	off.check("slow", "example.com/slow", "True")
+	require.Equal(t, free, off.decision().key.String(), "queues that name no check go on")
+	off.send()
+	off.advance(10 * time.Second)
+	off.sendQueues()
+	require.Equal(t, string(admission.ReasonCheckInactive), off.active(testQuota).Reason)
+	require.Equal(t, metav1.ConditionFalse, off.active(testQuota).Status)
+	require.Contains(t, off.active(testQuota).Message, "feature gate AdmissionChecks")
+	require.Equal(t, metav1.ConditionTrue, off.active("plain").Status)
+	require.Equal(t, admission.PhaseReserved, unitFrom(off.api.get(key)).phase, "it stays")
+	require.Equal(t, "cpu: 3", off.outstanding(testQuota))
+	require.Equal(t, []string{"slow=Pending"}, statesOf(t, off, key))
+
+	off.answers(key, map[string]string{"slow": "Ready"})
+	require.Equal(t, writeDequeue, off.decision().kind, "it was asked, and it passed")
+	off.send()
+	require.Empty(t, off.decisions())
+	require.NotEqual(t, admission.PhaseReserved, unitFrom(off.api.get(waiting)).phase)
+	off.sound()
+
+	on := rigOn(t, off.api, off.quotas, off.clock)
+	on.engine.FeedQueue(on.readQueue(testQuota), false)
+	on.check("slow", "example.com/slow", "True")
+	on.check("budget", "example.com/budget", "True")
+	on.feed(key).feed(free).feed(waiting).lead()
+	on.send()
+	require.Equal(t, admission.PhaseReserved, unitFrom(on.api.get(waiting)).phase, "asked, as soon as it is on again")
+}

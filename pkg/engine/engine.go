@@ -51,7 +51,7 @@ type Engine struct {
 	reports   reports
 	reasons   reasonPace
 	classes   classes
-	checks    admissionChecks
+	checks    *admissionChecks
 	queues    map[string]*queueObject
 	// queueNames are those of queues, in order.
 	queueNames names
@@ -80,7 +80,8 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		env: v, box: newMailbox(), audits: newAudits(), lead: make(chan struct{}),
 		core: newCore(v), kinship: kin, units: newRecords(v.managesOwner, v.unitNamedBy, kin), publisher: newPublisher(),
-		reports: reports{}, reasons: newReasonPace(v.opts.Config.ReasonsPerSecond, o.Clock.Now()), classes: classes{}, checks: admissionChecks{},
+		reports: reports{}, reasons: newReasonPace(v.opts.Config.ReasonsPerSecond, o.Clock.Now()),
+		classes: classes{}, checks: newAdmissionChecks(o.Config.AdmissionChecksOff),
 		queues: map[string]*queueObject{}, queueNames: newNames(), jobs: map[jobKey]types.UID{}, ghosts: map[string]int{},
 		startup: startup{env: v, begun: o.Clock.Now()}, pace: pace{took: o.Clock.Since},
 	}

@@ -84,6 +84,9 @@ type Config struct {
 	TotalSettles time.Duration
 	// AuditInterval is how often a leader compares its state with the API objects; zero means only when asked to.
 	AuditInterval time.Duration
+	// AdmissionChecksOff: AdmissionChecks are not followed, and queues that name some reserve nothing. Units for which
+	// quota is reserved already keep it, and the answers that they still get count.
+	AdmissionChecksOff bool
 }
 
 // Options of New. Client, Quotas and Clock are required.

@@ -17,6 +17,8 @@ limitations under the License.
 package v1
 
 import (
+	"maps"
+
 	"k8s.io/apimachinery/pkg/conversion"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
@@ -70,6 +72,7 @@ func toInternal(in *JobQueueArgs, out *config.JobQueueArgs) {
 		BindAddress: *in.Visibility.BindAddress, Port: *in.Visibility.Port, CertDir: *in.Visibility.CertDir,
 	}
 	out.InsecureVisibility = *in.InsecureVisibility
+	out.FeatureGates = in.FeatureGates
 }
 
 func fromInternal(in *config.JobQueueArgs, out *JobQueueArgs) {
@@ -101,4 +104,5 @@ func fromInternal(in *config.JobQueueArgs, out *JobQueueArgs) {
 		CertDir: ptr.To(in.Visibility.CertDir),
 	}
 	out.InsecureVisibility = ptr.To(in.InsecureVisibility)
+	out.FeatureGates = maps.Clone(in.FeatureGates)
 }

@@ -80,7 +80,8 @@ func TestDefaultsAreCompleteAndValid(t *testing.T) {
 func TestWhatIsWrittenIsKept(t *testing.T) {
 	args, err := decode(t, "protectReservedQuota: false\nallowBuiltinQuotas: true\nitemsInStatus: 1\nunknownJobs: Pass\n"+
 		"managedJobsConfigMap: {name: mine}\nexplainAfter: 1ms\nauditInterval: 0s\nunboundTimeout: 0s\nclaimTimeout: 1h\n"+
-		"podsReadyTimeout: 5m\nvisibility: {port: 10261, certDir: /certs}\ninsecureVisibility: true\n")
+		"podsReadyTimeout: 5m\nvisibility: {port: 10261, certDir: /certs}\ninsecureVisibility: true\n"+
+		"featureGates: {A: false, B: true}\n")
 	require.NoError(t, err)
 	require.False(t, args.ProtectReservedQuota)
 	require.True(t, args.AllowBuiltinQuotas)
@@ -95,6 +96,7 @@ func TestWhatIsWrittenIsKept(t *testing.T) {
 	require.Zero(t, args.RecoveryTimeout.Duration)
 	require.Equal(t, config.Visibility{BindAddress: "0.0.0.0", Port: 10261, CertDir: "/certs"}, args.Visibility)
 	require.True(t, args.InsecureVisibility)
+	require.Equal(t, map[string]bool{"A": false, "B": true}, args.FeatureGates)
 	require.Empty(t, args.Validate(nil))
 }
 
@@ -137,7 +139,7 @@ func TestValidationNamesTheField(t *testing.T) {
 }
 
 func TestInternalAndVersionedFormRoundTrip(t *testing.T) {
-	want, err := decode(t, "clientQPS: 7\nwriteConcurrency: 3\n")
+	want, err := decode(t, "clientQPS: 7\nwriteConcurrency: 3\nfeatureGates: {A: false}\n")
 	require.NoError(t, err)
 	info, ok := runtime.SerializerInfoForMediaType(codecs(t).SupportedMediaTypes(), runtime.ContentTypeYAML)
 	require.True(t, ok)

@@ -120,4 +120,7 @@ type JobQueueArgs struct {
 	// insecureVisibility is for development: it answers the same, in full and to anybody, on the scheduler's plain port
 	// below /apis/v1/plugins/JobQueue. Default false.
 	InsecureVisibility *bool `json:"insecureVisibility,omitempty"`
+	// featureGates: features to switch on or off, by name; the table of feature gates has them. One that is not named is
+	// as by default, one that is not known is an error. Give the controller the same.
+	FeatureGates map[string]bool `json:"featureGates,omitempty"`
 }

@@ -67,7 +67,11 @@ func TestTheGreatestCountThatFits(t *testing.T) {
 		} else {
 			require.True(plain, got.Request.Equal(u.Request), "it is the whole")
 		}
-		require.Empty(plain, s.Decide(epoch).Admit)
+		s.Settle(epoch, u.Key, got.Attempt, OutcomeConfirmed)
+		s.SetQuota(epoch, Quota{Name: "team"})
+		after := s.Decide(epoch)
+		require.Empty(plain, after.Admit)
+		require.Empty(plain, after.Resize, "there is room for the rest, and nobody asks for it")
 	})
 }
 

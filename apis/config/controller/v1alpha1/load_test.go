@@ -54,6 +54,7 @@ queueNamespace: queues
 concurrency: 4
 metricsSecure: false
 unitTemplates: Full
+featureGates: {A: false}
 `))
 	require.NoError(t, err)
 	require.Equal(t, 60, c.ClientConnection.Burst)
@@ -62,6 +63,7 @@ unitTemplates: Full
 	require.Equal(t, "queues", c.LeaderElection.ResourceNamespace)
 	require.Equal(t, UnitTemplatesFull, c.UnitTemplates)
 	require.False(t, *c.MetricsSecure)
+	require.Equal(t, map[string]bool{"A": false}, c.FeatureGates)
 }
 
 func TestLoadRefuses(t *testing.T) {
