@@ -139,8 +139,8 @@ func (u *unitObject) readChecks(text json.RawMessage) {
 	if u.wasAsked = says(text); !u.wasAsked {
 		return
 	}
-	u.readUpdates(text)
-	if u.phase != admission.PhaseReserved {
+	u.readPast(text)
+	if !u.phase.Holds() {
 		return
 	}
 	var states []v1alpha1.AdmissionCheckState
@@ -160,32 +160,45 @@ func (u *unitObject) readChecks(text json.RawMessage) {
 	}
 }
 
-// checkUpdates is what one check asked to write into pods.
-type checkUpdates struct {
+// pastAnswer is what stays of what one check answered when it is asked anew.
+type pastAnswer struct {
 	check string
-	text  json.RawMessage
+	// updates are what it asked to write into pods, as text.
+	updates json.RawMessage
+	// retries counts how often it had the unit tried again.
+	retries int32
 }
 
-// readUpdates keeps what checks asked to write into pods as it is: it is written back when they are asked anew, so that
-// the controller can take it out of pod templates after that as well.
-func (u *unitObject) readUpdates(text json.RawMessage) {
+// readPast keeps what stays of the answers of checks. What they asked to write into pods is written back as it is, so
+// that the controller can take it out of pod templates after that as well. How often they had the unit tried again is
+// counted by themselves, over all attempts until its pods were ready.
+func (u *unitObject) readPast(text json.RawMessage) {
 	var states []struct {
 		Name    string          `json:"name"`
 		Updates json.RawMessage `json:"podSetUpdates"`
+		Retries int32           `json:"retryCount"`
 	}
 	if err := read(text, &states); err != nil || len(states) > maxPodSets {
 		return
 	}
 	for i := range states {
-		if s := &states[i]; says(s.Updates) {
-			u.updates = append(u.updates, checkUpdates{s.Name, slices.Clone(s.Updates)})
+		s, past := &states[i], pastAnswer{}
+		if says(s.Updates) {
+			past.updates = slices.Clone(s.Updates)
+		}
+		if u.requeues > 0 {
+			past.retries = max(s.Retries, 0)
+		}
+		if past.updates != nil || past.retries > 0 {
+			past.check = s.Name
+			u.past = append(u.past, past)
 		}
 	}
 }
 
 // askedChecks is the status of checks for which quota has just been reserved: none has answered. In the write that
 // reserves it, that takes the place of the answers about a former reservation. What those asked to write into pods
-// stays, and is written by nobody while its check has not answered again.
+// stays, and is written by nobody while its check has not answered again; so does how often they had it tried again.
 func (u *unitObject) askedChecks(names []string, at metav1.Time) []map[string]any {
 	var asked []map[string]any
 	ask := func(name, message string) map[string]any {
@@ -198,13 +211,17 @@ func (u *unitObject) askedChecks(names []string, at metav1.Time) []map[string]an
 	for _, name := range names {
 		ask(name, "asked when quota was reserved")
 	}
-	for _, of := range u.updates {
+	for _, of := range u.past {
 		i := slices.Index(names, of.check)
+		if i >= 0 && of.retries > 0 {
+			asked[i]["retryCount"] = of.retries
+		}
 		switch {
+		case of.updates == nil:
 		case i >= 0:
-			asked[i]["podSetUpdates"] = of.text
+			asked[i]["podSetUpdates"] = of.updates
 		case len(asked) < maxCheckStates:
-			ask(of.check, "not asked any more")["podSetUpdates"] = of.text
+			ask(of.check, "not asked any more")["podSetUpdates"] = of.updates
 		}
 	}
 	return asked

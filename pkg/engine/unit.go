@@ -87,10 +87,10 @@ type unitHistory struct {
 	// writes the reason itself.
 	parkedFor admission.Reason
 	// wasAsked: the object has answers of admission checks. checks are those of the present reservation.
-	// updates is what they asked to write into pods, as text, by check.
+	// past is what stays of them when they are asked anew.
 	wasAsked bool
 	checks   *admission.CheckAnswers
-	updates  []checkUpdates
+	past     []pastAnswer
 
 	invalid        admission.Reason
 	invalidMessage string

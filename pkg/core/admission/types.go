@@ -92,7 +92,7 @@ type Unit struct {
 	Requeues  int64
 	// Labels are those of the object, as Config.Selects reads them.
 	Labels string
-	// Checks are the answers of the admission checks of a unit in phase Reserved; nil if none was asked.
+	// Checks are the answers of the admission checks about what a unit holds; nil if it holds nothing or none was asked.
 	Checks *CheckAnswers
 	// Deactivate, when set, is why the unit is to be made inactive, which nobody has done yet. Until then it waits.
 	Deactivate *Deactivation
