@@ -45,6 +45,7 @@ import (
 	visibilityv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/certificate"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/provisioning"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/quotatree"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/watchdog"
@@ -147,6 +148,12 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 		QueueNamespace: c.QueueNamespace, Predicate: predicate, Concurrency: c.Concurrency,
 		Clock: clock.RealClock{}, Gates: gates(c.KoordinatorFeatureGates),
 		WholeTemplates: c.UnitTemplates == v1alpha1.UnitTemplatesFull, ReportsPerSecond: c.ReportsPerSecond,
+	})
+	if err != nil {
+		return err
+	}
+	err = provisioning.Setup(mgr, provisioning.Options{
+		Units: controller.UnitReader{Reader: mgr.GetClient(), Live: mgr.GetAPIReader()}, Clock: clock.RealClock{},
 	})
 	if err != nil {
 		return err

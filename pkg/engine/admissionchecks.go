@@ -23,6 +23,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -108,6 +109,26 @@ func (a admissionChecks) faultOf(q *queueObject) *admission.Fault {
 		}
 	}
 	return nil
+}
+
+// defaultTimeout stands for that of the check, which depends on its controller.
+const defaultTimeout = time.Duration(-1)
+
+// timed are the checks that a queue names, with the time-outs that it does not name.
+func (a admissionChecks) timed(named []admission.AdmissionCheck, config *Config) []admission.AdmissionCheck {
+	timed := slices.Clone(named)
+	for i := range timed {
+		if timed[i].Timeout != defaultTimeout {
+			continue
+		}
+		timed[i].Timeout = config.CheckTimeout
+		if c := a[timed[i].Name]; c != nil {
+			if own, ok := config.CheckTimeouts[c.controller]; ok {
+				timed[i].Timeout = own
+			}
+		}
+	}
+	return timed
 }
 
 // asks says whether the queue names this check.
