@@ -220,12 +220,16 @@ func (c *checker) configOf(
 		}
 		return nil, err
 	}
+	return decodeConfig(u)
+}
+
+func decodeConfig(u *unstructured.Unstructured) (*v1beta1.ProvisioningRequestConfigSpec, error) {
 	config := &v1beta1.ProvisioningRequestConfig{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, config); err != nil {
-		return nil, fmt.Errorf("%w: %s %q cannot be read: %w", errParameters, configKind.Kind, p.Name, err)
+		return nil, fmt.Errorf("%w: %s %q cannot be read: %w", errParameters, configKind.Kind, u.GetName(), err)
 	}
 	if config.Spec.ProvisioningClassName == "" {
-		return nil, fmt.Errorf("%w: %s %q has no provisioningClassName", errParameters, configKind.Kind, p.Name)
+		return nil, fmt.Errorf("%w: %s %q has no provisioningClassName", errParameters, configKind.Kind, u.GetName())
 	}
 	return &config.Spec, nil
 }
