@@ -200,7 +200,7 @@ func TestProvisioningRequests(t *testing.T) {
 	})
 
 	t.Run("expired", func(t *testing.T) {
-		ns := job(t, "expired", "Provisioned+BookingExpired;Provisioned,used,BookingExpired", 3, 5*time.Second)
+		ns := job(t, "expired", "Provisioned+BookingExpired;Provisioned,used,2s,BookingExpired", 3, 8*time.Second)
 		c.waitPhase(t, ns, "expired", schedulingv1alpha1.PhaseTimeoutBackoff)
 		evicted := meta.FindStatusCondition(c.unit(t, ns, "expired").Status.Conditions,
 			schedulingv1alpha1.ConditionEvicted)
@@ -217,7 +217,7 @@ func TestProvisioningRequests(t *testing.T) {
 	})
 
 	t.Run("revoked", func(t *testing.T) {
-		ns := job(t, "revoked", "Provisioned,used,CapacityRevoked;Provisioned", 3, 8*time.Second)
+		ns := job(t, "revoked", "Provisioned,used,3s,CapacityRevoked;Provisioned", 3, 15*time.Second)
 		c.waitPhase(t, ns, "revoked", schedulingv1alpha1.PhaseRunning)
 		c.waitPhase(t, ns, "revoked", schedulingv1alpha1.PhaseTimeoutBackoff)
 		u := c.unit(t, ns, "revoked")
@@ -232,6 +232,21 @@ func TestProvisioningRequests(t *testing.T) {
 			require.Contains(t, pod.Annotations[autoscalingv1.AnnotationConsume], "-2", "of the present reservation")
 		}
 		c.noRequests(t, ns)
+	})
+
+	t.Run("sample", func(t *testing.T) {
+		root, err := controlplane.RepositoryRoot()
+		require.NoError(t, err)
+		sample, err := os.ReadFile(filepath.Join(root, "examples", "provisioning-request", "check.yaml"))
+		require.NoError(t, err)
+		require.NoError(t, c.Apply(t.Context(), sample))
+		require.Eventually(t, func() bool {
+			u, err := c.dyn.Resource(v1beta1.AdmissionCheckResources[1]).Get(t.Context(), "gpus", metav1.GetOptions{})
+			require.NoError(t, err)
+			check := &v1beta1.AdmissionCheck{}
+			require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, check))
+			return meta.IsStatusConditionTrue(check.Status.Conditions, v1beta1.ConditionActive)
+		}, soon, pace)
 	})
 
 	t.Run("parameters", func(t *testing.T) {

@@ -38,7 +38,7 @@ import (
 
 // AnswersParameter of a ProvisioningRequest says what Autoscaler answers: for each request of one owner in turn, divided
 // by ";", the last for all that follow. An answer is a list of steps, divided by ",": conditions that become True, divided
-// by "+" where they come in one write; or "used", which waits until a pod that uses the capacity is on a node.
+// by "+" where they come in one write; "used", which waits until a pod that uses the capacity runs; or a time to wait.
 const AnswersParameter = "answers"
 
 // usedStep waits for a pod.
@@ -60,6 +60,7 @@ type Autoscaler struct {
 	// requests of each owner in the order in which they were seen, and how many steps of each were taken.
 	requests map[types.UID][]types.UID
 	taken    map[types.UID]int
+	last     map[types.UID]time.Time
 }
 
 // SetupWithManager starts it with the manager, whose scheme has to know ProvisioningRequests.
@@ -81,7 +82,7 @@ func (a *Autoscaler) reconcile(ctx context.Context, request reconcile.Request) (
 	if may, err := a.may(ctx, r, step); err != nil || !may {
 		return result, err
 	}
-	if step != usedStep {
+	if _, waits := waitOf(step); step != usedStep && !waits {
 		before := r.DeepCopy()
 		for kind := range strings.SplitSeq(step, "+") {
 			meta.SetStatusCondition(&r.Status.Conditions, metav1.Condition{
@@ -96,6 +97,7 @@ func (a *Autoscaler) reconcile(ctx context.Context, request reconcile.Request) (
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.taken[r.UID]++
+	a.last[r.UID] = a.Clock.Now()
 	return result, nil
 }
 
@@ -104,7 +106,7 @@ func (a *Autoscaler) next(r *autoscalingv1.ProvisioningRequest) (step string, mo
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.taken == nil {
-		a.requests, a.taken = map[types.UID][]types.UID{}, map[types.UID]int{}
+		a.requests, a.taken, a.last = map[types.UID][]types.UID{}, map[types.UID]int{}, map[types.UID]time.Time{}
 	}
 	owner := r.UID
 	if of := metav1.GetControllerOfNoCopy(r); of != nil {
@@ -128,19 +130,21 @@ func (a *Autoscaler) next(r *autoscalingv1.ProvisioningRequest) (step string, mo
 	return steps[a.taken[r.UID]], true
 }
 
+// waitOf a step, if it is one.
+func waitOf(step string) (d time.Duration, waits bool) {
+	d, err := time.ParseDuration(step)
+	return d, err == nil
+}
+
 // may says whether the step can be taken yet.
 func (a *Autoscaler) may(ctx context.Context, r *autoscalingv1.ProvisioningRequest, step string) (bool, error) {
+	if d, waits := waitOf(step); waits {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return !a.Clock.Now().Before(a.last[r.UID].Add(d)), nil
+	}
 	if step == usedStep {
-		pods := &corev1.PodList{}
-		if err := a.Client.List(ctx, pods, client.InNamespace(r.Namespace)); err != nil {
-			return false, err
-		}
-		for i := range pods.Items {
-			if p := &pods.Items[i]; p.Annotations[autoscalingv1.AnnotationConsume] == r.Name && p.Spec.NodeName != "" {
-				return true, nil
-			}
-		}
-		return false, nil
+		return a.used(ctx, r)
 	}
 	for _, set := range r.Spec.PodSets {
 		template := &corev1.PodTemplate{}
@@ -153,4 +157,19 @@ func (a *Autoscaler) may(ctx context.Context, r *autoscalingv1.ProvisioningReque
 		}
 	}
 	return true, nil
+}
+
+// used says whether a pod that uses the capacity runs.
+func (a *Autoscaler) used(ctx context.Context, r *autoscalingv1.ProvisioningRequest) (bool, error) {
+	pods := &corev1.PodList{}
+	if err := a.Client.List(ctx, pods, client.InNamespace(r.Namespace)); err != nil {
+		return false, err
+	}
+	for i := range pods.Items {
+		p := &pods.Items[i]
+		if p.Annotations[autoscalingv1.AnnotationConsume] == r.Name && p.Status.Phase == corev1.PodRunning {
+			return true, nil
+		}
+	}
+	return false, nil
 }
