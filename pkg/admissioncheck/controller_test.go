@@ -123,7 +123,9 @@ func TestAReadyIsTakenBack(t *testing.T) {
 
 	w.Withdraws = true
 	before := w.unit().ResourceVersion
-	for _, a := range []Answer{{}, {State: Pending, Message: "hm"}, {State: Ready, Message: "hm", RequeueAfter: time.Hour}} {
+	for _, a := range []Answer{
+		{}, {State: Pending, Message: "hm"}, {State: Ready, Message: "hm", RequeueAfter: time.Hour},
+	} {
 		state, again := w.reconcile(a)
 		require.Equal(t, Ready, state.State)
 		require.Equal(t, a.RequeueAfter, again)

@@ -131,7 +131,8 @@ func (c *cluster) noRequests(t *testing.T, namespace string) {
 	}, soon, pace, "requests and templates are left")
 }
 
-// Jobs wait until a cluster autoscaler has the nodes, are tried again when it has none, and give way when they are gone.
+// Jobs wait until a cluster autoscaler has the nodes, are tried again when it has none, and give way when they are
+// gone.
 func TestProvisioningRequests(t *testing.T) {
 	c := sharedCluster(t)
 	c.autoscaler(t)

@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package v1 holds ProvisioningRequest, group autoscaling.x-k8s.io, as cluster-autoscaler defines it and as far as it is
-// used here: the module of its API cannot be had by itself. The definition is cluster-autoscaler's; that which is
+// Package v1 holds ProvisioningRequest, group autoscaling.x-k8s.io, as cluster-autoscaler defines it and as far as it
+// is used here: the module of its API cannot be had by itself. The definition is cluster-autoscaler's; that which is
 // generated of these types is for tests.
 //
 // +kubebuilder:object:generate=true

@@ -36,9 +36,10 @@ import (
 	autoscalingv1 "github.com/koord-jobqueue/koord-jobqueue/apis/autoscaling/v1"
 )
 
-// AnswersParameter of a ProvisioningRequest says what Autoscaler answers: for each request of one owner in turn, divided
-// by ";", the last for all that follow. An answer is a list of steps, divided by ",": conditions that become True, divided
-// by "+" where they come in one write; "used", which waits until a pod that uses the capacity runs; or a time to wait.
+// AnswersParameter of a ProvisioningRequest says what Autoscaler answers: for each request of one owner in turn,
+// divided by ";", the last for all that follow. An answer is a list of steps, divided by ",": conditions that become
+// True, divided by "+" where they come in one write; "used", which waits until a pod that uses the capacity runs; or a
+// time to wait.
 const AnswersParameter = "answers"
 
 // usedStep waits for a pod.
@@ -47,8 +48,8 @@ const usedStep = "used"
 // autoscalerPace is how often is looked for what no event tells of.
 const autoscalerPace = 100 * time.Millisecond
 
-// Autoscaler plays cluster-autoscaler for ProvisioningRequests. Facts: cluster-autoscaler's provreq processors. As there a
-// request is not accepted before all of its PodTemplates exist, and its conditions are only added to.
+// Autoscaler plays cluster-autoscaler for ProvisioningRequests. Facts: cluster-autoscaler's provreq processors. As
+// there a request is not accepted before all of its PodTemplates exist, and its conditions are only added to.
 //
 // Left out: nodes. There are as many as a test makes.
 type Autoscaler struct {

@@ -132,8 +132,8 @@ func (c *checker) findTemplates(ctx context.Context, o *observed) error {
 	return nil
 }
 
-// carryOut does what is planned, and returns the request that it made. What is there or gone already is as it should be:
-// caches are behind.
+// carryOut does what is planned, and returns the request that it made. What is there or gone already is as it should
+// be: caches are behind.
 func (c *checker) carryOut(ctx context.Context, p *plan) (made *autoscalingv1.ProvisioningRequest, err error) {
 	for _, r := range p.deleteRequests {
 		if err := c.remove(ctx, r); err != nil {

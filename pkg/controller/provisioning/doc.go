@@ -14,10 +14,10 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package provisioning answers AdmissionChecks by asking a cluster autoscaler for capacity: once quota is reserved for a
-// unit it makes a ProvisioningRequest, and the job may go when the nodes are there.
+// Package provisioning answers AdmissionChecks by asking a cluster autoscaler for capacity: once quota is reserved for
+// a unit it makes a ProvisioningRequest, and the job may go when the nodes are there.
 //
 // There is one request for each reservation, named after it: what was said about the request of a former reservation is
-// about an object of another name. What follows from unit, parameters and request is a pure plan; the rest reads what the
-// plan needs and carries it out.
+// about an object of another name. What follows from unit, parameters and request is a pure plan; the rest reads what
+// the plan needs and carries it out.
 package provisioning

@@ -358,8 +358,9 @@ func TestWhatCapacityIsAskedFor(t *testing.T) {
 
 func TestDetailsOfTheClassComeIntoThePods(t *testing.T) {
 	config := theConfig()
-	config.PodSetUpdates = &v1beta1.ProvisioningRequestPodSetUpdates{NodeSelector: []v1beta1.ProvisioningRequestNodeSelector{
-		{Key: "pool", ValueFromProvisioningClassDetail: "Pool"}}}
+	config.PodSetUpdates = &v1beta1.ProvisioningRequestPodSetUpdates{
+		NodeSelector: []v1beta1.ProvisioningRequestNodeSelector{{Key: "pool", ValueFromProvisioningClassDetail: "Pool"}},
+	}
 	o := asked(t, reserved(), config)
 	o.says("Provisioned")
 	require.Equal(t, admissioncheck.Pending, planFor(o).answer.State)

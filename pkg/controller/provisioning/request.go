@@ -61,7 +61,9 @@ type podSet struct {
 }
 
 // podSetsOf are those that capacity is asked for: with pods still to come, and of a resource that is managed.
-func podSetsOf(unit *v1alpha1.QueueUnit, config *v1beta1.ProvisioningRequestConfigSpec, request string) ([]podSet, error) {
+func podSetsOf(
+	unit *v1alpha1.QueueUnit, config *v1beta1.ProvisioningRequestConfigSpec, request string,
+) ([]podSet, error) {
 	var sets []podSet
 	for i := range unit.Spec.PodSets {
 		set := &unit.Spec.PodSets[i]

@@ -46,8 +46,8 @@ type Options struct {
 }
 
 // Setup answers checks that name v1alpha1.ProvisioningController, from when ProvisioningRequests, AdmissionChecks and
-// ProvisioningRequestConfigs are installed and may be read. Until then nothing is done and nothing fails: such checks are
-// not active.
+// ProvisioningRequestConfigs are installed and may be read. Until then nothing is done and nothing fails: such checks
+// are not active.
 func Setup(mgr manager.Manager, o Options) error { return mgr.Add(&starter{mgr: mgr, options: o}) }
 
 // starter is run by the leader.

@@ -24,8 +24,8 @@ import (
 
 // Between the reservation of quota and the release of the pods a unit may have to pass checks that others answer: it is
 // Reserved. A queue names them. They are asked anew each time that quota is reserved, in the write that reserves it:
-// what was answered about a former reservation says nothing about this one. Whoever had let a unit go may take that back
-// while it holds quota, since what he answered for may go while the job runs, such as nodes that were made for it.
+// what was answered about a former reservation says nothing about this one. Whoever had let a unit go may take that
+// back while it holds quota, since what he answered for may go while the job runs, such as nodes that were made for it.
 
 // AdmissionCheck is one that units of a queue have to pass.
 type AdmissionCheck struct {
@@ -184,8 +184,8 @@ func (r *roster) reservedExpiry(u *unit) (x expiry) {
 
 // withdrawal is what follows for a unit that was let go from an answer that was taken back since: it was Ready, and is
 // Retry or Rejected. That is about the present reservation: the write that made it took all answers away. Anything else
-// changes nothing, so that a unit runs on whatever becomes of its check. Pods that cannot be taken away stay, and so does
-// their unit.
+// changes nothing, so that a unit runs on whatever becomes of its check. Pods that cannot be taken away stay, and so
+// does their unit.
 func (r *roster) withdrawal(u *unit) (v ruling) {
 	if u.spec.Checks == nil || r.keepsPods(u) {
 		return v
@@ -194,7 +194,9 @@ func (r *roster) withdrawal(u *unit) (v ruling) {
 		a, _ := u.spec.Checks.to(c.Name)
 		switch a.State {
 		case CheckRejected:
-			return ruling{rejected: true, reason: ReasonCheckRejected, message: a.said("takes back that the job may go, and rejects it")}
+			return ruling{
+				rejected: true, reason: ReasonCheckRejected, message: a.said("takes back that the job may go, and rejects it"),
+			}
 		case CheckRetry:
 			if v.reason == "" {
 				v.reason, v.message = ReasonCheckRetry, a.said("takes back that the job may go, to try it again later")

@@ -26,8 +26,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
-// A unit that was let go loses its admission exactly when a check that its queue asks of it says no, and its pods can be
-// taken away: said here in one sentence about the answers, and in whichever order they came.
+// A unit that was let go loses its admission exactly when a check that its queue asks of it says no, and its pods can
+// be taken away: said here in one sentence about the answers, and in whichever order they came.
 func TestAReleasedUnitStaysUnlessACheckSaysNo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		one := resources.FromMap(map[string]int64{"cpu": 1})
