@@ -18,7 +18,6 @@ package provisioning
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -36,7 +35,7 @@ import (
 )
 
 // lookEvery is how often it is looked whether ProvisioningRequests can be made.
-const lookEvery = 5 * time.Second
+const lookEvery = 10 * time.Second
 
 // Options of Setup.
 type Options struct {
@@ -94,12 +93,13 @@ func (s *starter) setup(ctx context.Context) error {
 func (s *starter) wait(ctx context.Context) error {
 	said := false
 	return wait.PollUntilContextCancel(ctx, lookEvery, true, func(ctx context.Context) (bool, error) {
-		err := errors.Join(
-			s.readable(ctx, autoscalingv1.SchemeGroupVersion.WithKind("ProvisioningRequest").GroupKind(),
-				autoscalingv1.SchemeGroupVersion.Version),
-			s.readable(ctx, schema.GroupKind{Group: v1beta1.GroupName, Kind: "AdmissionCheck"}),
-			s.readable(ctx, configKind),
-		)
+		err := s.readable(ctx, schema.GroupKind{Group: autoscalingv1.GroupName, Kind: "ProvisioningRequest"},
+			autoscalingv1.SchemeGroupVersion.Version)
+		for _, kind := range []schema.GroupKind{{Group: v1beta1.GroupName, Kind: "AdmissionCheck"}, configKind} {
+			if err == nil {
+				err = s.readable(ctx, kind)
+			}
+		}
 		if err != nil && !said {
 			said = true
 			klog.FromContext(ctx).V(1).Info("No ProvisioningRequests are made until all that they need is installed",
