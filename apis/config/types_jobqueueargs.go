@@ -71,6 +71,7 @@ type JobQueueArgs struct {
 	PodsReadyTimeout       metav1.Duration
 	RecoveryTimeout        metav1.Duration
 	CheckTimeout           metav1.Duration
+	ProvisioningTimeout    metav1.Duration
 	ClaimTimeout           metav1.Duration
 	ManagedJobsConfigMap   ObjectName
 	Visibility             Visibility

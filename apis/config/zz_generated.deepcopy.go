@@ -39,6 +39,7 @@ func (in *JobQueueArgs) DeepCopyInto(out *JobQueueArgs) {
 	out.PodsReadyTimeout = in.PodsReadyTimeout
 	out.RecoveryTimeout = in.RecoveryTimeout
 	out.CheckTimeout = in.CheckTimeout
+	out.ProvisioningTimeout = in.ProvisioningTimeout
 	out.ClaimTimeout = in.ClaimTimeout
 	out.ManagedJobsConfigMap = in.ManagedJobsConfigMap
 	out.Visibility = in.Visibility

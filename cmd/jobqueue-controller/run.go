@@ -46,6 +46,7 @@ import (
 	visibilityv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/certificate"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/provisioning"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/quotatree"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
@@ -159,6 +160,12 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 		AdmissionChecksOff: !enabled.Enabled(features.AdmissionChecks),
 		PartialAdmission:   enabled.Enabled(features.PartialAdmission),
 		EventsPerSecond:    c.EventsPerSecond,
+	})
+	if err != nil {
+		return err
+	}
+	err = provisioning.Setup(mgr, provisioning.Options{
+		Units: controller.UnitReader{Reader: mgr.GetClient(), Live: mgr.GetAPIReader()}, Clock: clock.RealClock{},
 	})
 	if err != nil {
 		return err

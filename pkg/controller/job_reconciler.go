@@ -418,12 +418,7 @@ func (r *JobReconciler) askQueue(ctx context.Context, o *Observation) error {
 // the API server.
 func (r *JobReconciler) cachedUnit(ctx context.Context, key types.NamespacedName) (*v1alpha1.QueueUnit, error) {
 	unit := &v1alpha1.QueueUnit{}
-	err := r.Client.Get(ctx, key, unit)
-	if err == nil && isStub(unit) {
-		unit = &v1alpha1.QueueUnit{}
-		err = r.Live.Get(ctx, key, unit)
-	}
-	if err != nil {
+	if err := (UnitReader{Reader: r.Client, Live: r.Live}).Get(ctx, key, unit); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	return unit, nil

@@ -23,6 +23,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -33,6 +34,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -121,6 +123,26 @@ func (a *admissionChecks) faultOf(q *queueObject) *admission.Fault {
 	return nil
 }
 
+// defaultTimeout stands for that of the check, which depends on its controller.
+const defaultTimeout = time.Duration(-1)
+
+// timed are the checks that a queue names, with the time-outs that it does not name.
+func (a *admissionChecks) timed(named []admission.AdmissionCheck, config *Config) []admission.AdmissionCheck {
+	timed := slices.Clone(named)
+	for i := range timed {
+		if timed[i].Timeout != defaultTimeout {
+			continue
+		}
+		timed[i].Timeout = config.CheckTimeout
+		if c := a.byName[timed[i].Name]; c != nil {
+			if own, ok := config.CheckTimeouts[c.controller]; ok {
+				timed[i].Timeout = own
+			}
+		}
+	}
+	return timed
+}
+
 // asks says whether the queue names this check.
 func (q *queueObject) asks(check string) bool {
 	return slices.ContainsFunc(q.spec.AdmissionChecks, func(c admission.AdmissionCheck) bool { return c.Name == check })
@@ -157,7 +179,8 @@ func (u *unitObject) readChecks(text json.RawMessage) {
 	u.askedWrites = slices.ContainsFunc(states, func(s v1alpha1.AdmissionCheckState) bool {
 		return len(s.PodSetUpdates) > 0
 	})
-	if u.phase != admission.PhaseReserved {
+	u.countRetries(states)
+	if !u.phase.Holds() {
 		return
 	}
 	u.checks = &admission.CheckAnswers{Conflict: shorten(conflictOf(states))}
@@ -173,15 +196,32 @@ func (u *unitObject) readChecks(text json.RawMessage) {
 	}
 }
 
+// countRetries reads how often each check had the unit tried again: in all attempts since its pods were ready.
+func (u *unitObject) countRetries(states []v1alpha1.AdmissionCheckState) {
+	for i := range states {
+		if n := ptr.Deref(states[i].RetryCount, 0); n > 0 && u.requeues > 0 {
+			if u.retried == nil {
+				u.retried = map[string]int32{}
+			}
+			u.retried[states[i].Name] = n
+		}
+	}
+}
+
 // askedChecks is the status of checks for which quota has just been reserved: none has answered. In the write that
-// reserves it, that takes the place of the answers about a former reservation.
-func askedChecks(names []string, at metav1.Time) []map[string]any {
+// reserves it, that takes the place of the answers about a former reservation. How often they had the unit tried again
+// stays counted.
+func (u *unitObject) askedChecks(names []string, at metav1.Time) []map[string]any {
 	asked := make([]map[string]any, 0, len(names))
 	for _, name := range names {
-		asked = append(asked, map[string]any{
+		state := map[string]any{
 			"name": name, "state": string(admission.CheckPending), "lastTransitionTime": at,
 			"message": "asked when quota was reserved",
-		})
+		}
+		if n := u.retried[name]; n > 0 {
+			state["retryCount"] = n
+		}
+		asked = append(asked, state)
 	}
 	return asked
 }

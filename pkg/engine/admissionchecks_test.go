@@ -367,3 +367,54 @@ func TestAdmissionChecksAreOff(t *testing.T) {
 	on.send()
 	require.Equal(t, admission.PhaseReserved, unitFrom(on.api.get(waiting)).phase, "asked, as soon as it is on again")
 }
+
+// A check of a controller that takes longer by nature has its own time-out, where its queue names none.
+func TestTheTimeoutOfAChecksController(t *testing.T) {
+	a := newAdmissionChecks(false)
+	a.set("nodes", &checkObject{controller: v1alpha1.ProvisioningController})
+	a.set("budget", &checkObject{controller: "example.com/budget"})
+	config := &Config{CheckTimeout: time.Minute, CheckTimeouts: map[string]time.Duration{
+		v1alpha1.ProvisioningController: time.Hour}}
+	named := []admission.AdmissionCheck{
+		{Name: "nodes", Timeout: defaultTimeout}, {Name: "budget", Timeout: defaultTimeout},
+		{Name: "missing", Timeout: defaultTimeout}, {Name: "nodes", Timeout: time.Second}, {Name: "nodes"},
+	}
+	var got []time.Duration
+	for _, c := range a.timed(named, config) {
+		got = append(got, c.Timeout)
+	}
+	require.Equal(t, []time.Duration{time.Hour, time.Minute, time.Minute, time.Second, 0}, got)
+	require.Equal(t, defaultTimeout, named[0].Timeout, "the queue stays as it is")
+}
+
+// What a check answered is taken back while the job runs. How often it had it tried again stays counted until all its
+// pods were ready.
+func TestACheckTakesItsAnswerBack(t *testing.T) {
+	r := checked(t)
+	r.check("slow", "example.com/slow", "True")
+	r.check("budget", "example.com/budget", "True")
+	key := r.unit("a", 2)
+	r.step()
+	r.send()
+	r.answers(key, map[string]string{"slow": "Ready"}, func(a map[string]any) {
+		a["podSetUpdates"] = []any{map[string]any{"name": "main", "nodeSelector": map[string]any{"zone": "a"}}}
+	})
+	r.send()
+	require.Equal(t, admission.PhaseDequeued, unitFrom(r.api.get(key)).phase)
+	r.answers(key, map[string]string{"slow": "Retry"}, func(a map[string]any) { a["retryCount"] = int64(2) })
+	r.send()
+	u := unitFrom(r.api.get(key))
+	require.Equal(t, admission.PhaseTimeoutBackoff, u.phase)
+	require.Equal(t, string(admission.ReasonCheckRetry), u.condition(v1alpha1.ConditionEvicted).Reason)
+	require.Contains(t, u.message, `admission check "slow" takes back that the job may go`)
+	require.Equal(t, "", r.outstanding(testQuota))
+	r.advance(2 * time.Minute)
+	r.send()
+	require.Equal(t, admission.PhaseReserved, unitFrom(r.api.get(key)).phase)
+	require.Equal(t, []string{"slow=Pending"}, statesOf(t, r, key))
+	text, err := r.api.get(key).MarshalJSON()
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"retryCount":2`)
+	require.NotContains(t, string(text), `"zone"`)
+	r.sound()
+}

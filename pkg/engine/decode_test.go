@@ -588,7 +588,7 @@ func TestQueuesAreRead(t *testing.T) {
 			`"other":"x"`, `"koord-queue/available-quota":"b, a"`).Replace(whole),
 			with(func(q *admission.Queue) {
 				q.Priority, q.Held, q.MaxPending, q.Quotas = 0, true, 1, []string{"a", "b"}
-				q.AdmissionChecks = []admission.AdmissionCheck{{Name: "a", Selector: "a=b"}}
+				q.AdmissionChecks = []admission.AdmissionCheck{{Name: "a", Selector: "a=b", Timeout: defaultTimeout}}
 			}), `"pending":3`, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -69,6 +69,8 @@ type Config struct {
 	// CheckTimeout is for how long a reserved unit waits for an admission check, if its queue names no time; zero means
 	// for ever.
 	CheckTimeout time.Duration
+	// CheckTimeouts are those of checks of some controllers, by controllerName; others have CheckTimeout.
+	CheckTimeouts map[string]time.Duration
 	// ClaimTimeout is for how long the first unit of a blocking queue claims; zero means until it is admitted.
 	ClaimTimeout time.Duration
 	// PartialAdmission has units admitted with fewer pods than they ask for where they allow it.

@@ -89,9 +89,10 @@ type unitHistory struct {
 	// writes the reason itself.
 	parkedFor admission.Reason
 	// wasAsked: the object has answers of admission checks. checks are those of the present reservation. askedWrites:
-	// some asked to write into pods.
+	// some asked to write into pods. retried is how often they had the unit tried again, by check.
 	wasAsked, askedWrites bool
 	checks                *admission.CheckAnswers
+	retried               map[string]int32
 
 	invalid        admission.Reason
 	invalidMessage string

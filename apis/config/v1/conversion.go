@@ -66,6 +66,7 @@ func toInternal(in *JobQueueArgs, out *config.JobQueueArgs) {
 	out.PodsReadyTimeout = *in.PodsReadyTimeout
 	out.RecoveryTimeout = *in.RecoveryTimeout
 	out.CheckTimeout = *in.CheckTimeout
+	out.ProvisioningTimeout = *in.ProvisioningTimeout
 	out.ClaimTimeout = *in.ClaimTimeout
 	out.ManagedJobsConfigMap = config.ObjectName(*in.ManagedJobsConfigMap)
 	out.Visibility = config.Visibility{
@@ -97,6 +98,7 @@ func fromInternal(in *config.JobQueueArgs, out *JobQueueArgs) {
 	out.PodsReadyTimeout = ptr.To(in.PodsReadyTimeout)
 	out.RecoveryTimeout = ptr.To(in.RecoveryTimeout)
 	out.CheckTimeout = ptr.To(in.CheckTimeout)
+	out.ProvisioningTimeout = ptr.To(in.ProvisioningTimeout)
 	out.ClaimTimeout = ptr.To(in.ClaimTimeout)
 	out.ManagedJobsConfigMap = ptr.To(ObjectName(in.ManagedJobsConfigMap))
 	out.Visibility = &Visibility{

@@ -71,6 +71,7 @@ func TestDefaultsAreCompleteAndValid(t *testing.T) {
 		ProtectReservedQuota:   true,
 		UnboundTimeout:         seconds(1800),
 		CheckTimeout:           seconds(1800),
+		ProvisioningTimeout:    seconds(6 * 3600),
 		IdleReservationTimeout: seconds(600),
 		ManagedJobsConfigMap:   config.ObjectName{Namespace: "koord-queue", Name: "koord-jobqueue-managed-jobs"},
 		Visibility:             config.Visibility{BindAddress: "0.0.0.0"},

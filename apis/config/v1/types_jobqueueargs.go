@@ -107,6 +107,9 @@ type JobQueueArgs struct {
 	// the quota back and is tried again as after unboundTimeout. 0s means for ever. Default 30m. A check may have its own
 	// in spec.admissionChecks of the queue.
 	CheckTimeout *metav1.Duration `json:"checkTimeout,omitempty"`
+	// provisioningTimeout is checkTimeout for checks that ask a cluster autoscaler for capacity, whose controllerName is
+	// koord-queue/provisioning-request. Default 6h.
+	ProvisioningTimeout *metav1.Duration `json:"provisioningTimeout,omitempty"`
 	// claimTimeout is for how long the first job of a blocking queue that does not fit keeps others from what it waits
 	// for, at least 1s. Then it blocks nobody any more, and is admitted in its turn if it fits. 0s means until it is
 	// admitted. Default 0s.

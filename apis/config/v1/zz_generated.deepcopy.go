@@ -134,6 +134,11 @@ func (in *JobQueueArgs) DeepCopyInto(out *JobQueueArgs) {
 		*out = new(metav1.Duration)
 		**out = **in
 	}
+	if in.ProvisioningTimeout != nil {
+		in, out := &in.ProvisioningTimeout, &out.ProvisioningTimeout
+		*out = new(metav1.Duration)
+		**out = **in
+	}
 	if in.ClaimTimeout != nil {
 		in, out := &in.ClaimTimeout, &out.ClaimTimeout
 		*out = new(metav1.Duration)

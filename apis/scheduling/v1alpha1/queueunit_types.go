@@ -192,7 +192,8 @@ type AdmissionCheckState struct {
 	// requeueAfterSeconds is the least time until the unit is tried again after Retry.
 	// +optional
 	RequeueAfterSeconds *int32 `json:"requeueAfterSeconds,omitempty"`
-	// retryCount counts the retries of the check.
+	// retryCount counts how often the check had the unit tried again, over all reservations until all pods of the job were
+	// ready.
 	// +optional
 	RetryCount *int32 `json:"retryCount,omitempty"`
 	// podSetUpdates is what the check asks to write into the pods.

@@ -96,5 +96,9 @@ const (
 	AnnotationParkedReason = "koord-queue/parked-reason"
 )
 
+// ProvisioningController is the controllerName of AdmissionChecks that ask a cluster autoscaler for capacity, with
+// parameters of kind ProvisioningRequestConfig. jobqueue-controller answers them.
+const ProvisioningController = "koord-queue/provisioning-request"
+
 // QuotaLabels name the quota of a job or unit; the first that is there and not empty counts.
 var QuotaLabels = [...]string{LabelQuotaName, LabelQuotaNameFallback1, LabelQuotaNameFallback2}

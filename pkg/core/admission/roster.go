@@ -246,7 +246,7 @@ func (r *roster) placeAdmitted(now time.Time, u *unit) {
 	}
 	var again time.Time
 	if reason == "" && !u.spec.Quarantined {
-		reason, again = r.placeReserved(now, u)
+		reason, again = r.placeChecked(now, u)
 	}
 	if reason == "" {
 		var expires time.Time

@@ -328,10 +328,10 @@ func (st *story) admissionChecks(text string) (checks []AdmissionCheck) {
 	return checks
 }
 
-// answer has checks answer about a reserved unit: check=State, or check=Retry/seconds.
+// answer has checks answer about a unit that holds quota: check=State, or check=Retry/seconds.
 func (st *story) answer(a arguments) {
 	u := st.units[a.words[0]]
-	if u.Phase != PhaseReserved {
+	if !u.Phase.Holds() || u.Checks == nil {
 		st.printf("%s is %s", a.words[0], u.Phase)
 		return
 	}
@@ -548,7 +548,7 @@ func (st *story) settle(a arguments) {
 			u.Phase, u.Checks = PhaseReserved, asked(names)
 		}
 	} else if ok && outcome == OutcomeConfirmed && record.stage == stageDequeuing {
-		u.Phase, u.Admitted, u.Checks = PhaseDequeued, st.now, nil
+		u.Phase, u.Admitted = PhaseDequeued, st.now
 	} else if ok && outcome == OutcomeConfirmed && record.stage == stageResizing {
 		u.Held, u.HeldPods, u.Recorded, u.Said = record.next, record.nextPods, true, nil
 	} else if ok && outcome == OutcomeConfirmed && record.stage == stageEvicting {

@@ -95,7 +95,7 @@ type Unit struct {
 	Requeues  int64
 	// Labels are those of the object, as Config.Selects reads them.
 	Labels string
-	// Checks are the answers of the admission checks of a unit in phase Reserved; nil if none was asked.
+	// Checks are the answers of the admission checks about what a unit holds; nil if it holds nothing or none was asked.
 	Checks *CheckAnswers
 	// TemplatesWritten: what admission checks asked to write into the pods of its job may be in their templates.
 	TemplatesWritten bool

@@ -37,6 +37,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config"
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
@@ -238,6 +239,7 @@ func (c *core) engineOptions() engine.Options {
 				PodsReady: c.args.PodsReadyTimeout.Duration, Recovery: c.args.RecoveryTimeout.Duration,
 			},
 			CheckTimeout:  c.args.CheckTimeout.Duration,
+			CheckTimeouts: map[string]time.Duration{v1alpha1.ProvisioningController: c.args.ProvisioningTimeout.Duration},
 			ClaimTimeout:  c.args.ClaimTimeout.Duration,
 			ReportEvery:   c.args.ExplainEvery.Duration,
 			AuditInterval: c.args.AuditInterval.Duration,
