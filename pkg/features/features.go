@@ -71,7 +71,7 @@ func Definitions() []Definition {
 		},
 		{
 			Name: PartialAdmission, Spec: beta,
-			On:  "jobs that say so may be admitted with fewer pods than they ask for",
+			On: "jobs that say so may be admitted with fewer pods than they ask for",
 			Off: "scheduler: they are admitted as a whole or not at all; controller: their units do not say with how few pods " +
 				"they can do",
 		},
