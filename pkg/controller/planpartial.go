@@ -43,10 +43,11 @@ func (p *planner) admitted(sets []v1alpha1.PodSet) map[string]int32 {
 	counts := make(map[string]int32, len(sets))
 	for i := range sets {
 		a := &p.Unit.Status.Admissions[i]
-		if a.Name != sets[i].Name || a.Replicas < 0 || a.Replicas > int64(sets[i].Count) {
+		whole := len(sets) == 1 && a.Name == v1alpha1.DefaultRequirementPodSet
+		if a.Name != sets[i].Name && !whole || a.Replicas < 0 || a.Replicas > int64(sets[i].Count) {
 			return nil
 		}
-		counts[a.Name] = int32(a.Replicas)
+		counts[sets[i].Name] = int32(a.Replicas)
 	}
 	return counts
 }

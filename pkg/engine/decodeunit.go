@@ -398,7 +398,8 @@ func (u *unitObject) readSizes(admitted []heldSet) {
 		return
 	}
 	for i := range admitted { // in the order in which they were written, or somebody else wrote them
-		if admitted[i].Name != u.sets[i].name {
+		whole := len(admitted) == 1 && admitted[i].Name == v1alpha1.DefaultRequirementPodSet
+		if admitted[i].Name != u.sets[i].name && !whole {
 			return
 		}
 	}
