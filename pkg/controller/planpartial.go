@@ -18,6 +18,7 @@ package controller
 
 import (
 	"fmt"
+	"math"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -47,7 +48,7 @@ func (p *planner) admitted(sets []v1alpha1.PodSet) map[string]int32 {
 		if a.Name != sets[i].Name && !whole || a.Replicas < 0 || a.Replicas > int64(sets[i].Count) {
 			return nil
 		}
-		counts[sets[i].Name] = int32(a.Replicas)
+		counts[sets[i].Name] = int32(min(a.Replicas, math.MaxInt32))
 	}
 	return counts
 }

@@ -385,8 +385,8 @@ func (u *unitObject) reclaim(ended []reclaimablePods) {
 }
 
 // readSizes takes in with how few pods the unit may be admitted. Where pod sets do not add up to the request, nobody
-// knows what fewer of them would ask for, and there is one size. What was admitted in part asks for what it was admitted
-// with; what is held is read elsewhere, whatever is found here (I1).
+// knows what fewer of them would ask for, and there is one size. What was admitted in part asks for what it was
+// admitted with; what is held is read elsewhere, whatever is found here (I1).
 func (u *unitObject) readSizes(admitted []heldSet) {
 	sets := make([]admission.PodSetSize, 0, len(u.sets))
 	for i := range u.sets {
