@@ -85,8 +85,8 @@ func (p *planner) resumeFilled(after *unstructured.Unstructured, elsewhere bool,
 	return []Action{PatchJob{Before: p.Job, After: after, Plain: plain, Event: event}}
 }
 
-// fill makes the pod templates of a job what its pods need: what their owner wrote, and our additions. Their gang has as
-// many pods as were admitted.
+// fill makes the pod templates of a job what its pods need: what their owner wrote, and our additions. Their gang has
+// as many pods as were admitted.
 func (p *planner) fill(job *unstructured.Unstructured) error {
 	p.Kind.RestoreTemplates(job, p.asked())
 	if err := p.scale(job); err != nil {
