@@ -372,14 +372,14 @@ func rigOn(
 	predicate, err := jobs.NewPredicate(jobs.DefaultManagedJobs())
 	require.NoError(t, err)
 	r := &rig{t: t, api: api, quotas: quotas, clock: clock, metrics: metrics.New()}
-	config := Config{}
+	config := Config{PartialAdmission: true}
 	for _, f := range configure {
 		f(&config)
 	}
 	r.engine = drive(t, Options{
 		Config: config,
 		Client: api.rest, Metadata: metadataOf{api.client}, Quotas: quotas, Clock: clock,
-		Predicate: predicate, Metrics: r.metrics, Config: Config{PartialAdmission: true},
+		Predicate: predicate, Metrics: r.metrics,
 		Submit: func(w *Write) { r.submitted = append(r.submitted, w) },
 		Activate: func(pods map[string]*corev1.Pod) {
 			r.activated = append(r.activated, slices.Sorted(maps.Keys(pods))...)
