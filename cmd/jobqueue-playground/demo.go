@@ -192,6 +192,14 @@ func (f *demoFlags) newView() *view {
 	}
 }
 
+// announce says what is submitted.
+func (f *demoFlags) announce(jobs int) string {
+	if f.scenario == scenarioChecks {
+		return fmt.Sprintf("Submitting %d jobs", jobs)
+	}
+	return fmt.Sprintf("Submitting %d jobs with seed %d", jobs, f.seed)
+}
+
 // interval is the mean time between two jobs.
 func (f *demoFlags) interval() time.Duration {
 	switch f.scenario {
@@ -221,6 +229,8 @@ type demo struct {
 	begin  time.Time
 	jobs   []submission
 
+	table       *shown
+	next        time.Time // when the table is shown again where that is not in place
 	nodeIsThere bool
 }
 
@@ -241,18 +251,13 @@ func (d *demo) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	what := fmt.Sprintf("Submitting %d jobs", len(d.jobs))
-	if d.flags.scenario != scenarioChecks {
-		what += fmt.Sprintf(" with seed %d", d.flags.seed)
-	}
-	d.screen.printf("\n%s\n\n", d.screen.bold(what))
+	d.screen.printf("\n%s\n\n", d.screen.bold(d.flags.announce(len(d.jobs))))
 	submitted := make(chan error, 1)
 	go func() { submitted <- d.submit(ctx) }()
 
-	table := &shown{screen: d.screen, width: terminalWidth}
+	d.table, d.next = &shown{screen: d.screen, width: terminalWidth}, time.Now()
 	ticker := time.NewTicker(boardInterval)
 	defer ticker.Stop()
-	next := time.Now()
 	var giveUp <-chan time.Time
 	for {
 		select {
@@ -270,25 +275,32 @@ func (d *demo) run(ctx context.Context) error {
 		case <-giveUp:
 			return d.settle(ctx) // the verdict counts what is lost
 		case now := <-ticker.C:
-			if err := d.bringNode(ctx); err != nil {
+			if all, err := d.tick(ctx, now); err != nil {
 				return err
-			}
-			all := d.view.ended() == len(d.jobs)
-			if d.screen.terminal || all || !now.Before(next) {
-				next = now.Add(plainBoardInterval)
-				table.show(d.board(ctx, now).lines(d.screen))
-			}
-			if all {
+			} else if all {
 				return d.settle(ctx)
 			}
 		}
 	}
 }
 
+// tick shows the table, and says whether all jobs have ended.
+func (d *demo) tick(ctx context.Context, now time.Time) (all bool, err error) {
+	if err := d.bringNode(ctx); err != nil {
+		return false, err
+	}
+	all = d.view.ended() == len(d.jobs)
+	if d.screen.terminal || all || !now.Before(d.next) {
+		d.next = now.Add(plainBoardInterval)
+		d.table.show(d.board(ctx, now).lines(d.screen))
+	}
+	return all, nil
+}
+
 // startChecks has the checks of that scenario answered until ctx ends; the channel of others is nil.
 func (d *demo) startChecks(ctx context.Context) (<-chan error, error) {
 	if d.flags.scenario != scenarioChecks {
-		return nil, nil //nolint:nilnil // nothing to wait for
+		return nil, nil
 	}
 	return startChecks(ctx, d.cp)
 }

@@ -18,6 +18,7 @@ package controller
 
 import (
 	"fmt"
+	"math"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -43,10 +44,11 @@ func (p *planner) admitted(sets []v1alpha1.PodSet) map[string]int32 {
 	counts := make(map[string]int32, len(sets))
 	for i := range sets {
 		a := &p.Unit.Status.Admissions[i]
-		if a.Name != sets[i].Name || a.Replicas < 0 || a.Replicas > int64(sets[i].Count) {
+		whole := len(sets) == 1 && a.Name == v1alpha1.DefaultRequirementPodSet
+		if a.Name != sets[i].Name && !whole || a.Replicas < 0 || a.Replicas > int64(sets[i].Count) {
 			return nil
 		}
-		counts[a.Name] = int32(a.Replicas)
+		counts[sets[i].Name] = int32(min(a.Replicas, math.MaxInt32))
 	}
 	return counts
 }

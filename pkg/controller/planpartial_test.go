@@ -121,7 +121,7 @@ func TestAJobAdmittedInPart(t *testing.T) {
 	}
 }
 
-// TestPodsOfAJobInPartEnd: what they held is given back; the job asks for its own number less those when it waits again.
+// TestPodsOfAJobInPartEnd: what they held is given back; waiting, the job asks for its own number less those.
 func TestPodsOfAJobInPartEnd(t *testing.T) {
 	w := newWorld(t, newJob(elastic(batchv1.NonIndexedCompletion, 8)))
 	w.settle()

@@ -73,8 +73,8 @@ func (p *planner) run() []Action {
 }
 
 // follow keeps the size that the unit asks for that of its job while the job runs. What is beyond what the unit holds
-// it has to wait for; what is less it gives back. As long as the job has the pods that it was admitted with in part, its
-// unit stays as it is.
+// it has to wait for; what is less it gives back. As long as the job has the pods that it was admitted with in part,
+// its unit stays as it is.
 func (p *planner) follow() []Action {
 	have, want := p.Unit.Spec.PodSets, p.want.Spec.PodSets
 	sameName := func(a, b v1alpha1.PodSet) bool { return a.Name == b.Name }

@@ -385,8 +385,8 @@ func (u *unitObject) reclaim(ended []reclaimablePods) {
 }
 
 // readSizes takes in with how few pods the unit may be admitted. Where pod sets do not add up to the request, nobody
-// knows what fewer of them would ask for, and there is one size. What was admitted in part asks for what it was admitted
-// with; what is held is read elsewhere, whatever is found here (I1).
+// knows what fewer of them would ask for, and there is one size. What was admitted in part asks for what it was
+// admitted with; what is held is read elsewhere, whatever is found here (I1).
 func (u *unitObject) readSizes(admitted []heldSet) {
 	sets := make([]admission.PodSetSize, 0, len(u.sets))
 	for i := range u.sets {
@@ -398,7 +398,8 @@ func (u *unitObject) readSizes(admitted []heldSet) {
 		return
 	}
 	for i := range admitted { // in the order in which they were written, or somebody else wrote them
-		if admitted[i].Name != u.sets[i].name {
+		whole := len(admitted) == 1 && admitted[i].Name == v1alpha1.DefaultRequirementPodSet
+		if admitted[i].Name != u.sets[i].name && !whole {
 			return
 		}
 	}

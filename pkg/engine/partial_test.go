@@ -90,8 +90,8 @@ func TestAdmittedInPart(t *testing.T) {
 	next.sound()
 }
 
-// Whoever controls the job may say that it has other pods now, and no more that it can do with fewer: then it grows like
-// any other.
+// Whoever controls the job may say that it has other pods now, and no more that it can do with fewer: then it grows
+// like any other.
 func TestAdmittedInPartAndGrown(t *testing.T) {
 	r := ready(t, 4)
 	key := r.unit("u", 9, withSets([2]int64{2, 9}))
@@ -122,25 +122,28 @@ func TestSizesThatAreRead(t *testing.T) {
 			"status", "reclaimablePods")
 	}
 	part := withSets([2]int64{2, 5})
+	type edits = []func(*unstructured.Unstructured)
 	for name, tc := range map[string]struct {
-		change []func(*unstructured.Unstructured)
+		change edits
 		sizes  bool
 		pods   int64
 	}{
-		"waits":                            {[]func(*unstructured.Unstructured){part}, true, 5},
-		"was admitted in part":             {[]func(*unstructured.Unstructured){part, status("Running", admitted("a", 3))}, true, 3},
-		"was admitted whole":               {[]func(*unstructured.Unstructured){part, status("Running", admitted("a", 5))}, true, 5},
-		"is reserved in part":              {[]func(*unstructured.Unstructured){part, status("Reserved", admitted("a", 3))}, true, 3},
-		"lost it":                          {[]func(*unstructured.Unstructured){part, status("Enqueued", admitted("a", 3))}, true, 5},
-		"more than it has":                 {[]func(*unstructured.Unstructured){part, status("Running", admitted("a", 1<<40))}, true, 5},
-		"less than nothing":                {[]func(*unstructured.Unstructured){part, status("Running", admitted("a", -1))}, true, 0},
-		"another name":                     {[]func(*unstructured.Unstructured){part, status("Running", admitted("b", 3))}, true, 5},
-		"some of its pods do not come":     {[]func(*unstructured.Unstructured){part, status("Running", admitted("a", 3)), reclaims}, false, 2},
-		"one size":                         {[]func(*unstructured.Unstructured){withSets([2]int64{5, 5})}, false, 5},
-		"more than all":                    {[]func(*unstructured.Unstructured){withSets([2]int64{9, 5})}, false, 5},
-		"sets that are not the request":    {[]func(*unstructured.Unstructured){withSets([2]int64{1, 2}, [2]int64{1, 2})}, false, 4},
-		"an absurd number of pods":         {[]func(*unstructured.Unstructured){withSets([2]int64{-1 << 31, 1<<31 - 1})}, true, 1<<31 - 1},
-		"one pod set, whatever it adds up": {[]func(*unstructured.Unstructured){withSets([2]int64{1, 2})}, true, 2},
+		"waits":                {edits{part}, true, 5},
+		"was admitted in part": {edits{part, status("Running", admitted("a", 3))}, true, 3},
+		"was admitted whole":   {edits{part, status("Running", admitted("a", 5))}, true, 5},
+		"is reserved in part":  {edits{part, status("Reserved", admitted("a", 3))}, true, 3},
+		"lost it":              {edits{part, status("Enqueued", admitted("a", 3))}, true, 5},
+		"more than it has":     {edits{part, status("Running", admitted("a", 1<<40))}, true, 5},
+		"less than nothing":    {edits{part, status("Running", admitted("a", -1))}, true, 0},
+		"another name":         {edits{part, status("Running", admitted("b", 3))}, true, 5},
+		"said as a whole": {edits{part, status("Running",
+			admitted(v1alpha1.DefaultRequirementPodSet, 3))}, true, 3},
+		"some of its pods do not come":     {edits{part, status("Running", admitted("a", 3)), reclaims}, false, 2},
+		"one size":                         {edits{withSets([2]int64{5, 5})}, false, 5},
+		"more than all":                    {edits{withSets([2]int64{9, 5})}, false, 5},
+		"sets that are not the request":    {edits{withSets([2]int64{1, 2}, [2]int64{1, 2})}, false, 4},
+		"an absurd number of pods":         {edits{withSets([2]int64{-1 << 31, 1<<31 - 1})}, true, 1<<31 - 1},
+		"one pod set, whatever it adds up": {edits{withSets([2]int64{1, 2})}, true, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := ready(t, 4)

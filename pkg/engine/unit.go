@@ -104,7 +104,8 @@ var noHistory = &unitHistory{}
 
 func (h *unitHistory) empty() bool {
 	return h.neverHeld() && h.message == "" && h.maximumExecution == 0 && h.heartbeat.IsZero() &&
-		len(h.conditions) == 0 && h.sizes == nil && h.parkedFor == "" && h.invalid == "" && h.invalidMessage == "" && !h.panicked
+		len(h.conditions) == 0 && h.sizes == nil && h.parkedFor == "" && h.invalid == "" && h.invalidMessage == "" &&
+		!h.panicked
 }
 
 func (h *unitHistory) neverHeld() bool {

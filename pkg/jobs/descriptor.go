@@ -140,8 +140,8 @@ type PartialRule struct {
 	// one that may not be.
 	When   string `json:"when,omitempty"`
 	Unless string `json:"unless,omitempty"`
-	// Annotations of the job hold the least number of pods; the first that is there counts. Else it is MinCount, or that of
-	// the pod set where that is absent.
+	// Annotations of the job hold the least number of pods; the first that is there counts. Else it is MinCount, or that
+	// of the pod set where that is absent.
 	Annotations []string    `json:"annotations,omitempty"`
 	MinCount    []CountRule `json:"minCount,omitempty"`
 	// Field gets the number that is admitted, divided by what Each holds; absent is one.

@@ -43,8 +43,8 @@ type partialRule struct {
 	alongWhen    *expression
 }
 
-// wholeCount is what is recorded of one pod set: what its field held, what was written there, and whether the field that
-// goes along got the same.
+// wholeCount is what is recorded of one pod set: what its field held, what was written there, and whether the field
+// that goes along got the same.
 type wholeCount struct {
 	Whole int64 `json:"whole"`
 	Now   int64 `json:"now"`
@@ -62,7 +62,7 @@ func (s *podSetAt) readPartial(set *PodSet) error {
 		return err
 	}
 	each, err := s.partialEach()
-	if least = max(least, int32(each)); err != nil || least >= set.Count {
+	if least = max(least, each); err != nil || least >= set.Count {
 		return err
 	}
 	set.Least = &least
@@ -87,12 +87,13 @@ func (s *podSetAt) partialLeast() (least int32, known bool, err error) {
 }
 
 // partialEach is how many pods there are for each that the field counts.
-func (s *podSetAt) partialEach() (int64, error) {
+func (s *podSetAt) partialEach() (int32, error) {
 	n, found, err := s.number(s.partial.each)
 	if !found || err != nil {
 		return 1, err
 	}
-	return min(max(n, 1), math.MaxInt32), nil
+	n = min(max(n, 1), math.MaxInt32)
+	return int32(n), nil
 }
 
 // SetCounts writes these numbers of pods, by pod set, into the job, where they are less than it asks for, and records
@@ -152,7 +153,7 @@ func (s *podSetAt) setCount(pods int64) (*wholeCount, error) {
 	case !found:
 		return nil, fmt.Errorf("%w: %s says no number of pods", ErrMalformed, rule.field.path)
 	}
-	r := &wholeCount{Whole: whole, Now: max(pods, 0) / each}
+	r := &wholeCount{Whole: whole, Now: max(pods, 0) / int64(each)}
 	along, hasAlong, err := s.number(rule.along)
 	if err != nil {
 		return nil, err

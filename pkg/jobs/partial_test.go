@@ -68,7 +68,8 @@ func TestHowFewPodsAJobCanDoWith(t *testing.T) {
 	}{
 		"a Job that says nothing": {kind: "Job.v1.batch", text: job("", "parallelism: 5")},
 		"a Job":                   {kind: "Job.v1.batch", text: job(ours, "parallelism: 5"), least: ptr.To(int32(2)), now: 3},
-		"as Kueue says it":        {kind: "Job.v1.batch", text: job(kueues, "parallelism: 5"), least: ptr.To(int32(2)), now: 3},
+		"as Kueue says it": {kind: "Job.v1.batch", text: job(kueues, "parallelism: 5"),
+			least: ptr.To(int32(2)), now: 3},
 		"with as many completions": {kind: "Job.v1.batch", text: job(ours, "parallelism: 5, completions: 5"),
 			least: ptr.To(int32(2)), now: 3, along: 5},
 		"Indexed": {kind: "Job.v1.batch", text: job(ours, "parallelism: 5, completions: 5, completionMode: Indexed"),
@@ -76,10 +77,11 @@ func TestHowFewPodsAJobCanDoWith(t *testing.T) {
 		"Indexed with more completions": {kind: "Job.v1.batch",
 			text:  job(ours, "parallelism: 5, completions: 9, completionMode: Indexed"),
 			least: ptr.To(int32(2)), now: 3, along: 9},
-		"as few as it has":    {kind: "Job.v1.batch", text: job(ours, "parallelism: 2")},
-		"no more is left":     {kind: "Job.v1.batch", text: job(ours, "parallelism: 5, completions: 2")},
-		"a cluster":           {kind: "RayCluster.v1.ray.io", text: ray("", "", "replicas: 5, minReplicas: 1"), set: "g"},
-		"a cluster that asks": {kind: "RayCluster.v1.ray.io", text: ray(asks, "", "replicas: 5, minReplicas: 1"), set: "g", least: ptr.To(int32(1)), now: 3},
+		"as few as it has": {kind: "Job.v1.batch", text: job(ours, "parallelism: 2")},
+		"no more is left":  {kind: "Job.v1.batch", text: job(ours, "parallelism: 5, completions: 2")},
+		"a cluster":        {kind: "RayCluster.v1.ray.io", text: ray("", "", "replicas: 5, minReplicas: 1"), set: "g"},
+		"a cluster that asks": {kind: "RayCluster.v1.ray.io",
+			text: ray(asks, "", "replicas: 5, minReplicas: 1"), set: "g", least: ptr.To(int32(1)), now: 3},
 		"one that scales itself": {kind: "RayCluster.v1.ray.io",
 			text: ray(asks, "enableInTreeAutoscaling: true, ", "replicas: 5, minReplicas: 1"), set: "g",
 			least: ptr.To(int32(1)), now: 3},
@@ -175,7 +177,8 @@ func TestForgedRecordsOfCounts(t *testing.T) {
 		"fields of somebody": {`{"main":{"whole":5,"now":3,"field":".spec.suspend"}}`, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k, job := partialJob(t, "Job.v1.batch", `{metadata: {name: main}, spec: {suspend: true, parallelism: 3, completions: 9, `+partialTemplate+`}}`)
+			k, job := partialJob(t, "Job.v1.batch",
+				`{metadata: {name: main}, spec: {suspend: true, parallelism: 3, completions: 9, `+partialTemplate+`}}`)
 			job.SetAnnotations(map[string]string{v1alpha1.AnnotationWholeCounts: tc.record})
 			require.True(t, k.RestoreCounts(job))
 			now, along := countsOf(t, k, job, "main")

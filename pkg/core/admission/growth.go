@@ -57,7 +57,8 @@ func (r *roster) sizeOf(u *unit) size {
 		unrecorded: !u.spec.recorded(), adopted: u.spec.Adopted,
 	}
 	have := charges.All
-	if u.spec.Sizes != nil { // what it was admitted with has to do, whatever waits in the gate
+	if u.spec.Sizes != nil && charges.Pods > u.spec.Pods {
+		// The number that it was admitted with has to do, whatever waits in the gate beyond it.
 		s.pods, have = u.spec.Pods, charges.Assigned
 	}
 	if !s.asked.Covers(have) {

@@ -550,16 +550,28 @@ func (m *model) podsOf(u *modelUnit, count func(Pod) bool) map[string]int64 {
 	return sum
 }
 
-// sizeInPods is how many pods a unit asks for, or has at its quota.
-func (m *model) sizeInPods(u *modelUnit) int64 {
+// asksForMore picks the pods that a unit has to hold quota for: all of them, unless it was admitted in part and they
+// are more than that.
+func (m *model) asksForMore(u *modelUnit) func(Pod) bool {
 	n := int64(0)
-	if u.Sizes != nil {
-		return u.Pods
-	}
 	for _, p := range m.pods[u.Key] {
 		if p.Quota == u.Quota && !p.Leaving {
 			n++
 		}
+	}
+	return func(p Pod) bool { return p.Assigned || u.Sizes == nil || n <= u.Pods }
+}
+
+// sizeInPods is how many pods a unit asks for, or has at its quota.
+func (m *model) sizeInPods(u *modelUnit) int64 {
+	n := int64(0)
+	for _, p := range m.pods[u.Key] {
+		if p.Quota == u.Quota && !p.Leaving {
+			n++
+		}
+	}
+	if u.Sizes != nil {
+		return u.Pods
 	}
 	return max(u.Pods, n)
 }
@@ -569,7 +581,7 @@ func (m *model) toResize(u *modelUnit) (next map[string]int64, some bool) {
 	if !m.sized(u) {
 		return nil, false
 	}
-	all := m.podsOf(u, func(p Pod) bool { return p.Assigned || u.Sizes == nil })
+	all := m.podsOf(u, m.asksForMore(u))
 	used := m.podsOf(u, func(p Pod) bool { return p.Assigned })
 	anything := func(of map[string]int64) bool { return of["cpu"] != 0 || of["gpu"] != 0 }
 	held := amountsOf(u.held)
@@ -604,7 +616,7 @@ func (m *model) growth(u *modelUnit) (need, total resources.List, some bool) {
 	if _, other := m.toResize(u); other || !m.sized(u) {
 		return need, total, false
 	}
-	all := m.podsOf(u, func(p Pod) bool { return p.Assigned || u.Sizes == nil })
+	all := m.podsOf(u, m.asksForMore(u))
 	used := m.podsOf(u, func(p Pod) bool { return p.Assigned })
 	needs, totals := map[string]int64{}, map[string]int64{}
 	for _, k := range []string{"cpu", "gpu"} {

@@ -18,7 +18,6 @@ package admission
 
 import (
 	"fmt"
-	"math/bits"
 	"slices"
 	"strings"
 
@@ -95,9 +94,7 @@ func (s *Sizes) counts(step int64) []int64 {
 		p := &s.sets[i]
 		counts[i] = p.Count
 		if s.steps > 0 && p.shrinks() {
-			hi, lo := bits.Mul64(uint64(p.Count-p.least()), uint64(step))
-			less, _ := bits.Div64(hi, lo, uint64(s.steps)) // no more than Count, for step is no more than steps
-			counts[i] -= int64(less)
+			counts[i] -= resources.PartOf(p.Count-p.least(), step, s.steps)
 		}
 	}
 	return counts

@@ -147,7 +147,8 @@ func (st *story) line(line string) {
 		"unit": st.unit, "answer": st.answer, "delete-unit": st.deleteUnit, "pod": st.pod, "delete-pod": st.deletePod,
 		"job": st.job, "settle": st.settle, "decide": st.decide, "tick": st.tick, "restart": st.restart,
 		"why": st.why, "list": st.list, "counts": st.counts, "outstanding": st.outstanding, "demand": st.demand,
-		"status": st.status, "explain": st.explain, "pods": st.listPods, "claim-timeout": st.claimTimeout, "partial-admission": st.partialAdmission,
+		"status": st.status, "explain": st.explain, "pods": st.listPods, "claim-timeout": st.claimTimeout,
+		"partial-admission": st.partialAdmission,
 	}
 	run, ok := commands[cmd]
 	require.True(st.t, ok, "unknown command %q", cmd)

@@ -273,8 +273,8 @@ func (in *Unit) same(o *Unit) bool {
 	sameTimes := in.Created.Equal(o.Created) && in.RequeueAt.Equal(o.RequeueAt) && in.Admitted.Equal(o.Admitted) &&
 		in.Heartbeat.Equal(o.Heartbeat) && in.NotReadySince.Equal(o.NotReadySince)
 	sameLists := in.Request.Same(o.Request) && in.Held.Same(o.Held) && in.Expected.Same(o.Expected)
-	return sameTimes && sameLists && in.Sizes.same(o.Sizes) && same(in.Deactivate, o.Deactivate) && in.Checks.same(o.Checks) &&
-		in.plain() == o.plain()
+	return sameTimes && sameLists && in.Sizes.same(o.Sizes) && same(in.Deactivate, o.Deactivate) &&
+		in.Checks.same(o.Checks) && in.plain() == o.plain()
 }
 
 // plainUnit is the comparable part of Unit.
