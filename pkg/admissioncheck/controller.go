@@ -234,22 +234,18 @@ func (c *Controller) reconcileUnit(
 	if err := c.Reader.Get(ctx, request.NamespacedName, unit); err != nil {
 		return result, client.IgnoreNotFound(err)
 	}
-	phase := admission.Phase(unit.Status.Phase)
-	if !phase.Holds() && c.Idle != nil {
+	switch phase := admission.Phase(unit.Status.Phase); {
+	case phase == admission.PhaseReserved, c.Withdraws && phase.Releases():
+	case !phase.Holds() && c.Idle != nil:
 		return result, c.Idle(ctx, unit)
-	}
-	if phase != admission.PhaseReserved && (!c.Withdraws || !phase.Releases()) {
+	default:
 		return result, nil
 	}
 	after := unit.DeepCopy()
 	for i := range after.Status.AdmissionChecks {
-		state := &after.Status.AdmissionChecks[i]
-		if state.State == Retry || state.State == Rejected || phase.Releases() && state.State != Ready {
-			continue // the scheduler acts on it, or nobody asks
-		}
-		again, err := c.ask(ctx, unit, state)
+		again, err := c.ask(ctx, unit, &after.Status.AdmissionChecks[i])
 		if err != nil {
-			return result, fmt.Errorf("check %s: %w", state.Name, err)
+			return result, fmt.Errorf("check %s: %w", after.Status.AdmissionChecks[i].Name, err)
 		}
 		if again > 0 && (result.RequeueAfter == 0 || again < result.RequeueAfter) {
 			result.RequeueAfter = again
@@ -267,6 +263,10 @@ func (c *Controller) reconcileUnit(
 func (c *Controller) ask(
 	ctx context.Context, unit *v1alpha1.QueueUnit, state *v1alpha1.AdmissionCheckState,
 ) (again time.Duration, err error) {
+	released := admission.Phase(unit.Status.Phase).Releases()
+	if state.State == Retry || state.State == Rejected || released && state.State != Ready {
+		return 0, nil // the scheduler acts on it, or nobody asks
+	}
 	check, err := c.check(ctx, state.Name)
 	if check == nil || err != nil {
 		return 0, err
@@ -276,7 +276,7 @@ func (c *Controller) ask(
 		return 0, err
 	}
 	final := answer.State == Retry || answer.State == Rejected
-	if admission.Phase(unit.Status.Phase).Releases() {
+	if released {
 		if !final {
 			return answer.RequeueAfter, nil
 		}

@@ -51,8 +51,7 @@ var configKind = schema.GroupKind{Group: v1beta1.GroupName, Kind: "ProvisioningR
 
 // checker answers checks.
 type checker struct {
-	// client reads requests and configurations from a cache. live reads templates, of which there may be many that are
-	// somebody else's.
+	// client reads requests from a cache. live reads templates, of which there may be many that are somebody else's.
 	client client.Client
 	live   client.Reader
 	// config is configKind in the version that is installed.

@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -94,8 +95,9 @@ func podsOf(unit *v1alpha1.QueueUnit, set *v1alpha1.PodSet) int32 {
 		}
 	}
 	for i := range unit.Status.Admissions {
-		if of := &unit.Status.Admissions[i]; of.Name == set.Name && of.Replicas < int64(count) {
-			count = int32(of.Replicas)
+		of := &unit.Status.Admissions[i]
+		if n := of.Replicas; of.Name == set.Name && n >= 0 && n <= math.MaxInt32 {
+			count = min(count, int32(n))
 		}
 	}
 	return count
