@@ -139,13 +139,15 @@ func (u *unitObject) readChecks(text json.RawMessage) {
 	if u.wasAsked = says(text); !u.wasAsked {
 		return
 	}
-	u.readUpdates(text)
-	if u.phase != admission.PhaseReserved {
-		return
-	}
 	var states []v1alpha1.AdmissionCheckState
 	if err := read(text, &states); err != nil || len(states) > maxPodSets {
 		return // nothing was answered
+	}
+	u.askedWrites = slices.ContainsFunc(states, func(s v1alpha1.AdmissionCheckState) bool {
+		return len(s.PodSetUpdates) > 0
+	})
+	if u.phase != admission.PhaseReserved {
+		return
 	}
 	u.checks = &admission.CheckAnswers{Conflict: shorten(conflictOf(states))}
 	for i := range states {
@@ -160,58 +162,18 @@ func (u *unitObject) readChecks(text json.RawMessage) {
 	}
 }
 
-// checkUpdates is what one check asked to write into pods.
-type checkUpdates struct {
-	check string
-	text  json.RawMessage
-}
-
-// readUpdates keeps what checks asked to write into pods as it is: it is written back when they are asked anew, so that
-// the controller can take it out of pod templates after that as well.
-func (u *unitObject) readUpdates(text json.RawMessage) {
-	var states []struct {
-		Name    string          `json:"name"`
-		Updates json.RawMessage `json:"podSetUpdates"`
-	}
-	if err := read(text, &states); err != nil || len(states) > maxPodSets {
-		return
-	}
-	for i := range states {
-		if s := &states[i]; says(s.Updates) {
-			u.updates = append(u.updates, checkUpdates{s.Name, slices.Clone(s.Updates)})
-		}
-	}
-}
-
 // askedChecks is the status of checks for which quota has just been reserved: none has answered. In the write that
-// reserves it, that takes the place of the answers about a former reservation. What those asked to write into pods
-// stays, and is written by nobody while its check has not answered again.
-func (u *unitObject) askedChecks(names []string, at metav1.Time) []map[string]any {
-	var asked []map[string]any
-	ask := func(name, message string) map[string]any {
-		state := map[string]any{
-			"name": name, "state": string(admission.CheckPending), "lastTransitionTime": at, "message": message,
-		}
-		asked = append(asked, state)
-		return state
-	}
+// reserves it, that takes the place of the answers about a former reservation.
+func askedChecks(names []string, at metav1.Time) []map[string]any {
+	asked := make([]map[string]any, 0, len(names))
 	for _, name := range names {
-		ask(name, "asked when quota was reserved")
-	}
-	for _, of := range u.updates {
-		i := slices.Index(names, of.check)
-		switch {
-		case i >= 0:
-			asked[i]["podSetUpdates"] = of.text
-		case len(asked) < maxCheckStates:
-			ask(of.check, "not asked any more")["podSetUpdates"] = of.text
-		}
+		asked = append(asked, map[string]any{
+			"name": name, "state": string(admission.CheckPending), "lastTransitionTime": at,
+			"message": "asked when quota was reserved",
+		})
 	}
 	return asked
 }
-
-// maxCheckStates is as many as the API takes.
-const maxCheckStates = 16
 
 // conflictOf says in words which answers ask for what cannot both be; empty if none do.
 func conflictOf(states []v1alpha1.AdmissionCheckState) string {

@@ -220,10 +220,10 @@ func TestChecksThatContradictEachOther(t *testing.T) {
 
 	r.advance(2 * time.Minute)
 	r.send()
-	text, err := r.api.get(key).MarshalJSON()
-	require.NoError(t, err)
-	require.Contains(t, string(text), `"nodeSelector":{"zone":"b"}`, "it may have to be taken out of templates yet")
-	require.Empty(t, unitFrom(r.api.get(key)).checks.Conflict)
+	u = unitFrom(r.api.get(key))
+	require.Equal(t, admission.PhaseReserved, u.phase)
+	require.False(t, u.askedWrites, "the answers about the former reservation are gone")
+	require.Empty(t, u.checks.Conflict)
 	r.answers(key, map[string]string{"slow": "Ready"})
 	r.advance(59 * time.Second)
 	require.Empty(t, r.decisions())
@@ -232,6 +232,35 @@ func TestChecksThatContradictEachOther(t *testing.T) {
 	u = unitFrom(r.api.get(key))
 	require.Equal(t, string(admission.ReasonCheckTimeout), u.condition(v1alpha1.ConditionEvicted).Reason)
 	require.Contains(t, u.message, "within 1m0s")
+	r.sound()
+}
+
+// What checks asked to write into the pods of a job is in its templates until the controller says that it is not.
+func TestTemplatesAreRestoredBeforeQuotaIsReservedAgain(t *testing.T) {
+	r := checked(t)
+	r.check("slow", "example.com/slow", "True")
+	r.check("budget", "example.com/budget", "True")
+	r.job("a", "job-a")
+	key := r.unit("a", 2, withConsumer("job-a"))
+	r.step()
+	r.send()
+	r.answers(key, map[string]string{"slow": "Ready"}, func(a map[string]any) {
+		a["podSetUpdates"] = []any{map[string]any{"name": "main", "labels": map[string]any{"x": "y"}}}
+	})
+	r.send()
+	require.Equal(t, admission.PhaseDequeued, unitFrom(r.api.get(key)).phase)
+	r.setActive(key, false)
+	r.send()
+	r.setActive(key, true)
+	r.advance(time.Minute)
+	require.Empty(t, r.decisions())
+	reason, _, _ := r.engine.core.state.Why(key)
+	require.Equal(t, admission.ReasonRestoring, reason)
+	r.answers(key, map[string]string{"slow": "Ready"}, func(a map[string]any) { delete(a, "podSetUpdates") })
+	r.advance(time.Second)
+	require.Len(t, r.decisions(), 1)
+	r.send()
+	require.Equal(t, admission.PhaseReserved, unitFrom(r.api.get(key)).phase)
 	r.sound()
 }
 

@@ -131,6 +131,7 @@ func (e *Engine) resolve(u *unitObject) admission.Unit {
 		var name string
 		name, c.ConsumerManaged = p.UnitName(u.consumerKind.Value(), u.consumer.Name)
 		c.Misnamed = c.ConsumerManaged && name != u.Name
+		c.TemplatesWritten = c.ConsumerManaged && u.askedWrites
 		c.Unsuspendable = p.Unsuspendable(u.consumerKind.Value())
 	}
 	c.Expected = u.expected(c.ConsumerManaged)

@@ -87,11 +87,10 @@ type unitHistory struct {
 	// parkedFor is why the controller made the unit inactive; empty if it did not. While the unit waits the controller
 	// writes the reason itself.
 	parkedFor admission.Reason
-	// wasAsked: the object has answers of admission checks. checks are those of the present reservation.
-	// updates is what they asked to write into pods, as text, by check.
-	wasAsked bool
-	checks   *admission.CheckAnswers
-	updates  []checkUpdates
+	// wasAsked: the object has answers of admission checks. checks are those of the present reservation. askedWrites:
+	// some asked to write into pods.
+	wasAsked, askedWrites bool
+	checks                *admission.CheckAnswers
 
 	invalid        admission.Reason
 	invalidMessage string

@@ -266,7 +266,7 @@ func admitStatus(u *unitObject, d *admission.Admit, now time.Time) map[string]an
 		status["message"] = "" // most have none, and a field that is not there costs nothing
 	}
 	if len(d.Checks) > 0 || u.wasAsked {
-		status["admissionChecks"] = u.askedChecks(d.Checks, at)
+		status["admissionChecks"] = askedChecks(d.Checks, at)
 	}
 	return status
 }

@@ -250,3 +250,12 @@ func checkAdmissionChecks(_ *roster, g *group) (Finding, string) {
 	}
 	return Finding{}, ""
 }
+
+// checkRestoring keeps a unit from a reservation while pod templates of its job may have what checks asked for about
+// the last one: what they are asked next takes its place, and nobody would know any more what is to go.
+func checkRestoring(_ *roster, _ time.Time, u *unit) (Reason, string) {
+	if u.spec.TemplatesWritten {
+		return ReasonRestoring, "what admission checks asked to write into the pods of the job is being taken out again"
+	}
+	return "", ""
+}

@@ -50,6 +50,7 @@ var unitChecks = []unitCheck{
 	checkConsumerNamespace,
 	checkConsumerLive,
 	checkDuplicate,
+	checkRestoring,
 	checkBackoff,
 	checkRefused,
 }

@@ -471,8 +471,8 @@ func (m *model) unfit(u *modelUnit) bool {
 
 // inLine units wait in their queue; its object or their quota may stop them.
 func (m *model) inLine(u *modelUnit) bool {
-	if u.at != "waiting" || m.unfit(u) || !u.Active || u.Deactivate != nil || u.Adopting || m.now.Before(u.RequeueAt) ||
-		m.now.Before(u.refusedTo) {
+	if u.at != "waiting" || m.unfit(u) || !u.Active || u.Deactivate != nil || u.Adopting || u.TemplatesWritten ||
+		m.now.Before(u.RequeueAt) || m.now.Before(u.refusedTo) {
 		return false
 	}
 	if !u.Phase.Waits() && !u.Phase.Holds() && !u.Phase.Terminal() {

@@ -273,6 +273,7 @@ func drawRun(t *rapid.T, u *Unit) {
 	if u.Phase.Waits() && rapid.IntRange(0, 9).Draw(t, "deactivate") == 0 {
 		u.Deactivate = &Deactivation{Reason: ReasonRequeueLimitReached}
 	}
+	u.TemplatesWritten = rapid.IntRange(0, 5).Draw(t, "templates written") == 0
 }
 
 // step draws one event.

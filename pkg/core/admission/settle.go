@@ -65,7 +65,7 @@ func (u *unit) settleAdmission(now time.Time, base time.Duration, remembered *Un
 		if len(u.tenure.checks) > 0 {
 			u.spec.Phase, u.spec.Checks = PhaseReserved, asked(u.tenure.checks)
 		}
-		u.spec.Admitted, u.tenure.left = now, time.Time{}
+		u.spec.Admitted, u.tenure.left, u.spec.TemplatesWritten = now, time.Time{}, false
 		u.spec.setHeld(u.held, u.spec.Pods)
 	case OutcomeRefused:
 		u.refuse(now, base, ReasonWriteRefused, "the API server refuses the admission of this unit; it is tried again later")

@@ -430,6 +430,8 @@ func (st *story) setUnit(u *Unit, key, value string) {
 		u.Unsuspendable = value == "true"
 	case "adopting":
 		u.Adopting = value == "true"
+	case "templates-written":
+		u.TemplatesWritten = value == "true"
 	case "phase":
 		u.Phase = Phase(value)
 	case "held":

@@ -97,7 +97,7 @@ func (t *telling) parked(now time.Time, u *unit, reason Reason) {
 // makes the default queue of a new quota.
 var fleeting = map[Reason]bool{
 	ReasonConsumerNotFound: true, ReasonInactive: true, ReasonWriteRefused: true,
-	ReasonUnknownQueue: true, ReasonUnknownQuota: true,
+	ReasonUnknownQueue: true, ReasonUnknownQuota: true, ReasonRestoring: true,
 }
 
 // untold says whether whoever caused the reason has written it down already.

@@ -96,6 +96,8 @@ type Unit struct {
 	Checks *CheckAnswers
 	// Said is what its object says of why it waits, or waits for more than it holds; nil if it says nothing.
 	Said *Saying
+	// TemplatesWritten: what admission checks asked to write into the pods of its job may be in their templates.
+	TemplatesWritten bool
 	// Deactivate, when set, is why the unit is to be made inactive, which nobody has done yet. Until then it waits.
 	Deactivate *Deactivation
 	// Invalid, when set, parks the unit with this reason and message (could not be decoded, evaluated, ...).

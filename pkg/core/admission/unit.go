@@ -283,7 +283,7 @@ type plainUnit struct {
 	priority                                                                                  int32
 	pods, heldPods, attempts, requeues                                                        int64
 	nonPreemptible, active, consumerManaged, ownedByConsumer, misnamed, adopting, quarantined bool
-	unsuspendable, adopted, recorded, ready                                                   bool
+	unsuspendable, adopted, recorded, ready, templatesWritten                                 bool
 	maximumExecution, executed                                                                time.Duration
 	consumer                                                                                  Consumer
 	phase                                                                                     Phase
@@ -300,5 +300,6 @@ func (in *Unit) plain() plainUnit {
 		message: in.InvalidMessage, heldPods: in.HeldPods, requeues: in.Requeues, adopted: in.Adopted,
 		unsuspendable: in.Unsuspendable, recorded: in.Recorded, ready: in.Ready,
 		maximumExecution: in.MaximumExecution, executed: in.Executed, labels: in.Labels,
+		templatesWritten: in.TemplatesWritten,
 	}
 }
