@@ -101,7 +101,8 @@ type unitHistory struct {
 var noHistory = &unitHistory{}
 
 func (h *unitHistory) empty() bool {
-	return h.neverHeld() && h.maximumExecution == 0 && h.heartbeat.IsZero() && h.parkedFor == "" && h.invalid == "" && h.invalidMessage == "" && !h.panicked
+	return h.neverHeld() && h.maximumExecution == 0 && h.heartbeat.IsZero() && h.parkedFor == "" &&
+		h.invalid == "" && h.invalidMessage == "" && !h.panicked
 }
 
 func (h *unitHistory) neverHeld() bool {
