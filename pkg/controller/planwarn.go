@@ -43,7 +43,7 @@ func (p *planner) doubts() []Action {
 	return actions
 }
 
-// gangTooLarge finds a gang of Koordinator that asks for more pods than the job has for it: none of them would be bound.
+// gangTooLarge finds a gang of Koordinator that asks for more pods than the job has for it: none would be bound.
 func (p *planner) gangTooLarge() string {
 	pods, least := map[string]int64{}, map[string]int64{}
 	for i := range p.demand.podSets {

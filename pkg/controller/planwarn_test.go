@@ -65,13 +65,16 @@ func TestWhatCannotBeIsSaidEarly(t *testing.T) {
 		edit func(*scene) *scene
 		want string
 	}{
-		"nothing is known":    {with(nil), ""},
-		"gang that is whole":  {func(s *scene) *scene { return annotate(s, "2") }, ""},
-		"gang that is short":  {func(s *scene) *scene { return annotate(s, "3") }, `gang "g" asks for 3 pods and the job has 2`},
-		"gang of no number":   {func(s *scene) *scene { return annotate(s, "many") }, ""},
-		"no nodes":            {with(&Cluster{}), ""},
-		"some node has it":    {with(&Cluster{Nodes: []corev1.ResourceList{amounts("cpu", "100m"), amounts("cpu", "1")}}), ""},
-		"no node has it":      {with(&Cluster{Nodes: []corev1.ResourceList{amounts("cpu", "100m"), amounts("cpu", "400m")}}), "500m of cpu, and no node that is there now has as much with all else that it asks for (400m)"},
+		"nothing is known":   {with(nil), ""},
+		"gang that is whole": {func(s *scene) *scene { return annotate(s, "2") }, ""},
+		"gang that is short": {func(s *scene) *scene { return annotate(s, "3") }, `asks for 3 pods and the job has 2`},
+		"gang of no number":  {func(s *scene) *scene { return annotate(s, "many") }, ""},
+		"no nodes":           {with(&Cluster{}), ""},
+		"some node has it": {with(&Cluster{
+			Nodes: []corev1.ResourceList{amounts("cpu", "100m"), amounts("cpu", "1")}}), ""},
+		"no node has it": {with(&Cluster{
+			Nodes: []corev1.ResourceList{amounts("cpu", "100m"), amounts("cpu", "400m")}}),
+			"500m of cpu, and no node that is there now has as much with all else that it asks for (400m)"},
 		"no quota":            {with(&Cluster{Quotas: map[string]QuotaLimits{"b": limited("")}}), ""},
 		"its quota limits it": {with(&Cluster{Quotas: map[string]QuotaLimits{"a": limited("", "cpu")}}), ""},
 		"its parent limits it": {with(&Cluster{Quotas: map[string]QuotaLimits{

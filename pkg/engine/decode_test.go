@@ -132,24 +132,23 @@ func TestUnitsAreRead(t *testing.T) {
 	admitted.phase, admitted.attempts = admission.PhaseDequeued, 1
 	admitted.unitHistory = &unitHistory{
 		held: list(4000, 4), heldPods: 1, recorded: true, allocated: at("2026-01-01T00:00:05Z"),
-		conditions: []metav1.Condition{
-			{Type: "QuotaReserved", Status: "True", Reason: "QuotaReserved", Message: "quota is reserved: cpu: 4, memory: 4Gi",
-				ObservedGeneration: 1, LastTransitionTime: metav1.NewTime(at("2026-01-01T00:00:05Z"))},
-			{Type: "Admitted", Status: "True", Reason: "Admitted", Message: "admitted, attempt 1",
-				ObservedGeneration: 1, LastTransitionTime: metav1.NewTime(at("2026-01-01T00:00:05Z"))},
-		},
+	}
+	admitted.conditions = []metav1.Condition{
+		{Type: "QuotaReserved", Status: "True", Reason: "QuotaReserved", Message: "quota is reserved: cpu: 4, memory: 4Gi",
+			ObservedGeneration: 1, LastTransitionTime: metav1.NewTime(at("2026-01-01T00:00:05Z"))},
+		{Type: "Admitted", Status: "True", Reason: "Admitted", Message: "admitted, attempt 1",
+			ObservedGeneration: 1, LastTransitionTime: metav1.NewTime(at("2026-01-01T00:00:05Z"))},
 	}
 	ended := admitted
 	ended.phase = "Succeed"
 	requeued := waiting
 	requeued.attempts = 2
-	requeued.unitHistory = &unitHistory{
-		message: `pods of "main" are missing`, requeueAt: at("2026-01-01T00:01:00Z"), requeues: 1,
-		conditions: []metav1.Condition{{
-			Type: "Evicted", Status: "True", Reason: "Evicted", Message: `pods of "main" are missing`,
-			LastTransitionTime: metav1.NewTime(at("2026-01-01T00:00:05Z")),
-		}},
-	}
+	requeued.unitHistory = &unitHistory{requeueAt: at("2026-01-01T00:01:00Z"), requeues: 1}
+	requeued.message = `pods of "main" are missing`
+	requeued.conditions = []metav1.Condition{{
+		Type: "Evicted", Status: "True", Reason: "Evicted", Message: `pods of "main" are missing`,
+		LastTransitionTime: metav1.NewTime(at("2026-01-01T00:00:05Z")),
+	}}
 	for name, c := range map[string]struct {
 		status string
 		want   unitObject
@@ -647,9 +646,9 @@ func TestHowLongAfterItsAdmissionAUnitRan(t *testing.T) {
 	admitted := time.Unix(1000, 0).Add(300 * time.Millisecond)
 	seen := admitted.Add(10 * time.Second)
 	ready := func(status metav1.ConditionStatus, second int64) *unitObject {
-		return &unitObject{unitHistory: &unitHistory{conditions: []metav1.Condition{{
+		return &unitObject{unitHistory: noHistory, conditions: []metav1.Condition{{
 			Type: v1alpha1.ConditionPodsReady, Status: status, LastTransitionTime: metav1.Unix(second, 0),
-		}}}}
+		}}}
 	}
 	for name, c := range map[string]struct {
 		unit *unitObject

@@ -31,7 +31,8 @@ limitations under the License.
 //	pace       when the next decision may be made
 //	publisher  the snapshots
 //	writers    status patches on their way, with their pool
-//	reports    reasons that wait to be written into units; queueStatuses and gauges are the same for queues and metrics
+//	reasons    how many reasons may be written now; reports are those whose writing failed. queueStatuses and gauges are
+//	           the same for queues and metrics
 //	audits     comparisons of all of this with the API
 //
 // The engine has no lock but the one of the mailbox, under which nothing is done but appending. No wait, no call of

@@ -66,20 +66,21 @@ type unitObject struct {
 
 	phase    admission.Phase
 	attempts int64
+	// message and conditions are what it says to people. Most of those that wait say why.
+	message    string
+	conditions []metav1.Condition
 	*unitHistory
 }
 
 // unitHistory is what a unit has to which something happened.
 type unitHistory struct {
-	message    string
-	held       resources.List
-	heldPods   int64 // that held is for
-	recorded   bool  // the status says what is held, also where that is nothing
-	requeueAt  time.Time
-	requeues   int64 // evictions by a timeout since the job last ran
-	allocated  time.Time
-	heartbeat  time.Time
-	conditions []metav1.Condition
+	held      resources.List
+	heldPods  int64 // that held is for
+	recorded  bool  // the status says what is held, also where that is nothing
+	requeueAt time.Time
+	requeues  int64 // evictions by a timeout since the job last ran
+	allocated time.Time
+	heartbeat time.Time
 	// maximumExecution is for how long the job may run, executed for how long it did before its last admission; zero
 	// where nobody says so.
 	maximumExecution, executed time.Duration
@@ -103,9 +104,8 @@ type unitHistory struct {
 var noHistory = &unitHistory{}
 
 func (h *unitHistory) empty() bool {
-	return h.neverHeld() && h.message == "" && h.maximumExecution == 0 && h.heartbeat.IsZero() &&
-		len(h.conditions) == 0 && h.sizes == nil && h.parkedFor == "" && h.invalid == "" && h.invalidMessage == "" &&
-		!h.panicked
+	return h.neverHeld() && h.maximumExecution == 0 && h.heartbeat.IsZero() && h.parkedFor == "" &&
+		h.sizes == nil && h.invalid == "" && h.invalidMessage == "" && !h.panicked
 }
 
 func (h *unitHistory) neverHeld() bool {

@@ -35,14 +35,16 @@ import (
 func TestANamespaceReadsNothingOfOthers(t *testing.T) {
 	h := served(t, readerOf(t, 6), anybody)
 	for path, names := range map[string]struct{ has, hasNot []string }{
-		"/namespaces/a/units":                            {[]string{"u0001", "u0003", "running"}, nil},
-		"/namespaces/a/units/u0003":                      {[]string{"u0003", "claimedAhead"}, nil},
-		"/namespaces/a/localqueues":                      {[]string{"shared"}, []string{"theirs"}},
-		"/namespaces/a/localqueues/shared/waitingunits":  {[]string{"u0001", "u0005", `"position":6`}, nil},
-		"/namespaces/a/localquotas":                      {[]string{"quota"}, []string{"other"}},
-		"/namespaces/a/localquotas/quota":                {[]string{"quota"}, nil},
-		"/namespaces/a/localquotas/quota/units":          {[]string{"running", `"held":{"cpu":"4"}`, "u0001", `"phase":"Enqueued"`}, nil},
-		"/namespaces/b/localquotas/quota/units":          {[]string{"u0000", "secret", `"held":{"cpu":"4"}`}, []string{"u0001", "running", `"a"`}},
+		"/namespaces/a/units":                           {[]string{"u0001", "u0003", "running"}, nil},
+		"/namespaces/a/units/u0003":                     {[]string{"u0003", "claimedAhead"}, nil},
+		"/namespaces/a/localqueues":                     {[]string{"shared"}, []string{"theirs"}},
+		"/namespaces/a/localqueues/shared/waitingunits": {[]string{"u0001", "u0005", `"position":6`}, nil},
+		"/namespaces/a/localquotas":                     {[]string{"quota"}, []string{"other"}},
+		"/namespaces/a/localquotas/quota":               {[]string{"quota"}, nil},
+		"/namespaces/a/localquotas/quota/units": {
+			[]string{"running", `"held":{"cpu":"4"}`, "u0001", `"phase":"Enqueued"`}, nil},
+		"/namespaces/b/localquotas/quota/units": {
+			[]string{"u0000", "secret", `"held":{"cpu":"4"}`}, []string{"u0001", "running", `"a"`}},
 		"/namespaces/b/localqueues/shared/waitingunits":  {[]string{"u0000"}, []string{"u0001", `"a"`}},
 		"/queues/shared/waitingunits":                    {[]string{"u0000", "u0001", `"b"`}, nil},
 		"/quotas/quota/units":                            {[]string{"u0000", "u0001", "secret", "running"}, nil},

@@ -26,7 +26,7 @@ import (
 const mostLooked = 256
 
 // telling plans which unit is told why it waits, and when. Who waits longest is told first:
-//   - a unit that has come into line, or was parked, is due by itself, some seconds later, by its age where several are;
+//   - a unit that has come into line, or was parked, is due by itself, some seconds later, the oldest first;
 //   - when the reason of a group changes a round of its units begins. Each such group has its turn, and every second
 //     unit that is told is one of these.
 //
