@@ -116,7 +116,26 @@ func (l *Ledger) regrant(unit string, e *entry, pod string) {
 	if _, given := g.given[pod]; goes && !given {
 		g.wait(pod)
 	}
+	if e.overdrawn() {
+		l.grantAnew(unit, e) // a pod was bound that nobody let go, as one from before a start
+		return
+	}
 	l.offer(unit, e)
+}
+
+// overdrawn says whether pods that were let go and are not assigned yet ask for more than those that are leave them.
+func (e *entry) overdrawn() bool {
+	if len(e.grants.given) == 0 {
+		return false
+	}
+	assigned := &e.assigned.at(e.level).all
+	for _, it := range e.grants.upTo.Items() {
+		taken := e.grants.taken.Get(it.Name)
+		if taken > 0 && resources.SaturatingAdd(assigned.Get(it.Name), taken) > it.Amount {
+			return true
+		}
+	}
+	return false
 }
 
 // wait adds a pod to those that may not go. Most units have none when they are admitted.

@@ -75,6 +75,23 @@ func TestGrants(t *testing.T) {
 	require.Empty(t, goers(l, "u", all...), "it holds nothing any more")
 }
 
+// After a start pods are heard of in any order: one that waits may be let go before those are known that were bound
+// before. Then it is held back again.
+func TestPodsThatWereBoundBeforeGoFirst(t *testing.T) {
+	l := New()
+	l.Reserve("u", "team", cpu(2), false)
+	l.Open("u", cpu(2))
+	l.SetPod("u", pod("a", 1), false)
+	l.SetPod("u", pod("b", 1), false)
+	require.Equal(t, []string{"a", "b"}, goers(l, "u", "a", "b", "c", "d"))
+	l.SetPod("u", pod("d", 1), true)
+	require.Equal(t, []string{"a", "d"}, goers(l, "u", "a", "b", "c", "d"))
+	l.Grants()
+	l.SetPod("u", pod("c", 1), true)
+	require.Equal(t, []string{"c", "d"}, goers(l, "u", "a", "b", "c", "d"))
+	require.Contains(t, l.Grants(), Grant{Unit: "u", Pod: "a"}, "whoever let it go hears of it")
+}
+
 // What is let go asks together for no more than the unit may use, unless others run that nobody let go; and whoever
 // listens to Grants knows who may go.
 func TestGrantsKeepWithinWhatIsHeld(t *testing.T) {
