@@ -164,11 +164,13 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 	if err != nil {
 		return err
 	}
-	err = provisioning.Setup(mgr, provisioning.Options{
-		Units: controller.UnitReader{Reader: mgr.GetClient(), Live: mgr.GetAPIReader()}, Clock: clock.RealClock{},
-	})
-	if err != nil {
-		return err
+	if enabled.Enabled(features.AdmissionChecks) {
+		err = provisioning.Setup(mgr, provisioning.Options{
+			Units: controller.UnitReader{Reader: mgr.GetClient(), Live: mgr.GetAPIReader()}, Clock: clock.RealClock{},
+		})
+		if err != nil {
+			return err
+		}
 	}
 	if !c.QuotaTrees.Disabled {
 		if err := quotatree.Setup(mgr, quotatree.Options{

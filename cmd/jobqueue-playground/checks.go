@@ -131,7 +131,8 @@ func lifeCases() []lifeCase {
 		},
 		{
 			name: "too large", queue: "small", jobs: 1, small: true,
-			promise: fmt.Sprintf("for want of room for %d pods at once it runs with %d, until all are done", largePods, smallRoom),
+			promise: fmt.Sprintf("for want of room for %d pods at once it runs with %d, until all are done",
+				largePods, smallRoom),
 			missing: func(s *story) string {
 				if s.granted != smallRoom || s.peak > smallRoom {
 					return fmt.Sprintf("it was admitted with %d pods, and had %d at once", s.granted, s.peak)

@@ -102,9 +102,9 @@ summary has a table of the kinds. The operators are compiled for minutes when th
 
 With --scenario=checks a few jobs share one quota, and each case of them lives another life: behind an admission check
 that is slow, one that has them tried again, one that rejects them, one that does not answer in time; with pods that no
-node is good enough for; and with room for some of their pods only. The checks are answered in this process, by a controller made with pkg/admissioncheck.
-Quota and admission are checked as above, and the summary says of each case what happened and whether its promise was
-kept. It takes about a minute and a half, because what a time-out has suspended is tried again after a minute.
+node is good enough for; and with room for some of their pods only. The checks are answered in this process, by a
+controller made with pkg/admissioncheck. Quota and admission are checked as above, and the summary says of each case
+what happened and whether its promise was kept. What a time-out has suspended is tried again after a minute.
 
 Ctrl-C ends every process that was started.`,
 		Args: cobra.NoArgs,

@@ -30,6 +30,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/internal/checker"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 )
 
 // story is what became of a job, as its objects in the store tell it.
@@ -92,14 +93,7 @@ func (s *story) endedBy(reason string) string {
 
 func listed(reasons []string) string { return cmp.Or(strings.Join(reasons, ", "), "nothing") }
 
-func holdsQuota(phase v1alpha1.QueueUnitPhase) bool {
-	switch phase {
-	case v1alpha1.PhaseReserved, v1alpha1.PhaseSchedReady, v1alpha1.PhaseSchedSucceed, v1alpha1.PhaseDequeued,
-		v1alpha1.PhaseRunning:
-		return true
-	}
-	return false
-}
+func holdsQuota(phase v1alpha1.QueueUnitPhase) bool { return admission.Phase(phase).Holds() }
 
 // stories are those of all jobs of the scenario, by UID of the job.
 type stories struct {
@@ -155,10 +149,11 @@ func replicas(u *v1alpha1.QueueUnit) (n int64) {
 
 // spent counts the time in the present phase.
 func (s *story) spent(now time.Time) {
-	switch took := now.Sub(s.since); s.phase {
-	case v1alpha1.PhaseReserved:
+	took := now.Sub(s.since)
+	if s.phase == v1alpha1.PhaseReserved {
 		s.reserved = max(s.reserved, took)
-	case v1alpha1.PhaseTimeoutBackoff:
+	}
+	if s.phase == v1alpha1.PhaseTimeoutBackoff {
 		s.backoff = max(s.backoff, took)
 	}
 }

@@ -111,8 +111,8 @@ func TestAReservedUnitForgetsNothing(t *testing.T) {
 	require.Empty(t, describe(Plan(s.Observation)))
 }
 
-// A job that ran has templates that cannot be changed: its start is taken back although it waits, and only then does its
-// unit forget what was asked for.
+// A job that ran has templates that cannot be changed: its start is taken back although it waits, and only then does
+// its unit forget what was asked for.
 func TestUpdatesOfAJobThatRanAreTakenOutWhileItWaits(t *testing.T) {
 	s := queued(t).phase(v1alpha1.PhaseDequeued).unit(zoneOf("gpu", "Ready", "a"))
 	step, ok := Plan(s.Observation)[0].(PatchJob)

@@ -22,9 +22,9 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
-// The templates of a job that waits are as its owner wrote them. What admission checks asked to write into them is taken
-// out by what the unit says that they asked for: the record on the job may be forged. So the unit says it until it is
-// out, and quota is not reserved for it before.
+// The templates of a job that waits are as its owner wrote them. What admission checks asked to write into them is
+// taken out by what the unit says that they asked for: the record on the job may be forged. So the unit says it until
+// it is out, and quota is not reserved for it before.
 
 // restore takes out of the templates what resuming added, and then out of the unit what was asked for.
 func (p *planner) restore() []Action {

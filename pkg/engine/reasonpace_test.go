@@ -141,9 +141,9 @@ func TestEveryUnitThatWaitsIsToldAtAPace(t *testing.T) {
 		require.NotNil(t, c, u.Name)
 		reasons[c.Reason+": "+c.Message]++
 	}
+	const never = `ExceedsMax: quota "team-quota" may never use as much cpu as the job asks for: that is above its max`
 	require.Equal(t, map[string]int{
-		`ExceedsMax: quota "team-quota" may never use as much cpu as the job asks for: that is above its max`: units / 2,
-		`QuotaExceeded: quota "team-quota" has too little cpu left`:                                           waiting - units/2,
+		never: units / 2, `QuotaExceeded: quota "team-quota" has too little cpu left`: waiting - units/2,
 	}, reasons)
 
 	next := rigOn(t, r.api, r.quotas, r.clock)

@@ -38,7 +38,9 @@ func TestReportsAreTakenWhenTheyAreDue(t *testing.T) {
 		return taken
 	}
 	require.Equal(t, []string{"a", "b"}, take(testStart))
-	require.Equal(t, report{Saying: admission.Saying{Reason: "Failed", Message: "why"}, tries: 3, at: testStart.Add(4 * time.Second)}, r["c"])
+	require.Equal(t, report{
+		Saying: admission.Saying{Reason: "Failed", Message: "why"}, tries: 3, at: testStart.Add(4 * time.Second),
+	}, r["c"])
 	require.Empty(t, take(testStart.Add(4*time.Second-1)))
 	require.Equal(t, []string{"cFailed"}, take(testStart.Add(4*time.Second)))
 	require.Empty(t, r)

@@ -58,7 +58,7 @@ type starter struct {
 // Start waits until requests can be made, and sets up who makes them.
 func (s *starter) Start(ctx context.Context) error {
 	if s.wait(ctx) != nil {
-		return nil
+		return nil //nolint:nilerr // it waited until the process ends
 	}
 	err := s.setup(ctx)
 	if err != nil {

@@ -82,7 +82,7 @@ func TestAReasonThatChangesIsToldToAll(t *testing.T) {
 	s.Decide(now)
 	want := Saying{ReasonQuotaExceeded, `quota "root", above quota "team", has too little cpu left`}
 	seen := map[string]bool{}
-	for s.TellAt(now) == now {
+	for s.TellAt(now).Equal(now) {
 		told, _ := s.Tell(now, 7)
 		for i := range told {
 			require.Equal(t, want, told[i].Saying)

@@ -25,8 +25,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 )
 
-// Due is what is to be done about units at a time, the earliest first, then by age, then by key. The time of a unit is kept with the
-// unit, by whoever owns it.
+// Due is what is to be done about units at a time, the earliest first, then by age, then by key. The time of a unit is
+// kept with the unit, by whoever owns it.
 type Due[U Unit] struct {
 	at    func(U) Moment
 	units *queue.Tree[U]
