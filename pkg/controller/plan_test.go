@@ -119,7 +119,7 @@ func (s *scene) phase(p v1alpha1.QueueUnitPhase) *scene {
 		s.Unit.Status.Admissions = []v1alpha1.Admission{{Name: "j", Replicas: 2, Resources: s.Unit.Spec.Request.DeepCopy()}}
 	}
 	if p == v1alpha1.PhaseRunning {
-		count(s.Unit, podCount{ready: 2, all: true}, s.Now)
+		count(s.Unit, podCount{ready: []int64{2}, all: true}, s.Now)
 	}
 	return s
 }
@@ -672,7 +672,7 @@ func TestAForgedRecordHidesNoQuota(t *testing.T) {
 
 func TestEndedUnitHoldsNothing(t *testing.T) {
 	s := queued(t).phase(v1alpha1.PhaseRunning)
-	u := becomeRunning(s.Unit, podCount{ready: 5}, epoch, epoch)
+	u := becomeRunning(s.Unit, podCount{ready: []int64{2}}, epoch, epoch)
 	require.Equal(t, int64(2), u.Status.Admissions[0].Running)
 	setCondition(u, v1alpha1.ConditionQuotaReserved, metav1.ConditionTrue, "QuotaReserved", "", epoch)
 	u = becomeEnded(u, jobs.End{Message: strings.Repeat("x", 2000)}, epoch)
