@@ -162,9 +162,13 @@ func checkGroups(t require.TestingT, s *State) {
 		if s.queues.byName[u.spec.Queue].bounds().MaxAdmitted >= 0 {
 			namespace = u.spec.namespace()
 		}
+		alone := ""
+		if u.spec.GangGroup != "" && u.stage == stageWaiting {
+			alone = u.spec.Key
+		}
 		require.Equal(t, backlog.Key{
-			Namespace: namespace,
-			Quota:     u.spec.Quota, Request: request.Key(), Total: total, NonPreemptible: u.spec.NonPreemptible,
+			Namespace: namespace, Alone: alone,
+			Quota: u.spec.Quota, Request: request.Key(), Total: total, NonPreemptible: u.spec.NonPreemptible,
 			Blocks: l.Policy().Blocks(u.spec.Priority),
 		}, g.Key(), key)
 		require.False(t, l.Before(u, g.Head()), "%s is before the head of its group", key)

@@ -39,6 +39,8 @@ type pass struct {
 	// examined counts the heads that were measured.
 	examined int
 	patience
+	// inPass are the parties that were met, by their keys.
+	inPass map[string]*party
 }
 
 // claim is what the first blocking unit of a queue that does not fit waits for, one in each quota, at every limit where
@@ -48,8 +50,10 @@ type pass struct {
 // and what is freed there is free above as well. So nobody claims at a level that others share what its own quota could
 // not give it.
 type claim struct {
-	group  *group
-	unit   *unit
+	group *group
+	unit  *unit
+	// place is the unit at whose turn it was made: itself, or another one of its party.
+	place  *unit
 	limits []*capacity.Limit
 	// amounts are what is claimed, limit by limit, by the numbers of the tree.
 	amounts []int64
@@ -79,6 +83,8 @@ type head struct {
 	// ahead is how many claims were made before it; claims says that it made one itself.
 	ahead  int
 	claims bool
+	// together: it is decided with others.
+	together bool
 }
 
 // verdict is how a unit compares with the limits that it has to keep, beside the claims ahead of it.
@@ -101,25 +107,30 @@ func (v *verdict) fits() bool { return v.short == nil && v.contended == nil }
 func (v *verdict) measure(limits []*capacity.Limit, need []int64, nonPreemptible bool) {
 	leaf := limits[0].Level()
 	for _, lim := range limits {
-		found, short := lim.Short(need, lim.Level() == leaf)
-		if !short {
-			continue
-		}
-		switch {
-		case lim.IsMin():
-			v.ofMin = true
-		case v.first == nil:
-			v.first, v.inUse = lim, !found.Claimed
-		}
-		switch {
-		case found.Claimed && v.contended == nil:
-			v.contended, v.contendedNumber = lim, found.Number
-		case !found.Claimed && v.short == nil:
-			v.short, v.shortNumber = lim, found.Number
-		}
+		v.compare(lim, need, lim.Level() == leaf)
 		if v.short != nil && !nonPreemptible {
 			return // the limits above cannot change the answer
 		}
+	}
+}
+
+// compare compares a unit with one limit.
+func (v *verdict) compare(lim *capacity.Limit, need []int64, leaf bool) {
+	found, short := lim.Short(need, leaf)
+	if !short {
+		return
+	}
+	switch {
+	case lim.IsMin():
+		v.ofMin = true
+	case v.first == nil:
+		v.first, v.inUse = lim, !found.Claimed
+	}
+	switch {
+	case found.Claimed && v.contended == nil:
+		v.contended, v.contendedNumber = lim, found.Number
+	case !found.Claimed && v.short == nil:
+		v.short, v.shortNumber = lim, found.Number
 	}
 }
 
@@ -191,6 +202,7 @@ func (p *pass) begin() {
 		}
 	}
 	p.claims, p.heads = p.claims[:0], p.heads[:0]
+	clear(p.inPass)
 }
 
 // lookAt looks at the heads of one queue up to the first that fits. A panic is a fault of the unit that is looked at
@@ -218,6 +230,12 @@ func (p *pass) lookAt(now time.Time, q *queueRecord) (fits *group, fault string)
 				return true
 			}
 		}
+		if y := p.partyInPass(g.Head()); y != nil {
+			if p.meet(now, y, g) {
+				fits = g
+			}
+			return fits == nil
+		}
 		h := p.enter(g)
 		h.measure(n.limits, n.need, n.nonPreemptible)
 		if h.fits() {
@@ -228,7 +246,7 @@ func (p *pass) lookAt(now time.Time, q *queueRecord) (fits *group, fault string)
 		h.blocks = n.blocks && !p.claimEnded(now, g.Head())
 		if h.claims = h.blocks && !slices.Contains(p.claimed, n.route); h.claims {
 			p.claimed = append(p.claimed, n.route)
-			p.add(g)
+			p.add(g, nil)
 		}
 		return true
 	})
@@ -264,8 +282,8 @@ func (p *pass) enter(g *group) *head {
 	return &p.heads[len(p.heads)-1]
 }
 
-// add claims for the head of a group.
-func (p *pass) add(g *group) {
+// add claims for the head of a group, at these limits, or where it is short.
+func (p *pass) add(g *group, at func(*capacity.Limit) bool) {
 	limits, need := g.Notes.limits, g.Notes.need
 	if len(p.claims) < cap(p.claims) {
 		p.claims = p.claims[:len(p.claims)+1] // with the memory of a former one
@@ -273,7 +291,7 @@ func (p *pass) add(g *group) {
 		p.claims = append(p.claims, claim{})
 	}
 	c := &p.claims[len(p.claims)-1]
-	c.group, c.unit, c.limits, c.amounts = g, g.Head(), c.limits[:0], c.amounts[:0]
+	c.group, c.unit, c.place, c.limits, c.amounts = g, g.Head(), g.Head(), c.limits[:0], c.amounts[:0]
 	p.room, p.roomOfMin = append(p.room[:0], need...), append(p.roomOfMin[:0], need...)
 	leaf := limits[0].Level()
 	for _, lim := range limits {
@@ -281,7 +299,11 @@ func (p *pass) add(g *group) {
 		if lim.IsMin() {
 			room = p.roomOfMin
 		}
-		if _, short := lim.Short(need, lim.Level() == leaf); short {
+		_, short := lim.Short(need, lim.Level() == leaf)
+		if at != nil {
+			short = at(lim)
+		}
+		if short {
 			lim.Claim(room)
 			c.limits, c.amounts = append(c.limits, lim), append(c.amounts, room...)
 		}

@@ -217,6 +217,7 @@ func drawUnit(t *rapid.T, i int) Unit {
 		Active:         rapid.IntRange(0, 19).Draw(t, "inactive") > 0,
 		Phase:          PhaseEnqueued,
 	}
+	drawGangs(t, &u)
 	if rapid.Bool().Draw(t, "pods are known") {
 		u.Expected = Expected{Pods: rapid.Int64Range(1, 3).Draw(t, "expected pods"), Each: drawList(t, "each", 0, 2, false)}
 	}
@@ -253,6 +254,23 @@ func drawUnit(t *rapid.T, i int) Unit {
 		u.Phase = PhaseSucceed
 	}
 	return u
+}
+
+// drawGangs puts some units into gang groups.
+func drawGangs(t *rapid.T, u *Unit) {
+	if rapid.IntRange(0, 3).Draw(t, "in a gang group") > 0 {
+		return
+	}
+	switch rapid.IntRange(0, 5).Draw(t, "gangs") {
+	case 0, 1:
+		u.GangGroup, u.Gangs = "x,y", "x"
+	case 2, 3:
+		u.GangGroup, u.Gangs = "x,y", "y"
+	case 4:
+		u.GangGroup, u.Gangs = "x,y,z", "x,y"
+	case 5:
+		u.GangGroup, u.Gangs = "x,y,z", "z"
+	}
 }
 
 // drawRun is what is known of how the job of a unit runs.
@@ -785,6 +803,7 @@ func (w *world) enter(t *rapid.T, i int) {
 		Request:  drawList(t, "request", 0, 4, false), Pods: 1, Active: true,
 		NonPreemptible: rapid.IntRange(0, 2).Draw(t, "np") == 0,
 	}
+	drawGangs(t, &u)
 	w.upsertUnit(u)
 }
 

@@ -37,6 +37,7 @@ type roster struct {
 	owners     *owner.Book[*unit]
 	units      map[string]*unit // by key
 	queues     queues
+	parties    parties
 	ranking    ranking
 	accounts
 
@@ -72,7 +73,7 @@ func newRoster(cfg Config) *roster {
 	l := ledger.New()
 	return &roster{
 		cfg: cfg, extensions: cfg.Checks, ledger: l, tree: capacity.NewTree(l), owners: owner.NewBook[*unit](),
-		units: map[string]*unit{}, queues: newQueues(cfg.Policies), accounts: newAccounts(),
+		units: map[string]*unit{}, queues: newQueues(cfg.Policies), parties: parties{}, accounts: newAccounts(),
 		retries:   backlog.NewDue(func(u *unit) backlog.Moment { return u.retryAt }),
 		evictions: map[*unit]struct{}{}, resizes: map[*unit]struct{}{},
 		dequeues: map[*unit]struct{}{}, shares: map[sharePlace]struct{}{},
@@ -319,6 +320,9 @@ func (r *roster) join(now time.Time, u *unit) {
 	}
 	g, isNew := q.line.Join(u, key)
 	u.group = g
+	if key.Alone != "" {
+		r.parties.join(u)
+	}
 	n := &g.Notes
 	n.answer = answer{} // what a check said to an earlier attempt says nothing to this one
 	if isNew {
@@ -349,6 +353,8 @@ func (r *roster) groupKey(q *queueRecord, u *unit) (key backlog.Key, fault strin
 	}
 	if u.holding {
 		key.Total = u.total().Key()
+	} else if u.spec.GangGroup != "" {
+		key.Alone = u.spec.Key
 	}
 	if q.bounds().MaxAdmitted >= 0 {
 		key.Namespace = u.spec.namespace()
@@ -361,6 +367,9 @@ func (r *roster) part(u *unit) {
 	g := u.group
 	if g.Head() == u {
 		r.headChanged(g.Notes.queue)
+	}
+	if g.Key().Alone != "" {
+		r.parties.part(u)
 	}
 	g.Part(u)
 	u.group = nil
@@ -382,6 +391,11 @@ func (r *roster) hold(u *unit, held resources.List) {
 		t.queue.hold(u, -1)
 	}
 	q.hold(u, 1)
+	if party := u.spec.partyKey(); party != t.party {
+		r.parties.hold(t.party, -1)
+		r.parties.hold(party, 1)
+		t.party, r.changed = party, true
+	}
 	r.changed = r.changed || t.queue != q
 	t.holding, t.quota, t.queue, t.held = true, u.spec.Quota, q, held
 	changed := r.ledger.Reserve(u.spec.Key, t.quota, held, u.spec.NonPreemptible)
@@ -400,6 +414,8 @@ func (r *roster) release(u *unit) {
 	r.ledger.Release(u.spec.Key)
 	r.tree.Changed(t.quota)
 	t.queue.hold(u, -1)
+	r.parties.hold(t.party, -1)
+	t.party = partyKey{}
 	t.holding, t.held, t.quota, t.queue = false, resources.List{}, "", nil
 	r.changed = true
 }

@@ -32,7 +32,7 @@ type State struct {
 // New returns an empty state.
 func New(cfg Config) *State {
 	r := newRoster(cfg)
-	return &State{roster: r, pass: pass{roster: r}}
+	return &State{roster: r, pass: pass{roster: r, inPass: map[string]*party{}}}
 }
 
 // Recheck says that what a Check depends on has changed: everything that waits is looked at again.

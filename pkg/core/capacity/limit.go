@@ -118,6 +118,15 @@ func (lim *Limit) Free(resource string) (int64, bool) {
 	return lim.free[i], true
 }
 
+// Most is how much of a resource there may ever be, whatever others ask for: max of the level, or its min; false where
+// neither bounds it.
+func (lim *Limit) Most(number int) (int64, bool) {
+	if lim.isMin {
+		return lim.level.spec.Min.Get(lim.level.tree.numbers.names[number])
+	}
+	return lim.level.spec.Max.Get(lim.level.tree.numbers.names[number])
+}
+
 // List is the limit as it was observed.
 func (lim *Limit) List() resources.List {
 	if lim.isMin {
