@@ -112,6 +112,7 @@ func decide(o Observation) []Action {
 		return p.unmanaged()
 	}
 	p.demand = demandOf(o.Kind, o.Job, o.Creation, p.asked(), o.WholeTemplates)
+	p.demand.joinGangs(o.Kind, o.Job, o.EveryJobIsGang, p.asked())
 	p.demand.checkScheduler(o.Creation, o.Schedules)
 	p.checkHeld()
 	p.want = unitOf(o.Kind, o.Job, p.demand, o.Priorities.unitPriority(&p.demand))

@@ -83,6 +83,8 @@ type unitHistory struct {
 	// maximumExecution is for how long the job may run, executed for how long it did before its last admission; zero
 	// where nobody says so.
 	maximumExecution, executed time.Duration
+	// gangGroup are the gangs that are admitted together, and gangs those of this unit; see v1alpha1.AnnotationGangGroup.
+	gangGroup, gangs string
 	// parkedFor is why the controller made the unit inactive; empty if it did not. While the unit waits the controller
 	// writes the reason itself.
 	parkedFor admission.Reason
@@ -101,7 +103,7 @@ type unitHistory struct {
 var noHistory = &unitHistory{}
 
 func (h *unitHistory) empty() bool {
-	return h.neverHeld() && h.message == "" && h.maximumExecution == 0 && h.heartbeat.IsZero() &&
+	return h.neverHeld() && h.message == "" && h.maximumExecution == 0 && h.heartbeat.IsZero() && h.gangGroup == "" &&
 		len(h.conditions) == 0 && h.parkedFor == "" && h.invalid == "" && h.invalidMessage == "" && !h.panicked
 }
 

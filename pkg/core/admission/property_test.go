@@ -414,6 +414,7 @@ func (w *world) decide(t require.TestingT) {
 	require.Equal(t, resize, resizedBy(got, false), "changes of what is held, in order")
 	require.Equal(t, admit, keysOfPlan(got), "admissions in order")
 	require.Equal(t, grow, resizedBy(got, true), "growth in order")
+	w.checkTogether(t, got.Admit)
 	for i := range got.Resize {
 		d := &got.Resize[i]
 		require.True(t, d.Held.Equal(w.units[d.Unit.Key].next), "%s is to hold %s, want %s", d.Unit.Key, d.Held,
@@ -422,6 +423,20 @@ func (w *world) decide(t require.TestingT) {
 	}
 	if !effort.Wide() {
 		w.check(t)
+	}
+}
+
+// checkTogether: no unit of a gang group is admitted unless units of all of its gangs hold quota then.
+func (w *world) checkTogether(t require.TestingT, admitted []Admit) {
+	for _, a := range admitted {
+		for _, gang := range gangsOf(a.Unit.GangGroup) {
+			held := false
+			for _, u := range w.units {
+				held = held || u.holds && u.namespace() == a.Unit.namespace() && u.GangGroup == a.Unit.GangGroup &&
+					slices.Contains(gangsOf(u.Gangs), gang)
+			}
+			require.True(t, held, "%s is admitted without gang %s", a.Unit.Key, gang)
+		}
 	}
 }
 

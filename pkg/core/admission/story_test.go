@@ -409,6 +409,8 @@ func (st *story) setUnit(u *Unit, key, value string) {
 		u.Expected = Expected{Pods: u.Pods, Each: st.resources(value)}
 	case "labels":
 		u.Labels = value
+	case "gangs": // all of the group, and its own
+		u.GangGroup, u.Gangs, _ = strings.Cut(value, "/")
 	case "preemptible":
 		u.NonPreemptible = value == "false"
 	case "active":
