@@ -40,6 +40,8 @@ import (
 //     it. It neither borrows nor keeps others from borrowing.
 //   - What is admitted stays admitted. A unit of a party whose other gangs hold quota is decided alone: its write failed,
 //     or it has lost its admission.
+//   - Members that have all been admitted before wait for no gang of which there is no unit any more: it is over, and they
+//     are to end as well.
 
 // partyKey names the party of a unit and the gangs of its own; zero for a unit in none.
 type partyKey struct{ party, gangs string }
@@ -51,44 +53,76 @@ func (in *Unit) partyKey() partyKey {
 	return partyKey{in.namespace() + " " + in.GangGroup, in.Gangs}
 }
 
-// parties are those of which a unit is in line or holds quota.
-type parties map[string]*partyRecord
+// parties are those of all units that are not over.
+type parties struct {
+	records map[string]*partyRecord
+	// seen are the units of parties that are not over, as they were counted.
+	seen map[*unit]partyKey
+}
+
+func newParties() parties {
+	return parties{records: map[string]*partyRecord{}, seen: map[*unit]partyKey{}}
+}
 
 type partyRecord struct {
-	// holding counts the units that hold quota, by gang. waiting are those in line, by gang, the first made first.
-	holding map[string]int
-	waiting map[string]*queue.Tree[*unit]
+	// present counts the units that are not over, and holding those that hold quota, by gang. waiting are those in line,
+	// by gang, the first made first.
+	present, holding map[string]int
+	waiting          map[string]*queue.Tree[*unit]
 }
 
-func (ps parties) record(party string) *partyRecord {
-	if ps[party] == nil {
-		ps[party] = &partyRecord{holding: map[string]int{}, waiting: map[string]*queue.Tree[*unit]{}}
+func (ps *parties) record(party string) *partyRecord {
+	if ps.records[party] == nil {
+		ps.records[party] = &partyRecord{
+			present: map[string]int{}, holding: map[string]int{}, waiting: map[string]*queue.Tree[*unit]{},
+		}
 	}
-	return ps[party]
+	return ps.records[party]
 }
 
-func (ps parties) prune(party string) {
-	if r := ps[party]; len(r.holding) == 0 && len(r.waiting) == 0 {
-		delete(ps, party)
+func (ps *parties) prune(party string) {
+	if r := ps.records[party]; len(r.present) == 0 && len(r.holding) == 0 && len(r.waiting) == 0 {
+		delete(ps.records, party)
 	}
+}
+
+// see takes in what a unit is now, and says whether a party may be another one for that.
+func (ps *parties) see(u *unit) (news bool) {
+	before, now := ps.seen[u], u.spec.partyKey()
+	if u.stage == stageDone {
+		now = partyKey{}
+	}
+	if before == now {
+		return false
+	}
+	ps.count(before, -1, func(r *partyRecord) map[string]int { return r.present })
+	ps.count(now, 1, func(r *partyRecord) map[string]int { return r.present })
+	if ps.seen[u] = now; now == (partyKey{}) {
+		delete(ps.seen, u)
+	}
+	return true
 }
 
 // hold counts a unit that begins or ends to hold quota.
-func (ps parties) hold(k partyKey, by int) {
+func (ps *parties) hold(k partyKey, by int) {
+	ps.count(k, by, func(r *partyRecord) map[string]int { return r.holding })
+}
+
+func (ps *parties) count(k partyKey, by int, in func(*partyRecord) map[string]int) {
 	if k.party == "" {
 		return
 	}
-	r := ps.record(k.party)
+	counts := in(ps.record(k.party))
 	for _, gang := range gangsOf(k.gangs) {
-		if r.holding[gang] += by; r.holding[gang] == 0 {
-			delete(r.holding, gang)
+		if counts[gang] += by; counts[gang] == 0 {
+			delete(counts, gang)
 		}
 	}
 	ps.prune(k.party)
 }
 
 // join and part take units that come into line, and that leave it.
-func (ps parties) join(u *unit) {
+func (ps *parties) join(u *unit) {
 	r := ps.record(u.spec.partyKey().party)
 	for _, gang := range gangsOf(u.spec.Gangs) {
 		if r.waiting[gang] == nil {
@@ -98,7 +132,7 @@ func (ps parties) join(u *unit) {
 	}
 }
 
-func (ps parties) part(u *unit) {
+func (ps *parties) part(u *unit) {
 	party := u.spec.partyKey().party
 	r := ps.record(party)
 	for _, gang := range gangsOf(u.spec.Gangs) {
@@ -149,21 +183,23 @@ func (r *roster) partyOf(u *unit) *party {
 	if u.group == nil || u.group.Key().Alone == "" {
 		return nil
 	}
-	record, y, whole := r.parties.record(u.spec.partyKey().party), &party{}, true
+	record, y := r.parties.record(u.spec.partyKey().party), &party{}
+	kept, gone := false, false
 	for _, gang := range gangsOf(u.spec.GangGroup) {
 		if record.holding[gang] > 0 {
 			continue
 		}
 		tree := record.waiting[gang]
 		if tree == nil {
-			whole = false
+			kept, gone = kept || record.present[gang] > 0, gone || record.present[gang] == 0
 			continue
 		}
 		if first, _ := tree.Min(); !slices.Contains(y.members, first) {
 			y.members = append(y.members, first)
 		}
 	}
-	if !whole {
+	again := u.spec.Attempts > 0 && !slices.ContainsFunc(y.members, func(u *unit) bool { return u.spec.Attempts == 0 })
+	if kept || gone && !again {
 		return &party{}
 	}
 	if len(y.members) == 0 {
@@ -211,8 +247,9 @@ func (p *pass) partyInPass(u *unit) *party {
 	key := u.spec.partyKey().party
 	y, known := p.inPass[key]
 	if !known {
-		y = p.partyOf(u)
-		p.inPass[key] = y
+		if y = p.partyOf(u); y != nil && len(y.members) > 0 {
+			p.inPass[key] = y
+		}
 	}
 	return y
 }

@@ -233,17 +233,18 @@ type oracleRound struct {
 	met     map[string][]oracleAsk // by gang group
 }
 
-// members are the units with which a unit is admitted, unless one of the gangs has none: the unit made first of each gang
-// of which none holds quota.
+// members are the units with which a unit is admitted: that made first of each gang of which none holds quota. They are
+// not whole if one of the gangs has none, unless all of them have been admitted before and it is over or never was.
 func (o *oracle) members(u oracleAsk) (keys []string, whole bool) {
-	whole = true
+	kept, gone := false, false
 	for _, gang := range strings.Split(u.GangGroup, ",") {
-		held, first := false, ""
+		held, present, first := false, false, ""
 		for key, other := range o.units {
 			if other.GangGroup != u.GangGroup || other.namespace() != u.namespace() ||
 				!slices.Contains(strings.Split(other.Gangs, ","), gang) {
 				continue
 			}
+			present = present || other.at != "over"
 			if _, holds := o.held[key]; holds {
 				held = true
 			} else if other.at == "waiting" && o.inLine(other) && o.inside(other, o.gone) &&
@@ -255,12 +256,17 @@ func (o *oracle) members(u oracleAsk) (keys []string, whole bool) {
 		switch {
 		case held:
 		case first == "":
-			whole = false
+			kept, gone = kept || present, gone || !present
 		case !slices.Contains(keys, first):
 			keys = append(keys, first)
 		}
 	}
-	return keys, whole
+	for _, key := range append([]string{u.Key}, keys...) {
+		if o.units[key].Attempts == 0 && gone {
+			kept = true
+		}
+	}
+	return keys, !kept
 }
 
 func (o *oracle) isTogether(u oracleAsk) bool {

@@ -73,7 +73,7 @@ func newRoster(cfg Config) *roster {
 	l := ledger.New()
 	return &roster{
 		cfg: cfg, extensions: cfg.Checks, ledger: l, tree: capacity.NewTree(l), owners: owner.NewBook[*unit](),
-		units: map[string]*unit{}, queues: newQueues(cfg.Policies), parties: parties{}, accounts: newAccounts(),
+		units: map[string]*unit{}, queues: newQueues(cfg.Policies), parties: newParties(), accounts: newAccounts(),
 		retries:   backlog.NewDue(func(u *unit) backlog.Moment { return u.retryAt }),
 		evictions: map[*unit]struct{}{}, resizes: map[*unit]struct{}{},
 		dequeues: map[*unit]struct{}{}, shares: map[sharePlace]struct{}{},
@@ -171,6 +171,7 @@ func (r *roster) grant(u *unit) {
 
 // place puts a unit where its stage and the checks say. It is called within change.
 func (r *roster) place(now time.Time, u *unit) {
+	r.changed = r.parties.see(u) || r.changed
 	switch u.stage {
 	case stageWaiting:
 		r.placeWaiting(now, u)
