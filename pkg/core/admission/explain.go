@@ -140,6 +140,9 @@ func (w *why) shortageAt(lim *capacity.Limit, a asker, resource string, free int
 	}
 	total := a.total(lim, resource)
 	sh.Never = (sh.HasMax || lim.IsMin()) && total > most && resource != resources.Jobs
+	if a.party != nil && resource == resources.Jobs {
+		sh.Never = sh.Request > sh.Limit
+	}
 	if sh.Request > 0 {
 		w.addClaims(&sh, lim, a)
 	}

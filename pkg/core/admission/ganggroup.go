@@ -365,8 +365,11 @@ func (w *why) together(u *unit, y *party) (Finding, string) {
 			return Finding{Reason: never}, waitsForGroup
 		}
 		most := binding.Max
-		if binding.Bound == BoundMin {
+		switch {
+		case binding.Bound == BoundMin:
 			most = binding.Min
+		case binding.Resource == resources.Jobs:
+			most = binding.Limit
 		}
 		return Finding{Reason: never}, fmt.Sprintf(
 			"%s: %s: the jobs of its gang group ask together for %s, and there are never more than %s",

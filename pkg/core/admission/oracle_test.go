@@ -347,6 +347,11 @@ func (o *oracle) sumAt(met []oracleAsk, level string, ofMin bool, resource strin
 
 func (o *oracle) neverTogether(met []oracleAsk) bool {
 	for level, spec := range o.quotas {
+		if sum, some, _ := o.sumAt(met, level, false, resources.Jobs); some {
+			if most, named := spec.Limit.Get(resources.Jobs); named && sum > most {
+				return true
+			}
+		}
 		for _, k := range []string{"cpu", "gpu"} {
 			if sum, some, _ := o.sumAt(met, level, false, k); some {
 				if most, named := spec.Max.Get(k); named && sum > most {

@@ -118,13 +118,18 @@ func (lim *Limit) Free(resource string) (int64, bool) {
 	return lim.free[i], true
 }
 
-// Most is how much of a resource there may ever be, whatever others ask for: max of the level, or its min; false where
-// neither bounds it.
+// Most is how much of a resource there may ever be, whatever others ask for: max of the level, or its min, and as many
+// units as it may have; false where none of them bounds it.
 func (lim *Limit) Most(number int) (int64, bool) {
-	if lim.isMin {
-		return lim.level.spec.Min.Get(lim.level.tree.numbers.names[number])
+	name := lim.level.tree.numbers.names[number]
+	switch {
+	case lim.isMin:
+		return lim.level.spec.Min.Get(name)
+	case name == resources.Jobs:
+		return lim.level.spec.Limit.Get(name)
+	default:
+		return lim.level.spec.Max.Get(name)
 	}
-	return lim.level.spec.Max.Get(lim.level.tree.numbers.names[number])
 }
 
 // List is the limit as it was observed.
