@@ -59,8 +59,9 @@ func TestGangGroupIsAdmittedAsOne(t *testing.T) {
 	c.waitPhase(t, ns, "second", schedulingv1alpha1.PhaseSucceed)
 	var bound []time.Time
 	for _, job := range []string{"first", "second"} {
-		for _, pod := range c.podsOf(t, ns, job) {
-			bound = append(bound, scheduledAt(t, &pod))
+		of := c.podsOf(t, ns, job)
+		for i := range of {
+			bound = append(bound, scheduledAt(t, &of[i]))
 		}
 	}
 	require.Len(t, bound, 6)
@@ -82,5 +83,5 @@ func scheduledAt(t *testing.T, pod *corev1.Pod) time.Time {
 		}
 	}
 	require.Fail(t, "a pod of a gang was not bound", pod.Name)
-	return metav1.Time{}.Time
+	return time.Time{}
 }
