@@ -11,8 +11,8 @@ export CGO_ENABLED ?= 0
 
 ##@ Try it
 
-# Flags of the demo go into ARGS, for example: make demo ARGS='--jobs=100 --no-color', or ARGS=--kinds for eleven kinds of
-# jobs with their operators.
+# Flags of the demo go into ARGS, for example: make demo ARGS='--jobs=100 --no-color', ARGS=--kinds for eleven kinds of
+# jobs with their operators, or ARGS=--scenario=checks for admission checks and time-outs.
 ARGS ?=
 
 .PHONY: demo

@@ -59,6 +59,7 @@ type JobQueueArgs struct {
 	ItemsInStatus          int32
 	ExplainAfter           metav1.Duration
 	ExplainEvery           metav1.Duration
+	ReasonsPerSecond       int32
 	ResyncInterval         metav1.Duration
 	AuditInterval          metav1.Duration
 	UnknownJobs            UnknownJobsPolicy
@@ -70,8 +71,10 @@ type JobQueueArgs struct {
 	PodsReadyTimeout       metav1.Duration
 	RecoveryTimeout        metav1.Duration
 	CheckTimeout           metav1.Duration
+	ProvisioningTimeout    metav1.Duration
 	ClaimTimeout           metav1.Duration
 	ManagedJobsConfigMap   ObjectName
 	Visibility             Visibility
 	InsecureVisibility     bool
+	FeatureGates           map[string]bool
 }

@@ -35,6 +35,8 @@ const (
 	MaxWriteConcurrency = 1000
 	// MaxItemsInStatus keeps the status of a Queue far below the size limit of an object in etcd.
 	MaxItemsInStatus = 1000
+	// MaxReasonsPerSecond keeps reasons from being most of what an API server writes.
+	MaxReasonsPerSecond = 1000
 	// MinAuditInterval keeps the lists of all units that an audit reads from being a load.
 	MinAuditInterval = 10 * time.Second
 )
@@ -58,6 +60,7 @@ func (a *JobQueueArgs) Validate(path *field.Path) field.ErrorList {
 	}
 	errs = append(errs, within(path.Child("clientBurst"), a.ClientBurst, 1, math.MaxInt32)...)
 	errs = append(errs, within(path.Child("writeConcurrency"), a.WriteConcurrency, 1, MaxWriteConcurrency)...)
+	errs = append(errs, within(path.Child("reasonsPerSecond"), a.ReasonsPerSecond, 1, MaxReasonsPerSecond)...)
 	errs = append(errs, within(path.Child("itemsInStatus"), a.ItemsInStatus, 1, MaxItemsInStatus)...)
 	errs = append(errs, a.Visibility.validate(path.Child("visibility"))...)
 	for _, d := range []struct {
@@ -79,6 +82,7 @@ func (a *JobQueueArgs) Validate(path *field.Path) field.ErrorList {
 		"unboundTimeout": a.UnboundTimeout.Duration, "idleReservationTimeout": a.IdleReservationTimeout.Duration,
 		"podsReadyTimeout": a.PodsReadyTimeout.Duration, "recoveryTimeout": a.RecoveryTimeout.Duration,
 		"checkTimeout": a.CheckTimeout.Duration, "claimTimeout": a.ClaimTimeout.Duration,
+		"provisioningTimeout": a.ProvisioningTimeout.Duration,
 	} {
 		if d != 0 && d < time.Second {
 			errs = append(errs, field.Invalid(path.Child(name), d.String(), "must be at least 1s, or zero"))

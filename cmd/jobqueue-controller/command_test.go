@@ -90,6 +90,15 @@ func TestConfiguration(t *testing.T) {
 	_, err = configuration(t, "--metrics-secure=false", "--metrics-cert-dir=d")
 	require.ErrorContains(t, err, "metricsCertDir")
 
+	write("featureGates: {AdmissionChecks: false}\n")
+	c, err = configuration(t, "--config="+file)
+	require.NoError(t, err)
+	require.Equal(t, map[string]bool{"AdmissionChecks": false}, c.FeatureGates)
+	write("featureGates: {AdmissionCheck: false}\n")
+	_, err = configuration(t, "--config="+file)
+	require.ErrorContains(t, err, `featureGates: Unsupported value: "AdmissionCheck": `+
+		`supported values: "AdmissionChecks", "PartialAdmission"`)
+
 	write("metricBindAddress: \":1\"\n")
 	_, err = configuration(t, "--config="+file)
 	require.ErrorContains(t, err, "metricBindAddress")

@@ -394,8 +394,8 @@ func describe(out io.Writer, kind *jobs.Kind, job *unstructured.Unstructured) er
 			return err
 		}
 		least := "-"
-		if sets[i].MinCount != nil {
-			least = fmt.Sprint(*sets[i].MinCount)
+		if sets[i].Least != nil {
+			least = fmt.Sprint(*sets[i].Least)
 		}
 		fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", sets[i].Name, sets[i].Count, least, amounts(request))
 	}

@@ -30,6 +30,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -45,7 +46,9 @@ import (
 	visibilityv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/certificate"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/provisioning"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/quotatree"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/watchdog"
 )
@@ -106,7 +109,8 @@ func (o *runOptions) configuration(fs *pflag.FlagSet) (*v1alpha1.ControllerConfi
 	override(fs, "health-probe-bind-address", &c.HealthProbeBindAddress, o.healthAddress)
 	override(fs, "visibility-secret", &c.VisibilitySecret, o.visibilitySecret)
 	override(fs, "kubeconfig", &c.ClientConnection.Kubeconfig, o.kubeconfig)
-	return c, v1alpha1.Validate(c).ToAggregate()
+	problems := append(v1alpha1.Validate(c), features.Validate(c.FeatureGates, field.NewPath("featureGates"))...)
+	return c, problems.ToAggregate()
 }
 
 func override[T any](fs *pflag.FlagSet, flag string, value *T, given T) {
@@ -124,6 +128,11 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 	if err != nil {
 		return err
 	}
+	enabled, err := features.New(c.FeatureGates)
+	if err != nil {
+		return err
+	}
+	controller.RecordFeatures(enabled)
 	scheme, err := controller.Scheme()
 	if err != nil {
 		return err
@@ -146,7 +155,17 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 	err = controller.Setup(ctx, mgr, controller.Options{
 		QueueNamespace: c.QueueNamespace, Predicate: predicate, Concurrency: c.Concurrency,
 		Clock: clock.RealClock{}, Gates: gates(c.KoordinatorFeatureGates),
-		WholeTemplates: c.UnitTemplates == v1alpha1.UnitTemplatesFull, ReportsPerSecond: c.ReportsPerSecond,
+		WholeTemplates:     c.UnitTemplates == v1alpha1.UnitTemplatesFull,
+		ReportsPerSecond:   c.ReportsPerSecond,
+		AdmissionChecksOff: !enabled.Enabled(features.AdmissionChecks),
+		PartialAdmission:   enabled.Enabled(features.PartialAdmission),
+		EventsPerSecond:    c.EventsPerSecond,
+	})
+	if err != nil {
+		return err
+	}
+	err = provisioning.Setup(mgr, provisioning.Options{
+		Units: controller.UnitReader{Reader: mgr.GetClient(), Live: mgr.GetAPIReader()}, Clock: clock.RealClock{},
 	})
 	if err != nil {
 		return err

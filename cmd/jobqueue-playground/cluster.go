@@ -97,12 +97,15 @@ func (f clusterFlags) newDir(root, command string) (string, error) {
 	return os.MkdirTemp(parent, command+"-")
 }
 
-// startCluster starts everything and applies the shipped manifests and the scenario. With kinds these are those of the
-// mixed workload, with their operators.
+// startCluster starts everything and applies the shipped manifests and what the scenario needs; that of kinds has
+// operators, too.
 func startCluster(
-	ctx context.Context, s screen, f clusterFlags, dir string, kinds bool,
+	ctx context.Context, s screen, f clusterFlags, dir, of string,
 ) (_ *controlplane.ControlPlane, err error) {
-	begin := time.Now()
+	begin, kinds, objects := time.Now(), of == scenarioKinds, scenario
+	if of == scenarioChecks {
+		objects = checksScenario
+	}
 	step := func(message string) { s.printf("  %5.1fs  %s\n", time.Since(begin).Seconds(), message) }
 	s.printf("%s in %s\n", s.bold("Starting a control plane"), dir)
 	opts := controlplane.Options{Dir: dir, Components: controlplane.Full(), Nodes: f.nodes, Progress: step}
@@ -130,10 +133,10 @@ func startCluster(
 	if err := startQueue(ctx, cp, step); err != nil {
 		return nil, err
 	}
-	if err := cp.Apply(ctx, scenario); err != nil {
+	if err := cp.Apply(ctx, objects); err != nil {
 		return nil, fmt.Errorf("apply the scenario: %w", err)
 	}
-	step("applied quotas, queue and priority classes of the scenario")
+	step("applied quotas, queues and what else the scenario needs")
 	if kinds {
 		objects, err := needs()
 		if err != nil {

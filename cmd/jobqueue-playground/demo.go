@@ -41,6 +41,43 @@ type demoFlags struct {
 	keep  bool
 	limit time.Duration
 	kinds bool
+	// scenario: see scenarios.
+	scenario string
+}
+
+// The scenarios.
+const (
+	scenarioQueues = "queues"
+	scenarioKinds  = "kinds"
+	scenarioChecks = "checks"
+)
+
+// complete sets what the scenario says, unless a flag says otherwise.
+func (f *demoFlags) complete(changed func(flag string) bool) error {
+	if f.kinds && !changed("scenario") {
+		f.scenario = scenarioKinds
+	}
+	switch f.scenario {
+	case scenarioQueues:
+	case scenarioKinds:
+		if !changed("jobs") {
+			f.jobs = mixedJobs
+		}
+	case scenarioChecks:
+		if changed("jobs") || changed("seed") {
+			return errors.New("--jobs and --seed are not for --scenario=checks: its jobs are always the same")
+		}
+	default:
+		return fmt.Errorf("unknown scenario %q; there are %s, %s and %s", f.scenario, scenarioQueues, scenarioKinds,
+			scenarioChecks)
+	}
+	if f.kinds != (f.scenario == scenarioKinds) && f.kinds {
+		return fmt.Errorf("--kinds is --scenario=%s, and not %s", scenarioKinds, f.scenario)
+	}
+	if f.jobs < 1 {
+		return errors.New("--jobs must be at least 1")
+	}
+	return nil
 }
 
 func newDemoCommand() *cobra.Command {
@@ -59,15 +96,21 @@ While it runs, a table shows the queues, and checks read the history of the obje
   - no pod is bound before its job is admitted, and every job runs to its end exactly once
 The exit code is 0 only if all of that holds for all jobs.
 
-With --kinds the jobs are of eleven kinds: Jobs, and those of training-operator, JobSet, Kubeflow's trainer (the real
-ones), KubeRay and spark-operator (played by a stand-in). All checks are the same, and the summary has a table of the
-kinds. The operators are compiled for minutes when they are built for the first time.
+With --scenario=kinds, or --kinds, the jobs are of eleven kinds: Jobs, and those of training-operator, JobSet,
+Kubeflow's trainer (the real ones), KubeRay and spark-operator (played by a stand-in). All checks are the same, and the
+summary has a table of the kinds. The operators are compiled for minutes when they are built for the first time.
+
+With --scenario=checks a few jobs share one quota, and each case of them lives another life: behind an admission check
+that is slow, one that has them tried again, one that rejects them, one that does not answer in time; with pods that no
+node is good enough for; and with room for some of their pods only. The checks are answered in this process, by a controller made with pkg/admissioncheck.
+Quota and admission are checked as above, and the summary says of each case what happened and whether its promise was
+kept. It takes about a minute and a half, because what a time-out has suspended is tried again after a minute.
 
 Ctrl-C ends every process that was started.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.kinds && !cmd.Flags().Changed("jobs") {
-				f.jobs = mixedJobs
+			if err := f.complete(cmd.Flags().Changed); err != nil {
+				return err
 			}
 			return runDemo(cmd.Context(), f)
 		},
@@ -75,7 +118,10 @@ Ctrl-C ends every process that was started.`,
 	f.register(cmd)
 	cmd.Flags().IntVar(&f.jobs, "jobs", 300,
 		fmt.Sprintf("number of jobs to submit, about four per second; with --kinds %d, and somewhat slower", mixedJobs))
-	cmd.Flags().BoolVar(&f.kinds, "kinds", false, "run jobs of many kinds, with their operators, instead of Jobs alone")
+	cmd.Flags().StringVar(&f.scenario, "scenario", scenarioQueues,
+		"queues: Jobs in three queues; kinds: jobs of many kinds, with their operators; "+
+			"checks: admission checks and time-outs")
+	cmd.Flags().BoolVar(&f.kinds, "kinds", false, "the same as --scenario=kinds")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "seed of sizes, priorities and run times: the same seed gives the same jobs")
 	cmd.Flags().BoolVar(&f.keep, "keep", false, "keep the work directory (store, kubeconfigs, logs) after success, too")
 	cmd.Flags().DurationVar(&f.limit, "limit", 5*time.Minute,
@@ -84,16 +130,13 @@ Ctrl-C ends every process that was started.`,
 }
 
 func runDemo(ctx context.Context, f *demoFlags) (err error) {
-	if f.jobs < 1 {
-		return errors.New("--jobs must be at least 1")
-	}
 	root, err := controlplane.RepositoryRoot()
 	if err != nil {
 		return err
 	}
 	s := newScreen(f.noColor)
 	var others []binaries.Binary
-	if f.kinds {
+	if f.scenario == scenarioKinds {
 		others = append(binaries.Operators(), binaries.StandIn())
 	}
 	if err := build(ctx, s, root, others...); err != nil {
@@ -105,15 +148,12 @@ func runDemo(ctx context.Context, f *demoFlags) (err error) {
 	}
 	defer func() { f.leave(s, dir, err == nil || ctx.Err() != nil) }()
 	begin := time.Now()
-	cp, err := startCluster(ctx, s, f.clusterFlags, dir, f.kinds)
+	cp, err := startCluster(ctx, s, f.clusterFlags, dir, f.scenario)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, cp.Stop()) }()
-	d := &demo{flags: f, screen: s, cp: cp, view: newView(nil), begin: time.Now()}
-	if f.kinds {
-		d.view = newView(mixedKinds())
-	}
+	d := &demo{flags: f, screen: s, cp: cp, view: f.newView(), begin: time.Now()}
 	if d.jobs, err = f.submissions(); err != nil {
 		return err
 	}
@@ -125,8 +165,11 @@ func runDemo(ctx context.Context, f *demoFlags) (err error) {
 
 // submissions are the jobs to submit.
 func (f *demoFlags) submissions() (all []submission, err error) {
-	if f.kinds {
+	switch f.scenario {
+	case scenarioKinds:
 		return mixedWorkload(f.jobs, f.seed)
+	case scenarioChecks:
+		return checksWorkload()
 	}
 	for _, job := range workload(f.jobs, f.seed) {
 		next, err := submissionOf(job)
@@ -136,6 +179,37 @@ func (f *demoFlags) submissions() (all []submission, err error) {
 		all = append(all, next)
 	}
 	return all, nil
+}
+
+func (f *demoFlags) newView() *view {
+	switch f.scenario {
+	case scenarioKinds:
+		return newView(mixedKinds())
+	case scenarioChecks:
+		return newChecksView()
+	default:
+		return newView(nil)
+	}
+}
+
+// announce says what is submitted.
+func (f *demoFlags) announce(jobs int) string {
+	if f.scenario == scenarioChecks {
+		return fmt.Sprintf("Submitting %d jobs", jobs)
+	}
+	return fmt.Sprintf("Submitting %d jobs with seed %d", jobs, f.seed)
+}
+
+// interval is the mean time between two jobs.
+func (f *demoFlags) interval() time.Duration {
+	switch f.scenario {
+	case scenarioKinds:
+		return mixedInterval
+	case scenarioChecks:
+		return checksInterval
+	default:
+		return submitInterval
+	}
 }
 
 // leave removes the work directory of a demo that went well or was interrupted, and says where it is otherwise.
@@ -154,6 +228,10 @@ type demo struct {
 	view   *view
 	begin  time.Time
 	jobs   []submission
+
+	table       *shown
+	next        time.Time // when the table is shown again where that is not in place
+	nodeIsThere bool
 }
 
 // Intervals of the table.
@@ -169,14 +247,17 @@ func (d *demo) run(ctx context.Context) error {
 	if err := d.view.watch(ctx, d.cp.URL(controlplane.Etcd)); err != nil {
 		return fmt.Errorf("watch the store: %w", err)
 	}
-	d.screen.printf("\n%s\n\n", d.screen.bold(fmt.Sprintf("Submitting %d jobs with seed %d", len(d.jobs), d.flags.seed)))
+	answering, err := d.startChecks(ctx)
+	if err != nil {
+		return err
+	}
+	d.screen.printf("\n%s\n\n", d.screen.bold(d.flags.announce(len(d.jobs))))
 	submitted := make(chan error, 1)
 	go func() { submitted <- d.submit(ctx) }()
 
-	table := &shown{screen: d.screen, width: terminalWidth}
+	d.table, d.next = &shown{screen: d.screen, width: terminalWidth}, time.Now()
 	ticker := time.NewTicker(boardInterval)
 	defer ticker.Stop()
-	next := time.Now()
 	var giveUp <-chan time.Time
 	for {
 		select {
@@ -189,23 +270,56 @@ func (d *demo) run(ctx context.Context) error {
 				return err
 			}
 			giveUp = time.After(d.flags.limit)
+		case err := <-answering:
+			return fmt.Errorf("the controller of the checks ended: %w", err)
 		case <-giveUp:
 			return d.settle(ctx) // the verdict counts what is lost
 		case now := <-ticker.C:
-			all := d.view.ended() == len(d.jobs)
-			if d.screen.terminal || all || !now.Before(next) {
-				next = now.Add(plainBoardInterval)
-				table.show(d.board(ctx, now).lines(d.screen))
-			}
-			if all {
+			if all, err := d.tick(ctx, now); err != nil {
+				return err
+			} else if all {
 				return d.settle(ctx)
 			}
 		}
 	}
 }
 
+// tick shows the table, and says whether all jobs have ended.
+func (d *demo) tick(ctx context.Context, now time.Time) (all bool, err error) {
+	if err := d.bringNode(ctx); err != nil {
+		return false, err
+	}
+	all = d.view.ended() == len(d.jobs)
+	if d.screen.terminal || all || !now.Before(d.next) {
+		d.next = now.Add(plainBoardInterval)
+		d.table.show(d.board(ctx, now).lines(d.screen))
+	}
+	return all, nil
+}
+
+// startChecks has the checks of that scenario answered until ctx ends; the channel of others is nil.
+func (d *demo) startChecks(ctx context.Context) (<-chan error, error) {
+	if d.flags.scenario != scenarioChecks {
+		return nil, nil
+	}
+	return startChecks(ctx, d.cp)
+}
+
+// bringNode brings the node that jobs of the scenario of checks wait for, once they have lost their quota over it.
+func (d *demo) bringNode(ctx context.Context) error {
+	if d.nodeIsThere || !d.view.nodeIsMissed() {
+		return nil
+	}
+	d.nodeIsThere = true
+	return bringNode(ctx, d.cp)
+}
+
 func (d *demo) board(ctx context.Context, now time.Time) board {
-	b := d.view.board(now, visiblePlaces(ctx, d.cp.URL(controlplane.Scheduler)))
+	var places map[string][]place
+	if d.flags.scenario != scenarioChecks {
+		places = visiblePlaces(ctx, d.cp.URL(controlplane.Scheduler))
+	}
+	b := d.view.board(now, places)
 	b.elapsed, b.total, b.violations = now.Sub(d.begin), len(d.jobs), d.view.violations()
 	return b
 }
@@ -224,10 +338,7 @@ func (d *demo) submit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	interval := submitInterval
-	if d.flags.kinds {
-		interval = mixedInterval
-	}
+	interval := d.flags.interval()
 	random := rand.New(rand.NewPCG(d.flags.seed, 1))
 	for _, job := range d.jobs {
 		created, err := client.Resource(job.resource).Namespace(job.object.GetNamespace()).
@@ -235,7 +346,7 @@ func (d *demo) submit(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("submit %s: %w", job.object.GetName(), err)
 		}
-		d.view.submitted(created, time.Now())
+		d.view.submitted(created, job.of, time.Now())
 		pause := time.Duration(random.Int64N(int64(2 * interval)))
 		select {
 		case <-ctx.Done():
@@ -250,15 +361,18 @@ func (d *demo) submit(ctx context.Context) error {
 func (d *demo) conclude(took time.Duration) error {
 	v := verdict{submitted: len(d.jobs), waits: d.view.waits(), took: took}
 	v.done, v.peak, v.events, v.violations = d.view.verdict()
-	v.kinds = d.view.kindResults()
+	v.kinds, v.cases = d.view.kindResults(), d.view.caseResults()
 	for _, job := range d.jobs {
 		v.allPods += job.pods
+		if job.of != nil && job.of.refused {
+			v.refused++
+		}
 	}
 	for _, line := range summary(d.screen, v) {
 		d.screen.printf("%s\n", line)
 	}
-	if v.done != v.submitted || len(v.violations) > 0 {
-		return fmt.Errorf("%d of %d jobs done, %d violations", v.done, v.submitted, len(v.violations))
+	if err := v.err(); err != nil {
+		return err
 	}
 	d.screen.printf("\n%s\n", d.screen.style("32;1", "All promises held."))
 	return nil

@@ -174,7 +174,7 @@ func trainJob(t *testing.T, admitted bool, pods int) *view {
 	v := newView(mixedKinds())
 	take := func(object any) { require.NoError(t, v.take(observer.Change{Object: object})) }
 	job := object("TrainJob", "train", nil)
-	v.submitted(job, time.Now())
+	v.submitted(job, nil, time.Now())
 	take(job)
 	unit := &v1alpha1.QueueUnit{}
 	unit.UID, unit.Namespace, unit.Name, unit.Spec.Queue = "unit", "research", "train-trainjob", "team-platform"

@@ -63,7 +63,7 @@ func runPlayground(ctx context.Context, f *clusterFlags) error {
 	if err != nil {
 		return err
 	}
-	cp, err := startCluster(ctx, s, *f, dir, false)
+	cp, err := startCluster(ctx, s, *f, dir, scenarioQueues)
 	if err != nil {
 		return fmt.Errorf("%w\nlogs: %s", err, filepath.Join(dir, "logs"))
 	}

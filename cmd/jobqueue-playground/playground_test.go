@@ -141,7 +141,7 @@ spec:
 func TestWaits(t *testing.T) {
 	v := sampleView(t)
 	for _, name := range []string{"running", "waiting"} {
-		v.submitted(object("Job", name, nil), time.Now())
+		v.submitted(object("Job", name, nil), nil, time.Now())
 	}
 	require.Len(t, v.waits()["team-research"], 1)
 	u := &v1alpha1.QueueUnit{}

@@ -19,6 +19,7 @@ package main
 import (
 	_ "embed"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strconv"
 	"time"
@@ -109,6 +110,8 @@ type submission struct {
 	resource schema.GroupVersionResource
 	// pods that it has.
 	pods int
+	// of is its case in the scenario of checks.
+	of *lifeCase
 }
 
 func submissionOf(job *batchv1.Job) (submission, error) {
@@ -132,27 +135,32 @@ func newJob(s stream, i int, random *rand.Rand) *batchv1.Job {
 	runTime := time.Duration(2000+random.IntN(7000)) * time.Millisecond
 	// Most people submit suspended, as the documentation advises; some forget.
 	suspended := random.IntN(10) > 0
-	name := fmt.Sprintf("%s-%04d", s.quota, i)
-	job := &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:      name,
-			Namespace: s.namespace,
-			Labels:    map[string]string{v1alpha1.LabelQuotaName: s.quota},
-		},
+	job := plainJob(s.namespace, s.quota, fmt.Sprintf("%s-%04d", s.quota, i), pods, milliCPU, runTime)
+	job.Spec.Suspend = &suspended
+	job.Spec.Template.Spec.PriorityClassName = priority
+	if s.named {
+		job.Annotations = map[string]string{v1alpha1.QueueNameKey: s.queue}
+	}
+	return job
+}
+
+// plainJob is a Job whose pods run at the same time, for as long.
+func plainJob(namespace, quota, name string, pods int32, milliCPU int64, runTime time.Duration) *batchv1.Job {
+	labels := map[string]string{v1alpha1.LabelQuotaName: quota}
+	return &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: labels},
 		Spec: batchv1.JobSpec{
 			Parallelism:  &pods,
 			Completions:  &pods,
 			BackoffLimit: new(int32),
-			Suspend:      &suspended,
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{
-					Labels:      map[string]string{v1alpha1.LabelQuotaName: s.quota},
+					Labels:      maps.Clone(labels),
 					Annotations: map[string]string{controlplane.RunTimeAnnotation: runTime.String()},
 				},
 				Spec: corev1.PodSpec{
-					SchedulerName:     schedulerName,
-					PriorityClassName: priority,
-					RestartPolicy:     corev1.RestartPolicyNever,
+					SchedulerName: schedulerName,
+					RestartPolicy: corev1.RestartPolicyNever,
 					Containers: []corev1.Container{{
 						Name:  "main",
 						Image: "example.invalid/work",
@@ -165,10 +173,6 @@ func newJob(s stream, i int, random *rand.Rand) *batchv1.Job {
 			},
 		},
 	}
-	if s.named {
-		job.Annotations = map[string]string{v1alpha1.QueueNameKey: s.queue}
-	}
-	return job
 }
 
 // schedulerName is the profile of scheduler-config.yaml.

@@ -35,6 +35,9 @@ type board struct {
 	violations              []checker.Violation
 	queues                  []queueRow
 	kinds                   []kindCount
+	// of the scenario of checks: where its jobs are, and the use of its quota.
+	cases []caseCount
+	quota quotaBar
 }
 
 // kindCount is how many jobs of a kind wait, hold quota and have ended.
@@ -87,6 +90,10 @@ func (v *view) board(now time.Time, places map[string][]place) board {
 	}
 	b.peak = v.checks.PeakPods()
 	use := v.use()
+	if v.stories != nil {
+		b.ended, b.cases, b.quota = v.stories.ended(), v.stories.counts(), use[checksQuota]
+		return b
+	}
 	for _, queue := range queueNames() {
 		b.queues = append(b.queues, v.row(queue, now, use, places[queue]))
 	}
@@ -233,9 +240,13 @@ func (b board) lines(s screen) []string {
 	lines := []string{
 		fmt.Sprintf("%s  submitted %d/%d  done %d  pods now %d, peak %d  %s",
 			s.bold(fmt.Sprintf("%4s", b.elapsed.Round(time.Second))), b.submitted, b.total, b.ended, b.pods, b.peak, state),
-		s.style("2", fmt.Sprintf("%-14s %-9s %7s %8s %7s %5s  %s", "QUEUE", "POLICY", "PENDING", "ADMITTED", "RUNNING",
-			"DONE", "QUOTA (cores)")),
 	}
+	if len(b.cases) > 0 {
+		return append(append(lines, b.quota.line(s)), caseLines(s, b.cases)...)
+	}
+	lines = append(lines,
+		s.style("2", fmt.Sprintf("%-14s %-9s %7s %8s %7s %5s  %s", "QUEUE", "POLICY", "PENDING", "ADMITTED", "RUNNING",
+			"DONE", "QUOTA (cores)")))
 	for _, row := range b.queues {
 		lines = append(lines, row.lines(s)...)
 	}
@@ -353,10 +364,14 @@ func cut(line string, width int) string {
 
 // summary is the last word of the demo.
 func summary(s screen, v verdict) []string {
+	done := fmt.Sprintf("%d of %d, lost %d", v.done, v.submitted-v.refused, v.submitted-v.refused-v.done)
+	if v.refused > 0 {
+		done += fmt.Sprintf("; %d more were to be rejected", v.refused)
+	}
 	lines := []string{
 		"",
 		s.bold("Summary"),
-		fmt.Sprintf("  jobs done        %d of %d, lost %d", v.done, v.submitted, v.submitted-v.done),
+		"  jobs done        " + done,
 		fmt.Sprintf("  violations       %d (quota on every level, order in blocking queues, admission before binding, "+
 			"each job once; %d events)", len(v.violations), v.events),
 		fmt.Sprintf("  peak pods        %d at once, for %d jobs that have %d pods: "+
@@ -364,7 +379,11 @@ func summary(s screen, v verdict) []string {
 		fmt.Sprintf("  time             %s", v.took.Round(time.Second)),
 	}
 	lines = append(lines, kindTable(s, v.kinds)...)
+	lines = append(lines, caseTable(s, v.cases)...)
 	for _, queue := range queueNames() {
+		if len(v.cases) > 0 {
+			break // it has other queues
+		}
 		waits := v.waits[queue]
 		lines = append(lines,
 			fmt.Sprintf("  wait, %-14s p50 %5.1fs  p95 %5.1fs  (%d jobs, from submission to the sight of the admission)",
@@ -417,10 +436,25 @@ func countAndWait(waits []time.Duration) string {
 // verdict is how the demo ended.
 type verdict struct {
 	done, submitted, peak, allPods, events int
+	refused                                int // jobs that are to be rejected
 	violations                             []checker.Violation
 	waits                                  map[string][]time.Duration
 	took                                   time.Duration
 	kinds                                  []kindResult // of a mixed workload
+	cases                                  []caseResult // of the scenario of checks
+}
+
+// err says what did not hold.
+func (v *verdict) err() error {
+	broken := broken(v.cases)
+	if v.done == v.submitted-v.refused && len(v.violations) == 0 && broken == 0 {
+		return nil
+	}
+	err := fmt.Errorf("%d of %d jobs done, %d violations", v.done, v.submitted-v.refused, len(v.violations))
+	if broken > 0 {
+		return fmt.Errorf("%w, %d of %d cases without what they promise", err, broken, len(v.cases))
+	}
+	return err
 }
 
 // percentile of sorted durations, by nearest rank; 0 if there are none.

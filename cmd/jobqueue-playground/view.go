@@ -54,6 +54,16 @@ type view struct {
 	mixed  []jobKind         // kinds of a mixed workload, none if there are only Jobs
 	kinds  map[string]string // UID of a job -> its kind
 	owners map[string]string // UID -> UID of the controlling object
+
+	stories *stories // of the scenario of checks; nil in others
+}
+
+// newChecksView is the view of the scenario of checks, in which jobs lose their admission and get another.
+func newChecksView() *view {
+	v := newView(nil)
+	v.stories = newStories()
+	v.checks.Again = func(checker.Unit) bool { return true }
+	return v
 }
 
 // unitView is what the table shows of a unit.
@@ -109,6 +119,7 @@ func (v *view) take(change observer.Change) error {
 	}
 	v.events++
 	v.checks.Apply(e)
+	v.stories.take(time.Now(), e, change.Object)
 	switch o := e.Object.(type) {
 	case checker.Quota:
 		keep(v.quotas, o.Name, o, e.Deleted)
@@ -165,13 +176,16 @@ func keep[T any](all map[string]T, key string, object T, deleted bool) {
 
 // submitted takes note of a job that the API server has accepted. The order in which this and the sight of the
 // job's unit come does not matter.
-func (v *view) submitted(job *unstructured.Unstructured, at time.Time) {
+func (v *view) submitted(job *unstructured.Unstructured, of *lifeCase, at time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	uid := string(job.GetUID())
 	v.sent[uid], v.names[uid], v.kinds[uid] = at, job.GetNamespace()+"/"+job.GetName(), job.GetKind()
 	if unit, ok := v.units[v.jobUnit[uid]]; ok {
 		v.noteAdmission(unit.Unit)
+	}
+	if of != nil {
+		v.stories.submitted(uid, v.names[uid], of)
 	}
 }
 
@@ -187,6 +201,9 @@ func (v *view) noteAdmission(unit checker.Unit) {
 func (v *view) ended() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if v.stories != nil {
+		return v.stories.ended()
+	}
 	n := 0
 	for uid := range v.sent {
 		if job := v.jobs[uid]; job.Complete || job.Failed {
@@ -200,8 +217,29 @@ func (v *view) ended() int {
 func (v *view) verdict() (done, peak, events int, violations []checker.Violation) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	done, violations = v.checks.Finish(maps.Clone(v.names))
+	names := maps.Clone(v.names)
+	if v.stories != nil {
+		names = v.stories.running(names)
+	}
+	done, violations = v.checks.Finish(names)
 	return done, v.checks.PeakPods(), v.events, violations
+}
+
+// nodeIsMissed says whether it is time for the node that jobs of the scenario of checks wait for.
+func (v *view) nodeIsMissed() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.stories != nil && v.stories.nodeIsMissed()
+}
+
+// caseResults are those of the scenario of checks, at the end.
+func (v *view) caseResults() []caseResult {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.stories == nil {
+		return nil
+	}
+	return v.stories.results()
 }
 
 // violations are those so far.

@@ -35,6 +35,9 @@ const (
 	docsDir    = "docs"
 	argsFile   = "apis/config/v1/types_jobqueueargs.go"
 
+	// A definition that is cluster-autoscaler's, for tests.
+	autoscalerDir = "internal/operators/standin/autoscaler"
+
 	// kustomize reads nothing above its own directory, so the manifests hold a copy.
 	schedulerConfig     = "scheduler-config.yaml"
 	schedulerConfigCopy = "manifests/scheduler-config/scheduler-config.yaml"
@@ -72,6 +75,13 @@ func run(docs bool) error {
 		return err
 	}
 	if err := writeDefinitions(checkDir, checks); err != nil {
+		return err
+	}
+	foreign, err := definitions("./apis/autoscaling/...")
+	if err != nil {
+		return err
+	}
+	if err := writeDefinitions(autoscalerDir, foreign); err != nil {
 		return err
 	}
 	if err := writeKinds(kindsDir); err != nil {

@@ -30,6 +30,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
 )
 
 const (
@@ -45,6 +46,7 @@ func tables(crds []definition, args string) map[string]string {
 	out["phases"] = phaseTable()
 	out["kinds"] = kindTable()
 	out["phase-readings"] = readingTable()
+	out["feature-gates"] = gateTable(features.Definitions())
 	for _, d := range crds {
 		v := d.crd.Spec.Versions[0]
 		kind := strings.ToLower(d.crd.Spec.Names.Kind)
@@ -56,6 +58,18 @@ func tables(crds []definition, args string) map[string]string {
 		out[kind+"-rules"] = ruleTable(v.Schema.OpenAPIV3Schema)
 	}
 	return out
+}
+
+// gateTable is the table of feature gates.
+func gateTable(gates []features.Definition) string {
+	var b strings.Builder
+	b.WriteString("| gate | stage | default | on | off |\n|---|---|---|---|---|\n")
+	for i := range gates {
+		d := &gates[i]
+		byDefault := map[bool]string{true: "on", false: "off"}[d.Spec.Default]
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", d.Name, d.Stage(), byDefault, oneLine(d.On), oneLine(d.Off))
+	}
+	return b.String()
 }
 
 // phaseTable is the table of the life of a unit: rows that share all but the phase before are one.

@@ -21,6 +21,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/component-base/featuregate"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
 )
 
 func TestReplaceTables(t *testing.T) {
@@ -51,6 +54,14 @@ func TestReplaceTables(t *testing.T) {
 	}
 	_, err := replaceTables("<!-- generate:a -->\n| old |\n", known)
 	require.ErrorContains(t, err, `section "a"`)
+}
+
+func TestGateTable(t *testing.T) {
+	require.Equal(t, "| gate | stage | default | on | off |\n|---|---|---|---|---|\n"+
+		"| `A` | Alpha | off | does \\| it | does not |\n| `B` | Beta | on | x | y |\n", gateTable([]features.Definition{
+		{Name: "A", Spec: featuregate.FeatureSpec{PreRelease: featuregate.Alpha}, On: "does | it", Off: "does not"},
+		{Name: "B", Spec: featuregate.FeatureSpec{Default: true, PreRelease: featuregate.Beta}, On: "x", Off: "y"},
+	}))
 }
 
 func TestStructTable(t *testing.T) {

@@ -160,6 +160,9 @@ type Checker struct {
 	// Spare, if set, tells how many pods the job may have had beyond those that it needs, because the job controller was
 	// never told that one had been created.
 	Spare func(job Job) int
+	// Again, if set, tells of a unit that it may be admitted more than once: it may lose its admission before its job has
+	// run.
+	Again func(unit Unit) bool
 
 	blocking map[string]Order
 
@@ -307,7 +310,7 @@ func (c *Checker) applyUnit(unit Unit, deleted bool) {
 	if unit.Job != "" {
 		c.unitOf[unit.Job] = unit.UID
 	}
-	if unit.Attempts > 1 && (!existed || old.Attempts <= 1) {
+	if unit.Attempts > 1 && (!existed || old.Attempts <= 1) && (c.Again == nil || !c.Again(unit)) {
 		c.report(RanTwice, unit.Key, "was admitted %d times", unit.Attempts)
 	}
 	if unit.Parked {

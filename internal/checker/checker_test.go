@@ -22,8 +22,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
 var epoch = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -306,6 +310,17 @@ func TestRunningTwice(t *testing.T) {
 	require.Equal(t, []Rule{RanTwice}, rules(h.Violations()))
 
 	h = newHistory()
+	h.Again = func(u Unit) bool { return u.UID == "u-x" }
+	for _, name := range []string{"x", "y"} {
+		u := unit(name, 1).admitted(9)
+		u.Attempts = 2
+		h.do(u)
+	}
+	violations := h.Violations()
+	require.Equal(t, []Rule{RanTwice}, rules(violations))
+	require.Equal(t, "ns/y", violations[0].Subject)
+
+	h = newHistory()
 	h.Spare = func(Job) int { return 1 }
 	j := job("x", 1)
 	h.do(j)
@@ -386,4 +401,21 @@ func TestJobsOfOtherKinds(t *testing.T) {
 			require.Equal(t, want, JobOfKind(object, 3, 1))
 		})
 	}
+}
+
+// What a unit that may be admitted in part holds is what it was given, and no more.
+func TestAUnitInPart(t *testing.T) {
+	qu := &v1alpha1.QueueUnit{}
+	qu.Spec.Request = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("6")}
+	qu.Spec.PodSets = []v1alpha1.PodSet{{Name: "main", Count: 6}}
+	qu.Status.Phase = v1alpha1.PhaseDequeued
+	qu.Status.Admissions = []v1alpha1.Admission{{
+		Name: "main", Replicas: 4, Resources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")},
+	}}
+	require.Equal(t, Resources{"cpu": 6000}, UnitOf(qu).Request)
+	least := int32(2)
+	qu.Spec.PodSets[0].MinCount = &least
+	require.Equal(t, Resources{"cpu": 4000}, UnitOf(qu).Request)
+	qu.Status.Phase, qu.Status.Admissions = v1alpha1.PhaseEnqueued, nil
+	require.Equal(t, Resources{"cpu": 6000}, UnitOf(qu).Request)
 }

@@ -79,6 +79,9 @@ func UnitOf(qu *v1alpha1.QueueUnit) Unit {
 		Attempts: qu.Status.Attempts,
 		Admitted: slices.Contains(holding, qu.Status.Phase) || len(qu.Status.Admissions) > 0,
 	}
+	if unit.Admitted && slices.ContainsFunc(qu.Spec.PodSets, inPart) {
+		unit.Request = amounts(held(qu))
+	}
 	if qu.Spec.Priority != nil {
 		unit.Priority = *qu.Spec.Priority
 	}
@@ -92,6 +95,9 @@ func UnitOf(qu *v1alpha1.QueueUnit) Unit {
 	unit.Parked = !unit.Admitted && qu.Status.Phase == v1alpha1.PhaseEnqueued && !slices.Contains(queued, reason)
 	return unit
 }
+
+// inPart says whether a pod set may be admitted with fewer pods than it asks for.
+func inPart(s v1alpha1.PodSet) bool { return s.MinCount != nil }
 
 // WhyNot is why a unit holds no quota; empty if it does, or if nobody said so yet.
 func WhyNot(qu *v1alpha1.QueueUnit) (reason, message string) {

@@ -82,8 +82,18 @@ type Controller struct {
 	// Validate, if set, says why a check cannot be answered as it is written. Until it can, it is not active, and its
 	// queues reserve nothing.
 	Validate func(ctx context.Context, check *v1beta1.AdmissionCheck) error
+	// Withdraws has Check called also about units that were let go with its Ready and hold quota still. Retry and
+	// Rejected take that back: the job is suspended, as far as it can be. Any other answer changes nothing.
+	Withdraws bool
+	// Idle, if set, is called for units that hold no quota: what Check made for them can go.
+	Idle func(ctx context.Context, unit *v1alpha1.QueueUnit) error
 	// Owns are objects that Check makes, with the unit as controlling owner: a change of one asks the check again.
 	Owns []client.Object
+	// Parameters, if set, is of the kind that parameters of checks name, without a namespace: with a change of one its
+	// checks are validated, and asked, again.
+	Parameters client.Object
+	// Reader is where units are read; nil is the manager's client.
+	Reader client.Reader
 	// Clock; nil is the real one.
 	Clock clock.PassiveClock
 
@@ -115,12 +125,15 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	for _, object := range c.Owns {
 		units = units.Owns(object)
 	}
+	checks := ctrl.NewControllerManagedBy(mgr).Named(name + "-checks").For(c.newCheck())
+	if c.Parameters != nil {
+		units = units.Watches(c.Parameters, handler.EnqueueRequestsFromMapFunc(c.unitsWith))
+		checks = checks.Watches(c.Parameters, handler.EnqueueRequestsFromMapFunc(c.checksWith))
+	}
 	if err := units.Complete(reconcile.Func(c.reconcileUnit)); err != nil {
 		return fmt.Errorf("admissioncheck: %w", err)
 	}
-	err = ctrl.NewControllerManagedBy(mgr).Named(name + "-checks").For(c.newCheck()).
-		Complete(reconcile.Func(c.reconcileCheck))
-	if err != nil {
+	if err := checks.Complete(reconcile.Func(c.reconcileCheck)); err != nil {
 		return fmt.Errorf("admissioncheck: %w", err)
 	}
 	return nil
@@ -128,6 +141,9 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 
 func (c *Controller) use(objects client.Client, kind schema.GroupVersionKind) {
 	c.client, c.kind = objects, kind
+	if c.Reader == nil {
+		c.Reader = objects
+	}
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
 	}
@@ -170,6 +186,33 @@ func (c *Controller) check(ctx context.Context, name string) (*v1beta1.Admission
 	return check, nil
 }
 
+// checksWith are those of this controller that name the parameters.
+func (c *Controller) checksWith(ctx context.Context, parameters client.Object) (requests []reconcile.Request) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(c.kind.GroupVersion().WithKind(c.kind.Kind + "List"))
+	if err := c.client.List(ctx, list); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the checks with parameters", "parameters", parameters.GetName())
+		return nil
+	}
+	for i := range list.Items {
+		name, _, _ := unstructured.NestedString(list.Items[i].Object, "spec", "parameters", "name")
+		if name == parameters.GetName() {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return requests
+}
+
+// unitsWith are those that wait for a check with the parameters.
+func (c *Controller) unitsWith(ctx context.Context, parameters client.Object) (requests []reconcile.Request) {
+	for _, check := range c.checksWith(ctx, parameters) {
+		u := c.newCheck()
+		u.SetName(check.Name)
+		requests = append(requests, c.unitsOf(ctx, u)...)
+	}
+	return requests
+}
+
 // unitsOf are those that wait for a check.
 func (c *Controller) unitsOf(ctx context.Context, check client.Object) (requests []reconcile.Request) {
 	units := &v1alpha1.QueueUnitList{}
@@ -188,33 +231,24 @@ func (c *Controller) reconcileUnit(
 	ctx context.Context, request reconcile.Request,
 ) (result reconcile.Result, err error) {
 	unit := &v1alpha1.QueueUnit{}
-	if err := c.client.Get(ctx, request.NamespacedName, unit); err != nil {
+	if err := c.Reader.Get(ctx, request.NamespacedName, unit); err != nil {
 		return result, client.IgnoreNotFound(err)
 	}
-	if unit.Status.Phase != v1alpha1.PhaseReserved {
+	switch phase := admission.Phase(unit.Status.Phase); {
+	case phase == admission.PhaseReserved, c.Withdraws && phase.Releases():
+	case !phase.Holds() && c.Idle != nil:
+		return result, c.Idle(ctx, unit)
+	default:
 		return result, nil
 	}
 	after := unit.DeepCopy()
 	for i := range after.Status.AdmissionChecks {
-		state := &after.Status.AdmissionChecks[i]
-		if state.State == Retry || state.State == Rejected {
-			continue // the scheduler acts on it
-		}
-		check, err := c.check(ctx, state.Name)
+		again, err := c.ask(ctx, unit, &after.Status.AdmissionChecks[i])
 		if err != nil {
-			return result, err
+			return result, fmt.Errorf("check %s: %w", after.Status.AdmissionChecks[i].Name, err)
 		}
-		if check == nil {
-			continue
-		}
-		answer, err := c.Check(ctx, unit, check)
-		if err != nil {
-			return result, fmt.Errorf("check %s: %w", state.Name, err)
-		}
-		c.answer(state, &answer)
-		if d := answer.RequeueAfter; d > 0 && (result.RequeueAfter == 0 || d < result.RequeueAfter) &&
-			state.State != Retry && state.State != Rejected {
-			result.RequeueAfter = d
+		if again > 0 && (result.RequeueAfter == 0 || again < result.RequeueAfter) {
+			result.RequeueAfter = again
 		}
 	}
 	if equality.Semantic.DeepEqual(unit.Status, after.Status) {
@@ -223,6 +257,38 @@ func (c *Controller) reconcileUnit(
 	// On this state of the unit alone: what was answered is about this reservation.
 	patch := client.MergeFromWithOptions(unit, client.MergeFromWithOptimisticLock{})
 	return result, c.client.Status().Patch(ctx, after, patch)
+}
+
+// ask sets what one check of a unit answers, if it is one of this controller's; again is when to ask it again.
+func (c *Controller) ask(
+	ctx context.Context, unit *v1alpha1.QueueUnit, state *v1alpha1.AdmissionCheckState,
+) (again time.Duration, err error) {
+	released := admission.Phase(unit.Status.Phase).Releases()
+	if state.State == Retry || state.State == Rejected || released && state.State != Ready {
+		return 0, nil // the scheduler acts on it, or nobody asks
+	}
+	check, err := c.check(ctx, state.Name)
+	if check == nil || err != nil {
+		return 0, err
+	}
+	answer, err := c.Check(ctx, unit, check)
+	if err != nil {
+		return 0, err
+	}
+	final := answer.State == Retry || answer.State == Rejected
+	if released {
+		if !final {
+			return answer.RequeueAfter, nil
+		}
+		if meta.IsStatusConditionTrue(unit.Status.Conditions, v1alpha1.ConditionPodsReady) {
+			state.RetryCount = nil // it ran: what failed before is over
+		}
+	}
+	c.answer(state, &answer)
+	if final {
+		return 0, nil
+	}
+	return answer.RequeueAfter, nil
 }
 
 // answer sets the state of a check; its time moves only where the state does.
@@ -244,7 +310,9 @@ func (c *Controller) answer(state *v1alpha1.AdmissionCheckState, a *Answer) {
 			state.RequeueAfterSeconds = &seconds
 		}
 	}
-	state.PodSetUpdates = a.PodSetUpdates
+	if a.State != Retry && a.State != Rejected {
+		state.PodSetUpdates = a.PodSetUpdates // else they stay: they may have to be taken out of pod templates
+	}
 }
 
 // reconcileCheck says in a check whether it is answered.

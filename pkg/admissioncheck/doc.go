@@ -28,5 +28,7 @@ limitations under the License.
 // answer may be lost, or be refused because the unit has changed, and is asked for again then. An answer is written on
 // the very state of the unit that it is about, so it never counts for another reservation.
 //
+// With Withdraws it is also called for units that were let go, and may take back what it said while they hold quota.
+//
 // The account of the controller needs the role jobqueue-admission-check of manifests/admission-checks.
 package admissioncheck

@@ -78,23 +78,44 @@ func (d *demand) count(templates []*corev1.PodTemplateSpec, creation *jobs.Creat
 
 // without is what the job asks for without these pods.
 func (d *demand) without(pods []queuev1alpha1.ReclaimablePod, creation *jobs.Creation) corev1.ResourceList {
-	if len(pods) == 0 {
-		return d.request
-	}
-	sets, templates := slices.Clone(d.podSets), d.templates()
-	for i := range sets {
-		sets[i].Template = templates[i]
+	return d.with(creation, func(set *jobs.PodSet) {
 		for _, ended := range pods {
-			if ended.Name == sets[i].Name {
-				sets[i].Count = max(sets[i].Count-ended.Count, 0)
+			if ended.Name == set.Name {
+				set.Count = max(set.Count-ended.Count, 0)
 			}
 		}
+	})
+}
+
+// of is what the job asks for with the numbers of pods of these pod sets.
+func (d *demand) of(sets []queuev1alpha1.PodSet, creation *jobs.Creation) corev1.ResourceList {
+	return d.with(creation, func(set *jobs.PodSet) {
+		for i := range sets {
+			if sets[i].Name == set.Name {
+				set.Count = sets[i].Count
+			}
+		}
+	})
+}
+
+// with is what the job asks for with other numbers of pods.
+func (d *demand) with(creation *jobs.Creation, change func(*jobs.PodSet)) corev1.ResourceList {
+	sets, same := slices.Clone(d.podSets), true
+	for i := range sets {
+		change(&sets[i])
+		same = same && sets[i].Count == d.podSets[i].Count
 	}
-	left, err := jobs.PodSetsRequest(sets, creation)
+	if same {
+		return d.request
+	}
+	for i, template := range d.templates() {
+		sets[i].Template = template
+	}
+	request, err := jobs.PodSetsRequest(sets, creation)
 	if err != nil {
 		return d.request
 	}
-	return left
+	return request
 }
 
 // checkScheduler finds pods that will go to a scheduler that knows of no queue. Templates of a job cannot be given

@@ -17,43 +17,17 @@ limitations under the License.
 package controller
 
 import (
+	"hash/maphash"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 )
-
-// quietReasons are those of an ordinary wait: the unit's condition tells them, an event would only repeat it.
-var quietReasons = map[string]bool{
-	"":                                    true,
-	string(admission.ReasonPending):       true,
-	string(admission.ReasonQuotaExceeded): true,
-	string(admission.ReasonMinExceeded):   true,
-	string(admission.ReasonBlockedByHead): true,
-	string(admission.ReasonAdopting):      true,
-	string(admission.ReasonBackoff):       true,
-	string(admission.ReasonQueueFull):     true,
-	string(admission.ReasonQueueOverflow): true,
-}
-
-// pendingReason is why a waiting unit is out of its queue's turn, when a person should know; "" otherwise.
-func pendingReason(u *v1alpha1.QueueUnit) (reason, message string) {
-	if u == nil || stageOf(u.Status.Phase) != waiting {
-		return "", ""
-	}
-	c := meta.FindStatusCondition(u.Status.Conditions, v1alpha1.ConditionQuotaReserved)
-	if c == nil || c.Status != metav1.ConditionFalse || quietReasons[c.Reason] {
-		return "", ""
-	}
-	return c.Reason, c.Message
-}
 
 // told remembers what was said of each job, so that nothing is said twice. It is safe for concurrent use.
 type told struct {
@@ -62,11 +36,21 @@ type told struct {
 	jobs  map[types.NamespacedName]said
 }
 
-// said of one job: the last reason why it waits, and the last text told without a write.
+// said of one job: the last text told without a write, and what was told of what it waits for.
 type said struct {
-	uid          types.UID
-	reason, text string
+	uid  types.UID
+	text string
+	// wait stands for what it was told to wait for, zero for nothing; at is when it was told something of that last.
+	wait uint64
+	at   time.Time
+	// slot is when it is to be told something else; zero if it is not.
+	slot time.Time
 }
+
+// seed of hashes of texts.
+var seed = maphash.MakeSeed()
+
+func hashOf(text string) uint64 { return maphash.String(seed, text) | 1 }
 
 // newTold: states older than since were told by an earlier process.
 func newTold(since time.Time) *told {
@@ -81,22 +65,6 @@ func (t *told) of(job metav1.Object) (types.NamespacedName, said, bool) {
 		return key, said{uid: job.GetUID()}, false
 	}
 	return key, s, seen
-}
-
-// pending returns the event for a unit that waits for a reason that a person should know, the first time it
-// is seen with that reason.
-func (t *told) pending(job metav1.Object, u *v1alpha1.QueueUnit) *Event {
-	reason, message := pendingReason(u)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	key, s, seen := t.of(job)
-	before := s.reason
-	s.reason = reason
-	t.jobs[key] = s
-	if reason == "" || reason == before || !seen && t.older(u) {
-		return nil
-	}
-	return warning("Pending", "Queue", reason+": "+short(message))
 }
 
 // once returns the event unless the same was the last said of this job.
@@ -117,7 +85,7 @@ func (t *told) once(job metav1.Object, e *Event) *Event {
 func (t *told) older(u *v1alpha1.QueueUnit) bool {
 	at := u.Status.LastUpdateTime
 	if at == nil {
-		at = &meta.FindStatusCondition(u.Status.Conditions, v1alpha1.ConditionQuotaReserved).LastTransitionTime
+		return false
 	}
 	return at.Time.Before(t.since)
 }

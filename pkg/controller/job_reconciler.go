@@ -74,10 +74,18 @@ type JobReconciler struct {
 	Gates    jobs.Gates
 	// WholeTemplates: units hold pod templates whole, not just what scheduling needs of them.
 	WholeTemplates bool
+	// ChecksOff: nothing that admission checks ask for is written into pods, and no job of which they ask it is resumed.
+	ChecksOff bool
+	// PartialAdmission: units say with how few pods their jobs can do.
+	PartialAdmission bool
 	// QueueNamespace is where queues are.
 	QueueNamespace string
 	// Reports is the pace of all reports of this process; nil is no bound.
 	Reports flowcontrol.PassiveRateLimiter
+	// Events is the pace of all events of this process about what jobs wait for; nil is no bound.
+	Events *Slots
+	// Survey of nodes and quotas; nil warns of nothing that depends on them.
+	Survey *Survey
 
 	told    *told
 	written *written
@@ -118,10 +126,16 @@ func (r *JobReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	if r.behind(o) {
 		return ctrl.Result{}, nil // the event with our own write is on its way
 	}
-	if o.Job != nil {
-		record(r.Recorder, o.Job, r.told.pending(o.Job, o.Unit))
+	if o.Job == nil {
+		return r.carryOut(ctx, o)
 	}
-	return r.carryOut(ctx, o)
+	event, again := r.told.waits(o.Job, o.Unit, r.Events, r.Clock.Now())
+	record(r.Recorder, o.Job, event)
+	result, err := r.carryOut(ctx, o)
+	if again > 0 && (result.RequeueAfter == 0 || again < result.RequeueAfter) {
+		result.RequeueAfter = again
+	}
+	return result, err
 }
 
 func (r *JobReconciler) behind(o Observation) bool {
@@ -355,7 +369,10 @@ func (r *JobReconciler) deleteUnit(ctx context.Context, o *Observation, a Delete
 
 // observe reads what is cached.
 func (r *JobReconciler) observe(ctx context.Context, key types.NamespacedName) (Observation, error) {
-	o := Observation{Now: metav1.NewTime(r.Clock.Now()), Kind: &r.Kind, WholeTemplates: r.WholeTemplates}
+	o := Observation{
+		Now: metav1.NewTime(r.Clock.Now()), Kind: &r.Kind, WholeTemplates: r.WholeTemplates, ChecksOff: r.ChecksOff,
+		PartialAdmission: r.PartialAdmission,
+	}
 	unit, err := r.cachedUnit(ctx, types.NamespacedName{Namespace: key.Namespace, Name: r.Kind.UnitName(key.Name)})
 	if err != nil {
 		return o, err
@@ -401,12 +418,7 @@ func (r *JobReconciler) askQueue(ctx context.Context, o *Observation) error {
 // the API server.
 func (r *JobReconciler) cachedUnit(ctx context.Context, key types.NamespacedName) (*v1alpha1.QueueUnit, error) {
 	unit := &v1alpha1.QueueUnit{}
-	err := r.Client.Get(ctx, key, unit)
-	if err == nil && isStub(unit) {
-		unit = &v1alpha1.QueueUnit{}
-		err = r.Live.Get(ctx, key, unit)
-	}
-	if err != nil {
+	if err := (UnitReader{Reader: r.Client, Live: r.Live}).Get(ctx, key, unit); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	return unit, nil
@@ -485,6 +497,9 @@ func (r *JobReconciler) judge(ctx context.Context, o *Observation, job *unstruct
 			o.Unmanaged = r.Predicate.UnmanagedJob(job, namespace.Labels, labels...)
 		}
 		return nil
+	}
+	if o.Unit == nil {
+		o.Cluster = r.Survey.look(ctx)
 	}
 	o.Priorities.Most = mostOf(namespace.Annotations)
 	o.Priorities.Class, err = r.classOf(ctx, job)

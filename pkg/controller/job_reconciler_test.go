@@ -591,11 +591,11 @@ func TestPendingIsToldOncePerReason(t *testing.T) {
 	explain("ExceedsMax")
 	require.Empty(t, w.told())
 	explain("QuotaExceeded")
-	require.Empty(t, w.told(), "an ordinary wait")
+	require.Equal(t, []string{"Pending"}, w.told(), "an error that was corrected is told by a newer event")
 	explain("UnknownQueue")
 	require.Equal(t, []string{"Pending"}, w.told())
 
-	w.clock.SetTime(epoch.Add(time.Minute))
+	w.clock.SetTime(w.clock.Now().Add(time.Minute))
 	w.restart()
 	w.settle()
 	require.Empty(t, w.told(), "an earlier process told it")

@@ -57,6 +57,8 @@ type KindSet struct {
 	profiles *Profiles
 	// reports is their common pace.
 	reports flowcontrol.PassiveRateLimiter
+	events  *Slots
+	survey  *Survey
 	changed chan struct{}
 
 	mu        sync.Mutex
@@ -222,7 +224,8 @@ func (s *KindSet) reconciler(
 	r := NewJobReconciler(kind, p, s.mgr.GetClient(), s.mgr.GetAPIReader(), s.mgr.GetEventRecorder(recorderName),
 		s.options.Clock)
 	r.Jobs, r.Profiles, r.Gates, r.WholeTemplates = own, s.profiles, s.options.Gates, s.options.WholeTemplates
-	r.Reports, r.QueueNamespace = s.reports, s.options.QueueNamespace
+	r.ChecksOff, r.PartialAdmission = s.options.AdmissionChecksOff, s.options.PartialAdmission
+	r.Reports, r.Events, r.Survey, r.QueueNamespace = s.reports, s.events, s.survey, s.options.QueueNamespace
 	if !kind.OfPods() {
 		return own, r, nil
 	}

@@ -17,8 +17,12 @@ limitations under the License.
 package controller
 
 import (
+	"strings"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
 )
 
 // kindUnavailable is 1 for each managed kind whose jobs are not managed, with the reason.
@@ -27,7 +31,24 @@ var kindUnavailable = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Help: "1 while jobs of a managed kind are not managed: NotInstalled, or Unsupported.",
 }, []string{"kind", "reason"})
 
-func init() { metrics.Registry.MustRegister(kindUnavailable) }
+// featureEnabled is as Kubernetes' components have it.
+var featureEnabled = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	Name: "kubernetes_feature_enabled",
+	Help: "1 for each feature gate that is on, 0 for each that is off, with its stage.",
+}, []string{"name", "stage"})
+
+func init() { metrics.Registry.MustRegister(kindUnavailable, featureEnabled) }
+
+// RecordFeatures says in a metric which features are enabled.
+func RecordFeatures(gates features.Gates) {
+	for _, d := range features.Definitions() {
+		value := 0.0
+		if gates.Enabled(d.Name) {
+			value = 1
+		}
+		featureEnabled.WithLabelValues(string(d.Name), strings.ToUpper(d.Stage())).Set(value)
+	}
+}
 
 func setKindAvailability(kind string, a Availability) {
 	kindUnavailable.DeletePartialMatch(prometheus.Labels{"kind": kind})

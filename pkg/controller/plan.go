@@ -58,9 +58,15 @@ type Observation struct {
 	Priorities Priorities
 	// Creation is what the cluster does to the pods of the job.
 	Creation *jobs.Creation
+	// Cluster is for warnings about a job that has no unit yet; nil where nobody has looked.
+	Cluster *Cluster `json:"-"`
 	// WholeTemplates: units hold pod templates whole.
 	WholeTemplates bool
-	Bound          Bound
+	// ChecksOff: nothing that admission checks ask for is written into pods.
+	ChecksOff bool
+	// PartialAdmission: units say with how few pods their jobs can do.
+	PartialAdmission bool
+	Bound            Bound
 	// RequeuesSuspended: the queue of the unit has jobs that their owners suspend wait again, and does not hold them.
 	RequeuesSuspended bool
 	// Refusal is what the API server said when it refused a pod of the job, empty if it refused none; nil: nobody has
@@ -113,6 +119,9 @@ func decide(o Observation) []Action {
 	}
 	p.demand = demandOf(o.Kind, o.Job, o.Creation, p.asked(), o.WholeTemplates)
 	p.demand.joinGangs(o.Kind, o.Job, o.EveryJobIsGang, p.asked())
+	if !o.PartialAdmission {
+		p.demand.onlyWhole()
+	}
 	p.demand.checkScheduler(o.Creation, o.Schedules)
 	p.checkHeld()
 	p.want = unitOf(o.Kind, o.Job, p.demand, o.Priorities.unitPriority(&p.demand))
@@ -189,6 +198,7 @@ func (p *planner) handBack() *unstructured.Unstructured {
 	jobs.UnmarkSuspended(after)
 	unstamp(after)
 	if p.Kind.Suspended(after) {
+		p.Kind.RestoreCounts(after)
 		if !p.Kind.TemplatesFixed(after) {
 			p.Kind.RestoreTemplates(after, p.asked())
 		}
@@ -243,7 +253,7 @@ func (p *planner) finish(end jobs.End) []Action {
 // enter gives a job its unit: adopted if it runs already, else suspended first.
 func (p *planner) enter() []Action {
 	if p.Kind.Suspended(p.Job) {
-		return []Action{p.create()}
+		return append([]Action{p.create()}, p.doubts()...)
 	}
 	switch p.bound() {
 	case BoundUnknown:
@@ -255,9 +265,9 @@ func (p *planner) enter() []Action {
 			return []Action{ReadUnit{}}
 		}
 		if !p.suspendable() {
-			return []Action{p.create()}
+			return append([]Action{p.create()}, p.doubts()...)
 		}
-		return []Action{p.suspend(), p.create()}
+		return append([]Action{p.suspend(), p.create()}, p.doubts()...)
 	default:
 		return nil
 	}

@@ -72,8 +72,7 @@ func TestAReservedJobWaits(t *testing.T) {
 	require.Equal(t, "job suspend=true [Suspended]", describe(Plan(s.Observation)))
 }
 
-// What checks ask for comes into the pods with the write that resumes the job, and goes with its next suspension: also
-// after they were asked anew, and have not answered.
+// What checks ask for comes into the pods with the write that resumes the job, and goes with its next suspension.
 func TestUpdatesOfChecksInPods(t *testing.T) {
 	s := queued(t).phase(v1alpha1.PhaseDequeued).unit(zoneOf("gpu", "Ready", "a")).unit(zoneOf("other", "Pending", "b"))
 	before := s.Job.DeepCopy()
@@ -87,12 +86,43 @@ func TestUpdatesOfChecksInPods(t *testing.T) {
 	require.Len(t, template.Spec.Tolerations, 1)
 	require.Empty(t, describe(Plan(s.Observation)), "its unit asks for what it did")
 
-	s.job(true, "spec", "suspend").phase(v1alpha1.PhaseReserved).unit(answered("Pending"))
+	s.job(true, "spec", "suspend").with(marked).phase(v1alpha1.PhaseEnqueued).unit(answered("Retry"))
 	step, ok = Plan(s.Observation)[0].(PatchJob)
 	require.True(t, ok)
 	s.Job = step.After
 	require.Equal(t, before.Object["spec"], s.Job.Object["spec"])
+
+	// Then the unit may forget it, once the API server itself says so of the job.
+	require.Equal(t, []Action{ReadJob{}}, Plan(s.Observation))
+	s.Fresh = true
+	status, ok := Plan(s.Observation)[0].(PatchUnitStatus)
+	require.True(t, ok)
+	require.NotEmpty(t, askedBy(s.Unit))
+	require.Empty(t, askedBy(status.After))
+	require.Equal(t, v1alpha1.CheckState("Retry"), status.After.Status.AdmissionChecks[0].State)
+	s.Unit = status.After
 	require.Empty(t, describe(Plan(s.Observation)))
+}
+
+// While quota is reserved nothing is forgotten: what is asked for then is to come yet.
+func TestAReservedUnitForgetsNothing(t *testing.T) {
+	s := queued(t).phase(v1alpha1.PhaseReserved).unit(zoneOf("gpu", "Ready", "a"))
+	s.Fresh = true
+	require.Empty(t, describe(Plan(s.Observation)))
+}
+
+// A job that ran has templates that cannot be changed: its start is taken back although it waits, and only then does its
+// unit forget what was asked for.
+func TestUpdatesOfAJobThatRanAreTakenOutWhileItWaits(t *testing.T) {
+	s := queued(t).phase(v1alpha1.PhaseDequeued).unit(zoneOf("gpu", "Ready", "a"))
+	step, ok := Plan(s.Observation)[0].(PatchJob)
+	require.True(t, ok)
+	s.Job = step.After
+	s.job(true, "spec", "suspend").started().condition("Suspended").with(marked).phase(v1alpha1.PhaseTimeoutBackoff)
+	s.unit(func(u *v1alpha1.QueueUnit) {
+		u.Spec = unitOf(s.Kind, s.Job, demandOf(s.Kind, s.Job, s.Creation, askedBy(u), false), nil).Spec
+	}).Fresh = true
+	require.IsType(t, ResetStart{}, Plan(s.Observation)[0])
 }
 
 // A job that ran before has templates that cannot be changed, until its start is taken back.
@@ -117,4 +147,28 @@ func TestAnUpdateThatTheTemplateContradicts(t *testing.T) {
 	actions := Plan(s.Observation)
 	require.Equal(t, "tell [CannotResume]", describe(actions))
 	require.Contains(t, actions[0].(Tell).Event.Note, `nodeSelector "zone"`)
+}
+
+// With the feature gate off a job whose pods would lack what its checks ask for does not run; others do, and what was
+// written before is taken out.
+func TestUpdatesOfChecksWithTheGateOff(t *testing.T) {
+	s := queued(t).phase(v1alpha1.PhaseDequeued).unit(zoneOf("gpu", "Ready", "a"))
+	resumed, ok := Plan(s.Observation)[0].(PatchJob)
+	require.True(t, ok)
+	s.ChecksOff = true
+	actions := Plan(s.Observation)
+	require.Equal(t, "tell [CannotResume]", describe(actions))
+	require.Contains(t, actions[0].(Tell).Event.Note, "feature gate AdmissionChecks")
+
+	s.Job = resumed.After
+	require.Empty(t, describe(Plan(s.Observation)), "what runs is left alone")
+	s.job(true, "spec", "suspend").phase(v1alpha1.PhaseReserved).unit(answered("Pending"))
+	step, ok := Plan(s.Observation)[0].(PatchJob)
+	require.True(t, ok)
+	s.Job = step.After
+	require.Empty(t, s.template(t).Spec.NodeSelector)
+
+	s = queued(t).phase(v1alpha1.PhaseDequeued)
+	s.ChecksOff = true
+	require.Equal(t, "job suspend=false [Admitted]", describe(Plan(s.Observation)))
 }

@@ -18,6 +18,7 @@ package controller
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 
 	"github.com/koordinator-sh/koordinator/apis/extension"
@@ -46,10 +47,10 @@ func (p *planner) resume() []Action {
 	after := p.Job.DeepCopy()
 	jobs.UnmarkSuspended(after)
 	stampResumed(after, p.Unit)
-	if err := p.Kind.SetSuspend(after, false); err != nil {
+	if err := p.release(after); err != nil {
 		return []Action{Tell{Event: warning("CannotResume", "Resume", short(err.Error()))}}
 	}
-	event := normal("Admitted", "Resume", "quota is reserved; the job is resumed")
+	event := normal("Admitted", "Resume", p.resumes())
 	if p.Kind.TemplatesFixed(p.Job) {
 		if elsewhere || p.gangedOtherwise() || p.checkedOtherwise() {
 			return p.resetStart()
@@ -57,6 +58,19 @@ func (p *planner) resume() []Action {
 		return []Action{PatchJob{Before: p.Job, After: after, Event: event}}
 	}
 	return p.resumeFilled(after, elsewhere, event)
+}
+
+// release lets the job go with as many pods as it was admitted with, or says why it must not go.
+func (p *planner) release(job *unstructured.Unstructured) error {
+	if p.ChecksOff && len(checkUpdates(p.Unit)) > 0 {
+		// Without them its pods are not what was checked.
+		return errors.New("admission checks ask to write into the pods, and the feature gate AdmissionChecks of the " +
+			"controller is off")
+	}
+	if err := p.Kind.SetSuspend(job, false); err != nil {
+		return err
+	}
+	return p.scale(job)
 }
 
 // resumeFilled writes what its pods need into the templates of the job along with its resumption.
@@ -71,9 +85,13 @@ func (p *planner) resumeFilled(after *unstructured.Unstructured, elsewhere bool,
 	return []Action{PatchJob{Before: p.Job, After: after, Plain: plain, Event: event}}
 }
 
-// fill makes the pod templates of a job what its pods need: what their owner wrote, and our additions.
+// fill makes the pod templates of a job what its pods need: what their owner wrote, and our additions. Their gang has
+// as many pods as were admitted.
 func (p *planner) fill(job *unstructured.Unstructured) error {
 	p.Kind.RestoreTemplates(job, p.asked())
+	if err := p.scale(job); err != nil {
+		return err
+	}
 	return p.Kind.AddToTemplates(job, p.additions(job))
 }
 

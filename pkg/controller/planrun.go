@@ -73,7 +73,8 @@ func (p *planner) run() []Action {
 }
 
 // follow keeps the size that the unit asks for that of its job while the job runs. What is beyond what the unit holds
-// it has to wait for; what is less it gives back.
+// it has to wait for; what is less it gives back. As long as the job has the pods that it was admitted with in part,
+// its unit stays as it is.
 func (p *planner) follow() []Action {
 	have, want := p.Unit.Spec.PodSets, p.want.Spec.PodSets
 	sameName := func(a, b v1alpha1.PodSet) bool { return a.Name == b.Name }
@@ -83,12 +84,14 @@ func (p *planner) follow() []Action {
 	after := p.Unit.DeepCopy()
 	before, now := int64(0), int64(0)
 	for i := range want {
-		before, now = before+int64(have[i].Count), now+int64(want[i].Count)
-		after.Spec.PodSets[i].Count, after.Spec.PodSets[i].MinCount = want[i].Count, want[i].MinCount
+		set := &after.Spec.PodSets[i]
+		p.resize(set, want[i].Count)
+		before, now = before+int64(have[i].Count), now+int64(set.Count)
 	}
 	correctTime(after, p.want)
-	if !equality.Semantic.DeepEqual(after.Spec.Request, p.want.Spec.Request) {
-		after.Spec.Request, after.Spec.Resource = p.want.Spec.Request, nil
+	request := p.demand.of(after.Spec.PodSets, p.Creation)
+	if !equality.Semantic.DeepEqual(after.Spec.Request, request) {
+		after.Spec.Request, after.Spec.Resource = request, nil
 	}
 	if !p.relabelled() && after.Labels != nil {
 		for _, key := range append([]string{v1alpha1.LabelPreemptible}, v1alpha1.QuotaLabels[:]...) {
@@ -204,7 +207,7 @@ func (p *planner) truthful() bool {
 	return p.demand.problem == nil &&
 		p.Unit.Spec.ConsumerRef.UID == p.Job.GetUID() &&
 		p.Unit.Labels[v1alpha1.LabelQuotaName] == p.want.Labels[v1alpha1.LabelQuotaName] &&
-		covers(p.Unit, p.want, p.demand.without(p.Unit.Status.ReclaimablePods, p.Creation))
+		p.covered()
 }
 
 // estimatedOtherwise says whether the unit differs in nothing that the job itself says: what the cluster does to its

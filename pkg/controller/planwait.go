@@ -19,8 +19,6 @@ package controller
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
@@ -35,13 +33,7 @@ func (p *planner) wait() []Action {
 	if actions := p.correct(); actions != nil {
 		return actions
 	}
-	if after := p.restored(); after != nil {
-		return []Action{PatchJob{Before: p.Job, After: after}}
-	}
-	if p.Kind.TemplatesFixed(p.Job) && p.chargedElsewhere() {
-		return p.resetStart() // now, so that admission need not wait for it
-	}
-	return nil
+	return p.restore()
 }
 
 // holdOrAdopt: a job that is not admitted is suspended, unless its adoption has only begun.
@@ -110,19 +102,6 @@ func (p *planner) correct() []Action {
 		return []Action{PatchUnitStatus{Before: p.Unit, After: after}}
 	}
 	return nil
-}
-
-// restored is the job with its templates as its owner wrote them, nil when there is nothing to take back or
-// the API server would refuse it.
-func (p *planner) restored() *unstructured.Unstructured {
-	if p.Kind.TemplatesFixed(p.Job) {
-		return nil
-	}
-	after := p.Job.DeepCopy()
-	if !p.Kind.RestoreTemplates(after, p.asked()) {
-		return nil
-	}
-	return after
 }
 
 // reopen replaces a unit that says the job is over while it is not: somebody wrote its status, and the job would

@@ -45,6 +45,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	autoscalingv1 "github.com/koord-jobqueue/koord-jobqueue/apis/autoscaling/v1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
@@ -55,7 +56,8 @@ const recorderName = v1alpha1.CreatedByController
 // Scheme has the types that the controller uses.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	builder := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, v1alpha1.AddToScheme, koordinatorv1alpha1.AddToScheme)
+	builder := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, v1alpha1.AddToScheme, koordinatorv1alpha1.AddToScheme,
+		autoscalingv1.AddToScheme)
 	return scheme, builder.AddToScheme(scheme)
 }
 
@@ -98,8 +100,15 @@ type Options struct {
 	Gates jobs.Gates
 	// WholeTemplates: units hold pod templates whole.
 	WholeTemplates bool
+	// AdmissionChecksOff: nothing that admission checks ask for is written into pods, and no job of which they ask it is
+	// resumed.
+	AdmissionChecksOff bool
+	// PartialAdmission: units say with how few pods their jobs can do.
+	PartialAdmission bool
 	// ReportsPerSecond is how many units are written in a second to tell how many pods of their jobs are ready.
 	ReportsPerSecond int
+	// EventsPerSecond is how many jobs are told in a second what they wait for.
+	EventsPerSecond int
 }
 
 // Setup adds all reconcilers to the manager.
@@ -127,6 +136,8 @@ func setupKinds(mgr manager.Manager, profiles *Profiles, o Options) (*KindSet, e
 		mgr: mgr, options: o, profiles: profiles, predicate: o.Predicate, changed: make(chan struct{}, 1),
 		served:  &Served{Discovery: found, Schemas: openapi3.NewRoot(found.OpenAPIV3())},
 		reports: flowcontrol.NewTokenBucketPassiveRateLimiter(float32(o.ReportsPerSecond), o.ReportsPerSecond),
+		events:  NewSlots(o.EventsPerSecond),
+		survey:  NewSurvey(mgr.GetAPIReader(), o.Clock),
 	}
 	return kinds, mgr.Add(kinds)
 }

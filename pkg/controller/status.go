@@ -170,9 +170,11 @@ func conditionStatus(ok bool) metav1.ConditionStatus {
 // that it has still to run: no resource that both name is asked for beyond it. Resources that the admission does not
 // name are not limited by the quota.
 func covers(u, want *v1alpha1.QueueUnit, left corev1.ResourceList) bool {
-	if !fits(want.Spec.Request, u.Spec.Request) || !samePods(u.Spec.PodSets, want.Spec.PodSets) {
-		return false
-	}
+	return fits(want.Spec.Request, u.Spec.Request) && samePods(u.Spec.PodSets, want.Spec.PodSets) && holds(u, left)
+}
+
+// holds says whether a unit holds enough of what it was admitted with.
+func holds(u *v1alpha1.QueueUnit, asked corev1.ResourceList) bool {
 	held := map[corev1.ResourceName]bool{}
 	total := corev1.ResourceList{}
 	for _, a := range u.Status.Admissions {
@@ -184,7 +186,7 @@ func covers(u, want *v1alpha1.QueueUnit, left corev1.ResourceList) bool {
 		}
 	}
 	for name := range held {
-		if asked, ok := left[name]; ok && asked.Cmp(total[name]) > 0 {
+		if amount, ok := asked[name]; ok && amount.Cmp(total[name]) > 0 {
 			return false
 		}
 	}

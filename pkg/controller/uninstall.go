@@ -290,7 +290,7 @@ func leave(
 ) (after, plain *unstructured.Unstructured, done leaving) {
 	done = fate(kind, job, unit, mode)
 	_, stamped := job.GetAnnotations()[v1alpha1.AnnotationResumed]
-	marked := kind.SuspendedByUs(job) || kind.HasAdditions(job) || stamped
+	marked := kind.SuspendedByUs(job) || kind.HasAdditions(job) || kind.HasCounts(job) || stamped
 	if done != resumed && !marked {
 		return nil, nil, done
 	}
@@ -302,8 +302,14 @@ func leave(
 	}
 	plain = after.DeepCopy()
 	jobs.DropAdditions(plain)
+	jobs.DropCounts(plain)
+	if kind.Suspended(job) {
+		kind.RestoreCounts(after)
+	}
 	if !kind.Suspended(job) || kind.TemplatesFixed(job) {
-		return plain, plain, done
+		jobs.DropAdditions(after)
+		jobs.DropCounts(after)
+		return after, plain, done
 	}
 	kind.RestoreTemplates(after, askedBy(unit))
 	return after, plain, done

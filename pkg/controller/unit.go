@@ -62,7 +62,7 @@ var copiedAnnotations = []string{"koord-queue/", "scheduling.x-k8s.io/", "quota.
 var ownAnnotations = []string{
 	v1alpha1.AnnotationSuspendedBy, v1alpha1.AnnotationTemplateAdditions,
 	v1alpha1.AnnotationAdopted, v1alpha1.AnnotationParkedReason, v1alpha1.AnnotationResumed,
-	v1alpha1.AnnotationGangGroup, v1alpha1.AnnotationGangs,
+	v1alpha1.AnnotationGangGroup, v1alpha1.AnnotationGangs, v1alpha1.AnnotationWholeCounts,
 }
 
 // problem is why a job cannot wait in a queue as it is.
@@ -105,14 +105,17 @@ func (o ownLabels) addTo(template *corev1.PodTemplateSpec) map[string]string {
 	return added
 }
 
-// demandOf reads the job as it is without what resuming added to it, and checks asked for. What cannot be read is left
-// out and named in the problem.
+// demandOf reads the job as it is without what resuming added to it, and checks asked for. One that does not run asks
+// for all of its pods, however many it was resumed with. What cannot be read is left out and named in the problem.
 func demandOf(
 	kind *jobs.Kind, job *unstructured.Unstructured, creation *jobs.Creation, asked map[string][]jobs.Update,
 	wholeTemplates bool,
 ) demand {
 	plain := job.DeepCopy()
 	kind.RestoreTemplates(plain, asked)
+	if kind.Suspended(plain) {
+		kind.RestoreCounts(plain)
+	}
 	d := demand{queue: kind.Queue(plain), own: ownLabels{preemptible: kind.Preemptible(plain)}}
 	var errQuota, errPriority, errSets, errReduced, errRequest, errTime error
 	if d.own.quota, errQuota = kind.Quota(plain); errQuota == nil {
@@ -303,7 +306,7 @@ func podSetsOf(of []jobs.PodSet, whole bool) ([]v1alpha1.PodSet, error) {
 			}
 		}
 		sets = append(sets, v1alpha1.PodSet{
-			Name: of[i].Name, Count: of[i].Count, MinCount: of[i].MinCount, Template: runtime.RawExtension{Raw: raw},
+			Name: of[i].Name, Count: of[i].Count, MinCount: of[i].Least, Template: runtime.RawExtension{Raw: raw},
 		})
 	}
 	return sets, nil

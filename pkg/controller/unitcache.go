@@ -17,11 +17,13 @@ limitations under the License.
 package controller
 
 import (
+	"context"
 	"encoding/json"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
@@ -76,4 +78,22 @@ func stubOf(unit *v1alpha1.QueueUnit) *v1alpha1.QueueUnit {
 // isStub says whether the unit has to be read from the API server.
 func isStub(unit *v1alpha1.QueueUnit) bool {
 	return len(unit.ManagedFields) == 1 && unit.ManagedFields[0] == metav1.ManagedFieldsEntry{Manager: notKept}
+}
+
+// UnitReader reads units from the cache, and those that are larger than it keeps from the API server.
+type UnitReader struct {
+	client.Reader
+	Live client.Reader
+}
+
+// Get implements client.Reader.
+func (r UnitReader) Get(
+	ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption,
+) error {
+	err := r.Reader.Get(ctx, key, object, opts...)
+	if unit, ok := object.(*v1alpha1.QueueUnit); ok && err == nil && isStub(unit) {
+		*unit = v1alpha1.QueueUnit{}
+		err = r.Live.Get(ctx, key, unit, opts...)
+	}
+	return err
 }

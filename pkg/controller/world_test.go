@@ -80,6 +80,7 @@ func (w *world) restart() {
 	predicate, err := jobs.NewPredicate(jobs.DefaultManagedJobs())
 	require.NoError(w.t, err)
 	w.r = NewJobReconciler(*batchJob(w.t), predicate, w.client, w.client, w.events, w.clock)
+	w.r.PartialAdmission = true
 }
 
 func (w *world) hooks() interceptor.Funcs {

@@ -23,6 +23,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -33,6 +34,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -77,24 +79,35 @@ func decodeCheck(w *wireCheck) *checkObject {
 	return c
 }
 
-// admissionChecks are those that exist, by name.
-type admissionChecks map[string]*checkObject
+// admissionChecks are those that exist, by name. off: they are not known, and none is asked.
+type admissionChecks struct {
+	off    bool
+	byName map[string]*checkObject
+}
 
-func (a admissionChecks) set(name string, c *checkObject) {
+func newAdmissionChecks(off bool) *admissionChecks {
+	return &admissionChecks{off: off, byName: map[string]*checkObject{}}
+}
+
+func (a *admissionChecks) set(name string, c *checkObject) {
 	if c == nil {
-		delete(a, name)
+		delete(a.byName, name)
 		return
 	}
-	a[name] = c
+	a.byName[name] = c
 }
 
 // faultOf a queue is the first of its checks that nobody would answer; nil if there is none.
-func (a admissionChecks) faultOf(q *queueObject) *admission.Fault {
+func (a *admissionChecks) faultOf(q *queueObject) *admission.Fault {
+	if a.off && (q.checkFault != "" || len(q.spec.AdmissionChecks) > 0) {
+		return &admission.Fault{Reason: admission.ReasonCheckInactive,
+			Message: "the queue names admission checks, and the feature gate AdmissionChecks of the scheduler is off"}
+	}
 	if q.checkFault != "" {
 		return &admission.Fault{Reason: admission.ReasonCheckInactive, Message: q.checkFault}
 	}
 	for _, of := range q.spec.AdmissionChecks {
-		switch c := a[of.Name]; {
+		switch c := a.byName[of.Name]; {
 		case c == nil:
 			return &admission.Fault{Reason: admission.ReasonCheckNotFound,
 				Message: fmt.Sprintf("AdmissionCheck %q does not exist", of.Name)}
@@ -108,6 +121,26 @@ func (a admissionChecks) faultOf(q *queueObject) *admission.Fault {
 		}
 	}
 	return nil
+}
+
+// defaultTimeout stands for that of the check, which depends on its controller.
+const defaultTimeout = time.Duration(-1)
+
+// timed are the checks that a queue names, with the time-outs that it does not name.
+func (a *admissionChecks) timed(named []admission.AdmissionCheck, config *Config) []admission.AdmissionCheck {
+	timed := slices.Clone(named)
+	for i := range timed {
+		if timed[i].Timeout != defaultTimeout {
+			continue
+		}
+		timed[i].Timeout = config.CheckTimeout
+		if c := a.byName[timed[i].Name]; c != nil {
+			if own, ok := config.CheckTimeouts[c.controller]; ok {
+				timed[i].Timeout = own
+			}
+		}
+	}
+	return timed
 }
 
 // asks says whether the queue names this check.
@@ -139,13 +172,16 @@ func (u *unitObject) readChecks(text json.RawMessage) {
 	if u.wasAsked = says(text); !u.wasAsked {
 		return
 	}
-	u.readUpdates(text)
-	if u.phase != admission.PhaseReserved {
-		return
-	}
 	var states []v1alpha1.AdmissionCheckState
 	if err := read(text, &states); err != nil || len(states) > maxPodSets {
 		return // nothing was answered
+	}
+	u.askedWrites = slices.ContainsFunc(states, func(s v1alpha1.AdmissionCheckState) bool {
+		return len(s.PodSetUpdates) > 0
+	})
+	u.countRetries(states)
+	if !u.phase.Holds() {
+		return
 	}
 	u.checks = &admission.CheckAnswers{Conflict: shorten(conflictOf(states))}
 	for i := range states {
@@ -160,58 +196,35 @@ func (u *unitObject) readChecks(text json.RawMessage) {
 	}
 }
 
-// checkUpdates is what one check asked to write into pods.
-type checkUpdates struct {
-	check string
-	text  json.RawMessage
-}
-
-// readUpdates keeps what checks asked to write into pods as it is: it is written back when they are asked anew, so that
-// the controller can take it out of pod templates after that as well.
-func (u *unitObject) readUpdates(text json.RawMessage) {
-	var states []struct {
-		Name    string          `json:"name"`
-		Updates json.RawMessage `json:"podSetUpdates"`
-	}
-	if err := read(text, &states); err != nil || len(states) > maxPodSets {
-		return
-	}
+// countRetries reads how often each check had the unit tried again: in all attempts since its pods were ready.
+func (u *unitObject) countRetries(states []v1alpha1.AdmissionCheckState) {
 	for i := range states {
-		if s := &states[i]; says(s.Updates) {
-			u.updates = append(u.updates, checkUpdates{s.Name, slices.Clone(s.Updates)})
+		if n := ptr.Deref(states[i].RetryCount, 0); n > 0 && u.requeues > 0 {
+			if u.retried == nil {
+				u.retried = map[string]int32{}
+			}
+			u.retried[states[i].Name] = n
 		}
 	}
 }
 
 // askedChecks is the status of checks for which quota has just been reserved: none has answered. In the write that
-// reserves it, that takes the place of the answers about a former reservation. What those asked to write into pods
-// stays, and is written by nobody while its check has not answered again.
+// reserves it, that takes the place of the answers about a former reservation. How often they had the unit tried again
+// stays counted.
 func (u *unitObject) askedChecks(names []string, at metav1.Time) []map[string]any {
-	var asked []map[string]any
-	ask := func(name, message string) map[string]any {
+	asked := make([]map[string]any, 0, len(names))
+	for _, name := range names {
 		state := map[string]any{
-			"name": name, "state": string(admission.CheckPending), "lastTransitionTime": at, "message": message,
+			"name": name, "state": string(admission.CheckPending), "lastTransitionTime": at,
+			"message": "asked when quota was reserved",
+		}
+		if n := u.retried[name]; n > 0 {
+			state["retryCount"] = n
 		}
 		asked = append(asked, state)
-		return state
-	}
-	for _, name := range names {
-		ask(name, "asked when quota was reserved")
-	}
-	for _, of := range u.updates {
-		i := slices.Index(names, of.check)
-		switch {
-		case i >= 0:
-			asked[i]["podSetUpdates"] = of.text
-		case len(asked) < maxCheckStates:
-			ask(of.check, "not asked any more")["podSetUpdates"] = of.text
-		}
 	}
 	return asked
 }
-
-// maxCheckStates is as many as the API takes.
-const maxCheckStates = 16
 
 // conflictOf says in words which answers ask for what cannot both be; empty if none do.
 func conflictOf(states []v1alpha1.AdmissionCheckState) string {
@@ -245,6 +258,9 @@ func conflictOf(states []v1alpha1.AdmissionCheckState) string {
 // followChecks sets up the informer of AdmissionChecks, whether they are installed or not: it goes on trying, in turn
 // in all versions, and holds nothing up.
 func (s *sources) followChecks() error {
+	if s.opts.Config.AdmissionChecksOff {
+		return nil
+	}
 	var version atomic.Int64
 	var unavailable atomic.Bool
 	resource := func() schema.GroupVersionResource {

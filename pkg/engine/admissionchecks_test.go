@@ -220,10 +220,10 @@ func TestChecksThatContradictEachOther(t *testing.T) {
 
 	r.advance(2 * time.Minute)
 	r.send()
-	text, err := r.api.get(key).MarshalJSON()
-	require.NoError(t, err)
-	require.Contains(t, string(text), `"nodeSelector":{"zone":"b"}`, "it may have to be taken out of templates yet")
-	require.Empty(t, unitFrom(r.api.get(key)).checks.Conflict)
+	u = unitFrom(r.api.get(key))
+	require.Equal(t, admission.PhaseReserved, u.phase)
+	require.False(t, u.askedWrites, "the answers about the former reservation are gone")
+	require.Empty(t, u.checks.Conflict)
 	r.answers(key, map[string]string{"slow": "Ready"})
 	r.advance(59 * time.Second)
 	require.Empty(t, r.decisions())
@@ -232,6 +232,35 @@ func TestChecksThatContradictEachOther(t *testing.T) {
 	u = unitFrom(r.api.get(key))
 	require.Equal(t, string(admission.ReasonCheckTimeout), u.condition(v1alpha1.ConditionEvicted).Reason)
 	require.Contains(t, u.message, "within 1m0s")
+	r.sound()
+}
+
+// What checks asked to write into the pods of a job is in its templates until the controller says that it is not.
+func TestTemplatesAreRestoredBeforeQuotaIsReservedAgain(t *testing.T) {
+	r := checked(t)
+	r.check("slow", "example.com/slow", "True")
+	r.check("budget", "example.com/budget", "True")
+	r.job("a", "job-a")
+	key := r.unit("a", 2, withConsumer("job-a"))
+	r.step()
+	r.send()
+	r.answers(key, map[string]string{"slow": "Ready"}, func(a map[string]any) {
+		a["podSetUpdates"] = []any{map[string]any{"name": "main", "labels": map[string]any{"x": "y"}}}
+	})
+	r.send()
+	require.Equal(t, admission.PhaseDequeued, unitFrom(r.api.get(key)).phase)
+	r.setActive(key, false)
+	r.send()
+	r.setActive(key, true)
+	r.advance(time.Minute)
+	require.Empty(t, r.decisions())
+	reason, _, _ := r.engine.core.state.Why(key)
+	require.Equal(t, admission.ReasonRestoring, reason)
+	r.answers(key, map[string]string{"slow": "Ready"}, func(a map[string]any) { delete(a, "podSetUpdates") })
+	r.advance(time.Second)
+	require.Len(t, r.decisions(), 1)
+	r.send()
+	require.Equal(t, admission.PhaseReserved, unitFrom(r.api.get(key)).phase)
 	r.sound()
 }
 
@@ -291,4 +320,101 @@ func TestChecksThatCannotBeRead(t *testing.T) {
 	u := unitIn(t, unitOfStatus(1, 7, `{"phase":"Reserved","admissionChecks":{"a":"b"},"attempts":1}`))
 	require.Nil(t, u.checks)
 	require.Equal(t, admission.PhaseReserved, u.phase)
+}
+
+// With the feature gate off nothing passes checks over, and nothing is lost: what is reserved stays, and its checks may
+// still answer; nothing new is reserved where a queue names some.
+func TestAdmissionChecksAreOff(t *testing.T) {
+	r := checked(t)
+	r.check("slow", "example.com/slow", "True")
+	r.check("budget", "example.com/budget", "True")
+	key := r.unit("a", 2)
+	r.step()
+	r.send()
+	require.Equal(t, admission.PhaseReserved, unitFrom(r.api.get(key)).phase)
+
+	off := rigOn(t, r.api, r.quotas, r.clock, func(c *Config) { c.AdmissionChecksOff = true })
+	off.createQueue("plain", map[string]any{})
+	off.engine.FeedQueue(off.readQueue(testQuota), false)
+	off.feed(key).lead()
+	waiting := off.unit("b", 1)
+	free := off.unit("c", 1, func(u *unstructured.Unstructured) { u.Object["spec"].(map[string]any)["queue"] = "plain" })
+	off.check("slow", "example.com/slow", "True")
+	require.Equal(t, free, off.decision().key.String(), "queues that name no check go on")
+	off.send()
+	off.advance(10 * time.Second)
+	off.sendQueues()
+	require.Equal(t, string(admission.ReasonCheckInactive), off.active(testQuota).Reason)
+	require.Equal(t, metav1.ConditionFalse, off.active(testQuota).Status)
+	require.Contains(t, off.active(testQuota).Message, "feature gate AdmissionChecks")
+	require.Equal(t, metav1.ConditionTrue, off.active("plain").Status)
+	require.Equal(t, admission.PhaseReserved, unitFrom(off.api.get(key)).phase, "it stays")
+	require.Equal(t, "cpu: 3", off.outstanding(testQuota))
+	require.Equal(t, []string{"slow=Pending"}, statesOf(t, off, key))
+
+	off.answers(key, map[string]string{"slow": "Ready"})
+	require.Equal(t, writeDequeue, off.decision().kind, "it was asked, and it passed")
+	off.send()
+	require.Empty(t, off.decisions())
+	require.NotEqual(t, admission.PhaseReserved, unitFrom(off.api.get(waiting)).phase)
+	off.sound()
+
+	on := rigOn(t, off.api, off.quotas, off.clock)
+	on.engine.FeedQueue(on.readQueue(testQuota), false)
+	on.check("slow", "example.com/slow", "True")
+	on.check("budget", "example.com/budget", "True")
+	on.feed(key).feed(free).feed(waiting).lead()
+	on.send()
+	require.Equal(t, admission.PhaseReserved, unitFrom(on.api.get(waiting)).phase, "asked, as soon as it is on again")
+}
+
+// A check of a controller that takes longer by nature has its own time-out, where its queue names none.
+func TestTheTimeoutOfAChecksController(t *testing.T) {
+	a := newAdmissionChecks(false)
+	a.set("nodes", &checkObject{controller: v1alpha1.ProvisioningController})
+	a.set("budget", &checkObject{controller: "example.com/budget"})
+	config := &Config{CheckTimeout: time.Minute, CheckTimeouts: map[string]time.Duration{
+		v1alpha1.ProvisioningController: time.Hour}}
+	named := []admission.AdmissionCheck{
+		{Name: "nodes", Timeout: defaultTimeout}, {Name: "budget", Timeout: defaultTimeout},
+		{Name: "missing", Timeout: defaultTimeout}, {Name: "nodes", Timeout: time.Second}, {Name: "nodes"},
+	}
+	var got []time.Duration
+	for _, c := range a.timed(named, config) {
+		got = append(got, c.Timeout)
+	}
+	require.Equal(t, []time.Duration{time.Hour, time.Minute, time.Minute, time.Second, 0}, got)
+	require.Equal(t, defaultTimeout, named[0].Timeout, "the queue stays as it is")
+}
+
+// What a check answered is taken back while the job runs. How often it had it tried again stays counted until all its
+// pods were ready.
+func TestACheckTakesItsAnswerBack(t *testing.T) {
+	r := checked(t)
+	r.check("slow", "example.com/slow", "True")
+	r.check("budget", "example.com/budget", "True")
+	key := r.unit("a", 2)
+	r.step()
+	r.send()
+	r.answers(key, map[string]string{"slow": "Ready"}, func(a map[string]any) {
+		a["podSetUpdates"] = []any{map[string]any{"name": "main", "nodeSelector": map[string]any{"zone": "a"}}}
+	})
+	r.send()
+	require.Equal(t, admission.PhaseDequeued, unitFrom(r.api.get(key)).phase)
+	r.answers(key, map[string]string{"slow": "Retry"}, func(a map[string]any) { a["retryCount"] = int64(2) })
+	r.send()
+	u := unitFrom(r.api.get(key))
+	require.Equal(t, admission.PhaseTimeoutBackoff, u.phase)
+	require.Equal(t, string(admission.ReasonCheckRetry), u.condition(v1alpha1.ConditionEvicted).Reason)
+	require.Contains(t, u.message, `admission check "slow" takes back that the job may go`)
+	require.Equal(t, "", r.outstanding(testQuota))
+	r.advance(2 * time.Minute)
+	r.send()
+	require.Equal(t, admission.PhaseReserved, unitFrom(r.api.get(key)).phase)
+	require.Equal(t, []string{"slow=Pending"}, statesOf(t, r, key))
+	text, err := r.api.get(key).MarshalJSON()
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"retryCount":2`)
+	require.NotContains(t, string(text), `"zone"`)
+	r.sound()
 }

@@ -153,6 +153,7 @@ func (e *Engine) pushQueue(now time.Time, q *queueObject) {
 		spec.Priority = e.classes.priorityOf(q.class)
 	}
 	spec.Fault = e.checks.faultOf(q)
+	spec.AdmissionChecks = e.checks.timed(q.spec.AdmissionChecks, &e.opts.Config)
 	e.core.call("", func(s *admission.State) { s.UpsertQueue(now, spec) })
 }
 

@@ -118,20 +118,21 @@ func (e *Engine) touch(now time.Time, key string, rec *unitRecord) {
 func (e *Engine) resolve(u *unitObject) admission.Unit {
 	c := admission.Unit{
 		Key: u.key(), UID: string(u.UID), Queue: u.queue, Created: u.CreationTimestamp.Time,
-		Request: u.request, Pods: u.pods, NonPreemptible: u.nonPreemptible, Active: !u.inactive,
+		Request: u.request, Pods: u.pods, Sizes: u.sizes, NonPreemptible: u.nonPreemptible, Active: !u.inactive,
 		Consumer: u.consumer, OwnedByConsumer: u.owned, Adopting: u.adopting(),
 		Phase: u.phase, Attempts: u.attempts, Admitted: u.allocated, Heartbeat: u.heartbeat,
 		RequeueAt: u.requeueAt, Requeues: u.requeues, Deactivate: u.deactivate(),
 		MaximumExecution: u.maximumExecution, Executed: u.executed, Labels: u.labels, Checks: u.checks,
 		GangGroup: u.gangGroup, Gangs: u.gangs,
 		Held: u.held, HeldPods: u.heldPods, Recorded: u.recorded, Adopted: u.wasAdopted(),
-		Invalid: u.invalid, InvalidMessage: u.invalidMessage,
+		Invalid: u.invalid, InvalidMessage: u.invalidMessage, Said: u.said(),
 	}
 	c.Ready, c.NotReadySince = u.readiness()
 	if p := e.managed.Load(); u.hasConsumer && p != nil {
 		var name string
 		name, c.ConsumerManaged = p.UnitName(u.consumerKind.Value(), u.consumer.Name)
 		c.Misnamed = c.ConsumerManaged && name != u.Name
+		c.TemplatesWritten = c.ConsumerManaged && u.askedWrites
 		c.Unsuspendable = p.Unsuspendable(u.consumerKind.Value())
 	}
 	c.Expected = u.expected(c.ConsumerManaged)

@@ -56,7 +56,8 @@ func newCore(v *env) *core {
 		ExplainAfter: v.opts.Config.ReportAfter, ExplainEvery: v.opts.Config.ReportEvery,
 		RefusedBackoff: v.opts.Config.RefusedBackoff,
 		Timeouts:       v.opts.Config.Timeouts, ClaimTimeout: v.opts.Config.ClaimTimeout,
-		Policies: v.opts.Policies, Checks: v.opts.Checks, Order: v.opts.Order, Selects: selects,
+		PartialAdmission: v.opts.Config.PartialAdmission,
+		Policies:         v.opts.Policies, Checks: v.opts.Checks, Order: v.opts.Order, Selects: selects,
 	}
 	c.state = admission.New(c.config)
 	return c

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -49,7 +50,9 @@ func (e *Engine) carryOut(now time.Time, plan *admission.Plan) {
 	for i := range plan.Evict {
 		d := &plan.Evict[i]
 		if rec := e.decided(now, d.Unit.Key, d.Unit.Attempts); rec != nil {
-			if w := e.fly(rec, writeEvict, d.Unit.Attempts, evictStatus(rec.object, d, now), now); w != nil {
+			status := evictStatus(rec.object, d, now)
+			status["effective"] = effective(rec, resources.List{})
+			if w := e.fly(rec, writeEvict, d.Unit.Attempts, status, now); w != nil {
 				w.reason = d.Reason
 			}
 		}
@@ -57,7 +60,9 @@ func (e *Engine) carryOut(now time.Time, plan *admission.Plan) {
 	for i := range plan.Admit {
 		d := &plan.Admit[i]
 		if rec := e.decided(now, d.Unit.Key, d.Attempt); rec != nil {
-			if w := e.fly(rec, writeAdmit, d.Attempt, admitStatus(rec.object, d, now), now); w != nil {
+			status := admitStatus(rec.object, d, now)
+			status["effective"] = effective(rec, d.Request)
+			if w := e.fly(rec, writeAdmit, d.Attempt, status, now); w != nil {
 				rec.act().seq, w.borrows = e.publisher.place(), d.Borrows
 			}
 		}
@@ -71,14 +76,12 @@ func (e *Engine) carryOut(now time.Time, plan *admission.Plan) {
 	for i := range plan.Resize {
 		d := &plan.Resize[i]
 		if rec := e.decided(now, d.Unit.Key, d.Attempt); rec != nil {
-			if w := e.fly(rec, writeResize, d.Attempt, resizeStatus(rec.object, d, now), now); w != nil {
+			status := resizeStatus(rec.object, d, now)
+			status["effective"] = effective(rec, d.Held)
+			if w := e.fly(rec, writeResize, d.Attempt, status, now); w != nil {
 				w.held, w.borrows = d.Held, d.Borrows
 			}
 		}
-	}
-	for i := range plan.Explain {
-		d := &plan.Explain[i]
-		e.reports[d.Unit.Key] = report{reason: d.Reason, message: d.Message, at: now}
 	}
 }
 
@@ -90,12 +93,7 @@ func (e *Engine) decided(now time.Time, key string, attempt int64) *unitRecord {
 		e.core.call(key, func(s *admission.State) { s.Settle(now, key, attempt, admission.OutcomeRefuted) })
 		return nil
 	}
-	delete(e.reports, key)
-	if rec.reporting != nil {
-		// It would change the version that the decision is written on.
-		rec.reporting.cancel()
-		rec.act().reporting = nil
-	}
+	e.dropReport(now, key, rec)
 	e.touch(now, key, rec)
 	return rec
 }
@@ -138,6 +136,7 @@ func (e *Engine) handOut(now time.Time) {
 	if !e.leading {
 		return
 	}
+	e.tell(now)
 	e.reports.take(now, func(key string, x report) { e.writeReport(now, key, x) })
 	e.statuses.refresh(now, e.queues)
 }

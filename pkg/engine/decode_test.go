@@ -122,7 +122,7 @@ func TestUnitsAreRead(t *testing.T) {
 		path: "team/job-train-1", quota: "team-1", quotaKey: v1alpha1.LabelQuotaName,
 		labels: "app.kubernetes.io/name=resnet,quota.scheduling.koordinator.sh/name=team-1",
 		queue:  "team-1", priority: ptr.To(int32(100)),
-		request: list(4000, 4), sets: []podSetTotal{{"main", 1, list(4000, 4)}}, pods: 1, phase: admission.PhaseEnqueued,
+		request: list(4000, 4), sets: []podSetTotal{{"main", 1, list(4000, 4), 1}}, pods: 1, phase: admission.PhaseEnqueued,
 		consumer: admission.Consumer{
 			Kind: jobs.KindString(job), Namespace: "team", Name: "train-1", UID: "7d3b2c1e-5f4a-4b6d-8c9e-000000000001",
 		},
@@ -614,7 +614,7 @@ func TestQueuesAreRead(t *testing.T) {
 			`"other":"x"`, `"koord-queue/available-quota":"b, a"`).Replace(whole),
 			with(func(q *admission.Queue) {
 				q.Priority, q.Held, q.MaxPending, q.Quotas = 0, true, 1, []string{"a", "b"}
-				q.AdmissionChecks = []admission.AdmissionCheck{{Name: "a", Selector: "a=b"}}
+				q.AdmissionChecks = []admission.AdmissionCheck{{Name: "a", Selector: "a=b", Timeout: defaultTimeout}}
 			}), `"pending":3`, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -60,9 +60,10 @@ func decodeUnit(w *wireUnit) (u *unitObject) {
 		u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("metadata: %w", m.unread))
 	}
 	u.readMeta(m.Labels, m.Annotations)
-	reclaimable := u.readStatus(w.Status)
+	status := u.readStatus(w.Status)
 	u.readSpec(w.Spec, metav1.GetControllerOfNoCopy(m))
-	u.reclaim(reclaimable)
+	u.reclaim(status.Reclaimable)
+	u.readSizes(status.Admissions)
 	return u
 }
 
@@ -163,6 +164,7 @@ type unitSpec struct {
 	PodSet            []struct {
 		Name     string          `json:"name"`
 		Count    *int32          `json:"count"`
+		MinCount *int32          `json:"minCount"`
 		Template json.RawMessage `json:"template"`
 	} `json:"podSet"`
 }
@@ -222,7 +224,11 @@ func (u *unitObject) readRequest(spec *unitSpec) error {
 			return fmt.Errorf("spec.podSet[%d].count is negative", i)
 		}
 		u.pods += count
-		u.sets = append(u.sets, podSetTotal{name: sharedText(set.Name), count: count})
+		least := count
+		if set.MinCount != nil {
+			least = min(max(int64(*set.MinCount), 0), count)
+		}
+		u.sets = append(u.sets, podSetTotal{name: sharedText(set.Name), count: count, least: least})
 		templates = append(templates, set.Template)
 	}
 	explicit := spec.Request
@@ -320,12 +326,16 @@ func templateTotal(text json.RawMessage, count int64) (resources.List, error) {
 // unitHolding is what decides whether a unit holds quota, and what. It can be read whatever the rest of the status
 // says.
 type unitHolding struct {
-	Phase      string `json:"phase"`
-	Attempts   int64  `json:"attempts"`
-	Admissions []struct {
-		Replicas  int64           `json:"replicas"`
-		Resources json.RawMessage `json:"resources"`
-	} `json:"admissions"`
+	Phase      string    `json:"phase"`
+	Attempts   int64     `json:"attempts"`
+	Admissions []heldSet `json:"admissions"`
+}
+
+// heldSet is what is held for a pod set.
+type heldSet struct {
+	Name      string          `json:"name"`
+	Replicas  int64           `json:"replicas"`
+	Resources json.RawMessage `json:"resources"`
 }
 
 // unitStatus is what is read of the status.
@@ -349,8 +359,7 @@ type reclaimablePods struct {
 	Count int64  `json:"count"`
 }
 
-func (u *unitObject) readStatus(text json.RawMessage) []reclaimablePods {
-	var status unitStatus
+func (u *unitObject) readStatus(text json.RawMessage) (status unitStatus) {
 	if err := read(text, &status); err != nil {
 		u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("status: %w", err))
 		status = unitStatus{}
@@ -364,7 +373,7 @@ func (u *unitObject) readStatus(text json.RawMessage) []reclaimablePods {
 	if n := len(status.Admissions); n > maxPodSets {
 		u.refuse(admission.ReasonInvalidRequest,
 			fmt.Errorf("status.admissions has %d items, at most %d are read", n, maxPodSets))
-		return nil
+		return unitStatus{}
 	}
 	u.recorded = len(status.Admissions) > 0
 	for i, admitted := range status.Admissions {
@@ -380,7 +389,7 @@ func (u *unitObject) readStatus(text json.RawMessage) []reclaimablePods {
 		}
 		u.held = u.held.Add(list)
 	}
-	return status.Reclaimable
+	return status
 }
 
 // reclaim takes pods that do not come again off what the unit asks for, and so off what it holds (I7). Each pod set is
@@ -396,8 +405,37 @@ func (u *unitObject) reclaim(ended []reclaimablePods) {
 		for _, of := range ended {
 			if of.Name == s.name {
 				left := s.count - min(max(of.Count, 0), s.count)
-				s.total, s.count = s.total.Part(left, s.count), left
+				s.shrink(left)
 			}
+		}
+		u.request, u.pods = u.request.Add(s.total), u.pods+s.count
+	}
+}
+
+// readSizes takes in with how few pods the unit may be admitted. Where pod sets do not add up to the request, nobody
+// knows what fewer of them would ask for, and there is one size. What was admitted in part asks for what it was
+// admitted with; what is held is read elsewhere, whatever is found here (I1).
+func (u *unitObject) readSizes(admitted []heldSet) {
+	sets := make([]admission.PodSetSize, 0, len(u.sets))
+	for i := range u.sets {
+		s := &u.sets[i]
+		sets = append(sets, admission.PodSetSize{Count: s.count, Least: s.least, Request: sharedLists.Of(s.total)})
+	}
+	if u.sizes = admission.NewSizes(sets); u.sizes == nil || !u.phase.Holds() || !u.recorded || u.wasAdopted() ||
+		len(admitted) != len(u.sets) {
+		return
+	}
+	for i := range admitted { // in the order in which they were written, or somebody else wrote them
+		whole := len(admitted) == 1 && admitted[i].Name == v1alpha1.DefaultRequirementPodSet
+		if admitted[i].Name != u.sets[i].name && !whole {
+			return
+		}
+	}
+	u.request, u.pods = resources.List{}, 0
+	for i := range u.sets {
+		s := &u.sets[i]
+		if s.least < s.count {
+			s.shrink(min(max(admitted[i].Replicas, 0), s.count))
 		}
 		u.request, u.pods = u.request.Add(s.total), u.pods+s.count
 	}

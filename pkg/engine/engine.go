@@ -49,8 +49,9 @@ type Engine struct {
 	statuses  *queueStatuses
 	gauges    *gauges
 	reports   reports
+	reasons   reasonPace
 	classes   classes
-	checks    admissionChecks
+	checks    *admissionChecks
 	queues    map[string]*queueObject
 	// queueNames are those of queues, in order.
 	queueNames names
@@ -79,7 +80,8 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		env: v, box: newMailbox(), audits: newAudits(), lead: make(chan struct{}),
 		core: newCore(v), kinship: kin, units: newRecords(v.managesOwner, v.unitNamedBy, kin), publisher: newPublisher(),
-		reports: reports{}, classes: classes{}, checks: admissionChecks{},
+		reports: reports{}, reasons: newReasonPace(v.opts.Config.ReasonsPerSecond, o.Clock.Now()),
+		classes: classes{}, checks: newAdmissionChecks(o.Config.AdmissionChecksOff),
 		queues: map[string]*queueObject{}, queueNames: newNames(), jobs: map[jobKey]types.UID{}, ghosts: map[string]int{},
 		startup: startup{env: v, begun: o.Clock.Now()}, pace: pace{took: o.Clock.Since},
 	}
@@ -194,7 +196,7 @@ func (e *Engine) due(now time.Time) bool {
 func (e *Engine) nextWake() time.Time {
 	at := earliest(e.retryAt, e.resyncAt, e.quotas.next(e.gather()), e.gauges.next())
 	if e.leading {
-		at = earliest(at, e.statuses.next(), e.reports.next())
+		at = earliest(at, e.statuses.next(), e.reports.next(), e.reasons.next())
 		if e.core.sound() {
 			at = earliest(at, e.pace.next())
 		}

@@ -58,7 +58,7 @@ var sharedClient = sync.OnceValue(func() rest.Interface { return newFakeAPI(nil)
 func quickRig(t *testing.T) *rig {
 	r := &rig{t: t, quotas: quotasOf(10, testQuota), clock: clocktesting.NewFakeClock(testStart)}
 	r.engine = drive(t, Options{
-		Client: sharedClient(), Quotas: r.quotas, Clock: r.clock,
+		Client: sharedClient(), Quotas: r.quotas, Clock: r.clock, Config: Config{PartialAdmission: true},
 		Submit: func(w *Write) { r.submitted = append(r.submitted, w) },
 	})
 	r.engine.log = logr.Discard()
@@ -96,7 +96,7 @@ func FuzzDecodeUnit(f *testing.F) {
 			require.GreaterOrEqual(t, u.pods, int64(0))
 		}
 		sum := resources.List{}
-		for _, a := range admissionsOf(u, u.request, u.pods) {
+		for _, a := range admissionsOf(u.sets, u.request, u.pods) {
 			list, err := resources.FromQuantities(a.Resources)
 			require.NoError(t, err)
 			sum = sum.Add(list)

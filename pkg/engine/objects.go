@@ -81,7 +81,7 @@ func decodeQueue(w *wireQueue, defaults *Config) (q *queueObject) {
 	}
 	q.setSpec(&spec, defaults.DefaultQueuePolicy)
 	q.setTimes(&spec, defaults.Timeouts)
-	q.setChecks(&spec, defaults.CheckTimeout)
+	q.setChecks(&spec)
 	q.setMetadata(w.Metadata.Labels, w.Metadata.Annotations)
 	return q
 }
@@ -132,7 +132,8 @@ func (q *queueObject) setTimes(spec *v1alpha1.QueueSpec, timeouts admission.Time
 }
 
 // setChecks reads the admission checks.
-func (q *queueObject) setChecks(spec *v1alpha1.QueueSpec, timeout time.Duration) {
+func (q *queueObject) setChecks(spec *v1alpha1.QueueSpec) {
+	timeout := defaultTimeout
 	if own := spec.Timeouts; own != nil && own.CheckSeconds != nil {
 		timeout = secondsOf(int64(*own.CheckSeconds))
 	}

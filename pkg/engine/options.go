@@ -59,17 +59,22 @@ type Config struct {
 	ItemsInStatus         int
 	// ResyncInterval: every quota is observed and every pod of an admitted job activated again this often.
 	ResyncInterval time.Duration
-	// ReportAfter is how long a unit must be first among its like and not fit before its reason is written; ReportEvery
-	// the least time between two such writes. A unit whose write was refused waits for RefusedBackoff, and longer each
-	// time.
+	// ReportAfter is how long a unit must wait before its reason is written; ReportEvery the least time between two such
+	// writes. A unit whose write was refused waits for RefusedBackoff, and longer each time.
 	ReportAfter, ReportEvery, RefusedBackoff time.Duration
+	// ReasonsPerSecond bounds how many reasons are written in a second, to all units together.
+	ReasonsPerSecond int
 	// Timeouts of units whose queue names none.
 	Timeouts admission.Timeouts
 	// CheckTimeout is for how long a reserved unit waits for an admission check, if its queue names no time; zero means
 	// for ever.
 	CheckTimeout time.Duration
+	// CheckTimeouts are those of checks of some controllers, by controllerName; others have CheckTimeout.
+	CheckTimeouts map[string]time.Duration
 	// ClaimTimeout is for how long the first unit of a blocking queue claims; zero means until it is admitted.
 	ClaimTimeout time.Duration
+	// PartialAdmission has units admitted with fewer pods than they ask for where they allow it.
+	PartialAdmission bool
 	// TrailingCheck is how long after a change a quota is observed once more: the hook speaks before used moves.
 	TrailingCheck time.Duration
 	// Gather is how long news that can only take room away from jobs wait for others of their kind. Everything else causes
@@ -81,6 +86,9 @@ type Config struct {
 	TotalSettles time.Duration
 	// AuditInterval is how often a leader compares its state with the API objects; zero means only when asked to.
 	AuditInterval time.Duration
+	// AdmissionChecksOff: AdmissionChecks are not followed, and queues that name some reserve nothing. Units for which
+	// quota is reserved already keep it, and the answers that they still get count.
+	AdmissionChecksOff bool
 }
 
 // Options of New. Client, Quotas and Clock are required.
@@ -134,6 +142,7 @@ func (o *Options) complete() error {
 	setDefault(&c.ResyncInterval, 30*time.Second)
 	setDefault(&c.ReportAfter, 5*time.Second)
 	setDefault(&c.ReportEvery, 10*time.Second)
+	setDefault(&c.ReasonsPerSecond, 20)
 	setDefault(&c.RefusedBackoff, 10*time.Second)
 	setDefault(&c.TrailingCheck, 20*time.Millisecond)
 	setDefault(&c.Gather, 20*time.Millisecond)

@@ -162,9 +162,11 @@ func (p *pool) send(ctx context.Context, w *Write) {
 	}
 	request, cancel := context.WithTimeout(w.ctx, p.timeout)
 	start := p.clock.Now()
+	beside := p.busy()
 	r := p.try(request, w)
 	cancel()
-	p.metrics.Observe(metrics.StatusWriteSeconds, p.clock.Since(start).Seconds(), string(w.kind))
+	r.took, r.beside = p.clock.Since(start), beside
+	p.metrics.Observe(metrics.StatusWriteSeconds, r.took.Seconds(), string(w.kind))
 	p.count(r)
 	if r.outcome != admission.OutcomeUnknown || !w.decides() {
 		r.final = true
@@ -180,6 +182,13 @@ func (p *pool) send(ctx context.Context, w *Write) {
 		p.done(r)
 	}
 	go p.again(w, max(backoff(n), r.retryAfter))
+}
+
+// busy is how many writes are under way.
+func (p *pool) busy() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.highBusy + p.lowBusy
 }
 
 // try turns a panic of the client into an unknown outcome.

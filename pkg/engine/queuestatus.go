@@ -55,7 +55,7 @@ const conditionActive = "Active"
 type queueStatuses struct {
 	*env
 	core    *core
-	checks  admissionChecks
+	checks  *admissionChecks
 	writers *writers
 	byName  map[string]*queueStatus
 	// due holds the dirty ones by when they are to be made.
@@ -73,7 +73,7 @@ type queueStatus struct {
 	flight  *Write
 }
 
-func newQueueStatuses(v *env, c *core, checks admissionChecks, w *writers) *queueStatuses {
+func newQueueStatuses(v *env, c *core, checks *admissionChecks, w *writers) *queueStatuses {
 	earlier := func(a, b *queueStatus) int { return cmp.Or(a.at.Compare(b.at), strings.Compare(a.name, b.name)) }
 	return &queueStatuses{
 		env: v, core: c, checks: checks, writers: w, byName: map[string]*queueStatus{}, due: queue.NewTree(earlier),

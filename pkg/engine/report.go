@@ -26,15 +26,15 @@ import (
 // maxReportTries bounds how often a reason is written again after a conflict or an error.
 const maxReportTries = 5
 
-// report is a reason that is to be written into a unit.
+// report is a reason whose writing failed. It is to be tried again at that time.
 type report struct {
-	reason  admission.Reason
-	message string
-	at      time.Time
-	tries   int
+	admission.Saying
+	at    time.Time
+	tries int
 }
 
-// reports are the reasons that wait to be written, by unit.
+// reports are the reasons that are to be written again, by unit. There are no more than were told in the time of a few
+// tries.
 type reports map[string]report
 
 // next is when one of them is due; zero for never.
@@ -56,10 +56,28 @@ func (r reports) take(now time.Time, visit func(key string, x report)) {
 	}
 }
 
-// again has a write that failed tried once more, later each time, unless there is a newer reason.
+// again has a write that failed tried once more, later each time.
 func (r reports) again(now time.Time, key string, w *Write) {
-	if _, newer := r[key]; !newer {
-		r[key] = report{reason: w.reason, message: w.message, at: now.Add(time.Second << w.tries), tries: w.tries + 1}
+	r[key] = report{Saying: w.said, at: now.Add(time.Second << w.tries), tries: w.tries + 1}
+}
+
+// tell has the core say who is to be told why it waits, as many as the pace allows, and writes that.
+func (e *Engine) tell(now time.Time) {
+	p := &e.reasons
+	if p.wanted = (time.Time{}); !e.core.sound() {
+		return
+	}
+	var list []admission.Explain
+	e.core.call("", func(s *admission.State) {
+		p.wanted = s.TellAt(now)
+		if most := p.allowance(now); most > 0 && !p.wanted.IsZero() && !p.wanted.After(now) {
+			list, p.wanted = s.Tell(now, most)
+			p.spend(len(list))
+		}
+	})
+	for i := range list {
+		delete(e.reports, list[i].Unit.Key) // it is older
+		e.writeReport(now, list[i].Unit.Key, report{Saying: list[i].Saying})
 	}
 }
 
@@ -67,43 +85,70 @@ func (r reports) again(now time.Time, key string, w *Write) {
 // is there (I8, I12).
 func (e *Engine) writeReport(now time.Time, key string, x report) {
 	rec := e.units.get(key)
-	if rec == nil || rec.flight != nil || reported(rec.object, x.reason, x.message) {
+	if rec == nil || reported(rec.object, &x.Saying) {
 		return
 	}
-	if x.reason == admission.ReasonInactive && conditionSaysParked(rec.object) {
+	if x.Reason == admission.ReasonInactive && conditionSaysParked(rec.object) {
 		return
 	}
-	var reason admission.Reason
-	e.core.call(key, func(s *admission.State) { reason, _, _ = s.Why(key) })
-	if reason != x.reason {
+	holds := false
+	e.core.call(key, func(s *admission.State) {
+		said, some := s.Says(key)
+		holds = some && said == x.Saying
+	})
+	if rec.flight != nil || !holds {
+		e.unsaid(now, key)
 		return
 	}
-	w := e.writers.unit(rec.object, writeReport, reportStatus(rec.object, x.reason, x.message, now), now)
+	status := reportStatus(rec.object, &x.Saying, now)
+	status["effective"] = effective(rec, rec.object.held)
+	w := e.writers.unit(rec.object, writeReport, status, now)
 	if e.unlawful(w) {
 		return
 	}
-	w.reason, w.message, w.tries = x.reason, x.message, x.tries
+	w.reason, w.said, w.tries = x.Reason, x.Saying, x.tries
 	rec.act().reporting = w
 	e.writers.submit(w)
 }
 
-// reportWritten takes the result of writing a reason. It is tried a few times; if it is lost the reason is told again
-// when it changes.
+// unsaid has the core say again what was not written.
+func (e *Engine) unsaid(now time.Time, key string) {
+	e.core.call(key, func(s *admission.State) { s.Unsaid(now, key) })
+}
+
+// dropReport gives up what was to be written of why a unit waits: it would change the version that a decision is
+// written on.
+func (e *Engine) dropReport(now time.Time, key string, rec *unitRecord) {
+	_, planned := e.reports[key]
+	delete(e.reports, key)
+	if rec.reporting != nil {
+		rec.reporting.cancel()
+		rec.act().reporting = nil
+	} else if !planned {
+		return
+	}
+	e.unsaid(now, key)
+}
+
+// reportWritten takes the result of writing a reason. It is tried a few times. One that the API server refuses is told
+// again when it changes.
 func (e *Engine) reportWritten(now time.Time, rec *unitRecord, r Result) {
 	w := r.write
 	if rec.reporting == w {
 		w.cancel()
 		rec.act().reporting = nil
 	}
-	if r.outcome == admission.OutcomeConfirmed {
+	switch {
+	case r.outcome == admission.OutcomeConfirmed:
 		e.countAttempt("confirmed", w)
-		return
-	}
-	if r.outcome == admission.OutcomeRefused || w.tries >= maxReportTries {
+	case r.outcome == admission.OutcomeRefused:
 		e.countAttempt("refused", w)
-		return
-	}
-	if rec.flight == nil {
+	case rec.flight != nil:
+		e.unsaid(now, rec.object.key())
+	case w.tries >= maxReportTries:
+		e.countAttempt("refused", w)
+		e.unsaid(now, rec.object.key())
+	default:
 		e.reports.again(now, rec.object.key(), w)
 	}
 }
@@ -111,4 +156,16 @@ func (e *Engine) reportWritten(now time.Time, rec *unitRecord, r Result) {
 // conditionSaysParked: the controller has said why the unit is inactive, and says it better.
 func conditionSaysParked(u *unitObject) bool {
 	return u.parkedFor != "" && u.condition(v1alpha1.ConditionQuotaReserved) != nil
+}
+
+// said is what the object says of why the unit waits, or waits for more than it holds; nil if it says nothing.
+func (u *unitObject) said() *admission.Saying {
+	for i := range u.conditions {
+		c := &u.conditions[i]
+		said := admission.Saying{Reason: admission.Reason(c.Reason), Message: c.Message}
+		if about, status := conditionFor(u, said.Reason); c.Type == about && c.Status == status {
+			return sharedSayings.Of(&said)
+		}
+	}
+	return nil
 }

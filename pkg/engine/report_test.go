@@ -21,23 +21,24 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 )
 
 func TestReportsAreTakenWhenTheyAreDue(t *testing.T) {
 	r := reports{}
 	require.True(t, r.next().IsZero())
-	r["b"], r["a"] = report{reason: "Old", at: testStart}, report{at: testStart}
-	r.again(testStart, "b", &Write{reason: "Older"})
-	r.again(testStart, "c", &Write{reason: "Failed", message: "why", tries: 2})
+	r["b"], r["a"] = report{at: testStart}, report{at: testStart}
+	r.again(testStart, "c", &Write{said: admission.Saying{Reason: "Failed", Message: "why"}, tries: 2})
 	require.Equal(t, testStart, r.next())
 	var taken []string
 	take := func(now time.Time) []string {
 		taken = nil
-		r.take(now, func(key string, x report) { taken = append(taken, key+string(x.reason)) })
+		r.take(now, func(key string, x report) { taken = append(taken, key+string(x.Reason)) })
 		return taken
 	}
-	require.Equal(t, []string{"a", "bOld"}, take(testStart), "the newer reason counts")
-	require.Equal(t, report{reason: "Failed", message: "why", tries: 3, at: testStart.Add(4 * time.Second)}, r["c"])
+	require.Equal(t, []string{"a", "b"}, take(testStart))
+	require.Equal(t, report{Saying: admission.Saying{Reason: "Failed", Message: "why"}, tries: 3, at: testStart.Add(4 * time.Second)}, r["c"])
 	require.Empty(t, take(testStart.Add(4*time.Second-1)))
 	require.Equal(t, []string{"cFailed"}, take(testStart.Add(4*time.Second)))
 	require.Empty(t, r)

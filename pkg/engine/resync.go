@@ -40,7 +40,6 @@ func (e *Engine) resync(now time.Time) {
 	e.pods.settle(now)
 	e.dropGhosts(now)
 	e.findMissingConsumers(now)
-	e.findResized(now)
 	e.pods.freeIdle(true)
 }
 
@@ -61,25 +60,6 @@ func (e *Engine) dropGhosts(now time.Time) {
 		if rec != nil && !e.sources.hasUnit(key) {
 			e.forgetUnit(now, key, rec)
 		}
-	}
-}
-
-// findResized has it taken back that units wait for more than they hold, where they do not any more and nothing was
-// written because of that.
-func (e *Engine) findResized(now time.Time) {
-	if !e.leading {
-		return
-	}
-	for _, key := range e.units.holders() {
-		rec := e.units.get(key)
-		if _, planned := e.reports[key]; planned || reported(rec.object, "", "") {
-			continue
-		}
-		e.core.call(key, func(s *admission.State) {
-			if reason, _, ok := s.Why(key); ok && reason == "" {
-				e.reports[key] = report{at: now}
-			}
-		})
 	}
 }
 

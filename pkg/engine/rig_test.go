@@ -364,13 +364,20 @@ func newRig(t *testing.T, quotas *fakeQuotas) *rig {
 	return rigOn(t, newFakeAPI(t), quotas, clocktesting.NewFakeClock(testStart))
 }
 
-// rigOn is another process on the same API.
-func rigOn(t *testing.T, api *fakeAPI, quotas *fakeQuotas, clock *clocktesting.FakeClock) *rig {
+// rigOn is another process on the same API, perhaps with another configuration.
+func rigOn(
+	t *testing.T, api *fakeAPI, quotas *fakeQuotas, clock *clocktesting.FakeClock, configure ...func(*Config),
+) *rig {
 	t.Helper()
 	predicate, err := jobs.NewPredicate(jobs.DefaultManagedJobs())
 	require.NoError(t, err)
 	r := &rig{t: t, api: api, quotas: quotas, clock: clock, metrics: metrics.New()}
+	config := Config{PartialAdmission: true}
+	for _, f := range configure {
+		f(&config)
+	}
 	r.engine = drive(t, Options{
+		Config: config,
 		Client: api.rest, Metadata: metadataOf{api.client}, Quotas: quotas, Clock: clock,
 		Predicate: predicate, Metrics: r.metrics,
 		Submit: func(w *Write) { r.submitted = append(r.submitted, w) },

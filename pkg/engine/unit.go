@@ -85,14 +85,16 @@ type unitHistory struct {
 	maximumExecution, executed time.Duration
 	// gangGroup are the gangs that are admitted together, and gangs those of this unit; see v1alpha1.AnnotationGangGroup.
 	gangGroup, gangs string
+	// sizes in which it may be admitted; nil is one.
+	sizes *admission.Sizes
 	// parkedFor is why the controller made the unit inactive; empty if it did not. While the unit waits the controller
 	// writes the reason itself.
 	parkedFor admission.Reason
-	// wasAsked: the object has answers of admission checks. checks are those of the present reservation.
-	// updates is what they asked to write into pods, as text, by check.
-	wasAsked bool
-	checks   *admission.CheckAnswers
-	updates  []checkUpdates
+	// wasAsked: the object has answers of admission checks. checks are those of the present reservation. askedWrites:
+	// some asked to write into pods. retried is how often they had the unit tried again, by check.
+	wasAsked, askedWrites bool
+	checks                *admission.CheckAnswers
+	retried               map[string]int32
 
 	invalid        admission.Reason
 	invalidMessage string
@@ -104,7 +106,8 @@ var noHistory = &unitHistory{}
 
 func (h *unitHistory) empty() bool {
 	return h.neverHeld() && h.message == "" && h.maximumExecution == 0 && h.heartbeat.IsZero() && h.gangGroup == "" &&
-		len(h.conditions) == 0 && h.parkedFor == "" && h.invalid == "" && h.invalidMessage == "" && !h.panicked
+		len(h.conditions) == 0 && h.sizes == nil && h.parkedFor == "" && h.invalid == "" && h.invalidMessage == "" &&
+		!h.panicked
 }
 
 func (h *unitHistory) neverHeld() bool {
@@ -134,6 +137,15 @@ type podSetTotal struct {
 	name  string
 	count int64
 	total resources.List
+	// least number of pods that the job can do with; count where it does not say.
+	least int64
+}
+
+// shrink leaves so many of the pods.
+func (s *podSetTotal) shrink(count int64) {
+	if count < s.count {
+		s.total, s.count, s.least = s.total.Part(count, s.count), count, min(s.least, count)
+	}
 }
 
 func (u *unitObject) key() string { return u.path }
@@ -291,9 +303,14 @@ func sharedPriority(n *int32) *int32 {
 var (
 	// sharedMessages are those that were seen lately.
 	sharedMessages = intern.NewPool(maphash.String, func(a, b string) bool { return a == b })
+	sharedSayings  = intern.NewPool(hashSaying, func(a, b *admission.Saying) bool { return *a == *b })
 	sharedLists    = intern.NewPool(hashList, resources.List.Same)
 	sharedSets     = intern.NewPool(hashSets, sameSets)
 )
+
+func hashSaying(seed maphash.Seed, said *admission.Saying) uint64 {
+	return maphash.Comparable(seed, *said)
+}
 
 func hashList(seed maphash.Seed, list resources.List) uint64 {
 	var h maphash.Hash
@@ -307,7 +324,7 @@ func hashSets(seed maphash.Seed, sets []podSetTotal) uint64 {
 	h.SetSeed(seed)
 	for i := range sets {
 		_, _ = h.WriteString(sets[i].name)
-		maphash.WriteComparable(&h, sets[i].count)
+		maphash.WriteComparable(&h, [2]int64{sets[i].count, sets[i].least})
 		addList(&h, sets[i].total)
 	}
 	return h.Sum64()
@@ -322,6 +339,6 @@ func addList(h *maphash.Hash, list resources.List) {
 
 func sameSets(a, b []podSetTotal) bool {
 	return slices.EqualFunc(a, b, func(x, y podSetTotal) bool {
-		return x.name == y.name && x.count == y.count && x.total.Same(y.total)
+		return x.name == y.name && x.count == y.count && x.least == y.least && x.total.Same(y.total)
 	})
 }

@@ -21,6 +21,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,11 +65,11 @@ type Write struct {
 	borrows bool
 	// held is what a resize writes that the unit holds.
 	held resources.List
-	// message and tries belong to the writing of a reason.
-	message string
-	tries   int
-	ctx     context.Context //nolint:containedctx // ends with the unit or with the process, whichever is first
-	cancel  context.CancelFunc
+	// said and tries belong to the writing of a reason.
+	said   admission.Saying
+	tries  int
+	ctx    context.Context //nolint:containedctx // ends with the unit or with the process, whichever is first
+	cancel context.CancelFunc
 }
 
 // decides says whether the write carries a decision: then its outcome must become known.
@@ -104,6 +105,10 @@ type Result struct {
 	// retryAfter is what the server asks for.
 	retryAfter time.Duration
 	final      bool // for unknown outcomes: nothing further follows
+	// took is how long the attempt took, beside how many others one was under way, itself included; zero where nobody
+	// measured.
+	took   time.Duration
+	beside int
 }
 
 // data of the merge patch. The resource version makes the request idempotent: it applies at most once (I3). The UID
@@ -228,8 +233,11 @@ const lentMessage = "; part of it is beyond the runtime of its quota, " +
 
 // admitStatus is what an admission writes.
 func admitStatus(u *unitObject, d *admission.Admit, now time.Time) map[string]any {
-	at, attempt, request := metav1.NewTime(now), d.Attempt, d.Request
-	reserved := "quota is reserved: " + request.String()
+	at, attempt := metav1.NewTime(now), d.Attempt
+	reserved := "quota is reserved: " + d.Request.String()
+	if d.Counts != nil {
+		reserved = fmt.Sprintf("quota is reserved for %d of %d pods: %s", d.Pods, u.pods, d.Request)
+	}
 	if d.Borrows {
 		reserved += lentMessage
 	}
@@ -253,7 +261,7 @@ func admitStatus(u *unitObject, d *admission.Admit, now time.Time) map[string]an
 	status := map[string]any{
 		"phase":            string(phase),
 		"attempts":         attempt,
-		"admissions":       admissionsOf(u, request, u.pods),
+		"admissions":       admissionsOf(u.admittedSets(d.Counts), d.Request, d.Pods),
 		"lastAllocateTime": at,
 		"lastUpdateTime":   at,
 		"conditions":       conditions,
@@ -309,25 +317,37 @@ func resizeStatus(u *unitObject, d *admission.Resize, now time.Time) map[string]
 		})
 	}
 	return map[string]any{
-		"admissions":     admissionsOf(u, d.Held, d.Pods),
+		"admissions":     admissionsOf(u.sets, d.Held, d.Pods),
 		"lastUpdateTime": metav1.NewTime(now),
 		"conditions":     withConditions(u, now, set...),
 	}
 }
 
-// admissionsOf names what is held, for so many pods, by pod set where the pod sets add up to it, else as a whole.
-func admissionsOf(u *unitObject, held resources.List, pods int64) []v1alpha1.Admission {
-	sum := resources.List{}
-	for _, set := range u.sets {
-		sum = sum.Add(set.total)
+// admittedSets are the pod sets with so many pods each, or whole.
+func (u *unitObject) admittedSets(counts []int64) []podSetTotal {
+	if len(counts) != len(u.sets) {
+		return u.sets
 	}
-	if len(u.sets) == 0 || pods != u.pods || !sum.Equal(held) {
+	sets := slices.Clone(u.sets)
+	for i := range sets {
+		sets[i].shrink(counts[i])
+	}
+	return sets
+}
+
+// admissionsOf names what is held, for so many pods, by pod set where the pod sets add up to it, else as a whole.
+func admissionsOf(sets []podSetTotal, held resources.List, pods int64) []v1alpha1.Admission {
+	sum, count := resources.List{}, int64(0)
+	for _, set := range sets {
+		sum, count = sum.Add(set.total), count+set.count
+	}
+	if len(sets) == 0 || pods != count || !sum.Equal(held) {
 		return []v1alpha1.Admission{{
 			Name: v1alpha1.DefaultRequirementPodSet, Replicas: max(pods, 1), Resources: resourceList(held),
 		}}
 	}
-	admissions := make([]v1alpha1.Admission, 0, len(u.sets))
-	for _, set := range u.sets {
+	admissions := make([]v1alpha1.Admission, 0, len(sets))
+	for _, set := range sets {
 		admissions = append(admissions, v1alpha1.Admission{
 			Name: set.name, Replicas: set.count, Resources: resourceList(set.total),
 		})
@@ -404,16 +424,15 @@ func conditionFor(u *unitObject, reason admission.Reason) (conditionType string,
 }
 
 // reportStatus is what saying why a unit waits writes. An admitted unit without a reason waits for nothing.
-func reportStatus(u *unitObject, reason admission.Reason, message string, now time.Time) map[string]any {
-	message = shorten(message)
-	about := metav1.Condition{Reason: string(reason), Message: message}
-	about.Type, about.Status = conditionFor(u, reason)
-	if reason == "" {
+func reportStatus(u *unitObject, said *admission.Saying, now time.Time) map[string]any {
+	about := metav1.Condition{Reason: string(said.Reason), Message: said.Message}
+	about.Type, about.Status = conditionFor(u, said.Reason)
+	if said.Reason == "" {
 		about.Status, about.Reason, about.Message = metav1.ConditionFalse, "NotNeeded", "no more is asked for than is held"
 	}
 	status := map[string]any{
 		"lastUpdateTime": metav1.NewTime(now),
-		"message":        message,
+		"message":        said.Message,
 		"conditions":     withConditions(u, now, about),
 	}
 	if u.phase == admission.PhaseNone || u.phase == admission.PhasePreempted {
@@ -435,11 +454,11 @@ func withConditions(u *unitObject, now time.Time, set ...metav1.Condition) []met
 }
 
 // reported says whether the object says this already.
-func reported(u *unitObject, reason admission.Reason, message string) bool {
-	about, status := conditionFor(u, reason)
+func reported(u *unitObject, said *admission.Saying) bool {
+	about, status := conditionFor(u, said.Reason)
 	c := u.condition(about)
-	if reason == "" {
+	if said.Reason == "" {
 		return c == nil || c.Status != status
 	}
-	return c != nil && c.Status == status && c.Reason == string(reason) && c.Message == shorten(message)
+	return c != nil && c.Status == status && c.Reason == string(said.Reason) && c.Message == said.Message
 }

@@ -226,6 +226,12 @@ func (k *Kind) paths() []Path {
 		if s.computed != nil {
 			from = append(from, s.computed.reads...)
 		}
+		if p := s.partial; p != nil {
+			from = append(append(from, sources(p.least)...), p.field, p.each, p.along)
+			for _, key := range p.annotations {
+				paths = append(paths, Path{"metadata", "annotations", key})
+			}
+		}
 		for _, from := range from {
 			switch {
 			case len(from.path) == 0:
@@ -252,6 +258,9 @@ func (k *Kind) expressions() []*expression {
 	}
 	for i := range k.sets {
 		all = append(all, k.sets[i].when, k.sets[i].later)
+		if p := k.sets[i].partial; p != nil {
+			all = append(all, p.when, p.unless, p.alongWhen)
+		}
 		for j := range k.sets[i].adds {
 			all = append(all, k.sets[i].adds[j].when)
 		}

@@ -250,8 +250,37 @@ func (c *compiler) podSet(at *field.Path, r *PodSetRule) podSetRule {
 	}
 	s.count = c.counts(at.Child("count"), r.Count)
 	s.minCount = c.counts(at.Child("minCount"), r.MinCount)
+	s.partial = c.partial(at.Child("partial"), r.Partial, &s)
 	s.later = c.expression(at.Child("later"), r.Later, cel.BoolType)
 	return s
+}
+
+func (c *compiler) partial(at *field.Path, r *PartialRule, s *podSetRule) *partialRule {
+	if r == nil {
+		return nil
+	}
+	p := &partialRule{
+		when:   c.expression(at.Child("when"), r.When, cel.BoolType),
+		unless: c.expression(at.Child("unless"), r.Unless, cel.BoolType), annotations: r.Annotations,
+		least: c.counts(at.Child("minCount"), r.MinCount), field: c.source(at.Child("field"), r.Field),
+		each: c.source(at.Child("each"), r.Each), along: c.source(at.Child("along"), r.Along),
+		alongWhen: c.expression(at.Child("alongWhen"), r.AlongWhen, cel.BoolType),
+	}
+	if len(p.least) == 0 {
+		p.least = s.minCount
+	}
+	if len(p.least)+len(p.annotations) == 0 {
+		c.errs = append(c.errs, field.Required(at.Child("minCount"), "or annotations"))
+	}
+	for i, key := range r.Annotations {
+		for _, problem := range validation.IsQualifiedName(key) {
+			c.invalid(at.Child("annotations").Index(i), key, problem)
+		}
+	}
+	c.required(at.Child("field"), r.Field)
+	c.writable(at.Child("field"), s, p.field)
+	c.writable(at.Child("along"), s, p.along)
+	return p
 }
 
 // template reads where the template of the pods is, and where their labels and annotations are written.

@@ -117,6 +117,8 @@ type PodSetRule struct {
 	// where the fields of one of its terms are not there, it is Count.
 	Count    []CountRule `json:"count"`
 	MinCount []CountRule `json:"minCount,omitempty"`
+	// Partial says how the job may be admitted with fewer of these pods. Absent, it may not.
+	Partial *PartialRule `json:"partial,omitempty"`
 	// Later, an expression, is true where the operator makes these pods once others of the job run: they are in no gang.
 	Later string `json:"later,omitempty"`
 	// Template is the path of the pod template, from Path. Several are tried in their order: the first that is there.
@@ -129,6 +131,25 @@ type PodSetRule struct {
 	// job. Absent are those of the template.
 	Labels      string `json:"labels,omitempty"`
 	Annotations string `json:"annotations,omitempty"`
+}
+
+// PartialRule is for pods of which a job may be admitted with fewer than Count: with how few, and where the number is
+// written that it gets. Fields are as those of a CountRule.
+type PartialRule struct {
+	// When, an expression, is true of a job that may be; absent, every one may that says with how few. Unless is true of
+	// one that may not be.
+	When   string `json:"when,omitempty"`
+	Unless string `json:"unless,omitempty"`
+	// Annotations of the job hold the least number of pods; the first that is there counts. Else it is MinCount, or that
+	// of the pod set where that is absent.
+	Annotations []string    `json:"annotations,omitempty"`
+	MinCount    []CountRule `json:"minCount,omitempty"`
+	// Field gets the number that is admitted, divided by what Each holds; absent is one.
+	Field string `json:"field"`
+	Each  string `json:"each,omitempty"`
+	// Along is a field that gets the same number if it has the same as Field, and AlongWhen, an expression, is true.
+	Along     string `json:"along,omitempty"`
+	AlongWhen string `json:"alongWhen,omitempty"`
 }
 
 // AddRule is what an operator puts into pods. Of the containers nothing but name, restart policy and resources matters.

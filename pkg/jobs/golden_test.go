@@ -67,6 +67,7 @@ type setReading struct {
 	Name    string              `json:"name"`
 	Count   int32               `json:"count"`
 	Least   *int32              `json:"minCount,omitempty"`
+	Partial *int32              `json:"partial,omitempty"`
 	Request corev1.ResourceList `json:"request"`
 }
 
@@ -88,7 +89,7 @@ func read(t *testing.T, kind *Kind, job *unstructured.Unstructured) reading {
 	for i := range sets {
 		request, err := (&Creation{}).Request(sets[i].Template)
 		require.NoError(t, err)
-		r.PodSets = append(r.PodSets, setReading{sets[i].Name, sets[i].Count, sets[i].MinCount, request})
+		r.PodSets = append(r.PodSets, setReading{sets[i].Name, sets[i].Count, sets[i].MinCount, sets[i].Least, request})
 	}
 	pods := int64(0)
 	sizes := make([]PodSetSize, len(sets))

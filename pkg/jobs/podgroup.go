@@ -99,7 +99,9 @@ func PodGroup(pods []*corev1.Pod) (*unstructured.Unstructured, error) {
 	group.SetCreationTimestamp(first.CreationTimestamp)
 	group.SetLabels(first.Labels)
 	annotations := maps.Clone(first.Annotations)
-	for _, ours := range []string{v1alpha1.AnnotationSuspendedBy, v1alpha1.AnnotationTemplateAdditions} {
+	for _, ours := range []string{
+		v1alpha1.AnnotationSuspendedBy, v1alpha1.AnnotationTemplateAdditions, v1alpha1.AnnotationWholeCounts,
+	} {
 		delete(annotations, ours) // no pod has them of us
 	}
 	group.SetAnnotations(annotations)

@@ -38,6 +38,8 @@ type PodSet struct {
 	// is Count.
 	Count    int32
 	MinCount *int32
+	// Least number of pods that the job may be admitted with, nil if that is Count.
+	Least    *int32
 	Template *corev1.PodTemplateSpec
 	// Raw is the template as the job has it, as JSON.
 	Raw []byte
@@ -51,6 +53,7 @@ type podSetRule struct {
 	name            string
 	nameField       Path
 	count, minCount []countTerm
+	partial         *partialRule
 	later           *expression
 	templates       []Path
 	computed        *computedTemplate
@@ -234,6 +237,9 @@ func (k *Kind) PodSets(job *unstructured.Unstructured) ([]PodSet, error) {
 func (s *podSetAt) read() (PodSet, error) {
 	set := PodSet{Name: s.set}
 	if err := s.readCounts(&set); err != nil {
+		return set, err
+	}
+	if err := s.readPartial(&set); err != nil {
 		return set, err
 	}
 	value, err := s.readTemplate()

@@ -41,6 +41,8 @@ func TestANamespaceReadsNothingOfOthers(t *testing.T) {
 		"/namespaces/a/localqueues/shared/waitingunits":  {[]string{"u0001", "u0005", `"position":6`}, nil},
 		"/namespaces/a/localquotas":                      {[]string{"quota"}, []string{"other"}},
 		"/namespaces/a/localquotas/quota":                {[]string{"quota"}, nil},
+		"/namespaces/a/localquotas/quota/units":          {[]string{"running", `"held":{"cpu":"4"}`, "u0001", `"phase":"Enqueued"`}, nil},
+		"/namespaces/b/localquotas/quota/units":          {[]string{"u0000", "secret", `"held":{"cpu":"4"}`}, []string{"u0001", "running", `"a"`}},
 		"/namespaces/b/localqueues/shared/waitingunits":  {[]string{"u0000"}, []string{"u0001", `"a"`}},
 		"/queues/shared/waitingunits":                    {[]string{"u0000", "u0001", `"b"`}, nil},
 		"/quotas/quota/units":                            {[]string{"u0000", "u0001", "secret", "running"}, nil},
@@ -65,7 +67,7 @@ func TestANamespaceReadsNothingOfOthers(t *testing.T) {
 	for _, path := range []string{
 		"/namespaces/a/units/u0000", "/namespaces/a/units/secret", "/namespaces/a/localqueues/theirs",
 		"/namespaces/a/localqueues/theirs/waitingunits", "/namespaces/a/localquotas/other",
-		"/namespaces/a/units/u0000/full",
+		"/namespaces/a/units/u0000/full", "/namespaces/a/localquotas/other/units",
 	} {
 		require.Equal(t, http.StatusNotFound, call(t, h, http.MethodGet, base+path, "u", nil).Code, path)
 	}

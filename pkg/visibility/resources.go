@@ -38,6 +38,7 @@ func resourcesOf(r *Reader) map[string]rest.Storage {
 		"localqueues":              localQueues(r),
 		"localqueues/waitingunits": localWaitingUnits(r),
 		"localquotas":              localQuotas(r),
+		"localquotas/units":        unitsOfLocalQuota(r),
 	}
 }
 
@@ -110,6 +111,15 @@ func unitsOfQuota(r *Reader) *pages {
 		items: &v1alpha1.UnitList{},
 		get: func(ctx context.Context, _, name string, page placesPage) (runtime.Object, error) {
 			return object(r.UnitsOfQuota(ctx, name, page))
+		},
+	}
+}
+
+func unitsOfLocalQuota(r *Reader) *pages {
+	return &pages{
+		items: &v1alpha1.UnitList{},
+		get: func(ctx context.Context, namespace, name string, page placesPage) (runtime.Object, error) {
+			return object(r.UnitsOfLocalQuota(ctx, namespace, name, page))
 		},
 	}
 }

@@ -82,6 +82,7 @@ func TestDiscovery(t *testing.T) {
 		"localqueues":              {"LocalQueue", true, "get,list"},
 		"localqueues/waitingunits": {"WaitingUnitList", true, "get"},
 		"localquotas":              {"LocalQuota", true, "get,list"},
+		"localquotas/units":        {"UnitList", true, "get"},
 	}, got)
 	openAPI := call(t, h, http.MethodGet, "/openapi/v3"+base, "admin", nil)
 	require.Equal(t, http.StatusOK, openAPI.Code)
@@ -106,6 +107,7 @@ func TestWhoMayAsk(t *testing.T) {
 		"/namespaces/a/units/u0001/full":              "u get a units full u0001",
 		"/namespaces/a/localqueues/q/waitingunits":    "u get a localqueues waitingunits q",
 		"/namespaces/a/localquotas":                   "u list a localquotas  ",
+		"/namespaces/a/localquotas/q/units":           "u get a localquotas units q",
 		"/queues/shared/waitingunits?limit=1&offset=": "u get  queues waitingunits shared",
 	} {
 		asked = nil

@@ -48,6 +48,35 @@ func (r *Reader) UnitsOfQuota(ctx context.Context, quota string, page placesPage
 	return unitList(&a, page.meta(len(a.value.list), a.value.rest)), nil
 }
 
+// UnitsOfLocalQuota are the same of a quota that units of a namespace use: who holds it. Of the units of others it has
+// what they hold and ask for, and whether they wait.
+func (r *Reader) UnitsOfLocalQuota(
+	ctx context.Context, namespace, quota string, page placesPage,
+) (*v1alpha1.UnitList, error) {
+	a, err := ask(ctx, r, func(v engine.View) (some[engine.UnitRow], bool) {
+		if _, exists := v.Quota(quota); !exists || !v.UsesQuota(namespace, quota) {
+			return some[engine.UnitRow]{}, false
+		}
+		rows, all := v.UnitsOf(quota, page.skip, page.limit)
+		return some[engine.UnitRow]{rows, all}, true
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case !a.found:
+		return nil, notFound("localquotas", quota)
+	}
+	list := unitList(&a, page.meta(len(a.value.list), a.value.rest))
+	for i := range list.Items {
+		if u := &list.Items[i]; u.Namespace != namespace {
+			*u = v1alpha1.Unit{Status: v1alpha1.UnitStatus{
+				Phase: u.Status.Phase, Quota: quota, Requested: u.Status.Requested, Held: u.Status.Held,
+			}}
+		}
+	}
+	return list, nil
+}
+
 // Units are the units of a namespace, by name.
 func (r *Reader) Units(ctx context.Context, namespace string, page namesPage) (*v1alpha1.UnitList, error) {
 	a, err := ask(ctx, r, func(v engine.View) (some[engine.UnitRow], bool) {

@@ -63,7 +63,7 @@ func TestTreeOfQuotas(t *testing.T) {
 	c.waitPhase(t, ns, "second", schedulingv1alpha1.PhaseRunning)
 	c.create(t, newJob(ns, "third", ofQuota("tree-b")))
 	message := c.waitReason(t, ns, "third", "QuotaExceeded")
-	require.Contains(t, message, "koord-queue/max-jobs")
+	require.Contains(t, message, "as many admitted jobs as it may have")
 	require.Contains(t, message, "tree-root")
 	c.waitDone(t, ns, 3, soon)
 

@@ -28,8 +28,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
 )
 
 func (c *cluster) patchQueue(t *testing.T, name, patch string) {
@@ -126,4 +128,74 @@ func TestTheOwnerSuspendsAJob(t *testing.T) {
 	c.patchJob(t, ns, "mine", `{"metadata":{"annotations":{"koord-queue/hold":"false"}}}`)
 	c.waitPhase(t, ns, "mine", schedulingv1alpha1.PhaseRunning)
 	require.NotContains(t, c.job(t, ns, "mine").Annotations, schedulingv1alpha1.AnnotationHold)
+}
+
+// Either process is killed between the end of a time and what follows from it: the job gives its quota back once, the
+// next one has it, and afterwards the first has its turn again.
+func TestAProcessIsKilledAmidATimeout(t *testing.T) {
+	c := sharedCluster(t)
+	for _, component := range []controlplane.Component{controlplane.Scheduler, controlplane.Controller} {
+		ns := c.namespace(t, "killed-amid-timeout-"+string(component))
+		c.quota(t, ns, ns, 2, 2)
+		c.patchQueue(t, ns, `{"spec":{"timeouts":{"unboundSeconds":3}}}`)
+		watch := observe(t, c, map[string]int{ns: 2})
+		c.create(t, newJob(ns, "nowhere", suspended, ofQuota(ns), cpu("2"), func(j *batchv1.Job) {
+			j.Spec.Template.Spec.NodeSelector = map[string]string{"no": "node"}
+		}))
+		c.waitPhase(t, ns, "nowhere", schedulingv1alpha1.PhaseDequeued)
+		c.create(t, newJob(ns, "next", suspended, ofQuota(ns), cpu("2"), runs(2*time.Second)))
+		require.Eventually(t, func() bool { return len(c.podsOf(t, ns, "nowhere")) == 1 }, soon, pace)
+		require.NoError(t, c.Kill(component))
+		if component == controlplane.Controller {
+			// The scheduler takes the admission back meanwhile, and nobody is there to suspend the job.
+			c.waitPhase(t, ns, "nowhere", schedulingv1alpha1.PhaseTimeoutBackoff)
+			require.False(t, *c.job(t, ns, "nowhere").Spec.Suspend)
+		}
+		require.NoError(t, c.Restart(t.Context(), component))
+		c.waitPhase(t, ns, "nowhere", schedulingv1alpha1.PhaseTimeoutBackoff)
+		require.Eventually(t, func() bool { return *c.job(t, ns, "nowhere").Spec.Suspend }, soon, pace)
+		c.waitPhase(t, ns, "next", schedulingv1alpha1.PhaseSucceed)
+		require.Len(t, c.podsOf(t, ns, "next"), 1, "it ran once (I3)")
+		u := c.unit(t, ns, "nowhere")
+		require.EqualValues(t, 1, *u.Status.RequeueState.Count)
+		require.Empty(t, u.Status.Admissions)
+		require.EqualValues(t, 1, u.Status.Attempts)
+		watch.clean(t, map[string]int{ns + "/nowhere": 0, ns + "/next": 1})
+	}
+}
+
+// Either process is killed while a job that grows gets more: it gets it once, and what others hold is not touched.
+func TestAProcessIsKilledAmidAResize(t *testing.T) {
+	c := sharedCluster(t)
+	for _, component := range []controlplane.Component{controlplane.Scheduler, controlplane.Controller} {
+		ns := c.namespace(t, "killed-amid-resize-"+string(component))
+		c.quota(t, ns, ns, 4, 4)
+		watch := observe(t, c, map[string]int{ns: 4})
+		c.create(t, newJob(ns, "grower", suspended, ofQuota(ns), cpu("1"), runs(time.Hour), func(j *batchv1.Job) {
+			j.Spec.Parallelism, j.Spec.Completions = ptr.To[int32](1), ptr.To[int32](6)
+		}), newJob(ns, "other", suspended, ofQuota(ns), cpu("2"), runs(time.Hour)))
+		c.waitPhase(t, ns, "grower", schedulingv1alpha1.PhaseRunning)
+		c.waitPhase(t, ns, "other", schedulingv1alpha1.PhaseRunning)
+		c.patchJob(t, ns, "grower", `{"spec":{"parallelism":3}}`)
+		require.NoError(t, c.Kill(component))
+		require.Eventually(t, func() bool { return len(c.podsOf(t, ns, "grower")) == 3 }, soon, pace)
+		require.NoError(t, c.Restart(t.Context(), component))
+		waits := func() bool {
+			pending := meta.FindStatusCondition(c.unit(t, ns, "grower").Status.Conditions,
+				schedulingv1alpha1.ConditionResizePending)
+			return pending != nil && pending.Status == metav1.ConditionTrue
+		}
+		require.Eventually(t, waits, soon, pace)
+		require.Equal(t, 1, c.bound(t, ns, "grower"), "there is room for one more, and it waits for two")
+		require.NoError(t, c.Kill(component))
+		watch.atMost(ns, 5)
+		c.setQuotaMax(t, ns, ns, 5)
+		require.NoError(t, c.Restart(t.Context(), component))
+		require.Eventually(t, func() bool { return c.bound(t, ns, "grower") == 3 }, soon, pace)
+		require.EqualValues(t, 3, c.unit(t, ns, "grower").Status.Admissions[0].Replicas)
+		require.EqualValues(t, 1, c.unit(t, ns, "grower").Status.Attempts)
+		require.Equal(t, 1, c.bound(t, ns, "other"))
+		require.False(t, waits())
+		watch.clean(t, map[string]int{ns + "/grower": 3, ns + "/other": 1})
+	}
 }

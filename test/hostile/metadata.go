@@ -45,6 +45,10 @@ var metadata = []field{
 	{[]string{"metadata", "annotations", v1alpha1.AnnotationMaxExecutionTime}, []any{"1", "0", "-1", "99999999999", "x"}},
 	{[]string{"metadata", "annotations", v1alpha1.AnnotationParkedReason}, texts},
 	{[]string{"metadata", "annotations", v1alpha1.AnnotationTemplateAdditions}, forgedRecords},
+	{[]string{"metadata", "annotations", v1alpha1.AnnotationMinParallelism}, []any{"1", "0", "-1", "2147483648", "x"}},
+	{[]string{"metadata", "annotations", v1alpha1.AnnotationPartialAdmission}, []any{"true", "x"}},
+	{[]string{"metadata", "annotations", v1alpha1.AnnotationWholeCounts}, []any{
+		`{"main":{"whole":2147483647,"now":1}}`, `{"h":{"whole":-1,"now":-2,"along":true}}`, `{`, `[]`, `null`}},
 	{[]string{"metadata", "annotations", "gang.scheduling.koordinator.sh/name"}, texts},
 	{[]string{"metadata", "annotations", "gang.scheduling.koordinator.sh/min-available"}, []any{
 		"0", "-1", "2147483648", "x"}},

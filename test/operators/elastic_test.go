@@ -57,7 +57,9 @@ var elasticKinds = []elastic{
 		// Its scaler is on, and names the workers that go.
 		kind: "raycluster", replicas: "/spec/workerGroupSpecs/0/replicas", workers: "small-group",
 		leave: "/spec/workerGroupSpecs/0/scaleStrategy",
-		make:  func(*unstructured.Unstructured) {},
+		make: func(job *unstructured.Unstructured) {
+			job.SetAnnotations(map[string]string{v1alpha1.AnnotationPartialAdmission: "true"})
+		},
 	},
 }
 

@@ -17,6 +17,8 @@ limitations under the License.
 package v1
 
 import (
+	"maps"
+
 	"k8s.io/apimachinery/pkg/conversion"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
@@ -52,6 +54,7 @@ func toInternal(in *JobQueueArgs, out *config.JobQueueArgs) {
 	out.ItemsInStatus = *in.ItemsInStatus
 	out.ExplainAfter = *in.ExplainAfter
 	out.ExplainEvery = *in.ExplainEvery
+	out.ReasonsPerSecond = *in.ReasonsPerSecond
 	out.ResyncInterval = *in.ResyncInterval
 	out.AuditInterval = *in.AuditInterval
 	out.UnknownJobs = config.UnknownJobsPolicy(*in.UnknownJobs)
@@ -63,12 +66,14 @@ func toInternal(in *JobQueueArgs, out *config.JobQueueArgs) {
 	out.PodsReadyTimeout = *in.PodsReadyTimeout
 	out.RecoveryTimeout = *in.RecoveryTimeout
 	out.CheckTimeout = *in.CheckTimeout
+	out.ProvisioningTimeout = *in.ProvisioningTimeout
 	out.ClaimTimeout = *in.ClaimTimeout
 	out.ManagedJobsConfigMap = config.ObjectName(*in.ManagedJobsConfigMap)
 	out.Visibility = config.Visibility{
 		BindAddress: *in.Visibility.BindAddress, Port: *in.Visibility.Port, CertDir: *in.Visibility.CertDir,
 	}
 	out.InsecureVisibility = *in.InsecureVisibility
+	out.FeatureGates = in.FeatureGates
 }
 
 func fromInternal(in *config.JobQueueArgs, out *JobQueueArgs) {
@@ -81,6 +86,7 @@ func fromInternal(in *config.JobQueueArgs, out *JobQueueArgs) {
 	out.ItemsInStatus = ptr.To(in.ItemsInStatus)
 	out.ExplainAfter = ptr.To(in.ExplainAfter)
 	out.ExplainEvery = ptr.To(in.ExplainEvery)
+	out.ReasonsPerSecond = ptr.To(in.ReasonsPerSecond)
 	out.ResyncInterval = ptr.To(in.ResyncInterval)
 	out.AuditInterval = ptr.To(in.AuditInterval)
 	out.UnknownJobs = ptr.To(string(in.UnknownJobs))
@@ -92,6 +98,7 @@ func fromInternal(in *config.JobQueueArgs, out *JobQueueArgs) {
 	out.PodsReadyTimeout = ptr.To(in.PodsReadyTimeout)
 	out.RecoveryTimeout = ptr.To(in.RecoveryTimeout)
 	out.CheckTimeout = ptr.To(in.CheckTimeout)
+	out.ProvisioningTimeout = ptr.To(in.ProvisioningTimeout)
 	out.ClaimTimeout = ptr.To(in.ClaimTimeout)
 	out.ManagedJobsConfigMap = ptr.To(ObjectName(in.ManagedJobsConfigMap))
 	out.Visibility = &Visibility{
@@ -99,4 +106,5 @@ func fromInternal(in *config.JobQueueArgs, out *JobQueueArgs) {
 		CertDir: ptr.To(in.Visibility.CertDir),
 	}
 	out.InsecureVisibility = ptr.To(in.InsecureVisibility)
+	out.FeatureGates = maps.Clone(in.FeatureGates)
 }

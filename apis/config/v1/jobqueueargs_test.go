@@ -63,6 +63,7 @@ func TestDefaultsAreCompleteAndValid(t *testing.T) {
 		ItemsInStatus:          100,
 		ExplainAfter:           seconds(5),
 		ExplainEvery:           seconds(10),
+		ReasonsPerSecond:       20,
 		ResyncInterval:         seconds(30),
 		AuditInterval:          seconds(300),
 		UnknownJobs:            config.UnknownJobsGate,
@@ -70,6 +71,7 @@ func TestDefaultsAreCompleteAndValid(t *testing.T) {
 		ProtectReservedQuota:   true,
 		UnboundTimeout:         seconds(1800),
 		CheckTimeout:           seconds(1800),
+		ProvisioningTimeout:    seconds(6 * 3600),
 		IdleReservationTimeout: seconds(600),
 		ManagedJobsConfigMap:   config.ObjectName{Namespace: "koord-queue", Name: "koord-jobqueue-managed-jobs"},
 		Visibility:             config.Visibility{BindAddress: "0.0.0.0"},
@@ -79,7 +81,8 @@ func TestDefaultsAreCompleteAndValid(t *testing.T) {
 func TestWhatIsWrittenIsKept(t *testing.T) {
 	args, err := decode(t, "protectReservedQuota: false\nallowBuiltinQuotas: true\nitemsInStatus: 1\nunknownJobs: Pass\n"+
 		"managedJobsConfigMap: {name: mine}\nexplainAfter: 1ms\nauditInterval: 0s\nunboundTimeout: 0s\nclaimTimeout: 1h\n"+
-		"podsReadyTimeout: 5m\nvisibility: {port: 10261, certDir: /certs}\ninsecureVisibility: true\n")
+		"podsReadyTimeout: 5m\nvisibility: {port: 10261, certDir: /certs}\ninsecureVisibility: true\n"+
+		"featureGates: {A: false, B: true}\n")
 	require.NoError(t, err)
 	require.False(t, args.ProtectReservedQuota)
 	require.True(t, args.AllowBuiltinQuotas)
@@ -94,6 +97,7 @@ func TestWhatIsWrittenIsKept(t *testing.T) {
 	require.Zero(t, args.RecoveryTimeout.Duration)
 	require.Equal(t, config.Visibility{BindAddress: "0.0.0.0", Port: 10261, CertDir: "/certs"}, args.Visibility)
 	require.True(t, args.InsecureVisibility)
+	require.Equal(t, map[string]bool{"A": false, "B": true}, args.FeatureGates)
 	require.Empty(t, args.Validate(nil))
 }
 
@@ -114,6 +118,8 @@ func TestValidationNamesTheField(t *testing.T) {
 		"statusRefreshInterval: 10ms",
 		"explainAfter: 0s",
 		"explainEvery: 0s",
+		"reasonsPerSecond: 0",
+		"reasonsPerSecond: 1001",
 		"resyncInterval: 0s",
 		"auditInterval: 1s",
 		"unknownJobsGracePeriod: -1s",
@@ -134,7 +140,7 @@ func TestValidationNamesTheField(t *testing.T) {
 }
 
 func TestInternalAndVersionedFormRoundTrip(t *testing.T) {
-	want, err := decode(t, "clientQPS: 7\nwriteConcurrency: 3\n")
+	want, err := decode(t, "clientQPS: 7\nwriteConcurrency: 3\nfeatureGates: {A: false}\n")
 	require.NoError(t, err)
 	info, ok := runtime.SerializerInfoForMediaType(codecs(t).SupportedMediaTypes(), runtime.ContentTypeYAML)
 	require.True(t, ok)

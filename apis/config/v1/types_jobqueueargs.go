@@ -64,11 +64,13 @@ type JobQueueArgs struct {
 	// itemsInStatus is how many waiting units the status of a Queue lists, 1 to 1000. Default 100.
 	// The visibility API lists all.
 	ItemsInStatus *int32 `json:"itemsInStatus,omitempty"`
-	// explainAfter is how long a unit must be first among its like and not fit before the reason is written to its
-	// status, at least 1ms. Default 5s.
+	// explainAfter is how long a unit must wait before the reason is written to its status, at least 1ms. Default 5s.
 	ExplainAfter *metav1.Duration `json:"explainAfter,omitempty"`
 	// explainEvery is the least time between two such writes for one unit, at least 1s. Default 10s.
 	ExplainEvery *metav1.Duration `json:"explainEvery,omitempty"`
+	// reasonsPerSecond is how many such writes are made in a second for all units together, 1 to 1000; those that wait
+	// longest come first. It is never more than a tenth of what the API server was seen to take. Default 20.
+	ReasonsPerSecond *int32 `json:"reasonsPerSecond,omitempty"`
 	// resyncInterval is how often pods of admitted jobs that are still not scheduled are handed to the scheduler again,
 	// at least 1s. Default 30s.
 	ResyncInterval *metav1.Duration `json:"resyncInterval,omitempty"`
@@ -105,6 +107,9 @@ type JobQueueArgs struct {
 	// the quota back and is tried again as after unboundTimeout. 0s means for ever. Default 30m. A check may have its own
 	// in spec.admissionChecks of the queue.
 	CheckTimeout *metav1.Duration `json:"checkTimeout,omitempty"`
+	// provisioningTimeout is checkTimeout for checks that ask a cluster autoscaler for capacity, whose controllerName is
+	// koord-queue/provisioning-request. Default 6h.
+	ProvisioningTimeout *metav1.Duration `json:"provisioningTimeout,omitempty"`
 	// claimTimeout is for how long the first job of a blocking queue that does not fit keeps others from what it waits
 	// for, at least 1s. Then it blocks nobody any more, and is admitted in its turn if it fits. 0s means until it is
 	// admitted. Default 0s.
@@ -118,4 +123,7 @@ type JobQueueArgs struct {
 	// insecureVisibility is for development: it answers the same, in full and to anybody, on the scheduler's plain port
 	// below /apis/v1/plugins/JobQueue. Default false.
 	InsecureVisibility *bool `json:"insecureVisibility,omitempty"`
+	// featureGates: features to switch on or off, by name; the table of feature gates has them. One that is not named is
+	// as by default, one that is not known is an error. Give the controller the same.
+	FeatureGates map[string]bool `json:"featureGates,omitempty"`
 }

@@ -74,6 +74,11 @@ func (in *JobQueueArgs) DeepCopyInto(out *JobQueueArgs) {
 		*out = new(metav1.Duration)
 		**out = **in
 	}
+	if in.ReasonsPerSecond != nil {
+		in, out := &in.ReasonsPerSecond, &out.ReasonsPerSecond
+		*out = new(int32)
+		**out = **in
+	}
 	if in.ResyncInterval != nil {
 		in, out := &in.ResyncInterval, &out.ResyncInterval
 		*out = new(metav1.Duration)
@@ -129,6 +134,11 @@ func (in *JobQueueArgs) DeepCopyInto(out *JobQueueArgs) {
 		*out = new(metav1.Duration)
 		**out = **in
 	}
+	if in.ProvisioningTimeout != nil {
+		in, out := &in.ProvisioningTimeout, &out.ProvisioningTimeout
+		*out = new(metav1.Duration)
+		**out = **in
+	}
 	if in.ClaimTimeout != nil {
 		in, out := &in.ClaimTimeout, &out.ClaimTimeout
 		*out = new(metav1.Duration)
@@ -148,6 +158,13 @@ func (in *JobQueueArgs) DeepCopyInto(out *JobQueueArgs) {
 		in, out := &in.InsecureVisibility, &out.InsecureVisibility
 		*out = new(bool)
 		**out = **in
+	}
+	if in.FeatureGates != nil {
+		in, out := &in.FeatureGates, &out.FeatureGates
+		*out = make(map[string]bool, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
 	}
 }
 

@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package v1beta1 holds AdmissionCheck, group kueue.x-k8s.io, as far as it is common to Kueue's v1beta1 and v1beta2:
-// the module of Kueue would bring its scheduler along.
+// Package v1beta1 holds AdmissionCheck and ProvisioningRequestConfig, group kueue.x-k8s.io, as far as they are common
+// to Kueue's v1beta1 and v1beta2: the module of Kueue would bring its scheduler along.
 //
 // +kubebuilder:object:generate=true
 // +groupName=kueue.x-k8s.io

@@ -247,6 +247,7 @@ type QueueStatus struct {
 // +kubebuilder:resource:scope=Namespaced,path=queues
 // +kubebuilder:printcolumn:name="Policy",type=string,JSONPath=`.spec.queuePolicy`
 // +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.spec.priority`
+// +kubebuilder:printcolumn:name="Stop",type=string,JSONPath=`.spec.stopPolicy`
 // +kubebuilder:printcolumn:name="Pending",type=integer,JSONPath=`.status.pending`
 // +kubebuilder:printcolumn:name="Admitted",type=integer,JSONPath=`.status.admitted`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

@@ -192,7 +192,8 @@ type AdmissionCheckState struct {
 	// requeueAfterSeconds is the least time until the unit is tried again after Retry.
 	// +optional
 	RequeueAfterSeconds *int32 `json:"requeueAfterSeconds,omitempty"`
-	// retryCount counts the retries of the check.
+	// retryCount counts how often the check had the unit tried again, over all reservations until all pods of the job were
+	// ready.
 	// +optional
 	RetryCount *int32 `json:"retryCount,omitempty"`
 	// podSetUpdates is what the check asks to write into the pods.
@@ -263,6 +264,27 @@ type ReclaimablePod struct {
 	Count int32 `json:"count"`
 }
 
+// Effective is what a unit came to, which its spec need not say. It is written along with other things, so a unit whose
+// status was never written has none.
+type Effective struct {
+	// queue that the unit is in.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Queue string `json:"queue,omitempty"`
+	// quota that it is charged to.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Quota string `json:"quota,omitempty"`
+	// requested by the whole unit, in words.
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	Requested string `json:"requested,omitempty"`
+	// held while it is admitted, in words.
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	Held string `json:"held,omitempty"`
+}
+
 // QueueUnitStatus is the state of a unit.
 type QueueUnitStatus struct {
 	// phase of the unit; empty reads as Enqueued.
@@ -300,6 +322,10 @@ type QueueUnitStatus struct {
 	// lastAllocateTime is when the unit was last admitted.
 	// +optional
 	LastAllocateTime *metav1.Time `json:"lastAllocateTime,omitempty"`
+	// effective is what the unit came to, for people who list units.
+	// +optional
+	// +structType=atomic
+	Effective *Effective `json:"effective,omitempty"`
 	// conditions: QuotaReserved, Admitted, PodsReady, Finished, Evicted, ResizePending, DeactivationTarget.
 	// +optional
 	// +listType=atomic
@@ -334,11 +360,13 @@ type QueueUnitStatus struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Namespaced,path=queueunits,shortName=qu;qus
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
-// +kubebuilder:printcolumn:name="Queue",type=string,JSONPath=`.spec.queue`
-// +kubebuilder:printcolumn:name="Quota",type=string,JSONPath=`.metadata.labels['quota\.scheduling\.koordinator\.sh/name']`
+// +kubebuilder:printcolumn:name="Queue",type=string,JSONPath=`.status.effective.queue`
+// +kubebuilder:printcolumn:name="Quota",type=string,JSONPath=`.status.effective.quota`
 // +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.spec.priority`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="QuotaReserved")].reason`
-// +kubebuilder:printcolumn:name="Kind",type=string,JSONPath=`.spec.consumerRef.kind`
+// +kubebuilder:printcolumn:name="Asked",type=string,JSONPath=`.status.effective.requested`
+// +kubebuilder:printcolumn:name="Held",type=string,JSONPath=`.status.effective.held`
+// +kubebuilder:printcolumn:name="Kind",type=string,JSONPath=`.spec.consumerRef.kind`,priority=1
 // +kubebuilder:printcolumn:name="Attempts",type=integer,JSONPath=`.status.attempts`,priority=1
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

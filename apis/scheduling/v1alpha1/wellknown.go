@@ -84,11 +84,25 @@ const (
 	AnnotationSuspendedBy = "koord-queue/suspended-by"
 	// AnnotationTemplateAdditions on a job records which keys resuming wrote into its pod templates, to take them back.
 	AnnotationTemplateAdditions = "koord-queue/template-additions"
+	// AnnotationMinParallelism on a Job of Kubernetes is the least number of pods that it may be admitted with when there
+	// is no room for all. Kueue's annotation means the same.
+	AnnotationMinParallelism      = "koord-queue/min-parallelism"
+	AnnotationMinParallelismKueue = "kueue.x-k8s.io/job-min-parallelism"
+	// AnnotationPartialAdmission on a job, with value "true", lets jobs that have a least number of pods for another
+	// reason, as a RayCluster has, be admitted with no more than that.
+	AnnotationPartialAdmission = "koord-queue/partial-admission"
+	// AnnotationWholeCounts on a job records the numbers of pods that it asks for while it has those that it was admitted
+	// with.
+	AnnotationWholeCounts = "koord-queue/whole-counts"
 	// AnnotationParkedReason on a unit says why the controller made it inactive: its job names no one quota, or
 	// cannot be read. The controller writes the same reason into condition QuotaReserved; the scheduler leaves
 	// that condition alone while the annotation is there.
 	AnnotationParkedReason = "koord-queue/parked-reason"
 )
+
+// ProvisioningController is the controllerName of AdmissionChecks that ask a cluster autoscaler for capacity, with
+// parameters of kind ProvisioningRequestConfig. jobqueue-controller answers them.
+const ProvisioningController = "koord-queue/provisioning-request"
 
 // QuotaLabels name the quota of a job or unit; the first that is there and not empty counts.
 var QuotaLabels = [...]string{LabelQuotaName, LabelQuotaNameFallback1, LabelQuotaNameFallback2}

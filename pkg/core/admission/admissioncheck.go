@@ -24,7 +24,8 @@ import (
 
 // Between the reservation of quota and the release of the pods a unit may have to pass checks that others answer: it is
 // Reserved. A queue names them. They are asked anew each time that quota is reserved, in the write that reserves it:
-// what was answered about a former reservation says nothing about this one.
+// what was answered about a former reservation says nothing about this one. Whoever had let a unit go may take that
+// back while it holds quota, since what he answered for may go while the job runs, such as nodes that were made for it.
 
 // AdmissionCheck is one that units of a queue have to pass.
 type AdmissionCheck struct {
@@ -46,7 +47,7 @@ const (
 	CheckRejected CheckState = "Rejected" // never as it is
 )
 
-// CheckAnswer is one of those that the object of a reserved unit has.
+// CheckAnswer is one of those that the object of a unit has about what it holds.
 type CheckAnswer struct {
 	Name    string
 	State   CheckState
@@ -181,13 +182,48 @@ func (r *roster) reservedExpiry(u *unit) (x expiry) {
 	return x
 }
 
-// placeReserved has a reserved unit let go once it has passed its checks, and says why it has to lose its reservation
-// over them; or when to try again.
-func (r *roster) placeReserved(now time.Time, u *unit) (reason Reason, again time.Time) {
-	if u.spec.Phase != PhaseReserved {
-		return "", again
+// withdrawal is what follows for a unit that was let go from an answer that was taken back since: it was Ready, and is
+// Retry or Rejected. That is about the present reservation: the write that made it took all answers away. Anything else
+// changes nothing, so that a unit runs on whatever becomes of its check. Pods that cannot be taken away stay, and so
+// does their unit.
+func (r *roster) withdrawal(u *unit) (v ruling) {
+	if u.spec.Checks == nil || r.keepsPods(u) {
+		return v
 	}
-	v := r.rulingOn(u)
+	for _, c := range r.admissionChecks(u) {
+		a, _ := u.spec.Checks.to(c.Name)
+		switch a.State {
+		case CheckRejected:
+			return ruling{
+				rejected: true, reason: ReasonCheckRejected, message: a.said("takes back that the job may go, and rejects it"),
+			}
+		case CheckRetry:
+			if v.reason == "" {
+				v.reason, v.message = ReasonCheckRetry, a.said("takes back that the job may go, to try it again later")
+			}
+			v.retryAfter = max(v.retryAfter, a.RetryAfter)
+		case CheckPending, CheckReady:
+		}
+	}
+	return v
+}
+
+// rulingNow is what follows from the answers about a unit that holds quota.
+func (r *roster) rulingNow(u *unit) (v ruling) {
+	switch {
+	case u.spec.Phase == PhaseReserved:
+		return r.rulingOn(u)
+	case u.spec.Phase.Releases():
+		return r.withdrawal(u)
+	default:
+		return v
+	}
+}
+
+// placeChecked has a reserved unit let go once it has passed its checks, and says why a unit has to lose what it holds
+// over them; or when to try again.
+func (r *roster) placeChecked(now time.Time, u *unit) (reason Reason, again time.Time) {
+	v := r.rulingNow(u)
 	switch {
 	case !v.passes:
 	case now.Before(u.refusal.until):
@@ -198,13 +234,9 @@ func (r *roster) placeReserved(now time.Time, u *unit) (reason Reason, again tim
 	return v.reason, again
 }
 
-// refuseReserved has a reserved unit lose its reservation over its checks. Its quota is for others until it is tried
-// again.
-func (r *roster) refuseReserved(now time.Time, u *unit) (d Evict, refused bool) {
-	if u.spec.Phase != PhaseReserved {
-		return d, false
-	}
-	v := r.rulingOn(u)
+// refuseChecked has a unit lose what it holds over its checks. Its quota is for others until it is tried again.
+func (r *roster) refuseChecked(now time.Time, u *unit) (d Evict, refused bool) {
+	v := r.rulingNow(u)
 	d = Evict{Unit: u.spec, Reason: v.reason, Message: v.message}
 	switch {
 	case v.reason == "":
@@ -234,7 +266,7 @@ func (u *unit) settleDequeue(now time.Time, base time.Duration, o Outcome) {
 	u.stage = stageAdmitted
 	switch o {
 	case OutcomeConfirmed:
-		u.spec.Phase, u.spec.Admitted, u.spec.Checks = PhaseDequeued, now, nil
+		u.spec.Phase, u.spec.Admitted = PhaseDequeued, now
 		u.tenure.left = time.Time{}
 	case OutcomeRefused:
 		u.refuse(now, base, ReasonWriteRefused, "the API server refuses the release of this unit; it is tried again later")
@@ -249,4 +281,13 @@ func checkAdmissionChecks(_ *roster, g *group) (Finding, string) {
 		return Finding{Reason: fault.Reason}, fault.Message
 	}
 	return Finding{}, ""
+}
+
+// checkRestoring keeps a unit from a reservation while pod templates of its job may have what checks asked for about
+// the last one: what they are asked next takes its place, and nobody would know any more what is to go.
+func checkRestoring(_ *roster, _ time.Time, u *unit) (Reason, string) {
+	if u.spec.TemplatesWritten {
+		return ReasonRestoring, "what admission checks asked to write into the pods of the job is being taken out again"
+	}
+	return "", ""
 }

@@ -96,6 +96,8 @@ type benchWorld struct {
 	benchScale
 	s   *State
 	now time.Time
+	// told is when a reason was told last.
+	told time.Time
 	// running are the admitted jobs, the oldest at first.
 	running []Unit
 	first   int
@@ -137,7 +139,11 @@ func (w *benchWorld) admit() {
 	}
 	w.admitted += len(plan.Admit)
 	w.examined += plan.Examined
-	w.explained += len(plan.Explain)
+	if w.now.Sub(w.told) >= 50*time.Millisecond { // the pace of the engine
+		told, _ := w.s.Tell(w.now, 1)
+		w.told = w.now
+		w.explained += len(told)
+	}
 }
 
 func (w *benchWorld) turn() {

@@ -50,6 +50,7 @@ var unitChecks = []unitCheck{
 	checkConsumerNamespace,
 	checkConsumerLive,
 	checkDuplicate,
+	checkRestoring,
 	checkBackoff,
 	checkRefused,
 }
@@ -334,7 +335,7 @@ func neverFits(g *group, where, resource, bound string, amounts resources.List) 
 	request, _ := g.Notes.total.Get(resource)
 	most, _ := amounts.Get(resource)
 	return fmt.Sprintf("%s: %s: request %s is above %s %s, so it can never fit", where, resource,
-		resources.Format(resource, request), bound, resources.Format(resource, most))
+		g.Head().ofLeast(resources.Format(resource, request)), bound, resources.Format(resource, most))
 }
 
 func checkQueueOpen(_ *roster, g *group) (Finding, string) {

@@ -42,20 +42,19 @@ func (s *State) Decide(now time.Time) (plan Plan) {
 		case !whole: // a unit was parked in the middle
 		case g != nil:
 			for _, u := range s.pass.together(g.Head()) {
-				s.admit(u, false, &plan)
+				s.admit(u, s.pass.fitting(u.group), false, &plan)
 			}
 		default:
 			// Nobody fits within the limits: what is left is lent.
 			if g = s.pass.firstBorrower(); g != nil {
-				s.admit(g.Head(), true, &plan)
+				s.admit(g.Head(), s.pass.lent(g), true, &plan)
 			} else {
 				s.pass.noteCauses(now)
 				s.changed = false
 			}
 		}
 	}
-	s.report(now, &plan)
-	plan.WakeAt = s.wakeAt(now, &plan)
+	plan.WakeAt = s.wakeAt(now)
 	plan.Examined, s.pass.examined = s.pass.examined, 0
 	plan.Panics, s.panics = s.panics, 0
 	plan.ClaimsEnded, s.pass.ended = s.pass.ended, 0
@@ -113,8 +112,8 @@ func inOrder(set map[*unit]struct{}) []*unit {
 	return units
 }
 
-// admit reserves what the unit asks for and puts its admission in flight.
-func (r *roster) admit(u *unit, borrows bool, plan *Plan) {
+// admit reserves what the unit gets of what it asks for and puts its admission in flight.
+func (r *roster) admit(u *unit, gets portion, borrows bool, plan *Plan) {
 	u.forgetClaim()
 	if u.holding {
 		r.grow(u, borrows, plan)
@@ -122,63 +121,32 @@ func (r *roster) admit(u *unit, borrows bool, plan *Plan) {
 	}
 	r.change(u, func() {
 		r.leave(u)
-		r.hold(u, u.spec.Request)
-		r.reports.move(u, 0)
+		r.hold(u, gets.request)
+		r.telling.move(u, 0)
 		u.stage, u.own().attempt = stageAdmitting, u.spec.Attempts+1
-		u.tenure.checks = nil
+		u.tenure.next, u.tenure.nextPods, u.tenure.checks = gets.request, gets.pods, nil
 		for _, c := range r.admissionChecks(u) {
 			u.tenure.checks = append(u.tenure.checks, c.Name)
 		}
 		r.owners.Moved(u)
 	})
 	plan.Admit = append(plan.Admit, Admit{
-		Unit: u.spec, Attempt: u.attempt, Request: u.spec.Request, Checks: u.tenure.checks, Borrows: borrows,
+		Unit: u.spec, Attempt: u.attempt, Request: gets.request, Pods: gets.pods, Counts: gets.counts,
+		Checks: u.tenure.checks, Borrows: borrows,
 	})
 }
 
 // wakeAt is when Decide wants to run again though nothing happens.
-func (s *State) wakeAt(now time.Time, plan *Plan) time.Time {
-	if s.changed || s.reports.sweeping() || len(s.resizes) > 0 || len(s.dequeues) > 0 {
+func (s *State) wakeAt(now time.Time) time.Time {
+	if s.changed || len(s.resizes) > 0 || len(s.dequeues) > 0 {
 		return now
 	}
 	var at time.Time
 	if u, ok := s.retries.First(); ok {
 		at = u.retryAt.Time()
 	}
-	if u, ok := s.reports.due.First(); ok {
-		report := u.reportAt.Time()
-		if len(plan.Explain) == mostReports && !report.After(now) {
-			report = now
-		}
-		if at.IsZero() || report.Before(at) {
-			at = report
-		}
-	}
 	if end := s.pass.firstEnd; !end.IsZero() && (at.IsZero() || end.Before(at)) {
 		at = end
 	}
 	return at
-}
-
-// report plans the reports that are due.
-func (s *State) report(now time.Time, plan *Plan) {
-	s.reports.sweep(now)
-	for len(plan.Explain) < mostReports {
-		u, ok := s.reports.due.First()
-		if !ok || u.reportAt > backlog.MomentOf(now) {
-			return
-		}
-		s.reports.move(u, 0)
-		if !u.hasReason() || (u.behindHead() && u.report.Reason == "") {
-			continue
-		}
-		before := s.look(u)
-		found, message := s.why().waiting(u)
-		s.looked = before
-		if found == u.report.Finding || untold(found.Reason) {
-			continue
-		}
-		u.report = &report{Finding: found, at: now}
-		plan.Explain = append(plan.Explain, Explain{Unit: u.spec, Reason: found.Reason, Message: message})
-	}
 }

@@ -225,7 +225,7 @@ func (r *roster) expire(now time.Time, u *unit) (d Evict, expired bool) {
 
 // outstay is why a unit has to go that nothing but its own doing, or the want of it, takes quota from.
 func (r *roster) outstay(now time.Time, u *unit) Evict {
-	d, goes := r.refuseReserved(now, u)
+	d, goes := r.refuseChecked(now, u)
 	if !goes {
 		d, _ = r.expire(now, u)
 	}

@@ -40,6 +40,7 @@ import (
 //     it. It neither borrows nor keeps others from borrowing.
 //   - What is admitted stays admitted. A unit of a party whose other gangs hold quota is decided alone: its write failed,
 //     or it has lost its admission.
+//   - A member is admitted whole, whatever sizes it may have: UpsertUnit takes it as of one size.
 //   - Members that have all been admitted before wait for no gang of which there is no unit any more: it is over, and they
 //     are to end as well.
 
@@ -264,18 +265,21 @@ func (p *pass) meet(now time.Time, y *party, g *group) (fit bool) {
 	if y.met = append(y.met, len(p.heads)-1); len(y.met) < len(y.members) || !p.roomForAll(y) {
 		return false
 	}
-	stopped, v := y.never(), verdict{}
-	for i := range y.asks {
-		v.compare(y.asks[i].limit, y.asks[i].need, y.asks[i].leaf)
-	}
-	if stopped == "" && v.fits() {
-		return true
+	stopped, v := p.never(y)
+	if stopped == "" {
+		for i := range y.asks {
+			v.compare(y.asks[i].limit, y.asks[i].need, y.asks[i].leaf)
+		}
+		if v.fits() {
+			return true
+		}
 	}
 	ahead, short := len(p.claims), y.short()
 	for _, i := range y.met {
 		h := &p.heads[i]
-		if h.stopped = stopped; stopped == "" {
-			h.verdict, h.ahead = v, ahead
+		h.stopped, h.verdict = stopped, v
+		if stopped == "" {
+			h.ahead = ahead
 			p.claimTogether(now, g, h, short)
 		}
 	}
@@ -332,23 +336,32 @@ func (p *pass) roomForAll(y *party) bool {
 	return true
 }
 
-// never says why the members can never be admitted together: they ask for more than a quota may ever have.
-func (y *party) never() Reason {
+// never says why the members can never be admitted together, and at which limit of which resource: they ask for more
+// than a quota may ever have.
+func (r *roster) never(y *party) (reason Reason, at verdict) {
 	for i := range y.asks {
 		a := &y.asks[i]
 		for number, amount := range a.need {
-			if most, bounded := a.limit.Most(number); bounded && amount > most {
-				if a.limit.IsMin() {
-					return ReasonExceedsMin
-				}
-				return ReasonExceedsMax
+			most, bounded := a.limit.Most(number)
+			first := at.short == nil || r.tree.Resource(number) < r.tree.Resource(at.shortNumber)
+			if bounded && amount > most && first {
+				at.short, at.shortNumber = a.limit, number
 			}
 		}
+		switch {
+		case at.short == nil:
+		case at.short.IsMin():
+			return ReasonExceedsMin, at
+		default:
+			return ReasonExceedsMax, at
+		}
 	}
-	return ""
+	return "", at
 }
 
 // Why a unit waits that is decided with others.
+
+const withGroup = "with the other jobs of its gang group: "
 
 const waitsForGroup = "it is admitted together with the other jobs of its gang group (annotation " +
 	"gang.scheduling.koordinator.sh/groups), and not all of them can be: each of the gangs needs a job that waits in a " +
@@ -358,26 +371,43 @@ func (w *why) together(u *unit, y *party) (Finding, string) {
 	if !slices.Contains(y.members, u) || !w.allMet(y) || !w.pass.roomForAll(y) {
 		return Finding{Reason: ReasonWaitingForGroup}, waitsForGroup
 	}
-	if never := y.never(); never != "" {
-		list := w.shortages(u)
-		binding := bind(list, never)
-		if binding == nil {
-			return Finding{Reason: never}, waitsForGroup
-		}
-		most := binding.Max
-		switch {
-		case binding.Bound == BoundMin:
-			most = binding.Min
-		case binding.Resource == resources.Jobs:
-			most = binding.Limit
-		}
-		return Finding{Reason: never}, fmt.Sprintf(
-			"%s: %s: the jobs of its gang group ask together for %s, and there are never more than %s",
-			place(u.spec.Quota, binding.Level, binding.Bound == BoundMin), binding.Resource,
-			resources.Format(binding.Resource, binding.Request), resources.Format(binding.Resource, most))
+	if never, at := w.never(y); never != "" {
+		return w.tooMuch(u, y, never, at)
 	}
 	found, message := w.explain(u)
-	return found, "with the other jobs of its gang group: " + message
+	return found, withGroup + message
+}
+
+func (w *why) tooMuch(u *unit, y *party, never Reason, at verdict) (Finding, string) {
+	found := Finding{never, at.short.Level().Name(), w.tree.Resource(at.shortNumber)}
+	i := slices.IndexFunc(y.asks, func(a partyAsk) bool { return a.limit == at.short })
+	most, _ := at.short.Most(at.shortNumber)
+	return found, fmt.Sprintf("%s: %s: the jobs of its gang group ask together for %s, and there are never more than %s",
+		place(u.spec.Quota, found.Level, at.short.IsMin()), found.Resource,
+		resources.Format(found.Resource, y.asks[i].need[at.shortNumber]), resources.Format(found.Resource, most))
+}
+
+// ofGroup, in words, of a member of a party.
+func (about *subject) ofGroup(g *group) string {
+	level := levelWords(g.Key().Quota, about.Level)
+	if !slices.ContainsFunc(g.Notes.route.Levels, func(l *capacity.Level) bool { return l.Name() == about.Level }) {
+		level = fmt.Sprintf("quota %q, on which another of them draws,", about.Level)
+	}
+	switch about.Reason {
+	case ReasonWaitingForGroup:
+		return waitsForGroup
+	case ReasonExceedsMax:
+		what := "use as much " + about.Resource
+		if about.Resource == resources.Jobs {
+			what = "have as many admitted jobs"
+		}
+		return fmt.Sprintf("%s may never %s as the jobs of its gang group ask for together", level, what)
+	case ReasonExceedsMin:
+		return fmt.Sprintf("%s is not guaranteed as much %s as the jobs of its gang group ask for together that are "+
+			"non-preemptible: that is above its min", level, about.Resource)
+	default:
+		return withGroup + about.at(level, g)
+	}
 }
 
 // allMet says whether a pass meets all members.

@@ -26,7 +26,8 @@ import (
 // job may ask for other than that while it runs, and its pods may. What is asked for beyond is new demand: the unit
 // waits for it in its line, at its own place, and goes on meanwhile with what it holds. It may never get it; it never
 // loses what it has over it. What is not asked for any more is given back without waiting. Either way the unit holds
-// what its object says: until a write of that is confirmed, the greater of both.
+// what its object says: until a write of that is confirmed, the greater of both. A unit with several sizes asks for no
+// more than it was admitted with: whoever wants it to grow gives it one size.
 
 // growth is what a unit that holds quota asks for beyond it.
 type growth struct {
@@ -55,8 +56,13 @@ func (r *roster) sizeOf(u *unit) size {
 		pods: max(u.spec.Pods, charges.Pods), shrinks: u.spec.Pods < u.spec.HeldPods,
 		unrecorded: !u.spec.recorded(), adopted: u.spec.Adopted,
 	}
-	if !s.asked.Covers(charges.All) {
-		s.asked = s.asked.Max(charges.All)
+	have := charges.All
+	if u.spec.Sizes != nil && charges.Pods > u.spec.Pods {
+		// The number that it was admitted with has to do, whatever waits in the gate beyond it.
+		s.pods, have = u.spec.Pods, charges.Assigned
+	}
+	if !s.asked.Covers(have) {
+		s.asked = s.asked.Max(have)
 	}
 	return s
 }
@@ -144,8 +150,7 @@ func (r *roster) startResize(u *unit, next resources.List, pods int64) Resize {
 	r.change(u, func() {
 		r.leave(u)
 		r.hold(u, u.held.Max(next))
-		r.reports.move(u, 0)
-		u.report = noReport
+		r.telling.move(u, 0)
 		u.stage, u.own().attempt = stageResizing, u.spec.Attempts
 		u.tenure.next, u.tenure.nextPods = next, pods
 	})
@@ -157,6 +162,9 @@ func (u *unit) settleResize(now time.Time, base time.Duration, o Outcome) {
 	switch o {
 	case OutcomeConfirmed:
 		u.spec.setHeld(u.next, u.nextPods)
+		if said := u.report.said; said != nil && !ofPods[said.Reason] {
+			u.spec.Said, u.report = nil, noReport
+		}
 	case OutcomeRefused:
 		u.refuse(now, base, ReasonWriteRefused,
 			"the API server refuses to change what this unit holds; it is tried again later")

@@ -40,6 +40,7 @@ func (p *pass) firstBorrower() *group {
 		return nil
 	}
 	lending := p.tree.Lend()
+	p.lending = lending
 	for i := range p.heads {
 		if h := &p.heads[i]; h.entitled() {
 			lending.Shut(h.first.Level())

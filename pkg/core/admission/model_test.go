@@ -57,10 +57,13 @@ type modelUnit struct {
 	requeueAt   time.Time
 	requeues    int64
 	attempt     int64
-	observed    bool
-	remembered  *Unit
-	refusals    int
-	refusedTo   time.Time
+	// gets is what the admission in flight is for, of so many pods.
+	gets       resources.List
+	getsPods   int64
+	observed   bool
+	remembered *Unit
+	refusals   int
+	refusedTo  time.Time
 }
 
 func newModel() *model {
@@ -129,6 +132,9 @@ func (m *model) take(u *modelUnit, in Unit) {
 	if u.at == "admitted" && !u.observed && in.Phase.Waits() && in.Attempts < u.attempt {
 		in.Phase, in.Attempts, in.Held = u.Phase, u.attempt, u.Held
 		in.HeldPods, in.Recorded = u.HeldPods, u.Recorded
+		if in.Sizes != nil {
+			in.Request, in.Pods = u.Request, u.Pods
+		}
 	} else if u.at == "admitted" {
 		u.observed = true
 	}
@@ -173,6 +179,7 @@ func (m *model) settle(key string, attempt int64, o Outcome) {
 		switch o {
 		case OutcomeConfirmed:
 			u.at, u.observed, u.refusals = "admitted", false, 0
+			u.Request, u.Pods = u.gets, u.getsPods
 			u.Phase, u.Attempts, u.Held, u.HeldPods, u.Recorded = PhaseDequeued, u.attempt, u.held, u.Pods, true
 			u.Admitted, u.left = m.now, time.Time{}
 		case OutcomeRefused:
@@ -216,6 +223,9 @@ func (m *model) settle(key string, attempt int64, o Outcome) {
 func (u *modelUnit) goBack(in *Unit) {
 	in.Phase, in.Held, in.HeldPods, in.Recorded = PhaseEnqueued, resources.List{}, 0, false
 	in.Executed, in.Ready, in.NotReadySince, in.Deactivate = u.executed, false, time.Time{}, nil
+	if sizes := sizesOf(*in); sizes != nil {
+		in.Request, in.Pods = sizes[0].request, sizes[0].pods
+	}
 	switch {
 	case u.deactivates != "":
 		in.Requeues, in.Deactivate = 0, &Deactivation{Reason: u.deactivates}
@@ -471,8 +481,8 @@ func (m *model) unfit(u *modelUnit) bool {
 
 // inLine units wait in their queue; its object or their quota may stop them.
 func (m *model) inLine(u *modelUnit) bool {
-	if u.at != "waiting" || m.unfit(u) || !u.Active || u.Deactivate != nil || u.Adopting || m.now.Before(u.RequeueAt) ||
-		m.now.Before(u.refusedTo) {
+	if u.at != "waiting" || m.unfit(u) || !u.Active || u.Deactivate != nil || u.Adopting || u.TemplatesWritten ||
+		m.now.Before(u.RequeueAt) || m.now.Before(u.refusedTo) {
 		return false
 	}
 	if !u.Phase.Waits() && !u.Phase.Holds() && !u.Phase.Terminal() {
@@ -540,6 +550,18 @@ func (m *model) podsOf(u *modelUnit, count func(Pod) bool) map[string]int64 {
 	return sum
 }
 
+// asksForMore picks the pods that a unit has to hold quota for: all of them, unless it was admitted in part and they
+// are more than that.
+func (m *model) asksForMore(u *modelUnit) func(Pod) bool {
+	n := int64(0)
+	for _, p := range m.pods[u.Key] {
+		if p.Quota == u.Quota && !p.Leaving {
+			n++
+		}
+	}
+	return func(p Pod) bool { return p.Assigned || u.Sizes == nil || n <= u.Pods }
+}
+
 // sizeInPods is how many pods a unit asks for, or has at its quota.
 func (m *model) sizeInPods(u *modelUnit) int64 {
 	n := int64(0)
@@ -547,6 +569,9 @@ func (m *model) sizeInPods(u *modelUnit) int64 {
 		if p.Quota == u.Quota && !p.Leaving {
 			n++
 		}
+	}
+	if u.Sizes != nil {
+		return u.Pods
 	}
 	return max(u.Pods, n)
 }
@@ -556,7 +581,7 @@ func (m *model) toResize(u *modelUnit) (next map[string]int64, some bool) {
 	if !m.sized(u) {
 		return nil, false
 	}
-	all := m.podsOf(u, func(Pod) bool { return true })
+	all := m.podsOf(u, m.asksForMore(u))
 	used := m.podsOf(u, func(p Pod) bool { return p.Assigned })
 	anything := func(of map[string]int64) bool { return of["cpu"] != 0 || of["gpu"] != 0 }
 	held := amountsOf(u.held)
@@ -591,7 +616,7 @@ func (m *model) growth(u *modelUnit) (need, total resources.List, some bool) {
 	if _, other := m.toResize(u); other || !m.sized(u) {
 		return need, total, false
 	}
-	all := m.podsOf(u, func(Pod) bool { return true })
+	all := m.podsOf(u, m.asksForMore(u))
 	used := m.podsOf(u, func(p Pod) bool { return p.Assigned })
 	needs, totals := map[string]int64{}, map[string]int64{}
 	for _, k := range []string{"cpu", "gpu"} {
@@ -617,7 +642,7 @@ func amountsOf(list resources.List) map[string]int64 {
 func (m *model) eligible(u *modelUnit) bool {
 	_, total, grows := m.growth(u)
 	if !grows {
-		total = u.Request
+		total = leastOf(u.Unit)
 	}
 	if !grows && !m.inLine(u) {
 		return false
@@ -640,10 +665,17 @@ func (m *model) eligible(u *modelUnit) bool {
 		return false
 	}
 	for _, level := range path {
-		spec, ok := m.quotas[level]
-		if !ok {
+		if _, ok := m.quotas[level]; !ok {
 			return false
 		}
+	}
+	return m.mayEver(u.Unit, total) && m.quotas[path[len(path)-1]].Parent == ""
+}
+
+// mayEver says that so much is within what the quotas of a unit may have at all.
+func (m *model) mayEver(u Unit, total resources.List) bool {
+	for _, level := range m.path(u.Quota) {
+		spec := m.quotas[level]
 		for _, most := range spec.Max.Items() {
 			if need, _ := total.Get(most.Name); need > most.Amount {
 				return false
@@ -655,7 +687,57 @@ func (m *model) eligible(u *modelUnit) bool {
 			}
 		}
 	}
-	return m.quotas[path[len(path)-1]].Parent == ""
+	return true
+}
+
+// modelSize is one of the sizes of a unit.
+type modelSize struct {
+	request resources.List
+	pods    int64
+}
+
+// sizesOf lists all sizes of a unit, from the whole down: one for each number of pods less, which its pod sets share. In
+// a gang group it has the whole only.
+func sizesOf(u Unit) (sizes []modelSize) {
+	if u.Sizes == nil {
+		return nil
+	}
+	spare := int64(0)
+	for _, set := range u.Sizes.sets {
+		spare += set.Count - min(max(set.Least, 1), set.Count)
+	}
+	if u.GangGroup != "" {
+		spare = 0
+	}
+	for less := int64(0); less <= spare; less++ {
+		size := modelSize{}
+		for _, set := range u.Sizes.sets {
+			of := set.Count - min(max(set.Least, 1), set.Count)
+			n := set.Count
+			if spare > 0 {
+				n -= of * less / spare
+			}
+			amounts := map[string]int64{}
+			for _, it := range set.Request.Items() {
+				amounts[it.Name] = it.Amount
+				if n < set.Count {
+					amounts[it.Name] = (it.Amount*n + set.Count - 1) / set.Count
+				}
+			}
+			size.request, size.pods = size.request.Add(resources.FromMap(amounts)), size.pods+n
+		}
+		sizes = append(sizes, size)
+	}
+	return sizes
+}
+
+// leastOf is what a unit needs at the least to be admitted.
+func leastOf(u Unit) resources.List {
+	sizes := sizesOf(u)
+	if sizes == nil {
+		return u.Request
+	}
+	return sizes[len(sizes)-1].request
 }
 
 // toEvict says that an admitted unit must lose its admission.

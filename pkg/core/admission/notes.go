@@ -34,11 +34,8 @@ type notes struct {
 	nonPreemptible, blocks bool
 	// answer of the checks of extensions.
 	answer answer
-	// cause is what the last whole pass found that keeps the head from going, which head was then; since is when a pass
-	// first found one.
-	head  *unit
+	// cause is what the last whole pass found that keeps the head from going.
 	cause cause
-	since time.Time
 
 	queue *queueRecord
 	// asks is what each unit of the group asks for, total what it would hold then, and places how many of those units it
@@ -50,8 +47,12 @@ type notes struct {
 	// tallied counts the units that are in the accounts, demand sums what they ask for.
 	tallied int
 	demand  resources.Sum
-	// swept are the units up to this one while those of the whole group are planned to be reported; see reports.
-	swept *unit
+	// subject is what each unit of the group is told of; none while that is not known. missed: one was to be told then, or
+	// what they were told may not be true any more. saying is the subject in words, once somebody has asked for it.
+	subject subject
+	missed  bool
+	saying  *Saying
+	round   round
 }
 
 // isParked says that no unit of the group is eligible.
@@ -72,7 +73,10 @@ func (r *roster) checkAgain(now time.Time, g *group) {
 	n := &g.Notes
 	n.route, n.need = r.tree.Route(g.Key().Quota), r.tree.Need(n.asks, n.places)
 	n.limits, n.cause = n.route.Limits(n.nonPreemptible), cause{}
-	parked, _ := checkGroup(r, g)
+	parked, message := checkGroup(r, g)
+	if parked.Reason != "" {
+		r.telling.about(now, g, subject{Finding: parked, words: parkedWords(g, parked, message)})
+	}
 	if parked == n.parked && g.Open() != n.isParked() {
 		return
 	}
@@ -81,7 +85,9 @@ func (r *roster) checkAgain(now time.Time, g *group) {
 	g.SetOpen(!n.isParked())
 	r.moveGroup(g, 1)
 	r.headChanged(n.queue)
-	r.reports.regrouped(now, g)
+	if !n.isParked() {
+		r.telling.about(now, g, subject{})
+	}
 }
 
 // checkGroups does so for all groups if paths, or what may never be exceeded, are not what they were. That is found out

@@ -56,6 +56,13 @@ type oracleAsk struct {
 	Unit
 	grows bool
 	total resources.List
+	pods  int64
+}
+
+// asIs is the unit with what it asks for in one of its sizes.
+func (a oracleAsk) asIs(size modelSize) oracleAsk {
+	a.Request, a.total, a.pods = size.request, size.request, size.pods
+	return a
 }
 
 // oracleClaim has what is claimed by gate and resource.
@@ -138,7 +145,8 @@ func (o *oracle) decide() (evict, resize, admit, grow []string) {
 			continue
 		}
 		admit = append(admit, a.Key)
-		u.at, u.attempt, u.holds, u.held = "admitting", u.Attempts+1, true, u.Request
+		u.at, u.attempt, u.holds, u.held = "admitting", u.Attempts+1, true, a.total
+		u.gets, u.getsPods = a.total, a.pods
 	}
 	o.settleDown()
 	return evict, resize, admit, grow
@@ -150,7 +158,10 @@ func (o *oracle) greedy() []oracleAsk {
 	var waiting []oracleAsk
 	for _, key := range o.keys() {
 		if u := o.units[key]; o.eligible(u) {
-			a := oracleAsk{Unit: u.Unit, total: u.Request}
+			a := oracleAsk{Unit: u.Unit, total: u.Request, pods: u.Pods}
+			if sizes := sizesOf(u.Unit); sizes != nil && u.at == "waiting" {
+				a = a.asIs(sizes[len(sizes)-1]) // that is what it waits for
+			}
 			if need, total, grows := o.growth(u); grows {
 				a.Request, a.total, a.grows = need, total, true
 			}
@@ -167,9 +178,9 @@ func (o *oracle) greedy() []oracleAsk {
 				inside = append(inside, a)
 			}
 		}
-		next := o.next(inside)
+		next, fits := o.next(inside)
 		if next == nil {
-			next = o.lend(inside)
+			next, fits = o.lend(inside)
 		}
 		if next == nil {
 			for _, c := range o.claiming {
@@ -180,6 +191,7 @@ func (o *oracle) greedy() []oracleAsk {
 			return out
 		}
 		for _, u := range next {
+			u = o.greatest(u, fits)
 			o.held[u.Key] = oracleHold{u.Queue, u.Quota, u.total, u.NonPreemptible, u.Expected}
 			out = append(out, u)
 			gone[u.Key] = true
@@ -187,8 +199,22 @@ func (o *oracle) greedy() []oracleAsk {
 	}
 }
 
-// next is the first unit that fits beside the claims ahead of it, with those that are admitted together with it.
-func (o *oracle) next(waiting []oracleAsk) []oracleAsk {
+// greatest is a unit in the greatest size that fits. One of a gang group has no other.
+func (o *oracle) greatest(u oracleAsk, fits func(oracleAsk) bool) oracleAsk {
+	if u.grows || u.GangGroup != "" {
+		return u
+	}
+	for _, size := range sizesOf(u.Unit) {
+		if other := u.asIs(size); o.mayEver(u.Unit, size.request) && fits(other) {
+			return other
+		}
+	}
+	return u
+}
+
+// next is the first unit that fits beside the claims ahead of it, with those that are admitted together with it; fits
+// says of it whether it does in another size.
+func (o *oracle) next(waiting []oracleAsk) (found []oracleAsk, fits func(oracleAsk) bool) {
 	byQueue := map[string][]int{}
 	for i, u := range waiting {
 		byQueue[u.Queue] = append(byQueue[u.Queue], i)
@@ -205,13 +231,13 @@ func (o *oracle) next(waiting []oracleAsk) []oracleAsk {
 			}
 			if o.isTogether(u) {
 				if o.meet(r, u) {
-					return r.met[u.namespace()+u.GangGroup]
+					return r.met[u.namespace()+u.GangGroup], nil
 				}
 				continue
 			}
 			short := o.short(u, r.claims)
 			if len(short) == 0 {
-				return []oracleAsk{u}
+				return []oracleAsk{u}, func(other oracleAsk) bool { return len(o.short(other, r.claims)) == 0 }
 			}
 			if o.blocks(q, u) && !r.claimed[u.Queue+" "+u.Quota] && !over[o.alike(q, u)] {
 				if over[o.alike(q, u)] = o.claimEnded(u); over[o.alike(q, u)] {
@@ -223,7 +249,7 @@ func (o *oracle) next(waiting []oracleAsk) []oracleAsk {
 		}
 	}
 	o.claiming = r.claims
-	return nil
+	return nil, nil
 }
 
 // oracleRound is one look at all that wait.
@@ -569,7 +595,7 @@ func (o *oracle) alike(q Queue, u oracleAsk) string {
 		namespace = u.namespace()
 	}
 	return fmt.Sprint(namespace, " ", u.Queue, " ", u.Quota, u.Request.Key(), u.NonPreemptible, o.blocks(q, u),
-		u.grows, u.total.Key(), alone)
+		u.grows, u.total.Key(), sizesOf(u.Unit), alone)
 }
 
 // claimEnded says that a unit has claimed for as long as it may.
@@ -578,10 +604,10 @@ func (o *oracle) claimEnded(u oracleAsk) bool {
 	return o.claimTimeout > 0 && !since.IsZero() && !o.now.Before(since.Add(o.claimTimeout))
 }
 
-// lend is the first unit that may borrow, when nobody fits within the limits.
-func (o *oracle) lend(waiting []oracleAsk) []oracleAsk {
+// lend is the first unit that may borrow, when nobody fits within the limits; fits as that of next.
+func (o *oracle) lend(waiting []oracleAsk) (found []oracleAsk, fits func(oracleAsk) bool) {
 	if len(waiting) == 0 {
-		return nil
+		return nil, nil
 	}
 	rows := o.rows(waiting)
 	shut := map[string]bool{}
@@ -598,10 +624,15 @@ func (o *oracle) lend(waiting []oracleAsk) []oracleAsk {
 			}
 		}
 		if o.mayBorrow(r, shut, asked) {
-			return []oracleAsk{r.u}
+			return []oracleAsk{r.u}, func(other oracleAsk) bool {
+				r.u = other
+				sizes := sizesOf(other.Unit)
+				least := other.pods == sizes[len(sizes)-1].pods
+				return (least || !other.NonPreemptible) && o.mayBorrow(r, shut, asked)
+			}
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // entitledAt says whether a unit is within its limits on all levels and waits for what is in use there, and not below.

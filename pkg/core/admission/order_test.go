@@ -145,18 +145,20 @@ func TestGroupsAndTheirHeads(t *testing.T) {
 }
 
 func checkGroups(t require.TestingT, s *State) {
-	sizes := map[*group]int{}
+	members := map[*group]int{}
 	for key, u := range s.units {
 		if u.group == nil {
 			continue
 		}
 		g := u.group
-		sizes[g]++
+		members[g]++
 		l := s.queues.byName[u.spec.Queue].line
 		require.Same(t, l, g.Line())
-		request, total := u.spec.Request, ""
+		request, total, sizes := leastOf(u.spec), "", ""
 		if u.stage != stageWaiting {
 			request, total = u.grows.need, u.grows.total.Key()
+		} else if u.spec.Sizes != nil {
+			sizes = u.spec.Sizes.key
 		}
 		namespace := ""
 		if s.queues.byName[u.spec.Queue].bounds().MaxAdmitted >= 0 {
@@ -168,7 +170,7 @@ func checkGroups(t require.TestingT, s *State) {
 		}
 		require.Equal(t, backlog.Key{
 			Namespace: namespace, Alone: alone,
-			Quota: u.spec.Quota, Request: request.Key(), Total: total, NonPreemptible: u.spec.NonPreemptible,
+			Quota: u.spec.Quota, Request: request.Key(), Total: total, Sizes: sizes, NonPreemptible: u.spec.NonPreemptible,
 			Blocks: l.Policy().Blocks(u.spec.Priority),
 		}, g.Key(), key)
 		require.False(t, l.Before(u, g.Head()), "%s is before the head of its group", key)
@@ -178,9 +180,9 @@ func checkGroups(t require.TestingT, s *State) {
 		open := 0
 		for _, g := range q.line.Groups() {
 			groups++
-			require.Equal(t, sizes[g], g.Len())
+			require.Equal(t, members[g], g.Len())
 			if g.Notes.places > 0 {
-				require.Equal(t, sizes[g], g.Notes.tallied)
+				require.Equal(t, members[g], g.Notes.tallied)
 			} else {
 				require.Zero(t, g.Notes.tallied, "they are admitted")
 			}
@@ -192,5 +194,5 @@ func checkGroups(t require.TestingT, s *State) {
 		q.line.Heads(func(*group) bool { open--; return true })
 		require.Zero(t, open, "open groups have their places among the heads")
 	}
-	require.Equal(t, len(sizes), groups, "groups without units")
+	require.Equal(t, len(members), groups, "groups without units")
 }

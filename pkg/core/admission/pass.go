@@ -36,6 +36,8 @@ type pass struct {
 	claimed []*capacity.Route
 	// room and roomOfMin are what add works with; their memory is used again.
 	room, roomOfMin []int64
+	// lending is the last round of it.
+	lending capacity.Lending
 	// examined counts the heads that were measured.
 	examined int
 	patience
@@ -135,19 +137,24 @@ func (v *verdict) compare(lim *capacity.Limit, need []int64, leaf bool) {
 }
 
 // cause is what keeps a head from going: a reason, or too little at one limit of the resource of that number, if only
-// beside claims.
+// beside claims, or both.
 type cause struct {
 	stopped   Reason
+	said      string // what stopped it said
 	limit     *capacity.Limit
 	number    int
 	contended bool
+	together  bool // with others
 }
 
 func (h *head) cause() cause {
 	if h.short != nil {
-		return cause{limit: h.short, number: h.shortNumber}
+		return cause{stopped: h.stopped, limit: h.short, number: h.shortNumber, together: h.together}
 	}
-	return cause{stopped: h.stopped, limit: h.contended, number: h.contendedNumber, contended: h.contended != nil}
+	if h.stopped != "" {
+		return cause{stopped: h.stopped, said: h.group.Notes.answer.message, together: h.together}
+	}
+	return cause{limit: h.contended, number: h.contendedNumber, contended: h.contended != nil, together: h.together}
 }
 
 // finding is the cause in the words of a reason.
@@ -157,6 +164,8 @@ func (p *pass) finding(c cause) Finding {
 	}
 	found := Finding{ReasonQuotaExceeded, c.limit.Level().Name(), p.tree.Resource(c.number)}
 	switch {
+	case c.stopped != "":
+		found.Reason = c.stopped
 	case c.contended:
 		found.Reason = ReasonBlockedByHead
 	case c.limit.IsMin():
@@ -254,20 +263,17 @@ func (p *pass) lookAt(now time.Time, q *queueRecord) (fits *group, fault string)
 	return fits, ""
 }
 
-// noteCauses has what the last pass found known, and reported in its time.
+// noteCauses has what the last pass found known, and told in its time.
 func (p *pass) noteCauses(now time.Time) {
 	p.noteClaims(now)
 	for i := range p.heads {
 		h := &p.heads[i]
 		n, c := &h.group.Notes, h.cause()
-		if n.head == h.group.Head() && n.cause == c {
+		if n.cause == c && n.subject != (subject{}) {
 			continue
 		}
-		if n.head != h.group.Head() {
-			n.head, n.since = h.group.Head(), now
-		}
 		n.cause = c
-		p.reports.head(h.group, p.finding(c), now)
+		p.telling.about(now, h.group, subject{p.finding(c), c.said, c.together})
 	}
 }
 

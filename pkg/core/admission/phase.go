@@ -118,7 +118,8 @@ var transitions = build(
 	row{by: scheduler, from: append(append([]Phase{}, holding...), PhaseOther), to: []Phase{PhaseEnqueued},
 		when: "held, deactivated, preempted or without its job: what it held is free"},
 	row{by: scheduler, from: []Phase{PhaseDequeued, PhaseSchedSucceed, PhaseRunning}, to: []Phase{PhaseTimeoutBackoff},
-		when: "a time-out of it is over, before its pods ran or since they do not; it is tried again later"},
+		when: "a time-out of it is over, before its pods ran or since they do not, or a check takes its answer back; " +
+			"it is tried again later"},
 	row{by: controller, from: append(append(append([]Phase{}, waiting...), holding...), PhaseOther),
 		to:   []Phase{PhaseSucceed, PhaseFailed},
 		when: "the job ended; admissions are cleared"},

@@ -28,6 +28,9 @@ type Admit struct {
 	Unit    Unit
 	Attempt int64 // value for status.attempts
 	Request resources.List
+	Pods    int64 // that it is for
+	// Counts, where it is less than the whole, are the numbers of pods of each pod set of its Sizes.
+	Counts []int64
 	// Checks to be asked: with any of them its phase is Reserved, and its pods do not go yet.
 	Checks []string
 	// Borrows: it is beyond the runtime of its quota, or of one above it.
@@ -50,9 +53,8 @@ type Resize struct {
 
 // Explain tells the shell to write why a unit is not admitted or, if it holds quota, why it does not get more.
 type Explain struct {
-	Unit    Unit
-	Reason  Reason
-	Message string
+	Unit Unit
+	Saying
 }
 
 // Evict tells the shell to take an admission back: phase Enqueued, admissions cleared. Used when an
@@ -76,7 +78,6 @@ type Plan struct {
 	Dequeue []Dequeue
 	Evict   []Evict
 	Resize  []Resize
-	Explain []Explain
 	// Examined counts the units that were evaluated against quota.
 	Examined int
 	// Panics counts those of extensions that were recovered since the last Decide; their units are parked.

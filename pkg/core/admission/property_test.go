@@ -50,7 +50,7 @@ type world struct {
 
 func newWorld() *world {
 	s := New(Config{ExplainAfter: 5 * time.Second, ExplainEvery: 30 * time.Second, RefusedBackoff: 10 * time.Second,
-		Timeouts: modelTimeouts})
+		Timeouts: modelTimeouts, PartialAdmission: true})
 	m := newModel()
 	return &world{model: m, s: s, o: &oracle{model: m}}
 }
@@ -253,6 +253,9 @@ func drawUnit(t *rapid.T, i int) Unit {
 	case 4:
 		u.Phase = PhaseSucceed
 	}
+	if rapid.IntRange(0, 2).Draw(t, "may be smaller") == 0 && u.Pods > 0 {
+		drawSizes(t, &u)
+	}
 	return u
 }
 
@@ -270,6 +273,30 @@ func drawGangs(t *rapid.T, u *Unit) {
 		u.GangGroup, u.Gangs = "x,y,z", "x,y"
 	case 5:
 		u.GangGroup, u.Gangs = "x,y,z", "z"
+	}
+}
+
+// drawSizes makes a unit one that may be admitted in part, or was.
+func drawSizes(t *rapid.T, u *Unit) {
+	sets := make([]PodSetSize, rapid.IntRange(1, 2).Draw(t, "pod sets"))
+	for i := range sets {
+		sets[i].Count = rapid.Int64Range(0, 5).Draw(t, "count")
+		sets[i].Least = rapid.Int64Range(0, sets[i].Count).Draw(t, "least")
+		if sets[i].Count > 0 {
+			sets[i].Request = drawList(t, "request of a pod set", 0, 6, true)
+		}
+	}
+	if u.Sizes = NewSizes(sets); u.Sizes == nil {
+		return
+	}
+	all := sizesOf(*u)
+	size, holds := all[0], u.Held.Len() > 0
+	if holds {
+		size = rapid.SampledFrom(all).Draw(t, "admitted with")
+	}
+	u.Request, u.Pods = size.request, size.pods
+	if holds {
+		u.Held, u.HeldPods = size.request, size.pods
 	}
 }
 
@@ -291,6 +318,7 @@ func drawRun(t *rapid.T, u *Unit) {
 	if u.Phase.Waits() && rapid.IntRange(0, 9).Draw(t, "deactivate") == 0 {
 		u.Deactivate = &Deactivation{Reason: ReasonRequeueLimitReached}
 	}
+	u.TemplatesWritten = rapid.IntRange(0, 5).Draw(t, "templates written") == 0
 }
 
 // step draws one event.
@@ -390,6 +418,9 @@ func (w *world) end(t *rapid.T, key string) {
 	spec.Attempts = u.attempt
 	if !spec.Phase.Holds() {
 		spec.Held, spec.HeldPods, spec.Recorded = resources.List{}, 0, false
+		if sizes := sizesOf(spec); sizes != nil {
+			spec.Request, spec.Pods = sizes[0].request, sizes[0].pods
+		}
 	}
 	w.upsertUnit(spec)
 }
@@ -413,6 +444,12 @@ func (w *world) decide(t require.TestingT) {
 	}
 	require.Equal(t, resize, resizedBy(got, false), "changes of what is held, in order")
 	require.Equal(t, admit, keysOfPlan(got), "admissions in order")
+	for i := range got.Admit {
+		d := &got.Admit[i]
+		u := w.units[d.Unit.Key]
+		require.True(t, d.Request.Equal(u.gets), "%s is admitted with %s, want %s", d.Unit.Key, d.Request, u.gets)
+		require.Equal(t, u.getsPods, d.Pods, "pods of %s", d.Unit.Key)
+	}
 	require.Equal(t, grow, resizedBy(got, true), "growth in order")
 	w.checkTogether(t, got.Admit)
 	for i := range got.Resize {
@@ -519,7 +556,7 @@ func (w *world) check(t require.TestingT) {
 	w.checkGrants(t)
 	w.checkCounts(t)
 	w.checkPositions(t)
-	w.checkReports(t)
+	w.checkOverdue(t)
 }
 
 // checkHoldings: the ledger has what the model says that units hold.
@@ -683,23 +720,13 @@ func (w *world) checkPositions(t require.TestingT) {
 	}
 }
 
-// checkReports: what was reported of the head of a group is what is found of it now, or it will be told as soon as it
-// may be told something again.
-func (w *world) checkReports(t require.TestingT) {
+// checkOverdue: a unit whose pods cannot be taken away is overdue when its time is over.
+func (w *world) checkOverdue(t require.TestingT) {
 	for key, u := range w.s.units {
 		if u.stage == stageAdmitted && u.spec.Unsuspendable {
 			m := w.units[key]
 			_, overdue := w.o.overdue(m)
 			require.Equal(t, overdue && !w.o.unwanted(m), u.overdue.reason != "", "%s does not use what it holds", key)
-		}
-		waits := u.stage == stageWaiting || u.stage == stageAdmitted && u.group == nil && u.hasReason()
-		if !waits || u.report.Reason == "" || u.reportAt != 0 {
-			continue
-		}
-		found, _ := w.s.why().waiting(u)
-		if u.group == nil || !u.group.Open() || u.group.Head() == u {
-			require.True(t, untold(found.Reason) || found == u.report.Finding, "%s was told %v, it is %v",
-				key, u.report.Finding, found)
 		}
 	}
 }

@@ -63,6 +63,7 @@ const (
 	ReasonWaitingForChecks       Reason = "WaitingForAdmissionChecks" // they have not all answered
 	ReasonChecksChanged          Reason = "ChecksChanged"             // its queue asks for a check that was not asked
 	ReasonWaitingForGroup        Reason = "WaitingForGroup"           // a job of its gang group cannot be admitted
+	ReasonRestoring              Reason = "RestoringTemplates"        // what checks asked for is in its pod templates yet
 	ReasonRequeueLimitReached    Reason = "RequeueLimitReached"       // timeouts took its admission too often in a row
 )
 

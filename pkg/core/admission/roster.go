@@ -49,7 +49,7 @@ type roster struct {
 	resizes map[*unit]struct{}
 	// dequeues are reserved units that have passed their checks.
 	dequeues map[*unit]struct{}
-	reports  reports
+	telling  telling
 	// shares are those whose units may have to change sides.
 	shares map[sharePlace]struct{}
 
@@ -77,7 +77,7 @@ func newRoster(cfg Config) *roster {
 		retries:   backlog.NewDue(func(u *unit) backlog.Moment { return u.retryAt }),
 		evictions: map[*unit]struct{}{}, resizes: map[*unit]struct{}{},
 		dequeues: map[*unit]struct{}{}, shares: map[sharePlace]struct{}{},
-		reports: newReports(&cfg), ranking: newRanking(order),
+		telling: newTelling(&cfg), ranking: newRanking(order),
 	}
 }
 
@@ -86,22 +86,29 @@ func (r *roster) replay(now time.Time, u *unit, in *Unit) {
 	if u.stage == stageAdmitted && in.Phase.Holds() {
 		u.observed = true
 	}
-	if !u.spec.same(in) {
+	if r.hear(now, u, in); !u.spec.same(in) {
 		r.apply(now, u, *in)
 	}
 }
 
 // apply makes the object the truth about a unit with no write in flight.
 func (r *roster) apply(now time.Time, u *unit, in Unit) {
+	r.hear(now, u, &in)
 	if u.stage == stageAdmitted && !u.observed && in.Phase.Waits() && in.Attempts < u.attempt {
 		// Older than the admission that was confirmed: only a repetition can say this.
 		in.Phase, in.Attempts, in.Held = u.spec.Phase, u.attempt, u.spec.Held
 		in.HeldPods, in.Recorded = u.spec.HeldPods, u.spec.Recorded
+		if in.Sizes != nil {
+			in.become(u.spec.Request, u.spec.Pods)
+		}
 	} else if u.stage == stageAdmitted {
 		u.observed = true
 	}
 	former, known := u.spec, r.units[in.Key] == u
 	update := func() {
+		if !in.Created.Equal(former.Created) {
+			r.telling.move(u, 0) // its place there depends on it
+		}
 		u.spec = in
 		u.enter(in.stage())
 	}
@@ -179,7 +186,7 @@ func (r *roster) place(now time.Time, u *unit) {
 		r.placeAdmitted(now, u)
 	case stageDone:
 		r.leave(u)
-		r.reports.move(u, 0)
+		r.telling.move(u, 0)
 		r.release(u)
 	case stageAdmitting, stageEvicting, stageResizing, stageDequeuing:
 		// Not touched before its write is settled.
@@ -209,7 +216,7 @@ func (r *roster) placeWaiting(now time.Time, u *unit) {
 
 func (r *roster) park(now time.Time, u *unit, reason Reason) {
 	u.parked = reason
-	r.reports.parked(now, u, Finding{Reason: reason})
+	r.telling.parked(now, u, reason)
 }
 
 // parkedUntil is when a parked unit is to be looked at though nothing happens; zero for never.
@@ -241,7 +248,7 @@ func (r *roster) placeAdmitted(now time.Time, u *unit) {
 	}
 	var again time.Time
 	if reason == "" && !u.spec.Quarantined {
-		reason, again = r.placeReserved(now, u)
+		reason, again = r.placeChecked(now, u)
 	}
 	if reason == "" {
 		var expires time.Time
@@ -255,11 +262,8 @@ func (r *roster) placeAdmitted(now time.Time, u *unit) {
 		r.retryAt(u, again)
 		return
 	}
-	if u.overdue.reason == "" {
-		r.reports.move(u, 0)
-		u.report = noReport
-	} else {
-		r.reports.plan(u, Finding{Reason: u.overdue.reason}, now)
+	if r.telling.move(u, 0); r.isNews(u) {
+		r.telling.plan(u, now)
 	}
 	switch {
 	case reason == "":
@@ -334,7 +338,7 @@ func (r *roster) join(now time.Time, u *unit) {
 	if g.Head() == u {
 		r.headChanged(q)
 	}
-	r.reports.joined(now, u)
+	r.telling.joined(now, u)
 }
 
 // groupKey of a unit. A policy or a check of an extension that panics is a fault.
@@ -356,6 +360,8 @@ func (r *roster) groupKey(q *queueRecord, u *unit) (key backlog.Key, fault strin
 		key.Total = u.total().Key()
 	} else if u.spec.GangGroup != "" {
 		key.Alone = u.spec.Key
+	} else if s := u.spec.Sizes; s != nil {
+		key.Sizes = s.key
 	}
 	if q.bounds().MaxAdmitted >= 0 {
 		key.Namespace = u.spec.namespace()

@@ -58,7 +58,7 @@ func (sh *Shortage) sentence(u *unit) string {
 		}
 	}
 	return fmt.Sprintf("%s: %s: request %s, free %s%s %s; %s must be freed",
-		sh.where(quota), sh.Resource, format(sh.Request), format(sh.Free), claims, numbers, format(sh.Missing))
+		sh.where(quota), sh.Resource, u.ofLeast(format(sh.Request)), format(sh.Free), claims, numbers, format(sh.Missing))
 }
 
 // limited names the limit as what it is.

@@ -61,10 +61,12 @@ func (u *unit) settleAdmission(now time.Time, base time.Duration, remembered *Un
 			u.refusal = &refusal{until: u.refusal.until, reason: u.refusal.reason, message: u.refusal.message}
 		}
 		u.spec.Phase, u.spec.Attempts, u.spec.Checks = PhaseDequeued, u.attempt, nil
+		u.spec.Said, u.report = nil, noReport
 		if len(u.tenure.checks) > 0 {
 			u.spec.Phase, u.spec.Checks = PhaseReserved, asked(u.tenure.checks)
 		}
-		u.spec.Admitted, u.tenure.left = now, time.Time{}
+		u.spec.Admitted, u.tenure.left, u.spec.TemplatesWritten = now, time.Time{}, false
+		u.spec.become(u.tenure.next, u.tenure.nextPods)
 		u.spec.setHeld(u.held, u.spec.Pods)
 	case OutcomeRefused:
 		u.refuse(now, base, ReasonWriteRefused, "the API server refuses the admission of this unit; it is tried again later")
@@ -100,6 +102,7 @@ func (in *Unit) requeued(d *Evict) {
 	}
 	in.Executed, in.Ready, in.NotReadySince, in.Checks = d.Executed, false, time.Time{}, nil
 	in.setNothingHeld()
+	in.becomeWhole()
 }
 
 // refuse keeps a unit from being tried for a while that doubles with every refusal in a row.

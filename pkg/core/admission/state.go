@@ -48,6 +48,9 @@ func (s *State) Recheck(time.Time) {
 // UpsertUnit takes the unit as the API has it. While a write of the unit is in flight the object is
 // remembered and replayed by Settle. A unit whose Phase holds quota is (re-)reserved with Held, fits or not.
 func (s *State) UpsertUnit(now time.Time, in Unit) {
+	if !s.cfg.PartialAdmission || in.GangGroup != "" { // the pods of a part could not run without those of the others
+		in.Sizes = in.Sizes.fixed()
+	}
 	u, ok := s.units[in.Key]
 	if ok && u.spec.UID != in.UID {
 		// Another object under the same name: nothing of the old one can be true of it.

@@ -69,7 +69,7 @@ func TestNothingStays(t *testing.T) {
 		require.Empty(t, s.parties.seen)
 		require.Zero(t, s.tree.Len())
 		require.Zero(t, s.owners.Len())
-		require.Zero(t, len(s.ranking.queues)+len(s.evictions)+s.retries.Len()+s.reports.due.Len()+len(s.reports.sweeps))
+		require.Zero(t, len(s.ranking.queues)+len(s.evictions)+s.retries.Len()+s.telling.due.Len())
 	})
 }
 
@@ -194,21 +194,6 @@ func TestEveryFieldOfAQuotaCounts(t *testing.T) {
 	}
 }
 
-// A Decide tells at most so many reasons, and says that it has more to tell.
-func TestExplanationsAreBounded(t *testing.T) {
-	s := New(Config{})
-	for i := range 100 {
-		s.UpsertUnit(epoch, Unit{Key: fmt.Sprintf("ns/u%d", i), UID: fmt.Sprint(i), Queue: "q", Pods: 1, Active: true})
-	}
-	now := epoch.Add(time.Second)
-	first := s.Decide(now)
-	require.Len(t, first.Explain, mostReports)
-	require.Equal(t, now, first.WakeAt)
-	second := s.Decide(now)
-	require.Len(t, second.Explain, 100-mostReports)
-	require.Zero(t, second.WakeAt)
-}
-
 // lifo is a policy as somebody else would write it.
 type lifo struct{}
 
@@ -329,8 +314,9 @@ func TestPanicInKeyParks(t *testing.T) {
 	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
 	s.UpsertUnit(epoch, Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "root", Pods: 1, Active: true})
 	plan := s.Decide(epoch)
-	require.Len(t, plan.Explain, 1)
-	require.Equal(t, ReasonInternalError, plan.Explain[0].Reason)
+	told, _ := s.Tell(epoch, 64)
+	require.Len(t, told, 1)
+	require.Equal(t, ReasonInternalError, told[0].Reason)
 	require.Equal(t, epoch.Add(time.Second), plan.WakeAt)
 	require.Equal(t, 1, plan.Panics)
 	require.Zero(t, s.Decide(epoch).Panics, "counted once")

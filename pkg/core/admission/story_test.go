@@ -76,7 +76,7 @@ func newStory(t *testing.T) *story {
 	st := &story{
 		t: t, now: epoch,
 		cfg: Config{ExplainAfter: 5 * time.Second, ExplainEvery: 30 * time.Second, RefusedBackoff: 10 * time.Second,
-			Timeouts: Timeouts{Idle: 10 * time.Minute, Unbound: 30 * time.Minute}},
+			Timeouts: Timeouts{Idle: 10 * time.Minute, Unbound: 30 * time.Minute}, PartialAdmission: true},
 		units: map[string]Unit{}, quotas: map[string]Quota{}, queues: map[string]Queue{},
 		pods: map[string]map[string]Pod{}, jobs: map[string]Consumer{},
 	}
@@ -148,6 +148,7 @@ func (st *story) line(line string) {
 		"job": st.job, "settle": st.settle, "decide": st.decide, "tick": st.tick, "restart": st.restart,
 		"why": st.why, "list": st.list, "counts": st.counts, "outstanding": st.outstanding, "demand": st.demand,
 		"status": st.status, "explain": st.explain, "pods": st.listPods, "claim-timeout": st.claimTimeout,
+		"partial-admission": st.partialAdmission,
 	}
 	run, ok := commands[cmd]
 	require.True(st.t, ok, "unknown command %q", cmd)
@@ -183,6 +184,9 @@ func (st *story) claimTimeout(a arguments) {
 	st.cfg.ClaimTimeout = time.Duration(st.number(a.words[0])) * time.Second
 	st.s.cfg.ClaimTimeout = st.cfg.ClaimTimeout
 }
+
+// partialAdmission is switched off or on, as by a scheduler that starts.
+func (st *story) partialAdmission(a arguments) { st.cfg.PartialAdmission = a.has("on") }
 
 func (st *story) resources(text string) resources.List {
 	if text == "" || text == "none" {
@@ -325,10 +329,10 @@ func (st *story) admissionChecks(text string) (checks []AdmissionCheck) {
 	return checks
 }
 
-// answer has checks answer about a reserved unit: check=State, or check=Retry/seconds.
+// answer has checks answer about a unit that holds quota: check=State, or check=Retry/seconds.
 func (st *story) answer(a arguments) {
 	u := st.units[a.words[0]]
-	if u.Phase != PhaseReserved {
+	if !u.Phase.Holds() || u.Checks == nil {
 		st.printf("%s is %s", a.words[0], u.Phase)
 		return
 	}
@@ -407,6 +411,11 @@ func (st *story) setUnit(u *Unit, key, value string) {
 		u.Pods = st.number(value)
 	case "each":
 		u.Expected = Expected{Pods: u.Pods, Each: st.resources(value)}
+	case "sets": // of least-count/request, in place of pods and request
+		u.Sizes = st.sizes(value)
+		u.become(u.Sizes.at(0))
+	case "sizes":
+		u.Sizes = nil
 	case "labels":
 		u.Labels = value
 	case "gangs": // all of the group, and its own
@@ -432,6 +441,8 @@ func (st *story) setUnit(u *Unit, key, value string) {
 		u.Unsuspendable = value == "true"
 	case "adopting":
 		u.Adopting = value == "true"
+	case "templates-written":
+		u.TemplatesWritten = value == "true"
 	case "phase":
 		u.Phase = Phase(value)
 	case "held":
@@ -468,6 +479,18 @@ func (st *story) setUnit(u *Unit, key, value string) {
 	default:
 		require.Fail(st.t, "unknown argument "+key)
 	}
+}
+
+func (st *story) sizes(text string) *Sizes {
+	var sets []PodSetSize
+	for _, one := range strings.Split(text, ";") {
+		counts, request, _ := strings.Cut(one, "/")
+		least, count, _ := strings.Cut(counts, "-")
+		sets = append(sets, PodSetSize{
+			Count: st.number(count), Least: st.number(least), Request: st.resources(request),
+		})
+	}
+	return NewSizes(sets)
 }
 
 func (st *story) deleteUnit(a arguments) {
@@ -521,17 +544,22 @@ func (st *story) settle(a arguments) {
 	attempt := st.number(a.named["attempt"])
 	record, ok := st.s.units[unitNamed(name)]
 	if ok && outcome == OutcomeConfirmed && record.stage == stageAdmitting {
+		u.become(record.tenure.next, record.tenure.nextPods)
 		u.Phase, u.Attempts, u.Held, u.HeldPods = PhaseDequeued, attempt, u.Request, u.Pods
-		u.Admitted = st.now
+		u.Admitted, u.Said = st.now, nil
 		if names := record.tenure.checks; len(names) > 0 {
 			u.Phase, u.Checks = PhaseReserved, asked(names)
 		}
 	} else if ok && outcome == OutcomeConfirmed && record.stage == stageDequeuing {
-		u.Phase, u.Admitted, u.Checks = PhaseDequeued, st.now, nil
+		u.Phase, u.Admitted = PhaseDequeued, st.now
 	} else if ok && outcome == OutcomeConfirmed && record.stage == stageResizing {
-		u.Held, u.HeldPods, u.Recorded = record.next, record.nextPods, true
+		u.Held, u.HeldPods, u.Recorded, u.Said = record.next, record.nextPods, true, nil
 	} else if ok && outcome == OutcomeConfirmed && record.stage == stageEvicting {
 		u.requeued(record.eviction)
+		u.Said = say(record.eviction.Reason, record.eviction.Message)
+		if why := record.eviction.Deactivate; why != "" {
+			u.Said.Reason = why
+		}
 	}
 	if _, ok := st.units[name]; ok {
 		st.units[name] = u
@@ -575,6 +603,9 @@ func (st *story) decide(a arguments) {
 		if len(ad.Checks) > 0 {
 			borrows += " (asks " + strings.Join(ad.Checks, ", ") + ")"
 		}
+		if ad.Counts != nil {
+			borrows += fmt.Sprintf(" (in part: %d pods)", ad.Counts)
+		}
 		st.printf("admit %s attempt %d: %s%s", name(ad.Unit.Key), ad.Attempt, orNothing(ad.Request), borrows)
 	}
 	for _, d := range plan.Dequeue {
@@ -590,14 +621,12 @@ func (st *story) decide(a arguments) {
 		}
 		st.printf("resize %s to %s%s", name(r.Unit.Key), orNothing(r.Held), how)
 	}
-	for _, e := range plan.Explain {
-		st.printf("explain %s: %s: %s", name(e.Unit.Key), e.Reason, e.Message)
-	}
-	if len(plan.Evict)+len(plan.Admit)+len(plan.Dequeue)+len(plan.Resize)+len(plan.Explain) == 0 {
+	told, again := st.tell(a)
+	if len(plan.Evict)+len(plan.Admit)+len(plan.Dequeue)+len(plan.Resize)+told == 0 {
 		st.printf("nothing to do")
 	}
-	if !plan.WakeAt.IsZero() {
-		st.printf("wake at %s", plan.WakeAt.Sub(epoch))
+	if again = earlier(again, plan.WakeAt); !again.IsZero() {
+		st.printf("wake at %s", again.Sub(epoch))
 	}
 	if !a.has("confirm") {
 		return
@@ -614,6 +643,26 @@ func (st *story) decide(a arguments) {
 	for _, r := range plan.Resize {
 		st.confirm(name(r.Unit.Key), r.Attempt)
 	}
+}
+
+// tell prints what units are told, as many as tell= says. It is written at once.
+func (st *story) tell(a arguments) (told int, again time.Time) {
+	most := 64
+	if text, ok := a.named["tell"]; ok {
+		most = int(st.number(text))
+	}
+	list, again := st.s.Tell(st.now, most)
+	for _, e := range list {
+		st.printf("explain %s: %s: %s", name(e.Unit.Key), e.Reason, e.Message)
+		if u, ok := st.units[name(e.Unit.Key)]; ok {
+			if u.Said = &e.Saying; e.Reason == "" {
+				u.Said = nil
+			}
+			st.units[name(e.Unit.Key)] = u
+			st.s.UpsertUnit(st.now, u)
+		}
+	}
+	return len(list), again
 }
 
 func (st *story) confirm(name string, attempt int64) {

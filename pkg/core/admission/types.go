@@ -44,9 +44,12 @@ type Unit struct {
 	Priority     int32
 	// Created is the enqueue time: metadata.creationTimestamp.
 	Created time.Time
-	// Request of the whole unit. Pods is the number of pods.
+	// Request of the whole unit. Pods is the number of pods. Of a unit that was admitted with fewer pods than its whole
+	// they are what it was admitted with.
 	Request resources.List
 	Pods    int64
+	// Sizes in which it may be admitted, and is to be again when it loses its admission; nil is Request alone.
+	Sizes *Sizes
 	// Expected bounds what the unit holds beyond its pods, where its pods are known; see ledger.Expected.
 	Expected Expected
 	// NonPreemptible units draw on min only, on every level, beside the limit that all have.
@@ -95,8 +98,12 @@ type Unit struct {
 	GangGroup, Gangs string
 	// Labels are those of the object, as Config.Selects reads them.
 	Labels string
-	// Checks are the answers of the admission checks of a unit in phase Reserved; nil if none was asked.
+	// Checks are the answers of the admission checks about what a unit holds; nil if it holds nothing or none was asked.
 	Checks *CheckAnswers
+	// TemplatesWritten: what admission checks asked to write into the pods of its job may be in their templates.
+	TemplatesWritten bool
+	// Said is what its object says of why it waits, or waits for more than it holds; nil if it says nothing.
+	Said *Saying
 	// Deactivate, when set, is why the unit is to be made inactive, which nobody has done yet. Until then it waits.
 	Deactivate *Deactivation
 	// Invalid, when set, parks the unit with this reason and message (could not be decoded, evaluated, ...).
@@ -181,8 +188,8 @@ func (p Pod) inLedger() ledger.Pod {
 
 // Config of the core. The zero value of a field that may be empty means the built-in behaviour.
 type Config struct {
-	// ExplainAfter is how long a unit must be the first of its group that does not fit before its
-	// reason is worth a status write. ExplainEvery is the least time between two such writes of one unit.
+	// ExplainAfter is how long a unit must wait before its reason is worth a status write. ExplainEvery is the least time
+	// between two such writes of one unit.
 	ExplainAfter, ExplainEvery time.Duration
 	// RefusedBackoff is how long a unit is parked after a definite refusal of its status write. It doubles
 	// with every refusal in a row, up to 32 times.
@@ -194,6 +201,8 @@ type Config struct {
 	ClaimTimeout time.Duration
 	// Policies adds to or replaces the built-in policies, by name.
 	Policies map[string]queue.Factory
+	// PartialAdmission has units admitted in less than the whole where their Sizes allow it.
+	PartialAdmission bool
 	// Order of the queues; nil is FairOrder.
 	Order QueueOrder
 	// Selects says whether the selector of an admission check picks a unit of these labels; nil picks all.

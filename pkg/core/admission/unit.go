@@ -56,8 +56,8 @@ type unit struct {
 	// group is set while the unit is in line; parked while it waits and is not.
 	group  *group
 	parked Reason
-	// retryAt is when the unit is placed again though nothing happens, reportAt when its reason is to be reported; they
-	// are the keys in State.retries and State.reports.
+	// retryAt is when the unit is placed again though nothing happens, reportAt when it is to be told why it waits; they
+	// are the keys of retries and telling.due.
 	retryAt, reportAt backlog.Moment
 	*tenure
 	*refusal
@@ -78,7 +78,7 @@ type tenure struct {
 	// checks to be asked by the admission in flight.
 	checks []string
 	// grows is what the unit asks for beyond what it holds, while it is in line for that; next is what it is to hold
-	// when the write in flight is confirmed.
+	// when the write in flight is confirmed, for so many pods.
 	grows    growth
 	next     resources.List
 	nextPods int64
@@ -99,12 +99,6 @@ type refusal struct {
 	until   time.Time
 	reason  Reason
 	message string
-}
-
-// report is the reason that was reported last, at that time.
-type report struct {
-	Finding
-	at time.Time
 }
 
 // Nothing of that kind: shared and never written.
@@ -211,15 +205,12 @@ func (in *Unit) setHeld(held resources.List, pods int64) {
 // setNothingHeld is what an object of a unit that waits says.
 func (in *Unit) setNothingHeld() { in.Held, in.HeldPods, in.Recorded = resources.List{}, 0, false }
 
-// behindHead says that another unit is looked at in its place.
-func (u *unit) behindHead() bool { return u.group != nil && u.group.Open() && u.group.Head() != u }
-
-// asks is what the unit asks for where it is in line.
+// asks is what the unit asks for where it is in line, at the least.
 func (u *unit) asks() resources.List {
 	if u.holding {
 		return u.grows.need
 	}
-	return u.spec.Request
+	return u.spec.least()
 }
 
 // total is what the unit would hold if it got what it asks for.
@@ -227,7 +218,7 @@ func (u *unit) total() resources.List {
 	if u.holding {
 		return u.grows.total
 	}
-	return u.spec.Request
+	return u.spec.least()
 }
 
 // places is how many of those units it asks to be that a limit counts.
@@ -283,8 +274,8 @@ func (in *Unit) same(o *Unit) bool {
 	sameTimes := in.Created.Equal(o.Created) && in.RequeueAt.Equal(o.RequeueAt) && in.Admitted.Equal(o.Admitted) &&
 		in.Heartbeat.Equal(o.Heartbeat) && in.NotReadySince.Equal(o.NotReadySince)
 	sameLists := in.Request.Same(o.Request) && in.Held.Same(o.Held) && in.Expected.Same(o.Expected)
-	return sameTimes && sameLists && same(in.Deactivate, o.Deactivate) && in.Checks.same(o.Checks) &&
-		in.plain() == o.plain()
+	return sameTimes && sameLists && in.Sizes.same(o.Sizes) && same(in.Deactivate, o.Deactivate) &&
+		in.Checks.same(o.Checks) && in.plain() == o.plain()
 }
 
 // plainUnit is the comparable part of Unit.
@@ -293,7 +284,7 @@ type plainUnit struct {
 	priority                                                                                  int32
 	pods, heldPods, attempts, requeues                                                        int64
 	nonPreemptible, active, consumerManaged, ownedByConsumer, misnamed, adopting, quarantined bool
-	unsuspendable, adopted, recorded, ready                                                   bool
+	unsuspendable, adopted, recorded, ready, templatesWritten                                 bool
 	maximumExecution, executed                                                                time.Duration
 	consumer                                                                                  Consumer
 	phase                                                                                     Phase
@@ -310,6 +301,6 @@ func (in *Unit) plain() plainUnit {
 		message: in.InvalidMessage, heldPods: in.HeldPods, requeues: in.Requeues, adopted: in.Adopted,
 		unsuspendable: in.Unsuspendable, recorded: in.Recorded, ready: in.Ready,
 		maximumExecution: in.MaximumExecution, executed: in.Executed, labels: in.Labels,
-		gangGroup: in.GangGroup, gangs: in.Gangs,
+		gangGroup: in.GangGroup, gangs: in.Gangs, templatesWritten: in.TemplatesWritten,
 	}
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 )
 
-// Due is what is to be done about units at a time, the earliest first, then by key. The time of a unit is kept with the
+// Due is what is to be done about units at a time, the earliest first, then by age, then by key. The time of a unit is kept with the
 // unit, by whoever owns it.
 type Due[U Unit] struct {
 	at    func(U) Moment
@@ -63,7 +63,11 @@ func NewDue[U Unit](at func(U) Moment) *Due[U] {
 		if c := cmp.Compare(at(a), at(b)); c != 0 || a == b {
 			return c
 		}
-		return strings.Compare(a.Item().Key, b.Item().Key)
+		x, y := a.Item(), b.Item()
+		if c := x.Created.Compare(y.Created); c != 0 {
+			return c
+		}
+		return strings.Compare(x.Key, y.Key)
 	})}
 }
 

@@ -29,7 +29,9 @@ type Key struct {
 	// Quota that they draw on, and what each of them asks for of it, in text.
 	Quota, Request string
 	// Total is what a unit that holds some already would hold then, in text; empty for the others.
-	Total                  string
+	Total string
+	// Sizes in which a unit may be admitted, in text; empty for those with one.
+	Sizes                  string
 	NonPreemptible, Blocks bool
 	// Checks are the equivalence keys of the checks of extensions.
 	Checks string

@@ -142,6 +142,17 @@ func (l List) Part(parts, of int64) List {
 	return FromSorted(items)
 }
 
+// PartOf is so many of a number of equal parts of an amount, rounded down. None of them is below zero, and there are no
+// more parts than that.
+func PartOf(amount, parts, of int64) int64 {
+	if of <= 0 {
+		return 0
+	}
+	hi, lo := bits.Mul64(uint64(max(amount, 0)), uint64(min(max(parts, 0), of)))
+	quotient, _ := bits.Div64(hi, lo, uint64(of))
+	return int64(quotient)
+}
+
 // merge combines two vectors by name; an absent name enters as zero.
 func (l List) merge(o List, f func(a, b int64) int64) List {
 	out := make([]Item, 0, max(len(l.items), len(o.items)))

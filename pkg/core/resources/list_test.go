@@ -193,3 +193,14 @@ func TestSumIsExact(t *testing.T) {
 		require.True(t, before.Same(sum.List()))
 	})
 }
+
+func TestPartOf(t *testing.T) {
+	const most = math.MaxInt64
+	for _, tt := range []struct{ amount, parts, of, want int64 }{
+		{10, 1, 3, 3}, {10, 2, 3, 6}, {10, 3, 3, 10}, {10, 0, 3, 0}, {10, 4, 3, 10}, {10, -1, 3, 0}, {-10, 1, 3, 0},
+		{10, 1, 0, 0}, {10, 1, -3, 0}, {most, most, most, most}, {most, most - 1, most, most - 1}, {most, 1, most, 1},
+		{1 << 62, 1 << 40, 1 << 41, 1 << 61},
+	} {
+		require.Equal(t, tt.want, PartOf(tt.amount, tt.parts, tt.of), "%d * %d / %d", tt.amount, tt.parts, tt.of)
+	}
+}

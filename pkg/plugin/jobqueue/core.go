@@ -37,8 +37,10 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config"
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/quota"
@@ -54,6 +56,7 @@ var _ engine.Quotas = (*quota.Adapter)(nil)
 // core is what all instances of the plugin in one scheduler share.
 type core struct {
 	args       *config.JobQueueArgs
+	gates      features.Gates
 	extensions *extensions
 	handle     fwktype.Handle
 	engine     *engine.Engine
@@ -81,8 +84,14 @@ func newCore(
 	ctx context.Context, args *config.JobQueueArgs, handle fwktype.Handle, quotas *quota.Adapter, x *extensions,
 	renewal time.Duration,
 ) (*core, error) {
+	gates, err := features.New(args.FeatureGates)
+	if err != nil {
+		return nil, err
+	}
+	features.Record(ctx, gates)
 	c := &core{
-		args: args, extensions: x, handle: handle, clock: clock.RealClock{}, metrics: metrics.Registered(), ctx: ctx,
+		args: args, gates: gates, extensions: x, handle: handle, clock: clock.RealClock{},
+		metrics: metrics.Registered(), ctx: ctx,
 	}
 	c.watchdog = watchdog.New(c.clock, renewal)
 	cfg := clientConfig(handle.KubeConfig(), args)
@@ -230,9 +239,15 @@ func (c *core) engineOptions() engine.Options {
 				PodsReady: c.args.PodsReadyTimeout.Duration, Recovery: c.args.RecoveryTimeout.Duration,
 			},
 			CheckTimeout:  c.args.CheckTimeout.Duration,
+			CheckTimeouts: map[string]time.Duration{v1alpha1.ProvisioningController: c.args.ProvisioningTimeout.Duration},
 			ClaimTimeout:  c.args.ClaimTimeout.Duration,
 			ReportEvery:   c.args.ExplainEvery.Duration,
 			AuditInterval: c.args.AuditInterval.Duration,
+
+			AdmissionChecksOff: !c.gates.Enabled(features.AdmissionChecks),
+			PartialAdmission:   c.gates.Enabled(features.PartialAdmission),
+
+			ReasonsPerSecond: int(c.args.ReasonsPerSecond),
 		},
 		Policies:   c.extensions.policies,
 		Checks:     c.extensions.checks,

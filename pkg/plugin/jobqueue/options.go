@@ -29,6 +29,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
 )
 
 // Option adds an extension of its own kind to the queue. All of an extension runs in the goroutine that decides: it
@@ -139,5 +140,5 @@ func (x *extensions) validate(args *config.JobQueueArgs, path *field.Path) field
 	if !slices.Contains(known, args.DefaultQueuePolicy) {
 		errs = append(errs, field.NotSupported(path.Child("defaultQueuePolicy"), args.DefaultQueuePolicy, known))
 	}
-	return errs
+	return append(errs, features.Validate(args.FeatureGates, path.Child("featureGates"))...)
 }

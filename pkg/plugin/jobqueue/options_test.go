@@ -24,6 +24,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
 )
 
 type anyCheck struct{}
@@ -34,7 +35,7 @@ func (anyCheck) Check(admission.Unit) (admission.Reason, string) { return "", ""
 func TestExtensionsReachTheEngine(t *testing.T) {
 	w := wiring(t, WithPolicy("NewestFirst", queue.Builtin()["FIFO"]), WithCheck(anyCheck{}),
 		WithQueueOrder(admission.FairOrder{}))
-	c := &core{args: defaultArgs(t), extensions: w.extensions}
+	c := &core{args: defaultArgs(t), gates: gatesOf(t, nil), extensions: w.extensions}
 	o := c.engineOptions()
 	require.Contains(t, o.Policies, "NewestFirst")
 	require.Len(t, o.Checks, 1)
@@ -87,6 +88,32 @@ func TestTheDefaultPolicyIsOneThatTheSchedulerKnows(t *testing.T) {
 		`pluginConfig[JobQueue].args.defaultQueuePolicy: Unsupported value: "NewestFirst": `+
 			`supported values: "Block", "FIFO", "Intelligent", "Priority"`)
 	require.NoError(t, wiring(t, WithPolicy("NewestFirst", queue.Builtin()["FIFO"])).Validate(args))
+}
+
+func gatesOf(t *testing.T, values map[string]bool) features.Gates {
+	t.Helper()
+	gates, err := features.New(values)
+	require.NoError(t, err)
+	return gates
+}
+
+func TestFeatureGatesReachTheEngine(t *testing.T) {
+	c := &core{args: defaultArgs(t), gates: gatesOf(t, nil), extensions: wiring(t).extensions}
+	require.False(t, c.engineOptions().Config.AdmissionChecksOff)
+	require.True(t, c.engineOptions().Config.PartialAdmission)
+	c.gates = gatesOf(t, map[string]bool{"AdmissionChecks": false, "PartialAdmission": false})
+	require.True(t, c.engineOptions().Config.AdmissionChecksOff)
+	require.False(t, c.engineOptions().Config.PartialAdmission)
+}
+
+func TestAnUnknownFeatureGateIsRefused(t *testing.T) {
+	args := defaultArgs(t)
+	args.FeatureGates = map[string]bool{"AdmissionChecks": false}
+	require.NoError(t, wiring(t).Validate(args))
+	args.FeatureGates["Placement"] = true
+	require.EqualError(t, wiring(t).Validate(args),
+		`pluginConfig[JobQueue].args.featureGates: Unsupported value: "Placement": `+
+			`supported values: "AdmissionChecks", "PartialAdmission"`)
 }
 
 func defaultArgs(t *testing.T) *config.JobQueueArgs {

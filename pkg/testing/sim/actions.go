@@ -277,7 +277,7 @@ func setQueue(w *world, s Step) {
 		spec["queuePolicy"] = policy
 	}
 	if s.Args["checks"] != "" {
-		checksThatNeverAnswer(spec)
+		checkThatIsNot(spec)
 	}
 	if stop := s.Args["stop"]; stop != "" {
 		spec["stopPolicy"] = stop
@@ -298,6 +298,7 @@ func release(u *unstructured.Unstructured) {
 	spec := mapAt(u.Object, "spec")
 	delete(spec, "stopPolicy")
 	withoutTimes(spec)
+	withoutUnknownChecks(spec)
 	if policy, _ := spec["queuePolicy"].(string); queue.Builtin()[policy] == nil {
 		delete(spec, "queuePolicy")
 	}

@@ -99,16 +99,27 @@ func requestsOf(pod *corev1.PodSpec) (sum amounts) {
 	return sum
 }
 
-// askedBy a unit: its request, or what its pod sets sum up to.
-func askedBy(u *v1alpha1.QueueUnit) (sum amounts) {
-	if u.Spec.Request != nil {
-		return amountsOf(u.Spec.Request, amounts{})
-	}
+// askedBy a unit: its request, or what its pod sets sum up to, without the pods that do not come again.
+func askedBy(u *v1alpha1.QueueUnit) amounts {
+	var sum, ended amounts
 	for i := range u.Spec.PodSets {
+		set := &u.Spec.PodSets[i]
 		var template corev1.PodTemplateSpec
-		if json.Unmarshal(u.Spec.PodSets[i].Template.Raw, &template) == nil {
-			sum = sum.plus(requestsOf(&template.Spec), int64(u.Spec.PodSets[i].Count))
+		if json.Unmarshal(set.Template.Raw, &template) != nil {
+			continue
+		}
+		each := requestsOf(&template.Spec)
+		sum = sum.plus(each, int64(set.Count))
+		for _, of := range u.Status.ReclaimablePods {
+			if of.Name == set.Name {
+				ended = ended.plus(each, int64(min(of.Count, set.Count)))
+			}
 		}
 	}
-	return sum
+	switch asked := amountsOf(u.Spec.Request, amounts{}); {
+	case u.Spec.Request == nil || asked == sum:
+		return sum.plus(ended, -1)
+	default:
+		return asked
+	}
 }

@@ -54,6 +54,7 @@ const (
 	quotas     kind = "elasticquotas"
 	namespaces kind = "namespaces"
 	classes    kind = "priorityclasses"
+	checks     kind = "admissionchecks"
 )
 
 var groupKinds = map[kind]schema.GroupVersionKind{
@@ -66,6 +67,7 @@ var groupKinds = map[kind]schema.GroupVersionKind{
 	quotas:     {Group: "scheduling.sigs.k8s.io", Version: "v1alpha1", Kind: "ElasticQuota"},
 	namespaces: {Version: "v1", Kind: "Namespace"},
 	classes:    {Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"},
+	checks:     {Group: "kueue.x-k8s.io", Version: "v1beta1", Kind: "AdmissionCheck"},
 }
 
 // hasStatus are the kinds with a status of its own.

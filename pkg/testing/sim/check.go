@@ -126,6 +126,7 @@ func (c *checker) onUnit(ch *change) {
 		c.heldBy[uid], c.heldAt[uid] = ch.by, ch.rv
 	}
 	c.writtenStatus(before, ch)
+	c.onChecks(before, ch)
 	if ch.by.role == roleScheduler && !was.Holds() && is.Holds() {
 		c.admitted(before, ch)
 	}
@@ -137,6 +138,9 @@ func (c *checker) writtenStatus(before *object, ch *change) {
 		return
 	}
 	uid := ch.after.uid()
+	if ch.by.role == roleChecks {
+		return
+	}
 	if ch.by.role != roleScheduler && ch.by.role != roleController {
 		c.tainted[uid] = true
 	}
@@ -604,7 +608,9 @@ func (c *checker) onJob(ch *change) {
 
 // released says whether at any time since a version the unit let this job go.
 func (c *checker) released(key string, job types.UID, since int64) bool {
-	lets := func(o *object) bool { return o != nil && consumerOf(o) == job && holds(o) }
+	lets := func(o *object) bool {
+		return o != nil && consumerOf(o) == job && holds(o) && (phaseOf(o).Releases() || !phaseOf(o).Holds())
+	}
 	if lets(c.w.api.get(units, key)) {
 		return true
 	}

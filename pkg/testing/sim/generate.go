@@ -94,6 +94,7 @@ func Generate(seed uint64, p Profile) Plan {
 		g.jobSets(seed)
 		g.times(seed)
 		g.gangGroups(seed)
+		g.checks(seed)
 	}
 	slices.SortStableFunc(g.plan.Steps, func(a, b Step) int { return int(a.At - b.At) })
 	return g.plan

@@ -247,7 +247,7 @@ func (p bombPolicy) Compare(a, b queue.Item) int {
 	return p.Policy.Compare(a, b)
 }
 
-// checksThatNeverAnswer has a queue name an admission check (F19); nothing in this version waits for it.
-func checksThatNeverAnswer(spec map[string]any) {
+// checkThatIsNot has a queue name an admission check that does not exist (F19).
+func checkThatIsNot(spec map[string]any) {
 	spec["admissionChecks"] = []any{map[string]any{"name": "never-answers"}}
 }

@@ -161,6 +161,12 @@ func (r *replica) follow() {
 		r.open(pods, func(before, after *object, _ bool) { handle(live.Pods, podOf(before), podOf(after)) }),
 	}
 	r.open(classes, func(before, after *object, _ bool) { e.FeedClass(present(before, after), after == nil) })
+	if w.plan.hasChecks() {
+		d := newDice(w.plan.Seed, fmt.Sprintf("%s/%d/checks", r.name, r.run))
+		r.seen[checks] = []*stream{r.openWith(d, checks, func(before, after *object, _ bool) {
+			e.FeedCheck(present(before, after), after == nil)
+		})}
+	}
 	job := r.open(jobKind, r.onJob(&w.kind))
 	if w.plan.hasJobSets() {
 		d := newDice(w.plan.Seed, fmt.Sprintf("%s/%d/job sets", r.name, r.run))

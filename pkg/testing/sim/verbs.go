@@ -65,6 +65,9 @@ var actions = map[string]action{
 	"edit-unit":   editUnit,
 	"delete-unit": deleteUnit,
 
+	"checks":     setChecks,
+	"lose-check": loseCheck,
+
 	"times": setTimes,
 	"limit": limitJob,
 

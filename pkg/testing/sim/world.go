@@ -97,6 +97,7 @@ type world struct {
 	api       *api
 	cluster   *cluster
 	check     *checker
+	answerer  *answerer
 	predicate *jobs.Predicate
 	kind      jobs.Kind // Job
 	setKind   jobs.Kind // JobSet
@@ -168,7 +169,8 @@ func newWorld(p Plan, o Options) *world {
 	w.api = newAPI(w.loop)
 	w.api.careless = o.variants != nil && o.variants.NoPrecondition
 	w.check = newChecker(w)
-	w.api.onChange = append(w.api.onChange, w.logChange, w.check.onChange)
+	w.answerer = newAnswerer(w)
+	w.api.onChange = append(w.api.onChange, w.logChange, w.check.onChange, w.answerer.onChange)
 	w.cluster = newCluster(w)
 	return w
 }
@@ -416,6 +418,9 @@ func (w *world) heal() {
 	}
 	for _, o := range w.api.list(queues) {
 		w.api.edit(byAdmin, queues, o.key, false, release)
+	}
+	if w.plan.hasChecks() {
+		w.answerer.heal()
 	}
 	for _, job := range w.topJobs() { // a step may make a job anew that was to be let go
 		w.annotate(job.kind, job.key, v1alpha1.AnnotationHold, "false")

@@ -86,6 +86,9 @@ func TestRights(t *testing.T) {
 		{controlplane.ControllerUser, "watch", "", "configmaps", "", "koord-queue", "koord-jobqueue-managed-jobs", true},
 		{controlplane.ControllerUser, "watch", "", "configmaps", "", "koord-queue", "another", false},
 		{controlplane.ControllerUser, "watch", "", "limitranges", "", "", "", true},
+		{controlplane.ControllerUser, "list", "", "nodes", "", "", "", true},
+		{controlplane.ControllerUser, "watch", "", "nodes", "", "", "", false},
+		{controlplane.ControllerUser, "patch", "", "nodes", "", "", "", false},
 		{controlplane.ControllerUser, "watch", "node.k8s.io", "runtimeclasses", "", "", "", true},
 		{controlplane.ControllerUser, "watch", "config.koordinator.sh", "clustercolocationprofiles", "", "", "", true},
 		{controlplane.ControllerUser, "update", "config.koordinator.sh", "clustercolocationprofiles", "", "", "", false},
@@ -131,6 +134,7 @@ func TestRoles(t *testing.T) {
 		"viewer": {
 			"queues": read, "queues/status": read, "queueunits": read, "queueunits/status": read,
 			"units": look, "localqueues": look, "localqueues/waitingunits": look, "localquotas": look,
+			"localquotas/units": look,
 		},
 		"submitter": {"queueunits": readAnd("create", "patch", "delete")},
 		"operator": {
@@ -142,7 +146,7 @@ func TestRoles(t *testing.T) {
 			"queues": readAnd("create", "update", "patch", "delete"), "queueunits": readAnd("update", "patch", "delete"),
 			"queues/status": read, "queueunits/status": read,
 			"units": look, "units/full": look, "quotas": look, "quotas/units": look,
-			"localqueues": look, "localqueues/waitingunits": look, "localquotas": look,
+			"localqueues": look, "localqueues/waitingunits": look, "localquotas": look, "localquotas/units": look,
 			"audits": {"get", "list", "create"},
 		},
 		"nobody": {},
@@ -156,7 +160,8 @@ func TestRoles(t *testing.T) {
 	}
 	resources := []string{
 		"queues", "queues/status", "queueunits", "queueunits/status", "elasticquotas", "jobs", "pods", "secrets",
-		"units", "units/full", "localqueues", "localqueues/waitingunits", "localquotas", "quotas", "quotas/units", "audits",
+		"units", "units/full", "localqueues", "localqueues/waitingunits", "localquotas",
+		"localquotas/units", "quotas", "quotas/units", "audits",
 	}
 	verbs := []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "use"}
 	for user, may := range roles {

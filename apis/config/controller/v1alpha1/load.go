@@ -58,6 +58,7 @@ func SetDefaults(c *ControllerConfiguration) {
 	orDefault(&c.QueueNamespace, "koord-queue")
 	orDefault(&c.Concurrency, 16)
 	orDefault(&c.ReportsPerSecond, 20)
+	orDefault(&c.EventsPerSecond, 10)
 	orDefault(&c.QuotaTrees.Namespace, "kube-system")
 	orDefault(&c.UnitTemplates, UnitTemplatesScheduling)
 	yesUnlessSaid(&c.MetricsSecure)
@@ -99,6 +100,7 @@ func Validate(c *ControllerConfiguration) field.ErrorList {
 	positive(c.ClientConnection.Burst > 0, connection.Child("burst"), c.ClientConnection.Burst)
 	positive(c.Concurrency > 0, field.NewPath("concurrency"), c.Concurrency)
 	positive(c.ReportsPerSecond > 0, field.NewPath("reportsPerSecond"), c.ReportsPerSecond)
+	positive(c.EventsPerSecond > 0, field.NewPath("eventsPerSecond"), c.EventsPerSecond)
 	for _, problem := range utilvalidation.IsDNS1123Label(c.QueueNamespace) {
 		errs = append(errs, field.Invalid(field.NewPath("queueNamespace"), c.QueueNamespace, problem))
 	}

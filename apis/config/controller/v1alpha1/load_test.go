@@ -36,6 +36,7 @@ func TestLoadDefaults(t *testing.T) {
 	require.Equal(t, ":8081", c.HealthProbeBindAddress)
 	require.Equal(t, 16, c.Concurrency)
 	require.Equal(t, 20, c.ReportsPerSecond)
+	require.Equal(t, 10, c.EventsPerSecond)
 	require.Equal(t, UnitTemplatesScheduling, c.UnitTemplates)
 	require.True(t, *c.LeaderElection.LeaderElect)
 	require.Equal(t, "koord-queue", c.LeaderElection.ResourceNamespace)
@@ -53,6 +54,7 @@ queueNamespace: queues
 concurrency: 4
 metricsSecure: false
 unitTemplates: Full
+featureGates: {A: false}
 `))
 	require.NoError(t, err)
 	require.Equal(t, 60, c.ClientConnection.Burst)
@@ -61,6 +63,7 @@ unitTemplates: Full
 	require.Equal(t, "queues", c.LeaderElection.ResourceNamespace)
 	require.Equal(t, UnitTemplatesFull, c.UnitTemplates)
 	require.False(t, *c.MetricsSecure)
+	require.Equal(t, map[string]bool{"A": false}, c.FeatureGates)
 }
 
 func TestLoadRefuses(t *testing.T) {
@@ -73,6 +76,7 @@ func TestLoadRefuses(t *testing.T) {
 		"unknown templates":    {head + "unitTemplates: Some\n", "unitTemplates"},
 		"negative concurrency": {head + "concurrency: -1\n", "concurrency"},
 		"negative reports":     {head + "reportsPerSecond: -1\n", "reportsPerSecond"},
+		"negative events":      {head + "eventsPerSecond: -1\n", "eventsPerSecond"},
 		"negative qps":         {head + "clientConnection: {qps: -1}\n", "clientConnection.qps"},
 		"lease too short":      {head + "leaderElection: {leaseDuration: 1s}\n", "leaseDuration"},
 		"unused certificate":   {head + "metricsSecure: false\nmetricsCertDir: d\n", "metricsCertDir"},

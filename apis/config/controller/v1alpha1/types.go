@@ -53,6 +53,9 @@ type ControllerConfiguration struct {
 	// reportsPerSecond is how many QueueUnits are written in a second to tell how many pods of their jobs are ready; each
 	// is every 30 seconds at most. Whether all are ready is told at once. Default 20.
 	ReportsPerSecond int `json:"reportsPerSecond,omitempty"`
+	// eventsPerSecond is how many jobs are told in a second, by an event, what they wait for; each is once in a minute at
+	// most. Default 10.
+	EventsPerSecond int `json:"eventsPerSecond,omitempty"`
 	// koordinatorFeatureGates are the feature gates of koord-scheduler and koord-manager that change what ElasticQuota
 	// counts for a pod, as those processes are started with; a gate that is absent is off, as in Koordinator.
 	KoordinatorFeatureGates KoordinatorFeatureGates `json:"koordinatorFeatureGates,omitempty"`
@@ -64,6 +67,9 @@ type ControllerConfiguration struct {
 	// visibilitySecret is the Secret, as namespace/name, in which the controller keeps a certificate for the visibility
 	// API of the scheduler, and makes another one in time. It has to exist. Empty, which is the default, keeps none.
 	VisibilitySecret string `json:"visibilitySecret,omitempty"`
+	// featureGates: features to switch on or off, by name. One that is not named is as by default, one that is not known
+	// is an error. Give the scheduler the same, in the arguments of its plugin.
+	FeatureGates map[string]bool `json:"featureGates,omitempty"`
 }
 
 // UnitTemplates says what a QueueUnit holds of pod templates.

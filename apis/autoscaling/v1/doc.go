@@ -1,0 +1,23 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package v1 holds ProvisioningRequest, group autoscaling.x-k8s.io, as cluster-autoscaler defines it and as far as it
+// is used here: the module of its API cannot be had by itself. The definition is cluster-autoscaler's; that which is
+// generated of these types is for tests.
+//
+// +kubebuilder:object:generate=true
+// +groupName=autoscaling.x-k8s.io
+package v1

@@ -1,0 +1,199 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"context"
+	"hash/maphash"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+)
+
+// Cluster is as much of nodes and quotas as tells what can never be. It may be some minutes old, and nothing is decided
+// by it: people are warned.
+type Cluster struct {
+	// Nodes are the different sizes of nodes that pods may come on; none where that is not known.
+	Nodes []corev1.ResourceList
+	// Quotas by name.
+	Quotas map[string]QuotaLimits
+}
+
+// QuotaLimits is what a quota has a max for.
+type QuotaLimits struct {
+	Parent  string
+	Limited sets.Set[corev1.ResourceName]
+}
+
+// limits says whether a quota, or one above it, has a max for a resource; known whether there is such a quota.
+func (c *Cluster) limits(quota string, of corev1.ResourceName) (limited, known bool) {
+	for range maxQuotaDepth {
+		q, ok := c.Quotas[quota]
+		if !ok {
+			return limited, known
+		}
+		if known = true; q.Limited.Has(of) {
+			return true, true
+		}
+		quota = q.Parent
+	}
+	return false, known
+}
+
+// maxQuotaDepth ends a circle of parents.
+const maxQuotaDepth = 64
+
+// clusterRefresh is the least time between two looks at nodes and quotas.
+const clusterRefresh = 5 * time.Minute
+
+// Survey looks at the cluster now and then, page by page, and keeps what Cluster has of it. It is safe for concurrent
+// use; nil has seen nothing.
+type Survey struct {
+	live  client.Reader
+	clock clock.PassiveClock
+
+	mu      sync.Mutex
+	at      time.Time
+	cluster *Cluster
+}
+
+// NewSurvey reads from the API server itself.
+func NewSurvey(live client.Reader, clk clock.PassiveClock) *Survey {
+	return &Survey{live: live, clock: clk}
+}
+
+// look returns what was seen last, after another look if that is old; nil if nothing was seen. Whoever comes while
+// somebody looks is not kept waiting.
+func (s *Survey) look(ctx context.Context) *Cluster {
+	if s == nil || !s.mu.TryLock() {
+		return nil
+	}
+	defer s.mu.Unlock()
+	now := s.clock.Now()
+	if !s.at.IsZero() && now.Before(s.at.Add(clusterRefresh)) {
+		return s.cluster
+	}
+	s.at = now
+	seen := &Cluster{Quotas: map[string]QuotaLimits{}}
+	if err := s.readNodes(ctx, seen); err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot read nodes; nobody is warned of pods that are larger than any")
+		seen.Nodes = nil
+	}
+	if err := s.readQuotas(ctx, seen); err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot read quotas; nobody is warned of resources that they do not limit")
+		clear(seen.Quotas)
+	}
+	s.cluster = seen
+	return seen
+}
+
+// surveyPage is how many objects are read at once, and so kept in memory.
+const surveyPage = 250
+
+func (s *Survey) readNodes(ctx context.Context, into *Cluster) error {
+	known := map[uint64]bool{}
+	var hash maphash.Hash
+	nodes := &corev1.NodeList{}
+	for {
+		err := s.live.List(ctx, nodes, client.Limit(surveyPage), client.Continue(nodes.Continue))
+		if err != nil {
+			return err
+		}
+		for i := range nodes.Items {
+			size := nodes.Items[i].Status.Allocatable
+			hash.Reset()
+			for _, name := range sortedNames(size) {
+				amount := size[name]
+				_, _ = hash.WriteString(string(name) + "=" + amount.String() + ";")
+			}
+			if sum := hash.Sum64(); !known[sum] {
+				known[sum] = true
+				into.Nodes = append(into.Nodes, size)
+			}
+		}
+		if nodes.Continue == "" {
+			return nil
+		}
+	}
+}
+
+func (s *Survey) readQuotas(ctx context.Context, into *Cluster) error {
+	quotas := &unstructured.UnstructuredList{}
+	quotas.SetGroupVersionKind(ElasticQuotaKind.GroupVersion().WithKind(ElasticQuotaKind.Kind + "List"))
+	for {
+		err := s.live.List(ctx, quotas, client.Limit(surveyPage), client.Continue(quotas.GetContinue()))
+		if err != nil {
+			return err
+		}
+		for i := range quotas.Items {
+			q := &quotas.Items[i]
+			most, _, _ := unstructured.NestedMap(q.Object, "spec", "max")
+			limited := sets.New[corev1.ResourceName]()
+			for name := range most {
+				limited.Insert(corev1.ResourceName(name))
+			}
+			into.Quotas[q.GetName()] = QuotaLimits{Parent: q.GetLabels()[v1alpha1.LabelQuotaParent], Limited: limited}
+		}
+		if quotas.GetContinue() == "" {
+			return nil
+		}
+	}
+}
+
+func sortedNames(list corev1.ResourceList) []corev1.ResourceName {
+	names := make([]corev1.ResourceName, 0, len(list))
+	for name := range list {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// tooLarge names a resource of which no node has as much as a pod asks for, among those that it asks for; empty if some
+// node is large enough, or none is known. most is what the largest has of it.
+func (c *Cluster) tooLarge(request corev1.ResourceList) (of corev1.ResourceName, most resource.Quantity) {
+	for i, size := range c.Nodes {
+		name, has := lacking(request, size)
+		if name == "" {
+			return "", resource.Quantity{}
+		}
+		if i == 0 || name < of || name == of && has.Cmp(most) > 0 {
+			of, most = name, has
+		}
+	}
+	return of, most
+}
+
+func lacking(request, size corev1.ResourceList) (corev1.ResourceName, resource.Quantity) {
+	for _, name := range sortedNames(request) {
+		asks, has := request[name], size[name]
+		if asks.Cmp(has) > 0 {
+			return name, has
+		}
+	}
+	return "", resource.Quantity{}
+}

@@ -1,0 +1,105 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/koordinator-sh/koordinator/apis/extension"
+	corev1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+)
+
+// What cannot be is said when a job is queued, not when it has waited for a day: nobody is kept from waiting by it,
+// since a node, a quota or the job may be another one by then. That pods go to another scheduler parks the unit, see
+// checkScheduler.
+
+// doubts are warnings about a job that may wait for what never comes.
+func (p *planner) doubts() []Action {
+	if p.demand.problem != nil {
+		return nil // its unit says that
+	}
+	var actions []Action
+	for _, words := range []string{p.gangTooLarge(), p.podTooLarge(), p.unlimited()} {
+		if words != "" {
+			actions = append(actions, Tell{Event: warning("Doubtful", "Queue", short(words))})
+		}
+	}
+	return actions
+}
+
+// gangTooLarge finds a gang of Koordinator that asks for more pods than the job has for it: none of them would be bound.
+func (p *planner) gangTooLarge() string {
+	pods, least := map[string]int64{}, map[string]int64{}
+	for i := range p.demand.podSets {
+		set := &p.demand.podSets[i]
+		name := set.Template.Annotations[extension.AnnotationGangName]
+		if name == "" {
+			continue
+		}
+		pods[name] += int64(set.Count)
+		if n, err := strconv.ParseInt(set.Template.Annotations[extension.AnnotationGangMinNum], 10, 32); err == nil {
+			least[name] = max(least[name], n)
+		}
+	}
+	for _, set := range p.demand.podSets {
+		name := set.Template.Annotations[extension.AnnotationGangName]
+		if least[name] > pods[name] {
+			return fmt.Sprintf("gang %q asks for %d pods and the job has %d for it: unless others come, none of them is bound",
+				name, least[name], pods[name])
+		}
+	}
+	return ""
+}
+
+// podTooLarge finds pods for which no node is large enough.
+func (p *planner) podTooLarge() string {
+	if p.Cluster == nil {
+		return ""
+	}
+	for i, template := range p.demand.templates() {
+		pod, err := p.Creation.Pod(template)
+		if err != nil {
+			return ""
+		}
+		request := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+		if of, most := p.Cluster.tooLarge(request); of != "" {
+			asks := request[of]
+			return fmt.Sprintf("a pod of %s asks for %s of %s, and no node that is there now has as much with all else that "+
+				"it asks for (%s): unless one comes, the job waits for a node when it has its quota",
+				p.demand.podSets[i].Name, asks.String(), of, most.String())
+		}
+	}
+	return ""
+}
+
+// unlimited finds a resource for which neither the quota nor one above it has a max.
+func (p *planner) unlimited() string {
+	if p.Cluster == nil || p.demand.quota == "" {
+		return ""
+	}
+	for _, name := range sortedNames(p.demand.request) {
+		amount := p.demand.request[name]
+		if limited, known := p.Cluster.limits(p.demand.quota, name); known && !limited && !amount.IsZero() &&
+			name != corev1.ResourcePods {
+			return fmt.Sprintf("quota %q has no max for %s, nor has one above it: the job waits for none of it, and it may be "+
+				"gone when the job has its quota", p.demand.quota, name)
+		}
+	}
+	return ""
+}

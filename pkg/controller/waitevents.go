@@ -1,0 +1,136 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+)
+
+// Whoever has a job reads at the job what it waits for: one event for each reason that its unit bears, when it bears
+// another one, and never more than one in eventInterval. All jobs together have a pace, in the order in which the
+// scheduler told their units, which is that in which they have waited.
+
+// eventInterval is the least time between two events about what a job waits for.
+const eventInterval = time.Minute
+
+// Slots gives each event a time: so many a second, in the order in which they are asked for. It is safe for concurrent
+// use; nil gives every one its time at once.
+type Slots struct {
+	perSecond int
+	mu        sync.Mutex
+	next      time.Time
+}
+
+// NewSlots gives so many times a second.
+func NewSlots(perSecond int) *Slots { return &Slots{perSecond: perSecond} }
+
+func (s *Slots) take(now time.Time) time.Time {
+	if s == nil {
+		return now
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := s.next
+	if at.Before(now) {
+		at = now
+	}
+	s.next = at.Add(time.Second / time.Duration(s.perSecond))
+	return at
+}
+
+// silentReasons are those that other events tell: that the job was adopted, that it lost its admission.
+var silentReasons = map[string]bool{
+	"":                               true,
+	string(admission.ReasonPending):  true,
+	string(admission.ReasonAdopting): true,
+	string(admission.ReasonBackoff):  true,
+}
+
+// ordinaryReasons are those of a wait that nobody has to do anything about.
+var ordinaryReasons = map[string]bool{
+	string(admission.ReasonQuotaExceeded): true,
+	string(admission.ReasonMinExceeded):   true,
+	string(admission.ReasonBlockedByHead): true,
+	string(admission.ReasonQueueFull):     true,
+	string(admission.ReasonQueueOverflow): true,
+	string(admission.ReasonQueueHeld):     true,
+	string(admission.ReasonQueueDrained):  true,
+}
+
+// waitEvent is what a job waits for, as its unit says; nil if it waits for nothing that is to be told.
+func waitEvent(u *v1alpha1.QueueUnit) *Event {
+	if u == nil {
+		return nil
+	}
+	about, status, reason := v1alpha1.ConditionQuotaReserved, metav1.ConditionFalse, "Pending"
+	switch stageOf(u.Status.Phase) {
+	case waiting:
+	case released:
+		about, status, reason = v1alpha1.ConditionResizePending, metav1.ConditionTrue, "ResizePending"
+	default:
+		return nil
+	}
+	c := meta.FindStatusCondition(u.Status.Conditions, about)
+	if c == nil || c.Status != status || silentReasons[c.Reason] {
+		return nil
+	}
+	e := warning(reason, "Queue", fmt.Sprintf("%s: %s; for its place and all numbers: kubectl get --raw "+
+		"/apis/visibility.koord-queue.x-k8s.io/v1alpha1/namespaces/%s/units/%s", c.Reason, short(c.Message), u.Namespace,
+		u.Name))
+	if ordinaryReasons[c.Reason] {
+		e.Type = corev1.EventTypeNormal
+	}
+	return e
+}
+
+// waits returns the event for what a job waits for, if it is time, and when to ask again; zero if there is nothing
+// more to tell.
+func (t *told) waits(job metav1.Object, u *v1alpha1.QueueUnit, slots *Slots, now time.Time) (*Event, time.Duration) {
+	e := waitEvent(u)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	key, s, seen := t.of(job)
+	defer func() { t.jobs[key] = s }()
+	if e == nil {
+		s.wait, s.slot = 0, time.Time{}
+		return nil, 0
+	}
+	text := hashOf(e.Reason + e.Note)
+	switch {
+	case text == s.wait || !seen && t.older(u):
+		s.wait, s.slot = text, time.Time{}
+		return nil, 0
+	case now.Before(s.at.Add(eventInterval)):
+		return nil, s.at.Add(eventInterval).Sub(now)
+	case s.slot.IsZero():
+		s.slot = slots.take(now)
+	}
+	if now.Before(s.slot) {
+		return nil, s.slot.Sub(now)
+	}
+	s.wait, s.at, s.slot = text, now, time.Time{}
+	return e, 0
+}

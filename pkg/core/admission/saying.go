@@ -1,0 +1,154 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// Saying is what the object of a unit says of why it waits: a reason and a sentence that stays true until the reason,
+// the level of the quota tree or the resource is another one. So it has no amounts. The owner of the unit reads it: it
+// names no unit of another namespace. Explain has the numbers. No reason at all says that it waits for nothing more.
+type Saying struct {
+	Reason  Reason
+	Message string
+}
+
+// longestSaying bounds a message, in bytes.
+const longestSaying = 1024
+
+func say(reason Reason, message string) *Saying {
+	if len(message) > longestSaying {
+		message = strings.ToValidUTF8(message[:longestSaying], "") + "..."
+	}
+	return &Saying{Reason: reason, Message: message}
+}
+
+// nothingMore is for an admitted unit that waited for more than it held.
+var nothingMore = &Saying{}
+
+// subject of a saying: what is found of a group and, where somebody else words it, in what words.
+type subject struct {
+	Finding
+	words string
+	// together: it is found of all units with which the head of the group is decided.
+	together bool
+}
+
+// sayingOf is what a unit is to be told; nil if it is nothing.
+func (r *roster) sayingOf(u *unit) *Saying {
+	switch {
+	case u.group != nil:
+		return groupSaying(u.group)
+	case u.stage == stageWaiting && !untold(u.parked):
+		return say(u.parked, r.unitWords(u))
+	case u.stage != stageAdmitted:
+		return nil
+	case u.overdue.reason != "":
+		return say(u.overdue.reason, u.overdue.message())
+	case u.report.said != nil && !ofPods[u.report.said.Reason]:
+		return nothingMore
+	default:
+		return nil
+	}
+}
+
+func groupSaying(g *group) *Saying {
+	n := &g.Notes
+	if n.saying == nil && n.subject != (subject{}) {
+		n.saying = say(n.subject.Reason, headWords(g, n.subject))
+	}
+	return n.saying
+}
+
+// ofPods are the reasons of admitted units that are about their pods: whoever follows those says when they are over.
+var ofPods = map[Reason]bool{"": true, ReasonIdleReservation: true, ReasonUnschedulable: true}
+
+// unitWords is about a unit that is parked by itself.
+func (r *roster) unitWords(u *unit) string {
+	if u.parked == ReasonQueueOverflow {
+		return fmt.Sprintf("queue %q has as many units in line as it may have, in all or of one namespace; this one comes "+
+			"into line at its place", u.spec.Queue)
+	}
+	return whyParked(r, u)
+}
+
+// parkedWords is about what keeps a whole group out of line; empty where headWords has the words. message says it with
+// all that is known.
+func parkedWords(g *group, found Finding, message string) string {
+	switch found.Reason {
+	case ReasonExceedsMax, ReasonExceedsMin:
+		return ""
+	case ReasonQuotaNotInQueue:
+		return fmt.Sprintf("queue %q does not accept quota %q", g.Notes.queue.name, g.Key().Quota)
+	default:
+		return message
+	}
+}
+
+// headWords is about what keeps the head of a group from going, and with it all of them.
+func headWords(g *group, about subject) string {
+	words := about.words
+	switch {
+	case words != "":
+	case about.together:
+		words = about.ofGroup(g)
+	default:
+		words = about.at(levelWords(g.Key().Quota, about.Level), g)
+	}
+	if g.Key().Total != "" {
+		return "the job runs with what it holds and asks for more: " + words
+	}
+	return words
+}
+
+// at a level that is named so, in words.
+func (about *subject) at(level string, g *group) string {
+	what := "too little " + about.Resource
+	if about.Resource == resources.Jobs {
+		what = "as many admitted jobs as it may have"
+	}
+	switch about.Reason {
+	case ReasonQueueFull:
+		return fmt.Sprintf("queue %q has admitted as many units as it may, in all or of one namespace", g.Notes.queue.name)
+	case ReasonExceedsMax:
+		return fmt.Sprintf("%s may never use as much %s as the job asks for: that is above its max", level, about.Resource)
+	case ReasonExceedsMin:
+		return fmt.Sprintf("%s is not guaranteed as much %s as the job asks for: that is above its min, and the job is "+
+			"non-preemptible", level, about.Resource)
+	case ReasonMinExceeded:
+		return fmt.Sprintf("%s has %s left of its min, which bounds what is non-preemptible", level, what)
+	case ReasonBlockedByHead:
+		return fmt.Sprintf("%s has %s beside what jobs ahead wait for", level, what)
+	default:
+		if about.Resource == resources.Jobs {
+			return fmt.Sprintf("%s has %s", level, what)
+		}
+		return fmt.Sprintf("%s has %s left", level, what)
+	}
+}
+
+// levelWords names a level of the quota tree to whoever uses a quota.
+func levelWords(quota, level string) string {
+	if level == quota {
+		return fmt.Sprintf("quota %q", quota)
+	}
+	return fmt.Sprintf("quota %q, above quota %q,", level, quota)
+}

@@ -1,0 +1,343 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
+)
+
+// mostLooked bounds the units that are looked at to find one that is to be told something.
+const mostLooked = 256
+
+// telling plans which unit is told why it waits, and when. Who waits longest is told first:
+//   - a unit that has come into line, or was parked, is due by itself, some seconds later, by its age where several are;
+//   - when the reason of a group changes a round of its units begins. Each such group has its turn, and every second
+//     unit that is told is one of these.
+//
+// Nobody is told what its object says already (I12), and nobody more often than once in a while. What a unit costs here
+// when something happens does not depend on how many wait: a round goes on only as units of it are told.
+type telling struct {
+	after, every time.Duration
+	due          *backlog.Due[*unit]
+	// rounds are groups of which a round is made; later are those of which one begins at a time, the earliest first.
+	rounds, later []*group
+	// ofRound says that the last one told was of a round.
+	ofRound bool
+}
+
+// round is a look at all units of a group, from where one was made last around to there.
+type round struct {
+	on   bool
+	from time.Time
+	// at is the place of the last unit that was looked at, end that of the last one to look at; nil is before the first.
+	at, end *unit
+	// behindEnd: the units behind at when the round began were all looked at.
+	behindEnd bool
+}
+
+// report is what a unit was told last, and when: what its object says, unless that is on its way. said is nil if it was
+// told nothing, or that it waits for nothing.
+type report struct {
+	said *Saying
+	at   backlog.Moment
+}
+
+func newTelling(cfg *Config) telling {
+	return telling{
+		after: cfg.ExplainAfter, every: cfg.ExplainEvery,
+		due: backlog.NewDue(func(u *unit) backlog.Moment { return u.reportAt }),
+	}
+}
+
+// move sets when a unit is due; zero for never.
+func (t *telling) move(u *unit, at backlog.Moment) {
+	t.due.Move(u, at, func(m backlog.Moment) { u.reportAt = m })
+}
+
+// plan has a unit told at that time, or when it may be told something again.
+func (t *telling) plan(u *unit, at time.Time) {
+	if u.report.at != 0 {
+		at = later(at, t.mayAgain(u))
+	}
+	t.move(u, backlog.MomentOf(at))
+}
+
+// mayAgain is when a unit may be told something again.
+func (t *telling) mayAgain(u *unit) time.Time { return u.report.at.Time().Add(t.every) }
+
+// parked plans to tell why a unit is parked.
+func (t *telling) parked(now time.Time, u *unit, reason Reason) {
+	switch {
+	case untold(reason):
+		t.move(u, 0)
+	case fleeting[reason]:
+		t.plan(u, now.Add(t.after))
+	default:
+		t.plan(u, now)
+	}
+}
+
+// fleeting reasons are often over before anybody could read them: informers of two kinds race, and the controller
+// makes the default queue of a new quota.
+var fleeting = map[Reason]bool{
+	ReasonConsumerNotFound: true, ReasonInactive: true, ReasonWriteRefused: true,
+	ReasonUnknownQueue: true, ReasonUnknownQuota: true, ReasonRestoring: true,
+}
+
+// untold says whether whoever caused the reason has written it down already.
+func untold(reason Reason) bool { return reason == ReasonAdopting || reason == ReasonBackoff }
+
+// joined plans to tell a unit that came into line why it waits there.
+func (t *telling) joined(now time.Time, u *unit) {
+	at := now.Add(t.after)
+	switch n := &u.group.Notes; {
+	case n.isParked():
+		t.parked(now, u, n.parked.Reason)
+	case u.reportAt == 0 || u.reportAt > backlog.MomentOf(at): // what changes all the time is told as well
+		t.plan(u, at)
+	}
+}
+
+// about sets what the units of a group are told of from now on; nothing until that is known.
+func (t *telling) about(now time.Time, g *group, to subject) {
+	n := &g.Notes
+	if n.subject == to {
+		return
+	}
+	n.missed = n.missed || n.subject != (subject{})
+	n.subject, n.saying = to, nil
+	if to != (subject{}) && n.missed {
+		n.missed = false
+		t.begin(now, g)
+	}
+}
+
+// begin a round of a group, or have the one that is made go around once more.
+func (t *telling) begin(now time.Time, g *group) {
+	r := &g.Notes.round
+	r.end, r.behindEnd = r.at, false
+	if r.on {
+		return
+	}
+	r.on = true
+	if fleeting[g.Notes.subject.Reason] {
+		r.from = now.Add(t.after)
+		t.later = append(t.later, g)
+		return
+	}
+	t.rounds = append(t.rounds, g)
+}
+
+// next is when somebody may be to be told something; zero for never.
+func (t *telling) next(now time.Time) time.Time {
+	var at time.Time
+	if len(t.rounds) > 0 {
+		return now
+	}
+	if len(t.later) > 0 {
+		at = t.later[0].Notes.round.from
+	}
+	if u, ok := t.due.First(); ok {
+		at = earlier(at, u.reportAt.Time())
+	}
+	return at
+}
+
+// Tell says what units are to be told of why they wait, so many at most, and when to ask again; zero means that nobody
+// is to be told anything before something happens. Whoever calls it paces what is written.
+func (s *State) Tell(now time.Time, most int) (list []Explain, again time.Time) {
+	t := &s.telling
+	for len(t.later) > 0 && !t.later[0].Notes.round.from.After(now) {
+		t.rounds = append(t.rounds, t.later[0])
+		t.later = t.later[1:]
+	}
+	for looks := most * mostLooked; len(list) < most && looks > 0; {
+		u := s.nextToTell(now, &looks)
+		if u == nil {
+			break
+		}
+		said := s.sayingOf(u)
+		u.report = &report{said: said, at: backlog.MomentOf(now)}
+		list = append(list, Explain{Unit: u.spec, Saying: *said})
+	}
+	return list, t.next(now)
+}
+
+// TellAt is when Tell wants to be called; zero means not before something happens.
+func (s *State) TellAt(now time.Time) time.Time { return s.telling.next(now) }
+
+// nextToTell takes by turns one that is due and one of a round. Nobody may be found because no look is left.
+func (r *roster) nextToTell(now time.Time, looks *int) (u *unit) {
+	for range 2 {
+		t := &r.telling
+		if t.ofRound = !t.ofRound; t.ofRound {
+			u = r.nextOfRounds(now, looks)
+		} else {
+			u = r.nextDue(now, looks)
+		}
+		if u != nil {
+			return u
+		}
+	}
+	return nil
+}
+
+func (r *roster) nextDue(now time.Time, looks *int) *unit {
+	for ; *looks > 0; *looks-- {
+		u, ok := r.telling.due.First()
+		if !ok || u.reportAt > backlog.MomentOf(now) {
+			return nil
+		}
+		r.telling.move(u, 0)
+		if u.group != nil && u.group.Notes.subject == (subject{}) {
+			u.group.Notes.missed = true
+		}
+		if r.isNews(u) {
+			return u
+		}
+	}
+	return nil
+}
+
+func (r *roster) nextOfRounds(now time.Time, looks *int) *unit {
+	t := &r.telling
+	for ; len(t.rounds) > 0 && *looks > 0; *looks-- {
+		g := t.rounds[0]
+		t.rounds = t.rounds[1:]
+		u, over := r.nextInRound(now, g, looks)
+		if over {
+			g.Notes.round = round{}
+		} else {
+			t.rounds = append(t.rounds, g)
+		}
+		if u != nil {
+			return u
+		}
+	}
+	return nil
+}
+
+// nextInRound goes on with the round of a group to the next unit that is to be told something.
+func (r *roster) nextInRound(now time.Time, g *group, looks *int) (found *unit, over bool) {
+	rd := &g.Notes.round
+	var last *unit
+	visit := func(u *unit) bool {
+		if rd.behindEnd && g.Line().Before(rd.end, u) {
+			over = true
+			return false
+		}
+		last = u
+		*looks--
+		if r.toBeTold(now, u) {
+			found = u
+		}
+		return found == nil && *looks > 0
+	}
+	if rd.at == nil {
+		g.Walk(visit)
+	} else {
+		g.WalkFrom(rd.at, visit)
+	}
+	if last != nil {
+		rd.at = last.seat()
+	}
+	switch {
+	case over || found != nil || *looks <= 0:
+	case rd.end == nil || rd.behindEnd:
+		over = true
+	default:
+		rd.at, rd.behindEnd = nil, true
+	}
+	return found, over
+}
+
+// seat is as much of a unit as its place depends on: the unit itself may leave, or have another place.
+func (u *unit) seat() *unit {
+	return &unit{spec: Unit{Key: u.spec.Key, UID: u.spec.UID, Priority: u.spec.Priority, Created: u.spec.Created}}
+}
+
+// toBeTold says whether a unit of a round is to be told something now. One that is due is told by itself.
+func (r *roster) toBeTold(now time.Time, u *unit) bool {
+	if u.reportAt != 0 || !r.isNews(u) {
+		return false
+	}
+	if t := &r.telling; u.report.at != 0 && now.Before(t.mayAgain(u)) {
+		t.plan(u, now)
+		return false
+	}
+	return true
+}
+
+// isNews says whether there is something to tell a unit that it was not told last.
+func (r *roster) isNews(u *unit) bool {
+	said := r.sayingOf(u)
+	return said != nil && !same(said, u.report.said)
+}
+
+// hear takes what an object says that its unit was told: that is the truth, whoever wrote it (I8).
+func (r *roster) hear(now time.Time, u *unit, in *Unit) {
+	if same(u.spec.Said, in.Said) {
+		return
+	}
+	u.spec.Said = in.Said
+	u.report = &report{said: in.Said, at: u.report.at}
+	if u.reportAt == 0 && r.isNews(u) {
+		r.telling.plan(u, now.Add(r.telling.after))
+	}
+}
+
+// Unsaid says that what Tell said last of a unit was not written. It is told later.
+func (s *State) Unsaid(now time.Time, unitKey string) {
+	u, ok := s.units[unitKey]
+	if !ok {
+		return
+	}
+	u.report = &report{said: u.spec.Said, at: backlog.MomentOf(now)}
+	if s.isNews(u) {
+		s.telling.plan(u, now)
+	}
+}
+
+// Says is what a unit is to be told now; false if it is nothing.
+func (s *State) Says(unitKey string) (Saying, bool) {
+	u, ok := s.units[unitKey]
+	if !ok {
+		return Saying{}, false
+	}
+	said := s.sayingOf(u)
+	if said == nil {
+		return Saying{}, false
+	}
+	return *said, true
+}
+
+// earlier of two times, of which zero is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,279 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/testing/effort"
+)
+
+// crowd has n units of one queue in line, of which none fits.
+func crowd(cfg Config, n int) *State {
+	s := New(cfg)
+	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
+	s.SetQuota(epoch, Quota{Name: "root", Limit: cpu(1000)})
+	s.SetQuota(epoch, Quota{Name: "team", Parent: "root", Limit: cpu(4), Max: cpu(4), Used: cpu(4)})
+	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
+	for i := range n {
+		s.UpsertUnit(epoch, Unit{
+			Key: fmt.Sprintf("ns/u%06d", n-i), UID: fmt.Sprint(i), Queue: "q", Quota: "team", Pods: 1, Active: true,
+			Request: cpu(1), Created: epoch.Add(time.Duration(i-n) * time.Second),
+		})
+	}
+	s.Decide(epoch)
+	return s
+}
+
+// What is told at once is as much as was asked for, first to those that wait longest, and to each once.
+func TestThoseThatWaitLongestAreToldFirst(t *testing.T) {
+	s := crowd(Config{ExplainAfter: 5 * time.Second, ExplainEvery: time.Minute}, 100)
+	told, again := s.Tell(epoch, 20)
+	require.Empty(t, told)
+	now := epoch.Add(5 * time.Second)
+	require.Equal(t, now, again)
+	for portion := range 5 {
+		told, again = s.Tell(now, 20)
+		require.Len(t, told, 20)
+		for i := range told {
+			require.Equal(t, fmt.Sprintf("ns/u%06d", 100-20*portion-i), told[i].Unit.Key)
+			require.Equal(t, Saying{ReasonQuotaExceeded, `quota "team" has too little cpu left`}, told[i].Saying)
+		}
+	}
+	require.Zero(t, again, "nothing moves")
+	told, again = s.Tell(now.Add(time.Hour), 20)
+	require.Empty(t, told)
+	require.Zero(t, again)
+}
+
+// A reason that changes is told to all units of the group, however far behind the first they are, and the same again to
+// nobody.
+func TestAReasonThatChangesIsToldToAll(t *testing.T) {
+	s := crowd(Config{ExplainEvery: 10 * time.Second}, 3*mostLooked)
+	all, _ := s.Tell(epoch, 3*mostLooked)
+	require.Len(t, all, 3*mostLooked)
+	require.Zero(t, s.TellAt(epoch))
+
+	now := epoch.Add(time.Minute)
+	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
+	s.SetQuota(now, Quota{Name: "team", Parent: "root", Limit: cpu(9000), Max: cpu(9000)})
+	s.SetQuota(now, Quota{Name: "root", Limit: cpu(1000), Used: cpu(1000)})
+	s.Decide(now)
+	want := Saying{ReasonQuotaExceeded, `quota "root", above quota "team", has too little cpu left`}
+	seen := map[string]bool{}
+	for s.TellAt(now) == now {
+		told, _ := s.Tell(now, 7)
+		for i := range told {
+			require.Equal(t, want, told[i].Saying)
+			require.False(t, seen[told[i].Unit.Key])
+			seen[told[i].Unit.Key] = true
+		}
+	}
+	require.Len(t, seen, 3*mostLooked)
+
+	// It changes there and back before anybody may be told again: there is nothing to tell, and it does not go on.
+	for _, used := range []int64{0, 1000} {
+		s.SetQuota(now, Quota{Name: "root", Limit: cpu(1000), Used: cpu(used)})
+		s.UpsertQueue(now, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1, Held: used == 0})
+		s.Decide(now)
+	}
+	for range 10 {
+		now = now.Add(10 * time.Second)
+		told, _ := s.Tell(now, 1)
+		require.Empty(t, told)
+	}
+	require.Zero(t, s.TellAt(now))
+}
+
+// A reason that changes again and again while the round is made still comes to everybody.
+func TestARoundGoesOnWhereItWas(t *testing.T) {
+	s := crowd(Config{}, 100)
+	_, _ = s.Tell(epoch, 1000)
+	now, seen := epoch, map[string]bool{}
+	for i := range 50 {
+		now = now.Add(time.Second)
+		s.UpsertQueue(now, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1, Held: i%2 == 0})
+		s.Decide(now)
+		told, _ := s.Tell(now, 4)
+		for i := range told {
+			seen[told[i].Unit.Key] = true
+		}
+	}
+	require.Len(t, seen, 100)
+}
+
+// What was not written is told again; what the object says already is not.
+func TestTheObjectIsTheTruthAboutWhatWasTold(t *testing.T) {
+	s := crowd(Config{ExplainEvery: 10 * time.Second}, 2)
+	told, _ := s.Tell(epoch, 10)
+	require.Len(t, told, 2)
+	s.Unsaid(epoch, "ns/u000001")
+	require.Equal(t, epoch.Add(10*time.Second), s.TellAt(epoch))
+	again, _ := s.Tell(epoch.Add(10*time.Second), 10)
+	require.Len(t, again, 1)
+	require.Equal(t, told[1].Saying, again[0].Saying)
+	require.Equal(t, "ns/u000001", again[0].Unit.Key)
+
+	// Whoever starts with the objects has nothing to tell (I8, I12).
+	other := crowd(Config{}, 0)
+	for i := range told {
+		u := told[i].Unit
+		u.Said = &told[i].Saying
+		other.UpsertUnit(epoch, u)
+	}
+	other.Decide(epoch)
+	list, next := other.Tell(epoch, 10)
+	require.Empty(t, list)
+	require.Zero(t, next)
+
+	// Somebody wrote something else.
+	u := told[0].Unit
+	u.Said = &Saying{"Gossip", "it is the weather"}
+	other.UpsertUnit(epoch, u)
+	list, _ = other.Tell(epoch.Add(time.Minute), 10)
+	require.Len(t, list, 1)
+	require.Equal(t, told[0].Saying, list[0].Saying)
+}
+
+// Whatever happened, with enough calls every unit that waits was told the reason that is found of its group now, nobody
+// was told twice the same, or more often than once in a while, and then nothing more is told (I12).
+func TestEveryUnitThatWaitsIsToldWhatIsTrue(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld()
+		w.mayEndClaims(t)
+		w.populate(t)
+		w.decide(t)
+		last := map[*unit]time.Time{}
+		most := rapid.IntRange(1, 3).Draw(t, "told at once")
+		for range rapid.IntRange(1, effort.Steps(60)).Draw(t, "steps") {
+			w.step(t)
+			w.decide(t)
+			maps.DeleteFunc(last, func(u *unit, _ time.Time) bool { return u.report == noReport }) // it got what it waited for
+			if rapid.IntRange(0, 3).Draw(t, "tells") == 0 {
+				w.tell(t, last, most)
+			}
+		}
+		for range 4 * len(w.units) {
+			w.now = w.now.Add(30 * time.Second)
+			w.decide(t)
+			w.tell(t, last, most)
+		}
+		w.checkTold(effort.Plain(t))
+	})
+}
+
+// tell has the state tell, and writes it into the objects, at once or never.
+func (w *world) tell(t *rapid.T, last map[*unit]time.Time, most int) {
+	list, _ := w.s.Tell(w.now, most)
+	require.LessOrEqual(effort.Plain(t), len(list), most)
+	for i := range list {
+		key := list[i].Unit.Key
+		u, ok := w.s.units[key]
+		require.True(effort.Plain(t), ok)
+		if u.spec.Said != nil {
+			require.NotEqual(effort.Plain(t), *u.spec.Said, list[i].Saying, "%s was told so", key)
+		}
+		if at, before := last[u]; before {
+			require.False(effort.Plain(t), w.now.Before(at.Add(30*time.Second)), "%s was told something at %s", key, at)
+		}
+		last[u] = w.now
+		if rapid.IntRange(0, 9).Draw(t, "lost") == 0 {
+			w.s.Unsaid(w.now, key)
+			continue
+		}
+		object := u.spec
+		if object.Said = &list[i].Saying; list[i].Reason == "" {
+			object.Said = nil
+		}
+		w.s.UpsertUnit(w.now, object)
+	}
+}
+
+// checkTold: what is true now is found out as Explain does it, from what the last pass left.
+func (w *world) checkTold(t require.TestingT) {
+	for key, u := range w.s.units {
+		if u.stage != stageWaiting && (u.stage != stageAdmitted || u.group == nil) {
+			continue
+		}
+		found := Finding{Reason: u.parked}
+		if u.group != nil {
+			f := findings{why: w.s.why(), of: map[*group]Finding{}}
+			found = f.at(u.group)
+		}
+		if untold(found.Reason) {
+			continue
+		}
+		require.NotNil(t, u.report.said, "%s was told nothing; it is %v", key, found)
+		require.Equal(t, found.Reason, u.report.said.Reason, key)
+		if found.Level != "" {
+			require.Contains(t, u.report.said.Message, fmt.Sprintf("%q", found.Level), key)
+			if found.Resource != resources.Jobs {
+				require.Contains(t, u.report.said.Message, found.Resource, key)
+			}
+		}
+	}
+}
+
+// A backlog of 100,000 is told in an hour and a half at twenty a second, each unit once; then nothing is.
+func TestABacklogIsTold(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a second")
+	}
+	const units, perSecond = 100_000, 20
+	s := crowd(Config{ExplainAfter: 5 * time.Second, ExplainEvery: 10 * time.Second}, units)
+	now, total := epoch.Add(5*time.Second), 0
+	for ; !s.TellAt(now).IsZero(); now = now.Add(time.Second / perSecond) {
+		told, _ := s.Tell(now, 1)
+		total += len(told)
+	}
+	require.Equal(t, units, total)
+	require.Less(t, now.Sub(epoch), 90*time.Minute)
+	for range 100 {
+		now = now.Add(time.Minute)
+		s.Decide(now)
+		told, _ := s.Tell(now, perSecond)
+		require.Empty(t, told)
+	}
+}
+
+// BenchmarkTell: what it costs to find the next one that is to be told, of a group whose reason has changed.
+func BenchmarkTell(b *testing.B) {
+	for _, units := range []int{1_000, 100_000} {
+		b.Run(fmt.Sprint(units), func(b *testing.B) {
+			s, now, held := crowd(Config{}, units), epoch, false
+			for b.Loop() {
+				told, _ := s.Tell(now, 1)
+				if len(told) > 0 {
+					continue
+				}
+				b.StopTimer()
+				held, now = !held, now.Add(time.Second)
+				s.UpsertQueue(now, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1, Held: held})
+				s.Decide(now)
+				b.StartTimer()
+			}
+		})
+	}
+}

@@ -1,0 +1,156 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+)
+
+// withSets are pod sets of so many pods of one cpu, with how few of them the job can do.
+func withSets(sets ...[2]int64) func(*unstructured.Unstructured) {
+	return func(u *unstructured.Unstructured) {
+		list := make([]any, 0, len(sets))
+		for i, set := range sets {
+			list = append(list, map[string]any{
+				"name": string(rune('a' + i)), "minCount": set[0], "count": set[1], "template": map[string]any{
+					"spec": map[string]any{"containers": []any{map[string]any{
+						"name": "main", "resources": map[string]any{"requests": map[string]any{"cpu": "1"}},
+					}}},
+				},
+			})
+		}
+		_ = unstructured.SetNestedSlice(u.Object, list, "spec", "podSet")
+	}
+}
+
+// The status says by pod set how many pods were admitted. Whoever starts from it sees the same, and that no more is
+// asked for; evicted, it asks for the whole.
+func TestAdmittedInPart(t *testing.T) {
+	r := ready(t, 6)
+	key := r.unit("u", 9, withSets([2]int64{1, 1}, [2]int64{2, 8}))
+	r.step()
+	r.send()
+	u := unitFrom(r.api.get(key))
+	require.Equal(t, "cpu: 6", u.held.String())
+	require.EqualValues(t, 6, u.heldPods)
+	require.Equal(t, "quota is reserved for 6 of 9 pods: cpu: 6", u.condition(v1alpha1.ConditionQuotaReserved).Message)
+	admissions, _, _ := unstructured.NestedSlice(r.api.get(key).Object, "status", "admissions")
+	require.Equal(t, []any{
+		map[string]any{"name": "a", "replicas": int64(1), "running": int64(0), "resources": map[string]any{"cpu": "1"}},
+		map[string]any{"name": "b", "replicas": int64(5), "running": int64(0), "resources": map[string]any{"cpu": "5"}},
+	}, admissions)
+	require.EqualValues(t, 6, u.pods, "it asks for what it got")
+	require.Equal(t, "cpu: 6", u.request.String())
+	r.sound()
+
+	next := rigOn(t, r.api, r.quotas, r.clock)
+	next.queue(testQuota).feed(key).lead()
+	r.quotas.set(testQuota, func(q *admission.Quota) { q.Limit, q.Max = cpu(9), cpu(9) })
+	next.engine.Sink().QuotaChanged(testQuota)
+	next.step()
+	require.Empty(t, next.of(writeAdmit, writeResize), "there is room for the rest, and nobody asks for it")
+	require.Equal(t, "cpu: 6", next.outstanding(testQuota))
+
+	next.api.edit(key, func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, false, "spec", "active")
+	})
+	next.feed(key).step()
+	require.Len(t, next.of(writeEvict), 1)
+	next.send()
+	u = unitFrom(next.api.get(key))
+	require.Equal(t, "cpu: 9", u.request.String())
+	next.api.edit(key, func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, true, "spec", "active")
+	})
+	next.feed(key).step()
+	next.send()
+	u = unitFrom(next.api.get(key))
+	require.Equal(t, "cpu: 9", u.held.String())
+	require.Equal(t, "quota is reserved: cpu: 9", u.condition(v1alpha1.ConditionQuotaReserved).Message)
+	next.sound()
+}
+
+// Whoever controls the job may say that it has other pods now, and no more that it can do with fewer: then it grows
+// like any other.
+func TestAdmittedInPartAndGrown(t *testing.T) {
+	r := ready(t, 4)
+	key := r.unit("u", 9, withSets([2]int64{2, 9}))
+	r.step()
+	r.send()
+	require.Equal(t, "cpu: 4", unitFrom(r.api.get(key)).held.String())
+	r.quotas.set(testQuota, func(q *admission.Quota) { q.Limit, q.Max = cpu(6), cpu(6) })
+	r.engine.Sink().QuotaChanged(testQuota)
+	r.asks(key, "6", 6).step()
+	require.Len(t, r.of(writeResize), 1)
+	w := r.of(writeResize)[0]
+	r.engine.Settle(w.Do(t.Context(), r.api.rest))
+	r.step()
+	require.Equal(t, "cpu: 6", unitFrom(r.api.get(key)).held.String())
+	r.sound()
+}
+
+// How a unit may be smaller, and what an admitted one asks for.
+func TestSizesThatAreRead(t *testing.T) {
+	status := func(phase string, admissions ...any) func(*unstructured.Unstructured) {
+		return withStatus(map[string]any{"phase": phase, "attempts": int64(1), "admissions": admissions})
+	}
+	admitted := func(name string, replicas int64) any {
+		return map[string]any{"name": name, "replicas": replicas, "resources": map[string]any{"cpu": "3"}}
+	}
+	reclaims := func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedSlice(u.Object, []any{map[string]any{"name": "a", "count": int64(3)}},
+			"status", "reclaimablePods")
+	}
+	part := withSets([2]int64{2, 5})
+	type edits = []func(*unstructured.Unstructured)
+	for name, tc := range map[string]struct {
+		change edits
+		sizes  bool
+		pods   int64
+	}{
+		"waits":                {edits{part}, true, 5},
+		"was admitted in part": {edits{part, status("Running", admitted("a", 3))}, true, 3},
+		"was admitted whole":   {edits{part, status("Running", admitted("a", 5))}, true, 5},
+		"is reserved in part":  {edits{part, status("Reserved", admitted("a", 3))}, true, 3},
+		"lost it":              {edits{part, status("Enqueued", admitted("a", 3))}, true, 5},
+		"more than it has":     {edits{part, status("Running", admitted("a", 1<<40))}, true, 5},
+		"less than nothing":    {edits{part, status("Running", admitted("a", -1))}, true, 0},
+		"another name":         {edits{part, status("Running", admitted("b", 3))}, true, 5},
+		"said as a whole": {edits{part, status("Running",
+			admitted(v1alpha1.DefaultRequirementPodSet, 3))}, true, 3},
+		"some of its pods do not come":     {edits{part, status("Running", admitted("a", 3)), reclaims}, false, 2},
+		"one size":                         {edits{withSets([2]int64{5, 5})}, false, 5},
+		"more than all":                    {edits{withSets([2]int64{9, 5})}, false, 5},
+		"sets that are not the request":    {edits{withSets([2]int64{1, 2}, [2]int64{1, 2})}, false, 4},
+		"an absurd number of pods":         {edits{withSets([2]int64{-1 << 31, 1<<31 - 1})}, true, 1<<31 - 1},
+		"one pod set, whatever it adds up": {edits{withSets([2]int64{1, 2})}, true, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := ready(t, 4)
+			u := unitFrom(r.api.get(r.unit("u", 5, tc.change...)))
+			require.Empty(t, u.invalidMessage)
+			require.Equal(t, tc.sizes, u.sizes != nil)
+			require.Equal(t, tc.pods, u.pods)
+		})
+	}
+}

@@ -1,0 +1,180 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+)
+
+func TestThePaceOfReasons(t *testing.T) {
+	now := testStart
+	p := newReasonPace(20, now)
+	require.True(t, p.next().IsZero(), "nobody wants any")
+	p.wanted = now
+	require.Equal(t, now, p.next())
+	require.Equal(t, 20, p.allowance(now))
+	p.spend(20)
+	require.Zero(t, p.allowance(now))
+	require.WithinDuration(t, now.Add(50*time.Millisecond), p.next(), time.Microsecond)
+	for range 20 {
+		now = now.Add(50 * time.Millisecond)
+		require.Equal(t, 1, p.allowance(now))
+		p.spend(0) // to look costs as much
+	}
+	require.Equal(t, 20, p.allowance(now.Add(time.Hour)), "what is not used is not kept for longer than a second")
+}
+
+// Little's law: requests under way, over how long one takes, is how many the API server takes in a second. Reasons are
+// a tenth of that.
+func TestReasonsAreATenthOfWhatTheAPIServerTakes(t *testing.T) {
+	for _, c := range []struct {
+		took   time.Duration
+		beside int
+		want   float64
+	}{
+		{2 * time.Millisecond, 1, 20}, // 500 a second
+		{50 * time.Millisecond, 1, 2},
+		{50 * time.Millisecond, 5, 10},
+		{4 * time.Second, 1, 0.025},
+		{0, 1, 20}, // nobody measured
+	} {
+		p := newReasonPace(20, testStart)
+		p.seen(c.took, c.beside)
+		require.InDelta(t, c.want, p.rate(), 1e-9, "%s beside %d", c.took, c.beside)
+	}
+	p := newReasonPace(20, testStart)
+	for range 50 {
+		p.seen(100*time.Millisecond, 1)
+	}
+	p.saved, p.wanted = 0, testStart
+	require.WithinDuration(t, testStart.Add(time.Second), p.next(), time.Millisecond)
+	for range 50 {
+		p.seen(time.Millisecond, 1)
+	}
+	require.InDelta(t, 20, p.rate(), 1, "it recovers")
+}
+
+// crowded has so many units wait that none of them fits.
+func crowded(t *testing.T, n int) *rig {
+	r := ready(t, 4)
+	for i := range n {
+		r.unit(fmt.Sprintf("u%03d", i), 5-i%2*4)
+	}
+	r.step()
+	return r
+}
+
+// writeReasons makes the writes of reasons that were submitted, and counts them.
+func (r *rig) writeReasons() (n int) {
+	for _, w := range r.of(writeReport) {
+		r.engine.Settle(w.Do(r.t.Context(), r.api.rest))
+		r.drop(w)
+		n++
+	}
+	r.step()
+	return n
+}
+
+// Whoever waits is told, twenty a second, and once; then nothing is written. A new leader writes nothing (I8, I12).
+func TestEveryUnitThatWaitsIsToldAtAPace(t *testing.T) {
+	const units = 200
+	r := crowded(t, units)
+	r.quotas.set(testQuota, func(q *admission.Quota) { q.Used = cpu(4) })
+	for _, w := range r.decisions() {
+		r.engine.Settle(w.Do(t.Context(), r.api.rest))
+		r.drop(w)
+	}
+	r.engine.Sink().QuotaChanged(testQuota)
+	r.step()
+	total, seconds := 0, 0
+	r.advance(5 * time.Second)
+	waiting := 0
+	for i := range units {
+		if unitFrom(r.api.get(fmt.Sprintf("%s/u%03d", testNamespace, i))).phase.Waits() {
+			waiting++
+		}
+	}
+	require.Greater(t, waiting, 190)
+	for total += r.writeReasons(); total < waiting; seconds++ {
+		written := 0
+		for range 20 {
+			r.advance(50 * time.Millisecond)
+			written += r.writeReasons()
+		}
+		require.LessOrEqual(t, written, 21)
+		require.Positive(t, written)
+		total += written
+	}
+	require.Equal(t, waiting, total)
+	require.InDelta(t, waiting/20-1, seconds, 1)
+	r.advance(time.Hour)
+	require.Zero(t, r.writeReasons(), "nothing moves")
+
+	reasons := map[string]int{}
+	for i := range units {
+		u := unitFrom(r.api.get(fmt.Sprintf("%s/u%03d", testNamespace, i)))
+		if !u.phase.Waits() {
+			continue
+		}
+		c := u.condition(v1alpha1.ConditionQuotaReserved)
+		require.NotNil(t, c, u.Name)
+		reasons[c.Reason+": "+c.Message]++
+	}
+	require.Equal(t, map[string]int{
+		`ExceedsMax: quota "team-quota" may never use as much cpu as the job asks for: that is above its max`: units / 2,
+		`QuotaExceeded: quota "team-quota" has too little cpu left`:                                           waiting - units/2,
+	}, reasons)
+
+	next := rigOn(t, r.api, r.quotas, r.clock)
+	next.queue(testQuota).lead()
+	for range 20 {
+		next.advance(10 * time.Second)
+		require.Empty(t, next.of(writeReport))
+	}
+}
+
+// A reason that could not be written is tried again, also after it was given up.
+func TestAReasonThatIsLostIsToldAgain(t *testing.T) {
+	r := ready(t, 4)
+	key := r.unit("a", 5)
+	r.step()
+	tries := 0
+	for range 200 {
+		r.advance(time.Second)
+		for _, w := range r.of(writeReport) {
+			tries++
+			r.engine.Settle(Result{write: w, outcome: admission.OutcomeUnknown})
+			r.drop(w)
+		}
+		r.step()
+	}
+	require.Greater(t, tries, maxReportTries+1)
+	for range 100 {
+		r.advance(time.Second)
+		r.writeReasons()
+	}
+	require.NotNil(t, unitFrom(r.api.get(key)).condition(v1alpha1.ConditionQuotaReserved))
+	effective, _ := r.api.get(key).Object["status"].(map[string]any)["effective"].(map[string]any)
+	require.Equal(t, map[string]any{"queue": testQuota, "quota": testQuota, "requested": "cpu: 5"}, effective)
+}

@@ -1,0 +1,223 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobs
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+)
+
+// A job that was admitted with fewer pods than it asks for is given that number when it is resumed. What it had is
+// recorded on the job in the same write, and given back when it waits again. Its owner may forge the record, or change
+// the number while it runs: so it counts only as long as the job has the number that was written with it, and all that
+// can be restored is a number of pods of the job itself, which its owner may ask for as well.
+
+// partialRule is a PartialRule that was checked.
+type partialRule struct {
+	when, unless *expression
+	least        []countTerm
+	annotations  []string
+	field, each  source
+	along        source
+	alongWhen    *expression
+}
+
+// wholeCount is what is recorded of one pod set: what its field held, what was written there, and whether the field
+// that goes along got the same.
+type wholeCount struct {
+	Whole int64 `json:"whole"`
+	Now   int64 `json:"now"`
+	Along bool  `json:"along,omitempty"`
+}
+
+// readPartial reads with how few pods the job may be admitted.
+func (s *podSetAt) readPartial(set *PodSet) error {
+	rule := s.partial
+	if rule == nil || rule.when != nil && !rule.when.holds(s.job) || rule.unless != nil && rule.unless.holds(s.job) {
+		return nil
+	}
+	least, known, err := s.partialLeast()
+	if err != nil || !known {
+		return err
+	}
+	each, err := s.partialEach()
+	if least = max(least, each); err != nil || least >= set.Count {
+		return err
+	}
+	set.Least = &least
+	return nil
+}
+
+// partialLeast is what the job says in its annotations, else in its fields.
+func (s *podSetAt) partialLeast() (least int32, known bool, err error) {
+	annotations := stringMap(lookup(s.job, path(".metadata.annotations")))
+	for _, key := range s.partial.annotations {
+		text, said := annotations[key]
+		if !said {
+			continue
+		}
+		n, err := strconv.ParseInt(text, 10, 32)
+		if err != nil || n < 1 {
+			return 0, false, fmt.Errorf("%w: annotation %s is not a whole number of pods, at least 1", ErrMalformed, key)
+		}
+		return int32(n), true, nil
+	}
+	return s.pods(s.partial.least)
+}
+
+// partialEach is how many pods there are for each that the field counts.
+func (s *podSetAt) partialEach() (int32, error) {
+	n, found, err := s.number(s.partial.each)
+	if !found || err != nil {
+		return 1, err
+	}
+	n = min(max(n, 1), math.MaxInt32)
+	return int32(n), nil
+}
+
+// SetCounts writes these numbers of pods, by pod set, into the job, where they are less than it asks for, and records
+// what was there. Pod sets that are not named have as many as the job asks for. Of what has to come several at a time
+// there are no more than that.
+func (k *Kind) SetCounts(job *unstructured.Unstructured, counts map[string]int32) error {
+	k.RestoreCounts(job)
+	sets, err := k.podSets(job)
+	if err != nil {
+		return err
+	}
+	records := map[string]wholeCount{}
+	for i := range sets {
+		s := &sets[i]
+		n, named := counts[s.set]
+		if !named || s.partial == nil {
+			continue
+		}
+		r, err := s.setCount(int64(n))
+		if err != nil {
+			return err
+		}
+		if r != nil {
+			records[s.set] = *r
+		}
+	}
+	if len(records) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(records)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	annotations := maps.Clone(job.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[v1alpha1.AnnotationWholeCounts] = string(text)
+	job.SetAnnotations(annotations)
+	return nil
+}
+
+// setCount returns what is to be recorded, nil if the pod set has no more pods than that.
+func (s *podSetAt) setCount(pods int64) (*wholeCount, error) {
+	var set PodSet
+	if err := s.readCounts(&set); err != nil || int64(set.Count) <= pods {
+		return nil, err
+	}
+	rule := s.partial
+	each, err := s.partialEach()
+	whole, found, errWhole := s.number(rule.field)
+	switch {
+	case err != nil:
+		return nil, err
+	case errWhole != nil:
+		return nil, errWhole
+	case !found:
+		return nil, fmt.Errorf("%w: %s says no number of pods", ErrMalformed, rule.field.path)
+	}
+	r := &wholeCount{Whole: whole, Now: max(pods, 0) / int64(each)}
+	along, hasAlong, err := s.number(rule.along)
+	if err != nil {
+		return nil, err
+	}
+	r.Along = hasAlong && along == whole && (rule.alongWhen == nil || rule.alongWhen.holds(s.job))
+	return r, s.writeCount(r, r.Now)
+}
+
+func (s *podSetAt) writeCount(r *wholeCount, n int64) error {
+	to := []source{s.partial.field}
+	if r.Along {
+		to = append(to, s.partial.along)
+	}
+	for _, field := range to {
+		object := s.object
+		if field.ofJob {
+			object = s.job
+		}
+		if err := unstructured.SetNestedField(object, n, field.path...); err != nil {
+			return fmt.Errorf("%w: %w", ErrMalformed, err)
+		}
+	}
+	return nil
+}
+
+// HasCounts says whether the job bears a record of numbers of pods that it was resumed with.
+func (k *Kind) HasCounts(job *unstructured.Unstructured) bool {
+	_, ok := job.GetAnnotations()[v1alpha1.AnnotationWholeCounts]
+	return ok && k.CanBeSuspended()
+}
+
+// RestoreCounts gives a job the numbers of pods back that SetCounts took, together with the record, and says whether
+// there was one. A number that is not the one that was written with the record stays as it is.
+func (k *Kind) RestoreCounts(job *unstructured.Unstructured) bool {
+	if !k.HasCounts(job) {
+		return false
+	}
+	annotations := job.GetAnnotations()
+	records := map[string]wholeCount{}
+	_ = json.Unmarshal([]byte(annotations[v1alpha1.AnnotationWholeCounts]), &records) // what cannot be read is nothing
+	sets, _ := k.podSets(job)
+	for i := range sets {
+		s := &sets[i]
+		r, ok := records[s.set]
+		if !ok || s.partial == nil || r.Whole > math.MaxInt32 || r.Now < 0 || r.Now >= r.Whole ||
+			!s.holds(s.partial.field, r.Now) || r.Along && !s.holds(s.partial.along, r.Now) {
+			continue
+		}
+		// The path was read as a number just above, so it can be written.
+		_ = s.writeCount(&r, r.Whole)
+	}
+	delete(annotations, v1alpha1.AnnotationWholeCounts) // GetAnnotations returns a copy
+	setAnnotations(job, annotations)
+	return true
+}
+
+// DropCounts removes the record and leaves the numbers of pods as they are.
+func DropCounts(job *unstructured.Unstructured) {
+	annotations := job.GetAnnotations()
+	delete(annotations, v1alpha1.AnnotationWholeCounts)
+	setAnnotations(job, annotations)
+}
+
+func (s *podSetAt) holds(field source, n int64) bool {
+	have, found, err := s.number(field)
+	return err == nil && found && have == n
+}
