@@ -157,7 +157,7 @@ func checkGroups(t require.TestingT, s *State) {
 		request, total, sizes := leastOf(u.spec), "", ""
 		if u.stage != stageWaiting {
 			request, total = u.grows.need, u.grows.total.Key()
-		} else if u.spec.Sizes != nil {
+		} else if u.spec.Sizes != nil && u.spec.GangGroup == "" {
 			sizes = u.spec.Sizes.key
 		}
 		namespace := ""
