@@ -109,8 +109,12 @@ func (s *State) DeleteQueue(now time.Time, name string) {
 	if !ok || !q.known {
 		return
 	}
+	tenureChanged := !q.spec.sameTenure(&Queue{})
 	q.known, q.spec = false, Queue{}
 	s.queueChanged(now, q, true)
+	if tenureChanged {
+		s.placeHolding(now, q)
+	}
 	s.queues.prune(q)
 }
 
