@@ -118,6 +118,7 @@ func decide(o Observation) []Action {
 		return p.unmanaged()
 	}
 	p.demand = demandOf(o.Kind, o.Job, o.Creation, p.asked(), o.WholeTemplates)
+	p.demand.joinGangs(o.Kind, o.Job, o.EveryJobIsGang, p.asked())
 	if !o.PartialAdmission {
 		p.demand.onlyWhole()
 	}

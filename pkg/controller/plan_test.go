@@ -119,7 +119,7 @@ func (s *scene) phase(p v1alpha1.QueueUnitPhase) *scene {
 		s.Unit.Status.Admissions = []v1alpha1.Admission{{Name: "j", Replicas: 2, Resources: s.Unit.Spec.Request.DeepCopy()}}
 	}
 	if p == v1alpha1.PhaseRunning {
-		count(s.Unit, podCount{ready: 2, all: true}, s.Now)
+		count(s.Unit, podCount{ready: []int64{2}, all: true}, s.Now)
 	}
 	return s
 }
@@ -645,6 +645,52 @@ func TestResumeMakesGangs(t *testing.T) {
 	require.Equal(t, "ring", annotations(named)[extension.AnnotationGangName])
 }
 
+// Jobs that are admitted together say so in their units, and the pods of gangs that are made name the group.
+func TestGangGroups(t *testing.T) {
+	grouped := func(s *scene, text string) *scene {
+		return s.job(text, "metadata", "annotations", extension.AnnotationGangGroups).
+			with(func(o *Observation) { o.EveryJobIsGang = true })
+	}
+	step, ok := Plan(grouped(unqueued(t), `["team/other","team/j"]`).Observation)[0].(CreateUnit)
+	require.True(t, ok)
+	require.Equal(t, "j,other", step.Unit.Annotations[v1alpha1.AnnotationGangGroup])
+	require.Equal(t, "j", step.Unit.Annotations[v1alpha1.AnnotationGangs])
+
+	s := queued(t)
+	s.unit(func(u *v1alpha1.QueueUnit) {
+		u.Annotations = map[string]string{v1alpha1.AnnotationGangGroup: "j,x", v1alpha1.AnnotationGangs: "j"}
+	})
+	patch, ok := Plan(s.Observation)[0].(PatchUnit)
+	require.True(t, ok, "it names no group any more")
+	require.Empty(t, patch.After.Annotations)
+
+	s = grouped(queued(t).phase(v1alpha1.PhaseDequeued), `["team/other","team/j"]`)
+	resume, ok := Plan(s.Observation)[0].(PatchJob)
+	require.True(t, ok)
+	sets, err := s.Kind.PodSets(resume.After)
+	require.NoError(t, err)
+	require.Equal(t, "j", sets[0].Template.Annotations[extension.AnnotationGangName])
+	require.JSONEq(t, `["team/j","team/other"]`, sets[0].Template.Annotations[extension.AnnotationGangGroups])
+	s.Job = resume.After
+	again, err := s.Kind.GangGroup(s.Job, true, "j")
+	require.NoError(t, err)
+	require.Equal(t, []string{"j", "other"}, again.All)
+	s.Kind.RestoreTemplates(s.Job, nil)
+	sets, err = s.Kind.PodSets(s.Job)
+	require.NoError(t, err)
+	require.NotContains(t, sets[0].Template.Annotations, extension.AnnotationGangGroups)
+
+	forged := unqueued(t).job("a,b", "metadata", "annotations", v1alpha1.AnnotationGangGroup)
+	step, ok = Plan(forged.Observation)[0].(CreateUnit)
+	require.True(t, ok)
+	require.NotContains(t, step.Unit.Annotations, v1alpha1.AnnotationGangGroup)
+
+	step, ok = Plan(grouped(unqueued(t), `["team/j","other/j"]`).Observation)[0].(CreateUnit)
+	require.True(t, ok)
+	require.Equal(t, "InvalidRequest", step.Unit.Annotations[v1alpha1.AnnotationParkedReason])
+	require.NotContains(t, step.Unit.Annotations, v1alpha1.AnnotationGangGroup)
+}
+
 // A record that has the label of the template taken for ours lets no pod be charged to a quota that the unit was not
 // asked for (C0).
 func TestAForgedRecordHidesNoQuota(t *testing.T) {
@@ -672,7 +718,7 @@ func TestAForgedRecordHidesNoQuota(t *testing.T) {
 
 func TestEndedUnitHoldsNothing(t *testing.T) {
 	s := queued(t).phase(v1alpha1.PhaseRunning)
-	u := becomeRunning(s.Unit, podCount{ready: 5}, epoch, epoch)
+	u := becomeRunning(s.Unit, podCount{ready: []int64{2}}, epoch, epoch)
 	require.Equal(t, int64(2), u.Status.Admissions[0].Running)
 	setCondition(u, v1alpha1.ConditionQuotaReserved, metav1.ConditionTrue, "QuotaReserved", "", epoch)
 	u = becomeEnded(u, jobs.End{Message: strings.Repeat("x", 2000)}, epoch)

@@ -25,6 +25,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
 // What the pods of an admitted job do is told in the status of its unit: how many of them are ready, and whether all
@@ -36,9 +37,10 @@ const (
 	reclaimInterval = 5 * time.Second
 )
 
-// podCount is how many pods of an admitted job are ready, and whether all are that its unit holds quota for.
+// podCount is how many pods of an admitted job are ready, in the order of its admissions, and whether all are that its
+// unit holds quota for.
 type podCount struct {
-	ready int64
+	ready []int64
 	all   bool
 }
 
@@ -48,9 +50,11 @@ func (p *planner) countPods() podCount {
 	for i := range p.demand.unitSets {
 		pods += int64(p.demand.unitSets[i].Count)
 	}
-	admitted := int64(0)
+	admitted, sizes := int64(0), make([]jobs.PodSetSize, len(p.Unit.Status.Admissions))
 	for i := range p.Unit.Status.Admissions {
-		admitted += p.Unit.Status.Admissions[i].Replicas
+		a := &p.Unit.Status.Admissions[i]
+		admitted += a.Replicas
+		sizes[i] = jobs.PodSetSize{Name: a.Name, Pods: a.Replicas}
 	}
 	if admitted > 0 {
 		for i := range p.Unit.Status.ReclaimablePods {
@@ -60,7 +64,7 @@ func (p *planner) countPods() podCount {
 	if admitted > 0 {
 		pods = min(pods, admitted)
 	}
-	return podCount{ready: p.Kind.Running(p.Job), all: p.Kind.AllReady(p.Job, pods)}
+	return podCount{ready: p.Kind.ReadyOf(p.Job, sizes), all: p.Kind.AllReady(p.Job, pods)}
 }
 
 // report follows the pods of a job that runs.
@@ -127,7 +131,12 @@ func allReady(u *v1alpha1.QueueUnit) bool {
 // count tells in a unit how many pods of its job are ready. The condition tells it as well; what the scheduler wrote
 // there stays as long as not all are.
 func count(u *v1alpha1.QueueUnit, pods podCount, now metav1.Time) {
-	countRunning(u, pods.ready)
+	running := int64(0)
+	for i := range u.Status.Admissions {
+		a := &u.Status.Admissions[i]
+		a.Running = pods.ready[i]
+		running += a.Running
+	}
 	before := meta.FindStatusCondition(u.Status.Conditions, v1alpha1.ConditionPodsReady)
 	switch {
 	case pods.all:
@@ -138,7 +147,7 @@ func count(u *v1alpha1.QueueUnit, pods podCount, now metav1.Time) {
 		}
 	case allReady(u):
 		setCondition(u, v1alpha1.ConditionPodsReady, metav1.ConditionFalse, v1alpha1.ReasonPodsLost,
-			fmt.Sprintf("pods of the job were ready and are not any more: %d are", pods.ready), now)
+			fmt.Sprintf("pods of the job were ready and are not any more: %d are", running), now)
 	case before == nil || u.Status.Phase != v1alpha1.PhaseRunning:
 		setCondition(u, v1alpha1.ConditionPodsReady, metav1.ConditionFalse, v1alpha1.ReasonPodsStarting,
 			"some pods of the job are ready, and not all", now)

@@ -46,23 +46,23 @@ func TestReports(t *testing.T) {
 		reason string
 		count  int64
 	}{
-		"all are ready, as was told": {running(t).told(podCount{2, true}, time.Hour), "", v1alpha1.ReasonPodsRunning, 2},
-		"one is not any more": {running(t).ready(1).told(podCount{2, true}, reportInterval), "status Running",
+		"all are ready, as was told": {running(t).told(podCount{[]int64{2}, true}, time.Hour), "", v1alpha1.ReasonPodsRunning, 2},
+		"one is not any more": {running(t).ready(1).told(podCount{[]int64{2}, true}, reportInterval), "status Running",
 			v1alpha1.ReasonPodsLost, 1},
-		"not again so soon": {running(t).ready(1).told(podCount{2, true}, reportInterval-time.Second), "later", "", 0},
-		"not all yet, as was told": {running(t).ready(1).told(podCount{1, false}, time.Hour), "",
+		"not again so soon": {running(t).ready(1).told(podCount{[]int64{2}, true}, reportInterval-time.Second), "later", "", 0},
+		"not all yet, as was told": {running(t).ready(1).told(podCount{[]int64{1}, false}, time.Hour), "",
 			v1alpha1.ReasonPodsStarting, 1},
-		"no more at all": {running(t).ready(0).told(podCount{1, false}, time.Hour), "report",
+		"no more at all": {running(t).ready(0).told(podCount{[]int64{1}, false}, time.Hour), "report",
 			v1alpha1.ReasonPodsStarting, 0},
-		"all of them now": {running(t).told(podCount{1, false}, time.Hour), "status Running",
+		"all of them now": {running(t).told(podCount{[]int64{1}, false}, time.Hour), "status Running",
 			v1alpha1.ReasonPodsRunning, 2},
 		"one is ready, one has ended well": {running(t).ready(1).job(int64(1), "status", "succeeded").
-			told(podCount{2, true}, time.Hour), "report", v1alpha1.ReasonPodsRunning, 1},
-		"the clock was ahead": {running(t).ready(1).told(podCount{2, true}, -time.Hour), "later", "", 0},
+			told(podCount{[]int64{2}, true}, time.Hour), "report", v1alpha1.ReasonPodsRunning, 1},
+		"the clock was ahead": {running(t).ready(1).told(podCount{[]int64{2}, true}, -time.Hour), "later", "", 0},
 		"pods that it waits for are not missed": {running(t).job(int64(5), "spec", "parallelism").
 			job(int64(9), "spec", "completions").unit(func(u *v1alpha1.QueueUnit) { u.Spec.PodSets[0].Count = 5 }).
-			told(podCount{2, true}, time.Hour).with(asksForMore), "", v1alpha1.ReasonPodsRunning, 2},
-		"being suspended": {running(t).ready(0).condition("Suspended").told(podCount{2, true}, time.Hour), "",
+			told(podCount{[]int64{2}, true}, time.Hour).with(asksForMore), "", v1alpha1.ReasonPodsRunning, 2},
+		"being suspended": {running(t).ready(0).condition("Suspended").told(podCount{[]int64{2}, true}, time.Hour), "",
 			v1alpha1.ReasonPodsRunning, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,6 +86,28 @@ func TestReports(t *testing.T) {
 	}
 }
 
+// Each admission tells of the pods of its own pod set.
+func TestReportsByPodSet(t *testing.T) {
+	s := sceneOf(t, "PyTorchJob.v1.kubeflow.org", `
+spec:
+  pytorchReplicaSpecs:
+    Master: {template: {spec: {containers: [{name: c, resources: {requests: {cpu: 500m}}}]}}}
+    Worker: {replicas: 3, template: {spec: {containers: [{name: c, resources: {requests: {cpu: 500m}}}]}}}
+status:
+  startTime: "2026-01-01T00:00:00Z"
+  replicaStatuses: {Master: {}, Worker: {active: 2}}
+`).withUnit(v1alpha1.PhaseRunning)
+	s.Unit.Status.Admissions = []v1alpha1.Admission{{Name: "master", Replicas: 1}, {Name: "worker", Replicas: 3}}
+	last := metav1.NewTime(s.Now.Add(-reportInterval))
+	s.Unit.Status.LastUpdateTime = &last
+	actions := Plan(s.Observation)
+	step, ok := actions[0].(PatchUnitStatus)
+	require.True(t, ok, describe(actions))
+	require.Zero(t, step.After.Status.Admissions[0].Running)
+	require.EqualValues(t, 2, step.After.Status.Admissions[1].Running)
+	require.False(t, allReady(step.After))
+}
+
 // asksForMore has the unit ask for what the job asks for.
 func asksForMore(o *Observation) {
 	d := demandOf(o.Kind, o.Job, o.Creation, nil, false)
@@ -93,7 +115,7 @@ func asksForMore(o *Observation) {
 }
 
 func TestACountOfTheSchedulerIsKeptUntilAllAreReady(t *testing.T) {
-	s := running(t).ready(1).told(podCount{1, false}, time.Hour)
+	s := running(t).ready(1).told(podCount{[]int64{1}, false}, time.Hour)
 	setCondition(s.Unit, v1alpha1.ConditionPodsReady, metav1.ConditionFalse, "IdleReservation", "no pod", epoch)
 	require.Empty(t, Plan(s.Observation))
 	step, ok := Plan(s.ready(2).Observation)[0].(PatchUnitStatus)
@@ -196,7 +218,7 @@ func TestReclaimablePods(t *testing.T) {
 		"admitted before it started anew": {jobSet(t, true, 0).withUnit(v1alpha1.PhaseDequeued).
 			unit(reclaimable(2)).unit(admittedFor(2, "1")), "status Dequeued", 0},
 		"a Job says so by its count": {running(t).ready(1).job(int64(1), "status", "succeeded").
-			told(podCount{2, true}, time.Hour), "report", 0},
+			told(podCount{[]int64{2}, true}, time.Hour), "report", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.scene.Fresh, tc.scene.FreshUnit = true, true

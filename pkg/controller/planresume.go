@@ -116,10 +116,21 @@ func (p *planner) additions(job *unstructured.Unstructured) map[string]jobs.Addi
 		for _, set := range gang.PodSets {
 			if addition, ok := additions[set]; ok { // pod sets that cannot be read are not among them
 				maps.Copy(addition.Annotations, gang.Annotations(p.Unit.Name))
+				p.addGroup(addition.Annotations, set)
 			}
 		}
 	}
 	return additions
+}
+
+// addGroup has pods of a gang that is made for them name its group, where only their job does.
+func (p *planner) addGroup(annotations map[string]string, set string) {
+	for i := range p.demand.podSets {
+		s := &p.demand.podSets[i]
+		if s.Name == set && p.demand.gangs != nil && s.Template.Annotations[extension.AnnotationGangGroups] == "" {
+			annotations[extension.AnnotationGangGroups] = p.demand.gangs.Annotation(p.Job.GetNamespace())
+		}
+	}
 }
 
 // chargedElsewhere says whether pods of the templates as they are now would be charged otherwise than the unit was
@@ -131,12 +142,12 @@ func (p *planner) chargedElsewhere() bool {
 	})
 }
 
-// gangedOtherwise says whether they would be in another gang than the job is now, or in one that needs more pods than
-// it has.
+// gangedOtherwise says whether they would be in another gang or group than the job is now, or in one that needs more
+// pods than it has.
 func (p *planner) gangedOtherwise() bool {
 	return p.filledOtherwise(func(template *corev1.PodTemplateSpec) [2]string {
 		return [2]string{template.Annotations[extension.AnnotationGangName],
-			template.Annotations[extension.AnnotationGangMinNum]}
+			template.Annotations[extension.AnnotationGangMinNum] + template.Annotations[extension.AnnotationGangGroups]}
 	})
 }
 

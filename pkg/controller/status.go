@@ -93,15 +93,6 @@ func becomeRunning(u *v1alpha1.QueueUnit, pods podCount, now, since metav1.Time)
 	return u
 }
 
-// countRunning spreads the ready pods over the admissions in their order. Where there is one pod set, that is exact.
-func countRunning(u *v1alpha1.QueueUnit, running int64) {
-	for i := range u.Status.Admissions {
-		a := &u.Status.Admissions[i]
-		a.Running = min(running, a.Replicas)
-		running -= a.Running
-	}
-}
-
 // becomeEnded is the status of a unit whose job has ended: it holds nothing any more (I7).
 func becomeEnded(u *v1alpha1.QueueUnit, end jobs.End, now metav1.Time) *v1alpha1.QueueUnit {
 	u = u.DeepCopy()

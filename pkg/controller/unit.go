@@ -62,7 +62,7 @@ var copiedAnnotations = []string{"koord-queue/", "scheduling.x-k8s.io/", "quota.
 var ownAnnotations = []string{
 	v1alpha1.AnnotationSuspendedBy, v1alpha1.AnnotationTemplateAdditions,
 	v1alpha1.AnnotationAdopted, v1alpha1.AnnotationParkedReason, v1alpha1.AnnotationResumed,
-	v1alpha1.AnnotationWholeCounts,
+	v1alpha1.AnnotationGangGroup, v1alpha1.AnnotationGangs, v1alpha1.AnnotationWholeCounts,
 }
 
 // problem is why a job cannot wait in a queue as it is.
@@ -86,7 +86,9 @@ type demand struct {
 	// request is that of the whole job, requests of each pod set.
 	request  corev1.ResourceList
 	requests []corev1.ResourceList
-	problem  *problem
+	// gangs are those that are admitted with those of the job; nil if it is admitted without others.
+	gangs   *jobs.GangGroup
+	problem *problem
 }
 
 type ownLabels struct{ quota, preemptible string }
@@ -158,6 +160,19 @@ func maximumTimeOf(job *unstructured.Unstructured) (*int32, error) {
 	return &seconds, nil
 }
 
+// joinGangs reads with which jobs this one is admitted.
+func (d *demand) joinGangs(kind *jobs.Kind, job *unstructured.Unstructured, everyJob bool, asked map[string][]jobs.Update) {
+	if !kind.NamesGangGroup(job) {
+		return
+	}
+	plain := job.DeepCopy()
+	kind.RestoreTemplates(plain, asked)
+	var err error
+	if d.gangs, err = kind.GangGroup(plain, everyJob, kind.UnitName(job.GetName())); err != nil && d.problem == nil {
+		d.problem = &problem{Reason: string(admission.ReasonInvalidRequest), Message: short(err.Error())}
+	}
+}
+
 // queueName is the queue that the job names, else the default queue of the quota that it names. It is written down so
 // that a person sees it; where the namespace decides about the quota, only the scheduler knows.
 func (d demand) queueName() string {
@@ -185,6 +200,13 @@ func unitOf(kind *jobs.Kind, job *unstructured.Unstructured, d demand, priority 
 		Request:           d.request,
 
 		MaximumExecutionTimeSeconds: d.maximumTime,
+	}
+	if d.gangs != nil {
+		if u.Annotations == nil {
+			u.Annotations = map[string]string{}
+		}
+		u.Annotations[v1alpha1.AnnotationGangGroup] = strings.Join(d.gangs.All, ",")
+		u.Annotations[v1alpha1.AnnotationGangs] = strings.Join(d.gangs.Own, ",")
 	}
 	if d.problem != nil {
 		park(u, d.problem)
@@ -369,7 +391,10 @@ func correctMeta(u, want *v1alpha1.QueueUnit) {
 	if u.Annotations == nil {
 		u.Annotations = map[string]string{}
 	}
-	for _, key := range []string{v1alpha1.QueueNameKey, v1alpha1.AnnotationParkedReason, v1alpha1.AnnotationAdopted} {
+	for _, key := range []string{
+		v1alpha1.QueueNameKey, v1alpha1.AnnotationParkedReason, v1alpha1.AnnotationAdopted,
+		v1alpha1.AnnotationGangGroup, v1alpha1.AnnotationGangs,
+	} {
 		set(u.Annotations, key, want.Annotations[key])
 	}
 	maps.Copy(u.Annotations, want.Annotations)

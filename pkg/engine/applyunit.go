@@ -123,6 +123,7 @@ func (e *Engine) resolve(u *unitObject) admission.Unit {
 		Phase: u.phase, Attempts: u.attempts, Admitted: u.allocated, Heartbeat: u.heartbeat,
 		RequeueAt: u.requeueAt, Requeues: u.requeues, Deactivate: u.deactivate(),
 		MaximumExecution: u.maximumExecution, Executed: u.executed, Labels: u.labels, Checks: u.checks,
+		GangGroup: u.gangGroup, Gangs: u.gangs,
 		Held: u.held, HeldPods: u.heldPods, Recorded: u.recorded, Adopted: u.wasAdopted(),
 		Invalid: u.invalid, InvalidMessage: u.invalidMessage, Said: u.said(),
 	}

@@ -210,6 +210,10 @@ func TestFieldsOfUnits(t *testing.T) {
 			func(u *unitObject) any { return string(u.parkedFor) }, ""},
 		"parked": {`"annotations":{"` + v1alpha1.AnnotationParkedReason + `":"QuotaMismatch"}`, ``,
 			func(u *unitObject) any { return string(u.parkedFor) }, "QuotaMismatch"},
+		"gangs that are admitted together": {`"annotations":{"` + v1alpha1.AnnotationGangGroup + `":"a,b,c","` +
+			v1alpha1.AnnotationGangs + `":"a,c"}`, ``, func(u *unitObject) any { return u.gangGroup + ";" + u.gangs }, "a,b,c;a,c"},
+		"gangs of no group": {`"annotations":{"` + v1alpha1.AnnotationGangs + `":"a,c"}`, ``,
+			func(u *unitObject) any { return u.gangGroup + u.gangs }, ""},
 		"adopted": {`"annotations":{"` + v1alpha1.AnnotationAdopted + `":""}`, ``,
 			func(u *unitObject) any { return u.adopted }, true},
 		"namespace of a consumer": {"", `"consumerRef":{"kind":"Job","name":"x"}`,
@@ -232,6 +236,28 @@ func TestFieldsOfUnits(t *testing.T) {
 			u := unitIn(t, `{"kind":"QueueUnit","metadata":{`+metadata+`},"spec":{`+c.spec+`}}`)
 			require.Empty(t, u.invalid, u.invalidMessage)
 			require.Equal(t, c.want, c.check(u))
+		})
+	}
+}
+
+// What is no gang group parks its unit, which is then in none.
+func TestForgedGangGroups(t *testing.T) {
+	many := make([]string, jobs.MaxGangs+1)
+	for i := range many {
+		many[i] = fmt.Sprintf("g%02d", i)
+	}
+	for name, c := range map[string][2]string{
+		"no gangs of its own": {"a,b", ""}, "gangs that are not of it": {"a,b", "c"}, "not in order": {"b,a", "a"},
+		"twice": {"a,a", "a"}, "no name": {"a,,b", "a"}, "of another namespace": {"a,other/b", "a"},
+		"too many": {strings.Join(many, ","), "g00"}, "of many": {"a,b", strings.Repeat("a,", 1000)},
+		"long": {"a," + strings.Repeat("b", 300), "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := unitIn(t, fmt.Sprintf(
+				`{"kind":"QueueUnit","metadata":{"name":"a","namespace":"b","uid":"c","annotations":{%q:%q,%q:%q}}}`,
+				v1alpha1.AnnotationGangGroup, c[0], v1alpha1.AnnotationGangs, c[1]))
+			require.Equal(t, admission.ReasonInvalidRequest, u.invalid)
+			require.Empty(t, u.gangGroup)
 		})
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unique"
@@ -30,6 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
@@ -117,10 +119,36 @@ func (u *unitObject) readMeta(labels, annotations map[string]string) {
 	if reason := annotations[v1alpha1.AnnotationParkedReason]; conditionReason.MatchString(reason) {
 		u.parkedFor = admission.Reason(reason)
 	}
+	u.readGangs(annotations[v1alpha1.AnnotationGangGroup], annotations[v1alpha1.AnnotationGangs])
 	_, u.adopted = annotations[v1alpha1.AnnotationAdopted]
 	if text := annotations[v1alpha1.AnnotationHeartbeat]; text != "" {
 		u.heartbeat, _ = time.Parse(time.RFC3339, text) // what is no time is no heartbeat
 	}
+}
+
+// readGangs takes no more than a group of gangs may be, in the one form that two units of a group have in common: that
+// of whoever wrote a unit is not trusted.
+func (u *unitObject) readGangs(group, own string) {
+	if group == "" {
+		return
+	}
+	all, gangs := strings.SplitN(group, ",", jobs.MaxGangs+1), strings.SplitN(own, ",", jobs.MaxGangs+1)
+	inOrder := func(names []string) bool {
+		for i, name := range names {
+			if len(validation.IsDNS1123Subdomain(name)) > 0 || i > 0 && names[i-1] >= name {
+				return false
+			}
+		}
+		return len(names) <= jobs.MaxGangs
+	}
+	if !inOrder(all) || !inOrder(gangs) ||
+		slices.ContainsFunc(gangs, func(name string) bool { return !slices.Contains(all, name) }) {
+		u.refuse(admission.ReasonInvalidRequest, fmt.Errorf(
+			"annotation %s or %s is no sorted list of at most %d names, of which the second has some of the first",
+			v1alpha1.AnnotationGangGroup, v1alpha1.AnnotationGangs, jobs.MaxGangs))
+		return
+	}
+	u.gangGroup, u.gangs = sharedText(group), sharedText(own)
 }
 
 // unitSpec is what is read of the spec.

@@ -84,6 +84,8 @@ type unitHistory struct {
 	// maximumExecution is for how long the job may run, executed for how long it did before its last admission; zero
 	// where nobody says so.
 	maximumExecution, executed time.Duration
+	// gangGroup are the gangs that are admitted together, and gangs those of this unit; see v1alpha1.AnnotationGangGroup.
+	gangGroup, gangs string
 	// sizes in which it may be admitted; nil is one.
 	sizes *admission.Sizes
 	// parkedFor is why the controller made the unit inactive; empty if it did not. While the unit waits the controller
@@ -105,7 +107,7 @@ var noHistory = &unitHistory{}
 
 func (h *unitHistory) empty() bool {
 	return h.neverHeld() && h.maximumExecution == 0 && h.heartbeat.IsZero() && h.parkedFor == "" &&
-		h.sizes == nil && h.invalid == "" && h.invalidMessage == "" && !h.panicked
+		h.sizes == nil && h.gangGroup == "" && h.invalid == "" && h.invalidMessage == "" && !h.panicked
 }
 
 func (h *unitHistory) neverHeld() bool {

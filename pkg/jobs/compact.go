@@ -248,7 +248,7 @@ func (k *Kind) paths() []Path {
 func (k *Kind) expressions() []*expression {
 	all := []*expression{
 		k.succeeded, k.failed, k.message, k.suspensionSeen, k.started, k.running, k.ready, k.active,
-		k.completed, k.all, k.reclaimable,
+		k.readyBySet, k.completed, k.all, k.reclaimable,
 	}
 	for i := range k.valid {
 		all = append(all, k.valid[i].rule)

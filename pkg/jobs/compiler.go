@@ -197,8 +197,9 @@ func (c *compiler) state(at *field.Path, s *StateRules, k *Kind) {
 	k.ready = c.expression(at.Child("ready"), s.Ready, cel.IntType)
 	k.completed = c.expression(at.Child("completed"), s.Completed, cel.IntType)
 	k.all = c.expression(at.Child("all"), s.All, cel.IntType)
-	k.reclaimable = c.expression(at.Child("reclaimable"), s.Reclaimable,
-		cel.ListType(cel.MapType(cel.StringType, cel.DynType)))
+	counts := cel.ListType(cel.MapType(cel.StringType, cel.DynType))
+	k.reclaimable = c.expression(at.Child("reclaimable"), s.Reclaimable, counts)
+	k.readyBySet = c.expression(at.Child("readyBySet"), s.ReadyBySet, counts)
 	k.active = c.expression(at.Child("active"), s.Active, cel.IntType)
 	k.started = c.expression(at.Child("started"), s.Started, cel.BoolType)
 	k.running = c.expression(at.Child("running"), s.Running, cel.BoolType)

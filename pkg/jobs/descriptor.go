@@ -201,6 +201,9 @@ type StateRules struct {
 	Ready   string `json:"ready,omitempty"`
 	Active  string `json:"active,omitempty"`
 	Running string `json:"running,omitempty"`
+	// ReadyBySet says of pod sets how many of their pods are ready, where the job tells it: a list of {"name": ...,
+	// "count": ...}. What Ready has beyond these is taken to be of the other pod sets, in their order.
+	ReadyBySet string `json:"readyBySet,omitempty"`
 	// Completed is the number of pods that have ended well and do not come again. All is how many are to be ready, or to
 	// have ended so; absent are all pods of the unit. Both count what Ready counts.
 	Completed string `json:"completed,omitempty"`

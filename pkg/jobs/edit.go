@@ -47,7 +47,7 @@ var addable = map[metadataKey][]string{
 	labelsKey: {v1alpha1.LabelQuotaName, v1alpha1.LabelPreemptible},
 	annotationsKey: {
 		v1alpha1.AnnotationRelatedQueueUnit, v1alpha1.AnnotationRelatedPodSet,
-		extension.AnnotationGangName, extension.AnnotationGangMinNum,
+		extension.AnnotationGangName, extension.AnnotationGangMinNum, extension.AnnotationGangGroups,
 	},
 }
 

@@ -126,8 +126,8 @@ func (e *expression) number(job map[string]any) int64 {
 	return 0
 }
 
-// counts is a list of names and numbers, empty where a field is not there. What is no name or no number above zero is
-// left out.
+// counts is a list of names and numbers, empty where a field is not there. What is no name, or a negative number,
+// is left out.
 func (e *expression) counts(job map[string]any) map[string]int32 {
 	if e == nil {
 		return nil
@@ -146,7 +146,7 @@ func (e *expression) counts(job map[string]any) map[string]int32 {
 		name, _ := entry.Find(types.String("name"))
 		count, _ := entry.Find(types.String("count"))
 		text, isText := name.(types.String)
-		if n, isInt := count.(types.Int); isText && isInt && n > 0 && n <= math.MaxInt32 {
+		if n, isInt := count.(types.Int); isText && isInt && n >= 0 && n <= math.MaxInt32 {
 			counts[string(text)] = int32(n)
 		}
 	}

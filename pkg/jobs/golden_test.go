@@ -47,6 +47,8 @@ type reading struct {
 	Started   bool  `json:"started,omitempty"`
 	Running   int64 `json:"running,omitempty"`
 	AllReady  bool  `json:"allReady,omitempty"`
+	// ReadyOf the pod sets, in their order.
+	ReadyOf []int64 `json:"readyOf,omitempty"`
 	// Reclaimable pods, by pod set.
 	Reclaimable map[string]int32 `json:"reclaimable,omitempty"`
 	Active      int64            `json:"active,omitempty"`
@@ -90,9 +92,12 @@ func read(t *testing.T, kind *Kind, job *unstructured.Unstructured) reading {
 		r.PodSets = append(r.PodSets, setReading{sets[i].Name, sets[i].Count, sets[i].MinCount, sets[i].Least, request})
 	}
 	pods := int64(0)
+	sizes := make([]PodSetSize, len(sets))
 	for i := range sets {
 		pods += int64(sets[i].Count)
+		sizes[i] = PodSetSize{sets[i].Name, int64(sets[i].Count)}
 	}
+	r.ReadyOf = kind.ReadyOf(job, sizes)
 	r.AllReady, r.Reclaimable = kind.AllReady(job, pods), kind.Reclaimable(job)
 	plain := job.DeepCopy()
 	kind.RestoreTemplates(plain, nil)

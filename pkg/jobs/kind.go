@@ -56,7 +56,8 @@ type Kind struct {
 	startTime         Path
 	pods              podsRule
 
-	succeeded, failed, message, suspensionSeen, started, running, ready, active, completed, all, reclaimable *expression
+	succeeded, failed, message, suspensionSeen, started, running *expression
+	ready, readyBySet, active, completed, all, reclaimable       *expression
 }
 
 // Object is a kind of object and its resource.

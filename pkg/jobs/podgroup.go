@@ -105,14 +105,16 @@ func PodGroup(pods []*corev1.Pod) (*unstructured.Unstructured, error) {
 		delete(annotations, ours) // no pod has them of us
 	}
 	group.SetAnnotations(annotations)
-	sets, err := podSetsOfGroup(pods)
+	sets, readySets, err := podSetsOfGroup(pods)
 	if err != nil {
 		return nil, err
 	}
 	group.Object["spec"] = map[string]any{
 		"first": first.Name, "total": totalOf(first), "pods": sets,
 	}
-	group.Object["status"] = statusOfGroup(pods)
+	status := statusOfGroup(pods)
+	status["sets"] = readySets
+	group.Object["status"] = status
 	return group, nil
 }
 
@@ -155,22 +157,23 @@ func statusOfGroup(pods []*corev1.Pod) map[string]any {
 	return status
 }
 
-// podSetsOfGroup are the pods that have not ended, by their shape.
-func podSetsOfGroup(pods []*corev1.Pod) ([]any, error) {
+// podSetsOfGroup are the pods that have not ended, by their shape, and how many of them are ready.
+func podSetsOfGroup(pods []*corev1.Pod) (list, ready []any, err error) {
 	type set struct {
 		shape    string
 		count    int64
+		ready    int64
 		template map[string]any
 	}
 	var sets []*set
 	for _, pod := range pods {
 		template, err := templateOf(pod)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		text, err := json.Marshal(template)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		sum := sha256.Sum256(text)
 		shape := hex.EncodeToString(sum[:4])
@@ -182,17 +185,20 @@ func podSetsOfGroup(pods []*corev1.Pod) ([]any, error) {
 		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
 			sets[i].count++
 		}
+		if pod.Status.Phase == corev1.PodRunning {
+			sets[i].ready++
+		}
 	}
 	slices.SortFunc(sets, func(a, b *set) int { return cmp.Compare(a.shape, b.shape) })
-	list := make([]any, 0, len(sets))
 	for _, s := range sets {
 		name := "pods"
 		if len(sets) > 1 {
 			name += "-" + s.shape
 		}
 		list = append(list, map[string]any{"name": name, "count": s.count, "template": s.template})
+		ready = append(ready, map[string]any{"name": name, "count": s.ready})
 	}
-	return list, nil
+	return list, ready, nil
 }
 
 // templateOf is what scheduling needs of a pod, without what is its own: its node, and the name of the volume with its

@@ -23,6 +23,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
+// PodSetSize is how many pods a pod set has.
+type PodSetSize struct {
+	Name string
+	Pods int64
+}
+
 // CanBeSuspended says whether jobs of this kind can be suspended. Pods of others wait in the scheduler.
 func (k *Kind) CanBeSuspended() bool { return len(k.suspend) > 0 || k.suspendAnnotation != "" }
 
@@ -88,6 +94,40 @@ func (k *Kind) Running(job *unstructured.Unstructured) int64 {
 		return n
 	}
 	return 1
+}
+
+// ReadyOf is how many pods of each of these pod sets are ready. Where the job does not tell it by pod set, all that are
+// known to be ready are taken to be of the first ones: it is exact where there is one. Where it tells no number either,
+// all pods are ready as soon as it runs.
+func (k *Kind) ReadyOf(job *unstructured.Unstructured, sets []PodSetSize) []int64 {
+	if k.ready == nil {
+		return k.readyIfItRuns(job, sets)
+	}
+	counts, left := k.readyBySet.counts(job.Object), k.ready.number(job.Object)
+	for _, n := range counts {
+		left -= int64(n)
+	}
+	ready := make([]int64, len(sets))
+	for i := range sets {
+		n, told := counts[sets[i].Name]
+		if told {
+			ready[i] = min(int64(n), sets[i].Pods)
+			continue
+		}
+		ready[i] = max(min(left, sets[i].Pods), 0)
+		left -= ready[i]
+	}
+	return ready
+}
+
+func (k *Kind) readyIfItRuns(job *unstructured.Unstructured, sets []PodSetSize) []int64 {
+	ready, runs := make([]int64, len(sets)), k.running.holds(job.Object)
+	for i := range sets {
+		if runs {
+			ready[i] = sets[i].Pods
+		}
+	}
+	return ready
 }
 
 // AllReady says whether of so many pods all are ready, or have ended well. Of a job that does not say how many are

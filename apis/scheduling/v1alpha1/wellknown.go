@@ -67,6 +67,10 @@ const (
 	AnnotationHold = "koord-queue/hold"
 	// AnnotationResumed on a job is the UID of the unit and the attempt that it was resumed for, as UID/attempt.
 	AnnotationResumed = "koord-queue/resumed"
+	// AnnotationGangGroup on a unit lists the gangs of its namespace that are admitted together with its own, which
+	// AnnotationGangs lists; both are sorted names, comma separated. The controller writes them.
+	AnnotationGangGroup = "koord-queue/gang-group"
+	AnnotationGangs     = "koord-queue/gangs"
 	// AnnotationHeartbeat on a unit without consumer is when whoever made it said last that it is used, as in RFC 3339.
 	AnnotationHeartbeat = "koord-queue/heartbeat"
 	// AnnotationRelatedQueueUnit on a pod names its unit as namespace/name.

@@ -41,7 +41,9 @@ func (s *State) Decide(now time.Time) (plan Plan) {
 		switch {
 		case !whole: // a unit was parked in the middle
 		case g != nil:
-			s.admit(g.Head(), s.pass.fitting(g), false, &plan)
+			for _, u := range s.pass.together(g.Head()) {
+				s.admit(u, s.pass.fitting(u.group), false, &plan)
+			}
 		default:
 			// Nobody fits within the limits: what is left is lent.
 			if g = s.pass.firstBorrower(); g != nil {

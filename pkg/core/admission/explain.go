@@ -81,8 +81,9 @@ func (w *why) shortages(u *unit) []Shortage {
 		return nil
 	}
 	var out []Shortage
-	for _, lim := range u.group.Notes.limits {
-		names := namesOf(lim, u)
+	a := w.askOf(u)
+	for _, lim := range a.limits() {
+		names := namesOf(lim, a)
 		for _, name := range names {
 			free, limited := lim.Free(name)
 			if !limited { // beyond max, which the limit does not repeat
@@ -90,7 +91,7 @@ func (w *why) shortages(u *unit) []Shortage {
 				used, _ := lim.Used().Get(name)
 				free = resources.SaturatingSub(most, resources.SaturatingAdd(used, lim.Outstanding(name)))
 			}
-			if sh := w.shortageAt(lim, u, name, free); sh.short() {
+			if sh := w.shortageAt(lim, a, name, free); sh.short() {
 				out = append(out, sh)
 			}
 		}
@@ -100,7 +101,7 @@ func (w *why) shortages(u *unit) []Shortage {
 
 // namesOf are the resources of which a unit may lack something at a limit: those that it names, and those of which the
 // unit asks for more than max. They are sorted.
-func namesOf(lim *capacity.Limit, u *unit) []string {
+func namesOf(lim *capacity.Limit, a asker) []string {
 	var names []string
 	for _, it := range lim.List().Items() {
 		names = append(names, it.Name)
@@ -108,21 +109,23 @@ func namesOf(lim *capacity.Limit, u *unit) []string {
 	if lim.IsMin() {
 		return names
 	}
-	for _, it := range u.total().Items() {
-		most, bounded := lim.Level().Spec().Max.Get(it.Name)
-		if bounded && it.Amount > most && !slices.Contains(names, it.Name) {
-			names = append(names, it.Name)
+	for _, u := range a.members() {
+		for _, it := range u.total().Items() {
+			most, bounded := lim.Level().Spec().Max.Get(it.Name)
+			if bounded && a.total(lim, it.Name) > most && !slices.Contains(names, it.Name) {
+				names = append(names, it.Name)
+			}
 		}
 	}
 	slices.Sort(names)
 	return names
 }
 
-func (w *why) shortageAt(lim *capacity.Limit, u *unit, resource string, free int64) Shortage {
+func (w *why) shortageAt(lim *capacity.Limit, a asker, resource string, free int64) Shortage {
 	spec := lim.Level().Spec()
 	sh := Shortage{
 		Level: lim.Level().Name(), Resource: resource, Free: free, Outstanding: lim.Outstanding(resource),
-		UsedByUnits: lim.UsedByUnits(resource), leaf: lim.Level() == u.group.Notes.leaf(), Request: u.needs(resource),
+		UsedByUnits: lim.UsedByUnits(resource), leaf: a.leafIs(lim), Request: a.needs(lim, resource),
 	}
 	sh.Max, sh.HasMax = spec.Max.Get(resource)
 	sh.Min, sh.HasMin = spec.Min.Get(resource)
@@ -135,10 +138,13 @@ func (w *why) shortageAt(lim *capacity.Limit, u *unit, resource string, free int
 	if lim.IsMin() {
 		most = sh.Min
 	}
-	total, _ := u.total().Get(resource)
+	total := a.total(lim, resource)
 	sh.Never = (sh.HasMax || lim.IsMin()) && total > most && resource != resources.Jobs
+	if a.party != nil && resource == resources.Jobs {
+		sh.Never = sh.Request > sh.Limit
+	}
 	if sh.Request > 0 {
-		w.addClaims(&sh, lim, u)
+		w.addClaims(&sh, lim, a)
 	}
 	sh.overspent = sh.Request == 0 && sh.leaf && free < 0
 	sh.Missing = max(0, resources.SaturatingSub(resources.SaturatingAdd(sh.Request, sh.Claimed), free))
@@ -146,7 +152,7 @@ func (w *why) shortageAt(lim *capacity.Limit, u *unit, resource string, free int
 }
 
 // addClaims sums what the last pass claimed of a resource at a limit ahead of a unit, and names the first who did.
-func (w *why) addClaims(sh *Shortage, lim *capacity.Limit, u *unit) {
+func (w *why) addClaims(sh *Shortage, lim *capacity.Limit, a asker) {
 	number, named := w.tree.Number(sh.Resource)
 	if !named {
 		return
@@ -154,13 +160,13 @@ func (w *why) addClaims(sh *Shortage, lim *capacity.Limit, u *unit) {
 	for i := range w.pass.claims {
 		c := &w.pass.claims[i]
 		amount := c.at(lim, number)
-		if amount == 0 || !w.ahead(c, u) {
+		if amount == 0 || a.has(c.unit) || !w.ahead(c, a.place) {
 			continue
 		}
 		sh.Claimed = resources.SaturatingAdd(sh.Claimed, amount)
 		if sh.ClaimedBy == "" {
 			sh.ClaimedBy = c.unit.spec.Key
-			if c.unit.spec.Queue != u.spec.Queue {
+			if c.unit.spec.Queue != a.unit.spec.Queue {
 				sh.claimedElsewhere = c.unit.spec.Queue
 			}
 		}
@@ -170,14 +176,10 @@ func (w *why) addClaims(sh *Shortage, lim *capacity.Limit, u *unit) {
 // ahead says whether a claim binds a unit: of the same queue when the claimant is before it, of another queue when that
 // queue is. One whose unit is not the head of its group any more binds nobody.
 func (w *why) ahead(c *claim, u *unit) bool {
-	if c.unit.group != c.group || c.group.Head() != c.unit || c.unit == u {
+	if c.unit.group != c.group || c.group.Head() != c.unit || c.unit == u || c.place.group == nil {
 		return false
 	}
-	q, own := c.group.Notes.queue, u.group.Notes.queue
-	if q == own {
-		return q.line.Before(c.unit, u)
-	}
-	return w.ranking.compare(q, own) < 0
+	return w.servedBefore(c.place, u)
 }
 
 // short says the same as capacity.Limit.Short.

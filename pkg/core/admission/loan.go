@@ -49,7 +49,7 @@ func (p *pass) firstBorrower() *group {
 	next := 0 // claim that is not counted yet
 	for i := range p.heads {
 		h := &p.heads[i]
-		if h.stopped != "" {
+		if h.stopped != "" || h.together {
 			continue
 		}
 		behindOwn := h.blocks && !h.claims
@@ -68,7 +68,7 @@ func (p *pass) firstBorrower() *group {
 // above its own quota. Then nothing is lent there.
 func (h *head) entitled() bool {
 	n := &h.group.Notes
-	if h.ofMin || h.first == nil || !h.inUse || h.first.Level() == n.leaf() {
+	if h.together || h.ofMin || h.first == nil || !h.inUse || h.first.Level() == n.leaf() {
 		return false
 	}
 	for _, l := range n.route.Levels {

@@ -696,7 +696,8 @@ type modelSize struct {
 	pods    int64
 }
 
-// sizesOf lists all sizes of a unit, from the whole down: one for each number of pods less, which its pod sets share.
+// sizesOf lists all sizes of a unit, from the whole down: one for each number of pods less, which its pod sets share. In
+// a gang group it has the whole only.
 func sizesOf(u Unit) (sizes []modelSize) {
 	if u.Sizes == nil {
 		return nil
@@ -704,6 +705,9 @@ func sizesOf(u Unit) (sizes []modelSize) {
 	spare := int64(0)
 	for _, set := range u.Sizes.sets {
 		spare += set.Count - min(max(set.Least, 1), set.Count)
+	}
+	if u.GangGroup != "" {
+		spare = 0
 	}
 	for less := int64(0); less <= spare; less++ {
 		size := modelSize{}

@@ -75,7 +75,7 @@ func (r *roster) checkAgain(now time.Time, g *group) {
 	n.limits, n.cause = n.route.Limits(n.nonPreemptible), cause{}
 	parked, message := checkGroup(r, g)
 	if parked.Reason != "" {
-		r.telling.about(now, g, subject{parked, parkedWords(g, parked, message)})
+		r.telling.about(now, g, subject{Finding: parked, words: parkedWords(g, parked, message)})
 	}
 	if parked == n.parked && g.Open() != n.isParked() {
 		return

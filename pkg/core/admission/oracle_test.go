@@ -37,6 +37,8 @@ type oracle struct {
 	claiming []oracleClaim
 	// held is what units hold; admitted, in this run too.
 	held map[string]oracleHold
+	// gone are those that this run has admitted.
+	gone map[string]bool
 	// missing is, of every unit that was looked at last, what has to be freed where ("level resource" or
 	// "level/min resource").
 	missing map[string]map[string]int64
@@ -168,6 +170,7 @@ func (o *oracle) greedy() []oracleAsk {
 	}
 	var out []oracleAsk
 	gone := map[string]bool{}
+	o.gone = gone
 	for {
 		var inside []oracleAsk
 		for _, a := range waiting {
@@ -175,11 +178,11 @@ func (o *oracle) greedy() []oracleAsk {
 				inside = append(inside, a)
 			}
 		}
-		i, fits := o.next(inside)
-		if i < 0 {
-			i, fits = o.lend(inside)
+		next, fits := o.next(inside)
+		if next == nil {
+			next, fits = o.lend(inside)
 		}
-		if i < 0 {
+		if next == nil {
 			for _, c := range o.claiming {
 				if u := o.units[c.u.Key]; u.claimsSince.IsZero() {
 					u.claimsSince = o.now
@@ -187,53 +190,235 @@ func (o *oracle) greedy() []oracleAsk {
 			}
 			return out
 		}
-		u := inside[i]
-		if !u.grows { // it gets the greatest size that fits
-			for _, size := range sizesOf(u.Unit) {
-				if whole := u.asIs(size); o.mayEver(u.Unit, size.request) && fits(whole) {
-					u = whole
-					break
-				}
-			}
+		for _, u := range next {
+			u = o.greatest(u, fits)
+			o.held[u.Key] = oracleHold{u.Queue, u.Quota, u.total, u.NonPreemptible, u.Expected}
+			out = append(out, u)
+			gone[u.Key] = true
 		}
-		o.held[u.Key] = oracleHold{u.Queue, u.Quota, u.total, u.NonPreemptible, u.Expected}
-		out = append(out, u)
-		gone[u.Key] = true
 	}
 }
 
-// next is the index of the first unit that fits beside the claims ahead of it, or -1; fits says of it whether it does
-// in another size.
-func (o *oracle) next(waiting []oracleAsk) (found int, fits func(oracleAsk) bool) {
+// greatest is a unit in the greatest size that fits. One of a gang group has no other.
+func (o *oracle) greatest(u oracleAsk, fits func(oracleAsk) bool) oracleAsk {
+	if u.grows || u.GangGroup != "" {
+		return u
+	}
+	for _, size := range sizesOf(u.Unit) {
+		if other := u.asIs(size); o.mayEver(u.Unit, size.request) && fits(other) {
+			return other
+		}
+	}
+	return u
+}
+
+// next is the first unit that fits beside the claims ahead of it, with those that are admitted together with it; fits
+// says of it whether it does in another size.
+func (o *oracle) next(waiting []oracleAsk) (found []oracleAsk, fits func(oracleAsk) bool) {
 	byQueue := map[string][]int{}
 	for i, u := range waiting {
 		byQueue[u.Queue] = append(byQueue[u.Queue], i)
 	}
-	var claims []oracleClaim
+	r := &oracleRound{claimed: map[string]bool{}, met: map[string][]oracleAsk{}}
 	over := map[string]bool{}
 	o.missing = map[string]map[string]int64{}
 	for _, q := range o.queueOrder(waiting, byQueue) {
-		full, claimed := o.full(q), map[string]bool{}
+		full := o.full(q)
 		for _, i := range byQueue[q.Name] {
 			u := waiting[i]
 			if !u.grows && (full || o.fullFor(q, u)) {
 				continue
 			}
-			short := o.short(u, claims)
-			if len(short) == 0 {
-				return i, func(other oracleAsk) bool { return len(o.short(other, claims)) == 0 }
+			if o.isTogether(u) {
+				if o.meet(r, u) {
+					return r.met[u.namespace()+u.GangGroup], nil
+				}
+				continue
 			}
-			if o.blocks(q, u) && !claimed[u.Quota] && !over[o.alike(q, u)] {
+			short := o.short(u, r.claims)
+			if len(short) == 0 {
+				return []oracleAsk{u}, func(other oracleAsk) bool { return len(o.short(other, r.claims)) == 0 }
+			}
+			if o.blocks(q, u) && !r.claimed[u.Queue+" "+u.Quota] && !over[o.alike(q, u)] {
 				if over[o.alike(q, u)] = o.claimEnded(u); over[o.alike(q, u)] {
 					continue
 				}
-				claimed[u.Quota] = true
-				claims = append(claims, o.claim(u, q, short))
+				r.claimed[u.Queue+" "+u.Quota] = true
+				r.claims = append(r.claims, o.claim(u, q, short))
 			}
 		}
 	}
-	o.claiming = claims
-	return -1, nil
+	o.claiming = r.claims
+	return nil, nil
+}
+
+// oracleRound is one look at all that wait.
+type oracleRound struct {
+	claims  []oracleClaim
+	claimed map[string]bool        // queue and quota
+	met     map[string][]oracleAsk // by gang group
+}
+
+// members are the units with which a unit is admitted: that made first of each gang of which none holds quota. They are
+// not whole if one of the gangs has none, unless all of them have been admitted before and it is over or never was.
+func (o *oracle) members(u oracleAsk) (keys []string, whole bool) {
+	kept, gone := false, false
+	for _, gang := range strings.Split(u.GangGroup, ",") {
+		held, present, first := false, false, ""
+		for key, other := range o.units {
+			if other.GangGroup != u.GangGroup || other.namespace() != u.namespace() ||
+				!slices.Contains(strings.Split(other.Gangs, ","), gang) {
+				continue
+			}
+			present = present || other.at != "over"
+			if _, holds := o.held[key]; holds {
+				held = true
+			} else if other.at == "waiting" && o.inLine(other) && o.inside(other, o.gone) &&
+				(first == "" || other.Created.Before(o.units[first].Created) ||
+					other.Created.Equal(o.units[first].Created) && other.UID < o.units[first].UID) {
+				first = key
+			}
+		}
+		switch {
+		case held:
+		case first == "":
+			kept, gone = kept || present, gone || !present
+		case !slices.Contains(keys, first):
+			keys = append(keys, first)
+		}
+	}
+	for _, key := range append([]string{u.Key}, keys...) {
+		if o.units[key].Attempts == 0 && gone {
+			kept = true
+		}
+	}
+	return keys, !kept
+}
+
+func (o *oracle) isTogether(u oracleAsk) bool {
+	if u.GangGroup == "" || u.grows {
+		return false
+	}
+	keys, whole := o.members(u)
+	return len(keys) > 0 || !whole
+}
+
+// meet says whether a unit is the last of those that are admitted together, and they fit. If it is the last and they do
+// not, they claim.
+func (o *oracle) meet(r *oracleRound, u oracleAsk) (fit bool) {
+	keys, whole := o.members(u)
+	party := u.namespace() + u.GangGroup
+	if !whole || !slices.Contains(keys, u.Key) {
+		return false
+	}
+	r.met[party] = append(r.met[party], u)
+	met := r.met[party]
+	if len(met) < len(keys) || !o.roomFor(met) || o.neverTogether(met) {
+		return false
+	}
+	short := o.shortTogether(met, r.claims)
+	if len(short) == 0 {
+		slices.SortFunc(met, func(a, b oracleAsk) int { return strings.Compare(a.Key, b.Key) })
+		return true
+	}
+	for _, m := range met {
+		own, at := m.Queue+" "+m.Quota, false
+		for _, level := range o.path(m.Quota) {
+			at = at || short[level] || m.NonPreemptible && short[level+"/min"]
+		}
+		if o.blocks(o.queues[m.Queue], m) && !r.claimed[own] && !o.claimEnded(m) && at {
+			r.claimed[own] = true
+			mine := map[string]bool{}
+			for gate := range short {
+				mine[gate] = m.NonPreemptible || !strings.HasSuffix(gate, "/min")
+			}
+			r.claims = append(r.claims, o.claim(m, o.queues[m.Queue], mine))
+		}
+	}
+	return false
+}
+
+// roomFor: with all of them no queue has more units admitted than it may have.
+func (o *oracle) roomFor(met []oracleAsk) bool {
+	all, mine := map[string]int32{}, map[string]int32{}
+	for _, m := range met {
+		all[m.Queue]++
+		mine[m.Queue]++
+	}
+	for key, h := range o.held {
+		all[h.queue]++
+		if o.units[key].namespace() == met[0].namespace() {
+			mine[h.queue]++
+		}
+	}
+	for _, m := range met {
+		q := o.queues[m.Queue]
+		if q.MaxAdmitted >= 0 && all[m.Queue] > q.MaxAdmitted ||
+			q.PerNamespace != nil && q.PerNamespace.MaxAdmitted >= 0 && mine[m.Queue] > q.PerNamespace.MaxAdmitted {
+			return false
+		}
+	}
+	return true
+}
+
+// sumAt is what those of them ask for that have to keep a gate.
+func (o *oracle) sumAt(met []oracleAsk, level string, ofMin bool, resource string) (sum int64, some, leaf bool) {
+	for _, m := range met {
+		if slices.Contains(o.path(m.Quota), level) && (m.NonPreemptible || !ofMin) {
+			sum, some, leaf = sum+oracleNeed(m, resource), true, leaf || m.Quota == level
+		}
+	}
+	return sum, some, leaf
+}
+
+func (o *oracle) neverTogether(met []oracleAsk) bool {
+	for level, spec := range o.quotas {
+		if sum, some, _ := o.sumAt(met, level, false, resources.Jobs); some {
+			if most, named := spec.Limit.Get(resources.Jobs); named && sum > most {
+				return true
+			}
+		}
+		for _, k := range []string{"cpu", "gpu"} {
+			if sum, some, _ := o.sumAt(met, level, false, k); some {
+				if most, named := spec.Max.Get(k); named && sum > most {
+					return true
+				}
+			}
+			if sum, some, _ := o.sumAt(met, level, true, k); some {
+				if least, named := spec.Min.Get(k); named && sum > least {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+func (o *oracle) shortTogether(met []oracleAsk, claims []oracleClaim) map[string]bool {
+	short, missing := map[string]bool{}, map[string]int64{}
+	compare := func(gate, level string, ofMin bool, limits, used resources.List) {
+		for _, limit := range limits.Items() {
+			need, some, leaf := o.sumAt(met, level, ofMin, limit.Name)
+			inUse, _ := used.Get(limit.Name)
+			free := limit.Amount - inUse - o.outstanding(level, limit.Name, ofMin)
+			claimed := o.claimed(gate, limit.Name, claims)
+			switch {
+			case !some:
+			case need > 0 && need > free-claimed:
+				short[gate], missing[gate+" "+limit.Name] = true, need+claimed-free
+			case leaf && need == 0 && free < 0:
+				short[gate], missing[gate+" "+limit.Name] = true, -free
+			}
+		}
+	}
+	for level, spec := range o.quotas {
+		compare(level, level, false, spec.Limit, spec.Used)
+		compare(level+"/min", level, true, spec.Min, spec.NonPreemptibleUsed)
+	}
+	for _, m := range met {
+		o.missing[m.Key] = missing
+	}
+	return short
 }
 
 // queueOrder sorts the units of each queue and then the queues.
@@ -354,7 +539,6 @@ func (o *oracle) short(u oracleAsk, claims []oracleClaim) map[string]bool {
 
 // oracleRow is what lend knows of a waiting unit: where it is short, and which claims are ahead of it.
 type oracleRow struct {
-	i           int
 	u           oracleAsk
 	short       map[string]bool
 	ahead       []oracleClaim
@@ -368,17 +552,22 @@ func (o *oracle) rows(waiting []oracleAsk) (rows []oracleRow) {
 	for i, u := range waiting {
 		byQueue[u.Queue] = append(byQueue[u.Queue], i)
 	}
-	var claims []oracleClaim
+	round := &oracleRound{claimed: map[string]bool{}, met: map[string][]oracleAsk{}}
 	seen, over := map[string]bool{}, map[string]bool{}
 	for _, q := range o.queueOrder(waiting, byQueue) {
-		full, claimed := o.full(q), map[string]bool{}
+		full := o.full(q)
 		for _, i := range byQueue[q.Name] {
 			u := waiting[i]
 			if !u.grows && (full || o.fullFor(q, u)) {
 				continue
 			}
+			if o.isTogether(u) { // they neither borrow nor keep others from it, but for their claims
+				o.meet(round, u)
+				continue
+			}
 			r := oracleRow{
-				i: i, u: u, short: o.short(u, claims), ahead: claims[:len(claims):len(claims)], blocks: o.blocks(q, u),
+				u: u, short: o.short(u, round.claims), ahead: round.claims[:len(round.claims):len(round.claims)],
+				blocks: o.blocks(q, u),
 			}
 			alike := o.alike(q, u)
 			r.head = !seen[alike]
@@ -386,9 +575,9 @@ func (o *oracle) rows(waiting []oracleAsk) (rows []oracleRow) {
 				over[alike] = r.blocks && o.claimEnded(u)
 			}
 			seen[alike], r.blocks = true, r.blocks && !over[alike]
-			if r.blocks && !claimed[u.Quota] {
-				claimed[u.Quota], r.claim = true, true
-				claims = append(claims, o.claim(u, q, r.short))
+			if own := u.Queue + " " + u.Quota; r.blocks && !round.claimed[own] {
+				round.claimed[own], r.claim = true, true
+				round.claims = append(round.claims, o.claim(u, q, r.short))
 			}
 			rows = append(rows, r)
 		}
@@ -398,12 +587,15 @@ func (o *oracle) rows(waiting []oracleAsk) (rows []oracleRow) {
 
 // alike is the same for units that are looked at together.
 func (o *oracle) alike(q Queue, u oracleAsk) string {
-	namespace := ""
+	namespace, alone := "", ""
+	if u.GangGroup != "" && !u.grows {
+		alone = u.Key
+	}
 	if q.PerNamespace != nil && q.PerNamespace.MaxAdmitted >= 0 {
 		namespace = u.namespace()
 	}
 	return fmt.Sprint(namespace, " ", u.Queue, " ", u.Quota, u.Request.Key(), u.NonPreemptible, o.blocks(q, u),
-		u.grows, u.total.Key(), sizesOf(u.Unit))
+		u.grows, u.total.Key(), sizesOf(u.Unit), alone)
 }
 
 // claimEnded says that a unit has claimed for as long as it may.
@@ -412,10 +604,10 @@ func (o *oracle) claimEnded(u oracleAsk) bool {
 	return o.claimTimeout > 0 && !since.IsZero() && !o.now.Before(since.Add(o.claimTimeout))
 }
 
-// lend is the index of the first unit that may borrow, when nobody fits within the limits, or -1; fits as that of next.
-func (o *oracle) lend(waiting []oracleAsk) (found int, fits func(oracleAsk) bool) {
+// lend is the first unit that may borrow, when nobody fits within the limits; fits as that of next.
+func (o *oracle) lend(waiting []oracleAsk) (found []oracleAsk, fits func(oracleAsk) bool) {
 	if len(waiting) == 0 {
-		return -1, nil
+		return nil, nil
 	}
 	rows := o.rows(waiting)
 	shut := map[string]bool{}
@@ -432,7 +624,7 @@ func (o *oracle) lend(waiting []oracleAsk) (found int, fits func(oracleAsk) bool
 			}
 		}
 		if o.mayBorrow(r, shut, asked) {
-			return r.i, func(other oracleAsk) bool {
+			return []oracleAsk{r.u}, func(other oracleAsk) bool {
 				r.u = other
 				sizes := sizesOf(other.Unit)
 				least := other.pods == sizes[len(sizes)-1].pods
@@ -440,7 +632,7 @@ func (o *oracle) lend(waiting []oracleAsk) (found int, fits func(oracleAsk) bool
 			}
 		}
 	}
-	return -1, nil
+	return nil, nil
 }
 
 // entitledAt says whether a unit is within its limits on all levels and waits for what is in use there, and not below.

@@ -157,16 +157,20 @@ func checkGroups(t require.TestingT, s *State) {
 		request, total, sizes := leastOf(u.spec), "", ""
 		if u.stage != stageWaiting {
 			request, total = u.grows.need, u.grows.total.Key()
-		} else if u.spec.Sizes != nil {
+		} else if u.spec.Sizes != nil && u.spec.GangGroup == "" {
 			sizes = u.spec.Sizes.key
 		}
 		namespace := ""
 		if s.queues.byName[u.spec.Queue].bounds().MaxAdmitted >= 0 {
 			namespace = u.spec.namespace()
 		}
+		alone := ""
+		if u.spec.GangGroup != "" && u.stage == stageWaiting {
+			alone = u.spec.Key
+		}
 		require.Equal(t, backlog.Key{
-			Namespace: namespace,
-			Quota:     u.spec.Quota, Request: request.Key(), Total: total, Sizes: sizes, NonPreemptible: u.spec.NonPreemptible,
+			Namespace: namespace, Alone: alone,
+			Quota: u.spec.Quota, Request: request.Key(), Total: total, Sizes: sizes, NonPreemptible: u.spec.NonPreemptible,
 			Blocks: l.Policy().Blocks(u.spec.Priority),
 		}, g.Key(), key)
 		require.False(t, l.Before(u, g.Head()), "%s is before the head of its group", key)

@@ -124,6 +124,10 @@ func (f *findings) find(g *group) Finding {
 	if n.cause != (cause{}) {
 		return f.pass.finding(n.cause)
 	}
+	if y := f.partyOf(g.Head()); y != nil {
+		found, _ := f.together(g.Head(), y)
+		return found
+	}
 	list := f.shortages(g.Head())
 	reason := reasonOf(list)
 	if binding := bind(list, reason); binding != nil {

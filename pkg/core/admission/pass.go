@@ -41,6 +41,8 @@ type pass struct {
 	// examined counts the heads that were measured.
 	examined int
 	patience
+	// inPass are the parties that were met, by their keys.
+	inPass map[string]*party
 }
 
 // claim is what the first blocking unit of a queue that does not fit waits for, one in each quota, at every limit where
@@ -50,8 +52,10 @@ type pass struct {
 // and what is freed there is free above as well. So nobody claims at a level that others share what its own quota could
 // not give it.
 type claim struct {
-	group  *group
-	unit   *unit
+	group *group
+	unit  *unit
+	// place is the unit at whose turn it was made: itself, or another one of its party.
+	place  *unit
 	limits []*capacity.Limit
 	// amounts are what is claimed, limit by limit, by the numbers of the tree.
 	amounts []int64
@@ -81,6 +85,8 @@ type head struct {
 	// ahead is how many claims were made before it; claims says that it made one itself.
 	ahead  int
 	claims bool
+	// together: it is decided with others.
+	together bool
 }
 
 // verdict is how a unit compares with the limits that it has to keep, beside the claims ahead of it.
@@ -103,46 +109,52 @@ func (v *verdict) fits() bool { return v.short == nil && v.contended == nil }
 func (v *verdict) measure(limits []*capacity.Limit, need []int64, nonPreemptible bool) {
 	leaf := limits[0].Level()
 	for _, lim := range limits {
-		found, short := lim.Short(need, lim.Level() == leaf)
-		if !short {
-			continue
-		}
-		switch {
-		case lim.IsMin():
-			v.ofMin = true
-		case v.first == nil:
-			v.first, v.inUse = lim, !found.Claimed
-		}
-		switch {
-		case found.Claimed && v.contended == nil:
-			v.contended, v.contendedNumber = lim, found.Number
-		case !found.Claimed && v.short == nil:
-			v.short, v.shortNumber = lim, found.Number
-		}
+		v.compare(lim, need, lim.Level() == leaf)
 		if v.short != nil && !nonPreemptible {
 			return // the limits above cannot change the answer
 		}
 	}
 }
 
+// compare compares a unit with one limit.
+func (v *verdict) compare(lim *capacity.Limit, need []int64, leaf bool) {
+	found, short := lim.Short(need, leaf)
+	if !short {
+		return
+	}
+	switch {
+	case lim.IsMin():
+		v.ofMin = true
+	case v.first == nil:
+		v.first, v.inUse = lim, !found.Claimed
+	}
+	switch {
+	case found.Claimed && v.contended == nil:
+		v.contended, v.contendedNumber = lim, found.Number
+	case !found.Claimed && v.short == nil:
+		v.short, v.shortNumber = lim, found.Number
+	}
+}
+
 // cause is what keeps a head from going: a reason, or too little at one limit of the resource of that number, if only
-// beside claims.
+// beside claims, or both.
 type cause struct {
 	stopped   Reason
 	said      string // what stopped it said
 	limit     *capacity.Limit
 	number    int
 	contended bool
+	together  bool // with others
 }
 
 func (h *head) cause() cause {
 	if h.short != nil {
-		return cause{limit: h.short, number: h.shortNumber}
+		return cause{stopped: h.stopped, limit: h.short, number: h.shortNumber, together: h.together}
 	}
 	if h.stopped != "" {
-		return cause{stopped: h.stopped, said: h.group.Notes.answer.message}
+		return cause{stopped: h.stopped, said: h.group.Notes.answer.message, together: h.together}
 	}
-	return cause{limit: h.contended, number: h.contendedNumber, contended: h.contended != nil}
+	return cause{limit: h.contended, number: h.contendedNumber, contended: h.contended != nil, together: h.together}
 }
 
 // finding is the cause in the words of a reason.
@@ -152,6 +164,8 @@ func (p *pass) finding(c cause) Finding {
 	}
 	found := Finding{ReasonQuotaExceeded, c.limit.Level().Name(), p.tree.Resource(c.number)}
 	switch {
+	case c.stopped != "":
+		found.Reason = c.stopped
 	case c.contended:
 		found.Reason = ReasonBlockedByHead
 	case c.limit.IsMin():
@@ -197,6 +211,7 @@ func (p *pass) begin() {
 		}
 	}
 	p.claims, p.heads = p.claims[:0], p.heads[:0]
+	clear(p.inPass)
 }
 
 // lookAt looks at the heads of one queue up to the first that fits. A panic is a fault of the unit that is looked at
@@ -224,6 +239,12 @@ func (p *pass) lookAt(now time.Time, q *queueRecord) (fits *group, fault string)
 				return true
 			}
 		}
+		if y := p.partyInPass(g.Head()); y != nil {
+			if p.meet(now, y, g) {
+				fits = g
+			}
+			return fits == nil
+		}
 		h := p.enter(g)
 		h.measure(n.limits, n.need, n.nonPreemptible)
 		if h.fits() {
@@ -234,7 +255,7 @@ func (p *pass) lookAt(now time.Time, q *queueRecord) (fits *group, fault string)
 		h.blocks = n.blocks && !p.claimEnded(now, g.Head())
 		if h.claims = h.blocks && !slices.Contains(p.claimed, n.route); h.claims {
 			p.claimed = append(p.claimed, n.route)
-			p.add(g)
+			p.add(g, nil)
 		}
 		return true
 	})
@@ -252,7 +273,7 @@ func (p *pass) noteCauses(now time.Time) {
 			continue
 		}
 		n.cause = c
-		p.telling.about(now, h.group, subject{p.finding(c), c.said})
+		p.telling.about(now, h.group, subject{p.finding(c), c.said, c.together})
 	}
 }
 
@@ -267,8 +288,8 @@ func (p *pass) enter(g *group) *head {
 	return &p.heads[len(p.heads)-1]
 }
 
-// add claims for the head of a group.
-func (p *pass) add(g *group) {
+// add claims for the head of a group, at these limits, or where it is short.
+func (p *pass) add(g *group, at func(*capacity.Limit) bool) {
 	limits, need := g.Notes.limits, g.Notes.need
 	if len(p.claims) < cap(p.claims) {
 		p.claims = p.claims[:len(p.claims)+1] // with the memory of a former one
@@ -276,7 +297,7 @@ func (p *pass) add(g *group) {
 		p.claims = append(p.claims, claim{})
 	}
 	c := &p.claims[len(p.claims)-1]
-	c.group, c.unit, c.limits, c.amounts = g, g.Head(), c.limits[:0], c.amounts[:0]
+	c.group, c.unit, c.place, c.limits, c.amounts = g, g.Head(), g.Head(), c.limits[:0], c.amounts[:0]
 	p.room, p.roomOfMin = append(p.room[:0], need...), append(p.roomOfMin[:0], need...)
 	leaf := limits[0].Level()
 	for _, lim := range limits {
@@ -284,7 +305,11 @@ func (p *pass) add(g *group) {
 		if lim.IsMin() {
 			room = p.roomOfMin
 		}
-		if _, short := lim.Short(need, lim.Level() == leaf); short {
+		_, short := lim.Short(need, lim.Level() == leaf)
+		if at != nil {
+			short = at(lim)
+		}
+		if short {
 			lim.Claim(room)
 			c.limits, c.amounts = append(c.limits, lim), append(c.amounts, room...)
 		}

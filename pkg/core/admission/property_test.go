@@ -217,6 +217,7 @@ func drawUnit(t *rapid.T, i int) Unit {
 		Active:         rapid.IntRange(0, 19).Draw(t, "inactive") > 0,
 		Phase:          PhaseEnqueued,
 	}
+	drawGangs(t, &u)
 	if rapid.Bool().Draw(t, "pods are known") {
 		u.Expected = Expected{Pods: rapid.Int64Range(1, 3).Draw(t, "expected pods"), Each: drawList(t, "each", 0, 2, false)}
 	}
@@ -256,6 +257,23 @@ func drawUnit(t *rapid.T, i int) Unit {
 		drawSizes(t, &u)
 	}
 	return u
+}
+
+// drawGangs puts some units into gang groups.
+func drawGangs(t *rapid.T, u *Unit) {
+	if rapid.IntRange(0, 3).Draw(t, "in a gang group") > 0 {
+		return
+	}
+	switch rapid.IntRange(0, 5).Draw(t, "gangs") {
+	case 0, 1:
+		u.GangGroup, u.Gangs = "x,y", "x"
+	case 2, 3:
+		u.GangGroup, u.Gangs = "x,y", "y"
+	case 4:
+		u.GangGroup, u.Gangs = "x,y,z", "x,y"
+	case 5:
+		u.GangGroup, u.Gangs = "x,y,z", "z"
+	}
 }
 
 // drawSizes makes a unit one that may be admitted in part, or was.
@@ -433,6 +451,7 @@ func (w *world) decide(t require.TestingT) {
 		require.Equal(t, u.getsPods, d.Pods, "pods of %s", d.Unit.Key)
 	}
 	require.Equal(t, grow, resizedBy(got, true), "growth in order")
+	w.checkTogether(t, got.Admit)
 	for i := range got.Resize {
 		d := &got.Resize[i]
 		require.True(t, d.Held.Equal(w.units[d.Unit.Key].next), "%s is to hold %s, want %s", d.Unit.Key, d.Held,
@@ -441,6 +460,23 @@ func (w *world) decide(t require.TestingT) {
 	}
 	if !effort.Wide() {
 		w.check(t)
+	}
+}
+
+// checkTogether: no unit of a gang group is admitted unless units of all of its gangs hold quota then, or are over since
+// it was admitted before.
+func (w *world) checkTogether(t require.TestingT, admitted []Admit) {
+	for _, a := range admitted {
+		for _, gang := range gangsOf(a.Unit.GangGroup) {
+			held, present := false, false
+			for _, u := range w.units {
+				if u.namespace() == a.Unit.namespace() && u.GangGroup == a.Unit.GangGroup &&
+					slices.Contains(gangsOf(u.Gangs), gang) {
+					held, present = held || u.holds, present || u.at != "over"
+				}
+			}
+			require.True(t, held || !present && a.Unit.Attempts > 0, "%s is admitted without gang %s", a.Unit.Key, gang)
+		}
 	}
 }
 
@@ -812,6 +848,7 @@ func (w *world) enter(t *rapid.T, i int) {
 		Request:  drawList(t, "request", 0, 4, false), Pods: 1, Active: true,
 		NonPreemptible: rapid.IntRange(0, 2).Draw(t, "np") == 0,
 	}
+	drawGangs(t, &u)
 	w.upsertUnit(u)
 }
 

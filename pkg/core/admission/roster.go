@@ -37,6 +37,7 @@ type roster struct {
 	owners     *owner.Book[*unit]
 	units      map[string]*unit // by key
 	queues     queues
+	parties    parties
 	ranking    ranking
 	accounts
 
@@ -72,7 +73,7 @@ func newRoster(cfg Config) *roster {
 	l := ledger.New()
 	return &roster{
 		cfg: cfg, extensions: cfg.Checks, ledger: l, tree: capacity.NewTree(l), owners: owner.NewBook[*unit](),
-		units: map[string]*unit{}, queues: newQueues(cfg.Policies), accounts: newAccounts(),
+		units: map[string]*unit{}, queues: newQueues(cfg.Policies), parties: newParties(), accounts: newAccounts(),
 		retries:   backlog.NewDue(func(u *unit) backlog.Moment { return u.retryAt }),
 		evictions: map[*unit]struct{}{}, resizes: map[*unit]struct{}{},
 		dequeues: map[*unit]struct{}{}, shares: map[sharePlace]struct{}{},
@@ -177,6 +178,7 @@ func (r *roster) grant(u *unit) {
 
 // place puts a unit where its stage and the checks say. It is called within change.
 func (r *roster) place(now time.Time, u *unit) {
+	r.changed = r.parties.see(u) || r.changed
 	switch u.stage {
 	case stageWaiting:
 		r.placeWaiting(now, u)
@@ -323,6 +325,9 @@ func (r *roster) join(now time.Time, u *unit) {
 	}
 	g, isNew := q.line.Join(u, key)
 	u.group = g
+	if key.Alone != "" {
+		r.parties.join(u)
+	}
 	n := &g.Notes
 	n.answer = answer{} // what a check said to an earlier attempt says nothing to this one
 	if isNew {
@@ -353,6 +358,8 @@ func (r *roster) groupKey(q *queueRecord, u *unit) (key backlog.Key, fault strin
 	}
 	if u.holding {
 		key.Total = u.total().Key()
+	} else if u.spec.GangGroup != "" {
+		key.Alone = u.spec.Key
 	} else if s := u.spec.Sizes; s != nil {
 		key.Sizes = s.key
 	}
@@ -367,6 +374,9 @@ func (r *roster) part(u *unit) {
 	g := u.group
 	if g.Head() == u {
 		r.headChanged(g.Notes.queue)
+	}
+	if g.Key().Alone != "" {
+		r.parties.part(u)
 	}
 	g.Part(u)
 	u.group = nil
@@ -388,6 +398,11 @@ func (r *roster) hold(u *unit, held resources.List) {
 		t.queue.hold(u, -1)
 	}
 	q.hold(u, 1)
+	if party := u.spec.partyKey(); party != t.party {
+		r.parties.hold(t.party, -1)
+		r.parties.hold(party, 1)
+		t.party, r.changed = party, true
+	}
 	r.changed = r.changed || t.queue != q
 	t.holding, t.quota, t.queue, t.held = true, u.spec.Quota, q, held
 	changed := r.ledger.Reserve(u.spec.Key, t.quota, held, u.spec.NonPreemptible)
@@ -406,6 +421,8 @@ func (r *roster) release(u *unit) {
 	r.ledger.Release(u.spec.Key)
 	r.tree.Changed(t.quota)
 	t.queue.hold(u, -1)
+	r.parties.hold(t.party, -1)
+	t.party = partyKey{}
 	t.holding, t.held, t.quota, t.queue = false, resources.List{}, "", nil
 	r.changed = true
 }

@@ -48,6 +48,8 @@ var nothingMore = &Saying{}
 type subject struct {
 	Finding
 	words string
+	// together: it is found of all units with which the head of the group is decided.
+	together bool
 }
 
 // sayingOf is what a unit is to be told; nil if it is nothing.
@@ -104,8 +106,12 @@ func parkedWords(g *group, found Finding, message string) string {
 // headWords is about what keeps the head of a group from going, and with it all of them.
 func headWords(g *group, about subject) string {
 	words := about.words
-	if words == "" {
-		words = about.in(g)
+	switch {
+	case words != "":
+	case about.together:
+		words = about.ofGroup(g)
+	default:
+		words = about.at(levelWords(g.Key().Quota, about.Level), g)
 	}
 	if g.Key().Total != "" {
 		return "the job runs with what it holds and asks for more: " + words
@@ -113,9 +119,9 @@ func headWords(g *group, about subject) string {
 	return words
 }
 
-// in words, of a group.
-func (about *subject) in(g *group) string {
-	level, what := levelWords(g.Key().Quota, about.Level), "too little "+about.Resource
+// at a level that is named so, in words.
+func (about *subject) at(level string, g *group) string {
+	what := "too little " + about.Resource
 	if about.Resource == resources.Jobs {
 		what = "as many admitted jobs as it may have"
 	}

@@ -105,7 +105,7 @@ func others(list []Shortage) string {
 func (w *why) whyNotLent(u *unit, list []Shortage, binding *Shortage) string {
 	n := &u.group.Notes
 	ofMin := slices.ContainsFunc(list, func(sh Shortage) bool { return sh.Bound == BoundMin })
-	if binding.Bound != BoundRuntime || !n.route.Shared || ofMin || w.behindItsOwn(u.group) {
+	if binding.Bound != BoundRuntime || w.partyOf(u) != nil || !n.route.Shared || ofMin || w.behindItsOwn(u.group) {
 		return ""
 	}
 	lending := w.lending()

@@ -32,7 +32,7 @@ type State struct {
 // New returns an empty state.
 func New(cfg Config) *State {
 	r := newRoster(cfg)
-	return &State{roster: r, pass: pass{roster: r}}
+	return &State{roster: r, pass: pass{roster: r, inPass: map[string]*party{}}}
 }
 
 // Recheck says that what a Check depends on has changed: everything that waits is looked at again.
@@ -48,7 +48,7 @@ func (s *State) Recheck(time.Time) {
 // UpsertUnit takes the unit as the API has it. While a write of the unit is in flight the object is
 // remembered and replayed by Settle. A unit whose Phase holds quota is (re-)reserved with Held, fits or not.
 func (s *State) UpsertUnit(now time.Time, in Unit) {
-	if !s.cfg.PartialAdmission {
+	if !s.cfg.PartialAdmission || in.GangGroup != "" { // the pods of a part could not run without those of the others
 		in.Sizes = in.Sizes.fixed()
 	}
 	u, ok := s.units[in.Key]
@@ -109,8 +109,12 @@ func (s *State) DeleteQueue(now time.Time, name string) {
 	if !ok || !q.known {
 		return
 	}
+	tenureChanged := !q.spec.sameTenure(&Queue{})
 	q.known, q.spec = false, Queue{}
 	s.queueChanged(now, q, true)
+	if tenureChanged {
+		s.placeHolding(now, q)
+	}
 	s.queues.prune(q)
 }
 

@@ -65,6 +65,8 @@ func TestNothingStays(t *testing.T) {
 		require.Empty(t, s.accounts.byQueue)
 		require.Empty(t, s.accounts.demand)
 		require.Empty(t, s.accounts.told)
+		require.Empty(t, s.parties.records)
+		require.Empty(t, s.parties.seen)
 		require.Zero(t, s.tree.Len())
 		require.Zero(t, s.owners.Len())
 		require.Zero(t, len(s.ranking.queues)+len(s.evictions)+s.retries.Len()+s.telling.due.Len())

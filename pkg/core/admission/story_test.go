@@ -418,6 +418,8 @@ func (st *story) setUnit(u *Unit, key, value string) {
 		u.Sizes = nil
 	case "labels":
 		u.Labels = value
+	case "gangs": // all of the group, and its own
+		u.GangGroup, u.Gangs, _ = strings.Cut(value, "/")
 	case "preemptible":
 		u.NonPreemptible = value == "false"
 	case "active":

@@ -93,6 +93,9 @@ type Unit struct {
 	// lost its admission to a timeout.
 	RequeueAt time.Time
 	Requeues  int64
+	// GangGroup names all gangs that are to run together, sorted and joined by commas, and Gangs those of them that are
+	// its own; both are empty for a unit that waits for no other.
+	GangGroup, Gangs string
 	// Labels are those of the object, as Config.Selects reads them.
 	Labels string
 	// Checks are the answers of the admission checks about what a unit holds; nil if it holds nothing or none was asked.

@@ -71,6 +71,7 @@ type tenure struct {
 	held    resources.List
 	quota   string
 	queue   *queueRecord
+	party   partyKey
 	// attempt and remembered, the object as it was seen meanwhile, belong to the write in flight.
 	attempt    int64
 	remembered *Unit
@@ -279,7 +280,7 @@ func (in *Unit) same(o *Unit) bool {
 
 // plainUnit is the comparable part of Unit.
 type plainUnit struct {
-	key, uid, queue, quota, labels                                                            string
+	key, uid, queue, quota, labels, gangGroup, gangs                                          string
 	priority                                                                                  int32
 	pods, heldPods, attempts, requeues                                                        int64
 	nonPreemptible, active, consumerManaged, ownedByConsumer, misnamed, adopting, quarantined bool
@@ -300,6 +301,6 @@ func (in *Unit) plain() plainUnit {
 		message: in.InvalidMessage, heldPods: in.HeldPods, requeues: in.Requeues, adopted: in.Adopted,
 		unsuspendable: in.Unsuspendable, recorded: in.Recorded, ready: in.Ready,
 		maximumExecution: in.MaximumExecution, executed: in.Executed, labels: in.Labels,
-		templatesWritten: in.TemplatesWritten,
+		gangGroup: in.GangGroup, gangs: in.Gangs, templatesWritten: in.TemplatesWritten,
 	}
 }

@@ -56,6 +56,9 @@ func (w *why) inLine(u *unit) (Finding, string) {
 	} else if said.reason != "" {
 		return Finding{Reason: said.reason}, said.message
 	}
+	if y := w.partyOf(u); y != nil {
+		return w.together(u, y)
+	}
 	return w.explain(u)
 }
 

@@ -35,6 +35,8 @@ type Key struct {
 	NonPreemptible, Blocks bool
 	// Checks are the equivalence keys of the checks of extensions.
 	Checks string
+	// Alone is the unit itself, where it is decided beside no other.
+	Alone string
 	// Namespace of the units, where the line has bounds for each; else empty.
 	Namespace string
 }

@@ -118,6 +118,20 @@ func (lim *Limit) Free(resource string) (int64, bool) {
 	return lim.free[i], true
 }
 
+// Most is how much of a resource there may ever be, whatever others ask for: max of the level, or its min, and as many
+// units as it may have; false where none of them bounds it.
+func (lim *Limit) Most(number int) (int64, bool) {
+	name := lim.level.tree.numbers.names[number]
+	switch {
+	case lim.isMin:
+		return lim.level.spec.Min.Get(name)
+	case name == resources.Jobs:
+		return lim.level.spec.Limit.Get(name)
+	default:
+		return lim.level.spec.Max.Get(name)
+	}
+}
+
 // List is the limit as it was observed.
 func (lim *Limit) List() resources.List {
 	if lim.isMin {

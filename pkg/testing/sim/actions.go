@@ -174,6 +174,7 @@ func createJob(w *world, s Step) {
 	if s.Args["fails"] != "" {
 		annotations[annotationFails] = "yes"
 	}
+	joinGang(s, annotations)
 	spec := map[string]any{
 		"parallelism": s.number("pods", 1),
 		"completions": s.number("completions", s.number("pods", 1)), "backoffLimit": int64(6),

@@ -520,7 +520,7 @@ func setAside(u *v1alpha1.QueueUnit) bool {
 // eligible says whether nothing but quota kept a waiting unit from going.
 func (c *checker) eligible(o *object, d *decision) bool {
 	u := unitOf(o)
-	if setAside(u) || u.Spec.ConsumerRef == nil || c.w.bad(o) {
+	if setAside(u) || u.Annotations[v1alpha1.AnnotationGangGroup] != "" || u.Spec.ConsumerRef == nil || c.w.bad(o) {
 		return false
 	}
 	job := c.consumer(o)

@@ -93,6 +93,7 @@ func Generate(seed uint64, p Profile) Plan {
 	if !p.Failovers {
 		g.jobSets(seed)
 		g.times(seed)
+		g.gangGroups(seed)
 		g.checks(seed)
 	}
 	slices.SortStableFunc(g.plan.Steps, func(a, b Step) int { return int(a.At - b.At) })

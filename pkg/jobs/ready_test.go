@@ -1,0 +1,119 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobs
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// Every pod set is told of its own pods where the job tells them apart.
+func TestReadyBySet(t *testing.T) {
+	for name, tc := range map[string]struct {
+		kind, job string
+		sets      []PodSetSize
+		want      []int64
+		all       bool
+	}{
+		"workers without their master": {"PyTorchJob.v1.kubeflow.org",
+			`status: {replicaStatuses: {Master: {}, Worker: {active: 3}}}`,
+			[]PodSetSize{{"master", 1}, {"worker", 3}}, []int64{0, 3}, false},
+		"a master that has ended": {"PyTorchJob.v1.kubeflow.org",
+			`status: {replicaStatuses: {Master: {succeeded: 1}, Worker: {active: 3}}}`,
+			[]PodSetSize{{"master", 1}, {"worker", 3}}, []int64{0, 3}, true},
+		"more than were admitted": {"TFJob.v1.kubeflow.org",
+			`status: {replicaStatuses: {PS: {active: 1}, Worker: {active: 5}}}`,
+			[]PodSetSize{{"ps", 2}, {"worker", 3}}, []int64{1, 3}, true},
+		"the second replicated job alone": {"JobSet.v1alpha2.jobset.x-k8s.io", `
+spec:
+  replicatedJobs:
+  - {name: a, replicas: 2, template: {spec: {parallelism: 3}}}
+  - {name: b, replicas: 2, template: {spec: {parallelism: 4, completions: 2}}}
+status:
+  replicatedJobsStatus:
+  - {name: a, ready: 0, active: 2, succeeded: 0, failed: 0, suspended: 0}
+  - {name: b, ready: 1, active: 2, succeeded: 0, failed: 0, suspended: 0}`,
+			[]PodSetSize{{"a", 6}, {"b", 4}}, []int64{0, 2}, false},
+		"workers of two groups, no head": {"RayCluster.v1.ray.io",
+			`status: {state: ready, readyWorkerReplicas: 3, conditions: [{type: HeadPodReady, status: "False"}]}`,
+			[]PodSetSize{{"head", 1}, {"cpu", 2}, {"gpu", 2}}, []int64{0, 2, 1}, false},
+		"a release of Ray that tells nothing of its head": {"RayCluster.v1.ray.io",
+			`status: {state: ready, readyWorkerReplicas: 2}`,
+			[]PodSetSize{{"head", 1}, {"cpu", 2}}, []int64{1, 2}, true},
+		"a group that lacks a worker": {"LeaderWorkerSet.v1.leaderworkerset.x-k8s.io", `
+spec: {replicas: 3, leaderWorkerTemplate: {size: 3}}
+status: {readyReplicas: 2}`, []PodSetSize{{"leader", 3}, {"worker", 6}}, []int64{2, 4}, false},
+		"a driver without executors": {"SparkApplication.v1beta2.sparkoperator.k8s.io", `
+spec: {executor: {instances: 2}}
+status: {applicationState: {state: RUNNING}}`, []PodSetSize{{"driver", 1}, {"executor", 2}}, []int64{1, 0}, false},
+		"an executor that was replaced": {"SparkApplication.v1beta2.sparkoperator.k8s.io", `
+spec: {executor: {instances: 2}}
+status: {applicationState: {state: RUNNING}, executorState: {a: FAILED, b: RUNNING, c: RUNNING}}`,
+			[]PodSetSize{{"driver", 1}, {"executor", 2}}, []int64{1, 2}, true},
+		"as few executors as it may have": {"SparkApplication.v1beta2.sparkoperator.k8s.io", `
+spec: {executor: {}, dynamicAllocation: {enabled: true, initialExecutors: 4, minExecutors: 1}}
+status: {applicationState: {state: RUNNING}, executorState: {a: RUNNING}}`,
+			[]PodSetSize{{"driver", 1}, {"executors", 4}}, []int64{1, 1}, true},
+		"a kind that only says that it runs": {"RayJob.v1.ray.io", `status: {jobDeploymentStatus: Running}`,
+			[]PodSetSize{{"head", 1}, {"cpu", 2}}, []int64{1, 2}, true},
+		"it does not run": {"RayJob.v1.ray.io", `status: {jobDeploymentStatus: Waiting}`,
+			[]PodSetSize{{"head", 1}, {"cpu", 2}}, []int64{0, 0}, false},
+		"a Job whose pods follow each other": {"Job.v1.batch", `
+spec: {parallelism: 2, completions: 9}
+status: {ready: 1, active: 2, succeeded: 5}`, []PodSetSize{{"j", 2}}, []int64{1}, true},
+		"a Job that ends with the first of its pods": {"Job.v1.batch", `
+spec: {parallelism: 2}
+status: {ready: 1, active: 1, succeeded: 1}`, []PodSetSize{{"j", 2}}, []int64{1}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kind, ok := Find(tc.kind)
+			require.True(t, ok)
+			job := &unstructured.Unstructured{}
+			require.NoError(t, yaml.Unmarshal([]byte(tc.job), &job.Object))
+			require.Equal(t, tc.want, kind.ReadyOf(job, tc.sets))
+			pods := int64(0)
+			for _, set := range tc.sets {
+				pods += set.Pods
+			}
+			require.Equal(t, tc.all, kind.AllReady(job, pods))
+		})
+	}
+}
+
+// The pods of a group that nobody owns are counted by their shape.
+func TestReadyPodsOfAGroupByShape(t *testing.T) {
+	group, err := PodGroup([]*corev1.Pod{
+		grouped(1, "g", "5"), grouped(2, "g", "5", onNode), grouped(3, "g", "5", onNode),
+		grouped(4, "g", "5", larger), grouped(5, "g", "5", larger, onNode),
+	})
+	require.NoError(t, err)
+	kind, ok := Find("Pod.v1.")
+	require.True(t, ok)
+	sets, err := kind.PodSets(group)
+	require.NoError(t, err)
+	require.Len(t, sets, 2)
+	sizes, want := make([]PodSetSize, len(sets)), make([]int64, len(sets))
+	for i := range sets {
+		sizes[i] = PodSetSize{sets[i].Name, int64(sets[i].Count)}
+		want[i] = int64(sets[i].Count) - 1
+	}
+	require.Equal(t, want, kind.ReadyOf(group, sizes), "all but one of each shape run")
+}
