@@ -121,6 +121,16 @@ func (c *cluster) requests(t *testing.T, namespace string) (requests []autoscali
 	return requests
 }
 
+// active says whether the controller of a check says that it answers it.
+func (c *cluster) active(t *testing.T, check string) bool {
+	t.Helper()
+	u, err := c.dyn.Resource(v1beta1.AdmissionCheckResources[1]).Get(t.Context(), check, metav1.GetOptions{})
+	require.NoError(t, err)
+	a := &v1beta1.AdmissionCheck{}
+	require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, a))
+	return meta.IsStatusConditionTrue(a.Status.Conditions, v1beta1.ConditionActive)
+}
+
 // noRequests are left in a namespace, nor anything that was made for them.
 func (c *cluster) noRequests(t *testing.T, namespace string) {
 	t.Helper()
@@ -201,7 +211,7 @@ func TestProvisioningRequests(t *testing.T) {
 	})
 
 	t.Run("expired", func(t *testing.T) {
-		ns := job(t, "expired", "Provisioned+BookingExpired;Provisioned,used,2s,BookingExpired", 3, 8*time.Second)
+		ns := job(t, "expired", "Provisioned+BookingExpired;Provisioned,used,12s,BookingExpired", 3, 25*time.Second)
 		c.waitPhase(t, ns, "expired", schedulingv1alpha1.PhaseTimeoutBackoff)
 		evicted := meta.FindStatusCondition(c.unit(t, ns, "expired").Status.Conditions,
 			schedulingv1alpha1.ConditionEvicted)
@@ -241,13 +251,7 @@ func TestProvisioningRequests(t *testing.T) {
 		sample, err := os.ReadFile(filepath.Join(root, "examples", "provisioning-request", "check.yaml"))
 		require.NoError(t, err)
 		require.NoError(t, c.Apply(t.Context(), sample))
-		require.Eventually(t, func() bool {
-			u, err := c.dyn.Resource(v1beta1.AdmissionCheckResources[1]).Get(t.Context(), "gpus", metav1.GetOptions{})
-			require.NoError(t, err)
-			check := &v1beta1.AdmissionCheck{}
-			require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, check))
-			return meta.IsStatusConditionTrue(check.Status.Conditions, v1beta1.ConditionActive)
-		}, soon, pace)
+		require.Eventually(t, func() bool { return c.active(t, "gpus") }, soon, pace)
 	})
 
 	t.Run("parameters", func(t *testing.T) {
@@ -255,6 +259,7 @@ func TestProvisioningRequests(t *testing.T) {
 		c.waitPhase(t, ns, "parameters", schedulingv1alpha1.PhaseSucceed)
 		configs := c.dyn.Resource(v1beta1.SchemeGroupVersion.WithResource("provisioningrequestconfigs"))
 		require.NoError(t, configs.Delete(t.Context(), "prov-parameters", metav1.DeleteOptions{}))
+		require.Eventually(t, func() bool { return !c.active(t, "prov-parameters") }, soon, pace)
 		c.create(t, newJob(ns, "waits", suspended, ofQuota("prov-parameters"), cpu("1"), runs(brief)))
 		require.Contains(t, c.waitReason(t, ns, "waits", "CheckInactive"),
 			`ProvisioningRequestConfig "prov-parameters" does not exist`)

@@ -266,6 +266,20 @@ var breaks = []aBreak{
 		}})
 		writeStatus(w, "a", admitted(1, "2"))
 	}},
+	{"an answer about a former reservation", "I9", "was %s already", nil, nil, func(w *world) {
+		status := admitted(1, "2")
+		status["phase"] = "Reserved"
+		status["admissionChecks"] = []any{map[string]any{"name": "budget", "state": "Ready"}}
+		writeStatus(w, "a", status)
+	}},
+	{"a unit that has not passed its checks goes", "I3", "had not passed check", nil, nil, func(w *world) {
+		w.createObject(byAdmin, queues, v1alpha1.DefaultQueueNamespace, "q", nil, nil, map[string]any{
+			"spec": map[string]any{"admissionChecks": []any{map[string]any{"name": "budget"}}}})
+		w.api.edit(byUser, units, keyOf(team, "a"), false, func(u *unstructured.Unstructured) {
+			mapAt(u.Object, "spec")["queue"] = "q"
+		})
+		writeStatus(w, "a", admitted(1, "2"))
+	}},
 	{"two units for one job are left", "I2", "stand for one job", nil, nil, func(w *world) {
 		aUnit(w, "b", "job-a")
 		w.check.atRest()
