@@ -46,10 +46,12 @@ func TestReports(t *testing.T) {
 		reason string
 		count  int64
 	}{
-		"all are ready, as was told": {running(t).told(podCount{[]int64{2}, true}, time.Hour), "", v1alpha1.ReasonPodsRunning, 2},
+		"all are ready, as was told": {
+			running(t).told(podCount{[]int64{2}, true}, time.Hour), "", v1alpha1.ReasonPodsRunning, 2},
 		"one is not any more": {running(t).ready(1).told(podCount{[]int64{2}, true}, reportInterval), "status Running",
 			v1alpha1.ReasonPodsLost, 1},
-		"not again so soon": {running(t).ready(1).told(podCount{[]int64{2}, true}, reportInterval-time.Second), "later", "", 0},
+		"not again so soon": {
+			running(t).ready(1).told(podCount{[]int64{2}, true}, reportInterval-time.Second), "later", "", 0},
 		"not all yet, as was told": {running(t).ready(1).told(podCount{[]int64{1}, false}, time.Hour), "",
 			v1alpha1.ReasonPodsStarting, 1},
 		"no more at all": {running(t).ready(0).told(podCount{[]int64{1}, false}, time.Hour), "report",

@@ -161,7 +161,9 @@ func maximumTimeOf(job *unstructured.Unstructured) (*int32, error) {
 }
 
 // joinGangs reads with which jobs this one is admitted.
-func (d *demand) joinGangs(kind *jobs.Kind, job *unstructured.Unstructured, everyJob bool, asked map[string][]jobs.Update) {
+func (d *demand) joinGangs(
+	kind *jobs.Kind, job *unstructured.Unstructured, everyJob bool, asked map[string][]jobs.Update,
+) {
 	if !kind.NamesGangGroup(job) {
 		return
 	}

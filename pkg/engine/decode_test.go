@@ -211,7 +211,8 @@ func TestFieldsOfUnits(t *testing.T) {
 		"parked": {`"annotations":{"` + v1alpha1.AnnotationParkedReason + `":"QuotaMismatch"}`, ``,
 			func(u *unitObject) any { return string(u.parkedFor) }, "QuotaMismatch"},
 		"gangs that are admitted together": {`"annotations":{"` + v1alpha1.AnnotationGangGroup + `":"a,b,c","` +
-			v1alpha1.AnnotationGangs + `":"a,c"}`, ``, func(u *unitObject) any { return u.gangGroup + ";" + u.gangs }, "a,b,c;a,c"},
+			v1alpha1.AnnotationGangs + `":"a,c"}`, ``,
+			func(u *unitObject) any { return u.gangGroup + ";" + u.gangs }, "a,b,c;a,c"},
 		"gangs of no group": {`"annotations":{"` + v1alpha1.AnnotationGangs + `":"a,c"}`, ``,
 			func(u *unitObject) any { return u.gangGroup + u.gangs }, ""},
 		"adopted": {`"annotations":{"` + v1alpha1.AnnotationAdopted + `":""}`, ``,

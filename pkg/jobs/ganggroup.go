@@ -60,8 +60,8 @@ func (k *Kind) NamesGangGroup(job *unstructured.Unstructured) bool {
 	return job.GetAnnotations()[extension.AnnotationGangGroups] != "" || slices.ContainsFunc(sets, names)
 }
 
-// GangGroup of a job with this unit, of which no template bears what resuming adds; nil if it is admitted without others.
-// Pods name the group in an annotation; where the gang is made for them, the job may.
+// GangGroup of a job with this unit, of which no template bears what resuming adds; nil if it is admitted without
+// others. Pods name the group in an annotation; where the gang is made for them, the job may.
 func (k *Kind) GangGroup(job *unstructured.Unstructured, everyJob bool, unit string) (*GangGroup, error) {
 	sets, err := k.podSets(job)
 	if err != nil {

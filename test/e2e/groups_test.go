@@ -42,7 +42,8 @@ func TestGangGroupIsAdmittedAsOne(t *testing.T) {
 
 	c.create(t, newJob(ns, "blocker", suspended, ofQuota("groups-b"), pods(2), runs(time.Hour)))
 	c.waitPhase(t, ns, "blocker", schedulingv1alpha1.PhaseRunning)
-	c.create(t, newJob(ns, "first", suspended, ofQuota("groups-a"), pods(3), gang("first", 3), grouped, runs(2*time.Second)))
+	c.create(t, newJob(ns, "first", suspended, ofQuota("groups-a"), pods(3), gang("first", 3), grouped,
+		runs(2*time.Second)))
 	c.waitReason(t, ns, "first", "WaitingForGroup")
 	require.False(t, holds("first"), "its quota has room, and nobody waits beside it")
 

@@ -253,7 +253,7 @@ func TestTreesDoNotCompete(t *testing.T) {
 	c.waitPhase(t, "right", "other", schedulingv1alpha1.PhaseRunning, schedulingv1alpha1.PhaseSucceed)
 	require.Equal(t, schedulingv1alpha1.PhaseEnqueued, c.unit(t, "left", "second").Status.Phase)
 	message := c.waitReason(t, "left", "second", "QuotaExceeded")
-	require.Contains(t, message, "koordinator-root-quota@left", "the root of its tree is full")
+	require.Regexp(t, `quota "(koordinator-root-quota@)?left".* has too little cpu`, message, "its tree is full")
 	c.waitDone(t, "left", 2, soon)
 	c.waitDone(t, "right", 1, soon)
 	watch.clean(t, map[string]int{"left/first": 4, "left/second": 2, "right/other": 4})

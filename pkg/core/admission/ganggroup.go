@@ -36,13 +36,13 @@ import (
 //   - Those that stand for gangs of which no unit holds quota are its members. A whole party is decided where the pass
 //     meets the last of its members: what they ask for together is compared with every limit of all of them, beside the
 //     claims ahead. If it fits, all are admitted. If not, those that block claim there, each as it would alone.
-//   - A party that is not met as a whole waits, and claims nothing: a member is in a full or held queue, or a check stops
-//     it. It neither borrows nor keeps others from borrowing.
-//   - What is admitted stays admitted. A unit of a party whose other gangs hold quota is decided alone: its write failed,
-//     or it has lost its admission.
+//   - A party that is not met as a whole waits, and claims nothing: a member is in a full or held queue, or a check
+//     stops it. It neither borrows nor keeps others from borrowing.
+//   - What is admitted stays admitted. A unit of a party whose other gangs hold quota is decided alone: its write
+//     failed, or it has lost its admission.
 //   - A member is admitted whole, whatever sizes it may have: UpsertUnit takes it as of one size.
-//   - Members that have all been admitted before wait for no gang of which there is no unit any more: it is over, and they
-//     are to end as well.
+//   - Members that have all been admitted before wait for no gang of which there is no unit any more: it is over, and
+//     they are to end as well.
 
 // partyKey names the party of a unit and the gangs of its own; zero for a unit in none.
 type partyKey struct{ party, gangs string }

@@ -696,8 +696,8 @@ type modelSize struct {
 	pods    int64
 }
 
-// sizesOf lists all sizes of a unit, from the whole down: one for each number of pods less, which its pod sets share. In
-// a gang group it has the whole only.
+// sizesOf lists all sizes of a unit, from the whole down: one for each number of pods less, which its pod sets share.
+// In a gang group it has the whole only.
 func sizesOf(u Unit) (sizes []modelSize) {
 	if u.Sizes == nil {
 		return nil

@@ -463,8 +463,8 @@ func (w *world) decide(t require.TestingT) {
 	}
 }
 
-// checkTogether: no unit of a gang group is admitted unless units of all of its gangs hold quota then, or are over since
-// it was admitted before.
+// checkTogether: no unit of a gang group is admitted unless units of all of its gangs hold quota then, or are over
+// since it was admitted before.
 func (w *world) checkTogether(t require.TestingT, admitted []Admit) {
 	for _, a := range admitted {
 		for _, gang := range gangsOf(a.Unit.GangGroup) {
