@@ -257,7 +257,10 @@ func TestALeaderThatWasPausedEnds(t *testing.T) {
 	defer cancel()
 	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{LeaderElect: true}))
 	require.NoError(t, c.StartController(ctx, controlplane.ControllerOptions{LeaderElect: true}))
-	require.Eventually(t, func() bool { return c.holder(t, controllerLease) != "" }, soon, pace)
+	// A lease that was written is not known to its holder yet.
+	require.Eventually(t, func() bool {
+		return strings.Contains(c.LogTail(controlplane.Controller, 400), "Starting workers")
+	}, soon, pace)
 	both := []controlplane.Component{controlplane.Scheduler, controlplane.Controller}
 	for _, name := range both {
 		require.NoError(t, c.Pause(name))
