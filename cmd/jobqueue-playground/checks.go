@@ -57,7 +57,7 @@ const (
 	needsLabel = "needs"
 	// paidLabel is what the check of the budget has written into pods.
 	paidLabel, paidBy = "paid-by", "q3"
-	// lateLabel is on no node until a job that wants it has lost its quota.
+	// lateLabel is on no node until all jobs that want it have lost their quota.
 	lateLabel = "demo/late"
 
 	slowAnswer     = 8 * time.Second

@@ -296,7 +296,11 @@ func TestStoriesInTheTables(t *testing.T) {
 	s := tell(t, caseNamed(t, "no node fits"))
 	require.False(t, s.view.nodeIsMissed())
 	s.phase(v1alpha1.PhaseDequeued, "").phase(v1alpha1.PhaseTimeoutBackoff, "Unschedulable")
+	require.False(t, s.view.nodeIsMissed(), "the other job of the case has not lost its quota yet")
+	all := s.view.stories.cases
+	s.view.stories.cases = nil // as if it had no other
 	require.True(t, s.view.nodeIsMissed())
+	s.view.stories.cases = all
 	require.Zero(t, s.view.ended())
 	b := s.view.board(storyStart, nil)
 	text := strings.Join(b.lines(screen{}), "\n")

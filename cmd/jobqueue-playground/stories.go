@@ -252,14 +252,20 @@ func (t *stories) ended() (n int) {
 	return n
 }
 
-// nodeIsMissed says whether a job has lost its quota because no node fits.
+// nodeIsMissed says whether all jobs that no node fits have lost their quota for that.
 func (t *stories) nodeIsMissed() bool {
-	for _, s := range t.jobs {
-		if s.of != nil && s.of.late && len(s.lost) > 0 {
-			return true
+	missed, want := 0, 0
+	for i := range t.cases {
+		if t.cases[i].late {
+			want += t.cases[i].jobs
 		}
 	}
-	return false
+	for _, s := range t.jobs {
+		if s.of != nil && s.of.late && len(s.lost) > 0 {
+			missed++
+		}
+	}
+	return missed > 0 && missed >= want
 }
 
 // running are those of the jobs, by UID, that have to run to their end.
