@@ -154,7 +154,7 @@ func TestFullPlaysJobs(t *testing.T) {
 		require.Eventually(t, func() bool {
 			live, err := jobs.Get(t.Context(), name, metav1.GetOptions{})
 			return err == nil && reached(live.Status)
-		}, 30*time.Second, 100*time.Millisecond)
+		}, 2*time.Minute, 100*time.Millisecond)
 	}
 	// A pod of any other owner ends if it says when, else never.
 	pods := admin.CoreV1().Pods("default")
@@ -175,7 +175,7 @@ func TestFullPlaysJobs(t *testing.T) {
 		require.Eventually(t, func() bool {
 			pod, err := pods.Get(t.Context(), name, metav1.GetOptions{})
 			return err == nil && pod.Status.Phase == want
-		}, 30*time.Second, 100*time.Millisecond, name)
+		}, 2*time.Minute, 100*time.Millisecond, name)
 		require.NoError(t, pods.Delete(t.Context(), name, metav1.DeleteOptions{}))
 	}
 	eventually("succeeds", func(s batchv1.JobStatus) bool { return s.Succeeded == 1 && s.CompletionTime != nil })
@@ -191,7 +191,7 @@ func TestFullPlaysJobs(t *testing.T) {
 	require.Eventually(t, func() bool {
 		pods, err := admin.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{})
 		return err == nil && len(pods.Items) == 1 // of the job that failed
-	}, 30*time.Second, 100*time.Millisecond)
+	}, 2*time.Minute, 100*time.Millisecond)
 
 	// Both come back without what they knew.
 	require.NoError(t, cp.Kill(controlplane.KWOK))

@@ -110,7 +110,7 @@ func (r *roster) demandOf(u *unit) (asks, more, less resources.List) {
 	if u.holding {
 		want = u.held
 	}
-	asks = u.spec.Expected.Bound(want.Sub(charges.All).Floor0(), charges.Pods)
+	asks = u.expected().Bound(want.Sub(charges.All).Floor0(), charges.Pods)
 	switch {
 	case u.holding:
 		more = asks

@@ -29,6 +29,17 @@ import (
 // what its object says: until a write of that is confirmed, the greater of both. A unit with several sizes asks for no
 // more than it was admitted with: whoever wants it to grow gives it one size.
 
+// expected bounds what the unit holds by its pods that are still to come. While it holds quota these are as many as its
+// object says: what a job that has become smaller does not need is free once that is written, and not before, since it
+// may become greater again meanwhile (I1).
+func (u *unit) expected() Expected {
+	x := u.spec.Expected
+	if u.holding && x.Pods > 0 {
+		x.Pods = max(x.Pods, u.spec.HeldPods)
+	}
+	return x
+}
+
 // growth is what a unit that holds quota asks for beyond it.
 type growth struct {
 	// need is neither held nor used by its pods yet; total is what the unit would hold with it.
@@ -43,8 +54,8 @@ type size struct {
 	// pods that it is for: those that its job asks for, or has still.
 	pods int64
 	// shrinks says that it may be less than what is held: its job has become smaller. Pods that are away for a moment
-	// are no reason.
-	shrinks bool
+	// are no reason. fewer: it is for fewer pods than its object says.
+	shrinks, fewer bool
 	// unrecorded: the object does not say what it holds. adopted: then it is what is bound, else what is asked for.
 	unrecorded, adopted bool
 }
@@ -64,6 +75,7 @@ func (r *roster) sizeOf(u *unit) size {
 	if !s.asked.Covers(have) {
 		s.asked = s.asked.Max(have)
 	}
+	s.fewer = s.pods < u.spec.HeldPods
 	return s
 }
 
@@ -74,7 +86,7 @@ func (s *size) write() (next resources.List, other bool) {
 		return s.used, true
 	case s.unrecorded && !s.adopted && !s.held.IsZero():
 		return s.held, true
-	case s.shrinks && !s.asked.Covers(s.held):
+	case s.fewer && s.held.Covers(s.asked), s.shrinks && !s.asked.Covers(s.held):
 		return s.held.Min(s.asked), true
 	case !s.held.Covers(s.asked) && s.held.Max(s.used).Covers(s.asked):
 		return s.held.Max(s.asked), true

@@ -603,7 +603,7 @@ func (m *model) toResize(u *modelUnit) (next map[string]int64, some bool) {
 		bound = bound && asked <= max(held[k], used[k])
 	}
 	switch {
-	case u.Pods < u.HeldPods && smaller:
+	case u.Pods < u.HeldPods && smaller, m.sizeInPods(u) < u.HeldPods && !greater:
 		return less, true
 	case greater && bound:
 		return more, true

@@ -107,7 +107,7 @@ func (o *oracle) count() {
 	o.held = map[string]oracleHold{}
 	for key, u := range o.units {
 		if u.holds {
-			o.held[key] = oracleHold{u.Queue, u.Quota, u.held, u.NonPreemptible, u.Expected}
+			o.held[key] = oracleHold{u.Queue, u.Quota, u.held, u.NonPreemptible, u.bound()}
 		}
 	}
 }
@@ -192,7 +192,7 @@ func (o *oracle) greedy() []oracleAsk {
 		}
 		for _, u := range next {
 			u = o.greatest(u, fits)
-			o.held[u.Key] = oracleHold{u.Queue, u.Quota, u.total, u.NonPreemptible, u.Expected}
+			o.held[u.Key] = oracleHold{u.Queue, u.Quota, u.total, u.NonPreemptible, u.bound()}
 			out = append(out, u)
 			gone[u.Key] = true
 		}
@@ -826,6 +826,17 @@ func (o *oracle) outstanding(level, resource string, nonPreemptible bool) (sum i
 		sum += mostOutstanding(h.expected, amount, resource, missing)
 	}
 	return sum
+}
+
+// bound is what is known of the pods of a unit that holds quota: they are at least as many as its object says.
+func (u *modelUnit) bound() Expected { return (&oracleAsk{Unit: u.Unit}).bound() }
+
+func (a *oracleAsk) bound() Expected {
+	x := a.Expected
+	if x.Pods > 0 && x.Pods < a.HeldPods {
+		x.Pods = a.HeldPods
+	}
+	return x
 }
 
 // mostOutstanding bounds an amount by what the missing pods can ask for.

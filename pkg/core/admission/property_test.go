@@ -635,15 +635,15 @@ func (w *world) checkCounts(t require.TestingT) {
 		if !u.holds && (u.at != "waiting" || where != bucketPending) {
 			continue
 		}
-		want := u.Request
+		want, bound := u.Request, u.Expected
 		if u.holds {
-			want = u.held
+			want, bound = u.held, u.bound()
 		}
 		if demand[p.quota] == nil {
 			demand[p.quota] = map[string]int64{}
 		}
 		for _, it := range want.Items() {
-			amount, missing := it.Amount, u.Expected.Pods
+			amount, missing := it.Amount, bound.Pods
 			for _, pod := range w.pods[key] {
 				if pod.Quota == p.quota && !pod.Leaving {
 					r, _ := pod.Request.Get(it.Name)
@@ -651,7 +651,7 @@ func (w *world) checkCounts(t require.TestingT) {
 					missing--
 				}
 			}
-			demand[p.quota][it.Name] += mostOutstanding(u.Expected, amount, it.Name, missing)
+			demand[p.quota][it.Name] += mostOutstanding(bound, amount, it.Name, missing)
 		}
 	}
 	for _, c := range w.s.ChangedCounts() {

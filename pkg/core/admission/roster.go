@@ -235,6 +235,7 @@ func (r *roster) parkedUntil(u *unit) time.Time {
 // be admitted.
 func (r *roster) placeAdmitted(now time.Time, u *unit) {
 	r.leave(u)
+	u.noteOverdue(expiry{})
 	var reason Reason
 	var gone bool
 	if !u.spec.Quarantined {
@@ -279,18 +280,22 @@ func (r *roster) placeAdmitted(now time.Time, u *unit) {
 // placeExpiry says why an admitted unit has to go for its time, or when it will. Where its pods cannot be taken away
 // that is noted, and told.
 func (r *roster) placeExpiry(now time.Time, u *unit) (reason Reason, at time.Time) {
-	expires, overdue := r.expiryOf(now, u), expiry{}
+	expires := r.expiryOf(now, u)
 	switch {
 	case !expires.over(now):
 	case u.spec.Unsuspendable && u.spec.Phase.Releases():
-		expires, overdue = expiry{}, expires
+		u.noteOverdue(expires)
+		return "", time.Time{}
 	default:
 		reason = expires.reason
 	}
-	if u.overdue != overdue {
-		u.own().overdue = overdue
-	}
 	return reason, expires.at
+}
+
+func (u *unit) noteOverdue(x expiry) {
+	if u.overdue != x {
+		u.own().overdue = x
+	}
 }
 
 // leave takes a unit out of every collection that depends on its place, and of the share of its namespace.
@@ -406,7 +411,7 @@ func (r *roster) hold(u *unit, held resources.List) {
 	r.changed = r.changed || t.queue != q
 	t.holding, t.quota, t.queue, t.held = true, u.spec.Quota, q, held
 	changed := r.ledger.Reserve(u.spec.Key, t.quota, held, u.spec.NonPreemptible)
-	if r.ledger.Expect(u.spec.Key, u.spec.Expected) || changed {
+	if r.ledger.Expect(u.spec.Key, u.expected()) || changed {
 		r.tree.Changed(t.quota)
 		r.changed = true
 	}

@@ -171,7 +171,7 @@ func TestEveryUnitThatWaitsIsToldWhatIsTrue(t *testing.T) {
 		for range rapid.IntRange(1, effort.Steps(60)).Draw(t, "steps") {
 			w.step(t)
 			w.decide(t)
-			maps.DeleteFunc(last, func(u *unit, _ time.Time) bool { return u.report == noReport }) // it got what it waited for
+			maps.DeleteFunc(last, func(u *unit, _ time.Time) bool { return u.report.at == 0 }) // it got what it waited for
 			if rapid.IntRange(0, 3).Draw(t, "tells") == 0 {
 				w.tell(t, last, most, rapid.IntRange(0, 9).Draw(t, "lost") == 0)
 			}
@@ -204,11 +204,10 @@ func (w *world) tell(t *rapid.T, last map[*unit]time.Time, most int, lost bool) 
 			w.s.Unsaid(w.now, key)
 			continue
 		}
-		object := u.spec
-		if object.Said = &list[i].Saying; list[i].Reason == "" {
-			object.Said = nil
-		}
-		w.s.UpsertUnit(w.now, object)
+		object := w.units[key].Unit
+		object.Said = &list[i].Saying
+		w.upsertUnit(object)
+		w.units[key].Said = object.Said
 	}
 }
 

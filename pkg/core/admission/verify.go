@@ -29,7 +29,7 @@ func (s *State) Verify() []Difference {
 	for key, u := range s.units {
 		if u.holding {
 			rebuilt.Reserve(key, u.spec.Quota, u.held, u.spec.NonPreemptible)
-			rebuilt.Expect(key, u.spec.Expected)
+			rebuilt.Expect(key, u.expected())
 		}
 	}
 	return s.ledger.Compare(rebuilt)

@@ -187,7 +187,7 @@ func createJob(w *world, s Step) {
 			},
 		},
 	}
-	w.createObject(byUser, jobKind, team, s.On, labels, nil, map[string]any{"spec": spec})
+	w.createObject(byUser, jobKind, team, s.On, labels, sizesOf(s, spec), map[string]any{"spec": spec})
 }
 
 // recreateJob deletes a job and creates another under its name.

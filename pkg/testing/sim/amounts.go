@@ -101,7 +101,12 @@ func requestsOf(pod *corev1.PodSpec) (sum amounts) {
 
 // askedBy a unit: its request, or what its pod sets sum up to, without the pods that do not come again.
 func askedBy(u *v1alpha1.QueueUnit) amounts {
-	var sum, ended amounts
+	return askedWith(u, func(set *v1alpha1.PodSet) int64 { return int64(set.Count) })
+}
+
+// askedWith a number of pods for each pod set, where it can be known what they ask for.
+func askedWith(u *v1alpha1.QueueUnit, count func(set *v1alpha1.PodSet) int64) amounts {
+	var whole, sum, ended amounts
 	for i := range u.Spec.PodSets {
 		set := &u.Spec.PodSets[i]
 		var template corev1.PodTemplateSpec
@@ -109,7 +114,7 @@ func askedBy(u *v1alpha1.QueueUnit) amounts {
 			continue
 		}
 		each := requestsOf(&template.Spec)
-		sum = sum.plus(each, int64(set.Count))
+		whole, sum = whole.plus(each, int64(set.Count)), sum.plus(each, count(set))
 		for _, of := range u.Status.ReclaimablePods {
 			if of.Name == set.Name {
 				ended = ended.plus(each, int64(min(of.Count, set.Count)))
@@ -117,7 +122,7 @@ func askedBy(u *v1alpha1.QueueUnit) amounts {
 		}
 	}
 	switch asked := amountsOf(u.Spec.Request, amounts{}); {
-	case u.Spec.Request == nil || asked == sum:
+	case u.Spec.Request == nil || asked == whole:
 		return sum.plus(ended, -1)
 	default:
 		return asked

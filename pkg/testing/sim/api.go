@@ -401,11 +401,13 @@ func validUnit(before, after *unstructured.Unstructured) error {
 	if attempts(after) < attempts(before) {
 		return fmt.Errorf("status.attempts must not become smaller")
 	}
-	phase, _, _ := unstructured.NestedString(before.Object, "status", "phase")
-	spec := func(u *unstructured.Unstructured, field string) any { return mapAt(u.Object, "spec")[field] }
-	if slices.Contains([]string{"Reserved", "Dequeued", "Running", "SchedReady", "SchedSucceed"}, phase) &&
-		!reflect.DeepEqual(spec(before, "podSet"), spec(after, "podSet")) {
-		return fmt.Errorf("spec.podSet is immutable while the unit holds quota")
+	phase := func(u *unstructured.Unstructured) string {
+		phase, _, _ := unstructured.NestedString(u.Object, "status", "phase")
+		return phase
+	}
+	if slices.Contains([]string{"Reserved", "Dequeued", "Running", "SchedReady", "SchedSucceed"}, phase(before)) &&
+		phase(after) == phase(before) && !reflect.DeepEqual(withoutCounts(before), withoutCounts(after)) {
+		return fmt.Errorf("names and templates in spec.podSet must not change while the unit holds quota")
 	}
 	for _, field := range []string{"kind", "name", "uid"} {
 		old := mapAt(before.Object, "spec", "consumerRef")[field]
@@ -416,15 +418,30 @@ func validUnit(before, after *unstructured.Unstructured) error {
 	return nil
 }
 
+// withoutCounts are the names and templates of the pod sets of a unit.
+func withoutCounts(u *unstructured.Unstructured) (sets [][2]any) {
+	list, _ := mapAt(u.Object, "spec")["podSet"].([]any)
+	for _, item := range list {
+		set, _ := item.(map[string]any)
+		sets = append(sets, [2]any{set["name"], set["template"]})
+	}
+	return sets
+}
+
 // validJob is what the API server refuses of a job: its template may change only while it is suspended and has not
-// begun, and then only in its metadata; completions never.
+// begun, and then only in its metadata; completions only of an Indexed one, to its parallelism.
 func validJob(before, after *unstructured.Unstructured) error {
 	if before == nil {
 		return nil
 	}
 	old, next := mapAt(before.Object, "spec"), mapAt(after.Object, "spec")
 	if !reflect.DeepEqual(old["completions"], next["completions"]) {
-		return fmt.Errorf("spec.completions is immutable")
+		if next["completionMode"] != indexed {
+			return fmt.Errorf("spec.completions is immutable")
+		}
+		if !reflect.DeepEqual(next["completions"], next["parallelism"]) {
+			return fmt.Errorf("spec.completions can only be modified in tandem with spec.parallelism")
+		}
 	}
 	suspended, _ := old["suspend"].(bool)
 	started := mapAt(before.Object, "status")["startTime"] != nil

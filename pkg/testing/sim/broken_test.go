@@ -137,6 +137,10 @@ const smallCluster = `plan seed=1 schedulers=1 controllers=1 runtime=false lag=5
 0s quota b max=6000 min=1000 policy=Priority
 `
 
+// inPart: a job is admitted in part, and held while it runs.
+const inPart = smallCluster + "2s job j1 cpu=1000 pods=4 quota=a run=20s\n" +
+	"3s job j2 cpu=500 pods=6 completions=6 least=2 quota=a run=9s suspend=true\n8s hold j2\n"
+
 // plansFor are the plans of what random ones seldom provoke, by name.
 var plansFor = map[string]string{
 	"an adapter that sees twice the cluster": smallCluster +
@@ -149,7 +153,10 @@ var plansFor = map[string]string{
 		"3s job-set set0 label=set cpu=500 pods=2 quota=a run=5s suspend=true\n",
 	"a controller that does not stamp": smallCluster + "1s times a on-suspend=Requeue\n" +
 		"2s job j0 cpu=500 pods=2 quota=a run=9s suspend=true\n6s suspend j0\n",
-	"nobody collects": smallCluster + "3s job j1 cpu=1000 pods=1 quota=a run=1s\n20s delete-job j1\n",
+	"fewer pods than a job can do with":                inPart,
+	"a job that was admitted in part is resumed whole": inPart,
+	"a number of pods is not given back":               inPart,
+	"nobody collects":                                  smallCluster + "3s job j1 cpu=1000 pods=1 quota=a run=1s\n20s delete-job j1\n",
 }
 
 type aBreak struct {
@@ -229,6 +236,26 @@ var breaks = []aBreak{
 			item.(map[string]any)["resources"] = map[string]any{"cpu": "1m"}
 		}
 	}), nil},
+	{"fewer pods than a job can do with", "I10", "pods of %s, and asks for", nil,
+		breaking(admits, func(_ *process, status map[string]any) {
+			for _, item := range status["admissions"].([]any) {
+				item.(map[string]any)["replicas"] = 1
+			}
+		}), nil},
+	{"a job that was admitted in part is resumed whole", "I1", "its unit holds less", nil,
+		&variants{Patch: func(_ *process, k kind, patch map[string]any) {
+			if spec := mapAt(patch, "spec"); k == jobKind && spec["suspend"] == false {
+				delete(spec, "parallelism")
+				delete(spec, "completions")
+			}
+		}}, nil},
+	{"a number of pods is not given back", "I8", "its owner had given it", nil,
+		&variants{Patch: func(_ *process, k kind, patch map[string]any) {
+			whole, written := mapAt(patch, "metadata", "annotations")[v1alpha1.AnnotationWholeCounts]
+			if k == jobKind && written && whole == nil {
+				delete(mapAt(patch, "spec"), "parallelism")
+			}
+		}}, nil},
 	{"the end is not written", "I7", "all jobs have ended", nil,
 		breaking(ends, func(_ *process, status map[string]any) { clear(status) }), nil},
 	{"the end keeps what was held", "I7", "is over and holds", nil,

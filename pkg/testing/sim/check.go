@@ -47,6 +47,8 @@ type checker struct {
 	// turned is when a quota was made or deleted, the last one of its name.
 	turned map[string]int64
 	looked int
+	// wholes are the numbers of pods that their owners gave to jobs.
+	wholes map[types.UID]int64
 	// writes of this second, by process and object.
 	second time.Time
 	writes map[string]int
@@ -62,6 +64,7 @@ func newChecker(w *world) *checker {
 	return &checker{
 		w: w, tainted: map[types.UID]bool{}, heldBy: map[types.UID]writer{}, heldAt: map[types.UID]int64{},
 		attempts: map[string]bool{}, boundAt: map[types.UID]binding{}, turned: map[string]int64{}, writes: map[string]int{},
+		wholes: map[types.UID]int64{},
 	}
 }
 
@@ -192,7 +195,7 @@ func (c *checker) admitted(before *object, ch *change) {
 			c.w.violate("I3", "unit %s was admitted beside %s for the same job", ch.key, o.key)
 		}
 	}
-	if held, asked := heldOf(ch.after), askedBy(u); held != asked {
+	if held, asked := heldOf(ch.after), c.asksInSize(ch.after); held != asked {
 		c.w.violate("I10", "unit %s asks for %s and was admitted with %s", ch.key, asked, held)
 	}
 	c.patiently(before, ch)
@@ -540,12 +543,12 @@ func (c *checker) eligible(o *object, d *decision) bool {
 	return true
 }
 
-// fitsWhere says whether a fits wherever b does.
+// fitsWhere says whether a would have fit where b was admitted.
 func fitsWhere(a, b *object) bool {
 	x, y := unitOf(a), unitOf(b)
 	return x.Spec.Queue == y.Spec.Queue && quotaLabel(a) == quotaLabel(b) &&
 		x.Labels[v1alpha1.LabelPreemptible] == y.Labels[v1alpha1.LabelPreemptible] &&
-		askedBy(x).within(askedBy(y))
+		leastOf(x).within(heldOf(b))
 }
 
 // before says which invariant wants a before b, if any.
@@ -578,8 +581,9 @@ func priority(u *v1alpha1.QueueUnit) int32 {
 	return *u.Spec.Priority
 }
 
-// onJob: the controller resumes a job only with an admitted unit of its own (I3).
+// onJob: the controller resumes a job only with an admitted unit of its own (I3), and with no more than that holds (I1).
 func (c *checker) onJob(ch *change) {
+	c.onSize(ch)
 	if ch.before == nil || ch.after == nil || ch.by.role != roleController {
 		return
 	}
@@ -601,15 +605,21 @@ func (c *checker) onJob(ch *change) {
 		before[v1alpha1.AnnotationSuspendedBy] == "" {
 		c.w.violate("I3", "%s resumed job %s, which its owner had suspended", ch.by.process, ch.key)
 	}
-	if !c.released(key, ch.after.uid(), m.caches[units].seen) {
+	since := m.caches[units].seen
+	if !c.released(key, ch.after.uid(), since, holds) {
 		c.w.violate("I3", "%s resumed job %s, and no unit of it is admitted", ch.by.process, ch.key)
+		return
+	}
+	asked := c.asksFor(ch.after)
+	if !c.released(key, ch.after.uid(), since, func(o *object) bool { return asked.within(heldOf(o)) }) {
+		c.w.violate("I1", "%s resumed job %s, which asks for %s, and its unit holds less", ch.by.process, ch.key, asked)
 	}
 }
 
-// released says whether at any time since a version the unit let this job go.
-func (c *checker) released(key string, job types.UID, since int64) bool {
+// released says whether at any time since a version the unit let this job go, and was as it has to be.
+func (c *checker) released(key string, job types.UID, since int64, is func(o *object) bool) bool {
 	lets := func(o *object) bool {
-		return o != nil && consumerOf(o) == job && holds(o) && (phaseOf(o).Releases() || !phaseOf(o).Holds())
+		return o != nil && consumerOf(o) == job && holds(o) && (phaseOf(o).Releases() || !phaseOf(o).Holds()) && is(o)
 	}
 	if lets(c.w.api.get(units, key)) {
 		return true
@@ -628,7 +638,7 @@ func (c *checker) beforeBind(o *object, d *decision) {
 	if job == nil || job == o || !c.managed(job, d) {
 		return
 	}
-	if !c.released(c.w.unitKeyOf(job), job.uid(), d.seen[units]) {
+	if !c.released(c.w.unitKeyOf(job), job.uid(), d.seen[units], holds) {
 		c.w.violate("I3", "%s binds pod %s, and no unit of its job is admitted", d.leader.name, o.key)
 	}
 }

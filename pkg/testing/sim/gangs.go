@@ -35,7 +35,7 @@ func (g *generator) gangGroups(seed uint64) {
 	names := []string{"g0", "g1", "g2"}[:2+d.IntN(2)]
 	for _, name := range names {
 		d.add(d.when(), "job", name, "quota", pick(d.dice, leaves), "cpu", "500", "run", d.run(),
-			"priority", fmt.Sprint(d.IntN(3)), "gang", name, "group", strings.Join(names, " "))
+			"priority", fmt.Sprint(d.IntN(3)), "gang", name, "group", strings.Join(names, ","))
 	}
 	g.plan.Steps = append(g.plan.Steps, d.plan.Steps...)
 }
@@ -45,7 +45,7 @@ func joinGang(s Step, annotations map[string]any) {
 	if s.Args["gang"] == "" {
 		return
 	}
-	group := fmt.Sprintf("%s/%s", team, strings.ReplaceAll(s.Args["group"], " ", `","`+team+`/`))
+	group := fmt.Sprintf("%s/%s", team, strings.ReplaceAll(s.Args["group"], ",", `","`+team+`/`))
 	annotations["gang.scheduling.koordinator.sh/name"] = s.Args["gang"]
 	annotations["gang.scheduling.koordinator.sh/min-available"] = "1"
 	annotations["gang.scheduling.koordinator.sh/groups"] = `["` + group + `"]`

@@ -95,6 +95,7 @@ func Generate(seed uint64, p Profile) Plan {
 		g.times(seed)
 		g.gangGroups(seed)
 		g.checks(seed)
+		g.sizes(seed)
 	}
 	slices.SortStableFunc(g.plan.Steps, func(a, b Step) int { return int(a.At - b.At) })
 	return g.plan

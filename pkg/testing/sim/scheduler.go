@@ -121,7 +121,7 @@ func (r *replica) build() {
 		Clock: r.clock, Grace: time.Minute,
 	}
 	e, err := engine.New(engine.Options{
-		Config: engine.Config{WriteTimeout: w.plan.Deadline},
+		Config: engine.Config{WriteTimeout: w.plan.Deadline, PartialAdmission: true},
 		Client: r.process.client(func() writer { return writer{roleScheduler, r.name, r.sending} }),
 		Quotas: adapter, PodRequest: quota.PodRequest, Predicate: w.predicate, Clock: r.clock,
 		Activate: r.activate, Ready: func() bool { return r.leading },

@@ -48,10 +48,15 @@ func TestSameSeedSameLog(t *testing.T) {
 }
 
 func TestPlansAreRead(t *testing.T) {
+	for seed := uint64(1); seed <= 100; seed++ {
+		plan := Generate(seed, DefaultProfile())
+		again, err := Parse(plan.String())
+		require.NoError(t, err)
+		require.Equal(t, plan, again, "seed %d", seed)
+	}
 	plan := Generate(7, DefaultProfile())
 	again, err := Parse(plan.String())
 	require.NoError(t, err)
-	require.Equal(t, plan.String(), again.String())
 	require.Equal(t, Run(plan, Options{}).Hash, Run(again, Options{}).Hash)
 	_, err = Parse("plan seed=1\n1s dance j0\n")
 	require.ErrorContains(t, err, "no such verb")

@@ -44,7 +44,8 @@ var actions = map[string]action{
 		w.annotate(jobKindOf(s.On), keyOf(team, s.On), v1alpha1.AnnotationHold, "false")
 	},
 	"unhold":     func(w *world, s Step) { w.annotate(jobKindOf(s.On), keyOf(team, s.On), v1alpha1.AnnotationHold, "") },
-	"resize":     editing(func(spec map[string]any, s Step) { spec["parallelism"] = s.number("pods", 1) }),
+	"resize":     editing(resize),
+	"allow":      allow,
 	"relabel":    func(w *world, s Step) { w.label(jobKind, keyOf(team, s.On), v1alpha1.LabelQuotaName, s.Args["quota"]) },
 	"prioritise": prioritise,
 	"pod":        createPlainPod,

@@ -297,7 +297,8 @@ func summary(o *object) string {
 	switch o.kind {
 	case units:
 		u := unitOf(o)
-		return fmt.Sprintf("uid=%s phase=%s attempts=%d", u.UID, u.Status.Phase, u.Status.Attempts)
+		return fmt.Sprintf("uid=%s phase=%s attempts=%d asks=%s holds=%s", u.UID, u.Status.Phase, u.Status.Attempts,
+			askedBy(u), heldOf(o))
 	case jobKind:
 		spec, status := nested(o, "spec"), nested(o, "status")
 		return fmt.Sprintf("uid=%s suspend=%v active=%v ready=%v succeeded=%v ended=%t", o.uid(), spec["suspend"],
