@@ -53,7 +53,7 @@ func (e *Engine) carryOut(now time.Time, plan *admission.Plan) {
 			status := evictStatus(rec.object, d, now)
 			status["effective"] = effective(rec, resources.List{})
 			if w := e.fly(rec, writeEvict, d.Unit.Attempts, status, now); w != nil {
-				w.reason = d.Reason
+				w.reason, w.deactivates = d.Reason, d.Deactivate
 			}
 		}
 	}
@@ -63,7 +63,7 @@ func (e *Engine) carryOut(now time.Time, plan *admission.Plan) {
 			status := admitStatus(rec.object, d, now)
 			status["effective"] = effective(rec, d.Request)
 			if w := e.fly(rec, writeAdmit, d.Attempt, status, now); w != nil {
-				rec.act().seq, w.borrows = e.publisher.place(), d.Borrows
+				rec.act().seq, w.borrows, w.inPart = e.publisher.place(), d.Borrows, len(d.Counts) > 0
 			}
 		}
 	}

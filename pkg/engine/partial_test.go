@@ -21,9 +21,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kubemetrics "k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/testutil"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
 // withSets are pod sets of so many pods of one cpu, with how few of them the job can do.
@@ -88,6 +91,55 @@ func TestAdmittedInPart(t *testing.T) {
 	require.Equal(t, "cpu: 9", u.held.String())
 	require.Equal(t, "quota is reserved: cpu: 9", u.condition(v1alpha1.ConditionQuotaReserved).Message)
 	next.sound()
+}
+
+// counts of the queue of the tests, by the value of a label, from now on.
+func (r *rig) counts() func(name metrics.Name, label string) map[string]float64 {
+	registry := kubemetrics.NewKubeRegistry()
+	r.metrics.MustRegister(registry.MustRegister)
+	return func(name metrics.Name, label string) map[string]float64 {
+		r.t.Helper()
+		values, err := testutil.GetCounterValuesFromGatherer(registry, metrics.Prefix+string(name),
+			map[string]string{"queue": testQuota}, label)
+		require.NoError(r.t, err)
+		return values
+	}
+}
+
+// A unit is admitted in part, grows, shrinks, and loses its admission: each is counted once it is written.
+func TestWhatBecomesOfAUnitIsCounted(t *testing.T) {
+	r := ready(t, 4)
+	counted := r.counts()
+	write := func(kind writeKind) {
+		t.Helper()
+		r.step()
+		require.Len(t, r.of(kind), 1)
+		w := r.of(kind)[0]
+		r.engine.Settle(w.Do(t.Context(), r.api.rest))
+		r.drop(w)
+		r.step()
+	}
+	key := r.unit("u", 9, withSets([2]int64{2, 9}))
+	write(writeAdmit)
+	require.Equal(t, map[string]float64{testQuota: 1}, counted(metrics.PartialAdmissionsTotal, "quota"))
+
+	r.quotas.set(testQuota, func(q *admission.Quota) { q.Limit, q.Max = cpu(6), cpu(6) })
+	r.engine.Sink().QuotaChanged(testQuota)
+	r.asks(key, "6", 6)
+	write(writeResize)
+	require.Equal(t, map[string]float64{"Grown": 1}, counted(metrics.ResizesTotal, "direction"))
+	r.asks(key, "3", 3)
+	write(writeResize)
+	require.Equal(t, map[string]float64{"Grown": 1, "Shrunk": 1}, counted(metrics.ResizesTotal, "direction"))
+
+	r.api.edit(key, func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, false, "spec", "active")
+	})
+	r.feed(key)
+	write(writeEvict)
+	require.Equal(t, map[string]float64{string(admission.ReasonInactive): 1}, counted(metrics.EvictedUnitsTotal, "reason"))
+	require.Equal(t, map[string]float64{testQuota: 1}, counted(metrics.PartialAdmissionsTotal, "quota"))
+	r.sound()
 }
 
 // Whoever controls the job may say that it has other pods now, and no more that it can do with fewer: then it grows

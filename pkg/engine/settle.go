@@ -96,13 +96,17 @@ func (e *Engine) settle(now time.Time, rec *unitRecord, outcome admission.Outcom
 			e.noteAdmitted(now, rec, w)
 		}
 	case w.kind == writeResize:
-		if outcome == admission.OutcomeConfirmed && w.borrows {
-			e.opts.Metrics.Inc(metrics.LoansTotal, rec.queue, rec.quota)
+		if outcome == admission.OutcomeConfirmed {
+			e.noteResized(rec, w)
 		}
 		e.log.V(2).Info("Changed what a unit holds", "queueUnit", w.key, "queue", rec.queue, "quota", rec.quota,
 			"held", w.held.String(), "outcome", result)
 	case outcome == admission.OutcomeConfirmed:
 		rec.act().seq = 0
+		e.opts.Metrics.Inc(metrics.EvictedUnitsTotal, rec.queue, string(w.reason))
+		if w.deactivates != "" {
+			e.opts.Metrics.Inc(metrics.DeactivatedUnitsTotal, rec.queue, string(w.deactivates))
+		}
 		e.log.Info("Took an admission back", "queueUnit", w.key, "queue", rec.queue, "quota", rec.quota, "reason", w.reason)
 	}
 }
@@ -113,6 +117,9 @@ func (e *Engine) noteReserved(now time.Time, rec *unitRecord, w *Write) {
 	if w.borrows {
 		e.opts.Metrics.Inc(metrics.LoansTotal, rec.queue, rec.quota)
 	}
+	if w.inPart {
+		e.opts.Metrics.Inc(metrics.PartialAdmissionsTotal, rec.queue, rec.quota)
+	}
 	if !w.phase().Releases() {
 		e.opts.Metrics.Inc(metrics.ReservationsTotal, rec.queue, rec.quota)
 		e.log.V(2).Info("Reserved quota; admission checks are asked", "queueUnit", w.key, "queue", rec.queue,
@@ -120,6 +127,19 @@ func (e *Engine) noteReserved(now time.Time, rec *unitRecord, w *Write) {
 		return
 	}
 	e.noteAdmitted(now, rec, w)
+}
+
+// noteResized tells of a confirmed change of what a unit holds.
+func (e *Engine) noteResized(rec *unitRecord, w *Write) {
+	if w.borrows {
+		e.opts.Metrics.Inc(metrics.LoansTotal, rec.queue, rec.quota)
+	}
+	switch before := w.base.held; {
+	case !before.Covers(w.held):
+		e.opts.Metrics.Inc(metrics.ResizesTotal, rec.queue, "Grown")
+	case !w.held.Covers(before):
+		e.opts.Metrics.Inc(metrics.ResizesTotal, rec.queue, "Shrunk")
+	}
 }
 
 // noteAdmitted tells of a confirmed admission.

@@ -26,6 +26,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
 // editStatus plays the controller.
@@ -89,9 +90,14 @@ func TestTheRequeueLimitOfAQueue(t *testing.T) {
 	r.editStatus(key, podsReady("False", v1alpha1.ReasonPodsLost, r.clock.Now()))
 	r.advance(21 * time.Second)
 	require.Equal(t, writeEvict, r.decision().kind)
+	counted := r.counts()
 	r.send(lostAnswer)
 	r.send()
 	u := unitFrom(r.api.get(key))
+	require.Equal(t, map[string]float64{string(admission.ReasonRequeueLimitReached): 1},
+		counted(metrics.DeactivatedUnitsTotal, "reason"))
+	require.Equal(t, map[string]float64{string(admission.ReasonRecoveryTimeout): 1},
+		counted(metrics.EvictedUnitsTotal, "reason"))
 	require.Equal(t, admission.PhaseEnqueued, u.phase)
 	target := u.condition(v1alpha1.ConditionDeactivationTarget)
 	require.Equal(t, metav1.ConditionTrue, target.Status)

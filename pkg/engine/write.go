@@ -63,6 +63,10 @@ type Write struct {
 	decided  time.Time
 	// borrows: the admission goes beyond the runtime of a quota.
 	borrows bool
+	// inPart: the admission is for fewer pods than are asked for.
+	inPart bool
+	// deactivates: the unit is to be made inactive for this reason.
+	deactivates admission.Reason
 	// held is what a resize writes that the unit holds.
 	held resources.List
 	// said and tries belong to the writing of a reason.

@@ -36,6 +36,10 @@ const (
 	ParkedUnits              Name = "parked_units"
 	AdmissionsTotal          Name = "admissions_total"
 	LoansTotal               Name = "loans_total"
+	PartialAdmissionsTotal   Name = "partial_admissions_total"
+	ResizesTotal             Name = "resizes_total"
+	EvictedUnitsTotal        Name = "evicted_units_total"
+	DeactivatedUnitsTotal    Name = "deactivated_units_total"
 	ReservationsTotal        Name = "reservations_total"
 	AdmissionChecksSeconds   Name = "admission_checks_seconds"
 	AttemptsTotal            Name = "attempts_total"
@@ -98,6 +102,13 @@ var definitions = []definition{
 	{AdmissionsTotal, counter, []string{"queue", "quota"}, "Admissions whose status write is confirmed.", nil},
 	{LoansTotal, counter, []string{"queue", "quota"}, "The part of the admissions that went beyond the runtime of a " +
 		"quota, on what no job could use within its share.", nil},
+	{PartialAdmissionsTotal, counter, []string{"queue", "quota"}, "The part of the reservations that was for fewer pods " +
+		"than the job asks for.", nil},
+	{ResizesTotal, counter, []string{"queue", "direction"}, "Changes of what admitted units hold: Grown where their " +
+		"jobs got more while they ran, Shrunk where quota was given back.", nil},
+	{EvictedUnitsTotal, counter, []string{"queue", "reason"}, "Units that lost their reservation or admission.", nil},
+	{DeactivatedUnitsTotal, counter, []string{"queue", "reason"}, "The part of them that is not to be tried again " +
+		"before somebody makes it active.", nil},
 	{AttemptsTotal, counter, []string{"result", "reason"},
 		"What became of decided admissions and evictions, and reasons given to waiting units.", nil},
 	{

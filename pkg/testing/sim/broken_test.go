@@ -156,7 +156,8 @@ var plansFor = map[string]string{
 	"fewer pods than a job can do with":                inPart,
 	"a job that was admitted in part is resumed whole": inPart,
 	"a number of pods is not given back":               inPart,
-	"nobody collects":                                  smallCluster + "3s job j1 cpu=1000 pods=1 quota=a run=1s\n20s delete-job j1\n",
+	"nobody collects": smallCluster +
+		"3s job j1 cpu=1000 pods=1 quota=a run=1s\n20s delete-job j1\n",
 }
 
 type aBreak struct {

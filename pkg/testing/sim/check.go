@@ -581,7 +581,8 @@ func priority(u *v1alpha1.QueueUnit) int32 {
 	return *u.Spec.Priority
 }
 
-// onJob: the controller resumes a job only with an admitted unit of its own (I3), and with no more than that holds (I1).
+// onJob: the controller resumes a job only with an admitted unit of its own (I3), and with no more than that holds
+// (I1).
 func (c *checker) onJob(ch *change) {
 	c.onSize(ch)
 	if ch.before == nil || ch.after == nil || ch.by.role != roleController {
