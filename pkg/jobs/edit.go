@@ -20,7 +20,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 
@@ -108,6 +107,11 @@ func (k *Kind) AddToTemplates(job *unstructured.Unstructured, additions map[stri
 			records[s.set] = r
 		}
 	}
+	return keepRecord(job, v1alpha1.AnnotationTemplateAdditions, records)
+}
+
+// keepRecord writes what is recorded of pod sets, by their names, into an annotation of the job, if that is anything.
+func keepRecord[T any](job *unstructured.Unstructured, annotation string, records map[string]T) error {
 	if len(records) == 0 {
 		return nil
 	}
@@ -115,11 +119,11 @@ func (k *Kind) AddToTemplates(job *unstructured.Unstructured, additions map[stri
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	annotations := maps.Clone(job.GetAnnotations())
+	annotations := job.GetAnnotations() // a copy
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[v1alpha1.AnnotationTemplateAdditions] = string(text)
+	annotations[annotation] = string(text)
 	job.SetAnnotations(annotations)
 	return nil
 }

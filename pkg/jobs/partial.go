@@ -19,7 +19,6 @@ package jobs
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"strconv"
 
@@ -120,20 +119,7 @@ func (k *Kind) SetCounts(job *unstructured.Unstructured, counts map[string]int32
 			records[s.set] = *r
 		}
 	}
-	if len(records) == 0 {
-		return nil
-	}
-	text, err := json.Marshal(records)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrMalformed, err)
-	}
-	annotations := maps.Clone(job.GetAnnotations())
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[v1alpha1.AnnotationWholeCounts] = string(text)
-	job.SetAnnotations(annotations)
-	return nil
+	return keepRecord(job, v1alpha1.AnnotationWholeCounts, records)
 }
 
 // setCount returns what is to be recorded, nil if the pod set has no more pods than that.

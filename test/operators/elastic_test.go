@@ -20,11 +20,14 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -106,9 +109,68 @@ func growEach(t *testing.T, c *cluster, kinds []jobKind) {
 				requireEstimate(t, l.unit(), l.pods())
 				require.NotContains(t, []v1alpha1.QueueUnitPhase{v1alpha1.PhaseEnqueued, v1alpha1.PhaseFailed},
 					l.unit().Status.Phase, "it ran all the time")
+				l.inPart(e, workers)
 			})
 		}
 	}
+}
+
+// inPart: the job waits for one worker more than there is room for, runs with as many as there is, and has its own
+// number back when it waits again.
+func (l *life) inPart(e elastic, workers int32) {
+	l.t.Helper()
+	l.hold(true)
+	l.awaitNoPods()
+	l.resize(e, workers+1)
+	l.eventually("its unit asks for one worker more", func(context.Context) (bool, error) {
+		unit := l.unit()
+		return unit.Status.Phase == v1alpha1.PhaseEnqueued && l.workers(unit, e).Count == workers+1, nil
+	})
+	room := l.unit().Spec.Request.Cpu().DeepCopy()
+	room.Sub(resource.MustParse("1m"))
+	l.setQuota(room.String())
+	pods := 0
+	for i := range l.unit().Spec.PodSets {
+		pods += int(l.unit().Spec.PodSets[i].Count)
+	}
+	l.hold(false)
+	unit := l.awaitPhase(v1alpha1.PhaseRunning)
+	require.EqualValues(l.t, pods-1, held(unit))
+	require.Equal(l.t, workers+1, l.workers(unit, e).Count, "it asks for the whole when it waits again")
+	require.Len(l.t, l.bound(), pods-1)
+	require.Equal(l.t, workers, l.replicas(e))
+	l.hold(true)
+	l.eventually("it has its own number back", func(context.Context) (bool, error) {
+		return l.suspended() && l.replicas(e) == workers+1, nil
+	})
+	l.awaitNoPods()
+}
+
+// hold has its owner hold the job, or let it go.
+func (l *life) hold(held bool) {
+	l.t.Helper()
+	l.patch(map[string]any{"metadata": map[string]any{"annotations": map[string]any{
+		v1alpha1.AnnotationHold: strconv.FormatBool(held),
+	}}})
+}
+
+// replicas are how many workers the job has.
+func (l *life) replicas(e elastic) int32 {
+	l.t.Helper()
+	var at any = l.current().Object
+	for _, key := range strings.Split(strings.TrimPrefix(e.replicas, "/"), "/") {
+		switch of := at.(type) {
+		case map[string]any:
+			at = of[key]
+		case []any:
+			i, err := strconv.Atoi(key)
+			require.NoError(l.t, err)
+			at = of[i]
+		}
+	}
+	n, ok := at.(int64)
+	require.True(l.t, ok, "%v", at)
+	return int32(n)
 }
 
 // held is the number of pods that the unit holds quota for.
