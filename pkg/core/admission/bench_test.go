@@ -33,6 +33,9 @@ type benchScale struct {
 	policy                  string
 	// names of resources that every unit asks for and every quota limits, if more than two.
 	names int
+	// parts are all switched on: every unit can do with half of its pods, and has time-outs of its queue and a maximum of
+	// execution time that are not over meanwhile.
+	parts bool
 }
 
 func scaleOf(waiting, queues, shapes int, policy string) benchScale {
@@ -51,13 +54,18 @@ const (
 
 func (c benchScale) unit(i int) Unit {
 	n := i % c.queues
-	return Unit{
+	u := Unit{
 		Key: fmt.Sprintf("ns/u%08d", i), UID: fmt.Sprintf("uid-%08x", i*2654435761%(1<<32)),
 		Queue: fmt.Sprintf("q%d", n), Quota: fmt.Sprintf("leaf%d", n),
 		Priority: int32(i % 5), Created: epoch.Add(time.Duration(i/10) * time.Second),
 		Request: c.amounts(benchLargest*int64(1+i/c.queues%c.shapes)/int64(c.shapes), 1<<30),
 		Pods:    1, Active: true,
 	}
+	if c.parts {
+		u.Pods, u.MaximumExecution = 8, 1000*time.Hour
+		u.Sizes = NewSizes([]PodSetSize{{Count: 8, Least: 4, Request: u.Request}})
+	}
+	return u
 }
 
 // amounts of cpu and memory, and as much of every other resource as of cpu.
@@ -71,7 +79,9 @@ func (c benchScale) amounts(cpu, memory int64) resources.List {
 
 // state has one leaf quota per queue, all under one department that is the bottleneck.
 func (c benchScale) state() *State {
-	s := New(Config{ExplainAfter: 5 * time.Second, ExplainEvery: time.Minute, RefusedBackoff: time.Second})
+	s := New(Config{
+		ExplainAfter: 5 * time.Second, ExplainEvery: time.Minute, RefusedBackoff: time.Second, PartialAdmission: c.parts,
+	})
 	c.fill(s)
 	return s
 }
@@ -83,7 +93,11 @@ func (c benchScale) fill(s *State) {
 	for i := range c.queues {
 		name := fmt.Sprintf("leaf%d", i)
 		s.SetQuota(epoch, Quota{Name: name, Parent: "dept", Limit: cpu(200_000), Max: cpu(200_000), Min: cpu(8_000)})
-		s.UpsertQueue(epoch, Queue{Name: fmt.Sprintf("q%d", i), Policy: c.policy, MaxPending: -1, MaxAdmitted: -1})
+		q := Queue{Name: fmt.Sprintf("q%d", i), Policy: c.policy, MaxPending: -1, MaxAdmitted: -1}
+		if c.parts {
+			q.HeartbeatTimeout, q.Execution.Default = 1000*time.Hour, 1000*time.Hour
+		}
+		s.UpsertQueue(epoch, q)
 	}
 	for i := range c.waiting {
 		s.UpsertUnit(epoch, c.unit(i))
@@ -229,6 +243,19 @@ func BenchmarkDecide(b *testing.B) {
 			b.ReportMetric(w.perAdmission(w.decide), "decide-ns/admission")
 			b.ReportMetric(w.perAdmission(w.total), "turn-ns/admission")
 		})
+	}
+}
+
+// BenchmarkParts: what BenchmarkDecide measures, with the parts that a job need not have, and without.
+func BenchmarkParts(b *testing.B) {
+	for _, queues := range []int{30, 1000} {
+		for _, policy := range []string{"Priority", "Block"} {
+			for _, parts := range []bool{false, true} {
+				scale := scaleOf(10_000, queues, 8, policy)
+				scale.parts = parts
+				b.Run(fmt.Sprintf("%s/parts=%t", scale, parts), func(b *testing.B) { scale.world().run(b) })
+			}
+		}
 	}
 }
 

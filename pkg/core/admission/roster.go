@@ -93,7 +93,6 @@ func (r *roster) replay(now time.Time, u *unit, in *Unit) {
 
 // apply makes the object the truth about a unit with no write in flight.
 func (r *roster) apply(now time.Time, u *unit, in Unit) {
-	r.hear(now, u, &in)
 	if u.stage == stageAdmitted && !u.observed && in.Phase.Waits() && in.Attempts < u.attempt {
 		// Older than the admission that was confirmed: only a repetition can say this.
 		in.Phase, in.Attempts, in.Held = u.spec.Phase, u.attempt, u.spec.Held

@@ -59,8 +59,7 @@ func (s *State) UpsertUnit(now time.Time, in Unit) {
 	}
 	switch {
 	case !ok:
-		u = newUnit()
-		s.apply(now, u, in)
+		s.replay(now, newUnit(), &in)
 	case u.inFlight():
 		u.own().remembered = &in
 	default:
