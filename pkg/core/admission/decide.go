@@ -89,7 +89,7 @@ func (r *roster) evict(now time.Time, plan *Plan) {
 		}
 		r.looked = before
 		if d.Reason == "" {
-			// Its reason went, with its queue for example. What else is to be done with it waited for the eviction.
+			// Its reason went, as when a clock is set back. What else is to be done with it waited for the eviction.
 			r.change(u, func() { r.place(now, u) })
 			continue
 		}
