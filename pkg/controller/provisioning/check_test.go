@@ -18,11 +18,14 @@ package provisioning
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -190,4 +193,76 @@ func TestParametersAreValidated(t *testing.T) {
 	odd.Object["spec"] = map[string]any{"provisioningClassName": "x", "managedResources": "all"}
 	_, err := decodeConfig(odd)
 	require.ErrorContains(t, err, "cannot be read")
+}
+
+// Every write fails, once before it is made and once after it, as when the process dies or the answer is lost. Whoever
+// asks again comes to the same (I8).
+func TestEveryWriteFails(t *testing.T) {
+	without, writes := lifeOf(t, 0, false)
+	require.Contains(t, without, "Retry")
+	require.Contains(t, without, "Ready")
+	require.Equal(t, "[] left", without[len(without)-1])
+	require.GreaterOrEqual(t, writes, 8, "two requests with two templates each are made and deleted")
+	for n := 1; n <= writes; n++ {
+		for _, made := range []bool{false, true} {
+			story, _ := lifeOf(t, n, made)
+			require.Equal(t, without, story, "write %d, made: %t", n, made)
+		}
+	}
+}
+
+// lifeOf is what becomes of a unit whose first request fails and whose second one is provisioned, and how many writes
+// that takes. The n-th of them returns an error, whether it is made or not.
+func lifeOf(t *testing.T, n int, made bool) (story []string, writes int) {
+	t.Helper()
+	write := func(do func() error) error {
+		if writes++; writes != n {
+			return do()
+		}
+		if made {
+			require.NoError(t, do())
+		}
+		return errors.New("connection reset by peer")
+	}
+	c := checkerOf(t, interceptor.Funcs{
+		Create: func(ctx context.Context, w client.WithWatch, object client.Object, opts ...client.CreateOption) error {
+			return write(func() error { return w.Create(ctx, object, opts...) })
+		},
+		Delete: func(ctx context.Context, w client.WithWatch, object client.Object, opts ...client.DeleteOption) error {
+			return write(func() error { return w.Delete(ctx, object, opts...) })
+		},
+	})
+	again := func(do func() error) {
+		t.Helper()
+		if do() != nil {
+			require.NoError(t, do(), "one write fails")
+		}
+	}
+	unit, check := reserved(), checkWith(v1beta1.GroupName, "ProvisioningRequestConfig", "config")
+	ask := func() {
+		t.Helper()
+		again(func() error {
+			a, err := c.check(t.Context(), unit, check)
+			if err == nil {
+				story = append(story, string(a.State))
+			}
+			return err
+		})
+	}
+	for i, outcome := range []string{autoscalingv1.Failed, autoscalingv1.Provisioned} {
+		unit.Status.Attempts = int64(i + 1)
+		ask()
+		requests, templates := c.made(t)
+		story = append(story, fmt.Sprint(requests, templates))
+		request := &autoscalingv1.ProvisioningRequest{}
+		key := client.ObjectKey{Namespace: unit.Namespace, Name: requestName(unit, theCheck)}
+		require.NoError(t, c.client.Get(t.Context(), key, request))
+		meta.SetStatusCondition(&request.Status.Conditions,
+			metav1.Condition{Type: outcome, Status: metav1.ConditionTrue, Reason: outcome})
+		require.NoError(t, c.client.Update(t.Context(), request))
+		ask()
+		again(func() error { return c.idle(t.Context(), unit) })
+	}
+	requests, _ := c.made(t)
+	return append(story, fmt.Sprint(requests, " left")), writes
 }
