@@ -16,7 +16,7 @@
 #   integration    against a real API server and etcd
 #   e2e            against the control plane of the demo, scheduler and controller included
 #   e2e-essential  those of e2e that say whether it works, see below
-#   e2e-rest       the others
+#   e2e-rest       the others; e2e-rest-1 and e2e-rest-2 are half of them each
 #   operators      jobs of real operators: training-operator, Kubeflow's trainer and JobSet, which compile for 5 minutes once
 #   rights         what manifests/rbac gives was used in e2e, or in e2e-essential and e2e-rest, or has a reason
 #   chaos          the same with its processes killed and paused under load, for CHAOS_DURATION (50s) and until all is done
@@ -163,11 +163,17 @@ e2e_essential() {
   end_to_end "the essential ones" -run "$pattern"
 }
 
-e2e_rest() {
-  local pattern
+# rest_of TITLE [FLAG...]: those that are not essential.
+rest_of() {
+  local title="$1" pattern
+  shift
   pattern="$(essential)" || return
-  end_to_end "the others" -skip "$pattern"
+  end_to_end "$title" -skip "$pattern" "$@"
 }
+
+e2e_rest() { rest_of "the others"; }
+e2e_rest_1() { rest_of "the others, A to M" -run '^Test[A-M]'; }
+e2e_rest_2() { rest_of "the others, N to Z" -run '^Test[^A-M]'; }
 
 # The operators are built by the tests themselves, which say how far they are.
 operators() {
@@ -236,7 +242,7 @@ section() {
   case "$1" in
   unit | properties | fuzz | differential | race | failovers | mutants | rights) "$1" ;;
   sim) simulate ;;
-  integration | e2e | e2e-essential | e2e-rest | operators | chaos | hostile) binaries && "${1//-/_}" ;;
+  integration | e2e | e2e-essential | e2e-rest | e2e-rest-[12] | operators | chaos | hostile) binaries && "${1//-/_}" ;;
   all) all ;;
   *)
     sed -n '2,/^source/{/^#/s/^# \{0,1\}//p}' "$0" >&2
