@@ -186,7 +186,12 @@ func TestAProcessIsKilledAmidAResize(t *testing.T) {
 			return pending != nil && pending.Status == metav1.ConditionTrue
 		}
 		require.Eventually(t, waits, soon, pace)
-		require.Equal(t, 1, c.bound(t, ns, "grower"), "there is room for one more, and it waits for two")
+		// There is room for one more. It waits for two, unless the scheduler alone was there to see pods come one by one:
+		// then the first of them is let go.
+		require.Eventually(t, func() bool {
+			return int64(c.bound(t, ns, "grower")) == c.unit(t, ns, "grower").Status.Admissions[0].Replicas
+		}, soon, pace, "it runs with what it holds")
+		require.Less(t, c.bound(t, ns, "grower"), 3)
 		require.NoError(t, c.Kill(component))
 		watch.atMost(ns, 5)
 		c.setQuotaMax(t, ns, ns, 5)
