@@ -239,6 +239,12 @@ func heldOf(o *object) (sum amounts) {
 	return sum
 }
 
+// unrecorded says of a unit that was adopted that nobody has written yet what it holds.
+func unrecorded(o *object) bool {
+	u := unitOf(o)
+	return u.Annotations[v1alpha1.AnnotationAdopted] != "" && len(u.Status.Admissions) == 0
+}
+
 func quotaLabel(o *object) string { return o.u.GetLabels()[v1alpha1.LabelQuotaName] }
 
 // quotaName is that of the quota that something is charged to.
@@ -612,7 +618,7 @@ func (c *checker) onJob(ch *change) {
 		return
 	}
 	asked := c.asksFor(ch.after)
-	if !c.released(key, ch.after.uid(), since, func(o *object) bool { return asked.within(heldOf(o)) }) {
+	if !c.released(key, ch.after.uid(), since, func(o *object) bool { return unrecorded(o) || asked.within(heldOf(o)) }) {
 		c.w.violate("I1", "%s resumed job %s, which asks for %s, and its unit holds less", ch.by.process, ch.key, asked)
 	}
 }
