@@ -45,7 +45,7 @@ func (g *generator) sizes(seed uint64) {
 		at := g.when()
 		g.add(at, "job", name, g.sizeArgs()...)
 		for range g.IntN(5) {
-			at += g.between(0, 8*time.Second)
+			at = min(at+g.between(0, 8*time.Second), g.plan.Length-time.Second) // nobody does any of it after the faults
 			pick(g.dice, changesOfSize)(g, at, name)
 		}
 	}
