@@ -57,6 +57,14 @@ func newGauges(v *env, c *core, o *observer, queueExists func(name string) bool)
 	}
 }
 
+// queueLabel is the name of a queue that exists. Of an admitted unit it may be another one by now, and made up.
+func (g *gauges) queueLabel(name string) string {
+	if !g.queueExists(name) {
+		return ""
+	}
+	return name
+}
+
 // mark says that something about a quota, and with it the counts, may have changed.
 func (g *gauges) mark(now time.Time, quota string) {
 	if quota != "" {

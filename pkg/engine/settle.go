@@ -103,9 +103,9 @@ func (e *Engine) settle(now time.Time, rec *unitRecord, outcome admission.Outcom
 			"held", w.held.String(), "outcome", result)
 	case outcome == admission.OutcomeConfirmed:
 		rec.act().seq = 0
-		e.opts.Metrics.Inc(metrics.EvictedUnitsTotal, rec.queue, string(w.reason))
+		e.opts.Metrics.Inc(metrics.EvictedUnitsTotal, e.gauges.queueLabel(rec.queue), string(w.reason))
 		if w.deactivates != "" {
-			e.opts.Metrics.Inc(metrics.DeactivatedUnitsTotal, rec.queue, string(w.deactivates))
+			e.opts.Metrics.Inc(metrics.DeactivatedUnitsTotal, e.gauges.queueLabel(rec.queue), string(w.deactivates))
 		}
 		e.log.Info("Took an admission back", "queueUnit", w.key, "queue", rec.queue, "quota", rec.quota, "reason", w.reason)
 	}
@@ -136,9 +136,9 @@ func (e *Engine) noteResized(rec *unitRecord, w *Write) {
 	}
 	switch before := w.base.held; {
 	case !before.Covers(w.held):
-		e.opts.Metrics.Inc(metrics.ResizesTotal, rec.queue, "Grown")
+		e.opts.Metrics.Inc(metrics.ResizesTotal, e.gauges.queueLabel(rec.queue), "Grown")
 	case !w.held.Covers(before):
-		e.opts.Metrics.Inc(metrics.ResizesTotal, rec.queue, "Shrunk")
+		e.opts.Metrics.Inc(metrics.ResizesTotal, e.gauges.queueLabel(rec.queue), "Shrunk")
 	}
 }
 
