@@ -115,12 +115,17 @@ func allow(w *world, s Step) {
 	w.annotate(jobKind, keyOf(team, s.On), v1alpha1.AnnotationMinParallelism, s.Args["least"])
 }
 
+// hasSizes says whether a pod set may be admitted with fewer pods: a job of a gang group is admitted whole.
+func hasSizes(u *v1alpha1.QueueUnit, set *v1alpha1.PodSet) bool {
+	return set.MinCount != nil && u.Annotations[v1alpha1.AnnotationGangGroup] == ""
+}
+
 // asksInSize is what a unit asks for in the size that it was admitted in (I10). A pod set that can be smaller has
 // between its least and all of its pods.
 func (c *checker) asksInSize(o *object) amounts {
 	u := unitOf(o)
 	return askedWith(u, func(set *v1alpha1.PodSet) int64 {
-		if set.MinCount == nil || u.Annotations[v1alpha1.AnnotationGangGroup] != "" {
+		if !hasSizes(u, set) {
 			return int64(set.Count)
 		}
 		i := slices.IndexFunc(u.Status.Admissions, func(a v1alpha1.Admission) bool { return a.Name == set.Name })
@@ -139,7 +144,7 @@ func (c *checker) asksInSize(o *object) amounts {
 // leastOf a unit is what it has to get.
 func leastOf(u *v1alpha1.QueueUnit) amounts {
 	return askedWith(u, func(set *v1alpha1.PodSet) int64 {
-		if set.MinCount == nil || u.Annotations[v1alpha1.AnnotationGangGroup] != "" {
+		if !hasSizes(u, set) {
 			return int64(set.Count)
 		}
 		return int64(*set.MinCount)
