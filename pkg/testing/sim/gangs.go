@@ -20,6 +20,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/koordinator-sh/koordinator/apis/extension"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Jobs whose gangs belong together are small enough for any quota, in one quota or in two, and come some seconds apart:
@@ -46,7 +49,31 @@ func joinGang(s Step, annotations map[string]any) {
 		return
 	}
 	group := fmt.Sprintf("%s/%s", team, strings.ReplaceAll(s.Args["group"], ",", `","`+team+`/`))
-	annotations["gang.scheduling.koordinator.sh/name"] = s.Args["gang"]
-	annotations["gang.scheduling.koordinator.sh/min-available"] = "1"
-	annotations["gang.scheduling.koordinator.sh/groups"] = `["` + group + `"]`
+	annotations[extension.AnnotationGangName] = s.Args["gang"]
+	annotations[extension.AnnotationGangMinNum] = "1"
+	annotations[extension.AnnotationGangGroups] = `["` + group + `"]`
+}
+
+// gangsThere is Koordinator's Coscheduling: the first pods of a gang group get nodes once each gang has one that may go.
+// From then on all do (match policy once-satisfied), also those that come when others of the group have ended: the real
+// one forgets that with the last pod of the group that runs.
+func (r *replica) gangsThere(pod *corev1.Pod) bool {
+	group := pod.Annotations[extension.AnnotationGangGroups]
+	if group == "" {
+		return true
+	}
+	there := map[string]bool{}
+	for _, o := range r.world.api.objects[pods] {
+		other := podOf(o)
+		if other.Namespace != pod.Namespace || other.Annotations[extension.AnnotationGangGroups] != group {
+			continue
+		}
+		if other.Spec.NodeName != "" {
+			return true
+		}
+		if other.DeletionTimestamp == nil && r.passes(other) {
+			there[other.Annotations[extension.AnnotationGangName]] = true
+		}
+	}
+	return len(there) == strings.Count(group, ",")+1
 }

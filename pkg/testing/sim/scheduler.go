@@ -437,7 +437,7 @@ func (r *replica) schedule() {
 	}
 	slices.SortFunc(list, func(a, b *corev1.Pod) int { return cmp.Compare(a.UID, b.UID) })
 	for _, pod := range list {
-		if pod.DeletionTimestamp == nil && r.passes(pod) && r.fitsQuota(pod) {
+		if pod.DeletionTimestamp == nil && r.passes(pod) && r.gangsThere(pod) && r.fitsQuota(pod) {
 			if node := r.world.nodeFor(pod); node != "" {
 				r.bind(pod, node)
 			}
