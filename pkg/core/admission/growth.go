@@ -67,13 +67,11 @@ func (r *roster) sizeOf(u *unit) size {
 		pods: max(u.spec.Pods, charges.Pods), shrinks: u.spec.Pods < u.spec.HeldPods,
 		unrecorded: !u.spec.recorded(), adopted: u.spec.Adopted,
 	}
-	have := charges.All
 	if u.spec.Sizes != nil && charges.Pods > u.spec.Pods {
-		// The number that it was admitted with has to do, whatever waits in the gate beyond it.
-		s.pods, have = u.spec.Pods, charges.Assigned
-	}
-	if !s.asked.Covers(have) {
-		s.asked = s.asked.Max(have)
+		// The number that it was admitted with has to do: those beyond it wait in the gate, or are of a run before and go.
+		s.pods = u.spec.Pods
+	} else if !s.asked.Covers(charges.All) {
+		s.asked = s.asked.Max(charges.All)
 	}
 	s.fewer = s.pods < u.spec.HeldPods
 	return s

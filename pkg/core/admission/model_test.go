@@ -550,7 +550,7 @@ func (m *model) podsOf(u *modelUnit, count func(Pod) bool) map[string]int64 {
 	return sum
 }
 
-// asksForMore picks the pods that a unit has to hold quota for: all of them, unless it was admitted in part and they
+// asksForMore picks the pods that a unit has to hold quota for: all of them, or none if it was admitted in part and they
 // are more than that.
 func (m *model) asksForMore(u *modelUnit) func(Pod) bool {
 	n := int64(0)
@@ -559,7 +559,7 @@ func (m *model) asksForMore(u *modelUnit) func(Pod) bool {
 			n++
 		}
 	}
-	return func(p Pod) bool { return p.Assigned || u.Sizes == nil || n <= u.Pods }
+	return func(Pod) bool { return u.Sizes == nil || n <= u.Pods }
 }
 
 // sizeInPods is how many pods a unit asks for, or has at its quota.
