@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
@@ -33,6 +34,9 @@ import (
 // minds, or never. When the world heals queues name none that does not exist, and all are ready soon.
 
 const roleChecks = "checks"
+
+// checkedLabel is what checks write into pods.
+const checkedLabel = "checked"
 
 var byChecks = writer{role: roleChecks}
 
@@ -193,8 +197,43 @@ func (a *answerer) decide(state map[string]any, sets []v1alpha1.PodSet) {
 			value = "0"
 		}
 		state["podSetUpdates"] = []any{map[string]any{
-			"name": sets[0].Name, "labels": map[string]any{"checked": value},
+			"name": sets[0].Name, "labels": map[string]any{checkedLabel: value},
 		}}
+	}
+}
+
+// owners read the events of their jobs. Once the faults have ended, an owner who is told that a template says otherwise
+// than a check takes that out of it: what a check had written stays there when somebody deletes the unit.
+type owners struct{ w *world }
+
+func (o owners) Eventf(regarding, _ runtime.Object, _, reason, _, _ string, _ ...any) {
+	job, ok := regarding.(*unstructured.Unstructured)
+	if reason != "CannotResume" || !ok || !o.w.healed {
+		return
+	}
+	k := jobKind
+	if namesJobSet(job.GetName()) {
+		k = jobSets
+	}
+	o.w.loop.after(time.Second, func() {
+		o.w.api.edit(byUser, k, keyOf(job.GetNamespace(), job.GetName()), false, func(u *unstructured.Unstructured) {
+			takeOut(u.Object["spec"], checkedLabel)
+		})
+	})
+}
+
+// takeOut removes a key wherever it is.
+func takeOut(from any, key string) {
+	switch from := from.(type) {
+	case map[string]any:
+		delete(from, key)
+		for _, of := range from {
+			takeOut(of, key)
+		}
+	case []any:
+		for _, of := range from {
+			takeOut(of, key)
+		}
 	}
 }
 

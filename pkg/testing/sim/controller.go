@@ -62,8 +62,8 @@ func (w *world) startController(name string) *manager {
 	w.logf("start %s", name)
 	cached := &controllerClient{process: m.process, caches: m.caches}
 	live := &controllerClient{process: m.process}
-	m.jobs = controller.NewJobReconciler(w.kind, w.predicate, cached, live, silent{}, m.clock)
-	m.sets = controller.NewJobReconciler(w.setKind, w.predicate, cached, live, silent{}, m.clock)
+	m.jobs = controller.NewJobReconciler(w.kind, w.predicate, cached, live, owners{w}, m.clock)
+	m.sets = controller.NewJobReconciler(w.setKind, w.predicate, cached, live, owners{w}, m.clock)
 	m.jobs.PartialAdmission, m.sets.PartialAdmission = true, true
 	m.queues = controller.NewQueueReconciler(v1alpha1.DefaultQueueNamespace, cached, live, silent{}, m.clock)
 	m.open(namespaces, func(_, _ *object, _ bool) {})
