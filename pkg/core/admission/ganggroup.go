@@ -476,8 +476,12 @@ func (a *asker) limits() []*capacity.Limit {
 
 func (a *asker) has(u *unit) bool { return slices.Contains(a.members(), u) }
 
+// leafIs says whether a limit that one of the members has to keep is of the quota that this one draws on.
 func (a *asker) leafIs(lim *capacity.Limit) bool {
-	return slices.ContainsFunc(a.members(), func(u *unit) bool { return lim.Level() == u.group.Notes.leaf() })
+	return slices.ContainsFunc(a.members(), func(u *unit) bool {
+		n := &u.group.Notes
+		return lim.Level() == n.leaf() && slices.Contains(n.limits, lim)
+	})
 }
 
 // needs is what is asked for of a resource at a limit, and total what would be held of it then.
