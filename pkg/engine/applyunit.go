@@ -59,7 +59,8 @@ func (e *Engine) updateUnit(now time.Time, rec *unitRecord, u *unitObject) {
 		e.core.acquit(u.key())
 	}
 	if before.phase != admission.PhaseRunning && u.phase == admission.PhaseRunning && !rec.admittedAt.IsZero() {
-		e.opts.Metrics.Observe(metrics.AdmittedToRunningSeconds, u.ranAfter(rec.admittedAt, now).Seconds(), rec.queue)
+		queue, _ := e.gauges.labels(rec)
+		e.opts.Metrics.Observe(metrics.AdmittedToRunningSeconds, u.ranAfter(rec.admittedAt, now).Seconds(), queue)
 		rec.act().admittedAt = time.Time{}
 	}
 	e.feed(now, rec)

@@ -57,12 +57,16 @@ func newGauges(v *env, c *core, o *observer, queueExists func(name string) bool)
 	}
 }
 
-// queueLabel is the name of a queue that exists. Of an admitted unit it may be another one by now, and made up.
-func (g *gauges) queueLabel(name string) string {
-	if !g.queueExists(name) {
-		return ""
+// labels are the names of the queue and the quota of a unit, as far as they exist. Those of an admitted unit may be
+// others by now, and made up.
+func (g *gauges) labels(rec *unitRecord) (queue, quota string) {
+	if g.queueExists(rec.queue) {
+		queue = rec.queue
 	}
-	return name
+	if g.quotas.known(rec.quota) {
+		quota = rec.quota
+	}
+	return queue, quota
 }
 
 // mark says that something about a quota, and with it the counts, may have changed.

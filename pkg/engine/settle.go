@@ -85,6 +85,7 @@ func (e *Engine) settle(now time.Time, rec *unitRecord, outcome admission.Outcom
 	if !known {
 		e.pods.lookAgain(rec.object) // what was granted to them then was not published
 	}
+	queue, _ := e.gauges.labels(rec)
 	switch {
 	case w.kind == writeAdmit && outcome == admission.OutcomeConfirmed:
 		e.noteReserved(now, rec, w)
@@ -92,7 +93,7 @@ func (e *Engine) settle(now time.Time, rec *unitRecord, outcome admission.Outcom
 		rec.act().seq = 0
 	case w.kind == writeDequeue:
 		if outcome == admission.OutcomeConfirmed {
-			e.opts.Metrics.Observe(metrics.AdmissionChecksSeconds, max(w.decided.Sub(w.base.allocated), 0).Seconds(), rec.queue)
+			e.opts.Metrics.Observe(metrics.AdmissionChecksSeconds, max(w.decided.Sub(w.base.allocated), 0).Seconds(), queue)
 			e.noteAdmitted(now, rec, w)
 		}
 	case w.kind == writeResize:
@@ -103,9 +104,9 @@ func (e *Engine) settle(now time.Time, rec *unitRecord, outcome admission.Outcom
 			"held", w.held.String(), "outcome", result)
 	case outcome == admission.OutcomeConfirmed:
 		rec.act().seq = 0
-		e.opts.Metrics.Inc(metrics.EvictedUnitsTotal, e.gauges.queueLabel(rec.queue), string(w.reason))
+		e.opts.Metrics.Inc(metrics.EvictedUnitsTotal, queue, string(w.reason))
 		if w.deactivates != "" {
-			e.opts.Metrics.Inc(metrics.DeactivatedUnitsTotal, e.gauges.queueLabel(rec.queue), string(w.deactivates))
+			e.opts.Metrics.Inc(metrics.DeactivatedUnitsTotal, queue, string(w.deactivates))
 		}
 		e.log.Info("Took an admission back", "queueUnit", w.key, "queue", rec.queue, "quota", rec.quota, "reason", w.reason)
 	}
@@ -114,14 +115,15 @@ func (e *Engine) settle(now time.Time, rec *unitRecord, outcome admission.Outcom
 // noteReserved tells of a confirmed reservation, which is an admission unless checks are asked.
 func (e *Engine) noteReserved(now time.Time, rec *unitRecord, w *Write) {
 	e.startup.noteAdmission(now, w)
+	queue, quota := e.gauges.labels(rec)
 	if w.borrows {
-		e.opts.Metrics.Inc(metrics.LoansTotal, rec.queue, rec.quota)
+		e.opts.Metrics.Inc(metrics.LoansTotal, queue, quota)
 	}
 	if w.inPart {
-		e.opts.Metrics.Inc(metrics.PartialAdmissionsTotal, rec.queue, rec.quota)
+		e.opts.Metrics.Inc(metrics.PartialAdmissionsTotal, queue, quota)
 	}
 	if !w.phase().Releases() {
-		e.opts.Metrics.Inc(metrics.ReservationsTotal, rec.queue, rec.quota)
+		e.opts.Metrics.Inc(metrics.ReservationsTotal, queue, quota)
 		e.log.V(2).Info("Reserved quota; admission checks are asked", "queueUnit", w.key, "queue", rec.queue,
 			"quota", rec.quota, "attempt", w.attempt)
 		return
@@ -131,23 +133,25 @@ func (e *Engine) noteReserved(now time.Time, rec *unitRecord, w *Write) {
 
 // noteResized tells of a confirmed change of what a unit holds.
 func (e *Engine) noteResized(rec *unitRecord, w *Write) {
+	queue, quota := e.gauges.labels(rec)
 	if w.borrows {
-		e.opts.Metrics.Inc(metrics.LoansTotal, rec.queue, rec.quota)
+		e.opts.Metrics.Inc(metrics.LoansTotal, queue, quota)
 	}
 	switch before := w.base.held; {
 	case !before.Covers(w.held):
-		e.opts.Metrics.Inc(metrics.ResizesTotal, e.gauges.queueLabel(rec.queue), "Grown")
+		e.opts.Metrics.Inc(metrics.ResizesTotal, queue, "Grown")
 	case !w.held.Covers(before):
-		e.opts.Metrics.Inc(metrics.ResizesTotal, e.gauges.queueLabel(rec.queue), "Shrunk")
+		e.opts.Metrics.Inc(metrics.ResizesTotal, queue, "Shrunk")
 	}
 }
 
 // noteAdmitted tells of a confirmed admission.
 func (e *Engine) noteAdmitted(now time.Time, rec *unitRecord, w *Write) {
 	rec.act().admittedAt = now
-	e.opts.Metrics.Inc(metrics.AdmissionsTotal, rec.queue, rec.quota)
+	queue, quota := e.gauges.labels(rec)
+	e.opts.Metrics.Inc(metrics.AdmissionsTotal, queue, quota)
 	waited := max(w.decided.Sub(rec.object.CreationTimestamp.Time), 0)
-	e.opts.Metrics.Observe(metrics.AdmissionWaitSeconds, waited.Seconds(), rec.queue)
+	e.opts.Metrics.Observe(metrics.AdmissionWaitSeconds, waited.Seconds(), queue)
 	e.log.V(2).Info("Admitted", "queueUnit", w.key, "queue", rec.queue, "quota", rec.quota, "attempt", w.attempt)
 }
 
