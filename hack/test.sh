@@ -123,8 +123,7 @@ ESSENTIAL=(
   TestWakeUps                                   # what is free is given away
   TestBadInputIsParkedAndStopsNobody            # what one tenant writes stops no other
   TestSchedulerSaysWhatIsMissing                # an installation that lacks something says so
-  TestUpgrade                                   # what the release before left goes on
-  TestTheReleaseBeforeCanReadWhichJobsAreManaged # and its processes, until they are replaced
+  TestTheReleaseBeforeCanReadWhichJobsAreManaged # it goes on beside processes of the release before
 )
 
 # What scheduler and controller did there, for rights.
@@ -211,7 +210,6 @@ quick() {
   properties
   fuzz
   differential
-  race
   simulate
   binaries
   integration
