@@ -30,7 +30,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/admissioncheck"
 )
 
-// With its gate off a feature passes nothing over: what it would decide waits and is told, and goes once the gate is on.
+// With its gate off a feature passes nothing over: what it would decide waits and is told, and goes once the gate is
+// on.
 func TestFeaturesThatAreOff(t *testing.T) {
 	c := start(t, "features", controlplane.Options{})
 	t.Cleanup(func() {

@@ -550,8 +550,8 @@ func (m *model) podsOf(u *modelUnit, count func(Pod) bool) map[string]int64 {
 	return sum
 }
 
-// asksForMore picks the pods that a unit has to hold quota for: all of them, or none if it was admitted in part and they
-// are more than that.
+// asksForMore picks the pods that a unit has to hold quota for: all of them, or none if it was admitted in part and
+// they are more than that.
 func (m *model) asksForMore(u *modelUnit) func(Pod) bool {
 	n := int64(0)
 	for _, p := range m.pods[u.Key] {

@@ -54,9 +54,9 @@ func joinGang(s Step, annotations map[string]any) {
 	annotations[extension.AnnotationGangGroups] = `["` + group + `"]`
 }
 
-// gangsThere is Koordinator's Coscheduling: the first pods of a gang group get nodes once each gang has one that may go.
-// From then on all do (match policy once-satisfied), also those that come when others of the group have ended: the real
-// one forgets that with the last pod of the group that runs.
+// gangsThere is Koordinator's Coscheduling: the first pods of a gang group get nodes once each gang has one that may
+// go. From then on all do (match policy once-satisfied), also those that come when others of the group have ended: the
+// real one forgets that with the last pod of the group that runs.
 func (r *replica) gangsThere(pod *corev1.Pod) bool {
 	group := pod.Annotations[extension.AnnotationGangGroups]
 	if group == "" {
