@@ -158,7 +158,12 @@ func (r *roster) waitsForChecks(u *unit) string {
 			pending = append(pending, c.Name)
 		}
 	}
-	if len(pending) == 0 {
+	switch {
+	case len(pending) > 0:
+	case r.parties.isHeldBack(u):
+		return fmt.Sprintf("quota is reserved: %s; waits for the other jobs of its gang group to pass their admission checks",
+			u.held)
+	default:
 		return "passed its admission checks; that has yet to be written"
 	}
 	return fmt.Sprintf("quota is reserved: %s; waits for admission checks: %s", u.held, quoted(pending))
@@ -172,14 +177,34 @@ func (a *CheckAnswer) said(what string) string {
 	return text
 }
 
-// reservedExpiry is that of a reserved unit some of whose checks have not answered.
+// reservedExpiry is that of a reserved unit some of whose checks have not answered, or that waits for those of others
+// of its gang group, for as long as the slowest of its own may take.
 func (r *roster) reservedExpiry(u *unit) (x expiry) {
-	for _, c := range r.admissionChecks(u) {
+	checks := r.admissionChecks(u)
+	if r.parties.isHeldBack(u) {
+		x.timeout, x.reason, x.ofGroup = slowest(checks), ReasonCheckTimeout, true
+		if x.at = u.spec.Admitted.Add(x.timeout); x.timeout <= 0 {
+			return expiry{}
+		}
+		return x
+	}
+	for _, c := range checks {
 		if a, _ := u.spec.Checks.to(c.Name); a.State != CheckReady && c.Timeout > 0 {
-			x = sooner(x, expiry{u.spec.Admitted.Add(c.Timeout), ReasonCheckTimeout, c.Timeout})
+			x = sooner(x, expiry{at: u.spec.Admitted.Add(c.Timeout), reason: ReasonCheckTimeout, timeout: c.Timeout})
 		}
 	}
 	return x
+}
+
+// slowest is the longest that one of the checks may take; zero if one of them may take for ever.
+func slowest(checks []AdmissionCheck) (longest time.Duration) {
+	for _, c := range checks {
+		if c.Timeout <= 0 {
+			return 0
+		}
+		longest = max(longest, c.Timeout)
+	}
+	return longest
 }
 
 // withdrawal is what follows for a unit that was let go from an answer that was taken back since: it was Ready, and is
@@ -220,12 +245,22 @@ func (r *roster) rulingNow(u *unit) (v ruling) {
 	}
 }
 
+// cleared says whether a unit was let go, or may be as far as its own checks say.
+func (r *roster) cleared(u *unit) bool {
+	if u.spec.GangGroup == "" || !u.holding || u.stage == stageAdmitting || u.stage == stageEvicting {
+		return false
+	}
+	return u.spec.Phase.Releases() || u.spec.Phase == PhaseReserved && r.rulingOn(u).passes
+}
+
 // placeChecked has a reserved unit let go once it has passed its checks, and says why a unit has to lose what it holds
 // over them; or when to try again.
 func (r *roster) placeChecked(now time.Time, u *unit) (reason Reason, again time.Time) {
 	v := r.rulingNow(u)
 	switch {
 	case !v.passes:
+	case !r.parties.mayGo(u):
+		r.parties.holdBack(u)
 	case now.Before(u.refusal.until):
 		again = u.refusal.until
 	default:

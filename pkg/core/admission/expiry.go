@@ -58,6 +58,8 @@ type expiry struct {
 	at      time.Time
 	reason  Reason
 	timeout time.Duration
+	// ofGroup: it is others of its gang group that took too long.
+	ofGroup bool
 }
 
 // expiryOf is zero for a unit that never loses it, and for one of which nobody knows when it was admitted.
@@ -88,7 +90,7 @@ func (r *roster) heartbeatExpiry(now time.Time, u *unit) (x expiry) {
 	if beat := u.spec.Heartbeat; !beat.After(now.Add(timeout)) {
 		last = later(last, beat)
 	}
-	return expiry{last.Add(timeout), ReasonNoHeartbeat, timeout}
+	return expiry{at: last.Add(timeout), reason: ReasonNoHeartbeat, timeout: timeout}
 }
 
 // unusedExpiry is that of a unit of a managed job, none of whose pods is on a node.
@@ -131,7 +133,7 @@ func (r *roster) executionExpiry(u *unit) (x expiry) {
 	if most <= 0 || !u.spec.Phase.Releases() {
 		return x
 	}
-	return expiry{u.spec.Admitted.Add(most - u.spec.Executed), ReasonMaximumExecutionTime, most}
+	return expiry{at: u.spec.Admitted.Add(most - u.spec.Executed), reason: ReasonMaximumExecutionTime, timeout: most}
 }
 
 // executionTime is for how long a unit may run in all; zero means for ever.
@@ -180,6 +182,9 @@ func (x *expiry) message() string {
 	case ReasonRecoveryTimeout:
 		return fmt.Sprintf("pods of the job stopped being ready, and not all were ready again within %s", x.timeout)
 	case ReasonCheckTimeout:
+		if x.ofGroup {
+			return fmt.Sprintf("the other jobs of its gang group did not pass their admission checks within %s", x.timeout)
+		}
 		return fmt.Sprintf("an admission check did not answer within %s", x.timeout)
 	case ReasonMaximumExecutionTime:
 		return fmt.Sprintf("the job has run for %s, which is as long as it may in all its runs together", x.timeout)

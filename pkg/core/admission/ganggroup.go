@@ -17,6 +17,8 @@ limitations under the License.
 package admission
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
@@ -35,9 +37,11 @@ import (
 //     stops it. It neither borrows nor keeps others from borrowing.
 //   - What is admitted stays admitted. A unit of a party whose other gangs hold quota is decided alone: its write
 //     failed, or it has lost its admission.
+//   - A reserved unit that has passed its admission checks is let go once a unit of each other gang was let go or has
+//     passed its own. Until then it keeps its quota, for as long as a check may take.
 //   - A member is admitted whole, whatever sizes it may have: UpsertUnit takes it as of one size.
 //   - Members that have all been admitted before wait for no gang of which there is no unit any more: it is over, and
-//     they are to end as well.
+//     they are to end as well. That holds for being let go, too.
 
 // partyKey names the party of a unit and the gangs of its own; zero for a unit in none.
 type partyKey struct{ party, gangs string }
@@ -52,32 +56,36 @@ func (in *Unit) partyKey() partyKey {
 // parties are those of all units that are not over.
 type parties struct {
 	records map[string]*partyRecord
-	// seen are the units of parties that are not over, as they were counted.
-	seen map[*unit]partyKey
+	// seen are the units of parties that are not over, and cleared those of them that were let go, or may be as far as
+	// their own checks say, as they were counted.
+	seen, cleared map[*unit]partyKey
 }
 
 func newParties() parties {
-	return parties{records: map[string]*partyRecord{}, seen: map[*unit]partyKey{}}
+	return parties{records: map[string]*partyRecord{}, seen: map[*unit]partyKey{}, cleared: map[*unit]partyKey{}}
 }
 
 type partyRecord struct {
-	// present counts the units that are not over, and holding those that hold quota, by gang. waiting are those in line,
-	// by gang, the first made first.
-	present, holding map[string]int
-	waiting          map[string]*queue.Tree[*unit]
+	// present counts the units that are not over, holding those that hold quota, and cleared those of them that were let
+	// go or have passed their checks, by gang. waiting are those in line, by gang, the first made first.
+	present, holding, cleared map[string]int
+	waiting                   map[string]*queue.Tree[*unit]
+	// heldBack are reserved units that have passed their checks and wait for other gangs to pass theirs.
+	heldBack map[*unit]struct{}
 }
 
 func (ps *parties) record(party string) *partyRecord {
 	if ps.records[party] == nil {
 		ps.records[party] = &partyRecord{
-			present: map[string]int{}, holding: map[string]int{}, waiting: map[string]*queue.Tree[*unit]{},
+			present: map[string]int{}, holding: map[string]int{}, cleared: map[string]int{},
+			waiting: map[string]*queue.Tree[*unit]{}, heldBack: map[*unit]struct{}{},
 		}
 	}
 	return ps.records[party]
 }
 
 func (ps *parties) prune(party string) {
-	if r := ps.records[party]; len(r.present) == 0 && len(r.holding) == 0 && len(r.waiting) == 0 {
+	if r := ps.records[party]; len(r.present)+len(r.holding)+len(r.cleared)+len(r.waiting)+len(r.heldBack) == 0 {
 		delete(ps.records, party)
 	}
 }
@@ -97,6 +105,68 @@ func (ps *parties) see(u *unit) (news bool) {
 		delete(ps.seen, u)
 	}
 	return true
+}
+
+// clear notes whether a unit was let go, or may be as far as its own checks say, and whether that is news.
+func (ps *parties) clear(u *unit, cleared bool) (news bool) {
+	before, now := ps.cleared[u], partyKey{}
+	if cleared {
+		now = u.spec.partyKey()
+	}
+	if before == now {
+		return false
+	}
+	of := func(r *partyRecord) map[string]int { return r.cleared }
+	ps.count(before, -1, of)
+	ps.count(now, 1, of)
+	if ps.cleared[u] = now; now == (partyKey{}) {
+		delete(ps.cleared, u)
+	}
+	return true
+}
+
+// mayGo says whether no gang keeps a unit back that has passed its own checks.
+func (ps *parties) mayGo(u *unit) bool {
+	r := ps.records[u.spec.partyKey().party]
+	if r == nil {
+		return true
+	}
+	own := gangsOf(u.spec.Gangs)
+	for _, gang := range gangsOf(u.spec.GangGroup) {
+		over := r.present[gang] == 0 && u.spec.Attempts > 1
+		if r.cleared[gang] == 0 && !over && !slices.Contains(own, gang) {
+			return false
+		}
+	}
+	return true
+}
+
+// holdBack and letUp take units that begin and end to wait for other gangs to pass their checks.
+func (ps *parties) holdBack(u *unit) { ps.record(u.spec.partyKey().party).heldBack[u] = struct{}{} }
+
+func (ps *parties) letUp(u *unit) {
+	party := u.spec.partyKey().party
+	if r := ps.records[party]; party != "" && r != nil {
+		delete(r.heldBack, u)
+		ps.prune(party)
+	}
+}
+
+// keptBack are the units of a party that wait for others of it to pass their checks, by their keys.
+func (ps *parties) keptBack(party string) []*unit {
+	if r := ps.records[party]; r != nil {
+		return inOrder(maps.Clone(r.heldBack))
+	}
+	return nil
+}
+
+func (ps *parties) isHeldBack(u *unit) bool {
+	r := ps.records[u.spec.partyKey().party]
+	if r == nil {
+		return false
+	}
+	_, is := r.heldBack[u]
+	return is
 }
 
 // hold counts a unit that begins or ends to hold quota.

@@ -177,7 +177,20 @@ func (r *roster) grant(u *unit) {
 
 // place puts a unit where its stage and the checks say. It is called within change.
 func (r *roster) place(now time.Time, u *unit) {
-	r.changed = r.parties.see(u) || r.changed
+	news := r.parties.see(u)
+	r.changed = news || r.changed
+	r.placeAlone(now, u)
+	if r.parties.clear(u, r.cleared(u)) || news {
+		for _, o := range r.parties.keptBack(u.spec.partyKey().party) {
+			if o != u {
+				r.change(o, func() { r.placeAlone(now, o) })
+			}
+		}
+	}
+}
+
+// placeAlone leaves those of its gang group where they are.
+func (r *roster) placeAlone(now time.Time, u *unit) {
 	switch u.stage {
 	case stageWaiting:
 		r.placeWaiting(now, u)
@@ -312,6 +325,7 @@ func (r *roster) unplace(u *unit) {
 	delete(r.evictions, u)
 	delete(r.resizes, u)
 	delete(r.dequeues, u)
+	r.parties.letUp(u)
 }
 
 func (r *roster) retryAt(u *unit, at time.Time) {

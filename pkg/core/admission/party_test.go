@@ -1,0 +1,174 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/testing/effort"
+)
+
+// checkedParty is a gang group of three gangs whose units have to pass checks. There is room for all of them.
+type checkedParty struct {
+	*checkedWorld
+	made int
+}
+
+var partyGangs = []string{"x", "y", "z"}
+
+func newCheckedParty() *checkedParty {
+	w := &checkedParty{checkedWorld: &checkedWorld{
+		s: New(Config{RefusedBackoff: time.Second}), now: epoch, objects: map[string]*checkedUnit{},
+		queue: Queue{
+			Name: "q", Policy: "FIFO", MaxPending: -1, MaxAdmitted: -1, AdmissionChecks: []AdmissionCheck{{Name: "a"}, {Name: "b"}},
+		},
+	}}
+	w.s.SetQuota(w.now, Quota{Name: "root", Limit: resources.FromMap(map[string]int64{"cpu": 100})})
+	w.s.UpsertQueue(w.now, w.queue)
+	for _, gang := range partyGangs {
+		w.create(gang)
+	}
+	return w
+}
+
+// create makes a unit for a gang, one after the other.
+func (w *checkedParty) create(gang string) {
+	w.made++
+	u := &checkedUnit{Unit: Unit{
+		Key: fmt.Sprintf("ns/%s%d", gang, w.made), UID: fmt.Sprint(w.made), Queue: "q", Quota: "root", Active: true,
+		Created: epoch.Add(time.Duration(w.made) * time.Second), Pods: 1, GangGroup: "x,y,z", Gangs: gang,
+		Request: resources.FromMap(map[string]int64{"cpu": 1}),
+	}}
+	w.objects[u.Key] = u
+	w.show(u)
+}
+
+func (w *checkedParty) ofGang(gang string) (found []*checkedUnit) {
+	for _, u := range w.objects {
+		if u.Gangs == gang {
+			found = append(found, u)
+		}
+	}
+	return found
+}
+
+// mayGo: it has passed its checks, and one of each other gang has, or there is none any more and it has run before.
+func (w *checkedParty) mayGo(u *checkedUnit) bool {
+	cleared := func(u *checkedUnit) bool {
+		return u.Phase == PhaseDequeued || u.Phase == PhaseReserved && w.verdict(u) == "goes"
+	}
+	for _, gang := range partyGangs {
+		there := w.ofGang(gang)
+		over := len(there) == 0 && u.Attempts > 1
+		if gang != u.Gangs && !over && !slices.ContainsFunc(there, cleared) {
+			return false
+		}
+	}
+	return cleared(u)
+}
+
+func (w *checkedParty) step(t *rapid.T) {
+	key := rapid.SampledFrom(slices.Sorted(maps.Keys(w.objects))).Draw(t, "unit")
+	u := w.objects[key]
+	switch rapid.IntRange(0, 11).Draw(t, "event") {
+	case 0, 1, 2, 3, 4, 5, 6:
+		if u.Phase == PhaseReserved {
+			u.answers[rapid.SampledFrom([]string{"a", "b"}).Draw(t, "check")] = rapid.SampledFrom([]CheckState{
+				CheckReady, CheckReady, CheckReady, CheckReady, CheckPending, CheckRetry,
+			}).Draw(t, "answer")
+			w.show(u)
+		}
+	case 7:
+		w.now = w.now.Add(time.Duration(rapid.IntRange(1, 600).Draw(t, "seconds")) * time.Second)
+	case 8: // it loses its admission and comes again
+		if u.Phase == PhaseDequeued {
+			u.Phase, u.Held, u.HeldPods, u.Recorded = PhaseEnqueued, resources.List{}, 0, false
+			w.show(u)
+		}
+	case 9:
+		if len(w.objects) > 1 {
+			delete(w.objects, key)
+			w.s.DeleteUnit(w.now, key)
+		}
+	case 10, 11:
+		w.create(rapid.SampledFrom(partyGangs).Draw(t, "gang"))
+	}
+}
+
+// TestUnitsOfAGangGroupPassTheirChecksTogether: none is let go before one of each other gang may go, and none waits
+// that may.
+func TestUnitsOfAGangGroupPassTheirChecksTogether(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w := newCheckedParty()
+		for range rapid.IntRange(1, effort.Steps(80)).Draw(t, "steps") {
+			w.step(t)
+			for {
+				plan := w.s.Decide(w.now)
+				if len(plan.Admit)+len(plan.Evict)+len(plan.Dequeue) == 0 {
+					break
+				}
+				for i := range plan.Dequeue {
+					u := w.objects[plan.Dequeue[i].Unit.Key]
+					require.True(t, w.mayGo(u), "%s goes", u.Key)
+				}
+				w.confirm(&plan)
+			}
+			for _, u := range w.objects {
+				require.False(t, u.Phase == PhaseReserved && w.mayGo(u), "%s waits", u.Key)
+			}
+			require.Empty(t, w.s.VerifyPlaces())
+		}
+	})
+}
+
+// confirm makes all writes of a decision.
+func (w *checkedParty) confirm(plan *Plan) {
+	for i := range plan.Dequeue {
+		u := w.objects[plan.Dequeue[i].Unit.Key]
+		u.Phase, u.Admitted = PhaseDequeued, w.now
+		w.settleConfirmed(u, u.Attempts)
+	}
+	for i := range plan.Evict {
+		d := &plan.Evict[i]
+		u := w.objects[d.Unit.Key]
+		u.Phase, u.RequeueAt, u.Requeues = PhaseTimeoutBackoff, d.RequeueAt, d.Requeues
+		u.Held, u.HeldPods, u.Recorded, u.answers = resources.List{}, 0, false, nil
+		w.settleConfirmed(u, u.Attempts)
+	}
+	for i := range plan.Admit {
+		d := &plan.Admit[i]
+		u := w.objects[d.Unit.Key]
+		u.Phase, u.Attempts, u.Admitted = PhaseReserved, d.Attempt, w.now
+		u.Held, u.HeldPods, u.Recorded = d.Request, u.Pods, true
+		u.answers = map[string]CheckState{"a": CheckPending, "b": CheckPending}
+		w.settleConfirmed(u, u.Attempts)
+	}
+}
+
+func (w *checkedParty) settleConfirmed(u *checkedUnit, attempt int64) {
+	w.s.Settle(w.now, u.Key, attempt, OutcomeConfirmed)
+	w.show(u)
+}
