@@ -42,7 +42,8 @@ func newCheckedParty() *checkedParty {
 	w := &checkedParty{checkedWorld: &checkedWorld{
 		s: New(Config{RefusedBackoff: time.Second}), now: epoch, objects: map[string]*checkedUnit{},
 		queue: Queue{
-			Name: "q", Policy: "FIFO", MaxPending: -1, MaxAdmitted: -1, AdmissionChecks: []AdmissionCheck{{Name: "a"}, {Name: "b"}},
+			Name: "q", Policy: "FIFO", MaxPending: -1, MaxAdmitted: -1,
+			AdmissionChecks: []AdmissionCheck{{Name: "a"}, {Name: "b"}},
 		},
 	}}
 	w.s.SetQuota(w.now, Quota{Name: "root", Limit: resources.FromMap(map[string]int64{"cpu": 100})})
