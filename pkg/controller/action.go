@@ -17,6 +17,7 @@ limitations under the License.
 package controller
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +29,8 @@ import (
 // Event to record on the job once an action is done.
 type Event struct {
 	Type, Reason, Action, Note string
+	// Of is what the event tells of, where that is less than the job: the same is told again of another.
+	Of string
 }
 
 // Action is one step of a plan. Steps are done in order; the first that fails ends the plan.
@@ -95,6 +98,15 @@ func (Tell) action()            {}
 
 func normal(reason, action, note string) *Event {
 	return &Event{Type: corev1.EventTypeNormal, Reason: reason, Action: action, Note: note}
+}
+
+// cannotResume tells, once for each admission, that a job cannot be let go: events are kept for an hour or so.
+func cannotResume(u *v1alpha1.QueueUnit, err error) *Event {
+	e := warning("CannotResume", "Resume", short(err.Error()))
+	if u != nil {
+		e.Of = fmt.Sprintf("%s/%d", u.UID, u.Status.Attempts)
+	}
+	return e
 }
 
 func warning(reason, action, note string) *Event {

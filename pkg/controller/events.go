@@ -72,7 +72,7 @@ func (t *told) once(job metav1.Object, e *Event) *Event {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key, s, _ := t.of(job)
-	text := e.Reason + ": " + e.Note
+	text := e.Of + " " + e.Reason + ": " + e.Note
 	if s.text == text {
 		return nil
 	}

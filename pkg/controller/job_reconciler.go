@@ -305,7 +305,7 @@ func (r *JobReconciler) patchJob(ctx context.Context, o *Observation, a PatchJob
 	}
 	if o.Kind.SuspensionSeen(a.Before) {
 		// Nothing is to come after which the API server would take it.
-		record(r.Recorder, o.Job, r.told.once(o.Job, warning("CannotResume", "Resume", short(err.Error()))))
+		record(r.Recorder, o.Job, r.told.once(o.Job, cannotResume(o.Unit, err)))
 	}
 	return fmt.Errorf("the pod templates cannot be changed yet: %w", err)
 }

@@ -147,6 +147,13 @@ func TestAnUpdateThatTheTemplateContradicts(t *testing.T) {
 	actions := Plan(s.Observation)
 	require.Equal(t, "tell [CannotResume]", describe(actions))
 	require.Contains(t, actions[0].(Tell).Event.Note, `nodeSelector "zone"`)
+
+	// Events are kept for an hour: each admission is told of, once.
+	told := newTold(s.Now.Time)
+	require.NotNil(t, told.once(s.Job, actions[0].(Tell).Event))
+	require.Nil(t, told.once(s.Job, Plan(s.Observation)[0].(Tell).Event))
+	s.unit(func(u *v1alpha1.QueueUnit) { u.Status.Attempts++ })
+	require.NotNil(t, told.once(s.Job, Plan(s.Observation)[0].(Tell).Event))
 }
 
 // With the feature gate off a job whose pods would lack what its checks ask for does not run; others do, and what was

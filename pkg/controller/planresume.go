@@ -48,7 +48,7 @@ func (p *planner) resume() []Action {
 	jobs.UnmarkSuspended(after)
 	stampResumed(after, p.Unit)
 	if err := p.release(after); err != nil {
-		return []Action{Tell{Event: warning("CannotResume", "Resume", short(err.Error()))}}
+		return []Action{Tell{Event: cannotResume(p.Unit, err)}}
 	}
 	event := normal("Admitted", "Resume", p.resumes())
 	if p.Kind.TemplatesFixed(p.Job) {
@@ -77,7 +77,7 @@ func (p *planner) release(job *unstructured.Unstructured) error {
 func (p *planner) resumeFilled(after *unstructured.Unstructured, elsewhere bool, event *Event) []Action {
 	plain := after.DeepCopy()
 	if err := p.fill(after); err != nil {
-		return []Action{Tell{Event: warning("CannotResume", "Resume", short(err.Error()))}}
+		return []Action{Tell{Event: cannotResume(p.Unit, err)}}
 	}
 	if elsewhere || len(checkUpdates(p.Unit)) > 0 {
 		plain = nil // templates become mutable once the suspension has been noted

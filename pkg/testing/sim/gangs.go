@@ -59,19 +59,13 @@ func joinGang(s Step, annotations map[string]any) {
 // real one forgets that with the last pod of the group that runs.
 func (r *replica) gangsThere(pod *corev1.Pod) bool {
 	group := pod.Annotations[extension.AnnotationGangGroups]
-	if group == "" {
+	if group == "" || r.world.placed[group] {
 		return true
 	}
 	there := map[string]bool{}
 	for _, o := range r.world.api.objects[pods] {
 		other := podOf(o)
-		if other.Namespace != pod.Namespace || other.Annotations[extension.AnnotationGangGroups] != group {
-			continue
-		}
-		if other.Spec.NodeName != "" {
-			return true
-		}
-		if other.DeletionTimestamp == nil && r.passes(other) {
+		if other.Annotations[extension.AnnotationGangGroups] == group && other.DeletionTimestamp == nil && r.passes(other) {
 			there[other.Annotations[extension.AnnotationGangName]] = true
 		}
 	}

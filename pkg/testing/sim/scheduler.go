@@ -24,6 +24,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/koordinator-sh/koordinator/apis/extension"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -481,6 +482,7 @@ func (r *replica) bind(pod *corev1.Pod, node string) {
 		w.api.edit(writer{roleScheduler, r.name, d}, pods, key, false, func(u *unstructured.Unstructured) {
 			mapAt(u.Object, "spec")["nodeName"] = node
 		})
+		w.placed[pod.Annotations[extension.AnnotationGangGroups]] = true
 		r.later(0, func() { delete(r.reserved, pod.UID); delete(r.queue, pod.UID) })
 	})
 }

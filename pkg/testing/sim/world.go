@@ -115,6 +115,7 @@ type world struct {
 	// runtime is enableRuntimeQuota as schedulers that start have it.
 	runtime   bool
 	leaseSlow map[string]time.Time
+	placed    map[string]bool      // gang groups of which a pod was given a node
 	noRenew   map[string]time.Time // renewals of the lease fail, and nothing else does
 	errors    map[string][]fault
 	bombs     map[string]string
@@ -152,7 +153,7 @@ func newWorld(p Plan, o Options) *world {
 		plan: p, actions: actions, loop: &loop{now: start}, variants: o.variants, options: o,
 		schedulers: map[string]*replica{}, managers: map[string]*manager{}, skews: map[string]time.Duration{},
 		runtime: p.Runtime, slowUntil: map[string]time.Time{},
-		leaseSlow: map[string]time.Time{}, noRenew: map[string]time.Time{}, errors: map[string][]fault{},
+		placed: map[string]bool{}, leaseSlow: map[string]time.Time{}, noRenew: map[string]time.Time{}, errors: map[string][]fault{},
 		original: map[string]Step{}, bombs: map[string]string{}, dice: newDice(p.Seed, "world"),
 		report: &Report{Faults: map[string]int{}, WritesBy: map[string]int{}}, sum: h, hash: h,
 	}
