@@ -152,8 +152,8 @@ func newWorld(p Plan, o Options) *world {
 	w := &world{
 		plan: p, actions: actions, loop: &loop{now: start}, variants: o.variants, options: o,
 		schedulers: map[string]*replica{}, managers: map[string]*manager{}, skews: map[string]time.Duration{},
-		runtime: p.Runtime, slowUntil: map[string]time.Time{},
-		placed: map[string]bool{}, leaseSlow: map[string]time.Time{}, noRenew: map[string]time.Time{}, errors: map[string][]fault{},
+		runtime: p.Runtime, slowUntil: map[string]time.Time{}, leaseSlow: map[string]time.Time{},
+		placed: map[string]bool{}, noRenew: map[string]time.Time{}, errors: map[string][]fault{},
 		original: map[string]Step{}, bombs: map[string]string{}, dice: newDice(p.Seed, "world"),
 		report: &Report{Faults: map[string]int{}, WritesBy: map[string]int{}}, sum: h, hash: h,
 	}
