@@ -99,15 +99,14 @@ func (ps *parties) see(u *unit) (news bool) {
 	if before == now {
 		return false
 	}
-	ps.count(before, -1, func(r *partyRecord) map[string]int { return r.present })
-	ps.count(now, 1, func(r *partyRecord) map[string]int { return r.present })
 	if ps.seen[u] = now; now == (partyKey{}) {
 		delete(ps.seen, u)
 	}
-	return true
+	return ps.recount(before, now, func(r *partyRecord) map[string]int { return r.present })
 }
 
-// clear notes whether a unit was let go, or may be as far as its own checks say, and whether that is news.
+// clear notes whether a unit was let go, or may be as far as its own checks say. That is news if no other of its gang
+// is like that.
 func (ps *parties) clear(u *unit, cleared bool) (news bool) {
 	before, now := ps.cleared[u], partyKey{}
 	if cleared {
@@ -116,13 +115,10 @@ func (ps *parties) clear(u *unit, cleared bool) (news bool) {
 	if before == now {
 		return false
 	}
-	of := func(r *partyRecord) map[string]int { return r.cleared }
-	ps.count(before, -1, of)
-	ps.count(now, 1, of)
 	if ps.cleared[u] = now; now == (partyKey{}) {
 		delete(ps.cleared, u)
 	}
-	return true
+	return ps.recount(before, now, func(r *partyRecord) map[string]int { return r.cleared })
 }
 
 // mayGo says whether no gang keeps a unit back that has passed its own checks.
@@ -141,10 +137,10 @@ func (ps *parties) mayGo(u *unit) bool {
 	return true
 }
 
-// holdBack and letUp take units that begin and end to wait for other gangs to pass their checks.
+// holdBack and unhold take units that begin and end to wait for other gangs to pass their checks.
 func (ps *parties) holdBack(u *unit) { ps.record(u.spec.partyKey().party).heldBack[u] = struct{}{} }
 
-func (ps *parties) letUp(u *unit) {
+func (ps *parties) unhold(u *unit) {
 	party := u.spec.partyKey().party
 	if r := ps.records[party]; party != "" && r != nil {
 		delete(r.heldBack, u)
@@ -152,8 +148,8 @@ func (ps *parties) letUp(u *unit) {
 	}
 }
 
-// keptBack are the units of a party that wait for others of it to pass their checks, by their keys.
-func (ps *parties) keptBack(party string) []*unit {
+// heldBackOf are the units of a party that wait for others of it to pass their checks, by their keys.
+func (ps *parties) heldBackOf(party string) []*unit {
 	if r := ps.records[party]; r != nil {
 		return inOrder(maps.Clone(r.heldBack))
 	}
@@ -174,17 +170,27 @@ func (ps *parties) hold(k partyKey, by int) {
 	ps.count(k, by, func(r *partyRecord) map[string]int { return r.holding })
 }
 
-func (ps *parties) count(k partyKey, by int, in func(*partyRecord) map[string]int) {
+// count says whether a gang has its first now, or none any more.
+func (ps *parties) count(k partyKey, by int, in func(*partyRecord) map[string]int) (news bool) {
 	if k.party == "" {
-		return
+		return false
 	}
 	counts := in(ps.record(k.party))
 	for _, gang := range gangsOf(k.gangs) {
+		before := counts[gang]
 		if counts[gang] += by; counts[gang] == 0 {
 			delete(counts, gang)
 		}
+		news = news || (before == 0) != (counts[gang] == 0)
 	}
 	ps.prune(k.party)
+	return news
+}
+
+// recount counts a unit by another key than before.
+func (ps *parties) recount(before, now partyKey, in func(*partyRecord) map[string]int) (news bool) {
+	gone, come := ps.count(before, -1, in), ps.count(now, 1, in)
+	return gone || come
 }
 
 // join and part take units that come into line, and that leave it.

@@ -181,7 +181,7 @@ func (r *roster) place(now time.Time, u *unit) {
 	r.changed = news || r.changed
 	r.placeAlone(now, u)
 	if r.parties.clear(u, r.cleared(u)) || news {
-		for _, o := range r.parties.keptBack(u.spec.partyKey().party) {
+		for _, o := range r.parties.heldBackOf(u.spec.partyKey().party) {
 			if o != u {
 				r.change(o, func() { r.placeAlone(now, o) })
 			}
@@ -325,7 +325,7 @@ func (r *roster) unplace(u *unit) {
 	delete(r.evictions, u)
 	delete(r.resizes, u)
 	delete(r.dequeues, u)
-	r.parties.letUp(u)
+	r.parties.unhold(u)
 }
 
 func (r *roster) retryAt(u *unit, at time.Time) {
