@@ -26,6 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/admissioncheck"
 )
 
 // Jobs whose gangs name each other are admitted together or not at all, each in its own quota, and their pods are bound
@@ -74,6 +75,36 @@ func TestGangGroupIsAdmittedAsOne(t *testing.T) {
 		j.Spec.Template.Annotations["gang.scheduling.koordinator.sh/groups"] = `["` + ns + `/stray","elsewhere/other"]`
 	}))
 	require.Contains(t, c.waitReason(t, ns, "stray", "InvalidRequest"), "another namespace")
+}
+
+// Jobs of a gang group are let go together: one that has passed its admission check waits for the other to pass its
+// own.
+func TestGangGroupPassesItsChecksTogether(t *testing.T) {
+	c := sharedCluster(t)
+	ns := c.namespace(t, "groups-checked")
+	k := c.checker(t, "e2e-groups")
+	c.quota(t, ns, "groups-checked", 4, 4)
+	c.patchQueue(t, "groups-checked", `{"spec":{"admissionChecks":[{"name":"e2e-groups"}]}}`)
+	grouped := func(j *batchv1.Job) {
+		j.Spec.Template.Annotations["gang.scheduling.koordinator.sh/groups"] = `["` + ns + `/early","` + ns + `/late"]`
+	}
+	for _, name := range []string{"early", "late"} {
+		c.create(t, newJob(ns, name, suspended, ofQuota("groups-checked"), pods(2), gang(name, 2), grouped,
+			runs(2*time.Second)))
+	}
+	c.waitPhase(t, ns, "early", schedulingv1alpha1.PhaseReserved)
+	c.waitPhase(t, ns, "late", schedulingv1alpha1.PhaseReserved)
+	k.say("e2e-groups", "early", admissioncheck.Answer{State: admissioncheck.Ready})
+	require.Eventually(t, func() bool {
+		return c.unit(t, ns, "early").Status.AdmissionChecks[0].State == admissioncheck.Ready
+	}, soon, pace)
+	stays(t, 2*time.Second, "it waits for the other", func() bool {
+		reserved := c.unit(t, ns, "early").Status.Phase == schedulingv1alpha1.PhaseReserved
+		return reserved && len(c.podsOf(t, ns, "early")) == 0
+	})
+	k.say("e2e-groups", "late", admissioncheck.Answer{State: admissioncheck.Ready})
+	c.waitPhase(t, ns, "early", schedulingv1alpha1.PhaseSucceed)
+	c.waitPhase(t, ns, "late", schedulingv1alpha1.PhaseSucceed)
 }
 
 func scheduledAt(t *testing.T, pod *corev1.Pod) time.Time {
