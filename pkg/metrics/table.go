@@ -106,8 +106,8 @@ var definitions = []definition{
 		"than the job asks for.", nil},
 	{ResizesTotal, counter, []string{"queue", "direction"}, "Changes of what admitted units hold: Grown where their " +
 		"jobs got more while they ran, Shrunk where quota was given back.", nil},
-	{EvictedUnitsTotal, counter, []string{"queue", "reason"}, "Units that lost their reservation or admission. A " +
-		"queue that does not exist has an empty name here, in the one below, and in resizes.", nil},
+	{EvictedUnitsTotal, counter, []string{"queue", "reason"}, "Units that lost their reservation or admission. " +
+		"Here and in whatever else counts writes, a queue or quota that does not exist any more has an empty name.", nil},
 	{DeactivatedUnitsTotal, counter, []string{"queue", "reason"}, "The part of them that is not to be tried again " +
 		"before somebody makes it active.", nil},
 	{AttemptsTotal, counter, []string{"result", "reason"},
