@@ -89,7 +89,7 @@ SEEDS ?= 500
 
 .PHONY: sim
 sim: ## Run SEEDS plans of the simulator, and its corpus with every write made to fail; prints one line of JSON
-	@$(GO) run ./test/sim -seeds $(SEEDS) -crashes $(ARGS)
+	@$(GO) run ./test/cmd/sim -seeds $(SEEDS) -crashes $(ARGS)
 
 .PHONY: test-integration
 test-integration: ## Run the tests against a real API server and etcd
@@ -107,7 +107,7 @@ test-operators: ## Run jobs of other kinds with real operators, or a stand-in, t
 bench: ## Run the benchmarks of core, engine and quota; ARGS go to go test
 	@hack/bench.sh $(ARGS)
 
-# A workload of test/perf or a file of that form, or something else to measure (an unknown SCENARIO names those there
+# A workload of test/cmd/perf or a file of that form, or something else to measure (an unknown SCENARIO names those there
 # are), and where the figures go; other flags go into ARGS (-h shows them).
 WORKLOAD ?= baseline
 SCENARIO ?=
@@ -116,7 +116,7 @@ OUT ?=
 .PHONY: perf
 perf: launcher ## Admit WORKLOAD through a real API server, or run a SCENARIO, and measure it: table, and JSON in OUT
 	@$(BIN)/jobqueue-playground build
-	@$(GO) build -buildvcs=false -o $(BIN)/jobqueue-perf ./test/perf
+	@$(GO) build -buildvcs=false -o $(BIN)/jobqueue-perf ./test/cmd/perf
 	@exec $(BIN)/jobqueue-perf $(or $(SCENARIO),--workload=$(WORKLOAD)) $(if $(OUT),--out=$(OUT)) $(ARGS)
 
 # How long it goes on, and the seed of what happens; other flags go into ARGS (-h shows them).
@@ -126,13 +126,13 @@ SEED ?= 1
 .PHONY: chaos
 chaos: launcher ## Kill and pause real processes for DURATION in the order of SEED, then check that nothing was lost or passed
 	@$(BIN)/jobqueue-playground build
-	@$(GO) build -buildvcs=false -o $(BIN)/jobqueue-chaos ./test/chaos
+	@$(GO) build -buildvcs=false -o $(BIN)/jobqueue-chaos ./test/cmd/chaos
 	@exec $(BIN)/jobqueue-chaos --duration=$(DURATION) --seed=$(SEED) $(ARGS)
 
 .PHONY: hostile
 hostile: launcher ## Have a tenant make the worst objects for DURATION, twice, and measure what others notice; last line is JSON
 	@$(BIN)/jobqueue-playground build
-	@$(GO) build -buildvcs=false -o $(BIN)/jobqueue-hostile ./test/hostile
+	@$(GO) build -buildvcs=false -o $(BIN)/jobqueue-hostile ./test/cmd/hostile
 	@exec $(BIN)/jobqueue-hostile --duration=$(DURATION) --seed=$(SEED) $(ARGS)
 
 ##@ Check

@@ -50,7 +50,7 @@ differential() {
     -run '^TestDifferential$' -rapid.checks="$HISTORIES" -rapid.seed="$(seed)"
 }
 
-# PROPERTY_CHECKS of every property. From 10,000 on each history is short (pkg/testing/effort).
+# PROPERTY_CHECKS of every property. From 10,000 on each history is short (test/harness/effort).
 properties() {
   local checks="${PROPERTY_CHECKS:-100000}"
   step "properties of the core, $checks checks each" \
@@ -74,11 +74,11 @@ race() {
 }
 
 simulate() {
-  step "simulator: ${SEEDS:=500} plans, and every write of the corpus made to fail" "$GO" run ./test/sim -seeds "$SEEDS" -crashes
+  step "simulator: ${SEEDS:=500} plans, and every write of the corpus made to fail" "$GO" run ./test/cmd/sim -seeds "$SEEDS" -crashes
 }
 
 failovers() {
-  step "simulator: until ${FAILOVERS:=10000} leaders have changed" "$GO" run ./test/sim -until-failovers "$FAILOVERS"
+  step "simulator: until ${FAILOVERS:=10000} leaders have changed" "$GO" run ./test/cmd/sim -until-failovers "$FAILOVERS"
 }
 
 mutants() { step "mutants: planted bugs that the tests must notice" hack/mutants.sh; }
@@ -90,7 +90,7 @@ binaries() {
 
 integration() {
   step "integration tests: a real API server and etcd" \
-    "$GO" test -count=1 -p 1 -timeout 15m ./internal/controlplane/... ./test/integration/...
+    "$GO" test -count=1 -p 1 -timeout 15m ./test/harness/controlplane/... ./test/integration/...
 }
 
 # failures_last COMMAND...: what go test -v says about failed assertions comes once more at the end, since the logs of all
@@ -189,7 +189,7 @@ rights() {
 # The order of faults and jobs is always the same here, and in 50 seconds one with all kinds of them: the leader is paused for
 # longer than its lease, and everything is killed. `make chaos` runs for as long and with any seed.
 chaos() {
-  step "build what kills and pauses" "$GO" build -buildvcs=false -o bin/jobqueue-chaos ./test/chaos
+  step "build what kills and pauses" "$GO" build -buildvcs=false -o bin/jobqueue-chaos ./test/cmd/chaos
   step "chaos: processes killed and paused under load" bin/jobqueue-chaos --duration="${CHAOS_DURATION:-50s}" --seed=916
 }
 
@@ -198,7 +198,7 @@ chaos() {
 # of 6 by others the same seed gave 0.85, 0.94 and 0.97: here the ratio finds what stops the victim, not what slows it by a
 # tenth.
 hostile() {
-  step "build what attacks" "$GO" build -buildvcs=false -o bin/jobqueue-hostile ./test/hostile
+  step "build what attacks" "$GO" build -buildvcs=false -o bin/jobqueue-hostile ./test/cmd/hostile
   step "hostile: one tenant makes the worst objects, another works" \
     bin/jobqueue-hostile --duration="${HOSTILE_DURATION:-60s}" --seed=1 --min-ratio="${HOSTILE_MIN_RATIO:-0.75}"
 }

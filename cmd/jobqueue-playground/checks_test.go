@@ -31,8 +31,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/observer"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/admissioncheck"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/observer"
 )
 
 var storyStart = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)

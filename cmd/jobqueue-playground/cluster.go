@@ -27,8 +27,8 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane/binaries"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane/binaries"
 )
 
 // clusterFlags are the flags that demo and playground share.

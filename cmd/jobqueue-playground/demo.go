@@ -30,8 +30,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane/binaries"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane/binaries"
 )
 
 type demoFlags struct {

@@ -29,15 +29,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/operators/testjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/testjobs"
 )
 
 // jobKind is a kind of the mixed workload. What the checks have to know of it is said here, so that they need not ask
 // the product.
 type jobKind struct {
 	schema.GroupVersionKind
-	// file of internal/operators/testjobs; "" for Jobs, which are made as in the demo without kinds.
+	// file of test/harness/testjobs; "" for Jobs, which are made as in the demo without kinds.
 	file string
 	// rights is its directory of manifests/kinds, suspend where it is suspended.
 	rights  string

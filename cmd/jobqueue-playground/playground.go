@@ -25,8 +25,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane/binaries"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane/binaries"
 )
 
 func newPlaygroundCommand() *cobra.Command {

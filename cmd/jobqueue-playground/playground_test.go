@@ -31,8 +31,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/checker"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/observer"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/observer"
 )
 
 func TestWorkloadIsTheSameForTheSameSeed(t *testing.T) {

@@ -24,7 +24,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/checker"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
 )
 
 // board is what the table shows at one moment.

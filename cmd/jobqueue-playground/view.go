@@ -29,8 +29,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/checker"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/observer"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/observer"
 )
 
 // view hands what the observer sees to the checks, and remembers what the table shows.

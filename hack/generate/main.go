@@ -36,7 +36,7 @@ const (
 	argsFile   = "apis/config/v1/types_jobqueueargs.go"
 
 	// A definition that is cluster-autoscaler's, for tests.
-	autoscalerDir = "internal/operators/standin/autoscaler"
+	autoscalerDir = "test/harness/standin/autoscaler"
 
 	// kustomize reads nothing above its own directory, so the manifests hold a copy.
 	schedulerConfig     = "scheduler-config.yaml"

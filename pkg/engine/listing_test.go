@@ -26,7 +26,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/testing/effort"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
 // listed is a unit as a slow list has it.

@@ -51,7 +51,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/testing/transport"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/transport"
 )
 
 const (

@@ -43,7 +43,7 @@ import (
 
 	queueapi "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/testing/transport"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/transport"
 )
 
 // benchShape is a cluster with many quotas. Every leaf has min 4, max 16 and a share of 8 of the total, in cpu, so that

@@ -378,7 +378,7 @@ func TestPodsOfAQuotaThatIsMadeAgainAreCountedOnce(t *testing.T) {
 // Koordinator's: pods that it charged to the default quota while their quota was gone are looked for in their quota as
 // soon as that is there again, and moved to it within a second. What ends in between is not found, and moved as if it
 // ran; what changes in between is counted, and then once more. When this fails, two plans of the simulator need their
-// first lines no more (pkg/testing/sim/testdata/plans: ended-before-it-was-moved, counted-and-moved).
+// first lines no more (test/sim/testdata/plans: ended-before-it-was-moved, counted-and-moved).
 func TestElasticQuotaMovesWhatHasEndedOrIsCounted(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile, later func(w *world)

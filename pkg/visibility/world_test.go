@@ -41,7 +41,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/testing/transport"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/transport"
 )
 
 // tree has a quota with room for 4 cpu, in a department of 20 that pods which no queue knows fill by 14.

@@ -35,8 +35,8 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/admissioncheck"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
 // checker answers checks as a test says, by the names of check and unit; until it says anything, not at all.

@@ -31,7 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/podwebhook"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/podwebhook"
 )
 
 // A LimitRange has pods ask for more than their template: the quota's memory lets one job run at a time, and the queue

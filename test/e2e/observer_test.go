@@ -30,7 +30,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/koord-jobqueue/koord-jobqueue/internal/observer"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/observer"
 )
 
 // podHistory recomputes from the history of all pods of a cluster what may never happen. The store delivers it in its

@@ -41,9 +41,9 @@ import (
 	autoscalingv1 "github.com/koord-jobqueue/koord-jobqueue/apis/autoscaling/v1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/operators/standin"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/admissioncheck"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/standin"
 )
 
 // autoscaler installs ProvisioningRequests and starts a stand-in that answers them.

@@ -39,7 +39,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/quotatree/v1beta1"
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
 // The environment variables by which hack/record-release.sh says what to record: the tree of the release, where its

@@ -39,9 +39,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/observer"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/observer"
 )
 
 // TestUpgrade: what the release before left, jobs that run and jobs that wait, goes on under the processes of this one.

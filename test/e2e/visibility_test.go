@@ -38,7 +38,7 @@ import (
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
 const visibilityAPI = "/apis/visibility.koord-queue.x-k8s.io/v1alpha1"

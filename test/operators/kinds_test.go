@@ -25,7 +25,7 @@ import (
 
 // jobKind is what the stories need to know of a kind; the facts that they check are theirs.
 type jobKind struct {
-	// name is the kind in lower case, and the file in internal/operators/testjobs.
+	// name is the kind in lower case, and the file in test/harness/testjobs.
 	name string
 	// suspend is where the job is suspended.
 	suspend []string

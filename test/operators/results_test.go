@@ -23,7 +23,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
 // results of the cases, by kind: what is printed last for whoever wants to know what was tried.

@@ -29,7 +29,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/koord-jobqueue/koord-jobqueue/internal/auditlog"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/auditlog"
 )
 
 // DirVariable names the environment variable with the directory in which the end-to-end tests leave what they recorded.

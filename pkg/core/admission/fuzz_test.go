@@ -25,7 +25,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/testing/effort"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
 // tape is a random source made of the bytes of a fuzzed input; when they are used up it says zero.

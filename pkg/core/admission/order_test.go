@@ -27,7 +27,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/testing/effort"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
 // lined is one queue with room for nothing, so that all that enters waits.

@@ -27,7 +27,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/testing/effort"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
 // checkedParty is a gang group of three gangs whose units have to pass checks. There is room for all of them.

@@ -26,7 +26,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/testing/effort"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
 func cpu(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }

@@ -39,8 +39,8 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/admissioncheck"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
 const checkUser = "system:serviceaccount:checks:budget"

@@ -39,9 +39,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/quotatree/v1beta1"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/quotatree"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
 const treeNamespace = "kube-system"

@@ -23,9 +23,9 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/openapi3"
 
-	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
 // What an API server serves decides which kinds can be managed: those that are there, with the field that suspends.
@@ -56,7 +56,7 @@ func TestAvailability(t *testing.T) {
 	}
 	const spark = "SparkApplication.v1beta2.sparkoperator.k8s.io"
 	require.Eventually(t, func() bool { return availability(spark) == controller.Available }, waitFor, poll)
-	older := files(t, "../../../internal/operators/standin/crds/older/*.yaml")["sparkapplications.yaml"]
+	older := files(t, "../../harness/standin/crds/older/*.yaml")["sparkapplications.yaml"]
 	require.NoError(t, cp.ApplyObjects(t.Context(), older))
 	require.Eventually(t, func() bool { return availability(spark) == controller.Unsupported }, waitFor, poll)
 }

@@ -24,14 +24,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
 // What the documentation of an operator shows is kept as it is by the CRD of our writing; only defaults are added.
 func TestSamplesAreKept(t *testing.T) {
 	_, c := start(t, controlplane.Options{})
 	all := samples(t)
-	require.Len(t, all, len(files(t, "../../../internal/operators/standin/crds/*.yaml")), "a sample for each kind")
+	require.Len(t, all, len(files(t, "../../harness/standin/crds/*.yaml")), "a sample for each kind")
 	for name, sample := range all {
 		t.Run(name, func(t *testing.T) {
 			want := sample.DeepCopy()
@@ -46,7 +46,7 @@ func TestSamplesAreKept(t *testing.T) {
 // An older spark-operator does not know suspend: it is pruned, and nothing else is.
 func TestOlderSparkPrunesSuspend(t *testing.T) {
 	cp, c := start(t, controlplane.Options{})
-	older := files(t, "../../../internal/operators/standin/crds/older/*.yaml")["sparkapplications.yaml"]
+	older := files(t, "../../harness/standin/crds/older/*.yaml")["sparkapplications.yaml"]
 	require.NoError(t, cp.ApplyObjects(t.Context(), older))
 	want := samples(t)["sparkapplication.yaml"]
 	require.Eventually(t, func() bool { // the new schema is served a moment later

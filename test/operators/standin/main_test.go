@@ -30,7 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
 const namespace = "team"
@@ -50,7 +50,7 @@ func start(t *testing.T, o controlplane.Options) (*controlplane.ControlPlane, cl
 	objects := []*unstructured.Unstructured{{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace},
 	}}}
-	for _, object := range files(t, "../../../internal/operators/standin/crds/*.yaml") {
+	for _, object := range files(t, "../../harness/standin/crds/*.yaml") {
 		objects = append(objects, object)
 	}
 	require.NoError(t, cp.ApplyObjects(ctx, objects...))

@@ -26,7 +26,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/internal/auditlog"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/auditlog"
 )
 
 // Requester is how often somebody asked for a write.

@@ -26,7 +26,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
 // Profile says which CPU profiles are taken.

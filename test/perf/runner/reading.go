@@ -33,8 +33,8 @@ import (
 
 	"k8s.io/component-base/metrics/testutil"
 
-	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
 // reading is what is counted at one moment, by the API server, by the scheduler and by the kernel.

@@ -27,8 +27,8 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/internal/auditlog"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/auditlog"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/test/perf/workload"
 )
 

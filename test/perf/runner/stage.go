@@ -38,7 +38,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/internal/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
 // stage is a control plane on which real Jobs run, with one quota for all of them.

@@ -1,0 +1,267 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/observer"
+)
+
+func TestTheSameSeedGivesTheSamePlan(t *testing.T) {
+	const length = 10 * time.Minute
+	require.Equal(t, faultPlan(7, length), faultPlan(7, length))
+	require.NotEqual(t, faultPlan(7, length), faultPlan(8, length))
+	require.Equal(t, stream(7, length, time.Second), stream(7, length, time.Second))
+}
+
+func TestAPlanOfTenMinutesHasEveryFault(t *testing.T) {
+	const length, lease = 10 * time.Minute, 20 * time.Second
+	seen, long := map[string]bool{}, 0
+	until := map[controlplane.Component]time.Duration{}
+	for _, f := range faultPlan(1, length) {
+		require.Less(t, f.At, length)
+		require.LessOrEqual(t, f.At+f.Hold, length, "all faults are over at the end")
+		require.GreaterOrEqual(t, f.At, until[f.Component], "one fault of a process at a time")
+		until[f.Component] = f.At + f.Hold
+		seen[string(f.Kind)+" "+string(f.Component)] = true
+		if f.Kind == pause && f.Hold > lease {
+			long++
+		}
+	}
+	for _, c := range targets {
+		require.True(t, seen["kill "+string(c)], c)
+		require.True(t, seen["pause "+string(c)], c)
+	}
+	require.NotZero(t, long, "pauses that are longer than a lease")
+}
+
+func TestAStreamHasAllKindsOfWork(t *testing.T) {
+	var gangs, running, deleted, plain int
+	quotas := map[string]bool{}
+	for _, a := range stream(1, 5*time.Minute, time.Second) {
+		if a.pod != nil {
+			plain++
+			require.NotZero(t, a.deleteAfter, "nothing else ends it")
+			continue
+		}
+		quotas[a.job.Spec.Template.Labels[v1alpha1.LabelQuotaName]] = true
+		if a.job.Spec.Template.Annotations["gang.scheduling.koordinator.sh/name"] != "" {
+			gangs++
+		}
+		if !*a.job.Spec.Suspend {
+			running++
+		}
+		if a.deleteAfter > 0 {
+			deleted++
+		}
+	}
+	for what, n := range map[string]int{
+		"gangs": gangs, "jobs that are not suspended": running, "deleted jobs": deleted, "plain pods": plain,
+	} {
+		require.NotZero(t, n, what)
+	}
+	require.Len(t, quotas, len(groups))
+}
+
+func TestOrderIsJudgedOnlyAwayFromFaults(t *testing.T) {
+	at := func(seconds int) time.Time {
+		return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(seconds) * time.Second)
+	}
+	scheduler := []outage{{schedulerA, at(100), at(110)}}
+	server := []outage{{controlplane.APIServer, at(100), at(110)}}
+	for _, test := range []struct {
+		outages []outage
+		at      int
+		want    bool
+	}{
+		{nil, 100, false},
+		{scheduler, 96, false},
+		{scheduler, 98, true},
+		{scheduler, 105, true},
+		{scheduler, 114, true},
+		{scheduler, 116, false},
+		{server, 116, true},
+		{server, 129, true},
+		{server, 131, false},
+	} {
+		require.Equal(t, test.want, disturbed(test.outages, at(test.at)), "%v at %d", test.outages, test.at)
+	}
+}
+
+func audit(t *testing.T, lines string) *audited {
+	t.Helper()
+	a, err := readAudit(strings.NewReader(lines))
+	require.NoError(t, err)
+	return a
+}
+
+const (
+	bindLine = `{"kind":"Event","user":{"username":"` + controlplane.SchedulerUser +
+		`"},"objectRef":{"resource":"pods","subresource":"binding","namespace":"ns","name":"x"},` +
+		`"responseStatus":{"code":201}}` + "\n"
+	refusedLine = `{"kind":"Event","user":{"username":"` + controlplane.SchedulerUser +
+		`"},"objectRef":{"resource":"pods","subresource":"binding","namespace":"ns","name":"x"},` +
+		`"responseStatus":{"code":409}}` + "\n"
+	dequeueLine = `{"kind":"Event","user":{"username":"` + controlplane.SchedulerUser +
+		`"},"objectRef":{"resource":"queueunits","subresource":"status","namespace":"ns","name":"u"},` +
+		`"responseStatus":{"code":200},"requestObject":{"status":{"phase":"Dequeued","attempts":1}}}` + "\n"
+	secondLine = `{"kind":"Event","user":{"username":"` + controlplane.SchedulerUser +
+		`"},"objectRef":{"resource":"queueunits","subresource":"status","namespace":"ns","name":"u"},` +
+		`"responseStatus":{"code":200},"requestObject":{"status":{"phase":"Dequeued","attempts":2}}}` + "\n"
+	resumeLine = `{"kind":"Event","verb":"patch","user":{"username":"` + controlplane.ControllerUser +
+		`"},"objectRef":{"resource":"jobs","namespace":"ns","name":"j"},"responseStatus":{"code":200},` +
+		`"requestObject":{"spec":{"suspend":false}}}` + "\n"
+	gcLine = `{"kind":"Event","verb":"delete","user":{"username":"` + garbageCollector +
+		`"},"objectRef":{"resource":"queueunits","namespace":"ns","name":"u"},"responseStatus":{"code":200}}` + "\n"
+	foreignLine = `{"kind":"Event","user":{"username":"somebody"},"objectRef":{"resource":"queueunits",` +
+		`"subresource":"status","namespace":"ns","name":"v"},"responseStatus":{"code":200},` +
+		`"requestObject":{"status":{"phase":"Dequeued","attempts":1}}}` + "\n"
+)
+
+func TestTheAuditLogIsCounted(t *testing.T) {
+	a := audit(t, bindLine+refusedLine+dequeueLine+secondLine)
+	require.Empty(t, a.violations)
+	require.Equal(t, 1, a.Bindings)
+	require.Equal(t, 2, a.Dequeues)
+
+	a = audit(t, resumeLine+gcLine)
+	require.Empty(t, a.violations)
+	require.Equal(t, 1, a.Resumptions)
+
+	require.Len(t, audit(t, bindLine+bindLine).violations, 1, "bound twice")
+	require.Len(t, audit(t, resumeLine+resumeLine).violations, 1, "resumed twice")
+	require.Len(t,
+		audit(t, strings.Replace(resumeLine, controlplane.ControllerUser, controlplane.SchedulerUser, 1)).violations,
+		1, "resumed by somebody else")
+	require.Len(t, audit(t, strings.Replace(gcLine, garbageCollector, controlplane.SchedulerUser, 1)).violations, 1,
+		"deleted by somebody else")
+	require.Len(t, audit(t, dequeueLine+dequeueLine).violations, 1, "released twice in one attempt")
+	require.Len(t, audit(t, foreignLine).violations, 1, "released by somebody else")
+}
+
+func TestTheLifeOfAUnitIsJudged(t *testing.T) {
+	l := newLives()
+	step := func(name string, phase v1alpha1.QueueUnitPhase, attempts int64) {
+		l.unit(unitIn(name, "", phase, attempts), false)
+	}
+	step("good", v1alpha1.PhaseEnqueued, 0)
+	step("good", v1alpha1.PhaseDequeued, 1)
+	step("good", v1alpha1.PhaseRunning, 1)
+	step("good", v1alpha1.PhaseEnqueued, 1)
+	step("good", v1alpha1.PhaseDequeued, 2)
+	require.Empty(t, l.violations)
+	step("good", v1alpha1.PhaseEnqueued, 2)
+	step("good", v1alpha1.PhaseDequeued, 2)
+	require.Equal(t, dequeuedTwice, l.last(t))
+	step("illegal", v1alpha1.PhaseEnqueued, 0)
+	step("illegal", v1alpha1.PhaseSchedSucceed, 0)
+	require.Equal(t, illegalPhase, l.last(t))
+	step("fewer", v1alpha1.PhaseEnqueued, 2)
+	step("fewer", v1alpha1.PhaseEnqueued, 1)
+	require.Equal(t, attemptsFell, l.last(t))
+}
+
+func unitIn(name, job string, phase v1alpha1.QueueUnitPhase, attempts int64) *v1alpha1.QueueUnit {
+	return &v1alpha1.QueueUnit{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)},
+		Spec:       v1alpha1.QueueUnitSpec{ConsumerRef: &corev1.ObjectReference{UID: types.UID(job)}},
+		Status:     v1alpha1.QueueUnitStatus{Phase: phase, Attempts: attempts},
+	}
+}
+
+// last returns the rule of the only violation, and forgets it.
+func (l *lives) last(t *testing.T) checker.Rule {
+	t.Helper()
+	defer func() { l.violations = nil }()
+	require.Len(t, l.violations, 1)
+	return l.violations[0].Rule
+}
+
+func TestTheLifeOfAJobIsJudged(t *testing.T) {
+	l := newLives()
+	job := func(suspend, deleted bool) {
+		l.job(&batchv1.Job{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "j", UID: "j"}, Spec: batchv1.JobSpec{Suspend: &suspend},
+		}, deleted)
+	}
+	job(false, false)
+	job(true, false)
+	l.unit(unitIn("u", "j", v1alpha1.PhaseEnqueued, 0), false)
+	l.unit(unitIn("u", "j", v1alpha1.PhaseDequeued, 1), false)
+	job(false, false)
+	require.Empty(t, l.violations)
+	job(true, false)
+	require.Equal(t, suspendedAdmitted, l.last(t))
+	l.unit(unitIn("u", "j", v1alpha1.PhaseEnqueued, 1), false)
+	job(false, false)
+	require.Equal(t, resumedUnadmitted, l.last(t))
+	l.unit(unitIn("u", "j", v1alpha1.PhaseEnqueued, 1), true)
+	require.Equal(t, unitLost, l.last(t))
+	l.unit(unitIn("v", "j", v1alpha1.PhaseEnqueued, 0), false)
+	require.Equal(t, secondUnit, l.last(t))
+	job(false, true)
+	l.unit(unitIn("v", "j", v1alpha1.PhaseEnqueued, 0), true)
+	l.unit(unitIn("w", "j", v1alpha1.PhaseEnqueued, 0), false)
+	require.Empty(t, l.violations, "it goes with its job, as does one that is made on old news of it")
+}
+
+func TestPodsWhoseCreationMayHaveGoneUnanswered(t *testing.T) {
+	h := newHistory()
+	begin := time.Unix(1000, 0)
+	for i, at := range []time.Duration{0, 10 * time.Second, 11 * time.Second, 60 * time.Second} {
+		h.events = append(h.events, checker.Event{Object: checker.Pod{UID: string(rune('a' + i)), Job: "j"}})
+		h.seen = append(h.seen, begin.Add(at))
+	}
+	from, to := begin.Add(12*time.Second), begin.Add(13*time.Second)
+	require.Equal(t, map[string]int{"j": 2}, h.spare([]outage{{controlplane.Etcd, from, to}}))
+	require.Empty(t, h.spare([]outage{{schedulerA, from, to}}), "nothing was created through it")
+}
+
+func TestPodsThatWaitForTheirKubelet(t *testing.T) {
+	h := newHistory()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		UID: "p", OwnerReferences: []metav1.OwnerReference{{UID: "j", Controller: ptr.To(true)}},
+	}}
+	note := func(edit func()) {
+		edit()
+		require.NoError(t, h.note(observer.Change{Object: pod}))
+	}
+	note(func() {})
+	require.False(t, h.stuck(0), "it has no node yet")
+	note(func() { pod.Spec.NodeName = "n" })
+	require.True(t, h.stuck(0))
+	require.False(t, h.stuck(time.Minute))
+	note(func() { pod.Status.Phase = corev1.PodSucceeded })
+	require.False(t, h.stuck(0))
+	note(func() { pod.DeletionTimestamp = &metav1.Time{Time: time.Now()} })
+	require.True(t, h.stuck(0))
+	require.NoError(t, h.note(observer.Change{Object: pod, Deleted: true}))
+	require.False(t, h.stuck(0))
+}

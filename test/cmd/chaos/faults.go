@@ -1,0 +1,241 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
+)
+
+// injector does to processes what the plan says, and starts again what ended by itself, as a kubelet would.
+type injector struct {
+	cp    *controlplane.ControlPlane
+	begin time.Time
+	group sync.WaitGroup
+
+	mu       sync.Mutex
+	lanes    map[controlplane.Component]*sync.Mutex
+	byKind   map[string]int
+	exits    map[string]int
+	skipped  int
+	restarts int
+	last     string
+	outages  []outage
+	problems []string
+	kwok     int // its restarts
+}
+
+// outage is a time in which a component did not do its work.
+type outage struct {
+	component  controlplane.Component
+	begin, end time.Time
+}
+
+func newInjector(cp *controlplane.ControlPlane) *injector {
+	return &injector{
+		cp: cp, begin: time.Now(),
+		lanes:  map[controlplane.Component]*sync.Mutex{},
+		byKind: map[string]int{}, exits: map[string]int{},
+	}
+}
+
+// lane serialises what is done to one component.
+func (i *injector) lane(c controlplane.Component) *sync.Mutex {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.lanes[c] == nil {
+		i.lanes[c] = &sync.Mutex{}
+	}
+	return i.lanes[c]
+}
+
+// run carries the plan out and returns when all of its faults are over. When ctx ends it ends what is going on early;
+// nothing is left paused.
+func (i *injector) run(ctx context.Context, plan []fault) {
+	for _, f := range plan {
+		if !sleep(ctx, time.Until(i.begin.Add(f.At))) {
+			break
+		}
+		i.group.Go(func() { i.inject(ctx, f) })
+	}
+	i.group.Wait()
+}
+
+func (i *injector) inject(ctx context.Context, f fault) {
+	lane := i.lane(f.Component)
+	if !lane.TryLock() {
+		// It is still being started after the fault before.
+		i.mu.Lock()
+		i.skipped++
+		i.mu.Unlock()
+		return
+	}
+	defer lane.Unlock()
+	if !i.cp.Running(f.Component) {
+		i.mu.Lock()
+		i.skipped++
+		i.mu.Unlock()
+		return
+	}
+	i.mu.Lock()
+	i.byKind[fmt.Sprintf("%s %s", f.Kind, f.Component)]++
+	i.last = fmt.Sprintf("%s (at %s)", f, time.Since(i.begin).Round(time.Second))
+	i.mu.Unlock()
+	begin := time.Now()
+	var err error
+	if f.Kind == kill {
+		err = i.cp.Kill(f.Component)
+		sleep(ctx, f.Hold)
+		i.restart(ctx, f.Component)
+	} else {
+		err = i.cp.Pause(f.Component)
+		sleep(ctx, f.Hold)
+		_ = i.cp.Resume(f.Component) // it may have been ended meanwhile
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if err != nil {
+		i.problems = append(i.problems, fmt.Sprintf("%s: %v", f, err))
+	}
+	i.outages = append(i.outages, outage{f.Component, begin, time.Now()})
+}
+
+// restart starts a component until it works, or until ctx ends. The API server does not come up while etcd is away.
+func (i *injector) restart(ctx context.Context, c controlplane.Component) {
+	for {
+		err := i.cp.Restart(ctx, c)
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil {
+			i.mu.Lock()
+			i.problems = append(i.problems, fmt.Sprintf("%s did not come back: %v", c, err))
+			i.mu.Unlock()
+			return
+		}
+		sleep(ctx, time.Second)
+	}
+}
+
+// kubelets starts KWOK anew when a pod has waited for it for too long, until ctx ends. It gives up what it does to a
+// pod when the API server answers that etcd is away; a kubelet does not, so this is none of the faults.
+func (i *injector) kubelets(ctx context.Context, stuck func(time.Duration) bool) {
+	const patience, pace = 15 * time.Second, 30 * time.Second
+	for sleep(ctx, time.Second) {
+		if !stuck(patience) {
+			continue
+		}
+		i.mu.Lock()
+		i.kwok++
+		i.mu.Unlock()
+		lane := i.lane(controlplane.KWOK)
+		lane.Lock()
+		_ = i.cp.Kill(controlplane.KWOK)
+		i.restart(ctx, controlplane.KWOK)
+		lane.Unlock()
+		sleep(ctx, pace)
+	}
+}
+
+// machine is what an outage is of when something answers late that nothing was done to.
+const machine controlplane.Component = "machine"
+
+// probe notes as outages the times in which an answer took long, until ctx ends: on a busy machine the scheduler may
+// not have seen what was there, as after a fault.
+func (i *injector) probe(ctx context.Context, ask func(context.Context) error) {
+	const pace, tardy, patience = 250 * time.Millisecond, 500 * time.Millisecond, 10 * time.Second
+	for sleep(ctx, pace) {
+		begin := time.Now()
+		attempt, cancel := context.WithTimeout(ctx, patience)
+		err := ask(attempt)
+		cancel()
+		if end := time.Now(); err != nil || end.Sub(begin) > tardy {
+			i.mu.Lock()
+			i.outages = append(i.outages, outage{machine, begin, end})
+			i.mu.Unlock()
+		}
+	}
+}
+
+// supervise starts components that end by themselves again, until ctx ends: koord-scheduler and the controller end when
+// they lose their lease.
+func (i *injector) supervise(ctx context.Context) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case exit := <-i.cp.Exits():
+			now := time.Now()
+			i.mu.Lock()
+			i.exits[string(exit.Component)]++
+			i.mu.Unlock()
+			group.Go(func() {
+				sleep(ctx, time.Second)
+				lane := i.lane(exit.Component)
+				lane.Lock()
+				defer lane.Unlock()
+				if ctx.Err() == nil && !i.cp.Running(exit.Component) {
+					i.restart(ctx, exit.Component)
+				}
+				i.mu.Lock()
+				i.restarts++
+				i.outages = append(i.outages, outage{exit.Component, now, time.Now()})
+				i.mu.Unlock()
+			})
+		}
+	}
+}
+
+// How long around an admission everything must have worked, for its order to be judged: before it, so that what was
+// created has been seen, and after it, so that what was decided has been written.
+const (
+	calmBefore = 5 * time.Second
+	calmAfter  = 3 * time.Second
+)
+
+// disturbed says whether at that time the scheduler may have lacked news, or its decisions may have been lost. Clients
+// come back to an API server that was away with a backoff that grows with the time that it was.
+func disturbed(outages []outage, at time.Time) bool {
+	for _, o := range outages {
+		end := o.end
+		if o.component == controlplane.APIServer || o.component == controlplane.Etcd {
+			end = end.Add(o.end.Sub(o.begin)).Add(calmBefore)
+		}
+		if at.Add(calmAfter).After(o.begin) && at.Add(-calmBefore).Before(end) {
+			return true
+		}
+	}
+	return false
+}
+
+// sleep returns false when ctx ended before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

@@ -1,0 +1,255 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/observer"
+)
+
+// history is every state that every quota, unit, pod and job was ever in, in the order of the store.
+type history struct {
+	mu     sync.Mutex
+	events []checker.Event
+	seen   []time.Time // when each of the events was
+
+	jobs    map[string]checker.Job // by UID; those that exist
+	pods    map[string]checker.Pod // by UID; those that exist
+	names   map[string][]string    // namespace/name of a job -> its UIDs
+	kubelet map[string]time.Time   // by UID: pods whose next step is the kubelet's, and since when
+	lives   *lives
+}
+
+func newHistory() *history {
+	return &history{
+		jobs: map[string]checker.Job{}, pods: map[string]checker.Pod{},
+		names: map[string][]string{}, kubelet: map[string]time.Time{}, lives: newLives(),
+	}
+}
+
+// note takes the next change of the store.
+func (h *history) note(change observer.Change) error {
+	e, ok, err := change.Event()
+	if !ok {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	switch o := change.Object.(type) {
+	case *v1alpha1.QueueUnit:
+		h.lives.unit(o, change.Deleted)
+	case *batchv1.Job:
+		h.lives.job(o, change.Deleted)
+		job := checker.JobOf(o)
+		if _, known := h.jobs[job.UID]; !known && !change.Deleted {
+			h.names[job.Name] = append(h.names[job.Name], job.UID)
+		}
+		keep(h.jobs, job.UID, job, change.Deleted)
+	case *corev1.Pod:
+		pod := checker.PodOf(o)
+		keep(h.pods, pod.UID, pod, change.Deleted)
+		ends := o.DeletionTimestamp != nil || (pod.Job != "" && !pod.Terminal)
+		keep(h.kubelet, pod.UID, now, change.Deleted || !pod.Bound || !ends)
+	}
+	h.seen = append(h.seen, now)
+	h.events = append(h.events, e)
+	return nil
+}
+
+// stuck says whether a pod has waited for its kubelet for so long.
+func (h *history) stuck(patience time.Duration) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, since := range h.kubelet {
+		if time.Since(since) > patience {
+			return true
+		}
+	}
+	return false
+}
+
+func keep[T any](all map[string]T, uid string, object T, deleted bool) {
+	if deleted {
+		delete(all, uid)
+		return
+	}
+	all[uid] = object
+}
+
+// describe is one line of the written history.
+func describe(e checker.Event) string {
+	gone := ""
+	if e.Deleted {
+		gone = " deleted"
+	}
+	switch o := e.Object.(type) {
+	case checker.Unit:
+		return fmt.Sprintf("unit %s of %s request %v priority %d attempt %d admitted %t at %s parked %t%s",
+			o.Key, o.Quota, o.Request, o.Priority, o.Attempts, o.Admitted, o.AdmittedAt.Format(time.TimeOnly), o.Parked, gone)
+	case checker.Pod:
+		return fmt.Sprintf("pod %s of %s request %v bound %t ended %t%s", o.Name, o.Quota, o.Request,
+			o.Bound, o.Terminal, gone)
+	case checker.Job:
+		return fmt.Sprintf("job %s complete %t failed %t%s", o.Name, o.Complete, o.Failed, gone)
+	default:
+		return fmt.Sprintf("%+v%s", o, gone)
+	}
+}
+
+// state is how far the jobs are, for the line of progress and to know when all is over.
+type state struct {
+	done, open int // of the jobs that exist
+	waiting    int // pods without a node
+	running    int // pods on one that have not ended
+	events     int
+}
+
+func (h *history) state() state {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := state{events: len(h.events)}
+	for _, job := range h.jobs {
+		if job.Complete || job.Failed {
+			s.done++
+		} else {
+			s.open++
+		}
+	}
+	for _, pod := range h.pods {
+		switch {
+		case pod.Terminal:
+		case pod.Bound:
+			s.running++
+		default:
+			s.waiting++
+		}
+	}
+	return s
+}
+
+// since returns the events after the first n.
+func (h *history) since(n int) []checker.Event {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.events[n:])
+}
+
+// judged is what the history says about the promises.
+type judged struct {
+	done       int
+	violations []checker.Violation
+	attempts   map[int64]int // units by the number of their admissions
+	ordered    int           // admissions in blocking queues at a time at which their order can be judged
+	unordered  int           // and at other times
+	events     int
+	deleted    int
+}
+
+// spare counts, by UID of their job, the pods that were created while the answer to that may have been lost. The job
+// controller then takes it for failed and creates another one, once in a while before it sees the first. Kubernetes
+// promises no more than that a pod is started at least once; it is no second admission.
+func (h *history) spare(outages []outage) map[string]int {
+	const lag = 5 * time.Second
+	known, spare := map[string]bool{}, map[string]int{}
+	for i, e := range h.events {
+		pod, ok := e.Object.(checker.Pod)
+		if !ok || known[pod.UID] {
+			continue
+		}
+		known[pod.UID] = true
+		if slices.ContainsFunc(outages, func(o outage) bool {
+			return (o.component == controlplane.APIServer || o.component == controlplane.Etcd) &&
+				h.seen[i].After(o.begin.Add(-lag)) && h.seen[i].Before(o.end.Add(lag))
+		}) {
+			spare[pod.Job]++
+		}
+	}
+	return spare
+}
+
+// violationMark begins a line of the written history after the state that broke a promise.
+const violationMark = "VIOLATION"
+
+// judge replays the history and writes it down. submitted are the jobs by namespace/name, deleted those that their user
+// deleted.
+func (h *history) judge(submitted, deleted map[string]bool, outages []outage, log io.Writer) judged {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	j := judged{events: len(h.events), attempts: map[int64]int{}}
+	c := checker.New(blockingQueues)
+	c.Unsaid = func(_, by checker.Unit) bool { return disturbed(outages, by.AdmittedAt) }
+	spare := h.spare(outages)
+	c.Spare = func(job checker.Job) int { return spare[job.UID] }
+	admitted := map[string]bool{}
+	for i, e := range h.events {
+		known := len(c.Violations())
+		c.Apply(e)
+		if _, quota := e.Object.(checker.Quota); !quota {
+			fmt.Fprintf(log, "%s %d %s\n", h.seen[i].Format("15:04:05.000"), e.Version, describe(e))
+		}
+		for _, v := range c.Violations()[known:] {
+			fmt.Fprintf(log, "%s %s\n", violationMark, v)
+		}
+		unit, ok := e.Object.(checker.Unit)
+		if !ok || !unit.Admitted || admitted[unit.UID] {
+			continue
+		}
+		admitted[unit.UID] = true
+		if _, blocking := blockingQueues[unit.Queue]; !blocking {
+			continue
+		}
+		if disturbed(outages, unit.AdmittedAt) {
+			j.unordered++
+		} else {
+			j.ordered++
+		}
+	}
+	wanted := map[string]string{}
+	var found []checker.Violation
+	for name := range submitted {
+		uids := h.names[name]
+		if len(uids) != 1 {
+			found = append(found, checker.Violation{
+				Rule: checker.Lost, Subject: name, Message: fmt.Sprintf("was created once and existed %d times", len(uids)),
+			})
+			continue
+		}
+		if deleted[name] {
+			j.deleted++
+			continue
+		}
+		wanted[uids[0]] = name
+	}
+	j.done, j.violations = c.Finish(wanted)
+	j.violations = append(append(j.violations, h.lives.violations...), found...)
+	for _, p := range h.lives.units {
+		j.attempts[p.attempts]++
+	}
+	return j
+}

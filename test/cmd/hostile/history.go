@@ -1,0 +1,126 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/observer"
+)
+
+// history judges every state of the store in its order: all that is promised to the victim, and for the hostile tenant
+// that it takes no more than its own.
+type history struct {
+	victim *victim
+
+	mu      sync.Mutex
+	checker *checker.Checker // of the victim's quota and namespace
+	limits  *limits
+	states  int
+}
+
+func newHistory(v *victim, queued bool) *history {
+	return &history{
+		victim: v, limits: newLimits(queued),
+		checker: checker.New(map[string]checker.Order{victimQuota: checker.ByPriority}),
+	}
+}
+
+// note takes the next change of the store.
+func (h *history) note(change observer.Change) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.states++
+	switch o := change.Object.(type) {
+	case *unstructured.Unstructured:
+		return h.quota(change, o)
+	case *batchv1.Job:
+		h.limits.job(o, change.Deleted)
+		if o.Namespace != victimNamespace {
+			return nil
+		}
+		h.victim.note(o, time.Now())
+	case *v1alpha1.QueueUnit:
+		h.limits.unit(o, change.Deleted)
+		if o.Namespace != victimNamespace {
+			return nil
+		}
+	case *corev1.Pod:
+		h.limits.pod(o, change.Deleted)
+		if o.Namespace != victimNamespace {
+			return nil
+		}
+	default:
+		return nil
+	}
+	return h.apply(change)
+}
+
+func (h *history) apply(change observer.Change) error {
+	e, ok, err := change.Event()
+	if ok {
+		h.checker.Apply(e)
+	}
+	return err
+}
+
+// quota has the checker see the victim's alone: what runs in the levels above is not all the queue's to decide.
+func (h *history) quota(change observer.Change, o *unstructured.Unstructured) error {
+	q, err := checker.QuotaOf(o)
+	if err != nil {
+		return err
+	}
+	h.limits.quota(q)
+	if q.Name == victimQuota {
+		q.Parent = ""
+		h.checker.Apply(checker.Event{Version: uint64(change.Revision), Deleted: change.Deleted, Object: q})
+	}
+	return nil
+}
+
+// starved: the victim got nothing done for long. What stops it in both rounds their ratio does not show.
+const (
+	starved checker.Rule = "Starved"
+	maxGap               = 15 * time.Second
+)
+
+// starvation is a violation if the gap is too long.
+func starvation(gap time.Duration) []checker.Violation {
+	if gap <= maxGap {
+		return nil
+	}
+	return []checker.Violation{{Rule: starved, Subject: victimNamespace, Message: fmt.Sprintf(
+		"no job was done for %s", gap.Round(100*time.Millisecond))}}
+}
+
+// judge says what was broken, once the victim waits for nothing more: every job of its own ran once to its end.
+func (h *history) judge() (done, states int, found []checker.Violation) {
+	h.victim.mu.Lock()
+	defer h.victim.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	done, found = h.checker.Finish(h.victim.jobs)
+	return done, h.states, append(found, h.limits.violations...)
+}

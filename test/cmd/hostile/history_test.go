@@ -1,0 +1,131 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/observer"
+)
+
+// book is a history that is written by hand.
+type book struct {
+	*history
+	t        *testing.T
+	revision int64
+}
+
+func (b *book) write(object any) {
+	b.t.Helper()
+	b.revision++
+	require.NoError(b.t, b.note(observer.Change{Object: object, Revision: b.revision}))
+}
+
+func newBook(t *testing.T) *book {
+	t.Helper()
+	b := &book{history: newHistory(newVictim(fake.NewClientset()), true), t: t}
+	b.write(&unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": victimQuota, "labels": map[string]any{v1alpha1.LabelQuotaParent: companyQuota}},
+		"spec":     map[string]any{"max": map[string]any{"cpu": "10"}},
+	}})
+	return b
+}
+
+// runs plays the life of a job of the victim, which is admitted or not.
+func (b *book) runs(admitted bool) {
+	uid := b.victim.submit(b.t.Context())
+	job := victimJob(1)
+	job.UID = "j"
+	b.victim.jobs = map[string]string{"j": victimNamespace + "/" + job.Name}
+	require.Empty(b.t, uid, "the fake gives none")
+	b.write(job)
+	unit := unitOf("u", victimQuota, "1")
+	unit.Namespace = victimNamespace
+	unit.Spec.ConsumerRef = &corev1.ObjectReference{UID: "j"}
+	unit.Status.LastAllocateTime, unit.Status.Attempts = &metav1.Time{Time: time.Now()}, 1
+	if !admitted {
+		unit.Status = v1alpha1.QueueUnitStatus{}
+	}
+	b.write(unit)
+	pod := podOf("p", victimQuota, "", "1")
+	pod.Namespace = victimNamespace
+	pod.OwnerReferences = []metav1.OwnerReference{
+		*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
+	b.write(pod.DeepCopy())
+	pod.Spec.NodeName = "n"
+	b.write(pod.DeepCopy())
+	pod.Status.Phase = corev1.PodSucceeded
+	b.write(pod)
+	job = job.DeepCopy()
+	job.Status = batchv1.JobStatus{Succeeded: 1, CompletionTime: &metav1.Time{Time: time.Now()},
+		Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}}
+	b.write(job)
+}
+
+func TestAVictimThatWorksUndisturbed(t *testing.T) {
+	b := newBook(t)
+	b.runs(true)
+	done, states, found := b.judge()
+	require.Empty(t, found)
+	require.Equal(t, 1, done)
+	require.Equal(t, 7, states)
+	require.True(t, b.victim.done("j"))
+}
+
+func TestAVictimsJobThatWaitsForEver(t *testing.T) {
+	b := newBook(t)
+	b.victim.jobs["j"] = victimNamespace + "/work-00001"
+	b.write(func() *batchv1.Job { j := victimJob(1); j.UID = "j"; return j }())
+	_, _, found := b.judge()
+	require.Len(t, found, 1)
+	require.Equal(t, checker.Lost, found[0].Rule)
+}
+
+func TestAVictimsPodThatRanUnadmitted(t *testing.T) {
+	b := newBook(t)
+	b.runs(false)
+	_, _, found := b.judge()
+	require.Len(t, found, 1)
+	require.Equal(t, checker.NotAdmitted, found[0].Rule)
+}
+
+// Whatever pods of the hostile namespace say of their owner, they are not the victim's.
+func TestForgedOwnersBlameNobody(t *testing.T) {
+	b := newBook(t)
+	b.runs(true)
+	forged := podOf("forged", hostileQuota, "", "1")
+	forged.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "work-00001", UID: "j"}}
+	b.write(forged.DeepCopy())
+	forged.Spec.NodeName = "n"
+	b.write(forged)
+	_, _, found := b.judge()
+	require.Empty(t, found)
+	b.write(podOf("thief", victimQuota, "", "1"))
+	_, _, found = b.judge()
+	require.Len(t, found, 1)
+	require.Equal(t, foreignCharge, found[0].Rule)
+}

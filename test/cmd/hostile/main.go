@@ -1,0 +1,133 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Command hostile attacks the whole system as a tenant would: on a real local control plane a user with the rights to
+// submit work makes objects with the worst values of every field, while another tenant works beside it. It does so
+// twice, first where nothing manages those objects, and compares what the other tenant got done. No process may end or
+// take more memory than its Deployment allows, no promise to the other tenant may be broken, and its work may hardly be
+// slower.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
+)
+
+type options struct {
+	duration time.Duration
+	rate     float64
+	minRatio float64
+	seed     uint64
+	nodes    int
+	dir      string
+	keep     bool
+}
+
+// interrupted is the exit code after Ctrl-C, as of a shell.
+const interrupted = 130
+
+func main() {
+	var o options
+	flag.DurationVar(&o.duration, "duration", 5*time.Minute,
+		"how long hostile objects are made, in each of the two rounds")
+	flag.Float64Var(&o.rate, "rate", 12, "mean number of hostile requests in a second")
+	flag.Float64Var(&o.minRatio, "min-ratio", 0.9, "fail when the victim gets less than this of what it gets otherwise")
+	flag.Uint64Var(&o.seed, "seed", 1, "of the hostile objects: the same seed gives the same")
+	flag.IntVar(&o.nodes, "nodes", 20, "number of nodes, of 8 cores each")
+	flag.StringVar(&o.dir, "dir", "", "work directory; must be empty or absent (default: a new one in _artifacts/)")
+	flag.BoolVar(&o.keep, "keep", false, "keep the work directory after success, too")
+	flag.Parse()
+	klog.SetLogger(logr.Discard())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// A second signal ends this process at once; the kernel then ends its children.
+	context.AfterFunc(ctx, stop)
+	s, err := run(ctx, o)
+	switch {
+	case ctx.Err() != nil:
+		fmt.Fprintln(os.Stderr, "interrupted; every process that was started has ended")
+		os.Exit(interrupted)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(2)
+	}
+	s.print(os.Stdout, o.minRatio)
+	if err := json.NewEncoder(os.Stdout).Encode(s); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(2)
+	}
+	if len(s.failures(o.minRatio)) > 0 {
+		os.Exit(1)
+	}
+}
+
+// run returns a summary, unless the run itself did not work.
+func run(ctx context.Context, o options) (s *summary, err error) {
+	if o.duration <= 0 || o.rate <= 0 {
+		return nil, errors.New("duration and rate must be above zero")
+	}
+	dir, err := workDir(o.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		fine := err == nil && len(s.failures(o.minRatio)) == 0
+		if (fine || ctx.Err() != nil) && !o.keep && o.dir == "" {
+			_ = os.RemoveAll(dir)
+			return
+		}
+		fmt.Fprintf(os.Stderr, "logs and stores are in %s\n", dir)
+	}()
+	actions := plan(o.seed, o.duration, o.rate)
+	fmt.Fprintf(os.Stderr, "%d hostile requests with seed %d in %s, twice\n", len(actions), o.seed, o.duration)
+	unmanaged, err := play(ctx, o, dir, false, actions)
+	if err != nil {
+		return nil, err
+	}
+	managed, err := play(ctx, o, dir, true, actions)
+	if err != nil {
+		return nil, err
+	}
+	return summarize(o, unmanaged, managed), nil
+}
+
+// workDir returns an empty work directory below _artifacts, or the one of the flag.
+func workDir(dir string) (string, error) {
+	if dir != "" {
+		return filepath.Abs(dir)
+	}
+	root, err := controlplane.RepositoryRoot()
+	if err != nil {
+		return "", err
+	}
+	parent := filepath.Join(root, "_artifacts")
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return "", err
+	}
+	return os.MkdirTemp(parent, "hostile-")
+}

@@ -1,0 +1,191 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
+)
+
+// victim keeps its queue filled: as many jobs run as its quota takes, and as many wait. So what it gets done in a time
+// is given by its quota and by how long each admission takes.
+type victim struct {
+	client kubernetes.Interface
+
+	mu       sync.Mutex
+	jobs     map[string]string    // UID -> namespace/name
+	finished map[string]time.Time // UID -> when it was seen to be complete
+	last     string               // UID of the last one
+	next     int
+}
+
+// victimSlots are the cores of its quota, and so the jobs that run at once.
+const victimSlots = 10
+
+// victimRuns is how long a job of the victim runs: four seconds, and some a little less or more, so that they do not
+// end together.
+func victimRuns(i int) time.Duration {
+	const least, step, steps, stride = 3200 * time.Millisecond, 200 * time.Millisecond, 9, 4
+	return least + time.Duration(i*stride%steps)*step
+}
+
+func newVictim(client kubernetes.Interface) *victim {
+	return &victim{client: client, jobs: map[string]string{}, finished: map[string]time.Time{}}
+}
+
+// run submits until the end, and then waits until all its jobs are done or the patience is over.
+func (v *victim) run(ctx context.Context, end time.Time, patience time.Duration) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	for range 2 * victimSlots {
+		group.Go(func() {
+			for time.Now().Before(end) && ctx.Err() == nil {
+				uid := v.submit(ctx)
+				v.await(ctx, uid, end.Add(patience))
+			}
+		})
+	}
+}
+
+// await polls what the history tells, until the job is done.
+func (v *victim) await(ctx context.Context, uid string, until time.Time) {
+	const pace = 20 * time.Millisecond
+	for !v.done(uid) && time.Now().Before(until) {
+		if !sleep(ctx, pace) {
+			return
+		}
+	}
+}
+
+// submit creates a job and returns its UID, "" if ctx ended.
+func (v *victim) submit(ctx context.Context) string {
+	const pace = 200 * time.Millisecond
+	v.mu.Lock()
+	v.next++
+	job := victimJob(v.next)
+	v.mu.Unlock()
+	for ctx.Err() == nil {
+		created, err := v.client.BatchV1().Jobs(victimNamespace).Create(ctx, job, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			created, err = v.client.BatchV1().Jobs(victimNamespace).Get(ctx, job.Name, metav1.GetOptions{})
+		}
+		if err == nil {
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			v.jobs[string(created.UID)] = victimNamespace + "/" + job.Name
+			v.last = string(created.UID)
+			return v.last
+		}
+		sleep(ctx, pace)
+	}
+	return ""
+}
+
+func victimJob(i int) *batchv1.Job {
+	labels := map[string]string{v1alpha1.LabelQuotaName: victimQuota}
+	return &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Namespace: victimNamespace, Name: fmt.Sprintf("work-%05d", i), Labels: labels},
+		Spec: batchv1.JobSpec{
+			Parallelism: ptr.To[int32](1), Completions: ptr.To[int32](1), BackoffLimit: ptr.To[int32](0), Suspend: ptr.To(true),
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{
+					Labels: labels, Annotations: map[string]string{controlplane.RunTimeAnnotation: victimRuns(i).String()},
+				},
+				Spec: corev1.PodSpec{
+					SchedulerName: "koord-scheduler", RestartPolicy: corev1.RestartPolicyNever,
+					Containers: []corev1.Container{{
+						Name: "main", Image: "example.invalid/work",
+						Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+							corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi"),
+						}},
+					}},
+				},
+			},
+		},
+	}
+}
+
+// note takes a state of a job of the victim's namespace.
+func (v *victim) note(job *batchv1.Job, at time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if _, known := v.finished[string(job.UID)]; !known && job.Status.Succeeded > 0 && job.Status.CompletionTime != nil {
+		v.finished[string(job.UID)] = at
+	}
+}
+
+func (v *victim) done(uid string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	_, done := v.finished[uid]
+	return done
+}
+
+// uid of its last job.
+func (v *victim) uid() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.last == "" {
+		return nobodysUID
+	}
+	return v.last
+}
+
+// longestGap is the longest time within from and to in which no job was done.
+func (v *victim) longestGap(from, to time.Time) time.Duration {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	times := []time.Time{from, to}
+	for _, at := range v.finished {
+		if at.After(from) && at.Before(to) {
+			times = append(times, at)
+		}
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	var longest time.Duration
+	for i := range times[1:] {
+		longest = max(longest, times[i+1].Sub(times[i]))
+	}
+	return longest
+}
+
+// perMinute is how many jobs were done from one time to another.
+func (v *victim) perMinute(from, to time.Time) float64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	n := 0
+	for _, at := range v.finished {
+		if !at.Before(from) && at.Before(to) {
+			n++
+		}
+	}
+	return float64(n) / to.Sub(from).Minutes()
+}

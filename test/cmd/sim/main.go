@@ -1,0 +1,274 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Command sim runs plans of the simulator and prints one line of JSON. It fails on a violation, and then prints the
+// plan, cut down to what is needed, and its log.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
+	"github.com/koord-jobqueue/koord-jobqueue/test/sim"
+)
+
+// summary is what is printed.
+type summary struct {
+	Commit     string         `json:"commit"`
+	Seeds      int            `json:"seeds"`
+	First      uint64         `json:"first"`
+	Plans      int            `json:"plans"`
+	Steps      int            `json:"steps"`
+	Events     int            `json:"events"`
+	Writes     int            `json:"writes"`
+	Admissions int            `json:"admissions"`
+	Failovers  int            `json:"failovers"`
+	Faults     map[string]int `json:"faults"`
+	Scenarios  int            `json:"scenarios,omitempty"`
+	Crashes    int            `json:"crashes,omitempty"`
+	Violations int            `json:"violations"`
+	// Miscounts are plans in which Koordinator counts more than there is; see package sim.
+	Miscounts int      `json:"miscounts"`
+	Failed    []uint64 `json:"failed,omitempty"`
+	Seconds   float64  `json:"seconds"`
+}
+
+func main() {
+	seeds := flag.Int("seeds", 500, "how many seeds to run")
+	first := flag.Uint64("seed", 1, "the first of them")
+	failovers := flag.Bool("failovers", false, "plans in which leaders go, again and again")
+	untilFailovers := flag.Int("until-failovers", 0,
+		"such plans until leaders have changed that often, however many seeds it takes")
+	replay := flag.String("replay", "", "a file with one plan to run instead")
+	verbose := flag.Bool("v", false, "print the log of the plan that is run, or of the first that fails")
+	deadline := flag.Duration("deadline", engine.DefaultWriteTimeout, "of one status write of a scheduler")
+	stock := flag.Bool("stock-lease", false, "the timing of leader election that kube-scheduler has by default")
+	workers := flag.Int("workers", runtime.NumCPU(), "plans at once")
+	shrink := flag.Bool("shrink", true, "cut the first plan that fails down")
+	crashes := flag.Bool("crashes", false, "also run the scenarios of the corpus, with each write failing in each way")
+	flag.Parse()
+	if *replay != "" {
+		os.Exit(replayPlan(*replay))
+	}
+	profile := sim.DefaultProfile()
+	profile.Deadline = *deadline
+	if *failovers || *untilFailovers > 0 {
+		profile = sim.FailoverProfile()
+		profile.Deadline = *deadline
+	}
+	if *stock {
+		profile.Lease = sim.StockLease
+	}
+	debug.SetGCPercent(400) // a plan needs little memory, and makes much garbage
+	s := summary{Commit: commit(), Seeds: *seeds, First: *first, Faults: map[string]int{}}
+	start := time.Now()
+	failed := run(&s, profile, *workers)
+	for next := *first + uint64(*seeds); s.Failovers < *untilFailovers; next += uint64(*seeds) {
+		more := summary{Seeds: *seeds, First: next, Faults: s.Faults}
+		failed = append(failed, run(&more, profile, *workers)...)
+		s.add(&more)
+	}
+	if *crashes {
+		if err := runCrashes(&s, *workers); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
+	}
+	s.Seconds = time.Since(start).Round(time.Millisecond).Seconds()
+	if len(failed) > 0 {
+		tell(failed[0], *shrink, *verbose)
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(s); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	if s.Violations > 0 {
+		os.Exit(1)
+	}
+}
+
+// add what another run found; its faults are counted already.
+func (s *summary) add(more *summary) {
+	s.Seeds += more.Seeds
+	s.Plans += more.Plans
+	s.Steps += more.Steps
+	s.Events += more.Events
+	s.Writes += more.Writes
+	s.Admissions += more.Admissions
+	s.Failovers += more.Failovers
+	s.Violations += more.Violations
+	s.Miscounts += more.Miscounts
+	s.Failed = append(s.Failed, more.Failed...)
+}
+
+// commit that this was built from: of the build, of the environment (go run leaves it out), of the working tree, or
+// unknown.
+func commit() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, setting := range info.Settings {
+			if setting.Key == "vcs.revision" {
+				return setting.Value
+			}
+		}
+	}
+	if given := os.Getenv("COMMIT"); given != "" {
+		return given
+	}
+	if out, err := exec.Command("git", "rev-parse", "HEAD").Output(); err == nil {
+		return strings.TrimSpace(string(out))
+	}
+	return "unknown"
+}
+
+// run runs the plans and returns those that fail, by seed.
+func run(s *summary, profile sim.Profile, workers int) (failed []sim.Plan) {
+	plans := make([]sim.Plan, s.Seeds)
+	reports := make([]*sim.Report, s.Seeds)
+	next := make(chan int)
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			for i := range next {
+				plans[i] = sim.Generate(s.First+uint64(i), profile)
+				reports[i] = sim.Run(plans[i], sim.Options{})
+			}
+		})
+	}
+	for i := range s.Seeds {
+		next <- i
+	}
+	close(next)
+	group.Wait()
+	for i, r := range reports {
+		s.Plans++
+		s.Steps += len(plans[i].Steps)
+		s.Admissions += r.Admissions
+		s.Failovers += r.Failovers
+		if s.count(fmt.Sprintf("seed %d", plans[i].Seed), r) {
+			s.Failed = append(s.Failed, plans[i].Seed)
+			failed = append(failed, plans[i])
+		}
+	}
+	return failed
+}
+
+// count adds what was seen in a run, and says whether a promise was broken in it.
+func (s *summary) count(name string, r *sim.Report) (broken bool) {
+	s.Events += r.Events
+	s.Writes += r.Writes
+	s.Violations += len(r.Violations)
+	s.Miscounts += min(len(r.Miscounts), 1)
+	for f, n := range r.Faults {
+		s.Faults[f] += n
+	}
+	if len(r.Violations) > 0 {
+		fmt.Fprintf(os.Stderr, "%s: %s\n", name, r.Violations[0])
+	}
+	return len(r.Violations) > 0
+}
+
+// runCrashes enumerates the writes of each scenario.
+func runCrashes(s *summary, workers int) error {
+	scenarios, err := sim.Scenarios()
+	if err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	note := func(name string, r *sim.Report) {
+		mu.Lock()
+		defer mu.Unlock()
+		s.count(name, r)
+	}
+	type task struct {
+		scenario sim.Scenario
+		crash    sim.Crash
+		without  *sim.Report
+	}
+	tasks := make(chan task)
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			for t := range tasks {
+				note(t.scenario.Name+", "+t.crash.String(), t.scenario.RunCrash(t.crash, t.without))
+			}
+		})
+	}
+	for _, scenario := range scenarios {
+		without := sim.Run(scenario.Plan, sim.Options{})
+		note(scenario.Name, without)
+		s.Scenarios++
+		for _, crash := range sim.Crashes(scenario.Plan) {
+			s.Crashes++
+			tasks <- task{scenario, crash, without}
+		}
+	}
+	close(tasks)
+	group.Wait()
+	return nil
+}
+
+func tell(plan sim.Plan, shrink, verbose bool) {
+	if shrink {
+		plan = sim.Shrink(plan, sim.Options{})
+	}
+	r := sim.Run(plan, sim.Options{Log: true})
+	fmt.Fprintf(os.Stderr, "\n# seed %d at commit %s\n# replay with: go run ./test/cmd/sim -replay FILE\n",
+		plan.Seed, commit())
+	fmt.Fprintln(os.Stderr,
+		"# keep as a test: put the following into test/sim/testdata/plans/NAME.plan; TestKeptPlans runs it")
+	fmt.Fprint(os.Stderr, plan)
+	for _, v := range r.Violations {
+		fmt.Fprintln(os.Stderr, "#", v)
+	}
+	if verbose {
+		fmt.Fprint(os.Stderr, r.Log)
+		return
+	}
+	lines := strings.Split(strings.TrimSpace(r.Log), "\n")
+	fmt.Fprintln(os.Stderr, "# the end of its log:")
+	fmt.Fprintln(os.Stderr, strings.Join(lines[max(len(lines)-60, 0):], "\n"))
+}
+
+func replayPlan(file string) int {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	plan, err := sim.Parse(string(text))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	r := sim.Run(plan, sim.Options{Log: true})
+	fmt.Print(r.Log)
+	for _, v := range r.Violations {
+		fmt.Println(v)
+	}
+	if len(r.Violations) > 0 {
+		return 1
+	}
+	return 0
+}
