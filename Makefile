@@ -74,11 +74,7 @@ test-fuzz: ## Fuzz every target with FUZZ_TIME inputs, 3000x if not set, or for 
 
 .PHONY: mutants
 mutants: ## Plant every bug of test/mutants in turn; the tests must notice each. ARGS names some
-	@hack/mutants.sh $(ARGS)
-
-.PHONY: mutation
-mutation: ## Measure the mutation score of the core; takes half an hour. ARGS names some packages
-	@hack/mutation.sh $(ARGS)
+	@$(GO) run ./test/cmd/mutants $(ARGS)
 
 .PHONY: test-race
 test-race: ## Run core, engine, controller and jobs under the race detector

@@ -81,7 +81,7 @@ failovers() {
   step "simulator: until ${FAILOVERS:=10000} leaders have changed" "$GO" run ./test/cmd/sim -until-failovers "$FAILOVERS"
 }
 
-mutants() { step "mutants: planted bugs that the tests must notice" hack/mutants.sh; }
+mutants() { step "mutants: planted bugs that the tests must notice" "$GO" run ./test/cmd/mutants; }
 
 # What the tests below start; a second call rebuilds nothing.
 binaries() {

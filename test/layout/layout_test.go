@@ -15,7 +15,7 @@ limitations under the License.
 */
 
 // Package layout_test holds the rules about the repository itself: licence headers, package comments and names,
-// who may import what, that tests do not sleep, and that the bugs which they must notice can be planted.
+// who may import what, and that tests do not sleep.
 package layout_test
 
 import (
@@ -309,19 +309,5 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 		for _, match := range namedTest.FindAllSubmatch(text, -1) {
 			require.True(t, exists[string(match[1])], "%s names %s", document, match[1])
 		}
-	}
-}
-
-// A mutant that applies no more says nothing about the tests. hack/mutants.sh notices, and takes half an hour.
-func TestMutantsApply(t *testing.T) {
-	mutants, err := filepath.Glob(filepath.Join(root, "test", "mutants", "*.patch"))
-	require.NoError(t, err)
-	require.NotEmpty(t, mutants)
-	for _, mutant := range mutants {
-		file := path.Join("test", "mutants", filepath.Base(mutant))
-		cmd := exec.CommandContext(t.Context(), "git", "apply", "--check", file)
-		cmd.Dir = root
-		said, err := cmd.CombinedOutput()
-		require.NoError(t, err, "%s: %s", mutant, said)
 	}
 }
