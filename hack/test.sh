@@ -18,7 +18,6 @@
 #   e2e-essential  those of e2e that say whether it works, see below
 #   e2e-rest       the others; e2e-rest-1 and e2e-rest-2 are half of them each
 #   operators      jobs of real operators: training-operator, Kubeflow's trainer and JobSet, which compile for 5 minutes once
-#   rights         what manifests/rbac gives was used in e2e, or in e2e-essential and e2e-rest, or has a reason
 #   chaos          the same with its processes killed and paused under load, for CHAOS_DURATION (50s) and until all is done
 #   hostile        the same attacked by one tenant while another works, twice for HOSTILE_DURATION (60s)
 #
@@ -126,15 +125,12 @@ ESSENTIAL=(
   TestTheReleaseBeforeCanReadWhichJobsAreManaged # it goes on beside processes of the release before
 )
 
-# What scheduler and controller did there, for rights.
-RIGHTS="$PWD/_artifacts/rights"
-
 # end_to_end TITLE FLAG...: go test on test/e2e with the flags.
 end_to_end() {
   local title="$1"
   shift
   step "end-to-end tests, $title: scheduler, controller and a cluster of KWOK nodes" \
-    failures_last env JOBQUEUE_RIGHTS="$RIGHTS" "$GO" test -count=1 -p 1 -v -timeout 25m ./test/e2e "$@"
+    failures_last "$GO" test -count=1 -p 1 -v -timeout 25m ./test/e2e "$@"
 }
 
 # A name that no test has would be left out without a word.
@@ -150,15 +146,11 @@ essential() {
   echo "^($pattern)\$"
 }
 
-e2e() {
-  rm -rf "$RIGHTS"
-  end_to_end "all"
-}
+e2e() { end_to_end "all"; }
 
 e2e_essential() {
   local pattern
   pattern="$(essential)" || return
-  rm -rf "$RIGHTS"
   end_to_end "the essential ones" -run "$pattern"
 }
 
@@ -179,11 +171,6 @@ operators() {
   step "jobs of other operators: training-operator, Kubeflow's trainer, JobSet, and a stand-in for the rest" \
     failures_last "$GO" test -count=1 -v -timeout 25m ./test/operators
   cat _artifacts/operators.json
-}
-
-# rights needs what e2e, or e2e-essential and e2e-rest, recorded.
-rights() {
-  step "rights that are given were used, or are listed" env JOBQUEUE_RIGHTS="$RIGHTS" "$GO" test -count=1 ./test/rights
 }
 
 # The order of faults and jobs is always the same here, and in 50 seconds one with all kinds of them: the leader is paused for
@@ -231,14 +218,13 @@ all() {
   integration
   e2e
   operators
-  rights
   chaos
   hostile
 }
 
 section() {
   case "$1" in
-  unit | properties | fuzz | differential | race | failovers | mutants | rights) "$1" ;;
+  unit | properties | fuzz | differential | race | failovers | mutants) "$1" ;;
   sim) simulate ;;
   integration | e2e | e2e-essential | e2e-rest | e2e-rest-[12] | operators | chaos | hostile) binaries && "${1//-/_}" ;;
   all) all ;;

@@ -33,9 +33,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/koord-jobqueue/koord-jobqueue/test/harness/auditlog"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
-	"github.com/koord-jobqueue/koord-jobqueue/test/rights"
 )
 
 const (
@@ -77,35 +75,12 @@ func run(m *testing.M) int {
 	if shared != nil {
 		_ = shared.Stop()
 	}
-	if err := saveRights(); err != nil {
-		fmt.Fprintln(os.Stderr, "rights that were used:", err)
-		code = max(code, 1)
-	}
 	if code != 0 && os.Getenv("E2E_KEEP") != "" {
 		fmt.Fprintln(os.Stderr, "state and logs are kept in", dir)
 		return code
 	}
 	_ = os.RemoveAll(dir)
 	return code
-}
-
-// saveRights writes down what scheduler and controller did, for test/rights.
-func saveRights() error {
-	dir := os.Getenv(rights.DirVariable)
-	if dir == "" {
-		return nil
-	}
-	logs, err := filepath.Glob(filepath.Join(workDir, "*", "audit", "audit.log"))
-	if err != nil {
-		return err
-	}
-	used := rights.Used{}
-	for _, log := range logs {
-		if err := used.Read(log); err != nil {
-			return err
-		}
-	}
-	return used.Save(dir)
 }
 
 // Stop ends all processes, and the observer of their store before them.
@@ -140,9 +115,6 @@ func startBare(t *testing.T, name string, opts controlplane.Options) *cluster {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	opts.Dir = filepath.Join(workDir, name)
-	if opts.AuditPolicy == "" {
-		opts.AuditPolicy = auditlog.RequestsOf(controlplane.SchedulerUser, controlplane.ControllerUser)
-	}
 	cp, err := controlplane.Start(ctx, opts)
 	require.NoError(t, err)
 	c := &cluster{ControlPlane: cp}

@@ -14,12 +14,14 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package rights
+// Package rights_test holds that every right of manifests/rbac has a reason.
+package rights_test
 
 import (
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -27,131 +29,95 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	sigsyaml "sigs.k8s.io/yaml"
-
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
-	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
-const roles = "../../manifests/rbac"
-
-// rulesIn are the rules of all roles of a manifest.
-func rulesIn(t *testing.T, file string) (rules []rbacv1.PolicyRule) {
+// given returns the rights of all roles in manifests/rbac. A right is a role, a verb, and a resource with group and name.
+func given(t *testing.T) map[string]bool {
 	t.Helper()
-	f, err := os.Open(filepath.Join(roles, file))
+	files, err := filepath.Glob("../../manifests/rbac/*.yaml")
 	require.NoError(t, err)
-	defer func() { _ = f.Close() }()
-	decoder := yaml.NewYAMLOrJSONDecoder(f, 4096)
-	for {
-		role := rbacv1.ClusterRole{}
-		if decoder.Decode(&role) != nil {
-			require.NotEmpty(t, rules)
-			return rules
-		}
-		if role.Kind == "ClusterRole" || role.Kind == "Role" {
-			rules = append(rules, role.Rules...)
-		}
-	}
-}
-
-// unused are the rights that no end-to-end test needs, by their text, with the reason why they are given.
-func unused(t *testing.T) map[string]string {
-	t.Helper()
-	text, err := os.ReadFile("unused.yaml")
-	require.NoError(t, err)
-	reasons := map[string][]string{}
-	require.NoError(t, sigsyaml.UnmarshalStrict(text, &reasons))
-	list := map[string]string{}
-	for reason, rights := range reasons {
-		require.NotEmpty(t, reason)
-		for _, right := range rights {
-			require.NotContains(t, list, right, "listed twice")
-			list[right] = reason
+	rights := map[string]bool{}
+	for _, file := range files {
+		f, err := os.Open(file)
+		require.NoError(t, err)
+		defer func() { _ = f.Close() }()
+		for decoder := yaml.NewYAMLOrJSONDecoder(f, 4096); ; {
+			role := rbacv1.ClusterRole{}
+			if err := decoder.Decode(&role); errors.Is(err, io.EOF) {
+				break
+			}
+			require.NoError(t, err, file)
+			for i := range role.Rules {
+				for _, right := range expand(&role.Rules[i]) {
+					require.NotContains(t, right, "*")
+					rights[role.Name+": "+right] = true
+				}
+			}
 		}
 	}
-	return list
+	require.NotEmpty(t, rights)
+	return rights
 }
 
-func granted(t *testing.T) map[string]bool {
-	t.Helper()
-	all := map[string]bool{}
-	job, ok := jobs.Find("Job.v1.batch")
-	require.True(t, ok)
-	for _, r := range slices.Concat(
-		Granted(controlplane.SchedulerUser, rulesIn(t, "scheduler.yaml")),
-		Granted(controlplane.SchedulerUser, job.SchedulerRights()),
-		Granted(controlplane.ControllerUser, rulesIn(t, "controller.yaml")),
-		Granted(controlplane.ControllerUser, job.ControllerRights()),
-	) {
-		require.NotContains(t, []string{r.Verb, r.Group, r.Resource}, "*", "%s", r)
-		all[r.String()] = true
+func expand(rule *rbacv1.PolicyRule) (rights []string) {
+	names := rule.ResourceNames
+	if len(names) == 0 {
+		names = []string{""}
 	}
-	return all
-}
-
-// TestListOfUnusedRights: what is listed is a right that is given.
-func TestListOfUnusedRights(t *testing.T) {
-	given := granted(t)
-	for right := range unused(t) {
-		require.True(t, given[right], "%s is not given: take it off the list", right)
-	}
-}
-
-// TestRightsAreUsed: each right was used in the end-to-end tests, or is listed with the reason why it is given.
-func TestRightsAreUsed(t *testing.T) {
-	dir := os.Getenv(DirVariable)
-	if dir == "" {
-		t.Skip("needs what all end-to-end tests recorded: hack/test.sh e2e rights")
-	}
-	used := Used{}
-	files, err := used.Load(dir)
-	require.NoError(t, err)
-	require.NotZero(t, files, "no end-to-end test has recorded anything in %s", dir)
-	was := map[string]bool{}
-	for r := range used {
-		was[r.String()] = true
-	}
-	listed := unused(t)
-	var surplus, stale []string
-	for right := range granted(t) {
-		_, excused := listed[right]
-		switch {
-		case !was[right] && !excused:
-			surplus = append(surplus, right)
-		case was[right] && excused:
-			stale = append(stale, right)
+	for _, verb := range rule.Verbs {
+		for _, url := range rule.NonResourceURLs {
+			rights = append(rights, verb+" "+url)
+		}
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, name := range names {
+					rights = append(rights, strings.TrimSpace(verb+" "+strings.TrimSuffix(resource+"."+group, ".")+" "+name))
+				}
+			}
 		}
 	}
-	slices.Sort(surplus)
-	slices.Sort(stale)
-	require.Empty(t, surplus, "rights that no end-to-end test used:\n%s", strings.Join(surplus, "\n"))
-	// Some are used in one run and not in another: whether a list is streamed, whether an event happens again.
-	t.Logf("rights that are listed, and were used this time:\n%s", strings.Join(stale, "\n"))
+	return rights
 }
 
-func TestUsed(t *testing.T) {
-	log := filepath.Join(t.TempDir(), "audit.log")
-	var text strings.Builder
-	for _, request := range []string{
-		`"verb":"patch","objectRef":{"apiGroup":"batch","resource":"jobs","subresource":"status"},` +
-			`"responseStatus":{"code":200}`,
-		`"verb":"delete","objectRef":{"resource":"pods"},"responseStatus":{"code":403}`,
-		`"verb":"get","responseStatus":{"code":200}`,
-	} {
-		text.WriteString(`{"kind":"Event","user":{"username":"a:b"},` + request + "}\n")
-	}
-	require.NoError(t, os.WriteFile(log, []byte(text.String()), 0o600))
-	used, again := Used{}, Used{}
-	require.NoError(t, used.Read(log))
-	require.Equal(t, Used{{User: "a:b", Verb: "patch", Group: "batch", Resource: "jobs/status"}: true}, used)
-	dir := filepath.Join(t.TempDir(), "rights")
-	require.NoError(t, used.Save(dir))
-	files, err := again.Load(dir)
+// verbs are those of Kubernetes, and prioritize, which manifests/tenancy asks for.
+var verbs = map[string]bool{
+	"get": true, "list": true, "watch": true, "create": true, "update": true, "patch": true, "delete": true,
+	"prioritize": true,
+}
+
+func TestEveryRightHasAReason(t *testing.T) {
+	text, err := os.ReadFile("reasons.yaml")
 	require.NoError(t, err)
-	require.Equal(t, 1, files)
-	require.Equal(t, used, again)
-	for r := range used {
-		require.Equal(t, "b patch jobs/status.batch", r.String())
+	roles := map[string]map[string][]string{}
+	require.NoError(t, sigsyaml.UnmarshalStrict(text, &roles))
+	reasons := map[string]string{}
+	for role, list := range roles {
+		for reason, lines := range list {
+			require.NotEmpty(t, reason, role)
+			for _, line := range lines {
+				words := strings.Fields(line)
+				of := 0
+				for of < len(words) && verbs[words[of]] {
+					of++
+				}
+				require.NotZero(t, of, "%s: %q has no verb", role, line)
+				for _, verb := range words[:of] {
+					right := role + ": " + verb + " " + strings.Join(words[of:], " ")
+					require.Empty(t, reasons[right], "%s has two reasons", right)
+					reasons[right] = reason
+				}
+			}
+		}
 	}
-	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list"}}}
-	require.Equal(t, []Right{{"u", "get", "", "pods"}, {"u", "list", "", "pods"}}, Granted("u", rules))
+	rights := given(t)
+	for right := range rights {
+		if reasons[right] == "" {
+			t.Errorf("%s is given and reasons.yaml has no reason", right)
+		}
+	}
+	for right := range reasons {
+		if !rights[right] {
+			t.Errorf("%s has a reason and is not given", right)
+		}
+	}
 }

@@ -50,22 +50,6 @@ const Decisions = header + `
 - level: None
 `
 
-// RequestsOf is a policy that notes every request of some users, watches as soon as they begin.
-func RequestsOf(users ...string) string {
-	list, err := json.Marshal(users)
-	if err != nil {
-		panic(err) // strings
-	}
-	return `apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules:
-- level: Metadata
-  users: ` + string(list) + `
-- level: None
-`
-}
-
 const header = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
