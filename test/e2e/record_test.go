@@ -30,7 +30,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -218,14 +217,8 @@ func (c *cluster) makeRunning(t *testing.T) {
 		{"grown", "grown"}, {"adopted", "adopted"}} {
 		c.waitPhase(t, job[0], job[1], schedulingv1alpha1.PhaseRunning)
 	}
-	// These run in early releases only.
-	for _, job := range [][2]string{{"builtin", "builtin"}, {"guests", "guest"}} {
-		require.Eventually(t, func() bool {
-			u := c.unit(t, job[0], job[1])
-			return u != nil && (u.Status.Phase == schedulingv1alpha1.PhaseRunning ||
-				meta.IsStatusConditionFalse(u.Status.Conditions, schedulingv1alpha1.ConditionQuotaReserved))
-		}, soon, pace, "%v runs or is told why not", job)
-	}
+	c.waitReason(t, "builtin", "builtin", "QuotaNotNamed")
+	c.waitReason(t, "guests", "guest", "QuotaNotInQueue")
 	c.podsSucceed(t, "partial", "partial")
 	require.Eventually(t, func() bool { return c.bound(t, "partial", "partial") == 2 }, soon, pace, "its second pod runs")
 	c.patchJob(t, "grown", "grown", `{"spec":{"parallelism":2}}`)

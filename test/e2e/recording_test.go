@@ -55,7 +55,7 @@ type release struct {
 }
 
 const (
-	recordings    = "testdata/upgrade"
+	lastRelease   = "testdata/upgrade"
 	objectsFile   = "objects.yaml"
 	manifestsFile = "manifests.yaml"
 )
