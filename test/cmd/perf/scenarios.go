@@ -42,7 +42,6 @@ type scenario struct {
 var scenarios = map[string]func(set *flags) *scenario{
 	"workload":     workloadScenario,
 	"latency":      latencyScenario,
-	"writes":       writesScenario,
 	"memory":       memoryScenario,
 	"savings":      savingsScenario,
 	"standing":     standingScenario,
@@ -52,7 +51,7 @@ var scenarios = map[string]func(set *flags) *scenario{
 // workloadScenario carries a workload out.
 func workloadScenario(set *flags) *scenario {
 	var o runner.Options
-	name := set.String("workload", "baseline", "a file, or the name of one in test/perf")
+	name := set.String("workload", "baseline", "a file, or the name of one in test/cmd/perf")
 	policy := set.String("policy", "",
 		"policy of the queues: Priority, FIFO, Block or Intelligent (default: that of the workload, else Block)")
 	set.workers(&o.Setting)
@@ -76,7 +75,7 @@ func workloadScenario(set *flags) *scenario {
 // loadWorkload reads the workload, which is named or is a file.
 func loadWorkload(root, path string, policy v1alpha1.QueuePolicy) (*workload.Workload, error) {
 	if !strings.ContainsAny(path, "./") {
-		path = filepath.Join(root, "test", "perf", path+".yaml")
+		path = filepath.Join(root, "test", "cmd", "perf", path+".yaml")
 	}
 	w, err := workload.Load(path)
 	if err != nil || policy == "" {
@@ -99,31 +98,6 @@ func latencyScenario(set *flags) *scenario {
 	set.BoolVar(&o.Stock, "stock", false, "only the unqueued variants, with plugin and controller off")
 	return &scenario{"latency", &o.Setting,
 		func(ctx context.Context, _ string) (printer, error) { return runner.Latency(ctx, o) }}
-}
-
-// writesScenario measures what each write of a unit costs the API server, and what it would cost otherwise.
-func writesScenario(set *flags) *scenario {
-	o := runner.WriteCostOptions{Definitions: map[string]string{}}
-	set.IntVar(&o.Objects, "objects", 200, "units of each variant and round")
-	set.IntVar(&o.Rounds, "rounds", 5, "rounds, after one that does not count")
-	set.workers(&o.Setting)
-	set.IntVar(&o.Watchers, "watchers", 2, "watchers of the units")
-	set.Func("variant", "a variant to measure; may be repeated (default: all; an unknown one names them)",
-		func(name string) error {
-			o.Variants = append(o.Variants, name)
-			return nil
-		})
-	set.Func("definition", "NAME=FILE: another definition of units as a variant; may be repeated",
-		func(text string) error {
-			name, file, ok := strings.Cut(text, "=")
-			if !ok {
-				return fmt.Errorf("%q is not NAME=FILE", text)
-			}
-			o.Definitions[name] = file
-			return nil
-		})
-	return &scenario{"writes", &o.Setting,
-		func(ctx context.Context, _ string) (printer, error) { return runner.MeasureWriteCosts(ctx, o) }}
 }
 
 // memoryScenario measures what units that wait take of the API server's memory.

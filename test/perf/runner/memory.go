@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -228,3 +229,6 @@ func (m *UnitMemory) Print(out io.Writer) {
 	}
 	_ = table.Flush()
 }
+
+// settle is how long the API server has to send what watchers are to see.
+const settle = 300 * time.Millisecond

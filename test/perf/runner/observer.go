@@ -188,8 +188,7 @@ func runtimeOf(w *workload.Workload, u workload.Unit) time.Duration {
 
 // finish says when the run is over.
 func (o *observer) finish() {
-	enough := o.w.StopAfterAdmissions > 0 && o.n.admitted >= o.w.StopAfterAdmissions
-	if (enough || o.n.ended == len(o.units)) && !o.finished {
+	if o.n.ended == len(o.units) && !o.finished {
 		o.finished = true
 		close(o.done)
 	}

@@ -113,15 +113,11 @@ func usageReports(begin time.Time, before spent, all []spent, admitted []int) []
 	return reports
 }
 
-// phases are before and after the reading that was made when the last unit had been created. A workload whose units all
-// existed before the start, and a run that ended earlier, have one only.
+// phases are before and after the reading that was made when the last unit had been created. A run that ended earlier has
+// one only.
 func (r *run) phases(seen []sight, last time.Time) []PhaseReport {
 	if r.created == nil {
-		name := phaseCreating
-		if r.units[len(r.units)-1].Preloaded {
-			name = phaseCreated
-		}
-		return []PhaseReport{r.phase(name, &r.before, &r.after, seen, last)}
+		return []PhaseReport{r.phase(phaseCreating, &r.before, &r.after, seen, last)}
 	}
 	return []PhaseReport{
 		r.phase(phaseCreating, &r.before, r.created, seen, last),

@@ -39,12 +39,11 @@ type Report struct {
 	Units       int    `json:"units"`
 	Admitted    int    `json:"admitted"`
 	Queues      int    `json:"queues"`
-	// MakespanSeconds is from the start of the clock to the end of the last unit, or to the last admission of a run that
-	// stops there. With preloaded units the clock starts with the scheduler's process.
+	// MakespanSeconds is from the start of the clock to the end of the last unit.
 	MakespanSeconds float64 `json:"makespanSeconds"`
 	// FirstAdmissionSeconds is from the start of the clock to the first admission.
 	FirstAdmissionSeconds float64 `json:"firstAdmissionSeconds"`
-	// AdmissionsPerSecond is over the makespan, or between first and last admission where units were preloaded.
+	// AdmissionsPerSecond is over the makespan.
 	AdmissionsPerSecond float64 `json:"admissionsPerSecond"`
 	// QuotaUse is the work of the units that ended, by what all groups could have done in the makespan; QuotaHeld counts
 	// what was held, from the admission being seen to the end being seen.
@@ -142,9 +141,6 @@ func (r *run) report() (*Report, error) {
 	}
 	x.MakespanSeconds = last.Sub(r.begin).Seconds()
 	x.AdmissionsPerSecond = float64(x.Admitted) / x.MakespanSeconds
-	if r.units[0].Preloaded {
-		x.AdmissionsPerSecond = float64(x.Admitted-1) / last.Sub(first).Seconds()
-	}
 	x.FirstAdmissionSeconds = first.Sub(r.begin).Seconds()
 	var ended []workload.Unit
 	for i := range seen {
@@ -176,20 +172,12 @@ func (r *run) timeline(x *Report, seen []sight) (first, last time.Time) {
 		}
 		x.Admitted++
 		u := r.units[i]
-		created := s.created
-		if u.Preloaded && created.Before(r.begin) {
-			created = r.begin
-		}
-		waits[u.Class] = append(waits[u.Class], s.admitted.Sub(created))
+		waits[u.Class] = append(waits[u.Class], s.admitted.Sub(s.created))
 		if first.IsZero() || s.admitted.Before(first) {
 			first = s.admitted
 		}
-		end := s.ended
-		if w.StopAfterAdmissions > 0 {
-			end = s.admitted
-		}
-		if end.After(last) {
-			last = end
+		if s.ended.After(last) {
+			last = s.ended
 		}
 		if !s.ended.IsZero() {
 			overruns[u.Class] = append(overruns[u.Class], s.ended.Sub(s.admitted)-runtimeOf(w, u))

@@ -80,10 +80,9 @@ type run struct {
 	// created is the reading that was made when the last unit had been created, nil for none.
 	created *reading
 	usage   []UsageReport
-	// begin is when the clock starts, preloaded when the preloaded units were created, schedulerStart when the
-	// scheduler was started.
-	begin, schedulerStart time.Time
-	loads                 []string
+	// begin is when the clock starts.
+	begin time.Time
+	loads []string
 }
 
 // start brings up what the write ceiling is measured on.
@@ -181,9 +180,6 @@ func (r *run) play(ctx context.Context) (err error) {
 		go func() { failed <- r.client.watch(watching, jobsPath(unitNamespace), r.watch.takeJob) }()
 	}
 	go func() { failed <- r.client.watch(watching, unitsPath(unitNamespace), r.watch.takeUnit) }()
-	if err := r.preload(ctx); err != nil {
-		return err
-	}
 	if err := r.startQueue(ctx); err != nil {
 		return err
 	}
@@ -217,12 +213,6 @@ func (r *run) play(ctx context.Context) (err error) {
 
 // startQueue starts what is measured, and the clock.
 func (r *run) startQueue(ctx context.Context) error {
-	r.schedulerStart = time.Now()
-	if len(r.units) > 0 && r.units[0].Preloaded {
-		// It admits as soon as it can: the clock starts with the process.
-		r.begin = r.schedulerStart
-		r.before = r.read()
-	}
 	err := r.cp.StartScheduler(ctx, controlplane.SchedulerOptions{Mutate: func(config map[string]any) {
 		r.Profile.open(config)
 		if r.Mutate != nil {
@@ -237,17 +227,15 @@ func (r *run) startQueue(ctx context.Context) error {
 			return err
 		}
 	}
-	if !r.units[0].Preloaded {
-		if err := r.warmUp(ctx); err != nil {
-			return err
-		}
-		r.before = r.read()
-		r.begin = time.Now()
+	if err := r.warmUp(ctx); err != nil {
+		return err
 	}
+	r.before = r.read()
+	r.begin = time.Now()
 	return r.before.err
 }
 
-// await waits until the last unit has ended or enough have been admitted.
+// await waits until the last unit has ended.
 func (r *run) await(ctx context.Context, failed <-chan error) error {
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()

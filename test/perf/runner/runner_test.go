@@ -134,8 +134,6 @@ func TestPhasesOfARunThatEndsEarly(t *testing.T) {
 	require.Len(t, phases, 1)
 	require.Equal(t, phaseCreating, phases[0].Name)
 	require.Equal(t, 0.25, phases[0].QuotaHeld)
-	r.units[1].Preloaded = true
-	require.Equal(t, phaseCreated, r.phases(seen, r.at(1))[0].Name)
 }
 
 func TestUsageOfEachSecond(t *testing.T) {

@@ -156,7 +156,7 @@ func (r *run) measureCeiling(ctx context.Context, when string) error {
 	return r.client.writes.Delete().AbsPath(path).Do(ctx).Error()
 }
 
-// generate creates the units that are not there yet, each at its time, and finishes those whose time is over. When the
+// generate creates the units, each at its time, and finishes those whose time is over. When the
 // last one has been created it makes a reading.
 func (r *run) generate(ctx context.Context, created chan<- reading) error {
 	var finishing sync.WaitGroup
@@ -176,14 +176,7 @@ func (r *run) generate(ctx context.Context, created chan<- reading) error {
 			}
 		})
 	}
-	var rest []int
-	for i := range r.units {
-		if !r.units[i].Preloaded {
-			rest = append(rest, i)
-		}
-	}
-	err := r.client.each(ctx, len(rest), func(ctx context.Context, n int) error {
-		i := rest[n]
+	err := r.client.each(ctx, len(r.units), func(ctx context.Context, i int) error {
 		// Each worker waits for the time of its unit; units are in the order of time.
 		if !sleep(ctx, time.Until(r.begin.Add(r.units[i].At))) {
 			return ctx.Err()
@@ -198,9 +191,7 @@ func (r *run) generate(ctx context.Context, created chan<- reading) error {
 		}
 		return fmt.Errorf("create units: %w", err)
 	}
-	if len(rest) > 0 {
-		created <- r.read()
-	}
+	created <- r.read()
 	ended := make(chan struct{})
 	go func() { finishing.Wait(); close(ended) }()
 	select {
@@ -208,25 +199,6 @@ func (r *run) generate(ctx context.Context, created chan<- reading) error {
 	case err := <-errs:
 		return fmt.Errorf("finish units: %w", err)
 	}
-	return nil
-}
-
-func (r *run) preload(ctx context.Context) error {
-	n := 0
-	for n < len(r.units) && r.units[n].Preloaded {
-		n++
-	}
-	if n == 0 {
-		return nil
-	}
-	begin := time.Now()
-	stop := r.screen.follow(ctx, r.watch.counts, n)
-	defer stop()
-	if err := r.client.each(ctx, n, r.create); err != nil {
-		return fmt.Errorf("preload: %w", err)
-	}
-	stop()
-	r.screen.line(fmt.Sprintf("%d units are preloaded after %.1fs", n, time.Since(begin).Seconds()))
 	return nil
 }
 

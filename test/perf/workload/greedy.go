@@ -48,8 +48,8 @@ func Greedy(w *Workload) Schedule {
 			g.arrive(next, units[next])
 		}
 		for group := range g.groups {
-			if g.groups[group].changed && !g.admit(group) {
-				return g.result
+			if g.groups[group].changed {
+				g.admit(group)
 			}
 		}
 	}
@@ -57,14 +57,13 @@ func Greedy(w *Workload) Schedule {
 }
 
 type greedy struct {
-	w        *Workload
-	now      time.Duration
-	groups   []group
-	free     []int64 // of each queue
-	ends     ends
-	cpu      []int64 // of each class
-	admitted int
-	result   Schedule
+	w      *Workload
+	now    time.Duration
+	groups []group
+	free   []int64 // of each queue
+	ends   ends
+	cpu    []int64 // of each class
+	result Schedule
 }
 
 // group has a lane for each class of each of its queues; in a lane the first come is always the first to go.
@@ -120,8 +119,8 @@ func (g *greedy) end(r running) {
 	g.free[r.queue] += g.cpu[r.class]
 }
 
-// admit takes from a group what fits; false when the run ends.
-func (g *greedy) admit(index int) bool {
+// admit takes from a group what fits.
+func (g *greedy) admit(index int) {
 	owner := &g.groups[index]
 	owner.changed = false
 	for {
@@ -133,7 +132,7 @@ func (g *greedy) admit(index int) bool {
 			}
 		}
 		if best < 0 {
-			return true
+			return
 		}
 		l := &owner.lanes[best]
 		owner.free -= g.cpu[l.class]
@@ -142,11 +141,6 @@ func (g *greedy) admit(index int) bool {
 		heap.Push(&g.ends, running{at: end, class: l.class, queue: l.queue})
 		g.result.Waits[l.class] = append(g.result.Waits[l.class], g.now-l.waiting[0].at)
 		l.waiting = l.waiting[1:]
-		g.admitted++
-		if g.admitted == g.w.StopAfterAdmissions {
-			g.result.Makespan = g.now
-			return false
-		}
 		g.result.Makespan = max(g.result.Makespan, end)
 	}
 }

@@ -21,7 +21,6 @@ package workload
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"os"
 	"slices"
 	"time"
@@ -44,12 +43,8 @@ type Workload struct {
 	// QueuePolicy of all queues; absent means Block. What the figures are compared with serves high priorities first, and
 	// where smaller units may pass, one that needs a whole quota at once waits until they run out.
 	QueuePolicy v1alpha1.QueuePolicy `json:"queuePolicy,omitempty"`
-	// Preload is how many units are created before anything is admitted, in the order in which they would come.
-	Preload int `json:"preload,omitempty"`
 	// Classes of units; every queue gets every class.
 	Classes []Class `json:"classes"`
-	// StopAfterAdmissions ends the run early; 0 means that it ends with the last unit.
-	StopAfterAdmissions int `json:"stopAfterAdmissions,omitempty"`
 }
 
 // Quota is cpu of each leaf (min, max) and of each group, whose min is that of its leaves together.
@@ -62,8 +57,7 @@ type Quota struct {
 // Class is a kind of units.
 type Class struct {
 	Name string `json:"name"`
-	// Count of units in each queue, one every IntervalMs from the start on. Without an interval all come at once; those
-	// that Preload does not take then do not come at all.
+	// Count of units in each queue, one every IntervalMs from the start on. Without an interval all come at once.
 	Count      int   `json:"count"`
 	IntervalMs int64 `json:"intervalMs"`
 	// RuntimeMs is how long a unit runs once it is admitted.
@@ -78,9 +72,8 @@ type Unit struct {
 	Class, Queue int
 	// Index is the number of the unit among those of its class and queue.
 	Index int
-	// At is when it is to be created, from the start of the clock; Preloaded units exist before that.
-	At        time.Duration
-	Preloaded bool
+	// At is when it is to be created, from the start of the clock.
+	At time.Duration
 }
 
 const (
@@ -149,16 +142,10 @@ func (w *Workload) validate() field.ErrorList {
 	if len(errs) > 0 {
 		return errs
 	}
-	total := w.declared()
-	errs = append(errs, between(field.NewPath("preload"), int64(w.Preload), 0, total)...)
-	if len(errs) > 0 {
-		return errs
+	if count := w.count(); count > maxUnits {
+		errs = append(errs, field.Invalid(field.NewPath("classes"), count, fmt.Sprintf("more than %d units", maxUnits)))
 	}
-	count := w.count()
-	if count > maxUnits {
-		return append(errs, field.Invalid(field.NewPath("classes"), count, fmt.Sprintf("more than %d units", maxUnits)))
-	}
-	return append(errs, between(field.NewPath("stopAfterAdmissions"), int64(w.StopAfterAdmissions), 0, count)...)
+	return errs
 }
 
 func between(path *field.Path, value, low, high int64) field.ErrorList {
@@ -221,8 +208,8 @@ func (w *Workload) Queues() int { return w.Groups * w.QueuesPerGroup }
 // Capacity is what all groups together may use, in thousandths of a core.
 func (w *Workload) Capacity() int64 { return int64(w.Groups) * w.Quota.GroupMax.MilliValue() }
 
-// declared is the number of units that the classes name.
-func (w *Workload) declared() int64 {
+// count is the number of units.
+func (w *Workload) count() int64 {
 	total := int64(0)
 	for i := range w.Classes {
 		total += int64(w.Classes[i].Count) * int64(w.Queues())
@@ -230,62 +217,22 @@ func (w *Workload) declared() int64 {
 	return total
 }
 
-// count is the number of units that are created.
-func (w *Workload) count() int64 {
-	timed, atOnce := int64(0), int64(0)
-	for i := range w.Classes {
-		n := int64(w.Classes[i].Count) * int64(w.Queues())
-		if w.Classes[i].IntervalMs == 0 {
-			atOnce += n
-		} else {
-			timed += n
-		}
-	}
-	if w.Preload == 0 {
-		return timed + atOnce
-	}
-	// Those that come at once come first.
-	fromTimed := min(max(int64(w.Preload)-atOnce, 0), timed)
-	return int64(w.Preload) + timed - fromTimed
-}
-
 // Units lists what is created, in the order of time; what comes at the same time goes round the queues.
 func (w *Workload) Units() []Unit {
 	var units []Unit
-	limit := math.MaxInt
-	if w.Preload > 0 {
-		limit = w.Preload
-	}
 	for class := range w.Classes {
 		c := &w.Classes[class]
 		for index := range c.Count {
-			if c.IntervalMs == 0 && index*w.Queues() >= limit {
-				break // beyond what can be preloaded
-			}
 			at := time.Duration(c.IntervalMs*int64(index)) * time.Millisecond
 			for queue := range w.Queues() {
 				units = append(units, Unit{Class: class, Queue: queue, Index: index, At: at})
 			}
 		}
 	}
-	atOnce := func(u Unit) bool { return w.Classes[u.Class].IntervalMs == 0 }
 	slices.SortStableFunc(units, func(a, b Unit) int {
-		if o := cmp.Compare(a.At, b.At); o != 0 {
-			return o
-		}
-		if x, y := atOnce(a), atOnce(b); x != y {
-			return map[bool]int{true: -1, false: 1}[x]
-		}
-		return cmp.Compare(a.Index, b.Index)
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Index, b.Index))
 	})
-	if w.Preload == 0 {
-		return units
-	}
-	for i := range min(w.Preload, len(units)) {
-		units[i].At, units[i].Preloaded = 0, true
-	}
-	rest := slices.DeleteFunc(units[min(w.Preload, len(units)):], atOnce)
-	return units[:w.Preload+len(rest)]
+	return units
 }
 
 // Work is what all units together use, in thousandths of a core times seconds.
