@@ -133,16 +133,6 @@ func (l *Ledger) Expect(unit string, x Expected) bool {
 	return l.settle(e)
 }
 
-// Resize changes how much the unit holds. A unit that holds nothing is left alone.
-func (l *Ledger) Resize(unit string, held resources.List) bool {
-	e, ok := l.entries[unit]
-	if !ok || !e.reserved {
-		return false
-	}
-	e.held = held
-	return l.settle(e)
-}
-
 // Release makes the unit hold nothing. Its pods stay known.
 func (l *Ledger) Release(unit string) bool {
 	e, ok := l.entries[unit]
@@ -258,26 +248,10 @@ func (l *Ledger) OutstandingNonPreemptible(at string) resources.List {
 	return resources.List{}
 }
 
-// OutstandingOf reads one resource of Outstanding.
-func (l *Ledger) OutstandingOf(at, resource string) int64 {
-	if lv, ok := l.levels[at]; ok {
-		return lv.total.outstanding.all.Get(resource)
-	}
-	return 0
-}
-
 // Units is the number of units that hold something at or below the level, whatever their pods do.
 func (l *Ledger) Units(at string) int64 {
 	if lv, ok := l.levels[at]; ok {
 		return lv.total.outstanding.units
-	}
-	return 0
-}
-
-// OutstandingNonPreemptibleOf reads one resource of OutstandingNonPreemptible.
-func (l *Ledger) OutstandingNonPreemptibleOf(at, resource string) int64 {
-	if lv, ok := l.levels[at]; ok {
-		return lv.total.outstanding.nonPreemptible.Get(resource)
 	}
 	return 0
 }

@@ -160,18 +160,6 @@ func differences(level, suffix string, have, want resources.List) []Difference {
 	return out
 }
 
-// Rebuild makes a new ledger out of the facts that this one was told: parents, holdings and pods.
-func (l *Ledger) Rebuild() *Ledger {
-	out := l.RebuildPods()
-	for unit, e := range l.entries {
-		if e.reserved {
-			out.Reserve(unit, e.level, e.held, e.nonPreemptible)
-			out.Expect(unit, e.expected)
-		}
-	}
-	return out
-}
-
 // RebuildPods makes a new ledger of the parents and the pods, in which no unit holds anything.
 func (l *Ledger) RebuildPods() *Ledger {
 	out := New()
