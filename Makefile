@@ -33,7 +33,7 @@ build: launcher ## Build all binaries into bin/, with progress
 # Its own first build takes a minute; until then the shell says that it is at work.
 .PHONY: launcher
 launcher:
-	@$(GO) build -buildvcs=false -o $(BIN)/jobqueue-playground ./cmd/jobqueue-playground & \
+	@$(GO) build -buildvcs=false -ldflags='-s -w' -o $(BIN)/jobqueue-playground ./cmd/jobqueue-playground & \
 	build=$$!; trap 'kill $$build 2>/dev/null || true' INT TERM; \
 	for ((s = 0; ; s++)); do \
 		kill -0 $$build 2>/dev/null || break; \
@@ -49,7 +49,7 @@ clean: ## Remove built binaries and the work directories of demo and tests
 ##@ Test
 
 .PHONY: test
-test: ## Say in 15 minutes whether it works: every kind of test, the long ones shortened
+test: ## Say in 8 minutes whether it works; the long tests are shortened or left to test-all
 	@hack/test.sh
 
 .PHONY: test-all
@@ -112,7 +112,7 @@ OUT ?=
 .PHONY: perf
 perf: launcher ## Admit WORKLOAD through a real API server, or run a SCENARIO, and measure it: table, and JSON in OUT
 	@$(BIN)/jobqueue-playground build
-	@$(GO) build -buildvcs=false -o $(BIN)/jobqueue-perf ./test/cmd/perf
+	@$(GO) build -buildvcs=false -ldflags='-s -w' -o $(BIN)/jobqueue-perf ./test/cmd/perf
 	@exec $(BIN)/jobqueue-perf $(or $(SCENARIO),--workload=$(WORKLOAD)) $(if $(OUT),--out=$(OUT)) $(ARGS)
 
 # How long it goes on, and the seed of what happens; other flags go into ARGS (-h shows them).
@@ -122,13 +122,13 @@ SEED ?= 1
 .PHONY: chaos
 chaos: launcher ## Kill and pause real processes for DURATION in the order of SEED, then check that nothing was lost or passed
 	@$(BIN)/jobqueue-playground build
-	@$(GO) build -buildvcs=false -o $(BIN)/jobqueue-chaos ./test/cmd/chaos
+	@$(GO) build -buildvcs=false -ldflags='-s -w' -o $(BIN)/jobqueue-chaos ./test/cmd/chaos
 	@exec $(BIN)/jobqueue-chaos --duration=$(DURATION) --seed=$(SEED) $(ARGS)
 
 .PHONY: hostile
 hostile: launcher ## Have a tenant make the worst objects for DURATION, twice, and measure what others notice; last line is JSON
 	@$(BIN)/jobqueue-playground build
-	@$(GO) build -buildvcs=false -o $(BIN)/jobqueue-hostile ./test/cmd/hostile
+	@$(GO) build -buildvcs=false -ldflags='-s -w' -o $(BIN)/jobqueue-hostile ./test/cmd/hostile
 	@exec $(BIN)/jobqueue-hostile --duration=$(DURATION) --seed=$(SEED) $(ARGS)
 
 ##@ Check

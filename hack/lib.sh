@@ -14,12 +14,17 @@ STEPS=()
 elapsed() { printf '%dm%02ds' "$(($1 / 60))" "$(($1 % 60))"; }
 
 # step TITLE COMMAND...: runs the command between a headline and a line with the time it took.
-# It stops the script when the command fails, after naming the step.
+# It stops the script when the command fails, after naming the step. In a lane the output comes when the command has ended.
 step() {
   local title="$1" start=$SECONDS status=0
   shift
   printf '\n=== %s (at %s)\n' "$title" "$(elapsed "$SECONDS")"
-  "$@" || status=$?
+  if [[ -n "${LANE:-}" ]]; then
+    "$@" >"$LANE.log" 2>&1 || status=$?
+    printf '\n=== output of: %s\n%s\n' "$title" "$(<"$LANE.log")"
+  else
+    "$@" || status=$?
+  fi
   local took
   took="$(elapsed $((SECONDS - start)))"
   if ((status != 0)); then
@@ -32,9 +37,45 @@ step() {
   printf -- '--- ok: %s in %s\n' "$title" "$took"
 }
 
+# summary prints the steps; that of a lane is kept for the script that started it.
 summary() {
+  if [[ -n "${LANE:-}" ]]; then
+    printf '%s\n' "${STEPS[@]}" >"$LANE.steps"
+    return
+  fi
   printf '\n=== Summary\n'
   printf '%s\n' "${STEPS[@]}"
+}
+
+# lanes FUNCTION...: runs the steps of each function, all functions at once, and stops the script if a step failed.
+# Lanes are process groups of their own, so that an interrupt ends what their steps started.
+lanes() {
+  local dir lane pid status=0 pids=()
+  dir="$(mktemp -d)"
+  set -m
+  for lane in "$@"; do
+    (
+      STEPS=() LANE="$dir/$lane"
+      "$lane"
+      summary
+    ) &
+    pids+=("$!")
+  done
+  set +m
+  # shellcheck disable=SC2064 # the lanes of this call
+  trap "kill $(printf -- '-%s ' "${pids[@]}") 2>/dev/null; exit 130" INT TERM
+  for pid in "${pids[@]}"; do
+    wait "$pid" || status=$?
+  done
+  trap - INT TERM
+  for lane in "$@"; do
+    mapfile -t -O "${#STEPS[@]}" STEPS <"$dir/$lane.steps"
+  done
+  rm -rf "$dir"
+  if ((status != 0)); then
+    summary
+    exit "$status"
+  fi
 }
 
 # packages PATTERN...: our packages, without those whose tests need a control plane.

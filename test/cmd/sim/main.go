@@ -68,6 +68,7 @@ func main() {
 	workers := flag.Int("workers", runtime.NumCPU(), "plans at once")
 	shrink := flag.Bool("shrink", true, "cut the first plan that fails down")
 	crashes := flag.Bool("crashes", false, "also run the scenarios of the corpus, with each write failing in each way")
+	of := flag.Uint64("crashes-of", 1, "with -crashes: one of this many failing writes is run; which ones follows from -seed")
 	flag.Parse()
 	if *replay != "" {
 		os.Exit(replayPlan(*replay))
@@ -91,7 +92,7 @@ func main() {
 		s.add(&more)
 	}
 	if *crashes {
-		if err := runCrashes(&s, *workers); err != nil {
+		if err := runCrashes(&s, *workers, max(1, *of)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(2)
 		}
@@ -189,8 +190,8 @@ func (s *summary) count(name string, r *sim.Report) (broken bool) {
 	return len(r.Violations) > 0
 }
 
-// runCrashes enumerates the writes of each scenario.
-func runCrashes(s *summary, workers int) error {
+// runCrashes enumerates the writes of each scenario, and runs one of each so many.
+func runCrashes(s *summary, workers int, of uint64) error {
 	scenarios, err := sim.Scenarios()
 	if err != nil {
 		return err
@@ -207,6 +208,7 @@ func runCrashes(s *summary, workers int) error {
 		without  *sim.Report
 	}
 	tasks := make(chan task)
+	number := s.First
 	var group sync.WaitGroup
 	for range workers {
 		group.Go(func() {
@@ -220,6 +222,10 @@ func runCrashes(s *summary, workers int) error {
 		note(scenario.Name, without)
 		s.Scenarios++
 		for _, crash := range sim.Crashes(scenario.Plan) {
+			number++
+			if number%of != 0 {
+				continue
+			}
 			s.Crashes++
 			tasks <- task{scenario, crash, without}
 		}
