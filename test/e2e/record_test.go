@@ -252,6 +252,7 @@ func (c *cluster) makeQueueOfEveryField(t *testing.T) {
 	delete(annotations, "koord-queue/available-quota-in-queue")
 	o.SetAnnotations(annotations)
 	spec := o.Object["spec"].(map[string]any)
+	delete(spec, "admissionChecks") // nobody answers them here
 	spec["maxAdmitted"], spec["maxPending"], spec["stopPolicy"] = int64(9), int64(99), "None"
 	_, err = c.dyn.Resource(schedulingv1alpha1.QueueResource).Namespace(schedulingv1alpha1.DefaultQueueNamespace).
 		Create(t.Context(), o, metav1.CreateOptions{})
