@@ -21,14 +21,14 @@ require (
 	golang.org/x/sys v0.41.0
 	golang.org/x/term v0.40.0
 	k8s.io/api v0.35.4
-	k8s.io/apiextensions-apiserver v0.35.2
+	k8s.io/apiextensions-apiserver v0.35.4
 	k8s.io/apimachinery v0.35.4
 	k8s.io/apiserver v0.35.4
 	k8s.io/client-go v0.35.4
 	k8s.io/component-base v0.35.4
 	k8s.io/component-helpers v0.35.4
 	k8s.io/klog/v2 v2.130.1
-	k8s.io/kube-openapi v0.30.0
+	k8s.io/kube-openapi v0.0.0-20250910181357-589584f1c912
 	k8s.io/kube-scheduler v0.35.2
 	k8s.io/kubernetes v1.35.4
 	k8s.io/utils v0.0.0-20260108192941-914a6e750570
@@ -223,6 +223,10 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.2-0.20260122202528-d9cc6641c482 // indirect
 )
 
+// Koordinator requires a version of kube-openapi that does not exist and replaces it. Modules that import this one inherit
+// no replacement, and see no requirement that is excluded here.
+exclude k8s.io/kube-openapi v0.30.0
+
 replace (
 	github.com/docker/distribution => github.com/docker/distribution v2.8.2+incompatible
 	// github.com/containerd/ttrpc => github.com/containerd/ttrpc v1.1.0
@@ -265,7 +269,6 @@ replace (
 	k8s.io/kms => k8s.io/kms v0.35.4
 	k8s.io/kube-aggregator => k8s.io/kube-aggregator v0.35.4
 	k8s.io/kube-controller-manager => k8s.io/kube-controller-manager v0.35.4
-	k8s.io/kube-openapi => k8s.io/kube-openapi v0.0.0-20250910181357-589584f1c912
 	k8s.io/kube-proxy => k8s.io/kube-proxy v0.35.4
 	k8s.io/kube-scheduler => k8s.io/kube-scheduler v0.35.4
 	k8s.io/kubectl => k8s.io/kubectl v0.35.4

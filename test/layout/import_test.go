@@ -1,0 +1,60 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package layout_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Another module builds against the API types and the library for admission checks without a replacement of any
+// dependency: those of this module are not inherited.
+func TestAnotherModuleImportsTheLibraries(t *testing.T) {
+	checkout, err := filepath.Abs(root)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	var source strings.Builder
+	source.WriteString("package consumer\n\nimport (\n")
+	libraries := 0
+	for _, p := range listPackages(t) {
+		if rel := strings.TrimPrefix(p.ImportPath, module+"/"); below("apis", "pkg/admissioncheck")(rel) {
+			fmt.Fprintf(&source, "\t_ %q\n", p.ImportPath)
+			libraries++
+		}
+	}
+	source.WriteString(")\n")
+	require.Greater(t, libraries, 1)
+	for name, text := range map[string]string{
+		"consumer.go": source.String(),
+		// This module is not published, so its place in the file system stands for a version of it.
+		"go.mod": "module example.com/consumer\n\ngo 1.25.0\n\nrequire " + module + " v0.0.0\n\nreplace " + module + " => " +
+			checkout + "\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-mod=mod", "./...")
+	build.Dir = dir
+	build.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
+	said, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", said)
+}
