@@ -221,9 +221,9 @@ func TestPodsCountForTheTopmostJob(t *testing.T) {
 	require.Equal(t, []checker.Rule{checker.RanTwice, checker.Lost}, rules(trainJob(t, true, 4)))
 	require.Equal(t, []checker.Rule{checker.Lost}, rules(trainJob(t, true, 2)), "it says that it is complete")
 
-	require.Contains(t, good.jobs, "job-train")
+	jobs := good.checks.Standing().Ended
 	require.NoError(t, good.take(observer.Change{Object: object("TrainJob", "train", nil), Deleted: true}))
-	require.NotContains(t, good.jobs, "job-train")
+	require.Equal(t, jobs-1, good.checks.Standing().Ended)
 
 	good = trainJob(t, true, 3)
 	results := good.kindResults()

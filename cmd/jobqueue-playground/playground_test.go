@@ -116,8 +116,8 @@ status:
   - {type: QuotaReserved, status: "False", reason: "`+seed.reason+`", message: "needs 8, free 2"}
 `), u))
 		take(u)
-		require.Equal(t, seed.reason == "ExceedsMax", v.units["unit-"+seed.name].Parked)
-		require.Equal(t, seed.phase == "Running", v.units["unit-"+seed.name].Admitted)
+		require.Equal(t, seed.reason == "ExceedsMax", v.checks.UnitFor("job-"+seed.name).Parked)
+		require.Equal(t, seed.phase == "Running", v.checks.UnitFor("job-"+seed.name).Admitted)
 	}
 	pod := &corev1.Pod{}
 	require.NoError(t, yaml.UnmarshalStrict([]byte(`
@@ -150,7 +150,7 @@ func TestWaits(t *testing.T) {
 	require.NoError(t, v.take(observer.Change{Object: u}))
 	require.Len(t, v.waits()["team-research"], 2)
 	require.NoError(t, v.take(observer.Change{Object: u, Deleted: true}))
-	require.NotContains(t, v.units, "unit-waiting")
+	require.Empty(t, v.checks.UnitFor("job-waiting"))
 	done, _, events, violations := v.verdict()
 	require.Zero(t, done)
 	require.Equal(t, 8, events)

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
 )
 
@@ -79,23 +80,18 @@ func (v *view) board(now time.Time, places map[string][]place) board {
 	defer v.mu.Unlock()
 	b := board{submitted: len(v.sent)}
 	for uid := range v.sent {
-		if job := v.jobs[uid]; job.Complete || job.Failed {
+		if job := v.checks.Job(uid); job.Complete || job.Failed {
 			b.ended++
 		}
 	}
-	for _, pod := range v.pods {
-		if !pod.Terminal {
-			b.pods++
-		}
-	}
-	b.peak = v.checks.PeakPods()
-	use := v.use()
+	standing := v.checks.Standing()
+	b.pods, b.peak = standing.Waiting+standing.Running, v.checks.PeakPods()
 	if v.stories != nil {
-		b.ended, b.cases, b.quota = v.stories.ended(), v.stories.counts(), use[checksQuota]
+		b.ended, b.cases, b.quota = v.stories.ended(), v.stories.counts(), v.use(checksQuota)
 		return b
 	}
 	for _, queue := range queueNames() {
-		b.queues = append(b.queues, v.row(queue, now, use, places[queue]))
+		b.queues = append(b.queues, v.row(queue, now, places[queue]))
 	}
 	b.kinds = v.kindCounts()
 	return b
@@ -105,12 +101,12 @@ func (v *view) kindCounts() (counts []kindCount) {
 	for _, kind := range v.mixed {
 		count := kindCount{kind: kind.Kind}
 		for uid, of := range v.kinds {
-			job := v.jobs[uid]
+			job := v.checks.Job(uid)
 			switch {
 			case of != kind.Kind:
 			case job.Complete || job.Failed:
 				count.done++
-			case v.units[v.jobUnit[uid]].Admitted:
+			case v.checks.UnitFor(uid).Admitted:
 				count.running++
 			default:
 				count.waiting++
@@ -121,7 +117,7 @@ func (v *view) kindCounts() (counts []kindCount) {
 	return counts
 }
 
-func (v *view) row(queue string, now time.Time, use map[string]quotaBar, places []place) queueRow {
+func (v *view) row(queue string, now time.Time, places []place) queueRow {
 	row := queueRow{name: queue}
 	if q := v.queues[queue]; q != nil {
 		row.policy = string(q.Spec.QueuePolicy)
@@ -129,18 +125,18 @@ func (v *view) row(queue string, now time.Time, use map[string]quotaBar, places 
 			places = statusPlaces(q)
 		}
 	}
-	byKey := map[string]unitView{}
-	for _, unit := range v.units {
+	byKey := map[string]checker.Unit{}
+	for unit := range v.checks.Units() {
 		if unit.Queue != queue {
 			continue
 		}
 		switch {
 		case unit.Admitted:
 			row.admitted++
-			if unit.phase == v1alpha1.PhaseRunning {
+			if unit.Phase == admission.PhaseRunning {
 				row.running++
 			}
-		case unit.phase == v1alpha1.PhaseSucceed || unit.phase == v1alpha1.PhaseFailed:
+		case unit.Phase.Terminal():
 			row.done++
 		default:
 			row.pending++
@@ -148,7 +144,7 @@ func (v *view) row(queue string, now time.Time, use map[string]quotaBar, places 
 		}
 	}
 	for _, level := range quotaLevels()[queue] {
-		row.quotas = append(row.quotas, use[level])
+		row.quotas = append(row.quotas, v.use(level))
 	}
 	for _, p := range places {
 		unit, ok := byKey[p.key]
@@ -159,7 +155,7 @@ func (v *view) row(queue string, now time.Time, use map[string]quotaBar, places 
 			position: p.position,
 			name:     name(cmp.Or(v.names[unit.Job], p.key)), // units of other kinds have names of their own
 			priority: unit.Priority,
-			pods:     v.jobs[unit.Job].Pods,
+			pods:     v.checks.Job(unit.Job).Pods,
 			cores:    float64(unit.Request["cpu"]) / 1000,
 			waits:    now.Sub(unit.Created),
 			reason:   explain(p, unit),
@@ -169,8 +165,8 @@ func (v *view) row(queue string, now time.Time, use map[string]quotaBar, places 
 }
 
 // explain says why a unit waits, from whoever knows.
-func explain(p place, unit unitView) string {
-	reason, message := cmp.Or(p.reason, unit.reason), cmp.Or(p.message, unit.message)
+func explain(p place, unit checker.Unit) string {
+	reason, message := cmp.Or(p.reason, unit.Reason), cmp.Or(p.message, unit.Message)
 	switch {
 	case reason == "" || reason == "Pending":
 		return "waits for the units ahead"
@@ -198,37 +194,10 @@ func statusPlaces(q *v1alpha1.Queue) []place {
 	return places
 }
 
-// use sums up cores by quota, on all levels.
-func (v *view) use() map[string]quotaBar {
-	bars := map[string]quotaBar{}
-	for _, q := range v.quotas {
-		bars[q.Name] = quotaBar{name: q.Name, max: float64(q.Max["cpu"]) / 1000}
-	}
-	taken := map[string]float64{} // by job
-	add := func(quota string, used, promised float64) {
-		for steps := 0; quota != "" && steps < len(v.quotas); steps++ {
-			bar := bars[quota]
-			bar.used += used
-			bar.promised += promised
-			bars[quota] = bar
-			quota = v.quotas[quota].Parent
-		}
-	}
-	for _, pod := range v.pods {
-		cores := float64(pod.Request["cpu"]) / 1000
-		if pod.Bound {
-			taken[pod.Job] += cores
-		}
-		if pod.Bound && !pod.Terminal {
-			add(pod.Quota, cores, 0)
-		}
-	}
-	for _, unit := range v.units {
-		if unit.Admitted {
-			add(unit.Quota, 0, max(0, float64(unit.Request["cpu"])/1000-taken[unit.Job]))
-		}
-	}
-	return bars
+// use of a quota in cores, with all levels below it.
+func (v *view) use(quota string) quotaBar {
+	used, promised, most := v.checks.Use(quota, "cpu")
+	return quotaBar{quota, float64(used) / 1000, float64(promised) / 1000, float64(most) / 1000}
 }
 
 // lines renders the table.

@@ -41,12 +41,7 @@ type view struct {
 	checks *checker.Checker
 	events int
 
-	quotas   map[string]checker.Quota
 	queues   map[string]*v1alpha1.Queue
-	units    map[string]unitView      // by UID
-	pods     map[string]checker.Pod   // by UID
-	jobs     map[string]checker.Job   // by UID
-	jobUnit  map[string]string        // UID of a job -> UID of its unit
 	sent     map[string]time.Time     // UID of a job -> when it was submitted
 	names    map[string]string        // UID of a job -> its name
 	admitted map[string]time.Duration // UID of a job -> from its submission to the sight of its admission
@@ -66,23 +61,11 @@ func newChecksView() *view {
 	return v
 }
 
-// unitView is what the table shows of a unit.
-type unitView struct {
-	checker.Unit
-	phase           v1alpha1.QueueUnitPhase
-	reason, message string
-}
-
 // newView returns the view of jobs of these kinds; without any, of Jobs.
 func newView(mixed []jobKind) *view {
 	return &view{
 		checks:   checker.New(blockingQueues()),
-		quotas:   map[string]checker.Quota{},
 		queues:   map[string]*v1alpha1.Queue{},
-		units:    map[string]unitView{},
-		pods:     map[string]checker.Pod{},
-		jobs:     map[string]checker.Job{},
-		jobUnit:  map[string]string{},
 		sent:     map[string]time.Time{},
 		names:    map[string]string{},
 		admitted: map[string]time.Duration{},
@@ -110,7 +93,10 @@ func (v *view) take(change observer.Change) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if queue, ok := change.Object.(*v1alpha1.Queue); ok {
-		keep(v.queues, queue.Name, queue, change.Deleted)
+		v.queues[queue.Name] = queue
+		if change.Deleted {
+			delete(v.queues, queue.Name)
+		}
 		return nil
 	}
 	e, ok, err := v.event(change)
@@ -120,19 +106,8 @@ func (v *view) take(change observer.Change) error {
 	v.events++
 	v.checks.Apply(e)
 	v.stories.take(time.Now(), e, change.Object)
-	switch o := e.Object.(type) {
-	case checker.Quota:
-		keep(v.quotas, o.Name, o, e.Deleted)
-	case checker.Pod:
-		keep(v.pods, o.UID, o, e.Deleted)
-	case checker.Job:
-		keep(v.jobs, o.UID, o, e.Deleted)
-	case checker.Unit:
-		unit := unitView{Unit: o, phase: change.Object.(*v1alpha1.QueueUnit).Status.Phase}
-		unit.reason, unit.message = checker.WhyNot(change.Object.(*v1alpha1.QueueUnit))
-		keep(v.units, o.UID, unit, e.Deleted)
-		v.jobUnit[o.Job] = o.UID
-		v.noteAdmission(o)
+	if unit, ok := e.Object.(checker.Unit); ok {
+		v.noteAdmission(unit)
 	}
 	return nil
 }
@@ -166,14 +141,6 @@ func (v *view) topmost(uid string) string {
 	return uid
 }
 
-func keep[T any](all map[string]T, key string, object T, deleted bool) {
-	if deleted {
-		delete(all, key)
-		return
-	}
-	all[key] = object
-}
-
 // submitted takes note of a job that the API server has accepted. The order in which this and the sight of the
 // job's unit come does not matter.
 func (v *view) submitted(job *unstructured.Unstructured, of *lifeCase, at time.Time) {
@@ -181,9 +148,7 @@ func (v *view) submitted(job *unstructured.Unstructured, of *lifeCase, at time.T
 	defer v.mu.Unlock()
 	uid := string(job.GetUID())
 	v.sent[uid], v.names[uid], v.kinds[uid] = at, job.GetNamespace()+"/"+job.GetName(), job.GetKind()
-	if unit, ok := v.units[v.jobUnit[uid]]; ok {
-		v.noteAdmission(unit.Unit)
-	}
+	v.noteAdmission(v.checks.UnitFor(uid))
 	if of != nil {
 		v.stories.submitted(uid, v.names[uid], of)
 	}
@@ -206,7 +171,7 @@ func (v *view) ended() int {
 	}
 	n := 0
 	for uid := range v.sent {
-		if job := v.jobs[uid]; job.Complete || job.Failed {
+		if job := v.checks.Job(uid); job.Complete || job.Failed {
 			n++
 		}
 	}
@@ -255,7 +220,7 @@ func (v *view) waits() map[string][]time.Duration {
 	defer v.mu.Unlock()
 	result := map[string][]time.Duration{}
 	for job, wait := range v.admitted {
-		queue := v.units[v.jobUnit[job]].Queue
+		queue := v.checks.UnitFor(job).Queue
 		result[queue] = append(result[queue], wait)
 	}
 	for _, waits := range result {
@@ -285,7 +250,7 @@ func (v *view) kindResults() (results []kindResult) {
 			}
 			names[uid] = v.names[uid]
 			if wait, ok := v.admitted[uid]; ok {
-				queue := v.units[v.jobUnit[uid]].Queue
+				queue := v.checks.UnitFor(uid).Queue
 				result.waits = append(result.waits, wait)
 				result.queues[queue] = append(result.queues[queue], wait)
 			}

@@ -225,7 +225,7 @@ func quiet(ctx context.Context, h *history, length time.Duration, tries int) (fo
 
 // written returns what is written in the time.
 func written(ctx context.Context, h *history, length time.Duration) []checker.Violation {
-	before := h.state().events
+	before := h.length()
 	sleep(ctx, length)
 	var found []checker.Violation
 	for _, e := range h.since(before) {

@@ -22,14 +22,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/observer"
 )
@@ -166,82 +163,14 @@ func TestTheAuditLogIsCounted(t *testing.T) {
 	require.Len(t, audit(t, foreignLine).violations, 1, "released by somebody else")
 }
 
-func TestTheLifeOfAUnitIsJudged(t *testing.T) {
-	l := newLives()
-	step := func(name string, phase v1alpha1.QueueUnitPhase, attempts int64) {
-		l.unit(unitIn(name, "", phase, attempts), false)
-	}
-	step("good", v1alpha1.PhaseEnqueued, 0)
-	step("good", v1alpha1.PhaseDequeued, 1)
-	step("good", v1alpha1.PhaseRunning, 1)
-	step("good", v1alpha1.PhaseEnqueued, 1)
-	step("good", v1alpha1.PhaseDequeued, 2)
-	require.Empty(t, l.violations)
-	step("good", v1alpha1.PhaseEnqueued, 2)
-	step("good", v1alpha1.PhaseDequeued, 2)
-	require.Equal(t, dequeuedTwice, l.last(t))
-	step("illegal", v1alpha1.PhaseEnqueued, 0)
-	step("illegal", v1alpha1.PhaseSchedSucceed, 0)
-	require.Equal(t, illegalPhase, l.last(t))
-	step("fewer", v1alpha1.PhaseEnqueued, 2)
-	step("fewer", v1alpha1.PhaseEnqueued, 1)
-	require.Equal(t, attemptsFell, l.last(t))
-}
-
-func unitIn(name, job string, phase v1alpha1.QueueUnitPhase, attempts int64) *v1alpha1.QueueUnit {
-	return &v1alpha1.QueueUnit{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)},
-		Spec:       v1alpha1.QueueUnitSpec{ConsumerRef: &corev1.ObjectReference{UID: types.UID(job)}},
-		Status:     v1alpha1.QueueUnitStatus{Phase: phase, Attempts: attempts},
-	}
-}
-
-// last returns the rule of the only violation, and forgets it.
-func (l *lives) last(t *testing.T) checker.Rule {
-	t.Helper()
-	defer func() { l.violations = nil }()
-	require.Len(t, l.violations, 1)
-	return l.violations[0].Rule
-}
-
-func TestTheLifeOfAJobIsJudged(t *testing.T) {
-	l := newLives()
-	job := func(suspend, deleted bool) {
-		l.job(&batchv1.Job{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "j", UID: "j"}, Spec: batchv1.JobSpec{Suspend: &suspend},
-		}, deleted)
-	}
-	job(false, false)
-	job(true, false)
-	l.unit(unitIn("u", "j", v1alpha1.PhaseEnqueued, 0), false)
-	l.unit(unitIn("u", "j", v1alpha1.PhaseDequeued, 1), false)
-	job(false, false)
-	require.Empty(t, l.violations)
-	job(true, false)
-	require.Equal(t, suspendedAdmitted, l.last(t))
-	l.unit(unitIn("u", "j", v1alpha1.PhaseEnqueued, 1), false)
-	job(false, false)
-	require.Equal(t, resumedUnadmitted, l.last(t))
-	l.unit(unitIn("u", "j", v1alpha1.PhaseEnqueued, 1), true)
-	require.Equal(t, unitLost, l.last(t))
-	l.unit(unitIn("v", "j", v1alpha1.PhaseEnqueued, 0), false)
-	require.Equal(t, secondUnit, l.last(t))
-	job(false, true)
-	l.unit(unitIn("v", "j", v1alpha1.PhaseEnqueued, 0), true)
-	l.unit(unitIn("w", "j", v1alpha1.PhaseEnqueued, 0), false)
-	require.Empty(t, l.violations, "it goes with its job, as does one that is made on old news of it")
-}
-
 func TestPodsWhoseCreationMayHaveGoneUnanswered(t *testing.T) {
-	h := newHistory()
 	begin := time.Unix(1000, 0)
-	for i, at := range []time.Duration{0, 10 * time.Second, 11 * time.Second, 60 * time.Second} {
-		h.events = append(h.events, checker.Event{Object: checker.Pod{UID: string(rune('a' + i)), Job: "j"}})
-		h.seen = append(h.seen, begin.Add(at))
-	}
 	from, to := begin.Add(12*time.Second), begin.Add(13*time.Second)
-	require.Equal(t, map[string]int{"j": 2}, h.spare([]outage{{controlplane.Etcd, from, to}}))
-	require.Empty(t, h.spare([]outage{{schedulerA, from, to}}), "nothing was created through it")
+	for after, want := range map[time.Duration]bool{0: false, 10 * time.Second: true, 17 * time.Second: true, time.Minute: false} {
+		created := begin.Add(after)
+		require.Equal(t, want, unanswered([]outage{{controlplane.Etcd, from, to}}, created), after)
+		require.False(t, unanswered([]outage{{schedulerA, from, to}}, created), "nothing was created through it")
+	}
 }
 
 func TestPodsThatWaitForTheirKubelet(t *testing.T) {

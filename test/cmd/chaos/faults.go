@@ -19,6 +19,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -226,6 +227,16 @@ func disturbed(outages []outage, at time.Time) bool {
 		}
 	}
 	return false
+}
+
+// unanswered says whether the answer to what was created at that time may have been lost. Times in API objects have a
+// resolution of one second.
+func unanswered(outages []outage, created time.Time) bool {
+	const lag = 5 * time.Second
+	return slices.ContainsFunc(outages, func(o outage) bool {
+		return (o.component == controlplane.APIServer || o.component == controlplane.Etcd) &&
+			created.After(o.begin.Add(-lag)) && created.Before(o.end.Add(lag))
+	})
 }
 
 // sleep returns false when ctx ended before.

@@ -23,12 +23,9 @@ import (
 	"sync"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
-	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/observer"
 )
 
@@ -38,19 +35,11 @@ type history struct {
 	events []checker.Event
 	seen   []time.Time // when each of the events was
 
-	jobs    map[string]checker.Job // by UID; those that exist
-	pods    map[string]checker.Pod // by UID; those that exist
-	names   map[string][]string    // namespace/name of a job -> its UIDs
-	kubelet map[string]time.Time   // by UID: pods whose next step is the kubelet's, and since when
-	lives   *lives
+	now     *checker.Checker     // says what there is; the violations are those of judge, which knows the outages
+	kubelet map[string]time.Time // by UID: pods whose next step is the kubelet's, and since when
 }
 
-func newHistory() *history {
-	return &history{
-		jobs: map[string]checker.Job{}, pods: map[string]checker.Pod{},
-		names: map[string][]string{}, kubelet: map[string]time.Time{}, lives: newLives(),
-	}
-}
+func newHistory() *history { return &history{now: checker.New(nil), kubelet: map[string]time.Time{}} }
 
 // note takes the next change of the store.
 func (h *history) note(change observer.Change) error {
@@ -61,22 +50,14 @@ func (h *history) note(change observer.Change) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
-	switch o := change.Object.(type) {
-	case *v1alpha1.QueueUnit:
-		h.lives.unit(o, change.Deleted)
-	case *batchv1.Job:
-		h.lives.job(o, change.Deleted)
-		job := checker.JobOf(o)
-		if _, known := h.jobs[job.UID]; !known && !change.Deleted {
-			h.names[job.Name] = append(h.names[job.Name], job.UID)
+	if o, ok := change.Object.(*corev1.Pod); ok {
+		pod := e.Object.(checker.Pod)
+		delete(h.kubelet, pod.UID)
+		if pod.Bound && !change.Deleted && (o.DeletionTimestamp != nil || pod.Job != "" && !pod.Terminal) {
+			h.kubelet[pod.UID] = now
 		}
-		keep(h.jobs, job.UID, job, change.Deleted)
-	case *corev1.Pod:
-		pod := checker.PodOf(o)
-		keep(h.pods, pod.UID, pod, change.Deleted)
-		ends := o.DeletionTimestamp != nil || (pod.Job != "" && !pod.Terminal)
-		keep(h.kubelet, pod.UID, now, change.Deleted || !pod.Bound || !ends)
 	}
+	h.now.Apply(e)
 	h.seen = append(h.seen, now)
 	h.events = append(h.events, e)
 	return nil
@@ -92,14 +73,6 @@ func (h *history) stuck(patience time.Duration) bool {
 		}
 	}
 	return false
-}
-
-func keep[T any](all map[string]T, uid string, object T, deleted bool) {
-	if deleted {
-		delete(all, uid)
-		return
-	}
-	all[uid] = object
 }
 
 // describe is one line of the written history.
@@ -122,35 +95,18 @@ func describe(e checker.Event) string {
 	}
 }
 
-// state is how far the jobs are, for the line of progress and to know when all is over.
-type state struct {
-	done, open int // of the jobs that exist
-	waiting    int // pods without a node
-	running    int // pods on one that have not ended
-	events     int
-}
-
-func (h *history) state() state {
+// standing is how far the jobs are, for the line of progress and to know when all is over.
+func (h *history) standing() checker.Standing {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := state{events: len(h.events)}
-	for _, job := range h.jobs {
-		if job.Complete || job.Failed {
-			s.done++
-		} else {
-			s.open++
-		}
-	}
-	for _, pod := range h.pods {
-		switch {
-		case pod.Terminal:
-		case pod.Bound:
-			s.running++
-		default:
-			s.waiting++
-		}
-	}
-	return s
+	return h.now.Standing()
+}
+
+// length is how many events there are.
+func (h *history) length() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.events)
 }
 
 // since returns the events after the first n.
@@ -171,28 +127,6 @@ type judged struct {
 	deleted    int
 }
 
-// spare counts, by UID of their job, the pods that were created while the answer to that may have been lost. The job
-// controller then takes it for failed and creates another one, once in a while before it sees the first. Kubernetes
-// promises no more than that a pod is started at least once; it is no second admission.
-func (h *history) spare(outages []outage) map[string]int {
-	const lag = 5 * time.Second
-	known, spare := map[string]bool{}, map[string]int{}
-	for i, e := range h.events {
-		pod, ok := e.Object.(checker.Pod)
-		if !ok || known[pod.UID] {
-			continue
-		}
-		known[pod.UID] = true
-		if slices.ContainsFunc(outages, func(o outage) bool {
-			return (o.component == controlplane.APIServer || o.component == controlplane.Etcd) &&
-				h.seen[i].After(o.begin.Add(-lag)) && h.seen[i].Before(o.end.Add(lag))
-		}) {
-			spare[pod.Job]++
-		}
-	}
-	return spare
-}
-
 // violationMark begins a line of the written history after the state that broke a promise.
 const violationMark = "VIOLATION"
 
@@ -204,9 +138,8 @@ func (h *history) judge(submitted, deleted map[string]bool, outages []outage, lo
 	j := judged{events: len(h.events), attempts: map[int64]int{}}
 	c := checker.New(blockingQueues)
 	c.Unsaid = func(_, by checker.Unit) bool { return disturbed(outages, by.AdmittedAt) }
-	spare := h.spare(outages)
-	c.Spare = func(job checker.Job) int { return spare[job.UID] }
-	admitted := map[string]bool{}
+	c.Unanswered = func(created time.Time) bool { return unanswered(outages, created) }
+	admitted, attempts := map[string]bool{}, map[string]int64{}
 	for i, e := range h.events {
 		known := len(c.Violations())
 		c.Apply(e)
@@ -217,6 +150,9 @@ func (h *history) judge(submitted, deleted map[string]bool, outages []outage, lo
 			fmt.Fprintf(log, "%s %s\n", violationMark, v)
 		}
 		unit, ok := e.Object.(checker.Unit)
+		if ok {
+			attempts[unit.UID] = unit.Attempts
+		}
 		if !ok || !unit.Admitted || admitted[unit.UID] {
 			continue
 		}
@@ -233,7 +169,7 @@ func (h *history) judge(submitted, deleted map[string]bool, outages []outage, lo
 	wanted := map[string]string{}
 	var found []checker.Violation
 	for name := range submitted {
-		uids := h.names[name]
+		uids := c.Named(name)
 		if len(uids) != 1 {
 			found = append(found, checker.Violation{
 				Rule: checker.Lost, Subject: name, Message: fmt.Sprintf("was created once and existed %d times", len(uids)),
@@ -247,9 +183,9 @@ func (h *history) judge(submitted, deleted map[string]bool, outages []outage, lo
 		wanted[uids[0]] = name
 	}
 	j.done, j.violations = c.Finish(wanted)
-	j.violations = append(append(j.violations, h.lives.violations...), found...)
-	for _, p := range h.lives.units {
-		j.attempts[p.attempts]++
+	j.violations = append(j.violations, found...)
+	for _, n := range attempts {
+		j.attempts[n]++
 	}
 	return j
 }

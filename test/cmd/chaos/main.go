@@ -306,15 +306,15 @@ func (c *chaos) awaitEnd(ctx context.Context, submitted <-chan struct{}) {
 	const pace, patience = 500 * time.Millisecond, 30 * time.Second
 	done, since := 0, time.Now()
 	for time.Since(since) < c.limit {
-		s := c.history.state()
-		if s.done != done {
-			done, since = s.done, time.Now()
+		s := c.history.standing()
+		if s.Ended != done {
+			done, since = s.Ended, time.Now()
 		}
-		if s.open == 0 && s.waiting == 0 && s.running == 0 {
+		if s.Over() {
 			attempt, cancel := context.WithTimeout(ctx, patience)
 			err := c.observer.CaughtUp(attempt)
 			cancel()
-			if s = c.history.state(); err == nil && s.open == 0 && s.waiting == 0 && s.running == 0 {
+			if err == nil && c.history.standing().Over() {
 				return
 			}
 		}
@@ -334,7 +334,7 @@ func (c *chaos) stuck(patience time.Duration) bool {
 func (c *chaos) progress(ctx context.Context) {
 	const pace = 5 * time.Second
 	for sleep(ctx, pace) {
-		s := c.history.state()
+		s := c.history.standing()
 		jobs, deleted, pods := c.users.counts()
 		c.injector.mu.Lock()
 		last, exits := c.injector.last, sum(c.injector.exits)
@@ -342,6 +342,6 @@ func (c *chaos) progress(ctx context.Context) {
 		c.injector.mu.Unlock()
 		c.say(
 			"jobs: %d submitted, %d done, %d deleted; pods: %d on nodes, %d waiting, %d plain; %d faults, %d exits; last: %s",
-			jobs, s.done, deleted, s.running, s.waiting, pods, faults, exits, last)
+			jobs, s.Ended, deleted, s.Running, s.Waiting, pods, faults, exits, last)
 	}
 }

@@ -15,8 +15,9 @@ limitations under the License.
 */
 
 // Package checker decides from the history of API objects alone whether the queue kept its promises: no quota
-// passed on any level (I1), no job run without admission or twice (I3), nothing overtaken in a blocking queue
-// (I4, I5), no job lost (I2). It knows nothing of the scheduler's memory and trusts no status that is a summary.
+// passed on any level (I1), no unit or job lost (I2), no job run without admission or twice (I3), nothing overtaken in a
+// blocking queue (I4, I5), no phase that may not follow the one before (I9). It knows nothing of the scheduler's memory
+// and trusts no status that is a summary.
 //
 // Its input is what happened to quotas, units, pods and jobs in the order of their resource versions. One etcd
 // counts them all, so the state after each event is one that the cluster really was in, and a promise that
@@ -26,88 +27,11 @@ package checker
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 )
-
-// Resources are amounts by resource name, in thousandths of the unit.
-type Resources map[string]int64
-
-func (r Resources) add(other Resources, sign int64) {
-	for name, amount := range other {
-		r[name] += sign * amount
-	}
-}
-
-// Quota is an ElasticQuota.
-type Quota struct {
-	Name, Parent string
-	// Max limits the resources that it names.
-	Max Resources
-}
-
-// Unit is a QueueUnit.
-type Unit struct {
-	// Key is namespace/name.
-	Key, UID     string
-	Queue, Quota string
-	Priority     int32
-	Created      time.Time
-	Request      Resources
-	// Job is the UID of the consumer.
-	Job string
-	// Admitted: its status holds an admission. AdmittedAt is lastAllocateTime.
-	Admitted   bool
-	AdmittedAt time.Time
-	Attempts   int64
-	// Parked: it is not in its queue, for a reason that is its own.
-	Parked bool
-}
-
-// Order is how a blocking queue orders its units.
-type Order int
-
-// The orders; units of the same age go by their UIDs.
-const (
-	// ByPriority, then by age: policy Block.
-	ByPriority Order = iota
-	// ByAge alone: policy FIFO.
-	ByAge
-)
-
-// before says whether u goes before other.
-func (u Unit) before(other Unit, order Order) bool {
-	if order == ByPriority && u.Priority != other.Priority {
-		return u.Priority > other.Priority
-	}
-	if !u.Created.Equal(other.Created) {
-		return u.Created.Before(other.Created)
-	}
-	return u.UID < other.UID
-}
-
-// Pod is a pod of a job.
-type Pod struct {
-	UID, Name string
-	// Job is the UID of the controlling job.
-	Job   string
-	Quota string
-	// Request of the pod.
-	Request                    Resources
-	Bound, Terminal, Succeeded bool
-}
-
-// Job is a job of any kind.
-type Job struct {
-	UID, Name string
-	// Pods is how many pods it has.
-	Pods int
-	// Deciding is how many of them have to succeed; when they have, the others may be taken away. 0 means all.
-	Deciding         int
-	Complete, Failed bool
-}
 
 // Event is one change. Object is a Quota, Unit, Pod or Job as it was after it, or before it when Deleted.
 type Event struct {
@@ -133,6 +57,22 @@ const (
 	RanTwice Rule = "RanTwice"
 	// Lost: a job did not reach its end.
 	Lost Rule = "Lost"
+	// IllegalPhase: a unit changed its phase in a way that neither process may write.
+	IllegalPhase Rule = "IllegalPhase"
+	// DequeuedTwice: a unit was released more than once in one attempt.
+	DequeuedTwice Rule = "DequeuedTwice"
+	// Attempts: the number of admissions of a unit fell, or changed while it held quota.
+	Attempts Rule = "Attempts"
+	// AdmissionLost: a unit lost its admission before its job came to its end.
+	AdmissionLost Rule = "AdmissionLost"
+	// UnitLost: the unit of a job was deleted, and with it its place and what it held.
+	UnitLost Rule = "UnitLost"
+	// SecondUnit: a job got another unit than its first.
+	SecondUnit Rule = "SecondUnit"
+	// ResumedUnadmitted: a job was resumed while its unit held nothing.
+	ResumedUnadmitted Rule = "ResumedUnadmitted"
+	// SuspendedAdmitted: a job was suspended while its unit held quota.
+	SuspendedAdmitted Rule = "SuspendedAdmitted"
 )
 
 // Violation is a broken promise.
@@ -144,22 +84,15 @@ type Violation struct {
 
 func (v Violation) String() string { return fmt.Sprintf("%s %s: %s", v.Rule, v.Subject, v.Message) }
 
-// Times in API objects have a resolution of one second, and the scheduler decides a little before it writes and
-// after it has read. So a unit counts as seen when it is decisionLag older than a decision, and two decisions
-// within sameDecision of each other may have been made in either order.
-const (
-	decisionLag  = 2 * time.Second
-	sameDecision = time.Second
-)
-
 // Checker holds the state after the events so far. Not safe for concurrent use.
 type Checker struct {
 	// Unsaid, if set, tells of the admission of by while passed waited that nothing can be said about their order,
 	// because what happened then may have kept the scheduler from seeing passed or from writing its decision.
 	Unsaid func(passed, by Unit) bool
-	// Spare, if set, tells how many pods the job may have had beyond those that it needs, because the job controller was
-	// never told that one had been created.
-	Spare func(job Job) int
+	// Unanswered, if set, tells that the answer to the creation of a pod at that time may have been lost. The job
+	// controller takes such a pod for failed and may create another one before it sees the first. Kubernetes promises no
+	// more than that a pod is started at least once, so the job may have one pod more than it needs.
+	Unanswered func(created time.Time) bool
 	// Again, if set, tells of a unit that it may be admitted more than once: it may lose its admission before its job has
 	// run.
 	Again func(unit Unit) bool
@@ -172,7 +105,11 @@ type Checker struct {
 	jobs   map[string]Job  // by UID
 	gone   map[string]bool // UIDs of jobs that were deleted
 	unitOf map[string]string
-	bound  map[string]map[string]Resources // job UID -> UIDs of pods that were ever bound -> request
+	first  map[string]string // UID of a job -> UID of the first unit that it had
+	spare  map[string]int    // by UID of a job: its pods whose creation may have gone unanswered
+	// dequeued counts, by UID of a unit and attempt, how often it became Dequeued.
+	dequeued map[string]int
+	bound    map[string]map[string]Resources // job UID -> UIDs of pods that were ever bound -> request
 
 	running   map[string]Resources // by quota: bound, not terminal
 	promised  map[string]Resources // by quota: admitted, not bound yet
@@ -186,12 +123,6 @@ type Checker struct {
 	peak       int
 }
 
-// suspect is an admission that passed a waiting unit, which was perhaps decided with it.
-type suspect struct {
-	passed string // UID of the unit that waited
-	by     Unit
-}
-
 // New returns a Checker. blocking names the queues in which nothing may be overtaken.
 func New(blocking map[string]Order) *Checker {
 	return &Checker{
@@ -202,6 +133,9 @@ func New(blocking map[string]Order) *Checker {
 		jobs:      map[string]Job{},
 		gone:      map[string]bool{},
 		unitOf:    map[string]string{},
+		first:     map[string]string{},
+		spare:     map[string]int{},
+		dequeued:  map[string]int{},
 		bound:     map[string]map[string]Resources{},
 		running:   map[string]Resources{},
 		promised:  map[string]Resources{},
@@ -221,11 +155,7 @@ func (c *Checker) Apply(e Event) {
 	case Pod:
 		c.applyPod(object, e.Deleted)
 	case Job:
-		if e.Deleted {
-			c.gone[object.UID] = true
-			return
-		}
-		c.jobs[object.UID] = object
+		c.applyJob(object, e.Deleted)
 	default:
 		panic(fmt.Sprintf("checker: event of type %T", object))
 	}
@@ -236,6 +166,59 @@ func (c *Checker) Violations() []Violation { return slices.Clone(c.violations) }
 
 // PeakPods is the greatest number of pods that existed at once and had not ended.
 func (c *Checker) PeakPods() int { return c.peak }
+
+// Standing is how far jobs and pods are that exist.
+type Standing struct {
+	Ended, Open int // jobs
+	Waiting     int // pods without a node
+	Running     int // pods on one that have not ended
+}
+
+// Over says whether no job and no pod has still to come to its end.
+func (s Standing) Over() bool { return s.Open == 0 && s.Waiting == 0 && s.Running == 0 }
+
+// Standing counts the jobs and pods that exist now.
+func (c *Checker) Standing() (s Standing) {
+	for uid, job := range c.jobs {
+		switch {
+		case c.gone[uid]:
+		case job.Complete || job.Failed:
+			s.Ended++
+		default:
+			s.Open++
+		}
+	}
+	for _, pod := range c.pods {
+		switch {
+		case pod.Terminal:
+		case pod.Bound:
+			s.Running++
+		default:
+			s.Waiting++
+		}
+	}
+	return s
+}
+
+// Units are those that exist.
+func (c *Checker) Units() iter.Seq[Unit] { return maps.Values(c.units) }
+
+// UnitFor is the unit of a job by its UID, empty if there is none.
+func (c *Checker) UnitFor(job string) Unit { return c.units[c.unitOf[job]] }
+
+// Job is the last state of a job by its UID.
+func (c *Checker) Job(uid string) Job { return c.jobs[uid] }
+
+// Named are the UIDs of all jobs that ever had the name, sorted.
+func (c *Checker) Named(name string) (uids []string) {
+	for uid, job := range c.jobs {
+		if job.Name == name {
+			uids = append(uids, uid)
+		}
+	}
+	slices.Sort(uids)
+	return uids
+}
 
 // Finish says what only the end tells, beside Violations: units that were passed and never admitted, and for the
 // jobs by UID that were submitted whether each ran to its end exactly once. done is the number of those.
@@ -272,7 +255,7 @@ func (c *Checker) incomplete(uid string) string {
 			succeeded++
 		}
 	}
-	if needed := cmp.Or(job.Deciding, job.Pods); succeeded < needed || succeeded > job.Pods+c.spare(job) {
+	if needed := cmp.Or(job.Deciding, job.Pods); succeeded < needed || succeeded > job.Pods+c.spare[job.UID] {
 		return fmt.Sprintf("is complete with %d of %d pods that succeeded", succeeded, needed)
 	}
 	return ""
@@ -297,6 +280,7 @@ func (c *Checker) applyQuota(quota Quota, deleted bool) {
 
 func (c *Checker) applyUnit(unit Unit, deleted bool) {
 	old, existed := c.units[unit.UID]
+	c.judgeUnit(unit, old, existed, deleted)
 	if deleted {
 		delete(c.units, unit.UID)
 		if c.unitOf[unit.Job] == unit.UID {
@@ -310,7 +294,7 @@ func (c *Checker) applyUnit(unit Unit, deleted bool) {
 	if unit.Job != "" {
 		c.unitOf[unit.Job] = unit.UID
 	}
-	if unit.Attempts > 1 && (!existed || old.Attempts <= 1) && (c.Again == nil || !c.Again(unit)) {
+	if unit.Attempts > 1 && (!existed || old.Attempts <= 1) && !c.again(unit) {
 		c.report(RanTwice, unit.Key, "was admitted %d times", unit.Attempts)
 	}
 	if unit.Parked {
@@ -322,55 +306,6 @@ func (c *Checker) applyUnit(unit Unit, deleted bool) {
 	}
 	c.updateShare(unit.UID, unit.Quota)
 	c.checkLevels(unit.Quota, theQueue)
-}
-
-// suspect notes every unit that the admission of unit passed.
-func (c *Checker) suspect(unit Unit) {
-	order, ok := c.blocking[unit.Queue]
-	if !ok {
-		return
-	}
-	if unit.AdmittedAt.IsZero() {
-		c.report(Overtaken, unit.Key, "was admitted without a time, so that its order cannot be checked")
-		return
-	}
-	for _, uid := range slices.Sorted(maps.Keys(c.units)) {
-		waiting := c.units[uid]
-		switch {
-		case waiting.Queue != unit.Queue || waiting.Quota != unit.Quota,
-			waiting.Admitted || waiting.Attempts > 0 || waiting.Parked,
-			!waiting.before(unit, order),
-			unit.AdmittedAt.Sub(waiting.Created) < decisionLag,
-			c.Unsaid != nil && c.Unsaid(waiting, unit):
-			continue
-		}
-		c.suspects = append(c.suspects, suspect{passed: uid, by: unit})
-	}
-}
-
-// settle decides about the admissions that passed unit, now that it is admitted itself.
-func (c *Checker) settle(unit Unit) {
-	c.suspects = slices.DeleteFunc(c.suspects, func(s suspect) bool {
-		if s.passed != unit.UID {
-			return false
-		}
-		if late := unit.AdmittedAt.Sub(s.by.AdmittedAt); late > sameDecision {
-			c.violations = append(c.violations, c.overtaken(s, fmt.Sprintf("was admitted %s later", late)))
-		}
-		return true
-	})
-}
-
-// clear forgets the admissions that passed a unit which was not really in the queue.
-func (c *Checker) clear(uid string) {
-	c.suspects = slices.DeleteFunc(c.suspects, func(s suspect) bool { return s.passed == uid })
-}
-
-func (c *Checker) overtaken(s suspect, how string) Violation {
-	waiting := c.units[s.passed]
-	return Violation{Overtaken, s.by.Key, fmt.Sprintf(
-		"priority %d was admitted in queue %s before %s, priority %d, which was created %s earlier and %s",
-		s.by.Priority, s.by.Queue, waiting.Key, waiting.Priority, s.by.AdmittedAt.Sub(waiting.Created), how)}
 }
 
 func (c *Checker) applyPod(pod Pod, deleted bool) {
@@ -390,6 +325,9 @@ func (c *Checker) applyPod(pod Pod, deleted bool) {
 	if !pod.Terminal {
 		c.alive++
 		c.peak = max(c.peak, c.alive)
+	}
+	if !existed && pod.Job != "" && c.Unanswered != nil && c.Unanswered(pod.Created) {
+		c.spare[pod.Job]++
 	}
 	if pod.Bound && !pod.Terminal {
 		c.level(c.running, pod.Quota).add(pod.Request, 1)
@@ -423,7 +361,7 @@ func (c *Checker) bind(pod Pod) {
 		c.bound[pod.Job] = map[string]Resources{}
 	}
 	c.bound[pod.Job][pod.UID] = pod.Request
-	if job, ok := c.jobs[pod.Job]; ok && len(c.bound[pod.Job]) > job.Pods+c.spare(job) {
+	if job, ok := c.jobs[pod.Job]; ok && len(c.bound[pod.Job]) > job.Pods+c.spare[job.UID] {
 		c.report(RanTwice, job.Name, "%d pods were bound, it needs %d", len(c.bound[pod.Job]), job.Pods)
 	}
 	uid, ok := c.unitOf[pod.Job]
@@ -434,132 +372,4 @@ func (c *Checker) bind(pod Pod) {
 	if ok {
 		c.updateShare(uid, c.units[uid].Quota)
 	}
-}
-
-func (c *Checker) spare(job Job) int {
-	if c.Spare == nil {
-		return 0
-	}
-	return c.Spare(job)
-}
-
-// updateShare computes anew what a unit adds to promised: its request less what its pods have taken up.
-func (c *Checker) updateShare(uid, quota string) {
-	c.level(c.promised, quota).add(c.share[uid], -1)
-	delete(c.share, uid)
-	unit, ok := c.units[uid]
-	if !ok || !unit.Admitted {
-		return
-	}
-	rest := maps.Clone(unit.Request)
-	for _, request := range c.bound[unit.Job] {
-		rest.add(request, -1)
-	}
-	for name, amount := range rest {
-		rest[name] = max(0, amount)
-	}
-	c.share[uid] = rest
-	c.level(c.promised, quota).add(rest, 1)
-}
-
-func (c *Checker) level(of map[string]Resources, quota string) Resources {
-	if of[quota] == nil {
-		of[quota] = Resources{}
-	}
-	return of[quota]
-}
-
-// causer is who may have made levels pass their max.
-type causer int
-
-const (
-	// nobody broke a promise.
-	nobody causer = iota
-	// aStranger is a pod outside of the queue. ElasticQuota compares it with its own quota only; above, it must leave
-	// what is promised to admitted units; see tolerate.
-	aStranger
-	theQueue
-)
-
-// checkLevels compares a quota and all levels above it with their max, and reports what has just passed it.
-func (c *Checker) checkLevels(quota string, by causer) {
-	for name, steps := quota, 0; name != ""; steps++ {
-		level, ok := c.quotas[name]
-		if !ok || steps > len(c.quotas) {
-			return
-		}
-		for resource, limit := range level.Max {
-			running := c.under(c.running, name, resource)
-			promised := running + c.under(c.promised, name, resource)
-			if promised <= limit {
-				delete(c.tolerated, name+"/"+resource)
-			}
-			own := by == theQueue || by == aStranger && name == quota
-			c.compare(QuotaPassed, name, resource, running, limit, own)
-			c.compare(QuotaPromised, name, resource, promised, limit, own || by == aStranger)
-		}
-		name = level.Parent
-	}
-}
-
-// tolerate takes note of levels above the quota of a pod outside of the queue that it fills beyond max, if all that was
-// promised there was taken: by pods that run, or by pods that exist and may have been assumed before it. Bindings are
-// written one beside the other, and the store has them in another order than the scheduler decided.
-func (c *Checker) tolerate(pod Pod) {
-	for name, steps := c.quotas[pod.Quota].Parent, 0; name != "" && steps <= len(c.quotas); steps++ {
-		level := c.quotas[name]
-		for resource, limit := range level.Max {
-			rest := c.under(c.promised, name, resource)
-			beyond := c.under(c.running, name, resource) + rest - limit
-			if beyond > 0 && rest <= c.unbound(name, resource) {
-				c.tolerated[name+"/"+resource] = beyond
-			}
-		}
-		name = level.Parent
-	}
-}
-
-// unbound sums what pods of jobs ask for at a level and below that have no node yet.
-func (c *Checker) unbound(quota, resource string) (sum int64) {
-	for _, pod := range c.pods {
-		if pod.Job != "" && !pod.Bound && !pod.Terminal && c.isUnder(pod.Quota, quota) {
-			sum += pod.Request[resource]
-		}
-	}
-	return sum
-}
-
-func (c *Checker) compare(rule Rule, quota, resource string, amount, limit int64, report bool) {
-	key := strings.Join([]string{string(rule), quota, resource}, "/")
-	if amount <= limit+c.tolerated[quota+"/"+resource] {
-		delete(c.beyond, key)
-		return
-	}
-	if report && !c.beyond[key] {
-		c.report(rule, quota, "%s %s of max %s", resource, milli(amount), milli(limit))
-	}
-	c.beyond[key] = true
-}
-
-func milli(amount int64) string { return fmt.Sprintf("%g", float64(amount)/1000) }
-
-// under sums a resource over a quota and everything below it.
-func (c *Checker) under(of map[string]Resources, quota, resource string) int64 {
-	var sum int64
-	for leaf, amounts := range of {
-		if c.isUnder(leaf, quota) {
-			sum += amounts[resource]
-		}
-	}
-	return sum
-}
-
-func (c *Checker) isUnder(leaf, quota string) bool {
-	for steps := 0; leaf != "" && steps <= len(c.quotas); steps++ {
-		if leaf == quota {
-			return true
-		}
-		leaf = c.quotas[leaf].Parent
-	}
-	return false
 }

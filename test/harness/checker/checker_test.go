@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 )
 
 var epoch = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -321,13 +322,16 @@ func TestRunningTwice(t *testing.T) {
 	require.Equal(t, "ns/y", violations[0].Subject)
 
 	h = newHistory()
-	h.Spare = func(Job) int { return 1 }
+	h.Unanswered = func(created time.Time) bool { return created.Equal(at(1)) }
 	j := job("x", 1)
 	h.do(j)
 	h.do(unit("x", 1).admitted(5))
 	for i := range 2 {
-		h.do(pod("x", i, 1).bound())
-		h.do(pod("x", i, 1).succeeded())
+		p := pod("x", i, 1)
+		p.Created = at(i)
+		h.do(p)
+		h.do(p.bound())
+		h.do(p.succeeded())
 	}
 	j.Complete = true
 	h.do(j)
@@ -418,4 +422,114 @@ func TestAUnitInPart(t *testing.T) {
 	require.Equal(t, Resources{"cpu": 4000}, UnitOf(qu).Request)
 	qu.Status.Phase, qu.Status.Admissions = v1alpha1.PhaseEnqueued, nil
 	require.Equal(t, Resources{"cpu": 6000}, UnitOf(qu).Request)
+}
+
+// in is the unit in a phase.
+func (u Unit) in(phase admission.Phase, attempts int64) Unit {
+	u.Phase, u.Attempts, u.Admitted, u.AdmittedAt = phase, attempts, phase.Holds(), at(5)
+	return u
+}
+
+func TestTheLifeOfAUnit(t *testing.T) {
+	const enqueued, dequeued, running = admission.PhaseEnqueued, admission.PhaseDequeued, admission.PhaseRunning
+	x := unit("x", 1)
+	type states []Unit
+	for name, test := range map[string]struct {
+		states states
+		again  bool
+		want   []Rule
+	}{
+		"once": {states{x.in("", 0), x.in(enqueued, 0), x.in(dequeued, 1), x.in(running, 1), x.in(admission.PhaseSucceed, 1)},
+			false, nil},
+		"twice where it may be": {states{x.in(enqueued, 0), x.in(dequeued, 1), x.in(running, 1), x.in(enqueued, 1),
+			x.in(dequeued, 2)}, true, nil},
+		"lost":        {states{x.in(dequeued, 1), x.in(enqueued, 1)}, false, []Rule{AdmissionLost}},
+		"illegal":     {states{x.in(enqueued, 0), x.in(admission.PhaseSchedSucceed, 0)}, false, []Rule{IllegalPhase}},
+		"fewer":       {states{x.in(enqueued, 2), x.in(enqueued, 1)}, true, []Rule{Attempts}},
+		"while held":  {states{x.in(dequeued, 1), x.in(running, 2)}, true, []Rule{Attempts}},
+		"adopted":     {states{x.in(enqueued, 0), x.in(running, 0), x.in(running, 1)}, false, nil},
+		"one attempt": {states{x.in(enqueued, 1), x.in(dequeued, 2), x.in(enqueued, 2), x.in(dequeued, 2)}, true, []Rule{DequeuedTwice}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHistory()
+			h.Again = func(Unit) bool { return test.again }
+			h.do(job("x", 1))
+			for _, state := range test.states {
+				h.do(state)
+			}
+			require.Equal(t, test.want, rules(h.Violations()), "%v", h.Violations())
+		})
+	}
+}
+
+func TestTheLifeOfAJob(t *testing.T) {
+	const enqueued, dequeued = admission.PhaseEnqueued, admission.PhaseDequeued
+	suspended := func(suspended bool) Job { return Job{UID: "j-x", Name: "x", Pods: 1, Suspended: suspended} }
+	x, second := unit("x", 1), unit("x", 1)
+	second.UID = "second"
+	begin := func() *history {
+		h := newHistory()
+		h.do(suspended(false))
+		h.do(suspended(true))
+		h.do(x.in(enqueued, 0))
+		return h
+	}
+	for name, test := range map[string]struct {
+		then func(h *history)
+		want []Rule
+	}{
+		"in order": {func(h *history) { h.do(x.in(dequeued, 1)); h.do(suspended(false)) }, nil},
+		"suspended while it runs": {func(h *history) {
+			h.do(x.in(dequeued, 1))
+			h.do(suspended(false))
+			h.do(suspended(true))
+		}, []Rule{SuspendedAdmitted}},
+		"resumed while it waits": {func(h *history) { h.do(suspended(false)) }, []Rule{ResumedUnadmitted}},
+		"a part follows its whole": {func(h *history) {
+			h.do(Job{UID: "j-part", Part: true, Suspended: true})
+			h.do(Job{UID: "j-part", Part: true})
+		}, nil},
+		"its unit is deleted":  {func(h *history) { h.remove(x.in(enqueued, 0)) }, []Rule{UnitLost}},
+		"it gets another unit": {func(h *history) { h.do(second.in(enqueued, 0)) }, []Rule{SecondUnit}},
+		"it goes, and a unit is made on old news of it": {func(h *history) {
+			h.remove(suspended(true))
+			h.remove(x.in(enqueued, 0))
+			h.do(second.in(enqueued, 0))
+		}, nil},
+		"it is being deleted, and its unit goes first": {func(h *history) {
+			h.do(Job{UID: "j-x", Name: "x", Pods: 1, Suspended: true, Deleting: true})
+			h.remove(x.in(enqueued, 0))
+		}, nil},
+		"it goes, and its unit is taken out": {func(h *history) {
+			h.do(x.in(dequeued, 1))
+			h.remove(suspended(false))
+			h.do(x.in(enqueued, 1))
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := begin()
+			test.then(h)
+			require.Equal(t, test.want, rules(h.Violations()), "%v", h.Violations())
+		})
+	}
+}
+
+func TestWhatThereIs(t *testing.T) {
+	h := newHistory()
+	h.do(job("x", 2))
+	h.do(job("gone", 1))
+	h.remove(job("gone", 1))
+	ended := job("ended", 1)
+	ended.Failed = true
+	h.do(ended)
+	h.do(pod("x", 0, 1))
+	h.do(pod("x", 1, 1).bound())
+	h.do(pod("ended", 0, 1).succeeded())
+	h.do(pod("gone", 0, 1).bound())
+	h.remove(pod("gone", 0, 1).bound())
+	require.Equal(t, Standing{Ended: 1, Open: 1, Waiting: 1, Running: 1}, h.Standing())
+	again := job("gone", 1)
+	again.UID = "j-again"
+	h.do(again)
+	require.Equal(t, []string{"j-again", "j-gone"}, h.Named("gone"))
 }

@@ -19,6 +19,7 @@ package checker
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -29,7 +30,69 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 )
+
+// Resources are amounts by resource name, in thousandths of the unit.
+type Resources map[string]int64
+
+func (r Resources) add(other Resources, sign int64) {
+	for name, amount := range other {
+		r[name] += sign * amount
+	}
+}
+
+// Quota is an ElasticQuota.
+type Quota struct {
+	Name, Parent string
+	// Max limits the resources that it names.
+	Max Resources
+}
+
+// Unit is a QueueUnit.
+type Unit struct {
+	// Key is namespace/name.
+	Key, UID     string
+	Queue, Quota string
+	Priority     int32
+	Created      time.Time
+	Request      Resources
+	// Job is the UID of the consumer.
+	Job   string
+	Phase admission.Phase
+	// Admitted: its status holds an admission. AdmittedAt is lastAllocateTime.
+	Admitted   bool
+	AdmittedAt time.Time
+	Attempts   int64
+	// Parked: it is not in its queue, for a reason that is its own.
+	Parked bool
+	// Reason and Message say why it holds no quota; empty if it does, or if nobody has said so yet.
+	Reason, Message string
+}
+
+// Pod is a pod of a job.
+type Pod struct {
+	UID, Name string
+	// Job is the UID of the controlling job.
+	Job     string
+	Quota   string
+	Created time.Time
+	// Request of the pod.
+	Request                    Resources
+	Bound, Terminal, Succeeded bool
+}
+
+// Job is a job of any kind.
+type Job struct {
+	UID, Name string
+	// Pods is how many pods it has.
+	Pods int
+	// Deciding is how many of them have to succeed; when they have, the others may be taken away. 0 means all.
+	Deciding         int
+	Complete, Failed bool
+	// Suspended and Deleting are as its object says. A Part belongs to a job of another kind, which is queued in its place.
+	Suspended, Deleting, Part bool
+}
 
 func amounts(list corev1.ResourceList) Resources {
 	result := Resources{}
@@ -52,12 +115,6 @@ func QuotaOf(u *unstructured.Unstructured) (Quota, error) {
 	return Quota{Name: u.GetName(), Parent: u.GetLabels()[v1alpha1.LabelQuotaParent], Max: amounts(typed.Spec.Max)}, nil
 }
 
-// holding are the phases of a unit that holds quota.
-var holding = []v1alpha1.QueueUnitPhase{
-	v1alpha1.PhaseReserved, v1alpha1.PhaseSchedReady, v1alpha1.PhaseSchedSucceed,
-	v1alpha1.PhaseDequeued, v1alpha1.PhaseRunning,
-}
-
 // queued are the reasons of units that wait in their queue; every other reason keeps a unit out of it.
 var queued = []string{"", "Pending", "QuotaExceeded", "MinExceeded", "BlockedByHead", "QueueFull"}
 
@@ -76,9 +133,10 @@ func UnitOf(qu *v1alpha1.QueueUnit) Unit {
 		Quota:    qu.Labels[v1alpha1.LabelQuotaName],
 		Created:  qu.CreationTimestamp.Time,
 		Request:  amounts(request),
+		Phase:    admission.Phase(qu.Status.Phase),
 		Attempts: qu.Status.Attempts,
-		Admitted: slices.Contains(holding, qu.Status.Phase) || len(qu.Status.Admissions) > 0,
 	}
+	unit.Admitted = unit.Phase.Holds() || len(qu.Status.Admissions) > 0
 	if unit.Admitted && slices.ContainsFunc(qu.Spec.PodSets, inPart) {
 		unit.Request = amounts(held(qu))
 	}
@@ -91,22 +149,16 @@ func UnitOf(qu *v1alpha1.QueueUnit) Unit {
 	if qu.Status.LastAllocateTime != nil {
 		unit.AdmittedAt = qu.Status.LastAllocateTime.Time
 	}
-	reason, _ := WhyNot(qu)
-	unit.Parked = !unit.Admitted && qu.Status.Phase == v1alpha1.PhaseEnqueued && !slices.Contains(queued, reason)
+	reserved := meta.FindStatusCondition(qu.Status.Conditions, v1alpha1.ConditionQuotaReserved)
+	if reserved != nil && reserved.Status != metav1.ConditionTrue {
+		unit.Reason, unit.Message = reserved.Reason, reserved.Message
+	}
+	unit.Parked = !unit.Admitted && unit.Phase == admission.PhaseEnqueued && !slices.Contains(queued, unit.Reason)
 	return unit
 }
 
 // inPart says whether a pod set may be admitted with fewer pods than it asks for.
 func inPart(s v1alpha1.PodSet) bool { return s.MinCount != nil }
-
-// WhyNot is why a unit holds no quota; empty if it does, or if nobody said so yet.
-func WhyNot(qu *v1alpha1.QueueUnit) (reason, message string) {
-	reserved := meta.FindStatusCondition(qu.Status.Conditions, v1alpha1.ConditionQuotaReserved)
-	if reserved == nil || reserved.Status == metav1.ConditionTrue {
-		return "", ""
-	}
-	return reserved.Reason, reserved.Message
-}
 
 // held sums what a unit holds.
 func held(qu *v1alpha1.QueueUnit) corev1.ResourceList {
@@ -127,6 +179,7 @@ func PodOf(p *corev1.Pod) Pod {
 		UID:       string(p.UID),
 		Name:      p.Namespace + "/" + p.Name,
 		Quota:     p.Labels[v1alpha1.LabelQuotaName],
+		Created:   p.CreationTimestamp.Time,
 		Request:   amounts(resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{})),
 		Bound:     p.Spec.NodeName != "",
 		Terminal:  p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
@@ -140,7 +193,11 @@ func PodOf(p *corev1.Pod) Pod {
 
 // JobOf reads a Job.
 func JobOf(j *batchv1.Job) Job {
-	job := Job{UID: string(j.UID), Name: j.Namespace + "/" + j.Name, Pods: 1}
+	job := Job{
+		UID: string(j.UID), Name: j.Namespace + "/" + j.Name, Pods: 1,
+		Suspended: j.Spec.Suspend != nil && *j.Spec.Suspend, Deleting: j.DeletionTimestamp != nil,
+		Part: metav1.GetControllerOfNoCopy(j) != nil,
+	}
 	if j.Spec.Completions != nil {
 		job.Pods = int(*j.Spec.Completions)
 	}
