@@ -83,7 +83,7 @@ func TestBuildSaysWhatTheCompilerSaid(t *testing.T) {
 func TestDefaultNamesExistingSources(t *testing.T) {
 	for _, b := range append(Default(), Kubectl()) {
 		for _, source := range b.Sources {
-			_, err := os.Stat(filepath.Join("..", "..", "..", source))
+			_, err := os.Stat(filepath.Join("..", "..", "..", "..", source))
 			require.NoError(t, err, "%s: %s", b.Name, source)
 		}
 		require.False(t, strings.HasPrefix(b.Package, "/"))
