@@ -17,7 +17,6 @@ limitations under the License.
 package main
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -110,57 +109,6 @@ func TestOrderIsJudgedOnlyAwayFromFaults(t *testing.T) {
 	} {
 		require.Equal(t, test.want, disturbed(test.outages, at(test.at)), "%v at %d", test.outages, test.at)
 	}
-}
-
-func audit(t *testing.T, lines string) *audited {
-	t.Helper()
-	a, err := readAudit(strings.NewReader(lines))
-	require.NoError(t, err)
-	return a
-}
-
-const (
-	bindLine = `{"kind":"Event","user":{"username":"` + controlplane.SchedulerUser +
-		`"},"objectRef":{"resource":"pods","subresource":"binding","namespace":"ns","name":"x"},` +
-		`"responseStatus":{"code":201}}` + "\n"
-	refusedLine = `{"kind":"Event","user":{"username":"` + controlplane.SchedulerUser +
-		`"},"objectRef":{"resource":"pods","subresource":"binding","namespace":"ns","name":"x"},` +
-		`"responseStatus":{"code":409}}` + "\n"
-	dequeueLine = `{"kind":"Event","user":{"username":"` + controlplane.SchedulerUser +
-		`"},"objectRef":{"resource":"queueunits","subresource":"status","namespace":"ns","name":"u"},` +
-		`"responseStatus":{"code":200},"requestObject":{"status":{"phase":"Dequeued","attempts":1}}}` + "\n"
-	secondLine = `{"kind":"Event","user":{"username":"` + controlplane.SchedulerUser +
-		`"},"objectRef":{"resource":"queueunits","subresource":"status","namespace":"ns","name":"u"},` +
-		`"responseStatus":{"code":200},"requestObject":{"status":{"phase":"Dequeued","attempts":2}}}` + "\n"
-	resumeLine = `{"kind":"Event","verb":"patch","user":{"username":"` + controlplane.ControllerUser +
-		`"},"objectRef":{"resource":"jobs","namespace":"ns","name":"j"},"responseStatus":{"code":200},` +
-		`"requestObject":{"spec":{"suspend":false}}}` + "\n"
-	gcLine = `{"kind":"Event","verb":"delete","user":{"username":"` + garbageCollector +
-		`"},"objectRef":{"resource":"queueunits","namespace":"ns","name":"u"},"responseStatus":{"code":200}}` + "\n"
-	foreignLine = `{"kind":"Event","user":{"username":"somebody"},"objectRef":{"resource":"queueunits",` +
-		`"subresource":"status","namespace":"ns","name":"v"},"responseStatus":{"code":200},` +
-		`"requestObject":{"status":{"phase":"Dequeued","attempts":1}}}` + "\n"
-)
-
-func TestTheAuditLogIsCounted(t *testing.T) {
-	a := audit(t, bindLine+refusedLine+dequeueLine+secondLine)
-	require.Empty(t, a.violations)
-	require.Equal(t, 1, a.Bindings)
-	require.Equal(t, 2, a.Dequeues)
-
-	a = audit(t, resumeLine+gcLine)
-	require.Empty(t, a.violations)
-	require.Equal(t, 1, a.Resumptions)
-
-	require.Len(t, audit(t, bindLine+bindLine).violations, 1, "bound twice")
-	require.Len(t, audit(t, resumeLine+resumeLine).violations, 1, "resumed twice")
-	require.Len(t,
-		audit(t, strings.Replace(resumeLine, controlplane.ControllerUser, controlplane.SchedulerUser, 1)).violations,
-		1, "resumed by somebody else")
-	require.Len(t, audit(t, strings.Replace(gcLine, garbageCollector, controlplane.SchedulerUser, 1)).violations, 1,
-		"deleted by somebody else")
-	require.Len(t, audit(t, dequeueLine+dequeueLine).violations, 1, "released twice in one attempt")
-	require.Len(t, audit(t, foreignLine).violations, 1, "released by somebody else")
 }
 
 func TestPodsWhoseCreationMayHaveGoneUnanswered(t *testing.T) {

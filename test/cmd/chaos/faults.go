@@ -72,7 +72,7 @@ func (i *injector) lane(c controlplane.Component) *sync.Mutex {
 // nothing is left paused.
 func (i *injector) run(ctx context.Context, plan []fault) {
 	for _, f := range plan {
-		if !sleep(ctx, time.Until(i.begin.Add(f.At))) {
+		if !controlplane.Sleep(ctx, time.Until(i.begin.Add(f.At))) {
 			break
 		}
 		i.group.Go(func() { i.inject(ctx, f) })
@@ -104,11 +104,11 @@ func (i *injector) inject(ctx context.Context, f fault) {
 	var err error
 	if f.Kind == kill {
 		err = i.cp.Kill(f.Component)
-		sleep(ctx, f.Hold)
+		controlplane.Sleep(ctx, f.Hold)
 		i.restart(ctx, f.Component)
 	} else {
 		err = i.cp.Pause(f.Component)
-		sleep(ctx, f.Hold)
+		controlplane.Sleep(ctx, f.Hold)
 		_ = i.cp.Resume(f.Component) // it may have been ended meanwhile
 	}
 	i.mu.Lock()
@@ -132,7 +132,7 @@ func (i *injector) restart(ctx context.Context, c controlplane.Component) {
 			i.mu.Unlock()
 			return
 		}
-		sleep(ctx, time.Second)
+		controlplane.Sleep(ctx, time.Second)
 	}
 }
 
@@ -140,7 +140,7 @@ func (i *injector) restart(ctx context.Context, c controlplane.Component) {
 // pod when the API server answers that etcd is away; a kubelet does not, so this is none of the faults.
 func (i *injector) kubelets(ctx context.Context, stuck func(time.Duration) bool) {
 	const patience, pace = 15 * time.Second, 30 * time.Second
-	for sleep(ctx, time.Second) {
+	for controlplane.Sleep(ctx, time.Second) {
 		if !stuck(patience) {
 			continue
 		}
@@ -152,7 +152,7 @@ func (i *injector) kubelets(ctx context.Context, stuck func(time.Duration) bool)
 		_ = i.cp.Kill(controlplane.KWOK)
 		i.restart(ctx, controlplane.KWOK)
 		lane.Unlock()
-		sleep(ctx, pace)
+		controlplane.Sleep(ctx, pace)
 	}
 }
 
@@ -163,7 +163,7 @@ const machine controlplane.Component = "machine"
 // not have seen what was there, as after a fault.
 func (i *injector) probe(ctx context.Context, ask func(context.Context) error) {
 	const pace, tardy, patience = 250 * time.Millisecond, 500 * time.Millisecond, 10 * time.Second
-	for sleep(ctx, pace) {
+	for controlplane.Sleep(ctx, pace) {
 		begin := time.Now()
 		attempt, cancel := context.WithTimeout(ctx, patience)
 		err := ask(attempt)
@@ -191,7 +191,7 @@ func (i *injector) supervise(ctx context.Context) {
 			i.exits[string(exit.Component)]++
 			i.mu.Unlock()
 			group.Go(func() {
-				sleep(ctx, time.Second)
+				controlplane.Sleep(ctx, time.Second)
 				lane := i.lane(exit.Component)
 				lane.Lock()
 				defer lane.Unlock()
@@ -237,16 +237,4 @@ func unanswered(outages []outage, created time.Time) bool {
 		return (o.component == controlplane.APIServer || o.component == controlplane.Etcd) &&
 			created.After(o.begin.Add(-lag)) && created.Before(o.end.Add(lag))
 	})
-}
-
-// sleep returns false when ctx ended before.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

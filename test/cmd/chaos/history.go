@@ -17,6 +17,7 @@ limitations under the License.
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -26,6 +27,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/observer"
 )
 
@@ -114,6 +116,26 @@ func (h *history) since(n int) []checker.Event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.events[n:])
+}
+
+// left says what is still there.
+func (h *history) left() []checker.Violation {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.now.Left()
+}
+
+// quiet waits until nobody writes for the length, and returns what was written in the last of so many tries (I12): what
+// goes on being written is not at rest; what comes late once on a slow machine was not there yet.
+func (h *history) quiet(ctx context.Context, length time.Duration, tries int) (found []checker.Violation) {
+	for range tries {
+		before := h.length()
+		controlplane.Sleep(ctx, length)
+		if found = checker.Written(h.since(before)); len(found) == 0 {
+			return nil
+		}
+	}
+	return found
 }
 
 // judged is what the history says about the promises.

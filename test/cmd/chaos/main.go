@@ -34,7 +34,6 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
@@ -102,7 +101,7 @@ func main() {
 
 // run returns a summary, unless the run itself did not work.
 func run(ctx context.Context, o options) (_ *summary, err error) {
-	dir, err := workDir(o.dir)
+	dir, err := controlplane.WorkDir(o.dir, "chaos")
 	if err != nil {
 		return nil, err
 	}
@@ -128,33 +127,18 @@ func run(ctx context.Context, o options) (_ *summary, err error) {
 	return s, err
 }
 
-// workDir returns an empty work directory below _artifacts, or the one of the flag.
-func workDir(dir string) (string, error) {
-	if dir != "" {
-		return filepath.Abs(dir)
-	}
-	root, err := controlplane.RepositoryRoot()
-	if err != nil {
-		return "", err
-	}
-	parent := filepath.Join(root, "_artifacts")
-	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return "", err
-	}
-	return os.MkdirTemp(parent, "chaos-")
-}
-
 // chaos is one run.
 type chaos struct {
 	options
-	cp       *controlplane.ControlPlane
-	history  *history
-	observer *observer.Observer // fills the history
-	injector *injector
-	users    *users
-	after    *aftermath
-	log      string // path of the written history
-	begin    time.Time
+	cp        *controlplane.ControlPlane
+	history   *history
+	observer  *observer.Observer // fills the history
+	injector  *injector
+	users     *users
+	kube      kubernetes.Interface
+	scheduler inspection.Scheduler
+	log       string // path of the written history
+	begin     time.Time
 }
 
 // say prints one line about the progress.
@@ -209,16 +193,13 @@ func start(ctx context.Context, o options, dir string) (_ *chaos, err error) {
 }
 
 func (c *chaos) connect() (err error) {
-	kube, err := kubernetes.NewForConfig(c.cp.RESTConfig(controlplane.Admin))
-	if err != nil {
+	if c.kube, err = kubernetes.NewForConfig(c.cp.RESTConfig(controlplane.Admin)); err != nil {
 		return err
 	}
-	dyn, err := dynamic.NewForConfig(c.cp.RESTConfig(controlplane.Admin))
-	if err != nil {
-		return err
+	c.users = newUsers(c.kube)
+	c.scheduler = inspection.Scheduler{
+		ControlPlane: c.cp, Replicas: []controlplane.Component{schedulerA, schedulerB},
 	}
-	c.users = newUsers(kube)
-	c.after = &aftermath{cp: c.cp, kube: kube, dyn: dyn}
 	c.injector = newInjector(c.cp)
 	c.history = newHistory()
 	c.observer, err = observer.New(c.cp.URL(controlplane.Etcd), c.history.note)
@@ -231,11 +212,11 @@ func (c *chaos) awaitLeader(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		if l := leader(ctx, c.cp); l != "" {
+		if l := c.scheduler.Leader(ctx); l != "" {
 			c.say("%s leads", l)
 			return nil
 		}
-		if !sleep(ctx, 200*time.Millisecond) {
+		if !controlplane.Sleep(ctx, 200*time.Millisecond) {
 			return fmt.Errorf("no scheduler leads after %s: %s", patience, c.cp.LogTail(schedulerA, 10))
 		}
 	}
@@ -267,7 +248,7 @@ func (c *chaos) run(ctx context.Context) (*summary, error) {
 	restarts, giveUp := context.WithTimeout(ctx, c.duration+c.limit)
 	defer giveUp()
 	c.injector.run(restarts, plan)
-	sleep(ctx, time.Until(c.injector.begin.Add(c.duration)))
+	controlplane.Sleep(ctx, time.Until(c.injector.begin.Add(c.duration)))
 	c.say("healed after the last fault; waiting until all is done")
 	healed := time.Now()
 	c.awaitEnd(ctx, submitted)
@@ -281,7 +262,7 @@ func (c *chaos) run(ctx context.Context) (*summary, error) {
 // questions are what is asked all the time, to know whether the machine is fast enough for their order to be judged.
 func (c *chaos) questions() []func(context.Context) error {
 	questions := []func(context.Context) error{func(ctx context.Context) error {
-		_, err := c.after.kube.CoreV1().Namespaces().Get(ctx, "default", metav1.GetOptions{})
+		_, err := c.kube.CoreV1().Namespaces().Get(ctx, "default", metav1.GetOptions{})
 		return err
 	}}
 	for _, name := range []controlplane.Component{schedulerA, schedulerB} {
@@ -318,7 +299,7 @@ func (c *chaos) awaitEnd(ctx context.Context, submitted <-chan struct{}) {
 				return
 			}
 		}
-		if !sleep(ctx, pace) {
+		if !controlplane.Sleep(ctx, pace) {
 			return
 		}
 	}
@@ -333,7 +314,7 @@ func (c *chaos) stuck(patience time.Duration) bool {
 // progress prints a line every few seconds.
 func (c *chaos) progress(ctx context.Context) {
 	const pace = 5 * time.Second
-	for sleep(ctx, pace) {
+	for controlplane.Sleep(ctx, pace) {
 		s := c.history.standing()
 		jobs, deleted, pods := c.users.counts()
 		c.injector.mu.Lock()

@@ -173,7 +173,7 @@ func (u *users) run(ctx context.Context, begin time.Time, actions []action) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	for _, a := range actions {
-		if !sleep(ctx, time.Until(begin.Add(a.at))) {
+		if !controlplane.Sleep(ctx, time.Until(begin.Add(a.at))) {
 			return
 		}
 		group.Go(func() { u.act(ctx, a) })
@@ -190,7 +190,7 @@ func (u *users) act(ctx context.Context, a action) {
 		u.mu.Lock()
 		u.pods++
 		u.mu.Unlock()
-		sleep(ctx, a.deleteAfter)
+		controlplane.Sleep(ctx, a.deleteAfter)
 		u.insist(ctx, func(ctx context.Context) error { return pods.Delete(ctx, a.pod.Name, metav1.DeleteOptions{}) })
 		return
 	}
@@ -204,7 +204,7 @@ func (u *users) act(ctx context.Context, a action) {
 	u.deleted[key] = a.deleteAfter > 0
 	u.mu.Unlock()
 	if a.deleteAfter > 0 {
-		sleep(ctx, a.deleteAfter)
+		controlplane.Sleep(ctx, a.deleteAfter)
 		background := metav1.DeletePropagationBackground
 		u.insist(ctx, func(ctx context.Context) error {
 			return jobs.Delete(ctx, a.job.Name, metav1.DeleteOptions{PropagationPolicy: &background})
@@ -222,7 +222,7 @@ func (u *users) insist(ctx context.Context, request func(context.Context) error)
 		if err == nil || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
 			return
 		}
-		sleep(ctx, pace)
+		controlplane.Sleep(ctx, pace)
 	}
 }
 

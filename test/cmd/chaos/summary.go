@@ -62,18 +62,18 @@ type summary struct {
 // conclude makes all checks.
 func (c *chaos) conclude(ctx context.Context, plan []fault, drained time.Duration) (*summary, error) {
 	const patience, quietFor, tries = 2 * time.Minute, 5 * time.Second, 6
-	left, err := c.after.settled(ctx, patience)
+	left, err := c.scheduler.Settled(ctx, patience, c.history.left)
 	if err != nil {
 		return nil, fmt.Errorf("look at what is left: %w", err)
 	}
-	left = append(left, quiet(ctx, c.history, quietFor, tries)...)
-	auditCtx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	differs, err := c.after.audit(auditCtx)
+	left = append(left, c.history.quiet(ctx, quietFor, tries)...)
+	differs, err := c.scheduler.Audit(ctx, patience, false)
 	if err != nil {
 		return nil, fmt.Errorf("have the leader compare its state with the API: %w", err)
 	}
-	if err := c.observer.CaughtUp(auditCtx); err != nil {
+	caughtUp, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := c.observer.CaughtUp(caughtUp); err != nil {
 		return nil, err
 	}
 	notes, err := os.Open(c.cp.AuditLog())
@@ -81,7 +81,8 @@ func (c *chaos) conclude(ctx context.Context, plan []fault, drained time.Duratio
 		return nil, err
 	}
 	defer func() { _ = notes.Close() }()
-	audit, err := readAudit(notes)
+	audit, err := checker.ReadWrites(notes,
+		checker.Writers{Scheduler: controlplane.SchedulerUser, Controller: controlplane.ControllerUser})
 	if err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
@@ -105,7 +106,7 @@ func (c *chaos) conclude(ctx context.Context, plan []fault, drained time.Duratio
 		Bindings: audit.Bindings, Dequeues: audit.Dequeues, Resumed: audit.Resumptions, Torn: audit.Torn,
 		Kubelets: c.injector.kwok, Problems: c.injector.problems,
 	}
-	s.Violations = slices.Concat([]checker.Violation{}, j.violations, audit.violations, left, differs,
+	s.Violations = slices.Concat([]checker.Violation{}, j.violations, audit.Violations, left, differs,
 		inspection.Panics(c.cp, schedulerA, schedulerB, controllerA, controllerB))
 	return s, nil
 }

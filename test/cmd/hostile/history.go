@@ -22,10 +22,9 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/observer"
 )
@@ -37,67 +36,59 @@ type history struct {
 
 	mu      sync.Mutex
 	checker *checker.Checker // of the victim's quota and namespace
-	limits  *limits
+	charges *checker.Charges // of both tenants
+	now     *checker.Checker // says what there is of both; the hostile tenant's objects break its rules
 	states  int
 }
 
 func newHistory(v *victim, queued bool) *history {
 	return &history{
-		victim: v, limits: newLimits(queued),
+		victim:  v,
 		checker: checker.New(map[string]checker.Order{victimQuota: checker.ByPriority}),
+		charges: checker.NewCharges(queued, map[string]string{victimQuota: victimNamespace}),
+		now:     checker.New(nil),
 	}
 }
 
 // note takes the next change of the store.
 func (h *history) note(change observer.Change) error {
+	e, ok, err := change.Event()
+	if !ok {
+		return err
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.states++
+	h.charges.Apply(e)
+	h.now.Apply(e)
 	switch o := change.Object.(type) {
-	case *unstructured.Unstructured:
-		return h.quota(change, o)
 	case *batchv1.Job:
-		h.limits.job(o, change.Deleted)
 		if o.Namespace != victimNamespace {
 			return nil
 		}
 		h.victim.note(o, time.Now())
-	case *v1alpha1.QueueUnit:
-		h.limits.unit(o, change.Deleted)
-		if o.Namespace != victimNamespace {
+	case *unstructured.Unstructured:
+		// Of the victim's quota alone: what runs in the levels above is not all the queue's to decide.
+		quota := e.Object.(checker.Quota)
+		if quota.Name != victimQuota {
 			return nil
 		}
-	case *corev1.Pod:
-		h.limits.pod(o, change.Deleted)
-		if o.Namespace != victimNamespace {
+		quota.Parent = ""
+		e.Object = quota
+	case metav1.Object:
+		if o.GetNamespace() != victimNamespace {
 			return nil
 		}
-	default:
-		return nil
 	}
-	return h.apply(change)
-}
-
-func (h *history) apply(change observer.Change) error {
-	e, ok, err := change.Event()
-	if ok {
-		h.checker.Apply(e)
-	}
-	return err
-}
-
-// quota has the checker see the victim's alone: what runs in the levels above is not all the queue's to decide.
-func (h *history) quota(change observer.Change, o *unstructured.Unstructured) error {
-	q, err := checker.QuotaOf(o)
-	if err != nil {
-		return err
-	}
-	h.limits.quota(q)
-	if q.Name == victimQuota {
-		q.Parent = ""
-		h.checker.Apply(checker.Event{Version: uint64(change.Revision), Deleted: change.Deleted, Object: q})
-	}
+	h.checker.Apply(e)
 	return nil
+}
+
+// left says what is still there.
+func (h *history) left() []checker.Violation {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.now.Left()
 }
 
 // starved: the victim got nothing done for long. What stops it in both rounds their ratio does not show.
@@ -122,5 +113,5 @@ func (h *history) judge() (done, states int, found []checker.Violation) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	done, found = h.checker.Finish(h.victim.jobs)
-	return done, h.states, append(found, h.limits.violations...)
+	return done, h.states, append(found, h.charges.Violations()...)
 }

@@ -23,8 +23,10 @@ import (
 	"github.com/stretchr/testify/require"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -49,6 +51,7 @@ func newBook(t *testing.T) *book {
 	t.Helper()
 	b := &book{history: newHistory(newVictim(fake.NewClientset()), true), t: t}
 	b.write(&unstructured.Unstructured{Object: map[string]any{
+		"kind":     "ElasticQuota",
 		"metadata": map[string]any{"name": victimQuota, "labels": map[string]any{v1alpha1.LabelQuotaParent: companyQuota}},
 		"spec":     map[string]any{"max": map[string]any{"cpu": "10"}},
 	}})
@@ -127,5 +130,27 @@ func TestForgedOwnersBlameNobody(t *testing.T) {
 	b.write(podOf("thief", victimQuota, "", "1"))
 	_, _, found = b.judge()
 	require.Len(t, found, 1)
-	require.Equal(t, foreignCharge, found[0].Rule)
+	require.Equal(t, checker.ForeignCharge, found[0].Rule)
+}
+
+func cores(amount string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(amount)}
+}
+
+func podOf(name, quota, node, cpu string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: hostileNamespace, Name: name, UID: types.UID(name),
+			Labels: map[string]string{v1alpha1.LabelQuotaName: quota}},
+		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{
+			Resources: corev1.ResourceRequirements{Requests: cores(cpu)}}}},
+	}
+}
+
+func unitOf(name, quota, cpu string) *v1alpha1.QueueUnit {
+	return &v1alpha1.QueueUnit{
+		ObjectMeta: metav1.ObjectMeta{Namespace: hostileNamespace, Name: name, UID: types.UID(name),
+			Labels: map[string]string{v1alpha1.LabelQuotaName: quota}},
+		Status: v1alpha1.QueueUnitStatus{Phase: v1alpha1.PhaseDequeued,
+			Admissions: []v1alpha1.Admission{{Name: "main", Replicas: 1, Resources: cores(cpu)}}},
+	}
 }

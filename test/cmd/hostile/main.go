@@ -29,7 +29,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -91,7 +90,7 @@ func run(ctx context.Context, o options) (s *summary, err error) {
 	if o.duration <= 0 || o.rate <= 0 {
 		return nil, errors.New("duration and rate must be above zero")
 	}
-	dir, err := workDir(o.dir)
+	dir, err := controlplane.WorkDir(o.dir, "hostile")
 	if err != nil {
 		return nil, err
 	}
@@ -114,20 +113,4 @@ func run(ctx context.Context, o options) (s *summary, err error) {
 		return nil, err
 	}
 	return summarize(o, unmanaged, managed), nil
-}
-
-// workDir returns an empty work directory below _artifacts, or the one of the flag.
-func workDir(dir string) (string, error) {
-	if dir != "" {
-		return filepath.Abs(dir)
-	}
-	root, err := controlplane.RepositoryRoot()
-	if err != nil {
-		return "", err
-	}
-	parent := filepath.Join(root, "_artifacts")
-	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return "", err
-	}
-	return os.MkdirTemp(parent, "hostile-")
 }

@@ -187,7 +187,7 @@ func (r *round) awaitTenancy(ctx context.Context) error {
 			if mine == http.StatusCreated && theirs == http.StatusForbidden {
 				break
 			}
-			if !sleep(ctx, pace) {
+			if !controlplane.Sleep(ctx, pace) {
 				return fmt.Errorf("%s of its own quota: %d, of the victim's: %d", kind, mine, theirs)
 			}
 		}
@@ -223,7 +223,7 @@ func (r *round) run(ctx context.Context, actions []action) (*result, error) {
 func (r *round) progress(ctx context.Context) {
 	const pace = 10 * time.Second
 	last := time.Now()
-	for sleep(ctx, pace) {
+	for controlplane.Sleep(ctx, pace) {
 		peak, restarts, _, _ := r.watch.conclude()
 		now := time.Now()
 		r.say("objects: %d; victim: %.0f jobs a minute; peaks: scheduler %d MiB, controller %d MiB; restarts: %d",
@@ -270,10 +270,14 @@ func (r *round) leave(ctx context.Context, patience time.Duration) ([]checker.Vi
 		return nil, err
 	}
 	r.say("the hostile tenant has left")
-	left, err := r.settled(ctx, patience)
+	scheduler := inspection.Scheduler{
+		ControlPlane: r.cp, Replicas: []controlplane.Component{controlplane.Scheduler},
+	}
+	left, err := scheduler.Settled(ctx, patience, r.history.left)
 	if err != nil {
 		return nil, fmt.Errorf("look at what is left: %w", err)
 	}
-	differs, err := r.audited(ctx, patience)
+	// It audits itself all the time while it is attacked.
+	differs, err := scheduler.Audit(ctx, patience, true)
 	return append(left, differs...), err
 }

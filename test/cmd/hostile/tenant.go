@@ -29,6 +29,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
 // tenant carries actions out as the hostile user: each at its time, and once. What the API server refuses is counted.
@@ -76,7 +78,7 @@ func (t *tenant) run(ctx context.Context, begin time.Time, actions []action) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	for i := range actions {
-		if !sleep(ctx, time.Until(begin.Add(actions[i].at))) {
+		if !controlplane.Sleep(ctx, time.Until(begin.Add(actions[i].at))) {
 			return
 		}
 		t.removeOld(ctx, actions[i].at)
@@ -231,7 +233,7 @@ func (t *tenant) clear(ctx context.Context) error {
 		if left == 0 {
 			return nil
 		}
-		if !sleep(ctx, time.Second) {
+		if !controlplane.Sleep(ctx, time.Second) {
 			return fmt.Errorf("%d objects of the hostile tenant are left", left)
 		}
 	}
@@ -263,14 +265,4 @@ func (t *tenant) names(ctx context.Context, kind string) ([]string, error) {
 		names = append(names, item.Metadata.Name)
 	}
 	return names, nil
-}
-
-// sleep returns false when ctx ended before.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }

@@ -79,7 +79,7 @@ func (v *victim) run(ctx context.Context, end time.Time, patience time.Duration)
 func (v *victim) await(ctx context.Context, uid string, until time.Time) {
 	const pace = 20 * time.Millisecond
 	for !v.done(uid) && time.Now().Before(until) {
-		if !sleep(ctx, pace) {
+		if !controlplane.Sleep(ctx, pace) {
 			return
 		}
 	}
@@ -104,7 +104,7 @@ func (v *victim) submit(ctx context.Context) string {
 			v.last = string(created.UID)
 			return v.last
 		}
-		sleep(ctx, pace)
+		controlplane.Sleep(ctx, pace)
 	}
 	return ""
 }

@@ -73,7 +73,31 @@ const (
 	ResumedUnadmitted Rule = "ResumedUnadmitted"
 	// SuspendedAdmitted: a job was suspended while its unit held quota.
 	SuspendedAdmitted Rule = "SuspendedAdmitted"
+	// LeftBehind: something is still there, waits or is held when all is over.
+	LeftBehind Rule = "LeftBehind"
+	// Restless: something was written after all was over.
+	Restless Rule = "Restless"
+	// HeldBeyondMax: units hold more of a quota than its max.
+	HeldBeyondMax Rule = "HeldBeyondMax"
+	// ForeignCharge: something outside of the namespace of a quota is charged to it.
+	ForeignCharge Rule = "ForeignCharge"
+	// WrittenTwice: a pod was bound, or a job released or resumed, more than once.
+	WrittenTwice Rule = "WrittenTwice"
+	// ForeignWrite: a user wrote what only another may write.
+	ForeignWrite Rule = "ForeignWrite"
 )
+
+// edges remember what is so, to tell it once.
+type edges map[string]bool
+
+// begins says whether something is so and was not before.
+func (e edges) begins(key string, so bool) bool {
+	was := e[key]
+	if e[key] = so; !so {
+		delete(e, key)
+	}
+	return so && !was
+}
 
 // Violation is a broken promise.
 type Violation struct {
@@ -106,7 +130,6 @@ type Checker struct {
 	gone   map[string]bool // UIDs of jobs that were deleted
 	unitOf map[string]string
 	first  map[string]string // UID of a job -> UID of the first unit that it had
-	spare  map[string]int    // by UID of a job: its pods whose creation may have gone unanswered
 	// dequeued counts, by UID of a unit and attempt, how often it became Dequeued.
 	dequeued map[string]int
 	bound    map[string]map[string]Resources // job UID -> UIDs of pods that were ever bound -> request
@@ -114,7 +137,7 @@ type Checker struct {
 	running   map[string]Resources // by quota: bound, not terminal
 	promised  map[string]Resources // by quota: admitted, not bound yet
 	share     map[string]Resources // what each unit, by UID, adds to promised
-	beyond    map[string]bool      // rule, quota and resource that are beyond max now
+	beyond    edges                // rule, quota and resource that are beyond max now
 	tolerated map[string]int64     // by quota and resource: how far beyond max pods outside of the queue have taken it
 
 	suspects   []suspect
@@ -134,13 +157,12 @@ func New(blocking map[string]Order) *Checker {
 		gone:      map[string]bool{},
 		unitOf:    map[string]string{},
 		first:     map[string]string{},
-		spare:     map[string]int{},
 		dequeued:  map[string]int{},
 		bound:     map[string]map[string]Resources{},
 		running:   map[string]Resources{},
 		promised:  map[string]Resources{},
 		share:     map[string]Resources{},
-		beyond:    map[string]bool{},
+		beyond:    edges{},
 		tolerated: map[string]int64{},
 	}
 }
@@ -220,6 +242,15 @@ func (c *Checker) Named(name string) (uids []string) {
 	return uids
 }
 
+// Bound counts the pods of all jobs of a name that were ever bound, and those of them that may be there beside others
+// because their creation went unanswered.
+func (c *Checker) Bound(name string) (pods, spare int) {
+	for _, uid := range c.Named(name) {
+		pods, spare = pods+len(c.bound[uid]), spare+c.spare(uid)
+	}
+	return pods, spare
+}
+
 // Finish says what only the end tells, beside Violations: units that were passed and never admitted, and for the
 // jobs by UID that were submitted whether each ran to its end exactly once. done is the number of those.
 func (c *Checker) Finish(submitted map[string]string) (done int, violations []Violation) {
@@ -255,7 +286,8 @@ func (c *Checker) incomplete(uid string) string {
 			succeeded++
 		}
 	}
-	if needed := cmp.Or(job.Deciding, job.Pods); succeeded < needed || succeeded > job.Pods+c.spare[job.UID] {
+	if needed := cmp.Or(job.Deciding, job.Pods); succeeded < needed ||
+		succeeded > job.Pods && succeeded > job.Pods+c.spare(uid) {
 		return fmt.Sprintf("is complete with %d of %d pods that succeeded", succeeded, needed)
 	}
 	return ""
@@ -326,9 +358,6 @@ func (c *Checker) applyPod(pod Pod, deleted bool) {
 		c.alive++
 		c.peak = max(c.peak, c.alive)
 	}
-	if !existed && pod.Job != "" && c.Unanswered != nil && c.Unanswered(pod.Created) {
-		c.spare[pod.Job]++
-	}
 	if pod.Bound && !pod.Terminal {
 		c.level(c.running, pod.Quota).add(pod.Request, 1)
 	}
@@ -361,8 +390,9 @@ func (c *Checker) bind(pod Pod) {
 		c.bound[pod.Job] = map[string]Resources{}
 	}
 	c.bound[pod.Job][pod.UID] = pod.Request
-	if job, ok := c.jobs[pod.Job]; ok && len(c.bound[pod.Job]) > job.Pods+c.spare[job.UID] {
-		c.report(RanTwice, job.Name, "%d pods were bound, it needs %d", len(c.bound[pod.Job]), job.Pods)
+	bound := len(c.bound[pod.Job])
+	if job, ok := c.jobs[pod.Job]; ok && bound > job.Pods && bound > job.Pods+c.spare(pod.Job) {
+		c.report(RanTwice, job.Name, "%d pods were bound, it needs %d", bound, job.Pods)
 	}
 	uid, ok := c.unitOf[pod.Job]
 	// A deleted job takes its unit with it, at times before its pods: one of them may be on its way to a node.
@@ -372,4 +402,14 @@ func (c *Checker) bind(pod Pod) {
 	if ok {
 		c.updateShare(uid, c.units[uid].Quota)
 	}
+}
+
+// spare counts the pods of a job whose creation may have gone unanswered.
+func (c *Checker) spare(job string) (n int) {
+	for _, pod := range c.pods {
+		if pod.Job == job && c.Unanswered != nil && c.Unanswered(pod.Created) {
+			n++
+		}
+	}
+	return n
 }

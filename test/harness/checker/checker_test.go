@@ -18,6 +18,7 @@ package checker
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -462,6 +463,17 @@ func TestTheLifeOfAUnit(t *testing.T) {
 	}
 }
 
+func TestAUnitWithoutAJobIsDeletedWhileItHoldsQuota(t *testing.T) {
+	h := newHistory()
+	x, y := unit("x", 1), unit("y", 1)
+	x.Job, y.Job = "", ""
+	h.do(x.in(admission.PhaseRunning, 1))
+	h.remove(x.in(admission.PhaseRunning, 1))
+	h.do(y.in(admission.PhaseEnqueued, 0))
+	h.remove(y.in(admission.PhaseEnqueued, 0))
+	require.Equal(t, []Rule{AdmissionLost}, rules(h.Violations()))
+}
+
 func TestTheLifeOfAJob(t *testing.T) {
 	const enqueued, dequeued = admission.PhaseEnqueued, admission.PhaseDequeued
 	suspended := func(suspended bool) Job { return Job{UID: "j-x", Name: "x", Pods: 1, Suspended: suspended} }
@@ -532,4 +544,42 @@ func TestWhatThereIs(t *testing.T) {
 	again.UID = "j-again"
 	h.do(again)
 	require.Equal(t, []string{"j-again", "j-gone"}, h.Named("gone"))
+}
+
+func TestWhatIsLeftBehind(t *testing.T) {
+	h := newHistory()
+	h.runs("x")
+	x := unit("x", 2).in(admission.PhaseSucceed, 1)
+	h.do(x)
+	h.do(Job{UID: "j-part", Name: "part", Part: true})
+	require.Empty(t, h.Left())
+	for name, test := range map[string]struct {
+		object any
+		want   string
+	}{
+		"a job without a unit":          {Job{UID: "j-y", Name: "y", Complete: true}, "LeftBehind job y: has no unit"},
+		"a job that runs":               {job("x", 2), "LeftBehind job x: is not complete"},
+		"a unit without a job":          {unit("y", 1).in(admission.PhaseSucceed, 1), "LeftBehind unit ns/y: has no job"},
+		"a unit that waits":             {x.in(admission.PhaseEnqueued, 1), `LeftBehind unit ns/x: is "Enqueued"; admitted: false`},
+		"a pod without a node":          {pod("x", 7, 1), "LeftBehind pod x-7: has not ended; on a node: false"},
+		"what Koordinator counts":       {Quota{Name: "a", Parent: "parent", Used: cpu(2)}, "LeftBehind quota a: cpu used: 2"},
+		"what Koordinator counts as no": {Quota{Name: "a", Parent: "parent", Used: cpu(0)}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHistory()
+			h.runs("x")
+			h.do(x)
+			h.do(test.object)
+			var left []string
+			for _, v := range h.Left() {
+				left = append(left, v.String())
+			}
+			require.Equal(t, test.want, strings.Join(left, "\n"))
+		})
+	}
+}
+
+func TestWhatIsWrittenAfterTheEnd(t *testing.T) {
+	events := []Event{{Object: Quota{Name: "a"}}, {Object: unit("x", 1)}, {Object: pod("x", 0, 1)}, {Object: job("x", 1)}}
+	require.Equal(t, []Rule{Restless, Restless, Restless}, rules(Written(events)))
 }

@@ -116,14 +116,9 @@ func (c *Checker) unbound(quota, resource string) (sum int64) {
 
 func (c *Checker) compare(rule Rule, quota, resource string, amount, limit int64, report bool) {
 	key := strings.Join([]string{string(rule), quota, resource}, "/")
-	if amount <= limit+c.tolerated[quota+"/"+resource] {
-		delete(c.beyond, key)
-		return
-	}
-	if report && !c.beyond[key] {
+	if c.beyond.begins(key, amount > limit+c.tolerated[quota+"/"+resource]) && report {
 		c.report(rule, quota, "%s %s of max %s", resource, milli(amount), milli(limit))
 	}
-	c.beyond[key] = true
 }
 
 func milli(amount int64) string { return fmt.Sprintf("%g", float64(amount)/1000) }

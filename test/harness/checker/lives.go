@@ -31,8 +31,11 @@ func (c *Checker) exists(job string) bool {
 // judgeUnit compares the next state of a unit with the one before (I2, I3, I9).
 func (c *Checker) judgeUnit(is, was Unit, known, deleted bool) {
 	if deleted {
-		if c.exists(is.Job) {
+		switch {
+		case c.exists(is.Job):
 			c.report(UnitLost, is.Key, "was deleted in phase %s while its job was there", is.Phase)
+		case is.Job == "" && was.Phase.Holds():
+			c.report(AdmissionLost, is.Key, "was deleted in phase %q", was.Phase)
 		}
 		return
 	}

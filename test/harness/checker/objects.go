@@ -45,8 +45,8 @@ func (r Resources) add(other Resources, sign int64) {
 // Quota is an ElasticQuota.
 type Quota struct {
 	Name, Parent string
-	// Max limits the resources that it names.
-	Max Resources
+	// Max limits the resources that it names. Used is what Koordinator counts.
+	Max, Used Resources
 }
 
 // Unit is a QueueUnit.
@@ -56,7 +56,8 @@ type Unit struct {
 	Queue, Quota string
 	Priority     int32
 	Created      time.Time
-	Request      Resources
+	// Request is what it asks for, or was given in part. Held is what its status says that it holds.
+	Request, Held Resources
 	// Job is the UID of the consumer.
 	Job   string
 	Phase admission.Phase
@@ -64,6 +65,8 @@ type Unit struct {
 	Admitted   bool
 	AdmittedAt time.Time
 	Attempts   int64
+	// Adopted: its pods were bound before anybody asked whether they fit.
+	Adopted bool
 	// Parked: it is not in its queue, for a reason that is its own.
 	Parked bool
 	// Reason and Message say why it holds no quota; empty if it does, or if nobody has said so yet.
@@ -108,11 +111,17 @@ func QuotaOf(u *unstructured.Unstructured) (Quota, error) {
 		Spec struct {
 			Max corev1.ResourceList `json:"max"`
 		} `json:"spec"`
+		Status struct {
+			Used corev1.ResourceList `json:"used"`
+		} `json:"status"`
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &typed); err != nil {
 		return Quota{}, err
 	}
-	return Quota{Name: u.GetName(), Parent: u.GetLabels()[v1alpha1.LabelQuotaParent], Max: amounts(typed.Spec.Max)}, nil
+	return Quota{
+		Name: u.GetName(), Parent: u.GetLabels()[v1alpha1.LabelQuotaParent],
+		Max: amounts(typed.Spec.Max), Used: amounts(typed.Status.Used),
+	}, nil
 }
 
 // queued are the reasons of units that wait in their queue; every other reason keeps a unit out of it.
@@ -120,9 +129,9 @@ var queued = []string{"", "Pending", "QuotaExceeded", "MinExceeded", "BlockedByH
 
 // UnitOf reads a QueueUnit.
 func UnitOf(qu *v1alpha1.QueueUnit) Unit {
-	request := qu.Spec.Request
+	held, request := amounts(held(qu)), amounts(qu.Spec.Request)
 	if len(request) == 0 {
-		request = held(qu)
+		request = held
 	}
 	unit := Unit{
 		Key: qu.Namespace + "/" + qu.Name,
@@ -132,13 +141,14 @@ func UnitOf(qu *v1alpha1.QueueUnit) Unit {
 			qu.Labels[v1alpha1.LabelQuotaName]),
 		Quota:    qu.Labels[v1alpha1.LabelQuotaName],
 		Created:  qu.CreationTimestamp.Time,
-		Request:  amounts(request),
+		Request:  request,
+		Held:     held,
 		Phase:    admission.Phase(qu.Status.Phase),
 		Attempts: qu.Status.Attempts,
 	}
 	unit.Admitted = unit.Phase.Holds() || len(qu.Status.Admissions) > 0
 	if unit.Admitted && slices.ContainsFunc(qu.Spec.PodSets, inPart) {
-		unit.Request = amounts(held(qu))
+		unit.Request = held
 	}
 	if qu.Spec.Priority != nil {
 		unit.Priority = *qu.Spec.Priority
@@ -149,6 +159,8 @@ func UnitOf(qu *v1alpha1.QueueUnit) Unit {
 	if qu.Status.LastAllocateTime != nil {
 		unit.AdmittedAt = qu.Status.LastAllocateTime.Time
 	}
+	admitted := meta.FindStatusCondition(qu.Status.Conditions, v1alpha1.ConditionAdmitted)
+	unit.Adopted = admitted != nil && admitted.Reason == v1alpha1.ReasonAdopted
 	reserved := meta.FindStatusCondition(qu.Status.Conditions, v1alpha1.ConditionQuotaReserved)
 	if reserved != nil && reserved.Status != metav1.ConditionTrue {
 		unit.Reason, unit.Message = reserved.Reason, reserved.Message

@@ -89,14 +89,13 @@ func Audits(ctx context.Context, url string) (clean, other float64, err error) {
 	return clean, other, err
 }
 
-// AtRest are the metrics of a scheduler that must be zero when nothing is left.
-var AtRest = []string{
-	"scheduler_jobqueue_ledger_outstanding", "scheduler_jobqueue_pending_units", "scheduler_jobqueue_admitted_units",
-	"scheduler_jobqueue_parked_units", "scheduler_jobqueue_panics_total", "scheduler_jobqueue_ledger_differences",
-}
-
-// Panicked is the rule that no process panics, whether or not it goes on.
-const Panicked checker.Rule = "Panicked"
+// The rules of processes.
+const (
+	// Panicked: a process panicked, whether or not it went on.
+	Panicked checker.Rule = "Panicked"
+	// Unclean: an audit of a scheduler found its state to differ from the API objects, or failed.
+	Unclean checker.Rule = "Unclean"
+)
 
 var panicLine = regexp.MustCompile(`(?m)^(panic:|fatal error:|.*Observed a panic|.*"Recovered from a panic").*$`)
 

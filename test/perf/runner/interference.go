@@ -258,7 +258,7 @@ func (x *interference) settle(ctx context.Context, v variant) error {
 	begin, calm, before := time.Now(), 0, 0.0
 	state := "nothing is known of the scheduler yet"
 	for {
-		if !sleep(ctx, interval) {
+		if !controlplane.Sleep(ctx, interval) {
 			return ctx.Err()
 		}
 		if time.Since(begin) > stall {
@@ -371,7 +371,7 @@ func (x *interference) measure(ctx context.Context, v variant, round int, namesp
 	}
 	begin := time.Now()
 	err := x.client.each(ctx, paced, func(ctx context.Context, i int) error {
-		sleep(ctx, time.Until(begin.Add(time.Duration(i)*time.Second/time.Duration(x.o.PacedPerSecond))))
+		controlplane.Sleep(ctx, time.Until(begin.Add(time.Duration(i)*time.Second/time.Duration(x.o.PacedPerSecond))))
 		return create(ctx, i)
 	})
 	if err == nil {

@@ -305,7 +305,7 @@ func (l *latency) all(ctx context.Context) error {
 			}
 			l.screen.status(fmt.Sprintf("%d of %d jobs of each variant; the last one was bound after %d ms (%s)",
 				max(i+1, 0), l.Jobs, x.bound.Sub(x.job).Milliseconds(), l.variants[v].name))
-			sleep(ctx, l.Gap)
+			controlplane.Sleep(ctx, l.Gap)
 		}
 	}
 	l.after = l.read()

@@ -169,7 +169,7 @@ func (v *memoryVariant) measure(
 	if err != nil {
 		return measured, err
 	}
-	sleep(ctx, settle)
+	controlplane.Sleep(ctx, settle)
 	after, err := c.liveHeap(ctx)
 	if err != nil {
 		return measured, err

@@ -24,6 +24,8 @@ import (
 	"slices"
 	"text/tabwriter"
 	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
 // UsageReport is what the processor did in one second of the run, which may be a little longer or shorter.
@@ -90,7 +92,7 @@ func (r *run) sampleUsage(ctx context.Context) (all []spent, admitted []int) {
 			all, admitted = append(all, x), append(admitted, r.watch.counts().admitted)
 		}
 	}
-	for second := 1; sleep(ctx, time.Until(r.begin.Add(time.Duration(second)*time.Second))); second++ {
+	for second := 1; controlplane.Sleep(ctx, time.Until(r.begin.Add(time.Duration(second)*time.Second))); second++ {
 		take()
 	}
 	take()

@@ -49,7 +49,7 @@ func (p *Profile) open(config map[string]any) {
 // profile takes CPU profiles of the processes at the same time, into files of their name and suffix. What goes wrong is
 // told and ends nothing else.
 func (r *run) profile(ctx context.Context, suffix string, processes ...controlplane.Component) {
-	if !sleep(ctx, r.Profile.After) {
+	if !controlplane.Sleep(ctx, r.Profile.After) {
 		return
 	}
 	if err := os.MkdirAll(r.Profile.Dir, 0o755); err != nil {

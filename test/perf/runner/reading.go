@@ -132,7 +132,7 @@ func (r *run) read() (x reading) {
 func (r *run) readAtRest(ctx context.Context) reading {
 	const pause, most = 100 * time.Millisecond, 20
 	first := r.read()
-	for last, i := first, 0; i < most && last.err == nil && sleep(ctx, pause); i++ {
+	for last, i := first, 0; i < most && last.err == nil && controlplane.Sleep(ctx, pause); i++ {
 		next := r.read()
 		if next.err == nil && maps.Equal(next.writes, last.writes) {
 			break

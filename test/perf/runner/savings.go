@@ -222,7 +222,7 @@ func (v *savings) fill(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, v.Fill)
 	defer cancel()
 	err := v.client.each(bounded, v.Jobs, func(ctx context.Context, i int) error {
-		if !sleep(ctx, time.Until(v.began.Add(time.Duration(i)*time.Second/time.Duration(v.PerSecond)))) {
+		if !controlplane.Sleep(ctx, time.Until(v.began.Add(time.Duration(i)*time.Second/time.Duration(v.PerSecond)))) {
 			return ctx.Err()
 		}
 		return v.create(ctx, fmt.Sprintf("job-%06d", i), "")
@@ -239,7 +239,7 @@ func (v *savings) fill(ctx context.Context) error {
 		if v.waited, err = v.allWait(bounded); err != nil && bounded.Err() == nil {
 			return err
 		}
-		sleep(bounded, time.Second)
+		controlplane.Sleep(bounded, time.Second)
 	}
 	return ctx.Err()
 }
@@ -275,7 +275,7 @@ func (v *savings) window(ctx context.Context) error {
 		if err := v.failure(ctx); err != nil {
 			return err
 		}
-		sleep(ctx, time.Second)
+		controlplane.Sleep(ctx, time.Second)
 	}
 	return ctx.Err()
 }
@@ -298,7 +298,7 @@ type Sample struct {
 // sample shows and keeps what there is.
 func (v *savings) sample(ctx context.Context) {
 	const every = 5
-	for second := 0; sleep(ctx, time.Until(v.began.Add(time.Duration(second)*time.Second))); second++ {
+	for second := 0; controlplane.Sleep(ctx, time.Until(v.began.Add(time.Duration(second)*time.Second))); second++ {
 		now := v.census.tally()
 		v.screen.status(fmt.Sprintf("%s %4d s: %d of %d jobs submitted, %d finished; of %d have pods: %d pods, "+
 			"%d of them on no node",

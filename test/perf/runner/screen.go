@@ -22,6 +22,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
 // screen shows what happens: lines, and between them one that is rewritten on a terminal and rare elsewhere.
@@ -65,7 +67,7 @@ func (s *screen) follow(ctx context.Context, now func() counts, total int) (stop
 	begin := time.Now()
 	ctx, stop = context.WithCancel(ctx)
 	go func() {
-		for sleep(ctx, time.Second) {
+		for controlplane.Sleep(ctx, time.Second) {
 			s.progress(time.Since(begin), now(), total)
 		}
 	}()

@@ -215,7 +215,7 @@ func (s *store) awaitLog(ctx context.Context, name controlplane.Component, marke
 		if time.Since(begin) > stall || s.cp.PID(name) == 0 {
 			return time.Time{}, fmt.Errorf("%s does not log %q; its end:\n%s", name, marker, s.cp.LogTail(name, 20))
 		}
-		if !sleep(ctx, 100*time.Millisecond) {
+		if !controlplane.Sleep(ctx, 100*time.Millisecond) {
 			return time.Time{}, ctx.Err()
 		}
 	}

@@ -231,7 +231,7 @@ func (s *store) quiet(ctx context.Context, scheduler controlplane.Component) err
 	before, err := busy()
 	begin := time.Now()
 	for calm := 0; err == nil && calm < times && time.Since(begin) < patience; {
-		if !sleep(ctx, step) {
+		if !controlplane.Sleep(ctx, step) {
 			return ctx.Err()
 		}
 		var now float64

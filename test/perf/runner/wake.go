@@ -216,10 +216,10 @@ func (s *store) sampleMany(ctx context.Context, x *wakeup, n int, interval time.
 	if before.err != nil {
 		return before.err
 	}
-	sleep(ctx, time.Second) // what was read cost the API server something
+	controlplane.Sleep(ctx, time.Second) // what was read cost the API server something
 	begin := time.Now()
 	for i := range n {
-		if !sleep(ctx, time.Until(begin.Add(time.Duration(i)*interval))) {
+		if !controlplane.Sleep(ctx, time.Until(begin.Add(time.Duration(i)*interval))) {
 			return ctx.Err()
 		}
 		if err := s.sample(ctx, x); err != nil {

@@ -32,6 +32,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
 // client writes and reads raw JSON: this process shares the cores with what it measures, so it decodes nothing that it
@@ -178,7 +179,7 @@ func (r *run) generate(ctx context.Context, created chan<- reading) error {
 	}
 	err := r.client.each(ctx, len(r.units), func(ctx context.Context, i int) error {
 		// Each worker waits for the time of its unit; units are in the order of time.
-		if !sleep(ctx, time.Until(r.begin.Add(r.units[i].At))) {
+		if !controlplane.Sleep(ctx, time.Until(r.begin.Add(r.units[i].At))) {
 			return ctx.Err()
 		}
 		late := time.Since(r.begin.Add(r.units[i].At))
@@ -244,23 +245,8 @@ func (r *run) warmUp(ctx context.Context) error {
 	if err := r.client.writes.Delete().AbsPath(path, name).Do(ctx).Error(); err != nil {
 		return err
 	}
-	sleep(ctx, time.Second)
+	controlplane.Sleep(ctx, time.Second)
 	return nil
-}
-
-// sleep is false when the context ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // fromProcess reads from the plain HTTP service of a process.

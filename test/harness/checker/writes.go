@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+package checker
 
 import (
 	"fmt"
@@ -23,71 +23,63 @@ import (
 	"slices"
 
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/auditlog"
-	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
-	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
-// audited is what the audit log says.
-type audited struct {
-	Bindings, Dequeues, Resumptions int
-	// Torn are lines that the end of the API server cut off.
-	Torn       int
-	violations []checker.Violation
-}
-
-// The rules of the audit log.
-const (
-	boundTwice   checker.Rule = "BoundTwice" // or released or resumed twice
-	foreignWrite checker.Rule = "ForeignWrite"
-)
+// Writers are the users that may write.
+type Writers struct{ Scheduler, Controller string }
 
 // garbageCollector deletes units after their jobs, if the controller does not come first.
 const garbageCollector = "system:serviceaccount:kube-system:generic-garbage-collector"
 
-// readAudit counts successful bindings of each pod, writes of Dequeued for each attempt of each unit, and resumptions
+// Writes is what an audit log says of who released jobs and bound pods, and how often (I3).
+type Writes struct {
+	Bindings, Dequeues, Resumptions int
+	// Torn are lines that the end of the API server cut off.
+	Torn       int
+	Violations []Violation
+}
+
+// ReadWrites counts successful bindings of each pod, writes of Dequeued for each attempt of each unit, and resumptions
 // of each job.
-func readAudit(log io.Reader) (a *audited, err error) {
-	a = &audited{}
+func ReadWrites(log io.Reader, by Writers) (w *Writes, err error) {
+	w = &Writes{}
 	counts := map[string]int{}
-	a.Torn, err = auditlog.Read(log, func(e *auditlog.Event) {
+	w.Torn, err = auditlog.Read(log, func(e *auditlog.Event) {
 		if e.Succeeded() {
-			a.count(e, counts)
+			w.count(e, by, counts)
 		}
 	})
 	for _, what := range slices.Sorted(maps.Keys(counts)) {
 		if counts[what] > 1 {
-			a.violations = append(a.violations, checker.Violation{
-				Rule: boundTwice, Subject: what, Message: fmt.Sprintf("%d times, as the audit log says", counts[what]),
-			})
+			w.Violations = append(w.Violations,
+				Violation{WrittenTwice, what, fmt.Sprintf("%d times, as the audit log says", counts[what])})
 		}
 	}
-	return a, err
+	return w, err
 }
 
-func (a *audited) count(e *auditlog.Event, counts map[string]int) {
-	var by []string
+func (w *Writes) count(e *auditlog.Event, by Writers, counts map[string]int) {
+	users := []string{by.Scheduler}
 	switch phase, suspend := e.RequestObject.Status.Phase, e.RequestObject.Spec.Suspend; {
 	case e.ObjectRef.Subresource == "binding":
-		a.Bindings++
+		w.Bindings++
 		counts["binding of "+e.Object()]++
-		by = []string{controlplane.SchedulerUser}
 	case phase != nil && *phase == "Dequeued":
-		a.Dequeues++
+		w.Dequeues++
 		counts[fmt.Sprintf("dequeue of %s in attempt %d", e.Object(), e.RequestObject.Status.Attempts)]++
-		by = []string{controlplane.SchedulerUser}
 	case e.ObjectRef.Resource == "jobs" && suspend != nil:
 		if !*suspend {
-			a.Resumptions++
+			w.Resumptions++
 			counts["resumption of "+e.Object()]++
 		}
-		by = []string{controlplane.ControllerUser}
+		users = []string{by.Controller}
 	case e.ObjectRef.Resource == "queueunits" && e.Verb != "patch":
-		by = []string{controlplane.ControllerUser, garbageCollector}
+		users = []string{by.Controller, garbageCollector}
 	default:
 		return
 	}
-	if !slices.Contains(by, e.User.Username) {
-		a.violations = append(a.violations, checker.Violation{Rule: foreignWrite, Subject: e.Object(), Message: fmt.Sprintf(
+	if !slices.Contains(users, e.User.Username) {
+		w.Violations = append(w.Violations, Violation{ForeignWrite, e.Object(), fmt.Sprintf(
 			"%s of %s by %s", e.Verb, e.Kind(), e.User.Username)})
 	}
 }
