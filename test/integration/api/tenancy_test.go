@@ -103,7 +103,9 @@ func (u tenant) pod(t *testing.T, namespace, quota string) error {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "p-",
 			Labels: map[string]string{v1alpha1.LabelQuotaName: quota}},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+		Spec: corev1.PodSpec{
+			SchedulerName: "koord-scheduler", Containers: []corev1.Container{{Name: "c", Image: "i"}},
+		},
 	}
 	_, err := u.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{})
 	return err
@@ -129,6 +131,7 @@ func (u tenant) unit(t *testing.T, namespace, quota, queue string) error {
 // (I11).
 func TestTenancy(t *testing.T) {
 	connect(t)
+	require.NoError(t, server.ApplyKoordinatorCRDs(t.Context()))
 	admin, err := kubernetes.NewForConfig(server.RESTConfig(controlplane.Admin))
 	require.NoError(t, err)
 	tenants(t, admin)
@@ -241,6 +244,12 @@ func TestTenancy(t *testing.T) {
 	t.Run("priorities of units", tenancyOfPriorities)
 	t.Run("what exists", tenancyOfWhatExists)
 	t.Run("nodes", tenancyOfNodes)
+	t.Run("pods that exist", tenancyOfPodsThatExist)
+	manage(t, adminTenant(t))
+	t.Run("schedulers", tenancyOfSchedulers)
+	t.Run("leaving", tenancyOfLeaving)
+	t.Run("gangs", tenancyOfGangs)
+	t.Run("classes", tenancyOfClasses)
 }
 
 // warnings that the API server gave.
@@ -358,8 +367,9 @@ func tenants(t *testing.T, admin kubernetes.Interface) {
 		require.NoError(t, err)
 	}
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "test-writes"}, Rules: []rbacv1.PolicyRule{{
-		APIGroups: []string{"batch", "", "scheduling.x-k8s.io"},
-		Resources: []string{"jobs", "cronjobs", "pods", "queueunits"}, Verbs: []string{"create", "update", "get"},
+		APIGroups: []string{"batch", "", "scheduling.x-k8s.io", "scheduling.sigs.k8s.io"},
+		Resources: []string{"jobs", "cronjobs", "pods", "pods/resize", "pods/eviction", "queueunits", "podgroups"},
+		Verbs:     []string{"create", "update", "get", "delete"},
 	}}}
 	_, err := admin.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{})
 	require.NoError(t, err)
