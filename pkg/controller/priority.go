@@ -35,34 +35,47 @@ type Priorities struct {
 	// Class is the value of the job's priority class, else of the cluster's default class; nil when there is none, or the
 	// class of the job does not exist (yet).
 	Class *int32
-	// Most is what the job's namespace allows for a number that the job gives itself; nil when it does not say.
+	// Most is what the job's namespace allows; nil when it does not say.
 	Most *int32
 }
 
-// unitPriority is the priority of the unit of a job: that of its class, or the number that it gives itself. Any tenant
-// may write any number, so it is no greater than what the namespace allows, else the priority of its class.
+// unitPriority is the priority of the unit of a job: the number that it gives itself, or that of its class. Any tenant
+// may write any number and name any class, so it is no greater than it may be.
 func (p Priorities) unitPriority(d *demand) *int32 {
-	number := d.priority.Value
-	switch {
-	case number == nil:
-		return p.Class
-	case d.priorityFromProfile:
-		return number
-	default:
-		return ptr.To(min(*number, p.most()))
+	asked := p.asked(d)
+	if asked == nil || d.priorityFromProfile {
+		return asked
 	}
+	return ptr.To(min(*asked, p.most()))
 }
 
-// most that a number may be. Pods without a class have priority 0.
-func (p Priorities) most() int32 { return ptr.Deref(p.Most, ptr.Deref(p.Class, 0)) }
+func (p Priorities) asked(d *demand) *int32 {
+	if d.priority.Value != nil {
+		return d.priority.Value
+	}
+	return p.Class
+}
 
-// capped says that the number of a job is greater than it may be; "" if it is not.
+// most is what the namespace allows, else the priority of the class. Pods without a class have priority 0; and a class of
+// the system, which is above all that a cluster's administrator may define, counts only where a namespace allows it.
+func (p Priorities) most() int32 {
+	class := ptr.Deref(p.Class, 0)
+	if class > highestDefinable {
+		class = 0
+	}
+	return ptr.Deref(p.Most, class)
+}
+
+// highestDefinable is the greatest value that the API server lets a class have that is not the system's.
+const highestDefinable = 1_000_000_000
+
+// capped says that a job asks for a greater priority than it may have; "" if it does not.
 func (p Priorities) capped(d *demand) string {
-	number := d.priority.Value
-	if number == nil || d.priorityFromProfile || *number <= p.most() {
+	asked := p.asked(d)
+	if asked == nil || d.priorityFromProfile || *asked <= p.most() {
 		return ""
 	}
-	return fmt.Sprintf("its priority %d is more than it may give itself; it has %d", *number, p.most())
+	return fmt.Sprintf("its priority %d is more than it may give itself; it has %d", *asked, p.most())
 }
 
 // mostOf is the bound that a namespace sets by its annotation. One that cannot be read is none.

@@ -43,7 +43,22 @@ func TestANumberIsNoPriorityOfItsOwn(t *testing.T) {
 		"namespace below class": {
 			"9", Priorities{Class: ptr.To[int32](10), Most: ptr.To[int32](5)}, ptr.To[int32](5), "has 5",
 		},
-		"no number":                {"", Priorities{Class: ptr.To[int32](10), Most: ptr.To[int32](5)}, ptr.To[int32](10), ""},
+		"no number": {"", Priorities{Class: ptr.To[int32](10)}, ptr.To[int32](10), ""},
+		"class above the namespace": {
+			"", Priorities{Class: ptr.To[int32](10), Most: ptr.To[int32](5)}, ptr.To[int32](5), "has 5",
+		},
+		"class within the namespace": {
+			"", Priorities{Class: ptr.To[int32](10), Most: ptr.To[int32](10)}, ptr.To[int32](10), "",
+		},
+		"class of the system": {"", Priorities{Class: ptr.To[int32](2_000_001_000)}, ptr.To[int32](0), "has 0"},
+		"number and class of the system": {
+			"7", Priorities{Class: ptr.To[int32](2_000_000_000)}, ptr.To[int32](0), "has 0",
+		},
+		"class of the system that a namespace allows": {
+			"", Priorities{Class: ptr.To[int32](2_000_000_000), Most: ptr.To[int32](2_000_000_000)},
+			ptr.To[int32](2_000_000_000), "",
+		},
+		"highest class of all":     {"", Priorities{Class: ptr.To[int32](1_000_000_000)}, ptr.To[int32](1_000_000_000), ""},
 		"nothing is known of it":   {"", Priorities{}, nil, ""},
 		"what is no number at all": {"x", Priorities{Class: ptr.To[int32](10)}, ptr.To[int32](10), ""},
 	} {
