@@ -372,7 +372,11 @@ func TestUpdatesThatCannotBe(t *testing.T) {
 		"an old quota label": {Update{Labels: map[string]string{"alibabacloud.com/quota-name": "q"}}, ErrNotAddable},
 		"a unit": {Update{Annotations: map[string]string{v1alpha1.AnnotationRelatedQueueUnit: "u"}},
 			ErrNotAddable},
-		"a gang": {Update{Annotations: map[string]string{extension.AnnotationGangName: "g"}}, ErrNotAddable},
+		"a gang":            {Update{Annotations: map[string]string{extension.AnnotationGangName: "g"}}, ErrNotAddable},
+		"a PodGroup":        {Update{Labels: map[string]string{"pod-group.scheduling.sigs.k8s.io": "g"}}, ErrNotAddable},
+		"a PodGroup's name": {Update{Labels: map[string]string{"pod-group.scheduling.sigs.k8s.io/name": "g"}}, ErrNotAddable},
+		"a group of pods":   {Update{Labels: map[string]string{LabelPodGroupName: "g"}}, ErrNotAddable},
+		"a number of pods":  {Update{Annotations: map[string]string{AnnotationPodGroupTotal: "2"}}, ErrNotAddable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := k.AddToTemplates(job, map[string]Addition{"j": {Update: tc.update}})

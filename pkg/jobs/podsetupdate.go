@@ -54,9 +54,12 @@ type updateRecord struct {
 	Tolerations  []map[string]any `json:"tolerations,omitempty"`
 }
 
-// ours says whether a key has a meaning to the queue or to Koordinator. No check writes it.
+// ours says whether a key has a meaning to the queue or to Koordinator, or puts pods into a group. No check writes it.
 func ours(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
+	if key == LabelPodGroupName || key == AnnotationPodGroupTotal || slices.Contains(gangLabels, key) {
+		return true
+	}
 	return domain == "koord-queue" || domain == v1alpha1.GroupName || domain == "koordinator.sh" ||
 		strings.HasSuffix(domain, ".koordinator.sh") || slices.Contains(v1alpha1.QuotaLabels[:], key)
 }
