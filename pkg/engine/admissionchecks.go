@@ -255,6 +255,40 @@ func conflictOf(states []v1alpha1.AdmissionCheckState) string {
 	return conflict
 }
 
+// checkWatch says how the informer of AdmissionChecks is doing. Checks that cannot be listed hold nothing up.
+type checkWatch struct {
+	synced cache.InformerSynced
+	// unavailable: they cannot be listed, or could not be in time.
+	unavailable atomic.Bool
+	overdue     func() bool
+}
+
+// settled says that all checks are known, or that they cannot be.
+func (w *checkWatch) settled() bool { return w.unavailable.Load() || w.synced() }
+
+// giveUp stops the wait for checks that could not be listed in time, and says so.
+func (w *checkWatch) giveUp(ctx context.Context) {
+	if w != nil && w.overdue() && !w.settled() {
+		w.unavailable.Store(true)
+		klog.FromContext(ctx).Error(nil, "AdmissionChecks could not be listed so far in any version; queues that name one "+
+			"admit nothing", "after", listPatience)
+	}
+}
+
+// onError takes an error of the informer.
+func (w *checkWatch) onError(ctx context.Context, r *cache.Reflector, err error) {
+	switch known := w.unavailable.Load(); {
+	case apierrors.IsNotFound(err):
+		w.unavailable.Store(true) // as in most clusters
+	case apierrors.IsForbidden(err):
+		if w.unavailable.Store(true); !known {
+			klog.FromContext(ctx).Error(err, "AdmissionChecks may not be listed; queues that name one admit nothing")
+		}
+	default:
+		cache.DefaultWatchErrorHandler(ctx, r, err)
+	}
+}
+
 // followChecks sets up the informer of AdmissionChecks, whether they are installed or not: it goes on trying, in turn
 // in all versions, and holds nothing up.
 func (s *sources) followChecks() error {
@@ -262,13 +296,12 @@ func (s *sources) followChecks() error {
 		return nil
 	}
 	var version atomic.Int64
-	var unavailable atomic.Bool
 	resource := func() schema.GroupVersionResource {
 		return v1beta1.AdmissionCheckResources[int(version.Load())%len(v1beta1.AdmissionCheckResources)]
 	}
 	tried := func(err error) error {
-		if apierrors.IsNotFound(err) {
-			version.Add(1)
+		if err != nil {
+			version.Add(1) // one version may be served, or converted, where another cannot be
 		}
 		return err
 	}
@@ -284,22 +317,11 @@ func (s *sources) followChecks() error {
 			return events, tried(err)
 		},
 	}, &wireCheck{}, cache.SharedIndexInformerOptions{ObjectDescription: "AdmissionChecks"})
-	err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
-		switch known := unavailable.Load(); {
-		case apierrors.IsNotFound(err):
-			unavailable.Store(true) // as in most clusters
-		case apierrors.IsForbidden(err):
-			if unavailable.Store(true); !known {
-				klog.FromContext(ctx).Error(err, "AdmissionChecks may not be listed; queues that name one admit nothing")
-			}
-		default:
-			cache.DefaultWatchErrorHandler(ctx, r, err)
-		}
-	})
-	if err != nil {
+	s.checks = &checkWatch{overdue: s.patience()}
+	if err := informer.SetWatchErrorHandlerWithContext(s.checks.onError); err != nil {
 		return fmt.Errorf("watching admission checks: %w", err)
 	}
-	err = s.follow(informer, "admission checks", transform(decodeCheck), handlers(
+	err := s.follow(informer, "admission checks", transform(decodeCheck), handlers(
 		func(c *checkObject) { s.putCheck(c.Name, c) },
 		func(c *checkObject) { s.putCheck(c.Name, nil) },
 		func(key string) { s.putCheck(key, nil) },
@@ -308,7 +330,7 @@ func (s *sources) followChecks() error {
 		return err
 	}
 	last := len(s.synced) - 1
-	synced := s.synced[last]
-	s.synced[last] = func() bool { return unavailable.Load() || synced() }
+	s.checks.synced = s.synced[last]
+	s.synced[last] = s.checks.settled
 	return nil
 }

@@ -37,16 +37,25 @@ import (
 const (
 	kindNotInstalled = "NotInstalled"
 	kindForbidden    = "Forbidden"
+	kindNotListed    = "NotListed"
 )
 
-// kindPoll is how often is looked whether a kind that could not be listed was.
-const kindPoll = time.Second
+const (
+	// kindPoll is how often the engine looks whether kinds that could not be listed can be listed by now.
+	kindPoll = time.Second
+	// listPatience is how long the queue waits for the list of a kind that fails, or hangs, for another cause than
+	// these: a conversion webhook that was removed answers never. An error alone cannot end the wait, since client-go
+	// retries some of them without telling anybody.
+	listPatience = 10 * time.Second
+)
 
 // Following are the kinds of jobs that are followed for one configuration, and of what stands between them and their
 // pods, by name.
 type Following struct {
 	predicate *jobs.Predicate
 	kinds     map[string]*jobKind
+	// overdue says that kinds which are not listed by now are not waited for.
+	overdue func() bool
 	// over: another configuration holds, and what these informers still say is old.
 	over atomic.Bool
 }
@@ -54,7 +63,7 @@ type Following struct {
 // Settled says that all jobs that existed are known, or that they cannot be.
 func (f *Following) Settled() bool {
 	for _, kind := range f.kinds {
-		if !kind.settled() {
+		if !kind.settled() && !f.overdue() {
 			return false
 		}
 	}
@@ -79,8 +88,9 @@ func (f *Following) has(key jobKey, uid types.UID) bool {
 	return err != nil || !kind.synced() || ok && job.UID() == uid && !job.leaving
 }
 
-// jobKind follows the jobs of one kind. A kind that is not installed, or that may not be listed, holds nothing up: its
-// informer goes on trying, and its jobs are followed from when it succeeds.
+// jobKind follows the jobs of one kind. A kind that is not installed, or that may not be listed, holds nothing up, and
+// a kind whose list fails for another cause holds up for listPatience: its informer goes on trying, and its jobs are
+// followed from when it succeeds.
 type jobKind struct {
 	name     string
 	informer cache.SharedIndexInformer
@@ -92,6 +102,8 @@ type jobKind struct {
 	unavailable string
 	version     string
 	listed      bool
+	// last is the last error of its informer that has no name here.
+	last error
 }
 
 // settled says that all jobs that existed are known, or that they cannot be.
@@ -109,6 +121,19 @@ func (k *jobKind) why() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.unavailable
+}
+
+// note keeps an error of the informer.
+func (k *jobKind) note(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.last = err
+}
+
+func (k *jobKind) lastError() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.last
 }
 
 // failed notes why the kind cannot be listed, and returns what it was before.
@@ -137,7 +162,7 @@ func (k *jobKind) returned() (before string, ok bool) {
 
 // followJobs registers with the informers of all kinds of jobs, whether they are installed or not.
 func (s *sources) followJobs(from metadatainformer.SharedInformerFactory, p *jobs.Predicate) (*Following, error) {
-	f := &Following{predicate: p, kinds: map[string]*jobKind{}}
+	f := &Following{predicate: p, kinds: map[string]*jobKind{}, overdue: s.patience()}
 	if from == nil || p == nil {
 		return f, nil
 	}
@@ -195,31 +220,51 @@ func (s *sources) onKindError(kind *jobKind) cache.WatchErrorHandlerWithContext 
 		case apierrors.IsForbidden(err):
 			why = kindForbidden
 		default:
+			kind.note(err)
 			cache.DefaultWatchErrorHandler(ctx, r, err)
 			return
 		}
-		before := kind.failed(why)
-		if before == why {
-			return
-		}
-		if before != "" {
-			s.opts.Metrics.Set(metrics.JobKindUnavailable, 0, kind.name, before)
-		}
-		s.opts.Metrics.Set(metrics.JobKindUnavailable, 1, kind.name, why)
-		log := klog.FromContext(ctx)
-		if why == kindForbidden {
-			log.Error(err, "Jobs of a managed kind may not be listed; they are followed once they may", "kind", kind.name)
-			return
-		}
+		s.kindFailed(ctx, kind, why, err)
+	}
+}
+
+// kindFailed tells once why a kind cannot be listed.
+func (s *sources) kindFailed(ctx context.Context, kind *jobKind, why string, err error) {
+	before := kind.failed(why)
+	if before == why {
+		return
+	}
+	if before != "" {
+		s.opts.Metrics.Set(metrics.JobKindUnavailable, 0, kind.name, before)
+	}
+	s.opts.Metrics.Set(metrics.JobKindUnavailable, 1, kind.name, why)
+	log := klog.FromContext(ctx)
+	switch why {
+	case kindForbidden:
+		log.Error(err, "Jobs of a managed kind may not be listed; they are followed once they may", "kind", kind.name)
+	case kindNotListed:
+		log.Error(err, "Jobs of a managed kind could not be listed so far; the queue goes on without them, and they are "+
+			"followed once they are listed", "kind", kind.name, "after", listPatience)
+	default:
 		log.Info("A managed kind of jobs is not installed; it is followed once it is", "kind", kind.name)
 	}
 }
 
-// awaitKinds tells when kinds can be listed that could not be.
+// patience returns what says that the time is over for which the queue waits for kinds.
+func (s *sources) patience() (overdue func() bool) {
+	until := s.opts.Clock.Now().Add(listPatience)
+	return func() bool { return !s.opts.Clock.Now().Before(until) }
+}
+
+// awaitKinds tells which kinds could not be listed in time, and when kinds can be listed that could not be.
 func (s *sources) awaitKinds(ctx context.Context) {
 	for s.sleep(ctx, kindPoll) {
+		s.checks.giveUp(ctx)
 		f := s.kinds.Load()
 		for _, name := range sortedKeys(f.kinds) {
+			if kind := f.kinds[name]; f.overdue() && !kind.settled() {
+				s.kindFailed(ctx, kind, kindNotListed, kind.lastError())
+			}
 			if before, ok := f.kinds[name].returned(); ok {
 				s.opts.Metrics.Set(metrics.JobKindUnavailable, 0, name, before)
 				klog.FromContext(ctx).Info("A managed kind of jobs is followed now", "kind", name)

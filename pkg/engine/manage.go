@@ -46,7 +46,7 @@ func (e *Engine) manage(f *Following) {
 	before.over.Store(true)
 	e.managed.Store(f.predicate)
 	for _, name := range sortedKeys(before.kinds) {
-		if why := before.kinds[name].why(); why != "" && f.kinds[name] == nil {
+		if why := before.kinds[name].why(); why != "" && (f.kinds[name] == nil || f.kinds[name].why() != why) {
 			e.opts.Metrics.Set(metrics.JobKindUnavailable, 0, name, why)
 		}
 	}

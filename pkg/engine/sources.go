@@ -52,6 +52,7 @@ type sources struct {
 	owned  []cache.SharedIndexInformer
 	synced []cache.InformerSynced
 	kinds  atomic.Pointer[Following]
+	checks *checkWatch
 }
 
 func (s *sources) hasUnit(key string) bool {

@@ -165,7 +165,8 @@ var definitions = []definition{
 	},
 	{ConfigDiffers, gauge, nil, "1 while scheduler and controller disagree about which jobs are managed.", nil},
 	{JobKindUnavailable, gauge, []string{"kind", "reason"},
-		"1 while the jobs of a managed kind cannot be listed: NotInstalled, or Forbidden.", nil},
+		"1 while the jobs of a managed kind cannot be listed: NotInstalled, Forbidden, or " +
+			"NotListed where the list fails for another cause.", nil},
 	{PanicsTotal, counter, []string{"where"}, "Panics that were recovered.", nil},
 	{
 		StartupSeconds, gauge, []string{"stage"},
