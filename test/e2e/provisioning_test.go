@@ -51,7 +51,7 @@ func (c *cluster) autoscaler(t *testing.T) {
 	t.Helper()
 	root, err := controlplane.RepositoryRoot()
 	require.NoError(t, err)
-	definition, err := os.ReadFile(filepath.Join(root, "internal", "operators", "standin", "autoscaler",
+	definition, err := os.ReadFile(filepath.Join(root, "test", "harness", "standin", "autoscaler",
 		"autoscaling.x-k8s.io_provisioningrequests.yaml"))
 	require.NoError(t, err)
 	require.NoError(t, c.Apply(t.Context(), definition))

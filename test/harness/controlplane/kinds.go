@@ -64,7 +64,7 @@ func (c *ControlPlane) ApplyStandInCRDs(ctx context.Context, kinds ...string) er
 	if err != nil {
 		return err
 	}
-	all, err := definitions(filepath.Join(root, "internal", "operators", "standin", "crds", "*.yaml"))
+	all, err := definitions(filepath.Join(root, "test", "harness", "standin", "crds", "*.yaml"))
 	if err != nil {
 		return err
 	}
