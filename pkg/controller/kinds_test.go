@@ -194,6 +194,21 @@ func TestResumeWritesIntoTheChild(t *testing.T) {
 	require.Contains(t, string(text), `"koord-queue/related-queueunit":"team/j-trainjob"`)
 }
 
+// A label on the job is none of its pods, also where they have no template.
+func TestResumeLabelsPodsWithoutATemplate(t *testing.T) {
+	s := sceneOf(t, "Workflow.v1alpha1.argoproj.io", "spec: {suspend: true}").withUnit(v1alpha1.PhaseDequeued)
+	s.job("Running", "status", "phase")
+	actions := Plan(s.Observation)
+	require.Len(t, actions, 1)
+	labels, _, err := unstructured.NestedStringMap(actions[0].(PatchJob).After.Object, "spec", "podMetadata", "labels")
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{v1alpha1.LabelQuotaName: "a"}, labels)
+
+	submitted := rayJob(t).job("K8sJobMode", "spec", "submissionMode").withUnit(v1alpha1.PhaseEnqueued)
+	require.Equal(t, "QuotaMismatch", submitted.Unit.Annotations[v1alpha1.AnnotationParkedReason],
+		"KubeRay makes the submitter of a template of its own")
+}
+
 // The reconciler knows no kind by its name: kinds are data.
 func TestNoKindIsKnownByItsName(t *testing.T) {
 	files, err := filepath.Glob("*.go")

@@ -206,7 +206,10 @@ func (s *podSetAt) metadataAt(key metadataKey) (map[string]any, Path) {
 
 // metadata are the labels or annotations that the pods will have, nil if none.
 func (s *podSetAt) metadata(key metadataKey) map[string]string {
-	own := stringMap(lookup(s.object, s.template.child("metadata", string(key))))
+	var own map[string]string
+	if len(s.template) > 0 { // metadata beside no template is that of the job
+		own = stringMap(lookup(s.object, s.template.child("metadata", string(key))))
+	}
 	object, p := s.metadataAt(key)
 	if object == nil {
 		return own

@@ -204,7 +204,8 @@ func queueEach(t *testing.T, c *cluster, kinds []jobKind) {
 			t.Parallel()
 			c.logsOfFailure(t)
 			namespace := kind.name + "-queue"
-			l := c.create(t, kind, namespace, false, inQuota(namespace))
+			// Pods of a job that keeps them would lack the label from before it was suspended.
+			l := c.create(t, kind, namespace, kind.keepsPods, inQuota(namespace), inTemplates(namespace))
 
 			// It was not suspended, and waits all the same: for a quota that is not there, then for room in it.
 			waiting := l.awaitPhase(v1alpha1.PhaseEnqueued)

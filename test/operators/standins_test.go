@@ -45,8 +45,7 @@ var standInKinds = []jobKind{
 		owners: []string{"SparkApplication"}, otherOwners: []string{"Pod", "SparkApplication"},
 		decides: "spark-kubernetes-driver",
 	},
-	{name: "workflow", suspend: []string{"spec", "suspend"}, pods: 1, owners: []string{"Workflow"}, keepsPods: true,
-		early: true},
+	{name: "workflow", suspend: []string{"spec", "suspend"}, pods: 1, owners: []string{"Workflow"}, keepsPods: true},
 }
 
 // ownKinds are those of Kubernetes that can be suspended.
