@@ -20,84 +20,60 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 )
 
-// pollEvery is how often a missing API is looked for; remindEvery polls the line is printed again.
-const (
-	pollEvery   = 2 * time.Second
-	remindEvery = 15
-)
+// remindEvery so many looks the line is printed again.
+const remindEvery = 6
 
-// neededAPI is a resource that must be served before anything can be watched, and how to get it.
-type neededAPI struct {
-	groupVersion, resource, remedy string
-}
-
-func managedAPIs() []neededAPI {
-	ours := v1alpha1.SchemeGroupVersion.String()
-	return []neededAPI{
-		{ours, v1alpha1.QueueUnitResource.Resource, "kubectl apply -k manifests/crd"},
-		{ours, v1alpha1.QueueResource.Resource, "kubectl apply -k manifests/crd"},
-		{controller.ElasticQuotaKind.GroupVersion().String(), "elasticquotas", "install Koordinator"},
+// neededAPIs must be served before anything can be watched; the value says how to get it.
+func neededAPIs() (needed []schema.GroupVersionResource, remedies map[schema.GroupVersionResource]string) {
+	quotas := controller.ElasticQuotaKind.GroupVersion().WithResource("elasticquotas")
+	needed = []schema.GroupVersionResource{v1alpha1.QueueUnitResource, v1alpha1.QueueResource, quotas}
+	return needed, map[schema.GroupVersionResource]string{
+		v1alpha1.QueueUnitResource: "kubectl apply -k manifests/crd",
+		v1alpha1.QueueResource:     "kubectl apply -k manifests/crd",
+		quotas:                     "install Koordinator",
 	}
 }
 
-// waitForAPIs returns once all are served, or with the context's error. What is missing is said in one line.
-func waitForAPIs(ctx context.Context, config *rest.Config, needed []neededAPI) error {
-	found, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return err
-	}
-	logger := klog.FromContext(ctx)
-	ticker := time.NewTicker(pollEvery)
-	defer ticker.Stop()
+// waitForAPIs returns once all are served, or with the context's error. One line names the missing ones.
+func waitForAPIs(ctx context.Context, index *served.Index) error {
 	last := ""
 	for n := 0; ; n++ {
-		missing := missingAPIs(found, needed)
-		if len(missing) == 0 {
+		next := index.Next()
+		text := missingAPIs(index)
+		if text == "" {
 			return nil
 		}
-		if text := strings.Join(missing, "; "); text != last || n%remindEvery == 0 {
-			logger.Info("Waiting for what is missing", "missing", text)
+		if text != last || n%remindEvery == 0 {
+			klog.FromContext(ctx).Info("Waiting for what is missing", "missing", text)
 			last = text
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-ticker.C:
+		case <-next:
 		}
 	}
 }
 
-// resourceFinder is the part of discovery that is needed.
-type resourceFinder interface {
-	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
-}
-
-func missingAPIs(found resourceFinder, needed []neededAPI) []string {
-	var missing []string
-	for _, api := range needed {
-		list, err := found.ServerResourcesForGroupVersion(api.groupVersion)
-		if err != nil && !apierrors.IsNotFound(err) {
-			return []string{fmt.Sprintf("the API server does not answer: %v", err)}
-		}
-		served := false
-		for i := 0; err == nil && i < len(list.APIResources); i++ {
-			served = served || list.APIResources[i].Name == api.resource
-		}
-		if !served {
-			missing = append(missing, fmt.Sprintf("CRD %s of %s (%s)", api.resource, api.groupVersion, api.remedy))
-		}
+// missingAPIs says which of them are missing; empty if none is.
+func missingAPIs(index *served.Index) string {
+	needed, remedies := neededAPIs()
+	missing, err := index.Missing(needed...)
+	if err != nil {
+		return err.Error()
 	}
-	return missing
+	texts := make([]string, len(missing))
+	for i, gvr := range missing {
+		texts[i] = fmt.Sprintf("CRD %s of %s (%s)", gvr.Resource, gvr.GroupVersion(), remedies[gvr])
+	}
+	return strings.Join(texts, "; ")
 }

@@ -19,6 +19,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -30,17 +31,16 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config/controller/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/watchdog"
 )
 
@@ -176,36 +176,40 @@ func TestStopped(t *testing.T) {
 	require.ErrorIs(t, stopped(ctx, failed), failed)
 }
 
-// served answers discovery from a table.
-type served map[string][]string
-
-func (s served) ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error) {
-	names, ok := s[groupVersion]
-	if !ok {
-		return nil, apierrors.NewNotFound(schema.GroupResource{}, groupVersion)
-	}
-	if names == nil {
-		return nil, errors.New("connection refused")
-	}
-	list := &metav1.APIResourceList{}
-	for _, name := range names {
-		list.APIResources = append(list.APIResources, metav1.APIResource{Name: name})
-	}
-	return list, nil
-}
-
 func TestMissingAPIs(t *testing.T) {
-	all := served{
-		"scheduling.x-k8s.io/v1alpha1":    {"queues", "queueunits", "queueunits/status"},
+	missing := func(serves map[string][]string) string {
+		t.Helper()
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			paths := map[string]any{}
+			for path, resources := range serves {
+				paths["apis/"+path] = map[string]any{"serverRelativeURL": "/openapi/v3/apis/" + path + "?hash=1"}
+				if r.URL.Path != "/openapi/v3" {
+					delete(paths, "apis/"+path)
+				}
+				for _, resource := range resources {
+					if strings.HasSuffix(r.URL.Path, path) {
+						paths["/apis/"+path+"/"+resource] = map[string]any{}
+					}
+				}
+			}
+			_ = json.NewEncoder(w).Encode(map[string]any{"openapi": "3.0.0", "paths": paths})
+		}))
+		defer server.Close()
+		index, err := served.New(&rest.Config{Host: server.URL}, clock.RealClock{})
+		require.NoError(t, err)
+		require.Contains(t, missingAPIs(index), "does not answer")
+		require.NoError(t, index.Look())
+		return missingAPIs(index)
+	}
+	all := map[string][]string{
+		"scheduling.x-k8s.io/v1alpha1":    {"queues", "queueunits", "queueunits/{name}/status"},
 		"scheduling.sigs.k8s.io/v1alpha1": {"elasticquotas"},
 	}
-	require.Empty(t, missingAPIs(all, managedAPIs()))
+	require.Empty(t, missing(all))
 	delete(all, "scheduling.sigs.k8s.io/v1alpha1")
-	require.Equal(t, []string{"CRD elasticquotas of scheduling.sigs.k8s.io/v1alpha1 (install Koordinator)"},
-		missingAPIs(all, managedAPIs()))
-	require.Len(t, missingAPIs(served{"scheduling.x-k8s.io/v1alpha1": {"queues"}}, managedAPIs()), 2)
-	require.ErrorContains(t, errors.New(missingAPIs(served{"scheduling.x-k8s.io/v1alpha1": nil}, managedAPIs())[0]),
-		"connection refused")
+	require.Equal(t, "CRD elasticquotas of scheduling.sigs.k8s.io/v1alpha1 (install Koordinator)", missing(all))
+	require.Contains(t, missing(map[string][]string{"scheduling.x-k8s.io/v1alpha1": {"queues"}}),
+		"CRD queueunits of scheduling.x-k8s.io/v1alpha1 (kubectl apply -k manifests/crd); CRD elasticquotas")
 }
 
 func TestUninstallFlags(t *testing.T) {

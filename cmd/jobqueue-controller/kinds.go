@@ -32,14 +32,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/openapi3"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config/controller/v1alpha1"
 	queuev1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/tenancy"
 )
@@ -201,24 +201,27 @@ func (o *kindsOptions) ask(ctx context.Context) (func(*jobs.Kind) string, error)
 	if err != nil {
 		return nil, err
 	}
-	found, err := discovery.NewDiscoveryClientForConfig(config)
+	index, err := served.New(config, clock.RealClock{})
 	if err != nil {
 		return nil, err
 	}
-	served := &controller.Served{Discovery: found, Schemas: openapi3.NewRoot(found.OpenAPIV3())}
+	if err := index.Look(); err != nil {
+		return nil, err
+	}
 	return func(k *jobs.Kind) string {
 		managed := "no"
 		if p.ManagesKind(k.GVK) {
 			managed = "yes"
 		}
-		available, why, err := served.Availability(k)
+		answer := index.Kinds([]jobs.Kind{*k})[0]
+		text := string(answer.Availability)
 		switch {
-		case err != nil:
-			why = " (" + err.Error() + ")"
-		case why != "":
-			why = " (" + why + ")"
+		case answer.Err != nil:
+			text = "unknown (" + answer.Err.Error() + ")"
+		case answer.Reason != "":
+			text += " (" + answer.Reason + ")"
 		}
-		return "\t" + managed + "\t" + string(available) + why
+		return "\t" + managed + "\t" + text
 	}, nil
 }
 

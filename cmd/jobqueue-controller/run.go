@@ -48,6 +48,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/certificate"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/provisioning"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/quotatree"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/watchdog"
@@ -137,7 +138,12 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 	if err != nil {
 		return err
 	}
-	if err := waitForAPIs(ctx, config, managedAPIs()); err != nil {
+	index, err := served.New(config, clock.RealClock{})
+	if err != nil {
+		return err
+	}
+	go index.Start(ctx)
+	if err := waitForAPIs(ctx, index); err != nil {
 		return stopped(ctx, err)
 	}
 	predicate, err := managedJobs(ctx, config, scheme, c.QueueNamespace)
@@ -154,7 +160,7 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 	}
 	err = controller.Setup(ctx, mgr, controller.Options{
 		QueueNamespace: c.QueueNamespace, Predicate: predicate, Concurrency: c.Concurrency,
-		Clock: clock.RealClock{}, Gates: gates(c.KoordinatorFeatureGates),
+		Clock: clock.RealClock{}, Served: index, Gates: gates(c.KoordinatorFeatureGates),
 		WholeTemplates:     c.UnitTemplates == v1alpha1.UnitTemplatesFull,
 		ReportsPerSecond:   c.ReportsPerSecond,
 		AdmissionChecksOff: !enabled.Enabled(features.AdmissionChecks),
@@ -167,6 +173,7 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 	if enabled.Enabled(features.AdmissionChecks) {
 		err = provisioning.Setup(mgr, provisioning.Options{
 			Units: controller.UnitReader{Reader: mgr.GetClient(), Live: mgr.GetAPIReader()}, Clock: clock.RealClock{},
+			Served: index,
 		})
 		if err != nil {
 			return err
@@ -174,7 +181,7 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 	}
 	if !c.QuotaTrees.Disabled {
 		if err := quotatree.Setup(mgr, quotatree.Options{
-			Namespace: c.QuotaTrees.Namespace, Clock: clock.RealClock{},
+			Namespace: c.QuotaTrees.Namespace, Clock: clock.RealClock{}, Served: index,
 		}); err != nil {
 			return err
 		}

@@ -35,6 +35,7 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -99,13 +100,16 @@ type Controller struct {
 
 	client client.Client
 	kind   schema.GroupVersionKind
+	// indexed, follows: these steps of the set-up are done, for good.
+	indexed, follows bool
 }
 
 // reservedFor indexes units by the checks that they wait for.
 const reservedFor = "reservedFor"
 
 // SetupWithManager starts the controller with the manager. AdmissionChecks have to be installed, in a version of
-// Kueue's API or by manifests/admission-checks-crd, and the manager's scheme has to know QueueUnits.
+// Kueue's API or by manifests/admission-checks-crd, and the manager's scheme has to know QueueUnits. After an error it
+// may be called again.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	if c.ControllerName == "" || c.Check == nil {
 		return errors.New("admissioncheck: ControllerName and Check are required")
@@ -115,23 +119,30 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 		return fmt.Errorf("admissioncheck: %w", err)
 	}
 	c.use(mgr.GetClient(), mapping.GroupVersionKind)
-	err = mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.QueueUnit{}, c.index(), checksOf)
-	if err != nil {
-		return fmt.Errorf("admissioncheck: %w", err)
+	if !c.indexed {
+		err = mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.QueueUnit{}, c.index(), checksOf)
+		if err != nil {
+			return fmt.Errorf("admissioncheck: %w", err)
+		}
+		c.indexed = true // a second index of the same name is an error
 	}
+	again := controller.Options{SkipNameValidation: ptr.To(true)}
 	name := strings.NewReplacer("/", "-", ".", "-").Replace(c.ControllerName)
-	units := ctrl.NewControllerManagedBy(mgr).Named(name+"-units").For(&v1alpha1.QueueUnit{}).
+	units := ctrl.NewControllerManagedBy(mgr).Named(name+"-units").WithOptions(again).For(&v1alpha1.QueueUnit{}).
 		Watches(c.newCheck(), handler.EnqueueRequestsFromMapFunc(c.unitsOf))
 	for _, object := range c.Owns {
 		units = units.Owns(object)
 	}
-	checks := ctrl.NewControllerManagedBy(mgr).Named(name + "-checks").For(c.newCheck())
+	checks := ctrl.NewControllerManagedBy(mgr).Named(name + "-checks").WithOptions(again).For(c.newCheck())
 	if c.Parameters != nil {
 		units = units.Watches(c.Parameters, handler.EnqueueRequestsFromMapFunc(c.unitsWith))
 		checks = checks.Watches(c.Parameters, handler.EnqueueRequestsFromMapFunc(c.checksWith))
 	}
-	if err := units.Complete(reconcile.Func(c.reconcileUnit)); err != nil {
-		return fmt.Errorf("admissioncheck: %w", err)
+	if !c.follows {
+		if err := units.Complete(reconcile.Func(c.reconcileUnit)); err != nil {
+			return fmt.Errorf("admissioncheck: %w", err)
+		}
+		c.follows = true
 	}
 	if err := checks.Complete(reconcile.Func(c.reconcileCheck)); err != nil {
 		return fmt.Errorf("admissioncheck: %w", err)

@@ -56,7 +56,7 @@ func (i *informers) GetInformer(context.Context, client.Object, ...cache.Informe
 // withProfiles has the reconciler read profiles as if they had been found.
 func (w *world) withProfiles() *world {
 	w.r.Profiles = &Profiles{Informers: &informers{informer: controllertest.FakeInformer{Synced: true}}, Clock: w.clock}
-	require.True(w.t, w.r.Profiles.look(quiet()))
+	require.NoError(w.t, w.r.Profiles.look(quiet()))
 	return w
 }
 
@@ -246,18 +246,18 @@ func TestProfilesAreWaitedForAWhile(t *testing.T) {
 	require.Equal(t, settleDelay, w.reconcile().RequeueAfter, "nobody has looked")
 	require.Nil(t, w.unit())
 
-	require.False(t, p.look(quiet()))
+	require.Error(t, p.look(quiet()))
 	require.True(t, p.Settled(), "the CRD is not there")
 	require.False(t, p.Readable())
 	w.settle()
 	require.NotNil(t, w.unit())
 
 	served.err = errors.New("the API server does not answer")
-	require.False(t, p.look(quiet()))
+	require.Error(t, p.look(quiet()))
 	require.True(t, p.Settled())
 
 	served.err = nil
-	require.True(t, p.look(quiet()), "the CRD has come")
+	require.NoError(t, p.look(quiet()), "the CRD has come")
 	require.False(t, p.Settled(), "and is being read")
 	w.clock.SetTime(w.clock.Now().Add(profilesPatience + time.Second))
 	require.True(t, p.Settled(), "but not for ever")

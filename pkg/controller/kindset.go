@@ -22,7 +22,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -41,18 +40,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
-
-// lookEvery is how often is looked whether kinds came or went.
-const lookEvery = 5 * time.Second
 
 // KindSet runs a reconciler for each managed kind that the API server serves. Kinds come and go while it runs: with
 // their definitions, and with the configuration.
 type KindSet struct {
 	mgr     manager.Manager
 	options Options
-	served  *Served
 	// profiles of the cluster, which all reconcilers share.
 	profiles *Profiles
 	// reports is their common pace.
@@ -102,47 +98,48 @@ func (s *KindSet) Start(ctx context.Context) error {
 			k.end()
 		}
 	}()
-	told := map[string]Availability{}
-	ticker := s.options.Clock.NewTicker(lookEvery)
-	defer ticker.Stop()
+	told := map[string]served.Availability{}
 	for {
+		next := s.options.Served.Next() // before the look: what changes in between is not missed
 		s.look(ctx, running, told)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-s.changed:
-		case <-ticker.C():
+		case <-next:
 		}
 	}
 }
 
 // look starts kinds that can be managed and are not, and ends those that cannot be or should not be any more. One whose
 // definition is gone ends at once; while the API server does not answer all stays as it is.
-func (s *KindSet) look(ctx context.Context, running map[string]*runningKind, told map[string]Availability) {
+func (s *KindSet) look(ctx context.Context, running map[string]*runningKind, told map[string]served.Availability) {
 	p := s.current()
 	logger := klog.FromContext(ctx)
 	endOthers(p, running, told)
-	for _, kind := range p.Kinds() {
+	kinds := p.Kinds()
+	for i, answer := range s.options.Served.Kinds(kinds) {
+		kind, available := kinds[i], answer.Availability
 		name := kind.String()
-		available, why, err := s.served.Availability(&kind)
-		if err != nil {
+		if err := answer.Err; err != nil {
 			logger.V(4).Info("The API server does not say whether a kind is there", "kind", name, "reason", err.Error())
 			continue
 		}
-		if told[name] != available && (available != Available || told[name] != "") {
-			logger.Info("A managed kind of jobs changed", "kind", name, "is", string(available), "reason", why)
+		if told[name] != available && (available != served.Available || told[name] != "") {
+			logger.Info("A managed kind of jobs changed", "kind", name, "is", string(available), "reason", answer.Reason)
 		}
 		told[name] = available
 		setKindAvailability(name, available)
 		k := running[name]
-		if available != Available && k != nil {
+		if available != served.Available && k != nil {
 			k.end()
 			delete(running, name)
 		}
-		if available != Available || k != nil {
+		if available != served.Available || k != nil {
 			continue
 		}
-		if k, err = s.start(ctx, p, kind); err != nil {
+		k, err := s.start(ctx, p, kind)
+		if err != nil {
 			logger.Error(err, "A managed kind of jobs cannot be followed; it is tried again", "kind", name)
 			continue
 		}
@@ -151,7 +148,7 @@ func (s *KindSet) look(ctx context.Context, running map[string]*runningKind, tol
 }
 
 // endOthers ends what runs for another configuration, or has failed, and forgets kinds that are not managed any more.
-func endOthers(p *jobs.Predicate, running map[string]*runningKind, told map[string]Availability) {
+func endOthers(p *jobs.Predicate, running map[string]*runningKind, told map[string]served.Availability) {
 	for name, k := range running {
 		if k.predicate != p || k.failed.Load() {
 			k.end()
@@ -160,7 +157,7 @@ func endOthers(p *jobs.Predicate, running map[string]*runningKind, told map[stri
 	}
 	for name := range told {
 		if !p.ManagesKindNamed(name) {
-			setKindAvailability(name, Available)
+			setKindAvailability(name, served.Available)
 			delete(told, name)
 		}
 	}

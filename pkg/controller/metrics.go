@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
 )
 
@@ -50,9 +51,9 @@ func RecordFeatures(gates features.Gates) {
 	}
 }
 
-func setKindAvailability(kind string, a Availability) {
+func setKindAvailability(kind string, a served.Availability) {
 	kindUnavailable.DeletePartialMatch(prometheus.Labels{"kind": kind})
-	if a != Available {
+	if a != served.Available {
 		kindUnavailable.WithLabelValues(kind, string(a)).Set(1)
 	}
 }

@@ -23,19 +23,16 @@ import (
 
 	"github.com/koordinator-sh/koordinator/apis/config/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 )
 
-const (
-	// lookForProfiles is how often a CRD that is missing is looked for.
-	lookForProfiles = time.Minute
-	// profilesPatience is how long estimates wait for profiles that are served and do not come.
-	profilesPatience = 30 * time.Second
-)
+// profilesPatience is how long estimates wait for profiles that are served and do not come.
+const profilesPatience = 30 * time.Second
 
 // Profiles reads ClusterColocationProfiles where the cluster has them. Their CRD belongs to Koordinator and may come
 // later or never: nothing waits for it. It is safe for concurrent use.
@@ -45,6 +42,8 @@ type Profiles struct {
 		GetInformer(ctx context.Context, o client.Object, opts ...cache.InformerGetOption) (cache.Informer, error)
 	}
 	Clock clock.PassiveClock
+	// Served says whether the CRD is there.
+	Served *served.Index
 
 	// found is nil until the CRD was found; looked is when it was first looked for.
 	found  atomic.Pointer[found]
@@ -68,28 +67,30 @@ func (p *Profiles) Settled() bool {
 
 // Start looks for the CRD until it is found.
 func (p *Profiles) Start(ctx context.Context) error {
-	_ = wait.PollUntilContextCancel(ctx, lookForProfiles, true, func(ctx context.Context) (bool, error) {
-		return p.look(ctx), nil
-	})
+	err := p.look(ctx)
+	if err == nil {
+		return nil
+	}
+	_ = p.Served.Wait(ctx, p.look, v1alpha1.GroupVersion) // the context's error: it ended
 	return nil
 }
 
 // NeedLeaderElection: a standby has read the profiles by the time it leads.
 func (p *Profiles) NeedLeaderElection() bool { return false }
 
-// look returns true once there is nothing more to look for.
-func (p *Profiles) look(ctx context.Context) bool {
+// look returns nil once there is nothing more to look for.
+func (p *Profiles) look(ctx context.Context) error {
 	informer, err := p.Informers.GetInformer(ctx, &v1alpha1.ClusterColocationProfile{}, cache.BlockUntilSynced(false))
 	now := p.Clock.Now()
 	if err == nil {
 		p.looked.Store(&now) // before it is found: the patience begins now
 		p.found.Store(&found{informer})
 		klog.FromContext(ctx).Info("Requests are estimated with ClusterColocationProfiles")
-		return true
+		return nil
 	}
 	if !meta.IsNoMatchError(err) {
 		klog.FromContext(ctx).Error(err, "Cannot look for ClusterColocationProfiles; requests are estimated without")
 	}
 	p.looked.CompareAndSwap(nil, &now)
-	return false
+	return err
 }

@@ -29,9 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/openapi3"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
@@ -47,6 +45,7 @@ import (
 
 	autoscalingv1 "github.com/koord-jobqueue/koord-jobqueue/apis/autoscaling/v1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -96,6 +95,8 @@ type Options struct {
 	// Concurrency is the number of jobs of one kind that are reconciled at once.
 	Concurrency int
 	Clock       clock.WithTicker
+	// Served says what the API server serves.
+	Served *served.Index
 	// Gates are feature gates of Koordinator that change what pods are counted with.
 	Gates jobs.Gates
 	// WholeTemplates: units hold pod templates whole.
@@ -113,7 +114,7 @@ type Options struct {
 
 // Setup adds all reconcilers to the manager.
 func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
-	profiles := &Profiles{Informers: mgr.GetCache(), Clock: o.Clock}
+	profiles := &Profiles{Informers: mgr.GetCache(), Clock: o.Clock, Served: o.Served}
 	if err := mgr.Add(profiles); err != nil {
 		return err
 	}
@@ -128,13 +129,8 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 }
 
 func setupKinds(mgr manager.Manager, profiles *Profiles, o Options) (*KindSet, error) {
-	found, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return nil, err
-	}
 	kinds := &KindSet{
 		mgr: mgr, options: o, profiles: profiles, predicate: o.Predicate, changed: make(chan struct{}, 1),
-		served:  &Served{Discovery: found, Schemas: openapi3.NewRoot(found.OpenAPIV3())},
 		reports: flowcontrol.NewTokenBucketPassiveRateLimiter(float32(o.ReportsPerSecond), o.ReportsPerSecond),
 		events:  NewSlots(o.EventsPerSecond),
 		survey:  NewSurvey(mgr.GetAPIReader(), o.Clock),

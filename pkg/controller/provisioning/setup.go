@@ -18,11 +18,9 @@ package provisioning
 
 import (
 	"context"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,16 +30,16 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/admissioncheck"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 )
-
-// lookEvery is how often it is looked whether ProvisioningRequests can be made.
-const lookEvery = 10 * time.Second
 
 // Options of Setup.
 type Options struct {
 	// Units is where units are read.
 	Units client.Reader
 	Clock clock.PassiveClock
+	// Served says what the API server serves.
+	Served *served.Index
 }
 
 // Setup answers checks that name v1alpha1.ProvisioningController, from when ProvisioningRequests, AdmissionChecks and
@@ -53,60 +51,61 @@ func Setup(mgr manager.Manager, o Options) error { return mgr.Add(&starter{mgr: 
 type starter struct {
 	mgr     manager.Manager
 	options Options
+	// controller is nil until what it needs is indexed.
+	controller *admissioncheck.Controller
 }
 
-// Start waits until requests can be made, and sets up who makes them.
+// Start waits until requests can be made, and sets up the controller that makes them. After an error it tries again.
 func (s *starter) Start(ctx context.Context) error {
-	if s.wait(ctx) != nil {
-		return nil //nolint:nilerr // it waited until the process ends
+	needed := []schema.GroupVersion{
+		autoscalingv1.SchemeGroupVersion, {Group: v1beta1.GroupName}, {Group: configKind.Group},
 	}
-	err := s.setup(ctx)
-	if err != nil {
-		klog.FromContext(ctx).Error(err, "No ProvisioningRequests are made until this process starts again")
-		return nil
+	if s.options.Served.Wait(ctx, s.try, needed...) == nil {
+		klog.FromContext(ctx).Info("Asking for capacity with ProvisioningRequests",
+			"check", v1alpha1.ProvisioningController)
 	}
-	klog.FromContext(ctx).Info("Asking for capacity with ProvisioningRequests", "check", v1alpha1.ProvisioningController)
 	return nil
 }
 
-func (s *starter) setup(ctx context.Context) error {
-	config, err := s.mgr.GetRESTMapper().RESTMapping(configKind)
+// try sets up what can be listed.
+func (s *starter) try(ctx context.Context) error {
+	err := s.readable(ctx, schema.GroupKind{Group: autoscalingv1.GroupName, Kind: "ProvisioningRequest"},
+		autoscalingv1.SchemeGroupVersion.Version)
+	for _, kind := range []schema.GroupKind{{Group: v1beta1.GroupName, Kind: "AdmissionCheck"}, configKind} {
+		if err == nil {
+			err = s.readable(ctx, kind)
+		}
+	}
 	if err != nil {
 		return err
 	}
-	err = s.mgr.GetFieldIndexer().IndexField(ctx, &autoscalingv1.ProvisioningRequest{}, byController, controllerOf)
-	if err != nil {
-		return err
+	if err = s.setup(ctx); err != nil {
+		klog.FromContext(ctx).Error(err, "No ProvisioningRequests are made yet; it is tried again")
 	}
-	c := &checker{client: s.mgr.GetClient(), live: s.mgr.GetAPIReader(), config: config.GroupVersionKind}
-	parameters := &unstructured.Unstructured{}
-	parameters.SetGroupVersionKind(c.config)
-	controller := &admissioncheck.Controller{
-		ControllerName: v1alpha1.ProvisioningController, Check: c.check, Validate: c.validate, Idle: c.idle,
-		Withdraws: true, Owns: []client.Object{&autoscalingv1.ProvisioningRequest{}}, Parameters: parameters,
-		Reader: s.options.Units, Clock: s.options.Clock,
-	}
-	return controller.SetupWithManager(s.mgr)
+	return err
 }
 
-// wait returns when all can be listed, or with the context's error.
-func (s *starter) wait(ctx context.Context) error {
-	said := false
-	return wait.PollUntilContextCancel(ctx, lookEvery, true, func(ctx context.Context) (bool, error) {
-		err := s.readable(ctx, schema.GroupKind{Group: autoscalingv1.GroupName, Kind: "ProvisioningRequest"},
-			autoscalingv1.SchemeGroupVersion.Version)
-		for _, kind := range []schema.GroupKind{{Group: v1beta1.GroupName, Kind: "AdmissionCheck"}, configKind} {
-			if err == nil {
-				err = s.readable(ctx, kind)
-			}
+// setup may be called again after an error.
+func (s *starter) setup(ctx context.Context) error {
+	if s.controller == nil {
+		config, err := s.mgr.GetRESTMapper().RESTMapping(configKind)
+		if err != nil {
+			return err
 		}
-		if err != nil && !said {
-			said = true
-			klog.FromContext(ctx).V(1).Info("No ProvisioningRequests are made until all that they need is installed",
-				"cause", err.Error())
+		err = s.mgr.GetFieldIndexer().IndexField(ctx, &autoscalingv1.ProvisioningRequest{}, byController, controllerOf)
+		if err != nil {
+			return err
 		}
-		return err == nil, nil
-	})
+		c := &checker{client: s.mgr.GetClient(), live: s.mgr.GetAPIReader(), config: config.GroupVersionKind}
+		parameters := &unstructured.Unstructured{}
+		parameters.SetGroupVersionKind(c.config)
+		s.controller = &admissioncheck.Controller{
+			ControllerName: v1alpha1.ProvisioningController, Check: c.check, Validate: c.validate, Idle: c.idle,
+			Withdraws: true, Owns: []client.Object{&autoscalingv1.ProvisioningRequest{}}, Parameters: parameters,
+			Reader: s.options.Units, Clock: s.options.Clock,
+		}
+	}
+	return s.controller.SetupWithManager(s.mgr)
 }
 
 func (s *starter) readable(ctx context.Context, kind schema.GroupKind, versions ...string) error {

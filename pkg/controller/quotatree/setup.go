@@ -19,12 +19,10 @@ package quotatree
 import (
 	"context"
 	"errors"
-	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -40,28 +38,21 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/quotatree/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 )
-
-// lookEvery is how often it is looked whether trees can be read, if Options do not say it.
-const lookEvery = 10 * time.Second
 
 // Options of Setup.
 type Options struct {
 	// Namespace of the trees and of the ElasticQuotas that are made of them.
 	Namespace string
 	Clock     clock.PassiveClock
-	// LookEvery is how often it is looked whether trees can be read, until they can; 0 is every 10 seconds.
-	LookEvery time.Duration
+	// Served says what the API server serves.
+	Served *served.Index
 }
 
 // Setup adds the reconciler of trees to the manager. Trees are optional: until their CRD is installed and the right to
 // read them is given, nothing is done and nothing fails.
-func Setup(mgr manager.Manager, o Options) error {
-	if o.LookEvery == 0 {
-		o.LookEvery = lookEvery
-	}
-	return mgr.Add(&starter{mgr: mgr, options: o})
-}
+func Setup(mgr manager.Manager, o Options) error { return mgr.Add(&starter{mgr: mgr, options: o}) }
 
 // starter is run by the leader.
 type starter struct {
@@ -72,7 +63,8 @@ type starter struct {
 // Start waits until trees can be read and reconciles them until the context ends. Trees are never a reason for the
 // process to end: when their caches do not fill, because a right or a definition went meanwhile, it waits again.
 func (s *starter) Start(ctx context.Context) error {
-	for first := true; s.wait(ctx, first) == nil; first = false {
+	for s.options.Served.Wait(ctx, s.readable, v1beta1.ElasticQuotaTreeKind.GroupVersion(),
+		elasticQuotaKind.GroupVersion()) == nil {
 		klog.FromContext(ctx).Info("Expanding ElasticQuotaTrees", "namespace", s.options.Namespace)
 		if err := s.run(ctx); ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "ElasticQuotaTrees are not expanded any more; it is tried again")
@@ -123,25 +115,15 @@ func (s *starter) run(ctx context.Context) error {
 	return errors.Join(err, <-stored)
 }
 
-// wait returns when trees and ElasticQuotas can be listed, or with the context's error.
-func (s *starter) wait(ctx context.Context, atOnce bool) error {
-	logger := klog.FromContext(ctx)
-	said := false
-	return wait.PollUntilContextCancel(ctx, s.options.LookEvery, atOnce, func(ctx context.Context) (bool, error) {
-		err := errors.Join(
-			s.readable(ctx, v1beta1.ElasticQuotaTreeKind, client.InNamespace(s.options.Namespace)),
-			s.readable(ctx, elasticQuotaKind),
-		)
-		if err != nil && !said {
-			said = true
-			logger.V(1).Info("ElasticQuotaTrees are not expanded until they can be read", "namespace", s.options.Namespace,
-				"cause", err.Error())
-		}
-		return err == nil, nil
-	})
+// readable says whether trees and ElasticQuotas can be listed.
+func (s *starter) readable(ctx context.Context) error {
+	return errors.Join(
+		s.list(ctx, v1beta1.ElasticQuotaTreeKind, client.InNamespace(s.options.Namespace)),
+		s.list(ctx, elasticQuotaKind),
+	)
 }
 
-func (s *starter) readable(ctx context.Context, kind schema.GroupVersionKind, opts ...client.ListOption) error {
+func (s *starter) list(ctx context.Context, kind schema.GroupVersionKind, opts ...client.ListOption) error {
 	return s.mgr.GetAPIReader().List(ctx, newList(kind), append(opts, client.Limit(1))...)
 }
 

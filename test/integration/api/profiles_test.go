@@ -32,11 +32,13 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
@@ -62,11 +64,21 @@ func controllerCache(t *testing.T) cache.Cache {
 
 func profilesOf(t *testing.T, c cache.Cache) *controller.Profiles {
 	t.Helper()
-	p := &controller.Profiles{Informers: c, Clock: clock.RealClock{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
+	p := &controller.Profiles{Informers: c, Clock: clock.RealClock{},
+		Served: servedHere(ctx, t, server.RESTConfig(controlplane.ControllerIdentity))}
 	go func() { _ = p.Start(ctx) }()
 	return p
+}
+
+// servedHere says what the API server serves, until the context ends.
+func servedHere(ctx context.Context, t *testing.T, config *rest.Config) *served.Index {
+	t.Helper()
+	index, err := served.New(config, clock.RealClock{})
+	require.NoError(t, err)
+	go index.Start(ctx)
+	return index
 }
 
 // TestWhatTheEstimateReads: profiles may be absent without anything to wait for; all else that the estimate needs can

@@ -130,9 +130,10 @@ func startQuotaTrees(t *testing.T) <-chan error {
 		HealthProbeBindAddress: "0",
 	})
 	require.NoError(t, err)
-	require.NoError(t, quotatree.Setup(mgr,
-		quotatree.Options{Namespace: treeNamespace, Clock: clock.RealClock{}, LookEvery: 100 * time.Millisecond}))
 	ctx, cancel := context.WithCancel(t.Context())
+	require.NoError(t, quotatree.Setup(mgr, quotatree.Options{
+		Namespace: treeNamespace, Clock: clock.RealClock{}, Served: servedHere(ctx, t, config),
+	}))
 	ended := make(chan error, 1)
 	done := make(chan struct{})
 	go func() {

@@ -20,10 +20,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/openapi3"
+	"k8s.io/utils/clock"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
@@ -31,32 +30,32 @@ import (
 // What an API server serves decides which kinds can be managed: those that are there, with the field that suspends.
 func TestAvailability(t *testing.T) {
 	cp, _ := start(t, controlplane.Options{})
-	found, err := discovery.NewDiscoveryClientForConfig(cp.RESTConfig(controlplane.ControllerIdentity))
+	index, err := served.New(cp.RESTConfig(controlplane.ControllerIdentity), clock.RealClock{})
 	require.NoError(t, err)
-	availability := func(name string) controller.Availability {
+	availability := func(name string) served.Availability {
 		kind, ok := jobs.Find(name)
 		require.True(t, ok, name)
-		served := &controller.Served{Discovery: found, Schemas: openapi3.NewRoot(found.OpenAPIV3())}
-		is, why, err := served.Availability(kind)
-		if err == nil {
-			require.Equal(t, is == controller.Available, why == "")
+		require.NoError(t, index.Look())
+		answer := index.Kinds([]jobs.Kind{*kind})[0]
+		if answer.Err == nil {
+			require.Equal(t, answer.Availability == served.Available, answer.Reason == "")
 		}
-		return is // nothing, while the API server does not say
+		return answer.Availability // nothing, while the API server does not say
 	}
-	for name, want := range map[string]controller.Availability{
-		"Job.v1.batch":                           controller.Available,
-		"Deployment.v1.apps":                     controller.Available,
-		"RayJob.v1.ray.io":                       controller.Available,
-		"MPIJob.v2beta1.kubeflow.org":            controller.Available,
-		"MPIJob.v1.kubeflow.org":                 controller.NotInstalled,
-		"JobSet.v1alpha2.jobset.x-k8s.io":        controller.NotInstalled,
-		"TrainJob.v1alpha1.trainer.kubeflow.org": controller.NotInstalled,
+	for name, want := range map[string]served.Availability{
+		"Job.v1.batch":                           served.Available,
+		"Deployment.v1.apps":                     served.Available,
+		"RayJob.v1.ray.io":                       served.Available,
+		"MPIJob.v2beta1.kubeflow.org":            served.Available,
+		"MPIJob.v1.kubeflow.org":                 served.NotInstalled,
+		"JobSet.v1alpha2.jobset.x-k8s.io":        served.NotInstalled,
+		"TrainJob.v1alpha1.trainer.kubeflow.org": served.NotInstalled,
 	} {
 		require.Eventually(t, func() bool { return availability(name) == want }, waitFor, poll, name)
 	}
 	const spark = "SparkApplication.v1beta2.sparkoperator.k8s.io"
-	require.Eventually(t, func() bool { return availability(spark) == controller.Available }, waitFor, poll)
+	require.Eventually(t, func() bool { return availability(spark) == served.Available }, waitFor, poll)
 	older := files(t, "../../harness/standin/crds/older/*.yaml")["sparkapplications.yaml"]
 	require.NoError(t, cp.ApplyObjects(t.Context(), older))
-	require.Eventually(t, func() bool { return availability(spark) == controller.Unsupported }, waitFor, poll)
+	require.Eventually(t, func() bool { return availability(spark) == served.Unsupported }, waitFor, poll)
 }

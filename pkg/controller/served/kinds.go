@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package controller
+package served
 
 import (
 	"fmt"
@@ -22,19 +22,12 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/openapi3"
+	"k8s.io/kube-openapi/pkg/spec3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
-
-// Discovery is what is asked about the kinds that an API server serves.
-type Discovery interface {
-	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
-}
 
 // Availability says whether jobs of a kind can be managed.
 type Availability string
@@ -49,76 +42,83 @@ const (
 	Unsupported Availability = "Unsupported"
 )
 
-// Served asks the API server about kinds.
-type Served struct {
-	Discovery Discovery
-	// Schemas of the API server.
-	Schemas openapi3.Root
+// Kind says whether a kind can be managed.
+type Kind struct {
+	Availability Availability
+	// Reason why it is not available.
+	Reason string
+	// Err says that the API server did not answer; the rest is empty then.
+	Err error
 }
 
-// Availability of a kind, and why it is not available. The error says that the API server did not answer.
-func (s *Served) Availability(kind *jobs.Kind) (Availability, string, error) {
-	needed := []jobs.Object{{GVK: kind.GVK, GVR: kind.GVR}}
-	if kind.Child != nil {
-		needed = append(needed, *kind.Child)
+// Kinds says which of these kinds can be managed, in their order.
+func (x *Index) Kinds(kinds []jobs.Kind) []Kind {
+	read := x.reader()
+	out := make([]Kind, len(kinds))
+	for i := range kinds {
+		out[i] = read.kind(&kinds[i])
 	}
-	for _, o := range needed {
-		served, err := s.serves(o.GVR)
+	return out
+}
+
+func (r *reader) kind(kind *jobs.Kind) Kind {
+	q := question{gvr: kind.GVR}
+	if field := kind.SuspendField(); len(field) > 0 {
+		q.kind, q.field = kind.GVK.Kind, field.String()
+	}
+	own, err := r.answer(q)
+	switch {
+	case err != nil:
+		return Kind{Err: err}
+	case !own.served:
+		return notInstalled(kind.GVR)
+	case kind.Child != nil:
+		child, err := r.answer(question{gvr: kind.Child.GVR})
 		if err != nil {
-			return "", "", err
+			return Kind{Err: err}
 		}
-		if !served {
-			return NotInstalled, fmt.Sprintf("%s is not served", o.GVR.GroupResource()), nil
+		if !child.served {
+			return notInstalled(kind.Child.GVR)
 		}
 	}
-	field := kind.SuspendField()
-	if len(field) == 0 {
-		return Available, "", nil
+	if q.field != "" && !own.field {
+		return Kind{Unsupported, fmt.Sprintf("%s has no field %s: its operator is older than suspension", kind, q.field), nil}
 	}
-	found, err := s.hasField(kind.GVK, field)
-	if err != nil {
-		return "", "", err
-	}
-	if !found {
-		return Unsupported, fmt.Sprintf("%s has no field %s: its operator is older than suspension", kind, field), nil
-	}
-	return Available, "", nil
+	return Kind{Availability: Available}
 }
 
-func (s *Served) serves(gvr schema.GroupVersionResource) (bool, error) {
-	list, err := s.Discovery.ServerResourcesForGroupVersion(gvr.GroupVersion().String())
-	if apierrors.IsNotFound(err) {
-		return false, nil
+func notInstalled(gvr schema.GroupVersionResource) Kind {
+	return Kind{NotInstalled, fmt.Sprintf("%s is not served", gvr.GroupResource()), nil}
+}
+
+// hasResource says whether the document has a path of the resource's collection.
+func hasResource(document *spec3.OpenAPI, resource string) bool {
+	if document.Paths == nil {
+		return false
 	}
-	if err != nil {
-		return false, err
-	}
-	for i := range list.APIResources {
-		if list.APIResources[i].Name == gvr.Resource {
-			return true, nil
+	for path := range document.Paths.Paths {
+		if strings.HasSuffix(path, "/"+resource) {
+			return true
 		}
 	}
-	return false, nil
+	return false
 }
 
 // kindExtension of a schema names the kinds that it is of.
 const kindExtension = "x-kubernetes-group-version-kind"
 
-func (s *Served) hasField(gvk schema.GroupVersionKind, field jobs.Path) (bool, error) {
-	document, err := s.Schemas.GVSpec(gvk.GroupVersion())
-	if err != nil {
-		return false, err
-	}
+// hasField says whether objects of the kind may have the field, as ".spec.suspend".
+func hasField(document *spec3.OpenAPI, gvk schema.GroupVersionKind, field string) bool {
 	schemas := map[string]*spec.Schema{}
 	if document.Components != nil {
 		schemas = document.Components.Schemas
 	}
 	for _, name := range slices.Sorted(maps.Keys(schemas)) {
 		if isOf(schemas[name], gvk) {
-			return leadsTo(schemas, schemas[name], field), nil
+			return leadsTo(schemas, schemas[name], strings.Split(field[1:], "."))
 		}
 	}
-	return false, nil
+	return false
 }
 
 func isOf(s *spec.Schema, gvk schema.GroupVersionKind) bool {
@@ -133,7 +133,7 @@ func isOf(s *spec.Schema, gvk schema.GroupVersionKind) bool {
 }
 
 // leadsTo says whether an object of the schema may have the field.
-func leadsTo(schemas map[string]*spec.Schema, s *spec.Schema, field jobs.Path) bool {
+func leadsTo(schemas map[string]*spec.Schema, s *spec.Schema, field []string) bool {
 	for _, key := range field {
 		if s = resolved(schemas, s); s == nil {
 			return false
