@@ -147,6 +147,7 @@ func (r *JobReconciler) carryOut(ctx context.Context, o Observation) (ctrl.Resul
 	for range maxLooks {
 		actions := Plan(o)
 		if after := r.later(actions); after > 0 {
+			r.tell(o.Job, actions)
 			return ctrl.Result{RequeueAfter: after}, nil
 		}
 		again, err := r.steps(ctx, &o, actions)
@@ -173,6 +174,15 @@ func (r *JobReconciler) later(actions []Action) time.Duration {
 		}
 	}
 	return 0
+}
+
+// tell says what a plan has to say, which waits for nothing.
+func (r *JobReconciler) tell(job *unstructured.Unstructured, actions []Action) {
+	for _, action := range actions {
+		if a, ok := action.(Tell); ok && job != nil {
+			record(r.Recorder, job, r.told.once(job, a.Event))
+		}
+	}
 }
 
 // steps does the actions in their order; again asks for a new plan on the extended observation.
@@ -233,9 +243,7 @@ func (r *JobReconciler) do(ctx context.Context, o *Observation, action Action) e
 	case ResetStart:
 		return r.resetStart(ctx, o, a)
 	case Tell:
-		if o.Job != nil {
-			record(r.Recorder, o.Job, r.told.once(o.Job, a.Event))
-		}
+		r.tell(o.Job, []Action{a})
 		return nil
 	default:
 		return fmt.Errorf("unknown action %T", action)
@@ -381,15 +389,12 @@ func (r *JobReconciler) observe(ctx context.Context, key types.NamespacedName) (
 		r.created.forget(key)
 	}
 	job, err := r.cachedJob(ctx, key)
+	if apierrors.IsNotFound(err) {
+		r.forget(key, o.Unit)
+		return o, nil
+	}
 	if err != nil {
-		r.told.forget(key)
-		r.created.forget(key)
-		r.started.forget(key)
-		r.patched.forget(key)
-		if o.Unit != nil && o.Unit.Spec.ConsumerRef != nil {
-			r.written.forget(o.Unit.Spec.ConsumerRef.UID)
-		}
-		return o, client.IgnoreNotFound(err)
+		return o, err
 	}
 	if err = r.judge(ctx, &o, job); err == nil {
 		err = r.askQueue(ctx, &o)
@@ -399,6 +404,17 @@ func (r *JobReconciler) observe(ctx context.Context, key types.NamespacedName) (
 		r.patched.forget(key)
 	}
 	return o, err
+}
+
+// forget a job that is gone.
+func (r *JobReconciler) forget(key types.NamespacedName, unit *v1alpha1.QueueUnit) {
+	r.told.forget(key)
+	r.created.forget(key)
+	r.started.forget(key)
+	r.patched.forget(key)
+	if unit != nil && unit.Spec.ConsumerRef != nil {
+		r.written.forget(unit.Spec.ConsumerRef.UID)
+	}
 }
 
 // askQueue fills in what the queue says about jobs that their owners suspend. A queue that is not there says nothing.

@@ -18,6 +18,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -721,4 +722,56 @@ func TestUnitsNameTheirJobs(t *testing.T) {
 	u.Name = "other"
 	require.Len(t, w.r.jobsOfUnit(context.Background(), u), 2, "the job that it names, and the one whose name it takes")
 	require.Empty(t, w.r.jobsOfUnit(context.Background(), &corev1.Pod{}))
+}
+
+// unreadable jobs cannot be read until the error is taken away.
+type unreadable struct {
+	client.Reader
+	err error
+}
+
+func (u *unreadable) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	if u.err != nil {
+		return u.err
+	}
+	return u.Reader.Get(ctx, key, o, opts...)
+}
+
+// An error of a read is no deletion: a job is not told the same again after it, and starts to run when it did.
+func TestMemoryOutlivesAnError(t *testing.T) {
+	w := newWorld(t, newJob())
+	w.settle()
+	jobs := &unreadable{Reader: w.r.Jobs}
+	w.r.Jobs = jobs
+	w.admit()
+	w.settle()
+	w.jobStatus(runs(2))
+	require.Equal(t, runningDelay, w.reconcile().RequeueAfter)
+	w.clock.SetTime(w.clock.Now().Add(runningDelay / 2))
+	jobs.err = errors.New("the cache is not filled")
+	_, err := w.r.Reconcile(quiet(), request("team", "j"))
+	require.ErrorIs(t, err, jobs.err)
+	jobs.err = nil
+	require.Equal(t, runningDelay/2, w.reconcile().RequeueAfter)
+
+	require.NoError(t, w.base.Delete(t.Context(), w.job()))
+	w.settle()
+	require.Empty(t, w.r.started.last, "a job that is gone is forgotten")
+}
+
+// What a job is told is told at once, also where what is written has to wait.
+func TestATellingDoesNotWait(t *testing.T) {
+	w := newWorld(t, newJob())
+	w.settle()
+	w.admit()
+	w.settle()
+	w.jobStatus(runs(2))
+	job := w.job()
+	job.Labels[v1alpha1.LabelQuotaName] = "b"
+	w.update(job)
+	w.told()
+	require.Equal(t, runningDelay, w.reconcile().RequeueAfter)
+	require.Equal(t, []string{"QuotaChanged"}, w.told())
+	w.reconcile()
+	require.Empty(t, w.told(), "once")
 }
