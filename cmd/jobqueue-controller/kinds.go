@@ -71,6 +71,8 @@ func kindsCommand(run *runOptions) *cobra.Command {
 	}
 	list.Flags().BoolVar(&o.cluster, "cluster", false,
 		"ask the cluster which of them are managed there, and which can be")
+	list.Flags().StringVar(&run.queueNamespace, "queue-namespace", queuev1alpha1.DefaultQueueNamespace,
+		"with --cluster: the namespace of the ConfigMap of managed jobs")
 	show := &cobra.Command{
 		Use:     "show KIND",
 		Short:   "Print the description of a kind",
@@ -375,7 +377,7 @@ func describe(out io.Writer, kind *jobs.Kind, job *unstructured.Unstructured) er
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "Kind:\t%s\nUnit:\t%s\nQuota:\t%s\nQueue:\t%s\n", kind, kind.UnitName(job.GetName()),
-		orNone(quota), orNone(kind.Queue(job)))
+		orOf(quota, "namespace"), orOf(kind.Queue(job), "quota"))
 	priority, err := kind.PriorityOf(job)
 	if err != nil {
 		return err
@@ -476,11 +478,12 @@ func printChanges(out io.Writer, before, after any, at string) {
 	fmt.Fprintf(out, "  %s: %v\n", at, after)
 }
 
-func orNone(text string) string {
-	if text == "" {
-		return "- (that of the namespace)"
+// orOf is the name, or says what it follows from where the job names none.
+func orOf(name, of string) string {
+	if name == "" {
+		return "- (that of the " + of + ")"
 	}
-	return text
+	return name
 }
 
 func priorityText(p jobs.Priority) string {

@@ -18,8 +18,12 @@ package main
 
 import (
 	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,6 +38,57 @@ func kindsOutput(t *testing.T, args ...string) (string, error) {
 	command.SetArgs(args)
 	err := command.Execute()
 	return out.String(), err
+}
+
+// A job that names no queue goes to the queue of its quota, a job that names no quota to that of its namespace.
+func TestAJobThatNamesNothing(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "job.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(`
+apiVersion: batch/v1
+kind: Job
+metadata: {name: j, namespace: n}
+spec: {template: {spec: {containers: [{name: c}]}}}
+`), 0o600))
+	out, err := kindsOutput(t, "test", "-f", file)
+	require.NoError(t, err)
+	require.Regexp(t, `Quota: +- \(that of the namespace\)\n`, out)
+	require.Regexp(t, `Queue: +- \(that of the quota\)\n`, out)
+}
+
+// The ConfigMap of managed jobs is read where the queues are.
+func TestTheClusterIsAskedInTheNamespaceOfQueues(t *testing.T) {
+	for namespace, args := range map[string][]string{"koord-queue": nil, "queues": {"--queue-namespace=queues"}} {
+		var read []string
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			switch {
+			case r.URL.Path == "/api":
+				_, _ = io.WriteString(w, `{"kind":"APIVersions","versions":["v1"]}`)
+			case r.URL.Path == "/apis":
+				_, _ = io.WriteString(w, `{"kind":"APIGroupList","apiVersion":"v1"}`)
+			case r.URL.Path == "/api/v1":
+				_, _ = io.WriteString(w, `{"kind":"APIResourceList","groupVersion":"v1","resources":[
+					{"name":"configmaps","namespaced":true,"kind":"ConfigMap","verbs":["get"]}]}`)
+			case strings.Contains(r.URL.Path, "/configmaps/"):
+				read = append(read, r.URL.Path)
+				w.WriteHeader(http.StatusForbidden)
+			}
+		}))
+		defer server.Close()
+		kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+		require.NoError(t, os.WriteFile(kubeconfig, []byte(`
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "`+server.URL+`"}}]
+contexts: [{name: c, context: {cluster: c}}]
+current-context: c
+`), 0o600))
+		root := command()
+		root.SetArgs(append([]string{"kinds", "list", "--cluster", "--kubeconfig=" + kubeconfig}, args...))
+		root.SetOut(io.Discard)
+		require.Error(t, root.Execute())
+		require.Equal(t, []string{"/api/v1/namespaces/" + namespace + "/configmaps/koord-jobqueue-managed-jobs"}, read)
+	}
 }
 
 // What is printed for a built-in kind is what is shipped for it, and a user's kind has the same.
