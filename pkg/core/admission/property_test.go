@@ -383,7 +383,7 @@ func (w *world) stepPod(t *rapid.T, key string) {
 	p := Pod{UID: uid, Quota: rapid.SampledFrom(leafNames).Draw(t, "pod quota"), Request: drawList(t, "pod", 0, 3, true),
 		NonPreemptible: rapid.Bool().Draw(t, "pod np"), Assigned: rapid.Bool().Draw(t, "assigned"),
 		Leaving: rapid.IntRange(0, 4).Draw(t, "leaving") == 0}
-	if u, ok := w.units[key]; ok {
+	if u, ok := w.units[key]; ok && rapid.IntRange(0, 4).Draw(t, "charged elsewhere") > 0 {
 		p.Quota = u.Quota
 	}
 	w.setPod(key, p)
@@ -592,7 +592,7 @@ func (w *world) checkGrants(t require.TestingT) {
 			at := u != nil && p.Quota == u.Quota
 			require.True(t, open && at || !goes, "%s of %s must not go", uid, key)
 			switch {
-			case goes && !p.Leaving:
+			case (goes || p.Assigned) && !p.Leaving: // whatever quota it is charged to
 				for _, it := range p.Request.Items() {
 					taken[it.Name] += it.Amount
 				}

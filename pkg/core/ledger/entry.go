@@ -85,6 +85,14 @@ func (s *podSet) at(level string) *podSum {
 	return &noPods
 }
 
+// anywhere is how much of a resource the pods ask for at all levels together.
+func (s *podSet) anywhere(resource string) (sum int64) {
+	for _, at := range s.sums {
+		sum = resources.SaturatingAdd(sum, at.all.Get(resource))
+	}
+	return sum
+}
+
 // podSum sums pods at one level.
 type podSum struct {
 	amounts

@@ -26,8 +26,9 @@ import (
 )
 
 // grants say which pods of one unit may go: together no more than the unit may use where it holds quota. A pod that
-// was let go counts until it is gone, or is leaving; so do pods that nobody let go and that are assigned all the same.
-// The others wait, in the order of their UIDs, until there is room.
+// was let go counts until it is gone, or is leaving; so do pods that nobody let go and that are assigned all the same,
+// whatever quota they are charged to: its owner may change the label that says so while the pod runs. The others wait,
+// in the order of their UIDs, until there is room.
 type grants struct {
 	open bool
 	upTo resources.List
@@ -128,10 +129,9 @@ func (e *entry) overdrawn() bool {
 	if len(e.grants.given) == 0 {
 		return false
 	}
-	assigned := &e.assigned.at(e.level).all
 	for _, it := range e.grants.upTo.Items() {
 		taken := e.grants.taken.Get(it.Name)
-		if taken > 0 && resources.SaturatingAdd(assigned.Get(it.Name), taken) > it.Amount {
+		if taken > 0 && resources.SaturatingAdd(e.assigned.anywhere(it.Name), taken) > it.Amount {
 			return true
 		}
 	}
@@ -164,13 +164,12 @@ func (l *Ledger) offer(unit string, e *entry) {
 
 // roomFor says whether so much fits beside the pods that may go.
 func (e *entry) roomFor(request resources.List) bool {
-	assigned := &e.assigned.at(e.level).all
 	for _, it := range request.Items() {
 		if it.Amount <= 0 {
 			continue
 		}
 		most, _ := e.grants.upTo.Get(it.Name)
-		taken := resources.SaturatingAdd(assigned.Get(it.Name), e.grants.taken.Get(it.Name))
+		taken := resources.SaturatingAdd(e.assigned.anywhere(it.Name), e.grants.taken.Get(it.Name))
 		if it.Amount > resources.SaturatingSub(most, taken) {
 			return false
 		}
