@@ -384,3 +384,34 @@ func TestAPhaseWrittenByHandIsMadeWhole(t *testing.T) {
 	require.Equal(t, "quota is reserved: cpu: 2", reserved.Message)
 	r.sound()
 }
+
+// A job that is deleted without its pods leaves their place in its queue behind.
+func TestPodsThatAreLeftKeepThePlaceOfTheirUnit(t *testing.T) {
+	r := ready(t, 10)
+	r.queueWith("one", map[string]any{"maxAdmitted": int64(1)})
+	r.job("a", "job-a")
+	inQueue := func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, "one", "spec", "queue")
+	}
+	first := r.unit("a", 1, withConsumer("job-a"), inQueue)
+	r.unit("b", 1, inQueue)
+	r.step()
+	r.send()
+	pod := podFor("a-0", "job-a", "1")
+	pod.Annotations = map[string]string{v1alpha1.AnnotationRelatedQueueUnit: first}
+	pod.Spec.NodeName = "node"
+	r.engine.FeedPod(pod, false, true)
+	r.step()
+	orphan := pod.DeepCopy()
+	orphan.OwnerReferences, orphan.ResourceVersion = nil, "2"
+	r.engine.FeedPod(orphan, false, false)
+	gone := r.api.get(first)
+	r.api.delete(first)
+	r.engine.FeedUnit(gone, true)
+	r.step()
+	require.Empty(t, r.of(writeAdmit), "a pod of the first job runs")
+	r.engine.FeedPod(orphan, true, false)
+	r.step()
+	require.Len(t, r.of(writeAdmit), 1)
+	r.sound()
+}

@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 )
@@ -295,7 +296,8 @@ func (r *records) published(consumer types.UID) (known, published bool) {
 
 // unitOf returns the key of the unit that a pod belongs to: the unit of its controlling owner or of the job that made
 // that one, or a unit without consumer that the pod names. A pod that names the unit of another job does not belong to
-// it.
+// it, unless it is on a node: then it is a pod of that unit that lost its owner, and keeps the place of the unit even
+// after the unit is gone.
 func (r *records) unitOf(pod *corev1.Pod) (key string) {
 	r.kinship.up(metav1.GetControllerOfNoCopy(pod), func(owner *metav1.OwnerReference) bool {
 		key = r.unitOfConsumer(owner, pod.Namespace)
@@ -306,6 +308,10 @@ func (r *records) unitOf(pod *corev1.Pod) (key string) {
 	}
 	named := r.unitNamedBy(pod)
 	if rec := r.byKey[named]; rec != nil && !rec.object.hasConsumer && rec.object.Namespace == pod.Namespace {
+		return named
+	}
+	if named = pod.Annotations[v1alpha1.AnnotationRelatedQueueUnit]; pod.Spec.NodeName != "" &&
+		admission.InNamespace(named, pod.Namespace) {
 		return named
 	}
 	return ""

@@ -185,6 +185,11 @@ func TestAPodMayNameAUnitWithoutConsumerOnly(t *testing.T) {
 	}
 	require.Equal(t, "team/free", r.unitOf(naming("team/free")))
 	require.Empty(t, r.unitOf(naming("team/taken")))
+	left := naming("team/taken")
+	left.Spec.NodeName = "node"
+	require.Equal(t, "team/taken", r.unitOf(left), "its owner has gone, and it runs")
+	left.Namespace = "elsewhere"
+	require.Empty(t, r.unitOf(left))
 	stranger := naming("team/free")
 	stranger.Namespace = "elsewhere"
 	require.Empty(t, r.unitOf(stranger))

@@ -38,6 +38,15 @@ type model struct {
 	gone map[string]bool
 	// units by key.
 	units map[string]*modelUnit
+	// places of units that hold quota, and those that pods keep whose unit does not.
+	places map[string]modelPlace
+}
+
+// modelPlace is where a unit held quota last, or would.
+type modelPlace struct {
+	queue, quota string
+	unknown      bool // nobody knows the queue
+	held         bool
 }
 
 type modelUnit struct {
@@ -70,7 +79,7 @@ func newModel() *model {
 	return &model{
 		now: epoch, queues: map[string]Queue{}, quotas: map[string]Quota{}, former: map[string]Quota{},
 		pods: map[string]map[string]Pod{}, live: map[string]Consumer{}, gone: map[string]bool{},
-		units: map[string]*modelUnit{},
+		units: map[string]*modelUnit{}, places: map[string]modelPlace{},
 	}
 }
 
@@ -236,20 +245,16 @@ func (u *modelUnit) goBack(in *Unit) {
 
 // setPods changes the pods of a unit and notes when the last of them has left its node.
 func (m *model) setPods(key string, change func(map[string]Pod)) {
-	assigned := func() (some bool) {
-		for _, p := range m.pods[key] {
-			some = some || p.Assigned
-		}
-		return some
-	}
-	before := assigned()
+	before := m.assigned(key)
 	if m.pods[key] == nil {
 		m.pods[key] = map[string]Pod{}
 	}
 	change(m.pods[key])
-	if u := m.units[key]; u != nil && u.holds && before && !assigned() {
+	if u := m.units[key]; u != nil && u.holds && before && !m.assigned(key) {
 		u.left = m.now
 	}
+	m.keepPlaces()
+	m.forget()
 }
 
 // expired units hold quota for too long.
@@ -378,7 +383,52 @@ func (m *model) settleDown() {
 			u.held = u.says().Max(u.next)
 		}
 	}
+	m.keepPlaces()
 	m.forget()
+}
+
+// keepPlaces has units with pods on nodes keep the place that they have, or had.
+func (m *model) keepPlaces() {
+	for key, u := range m.units {
+		place := m.places[key]
+		if u.holds || m.assigned(key) && !place.held {
+			m.places[key] = modelPlace{queue: u.Queue, quota: u.Quota, held: u.holds}
+		}
+	}
+	for key, pods := range m.pods {
+		if _, kept := m.places[key]; !kept && m.assigned(key) {
+			first := ""
+			for _, p := range pods {
+				if p.Assigned && (first == "" || p.Quota < first) {
+					first = p.Quota
+				}
+			}
+			m.places[key] = modelPlace{quota: first, unknown: true}
+		}
+	}
+	for key := range m.places {
+		if u := m.units[key]; (u == nil || !u.holds) && !m.assigned(key) {
+			delete(m.places, key)
+		}
+	}
+}
+
+func (m *model) assigned(key string) (some bool) {
+	for _, p := range m.pods[key] {
+		some = some || p.Assigned
+	}
+	return some
+}
+
+// remnants are the places of units that hold nothing.
+func (m *model) remnants() map[string]modelPlace {
+	out := map[string]modelPlace{}
+	for key, place := range m.places {
+		if u := m.units[key]; u == nil || !u.holds {
+			out[key] = place
+		}
+	}
+	return out
 }
 
 // says is what the object of an admitted unit says that it holds.
@@ -401,8 +451,8 @@ func (m *model) forget() {
 			for _, q := range m.former {
 				needed = needed || q.Parent == name
 			}
-			for _, u := range m.units {
-				needed = needed || (u.holds && u.Quota == name)
+			for _, place := range m.places {
+				needed = needed || place.quota == name
 			}
 			if !needed {
 				delete(m.former, name)

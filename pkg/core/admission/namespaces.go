@@ -102,9 +102,12 @@ func (q *queueRecord) bound(of shareOf) int32 {
 }
 
 // hold counts a unit that begins or ends to hold quota.
-func (q *queueRecord) hold(u *unit, by int) {
+func (q *queueRecord) hold(u *unit, by int) { q.count(u.spec.namespace(), by) }
+
+// count adds places of a namespace, or takes them away.
+func (q *queueRecord) count(namespace string, by int) {
 	q.holding += by
-	q.namespaces.hold(u.spec.namespace(), by)
+	q.namespaces.hold(namespace, by)
 }
 
 // fullFor says that as many units of a namespace hold quota as may; the namespace is that of a group.
@@ -120,14 +123,22 @@ func (q *queueRecord) whyFull(g *group) string {
 	case g.Notes.places == 0: // it is one of them already
 		return ""
 	case q.full():
-		return fmt.Sprintf("queue %q has %d admitted units, as many as it may have (%d)",
-			q.name, q.holding, q.spec.MaxAdmitted)
+		return fmt.Sprintf("queue %q has %d admitted units, as many as it may have (%d)%s",
+			q.name, q.holding, q.spec.MaxAdmitted, q.whoRuns())
 	case q.fullFor(namespace):
-		return fmt.Sprintf("queue %q has %d admitted units of namespace %q, as many as it may have of each namespace (%d)",
-			q.name, q.namespaces.holding[namespace], namespace, q.bounds().MaxAdmitted)
+		return fmt.Sprintf("queue %q has %d admitted units of namespace %q, as many as it may have of each namespace (%d)%s",
+			q.name, q.namespaces.holding[namespace], namespace, q.bounds().MaxAdmitted, q.whoRuns())
 	default:
 		return ""
 	}
+}
+
+// whoRuns says how many places of the queue are kept by pods alone.
+func (q *queueRecord) whoRuns() string {
+	if q.remnants == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d of the queue have given back their admission, and pods of theirs still run", q.remnants)
 }
 
 // sharesOf a unit, in the order in which they let it in.

@@ -37,6 +37,8 @@ type oracle struct {
 	claiming []oracleClaim
 	// held is what units hold; admitted, in this run too.
 	held map[string]oracleHold
+	// left are the places that pods keep.
+	left map[string]modelPlace
 	// gone are those that this run has admitted.
 	gone map[string]bool
 	// missing is, of every unit that was looked at last, what has to be freed where ("level resource" or
@@ -110,6 +112,19 @@ func (o *oracle) count() {
 			o.held[key] = oracleHold{u.Queue, u.Quota, u.held, u.NonPreemptible, u.bound()}
 		}
 	}
+	o.left = o.remnants()
+}
+
+// leftIn counts the places that pods keep in a queue, of units of one namespace or of all, while those units have not
+// been admitted in this run.
+func (o *oracle) leftIn(queue, namespace string) (n int) {
+	for key, place := range o.left {
+		if _, again := o.held[key]; !again && !place.unknown && place.queue == queue &&
+			(namespace == "" || (&Unit{Key: key}).namespace() == namespace) {
+			n++
+		}
+	}
+	return n
 }
 
 // decide returns the keys of the units that lose their admission, of those that are to hold other than they do and need
@@ -345,6 +360,10 @@ func (o *oracle) roomFor(met []oracleAsk) bool {
 		all[m.Queue]++
 		mine[m.Queue]++
 	}
+	for _, q := range o.queues {
+		all[q.Name] += int32(o.leftIn(q.Name, ""))
+		mine[q.Name] += int32(o.leftIn(q.Name, met[0].namespace()))
+	}
 	for key, h := range o.held {
 		all[h.queue]++
 		if o.units[key].namespace() == met[0].namespace() {
@@ -490,7 +509,7 @@ func (o *oracle) blocks(q Queue, u oracleAsk) bool {
 }
 
 func (o *oracle) full(q Queue) bool {
-	n := 0
+	n := o.leftIn(q.Name, "")
 	for _, h := range o.held {
 		if h.queue == q.Name {
 			n++
@@ -500,7 +519,7 @@ func (o *oracle) full(q Queue) bool {
 }
 
 func (o *oracle) fullFor(q Queue, u oracleAsk) bool {
-	n := 0
+	n := o.leftIn(q.Name, u.namespace())
 	for key, h := range o.held {
 		if h.queue == q.Name && o.units[key].namespace() == u.namespace() {
 			n++
@@ -799,6 +818,12 @@ func (o *oracle) claimed(gate, resource string, claims []oracleClaim) (sum int64
 
 // outstanding sums, over all holders at or below the level, what they hold beyond their assigned pods.
 func (o *oracle) outstanding(level, resource string, nonPreemptible bool) (sum int64) {
+	for key, place := range o.left {
+		if _, again := o.held[key]; !again && resource == resources.Jobs && !nonPreemptible &&
+			slices.Contains(o.path(place.quota), level) {
+			sum++
+		}
+	}
 	for key, h := range o.held {
 		if nonPreemptible && !h.nonPreemptible {
 			continue

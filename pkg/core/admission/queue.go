@@ -41,10 +41,10 @@ type queueRecord struct {
 	spec  Queue
 	// fault says why the policy of spec could not be made.
 	fault string
-	// refs counts the units that name the queue, holding those of them that hold quota.
-	refs, holding int
-	namespaces    namespaces
-	line          *line
+	// refs counts the units that name the queue, and remnants. holding counts those of them that hold quota, and remnants.
+	refs, holding, remnants int
+	namespaces              namespaces
+	line                    *line
 
 	// rank, while ranked, is its place in the ranking.
 	rank            QueueRank

@@ -53,6 +53,9 @@ type roster struct {
 	// shares are those whose units may have to change sides.
 	shares map[sharePlace]struct{}
 
+	// remnants are the places that pods keep whose units hold nothing, by the key of the unit.
+	remnants map[string]remnant
+
 	// changed: something that a pass looks at is not what it was in the last one.
 	changed bool
 	// structure is that of the tree when all groups were checked last. quotasChanged is when a quota changed last.
@@ -76,7 +79,7 @@ func newRoster(cfg Config) *roster {
 		units: map[string]*unit{}, queues: newQueues(cfg.Policies), parties: newParties(), accounts: newAccounts(),
 		retries:   backlog.NewDue(func(u *unit) backlog.Moment { return u.retryAt }),
 		evictions: map[*unit]struct{}{}, resizes: map[*unit]struct{}{},
-		dequeues: map[*unit]struct{}{}, shares: map[sharePlace]struct{}{},
+		dequeues: map[*unit]struct{}{}, shares: map[sharePlace]struct{}{}, remnants: map[string]remnant{},
 		telling: newTelling(&cfg), ranking: newRanking(order),
 	}
 }
@@ -123,6 +126,7 @@ func (r *roster) apply(now time.Time, u *unit, in Unit) {
 			r.units[in.Key] = u
 			r.queues.record(in.Queue).refs++
 			r.place(now, u)
+			r.keepRemnant(in.Key, u)
 		})
 	}
 	if known && !former.sameJob(&in) {
@@ -411,6 +415,7 @@ func (r *roster) hold(u *unit, held resources.List) {
 	if u.holding && u.quota != u.spec.Quota {
 		r.release(u)
 	}
+	r.holdRemnant(u)
 	t, q := u.own(), r.queues.record(u.spec.Queue)
 	if t.holding {
 		t.queue.hold(u, -1)
@@ -441,7 +446,9 @@ func (r *roster) release(u *unit) {
 	t.queue.hold(u, -1)
 	r.parties.hold(t.party, -1)
 	t.party = partyKey{}
+	q, quota := t.queue, t.quota
 	t.holding, t.held, t.quota, t.queue = false, resources.List{}, "", nil
+	r.leaveRemnant(u, q, quota)
 	r.changed = true
 }
 
@@ -449,6 +456,7 @@ func (r *roster) podsChange(now time.Time, unitKey string, f func() (outstanding
 	u, ok := r.units[unitKey]
 	if !ok {
 		f()
+		r.keepRemnant(unitKey, nil)
 		return
 	}
 	r.change(u, func() {
@@ -457,6 +465,7 @@ func (r *roster) podsChange(now time.Time, unitKey string, f func() (outstanding
 			r.tree.Changed(u.quota)
 		}
 		r.podsLeft(now, u, assigned)
+		r.keepRemnant(unitKey, u)
 		if u.stage == stageAdmitted && u.holding &&
 			(u.queue.spec.Drains || r.sizeChanged(u) || r.expiryChanged(now, u)) {
 			r.place(now, u)

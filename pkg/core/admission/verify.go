@@ -21,6 +21,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
 // Verify recomputes the ledger from the units and pods given to the state and returns the differences (I7).
@@ -31,6 +33,9 @@ func (s *State) Verify() []Difference {
 			rebuilt.Reserve(key, u.spec.Quota, u.held, u.spec.NonPreemptible)
 			rebuilt.Expect(key, u.expected())
 		}
+	}
+	for key, p := range s.remnants {
+		rebuilt.Reserve(key, p.quota, resources.List{}, false)
 	}
 	return s.ledger.Compare(rebuilt)
 }

@@ -197,6 +197,18 @@ func (l *Ledger) Pods(unit string) (all, assigned int) {
 	return len(e.assigned.pods) + len(e.idle.pods), len(e.assigned.pods)
 }
 
+// ChargedAt is the level, the first by its name, that assigned pods of a unit are charged to.
+func (l *Ledger) ChargedAt(unit string) (at string) {
+	if e, ok := l.entries[unit]; ok {
+		for _, p := range e.assigned.pods {
+			if at == "" || p.Level < at {
+				at = p.Level
+			}
+		}
+	}
+	return at
+}
+
 // outstanding is max(0, held - assigned), by resource, and no more than the pods still to come are expected to ask for.
 func (e *entry) outstanding() (all, nonPreemptible resources.List) {
 	if !e.reserved {
