@@ -300,6 +300,8 @@ func TestPlan(t *testing.T) {
 			"patch unit [EstimateChanged]"},
 		"admitted on another quota": {queued(t).unit(func(u *v1alpha1.QueueUnit) { u.Labels[v1alpha1.LabelQuotaName] = "b" }).
 			phase(v1alpha1.PhaseDequeued), "patch unit [EstimateChanged]"},
+		"admitted, made non-preemptible since": {queued(t).job("false", "metadata", "labels", v1alpha1.LabelPreemptible).
+			phase(v1alpha1.PhaseDequeued), "patch unit [EstimateChanged]"},
 		"admitted with less": {queued(t).phase(v1alpha1.PhaseDequeued).unit(func(u *v1alpha1.QueueUnit) {
 			u.Status.Admissions[0].Resources = corev1.ResourceList{"cpu": *u.Spec.Request.Cpu()}
 			u.Status.Admissions[0].Resources.Cpu().Sub(*u.Spec.Request.Cpu())
@@ -336,6 +338,8 @@ func TestPlan(t *testing.T) {
 			phase(v1alpha1.PhaseRunning), "patch unit"},
 		"runs, its own quota was edited": {queued(t).with(added).resumedByHand().started().ready(2).
 			job("b", "metadata", "labels", v1alpha1.LabelQuotaName).phase(v1alpha1.PhaseRunning), "tell [QuotaChanged]"},
+		"runs, made non-preemptible": {queued(t).with(added).resumedByHand().started().ready(2).
+			job("false", "metadata", "labels", v1alpha1.LabelPreemptible).phase(v1alpha1.PhaseRunning), ""},
 		"runs, its request was edited": {queued(t).unit(request1).resumedByHand().started().ready(2).
 			phase(v1alpha1.PhaseRunning), "patch unit"},
 		"goes on running": {queued(t).resumedByHand().started().ready(2).phase(v1alpha1.PhaseRunning), ""},

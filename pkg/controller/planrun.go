@@ -74,7 +74,8 @@ func (p *planner) run() []Action {
 
 // follow keeps the size that the unit asks for that of its job while the job runs. What is beyond what the unit holds
 // it has to wait for; what is less it gives back. As long as the job has the pods that it was admitted with in part,
-// its unit stays as it is.
+// its unit stays as it is. Whether it is preemptible was decided when it was admitted: what it has borrowed is not what
+// is promised.
 func (p *planner) follow() []Action {
 	have, want := p.Unit.Spec.PodSets, p.want.Spec.PodSets
 	sameName := func(a, b v1alpha1.PodSet) bool { return a.Name == b.Name }
@@ -94,7 +95,7 @@ func (p *planner) follow() []Action {
 		after.Spec.Request, after.Spec.Resource = request, nil
 	}
 	if !p.relabelled() && after.Labels != nil {
-		for _, key := range append([]string{v1alpha1.LabelPreemptible}, v1alpha1.QuotaLabels[:]...) {
+		for _, key := range v1alpha1.QuotaLabels {
 			set(after.Labels, key, p.want.Labels[key])
 		}
 	}
@@ -206,8 +207,14 @@ func (p *planner) hasPending() bool {
 func (p *planner) truthful() bool {
 	return p.demand.problem == nil &&
 		p.Unit.Spec.ConsumerRef.UID == p.Job.GetUID() &&
-		p.Unit.Labels[v1alpha1.LabelQuotaName] == p.want.Labels[v1alpha1.LabelQuotaName] &&
-		p.covered()
+		p.sameQuota() && p.covered()
+}
+
+// sameQuota says whether the unit was admitted in the quota that the job names, and drew on as much of it.
+func (p *planner) sameQuota() bool {
+	have, want := p.Unit.Labels, p.want.Labels
+	return have[v1alpha1.LabelQuotaName] == want[v1alpha1.LabelQuotaName] &&
+		(have[v1alpha1.LabelPreemptible] == "false") == (want[v1alpha1.LabelPreemptible] == "false")
 }
 
 // estimatedOtherwise says whether the unit differs in nothing that the job itself says: what the cluster does to its
@@ -218,8 +225,7 @@ func (p *planner) estimatedOtherwise() bool {
 		!sameScheduling(have.Spec.PodSets, want.Spec.PodSets) {
 		return false
 	}
-	return have.Labels[v1alpha1.LabelQuotaName] != want.Labels[v1alpha1.LabelQuotaName] ||
-		!equality.Semantic.DeepEqual(have.Spec.Request, want.Spec.Request)
+	return !p.sameQuota() || !equality.Semantic.DeepEqual(have.Spec.Request, want.Spec.Request)
 }
 
 // reconsider has the unit give its admission back. It keeps its place, as a unit that was deleted would not (I5).

@@ -55,6 +55,8 @@ type modelUnit struct {
 	holds      bool
 	held, next resources.List
 	nextPods   int64
+	// onMin: it is non-preemptible, as it was when it got what it holds.
+	onMin bool
 	// left is when its last pod left its node. expires says that the eviction in flight is for a timeout, and the others
 	// what it writes then.
 	left        time.Time
@@ -370,6 +372,9 @@ func (m *model) settleDown() {
 		}
 	}
 	for _, u := range m.units {
+		if !u.holds {
+			u.onMin = u.NonPreemptible
+		}
 		switch u.at {
 		case "waiting", "over":
 			u.holds, u.held = false, resources.List{}
@@ -381,6 +386,9 @@ func (m *model) settleDown() {
 			}
 		case "resizing":
 			u.held = u.says().Max(u.next)
+		}
+		if !u.holds {
+			u.onMin = u.NonPreemptible
 		}
 	}
 	m.keepPlaces()
@@ -719,7 +727,14 @@ func (m *model) eligible(u *modelUnit) bool {
 			return false
 		}
 	}
-	return m.mayEver(u.Unit, total) && m.quotas[path[len(path)-1]].Parent == ""
+	return m.mayEver(u.asIt(), total) && m.quotas[path[len(path)-1]].Parent == ""
+}
+
+// asIt is what a unit asks as.
+func (u *modelUnit) asIt() Unit {
+	asks := u.Unit
+	asks.NonPreemptible = u.onMin
+	return asks
 }
 
 // mayEver says that so much is within what the quotas of a unit may have at all.

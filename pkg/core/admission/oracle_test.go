@@ -109,7 +109,7 @@ func (o *oracle) count() {
 	o.held = map[string]oracleHold{}
 	for key, u := range o.units {
 		if u.holds {
-			o.held[key] = oracleHold{u.Queue, u.Quota, u.held, u.NonPreemptible, u.bound()}
+			o.held[key] = oracleHold{u.Queue, u.Quota, u.held, u.onMin, u.bound()}
 		}
 	}
 	o.left = o.remnants()
@@ -173,7 +173,7 @@ func (o *oracle) greedy() []oracleAsk {
 	var waiting []oracleAsk
 	for _, key := range o.keys() {
 		if u := o.units[key]; o.eligible(u) {
-			a := oracleAsk{Unit: u.Unit, total: u.Request, pods: u.Pods}
+			a := oracleAsk{Unit: u.asIt(), total: u.Request, pods: u.Pods}
 			if sizes := sizesOf(u.Unit); sizes != nil && u.at == "waiting" {
 				a = a.asIs(sizes[len(sizes)-1]) // that is what it waits for
 			}

@@ -170,7 +170,7 @@ func checkGroups(t require.TestingT, s *State) {
 		}
 		require.Equal(t, backlog.Key{
 			Namespace: namespace, Alone: alone,
-			Quota: u.spec.Quota, Request: request.Key(), Total: total, Sizes: sizes, NonPreemptible: u.spec.NonPreemptible,
+			Quota: u.spec.Quota, Request: request.Key(), Total: total, Sizes: sizes, NonPreemptible: u.nonPreemptible(),
 			Blocks: l.Policy().Blocks(u.spec.Priority),
 		}, g.Key(), key)
 		require.False(t, l.Before(u, g.Head()), "%s is before the head of its group", key)

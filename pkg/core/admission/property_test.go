@@ -938,7 +938,7 @@ func (w *world) restart(kinds []string) *State {
 		switch kind {
 		case "units":
 			for _, u := range w.units {
-				s.UpsertUnit(now, u.Unit)
+				s.UpsertUnit(now, u.asIt()) // nobody changes that label in the object of a unit that holds quota
 			}
 		case "queues":
 			for _, q := range w.queues {

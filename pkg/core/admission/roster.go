@@ -375,7 +375,7 @@ func (r *roster) groupKey(q *queueRecord, u *unit) (key backlog.Key, fault strin
 	q.line.Try(u)
 	doing = "examined"
 	key = backlog.Key{
-		Quota: u.spec.Quota, Request: u.asks().Key(), NonPreemptible: u.spec.NonPreemptible,
+		Quota: u.spec.Quota, Request: u.asks().Key(), NonPreemptible: u.nonPreemptible(),
 		Blocks: q.line.Policy().Blocks(u.spec.Priority), Checks: r.extensions.keys(u),
 	}
 	if u.holding {
@@ -412,6 +412,7 @@ func (r *roster) headChanged(q *queueRecord) {
 // hold makes the ledger say that the unit holds this much where its object says. A unit that stays in its quota is not
 // released in between: a quota that went is remembered only as long as something is held there.
 func (r *roster) hold(u *unit, held resources.List) {
+	nonPreemptible := u.nonPreemptible()
 	if u.holding && u.quota != u.spec.Quota {
 		r.release(u)
 	}
@@ -427,8 +428,8 @@ func (r *roster) hold(u *unit, held resources.List) {
 		t.party, r.changed = party, true
 	}
 	r.changed = r.changed || t.queue != q
-	t.holding, t.quota, t.queue, t.held = true, u.spec.Quota, q, held
-	changed := r.ledger.Reserve(u.spec.Key, t.quota, held, u.spec.NonPreemptible)
+	t.holding, t.quota, t.queue, t.held, t.keepsMin = true, u.spec.Quota, q, held, nonPreemptible
+	changed := r.ledger.Reserve(u.spec.Key, t.quota, held, nonPreemptible)
 	if r.ledger.Expect(u.spec.Key, u.expected()) || changed {
 		r.tree.Changed(t.quota)
 		r.changed = true
@@ -447,7 +448,7 @@ func (r *roster) release(u *unit) {
 	r.parties.hold(t.party, -1)
 	t.party = partyKey{}
 	q, quota := t.queue, t.quota
-	t.holding, t.held, t.quota, t.queue = false, resources.List{}, "", nil
+	t.holding, t.held, t.quota, t.queue, t.keepsMin = false, resources.List{}, "", nil, false
 	r.leaveRemnant(u, q, quota)
 	r.changed = true
 }

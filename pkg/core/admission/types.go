@@ -52,7 +52,8 @@ type Unit struct {
 	Sizes *Sizes
 	// Expected bounds what the unit holds beyond its pods, where its pods are known; see ledger.Expected.
 	Expected Expected
-	// NonPreemptible units draw on min only, on every level, beside the limit that all have.
+	// NonPreemptible units draw on min only, on every level, beside the limit that all have. Once a unit holds quota that
+	// stays as it is until it waits again.
 	NonPreemptible bool
 	// Active is spec.active (nil = true).
 	Active bool

@@ -72,6 +72,8 @@ type tenure struct {
 	quota   string
 	queue   *queueRecord
 	party   partyKey
+	// keepsMin: it holds that as a non-preemptible unit; see nonPreemptible.
+	keepsMin bool
 	// attempt and remembered, the object as it was seen meanwhile, belong to the write in flight.
 	attempt    int64
 	remembered *Unit
@@ -117,6 +119,15 @@ func (u *unit) own() *tenure {
 		u.tenure = &tenure{}
 	}
 	return u.tenure
+}
+
+// nonPreemptible says whether the unit draws on min only. For as long as it holds quota that is as it was when it got
+// it: what was borrowed is not what is promised, whatever its label says since.
+func (u *unit) nonPreemptible() bool {
+	if u.holding {
+		return u.keepsMin
+	}
+	return u.spec.NonPreemptible
 }
 
 func compareKeys(a, b *unit) int { return strings.Compare(a.spec.Key, b.spec.Key) }

@@ -30,7 +30,7 @@ func (s *State) Verify() []Difference {
 	rebuilt := s.ledger.RebuildPods()
 	for key, u := range s.units {
 		if u.holding {
-			rebuilt.Reserve(key, u.spec.Quota, u.held, u.spec.NonPreemptible)
+			rebuilt.Reserve(key, u.spec.Quota, u.held, u.nonPreemptible())
 			rebuilt.Expect(key, u.expected())
 		}
 	}
