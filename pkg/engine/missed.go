@@ -18,8 +18,9 @@ package engine
 
 import (
 	"context"
-	"sync"
+	"slices"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -78,27 +79,19 @@ func (s *sources) eachVersionPage(ctx context.Context, visit func([]metav1.Parti
 
 // fetchUnits reads these units; those that are gone meanwhile are left out.
 func (s *sources) fetchUnits(ctx context.Context, names []types.NamespacedName) ([]*unitObject, error) {
-	found, errs := make([]*unitObject, len(names)), make([]error, len(names))
-	places := make(chan struct{}, fetchAtOnce)
-	var group sync.WaitGroup
+	found := make([]*unitObject, len(names))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(fetchAtOnce)
 	for i, name := range names {
-		places <- struct{}{}
-		group.Go(func() {
-			defer func() { <-places }()
-			found[i], errs[i] = s.fetchUnit(ctx, name)
+		group.Go(func() (err error) {
+			found[i], err = s.fetchUnit(ctx, name)
+			return err
 		})
 	}
-	group.Wait()
-	units := make([]*unitObject, 0, len(names))
-	for i := range names {
-		if errs[i] != nil {
-			return nil, errs[i]
-		}
-		if found[i] != nil {
-			units = append(units, found[i])
-		}
+	if err := group.Wait(); err != nil {
+		return nil, err
 	}
-	return units, nil
+	return slices.DeleteFunc(found, func(u *unitObject) bool { return u == nil }), nil
 }
 
 // fetchUnit returns nil for one that does not exist.

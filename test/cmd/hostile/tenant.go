@@ -28,6 +28,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
@@ -74,18 +75,17 @@ func newTenant(config *rest.Config, managed bool, victim func() string) (*tenant
 // run returns when all actions were sent and answered, or ctx ends.
 func (t *tenant) run(ctx context.Context, begin time.Time, actions []action) {
 	const atOnce = 32
-	slots := make(chan struct{}, atOnce)
-	var group sync.WaitGroup
-	defer group.Wait()
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	defer group.Wait() //nolint:errcheck // no answer is an error
 	for i := range actions {
 		if !controlplane.Sleep(ctx, time.Until(begin.Add(actions[i].at))) {
 			return
 		}
 		t.removeOld(ctx, actions[i].at)
-		slots <- struct{}{}
-		group.Go(func() {
-			defer func() { <-slots }()
+		group.Go(func() error {
 			t.act(ctx, &actions[i])
+			return nil
 		})
 	}
 }

@@ -30,6 +30,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
 	"github.com/koord-jobqueue/koord-jobqueue/test/sim"
 )
@@ -147,21 +149,16 @@ func commit() string {
 func run(s *summary, profile sim.Profile, workers int) (failed []sim.Plan) {
 	plans := make([]sim.Plan, s.Seeds)
 	reports := make([]*sim.Report, s.Seeds)
-	next := make(chan int)
-	var group sync.WaitGroup
-	for range workers {
-		group.Go(func() {
-			for i := range next {
-				plans[i] = sim.Generate(s.First+uint64(i), profile)
-				reports[i] = sim.Run(plans[i], sim.Options{})
-			}
+	var group errgroup.Group
+	group.SetLimit(workers)
+	for i := range s.Seeds {
+		group.Go(func() error {
+			plans[i] = sim.Generate(s.First+uint64(i), profile)
+			reports[i] = sim.Run(plans[i], sim.Options{})
+			return nil
 		})
 	}
-	for i := range s.Seeds {
-		next <- i
-	}
-	close(next)
-	group.Wait()
+	_ = group.Wait() // no run is an error
 	for i, r := range reports {
 		s.Plans++
 		s.Steps += len(plans[i].Steps)
@@ -202,21 +199,9 @@ func runCrashes(s *summary, workers int, of uint64) error {
 		defer mu.Unlock()
 		s.count(name, r)
 	}
-	type task struct {
-		scenario sim.Scenario
-		crash    sim.Crash
-		without  *sim.Report
-	}
-	tasks := make(chan task)
 	number := s.First
-	var group sync.WaitGroup
-	for range workers {
-		group.Go(func() {
-			for t := range tasks {
-				note(t.scenario.Name+", "+t.crash.String(), t.scenario.RunCrash(t.crash, t.without))
-			}
-		})
-	}
+	var group errgroup.Group
+	group.SetLimit(workers)
 	for _, scenario := range scenarios {
 		without := sim.Run(scenario.Plan, sim.Options{})
 		note(scenario.Name, without)
@@ -227,12 +212,13 @@ func runCrashes(s *summary, workers int, of uint64) error {
 				continue
 			}
 			s.Crashes++
-			tasks <- task{scenario, crash, without}
+			group.Go(func() error {
+				note(scenario.Name+", "+crash.String(), scenario.RunCrash(crash, without))
+				return nil
+			})
 		}
 	}
-	close(tasks)
-	group.Wait()
-	return nil
+	return group.Wait()
 }
 
 func tell(plan sim.Plan, shrink, verbose bool) {

@@ -18,12 +18,11 @@ package controlplane
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -95,36 +94,29 @@ func (c *ControlPlane) nodeResources() (corev1.ResourceList, error) {
 }
 
 func createNodes(ctx context.Context, client kubernetes.Interface, n int, status *corev1.NodeStatus) error {
-	indices := make(chan int)
-	errs := make([]error, nodeWorkers)
-	var workers sync.WaitGroup
-	for w := range nodeWorkers {
-		workers.Go(func() {
-			for i := range indices {
-				node := &corev1.Node{
-					ObjectMeta: metav1.ObjectMeta{
-						Name: NodeName(i),
-						Labels: map[string]string{
-							corev1.LabelHostname:   NodeName(i),
-							corev1.LabelOSStable:   "linux",
-							corev1.LabelArchStable: "amd64",
-						},
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(nodeWorkers)
+	for i := range n {
+		group.Go(func() error {
+			node := &corev1.Node{
+				ObjectMeta: metav1.ObjectMeta{
+					Name: NodeName(i),
+					Labels: map[string]string{
+						corev1.LabelHostname:   NodeName(i),
+						corev1.LabelOSStable:   "linux",
+						corev1.LabelArchStable: "amd64",
 					},
-					Status: *status,
-				}
-				_, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
-				if err != nil && !apierrors.IsAlreadyExists(err) {
-					errs[w] = errors.Join(errs[w], err)
-				}
+				},
+				Status: *status,
 			}
+			_, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+			if apierrors.IsAlreadyExists(err) {
+				return nil
+			}
+			return err
 		})
 	}
-	for i := range n {
-		indices <- i
-	}
-	close(indices)
-	workers.Wait()
-	return errors.Join(errs...)
+	return group.Wait()
 }
 
 func awaitNodes(ctx context.Context, client kubernetes.Interface, n int) error {

@@ -17,6 +17,7 @@ limitations under the License.
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -82,28 +84,12 @@ func (c *client) get(ctx context.Context, path string) ([]byte, error) {
 
 // each calls f for every number below n, with all workers, until one fails.
 func (c *client) each(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	indices := make(chan int)
-	var workers sync.WaitGroup
-	for range c.workers {
-		workers.Go(func() {
-			for i := range indices {
-				if err := f(ctx, i); err != nil {
-					cancel(err)
-				}
-			}
-		})
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(c.workers)
+	for i := 0; i < n && within.Err() == nil; i++ {
+		group.Go(func() error { return f(within, i) })
 	}
-	for i := 0; i < n && ctx.Err() == nil; i++ {
-		select {
-		case indices <- i:
-		case <-ctx.Done():
-		}
-	}
-	close(indices)
-	workers.Wait()
-	return context.Cause(ctx)
+	return cmp.Or(group.Wait(), context.Cause(ctx))
 }
 
 // jobsPath is where Jobs are created.
