@@ -189,10 +189,10 @@ func (c *Controller) check(ctx context.Context, name string) (*v1beta1.Admission
 	}
 	check := &v1beta1.AdmissionCheck{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, check); err != nil {
-		return nil, nil //nolint:nilerr,nilnil // its controllerName cannot be read
+		return nil, nil //nolint:nilerr // its controllerName cannot be read
 	}
 	if check.Spec.ControllerName != c.ControllerName {
-		return nil, nil //nolint:nilnil // nothing is wrong
+		return nil, nil // nothing is wrong
 	}
 	return check, nil
 }

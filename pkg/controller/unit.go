@@ -149,7 +149,7 @@ func demandOf(
 func maximumTimeOf(job *unstructured.Unstructured) (*int32, error) {
 	text, said := job.GetAnnotations()[v1alpha1.AnnotationMaxExecutionTime]
 	if !said {
-		return nil, nil //nolint:nilnil // nothing is said, and nothing is wrong
+		return nil, nil // nothing is said, and nothing is wrong
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 1 {

@@ -72,7 +72,7 @@ type Write struct {
 	// said and tries belong to the writing of a reason.
 	said   admission.Saying
 	tries  int
-	ctx    context.Context //nolint:containedctx // ends with the unit or with the process, whichever is first
+	ctx    context.Context // ends with the unit or with the process, whichever is first
 	cancel context.CancelFunc
 }
 

@@ -30,7 +30,7 @@ import (
 type writers struct {
 	pool   *pool // nil if somebody else takes the writes
 	submit func(*Write)
-	ctx    context.Context //nolint:containedctx // parent of all writes: they end with the process
+	ctx    context.Context // parent of all writes: they end with the process
 	last   int64
 	ready  []*Write
 }

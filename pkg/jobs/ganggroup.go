@@ -65,13 +65,13 @@ func (k *Kind) NamesGangGroup(job *unstructured.Unstructured) bool {
 func (k *Kind) GangGroup(job *unstructured.Unstructured, everyJob bool, unit string) (*GangGroup, error) {
 	sets, err := k.podSets(job)
 	if err != nil {
-		return nil, nil //nolint:nilerr,nilnil // what cannot be read is told otherwise
+		return nil, nil //nolint:nilerr // what cannot be read is told otherwise
 	}
 	own, text := map[string]bool{}, ""
 	for i := range sets {
 		annotations, labels := sets[i].metadata(annotationsKey), sets[i].metadata(labelsKey)
 		if labels[gangLabels[0]] != "" {
-			return nil, nil //nolint:nilnil // an object describes it
+			return nil, nil // an object describes it
 		}
 		if text == "" {
 			text = annotations[extension.AnnotationGangGroups]
@@ -92,7 +92,7 @@ func (k *Kind) GangGroup(job *unstructured.Unstructured, everyJob bool, unit str
 		}
 	}
 	if text == "" {
-		return nil, nil //nolint:nilnil // it names none
+		return nil, nil // it names none
 	}
 	return gangGroupOf(text, job.GetNamespace(), slices.Sorted(maps.Keys(own)))
 }
@@ -125,7 +125,7 @@ func gangGroupOf(text, namespace string, own []string) (*GangGroup, error) {
 	case slices.ContainsFunc(own, func(name string) bool { return !in(name) }):
 		return nil, fmt.Errorf("%w does not name the job's own gangs: %.256s", ErrGangGroup, strings.Join(own, ", "))
 	case len(all) == len(own):
-		return nil, nil //nolint:nilnil // it is the whole group
+		return nil, nil // it is the whole group
 	}
 	return &GangGroup{All: all, Own: own}, nil
 }

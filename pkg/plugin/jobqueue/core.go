@@ -75,7 +75,7 @@ type core struct {
 	leading atomic.Bool
 	// watchdog watches this replica from when it leads, until ctx ends.
 	watchdog *watchdog.Timer
-	ctx      context.Context //nolint:containedctx // of the process; the framework starts a leader without one
+	ctx      context.Context // of the process; the framework starts a leader without one
 	clock    clock.WithTicker
 }
 
