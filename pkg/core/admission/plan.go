@@ -103,14 +103,6 @@ const (
 	OutcomeUnknown
 )
 
-// Waiting is one row of a queue listing.
-type Waiting struct {
-	Unit     Unit
-	Position int // from 1
-	Reason   Reason
-	Message  string
-}
-
 // QueueCounts of one queue and quota pair.
 type QueueCounts struct {
 	Queue, Quota              string

@@ -20,15 +20,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
-
-// Admitted says whether the unit is admitted and its write is confirmed.
-func (s *State) Admitted(unitKey string) bool {
-	u, ok := s.units[unitKey]
-	return ok && (u.confirmed() || u.stage == stageEvicting)
-}
 
 // Releases says whether pods of the unit may go: it is admitted, confirmed, and waits for nothing else (I3). Which of
 // them may, Granted says.
@@ -49,47 +42,11 @@ func (s *State) InFlight(unitKey string) bool {
 	return ok && u.inFlight()
 }
 
-// UnitOf is the unit that stands for a job, of a managed kind or not; "" if none does.
-func (s *State) UnitOf(job Consumer, managed bool) string {
-	u, ok := s.owners.Winner(&owner.Candidate{Namespace: job.Namespace, Consumer: job, Managed: managed})
-	if !ok {
-		return ""
-	}
-	return u.spec.Key
-}
-
 // Live says whether the consumer was last reported to be live.
 func (s *State) Live(c Consumer) bool { return s.owners.IsLive(c) }
 
-// Position of a waiting unit in its queue from 1, in O(log n). Units that are parked by themselves have none;
-// units that their queue or quota stops keep theirs.
-func (s *State) Position(unitKey string) (int, bool) {
-	u, ok := s.units[unitKey]
-	if !ok || u.group == nil {
-		return 0, false
-	}
-	return u.group.Line().Position(u), true
-}
-
-// First lists the first n waiting units of a queue, with reasons.
-func (s *State) First(queue string, n int) []Waiting {
-	q, ok := s.queues.byName[queue]
-	if !ok || n <= 0 {
-		return nil
-	}
-	s.refresh()
-	var out []Waiting
-	q.line.Walk(func(u *unit) bool {
-		found, message := s.why().inLine(u)
-		out = append(out, Waiting{Unit: u.spec, Position: len(out) + 1, Reason: found.Reason, Message: message})
-		return len(out) < n
-	})
-	return out
-}
-
 // Line visits the waiting units of a queue in its order, with their positions from 1, until visit returns false. What
-// it is given is valid during the visit and must not be changed, nor may the state. A visit costs O(1); First adds
-// reasons, which cost more.
+// it is given is valid during the visit and must not be changed, nor may the state. A visit costs O(1).
 func (s *State) Line(queue string, visit func(position int, u *Unit) bool) {
 	q, ok := s.queues.byName[queue]
 	if !ok {

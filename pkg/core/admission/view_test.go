@@ -1,0 +1,68 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
+
+// Admitted says whether the unit is admitted and its write is confirmed.
+func (s *State) Admitted(unitKey string) bool {
+	u, ok := s.units[unitKey]
+	return ok && (u.confirmed() || u.stage == stageEvicting)
+}
+
+// UnitOf is the unit that stands for a job, of a managed kind or not; "" if none does.
+func (s *State) UnitOf(job Consumer, managed bool) string {
+	u, ok := s.owners.Winner(&owner.Candidate{Namespace: job.Namespace, Consumer: job, Managed: managed})
+	if !ok {
+		return ""
+	}
+	return u.spec.Key
+}
+
+// Waiting is one row of a queue listing.
+type Waiting struct {
+	Unit     Unit
+	Position int // from 1
+	Reason   Reason
+	Message  string
+}
+
+// Position of a waiting unit in its queue from 1, in O(log n). Units that are parked by themselves have none;
+// units that their queue or quota stops keep theirs.
+func (s *State) Position(unitKey string) (int, bool) {
+	u, ok := s.units[unitKey]
+	if !ok || u.group == nil {
+		return 0, false
+	}
+	return u.group.Line().Position(u), true
+}
+
+// First lists the first n waiting units of a queue, with reasons.
+func (s *State) First(queue string, n int) []Waiting {
+	q, ok := s.queues.byName[queue]
+	if !ok || n <= 0 {
+		return nil
+	}
+	s.refresh()
+	var out []Waiting
+	q.line.Walk(func(u *unit) bool {
+		found, message := s.why().inLine(u)
+		out = append(out, Waiting{Unit: u.spec, Position: len(out) + 1, Reason: found.Reason, Message: message})
+		return len(out) < n
+	})
+	return out
+}
