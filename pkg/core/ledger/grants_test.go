@@ -107,7 +107,7 @@ func TestAPodThatIsChargedElsewhereStandsForItsUnit(t *testing.T) {
 		l.SetPod("u", moved, true)
 	}
 	require.False(t, l.Granted("u", "c"), "both of its pods run still")
-	require.EqualValues(t, 2, l.OutstandingOf("team", "cpu"), "nobody else is admitted in their place")
+	require.EqualValues(t, 2, outstanding(l, "team"), "nobody else is admitted in their place")
 	l.DeletePod("u", "a")
 	require.True(t, l.Granted("u", "c"))
 }
