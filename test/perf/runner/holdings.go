@@ -27,22 +27,19 @@ import (
 	"sync"
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
 )
 
 // holdings is what the units of a store hold, as its watch tells it in the order in which it was written: that of
 // versions. So what is held at a moment here was held at a moment there, and two admissions of one unit are two.
 type holdings struct {
-	leafLimit, groupLimit, perGroup int
-
-	mu    sync.Mutex
-	units map[string]*holding
+	mu     sync.Mutex
+	checks *checker.Checker
+	units  map[string]*holding
 	// held are the names of units that hold quota.
-	held              []string
-	byLeaf, byGroup   map[int]int
-	n                 counts
-	violations        []string
-	violationsInTotal int
+	held []string
+	n    counts
 	// firstAdmission is the first one since forget.
 	firstAdmission time.Time
 	sample         *sample
@@ -50,7 +47,7 @@ type holdings struct {
 
 // holding is what is known of one unit: its phase, how often it was admitted, and its place in held, below 0 for none.
 type holding struct {
-	phase    v1alpha1.QueueUnitPhase
+	phase    admission.Phase
 	attempts int64
 	place    int
 }
@@ -62,12 +59,26 @@ type sample struct {
 	done            chan struct{}
 }
 
+// newHoldings has as many quotas as a store has queues, each of which may have so many units, and its group so many.
 func newHoldings(leafLimit, groupLimit, perGroup int) *holdings {
-	return &holdings{
-		leafLimit: leafLimit, groupLimit: groupLimit, perGroup: perGroup,
-		units: map[string]*holding{}, byLeaf: map[int]int{}, byGroup: map[int]int{},
+	h := &holdings{checks: checker.New(nil), units: map[string]*holding{}}
+	quota := func(name, parent string, units int) {
+		h.checks.Apply(checker.Event{Object: checker.Quota{
+			Name: name, Parent: parent, Max: checker.Resources{"cpu": int64(units) * standingCPU * 1000},
+		}})
 	}
+	for i := range standingQueues {
+		group := groupName(i / perGroup)
+		if i%perGroup == 0 {
+			quota(group, "", groupLimit)
+		}
+		quota(queueName(i), group, leafLimit)
+	}
+	return h
 }
+
+// oneUnit is the request of every unit.
+var oneUnit = checker.Resources{"cpu": standingCPU * 1000}
 
 const standingPrefix = "unit-"
 
@@ -81,7 +92,7 @@ func queueOf(name string) (int, bool) {
 	return queue, err == nil && strings.HasPrefix(name, standingPrefix)
 }
 
-// take follows one event of the watch. Units ask for one core each.
+// take follows one event of the watch.
 func (h *holdings) take(e *event) {
 	now := time.Now()
 	name := e.Object.Metadata.Name
@@ -97,73 +108,46 @@ func (h *holdings) take(e *event) {
 		h.units[name] = u
 		h.n.created++
 	}
-	phase, attempts := e.Object.Status.Phase, e.Object.Status.Attempts
-	if e.Type == "DELETED" {
-		phase = ""
+	phase, deleted := admission.Phase(e.Object.Status.Phase), e.Type == "DELETED"
+	h.checks.Apply(checker.Event{Deleted: deleted, Object: checker.Unit{
+		Key: name, UID: name, Quota: queueName(queue), Request: oneUnit,
+		Phase: phase, Admitted: phase.Holds(), Attempts: e.Object.Status.Attempts,
+	}})
+	if deleted {
+		phase = admission.PhaseNone
 	}
-	holds := phase == v1alpha1.PhaseDequeued || phase == v1alpha1.PhaseRunning
 	switch {
-	case holds && u.place < 0:
-		if u.attempts > 0 || attempts != 1 {
-			h.violation("%s is admitted again, attempt %d after %d", name, attempts, u.attempts)
+	case phase.Holds() && u.place < 0:
+		u.place = len(h.held)
+		h.held = append(h.held, name)
+		h.n.admitted++
+		if h.firstAdmission.IsZero() {
+			h.firstAdmission = now
 		}
-		h.admit(name, queue, u, now)
-	case !holds && u.place >= 0:
-		if phase != v1alpha1.PhaseSucceed {
-			h.violation("%s lost what it held, phase %q after %q", name, phase, u.phase)
-		}
-		h.release(queue, u)
+	case !phase.Holds() && u.place >= 0:
+		h.release(u)
 		h.n.ended++
-	case holds && attempts != u.attempts:
-		h.violation("%s changes from attempt %d to %d while it holds quota", name, u.attempts, attempts)
 	}
-	u.phase, u.attempts = phase, attempts
+	u.phase, u.attempts = phase, e.Object.Status.Attempts
 	h.measure(name, phase, now)
 }
 
-func (h *holdings) admit(name string, queue int, u *holding, now time.Time) {
-	u.place = len(h.held)
-	h.held = append(h.held, name)
-	h.n.admitted++
-	if h.firstAdmission.IsZero() {
-		h.firstAdmission = now
-	}
-	group := queue / h.perGroup
-	h.byLeaf[queue]++
-	h.byGroup[group]++
-	if n := h.byLeaf[queue]; n > h.leafLimit {
-		h.violation("%s holds %d of %d", queueName(queue), n, h.leafLimit)
-	}
-	if n := h.byGroup[group]; n > h.groupLimit {
-		h.violation("%s holds %d of %d", groupName(group), n, h.groupLimit)
-	}
-}
-
-func (h *holdings) release(queue int, u *holding) {
+func (h *holdings) release(u *holding) {
 	last := h.held[len(h.held)-1]
 	h.held[u.place] = last
 	h.units[last].place = u.place
 	h.held, u.place = h.held[:len(h.held)-1], -1
-	h.byLeaf[queue]--
-	h.byGroup[queue/h.perGroup]--
 }
 
-func (h *holdings) measure(name string, phase v1alpha1.QueueUnitPhase, now time.Time) {
+func (h *holdings) measure(name string, phase admission.Phase, now time.Time) {
 	s := h.sample
 	switch {
 	case s == nil:
-	case name == s.unit && phase == v1alpha1.PhaseSucceed && s.ended.IsZero():
+	case name == s.unit && phase == admission.PhaseSucceed && s.ended.IsZero():
 		s.ended = now
-	case phase == v1alpha1.PhaseDequeued && !s.ended.IsZero() && s.admitted.IsZero():
+	case phase == admission.PhaseDequeued && !s.ended.IsZero() && s.admitted.IsZero():
 		s.admitted = now
 		close(s.done)
-	}
-}
-
-func (h *holdings) violation(format string, args ...any) {
-	const told = 20
-	if h.violationsInTotal++; len(h.violations) < told {
-		h.violations = append(h.violations, fmt.Sprintf(format, args...))
 	}
 }
 
@@ -204,29 +188,35 @@ func (h *holdings) state() holdingsState {
 	return holdingsState{h.n, len(h.held), h.firstAdmission}
 }
 
-// check compares what was seen with a list of all units, and returns what is wrong, and how much in total.
-func (h *holdings) check(ctx context.Context, c *client) ([]string, int, error) {
+// check compares what was seen with a list of all units, and returns some of what is wrong, and how much in total.
+func (h *holdings) check(ctx context.Context, c *client) (found []string, total int, err error) {
 	listed := map[string]holding{}
-	err := c.listUnits(ctx, func(e *event) {
-		listed[e.Object.Metadata.Name] = holding{phase: e.Object.Status.Phase, attempts: e.Object.Status.Attempts}
+	err = c.listUnits(ctx, func(e *event) {
+		listed[e.Object.Metadata.Name] = holding{
+			phase: admission.Phase(e.Object.Status.Phase), attempts: e.Object.Status.Attempts,
+		}
 	})
 	if err != nil {
 		return nil, 0, err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	for _, v := range h.checks.Violations() {
+		found = append(found, v.String())
+	}
 	for _, name := range slices.Sorted(maps.Keys(h.units)) {
 		u := h.units[name]
 		there, ok := listed[name]
 		if !ok || there.phase != u.phase || there.attempts != u.attempts {
-			h.violation("%s was seen as %q with %d attempts and is listed as %q with %d", name, u.phase, u.attempts,
-				there.phase, there.attempts)
+			found = append(found, fmt.Sprintf("%s was seen as %q with %d attempts and is listed as %q with %d", name, u.phase,
+				u.attempts, there.phase, there.attempts))
 		}
 	}
 	for name := range listed {
 		if _, ok := queueOf(name); ok && h.units[name] == nil {
-			h.violation("%s is listed and was never seen", name)
+			found = append(found, name+" is listed and was never seen")
 		}
 	}
-	return slices.Clone(h.violations), h.violationsInTotal, nil
+	const told = 20
+	return found[:min(told, len(found))], len(found), nil
 }

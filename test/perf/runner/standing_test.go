@@ -48,25 +48,29 @@ func TestWhatGoesWrongWithHoldingsIsTold(t *testing.T) {
 			admitted(b, 1), ended(b)}, nil},
 		{"others are no concern", []*event{admitted("warm-up", 1), admitted("warm-up", 2)}, nil},
 		{"more than the leaf allows", []*event{admitted(a, 1), admitted(b, 1)},
-			[]string{"queue-00000 holds 2 of 1", "group-000 holds 2 of 1"}},
+			[]string{"QuotaPromised queue-00000: cpu 2 of max 1", "QuotaPromised group-000: cpu 2 of max 1"}},
 		{"more than the group allows", []*event{admitted(a, 1), admitted(c, 1), ended(a), admitted(b, 1)},
-			[]string{"group-000 holds 2 of 1", "group-000 holds 2 of 1"}},
+			[]string{"QuotaPromised group-000: cpu 2 of max 1", "QuotaPromised group-000: cpu 2 of max 1"}},
 		{"admitted again after its end", []*event{admitted(a, 1), ended(a), admitted(a, 2)},
-			[]string{a + " is admitted again, attempt 2 after 1"}},
+			[]string{"IllegalPhase " + a + `: "Succeed" became "Dequeued"`, "RanTwice " + a + ": was admitted 2 times"}},
 		{"admitted again while it holds", []*event{admitted(a, 1), admitted(a, 2)},
-			[]string{a + " changes from attempt 1 to 2 while it holds quota"}},
+			[]string{"Attempts " + a + `: from 1 in phase "Dequeued" to 2 in phase "Dequeued"`,
+				"RanTwice " + a + ": was admitted 2 times"}},
 		{"admission lost", []*event{admitted(a, 1), standingEvent("MODIFIED", a, "Enqueued", 1)},
-			[]string{a + ` lost what it held, phase "Enqueued" after "Dequeued"`}},
+			[]string{"AdmissionLost " + a + `: "Dequeued" became "Enqueued"`}},
 		{"deleted", []*event{admitted(a, 1), standingEvent("DELETED", a, "Dequeued", 1)},
-			[]string{a + ` lost what it held, phase "" after "Dequeued"`}},
+			[]string{"AdmissionLost " + a + `: was deleted in phase "Dequeued"`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := newHoldings(1, 1, 6)
 			for _, e := range tt.events {
 				h.take(e)
 			}
-			require.Equal(t, tt.want, h.violations)
-			require.Equal(t, len(tt.want), h.violationsInTotal)
+			var found []string
+			for _, v := range h.checks.Violations() {
+				found = append(found, v.String())
+			}
+			require.Equal(t, tt.want, found)
 		})
 	}
 }
