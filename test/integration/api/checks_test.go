@@ -18,6 +18,7 @@ package api_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"testing"
 	"time"
@@ -34,6 +35,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -116,6 +118,7 @@ func TestWhoAnswersChecks(t *testing.T) {
 	rich := answer("rich")
 	require.False(t, rich.LastTransitionTime.IsZero())
 
+	answersOfOthers(t, namespace)
 	theirs := tenantNamed(t, checkUser).dynamic.Resource(v1alpha1.QueueUnitResource).Namespace(namespace)
 	require.Eventually(t, func() bool {
 		_, err := theirs.Patch(t.Context(), "undecided", types.MergePatchType, []byte(`{"status":{"attempts":7}}`),
@@ -138,6 +141,55 @@ func TestWhoAnswersChecks(t *testing.T) {
 	_, err := theirs.Patch(t.Context(), "undecided", types.MergePatchType, []byte(`{"spec":{"active":false}}`),
 		metav1.PatchOptions{})
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
+}
+
+// answersOfOthers: whoever answers one check answers no other, and writes of it what is for a check to say.
+func answersOfOthers(t *testing.T, namespace string) {
+	t.Helper()
+	theirs := tenantNamed(t, checkUser).dynamic.Resource(v1alpha1.QueueUnitResource).Namespace(namespace)
+	// answer merges a text into what is said of each of the two checks.
+	answer := func(budget, other string) error {
+		unit, err := theirs.Get(t.Context(), "undecided", metav1.GetOptions{})
+		require.NoError(t, err)
+		checks, _, err := unstructured.NestedSlice(unit.Object, "status", "admissionChecks")
+		require.NoError(t, err)
+		require.Len(t, checks, 2)
+		for i, text := range []string{budget, other} {
+			require.NoError(t, json.Unmarshal([]byte(text), ptr.To(checks[i].(map[string]any))))
+		}
+		patch, err := json.Marshal(map[string]any{"status": map[string]any{"admissionChecks": checks}})
+		require.NoError(t, err)
+		_, err = theirs.Patch(t.Context(), "undecided", types.MergePatchType, patch,
+			metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}, "status")
+		return err
+	}
+	const (
+		left  = `{}`
+		ready = `{"state":"Ready"}`
+		why   = `may not answer other: each needs the verb "answer" on admissionchecks.kueue.x-k8s.io`
+	)
+	require.Eventually(t, func() bool { return answer(left, ready) != nil },
+		30*time.Second, 100*time.Millisecond, "the policy takes effect")
+	refused(t, answer(left, ready), why)
+	refused(t, answer(ready, ready), "may not answer budget, other: each needs")
+	require.NoError(t, answer(ready, left))
+	refused(t, answer(`{"state":"Retry","requeueAfterSeconds":86401}`, left), "is more than 86400")
+	require.NoError(t, answer(`{"state":"Retry","requeueAfterSeconds":86400}`, left))
+	updates := func(what, key string) error {
+		return answer(`{"state":"Ready","podSetUpdates":[{"name":"main","`+what+`":{"`+key+`":"x"}}]}`, left)
+	}
+	for _, key := range []string{
+		"gang.scheduling.koordinator.sh/groups", "gang.scheduling.koordinator.sh/name", "koord-queue/queue-name",
+		"pod-group.scheduling.sigs.k8s.io", "pod-group.scheduling.sigs.k8s.io/name", "scheduling.x-k8s.io/pod-group",
+		"kueue.x-k8s.io/pod-group-name", v1alpha1.LabelQuotaName, v1alpha1.LabelQuotaNameFallback1,
+		v1alpha1.LabelQuotaNameFallback2, "koordinator.sh/x",
+	} {
+		for _, what := range []string{"labels", "annotations"} {
+			refused(t, updates(what, key), "podSetUpdates have a key of")
+		}
+	}
+	require.NoError(t, updates("nodeSelector", "paid"))
+	require.NoError(t, updates("annotations", "autoscaling.x-k8s.io/consume-provisioning-request"))
 }
 
 // reserve makes a unit for which quota is reserved, as the scheduler would.
@@ -166,6 +218,22 @@ func bindCheckRole(t *testing.T, namespace string) {
 		ObjectMeta: metav1.ObjectMeta{Name: "budget-checks"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "jobqueue-admission-check"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "checks", Name: "budget"}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	mayAnswer(t, typed, "budget", "overdrawn")
+}
+
+// mayAnswer gives the right to answer these checks.
+func mayAnswer(t *testing.T, typed kubernetes.Interface, checks ...string) {
+	t.Helper()
+	meta := metav1.ObjectMeta{Name: "answers-budget"}
+	_, err := typed.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta,
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{v1beta1.GroupName}, Resources: []string{"admissionchecks"},
+			ResourceNames: checks, Verbs: []string{"answer"}}}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = typed.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "checks", Name: "budget"}},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 }
