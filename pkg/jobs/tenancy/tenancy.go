@@ -15,7 +15,7 @@ limitations under the License.
 */
 
 // Package tenancy writes the policies that hold for a kind of jobs what manifests/tenancy holds for batch Jobs: who may
-// charge which quota, queue where, give which priority, and name nodes.
+// charge which quota, queue where, give which priority, name nodes and schedulers, and how pods leave.
 package tenancy
 
 import (
@@ -26,6 +26,8 @@ import (
 	"slices"
 	"strings"
 	"text/template"
+
+	"github.com/koordinator-sh/koordinator/apis/extension"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
@@ -50,6 +52,7 @@ type view struct {
 	// QuotaKeys is a list in CEL; the other keys are texts.
 	QuotaKeys                         string
 	QueueKey, PriorityKey, HighestKey string
+	ManagedKey, GangGroupsKey         string
 	// Most elements of a list are looked at.
 	Most int
 
@@ -63,7 +66,8 @@ func Manifest(kind *jobs.Kind, name string) ([]byte, error) {
 		QuotaKeys: "['" + strings.Join(v1alpha1.QuotaLabels[:], "', '") + "']",
 		QueueKey:  v1alpha1.QueueNameKey, PriorityKey: v1alpha1.AnnotationPriority,
 		HighestKey: v1alpha1.AnnotationMaxPriority,
-		Most:       most, places: kind.MetadataPlaces(),
+		ManagedKey: v1alpha1.LabelManaged, GangGroupsKey: extension.AnnotationGangGroups,
+		Most: most, places: kind.MetadataPlaces(),
 	}
 	for _, child := range kind.Children {
 		v.Makes += child.GVR.Resource + ", "
@@ -112,12 +116,51 @@ func (v view) Queues() string {
 }
 
 // Nodes is the same of nodes; empty where the kind has no templates.
-func (v view) Nodes() string {
+func (v view) Nodes() string { return v.inSpecs("nodeName") }
+
+// Schedulers, Periods and Classes are what the specs of pods say of their scheduler, of the time that they take to leave,
+// and of their priority.
+func (v view) Schedulers() string { return v.inSpecs("schedulerName") }
+
+// Periods is described above.
+func (v view) Periods() string { return v.inSpecs("terminationGracePeriodSeconds") }
+
+// Classes is described above.
+func (v view) Classes() string { return v.inSpecs("priorityClassName") }
+
+// inSpecs is the same of a field of the specs of pods.
+func (v view) inSpecs(key string) string {
 	var paths []jobs.Path
 	for _, p := range v.places {
-		paths = append(paths, p.NodeName)
+		if p.NodeName != nil {
+			paths = append(paths, append(slices.Clone(p.NodeName[:len(p.NodeName)-1]), key))
+		}
 	}
 	return v.names(paths, func(field string) string { return "string(" + field + ".orValue(''))" })
+}
+
+// Finalizers is the same of those that pods are made with.
+func (v view) Finalizers() string {
+	var paths []jobs.Path
+	for _, p := range v.places {
+		if p.NodeName != nil {
+			paths = append(paths, append(slices.Clone(p.Labels[:len(p.Labels)-1]), "finalizers"))
+		}
+	}
+	return v.names(paths, func(field string) string {
+		return field + `.orValue([]).map(f, string(f)).join('\n')`
+	})
+}
+
+// GangGroups is the same of groups of gangs. Each is one line, however it was written.
+func (v view) GangGroups() string {
+	var paths []jobs.Path
+	for _, p := range v.places {
+		paths = append(paths, p.Annotations)
+	}
+	return v.names(paths, func(field string) string {
+		return "string(" + field + "[?'" + v.GangGroupsKey + `'].orValue('')).replace('\n', ' ')`
+	})
 }
 
 func (v view) labels() (paths []jobs.Path) {

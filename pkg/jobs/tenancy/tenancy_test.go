@@ -73,19 +73,36 @@ func TestEveryPlaceIsRead(t *testing.T) {
 	for _, kind := range jobs.Builtin() {
 		t.Run(kind.File(), func(t *testing.T) {
 			policies := decode(t, &kind, kind.File())
-			quotas := expression(t, policies["jobqueue-tenancy-quota-"+kind.File()], "quotas")
 			queues := expression(t, policies["jobqueue-tenancy-queue-"+kind.File()], "queues")
 			nodes := 0
 			for _, p := range kind.MetadataPlaces() {
-				require.Contains(t, quotas, rest(p.Labels)+"[?k]")
+				require.Contains(t, expression(t, policies["jobqueue-tenancy-queue-"+kind.File()], "quotas"), rest(p.Labels)+"[?k]")
+				if !kind.OfPods() { // manifests/tenancy has it for pods
+					require.Contains(t, expression(t, policies["jobqueue-tenancy-quota-"+kind.File()], "quotas"), rest(p.Labels)+"[?k]")
+				}
 				require.Contains(t, queues, rest(p.Labels)+"[?variables.key]")
 				require.Contains(t, queues, rest(p.Annotations)+"[?variables.key]")
 				if p.NodeName != nil {
 					nodes++
-					require.Contains(t, expression(t, policies["jobqueue-tenancy-node-"+kind.File()], "nodes"), rest(p.NodeName))
+					of := policies["jobqueue-tenancy-template-"+kind.File()]
+					require.Contains(t, expression(t, of, "nodes"), rest(p.NodeName))
+					for name, key := range map[string]string{
+						"schedulers": "schedulerName", "periods": "terminationGracePeriodSeconds", "classes": "priorityClassName",
+					} {
+						require.Contains(t, expression(t, of, name), strings.TrimSuffix(rest(p.NodeName), "nodeName")+key)
+					}
+					require.Contains(t, expression(t, of, "finalizers"), strings.TrimSuffix(rest(p.Labels), "labels")+"finalizers")
+					require.Contains(t, expression(t, of, "groups"), rest(p.Annotations)+"[?'gang.scheduling.koordinator.sh/groups']")
 				}
 			}
-			require.Equal(t, map[bool]int{true: 4, false: 3}[nodes > 0], len(policies))
+			count := 4
+			if nodes == 0 {
+				count-- // it has no templates
+			}
+			if kind.OfPods() {
+				count--
+			}
+			require.Len(t, policies, count)
 			for name, p := range policies {
 				require.Equal(t, "jobqueue-tenancy-", name[:len("jobqueue-tenancy-")])
 				require.Equal(t, []string{kind.GVR.Resource}, p.MatchConstraints.ResourceRules[0].Resources)

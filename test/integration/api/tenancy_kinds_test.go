@@ -26,6 +26,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/koordinator-sh/koordinator/apis/extension"
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -221,6 +222,7 @@ func TestTenancyOfKinds(t *testing.T) {
 			}
 			for _, at := range kind.nodes {
 				t.Run(at, func(t *testing.T) { a.binds(t, at) })
+				t.Run(at+" of a quota", func(t *testing.T) { a.isBounded(t, at) })
 			}
 			t.Run("priority", a.prioritizes)
 			if name == "RayCluster" {
@@ -255,8 +257,8 @@ func (a *attack) labelled(at, key, value string) *unstructured.Unstructured {
 	return a.with(a.read(), at+".labels", key, value)
 }
 
-// with sets a text in an object; a number in the path is an index. What is not there is made.
-func (a *attack) with(job *unstructured.Unstructured, at, key, value string) *unstructured.Unstructured {
+// with sets a field of an object; a number in the path is an index. What is not there is made.
+func (a *attack) with(job *unstructured.Unstructured, at, key string, value any) *unstructured.Unstructured {
 	var here any = job.Object
 	for _, step := range strings.Split(at, ".") {
 		if list, ok := here.([]any); ok {
@@ -280,6 +282,7 @@ func (a *attack) isRefused() bool {
 	tries := []*unstructured.Unstructured{
 		a.labelled("metadata", v1alpha1.LabelQuotaName, "x"), a.labelled("metadata", v1alpha1.QueueNameKey, "x"),
 		a.with(a.read(), "metadata.annotations", v1alpha1.AnnotationPriority, "101"),
+		a.with(a.read(), "metadata.annotations", extension.AnnotationGangGroups, `["x/y"]`),
 	}
 	for _, at := range a.nodes {
 		tries = append(tries, a.with(a.read(), at, "nodeName", "x"))
@@ -307,6 +310,10 @@ func (a *attack) names(t *testing.T, at string) {
 		ofQuota := a.with(a.labelled(at, v1alpha1.LabelQuotaName, "quota-a"), where, v1alpha1.QueueNameKey, "quota-a")
 		require.NoError(t, a.create(ofQuota), "the queue of her quota")
 	}
+	const groups = extension.AnnotationGangGroups
+	refused(t, a.create(a.with(a.read(), at+".annotations", groups, "[\"tenant-kinds/g\",\n\"victim/g\"]")),
+		"names gangs that are not of this namespace")
+	require.NoError(t, a.create(a.with(a.read(), at+".annotations", groups, "[\"tenant-kinds/g\",\n\"tenant-kinds/h\"]")))
 	a.goesOn(t, at)
 }
 
@@ -333,6 +340,35 @@ func (a *attack) binds(t *testing.T, at string) {
 	a.with(job, "metadata.labels", "a", "b")
 	_, err = a.alice.Update(t.Context(), job, metav1.UpdateOptions{})
 	require.NoError(t, err, "it may go on")
+}
+
+// isBounded tries what a spec of pods says if the job names a quota.
+func (a *attack) isBounded(t *testing.T, at string) {
+	meta := strings.TrimSuffix(at, "spec") + "metadata"
+	for _, c := range []struct {
+		at, key    string
+		value, may any
+		why        string
+	}{
+		{at, "schedulerName", "mine", "koord-scheduler", "scheduler mine does not ask the queue: name one of koord-scheduler"},
+		{at, "schedulerName", "mine", "default-scheduler", "scheduler mine does not ask the queue"},
+		{at, "terminationGracePeriodSeconds", int64(3601), int64(3600), "terminationGracePeriodSeconds is more than 3600"},
+		{at, "priorityClassName", "system-node-critical", "high",
+			`may not give pods the priority class system-node-critical: that needs the verb "prioritize"`},
+		{meta, "finalizers", []any{"example.com/mine"}, []any{}, "pods that name a quota have no finalizers"},
+	} {
+		job := func(value any) *unstructured.Unstructured {
+			return a.with(a.labelled("metadata", v1alpha1.LabelQuotaName, "quota-a"), c.at, c.key, value)
+		}
+		refused(t, a.create(job(c.value)), c.why)
+		require.NoError(t, a.create(job(c.may)), c.key)
+		require.NoError(t, a.create(a.with(a.read(), c.at, c.key, c.value)), "it is not queued")
+		queued, err := a.admin.Create(t.Context(), a.with(a.read(), c.at, c.key, c.value), metav1.CreateOptions{})
+		require.NoError(t, err)
+		_, err = a.alice.Update(t.Context(), a.with(queued, "metadata.labels", v1alpha1.LabelQuotaName, "quota-a"),
+			metav1.UpdateOptions{})
+		refused(t, err, c.why)
+	}
 }
 
 // The namespace allows numbers up to 100.
