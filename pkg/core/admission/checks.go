@@ -266,8 +266,8 @@ func checkQuotaInQueue(_ *roster, g *group) (Finding, string) {
 	if accepted == nil || slices.Contains(accepted, g.Key().Quota) {
 		return Finding{}, ""
 	}
-	return Finding{Reason: ReasonQuotaNotInQueue}, fmt.Sprintf("queue %q does not accept quota %q; it accepts: %s",
-		g.Notes.queue.name, g.Key().Quota, quoted(accepted))
+	return Finding{Reason: ReasonQuotaNotInQueue}, fmt.Sprintf("queue %q does not accept quota %q",
+		g.Notes.queue.name, g.Key().Quota)
 }
 
 func checkPolicyKnown(r *roster, g *group) (Finding, string) {

@@ -93,14 +93,10 @@ func (r *roster) unitWords(u *unit) string {
 // parkedWords is about what keeps a whole group out of line; empty where headWords has the words. message says it with
 // all that is known.
 func parkedWords(g *group, found Finding, message string) string {
-	switch found.Reason {
-	case ReasonExceedsMax, ReasonExceedsMin:
+	if found.Reason == ReasonExceedsMax || found.Reason == ReasonExceedsMin {
 		return ""
-	case ReasonQuotaNotInQueue:
-		return fmt.Sprintf("queue %q does not accept quota %q", g.Notes.queue.name, g.Key().Quota)
-	default:
-		return message
 	}
+	return message
 }
 
 // headWords is about what keeps the head of a group from going, and with it all of them.
