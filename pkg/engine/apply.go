@@ -121,7 +121,6 @@ func (e *Engine) applyCheck(now time.Time, name string, check *checkObject) {
 
 func (e *Engine) applyQueue(now time.Time, name string, q *queueObject) {
 	e.queueNames.set(name, q != nil)
-	e.statuses.mark(now, name)
 	if (q == nil) != (e.queues[name] == nil) {
 		e.gauges.recount(now)
 	}
@@ -133,10 +132,10 @@ func (e *Engine) applyQueue(now time.Time, name string, q *queueObject) {
 	}
 	if have := e.queues[name]; have == nil || have.UID != q.UID {
 		e.statuses.forget(name)
-		e.statuses.mark(now, name)
 	}
 	e.countUnreadable(q.panicked)
 	e.queues[name] = q
+	e.statuses.mark(now, name)
 	e.pushQueue(now, q)
 }
 

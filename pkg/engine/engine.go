@@ -88,8 +88,9 @@ func New(o Options) (*Engine, error) {
 	e.sources = &sources{env: v, box: e.box}
 	e.writers = newWriters(&v.opts, e.Settle)
 	e.quotas = newObserver(v, e.retryIn)
-	e.gauges = newGauges(v, e.core, e.quotas, func(name string) bool { return e.queues[name] != nil })
-	e.statuses = newQueueStatuses(v, e.core, e.checks, e.writers)
+	exists := func(name string) bool { return e.queues[name] != nil }
+	e.gauges = newGauges(v, e.core, e.quotas, exists)
+	e.statuses = newQueueStatuses(v, e.core, e.checks, e.writers, exists)
 	e.pods = &pods{
 		env: v, podIndex: newPodIndex(), core: e.core, units: e.units, quotas: e.quotas, gauges: e.gauges,
 		publisher: e.publisher, kinship: kin,

@@ -57,7 +57,9 @@ type queueStatuses struct {
 	core    *core
 	checks  *admissionChecks
 	writers *writers
-	byName  map[string]*queueStatus
+	// exists says whether somebody made a queue. Of others nothing is kept: units may name as many as they like.
+	exists func(name string) bool
+	byName map[string]*queueStatus
 	// due holds the dirty ones by when they are to be made.
 	due *queue.Tree[*queueStatus]
 	// paced is up to when the writes so far use up what refreshSpacing allows.
@@ -73,10 +75,12 @@ type queueStatus struct {
 	flight  *Write
 }
 
-func newQueueStatuses(v *env, c *core, checks *admissionChecks, w *writers) *queueStatuses {
+func newQueueStatuses(
+	v *env, c *core, checks *admissionChecks, w *writers, exists func(name string) bool,
+) *queueStatuses {
 	earlier := func(a, b *queueStatus) int { return cmp.Or(a.at.Compare(b.at), strings.Compare(a.name, b.name)) }
 	return &queueStatuses{
-		env: v, core: c, checks: checks, writers: w, byName: map[string]*queueStatus{}, due: queue.NewTree(earlier),
+		env: v, core: c, checks: checks, writers: w, exists: exists, byName: map[string]*queueStatus{}, due: queue.NewTree(earlier),
 	}
 }
 
@@ -103,6 +107,9 @@ func (s *queueStatuses) plan(q *queueStatus, at time.Time) {
 func (s *queueStatuses) mark(now time.Time, name string) {
 	q := s.byName[name]
 	if q == nil {
+		if !s.exists(name) {
+			return
+		}
 		q = &queueStatus{name: name}
 		s.byName[name] = q
 	}
@@ -148,7 +155,7 @@ func (s *queueStatuses) refresh(now time.Time, queues map[string]*queueObject) {
 		q.dirty = false
 		switch {
 		case queues[q.name] == nil:
-			delete(s.byName, q.name) // units name it, and nobody made it
+			delete(s.byName, q.name) // it went in this step
 		case q.flight != nil:
 			s.plan(q, now.Add(time.Second))
 		default:

@@ -23,7 +23,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
 )
 
-// mostAdmissions bounds the admissions of one Decide, which asks to be called again for the rest.
+// mostAdmissions bounds the admissions of one Decide, growth included, which asks to be called again for the rest.
 const mostAdmissions = 256
 
 // Decide admits until nothing more fits. Where nothing has changed it looks at nothing. A panic in the evaluation of a
@@ -34,7 +34,8 @@ func (s *State) Decide(now time.Time) (plan Plan) {
 	s.evict(now, &plan)
 	s.dequeue(&plan)
 	s.resize(&plan)
-	for s.changed && len(plan.Admit)+len(plan.Resize) < mostAdmissions {
+	resized := len(plan.Resize)
+	for s.changed && len(plan.Admit)+len(plan.Resize)-resized < mostAdmissions {
 		s.settleShares(now)
 		s.refresh()
 		g, whole := s.pass.firstFitting(now)
@@ -138,7 +139,7 @@ func (r *roster) admit(u *unit, gets portion, borrows bool, plan *Plan) {
 
 // wakeAt is when Decide wants to run again though nothing happens.
 func (s *State) wakeAt(now time.Time) time.Time {
-	if s.changed || len(s.resizes) > 0 || len(s.dequeues) > 0 {
+	if s.changed || s.resizes.Len() > 0 || len(s.dequeues) > 0 {
 		return now
 	}
 	var at time.Time

@@ -116,7 +116,9 @@ func (r *roster) placeSize(now time.Time, u *unit) (again time.Time) {
 		return u.refusal.until
 	case other:
 		u.own().next, u.tenure.nextPods = next, s.pods
-		r.resizes[u] = struct{}{}
+		if !r.resizes.Contains(u) {
+			r.resizes.Insert(u)
+		}
 	default:
 		u.own().grows = grows
 		if r.join(now, u); u.group == nil {
@@ -130,7 +132,7 @@ func (r *roster) placeSize(now time.Time, u *unit) (again time.Time) {
 func (r *roster) sizeChanged(u *unit) bool {
 	s := r.sizeOf(u)
 	next, other := s.write()
-	_, writes := r.resizes[u]
+	writes := r.resizes.Contains(u)
 	grows := growth{}
 	if u.group != nil {
 		grows = u.grows
@@ -141,9 +143,16 @@ func (r *roster) sizeChanged(u *unit) bool {
 	return other != writes || (other && (!next.Same(u.next) || s.pods != u.nextPods))
 }
 
+// mostResizes bounds the writes of one Decide of what units hold that need not ask for it.
+const mostResizes = 256
+
 // resize puts the writes in flight of what units hold that need not ask for it. Until then they hold what they held.
 func (r *roster) resize(plan *Plan) {
-	for _, u := range inOrder(r.resizes) {
+	for range mostResizes {
+		u, ok := r.resizes.Min()
+		if !ok {
+			return
+		}
 		plan.Resize = append(plan.Resize, r.startResize(u, u.next, u.nextPods))
 	}
 }

@@ -189,6 +189,7 @@ func (r *roster) quit(q *queueRecord, of shareOf, u *unit) {
 	r.shareChanged(q, of)
 	if s.Len() == 0 {
 		delete(q.namespaces.shares, of)
+		delete(r.shares, sharePlace{q.name, of})
 	}
 }
 

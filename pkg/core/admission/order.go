@@ -72,11 +72,11 @@ type ranking struct {
 	// compare is the order of the ranks of two queues.
 	compare func(a, b *queueRecord) int
 	// touched queues may have another rank for another reason than their share.
-	touched []*queueRecord
+	touched map[*queueRecord]struct{}
 }
 
 func newRanking(order QueueOrder) ranking {
-	r := ranking{compare: func(a, b *queueRecord) int { return order.Compare(a.rank, b.rank) }}
+	r := ranking{touched: map[*queueRecord]struct{}{}, compare: func(a, b *queueRecord) int { return order.Compare(a.rank, b.rank) }}
 	if _, fair := order.(FairOrder); fair {
 		r.compare = func(a, b *queueRecord) int { return compareFairly(&a.rank, &b.rank) } // copies nothing
 	}
@@ -84,22 +84,23 @@ func newRanking(order QueueOrder) ranking {
 }
 
 // touch remembers that the rank of a queue may have changed.
-func (r *ranking) touch(q *queueRecord) {
-	if !q.touched {
-		q.touched = true
-		r.touched = append(r.touched, q)
-	}
-}
+func (r *ranking) touch(q *queueRecord) { r.touched[q] = struct{}{} }
 
 // moved lists the queues that may have another place, by name: those that were touched and those with another share.
 func (r *ranking) moved() []*queueRecord {
-	moved := r.touched
+	var moved []*queueRecord
+	if len(r.touched) > 0 {
+		moved = make([]*queueRecord, 0, len(r.touched)+1)
+	}
+	for q := range r.touched {
+		moved = append(moved, q)
+	}
 	for _, q := range r.queues {
-		if !q.touched && q.shareChanged() {
+		if _, touched := r.touched[q]; !touched && q.shareChanged() {
 			moved = append(moved, q)
 		}
 	}
-	r.touched = nil
+	clear(r.touched)
 	slices.SortFunc(moved, func(a, b *queueRecord) int { return strings.Compare(a.name, b.name) })
 	return moved
 }
@@ -107,7 +108,6 @@ func (r *ranking) moved() []*queueRecord {
 // place gives a queue its rank, or none if it has no eligible unit. An order that cannot cope with a queue panics here
 // over that one alone, before others are compared with it.
 func (r *ranking) place(q *queueRecord, rank QueueRank, eligible bool) {
-	q.touched = false
 	if eligible == q.ranked && (!eligible || rank == q.rank) {
 		return
 	}

@@ -47,8 +47,8 @@ type queueRecord struct {
 	line                    *line
 
 	// rank, while ranked, is its place in the ranking.
-	rank            QueueRank
-	ranked, touched bool
+	rank   QueueRank
+	ranked bool
 }
 
 // full says that as many units hold quota as the queue may have.
@@ -137,9 +137,15 @@ func (qs *queues) record(name string) *queueRecord {
 // defaultPolicy orders the units of a queue whose policy is not known.
 const defaultPolicy = "Priority"
 
-func (qs *queues) prune(q *queueRecord) {
-	if !q.known && q.refs == 0 {
-		delete(qs.byName, q.name)
+// prune forgets a queue that does not exist and that no unit names. The next decision takes it out of the ranking, if
+// one has put it there.
+func (r *roster) prune(q *queueRecord) {
+	if q.known || q.refs > 0 {
+		return
+	}
+	delete(r.queues.byName, q.name)
+	if !q.ranked {
+		delete(r.ranking.touched, q)
 	}
 }
 
@@ -223,6 +229,9 @@ func (r *roster) reorder(now time.Time, q *queueRecord) {
 	units = append(units, q.namespaces.outside()...)
 	for _, u := range units {
 		r.change(u, func() { r.unplace(u) })
+	}
+	for of := range q.namespaces.shares {
+		delete(r.shares, sharePlace{q.name, of})
 	}
 	clear(q.namespaces.shares)
 	policy, fault := r.queues.policyOf(q)

@@ -106,7 +106,7 @@ func (r *roster) forgetRemnant(key string, p remnant) {
 		p.queue.count(p.namespace, -1)
 		p.queue.remnants--
 		p.queue.refs--
-		r.queues.prune(p.queue)
+		r.prune(p.queue)
 	}
 	r.changed = true
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
@@ -46,7 +47,7 @@ type roster struct {
 	retries   *backlog.Due[*unit]
 	evictions map[*unit]struct{}
 	// resizes are admitted units that are to hold other than they do, and need not ask for it.
-	resizes map[*unit]struct{}
+	resizes *queue.Tree[*unit]
 	// dequeues are reserved units that have passed their checks.
 	dequeues map[*unit]struct{}
 	telling  telling
@@ -78,7 +79,7 @@ func newRoster(cfg Config) *roster {
 		cfg: cfg, extensions: cfg.Checks, ledger: l, tree: capacity.NewTree(l), owners: owner.NewBook[*unit](),
 		units: map[string]*unit{}, queues: newQueues(cfg.Policies), parties: newParties(), accounts: newAccounts(),
 		retries:   backlog.NewDue(func(u *unit) backlog.Moment { return u.retryAt }),
-		evictions: map[*unit]struct{}{}, resizes: map[*unit]struct{}{},
+		evictions: map[*unit]struct{}{}, resizes: queue.NewTree(compareKeys),
 		dequeues: map[*unit]struct{}{}, shares: map[sharePlace]struct{}{}, remnants: map[string]remnant{},
 		telling: newTelling(&cfg), ranking: newRanking(order),
 	}
@@ -137,7 +138,7 @@ func (r *roster) apply(now time.Time, u *unit, in Unit) {
 	if known {
 		q := r.queues.record(former.Queue)
 		q.refs--
-		r.queues.prune(q)
+		r.prune(q)
 	}
 }
 
@@ -327,7 +328,7 @@ func (r *roster) unplace(u *unit) {
 	u.parked = ""
 	r.retryAt(u, time.Time{})
 	delete(r.evictions, u)
-	delete(r.resizes, u)
+	r.resizes.Delete(u)
 	delete(r.dequeues, u)
 	r.parties.unhold(u)
 }
@@ -400,7 +401,9 @@ func (r *roster) part(u *unit) {
 	if g.Key().Alone != "" {
 		r.parties.part(u)
 	}
-	g.Part(u)
+	if g.Part(u); g.Len() == 0 {
+		g.Notes.round.leave()
+	}
 	u.group = nil
 }
 

@@ -84,7 +84,7 @@ func (s *State) DeleteUnit(now time.Time, key string) {
 	})
 	q := s.queues.record(u.spec.Queue)
 	q.refs--
-	s.queues.prune(q)
+	s.prune(q)
 }
 
 // UpsertQueue takes the Queue object as it is now.
@@ -114,7 +114,7 @@ func (s *State) DeleteQueue(now time.Time, name string) {
 	if tenureChanged {
 		s.placeHolding(now, q)
 	}
-	s.queues.prune(q)
+	s.prune(q)
 }
 
 // SetQuota takes an observation of a quota.

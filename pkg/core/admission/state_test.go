@@ -18,6 +18,7 @@ package admission
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -29,48 +30,70 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
-// When all objects are gone, nothing of them is left (I7, I12).
+// When all objects are gone, nothing of them is left (I7, I12), neither on a leader nor on a standby, which never
+// decides and tells nobody why it waits.
 func TestNothingStays(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld()
-		w.populate(t)
-		for range rapid.IntRange(0, 30).Draw(t, "steps") {
-			w.step(t)
+	for _, leads := range []bool{true, false} {
+		t.Run(fmt.Sprint("leads=", leads), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) { nothingStays(t, leads) })
+		})
+	}
+}
+
+func nothingStays(t *rapid.T, leads bool) {
+	w := newWorld()
+	w.populate(t)
+	for range rapid.IntRange(0, 30).Draw(t, "steps") {
+		w.step(t)
+		if leads {
 			w.decide(t)
 		}
-		s, now := w.s, w.now
-		for _, name := range []string{"q1", "q2", "q3", "q4", "q5"} {
-			s.DeleteQueue(now, name)
+	}
+	s, now := w.s, w.now
+	for _, name := range []string{"q1", "q2", "q3", "q4", "q5"} {
+		s.DeleteQueue(now, name)
+	}
+	for _, key := range w.keys() {
+		s.DeleteUnit(now, key)
+	}
+	for key, pods := range w.pods {
+		for uid := range pods {
+			s.DeletePod(now, key, uid)
 		}
-		for _, key := range w.keys() {
-			s.DeleteUnit(now, key)
-		}
-		for key, pods := range w.pods {
-			for uid := range pods {
-				s.DeletePod(now, key, uid)
-			}
-		}
-		for _, name := range levelNames {
-			s.DeleteQuota(now, name)
-		}
-		for _, c := range w.live {
-			s.SetConsumer(now, c, false)
-		}
+	}
+	for _, name := range levelNames {
+		s.DeleteQuota(now, name)
+	}
+	for _, c := range w.live {
+		s.SetConsumer(now, c, false)
+	}
+	if leads {
 		s.Decide(now)
-		s.DirtyDemand()
-		s.ChangedCounts()
-		require.Empty(t, s.units)
-		require.Empty(t, s.queues.byName)
-		require.Empty(t, s.accounts.byPair)
-		require.Empty(t, s.accounts.byQueue)
-		require.Empty(t, s.accounts.demand)
-		require.Empty(t, s.accounts.told)
-		require.Empty(t, s.parties.records)
-		require.Empty(t, s.parties.seen)
-		require.Zero(t, s.tree.Len())
-		require.Zero(t, s.owners.Len())
-		require.Zero(t, len(s.ranking.queues)+len(s.evictions)+s.retries.Len()+s.telling.due.Len())
-	})
+	}
+	s.DirtyDemand()
+	s.ChangedCounts()
+	require.Zero(t, s.tree.Len())
+	require.Zero(t, s.owners.Len())
+	require.Zero(t, s.telling.rounds.Len()+s.telling.later.Len()+s.telling.due.Len()+s.retries.Len()+s.resizes.Len())
+	for of, field := range map[string]any{
+		"state": s, "roster": s.roster, "accounts": &s.accounts, "parties": &s.parties, "queues": &s.queues,
+		"ranking": &s.ranking, "telling": &s.telling,
+	} {
+		requireNothingIn(t, of, reflect.ValueOf(field).Elem())
+	}
+}
+
+// configured are fields that do not follow from objects.
+var configured = map[string]bool{"queues.policies": true, "roster.extensions": true}
+
+// requireNothingIn looks at every map and slice of a struct.
+func requireNothingIn(t *rapid.T, of string, in reflect.Value) {
+	for i := range in.NumField() {
+		name := of + "." + in.Type().Field(i).Name
+		if kind := in.Field(i).Kind(); (kind == reflect.Map || kind == reflect.Slice) && !configured[name] {
+			require.Zero(t, in.Field(i).Len(), name)
+		}
+	}
 }
 
 // What a queue keeps of namespaces goes with their units.

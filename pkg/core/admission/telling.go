@@ -17,6 +17,7 @@ limitations under the License.
 package admission
 
 import (
+	"container/list"
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
@@ -36,14 +37,17 @@ type telling struct {
 	after, every time.Duration
 	due          *backlog.Due[*unit]
 	// rounds are groups of which a round is made; later are those of which one begins at a time, the earliest first.
-	rounds, later []*group
+	// A group that is gone leaves them at once: a standby tells nobody anything.
+	rounds, later *list.List
 	// ofRound says that the last one told was of a round.
 	ofRound bool
 }
 
 // round is a look at all units of a group, from where one was made last around to there.
 type round struct {
-	on   bool
+	// in is the list that the group is in, and turn its place there; nil while no round is made.
+	in   *list.List
+	turn *list.Element
 	from time.Time
 	// at is the place of the last unit that was looked at, end that of the last one to look at; nil is before the first.
 	at, end *unit
@@ -60,7 +64,7 @@ type report struct {
 
 func newTelling(cfg *Config) telling {
 	return telling{
-		after: cfg.ExplainAfter, every: cfg.ExplainEvery,
+		after: cfg.ExplainAfter, every: cfg.ExplainEvery, rounds: list.New(), later: list.New(),
 		due: backlog.NewDue(func(u *unit) backlog.Moment { return u.reportAt }),
 	}
 }
@@ -132,26 +136,44 @@ func (t *telling) about(now time.Time, g *group, to subject) {
 func (t *telling) begin(now time.Time, g *group) {
 	r := &g.Notes.round
 	r.end, r.behindEnd = r.at, false
-	if r.on {
+	if r.in != nil {
 		return
 	}
-	r.on = true
 	if fleeting[g.Notes.subject.Reason] {
 		r.from = now.Add(t.after)
-		t.later = append(t.later, g)
+		r.enter(t.later, g)
 		return
 	}
-	t.rounds = append(t.rounds, g)
+	r.enter(t.rounds, g)
+}
+
+// enter puts the group at the end of a list.
+func (r *round) enter(in *list.List, g *group) { r.in, r.turn = in, in.PushBack(g) }
+
+// leave takes the group out of its list.
+func (r *round) leave() {
+	if r.in != nil {
+		r.in.Remove(r.turn)
+		r.in, r.turn = nil, nil
+	}
+}
+
+// first is the group whose turn it is in a list; nil if the list is empty.
+func first(of *list.List) *group {
+	if e := of.Front(); e != nil {
+		return e.Value.(*group)
+	}
+	return nil
 }
 
 // next is when somebody may be to be told something; zero for never.
 func (t *telling) next(now time.Time) time.Time {
 	var at time.Time
-	if len(t.rounds) > 0 {
+	if t.rounds.Len() > 0 {
 		return now
 	}
-	if len(t.later) > 0 {
-		at = t.later[0].Notes.round.from
+	if g := first(t.later); g != nil {
+		at = g.Notes.round.from
 	}
 	if u, ok := t.due.First(); ok {
 		at = earlier(at, u.reportAt.Time())
@@ -163,9 +185,9 @@ func (t *telling) next(now time.Time) time.Time {
 // is to be told anything before something happens. Whoever calls it paces what is written.
 func (s *State) Tell(now time.Time, most int) (list []Explain, again time.Time) {
 	t := &s.telling
-	for len(t.later) > 0 && !t.later[0].Notes.round.from.After(now) {
-		t.rounds = append(t.rounds, t.later[0])
-		t.later = t.later[1:]
+	for g := first(t.later); g != nil && !g.Notes.round.from.After(now); g = first(t.later) {
+		g.Notes.round.leave()
+		g.Notes.round.enter(t.rounds, g)
 	}
 	for looks := most * mostLooked; len(list) < most && looks > 0; {
 		u := s.nextToTell(now, &looks)
@@ -217,14 +239,14 @@ func (r *roster) nextDue(now time.Time, looks *int) *unit {
 
 func (r *roster) nextOfRounds(now time.Time, looks *int) *unit {
 	t := &r.telling
-	for ; len(t.rounds) > 0 && *looks > 0; *looks-- {
-		g := t.rounds[0]
-		t.rounds = t.rounds[1:]
+	for ; t.rounds.Len() > 0 && *looks > 0; *looks-- {
+		g := first(t.rounds)
+		g.Notes.round.leave()
 		u, over := r.nextInRound(now, g, looks)
 		if over {
 			g.Notes.round = round{}
 		} else {
-			t.rounds = append(t.rounds, g)
+			g.Notes.round.enter(t.rounds, g)
 		}
 		if u != nil {
 			return u
