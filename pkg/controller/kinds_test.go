@@ -181,6 +181,28 @@ func TestPodsThatCannotBeCharged(t *testing.T) {
 	require.False(t, *u.Spec.Active)
 }
 
+// The launcher of an MPIJob is made of its template before the job is resumed: no label that resuming writes reaches it.
+func TestPodsThatResumingDoesNotReach(t *testing.T) {
+	mpiJob := func(launcherLabels string) *scene {
+		return sceneOf(t, "MPIJob.v2beta1.kubeflow.org", `
+spec:
+  runPolicy: {suspend: true}
+  mpiReplicaSpecs:
+    Launcher: {template: {metadata: {labels: `+launcherLabels+`}, spec: {containers: [{name: c}]}}}
+    Worker: {replicas: 2, template: {spec: {containers: [{name: c, resources: {requests: {cpu: 500m}}}]}}}
+status: {conditions: [{type: Suspended, status: "True"}]}
+`)
+	}
+	lacks := mpiJob("{}")
+	require.Equal(t, &problem{Reason: "QuotaMismatch", Message: `job names more than one quota: the job says "a", and pods of ` +
+		"launcher cannot be given a label: name the quota in their template and create the job again, or use the quota of " +
+		"the namespace"}, demandOf(lacks.Kind, lacks.Job, &jobs.Creation{}, nil, false).problem)
+
+	has := mpiJob("{quota.scheduling.koordinator.sh/name: a}").withUnit(v1alpha1.PhaseDequeued)
+	require.Nil(t, has.Unit.Spec.Active)
+	require.Equal(t, "job suspend=false [Admitted]", describe(Plan(has.Observation)))
+}
+
 // The labels of a TrainJob's pods are written into its JobSet, before it is resumed.
 func TestResumeWritesIntoTheChild(t *testing.T) {
 	s := trainJob(t, true, true).withUnit(v1alpha1.PhaseDequeued)

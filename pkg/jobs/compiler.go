@@ -228,7 +228,7 @@ func (c *compiler) pods(at *field.Path, p *PodsRule, k *Kind) {
 }
 
 func (c *compiler) podSet(at *field.Path, r *PodSetRule) podSetRule {
-	s := podSetRule{optional: r.Optional, name: r.Name}
+	s := podSetRule{optional: r.Optional, early: r.Early, name: r.Name}
 	s.when = c.expression(at.Child("when"), r.When, cel.BoolType)
 	s.path = c.path(at.Child("path"), r.Path, true)
 	s.stars = len(s.path.fixed()) < len(s.path)

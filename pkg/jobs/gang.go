@@ -88,7 +88,7 @@ func gangsOf(sets []podSetAt, asked bool) (gangs []Gang, complete bool) {
 	for i := range sets {
 		s := &sets[i]
 		group := s.metadata(labelsKey)[LabelPodGroup]
-		if s.later != nil && s.later.holds(s.job) || group == "" && !asked {
+		if s.early || s.later != nil && s.later.holds(s.job) || group == "" && !asked {
 			continue
 		}
 		least, err := s.least()

@@ -101,14 +101,11 @@ spec: {mode: cluster, driver: {}, executor: {instances: 4}}
 		"no more than it can do without, where it does not say": {
 			with(pyTorch, nil, "spec", "runPolicy"), true, whole(3, "master", "worker"),
 		},
-		"it does not ask for one":           {with(pyTorch, nil, "spec", "runPolicy"), false, nil},
-		"it needs more pods than it has":    {with(mpi, int64(9), minAvailable...), false, whole(5, "launcher", "worker")},
-		"its launcher begins with the rest": {mpi, false, whole(5, "launcher", "worker")},
-		"its launcher waits for the rest": {
-			with(mpi, "WaitForWorkersReady", "spec", "launcherCreationPolicy"), false, whole(4, "worker"),
-		},
-		"one pod is no gang":    {with(mpi, int64(1), minAvailable...), false, nil},
-		"without the submitter": {ray, false, whole(7, "head", "small")},
+		"it does not ask for one":                 {with(pyTorch, nil, "spec", "runPolicy"), false, nil},
+		"it needs more pods than it has":          {with(mpi, int64(9), minAvailable...), false, whole(4, "worker")},
+		"its launcher cannot be told of the gang": {mpi, false, whole(4, "worker")},
+		"one pod is no gang":                      {with(mpi, int64(1), minAvailable...), false, nil},
+		"without the submitter":                   {ray, false, whole(7, "head", "small")},
 		"a cluster that is scaled needs its least": {
 			with(ray, true, "spec", "rayClusterSpec", "enableInTreeAutoscaling"), false, whole(3, "head", "small"),
 		},

@@ -81,12 +81,18 @@ func (k *Kind) Chargeable(job *unstructured.Unstructured, quota string) error {
 	}
 	sets, _ := k.podSets(job)
 	for i := range sets {
-		object, _ := sets[i].metadataAt(labelsKey)
-		if object != nil && k.CanBeSuspended() || firstOf(sets[i].metadata(labelsKey), v1alpha1.LabelQuotaName) != "" {
+		s := &sets[i]
+		object, _ := s.metadataAt(labelsKey)
+		reached := object != nil && k.CanBeSuspended() && !s.early
+		if reached || firstOf(s.metadata(labelsKey), v1alpha1.LabelQuotaName) != "" {
 			continue
 		}
-		return fmt.Errorf("%w: the job says %q, and pods of %s cannot be given a label: name the quota in their template, "+
-			"or use the quota of the namespace", ErrQuotaMismatch, quota, sets[i].set)
+		anew := ""
+		if s.early {
+			anew = " and create the job again"
+		}
+		return fmt.Errorf("%w: the job says %q, and pods of %s cannot be given a label: name the quota in their template%s, "+
+			"or use the quota of the namespace", ErrQuotaMismatch, quota, s.set, anew)
 	}
 	return nil
 }

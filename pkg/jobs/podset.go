@@ -50,6 +50,7 @@ type podSetRule struct {
 	when            *expression
 	path            Path
 	stars, optional bool
+	early           bool
 	name            string
 	nameField       Path
 	count, minCount []countTerm

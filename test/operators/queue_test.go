@@ -263,9 +263,7 @@ func (l *life) requireCharged(unit *v1alpha1.QueueUnit, pods []corev1.Pod) {
 	l.t.Helper()
 	for i := range pods {
 		pod := &pods[i]
-		if !l.kind.early || pod.Labels[v1alpha1.LabelQuotaName] != "" { // the namespace has no other quota
-			require.Equal(l.t, l.namespace, pod.Labels[v1alpha1.LabelQuotaName])
-		}
+		require.Equal(l.t, l.namespace, pod.Labels[v1alpha1.LabelQuotaName])
 		owners := [][]string{l.kind.owners}
 		if l.kind.otherOwners != nil {
 			owners = append(owners, l.kind.otherOwners)
@@ -304,12 +302,13 @@ func TestGatedKinds(t *testing.T) {
 	}
 }
 
-// inTemplates names the quota in every pod template, as users of these kinds have to.
+// inTemplates names the quota in the pod templates where users of a kind have to.
 func inTemplates(name string) func(*unstructured.Unstructured) {
 	return func(job *unstructured.Unstructured) {
 		for _, path := range [][]string{
 			{"spec", "template"}, {"spec", "leaderWorkerTemplate", "leaderTemplate"},
 			{"spec", "leaderWorkerTemplate", "workerTemplate"},
+			{"spec", "mpiReplicaSpecs", "Launcher", "template"},
 		} {
 			if _, there, _ := unstructured.NestedMap(job.Object, path...); there {
 				path = append(slices.Clone(path), "metadata", "labels", v1alpha1.LabelQuotaName)
@@ -352,7 +351,7 @@ func failEach(t *testing.T, c *cluster, kinds []jobKind) {
 			t.Parallel()
 			c.logsOfFailure(t)
 			namespace := kind.name + "-queue-failure"
-			l := c.create(t, kind, namespace, true, inQuota(namespace))
+			l := c.create(t, kind, namespace, true, inQuota(namespace), inTemplates(namespace))
 			l.quota("100")
 			l.awaitRunning()
 			l.endPods(false)
@@ -489,7 +488,7 @@ func killOperators(t *testing.T, c *cluster, kinds []jobKind, kill, restart func
 	var all []*life
 	for i := range kinds {
 		namespace := kinds[i].name + "-killed"
-		l := c.create(t, &kinds[i], namespace, true, inQuota(namespace))
+		l := c.create(t, &kinds[i], namespace, true, inQuota(namespace), inTemplates(namespace))
 		l.quota("0")
 		all = append(all, l)
 	}
