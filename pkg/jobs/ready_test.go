@@ -25,6 +25,36 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// A failure that the operator tries again is no end.
+func TestSparkApplicationsEnd(t *testing.T) {
+	kind, ok := Find("SparkApplication.v1beta2.sparkoperator.k8s.io")
+	require.True(t, ok)
+	for state, want := range map[string]bool{
+		"": false, "SUBMITTED": false, "RUNNING": false, "SUBMISSION_FAILED": false, "FAILING": false,
+		"PENDING_RERUN": false, "FAILED": true,
+	} {
+		_, ended := kind.Ended(object(t, `{status: {applicationState: {state: "`+state+`"}}}`))
+		require.Equal(t, want, ended, state)
+	}
+}
+
+// In the mode SidecarMode KubeRay puts the submitter into the head, and nothing else submits.
+func TestSubmitterBesideTheHead(t *testing.T) {
+	kind, ok := Find("RayJob.v1.ray.io")
+	require.True(t, ok)
+	sets, err := kind.PodSets(object(t, `
+spec:
+  submissionMode: SidecarMode
+  rayClusterSpec:
+    headGroupSpec: {template: {spec: {containers: [{name: c, resources: {requests: {cpu: 300m, memory: 512Mi}}}]}}}
+`))
+	require.NoError(t, err)
+	require.Len(t, sets, 1)
+	request, err := (&Creation{}).Request(sets[0].Template)
+	require.NoError(t, err)
+	require.Equal(t, "800m 712Mi", request.Cpu().String()+" "+request.Memory().String())
+}
+
 // Every pod set is told of its own pods where the job tells them apart.
 func TestReadyBySet(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -249,7 +249,7 @@ func JobOfKind(j *unstructured.Unstructured, pods, deciding int) Job {
 		switch word {
 		case "Succeeded", "Complete", "Completed", "COMPLETED":
 			job.Complete = true
-		case "Failed", "Error", "FAILED", "SUBMISSION_FAILED":
+		case "Failed", "Error", "FAILED":
 			job.Failed = true
 		}
 	}
