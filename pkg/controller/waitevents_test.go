@@ -63,6 +63,10 @@ func TestWhatAJobWaitsForInWords(t *testing.T) {
 			withReason(v1alpha1.PhaseRunning, v1alpha1.ConditionResizePending, metav1.ConditionTrue, "QuotaExceeded"),
 			normal("ResizePending", "Queue", "QuotaExceeded: words"+more),
 		},
+		"pods charged elsewhere": {
+			withReason(v1alpha1.PhaseRunning, v1alpha1.ConditionResizePending, metav1.ConditionTrue, "PodsChargedElsewhere"),
+			warning("ResizePending", "Queue", "PodsChargedElsewhere: words"+more),
+		},
 		"grown": {
 			withReason(v1alpha1.PhaseRunning, v1alpha1.ConditionResizePending, metav1.ConditionFalse, "Resized"), nil,
 		},

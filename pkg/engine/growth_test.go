@@ -301,6 +301,40 @@ func TestAnIdleReservationEnds(t *testing.T) {
 	r.sound()
 }
 
+// Of a pod that is charged to another quota than its job holds the unit says so after a minute, and until it is gone.
+func TestAPodThatIsChargedElsewhereIsTold(t *testing.T) {
+	r := ready(t, 10)
+	r.job("a", "job-a")
+	key := r.unit("a", 2, withConsumer("job-a"))
+	r.step()
+	r.send()
+	pod := podFor("a-0", "job-a", "1")
+	delete(pod.Labels, v1alpha1.LabelQuotaName)
+	r.pods(pod)
+	r.advance(time.Minute - time.Second)
+	require.Empty(t, r.of(writeReport))
+	told := func() *metav1.Condition {
+		report := r.of(writeReport)
+		require.Len(t, report, 1)
+		r.engine.Settle(report[0].Do(t.Context(), r.api.rest))
+		r.drop(report[0])
+		r.feed(key).step()
+		return unitFrom(r.api.get(key)).condition(v1alpha1.ConditionResizePending)
+	}
+	r.advance(2 * time.Second)
+	condition := told()
+	require.Equal(t, metav1.ConditionTrue, condition.Status)
+	require.Equal(t, string(admission.ReasonPodsChargedElsewhere), condition.Reason)
+	require.Empty(t, r.decisions(), "it keeps what it holds")
+	r.engine.FeedPod(pod, true, false)
+	r.step()
+	r.advance(time.Minute)
+	require.Equal(t, metav1.ConditionFalse, told().Status)
+	r.advance(time.Minute)
+	require.Empty(t, r.of(writeReport), "it is told once")
+	r.sound()
+}
+
 // One that cannot be suspended keeps its quota, since nothing could take its pods away. Its unit says what is wrong.
 func TestAnIdleReservationOfWhatCannotBeSuspended(t *testing.T) {
 	r := newRig(t, quotasOf(4, testQuota))

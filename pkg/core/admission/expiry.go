@@ -38,6 +38,9 @@ const (
 	mostDoublings = 5
 )
 
+// strayPatience is for how long an admitted unit may have pods that are charged to another quota before it says so.
+const strayPatience = time.Minute
+
 // Timeouts are for how long a unit of a managed job may keep what it holds. Zero means for ever.
 type Timeouts struct {
 	// Idle is without any pod, Unbound without a pod on a node.
@@ -136,6 +139,18 @@ func (r *roster) executionExpiry(u *unit) (x expiry) {
 	return expiry{at: u.spec.Admitted.Add(most - u.spec.Executed), reason: ReasonMaximumExecutionTime, timeout: most}
 }
 
+// strayNotice is when a unit says that pods of it wait which nothing lets go, since they are charged to another quota
+// than it was admitted with.
+func (r *roster) strayNotice(u *unit) (x expiry) {
+	if u.stage != stageAdmitted || u.spec.Quarantined || !u.holding || u.spec.Admitted.IsZero() ||
+		!u.spec.Phase.Releases() || r.ledger.Astray(u.spec.Key) == 0 {
+		return x
+	}
+	return expiry{
+		at: u.spec.Admitted.Add(strayPatience), reason: ReasonPodsChargedElsewhere, timeout: strayPatience,
+	}
+}
+
 // executionTime is for how long a unit may run in all; zero means for ever.
 func (r *roster) executionTime(u *unit) time.Duration {
 	if r.keepsPods(u) {
@@ -186,6 +201,9 @@ func (x *expiry) message() string {
 			return fmt.Sprintf("the other jobs of its gang group did not pass their admission checks within %s", x.timeout)
 		}
 		return fmt.Sprintf("an admission check did not answer within %s", x.timeout)
+	case ReasonPodsChargedElsewhere:
+		return "pods of the job are charged to another quota than the one that it was admitted with, and are not scheduled: " +
+			"the quota label of their template is missing or names another quota"
 	case ReasonMaximumExecutionTime:
 		return fmt.Sprintf("the job has run for %s, which is as long as it may in all its runs together", x.timeout)
 	default:
@@ -205,11 +223,15 @@ func (r *roster) keepsPods(u *unit) bool {
 
 // expiryChanged says whether an admitted unit may have to be placed again after its pods have changed.
 func (r *roster) expiryChanged(now time.Time, u *unit) bool {
-	x := r.expiryOf(now, u)
-	if u.overdue.reason != "" {
+	x, stray := r.expiryOf(now, u), r.strayNotice(u)
+	switch u.overdue.reason {
+	case "":
+		return backlog.MomentOf(sooner(x, stray).at) != u.retryAt
+	case stray.reason:
+		return backlog.MomentOf(x.at) != u.retryAt
+	default:
 		return x != u.overdue
 	}
-	return backlog.MomentOf(x.at) != u.retryAt
 }
 
 // expire has the unit lose what nothing uses, if its time is over still. After it has run for as long as it may it is

@@ -276,6 +276,21 @@ func (m *model) overdue(u *modelUnit) (first Reason, over bool) {
 	return first, over
 }
 
+// astray: pods of it wait that are charged to another quota, and it was admitted long enough ago to say so.
+func (m *model) astray(u *modelUnit) bool {
+	if u.at != "admitted" || u.Quarantined || !u.holds || u.Admitted.IsZero() ||
+		u.Phase != PhaseDequeued && u.Phase != PhaseSchedSucceed && u.Phase != PhaseRunning ||
+		m.now.Before(u.Admitted.Add(time.Minute)) {
+		return false
+	}
+	for _, p := range m.pods[u.Key] {
+		if !p.Assigned && !p.Leaving && p.Quota != u.Quota {
+			return true
+		}
+	}
+	return false
+}
+
 type modelEnd struct {
 	reason Reason
 	at     time.Time

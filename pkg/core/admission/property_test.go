@@ -720,13 +720,17 @@ func (w *world) checkPositions(t require.TestingT) {
 	}
 }
 
-// checkOverdue: a unit whose pods cannot be taken away is overdue when its time is over.
+// checkOverdue: a unit whose pods cannot be taken away is overdue when its time is over. Every unit says of pods alone
+// that they are charged elsewhere, and one that is not to go says it always.
 func (w *world) checkOverdue(t require.TestingT) {
 	for key, u := range w.s.units {
 		if u.stage == stageAdmitted && u.spec.Unsuspendable {
 			m := w.units[key]
 			_, overdue := w.o.overdue(m)
-			require.Equal(t, overdue && !w.o.unwanted(m), u.overdue.reason != "", "%s does not use what it holds", key)
+			says := !w.o.unwanted(m) && (overdue || w.o.astray(m))
+			require.Equal(t, says, u.overdue.reason != "", "%s does not use what it holds", key)
+		} else if u.stage == stageAdmitted && u.overdue.reason != "" {
+			require.True(t, w.o.astray(w.units[key]), "%s says that pods of it are charged elsewhere", key)
 		}
 	}
 }

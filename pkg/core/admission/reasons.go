@@ -50,9 +50,10 @@ const (
 	ReasonUnknownPhase           Reason = "UnknownPhase"  // a phase of another version
 	ReasonUnschedulable          Reason = "Unschedulable" // no pod of it came on a node in time
 	ReasonIdleReservation        Reason = "IdleReservation"
-	ReasonNoHeartbeat            Reason = "NoHeartbeat"      // nobody said in time that the unit is used
-	ReasonPodsReadyTimeout       Reason = "PodsReadyTimeout" // not all of its pods were ready in time
-	ReasonRecoveryTimeout        Reason = "RecoveryTimeout"  // nor were they again after one of them was not
+	ReasonPodsChargedElsewhere   Reason = "PodsChargedElsewhere" // pods of it are charged to another quota, and wait
+	ReasonNoHeartbeat            Reason = "NoHeartbeat"          // nobody said in time that the unit is used
+	ReasonPodsReadyTimeout       Reason = "PodsReadyTimeout"     // not all of its pods were ready in time
+	ReasonRecoveryTimeout        Reason = "RecoveryTimeout"      // nor were they again after one of them was not
 	ReasonMaximumExecutionTime   Reason = "MaximumExecutionTimeExceeded"
 	ReasonCheckRetry             Reason = "CheckRetry"                // an admission check has it tried again later
 	ReasonCheckRejected          Reason = "CheckRejected"             // an admission check does not let it go as it is

@@ -295,11 +295,16 @@ func (r *roster) placeAdmitted(now time.Time, u *unit) {
 }
 
 // placeExpiry says why an admitted unit has to go for its time, or when it will. Where its pods cannot be taken away
-// that is noted, and told.
+// that is noted, and told. So are pods that nothing lets go.
 func (r *roster) placeExpiry(now time.Time, u *unit) (reason Reason, at time.Time) {
 	expires := r.expiryOf(now, u)
 	switch {
 	case !expires.over(now):
+		if stray := r.strayNotice(u); stray.over(now) {
+			u.noteOverdue(stray)
+		} else {
+			expires = sooner(expires, stray)
+		}
 	case u.spec.Unsuspendable && u.spec.Phase.Releases():
 		u.noteOverdue(expires)
 		return "", time.Time{}

@@ -79,7 +79,7 @@ func groupSaying(g *group) *Saying {
 }
 
 // ofPods are the reasons of admitted units that are about their pods: whoever follows those says when they are over.
-var ofPods = map[Reason]bool{"": true, ReasonIdleReservation: true, ReasonUnschedulable: true}
+var ofPods = map[Reason]bool{ReasonIdleReservation: true, ReasonUnschedulable: true}
 
 // unitWords is about a unit that is parked by itself.
 func (r *roster) unitWords(u *unit) string {

@@ -43,6 +43,8 @@ type entry struct {
 type podSet struct {
 	pods map[string]Pod
 	sums map[string]*podSum
+	// staying are those that are not leaving.
+	staying int64
 }
 
 func (s *podSet) put(p Pod) {
@@ -60,6 +62,7 @@ func (s *podSet) put(p Pod) {
 	}
 	sum.add(p.parts())
 	sum.count(p, 1)
+	s.staying++
 }
 
 func (s *podSet) drop(podUID string) {
@@ -70,6 +73,7 @@ func (s *podSet) drop(podUID string) {
 	if delete(s.pods, podUID); p.Leaving {
 		return
 	}
+	s.staying--
 	sum := s.sums[p.Level]
 	sum.sub(p.parts())
 	if sum.count(p, -1); sum.pods == 0 {
@@ -186,6 +190,16 @@ func (l *Ledger) Charges(unit, at string) Charges {
 		c.All = c.All.Add(c.Idle)
 	}
 	return c
+}
+
+// Astray counts the pods of a unit that wait and are charged to another level than the unit holds quota at. They are
+// never let go.
+func (l *Ledger) Astray(unit string) int64 {
+	e, ok := l.entries[unit]
+	if !ok || !e.reserved {
+		return 0
+	}
+	return e.idle.staying - e.idle.at(e.level).pods
 }
 
 // Pods counts those of a unit, at any level, and of them those that are assigned.
