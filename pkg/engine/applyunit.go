@@ -134,6 +134,7 @@ func (e *Engine) resolve(u *unitObject) admission.Unit {
 		name, c.ConsumerManaged = p.UnitName(u.consumerKind.Value(), u.consumer.Name)
 		c.Misnamed = c.ConsumerManaged && name != u.Name
 		c.TemplatesWritten = c.ConsumerManaged && u.askedWrites
+		c.KindUnlisted = c.ConsumerManaged && e.sources.kinds.Load().unlisted(u.consumer.Kind)
 		c.Unsuspendable = p.Unsuspendable(u.consumerKind.Value())
 	}
 	c.Expected = u.expected(c.ConsumerManaged)

@@ -119,7 +119,7 @@ func (e *Engine) Run(ctx context.Context) {
 	e.log = klog.FromContext(ctx)
 	var background sync.WaitGroup
 	defer background.Wait()
-	e.sources.start(ctx, &background, e.load)
+	e.sources.start(ctx, &background, e.load, e.kindsListed)
 	e.writers.start(ctx, &background)
 	background.Go(func() { e.awaitLead(ctx) })
 	background.Go(func() { e.runAudits(ctx) })

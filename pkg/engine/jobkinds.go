@@ -256,11 +256,12 @@ func (s *sources) patience() (overdue func() bool) {
 	return func() bool { return !s.opts.Clock.Now().Before(until) }
 }
 
-// awaitKinds tells which kinds could not be listed in time, and when kinds can be listed that could not be.
-func (s *sources) awaitKinds(ctx context.Context) {
+// awaitKinds tells which kinds could not be listed in time, and when kinds can be listed that could not be. Then it
+// calls listed in the engine's goroutine, behind the jobs that were listed.
+func (s *sources) awaitKinds(ctx context.Context, listed func()) {
 	for s.sleep(ctx, kindPoll) {
 		s.checks.giveUp(ctx)
-		f := s.kinds.Load()
+		f, more := s.kinds.Load(), false
 		for _, name := range sortedKeys(f.kinds) {
 			if kind := f.kinds[name]; f.overdue() && !kind.settled() {
 				s.kindFailed(ctx, kind, kindNotListed, kind.lastError())
@@ -268,7 +269,11 @@ func (s *sources) awaitKinds(ctx context.Context) {
 			if before, ok := f.kinds[name].returned(); ok {
 				s.opts.Metrics.Set(metrics.JobKindUnavailable, 0, name, before)
 				klog.FromContext(ctx).Info("A managed kind of jobs is followed now", "kind", name)
+				more = true
 			}
+		}
+		if more {
+			s.box.call(listed)
 		}
 	}
 }

@@ -33,6 +33,7 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 	kubemetrics "k8s.io/component-base/metrics"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
@@ -102,6 +103,7 @@ func TestAKindThatIsNotThereIsPickedUpWhenItAppears(t *testing.T) {
 			api.create(liveUnit("plain", "1"))
 			api.create(ofWidget("known", "Enqueued"))
 			api.create(ofWidget("vanished", "Dequeued"))
+			api.create(ofWidget("never", "Enqueued"))
 			set, registry := metrics.New(), kubemetrics.NewKubeRegistry()
 			set.MustRegister(registry.MustRegister)
 			l := liveOn(t, api, quotasOf(10, testQuota), nil, Options{
@@ -114,12 +116,23 @@ func TestAKindThatIsNotThereIsPickedUpWhenItAppears(t *testing.T) {
 			require.Equal(t, map[string]float64{jobs.KindString(widgetKind) + "/" + why: 1}, gathered(t, registry,
 				"job_kind_unavailable"))
 			require.Equal(t, "Enqueued", phaseOf(api, "known"))
+			requireReason := func(name string, want admission.Reason) {
+				t.Helper()
+				l.until(string(want), func() bool {
+					var info UnitInfo
+					require.NoError(t, l.engine.Ask(t.Context(), func(v View) { info, _ = v.Unit(testNamespace + "/" + name) }))
+					return info.Explanation.Reason == want
+				})
+			}
+			requireReason("known", admission.ReasonKindNotListed)
+			requireReason("never", admission.ReasonKindNotListed)
 			require.Equal(t, "Dequeued", phaseOf(api, "vanished"), "that its job is not seen says nothing")
 
 			there.Store(true)
 			l.until("known is admitted and vanished is taken back", func() bool {
 				return phaseOf(api, "known") == "Dequeued" && phaseOf(api, "vanished") == "Enqueued"
 			})
+			requireReason("never", admission.ReasonConsumerNotFound)
 			l.until("it is told", func() bool {
 				return gathered(t, registry, "job_kind_unavailable")[jobs.KindString(widgetKind)+"/"+why] == 0
 			})

@@ -64,6 +64,9 @@ func (e *Engine) manage(f *Following) {
 	e.log.Info("Which jobs are managed changed", "kinds", len(f.predicate.Kinds()), "hash", f.predicate.Hash())
 }
 
+// kindsListed looks again at units whose jobs could not be listed, once they were.
+func (e *Engine) kindsListed() { e.resolveAgain(e.opts.Clock.Now(), e.units.keys()) }
+
 // findPods takes pods that could belong to no unit before. Those on a node are counted already.
 func (e *Engine) findPods() {
 	if e.opts.Pods == nil {

@@ -41,8 +41,8 @@ type unitRecord struct {
 	invalid      admission.Reason
 	priority     int32
 	// managed: its consumer is of a managed kind; misnamed: and the unit of that consumer has another name;
-	// unsuspendable: and that kind cannot be suspended.
-	managed, misnamed, unsuspendable bool
+	// unsuspendable: and that kind cannot be suspended; unlisted: and its jobs could not be listed yet.
+	managed, misnamed, unsuspendable, unlisted bool
 	// listed under what it resolved to.
 	listed bool
 	// next is the next unit of the same consumer.
@@ -85,14 +85,15 @@ func (r *records) resolved(rec *unitRecord, c *admission.Unit) {
 	}
 	rec.queue, rec.quota, rec.invalid = c.Queue, c.Quota, c.Invalid
 	rec.priority, rec.managed, rec.misnamed = c.Priority, c.ConsumerManaged, c.Misnamed
-	rec.unsuspendable = c.Unsuspendable
+	rec.unsuspendable, rec.unlisted = c.Unsuspendable, c.KindUnlisted
 	r.listing.place(rec)
 }
 
 // differsFrom says whether the unit resolves to something else now.
 func (rec *unitRecord) differsFrom(c *admission.Unit) bool {
 	return c.Quota != rec.quota || c.Queue != rec.queue || c.Priority != rec.priority || c.Invalid != rec.invalid ||
-		c.ConsumerManaged != rec.managed || c.Misnamed != rec.misnamed || c.Unsuspendable != rec.unsuspendable
+		c.ConsumerManaged != rec.managed || c.Misnamed != rec.misnamed || c.Unsuspendable != rec.unsuspendable ||
+		c.KindUnlisted != rec.unlisted
 }
 
 // withdraw notes that the snapshot does not have the unit as admitted any more.

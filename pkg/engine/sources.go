@@ -249,8 +249,9 @@ func (s *sources) putPod(pod *corev1.Pod, gone, initial bool) {
 	}
 }
 
-// start runs the informers, and calls loaded in the engine's goroutine when they have delivered what existed.
-func (s *sources) start(ctx context.Context, background *sync.WaitGroup, loaded func()) {
+// start runs the informers, and calls loaded in the engine's goroutine when they have delivered what existed, and listed
+// when kinds of jobs are followed that could not be.
+func (s *sources) start(ctx context.Context, background *sync.WaitGroup, loaded, listed func()) {
 	for _, informer := range s.owned {
 		background.Go(func() { informer.RunWithContext(ctx) })
 	}
@@ -259,7 +260,7 @@ func (s *sources) start(ctx context.Context, background *sync.WaitGroup, loaded 
 			s.box.call(loaded)
 		}
 	})
-	background.Go(func() { s.awaitKinds(ctx) })
+	background.Go(func() { s.awaitKinds(ctx, listed) })
 }
 
 // awaitSync waits until all handlers have been given all that existed; false when the context ended before.

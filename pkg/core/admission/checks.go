@@ -219,6 +219,9 @@ func checkConsumerLive(r *roster, _ time.Time, u *unit) (Reason, string) {
 	case owner.Another:
 		return ReasonConsumerUIDMismatch, message
 	case owner.NotSeen, owner.Gone:
+		if found == owner.NotSeen && u.spec.KindUnlisted {
+			return ReasonKindNotListed, fmt.Sprintf("jobs of kind %s could not be listed yet", u.spec.Consumer.Kind)
+		}
 		return ReasonConsumerNotFound, message
 	case owner.Live:
 	}

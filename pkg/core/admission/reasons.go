@@ -34,6 +34,7 @@ const (
 	ReasonInvalidRequest         Reason = "InvalidRequest" // negative, absurd or undecodable
 	ReasonNoPods                 Reason = "NoPods"         // neither a request nor pods
 	ReasonConsumerNotFound       Reason = "ConsumerNotFound"
+	ReasonKindNotListed          Reason = "KindNotListed" // jobs of its kind could not be listed yet
 	ReasonConsumerUIDMismatch    Reason = "ConsumerUIDMismatch"
 	ReasonConsumerOtherNamespace Reason = "ConsumerOtherNamespace"
 	ReasonDuplicateUnit          Reason = "DuplicateUnit" // another unit stands for the same consumer

@@ -100,7 +100,7 @@ func (t *telling) parked(now time.Time, u *unit, reason Reason) {
 // fleeting reasons are often over before anybody could read them: informers of two kinds race, and the controller
 // makes the default queue of a new quota.
 var fleeting = map[Reason]bool{
-	ReasonConsumerNotFound: true, ReasonInactive: true, ReasonWriteRefused: true,
+	ReasonConsumerNotFound: true, ReasonKindNotListed: true, ReasonInactive: true, ReasonWriteRefused: true,
 	ReasonUnknownQueue: true, ReasonUnknownQuota: true, ReasonRestoring: true,
 }
 

@@ -60,6 +60,8 @@ type Unit struct {
 	// Consumer, and whether its kind is one that the controller manages: then it must be live (by UID).
 	Consumer        Consumer
 	ConsumerManaged bool
+	// KindUnlisted: jobs of that kind could not be listed yet. That the consumer was not seen says nothing.
+	KindUnlisted bool
 	// OwnedByConsumer says that the unit's controller owner reference is its consumer: it wins over
 	// other units of the same consumer.
 	OwnedByConsumer bool

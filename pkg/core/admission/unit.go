@@ -295,7 +295,7 @@ type plainUnit struct {
 	priority                                                                                  int32
 	pods, heldPods, attempts, requeues                                                        int64
 	nonPreemptible, active, consumerManaged, ownedByConsumer, misnamed, adopting, quarantined bool
-	unsuspendable, adopted, recorded, ready, templatesWritten                                 bool
+	unsuspendable, adopted, recorded, ready, templatesWritten, kindUnlisted                   bool
 	maximumExecution, executed                                                                time.Duration
 	consumer                                                                                  Consumer
 	phase                                                                                     Phase
@@ -312,6 +312,6 @@ func (in *Unit) plain() plainUnit {
 		message: in.InvalidMessage, heldPods: in.HeldPods, requeues: in.Requeues, adopted: in.Adopted,
 		unsuspendable: in.Unsuspendable, recorded: in.Recorded, ready: in.Ready,
 		maximumExecution: in.MaximumExecution, executed: in.Executed, labels: in.Labels,
-		gangGroup: in.GangGroup, gangs: in.Gangs, templatesWritten: in.TemplatesWritten,
+		gangGroup: in.GangGroup, gangs: in.Gangs, templatesWritten: in.TemplatesWritten, kindUnlisted: in.KindUnlisted,
 	}
 }
