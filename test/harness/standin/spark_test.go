@@ -150,6 +150,29 @@ func TestSparkApplicationRestarts(t *testing.T) {
 	}
 }
 
+// A submission that finds another driver fails, and is tried again as the restart policy says.
+func TestSparkApplicationSubmitsAgain(t *testing.T) {
+	for policy, want := range map[string][]string{
+		"Never":  {"RESUMING", "SUBMISSION_FAILED", "FAILED", "FAILED"},
+		"Always": {"RESUMING", "SUBMISSION_FAILED", "PENDING_RERUN", "SUBMISSION_FAILED"},
+	} {
+		w := newWorld(t, sparkManifest, SparkApplication)
+		w.change(t, "spec.restartPolicy", map[string]any{"type": policy})
+		w.settle(t)
+		other := &corev1.Pod{}
+		other.Name, other.Namespace = "pi-driver", w.object(t).GetNamespace()
+		require.NoError(t, w.Create(t.Context(), other))
+		w.change(t, "spec.suspend", false)
+		for _, state := range want {
+			w.once(t)
+			require.Equal(t, state, sparkState(w.object(t)), policy)
+		}
+		require.NoError(t, w.Delete(t.Context(), other))
+		w.settle(t)
+		require.Equal(t, map[string]string{"Never": "FAILED", "Always": "SUBMITTED"}[policy], sparkState(w.object(t)))
+	}
+}
+
 func TestSparkApplicationReplacesExecutors(t *testing.T) {
 	w := newWorld(t, sparkManifest, SparkApplication)
 	w.change(t, "spec.suspend", false)
