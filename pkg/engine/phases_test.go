@@ -18,6 +18,7 @@ package engine
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -105,7 +106,7 @@ func TestAPhaseThatMayNotBeWrittenIsNotSent(t *testing.T) {
 		"an admission of what is over":        {map[string]any{"phase": "Enqueued"}, admission.PhaseSucceed, writeAdmit},
 		"an admission of what nobody knows":   {map[string]any{"phase": "Enqueued"}, "Levitating", writeAdmit},
 		"taking back what is over":            {holds, admission.PhaseFailed, writeEvict},
-		"taking back what holds nothing":      {holds, admission.PhaseTimeoutBackoff, writeEvict},
+		"taking back what holds nothing":      {holds, admission.PhaseSchedFailed, writeEvict},
 		"taking back what waits in its queue": {holds, admission.PhaseEnqueued, writeEvict},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -128,4 +129,16 @@ func TestAPhaseThatMayNotBeWrittenIsNotSent(t *testing.T) {
 			require.Empty(t, r.decisions(), "it is not tried again at once")
 		})
 	}
+}
+
+// The phase that ends a back-off costs no write of its own: it goes with the reason that is written next.
+func TestABackoffEndsWithTheNextReason(t *testing.T) {
+	epoch := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	u := &unitObject{phase: admission.PhaseTimeoutBackoff, unitHistory: &unitHistory{requeueAt: epoch.Add(time.Minute)}}
+	said := &admission.Saying{Reason: admission.ReasonQuotaExceeded, Message: "no"}
+	require.NotContains(t, reportStatus(u, said, epoch.Add(time.Minute-1)), "phase")
+	require.Equal(t, "Enqueued", reportStatus(u, said, epoch.Add(time.Minute))["phase"])
+	require.True(t, u.phase.CanBecome(admission.PhaseEnqueued, admission.WriterScheduler))
+	u.phase = admission.PhaseDequeued
+	require.NotContains(t, reportStatus(u, said, epoch.Add(time.Minute)), "phase")
 }

@@ -439,7 +439,9 @@ func reportStatus(u *unitObject, said *admission.Saying, now time.Time) map[stri
 		"message":        said.Message,
 		"conditions":     withConditions(u, now, about),
 	}
-	if u.phase == admission.PhaseNone || u.phase == admission.PhasePreempted {
+	switch over := !now.Before(u.requeueAt); {
+	case u.phase == admission.PhaseNone, u.phase == admission.PhasePreempted,
+		u.phase == admission.PhaseTimeoutBackoff && over:
 		status["phase"] = string(admission.PhaseEnqueued)
 	}
 	return status

@@ -203,9 +203,9 @@ type AdmissionCheckState struct {
 	PodSetUpdates []PodSetUpdate `json:"podSetUpdates,omitempty"`
 }
 
-// ReclaimState asks for pods of an admitted pod set back.
+// ReclaimState asks for pods of an admitted pod set back. Nothing acts on it yet.
 type ReclaimState struct {
-	// replicas to give back.
+	// replicas to give back. Not acted on.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Replicas int64 `json:"replicas,omitempty"`
@@ -227,7 +227,8 @@ type Admission struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Running int64 `json:"running"`
-	// reclaimState asks for replicas back.
+	// reclaimState asks for replicas back. It is kept for readers of the stand-alone Koord-Queue: neither the scheduler
+	// nor the controller reads or writes it.
 	// +optional
 	ReclaimState *ReclaimState `json:"reclaimState,omitempty"`
 }
@@ -311,7 +312,8 @@ type QueueUnitStatus struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
 	AdmissionChecks []AdmissionCheckState `json:"admissionChecks,omitempty"`
-	// podState counts pods. Deprecated.
+	// podState counts pods. Deprecated: it is kept for readers of the stand-alone Koord-Queue and never written. The running
+	// pods are in admissions.
 	// +optional
 	PodState *PodState `json:"podState,omitempty"`
 	// admissions is what the unit holds, by pod set.

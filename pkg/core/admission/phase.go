@@ -103,6 +103,8 @@ type Transition struct {
 var transitions = build(
 	row{by: scheduler, from: []Phase{PhaseNone, PhasePreempted}, to: []Phase{PhaseEnqueued},
 		when: "it cannot be admitted now; the condition QuotaReserved says why"},
+	row{by: scheduler, from: []Phase{PhaseTimeoutBackoff}, to: []Phase{PhaseEnqueued},
+		when: "its back-off is over and it cannot be admitted now; written together with the reason"},
 	row{by: scheduler, from: waiting, to: []Phase{PhaseReserved},
 		when: "quota is reserved; admission checks are asked"},
 	row{by: scheduler, from: waiting, to: []Phase{PhaseDequeued},
