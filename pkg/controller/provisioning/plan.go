@@ -108,6 +108,10 @@ func (p *plan) provide(o *observed, name string, sets []podSet) {
 		p.answer = pending(fmt.Sprintf("ProvisioningRequest %q asks for something else; it is made anew", name))
 	default:
 		p.answer = o.answer(have, sets)
+		if other := o.otherContent(have, sets, p.answer.State); other != nil {
+			p.answer = o.again(other)
+			return
+		}
 		p.describe(o, have, sets)
 	}
 }
@@ -130,6 +134,27 @@ func (p *plan) describe(o *observed, request *autoscalingv1.ProvisioningRequest,
 			p.answer.RequeueAfter = time.Second // no event tells when it is gone
 		}
 	}
+}
+
+// otherContent says which template does not have what the pods of its set have. One that is not the request's own is
+// waited out before the autoscaler answers, and is no template of the pods once it has.
+func (o *observed) otherContent(
+	request *autoscalingv1.ProvisioningRequest, sets []podSet, state v1alpha1.CheckState,
+) *metav1.Condition {
+	if state != admissioncheck.Pending && state != admissioncheck.Ready {
+		return nil // capacity is asked for again anyway
+	}
+	for i := range sets {
+		have := o.templates[sets[i].template.Name]
+		if have == nil || state == admissioncheck.Pending && !metav1.IsControlledBy(have, request) {
+			continue
+		}
+		if !sameForScheduling(&have.Template, &sets[i].pods) {
+			return &metav1.Condition{Type: "TemplateDiffers", Message: fmt.Sprintf(
+				"PodTemplate %q does not ask for what the pods of set %q ask for", have.Name, sets[i].name)}
+		}
+	}
+	return nil
 }
 
 // former are requests of the unit that are about no check of the present reservation.

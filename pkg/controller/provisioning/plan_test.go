@@ -323,6 +323,43 @@ func TestTemplatesThatAreThereAlready(t *testing.T) {
 	require.Equal(t, types.UID("r-2"), p.createTemplates[0].OwnerReferences[0].UID)
 }
 
+// A template of ours that says something else, since it was made by somebody else in our name or its job changed, is
+// not what capacity is asked for: not before the autoscaler answers, and not after.
+func TestATemplateOfOtherContent(t *testing.T) {
+	for name, edit := range map[string]func(*corev1.PodTemplateSpec){
+		"asks for less": func(pods *corev1.PodTemplateSpec) {
+			pods.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1m")}
+		},
+		"runs elsewhere": func(pods *corev1.PodTemplateSpec) { pods.Spec.NodeSelector = map[string]string{"cheap": "yes"} },
+		"has no pods":    func(pods *corev1.PodTemplateSpec) { pods.Spec.Containers = nil },
+	} {
+		o := asked(t, reserved(), theConfig())
+		edit(&o.templates[o.requests[0].Name+"-1"].Template)
+		for _, says := range []string{"Accepted", "Provisioned"} {
+			o.says(says)
+			p := planFor(o)
+			require.Equal(t, admissioncheck.Retry, p.answer.State, name)
+			require.Contains(t, p.answer.Message, o.requests[0].Name+"-1", name)
+			require.Empty(t, p.createTemplates, name)
+		}
+	}
+	o := asked(t, reserved(), theConfig())
+	for _, template := range o.templates {
+		// As the API server completes it.
+		template.Template.Spec.SchedulerName, template.Template.Spec.RestartPolicy = "default-scheduler", "Always"
+		template.Template.Spec.DNSPolicy, template.Template.Spec.SecurityContext = "ClusterFirst", &corev1.PodSecurityContext{}
+		for i := range template.Template.Spec.Containers {
+			c := &template.Template.Spec.Containers[i]
+			c.ImagePullPolicy, c.TerminationMessagePath = "Always", "/dev/termination-log"
+			for j := range c.Ports {
+				c.Ports[j].Protocol = "TCP"
+			}
+		}
+	}
+	o.says("Provisioned")
+	require.Equal(t, admissioncheck.Ready, planFor(o).answer.State)
+}
+
 func TestWhatCapacityIsAskedFor(t *testing.T) {
 	unit, config := reserved(), theConfig()
 	unit.Status.Admissions = []v1alpha1.Admission{{Name: "driver", Replicas: 1}, {Name: "workers", Replicas: 3}}

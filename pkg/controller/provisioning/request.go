@@ -17,6 +17,7 @@ limitations under the License.
 package provisioning
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -26,7 +27,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	autoscalingv1 "github.com/koord-jobqueue/koord-jobqueue/apis/autoscaling/v1"
@@ -196,4 +199,40 @@ func ownLabels() map[string]string {
 func asksFor(have, want *autoscalingv1.ProvisioningRequestSpec) bool {
 	return have.ProvisioningClassName == want.ProvisioningClassName && slices.Equal(have.PodSets, want.PodSets) &&
 		maps.Equal(have.Parameters, want.Parameters)
+}
+
+// sameForScheduling says whether pods of both templates can run at the same places and take the same there. What the
+// API server adds to a template is no difference.
+func sameForScheduling(have, want *corev1.PodTemplateSpec) bool {
+	raw, err := json.Marshal(have)
+	if err != nil {
+		return false
+	}
+	reduced, err := templateOf(&v1alpha1.PodSet{Template: runtime.RawExtension{Raw: raw}})
+	return err == nil && equality.Semantic.DeepEqual(completed(&reduced), completed(want))
+}
+
+// completed has the defaults of the API server for what templates keep.
+func completed(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
+	template = template.DeepCopy()
+	template.CreationTimestamp = metav1.Time{}
+	pods := &template.Spec
+	pods.SchedulerName = cmp.Or(pods.SchedulerName, corev1.DefaultSchedulerName)
+	for _, containers := range [][]corev1.Container{pods.InitContainers, pods.Containers} {
+		for i := range containers {
+			for j := range containers[i].Ports {
+				port := &containers[i].Ports[j]
+				if port.Protocol = cmp.Or(port.Protocol, corev1.ProtocolTCP); pods.HostNetwork {
+					port.HostPort = cmp.Or(port.HostPort, port.ContainerPort)
+				}
+			}
+		}
+	}
+	for i := range pods.Volumes {
+		if e := pods.Volumes[i].Ephemeral; e != nil && e.VolumeClaimTemplate != nil {
+			claim := &e.VolumeClaimTemplate.Spec
+			claim.VolumeMode = ptr.To(ptr.Deref(claim.VolumeMode, corev1.PersistentVolumeFilesystem))
+		}
+	}
+	return template
 }
