@@ -17,6 +17,7 @@ limitations under the License.
 package e2e_test
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"testing"
@@ -25,10 +26,12 @@ import (
 	"github.com/stretchr/testify/require"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -85,9 +88,10 @@ func (c *cluster) checker(t *testing.T, names ...string) *checker {
 		<-done
 	})
 	for _, name := range names {
-		_, err := c.dyn.Resource(v1beta1.AdmissionCheckResources[1]).Create(t.Context(), &unstructured.Unstructured{
+		version := schema.GroupVersion{Group: v1beta1.GroupName, Version: cmp.Or(c.checksVersion, "v1beta1")}
+		_, err := c.dyn.Resource(version.WithResource("admissionchecks")).Create(t.Context(), &unstructured.Unstructured{
 			Object: map[string]any{
-				"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "AdmissionCheck", "metadata": map[string]any{"name": name},
+				"apiVersion": version.String(), "kind": "AdmissionCheck", "metadata": map[string]any{"name": name},
 				"spec": map[string]any{"controllerName": "example.com/" + names[0]},
 			}}, metav1.CreateOptions{})
 		require.NoError(t, err)
@@ -96,8 +100,50 @@ func (c *cluster) checker(t *testing.T, names ...string) *checker {
 }
 
 // A job waits with its quota reserved until its checks have answered; what they ask for is in its pods.
-func TestAdmissionChecks(t *testing.T) {
-	c := sharedCluster(t)
+func TestAdmissionChecks(t *testing.T) { sharedCluster(t).runsChecks(t) }
+
+// AdmissionChecks of a newer Kueue are served in another version.
+func TestAdmissionChecksInV1beta2(t *testing.T) {
+	c := start(t, "checks-v1beta2", controlplane.Options{})
+	t.Cleanup(func() { _ = c.Stop() })
+	c.serveChecksIn(t, "v1beta2")
+	c.complete(t)
+	c.runsChecks(t)
+	c.agrees(t)
+}
+
+// serveChecksIn replaces the definition of AdmissionChecks by one that has nothing but this version.
+func (c *cluster) serveChecksIn(t *testing.T, version string) {
+	t.Helper()
+	definitions := c.dyn.Resource(schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	})
+	name := "admissionchecks." + v1beta1.GroupName
+	crd, err := definitions.Get(t.Context(), name, metav1.GetOptions{})
+	require.NoError(t, err)
+	require.NoError(t, definitions.Delete(t.Context(), name, metav1.DeleteOptions{}))
+	require.Eventually(t, func() bool {
+		_, err := definitions.Get(t.Context(), name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	}, soon, pace)
+	versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	require.NoError(t, err)
+	require.Len(t, versions, 1)
+	require.NoError(t, unstructured.SetNestedField(versions[0].(map[string]any), version, "name"))
+	require.NoError(t, unstructured.SetNestedSlice(crd.Object, versions, "spec", "versions"))
+	crd.SetResourceVersion("")
+	_, err = definitions.Create(t.Context(), crd, metav1.CreateOptions{})
+	require.NoError(t, err)
+	resource := schema.GroupVersionResource{Group: v1beta1.GroupName, Version: version, Resource: "admissionchecks"}
+	require.Eventually(t, func() bool {
+		_, err := c.dyn.Resource(resource).List(t.Context(), metav1.ListOptions{})
+		return err == nil
+	}, soon, pace)
+	c.checksVersion = version
+}
+
+func (c *cluster) runsChecks(t *testing.T) {
+	t.Helper()
 	ns := c.namespace(t, "checks")
 	k := c.checker(t, "e2e-budget", "e2e-data")
 	c.quota(t, ns, "checks", 4, 4)

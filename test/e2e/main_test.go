@@ -50,6 +50,8 @@ type cluster struct {
 	*controlplane.ControlPlane
 	kube kubernetes.Interface
 	dyn  dynamic.Interface
+	// checksVersion is the version of AdmissionChecks; empty is that of the shipped definition.
+	checksVersion string
 	// history of its pods, from the first one on.
 	history *podHistory
 }
