@@ -371,6 +371,9 @@ func TestPlan(t *testing.T) {
 			unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.UID = "job-0" }), "look at pods; delete unit [UnitReplaced]"},
 		"unit of a job of another namespace": {queued(t).
 			unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.Namespace = "other" }), "delete unit [UnitReplaced]"},
+		"unit of another job of another namespace": {queued(t).unit(func(u *v1alpha1.QueueUnit) {
+			u.Labels, u.Spec.ConsumerRef.Namespace, u.Spec.ConsumerRef.Name, u.Spec.ConsumerRef.UID = nil, "other", "x", "x-1"
+		}), "delete unit [UnitReplaced]"},
 		"unit of another kind": {queued(t).
 			unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.Kind = "CronJob" }), "tell [NameTaken]"},
 		"unit without consumer": {queued(t).

@@ -338,10 +338,12 @@ func relate(kind *jobs.Kind, job *unstructured.Unstructured, u *v1alpha1.QueueUn
 	switch {
 	case ref == nil && kind.OfPods() && createdByUs(u):
 		return own
-	case ref == nil || !refersTo(kind, ref) || ref.Name != job.GetName():
+	case ref == nil || !refersTo(kind, ref):
 		return foreign
 	case ref.Namespace != "" && ref.Namespace != job.GetNamespace():
-		return stale
+		return stale // no unit stands for a job of another namespace
+	case ref.Name != job.GetName():
+		return foreign
 	case ref.UID != "" && ref.UID != job.GetUID():
 		return stale
 	default:
