@@ -450,8 +450,8 @@ func TestTenancyWarnsUntilItIsEnforced(t *testing.T) {
 		}
 		return found
 	}
-	require.Equal(t, 4, bindings(build(t, "default"), warn))
-	require.Equal(t, 4, bindings(build(t, "tenancy-enforced"), deny))
+	require.Equal(t, 11, bindings(build(t, "default"), warn))
+	require.Equal(t, 11, bindings(build(t, "tenancy-enforced"), deny))
 	for _, kind := range jobs.Builtin() {
 		at := "kinds/" + kind.File()
 		found := bindings(build(t, at), warn)
@@ -460,7 +460,7 @@ func TestTenancyWarnsUntilItIsEnforced(t *testing.T) {
 		case "job":
 			require.Zero(t, found, "manifests/tenancy has them")
 		case "pod":
-			require.Equal(t, 3, found, "manifests/tenancy has that of nodes")
+			require.Equal(t, 2, found, "manifests/tenancy has those of quotas and of what pods are")
 		case "trainjob":
 			require.GreaterOrEqual(t, found, 3, at)
 		default:
@@ -491,8 +491,9 @@ func TestTenancyOfKindsIsThatOfJobs(t *testing.T) {
 		for name, p := range policies("kinds/" + kind.File()) {
 			of, ok := ofJobs[name]
 			require.True(t, ok, name)
-			require.Contains(t, of.MatchConditions, p.MatchConditions[0])
-			require.Equal(t, variable(ofJobs["jobqueue-tenancy-quota"], "exempt"), variable(p, "exempt"))
+			require.Equal(t, ofJobs["jobqueue-tenancy-quota"].MatchConditions[:2], p.MatchConditions[:2])
+			require.Equal(t, ofJobs["jobqueue-tenancy-quota"].MatchConstraints.NamespaceSelector,
+				p.MatchConstraints.NamespaceSelector)
 			switch name {
 			case "jobqueue-tenancy-quota", "jobqueue-tenancy-queue":
 				for _, same := range []string{"byUser", "byNamespace"} {
@@ -500,8 +501,15 @@ func TestTenancyOfKindsIsThatOfJobs(t *testing.T) {
 				}
 				require.Equal(t, of.Validations, p.Validations[len(p.Validations)-len(of.Validations):], name)
 				require.Equal(t, variable(ofJobs["jobqueue-tenancy-quota"], "keys"), variable(p, "keys"))
-			case "jobqueue-tenancy-node":
-				require.Contains(t, p.Validations[len(p.Validations)-1].Expression, "resource('pods').subresource('binding')")
+			case "jobqueue-tenancy-template":
+				require.Equal(t, variable(of, "seconds"), variable(p, "seconds"))
+				messages := func(rules []admissionregistrationv1.Validation) (messages []string) {
+					for _, rule := range rules {
+						messages = append(messages, rule.Message)
+					}
+					return messages
+				}
+				require.Equal(t, messages(of.Validations), messages(p.Validations[len(p.Validations)-len(of.Validations):]))
 			}
 		}
 	}
