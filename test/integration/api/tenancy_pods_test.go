@@ -139,3 +139,21 @@ func tenancyOfResizing(t *testing.T, alice tenant, running *corev1.Pod) {
 	refused(t, resize("64"), "the requests of a pod that names a quota stay as they are")
 	require.NoError(t, resize("1"))
 }
+
+// While the ConfigMap is gone pods go on that have nothing to do with the queue, and no others.
+func tenancyWithoutConfigMap(t *testing.T) {
+	admin, alice := adminTenant(t), tenantNamed(t, "alice")
+	maps := admin.CoreV1().ConfigMaps("koord-queue")
+	require.NoError(t, maps.Delete(t.Context(), "jobqueue-tenancy", metav1.DeleteOptions{}))
+	defer install(t, "tenancy-enforced")
+	create := func(u tenant, namespace string, labels map[string]string) error {
+		_, err := u.CoreV1().Pods(namespace).
+			Create(t.Context(), podWith(labels), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	require.Eventually(t, func() bool { return create(alice, "tenant-a", quotaOf("quota-a").labels) != nil },
+		10*time.Second, 100*time.Millisecond, "the API server knows")
+	require.ErrorContains(t, create(alice, managed, nil), "failed to configure binding")
+	require.NoError(t, create(alice, "tenant-a", nil))
+	require.NoError(t, create(admin, "kube-system", quotaOf("quota-a").labels))
+}

@@ -223,6 +223,9 @@ func TestTenancy(t *testing.T) {
 		"pods that another controller makes": {func() error {
 			return tenantNamed(t, replicaSets).pod(t, "tenant-a", "quota-b")
 		}, quotas},
+		"pods that any controller may have made": {func() error {
+			return tenantNamed(t, allControllers).pod(t, "tenant-a", "quota-b")
+		}, quotas},
 		"the same where the namespace may": {func() error {
 			return tenantNamed(t, replicaSets).pod(t, "tenant-b", "quota-b")
 		}, ""},
@@ -250,6 +253,7 @@ func TestTenancy(t *testing.T) {
 	t.Run("leaving", tenancyOfLeaving)
 	t.Run("gangs", tenancyOfGangs)
 	t.Run("classes", tenancyOfClasses)
+	t.Run("without the ConfigMap", tenancyWithoutConfigMap)
 }
 
 // warnings that the API server gave.
@@ -326,6 +330,8 @@ const (
 	jobController     = "system:serviceaccount:kube-system:job-controller"
 	cronJobController = "system:serviceaccount:kube-system:cronjob-controller"
 	replicaSets       = "system:serviceaccount:kube-system:replicaset-controller"
+	// allControllers is that of a kube-controller-manager whose controllers have no accounts of their own.
+	allControllers = "system:kube-controller-manager"
 )
 
 // An object may go on naming what it names, and may not change to another's.
@@ -374,7 +380,7 @@ func tenants(t *testing.T, admin kubernetes.Interface) {
 	_, err := admin.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{})
 	require.NoError(t, err)
 	subjects := []rbacv1.Subject{}
-	for _, user := range []string{"alice", "bob", replicaSets, jobController, cronJobController} {
+	for _, user := range []string{"alice", "bob", replicaSets, jobController, cronJobController, allControllers} {
 		subjects = append(subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user})
 	}
 	_, err = admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
