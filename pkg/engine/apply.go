@@ -66,6 +66,7 @@ func (e *Engine) apply(now time.Time, b *batch) {
 	for _, f := range b.calls {
 		f()
 	}
+	e.pods.retellElected(now)
 }
 
 func (e *Engine) applyJob(now time.Time, key jobKey, ev jobEvent) {

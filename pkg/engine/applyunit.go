@@ -64,9 +64,8 @@ func (e *Engine) updateUnit(now time.Time, rec *unitRecord, u *unitObject) {
 		rec.act().admittedAt = time.Time{}
 	}
 	e.feed(now, rec)
-	if before.consumer != u.consumer || before.hasConsumer != u.hasConsumer || !e.units.alone(u.consumerUID()) {
-		e.pods.rejoin(now, before)
-		e.pods.rejoin(now, u)
+	if before.hasConsumer != u.hasConsumer {
+		e.pods.retellNaming(now, u.key())
 	}
 	if rec.flight != nil && rec.unknown && rec.flight.appliedTo(u) {
 		// The object answers what the request did not.
@@ -76,7 +75,7 @@ func (e *Engine) updateUnit(now time.Time, rec *unitRecord, u *unitObject) {
 
 func (e *Engine) addUnit(now time.Time, u *unitObject) {
 	e.feed(now, e.units.add(u))
-	e.pods.rejoin(now, u)
+	e.pods.retellNaming(now, u.key())
 }
 
 func (e *Engine) forgetUnit(now time.Time, key string, rec *unitRecord) {
@@ -90,7 +89,7 @@ func (e *Engine) forgetUnit(now time.Time, key string, rec *unitRecord) {
 	delete(e.reports, key)
 	e.core.acquit(key)
 	e.core.call("", func(s *admission.State) { s.DeleteUnit(now, key) })
-	e.pods.rejoin(now, rec.object)
+	e.pods.retellNaming(now, key)
 	e.touch(now, key, rec)
 }
 

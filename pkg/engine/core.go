@@ -70,6 +70,12 @@ func (c *core) call(key string, f func(*admission.State)) {
 	}
 }
 
+// standsFor is the unit that stands for a job: the core alone elects it.
+func (c *core) standsFor(job admission.Consumer, managed bool) (unit string) {
+	c.call("", func(s *admission.State) { unit = s.StandsFor(job, managed) })
+	return unit
+}
+
 // extend begins anew with what extensions give to it.
 func (c *core) extend(policies map[string]queue.Factory, checks []admission.Check) {
 	c.config.Policies, c.config.Checks = policies, checks

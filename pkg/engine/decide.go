@@ -110,9 +110,6 @@ func (e *Engine) fly(rec *unitRecord, kind writeKind, attempt int64, status map[
 	w.attempt = attempt
 	rec.act().flight, rec.act().unknown = w, false
 	e.writers.later(w)
-	if !e.units.alone(rec.object.consumerUID()) {
-		e.pods.rejoin(now, rec.object)
-	}
 	return w
 }
 

@@ -79,12 +79,13 @@ func New(o Options) (*Engine, error) {
 	v, kin := newEnv(o), newKinship()
 	e := &Engine{
 		env: v, box: newMailbox(), audits: newAudits(), lead: make(chan struct{}),
-		core: newCore(v), kinship: kin, units: newRecords(v.managesOwner, v.unitNamedBy, kin), publisher: newPublisher(),
+		core: newCore(v), kinship: kin, publisher: newPublisher(),
 		reports: reports{}, reasons: newReasonPace(v.opts.Config.ReasonsPerSecond, o.Clock.Now()),
 		classes: classes{}, checks: newAdmissionChecks(o.Config.AdmissionChecksOff),
 		queues: map[string]*queueObject{}, queueNames: newNames(), jobs: map[jobKey]types.UID{}, ghosts: map[string]int{},
 		startup: startup{env: v, begun: o.Clock.Now()}, pace: pace{took: o.Clock.Since},
 	}
+	e.units = newRecords(v.kindOf, e.core.standsFor, v.unitNamedBy, kin)
 	e.sources = &sources{env: v, box: e.box}
 	e.writers = newWriters(&v.opts, e.Settle)
 	e.quotas = newObserver(v, e.retryIn)

@@ -45,10 +45,9 @@ func newEnv(o Options) *env {
 	return v
 }
 
-// managesOwner says whether the owner of a pod is a job of a managed kind.
-func (v *env) managesOwner(owner *metav1.OwnerReference) bool {
-	p := v.managed.Load()
-	return p != nil && p.ManagesOwner(*owner)
+// kindOf is the kind of an owner, as units name it, and says whether it is a managed one.
+func (v *env) kindOf(owner *metav1.OwnerReference) (kind string, managed bool) {
+	return v.managed.Load().KindOf(*owner)
 }
 
 // unitNamedBy is the unit that a pod belongs to by what it says itself; empty if by nothing.

@@ -41,7 +41,7 @@ func TestListingEqualsASearch(t *testing.T) {
 	t.Parallel()
 	phases := []admission.Phase{admission.PhaseEnqueued, admission.PhaseRunning, admission.PhaseSucceed}
 	rapid.Check(t, func(t *rapid.T) {
-		r := newRecords(nil, byAnnotation, newKinship())
+		r := newRecords(nil, nil, byAnnotation, newKinship())
 		units := map[string]listed{}
 		for range rapid.IntRange(0, effort.Steps(60)).Draw(t, "operations") {
 			u := listed{

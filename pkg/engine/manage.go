@@ -58,9 +58,7 @@ func (e *Engine) manage(f *Following) {
 	e.resolveAgain(now, e.units.keys())
 	e.pods.nameAgain()
 	e.findPods()
-	for _, uid := range sortedKeys(e.pods.byUID) {
-		e.pods.tell(now, e.pods.byUID[uid])
-	}
+	e.pods.retellAll(now)
 	e.log.Info("Which jobs are managed changed", "kinds", len(f.predicate.Kinds()), "hash", f.predicate.Hash())
 }
 

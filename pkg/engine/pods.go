@@ -157,8 +157,8 @@ func (p *pods) release(now time.Time, list []assignKey) {
 
 // tell gives the pod to the core, if it belongs to a unit and anything about it is news.
 func (p *pods) tell(now time.Time, rec *podRecord) {
-	if rec.pod == nil {
-		return
+	if rec.pod == nil || !p.core.sound() {
+		return // a state that is built anew is told of all pods
 	}
 	uid := rec.pod.UID
 	unit := p.units.unitOf(rec.pod)
@@ -241,10 +241,45 @@ func (p *pods) request(pod *corev1.Pod) resources.List {
 	return list
 }
 
-// rejoin tells the pods of a unit anew, after the unit came, went or changed its consumer.
-func (p *pods) rejoin(now time.Time, u *unitObject) {
-	p.retell(now, p.kinship.family(u.consumerUID()))
-	for _, uid := range sortedUIDs(p.byName[u.key()]) {
+// retellNaming tells the pods that name a unit anew, after that came, went, or has a consumer or none by now.
+func (p *pods) retellNaming(now time.Time, unit string) {
+	for _, uid := range sortedUIDs(p.byName[unit]) {
+		p.tell(now, p.byUID[uid])
+	}
+}
+
+// retellElected tells the pods of jobs anew for which another unit stands. However many units name a job, its pods are
+// told when that changes and not otherwise.
+func (p *pods) retellElected(now time.Time) {
+	if !p.core.sound() {
+		return
+	}
+	var jobs []admission.Consumer
+	p.core.call("", func(s *admission.State) { jobs = s.Elections() })
+	for _, job := range jobs {
+		uid := types.UID(job.UID)
+		if ref := p.referenceTo(uid); ref == nil {
+			continue
+		} else if kind, _ := p.kindOf(ref); kind == job.Kind {
+			p.retell(now, p.kinship.family(uid))
+		}
+	}
+}
+
+// referenceTo is how a pod, or a job, names the job of this UID that owns it; nil if none does.
+func (p *pods) referenceTo(uid types.UID) *metav1.OwnerReference {
+	for pod := range p.byOwner[uid] {
+		return metav1.GetControllerOfNoCopy(p.byUID[pod].pod)
+	}
+	for made := range p.kinship.made[uid] {
+		return p.kinship.owners[made]
+	}
+	return nil
+}
+
+// retellAll tells all pods anew.
+func (p *pods) retellAll(now time.Time) {
+	for _, uid := range sortedKeys(p.byUID) {
 		p.tell(now, p.byUID[uid])
 	}
 }

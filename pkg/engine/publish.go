@@ -89,7 +89,7 @@ func (p *publisher) publishUnits(next *snapshot, units *records, releases func(s
 			fresh = append(fresh, rec)
 		case !ok:
 			next.units = next.units.Delete(it.key)
-			rec.withdraw()
+			units.withdraw(rec)
 		}
 	}
 	slices.SortFunc(fresh, func(a, b *unitRecord) int {
@@ -100,7 +100,7 @@ func (p *publisher) publishUnits(next *snapshot, units *records, releases func(s
 		if rec.seq == 0 {
 			rec.act().seq = p.place()
 		}
-		rec.act().published = true
+		units.publish(rec)
 		next.units = next.units.Set(rec.object.key(), rec.object.consumerUID())
 	}
 	for _, it := range p.consumers.items {

@@ -80,7 +80,8 @@ func newQueueStatuses(
 ) *queueStatuses {
 	earlier := func(a, b *queueStatus) int { return cmp.Or(a.at.Compare(b.at), strings.Compare(a.name, b.name)) }
 	return &queueStatuses{
-		env: v, core: c, checks: checks, writers: w, exists: exists, byName: map[string]*queueStatus{}, due: queue.NewTree(earlier),
+		env: v, core: c, checks: checks, writers: w, exists: exists, byName: map[string]*queueStatus{},
+		due: queue.NewTree(earlier),
 	}
 }
 

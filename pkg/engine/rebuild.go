@@ -56,9 +56,7 @@ func (e *Engine) healState(now time.Time) {
 		e.touch(now, key, rec)
 	}
 	e.pods.forgetTold()
-	for _, key := range units {
-		e.pods.rejoin(now, e.units.get(key).object)
-	}
+	e.pods.retellAll(now)
 	e.quotas.tell(now, e.core)
 	if !e.leading && e.core.sound() {
 		e.core.recovered() // a standby does not decide

@@ -45,8 +45,6 @@ type unitRecord struct {
 	managed, misnamed, unsuspendable, unlisted bool
 	// listed under what it resolved to.
 	listed bool
-	// next is the next unit of the same consumer.
-	next *unitRecord
 	*activity
 }
 
@@ -83,8 +81,10 @@ func (r *records) resolved(rec *unitRecord, c *admission.Unit) {
 	if rec.queue != c.Queue || rec.quota != c.Quota {
 		r.listing.displace(rec)
 	}
+	r.count(rec, -1)
 	rec.queue, rec.quota, rec.invalid = c.Queue, c.Quota, c.Invalid
 	rec.priority, rec.managed, rec.misnamed = c.Priority, c.ConsumerManaged, c.Misnamed
+	r.count(rec, 1)
 	rec.unsuspendable, rec.unlisted = c.Unsuspendable, c.KindUnlisted
 	r.listing.place(rec)
 }
@@ -96,41 +96,19 @@ func (rec *unitRecord) differsFrom(c *admission.Unit) bool {
 		c.KindUnlisted != rec.unlisted
 }
 
-// withdraw notes that the snapshot does not have the unit as admitted any more.
-func (rec *unitRecord) withdraw() {
-	if rec == nil || rec.activity == noActivity {
-		return
-	}
-	rec.activity.published = false
-	if rec.flight == nil {
-		rec.activity.seq = 0
-	}
-}
-
-// candidate is the unit in the election among those of its job, which is that of the core.
-func (rec *unitRecord) candidate() *owner.Candidate {
-	u := rec.object
-	c := &owner.Candidate{
-		Key: u.key(), Namespace: u.Namespace, UID: string(u.UID), Created: u.CreationTimestamp.Time, Consumer: u.consumer,
-		Managed: rec.managed, Owned: u.owned, Standing: owner.Waiting,
-	}
-	if rec.flight != nil || u.phase.Holds() {
-		c.Standing = owner.Admitted
-	}
-	return c
-}
-
 // records has the record of every unit, and finds units by what the engine needs them by.
 type records struct {
-	// managesOwner says whether the owner of a pod is a job of a managed kind.
-	managesOwner func(*metav1.OwnerReference) bool
+	// kindOf is the kind of the owner of a pod, as units name it, and says whether it is a managed one.
+	kindOf func(*metav1.OwnerReference) (kind string, managed bool)
+	// stands is the unit that stands for a job, by the one election.
+	stands func(job owner.Consumer, managed bool) string
 	// unitNamedBy is the unit that a pod names.
 	unitNamedBy func(*corev1.Pod) string
 	kinship     *kinship
 	byKey       map[string]*unitRecord
-	// byConsumer are the first of the units of a job, each leads to the next; byClass those whose priority follows
+	// byConsumer counts the units of a job; byClass are those whose priority follows
 	// from a class, or from the cluster's default under ""; noLabel those whose quota follows from their namespace.
-	byConsumer map[types.UID]*unitRecord
+	byConsumer map[types.UID]consumerUnits
 	byClass    map[string]keys
 	noLabel    keys
 	unknown    keys // units whose quota could not be asked for
@@ -139,11 +117,12 @@ type records struct {
 }
 
 func newRecords(
-	managesOwner func(*metav1.OwnerReference) bool, unitNamedBy func(*corev1.Pod) string, kin *kinship,
+	kindOf func(*metav1.OwnerReference) (string, bool), stands func(owner.Consumer, bool) string,
+	unitNamedBy func(*corev1.Pod) string, kin *kinship,
 ) *records {
 	return &records{
-		managesOwner: managesOwner, unitNamedBy: unitNamedBy, kinship: kin,
-		byKey: map[string]*unitRecord{}, byConsumer: map[types.UID]*unitRecord{}, byClass: map[string]keys{},
+		kindOf: kindOf, stands: stands, unitNamedBy: unitNamedBy, kinship: kin,
+		byKey: map[string]*unitRecord{}, byConsumer: map[types.UID]consumerUnits{}, byClass: map[string]keys{},
 		noLabel: keys{}, unknown: keys{}, holding: keys{}, listing: newListing(),
 	}
 }
@@ -212,18 +191,7 @@ func (r *records) index(rec *unitRecord) {
 	u := rec.object
 	key := u.key()
 	r.listing.place(rec)
-	if uid := u.consumerUID(); uid != "" {
-		last := r.byConsumer[uid]
-		if last == nil {
-			r.byConsumer[uid] = rec
-		}
-		for ; last != nil; last = last.next {
-			if last.next == nil {
-				last.next = rec
-				break
-			}
-		}
-	}
+	r.count(rec, 1)
 	if u.quota == "" {
 		r.noLabel[key] = struct{}{}
 	}
@@ -242,9 +210,7 @@ func (r *records) unindex(rec *unitRecord) {
 	u := rec.object
 	key := u.key()
 	r.listing.displace(rec)
-	if uid := u.consumerUID(); uid != "" {
-		r.leaveConsumer(uid, rec)
-	}
+	r.count(rec, -1)
 	delete(r.noLabel, key)
 	delete(r.holding, key)
 	delete(r.unknown, key)
@@ -256,43 +222,57 @@ func (r *records) unindex(rec *unitRecord) {
 	}
 }
 
-// leaveConsumer takes a unit out of those of a consumer.
-func (r *records) leaveConsumer(uid types.UID, rec *unitRecord) {
-	first := r.byConsumer[uid]
-	if first == rec {
-		first = rec.next
-	} else {
-		for at := first; at != nil; at = at.next {
-			if at.next == rec {
-				at.next = rec.next
-				break
-			}
+// consumerUnits counts the units that name one UID: all of them, those that have the name of the unit of a job of a
+// managed kind, and those of them that the snapshot has as admitted.
+type consumerUnits struct{ all, named, published int32 }
+
+// count adds what a unit is to the counts of its consumer, or takes it out.
+func (r *records) count(rec *unitRecord, by int32) {
+	uid := rec.object.consumerUID()
+	if uid == "" {
+		return
+	}
+	c := r.byConsumer[uid]
+	c.all += by
+	if rec.managed && !rec.misnamed {
+		c.named += by
+		if rec.published {
+			c.published += by
 		}
 	}
-	rec.next = nil
-	// Set anew in any case: the UID that is the key is part of a unit's memory, which must not outlive the unit.
-	delete(r.byConsumer, uid)
-	if first != nil {
-		r.byConsumer[first.object.consumerUID()] = first
+	if c.all == 0 {
+		delete(r.byConsumer, uid)
+		return
 	}
+	r.byConsumer[uid] = c
 }
 
-// alone says that no two units have this consumer, or that it is none.
-func (r *records) alone(consumer types.UID) bool {
-	first := r.byConsumer[consumer]
-	return first == nil || first.next == nil
+// publish notes that the snapshot has the unit as admitted.
+func (r *records) publish(rec *unitRecord) {
+	r.count(rec, -1)
+	rec.act().published = true
+	r.count(rec, 1)
+}
+
+// withdraw notes that the snapshot does not have the unit as admitted any more.
+func (r *records) withdraw(rec *unitRecord) {
+	if rec == nil || rec.activity == noActivity {
+		return
+	}
+	r.count(rec, -1)
+	rec.activity.published = false
+	r.count(rec, 1)
+	if rec.flight == nil {
+		rec.activity.seq = 0
+	}
 }
 
 // published says of a job of a managed kind whether its unit is known, and whether the snapshot has it as admitted.
 // Other units that name its UID let none of its pods go: who writes them says how much they ask for, and of which
 // quota.
 func (r *records) published(consumer types.UID) (known, published bool) {
-	for rec := r.byConsumer[consumer]; rec != nil; rec = rec.next {
-		if rec.managed && !rec.misnamed {
-			known, published = true, published || rec.published
-		}
-	}
-	return known, published
+	c := r.byConsumer[consumer]
+	return c.named > 0, c.published > 0
 }
 
 // unitOf returns the key of the unit that a pod belongs to: the unit of its controlling owner or of the job that made
@@ -318,23 +298,13 @@ func (r *records) unitOf(pod *corev1.Pod) (key string) {
 	return ""
 }
 
-// unitOfConsumer picks, among units that name the same job, the one that stands for it. Of a job of a managed kind it
-// is the one of its name.
+// unitOfConsumer is the unit that stands for a job, as the core has it.
 func (r *records) unitOfConsumer(job *metav1.OwnerReference, namespace string) string {
-	var best *unitRecord
-	managed := r.managesOwner != nil && r.managesOwner(job)
-	for rec := r.byConsumer[job.UID]; rec != nil; rec = rec.next {
-		if rec.object.Namespace != namespace || rec.object.phase.Terminal() || rec.managed != managed || rec.misnamed {
-			continue
-		}
-		if best == nil || owner.Before(rec.candidate(), best.candidate()) {
-			best = rec
-		}
-	}
-	if best == nil {
+	if r.byConsumer[job.UID].all == 0 {
 		return ""
 	}
-	return best.object.key()
+	kind, managed := r.kindOf(job)
+	return r.stands(owner.Consumer{Kind: kind, Namespace: namespace, Name: job.Name, UID: string(job.UID)}, managed)
 }
 
 // missing names the units of which no state as new as this one is known. What is known only ever gets newer.

@@ -18,7 +18,6 @@ package engine
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -46,7 +45,7 @@ func recorded(name, job string, change ...func(*unitObject)) *unitObject {
 var byAnnotation = (*jobs.Predicate)(nil).UnitNamedBy
 
 func TestRecordsFindUnitsByWhatTheirAnswerDependsOn(t *testing.T) {
-	r := newRecords(nil, byAnnotation, newKinship())
+	r := newTestRecords()
 	priority := int32(1)
 	a := r.add(recorded("a", "", func(u *unitObject) { u.quota, u.class = "", "high" }))
 	r.add(recorded("b", "", func(u *unitObject) { u.phase = admission.PhaseDequeued }))
@@ -70,76 +69,39 @@ func TestRecordsFindUnitsByWhatTheirAnswerDependsOn(t *testing.T) {
 		r.remove(r.get(key))
 	}
 	r.unitNamedBy = nil // functions cannot be compared
-	require.Equal(t, newRecords(nil, nil, newKinship()), r, "nothing is left of what went")
+	require.Equal(t, newRecords(nil, nil, nil, newKinship()), r, "nothing is left of what went")
 }
 
-func TestUnitsOfOneJobAreAChain(t *testing.T) {
-	r := newRecords(nil, byAnnotation, newKinship())
+func TestUnitsOfOneJobAreCounted(t *testing.T) {
+	r := newTestRecords()
 	var list []*unitRecord
 	for _, name := range []string{"a", "b", "c"} {
 		list = append(list, r.add(recorded(name, "job")))
 	}
-	require.True(t, r.alone("other"))
-	require.True(t, r.alone(""))
-	require.False(t, r.alone("job"))
-	list[2].act().published = true
+	r.publish(list[2])
 	known, published := r.published("job")
 	require.False(t, known || published, "they do not stand for a job of a managed kind")
 	for _, rec := range list {
-		rec.managed = true
+		r.resolved(rec, &admission.Unit{ConsumerManaged: true})
 	}
 	known, published = r.published("job")
 	require.True(t, known && published)
-	list[2].misnamed = true
+	r.resolved(list[2], &admission.Unit{ConsumerManaged: true, Misnamed: true})
 	known, published = r.published("job")
 	require.True(t, known && !published, "another unit is that of the job")
-	list[2].misnamed = false
-	for i, remaining := range []int{1, 0, 2} { // from within, from the front, the last
-		r.remove(list[remaining])
-		require.Nil(t, list[remaining].next)
-		require.Equal(t, i > 0, r.alone("job"))
-	}
+	r.resolved(list[2], &admission.Unit{ConsumerManaged: true})
+	r.withdraw(list[2])
 	known, published = r.published("job")
-	require.False(t, known || published)
-}
-
-// The same unit stands for a job as in the core.
-func TestWhichUnitStandsForAJob(t *testing.T) {
-	later := func(u *unitObject) { u.CreationTimestamp = metav1.NewTime(testStart.Add(time.Hour)) }
-	holds := func(u *unitObject) { u.phase = admission.PhaseDequeued }
-	over := func(u *unitObject) { u.phase = admission.PhaseSucceed }
-	owned := func(u *unitObject) { u.owned = true }
-	elsewhere := func(u *unitObject) { u.Namespace = "elsewhere" }
-	for name, c := range map[string]struct {
-		units []*unitObject
-		want  string
-	}{
-		"the older one":            {[]*unitObject{recorded("b", "job", later), recorded("c", "job")}, "team/c"},
-		"the first by UID":         {[]*unitObject{recorded("c", "job"), recorded("b", "job")}, "team/b"},
-		"before it one of the job": {[]*unitObject{recorded("b", "job"), recorded("c", "job", later, owned)}, "team/c"},
-		"before that one that has": {[]*unitObject{recorded("b", "job", owned), recorded("c", "job", later, holds)},
-			"team/c"},
-		"none that is over":         {[]*unitObject{recorded("b", "job", over), recorded("c", "job", later)}, "team/c"},
-		"none of another namespace": {[]*unitObject{recorded("b", "job", elsewhere), recorded("c", "job", later)}, "team/c"},
-		"none":                      {[]*unitObject{recorded("b", "job", over)}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := newRecords(nil, byAnnotation, newKinship())
-			for _, u := range c.units {
-				r.add(u)
-			}
-			require.Equal(t, c.want, r.unitOf(podFor("p", "job", "1")))
-		})
+	require.True(t, known && !published)
+	for _, rec := range list {
+		r.remove(rec)
 	}
-}
-
-func TestADecisionInFlightHolds(t *testing.T) {
-	r := newRecords(nil, byAnnotation, newKinship())
-	r.add(recorded("a", "job"))
-	r.add(recorded("b", "job")).act().flight = &Write{}
-	require.Equal(t, "team/b", r.unitOf(podFor("p", "job", "1")))
+	require.Empty(t, r.byConsumer)
 	require.Nil(t, noActivity.flight, "what all share is not written")
 }
+
+// newTestRecords are records without a core.
+func newTestRecords() *records { return newRecords(nil, nil, byAnnotation, newKinship()) }
 
 // Which unit a pod names follows from what is managed, which changes while pods are there.
 func TestPodsAreFoundByTheGroupThatTheyNameNow(t *testing.T) {
@@ -175,7 +137,7 @@ func TestPodsAreFoundByTheGroupThatTheyNameNow(t *testing.T) {
 }
 
 func TestAPodMayNameAUnitWithoutConsumerOnly(t *testing.T) {
-	r := newRecords(nil, byAnnotation, newKinship())
+	r := newTestRecords()
 	r.add(recorded("free", ""))
 	r.add(recorded("taken", "job"))
 	naming := func(key string) *corev1.Pod {

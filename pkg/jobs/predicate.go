@@ -183,6 +183,23 @@ func (p *Predicate) Unsuspendable(gvk schema.GroupVersionKind) bool {
 // ManagesOwner says whether an owner reference names a job of a managed kind.
 func (p *Predicate) ManagesOwner(ref metav1.OwnerReference) bool { return p.managed[GroupKind(ref)] }
 
+// KindOf is the kind that an owner reference names, in the version in which jobs of it are managed, and says whether
+// they are. Without a predicate nothing is managed.
+func (p *Predicate) KindOf(ref metav1.OwnerReference) (kind string, managed bool) {
+	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	if p == nil || !p.managed[gvk.GroupKind()] {
+		return KindString(gvk), false
+	}
+	if _, exact := p.kinds[gvk]; !exact {
+		for _, known := range p.names {
+			if known.GroupKind() == gvk.GroupKind() {
+				gvk = known
+			}
+		}
+	}
+	return KindString(gvk), true
+}
+
 // FollowsOwner says whether an owner reference names an object that may be, or belong to, a managed job.
 func (p *Predicate) FollowsOwner(ref metav1.OwnerReference) bool {
 	return p.ManagesOwner(ref) || p.between[GroupKind(ref)]

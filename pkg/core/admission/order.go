@@ -76,7 +76,10 @@ type ranking struct {
 }
 
 func newRanking(order QueueOrder) ranking {
-	r := ranking{touched: map[*queueRecord]struct{}{}, compare: func(a, b *queueRecord) int { return order.Compare(a.rank, b.rank) }}
+	r := ranking{
+		touched: map[*queueRecord]struct{}{},
+		compare: func(a, b *queueRecord) int { return order.Compare(a.rank, b.rank) },
+	}
 	if _, fair := order.(FairOrder); fair {
 		r.compare = func(a, b *queueRecord) int { return compareFairly(&a.rank, &b.rank) } // copies nothing
 	}

@@ -51,6 +51,8 @@ type roster struct {
 	// dequeues are reserved units that have passed their checks.
 	dequeues map[*unit]struct{}
 	telling  telling
+	// elections are to be asked for.
+	elections elections
 	// shares are those whose units may have to change sides.
 	shares map[sharePlace]struct{}
 
@@ -81,7 +83,7 @@ func newRoster(cfg Config) *roster {
 		retries:   backlog.NewDue(func(u *unit) backlog.Moment { return u.retryAt }),
 		evictions: map[*unit]struct{}{}, resizes: queue.NewTree(compareKeys),
 		dequeues: map[*unit]struct{}{}, shares: map[sharePlace]struct{}{}, remnants: map[string]remnant{},
-		telling: newTelling(&cfg), ranking: newRanking(order),
+		telling: newTelling(&cfg), elections: elections{}, ranking: newRanking(order),
 	}
 }
 
@@ -152,6 +154,9 @@ func (r *roster) contestOf(now time.Time, in *Unit, f func()) {
 	after, still := r.owners.Winner(&c)
 	if before == after {
 		return
+	}
+	if name, live := r.owners.NameOf(&c); !live || !c.Managed || name == c.Consumer.Name {
+		r.elections.note(&c) // pods are never of a job whose name is another one
 	}
 	for _, u := range []*unit{before, after} {
 		if (u == before && !some) || (u == after && !still) || r.units[u.spec.Key] != u {

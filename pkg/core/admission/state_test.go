@@ -72,6 +72,7 @@ func nothingStays(t *rapid.T, leads bool) {
 	}
 	s.DirtyDemand()
 	s.ChangedCounts()
+	s.Elections()
 	require.Zero(t, s.tree.Len())
 	require.Zero(t, s.owners.Len())
 	require.Zero(t, s.telling.rounds.Len()+s.telling.later.Len()+s.telling.due.Len()+s.retries.Len()+s.resizes.Len())

@@ -168,6 +168,15 @@ func (b *Book[U]) IsLive(c Consumer) bool {
 	return ok && j.live
 }
 
+// NameOf is the name under which the job that a candidate names is live; false if it is not live.
+func (b *Book[U]) NameOf(of *Candidate) (string, bool) {
+	j, ok := b.jobs[of.job()]
+	if !ok || !j.live {
+		return "", false
+	}
+	return j.name.name, true
+}
+
 // SetLive takes that a job is live, or is not, and returns the units for which that may matter, in the order of their
 // keys.
 func (b *Book[U]) SetLive(c Consumer, live bool) []U {
@@ -247,9 +256,6 @@ func (j *job[U]) remove(u U) {
 		j.units = slices.Delete(j.units, i, i+1)
 	}
 }
-
-// Before says whether one of two units that mean the same job stands for it rather than the other.
-func Before(a, b *Candidate) bool { return compare(a, b) < 0 }
 
 // compare is the order of the election among those that mean the same job: the unit that has come farthest, then one
 // that the job owns, then the older one, then by UID.

@@ -131,11 +131,11 @@ func TestAnotherJobOfTheName(t *testing.T) {
 	require.Equal(t, `Job.v1.batch "j" has uid 2, not 1`, message)
 }
 
-func TestBefore(t *testing.T) {
+func TestTheOlderUnitIsBefore(t *testing.T) {
 	a, b := unit("a", jobOf("j", "1"), true).is, unit("b", jobOf("j", "1"), true).is
-	require.True(t, Before(&a, &b))
-	require.False(t, Before(&b, &a))
-	require.False(t, Before(&a, &a))
+	require.Negative(t, compare(&a, &b))
+	require.Positive(t, compare(&b, &a))
+	require.Zero(t, compare(&a, &a))
 }
 
 func TestLiveness(t *testing.T) {
