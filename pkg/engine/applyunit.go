@@ -126,6 +126,7 @@ func (e *Engine) resolve(u *unitObject) admission.Unit {
 		GangGroup: u.gangGroup, Gangs: u.gangs,
 		Held: u.held, HeldPods: u.heldPods, Recorded: u.recorded, Adopted: u.wasAdopted(),
 		Invalid: u.invalid, InvalidMessage: u.invalidMessage, Said: u.said(),
+		ResizePending: u.resizePending(),
 	}
 	c.Ready, c.NotReadySince = u.readiness()
 	if p := e.managed.Load(); u.hasConsumer && p != nil {

@@ -83,6 +83,8 @@ func TestPodsBeyondWhatIsHeldWait(t *testing.T) {
 	require.Equal(t, metav1.ConditionTrue, pending.Status)
 	require.Equal(t, string(admission.ReasonQuotaExceeded), pending.Reason)
 	require.Equal(t, metav1.ConditionTrue, u.condition(v1alpha1.ConditionQuotaReserved).Status, "it keeps what it has")
+	require.Equal(t, pending.LastTransitionTime.UnixNano(), int64(r.engine.resolve(u).ResizePending),
+		"that is its place for a new process as well")
 
 	r.activated = nil
 	r.quotas.set(testQuota, func(q *admission.Quota) { q.Limit, q.Max = cpu(6), cpu(6) })

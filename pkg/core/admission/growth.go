@@ -19,15 +19,16 @@ package admission
 import (
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
 // What a unit holds is what was asked for when it was admitted; for one that was adopted it is what was bound then. Its
 // job may ask for other than that while it runs, and its pods may. What is asked for beyond is new demand: the unit
-// waits for it in its line, at its own place, and goes on meanwhile with what it holds. It may never get it; it never
-// loses what it has over it. What is not asked for any more is given back without waiting. Either way the unit holds
-// what its object says: until a write of that is confirmed, the greater of both. A unit with several sizes asks for no
-// more than it was admitted with: whoever wants it to grow gives it one size.
+// waits for it in its line, behind those that came before it asked, and goes on meanwhile with what it holds. It may
+// never get it; it never loses what it has over it. What is not asked for any more is given back without waiting. Either
+// way the unit holds what its object says: until a write of that is confirmed, the greater of both. A unit with several
+// sizes asks for no more than it was admitted with: whoever wants it to grow gives it one size.
 
 // expected bounds what the unit holds by its pods that are still to come. While it holds quota these are as many as its
 // object says: what a job that has become smaller does not need is free once that is written, and not before, since it
@@ -110,6 +111,9 @@ func (r *roster) placeSize(now time.Time, u *unit) (again time.Time) {
 	s := r.sizeOf(u)
 	next, other := s.write()
 	grows := s.growth()
+	if !other {
+		u.noteGrowth(now, !grows.need.IsZero())
+	}
 	switch {
 	case !other && grows.need.IsZero():
 	case now.Before(u.refusal.until):
@@ -126,6 +130,21 @@ func (r *roster) placeSize(now time.Time, u *unit) (again time.Time) {
 		}
 	}
 	return again
+}
+
+// noteGrowth notes since when the unit has asked for more than it holds. That is its place in the line, for as long as it
+// asks for any: with the age of its job, a small one that came early would grow ahead of all that came since. A new
+// process reads the time in the object, which says it soon after.
+func (u *unit) noteGrowth(now time.Time, grows bool) {
+	switch {
+	case grows == (u.growsSince != 0):
+	case !grows:
+		u.tenure.growsSince = 0
+	case u.spec.ResizePending != 0:
+		u.own().growsSince = u.spec.ResizePending
+	default:
+		u.own().growsSince = backlog.MomentOf(now.Truncate(time.Second))
+	}
 }
 
 // sizeChanged says whether an admitted unit may have to be placed again after its pods have changed.
@@ -176,11 +195,14 @@ func (r *roster) startResize(u *unit, next resources.List, pods int64) Resize {
 	return Resize{Unit: u.spec, Attempt: u.attempt, Held: next, Pods: pods}
 }
 
-func (u *unit) settleResize(now time.Time, base time.Duration, o Outcome) {
+func (u *unit) settleResize(now time.Time, base time.Duration, remembered *Unit, o Outcome) {
 	u.stage = stageAdmitted
 	switch o {
 	case OutcomeConfirmed:
 		u.spec.setHeld(u.next, u.nextPods)
+		if u.tenure.growsSince = 0; remembered != nil {
+			remembered.ResizePending = 0 // what it asks for by now it began to ask for since
+		}
 		if said := u.report.said; said != nil && !ofPods[said.Reason] {
 			u.spec.Said, u.report = nil, noReport
 		}

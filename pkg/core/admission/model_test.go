@@ -55,6 +55,8 @@ type modelUnit struct {
 	holds      bool
 	held, next resources.List
 	nextPods   int64
+	// growsSince is when it began to ask for more than it holds.
+	growsSince time.Time
 	// onMin: it is non-preemptible, as it was when it got what it holds.
 	onMin bool
 	// left is when its last pod left its node. expires says that the eviction in flight is for a timeout, and the others
@@ -204,6 +206,7 @@ func (m *model) settle(key string, attempt int64, o Outcome) {
 		switch o {
 		case OutcomeConfirmed:
 			u.Held, u.HeldPods, u.Recorded = u.next, u.nextPods, true
+			u.growsSince = time.Time{}
 		case OutcomeRefused:
 			m.refuse(u)
 		default:
@@ -252,8 +255,12 @@ func (m *model) setPods(key string, change func(map[string]Pod)) {
 		m.pods[key] = map[string]Pod{}
 	}
 	change(m.pods[key])
-	if u := m.units[key]; u != nil && u.holds && before && !m.assigned(key) {
-		u.left = m.now
+	u := m.units[key]
+	if u != nil {
+		if u.holds && before && !m.assigned(key) {
+			u.left = m.now
+		}
+		m.noteGrowth(u)
 	}
 	m.keepPlaces()
 	m.forget()
@@ -405,9 +412,29 @@ func (m *model) settleDown() {
 		if !u.holds {
 			u.onMin = u.NonPreemptible
 		}
+		m.noteGrowth(u)
 	}
 	m.keepPlaces()
 	m.forget()
+}
+
+// noteGrowth notes when a unit began to ask for more than it holds, and that it does not any more.
+func (m *model) noteGrowth(u *modelUnit) {
+	if !u.holds {
+		u.growsSince = time.Time{}
+	}
+	if _, over := m.overdue(u); !m.mayResize(u) || over && !u.Unsuspendable {
+		return
+	}
+	if _, other := m.sizeWithoutAsking(u); other {
+		return
+	}
+	_, _, grows := m.lacks(u)
+	if !grows {
+		u.growsSince = time.Time{}
+	} else if u.growsSince.IsZero() {
+		u.growsSince = m.now
+	}
 }
 
 // keepPlaces has units with pods on nodes keep the place that they have, or had.
@@ -604,10 +631,13 @@ func (m *model) insideNamespace(u *modelUnit, gone map[string]bool) bool {
 	return ahead < q.PerNamespace.MaxPending
 }
 
-// sized units are admitted, and what they hold may change.
+// sized units are admitted, and what they hold may change now.
 func (m *model) sized(u *modelUnit) bool {
-	return u.at == "admitted" && u.holds && !u.Quarantined && !m.unfit(u) && u.Phase.Holds() &&
-		!m.now.Before(u.refusedTo) && !m.unwanted(u) && !m.expired(u)
+	return m.mayResize(u) && !m.now.Before(u.refusedTo) && !m.expired(u)
+}
+
+func (m *model) mayResize(u *modelUnit) bool {
+	return u.at == "admitted" && u.holds && !u.Quarantined && !m.unfit(u) && u.Phase.Holds() && !m.unwanted(u)
 }
 
 // podsOf sums the pods of a unit at its quota that are not leaving.
@@ -654,6 +684,10 @@ func (m *model) toResize(u *modelUnit) (next map[string]int64, some bool) {
 	if !m.sized(u) {
 		return nil, false
 	}
+	return m.sizeWithoutAsking(u)
+}
+
+func (m *model) sizeWithoutAsking(u *modelUnit) (next map[string]int64, some bool) {
 	all := m.podsOf(u, m.asksForMore(u))
 	used := m.podsOf(u, func(p Pod) bool { return p.Assigned })
 	anything := func(of map[string]int64) bool { return of["cpu"] != 0 || of["gpu"] != 0 }
@@ -689,6 +723,10 @@ func (m *model) growth(u *modelUnit) (need, total resources.List, some bool) {
 	if _, other := m.toResize(u); other || !m.sized(u) {
 		return need, total, false
 	}
+	return m.lacks(u)
+}
+
+func (m *model) lacks(u *modelUnit) (need, total resources.List, some bool) {
 	all := m.podsOf(u, m.asksForMore(u))
 	used := m.podsOf(u, func(p Pod) bool { return p.Assigned })
 	needs, totals := map[string]int64{}, map[string]int64{}
@@ -749,6 +787,9 @@ func (m *model) eligible(u *modelUnit) bool {
 func (u *modelUnit) asIt() Unit {
 	asks := u.Unit
 	asks.NonPreemptible = u.onMin
+	if u.holds {
+		asks.Created = u.growsSince
+	}
 	return asks
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
@@ -154,6 +155,7 @@ func (w *world) putQuota(q Quota) {
 func (w *world) putQueue(q Queue) {
 	now := w.now
 	w.queues[q.Name] = q
+	w.settleDown()
 	w.do(func(s *State) { s.UpsertQueue(now, q) })
 }
 
@@ -352,6 +354,7 @@ func (w *world) step(t *rapid.T) {
 		if rapid.IntRange(0, 2).Draw(t, "delete queue") == 0 {
 			name := rapid.SampledFrom([]string{"q1", "q2", "q3", "q4"}).Draw(t, "queue")
 			delete(w.queues, name)
+			w.settleDown()
 			w.do(func(s *State) { s.DeleteQueue(now, name) })
 		}
 	}
@@ -562,6 +565,9 @@ func (w *world) check(t require.TestingT) {
 // checkHoldings: the ledger has what the model says that units hold.
 func (w *world) checkHoldings(t require.TestingT) {
 	w.o.count()
+	for key, u := range w.units {
+		require.Equal(t, backlog.MomentOf(u.growsSince), w.s.units[key].growsSince, "%s began to ask for more", key)
+	}
 	for _, name := range levelNames {
 		if _, known := w.quotas[name]; !known {
 			continue
@@ -696,7 +702,7 @@ func (w *world) checkPositions(t require.TestingT) {
 		var want []Unit
 		for _, u := range w.units {
 			if _, _, grows := w.growth(u); u.Queue == name && (grows || (w.inLine(u) && w.inside(u, nil))) {
-				want = append(want, u.Unit)
+				want = append(want, u.asIt())
 			}
 		}
 		spec := w.queues[name]
@@ -942,7 +948,9 @@ func (w *world) restart(kinds []string) *State {
 		switch kind {
 		case "units":
 			for _, u := range w.units {
-				s.UpsertUnit(now, u.asIt()) // nobody changes that label in the object of a unit that holds quota
+				in := u.Unit
+				in.NonPreemptible, in.ResizePending = u.onMin, backlog.MomentOf(u.growsSince) // as the object says it
+				s.UpsertUnit(now, in)
 			}
 		case "queues":
 			for _, q := range w.queues {

@@ -80,7 +80,7 @@ func newRoster(cfg Config) *roster {
 	return &roster{
 		cfg: cfg, extensions: cfg.Checks, ledger: l, tree: capacity.NewTree(l), owners: owner.NewBook[*unit](),
 		units: map[string]*unit{}, queues: newQueues(cfg.Policies), parties: newParties(), accounts: newAccounts(),
-		retries:   backlog.NewDue(func(u *unit) backlog.Moment { return u.retryAt }),
+		retries:   backlog.NewDue(func(u *unit) backlog.Moment { return u.retryAt }, (*unit).born),
 		evictions: map[*unit]struct{}{}, resizes: queue.NewTree(compareKeys),
 		dequeues: map[*unit]struct{}{}, shares: map[sharePlace]struct{}{}, remnants: map[string]remnant{},
 		telling: newTelling(&cfg), elections: elections{}, ranking: newRanking(order),
@@ -425,7 +425,7 @@ func (r *roster) headChanged(q *queueRecord) {
 // hold makes the ledger say that the unit holds this much where its object says. A unit that stays in its quota is not
 // released in between: a quota that went is remembered only as long as something is held there.
 func (r *roster) hold(u *unit, held resources.List) {
-	nonPreemptible := u.nonPreemptible()
+	nonPreemptible, growsSince := u.nonPreemptible(), u.growsSince
 	if u.holding && u.quota != u.spec.Quota {
 		r.release(u)
 	}
@@ -441,7 +441,8 @@ func (r *roster) hold(u *unit, held resources.List) {
 		t.party, r.changed = party, true
 	}
 	r.changed = r.changed || t.queue != q
-	t.holding, t.quota, t.queue, t.held, t.keepsMin = true, u.spec.Quota, q, held, nonPreemptible
+	t.holding, t.quota, t.queue, t.held = true, u.spec.Quota, q, held
+	t.keepsMin, t.growsSince = nonPreemptible, growsSince
 	changed := r.ledger.Reserve(u.spec.Key, t.quota, held, nonPreemptible)
 	if r.ledger.Expect(u.spec.Key, u.expected()) || changed {
 		r.tree.Changed(t.quota)
@@ -461,7 +462,8 @@ func (r *roster) release(u *unit) {
 	r.parties.hold(t.party, -1)
 	t.party = partyKey{}
 	q, quota := t.queue, t.quota
-	t.holding, t.held, t.quota, t.queue, t.keepsMin = false, resources.List{}, "", nil, false
+	t.holding, t.held, t.quota, t.queue = false, resources.List{}, "", nil
+	t.keepsMin, t.growsSince = false, 0
 	r.leaveRemnant(u, q, quota)
 	r.changed = true
 }

@@ -33,7 +33,7 @@ func (s *State) Settle(now time.Time, unitKey string, attempt int64, o Outcome) 
 			case stageAdmitting:
 				u.settleAdmission(now, base, remembered, o)
 			case stageResizing:
-				u.settleResize(now, base, o)
+				u.settleResize(now, base, remembered, o)
 			case stageDequeuing:
 				u.settleDequeue(now, base, o)
 			default:

@@ -30,6 +30,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
@@ -432,6 +433,8 @@ func (st *story) setUnit(u *Unit, key, value string) {
 		u.NotReadySince = epoch.Add(time.Duration(st.number(value)) * time.Second)
 	case "maximum-execution":
 		u.MaximumExecution = time.Duration(st.number(value)) * time.Second
+	case "resize-pending": // seconds after the beginning
+		u.ResizePending = backlog.MomentOf(epoch.Add(time.Duration(st.number(value)) * time.Second))
 	case "deactivate":
 		u.Deactivate = nil
 		if value != "" {
@@ -554,6 +557,7 @@ func (st *story) settle(a arguments) {
 		u.Phase, u.Admitted = PhaseDequeued, st.now
 	} else if ok && outcome == OutcomeConfirmed && record.stage == stageResizing {
 		u.Held, u.HeldPods, u.Recorded, u.Said = record.next, record.nextPods, true, nil
+		u.ResizePending = 0
 	} else if ok && outcome == OutcomeConfirmed && record.stage == stageEvicting {
 		u.requeued(record.eviction)
 		u.Said = say(record.eviction.Reason, record.eviction.Message)

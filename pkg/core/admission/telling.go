@@ -65,7 +65,7 @@ type report struct {
 func newTelling(cfg *Config) telling {
 	return telling{
 		after: cfg.ExplainAfter, every: cfg.ExplainEvery, rounds: list.New(), later: list.New(),
-		due: backlog.NewDue(func(u *unit) backlog.Moment { return u.reportAt }),
+		due: backlog.NewDue(func(u *unit) backlog.Moment { return u.reportAt }, (*unit).born),
 	}
 }
 
@@ -291,7 +291,9 @@ func (r *roster) nextInRound(now time.Time, g *group, looks *int) (found *unit, 
 
 // seat is as much of a unit as its place depends on: the unit itself may leave, or have another place.
 func (u *unit) seat() *unit {
-	return &unit{spec: Unit{Key: u.spec.Key, UID: u.spec.UID, Priority: u.spec.Priority, Created: u.spec.Created}}
+	it, seat := u.Item(), newUnit()
+	seat.spec = Unit{Key: it.Key, UID: it.UID, Priority: it.Priority, Created: it.Created}
+	return seat
 }
 
 // toBeTold says whether a unit of a round is to be told something now. One that is due is told by itself.

@@ -19,6 +19,7 @@ package admission
 import (
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
@@ -105,6 +106,8 @@ type Unit struct {
 	Checks *CheckAnswers
 	// TemplatesWritten: what admission checks asked to write into the pods of its job may be in their templates.
 	TemplatesWritten bool
+	// ResizePending is since when its object says that it waits for more than it holds; zero if it does not.
+	ResizePending backlog.Moment
 	// Said is what its object says of why it waits, or waits for more than it holds; nil if it says nothing.
 	Said *Saying
 	// Deactivate, when set, is why the unit is to be made inactive, which nobody has done yet. Until then it waits.

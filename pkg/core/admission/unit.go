@@ -81,9 +81,11 @@ type tenure struct {
 	checks []string
 	// grows is what the unit asks for beyond what it holds, while it is in line for that; next is what it is to hold
 	// when the write in flight is confirmed, for so many pods.
-	grows    growth
-	next     resources.List
-	nextPods int64
+	grows growth
+	// growsSince is when it began to ask for more than it holds.
+	growsSince backlog.Moment
+	next       resources.List
+	nextPods   int64
 	// overdue is the timeout that was over when the unit was placed, if nothing is done about it but telling.
 	overdue expiry
 	// left is when its last pod left its node. eviction is the one in flight.
@@ -132,8 +134,17 @@ func (u *unit) nonPreemptible() bool {
 
 func compareKeys(a, b *unit) int { return strings.Compare(a.spec.Key, b.spec.Key) }
 
-// Item implements backlog.Unit.
+// Item implements backlog.Unit. What a unit asks for beyond what it holds has the age of that.
 func (u *unit) Item() queue.Item {
+	it := u.born()
+	if u.holding {
+		it.Created = u.growsSince.Time()
+	}
+	return it
+}
+
+// born is the age of the unit itself.
+func (u *unit) born() queue.Item {
 	return queue.Item{Priority: u.spec.Priority, Created: u.spec.Created, UID: u.spec.UID, Key: u.spec.Key}
 }
 
@@ -210,11 +221,13 @@ func (in *Unit) recorded() bool { return in.Recorded || in.Held.Len() > 0 }
 
 // setHeld makes the unit hold this much for so many pods, as its object says.
 func (in *Unit) setHeld(held resources.List, pods int64) {
-	in.Held, in.HeldPods, in.Recorded = held, pods, true
+	in.Held, in.HeldPods, in.Recorded, in.ResizePending = held, pods, true, 0
 }
 
 // setNothingHeld is what an object of a unit that waits says.
-func (in *Unit) setNothingHeld() { in.Held, in.HeldPods, in.Recorded = resources.List{}, 0, false }
+func (in *Unit) setNothingHeld() {
+	in.Held, in.HeldPods, in.Recorded, in.ResizePending = resources.List{}, 0, false, 0
+}
 
 // asks is what the unit asks for where it is in line, at the least.
 func (u *unit) asks() resources.List {
@@ -301,6 +314,7 @@ type plainUnit struct {
 	phase                                                                                     Phase
 	invalid                                                                                   Reason
 	message                                                                                   string
+	resizePending                                                                             backlog.Moment
 }
 
 func (in *Unit) plain() plainUnit {
@@ -313,5 +327,6 @@ func (in *Unit) plain() plainUnit {
 		unsuspendable: in.Unsuspendable, recorded: in.Recorded, ready: in.Ready,
 		maximumExecution: in.MaximumExecution, executed: in.Executed, labels: in.Labels,
 		gangGroup: in.GangGroup, gangs: in.Gangs, templatesWritten: in.TemplatesWritten, kindUnlisted: in.KindUnlisted,
+		resizePending: in.ResizePending,
 	}
 }

@@ -27,7 +27,7 @@ import (
 
 // Due is what is to be done about units at a time, the earliest first, then by age, then by key. The time of a unit is
 // kept with the unit, by whoever owns it.
-type Due[U Unit] struct {
+type Due[U comparable] struct {
 	at    func(U) Moment
 	units *queue.Tree[U]
 }
@@ -57,13 +57,14 @@ func (m Moment) Time() time.Time {
 	return time.Unix(0, int64(m)).UTC()
 }
 
-// NewDue returns an empty list. at tells the time of a unit.
-func NewDue[U Unit](at func(U) Moment) *Due[U] {
+// NewDue returns an empty list. at tells the time of a unit, born its age and its key, which do not change while it has a
+// time.
+func NewDue[U comparable](at func(U) Moment, born func(U) queue.Item) *Due[U] {
 	return &Due[U]{at: at, units: queue.NewTree(func(a, b U) int {
 		if c := cmp.Compare(at(a), at(b)); c != 0 || a == b {
 			return c
 		}
-		x, y := a.Item(), b.Item()
+		x, y := born(a), born(b)
 		if c := x.Created.Compare(y.Created); c != 0 {
 			return c
 		}

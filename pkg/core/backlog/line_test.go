@@ -131,7 +131,7 @@ func TestReorderOfALineWithUnits(t *testing.T) {
 }
 
 func TestDue(t *testing.T) {
-	d := NewDue(func(u *testUnit) Moment { return u.due })
+	d := NewDue(func(u *testUnit) Moment { return u.due }, (*testUnit).Item)
 	move := func(u *testUnit, at time.Time) { d.Move(u, MomentOf(at), func(m Moment) { u.due = m }) }
 	a, b := &testUnit{item: queue.Item{Key: "a"}}, &testUnit{item: queue.Item{Key: "b"}}
 	move(b, epoch)
@@ -150,7 +150,7 @@ func TestDue(t *testing.T) {
 
 // Units of one moment are kept apart.
 func TestDueAtOnce(t *testing.T) {
-	d := NewDue(func(u *testUnit) Moment { return u.due })
+	d := NewDue(func(u *testUnit) Moment { return u.due }, (*testUnit).Item)
 	move := func(u *testUnit, at Moment) { d.Move(u, at, func(m Moment) { u.due = m }) }
 	units := map[string]*testUnit{}
 	for _, key := range []string{"c", "a", "d", "b"} {
