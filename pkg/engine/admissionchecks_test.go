@@ -322,8 +322,8 @@ func TestChecksThatCannotBeRead(t *testing.T) {
 	require.Equal(t, admission.PhaseReserved, u.phase)
 }
 
-// With the feature gate off nothing passes checks over, and nothing is lost: what is reserved stays, and its checks may
-// still answer; nothing new is reserved where a queue names some.
+// With the feature gate off nothing passes checks over: what is reserved is given back, and nothing new is reserved where
+// a queue names some.
 func TestAdmissionChecksAreOff(t *testing.T) {
 	r := checked(t)
 	r.check("slow", "example.com/slow", "True")
@@ -340,6 +340,10 @@ func TestAdmissionChecksAreOff(t *testing.T) {
 	waiting := off.unit("b", 1)
 	free := off.unit("c", 1, func(u *unstructured.Unstructured) { u.Object["spec"].(map[string]any)["queue"] = "plain" })
 	off.check("slow", "example.com/slow", "True")
+	require.Equal(t, writeEvict, off.decision().kind, "nobody says what else it would have to pass")
+	off.send()
+	require.Equal(t, string(admission.ReasonChecksChanged),
+		unitFrom(off.api.get(key)).condition(v1alpha1.ConditionEvicted).Reason)
 	require.Equal(t, free, off.decision().key.String(), "queues that name no check go on")
 	off.send()
 	off.advance(10 * time.Second)
@@ -348,13 +352,9 @@ func TestAdmissionChecksAreOff(t *testing.T) {
 	require.Equal(t, metav1.ConditionFalse, off.active(testQuota).Status)
 	require.Contains(t, off.active(testQuota).Message, "feature gate AdmissionChecks")
 	require.Equal(t, metav1.ConditionTrue, off.active("plain").Status)
-	require.Equal(t, admission.PhaseReserved, unitFrom(off.api.get(key)).phase, "it stays")
-	require.Equal(t, "cpu: 3", off.outstanding(testQuota))
-	require.Equal(t, []string{"slow=Pending"}, statesOf(t, off, key))
+	require.Equal(t, "cpu: 1", off.outstanding(testQuota))
 
 	off.answers(key, map[string]string{"slow": "Ready"})
-	require.Equal(t, writeDequeue, off.decision().kind, "it was asked, and it passed")
-	off.send()
 	require.Empty(t, off.decisions())
 	require.NotEqual(t, admission.PhaseReserved, unitFrom(off.api.get(waiting)).phase)
 	off.sound()
@@ -364,6 +364,7 @@ func TestAdmissionChecksAreOff(t *testing.T) {
 	on.check("slow", "example.com/slow", "True")
 	on.check("budget", "example.com/budget", "True")
 	on.feed(key).feed(free).feed(waiting).lead()
+	on.send()
 	on.send()
 	require.Equal(t, admission.PhaseReserved, unitFrom(on.api.get(waiting)).phase, "asked, as soon as it is on again")
 }

@@ -117,17 +117,17 @@ type ruling struct {
 	rejected, unasked bool
 }
 
-// rulingOn is for units in phase Reserved. A check that its queue does not name any more is not waited for. One that
-// was never asked about this reservation is asked when the next one is made.
+// rulingOn is for units in phase Reserved. They pass when all checks are ready that were asked, and all that their queue
+// names. Where these are not the same, or nobody can say what the queue names, quota is reserved anew, with the checks
+// that are to be asked then.
 func (r *roster) rulingOn(u *unit) (v ruling) {
+	if why := r.checksChanged(u); why != "" {
+		return ruling{unasked: true, reason: ReasonChecksChanged, message: why + "; quota is reserved anew"}
+	}
 	checks := r.admissionChecks(u)
 	ready := 0
 	for _, c := range checks {
-		a, known := u.spec.Checks.to(c.Name)
-		if !known {
-			return ruling{unasked: true, reason: ReasonChecksChanged, message: fmt.Sprintf(
-				"admission check %q was not asked about this reservation; quota is reserved anew", c.Name)}
-		}
+		a, _ := u.spec.Checks.to(c.Name)
 		switch a.State {
 		case CheckRejected:
 			return ruling{rejected: true, reason: ReasonCheckRejected, message: a.said("rejects the job")}
@@ -148,6 +148,34 @@ func (r *roster) rulingOn(u *unit) (v ruling) {
 		return ruling{reason: ReasonCheckConflict, message: c.Conflict}
 	}
 	return ruling{passes: true}
+}
+
+// checksChanged is in words why the checks that a reserved unit was asked are not those that it has to pass; empty if
+// they are. One that was ready about it has been passed, whoever names it now.
+func (r *roster) checksChanged(u *unit) string {
+	q := r.queues.byName[u.spec.Queue]
+	if q == nil || !q.known {
+		return fmt.Sprintf("queue %q does not exist, so nobody says which admission checks it asks for", u.spec.Queue)
+	}
+	if fault := q.spec.Fault; fault != nil {
+		return fault.Message
+	}
+	checks := r.admissionChecks(u)
+	for _, c := range checks {
+		if _, asked := u.spec.Checks.to(c.Name); !asked {
+			return fmt.Sprintf("admission check %q was not asked about this reservation", c.Name)
+		}
+	}
+	if u.spec.Checks == nil {
+		return ""
+	}
+	for _, a := range u.spec.Checks.Answers {
+		named := slices.ContainsFunc(checks, func(c AdmissionCheck) bool { return c.Name == a.Name })
+		if !named && a.State != CheckReady {
+			return fmt.Sprintf("admission check %q was asked about this reservation, and is not any more", a.Name)
+		}
+	}
+	return ""
 }
 
 // waitsForChecks says in words which checks of a reserved unit have yet to answer.

@@ -82,7 +82,7 @@ func (q *Queue) same(o *Queue) bool {
 	return q.Name == o.Name && q.Policy == o.Policy && q.Priority == o.Priority && q.Threshold == o.Threshold &&
 		q.Held == o.Held && q.MaxAdmitted == o.MaxAdmitted &&
 		q.MaxPending == o.MaxPending && same(q.PerNamespace, o.PerNamespace) &&
-		q.sameTenure(o) && same(q.Fault, o.Fault) &&
+		q.sameTenure(o) &&
 		// nil accepts all, an empty list none
 		slices.Equal(q.Quotas, o.Quotas) && (q.Quotas == nil) == (o.Quotas == nil)
 }
@@ -97,7 +97,7 @@ func (q *Queue) sameOrder(o *Queue) bool {
 func (q *Queue) sameTenure(o *Queue) bool {
 	return q.HeartbeatTimeout == o.HeartbeatTimeout && q.Drains == o.Drains && same(q.Timeouts, o.Timeouts) &&
 		q.Execution == o.Execution && q.MostEvictions == o.MostEvictions &&
-		slices.Equal(q.AdmissionChecks, o.AdmissionChecks)
+		slices.Equal(q.AdmissionChecks, o.AdmissionChecks) && same(q.Fault, o.Fault)
 }
 
 // same says that both are nil, or have the same value.
