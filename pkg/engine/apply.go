@@ -82,6 +82,7 @@ func (e *Engine) applyJob(now time.Time, key jobKey, ev jobEvent) {
 	}
 	if before != "" {
 		delete(e.jobs, key)
+		e.forgetPast(key, before)
 		e.setConsumer(now, key, before, false)
 	}
 	if uid != "" {
@@ -91,8 +92,7 @@ func (e *Engine) applyJob(now time.Time, key jobKey, ev jobEvent) {
 }
 
 func (e *Engine) setConsumer(now time.Time, key jobKey, uid types.UID, live bool) {
-	scope := key.scope.Value()
-	c := admission.Consumer{Kind: scope.kind, Namespace: scope.namespace, Name: key.name, UID: string(uid)}
+	c := key.consumer(uid)
 	e.core.call("", func(s *admission.State) { s.SetConsumer(now, c, live) })
 }
 

@@ -85,6 +85,7 @@ func (e *Engine) forgetUnit(now time.Time, key string, rec *unitRecord) {
 	if rec.reporting != nil {
 		rec.reporting.cancel()
 	}
+	e.keepPast(now, rec)
 	e.units.remove(rec)
 	delete(e.reports, key)
 	e.core.acquit(key)
@@ -97,6 +98,9 @@ func (e *Engine) forgetUnit(now time.Time, key string, rec *unitRecord) {
 func (e *Engine) feed(now time.Time, rec *unitRecord) {
 	e.touch(now, rec.object.key(), rec) // its former queue and quota
 	c := e.resolve(rec.object)
+	if e.pasts.of(&c) != nil && e.pasts.saidBy(rec.object) {
+		c = e.resolve(rec.object)
+	}
 	e.units.resolved(rec, &c)
 	if !e.quotas.known(c.Quota) {
 		e.quotas.mark(c.Quota)
@@ -138,6 +142,9 @@ func (e *Engine) resolve(u *unitObject) admission.Unit {
 		c.Unsuspendable = p.Unsuspendable(u.consumerKind.Value())
 	}
 	c.Expected = u.expected(c.ConsumerManaged)
+	if l := e.pasts.of(&c); l != nil {
+		l.onto(&c)
+	}
 	var ok bool
 	if c.Quota, ok = e.quotas.resolve(u.Namespace, u.quotaLabels()); !ok {
 		c.Invalid = admission.ReasonInternalError

@@ -62,6 +62,7 @@ func (e *Engine) carryOut(now time.Time, plan *admission.Plan) {
 		if rec := e.decided(now, d.Unit.Key, d.Attempt); rec != nil {
 			status := admitStatus(rec.object, d, now)
 			status["effective"] = effective(rec, d.Request)
+			e.inherit(status, rec.object, now)
 			if w := e.fly(rec, writeAdmit, d.Attempt, status, now); w != nil {
 				rec.act().seq, w.borrows, w.inPart = e.publisher.place(), d.Borrows, len(d.Counts) > 0
 			}

@@ -1,0 +1,148 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+)
+
+// past is what counts against a job: how long it ran, how often in a row it lost its admission, until when it is to
+// wait, and that it is not to be tried again. Its unit says so, and whoever owns the job may have the unit made anew,
+// also by taking the quota label off and putting it on again. So it is kept while the job exists, and the next unit of
+// the job begins with it: the first write that this gets anyway says it there. A process that starts in between does
+// not know it.
+type past struct {
+	executed     time.Duration
+	requeues     int64
+	requeueAt    time.Time
+	deactivation *admission.Deactivation
+}
+
+// pasts are those of jobs whose unit went, until another one says it.
+type pasts map[admission.Consumer]*past
+
+// keep what counts against the job of a unit that goes.
+func (p pasts) keep(now time.Time, u *unitObject) {
+	last := past{executed: u.executed, requeues: u.requeues, requeueAt: u.requeueAt, deactivation: u.madeInactive()}
+	if u.phase.Releases() && !u.allocated.IsZero() {
+		last.executed += max(now.Sub(u.allocated), 0).Round(time.Second)
+	}
+	if before := p[u.consumer]; before != nil {
+		last.executed, last.requeues = max(last.executed, before.executed), max(last.requeues, before.requeues)
+		if last.requeueAt.Before(before.requeueAt) {
+			last.requeueAt = before.requeueAt
+		}
+		if last.deactivation == nil {
+			last.deactivation = before.deactivation
+		}
+	}
+	if last.executed > 0 || last.requeues > 0 || last.requeueAt.After(now) || last.deactivation != nil {
+		p[u.consumer] = &last
+	}
+}
+
+// madeInactive is why a unit is not to be tried again; nil if it may be, or if the controller has it wait for a while.
+func (u *unitObject) madeInactive() *admission.Deactivation {
+	if d := u.deactivate(); d != nil || !u.inactive || u.parkedFor != "" {
+		return d
+	}
+	d := &admission.Deactivation{Reason: admission.ReasonInactive, Message: "the unit that the job had was made inactive"}
+	if c := u.condition(v1alpha1.ConditionDeactivationTarget); c != nil && c.Status == metav1.ConditionTrue {
+		d.Reason, d.Message = admission.Reason(c.Reason), c.Message
+	}
+	return d
+}
+
+// saidBy forgets what the object of a unit says itself. An admission says it all.
+func (p pasts) saidBy(u *unitObject) bool {
+	l := p[u.consumer]
+	said := u.executed >= l.executed && u.requeues >= l.requeues && !u.requeueAt.Before(l.requeueAt) &&
+		(l.deactivation == nil || u.inactive || u.deactivate() != nil)
+	if said = said || u.phase.Holds() && !u.wasAdopted(); said {
+		delete(p, u.consumer)
+	}
+	return said
+}
+
+// of a unit, nil if it has none.
+func (p pasts) of(c *admission.Unit) *past {
+	if !c.ConsumerManaged || c.Misnamed {
+		return nil
+	}
+	return p[c.Consumer]
+}
+
+// onto has a unit begin with what counts against its job.
+func (l *past) onto(c *admission.Unit) {
+	c.Executed, c.Requeues = max(c.Executed, l.executed), max(c.Requeues, l.requeues)
+	if c.RequeueAt.Before(l.requeueAt) {
+		c.RequeueAt = l.requeueAt
+	}
+	if c.Deactivate == nil && c.Active {
+		c.Deactivate = l.deactivation
+	}
+}
+
+// inherit adds what counts against the job of a unit to what is written of it.
+func (e *Engine) inherit(status map[string]any, u *unitObject, now time.Time) {
+	c := e.resolve(u)
+	l := e.pasts.of(&c)
+	if l == nil {
+		return
+	}
+	if c.Executed > 0 {
+		status["accumulatedPastExecutionTimeSeconds"] = int64(c.Executed / time.Second)
+	}
+	if c.Requeues > 0 {
+		state := map[string]any{"count": c.Requeues}
+		if !c.RequeueAt.IsZero() {
+			state["requeueAt"] = metav1.NewTime(c.RequeueAt)
+		}
+		status["requeueState"] = state
+	}
+	conditions, ok := status["conditions"].([]metav1.Condition)
+	if d := l.deactivation; d != nil && ok {
+		meta.SetStatusCondition(&conditions, metav1.Condition{
+			Type: v1alpha1.ConditionDeactivationTarget, Status: metav1.ConditionTrue, Reason: string(d.Reason),
+			Message: d.Message, LastTransitionTime: metav1.NewTime(now), ObservedGeneration: u.Generation,
+		})
+		status["conditions"] = conditions
+	}
+}
+
+// forgetPast of a job that is gone.
+func (e *Engine) forgetPast(key jobKey, uid types.UID) { delete(e.pasts, key.consumer(uid)) }
+
+// keepPast of the job of a unit that goes, as long as the job is there.
+func (e *Engine) keepPast(now time.Time, rec *unitRecord) {
+	c := rec.object.consumer
+	if rec.managed && !rec.misnamed && c.UID != "" && string(e.jobs[keyOfJob(c.Kind, c.Namespace, c.Name)]) == c.UID {
+		e.pasts.keep(now, rec.object)
+	}
+}
+
+func (k jobKey) consumer(uid types.UID) admission.Consumer {
+	scope := k.scope.Value()
+	return admission.Consumer{Kind: scope.kind, Namespace: scope.namespace, Name: k.name, UID: string(uid)}
+}

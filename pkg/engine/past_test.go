@@ -1,0 +1,142 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+)
+
+// anew deletes the unit of a job and makes it again, as its controller does when somebody deletes it, or takes the
+// quota label off the job and puts it on again.
+func (r *rig) anew(name, uid string) string {
+	key := testNamespace + "/" + name
+	u := r.api.get(key)
+	r.api.delete(key)
+	r.engine.FeedUnit(u, true)
+	r.step()
+	r.unit(name, 2, withConsumer(uid), func(u *unstructured.Unstructured) { u.SetUID("again-" + u.GetUID()) })
+	r.step()
+	return key
+}
+
+// What counts against a job lives as long as the job, and not as long as its unit, which whoever owns the job may have
+// made anew.
+func TestWhatCountsAgainstAJobOutlivesItsUnit(t *testing.T) {
+	status := func(more map[string]any) map[string]any {
+		base := map[string]any{"phase": "TimeoutBackoff", "attempts": int64(1)}
+		for key, value := range more {
+			base[key] = value
+		}
+		return base
+	}
+	backoff := status(map[string]any{"requeueState": map[string]any{
+		"count": int64(3), "requeueAt": testStart.Add(time.Minute).Format(time.RFC3339),
+	}})
+	for name, tc := range map[string]struct {
+		change func(*unstructured.Unstructured)
+		check  func(*testing.T, *rig, string)
+	}{
+		"back-off": {withStatus(backoff), func(t *testing.T, r *rig, key string) {
+			require.Empty(t, r.decisions(), "it waits for the rest of its back-off")
+			r.advance(time.Minute)
+			r.send()
+			u := unitFrom(r.api.get(key))
+			require.Equal(t, admission.PhaseDequeued, u.phase)
+			require.EqualValues(t, 3, u.requeues, "the next one is as long as the fourth is")
+			require.Empty(t, r.engine.pasts, "its object says so itself")
+		}},
+		"time": {withStatus(status(map[string]any{
+			"accumulatedPastExecutionTimeSeconds": int64(100), "phase": "Enqueued",
+		})), func(t *testing.T, r *rig, key string) {
+			r.send()
+			u := unitFrom(r.api.get(key))
+			require.Equal(t, admission.PhaseDequeued, u.phase)
+			require.Equal(t, 100*time.Second, u.executed)
+		}},
+		"time of the run": {withStatus(status(map[string]any{
+			"phase": "Running", "lastAllocateTime": testStart.Add(-50 * time.Second).Format(time.RFC3339),
+			"accumulatedPastExecutionTimeSeconds": int64(10),
+		})), func(t *testing.T, r *rig, key string) {
+			r.send()
+			require.Equal(t, time.Minute, unitFrom(r.api.get(key)).executed)
+		}},
+		"made inactive": {func(u *unstructured.Unstructured) {
+			_ = unstructured.SetNestedField(u.Object, false, "spec", "active")
+		}, deactivatedFor(admission.ReasonInactive)},
+		"to be made inactive": {withStatus(status(map[string]any{"conditions": []any{map[string]any{
+			"type": v1alpha1.ConditionDeactivationTarget, "status": "True", "reason": "RequeueLimitReached", "message": "enough",
+			"lastTransitionTime": testStart.Format(time.RFC3339),
+		}}, "phase": "Enqueued"})), deactivatedFor(admission.ReasonRequeueLimitReached)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := ready(t, 4)
+			r.job("a", "job-a")
+			r.unit("a", 2, withConsumer("job-a"), tc.change)
+			r.step()
+			key := r.anew("a", "job-a")
+			tc.check(t, r, r.anew("a", "job-a")) // as often as anybody likes
+			require.NotEmpty(t, key)
+			r.engine.FeedJob("Job.v1.batch", testNamespace, "a", "", nil)
+			r.step()
+			require.Empty(t, r.engine.pasts, "it goes when the job goes")
+			r.sound()
+		})
+	}
+}
+
+func deactivatedFor(reason admission.Reason) func(*testing.T, *rig, string) {
+	return func(t *testing.T, r *rig, key string) {
+		require.Empty(t, r.decisions())
+		r.advance(r.engine.opts.Config.ReportAfter)
+		reports := r.of(writeReport)
+		require.Len(t, reports, 1)
+		r.engine.Settle(reports[0].Do(t.Context(), r.api.rest))
+		r.step()
+		c := unitFrom(r.api.get(key)).condition(v1alpha1.ConditionDeactivationTarget)
+		require.NotNil(t, c, "its controller makes it inactive then")
+		require.Equal(t, metav1.ConditionTrue, c.Status)
+		require.Equal(t, string(reason), c.Reason)
+		require.Empty(t, r.engine.pasts, "its object says so itself")
+	}
+}
+
+// Of a job that is gone, or that nobody has seen, nothing is kept; nor of one that nothing counts against.
+func TestNothingStaysOfAJobThatIsGone(t *testing.T) {
+	r := ready(t, 4)
+	backoff := withStatus(map[string]any{"phase": "TimeoutBackoff", "requeueState": map[string]any{"count": int64(3)}})
+	r.job("a", "job-a").job("b", "job-b")
+	a, b := r.unit("a", 2, withConsumer("job-a"), backoff), r.unit("b", 2, withConsumer("job-b"))
+	unseen := r.unit("c", 2, withConsumer("job-c"), backoff)
+	byHand := r.unit("d", 2, backoff)
+	r.step()
+	r.engine.FeedJob("Job.v1.batch", testNamespace, "a", "", nil)
+	for _, key := range []string{a, b, unseen, byHand} {
+		u := r.api.get(key)
+		r.api.delete(key)
+		r.engine.FeedUnit(u, true)
+		r.step()
+	}
+	require.Empty(t, r.engine.pasts)
+}
