@@ -21,6 +21,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
@@ -178,4 +179,28 @@ func TestUpdatesOfChecksWithTheGateOff(t *testing.T) {
 	s = queued(t).phase(v1alpha1.PhaseDequeued)
 	s.ChecksOff = true
 	require.Equal(t, "job suspend=false [Admitted]", describe(Plan(s.Observation)))
+}
+
+// Whoever has its job resumed before the controller can, without what a check asked for, has it suspended again while no
+// pod of it is on a node, and resumed with all of it.
+func TestAJobResumedWithoutItsUpdatesIsSuspendedAgain(t *testing.T) {
+	without := func() *scene {
+		return queued(t).job("a", "spec", "template", "metadata", "labels", v1alpha1.LabelQuotaName).
+			resumedByHand().started().waiting(2).phase(v1alpha1.PhaseDequeued).unit(zoneOf("gpu", "Ready", "a"))
+	}
+	require.Equal(t, "look at pods", describe(Plan(without().Observation)))
+	require.Equal(t, "job suspend=true [Suspended]", describe(Plan(without().with(bound(BoundNone)).Observation)))
+	require.Empty(t, describe(Plan(without().with(bound(BoundSome)).Observation)), "pods that run are left alone")
+	pending := without().unit(answered("Pending")).with(bound(BoundNone))
+	require.Empty(t, describe(Plan(pending.Observation)), "it was not asked for")
+
+	resumed, ok := Plan(queued(t).phase(v1alpha1.PhaseDequeued).unit(zoneOf("gpu", "Ready", "a")).Observation)[0].(PatchJob)
+	require.True(t, ok)
+	s := without().with(bound(BoundNone))
+	template, _, err := unstructured.NestedMap(resumed.After.Object, "spec", "template")
+	require.NoError(t, err)
+	s.job(template, "spec", "template").Job.SetAnnotations(resumed.After.GetAnnotations())
+	require.Empty(t, describe(Plan(s.Observation)), "it has what it needs")
+	s.job("b", "spec", "template", "spec", "nodeSelector", "zone")
+	require.NotEmpty(t, describe(Plan(s.Observation)), "another zone is not what was checked")
 }

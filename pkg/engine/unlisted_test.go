@@ -68,7 +68,7 @@ func watching(t *testing.T, api *fakeAPI, client rest.Interface, widgets *metada
 	var background sync.WaitGroup
 	t.Cleanup(background.Wait)
 	factory.Start(t.Context().Done())
-	e.sources.start(t.Context(), &background, func() {})
+	e.sources.start(t.Context(), &background, func() {}, func() {})
 	return e, clock, registry
 }
 

@@ -1,0 +1,60 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+)
+
+// lacksUpdates says whether pod templates of a job that was let go lack what the checks that its unit has passed ask
+// for: somebody else resumed it, and its pods are not what was checked.
+func (p *planner) lacksUpdates() bool {
+	asked := checkUpdates(p.Unit)
+	if len(asked) == 0 {
+		return false
+	}
+	sets, err := p.Kind.PodSets(p.Job)
+	return err == nil && slices.ContainsFunc(sets, func(s jobs.PodSet) bool {
+		update, ok := asked[s.Name]
+		return ok && !bears(s.Template, &update)
+	})
+}
+
+// bears says whether pods of a template have all that an update asks for.
+func bears(template *corev1.PodTemplateSpec, u *jobs.Update) bool {
+	return hasAll(template.Labels, u.Labels) && hasAll(template.Annotations, u.Annotations) &&
+		hasAll(template.Spec.NodeSelector, u.NodeSelector) &&
+		!slices.ContainsFunc(u.Tolerations, func(want corev1.Toleration) bool {
+			return !slices.ContainsFunc(template.Spec.Tolerations, func(have corev1.Toleration) bool {
+				return equality.Semantic.DeepEqual(have, want)
+			})
+		})
+}
+
+func hasAll(have, want map[string]string) bool {
+	for key, value := range want {
+		if got, ok := have[key]; !ok || got != value {
+			return false
+		}
+	}
+	return true
+}
