@@ -121,9 +121,6 @@ type ruling struct {
 // names. Where these are not the same, or nobody can say what the queue names, quota is reserved anew, with the checks
 // that are to be asked then.
 func (r *roster) rulingOn(u *unit) (v ruling) {
-	if why := r.checksChanged(u); why != "" {
-		return ruling{unasked: true, reason: ReasonChecksChanged, message: why + "; quota is reserved anew"}
-	}
 	checks := r.admissionChecks(u)
 	ready := 0
 	for _, c := range checks {
@@ -141,7 +138,13 @@ func (r *roster) rulingOn(u *unit) (v ruling) {
 		case CheckPending:
 		}
 	}
-	if v.reason != "" || ready < len(checks) {
+	if v.reason != "" {
+		return v
+	}
+	if why := r.checksChanged(u); why != "" {
+		return ruling{unasked: true, reason: ReasonChecksChanged, message: why + "; quota is reserved anew"}
+	}
+	if ready < len(checks) {
 		return v
 	}
 	if c := u.spec.Checks; c != nil && c.Conflict != "" {

@@ -93,10 +93,14 @@ func (w *checkedWorld) verdict(u *checkedUnit) string {
 		said[answer]++
 		late = late || answer != CheckReady && c.Timeout > 0 && !w.now.Before(u.Admitted.Add(c.Timeout))
 	}
+	for name, answer := range u.answers {
+		named := slices.ContainsFunc(w.queue.AdmissionChecks, func(c AdmissionCheck) bool { return c.Name == name })
+		if !named && answer != CheckReady {
+			said["asked no more"]++
+		}
+	}
 	switch {
-	case said["never asked"] > 0 && said[CheckRejected] == 0 && said[CheckRetry] == 0:
-		return "goes back"
-	case said[CheckRejected] > 0, said[CheckRetry] > 0, said["never asked"] > 0, late:
+	case said[CheckRejected] > 0, said[CheckRetry] > 0, said["never asked"] > 0, said["asked no more"] > 0, late:
 		return "goes back"
 	case said[CheckReady] == len(w.queue.AdmissionChecks) && u.conflict != "":
 		return "goes back"
@@ -231,8 +235,9 @@ func (w *checkedWorld) step(t *rapid.T) {
 	}
 }
 
-// TestChecksAgainstWhatAPersonExpects: a unit goes when all checks that its queue names have said Ready about its
-// present reservation, and not before; it goes back when one says otherwise or nothing in time. What waits for its
+// TestChecksAgainstWhatAPersonExpects: a unit goes when all checks that its queue names, and all that it was asked, have
+// said Ready about its present reservation, and not before; it goes back when one says otherwise or nothing in time, or
+// when those that it was asked are not those that its queue names. What waits for its
 // back-off holds nothing, and keeps its place.
 func TestChecksAgainstWhatAPersonExpects(t *testing.T) {
 	t.Parallel()
