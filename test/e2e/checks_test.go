@@ -42,19 +42,19 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
-// checker answers checks as a test says, by the names of check and unit; until it says anything, not at all.
-type checker struct {
+// answerer answers checks as a test says, by the names of check and unit; until it says anything, not at all.
+type answerer struct {
 	mu      sync.Mutex
 	answers map[string]admissioncheck.Answer
 }
 
-func (k *checker) say(check, job string, a admissioncheck.Answer) {
+func (k *answerer) say(check, job string, a admissioncheck.Answer) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.answers[check+"/"+job] = a
 }
 
-func (k *checker) check(
+func (k *answerer) check(
 	_ context.Context, u *schedulingv1alpha1.QueueUnit, c *v1beta1.AdmissionCheck,
 ) (admissioncheck.Answer, error) {
 	k.mu.Lock()
@@ -67,9 +67,9 @@ func (k *checker) check(
 }
 
 // checker starts a controller of checks with pkg/admissioncheck, and makes the checks.
-func (c *cluster) checker(t *testing.T, names ...string) *checker {
+func (c *cluster) checker(t *testing.T, names ...string) *answerer {
 	t.Helper()
-	k := &checker{answers: map[string]admissioncheck.Answer{}}
+	k := &answerer{answers: map[string]admissioncheck.Answer{}}
 	scheme := runtime.NewScheme()
 	require.NoError(t, schedulingv1alpha1.AddToScheme(scheme))
 	ctrl.SetLogger(klog.NewKlogr())

@@ -18,7 +18,6 @@ package e2e_test
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -28,39 +27,34 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/observer"
 )
 
-// podHistory recomputes from the history of all pods of a cluster what may never happen. The store delivers it in its
-// order and without gaps, so the sum over bound pods is exact at every change, whatever is killed meanwhile.
+// podHistory has a checker judge all pods of a cluster. The store delivers them in its order and without gaps, so the sum
+// over bound pods is exact at every change, whatever is killed meanwhile. The checker takes namespaces for quotas: a test
+// says how much the pods of its own may use together.
 type podHistory struct {
 	store *observer.Observer
 	end   context.CancelFunc
 
-	mu sync.Mutex
-	// maxCPU by namespace, in milli: all pods of the namespace together. Others have no limit.
-	maxCPU map[string]int64
-	// bound cpu by namespace, and of each bound pod.
-	bound map[string]int64
-	pods  map[types.UID]int64
-	// ran holds when each pod of a job was created that was ever bound, by namespace/job.
-	ran map[string]map[types.UID]time.Time
+	mu     sync.Mutex
+	checks *checker.Checker
 	// outages of the API server, in which the answer to the creation of a pod may be lost.
 	outages [][2]time.Time
 	// refusals holds what ElasticQuota, or the protection of reserved quota in it, last said to pods that it refused, by
 	// namespace/name.
 	refusals map[string]string
-	// violations by namespace.
-	violations map[string][]string
 }
 
 // follow starts to take down the history of a cluster, until end.
 func follow(endpoint string) (*podHistory, error) {
-	h := &podHistory{
-		maxCPU: map[string]int64{}, bound: map[string]int64{}, pods: map[types.UID]int64{},
-		ran: map[string]map[types.UID]time.Time{}, refusals: map[string]string{}, violations: map[string][]string{},
+	h := &podHistory{checks: checker.New(nil), refusals: map[string]string{}}
+	h.checks.Unanswered = func(created time.Time) bool {
+		return slices.ContainsFunc(h.outages,
+			func(span [2]time.Time) bool { return created.After(span[0]) && created.Before(span[1]) })
 	}
 	var err error
 	if h.store, err = observer.New(endpoint, h.see); err != nil {
@@ -73,19 +67,34 @@ func follow(endpoint string) (*podHistory, error) {
 }
 
 func (h *podHistory) see(change observer.Change) error {
-	p, ok := change.Object.(*corev1.Pod)
+	e, ok, err := change.Event()
 	if !ok {
-		return nil
+		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.take(p, change.Deleted)
-	if limit, limited := h.maxCPU[p.Namespace]; limited && h.bound[p.Namespace] > limit {
-		h.violations[p.Namespace] = append(h.violations[p.Namespace], fmt.Sprintf(
-			"I1: bound pods of namespace %s ask for %dm of %dm when %s is bound", p.Namespace,
-			h.bound[p.Namespace], limit, p.Name))
+	switch o := change.Object.(type) {
+	case *unstructured.Unstructured:
+		return nil // an ElasticQuota
+	case *corev1.Pod:
+		pod := e.Object.(checker.Pod)
+		pod.Quota = o.Namespace
+		e.Object = pod
+		h.noteRefusal(o)
 	}
+	h.checks.Apply(e)
 	return nil
+}
+
+func (h *podHistory) noteRefusal(p *corev1.Pod) {
+	for _, condition := range p.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse &&
+			(strings.Contains(condition.Message, "Insufficient quotas") ||
+				strings.Contains(condition.Message, "Insufficient non-preemptible quotas") ||
+				strings.Contains(condition.Message, "CheckPod failed")) {
+			h.refusals[p.Namespace+"/"+p.Name] = condition.Message
+		}
+	}
 }
 
 // watched is what a test asks of the history: about its own namespaces.
@@ -105,45 +114,21 @@ func observe(t *testing.T, c *cluster, maxCPU map[string]int) *watched {
 	return w
 }
 
-func (h *podHistory) take(p *corev1.Pod, gone bool) {
-	job := p.Namespace + "/" + p.Labels["job-name"]
-	if p.Spec.NodeName != "" {
-		if h.ran[job] == nil {
-			h.ran[job] = map[types.UID]time.Time{}
-		}
-		h.ran[job][p.UID] = p.CreationTimestamp.Time
-	}
-	for _, condition := range p.Status.Conditions {
-		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse &&
-			(strings.Contains(condition.Message, "Insufficient quotas") ||
-				strings.Contains(condition.Message, "Insufficient non-preemptible quotas") ||
-				strings.Contains(condition.Message, "CheckPod failed")) {
-			h.refusals[p.Namespace+"/"+p.Name] = condition.Message
-		}
-	}
-	ended := gone || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
-	now := int64(0)
-	if p.Spec.NodeName != "" && !ended {
-		for _, container := range p.Spec.Containers {
-			now += container.Resources.Requests.Cpu().MilliValue()
-		}
-	}
-	h.bound[p.Namespace] += now - h.pods[p.UID]
-	h.pods[p.UID] = now
-}
-
 // boundCPU is what the bound pods of a namespace ask for now, in milli.
 func (h *podHistory) boundCPU(namespace string) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.bound[namespace]
+	running, _, _ := h.checks.Use(namespace, "cpu")
+	return running
 }
 
 // atMost changes how many cores the pods of a namespace may use in all, from the next event on.
 func (h *podHistory) atMost(namespace string, cores int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.maxCPU[namespace] = int64(cores) * 1000
+	h.checks.Apply(checker.Event{Object: checker.Quota{
+		Name: namespace, Max: checker.Resources{"cpu": int64(cores) * 1000},
+	}})
 }
 
 // refused returns what pods of the watched namespaces were told that quota kept out, by pod.
@@ -158,28 +143,37 @@ func (w *watched) refused() map[string]string {
 	return refused
 }
 
-// clean checks at the end of a test: no quota was passed, no job ran twice or without admission.
-func (w *watched) clean(t *testing.T, podsPerJob map[string]int) {
+// broken returns the violations of a rule about a subject.
+func (h *podHistory) broken(t *testing.T, rule checker.Rule, subject func(string) bool) (found []checker.Violation) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
-	require.NoError(t, w.store.CaughtUp(ctx))
+	require.NoError(t, h.store.CaughtUp(ctx))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, v := range h.checks.Violations() {
+		if v.Rule == rule && subject(v.Subject) {
+			found = append(found, v)
+		}
+	}
+	return found
+}
+
+// clean checks at the end of a test: no quota was passed, and as many pods of each job were bound as it has.
+func (w *watched) clean(t *testing.T, podsPerJob map[string]int) {
+	t.Helper()
+	own := func(namespace string) bool { return slices.Contains(w.namespaces, namespace) }
+	require.Empty(t, w.broken(t, checker.QuotaPassed, own))
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, ns := range w.namespaces {
-		require.Empty(t, w.violations[ns])
-	}
 	for job, n := range podsPerJob {
-		require.Equal(t, n, w.runs(job), "pods of job %s that were ever bound: %v", job, w.ran[job])
-		if len(w.ran[job]) != n {
-			t.Logf("pods of job %s were created in an outage more than once: %v", job, w.ran[job])
-		}
+		bound, spare := w.checks.Bound(job)
+		require.True(t, n <= bound && bound <= n+spare, "%d pods of job %s were ever bound, %d may be in vain; it has %d",
+			bound, job, spare, n)
 	}
 }
 
-// apiServerWasDown tells of an outage. The job controller takes a pod whose creation nobody answered for failed, and
-// may create another one before it sees the first. Kubernetes promises no more than that a pod is started at least
-// once; it is no second admission of the job.
+// apiServerWasDown tells of an outage.
 func (h *podHistory) apiServerWasDown(from, to time.Time) {
 	const lag = 5 * time.Second
 	h.mu.Lock()
@@ -187,37 +181,14 @@ func (h *podHistory) apiServerWasDown(from, to time.Time) {
 	h.outages = append(h.outages, [2]time.Time{from.Add(-lag), to.Add(lag)})
 }
 
-// runs counts the pods of a job that were ever bound, those that were created in one outage as one.
-func (h *podHistory) runs(job string) int {
-	n := 0
-	counted := make([]bool, len(h.outages))
-	for _, created := range h.ran[job] {
-		outage := slices.IndexFunc(h.outages,
-			func(span [2]time.Time) bool { return created.After(span[0]) && created.Before(span[1]) })
-		if outage >= 0 && counted[outage] {
-			continue
-		}
-		if outage >= 0 {
-			counted[outage] = true
-		}
-		n++
-	}
-	return n
-}
-
-// boundAfterAdmission checks that each pod of the job was bound no earlier than its unit was admitted. Both
-// times have the resolution of the API: one second.
+// boundAfterAdmission checks that pods of a job were bound, and none while its unit was not admitted.
 func (c *cluster) boundAfterAdmission(t *testing.T, namespace, job string) {
 	t.Helper()
-	u := c.unit(t, namespace, job)
-	require.NotNil(t, u, "unit of %s", job)
-	require.NotNil(t, u.Status.LastAllocateTime, "%s was never admitted", job)
-	for _, p := range c.podsOf(t, namespace, job) {
-		for _, cond := range p.Status.Conditions {
-			if cond.Type == corev1.PodScheduled && cond.Status == corev1.ConditionTrue {
-				require.False(t, cond.LastTransitionTime.Before(u.Status.LastAllocateTime),
-					"I3: pod %s was bound at %s, its unit admitted at %s", p.Name, cond.LastTransitionTime, u.Status.LastAllocateTime)
-			}
-		}
-	}
+	name := namespace + "/" + job
+	early := c.history.broken(t, checker.NotAdmitted, func(pod string) bool { return strings.HasPrefix(pod, name+"-") })
+	require.Empty(t, early)
+	c.history.mu.Lock()
+	defer c.history.mu.Unlock()
+	bound, _ := c.history.checks.Bound(name)
+	require.NotZero(t, bound, "pods of job %s that were ever bound", name)
 }

@@ -39,6 +39,7 @@ import (
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/observer"
 )
@@ -415,22 +416,25 @@ type unitHistory struct {
 
 	mu     sync.Mutex
 	states map[string][]*schedulingv1alpha1.QueueUnit
-	// held are the cores, in milli, that units of each namespace hold, and of each unit.
-	held map[string]map[string]int64
+	// charges have namespaces for quotas, each with the cores that it has (I1).
+	charges *checker.Charges
 	// admitted are those that were, by namespace and in their order.
 	admitted map[string][]string
 	// jobs in their last state, and those that were suspended while they were not.
 	jobs      map[string]*batchv1.Job
 	suspended []string
-	// violations of I1 in what units hold.
-	violations []string
 }
 
 func (u *upgrade) followUnits(t *testing.T) *unitHistory {
 	t.Helper()
 	h := &unitHistory{
-		states: map[string][]*schedulingv1alpha1.QueueUnit{}, held: map[string]map[string]int64{},
+		states: map[string][]*schedulingv1alpha1.QueueUnit{}, charges: checker.NewCharges(true, nil),
 		admitted: map[string][]string{}, jobs: map[string]*batchv1.Job{},
+	}
+	for namespace, cores := range recordedCores {
+		h.charges.Apply(checker.Event{Object: checker.Quota{
+			Name: namespace, Max: checker.Resources{"cpu": int64(cores) * 1000},
+		}})
 	}
 	var err error
 	h.store, err = observer.New(u.URL(controlplane.Etcd), h.see)
@@ -464,28 +468,16 @@ func (h *unitHistory) seeJob(job *batchv1.Job) {
 
 func (h *unitHistory) seeUnit(unit *schedulingv1alpha1.QueueUnit, deleted bool) {
 	ns, key := unit.Namespace, unit.Namespace+"/"+unit.Name
-	held := int64(0)
-	if !deleted {
-		for _, a := range unit.Status.Admissions {
-			held += a.Resources.Cpu().MilliValue()
-		}
-		if states := h.states[key]; len(states) > 0 && states[len(states)-1].Status.Attempts < unit.Status.Attempts {
-			h.admitted[ns] = append(h.admitted[ns], unit.Name)
-		}
-		h.states[key] = append(h.states[key], unit)
+	charged := checker.UnitOf(unit)
+	charged.Quota = ns
+	h.charges.Apply(checker.Event{Object: charged, Deleted: deleted})
+	if deleted {
+		return
 	}
-	if h.held[ns] == nil {
-		h.held[ns] = map[string]int64{}
+	if states := h.states[key]; len(states) > 0 && states[len(states)-1].Status.Attempts < unit.Status.Attempts {
+		h.admitted[ns] = append(h.admitted[ns], unit.Name)
 	}
-	h.held[ns][unit.Name] = held
-	sum := int64(0)
-	for amount := range maps.Values(h.held[ns]) {
-		sum += amount
-	}
-	if cores, limited := recordedCores[ns]; limited && sum > int64(cores)*1000 {
-		h.violations = append(h.violations, fmt.Sprintf("I1: units of %s hold %dm of %d cores after a write of %s: %v",
-			ns, sum, cores, unit.Name, h.held[ns]))
-	}
+	h.states[key] = append(h.states[key], unit)
 }
 
 // catchUp waits until the history has all that the store has.
@@ -557,6 +549,6 @@ func (h *unitHistory) clean(t *testing.T) {
 	h.catchUp(t)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	require.Empty(t, h.violations)
+	require.Empty(t, h.charges.Violations())
 	require.ElementsMatch(t, []string{"again/again", "held/unbound-for-days"}, h.suspended)
 }
