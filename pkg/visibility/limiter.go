@@ -17,10 +17,13 @@ limitations under the License.
 package visibility
 
 import (
+	"context"
+	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/utils/clock"
 )
 
@@ -29,46 +32,84 @@ const (
 	// defaultPage and maxPage bound what one answer lists.
 	defaultPage = 100
 	maxPage     = 500
-	// maxAtATime questions wait for an answer; others are told to come back.
+	// maxAtATime questions wait for an answer, and maxOfOne of each user; others are told to come back.
 	maxAtATime = 8
-	// questionsPerSecond, and burst above that, bound the share of the time of decisions that goes into answers.
+	maxOfOne   = 2
+	// questionsPerSecond, and burst above that, bound the share of the time of decisions that goes into answers, and
+	// ofOnePerSecond and burstOfOne what one user takes of that.
 	questionsPerSecond = 100
 	burst              = 200
+	ofOnePerSecond     = 25
+	burstOfOne         = 50
+	// manyUsers is from how many users on those are forgotten that have not asked for a while.
+	manyUsers = 1000
 	// timeout of one question.
 	timeout = 5 * time.Second
-	// comeBack is after how many seconds who was refused may try again.
+	// comeBack is after how many seconds a refused user may try again.
 	comeBack = 1
 )
 
-// limiter bounds the number of questions.
+// limiter bounds the number of questions, of all users and of each.
 type limiter struct {
-	places chan struct{}
-	rate   flowcontrol.RateLimiter
+	clock clock.PassiveClock
+
+	mu    sync.Mutex
+	all   asking
+	users map[string]*asking
+}
+
+// asking is what is asked: how many questions wait for an answer, and how many may come.
+type asking struct {
+	waiting int
+	rate    *rate.Limiter
 }
 
 func newLimiter(c clock.PassiveClock) *limiter {
 	return &limiter{
-		places: make(chan struct{}, maxAtATime),
-		rate:   flowcontrol.NewTokenBucketRateLimiterWithClock(questionsPerSecond, burst, rateClock{c}),
+		clock: c, all: asking{rate: rate.NewLimiter(questionsPerSecond, burst)}, users: map[string]*asking{},
 	}
 }
 
 // enter returns the function to call when the question is answered, or the error to answer with.
-func (l *limiter) enter() (leave func(), err error) {
-	select {
-	case l.places <- struct{}{}:
-	default:
-		return nil, apierrors.NewTooManyRequests("too many questions at a time", comeBack)
+func (l *limiter) enter(ctx context.Context) (leave func(), err error) {
+	name := ""
+	if user, known := request.UserFrom(ctx); known {
+		name = user.GetName()
 	}
-	if !l.rate.TryAccept() {
-		<-l.places
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.clock.Now()
+	one := l.user(name, now)
+	switch {
+	case l.all.waiting >= maxAtATime || one.waiting >= maxOfOne:
+		return nil, apierrors.NewTooManyRequests("too many questions at a time", comeBack)
+	case !one.rate.AllowN(now, 1) || !l.all.rate.AllowN(now, 1):
 		return nil, apierrors.NewTooManyRequests("too many questions", comeBack)
 	}
-	return func() { <-l.places }, nil
+	l.all.waiting++
+	one.waiting++
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.all.waiting--
+		one.waiting--
+	}, nil
 }
 
-// rateClock is a clock that nobody sleeps by.
-type rateClock struct{ clock.PassiveClock }
-
-// Sleep is not called: nothing waits for a token.
-func (rateClock) Sleep(time.Duration) {}
+// user returns what this user asks.
+func (l *limiter) user(name string, now time.Time) *asking {
+	one, known := l.users[name]
+	if known {
+		return one
+	}
+	if len(l.users) >= manyUsers {
+		for other, idle := range l.users {
+			if idle.waiting == 0 && idle.rate.TokensAt(now) >= burstOfOne {
+				delete(l.users, other)
+			}
+		}
+	}
+	one = &asking{rate: rate.NewLimiter(ofOnePerSecond, burstOfOne)}
+	l.users[name] = one
+	return one
+}

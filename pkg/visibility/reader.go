@@ -62,7 +62,7 @@ func (a *answer[T]) observation() *v1alpha1.Observation {
 // ask has a question answered within the bounds. The question copies; it says false if there is nothing of that name.
 func ask[T any](ctx context.Context, r *Reader, question func(engine.View) (T, bool)) (answer[T], error) {
 	var none answer[T]
-	leave, err := r.limiter.enter()
+	leave, err := r.limiter.enter(ctx)
 	if err != nil {
 		return none, err
 	}

@@ -18,12 +18,15 @@ package visibility
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -111,14 +114,21 @@ func TestAFewQuestionsAtATime(t *testing.T) {
 	r := NewReader(source, clocktesting.NewFakeClock(start))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, maxAtATime)
-	for range maxAtATime {
+	as := func(ctx context.Context, name string) context.Context {
+		return request.WithUser(ctx, &user.DefaultInfo{Name: name})
+	}
+	for i := range maxAtATime {
 		go func() {
-			_, err := r.Queue(ctx, "q")
+			_, err := r.Queue(as(ctx, fmt.Sprint(i/maxOfOne)), "q")
 			ended <- err
 		}()
 		<-source.asked
+		if i+1 == maxOfOne {
+			_, err := r.Queue(as(t.Context(), "0"), "q")
+			require.True(t, apierrors.IsTooManyRequests(err), "one user leaves places to others: %v", err)
+		}
 	}
-	_, err := r.Queue(t.Context(), "q")
+	_, err := r.Queue(as(t.Context(), "another"), "q")
 	require.True(t, apierrors.IsTooManyRequests(err), "%v", err)
 	seconds, given := apierrors.SuggestsClientDelay(err)
 	require.True(t, given)
@@ -135,16 +145,31 @@ func TestAFewQuestionsAtATime(t *testing.T) {
 func TestAFewQuestionsInASecond(t *testing.T) {
 	clock := clocktesting.NewFakeClock(start)
 	h := served(t, NewReader(stepped{world(t, 1, true)}, clock), anybody)
-	ask := func() int { return call(t, h, http.MethodGet, base+"/queues", "u", nil).Code }
-	for range burst {
-		require.Equal(t, http.StatusOK, ask())
+	ask := func(user string) int { return call(t, h, http.MethodGet, base+"/queues", user, nil).Code }
+	for i := range burst {
+		require.Equal(t, http.StatusOK, ask(fmt.Sprint("u", i/burstOfOne)))
+		if i+1 == burstOfOne {
+			require.Equal(t, http.StatusTooManyRequests, ask("u0"), "one user leaves questions to others")
+		}
 	}
 	refused := call(t, h, http.MethodGet, base+"/queues", "u", nil)
 	require.Equal(t, http.StatusTooManyRequests, refused.Code)
 	require.Equal(t, "1", refused.Header().Get("Retry-After"))
 	clock.Step(time.Second / questionsPerSecond)
-	require.Equal(t, http.StatusOK, ask())
-	require.Equal(t, http.StatusTooManyRequests, ask())
+	require.Equal(t, http.StatusOK, ask("u"))
+	require.Equal(t, http.StatusTooManyRequests, ask("u"))
+}
+
+func TestUsersThatAskNoLongerAreForgotten(t *testing.T) {
+	clock := clocktesting.NewFakeClock(start)
+	l := newLimiter(clock)
+	for i := range 3 * manyUsers {
+		clock.Step(time.Second)
+		leave, err := l.enter(request.WithUser(t.Context(), &user.DefaultInfo{Name: fmt.Sprint(i)}))
+		require.NoError(t, err)
+		leave()
+	}
+	require.LessOrEqual(t, len(l.users), manyUsers)
 }
 
 func TestAQuestionThatNobodyWaitsForIsNotAsked(t *testing.T) {
