@@ -97,9 +97,8 @@ func waitEvent(u *v1alpha1.QueueUnit) *Event {
 	if c == nil || c.Status != status || silentReasons[c.Reason] {
 		return nil
 	}
-	e := warning(reason, "Queue", fmt.Sprintf("%s: %s; for its place and all numbers: kubectl get --raw "+
-		"/apis/visibility.koord-queue.x-k8s.io/v1alpha1/namespaces/%s/units/%s", c.Reason, short(c.Message), u.Namespace,
-		u.Name))
+	e := warning(reason, "Queue", fmt.Sprintf("%s: %s; for more: kubectl describe queueunit -n %s %s",
+		c.Reason, short(c.Message), u.Namespace, u.Name))
 	if ordinaryReasons[c.Reason] {
 		e.Type = corev1.EventTypeNormal
 	}

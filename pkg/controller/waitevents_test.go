@@ -49,8 +49,7 @@ func jobNumber(n int) *metav1.ObjectMeta {
 }
 
 func TestWhatAJobWaitsForInWords(t *testing.T) {
-	const more = "; for its place and all numbers: kubectl get --raw " +
-		"/apis/visibility.koord-queue.x-k8s.io/v1alpha1/namespaces/team/units/j"
+	const more = "; for more: kubectl describe queueunit -n team j"
 	for name, c := range map[string]struct {
 		unit *v1alpha1.QueueUnit
 		want *Event

@@ -59,7 +59,7 @@ func TestWhoWaitsCanReadWhy(t *testing.T) {
 		c.waitEvent(t, ns, name, "Pending")
 		require.Len(t, c.told(t, ns, name, "Pending"), 1)
 		require.True(t, strings.HasPrefix(c.told(t, ns, name, "Pending")[0],
-			"QuotaExceeded: "+words+"; for its place and all numbers: kubectl get --raw "))
+			"QuotaExceeded: "+words+"; for more: kubectl describe queueunit -n "+ns+" "))
 		require.Equal(t, &schedulingv1alpha1.Effective{Queue: "readers", Quota: "readers", Requested: "cpu: 1"},
 			c.unit(t, ns, name).Status.Effective)
 	}
