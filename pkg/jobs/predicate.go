@@ -212,6 +212,9 @@ func (p *Predicate) IsPart(of schema.GroupKind, owner *metav1.OwnerReference) bo
 	return owner != nil && (p.ManagesOwner(*owner) || p.makes[making{GroupKind(*owner), of}])
 }
 
+// GatesUnmanaged says whether jobs that ask for no queue do not run in the namespaces of the queues.
+func (p *Predicate) GatesUnmanaged() bool { return p.unmanaged == UnmanagedGate }
+
 // PartsOfUnmanaged is what becomes of pods of a job that is a part of one of a kind that is not managed.
 func (p *Predicate) PartsOfUnmanaged(namespace string, namespaceLabels map[string]string) UnmanagedJobs {
 	if !p.ManagesNamespace(namespace, namespaceLabels) {

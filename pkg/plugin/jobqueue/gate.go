@@ -260,16 +260,20 @@ func (g *Gate) object(namespace string, ref metav1.OwnerReference) (Job, bool) {
 	return Job{Labels: pod.Labels, Owner: metav1.GetControllerOfNoCopy(pod)}, true
 }
 
-// ofGroup judges a pod that names no unit: it waits if it is queued as one of a group.
+// ofGroup judges a pod that names no unit: it waits if it is queued as one of a group. An owner of a kind that is not
+// followed may be one that nobody has ever made: where nothing runs beside the queues, such a pod does not either.
 func (g *Gate) ofGroup(pod *corev1.Pod) verdict {
 	p := g.Predicate()
-	if !p.QueuesPods() || metav1.GetControllerOfNoCopy(pod) != nil {
+	owned := metav1.GetControllerOfNoCopy(pod) != nil
+	if !p.QueuesPods() || owned && !p.GatesUnmanaged() {
 		return foreign
 	}
 	labels, known := g.NamespaceLabels(pod.Namespace)
 	switch {
 	case !known:
 		return unseen
+	case owned && p.ManagesLabels(pod.Namespace, labels, pod.Labels):
+		return unmanaged // its labels make it no pod of a job that waits
 	case p.ManagesLabels(pod.Namespace, labels, pod.Labels):
 		return waiting
 	case p.Unmanaged(pod.Namespace, labels, pod.Labels) == jobs.UnmanagedGate:

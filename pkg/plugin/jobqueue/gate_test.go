@@ -294,6 +294,13 @@ func TestPodsOfGroups(t *testing.T) {
 		return pod
 	}
 	inGroup := map[string]string{v1alpha1.LabelQuotaName: "q", jobs.LabelPodGroupName: "g"}
+	madeUp := func(labels map[string]string) *corev1.Pod {
+		pod, yes := free(labels, nil), true
+		pod.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: "example.com/v1", Kind: "Nothing", Name: "n", UID: "never", Controller: &yes},
+		}
+		return pod
+	}
 	for _, tt := range []struct {
 		name      string
 		unmanaged jobs.UnmanagedJobs
@@ -315,13 +322,28 @@ func TestPodsOfGroups(t *testing.T) {
 		{"its namespace is not known", "", func(w *world) { delete(w.namespaces, "team") }, free(quotaLabel, nil), unseen},
 		{"it asks for no queue", jobs.UnmanagedPass, nil, free(unlabelled, nil), foreign},
 		{"it asks for none where all have to", jobs.UnmanagedGate, nil, free(unlabelled, nil), unmanaged},
+		{"its owner is made up", jobs.UnmanagedGate, nil, madeUp(unlabelled), unmanaged},
+		{"its owner is made up, and it has a quota", jobs.UnmanagedGate, nil, madeUp(quotaLabel), unmanaged},
+		{"another queue system has it", jobs.UnmanagedGate, nil, madeUp(map[string]string{"example.com/queue": "q"}), foreign},
+		{"its owner is of a kind that is not managed", jobs.UnmanagedPass, nil, madeUp(quotaLabel), foreign},
+		{"its owner is made up, its namespace is not managed", jobs.UnmanagedGate, func(w *world) {
+			w.namespaces["kube-system"] = nil
+		}, func() *corev1.Pod { pod := madeUp(quotaLabel); pod.Namespace = "kube-system"; return pod }(), foreign},
+		{"its owner is made up, and a unit without consumer is its own", jobs.UnmanagedGate, func(w *world) {
+			w.snapshot.units["team/other"] = ""
+		}, func() *corev1.Pod {
+			pod := madeUp(quotaLabel)
+			pod.Annotations = map[string]string{v1alpha1.AnnotationRelatedQueueUnit: "team/other"}
+			return pod
+		}(), admitted},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld()
 			if tt.given != nil {
 				tt.given(w)
 			}
-			gate := w.gate(t, jobs.ManagedJobs{Kinds: jobs.KindsNamed("Pod.v1."), UnmanagedJobs: tt.unmanaged})
+			gate := w.gate(t, jobs.ManagedJobs{Kinds: jobs.KindsNamed("Pod.v1."), UnmanagedJobs: tt.unmanaged,
+				OtherQueueLabels: []string{"example.com/queue"}})
 			require.Equal(t, tt.want, gate.verdict(tt.pod))
 		})
 	}
