@@ -337,7 +337,7 @@ func TestAPodThatIsChargedElsewhereIsTold(t *testing.T) {
 	r.sound()
 }
 
-// One that cannot be suspended keeps its quota, since nothing could take its pods away. Its unit says what is wrong.
+// One that cannot be suspended keeps its quota while a pod of it is on a node, and loses it like others if none is.
 func TestAnIdleReservationOfWhatCannotBeSuspended(t *testing.T) {
 	r := newRig(t, quotasOf(4, testQuota))
 	predicate, err := jobs.NewPredicate(jobs.ManagedJobs{Kinds: jobs.KindsNamed("Deployment.v1.apps")})
@@ -354,21 +354,21 @@ func TestAnIdleReservationOfWhatCannotBeSuspended(t *testing.T) {
 	})
 	r.step()
 	r.send()
-	r.advance(10*time.Minute + time.Second)
-	require.Empty(t, r.decisions())
-	report := r.of(writeReport)
-	require.Len(t, report, 1)
-	r.engine.Settle(report[0].Do(t.Context(), r.api.rest))
-	r.drop(report[0])
+	pod := podFor("a-0", "web", "1")
+	pod.OwnerReferences[0].APIVersion, pod.OwnerReferences[0].Kind = "apps/v1", "Deployment"
+	pod.Spec.NodeName = "node"
+	r.engine.FeedPod(pod, false, true)
 	r.step()
+	r.advance(10*time.Minute + time.Second)
+	require.Equal(t, key, r.engine.units.unitOf(pod))
+	require.Empty(t, keysOf(r.decisions()), "its pod could not be taken away")
+	r.engine.FeedPod(pod, true, false)
+	r.step()
+	r.advance(10*time.Minute + time.Second)
+	r.send()
 	u := unitFrom(r.api.get(key))
-	require.Equal(t, admission.PhaseDequeued, u.phase)
-	require.Equal(t, metav1.ConditionFalse, u.condition(v1alpha1.ConditionPodsReady).Status)
-	require.Equal(t, string(admission.ReasonIdleReservation), u.condition(v1alpha1.ConditionPodsReady).Reason)
-	require.Equal(t, "cpu: 4", r.outstanding(testQuota))
-	r.advance(time.Hour)
-	require.Empty(t, r.of(writeReport), "it is told once")
-	require.Empty(t, r.decisions())
+	require.Equal(t, admission.PhaseTimeoutBackoff, u.phase)
+	require.Equal(t, string(admission.ReasonIdleReservation), u.condition(v1alpha1.ConditionEvicted).Reason)
 	r.sound()
 }
 
@@ -450,4 +450,29 @@ func TestPodsThatAreLeftKeepThePlaceOfTheirUnit(t *testing.T) {
 	r.step()
 	require.Len(t, r.of(writeAdmit), 1)
 	r.sound()
+}
+
+// The time for which a pod has been leaving counts from its deletion, whatever grace period it was given.
+func TestALeavingPodCountsSinceItsDeletion(t *testing.T) {
+	r := ready(t, 10)
+	r.job("a", "job-a")
+	r.unit("a", 1, withConsumer("job-a"))
+	r.step()
+	r.send()
+	pod := podFor("a-0", "job-a", "1")
+	pod.Spec.NodeName = "node"
+	r.engine.FeedPod(pod, false, true)
+	r.step()
+	leaving, hour := pod.DeepCopy(), int64(3600)
+	leaving.DeletionTimestamp, leaving.DeletionGracePeriodSeconds = &metav1.Time{Time: r.clock.Now().Add(time.Hour)}, &hour
+	leaving.ResourceVersion = "2"
+	next := podFor("a-1", "job-a", "1")
+	r.engine.FeedPod(leaving, false, false)
+	r.pods(next)
+	require.True(t, r.engine.Snapshot().Granted(next.UID))
+	require.Equal(t, "cpu: 1", r.outstanding(testQuota))
+	r.advance(2 * time.Minute)
+	r.step()
+	require.False(t, r.engine.Snapshot().Granted(next.UID))
+	require.Len(t, r.of(writeResize), 1, "it asks for what the other one keeps")
 }

@@ -22,6 +22,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
@@ -198,6 +199,7 @@ func (p *pods) touch(now time.Time, unit, quota string) {
 
 func samePod(a, b admission.Pod) bool {
 	return a.UID == b.UID && a.Quota == b.Quota && a.Assigned == b.Assigned && a.Leaving == b.Leaving &&
+		a.LeavingSince.Equal(b.LeavingSince) &&
 		a.NonPreemptible == b.NonPreemptible && a.Request.Equal(b.Request)
 }
 
@@ -208,7 +210,11 @@ func (p *pods) podOf(rec *podRecord) admission.Pod {
 		UID: string(pod.UID), Quota: rec.quota, Request: p.request(pod),
 		NonPreemptible: pod.Labels[v1alpha1.LabelPreemptible] == "false",
 		Assigned:       rec.quota != "",
-		Leaving:        pod.DeletionTimestamp != nil,
+	}
+	if at := pod.DeletionTimestamp; at != nil {
+		// The API server adds the grace period to the time at which somebody deleted the pod.
+		grace := time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 0)) * time.Second
+		view.Leaving, view.LeavingSince = true, at.Add(-grace)
 	}
 	if !rec.hooked && rec.settled {
 		view.Assigned = true

@@ -29,6 +29,7 @@ const mostAdmissions = 256
 // Decide admits until nothing more fits. Where nothing has changed it looks at nothing. A panic in the evaluation of a
 // unit parks that unit with InternalError. After any other panic the state is broken; Suspect says over which unit.
 func (s *State) Decide(now time.Time) (plan Plan) {
+	s.endReplacements(now)
 	s.resume(now)
 	s.changed = s.changed || s.pass.endsClaim(now)
 	s.evict(now, &plan)
@@ -145,6 +146,9 @@ func (s *State) wakeAt(now time.Time) time.Time {
 	var at time.Time
 	if u, ok := s.retries.First(); ok {
 		at = u.retryAt.Time()
+	}
+	if l, ok := s.leavers.due.First(); ok {
+		at = earlier(at, l.until.Time())
 	}
 	if end := s.pass.firstEnd; !end.IsZero() && (at.IsZero() || end.Before(at)) {
 		at = end

@@ -26,9 +26,10 @@ import (
 
 // A reservation that nothing uses ends: the job is suspended again and waits for a while before it is tried once more,
 // longer each time. Otherwise a job that can never run, on purpose or not, would keep its quota from all others for
-// ever. Whoever made a unit without consumer is not known to make pods: a queue may ask him for a heartbeat. The pods
-// of a job that cannot be suspended stay where they are: its unit keeps what it holds, and says so. A job that has run
-// for as long as it may, or was tried as often as it may, is not tried again before a person says so.
+// ever. A unit whose consumer nobody watches is not known to have pods made: a queue may ask for a heartbeat. Pods on
+// nodes keep a unit of which nobody can take them away: one without consumer, or of a job that cannot be suspended. A
+// pod that waits keeps nothing: the gate has it wait on. A job that has run for as long as it may, or was tried as often
+// as it may, is not tried again before a person says so.
 
 // Back-off after a reservation that nothing used: base, doubled with each time in a row, up to most; and up to a tenth
 // more, which follows from the UID, so that those that failed together are not tried together.
@@ -74,19 +75,19 @@ func (r *roster) expiryOf(now time.Time, u *unit) (x expiry) {
 	case u.spec.Phase == PhaseReserved:
 		return r.reservedExpiry(u)
 	case u.held.IsZero():
-	case u.spec.Consumer == (Consumer{}):
-		x = r.heartbeatExpiry(now, u)
 	case u.spec.ConsumerManaged:
 		x = sooner(r.unusedExpiry(u), r.notReadyExpiry(u))
+	default:
+		x = r.heartbeatExpiry(now, u)
 	}
 	return sooner(x, r.executionExpiry(u))
 }
 
-// heartbeatExpiry is that of a unit without consumer. Pods show that it is used: those that nobody owns make such a
-// unit. A heartbeat later than the next one has to be is none: otherwise one would do for ever.
+// heartbeatExpiry is that of a unit whose consumer nobody watches. Pods on nodes show that it is used: those that
+// nobody owns make such a unit. A heartbeat later than the next one has to be is none: otherwise one would do for ever.
 func (r *roster) heartbeatExpiry(now time.Time, u *unit) (x expiry) {
 	timeout := u.queue.spec.HeartbeatTimeout
-	if timeout <= 0 || r.keepsPods(u) {
+	if _, assigned := r.ledger.Pods(u.spec.Key); timeout <= 0 || assigned > 0 {
 		return x
 	}
 	last := later(u.spec.Admitted, u.left)
@@ -211,14 +212,14 @@ func (x *expiry) message() string {
 	}
 }
 
-// keepsPods says that the pods of a unit cannot be taken away. So it is with pods that nobody owns, whose unit has no
-// consumer.
+// keepsPods says that a unit has pods on nodes that cannot be taken away: those that nobody owns, whose unit has no
+// consumer, and those of a job that cannot be suspended.
 func (r *roster) keepsPods(u *unit) bool {
-	if u.spec.Consumer != (Consumer{}) {
-		return u.spec.Unsuspendable
+	if u.spec.Consumer != (Consumer{}) && !u.spec.Unsuspendable {
+		return false
 	}
-	pods, _ := r.ledger.Pods(u.spec.Key)
-	return pods > 0
+	_, assigned := r.ledger.Pods(u.spec.Key)
+	return assigned > 0
 }
 
 // expiryChanged says whether an admitted unit may have to be placed again after its pods have changed.
@@ -230,7 +231,7 @@ func (r *roster) expiryChanged(now time.Time, u *unit) bool {
 	case stray.reason:
 		return backlog.MomentOf(x.at) != u.retryAt
 	default:
-		return x != u.overdue
+		return true
 	}
 }
 
@@ -238,7 +239,7 @@ func (r *roster) expiryChanged(now time.Time, u *unit) bool {
 // to be made inactive.
 func (r *roster) expire(now time.Time, u *unit) (d Evict, expired bool) {
 	x := r.expiryOf(now, u)
-	if !x.over(now) || u.spec.Unsuspendable && u.spec.Phase.Releases() {
+	if !x.over(now) {
 		return d, false
 	}
 	d = Evict{Unit: u.spec, Reason: x.reason, Message: x.message()}

@@ -52,6 +52,9 @@ func (g *growth) same(o *growth) bool { return g.need.Same(o.need) && g.total.Sa
 // size is how much an admitted unit holds, and how much it ought to.
 type size struct {
 	held, used, asked resources.List
+	// late use what the unit holds besides: pods that have been leaving for long. What they use is asked for, and not taken
+	// for the unit's without asking.
+	late resources.List
 	// pods that it is for: those that its job asks for, or has still.
 	pods int64
 	// shrinks says that it may be less than what is held: its job has become smaller. Pods that are away for a moment
@@ -64,7 +67,7 @@ type size struct {
 func (r *roster) sizeOf(u *unit) size {
 	charges := r.ledger.Charges(u.spec.Key, u.spec.Quota)
 	s := size{
-		held: u.held, used: charges.Assigned, asked: u.spec.Request,
+		held: u.held, used: charges.Assigned.Sub(charges.Late), late: charges.Late, asked: u.spec.Request,
 		pods: max(u.spec.Pods, charges.Pods), shrinks: u.spec.Pods < u.spec.HeldPods,
 		unrecorded: !u.spec.recorded(), adopted: u.spec.Adopted,
 	}
@@ -99,7 +102,11 @@ func (s *size) growth() growth {
 		return growth{}
 	}
 	total := s.held.Max(s.asked)
-	return growth{need: total.Sub(s.held.Max(s.used)).Floor0(), total: total}
+	need := total.Sub(s.held.Max(s.used.Add(s.late))).Floor0()
+	if need.IsZero() {
+		return growth{} // its pods use it already
+	}
+	return growth{need: need, total: total}
 }
 
 // placeSize has an admitted unit hold what it should, and puts it in line for what it lacks. It returns when to try

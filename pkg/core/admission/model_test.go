@@ -269,7 +269,7 @@ func (m *model) setPods(key string, change func(map[string]Pod)) {
 // expired units hold quota for too long.
 func (m *model) expired(u *modelUnit) bool {
 	_, over := m.overdue(u)
-	return over && !m.now.Before(u.refusedTo) && !u.Unsuspendable
+	return over && !m.now.Before(u.refusedTo)
 }
 
 // overdue is the first of the times that are over.
@@ -329,12 +329,12 @@ func (m *model) ends(u *modelUnit) (ends []modelEnd) {
 	starts := u.Phase == PhaseDequeued || u.Phase == PhaseSchedSucceed
 	switch {
 	case u.held.IsZero():
-	case u.Consumer == (Consumer{}) && pods == 0:
+	case !u.ConsumerManaged && !bound:
 		if u.Heartbeat.After(last) && !u.Heartbeat.After(m.now.Add(q.HeartbeatTimeout)) {
 			last = u.Heartbeat
 		}
 		add(ReasonNoHeartbeat, last, q.HeartbeatTimeout)
-	case u.Consumer != (Consumer{}) && u.ConsumerManaged:
+	case u.ConsumerManaged:
 		if starts && pods == 0 {
 			add(ReasonIdleReservation, last, patience.Idle)
 		} else if starts && !bound {
@@ -348,7 +348,7 @@ func (m *model) ends(u *modelUnit) (ends []modelEnd) {
 			add(ReasonRecoveryTimeout, u.NotReadySince, patience.Recovery)
 		}
 	}
-	if !(starts || u.Phase == PhaseRunning) || u.Unsuspendable || u.Consumer == (Consumer{}) && pods > 0 {
+	if !(starts || u.Phase == PhaseRunning) || m.keepsPods(u) {
 		return ends
 	}
 	if most := m.mayRun(u); most > 0 {
@@ -631,6 +631,11 @@ func (m *model) insideNamespace(u *modelUnit, gone map[string]bool) bool {
 	return ahead < q.PerNamespace.MaxPending
 }
 
+// ahead says that the successor of a pod may go ahead of it: it is being deleted, and not for too long yet.
+func (m *model) ahead(p Pod) bool {
+	return p.Leaving && (!p.Assigned || m.now.Before(p.LeavingSince.Add(2*time.Minute)))
+}
+
 // sized units are admitted, and what they hold may change now.
 func (m *model) sized(u *modelUnit) bool {
 	return m.mayResize(u) && !m.now.Before(u.refusedTo) && !m.expired(u)
@@ -644,7 +649,7 @@ func (m *model) mayResize(u *modelUnit) bool {
 func (m *model) podsOf(u *modelUnit, count func(Pod) bool) map[string]int64 {
 	sum := map[string]int64{}
 	for _, p := range m.pods[u.Key] {
-		if p.Quota == u.Quota && !p.Leaving && count(p) {
+		if p.Quota == u.Quota && !m.ahead(p) && count(p) {
 			for _, it := range p.Request.Items() {
 				sum[it.Name] += it.Amount
 			}
@@ -658,7 +663,7 @@ func (m *model) podsOf(u *modelUnit, count func(Pod) bool) map[string]int64 {
 func (m *model) asksForMore(u *modelUnit) func(Pod) bool {
 	n := int64(0)
 	for _, p := range m.pods[u.Key] {
-		if p.Quota == u.Quota && !p.Leaving {
+		if p.Quota == u.Quota && !m.ahead(p) {
 			n++
 		}
 	}
@@ -669,7 +674,7 @@ func (m *model) asksForMore(u *modelUnit) func(Pod) bool {
 func (m *model) sizeInPods(u *modelUnit) int64 {
 	n := int64(0)
 	for _, p := range m.pods[u.Key] {
-		if p.Quota == u.Quota && !p.Leaving {
+		if p.Quota == u.Quota && !m.ahead(p) {
 			n++
 		}
 	}
@@ -689,7 +694,7 @@ func (m *model) toResize(u *modelUnit) (next map[string]int64, some bool) {
 
 func (m *model) sizeWithoutAsking(u *modelUnit) (next map[string]int64, some bool) {
 	all := m.podsOf(u, m.asksForMore(u))
-	used := m.podsOf(u, func(p Pod) bool { return p.Assigned })
+	used := m.podsOf(u, func(p Pod) bool { return p.Assigned && !p.Leaving })
 	anything := func(of map[string]int64) bool { return of["cpu"] != 0 || of["gpu"] != 0 }
 	held := amountsOf(u.held)
 	said := u.Held.Len() > 0 || u.Recorded
@@ -876,10 +881,12 @@ func (m *model) unwanted(u *modelUnit) bool {
 
 // drained: its queue takes back what it has admitted, and its pods can be taken away.
 func (m *model) drained(u *modelUnit) bool {
-	if u.Consumer == (Consumer{}) && len(m.pods[u.Key]) > 0 || u.Unsuspendable {
-		return false
-	}
-	return m.queues[u.Queue].Drains
+	return !m.keepsPods(u) && m.queues[u.Queue].Drains
+}
+
+// keepsPods: pods of the unit are on nodes, and nobody can take them away.
+func (m *model) keepsPods(u *modelUnit) bool {
+	return m.assigned(u.Key) && (u.Consumer == (Consumer{}) || u.Unsuspendable)
 }
 
 // duplicate says that another unit stands for the job of this one.

@@ -745,7 +745,7 @@ func (o *oracle) asked(level string, seen map[string]bool) map[string]int64 {
 				missing := h.expected.Pods
 				var all, assigned int64
 				for _, p := range o.pods[key] {
-					if p.Quota == level && !p.Leaving {
+					if p.Quota == level && !o.ahead(p) {
 						r, _ := p.Request.Get(k)
 						all += r
 						if p.Assigned {
@@ -757,7 +757,7 @@ func (o *oracle) asked(level string, seen map[string]bool) map[string]int64 {
 				own += mostOutstanding(h.expected, amount-all, k, missing) - max(0, all-max(amount, assigned))
 			} else if !holds && u.at == "waiting" && u.Quota == level {
 				for _, p := range o.pods[key] {
-					if r, _ := p.Request.Get(k); p.Quota == level && !p.Assigned && !p.Leaving {
+					if r, _ := p.Request.Get(k); p.Quota == level && !p.Assigned && !o.ahead(p) {
 						own -= r
 					}
 				}
@@ -842,7 +842,7 @@ func (o *oracle) outstanding(level, resource string, nonPreemptible bool) (sum i
 		amount, _ := h.amount.Get(resource)
 		missing := h.expected.Pods
 		for _, p := range o.pods[key] {
-			if p.Assigned && !p.Leaving && p.Quota == h.quota && (!nonPreemptible || p.NonPreemptible) {
+			if p.Assigned && !o.ahead(p) && p.Quota == h.quota && (!nonPreemptible || p.NonPreemptible) {
 				r, _ := p.Request.Get(resource)
 				amount -= r
 				missing--

@@ -55,12 +55,13 @@ func (r *roster) keepRemnant(key string, u *unit) {
 	default:
 		next.quota = r.ledger.ChargedAt(key)
 	}
-	if kept && next != former {
-		r.endRemnant(key, former)
+	if kept && next == former {
+		return
 	}
-	if !kept || next != former {
-		r.beginRemnant(key, next)
+	if kept {
+		r.moveRemnant(key, former, next.quota)
 	}
+	r.beginRemnant(key, next)
 }
 
 // leaveRemnant has the pods of a unit that gives back what it holds keep its place.
@@ -90,14 +91,18 @@ func (r *roster) endRemnant(key string, p remnant) {
 
 // holdRemnant has a unit that is about to hold quota take the place that its pods have kept.
 func (r *roster) holdRemnant(u *unit) {
-	p, kept := r.remnants[u.spec.Key]
-	switch {
-	case !kept:
-	case p.quota != u.spec.Quota:
-		r.endRemnant(u.spec.Key, p)
-	default: // its quota is needed from now on as well
-		r.forgetRemnant(u.spec.Key, p)
+	if p, kept := r.remnants[u.spec.Key]; kept {
+		r.moveRemnant(u.spec.Key, p, u.spec.Quota)
 	}
+}
+
+// moveRemnant ends a place for one in another quota or in the same, which is needed from then on as well.
+func (r *roster) moveRemnant(key string, p remnant, to string) {
+	if p.quota != to {
+		r.endRemnant(key, p)
+		return
+	}
+	r.forgetRemnant(key, p)
 }
 
 func (r *roster) forgetRemnant(key string, p remnant) {

@@ -58,6 +58,7 @@ type roster struct {
 
 	// remnants are the places that pods keep whose units hold nothing, by the key of the unit.
 	remnants map[string]remnant
+	leavers  leavers
 
 	// changed: something that a pass looks at is not what it was in the last one.
 	changed bool
@@ -84,6 +85,7 @@ func newRoster(cfg Config) *roster {
 		evictions: map[*unit]struct{}{}, resizes: queue.NewTree(compareKeys),
 		dequeues: map[*unit]struct{}{}, shares: map[sharePlace]struct{}{}, remnants: map[string]remnant{},
 		telling: newTelling(&cfg), elections: elections{}, ranking: newRanking(order),
+		leavers: newLeavers(),
 	}
 }
 
@@ -299,8 +301,8 @@ func (r *roster) placeAdmitted(now time.Time, u *unit) {
 	}
 }
 
-// placeExpiry says why an admitted unit has to go for its time, or when it will. Where its pods cannot be taken away
-// that is noted, and told. So are pods that nothing lets go.
+// placeExpiry says why an admitted unit has to go for its time, or when it will. Pods that nothing lets go are noted, and
+// told.
 func (r *roster) placeExpiry(now time.Time, u *unit) (reason Reason, at time.Time) {
 	expires := r.expiryOf(now, u)
 	switch {
@@ -310,9 +312,6 @@ func (r *roster) placeExpiry(now time.Time, u *unit) (reason Reason, at time.Tim
 		} else {
 			expires = sooner(expires, stray)
 		}
-	case u.spec.Unsuspendable && u.spec.Phase.Releases():
-		u.noteOverdue(expires)
-		return "", time.Time{}
 	default:
 		reason = expires.reason
 	}

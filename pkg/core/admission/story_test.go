@@ -507,6 +507,9 @@ func (st *story) pod(a arguments) {
 		st.pods[key] = map[string]Pod{}
 	}
 	p := st.pods[key][a.words[1]]
+	if a.has("leaving") && !p.Leaving {
+		p.LeavingSince = st.now
+	}
 	p.UID, p.Assigned, p.Leaving = a.words[1], a.has("assigned"), a.has("leaving")
 	if p.Quota == "" {
 		p.Quota = st.units[a.words[0]].Quota

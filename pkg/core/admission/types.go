@@ -66,8 +66,8 @@ type Unit struct {
 	// OwnedByConsumer says that the unit's controller owner reference is its consumer: it wins over
 	// other units of the same consumer.
 	OwnedByConsumer bool
-	// Unsuspendable: the kind of its consumer cannot be suspended, so its pods cannot be taken away. A reservation that
-	// nothing uses is told and does not end.
+	// Unsuspendable: the kind of its consumer cannot be suspended, so that pods of it that are on nodes cannot be taken
+	// away.
 	Unsuspendable bool
 	// Misnamed: its consumer is of a managed kind, whose unit has another name. It stands for no job.
 	Misnamed bool
@@ -182,13 +182,17 @@ type Pod struct {
 	NonPreemptible bool
 	// Assigned: counted in Koordinator's used.
 	Assigned bool
-	// Leaving: it is being deleted. It counts until it is gone, but not as one of those that its unit may have.
-	Leaving bool
+	// Leaving: it is being deleted, since a time. It is charged until it is gone; for a while, see replacementGrace, it is
+	// not one of those that its unit may have.
+	Leaving      bool
+	LeavingSince time.Time
 }
 
-func (p Pod) inLedger() ledger.Pod {
+func (p Pod) inLedger(now time.Time) ledger.Pod {
+	late := p.late(now)
 	return ledger.Pod{
-		UID: p.UID, Level: p.Quota, Request: p.Request, NonPreemptible: p.NonPreemptible, Leaving: p.Leaving,
+		UID: p.UID, Level: p.Quota, Request: p.Request, NonPreemptible: p.NonPreemptible,
+		Leaving: p.Leaving && !late, Late: late,
 	}
 }
 

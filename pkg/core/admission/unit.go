@@ -86,7 +86,7 @@ type tenure struct {
 	growsSince backlog.Moment
 	next       resources.List
 	nextPods   int64
-	// overdue is the timeout that was over when the unit was placed, if nothing is done about it but telling.
+	// overdue is what was over when the unit was placed, if nothing is done about it but telling.
 	overdue expiry
 	// left is when its last pod left its node. eviction is the one in flight.
 	left     time.Time

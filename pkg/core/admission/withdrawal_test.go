@@ -50,6 +50,7 @@ func TestAReleasedUnitStaysUnlessACheckSaysNo(t *testing.T) {
 		s.SetConsumer(epoch, u.Consumer, true)
 		s.UpsertQueue(epoch, q)
 		s.UpsertUnit(epoch, u)
+		s.SetPod(epoch, u.Key, Pod{UID: "p", Quota: "root", Request: one, Assigned: true})
 		now := epoch.Add(time.Hour)
 		require.Empty(t, s.Decide(now).Evict, "nobody was asked")
 

@@ -45,6 +45,8 @@ type podSet struct {
 	sums map[string]*podSum
 	// staying are those that are not leaving.
 	staying int64
+	// leaving is what those ask for that are leaving, at all levels.
+	leaving resources.Sum
 }
 
 func (s *podSet) put(p Pod) {
@@ -53,6 +55,7 @@ func (s *podSet) put(p Pod) {
 		s.pods, s.sums = map[string]Pod{}, map[string]*podSum{}
 	}
 	if s.pods[p.UID] = p; p.Leaving {
+		s.leaving.Add(p.Request)
 		return
 	}
 	sum, ok := s.sums[p.Level]
@@ -71,6 +74,7 @@ func (s *podSet) drop(podUID string) {
 		return
 	}
 	if delete(s.pods, podUID); p.Leaving {
+		s.leaving.Sub(p.Request)
 		return
 	}
 	s.staying--
@@ -100,6 +104,8 @@ func (s *podSet) anywhere(resource string) (sum int64) {
 // podSum sums pods at one level.
 type podSum struct {
 	amounts
+	// late is the part of those that have been leaving for long.
+	late                     resources.Sum
 	pods, nonPreemptiblePods int64
 }
 
@@ -107,6 +113,13 @@ type podSum struct {
 var noPods podSum
 
 func (a *podSum) count(p Pod, by int64) {
+	switch {
+	case !p.Late:
+	case by > 0:
+		a.late.Add(p.Request)
+	default:
+		a.late.Sub(p.Request)
+	}
 	a.pods += by
 	if p.NonPreemptible {
 		a.nonPreemptiblePods += by
@@ -115,7 +128,7 @@ func (a *podSum) count(p Pod, by int64) {
 
 func (p Pod) same(o Pod) bool {
 	return p.UID == o.UID && p.Level == o.Level && p.NonPreemptible == o.NonPreemptible && p.Leaving == o.Leaving &&
-		p.Request.Same(o.Request)
+		p.Late == o.Late && p.Request.Same(o.Request)
 }
 
 func (p Pod) parts() (all, nonPreemptible resources.List) {
@@ -172,9 +185,10 @@ func (l *Ledger) DeletePod(unit, podUID string) bool {
 
 // Charges are what the pods of one unit that are charged to one level ask for together, those that are leaving aside.
 type Charges struct {
-	// All of them, and how many they are: those that are assigned, and those that are not.
-	All, Assigned, Idle resources.List
-	Pods                int64
+	// All of them, and how many they are: those that are assigned, and those that are not. Late is the part of Assigned
+	// that has been leaving for long.
+	All, Assigned, Late, Idle resources.List
+	Pods                      int64
 }
 
 // Charges of a unit at a level.
@@ -184,7 +198,7 @@ func (l *Ledger) Charges(unit, at string) Charges {
 		return Charges{}
 	}
 	assigned, idle := e.assigned.at(at), e.idle.at(at)
-	c := Charges{Assigned: assigned.all.List(), Pods: assigned.pods + idle.pods}
+	c := Charges{Assigned: assigned.all.List(), Late: assigned.late.List(), Pods: assigned.pods + idle.pods}
 	if c.All = c.Assigned; idle.pods > 0 {
 		c.Idle = idle.all.List()
 		c.All = c.All.Add(c.Idle)

@@ -27,8 +27,9 @@ import (
 
 // grants say which pods of one unit may go: together no more than the unit may use where it holds quota. A pod that
 // was let go counts until it is gone, or is leaving; so do pods that nobody let go and that are assigned all the same,
-// whatever quota they are charged to: its owner may change the label that says so while the pod runs. The others wait,
-// in the order of their UIDs, until there is room.
+// whatever quota they are charged to: its owner may change the label that says so while the pod runs. One generation of
+// successors goes ahead of pods that are leaving: what these ask for beyond what the unit may use counts as well. The
+// others wait, in the order of their UIDs, until there is room.
 type grants struct {
 	open bool
 	upTo resources.List
@@ -131,7 +132,7 @@ func (e *entry) overdrawn() bool {
 	}
 	for _, it := range e.grants.upTo.Items() {
 		taken := e.grants.taken.Get(it.Name)
-		if taken > 0 && resources.SaturatingAdd(e.assigned.anywhere(it.Name), taken) > it.Amount {
+		if taken > 0 && resources.SaturatingAdd(e.onNodes(it.Name, it.Amount), taken) > it.Amount {
 			return true
 		}
 	}
@@ -162,6 +163,12 @@ func (l *Ledger) offer(unit string, e *entry) {
 	}
 }
 
+// onNodes is how much of a resource pods on nodes take of the most that the unit may use.
+func (e *entry) onNodes(resource string, most int64) int64 {
+	again := resources.SaturatingSub(e.assigned.leaving.Get(resource), most)
+	return resources.SaturatingAdd(e.assigned.anywhere(resource), max(again, 0))
+}
+
 // roomFor says whether so much fits beside the pods that may go.
 func (e *entry) roomFor(request resources.List) bool {
 	for _, it := range request.Items() {
@@ -169,7 +176,7 @@ func (e *entry) roomFor(request resources.List) bool {
 			continue
 		}
 		most, _ := e.grants.upTo.Get(it.Name)
-		taken := resources.SaturatingAdd(e.assigned.anywhere(it.Name), e.grants.taken.Get(it.Name))
+		taken := resources.SaturatingAdd(e.onNodes(it.Name, most), e.grants.taken.Get(it.Name))
 		if it.Amount > resources.SaturatingSub(most, taken) {
 			return false
 		}

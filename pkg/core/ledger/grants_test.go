@@ -92,6 +92,40 @@ func TestPodsThatWereBoundBeforeGoFirst(t *testing.T) {
 	require.Contains(t, l.Grants(), Grant{Unit: "u", Pod: "a"}, "whoever let it go hears of it")
 }
 
+// One generation of successors goes ahead of pods that are leaving, and none of one that has been leaving for long.
+func TestOneGenerationOfSuccessorsGoesAhead(t *testing.T) {
+	l := New()
+	l.Reserve("u", "team", cpu(2), false)
+	l.Open("u", cpu(2))
+	all := []string{"a", "b", "c", "d", "e"}
+	leaves := func(uid string) {
+		leaving := pod(uid, 1)
+		leaving.Leaving = true
+		l.SetPod("u", leaving, true)
+	}
+	for _, uid := range []string{"a", "b"} {
+		l.SetPod("u", pod(uid, 1), true)
+	}
+	leaves("a")
+	leaves("b")
+	l.SetPod("u", pod("c", 1), false)
+	l.SetPod("u", pod("d", 1), false)
+	require.Equal(t, []string{"a", "b", "c", "d"}, goers(l, "u", all...))
+	l.SetPod("u", pod("c", 1), true)
+	leaves("c")
+	l.SetPod("u", pod("e", 1), false)
+	require.False(t, l.Granted("u", "e"), "it would be of the second generation")
+	l.DeletePod("u", "a")
+	require.True(t, l.Granted("u", "e"))
+
+	late := pod("b", 1)
+	late.Late = true
+	l.SetPod("u", late, true)
+	require.Equal(t, []string{"b", "c", "d"}, goers(l, "u", all...), "it stands for what the unit holds")
+	require.EqualValues(t, 1, outstanding(l, "team"))
+	require.Equal(t, Charges{All: cpu(3), Assigned: cpu(1), Late: cpu(1), Idle: cpu(2), Pods: 3}, l.Charges("u", "team"))
+}
+
 // A pod keeps what its unit holds, whatever quota it is charged to since its labels were changed.
 func TestAPodThatIsChargedElsewhereStandsForItsUnit(t *testing.T) {
 	l := New()

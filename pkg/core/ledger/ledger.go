@@ -29,8 +29,8 @@ type Pod struct {
 	Request        resources.List
 	NonPreemptible bool
 	// Leaving: the pod is being deleted. It is charged until it is gone, and materialises nothing: what its unit holds is
-	// for its successor.
-	Leaving bool
+	// for its successor. Late: it has been leaving for so long that it counts as one that stays.
+	Leaving, Late bool
 }
 
 // Ledger is the arithmetic. It is not safe for concurrent use.

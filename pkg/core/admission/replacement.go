@@ -1,0 +1,94 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+)
+
+// A pod that is being deleted stays on its node for as long as its owner likes: a long grace period, or a finalizer,
+// keeps it there. Its successor may go ahead of it for a while, so that a job need not wait for pods on their way out.
+// After that the pod stands for what its unit holds until it is gone, and its successor is more than the unit holds:
+// the unit asks for it as for any growth. The ledger lets one generation of successors go ahead: see grants.
+
+// replacementGrace is for how long the successor of a pod may go ahead of it.
+const replacementGrace = 2 * time.Minute
+
+// leaver is a pod on a node whose successor may go ahead of it, until a time.
+type leaver struct {
+	key   leaverKey
+	pod   Pod
+	until backlog.Moment
+}
+
+type leaverKey struct{ unit, pod string }
+
+func (l *leaver) item() queue.Item { return queue.Item{Key: l.key.unit + "/" + l.key.pod} }
+
+// leavers are found by name, and by when their time is over.
+type leavers struct {
+	byKey map[leaverKey]*leaver
+	due   *backlog.Due[*leaver]
+}
+
+func newLeavers() leavers {
+	return leavers{
+		byKey: map[leaverKey]*leaver{},
+		due:   backlog.NewDue(func(l *leaver) backlog.Moment { return l.until }, (*leaver).item),
+	}
+}
+
+// see takes a pod as it is now.
+func (ls *leavers) see(now time.Time, unit string, p Pod) {
+	ls.forget(unit, p.UID)
+	if p.Assigned && p.Leaving && !p.late(now) {
+		l := &leaver{key: leaverKey{unit, p.UID}, pod: p}
+		ls.byKey[l.key] = l
+		ls.due.Move(l, backlog.MomentOf(p.LeavingSince.Add(replacementGrace)), func(m backlog.Moment) { l.until = m })
+	}
+}
+
+func (ls *leavers) forget(unit, pod string) {
+	if l, ok := ls.byKey[leaverKey{unit, pod}]; ok {
+		delete(ls.byKey, l.key)
+		ls.due.Move(l, 0, func(m backlog.Moment) { l.until = m })
+	}
+}
+
+// late says that the pod has been leaving for so long that it counts as any other.
+func (p *Pod) late(now time.Time) bool {
+	return p.Leaving && p.Assigned && !now.Before(p.LeavingSince.Add(replacementGrace))
+}
+
+// endReplacements counts the pods again whose time is over.
+func (r *roster) endReplacements(now time.Time) {
+	for {
+		l, ok := r.leavers.due.First()
+		if !ok || l.until > backlog.MomentOf(now) {
+			return
+		}
+		r.setPod(now, l.key.unit, l.pod)
+	}
+}
+
+func (r *roster) setPod(now time.Time, unitKey string, p Pod) {
+	r.leavers.see(now, unitKey, p)
+	r.podsChange(now, unitKey, func() bool { return r.ledger.SetPod(unitKey, p.inLedger(now), p.Assigned) })
+}
