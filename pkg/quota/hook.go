@@ -91,10 +91,17 @@ func sameUsed(a, b *corev1.Pod) bool {
 // UpdateQuotaStatus changes nothing.
 func (h *hook) UpdateQuotaStatus(_, _ *v1alpha1.ElasticQuota) *v1alpha1.ElasticQuota { return nil }
 
+// IsReservation says whether a pod stands for a Reservation of Koordinator and not for a pod of the API server. The
+// scheduler makes such pods itself and names them by the UID of the Reservation. The annotation alone proves nothing:
+// anybody may write it on a pod, and nobody chooses the UID of a pod.
+func IsReservation(pod *corev1.Pod) bool {
+	return reservationutil.IsReservePod(pod) && pod.Name == string(pod.UID)
+}
+
 // CheckPod refuses a pod that would take quota which is reserved for an admitted job and is not part of one itself.
 // It is called in PreFilter after ElasticQuota's own check, without locks.
 func (h *hook) CheckPod(quota string, pod *corev1.Pod) error {
-	if pod == nil || reservationutil.IsReservePod(pod) {
+	if pod == nil || IsReservation(pod) {
 		return nil
 	}
 	return h.shared.protection.check(pod, func() []level {

@@ -121,6 +121,9 @@ func TestReservedQuotaIsKeptFromOtherPods(t *testing.T) {
 	require.NoError(t, check("a", l.pod("mine", "a", "60")), "a pod of an admitted job takes what is reserved for it")
 	reserve := l.pod("reserve", "a", "60")
 	reserve.Annotations = map[string]string{reservationutil.AnnotationReservePod: "true"}
+	reserve.UID = "uid-of-reserve"
+	require.Error(t, check("a", reserve), "anybody may write the annotation")
+	reserve.Name = string(reserve.UID)
 	require.NoError(t, check("a", reserve), "a Reservation does not count in used")
 	require.NoError(t, check("b", stranger))
 	l.adapter.SetOutstanding("a", list(0))

@@ -58,7 +58,9 @@ func (a *Adapter) Observe(names []string) (found []admission.Quota, gone []strin
 		return nil, names
 	}
 	levels, gone := levelsOf(plugin, names)
+	a.forget(gone)
 	if !args.EnableRuntimeQuota {
+		a.forgetSpecs()
 		found = make([]admission.Quota, 0, len(levels))
 		for i := range levels {
 			found = append(found, a.observe(&levels[i], false))
@@ -96,6 +98,28 @@ func (a *Adapter) Observe(names []string) (found []admission.Quota, gone []strin
 	clear(a.moved)
 	a.shadowMu.Unlock()
 	return found, gone
+}
+
+// forget what is remembered of quotas that do not exist, whether they ever did or not.
+func (a *Adapter) forget(gone []string) {
+	if len(gone) == 0 {
+		return
+	}
+	a.mu.Lock()
+	for _, name := range gone {
+		delete(a.stale, name)
+	}
+	a.mu.Unlock()
+	for _, name := range gone {
+		a.protection.limits.Delete(name)
+	}
+}
+
+// forgetSpecs drops what would be given to shadows: where runtime does not limit there are none.
+func (a *Adapter) forgetSpecs() {
+	a.mu.Lock()
+	clear(a.specs)
+	a.mu.Unlock()
 }
 
 // TotalMoved says whether the total of a tree is another one than when its root was last observed. It says so once
@@ -294,14 +318,15 @@ func (a *Adapter) refresh(plugin Live, args *config.ElasticQuotaArgs, names []st
 			a.moved[name] = true
 		}
 	}
+	observed := make(map[string]bool, len(levels))
 	for i := range levels {
 		l := &levels[i]
 		l.runtime, l.promised = a.runtimeOf(l.name)
+		observed[l.name] = true
 	}
 	moved := make([]level, 0, len(a.moved))
 	for name := range a.moved {
-		observed := slices.ContainsFunc(levels, func(l level) bool { return l.name == name })
-		if !observed && !builtIn(name) && a.concerned(name) {
+		if !observed[name] && !builtIn(name) && a.concerned(name) {
 			l := level{name: name}
 			l.runtime, l.promised = a.runtimeOf(name)
 			moved = append(moved, l)

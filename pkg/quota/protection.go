@@ -167,8 +167,7 @@ func (p *protection) keeps(quota string, request, used resources.List) error {
 		if item.Amount <= 0 || reserved <= 0 || !limited {
 			continue
 		}
-		// Subtracting cannot overflow, adding three amounts could.
-		if item.Amount > most-taken-reserved {
+		if item.Amount > resources.SaturatingSub(resources.SaturatingSub(most, taken), reserved) {
 			return fmt.Errorf("quota %s is reserved for admitted jobs: %s used %d + reserved %d + requested %d > limit %d",
 				quota, item.Name, taken, reserved, item.Amount, most)
 		}

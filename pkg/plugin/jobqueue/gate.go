@@ -26,10 +26,9 @@ import (
 	fwktype "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/clock"
 
-	reservationutil "github.com/koordinator-sh/koordinator/pkg/util/reservation"
-
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/quota"
 )
 
 // maxOwners bounds the walk from a pod to the job that owns it: a pod, its Job, the job that made the Job, one to
@@ -144,7 +143,7 @@ func (g *Gate) Passes(pod *corev1.Pod) bool {
 func (g *Gate) Admitted(pod *corev1.Pod) bool { return g.verdict(pod) == admitted }
 
 func (g *Gate) verdict(pod *corev1.Pod) verdict {
-	if pod == nil || pod.Spec.NodeName != "" || reservationutil.IsReservePod(pod) {
+	if pod == nil || pod.Spec.NodeName != "" || quota.IsReservation(pod) {
 		return foreign
 	}
 	snapshot := g.Snapshot()

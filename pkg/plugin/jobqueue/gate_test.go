@@ -149,8 +149,15 @@ func TestGate(t *testing.T) {
 		{"the pod of a Reservation", jobs.ManagedJobs{}, nil, func() *corev1.Pod {
 			pod := jobPod("j", quotaLabel)
 			pod.Annotations = map[string]string{reservationutil.AnnotationReservePod: "true"}
+			pod.Name = string(pod.UID)
 			return pod
 		}(), foreign},
+		{"a pod whose author calls it that of a Reservation", jobs.ManagedJobs{},
+			func(w *world) { w.snapshot.consumers["j"] = false }, func() *corev1.Pod {
+				pod := jobPod("j", quotaLabel)
+				pod.Name, pod.Annotations = "named", map[string]string{reservationutil.AnnotationReservePod: "true"}
+				return pod
+			}(), waiting},
 		{"a label on the pod, no unit yet", jobs.ManagedJobs{}, nil, jobPod("j", quotaLabel), unknown},
 		{"its unit waits", jobs.ManagedJobs{}, func(w *world) { w.snapshot.consumers["j"] = false },
 			jobPod("j", quotaLabel), waiting},
