@@ -528,9 +528,12 @@ func (r *JobReconciler) newJob() *unstructured.Unstructured { return newObject(r
 func (r *JobReconciler) readJob(ctx context.Context, o *Observation) error {
 	o.Fresh = true
 	key := client.ObjectKeyFromObject(o.Unit)
-	if ref := o.Unit.Spec.ConsumerRef; ref != nil {
+	switch ref := o.Unit.Spec.ConsumerRef; {
+	case o.Job != nil:
+		key.Name = o.Job.GetName() // the unit may name another one
+	case ref != nil:
 		key.Name = ref.Name
-	} else {
+	default:
 		key.Name = r.jobNamed(key.Name)
 	}
 	job := r.newJob()

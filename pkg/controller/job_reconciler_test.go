@@ -650,6 +650,20 @@ func TestNameTaken(t *testing.T) {
 	require.Equal(t, []string{"create QueueUnit/j"}, w.settle())
 }
 
+// A unit that refers to a job of another namespace stands for nothing; the job of its name gets a unit of its own.
+func TestAUnitOfAnotherNamespaceTakesNoName(t *testing.T) {
+	w := newWorld(t, newJob(), &v1alpha1.QueueUnit{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "j", UID: "by-hand"},
+		Spec: v1alpha1.QueueUnitSpec{ConsumerRef: &corev1.ObjectReference{
+			APIVersion: "batch/v1", Kind: "Job", Namespace: "quotas", Name: "x", UID: "x-1",
+		}},
+	})
+	w.settle()
+	w.settle()
+	require.Equal(t, "job-1", string(w.unit().Spec.ConsumerRef.UID))
+	require.Equal(t, []string{"UnitReplaced", "Queued"}, w.told())
+}
+
 func TestConflictsAreDecidedAgain(t *testing.T) {
 	w := newWorld(t, newJob())
 	w.settle()
