@@ -223,3 +223,30 @@ func TestQueueSharedByTwoQuotas(t *testing.T) {
 	c.waitReason(t, ns, "stranger", "QuotaNotInQueue")
 	c.waitDone(t, ns, 4, soon)
 }
+
+// Two queues draw on one quota. The queue of higher priority is served first, whichever job came first.
+func TestQueuesOfDifferentPriority(t *testing.T) {
+	c := sharedCluster(t)
+	ns := c.namespace(t, "queue-priorities")
+	c.quota(t, ns, "contended", 2, 2)
+	for name, priority := range map[string]int32{"urgent": 10, "patient": 1} {
+		c.createQueue(t, &schedulingv1alpha1.Queue{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: schedulingv1alpha1.DefaultQueueNamespace, Name: name,
+				Annotations: map[string]string{schedulingv1alpha1.AnnotationAvailableQuota: "contended"},
+			},
+			Spec: schedulingv1alpha1.QueueSpec{Priority: &priority},
+		})
+	}
+	create := func(name, queue string, length time.Duration) {
+		c.create(t, newJob(ns, name, suspended, ofQuota("contended"), inQueue(queue), cpu("2"), runs(length)))
+	}
+	create("now", "patient", 8*time.Second)
+	c.waitPhase(t, ns, "now", schedulingv1alpha1.PhaseDequeued, schedulingv1alpha1.PhaseRunning)
+	create("earlier", "patient", time.Second)
+	c.waitReason(t, ns, "earlier", "QuotaExceeded")
+	create("later", "urgent", 4*time.Second)
+	c.waitPhase(t, ns, "later", schedulingv1alpha1.PhaseRunning)
+	require.Equal(t, schedulingv1alpha1.PhaseEnqueued, c.unit(t, ns, "earlier").Status.Phase)
+	c.waitDone(t, ns, 3, soon)
+}
