@@ -47,6 +47,9 @@ type checker struct {
 	// turned is when a quota was made or deleted, the last one of its name.
 	turned map[string]int64
 	looked int
+	// setBack are jobs whose unit went while they had to wait, or were not to be tried again, with the time until which
+	// that holds: their next unit begins with it, and its object does not say so yet.
+	setBack map[types.UID]time.Time
 	// wholes are the numbers of pods that their owners gave to jobs.
 	wholes map[types.UID]int64
 	// writes of this second, by process and object.
@@ -64,7 +67,7 @@ func newChecker(w *world) *checker {
 	return &checker{
 		w: w, tainted: map[types.UID]bool{}, heldBy: map[types.UID]writer{}, heldAt: map[types.UID]int64{},
 		attempts: map[string]bool{}, boundAt: map[types.UID]binding{}, turned: map[string]int64{}, writes: map[string]int{},
-		wholes: map[types.UID]int64{},
+		wholes: map[types.UID]int64{}, setBack: map[types.UID]time.Time{},
 	}
 }
 
@@ -112,6 +115,7 @@ func (c *checker) onChange(ch *change) {
 
 func (c *checker) onUnit(ch *change) {
 	if ch.after == nil {
+		c.unitGoes(ch.before)
 		return
 	}
 	uid := ch.after.uid()
@@ -526,6 +530,21 @@ func setAside(u *v1alpha1.QueueUnit) bool {
 		deactivation(u) != nil
 }
 
+// unitGoes notes what counts against the job of a unit that is deleted.
+func (c *checker) unitGoes(o *object) {
+	u, job := unitOf(o), consumerOf(o)
+	until := time.Time{}
+	if r := u.Status.RequeueState; r != nil && r.RequeueAt != nil {
+		until = r.RequeueAt.Time
+	}
+	if deactivation(u) != nil || u.Spec.Active != nil {
+		until = c.w.loop.now.Add(24 * time.Hour) // for longer than a plan
+	}
+	if until.After(c.setBack[job]) {
+		c.setBack[job] = until
+	}
+}
+
 // eligible says whether nothing but quota kept a waiting unit from going.
 func (c *checker) eligible(o *object, d *decision) bool {
 	u := unitOf(o)
@@ -533,7 +552,7 @@ func (c *checker) eligible(o *object, d *decision) bool {
 		return false
 	}
 	job := c.consumer(o)
-	if job == nil || ended(job) {
+	if job == nil || ended(job) || c.setBack[job.uid()].Add(mostSkew).After(c.w.loop.now) {
 		return false
 	}
 	for _, other := range c.w.api.list(units) {
