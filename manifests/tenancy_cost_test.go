@@ -130,7 +130,8 @@ func (p *bound) matches(a admission.Attributes, objects ...metav1.Object) bool {
 		slices.ContainsFunc(objects, selected)
 }
 
-// BenchmarkTenancy is what the policies of manifests/tenancy cost a request: those that are usual where jobs are queued.
+// BenchmarkTenancy is what the policies of manifests/tenancy cost a request: those that are usual where jobs are
+// queued.
 func BenchmarkTenancy(b *testing.B) {
 	all, params := policiesOf(b, "tenancy")
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{
@@ -147,7 +148,8 @@ func BenchmarkTenancy(b *testing.B) {
 	pod := &corev1.Pod{ObjectMeta: meta(template.ObjectMeta), Spec: template.Spec}
 	plain := pod.DeepCopy()
 	plain.Labels, plain.Spec.SchedulerName = map[string]string{"app": "web"}, corev1.DefaultSchedulerName
-	job := &batchv1.Job{ObjectMeta: meta(template.ObjectMeta), Spec: batchv1.JobSpec{Suspend: ptr.To(true), Template: template}}
+	spec := batchv1.JobSpec{Suspend: ptr.To(true), Template: template}
+	job := &batchv1.Job{ObjectMeta: meta(template.ObjectMeta), Spec: spec}
 	const accounts = "system:serviceaccount:"
 	for _, r := range []struct {
 		name, user string

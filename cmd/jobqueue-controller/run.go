@@ -170,8 +170,20 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 	if err != nil {
 		return err
 	}
-	if enabled.Enabled(features.AdmissionChecks) {
-		err = provisioning.Setup(mgr, provisioning.Options{
+	if err := setupOthers(mgr, c, enabled.Enabled(features.AdmissionChecks), index); err != nil {
+		return err
+	}
+	klog.FromContext(ctx).Info("Starting", "queueNamespace", c.QueueNamespace, "managedJobsHash", predicate.Hash(),
+		"kinds", len(predicate.Kinds()), "leaderElection", *c.LeaderElection.LeaderElect)
+	return stopped(ctx, mgr.Start(ctx))
+}
+
+// setupOthers sets up the controllers beside that of jobs.
+func setupOthers(
+	mgr manager.Manager, c *v1alpha1.ControllerConfiguration, checks bool, index *served.Index,
+) error {
+	if checks {
+		err := provisioning.Setup(mgr, provisioning.Options{
 			Units: controller.UnitReader{Reader: mgr.GetClient(), Live: mgr.GetAPIReader()}, Clock: clock.RealClock{},
 			Served: index,
 		})
@@ -186,12 +198,7 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 			return err
 		}
 	}
-	if err := keepCertificate(mgr, c.VisibilitySecret); err != nil {
-		return err
-	}
-	klog.FromContext(ctx).Info("Starting", "queueNamespace", c.QueueNamespace, "managedJobsHash", predicate.Hash(),
-		"kinds", len(predicate.Kinds()), "leaderElection", *c.LeaderElection.LeaderElect)
-	return stopped(ctx, mgr.Start(ctx))
+	return keepCertificate(mgr, c.VisibilitySecret)
 }
 
 // keepCertificate looks after the certificate of the aggregated API, if a Secret is named for it.

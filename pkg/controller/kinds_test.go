@@ -181,7 +181,8 @@ func TestPodsThatCannotBeCharged(t *testing.T) {
 	require.False(t, *u.Spec.Active)
 }
 
-// The launcher of an MPIJob is made of its template before the job is resumed: no label that resuming writes reaches it.
+// The launcher of an MPIJob is made of its template before the job is resumed: no label that resuming writes reaches
+// it.
 func TestPodsThatResumingDoesNotReach(t *testing.T) {
 	mpiJob := func(launcherLabels string) *scene {
 		return sceneOf(t, "MPIJob.v2beta1.kubeflow.org", `
@@ -194,7 +195,8 @@ status: {conditions: [{type: Suspended, status: "True"}]}
 `)
 	}
 	lacks := mpiJob("{}")
-	require.Equal(t, &problem{Reason: "QuotaMismatch", Message: `job names more than one quota: the job says "a", and pods of ` +
+	require.Equal(t, &problem{Reason: "QuotaMismatch", Message: "job names more than one quota: " +
+		`the job says "a", and pods of ` +
 		"launcher cannot be given a label: name the quota in their template and create the job again, or use the quota of " +
 		"the namespace"}, demandOf(lacks.Kind, lacks.Job, &jobs.Creation{}, nil, false).problem)
 

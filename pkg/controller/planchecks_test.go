@@ -181,8 +181,8 @@ func TestUpdatesOfChecksWithTheGateOff(t *testing.T) {
 	require.Equal(t, "job suspend=false [Admitted]", describe(Plan(s.Observation)))
 }
 
-// Whoever has its job resumed before the controller can, without what a check asked for, has it suspended again while no
-// pod of it is on a node, and resumed with all of it.
+// Whoever has its job resumed before the controller can, without what a check asked for, has it suspended again while
+// no pod of it is on a node, and resumed with all of it.
 func TestAJobResumedWithoutItsUpdatesIsSuspendedAgain(t *testing.T) {
 	without := func() *scene {
 		return queued(t).job("a", "spec", "template", "metadata", "labels", v1alpha1.LabelQuotaName).
@@ -194,7 +194,8 @@ func TestAJobResumedWithoutItsUpdatesIsSuspendedAgain(t *testing.T) {
 	pending := without().unit(answered("Pending")).with(bound(BoundNone))
 	require.Empty(t, describe(Plan(pending.Observation)), "it was not asked for")
 
-	resumed, ok := Plan(queued(t).phase(v1alpha1.PhaseDequeued).unit(zoneOf("gpu", "Ready", "a")).Observation)[0].(PatchJob)
+	admitted := queued(t).phase(v1alpha1.PhaseDequeued).unit(zoneOf("gpu", "Ready", "a"))
+	resumed, ok := Plan(admitted.Observation)[0].(PatchJob)
 	require.True(t, ok)
 	s := without().with(bound(BoundNone))
 	template, _, err := unstructured.NestedMap(resumed.After.Object, "spec", "template")

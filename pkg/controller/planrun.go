@@ -171,12 +171,13 @@ func (p *planner) suspendToRecharge() Action {
 	}
 	jobs.MarkSuspended(after)
 	return PatchJob{Before: p.Job, After: after, Event: normal("Suspended", "Suspend",
-		"its pods lack what they need to be charged to its quota, or what admission checks asked for; it is resumed with that")}
+		"its pods lack what they need to be charged to its quota, or what admission checks asked for; "+
+			"it is resumed with that")}
 }
 
 // recharge is for an admitted job whose pods are not charged where its unit holds quota, or lack what admission checks
-// asked for: it was resumed by hand, or ran before it was queued. The gate lets none of the former go. As soon as no pod of it is on a
-// node it is suspended, and then resumed with what its pods need.
+// asked for: it was resumed by hand, or ran before it was queued. The gate lets none of the former go. As soon as no
+// pod of it is on a node it is suspended, and then resumed with what its pods need.
 func (p *planner) recharge() []Action {
 	if !p.suspendable() || !p.hasPending() || !p.chargedElsewhere() && !p.lacksUpdates() {
 		return nil

@@ -56,8 +56,8 @@ func (p Priorities) asked(d *demand) *int32 {
 	return p.Class
 }
 
-// most is what the namespace allows, else the priority of the class. Pods without a class have priority 0; and a class of
-// the system, which is above all that a cluster's administrator may define, counts only where a namespace allows it.
+// most is what the namespace allows, else the priority of the class. Pods without a class have priority 0; and a class
+// of the system, which is above all that a cluster's administrator may define, counts only where a namespace allows it.
 func (p Priorities) most() int32 {
 	class := ptr.Deref(p.Class, 0)
 	if class > highestDefinable {

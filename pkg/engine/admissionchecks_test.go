@@ -322,8 +322,8 @@ func TestChecksThatCannotBeRead(t *testing.T) {
 	require.Equal(t, admission.PhaseReserved, u.phase)
 }
 
-// With the feature gate off nothing passes checks over: what is reserved is given back, and nothing new is reserved where
-// a queue names some.
+// With the feature gate off nothing passes checks over: what is reserved is given back, and nothing new is reserved
+// where a queue names some.
 func TestAdmissionChecksAreOff(t *testing.T) {
 	r := checked(t)
 	r.check("slow", "example.com/slow", "True")

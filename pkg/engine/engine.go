@@ -83,7 +83,8 @@ func New(o Options) (*Engine, error) {
 		core: newCore(v), kinship: kin, publisher: newPublisher(),
 		reports: reports{}, reasons: newReasonPace(v.opts.Config.ReasonsPerSecond, o.Clock.Now()),
 		classes: classes{}, checks: newAdmissionChecks(o.Config.AdmissionChecksOff),
-		queues: map[string]*queueObject{}, queueNames: newNames(), jobs: map[jobKey]types.UID{}, pasts: pasts{}, ghosts: map[string]int{},
+		queues: map[string]*queueObject{}, queueNames: newNames(), jobs: map[jobKey]types.UID{}, pasts: pasts{},
+		ghosts:  map[string]int{},
 		startup: startup{env: v, begun: o.Clock.Now()}, pace: pace{took: o.Clock.Since},
 	}
 	e.units = newRecords(v.kindOf, e.core.standsFor, v.unitNamedBy, kin)

@@ -249,8 +249,8 @@ func (s *sources) putPod(pod *corev1.Pod, gone, initial bool) {
 	}
 }
 
-// start runs the informers, and calls loaded in the engine's goroutine when they have delivered what existed, and listed
-// when kinds of jobs are followed that could not be.
+// start runs the informers, and calls loaded in the engine's goroutine when they have delivered what existed, and
+// listed when kinds of jobs are followed that could not be.
 func (s *sources) start(ctx context.Context, background *sync.WaitGroup, loaded, listed func()) {
 	for _, informer := range s.owned {
 		background.Go(func() { informer.RunWithContext(ctx) })

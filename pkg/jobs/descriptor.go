@@ -122,7 +122,8 @@ type PodSetRule struct {
 	// Later, an expression, is true where the operator makes these pods once others of the job run: they are in no gang.
 	Later string `json:"later,omitempty"`
 	// Early is true where the operator makes what makes these pods before the job is resumed, and does not change it
-	// afterwards: what resuming writes does not reach them. So they name their quota in their template, and are in no gang.
+	// afterwards: what resuming writes does not reach them. So they name their quota in their template, and are in no
+	// gang.
 	Early bool `json:"early,omitempty"`
 	// Template is the path of the pod template, from Path. Several are tried in their order: the first that is there.
 	Template Paths `json:"template,omitempty"`

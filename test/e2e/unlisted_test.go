@@ -132,7 +132,8 @@ spec:
 	}
 	require.NoError(t, c.StartScheduler(t.Context(), controlplane.SchedulerOptions{NoWait: true}))
 	c.waitPhase(t, ns, "plain", schedulingv1alpha1.PhaseDequeued)
-	require.Contains(t, c.waitReason(t, ns, "checked", "CheckInactive"), `"left"`, "it was read in the version that is stored")
+	require.Contains(t, c.waitReason(t, ns, "checked", "CheckInactive"), `"left"`,
+		"it was read in the version that is stored")
 	unavailable := func() float64 {
 		return c.metric(t, "scheduler_jobqueue_job_kind_unavailable{", `kind="RayJob.v1.ray.io"`, `reason="NotListed"`)
 	}

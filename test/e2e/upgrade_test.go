@@ -220,8 +220,8 @@ func (u *upgrade) runningIsLeftAlone(t *testing.T) {
 	}
 }
 
-// No unit is patched for what this release would write otherwise: a backlog may be of a hundred thousand. One is patched,
-// as its namespace allows its number since the upgrade.
+// No unit is patched for what this release would write otherwise: a backlog may be of a hundred thousand. One is
+// patched, as its namespace allows its number since the upgrade.
 func (u *upgrade) waitingIsNotRewritten(t *testing.T) {
 	require.Zero(t, *u.recorded(t, "full", "numbered").Spec.Priority)
 	may := map[string]bool{"full/numbered": true}

@@ -134,9 +134,9 @@ type QueueSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxAdmitted *int32 `json:"maxAdmitted,omitempty"`
-	// heartbeatTimeoutSeconds is how long a unit without a consumer of a managed kind keeps its quota after the time in its
-	// annotation koord-queue/heartbeat, or after its admission or its last pod. Absent means for ever, and so do pods of the
-	// unit that are on nodes.
+	// heartbeatTimeoutSeconds is how long a unit without a consumer of a managed kind keeps its quota after the time in
+	// its annotation koord-queue/heartbeat, or after its admission or its last pod. Absent means for ever, and so do pods
+	// of the unit that are on nodes.
 	// +optional
 	// +kubebuilder:validation:Minimum=10
 	HeartbeatTimeoutSeconds *int32 `json:"heartbeatTimeoutSeconds,omitempty"`

@@ -312,8 +312,8 @@ type QueueUnitStatus struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
 	AdmissionChecks []AdmissionCheckState `json:"admissionChecks,omitempty"`
-	// podState counts pods. Deprecated: it is kept for readers of the stand-alone Koord-Queue and never written. The running
-	// pods are in admissions.
+	// podState counts pods. Deprecated: it is kept for readers of the stand-alone Koord-Queue and never written. The
+	// running pods are in admissions.
 	// +optional
 	PodState *PodState `json:"podState,omitempty"`
 	// admissions is what the unit holds, by pod set.

@@ -347,7 +347,8 @@ func TestATemplateOfOtherContent(t *testing.T) {
 	for _, template := range o.templates {
 		// As the API server completes it.
 		template.Template.Spec.SchedulerName, template.Template.Spec.RestartPolicy = "default-scheduler", "Always"
-		template.Template.Spec.DNSPolicy, template.Template.Spec.SecurityContext = "ClusterFirst", &corev1.PodSecurityContext{}
+		template.Template.Spec.DNSPolicy = "ClusterFirst"
+		template.Template.Spec.SecurityContext = &corev1.PodSecurityContext{}
 		for i := range template.Template.Spec.Containers {
 			c := &template.Template.Spec.Containers[i]
 			c.ImagePullPolicy, c.TerminationMessagePath = "Always", "/dev/termination-log"

@@ -117,9 +117,9 @@ type ruling struct {
 	rejected, unasked bool
 }
 
-// rulingOn is for units in phase Reserved. They pass when all checks are ready that were asked, and all that their queue
-// names. Where these are not the same, or nobody can say what the queue names, quota is reserved anew, with the checks
-// that are to be asked then.
+// rulingOn is for units in phase Reserved. They pass when all checks are ready that were asked, and all that their
+// queue names. Where these are not the same, or nobody can say what the queue names, quota is reserved anew, with the
+// checks that are to be asked then.
 func (r *roster) rulingOn(u *unit) (v ruling) {
 	checks := r.admissionChecks(u)
 	ready := 0

@@ -235,10 +235,10 @@ func (w *checkedWorld) step(t *rapid.T) {
 	}
 }
 
-// TestChecksAgainstWhatAPersonExpects: a unit goes when all checks that its queue names, and all that it was asked, have
-// said Ready about its present reservation, and not before; it goes back when one says otherwise or nothing in time, or
-// when those that it was asked are not those that its queue names. What waits for its
-// back-off holds nothing, and keeps its place.
+// TestChecksAgainstWhatAPersonExpects: a unit goes when all checks that its queue names, and all that it was asked,
+// have said Ready about its present reservation, and not before; it goes back when one says otherwise or nothing in
+// time, or when those that it was asked are not those that its queue names. What waits for its back-off holds nothing,
+// and keeps its place.
 func TestChecksAgainstWhatAPersonExpects(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

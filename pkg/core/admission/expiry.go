@@ -28,8 +28,8 @@ import (
 // longer each time. Otherwise a job that can never run, on purpose or not, would keep its quota from all others for
 // ever. A unit whose consumer nobody watches is not known to have pods made: a queue may ask for a heartbeat. Pods on
 // nodes keep a unit of which nobody can take them away: one without consumer, or of a job that cannot be suspended. A
-// pod that waits keeps nothing: the gate has it wait on. A job that has run for as long as it may, or was tried as often
-// as it may, is not tried again before a person says so.
+// pod that waits keeps nothing: the gate has it wait on. A job that has run for as long as it may, or was tried as
+// often as it may, is not tried again before a person says so.
 
 // Back-off after a reservation that nothing used: base, doubled with each time in a row, up to most; and up to a tenth
 // more, which follows from the UID, so that those that failed together are not tried together.
@@ -203,7 +203,8 @@ func (x *expiry) message() string {
 		}
 		return fmt.Sprintf("an admission check did not answer within %s", x.timeout)
 	case ReasonPodsChargedElsewhere:
-		return "pods of the job are charged to another quota than the one that it was admitted with, and are not scheduled: " +
+		return "pods of the job are charged to another quota than the one that it was admitted with, " +
+			"and are not scheduled: " +
 			"the quota label of their template is missing or names another quota"
 	case ReasonMaximumExecutionTime:
 		return fmt.Sprintf("the job has run for %s, which is as long as it may in all its runs together", x.timeout)

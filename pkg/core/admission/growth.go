@@ -26,9 +26,9 @@ import (
 // What a unit holds is what was asked for when it was admitted; for one that was adopted it is what was bound then. Its
 // job may ask for other than that while it runs, and its pods may. What is asked for beyond is new demand: the unit
 // waits for it in its line, behind those that came before it asked, and goes on meanwhile with what it holds. It may
-// never get it; it never loses what it has over it. What is not asked for any more is given back without waiting. Either
-// way the unit holds what its object says: until a write of that is confirmed, the greater of both. A unit with several
-// sizes asks for no more than it was admitted with: whoever wants it to grow gives it one size.
+// never get it; it never loses what it has over it. What is not asked for any more is given back without waiting.
+// Either way the unit holds what its object says: until a write of that is confirmed, the greater of both. A unit with
+// several sizes asks for no more than it was admitted with: whoever wants it to grow gives it one size.
 
 // expected bounds what the unit holds by its pods that are still to come. While it holds quota these are as many as its
 // object says: what a job that has become smaller does not need is free once that is written, and not before, since it
@@ -52,8 +52,8 @@ func (g *growth) same(o *growth) bool { return g.need.Same(o.need) && g.total.Sa
 // size is how much an admitted unit holds, and how much it ought to.
 type size struct {
 	held, used, asked resources.List
-	// late use what the unit holds besides: pods that have been leaving for long. What they use is asked for, and not taken
-	// for the unit's without asking.
+	// late use what the unit holds besides: pods that have been leaving for long. What they use is asked for, and not
+	// taken for the unit's without asking.
 	late resources.List
 	// pods that it is for: those that its job asks for, or has still.
 	pods int64
@@ -139,8 +139,8 @@ func (r *roster) placeSize(now time.Time, u *unit) (again time.Time) {
 	return again
 }
 
-// noteGrowth notes since when the unit has asked for more than it holds. That is its place in the line, for as long as it
-// asks for any: with the age of its job, a small one that came early would grow ahead of all that came since. A new
+// noteGrowth notes since when the unit has asked for more than it holds. That is its place in the line, for as long as
+// it asks for any: with the age of its job, a small one that came early would grow ahead of all that came since. A new
 // process reads the time in the object, which says it soon after.
 func (u *unit) noteGrowth(now time.Time, grows bool) {
 	switch {

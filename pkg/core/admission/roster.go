@@ -301,8 +301,8 @@ func (r *roster) placeAdmitted(now time.Time, u *unit) {
 	}
 }
 
-// placeExpiry says why an admitted unit has to go for its time, or when it will. Pods that nothing lets go are noted, and
-// told.
+// placeExpiry says why an admitted unit has to go for its time, or when it will. Pods that nothing lets go are noted,
+// and told.
 func (r *roster) placeExpiry(now time.Time, u *unit) (reason Reason, at time.Time) {
 	expires := r.expiryOf(now, u)
 	switch {

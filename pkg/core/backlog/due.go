@@ -57,8 +57,8 @@ func (m Moment) Time() time.Time {
 	return time.Unix(0, int64(m)).UTC()
 }
 
-// NewDue returns an empty list. at tells the time of a unit, born its age and its key, which do not change while it has a
-// time.
+// NewDue returns an empty list. at tells the time of a unit, born its age and its key, which do not change while it has
+// a time.
 func NewDue[U comparable](at func(U) Moment, born func(U) queue.Item) *Due[U] {
 	return &Due[U]{at: at, units: queue.NewTree(func(a, b U) int {
 		if c := cmp.Compare(at(a), at(b)); c != 0 || a == b {

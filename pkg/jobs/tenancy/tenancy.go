@@ -118,8 +118,8 @@ func (v view) Queues() string {
 // Nodes is the same of nodes; empty where the kind has no templates.
 func (v view) Nodes() string { return v.inSpecs("nodeName") }
 
-// Schedulers, Periods and Classes are what the specs of pods say of their scheduler, of the time that they take to leave,
-// and of their priority.
+// Schedulers, Periods and Classes are what the specs of pods say of their scheduler, of the time that they take to
+// leave, and of their priority.
 func (v view) Schedulers() string { return v.inSpecs("schedulerName") }
 
 // Periods is described above.

@@ -78,7 +78,8 @@ func TestEveryPlaceIsRead(t *testing.T) {
 			for _, p := range kind.MetadataPlaces() {
 				require.Contains(t, expression(t, policies["jobqueue-tenancy-queue-"+kind.File()], "quotas"), rest(p.Labels)+"[?k]")
 				if !kind.OfPods() { // manifests/tenancy has it for pods
-					require.Contains(t, expression(t, policies["jobqueue-tenancy-quota-"+kind.File()], "quotas"), rest(p.Labels)+"[?k]")
+					policy := policies["jobqueue-tenancy-quota-"+kind.File()]
+					require.Contains(t, expression(t, policy, "quotas"), rest(p.Labels)+"[?k]")
 				}
 				require.Contains(t, queues, rest(p.Labels)+"[?variables.key]")
 				require.Contains(t, queues, rest(p.Annotations)+"[?variables.key]")

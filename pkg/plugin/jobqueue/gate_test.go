@@ -331,7 +331,8 @@ func TestPodsOfGroups(t *testing.T) {
 		{"it asks for none where all have to", jobs.UnmanagedGate, nil, free(unlabelled, nil), unmanaged},
 		{"its owner is made up", jobs.UnmanagedGate, nil, madeUp(unlabelled), unmanaged},
 		{"its owner is made up, and it has a quota", jobs.UnmanagedGate, nil, madeUp(quotaLabel), unmanaged},
-		{"another queue system has it", jobs.UnmanagedGate, nil, madeUp(map[string]string{"example.com/queue": "q"}), foreign},
+		{"another queue system has it", jobs.UnmanagedGate, nil,
+			madeUp(map[string]string{"example.com/queue": "q"}), foreign},
 		{"its owner is of a kind that is not managed", jobs.UnmanagedPass, nil, madeUp(quotaLabel), foreign},
 		{"its owner is made up, its namespace is not managed", jobs.UnmanagedGate, func(w *world) {
 			w.namespaces["kube-system"] = nil

@@ -114,7 +114,9 @@ func TestOrderIsJudgedOnlyAwayFromFaults(t *testing.T) {
 func TestPodsWhoseCreationMayHaveGoneUnanswered(t *testing.T) {
 	begin := time.Unix(1000, 0)
 	from, to := begin.Add(12*time.Second), begin.Add(13*time.Second)
-	for after, want := range map[time.Duration]bool{0: false, 10 * time.Second: true, 17 * time.Second: true, time.Minute: false} {
+	for after, want := range map[time.Duration]bool{
+		0: false, 10 * time.Second: true, 17 * time.Second: true, time.Minute: false,
+	} {
 		created := begin.Add(after)
 		require.Equal(t, want, unanswered([]outage{{controlplane.Etcd, from, to}}, created), after)
 		require.False(t, unanswered([]outage{{schedulerA, from, to}}, created), "nothing was created through it")

@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command mutants plants the bugs of test/mutants/mutants.yaml one after the other, in an overlay of the source, and runs
-// the tests that each names: they must fail. Arguments name some bugs only.
+// Command mutants plants the bugs of test/mutants/mutants.yaml one after the other, in an overlay of the source, and
+// runs the tests that each names: they must fail. Arguments name some bugs only.
 package main
 
 import (

@@ -70,7 +70,7 @@ func main() {
 	workers := flag.Int("workers", runtime.NumCPU(), "plans at once")
 	shrink := flag.Bool("shrink", true, "cut the first plan that fails down")
 	crashes := flag.Bool("crashes", false, "also run the scenarios of the corpus, with each write failing in each way")
-	of := flag.Uint64("crashes-of", 1, "with -crashes: one of this many failing writes is run; which ones follows from -seed")
+	of := flag.Uint64("crashes-of", 1, "with -crashes: run one of this many failing writes, chosen by -seed")
 	flag.Parse()
 	if *replay != "" {
 		os.Exit(replayPlan(*replay))

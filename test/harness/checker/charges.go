@@ -106,13 +106,18 @@ func (c *Charges) pod(p Pod, deleted bool) {
 	if !c.queued || !is.bound || is.byHand {
 		return
 	}
+	c.compare(QuotaPassed, p.Quota, c.boundIn(p.Quota), "with pod "+p.Name)
+}
+
+// boundIn is what the pods use that the scheduler bound in a quota.
+func (c *Charges) boundIn(quota string) Resources {
 	sum := Resources{}
-	for _, other := range c.pods {
-		if other.quota == p.Quota && other.bound && !other.byHand {
-			sum.add(other.amount, 1)
+	for _, p := range c.pods {
+		if p.quota == quota && p.bound && !p.byHand {
+			sum.add(p.amount, 1)
 		}
 	}
-	c.compare(QuotaPassed, p.Quota, sum, "with pod "+p.Name)
+	return sum
 }
 
 // end takes note that a job is over.

@@ -15,9 +15,9 @@ limitations under the License.
 */
 
 // Package checker decides from the history of API objects alone whether the queue kept its promises: no quota
-// passed on any level (I1), no unit or job lost (I2), no job run without admission or twice (I3), nothing overtaken in a
-// blocking queue (I4, I5), no phase that may not follow the one before (I9). It knows nothing of the scheduler's memory
-// and trusts no status that is a summary.
+// passed on any level (I1), no unit or job lost (I2), no job run without admission or twice (I3), nothing overtaken in
+// a blocking queue (I4, I5), no phase that may not follow the one before (I9). It knows nothing of the scheduler's
+// memory and trusts no status that is a summary.
 //
 // Its input is what happened to quotas, units, pods and jobs in the order of their resource versions. One etcd
 // counts them all, so the state after each event is one that the cluster really was in, and a promise that

@@ -444,12 +444,14 @@ func TestTheLifeOfAUnit(t *testing.T) {
 			false, nil},
 		"twice where it may be": {states{x.in(enqueued, 0), x.in(dequeued, 1), x.in(running, 1), x.in(enqueued, 1),
 			x.in(dequeued, 2)}, true, nil},
-		"lost":        {states{x.in(dequeued, 1), x.in(enqueued, 1)}, false, []Rule{AdmissionLost}},
-		"illegal":     {states{x.in(enqueued, 0), x.in(admission.PhaseSchedSucceed, 0)}, false, []Rule{IllegalPhase}},
-		"fewer":       {states{x.in(enqueued, 2), x.in(enqueued, 1)}, true, []Rule{Attempts}},
-		"while held":  {states{x.in(dequeued, 1), x.in(running, 2)}, true, []Rule{Attempts}},
-		"adopted":     {states{x.in(enqueued, 0), x.in(running, 0), x.in(running, 1)}, false, nil},
-		"one attempt": {states{x.in(enqueued, 1), x.in(dequeued, 2), x.in(enqueued, 2), x.in(dequeued, 2)}, true, []Rule{DequeuedTwice}},
+		"lost":       {states{x.in(dequeued, 1), x.in(enqueued, 1)}, false, []Rule{AdmissionLost}},
+		"illegal":    {states{x.in(enqueued, 0), x.in(admission.PhaseSchedSucceed, 0)}, false, []Rule{IllegalPhase}},
+		"fewer":      {states{x.in(enqueued, 2), x.in(enqueued, 1)}, true, []Rule{Attempts}},
+		"while held": {states{x.in(dequeued, 1), x.in(running, 2)}, true, []Rule{Attempts}},
+		"adopted":    {states{x.in(enqueued, 0), x.in(running, 0), x.in(running, 1)}, false, nil},
+		"one attempt": {
+			states{x.in(enqueued, 1), x.in(dequeued, 2), x.in(enqueued, 2), x.in(dequeued, 2)}, true, []Rule{DequeuedTwice},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHistory()
@@ -557,12 +559,16 @@ func TestWhatIsLeftBehind(t *testing.T) {
 		object any
 		want   string
 	}{
-		"a job without a unit":          {Job{UID: "j-y", Name: "y", Complete: true}, "LeftBehind job y: has no unit"},
-		"a job that runs":               {job("x", 2), "LeftBehind job x: is not complete"},
-		"a unit without a job":          {unit("y", 1).in(admission.PhaseSucceed, 1), "LeftBehind unit ns/y: has no job"},
-		"a unit that waits":             {x.in(admission.PhaseEnqueued, 1), `LeftBehind unit ns/x: is "Enqueued"; admitted: false`},
-		"a pod without a node":          {pod("x", 7, 1), "LeftBehind pod x-7: has not ended; on a node: false"},
-		"what Koordinator counts":       {Quota{Name: "a", Parent: "parent", Used: cpu(2)}, "LeftBehind quota a: cpu used: 2"},
+		"a job without a unit": {Job{UID: "j-y", Name: "y", Complete: true}, "LeftBehind job y: has no unit"},
+		"a job that runs":      {job("x", 2), "LeftBehind job x: is not complete"},
+		"a unit without a job": {unit("y", 1).in(admission.PhaseSucceed, 1), "LeftBehind unit ns/y: has no job"},
+		"a unit that waits": {
+			x.in(admission.PhaseEnqueued, 1), `LeftBehind unit ns/x: is "Enqueued"; admitted: false`,
+		},
+		"a pod without a node": {pod("x", 7, 1), "LeftBehind pod x-7: has not ended; on a node: false"},
+		"what Koordinator counts": {
+			Quota{Name: "a", Parent: "parent", Used: cpu(2)}, "LeftBehind quota a: cpu used: 2",
+		},
 		"what Koordinator counts as no": {Quota{Name: "a", Parent: "parent", Used: cpu(0)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

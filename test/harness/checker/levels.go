@@ -22,8 +22,8 @@ import (
 	"strings"
 )
 
-// Use is what a quota and those below it have of a resource: bound pods that have not ended, what admitted units have not
-// bound yet, and the max.
+// Use is what a quota and those below it have of a resource: bound pods that have not ended, what admitted units have
+// not bound yet, and the max.
 func (c *Checker) Use(quota, resource string) (running, promised, limit int64) {
 	return c.under(c.running, quota, resource), c.under(c.promised, quota, resource), c.quotas[quota].Max[resource]
 }

@@ -93,7 +93,8 @@ type Job struct {
 	// Deciding is how many of them have to succeed; when they have, the others may be taken away. 0 means all.
 	Deciding         int
 	Complete, Failed bool
-	// Suspended and Deleting are as its object says. A Part belongs to a job of another kind, which is queued in its place.
+	// Suspended and Deleting are as its object says. A Part belongs to a job of another kind, which is queued in its
+	// place.
 	Suspended, Deleting, Part bool
 }
 

@@ -56,10 +56,17 @@ func (c *Checker) Left() (found []Violation) {
 			report("pod "+pod.Name, "has not ended; on a node: %t", pod.Bound)
 		}
 	}
+	return append(found, c.stillUsed()...)
+}
+
+// stillUsed is what Koordinator counts as used.
+func (c *Checker) stillUsed() (found []Violation) {
 	for _, name := range slices.Sorted(maps.Keys(c.quotas)) {
 		for resource, amount := range c.quotas[name].Used {
 			if amount != 0 {
-				report("quota "+name, "%s used: %s", resource, milli(amount))
+				found = append(found, Violation{
+					LeftBehind, "quota " + name, fmt.Sprintf("%s used: %s", resource, milli(amount)),
+				})
 			}
 		}
 	}

@@ -49,12 +49,18 @@ func TestWritesOfTheAuditLog(t *testing.T) {
 			remove("controller"), Writes{Bindings: 1, Dequeues: 2, Resumptions: 1}, nil},
 		"bound twice":                  {bound + bound, Writes{Bindings: 2}, []Rule{WrittenTwice}},
 		"released twice in an attempt": {first + first, Writes{Dequeues: 2}, []Rule{WrittenTwice}},
-		"resumed twice":                {resume("controller") + resume("controller"), Writes{Resumptions: 2}, []Rule{WrittenTwice}},
-		"bound by another":             {strings.ReplaceAll(bound, "scheduler", "x"), Writes{Bindings: 1}, []Rule{ForeignWrite}},
-		"released by another":          {strings.ReplaceAll(first, "scheduler", "x"), Writes{Dequeues: 1}, []Rule{ForeignWrite}},
-		"resumed by another":           {resume("scheduler"), Writes{Resumptions: 1}, []Rule{ForeignWrite}},
-		"deleted by another":           {remove("scheduler"), Writes{}, []Rule{ForeignWrite}},
-		"cut off":                      {bound[:40] + "\n", Writes{Torn: 1}, nil},
+		"resumed twice": {
+			resume("controller") + resume("controller"), Writes{Resumptions: 2}, []Rule{WrittenTwice},
+		},
+		"bound by another": {
+			strings.ReplaceAll(bound, "scheduler", "x"), Writes{Bindings: 1}, []Rule{ForeignWrite},
+		},
+		"released by another": {
+			strings.ReplaceAll(first, "scheduler", "x"), Writes{Dequeues: 1}, []Rule{ForeignWrite},
+		},
+		"resumed by another": {resume("scheduler"), Writes{Resumptions: 1}, []Rule{ForeignWrite}},
+		"deleted by another": {remove("scheduler"), Writes{}, []Rule{ForeignWrite}},
+		"cut off":            {bound[:40] + "\n", Writes{Torn: 1}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, err := ReadWrites(strings.NewReader(test.log), Writers{Scheduler: "scheduler", Controller: "controller"})

@@ -350,7 +350,8 @@ func (a *attack) isBounded(t *testing.T, at string) {
 		value, may any
 		why        string
 	}{
-		{at, "schedulerName", "mine", "koord-scheduler", "scheduler mine does not ask the queue: name one of koord-scheduler"},
+		{at, "schedulerName", "mine", "koord-scheduler",
+			"scheduler mine does not ask the queue: name one of koord-scheduler"},
 		{at, "schedulerName", "mine", "default-scheduler", "scheduler mine does not ask the queue"},
 		{at, "terminationGracePeriodSeconds", int64(3601), int64(3600), "terminationGracePeriodSeconds is more than 3600"},
 		{at, "priorityClassName", "system-node-critical", "high",

@@ -124,7 +124,8 @@ func tenancyOfLeaving(t *testing.T) {
 	keeps := func(name string) func(*metav1.ObjectMeta, *corev1.PodSpec) {
 		return func(meta *metav1.ObjectMeta, _ *corev1.PodSpec) { meta.Finalizers = []string{name} }
 	}
-	allRefused(t, alice.attempts(t, "tenant-a", "quota-a", seconds(3601)), "terminationGracePeriodSeconds is more than 3600")
+	allRefused(t, alice.attempts(t, "tenant-a", "quota-a", seconds(3601)),
+		"terminationGracePeriodSeconds is more than 3600")
 	allRefused(t, alice.attempts(t, managed, "", seconds(3601)), "terminationGracePeriodSeconds is more than 3600")
 	noneRefused(t, alice.attempts(t, "tenant-a", "quota-a", seconds(3600)))
 	noneRefused(t, alice.attempts(t, "tenant-a", "", seconds(3601)))
@@ -223,7 +224,8 @@ func tenancyOfClasses(t *testing.T) {
 		return func(_ *metav1.ObjectMeta, spec *corev1.PodSpec) { spec.PriorityClassName = class }
 	}
 	for _, class := range []string{"system-node-critical", "system-cluster-critical"} {
-		allRefused(t, alice.attempts(t, "tenant-a", "quota-a", of(class)), `the priority class `+class+`: that needs the verb "prioritize"`)
+		allRefused(t, alice.attempts(t, "tenant-a", "quota-a", of(class)),
+			`the priority class `+class+`: that needs the verb "prioritize"`)
 		noneRefused(t, admin.attempts(t, "tenant-a", "quota-a", of(class)))
 		unit := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "QueueUnit",

@@ -115,8 +115,8 @@ func usageReports(begin time.Time, before spent, all []spent, admitted []int) []
 	return reports
 }
 
-// phases are before and after the reading that was made when the last unit had been created. A run that ended earlier has
-// one only.
+// phases are before and after the reading that was made when the last unit had been created. A run that ended earlier
+// has one only.
 func (r *run) phases(seen []sight, last time.Time) []PhaseReport {
 	if r.created == nil {
 		return []PhaseReport{r.phase(phaseCreating, &r.before, &r.after, seen, last)}
