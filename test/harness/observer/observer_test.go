@@ -103,7 +103,7 @@ func TestObjectsAreReadAsTheStoreHoldsThem(t *testing.T) {
 	}
 	require.Equal(t, checker.Event{Version: 2, Object: checker.PodOf(pod)}, event(0))
 	require.True(t, event(1).Object.(checker.Unit).Admitted)
-	max := checker.Quota{Name: "q", Max: checker.Resources{"cpu": 2000}}
+	max := checker.Quota{Name: "q", Max: checker.Resources{"cpu": 2000}, Used: checker.Resources{}}
 	require.Equal(t, checker.Event{Version: 4, Object: max}, event(2))
 	require.Equal(t, checker.Event{Version: 5, Deleted: true, Object: max}, event(3))
 	_, ok, err = (*taken)[4].Event()
