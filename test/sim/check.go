@@ -545,6 +545,10 @@ func (c *checker) unitGoes(o *object) {
 	}
 }
 
+func (c *checker) isSetBack(job *object) bool {
+	return c.setBack[job.uid()].Add(mostSkew).After(c.w.loop.now)
+}
+
 // eligible says whether nothing but quota kept a waiting unit from going.
 func (c *checker) eligible(o *object, d *decision) bool {
 	u := unitOf(o)
@@ -552,13 +556,14 @@ func (c *checker) eligible(o *object, d *decision) bool {
 		return false
 	}
 	job := c.consumer(o)
-	if job == nil || ended(job) || c.setBack[job.uid()].Add(mostSkew).After(c.w.loop.now) {
+	if job == nil || ended(job) || c.isSetBack(job) {
 		return false
 	}
-	for _, other := range c.w.api.list(units) {
-		if other.key != o.key && consumerOf(other) == job.uid() && !phaseOf(other).Terminal() {
-			return false // another unit stands for the job, or may
-		}
+	rival := func(other *object) bool { // another unit stands for the job, or may
+		return other.key != o.key && consumerOf(other) == job.uid() && !phaseOf(other).Terminal()
+	}
+	if slices.ContainsFunc(c.w.api.list(units), rival) {
+		return false
 	}
 	for _, ch := range c.w.api.since(job.kind, d.seen[job.kind]) {
 		if ch.key == job.key && (ch.before == nil || ch.before.uid() != job.uid()) {
