@@ -24,10 +24,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +39,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/restmapper"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
@@ -122,6 +126,7 @@ func installFrom(t *testing.T, dir string) {
 	disco, err := discovery.NewDiscoveryClientForConfig(config)
 	require.NoError(t, err)
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(disco))
+	policies := false
 	for _, r := range out.Resources() {
 		raw, err := r.AsYAML()
 		require.NoError(t, err)
@@ -136,10 +141,56 @@ func installFrom(t *testing.T, dir string) {
 		}
 		_, err = to.Apply(t.Context(), obj.GetName(), obj, metav1.ApplyOptions{FieldManager: manager, Force: true})
 		require.NoError(t, err, "%s %s", gvk.Kind, obj.GetName())
+		policies = policies || gvk.Kind == "ValidatingAdmissionPolicyBinding"
+	}
+	if policies {
+		waitForPolicies(t)
 	}
 	for _, name := range []string{"queues", "queueunits"} {
 		waitEstablished(t, client, name+"."+schedulingv1alpha1.GroupName)
 	}
+}
+
+// waitForPolicies returns when the API server asks every policy and binding that was written before. Once a second it
+// takes over all that it has heard of, in the order of writing: so it asks the others when it asks the one written last.
+func waitForPolicies(t *testing.T) {
+	t.Helper()
+	admin, err := kubernetes.NewForConfig(server.RESTConfig(controlplane.Admin))
+	require.NoError(t, err)
+	policies := admin.AdmissionregistrationV1().ValidatingAdmissionPolicies()
+	bindings := admin.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
+	policy, err := policies.Create(t.Context(), &admissionv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "written-last-"},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+				ResourceNames: []string{"written-last"},
+				RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.Create},
+					Rule: admissionv1.Rule{
+						APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"},
+					},
+				},
+			}}},
+			Validations: []admissionv1.Validation{{Expression: "false"}},
+		},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	name := policy.Name
+	defer func() { require.NoError(t, policies.Delete(t.Context(), name, metav1.DeleteOptions{})) }()
+	_, err = bindings.Create(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, bindings.Delete(t.Context(), name, metav1.DeleteOptions{})) }()
+	require.Eventually(t, func() bool {
+		_, err := admin.CoreV1().ConfigMaps("default").Create(t.Context(),
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "written-last"}},
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err != nil && strings.Contains(err.Error(), name)
+	}, 30*time.Second, 100*time.Millisecond, "the API server asks the policy that was written last")
 }
 
 var crds = schema.GroupVersionResource{
