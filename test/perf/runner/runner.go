@@ -72,8 +72,10 @@ type run struct {
 	screen *screen
 	cp     *controlplane.ControlPlane
 	client *client
-	units  []workload.Unit
-	watch  *observer
+	// controller writes the units, as the queue's controller does where there are jobs.
+	controller *client
+	units      []workload.Unit
+	watch      *observer
 
 	ceilings      []ceiling
 	before, after reading
@@ -122,7 +124,10 @@ func (r *run) open(ctx context.Context, o controlplane.Options) (err error) {
 	if err := r.cp.Install(ctx); err != nil {
 		return fmt.Errorf("apply the manifests: %w", err)
 	}
-	r.client, err = newClient(r.cp.RESTConfig(controlplane.Admin), r.Workers)
+	if r.client, err = newClient(r.cp.RESTConfig(controlplane.Admin), r.Workers); err != nil {
+		return err
+	}
+	r.controller, err = newClient(r.cp.RESTConfig(controlplane.ControllerIdentity), r.Workers)
 	return err
 }
 

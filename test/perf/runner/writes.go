@@ -199,12 +199,12 @@ func (r *run) create(ctx context.Context, i int) error {
 		}
 		return r.client.create(ctx, jobsPath(unitNamespace), job.body())
 	}
-	return r.client.create(ctx, unitsPath(unitNamespace),
+	return r.controller.create(ctx, unitsPath(unitNamespace),
 		unitBody(r.watch.name(i), queueName(u.Queue), c.Priority, c.CPU.String()))
 }
 
 func (r *run) finish(ctx context.Context, i int) error {
-	return r.client.patchStatus(ctx, unitsPath(unitNamespace), r.watch.name(i), finishedBody)
+	return r.controller.patchStatus(ctx, unitsPath(unitNamespace), r.watch.name(i), finishedBody)
 }
 
 // warmUp has one unit admitted, so that connections, caches and quotas are there before the clock starts.
