@@ -49,6 +49,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/provisioning"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/quotatree"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/strayqueue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/watchdog"
@@ -197,6 +198,9 @@ func setupOthers(
 		}); err != nil {
 			return err
 		}
+	}
+	if err := strayqueue.Setup(mgr, c.QueueNamespace); err != nil {
+		return err
 	}
 	return keepCertificate(mgr, c.VisibilitySecret)
 }

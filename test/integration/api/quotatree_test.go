@@ -120,6 +120,16 @@ children:
 // startQuotaTrees runs the controller of trees under its own account until the test ends.
 func startQuotaTrees(t *testing.T) <-chan error {
 	t.Helper()
+	return startAsController(t, func(ctx context.Context, mgr ctrl.Manager) error {
+		return quotatree.Setup(mgr, quotatree.Options{
+			Namespace: treeNamespace, Clock: clock.RealClock{}, Served: servedHere(ctx, t, mgr.GetConfig()),
+		})
+	})
+}
+
+// startAsController runs a manager under the controller's account until the test ends.
+func startAsController(t *testing.T, setup func(context.Context, ctrl.Manager) error) <-chan error {
+	t.Helper()
 	ctrl.SetLogger(klog.NewKlogr())
 	config := server.RESTConfig(controlplane.Admin)
 	config.Impersonate.UserName = controlplane.ControllerUser
@@ -131,9 +141,7 @@ func startQuotaTrees(t *testing.T) <-chan error {
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
-	require.NoError(t, quotatree.Setup(mgr, quotatree.Options{
-		Namespace: treeNamespace, Clock: clock.RealClock{}, Served: servedHere(ctx, t, config),
-	}))
+	require.NoError(t, setup(ctx, mgr))
 	ended := make(chan error, 1)
 	done := make(chan struct{})
 	go func() {
