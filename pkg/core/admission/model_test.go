@@ -423,7 +423,7 @@ func (m *model) noteGrowth(u *modelUnit) {
 	if !u.holds {
 		u.growsSince = time.Time{}
 	}
-	if _, over := m.overdue(u); !m.mayResize(u) || over && !u.Unsuspendable {
+	if _, over := m.overdue(u); over || !m.mayResize(u) {
 		return
 	}
 	if _, other := m.sizeWithoutAsking(u); other {

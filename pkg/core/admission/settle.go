@@ -28,6 +28,7 @@ func (s *State) Settle(now time.Time, unitKey string, attempt int64, o Outcome) 
 	remembered := u.remembered
 	u.forgetRemembered()
 	s.contest(now, u, func() {
+		news := false
 		s.change(u, func() {
 			switch base := s.cfg.RefusedBackoff; u.stage {
 			case stageAdmitting:
@@ -40,12 +41,14 @@ func (s *State) Settle(now time.Time, unitKey string, attempt int64, o Outcome) 
 				u.settleEviction(now, base, remembered, o)
 			}
 			s.owners.Moved(u)
-			s.place(now, u)
+			if news = remembered != nil && !u.spec.same(remembered); !news {
+				s.place(now, u)
+			}
 		})
+		if remembered != nil {
+			s.replay(now, u, remembered) // if it is news the unit is placed by it, and not by what it said before
+		}
 	})
-	if remembered != nil {
-		s.replay(now, u, remembered)
-	}
 }
 
 func (u *unit) settleAdmission(now time.Time, base time.Duration, remembered *Unit, o Outcome) {

@@ -26,6 +26,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
@@ -149,6 +150,31 @@ func examined(t *testing.T, units int, policy string) int {
 		plan.Admit = append(plan.Admit[1:], next.Admit...)
 	}
 	return sum
+}
+
+// What was seen of an object while a write was in flight counts at once: nothing follows from what it said before.
+func TestWhatWasSeenWhileAWriteWasInFlightCountsAtOnce(t *testing.T) {
+	amount := func(cpu, gpu int64) resources.List {
+		return resources.FromMap(map[string]int64{"cpu": cpu, "gpu": gpu})
+	}
+	s := New(Config{})
+	s.SetQuota(epoch, Quota{Name: "team", Limit: amount(10, 10)})
+	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
+	u := Unit{
+		Key: "ns/u", UID: "u", Queue: "q", Quota: "team", Phase: PhaseRunning, Active: true, Attempts: 1, Admitted: epoch,
+		Request: amount(5, 1), Pods: 1, Held: amount(1, 4), HeldPods: 2, Recorded: true,
+	}
+	s.UpsertUnit(epoch, u)
+	require.Len(t, s.Decide(epoch).Resize, 1, "it gives gpu back")
+	u.Priority = 7
+	s.UpsertUnit(epoch, u)
+	s.Settle(epoch, "ns/u", 1, OutcomeConfirmed)
+	require.Zero(t, s.units["ns/u"].growsSince, "the object says that this is to be written first")
+	require.Len(t, s.Decide(epoch).Resize, 1)
+	u.Held, u.HeldPods = amount(1, 1), 1
+	s.UpsertUnit(epoch, u)
+	s.Settle(epoch.Add(time.Second), "ns/u", 1, OutcomeRefuted)
+	require.Equal(t, backlog.MomentOf(epoch.Add(time.Second)), s.units["ns/u"].growsSince)
 }
 
 func TestObservationWithoutNewsWakesNothing(t *testing.T) {
