@@ -277,14 +277,8 @@ func (d *differential) changeSpec() {
 	d.setQuota(q, d.adapterFirst())
 }
 
-// moveQuota: where a quota was moved or made anew, those with children stay. Our share of a sibling is too small if
-// they move then, which is known and open; see docs/reliability.md.
 func (d *differential) moveQuota() {
-	var which func(string) bool
-	if d.rearranged {
-		which = d.childless
-	}
-	name := d.someQuota(which)
+	name := d.someQuota(nil)
 	if name == "" {
 		return
 	}

@@ -135,12 +135,20 @@ func (s *shadow) setSpec(name string, spec *v1alpha1.ElasticQuota) bool {
 		return false
 	}
 	s.specs[name] = spec
-	if !s.has(extension.GetParentQuotaName(spec)) {
+	if parent := extension.GetParentQuotaName(spec); !s.has(parent) || s.isBelow(parent, name) {
 		s.take(name)
 		return true
 	}
 	s.give(name, spec)
 	return true
+}
+
+// isBelow says whether a quota that was given is another one, or below it.
+func (s *shadow) isBelow(name, other string) bool {
+	for q := s.quotas[name]; q != nil && name != other; q = s.quotas[name] {
+		name = extension.GetParentQuotaName(q.spec)
+	}
+	return name == other
 }
 
 // fill gives an empty shadow all its quotas at once, as ElasticQuota does when it starts: the manager looks at all that
@@ -183,10 +191,16 @@ func (s *shadow) give(name string, spec *v1alpha1.ElasticQuota) {
 		// requests by the names that max has at the time, and forgets to pass on what a changed min adds to them.
 		s.setPods(name, q, nil, nil)
 	}
+	moves := q.spec != nil && extension.GetParentQuotaName(q.spec) != extension.GetParentQuotaName(spec)
 	q.spec = spec
 	s.rebuild = true
 	// The only error of UpdateQuota is none: it refuses nothing.
 	_ = s.mgr.UpdateQuota(spec)
+	if moves && extension.IsParentQuota(spec) {
+		// A manager that moves a parent of quotas forgets what its former siblings ask for: it takes off all that the
+		// children of the parent ask for, and had added no more of it than the max of the parent. So it sums up anew.
+		s.mgr.ResetQuota()
+	}
 	s.ask(name, q)
 	s.applyAsk(name, q)
 	for _, child := range s.childrenOf(name) {
@@ -202,11 +216,11 @@ func (s *shadow) take(name string) {
 	if q == nil {
 		return
 	}
+	delete(s.quotas, name) // first, for parents may form a circle
 	for _, child := range s.childrenOf(name) {
 		s.take(child)
 	}
 	s.setPods(name, q, nil, nil)
-	delete(s.quotas, name)
 	s.rebuild = true
 	// It fails only for a quota that the manager does not have.
 	_ = s.mgr.DeleteQuota(q.spec)

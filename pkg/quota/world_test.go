@@ -51,11 +51,9 @@ type world struct {
 	quotas map[string]*v1alpha1.ElasticQuota
 	// parents remembers those of quotas that are gone, too.
 	parents map[string]string
-	// rearranged: a quota was moved, or made again after it had been deleted.
-	rearranged bool
-	nodes      map[string]*corev1.Node
-	pods       map[string]*worldPod // by name
-	jobs       map[string]*worldJob // by key
+	nodes   map[string]*corev1.Node
+	pods    map[string]*worldPod // by name
+	jobs    map[string]*worldJob // by key
 
 	// What the sink was told since the last step.
 	assigns  []assign
@@ -300,9 +298,6 @@ func (w *world) nextVersion() string {
 // setQuota makes the object and delivers it to ElasticQuota and to the adapter, in either order.
 func (w *world) setQuota(q *v1alpha1.ElasticQuota, adapterFirst bool) {
 	old := w.quotas[q.Name]
-	if former, known := w.parents[q.Name]; known && (old == nil || former != extension.GetParentQuotaName(q)) {
-		w.rearranged = true
-	}
 	q = q.DeepCopy()
 	q.ResourceVersion = w.nextVersion()
 	w.quotas[q.Name], w.parents[q.Name] = q, extension.GetParentQuotaName(q)
