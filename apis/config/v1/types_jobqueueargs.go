@@ -68,8 +68,9 @@ type JobQueueArgs struct {
 	ExplainAfter *metav1.Duration `json:"explainAfter,omitempty"`
 	// explainEvery is the least time between two such writes for one unit, at least 1s. Default 10s.
 	ExplainEvery *metav1.Duration `json:"explainEvery,omitempty"`
-	// reasonsPerSecond is how many such writes are made in a second for all units together, 1 to 1000; those that wait
-	// longest come first. It is never more than a tenth of what the API server was seen to take. Default 20.
+	// reasonsPerSecond is how many such writes are made in a second for all units together, 1 to 1000; namespaces take
+	// turns, and of one namespace those that wait longest come first. It is never more than a tenth of what the API
+	// server was seen to take. Default 20.
 	ReasonsPerSecond *int32 `json:"reasonsPerSecond,omitempty"`
 	// resyncInterval is how often pods of admitted jobs that are still not scheduled are handed to the scheduler again,
 	// at least 1s. Default 30s.

@@ -42,7 +42,7 @@ func TestCostOfATurn(t *testing.T) {
 		{scaleOf(10_000, 30, 8, "Priority"), 1001, 247_531, 16},
 		{scaleOf(10_000, 100, 8, "Priority"), 1001, 808_708, 20},
 		{scaleOf(1_000, 30, 8, "Block"), 1003, 241_243, 19},
-		{scaleOf(10_000, 30, 8, "Block"), 1023, 241_263, 17},
+		{scaleOf(10_000, 30, 8, "Block"), 1023, 241_263, 18},
 		{scaleOf(10_000, 100, 8, "Block"), 1095, 801_895, 21},
 	} {
 		t.Run(c.scale.String(), func(t *testing.T) {

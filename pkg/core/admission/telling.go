@@ -23,36 +23,37 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
 )
 
-// mostLooked bounds the units that are looked at to find one that is to be told something.
-const mostLooked = 256
+// mostLooked bounds the units that are looked at to find one that is to be told something, mostOfRound those of one
+// group in its turn.
+const mostLooked, mostOfRound = 256, 16
 
-// telling plans which unit is told why it waits, and when. Who waits longest is told first:
+// telling plans which unit is told why it waits, and when. Namespaces take turns: the units of one, however many, delay
+// what units of another are told by one unit each. Of one namespace the unit that waits longest is told first:
 //   - a unit that has come into line, or was parked, is due by itself, some seconds later, the oldest first;
-//   - when the reason of a group changes a round of its units begins. Each such group has its turn, and every second
-//     unit that is told is one of these.
+//   - when the reason of a group changes a round of its units begins, each such group in its turn. It finds those that
+//     are to be told something else: first who was told nothing for longest. Every second unit that is told is one of
+//     these.
 //
 // Nobody is told what its object says already (I12), and nobody more often than once in a while. What a unit costs here
-// when something happens does not depend on how many wait: a round goes on only as units of it are told.
+// when something happens does not depend on how many wait: a round goes on only as units are told.
 type telling struct {
 	after, every time.Duration
-	due          *backlog.Due[*unit]
+	// due are units by themselves, found are those of rounds. No unit is in both.
+	due, found *backlog.Turns[*unit]
 	// rounds are groups of which a round is made; later are those of which one begins at a time, the earliest first.
 	// A group that is gone leaves them at once: a standby tells nobody anything.
 	rounds, later *list.List
-	// ofRound says that the last one told was of a round.
+	// ofRound says that the last one told was found in a round.
 	ofRound bool
 }
 
-// round is a look at all units of a group, from where one was made last around to there.
+// round is a look at all units of a group.
 type round struct {
+	backlog.Round[*unit]
 	// in is the list that the group is in, and turn its place there; nil while no round is made.
 	in   *list.List
 	turn *list.Element
 	from time.Time
-	// at is the place of the last unit that was looked at, end that of the last one to look at; nil is before the first.
-	at, end *unit
-	// behindEnd: the units behind at when the round began were all looked at.
-	behindEnd bool
 }
 
 // report is what a unit was told last, and when: what its object says, unless that is on its way. said is nil if it was
@@ -63,27 +64,44 @@ type report struct {
 }
 
 func newTelling(cfg *Config) telling {
+	turns := func() *backlog.Turns[*unit] {
+		return backlog.NewTurns(func(u *unit) backlog.Moment { return u.reportAt }, (*unit).born,
+			func(u *unit) string { return u.spec.namespace() })
+	}
 	return telling{
 		after: cfg.ExplainAfter, every: cfg.ExplainEvery, rounds: list.New(), later: list.New(),
-		due: backlog.NewDue(func(u *unit) backlog.Moment { return u.reportAt }, (*unit).born),
+		due: turns(), found: turns(),
 	}
 }
 
 // move sets when a unit is due; zero for never.
 func (t *telling) move(u *unit, at backlog.Moment) {
-	t.due.Move(u, at, func(m backlog.Moment) { u.reportAt = m })
+	among := t.due
+	if u.found {
+		among = t.found
+	}
+	among.Move(u, at, func(m backlog.Moment) { u.reportAt = m })
+	u.found = u.found && at != 0
+}
+
+// find plans to tell a unit of a round that has no time yet: in the order in which they were told something last.
+func (t *telling) find(u *unit) {
+	u.found = true
+	t.move(u, max(backlog.MomentOf(t.mayAgain(u)), 1))
 }
 
 // plan has a unit told at that time, or when it may be told something again.
 func (t *telling) plan(u *unit, at time.Time) {
-	if u.report.at != 0 {
-		at = later(at, t.mayAgain(u))
-	}
-	t.move(u, backlog.MomentOf(at))
+	t.move(u, backlog.MomentOf(later(at, t.mayAgain(u))))
 }
 
-// mayAgain is when a unit may be told something again.
-func (t *telling) mayAgain(u *unit) time.Time { return u.report.at.Time().Add(t.every) }
+// mayAgain is when a unit may be told something again; zero for one that was told nothing.
+func (t *telling) mayAgain(u *unit) (at time.Time) {
+	if u.report.at == 0 {
+		return at
+	}
+	return u.report.at.Time().Add(t.every)
+}
 
 // parked plans to tell why a unit is parked.
 func (t *telling) parked(now time.Time, u *unit, reason Reason) {
@@ -135,7 +153,7 @@ func (t *telling) about(now time.Time, g *group, to subject) {
 // begin a round of a group, or have the one that is made go around once more.
 func (t *telling) begin(now time.Time, g *group) {
 	r := &g.Notes.round
-	r.end, r.behindEnd = r.at, false
+	r.Begin()
 	if r.in != nil {
 		return
 	}
@@ -175,8 +193,10 @@ func (t *telling) next(now time.Time) time.Time {
 	if g := first(t.later); g != nil {
 		at = g.Notes.round.from
 	}
-	if u, ok := t.due.First(); ok {
-		at = earlier(at, u.reportAt.Time())
+	for _, among := range []*backlog.Turns[*unit]{t.due, t.found} {
+		if due := among.At(backlog.MomentOf(now)); due != 0 {
+			at = earlier(at, later(due.Time(), now))
+		}
 	}
 	return at
 }
@@ -189,6 +209,7 @@ func (s *State) Tell(now time.Time, most int) (list []Explain, again time.Time) 
 		g.Notes.round.leave()
 		g.Notes.round.enter(t.rounds, g)
 	}
+	s.findInRounds(most * mostLooked)
 	for looks := most * mostLooked; len(list) < most && looks > 0; {
 		u := s.nextToTell(now, &looks)
 		if u == nil {
@@ -204,89 +225,52 @@ func (s *State) Tell(now time.Time, most int) (list []Explain, again time.Time) 
 // TellAt is when Tell wants to be called; zero means not before something happens.
 func (s *State) TellAt(now time.Time) time.Time { return s.telling.next(now) }
 
-// nextToTell takes by turns one that is due and one of a round. Nobody may be found because no look is left.
-func (r *roster) nextToTell(now time.Time, looks *int) (u *unit) {
-	for range 2 {
-		t := &r.telling
-		if t.ofRound = !t.ofRound; t.ofRound {
-			u = r.nextOfRounds(now, looks)
-		} else {
-			u = r.nextDue(now, looks)
-		}
-		if u != nil {
-			return u
-		}
-	}
-	return nil
-}
-
-func (r *roster) nextDue(now time.Time, looks *int) *unit {
-	for ; *looks > 0; *looks-- {
-		u, ok := r.telling.due.First()
-		if !ok || u.reportAt > backlog.MomentOf(now) {
-			return nil
-		}
-		r.telling.move(u, 0)
-		if u.group != nil && u.group.Notes.subject == (subject{}) {
-			u.group.Notes.missed = true
-		}
-		if r.isNews(u) {
-			return u
-		}
-	}
-	return nil
-}
-
-func (r *roster) nextOfRounds(now time.Time, looks *int) *unit {
+// nextToTell takes by turns one that is due by itself and one that was found in a round. Nobody may be found because no
+// look is left.
+func (r *roster) nextToTell(now time.Time, looks *int) *unit {
 	t := &r.telling
-	for ; t.rounds.Len() > 0 && *looks > 0; *looks-- {
-		g := first(t.rounds)
-		g.Notes.round.leave()
-		u, over := r.nextInRound(now, g, looks)
-		if over {
-			g.Notes.round = round{}
-		} else {
-			g.Notes.round.enter(t.rounds, g)
+	for range 2 {
+		among := t.due
+		if t.ofRound = !t.ofRound; t.ofRound {
+			among = t.found
 		}
-		if u != nil {
-			return u
+		for ; *looks > 0; *looks-- {
+			u, ok := among.Next(backlog.MomentOf(now))
+			if !ok {
+				break
+			}
+			t.move(u, 0)
+			if u.group != nil && u.group.Notes.subject == (subject{}) {
+				u.group.Notes.missed = true
+			}
+			if r.isNews(u) {
+				return u
+			}
 		}
 	}
 	return nil
 }
 
-// nextInRound goes on with the round of a group to the next unit that is to be told something.
-func (r *roster) nextInRound(now time.Time, g *group, looks *int) (found *unit, over bool) {
-	rd := &g.Notes.round
-	var last *unit
-	visit := func(u *unit) bool {
-		if rd.behindEnd && g.Line().Before(rd.end, u) {
-			over = true
-			return false
+// findInRounds goes on with the rounds of groups, with so many looks at units. Those that are due by themselves are
+// told so.
+func (r *roster) findInRounds(looks int) {
+	t := &r.telling
+	visit := func(u *unit) {
+		if u.reportAt == 0 && r.isNews(u) {
+			t.find(u)
 		}
-		last = u
-		*looks--
-		if r.toBeTold(now, u) {
-			found = u
+	}
+	for t.rounds.Len() > 0 && looks > 0 {
+		g := first(t.rounds)
+		n := &g.Notes.round
+		n.leave()
+		looked, over := backlog.Go(&n.Round, g, min(looks, mostOfRound), (*unit).seat, visit)
+		if looks -= looked + 1; over {
+			*n = round{}
+		} else {
+			n.enter(t.rounds, g)
 		}
-		return found == nil && *looks > 0
 	}
-	if rd.at == nil {
-		g.Walk(visit)
-	} else {
-		g.WalkFrom(rd.at, visit)
-	}
-	if last != nil {
-		rd.at = last.seat()
-	}
-	switch {
-	case over || found != nil || *looks <= 0:
-	case rd.end == nil || rd.behindEnd:
-		over = true
-	default:
-		rd.at, rd.behindEnd = nil, true
-	}
-	return found, over
 }
 
 // seat is as much of a unit as its place depends on: the unit itself may leave, or have another place.
@@ -294,18 +278,6 @@ func (u *unit) seat() *unit {
 	it, seat := u.Item(), newUnit()
 	seat.spec = Unit{Key: it.Key, UID: it.UID, Priority: it.Priority, Created: it.Created}
 	return seat
-}
-
-// toBeTold says whether a unit of a round is to be told something now. One that is due is told by itself.
-func (r *roster) toBeTold(now time.Time, u *unit) bool {
-	if u.reportAt != 0 || !r.isNews(u) {
-		return false
-	}
-	if t := &r.telling; u.report.at != 0 && now.Before(t.mayAgain(u)) {
-		t.plan(u, now)
-		return false
-	}
-	return true
 }
 
 // isNews says whether there is something to tell a unit that it was not told last.

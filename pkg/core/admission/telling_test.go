@@ -123,6 +123,38 @@ func TestARoundGoesOnWhereItWas(t *testing.T) {
 	require.Len(t, seen, 100)
 }
 
+// However many units of one namespace are to be told something, a unit of another one is told soon: as one that has
+// come, and when the reason of them all changes.
+func TestUnitsOfOneNamespaceDoNotDelayTheReasonsOfAnother(t *testing.T) {
+	s := crowd(Config{ExplainAfter: 5 * time.Second, ExplainEvery: time.Second}, 3000)
+	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
+	for i := range 2 { // they came last
+		s.UpsertUnit(epoch, Unit{
+			Key: fmt.Sprintf("other/u%d", i), UID: fmt.Sprint("other", i), Queue: "q", Quota: "team", Pods: 1, Active: true,
+			Request: cpu(1), Created: epoch.Add(time.Hour),
+		})
+	}
+	s.Decide(epoch)
+	now := epoch.Add(5 * time.Second)
+	toldOthers := func(calls int) (keys []string) {
+		for range calls {
+			told, _ := s.Tell(now, 1)
+			require.Len(t, told, 1)
+			if key := told[0].Unit.Key; key[:3] != "ns/" {
+				keys = append(keys, key)
+			}
+		}
+		return keys
+	}
+	require.Equal(t, []string{"other/u0", "other/u1"}, toldOthers(4), "by turns, whoever came first")
+	toldOthers(3000 - 2)
+
+	now = now.Add(time.Minute)
+	s.UpsertQueue(now, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1, Held: true})
+	s.Decide(now)
+	require.Equal(t, []string{"other/u0", "other/u1"}, toldOthers(3000/mostLooked+6), "as soon as they are found")
+}
+
 // What was not written is told again; what the object says already is not.
 func TestTheObjectIsTheTruthAboutWhatWasTold(t *testing.T) {
 	s := crowd(Config{ExplainEvery: 10 * time.Second}, 2)

@@ -51,13 +51,14 @@ func (st stage) mayHold() bool {
 type unit struct {
 	spec  Unit
 	stage stage
-	// observed: the object itself was seen to hold quota since the admission was confirmed.
-	observed bool
+	// observed: the object itself was seen to hold quota since the admission was confirmed. found: it is to be told
+	// something that a round found.
+	observed, found bool
 	// group is set while the unit is in line; parked while it waits and is not.
 	group  *group
 	parked Reason
 	// retryAt is when the unit is placed again though nothing happens, reportAt when it is to be told why it waits; they
-	// are the keys of retries and telling.due.
+	// are the keys of retries and of telling.
 	retryAt, reportAt backlog.Moment
 	*tenure
 	*refusal
