@@ -72,10 +72,13 @@ func (e *Engine) apply(now time.Time, b *batch) {
 func (e *Engine) applyJob(now time.Time, key jobKey, ev jobEvent) {
 	before, uid := e.jobs[key], ev.uid
 	if before != "" && before != uid {
-		e.kinship.set(before, nil)
+		e.kinship.Forget(before)
 	}
-	if uid != "" && e.kinship.set(uid, ev.owner) {
-		e.pods.retell(now, e.kinship.family(uid))
+	if uid != "" {
+		moved, marked := e.kinship.Set(uid, ev.owner), e.kinship.Mark(uid, ev.marked)
+		if moved || marked {
+			e.pods.retell(now, e.kinship.Family(uid))
+		}
 	}
 	if before == uid {
 		return

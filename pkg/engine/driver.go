@@ -155,10 +155,10 @@ func sent[T any](obj json.Marshaler) *T {
 	return read
 }
 
-// FeedJob takes the UID of the job of that name, and the owner that controls it; "" when there is none. The kind is
-// named as jobs.Kind does.
-func (d *Driver) FeedJob(kind, namespace, name string, uid types.UID, owner *metav1.OwnerReference) {
-	d.sources.putJob(kind, namespace, name, jobEvent{uid: uid, owner: owner})
+// FeedJob takes the UID of the job of that name, the owner that controls it, and whether it bears the mark of a
+// suspension; "" when there is none. The kind is named as jobs.Kind does.
+func (d *Driver) FeedJob(kind, namespace, name string, uid types.UID, owner *metav1.OwnerReference, marked bool) {
+	d.sources.putJob(kind, namespace, name, jobEvent{uid: uid, owner: owner, marked: marked})
 }
 
 // FeedPod takes a pod. initial says that it existed before anything was watched: if it is on a node, it is counted.

@@ -26,6 +26,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/kinship"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -57,7 +58,7 @@ type Engine struct {
 	queueNames names
 	jobs       map[jobKey]types.UID
 	pasts      pasts
-	kinship    *kinship
+	kinship    *kinship.Jobs
 	ghosts     map[string]int // units that only the list at Lead had, and for how many resyncs the watch has passed them
 	startup    startup
 
@@ -77,7 +78,7 @@ func New(o Options) (*Engine, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	v, kin := newEnv(o), newKinship()
+	v, kin := newEnv(o), kinship.New()
 	e := &Engine{
 		env: v, box: newMailbox(), audits: newAudits(), lead: make(chan struct{}),
 		core: newCore(v), kinship: kin, publisher: newPublisher(),

@@ -243,10 +243,9 @@ func TestPodsOfAJobThatAJobMade(t *testing.T) {
 			beyond := podFor("c-1", "child", "2")
 			r.pods(beyond)
 			require.False(t, r.engine.Snapshot().Granted(beyond.UID))
-			r.engine.FeedJob("Job.v1.batch", testNamespace, "child", "", nil)
+			r.engine.FeedJob("Job.v1.batch", testNamespace, "child", "", nil, false)
 			r.step()
-			require.Empty(t, r.engine.kinship.owners)
-			require.Empty(t, r.engine.kinship.made)
+			require.Zero(t, r.engine.kinship.Len())
 			for _, pod := range []*corev1.Pod{child, beyond} {
 				r.engine.FeedPod(pod, true, false)
 			}
@@ -337,6 +336,44 @@ func TestAPodThatIsChargedElsewhereIsTold(t *testing.T) {
 	r.sound()
 }
 
+// Of a pod that is held because its job bears the mark of a suspension the unit says so after a minute, and until the
+// mark or the pod is gone.
+func TestAPodThatIsHeldByTheMarkOfItsJobIsTold(t *testing.T) {
+	r := ready(t, 10)
+	r.job("a", "job-a")
+	key := r.unit("a", 2, withConsumer("job-a"))
+	r.step()
+	r.send()
+	r.pods(podFor("a-0", "job-a", "1"))
+	mark := func(marked bool) {
+		r.engine.FeedJob("Job.v1.batch", testNamespace, "a", "job-a", nil, marked)
+		r.step()
+	}
+	mark(true)
+	r.advance(time.Minute - time.Second)
+	require.Empty(t, r.of(writeReport))
+	told := func() *metav1.Condition {
+		report := r.of(writeReport)
+		require.Len(t, report, 1)
+		r.engine.Settle(report[0].Do(t.Context(), r.api.rest))
+		r.drop(report[0])
+		r.feed(key).step()
+		return unitFrom(r.api.get(key)).condition(v1alpha1.ConditionResizePending)
+	}
+	r.advance(2 * time.Second)
+	condition := told()
+	require.Equal(t, metav1.ConditionTrue, condition.Status)
+	require.Equal(t, string(admission.ReasonPodsHeldBySuspension), condition.Reason)
+	require.Empty(t, r.decisions(), "it keeps what it holds")
+	mark(false)
+	r.advance(time.Minute)
+	require.Equal(t, metav1.ConditionFalse, told().Status)
+	r.advance(time.Minute)
+	require.Empty(t, r.of(writeReport), "it is told once")
+	r.sound()
+	require.Zero(t, r.engine.kinship.Len())
+}
+
 // One that cannot be suspended keeps its quota while a pod of it is on a node, and loses it like others if none is.
 func TestAnIdleReservationOfWhatCannotBeSuspended(t *testing.T) {
 	r := newRig(t, quotasOf(4, testQuota))
@@ -346,7 +383,7 @@ func TestAnIdleReservationOfWhatCannotBeSuspended(t *testing.T) {
 	r.engine.core.config.Timeouts.Idle = 10 * time.Minute
 	r.engine.core.extend(nil, nil)
 	r.queue(testQuota).lead()
-	r.engine.FeedJob("Deployment.v1.apps", testNamespace, "a", "web", nil)
+	r.engine.FeedJob("Deployment.v1.apps", testNamespace, "a", "web", nil, false)
 	key := r.unit("a-deployment", 4, withConsumer("web"), func(u *unstructured.Unstructured) {
 		require.NoError(t, unstructured.SetNestedField(u.Object, "apps/v1", "spec", "consumerRef", "apiVersion"))
 		require.NoError(t, unstructured.SetNestedField(u.Object, "Deployment", "spec", "consumerRef", "kind"))

@@ -199,7 +199,7 @@ func (s *sources) jobHandlers(f *Following, kind string) cache.ResourceEventHand
 				put(m.Namespace(), m.Name(), jobEvent{})
 				return
 			}
-			put(m.Namespace(), m.Name(), jobEvent{m.UID(), m.Owner()})
+			put(m.Namespace(), m.Name(), jobEvent{m.UID(), m.Owner(), m.isMarked()})
 		},
 		func(m *JobMeta) { put(m.Namespace(), m.Name(), jobEvent{}) },
 		func(key string) {

@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/kinship"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/intern"
 )
 
@@ -61,6 +62,9 @@ func (m *JobMeta) Labels() map[string]string { return m.traits.labels }
 
 // Annotations of the job that say whether it is managed and suspended, of bounded length; they must not be changed.
 func (m *JobMeta) Annotations() map[string]string { return m.traits.annotations }
+
+// isMarked says that the job bears the mark of a suspension, for which the gate holds its pods.
+func (m *JobMeta) isMarked() bool { return m.traits.annotations[v1alpha1.AnnotationSuspendedBy] != "" }
 
 // Owner is the controlling owner, nil if there is none; it must not be changed.
 func (m *JobMeta) Owner() *metav1.OwnerReference { return m.traits.owner }
@@ -147,12 +151,6 @@ func hashMap(seed maphash.Seed, m map[string]string) (sum uint64) {
 }
 
 func sameTraits(a, b *jobTraits) bool {
-	return maps.Equal(a.labels, b.labels) && maps.Equal(a.annotations, b.annotations) && sameOwner(a.owner, b.owner)
-}
-
-func sameOwner(a, b *metav1.OwnerReference) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && a.UID == b.UID
+	return maps.Equal(a.labels, b.labels) && maps.Equal(a.annotations, b.annotations) &&
+		kinship.SameOwner(a.owner, b.owner)
 }

@@ -26,6 +26,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/kinship"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
@@ -41,7 +42,7 @@ func TestListingEqualsASearch(t *testing.T) {
 	t.Parallel()
 	phases := []admission.Phase{admission.PhaseEnqueued, admission.PhaseRunning, admission.PhaseSucceed}
 	rapid.Check(t, func(t *rapid.T) {
-		r := newRecords(nil, nil, byAnnotation, newKinship())
+		r := newRecords(nil, nil, byAnnotation, kinship.New())
 		units := map[string]listed{}
 		for range rapid.IntRange(0, effort.Steps(60)).Draw(t, "operations") {
 			u := listed{

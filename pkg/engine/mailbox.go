@@ -88,6 +88,8 @@ type assignEvent struct {
 type jobEvent struct {
 	uid   types.UID
 	owner *metav1.OwnerReference
+	// marked: it bears the mark of a suspension.
+	marked bool
 }
 
 // jobKey names a job. There may be very many of few kinds in few namespaces.

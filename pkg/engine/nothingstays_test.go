@@ -54,7 +54,7 @@ func TestNothingStays(t *testing.T) {
 				name := fmt.Sprint("u", i)
 				r.engine.FeedUnit(r.api.get(key), true)
 				r.engine.FeedPod(podFor(name, "job-"+name, "1"), true, false)
-				r.engine.FeedJob("Job.v1.batch", testNamespace, name, "", nil)
+				r.engine.FeedJob("Job.v1.batch", testNamespace, name, "", nil, false)
 			}
 			for range 3 {
 				r.advance(20 * time.Second)

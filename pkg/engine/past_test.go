@@ -98,7 +98,7 @@ func TestWhatCountsAgainstAJobOutlivesItsUnit(t *testing.T) {
 			key := r.anew("a", "job-a")
 			tc.check(t, r, r.anew("a", "job-a")) // as often as anybody likes
 			require.NotEmpty(t, key)
-			r.engine.FeedJob("Job.v1.batch", testNamespace, "a", "", nil)
+			r.engine.FeedJob("Job.v1.batch", testNamespace, "a", "", nil, false)
 			r.step()
 			require.Empty(t, r.engine.pasts, "it goes when the job goes")
 			r.sound()
@@ -131,7 +131,7 @@ func TestNothingStaysOfAJobThatIsGone(t *testing.T) {
 	unseen := r.unit("c", 2, withConsumer("job-c"), backoff)
 	byHand := r.unit("d", 2, backoff)
 	r.step()
-	r.engine.FeedJob("Job.v1.batch", testNamespace, "a", "", nil)
+	r.engine.FeedJob("Job.v1.batch", testNamespace, "a", "", nil, false)
 	for _, key := range []string{a, b, unseen, byHand} {
 		u := r.api.get(key)
 		r.api.delete(key)

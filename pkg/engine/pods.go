@@ -27,6 +27,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/kinship"
 )
 
 // pods tells the core which pods belong to which unit, and the scheduler which of them it is to look at again.
@@ -38,7 +39,7 @@ type pods struct {
 	quotas    *observer
 	gauges    *gauges
 	publisher *publisher
-	kinship   *kinship
+	kinship   *kinship.Jobs
 	activate  latest[types.UID, struct{}] // pods to activate
 }
 
@@ -100,8 +101,8 @@ func (p *pods) noteOwner(now time.Time, pod *corev1.Pod) {
 	if m := p.managed.Load(); owner == nil || m == nil || !m.PodsOwnPods() || owner.Kind == "Job" || owner.Kind == "Pod" {
 		return // such pods own none
 	}
-	if p.kinship.set(pod.UID, owner) {
-		p.retell(now, p.kinship.family(pod.UID))
+	if p.kinship.Set(pod.UID, owner) {
+		p.retell(now, p.kinship.Family(pod.UID))
 	}
 }
 
@@ -110,7 +111,7 @@ func (p *pods) forget(now time.Time, uid types.UID) {
 	if rec == nil {
 		return
 	}
-	p.kinship.set(uid, nil)
+	p.kinship.Set(uid, nil)
 	if rec.pod != nil {
 		p.unindex(rec)
 	}
@@ -170,6 +171,7 @@ func (p *pods) tell(now time.Time, rec *podRecord) {
 		return
 	}
 	next := p.podOf(rec)
+	next.Held = !next.Assigned && p.units.isMarked(unit)
 	if rec.unit == unit && samePod(rec.told, next) {
 		return
 	}
@@ -199,7 +201,7 @@ func (p *pods) touch(now time.Time, unit, quota string) {
 
 func samePod(a, b admission.Pod) bool {
 	return a.UID == b.UID && a.Quota == b.Quota && a.Assigned == b.Assigned && a.Leaving == b.Leaving &&
-		a.LeavingSince.Equal(b.LeavingSince) &&
+		a.LeavingSince.Equal(b.LeavingSince) && a.Held == b.Held &&
 		a.NonPreemptible == b.NonPreemptible && a.Request.Equal(b.Request)
 }
 
@@ -267,7 +269,7 @@ func (p *pods) retellElected(now time.Time) {
 		if ref := p.referenceTo(uid); ref == nil {
 			continue
 		} else if kind, _ := p.kindOf(ref); kind == job.Kind {
-			p.retell(now, p.kinship.family(uid))
+			p.retell(now, p.kinship.Family(uid))
 		}
 	}
 }
@@ -277,10 +279,7 @@ func (p *pods) referenceTo(uid types.UID) *metav1.OwnerReference {
 	for pod := range p.byOwner[uid] {
 		return metav1.GetControllerOfNoCopy(p.byUID[pod].pod)
 	}
-	for made := range p.kinship.made[uid] {
-		return p.kinship.owners[made]
-	}
-	return nil
+	return p.kinship.Reference(uid)
 }
 
 // retellAll tells all pods anew.
@@ -318,7 +317,7 @@ func (p *pods) retell(now time.Time, jobs []types.UID) {
 
 // lookAgain has the snapshot made anew of the pods of a unit, also where nothing has been granted to them since.
 func (p *pods) lookAgain(u *unitObject) {
-	for _, job := range p.kinship.family(u.consumerUID()) {
+	for _, job := range p.kinship.Family(u.consumerUID()) {
 		for uid := range p.byOwner[job] {
 			p.publisher.touchPod(uid)
 		}

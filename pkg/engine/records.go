@@ -28,6 +28,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/kinship"
 )
 
 type keys map[string]struct{}
@@ -104,7 +105,7 @@ type records struct {
 	stands func(job owner.Consumer, managed bool) string
 	// unitNamedBy is the unit that a pod names.
 	unitNamedBy func(*corev1.Pod) string
-	kinship     *kinship
+	kinship     *kinship.Jobs
 	byKey       map[string]*unitRecord
 	// byConsumer counts the units of a job; byClass are those whose priority follows
 	// from a class, or from the cluster's default under ""; noLabel those whose quota follows from their namespace.
@@ -118,7 +119,7 @@ type records struct {
 
 func newRecords(
 	kindOf func(*metav1.OwnerReference) (string, bool), stands func(owner.Consumer, bool) string,
-	unitNamedBy func(*corev1.Pod) string, kin *kinship,
+	unitNamedBy func(*corev1.Pod) string, kin *kinship.Jobs,
 ) *records {
 	return &records{
 		kindOf: kindOf, stands: stands, unitNamedBy: unitNamedBy, kinship: kin,
@@ -275,12 +276,18 @@ func (r *records) published(consumer types.UID) (known, published bool) {
 	return c.named > 0, c.published > 0
 }
 
+// isMarked says whether the job of a unit bears the mark of a suspension, for which the gate holds its pods.
+func (r *records) isMarked(unit string) bool {
+	rec := r.byKey[unit]
+	return rec != nil && r.kinship.Marked(rec.object.consumerUID())
+}
+
 // unitOf returns the key of the unit that a pod belongs to: the unit of its controlling owner or of the job that made
 // that one, or a unit without consumer that the pod names. A pod that names the unit of another job does not belong to
 // it, unless it is on a node: then it is a pod of that unit that lost its owner, and keeps the place of the unit even
 // after the unit is gone.
 func (r *records) unitOf(pod *corev1.Pod) (key string) {
-	r.kinship.up(metav1.GetControllerOfNoCopy(pod), func(owner *metav1.OwnerReference) bool {
+	r.kinship.Up(metav1.GetControllerOfNoCopy(pod), func(owner *metav1.OwnerReference) bool {
 		key = r.unitOfConsumer(owner, pod.Namespace)
 		return key != ""
 	})

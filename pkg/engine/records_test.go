@@ -26,6 +26,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/kinship"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -69,7 +70,7 @@ func TestRecordsFindUnitsByWhatTheirAnswerDependsOn(t *testing.T) {
 		r.remove(r.get(key))
 	}
 	r.unitNamedBy = nil // functions cannot be compared
-	require.Equal(t, newRecords(nil, nil, nil, newKinship()), r, "nothing is left of what went")
+	require.Equal(t, newRecords(nil, nil, nil, kinship.New()), r, "nothing is left of what went")
 }
 
 func TestUnitsOfOneJobAreCounted(t *testing.T) {
@@ -101,7 +102,7 @@ func TestUnitsOfOneJobAreCounted(t *testing.T) {
 }
 
 // newTestRecords are records without a core.
-func newTestRecords() *records { return newRecords(nil, nil, byAnnotation, newKinship()) }
+func newTestRecords() *records { return newRecords(nil, nil, byAnnotation, kinship.New()) }
 
 // Which unit a pod names follows from what is managed, which changes while pods are there.
 func TestPodsAreFoundByTheGroupThatTheyNameNow(t *testing.T) {

@@ -533,7 +533,7 @@ func withStatus(fields map[string]any) func(*unstructured.Unstructured) {
 }
 
 func (r *rig) job(name, uid string) *rig {
-	r.engine.FeedJob("Job.v1.batch", testNamespace, name, types.UID(uid), nil)
+	r.engine.FeedJob("Job.v1.batch", testNamespace, name, types.UID(uid), nil, false)
 	return r
 }
 

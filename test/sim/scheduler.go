@@ -29,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/plugin/jobqueue"
@@ -242,14 +243,15 @@ func (r *replica) onJob(of *jobs.Kind) func(before, after *object, initial bool)
 			delete(r.jobsByUID, before.uid())
 		}
 		if after == nil {
-			r.engine.FeedJob(name, before.u.GetNamespace(), before.u.GetName(), "", nil)
+			r.engine.FeedJob(name, before.u.GetNamespace(), before.u.GetName(), "", nil, false)
 			return
 		}
 		job := jobqueue.Job{
 			Labels: after.u.GetLabels(), Annotations: after.u.GetAnnotations(), Owner: r.world.variants.owner(after),
 		}
 		r.jobsByUID[after.uid()] = job
-		r.engine.FeedJob(name, after.u.GetNamespace(), after.u.GetName(), after.uid(), job.Owner)
+		r.engine.FeedJob(name, after.u.GetNamespace(), after.u.GetName(), after.uid(), job.Owner,
+			after.u.GetAnnotations()[v1alpha1.AnnotationSuspendedBy] != "")
 	}
 }
 

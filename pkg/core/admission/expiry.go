@@ -39,7 +39,7 @@ const (
 	mostDoublings = 5
 )
 
-// strayPatience is for how long an admitted unit may have pods that are charged to another quota before it says so.
+// strayPatience is for how long an admitted unit may have pods that nothing lets go before it says so.
 const strayPatience = time.Minute
 
 // Timeouts are for how long a unit of a managed job may keep what it holds. Zero means for ever.
@@ -140,16 +140,23 @@ func (r *roster) executionExpiry(u *unit) (x expiry) {
 	return expiry{at: u.spec.Admitted.Add(most - u.spec.Executed), reason: ReasonMaximumExecutionTime, timeout: most}
 }
 
-// strayNotice is when a unit says that pods of it wait which nothing lets go, since they are charged to another quota
-// than it was admitted with.
+// strayNotice is when a unit says that pods of it wait which nothing lets go: they are charged to another quota than it
+// was admitted with, or their job is marked as suspended.
 func (r *roster) strayNotice(u *unit) (x expiry) {
 	if u.stage != stageAdmitted || u.spec.Quarantined || !u.holding || u.spec.Admitted.IsZero() ||
-		!u.spec.Phase.Releases() || r.ledger.Astray(u.spec.Key) == 0 {
+		!u.spec.Phase.Releases() {
 		return x
 	}
-	return expiry{
-		at: u.spec.Admitted.Add(strayPatience), reason: ReasonPodsChargedElsewhere, timeout: strayPatience,
+	x = expiry{at: u.spec.Admitted.Add(strayPatience), timeout: strayPatience}
+	switch elsewhere, held := r.ledger.Astray(u.spec.Key); {
+	case elsewhere > 0:
+		x.reason = ReasonPodsChargedElsewhere
+	case held > 0:
+		x.reason = ReasonPodsHeldBySuspension
+	default:
+		return expiry{}
 	}
+	return x
 }
 
 // executionTime is for how long a unit may run in all; zero means for ever.
@@ -206,6 +213,9 @@ func (x *expiry) message() string {
 		return "pods of the job are charged to another quota than the one that it was admitted with, " +
 			"and are not scheduled: " +
 			"the quota label of their template is missing or names another quota"
+	case ReasonPodsHeldBySuspension:
+		return "pods of the job are not scheduled: the job is marked as suspended; " +
+			"the controller removes its own mark as it resumes the job, and no other"
 	case ReasonMaximumExecutionTime:
 		return fmt.Sprintf("the job has run for %s, which is as long as it may in all its runs together", x.timeout)
 	default:

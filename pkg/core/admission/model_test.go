@@ -283,19 +283,24 @@ func (m *model) overdue(u *modelUnit) (first Reason, over bool) {
 	return first, over
 }
 
-// astray: pods of it wait that are charged to another quota, and it was admitted long enough ago to say so.
-func (m *model) astray(u *modelUnit) bool {
+// astray: pods of it wait that are charged to another quota, or else that are held, and it was admitted long enough ago
+// to say so.
+func (m *model) astray(u *modelUnit) (reason Reason) {
 	if u.at != "admitted" || u.Quarantined || !u.holds || u.Admitted.IsZero() ||
 		u.Phase != PhaseDequeued && u.Phase != PhaseSchedSucceed && u.Phase != PhaseRunning ||
 		m.now.Before(u.Admitted.Add(time.Minute)) {
-		return false
+		return ""
 	}
 	for _, p := range m.pods[u.Key] {
-		if !p.Assigned && !p.Leaving && p.Quota != u.Quota {
-			return true
+		switch {
+		case p.Assigned || p.Leaving:
+		case p.Quota != u.Quota:
+			return ReasonPodsChargedElsewhere
+		case p.Held:
+			reason = ReasonPodsHeldBySuspension
 		}
 	}
-	return false
+	return reason
 }
 
 type modelEnd struct {

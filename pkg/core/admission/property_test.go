@@ -385,7 +385,7 @@ func (w *world) stepPod(t *rapid.T, key string) {
 	}
 	p := Pod{UID: uid, Quota: rapid.SampledFrom(leafNames).Draw(t, "pod quota"), Request: drawList(t, "pod", 0, 3, true),
 		NonPreemptible: rapid.Bool().Draw(t, "pod np"), Assigned: rapid.Bool().Draw(t, "assigned"),
-		Leaving: rapid.IntRange(0, 4).Draw(t, "leaving") == 0}
+		Leaving: rapid.IntRange(0, 4).Draw(t, "leaving") == 0, Held: rapid.IntRange(0, 3).Draw(t, "held") == 0}
 	if p.Leaving {
 		p.LeavingSince = w.now.Add(-time.Duration(rapid.SampledFrom([]int{0, 90, 118, 150}).Draw(t, "since")) * time.Second)
 	}
@@ -733,14 +733,14 @@ func (w *world) checkPositions(t require.TestingT) {
 	}
 }
 
-// checkOverdue: a unit that is not to go says of pods alone that they are charged elsewhere.
+// checkOverdue: a unit that is not to go says of pods alone that nothing lets them go.
 func (w *world) checkOverdue(t require.TestingT) {
 	for key, u := range w.s.units {
 		if u.stage == stageAdmitted && u.overdue.reason != "" {
-			require.True(t, w.o.astray(w.units[key]), "%s says that pods of it are charged elsewhere", key)
+			require.Equal(t, w.o.astray(w.units[key]), u.overdue.reason, "what %s says of its pods", key)
 		} else if u.stage == stageAdmitted && u.spec.Unsuspendable {
 			m := w.units[key]
-			require.False(t, !w.o.unwanted(m) && !w.o.expired(m) && w.o.astray(m), "%s does not say it", key)
+			require.False(t, !w.o.unwanted(m) && !w.o.expired(m) && w.o.astray(m) != "", "%s does not say it", key)
 		}
 	}
 }

@@ -520,7 +520,7 @@ func (st *story) pod(a arguments) {
 	if value, ok := a.named["request"]; ok {
 		p.Request = st.resources(value)
 	}
-	p.NonPreemptible = a.has("non-preemptible")
+	p.NonPreemptible, p.Held = a.has("non-preemptible"), a.has("held")
 	st.pods[key][p.UID] = p
 	st.s.SetPod(st.now, key, p)
 }

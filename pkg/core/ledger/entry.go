@@ -43,8 +43,8 @@ type entry struct {
 type podSet struct {
 	pods map[string]Pod
 	sums map[string]*podSum
-	// staying are those that are not leaving.
-	staying int64
+	// staying are those that are not leaving, held the part of them that is held for another cause than quota.
+	staying, held int64
 	// leaving is what those ask for that are leaving, at all levels.
 	leaving resources.Sum
 }
@@ -65,7 +65,13 @@ func (s *podSet) put(p Pod) {
 	}
 	sum.add(p.parts())
 	sum.count(p, 1)
-	s.staying++
+	s.stay(p, 1)
+}
+
+func (s *podSet) stay(p Pod, by int64) {
+	if s.staying += by; p.Held {
+		s.held += by
+	}
 }
 
 func (s *podSet) drop(podUID string) {
@@ -77,7 +83,7 @@ func (s *podSet) drop(podUID string) {
 		s.leaving.Sub(p.Request)
 		return
 	}
-	s.staying--
+	s.stay(p, -1)
 	sum := s.sums[p.Level]
 	sum.sub(p.parts())
 	if sum.count(p, -1); sum.pods == 0 {
@@ -206,14 +212,14 @@ func (l *Ledger) Charges(unit, at string) Charges {
 	return c
 }
 
-// Astray counts the pods of a unit that wait and are charged to another level than the unit holds quota at. They are
-// never let go.
-func (l *Ledger) Astray(unit string) int64 {
+// Astray counts the pods of a unit that wait and are charged to another level than the unit holds quota at, and those
+// that are held for another cause. They are not let go, whatever the unit holds.
+func (l *Ledger) Astray(unit string) (elsewhere, held int64) {
 	e, ok := l.entries[unit]
 	if !ok || !e.reserved {
-		return 0
+		return 0, 0
 	}
-	return e.idle.staying - e.idle.at(e.level).pods
+	return e.idle.staying - e.idle.at(e.level).pods, e.idle.held
 }
 
 // Pods counts those of a unit, at any level, and of them those that are assigned.

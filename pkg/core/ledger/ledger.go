@@ -31,6 +31,8 @@ type Pod struct {
 	// Leaving: the pod is being deleted. It is charged until it is gone, and materialises nothing: what its unit holds is
 	// for its successor. Late: it has been leaving for so long that it counts as one that stays.
 	Leaving, Late bool
+	// Held: it is not let go, for another cause than quota.
+	Held bool
 }
 
 // Ledger is the arithmetic. It is not safe for concurrent use.
