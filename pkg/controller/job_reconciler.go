@@ -497,14 +497,15 @@ func (r *JobReconciler) judge(ctx context.Context, o *Observation, job *unstruct
 	if o.Creation, err = r.creation(ctx, job.GetNamespace(), namespace.Labels); err != nil {
 		return err
 	}
+	takers, err := r.takers(ctx, job.GetNamespace())
+	if err != nil {
+		return err
+	}
+	o.Creation.Quota = quotaOfNamespace(job.GetNamespace(), takers)
 	o.Schedules, o.EveryJobIsGang = r.Predicate.Schedules, r.Predicate.EveryJobIsGang(&r.Kind)
 	labels := podLabels(&r.Kind, job, o.Creation)
 	if r.Predicate.AsksForMapping(namespace.Labels) {
-		mapped, err := r.mapped(ctx, job.GetNamespace())
-		if err != nil {
-			return err
-		}
-		labels = append(labels, jobs.MappedNamespace(mapped))
+		labels = append(labels, jobs.MappedNamespace(len(takers) > 0))
 	}
 	o.Managed = r.Predicate.ManagesJob(job, namespace.Labels, labels...)
 	if !o.Managed {

@@ -200,6 +200,18 @@ status: {conditions: [{type: Suspended, status: "True"}]}
 		"launcher cannot be given a label: name the quota in their template and create the job again, or use the quota of " +
 		"the namespace"}, demandOf(lacks.Kind, lacks.Job, &jobs.Creation{}, nil, false).problem)
 
+	// Koordinator charges pods without a label to the quota of the namespace.
+	mapped := mpiJob("{}").withUnit(v1alpha1.PhaseDequeued)
+	for quota, parks := range map[string]bool{"a": false, "b": true} {
+		mapped.Creation = &jobs.Creation{Quota: quota}
+		require.Equal(t, parks, demandOf(mapped.Kind, mapped.Job, mapped.Creation, nil, false).problem != nil, quota)
+	}
+	mapped.Creation.Quota = "a"
+	mapped.Unit = unitOf(mapped.Kind, mapped.Job, demandOf(mapped.Kind, mapped.Job, mapped.Creation, nil, false), nil)
+	mapped.Unit.Status.Phase = v1alpha1.PhaseDequeued
+	require.Nil(t, mapped.Unit.Spec.Active)
+	require.Equal(t, "job suspend=false [Admitted]", describe(Plan(mapped.Observation)))
+
 	has := mpiJob("{quota.scheduling.koordinator.sh/name: a}").withUnit(v1alpha1.PhaseDequeued)
 	require.Nil(t, has.Unit.Spec.Active)
 	require.Equal(t, "job suspend=false [Admitted]", describe(Plan(has.Observation)))

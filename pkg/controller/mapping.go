@@ -52,10 +52,23 @@ func mappedNamespaces(quota client.Object) []string {
 	return slices.Compact(namespaces)
 }
 
-// mapped says whether a quota takes the namespace.
-func (r *JobReconciler) mapped(ctx context.Context, namespace string) (bool, error) {
-	quotas, err := listQuotas(ctx, r.Client, client.MatchingFields{mappedIndex: namespace})
-	return len(quotas) > 0, err
+// takers are the quotas that take the namespace.
+func (r *JobReconciler) takers(ctx context.Context, namespace string) ([]metav1.PartialObjectMetadata, error) {
+	return listQuotas(ctx, r.Client, client.MatchingFields{mappedIndex: namespace})
+}
+
+// quotaOfNamespace is the one of its takers that Koordinator charges its pods to: its own before any other. Of several
+// others nobody knows which, and it is empty.
+func quotaOfNamespace(namespace string, takers []metav1.PartialObjectMetadata) string {
+	for i := range takers {
+		if takers[i].Namespace == namespace && takers[i].Name == namespace {
+			return namespace
+		}
+	}
+	if len(takers) == 1 {
+		return takers[0].Name
+	}
+	return ""
 }
 
 // jobsOfQuota are those of the namespaces that it takes. The quota of before and that of after are asked about.

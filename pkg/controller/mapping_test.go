@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/koordinator-sh/koordinator/apis/extension"
@@ -43,6 +44,29 @@ func TestMappedNamespaces(t *testing.T) {
 			quota.Annotations = map[string]string{extension.AnnotationQuotaNamespaces: tc.annotation}
 			require.Equal(t, tc.want, mappedNamespaces(quota))
 		})
+	}
+}
+
+// The quota of a namespace is the one that Koordinator charges pods without a label to, where that is certain.
+func TestQuotaOfNamespace(t *testing.T) {
+	taking := func(namespace, name, annotation string) metav1.PartialObjectMetadata {
+		q := quota(namespace, name, "")
+		q.Annotations = map[string]string{extension.AnnotationQuotaNamespaces: annotation}
+		return q
+	}
+	own, a, b := quota("team", "team", ""), taking("z", "a", `["team"]`), taking("z", "b", `["team"]`)
+	for name, tc := range map[string]struct {
+		quotas []metav1.PartialObjectMetadata
+		want   string
+	}{
+		"none":                 {nil, ""},
+		"its own":              {[]metav1.PartialObjectMetadata{own}, "team"},
+		"one that takes it":    {[]metav1.PartialObjectMetadata{a}, "a"},
+		"its own goes first":   {[]metav1.PartialObjectMetadata{a, own, b}, "team"},
+		"two take it: whoever": {[]metav1.PartialObjectMetadata{a, b}, ""},
+		"another's own name":   {[]metav1.PartialObjectMetadata{taking("z", "team", `["team"]`), b}, ""},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, tc.want, quotaOfNamespace("team", tc.quotas)) })
 	}
 }
 

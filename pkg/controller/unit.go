@@ -119,7 +119,7 @@ func demandOf(
 	d := demand{queue: kind.Queue(plain), own: ownLabels{preemptible: kind.Preemptible(plain)}}
 	var errQuota, errPriority, errSets, errReduced, errRequest, errTime error
 	if d.own.quota, errQuota = kind.Quota(plain); errQuota == nil {
-		errQuota = kind.Chargeable(plain, d.own.quota)
+		errQuota = kind.Chargeable(plain, d.own.quota, creation.Quota)
 	}
 	d.quota, d.preemptible = d.own.quota, d.own.preemptible
 	d.priority, errPriority = kind.PriorityOf(plain)

@@ -67,6 +67,7 @@ func newWorld(t testing.TB, objects ...client.Object) *world {
 	require.NoError(t, err)
 	w := &world{t: t, clock: clocktesting.NewFakePassiveClock(epoch.Time), events: events.NewFakeRecorder(1000)}
 	base := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithIndex(newQuota(), mappedIndex, mappedNamespaces).
 		WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}).
 		WithStatusSubresource(&v1alpha1.QueueUnit{}, &batchv1.Job{}).Build()
 	w.base = base

@@ -37,6 +37,8 @@ import (
 // apply) is left out: such a pod is refused at its creation, and its job says why.
 type Creation struct {
 	Namespace string
+	// Quota that Koordinator charges pods of the namespace to that bear no label; empty if there is none, or two may be.
+	Quota string
 	// LimitRanges of the namespace.
 	LimitRanges []corev1.LimitRange
 	// RuntimeClasses and PriorityClasses of the cluster.

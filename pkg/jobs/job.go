@@ -74,9 +74,10 @@ func (k *Kind) Quota(job *unstructured.Unstructured) (string, error) {
 }
 
 // Chargeable says why pods of the job cannot be charged to the quota that it names: of some of them neither the job nor
-// we can say which labels they get. The error is ErrQuotaMismatch.
-func (k *Kind) Chargeable(job *unstructured.Unstructured, quota string) error {
-	if quota == "" {
+// we can say which labels they get, and without one they are charged to that of the namespace. The error is
+// ErrQuotaMismatch.
+func (k *Kind) Chargeable(job *unstructured.Unstructured, quota, ofNamespace string) error {
+	if quota == "" || quota == ofNamespace {
 		return nil
 	}
 	sets, _ := k.podSets(job)
