@@ -19,9 +19,6 @@ package controller
 import (
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -35,26 +32,6 @@ func (p *planner) lacksUpdates() bool {
 	sets, err := p.Kind.PodSets(p.Job)
 	return err == nil && slices.ContainsFunc(sets, func(s jobs.PodSet) bool {
 		update, ok := asked[s.Name]
-		return ok && !bears(s.Template, &update)
+		return ok && update.Lacking(s.Template.Labels, s.Template.Annotations, &s.Template.Spec) != ""
 	})
-}
-
-// bears says whether pods of a template have all that an update asks for.
-func bears(template *corev1.PodTemplateSpec, u *jobs.Update) bool {
-	return hasAll(template.Labels, u.Labels) && hasAll(template.Annotations, u.Annotations) &&
-		hasAll(template.Spec.NodeSelector, u.NodeSelector) &&
-		!slices.ContainsFunc(u.Tolerations, func(want corev1.Toleration) bool {
-			return !slices.ContainsFunc(template.Spec.Tolerations, func(have corev1.Toleration) bool {
-				return equality.Semantic.DeepEqual(have, want)
-			})
-		})
-}
-
-func hasAll(have, want map[string]string) bool {
-	for key, value := range want {
-		if got, ok := have[key]; !ok || got != value {
-			return false
-		}
-	}
-	return true
 }

@@ -26,8 +26,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
 
 // resume lets the job go in one write, with what its pods need to be charged and recognised.
@@ -165,65 +165,26 @@ func (p *planner) checkedOtherwise() bool {
 
 // asked is what admission checks ask or have asked to write into the pods of the job, by pod set. The scheduler keeps
 // it when it asks them anew.
-func (p *planner) asked() map[string][]jobs.Update {
+func (p *planner) asked() map[string][]podupdate.Update {
 	if p.rel != own {
 		return nil
 	}
 	return askedBy(p.Unit)
 }
 
-func askedBy(u *v1alpha1.QueueUnit) map[string][]jobs.Update {
-	return updatesOf(u, func(v1alpha1.CheckState) bool { return true })
-}
-
-// checkUpdates are what the admission checks that the unit has passed ask to write into its pods. They do not
-// contradict each other: the scheduler lets no unit go for which they do.
-func checkUpdates(u *v1alpha1.QueueUnit) map[string]jobs.Update {
-	ready := func(s v1alpha1.CheckState) bool { return s == v1alpha1.CheckState(admission.CheckReady) }
-	whole := map[string]jobs.Update{}
-	for set, updates := range updatesOf(u, ready) {
-		all := jobs.Update{}
-		for i := range updates {
-			all.Labels, all.Annotations = merged(all.Labels, updates[i].Labels), merged(all.Annotations, updates[i].Annotations)
-			all.NodeSelector = merged(all.NodeSelector, updates[i].NodeSelector)
-			all.Tolerations = append(all.Tolerations, updates[i].Tolerations...)
-		}
-		whole[set] = all
-	}
-	return whole
-}
-
-func updatesOf(u *v1alpha1.QueueUnit, counts func(v1alpha1.CheckState) bool) map[string][]jobs.Update {
-	updates := map[string][]jobs.Update{}
+func askedBy(u *v1alpha1.QueueUnit) map[string][]podupdate.Update {
 	if u == nil {
-		return updates
+		return nil
 	}
-	for i := range u.Status.AdmissionChecks {
-		check := &u.Status.AdmissionChecks[i]
-		if !counts(check.State) {
-			continue
-		}
-		for j := range check.PodSetUpdates {
-			asked := &check.PodSetUpdates[j]
-			updates[asked.Name] = append(updates[asked.Name], jobs.Update{
-				Labels: asked.Labels, Annotations: asked.Annotations, NodeSelector: asked.NodeSelector,
-				Tolerations: asked.Tolerations,
-			})
-		}
-	}
-	return updates
+	return podupdate.All(u.Status.AdmissionChecks)
 }
 
-func merged(a, b map[string]string) map[string]string {
-	if len(b) == 0 {
-		return a
+// checkUpdates are what the admission checks that the unit has passed ask to write into its pods.
+func checkUpdates(u *v1alpha1.QueueUnit) map[string]podupdate.Update {
+	if u == nil {
+		return nil
 	}
-	out := maps.Clone(a)
-	if out == nil {
-		out = map[string]string{}
-	}
-	maps.Copy(out, b)
-	return out
+	return podupdate.Ready(u.Status.AdmissionChecks)
 }
 
 // filledOtherwise compares the templates as they are, with what an earlier resume added, with what resuming would make

@@ -35,6 +35,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
 
 // reasonQuotaMismatch parks units of jobs that name more than one quota.
@@ -108,7 +109,7 @@ func (o ownLabels) addTo(template *corev1.PodTemplateSpec) map[string]string {
 // demandOf reads the job as it is without what resuming added to it, and checks asked for. One that does not run asks
 // for all of its pods, however many it was resumed with. What cannot be read is left out and named in the problem.
 func demandOf(
-	kind *jobs.Kind, job *unstructured.Unstructured, creation *jobs.Creation, asked map[string][]jobs.Update,
+	kind *jobs.Kind, job *unstructured.Unstructured, creation *jobs.Creation, asked map[string][]podupdate.Update,
 	wholeTemplates bool,
 ) demand {
 	plain := job.DeepCopy()
@@ -162,7 +163,7 @@ func maximumTimeOf(job *unstructured.Unstructured) (*int32, error) {
 
 // joinGangs reads with which jobs this one is admitted.
 func (d *demand) joinGangs(
-	kind *jobs.Kind, job *unstructured.Unstructured, everyJob bool, asked map[string][]jobs.Update,
+	kind *jobs.Kind, job *unstructured.Unstructured, everyJob bool, asked map[string][]podupdate.Update,
 ) {
 	if !kind.NamesGangGroup(job) {
 		return

@@ -39,6 +39,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
 
 // maxLabels bounds the labels of a unit that selectors of checks look at, in bytes.
@@ -168,7 +169,7 @@ func selects(selector, of string) bool {
 
 // readChecks reads what admission checks have answered. Answers about a former reservation stay in the status for a
 // person to read; they are none.
-func (u *unitObject) readChecks(text json.RawMessage) {
+func (u *unitObject) readChecks(text json.RawMessage, sets []string) {
 	if u.wasAsked = says(text); !u.wasAsked {
 		return
 	}
@@ -183,7 +184,8 @@ func (u *unitObject) readChecks(text json.RawMessage) {
 	if !u.phase.Holds() {
 		return
 	}
-	u.checks = &admission.CheckAnswers{Conflict: shorten(conflictOf(states))}
+	u.updates = podupdate.Read(states, sets)
+	u.checks = &admission.CheckAnswers{Conflict: shorten(u.updates.Fault())}
 	for i := range states {
 		s := &states[i]
 		answer := admission.CheckAnswer{
@@ -224,35 +226,6 @@ func (u *unitObject) askedChecks(names []string, at metav1.Time) []map[string]an
 		asked = append(asked, state)
 	}
 	return asked
-}
-
-// conflictOf says in words which answers ask for what cannot both be; empty if none do.
-func conflictOf(states []v1alpha1.AdmissionCheckState) string {
-	type asked struct{ by, value string }
-	all := map[string]asked{}
-	conflict := ""
-	ask := func(by, set, what string, values map[string]string) {
-		for _, key := range sortedKeys(values) {
-			at := set + " " + what + " " + key
-			if before, ok := all[at]; ok && before.value != values[key] && conflict == "" {
-				conflict = fmt.Sprintf("admission checks %q and %q ask for different values of %s %q in pod set %q",
-					before.by, by, what, key, set)
-			}
-			all[at] = asked{by, values[key]}
-		}
-	}
-	for i := range states {
-		if admission.CheckState(states[i].State) != admission.CheckReady {
-			continue
-		}
-		for j := range states[i].PodSetUpdates {
-			by, update := states[i].Name, &states[i].PodSetUpdates[j]
-			ask(by, update.Name, "label", update.Labels)
-			ask(by, update.Name, "annotation", update.Annotations)
-			ask(by, update.Name, "nodeSelector", update.NodeSelector)
-		}
-	}
-	return conflict
 }
 
 // checkWatch says how the informer of AdmissionChecks is doing. Checks that cannot be listed hold nothing up.

@@ -419,3 +419,47 @@ func TestACheckTakesItsAnswerBack(t *testing.T) {
 	require.NotContains(t, string(text), `"zone"`)
 	r.sound()
 }
+
+// Whoever resumes a job himself, without what its checks asked to write into its pods, gains nothing by it.
+func TestPodsThatLackWhatChecksAskedForWait(t *testing.T) {
+	r := checked(t)
+	r.job("a", "job-a")
+	r.check("slow", "example.com/slow", "True")
+	r.check("budget", "example.com/budget", "True")
+	key := r.unit("a", 2, withConsumer("job-a"))
+	r.step()
+	r.send()
+	asks := func(updates ...any) {
+		r.answers(key, map[string]string{"slow": "Ready"}, func(answer map[string]any) { answer["podSetUpdates"] = updates })
+	}
+	zone := func(name string) any {
+		return map[string]any{"name": "main", "nodeSelector": map[string]any{"zone": name}}
+	}
+	asks(zone("a"))
+	r.send()
+	require.Equal(t, admission.PhaseDequeued, unitFrom(r.api.get(key)).phase)
+
+	without, with := podFor("a-0", "job-a", "1"), podFor("a-1", "job-a", "1")
+	with.Spec.NodeSelector = map[string]string{"zone": "a"}
+	r.pods(without, with)
+	require.False(t, r.engine.Snapshot().Granted(without.UID), "its pods are not what was checked")
+	require.Equal(t, `nodeSelector zone=a of pod set "main"`, r.engine.Snapshot().Lacking(without.UID))
+	require.True(t, r.engine.Snapshot().Granted(with.UID))
+	require.Empty(t, r.engine.Snapshot().Lacking(with.UID))
+	r.activated = nil
+	mended := without.DeepCopy()
+	mended.ResourceVersion, mended.Spec.NodeSelector = "2", with.Spec.NodeSelector
+	r.pods(mended)
+	require.True(t, r.engine.Snapshot().Granted(mended.UID))
+	require.Equal(t, []string{"team/a-0"}, r.activated)
+
+	asks(zone("b"))
+	require.Contains(t, r.engine.Snapshot().Lacking(with.UID), "zone=b", "it asks for something else by now")
+	asks(zone("b"), zone("c"))
+	require.Contains(t, r.engine.Snapshot().Lacking(with.UID), "different values")
+	asks(zone(strings.Repeat("x", 1<<20)))
+	require.Contains(t, r.engine.Snapshot().Lacking(with.UID), "at most 16384 are read")
+	asks()
+	require.True(t, r.engine.Snapshot().Granted(with.UID))
+	r.sound()
+}

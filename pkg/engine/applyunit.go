@@ -67,6 +67,9 @@ func (e *Engine) updateUnit(now time.Time, rec *unitRecord, u *unitObject) {
 	if before.hasConsumer != u.hasConsumer {
 		e.pods.retellNaming(now, u.key())
 	}
+	if !before.updates.Same(u.updates) {
+		e.pods.lookAgain(u)
+	}
 	if rec.flight != nil && rec.unknown && rec.flight.appliedTo(u) {
 		// The object answers what the request did not.
 		e.settle(now, rec, admission.OutcomeConfirmed)

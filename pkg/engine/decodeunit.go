@@ -61,7 +61,7 @@ func decodeUnit(w *wireUnit) (u *unitObject) {
 	}
 	u.readMeta(m.Labels, m.Annotations)
 	status := u.readStatus(w.Status)
-	u.readSpec(w.Spec, metav1.GetControllerOfNoCopy(m))
+	u.readChecks(status.Checks, u.readSpec(w.Spec, metav1.GetControllerOfNoCopy(m)))
 	u.reclaim(status.Reclaimable)
 	u.readSizes(status.Admissions)
 	return u
@@ -169,7 +169,8 @@ type unitSpec struct {
 	} `json:"podSet"`
 }
 
-func (u *unitObject) readSpec(text json.RawMessage, owner *metav1.OwnerReference) {
+// readSpec returns the names of the pod sets.
+func (u *unitObject) readSpec(text json.RawMessage, owner *metav1.OwnerReference) (sets []string) {
 	var spec unitSpec
 	if err := read(text, &spec); err != nil {
 		u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("spec: %w", err))
@@ -187,6 +188,10 @@ func (u *unitObject) readSpec(text json.RawMessage, owner *metav1.OwnerReference
 	if err := u.readRequest(&spec); err != nil {
 		u.refuse(admission.ReasonInvalidRequest, err)
 	}
+	for i := range min(len(spec.PodSet), maxPodSets) {
+		sets = append(sets, spec.PodSet[i].Name)
+	}
+	return sets
 }
 
 // secondsOf is a time that an object names in seconds, none where it is absurd.
@@ -369,7 +374,6 @@ func (u *unitObject) readStatus(text json.RawMessage) (status unitStatus) {
 	u.attempts, u.message, u.conditions = status.Attempts, status.Message, status.Conditions
 	u.allocated, u.requeueAt = status.LastAllocateTime.Time, status.RequeueState.RequeueAt.Time
 	u.requeues, u.executed = int64(max(status.RequeueState.Count, 0)), secondsOf(status.Executed)
-	u.readChecks(status.Checks)
 	if n := len(status.Admissions); n > maxPodSets {
 		u.refuse(admission.ReasonInvalidRequest,
 			fmt.Errorf("status.admissions has %d items, at most %d are read", n, maxPodSets))

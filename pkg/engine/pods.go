@@ -78,7 +78,8 @@ func (p *pods) apply(now time.Time, ev podEvent) {
 		bound = bound && rec.pod.Spec.NodeName == ""
 		p.unindex(rec)
 	}
-	if rec.pod = pod; bound {
+	unit := p.units.get(rec.unit)
+	if rec.pod = pod; bound || unit != nil && unit.object.updates != nil {
 		p.publisher.touchPod(pod.UID)
 	}
 	rec.named = p.unitNamedBy(pod)

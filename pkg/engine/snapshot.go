@@ -36,6 +36,9 @@ type Snapshot interface {
 	AdmittedUnit(key string) (consumer types.UID, ok bool)
 	// Granted says whether a pod of an admitted unit may go: together they ask for no more than their unit holds.
 	Granted(pod types.UID) bool
+	// Lacking says in words what a pod of an admitted unit lacks of what admission checks asked to write into it; then it
+	// may not go.
+	Lacking(pod types.UID) string
 }
 
 // snapshot shares all that did not change with its predecessor.
@@ -45,8 +48,8 @@ type snapshot struct {
 	// it is.
 	units     *immutable.Map[string, types.UID]
 	consumers *immutable.Map[string, bool]
-	// pods are those that may go and are not on a node.
-	pods *immutable.Map[string, struct{}]
+	// pods are those that may go and are not on a node; those that may not say what they lack.
+	pods *immutable.Map[string, string]
 }
 
 func newSnapshot() *snapshot {
@@ -54,7 +57,7 @@ func newSnapshot() *snapshot {
 	return &snapshot{
 		units:     immutable.NewMap[string, types.UID](hasher),
 		consumers: immutable.NewMap[string, bool](hasher),
-		pods:      immutable.NewMap[string, struct{}](hasher),
+		pods:      immutable.NewMap[string, string](hasher),
 	}
 }
 
@@ -76,6 +79,11 @@ func (s *snapshot) AdmittedUnit(key string) (types.UID, bool) {
 }
 
 func (s *snapshot) Granted(pod types.UID) bool {
-	_, ok := s.pods.Get(string(pod))
-	return ok && s.loaded
+	lacking, ok := s.pods.Get(string(pod))
+	return ok && lacking == "" && s.loaded
+}
+
+func (s *snapshot) Lacking(pod types.UID) string {
+	lacking, _ := s.pods.Get(string(pod))
+	return lacking
 }

@@ -32,6 +32,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/intern"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
 
 // maxMessage bounds what is written into a status and what is kept of an error, in bytes.
@@ -93,10 +94,12 @@ type unitHistory struct {
 	// writes the reason itself.
 	parkedFor admission.Reason
 	// wasAsked: the object has answers of admission checks. checks are those of the present reservation. askedWrites:
-	// some asked to write into pods. retried is how often they had the unit tried again, by check.
+	// some asked to write into pods. retried is how often they had the unit tried again, by check. updates is what those
+	// that passed the present reservation ask to write.
 	wasAsked, askedWrites bool
 	checks                *admission.CheckAnswers
 	retried               map[string]int32
+	updates               *podupdate.Asked
 
 	invalid        admission.Reason
 	invalidMessage string

@@ -28,12 +28,13 @@ import (
 	"github.com/koordinator-sh/koordinator/apis/extension"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
 
 // Addition is what resuming puts on one pod template.
 type Addition struct {
 	Labels, Annotations map[string]string
-	Update              Update
+	Update              podupdate.Update
 }
 
 // ErrNotAddable: an addition has a key that RestoreTemplates would not take back.
@@ -161,7 +162,7 @@ func (s *podSetAt) add(
 // RestoreTemplates takes back what AddToTemplates wrote, together with its record, and says whether there was anything
 // to take back. Without a record nothing changes. Of updates it takes back what was asked for, as somebody says who is
 // not the owner of the job, by pod set.
-func (k *Kind) RestoreTemplates(job *unstructured.Unstructured, asked map[string][]Update) bool {
+func (k *Kind) RestoreTemplates(job *unstructured.Unstructured, asked map[string][]podupdate.Update) bool {
 	if !k.HasAdditions(job) {
 		return false
 	}

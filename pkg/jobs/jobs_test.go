@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
 
 func batchJob(t testing.TB) *Kind {
@@ -312,14 +313,14 @@ spec:
     spec: {containers: [], nodeSelector: {pool: a}, tolerations: [{key: mine, operator: Exists}]}
 `)
 	seconds := int64(300)
-	update := Update{
+	update := podupdate.Update{
 		Labels: map[string]string{"mine": "a", "theirs": "b"}, Annotations: map[string]string{"note": "c"},
 		NodeSelector: map[string]string{"pool": "a", "zone": "z"},
 		Tolerations: []corev1.Toleration{
 			{Key: "mine", Operator: "Exists"}, {Key: "theirs", Operator: "Exists", TolerationSeconds: &seconds},
 		},
 	}
-	all := map[string][]Update{"j": {{NodeSelector: map[string]string{"zone": "y"}}, update}}
+	all := map[string][]podupdate.Update{"j": {{NodeSelector: map[string]string{"zone": "y"}}, update}}
 	additions := map[string]Addition{"j": {Labels: map[string]string{v1alpha1.LabelQuotaName: "q"}, Update: update}}
 	job := before.DeepCopy()
 	require.NoError(t, k.AddToTemplates(job, additions))
@@ -350,7 +351,7 @@ spec:
 	forged := before.DeepCopy()
 	forged.SetAnnotations(map[string]string{v1alpha1.AnnotationTemplateAdditions: `{"j":{"update":{"labels":["mine"],` +
 		`"nodeSelector":["pool"],"tolerations":[{"key":"mine","operator":"Exists"}]}}}`})
-	asked := map[string][]Update{"j": {
+	asked := map[string][]podupdate.Update{"j": {
 		{NodeSelector: map[string]string{"pool": "b"}, Tolerations: []corev1.Toleration{{Key: "x"}}},
 	}}
 	require.True(t, k.RestoreTemplates(forged, asked))
@@ -359,24 +360,25 @@ spec:
 
 // A check writes neither what is not true of the template nor what is for the queue to write.
 func TestUpdatesThatCannotBe(t *testing.T) {
+	type update = podupdate.Update
 	k := batchJob(t)
 	job := object(t, "spec: {template: {metadata: {labels: {a: b}}, spec: {containers: [], nodeSelector: {zone: a}}}}")
 	before := job.DeepCopy()
 	for name, tc := range map[string]struct {
-		update Update
+		update update
 		want   error
 	}{
-		"a label":            {Update{Labels: map[string]string{"a": "c"}}, ErrConflict},
-		"a node selector":    {Update{NodeSelector: map[string]string{"zone": "b"}}, ErrConflict},
-		"a quota":            {Update{Labels: map[string]string{v1alpha1.LabelQuotaName: "q"}}, ErrNotAddable},
-		"an old quota label": {Update{Labels: map[string]string{"alibabacloud.com/quota-name": "q"}}, ErrNotAddable},
-		"a unit": {Update{Annotations: map[string]string{v1alpha1.AnnotationRelatedQueueUnit: "u"}},
+		"a label":            {update{Labels: map[string]string{"a": "c"}}, ErrConflict},
+		"a node selector":    {update{NodeSelector: map[string]string{"zone": "b"}}, ErrConflict},
+		"a quota":            {update{Labels: map[string]string{v1alpha1.LabelQuotaName: "q"}}, ErrNotAddable},
+		"an old quota label": {update{Labels: map[string]string{"alibabacloud.com/quota-name": "q"}}, ErrNotAddable},
+		"a unit": {update{Annotations: map[string]string{v1alpha1.AnnotationRelatedQueueUnit: "u"}},
 			ErrNotAddable},
-		"a gang":            {Update{Annotations: map[string]string{extension.AnnotationGangName: "g"}}, ErrNotAddable},
-		"a PodGroup":        {Update{Labels: map[string]string{"pod-group.scheduling.sigs.k8s.io": "g"}}, ErrNotAddable},
-		"a PodGroup's name": {Update{Labels: map[string]string{"pod-group.scheduling.sigs.k8s.io/name": "g"}}, ErrNotAddable},
-		"a group of pods":   {Update{Labels: map[string]string{LabelPodGroupName: "g"}}, ErrNotAddable},
-		"a number of pods":  {Update{Annotations: map[string]string{AnnotationPodGroupTotal: "2"}}, ErrNotAddable},
+		"a gang":            {update{Annotations: map[string]string{extension.AnnotationGangName: "g"}}, ErrNotAddable},
+		"a PodGroup":        {update{Labels: map[string]string{"pod-group.scheduling.sigs.k8s.io": "g"}}, ErrNotAddable},
+		"a PodGroup's name": {update{Labels: map[string]string{"pod-group.scheduling.sigs.k8s.io/name": "g"}}, ErrNotAddable},
+		"a group of pods":   {update{Labels: map[string]string{LabelPodGroupName: "g"}}, ErrNotAddable},
+		"a number of pods":  {update{Annotations: map[string]string{AnnotationPodGroupTotal: "2"}}, ErrNotAddable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := k.AddToTemplates(job, map[string]Addition{"j": {Update: tc.update}})

@@ -28,21 +28,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
 
 // ErrConflict: what is to be written into pods is not what their template says already.
 var ErrConflict = errors.New("the pod template says otherwise")
-
-// Update is what admission checks ask to write into the pods of one pod set, beside what resuming adds. What a template
-// has it keeps.
-type Update struct {
-	Labels, Annotations, NodeSelector map[string]string
-	Tolerations                       []corev1.Toleration
-}
-
-func (u *Update) empty() bool {
-	return len(u.Labels)+len(u.Annotations)+len(u.NodeSelector)+len(u.Tolerations) == 0
-}
 
 // updateRecord names what an update has added to one template: it says what the template did not have before. The owner
 // of the job may forge it, and templates may have to be as somebody else demands of their owner. So nothing goes for it
@@ -66,8 +56,8 @@ func ours(key string) bool {
 
 // update writes what is asked for and returns what is recorded of it. A value that the template has already is not
 // recorded, since it stays.
-func (s *podSetAt) update(u *Update, r *updateRecord) (*updateRecord, error) {
-	if u.empty() {
+func (s *podSetAt) update(u *podupdate.Update, r *updateRecord) (*updateRecord, error) {
+	if u.Empty() {
 		return r, nil
 	}
 	if len(s.template) == 0 {
@@ -160,7 +150,7 @@ func sameToleration(a, b any) bool {
 }
 
 // takeBack is the inverse of update, of what is recorded and was asked for.
-func (s *podSetAt) takeBack(r *updateRecord, asked []Update) {
+func (s *podSetAt) takeBack(r *updateRecord, asked []podupdate.Update) {
 	if r == nil || len(s.template) == 0 {
 		return
 	}

@@ -48,6 +48,9 @@ type Snapshot interface {
 	AdmittedUnit(key string) (types.UID, bool)
 	// Granted says that a pod of an admitted unit may go: together they ask for no more than their unit holds.
 	Granted(pod types.UID) bool
+	// Lacking says in words what a pod of an admitted unit lacks of what admission checks asked to write into it; then it
+	// may not go.
+	Lacking(pod types.UID) string
 }
 
 // Job is what the gate needs to know of a job beside its name.
@@ -67,6 +70,9 @@ const (
 	admitted
 	// beyond: its unit is admitted, and holds too little for it beside the pods that have gone already.
 	beyond
+	// lacking: its unit is admitted, and the pod has not what admission checks asked to write into it: somebody else than
+	// the controller resumed its job.
+	lacking
 	// waiting: its unit is known and not admitted.
 	waiting
 	// suspended: the controller has suspended its job, so the pod is about to be taken away, or it is new and the word
@@ -82,10 +88,11 @@ const (
 	overdue
 )
 
-// why is shown to the user as the reason why the pod is not scheduled. Constant strings: the gate runs under the lock
-// of the scheduling queue.
+// why is shown to the user as the reason why the pod is not scheduled. The gate runs under the lock of the scheduling
+// queue, so nothing is looked up to say it.
 var why = map[verdict]string{
 	beyond:    "the job asks for more than it was admitted with, and waits in its queue for the rest",
+	lacking:   "CheckUpdatesMissing: the pod lacks what admission checks asked to write into it: ",
 	waiting:   "the job waits in its queue",
 	suspended: "the job is suspended until it is admitted",
 	unknown:   "the job is managed by a queue and has no QueueUnit yet",
@@ -122,7 +129,10 @@ func (g *Gate) Check(pod *corev1.Pod) *fwktype.Status {
 	if !held {
 		return nil
 	}
-	if v != waiting && v != beyond && g.Watch != nil {
+	switch {
+	case v == lacking:
+		message += g.Snapshot().Lacking(pod.UID)
+	case v != waiting && v != beyond && g.Watch != nil:
 		g.Watch(pod, v == unseen)
 		// What lets it go may have come before it was watched, and will not come again.
 		if message, held = why[g.verdict(pod)]; !held {
@@ -214,10 +224,14 @@ func (g *Gate) ofOtherKind(namespace string, top *topJob) verdict {
 
 // granted judges a pod whose unit is admitted.
 func granted(snapshot Snapshot, pod *corev1.Pod) verdict {
-	if snapshot.Granted(pod.UID) {
+	switch {
+	case snapshot.Granted(pod.UID):
 		return admitted
+	case snapshot.Lacking(pod.UID) != "":
+		return lacking
+	default:
+		return beyond
 	}
-	return beyond
 }
 
 // topJob is the job that a pod is judged by.

@@ -44,6 +44,8 @@ type fakeSnapshot struct {
 	units     map[string]types.UID
 	// beyond are pods that their units hold too little for.
 	beyond map[types.UID]bool
+	// lacking says what pods lack of what checks asked for.
+	lacking map[types.UID]string
 }
 
 func (s *fakeSnapshot) Loaded() bool                        { return s.loaded }
@@ -54,7 +56,10 @@ func (s *fakeSnapshot) AdmittedUnit(k string) (types.UID, bool) {
 	return u, ok && s.loaded
 }
 
-func (s *fakeSnapshot) Granted(pod types.UID) bool { return s.loaded && !s.beyond[pod] }
+func (s *fakeSnapshot) Granted(pod types.UID) bool {
+	return s.loaded && !s.beyond[pod] && s.lacking[pod] == ""
+}
+func (s *fakeSnapshot) Lacking(pod types.UID) string { return s.lacking[pod] }
 
 type world struct {
 	snapshot   fakeSnapshot
@@ -166,6 +171,9 @@ func TestGate(t *testing.T) {
 		{"its unit is admitted, and holds too little for it", jobs.ManagedJobs{}, func(w *world) {
 			w.snapshot.consumers["j"], w.snapshot.beyond = true, map[types.UID]bool{"p": true}
 		}, jobPod("j", quotaLabel), beyond},
+		{"its unit is admitted, and it lacks what checks asked for", jobs.ManagedJobs{}, func(w *world) {
+			w.snapshot.consumers["j"], w.snapshot.lacking = true, map[types.UID]string{"p": "nodeSelector zone=a"}
+		}, jobPod("j", quotaLabel), lacking},
 		{"its unit is admitted, its job is suspended by the controller", jobs.ManagedJobs{}, func(w *world) {
 			w.snapshot.consumers["j"] = true
 			w.jobs["j"] = Job{Annotations: map[string]string{v1alpha1.AnnotationSuspendedBy: v1alpha1.CreatedByController}}
@@ -278,6 +286,7 @@ func TestGate(t *testing.T) {
 			if held {
 				require.Equal(t, fwktype.UnschedulableAndUnresolvable, status.Code())
 				require.NotEmpty(t, status.Message())
+				require.Contains(t, status.Message(), w.snapshot.lacking["p"])
 			} else {
 				require.True(t, status.IsSuccess())
 			}
