@@ -52,11 +52,13 @@ type checkObject struct {
 	active     bool
 	// why it is not active, in the words of its controller.
 	why string
+	// keys that its controller may write into pods.
+	keys podupdate.Keys
 }
 
 // decodeCheck never fails: a check that cannot be read is not active.
 func decodeCheck(w *wireCheck) *checkObject {
-	c := &checkObject{objectMeta: metaOf(&w.Metadata)}
+	c := &checkObject{objectMeta: metaOf(&w.Metadata), keys: podupdate.ParseKeys(w.Metadata.Annotations)}
 	var spec struct {
 		ControllerName string `json:"controllerName"`
 	}
@@ -96,6 +98,14 @@ func (a *admissionChecks) set(name string, c *checkObject) {
 		return
 	}
 	a.byName[name] = c
+}
+
+// listed are the keys that a check may write into pods; false if the check is not known.
+func (a *admissionChecks) listed(check string) (podupdate.Keys, bool) {
+	if c := a.byName[check]; c != nil {
+		return c.keys, true
+	}
+	return nil, false
 }
 
 // faultOf a queue is the first of its checks that nobody would answer; nil if there is none.
@@ -177,15 +187,13 @@ func (u *unitObject) readChecks(text json.RawMessage, sets []string) {
 	if err := read(text, &states); err != nil || len(states) > maxPodSets {
 		return // nothing was answered
 	}
-	u.askedWrites = slices.ContainsFunc(states, func(s v1alpha1.AdmissionCheckState) bool {
-		return len(s.PodSetUpdates) > 0
-	})
+	u.askedWrites = len(podupdate.All(states)) > 0
 	u.countRetries(states)
 	if !u.phase.Holds() {
 		return
 	}
 	u.updates = podupdate.Read(states, sets)
-	u.checks = &admission.CheckAnswers{Conflict: shorten(u.updates.Fault())}
+	u.checks = &admission.CheckAnswers{}
 	for i := range states {
 		s := &states[i]
 		answer := admission.CheckAnswer{

@@ -25,15 +25,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	autoscaling "github.com/koord-jobqueue/koord-jobqueue/apis/autoscaling/v1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 )
 
 // check makes an AdmissionCheck of this controller, whose condition Active has this status; none if it is empty.
-func (r *rig) check(name, controller, active string) {
+func (r *rig) check(name, controller, active string) { r.checkWith(name, controller, active, nil) }
+
+// checkListing makes one that is active, and lists these keys.
+func (r *rig) checkListing(name, keys string) {
+	r.checkWith(name, "example.com/"+name, "True", map[string]any{v1alpha1.AnnotationPodUpdateKeys: keys})
+}
+
+func (r *rig) checkWith(name, controller, active string, annotations map[string]any) {
 	c := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "AdmissionCheck", "metadata": map[string]any{"name": name},
-		"spec": map[string]any{"controllerName": controller},
+		"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "AdmissionCheck",
+		"metadata": map[string]any{"name": name, "annotations": annotations},
+		"spec":     map[string]any{"controllerName": controller},
 	}}
 	if active != "" {
 		c.Object["status"] = map[string]any{"conditions": []any{map[string]any{
@@ -223,7 +232,7 @@ func TestChecksThatContradictEachOther(t *testing.T) {
 	u = unitFrom(r.api.get(key))
 	require.Equal(t, admission.PhaseReserved, u.phase)
 	require.False(t, u.askedWrites, "the answers about the former reservation are gone")
-	require.Empty(t, u.checks.Conflict)
+	require.Empty(t, r.engine.resolve(u).Checks.Conflict)
 	r.answers(key, map[string]string{"slow": "Ready"})
 	r.advance(59 * time.Second)
 	require.Empty(t, r.decisions())
@@ -245,7 +254,7 @@ func TestTemplatesAreRestoredBeforeQuotaIsReservedAgain(t *testing.T) {
 	r.step()
 	r.send()
 	r.answers(key, map[string]string{"slow": "Ready"}, func(a map[string]any) {
-		a["podSetUpdates"] = []any{map[string]any{"name": "main", "labels": map[string]any{"x": "y"}}}
+		a["podSetUpdates"] = []any{map[string]any{"name": "main", "nodeSelector": map[string]any{"x": "y"}}}
 	})
 	r.send()
 	require.Equal(t, admission.PhaseDequeued, unitFrom(r.api.get(key)).phase)
@@ -461,5 +470,76 @@ func TestPodsThatLackWhatChecksAskedForWait(t *testing.T) {
 	require.Contains(t, r.engine.Snapshot().Lacking(with.UID), "at most 16384 are read")
 	asks()
 	require.True(t, r.engine.Snapshot().Granted(with.UID))
+	r.sound()
+}
+
+// A check writes the keys that its AdmissionCheck lists, beside node selectors, tolerations and the annotations of
+// autoscalers.
+func TestACheckWritesTheKeysThatItsObjectLists(t *testing.T) {
+	team := map[string]any{"labels": map[string]any{"example.com/team": "red"}}
+	autoscaler := map[string]any{
+		"annotations":  map[string]any{autoscaling.AnnotationConsume: "r", autoscaling.AnnotationClass: "c"},
+		"nodeSelector": map[string]any{"zone": "a"}, "tolerations": []any{map[string]any{"key": "gpu", "operator": "Exists"}},
+	}
+	for name, tc := range map[string]struct {
+		listed string
+		asks   map[string]any
+		want   string // lacking: the unit is put off
+	}{
+		"a label":         {"", team, `label "example.com/team"`},
+		"an annotation":   {"", map[string]any{"annotations": map[string]any{"sidecar": "on"}}, `annotation "sidecar"`},
+		"of autoscalers":  {"", autoscaler, ""},
+		"a listed label":  {"a, example.com/team", team, ""},
+		"a listed domain": {"example.com/*", team, ""},
+		"another domain":  {"le.com/*,*", team, `label "example.com/team"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := checked(t)
+			r.checkListing("slow", tc.listed)
+			r.checkListing("budget", "")
+			r.job("a", "job-a")
+			key := r.unit("a", 1, withConsumer("job-a"))
+			r.step()
+			r.send()
+			tc.asks["name"] = "main"
+			r.answers(key, map[string]string{"slow": "Ready"}, func(a map[string]any) { a["podSetUpdates"] = []any{tc.asks} })
+			r.send()
+			u := unitFrom(r.api.get(key))
+			if tc.want == "" {
+				require.Equal(t, admission.PhaseDequeued, u.phase)
+				return
+			}
+			require.Equal(t, admission.PhaseTimeoutBackoff, u.phase)
+			require.Equal(t, string(admission.ReasonCheckConflict), u.condition(v1alpha1.ConditionEvicted).Reason)
+			require.Contains(t, u.message, tc.want)
+			require.Contains(t, u.message, `admission check "slow"`)
+			r.sound()
+		})
+	}
+}
+
+// A key that is not listed gains nothing where it is asked for after the unit was released.
+func TestACheckThatAsksForAKeyLater(t *testing.T) {
+	r := checked(t)
+	r.checkListing("slow", "team")
+	r.checkListing("budget", "")
+	r.job("a", "job-a")
+	key := r.unit("a", 1, withConsumer("job-a"))
+	r.step()
+	r.send()
+	r.answers(key, map[string]string{"slow": "Ready"})
+	r.send()
+	r.answers(key, map[string]string{"slow": "Ready"}, func(a map[string]any) {
+		a["podSetUpdates"] = []any{map[string]any{"name": "main", "labels": map[string]any{"team": "red"}}}
+	})
+	pod := podFor("a-0", "job-a", "1")
+	pod.Labels["team"] = "red"
+	r.pods(pod)
+	require.True(t, r.engine.Snapshot().Granted(pod.UID))
+	r.checkListing("slow", "other")
+	require.False(t, r.engine.Snapshot().Granted(pod.UID))
+	require.Contains(t, r.engine.Snapshot().Lacking(pod.UID), `label "team"`)
+	r.checkListing("slow", "team")
+	require.True(t, r.engine.Snapshot().Granted(pod.UID))
 	r.sound()
 }

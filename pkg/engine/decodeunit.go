@@ -169,7 +169,6 @@ type unitSpec struct {
 	} `json:"podSet"`
 }
 
-// readSpec returns the names of the pod sets.
 func (u *unitObject) readSpec(text json.RawMessage, owner *metav1.OwnerReference) (sets []string) {
 	var spec unitSpec
 	if err := read(text, &spec); err != nil {

@@ -172,7 +172,7 @@ func (e *Engine) goes(uid types.UID) (unit *unitRecord, lacking string) {
 	if !granted {
 		return nil, ""
 	}
-	lacking = shorten(unit.object.updates.Lacking(rec.pod))
+	lacking = shorten(unit.object.updates.Lacking(rec.pod, e.checks.listed))
 	if lacking != "" && lacking != e.publisher.newest().Lacking(uid) {
 		e.log.Info("A pod is held back, since it lacks what admission checks asked to write into it",
 			"reason", "CheckUpdatesMissing", "queueUnit", rec.unit, "pod", rec.pod.Name, "lacks", lacking)

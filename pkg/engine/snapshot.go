@@ -36,8 +36,7 @@ type Snapshot interface {
 	AdmittedUnit(key string) (consumer types.UID, ok bool)
 	// Granted says whether a pod of an admitted unit may go: together they ask for no more than their unit holds.
 	Granted(pod types.UID) bool
-	// Lacking says in words what a pod of an admitted unit lacks of what admission checks asked to write into it; then it
-	// may not go.
+	// Lacking says in words what a pod of an admitted unit lacks of what admission checks asked for. Then it may not go.
 	Lacking(pod types.UID) string
 }
 
@@ -48,7 +47,7 @@ type snapshot struct {
 	// it is.
 	units     *immutable.Map[string, types.UID]
 	consumers *immutable.Map[string, bool]
-	// pods are those that may go and are not on a node; those that may not say what they lack.
+	// pods are those that are granted and not on a node, with what they lack.
 	pods *immutable.Map[string, string]
 }
 

@@ -35,8 +35,10 @@ const maxBytes = 16 << 10
 type Asked struct {
 	// sets of the unit; the update of some may be empty.
 	sets map[string]Update
-	// fault says in words why these updates cannot be written; empty if they can.
+	// fault says in words why these updates cannot be written, whatever checks may write; empty if they can.
 	fault string
+	// keys that not every check may write.
+	keys []written
 }
 
 // Read keeps what was asked for about a unit with these pod sets.
@@ -54,6 +56,7 @@ func Read(checks []v1alpha1.AdmissionCheckState, sets []string) *Asked {
 		a.sets = nil
 		return a
 	}
+	a.keys = keysOf(checks)
 	for _, set := range sets {
 		if _, ok := a.sets[set]; !ok {
 			a.sets[set] = Update{}
@@ -77,22 +80,14 @@ func (a *Asked) bytes() (n int) {
 	return n
 }
 
-// Fault says in words why what was asked for cannot be written; empty if it can.
-func (a *Asked) Fault() string {
-	if a == nil {
-		return ""
-	}
-	return a.fault
-}
-
 // Same says whether both ask for the same.
 func (a *Asked) Same(b *Asked) bool { return a == b || reflect.DeepEqual(a, b) }
 
 // Lacking says in words what a pod lacks of it; empty if it has all. A pod that names none of the pod sets has to have
 // what is asked for of one of them: some operators make pods that bear no annotation.
-func (a *Asked) Lacking(pod *corev1.Pod) (lacking string) {
-	if a == nil || a.fault != "" {
-		return a.Fault()
+func (a *Asked) Lacking(pod *corev1.Pod, listed Listed) (lacking string) {
+	if fault := a.unwritable(listed); a == nil || fault != "" {
+		return fault
 	}
 	names := []string{pod.Annotations[v1alpha1.AnnotationRelatedPodSet]}
 	if _, ok := a.sets[names[0]]; !ok {
@@ -126,7 +121,7 @@ func conflictOf(checks []v1alpha1.AdmissionCheckState) string {
 				for _, key := range slices.Sorted(maps.Keys(values.of)) {
 					at, value := set+" "+values.what+" "+key, values.of[key]
 					if before, ok := all[at]; ok && before.value != value {
-						return fmt.Sprintf("admission checks %q and %q ask for different values of %s %q in pod set %q",
+						return fmt.Sprintf("admission checks %q and %q ask for different values of %s %.300q in pod set %q",
 							before.by, by, values.what, key, set)
 					}
 					all[at] = asked{by, value}

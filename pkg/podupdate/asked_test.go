@@ -29,6 +29,7 @@ import (
 type values = map[string]string
 
 func TestWhatPodsLack(t *testing.T) {
+	listed := func(string) (Keys, bool) { return Keys{"l", "n"}, true }
 	gpu := corev1.Toleration{Key: "gpu", Value: "a", Effect: corev1.TaintEffectNoSchedule}
 	checks := []v1alpha1.AdmissionCheckState{
 		{Name: "nodes", State: "Ready", PodSetUpdates: []v1alpha1.PodSetUpdate{
@@ -71,12 +72,12 @@ func TestWhatPodsLack(t *testing.T) {
 			`label l=1 of pod set "head"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			require.Equal(t, tc.want, Read(checks, []string{"worker", "head"}).Lacking(tc.pod))
+			require.Equal(t, tc.want, Read(checks, []string{"worker", "head"}).Lacking(tc.pod, listed))
 		})
 	}
 	all := Read(checks, []string{"worker", "head", "submitter"})
-	require.Empty(t, all.Lacking(&corev1.Pod{}), "it may be of the pod set that nothing is asked for")
+	require.Empty(t, all.Lacking(&corev1.Pod{}, listed), "it may be of the pod set that nothing is asked for")
 	require.Nil(t, Read(checks[2:], []string{"worker"}))
-	require.Empty(t, Read(nil, nil).Lacking(pod("worker")))
+	require.Empty(t, Read(nil, nil).Lacking(pod("worker"), listed))
 	require.Len(t, All(checks)["worker"], 3)
 }

@@ -91,7 +91,10 @@ func (c *cluster) checker(t *testing.T, names ...string) *answerer {
 		version := schema.GroupVersion{Group: v1beta1.GroupName, Version: cmp.Or(c.checksVersion, "v1beta1")}
 		_, err := c.dyn.Resource(version.WithResource("admissionchecks")).Create(t.Context(), &unstructured.Unstructured{
 			Object: map[string]any{
-				"apiVersion": version.String(), "kind": "AdmissionCheck", "metadata": map[string]any{"name": name},
+				"apiVersion": version.String(), "kind": "AdmissionCheck",
+				"metadata": map[string]any{"name": name, "annotations": map[string]any{
+					schedulingv1alpha1.AnnotationPodUpdateKeys: "paid-by,note,checked",
+				}},
 				"spec": map[string]any{"controllerName": "example.com/" + names[0]},
 			}}, metav1.CreateOptions{})
 		require.NoError(t, err)

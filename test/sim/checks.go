@@ -88,7 +88,8 @@ func setChecks(w *world, s Step) {
 
 // makeCheck makes an AdmissionCheck that is active.
 func (w *world) makeCheck(name string) {
-	w.createObject(byAdmin, checks, "", name, nil, nil, map[string]any{
+	keys := map[string]string{v1alpha1.AnnotationPodUpdateKeys: checkedLabel}
+	w.createObject(byAdmin, checks, "", name, nil, keys, map[string]any{
 		"spec": map[string]any{"controllerName": "example.com/" + name},
 		"status": map[string]any{"conditions": []any{map[string]any{
 			"type": "Active", "status": "True", "reason": "Active", "message": "",

@@ -75,6 +75,9 @@ const (
 	AnnotationHeartbeat = "koord-queue/heartbeat"
 	// AnnotationRelatedQueueUnit on a pod names its unit as namespace/name.
 	AnnotationRelatedQueueUnit = "koord-queue/related-queueunit"
+	// AnnotationPodUpdateKeys on an AdmissionCheck lists the labels and annotations that its controller may write into
+	// pods, comma separated: keys, or all of a domain, as example.com/*.
+	AnnotationPodUpdateKeys = "koord-queue/pod-update-keys"
 	// AnnotationRelatedPodSet on a pod names its pod set.
 	AnnotationRelatedPodSet = "koord-queue/related-podset-name"
 	// AnnotationAdopted on a unit says that its job had bound pods when it was first seen:

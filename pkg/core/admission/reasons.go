@@ -59,7 +59,7 @@ const (
 	ReasonMaximumExecutionTime   Reason = "MaximumExecutionTimeExceeded"
 	ReasonCheckRetry             Reason = "CheckRetry"                // an admission check has it tried again later
 	ReasonCheckRejected          Reason = "CheckRejected"             // an admission check does not let it go as it is
-	ReasonCheckConflict          Reason = "CheckConflict"             // what two checks ask for cannot both be
+	ReasonCheckConflict          Reason = "CheckConflict"             // what checks ask for cannot be
 	ReasonCheckTimeout           Reason = "CheckTimeout"              // a check did not answer in time
 	ReasonCheckNotFound          Reason = "CheckNotFound"             // its queue names a check that does not exist
 	ReasonCheckInactive          Reason = "CheckInactive"             // its queue names a check that nobody answers
