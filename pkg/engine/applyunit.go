@@ -155,6 +155,9 @@ func (e *Engine) resolve(u *unitObject) admission.Unit {
 		c.InvalidMessage = "its quota could not be resolved; see the log of the scheduler"
 	}
 	e.units.noteResolved(c.Key, ok)
+	if u.heldIn != "" && u.heldIn != c.Quota {
+		c.Quota, c.MovesTo = u.heldIn, c.Quota // it stays where its pods are charged until it has asked
+	}
 	if c.Queue == "" {
 		c.Queue = c.Quota
 	}

@@ -333,6 +333,9 @@ type unitHolding struct {
 	Phase      string    `json:"phase"`
 	Attempts   int64     `json:"attempts"`
 	Admissions []heldSet `json:"admissions"`
+	Effective  struct {
+		Quota string `json:"quota"`
+	} `json:"effective"`
 }
 
 // heldSet is what is held for a pod set.
@@ -369,7 +372,9 @@ func (u *unitObject) readStatus(text json.RawMessage) (status unitStatus) {
 		status = unitStatus{}
 		_ = read(text, &status.unitHolding) // as far as it goes (I1)
 	}
-	u.phase = admission.Phase(sharedText(status.Phase))
+	if u.phase = admission.Phase(sharedText(status.Phase)); u.phase.Holds() {
+		u.heldIn = sharedText(status.Effective.Quota)
+	}
 	u.attempts, u.message, u.conditions = status.Attempts, status.Message, status.Conditions
 	u.allocated, u.requeueAt = status.LastAllocateTime.Time, status.RequeueState.RequeueAt.Time
 	u.requeues, u.executed = int64(max(status.RequeueState.Count, 0)), secondsOf(status.Executed)

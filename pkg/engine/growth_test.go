@@ -513,3 +513,57 @@ func TestALeavingPodCountsSinceItsDeletion(t *testing.T) {
 	require.False(t, r.engine.Snapshot().Granted(next.UID))
 	require.Len(t, r.of(writeResize), 1, "it asks for what the other one keeps")
 }
+
+// The label that names the quota of a unit is edited while its job runs. It keeps what it holds where it was admitted,
+// for a new process as well, and asks for the other quota once none of its pods is on a node.
+func TestAUnitStaysInTheQuotaThatItWasAdmittedIn(t *testing.T) {
+	const other = "other"
+	r := newRig(t, quotasOf(4, testQuota, other)).queue(testQuota)
+	r.queue("shared")
+	shared := func(quota string) func(*unstructured.Unstructured) {
+		return func(u *unstructured.Unstructured) {
+			u.SetLabels(map[string]string{v1alpha1.LabelQuotaName: quota})
+			u.SetAnnotations(map[string]string{v1alpha1.QueueNameKey: "shared"})
+		}
+	}
+	r.lead()
+	r.job("a", "job-a").job("b", "job-b")
+	a := r.unit("a", 4, withConsumer("job-a"), shared(testQuota))
+	r.unit("b", 4, withConsumer("job-b"), shared(other))
+	r.step()
+	r.send()
+	r.send()
+	pod := podFor("a-0", "job-a", "2")
+	pod.Spec.NodeName = "n"
+	r.pods(pod)
+	r.engine.Sink().PodAssigned(testQuota, pod, true)
+	r.step()
+	require.Equal(t, "cpu: 4", r.outstanding(other), "of b")
+
+	r.api.edit(a, shared(other))
+	r.feed(a).step()
+	require.Equal(t, "cpu: 4", r.outstanding(other), "it is full: nothing else is held there")
+	r.advance(r.engine.opts.Config.ReportAfter)
+	report := r.of(writeReport)
+	require.Len(t, report, 1)
+	r.engine.Settle(report[0].Do(t.Context(), r.api.rest))
+	r.step()
+	require.Equal(t, string(admission.ReasonQuotaChanged), unitFrom(r.api.get(a)).condition(v1alpha1.ConditionResizePending).Reason)
+
+	next := rigOn(t, r.api, r.quotas, r.clock).queue("shared")
+	next.job("a", "job-a").job("b", "job-b").feed(a).feed(testNamespace + "/b")
+	next.engine.FeedPod(pod, false, false)
+	next.engine.Sink().PodAssigned(testQuota, pod, true)
+	next.lead()
+	require.Equal(t, "cpu: 4", next.outstanding(other), "the object says where it holds what it holds")
+	next.engine.Sink().PodAssigned(testQuota, pod, false)
+	next.engine.FeedPod(pod, true, false)
+	next.step()
+	require.Len(t, next.of(writeEvict), 1)
+	next.send()
+	u := unitFrom(r.api.get(a))
+	require.Equal(t, string(admission.ReasonQuotaChanged), u.condition(v1alpha1.ConditionEvicted).Reason)
+	require.Equal(t, admission.PhaseEnqueued, u.phase)
+	next.step()
+	require.Empty(t, next.of(writeAdmit), "the other quota is full")
+}

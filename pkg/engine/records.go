@@ -62,6 +62,8 @@ type activity struct {
 	published bool
 	// differs are the differences between estimate and pods that were told.
 	differs map[difference]bool
+	// movesTo is the quota that it resolved to where its object holds quota in another one.
+	movesTo string
 	// admittedAt is when this process saw the admission confirmed; zero if it did not.
 	admittedAt time.Time
 }
@@ -84,6 +86,9 @@ func (r *records) resolved(rec *unitRecord, c *admission.Unit) {
 	}
 	r.count(rec, -1)
 	rec.queue, rec.quota, rec.invalid = c.Queue, c.Quota, c.Invalid
+	if c.MovesTo != rec.movesTo {
+		rec.act().movesTo = c.MovesTo
+	}
 	rec.priority, rec.managed, rec.misnamed = c.Priority, c.ConsumerManaged, c.Misnamed
 	r.count(rec, 1)
 	rec.unsuspendable, rec.unlisted = c.Unsuspendable, c.KindUnlisted
@@ -94,7 +99,7 @@ func (r *records) resolved(rec *unitRecord, c *admission.Unit) {
 func (rec *unitRecord) differsFrom(c *admission.Unit) bool {
 	return c.Quota != rec.quota || c.Queue != rec.queue || c.Priority != rec.priority || c.Invalid != rec.invalid ||
 		c.ConsumerManaged != rec.managed || c.Misnamed != rec.misnamed || c.Unsuspendable != rec.unsuspendable ||
-		c.KindUnlisted != rec.unlisted
+		c.KindUnlisted != rec.unlisted || c.MovesTo != rec.movesTo
 }
 
 // records has the record of every unit, and finds units by what the engine needs them by.

@@ -77,8 +77,9 @@ type unitObject struct {
 // unitHistory is what a unit has to which something happened.
 type unitHistory struct {
 	held      resources.List
-	heldPods  int64 // that held is for
-	recorded  bool  // the status says what is held, also where that is nothing
+	heldPods  int64  // that held is for
+	recorded  bool   // the status says what is held, also where that is nothing
+	heldIn    string // the quota that it is held in, if the object says so
 	requeueAt time.Time
 	requeues  int64 // evictions by a timeout since the job last ran
 	allocated time.Time
@@ -115,7 +116,7 @@ func (h *unitHistory) empty() bool {
 
 func (h *unitHistory) neverHeld() bool {
 	return h.held.Len() == 0 && !h.recorded && h.heldPods == 0 && h.requeueAt.IsZero() && h.requeues == 0 &&
-		h.executed == 0 && h.allocated.IsZero() && !h.wasAsked
+		h.executed == 0 && h.allocated.IsZero() && !h.wasAsked && h.heldIn == ""
 }
 
 // objectMeta is what the engine needs of the metadata of an object. An informer can store what has it.

@@ -78,12 +78,7 @@ type Write struct {
 
 // decides says whether the write carries a decision: then its outcome must become known.
 func (w *Write) decides() bool {
-	switch w.kind {
-	case writeAdmit, writeDequeue, writeEvict, writeResize:
-		return true
-	default:
-		return false
-	}
+	return w.kind == writeAdmit || w.kind == writeDequeue || w.kind == writeEvict || w.kind == writeResize
 }
 
 // keepsAdmission says that pods of the unit may go while the write is in flight, as they may before and after it.

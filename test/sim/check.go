@@ -251,9 +251,16 @@ func unrecorded(o *object) bool {
 
 func quotaLabel(o *object) string { return o.u.GetLabels()[v1alpha1.LabelQuotaName] }
 
-// quotaName is that of the quota that something is charged to.
+// chargedTo is the quota that something is charged to. A unit that holds quota stays where it got it, whatever quota it
+// names since.
 func (c *checker) chargedTo(o *object) string {
-	if name := quotaLabel(o); name != "" && c.w.api.get(quotas, keyOf(quotaNamespace, name)) != nil {
+	name := quotaLabel(o)
+	if o.kind == units && holds(o) {
+		if at := unitOf(o).Status.Effective; at != nil && at.Quota != "" {
+			name = at.Quota
+		}
+	}
+	if name != "" && c.w.api.get(quotas, keyOf(quotaNamespace, name)) != nil {
 		return name
 	}
 	return ""

@@ -272,7 +272,8 @@ type Effective struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Queue string `json:"queue,omitempty"`
-	// quota that it is charged to.
+	// quota that it is charged to. A unit stays in the quota that it was admitted with while it holds quota, whatever its
+	// label says since.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Quota string `json:"quota,omitempty"`

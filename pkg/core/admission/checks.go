@@ -133,8 +133,21 @@ func checkAdmitted(r *roster, u *unit) (reason Reason, message string, gone bool
 	if reason, message = checkDuplicate(r, time.Time{}, u); reason != "" {
 		return reason, message, false
 	}
-	reason, message = checkDrained(r, u)
+	if reason, message = checkDrained(r, u); reason != "" {
+		return reason, message, false
+	}
+	reason, message = checkMoves(r, u)
 	return reason, message, false
+}
+
+// checkMoves has a unit that names another quota than it holds quota in wait for that one, as soon as none of its pods
+// is on a node. Until then it stays where its pods are charged.
+func checkMoves(r *roster, u *unit) (Reason, string) {
+	if _, assigned := r.ledger.Pods(u.spec.Key); u.spec.MovesTo == "" || assigned > 0 {
+		return "", ""
+	}
+	return ReasonQuotaChanged, fmt.Sprintf("the job names quota %q now; it gives back what it holds in quota %q and waits",
+		u.spec.MovesTo, u.spec.Quota)
 }
 
 func checkDecoded(_ *roster, _ time.Time, u *unit) (Reason, string) {

@@ -18,7 +18,6 @@ package admission
 
 import (
 	"fmt"
-	"hash/fnv"
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
@@ -30,14 +29,6 @@ import (
 // nodes keep a unit of which nobody can take them away: one without consumer, or of a job that cannot be suspended. A
 // pod that waits keeps nothing: the gate has it wait on. A job that has run for as long as it may, or was tried as
 // often as it may, is not tried again before a person says so.
-
-// Back-off after a reservation that nothing used: base, doubled with each time in a row, up to most; and up to a tenth
-// more, which follows from the UID, so that those that failed together are not tried together.
-const (
-	requeueBase   = time.Minute
-	requeueMost   = 30 * time.Minute
-	mostDoublings = 5
-)
 
 // strayPatience is for how long an admitted unit may have pods that nothing lets go before it says so.
 const strayPatience = time.Minute
@@ -64,6 +55,8 @@ type expiry struct {
 	timeout time.Duration
 	// ofGroup: it is others of its gang group that took too long.
 	ofGroup bool
+	// movesTo is the quota that a unit names in place of the one that it holds quota in.
+	movesTo string
 }
 
 // expiryOf is zero for a unit that never loses it, and for one of which nobody knows when it was admitted.
@@ -140,12 +133,16 @@ func (r *roster) executionExpiry(u *unit) (x expiry) {
 	return expiry{at: u.spec.Admitted.Add(most - u.spec.Executed), reason: ReasonMaximumExecutionTime, timeout: most}
 }
 
-// strayNotice is when a unit says that pods of it wait which nothing lets go: they are charged to another quota than it
-// was admitted with, or their job is marked as suspended.
-func (r *roster) strayNotice(u *unit) (x expiry) {
+// notice is when a unit says what is wrong with it that it goes on with: it names another quota, or pods of it wait
+// which nothing lets go, since they are charged to another quota than it was admitted with, or their job is marked as
+// suspended.
+func (r *roster) notice(u *unit) (x expiry) {
 	if u.stage != stageAdmitted || u.spec.Quarantined || !u.holding || u.spec.Admitted.IsZero() ||
 		!u.spec.Phase.Releases() {
 		return x
+	}
+	if u.spec.MovesTo != "" {
+		return expiry{at: u.spec.Admitted, reason: ReasonQuotaChanged, movesTo: u.spec.MovesTo}
 	}
 	x = expiry{at: u.spec.Admitted.Add(strayPatience), timeout: strayPatience}
 	switch elsewhere, held := r.ledger.Astray(u.spec.Key); {
@@ -216,6 +213,9 @@ func (x *expiry) message() string {
 	case ReasonPodsHeldBySuspension:
 		return "pods of the job are not scheduled: the job is marked as suspended; " +
 			"the controller removes its own mark as it resumes the job, and no other"
+	case ReasonQuotaChanged:
+		return fmt.Sprintf("the job names quota %q now; the unit stays in the quota that it was admitted with while pods "+
+			"of it are on nodes, and then waits for the other one", x.movesTo)
 	case ReasonMaximumExecutionTime:
 		return fmt.Sprintf("the job has run for %s, which is as long as it may in all its runs together", x.timeout)
 	default:
@@ -235,11 +235,11 @@ func (r *roster) keepsPods(u *unit) bool {
 
 // expiryChanged says whether an admitted unit may have to be placed again after its pods have changed.
 func (r *roster) expiryChanged(now time.Time, u *unit) bool {
-	x, stray := r.expiryOf(now, u), r.strayNotice(u)
+	x, n := r.expiryOf(now, u), r.notice(u)
 	switch u.overdue.reason {
 	case "":
-		return backlog.MomentOf(sooner(x, stray).at) != u.retryAt
-	case stray.reason:
+		return backlog.MomentOf(sooner(x, n).at) != u.retryAt
+	case n.reason:
 		return backlog.MomentOf(x.at) != u.retryAt
 	default:
 		return true
@@ -282,7 +282,7 @@ func (r *roster) putOff(now time.Time, u *unit, d *Evict, wait time.Duration) {
 	}
 	d.RequeueAt, d.Requeues = now.Add(wait), n
 	if wait <= 0 {
-		d.RequeueAt = requeue(now, u.spec.UID, n)
+		d.RequeueAt = backlog.RequeueAt(now, u.spec.UID, n)
 	}
 }
 
@@ -304,13 +304,4 @@ func (r *roster) podsLeft(now time.Time, u *unit, assignedBefore int) {
 	if _, assigned := r.ledger.Pods(u.spec.Key); assignedBefore > 0 && assigned == 0 && u.holding {
 		u.own().left = now
 	}
-}
-
-// requeue is when a unit may be tried again that lost its reservation for the nth time in a row.
-func requeue(now time.Time, uid string, n int64) time.Time {
-	backoff := requeueBase << min(max(n-1, 0), mostDoublings)
-	backoff = min(backoff, requeueMost)
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(uid))
-	return now.Add(backoff + backoff*time.Duration(h.Sum32()%100)/1000)
 }

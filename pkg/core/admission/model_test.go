@@ -136,6 +136,9 @@ func (m *model) see(u *modelUnit, in Unit) {
 	if u.at == "admitted" && in.Phase.Holds() {
 		u.observed = true
 	}
+	if u.at == "admitted" && saysItIs(in) == "admitted" && in.Quota != u.Quota {
+		in.Quota, in.MovesTo = u.Quota, in.Quota
+	}
 	if !u.Unit.same(&in) {
 		m.take(u, in)
 	}
@@ -145,6 +148,7 @@ func (m *model) take(u *modelUnit, in Unit) {
 	if u.at == "admitted" && !u.observed && in.Phase.Waits() && in.Attempts < u.attempt {
 		in.Phase, in.Attempts, in.Held = u.Phase, u.attempt, u.Held
 		in.HeldPods, in.Recorded = u.HeldPods, u.Recorded
+		in.Quota, in.MovesTo = u.Quota, u.MovesTo
 		if in.Sizes != nil {
 			in.Request, in.Pods = u.Request, u.Pods
 		}
@@ -236,6 +240,9 @@ func (m *model) settle(key string, attempt int64, o Outcome) {
 // goBack is what an object says when its unit has lost its admission.
 func (u *modelUnit) goBack(in *Unit) {
 	in.Phase, in.Held, in.HeldPods, in.Recorded = PhaseEnqueued, resources.List{}, 0, false
+	if in.MovesTo != "" {
+		in.Quota, in.MovesTo = in.MovesTo, ""
+	}
 	in.Executed, in.Ready, in.NotReadySince, in.Deactivate = u.executed, false, time.Time{}, nil
 	if sizes := sizesOf(*in); sizes != nil {
 		in.Request, in.Pods = sizes[0].request, sizes[0].pods
@@ -283,12 +290,20 @@ func (m *model) overdue(u *modelUnit) (first Reason, over bool) {
 	return first, over
 }
 
-// astray: pods of it wait that are charged to another quota, or else that are held, and it was admitted long enough ago
-// to say so.
+// astray: it names another quota than it holds quota in; or it was admitted long enough ago to say that pods of it wait
+// which are charged to another quota, or else are held.
 func (m *model) astray(u *modelUnit) (reason Reason) {
 	if u.at != "admitted" || u.Quarantined || !u.holds || u.Admitted.IsZero() ||
-		u.Phase != PhaseDequeued && u.Phase != PhaseSchedSucceed && u.Phase != PhaseRunning ||
-		m.now.Before(u.Admitted.Add(time.Minute)) {
+		u.Phase != PhaseDequeued && u.Phase != PhaseSchedSucceed && u.Phase != PhaseRunning {
+		return ""
+	}
+	if u.MovesTo != "" {
+		if m.now.Before(u.Admitted) {
+			return ""
+		}
+		return ReasonQuotaChanged
+	}
+	if m.now.Before(u.Admitted.Add(time.Minute)) {
 		return ""
 	}
 	for _, p := range m.pods[u.Key] {
@@ -881,7 +896,8 @@ func (m *model) toEvict(u *modelUnit) bool {
 
 // unwanted units must not be admitted, whether or not that can be written now.
 func (m *model) unwanted(u *modelUnit) bool {
-	return m.otherNamespace(u) || m.without(u) || !u.Active || m.duplicate(u) || m.drained(u)
+	return m.otherNamespace(u) || m.without(u) || !u.Active || m.duplicate(u) || m.drained(u) ||
+		u.MovesTo != "" && !m.assigned(u.Key)
 }
 
 // drained: its queue takes back what it has admitted, and its pods can be taken away.

@@ -53,6 +53,7 @@ const (
 	ReasonIdleReservation        Reason = "IdleReservation"
 	ReasonPodsChargedElsewhere   Reason = "PodsChargedElsewhere" // pods of it are charged to another quota, and wait
 	ReasonPodsHeldBySuspension   Reason = "PodsHeldBySuspension" // pods of it are held: its job is marked as suspended
+	ReasonQuotaChanged           Reason = "QuotaChanged"         // it names another quota than it holds quota in
 	ReasonNoHeartbeat            Reason = "NoHeartbeat"          // nobody said in time that the unit is used
 	ReasonPodsReadyTimeout       Reason = "PodsReadyTimeout"     // not all of its pods were ready in time
 	ReasonRecoveryTimeout        Reason = "RecoveryTimeout"      // nor were they again after one of them was not

@@ -52,7 +52,7 @@ type roster struct {
 	dequeues map[*unit]struct{}
 	telling  telling
 	// elections are to be asked for.
-	elections elections
+	elections owner.Elections
 	// shares are those whose units may have to change sides.
 	shares map[sharePlace]struct{}
 
@@ -84,7 +84,7 @@ func newRoster(cfg Config) *roster {
 		retries:   backlog.NewDue(func(u *unit) backlog.Moment { return u.retryAt }, (*unit).born),
 		evictions: map[*unit]struct{}{}, resizes: queue.NewTree(compareKeys),
 		dequeues: map[*unit]struct{}{}, shares: map[sharePlace]struct{}{}, remnants: map[string]remnant{},
-		telling: newTelling(&cfg), elections: elections{}, ranking: newRanking(order),
+		telling: newTelling(&cfg), elections: owner.Elections{}, ranking: newRanking(order),
 		leavers: newLeavers(),
 	}
 }
@@ -94,6 +94,7 @@ func (r *roster) replay(now time.Time, u *unit, in *Unit) {
 	if u.stage == stageAdmitted && in.Phase.Holds() {
 		u.observed = true
 	}
+	u.stay(in)
 	if r.hear(now, u, in); !u.spec.same(in) {
 		r.apply(now, u, *in)
 	}
@@ -105,6 +106,7 @@ func (r *roster) apply(now time.Time, u *unit, in Unit) {
 		// Older than the admission that was confirmed: only a repetition can say this.
 		in.Phase, in.Attempts, in.Held = u.spec.Phase, u.attempt, u.spec.Held
 		in.HeldPods, in.Recorded = u.spec.HeldPods, u.spec.Recorded
+		in.Quota, in.MovesTo = u.spec.Quota, u.spec.MovesTo
 		if in.Sizes != nil {
 			in.become(u.spec.Request, u.spec.Pods)
 		}
@@ -158,7 +160,7 @@ func (r *roster) contestOf(now time.Time, in *Unit, f func()) {
 		return
 	}
 	if name, live := r.owners.NameOf(&c); !live || !c.Managed || name == c.Consumer.Name {
-		r.elections.note(&c) // pods are never of a job whose name is another one
+		r.elections.Note(&c) // pods are never of a job whose name is another one
 	}
 	for _, u := range []*unit{before, after} {
 		if (u == before && !some) || (u == after && !still) || r.units[u.spec.Key] != u {
@@ -307,10 +309,10 @@ func (r *roster) placeExpiry(now time.Time, u *unit) (reason Reason, at time.Tim
 	expires := r.expiryOf(now, u)
 	switch {
 	case !expires.over(now):
-		if stray := r.strayNotice(u); stray.over(now) {
-			u.noteOverdue(stray)
+		if n := r.notice(u); n.over(now) {
+			u.noteOverdue(n)
 		} else {
-			expires = sooner(expires, stray)
+			expires = sooner(expires, n)
 		}
 	default:
 		reason = expires.reason
@@ -482,7 +484,7 @@ func (r *roster) podsChange(now time.Time, unitKey string, f func() (outstanding
 		r.podsLeft(now, u, assigned)
 		r.keepRemnant(unitKey, u)
 		if u.stage == stageAdmitted && u.holding &&
-			(u.queue.spec.Drains || r.sizeChanged(u) || r.expiryChanged(now, u)) {
+			(u.queue.spec.Drains || u.spec.MovesTo != "" || r.sizeChanged(u) || r.expiryChanged(now, u)) {
 			r.place(now, u)
 		}
 	})

@@ -106,6 +106,7 @@ func (in *Unit) requeued(d *Evict) {
 	in.Executed, in.Ready, in.NotReadySince, in.Checks = d.Executed, false, time.Time{}, nil
 	in.setNothingHeld()
 	in.becomeWhole()
+	in.move()
 }
 
 // refuse keeps a unit from being tried for a while that doubles with every refusal in a row.

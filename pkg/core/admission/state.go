@@ -152,7 +152,7 @@ func (s *State) DeletePod(now time.Time, unitKey, podUID string) {
 // are parked or evicted. An admitted unit whose consumer was never reported keeps its admission, so whoever
 // finds the consumer of a unit missing has to say so.
 func (s *State) SetConsumer(now time.Time, c Consumer, live bool) {
-	s.elections.note(&owner.Candidate{Namespace: c.Namespace, Consumer: c})
+	s.elections.Note(&owner.Candidate{Namespace: c.Namespace, Consumer: c})
 	for _, u := range s.owners.SetLive(c, live) {
 		s.change(u, func() { s.place(now, u) })
 	}

@@ -402,6 +402,8 @@ func (st *story) setUnit(u *Unit, key, value string) {
 		u.Queue = value
 	case "quota":
 		u.Quota = value
+	case "moves-to":
+		u.MovesTo = value
 	case "priority":
 		u.Priority = int32(st.number(value))
 	case "created":

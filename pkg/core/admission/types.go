@@ -42,7 +42,10 @@ type Unit struct {
 	Key, UID string
 	// Queue and Quota are the names that the unit resolved to; either may not exist (yet).
 	Queue, Quota string
-	Priority     int32
+	// MovesTo is the quota that the object names, where it holds quota in another one; else empty. It has no effect on a
+	// unit that waits.
+	MovesTo  string
+	Priority int32
 	// Created is the enqueue time: metadata.creationTimestamp.
 	Created time.Time
 	// Request of the whole unit. Pods is the number of pods. Of a unit that was admitted with fewer pods than its whole

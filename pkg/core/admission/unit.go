@@ -133,6 +133,21 @@ func (u *unit) nonPreemptible() bool {
 	return u.spec.NonPreemptible
 }
 
+// stay keeps a unit that holds quota where it got it, whatever quota its object names since: it has to ask for another
+// one, see checkMoves.
+func (u *unit) stay(in *Unit) {
+	if u.stage == stageAdmitted && in.stage() == stageAdmitted && in.Quota != u.spec.Quota {
+		in.Quota, in.MovesTo = u.spec.Quota, in.Quota
+	}
+}
+
+// move has a unit that holds nothing any more ask for the quota that its object names.
+func (in *Unit) move() {
+	if in.MovesTo != "" {
+		in.Quota, in.MovesTo = in.MovesTo, ""
+	}
+}
+
 func compareKeys(a, b *unit) int { return strings.Compare(a.spec.Key, b.spec.Key) }
 
 // Item implements backlog.Unit. What a unit asks for beyond what it holds has the age of that.
@@ -305,7 +320,7 @@ func (in *Unit) same(o *Unit) bool {
 
 // plainUnit is the comparable part of Unit.
 type plainUnit struct {
-	key, uid, queue, quota, labels, gangGroup, gangs                                          string
+	key, uid, queue, quota, movesTo, labels, gangGroup, gangs                                 string
 	priority                                                                                  int32
 	pods, heldPods, attempts, requeues                                                        int64
 	nonPreemptible, active, consumerManaged, ownedByConsumer, misnamed, adopting, quarantined bool
@@ -320,8 +335,8 @@ type plainUnit struct {
 
 func (in *Unit) plain() plainUnit {
 	return plainUnit{
-		key: in.Key, uid: in.UID, queue: in.Queue, quota: in.Quota, priority: in.Priority,
-		pods: in.Pods, attempts: in.Attempts, nonPreemptible: in.NonPreemptible, active: in.Active,
+		key: in.Key, uid: in.UID, queue: in.Queue, quota: in.Quota, movesTo: in.MovesTo,
+		priority: in.Priority, pods: in.Pods, attempts: in.Attempts, nonPreemptible: in.NonPreemptible, active: in.Active,
 		consumerManaged: in.ConsumerManaged, ownedByConsumer: in.OwnedByConsumer, misnamed: in.Misnamed,
 		adopting: in.Adopting, quarantined: in.Quarantined, consumer: in.Consumer, phase: in.Phase, invalid: in.Invalid,
 		message: in.InvalidMessage, heldPods: in.HeldPods, requeues: in.Requeues, adopted: in.Adopted,

@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
@@ -35,6 +36,23 @@ func (s *State) Granted(unitKey, podUID string) bool { return s.ledger.Granted(u
 
 // Grants returns, once, what is true of the pods for which it may have changed since the last call.
 func (s *State) Grants() []Grant { return s.ledger.Grants() }
+
+// Elections lists, once and in order, the jobs for which another unit stands by now, or none, and those that came or
+// went.
+func (s *State) Elections() []Consumer { return s.elections.Take() }
+
+// StandsFor is the key of the unit that stands for a job; empty if none does. managed says that the job is of a kind
+// that the controller manages. A job that is live has the name that it is live under, whoever names it otherwise.
+func (s *State) StandsFor(c Consumer, managed bool) string {
+	of := owner.Candidate{Namespace: c.Namespace, Consumer: c, Managed: managed}
+	if name, live := s.owners.NameOf(&of); live {
+		of.Consumer.Name = name
+	}
+	if u, ok := s.owners.Winner(&of); ok {
+		return u.spec.Key
+	}
+	return ""
+}
 
 // InFlight says whether a write of the unit is not settled yet.
 func (s *State) InFlight(unitKey string) bool {

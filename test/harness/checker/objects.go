@@ -148,6 +148,9 @@ func UnitOf(qu *v1alpha1.QueueUnit) Unit {
 		Attempts: qu.Status.Attempts,
 	}
 	unit.Admitted = unit.Phase.Holds() || len(qu.Status.Admissions) > 0
+	if at := qu.Status.Effective; unit.Admitted && at != nil && at.Quota != "" {
+		unit.Quota = at.Quota // it stays there, whatever quota it names since
+	}
 	if unit.Admitted && slices.ContainsFunc(qu.Spec.PodSets, inPart) {
 		unit.Request = held
 	}
