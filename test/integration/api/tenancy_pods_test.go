@@ -119,7 +119,32 @@ func tenancyOfPodsThatExist(t *testing.T) {
 	refused(t, alice.update(t, running, set(v1alpha1.LabelPreemptible, "true")), preemptible)
 	refused(t, alice.update(t, running, set(v1alpha1.LabelPreemptible, "")), preemptible)
 	require.NoError(t, alice.update(t, running, set("a", "b")))
+	tenancyOfNaming(t, alice, controller, made)
 	tenancyOfResizing(t, alice, running)
+}
+
+// A pod that runs keeps the place of the unit that it names, also when its job is gone.
+func tenancyOfNaming(t *testing.T, alice, controller tenant, made func(*corev1.Pod) *corev1.Pod) {
+	t.Helper()
+	name := func(unit string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			if delete(p.Annotations, v1alpha1.AnnotationRelatedQueueUnit); unit != "" {
+				metav1.SetMetaDataAnnotation(&p.ObjectMeta, v1alpha1.AnnotationRelatedQueueUnit, unit)
+			}
+		}
+	}
+	pod := func() *corev1.Pod {
+		pod := podWith(quotaOf("quota-a").labels)
+		name("tenant-a/j")(pod)
+		return pod
+	}
+	const names = "a pod on a node names the queue unit that it was made for"
+	running := made(on("node-a", pod()))
+	refused(t, alice.update(t, running, name("")), names)
+	refused(t, alice.update(t, running, name("tenant-a/k")), names)
+	refused(t, alice.update(t, made(on("node-a", podWith(quotaOf("quota-a").labels))), name("tenant-a/j")), names)
+	require.NoError(t, controller.update(t, running, name("")), "a listed account")
+	require.NoError(t, alice.update(t, made(pod()), name("")), "it is on no node yet")
 }
 
 // A pod that names a quota does not grow in its place past what was admitted.
