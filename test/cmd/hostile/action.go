@@ -130,9 +130,14 @@ func (g *generator) patchAt(steps int, kind, path string, change object) {
 
 // remove has an object deleted some steps later.
 func (g *generator) remove(steps int, kind, path string) {
+	g.removeWith(steps, kind, path, `{"propagationPolicy":"Background"}`)
+}
+
+// removeWith has an object deleted in a way.
+func (g *generator) removeWith(steps int, kind, path, options string) {
 	g.actions = append(g.actions, action{
 		at: g.after(steps), kind: kind, method: http.MethodDelete, path: path, contentType: "application/json",
-		body: []byte(`{"propagationPolicy":"Background"}`),
+		body: []byte(options),
 	})
 }
 
@@ -164,10 +169,14 @@ func collection(kind, namespace string) string {
 const (
 	victimUID = "@victim-uid@"
 	uidMark   = "@uid:"
+	podMark   = "@pod-of:" // in a path
 )
 
 // uidOf marks the place of the UID of an object of the tenant.
 func uidOf(name string) string { return uidMark + name + "@" }
+
+// podOfJob marks the place of the name of a pod of a job, in a path.
+func podOfJob(job string) string { return podMark + job + "@" }
 
 func encode(o object) []byte {
 	body, err := json.Marshal(o)

@@ -71,7 +71,7 @@ func TestAPlanReachesEverything(t *testing.T) {
 	for _, what := range []string{
 		"POST jobs", "PATCH jobs", "DELETE jobs", "POST pods", "PATCH pods", "POST queueunits", "PATCH queueunits",
 		"DELETE queueunits", "POST queues", "PATCH queues", "POST elasticquotas", "PATCH elasticquotas", "POST cronjobs",
-		"PATCH configmaps",
+		"PATCH configmaps", "DELETE pods",
 	} {
 		require.True(t, seen[what], what)
 	}

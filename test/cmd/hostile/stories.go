@@ -43,6 +43,13 @@ var stories = []struct {
 	{2, tellNoJSON},
 	{2, tellOthers},
 	{1, tellCronJob},
+	{2, tellRecharged},
+	{2, tellLingering},
+	{2, tellFirm},
+	{1, tellOrphans},
+	{2, tellBegunAnew},
+	{2, tellAlone},
+	{2, tellForeign},
 }
 
 // tellJob makes a job with the worst fields, and changes it later.

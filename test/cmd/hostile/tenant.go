@@ -92,7 +92,7 @@ func (t *tenant) run(ctx context.Context, begin time.Time, actions []action) {
 
 // act sends one request.
 func (t *tenant) act(ctx context.Context, a *action) {
-	code, answer := t.send(ctx, a.method, t.pathOf(a.path), a.contentType, t.fill(a.body))
+	code, answer := t.send(ctx, a.method, t.named(ctx, t.pathOf(a.path)), a.contentType, t.fill(a.body))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.done[a.kind]
@@ -170,6 +170,20 @@ func (t *tenant) send(ctx context.Context, method, path, contentType string, bod
 
 var uidMarks = regexp.MustCompile(uidMark + `(h-\d+)@`)
 
+var podMarks = regexp.MustCompile(podMark + `(h-\d+)@`)
+
+// named puts the name of some pod of a job for its mark.
+func (t *tenant) named(ctx context.Context, path string) string {
+	return podMarks.ReplaceAllStringFunc(path, func(mark string) string {
+		job := podMarks.FindStringSubmatch(mark)[1]
+		names, err := t.names(ctx, podKind, "?labelSelector=job-name%3D"+job)
+		if err != nil || len(names) == 0 {
+			return "none"
+		}
+		return names[0]
+	})
+}
+
 // nobodysUID is the UID of what was refused.
 const nobodysUID = "00000000-0000-0000-0000-000000000000"
 
@@ -221,7 +235,7 @@ func (t *tenant) clear(ctx context.Context) error {
 	for {
 		left := 0
 		for _, kind := range []string{cronKind, jobKind, unitKind, podKind} {
-			names, err := t.names(ctx, kind)
+			names, err := t.names(ctx, kind, "")
 			if err != nil {
 				return fmt.Errorf("list what is left of %s: %w", kind, err)
 			}
@@ -239,9 +253,9 @@ func (t *tenant) clear(ctx context.Context) error {
 	}
 }
 
-// names of what is there of a kind.
-func (t *tenant) names(ctx context.Context, kind string) ([]string, error) {
-	path := t.url + t.pathOf(collection(kind, hostileNamespace))
+// names of what is there of a kind, of which the query may ask for some.
+func (t *tenant) names(ctx context.Context, kind, query string) ([]string, error) {
+	path := t.url + t.pathOf(collection(kind, hostileNamespace)) + query
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return nil, err

@@ -116,6 +116,14 @@ func TestMarksAreFilled(t *testing.T) {
 	require.JSONEq(t, `["theirs","mine","`+nobodysUID+`"]`, string(tenant.fill(body)))
 }
 
+func TestAPodOfAJobIsNamed(t *testing.T) {
+	a, tenant := tenantOf(t)
+	pods := collection(podKind, hostileNamespace)
+	require.Equal(t, pods+"/none", tenant.named(t.Context(), pods+"/"+podOfJob("h-00001")))
+	a.objects[pods+"/h-00001-x"] = true
+	require.Equal(t, pods+"/h-00001-x", tenant.named(t.Context(), pods+"/"+podOfJob("h-00001")))
+}
+
 // Without management units go to the twin of their kind, jobs to where they are.
 func TestUnmanagedUnitsAreTwins(t *testing.T) {
 	tenant := &tenant{victim: func() string { return "" }}
