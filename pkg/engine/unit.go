@@ -94,8 +94,8 @@ type unitHistory struct {
 	// parkedFor is why the controller made the unit inactive; empty if it did not. While the unit waits the controller
 	// writes the reason itself.
 	parkedFor admission.Reason
-	// wasAsked: the object has answers of admission checks. askedWrites: some asked to write into pods. retried is how often
-	// they had the unit tried again. checks and updates are those of the present reservation.
+	// wasAsked: the object has answers of admission checks. askedWrites: some asked to write into pods. retried is how
+	// often they had the unit tried again. checks and updates are those of the present reservation.
 	wasAsked, askedWrites bool
 	checks                *admission.CheckAnswers
 	retried               map[string]int32

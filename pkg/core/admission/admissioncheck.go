@@ -92,12 +92,11 @@ func asked(names []string) *CheckAnswers {
 }
 
 // admissionChecks are those that a unit has to pass.
-func (r *roster) admissionChecks(u *unit) []AdmissionCheck {
+func (r *roster) admissionChecks(u *unit) (out []AdmissionCheck) {
 	q := r.queues.byName[u.spec.Queue]
 	if q == nil {
 		return nil
 	}
-	var out []AdmissionCheck
 	for _, c := range q.spec.AdmissionChecks {
 		if c.Selector == "" || r.cfg.Selects == nil || r.cfg.Selects(c.Selector, u.spec.Labels) {
 			out = append(out, c)
@@ -118,8 +117,7 @@ type ruling struct {
 }
 
 // rulingOn is for units in phase Reserved. They pass when all checks are ready that were asked, and all that their
-// queue names. Where these are not the same, or nobody can say what the queue names, quota is reserved anew, with the
-// checks that are to be asked then.
+// queue names. Where these differ, or nobody can say what the queue names, quota is reserved and checks are asked anew.
 func (r *roster) rulingOn(u *unit) (v ruling) {
 	checks := r.admissionChecks(u)
 	ready := 0
@@ -164,6 +162,9 @@ func (r *roster) checksChanged(u *unit) string {
 		return fault.Message
 	}
 	checks := r.admissionChecks(u)
+	if len(checks) > 0 && u.spec.Sizes == nil && !u.held.Covers(u.spec.Request) {
+		return fmt.Sprintf("the job asks for %s by now, which admission checks were not asked about", u.spec.Request)
+	}
 	for _, c := range checks {
 		if _, asked := u.spec.Checks.to(c.Name); !asked {
 			return fmt.Sprintf("admission check %q was not asked about this reservation", c.Name)
@@ -173,8 +174,7 @@ func (r *roster) checksChanged(u *unit) string {
 		return ""
 	}
 	for _, a := range u.spec.Checks.Answers {
-		named := slices.ContainsFunc(checks, func(c AdmissionCheck) bool { return c.Name == a.Name })
-		if !named && a.State != CheckReady {
+		if a.State != CheckReady && !slices.ContainsFunc(checks, func(c AdmissionCheck) bool { return c.Name == a.Name }) {
 			return fmt.Sprintf("admission check %q was asked about this reservation, and is not any more", a.Name)
 		}
 	}
@@ -238,10 +238,9 @@ func slowest(checks []AdmissionCheck) (longest time.Duration) {
 	return longest
 }
 
-// withdrawal is what follows for a unit that was let go from an answer that was taken back since: it was Ready, and is
-// Retry or Rejected. That is about the present reservation: the write that made it took all answers away. Anything else
-// changes nothing, so that a unit runs on whatever becomes of its check. Pods that cannot be taken away stay, and so
-// does their unit.
+// withdrawal is what follows for a released unit from an answer that was taken back since: it was Ready about what it
+// holds, and is Retry or Rejected. Anything else changes nothing, so that a unit runs on whatever becomes of its check.
+// Pods that cannot be taken away stay, and so does their unit.
 func (r *roster) withdrawal(u *unit) (v ruling) {
 	if u.spec.Checks == nil || r.keepsPods(u) {
 		return v
@@ -341,8 +340,12 @@ func (u *unit) settleDequeue(now time.Time, base time.Duration, o Outcome) {
 	}
 }
 
-// checkAdmissionChecks keeps a queue from reserving anything while one of its checks could not be answered.
+// checkAdmissionChecks keeps from units what checks of their queue could not answer for, or did not.
 func checkAdmissionChecks(_ *roster, g *group) (Finding, string) {
+	if n := &g.Notes; g.Key().Unchecked {
+		return Finding{Reason: ReasonCheckNeeded}, fmt.Sprintf("%s more, %s in all, is not what admission checks "+
+			"answered for; a job that is suspended and admitted again is checked anew", n.asks, n.total)
+	}
 	if fault := g.Notes.queue.spec.Fault; fault != nil {
 		return Finding{Reason: fault.Reason}, fault.Message
 	}

@@ -58,8 +58,9 @@ type size struct {
 	// pods that it is for: those that its job asks for, or has still.
 	pods int64
 	// shrinks says that it may be less than what is held: its job has become smaller. Pods that are away for a moment
-	// are no reason. fewer: it is for fewer pods than its object says.
-	shrinks, fewer bool
+	// are no reason. fewer: it is for fewer pods than its object says. anew: it asks for more, and not for successors of
+	// pods that have been leaving for long alone.
+	shrinks, fewer, anew bool
 	// unrecorded: the object does not say what it holds. adopted: then it is what is bound, else what is asked for.
 	unrecorded, adopted bool
 }
@@ -70,6 +71,7 @@ func (r *roster) sizeOf(u *unit) size {
 		held: u.held, used: charges.Assigned.Sub(charges.Late), late: charges.Late, asked: u.spec.Request,
 		pods: max(u.spec.Pods, charges.Pods), shrinks: u.spec.Pods < u.spec.HeldPods,
 		unrecorded: !u.spec.recorded(), adopted: u.spec.Adopted,
+		anew: !u.held.Covers(u.spec.Request) || !u.held.Covers(charges.All.Sub(charges.Late)),
 	}
 	if u.spec.Sizes != nil && charges.Pods > u.spec.Pods {
 		// The number that it was admitted with has to do: those beyond it wait in the gate, or are of a run before and go.

@@ -66,6 +66,7 @@ const (
 	ReasonCheckInactive          Reason = "CheckInactive"             // its queue names a check that nobody answers
 	ReasonWaitingForChecks       Reason = "WaitingForAdmissionChecks" // they have not all answered
 	ReasonChecksChanged          Reason = "ChecksChanged"             // its queue asks for a check that was not asked
+	ReasonCheckNeeded            Reason = "CheckNeeded"               // it asks for more than checks answered for
 	ReasonWaitingForGroup        Reason = "WaitingForGroup"           // a job of its gang group cannot be admitted
 	ReasonRestoring              Reason = "RestoringTemplates"        // what checks asked for is in its pod templates yet
 	ReasonRequeueLimitReached    Reason = "RequeueLimitReached"       // timeouts took its admission too often in a row

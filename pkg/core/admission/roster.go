@@ -391,7 +391,7 @@ func (r *roster) groupKey(q *queueRecord, u *unit) (key backlog.Key, fault strin
 		Blocks: q.line.Policy().Blocks(u.spec.Priority), Checks: r.extensions.keys(u),
 	}
 	if u.holding {
-		key.Total = u.total().Key()
+		key.Total, key.Unchecked = u.total().Key(), len(r.admissionChecks(u)) > 0 && r.sizeOf(u).anew
 	} else if u.spec.GangGroup != "" {
 		key.Alone = u.spec.Key
 	} else if s := u.spec.Sizes; s != nil {
