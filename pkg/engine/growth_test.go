@@ -548,7 +548,8 @@ func TestAUnitStaysInTheQuotaThatItWasAdmittedIn(t *testing.T) {
 	require.Len(t, report, 1)
 	r.engine.Settle(report[0].Do(t.Context(), r.api.rest))
 	r.step()
-	require.Equal(t, string(admission.ReasonQuotaChanged), unitFrom(r.api.get(a)).condition(v1alpha1.ConditionResizePending).Reason)
+	pending := unitFrom(r.api.get(a)).condition(v1alpha1.ConditionResizePending)
+	require.Equal(t, string(admission.ReasonQuotaChanged), pending.Reason)
 
 	next := rigOn(t, r.api, r.quotas, r.clock).queue("shared")
 	next.job("a", "job-a").job("b", "job-b").feed(a).feed(testNamespace + "/b")
