@@ -291,7 +291,8 @@ func TestElasticQuotaForgetsRequestsWhenAParentMoves(t *testing.T) {
 	mgr.OnPodAdd("stays", aggregatePod("pending", cpu("2")))
 	require.EqualValues(t, 5000, milliOf(mgr.GetQuotaInfoByName("from").GetRequest()))
 	require.NoError(t, mgr.UpdateQuota(elasticQuota("moves", "0", "3", isParent, under("to"))))
-	require.EqualValues(t, 0, milliOf(mgr.GetQuotaInfoByName("from").GetRequest()), "5 were taken off, of which 3 were added")
+	require.EqualValues(t, 0, milliOf(mgr.GetQuotaInfoByName("from").GetRequest()),
+		"5 were taken off, of which 3 were added")
 	require.EqualValues(t, 0, milliOf(mgr.RefreshRuntime("stays")))
 	mgr.ResetQuota()
 	require.EqualValues(t, 2000, milliOf(mgr.GetQuotaInfoByName("from").GetRequest()))
@@ -300,8 +301,8 @@ func TestElasticQuotaForgetsRequestsWhenAParentMoves(t *testing.T) {
 
 // Quotas whose parents form a circle are out until one of them moves away.
 func TestParentsThatFormACircleAreLeftOut(t *testing.T) {
-	s := newTestShadow(t, "100", elasticQuota("a", "10", "50", isParent), elasticQuota("b", "10", "50", isParent, under("a")),
-		elasticQuota("c", "0", "20", under("b")))
+	s := newTestShadow(t, "100", elasticQuota("a", "10", "50", isParent),
+		elasticQuota("b", "10", "50", isParent, under("a")), elasticQuota("c", "0", "20", under("b")))
 	s.setDemand("c", cpu("2"))
 	s.setSpec("a", elasticQuota("a", "10", "50", isParent, under("b")))
 	for _, name := range []string{"a", "b", "c"} {

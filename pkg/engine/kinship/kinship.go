@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package kinship says which jobs were made by others: a pod belongs to the unit of the job that owns its owner as well.
+// Package kinship says which jobs were made by others: a pod belongs to the unit of the job that owns its owner as
+// well.
 package kinship
 
 import (

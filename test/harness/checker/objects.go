@@ -163,14 +163,19 @@ func UnitOf(qu *v1alpha1.QueueUnit) Unit {
 	if qu.Status.LastAllocateTime != nil {
 		unit.AdmittedAt = qu.Status.LastAllocateTime.Time
 	}
-	admitted := meta.FindStatusCondition(qu.Status.Conditions, v1alpha1.ConditionAdmitted)
-	unit.Adopted = admitted != nil && admitted.Reason == v1alpha1.ReasonAdopted
-	reserved := meta.FindStatusCondition(qu.Status.Conditions, v1alpha1.ConditionQuotaReserved)
-	if reserved != nil && reserved.Status != metav1.ConditionTrue {
-		unit.Reason, unit.Message = reserved.Reason, reserved.Message
-	}
-	unit.Parked = !unit.Admitted && unit.Phase == admission.PhaseEnqueued && !slices.Contains(queued, unit.Reason)
+	unit.readConditions(qu.Status.Conditions)
 	return unit
+}
+
+// readConditions takes what the conditions say of a unit whose phase is known.
+func (u *Unit) readConditions(conditions []metav1.Condition) {
+	admitted := meta.FindStatusCondition(conditions, v1alpha1.ConditionAdmitted)
+	u.Adopted = admitted != nil && admitted.Reason == v1alpha1.ReasonAdopted
+	reserved := meta.FindStatusCondition(conditions, v1alpha1.ConditionQuotaReserved)
+	if reserved != nil && reserved.Status != metav1.ConditionTrue {
+		u.Reason, u.Message = reserved.Reason, reserved.Message
+	}
+	u.Parked = !u.Admitted && u.Phase == admission.PhaseEnqueued && !slices.Contains(queued, u.Reason)
 }
 
 // inPart says whether a pod set may be admitted with fewer pods than it asks for.

@@ -152,7 +152,8 @@ func installFrom(t *testing.T, dir string) {
 }
 
 // waitForPolicies returns when the API server asks every policy and binding that was written before. Once a second it
-// takes over all that it has heard of, in the order of writing: so it asks the others when it asks the one written last.
+// takes over all that it has heard of, and it hears in the order of writing. So it asks the others when it asks the one
+// that was written last.
 func waitForPolicies(t *testing.T) {
 	t.Helper()
 	admin, err := kubernetes.NewForConfig(server.RESTConfig(controlplane.Admin))
