@@ -96,7 +96,7 @@ test-e2e: ## Run all tests against scheduler, controller and a cluster of KWOK n
 	@hack/test.sh e2e
 
 .PHONY: test-operators
-test-operators: ## Run jobs of other kinds with real operators, or a stand-in, through queues; compiles 5 minutes once; last line is JSON
+test-operators: ## Run jobs of other kinds with real operators, or a stand-in, through queues; compiles some minutes once; last line is JSON
 	@hack/test.sh operators && status=0 || status=$$?; cat _artifacts/operators.json; exit $$status
 
 .PHONY: bench

@@ -17,7 +17,7 @@
 #   e2e            against the control plane of the demo, scheduler and controller included
 #   e2e-essential  those of e2e that say whether it works, see below
 #   e2e-rest       the others; e2e-rest-1 and e2e-rest-2 are half of them each
-#   operators      jobs of real operators: training-operator, Kubeflow's trainer and JobSet, which compile for 5 minutes once
+#   operators      jobs of real operators: training-operator, Kubeflow's trainer, JobSet and KubeRay, which compile for minutes once
 #   chaos          the same with its processes killed and paused under load, for CHAOS_DURATION (50s) and until all is done
 #   hostile        the same attacked by one tenant while another works, twice for HOSTILE_DURATION (60s)
 #
@@ -172,7 +172,7 @@ e2e_rest_2() { rest_of "the others, N to Z" -run '^Test[^A-M]'; }
 
 # The operators are built by the tests themselves, which say how far they are.
 operators() {
-  step "jobs of other operators: training-operator, Kubeflow's trainer, JobSet, and a stand-in for the rest" \
+  step "jobs of other operators: training-operator, Kubeflow's trainer, JobSet, KubeRay, and a stand-in for the rest" \
     failures_last "$GO" test -count=1 -v -timeout 25m ./test/operators
   cat _artifacts/operators.json
 }

@@ -97,7 +97,7 @@ While it runs, a table shows the queues, and checks read the history of the obje
 The exit code is 0 only if all of that holds for all jobs.
 
 With --scenario=kinds, or --kinds, the jobs are of eleven kinds: Jobs, and those of training-operator, JobSet,
-Kubeflow's trainer (the real ones), KubeRay and spark-operator (played by a stand-in). All checks are the same, and the
+Kubeflow's trainer, KubeRay (the real ones) and spark-operator (played by a stand-in). All checks are the same, and the
 summary has a table of the kinds. The operators are compiled for minutes when they are built for the first time.
 
 With --scenario=checks a few jobs share one quota, and each case of them lives another life: behind an admission check

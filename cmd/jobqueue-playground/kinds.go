@@ -93,7 +93,7 @@ func mixedKinds() []jobKind {
 		// Its submitter decides.
 		{
 			GroupVersionKind: schema.GroupVersionKind{Group: "ray.io", Version: "v1", Kind: "RayJob"},
-			rights:           "rayjob", suspend: suspend, pods: 3, deciding: 1, operator: controlplane.StandIn,
+			rights:           "rayjob", suspend: suspend, pods: 3, deciding: 1, operator: controlplane.KubeRay,
 		},
 		// Its driver decides.
 		{
@@ -110,9 +110,6 @@ func mixedKinds() []jobKind {
 	}
 	return kinds
 }
-
-// standInKinds are what the stand-in plays: RayJobs run in RayClusters.
-func standInKinds() []string { return []string{"raycluster", "rayjob", "sparkapplication"} }
 
 // followed are the resources beside Jobs and Pods that the checks have to see: jobs, and what stands between them and
 // their pods.
@@ -148,16 +145,15 @@ func startOperators(ctx context.Context, cp *controlplane.ControlPlane, step fun
 	}
 	step(fmt.Sprintf("switched on %d kinds of jobs, with the rights of manifests/kinds", len(managed)))
 	for _, operator := range controlplane.Operators() {
-		// With the webhooks, as they are installed.
-		if err := cp.StartOperator(ctx, operator, controlplane.OperatorOptions{Webhooks: true}); err != nil {
+		if err := cp.StartOperator(ctx, operator, controlplane.OperatorOptions{}); err != nil {
 			return err
 		}
 		step("started " + string(operator))
 	}
-	if err := cp.StartStandIn(ctx, standInKinds()...); err != nil {
+	if err := cp.StartStandIn(ctx, "sparkapplication"); err != nil {
 		return err
 	}
-	step("started a stand-in that plays the operators of RayJob and SparkApplication")
+	step("started a stand-in that plays the operator of SparkApplication")
 	return nil
 }
 

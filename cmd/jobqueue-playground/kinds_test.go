@@ -251,6 +251,6 @@ func TestKindTable(t *testing.T) {
 	}
 	text := strings.Join(kindTable(screen{}, results), "\n")
 	require.Regexp(t, `PyTorchJob +3 +2 +1.0s +3.0s +- +- +2 +1.0s +training-operator`, text)
-	require.Regexp(t, `RayJob .* played by a stand-in`, text)
+	require.Regexp(t, `SparkApplication .* played by a stand-in`, text)
 	require.NotRegexp(t, `JobSet .* played`, text)
 }

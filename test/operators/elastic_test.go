@@ -68,22 +68,18 @@ var elasticKinds = []elastic{
 
 // TestElasticJobs: a job that grows while it runs gets the new pods when there is quota for them, and gives back what
 // it does not ask for any more.
-func TestElasticJobs(t *testing.T) { growEach(t, queueCluster(t), jobKinds) }
-
-// TestElasticJobsWithStandIn does the same where no operator can be had.
-func TestElasticJobsWithStandIn(t *testing.T) { growEach(t, standInCluster(t), standInKinds) }
-
-func growEach(t *testing.T, c *cluster, kinds []jobKind) {
+func TestElasticJobs(t *testing.T) {
+	c := queueCluster(t)
 	for _, e := range elasticKinds {
-		for i := range kinds {
-			if kinds[i].name != e.kind {
+		for i := range jobKinds {
+			if jobKinds[i].name != e.kind {
 				continue
 			}
 			t.Run(e.kind, func(t *testing.T) {
 				t.Parallel()
 				c.logsOfFailure(t)
 				namespace := e.kind + "-elastic"
-				l := c.create(t, &kinds[i], namespace, true, inQuota(namespace), e.make)
+				l := c.create(t, &jobKinds[i], namespace, true, inQuota(namespace), e.make)
 				l.quota("100")
 				before := l.awaitPhase(v1alpha1.PhaseRunning)
 				require.EqualValues(t, 1, *l.workers(before, e).MinCount)

@@ -46,14 +46,12 @@ func gangCluster(t *testing.T) *cluster {
 	t.Cleanup(func() { _ = c.Stop() })
 	require.NoError(t, c.Install(t.Context()))
 	require.NoError(t, c.StartScheduler(t.Context(), controlplane.SchedulerOptions{}))
-	require.NoError(t, c.ApplyPodGroupCRD(t.Context()))
 	for _, operator := range controlplane.Operators() {
 		require.NoError(t, c.StartOperator(t.Context(), operator, controlplane.OperatorOptions{
-			Webhooks:      true,
 			GangScheduler: map[bool]string{true: "koord-scheduler"}[operator == controlplane.TrainingOperator],
 		}))
 	}
-	c.manage(t, "pytorchjob", "jobset", "trainjob", "job")
+	c.manage(t, "pytorchjob", "jobset", "trainjob", "job", "rayjob")
 	require.NoError(t, c.StartController(t.Context(), controlplane.ControllerOptions{}))
 	c.awaitManaged(t)
 	return c
@@ -131,17 +129,8 @@ func TestGangs(t *testing.T) {
 		}
 		require.Equal(t, 4, members)
 	})
-}
-
-// TestGangsWithStandIn: pods that an operator makes once others run are in no gang.
-func TestGangsWithStandIn(t *testing.T) {
-	c := standInCluster(t)
-	c.logsOfFailure(t)
-	for i := range standInKinds {
-		if standInKinds[i].name != "rayjob" {
-			continue
-		}
-		l := c.create(t, &standInKinds[i], "gang-rayjob", false, inQuota("gang-rayjob"),
+	t.Run("RayJob, whose submitter is made once the others run", func(t *testing.T) {
+		l := c.create(t, kind("rayjob"), "gang-rayjob", false, inQuota("gang-rayjob"),
 			func(job *unstructured.Unstructured) {
 				labels := job.GetLabels()
 				labels["ray.io/gang-scheduling-enabled"] = "true"
@@ -155,7 +144,7 @@ func TestGangsWithStandIn(t *testing.T) {
 			}
 			l.requireGang(l.unit().Name, 2, pod)
 		}
-	}
+	})
 }
 
 // requireGang: the pods are of this gang; of none without a name.

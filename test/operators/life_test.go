@@ -20,8 +20,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,7 +37,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/testjobs"
 )
 
-// life is one job in a namespace, with every version of it that the API server had since it was created.
+// life is one job in a namespace.
 type life struct {
 	t         *testing.T
 	cluster   *cluster
@@ -47,11 +45,6 @@ type life struct {
 	namespace string
 	name      string
 	client    dynamic.ResourceInterface
-
-	mu       sync.Mutex
-	versions []*unstructured.Unstructured
-	// from is the resource version at which await begins to look.
-	from uint64
 }
 
 // resource of a kind, for which its definition must be served.
@@ -89,62 +82,15 @@ func (c *cluster) create(
 		t: t, cluster: c, kind: kind, namespace: namespace, name: job.GetName(),
 		client: c.resource(t, job.GroupVersionKind()).Namespace(namespace),
 	}
-	l.follow()
 	if len(kind.suspend) > 0 {
 		require.NoError(t, unstructured.SetNestedField(job.Object, suspended, kind.suspend...))
 	}
 	for _, edit := range edits {
 		edit(job)
 	}
-	created, err := l.client.Create(ctx, job, metav1.CreateOptions{})
+	_, err = l.client.Create(ctx, job, metav1.CreateOptions{})
 	require.NoError(t, err)
-	l.from = version(t, created)
 	return l
-}
-
-// follow collects the versions of the job from now on.
-func (l *life) follow() {
-	l.t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	l.t.Cleanup(cancel)
-	w, err := l.client.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + l.name})
-	require.NoError(l.t, err)
-	go func() {
-		for event := range w.ResultChan() {
-			if job, ok := event.Object.(*unstructured.Unstructured); ok {
-				l.mu.Lock()
-				l.versions = append(l.versions, job)
-				l.mu.Unlock()
-			}
-		}
-	}()
-}
-
-func version(t *testing.T, object *unstructured.Unstructured) uint64 {
-	t.Helper()
-	v, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
-	require.NoError(t, err)
-	return v
-}
-
-// await returns the first version of the job, from the last one that was awaited or written on, of which the condition
-// holds.
-func (l *life) await(what string, holds func(*unstructured.Unstructured) bool) *unstructured.Unstructured {
-	l.t.Helper()
-	var found *unstructured.Unstructured
-	l.eventually(what, func(context.Context) (bool, error) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		i := slices.IndexFunc(l.versions, func(job *unstructured.Unstructured) bool {
-			return version(l.t, job) >= l.from && holds(job)
-		})
-		if i >= 0 {
-			found = l.versions[i]
-			l.from = version(l.t, found)
-		}
-		return i >= 0, nil
-	})
-	return found
 }
 
 func (l *life) eventually(what string, condition wait.ConditionWithContextFunc) {
@@ -164,29 +110,12 @@ func (l *life) current() *unstructured.Unstructured {
 	return job
 }
 
-// suspend writes the field that suspends the job; false resumes it.
-func (l *life) suspend(value bool) {
-	l.t.Helper()
-	patch := map[string]any{}
-	require.NoError(l.t, unstructured.SetNestedField(patch, value, l.kind.suspend...))
-	l.patch(patch)
-}
-
-// tryPatch changes the job and returns what the API server says.
-func (l *life) tryPatch(patch map[string]any) error {
+func (l *life) patch(patch map[string]any) {
 	l.t.Helper()
 	content, err := json.Marshal(patch)
 	require.NoError(l.t, err)
-	patched, err := l.client.Patch(l.t.Context(), l.name, types.MergePatchType, content, metav1.PatchOptions{})
-	if err == nil {
-		l.from = version(l.t, patched)
-	}
-	return err
-}
-
-func (l *life) patch(patch map[string]any) {
-	l.t.Helper()
-	require.NoError(l.t, l.tryPatch(patch))
+	_, err = l.client.Patch(l.t.Context(), l.name, types.MergePatchType, content, metav1.PatchOptions{})
+	require.NoError(l.t, err)
 }
 
 // pods of its namespace, which has no others.

@@ -78,7 +78,12 @@ spec:
           status: {type: object, x-kubernetes-preserve-unknown-fields: true}
 `
 
-var widgets = schema.GroupVersionResource{Group: "factory.example", Version: "v1", Resource: "widgets"}
+var (
+	widgets     = schema.GroupVersionResource{Group: "factory.example", Version: "v1", Resource: "widgets"}
+	definitions = schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	}
+)
 
 // TestMadeUpKind: a kind needs no code. It is described in the configuration while everything runs, its definition
 // comes later, and its jobs wait, run and end. Its definition goes and comes back, and nobody is started again.

@@ -14,9 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package operators_test runs jobs of other operators: training-operator, Kubeflow's trainer and JobSet are the real
-// ones, built from their modules, on a real control plane with KWOK nodes and koord-scheduler. Nothing queues here: the
-// tests say what each operator does with a job that is created suspended, runs, is suspended, resumed, ends and fails.
+// Package operators_test leads jobs of other operators through queues: training-operator, Kubeflow's trainer and JobSet
+// are the real ones, built from their modules, on a real control plane with KWOK nodes, koord-scheduler and controller.
 //
 // With -record they write what they saw to pkg/jobs/testdata/kinds, where the descriptors of kinds are tested with it.
 package operators_test
@@ -41,10 +40,9 @@ import (
 )
 
 const (
-	nodes  = 4
-	second = time.Second
+	nodes = 4
 	// soon bounds waits for things that take milliseconds on an idle machine.
-	soon = 60 * second
+	soon = time.Minute
 	// pace of polls.
 	pace = 50 * time.Millisecond
 )
@@ -58,9 +56,6 @@ type cluster struct {
 	dyn    dynamic.Interface
 	mapper *restmapper.DeferredDiscoveryRESTMapper
 }
-
-// shared is the cluster of most tests, with all operators and their webhooks; nil until first used.
-var shared *cluster
 
 // workDir holds the state of all clusters of this run.
 var workDir string
@@ -93,7 +88,7 @@ func run(m *testing.M) int {
 		code = 1
 	}
 	stopPlaying()
-	for _, c := range []*cluster{shared, queueing, played} {
+	for _, c := range []*cluster{queueing, played} {
 		if c != nil {
 			_ = c.Stop()
 		}
@@ -127,7 +122,7 @@ func start(t *testing.T, name string, opts controlplane.Options) *cluster {
 }
 
 // complete starts a control plane with nodes, the scheduler as shipped, and all operators.
-func complete(t *testing.T, name string, webhooks bool) *cluster {
+func complete(t *testing.T, name string) *cluster {
 	t.Helper()
 	c := start(t, name, controlplane.Options{
 		Components: controlplane.Full(),
@@ -143,7 +138,7 @@ func complete(t *testing.T, name string, webhooks bool) *cluster {
 	}
 	for _, operator := range controlplane.Operators() {
 		if err == nil {
-			err = c.StartOperator(ctx, operator, controlplane.OperatorOptions{Webhooks: webhooks})
+			err = c.StartOperator(ctx, operator, controlplane.OperatorOptions{})
 		}
 	}
 	if err != nil {
@@ -151,15 +146,6 @@ func complete(t *testing.T, name string, webhooks bool) *cluster {
 		require.NoError(t, err)
 	}
 	return c
-}
-
-// sharedCluster is the one that most tests share; each test has a namespace of its own.
-func sharedCluster(t *testing.T) *cluster {
-	t.Helper()
-	if shared == nil {
-		shared = complete(t, "shared", true)
-	}
-	return shared
 }
 
 // logsOfFailure shows the ends of the logs if the test failed.

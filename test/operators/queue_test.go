@@ -46,6 +46,7 @@ var (
 	// systems are those with real operators here, by the file of their descriptor.
 	systems = []string{
 		"job", "jobset", "trainjob", "pytorchjob", "tfjob", "xgboostjob", "paddlejob", "jaxjob", "mpijob-v1",
+		"rayjob", "raycluster",
 	}
 )
 
@@ -59,7 +60,7 @@ func queueCluster(t *testing.T) *cluster {
 	if queueing != nil {
 		return queueing
 	}
-	c := complete(t, "queueing", true)
+	c := complete(t, "queueing")
 	c.manage(t, systems...)
 	require.NoError(t, c.StartController(t.Context(), controlplane.ControllerOptions{}))
 	c.awaitManaged(t)
@@ -236,7 +237,9 @@ func queueEach(t *testing.T, c *cluster, kinds []jobKind) {
 				l.awaitNoPods()
 				l.recordState("suspended-while-running")
 				l.setActive(true)
-				for _, pod := range l.awaitRunning() {
+				again := l.awaitRunning()
+				l.requireCharged(unit, again)
+				for _, pod := range again {
 					for _, before := range pods {
 						require.NotEqual(t, before.UID, pod.UID)
 					}
@@ -390,7 +393,7 @@ func TestJobsOfCronJobs(t *testing.T) {
 // TestInstalledBesideRunningJobs: jobs that run when their kind becomes managed are counted and left alone, with quota
 // labels and without.
 func TestInstalledBesideRunningJobs(t *testing.T) {
-	c := complete(t, "beside", true)
+	c := complete(t, "beside")
 	t.Cleanup(func() { _ = c.Stop() })
 	installBeside(t, c, jobKinds, systems)
 }
@@ -461,7 +464,7 @@ func installBeside(t *testing.T, c *cluster, kinds []jobKind, files []string) {
 
 // TestOperatorThatIsKilled: an operator that dies between admission and pods is waited for, and the job runs once.
 func TestOperatorThatIsKilled(t *testing.T) {
-	c := complete(t, "killed", true)
+	c := complete(t, "killed")
 	t.Cleanup(func() { _ = c.Stop() })
 	c.manage(t, systems...)
 	require.NoError(t, c.StartController(t.Context(), controlplane.ControllerOptions{}))

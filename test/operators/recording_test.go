@@ -19,13 +19,13 @@ package operators_test
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -49,39 +49,24 @@ func save(t *testing.T, kind *jobKind, name string, object *unstructured.Unstruc
 	require.NoError(t, os.WriteFile(file, content, 0o644))
 }
 
-// saveState writes the job in a state, and the first of its children.
-func (l *life) saveState(state string, job *unstructured.Unstructured) {
+// recordState writes the job in a state, and the first of the JobSets that it is run by.
+func (l *life) recordState(state string) {
 	l.t.Helper()
-	save(l.t, l.kind, state, job)
-	if l.kind.child.Empty() {
+	save(l.t, l.kind, state, l.current())
+	if l.kind.name != "trainjob" {
 		return
 	}
-	list, err := l.cluster.resource(l.t, l.kind.child).Namespace(l.namespace).List(l.t.Context(), metav1.ListOptions{})
+	jobSet := schema.GroupVersionKind{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"}
+	list, err := l.cluster.resource(l.t, jobSet).Namespace(l.namespace).List(l.t.Context(), metav1.ListOptions{})
 	require.NoError(l.t, err)
 	if len(list.Items) > 0 {
 		save(l.t, l.kind, filepath.Join("children", state), &list.Items[0])
 	}
 }
 
-// recorded says whether objects of the kind are written here: of those with operators of their own TestLife does it.
-func (k *jobKind) recorded() bool {
-	return !slices.ContainsFunc(jobKinds, func(other jobKind) bool { return other.name == k.name })
-}
-
-// recordState writes the job in a state.
-func (l *life) recordState(state string) {
-	l.t.Helper()
-	if l.kind.recorded() {
-		save(l.t, l.kind, state, l.current())
-	}
-}
-
 // recordPods writes the first pod of each pod set.
 func (l *life) recordPods() {
 	l.t.Helper()
-	if !l.kind.recorded() {
-		return
-	}
 	for _, pod := range l.pods() {
 		if set := pod.Annotations[v1alpha1.AnnotationRelatedPodSet]; set != "" {
 			object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&pod)
@@ -89,22 +74,5 @@ func (l *life) recordPods() {
 			object["apiVersion"], object["kind"] = "v1", "Pod"
 			save(l.t, l.kind, filepath.Join("pods", set), &unstructured.Unstructured{Object: object})
 		}
-	}
-}
-
-// savePods writes the first pod of each set of replicas.
-func (l *life) savePods() {
-	l.t.Helper()
-	saved := map[string]bool{}
-	for _, pod := range l.pods() {
-		set := pod.Labels[l.kind.setLabel]
-		if saved[set] {
-			continue
-		}
-		saved[set] = true
-		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&pod)
-		require.NoError(l.t, err)
-		object["apiVersion"], object["kind"] = "v1", "Pod"
-		save(l.t, l.kind, filepath.Join("pods", set), &unstructured.Unstructured{Object: object})
 	}
 }

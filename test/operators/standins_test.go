@@ -36,11 +36,6 @@ var standInKinds = []jobKind{
 		owners: []string{"MPIJob"}, otherOwners: []string{"Job", "MPIJob"}, early: true,
 	},
 	{
-		name: "rayjob", suspend: []string{"spec", "suspend"}, pods: 3,
-		owners: []string{"RayCluster", "RayJob"}, otherOwners: []string{"Job", "RayJob"}, decides: "submitter",
-	},
-	{name: "raycluster", suspend: []string{"spec", "suspend"}, pods: 3, owners: []string{"RayCluster"}, endless: true},
-	{
 		name: "sparkapplication", suspend: []string{"spec", "suspend"}, pods: 3,
 		owners: []string{"SparkApplication"}, otherOwners: []string{"Pod", "SparkApplication"},
 		decides: "spark-kubernetes-driver",

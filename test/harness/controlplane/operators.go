@@ -19,7 +19,6 @@ package controlplane
 import (
 	"bytes"
 	"context"
-	_ "embed"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -29,7 +28,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -44,18 +42,21 @@ const (
 	Trainer Component = "trainer"
 	// JobSet runs JobSet, by making Jobs of it.
 	JobSet Component = "jobset"
+	// KubeRay runs RayJob and RayCluster.
+	KubeRay Component = "kuberay"
 )
 
 // Operators are all of them.
-func Operators() []Component { return []Component{TrainingOperator, Trainer, JobSet} }
+func Operators() []Component { return []Component{TrainingOperator, Trainer, JobSet, KubeRay} }
 
 // operator is where the module of an operator has what its installation applies.
 type operator struct {
 	// tools is the module of ours that builds it.
 	tools string
-	// module it is in, and in that the directory of its CRDs and the file with its admission webhooks.
+	// module it is in, and in that the directory of its CRDs and the file with its admission webhooks, if it has some.
 	module, definitions, webhooks string
-	// namespace and secret must exist, or it does not start: there it keeps a certificate that nobody uses here.
+	// namespace and secret must exist, or one with webhooks does not start: there it keeps a certificate that nobody uses
+	// here.
 	namespace, secret string
 	// alsoDefined is an operator whose CRDs it does not start without.
 	alsoDefined Component
@@ -86,50 +87,44 @@ var operators = map[Component]operator{
 		webhooks:    "config/components/webhook/manifests.yaml",
 		namespace:   "jobset-system",
 	},
+	KubeRay: {
+		tools:       "kuberay",
+		module:      "github.com/ray-project/kuberay/ray-operator",
+		definitions: "config/crd/bases",
+	},
 }
 
-// TrainingRuntime is the name of the ClusterTrainingRuntime that StartOperator(Trainer) installs.
-const TrainingRuntime = "torch-distributed"
-
-//go:embed trainer-runtime.yaml
-var trainingRuntime []byte
-
-// OperatorOptions say how an operator runs. The zero value is all its kinds, and no admission webhook.
+// OperatorOptions say how an operator runs. The zero value is all its kinds.
 type OperatorOptions struct {
-	// Kinds of the TrainingOperator, in lower case ("pytorchjob"); none means all. The CRDs of others are not installed.
-	Kinds []string
-	// Webhooks has the API server ask the operator's admission webhooks, as in a real installation: they fill in defaults
-	// and refuse what is wrong, and while the operator does not run nothing is written to its kinds at all, nor a pod of a
-	// JobSet created. Without them only CRDs check, and a JobSet must say what the webhook would fill in (see
-	// trainer-runtime.yaml). Once installed they stay.
-	Webhooks bool
 	// GangScheduler is the TrainingOperator's --gang-scheduler-name: it makes a PodGroup of scheduling.x-k8s.io for every
 	// job, of which the CRD is installed, and its name is the scheduler of pods that name none.
 	GangScheduler string
-	// Args come after the built-in flags.
-	Args []string
 }
 
 // StartOperator installs what the operator needs, its CRDs first, starts it as OperatorIdentity and waits until it is
-// ready. Kill, Restart, StopComponent and Stop work as for other components. The Trainer makes JobSets: without JobSet
-// it makes no pods.
+// ready. Kill, Restart, StopComponent and Stop work as for other components. The API server asks its admission
+// webhooks, as in a real installation: while the operator does not run nothing is written to its kinds at all, nor a
+// pod of a JobSet created. The Trainer makes JobSets: without JobSet it makes no pods.
 func (c *ControlPlane) StartOperator(ctx context.Context, component Component, opts OperatorOptions) error {
 	o, ok := operators[component]
 	if !ok {
 		return fmt.Errorf("%s is no operator", component)
 	}
-	if err := c.ApplyOperatorCRDs(ctx, component, opts.Kinds...); err != nil {
+	if err := c.applyOperatorCRDs(ctx, component); err != nil {
 		return err
 	}
 	if o.alsoDefined != "" {
-		if err := c.ApplyOperatorCRDs(ctx, o.alsoDefined); err != nil {
+		if err := c.applyOperatorCRDs(ctx, o.alsoDefined); err != nil {
 			return err
 		}
 	}
 	if opts.GangScheduler != "" {
-		if err := c.ApplyPodGroupCRD(ctx); err != nil {
+		if err := c.applyPodGroupCRD(ctx); err != nil {
 			return err
 		}
+	}
+	if component == KubeRay {
+		return c.runKubeRay(ctx)
 	}
 	if err := c.ApplyObjects(ctx, o.place()...); err != nil {
 		return err
@@ -151,13 +146,13 @@ func (c *ControlPlane) runOperator(ctx context.Context, component Component, opt
 	if err != nil {
 		return err
 	}
-	m, err := c.managed(component, string(component), append(args, opts.Args...)...)
+	m, err := c.managed(component, string(component), args...)
 	if err != nil {
 		return err
 	}
 	// Their webhook servers have the certificate below it.
 	m.env = []string{"TMPDIR=" + c.operatorDir(component)}
-	configurations, err := c.operatorWebhooks(ctx, component, opts.Kinds, webhook)
+	configurations, err := c.operatorWebhooks(ctx, component, webhook)
 	if err != nil {
 		return err
 	}
@@ -165,15 +160,7 @@ func (c *ControlPlane) runOperator(ctx context.Context, component Component, opt
 	if err := c.launch(ctx, m); err != nil {
 		return err
 	}
-	if opts.Webhooks {
-		if err := c.ApplyObjects(ctx, configurations...); err != nil {
-			return err
-		}
-	}
-	if component == Trainer {
-		return c.Apply(ctx, trainingRuntime)
-	}
-	return nil
+	return c.ApplyObjects(ctx, configurations...)
 }
 
 // operatorDir is the directory for temporary files of an operator.
@@ -210,9 +197,6 @@ func (c *ControlPlane) operatorArgs(component Component, opts OperatorOptions, h
 	case TrainingOperator:
 		// The webhook servers of this one and of the Trainer listen on all addresses: there is no option for it.
 		args = append(args, fmt.Sprintf("--webhook-server-port=%d", webhook))
-		for _, kind := range opts.Kinds {
-			args = append(args, "--enable-scheme="+kind)
-		}
 		if opts.GangScheduler != "" {
 			args = append(args, "--gang-scheduler-name="+opts.GangScheduler)
 		}
@@ -269,13 +253,9 @@ func (c *ControlPlane) webhookCertificate(component Component) (string, error) {
 	return dir, mark.Close()
 }
 
-// ApplyOperatorCRDs applies the definitions of an operator alone, from its Go module, and waits until they are served.
-// Kinds in lower case ("pytorchjob") restrict it to some.
-func (c *ControlPlane) ApplyOperatorCRDs(ctx context.Context, component Component, kinds ...string) error {
-	o, ok := operators[component]
-	if !ok {
-		return fmt.Errorf("%s is no operator", component)
-	}
+// applyOperatorCRDs applies the definitions of an operator alone, from its Go module, and waits until they are served.
+func (c *ControlPlane) applyOperatorCRDs(ctx context.Context, component Component) error {
+	o := operators[component]
 	module, err := moduleDirectory(ctx, o.tools, o.module)
 	if err != nil {
 		return err
@@ -284,19 +264,12 @@ func (c *ControlPlane) ApplyOperatorCRDs(ctx context.Context, component Componen
 	if err != nil {
 		return err
 	}
-	wanted, err := definitionsOf(all, kinds)
-	if err != nil {
-		return err
-	}
-	if len(wanted) < max(1, len(kinds)) {
-		return fmt.Errorf("%s defines %d of the kinds %v", component, len(wanted), kinds)
-	}
-	return c.ApplyObjects(ctx, wanted...)
+	return c.ApplyObjects(ctx, all...)
 }
 
-// ApplyPodGroupCRD applies the definition of the PodGroup of scheduling.x-k8s.io, which operators make and Koordinator
+// applyPodGroupCRD applies the definition of the PodGroup of scheduling.x-k8s.io, which operators make and Koordinator
 // does not read: its own is in scheduling.sigs.k8s.io.
-func (c *ControlPlane) ApplyPodGroupCRD(ctx context.Context) error {
+func (c *ControlPlane) applyPodGroupCRD(ctx context.Context) error {
 	module, err := moduleDirectory(ctx, "training-operator", "sigs.k8s.io/scheduler-plugins")
 	if err != nil {
 		return err
@@ -354,10 +327,9 @@ func moduleDirectory(ctx context.Context, tools, module string) (string, error) 
 	return found.Dir, nil
 }
 
-// operatorWebhooks returns what has the API server ask the operator at that port, instead of a Service. With kinds they
-// are those of these alone.
+// operatorWebhooks returns what has the API server ask the operator at that port, instead of a Service.
 func (c *ControlPlane) operatorWebhooks(
-	ctx context.Context, component Component, kinds []string, port int,
+	ctx context.Context, component Component, port int,
 ) ([]*unstructured.Unstructured, error) {
 	o := operators[component]
 	module, err := moduleDirectory(ctx, o.tools, o.module)
@@ -375,29 +347,22 @@ func (c *ControlPlane) operatorWebhooks(
 	for _, configuration := range configurations {
 		// Not the name that its installation has, under which the operator would write another certificate into it.
 		configuration.SetName(string(component))
-		var wanted []any
 		for _, w := range configuration.Object["webhooks"].([]any) {
 			w := w.(map[string]any)
 			path, _, err := unstructured.NestedString(w, "clientConfig", "service", "path")
 			if err != nil {
 				return nil, err
 			}
-			kind := path[strings.LastIndex(path, "-")+1:]
-			if len(kinds) > 0 && !slices.Contains(kinds, kind) {
-				continue
-			}
 			w["clientConfig"] = map[string]any{
 				"url": LoopbackURL(port) + path, "caBundle": base64.StdEncoding.EncodeToString(c.pki.ca),
 			}
-			if kind == "pod" {
+			if strings.HasSuffix(path, "-pod") {
 				// As its installation does, or no pod could be created while JobSet does not run.
 				w["objectSelector"] = map[string]any{"matchExpressions": []any{
 					map[string]any{"key": "jobset.sigs.k8s.io/jobset-name", "operator": "Exists"},
 				}}
 			}
-			wanted = append(wanted, w)
 		}
-		configuration.Object["webhooks"] = wanted
 	}
 	return configurations, nil
 }

@@ -16,10 +16,7 @@ limitations under the License.
 
 package standin
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // condition is one of status.conditions. Operators differ in the times that they write.
 type condition struct {
@@ -71,17 +68,6 @@ func (c condition) stamp(next map[string]any, now time.Time) {
 	}
 	if c.updateTime {
 		next["lastUpdateTime"] = timestamp(now)
-	}
-}
-
-func removeCondition(status map[string]any, kind string) {
-	list, _ := status["conditions"].([]any)
-	kept := slices.DeleteFunc(list, func(c any) bool {
-		one, _ := c.(map[string]any)
-		return text(one, "type") == kind
-	})
-	if len(kept) < len(list) {
-		status["conditions"] = kept
 	}
 }
 

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package standin plays the operators of job kinds that cannot be had for tests: mpi-operator (v2beta1), KubeRay,
+// Package standin plays the operators of job kinds that cannot be had for tests: mpi-operator (v2beta1),
 // spark-operator, Argo Workflows and LeaderWorkerSet. It makes the children that they make, with the same owners,
 // labels and order, writes the states that they write, and does on suspension what they do.
 //

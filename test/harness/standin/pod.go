@@ -41,8 +41,6 @@ func ready(pod corev1.Pod) bool {
 	return false
 }
 
-func runningAndReady(pod corev1.Pod) bool { return running(pod) && ready(pod) }
-
 // pods are those in the namespace with the labels; with an owner, those that it controls.
 func (b *base) pods(
 	ctx context.Context, namespace string, labels map[string]string, owner metav1.Object,

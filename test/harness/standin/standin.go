@@ -40,8 +40,6 @@ import (
 // The kinds, by the names that Setup knows them by.
 const (
 	MPIJob           = "mpijob"
-	RayCluster       = "raycluster"
-	RayJob           = "rayjob"
 	SparkApplication = "sparkapplication"
 	Workflow         = "workflow"
 	LeaderWorkerSet  = "leaderworkerset"
@@ -75,8 +73,6 @@ func operators(o Options) map[string]operator {
 	}
 	return map[string]operator{
 		MPIJob:           &mpiJobs{b},
-		RayCluster:       &rayClusters{b},
-		RayJob:           &rayJobs{b},
 		SparkApplication: &sparkApplications{b},
 		Workflow:         &workflows{b},
 		LeaderWorkerSet:  &leaderWorkerSets{b},

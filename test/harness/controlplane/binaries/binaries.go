@@ -113,6 +113,12 @@ func Operators() []Binary {
 			Module:  "hack/tools/trainer",
 			Sources: []string{"hack/tools/trainer"},
 		},
+		{
+			Name:    "kuberay",
+			Package: "github.com/ray-project/kuberay/ray-operator",
+			Module:  "hack/tools/kuberay",
+			Sources: []string{"hack/tools/kuberay"},
+		},
 	}
 }
 

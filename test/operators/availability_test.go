@@ -14,9 +14,10 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package standin_test
+package operators_test
 
 import (
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,8 +30,10 @@ import (
 
 // What an API server serves decides which kinds can be managed: those that are there, with the field that suspends.
 func TestAvailability(t *testing.T) {
-	cp, _ := start(t, controlplane.Options{})
-	index, err := served.New(cp.RESTConfig(controlplane.ControllerIdentity), clock.RealClock{})
+	c := start(t, "availability", controlplane.Options{})
+	t.Cleanup(func() { _ = c.Stop() })
+	require.NoError(t, c.ApplyStandInCRDs(t.Context()))
+	index, err := served.New(c.RESTConfig(controlplane.ControllerIdentity), clock.RealClock{})
 	require.NoError(t, err)
 	availability := func(name string) served.Availability {
 		kind, ok := jobs.Find(name)
@@ -45,17 +48,18 @@ func TestAvailability(t *testing.T) {
 	for name, want := range map[string]served.Availability{
 		"Job.v1.batch":                           served.Available,
 		"Deployment.v1.apps":                     served.Available,
-		"RayJob.v1.ray.io":                       served.Available,
+		"Workflow.v1alpha1.argoproj.io":          served.Available,
 		"MPIJob.v2beta1.kubeflow.org":            served.Available,
 		"MPIJob.v1.kubeflow.org":                 served.NotInstalled,
 		"JobSet.v1alpha2.jobset.x-k8s.io":        served.NotInstalled,
 		"TrainJob.v1alpha1.trainer.kubeflow.org": served.NotInstalled,
 	} {
-		require.Eventually(t, func() bool { return availability(name) == want }, waitFor, poll, name)
+		require.Eventually(t, func() bool { return availability(name) == want }, soon, pace, name)
 	}
 	const spark = "SparkApplication.v1beta2.sparkoperator.k8s.io"
-	require.Eventually(t, func() bool { return availability(spark) == served.Available }, waitFor, poll)
-	older := files(t, "../../harness/standin/crds/older/*.yaml")["sparkapplications.yaml"]
-	require.NoError(t, cp.ApplyObjects(t.Context(), older))
-	require.Eventually(t, func() bool { return availability(spark) == served.Unsupported }, waitFor, poll)
+	require.Eventually(t, func() bool { return availability(spark) == served.Available }, soon, pace)
+	older, err := os.ReadFile("../harness/standin/crds/older/sparkapplications.yaml")
+	require.NoError(t, err)
+	require.NoError(t, c.Apply(t.Context(), older))
+	require.Eventually(t, func() bool { return availability(spark) == served.Unsupported }, soon, pace)
 }
