@@ -18,10 +18,8 @@ package standin
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -41,11 +39,10 @@ var leaderWorkerSetKind = schema.GroupVersionKind{
 }
 
 const (
-	lwsNameLabel     = "leaderworkerset.sigs.k8s.io/name"
-	lwsGroupLabel    = "leaderworkerset.sigs.k8s.io/group-index"
-	lwsIndexLabel    = "leaderworkerset.sigs.k8s.io/worker-index"
-	lwsKeyLabel      = "leaderworkerset.sigs.k8s.io/group-key"
-	lwsRevisionLabel = "leaderworkerset.sigs.k8s.io/template-revision-hash"
+	lwsNameLabel  = "leaderworkerset.sigs.k8s.io/name"
+	lwsGroupLabel = "leaderworkerset.sigs.k8s.io/group-index"
+	lwsIndexLabel = "leaderworkerset.sigs.k8s.io/worker-index"
+	lwsKeyLabel   = "leaderworkerset.sigs.k8s.io/group-key"
 
 	lwsSizeAnnotation   = "leaderworkerset.sigs.k8s.io/size"
 	lwsLeaderAnnotation = "leaderworkerset.sigs.k8s.io/leader-name"
@@ -55,8 +52,8 @@ const (
 // by the StatefulSet controller of Kubernetes, which must run. Facts: the two controllers and the webhooks in
 // kubernetes-sigs/lws.
 //
-// There is no suspension. Left out: rollouts step by step (a new template replaces all at once), Services, subgroups,
-// exclusive placement, volume claims, changes of the size.
+// There is no suspension. Left out: changes of a set, restarts of groups, Services, subgroups, exclusive placement,
+// volume claims.
 type leaderWorkerSets struct{ base }
 
 func (o *leaderWorkerSets) kind() schema.GroupVersionKind { return leaderWorkerSetKind }
@@ -99,34 +96,19 @@ func lwsReplicas(lws *unstructured.Unstructured) int64 {
 	return numberOr(1, lws.Object, "spec", "replicas")
 }
 
-// lwsRevision changes with the templates. It is no real hash of LeaderWorkerSet.
-func lwsRevision(lws *unstructured.Unstructured) (string, error) {
-	content, err := json.Marshal(part(lws.Object, "spec", "leaderWorkerTemplate"))
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:5]), err
-}
-
 // leaderSet is the StatefulSet of the leaders, a group each.
 func (o *leaderWorkerSets) leaderSet(ctx context.Context, lws *unstructured.Unstructured) (*appsv1.StatefulSet, error) {
-	revision, err := lwsRevision(lws)
-	if err != nil {
-		return nil, err
-	}
-	field := "leaderTemplate"
-	if part(lws.Object, "spec", "leaderWorkerTemplate", field) == nil {
-		field = "workerTemplate"
-	}
-	template, err := podTemplate(lws.Object, "spec", "leaderWorkerTemplate", field)
+	template, err := podTemplate(lws.Object, "spec", "leaderWorkerTemplate", "leaderTemplate")
 	if err != nil {
 		return nil, err
 	}
 	selector := map[string]string{lwsNameLabel: lws.GetName(), lwsIndexLabel: "0"}
-	template.Labels = merged(template.Labels, selector, map[string]string{lwsRevisionLabel: revision})
+	template.Labels = merged(template.Labels, selector)
 	template.Annotations = merged(template.Annotations, map[string]string{lwsSizeAnnotation: itoa(lwsSize(lws))})
 	want := &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: lws.GetName(), Namespace: lws.GetNamespace(), OwnerReferences: ownedBy(lws),
-			Labels:      map[string]string{lwsNameLabel: lws.GetName(), lwsRevisionLabel: revision},
+			Labels:      map[string]string{lwsNameLabel: lws.GetName()},
 			Annotations: map[string]string{"leaderworkerset.sigs.k8s.io/replicas": itoa(lwsReplicas(lws))},
 		},
 		Spec: appsv1.StatefulSetSpec{
@@ -136,17 +118,10 @@ func (o *leaderWorkerSets) leaderSet(ctx context.Context, lws *unstructured.Unst
 	}
 	there := &appsv1.StatefulSet{}
 	found, err := o.find(ctx, want.Namespace, want.Name, there)
-	switch {
-	case err != nil:
-		return nil, err
-	case !found:
-		return want, o.client.Create(ctx, want)
-	case *there.Spec.Replicas == *want.Spec.Replicas && there.Labels[lwsRevisionLabel] == revision:
-		return there, nil
+	if err != nil || found {
+		return there, err
 	}
-	there.Spec.Replicas, there.Spec.Template = want.Spec.Replicas, want.Spec.Template
-	there.Labels, there.Annotations = merged(there.Labels, want.Labels), merged(there.Annotations, want.Annotations)
-	return there, o.client.Update(ctx, there)
+	return want, o.client.Create(ctx, want)
 }
 
 // groups makes the workers of each leader there is, and returns the number of groups that are ready.
@@ -155,20 +130,9 @@ func (o *leaderWorkerSets) groups(ctx context.Context, lws *unstructured.Unstruc
 	if err != nil {
 		return 0, err
 	}
-	members := map[string][]corev1.Pod{}
-	for _, pod := range pods {
-		members[pod.Labels[lwsGroupLabel]] = append(members[pod.Labels[lwsGroupLabel]], pod)
-	}
 	readyGroups := int64(0)
 	for _, leader := range pods {
 		if leader.Labels[lwsIndexLabel] != "0" || leader.DeletionTimestamp != nil {
-			continue
-		}
-		restarted, err := o.restart(ctx, lws, &leader, members[leader.Labels[lwsGroupLabel]])
-		if err != nil {
-			return 0, err
-		}
-		if restarted {
 			continue
 		}
 		workersReady, err := o.workerSet(ctx, lws, &leader)
@@ -182,43 +146,12 @@ func (o *leaderWorkerSets) groups(ctx context.Context, lws *unstructured.Unstruc
 	return readyGroups, nil
 }
 
-// restart: a group lives and dies as one, unless its restart policy is None. The leader waits for its workers to go.
-func (o *leaderWorkerSets) restart(
-	ctx context.Context, lws *unstructured.Unstructured, leader *corev1.Pod, group []corev1.Pod,
-) (bool, error) {
-	policy := textOr("RecreateGroupOnPodRestart", lws.Object, "spec", "leaderWorkerTemplate", "restartPolicy")
-	if policy != "RecreateGroupOnPodRestart" {
-		return false, nil
-	}
-	for _, pod := range group {
-		// Those of the leader before are on their way out.
-		if pod.CreationTimestamp.Before(&leader.CreationTimestamp) || (pod.DeletionTimestamp == nil && !restartedOnce(pod)) {
-			continue
-		}
-		err := o.client.Delete(ctx, leader, client.PropagationPolicy(metav1.DeletePropagationForeground))
-		return true, client.IgnoreNotFound(err)
-	}
-	return false, nil
-}
-
-func restartedOnce(pod corev1.Pod) bool {
-	for _, container := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
-		if container.RestartCount > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // workerSet makes the StatefulSet of the workers of a group, which has the name of its leader and counts from 1. It
 // says whether all workers are ready.
 func (o *leaderWorkerSets) workerSet(
 	ctx context.Context, lws *unstructured.Unstructured, leader *corev1.Pod,
 ) (bool, error) {
 	workers := lwsSize(lws) - 1
-	if workers == 0 {
-		return true, nil
-	}
 	there := &appsv1.StatefulSet{}
 	found, err := o.find(ctx, leader.Namespace, leader.Name, there)
 	if err != nil {
@@ -228,9 +161,6 @@ func (o *leaderWorkerSets) workerSet(
 		// One of the leader before is left to the garbage collector.
 		return metav1.IsControlledBy(there, leader) && int64(there.Status.ReadyReplicas) == workers, nil
 	}
-	if text(lws.Object, "spec", "startupPolicy") == "LeaderReady" && !ready(*leader) {
-		return false, nil
-	}
 	template, err := podTemplate(lws.Object, "spec", "leaderWorkerTemplate", "workerTemplate")
 	if err != nil {
 		return false, err
@@ -238,14 +168,13 @@ func (o *leaderWorkerSets) workerSet(
 	selector := map[string]string{
 		lwsNameLabel: lws.GetName(), lwsGroupLabel: leader.Labels[lwsGroupLabel], lwsKeyLabel: leader.Labels[lwsKeyLabel],
 	}
-	labels := merged(selector, map[string]string{lwsRevisionLabel: leader.Labels[lwsRevisionLabel]})
-	template.Labels = merged(template.Labels, labels)
+	template.Labels = merged(template.Labels, selector)
 	template.Annotations = merged(template.Annotations, map[string]string{
 		lwsSizeAnnotation: itoa(lwsSize(lws)), lwsLeaderAnnotation: leader.Name,
 	})
 	return false, o.client.Create(ctx, &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: leader.Name, Namespace: leader.Namespace, Labels: labels,
+			Name: leader.Name, Namespace: leader.Namespace, Labels: selector,
 			OwnerReferences: []metav1.OwnerReference{
 				*metav1.NewControllerRef(leader, corev1.SchemeGroupVersion.WithKind("Pod")),
 			},
@@ -275,11 +204,5 @@ func (o *leaderWorkerSets) setStatus(lws *unstructured.Unstructured, leaders *ap
 
 // ordinal is the number at the end of the name of a pod of a StatefulSet.
 func ordinal(pod *corev1.Pod) (int64, error) {
-	name := pod.Name
-	for i := len(name) - 1; i >= 0; i-- {
-		if name[i] == '-' {
-			return strconv.ParseInt(name[i+1:], 10, 64)
-		}
-	}
-	return strconv.ParseInt(name, 10, 64)
+	return strconv.ParseInt(pod.Name[strings.LastIndex(pod.Name, "-")+1:], 10, 64)
 }

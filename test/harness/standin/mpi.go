@@ -17,10 +17,8 @@ limitations under the License.
 package standin
 
 import (
-	"cmp"
 	"context"
 	"slices"
-	"strconv"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -35,8 +33,6 @@ import (
 var mpiJobKind = schema.GroupVersionKind{Group: "kubeflow.org", Version: "v2beta1", Kind: "MPIJob"}
 
 const (
-	mpiController = "kubeflow.org/mpi-operator"
-
 	mpiOperatorLabel = "training.kubeflow.org/operator-name"
 	mpiJobLabel      = "training.kubeflow.org/job-name"
 	mpiRoleLabel     = "training.kubeflow.org/job-role"
@@ -59,9 +55,6 @@ func (o *mpiJobs) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	job, err := o.get(ctx, mpiJobKind, request.NamespacedName)
 	if err != nil || job == nil || job.GetDeletionTimestamp() != nil {
 		return reconcile.Result{}, err
-	}
-	if by := text(job.Object, "spec", "runPolicy", "managedBy"); by != "" && by != mpiController {
-		return reconcile.Result{}, nil
 	}
 	before := job.DeepCopy()
 	st := status(job)
@@ -123,7 +116,7 @@ func (o *mpiJobs) run(ctx context.Context, job *unstructured.Unstructured) error
 	return o.setStatus(ctx, job, launcher, workers)
 }
 
-// makeChildren makes what is missing, and returns all there is; no launcher when it has to wait.
+// makeChildren makes what is missing, and returns all there is.
 func (o *mpiJobs) makeChildren(
 	ctx context.Context, job *unstructured.Unstructured, launcher *batchv1.Job,
 ) (*batchv1.Job, []corev1.Pod, error) {
@@ -134,10 +127,8 @@ func (o *mpiJobs) makeChildren(
 			return nil, nil, err
 		}
 	}
-	// A job that is created suspended has a launcher Job at once, suspended, whatever the policy says: none of no workers
-	// is missing. Such a launcher then does not wait for workers when the job is resumed.
-	wait := text(job.Object, "spec", "launcherCreationPolicy") == "WaitForWorkersReady"
-	if launcher != nil || (wait && count(workers, ready) < int64(len(workers))) {
+	// A job that is created suspended has a launcher Job at once, suspended, whatever launcherCreationPolicy says.
+	if launcher != nil {
 		return launcher, workers, nil
 	}
 	if launcher, err = mpiLauncher(job); err != nil {
@@ -179,25 +170,14 @@ func mpiWorkers(job *unstructured.Unstructured) int64 {
 	return numberOr(0, job.Object, "spec", "mpiReplicaSpecs", "Worker", "replicas")
 }
 
-// makeWorkers makes those that are missing, one made anew in the place of each that is gone, and deletes those too
-// many.
+// makeWorkers makes those that are missing, one made anew in the place of each that is gone.
 func (o *mpiJobs) makeWorkers(ctx context.Context, job *unstructured.Unstructured) ([]corev1.Pod, error) {
-	if part(job.Object, "spec", "mpiReplicaSpecs", "Worker") == nil {
-		return nil, nil
-	}
 	there, err := o.workers(ctx, job)
 	if err != nil {
 		return nil, err
 	}
 	byName := map[string]corev1.Pod{}
 	for _, pod := range there {
-		index, err := strconv.ParseInt(pod.Labels[mpiIndexLabel], 10, 64)
-		if err == nil && index >= mpiWorkers(job) {
-			if err := o.deletePods(ctx, []corev1.Pod{pod}); err != nil {
-				return nil, err
-			}
-			continue
-		}
 		byName[pod.Name] = pod
 	}
 	var workers []corev1.Pod
@@ -225,28 +205,12 @@ func mpiWorker(job *unstructured.Unstructured, name string, index int64) (*corev
 	if err != nil {
 		return nil, err
 	}
-	// Doubtful: with runLauncherAsWorker newer versions may number workers from 1 and give the launcher index 0.
 	template.Labels = merged(template.Labels, mpiLabels(job, "worker"), map[string]string{mpiIndexLabel: itoa(index)})
 	template.Spec.Hostname, template.Spec.Subdomain = name, job.GetName()
-	template.Spec.RestartPolicy = mpiRestartPolicy(spec, corev1.RestartPolicyNever)
-	if first := &template.Spec.Containers[0]; len(first.Command) == 0 && len(first.Args) == 0 {
-		first.Command = []string{"/usr/sbin/sshd", "-De"}
-	}
+	template.Spec.RestartPolicy = corev1.RestartPolicyNever
 	pod := newPod(job.GetNamespace(), &template, ownedBy(job))
 	pod.Name = name
 	return pod, nil
-}
-
-// mpiRestartPolicy: the template's own is overridden.
-func mpiRestartPolicy(replica map[string]any, fallback corev1.RestartPolicy) corev1.RestartPolicy {
-	switch policy := text(replica, "restartPolicy"); policy {
-	case "":
-		return fallback
-	case "ExitCode":
-		return corev1.RestartPolicyNever
-	default:
-		return corev1.RestartPolicy(policy)
-	}
 }
 
 func mpiLauncher(job *unstructured.Unstructured) (*batchv1.Job, error) {
@@ -257,13 +221,7 @@ func mpiLauncher(job *unstructured.Unstructured) (*batchv1.Job, error) {
 	}
 	template.Labels = merged(template.Labels, mpiLabels(job, "launcher"))
 	template.Spec.Hostname, template.Spec.Subdomain = job.GetName()+"-launcher", job.GetName()
-	template.Spec.RestartPolicy = mpiRestartPolicy(spec, corev1.RestartPolicyOnFailure)
-	if first := &template.Spec.Containers[0]; !flag(job.Object, "spec", "runLauncherAsWorker") {
-		// A launcher that is no worker gets no GPU by accident.
-		first.Env = append(first.Env, corev1.EnvVar{Name: "NVIDIA_VISIBLE_DEVICES"},
-			corev1.EnvVar{Name: "NVIDIA_DRIVER_CAPABILITIES"})
-	}
-	policy := part(job.Object, "spec", "runPolicy")
+	template.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
 	launcher := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: job.GetName() + "-launcher", Namespace: job.GetNamespace(),
@@ -271,13 +229,7 @@ func mpiLauncher(job *unstructured.Unstructured) (*batchv1.Job, error) {
 		},
 		Spec: batchv1.JobSpec{Template: template},
 	}
-	if seconds, found := number(policy, "ttlSecondsAfterFinished"); found {
-		launcher.Spec.TTLSecondsAfterFinished = ptr.To(int32Of(seconds))
-	}
-	if seconds, found := number(policy, "activeDeadlineSeconds"); found {
-		launcher.Spec.ActiveDeadlineSeconds = &seconds
-	}
-	if limit, found := number(policy, "backoffLimit"); found {
+	if limit, found := number(job.Object, "spec", "runPolicy", "backoffLimit"); found {
 		launcher.Spec.BackoffLimit = ptr.To(int32Of(limit))
 	}
 	if mpiSuspended(job) {
@@ -310,10 +262,6 @@ func (o *mpiJobs) setStatus(
 	active := count(workers, running)
 	replicas["Worker"] = counts(active, count(workers, succeeded), count(workers, failed))
 	st["replicaStatuses"] = replicas
-	if evicted := func(pod corev1.Pod) bool { return failed(pod) && pod.Status.Reason == "Evicted" }; count(
-		workers, evicted) > 0 {
-		o.finish(st, "Failed", "MPIJobEvicted")
-	}
 	switch {
 	case suspended:
 		o.condition(st, "Running", false, "MPIJobSuspended")
@@ -337,7 +285,7 @@ func (o *mpiJobs) launcherStatus(st map[string]any, launcher *batchv1.Job, activ
 		if st["completionTime"] == nil {
 			st["completionTime"] = timestamp(o.clock.Now())
 		}
-		o.finish(st, "Failed", cmp.Or(jobReason(launcher, batchv1.JobFailed), "MPIJobFailed"))
+		o.finish(st, "Failed", "MPIJobFailed")
 		return counts(0, 0, failures)
 	default:
 		return counts(active, 0, failures)
@@ -361,15 +309,6 @@ func counts(active, succeeded, failed int64) map[string]any {
 		}
 	}
 	return out
-}
-
-func jobReason(job *batchv1.Job, kind batchv1.JobConditionType) string {
-	for _, c := range job.Status.Conditions {
-		if c.Type == kind && c.Status == corev1.ConditionTrue {
-			return c.Reason
-		}
-	}
-	return ""
 }
 
 func jobHas(job *batchv1.Job, kind batchv1.JobConditionType) bool {

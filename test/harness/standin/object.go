@@ -133,15 +133,6 @@ func set(status map[string]any, field string, value any) {
 
 func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// timeOf is the time in a field, zero when there is none.
-func timeOf(object map[string]any, fields ...string) time.Time {
-	t, err := time.Parse(time.RFC3339, text(object, fields...))
-	if err != nil {
-		return time.Time{}
-	}
-	return t
-}
-
 // merged are the maps in one; the later ones win.
 func merged(all ...map[string]string) map[string]string {
 	out := map[string]string{}

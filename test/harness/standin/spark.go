@@ -42,7 +42,6 @@ const (
 	sparkFailing          = "FAILING"
 	sparkCompleted        = "COMPLETED"
 	sparkFailed           = "FAILED"
-	sparkPendingRerun     = "PENDING_RERUN"
 	sparkSuspending       = "SUSPENDING"
 	sparkSuspended        = "SUSPENDED"
 	sparkResuming         = "RESUMING"
@@ -53,8 +52,8 @@ const (
 // replaced when they fail, and deleted when it ends or is deleted. Facts: the controller and the webhook in
 // kubeflow/spark-operator; for what Spark does itself see sparkPod. An older operator is the CRD without suspend.
 //
-// Left out: INVALIDATING (a change of the spec of a running application starts it anew), times between retries, time to
-// live, dynamic allocation after the start, Services, monitoring, batch schedulers that make PodGroups.
+// Left out: INVALIDATING (a change of the spec of a running application starts it anew), restarts, time to live,
+// dynamic allocation, Services, monitoring, batch schedulers that make PodGroups.
 type sparkApplications struct{ base }
 
 func (o *sparkApplications) kind() schema.GroupVersionKind { return sparkApplicationKind }
@@ -111,36 +110,15 @@ func (o *sparkApplications) step(ctx context.Context, app *unstructured.Unstruct
 	switch state {
 	case "", sparkResuming:
 		return o.submit(ctx, app)
-	case sparkSubmissionFailed:
-		o.endOrRerun(app, "onSubmissionFailureRetries", numberOr(0, status(app), "submissionAttempts"))
-	case sparkFailing:
-		o.endOrRerun(app, "onFailureRetries", numberOr(0, status(app), "executionAttempts"))
+	case sparkSubmissionFailed, sparkFailing: // with the restart policy Never
+		set(status(app), "terminationTime", textOr(timestamp(o.clock.Now()), app.Object, "status", "terminationTime"))
+		setSparkState(app, sparkFailed, text(app.Object, "status", "applicationState", "errorMessage"))
 	case sparkSucceeding:
-		if text(app.Object, "spec", "restartPolicy", "type") == "Always" {
-			setSparkState(app, sparkPendingRerun, "")
-		} else {
-			setSparkState(app, sparkCompleted, "")
-		}
-	case sparkPendingRerun:
-		return o.rerun(ctx, app)
+		setSparkState(app, sparkCompleted, "")
 	default:
 		return o.observe(ctx, app)
 	}
 	return nil
-}
-
-// endOrRerun: a policy OnFailure without a number of retries retries once, Always for ever. Doubtful: the number
-// without one given.
-func (o *sparkApplications) endOrRerun(app *unstructured.Unstructured, retries string, attempts int64) {
-	policy := part(app.Object, "spec", "restartPolicy")
-	message := text(app.Object, "status", "applicationState", "errorMessage")
-	switch kind := text(policy, "type"); {
-	case kind == "Always", kind == "OnFailure" && attempts <= numberOr(1, policy, retries):
-		setSparkState(app, sparkPendingRerun, message)
-	default:
-		set(status(app), "terminationTime", textOr(timestamp(o.clock.Now()), app.Object, "status", "terminationTime"))
-		setSparkState(app, sparkFailed, message)
-	}
 }
 
 // resume waits until the driver of the run before is gone, then for the spec to say so.
@@ -153,18 +131,6 @@ func (o *sparkApplications) resume(ctx context.Context, app *unstructured.Unstru
 		setSparkState(app, sparkResuming, "")
 	}
 	return err
-}
-
-func (o *sparkApplications) rerun(ctx context.Context, app *unstructured.Unstructured) error {
-	if err := o.deleteDriver(ctx, app); err != nil {
-		return err
-	}
-	if there, err := o.driver(ctx, app); err != nil || there != nil {
-		return err
-	}
-	resetSpark(app)
-	delete(status(app), "terminationTime")
-	return o.submit(ctx, app)
 }
 
 func resetSpark(app *unstructured.Unstructured) {
