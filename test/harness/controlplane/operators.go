@@ -18,6 +18,7 @@ package controlplane
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -110,11 +111,11 @@ func (c *ControlPlane) StartOperator(ctx context.Context, component Component, o
 	if !ok {
 		return fmt.Errorf("%s is no operator", component)
 	}
-	if err := c.applyOperatorCRDs(ctx, component); err != nil {
+	if err := c.ApplyOperatorCRDs(ctx, component, ""); err != nil {
 		return err
 	}
 	if o.alsoDefined != "" {
-		if err := c.applyOperatorCRDs(ctx, o.alsoDefined); err != nil {
+		if err := c.ApplyOperatorCRDs(ctx, o.alsoDefined, ""); err != nil {
 			return err
 		}
 	}
@@ -253,18 +254,19 @@ func (c *ControlPlane) webhookCertificate(component Component) (string, error) {
 	return dir, mark.Close()
 }
 
-// applyOperatorCRDs applies the definitions of an operator alone, from its Go module, and waits until they are served.
-func (c *ControlPlane) applyOperatorCRDs(ctx context.Context, component Component) error {
+// ApplyOperatorCRDs applies the definitions of an operator alone, from its Go module, and waits until they are served:
+// all of them, or those of the resource ("pytorchjobs").
+func (c *ControlPlane) ApplyOperatorCRDs(ctx context.Context, component Component, resource string) error {
 	o := operators[component]
 	module, err := moduleDirectory(ctx, o.tools, o.module)
 	if err != nil {
 		return err
 	}
-	all, err := definitions(filepath.Join(module, o.definitions, "*_*.yaml"))
+	found, err := definitions(filepath.Join(module, o.definitions, "*_"+cmp.Or(resource, "*")+".yaml"))
 	if err != nil {
 		return err
 	}
-	return c.ApplyObjects(ctx, all...)
+	return c.ApplyObjects(ctx, found...)
 }
 
 // applyPodGroupCRD applies the definition of the PodGroup of scheduling.x-k8s.io, which operators make and Koordinator

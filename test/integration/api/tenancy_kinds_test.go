@@ -177,8 +177,9 @@ spec:
 // installKinds applies the definitions of the kinds, and their policies as they refuse.
 func installKinds(t *testing.T) {
 	t.Helper()
-	require.NoError(t, server.ApplyOperatorCRDs(t.Context(), controlplane.TrainingOperator, "pytorchjob"))
-	require.NoError(t, server.ApplyOperatorCRDs(t.Context(), controlplane.JobSet))
+	require.NoError(t, server.ApplyOperatorCRDs(t.Context(), controlplane.TrainingOperator, "pytorchjobs"))
+	require.NoError(t, server.ApplyOperatorCRDs(t.Context(), controlplane.JobSet, ""))
+	require.NoError(t, server.ApplyOperatorCRDs(t.Context(), controlplane.KubeRay, ""))
 	require.NoError(t, server.ApplyStandInCRDs(t.Context()))
 	require.NoError(t, server.Apply(t.Context(), []byte(forayDefinition)))
 
