@@ -86,9 +86,7 @@ func setTimes(w *world, s Step) {
 
 // withoutTimes is a queue as it was before.
 func withoutTimes(spec map[string]any) {
-	for _, field := range []string{
-		"timeouts", "executionTime", "backoffLimit", "onOwnerSuspend", "maxAdmitted", "perNamespace",
-	} {
+	for _, field := range []string{"timeouts", "executionTime", "backoffLimit", "onOwnerSuspend"} {
 		delete(spec, field)
 	}
 }
