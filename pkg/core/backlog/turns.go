@@ -82,7 +82,7 @@ func (t *Turns[U]) Move(u U, to Moment, set func(Moment)) {
 }
 
 func (t *Turns[U]) postpone(o *turn[U], to Moment) {
-	t.later.Move(o, to, func(m Moment) { o.later = m })
+	t.later.Move(o, to, o.setLater)
 }
 
 // Next is a unit that is due, of the owner whose turn it is; false if none is. Whether it is done then or not, the turn
