@@ -175,6 +175,9 @@ func createJob(w *world, s Step) {
 		annotations[annotationFails] = "yes"
 	}
 	joinGang(s, annotations)
+	if s.Args["alone"] != "" {
+		annotations[annotationAlone] = "yes"
+	}
 	spec := map[string]any{
 		"parallelism": s.number("pods", 1),
 		"completions": s.number("completions", s.number("pods", 1)), "backoffLimit": int64(6),

@@ -313,6 +313,7 @@ func (a *api) replace(by writer, before *object, after *unstructured.Unstructure
 		next.SetAnnotations(after.GetAnnotations())
 		next.SetOwnerReferences(after.GetOwnerReferences())
 		next.SetDeletionTimestamp(after.GetDeletionTimestamp())
+		next.SetDeletionGracePeriodSeconds(after.GetDeletionGracePeriodSeconds())
 	}
 	tidy(next)
 	if reflect.DeepEqual(next.Object, before.u.Object) {

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -127,6 +128,46 @@ func admitted(attempts int64, cpu string) map[string]any {
 		"admissions": []any{map[string]any{"name": "main", "resources": map[string]any{"cpu": cpu}}},
 		"conditions": []any{map[string]any{"type": "QuotaReserved", "status": "True"}},
 	}
+}
+
+// aDecision is a scheduler that has seen all there is.
+func aDecision(w *world) writer {
+	leader := &replica{process: &process{name: "scheduler-0"}}
+	d := &decision{leader: leader, version: w.api.version, seen: map[kind]int64{}}
+	for k := range groupKinds {
+		d.seen[k] = w.api.version
+	}
+	return writer{role: roleScheduler, process: leader.name, decision: d}
+}
+
+// aRunningJob has a pod on a node and a unit that holds as much as that since an hour.
+func aRunningJob(w *world, name, queue string) (unit *object) {
+	job := w.createObject(byUser, jobKind, team, name, nil, nil, map[string]any{"spec": map[string]any{}})
+	aUnit(w, name, string(job.uid()))
+	w.api.edit(byUser, units, keyOf(team, name), false, func(u *unstructured.Unstructured) {
+		mapAt(u.Object, "spec")["queue"] = queue
+	})
+	status := admitted(1, "2")
+	status["lastAllocateTime"] = w.loop.now.Add(-time.Hour).Format(time.RFC3339)
+	writeStatus(w, name, status)
+	aPod(w, job, name, "n0")
+	return w.api.get(units, keyOf(team, name))
+}
+
+// aPod of a job that asks for two cores.
+func aPod(w *world, job *object, name, node string) *object {
+	pod := w.createObject(byJobController, pods, team, name, nil,
+		map[string]string{v1alpha1.AnnotationRelatedQueueUnit: job.key}, map[string]any{
+			"spec":   map[string]any{"containers": []any{container(2000, Step{})}},
+			"status": map[string]any{"phase": "Running"},
+		})
+	w.api.edit(byJobController, pods, pod.key, false, func(u *unstructured.Unstructured) {
+		u.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(job.u, groupKinds[jobKind])})
+		if node != "" {
+			mapAt(u.Object, "spec")["nodeName"] = node
+		}
+	})
+	return w.api.get(pods, pod.key)
 }
 
 // aBreak takes away what keeps an invariant, or writes what a check forbids; the simulator must say so by this check.
@@ -307,6 +348,35 @@ var breaks = []aBreak{
 			mapAt(u.Object, "spec")["queue"] = "q"
 		})
 		writeStatus(w, "a", admitted(1, "2"))
+	}},
+	{"a unit begins anew", "I9", "as the unit before it said", nil, nil, func(w *world) {
+		by := aDecision(w)
+		w.api.edit(by, units, keyOf(team, "a"), true, func(u *unstructured.Unstructured) {
+			u.Object["status"] = map[string]any{"phase": "TimeoutBackoff", "requeueState": map[string]any{
+				"requeueAt": w.loop.now.Add(time.Minute).Format(time.RFC3339),
+			}}
+		})
+		_ = w.api.delete(byUser, units, keyOf(team, "a"), "") // it is there
+		aUnit(w, "a", "job-a")
+		w.check.stillWaits(&change{key: keyOf(team, "a"), after: w.api.get(units, keyOf(team, "a")), by: by})
+	}},
+	{"pods that are left keep no place", "I1", "have a place in queue", nil, nil, func(w *world) {
+		w.createObject(byAdmin, queues, v1alpha1.DefaultQueueNamespace, "q", nil, nil,
+			map[string]any{"spec": map[string]any{"maxAdmitted": int64(1)}})
+		aRunningJob(w, "left", "q")
+		_ = w.api.delete(byUser, jobKind, keyOf(team, "left"), "") // it is there
+		next := aRunningJob(w, "next", "q")
+		w.check.bounds(&change{key: next.key, after: next, by: aDecision(w)})
+	}},
+	{"more pods go than their unit holds", "I1", "of its job are", nil, nil, func(w *world) {
+		aRunningJob(w, "j", "q")
+		job := w.api.get(jobKind, keyOf(team, "j"))
+		w.check.withinUnit(aPod(w, job, "second", ""), job, aDecision(w).decision)
+	}},
+	{"a unit that nobody watches holds for ever", "I7", "has given a heartbeat", nil, nil, func(w *world) {
+		w.createObject(byAdmin, queues, v1alpha1.DefaultQueueNamespace, "q", nil, nil,
+			map[string]any{"spec": map[string]any{"heartbeatTimeoutSeconds": int64(20)}})
+		w.check.heartbeat(aRunningJob(w, "j", "q"))
 	}},
 	{"two units for one job are left", "I2", "stand for one job", nil, nil, func(w *world) {
 		aUnit(w, "b", "job-a")

@@ -37,6 +37,7 @@ import (
 // it decided is taken as it was between then and now; that is all it takes from the process.
 type checker struct {
 	w *world
+	deeds
 	// tainted units had their status written by a person; heldBy says who made a unit hold quota.
 	tainted map[types.UID]bool
 	heldBy  map[types.UID]writer
@@ -65,7 +66,7 @@ type binding struct {
 
 func newChecker(w *world) *checker {
 	return &checker{
-		w: w, tainted: map[types.UID]bool{}, heldBy: map[types.UID]writer{}, heldAt: map[types.UID]int64{},
+		w: w, deeds: newDeeds(), tainted: map[types.UID]bool{}, heldBy: map[types.UID]writer{}, heldAt: map[types.UID]int64{},
 		attempts: map[string]bool{}, boundAt: map[types.UID]binding{}, turned: map[string]int64{}, writes: map[string]int{},
 		wholes: map[types.UID]int64{}, setBack: map[types.UID]time.Time{},
 	}
@@ -116,6 +117,7 @@ func (c *checker) onChange(ch *change) {
 func (c *checker) onUnit(ch *change) {
 	if ch.after == nil {
 		c.unitGoes(ch.before)
+		c.noteGone(ch)
 		return
 	}
 	uid := ch.after.uid()
@@ -133,6 +135,7 @@ func (c *checker) onUnit(ch *change) {
 		c.heldBy[uid], c.heldAt[uid] = ch.by, ch.rv
 	}
 	c.writtenStatus(before, ch)
+	c.noteUnit(before, ch)
 	c.onChecks(before, ch)
 	if ch.by.role == roleScheduler && !was.Holds() && is.Holds() {
 		c.admitted(before, ch)
@@ -203,11 +206,13 @@ func (c *checker) admitted(before *object, ch *change) {
 		c.w.violate("I10", "unit %s asks for %s and was admitted with %s", ch.key, asked, held)
 	}
 	c.patiently(before, ch)
+	c.stillWaits(ch)
 	if ch.by.decision == nil {
 		return
 	}
 	c.precondition(ch)
 	c.capacity(ch)
+	c.bounds(ch)
 	c.order(ch)
 }
 
@@ -363,7 +368,8 @@ func (c *checker) use(d *decision) map[string]*use {
 			uses[leaf] = &use{}
 		}
 		it := use{all: amount, jobs: jobs}
-		if !preemptible(o) {
+		// What borrowed as preemptible does not draw on min, whatever its label says since.
+		if !preemptible(o) && (o.kind == pods || c.firm[o.uid()]) {
 			it.nonPreemptible = amount
 		}
 		uses[leaf].add(it)
@@ -391,6 +397,12 @@ func (c *checker) use(d *decision) map[string]*use {
 		// Never more than it asks for now: the pods that are still to come bound what is held beyond those that are there.
 		held := heldOf(o).each(askedBy(unitOf(o)), least)
 		charge(o, held.plus(own[consumerOf(o)], -1).each(amounts{}, greatest), 1)
+	}
+	for _, p := range c.remnants(d) {
+		if uses[p.quota] == nil {
+			uses[p.quota] = &use{}
+		}
+		uses[p.quota].jobs++
 	}
 	return uses
 }
@@ -427,7 +439,11 @@ func (c *checker) unitHolds(pod *object) bool {
 
 // orphaned: a unit whose job is gone holds nothing but what its pods use, until it is collected.
 func (c *checker) orphaned(o *object) bool {
-	return unitOf(o).Spec.ConsumerRef != nil && c.consumer(o) == nil
+	if ref := unitOf(o).Spec.ConsumerRef; ref == nil || ref.Kind == foreignKind {
+		return false
+	}
+	job := c.consumer(o)
+	return job == nil || beingDeleted(job)
 }
 
 // consumer is the job that a unit stands for; nil if it is gone.
@@ -563,7 +579,7 @@ func (c *checker) eligible(o *object, d *decision) bool {
 		return false
 	}
 	job := c.consumer(o)
-	if job == nil || ended(job) || c.isSetBack(job) {
+	if job == nil || ended(job) || beingDeleted(job) || c.isSetBack(job) {
 		return false
 	}
 	rival := func(other *object) bool { // another unit stands for the job, or may
@@ -630,8 +646,8 @@ func (c *checker) onJob(ch *change) {
 	}
 	was, _ := nested(ch.before, "spec")["suspend"].(bool)
 	is, _ := nested(ch.after, "spec")["suspend"].(bool)
-	if !was || is {
-		return
+	if !was || is || ch.after.kind == jobKind && quotaLabel(ch.after) == "" {
+		return // it is not suspended, or not of a queue any more
 	}
 	m := c.w.managers[ch.by.process]
 	if m == nil {
@@ -678,7 +694,9 @@ func (c *checker) beforeBind(o *object, d *decision) {
 	}
 	if !c.released(c.w.unitKeyOf(job), job.uid(), d.seen[units], holds) {
 		c.w.violate("I3", "%s binds pod %s, and no unit of its job is admitted", d.leader.name, o.key)
+		return
 	}
+	c.withinUnit(o, job, d)
 }
 
 // places: each unit that a scheduler has been told of is in exactly one place of its engine, the one that its object

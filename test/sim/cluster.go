@@ -107,6 +107,9 @@ func (c *cluster) onPod(ch *change) {
 		o = ch.before
 	}
 	ref := owner(o)
+	if was := ch.before; ref == nil && was != nil && owner(was) != nil {
+		delete(c.podsOf[owner(was).UID], ch.key)
+	}
 	if ref != nil {
 		if c.podsOf[ref.UID] == nil {
 			c.podsOf[ref.UID] = map[string]*object{}
@@ -127,7 +130,8 @@ func (c *cluster) onPod(ch *change) {
 	}
 	switch {
 	case now.DeletionTimestamp != nil && was.DeletionTimestamp == nil:
-		c.world.loop.after(c.dice.between(100*time.Millisecond, 3*time.Second), func() { c.remove(ch.key, now.UID) })
+		end := c.dice.between(100*time.Millisecond, 3*time.Second) + graceOf(now)
+		c.world.loop.after(end, func() { c.remove(ch.key, now.UID) })
 	case now.Spec.NodeName != "" && was.Spec.NodeName == "":
 		c.world.loop.after(c.dice.between(200*time.Millisecond, 2*time.Second),
 			func() { c.setPhase(ch.key, now.UID, corev1.PodRunning) })
@@ -237,7 +241,7 @@ func (c *cluster) count(job *object) (n counts, active []*object) {
 
 // syncJob is what the job controller does about one job.
 func (c *cluster) syncJob(job *object) {
-	if ended(job) {
+	if ended(job) || beingDeleted(job) {
 		return
 	}
 	spec := nested(job, "spec")
@@ -363,6 +367,9 @@ func textMap(value any) map[string]string {
 
 // nodeFor is the first node that has room for a pod beside those that are on it.
 func (w *world) nodeFor(pod *corev1.Pod) string {
+	if w.crowded(pod) {
+		return ""
+	}
 	free := map[string]amounts{}
 	for _, o := range w.api.objects[nodes] {
 		free[o.u.GetName()] = amountsOf(nodeOf(o).Status.Allocatable, amounts{})

@@ -96,6 +96,7 @@ func Generate(seed uint64, p Profile) Plan {
 		g.gangGroups(seed)
 		g.checks(seed)
 		g.sizes(seed)
+		g.tenant(seed)
 	}
 	slices.SortStableFunc(g.plan.Steps, func(a, b Step) int { return int(a.At - b.At) })
 	return g.plan

@@ -86,7 +86,9 @@ func setTimes(w *world, s Step) {
 
 // withoutTimes is a queue as it was before.
 func withoutTimes(spec map[string]any) {
-	for _, field := range []string{"timeouts", "executionTime", "backoffLimit", "onOwnerSuspend"} {
+	for _, field := range []string{
+		"timeouts", "executionTime", "backoffLimit", "onOwnerSuspend", "maxAdmitted", "perNamespace",
+	} {
 		delete(spec, field)
 	}
 }

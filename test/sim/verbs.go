@@ -69,6 +69,18 @@ var actions = map[string]action{
 	"checks":     setChecks,
 	"lose-check": loseCheck,
 
+	// A tenant that wants more than it was admitted with.
+	"charge-pods": chargePods,
+	"linger":      linger,
+	"firm":        makeFirm,
+	"same-uid":    createUnitsOfOneUID,
+	"orphan":      orphan,
+	"keep":        keep,
+	"unlabel":     unlabel,
+	"foreign":     createForeignUnit,
+	"bound":       setBound,
+	"heartbeat":   setHeartbeat,
+
 	"times": setTimes,
 	"limit": limitJob,
 

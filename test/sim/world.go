@@ -119,10 +119,13 @@ type world struct {
 	noRenew   map[string]time.Time // renewals of the lease fail, and nothing else does
 	errors    map[string][]fault
 	bombs     map[string]string
-	original  map[string]Step // quotas, queues and nodes as they were first
-	askAgain  time.Time
-	healed    bool
-	dice      dice
+	// unlabelled are the quotas of jobs that a tenant has taken out of their queues.
+	unlabelled map[string]string
+	madeFirm   map[string]bool // and jobs that it says may not be preempted
+	original   map[string]Step // quotas, queues and nodes as they were first
+	askAgain   time.Time
+	healed     bool
+	dice       dice
 
 	report *Report
 	log    *strings.Builder
@@ -154,7 +157,8 @@ func newWorld(p Plan, o Options) *world {
 		schedulers: map[string]*replica{}, managers: map[string]*manager{}, skews: map[string]time.Duration{},
 		runtime: p.Runtime, slowUntil: map[string]time.Time{}, leaseSlow: map[string]time.Time{},
 		placed: map[string]bool{}, noRenew: map[string]time.Time{}, errors: map[string][]fault{},
-		original: map[string]Step{}, bombs: map[string]string{}, dice: newDice(p.Seed, "world"),
+		original: map[string]Step{}, bombs: map[string]string{}, unlabelled: map[string]string{},
+		madeFirm: map[string]bool{}, dice: newDice(p.Seed, "world"),
 		report: &Report{Faults: map[string]int{}, WritesBy: map[string]int{}}, sum: h, hash: h,
 	}
 	if o.Log {
@@ -428,6 +432,7 @@ func (w *world) heal() {
 		w.annotate(job.kind, job.key, v1alpha1.AnnotationHold, "false")
 		w.annotate(job.kind, job.key, v1alpha1.AnnotationMaxExecutionTime, "")
 	}
+	w.tenantLeaves()
 	w.activateAll()
 	w.loop.after(time.Minute, w.activateAll) // what was on its way
 	for _, o := range w.api.list(units) {
