@@ -388,10 +388,7 @@ func (c *checker) use(d *decision) map[string]*use {
 		}
 	}
 	for _, o := range c.w.api.list(units) {
-		if !holds(o) || c.orphaned(o) {
-			continue
-		}
-		if by := c.heldBy[o.uid()]; by.role != roleScheduler && c.heldAt[o.uid()] > d.seen[units] {
+		if !holds(o) || c.orphaned(o) || !c.knownToHold(d, o) {
 			continue
 		}
 		// Never more than it asks for now: the pods that are still to come bound what is held beyond those that are there.
@@ -423,18 +420,13 @@ func (c *checker) counts(d *decision, o *object) bool {
 		return false
 	}
 	// A quota begins with nothing used, and takes what is used of it along when it goes; of pods from before, Koordinator
-	// hears with their next event. The ledger makes up for those of units only.
-	return c.turned[quotaLabel(o)] <= o.rv || c.unitHolds(o)
+	// hears with their next event. A unit goes on holding what it held.
+	return c.turned[quotaLabel(o)] <= o.rv
 }
 
-// unitHolds says whether a unit of the pod's owner holds quota.
-func (c *checker) unitHolds(pod *object) bool {
-	job := c.w.topOf(pod)
-	if job == nil || job == pod {
-		return false
-	}
-	o := c.w.api.get(units, c.w.unitKeyOf(job))
-	return o != nil && consumerOf(o) == job.uid() && holds(o)
+// knownToHold: a scheduler made a unit hold quota, or the decision's news have it.
+func (c *checker) knownToHold(d *decision, unit *object) bool {
+	return c.heldBy[unit.uid()].role == roleScheduler || c.heldAt[unit.uid()] <= d.seen[units]
 }
 
 // orphaned: a unit whose job is gone holds nothing but what its pods use, until it is collected.
@@ -588,12 +580,13 @@ func (c *checker) eligible(o *object, d *decision) bool {
 	if slices.ContainsFunc(c.w.api.list(units), rival) {
 		return false
 	}
-	for _, ch := range c.w.api.since(job.kind, d.seen[job.kind]) {
-		if ch.key == job.key && (ch.before == nil || ch.before.uid() != job.uid()) {
-			return false // the scheduler has not seen this job
-		}
-	}
-	return true
+	return c.hasSeen(d, job)
+}
+
+// hasSeen says whether a scheduler knows of an object.
+func (c *checker) hasSeen(d *decision, o *object) bool {
+	made := func(ch *change) bool { return ch.key == o.key && (ch.before == nil || ch.before.uid() != o.uid()) }
+	return !slices.ContainsFunc(c.w.api.since(o.kind, d.seen[o.kind]), made)
 }
 
 // fitsWhere says whether a would have fit where b was admitted.
@@ -646,20 +639,21 @@ func (c *checker) onJob(ch *change) {
 	}
 	was, _ := nested(ch.before, "spec")["suspend"].(bool)
 	is, _ := nested(ch.after, "spec")["suspend"].(bool)
-	if !was || is || ch.after.kind == jobKind && quotaLabel(ch.after) == "" {
-		return // it is not suspended, or not of a queue any more
+	outside := ch.after.kind == jobKind && quotaLabel(ch.after) == "" // it is not of a queue any more
+	if m := c.w.managers[ch.by.process]; m != nil && was && !is && !outside {
+		c.resumed(ch, m.caches[units].seen)
 	}
-	m := c.w.managers[ch.by.process]
-	if m == nil {
-		return
-	}
+}
+
+// resumed: a controller that knows the units until a version lets a job go that was admitted with all it asks for (I1),
+// and that nobody but the controllers had suspended (I3).
+func (c *checker) resumed(ch *change, since int64) {
 	key := c.w.unitKeyOf(ch.after)
 	before, after := ch.before.u.GetAnnotations(), ch.after.u.GetAnnotations()
 	if stamp := after[v1alpha1.AnnotationResumed]; stamp != "" && stamp == before[v1alpha1.AnnotationResumed] &&
 		before[v1alpha1.AnnotationSuspendedBy] == "" {
 		c.w.violate("I3", "%s resumed job %s, which its owner had suspended", ch.by.process, ch.key)
 	}
-	since := m.caches[units].seen
 	if !c.released(key, ch.after.uid(), since, holds) {
 		c.w.violate("I3", "%s resumed job %s, and no unit of it is admitted", ch.by.process, ch.key)
 		return

@@ -106,17 +106,16 @@ func (c *cluster) onPod(ch *change) {
 	if o == nil {
 		o = ch.before
 	}
-	ref := owner(o)
-	if was := ch.before; ref == nil && was != nil && owner(was) != nil {
-		delete(c.podsOf[owner(was).UID], ch.key)
+	if ch.before != nil {
+		if ref := owner(ch.before); ref != nil {
+			delete(c.podsOf[ref.UID], ch.key)
+		}
 	}
-	if ref != nil {
+	if ref := owner(o); ref != nil {
 		if c.podsOf[ref.UID] == nil {
 			c.podsOf[ref.UID] = map[string]*object{}
 		}
-		if ch.after == nil {
-			delete(c.podsOf[ref.UID], ch.key)
-		} else {
+		if ch.after != nil {
 			c.podsOf[ref.UID][ch.key] = ch.after
 		}
 		c.sync(keyOf(o.u.GetNamespace(), ref.Name))

@@ -94,7 +94,7 @@ func (c *checker) noteGone(ch *change) {
 	o := ch.before
 	c.goneAt[ch.key] = ch.rv
 	by := c.putOff[o.uid()]
-	if unitOf(o).Status.Phase == v1alpha1.PhaseTimeoutBackoff && by != nil && !c.tainted[o.uid()] {
+	if consumerOf(o) != "" && unitOf(o).Status.Phase == v1alpha1.PhaseTimeoutBackoff && by != nil && !c.tainted[o.uid()] {
 		c.waits[consumerOf(o)] = wait{until: requeueAt(o), gone: ch.rv, by: by}
 	}
 }
@@ -116,18 +116,9 @@ func (c *checker) stillWaits(ch *change) {
 func (c *checker) remnants(d *decision) map[string]place {
 	left := map[string]place{}
 	for _, o := range c.w.api.objects[pods] {
-		pod := podOf(o)
-		key := pod.Annotations[v1alpha1.AnnotationRelatedQueueUnit]
+		key := podOf(o).Annotations[v1alpha1.AnnotationRelatedQueueUnit]
 		was, known := c.heldIn[key]
-		if !known || pod.Spec.NodeName == "" || terminated(pod) || quotaLabel(o) != was.quota || o.rv > d.seen[pods] ||
-			!c.counts(d, o) || c.turned[was.quota] > c.boundAt[pod.UID].rv {
-			continue
-		}
-		u := c.w.api.get(units, key)
-		if u != nil && (holds(u) && !c.orphaned(u) || quotaLabel(u) != was.quota || unitOf(u).Spec.Queue != was.queue) {
-			continue
-		}
-		if job := c.w.topOf(o); job != nil && job != o && c.w.unitKeyOf(job) != key {
+		if !known || !c.remains(d, o, was.quota) || !c.leftOver(o, key, was) {
 			continue
 		}
 		if d.leader.listed >= c.goneAt[key] && c.goneAt[key] > 0 {
@@ -136,6 +127,25 @@ func (c *checker) remnants(d *decision) map[string]place {
 		left[key] = was
 	}
 	return left
+}
+
+// remains: a pod is on a node, and known to be charged to a quota.
+func (c *checker) remains(d *decision, o *object, quota string) bool {
+	pod := podOf(o)
+	return pod.Spec.NodeName != "" && !terminated(pod) && quotaLabel(o) == quota && o.rv <= d.seen[pods] &&
+		c.counts(d, o) && c.turned[quota] <= c.boundAt[pod.UID].rv
+}
+
+// leftOver: no unit holds quota for a pod, or one whose job is gone, and nothing says that its place was another.
+func (c *checker) leftOver(pod *object, key string, was place) bool {
+	if u := c.w.api.get(units, key); u != nil {
+		held := holds(u) && !c.orphaned(u)
+		if held || quotaLabel(u) != was.quota || unitOf(u).Spec.Queue != was.queue {
+			return false
+		}
+	}
+	job := c.w.topOf(pod)
+	return job == nil || job == pod || c.w.unitKeyOf(job) == key
 }
 
 // bounds of a queue count the places of units that hold quota, and those that pods of others keep (I1).
@@ -152,11 +162,9 @@ func (c *checker) bounds(ch *change) {
 	}
 	n := int64(0)
 	for _, other := range c.w.api.list(units) {
-		if by := c.heldBy[other.uid()]; !holds(other) || c.orphaned(other) || unitOf(other).Spec.Queue != name ||
-			by.role != roleScheduler && c.heldAt[other.uid()] > d.seen[units] {
-			continue
+		if holds(other) && !c.orphaned(other) && unitOf(other).Spec.Queue == name && c.knownToHold(d, other) {
+			n++
 		}
-		n++
 	}
 	for _, p := range c.remnants(d) {
 		if p.queue == name {
@@ -188,8 +196,8 @@ func (c *checker) withinUnit(o, job *object, d *decision) {
 		pod := podOf(other)
 		b := c.boundAt[pod.UID]
 		if pod.Spec.NodeName == "" || terminated(pod) || c.w.topOf(other) != job ||
-			b.rv > max(d.seen[pods], d.leader.listed) && b.by != d.leader {
-			continue
+			b.rv > max(d.seen[pods], d.leader.listed) && b.by != d.leader || c.turned[quotaLabel(other)] > other.rv {
+			continue // the scheduler does not know of it, or its quota went and came again
 		}
 		if at := pod.DeletionTimestamp; at != nil && c.w.loop.now.Before(at.Add(successorsGoAhead-graceOf(pod))) {
 			leaving = leaving.plus(requestsOf(&pod.Spec), 1)
