@@ -136,7 +136,10 @@ func checkAdmitted(r *roster, u *unit) (reason Reason, message string, gone bool
 	if reason, message = checkDrained(r, u); reason != "" {
 		return reason, message, false
 	}
-	reason, message = checkMoves(r, u)
+	if reason, message = checkMoves(r, u); reason != "" {
+		return reason, message, false
+	}
+	reason, message = checkUnanswered(r, u)
 	return reason, message, false
 }
 
@@ -148,6 +151,22 @@ func checkMoves(r *roster, u *unit) (Reason, string) {
 	}
 	return ReasonQuotaChanged, fmt.Sprintf("the job names quota %q now; it gives back what it holds in quota %q and waits",
 		u.spec.MovesTo, u.spec.Quota)
+}
+
+// checkUnanswered has a unit that was let go and holds nothing wait in line, if admission checks have to answer for all
+// that it asks for. It could not get that as growth, and has nothing to lose.
+func checkUnanswered(r *roster, u *unit) (Reason, string) {
+	if !u.spec.Phase.Releases() || !u.spec.wants().IsZero() || u.spec.Request.IsZero() || len(r.admissionChecks(u)) == 0 {
+		return "", ""
+	}
+	if reason, _ := checkSpec(u); reason != "" {
+		return "", ""
+	}
+	if _, assigned := r.ledger.Pods(u.spec.Key); assigned > 0 {
+		return "", ""
+	}
+	return ReasonChecksChanged, fmt.Sprintf("the job holds nothing and asks for %s, which admission checks did not answer "+
+		"for; it waits to be admitted with that", u.spec.Request)
 }
 
 func checkDecoded(_ *roster, _ time.Time, u *unit) (Reason, string) {
