@@ -760,7 +760,7 @@ func (c *checker) liveness() {
 		if ended(job) || c.w.bad(job) {
 			continue
 		}
-		if len(miscounted) > 0 && c.w.describes(job.kind).Suspended(job.u) {
+		if len(miscounted) > 0 && c.w.lacksRoom(job) {
 			c.w.report.Miscounts = miscounted
 			c.w.logf("MISCOUNT %v: job %s waits", miscounted, job.key)
 			continue
@@ -778,6 +778,12 @@ func (c *checker) liveness() {
 		}
 		c.w.violate("I6", "job %s has not ended %s after the faults: %s; %s", job.key, patience, summary(job), text)
 	}
+}
+
+// lacksRoom says that a job waits to be admitted, or a pod of it for a node.
+func (w *world) lacksRoom(job *object) bool {
+	return w.describes(job.kind).Suspended(job.u) || slices.ContainsFunc(sorted(w.cluster.podsOf[job.uid()]),
+		func(o *object) bool { return podOf(o).Spec.NodeName == "" && !terminated(podOf(o)) })
 }
 
 // atRest: units and jobs are one to one, nothing is held, and every ledger is what it would be built anew (I2, I7).

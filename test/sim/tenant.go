@@ -340,7 +340,15 @@ func (w *world) tenantLeaves() {
 			w.api.edit(byUser, jobKind, job.key, false, setLabel(v1alpha1.LabelPreemptible, ""))
 		}
 	}
-	foreign := func(o *object) bool { return o.u.GetAnnotations()[annotationBad] == "foreign" }
+	bad := func(what string) func(o *object) bool {
+		return func(o *object) bool { return o.u.GetAnnotations()[annotationBad] == what }
+	}
+	for _, o := range w.api.list(pods) {
+		if bad("waits")(o) { // Koordinator gives its quota room for it, which the other quotas lack
+			_ = w.api.delete(byUser, pods, o.key, o.uid()) // it is there
+		}
+	}
+	foreign := bad("foreign")
 	if !slices.ContainsFunc(w.api.list(units), foreign) {
 		return
 	}
