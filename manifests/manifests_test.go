@@ -331,7 +331,7 @@ func TestSchedulerConfigIsStockPlusJobQueue(t *testing.T) {
 	require.True(t, isJobQueue(enabled("preFilter")[0]), "first")
 	require.True(t, isJobQueue(enabled("reserve")[len(enabled("reserve"))-1]), "last")
 	require.Equal(t, []any{map[string]any{"name": "JobQueue"}}, enabled("queueSort"))
-	for _, point := range []string{"preEnqueue", "preFilter", "reserve"} {
+	for _, point := range []string{"preEnqueue", "preFilter", "reserve", "preBind"} {
 		require.True(t, slices.ContainsFunc(enabled(point), isJobQueue), point)
 		plugins[point].(map[string]any)["enabled"] = slices.DeleteFunc(enabled(point), isJobQueue)
 	}

@@ -39,6 +39,7 @@ func (p *pods) freeIdle(grantedOnly bool) {
 	newest := p.publisher.newest()
 	for _, uid := range sortedUIDs(p.idle) {
 		if !grantedOnly || newest.Granted(uid) {
+			p.publisher.touchPod(uid) // the time of its unit may be another one
 			p.activate.put(uid, struct{}{})
 		}
 	}

@@ -65,7 +65,7 @@ func (p *publisher) place() int64 {
 // publish stores the next snapshot and returns the pods that may go since, in the order of the admissions of their
 // units. goes returns the unit of a pod that may go, nil of another.
 func (p *publisher) publish(
-	loaded bool, units *records, releases func(string, *unitRecord) bool, goes func(types.UID) (*unitRecord, string),
+	loaded bool, units *records, releases func(string, *unitRecord) bool, goes func(types.UID) (*unitRecord, grant),
 ) []types.UID {
 	next := *p.newest()
 	if len(p.units.items)+len(p.consumers.items)+len(p.pods.items) == 0 && next.loaded == loaded {
@@ -113,20 +113,23 @@ func (p *publisher) publishUnits(next *snapshot, units *records, releases func(s
 }
 
 // publishPods has in the snapshot the pods that may go. They are asked for when their units are published.
-func (p *publisher) publishPods(next *snapshot, goes func(types.UID) (*unitRecord, string)) []types.UID {
+func (p *publisher) publishPods(next *snapshot, goes func(types.UID) (*unitRecord, grant)) []types.UID {
 	type released struct {
 		pod  types.UID
 		unit *unitRecord
 	}
 	var fresh []released
 	for _, it := range p.pods.items {
-		unit, lacking := goes(it.key)
+		unit, now := goes(it.key)
 		if unit == nil {
 			next.pods = next.pods.Delete(string(it.key))
 			continue
 		}
-		if before, there := next.pods.Get(string(it.key)); !there || before != lacking {
-			next.pods = next.pods.Set(string(it.key), lacking)
+		before, there := next.pods.Get(string(it.key))
+		if !there || before != now {
+			next.pods = next.pods.Set(string(it.key), now)
+		}
+		if !there || before.lacking != now.lacking {
 			fresh = append(fresh, released{it.key, unit})
 		}
 	}
@@ -153,31 +156,32 @@ func (e *Engine) publish() {
 	e.pods.free(e.publisher.publish(e.loaded, e.units, e.releases, e.goes))
 }
 
-// goes returns the unit of a pod that may go as far as that holds quota for it, and what the pod lacks otherwise. It
+// goes returns the unit of a pod that may go as far as that holds quota for it, and what else is granted with that. It
 // returns nil for another one. A pod that is on a node has gone.
-func (e *Engine) goes(uid types.UID) (unit *unitRecord, lacking string) {
+func (e *Engine) goes(uid types.UID) (unit *unitRecord, now grant) {
 	rec := e.pods.byUID[uid]
 	if rec == nil || rec.pod == nil || rec.pod.Spec.NodeName != "" {
-		return nil, ""
+		return nil, now
 	}
 	if unit = e.units.get(rec.unit); unit == nil || !unit.published {
-		return nil, ""
+		return nil, now
 	}
-	granted := false
-	if e.core.sound() {
-		e.core.call(rec.unit, func(s *admission.State) { granted = s.Granted(rec.unit, string(uid)) })
-	} else {
-		_, granted = e.publisher.newest().pods.Get(string(uid))
+	before, granted := e.publisher.newest().pods.Get(string(uid))
+	if now.until = before.until; e.core.sound() {
+		granted = false
+		e.core.call(rec.unit, func(s *admission.State) {
+			granted, now.until = s.Granted(rec.unit, string(uid)), admission.RunsUntil(s, rec.unit)
+		})
 	}
 	if !granted {
-		return nil, ""
+		return nil, now
 	}
-	lacking = shorten(unit.object.updates.Lacking(rec.pod, e.checks.listed))
-	if lacking != "" && lacking != e.publisher.newest().Lacking(uid) {
+	now.lacking = shorten(unit.object.updates.Lacking(rec.pod, e.checks.listed))
+	if now.lacking != "" && now.lacking != before.lacking {
 		e.log.Info("A pod is held back, since it lacks what admission checks asked to write into it",
-			"reason", "CheckUpdatesMissing", "queueUnit", rec.unit, "pod", rec.pod.Name, "lacks", lacking)
+			"reason", "CheckUpdatesMissing", "queueUnit", rec.unit, "pod", rec.pod.Name, "lacks", now.lacking)
 	}
-	return unit, lacking
+	return unit, now
 }
 
 // releases says whether pods of the unit may go: no decision about it is in flight, the core has it as admitted, and

@@ -17,6 +17,8 @@ limitations under the License.
 package engine
 
 import (
+	"time"
+
 	"github.com/benbjohnson/immutable"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -38,6 +40,16 @@ type Snapshot interface {
 	Granted(pod types.UID) bool
 	// Lacking says in words what a pod of an admitted unit lacks of what admission checks asked for. Then it may not go.
 	Lacking(pod types.UID) string
+	// RunsUntil says when the unit of a granted pod has run for as long as it may; zero for never.
+	RunsUntil(pod types.UID) time.Time
+}
+
+// grant of a pod that its unit holds quota for.
+type grant struct {
+	// lacking is what it lacks of what admission checks asked for. Then it may not go.
+	lacking string
+	// until is when its unit has run for as long as it may.
+	until time.Time
 }
 
 // snapshot shares all that did not change with its predecessor.
@@ -47,8 +59,8 @@ type snapshot struct {
 	// it is.
 	units     *immutable.Map[string, types.UID]
 	consumers *immutable.Map[string, bool]
-	// pods are those that are granted and not on a node, with what they lack.
-	pods *immutable.Map[string, string]
+	// pods are those that are granted and not on a node.
+	pods *immutable.Map[string, grant]
 }
 
 func newSnapshot() *snapshot {
@@ -56,7 +68,7 @@ func newSnapshot() *snapshot {
 	return &snapshot{
 		units:     immutable.NewMap[string, types.UID](hasher),
 		consumers: immutable.NewMap[string, bool](hasher),
-		pods:      immutable.NewMap[string, string](hasher),
+		pods:      immutable.NewMap[string, grant](hasher),
 	}
 }
 
@@ -78,11 +90,16 @@ func (s *snapshot) AdmittedUnit(key string) (types.UID, bool) {
 }
 
 func (s *snapshot) Granted(pod types.UID) bool {
-	lacking, ok := s.pods.Get(string(pod))
-	return ok && lacking == "" && s.loaded
+	g, ok := s.pods.Get(string(pod))
+	return ok && g.lacking == "" && s.loaded
 }
 
 func (s *snapshot) Lacking(pod types.UID) string {
-	lacking, _ := s.pods.Get(string(pod))
-	return lacking
+	g, _ := s.pods.Get(string(pod))
+	return g.lacking
+}
+
+func (s *snapshot) RunsUntil(pod types.UID) time.Time {
+	g, _ := s.pods.Get(string(pod))
+	return g.until
 }

@@ -21,8 +21,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
@@ -144,5 +146,44 @@ func TestExecutionTimeOfEarlierRuns(t *testing.T) {
 	require.Equal(t, string(admission.ReasonMaximumExecutionTime),
 		u.condition(v1alpha1.ConditionDeactivationTarget).Reason)
 	require.Zero(t, u.executed, "whoever makes it active again gives it the whole time")
+	r.sound()
+}
+
+// How long the pods of a unit may run is told with their grants, and again when its queue says otherwise.
+func TestPodsOfABoundedUnitGoForAsLongAsItMayRun(t *testing.T) {
+	r := ready(t, 4)
+	r.queueWith(testQuota, map[string]any{"executionTime": map[string]any{"maximumSeconds": int64(600)}})
+	r.job("a", "job-a")
+	r.unit("a", 2, withConsumer("job-a"))
+	r.unit("alone", 1)
+	r.step()
+	r.send()
+	r.send()
+	until := func(pod string) time.Duration {
+		at := r.engine.Snapshot().RunsUntil(types.UID("pod-" + pod))
+		if at.IsZero() {
+			return 0
+		}
+		return at.Sub(r.clock.Now()).Round(time.Second)
+	}
+	r.advance(time.Minute)
+	named := podFor("alone-1", "", "1")
+	named.Annotations = map[string]string{v1alpha1.AnnotationRelatedQueueUnit: testNamespace + "/alone"}
+	for _, pod := range []*corev1.Pod{podFor("a-1", "job-a", "1"), podFor("a-2", "job-a", "2"), named} {
+		r.engine.FeedPod(pod, false, false)
+	}
+	r.step()
+	require.Equal(t, 9*time.Minute, until("a-1"))
+	require.Zero(t, until("a-2"), "it has to wait")
+	require.True(t, r.engine.Snapshot().Granted("pod-alone-1"))
+	require.Zero(t, until("alone-1"), "nobody could take it away either")
+	require.Zero(t, until("unknown"))
+
+	r.queueWith(testQuota, map[string]any{"executionTime": map[string]any{"maximumSeconds": int64(300)}})
+	r.advance(time.Minute)
+	require.Equal(t, 3*time.Minute, until("a-1"), "the pod waits for a node, and the limit was lowered")
+	r.queueWith(testQuota, map[string]any{})
+	r.advance(time.Minute)
+	require.Zero(t, until("a-1"))
 	r.sound()
 }

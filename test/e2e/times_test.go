@@ -17,6 +17,7 @@ limitations under the License.
 package e2e_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -81,9 +82,19 @@ func TestTimeIsUp(t *testing.T) {
 	c.waitPhase(t, ns, "long", schedulingv1alpha1.PhaseRunning)
 	require.EqualValues(t, 7200, *c.unit(t, ns, "long").Spec.MaximumExecutionTimeSeconds)
 	c.deactivated(t, ns, "long", "MaximumExecutionTimeExceeded")
+	c.patchQueue(t, "time-is-up", `{"spec":{"executionTime":{"maximumSeconds":600}}}`)
 	c.patchUnit(t, ns, "long", `{"spec":{"active":true}}`)
 	c.waitPhase(t, ns, "long", schedulingv1alpha1.PhaseRunning)
 	require.EqualValues(t, 2, c.unit(t, ns, "long").Status.Attempts)
+	// Its pod ends also if its job goes without it, and its owner cannot have it run on.
+	pods := slices.DeleteFunc(c.podsOf(t, ns, "long"), func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
+	require.Len(t, pods, 1)
+	require.InDelta(t, 660, ptr.Deref(pods[0].Spec.ActiveDeadlineSeconds, 0), 30)
+	for _, seconds := range []string{"null", "7200"} {
+		_, err := c.kube.CoreV1().Pods(ns).Patch(t.Context(), pods[0].Name, types.MergePatchType,
+			[]byte(`{"spec":{"activeDeadlineSeconds":`+seconds+`}}`), metav1.PatchOptions{})
+		require.ErrorContains(t, err, "activeDeadlineSeconds")
+	}
 }
 
 // A job whose pods a LimitRange refuses gives its quota back, and says what the refusal was.

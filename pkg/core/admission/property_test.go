@@ -581,6 +581,17 @@ func (w *world) checkHoldings(t require.TestingT) {
 	}
 }
 
+// checkUntil: pods of a unit that can be suspended go for no longer than the unit itself.
+func (w *world) checkUntil(t require.TestingT, key string, open bool) {
+	var until time.Time
+	if u := w.units[key]; open && !u.Unsuspendable && u.Consumer != (Consumer{}) && !u.Admitted.IsZero() {
+		if most := w.mayRun(u); most > 0 {
+			until = u.Admitted.Add(most - u.Executed)
+		}
+	}
+	require.Equal(t, until, RunsUntil(w.s, key), "%s runs until then", key)
+}
+
 // checkGrants: pods go only while their unit is admitted and at its quota, and none is kept for which there is room.
 func (w *world) checkGrants(t require.TestingT) {
 	for _, g := range w.s.Grants() {
@@ -592,6 +603,7 @@ func (w *world) checkGrants(t require.TestingT) {
 	for key, pods := range w.pods {
 		u := w.units[key]
 		open := u != nil && (u.at == "admitted" || u.at == "resizing") && u.holds && u.Phase.Releases()
+		w.checkUntil(t, key, open)
 		first := ""
 		taken, leaving := map[string]int64{}, map[string]int64{}
 		for uid, p := range pods {

@@ -815,7 +815,7 @@ func (st *story) list(a arguments) {
 	}
 }
 
-// listPods prints which pods of a unit may go.
+// listPods prints which pods of a unit may go, and for how long.
 func (st *story) listPods(a arguments) {
 	for _, word := range a.words {
 		line := word + ":"
@@ -828,6 +828,9 @@ func (st *story) listPods(a arguments) {
 				answer = "runs"
 			case st.s.Granted(unitNamed(word), uid):
 				answer = "may go"
+				if until := RunsUntil(st.s, unitNamed(word)); !until.IsZero() {
+					answer += " for " + until.Sub(st.now).String()
+				}
 			}
 			line += fmt.Sprintf(" %s %s,", uid, answer)
 		}

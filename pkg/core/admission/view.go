@@ -19,6 +19,7 @@ package admission
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -29,6 +30,16 @@ import (
 func (s *State) Releases(unitKey string) bool {
 	u, ok := s.units[unitKey]
 	return ok && u.confirmed() && u.spec.Phase.Releases()
+}
+
+// RunsUntil is when a unit has run for as long as it may; zero for never. Its pods end then as well, also where nobody is
+// left who takes them away. Of a unit that has no job which could be suspended, pods run for as long as they like.
+func RunsUntil(s *State, unitKey string) time.Time {
+	u, ok := s.units[unitKey]
+	if !ok || !u.confirmed() || u.spec.Admitted.IsZero() || u.spec.Unsuspendable || u.spec.Consumer == (Consumer{}) {
+		return time.Time{}
+	}
+	return s.executionExpiry(u).at
 }
 
 // Granted says whether a pod of a unit may go: all that may go ask together for no more than the unit holds.

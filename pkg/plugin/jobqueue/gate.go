@@ -51,6 +51,8 @@ type Snapshot interface {
 	// Lacking says in words what a pod of an admitted unit lacks of what admission checks asked to write into it; then it
 	// may not go.
 	Lacking(pod types.UID) string
+	// RunsUntil says when the unit of a granted pod has run for as long as it may; zero for never.
+	RunsUntil(pod types.UID) time.Time
 }
 
 // Job is what the gate needs to know of a job beside its name.

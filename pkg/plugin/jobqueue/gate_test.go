@@ -46,6 +46,8 @@ type fakeSnapshot struct {
 	beyond map[types.UID]bool
 	// lacking says what pods lack of what checks asked for.
 	lacking map[types.UID]string
+	// until says when the units of pods have run for as long as they may.
+	until map[types.UID]time.Time
 }
 
 func (s *fakeSnapshot) Loaded() bool                        { return s.loaded }
@@ -59,7 +61,8 @@ func (s *fakeSnapshot) AdmittedUnit(k string) (types.UID, bool) {
 func (s *fakeSnapshot) Granted(pod types.UID) bool {
 	return s.loaded && !s.beyond[pod] && s.lacking[pod] == ""
 }
-func (s *fakeSnapshot) Lacking(pod types.UID) string { return s.lacking[pod] }
+func (s *fakeSnapshot) Lacking(pod types.UID) string      { return s.lacking[pod] }
+func (s *fakeSnapshot) RunsUntil(pod types.UID) time.Time { return s.until[pod] }
 
 type world struct {
 	snapshot   fakeSnapshot

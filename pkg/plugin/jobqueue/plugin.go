@@ -45,6 +45,7 @@ var (
 	_ fwktype.QueueSortPlugin         = &Plugin{}
 	_ fwktype.PreFilterPlugin         = &Plugin{}
 	_ fwktype.ReservePlugin           = &Plugin{}
+	_ fwktype.PreBindPlugin           = &Plugin{}
 	_ fwktype.EnqueueExtensions       = &Plugin{}
 	_ frameworkext.ControllerProvider = &Plugin{}
 	_ frameworkext.Controller         = &Plugin{}
@@ -100,7 +101,7 @@ func (p *Plugin) PreFilter(
 // PreFilterExtensions returns nil: the answer does not depend on nodes.
 func (p *Plugin) PreFilterExtensions() fwktype.PreFilterExtensions { return nil }
 
-// Reserve is the last look before the pod is bound: an admission can be taken back while the pod is being scheduled.
+// Reserve looks again: an admission can be taken back while the pod is being scheduled.
 func (p *Plugin) Reserve(_ context.Context, _ fwktype.CycleState, pod *corev1.Pod, _ string) *fwktype.Status {
 	return p.core.gate.Check(pod)
 }

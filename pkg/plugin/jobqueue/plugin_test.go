@@ -19,6 +19,7 @@ package jobqueue
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -63,8 +64,46 @@ func TestEveryExtensionPointAsksTheGate(t *testing.T) {
 	require.True(t, p.Reserve(ctx, nil, free, "n").IsSuccess())
 	require.True(t, p.Reserve(ctx, nil, held, "n").IsRejected())
 
+	assumed := free.DeepCopy()
+	assumed.Spec.NodeName = "n"
+	require.True(t, p.PreBindPreFlight(ctx, nil, assumed, "n").IsSuccess())
+	require.True(t, p.PreBind(ctx, nil, assumed, "n").IsSuccess())
+	require.Equal(t, "n", assumed.Spec.NodeName)
+
 	w.snapshot.consumers["free"] = false
 	require.True(t, p.Reserve(ctx, nil, free, "n").IsRejected(), "its admission was taken back in between")
+	require.True(t, p.PreBind(ctx, nil, assumed, "n").IsRejected(), "and while it waited for its gang")
+}
+
+// A pod of a unit whose time is bounded is bound with what is left of it and a margin.
+func TestAPodIsBoundWithItsDeadline(t *testing.T) {
+	for name, tt := range map[string]struct {
+		left  time.Duration // zero for no bound
+		named *int64
+		want  *int64
+	}{
+		"no bound":                      {},
+		"no bound, its own deadline":    {named: ptr.To[int64](5), want: ptr.To[int64](5)},
+		"ten minutes are left":          {left: 10 * time.Minute, want: ptr.To[int64](660)},
+		"parts of a second":             {left: time.Second + 1, want: ptr.To[int64](62)},
+		"a time of its own, shorter":    {left: 10 * time.Minute, named: ptr.To[int64](5), want: ptr.To[int64](5)},
+		"a time of its own, longer":     {left: 10 * time.Minute, named: ptr.To[int64](9999), want: ptr.To[int64](660)},
+		"its time is over":              {left: -time.Hour, want: ptr.To[int64](60)},
+		"longer than Kubernetes counts": {left: 100 * 365 * 24 * time.Hour, want: ptr.To[int64](math.MaxInt32)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			p := testPlugin(t, w)
+			pod := jobPod("j", quotaLabel)
+			pod.Spec.NodeName, pod.Spec.ActiveDeadlineSeconds = "n", tt.named
+			w.snapshot.consumers["j"] = true
+			if tt.left != 0 {
+				w.snapshot.until = map[types.UID]time.Time{pod.UID: epoch.Add(tt.left)}
+			}
+			require.True(t, p.PreBind(t.Context(), nil, pod, "n").IsSuccess())
+			require.Equal(t, tt.want, pod.Spec.ActiveDeadlineSeconds)
+		})
+	}
 }
 
 func TestOnlyTheOwnLabelsOfAPodWakeIt(t *testing.T) {

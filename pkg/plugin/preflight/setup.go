@@ -19,10 +19,12 @@ package preflight
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	kubeschedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 
 	koordconfig "github.com/koordinator-sh/koordinator/pkg/scheduler/apis/config"
+	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/defaultprebind"
 	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/elasticquota"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config"
@@ -71,32 +73,40 @@ func Inspect(cfg *kubeschedulerconfig.KubeSchedulerConfiguration, networkTopolog
 	return s, nil
 }
 
+const wouldGo = "pods of jobs that wait would be scheduled"
+
 func complete(profile *kubeschedulerconfig.KubeSchedulerProfile, enabled map[string]bool) error {
 	if !enabled[elasticquota.Name] {
 		return errors.New("plugin JobQueue needs plugin ElasticQuota, which is not enabled")
 	}
 	p := profile.Plugins
+	if disables(p.PreBind, defaultprebind.Name) && !has(p.PreBind, defaultprebind.Name) {
+		return fmt.Errorf("plugin %s is disabled at preBind: what JobQueue says of a pod would not be written",
+			defaultprebind.Name)
+	}
 	if has(p.MultiPoint, JobQueue) {
 		return nil
 	}
 	for _, point := range []struct {
-		name string
-		set  kubeschedulerconfig.PluginSet
-	}{{"preEnqueue", p.PreEnqueue}, {"preFilter", p.PreFilter}, {"reserve", p.Reserve}} {
+		name, without string
+		set           kubeschedulerconfig.PluginSet
+	}{
+		{"preEnqueue", wouldGo, p.PreEnqueue}, {"preFilter", wouldGo, p.PreFilter}, {"reserve", wouldGo, p.Reserve},
+		{"preBind", "pods would run for longer than their jobs may", p.PreBind},
+	} {
 		if !has(point.set, JobQueue) {
-			return fmt.Errorf("plugin JobQueue is not enabled at %s: pods of jobs that wait would be scheduled", point.name)
+			return fmt.Errorf("plugin JobQueue is not enabled at %s: %s", point.name, point.without)
 		}
 	}
 	return nil
 }
 
+func disables(set kubeschedulerconfig.PluginSet, name string) bool {
+	return slices.ContainsFunc(set.Disabled, func(p kubeschedulerconfig.Plugin) bool { return p.Name == name || p.Name == "*" })
+}
+
 func has(set kubeschedulerconfig.PluginSet, name string) bool {
-	for _, plugin := range set.Enabled {
-		if plugin.Name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(set.Enabled, func(p kubeschedulerconfig.Plugin) bool { return p.Name == name })
 }
 
 func namesOf(plugins *kubeschedulerconfig.Plugins) map[string]bool {

@@ -17,8 +17,10 @@ limitations under the License.
 package preflight
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,6 +52,7 @@ const complete1 = `
     queueSort: {disabled: [{name: "*"}], enabled: [{name: JobQueue}]}
     preFilter: {enabled: [{name: JobQueue}, {name: ElasticQuota}]}
     reserve: {enabled: [{name: JobQueue}]}
+    preBind: {enabled: [{name: JobQueue}]}
 `
 
 func TestInspect(t *testing.T) {
@@ -95,6 +98,17 @@ func TestAHalfEnabledPluginIsRefused(t *testing.T) {
 	_, err := inspect(t, "- schedulerName: one\n  plugins: {preEnqueue: {enabled: [{name: JobQueue}]}, "+
 		"reserve: {enabled: [{name: JobQueue}]}, preFilter: {enabled: [{name: ElasticQuota}]}}\n")
 	require.ErrorContains(t, err, `profile "one": plugin JobQueue is not enabled at preFilter`)
+	_, err = inspect(t, strings.ReplaceAll(complete1, "preBind", "postBind"))
+	require.ErrorContains(t, err, `profile "one": plugin JobQueue is not enabled at preBind`)
+	const points = `- schedulerName: one
+  plugins: {multiPoint: {enabled: [{name: JobQueue}, {name: ElasticQuota}]}, preBind: {disabled: [{name: %q}]%s}}
+`
+	for _, disabled := range []string{"DefaultPreBind", "*"} {
+		_, err = inspect(t, fmt.Sprintf(points, disabled, ""))
+		require.ErrorContains(t, err, `profile "one": plugin DefaultPreBind is disabled`)
+		_, err = inspect(t, fmt.Sprintf(points, disabled, ", enabled: [{name: DefaultPreBind}]"))
+		require.NoError(t, err)
+	}
 	_, err = inspect(t, "- schedulerName: one\n  plugins: {multiPoint: {enabled: [{name: JobQueue}]}}\n")
 	require.ErrorContains(t, err, "needs plugin ElasticQuota")
 }

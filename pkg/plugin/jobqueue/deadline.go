@@ -1,0 +1,65 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobqueue
+
+import (
+	"context"
+	"math"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	fwktype "k8s.io/kube-scheduler/framework"
+)
+
+// The queue ends a job that has run for as long as it may by suspending it. Pods that their job has left behind
+// (`kubectl delete job --cascade=orphan`) would run on. So each pod of a job whose time is bounded is bound with
+// activeDeadlineSeconds: the kubelet ends it, whoever owns it. Kubernetes lets nobody raise or remove the field, and of
+// a Job's template it could not be written, not even while that is suspended.
+
+// deadlineMargin is how much longer a pod may run than its unit. The queue has to be first: it suspends the job and says
+// why, and a pod that the kubelet ends counts as a failure of its job. In a minute another scheduler leads if this one
+// does not.
+const deadlineMargin = time.Minute
+
+// PreBindPreFlight says that PreBind is for every pod.
+func (p *Plugin) PreBindPreFlight(context.Context, fwktype.CycleState, *corev1.Pod, string) *fwktype.Status {
+	return nil
+}
+
+// PreBind asks the gate again, since a pod may have waited for its gang in between, and names in the pod when it has to
+// end. The pod is a copy, and Koordinator's plugin DefaultPreBind writes all that plugins have changed in it, in one
+// patch. If that fails the pod is not bound, and tried again.
+func (p *Plugin) PreBind(_ context.Context, _ fwktype.CycleState, pod *corev1.Pod, _ string) *fwktype.Status {
+	gate := p.core.gate
+	unbound := *pod
+	unbound.Spec.NodeName = "" // it is assumed to be on its node
+	if status := gate.Check(&unbound); status != nil {
+		return status
+	}
+	if until := gate.Snapshot().RunsUntil(pod.UID); !until.IsZero() {
+		most := deadline(until.Sub(gate.Clock.Now()))
+		if named := pod.Spec.ActiveDeadlineSeconds; named == nil || *named > most {
+			pod.Spec.ActiveDeadlineSeconds = &most
+		}
+	}
+	return nil
+}
+
+// deadline is the activeDeadlineSeconds of a pod whose unit may run for so long yet.
+func deadline(left time.Duration) int64 {
+	return min(int64((max(left, 0)+deadlineMargin+time.Second-1)/time.Second), math.MaxInt32)
+}
