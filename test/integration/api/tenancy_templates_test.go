@@ -223,18 +223,21 @@ func tenancyOfClasses(t *testing.T) {
 	of := func(class string) func(*metav1.ObjectMeta, *corev1.PodSpec) {
 		return func(_ *metav1.ObjectMeta, spec *corev1.PodSpec) { spec.PriorityClassName = class }
 	}
-	for _, class := range []string{"system-node-critical", "system-cluster-critical"} {
-		allRefused(t, alice.attempts(t, "tenant-a", "quota-a", of(class)),
-			`the priority class `+class+`: that needs the verb "prioritize"`)
-		noneRefused(t, admin.attempts(t, "tenant-a", "quota-a", of(class)))
+	unitOf := func(namespace, class string) error {
 		unit := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "QueueUnit",
 			"metadata": map[string]any{"generateName": "u-"},
 			"spec":     map[string]any{"request": map[string]any{"cpu": "1"}, "priorityClassName": class},
 		}}
-		_, err := alice.dynamic.Resource(v1alpha1.QueueUnitResource).Namespace("tenant-a").
+		_, err := alice.dynamic.Resource(v1alpha1.QueueUnitResource).Namespace(namespace).
 			Create(t.Context(), unit, metav1.CreateOptions{DryRun: dryRun})
-		refused(t, err, `the priority class `+class+`: that needs the verb "prioritize"`)
+		return err
+	}
+	for _, class := range []string{"system-node-critical", "system-cluster-critical"} {
+		allRefused(t, alice.attempts(t, "tenant-a", "quota-a", of(class)),
+			`the priority class `+class+`: that needs the verb "prioritize"`)
+		noneRefused(t, admin.attempts(t, "tenant-a", "quota-a", of(class)))
+		refused(t, unitOf("tenant-a", class), `the priority class `+class+`: that needs the verb "prioritize"`)
 	}
 	_, err := admin.SchedulingV1().PriorityClasses().Create(t.Context(), &schedulingv1.PriorityClass{
 		ObjectMeta: metav1.ObjectMeta{Name: "tenancy-high"}, Value: 1000}, metav1.CreateOptions{})
@@ -242,6 +245,7 @@ func tenancyOfClasses(t *testing.T) {
 	namespace, err := admin.CoreV1().Namespaces().Get(t.Context(), managed, metav1.GetOptions{})
 	require.NoError(t, err)
 	require.NoError(t, alice.attempts(t, managed, "", of("tenancy-high"))["pod"], "nobody bounds it")
+	require.NoError(t, unitOf(managed, "tenancy-high"))
 	for bound, allowed := range map[string]bool{"999": false, "1000": true} {
 		namespace.Annotations = map[string]string{v1alpha1.AnnotationMaxPriority: bound}
 		namespace, err = admin.CoreV1().Namespaces().Update(t.Context(), namespace, metav1.UpdateOptions{})
@@ -250,4 +254,6 @@ func tenancyOfClasses(t *testing.T) {
 			return (alice.attempts(t, managed, "", of("tenancy-high"))["pod"] == nil) == allowed
 		}, 30*time.Second, 100*time.Millisecond, bound)
 	}
+	refused(t, unitOf(managed, "tenancy-high"), `the priority class tenancy-high: that needs the verb "prioritize"`)
+	require.NoError(t, unitOf(managed, ""))
 }
