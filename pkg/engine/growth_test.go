@@ -302,76 +302,55 @@ func TestAnIdleReservationEnds(t *testing.T) {
 	r.sound()
 }
 
-// Of a pod that is charged to another quota than its job holds the unit says so after a minute, and until it is gone.
-func TestAPodThatIsChargedElsewhereIsTold(t *testing.T) {
-	r := ready(t, 10)
-	r.job("a", "job-a")
-	key := r.unit("a", 2, withConsumer("job-a"))
-	r.step()
-	r.send()
-	pod := podFor("a-0", "job-a", "1")
-	delete(pod.Labels, v1alpha1.LabelQuotaName)
-	r.pods(pod)
-	r.advance(time.Minute - time.Second)
-	require.Empty(t, r.of(writeReport))
-	told := func() *metav1.Condition {
-		report := r.of(writeReport)
-		require.Len(t, report, 1)
-		r.engine.Settle(report[0].Do(t.Context(), r.api.rest))
-		r.drop(report[0])
-		r.feed(key).step()
-		return unitFrom(r.api.get(key)).condition(v1alpha1.ConditionResizePending)
+// Of a pod that nothing lets go the unit says so after a minute, and until that ends.
+func TestAPodThatNothingLetsGoIsTold(t *testing.T) {
+	type change = func(r *rig, pod *corev1.Pod)
+	marked := func(marked bool) change {
+		return func(r *rig, _ *corev1.Pod) {
+			r.engine.FeedJob("Job.v1.batch", testNamespace, "a", "job-a", nil, marked)
+		}
 	}
-	r.advance(2 * time.Second)
-	condition := told()
-	require.Equal(t, metav1.ConditionTrue, condition.Status)
-	require.Equal(t, string(admission.ReasonPodsChargedElsewhere), condition.Reason)
-	require.Empty(t, r.decisions(), "it keeps what it holds")
-	r.engine.FeedPod(pod, true, false)
-	r.step()
-	r.advance(time.Minute)
-	require.Equal(t, metav1.ConditionFalse, told().Status)
-	r.advance(time.Minute)
-	require.Empty(t, r.of(writeReport), "it is told once")
-	r.sound()
-}
-
-// Of a pod that is held because its job bears the mark of a suspension the unit says so after a minute, and until the
-// mark or the pod is gone.
-func TestAPodThatIsHeldByTheMarkOfItsJobIsTold(t *testing.T) {
-	r := ready(t, 10)
-	r.job("a", "job-a")
-	key := r.unit("a", 2, withConsumer("job-a"))
-	r.step()
-	r.send()
-	r.pods(podFor("a-0", "job-a", "1"))
-	mark := func(marked bool) {
-		r.engine.FeedJob("Job.v1.batch", testNamespace, "a", "job-a", nil, marked)
-		r.step()
+	for reason, tt := range map[admission.Reason]struct{ begin, end change }{
+		admission.ReasonPodsChargedElsewhere: {
+			begin: func(_ *rig, pod *corev1.Pod) { delete(pod.Labels, v1alpha1.LabelQuotaName) },
+			end:   func(r *rig, pod *corev1.Pod) { r.engine.FeedPod(pod, true, false) },
+		},
+		admission.ReasonPodsHeldBySuspension: {begin: marked(true), end: marked(false)},
+	} {
+		t.Run(string(reason), func(t *testing.T) {
+			r := ready(t, 10)
+			r.job("a", "job-a")
+			key := r.unit("a", 2, withConsumer("job-a"))
+			r.step()
+			r.send()
+			pod := podFor("a-0", "job-a", "1")
+			tt.begin(r, pod)
+			r.pods(pod)
+			r.advance(time.Minute - time.Second)
+			require.Empty(t, r.of(writeReport))
+			told := func() *metav1.Condition {
+				report := r.of(writeReport)
+				require.Len(t, report, 1)
+				r.engine.Settle(report[0].Do(t.Context(), r.api.rest))
+				r.drop(report[0])
+				r.feed(key).step()
+				return unitFrom(r.api.get(key)).condition(v1alpha1.ConditionResizePending)
+			}
+			r.advance(2 * time.Second)
+			condition := told()
+			require.Equal(t, metav1.ConditionTrue, condition.Status)
+			require.Equal(t, string(reason), condition.Reason)
+			require.Empty(t, r.decisions(), "it keeps what it holds")
+			tt.end(r, pod)
+			r.step()
+			r.advance(time.Minute)
+			require.Equal(t, metav1.ConditionFalse, told().Status)
+			r.advance(time.Minute)
+			require.Empty(t, r.of(writeReport), "it is told once")
+			r.sound()
+			require.Zero(t, r.engine.kinship.Len())
+		})
 	}
-	mark(true)
-	r.advance(time.Minute - time.Second)
-	require.Empty(t, r.of(writeReport))
-	told := func() *metav1.Condition {
-		report := r.of(writeReport)
-		require.Len(t, report, 1)
-		r.engine.Settle(report[0].Do(t.Context(), r.api.rest))
-		r.drop(report[0])
-		r.feed(key).step()
-		return unitFrom(r.api.get(key)).condition(v1alpha1.ConditionResizePending)
-	}
-	r.advance(2 * time.Second)
-	condition := told()
-	require.Equal(t, metav1.ConditionTrue, condition.Status)
-	require.Equal(t, string(admission.ReasonPodsHeldBySuspension), condition.Reason)
-	require.Empty(t, r.decisions(), "it keeps what it holds")
-	mark(false)
-	r.advance(time.Minute)
-	require.Equal(t, metav1.ConditionFalse, told().Status)
-	r.advance(time.Minute)
-	require.Empty(t, r.of(writeReport), "it is told once")
-	r.sound()
-	require.Zero(t, r.engine.kinship.Len())
 }
 
 // One that cannot be suspended keeps its quota while a pod of it is on a node, and loses it like others if none is.

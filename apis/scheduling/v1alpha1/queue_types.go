@@ -135,8 +135,8 @@ type QueueSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	MaxAdmitted *int32 `json:"maxAdmitted,omitempty"`
 	// heartbeatTimeoutSeconds is how long a unit without a consumer of a managed kind keeps its quota after the time in
-	// its annotation koord-queue/heartbeat, or after its admission or its last pod. Absent means for ever, and so do pods
-	// of the unit that are on nodes.
+	// its annotation koord-queue/heartbeat, or after its admission or its last pod. A unit with pods on nodes keeps it
+	// without a heartbeat. Absent means that none is asked for.
 	// +optional
 	// +kubebuilder:validation:Minimum=10
 	HeartbeatTimeoutSeconds *int32 `json:"heartbeatTimeoutSeconds,omitempty"`

@@ -27,20 +27,17 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
-	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/klog/v2"
 
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/auditlog"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/inspection"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/observer"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/program"
 
 	_ "embed"
 )
@@ -58,9 +55,6 @@ type options struct {
 	json, keep                bool
 }
 
-// interrupted is the exit code after Ctrl-C, as of a shell.
-const interrupted = 130
-
 func main() {
 	var o options
 	flag.DurationVar(&o.duration, "duration", 10*time.Minute, "how long jobs are submitted and faults happen")
@@ -73,30 +67,17 @@ func main() {
 	flag.BoolVar(&o.json, "json", false, "print the summary as JSON, and nothing else, on standard output")
 	flag.BoolVar(&o.keep, "keep", false, "keep the work directory after success, too")
 	flag.Parse()
-	klog.SetLogger(logr.Discard())
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	// A second signal ends this process at once; the kernel then ends its children, paused or not.
-	context.AfterFunc(ctx, stop)
-	s, err := run(ctx, o)
-	switch {
-	case ctx.Err() != nil:
-		fmt.Fprintln(os.Stderr, "interrupted; every process that was started has ended")
-		os.Exit(interrupted)
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(2)
-	}
-	if o.json {
-		if err := json.NewEncoder(os.Stdout).Encode(s); err != nil {
-			fmt.Fprintln(os.Stderr, "error:", err)
-			os.Exit(2)
+	program.Main(func(ctx context.Context) (violated bool, err error) {
+		s, err := run(ctx, o)
+		if err != nil {
+			return false, err
 		}
-	} else {
+		if violated = len(s.Violations) > 0; o.json {
+			return violated, json.NewEncoder(os.Stdout).Encode(s)
+		}
 		s.print(os.Stdout)
-	}
-	if len(s.Violations) > 0 {
-		os.Exit(1)
-	}
+		return violated, nil
+	})
 }
 
 // run returns a summary, unless the run itself did not work.

@@ -28,14 +28,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
-	"github.com/go-logr/logr"
-	"k8s.io/klog/v2"
-
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/program"
 )
 
 type options struct {
@@ -48,9 +44,6 @@ type options struct {
 	keep     bool
 }
 
-// interrupted is the exit code after Ctrl-C, as of a shell.
-const interrupted = 130
-
 func main() {
 	var o options
 	flag.DurationVar(&o.duration, "duration", 5*time.Minute,
@@ -62,27 +55,14 @@ func main() {
 	flag.StringVar(&o.dir, "dir", "", "work directory; must be empty or absent (default: a new one in _artifacts/)")
 	flag.BoolVar(&o.keep, "keep", false, "keep the work directory after success, too")
 	flag.Parse()
-	klog.SetLogger(logr.Discard())
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	// A second signal ends this process at once; the kernel then ends its children.
-	context.AfterFunc(ctx, stop)
-	s, err := run(ctx, o)
-	switch {
-	case ctx.Err() != nil:
-		fmt.Fprintln(os.Stderr, "interrupted; every process that was started has ended")
-		os.Exit(interrupted)
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(2)
-	}
-	s.print(os.Stdout, o.minRatio)
-	if err := json.NewEncoder(os.Stdout).Encode(s); err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(2)
-	}
-	if len(s.failures(o.minRatio)) > 0 {
-		os.Exit(1)
-	}
+	program.Main(func(ctx context.Context) (failed bool, err error) {
+		s, err := run(ctx, o)
+		if err != nil {
+			return false, err
+		}
+		s.print(os.Stdout, o.minRatio)
+		return len(s.failures(o.minRatio)) > 0, json.NewEncoder(os.Stdout).Encode(s)
+	})
 }
 
 // run returns a summary, unless the run itself did not work.

@@ -27,24 +27,18 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
-	"github.com/go-logr/logr"
 	"golang.org/x/term"
-	"k8s.io/klog/v2"
 
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
+	"github.com/koord-jobqueue/koord-jobqueue/test/harness/program"
 )
 
 // printer is a result: marshalled it is the JSON.
 type printer interface{ Print(out io.Writer) }
-
-// interrupted is the exit code after Ctrl-C, as of a shell.
-const interrupted = 130
 
 func main() {
 	name, args := "workload", os.Args[1:]
@@ -64,19 +58,7 @@ func main() {
 	set.StringVar(&s.setting.Dir, "dir", "", "work directory; must be empty or absent (default: a new one in _artifacts/)")
 	keep := set.Bool("keep", false, "keep the work directory after success, too")
 	_ = set.Parse(args)
-	klog.SetLogger(logr.Discard())
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	// A second signal ends this process at once; the kernel then ends its children.
-	context.AfterFunc(ctx, stop)
-	err := run(ctx, s, *out, *keep)
-	switch {
-	case ctx.Err() != nil:
-		fmt.Fprintln(os.Stderr, "interrupted; every process that was started has ended")
-		os.Exit(interrupted)
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(1)
-	}
+	program.Main(func(ctx context.Context) (bool, error) { return false, run(ctx, s, *out, *keep) })
 }
 
 func run(ctx context.Context, s *scenario, out string, keep bool) error {
