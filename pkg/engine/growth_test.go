@@ -28,6 +28,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -349,6 +350,28 @@ func TestAPodThatNothingLetsGoIsTold(t *testing.T) {
 			require.Empty(t, r.of(writeReport), "it is told once")
 			r.sound()
 			require.Zero(t, r.engine.kinship.Len())
+		})
+	}
+}
+
+// What a unit was told of its pods gives what it asks for later no earlier place in line.
+func TestGrowthIsInLineSinceItWasAskedFor(t *testing.T) {
+	epoch := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for before, since := range map[admission.Reason]time.Duration{
+		admission.ReasonPodsChargedElsewhere: time.Hour, admission.ReasonPodsHeldBySuspension: time.Hour,
+		admission.ReasonQuotaChanged: time.Hour, admission.ReasonExceedsMax: 0,
+	} {
+		t.Run(string(before), func(t *testing.T) {
+			u := &unitObject{phase: admission.PhaseRunning, unitHistory: &unitHistory{}}
+			said := func(reason admission.Reason, at time.Time) {
+				u.conditions = reportStatus(u, &admission.Saying{Reason: reason}, at)["conditions"].([]metav1.Condition)
+			}
+			said(before, epoch)
+			if since > 0 {
+				require.Zero(t, u.resizePending())
+			}
+			said(admission.ReasonQuotaExceeded, epoch.Add(time.Hour))
+			require.Equal(t, backlog.MomentOf(epoch.Add(since)), u.resizePending())
 		})
 	}
 }

@@ -230,7 +230,7 @@ func (u *unitObject) readiness() (ready bool, notSince time.Time) {
 // resizePending is since when the unit has waited for more than it holds; zero if it does not.
 func (u *unitObject) resizePending() backlog.Moment {
 	c := u.condition(v1alpha1.ConditionResizePending)
-	if c == nil || c.Status != metav1.ConditionTrue {
+	if c == nil || c.Status != metav1.ConditionTrue || admission.Reason(c.Reason).Notice() {
 		return 0
 	}
 	return backlog.MomentOf(c.LastTransitionTime.Time)

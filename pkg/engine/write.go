@@ -429,10 +429,15 @@ func reportStatus(u *unitObject, said *admission.Saying, now time.Time) map[stri
 	if said.Reason == "" {
 		about.Status, about.Reason, about.Message = metav1.ConditionFalse, "NotNeeded", "no more is asked for than is held"
 	}
+	conditions := withConditions(u, now, about)
+	if c := u.condition(about.Type); c != nil && admission.Reason(c.Reason).Notice() && !said.Reason.Notice() {
+		// It is in line for more since it asks for that, not since it was told of something else.
+		meta.FindStatusCondition(conditions, about.Type).LastTransitionTime = metav1.NewTime(now)
+	}
 	status := map[string]any{
 		"lastUpdateTime": metav1.NewTime(now),
 		"message":        said.Message,
-		"conditions":     withConditions(u, now, about),
+		"conditions":     conditions,
 	}
 	switch over := !now.Before(u.requeueAt); {
 	case u.phase == admission.PhaseNone, u.phase == admission.PhasePreempted,

@@ -72,6 +72,11 @@ const (
 	ReasonRequeueLimitReached    Reason = "RequeueLimitReached"       // timeouts took its admission too often in a row
 )
 
+// Notice says that the reason is what is wrong with an admitted unit that goes on, and not why it waits for more.
+func (r Reason) Notice() bool {
+	return r == ReasonPodsChargedElsewhere || r == ReasonPodsHeldBySuspension || r == ReasonQuotaChanged
+}
+
 // Finding is why a unit waits in a form that stays true until the answer is another one: the reason, and of a shortage
 // the level of the quota tree and the resource.
 type Finding struct {
