@@ -102,24 +102,7 @@ func (c *cluster) onJob(ch *change) {
 }
 
 func (c *cluster) onPod(ch *change) {
-	o := ch.after
-	if o == nil {
-		o = ch.before
-	}
-	if ch.before != nil {
-		if ref := owner(ch.before); ref != nil {
-			delete(c.podsOf[ref.UID], ch.key)
-		}
-	}
-	if ref := owner(o); ref != nil {
-		if c.podsOf[ref.UID] == nil {
-			c.podsOf[ref.UID] = map[string]*object{}
-		}
-		if ch.after != nil {
-			c.podsOf[ref.UID][ch.key] = ch.after
-		}
-		c.sync(keyOf(o.u.GetNamespace(), ref.Name))
-	}
+	c.ofOwner(ch)
 	if ch.after == nil {
 		return
 	}
@@ -142,6 +125,27 @@ func (c *cluster) onPod(ch *change) {
 		}
 		c.world.loop.after(run, func() { c.setPhase(ch.key, now.UID, end) })
 	}
+}
+
+// ofOwner has the pod among those of its owner, and the owner looks at them.
+func (c *cluster) ofOwner(ch *change) {
+	if ch.before != nil {
+		if ref := owner(ch.before); ref != nil {
+			delete(c.podsOf[ref.UID], ch.key)
+		}
+	}
+	o := cmp.Or(ch.after, ch.before)
+	ref := owner(o)
+	if ref == nil {
+		return
+	}
+	if c.podsOf[ref.UID] == nil {
+		c.podsOf[ref.UID] = map[string]*object{}
+	}
+	if ch.after != nil {
+		c.podsOf[ref.UID][ch.key] = ch.after
+	}
+	c.sync(keyOf(o.u.GetNamespace(), ref.Name))
 }
 
 func (c *cluster) remove(key string, uid types.UID) {

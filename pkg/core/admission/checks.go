@@ -165,8 +165,8 @@ func checkUnanswered(r *roster, u *unit) (Reason, string) {
 	if _, assigned := r.ledger.Pods(u.spec.Key); assigned > 0 {
 		return "", ""
 	}
-	return ReasonChecksChanged, fmt.Sprintf("the job holds nothing and asks for %s, which admission checks did not answer "+
-		"for; it waits to be admitted with that", u.spec.Request)
+	return ReasonChecksChanged, fmt.Sprintf("the job holds nothing and asks for %s, which admission checks did not "+
+		"answer for; it waits to be admitted with that", u.spec.Request)
 }
 
 func checkDecoded(_ *roster, _ time.Time, u *unit) (Reason, string) {

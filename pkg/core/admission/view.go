@@ -32,8 +32,8 @@ func (s *State) Releases(unitKey string) bool {
 	return ok && u.confirmed() && u.spec.Phase.Releases()
 }
 
-// RunsUntil is when a unit has run for as long as it may; zero for never. Its pods end then as well, also where nobody is
-// left who takes them away. Of a unit that has no job which could be suspended, pods run for as long as they like.
+// RunsUntil is when a unit has run for as long as it may; zero for never. Its pods end then as well, also where nobody
+// is left who takes them away. Pods of a unit without a job that could be suspended have no such time.
 func RunsUntil(s *State, unitKey string) time.Time {
 	u, ok := s.units[unitKey]
 	if !ok || !u.confirmed() || u.spec.Admitted.IsZero() || u.spec.Unsuspendable || u.spec.Consumer == (Consumer{}) {

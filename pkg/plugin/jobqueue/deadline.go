@@ -30,9 +30,9 @@ import (
 // activeDeadlineSeconds: the kubelet ends it, whoever owns it. Kubernetes lets nobody raise or remove the field, and of
 // a Job's template it could not be written, not even while that is suspended.
 
-// deadlineMargin is how much longer a pod may run than its unit. The queue has to be first: it suspends the job and says
-// why, and a pod that the kubelet ends counts as a failure of its job. In a minute another scheduler leads if this one
-// does not.
+// deadlineMargin is how much longer a pod may run than its unit. The queue has to be first: it suspends the job and
+// says why, and a pod that the kubelet ends counts as a failure of its job. In a minute another scheduler leads if this
+// one does not.
 const deadlineMargin = time.Minute
 
 // PreBindPreFlight says that PreBind is for every pod.

@@ -102,7 +102,9 @@ func complete(profile *kubeschedulerconfig.KubeSchedulerProfile, enabled map[str
 }
 
 func disables(set kubeschedulerconfig.PluginSet, name string) bool {
-	return slices.ContainsFunc(set.Disabled, func(p kubeschedulerconfig.Plugin) bool { return p.Name == name || p.Name == "*" })
+	return slices.ContainsFunc(set.Disabled, func(p kubeschedulerconfig.Plugin) bool {
+		return p.Name == name || p.Name == "*"
+	})
 }
 
 func has(set kubeschedulerconfig.PluginSet, name string) bool {
