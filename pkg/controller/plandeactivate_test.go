@@ -45,8 +45,8 @@ func TestDeactivation(t *testing.T) {
 			unit(func(u *v1alpha1.QueueUnit) { u.Spec.Active = &inactive }), ""},
 		"not again after somebody made it active": {queued(t).with(marked).unit(toDeactivate).
 			unit(func(u *v1alpha1.QueueUnit) { u.Generation = 5 }), ""},
-		"not while it has its quota still": {queued(t).resumedByHand().started().ready(2).phase(v1alpha1.PhaseRunning).
-			unit(toDeactivate), ""},
+		"also if it was adopted, before its size is followed": {queued(t).resumedByHand().started().ready(2).
+			phase(v1alpha1.PhaseRunning).unit(toDeactivate).job(int64(7), "spec", "parallelism"), "patch unit [Deactivated]"},
 		"before it is set right, which would be another spec": {queued(t).with(marked).unit(toDeactivate).
 			job(int64(7), "spec", "parallelism"), "patch unit [Deactivated]"},
 	} {

@@ -37,6 +37,9 @@ func (p *planner) run() []Action {
 	if p.heldByOwner() {
 		return p.holdBack()
 	}
+	if p.deactivates() {
+		return []Action{p.deactivate()} // the unit before it was, and this one was adopted
+	}
 	if !p.Kind.Suspended(p.Job) {
 		running := p.Kind.Running(p.Job)
 		if p.Kind.SuspendedByUs(p.Job) {

@@ -74,11 +74,13 @@ func (u *unitObject) madeInactive() *admission.Deactivation {
 	return d
 }
 
-// saidBy forgets what the object of a unit says itself. An admission says it all.
+// saidBy forgets what the object of a unit says itself. An admission says it all, and so does that the unit is to be
+// made inactive: whoever makes it active again gives it its whole time.
 func (p pasts) saidBy(u *unitObject) bool {
 	l := p[u.consumer]
-	said := u.executed >= l.executed && u.requeues >= l.requeues && !u.requeueAt.Before(l.requeueAt) &&
-		(l.deactivation == nil || u.inactive || u.deactivate() != nil)
+	said := l.deactivation == nil &&
+		u.executed >= l.executed && u.requeues >= l.requeues && !u.requeueAt.Before(l.requeueAt)
+	said = said || u.deactivate() != nil || l.deactivation != nil && u.inactive
 	if said = said || u.phase.Holds() && !u.wasAdopted(); said {
 		delete(p, u.consumer)
 	}

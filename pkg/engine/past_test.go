@@ -82,6 +82,20 @@ func TestWhatCountsAgainstAJobOutlivesItsUnit(t *testing.T) {
 			r.send()
 			require.Equal(t, time.Minute, unitFrom(r.api.get(key)).executed)
 		}},
+		"to be made inactive, after a run": {withStatus(status(map[string]any{
+			"accumulatedPastExecutionTimeSeconds": int64(100), "phase": "Enqueued", "conditions": []any{map[string]any{
+				"type": v1alpha1.ConditionDeactivationTarget, "status": "True", "reason": "MaximumExecutionTimeExceeded",
+				"message": "enough", "lastTransitionTime": testStart.Format(time.RFC3339),
+			}},
+		})), func(t *testing.T, r *rig, key string) {
+			// It was adopted in between, and its run was over again: whoever makes it active gives it the whole time.
+			r.api.setStatus(key, map[string]any{"phase": "Enqueued", "attempts": int64(1), "conditions": []any{map[string]any{
+				"type": v1alpha1.ConditionDeactivationTarget, "status": "True", "reason": "MaximumExecutionTimeExceeded",
+				"message": "enough", "lastTransitionTime": testStart.Format(time.RFC3339),
+			}}})
+			r.feed(key).step()
+			require.Empty(t, r.engine.pasts, "its object says it all")
+		}},
 		"made inactive": {func(u *unstructured.Unstructured) {
 			_ = unstructured.SetNestedField(u.Object, false, "spec", "active")
 		}, deactivatedFor(admission.ReasonInactive)},
