@@ -17,6 +17,7 @@ limitations under the License.
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -45,9 +46,10 @@ type checker struct {
 	// attempts that were admitted, by unit.
 	attempts map[string]bool
 	boundAt  map[types.UID]binding
-	// turned is when a quota was made or deleted, the last one of its name.
-	turned map[string]int64
-	looked int
+	// turned is when a quota was made or deleted, the last one of its name, as a version and as a time.
+	turned   map[string]int64
+	turnedAt map[string]time.Time
+	looked   int
 	// setBack are jobs whose unit went while they had to wait, or were not to be tried again, with the time until which
 	// that holds: their next unit begins with it, and its object does not say so yet.
 	setBack map[types.UID]time.Time
@@ -67,7 +69,8 @@ type binding struct {
 func newChecker(w *world) *checker {
 	return &checker{
 		w: w, deeds: newDeeds(), tainted: map[types.UID]bool{}, heldBy: map[types.UID]writer{}, heldAt: map[types.UID]int64{},
-		attempts: map[string]bool{}, boundAt: map[types.UID]binding{}, turned: map[string]int64{}, writes: map[string]int{},
+		attempts: map[string]bool{}, boundAt: map[types.UID]binding{}, turned: map[string]int64{},
+		turnedAt: map[string]time.Time{}, writes: map[string]int{},
 		wholes: map[types.UID]int64{}, setBack: map[types.UID]time.Time{},
 	}
 }
@@ -95,10 +98,9 @@ func (c *checker) onChange(ch *change) {
 	case jobKind, jobSets:
 		c.onJob(ch)
 	case quotas:
-		if ch.before == nil {
-			c.turned[ch.after.u.GetName()] = ch.rv
-		} else if ch.after == nil {
-			c.turned[ch.before.u.GetName()] = ch.rv
+		if ch.before == nil || ch.after == nil {
+			name := cmp.Or(ch.after, ch.before).u.GetName()
+			c.turned[name], c.turnedAt[name] = ch.rv, c.w.loop.now
 		}
 	case pods:
 		if ch.after != nil && podOf(ch.after).Spec.NodeName != "" &&
@@ -362,8 +364,12 @@ func (c *checker) stableTree(d *decision) bool {
 // and no scheduler did: holds that the controller or a person wrote after its last news.
 func (c *checker) use(d *decision) map[string]*use {
 	uses := map[string]*use{}
+	relabelled := c.formerLabels(d)
 	charge := func(o *object, amount amounts, jobs int64) {
 		leaf := c.chargedTo(o)
+		if former, ok := relabelled[o.uid()]; ok && o.kind == pods {
+			leaf = former
+		}
 		if uses[leaf] == nil {
 			uses[leaf] = &use{}
 		}
@@ -381,11 +387,8 @@ func (c *checker) use(d *decision) map[string]*use {
 		}
 		amount := requestsOf(&podOf(o).Spec)
 		charge(o, amount, 0)
-		if job := c.w.topOf(o); job != nil {
-			own[job.uid()] = own[job.uid()].plus(amount, 1)
-		} else {
-			own[owner(o).UID] = own[owner(o).UID].plus(amount, 1)
-		}
+		uid := c.standsFor(o)
+		own[uid] = own[uid].plus(amount, 1)
 	}
 	for _, o := range c.w.api.list(units) {
 		if !holds(o) || c.orphaned(o) || !c.knownToHold(d, o) {
@@ -404,6 +407,40 @@ func (c *checker) use(d *decision) map[string]*use {
 	return uses
 }
 
+// formerLabels are the quotas that pods named as far as the decision knew, of those that name another one by now.
+func (c *checker) formerLabels(d *decision) map[types.UID]string {
+	former := map[types.UID]string{}
+	for _, ch := range c.w.api.since(pods, d.seen[pods]) {
+		if ch.before == nil || ch.after == nil || quotaLabel(ch.before) == quotaLabel(ch.after) {
+			continue
+		}
+		if _, ok := former[ch.after.uid()]; !ok {
+			former[ch.after.uid()] = c.chargedTo(ch.before)
+		}
+	}
+	return former
+}
+
+// standsFor is the job whose unit a pod on a node counts for: its own, or if that has no unit, as after its owner made
+// it anew, the one of the unit that the pod names.
+func (c *checker) standsFor(pod *object) types.UID {
+	uid := types.UID("")
+	if job := c.w.topOf(pod); job != nil {
+		uid = job.uid()
+	} else if ref := owner(pod); ref != nil {
+		uid = ref.UID
+	}
+	of := func(u *object) bool { return consumerOf(u) == uid }
+	if named := c.w.api.get(units, podOf(pod).Annotations[v1alpha1.AnnotationRelatedQueueUnit]); named != nil &&
+		!slices.ContainsFunc(c.w.api.list(units), of) {
+		return consumerOf(named)
+	}
+	return uid
+}
+
+// longestPause of a process.
+const longestPause = 20 * time.Second
+
 // counts says whether a pod on a node is use that the decision had to know of.
 func (c *checker) counts(d *decision, o *object) bool {
 	pod := podOf(o)
@@ -421,7 +458,12 @@ func (c *checker) counts(d *decision, o *object) bool {
 	}
 	// A quota begins with nothing used, and takes what is used of it along when it goes; of pods from before, Koordinator
 	// hears with their next event. A unit goes on holding what it held.
-	return c.turned[quotaLabel(o)] <= o.rv
+	if turned := c.turned[quotaLabel(o)]; turned > o.rv {
+		return false
+	} else if turned > b.rv && c.w.loop.now.Sub(c.turnedAt[quotaLabel(o)]) < longestPause {
+		return false // after a pause it hears of pods and quotas in any order, and the quota may come last
+	}
+	return true
 }
 
 // knownToHold: a scheduler made a unit hold quota, or the decision's news have it.

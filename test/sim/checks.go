@@ -204,25 +204,35 @@ func (a *answerer) decide(state map[string]any, sets []v1alpha1.PodSet) {
 }
 
 // owners read the events of their jobs. Once the faults have ended, an owner who is told that a template says otherwise
-// than a check takes that out of it: what a check had written stays there when somebody deletes the unit. Where nobody
-// does, the controller has to know what is its own.
+// than a check takes that out of it: what a check had written stays there when somebody deletes the unit or its status.
+// Where nobody does, the controller has to know what is its own.
 type owners struct{ w *world }
 
 func (o owners) Eventf(regarding, _ runtime.Object, _, reason, _, _ string, _ ...any) {
 	job, ok := regarding.(*unstructured.Unstructured)
-	if reason != "CannotResume" || !ok || !o.w.healed || !o.w.plan.deletesUnitOf(job.GetName()) {
-		return
+	switch {
+	case reason != "CannotResume" || !ok || !o.w.plan.losesAnswersOf(job.GetName()):
+	case !o.w.healed:
+		o.w.told[job.GetName()] = true
+	default:
+		o.w.correctTemplate(job.GetName())
 	}
-	k := jobKindOf(job.GetName())
-	o.w.loop.after(time.Second, func() {
-		o.w.api.edit(byUser, k, keyOf(job.GetNamespace(), job.GetName()), false, func(u *unstructured.Unstructured) {
+}
+
+// correctTemplate is what the owner of a job does who has read that.
+func (w *world) correctTemplate(job string) {
+	w.loop.after(time.Second, func() {
+		w.api.edit(byUser, jobKindOf(job), keyOf(team, job), false, func(u *unstructured.Unstructured) {
 			takeOut(u.Object["spec"], checkedLabel)
 		})
 	})
 }
 
-func (p *Plan) deletesUnitOf(job string) bool {
-	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Verb == "delete-unit" && s.On == job })
+// losesAnswersOf says that somebody deletes the unit of a job, or its status.
+func (p *Plan) losesAnswersOf(job string) bool {
+	return slices.ContainsFunc(p.Steps, func(s Step) bool {
+		return s.On == job && (s.Verb == "delete-unit" || s.Verb == "edit-unit" && s.Args["drop"] == "all")
+	})
 }
 
 // takeOut removes a key wherever it is.

@@ -45,9 +45,11 @@ type wait struct {
 
 // deeds are what the checks of a tenant remember.
 type deeds struct {
-	// heldIn is where a unit was when it held quota last, by its key; goneAt the version at which it went.
-	heldIn map[string]place
-	goneAt map[string]int64
+	// heldIn is where a unit was when it held quota last, by its key; goneAt the version at which it went, and goneSeen
+	// what the schedulers had seen of pods then.
+	heldIn   map[string]place
+	goneAt   map[string]int64
+	goneSeen map[string]map[*replica]int64
 	// firm units were admitted as non-preemptible.
 	firm map[types.UID]bool
 	// putOff are the leaders that wrote until when units wait, waits what jobs brought along from units that went.
@@ -57,7 +59,8 @@ type deeds struct {
 
 func newDeeds() deeds {
 	return deeds{
-		heldIn: map[string]place{}, goneAt: map[string]int64{}, firm: map[types.UID]bool{},
+		heldIn: map[string]place{}, goneAt: map[string]int64{},
+		goneSeen: map[string]map[*replica]int64{}, firm: map[types.UID]bool{},
 		putOff: map[types.UID]*replica{}, waits: map[types.UID]wait{},
 	}
 }
@@ -92,7 +95,12 @@ func requeueAt(o *object) time.Time {
 // noteGone keeps what a unit said that goes.
 func (c *checker) noteGone(ch *change) {
 	o := ch.before
-	c.goneAt[ch.key] = ch.rv
+	c.goneAt[ch.key], c.goneSeen[ch.key] = ch.rv, map[*replica]int64{}
+	for _, r := range c.w.schedulers {
+		if r.alive {
+			c.goneSeen[ch.key][r] = r.seenOf(pods)
+		}
+	}
 	by := c.putOff[o.uid()]
 	if consumerOf(o) != "" && unitOf(o).Status.Phase == v1alpha1.PhaseTimeoutBackoff && by != nil && !c.tainted[o.uid()] {
 		c.waits[consumerOf(o)] = wait{until: requeueAt(o), gone: ch.rv, by: by}
@@ -121,10 +129,13 @@ func (c *checker) remnants(d *decision) map[string]place {
 		if !known || !c.remains(d, o, was.quota) || !c.leftOver(o, key, was) {
 			continue
 		}
-		if d.leader.listed >= c.goneAt[key] && c.goneAt[key] > 0 {
-			was.queue = "" // it went before the leader looked
+		if gone := c.goneAt[key]; gone > 0 &&
+			(d.leader.listed >= gone || c.boundAt[podOf(o).UID].rv > c.goneSeen[key][d.leader]) {
+			was.queue = "" // it went before the leader looked, or before it saw the pod on a node
 		}
-		left[key] = was
+		if left[key].queue == "" {
+			left[key] = was
+		}
 	}
 	return left
 }
@@ -188,14 +199,10 @@ func (c *checker) withinUnit(o, job *object, d *decision) {
 	}
 	request := requestsOf(&podOf(o).Spec)
 	staying, leaving := request, amounts{}
-	of := c.w.api.objects[pods]
-	if job.kind == jobKind {
-		of = c.w.cluster.podsOf[job.uid()]
-	}
-	for _, other := range of {
+	for _, other := range c.w.api.objects[pods] {
 		pod := podOf(other)
 		b := c.boundAt[pod.UID]
-		if pod.Spec.NodeName == "" || terminated(pod) || c.w.topOf(other) != job ||
+		if pod.Spec.NodeName == "" || terminated(pod) || c.standsFor(other) != job.uid() ||
 			b.rv > max(d.seen[pods], d.leader.listed) && b.by != d.leader || c.turned[quotaLabel(other)] > other.rv {
 			continue // the scheduler does not know of it, or its quota went and came again
 		}

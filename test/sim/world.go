@@ -122,6 +122,7 @@ type world struct {
 	// unlabelled are the quotas of jobs that a tenant has taken out of their queues.
 	unlabelled map[string]string
 	madeFirm   map[string]bool // and jobs that it says may not be preempted
+	told       map[string]bool // jobs whose owners have read that they cannot be resumed
 	original   map[string]Step // quotas, queues and nodes as they were first
 	askAgain   time.Time
 	healed     bool
@@ -158,7 +159,7 @@ func newWorld(p Plan, o Options) *world {
 		runtime: p.Runtime, slowUntil: map[string]time.Time{}, leaseSlow: map[string]time.Time{},
 		placed: map[string]bool{}, noRenew: map[string]time.Time{}, errors: map[string][]fault{},
 		original: map[string]Step{}, bombs: map[string]string{}, unlabelled: map[string]string{},
-		madeFirm: map[string]bool{}, dice: newDice(p.Seed, "world"),
+		madeFirm: map[string]bool{}, told: map[string]bool{}, dice: newDice(p.Seed, "world"),
 		report: &Report{Faults: map[string]int{}, WritesBy: map[string]int{}}, sum: h, hash: h,
 	}
 	if o.Log {
@@ -431,6 +432,9 @@ func (w *world) heal() {
 	for _, job := range w.topJobs() { // a step may make a job anew that was to be let go
 		w.annotate(job.kind, job.key, v1alpha1.AnnotationHold, "false")
 		w.annotate(job.kind, job.key, v1alpha1.AnnotationMaxExecutionTime, "")
+	}
+	for _, job := range slices.Sorted(maps.Keys(w.told)) {
+		w.correctTemplate(job)
 	}
 	w.tenantLeaves()
 	w.activateAll()
