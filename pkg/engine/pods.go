@@ -202,7 +202,7 @@ func (p *pods) touch(now time.Time, unit, quota string) {
 
 func samePod(a, b admission.Pod) bool {
 	return a.UID == b.UID && a.Quota == b.Quota && a.Assigned == b.Assigned && a.Leaving == b.Leaving &&
-		a.LeavingSince.Equal(b.LeavingSince) && a.Held == b.Held &&
+		a.LeavingSince.Equal(b.LeavingSince) && a.Held == b.Held && a.Former == b.Former &&
 		a.NonPreemptible == b.NonPreemptible && a.Request.Equal(b.Request)
 }
 
@@ -212,7 +212,7 @@ func (p *pods) podOf(rec *podRecord) admission.Pod {
 	view := admission.Pod{
 		UID: string(pod.UID), Quota: rec.quota, Request: p.request(pod),
 		NonPreemptible: pod.Labels[v1alpha1.LabelPreemptible] == "false",
-		Assigned:       rec.quota != "",
+		Assigned:       rec.quota != "", Former: pod.Spec.NodeName != "" && p.units.leftBehind(pod),
 	}
 	if at := pod.DeletionTimestamp; at != nil {
 		// The API server adds the grace period to the time at which somebody deleted the pod.

@@ -292,11 +292,7 @@ func (r *records) isMarked(unit string) bool {
 // it, unless it is on a node: then it is a pod of that unit that lost its owner, and keeps the place of the unit even
 // after the unit is gone.
 func (r *records) unitOf(pod *corev1.Pod) (key string) {
-	r.kinship.Up(metav1.GetControllerOfNoCopy(pod), func(owner *metav1.OwnerReference) bool {
-		key = r.unitOfConsumer(owner, pod.Namespace)
-		return key != ""
-	})
-	if key != "" {
+	if key = r.unitOfOwner(pod); key != "" {
 		return key
 	}
 	named := r.unitNamedBy(pod)
@@ -308,6 +304,20 @@ func (r *records) unitOf(pod *corev1.Pod) (key string) {
 		return named
 	}
 	return ""
+}
+
+// leftBehind says that a pod names a unit and is of another job, or of one that is gone.
+func (r *records) leftBehind(pod *corev1.Pod) bool {
+	rec := r.byKey[r.unitNamedBy(pod)]
+	return r.unitOfOwner(pod) == "" && (rec == nil || rec.object.hasConsumer)
+}
+
+func (r *records) unitOfOwner(pod *corev1.Pod) (key string) {
+	r.kinship.Up(metav1.GetControllerOfNoCopy(pod), func(owner *metav1.OwnerReference) bool {
+		key = r.unitOfConsumer(owner, pod.Namespace)
+		return key != ""
+	})
+	return key
 }
 
 // unitOfConsumer is the unit that stands for a job, as the core has it.

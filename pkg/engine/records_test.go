@@ -151,6 +151,8 @@ func TestAPodMayNameAUnitWithoutConsumerOnly(t *testing.T) {
 	left := naming("team/taken")
 	left.Spec.NodeName = "node"
 	require.Equal(t, "team/taken", r.unitOf(left), "its owner has gone, and it runs")
+	require.True(t, r.leftBehind(left), "so it is none of those that the unit waits for")
+	require.False(t, r.leftBehind(naming("team/free")))
 	left.Namespace = "elsewhere"
 	require.Empty(t, r.unitOf(left))
 	stranger := naming("team/free")

@@ -185,6 +185,8 @@ type Pod struct {
 	NonPreemptible bool
 	// Assigned: counted in Koordinator's used. Held: its job is marked as suspended, so that it is not let go.
 	Assigned, Held bool
+	// Former: it is left of a job that had the name of its unit before.
+	Former bool
 	// Leaving: it is being deleted, since a time. It is charged until it is gone; for a while, see replacementGrace, it is
 	// not one of those that its unit may have.
 	Leaving      bool
@@ -195,7 +197,7 @@ func (p Pod) inLedger(now time.Time) ledger.Pod {
 	late := p.late(now)
 	return ledger.Pod{
 		UID: p.UID, Level: p.Quota, Request: p.Request, NonPreemptible: p.NonPreemptible,
-		Leaving: p.Leaving && !late, Late: late, Held: p.Held,
+		Leaving: p.Leaving && !late, Late: late, Held: p.Held, Former: p.Former,
 	}
 }
 

@@ -111,8 +111,10 @@ func (s *podSet) anywhere(resource string) (sum int64) {
 type podSum struct {
 	amounts
 	// late is the part of those that have been leaving for long.
-	late                     resources.Sum
-	pods, nonPreemptiblePods int64
+	late resources.Sum
+	pods int64
+	// own and ownNonPreemptible are without those that are left of a former job.
+	own, ownNonPreemptible int64
 }
 
 // noPods is never changed.
@@ -126,15 +128,17 @@ func (a *podSum) count(p Pod, by int64) {
 	default:
 		a.late.Sub(p.Request)
 	}
-	a.pods += by
-	if p.NonPreemptible {
-		a.nonPreemptiblePods += by
+	if a.pods += by; p.Former {
+		return
+	}
+	if a.own += by; p.NonPreemptible {
+		a.ownNonPreemptible += by
 	}
 }
 
 func (p Pod) same(o Pod) bool {
 	return p.UID == o.UID && p.Level == o.Level && p.NonPreemptible == o.NonPreemptible && p.Leaving == o.Leaving &&
-		p.Late == o.Late && p.Request.Same(o.Request)
+		p.Late == o.Late && p.Former == o.Former && p.Request.Same(o.Request)
 }
 
 func (p Pod) parts() (all, nonPreemptible resources.List) {
@@ -249,9 +253,9 @@ func (e *entry) outstanding() (all, nonPreemptible resources.List) {
 		return resources.List{}, resources.List{}
 	}
 	at := e.assigned.at(e.level)
-	all = e.expected.Bound(beyond(e.held, &at.all), at.pods)
+	all = e.expected.Bound(beyond(e.held, &at.all), at.own)
 	if e.nonPreemptible {
-		nonPreemptible = e.expected.Bound(beyond(e.held, &at.nonPreemptible), at.nonPreemptiblePods)
+		nonPreemptible = e.expected.Bound(beyond(e.held, &at.nonPreemptible), at.ownNonPreemptible)
 	}
 	return all, nonPreemptible
 }

@@ -33,6 +33,9 @@ type Pod struct {
 	Leaving, Late bool
 	// Held: it is not let go, for another cause than quota.
 	Held bool
+	// Former: it is a pod of the job that had the name of the unit before. It uses what the unit holds, and is none of the
+	// pods that the unit waits for.
+	Former bool
 }
 
 // Ledger is the arithmetic. It is not safe for concurrent use.

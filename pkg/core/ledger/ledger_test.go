@@ -257,7 +257,7 @@ func (f *facts) step(t *rapid.T, l *Ledger) {
 		}
 	case 3:
 		p := Pod{UID: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pod"), Level: level, Request: drawList(t),
-			NonPreemptible: rapid.Bool().Draw(t, "np")}
+			NonPreemptible: rapid.Bool().Draw(t, "np"), Former: rapid.Bool().Draw(t, "former")}
 		if f.pods[unit] == nil {
 			f.pods[unit] = map[string]Pod{}
 		}
@@ -342,8 +342,9 @@ func (f *facts) compare(rt *rapid.T, l *Ledger) {
 			left, there := h.amount, int64(0)
 			for _, p := range f.pods[unit] {
 				if p.Level == h.level {
-					left = left.Sub(p.Request.Mask(h.amount))
-					there++
+					if left = left.Sub(p.Request.Mask(h.amount)); !p.Former {
+						there++
+					}
 				}
 			}
 			sum.Add(h.expected.most(left.Floor0(), there))
