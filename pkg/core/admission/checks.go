@@ -23,6 +23,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
@@ -72,17 +73,14 @@ var groupChecks = []groupCheck{
 	checkQueueOpen,
 }
 
-func checkSpec(u *unit) (Reason, string) {
-	for _, check := range specChecks {
-		if reason, message := check(nil, time.Time{}, u); reason != "" {
-			return reason, message
-		}
-	}
-	return "", ""
-}
+func checkSpec(u *unit) (Reason, string) { return firstOf(specChecks, nil, time.Time{}, u) }
 
 func checkUnit(r *roster, now time.Time, u *unit) (Reason, string) {
-	for _, check := range unitChecks {
+	return firstOf(unitChecks, r, now, u)
+}
+
+func firstOf(checks []unitCheck, r *roster, now time.Time, u *unit) (Reason, string) {
+	for _, check := range checks {
 		if reason, message := check(r, now, u); reason != "" {
 			return reason, message
 		}
@@ -333,13 +331,7 @@ func checkQuotaOpen(_ *roster, g *group) (Finding, string) {
 }
 
 func checkMax(_ *roster, g *group) (Finding, string) {
-	for _, l := range g.Notes.route.Levels {
-		if over := beyondAll(g.Notes.total, l.Spec().Max); over != "" {
-			return Finding{ReasonExceedsMax, l.Name(), over},
-				neverFits(g, place(g.Key().Quota, l.Name(), false), over, "max", l.Spec().Max)
-		}
-	}
-	return Finding{}, ""
+	return neverFits(g, ReasonExceedsMax, "max", func(q *capacity.Quota) resources.List { return q.Max })
 }
 
 // checkMin keeps a non-preemptible unit that is larger than what is promised out of the line: it would claim for ever.
@@ -347,11 +339,22 @@ func checkMin(_ *roster, g *group) (Finding, string) {
 	if !g.Notes.nonPreemptible {
 		return Finding{}, ""
 	}
+	return neverFits(g, ReasonExceedsMin, "min", func(q *capacity.Quota) resources.List { return q.Min })
+}
+
+// neverFits finds the first level whose bound is below what a unit would hold, even if nothing else were in use.
+func neverFits(g *group, reason Reason, name string, of func(*capacity.Quota) resources.List) (Finding, string) {
 	for _, l := range g.Notes.route.Levels {
-		if over := beyondAll(g.Notes.total, l.Spec().Min); over != "" {
-			return Finding{ReasonExceedsMin, l.Name(), over},
-				neverFits(g, place(g.Key().Quota, l.Name(), true), over, "min", l.Spec().Min)
+		bound := of(l.Spec())
+		over := beyondAll(g.Notes.total, bound)
+		if over == "" {
+			continue
 		}
+		request, _ := g.Notes.total.Get(over)
+		most, _ := bound.Get(over)
+		return Finding{reason, l.Name(), over}, fmt.Sprintf("%s: %s: request %s is above %s %s, so it can never fit",
+			place(g.Key().Quota, l.Name(), reason == ReasonExceedsMin), over,
+			g.Head().ofLeast(resources.Format(over, request)), name, resources.Format(over, most))
 	}
 	return Finding{}, ""
 }
@@ -364,13 +367,6 @@ func beyondAll(request, bound resources.List) string {
 		}
 	}
 	return ""
-}
-
-func neverFits(g *group, where, resource, bound string, amounts resources.List) string {
-	request, _ := g.Notes.total.Get(resource)
-	most, _ := amounts.Get(resource)
-	return fmt.Sprintf("%s: %s: request %s is above %s %s, so it can never fit", where, resource,
-		g.Head().ofLeast(resources.Format(resource, request)), bound, resources.Format(resource, most))
 }
 
 func checkQueueOpen(_ *roster, g *group) (Finding, string) {
