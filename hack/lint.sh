@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs golangci-lint, built from its own module; the import rules and the purity of the core are part of it.
-# Arguments are package patterns; without, everything.
+# Runs golangci-lint, built from its own module; the import rules and the purity of the core are part of it. Then checks the
+# sentences of the documentation. Arguments are package patterns; without, everything.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 tool="$ROOT/bin/golangci-lint"
@@ -14,3 +14,4 @@ if (($# == 0)); then
   set -- ./...
 fi
 step "golangci-lint" "$tool" run --config .golangci.yml "$@"
+step "sentences" "$GO" run ./hack/prose

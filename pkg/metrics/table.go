@@ -94,86 +94,74 @@ var (
 
 // definitions is the one table.
 var definitions = []definition{
-	{PendingUnits, gauge, []string{"queue", "quota"}, "Units that wait for quota. Those of a queue or quota that " +
-		"does not exist are counted together, under empty names; so are the next two.", nil},
-	{AdmittedUnits, gauge, []string{"queue", "quota"}, "Units that hold quota.", nil},
-	{ParkedUnits, gauge, []string{"queue", "quota"},
-		"Units that cannot be admitted as they are; their condition says why.", nil},
-	{AdmissionsTotal, counter, []string{"queue", "quota"}, "Admissions whose status write is confirmed.", nil},
-	{LoansTotal, counter, []string{"queue", "quota"}, "The part of the admissions that went beyond the runtime of a " +
-		"quota, on what no job could use within its share.", nil},
-	{PartialAdmissionsTotal, counter, []string{"queue", "quota"}, "The part of the reservations that was for fewer pods " +
-		"than the job asks for.", nil},
-	{ResizesTotal, counter, []string{"queue", "direction"}, "Changes of what admitted units hold: Grown where their " +
-		"jobs got more while they ran, Shrunk where quota was given back.", nil},
-	{EvictedUnitsTotal, counter, []string{"queue", "reason"}, "Units that lost their reservation or admission. " +
-		"Here and in whatever else counts writes, a queue or quota that does not exist any more has an empty name.", nil},
-	{DeactivatedUnitsTotal, counter, []string{"queue", "reason"}, "The part of them that is not to be tried again " +
-		"before somebody makes it active.", nil},
+	{PendingUnits, gauge, []string{"queue", "quota"}, "Number of units that wait for quota. " +
+		"Each queue or quota that does not exist has an empty label, also in other metrics.", nil},
+	{AdmittedUnits, gauge, []string{"queue", "quota"}, "Number of units that hold quota.", nil},
+	{ParkedUnits, gauge, []string{"queue", "quota"}, "Number of units that cannot be admitted until their object or the " +
+		"configuration changes. Their condition gives the reason.", nil},
+	{AdmissionsTotal, counter, []string{"queue", "quota"}, "Number of admissions whose status write is confirmed.", nil},
+	{LoansTotal, counter, []string{"queue", "quota"}, "Number of admissions beyond the runtime of a quota. " +
+		"They use capacity that no pending job could use within its share.", nil},
+	{PartialAdmissionsTotal, counter, []string{"queue", "quota"}, "Number of reservations for fewer pods than the job " +
+		"asks for.", nil},
+	{ResizesTotal, counter, []string{"queue", "direction"}, "Number of changes of the quota that admitted units hold: " +
+		"Grown or Shrunk.", nil},
+	{EvictedUnitsTotal, counter, []string{"queue", "reason"}, "Number of units that lost their reservation or " +
+		"admission.", nil},
+	{DeactivatedUnitsTotal, counter, []string{"queue", "reason"}, "Number of evicted units that were also deactivated. " +
+		"They are not retried until someone sets spec.active to true.", nil},
 	{AttemptsTotal, counter, []string{"result", "reason"},
-		"What became of decided admissions and evictions, and reasons given to waiting units.", nil},
-	{
-		AdmissionWaitSeconds, histogram, []string{"queue"}, "Time from the creation of a unit to its admission.", waitBuckets,
-	},
-	{ReservationsTotal, counter, []string{"queue", "quota"}, "Reservations of quota for units that have to pass " +
-		"admission checks first.", nil},
-	{AdmissionChecksSeconds, histogram, []string{"queue"}, "Time from the reservation of quota for a unit until it has " +
-		"passed its admission checks.", waitBuckets},
-	{AdmittedToRunningSeconds, histogram, []string{"queue"}, "Time from the admission of a unit until its pods run, " +
-		"where they do so for some seconds; in whole seconds.", waitBuckets},
-	{CycleDurationSeconds, histogram, nil, "Time that one cycle of the admission loop took.", cycleBuckets},
-	{CycleExaminedUnits, histogram, nil, "Units that one cycle compared with quota.", countBuckets},
-	{ClaimsEndedTotal, counter, nil, "Units at the front of blocking queues that block nobody any more, because " +
-		"claimTimeout is over.", nil},
+		"Number of decided admissions and evictions by result, and of " +
+			"reasons written to pending units.", nil},
+	{AdmissionWaitSeconds, histogram, []string{"queue"}, "Seconds from the creation of a unit to its admission.",
+		waitBuckets},
+	{ReservationsTotal, counter, []string{"queue", "quota"}, "Number of reservations of quota for units that then have " +
+		"to pass admission checks.", nil},
+	{AdmissionChecksSeconds, histogram, []string{"queue"}, "Seconds from the reservation of quota for a unit until the " +
+		"unit has passed its admission checks.", waitBuckets},
+	{AdmittedToRunningSeconds, histogram, []string{"queue"}, "Seconds from the admission of a unit until its pods run, " +
+		"rounded to whole seconds. Pods that end within seconds are not counted.", waitBuckets},
+	{CycleDurationSeconds, histogram, nil, "Seconds that one cycle of the admission loop took.", cycleBuckets},
+	{CycleExaminedUnits, histogram, nil, "Number of units that one cycle compared with quota.", countBuckets},
+	{ClaimsEndedTotal, counter, nil,
+		"Number of claims that ended because claimTimeout was over. The unit at the front of " +
+			"a blocking queue then blocks no other unit.", nil},
 	{LedgerOutstanding, gauge, []string{"quota", "resource"},
-		"What admitted units hold beyond their assigned pods, of resources that the quota limits; thousandths of cpu, " +
-			"whole units of all else.", nil},
-	{
-		LedgerDifferences, gauge, []string{"kind"},
-		"Differences that the last audit found: of the ledger to its rebuild (ledger), of units to the API objects (unit), " +
-			"of units to their place (queue), of pods to the scheduler's cache (pod), " +
-			"and where the ledger counts more pods than Koordinator's used (used).", nil,
-	},
+		"Quota that admitted units hold beyond their assigned pods: " +
+			"thousandths of cpu, whole units of other resources. Only resources that the quota limits are counted.", nil},
+	{LedgerDifferences, gauge, []string{"kind"}, "Number of differences that the last audit found: to " +
+		"a rebuild (ledger), the API objects (unit), positions (queue), the scheduler's cache (pod), " +
+		"Koordinator's used (used).", nil},
 	{AuditsTotal, counter, []string{"result"},
-		"Audits of the state of admission: Clean, Differences, or Failed because the API did not answer.", nil},
-	{StateRebuildsTotal, counter, []string{"cause"}, "Times that the state of admission was built anew from the API " +
-		"objects, because of a Panic in it or a Difference that an audit found.", nil},
-	{
-		DecisionBackoff, gauge, nil,
-		"How long nothing is decided after the last panic of the core, until the state of admission is built anew; " +
-			"it doubles while nobody can be blamed and parked. 0 while decisions are made.", nil,
-	},
-	{RequestDifferences, counter, []string{"quota", "resource", "direction"}, "Admitted units with a pod that asks for " +
-		"more, or less, than was estimated; once for each unit, of resources that the quota limits.", nil},
-	{StatusWritesTotal, counter, []string{"kind", "outcome"}, "Status writes by what they write and how they ended.", nil},
-	{StatusWriteSeconds, histogram, []string{"kind"}, "Time that one request of a status write took.", writeBuckets},
-	{WriteConflictsTotal, counter, nil, "Status writes that met an object which had changed.", nil},
-	{WriteUnknownTotal, counter, nil, "Status writes of which it was unknown for a while whether they were applied.", nil},
-	{
-		RefusedTransitionsTotal, counter, []string{"kind"},
-		"Status writes that were not sent, because they would have changed the phase of a unit as the scheduler may not: " +
-			"an error of this program, whose log names the unit.", nil,
-	},
-	{ResyncsTotal, counter, nil, "Passes that observe every quota and activate every pod of admitted jobs again.", nil},
+		"Number of audits of the state of admission: Clean, Differences, or Failed " +
+			"if the API did not answer.", nil},
+	{StateRebuildsTotal, counter, []string{"cause"}, "Number of times that the state of admission was rebuilt from the " +
+		"API objects, after a Panic or a Difference that an audit found.", nil},
+	{DecisionBackoff, gauge, nil,
+		"Seconds without decisions after the last panic of the core. They double while no unit " +
+			"is parked as the cause. 0: decisions are made.", nil},
+	{RequestDifferences, counter, []string{"quota", "resource", "direction"}, "Number of admitted units with a pod that " +
+		"asks for more or less than was estimated. Only resources that the quota limits are counted.", nil},
+	{StatusWritesTotal, counter, []string{"kind", "outcome"}, "Number of status writes by content and outcome.", nil},
+	{StatusWriteSeconds, histogram, []string{"kind"}, "Seconds that one request of a status write took.", writeBuckets},
+	{WriteConflictsTotal, counter, nil, "Number of status writes that met an object which had changed.", nil},
+	{WriteUnknownTotal, counter, nil, "Number of status writes whose outcome was unknown for a time.", nil},
+	{RefusedTransitionsTotal, counter, []string{"kind"}, "Number of status writes that were not sent, because the " +
+		"change of phase is not allowed. This is a bug; the log names the unit.", nil},
+	{ResyncsTotal, counter, nil,
+		"Number of passes that observe every quota and activate every pod of admitted jobs.", nil},
 	{GatedUnknownPodsTotal, counter, []string{"action"},
-		"Pods of managed jobs for which no unit appeared within the grace period.", nil},
-	{
-		PodsBeyondRuntimeTotal, counter, []string{"quota", "cause", "result"},
-		"Attempts to schedule pods of admitted jobs that ElasticQuota's own check refuses, " +
-			"because it has not counted the pod yet (Uncounted) or its limit is too small now (Limit): " +
-			"Pass on reserved quota, or Refuse.", nil,
-	},
+		"Number of pods of managed jobs for which no unit appeared within " +
+			"the grace period.", nil},
+	{PodsBeyondRuntimeTotal, counter, []string{"quota", "cause", "result"}, "Number of attempts to schedule pods of " +
+		"admitted jobs that ElasticQuota refuses. Cause: the pod is Uncounted, or the Limit shrank. Result: Pass or " +
+		"Refuse.", nil},
 	{ConfigDiffers, gauge, nil, "1 while scheduler and controller disagree about which jobs are managed.", nil},
-	{JobKindUnavailable, gauge, []string{"kind", "reason"},
-		"1 while the jobs of a managed kind cannot be listed: NotInstalled, Forbidden, or " +
-			"NotListed where the list fails for another cause.", nil},
-	{PanicsTotal, counter, []string{"where"}, "Panics that were recovered.", nil},
-	{
-		StartupSeconds, gauge, []string{"stage"},
-		"Time from the start of the queue in this process until all that existed was read (Synced), " +
-			"this replica was to lead (Leading), it began to decide (Deciding), " +
-			"and what its first decision admitted was confirmed (Admitted; absent if that was nothing).", nil,
-	},
+	{JobKindUnavailable, gauge, []string{"kind", "reason"}, "1 while the jobs of a managed kind cannot be listed: " +
+		"NotInstalled, Forbidden, or NotListed for another cause.", nil},
+	{PanicsTotal, counter, []string{"where"}, "Number of panics that were recovered.", nil},
+	{StartupSeconds, gauge, []string{"stage"}, "Seconds from the start of the queue until objects were " +
+		"read (Synced), it led (Leading), it decided (Deciding), and its first admissions were confirmed (Admitted).", nil},
 }
 
 // MarkdownTable is the documentation of all metrics.

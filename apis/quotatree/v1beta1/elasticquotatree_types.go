@@ -46,8 +46,8 @@ type ElasticQuotaNode struct {
 	// +kubebuilder:validation:MaxItems=4096
 	// +kubebuilder:validation:items:MaxLength=63
 	Namespaces []string `json:"namespaces,omitempty"`
-	// max is what may be used in this quota and below, and with koord-queue/max-jobs how many jobs may be admitted. What
-	// it does not name is limited by the nodes above.
+	// max is the limit of this quota and of all quotas below it together. The resource koord-queue/max-jobs limits the
+	// number of admitted jobs. A resource that max does not name is limited by the nodes above.
 	// +optional
 	Max corev1.ResourceList `json:"max,omitempty"`
 	// min is what is guaranteed to this quota and those below it together.

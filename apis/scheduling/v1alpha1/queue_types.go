@@ -87,8 +87,9 @@ type QueueAdmissionCheck struct {
 	// labelSelector selects the QueueUnits, by their labels, that the check applies to; absent selects all.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
-	// timeoutSeconds is how long a unit waits for the answer with its quota reserved. Then it gives the quota back, waits
-	// for a minute, and longer each time, and is tried again at its place. 0 is for ever; absent is spec.timeouts.
+	// timeoutSeconds is the time in seconds for which a unit waits for the answer with its quota reserved. After that the
+	// unit gives the quota back and is retried after a minute, later each time, at its position. 0: without limit.
+	// Absent: the time in spec.timeouts.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
@@ -120,9 +121,9 @@ type QueueSpec struct {
 	// admitted and can be suspended.
 	// +optional
 	StopPolicy *StopPolicy `json:"stopPolicy,omitempty"`
-	// onOwnerSuspend says what becomes of a job that its owner suspends while it is admitted: Hold (default), which
-	// gives its quota back and keeps its place until the owner sets suspend to false or annotates it with
-	// koord-queue/hold=false; or Requeue, which has it wait in its turn.
+	// onOwnerSuspend is the rule for an admitted job that its owner suspends. In both cases it gives its quota back.
+	// Hold (default): it stays on hold until the owner sets suspend to false or the annotation koord-queue/hold=false.
+	// Requeue: it waits at its position.
 	// +optional
 	OnOwnerSuspend *OwnerSuspendPolicy `json:"onOwnerSuspend,omitempty"`
 	// maxPending is the greatest number of units that are in line, of those that perNamespace lets there. Those beyond it,
@@ -134,9 +135,9 @@ type QueueSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxAdmitted *int32 `json:"maxAdmitted,omitempty"`
-	// heartbeatTimeoutSeconds is how long a unit without a consumer of a managed kind keeps its quota after the time in
-	// its annotation koord-queue/heartbeat, or after its admission or its last pod. A unit with pods on nodes keeps it
-	// without a heartbeat. Absent means that none is asked for.
+	// heartbeatTimeoutSeconds is the time in seconds for which a unit keeps its quota without a sign of life. It is for
+	// units without a job of a managed kind. Signs are the time in the annotation koord-queue/heartbeat, the admission
+	// and the last pod. A unit with pods on nodes keeps its quota. Absent: no heartbeat is expected.
 	// +optional
 	// +kubebuilder:validation:Minimum=10
 	HeartbeatTimeoutSeconds *int32 `json:"heartbeatTimeoutSeconds,omitempty"`

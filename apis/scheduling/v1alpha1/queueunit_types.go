@@ -305,9 +305,9 @@ type QueueUnitStatus struct {
 	// lastUpdateTime of the status by the scheduler or the controller.
 	// +optional
 	LastUpdateTime *metav1.Time `json:"lastUpdateTime,omitempty"`
-	// admissionChecks of the unit, asked anew each time that quota is reserved for it: the write that does so sets all to
-	// Pending. Whoever owns a check answers here, in a patch that names the resource version it has read: so an answer
-	// about a former reservation is refused.
+	// admissionChecks of the unit. Each reservation of quota sets all of them to Pending. The controller of a check
+	// answers here. Its patch names the resource version that it has read, so that an answer about a former reservation
+	// is refused.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -350,13 +350,13 @@ type QueueUnitStatus struct {
 }
 
 // QueueUnit is one job in a queue.
-//
+// ---
 // The rules that compare with the former object also look at fields that are absent now, so that
 // nothing can be changed by taking it away and adding it again. Spec, status and attempts have defaults: taken
 // away, they are compared as empty. All rules run at every status write, and each access to a field
-// copies the schema of all its siblings; so a rule stands as deep as it can, begins with what is mostly
-// so, and amounts have none (hack/generate writes their schema). A spec does not change while the status
-// does, so pod sets are compared only where the phase stays.
+// copies the schema of all its siblings. So a rule is placed as deep as possible and begins with its most
+// frequent case, and amounts have no rules (hack/generate writes their schema). A spec does not change while
+// the status does, so pod sets are compared only where the phase stays.
 //
 // +kubebuilder:validation:XValidation:rule="!(oldSelf.?status.phase.orValue('Enqueued') in ['Reserved','Dequeued','Running','SchedReady','SchedSucceed']) || self.?status.phase != oldSelf.?status.phase || (has(self.spec.podSet) == has(oldSelf.spec.podSet) && (!has(self.spec.podSet) || (self.spec.podSet.map(p, p.name) == oldSelf.spec.podSet.map(p, p.name) && self.spec.podSet.map(p, p.?template) == oldSelf.spec.podSet.map(p, p.?template))))",message="names and templates in spec.podSet must not change while the unit holds quota"
 // +kubebuilder:object:root=true

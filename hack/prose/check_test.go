@@ -1,0 +1,97 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestCheck(t *testing.T) {
+	words := func(n int) string { return strings.TrimSpace(strings.Repeat("word ", n)) }
+	for name, test := range map[string]struct {
+		markdown string
+		want     []string
+	}{
+		"short":    {markdown: "# Title\n\nThe queue releases the job. It has room."},
+		"question": {markdown: "What is a queue?"},
+		"code is one word": {
+			markdown: "Short one here now.\n\nAnother short one here.\n\n" + words(29) + " `a b c d`.",
+		},
+		"code blocks":           {markdown: "Text.\n\n    anew " + words(40) + "\n\n```\nanew\n```\n"},
+		"a URL does not end it": {markdown: "See v1.8.0 of it."},
+		"long sentence": {
+			markdown: "Short one here now.\n\nAnother short one here.\n\n" + words(31) + ".",
+			want:     []string{"5: a sentence of 31 words, 30 are allowed: " + words(10) + " …"},
+		},
+		"long on average": {
+			markdown: words(21) + ".",
+			want:     []string{"1: sentences have 21.0 words on average, 20 are allowed"},
+		},
+		"opening": {
+			markdown: "- Good item.\n- Fine. What is free is a vector.\n",
+			want:     []string{`2: a sentence starts with "What": What is free is a vector.`},
+		},
+		"cleft": {
+			markdown: "It is the queue that waits.",
+			want:     []string{`1: a sentence starts with "It is the queue that": It is the queue that waits.`},
+		},
+		"out of use": {
+			markdown: "It waits *for\never*.",
+			want:     []string{`1: "for ever" is out of use: It waits for ever.`},
+		},
+		"a long cell": {
+			markdown: "| a | b |\n|---|---|\n| c | " + words(26) + " |\n",
+			want:     []string{"3: a cell of 26 words, 25 are allowed: " + words(10) + " …"},
+		},
+		"a long sentence in a cell": {markdown: "| a | b |\n|---|---|\n| c | " + words(25) + " |\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, test.want, check(markdownBlocks([]byte(test.markdown))))
+		})
+	}
+}
+
+func TestDescriptions(t *testing.T) {
+	blocks, err := descriptions([]byte(`
+spec:
+  names: {kind: Queue}
+  versions:
+  - schema:
+      openAPIV3Schema:
+        description: A Queue.
+        properties:
+          spec:
+            properties:
+              ref:
+                description: Names an object.
+                x-kubernetes-map-type: atomic
+                properties: {kind: {description: Kubernetes' words.}}
+              list: {items: {description: An item.}}
+`))
+	require.NoError(t, err)
+	assert.Equal(t, []block{
+		{where: "Queue", text: "A Queue."},
+		{where: "Queue.spec"},
+		{where: "Queue.spec.list"},
+		{where: "Queue.spec.list[]", text: "An item."},
+		{where: "Queue.spec.ref", text: "Names an object."},
+	}, blocks)
+}

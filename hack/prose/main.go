@@ -1,0 +1,110 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Command prose checks the sentences of the documentation against the rules in CONTRIBUTING.md. It finds long
+// sentences, sentences that start with a relative pronoun, words that are out of use, and long table cells.
+//
+// It reads Markdown and the descriptions of CustomResourceDefinitions. Metric help and the configuration reach it
+// through the generated tables in docs/. hack/prose/exceptions.yaml holds the number of findings that a file may have;
+// a number only falls.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+const exceptionsFile = "hack/prose/exceptions.yaml"
+
+// patterns name the files that are checked, from the root of the repository.
+var patterns = []string{
+	"*.md", "docs/*.md", "docs/*/*.md", "manifests/crd/*.yaml", "manifests/elasticquotatree/*_*.yaml",
+}
+
+func main() {
+	all := flag.Bool("all", false, "print every finding, also those that exceptions.yaml allows")
+	flag.Parse()
+	if err := run(*all); err != nil {
+		fmt.Fprintln(os.Stderr, "prose:", err)
+		os.Exit(1)
+	}
+}
+
+func run(all bool) error {
+	allowed := map[string]int{}
+	data, err := os.ReadFile(exceptionsFile)
+	if err != nil {
+		return err
+	}
+	if err := yaml.UnmarshalStrict(data, &allowed); err != nil {
+		return fmt.Errorf("%s: %w", exceptionsFile, err)
+	}
+	found, err := checkFiles()
+	if err != nil {
+		return err
+	}
+	var wrong []string
+	for _, file := range slices.Sorted(maps.Keys(found)) {
+		n, most := len(found[file]), allowed[file]
+		if n > most || all {
+			for _, f := range found[file] {
+				fmt.Printf("%s:%s\n", file, f)
+			}
+		}
+		if n > most {
+			wrong = append(wrong, fmt.Sprintf("%s: %d findings, %d are allowed", file, n, most))
+		} else if n < most {
+			wrong = append(wrong, fmt.Sprintf("%s: %d findings are left of %d: lower the number in %s", file, n, most,
+				exceptionsFile))
+		}
+	}
+	if len(wrong) > 0 {
+		return fmt.Errorf("rules for sentences (CONTRIBUTING.md):\n  %s", strings.Join(wrong, "\n  "))
+	}
+	return nil
+}
+
+// checkFiles returns the findings of each file.
+func checkFiles() (map[string][]string, error) {
+	found := map[string][]string{}
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				return nil, err
+			}
+			blocks := markdownBlocks(data)
+			if filepath.Ext(file) == ".yaml" {
+				if blocks, err = descriptions(data); err != nil {
+					return nil, fmt.Errorf("%s: %w", file, err)
+				}
+			}
+			found[file] = check(blocks)
+		}
+	}
+	return found, nil
+}
