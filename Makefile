@@ -161,14 +161,8 @@ ci: ## Run everything that must hold before a change goes in
 ##@ Images
 
 .PHONY: images
-images: ## Build both container images and name them in manifests: PREFIX is registry and path, TAG the tag, PUSH=1 pushes
+images: ## Build both container images without Docker; PREFIX=registry/path names them in manifests, PUSH=1 pushes
 	@hack/images.sh
-
-.PHONY: sbom
-sbom: ## List the modules that are in both programs, as the images have them: CycloneDX files in _artifacts/images
-	@hack/sbom.sh
-
-##@ Help
 
 .PHONY: help
 help: ## Show this help

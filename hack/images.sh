@@ -1,19 +1,23 @@
 #!/usr/bin/env bash
-# Builds both container images, with their bills of materials, and writes their names into the kustomizations under manifests. PREFIX is registry and path,
-# TAG the tag (latest). With PUSH=1 the images are pushed, and named by digest.
+# Builds the container images of both programs without Docker: OCI archives and their digests in _artifacts/images.
+#
+#   PREFIX     registry and path of your own, such as registry.example.com/queue; manifests then name the images by digest
+#   TAG        tag of both images (latest)
+#   PUSH=1     push both images to PREFIX
+#   PLATFORMS  linux/amd64,linux/arm64
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-[[ -n "${PREFIX:-}" ]] || { echo "PREFIX is missing: the registry and path of your own, e.g. make images PREFIX=registry.example.com/queue" >&2; exit 2; }
-tag="${TAG:-latest}"
-names=("$tag")
-step "programs and what is in them" hack/sbom.sh
-for name in koord-scheduler jobqueue-controller; do
-  step "image $PREFIX/$name:$tag" docker build --platform "linux/$("$GO" env GOARCH)" -f "cmd/$name/Dockerfile" \
-    -t "$PREFIX/$name:$tag" "_artifacts/images/$name"
-  if [[ "${PUSH:-}" == 1 ]]; then
-    step "push $PREFIX/$name:$tag" docker push "$PREFIX/$name:$tag"
-    pushed="$(docker image inspect --format '{{range .RepoDigests}}{{println .}}{{end}}' "$PREFIX/$name:$tag" | grep -m1 "^$PREFIX/$name@")"
-    names+=("$name=${pushed#*@}")
-  fi
-done
-step "names in manifests" hack/set-images.sh "$PREFIX" "${names[@]}"
+if [[ "${PUSH:-}" == 1 && -z "${PREFIX:-}" ]]; then
+  echo "PUSH=1 needs PREFIX, the registry and path of your own: make images PREFIX=registry.example.com/queue PUSH=1" >&2
+  exit 2
+fi
+directory="_artifacts/images"
+mkdir -p "$directory"
+step "build the image builder" "$GO" build -C hack/tools/images -o "$ROOT/bin/jobqueue-images" .
+step "images" bin/jobqueue-images -out "$directory" -prefix "${PREFIX:-}" -tag "${TAG:-latest}" \
+  -platforms "${PLATFORMS:-linux/amd64,linux/arm64}" ${PUSH:+-push}
+if [[ -n "${PREFIX:-}" ]]; then
+  step "names in manifests" hack/set-images.sh "$PREFIX" \
+    "koord-scheduler=$(<"$directory/koord-scheduler.digest")" "jobqueue-controller=$(<"$directory/jobqueue-controller.digest")"
+fi
+summary

@@ -19,6 +19,7 @@
 #   e2e-rest       the others; e2e-rest-1 and e2e-rest-2 are half of them each
 #   operators      jobs of real operators: training-operator, Kubeflow's trainer, JobSet and KubeRay, which compile for minutes once
 #   chaos          the same with its processes killed and paused under load, for CHAOS_DURATION (50s) and until all is done
+#   images         both container images: built, unpacked, and run in place of Koordinator's own scheduler
 #   hostile        the same attacked by one tenant while another works, twice for HOSTILE_DURATION (60s)
 #
 # Without arguments, and with all, the sections have other sizes than when they are called by name; a variable that is set
@@ -170,6 +171,21 @@ e2e_rest() { rest_of "the others"; }
 e2e_rest_1() { rest_of "the others, A to M" -run '^Test[A-M]'; }
 e2e_rest_2() { rest_of "the others, N to Z" -run '^Test[^A-M]'; }
 
+# The scheduler of Koordinator itself is replaced by that of the image in a cluster where jobs run.
+images() {
+  local directory="$ROOT/_artifacts/images" programs
+  step "image builder" "$GO" test -C hack/tools/images -vet=off ./...
+  step "container images" hack/images.sh
+  programs="$(mktemp -d)"
+  step "unpack images" bin/jobqueue-images -out "$directory" -unpack "$programs"
+  step "build Koordinator's scheduler" "$GO" build -ldflags='-s -w' -o "$programs/stock-scheduler" \
+    github.com/koordinator-sh/koordinator/cmd/koord-scheduler
+  cp bin/jobqueue-controlplane bin/kwok "$programs"
+  JOBQUEUE_IMAGE_BIN="$programs" JOBQUEUE_STOCK_SCHEDULER="$programs/stock-scheduler" \
+    end_to_end "the images" -run '^TestInstallIntoALivingClusterAndTakeOutAgain$'
+  rm -rf "$programs"
+}
+
 # The operators are built by the tests themselves, which say how far they are.
 operators() {
   step "jobs of other operators: training-operator, Kubeflow's trainer, JobSet, KubeRay, and a stand-in for the rest" \
@@ -228,6 +244,7 @@ all() {
   integration
   e2e
   operators
+  images
   chaos
   hostile
 }
@@ -236,7 +253,7 @@ section() {
   case "$1" in
   unit | properties | fuzz | differential | race | failovers | mutants) "$1" ;;
   sim) simulate ;;
-  integration | e2e | e2e-essential | e2e-rest | e2e-rest-[12] | operators | chaos | hostile) binaries && "${1//-/_}" ;;
+  integration | e2e | e2e-essential | e2e-rest | e2e-rest-[12] | operators | images | chaos | hostile) binaries && "${1//-/_}" ;;
   all) all ;;
   *)
     sed -n '2,/^source/{/^#/s/^# \{0,1\}//p}' "$0" >&2

@@ -19,6 +19,7 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -90,10 +91,18 @@ func (c *cluster) ranOnce(t *testing.T, watch *watched, namespace string, n int)
 	}
 }
 
+// The environment variables by which hack/test.sh images names other programs: the directory of those that were
+// unpacked from the images, and Koordinator's own scheduler.
+const (
+	imageBin       = "JOBQUEUE_IMAGE_BIN"
+	stockScheduler = "JOBQUEUE_STOCK_SCHEDULER"
+)
+
 // The system is installed into a cluster with running labelled jobs: none is suspended, restarted or delayed, and
-// what they use counts. Then it is taken out again, and what waited runs.
+// what they use counts. Then it is taken out again, and what waited runs. Our scheduler without JobQueue stands for
+// Koordinator's own, unless that is there.
 func TestInstallIntoALivingClusterAndTakeOutAgain(t *testing.T) {
-	c := start(t, "living", controlplane.Options{})
+	c := start(t, "living", controlplane.Options{Bin: os.Getenv(imageBin)})
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("scheduler:\n%s\ncontroller:\n%s", c.LogTail(controlplane.Scheduler, 40),
@@ -104,9 +113,10 @@ func TestInstallIntoALivingClusterAndTakeOutAgain(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 
-	// The cluster as it was: the same scheduler without JobQueue is stock koord-scheduler.
-	require.NoError(t, c.StartScheduler(ctx, controlplane.SchedulerOptions{Mutate: controlplane.WithoutJobQueue}), "%s",
-		c.LogTail(controlplane.Scheduler, 20))
+	stock := controlplane.SchedulerOptions{
+		Name: "stock-scheduler", Binary: os.Getenv(stockScheduler), Mutate: controlplane.WithoutJobQueue,
+	}
+	require.NoError(t, c.StartScheduler(ctx, stock), "%s", c.LogTail(stock.Name, 20))
 	ns := c.namespace(t, "living")
 	c.quota(t, ns, "living", 50, 50)
 	const n = 50
@@ -121,7 +131,7 @@ func TestInstallIntoALivingClusterAndTakeOutAgain(t *testing.T) {
 	}
 
 	// Install.
-	require.NoError(t, c.StopComponent(controlplane.Scheduler))
+	require.NoError(t, c.StopComponent(stock.Name))
 	c.complete(t)
 	for i := range n {
 		c.waitPhase(t, ns, fmt.Sprintf("old-%02d", i), schedulingv1alpha1.PhaseRunning)
@@ -151,8 +161,7 @@ func TestInstallIntoALivingClusterAndTakeOutAgain(t *testing.T) {
 	require.Empty(t, left.Items)
 	c.setQuotaMax(t, ns, "living", 60)
 	c.quota(t, ns, "other", 1, 1)
-	require.NoError(t,
-		c.StartScheduler(ctx, controlplane.SchedulerOptions{Name: "stock-scheduler", Mutate: controlplane.WithoutJobQueue}))
+	require.NoError(t, c.StartScheduler(ctx, stock))
 	c.create(t, newJob(ns, "after", ofQuota("other")))
 	require.Eventually(t, func() bool { return jobDone(c.job(t, ns, "after")) }, soon, pace, "stock behaviour is back")
 }
