@@ -41,9 +41,9 @@ func (r *rig) differences(registry metrics.KubeRegistry, want ...string) {
 		text += differencesTotal + line + "\n"
 	}
 	if text != "" {
-		text = "# HELP " + differencesTotal + " [ALPHA] Admitted units with a pod that asks for more, or less, " +
-			"than was estimated; " +
-			"once for each unit, of resources that the quota limits.\n# TYPE " + differencesTotal + " counter\n" + text
+		text = "# HELP " + differencesTotal + " [ALPHA] Number of admitted units with a pod that asks for more or " +
+			"less than was estimated. Only resources that the quota limits are counted.\n" +
+			"# TYPE " + differencesTotal + " counter\n" + text
 	}
 	require.NoError(r.t, testutil.GatherAndCompare(registry, strings.NewReader(text), differencesTotal))
 }

@@ -17,9 +17,11 @@ limitations under the License.
 package e2e_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -33,11 +35,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
@@ -74,6 +78,17 @@ func (c *cluster) as(t *testing.T, user string) *kubernetes.Clientset {
 	client, err := kubernetes.NewForConfig(config)
 	require.NoError(t, err)
 	return client
+}
+
+// kubectlJobqueue runs the plugin as somebody who has the rights of bindings alone.
+func (c *cluster) kubectlJobqueue(t *testing.T, user string, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	command := cli.Command(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: io.Discard})
+	command.SetArgs(append(args, "--kubeconfig", c.Kubeconfig(controlplane.Admin), "--as", user,
+		"--as-group", "system:authenticated"))
+	err := command.ExecuteContext(t.Context())
+	return out.String(), err
 }
 
 // look is `kubectl get --raw`.
@@ -150,6 +165,37 @@ func TestVisibilityIsFilteredByRights(t *testing.T) {
 	c.bind(t, "rose", "jobqueue-viewer", red)
 	c.bind(t, "boss", "jobqueue-operator", "")
 	rose, boss := c.as(t, "rose"), c.as(t, "boss")
+
+	t.Run("kubectl jobqueue shows each what he may see", func(t *testing.T) {
+		why, err := c.kubectlJobqueue(t, "rose", "why", "second", "-n", red)
+		require.NoError(t, err)
+		t.Log("\n" + why)
+		for _, text := range []string{"Position:   2 of 3", "Reason: ", "red/running", "(another namespace)", "What helps:"} {
+			require.Contains(t, why, text)
+		}
+		require.NotContains(t, why, "secret")
+		list, err := c.kubectlJobqueue(t, "rose", "list", "-n", red)
+		require.NoError(t, err)
+		t.Log("\n" + list)
+		require.Regexp(t, `job/second +shared +2 +Pending +QuotaExceeded +cpu: 1 `, list)
+		require.Regexp(t, `job/running +shared +- +Running`, list)
+		_, err = c.kubectlJobqueue(t, "rose", "list", "-A")
+		require.ErrorContains(t, err, "forbidden")
+		_, err = c.kubectlJobqueue(t, "rose", "why", "secret", "-n", blue)
+		require.ErrorContains(t, err, "forbidden")
+		_, err = c.kubectlJobqueue(t, "rose", "why", "none", "-n", red)
+		require.ErrorContains(t, err, `no QueueUnit in namespace "red" stands for job "none"`)
+
+		top, err := c.kubectlJobqueue(t, "boss", "top", "-A", "--resource", "cpu")
+		require.NoError(t, err)
+		t.Log("\n" + top)
+		require.Regexp(t, `\n +red-quota +cpu +0 +\S+ +4 +3 +0 +1 +1`, top)
+		_, err = c.kubectlJobqueue(t, "rose", "top", "-A")
+		require.ErrorContains(t, err, "forbidden")
+		all, err := c.kubectlJobqueue(t, "boss", "list", "-A", "-o", "name")
+		require.NoError(t, err)
+		require.Len(t, strings.Fields(all), 4)
+	})
 
 	t.Run("the operator reads all", func(t *testing.T) {
 		var page v1alpha1.WaitingUnitList

@@ -1,0 +1,70 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package cli is kubectl jobqueue: commands that read what the queue says with the rights of the caller, and write it
+// as text or as objects.
+package cli
+
+import (
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/answers"
+)
+
+// connection is how a command reaches the cluster, and where it writes.
+type connection struct {
+	flags   *genericclioptions.ConfigFlags
+	streams genericiooptions.IOStreams
+	clock   clock.PassiveClock
+}
+
+// reader returns what answers, and the namespace of the caller.
+func (c *connection) reader() (*answers.Reader, string, error) {
+	namespace, _, err := c.flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, "", err
+	}
+	config, err := c.flags.ToRESTConfig()
+	if err != nil {
+		return nil, "", err
+	}
+	r, err := answers.New(config)
+	return r, namespace, err
+}
+
+// Command is kubectl-jobqueue with all that is below it.
+func Command(streams genericiooptions.IOStreams) *cobra.Command {
+	c := &connection{flags: genericclioptions.NewConfigFlags(true), streams: streams, clock: clock.RealClock{}}
+	root := &cobra.Command{
+		Use:   "kubectl-jobqueue",
+		Short: "Shows jobs that wait for quota, and why",
+		Long: `kubectl jobqueue shows which jobs wait for quota, in which order, and why.
+
+It reads QueueUnits, and the aggregated API of koord-scheduler if that is installed. Every request has the rights of the
+caller.`,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl jobqueue"},
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetOut(streams.Out)
+	root.SetErr(streams.ErrOut)
+	c.flags.AddFlags(root.PersistentFlags())
+	root.AddCommand(listCommand(c), whyCommand(c), topCommand(c))
+	return root
+}

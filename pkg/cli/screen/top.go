@@ -1,0 +1,106 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package screen
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
+)
+
+// Top writes the tree of quotas with the amounts of one resource, or of all resources if it is empty. Quotas whose
+// parent is not listed stand at the top.
+func Top(out io.Writer, quotas []visibility.Quota, resource string) error {
+	rows := [][]string{{"QUOTA", "RESOURCE", "MIN", "LIMIT", "MAX", "USED", "RESERVED", "ADMITTED", "PENDING"}}
+	known := map[string]bool{}
+	children := map[string][]*visibility.Quota{}
+	for i := range quotas {
+		known[quotas[i].Name] = true
+	}
+	for i := range quotas {
+		parent := quotas[i].Status.Parent
+		if !known[parent] || parent == quotas[i].Name {
+			parent = ""
+		}
+		children[parent] = append(children[parent], &quotas[i])
+	}
+	var walk func(parent, indent string, depth int)
+	walk = func(parent, indent string, depth int) {
+		below := children[parent]
+		slices.SortFunc(below, func(a, b *visibility.Quota) int { return strings.Compare(a.Name, b.Name) })
+		for _, q := range below {
+			rows = append(rows, quotaRows(q, indent, resource)...)
+			if depth < len(quotas) { // a loop of parents is nobody's child and is not reached
+				walk(q.Name, indent+"  ", depth+1)
+			}
+		}
+	}
+	walk("", "", 0)
+	return table(out, "", rows)
+}
+
+// amountOf a resource. Koordinator writes the greatest number for a quota without a bound.
+func amountOf(list corev1.ResourceList, resource, absent string) string {
+	q, ok := list[corev1.ResourceName(resource)]
+	most := q.Value()
+	if resource == string(corev1.ResourceCPU) {
+		most = q.MilliValue()
+	}
+	switch {
+	case !ok:
+		return absent
+	case most == math.MaxInt64:
+		return "unlimited"
+	}
+	return q.String()
+}
+
+func quotaRows(q *visibility.Quota, indent, resource string) (rows [][]string) {
+	s := &q.Status
+	names := map[corev1.ResourceName]bool{}
+	for _, list := range []corev1.ResourceList{s.Min, s.Limit, s.Max, s.Used, s.Reserved} {
+		for name := range list {
+			if resource == "" || string(name) == resource {
+				names[name] = true
+			}
+		}
+	}
+	sorted := make([]string, 0, len(names))
+	for name := range names {
+		sorted = append(sorted, string(name))
+	}
+	slices.Sort(sorted)
+	name, admitted, pending := indent+q.Name, fmt.Sprint(s.Holding), fmt.Sprint(s.Waiting)
+	for _, r := range sorted {
+		amount := func(list corev1.ResourceList, absent string) string { return amountOf(list, r, absent) }
+		rows = append(rows, []string{
+			name, r, amount(s.Min, none), amount(s.Limit, none), amount(s.Max, none), amount(s.Used, "0"),
+			amount(s.Reserved, "0"), admitted, pending,
+		})
+		name, admitted, pending = " ", " ", " "
+	}
+	if len(rows) == 0 {
+		rows = append(rows, []string{name, "", "", "", "", "", "", admitted, pending})
+	}
+	return rows
+}

@@ -1,0 +1,216 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package screen
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
+)
+
+// Story is all that a reader may know of why a unit has not got what it asks for. Fields of the aggregated API are nil
+// if it did not answer.
+type Story struct {
+	Unit *v1alpha1.QueueUnit
+	Live *visibility.Unit
+	// Missing says why there is no answer of the aggregated API.
+	Missing string
+	Holders []visibility.Unit
+	Ahead   []visibility.WaitingUnit
+	// More are the units of which there are more than are listed.
+	MoreHolders, MoreAhead int64
+}
+
+// Why writes the page that answers why a job waits.
+func Why(out io.Writer, now time.Time, s *Story) error {
+	p := &pageWriter{out: out}
+	p.summary(now, s)
+	p.reason(now, s)
+	p.shortages(s)
+	p.ahead(now, s)
+	p.holders(s)
+	p.checks(s)
+	p.advice(s)
+	if s.Missing != "" {
+		p.printf("\nThe aggregated API gives no position, amounts, holders and units ahead: %s.\n", s.Missing)
+	}
+	return p.err
+}
+
+// pageWriter writes until the first error.
+type pageWriter struct {
+	out io.Writer
+	err error
+}
+
+func (p *pageWriter) printf(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.out, format, args...)
+	}
+}
+
+func (p *pageWriter) table(rows [][]string) {
+	if p.err == nil {
+		p.err = table(p.out, "  ", rows)
+	}
+}
+
+func (p *pageWriter) summary(now time.Time, s *Story) {
+	u, e := s.Unit, effective(s.Unit, s.Live)
+	p.printf("%s in namespace %s: %s, created %s ago\n",
+		jobOf(u), u.Namespace, State(u), age(now, u.CreationTimestamp.Time))
+	rows := [][]string{{"Queue:", e.Queue}, {"Quota:", e.Quota}}
+	if l := s.Live; l != nil {
+		if l.Status.Position > 0 {
+			rows = append(rows, []string{"Position:", position(&l.Status)})
+		}
+		rows = append(rows, []string{"Priority:", fmt.Sprint(l.Status.Priority)})
+	}
+	rows = append(rows, []string{"Asks for:", e.Requested})
+	if e.Held != "" {
+		rows = append(rows, []string{"Holds:", e.Held})
+	}
+	p.table(rows)
+}
+
+func (p *pageWriter) reason(now time.Time, s *Story) {
+	reason, message := s.reason()
+	if reason == "" {
+		if state := State(s.Unit); state == "Pending" {
+			p.printf("\nNo reason yet: the scheduler has not looked at the unit, or does not run.\n")
+		}
+		return
+	}
+	p.printf("\nReason: %s\n  %s\n", clean(reason), clean(message))
+	if s.Live != nil && s.Live.Status.NotBefore != nil {
+		at := s.Live.Status.NotBefore.Time
+		p.printf("  Not retried before %s (in %s).\n", at.UTC().Format(time.RFC3339), age(at, now))
+	}
+}
+
+// reason is that of the aggregated API, which has the amounts of this moment, or that of the object.
+func (s *Story) reason() (reason, message string) {
+	if s.Live != nil && s.Live.Status.Reason != "" {
+		return s.Live.Status.Reason, s.Live.Status.Message
+	}
+	return reasonOf(s.Unit)
+}
+
+func (p *pageWriter) shortages(s *Story) {
+	if s.Live == nil || len(s.Live.Status.Shortages) == 0 {
+		return
+	}
+	rows := [][]string{{"QUOTA", "RESOURCE", "LIMIT", "USED", "RESERVED", "CLAIMED", "FREE", "ASKED", "MISSING", "NOTE"}}
+	for i := range s.Live.Status.Shortages {
+		x := &s.Live.Status.Shortages[i]
+		claimed, note := none, none
+		if x.ClaimedAhead != nil {
+			claimed = x.ClaimedAhead.String()
+		}
+		switch {
+		case x.NeverFits:
+			note = "never fits"
+		case x.Binds:
+			note = "decides"
+		}
+		rows = append(rows, []string{
+			x.Level, x.Resource, x.Limit.String() + " (" + x.Bound + ")", x.Used.String(), x.Reserved.String(), claimed,
+			x.Free.String(), x.Request.String(), x.Missing.String(), note,
+		})
+	}
+	p.printf("\nToo little quota:\n")
+	p.table(rows)
+}
+
+func (p *pageWriter) ahead(now time.Time, s *Story) {
+	if len(s.Ahead) == 0 {
+		return
+	}
+	rows := [][]string{{"POSITION", "UNIT", "ASKS", "REASON", "AGE"}}
+	for i := range s.Ahead {
+		w := &s.Ahead[i]
+		since := none
+		if w.QueuedAt != nil {
+			since = age(now, w.QueuedAt.Time)
+		}
+		rows = append(rows, []string{fmt.Sprint(w.Position), key(w.Namespace, w.Name), amounts(w.Requested), w.Reason, since})
+	}
+	p.printf("\nAhead in the queue:\n")
+	p.table(rows)
+	p.more(s.MoreAhead)
+}
+
+func (p *pageWriter) holders(s *Story) {
+	if len(s.Holders) == 0 {
+		return
+	}
+	rows := [][]string{{"UNIT", "PHASE", "HOLDS"}}
+	for i := range s.Holders {
+		h := &s.Holders[i]
+		rows = append(rows, []string{key(h.Namespace, h.Name), h.Status.Phase, amounts(h.Status.Held)})
+	}
+	p.printf("\nHold this quota:\n")
+	p.table(rows)
+	p.more(s.MoreHolders)
+}
+
+func (p *pageWriter) more(n int64) {
+	if n > 0 {
+		p.printf("  and %d more\n", n)
+	}
+}
+
+func (p *pageWriter) checks(s *Story) {
+	if len(s.Unit.Status.AdmissionChecks) == 0 {
+		return
+	}
+	rows := [][]string{{"CHECK", "STATE", "MESSAGE"}}
+	for _, c := range s.Unit.Status.AdmissionChecks {
+		rows = append(rows, []string{c.Name, string(c.State), c.Message})
+	}
+	p.printf("\nAdmission checks:\n")
+	p.table(rows)
+}
+
+func (p *pageWriter) advice(s *Story) {
+	reason, _ := s.reason()
+	if text := whatHelps(reason); text != "" {
+		p.printf("\nWhat helps:\n  %s\n", text)
+	}
+}
+
+// key names a unit. A reader of one namespace does not learn the names of units elsewhere.
+func key(namespace, name string) string {
+	if name == "" {
+		return "(another namespace)"
+	}
+	return namespace + "/" + name
+}
+
+func sortedNames(list corev1.ResourceList) []corev1.ResourceName {
+	return slices.SortedFunc(maps.Keys(list), func(a, b corev1.ResourceName) int {
+		return strings.Compare(string(a), string(b))
+	})
+}

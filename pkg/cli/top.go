@@ -1,0 +1,99 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/screen"
+)
+
+func topCommand(c *connection) *cobra.Command {
+	var all bool
+	var resource string
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "Show quotas: guarantee, limit, used, reserved, pending",
+		Long: `top shows the quotas that jobs of a namespace use, as a tree. Columns are the guarantee (min), the limit of
+this moment, the largest limit (max), what pods use, what is reserved for admitted jobs, and the number of units.
+
+top needs the aggregated API. With -A it needs the role jobqueue-operator.`,
+		Example: `  kubectl jobqueue top
+  kubectl jobqueue top -A --resource nvidia.com/gpu`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return top(cmd.Context(), c, all, resource) },
+	}
+	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "show all quotas")
+	cmd.Flags().StringVar(&resource, "resource", "", "show this resource only")
+	return cmd
+}
+
+func top(ctx context.Context, c *connection, all bool, resource string) error {
+	reader, namespace, err := c.reader()
+	if err != nil {
+		return err
+	}
+	if all {
+		namespace = ""
+	}
+	quotas, err := reader.Quotas(ctx, namespace)
+	if err != nil {
+		return fmt.Errorf("the aggregated API of koord-scheduler does not say: %w", err)
+	}
+	return screen.Top(c.streams.Out, quotas, resource)
+}
+
+// writeObjects writes QueueUnits as kubectl get does.
+func writeObjects(out io.Writer, format string, units []v1alpha1.QueueUnit) error {
+	var printer printers.ResourcePrinter
+	switch format {
+	case "json":
+		printer = &printers.JSONPrinter{}
+	case "yaml":
+		printer = &printers.YAMLPrinter{}
+	case "name":
+		for i := range units {
+			if _, err := fmt.Fprintf(out, "queueunit.%s/%s\n", v1alpha1.GroupName, units[i].Name); err != nil {
+				return err
+			}
+		}
+		return nil
+	default:
+		return fmt.Errorf("unknown output format %q", format)
+	}
+	var object runtime.Object
+	if len(units) == 1 {
+		object = &units[0]
+		units[0].SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("QueueUnit"))
+	} else {
+		list := &metav1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}}
+		for i := range units {
+			units[i].SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("QueueUnit"))
+			list.Items = append(list.Items, runtime.RawExtension{Object: &units[i]})
+		}
+		object = list
+	}
+	return printer.PrintObj(object, out)
+}
