@@ -124,10 +124,13 @@ func (r *roster) notReadyExpiry(u *unit) (x expiry) {
 }
 
 // executionExpiry is when a unit has run for as long as it may, with the time of its earlier runs. It counts from the
-// admission: a later time is not known of every job.
+// admission: a later time is not known of every job. A unit whose job is gone holds nothing and has no such time.
 func (r *roster) executionExpiry(u *unit) (x expiry) {
+	if !u.holding || !u.spec.Phase.Releases() {
+		return x
+	}
 	most := r.executionTime(u)
-	if most <= 0 || !u.spec.Phase.Releases() {
+	if most <= 0 {
 		return x
 	}
 	return expiry{at: u.spec.Admitted.Add(most - u.spec.Executed), reason: ReasonMaximumExecutionTime, timeout: most}

@@ -569,6 +569,9 @@ func (w *world) checkHoldings(t require.TestingT) {
 	w.o.count()
 	for key, u := range w.units {
 		require.Equal(t, backlog.MomentOf(u.growsSince), w.s.units[key].growsSince, "%s began to ask for more", key)
+		if !w.s.units[key].holding {
+			require.Zero(t, RunsUntil(w.s, key), "%s holds nothing", key)
+		}
 	}
 	for _, name := range levelNames {
 		if _, known := w.quotas[name]; !known {

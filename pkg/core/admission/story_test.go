@@ -820,7 +820,7 @@ func (st *story) listPods(a arguments) {
 	for _, word := range a.words {
 		line := word + ":"
 		for _, uid := range keysOf(st.pods[unitNamed(word)]) {
-			answer := "waits"
+			answer, until := "waits", RunsUntil(st.s, unitNamed(word))
 			switch p := st.pods[unitNamed(word)][uid]; {
 			case p.Leaving:
 				answer = "leaves"
@@ -828,7 +828,7 @@ func (st *story) listPods(a arguments) {
 				answer = "runs"
 			case st.s.Granted(unitNamed(word), uid):
 				answer = "may go"
-				if until := RunsUntil(st.s, unitNamed(word)); !until.IsZero() {
+				if !until.IsZero() {
 					answer += " for " + until.Sub(st.now).String()
 				}
 			}
