@@ -30,6 +30,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -255,7 +256,7 @@ func (c *Checker) applyUnit(unit Unit, deleted bool) {
 		return
 	}
 	c.units[unit.UID] = unit
-	if unit.Job != "" {
+	if c.standsFor(unit) {
 		c.unitOf[unit.Job] = unit.UID
 	}
 	if unit.Attempts > 1 && (!existed || old.Attempts <= 1) && !c.again(unit) {
@@ -270,6 +271,13 @@ func (c *Checker) applyUnit(unit Unit, deleted bool) {
 	}
 	c.updateShare(unit.UID, unit.Quota)
 	c.checkLevels(unit.Quota, theQueue)
+}
+
+// standsFor says that the unit names a job, and not one of another namespace.
+func (c *Checker) standsFor(unit Unit) bool {
+	namespace, _, _ := strings.Cut(unit.Key, "/")
+	of, _, named := strings.Cut(c.jobs[unit.Job].Name, "/")
+	return unit.Job != "" && (!named || of == namespace)
 }
 
 func (c *Checker) applyPod(pod Pod, deleted bool) {

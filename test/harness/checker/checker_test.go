@@ -585,6 +585,20 @@ func TestWhatIsLeftBehind(t *testing.T) {
 	}
 }
 
+// Whoever may write units names any job in them. A unit of another namespace is none of the job.
+func TestAUnitOfAnotherNamespaceIsNoneOfTheJob(t *testing.T) {
+	h := newHistory()
+	h.do(Job{UID: "j-x", Name: "ns/x", Complete: true})
+	x := unit("x", 2).in(admission.PhaseSucceed, 1)
+	h.do(x)
+	foreign := unit("x", 1)
+	foreign.Key, foreign.UID = "elsewhere/x", "u-foreign"
+	h.do(foreign)
+	require.Equal(t, x.UID, h.UnitFor("j-x").UID)
+	h.remove(foreign)
+	require.Empty(t, h.Left())
+}
+
 func TestWhatIsWrittenAfterTheEnd(t *testing.T) {
 	events := []Event{{Object: Quota{Name: "a"}}, {Object: unit("x", 1)}, {Object: pod("x", 0, 1)}, {Object: job("x", 1)}}
 	require.Equal(t, []Rule{Restless, Restless, Restless}, rules(Written(events)))
