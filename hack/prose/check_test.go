@@ -19,6 +19,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -66,6 +67,24 @@ func TestCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			assert.Equal(t, test.want, check(markdownBlocks([]byte(test.markdown))))
 		})
+	}
+}
+
+func TestBrokenLinks(t *testing.T) {
+	root := fstest.MapFS{
+		"README.md": {Data: []byte("[a](docs/a.md#why-it-waits) [b](docs/b.md) " +
+			"[c](docs/a.md#none) [d](https://example.com/x#y)")},
+		"docs/a.md": {Data: []byte("# Top\n\n## Why it waits\n\n[up](../README.md) [here](#top) " +
+			"[there](#below) [code](x.go#L1)")},
+		"docs/x.go": {},
+	}
+	for file, want := range map[string][]string{
+		"README.md": {"link to docs/b.md: no such file", "link to docs/a.md#none: no such heading"},
+		"docs/a.md": {"link to #below: no such heading"},
+	} {
+		broken, err := brokenLinks(root, file)
+		require.NoError(t, err)
+		assert.Equal(t, want, broken, file)
 	}
 }
 

@@ -15,7 +15,8 @@ limitations under the License.
 */
 
 // Command prose checks the sentences of the documentation against the rules in CONTRIBUTING.md. It finds long
-// sentences, sentences that start with a relative pronoun, words that are out of use, and long table cells.
+// sentences, sentences that start with a relative pronoun, words that are out of use, long table cells, and links to
+// files and headings that do not exist.
 //
 // It reads Markdown and the descriptions of CustomResourceDefinitions. Metric help and the configuration reach it
 // through the generated tables in docs/. hack/prose/exceptions.yaml holds the number of findings that a file may have;
@@ -64,6 +65,19 @@ func run(all bool) error {
 		return err
 	}
 	var wrong []string
+	for file := range found {
+		if filepath.Ext(file) != ".md" {
+			continue
+		}
+		broken, err := brokenLinks(os.DirFS("."), file)
+		if err != nil {
+			return err
+		}
+		for _, b := range broken {
+			wrong = append(wrong, file+": "+b)
+		}
+	}
+	slices.Sort(wrong)
 	for _, file := range slices.Sorted(maps.Keys(found)) {
 		n, most := len(found[file]), allowed[file]
 		if n > most || all {

@@ -320,7 +320,7 @@ func (c *cluster) available(t *testing.T) bool {
 
 var apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 
-// What is the price of an APIService, and how to stop paying it: docs/operations.md.
+// What is the price of an APIService, and how to stop paying it: docs/operators/visibility.md.
 func TestNoNamespaceGoesWhileNobodyAnswers(t *testing.T) {
 	c, _ := visibilityCluster(t, "visibility-away")
 	c.namespace(t, "before")
