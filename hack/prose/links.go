@@ -17,6 +17,7 @@ limitations under the License.
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -47,9 +48,13 @@ func brokenLinks(root fs.FS, file string) ([]string, error) {
 		if to != "" {
 			target = path.Join(path.Dir(file), to)
 		}
-		if _, err := fs.Stat(root, target); err != nil {
+		_, err := fs.Stat(root, target)
+		if errors.Is(err, fs.ErrNotExist) {
 			broken = append(broken, fmt.Sprintf("link to %s: no such file", link.Destination))
 			return ast.WalkContinue, nil
+		}
+		if err != nil {
+			return ast.WalkStop, err
 		}
 		if anchor == "" || path.Ext(target) != ".md" {
 			return ast.WalkContinue, nil
