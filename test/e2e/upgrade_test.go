@@ -102,7 +102,7 @@ func upgradeFrom(t *testing.T, old *recording) {
 	old.place(t, u.cluster)
 	require.NoError(t, u.StartBase(ctx, controlplane.ControllerManager, controlplane.KWOK))
 
-	// The upgrade as docs/operators/upgrade.md has it: what namespaces allow, definitions and rights, scheduler, controller.
+	// The upgrade as docs/operators/upgrade.md has it: annotations of namespaces, definitions and rights, scheduler.
 	_, err := u.kube.CoreV1().Namespaces().Patch(ctx, "full", types.MergePatchType,
 		[]byte(`{"metadata":{"annotations":{"`+schedulingv1alpha1.AnnotationMaxPriority+`":"1000"}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)

@@ -32,7 +32,16 @@ import (
 
 // hostile is a tenant beside another one: both have a quota of their own, and there is enough for both above them. What
 // it may write is drawn at its worst: the spec of units in its own namespace, and the pods there.
-type hostile struct{ units, events int }
+type hostile struct {
+	units, events int
+	// gone counts its jobs that are.
+	gone int
+}
+
+// job is the one that it has now. The UID of a job that is gone never comes back.
+func (h *hostile) job() Consumer {
+	return Consumer{Kind: "Job.v1.batch", Namespace: "evil", Name: "own", UID: fmt.Sprintf("own-%d", h.gone)}
+}
 
 func (h *hostile) unit(t *rapid.T) Unit {
 	h.units++
@@ -56,8 +65,7 @@ func (h *hostile) unit(t *rapid.T) Unit {
 			Name: "jj1", UID: "j1"}
 		u.ConsumerManaged, u.OwnedByConsumer = rapid.Bool().Draw(t, "hostile managed"), true
 	case 1:
-		u.Consumer = Consumer{Kind: "Job.v1.batch", Namespace: "evil", Name: "own", UID: "own"}
-		u.ConsumerManaged = true
+		u.Consumer, u.ConsumerManaged = h.job(), true
 	case 2: // its job ran before: so the controller says
 		u.Adopting, u.Adopted, u.Phase = false, true, PhaseRunning
 	}
@@ -96,8 +104,11 @@ func (h *hostile) step(t *rapid.T, s *State, now time.Time) {
 		s.DeletePod(now, key, uid)
 		observeUsed(s, now)
 	case 6:
-		s.SetConsumer(now, Consumer{Kind: "Job.v1.batch", Namespace: "evil", Name: "own", UID: "own"},
-			rapid.Bool().Draw(t, "hostile live"))
+		live := rapid.Bool().Draw(t, "hostile live")
+		s.SetConsumer(now, h.job(), live)
+		if !live {
+			h.gone++
+		}
 	}
 }
 
