@@ -108,7 +108,7 @@ type Controller struct {
 const reservedFor = "reservedFor"
 
 // SetupWithManager starts the controller with the manager. AdmissionChecks have to be installed, in a version of
-// Kueue's API or by manifests/admission-checks-crd, and the manager's scheme has to know QueueUnits. After an error it
+// Kueue's API or by manifests/components/admission-checks-crd, and the manager's scheme has to know QueueUnits. After an error it
 // may be called again.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	if c.ControllerName == "" || c.Check == nil {
