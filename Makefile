@@ -158,11 +158,15 @@ vuln: ## Look for known vulnerabilities in what the programs call; asks a databa
 ci: ## Run everything that must hold before a change goes in
 	@.ci/run
 
-##@ Images
+##@ Images and chart
 
 .PHONY: images
 images: ## Build both container images without Docker; PREFIX=registry/path names them in manifests, PUSH=1 pushes
 	@hack/images.sh
+
+.PHONY: chart
+chart: ## Render the Helm chart into _artifacts/chart, lint it, and compare it with kustomize; VERSION=v1.2.3 names it
+	@hack/chart.sh
 
 .PHONY: help
 help: ## Show this help

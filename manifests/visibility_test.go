@@ -17,9 +17,9 @@ limitations under the License.
 package manifests_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,14 +34,26 @@ import (
 // buildWith builds what a user writes who adds a component to a base.
 func buildWith(t *testing.T, base, component string) resmap.ResMap {
 	t.Helper()
+	return buildOf(t, []string{base}, []string{component})
+}
+
+// buildOf builds a kustomization of these directories and components.
+func buildOf(t *testing.T, bases, components []string) resmap.ResMap {
+	t.Helper()
 	here, err := os.Getwd()
 	require.NoError(t, err)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
 	up, err := filepath.Rel(dir, here)
 	require.NoError(t, err)
-	content := fmt.Sprintf("resources: [%[1]s/%[2]s]\ncomponents: [%[1]s/%[3]s]\n", up, base, component)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(content), 0o600))
+	var content strings.Builder
+	for field, list := range map[string][]string{"resources": bases, "components": components} {
+		content.WriteString(field + ":\n")
+		for _, name := range list {
+			content.WriteString("- " + up + "/" + name + "\n")
+		}
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(content.String()), 0o600))
 	return build(t, dir)
 }
 
