@@ -213,8 +213,8 @@ func TestMergeRefuses(t *testing.T) {
 			"        enabled:\n          - name: ElasticQuota\n", "        enabled:\n"},
 		"profiles[0].plugins.preBind.disabled: disables JobQueue": {
 			"      preBind:\n", "      preBind:\n        disabled: [{name: JobQueue}]\n"},
-		"profiles[0].plugins.preFilter.enabled[1].name: is empty":       {"name: ElasticQuota # keep", "weight: 1"},
-		"profiles[0].plugins.preFilter.enabled[1]: is not a mapping":    {"name: ElasticQuota # keep", "ElasticQuota"},
+		"profiles[0].plugins.preFilter.enabled[1].name: is empty":    {"name: ElasticQuota # keep", "weight: 1"},
+		"profiles[0].plugins.preFilter.enabled[1]: is not a mapping": {"name: ElasticQuota # keep", "ElasticQuota"},
 		"profiles[0].pluginConfig: is not a list": {
 			"      - name: JobQueue\n        args", "        args"},
 		"profiles[0].plugins.preEnqueue.enabled: is not a list, or has": {"enabled: [{", "enabled: &gate [{"},
