@@ -75,7 +75,7 @@ func parse(in []byte) (*yaml.Node, error) {
 	case err != nil:
 		return nil, err
 	}
-	if err := decoder.Decode(&next); !errors.Is(err, io.EOF) {
+	if err := decoder.Decode(&next); !errors.Is(err, io.EOF) || len(document.Content) != 1 {
 		return nil, errors.New("the configuration has more than one document")
 	}
 	return &document, nil
@@ -244,21 +244,11 @@ func (m *merger) plugins(profile *field) error {
 			return err
 		}
 		at, err := enabled.find(plugin)
+		if err == nil && p.point == "reserve" {
+			at, err = afterQuotas(enabled, at)
+		}
 		if err != nil {
 			return err
-		}
-		if p.point == "reserve" {
-			quota, err := enabled.find(quotas)
-			if err != nil {
-				return err
-			}
-			if quota < 0 {
-				return fmt.Errorf("%s: lacks %s, whose quotas the queue reserves", enabled.path, quotas)
-			}
-			if at >= 0 && at < quota {
-				enabled.node.Content = slices.Delete(enabled.node.Content, at, at+1)
-				at = -1
-			}
 		}
 		if at >= 0 {
 			continue
@@ -271,6 +261,22 @@ func (m *merger) plugins(profile *field) error {
 		m.changed("%s: %s is enabled. %s", enabled.path, plugin, p.why)
 	}
 	return nil
+}
+
+// afterQuotas returns the index of the plugin, and removes the plugin if its quotas are only reserved after it.
+func afterQuotas(enabled *field, at int) (int, error) {
+	quota, err := enabled.find(quotas)
+	if err != nil {
+		return at, err
+	}
+	if quota < 0 {
+		return at, fmt.Errorf("%s: lacks %s, whose quotas the queue reserves", enabled.path, quotas)
+	}
+	if at < 0 || at > quota {
+		return at, nil
+	}
+	enabled.node.Content = slices.Delete(enabled.node.Content, at, at+1)
+	return -1, nil
 }
 
 // sort has the plugin order pods, which one plugin alone does.

@@ -148,7 +148,7 @@ func TestMerge(t *testing.T) {
 		{
 			name: "two orders", old: "        disabled: [{name: \"*\"}]\n",
 			changes: []string{"profiles[0].plugins.queueSort.disabled: the default PrioritySort is disabled."},
-			want:    "        disabled:\n          - name: \"*\"\n",
+			want:    "        disabled:\n          - name: '*'\n",
 		},
 		{
 			name: "not last", old: "          - name: ElasticQuota\n          - name: JobQueue\n",
