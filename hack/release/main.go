@@ -123,7 +123,6 @@ func build(platform string) ([]byte, error) {
 	program := filepath.Join(dir, "program")
 	goos, goarch, _ := strings.Cut(platform, "/")
 	command := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", program,
-		//nolint:gosec // our own
 		"./cmd/kubectl-jobqueue")
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+goarch)
 	command.Stderr = os.Stderr

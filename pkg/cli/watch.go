@@ -50,7 +50,7 @@ func (c *connection) repeat(ctx context.Context, watch bool, write func(io.Write
 		_, err := io.WriteString(c.streams.Out, clear+text.String())
 		return false, err
 	})
-	if ctx.Err() != nil {
+	if wait.Interrupted(err) {
 		return nil // somebody has seen enough
 	}
 	return err

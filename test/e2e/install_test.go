@@ -42,7 +42,9 @@ func (c *cluster) uninstall(t *testing.T, waiting string) {
 	defer cancel()
 	var out bytes.Buffer
 	command := cli.Command(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out})
-	command.SetArgs([]string{"uninstall", "--waiting=" + waiting, "--yes", "--kubeconfig=" + c.Kubeconfig(controlplane.Admin)})
+	command.SetArgs([]string{
+		"uninstall", "--waiting=" + waiting, "--yes", "--kubeconfig=" + c.Kubeconfig(controlplane.Admin),
+	})
 	require.NoError(t, command.ExecuteContext(ctx), "%s", out.String())
 	t.Logf("uninstall:\n%s", out.String())
 }

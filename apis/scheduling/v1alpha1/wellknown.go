@@ -62,8 +62,8 @@ const (
 	// AnnotationMaxExecutionTime on a job is for how many seconds it may run; see spec.maximumExecutionTimeSeconds of its
 	// unit.
 	AnnotationMaxExecutionTime = "scheduling.x-k8s.io/max-exec-time-seconds"
-	// OverridePrefix begins the annotations by which an operator changes a unit; the controller keeps them. It never copies
-	// them from a job.
+	// OverridePrefix begins the annotations by which an operator changes a unit; the controller keeps them. It never
+	// copies them from a job.
 	OverridePrefix = "koord-queue/override-"
 	// AnnotationOverrideQueue on a unit is the queue of the unit, in place of that of its job.
 	AnnotationOverrideQueue = OverridePrefix + "queue"

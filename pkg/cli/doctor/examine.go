@@ -309,6 +309,11 @@ func (i *Installation) policies() (f []Finding) {
 			fmt.Sprintf("ConfigMap %s/%s does not exist: the API server refuses jobs.",
 				i.QueueNamespace, tenancyConfigMap), "Apply the policies of tenancy again."})
 	}
+	return append(f, i.tenants()...)
+}
+
+// tenants have rights, and kinds have policies.
+func (i *Installation) tenants() (f []Finding) {
 	for _, use := range i.Ungranted {
 		f = append(f, Finding{Note, "UseNotGranted",
 			fmt.Sprintf("Namespace %s charges quota %s and has no right to use it.", use.Namespace, use.Quota),

@@ -126,8 +126,8 @@ func reduced(values map[string]string, key []byte) map[string]string {
 	return out
 }
 
-// reducePodSets keeps of pod templates what scheduling needs. One that cannot be read is removed. The scheduler reads no
-// label of a template but those of the queue.
+// reducePodSets keeps of pod templates what scheduling needs. One that cannot be read is removed. The scheduler reads
+// no label of a template but those of the queue.
 func reducePodSets(object *unstructured.Unstructured, key []byte) error {
 	for _, fields := range [][]string{{"spec", "podSet"}, {"status", "admissions"}, {"status", "reclaimablePods"}} {
 		sets, found, _ := unstructured.NestedSlice(object.Object, fields...)

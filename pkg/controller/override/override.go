@@ -16,8 +16,8 @@ limitations under the License.
 
 // Package override keeps what an operator sets on a QueueUnit in place of what its job says.
 //
-// An override is an annotation of the unit. The controller never copies it from a job, and keeps it when it corrects the
-// unit. A unit that the controller deletes and creates again has none.
+// An override is an annotation of the unit. The controller never copies it from a job, and keeps it when it corrects
+// the unit. A unit that the controller deletes and creates again has none.
 package override
 
 import (
