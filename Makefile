@@ -168,6 +168,10 @@ images: ## Build both container images without Docker; PREFIX=registry/path name
 chart: ## Render the Helm chart into _artifacts/chart, lint it, and compare it with kustomize; VERSION=v1.2.3 names it
 	@hack/chart.sh
 
+.PHONY: release
+release: ## Write a release to _artifacts/release/VERSION: images, kubectl plugin, krew manifest, notes and checksums
+	@hack/release.sh
+
 .PHONY: help
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*##"; printf "Usage: make \033[36m<target>\033[0m\n"} \

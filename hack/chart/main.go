@@ -202,7 +202,7 @@ func matches(pattern, file string) bool {
 // addValues appends the values whose defaults are in the manifests.
 func addValues(manifests fs.FS, to string) error {
 	var text strings.Builder
-	text.WriteString("\n# Kinds of jobs that are queued: docs/kinds.md. Each brings its roles and policies.\nkinds:\n")
+	text.WriteString("\n# Kinds of jobs that are queued: docs/operators/kinds.md. Each brings its roles and policies.\nkinds:\n")
 	for _, kind := range jobs.Builtin() {
 		fmt.Fprintf(&text, "  %s:\n    enabled: %t\n", kind.File(), kind.File() == "job")
 	}
