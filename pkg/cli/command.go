@@ -92,7 +92,8 @@ caller.`,
 		"ask":    {listCommand(c), whyCommand(c), topCommand(c), shareCommand(c)},
 		"change": {submitCommand(c), holdCommand(c), releaseCommand(c), moveCommand(c), priorityCommand(c)},
 		"operate": {
-			drainCommand(c), resumeCommand(c), doctorCommand(c), snapshotCommand(c), kindsCommand(c), uninstallCommand(c),
+			drainCommand(c), resumeCommand(c), doctorCommand(c), snapshotCommand(c), kindsCommand(c),
+			schedulerConfigCommand(c), uninstallCommand(c),
 		},
 	} {
 		for _, command := range commands {

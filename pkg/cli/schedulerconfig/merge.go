@@ -36,21 +36,24 @@ const (
 	quotas = "ElasticQuota"
 	// stockSort orders pods as JobQueue does, and is replaced.
 	stockSort = "PrioritySort"
+	// writer writes what JobQueue says of a pod before the pod is bound.
+	writer = "DefaultPreBind"
 
 	apiVersion = "kubescheduler.config.k8s.io/v1"
 	kind       = "KubeSchedulerConfiguration"
 )
 
-// Merge adds to a configuration what the plugin JobQueue needs, and describes each change in a sentence. Arguments,
-// connection settings and profiling that are set already stay, and so do all other fields and comments. A configuration
-// that lacks nothing is returned as it is. An error names the field that Merge does not understand.
-func Merge(in []byte) (out []byte, changes []string, err error) {
+// Merge adds to each profile of a configuration what the plugin JobQueue needs, and describes each change in a sentence.
+// All profiles of a scheduler order pods with one plugin, so none can do without it. Arguments, connection settings and
+// profiling that are set already stay, and so do all other fields and comments. A configuration that lacks nothing is
+// returned as it is. An error names the field that Merge does not understand, or says that no profile is of the scheduler.
+func Merge(in []byte, scheduler string) (out []byte, changes []string, err error) {
 	document, err := parse(in)
 	if err != nil {
 		return nil, nil, err
 	}
 	m := merger{}
-	if err := m.merge(document.Content[0]); err != nil {
+	if err := m.merge(document.Content[0], scheduler); err != nil {
 		return nil, nil, err
 	}
 	if len(m.changes) == 0 {
@@ -88,7 +91,7 @@ func (m *merger) changed(format string, args ...any) {
 	m.changes = append(m.changes, fmt.Sprintf(format, args...))
 }
 
-func (m *merger) merge(node *yaml.Node) error {
+func (m *merger) merge(node *yaml.Node, scheduler string) error {
 	root := &field{node: node, attached: true}
 	if err := root.is(yaml.MappingNode); err != nil {
 		return err
@@ -98,15 +101,8 @@ func (m *merger) merge(node *yaml.Node) error {
 			return cmp.Or(err, fmt.Errorf("%s: is %q, want %s", want[0], found, want[1]))
 		}
 	}
-	profiles, err := root.child("profiles", yaml.SequenceNode)
+	profiles, err := profilesOf(root, scheduler)
 	if err != nil {
-		return err
-	}
-	if n := len(profiles.node.Content); n != 1 {
-		return fmt.Errorf("profiles: has %d profiles, and a scheduler with %s has one", n, plugin)
-	}
-	profile := profiles.item(0)
-	if err := profile.is(yaml.MappingNode); err != nil {
 		return err
 	}
 	if err := m.elections(root); err != nil {
@@ -115,10 +111,40 @@ func (m *merger) merge(node *yaml.Node) error {
 	if err := m.defaults(root); err != nil {
 		return err
 	}
-	if err := m.arguments(profile); err != nil {
+	if err := m.arguments(profiles); err != nil {
 		return err
 	}
-	return m.plugins(profile)
+	for _, profile := range profiles {
+		if err := m.plugins(profile); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// profilesOf are all profiles, if one of them is of the scheduler.
+func profilesOf(root *field, scheduler string) (profiles []*field, err error) {
+	list, err := root.child("profiles", yaml.SequenceNode)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for i := range list.node.Content {
+		profile := list.item(i)
+		if err := profile.is(yaml.MappingNode); err != nil {
+			return nil, err
+		}
+		name, err := profile.text("schedulerName")
+		if err != nil {
+			return nil, err
+		}
+		profiles, names = append(profiles, profile), append(names, cmp.Or(name, "default-scheduler"))
+	}
+	if !slices.Contains(names, scheduler) {
+		return nil, fmt.Errorf("%s: none has the schedulerName %q; found: %s", list.path, scheduler,
+			cmp.Or(strings.Join(names, ", "), "none"))
+	}
+	return profiles, nil
 }
 
 // lastWrite is how long a write of a leader may take: engine.DefaultWriteTimeout.
@@ -196,20 +222,35 @@ func (m *merger) defaults(root *field) error {
 	return nil
 }
 
-func (m *merger) arguments(profile *field) error {
-	configs, err := profile.child("pluginConfig", yaml.SequenceNode)
-	if err != nil {
-		return err
+// arguments are the same in all profiles, since those of the plugin that orders pods have to be.
+func (m *merger) arguments(profiles []*field) error {
+	var lacking []*field
+	arguments, from := mapping("apiVersion", apiVersion, "kind", plugin+"Args"), "its default arguments"
+	for _, profile := range profiles {
+		configs, err := profile.child("pluginConfig", yaml.SequenceNode)
+		if err != nil {
+			return err
+		}
+		switch at, err := configs.find(plugin); {
+		case err != nil:
+			return err
+		case at < 0:
+			lacking = append(lacking, configs)
+		case from == "its default arguments":
+			if arguments = configs.item(at).value("args"); arguments != nil && arguments.Kind == yaml.AliasNode {
+				arguments = arguments.Alias
+			}
+			from = "the arguments of " + profile.path
+		}
 	}
-	at, err := configs.find(plugin)
-	if err != nil || at >= 0 {
-		return err
+	for _, configs := range lacking {
+		entry := mapping("name", plugin)
+		if arguments != nil {
+			entry.Content = append(entry.Content, scalar("!!str", "args"), yaml.CopyYNode(arguments))
+		}
+		configs.insert(len(configs.node.Content), entry)
+		m.changed("%s: %s has %s.", configs.path, plugin, from)
 	}
-	arguments := mapping("apiVersion", apiVersion, "kind", plugin+"Args")
-	entry := mapping("name", plugin)
-	entry.Content = append(entry.Content, scalar("!!str", "args"), arguments)
-	configs.insert(len(configs.node.Content), entry)
-	m.changed("%s: %s has its default arguments.", configs.path, plugin)
 	return nil
 }
 
@@ -239,9 +280,14 @@ func (m *merger) plugins(profile *field) error {
 		{"reserve", false, "It is the last, after " + quotas + " has counted the pod."},
 		{"preBind", true, "It sets the time limit of a pod before DefaultPreBind writes the pod."},
 	} {
-		enabled, _, err := lists(plugins, p.point)
+		enabled, disabled, err := lists(plugins, p.point)
 		if err != nil {
 			return err
+		}
+		if p.point == "preBind" {
+			if err := m.write(enabled, disabled); err != nil {
+				return err
+			}
 		}
 		at, err := enabled.find(plugin)
 		if err == nil && p.point == "reserve" {
@@ -277,6 +323,25 @@ func afterQuotas(enabled *field, at int) (int, error) {
 	}
 	enabled.node.Content = slices.Delete(enabled.node.Content, at, at+1)
 	return -1, nil
+}
+
+// write keeps the writer enabled, which somebody may have disabled together with all others.
+func (m *merger) write(enabled, disabled *field) error {
+	at, err := enabled.find(writer)
+	if err != nil || at >= 0 {
+		return err
+	}
+	for _, name := range []string{"*", writer} {
+		if at, err = disabled.find(name); err != nil {
+			return err
+		}
+		if at >= 0 {
+			enabled.insert(len(enabled.node.Content), mapping("name", writer))
+			m.changed("%s: %s is enabled. It writes what %s says of a pod.", enabled.path, writer, plugin)
+			return nil
+		}
+	}
+	return nil
 }
 
 // sort has the plugin order pods, which one plugin alone does.

@@ -29,7 +29,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const shippedFile = "../../../scheduler-config.yaml"
+const (
+	shippedFile = "../../../scheduler-config.yaml"
+	name        = "koord-scheduler"
+)
 
 // stock is the configuration of the Koordinator that is built here.
 func stock(t *testing.T) []byte {
@@ -56,7 +59,7 @@ func decode(t *testing.T, text []byte) map[string]any {
 func TestStockBecomesWhatIsShipped(t *testing.T) {
 	shipped, err := os.ReadFile(shippedFile)
 	require.NoError(t, err)
-	out, changes, err := Merge(stock(t))
+	out, changes, err := Merge(stock(t), name)
 	require.NoError(t, err)
 	require.Len(t, changes, 11, strings.Join(changes, "\n"))
 
@@ -72,12 +75,12 @@ func TestStockBecomesWhatIsShipped(t *testing.T) {
 	withoutArguments(want)
 	require.Equal(t, want, merged)
 
-	again, changes, err := Merge(out)
+	again, changes, err := Merge(out, name)
 	require.NoError(t, err)
 	require.Empty(t, changes)
 	require.Equal(t, string(out), string(again))
 
-	same, changes, err := Merge(shipped)
+	same, changes, err := Merge(shipped, name)
 	require.NoError(t, err)
 	require.Empty(t, changes)
 	require.Equal(t, string(shipped), string(same))
@@ -173,6 +176,22 @@ func TestMerge(t *testing.T) {
 			want: "leaderElection: {leaseDuration: 1m}",
 		},
 		{
+			name: "all plugins are disabled", old: "      preBind:\n        enabled: [{name: JobQueue}]\n",
+			new: "      preBind:\n        disabled: [{name: '*'}]\n        enabled: [{name: Reservation}]\n",
+			changes: []string{"profiles[0].plugins.preBind.enabled: DefaultPreBind is enabled.",
+				"profiles[0].plugins.preBind.enabled: JobQueue is enabled."},
+			want: "        enabled: [{name: JobQueue}, {name: Reservation}, {name: DefaultPreBind}]\n",
+		},
+		{
+			name: "another profile", old: "    other: kept\n",
+			new: "    other: kept\n  - plugins:\n      reserve:\n        enabled: [{name: ElasticQuota}]\n",
+			changes: []string{"profiles[1].pluginConfig: JobQueue has the arguments of profiles[0].",
+				"profiles[1].plugins.queueSort.enabled: JobQueue", "profiles[1].plugins.queueSort.disabled:",
+				"profiles[1].plugins.preEnqueue", "profiles[1].plugins.preFilter", "profiles[1].plugins.reserve",
+				"profiles[1].plugins.preBind"},
+			want: "    pluginConfig:\n      - name: JobQueue\n        args: {clientQPS: 7}\n",
+		},
+		{
 			name: "no settings", old: "clientConnection: {qps: 60, burst: 70} # measured\nenableProfiling: true\n",
 			changes: []string{"clientConnection.qps: is 500.", "clientConnection.burst: is 1000.", "enableProfiling: is false."},
 			want:    "clientConnection:\n  qps: 500\n  burst: 1000\n",
@@ -180,7 +199,7 @@ func TestMerge(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.Contains(t, complete, c.old)
-			out, changes, err := Merge([]byte(strings.Replace(complete, c.old, c.new, 1)))
+			out, changes, err := Merge([]byte(strings.Replace(complete, c.old, c.new, 1)), name)
 			require.NoError(t, err)
 			require.Len(t, changes, len(c.changes), strings.Join(changes, "\n"))
 			for i, want := range c.changes {
@@ -189,7 +208,7 @@ func TestMerge(t *testing.T) {
 			for _, kept := range []string{c.want, "# ours\n", "# keep\n", "other: kept\n"} {
 				require.Contains(t, string(out), kept)
 			}
-			again, changes, err := Merge(out)
+			again, changes, err := Merge(out, name)
 			require.NoError(t, err)
 			require.Empty(t, changes)
 			require.Equal(t, string(out), string(again))
@@ -204,7 +223,11 @@ func TestMergeRefuses(t *testing.T) {
 		"the configuration has more than one": {"    other: kept\n", "---\na: b\n"},
 		"did not find":                        {"# ours", "{"},
 		"enableProfiling: is no name":         {"enableProfiling: true", "enableProfiling: true\nenableProfiling: false"},
-		"profiles: has 2 profiles":            {"profiles:\n", "profiles:\n  - schedulerName: other\n"},
+		`profiles: none has the schedulerName "koord-scheduler"; found: other, default-scheduler`: {
+			"- schedulerName: koord-scheduler", "- schedulerName: other\n  - kept: true"},
+		`profiles: none has the schedulerName "koord-scheduler"; found: none`: {
+			complete[strings.Index(complete, "  - schedulerName"):], "  []"},
+		"profiles[0].plugins.reserve.enabled: lacks": {"profiles:\n", "profiles:\n  - schedulerName: other\n"},
 		"profiles[0].plugins.queueSort.enabled: only PrioritySort": {
 			"          - name: JobQueue\n      preFilter", "          - name: Coscheduling\n      preFilter"},
 		"profiles[0].plugins.multiPoint: enables": {
@@ -223,11 +246,11 @@ func TestMergeRefuses(t *testing.T) {
 	} {
 		t.Run(field, func(t *testing.T) {
 			require.Contains(t, complete, edit[0])
-			_, _, err := Merge([]byte(strings.Replace(complete, edit[0], edit[1], 1)))
+			_, _, err := Merge([]byte(strings.Replace(complete, edit[0], edit[1], 1)), name)
 			require.ErrorContains(t, err, field)
 		})
 	}
-	_, _, err := Merge(nil)
+	_, _, err := Merge(nil, name)
 	require.ErrorContains(t, err, "empty")
 }
 
@@ -239,7 +262,7 @@ func FuzzMerge(f *testing.F) {
 	f.Add([]byte(complete))
 	f.Add([]byte(strings.NewReplacer("JobQueue", "PrioritySort", "leaderElect: false", "").Replace(complete)))
 	f.Fuzz(func(t *testing.T, in []byte) {
-		out, changes, err := Merge(in)
+		out, changes, err := Merge(in, name)
 		if err != nil {
 			require.Nil(t, out)
 			return
@@ -248,7 +271,7 @@ func FuzzMerge(f *testing.F) {
 			require.Equal(t, in, out)
 			return
 		}
-		again, more, err := Merge(out)
+		again, more, err := Merge(out, name)
 		require.NoError(t, err, "%s", out)
 		require.Empty(t, more, "%s", out)
 		require.Equal(t, out, again)
