@@ -25,6 +25,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -42,16 +43,22 @@ const helmRelease = "koord-jobqueue"
 
 func fromChart() bool { return os.Getenv(helmChart) != "" }
 
-// install installs or upgrades the system, with the definitions of Koordinator and of admission checks.
-func (c *cluster) install(ctx context.Context) error {
+// install installs the system, with the definitions of Koordinator and of admission checks. The flags are those of helm.
+func (c *cluster) install(ctx context.Context, flags ...string) error {
 	if !fromChart() {
 		return c.Install(ctx)
 	}
 	if err := c.ApplyKoordinatorCRDs(ctx); err != nil {
 		return err
 	}
-	return c.helm(ctx, "upgrade", helmRelease, os.Getenv(helmChart), "--install", "--create-namespace", "--take-ownership",
-		"--force-conflicts", "--set=image.registry=registry.invalid/koord-jobqueue,admissionChecks.definitions=true")
+	return c.helm(ctx, "upgrade", append(flags, helmRelease, os.Getenv(helmChart), "--install", "--create-namespace",
+		"--set=image.registry=registry.invalid/koord-jobqueue,admissionChecks.definitions=true")...)
+}
+
+// takeOver installs over objects that kustomize has made. Applied by the server, the actions of a policy would be those of
+// both, and Warn with Deny is refused.
+func (c *cluster) takeOver(ctx context.Context) error {
+	return c.install(ctx, "--take-ownership", "--server-side=false")
 }
 
 // installTrees adds trees of quotas.
@@ -59,7 +66,7 @@ func (c *cluster) installTrees(ctx context.Context) error {
 	if !fromChart() {
 		return c.ApplyKustomize(ctx, "../../manifests/components/elasticquotatree")
 	}
-	return c.helm(ctx, "upgrade", helmRelease, os.Getenv(helmChart), "--reuse-values", "--take-ownership", "--force-conflicts",
+	return c.helm(ctx, "upgrade", helmRelease, os.Getenv(helmChart), "--reuse-values", "--take-ownership",
 		"--set=elasticQuotaTree.enabled=true")
 }
 
@@ -82,7 +89,7 @@ func (c *cluster) remove(t *testing.T) {
 		{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"},
 		{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
 	} {
-		require.Eventually(t, func() bool { return c.named(t, list, "jobqueue-") == 0 }, soon, pace, list.Resource)
+		c.waitNamed(t, list, "jobqueue-", 0)
 	}
 	definitions := schema.GroupVersionResource{
 		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
@@ -91,30 +98,34 @@ func (c *cluster) remove(t *testing.T) {
 	if fromChart() {
 		kept = 2
 	}
-	require.Eventually(t, func() bool { return c.named(t, definitions, "queue") == kept }, soon, pace)
+	c.waitNamed(t, definitions, "queue", kept)
 }
 
-// named counts the objects of a resource whose name begins so.
-func (c *cluster) named(t *testing.T, of schema.GroupVersionResource, prefix string) (n int) {
+// waitNamed waits until so many objects of a resource have names that begin with the prefix.
+func (c *cluster) waitNamed(t *testing.T, of schema.GroupVersionResource, prefix string, n int) {
 	t.Helper()
-	list, err := c.dyn.Resource(of).List(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
-	for i := range list.Items {
-		if strings.HasPrefix(list.Items[i].GetName(), prefix) {
-			n++
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
+		list, err := c.dyn.Resource(of).List(context.Background(), metav1.ListOptions{})
+		require.NoError(t, err)
+		var names []string
+		for i := range list.Items {
+			name := list.Items[i].GetName()
+			if strings.HasPrefix(name, prefix) && !strings.HasPrefix(name, "jobqueue-playground-") { // rights of KWOK
+				names = append(names, name)
+			}
 		}
-	}
-	return n
+		require.Len(t, names, n, "%s: %v", of.Resource, names)
+	}, soon, pace)
 }
 
 // helm runs in the namespace that Koordinator's own release is usually in.
-func (c *cluster) helm(ctx context.Context, args ...string) error {
-	args = append(args, "--namespace=koordinator-system", "--kubeconfig="+c.Kubeconfig(controlplane.Admin))
+func (c *cluster) helm(ctx context.Context, verb string, args ...string) error {
+	args = append([]string{verb}, append(args, "--namespace=koordinator-system", "--kubeconfig="+c.Kubeconfig(controlplane.Admin))...)
 	command := exec.CommandContext(ctx, os.Getenv(helmProgram), args...)
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out
 	if err := command.Run(); err != nil {
-		return fmt.Errorf("helm %s: %w: %s", args[0], err, out.String())
+		return fmt.Errorf("helm %s: %w: %s", verb, err, out.String())
 	}
 	return nil
 }

@@ -106,7 +106,7 @@ func upgradeFrom(t *testing.T, old *recording) {
 	_, err := u.kube.CoreV1().Namespaces().Patch(ctx, "full", types.MergePatchType,
 		[]byte(`{"metadata":{"annotations":{"`+schedulingv1alpha1.AnnotationMaxPriority+`":"1000"}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
-	require.NoError(t, u.install(ctx))
+	require.NoError(t, u.takeOver(ctx))
 	require.NoError(t, u.installTrees(ctx))
 	u.complete(t)
 	u.settle(t)
