@@ -169,7 +169,7 @@ chart: ## Render the Helm chart into _artifacts/chart, lint it, and compare it w
 	@hack/chart.sh
 
 .PHONY: release
-release: ## Write a release to _artifacts/release/VERSION: images, kubectl plugin, krew manifest, notes and checksums
+release: ## Write a release to _artifacts/release/VERSION: images, chart, kubectl plugin, notes and checksums
 	@hack/release.sh
 
 .PHONY: help
