@@ -130,8 +130,8 @@ func (p *bound) matches(a admission.Attributes, objects ...metav1.Object) bool {
 		slices.ContainsFunc(objects, selected)
 }
 
-// BenchmarkTenancy is what the policies of manifests/components/tenancy cost a request: those that are usual where jobs are
-// queued.
+// BenchmarkTenancy is what the policies of manifests/components/tenancy cost a request: those that are usual where jobs
+// are queued.
 func BenchmarkTenancy(b *testing.B) {
 	all, params := policiesOf(b, "components/tenancy")
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{

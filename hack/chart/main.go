@@ -202,7 +202,8 @@ func matches(pattern, file string) bool {
 // addValues appends the values whose defaults are in the manifests.
 func addValues(manifests fs.FS, to string) error {
 	var text strings.Builder
-	text.WriteString("\n# Kinds of jobs that are queued: docs/operators/kinds.md. Each brings its roles and policies.\nkinds:\n")
+	text.WriteString("\n# Kinds of jobs that are queued: docs/operators/kinds.md. Each brings its roles and policies.\n" +
+		"kinds:\n")
 	for _, kind := range jobs.Builtin() {
 		fmt.Fprintf(&text, "  %s:\n    enabled: %t\n", kind.File(), kind.File() == "job")
 	}
@@ -215,7 +216,8 @@ func addValues(manifests fs.FS, to string) error {
 	if !ok {
 		return fmt.Errorf("%s does not list Job.v1.batch", managedJobs)
 	}
-	text.WriteString("\n# Which jobs of these kinds are managed. An entry of `kinds` here describes a further kind.\nmanagedJobs:\n")
+	text.WriteString("\n# Which jobs of these kinds are managed. An entry of `kinds` here describes a further kind.\n" +
+		"managedJobs:\n")
 	for line := range strings.Lines(fields) {
 		text.WriteString("  " + line)
 	}

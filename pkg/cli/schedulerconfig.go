@@ -37,8 +37,8 @@ func schedulerConfigCommand(c *connection) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scheduler-config --merge FILE",
 		Short: "Print a configuration of koord-scheduler with what the queue needs",
-		Long: `scheduler-config adds the plugin JobQueue to a KubeSchedulerConfiguration. It prints the configuration on standard
-output, and each change on standard error. It keeps comments and all other fields, and asks no cluster.`,
+		Long: `scheduler-config adds the plugin JobQueue to a KubeSchedulerConfiguration. It prints the configuration on
+standard output, and each change on standard error. It keeps comments and all other fields, and asks no cluster.`,
 		Example: `  kubectl jobqueue scheduler-config --merge scheduler.yaml > merged.yaml
   kubectl -n koordinator-system get configmap koord-scheduler-config -o jsonpath='{.data.koord-scheduler-config}' |
     kubectl jobqueue scheduler-config --merge - > merged.yaml`,

@@ -43,7 +43,8 @@ const helmRelease = "koord-jobqueue"
 
 func fromChart() bool { return os.Getenv(helmChart) != "" }
 
-// install installs the system, with the definitions of Koordinator and of admission checks. The flags are those of helm.
+// install installs the system, with the definitions of Koordinator and of admission checks. The flags are those of
+// helm.
 func (c *cluster) install(ctx context.Context, flags ...string) error {
 	if !fromChart() {
 		return c.Install(ctx)
@@ -55,8 +56,8 @@ func (c *cluster) install(ctx context.Context, flags ...string) error {
 		"--set=image.registry=registry.invalid/koord-jobqueue,admissionChecks.definitions=true")...)
 }
 
-// takeOver installs over objects that kustomize has made. Applied by the server, the actions of a policy would be those of
-// both, and Warn with Deny is refused.
+// takeOver installs over objects that kustomize has made. Applied by the server, the actions of a policy would be those
+// of both, and Warn with Deny is refused.
 func (c *cluster) takeOver(ctx context.Context) error {
 	return c.install(ctx, "--take-ownership", "--server-side=false")
 }
@@ -120,7 +121,8 @@ func (c *cluster) waitNamed(t *testing.T, of schema.GroupVersionResource, prefix
 
 // helm runs in the namespace that Koordinator's own release is usually in.
 func (c *cluster) helm(ctx context.Context, verb string, args ...string) error {
-	args = append([]string{verb}, append(args, "--namespace=koordinator-system", "--kubeconfig="+c.Kubeconfig(controlplane.Admin))...)
+	args = append([]string{verb}, append(args, "--namespace=koordinator-system",
+		"--kubeconfig="+c.Kubeconfig(controlplane.Admin))...)
 	command := exec.CommandContext(ctx, os.Getenv(helmProgram), args...)
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out

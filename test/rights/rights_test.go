@@ -31,8 +31,8 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// given returns the rights of all roles in manifests/base/rbac. A right is a role, a verb, and a resource with group and
-// name.
+// given returns the rights of all roles in manifests/base/rbac. A right is a role, a verb, and a resource with group
+// and name.
 func given(t *testing.T) map[string]bool {
 	t.Helper()
 	files, err := filepath.Glob("../../manifests/base/rbac/*.yaml")

@@ -43,10 +43,11 @@ const (
 	kind       = "KubeSchedulerConfiguration"
 )
 
-// Merge adds to each profile of a configuration what the plugin JobQueue needs, and describes each change in a sentence.
-// All profiles of a scheduler order pods with one plugin, so none can do without it. Arguments, connection settings and
-// profiling that are set already stay, and so do all other fields and comments. A configuration that lacks nothing is
-// returned as it is. An error names the field that Merge does not understand, or says that no profile is of the scheduler.
+// Merge adds to each profile of a configuration what the plugin JobQueue needs, and describes each change in a
+// sentence. All profiles of a scheduler order pods with one plugin, so none can do without it. Arguments, connection
+// settings and profiling that are set already stay, and so do all other fields and comments. A configuration that lacks
+// nothing is returned as it is. An error names the field that Merge does not understand, or says that no profile is of
+// the scheduler.
 func Merge(in []byte, scheduler string) (out []byte, changes []string, err error) {
 	document, err := parse(in)
 	if err != nil {

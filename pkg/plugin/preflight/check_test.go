@@ -160,7 +160,8 @@ func TestWhatIsMissingIsNamedWithHowToGetIt(t *testing.T) {
 		missing, denied string
 		want            string
 	}{
-		{"our CRD", "queueunits", "", "waiting for: CRD queueunits.scheduling.x-k8s.io (kubectl apply -k manifests/base/crd)\n"},
+		{"our CRD", "queueunits", "", "waiting for: CRD queueunits.scheduling.x-k8s.io " +
+			"(kubectl apply -k manifests/base/crd)\n"},
 		{"a CRD of Koordinator", "podgroups", "",
 			"waiting for: CRD podgroups.scheduling.sigs.k8s.io (install Koordinator v1.8, its config/crd/bases has it)\n"},
 		{"the namespace of the quotas", "koordinator-system", "",

@@ -70,9 +70,9 @@ func (c *ControlPlane) ApplyKoordinatorCRDs(ctx context.Context) error {
 	return c.Apply(ctx, all.Bytes())
 }
 
-// Install applies what a user without Koordinator applies: the definitions of Koordinator, manifests/overlays/fresh, and that of
-// AdmissionChecks.
-// The Deployments in it start nothing here, as no controller runs that would make pods of them.
+// Install applies what a user without Koordinator applies: the definitions of Koordinator, manifests/overlays/fresh,
+// and that of AdmissionChecks. The Deployments in it start nothing here, as no controller runs that would make pods of
+// them.
 func (c *ControlPlane) Install(ctx context.Context) error {
 	root, err := RepositoryRoot()
 	if err != nil {
