@@ -4,5 +4,3 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 "$GO" run ./hack/generate
-# Packages that own a table, such as that of the metrics, have a go:generate line.
-"$GO" generate ./apis/... ./pkg/... ./cmd/...
