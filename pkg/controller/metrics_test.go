@@ -42,8 +42,8 @@ func TestKindThatIsNotManagedIsServedAsMetric(t *testing.T) {
 		name := string(metrics.ControllerKindUnavailable)
 		want := ""
 		if step.want != "" {
-			want = "# HELP " + name + " [ALPHA] 1 while jobs of a managed kind are not managed: NotInstalled, or Unsupported.\n" +
-				"# TYPE " + name + " gauge\n" + name + step.want + "\n"
+			want = "# HELP " + name + " [ALPHA] 1 while jobs of a managed kind are not managed: " +
+				"NotInstalled, or Unsupported.\n# TYPE " + name + " gauge\n" + name + step.want + "\n"
 		}
 		require.NoError(t, testutil.GatherAndCompare(runtimemetrics.Registry, strings.NewReader(want), name), step.now)
 	}

@@ -24,9 +24,9 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 )
 
-// Set holds the metrics of the table that one process registers. The zero pointer counts nothing. What is counted before
-// a Set is registered is lost. It is safe for concurrent use. Using a name against its type, or with another number of
-// labels than the table says, panics.
+// Set holds the metrics of the table that one process registers. The zero pointer counts nothing. What is counted
+// before a Set is registered is lost. It is safe for concurrent use. Using a name against its type, or with another
+// number of labels than the table says, panics.
 type Set struct {
 	process    Process
 	counters   map[Name]*metrics.CounterVec

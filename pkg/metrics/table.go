@@ -222,8 +222,8 @@ var schedulerMetrics = []definition{
 		"read (Synced), it led (Leading), it decided (Deciding), and its first admissions were confirmed (Admitted).", nil},
 }
 
-// MarkdownTable is the documentation of the metrics that the two processes register, or of those of libraries that alerts
-// and the dashboard read.
+// MarkdownTable is the documentation of the metrics that the two processes register, or of those of libraries that
+// alerts and the dashboard read.
 func MarkdownTable(ofLibraries bool) string {
 	var b strings.Builder
 	b.WriteString("| metric | process | type | labels | meaning |\n|---|---|---|---|---|\n")

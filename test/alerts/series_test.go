@@ -86,7 +86,9 @@ func (s *series) addText(t *testing.T, text string) {
 func (s *series) Querier(_, _ int64) (storage.Querier, error) { return s, nil }
 
 // Select finds the series that match.
-func (s *series) Select(_ context.Context, _ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+func (s *series) Select(
+	_ context.Context, _ bool, _ *storage.SelectHints, matchers ...*labels.Matcher,
+) storage.SeriesSet {
 	var found []*storedSeries
 	for _, one := range s.all {
 		if !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(one.labels.Get(m.Name)) }) {
