@@ -42,6 +42,7 @@ unit() {
   list="$(unit_packages)" || return
   # shellcheck disable=SC2086 # one pattern per word
   step "unit tests, stories and properties" "$GO" test -vet=off -short -timeout 15m $list
+  step "alerts and dashboard, evaluated with Prometheus' own packages" "$GO" test -C test/alerts -vet=off ./...
 }
 
 # Random histories that ElasticQuota and the queue are compared over; the unit tests run a hundred of them.
