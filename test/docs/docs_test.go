@@ -47,9 +47,12 @@ var elsewhere = map[string]string{
 	"go install ./cmd/kubectl-jobqueue":                                               "the playground has built it",
 	"kubectl get widget w -o yaml | kubectl jobqueue kinds test -f - --managed-jobs=kinds.yaml": "Widget is the reader's " +
 		"own kind; the tests of pkg/cli have one",
-	"kubectl jobqueue kinds rights Widget --managed-jobs=kinds.yaml | kubectl apply -f -": "as above",
-	"kubectl jobqueue kinds policy Widget --managed-jobs=kinds.yaml | kubectl apply -f -": "as above",
-	"kubectl jobqueue kinds policy KIND --managed-jobs=FILE":                              "as above",
+	"kubectl jobqueue kinds rights Widget --managed-jobs=kinds.yaml | kubectl apply -f -":                                 "as above",
+	"kubectl jobqueue kinds policy Widget --managed-jobs=kinds.yaml | kubectl apply -f -":                                 "as above",
+	"kubectl jobqueue kinds policy KIND --managed-jobs=FILE":                                                              "as above",
+	"kubectl -n koord-queue port-forward deployment/jobqueue-controller 8443 &":                                           "as above",
+	`curl -sk -H "Authorization: Bearer $(kubectl -n monitoring create token prometheus)" https://localhost:8443/metrics`: "as above",
+	"kubectl apply -k manifests/monitoring":                                                                               "needs the Prometheus operator; test/alerts evaluates the rules",
 	"kubectl -n koordinator-system debug POD --image=busybox --target=koord-scheduler --profile=general -- kill -USR1 1": "nodes of the " +
 		"playground run no containers",
 }
