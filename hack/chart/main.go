@@ -59,6 +59,9 @@ const (
 	deployment  = "base/controller/deployment.yaml"
 )
 
+// notInTheChart has texts with braces, needs the definitions of the Prometheus operator, and is of no use without it.
+const notInTheChart = "components/monitoring"
+
 // edits are what values change in a file. Each must find something in every file that it names.
 var edits = []struct {
 	files string
@@ -152,6 +155,9 @@ func resources(manifests fs.FS) (files []string, err error) {
 			return nil, err
 		}
 		for _, file := range found {
+			if path.Dir(file) == notInTheChart {
+				continue
+			}
 			var kustomization struct{ Resources []string }
 			if err := read(manifests, file, &kustomization); err != nil {
 				return nil, err

@@ -56,6 +56,8 @@ type ControllerConfiguration struct {
 	// eventsPerSecond is how many jobs are told in a second, by an event, what they wait for; each is once in a minute at
 	// most. Default 10.
 	EventsPerSecond int `json:"eventsPerSecond,omitempty"`
+	// finishedUnitsTTL is how long the QueueUnit of a finished job stays. Default 0: it stays as long as its job.
+	FinishedUnitsTTL metav1.Duration `json:"finishedUnitsTTL,omitempty"`
 	// koordinatorFeatureGates are the feature gates of koord-scheduler and koord-manager that change what ElasticQuota
 	// counts for a pod, as those processes are started with; a gate that is absent is off, as in Koordinator.
 	KoordinatorFeatureGates KoordinatorFeatureGates `json:"koordinatorFeatureGates,omitempty"`
@@ -67,8 +69,8 @@ type ControllerConfiguration struct {
 	// visibilitySecret is the Secret, as namespace/name, in which the controller keeps a certificate for the visibility
 	// API of the scheduler, and makes another one in time. It has to exist. Empty, which is the default, keeps none.
 	VisibilitySecret string `json:"visibilitySecret,omitempty"`
-	// featureGates: features to switch on or off, by name. One that is not named is as by default, one that is not known
-	// is an error. Give the scheduler the same, in the arguments of its plugin.
+	// featureGates: features to switch on or off, by name. A feature that is absent has its default; an unknown name is
+	// an error. Give the scheduler the same, in the arguments of its plugin.
 	FeatureGates map[string]bool `json:"featureGates,omitempty"`
 }
 

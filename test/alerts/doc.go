@@ -14,6 +14,6 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package strayqueue tells Queues that are outside of the queue namespace that nobody reads them. The scheduler and the
-// other controllers watch the queue namespace alone, so such a Queue would stay without any status.
-package strayqueue
+// Package alerts evaluates the alerts and the queries of the dashboard in manifests/components/monitoring with Prometheus' own
+// packages: on series that make an alert fire, and on the metrics of a demo (record.sh), on which none fires.
+package alerts
