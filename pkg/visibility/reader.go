@@ -27,6 +27,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
 )
 
 // Source is where the answers come from.
@@ -38,6 +39,8 @@ type Source interface {
 // Reader answers questions with objects of the API. Those that take a namespace answer to readers of that namespace:
 // they name no unit of another one.
 type Reader struct {
+	// History has the record of transitions; nil is an empty one.
+	History *history.Recorder
 	source  Source
 	limiter *limiter
 }
