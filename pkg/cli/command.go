@@ -66,5 +66,6 @@ caller.`,
 	root.SetErr(streams.ErrOut)
 	c.flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(listCommand(c), whyCommand(c), topCommand(c))
+	root.AddCommand(historyCommand(c), usageCommand(c))
 	return root
 }
