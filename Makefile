@@ -164,6 +164,10 @@ ci: ## Run everything that must hold before a change goes in
 images: ## Build both container images without Docker; PREFIX=registry/path names them in manifests, PUSH=1 pushes
 	@hack/images.sh
 
+.PHONY: release
+release: ## Write a release to _artifacts/release/VERSION: images, kubectl plugin, krew manifest, notes and checksums
+	@hack/release.sh
+
 .PHONY: help
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*##"; printf "Usage: make \033[36m<target>\033[0m\n"} \

@@ -17,7 +17,6 @@ limitations under the License.
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,7 +30,6 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/klog/v2"
@@ -39,7 +37,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config/controller/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/watchdog"
 )
@@ -210,28 +207,4 @@ func TestMissingAPIs(t *testing.T) {
 	require.Equal(t, "CRD elasticquotas of scheduling.sigs.k8s.io/v1alpha1 (install Koordinator)", missing(all))
 	require.Contains(t, missing(map[string][]string{"scheduling.x-k8s.io/v1alpha1": {"queues"}}),
 		"CRD queueunits of scheduling.x-k8s.io/v1alpha1 (kubectl apply -k manifests/crd); CRD elasticquotas")
-}
-
-func TestUninstallFlags(t *testing.T) {
-	run := func(args ...string) error {
-		cmd := command()
-		cmd.SetArgs(append([]string{"uninstall"}, args...))
-		cmd.SetOut(&bytes.Buffer{})
-		return cmd.ExecuteContext(context.Background())
-	}
-	require.ErrorContains(t, run(), "--waiting")
-	require.ErrorContains(t, run("--waiting=perhaps"), "resume or leave")
-	require.ErrorContains(t, run("--waiting=leave", "--lease=x"), "namespace/name")
-
-	lease, err := (&uninstallOptions{namespace: "q"}).lease()
-	require.NoError(t, err)
-	require.Equal(t, types.NamespacedName{Namespace: "q", Name: "jobqueue-controller"}, lease)
-}
-
-func TestConfirm(t *testing.T) {
-	out := &bytes.Buffer{}
-	require.NoError(t, confirm(strings.NewReader("yes\n"), out, "host", controller.ResumeWaiting))
-	require.Contains(t, out.String(), "host")
-	require.ErrorIs(t, confirm(strings.NewReader("y\n"), out, "host", controller.ResumeWaiting), errNotConfirmed)
-	require.ErrorIs(t, confirm(strings.NewReader(""), out, "host", controller.ResumeWaiting), errNotConfirmed)
 }

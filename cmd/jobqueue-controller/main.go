@@ -63,6 +63,5 @@ koord-scheduler reads too. Flags win over the file of --config.`,
 	klog.InitFlags(logging)
 	root.PersistentFlags().AddGoFlag(logging.Lookup("v"))
 	root.PersistentFlags().AddGoFlag(logging.Lookup("vmodule"))
-	root.AddCommand(uninstallCommand(o), kindsCommand(o))
 	return root
 }

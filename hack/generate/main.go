@@ -93,11 +93,25 @@ func run(docs bool) error {
 	if !docs {
 		return nil
 	}
-	args, err := structTable(argsFile, "JobQueueArgs")
-	if err != nil {
+	return writeTables(append(crds, trees...))
+}
+
+// writeTables writes the generated sections of the documentation.
+func writeTables(crds []definition) (err error) {
+	all := tables(crds)
+	for name, of := range map[string][2]string{
+		"jobqueueargs": {argsFile, "JobQueueArgs"},
+		"managed-jobs": {"pkg/jobs/managed.go", "ManagedJobs"},
+		"controller":   {"apis/config/controller/v1alpha1/types.go", "ControllerConfiguration"},
+	} {
+		if all[name], err = structTable(of[0], of[1]); err != nil {
+			return err
+		}
+	}
+	if all["labels"], err = keyTable("apis/scheduling/v1alpha1/wellknown.go"); err != nil {
 		return err
 	}
-	return rewriteTables(docsDir, tables(append(crds, trees...), args))
+	return rewriteTables(docsDir, all)
 }
 
 func copyFile(from, to string) error {

@@ -39,10 +39,8 @@ const (
 )
 
 // tables renders each table by the name that documents refer to it by.
-// args is the table of the plugin's arguments.
-func tables(crds []definition, args string) map[string]string {
+func tables(crds []definition) map[string]string {
 	out := map[string]string{}
-	out["jobqueueargs"] = args
 	out["phases"] = phaseTable()
 	out["kinds"] = kindTable()
 	out["phase-readings"] = readingTable()

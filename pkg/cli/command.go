@@ -19,12 +19,15 @@ limitations under the License.
 package cli
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/answers"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/screen"
 )
 
 // connection is how a command reaches the cluster, and where it writes.
@@ -48,6 +51,23 @@ func (c *connection) reader() (*answers.Reader, string, error) {
 	return r, namespace, err
 }
 
+// completeJob names the jobs of the namespace to a shell that completes an argument.
+func (c *connection) completeJob(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	reader, namespace, err := c.reader()
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	units, err := reader.Units(cmd.Context(), namespace)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	names := make([]string, 0, len(units))
+	for i := range units {
+		names = append(names, screen.JobOf(&units[i]))
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
 // Command is kubectl-jobqueue with all that is below it.
 func Command(streams genericiooptions.IOStreams) *cobra.Command {
 	c := &connection{flags: genericclioptions.NewConfigFlags(true), streams: streams, clock: clock.RealClock{}}
@@ -62,10 +82,26 @@ caller.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	c.flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(listCommand(c), whyCommand(c), topCommand(c))
-	root.AddCommand(historyCommand(c), usageCommand(c))
+	root.AddGroup(&cobra.Group{ID: "ask", Title: "Ask:"}, &cobra.Group{ID: "change", Title: "Change:"},
+		&cobra.Group{ID: "operate", Title: "Operate:"})
+	for group, commands := range map[string][]*cobra.Command{
+		"ask":    {listCommand(c), whyCommand(c), topCommand(c), shareCommand(c), historyCommand(c), usageCommand(c)},
+		"change": {submitCommand(c), holdCommand(c), releaseCommand(c), moveCommand(c), priorityCommand(c)},
+		"operate": {
+			drainCommand(c), resumeCommand(c), doctorCommand(c), snapshotCommand(c), kindsCommand(c), uninstallCommand(c),
+		},
+	} {
+		for _, command := range commands {
+			command.GroupID = group
+			if strings.Contains(command.Use, " JOB") {
+				command.ValidArgsFunction = c.completeJob
+			}
+		}
+		root.AddCommand(commands...)
+	}
 	return root
 }

@@ -20,6 +20,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 
@@ -33,8 +34,8 @@ import (
 
 type listOptions struct {
 	*connection
-	queue, output string
-	all, finished bool
+	queue, output        string
+	all, finished, watch bool
 }
 
 func listCommand(c *connection) *cobra.Command {
@@ -51,16 +52,19 @@ Positions come from the aggregated API. Without it the column is empty.`,
   # Jobs of one queue in all namespaces, with quota and amounts
   kubectl jobqueue list -A --queue research -o wide`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.repeat(cmd.Context(), o.watch, func(out io.Writer) error { return o.run(cmd.Context(), out) })
+		},
 	}
 	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "list jobs of all namespaces")
 	cmd.Flags().StringVar(&o.queue, "queue", "", "list jobs of this queue only")
 	cmd.Flags().BoolVar(&o.finished, "finished", false, "list jobs that have ended as well")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "list again when something changes, until interrupted")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "output format: wide, json, yaml or name")
 	return cmd
 }
 
-func (o *listOptions) run(ctx context.Context) error {
+func (o *listOptions) run(ctx context.Context, out io.Writer) error {
 	reader, namespace, err := o.reader()
 	if err != nil {
 		return err
@@ -76,13 +80,13 @@ func (o *listOptions) run(ctx context.Context) error {
 	switch o.output {
 	case "", "wide":
 	default:
-		return writeObjects(o.streams.Out, o.output, units)
+		return writeObjects(out, o.output, units)
 	}
 	if len(units) == 0 {
 		_, err := fmt.Fprintln(o.streams.ErrOut, "No jobs are in a queue.")
 		return err
 	}
-	return screen.List(o.streams.Out, o.clock.Now(), o.rows(ctx, reader, units), o.all, o.output == "wide")
+	return screen.List(out, o.clock.Now(), o.rows(ctx, reader, units), o.all, o.output == "wide")
 }
 
 func (o *listOptions) wants(u *v1alpha1.QueueUnit) bool {

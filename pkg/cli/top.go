@@ -17,7 +17,7 @@ limitations under the License.
 package cli
 
 import (
-	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 
@@ -25,14 +25,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/yaml"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/screen"
 )
 
 func topCommand(c *connection) *cobra.Command {
-	var all bool
-	var resource string
+	var all, watch bool
+	var resource, output string
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Show quotas: guarantee, limit, used, reserved, pending",
@@ -43,26 +44,45 @@ top needs the aggregated API. With -A it needs the role jobqueue-operator.`,
 		Example: `  kubectl jobqueue top
   kubectl jobqueue top -A --resource nvidia.com/gpu`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return top(cmd.Context(), c, all, resource) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.repeat(cmd.Context(), watch, func(out io.Writer) error {
+				quotas, err := quotasOf(cmd.Context(), c, all)
+				switch {
+				case err != nil:
+					return err
+				case output != "":
+					return writeData(out, output, quotas)
+				}
+				return screen.Top(out, quotas, resource)
+			})
+		},
 	}
 	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "show all quotas")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show again when something changes, until interrupted")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json or yaml")
 	cmd.Flags().StringVar(&resource, "resource", "", "show this resource only")
 	return cmd
 }
 
-func top(ctx context.Context, c *connection, all bool, resource string) error {
-	reader, namespace, err := c.reader()
+// writeData writes a value that is no object of the API.
+func writeData(out io.Writer, format string, value any) error {
+	var text []byte
+	var err error
+	switch format {
+	case "json":
+		if text, err = json.MarshalIndent(value, "", "    "); err == nil {
+			text = append(text, '\n')
+		}
+	case "yaml":
+		text, err = yaml.Marshal(value)
+	default:
+		return fmt.Errorf("--output: want json or yaml, have %q", format)
+	}
 	if err != nil {
 		return err
 	}
-	if all {
-		namespace = ""
-	}
-	quotas, err := reader.Quotas(ctx, namespace)
-	if err != nil {
-		return fmt.Errorf("the aggregated API of koord-scheduler does not say: %w", err)
-	}
-	return screen.Top(c.streams.Out, quotas, resource)
+	_, err = out.Write(text)
+	return err
 }
 
 // writeObjects writes QueueUnits as kubectl get does.

@@ -18,6 +18,7 @@ package cli
 
 import (
 	"context"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -30,6 +31,7 @@ type whyOptions struct {
 	*connection
 	output string
 	most   int
+	watch  bool
 }
 
 func whyCommand(c *connection) *cobra.Command {
@@ -44,14 +46,17 @@ JOB is NAME or KIND/NAME. Of jobs in other namespaces the page shows the amounts
 		Example: `  kubectl jobqueue why train
   kubectl jobqueue why pytorchjob/train -n research`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.repeat(cmd.Context(), o.watch, func(out io.Writer) error { return o.run(cmd.Context(), out, args[0]) })
+		},
 	}
 	cmd.Flags().IntVar(&o.most, "limit", 5, "number of units ahead and of holders that are listed")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "show again when something changes, until interrupted")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "output format: json, yaml or name of the QueueUnit")
 	return cmd
 }
 
-func (o *whyOptions) run(ctx context.Context, job string) error {
+func (o *whyOptions) run(ctx context.Context, out io.Writer, job string) error {
 	reader, namespace, err := o.reader()
 	if err != nil {
 		return err
@@ -61,9 +66,9 @@ func (o *whyOptions) run(ctx context.Context, job string) error {
 		return err
 	}
 	if o.output != "" {
-		return writeObjects(o.streams.Out, o.output, []v1alpha1.QueueUnit{*unit})
+		return writeObjects(out, o.output, []v1alpha1.QueueUnit{*unit})
 	}
-	return screen.Why(o.streams.Out, o.clock.Now(), o.story(ctx, reader, unit))
+	return screen.Why(out, o.clock.Now(), o.story(ctx, reader, unit))
 }
 
 // story asks for all that the caller may know. What cannot be had is left out.

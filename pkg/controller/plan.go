@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/override"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -125,6 +126,9 @@ func decide(o Observation) []Action {
 	p.demand.checkScheduler(o.Creation, o.Schedules)
 	p.checkHeld()
 	p.want = unitOf(o.Kind, o.Job, p.demand, o.Priorities.unitPriority(&p.demand))
+	if p.rel == own {
+		override.Apply(p.want, o.Unit)
+	}
 	return p.managed()
 }
 

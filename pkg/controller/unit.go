@@ -33,6 +33,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/override"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
@@ -264,10 +265,8 @@ func unitAnnotations(job *unstructured.Unstructured) map[string]string {
 }
 
 func copiesAnnotation(key string) bool {
-	for _, own := range ownAnnotations {
-		if key == own {
-			return false
-		}
+	if slices.Contains(ownAnnotations, key) || override.Is(key) {
+		return false
 	}
 	for _, prefix := range copiedAnnotations {
 		if strings.HasPrefix(key, prefix) {

@@ -27,9 +27,9 @@ import (
 	"k8s.io/component-base/metrics"
 )
 
-var update = flag.Bool("update", false, "write docs/metrics.md")
+var update = flag.Bool("update", false, "write docs/reference/metrics.md")
 
-const document = "../../docs/metrics.md"
+const document = "../../docs/reference/metrics.md"
 
 func documentText() string {
 	return "# Metrics\n\nThe scheduler serves these on /metrics. This file is generated from pkg/metrics:\n" +

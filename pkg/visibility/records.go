@@ -86,7 +86,7 @@ func (s *records) List(ctx context.Context, o *internalversion.ListOptions) (run
 			return nil, apierrors.NewBadRequest("continue: not a token of the page before")
 		}
 	}
-	return object(s.reader.Records(ctx, query))
+	return object(s.page(ctx, query))
 }
 
 // recordFields are the fields that records can be selected by.
@@ -122,13 +122,13 @@ func selectRecords(query *history.Query, selector fields.Selector) error {
 	return nil
 }
 
-// Records are a page of the record of transitions, the newest first.
-func (r *Reader) Records(ctx context.Context, query *history.Query) (*v1alpha1.RecordList, error) {
-	a, err := ask(ctx, r, func(engine.View) (struct{}, bool) { return struct{}{}, true })
+// page of the record of transitions, the newest first.
+func (s *records) page(ctx context.Context, query *history.Query) (*v1alpha1.RecordList, error) {
+	a, err := ask(ctx, s.reader, func(engine.View) (struct{}, bool) { return struct{}{}, true })
 	if err != nil {
 		return nil, err
 	}
-	page := r.History.Page(query)
+	page := s.reader.History.Page(query)
 	list := &v1alpha1.RecordList{
 		Observation: a.observation(), CompleteSince: metav1.NewTime(page.CompleteSince),
 		Items: make([]v1alpha1.Record, 0, len(page.Records)),

@@ -137,7 +137,7 @@ func TestWhoMayReadRecords(t *testing.T) {
 }
 
 func TestNoHistory(t *testing.T) {
-	list, err := readerOf(t, 1).Records(t.Context(), &history.Query{Limit: 1})
+	list, err := (&records{reader: readerOf(t, 1)}).page(t.Context(), &history.Query{Limit: 1})
 	require.NoError(t, err)
 	require.Empty(t, list.Items)
 }

@@ -30,7 +30,7 @@ import (
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
-// What a tenant may do to others by writing jobs in its own namespace. docs/security.md has the list.
+// What a tenant may do to others by writing jobs in its own namespace. docs/design/security.md has the list.
 
 // A forged record of what resuming wrote into a template once had the controller put another team's quota label there:
 // the pods ran on that quota.

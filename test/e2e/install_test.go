@@ -17,18 +17,20 @@ limitations under the License.
 package e2e_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/auditlog"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
@@ -36,15 +38,15 @@ import (
 // uninstall runs the documented way out as a person would.
 func (c *cluster) uninstall(t *testing.T, waiting string) {
 	t.Helper()
-	root, err := controlplane.RepositoryRoot()
-	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(root, "bin", "jobqueue-controller"), "uninstall", "--waiting="+waiting,
-		"--yes", "--kubeconfig="+c.Kubeconfig(controlplane.Admin))
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	t.Logf("uninstall:\n%s", out)
+	var out bytes.Buffer
+	command := cli.Command(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out})
+	command.SetArgs([]string{
+		"uninstall", "--waiting=" + waiting, "--yes", "--kubeconfig=" + c.Kubeconfig(controlplane.Admin),
+	})
+	require.NoError(t, command.ExecuteContext(ctx), "%s", out.String())
+	t.Logf("uninstall:\n%s", out.String())
 }
 
 // A simple job costs at most four object writes by both processes together, besides creating its unit (I12). The

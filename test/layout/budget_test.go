@@ -97,7 +97,7 @@ func compare(t *testing.T, what string, step int, over, measured map[string]int,
 			allowed = figure
 		}
 		if is > allowed {
-			t.Errorf("%s has %d %s, %d are allowed: divide it (docs/architecture.md)", name, is, what, allowed)
+			t.Errorf("%s has %d %s, %d are allowed: divide it (docs/design/architecture.md)", name, is, what, allowed)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(over)) {

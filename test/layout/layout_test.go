@@ -300,10 +300,14 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 			exists[string(match[1])] = true
 		}
 	})
-	documents, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	require.NoError(t, err)
-	require.NotEmpty(t, documents)
-	for _, document := range append(documents, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
+	documents := []string{filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")}
+	for _, pattern := range []string{"docs/*.md", "docs/*/*.md"} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		require.NoError(t, err)
+		require.NotEmpty(t, found)
+		documents = append(documents, found...)
+	}
+	for _, document := range documents {
 		text, err := os.ReadFile(document)
 		require.NoError(t, err)
 		for _, match := range namedTest.FindAllSubmatch(text, -1) {

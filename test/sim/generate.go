@@ -167,8 +167,8 @@ func (g *generator) cluster() {
 }
 
 // more resources that a leaf limits. A quota names the same ones all the time: Koordinator takes away nothing of what
-// its max does not name when a pod ends, and counts it for ever when it is named again; docs/reliability.md has the
-// plan.
+// its max does not name when a pod ends, and counts it for ever when it is named again. docs/design/decisions.md has
+// the plan.
 func (g *generator) more() []string {
 	if !g.wide {
 		return nil

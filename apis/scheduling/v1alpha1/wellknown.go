@@ -62,6 +62,13 @@ const (
 	// AnnotationMaxExecutionTime on a job is for how many seconds it may run; see spec.maximumExecutionTimeSeconds of its
 	// unit.
 	AnnotationMaxExecutionTime = "scheduling.x-k8s.io/max-exec-time-seconds"
+	// OverridePrefix begins the annotations by which an operator changes a unit; the controller keeps them. It never
+	// copies them from a job.
+	OverridePrefix = "koord-queue/override-"
+	// AnnotationOverrideQueue on a unit is the queue of the unit, in place of that of its job.
+	AnnotationOverrideQueue = OverridePrefix + "queue"
+	// AnnotationOverridePriority on a unit is the priority of the unit, in place of that of its job.
+	AnnotationOverridePriority = OverridePrefix + "priority"
 	// AnnotationHold on a job, with value "true", keeps it out of its queue: it waits at its place and holds nothing, also
 	// if it had been admitted. With value "false" it lets a job go on that its owner had suspended, and is removed.
 	AnnotationHold = "koord-queue/hold"

@@ -39,7 +39,8 @@ const page = 500
 
 // Reader asks both APIs.
 type Reader struct {
-	objects client.Client
+	// Objects of the API server.
+	Objects client.Client
 	live    rest.Interface
 }
 
@@ -63,7 +64,7 @@ func New(config *rest.Config) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{objects: objects, live: live}, nil
+	return &Reader{Objects: objects, live: live}, nil
 }
 
 // Units returns all QueueUnits of a namespace, or of all namespaces if it is empty.
@@ -71,7 +72,7 @@ func (r *Reader) Units(ctx context.Context, namespace string) ([]v1alpha1.QueueU
 	var units []v1alpha1.QueueUnit
 	for token := ""; ; {
 		list := &v1alpha1.QueueUnitList{}
-		err := r.objects.List(ctx, list, client.InNamespace(namespace), client.Limit(page), client.Continue(token))
+		err := r.Objects.List(ctx, list, client.InNamespace(namespace), client.Limit(page), client.Continue(token))
 		if err != nil {
 			return nil, err
 		}
@@ -195,6 +196,12 @@ func (r *Reader) Quotas(ctx context.Context, namespace string) ([]visibility.Quo
 			return quotas, nil
 		}
 	}
+}
+
+// Audit is the last audit of the scheduler.
+func (r *Reader) Audit(ctx context.Context) (*visibility.Audit, error) {
+	audit := &visibility.Audit{}
+	return audit, r.live.Get().Resource("audits").Name(visibility.LastAudit).Do(ctx).Into(audit)
 }
 
 func paged(req *rest.Request, token string) *rest.Request {

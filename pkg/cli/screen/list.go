@@ -88,6 +88,16 @@ func State(u *v1alpha1.QueueUnit) string {
 	return "Pending"
 }
 
+// StateLine is the state of a unit in one line, with the reason and the message if it waits.
+func StateLine(u *v1alpha1.QueueUnit) string {
+	line := State(u)
+	over := u.Status.Phase == v1alpha1.PhaseSucceed || u.Status.Phase == v1alpha1.PhaseFailed
+	if reason, message := reasonOf(u); reason != "" && !over {
+		line += " (" + clean(reason) + ": " + clean(message) + ")"
+	}
+	return line
+}
+
 // reasonOf is why a unit has not got all that it asks for, as its conditions say.
 func reasonOf(u *v1alpha1.QueueUnit) (reason, message string) {
 	conditions := u.Status.Conditions
@@ -139,7 +149,7 @@ func List(out io.Writer, now time.Time, rows []Row, namespaces, wide bool) error
 	return table(out, "", lines)
 }
 
-// effective is what the unit came to. Before the scheduler has written that, the aggregated API says it.
+// effective is what the unit came to. The aggregated API has it of this moment; the object has it since its last write.
 func effective(u *v1alpha1.QueueUnit, live *visibility.Unit) v1alpha1.Effective {
 	e := v1alpha1.Effective{}
 	if u.Status.Effective != nil {
@@ -148,7 +158,7 @@ func effective(u *v1alpha1.QueueUnit, live *visibility.Unit) v1alpha1.Effective 
 	if live == nil {
 		live = &visibility.Unit{}
 	}
-	e.Queue, e.Quota = cmp.Or(e.Queue, live.Status.Queue, u.Spec.Queue), cmp.Or(e.Quota, live.Status.Quota)
+	e.Queue, e.Quota = cmp.Or(live.Status.Queue, e.Queue, u.Spec.Queue), cmp.Or(live.Status.Quota, e.Quota)
 	e.Requested = cmp.Or(e.Requested, amounts(live.Status.Requested))
 	e.Held = cmp.Or(e.Held, amounts(live.Status.Held))
 	return e
@@ -174,7 +184,7 @@ func line(now time.Time, r Row, namespaces, wide bool) []string {
 			reason = r.Live.Status.Reason
 		}
 	}
-	cells := []string{jobOf(u), e.Queue, place, State(u), reason, e.Requested, age(now, u.CreationTimestamp.Time)}
+	cells := []string{JobOf(u), e.Queue, place, State(u), reason, e.Requested, age(now, u.CreationTimestamp.Time)}
 	if namespaces {
 		cells = append([]string{u.Namespace}, cells...)
 	}
@@ -184,8 +194,8 @@ func line(now time.Time, r Row, namespaces, wide bool) []string {
 	return cells
 }
 
-// jobOf names the job of a unit as kubectl takes it.
-func jobOf(u *v1alpha1.QueueUnit) string {
+// JobOf names the job of a unit as kubectl takes it, or the unit if it has no job.
+func JobOf(u *v1alpha1.QueueUnit) string {
 	if of := u.Spec.ConsumerRef; of != nil && of.Name != "" {
 		return strings.ToLower(of.Kind) + "/" + of.Name
 	}

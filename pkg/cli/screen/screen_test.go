@@ -33,6 +33,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/doctor"
 )
 
 var update = flag.Bool("golden", false, "write the golden files")
@@ -168,6 +169,22 @@ func TestTop(t *testing.T) {
 	}
 	golden(t, "top", func(b *bytes.Buffer) error { return Top(b, quotas, "") })
 	golden(t, "top-cpu", func(b *bytes.Buffer) error { return Top(b, quotas, "cpu") })
+	golden(t, "share", func(b *bytes.Buffer) error {
+		return Share(b, append(quotas, visibility.Quota{
+			ObjectMeta: metav1.ObjectMeta{Name: "lab"},
+			Status:     visibility.QuotaStatus{Parent: "company", Min: cpu("4"), Max: cpu("8"), Used: cpu("1"), Waiting: 1},
+		}))
+	})
+}
+
+func TestFindings(t *testing.T) {
+	golden(t, "findings", func(b *bytes.Buffer) error {
+		return Findings(b, []doctor.Finding{
+			{Severity: doctor.Error, Code: "CRDMissing", Message: "The API server does not serve queues.", Fix: "Apply them."},
+			{Severity: doctor.Note, Code: "NotExamined", Message: "Not read: Queues: \x1b[2J"},
+		})
+	})
+	golden(t, "findings-none", func(b *bytes.Buffer) error { return Findings(b, nil) })
 }
 
 // Every reason of the core has advice.

@@ -32,18 +32,7 @@ import (
 // parent is not listed stand at the top.
 func Top(out io.Writer, quotas []visibility.Quota, resource string) error {
 	rows := [][]string{{"QUOTA", "RESOURCE", "MIN", "LIMIT", "MAX", "USED", "RESERVED", "ADMITTED", "PENDING"}}
-	known := map[string]bool{}
-	children := map[string][]*visibility.Quota{}
-	for i := range quotas {
-		known[quotas[i].Name] = true
-	}
-	for i := range quotas {
-		parent := quotas[i].Status.Parent
-		if !known[parent] || parent == quotas[i].Name {
-			parent = ""
-		}
-		children[parent] = append(children[parent], &quotas[i])
-	}
+	children := tree(quotas)
 	var walk func(parent, indent string, depth int)
 	walk = func(parent, indent string, depth int) {
 		below := children[parent]
@@ -57,6 +46,23 @@ func Top(out io.Writer, quotas []visibility.Quota, resource string) error {
 	}
 	walk("", "", 0)
 	return table(out, "", rows)
+}
+
+// tree has the quotas below each parent, and below "" those whose parent is not listed.
+func tree(quotas []visibility.Quota) map[string][]*visibility.Quota {
+	known := map[string]bool{}
+	children := map[string][]*visibility.Quota{}
+	for i := range quotas {
+		known[quotas[i].Name] = true
+	}
+	for i := range quotas {
+		parent := quotas[i].Status.Parent
+		if !known[parent] || parent == quotas[i].Name {
+			parent = ""
+		}
+		children[parent] = append(children[parent], &quotas[i])
+	}
+	return children
 }
 
 // amountOf a resource. Koordinator writes the greatest number for a quota without a bound.

@@ -17,6 +17,7 @@ limitations under the License.
 package screen
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -80,7 +81,7 @@ func (p *pageWriter) table(rows [][]string) {
 func (p *pageWriter) summary(now time.Time, s *Story) {
 	u, e := s.Unit, effective(s.Unit, s.Live)
 	p.printf("%s in namespace %s: %s, created %s ago\n",
-		jobOf(u), u.Namespace, State(u), age(now, u.CreationTimestamp.Time))
+		JobOf(u), u.Namespace, State(u), age(now, u.CreationTimestamp.Time))
 	rows := [][]string{{"Queue:", e.Queue}, {"Quota:", e.Quota}}
 	if l := s.Live; l != nil {
 		if l.Status.Position > 0 {
@@ -140,8 +141,60 @@ func (p *pageWriter) shortages(s *Story) {
 			x.Free.String(), x.Request.String(), x.Missing.String(), note,
 		})
 	}
+	p.printf("\n")
+	for i := range s.Live.Status.Shortages {
+		if x := &s.Live.Status.Shortages[i]; x.Binds || len(s.Live.Status.Shortages) == 1 {
+			for line := range strings.Lines(sentence(x)) {
+				p.printf("%s\n", clean(strings.TrimSuffix(line, "\n")))
+			}
+		}
+	}
 	p.printf("\nToo little quota:\n")
 	p.table(rows)
+}
+
+// bounds are the limits of a level in words.
+var bounds = map[string]string{
+	"max": "its max", "min": "its min, for jobs that are not preemptible", "runtime": "its fair share of this moment",
+	"total": "all that the cluster has",
+}
+
+// sentence says in words what the row of a shortage says in columns.
+func sentence(x *visibility.Shortage) string {
+	limit := fmt.Sprintf("%s of %s (%s)", x.Limit.String(), x.Resource, cmp.Or(bounds[x.Bound], x.Bound))
+	if x.NeverFits {
+		return fmt.Sprintf("The job asks for %s. Quota %s never gives more than %s.", x.Request.String(), x.Level, limit)
+	}
+	text := fmt.Sprintf("Quota %s has a limit of %s: pods use %s, and admitted jobs reserve %s more.\n",
+		x.Level, limit, x.Used.String(), x.Reserved.String())
+	if x.ClaimedAhead != nil {
+		text += fmt.Sprintf("Units ahead claim %s. ", x.ClaimedAhead.String())
+	}
+	return text + fmt.Sprintf("The job asks for %s, so %s must become free.", x.Request.String(), x.Missing.String())
+}
+
+// changes are what would let the job go on, with numbers.
+func changes(s *Story) (lines []string) {
+	if s.Live == nil {
+		return nil
+	}
+	for i := range s.Live.Status.Shortages {
+		x := &s.Live.Status.Shortages[i]
+		if x.Bound != "max" && x.Bound != "min" || !x.NeverFits && !x.Binds {
+			continue
+		}
+		enough := x.Limit.DeepCopy()
+		enough.Add(x.Missing)
+		lines = append(lines, fmt.Sprintf("An operator raises %s of %s of quota %s from %s to %s.",
+			x.Bound, x.Resource, x.Level, x.Limit.String(), enough.String()))
+	}
+	for i := range s.Holders {
+		h := &s.Holders[i]
+		if held := amounts(h.Status.Held); held != "" && h.Name != "" {
+			lines = append(lines, fmt.Sprintf("The end of %s frees %s.", key(h.Namespace, h.Name), held))
+		}
+	}
+	return lines
 }
 
 func (p *pageWriter) ahead(now time.Time, s *Story) {
@@ -196,8 +249,15 @@ func (p *pageWriter) checks(s *Story) {
 
 func (p *pageWriter) advice(s *Story) {
 	reason, _ := s.reason()
+	lines := changes(s)
 	if text := whatHelps(reason); text != "" {
-		p.printf("\nWhat helps:\n  %s\n", text)
+		lines = append([]string{text}, lines...)
+	}
+	if len(lines) > 0 {
+		p.printf("\nWhat helps:\n")
+	}
+	for _, line := range lines {
+		p.printf("  %s\n", clean(line))
 	}
 }
 

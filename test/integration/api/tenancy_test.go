@@ -315,9 +315,30 @@ func tenancyOfPriorities(t *testing.T) {
 	made.SetLabels(map[string]string{"a": "b"})
 	made, err = alice.Update(t.Context(), made, metav1.UpdateOptions{})
 	require.NoError(t, err, "what it has it may keep")
-	require.NoError(t, unstructured.SetNestedField(made.Object, int64(8), "spec", "priority"))
-	_, err = alice.Update(t.Context(), made, metav1.UpdateOptions{})
+	raised := made.DeepCopy()
+	require.NoError(t, unstructured.SetNestedField(raised.Object, int64(8), "spec", "priority"))
+	_, err = alice.Update(t.Context(), raised, metav1.UpdateOptions{})
 	require.ErrorContains(t, err, refused)
+
+	// Nor does she write an override of an operator, or take one away.
+	for _, annotations := range []map[string]string{
+		{v1alpha1.AnnotationOverridePriority: "8"}, {v1alpha1.AnnotationOverrideQueue: "queue-a"},
+	} {
+		overridden := made.DeepCopy()
+		overridden.SetAnnotations(annotations)
+		_, err = alice.Update(t.Context(), overridden, metav1.UpdateOptions{})
+		require.ErrorContains(t, err, "may not override what a job says")
+	}
+	operators := admin.Resource(v1alpha1.QueueUnitResource).Namespace("tenant-a")
+	made.SetAnnotations(map[string]string{v1alpha1.AnnotationOverridePriority: "many"})
+	_, err = operators.Update(t.Context(), made, metav1.UpdateOptions{})
+	require.ErrorContains(t, err, "not a whole number")
+	made.SetAnnotations(map[string]string{v1alpha1.AnnotationOverridePriority: "-1"})
+	made, err = operators.Update(t.Context(), made, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	made.SetAnnotations(nil)
+	_, err = alice.Update(t.Context(), made, metav1.UpdateOptions{})
+	require.ErrorContains(t, err, "may not override what a job says")
 }
 
 const (

@@ -67,7 +67,7 @@ func SetDefaults(c *ControllerConfiguration) {
 	orDefault(&l.ResourceNamespace, c.QueueNamespace)
 	orDefault(&l.ResourceName, "jobqueue-controller")
 	// As of the scheduler: a leader that cannot renew its lease gives up before another one takes over
-	// (docs/reliability.md).
+	// (docs/design/architecture.md).
 	orDefault(&l.LeaseDuration.Duration, 20*time.Second)
 	orDefault(&l.RenewDeadline.Duration, 6*time.Second)
 	orDefault(&l.RetryPeriod.Duration, 2*time.Second)

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+package cli
 
 import (
 	"bytes"
@@ -27,15 +27,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
 func kindsOutput(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	command := kindsCommand(&runOptions{})
 	var out bytes.Buffer
-	command.SetOut(&out)
-	command.SetErr(&out)
-	command.SetArgs(args)
+	command := Command(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out})
+	command.SetArgs(append([]string{"kinds"}, args...))
 	err := command.Execute()
 	return out.String(), err
 }
@@ -83,10 +82,8 @@ clusters: [{name: c, cluster: {server: "`+server.URL+`"}}]
 contexts: [{name: c, context: {cluster: c}}]
 current-context: c
 `), 0o600))
-		root := command()
-		root.SetArgs(append([]string{"kinds", "list", "--cluster", "--kubeconfig=" + kubeconfig}, args...))
-		root.SetOut(io.Discard)
-		require.Error(t, root.Execute())
+		_, err := kindsOutput(t, append([]string{"list", "--cluster", "--kubeconfig=" + kubeconfig}, args...)...)
+		require.Error(t, err)
 		require.Equal(t, []string{"/api/v1/namespaces/" + namespace + "/configmaps/koord-jobqueue-managed-jobs"}, read)
 	}
 }

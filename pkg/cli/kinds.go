@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+package cli
 
 import (
 	"context"
@@ -36,8 +36,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/koord-jobqueue/koord-jobqueue/apis/config/controller/v1alpha1"
-	queuev1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
@@ -46,15 +45,16 @@ import (
 
 // kindsOptions are the flags of the commands about kinds.
 type kindsOptions struct {
-	run     *runOptions
-	managed string
-	cluster bool
-	file    string
-	child   string
+	*connection
+	managed        string
+	cluster        bool
+	queueNamespace string
+	file           string
+	child          string
 }
 
-func kindsCommand(run *runOptions) *cobra.Command {
-	o := &kindsOptions{run: run}
+func kindsCommand(c *connection) *cobra.Command {
+	o := &kindsOptions{connection: c}
 	root := &cobra.Command{
 		Use:   "kinds",
 		Short: "Show the kinds of jobs that can be queued, and try a description of one",
@@ -71,12 +71,12 @@ func kindsCommand(run *runOptions) *cobra.Command {
 	}
 	list.Flags().BoolVar(&o.cluster, "cluster", false,
 		"ask the cluster which of them are managed there, and which can be")
-	list.Flags().StringVar(&run.queueNamespace, "queue-namespace", queuev1alpha1.DefaultQueueNamespace,
+	list.Flags().StringVar(&o.queueNamespace, "queue-namespace", v1alpha1.DefaultQueueNamespace,
 		"with --cluster: the namespace of the ConfigMap of managed jobs")
 	show := &cobra.Command{
 		Use:     "show KIND",
 		Short:   "Print the description of a kind",
-		Example: "  jobqueue-controller kinds show PyTorchJob.v1.kubeflow.org",
+		Example: "  kubectl jobqueue kinds show PyTorchJob.v1.kubeflow.org",
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.show(cmd.OutOrStdout(), args[0]) },
 	}
@@ -86,7 +86,7 @@ func kindsCommand(run *runOptions) *cobra.Command {
 		Long: `test reads an object from a file, as kubectl get -o yaml prints it, and says what its kind makes of it: its
 groups of pods, what they ask for, its state, and what admission would write into it. Nothing is sent anywhere. What
 the cluster adds to pods, such as defaults of LimitRanges, is not counted.`,
-		Example: "  jobqueue-controller kinds test -f job.yaml --managed-jobs=kinds.yaml",
+		Example: "  kubectl jobqueue kinds test -f job.yaml --managed-jobs=kinds.yaml",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.test(cmd.InOrStdin(), cmd.OutOrStdout()) },
 	}
@@ -96,7 +96,7 @@ the cluster adds to pods, such as defaults of LimitRanges, is not counted.`,
 	rights := &cobra.Command{
 		Use:     "rights KIND",
 		Short:   "Print the roles that controller and scheduler need for a kind, to apply",
-		Example: "  jobqueue-controller kinds rights PyTorchJob | kubectl apply -f -",
+		Example: "  kubectl jobqueue kinds rights PyTorchJob | kubectl apply -f -",
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.rights(cmd.OutOrStdout(), args[0]) },
 	}
@@ -105,7 +105,7 @@ the cluster adds to pods, such as defaults of LimitRanges, is not counted.`,
 		Short: "Print the policies of who may charge which quota, and queue where, by jobs of a kind, to apply",
 		Long: `policy prints for a kind what manifests/tenancy has for Jobs. Without it, whoever may write such an object
 charges his pods to any quota. Built-in kinds have theirs in manifests/kinds.`,
-		Example: "  jobqueue-controller kinds policy Train.v1.example.com --managed-jobs=kinds.yaml | kubectl apply -f -",
+		Example: "  kubectl jobqueue kinds policy Train.v1.example.com --managed-jobs=kinds.yaml | kubectl apply -f -",
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.policy(cmd.OutOrStdout(), args[0]) },
 	}
@@ -181,9 +181,7 @@ func suspendedBy(k *jobs.Kind) string {
 
 // ask is what the cluster says of a kind.
 func (o *kindsOptions) ask(ctx context.Context) (func(*jobs.Kind) string, error) {
-	connection := v1alpha1.Default().ClientConnection
-	connection.Kubeconfig = o.run.kubeconfig
-	config, err := restConfig(connection)
+	config, err := o.flags.ToRESTConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +193,7 @@ func (o *kindsOptions) ask(ctx context.Context) (func(*jobs.Kind) string, error)
 	if err != nil {
 		return nil, err
 	}
-	m, err := controller.ReadManagedJobs(ctx, live, o.run.queueNamespace)
+	m, err := controller.ReadManagedJobs(ctx, live, o.queueNamespace)
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +225,7 @@ func (o *kindsOptions) ask(ctx context.Context) (func(*jobs.Kind) string, error)
 	}, nil
 }
 
-var errNoSuchKind = errors.New("no kind has this name; see jobqueue-controller kinds list")
+var errNoSuchKind = errors.New("no kind has this name; see kubectl jobqueue kinds list")
 
 // find the kind of this name. The name alone, without version and group, is enough where one kind has it.
 func (o *kindsOptions) find(name string) (*jobs.Kind, error) {
@@ -425,10 +423,10 @@ func written(out io.Writer, kind *jobs.Kind, job *unstructured.Unstructured, set
 	additions := map[string]jobs.Addition{}
 	for i := range sets {
 		additions[sets[i].Name] = jobs.Addition{
-			Labels: map[string]string{queuev1alpha1.LabelQuotaName: "QUOTA"},
+			Labels: map[string]string{v1alpha1.LabelQuotaName: "QUOTA"},
 			Annotations: map[string]string{
-				queuev1alpha1.AnnotationRelatedQueueUnit: after.GetNamespace() + "/" + kind.UnitName(after.GetName()),
-				queuev1alpha1.AnnotationRelatedPodSet:    sets[i].Name,
+				v1alpha1.AnnotationRelatedQueueUnit: after.GetNamespace() + "/" + kind.UnitName(after.GetName()),
+				v1alpha1.AnnotationRelatedPodSet:    sets[i].Name,
 			},
 		}
 	}

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+package cli
 
 import (
 	"bufio"
@@ -37,13 +37,14 @@ import (
 var errNotConfirmed = errors.New("not confirmed; nothing was changed")
 
 type uninstallOptions struct {
+	*connection
 	waiting             string
 	dryRun, yes         bool
 	namespace, leaseRef string
 }
 
-func uninstallCommand(run *runOptions) *cobra.Command {
-	o := &uninstallOptions{}
+func uninstallCommand(c *connection) *cobra.Command {
+	o := &uninstallOptions{connection: c}
 	cmd := &cobra.Command{
 		Use:   "uninstall --waiting=resume|leave",
 		Short: "Take out of the cluster what the controller put into it",
@@ -54,7 +55,7 @@ made inactive stay suspended in any case.
 Scale the controller's Deployment to zero first; while one runs, nothing is done. It can be interrupted and run again.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.run(cmd.Context(), run.kubeconfig, cmd.InOrStdin(), cmd.OutOrStdout())
+			return o.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
 	fs := cmd.Flags()
@@ -67,7 +68,7 @@ Scale the controller's Deployment to zero first; while one runs, nothing is done
 	return cmd
 }
 
-func (o *uninstallOptions) run(ctx context.Context, kubeconfig string, in io.Reader, out io.Writer) error {
+func (o *uninstallOptions) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	waiting := controller.Waiting(o.waiting)
 	if waiting != controller.ResumeWaiting && waiting != controller.LeaveWaiting {
 		return fmt.Errorf("--waiting must be %s or %s", controller.ResumeWaiting, controller.LeaveWaiting)
@@ -76,9 +77,7 @@ func (o *uninstallOptions) run(ctx context.Context, kubeconfig string, in io.Rea
 	if err != nil {
 		return err
 	}
-	connection := v1alpha1.Default().ClientConnection
-	connection.Kubeconfig = kubeconfig
-	config, err := restConfig(connection)
+	config, err := o.flags.ToRESTConfig()
 	if err != nil {
 		return err
 	}

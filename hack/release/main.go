@@ -1,0 +1,233 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Command release writes what a release has beside images and chart: archives of the kubectl plugin, its krew manifest,
+// the notes of the release, and the checksums of all files. The same commit gives the same bytes.
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// platforms of the plugin, as GOOS/GOARCH.
+var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64"}
+
+func main() {
+	version := flag.String("version", "", "version of the release, such as v0.3.0")
+	out := flag.String("out", "", "directory to write to; files that are there are added to the checksums")
+	url := flag.String("url", "https://github.com/koord-jobqueue/koord-jobqueue/releases/download",
+		"where releases can be downloaded; the krew manifest names it")
+	flag.Parse()
+	if err := release(*version, *out, *url); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+var isVersion = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.]+)?$`)
+
+func release(version, out, url string) error {
+	if !isVersion.MatchString(version) {
+		return fmt.Errorf("-version: want one such as v0.3.0, have %q", version)
+	}
+	changes, err := os.ReadFile("CHANGELOG.md")
+	if err != nil {
+		return err
+	}
+	notes, err := section(string(changes), version)
+	if err != nil {
+		return err
+	}
+	licence, err := os.ReadFile("LICENSE")
+	if err != nil {
+		return err
+	}
+	krew := plugin(version)
+	for _, platform := range platforms {
+		program, err := build(platform)
+		if err != nil {
+			return err
+		}
+		name := "kubectl-jobqueue"
+		if strings.HasPrefix(platform, "windows/") {
+			name += ".exe"
+		}
+		packed, err := archive(map[string][]byte{name: program, "LICENSE": licence})
+		if err != nil {
+			return err
+		}
+		file := "kubectl-jobqueue_" + strings.ReplaceAll(platform, "/", "_") + ".tar.gz"
+		if err := os.WriteFile(filepath.Join(out, file), packed, 0o644); err != nil {
+			return err
+		}
+		krew.add(platform, name, url+"/"+version+"/"+file, packed)
+		fmt.Println(file)
+	}
+	manifest, err := yaml.Marshal(krew)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(out, "jobqueue.yaml"), manifest, 0o644); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(out, "NOTES.md"), []byte(notes), 0o644); err != nil {
+		return err
+	}
+	return checksums(out)
+}
+
+// section is the text below the heading of a version in a changelog.
+func section(changes, version string) (string, error) {
+	_, rest, found := strings.Cut(changes, "\n## "+version+"\n")
+	if !found {
+		return "", fmt.Errorf("CHANGELOG.md has no heading %q: rename the heading Unreleased", "## "+version)
+	}
+	text, _, _ := strings.Cut(rest, "\n## ")
+	return strings.TrimSpace(text) + "\n", nil
+}
+
+func build(platform string) ([]byte, error) {
+	dir, err := os.MkdirTemp("", "release")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	program := filepath.Join(dir, "program")
+	goos, goarch, _ := strings.Cut(platform, "/")
+	command := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", program,
+		"./cmd/kubectl-jobqueue")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+goarch)
+	command.Stderr = os.Stderr
+	if err := command.Run(); err != nil {
+		return nil, fmt.Errorf("%s: %w", platform, err)
+	}
+	return os.ReadFile(program)
+}
+
+// archive packs files in the order of their names, without times and owners.
+func archive(files map[string][]byte) ([]byte, error) {
+	var out bytes.Buffer
+	zipped := gzip.NewWriter(&out)
+	packed := tar.NewWriter(zipped)
+	names := make([]string, 0, len(files))
+	for name := range files {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if err := packed.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(files[name]))}); err != nil {
+			return nil, err
+		}
+		if _, err := packed.Write(files[name]); err != nil {
+			return nil, err
+		}
+	}
+	if err := packed.Close(); err != nil {
+		return nil, err
+	}
+	if err := zipped.Close(); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// krewPlugin is the manifest by which krew installs the plugin.
+type krewPlugin struct {
+	APIVersion string            `json:"apiVersion"`
+	Kind       string            `json:"kind"`
+	Metadata   map[string]string `json:"metadata"`
+	Spec       krewSpec          `json:"spec"`
+}
+
+type krewSpec struct {
+	Version          string         `json:"version"`
+	Homepage         string         `json:"homepage"`
+	ShortDescription string         `json:"shortDescription"`
+	Description      string         `json:"description"`
+	Platforms        []krewPlatform `json:"platforms"`
+}
+
+type krewPlatform struct {
+	Selector map[string]map[string]string `json:"selector"`
+	URI      string                       `json:"uri"`
+	SHA256   string                       `json:"sha256"`
+	Bin      string                       `json:"bin"`
+}
+
+func plugin(version string) *krewPlugin {
+	return &krewPlugin{
+		APIVersion: "krew.googlecontainertools.github.com/v1alpha2", Kind: "Plugin",
+		Metadata: map[string]string{"name": "jobqueue"},
+		Spec: krewSpec{
+			Version: version, Homepage: "https://github.com/koord-jobqueue/koord-jobqueue",
+			ShortDescription: "Show which jobs wait for quota, and why",
+			Description: "Lists jobs of the queue in koord-scheduler, explains why a job waits, submits, holds and moves " +
+				"jobs,\n" +
+				"drains queues and examines the installation.\n",
+		},
+	}
+}
+
+func (k *krewPlugin) add(platform, bin, uri string, packed []byte) {
+	goos, goarch, _ := strings.Cut(platform, "/")
+	sum := sha256.Sum256(packed)
+	k.Spec.Platforms = append(k.Spec.Platforms, krewPlatform{
+		Selector: map[string]map[string]string{"matchLabels": {"os": goos, "arch": goarch}},
+		URI:      uri, SHA256: hex.EncodeToString(sum[:]), Bin: bin,
+	})
+}
+
+// checksums writes the SHA-256 of every file of the directory to SHA256SUMS, as sha256sum does.
+func checksums(directory string) error {
+	const sums = "SHA256SUMS"
+	entries, err := os.ReadDir(directory) // in the order of their names
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	for _, entry := range entries {
+		if entry.IsDir() || entry.Name() == sums {
+			continue
+		}
+		file, err := os.Open(filepath.Join(directory, entry.Name()))
+		if err != nil {
+			return err
+		}
+		hash := sha256.New()
+		_, err = io.Copy(hash, file)
+		_ = file.Close()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&text, "%x  %s\n", hash.Sum(nil), entry.Name())
+	}
+	return os.WriteFile(filepath.Join(directory, sums), []byte(text.String()), 0o644)
+}

@@ -1,0 +1,353 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package doctor
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	fakediscovery "k8s.io/client-go/discovery/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/yaml"
+
+	kueue "github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+)
+
+var (
+	epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	names = Names{
+		QueueNamespace: "koord-queue", SchedulerNamespace: "koordinator-system",
+		SchedulerLease: "koord-scheduler", ControllerLease: "jobqueue-controller",
+	}
+)
+
+// world is an installation without a fault, to plant one.
+type world struct {
+	objects []client.Object
+	served  map[string][]string
+	denied  map[string]bool
+	audit   *visibility.Audit
+	refused map[string]bool
+}
+
+const managedText = "kinds:\n- Job.v1.batch\n- PyTorchJob.v1.kubeflow.org\n"
+
+func healthy(t *testing.T) *world {
+	m, err := jobs.ParseManagedJobs(managedText)
+	require.NoError(t, err)
+	w := &world{
+		served: map[string][]string{
+			"scheduling.x-k8s.io/v1alpha1":             {"queues", "queues/status", "queueunits", "queueunits/status"},
+			"scheduling.sigs.k8s.io/v1alpha1":          {"elasticquotas"},
+			"visibility.koord-queue.x-k8s.io/v1alpha1": {"units", "localqueues"},
+			"kueue.x-k8s.io/v1beta1":                   {"admissionchecks"},
+			"batch/v1":                                 {"jobs"},
+			"kubeflow.org/v1":                          {"pytorchjobs"},
+		},
+		denied: map[string]bool{}, refused: map[string]bool{},
+		audit: &visibility.Audit{Status: &visibility.AuditStatus{At: metav1.NewTime(epoch.Add(-time.Minute))}},
+	}
+	w.add(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "koord-queue"}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "koordinator-system"}},
+		lease("koordinator-system", "koord-scheduler"), lease("koord-queue", "jobqueue-controller"),
+		configMap("koordinator-system", "koord-scheduler-config", "config", `
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: koord-scheduler
+  plugins: {preEnqueue: {enabled: [{name: JobQueue}]}, preFilter: {enabled: [{name: ElasticQuota}]}}
+`),
+		configMap("koord-queue", jobs.ManagedJobsConfigMap, jobs.ManagedJobsKey, managedText),
+		configMap("koord-queue", tenancyConfigMap, "authors", ""),
+		parse(t, "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, "+
+			"metadata: {name: v1alpha1.visibility.koord-queue.x-k8s.io}, status: {conditions: [{type: Available, status: "+
+			"'True'}]}}"),
+		deployment(t, "koord-queue", "jobqueue-controller", "r.example/jobqueue-controller:v1"),
+		deployment(t, "koordinator-system", "koord-scheduler", "r.example/koord-scheduler:v1"),
+		&v1alpha1.Queue{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "koord-queue", Name: "q",
+				Annotations: map[string]string{v1alpha1.AnnotationAvailableQuota: "a, *"}},
+			Spec: v1alpha1.QueueSpec{AdmissionChecks: []v1alpha1.QueueAdmissionCheck{{Name: "capacity"}}},
+		},
+		quota(t, "a", ""), quota(t, "b", "a"),
+		&kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: "capacity"}, Status: kueue.AdmissionCheckStatus{
+			Conditions: []metav1.Condition{{Type: kueue.ConditionActive, Status: metav1.ConditionTrue}}}},
+		&v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "u",
+			Annotations: map[string]string{v1alpha1.AnnotationParkedReason: "HeldByOwner"}}},
+	)
+	managed := w.find("ConfigMap", jobs.ManagedJobsConfigMap)
+	managed.SetAnnotations(map[string]string{jobs.AnnotationManagedJobsHash: m.Hash()})
+	for _, name := range append([]string{"quota-pytorchjob"}, corePolicies...) {
+		w.add(&admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: policyPrefix + name}},
+			&admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+				ObjectMeta: metav1.ObjectMeta{Name: policyPrefix + name},
+				Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+					PolicyName:        policyPrefix + name,
+					ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+				},
+			})
+	}
+	return w
+}
+
+func (w *world) add(objects ...client.Object) { w.objects = append(w.objects, objects...) }
+
+func kindOf(o client.Object) string {
+	if kind := o.GetObjectKind().GroupVersionKind().Kind; kind != "" {
+		return kind
+	}
+	switch o.(type) {
+	case *corev1.Namespace:
+		return "Namespace"
+	case *corev1.ConfigMap:
+		return "ConfigMap"
+	case *coordinationv1.Lease:
+		return "Lease"
+	case *v1alpha1.Queue:
+		return "Queue"
+	case *v1alpha1.QueueUnit:
+		return "QueueUnit"
+	case *kueue.AdmissionCheck:
+		return "AdmissionCheck"
+	case *admissionregistrationv1.ValidatingAdmissionPolicy:
+		return "Policy"
+	case *admissionregistrationv1.ValidatingAdmissionPolicyBinding:
+		return "Binding"
+	}
+	return ""
+}
+
+func (w *world) find(kind, name string) client.Object {
+	for _, o := range w.objects {
+		if kindOf(o) == kind && o.GetName() == name {
+			return o
+		}
+	}
+	panic("no " + kind + " " + name)
+}
+
+func (w *world) drop(kind, name string) {
+	found := w.find(kind, name)
+	for i, o := range w.objects {
+		if o == found {
+			w.objects = append(w.objects[:i:i], w.objects[i+1:]...)
+			return
+		}
+	}
+}
+
+func lease(namespace, name string) *coordinationv1.Lease {
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: ptr.To("pod"), LeaseDurationSeconds: ptr.To(int32(15)),
+			RenewTime: ptr.To(metav1.NewMicroTime(epoch.Add(-2 * time.Second))),
+		},
+	}
+}
+
+func configMap(namespace, name, key, text string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Data: map[string]string{key: text}}
+}
+
+func parse(t *testing.T, text string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	require.NoError(t, yaml.Unmarshal([]byte(text), &u.Object))
+	return u
+}
+
+func deployment(t *testing.T, namespace, name, image string) *unstructured.Unstructured {
+	return parse(t, "{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: "+namespace+", name: "+name+
+		"}, spec: {template: {spec: {containers: [{name: "+name+", image: '"+image+"'}]}}}}")
+}
+
+func quota(t *testing.T, name, parent string) *unstructured.Unstructured {
+	u := parse(t, "{apiVersion: scheduling.sigs.k8s.io/v1alpha1, kind: ElasticQuota, metadata: {namespace: team, name: "+
+		""+name+"}}")
+	if parent != "" {
+		u.SetLabels(map[string]string{v1alpha1.LabelQuotaParent: parent})
+	}
+	return u
+}
+
+// read is what Read makes of the world.
+func (w *world) read(t *testing.T) *Installation {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		admissionregistrationv1.AddToScheme, authorizationv1.AddToScheme, coordinationv1.AddToScheme, corev1.AddToScheme,
+		kueue.AddToScheme, v1alpha1.AddToScheme,
+	} {
+		require.NoError(t, add(scheme))
+	}
+	objects := fake.NewClientBuilder().WithScheme(scheme).WithObjects(w.objects...).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+			review := o.(*authorizationv1.SubjectAccessReview)
+			attributes := review.Spec.ResourceAttributes
+			review.Status.Allowed = !w.denied[attributes.Verb+" "+attributes.Resource]
+			return nil
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
+			if _, ok := list.(*v1alpha1.QueueList); ok && w.refused["queues"] {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "queues"}, "", errors.New("no"))
+			}
+			return c.List(ctx, list, o...)
+		},
+	}).Build()
+	discovery := &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{}}
+	for gv, resources := range w.served {
+		list := &metav1.APIResourceList{GroupVersion: gv}
+		for _, name := range resources {
+			list.APIResources = append(list.APIResources, metav1.APIResource{Name: name})
+		}
+		discovery.Resources = append(discovery.Resources, list)
+	}
+	audit := func(context.Context) (*visibility.Audit, error) { return w.audit, nil }
+	return Read(t.Context(), Cluster{Objects: objects, Discovery: discovery, Audit: audit}, names, epoch)
+}
+
+// TestEveryFaultIsFound plants faults one by one into an installation that has none. Each gives its finding and no
+// other.
+func TestEveryFaultIsFound(t *testing.T) {
+	for code, plant := range map[string]func(*testing.T, *world){
+		"":                 func(*testing.T, *world) {},
+		"NamespaceMissing": func(_ *testing.T, w *world) { w.drop("Namespace", "koordinator-system") },
+		"CRDMissing": func(_ *testing.T, w *world) {
+			w.served["scheduling.x-k8s.io/v1alpha1"] = []string{"queues", "queues/status"}
+		},
+		"CRDOutdated": func(_ *testing.T, w *world) {
+			w.served["scheduling.x-k8s.io/v1alpha1"] = []string{"queues", "queues/status", "queueunits"}
+		},
+		"QuotaCRDMissing": func(_ *testing.T, w *world) { delete(w.served, "scheduling.sigs.k8s.io/v1alpha1") },
+		"SchedulerNotLeading": func(_ *testing.T, w *world) {
+			w.find("Lease", "koord-scheduler").(*coordinationv1.Lease).Spec.RenewTime.Time = epoch.Add(-time.Hour)
+		},
+		"PluginNotEnabled": func(_ *testing.T, w *world) {
+			w.find("ConfigMap", "koord-scheduler-config").(*corev1.ConfigMap).Data["config"] = "kind: " +
+				"KubeSchedulerConfiguration\nprofiles: [{}]"
+		},
+		"QuotaPluginNotEnabled": func(_ *testing.T, w *world) {
+			w.find("ConfigMap", "koord-scheduler-config").(*corev1.ConfigMap).Data["config"] =
+				"kind: KubeSchedulerConfiguration\nprofiles: [{plugins: {preEnqueue: {enabled: [{name: JobQueue}]}}}]"
+		},
+		"ControllerNotLeading": func(_ *testing.T, w *world) { w.drop("Lease", "jobqueue-controller") },
+		"VersionsDiffer": func(t *testing.T, w *world) {
+			w.drop("Deployment", "jobqueue-controller")
+			w.add(deployment(t, "koord-queue", "jobqueue-controller", "r.example:5000/jobqueue-controller:v2"))
+		},
+		"ManagedJobsInvalid": func(_ *testing.T, w *world) {
+			w.find("ConfigMap", jobs.ManagedJobsConfigMap).(*corev1.ConfigMap).Data[jobs.ManagedJobsKey] = "kinds: " +
+				"[Nothing.v1.example.com]"
+		},
+		"ManagedJobsNotRead": func(_ *testing.T, w *world) {
+			w.find("ConfigMap",
+				jobs.ManagedJobsConfigMap).SetAnnotations(nil)
+		},
+		"ManagedJobsMissing": func(_ *testing.T, w *world) { w.drop("ConfigMap", jobs.ManagedJobsConfigMap) },
+		"KindNotServed":      func(_ *testing.T, w *world) { delete(w.served, "kubeflow.org/v1") },
+		"RightsMissing":      func(_ *testing.T, w *world) { w.denied["patch pytorchjobs"] = true },
+		"PoliciesMissing":    func(_ *testing.T, w *world) { w.drop("Policy", policyPrefix+"node") },
+		"PoliciesWarnOnly": func(_ *testing.T, w *world) {
+			binding := w.find("Binding", policyPrefix+"pod").(*admissionregistrationv1.ValidatingAdmissionPolicyBinding)
+			binding.Spec.ValidationActions =
+				[]admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn, admissionregistrationv1.Audit}
+		},
+		"PolicyParametersMissing": func(_ *testing.T, w *world) { w.drop("ConfigMap", tenancyConfigMap) },
+		"KindPolicyMissing":       func(_ *testing.T, w *world) { w.drop("Policy", policyPrefix+"quota-pytorchjob") },
+		"VisibilityMissing": func(_ *testing.T, w *world) {
+			w.drop("APIService",
+				"v1alpha1.visibility.koord-queue.x-k8s.io")
+		},
+		"VisibilityUnavailable": func(t *testing.T, w *world) {
+			w.drop("APIService", "v1alpha1.visibility.koord-queue.x-k8s.io")
+			w.add(parse(t, "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: "+
+				"v1alpha1.visibility.koord-queue.x-k8s.io}, "+
+				"status: {conditions: [{type: Available, status: 'False', reason: MissingEndpoints, message: none}]}}"))
+		},
+		"VisibilityWrong": func(_ *testing.T, w *world) {
+			w.served["visibility.koord-queue.x-k8s.io/v1alpha1"] = []string{"queues", "queues/pendingqueueunits"}
+		},
+		"QueueOutsideOfQueueNamespace": func(_ *testing.T, w *world) {
+			w.add(&v1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "q"}})
+		},
+		"QueueNotActive": func(_ *testing.T, w *world) {
+			w.find("Queue", "q").(*v1alpha1.Queue).Status.Conditions =
+				[]metav1.Condition{{Type: "Active", Status: metav1.ConditionFalse, Reason: "UnknownPolicy"}}
+		},
+		"QueueQuotaMissing": func(_ *testing.T, w *world) {
+			w.find("Queue", "q").SetAnnotations(map[string]string{v1alpha1.AnnotationAvailableQuotaShort: "a,gone"})
+		},
+		"AdmissionCheckMissing": func(_ *testing.T, w *world) { w.drop("AdmissionCheck", "capacity") },
+		"AdmissionCheckNotActive": func(_ *testing.T, w *world) {
+			w.find("AdmissionCheck", "capacity").(*kueue.AdmissionCheck).Status.Conditions = nil
+		},
+		"QuotaParentMissing": func(t *testing.T, w *world) { w.add(quota(t, "c", "gone")) },
+		"UnitsParked": func(_ *testing.T, w *world) {
+			w.find("QueueUnit", "u").SetAnnotations(map[string]string{v1alpha1.AnnotationParkedReason: "QuotaMismatch"})
+		},
+		"PodsHeld": func(_ *testing.T, w *world) {
+			w.find("QueueUnit", "u").(*v1alpha1.QueueUnit).Status.Conditions =
+				[]metav1.Condition{{Type: "Admitted", Status: metav1.ConditionTrue, Reason: "PodsHeldBySuspension"}}
+		},
+		"UseNotGranted": func(_ *testing.T, w *world) {
+			w.find("QueueUnit", "u").SetLabels(map[string]string{v1alpha1.LabelQuotaName: "a"})
+			w.denied["use elasticquotas"] = true
+		},
+		"AuditDifferences": func(_ *testing.T, w *world) { w.audit.Status.Found = 2 },
+		"AuditOld":         func(_ *testing.T, w *world) { w.audit.Status.At.Time = epoch.Add(-time.Hour) },
+		"NotExamined":      func(_ *testing.T, w *world) { w.refused["queues"] = true },
+	} {
+		t.Run(code, func(t *testing.T) {
+			w := healthy(t)
+			plant(t, w)
+			var codes []string
+			for _, f := range Examine(w.read(t)) {
+				codes = append(codes, f.Code)
+				require.NotEmpty(t, f.Message)
+			}
+			if code == "" {
+				require.Empty(t, codes)
+				return
+			}
+			require.Equal(t, []string{code}, codes)
+		})
+	}
+}
+
+// TestAnEmptyCluster has findings and no panic.
+func TestAnEmptyCluster(t *testing.T) {
+	require.NotEmpty(t, Examine((&world{}).read(t)))
+}
