@@ -97,7 +97,7 @@ caller.`,
 	} {
 		for _, command := range commands {
 			command.GroupID = group
-			if strings.Contains(command.Use, " JOB") {
+			if strings.Contains(command.Use, "JOB") {
 				command.ValidArgsFunction = c.completeJob
 			}
 		}

@@ -96,7 +96,7 @@ JOB is NAME or KIND/NAME. history needs the aggregated API. Without it, history 
 	cmd.Flags().StringVar(&o.query.Queue, "queue", "", "show transitions in this queue only")
 	cmd.Flags().StringVar(&o.query.Quota, "quota", "", "show transitions in this quota only")
 	cmd.Flags().Var(&o.since, "since", "show transitions of this period, for example 24h or 30d (default all)")
-	cmd.Flags().IntVar(&o.query.Limit, "limit", 1000, "number of transitions, the newest first; 0 is no limit")
+	cmd.Flags().IntVar(&o.query.Limit, "limit", 1000, "show this many transitions, the newest; 0 is no limit")
 	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "show transitions of all namespaces")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "output format: json or yaml")
 	return cmd

@@ -33,7 +33,7 @@ import (
 // version of the format of the file.
 const version = 1
 
-// Record is one transition of a unit. The package comment describes the fields.
+// Record is one transition of a unit. docs/operators/visibility.md describes the fields.
 type Record struct {
 	Time       time.Time            `json:"time"`
 	Event      v1alpha1.RecordEvent `json:"event"`

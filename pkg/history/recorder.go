@@ -239,6 +239,8 @@ func (r *Recorder) catchUp(log klog.Logger) []*entry {
 type Query struct {
 	Namespace, Unit, UID, Job, Queue, Quota string
 	Event                                   v1alpha1.RecordEvent
+	// CreatedSince leaves units out that were created before.
+	CreatedSince time.Time
 	// Before is the Next of the page before; zero for the newest records.
 	Before uint64
 	Limit  int
@@ -302,5 +304,5 @@ func (q *Query) selects(r *Record) bool {
 			return false
 		}
 	}
-	return q.Job == "" || q.Job == r.Job || r.Job == "" && q.Job == r.Unit
+	return !r.Created.Before(q.CreatedSince) && (q.Job == "" || q.Job == r.Job || r.Job == "" && q.Job == r.Unit)
 }

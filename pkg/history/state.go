@@ -84,6 +84,7 @@ func between(now time.Time, before, after *State) []Record {
 	}
 	t.pending()
 	t.held(t.ended())
+	t.over()
 	return t.records
 }
 
@@ -149,8 +150,7 @@ func (t *transitions) ended() (goesOn bool) {
 // held notes a new admission, and the steps of one.
 func (t *transitions) held(goesOn bool) {
 	before, after := t.before, t.after
-	over := after.Phase.Terminal()
-	switch admitted := after.Phase.Releases() || over && after.Attempts > before.Attempts; {
+	switch admitted := after.Phase.Releases() || after.Phase.Terminal() && after.Attempts > before.Attempts; {
 	case !goesOn && admitted, goesOn && !before.Phase.Releases() && after.Phase.Releases():
 		t.note(v1alpha1.RecordAdmitted, after).Waited = seconds(t.now.Sub(t.since))
 	case !goesOn && after.Phase.Holds():
@@ -162,14 +162,19 @@ func (t *transitions) held(goesOn bool) {
 	if goesOn && after.Phase.Holds() && !before.Held.Equal(after.Held) {
 		t.note(v1alpha1.RecordResized, after).HeldBefore = Amounts{before.Held}
 	}
-	if over {
-		event := v1alpha1.RecordSucceeded
-		if after.Phase == admission.PhaseFailed {
-			event = v1alpha1.RecordFailed
-		}
-		last := t.note(event, after)
-		last.Held, last.Ran = Amounts{before.Held}, t.ran(before)
+}
+
+// over notes the end of the job.
+func (t *transitions) over() {
+	if !t.after.Phase.Terminal() {
+		return
 	}
+	event := v1alpha1.RecordSucceeded
+	if t.after.Phase == admission.PhaseFailed {
+		event = v1alpha1.RecordFailed
+	}
+	last := t.note(event, t.after)
+	last.Held, last.Ran = Amounts{t.before.Held}, t.ran(t.before)
 }
 
 // seconds in whole milliseconds, none below zero: creations are in whole seconds, and clocks of processes differ.

@@ -41,8 +41,11 @@ type Source interface {
 type Reader struct {
 	// History has the record of transitions; nil is an empty one.
 	History *history.Recorder
-	source  Source
-	limiter *limiter
+	// NamespaceCreated says when a namespace was created, if there is one: the record of an earlier one of that name is
+	// not for its readers. Nil knows no namespace.
+	NamespaceCreated func(name string) (time.Time, bool)
+	source           Source
+	limiter          *limiter
 }
 
 // NewReader returns a reader with bounds of its own.

@@ -128,7 +128,10 @@ func (s *records) page(ctx context.Context, query *history.Query) (*v1alpha1.Rec
 	if err != nil {
 		return nil, err
 	}
-	page := s.reader.History.Page(query)
+	var page history.Page
+	if s.narrow(query) {
+		page = s.reader.History.Page(query)
+	}
 	list := &v1alpha1.RecordList{
 		Observation: a.observation(), CompleteSince: metav1.NewTime(page.CompleteSince),
 		Items: make([]v1alpha1.Record, 0, len(page.Records)),
@@ -140,6 +143,20 @@ func (s *records) page(ctx context.Context, query *history.Query) (*v1alpha1.Rec
 		list.Items = append(list.Items, recordOf(&page.Records[i]))
 	}
 	return list, nil
+}
+
+// narrow keeps the record of an earlier namespace of the same name from readers of a namespace, and says whether any
+// record may be left.
+func (s *records) narrow(query *history.Query) bool {
+	if query.Namespace == "" {
+		return true
+	}
+	if s.reader.NamespaceCreated == nil {
+		return false
+	}
+	created, exists := s.reader.NamespaceCreated(query.Namespace)
+	query.CreatedSince = created
+	return exists
 }
 
 func recordOf(r *history.Numbered) v1alpha1.Record {

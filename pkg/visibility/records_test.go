@@ -38,6 +38,9 @@ func recorded(t *testing.T) *Reader {
 	r := readerOf(t, 2)
 	r.History = history.New(history.Options{Records: 1000})
 	r.History.Begin(start)
+	r.NamespaceCreated = func(name string) (time.Time, bool) {
+		return start.Add(-time.Hour), name == "a" || name == "b"
+	}
 	for i := range 20 {
 		for _, namespace := range []string{"a", "b"} {
 			pending := history.State{
@@ -134,6 +137,24 @@ func TestWhoMayReadRecords(t *testing.T) {
 		require.Equal(t, code, answer.Code, path)
 		require.NotContains(t, answer.Body.String(), "quota-b", path)
 	}
+}
+
+// A namespace that was deleted and created again, maybe by somebody else, begins without a record.
+func TestANewNamespaceHasNoOldRecords(t *testing.T) {
+	r := recorded(t)
+	h := served(t, r, anybody)
+	count := func(path string) int {
+		var list v1alpha1.RecordList
+		require.Equal(t, http.StatusOK, call(t, h, http.MethodGet, base+path, "u", &list).Code)
+		return len(list.Items)
+	}
+	created := map[string]time.Time{"a": start.Add(time.Second)}
+	r.NamespaceCreated = func(name string) (time.Time, bool) { at, exists := created[name]; return at, exists }
+	require.Zero(t, count("/namespaces/a/records"), "created after these units")
+	require.Zero(t, count("/namespaces/b/records"), "deleted")
+	require.Equal(t, 80, count("/records"))
+	created["a"] = start
+	require.Equal(t, 40, count("/namespaces/a/records"))
 }
 
 func TestNoHistory(t *testing.T) {

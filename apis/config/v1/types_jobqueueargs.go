@@ -41,7 +41,8 @@ type Visibility struct {
 
 // History bounds the record of transitions of units, which the visibility API serves.
 type History struct {
-	// records is the number of records in memory, 0 to 1000000. 0 records nothing. Default 100000.
+	// records is the number of records in memory, 0 to 1000000, of about 450 bytes each. 0 records nothing. Default
+	// 100000.
 	Records *int32 `json:"records,omitempty"`
 	// path is a file that the leader writes and every replica reads at start. Empty writes none. Default "".
 	Path *string `json:"path,omitempty"`
@@ -133,8 +134,8 @@ type JobQueueArgs struct {
 	// visibility is where every replica serves the aggregated API: bindAddress (default "0.0.0.0"), port (default 0, which
 	// serves nothing) and certDir, with tls.crt and tls.key.
 	Visibility *Visibility `json:"visibility,omitempty"`
-	// history bounds the record of transitions of units: records in memory (default 100000; 0 records nothing, about
-	// 450 bytes each), path of a file (default none), maxSizeMB (default 100) and maxFiles (default 5) of its rotation.
+	// history bounds the record of transitions: records in memory (default 100000, 0 for none), path (default
+	// none), maxSizeMB (default 100) and maxFiles (default 5).
 	History *History `json:"history,omitempty"`
 	// insecureVisibility is for development: it answers the same, in full and to anybody, on the scheduler's plain port
 	// below /apis/v1/plugins/JobQueue. Default false.

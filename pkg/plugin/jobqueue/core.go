@@ -217,7 +217,14 @@ func (c *core) buildEngine(
 // serveVisibility has every replica say what waits, to whom the arguments let it.
 func (c *core) serveVisibility(ctx context.Context, cfg *rest.Config) {
 	reader := visibility.NewReader(c.engine, c.clock)
-	reader.History = c.history
+	namespaces := c.handle.SharedInformerFactory().Core().V1().Namespaces().Lister()
+	reader.History, reader.NamespaceCreated = c.history, func(name string) (time.Time, bool) {
+		namespace, err := namespaces.Get(name)
+		if err != nil {
+			return time.Time{}, false
+		}
+		return namespace.CreationTimestamp.Time, true
+	}
 	if c.args.InsecureVisibility {
 		c.insecure = visibility.NewInsecureHandler(reader)
 	}
