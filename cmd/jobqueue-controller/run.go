@@ -49,7 +49,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/provisioning"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/quotatree"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/strayqueue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/stray"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/watchdog"
@@ -167,6 +167,7 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 		AdmissionChecksOff: !enabled.Enabled(features.AdmissionChecks),
 		PartialAdmission:   enabled.Enabled(features.PartialAdmission),
 		EventsPerSecond:    c.EventsPerSecond,
+		FinishedUnitsTTL:   c.FinishedUnitsTTL.Duration,
 	})
 	if err != nil {
 		return err
@@ -199,7 +200,7 @@ func setupOthers(
 			return err
 		}
 	}
-	if err := strayqueue.Setup(mgr, c.QueueNamespace); err != nil {
+	if err := stray.Setup(mgr, c.QueueNamespace); err != nil {
 		return err
 	}
 	return keepCertificate(mgr, c.VisibilitySecret)

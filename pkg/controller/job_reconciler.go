@@ -36,6 +36,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/survey"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -84,8 +85,10 @@ type JobReconciler struct {
 	Reports flowcontrol.PassiveRateLimiter
 	// Events is the pace of all events of this process about what jobs wait for; nil is no bound.
 	Events *Slots
+	// FinishedUnitsTTL is how long the unit of a finished job stays; zero is as long as the job.
+	FinishedUnitsTTL time.Duration
 	// Survey of nodes and quotas; nil warns of nothing that depends on them.
-	Survey *Survey
+	Survey *survey.Survey
 
 	told    *told
 	written *written
@@ -379,7 +382,7 @@ func (r *JobReconciler) deleteUnit(ctx context.Context, o *Observation, a Delete
 func (r *JobReconciler) observe(ctx context.Context, key types.NamespacedName) (Observation, error) {
 	o := Observation{
 		Now: metav1.NewTime(r.Clock.Now()), Kind: &r.Kind, WholeTemplates: r.WholeTemplates, ChecksOff: r.ChecksOff,
-		PartialAdmission: r.PartialAdmission,
+		PartialAdmission: r.PartialAdmission, FinishedUnitsTTL: r.FinishedUnitsTTL,
 	}
 	unit, err := r.cachedUnit(ctx, types.NamespacedName{Namespace: key.Namespace, Name: r.Kind.UnitName(key.Name)})
 	if err != nil {
@@ -510,13 +513,15 @@ func (r *JobReconciler) judge(ctx context.Context, o *Observation, job *unstruct
 	o.Managed = r.Predicate.ManagesJob(job, namespace.Labels, labels...)
 	if !o.Managed {
 		o.Elsewhere = r.Predicate.QueuedElsewhere(job)
+		o.Asleep = !o.Elsewhere && !r.told.before(job) && r.Kind.Suspended(job) &&
+			metav1.GetControllerOfNoCopy(job) == nil && r.Predicate.ManagesNamespace(job.GetNamespace(), namespace.Labels)
 		if !r.told.before(job) {
 			o.Unmanaged = r.Predicate.UnmanagedJob(job, namespace.Labels, labels...)
 		}
 		return nil
 	}
 	if o.Unit == nil {
-		o.Cluster = r.Survey.look(ctx)
+		o.Cluster = r.Survey.Look(ctx)
 	}
 	o.Priorities.Most = mostOf(namespace.Annotations)
 	o.Priorities.Class, err = r.classOf(ctx, job)

@@ -33,6 +33,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
@@ -99,6 +100,52 @@ func TestAShortJobNeverSaysThatItRuns(t *testing.T) {
 	require.Equal(t, v1alpha1.PhaseSucceed, w.unit().Status.Phase)
 	require.Equal(t, []string{"Queued", "Admitted", "Finished"}, w.told())
 	require.Empty(t, w.r.started.last)
+}
+
+func TestASuspendedJobWithoutLabelsIsTold(t *testing.T) {
+	owner := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Flow", Name: "f", UID: "f-1", Controller: ptr.To(true)}
+	for name, tc := range map[string]struct {
+		edit func(*batchv1.Job)
+		told []string
+	}{
+		"suspended":                {func(*batchv1.Job) {}, []string{"Unmanaged"}},
+		"running":                  {unsuspended, nil},
+		"its controller's concern": {func(j *batchv1.Job) { j.OwnerReferences = []metav1.OwnerReference{owner} }, nil},
+		"before this process": {func(j *batchv1.Job) {
+			j.CreationTimestamp = metav1.NewTime(epoch.Add(-time.Hour))
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := func(j *batchv1.Job) { j.Labels, j.CreationTimestamp = nil, epoch }
+			w := newWorld(t, newJob(now, tc.edit))
+			require.Empty(t, w.settle())
+			require.Equal(t, tc.told, w.told())
+		})
+	}
+}
+
+func TestUnitsOfFinishedJobsStayForTheirTime(t *testing.T) {
+	for name, ttl := range map[string]time.Duration{"as long as the job": 0, "an hour": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newJob())
+			w.r.FinishedUnitsTTL = ttl
+			w.settle()
+			w.admit()
+			w.settle()
+			w.jobStatus(completes)
+			require.False(t, w.reconcile().RequeueAfter > 0)
+			require.Equal(t, ttl, w.reconcile().RequeueAfter)
+			writes := w.settle()
+			if ttl == 0 {
+				require.Empty(t, writes)
+				require.NotNil(t, w.unit())
+				return
+			}
+			require.Equal(t, []string{"delete QueueUnit/j"}, writes)
+			require.Nil(t, w.unit())
+			require.Empty(t, w.settle(), "no other is made for a job that is over")
+		})
+	}
 }
 
 func TestUnmanagedJobsAreLeftAlone(t *testing.T) {

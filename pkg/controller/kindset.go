@@ -41,6 +41,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/survey"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -54,7 +55,7 @@ type KindSet struct {
 	// reports is their common pace.
 	reports flowcontrol.PassiveRateLimiter
 	events  *Slots
-	survey  *Survey
+	survey  *survey.Survey
 	changed chan struct{}
 
 	mu        sync.Mutex
@@ -223,6 +224,7 @@ func (s *KindSet) reconciler(
 	r.Jobs, r.Profiles, r.Gates, r.WholeTemplates = own, s.profiles, s.options.Gates, s.options.WholeTemplates
 	r.ChecksOff, r.PartialAdmission = s.options.AdmissionChecksOff, s.options.PartialAdmission
 	r.Reports, r.Events, r.Survey, r.QueueNamespace = s.reports, s.events, s.survey, s.options.QueueNamespace
+	r.FinishedUnitsTTL = s.options.FinishedUnitsTTL
 	if !kind.OfPods() {
 		return own, r, nil
 	}

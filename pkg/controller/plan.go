@@ -19,12 +19,15 @@ package controller
 import (
 	"fmt"
 	"slices"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/override"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/survey"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -57,10 +60,14 @@ type Observation struct {
 	EveryJobIsGang bool
 	// Priorities that the job may have.
 	Priorities Priorities
+	// Asleep: the job is suspended and names no queue, where jobs are queued.
+	Asleep bool
+	// FinishedUnitsTTL is how long the unit of a finished job stays; zero is as long as the job.
+	FinishedUnitsTTL time.Duration
 	// Creation is what the cluster does to the pods of the job.
 	Creation *jobs.Creation
 	// Cluster is for warnings about a job that has no unit yet; nil where nobody has looked.
-	Cluster *Cluster `json:"-"`
+	Cluster *survey.Cluster `json:"-"`
 	// WholeTemplates: units hold pod templates whole.
 	WholeTemplates bool
 	// ChecksOff: nothing that admission checks ask for is written into pods.
@@ -187,9 +194,12 @@ func (p *planner) leftOut() *Event {
 	case jobs.UnmanagedGate:
 		return warning("Unmanaged", "Queue", "jobs of this namespace run by a queue, and pods of this one are not "+
 			"scheduled: it names neither a quota nor a queue in its labels")
-	default:
-		return nil
 	}
+	if p.Asleep && !p.Kind.SuspendedByUs(p.Job) {
+		return warning("Unmanaged", "Queue", "the job is suspended and no queue resumes it: "+
+			"it names neither a quota nor a queue in its labels")
+	}
+	return nil
 }
 
 // handBack is the job without our marks, resumed if we had suspended it; nil when it bears none.
@@ -246,12 +256,27 @@ func (p *planner) managed() []Action {
 
 // finish mirrors the end of the job, once.
 func (p *planner) finish(end jobs.End) []Action {
-	if p.rel != own || stageOf(p.Unit.Status.Phase) == over {
+	if p.rel != own {
 		return nil
+	}
+	if stageOf(p.Unit.Status.Phase) == over {
+		return expire(p.Unit, p.FinishedUnitsTTL, p.Now.Time)
 	}
 	after := becomeEnded(p.Unit, end, p.Now)
 	note := "the job " + map[bool]string{true: "succeeded", false: "failed"}[end.Succeeded] + "; its quota is free again"
 	return []Action{PatchUnitStatus{Before: p.Unit, After: after, Event: normal("Finished", "Finish", note)}}
+}
+
+// expire deletes a unit that has been finished for as long as such a unit stays.
+func expire(u *v1alpha1.QueueUnit, ttl time.Duration, now time.Time) []Action {
+	finished := meta.FindStatusCondition(u.Status.Conditions, v1alpha1.ConditionFinished)
+	if ttl <= 0 || finished == nil || !createdByUs(u) {
+		return nil
+	}
+	if left := finished.LastTransitionTime.Add(ttl).Sub(now); left > 0 {
+		return []Action{PlanLater{After: left}}
+	}
+	return []Action{DeleteUnit{Unit: u}}
 }
 
 // enter gives a job its unit: adopted if it runs already, else suspended first.

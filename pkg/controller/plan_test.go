@@ -194,7 +194,8 @@ func TestPlan(t *testing.T) {
 		"a job without labels is told": {unqueued(t).with(unmanage).with(leftOut(jobs.UnmanagedWarn)), "tell [Unmanaged]"},
 		"a job without labels whose pods are held is told": {unqueued(t).with(unmanage).resumedByHand().
 			with(leftOut(jobs.UnmanagedGate)), "tell [Unmanaged]"},
-		"a job without labels may be so": {unqueued(t).with(unmanage).with(leftOut(jobs.UnmanagedPass)), ""},
+		"a suspended job without labels is told": {unqueued(t).with(unmanage).with(asleep), "tell [Unmanaged]"},
+		"a job without labels may be so":         {unqueued(t).with(unmanage).with(leftOut(jobs.UnmanagedPass)), ""},
 		"a job without labels that has ended": {unqueued(t).with(unmanage).resumedByHand().
 			with(leftOut(jobs.UnmanagedWarn)).condition("Complete"), ""},
 		"taken by another queue: stays suspended": {queued(t).with(unmanage).with(marked).
@@ -426,6 +427,8 @@ func asCached(t *testing.T, o Observation) Observation {
 func unitRead(o *Observation) { o.FreshUnit = true }
 
 // leftOut is a job that asks for no queue, of which the configuration says this.
+func asleep(o *Observation) { o.Asleep = true }
+
 func leftOut(what jobs.UnmanagedJobs) func(*Observation) {
 	return func(o *Observation) { o.Unmanaged = what }
 }

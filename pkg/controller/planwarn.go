@@ -18,6 +18,8 @@ package controller
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/koordinator-sh/koordinator/apis/extension"
@@ -78,7 +80,7 @@ func (p *planner) podTooLarge() string {
 			return ""
 		}
 		request := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
-		if of, most := p.Cluster.tooLarge(request); of != "" {
+		if of, most := p.Cluster.TooLarge(request); of != "" {
 			asks := request[of]
 			return fmt.Sprintf("a pod of %s asks for %s of %s, and no node that is there now has as much with all else that "+
 				"it asks for (%s): unless one comes, the job waits for a node when it has its quota",
@@ -93,9 +95,9 @@ func (p *planner) unlimited() string {
 	if p.Cluster == nil || p.demand.quota == "" {
 		return ""
 	}
-	for _, name := range sortedNames(p.demand.request) {
+	for _, name := range slices.Sorted(maps.Keys(p.demand.request)) {
 		amount := p.demand.request[name]
-		if limited, known := p.Cluster.limits(p.demand.quota, name); known && !limited && !amount.IsZero() &&
+		if limited, known := p.Cluster.Limits(p.demand.quota, name); known && !limited && !amount.IsZero() &&
 			name != corev1.ResourcePods {
 			return fmt.Sprintf("quota %q has no max for %s, nor has one above it: the job waits for none of it, and it may be "+
 				"gone when the job has its quota", p.demand.quota, name)

@@ -19,6 +19,7 @@ package controller
 import (
 	"context"
 	"strings"
+	"time"
 
 	koordinatorv1alpha1 "github.com/koordinator-sh/koordinator/apis/config/v1alpha1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -46,6 +47,7 @@ import (
 	autoscalingv1 "github.com/koord-jobqueue/koord-jobqueue/apis/autoscaling/v1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/survey"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -110,6 +112,8 @@ type Options struct {
 	ReportsPerSecond int
 	// EventsPerSecond is how many jobs are told in a second what they wait for.
 	EventsPerSecond int
+	// FinishedUnitsTTL is how long the unit of a finished job stays; zero is as long as the job.
+	FinishedUnitsTTL time.Duration
 }
 
 // Setup adds all reconcilers to the manager.
@@ -125,6 +129,9 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 	if err := setupQueues(ctx, mgr, o); err != nil {
 		return err
 	}
+	if err := setupUnitEvents(mgr, o, kinds.events); err != nil {
+		return err
+	}
 	return setupManagedJobs(mgr, o, kinds)
 }
 
@@ -133,7 +140,7 @@ func setupKinds(mgr manager.Manager, profiles *Profiles, o Options) (*KindSet, e
 		mgr: mgr, options: o, profiles: profiles, predicate: o.Predicate, changed: make(chan struct{}, 1),
 		reports: flowcontrol.NewTokenBucketPassiveRateLimiter(float32(o.ReportsPerSecond), o.ReportsPerSecond),
 		events:  NewSlots(o.EventsPerSecond),
-		survey:  NewSurvey(mgr.GetAPIReader(), o.Clock),
+		survey:  survey.New(mgr.GetAPIReader(), o.Clock),
 	}
 	return kinds, mgr.Add(kinds)
 }

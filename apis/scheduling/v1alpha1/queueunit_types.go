@@ -362,6 +362,9 @@ type QueueUnitStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Namespaced,path=queueunits,shortName=qu;qus
+// +kubebuilder:selectablefield:JSONPath=`.status.phase`
+// +kubebuilder:selectablefield:JSONPath=`.status.effective.queue`
+// +kubebuilder:selectablefield:JSONPath=`.status.effective.quota`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Queue",type=string,JSONPath=`.status.effective.queue`
 // +kubebuilder:printcolumn:name="Quota",type=string,JSONPath=`.status.effective.quota`

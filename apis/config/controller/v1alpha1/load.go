@@ -101,6 +101,9 @@ func Validate(c *ControllerConfiguration) field.ErrorList {
 	positive(c.Concurrency > 0, field.NewPath("concurrency"), c.Concurrency)
 	positive(c.ReportsPerSecond > 0, field.NewPath("reportsPerSecond"), c.ReportsPerSecond)
 	positive(c.EventsPerSecond > 0, field.NewPath("eventsPerSecond"), c.EventsPerSecond)
+	if ttl := c.FinishedUnitsTTL.Duration; ttl < 0 {
+		errs = append(errs, field.Invalid(field.NewPath("finishedUnitsTTL"), ttl.String(), "must not be negative"))
+	}
 	for _, problem := range utilvalidation.IsDNS1123Label(c.QueueNamespace) {
 		errs = append(errs, field.Invalid(field.NewPath("queueNamespace"), c.QueueNamespace, problem))
 	}

@@ -56,6 +56,8 @@ type ControllerConfiguration struct {
 	// eventsPerSecond is how many jobs are told in a second, by an event, what they wait for; each is once in a minute at
 	// most. Default 10.
 	EventsPerSecond int `json:"eventsPerSecond,omitempty"`
+	// finishedUnitsTTL is how long the QueueUnit of a finished job stays. Default 0: it stays as long as its job.
+	FinishedUnitsTTL metav1.Duration `json:"finishedUnitsTTL,omitempty"`
 	// koordinatorFeatureGates are the feature gates of koord-scheduler and koord-manager that change what ElasticQuota
 	// counts for a pod, as those processes are started with; a gate that is absent is off, as in Koordinator.
 	KoordinatorFeatureGates KoordinatorFeatureGates `json:"koordinatorFeatureGates,omitempty"`

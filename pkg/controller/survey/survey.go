@@ -14,11 +14,13 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package controller
+// Package survey looks at nodes and quotas now and then, so that people can be warned of jobs that can never run.
+package survey
 
 import (
 	"context"
 	"hash/maphash"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -26,6 +28,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -34,23 +37,25 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
+var elasticQuota = schema.GroupVersionKind{Group: "scheduling.sigs.k8s.io", Version: "v1alpha1", Kind: "ElasticQuota"}
+
 // Cluster is as much of nodes and quotas as tells what can never be. It may be some minutes old, and nothing is decided
 // by it: people are warned.
 type Cluster struct {
 	// Nodes are the different sizes of nodes that pods may come on; none where that is not known.
 	Nodes []corev1.ResourceList
 	// Quotas by name.
-	Quotas map[string]QuotaLimits
+	Quotas map[string]Quota
 }
 
-// QuotaLimits is what a quota has a max for.
-type QuotaLimits struct {
+// Quota is what a quota has a max for.
+type Quota struct {
 	Parent  string
 	Limited sets.Set[corev1.ResourceName]
 }
 
-// limits says whether a quota, or one above it, has a max for a resource; known whether there is such a quota.
-func (c *Cluster) limits(quota string, of corev1.ResourceName) (limited, known bool) {
+// Limits says whether a quota, or one above it, has a max for a resource; known whether there is such a quota.
+func (c *Cluster) Limits(quota string, of corev1.ResourceName) (limited, known bool) {
 	for range maxQuotaDepth {
 		q, ok := c.Quotas[quota]
 		if !ok {
@@ -81,14 +86,14 @@ type Survey struct {
 	cluster *Cluster
 }
 
-// NewSurvey reads from the API server itself.
-func NewSurvey(live client.Reader, clk clock.PassiveClock) *Survey {
+// New reads from the API server itself.
+func New(live client.Reader, clk clock.PassiveClock) *Survey {
 	return &Survey{live: live, clock: clk}
 }
 
-// look returns what was seen last, after another look if that is old; nil if nothing was seen. Whoever comes while
+// Look returns what was seen last, after another look if that is old; nil if nothing was seen. Whoever comes while
 // somebody looks is not kept waiting.
-func (s *Survey) look(ctx context.Context) *Cluster {
+func (s *Survey) Look(ctx context.Context) *Cluster {
 	if s == nil || !s.mu.TryLock() {
 		return nil
 	}
@@ -98,7 +103,7 @@ func (s *Survey) look(ctx context.Context) *Cluster {
 		return s.cluster
 	}
 	s.at = now
-	seen := &Cluster{Quotas: map[string]QuotaLimits{}}
+	seen := &Cluster{Quotas: map[string]Quota{}}
 	if err := s.readNodes(ctx, seen); err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot read nodes; nobody is warned of pods that are larger than any")
 		seen.Nodes = nil
@@ -126,7 +131,7 @@ func (s *Survey) readNodes(ctx context.Context, into *Cluster) error {
 		for i := range nodes.Items {
 			size := nodes.Items[i].Status.Allocatable
 			hash.Reset()
-			for _, name := range sortedNames(size) {
+			for _, name := range slices.Sorted(maps.Keys(size)) {
 				amount := size[name]
 				_, _ = hash.WriteString(string(name) + "=" + amount.String() + ";")
 			}
@@ -143,7 +148,7 @@ func (s *Survey) readNodes(ctx context.Context, into *Cluster) error {
 
 func (s *Survey) readQuotas(ctx context.Context, into *Cluster) error {
 	quotas := &unstructured.UnstructuredList{}
-	quotas.SetGroupVersionKind(ElasticQuotaKind.GroupVersion().WithKind(ElasticQuotaKind.Kind + "List"))
+	quotas.SetGroupVersionKind(elasticQuota.GroupVersion().WithKind(elasticQuota.Kind + "List"))
 	for {
 		err := s.live.List(ctx, quotas, client.Limit(surveyPage), client.Continue(quotas.GetContinue()))
 		if err != nil {
@@ -156,7 +161,7 @@ func (s *Survey) readQuotas(ctx context.Context, into *Cluster) error {
 			for name := range most {
 				limited.Insert(corev1.ResourceName(name))
 			}
-			into.Quotas[q.GetName()] = QuotaLimits{Parent: q.GetLabels()[v1alpha1.LabelQuotaParent], Limited: limited}
+			into.Quotas[q.GetName()] = Quota{Parent: q.GetLabels()[v1alpha1.LabelQuotaParent], Limited: limited}
 		}
 		if quotas.GetContinue() == "" {
 			return nil
@@ -164,18 +169,9 @@ func (s *Survey) readQuotas(ctx context.Context, into *Cluster) error {
 	}
 }
 
-func sortedNames(list corev1.ResourceList) []corev1.ResourceName {
-	names := make([]corev1.ResourceName, 0, len(list))
-	for name := range list {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// tooLarge names a resource of which no node has as much as a pod asks for, among those that it asks for; empty if some
+// TooLarge names a resource of which no node has as much as a pod asks for, among those that it asks for; empty if some
 // node is large enough, or none is known. most is what the largest has of it.
-func (c *Cluster) tooLarge(request corev1.ResourceList) (of corev1.ResourceName, most resource.Quantity) {
+func (c *Cluster) TooLarge(request corev1.ResourceList) (of corev1.ResourceName, most resource.Quantity) {
 	for i, size := range c.Nodes {
 		name, has := lacking(request, size)
 		if name == "" {
@@ -189,7 +185,7 @@ func (c *Cluster) tooLarge(request corev1.ResourceList) (of corev1.ResourceName,
 }
 
 func lacking(request, size corev1.ResourceList) (corev1.ResourceName, resource.Quantity) {
-	for _, name := range sortedNames(request) {
+	for _, name := range slices.Sorted(maps.Keys(request)) {
 		asks, has := request[name], size[name]
 		if asks.Cmp(has) > 0 {
 			return name, has

@@ -14,6 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package strayqueue tells Queues that are outside of the queue namespace that nobody reads them. The scheduler and the
-// other controllers watch the queue namespace alone, so such a Queue would stay without any status.
-package strayqueue
+// Package stray tells users of objects that have no effect where they put them: a Queue outside of the queue namespace,
+// and a CronJob with the label of a quota or queue that its jobs do not inherit. The scheduler and the other controllers
+// do not read either, so nobody else would say so.
+package stray

@@ -18,17 +18,22 @@ package api_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/strayqueue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/stray"
 )
 
 // TestAQueueOutsideOfTheQueueNamespace is told so with nothing but the shipped rights, once.
@@ -36,7 +41,7 @@ func TestAQueueOutsideOfTheQueueNamespace(t *testing.T) {
 	client := connect(t)
 	ensureNamespace(t, client, "it-stray")
 	ended := startAsController(t, func(_ context.Context, mgr ctrl.Manager) error {
-		return strayqueue.Setup(mgr, schedulingv1alpha1.DefaultQueueNamespace)
+		return stray.Setup(mgr, schedulingv1alpha1.DefaultQueueNamespace)
 	})
 	apply := func(namespace, policy string) *unstructured.Unstructured {
 		queue := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"queuePolicy": policy}}}
@@ -66,12 +71,35 @@ func TestAQueueOutsideOfTheQueueNamespace(t *testing.T) {
 	first := apply("it-stray", "FIFO")
 	require.Eventually(t, func() bool { return told(first.GetGeneration()) != nil }, 30*time.Second, 50*time.Millisecond)
 	active := told(first.GetGeneration())
-	require.Equal(t, strayqueue.Reason, active["reason"])
+	require.Equal(t, stray.Reason, active["reason"])
 	require.Equal(t, "False", active["status"])
 	require.Contains(t, active["message"], "namespace "+schedulingv1alpha1.DefaultQueueNamespace)
 
+	cron := &batchv1.CronJob{Spec: batchv1.CronJobSpec{Schedule: "@yearly"}}
+	cron.Namespace, cron.Name, cron.Labels = "it-stray", "nightly", map[string]string{schedulingv1alpha1.LabelQuotaName: "a"}
+	template := &cron.Spec.JobTemplate.Spec.Template.Spec
+	template.RestartPolicy, template.Containers = corev1.RestartPolicyNever, []corev1.Container{{Name: "c", Image: "none"}}
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(cron)
+	require.NoError(t, err)
+	nightly := &unstructured.Unstructured{Object: object}
+	nightly.SetGroupVersionKind(batchv1.SchemeGroupVersion.WithKind("CronJob"))
+	_, err = client.Resource(batchv1.SchemeGroupVersion.WithResource("cronjobs")).Namespace("it-stray").
+		Create(t.Context(), nightly, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		told, err := client.Resource(eventsv1.SchemeGroupVersion.WithResource("events")).Namespace("it-stray").
+			List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		var reasons []string
+		for i := range told.Items {
+			reason, _, _ := unstructured.NestedString(told.Items[i].Object, "reason")
+			reasons = append(reasons, reason)
+		}
+		return slices.Contains(reasons, stray.Reason) && slices.Contains(reasons, stray.ReasonLabels)
+	}, 30*time.Second, 50*time.Millisecond)
+
 	// A status that somebody else writes is no reason to write; a spec that changes is, and another condition stays.
-	_, err := client.Resource(schedulingv1alpha1.QueueResource).Namespace("it-stray").Patch(t.Context(), "it-stray",
+	_, err = client.Resource(schedulingv1alpha1.QueueResource).Namespace("it-stray").Patch(t.Context(), "it-stray",
 		types.MergePatchType, []byte(`{"status":{"pending":1}}`), metav1.PatchOptions{}, "status")
 	require.NoError(t, err)
 	second := apply("it-stray", "Block")

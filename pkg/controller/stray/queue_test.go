@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package strayqueue
+package stray
 
 import (
 	"context"
@@ -26,6 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -41,12 +42,12 @@ func queue(namespace, name, uid string) *v1alpha1.Queue {
 	}}
 }
 
-func newReconciler(t *testing.T, stored []*v1alpha1.Queue, existing ...client.Object) *Reconciler {
+func newReconciler(t *testing.T, stored []*v1alpha1.Queue, existing ...client.Object) *Queues {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
-	return &Reconciler{
-		Namespace: "koord-queue",
+	return &Queues{
+		Namespace: "koord-queue", Recorder: events.NewFakeRecorder(10),
 		Client: fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.Queue{}).
 			WithObjects(existing...).Build(),
 		Pace: func(context.Context) error { return nil },
@@ -61,7 +62,7 @@ func newReconciler(t *testing.T, stored []*v1alpha1.Queue, existing ...client.Ob
 	}
 }
 
-func reconcileAndGet(t *testing.T, r *Reconciler, key types.NamespacedName) *v1alpha1.Queue {
+func reconcileAndGet(t *testing.T, r *Queues, key types.NamespacedName) *v1alpha1.Queue {
 	t.Helper()
 	_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
 	require.NoError(t, err)
@@ -85,6 +86,8 @@ func TestAQueueOutsideOfTheQueueNamespaceSaysSo(t *testing.T) {
 		Message:            "the queue is ignored: queues live in the namespace koord-queue; make it there",
 		LastTransitionTime: active.LastTransitionTime,
 	}, *active)
+
+	require.Equal(t, "Warning "+Reason+" "+active.Message, <-r.Recorder.(*events.FakeRecorder).Events)
 
 	again := reconcileAndGet(t, r, client.ObjectKeyFromObject(stray))
 	require.Equal(t, got.Status.Conditions, again.Status.Conditions, "the same write changes nothing (I12)")
@@ -117,7 +120,7 @@ func TestAWriteOfAStatusIsNoReasonToWrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			after := before.DeepCopy()
 			tc.change(after)
-			require.Equal(t, tc.want, differs(before, after))
+			require.Equal(t, tc.want, queueDiffers(before, after))
 		})
 	}
 }
