@@ -19,6 +19,7 @@
 #   e2e-rest       the others; e2e-rest-1 and e2e-rest-2 are half of them each
 #   operators      jobs of real operators: training-operator, Kubeflow's trainer, JobSet and KubeRay, which compile for minutes once
 #   chaos          the same with its processes killed and paused under load, for CHAOS_DURATION (50s) and until all is done
+#   docs           every command of README, quick start, users and operators, on the playground
 #   images         both container images: built, unpacked, and run in place of Koordinator's own scheduler
 #   hostile        the same attacked by one tenant while another works, twice for HOSTILE_DURATION (60s)
 #
@@ -41,6 +42,7 @@ unit() {
   list="$(unit_packages)" || return
   # shellcheck disable=SC2086 # one pattern per word
   step "unit tests, stories and properties" "$GO" test -vet=off -short -timeout 15m $list
+  step "alerts and dashboard, evaluated with Prometheus' own packages" "$GO" test -C test/alerts -vet=off ./...
 }
 
 # Random histories that ElasticQuota and the queue are compared over; the unit tests run a hundred of them.
@@ -171,6 +173,12 @@ e2e_rest() { rest_of "the others"; }
 e2e_rest_1() { rest_of "the others, A to M" -run '^Test[A-M]'; }
 e2e_rest_2() { rest_of "the others, N to Z" -run '^Test[^A-M]'; }
 
+docs() {
+  step "build the playground" "$GO" build -buildvcs=false -ldflags='-s -w' -o bin/jobqueue-playground ./cmd/jobqueue-playground
+  step "build kubectl and its plugin" bin/jobqueue-playground build --kubectl
+  step "commands of the documentation" failures_last "$GO" test -vet=off -count=1 -v -timeout 10m ./test/docs
+}
+
 # The scheduler of Koordinator itself is replaced by that of the image in a cluster where jobs run.
 images() {
   local directory="$ROOT/_artifacts/images" programs
@@ -244,6 +252,7 @@ all() {
   integration
   e2e
   operators
+  docs
   images
   chaos
   hostile
@@ -253,7 +262,7 @@ section() {
   case "$1" in
   unit | properties | fuzz | differential | race | failovers | mutants) "$1" ;;
   sim) simulate ;;
-  integration | e2e | e2e-essential | e2e-rest | e2e-rest-[12] | operators | images | chaos | hostile) binaries && "${1//-/_}" ;;
+  integration | e2e | e2e-essential | e2e-rest | e2e-rest-[12] | operators | docs | images | chaos | hostile) binaries && "${1//-/_}" ;;
   all) all ;;
   *)
     sed -n '2,/^source/{/^#/s/^# \{0,1\}//p}' "$0" >&2

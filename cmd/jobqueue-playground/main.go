@@ -89,11 +89,11 @@ func newBuildCommand() *cobra.Command {
 			}
 			var others []binaries.Binary
 			if kubectl {
-				others = append(others, binaries.Kubectl())
+				others = append(others, binaries.Kubectl(), binaries.Plugin())
 			}
 			return build(cmd.Context(), newScreen(false), root, others...)
 		},
 	}
-	cmd.Flags().BoolVar(&kubectl, "kubectl", false, "build kubectl, too")
+	cmd.Flags().BoolVar(&kubectl, "kubectl", false, "build kubectl and its plugin, too")
 	return cmd
 }

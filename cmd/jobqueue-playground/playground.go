@@ -20,8 +20,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -34,9 +32,9 @@ func newPlaygroundCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "playground",
 		Short: "Leave the control plane of the demo running, to try things on",
-		Long: `Starts what the demo starts, with the same quotas and queues but without jobs, prints the kubeconfig and what
-to try, and goes on until Ctrl-C, which ends every process that was started. Without a kubectl on this machine it
-builds one.`,
+		Long: `Starts what the demo starts, with the same quotas and queues but without jobs, prints three things to try, and
+goes on until Ctrl-C, which ends every process that was started. It builds the plugin kubectl-jobqueue into bin/, and
+kubectl as well if this machine has none.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runPlayground(cmd.Context(), f) },
 	}
@@ -50,10 +48,8 @@ func runPlayground(ctx context.Context, f *clusterFlags) error {
 		return err
 	}
 	s := newScreen(f.noColor)
-	kubectl := "kubectl"
-	var others []binaries.Binary
+	others := []binaries.Binary{binaries.Plugin()}
 	if !kubectlOnPath() {
-		kubectl = filepath.Join(root, "bin", "kubectl")
 		others = append(others, binaries.Kubectl())
 	}
 	if err := build(ctx, s, root, others...); err != nil {
@@ -67,7 +63,7 @@ func runPlayground(ctx context.Context, f *clusterFlags) error {
 	if err != nil {
 		return fmt.Errorf("%w\nlogs: %s", err, filepath.Join(dir, "logs"))
 	}
-	s.printf("%s", tryThis(s, cp, kubectl))
+	s.printf("%s", tryThis(s, cp, root))
 	for {
 		select {
 		case <-ctx.Done():
@@ -80,48 +76,28 @@ func runPlayground(ctx context.Context, f *clusterFlags) error {
 	}
 }
 
-// tryThis is what a newcomer may do, as commands to paste.
-func tryThis(s screen, cp *controlplane.ControlPlane, kubectl string) string {
-	scheduler := cp.URL(controlplane.Scheduler)
-	sections := []struct {
-		title    string
-		commands []string
-	}{
-		{"The cluster is yours", []string{
-			"export KUBECONFIG=" + cp.Kubeconfig(controlplane.Admin),
-			"ls " + filepath.Join(cp.Dir(), "logs"),
-			kubectl + " get elasticquotas -A",
-			kubectl + " get queues -n koord-queue",
-		}},
-		{"Submit a job: it is suspended, queued, admitted, resumed and run", []string{
-			kubectl + " create -f - <<'YAML'",
-			sampleJob("first", 4, 10*time.Second) + "YAML",
-			kubectl + " get queueunits -A -w",
-		}},
-		{"Submit more than fits into 24 cores: what waits says why", []string{
-			"for i in $(seq 1 10); do sed \"s/name: again/name: again-$i/\" <<'YAML' | " + kubectl + " create -f -; done",
-			sampleJob("again", 4, time.Minute) + "YAML",
-			kubectl + " get queueunits -n research",
-			kubectl + " describe job -n research again-9",
-			kubectl + " get --raw /apis/visibility.koord-queue.x-k8s.io/v1alpha1/queues",
-			kubectl + " get --raw '/apis/visibility.koord-queue.x-k8s.io/v1alpha1/queues/team-research/waitingunits?limit=5'",
-		}},
-		{"Change something and watch", []string{
-			kubectl + ` patch elasticquota -n research team-research --type=merge -p '{"spec":{"max":{"cpu":"16"}}}'`,
-			kubectl + ` patch queue -n koord-queue team-research --type=merge -p '{"spec":{"stopPolicy":"Hold"}}'`,
-			kubectl + ` patch job -n research again-9 --type=merge -p '{"spec":{"suspend":false}}'  ` +
-				`# they stay gated, and it is suspended again`,
-			"curl -s " + scheduler + "/metrics | grep jobqueue",
-		}},
-	}
-	var out strings.Builder
-	for _, section := range sections {
-		fmt.Fprintf(&out, "\n%s\n", s.bold(section.title))
-		for _, command := range section.commands {
-			// No indent: they are to be pasted.
-			fmt.Fprintf(&out, "%s\n", command)
-		}
-	}
-	fmt.Fprintf(&out, "\n%s\n", s.bold("Ctrl-C stops everything"))
-	return out.String()
+// tryThis says how to use the cluster from another terminal: three commands to paste.
+func tryThis(s screen, cp *controlplane.ControlPlane, root string) string {
+	return fmt.Sprintf(`
+%s In another terminal:
+
+export KUBECONFIG=%s PATH=%s:$PATH
+
+%s
+kubectl jobqueue top -A
+
+%s
+kubectl create -f %s
+
+%s
+kubectl jobqueue why train -n research
+
+More to try: docs/quickstart.md. Logs: %s
+%s
+`, s.bold("The cluster is ready."), cp.Kubeconfig(controlplane.Admin), filepath.Join(root, "bin"),
+		s.bold("1. See the departments and what they use"),
+		s.bold("2. Submit a job that takes a whole quota, and one that has to wait for it"),
+		filepath.Join(root, "examples", "quickstart"),
+		s.bold("3. Ask why the second one waits"),
+		filepath.Join(cp.Dir(), "logs"), s.bold("Ctrl-C stops everything."))
 }

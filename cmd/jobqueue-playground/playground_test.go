@@ -25,7 +25,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -59,12 +58,6 @@ func TestWorkloadIsMixedAndFits(t *testing.T) {
 	}
 }
 
-func TestSampleJobIsAJob(t *testing.T) {
-	job := &batchv1.Job{}
-	require.NoError(t, yaml.UnmarshalStrict([]byte(sampleJob("x", 3, time.Minute)), job))
-	require.Equal(t, int32(3), *job.Spec.Parallelism)
-}
-
 func TestPercentile(t *testing.T) {
 	require.Zero(t, percentile(nil, 50))
 	ten := make([]time.Duration, 10)
@@ -95,9 +88,10 @@ spec: {max: {cpu: 24}}
 		take(quota)
 	}
 	for _, seed := range []struct {
-		name, phase, reason string
+		name, phase, reason, asks string
 	}{
-		{"running", "Running", ""}, {"waiting", "Enqueued", "QuotaExceeded"}, {"over", "Enqueued", "ExceedsMax"},
+		{"running", "Running", "", "8"}, {"waiting", "Enqueued", "QuotaExceeded", "20"},
+		{"over", "Enqueued", "ExceedsMax", "8"},
 	} {
 		u := &v1alpha1.QueueUnit{}
 		require.NoError(t, yaml.UnmarshalStrict([]byte(`
@@ -108,7 +102,7 @@ metadata:
   labels: {quota.scheduling.koordinator.sh/name: team-research}
 spec:
   queue: team-research
-  request: {cpu: "8"}
+  request: {cpu: "`+seed.asks+`"}
   consumerRef: {uid: job-`+seed.name+`}
 status:
   phase: `+seed.phase+`
@@ -170,7 +164,7 @@ func TestBoard(t *testing.T) {
 	require.Equal(t, []quotaBar{{name: "team-research", used: 2, promised: 6, max: 24}}, row.quotas)
 	require.Len(t, row.waiting, 1)
 	require.Equal(t, 2, row.waiting[0].position)
-	require.Equal(t, "QuotaExceeded: needs 8, free 2", row.waiting[0].reason)
+	require.Equal(t, "QuotaExceeded: team-research has 16.0 of 24 cores free, 4.0 are missing", row.waiting[0].reason)
 
 	text := strings.Join(b.lines(screen{}), "\n")
 	require.Contains(t, text, "[##++++++................]  8.0 of 24  team-research")

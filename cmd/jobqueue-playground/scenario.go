@@ -21,7 +21,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"strconv"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -177,30 +176,3 @@ func plainJob(namespace, quota, name string, pods int32, milliCPU int64, runTime
 
 // schedulerName is the profile of scheduler-config.yaml.
 const schedulerName = "koord-scheduler"
-
-// sampleJob is a job in YAML to try things with.
-func sampleJob(name string, pods int, runTime time.Duration) string {
-	return `apiVersion: batch/v1
-kind: Job
-metadata:
-  name: ` + name + `
-  namespace: research
-  labels:
-    quota.scheduling.koordinator.sh/name: team-research
-spec:
-  parallelism: ` + strconv.Itoa(pods) + `
-  completions: ` + strconv.Itoa(pods) + `
-  template:
-    metadata:
-      annotations:
-        ` + controlplane.RunTimeAnnotation + `: ` + runTime.String() + `
-    spec:
-      schedulerName: ` + schedulerName + `
-      restartPolicy: Never
-      containers:
-      - name: main
-        image: example.invalid/work
-        resources:
-          requests: {cpu: "2", memory: 4Gi}
-`
-}

@@ -158,15 +158,18 @@ func (v *view) row(queue string, now time.Time, places []place) queueRow {
 			pods:     v.checks.Job(unit.Job).Pods,
 			cores:    float64(unit.Request["cpu"]) / 1000,
 			waits:    now.Sub(unit.Created),
-			reason:   explain(p, unit),
+			reason:   v.explain(p, unit),
 		})
 	}
 	return row
 }
 
-// explain says why a unit waits, from whoever knows.
-func explain(p place, unit checker.Unit) string {
+// explain says why a unit waits, from whoever knows; of a limit that is short, which it is and how much is missing.
+func (v *view) explain(p place, unit checker.Unit) string {
 	reason, message := cmp.Or(p.reason, unit.Reason), cmp.Or(p.message, unit.Message)
+	if reason == string(admission.ReasonQuotaExceeded) {
+		message = cmp.Or(v.missing(unit), message)
+	}
 	switch {
 	case reason == "" || reason == "Pending":
 		return "waits for the units ahead"
@@ -175,6 +178,18 @@ func explain(p place, unit checker.Unit) string {
 	default:
 		return reason + ": " + message
 	}
+}
+
+// missing names the lowest level of quotas that has too few cores free for a unit; empty if each has enough.
+func (v *view) missing(unit checker.Unit) string {
+	asks := float64(unit.Request["cpu"]) / 1000
+	for level := range v.checks.Levels(unit.Quota) {
+		q := v.use(level)
+		if free := max(0, q.max-q.used-q.promised); q.max > 0 && asks > free {
+			return fmt.Sprintf("%s has %.1f of %.0f cores free, %.1f are missing", level, free, q.max, asks-free)
+		}
+	}
+	return ""
 }
 
 // place is the place of a unit in its queue, and why it waits if that is known.

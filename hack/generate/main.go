@@ -14,8 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command generate writes what follows from the API types: deep copies, CustomResourceDefinitions,
-// and the tables in docs/ between markers of the form <!-- generate:NAME --> and <!-- end generate -->.
+// Command generate writes what follows from the API types: deep copies, CustomResourceDefinitions, and the tables in
+// docs/ between markers of the form <!-- generate:NAME --> and <!-- end generate -->. It also writes the alerts and the
+// dashboard.
 //
 // It calls the generators of controller-tools as a library, so that the version is the one in go.mod
 // and nothing beside the module proxy is needed. It is run from the root of the repository.
@@ -85,6 +86,9 @@ func run(docs bool) error {
 		return err
 	}
 	if err := writeKinds(kindsDir); err != nil {
+		return err
+	}
+	if err := writeMonitoring(monitoringDir); err != nil {
 		return err
 	}
 	if err := copyFile(schedulerConfig, schedulerConfigCopy); err != nil {

@@ -31,6 +31,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
 const (
@@ -44,6 +45,7 @@ func tables(crds []definition) map[string]string {
 	out["phases"] = phaseTable()
 	out["kinds"] = kindTable()
 	out["phase-readings"] = readingTable()
+	out["metrics"], out["metrics-of-libraries"] = metrics.MarkdownTable(false), metrics.MarkdownTable(true)
 	out["feature-gates"] = gateTable(features.Definitions())
 	for _, d := range crds {
 		v := d.crd.Spec.Versions[0]

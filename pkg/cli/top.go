@@ -37,8 +37,9 @@ func topCommand(c *connection) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Show quotas: guarantee, limit, used, reserved, pending",
-		Long: `top shows the quotas that jobs of a namespace use, as a tree. Columns are the guarantee (min), the limit of
-this moment, the largest limit (max), what pods use, what is reserved for admitted jobs, and the number of units.
+		Long: `top shows the quotas that jobs of a namespace use, as a tree. Columns are the guarantee (min), the share of
+this moment (runtime; it grows with what jobs ask for), the largest limit (max), what pods use, what is reserved for
+admitted jobs, and the number of units.
 
 top needs the aggregated API. With -A it needs the role jobqueue-operator.`,
 		Example: `  kubectl jobqueue top
@@ -52,6 +53,10 @@ top needs the aggregated API. With -A it needs the role jobqueue-operator.`,
 					return err
 				case output != "":
 					return writeData(out, output, quotas)
+				}
+				if len(quotas) == 0 {
+					_, err := fmt.Fprintln(c.streams.ErrOut, "No job of this namespace uses a quota. Show all quotas with -A.")
+					return err
 				}
 				return screen.Top(out, quotas, resource)
 			})

@@ -103,7 +103,9 @@ func TestAShortJobNeverSaysThatItRuns(t *testing.T) {
 }
 
 func TestASuspendedJobWithoutLabelsIsTold(t *testing.T) {
-	owner := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Flow", Name: "f", UID: "f-1", Controller: ptr.To(true)}
+	owner := metav1.OwnerReference{
+		APIVersion: "example.com/v1", Kind: "Flow", Name: "f", UID: "f-1", Controller: ptr.To(true),
+	}
 	for name, tc := range map[string]struct {
 		edit func(*batchv1.Job)
 		told []string

@@ -19,26 +19,26 @@ package controller
 import (
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	componentmetrics "k8s.io/component-base/metrics"
+	runtimemetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
-// kindUnavailable is 1 for each managed kind whose jobs are not managed, with the reason.
-var kindUnavailable = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-	Name: "jobqueue_controller_job_kind_unavailable",
-	Help: "1 while jobs of a managed kind are not managed: NotInstalled, or Unsupported.",
-}, []string{"kind", "reason"})
+// counted are the metrics of the controller, among those that controller-runtime serves.
+var counted = metrics.New(metrics.Controller)
 
-// featureEnabled is as Kubernetes' components have it.
-var featureEnabled = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-	Name: "kubernetes_feature_enabled",
-	Help: "1 for each feature gate that is on, 0 for each that is off, with its stage.",
-}, []string{"name", "stage"})
-
-func init() { metrics.Registry.MustRegister(kindUnavailable, featureEnabled) }
+func init() {
+	counted.MustRegister(func(all ...componentmetrics.Registerable) {
+		for _, metric := range all {
+			if metric.Create(nil) {
+				runtimemetrics.Registry.MustRegister(metric)
+			}
+		}
+	})
+}
 
 // RecordFeatures says in a metric which features are enabled.
 func RecordFeatures(gates features.Gates) {
@@ -47,13 +47,16 @@ func RecordFeatures(gates features.Gates) {
 		if gates.Enabled(d.Name) {
 			value = 1
 		}
-		featureEnabled.WithLabelValues(string(d.Name), strings.ToUpper(d.Stage())).Set(value)
+		counted.Set(metrics.FeatureEnabled, value, string(d.Name), strings.ToUpper(d.Stage()))
 	}
 }
 
 func setKindAvailability(kind string, a served.Availability) {
-	kindUnavailable.DeletePartialMatch(prometheus.Labels{"kind": kind})
-	if a != served.Available {
-		kindUnavailable.WithLabelValues(kind, string(a)).Set(1)
+	for _, reason := range []served.Availability{served.NotInstalled, served.Unsupported} {
+		if a == reason {
+			counted.Set(metrics.ControllerKindUnavailable, 1, kind, string(reason))
+		} else {
+			counted.Forget(metrics.ControllerKindUnavailable, kind, string(reason))
+		}
 	}
 }

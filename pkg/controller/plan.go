@@ -194,6 +194,7 @@ func (p *planner) leftOut() *Event {
 	case jobs.UnmanagedGate:
 		return warning("Unmanaged", "Queue", "jobs of this namespace run by a queue, and pods of this one are not "+
 			"scheduled: it names neither a quota nor a queue in its labels")
+	default:
 	}
 	if p.Asleep && !p.Kind.SuspendedByUs(p.Job) {
 		return warning("Unmanaged", "Queue", "the job is suspended and no queue resumes it: "+

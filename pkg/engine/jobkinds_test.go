@@ -104,7 +104,7 @@ func TestAKindThatIsNotThereIsPickedUpWhenItAppears(t *testing.T) {
 			api.create(ofWidget("known", "Enqueued"))
 			api.create(ofWidget("vanished", "Dequeued"))
 			api.create(ofWidget("never", "Enqueued"))
-			set, registry := metrics.New(), kubemetrics.NewKubeRegistry()
+			set, registry := metrics.New(metrics.Scheduler), kubemetrics.NewKubeRegistry()
 			set.MustRegister(registry.MustRegister)
 			l := liveOn(t, api, quotasOf(10, testQuota), nil, Options{
 				Predicate: predicate, Metrics: set, Config: Config{ResyncInterval: 5 * time.Millisecond},

@@ -99,7 +99,7 @@ func (r *rig) counts() func(name metrics.Name, label string) map[string]float64 
 	r.metrics.MustRegister(registry.MustRegister)
 	return func(name metrics.Name, label string) map[string]float64 {
 		r.t.Helper()
-		values, err := testutil.GetCounterValuesFromGatherer(registry, metrics.Prefix+string(name),
+		values, err := testutil.GetCounterValuesFromGatherer(registry, string(name),
 			map[string]string{"queue": testQuota}, label)
 		require.NoError(r.t, err)
 		return values

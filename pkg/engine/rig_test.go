@@ -371,7 +371,7 @@ func rigOn(
 	t.Helper()
 	predicate, err := jobs.NewPredicate(jobs.DefaultManagedJobs())
 	require.NoError(t, err)
-	r := &rig{t: t, api: api, quotas: quotas, clock: clock, metrics: metrics.New()}
+	r := &rig{t: t, api: api, quotas: quotas, clock: clock, metrics: metrics.New(metrics.Scheduler)}
 	config := Config{PartialAdmission: true}
 	for _, f := range configure {
 		f(&config)

@@ -71,7 +71,8 @@ func newLive(
 		job.TypeMeta = metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}
 		require.NoError(t, client.Tracker().Add(job))
 	}
-	return liveOn(t, api, quotas, podObjects, Options{Predicate: predicate, Metrics: metrics.New()}, client)
+	o := Options{Predicate: predicate, Metrics: metrics.New(metrics.Scheduler)}
+	return liveOn(t, api, quotas, podObjects, o, client)
 }
 
 // liveOn is newLive with this predicate, these metrics and the jobs of this client.

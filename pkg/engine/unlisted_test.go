@@ -58,7 +58,7 @@ func watching(t *testing.T, api *fakeAPI, client rest.Interface, widgets *metada
 		Kinds: append(jobs.KindsNamed("Job.v1.batch"), jobs.KindEntry{Descriptor: &widget}),
 	})
 	require.NoError(t, err)
-	set, registry := metrics.New(), kubemetrics.NewKubeRegistry()
+	set, registry := metrics.New(metrics.Scheduler), kubemetrics.NewKubeRegistry()
 	set.MustRegister(registry.MustRegister)
 	clock := clocktesting.NewFakeClock(testStart)
 	factory := metadatainformer.NewSharedInformerFactory(widgets, 0)

@@ -161,7 +161,7 @@ func TestABrokenDiskStopsNothing(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	counts, registry := metrics.New(), kubemetrics.NewKubeRegistry()
+	counts, registry := metrics.New(metrics.Scheduler), kubemetrics.NewKubeRegistry()
 	counts.MustRegister(registry.MustRegister)
 	r := New(Options{
 		Records: 2 * unwritten, Path: filepath.Join(file, "history.jsonl"), MaxSizeMB: 1, MaxFiles: 2, Metrics: counts,

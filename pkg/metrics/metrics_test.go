@@ -17,8 +17,6 @@ limitations under the License.
 package metrics
 
 import (
-	"flag"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -27,65 +25,53 @@ import (
 	"k8s.io/component-base/metrics"
 )
 
-var update = flag.Bool("update", false, "write docs/reference/metrics.md")
-
-const document = "../../docs/reference/metrics.md"
-
-func documentText() string {
-	return "# Metrics\n\nThe scheduler serves these on /metrics. This file is generated from pkg/metrics:\n" +
-		"`go test ./pkg/metrics -run TestDocument -update`.\n\n" + MarkdownTable()
-}
-
-func TestDocument(t *testing.T) {
-	if *update {
-		require.NoError(t, os.WriteFile(document, []byte(documentText()), 0o644))
-	}
-	have, err := os.ReadFile(document)
-	require.NoError(t, err)
-	require.Equal(t, documentText(), string(have), "regenerate with -update")
-}
-
 func TestTableIsSound(t *testing.T) {
-	seen := map[Name]bool{}
+	type key struct {
+		process Process
+		name    Name
+	}
+	seen := map[key]bool{}
 	name := regexp.MustCompile(`^[a-z][a-z_]*[a-z]$`)
-	for _, d := range definitions {
-		require.Regexp(t, name, string(d.name))
-		require.False(t, seen[d.name], "%s appears twice", d.name)
-		seen[d.name] = true
-		require.NotEmpty(t, d.help)
-		require.Equal(t, d.kind == counter, strings.HasSuffix(string(d.name), "_total"), "%s", d.name)
-		require.Equal(t, d.kind == histogram, d.buckets != nil, "%s", d.name)
+	for _, r := range table {
+		require.Regexp(t, name, string(r.name))
+		require.False(t, seen[key{r.process, r.name}], "%s appears twice", r.name)
+		seen[key{r.process, r.name}] = true
+		require.NotEmpty(t, r.help)
+		require.Equal(t, r.kind == counter, strings.HasSuffix(string(r.name), "_total"), "%s", r.name)
+		require.Equal(t, r.kind == histogram && r.library == "", r.buckets != nil, "%s", r.name)
 	}
 }
 
 func TestEveryMetricIsServed(t *testing.T) {
-	s := New()
-	registry := metrics.NewKubeRegistry()
-	s.MustRegister(registry.MustRegister)
-	for _, d := range definitions {
-		labels := make([]string, len(d.labels))
-		switch d.kind {
-		case counter:
-			s.Inc(d.name, labels...)
-		case gauge:
-			s.Set(d.name, 1, labels...)
-		case histogram:
-			s.Observe(d.name, 1, labels...)
+	for _, process := range []Process{Scheduler, Controller} {
+		s := New(process)
+		registry := metrics.NewKubeRegistry()
+		s.MustRegister(registry.MustRegister)
+		var want, served []string
+		for d := range s.definitions() {
+			want = append(want, string(d.name))
+			labels := make([]string, len(d.labels))
+			switch d.kind {
+			case counter:
+				s.Inc(d.name, labels...)
+			case gauge:
+				s.Set(d.name, 1, labels...)
+			case histogram:
+				s.Observe(d.name, 1, labels...)
+			}
 		}
-	}
-	served := map[string]bool{}
-	families, err := registry.Gather()
-	require.NoError(t, err)
-	for _, f := range families {
-		served[f.GetName()] = true
-	}
-	for _, d := range definitions {
-		require.True(t, served[Prefix+string(d.name)], "%s", d.name)
+		families, err := registry.Gather()
+		require.NoError(t, err)
+		for _, f := range families {
+			served = append(served, f.GetName())
+		}
+		require.NotEmpty(t, want)
+		require.ElementsMatch(t, want, served, process)
 	}
 }
 
 func TestForgetTakesALabelSetAway(t *testing.T) {
-	s := New()
+	s := New(Scheduler)
 	registry := metrics.NewKubeRegistry()
 	s.MustRegister(registry.MustRegister)
 	s.Set(PendingUnits, 1, "q", "a")

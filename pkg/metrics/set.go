@@ -17,60 +17,72 @@ limitations under the License.
 package metrics
 
 import (
+	"iter"
 	"sync"
 
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
 )
 
-const subsystem = "scheduler"
-
-// Set holds the metrics of the table. The zero pointer counts nothing. What is counted before a Set is
-// registered is lost. It is safe for concurrent use. Using a name against its type, or with another number of
-// labels than the table says, panics.
+// Set holds the metrics of the table that one process registers. The zero pointer counts nothing. What is counted
+// before a Set is registered is lost. It is safe for concurrent use. Using a name against its type, or with another
+// number of labels than the table says, panics.
 type Set struct {
+	process    Process
 	counters   map[Name]*metrics.CounterVec
 	gauges     map[Name]*metrics.GaugeVec
 	histograms map[Name]*metrics.HistogramVec
 }
 
 // New makes a Set that is not registered.
-func New() *Set {
+func New(process Process) *Set {
 	s := &Set{
+		process:    process,
 		counters:   map[Name]*metrics.CounterVec{},
 		gauges:     map[Name]*metrics.GaugeVec{},
 		histograms: map[Name]*metrics.HistogramVec{},
 	}
-	for _, d := range definitions {
-		full := "jobqueue_" + string(d.name)
+	for d := range s.definitions() {
+		name := string(d.name)
 		switch d.kind {
 		case counter:
 			s.counters[d.name] = metrics.NewCounterVec(&metrics.CounterOpts{
-				Subsystem: subsystem, Name: full, Help: d.help, StabilityLevel: metrics.ALPHA,
+				Name: name, Help: d.help, StabilityLevel: metrics.ALPHA,
 			}, d.labels)
 		case gauge:
 			s.gauges[d.name] = metrics.NewGaugeVec(&metrics.GaugeOpts{
-				Subsystem: subsystem, Name: full, Help: d.help, StabilityLevel: metrics.ALPHA,
+				Name: name, Help: d.help, StabilityLevel: metrics.ALPHA,
 			}, d.labels)
 		case histogram:
 			s.histograms[d.name] = metrics.NewHistogramVec(&metrics.HistogramOpts{
-				Subsystem: subsystem, Name: full, Help: d.help, Buckets: d.buckets, StabilityLevel: metrics.ALPHA,
+				Name: name, Help: d.help, Buckets: d.buckets, StabilityLevel: metrics.ALPHA,
 			}, d.labels)
 		}
 	}
 	return s
 }
 
-// Registered returns the Set that the process serves with the metrics of Kubernetes' components.
+// Registered returns the Set that the scheduler serves with the metrics of Kubernetes' components.
 var Registered = sync.OnceValue(func() *Set {
-	s := New()
+	s := New(Scheduler)
 	s.MustRegister(legacyregistry.MustRegister)
 	return s
 })
 
-// MustRegister registers all metrics of the table, in its order; it panics if one of that name exists.
+// definitions of the metrics of the Set.
+func (s *Set) definitions() iter.Seq[*definition] {
+	return func(yield func(*definition) bool) {
+		for i := range table {
+			if r := &table[i]; r.process == s.process && r.library == "" && !yield(&r.definition) {
+				return
+			}
+		}
+	}
+}
+
+// MustRegister registers all metrics of the Set, in the order of the table; it panics if one of that name exists.
 func (s *Set) MustRegister(register func(...metrics.Registerable)) {
-	for _, d := range definitions {
+	for d := range s.definitions() {
 		switch d.kind {
 		case counter:
 			register(s.counters[d.name])

@@ -18,55 +18,72 @@ package metrics
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/component-base/metrics"
 )
 
-// Prefix of the full name of every metric: they are served with those of the scheduler.
+// Prefix of the metrics of the scheduler: they are served with those of its other plugins.
 const Prefix = "scheduler_jobqueue_"
 
-// Name of a metric, without the prefix.
+// Name of a metric.
 type Name string
 
-// The metrics.
+// The metrics of the scheduler.
 const (
-	PendingUnits             Name = "pending_units"
-	AdmittedUnits            Name = "admitted_units"
-	ParkedUnits              Name = "parked_units"
-	AdmissionsTotal          Name = "admissions_total"
-	LoansTotal               Name = "loans_total"
-	PartialAdmissionsTotal   Name = "partial_admissions_total"
-	ResizesTotal             Name = "resizes_total"
-	EvictedUnitsTotal        Name = "evicted_units_total"
-	DeactivatedUnitsTotal    Name = "deactivated_units_total"
-	ReservationsTotal        Name = "reservations_total"
-	AdmissionChecksSeconds   Name = "admission_checks_seconds"
-	AttemptsTotal            Name = "attempts_total"
-	AdmissionWaitSeconds     Name = "admission_wait_seconds"
-	AdmittedToRunningSeconds Name = "admitted_to_running_seconds"
-	CycleDurationSeconds     Name = "cycle_duration_seconds"
-	CycleExaminedUnits       Name = "cycle_examined_units"
-	ClaimsEndedTotal         Name = "claims_ended_total"
-	LedgerOutstanding        Name = "ledger_outstanding"
-	LedgerDifferences        Name = "ledger_differences"
-	AuditsTotal              Name = "audits_total"
-	StateRebuildsTotal       Name = "state_rebuilds_total"
-	DecisionBackoff          Name = "decision_backoff_seconds"
-	RequestDifferences       Name = "request_differences_total"
-	StatusWritesTotal        Name = "status_writes_total"
-	StatusWriteSeconds       Name = "status_write_duration_seconds"
-	WriteConflictsTotal      Name = "write_conflicts_total"
-	WriteUnknownTotal        Name = "write_unknown_total"
-	RefusedTransitionsTotal  Name = "refused_transitions_total"
-	ResyncsTotal             Name = "resyncs_total"
-	GatedUnknownPodsTotal    Name = "gated_unknown_pods_total"
-	PodsBeyondRuntimeTotal   Name = "pods_beyond_runtime_total"
-	ConfigDiffers            Name = "managed_jobs_config_differs"
-	JobKindUnavailable       Name = "job_kind_unavailable"
-	PanicsTotal              Name = "panics_total"
-	HistoryLostTotal         Name = "history_lost_records_total"
-	StartupSeconds           Name = "startup_seconds"
+	PendingUnits             Name = Prefix + "pending_units"
+	AdmittedUnits            Name = Prefix + "admitted_units"
+	ParkedUnits              Name = Prefix + "parked_units"
+	AdmissionsTotal          Name = Prefix + "admissions_total"
+	LoansTotal               Name = Prefix + "loans_total"
+	PartialAdmissionsTotal   Name = Prefix + "partial_admissions_total"
+	ResizesTotal             Name = Prefix + "resizes_total"
+	EvictedUnitsTotal        Name = Prefix + "evicted_units_total"
+	DeactivatedUnitsTotal    Name = Prefix + "deactivated_units_total"
+	ReservationsTotal        Name = Prefix + "reservations_total"
+	AdmissionChecksSeconds   Name = Prefix + "admission_checks_seconds"
+	AttemptsTotal            Name = Prefix + "attempts_total"
+	AdmissionWaitSeconds     Name = Prefix + "admission_wait_seconds"
+	AdmittedToRunningSeconds Name = Prefix + "admitted_to_running_seconds"
+	CycleDurationSeconds     Name = Prefix + "cycle_duration_seconds"
+	CycleExaminedUnits       Name = Prefix + "cycle_examined_units"
+	ClaimsEndedTotal         Name = Prefix + "claims_ended_total"
+	LedgerOutstanding        Name = Prefix + "ledger_outstanding"
+	LedgerDifferences        Name = Prefix + "ledger_differences"
+	AuditsTotal              Name = Prefix + "audits_total"
+	StateRebuildsTotal       Name = Prefix + "state_rebuilds_total"
+	DecisionBackoff          Name = Prefix + "decision_backoff_seconds"
+	RequestDifferences       Name = Prefix + "request_differences_total"
+	StatusWritesTotal        Name = Prefix + "status_writes_total"
+	StatusWriteSeconds       Name = Prefix + "status_write_duration_seconds"
+	WriteConflictsTotal      Name = Prefix + "write_conflicts_total"
+	WriteUnknownTotal        Name = Prefix + "write_unknown_total"
+	RefusedTransitionsTotal  Name = Prefix + "refused_transitions_total"
+	ResyncsTotal             Name = Prefix + "resyncs_total"
+	GatedUnknownPodsTotal    Name = Prefix + "gated_unknown_pods_total"
+	PodsBeyondRuntimeTotal   Name = Prefix + "pods_beyond_runtime_total"
+	ConfigDiffers            Name = Prefix + "managed_jobs_config_differs"
+	JobKindUnavailable       Name = Prefix + "job_kind_unavailable"
+	PanicsTotal              Name = Prefix + "panics_total"
+	HistoryLostTotal         Name = Prefix + "history_lost_records_total"
+	StartupSeconds           Name = Prefix + "startup_seconds"
+)
+
+// The metrics of the controller.
+const (
+	ControllerKindUnavailable Name = "jobqueue_controller_job_kind_unavailable"
+	FeatureEnabled            Name = "kubernetes_feature_enabled"
+)
+
+// Process that serves a metric.
+type Process string
+
+// The processes. Nothing here is registered in the last one; an alert reads a metric of it.
+const (
+	Scheduler  Process = "scheduler"
+	Controller Process = "controller"
+	APIServer  Process = "kube-apiserver"
 )
 
 type kind string
@@ -77,13 +94,29 @@ const (
 	histogram kind = "histogram"
 )
 
-// definition is one row of the table.
+// definition of a metric.
 type definition struct {
 	name    Name
 	kind    kind
 	labels  []string
 	help    string
 	buckets []float64
+}
+
+// row of the table.
+type row struct {
+	definition
+	process Process
+	// library that registers the metric; "" if a Set does.
+	library string
+}
+
+func rows(process Process, library string, definitions ...definition) []row {
+	out := make([]row, 0, len(definitions))
+	for _, d := range definitions {
+		out = append(out, row{definition: d, process: process, library: library})
+	}
+	return out
 }
 
 var (
@@ -93,8 +126,33 @@ var (
 	countBuckets = metrics.ExponentialBuckets(1, 4, 10)
 )
 
-// definitions is the one table.
-var definitions = []definition{
+// table is the one table.
+var table = slices.Concat(
+	rows(Scheduler, "", schedulerMetrics...),
+	rows(Controller, "", []definition{
+		{ControllerKindUnavailable, gauge, []string{"kind", "reason"}, "1 while jobs of a managed kind are not managed: " +
+			"NotInstalled, or Unsupported.", nil},
+		{FeatureEnabled, gauge, []string{"name", "stage"}, "1 for each feature gate that is on, 0 for each that is off, " +
+			"with its stage.", nil},
+	}...),
+	rows(Scheduler, "Kubernetes", definition{FeatureEnabled, gauge, []string{"name", "stage"},
+		"The same, with the gates of Kubernetes and Koordinator.", nil}),
+	rows(Scheduler, "Koordinator", definition{"scheduler_elastic_quota_status", gauge,
+		[]string{"field", "is_parent", "name", "parent", "resource", "tree"}, "Amounts of an ElasticQuota by field, " +
+			"such as used or max: thousandths of cpu, whole units of other resources.", nil}),
+	rows(Controller, "controller-runtime", []definition{
+		{"leader_election_master_status", gauge, []string{"name"},
+			"1 while the process leads, by the name of the lease.", nil},
+		{"workqueue_queue_duration_seconds", histogram, []string{"controller", "name"},
+			"Seconds that an object waited until a reconciler took it.", nil},
+		{"controller_runtime_reconcile_errors_total", counter, []string{"controller"}, "Number of reconciliations that " +
+			"failed.", nil},
+	}...),
+	rows(APIServer, "Kubernetes", definition{"aggregator_unavailable_apiservice", gauge, []string{"name"},
+		"1 while an aggregated API does not answer.", nil}),
+)
+
+var schedulerMetrics = []definition{
 	{PendingUnits, gauge, []string{"queue", "quota"}, "Number of units that wait for quota. " +
 		"Each queue or quota that does not exist has an empty label, also in other metrics.", nil},
 	{AdmittedUnits, gauge, []string{"queue", "quota"}, "Number of units that hold quota.", nil},
@@ -167,16 +225,25 @@ var definitions = []definition{
 		"read (Synced), it led (Leading), it decided (Deciding), and its first admissions were confirmed (Admitted).", nil},
 }
 
-// MarkdownTable is the documentation of all metrics.
-func MarkdownTable() string {
+// MarkdownTable is the documentation of the metrics that the two processes register, or of those of libraries that
+// alerts and the dashboard read.
+func MarkdownTable(ofLibraries bool) string {
 	var b strings.Builder
-	b.WriteString("| metric | type | labels | meaning |\n|---|---|---|---|\n")
-	for _, d := range definitions {
-		labels := make([]string, 0, len(d.labels))
-		for _, label := range d.labels {
+	b.WriteString("| metric | process | type | labels | meaning |\n|---|---|---|---|---|\n")
+	for i := range table {
+		r := &table[i]
+		if (r.library != "") != ofLibraries {
+			continue
+		}
+		labels := make([]string, 0, len(r.labels))
+		for _, label := range r.labels {
 			labels = append(labels, "`"+label+"`")
 		}
-		fmt.Fprintf(&b, "| `%s%s` | %s | %s | %s |\n", Prefix, d.name, d.kind, strings.Join(labels, ", "), d.help)
+		process := string(r.process)
+		if ofLibraries {
+			process += ", by " + r.library
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", r.name, process, r.kind, strings.Join(labels, ", "), r.help)
 	}
 	return b.String()
 }

@@ -106,19 +106,19 @@ type JobQueueArgs struct {
 	// matters, so that any tenant could take the cluster through them. Default false.
 	AllowBuiltinQuotas *bool `json:"allowBuiltinQuotas,omitempty"`
 	// unboundTimeout is how long an admitted job keeps its quota while it has pods and none of them is on a node, at least
-	// 1s. Then it is suspended, waits for a minute, and longer each time, and is tried again at its place. 0s means for
-	// ever. Default 30m.
+	// 1s. Then it is suspended, waits for a minute, and longer each time, and is tried again at its place. 0s means
+	// no limit. Default 30m.
 	UnboundTimeout *metav1.Duration `json:"unboundTimeout,omitempty"`
 	// idleReservationTimeout is the same for a job that makes no pod at all. Default 10m.
 	IdleReservationTimeout *metav1.Duration `json:"idleReservationTimeout,omitempty"`
 	// podsReadyTimeout is how long an admitted job keeps its quota while not all of its pods have been ready, at least 1s;
 	// recoveryTimeout the same from when they were and are not any more. Then it is suspended and tried again as after
-	// unboundTimeout. 0s means for ever. Default 0s. A queue may name its own of these five in spec.timeouts.
+	// unboundTimeout. 0s means no limit. Default 0s. A queue may name its own of these five in spec.timeouts.
 	PodsReadyTimeout *metav1.Duration `json:"podsReadyTimeout,omitempty"`
 	// recoveryTimeout: see podsReadyTimeout. Default 0s.
 	RecoveryTimeout *metav1.Duration `json:"recoveryTimeout,omitempty"`
 	// checkTimeout is how long a job for which quota is reserved waits for an admission check, at least 1s. Then it gives
-	// the quota back and is tried again as after unboundTimeout. 0s means for ever. Default 30m. A check may have its own
+	// the quota back and is tried again as after unboundTimeout. 0s means no limit. Default 30m. A check may have its own
 	// in spec.admissionChecks of the queue.
 	CheckTimeout *metav1.Duration `json:"checkTimeout,omitempty"`
 	// provisioningTimeout is checkTimeout for checks that ask a cluster autoscaler for capacity, whose controllerName is
@@ -140,7 +140,7 @@ type JobQueueArgs struct {
 	// insecureVisibility is for development: it answers the same, in full and to anybody, on the scheduler's plain port
 	// below /apis/v1/plugins/JobQueue. Default false.
 	InsecureVisibility *bool `json:"insecureVisibility,omitempty"`
-	// featureGates: features to switch on or off, by name; the table of feature gates has them. One that is not named is
-	// as by default, one that is not known is an error. Give the controller the same.
+	// featureGates: features to switch on or off, by name; the table of feature gates has them. A feature that is absent
+	// has its default; an unknown name is an error. Give the controller the same.
 	FeatureGates map[string]bool `json:"featureGates,omitempty"`
 }

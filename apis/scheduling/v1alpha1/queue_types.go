@@ -158,7 +158,7 @@ type QueueSpec struct {
 }
 
 // QueueTimeouts are for how long an admitted unit of a managed job may go without using its quota. When one is over,
-// the job is suspended and waits for a while before it is tried again at its place. Zero is for ever.
+// the job is suspended and waits for a while before it is tried again at its place. Zero is no limit.
 type QueueTimeouts struct {
 	// podsReadySeconds is until all pods of the job are ready, from its admission.
 	// +optional

@@ -78,7 +78,7 @@ const (
 	// AnnotationGangs lists; both are sorted names, comma separated. The controller writes them.
 	AnnotationGangGroup = "koord-queue/gang-group"
 	AnnotationGangs     = "koord-queue/gangs"
-	// AnnotationHeartbeat on a unit without consumer is when whoever made it said last that it is used, as in RFC 3339.
+	// AnnotationHeartbeat on a unit without consumer is when its creator last said that it uses the unit, in RFC 3339.
 	AnnotationHeartbeat = "koord-queue/heartbeat"
 	// AnnotationRelatedQueueUnit on a pod names its unit as namespace/name.
 	AnnotationRelatedQueueUnit = "koord-queue/related-queueunit"
@@ -99,7 +99,7 @@ const (
 	AnnotationMinParallelism      = "koord-queue/min-parallelism"
 	AnnotationMinParallelismKueue = "kueue.x-k8s.io/job-min-parallelism"
 	// AnnotationPartialAdmission on a job, with value "true", lets jobs that have a least number of pods for another
-	// reason, as a RayCluster has, be admitted with no more than that.
+	// reason, as a RayCluster has, be admitted with that alone.
 	AnnotationPartialAdmission = "koord-queue/partial-admission"
 	// AnnotationWholeCounts on a job records the numbers of pods that it asks for while it has those that it was admitted
 	// with.

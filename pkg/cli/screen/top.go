@@ -31,7 +31,7 @@ import (
 // Top writes the tree of quotas with the amounts of one resource, or of all resources if it is empty. Quotas whose
 // parent is not listed stand at the top.
 func Top(out io.Writer, quotas []visibility.Quota, resource string) error {
-	rows := [][]string{{"QUOTA", "RESOURCE", "MIN", "LIMIT", "MAX", "USED", "RESERVED", "ADMITTED", "PENDING"}}
+	rows := [][]string{{"QUOTA", "RESOURCE", "MIN", "RUNTIME", "MAX", "USED", "RESERVED", "ADMITTED", "PENDING"}}
 	children := tree(quotas)
 	var walk func(parent, indent string, depth int)
 	walk = func(parent, indent string, depth int) {
@@ -65,7 +65,7 @@ func tree(quotas []visibility.Quota) map[string][]*visibility.Quota {
 	return children
 }
 
-// amountOf a resource. Koordinator writes the greatest number for a quota without a bound.
+// amountOf a resource. Koordinator writes a fifth of the greatest number, or more, for a quota without a bound.
 func amountOf(list corev1.ResourceList, resource, absent string) string {
 	q, ok := list[corev1.ResourceName(resource)]
 	most := q.Value()
@@ -75,7 +75,7 @@ func amountOf(list corev1.ResourceList, resource, absent string) string {
 	switch {
 	case !ok:
 		return absent
-	case most == math.MaxInt64:
+	case most >= math.MaxInt64/5:
 		return "unlimited"
 	}
 	return q.String()

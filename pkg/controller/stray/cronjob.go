@@ -66,7 +66,8 @@ func (r *CronJobs) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 // notInherited is a label of the CronJob that names a quota or queue while its jobs name none; empty if there is none.
 func notInherited(cron *batchv1.CronJob) string {
 	template := &cron.Spec.JobTemplate
-	if has(template.Labels) != "" || template.Annotations[v1alpha1.QueueNameKey] != "" || has(template.Spec.Template.Labels) != "" {
+	if has(template.Labels) != "" || has(template.Spec.Template.Labels) != "" ||
+		template.Annotations[v1alpha1.QueueNameKey] != "" {
 		return ""
 	}
 	return has(cron.Labels)

@@ -15,6 +15,6 @@ limitations under the License.
 */
 
 // Package stray tells users of objects that have no effect where they put them: a Queue outside of the queue namespace,
-// and a CronJob with the label of a quota or queue that its jobs do not inherit. The scheduler and the other controllers
-// do not read either, so nobody else would say so.
+// and a CronJob with the label of a quota or queue that its jobs do not inherit. The scheduler and the other
+// controllers do not read either, so nobody else would say so.
 package stray

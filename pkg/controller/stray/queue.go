@@ -42,8 +42,8 @@ var queueKind = schema.GroupVersionKind{
 	Group: v1alpha1.SchemeGroupVersion.Group, Version: v1alpha1.SchemeGroupVersion.Version, Kind: "Queue",
 }
 
-// Queues writes the condition of Queues, and an event. What it writes follows from metadata that never changes and from the generation, so
-// the same write twice changes nothing (I12), and nobody has to read the status.
+// Queues writes the condition of Queues, and an event. What it writes follows from metadata that never changes and from
+// the generation, so the same write twice changes nothing (I12), and nobody has to read the status.
 type Queues struct {
 	// Namespace is where Queues live.
 	Namespace string

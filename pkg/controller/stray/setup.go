@@ -101,13 +101,13 @@ func stored[T any](informer toolscache.SharedIndexInformer) func(types.Namespace
 	store := informer.GetStore()
 	return func(key types.NamespacedName) *T {
 		object, _, _ := store.GetByKey(key.String())
-		known, _ := object.(any).(*T)
+		known, _ := object.(*T)
 		return known
 	}
 }
 
-// sourceOf runs the informer while the controller runs, and passes on what differs. It does not wait for the first list:
-// without the right to list that never comes.
+// sourceOf runs the informer while the controller runs, and passes on what differs. It does not wait for the first
+// list: without the right to list that never comes.
 func sourceOf(informer toolscache.SharedIndexInformer, differs func(before, after any) bool) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		add := func(object any) {

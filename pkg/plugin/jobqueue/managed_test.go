@@ -72,7 +72,7 @@ func TestAConfigurationIsReadThoughAKindOfTheOneBeforeCannotBeListed(t *testing.
 	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	args := &config.JobQueueArgs{}
 	args.ManagedJobsConfigMap.Namespace, args.ManagedJobsConfigMap.Name = "koord-queue", "managed-jobs"
-	c := &core{args: args, metadata: jobsAPI, clock: clock, metrics: metrics.New(),
+	c := &core{args: args, metadata: jobsAPI, clock: clock, metrics: metrics.New(metrics.Scheduler),
 		handle:     kubeHandle{client: client, sharing: informers.NewSharedInformerFactory(client, 0)},
 		stragglers: newStragglers(clock, 0)}
 	managedJobs, err := c.managedJobs(t.Context())

@@ -18,6 +18,7 @@ package checker
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"strings"
 )
@@ -26,6 +27,19 @@ import (
 // not bound yet, and the max.
 func (c *Checker) Use(quota, resource string) (running, promised, limit int64) {
 	return c.under(c.running, quota, resource), c.under(c.promised, quota, resource), c.quotas[quota].Max[resource]
+}
+
+// Levels are a quota and those above it.
+func (c *Checker) Levels(quota string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for steps := 0; quota != "" && steps <= len(c.quotas); steps++ {
+			level, ok := c.quotas[quota]
+			if !ok || !yield(quota) {
+				return
+			}
+			quota = level.Parent
+		}
+	}
 }
 
 // updateShare computes anew what a unit adds to promised: its request less what its pods have taken up.

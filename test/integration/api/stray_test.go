@@ -76,7 +76,8 @@ func TestAQueueOutsideOfTheQueueNamespace(t *testing.T) {
 	require.Contains(t, active["message"], "namespace "+schedulingv1alpha1.DefaultQueueNamespace)
 
 	cron := &batchv1.CronJob{Spec: batchv1.CronJobSpec{Schedule: "@yearly"}}
-	cron.Namespace, cron.Name, cron.Labels = "it-stray", "nightly", map[string]string{schedulingv1alpha1.LabelQuotaName: "a"}
+	cron.Namespace, cron.Name = "it-stray", "nightly"
+	cron.Labels = map[string]string{schedulingv1alpha1.LabelQuotaName: "a"}
 	template := &cron.Spec.JobTemplate.Spec.Template.Spec
 	template.RestartPolicy, template.Containers = corev1.RestartPolicyNever, []corev1.Container{{Name: "c", Image: "none"}}
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(cron)

@@ -25,7 +25,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/test/perf/workload"
 )
@@ -167,7 +166,7 @@ func (x *interference) note(
 			before.queue["cycle_duration_seconds_sum"]),
 		SchedulerAllocatedKiBPerPod: round3((after.allocated - before.allocated) / 1024 / n),
 
-		StatusWrites: int(after.queue[string(metrics.StatusWritesTotal)] - before.queue[string(metrics.StatusWritesTotal)]),
+		StatusWrites: int(after.queue["status_writes_total"] - before.queue["status_writes_total"]),
 	}
 	for key, count := range after.writes {
 		run.WritesPerPod += count - before.writes[key]

@@ -69,8 +69,8 @@ type ControllerConfiguration struct {
 	// visibilitySecret is the Secret, as namespace/name, in which the controller keeps a certificate for the visibility
 	// API of the scheduler, and makes another one in time. It has to exist. Empty, which is the default, keeps none.
 	VisibilitySecret string `json:"visibilitySecret,omitempty"`
-	// featureGates: features to switch on or off, by name. One that is not named is as by default, one that is not known
-	// is an error. Give the scheduler the same, in the arguments of its plugin.
+	// featureGates: features to switch on or off, by name. A feature that is absent has its default; an unknown name is
+	// an error. Give the scheduler the same, in the arguments of its plugin.
 	FeatureGates map[string]bool `json:"featureGates,omitempty"`
 }
 

@@ -141,6 +141,14 @@ func Kubectl() Binary {
 	}
 }
 
+// Plugin is kubectl-jobqueue, for the playground and the tests of the documentation.
+func Plugin() Binary {
+	return Binary{
+		Name: "kubectl-jobqueue", Package: "./cmd/kubectl-jobqueue",
+		Sources: []string{"go.mod", "go.sum", "apis", "pkg", "cmd/kubectl-jobqueue"},
+	}
+}
+
 // Options of a build.
 type Options struct {
 	// Root is the top of the repository, Bin where the programs go; "" means bin/ in Root.

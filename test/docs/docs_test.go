@@ -1,0 +1,209 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package docs_test runs the commands of the documentation on the playground, as a reader would.
+package docs_test
+
+import (
+	"bufio"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const root = "../.."
+
+// elsewhere are commands that are not run here, each with the reason.
+var elsewhere = map[string]string{
+	"make demo": "the end-to-end tests run what it starts",
+	"make test": "CI runs it",
+	"make playground ARGS=--dir=_artifacts/playground": "this test has started it",
+	"export KUBECONFIG=$PWD/_artifacts/playground/kubeconfig/admin.yaml PATH=$PWD/bin:$PATH": "the directory is " +
+		"another one here; the playground prints the same line",
+	"git clone https://github.com/koord-jobqueue/koord-jobqueue && cd koord-jobqueue": "this is the clone",
+	"make images PREFIX=registry.example.com/queue PUSH=1":                            "test images pushes to a registry of its own",
+	"go install ./cmd/kubectl-jobqueue":                                               "the playground has built it",
+	"kubectl get widget w -o yaml | kubectl jobqueue kinds test -f - --managed-jobs=kinds.yaml": "Widget is the reader's " +
+		"own kind; the tests of pkg/cli have one",
+	"kubectl jobqueue kinds rights Widget --managed-jobs=kinds.yaml | kubectl apply -f -":                                 "as above",
+	"kubectl jobqueue kinds policy Widget --managed-jobs=kinds.yaml | kubectl apply -f -":                                 "as above",
+	"kubectl jobqueue kinds policy KIND --managed-jobs=FILE":                                                              "as above",
+	"kubectl -n koord-queue port-forward deployment/jobqueue-controller 8443 &":                                           "as above",
+	`curl -sk -H "Authorization: Bearer $(kubectl -n monitoring create token prometheus)" https://localhost:8443/metrics`: "as above",
+	"kubectl apply -k manifests/monitoring":                                                                               "needs the Prometheus operator; test/alerts evaluates the rules",
+	"kubectl -n koordinator-system debug POD --image=busybox --target=koord-scheduler --profile=general -- kill -USR1 1": "nodes of the " +
+		"playground run no containers",
+}
+
+// here are the names of the playground for names that pages use.
+var here = map[string]string{
+	"queueunit NAME":              "queueunit train",
+	"queues/shared/waitingunits":  "queues/team-research/waitingunits",
+	"namespaces/red/units/second": "namespaces/research/units/train",
+}
+
+// pages in the order in which they are run; those of the quick start and the README bring their own jobs.
+func pages(t *testing.T) []string {
+	list := []string{"docs/quickstart.md", "README.md"}
+	for _, dir := range []string{"docs/users", "docs/operators"} {
+		found, err := filepath.Glob(filepath.Join(root, dir, "*.md"))
+		require.NoError(t, err)
+		for _, path := range found {
+			list = append(list, filepath.Join(dir, filepath.Base(path)))
+		}
+	}
+	return list
+}
+
+var (
+	fence   = regexp.MustCompile("(?ms)^( *)```sh\n(.*?)^ *```$")
+	indents = regexp.MustCompile(`(?m)^ {4,}(kubectl|make|helm|go|git|docker) `)
+)
+
+// commands are the lines of the sh blocks of a page; a line that ends in \ goes on.
+func commands(page string) []string {
+	var all []string
+	for _, block := range fence.FindAllStringSubmatch(page, -1) {
+		text := strings.ReplaceAll(block[2], "\\\n", "")
+		for line := range strings.Lines(text) {
+			if line = strings.Join(strings.Fields(line), " "); line != "" && !strings.HasPrefix(line, "#") {
+				all = append(all, line)
+			}
+		}
+	}
+	return all
+}
+
+func read(t *testing.T, page string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, page))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// TestEveryCommandIsInABlock: a command that is indented only is not found by the other test.
+func TestEveryCommandIsInABlock(t *testing.T) {
+	unused := maps.Clone(elsewhere)
+	for _, page := range pages(t) {
+		text := read(t, page)
+		require.Empty(t, indents.FindString(fence.ReplaceAllString(text, "")), page)
+		for _, command := range commands(text) {
+			delete(unused, command)
+		}
+	}
+	require.Empty(t, unused, "no page has these commands")
+}
+
+// settled waits, as a reader would before the next command, until each job is in a queue and has a state or a reason.
+const settled = `
+settled() {
+  local jobs="" judged
+  until [[ -n "$jobs" && "$jobs" == "$judged" ]]; do
+    sleep 0.2
+    jobs="$(kubectl get jobs -n research -o name | wc -l)"
+    judged="$(kubectl jobqueue list -n research 2>/dev/null | grep -Ec 'Admitted|Running|QuotaExceeded' || true)"
+  done
+}
+`
+
+// waiting has a job that runs and one that waits for it, and the jobs' namespace in the kubeconfig.
+const waiting = `
+kubectl config set-context --current --namespace=research
+kubectl delete jobs --all --wait
+kubectl create -f examples/quickstart
+settled
+`
+
+func TestCommandsOfTheDocumentation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a control plane")
+	}
+	environment := playground(t)
+	for _, page := range pages(t) {
+		lines := commands(read(t, page))
+		if len(lines) == 0 {
+			continue
+		}
+		t.Run(page, func(t *testing.T) {
+			script := "set -euo pipefail\n" + settled
+			if page != "docs/quickstart.md" {
+				script += waiting
+			}
+			script += "set -x\n"
+			for _, command := range lines {
+				if _, skip := elsewhere[command]; skip {
+					continue
+				}
+				for there, name := range here {
+					command = strings.ReplaceAll(command, there, name)
+				}
+				script += command + "\n"
+				if strings.HasPrefix(command, "kubectl create -f") {
+					script += "{ settled; } 2>/dev/null\n"
+				}
+			}
+			cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
+			cmd.Dir, cmd.Env = root, environment
+			out, err := cmd.CombinedOutput()
+			t.Logf("%s", out)
+			require.NoError(t, err)
+		})
+	}
+}
+
+// playground starts the playground, waits until it says that it is ready, and returns the environment that it prints.
+// At the end it is interrupted, and must end well.
+func playground(t *testing.T) []string {
+	t.Helper()
+	program, err := filepath.Abs(filepath.Join(root, "bin", "jobqueue-playground"))
+	require.NoError(t, err)
+	cmd := exec.Command(program, "playground", "--no-color", "--nodes=10", "--dir="+filepath.Join(t.TempDir(), "playground"))
+	cmd.Dir, cmd.Stderr = root, os.Stderr
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+		require.NoError(t, cmd.Wait())
+	})
+	environment := os.Environ()
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		fmt.Println(lines.Text())
+		if exported, ok := strings.CutPrefix(lines.Text(), "export "); ok {
+			for _, variable := range strings.Fields(exported) {
+				environment = append(environment, os.ExpandEnv(variable))
+			}
+		}
+		if strings.HasPrefix(lines.Text(), "Ctrl-C") {
+			go func() {
+				for lines.Scan() {
+				}
+			}()
+			return slices.Clip(environment)
+		}
+	}
+	require.Fail(t, "the playground ended")
+	return nil
+}
