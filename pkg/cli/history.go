@@ -122,6 +122,10 @@ func (o *historyOptions) run(ctx context.Context) error {
 		list.SetGroupVersionKind(visibility.SchemeGroupVersion.WithKind("RecordList"))
 		return writeAs(o.streams.Out, o.output, list)
 	}
+	if len(found.Items) == 0 && !o.all {
+		_, err := fmt.Fprintln(o.streams.ErrOut, "No such transition is in the record of this namespace. -A shows all namespaces.")
+		return err
+	}
 	return screen.History(o.streams.Out, found, o.query.Since, o.all)
 }
 
@@ -129,7 +133,7 @@ func (o *historyOptions) run(ctx context.Context) error {
 func (o *historyOptions) fromObject(
 	ctx context.Context, reader *answers.Reader, namespace string, missing error,
 ) error {
-	silent := fmt.Errorf("the aggregated API of koord-scheduler does not say: %w", missing)
+	silent := noAnswer(missing)
 	if o.query.Job == "" || o.all || o.output != "" {
 		return silent
 	}

@@ -70,7 +70,7 @@ func (o *usageOptions) run(ctx context.Context) error {
 	from := to.Add(-time.Duration(o.since))
 	found, err := reader.Records(ctx, &answers.RecordQuery{Namespace: namespace, Quota: o.quota, Since: from})
 	if err != nil {
-		return fmt.Errorf("the aggregated API of koord-scheduler does not say: %w", err)
+		return noAnswer(err)
 	}
 	units, err := reader.Units(ctx, namespace)
 	if err != nil {

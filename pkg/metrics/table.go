@@ -66,8 +66,8 @@ const (
 	ConfigDiffers            Name = Prefix + "managed_jobs_config_differs"
 	JobKindUnavailable       Name = Prefix + "job_kind_unavailable"
 	PanicsTotal              Name = Prefix + "panics_total"
-	HistoryLostTotal         Name = Prefix + "history_lost_records_total"
 	StartupSeconds           Name = Prefix + "startup_seconds"
+	HistoryLostTotal         Name = Prefix + "history_lost_records_total"
 )
 
 // The metrics of the controller.

@@ -166,6 +166,11 @@ func TestVisibilityIsFilteredByRights(t *testing.T) {
 	c.bind(t, "boss", "jobqueue-operator", "")
 	rose, boss := c.as(t, "rose"), c.as(t, "boss")
 
+	t.Run("the screens of three persons", func(t *testing.T) {
+		c.bind(t, "lead", "jobqueue-viewer", red)
+		c.bind(t, "lead", "jobqueue-viewer", blue)
+		c.showScreens(t, red)
+	})
 	t.Run("kubectl jobqueue shows each what he may see", func(t *testing.T) {
 		why, err := c.kubectlJobqueue(t, "rose", "why", "second", "-n", red)
 		require.NoError(t, err)
