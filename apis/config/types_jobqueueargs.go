@@ -43,6 +43,14 @@ type Visibility struct {
 	CertDir     string
 }
 
+// History bounds the record of transitions of units.
+type History struct {
+	Records   int32
+	Path      string
+	MaxSizeMB int32
+	MaxFiles  int32
+}
+
 // JobQueueArgs are the arguments of the JobQueue plugin, defaulted and complete. The fields are described in package
 // v1.
 //
@@ -75,6 +83,7 @@ type JobQueueArgs struct {
 	ClaimTimeout           metav1.Duration
 	ManagedJobsConfigMap   ObjectName
 	Visibility             Visibility
+	History                History
 	InsecureVisibility     bool
 	FeatureGates           map[string]bool
 }

@@ -37,6 +37,11 @@ const (
 	MaxItemsInStatus = 1000
 	// MaxReasonsPerSecond keeps reasons from being most of what an API server writes.
 	MaxReasonsPerSecond = 1000
+	// MaxHistoryRecords keeps the record of transitions below 640 MB of memory.
+	MaxHistoryRecords = 1_000_000
+	// MaxHistorySizeMB and MaxHistoryFiles bound what the record takes of a disk.
+	MaxHistorySizeMB = 10_000
+	MaxHistoryFiles  = 1000
 	// MinAuditInterval keeps the lists of all units that an audit reads from being a load.
 	MinAuditInterval = 10 * time.Second
 )
@@ -63,6 +68,7 @@ func (a *JobQueueArgs) Validate(path *field.Path) field.ErrorList {
 	errs = append(errs, within(path.Child("reasonsPerSecond"), a.ReasonsPerSecond, 1, MaxReasonsPerSecond)...)
 	errs = append(errs, within(path.Child("itemsInStatus"), a.ItemsInStatus, 1, MaxItemsInStatus)...)
 	errs = append(errs, a.Visibility.validate(path.Child("visibility"))...)
+	errs = append(errs, a.History.validate(path.Child("history"))...)
 	for _, d := range []struct {
 		name  string
 		value time.Duration
@@ -102,6 +108,16 @@ func (v *Visibility) validate(path *field.Path) field.ErrorList {
 	}
 	if v.CertDir != "" && !filepath.IsAbs(v.CertDir) {
 		errs = append(errs, field.Invalid(path.Child("certDir"), v.CertDir, "must be an absolute path"))
+	}
+	return errs
+}
+
+func (h *History) validate(path *field.Path) field.ErrorList {
+	errs := within(path.Child("records"), h.Records, 0, MaxHistoryRecords)
+	errs = append(errs, within(path.Child("maxSizeMB"), h.MaxSizeMB, 1, MaxHistorySizeMB)...)
+	errs = append(errs, within(path.Child("maxFiles"), h.MaxFiles, 2, MaxHistoryFiles)...)
+	if h.Path != "" && !filepath.IsAbs(h.Path) {
+		errs = append(errs, field.Invalid(path.Child("path"), h.Path, "must be an absolute path"))
 	}
 	return errs
 }

@@ -27,6 +27,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/answers"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/schedulerconfig"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/screen"
 )
 
@@ -89,16 +90,16 @@ caller.`,
 	root.AddGroup(&cobra.Group{ID: "ask", Title: "Ask:"}, &cobra.Group{ID: "change", Title: "Change:"},
 		&cobra.Group{ID: "operate", Title: "Operate:"})
 	for group, commands := range map[string][]*cobra.Command{
-		"ask":    {listCommand(c), whyCommand(c), topCommand(c), shareCommand(c)},
+		"ask":    {listCommand(c), whyCommand(c), topCommand(c), shareCommand(c), historyCommand(c), usageCommand(c)},
 		"change": {submitCommand(c), holdCommand(c), releaseCommand(c), moveCommand(c), priorityCommand(c)},
 		"operate": {
 			drainCommand(c), resumeCommand(c), doctorCommand(c), snapshotCommand(c), kindsCommand(c),
-			schedulerConfigCommand(c), uninstallCommand(c),
+			schedulerconfig.Command(streams), uninstallCommand(c),
 		},
 	} {
 		for _, command := range commands {
 			command.GroupID = group
-			if strings.Contains(command.Use, " JOB") {
+			if strings.Contains(command.Use, "JOB") {
 				command.ValidArgsFunction = c.completeJob
 			}
 		}

@@ -21,6 +21,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/screen"
@@ -56,6 +57,14 @@ share needs the aggregated API. With -A it needs the role jobqueue-operator.`,
 	return cmd
 }
 
+// noAnswer names the aggregated API in an error, unless that says itself which right the caller lacks.
+func noAnswer(err error) error {
+	if apierrors.IsForbidden(err) {
+		return err
+	}
+	return fmt.Errorf("the aggregated API of koord-scheduler does not answer: %w", err)
+}
+
 // quotasOf are the quotas that the namespace of the caller uses, or all.
 func quotasOf(ctx context.Context, c *connection, all bool) ([]visibility.Quota, error) {
 	reader, namespace, err := c.reader()
@@ -67,7 +76,7 @@ func quotasOf(ctx context.Context, c *connection, all bool) ([]visibility.Quota,
 	}
 	quotas, err := reader.Quotas(ctx, namespace)
 	if err != nil {
-		return nil, fmt.Errorf("the aggregated API of koord-scheduler does not answer: %w", err)
+		return nil, noAnswer(err)
 	}
 	return quotas, nil
 }

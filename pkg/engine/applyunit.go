@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -53,7 +54,7 @@ func (e *Engine) updateUnit(now time.Time, rec *unitRecord, u *unitObject) {
 	if newer(rec.object, u) || rec.object.ResourceVersion == u.ResourceVersion {
 		return
 	}
-	before := rec.object
+	before, was := rec.object, rec.state()
 	e.units.replace(rec, u)
 	if before.Generation != u.Generation {
 		e.core.acquit(u.key())
@@ -64,6 +65,7 @@ func (e *Engine) updateUnit(now time.Time, rec *unitRecord, u *unitObject) {
 		rec.act().admittedAt = time.Time{}
 	}
 	e.feed(now, rec)
+	e.opts.History.Changed(now, was, rec.state())
 	if before.hasConsumer != u.hasConsumer {
 		e.pods.retellNaming(now, u.key())
 	}
@@ -77,7 +79,9 @@ func (e *Engine) updateUnit(now time.Time, rec *unitRecord, u *unitObject) {
 }
 
 func (e *Engine) addUnit(now time.Time, u *unitObject) {
-	e.feed(now, e.units.add(u))
+	rec := e.units.add(u)
+	e.feed(now, rec)
+	e.opts.History.Changed(now, history.State{}, rec.state())
 	e.pods.retellNaming(now, u.key())
 }
 
@@ -89,6 +93,7 @@ func (e *Engine) forgetUnit(now time.Time, key string, rec *unitRecord) {
 		rec.reporting.cancel()
 	}
 	e.keepPast(now, rec)
+	e.opts.History.Changed(now, rec.state(), history.State{})
 	e.units.remove(rec)
 	delete(e.reports, key)
 	e.core.acquit(key)

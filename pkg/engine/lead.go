@@ -62,6 +62,7 @@ func (e *Engine) missedUnits(ctx context.Context, ask func(func()) error) ([]*un
 // load lets pods of admitted units pass, with the snapshot of this step: that of the last one may lack units.
 func (e *Engine) load() {
 	e.loaded = true
+	e.opts.History.Begin(e.opts.Clock.Now())
 	e.startup.noteSynced(e.opts.Clock.Now(), e.units.len(), len(e.queues))
 }
 
@@ -77,6 +78,7 @@ func (e *Engine) takeLead(units []*unitObject, start time.Time) {
 		}
 	}
 	e.leading = true
+	e.opts.History.Lead()
 	e.quotas.markAll()
 	e.findMissingConsumers(now)
 	e.pods.freeIdle(false)

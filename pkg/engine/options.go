@@ -32,6 +32,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
@@ -121,8 +122,9 @@ type Options struct {
 	Policies map[string]queue.Factory
 	Checks   []admission.Check
 	Order    admission.QueueOrder
-	// Metrics counts; nil counts nothing.
+	// Metrics counts, and History records transitions of units; nil does nothing.
 	Metrics *metrics.Set
+	History *history.Recorder
 	// Submit, if set, takes the writes instead of the pool of writers. Whoever takes a Write calls its Do until the
 	// outcome is definite and hands every Result to Engine.Settle.
 	Submit func(*Write)

@@ -31,6 +31,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/intern"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
@@ -289,6 +290,23 @@ func (u *unitObject) holds() resources.List {
 func (u *unitObject) wasAdopted() bool {
 	admitted := u.condition(v1alpha1.ConditionAdmitted)
 	return admitted != nil && admitted.Status == metav1.ConditionTrue && admitted.Reason == v1alpha1.ReasonAdopted
+}
+
+// state of the unit, as its object says and as it resolved.
+func (rec *unitRecord) state() history.State {
+	u := rec.object
+	s := history.State{
+		Key: u.path, UID: string(u.UID), Kind: u.consumer.Kind, Job: u.consumer.Name, Queue: rec.queue, Quota: rec.quota,
+		Phase: u.phase, Priority: rec.priority, Attempts: u.attempts, Created: u.CreationTimestamp.Time,
+		Allocated: u.allocated, ParkedFor: string(u.parkedFor), Inactive: u.inactive, Requested: u.request,
+	}
+	if u.phase.Holds() {
+		s.Held = u.holds()
+	}
+	if c := u.condition(v1alpha1.ConditionEvicted); c != nil && c.Status == metav1.ConditionTrue {
+		s.EvictedAt, s.EvictedFor = c.LastTransitionTime.Time, c.Reason
+	}
+	return s
 }
 
 func shorten(text string) string {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
 )
 
 // View answers questions about the state. It is valid only within the function that Ask calls; what it returns stays
@@ -61,15 +62,10 @@ type UnitInfo struct {
 
 // UnitRow is what a list says of a unit.
 type UnitRow struct {
-	Key, UID, Queue, Quota string
-	Phase                  admission.Phase
-	Priority               int32
-	Created                time.Time
+	history.State
 	// Position and Finding are those of its place in line.
 	Position int
 	Finding  admission.Finding
-	// Requested by the unit; Held while it is admitted.
-	Requested, Held resources.List
 }
 
 // Now is the time of the answer.

@@ -122,15 +122,7 @@ func (v View) rows(found []*unitRecord) []UnitRow {
 }
 
 func rowOf(rec *unitRecord, place admission.Place) UnitRow {
-	row := UnitRow{
-		Key: rec.object.path, UID: string(rec.object.UID), Queue: rec.queue, Quota: rec.quota, Phase: rec.object.phase,
-		Priority: rec.priority, Created: rec.object.CreationTimestamp.Time, Position: place.Position,
-		Finding: place.Finding, Requested: rec.object.request,
-	}
-	if rec.object.phase.Holds() {
-		row.Held = rec.object.holds()
-	}
-	return row
+	return UnitRow{State: rec.state(), Position: place.Position, Finding: place.Finding}
 }
 
 // Unit describes the unit with this key (namespace/name).

@@ -67,6 +67,7 @@ const (
 	JobKindUnavailable       Name = Prefix + "job_kind_unavailable"
 	PanicsTotal              Name = Prefix + "panics_total"
 	StartupSeconds           Name = Prefix + "startup_seconds"
+	HistoryLostTotal         Name = Prefix + "history_lost_records_total"
 )
 
 // The metrics of the controller.
@@ -218,6 +219,8 @@ var schedulerMetrics = []definition{
 	{JobKindUnavailable, gauge, []string{"kind", "reason"}, "1 while the jobs of a managed kind cannot be listed: " +
 		"NotInstalled, Forbidden, or NotListed for another cause.", nil},
 	{PanicsTotal, counter, []string{"where"}, "Number of panics that were recovered.", nil},
+	{HistoryLostTotal, counter, []string{"cause"}, "Number of records of transitions that are not in the history file: " +
+		"Overflow if the disk is too slow, Error if a write failed.", nil},
 	{StartupSeconds, gauge, []string{"stage"}, "Seconds from the start of the queue until objects were " +
 		"read (Synced), it led (Leading), it decided (Deciding), and its first admissions were confirmed (Admitted).", nil},
 }

@@ -51,6 +51,7 @@ type schemas struct {
 // asText are types that are written as text.
 var asText = map[reflect.Type]string{
 	reflect.TypeFor[metav1.Time]():       "date-time",
+	reflect.TypeFor[metav1.MicroTime]():  "date-time",
 	reflect.TypeFor[metav1.Duration]():   "",
 	reflect.TypeFor[resource.Quantity](): "",
 }

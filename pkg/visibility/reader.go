@@ -27,6 +27,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
 )
 
 // Source is where the answers come from.
@@ -38,8 +39,13 @@ type Source interface {
 // Reader answers questions with objects of the API. Those that take a namespace answer to readers of that namespace:
 // they name no unit of another one.
 type Reader struct {
-	source  Source
-	limiter *limiter
+	// History has the record of transitions; nil is an empty one.
+	History *history.Recorder
+	// NamespaceCreated says when a namespace was created, if there is one: the record of an earlier one of that name is
+	// not for its readers. Nil knows no namespace.
+	NamespaceCreated func(name string) (time.Time, bool)
+	source           Source
+	limiter          *limiter
 }
 
 // NewReader returns a reader with bounds of its own.

@@ -39,6 +39,7 @@ func resourcesOf(r *Reader) map[string]rest.Storage {
 		"localqueues/waitingunits": localWaitingUnits(r),
 		"localquotas":              localQuotas(r),
 		"localquotas/units":        unitsOfLocalQuota(r),
+		"records":                  &records{reader: r, table: recordTable},
 	}
 }
 

@@ -47,6 +47,7 @@ func newScheme() *runtime.Scheme {
 	utilruntime.Must(s.SetVersionPriority(v1alpha1.SchemeGroupVersion))
 	utilruntime.Must(s.AddConversionFunc((*url.Values)(nil), (*v1alpha1.PageOptions)(nil),
 		func(a, b any, _ conversion.Scope) error { return readPage(*a.(*url.Values), b.(*v1alpha1.PageOptions)) }))
+	utilruntime.Must(s.AddFieldLabelConversionFunc(v1alpha1.SchemeGroupVersion.WithKind("Record"), recordField))
 	// What the library itself answers with.
 	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
 	s.AddUnversionedTypes(schema.GroupVersion{Version: "v1"},

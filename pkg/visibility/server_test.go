@@ -83,6 +83,7 @@ func TestDiscovery(t *testing.T) {
 		"localqueues/waitingunits": {"WaitingUnitList", true, "get"},
 		"localquotas":              {"LocalQuota", true, "get,list"},
 		"localquotas/units":        {"UnitList", true, "get"},
+		"records":                  {"Record", true, "list"},
 	}, got)
 	openAPI := call(t, h, http.MethodGet, "/openapi/v3"+base, "admin", nil)
 	require.Equal(t, http.StatusOK, openAPI.Code)

@@ -94,6 +94,20 @@ var unitTable = table{
 	},
 }
 
+var recordTable = table{
+	columns: []metav1.TableColumnDefinition{
+		column("Time", "date"), column("Event", "string"), column("Unit", "string"), column("Queue", "string"),
+		column("Quota", "string"), column("Attempt", "integer"), column("Reason", "string"),
+	},
+	cells: func(o runtime.Object) []any {
+		r, ok := o.(*v1alpha1.Record)
+		if !ok {
+			return nil
+		}
+		return []any{r.Time.UTC().Format(timeFormat), string(r.Event), r.Unit, r.Queue, r.Quota, r.Attempt, r.Reason}
+	},
+}
+
 var auditTable = table{
 	columns: []metav1.TableColumnDefinition{
 		column("Name", "string"), column("At", "date"), column("Found", "integer"),

@@ -166,6 +166,11 @@ func TestVisibilityIsFilteredByRights(t *testing.T) {
 	c.bind(t, "boss", "jobqueue-operator", "")
 	rose, boss := c.as(t, "rose"), c.as(t, "boss")
 
+	t.Run("the screens of three persons", func(t *testing.T) {
+		c.bind(t, "lead", "jobqueue-viewer", red)
+		c.bind(t, "lead", "jobqueue-viewer", blue)
+		c.showScreens(t, red)
+	})
 	t.Run("kubectl jobqueue shows each what he may see", func(t *testing.T) {
 		why, err := c.kubectlJobqueue(t, "rose", "why", "second", "-n", red)
 		require.NoError(t, err)
@@ -195,6 +200,29 @@ func TestVisibilityIsFilteredByRights(t *testing.T) {
 		all, err := c.kubectlJobqueue(t, "boss", "list", "-A", "-o", "name")
 		require.NoError(t, err)
 		require.Len(t, strings.Fields(all), 4)
+	})
+
+	t.Run("kubectl jobqueue shows each the past that he may see", func(t *testing.T) {
+		past, err := c.kubectlJobqueue(t, "rose", "history", "job/running", "-n", red)
+		require.NoError(t, err)
+		t.Log("\n" + past)
+		require.Regexp(t, `Enqueued +job/running +shared +red-quota +0 `, past)
+		require.Regexp(t, `Admitted +job/running +shared +red-quota +1 +cpu: 3`, past)
+		require.Regexp(t, `Running +job/running`, past)
+		past, err = c.kubectlJobqueue(t, "rose", "history", "--queue", "shared", "--since", "24h", "-n", red)
+		require.NoError(t, err)
+		require.NotContains(t, past, "secret")
+		_, err = c.kubectlJobqueue(t, "rose", "history", "-n", blue)
+		require.ErrorContains(t, err, "forbidden")
+		_, err = c.kubectlJobqueue(t, "rose", "usage", "-A")
+		require.ErrorContains(t, err, "forbidden")
+		past, err = c.kubectlJobqueue(t, "boss", "history", "--queue", "shared", "-A")
+		require.NoError(t, err)
+		require.Regexp(t, `blue +\S+ +Enqueued +job/secret`, past)
+		usage, err := c.kubectlJobqueue(t, "boss", "usage", "-A", "--since", "30d")
+		require.NoError(t, err)
+		t.Log("\n" + usage)
+		require.Regexp(t, `red-quota +red +1 +\d`, usage)
 	})
 
 	t.Run("the operator reads all", func(t *testing.T) {

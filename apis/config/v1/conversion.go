@@ -72,6 +72,10 @@ func toInternal(in *JobQueueArgs, out *config.JobQueueArgs) {
 	out.Visibility = config.Visibility{
 		BindAddress: *in.Visibility.BindAddress, Port: *in.Visibility.Port, CertDir: *in.Visibility.CertDir,
 	}
+	out.History = config.History{
+		Records: *in.History.Records, Path: *in.History.Path,
+		MaxSizeMB: *in.History.MaxSizeMB, MaxFiles: *in.History.MaxFiles,
+	}
 	out.InsecureVisibility = *in.InsecureVisibility
 	out.FeatureGates = in.FeatureGates
 }
@@ -104,6 +108,10 @@ func fromInternal(in *config.JobQueueArgs, out *JobQueueArgs) {
 	out.Visibility = &Visibility{
 		BindAddress: ptr.To(in.Visibility.BindAddress), Port: ptr.To(in.Visibility.Port),
 		CertDir: ptr.To(in.Visibility.CertDir),
+	}
+	out.History = &History{
+		Records: ptr.To(in.History.Records), Path: ptr.To(in.History.Path),
+		MaxSizeMB: ptr.To(in.History.MaxSizeMB), MaxFiles: ptr.To(in.History.MaxFiles),
 	}
 	out.InsecureVisibility = ptr.To(in.InsecureVisibility)
 	out.FeatureGates = maps.Clone(in.FeatureGates)

@@ -66,6 +66,11 @@ func SetDefaultsJobQueueArgs(args *JobQueueArgs) {
 	setDefault(&args.Visibility.BindAddress, "0.0.0.0")
 	setDefault(&args.Visibility.Port, 0)
 	setDefault(&args.Visibility.CertDir, "")
+	setDefault(&args.History, History{})
+	setDefault(&args.History.Records, 100_000)
+	setDefault(&args.History.Path, "")
+	setDefault(&args.History.MaxSizeMB, 100)
+	setDefault(&args.History.MaxFiles, 5)
 	setDefault(&args.InsecureVisibility, false)
 }
 

@@ -75,6 +75,7 @@ func TestDefaultsAreCompleteAndValid(t *testing.T) {
 		IdleReservationTimeout: seconds(600),
 		ManagedJobsConfigMap:   config.ObjectName{Namespace: "koord-queue", Name: "koord-jobqueue-managed-jobs"},
 		Visibility:             config.Visibility{BindAddress: "0.0.0.0"},
+		History:                config.History{Records: 100_000, MaxSizeMB: 100, MaxFiles: 5},
 	}, args)
 }
 
@@ -82,7 +83,7 @@ func TestWhatIsWrittenIsKept(t *testing.T) {
 	args, err := decode(t, "protectReservedQuota: false\nallowBuiltinQuotas: true\nitemsInStatus: 1\nunknownJobs: Pass\n"+
 		"managedJobsConfigMap: {name: mine}\nexplainAfter: 1ms\nauditInterval: 0s\nunboundTimeout: 0s\nclaimTimeout: 1h\n"+
 		"podsReadyTimeout: 5m\nvisibility: {port: 10261, certDir: /certs}\ninsecureVisibility: true\n"+
-		"featureGates: {A: false, B: true}\n")
+		"featureGates: {A: false, B: true}\nhistory: {records: 0, path: /history/units.jsonl, maxFiles: 2}\n")
 	require.NoError(t, err)
 	require.False(t, args.ProtectReservedQuota)
 	require.True(t, args.AllowBuiltinQuotas)
@@ -96,6 +97,7 @@ func TestWhatIsWrittenIsKept(t *testing.T) {
 	require.Equal(t, 5*time.Minute, args.PodsReadyTimeout.Duration)
 	require.Zero(t, args.RecoveryTimeout.Duration)
 	require.Equal(t, config.Visibility{BindAddress: "0.0.0.0", Port: 10261, CertDir: "/certs"}, args.Visibility)
+	require.Equal(t, config.History{Path: "/history/units.jsonl", MaxSizeMB: 100, MaxFiles: 2}, args.History)
 	require.True(t, args.InsecureVisibility)
 	require.Equal(t, map[string]bool{"A": false, "B": true}, args.FeatureGates)
 	require.Empty(t, args.Validate(nil))
@@ -128,6 +130,11 @@ func TestValidationNamesTheField(t *testing.T) {
 		"visibility: {port: -1}",
 		"visibility: {bindAddress: localhost}",
 		"visibility: {certDir: certs}",
+		"history: {records: -1}",
+		"history: {records: 1000001}",
+		"history: {path: units.jsonl}",
+		"history: {maxSizeMB: 0}",
+		"history: {maxFiles: 1}",
 	} {
 		t.Run(line, func(t *testing.T) {
 			args, err := decode(t, line+"\n")

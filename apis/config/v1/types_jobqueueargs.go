@@ -39,6 +39,19 @@ type Visibility struct {
 	CertDir *string `json:"certDir,omitempty"`
 }
 
+// History bounds the record of transitions of units, which the visibility API serves.
+type History struct {
+	// records is the number of records in memory, 0 to 1000000, of about 450 bytes each. 0 records nothing. Default
+	// 100000.
+	Records *int32 `json:"records,omitempty"`
+	// path is a file that the leader writes and every replica reads at start. Empty writes none. Default "".
+	Path *string `json:"path,omitempty"`
+	// maxSizeMB is the size of a file in megabytes, 1 to 10000. Then a new file is begun. Default 100.
+	MaxSizeMB *int32 `json:"maxSizeMB,omitempty"`
+	// maxFiles is the number of files that are kept, 2 to 1000. Default 5.
+	MaxFiles *int32 `json:"maxFiles,omitempty"`
+}
+
 // JobQueueArgs are the arguments of the JobQueue plugin. Every field is optional. A field that is not known is an
 // error.
 //
@@ -121,6 +134,9 @@ type JobQueueArgs struct {
 	// visibility is where every replica serves the aggregated API: bindAddress (default "0.0.0.0"), port (default 0, which
 	// serves nothing) and certDir, with tls.crt and tls.key.
 	Visibility *Visibility `json:"visibility,omitempty"`
+	// history bounds the record of transitions: records in memory (default 100000, 0 for none), path (default
+	// none), maxSizeMB (default 100) and maxFiles (default 5).
+	History *History `json:"history,omitempty"`
 	// insecureVisibility is for development: it answers the same, in full and to anybody, on the scheduler's plain port
 	// below /apis/v1/plugins/JobQueue. Default false.
 	InsecureVisibility *bool `json:"insecureVisibility,omitempty"`

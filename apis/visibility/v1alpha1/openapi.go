@@ -60,3 +60,9 @@ func (AuditList) OpenAPIModelName() string { return modelPrefix + "AuditList" }
 
 // OpenAPIModelName is the name of the type in OpenAPI documents.
 func (PageOptions) OpenAPIModelName() string { return modelPrefix + "PageOptions" }
+
+// OpenAPIModelName is the name of the type in OpenAPI documents.
+func (Record) OpenAPIModelName() string { return modelPrefix + "Record" }
+
+// OpenAPIModelName is the name of the type in OpenAPI documents.
+func (RecordList) OpenAPIModelName() string { return modelPrefix + "RecordList" }

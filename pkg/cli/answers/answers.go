@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -160,15 +161,27 @@ func (r *Reader) LiveUnits(ctx context.Context, namespace string) (map[string]vi
 // more rights learns the phase and the amounts alone.
 func (r *Reader) Holders(ctx context.Context, namespace, quota string, limit int) (*visibility.UnitList, error) {
 	list := &visibility.UnitList{}
-	return list, r.live.Get().Namespace(namespace).Resource("localquotas").Name(quota).SubResource("units").
-		Param("limit", fmt.Sprint(limit)).Do(ctx).Into(list)
+	return list, r.below(ctx, namespace, "quotas", quota, "units", limit, list)
 }
 
 // Line is the beginning of the line of a queue.
 func (r *Reader) Line(ctx context.Context, namespace, queue string, limit int) (*visibility.WaitingUnitList, error) {
 	list := &visibility.WaitingUnitList{}
-	return list, r.live.Get().Namespace(namespace).Resource("localqueues").Name(queue).SubResource("waitingunits").
-		Param("limit", fmt.Sprint(limit)).Do(ctx).Into(list)
+	return list, r.below(ctx, namespace, "queues", queue, "waitingunits", limit, list)
+}
+
+// below asks for what is below a queue or quota: in full, or, without the right to that, as the namespace may see it.
+func (r *Reader) below(
+	ctx context.Context, namespace, resource, name, below string, limit int, into runtime.Object,
+) error {
+	ask := func(request *rest.Request) error {
+		return request.Name(name).SubResource(below).Param("limit", fmt.Sprint(limit)).Do(ctx).Into(into)
+	}
+	err := ask(r.live.Get().Resource(resource))
+	if apierrors.IsForbidden(err) {
+		err = ask(r.live.Get().Namespace(namespace).Resource("local" + resource))
+	}
+	return err
 }
 
 // Quotas are the levels of the tree that a namespace uses, or all of them if it is empty.

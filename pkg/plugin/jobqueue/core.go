@@ -41,6 +41,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/quota"
@@ -65,6 +66,7 @@ type core struct {
 	// insecure answers on the plain port; nil if nothing does.
 	insecure http.Handler
 	metrics  *metrics.Set
+	history  *history.Recorder
 	metadata metadata.Interface
 	// managed is what is managed at present.
 	managed atomic.Pointer[managed]
@@ -93,6 +95,10 @@ func newCore(
 		args: args, gates: gates, extensions: x, handle: handle, clock: clock.RealClock{},
 		metrics: metrics.Registered(), ctx: ctx,
 	}
+	c.history = history.New(history.Options{
+		Records: int(args.History.Records), Path: args.History.Path, MaxSizeMB: int(args.History.MaxSizeMB),
+		MaxFiles: int(args.History.MaxFiles), Metrics: c.metrics,
+	})
 	c.watchdog = watchdog.New(c.clock, renewal)
 	cfg := clientConfig(handle.KubeConfig(), args)
 	cfg.Wrap(c.watchdog.Wrap)
@@ -144,6 +150,7 @@ func newCore(
 	}
 	first.start(ctx)
 	go c.engine.Run(ctx)
+	go c.history.Run(ctx)
 	c.serveVisibility(ctx, cfg)
 	go c.auditOnSignal(ctx)
 	go c.stragglers.run(ctx)
@@ -210,6 +217,14 @@ func (c *core) buildEngine(
 // serveVisibility has every replica say what waits, to whom the arguments let it.
 func (c *core) serveVisibility(ctx context.Context, cfg *rest.Config) {
 	reader := visibility.NewReader(c.engine, c.clock)
+	namespaces := c.handle.SharedInformerFactory().Core().V1().Namespaces().Lister()
+	reader.History, reader.NamespaceCreated = c.history, func(name string) (time.Time, bool) {
+		namespace, err := namespaces.Get(name)
+		if err != nil {
+			return time.Time{}, false
+		}
+		return namespace.CreationTimestamp.Time, true
+	}
 	if c.args.InsecureVisibility {
 		c.insecure = visibility.NewInsecureHandler(reader)
 	}
@@ -257,6 +272,7 @@ func (c *core) engineOptions() engine.Options {
 		Activate:   func(pods map[string]*corev1.Pod) { c.activate(klog.Background(), pods) },
 		Ready:      c.leading.Load,
 		Metrics:    c.metrics,
+		History:    c.history,
 	}
 }
 

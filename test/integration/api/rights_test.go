@@ -136,20 +136,21 @@ func TestRoles(t *testing.T) {
 		"viewer": {
 			"queues": read, "queues/status": read, "queueunits": read, "queueunits/status": read,
 			"units": look, "localqueues": look, "localqueues/waitingunits": look, "localquotas": look,
-			"localquotas/units": look,
+			"localquotas/units": look, "records": look,
 		},
 		"submitter": {"queueunits": readAnd("create", "patch", "delete")},
 		"operator": {
 			"queues": readAnd("update", "patch"), "queueunits": readAnd("update", "patch"),
 			"queues/status": read, "queueunits/status": read,
 			"units": look, "units/full": look, "quotas": look, "quotas/units": look, "audits": look,
+			"records": look,
 		},
 		"administrator": {
 			"queues": readAnd("create", "update", "patch", "delete"), "queueunits": readAnd("update", "patch", "delete"),
 			"queues/status": read, "queueunits/status": read,
 			"units": look, "units/full": look, "quotas": look, "quotas/units": look,
 			"localqueues": look, "localqueues/waitingunits": look, "localquotas": look, "localquotas/units": look,
-			"audits": {"get", "list", "create"},
+			"audits": {"get", "list", "create"}, "records": look,
 		},
 		"nobody": {},
 	}
@@ -157,13 +158,13 @@ func TestRoles(t *testing.T) {
 		"queues": "scheduling.x-k8s.io", "queueunits": "scheduling.x-k8s.io", "elasticquotas": "scheduling.sigs.k8s.io",
 		"jobs": "batch", "pods": "", "secrets": "",
 	}
-	for _, resource := range []string{"units", "localqueues", "localquotas", "quotas", "audits"} {
+	for _, resource := range []string{"units", "localqueues", "localquotas", "quotas", "audits", "records"} {
 		groups[resource] = "visibility.koord-queue.x-k8s.io"
 	}
 	resources := []string{
 		"queues", "queues/status", "queueunits", "queueunits/status", "elasticquotas", "jobs", "pods", "secrets",
 		"units", "units/full", "localqueues", "localqueues/waitingunits", "localquotas",
-		"localquotas/units", "quotas", "quotas/units", "audits",
+		"localquotas/units", "quotas", "quotas/units", "audits", "records",
 	}
 	verbs := []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "use"}
 	for user, may := range roles {

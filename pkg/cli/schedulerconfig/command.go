@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package cli
+package schedulerconfig
 
 import (
 	"fmt"
@@ -23,17 +23,17 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/schedulerconfig"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-type schedulerConfigOptions struct {
-	*connection
+type options struct {
+	streams         genericiooptions.IOStreams
 	file, scheduler string
 }
 
-func schedulerConfigCommand(c *connection) *cobra.Command {
-	o := &schedulerConfigOptions{connection: c}
+// Command is kubectl jobqueue scheduler-config.
+func Command(streams genericiooptions.IOStreams) *cobra.Command {
+	o := &options{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "scheduler-config --merge FILE",
 		Short: "Print a configuration of koord-scheduler with what the queue needs",
@@ -52,12 +52,12 @@ standard output, and each change on standard error. It keeps comments and all ot
 	return cmd
 }
 
-func (o *schedulerConfigOptions) run() error {
+func (o *options) run() error {
 	in, err := o.read()
 	if err != nil {
 		return err
 	}
-	out, changes, err := schedulerconfig.Merge(in, o.scheduler)
+	out, changes, err := Merge(in, o.scheduler)
 	if err != nil {
 		return fmt.Errorf("%s: %w", o.file, err)
 	}
@@ -71,7 +71,7 @@ func (o *schedulerConfigOptions) run() error {
 	return err
 }
 
-func (o *schedulerConfigOptions) read() ([]byte, error) {
+func (o *options) read() ([]byte, error) {
 	if o.file == "-" {
 		return io.ReadAll(o.streams.In)
 	}

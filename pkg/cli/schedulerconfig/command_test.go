@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package cli
+package schedulerconfig
 
 import (
 	"bytes"
@@ -29,8 +29,8 @@ import (
 
 var update = flag.Bool("golden", false, "write the golden files")
 
-// TestSchedulerConfig: the configuration of a person, and what the command says that it changed.
-func TestSchedulerConfig(t *testing.T) {
+// TestCommand: the configuration of a person, and what the command says that it changed.
+func TestCommand(t *testing.T) {
 	in, err := os.ReadFile("testdata/scheduler.yaml")
 	require.NoError(t, err)
 	var out, said bytes.Buffer
@@ -38,7 +38,7 @@ func TestSchedulerConfig(t *testing.T) {
 		out.Reset()
 		said.Reset()
 		command := Command(genericiooptions.IOStreams{In: strings.NewReader(in), Out: &out, ErrOut: &said})
-		command.SetArgs(append([]string{"scheduler-config"}, args...))
+		command.SetArgs(args)
 		return command.Execute()
 	}
 	require.NoError(t, run("", "--merge=testdata/scheduler.yaml"))
