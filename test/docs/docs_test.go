@@ -165,6 +165,7 @@ func TestCommandsOfTheDocumentation(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a control plane")
 	}
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "_artifacts"), 0o755)) // make chart makes it for a reader
 	environment := playground(t)
 	for _, page := range pages(t) {
 		lines := commands(read(t, page))
