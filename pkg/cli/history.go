@@ -123,7 +123,8 @@ func (o *historyOptions) run(ctx context.Context) error {
 		return writeAs(o.streams.Out, o.output, list)
 	}
 	if len(found.Items) == 0 && !o.all {
-		_, err := fmt.Fprintln(o.streams.ErrOut, "No such transition is in the record of this namespace. -A shows all namespaces.")
+		_, err := fmt.Fprintln(o.streams.ErrOut,
+			"No such transition is in the record of this namespace. -A shows all namespaces.")
 		return err
 	}
 	return screen.History(o.streams.Out, found, o.query.Since, o.all)
