@@ -158,14 +158,18 @@ vuln: ## Look for known vulnerabilities in what the programs call; asks a databa
 ci: ## Run everything that must hold before a change goes in
 	@.ci/run
 
-##@ Images
+##@ Images and chart
 
 .PHONY: images
 images: ## Build both container images without Docker; PREFIX=registry/path names them in manifests, PUSH=1 pushes
 	@hack/images.sh
 
+.PHONY: chart
+chart: ## Render the Helm chart into _artifacts/chart, lint it, and compare it with kustomize; VERSION=v1.2.3 names it
+	@hack/chart.sh
+
 .PHONY: release
-release: ## Write a release to _artifacts/release/VERSION: images, kubectl plugin, krew manifest, notes and checksums
+release: ## Write a release to _artifacts/release/VERSION: images, chart, kubectl plugin, notes and checksums
 	@hack/release.sh
 
 .PHONY: help

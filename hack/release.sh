@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes a release to _artifacts/release/VERSION: images as OCI archives, the kubectl plugin and its krew manifest, notes and
+# Writes a release to _artifacts/release/VERSION: images as OCI archives, the Helm chart, the kubectl plugin and its krew manifest, notes and
 # checksums. CHANGELOG.md must have a heading of the version. Nothing is published.
 #
 #   VERSION    of the release, such as v0.3.0
@@ -15,5 +15,7 @@ rm -rf "$out"
 mkdir -p "$out"
 step "images" env TAG="$VERSION" hack/images.sh
 cp _artifacts/images/*.tar _artifacts/images/*.digest "$out"
+step "chart" env VERSION="$VERSION" hack/chart.sh
+cp "_artifacts/chart/koord-jobqueue-${VERSION#v}.tgz" "$out"
 step "plugin, notes and checksums" "$GO" run ./hack/release -version "$VERSION" -out "$out"
 summary

@@ -21,6 +21,7 @@
 #   chaos          the same with its processes killed and paused under load, for CHAOS_DURATION (50s) and until all is done
 #   docs           every command of README, quick start, users and operators, on the playground
 #   images         both container images: built, unpacked, and run in place of Koordinator's own scheduler
+#   chart          the Helm chart: rendered, linted, compared with kustomize, installed over the release before, and removed
 #   hostile        the same attacked by one tenant while another works, twice for HOSTILE_DURATION (60s)
 #
 # Without arguments, and with all, the sections have other sizes than when they are called by name; a variable that is set
@@ -194,6 +195,13 @@ images() {
   rm -rf "$programs"
 }
 
+# helm installs where kustomize does in the same tests elsewhere.
+chart() {
+  step "Helm chart" hack/chart.sh
+  JOBQUEUE_HELM="$ROOT/bin/helm" JOBQUEUE_CHART="$ROOT/_artifacts/chart/koord-jobqueue" \
+    end_to_end "the chart" -run '^(TestUpgrade|TestInstallIntoALivingClusterAndTakeOutAgain)$'
+}
+
 # The operators are built by the tests themselves, which say how far they are.
 operators() {
   step "jobs of other operators: training-operator, Kubeflow's trainer, JobSet, KubeRay, and a stand-in for the rest" \
@@ -254,6 +262,7 @@ all() {
   operators
   docs
   images
+  chart
   chaos
   hostile
 }
@@ -262,7 +271,7 @@ section() {
   case "$1" in
   unit | properties | fuzz | differential | race | failovers | mutants) "$1" ;;
   sim) simulate ;;
-  integration | e2e | e2e-essential | e2e-rest | e2e-rest-[12] | operators | docs | images | chaos | hostile) binaries && "${1//-/_}" ;;
+  integration | e2e | e2e-essential | e2e-rest | e2e-rest-[12] | operators | docs | images | chart | chaos | hostile) binaries && "${1//-/_}" ;;
   all) all ;;
   *)
     sed -n '2,/^source/{/^#/s/^# \{0,1\}//p}' "$0" >&2

@@ -69,25 +69,33 @@ func decode[T any](t testing.TB, r *resource.Resource) T {
 }
 
 // components are what other directories add, and are nothing by themselves.
-var components = []string{"visibility", "tenancy-deny"}
+var components = []string{"components/visibility", "components/tenancy-deny"}
+
+// directories are those that build by themselves.
+func directories(t *testing.T) (all []string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(".", func(file string, _ os.DirEntry, err error) error {
+		if dir := filepath.Dir(file); filepath.Base(file) == "kustomization.yaml" && !slices.Contains(components, dir) {
+			all = append(all, dir)
+		}
+		return err
+	}))
+	require.NotEmpty(t, all)
+	return all
+}
 
 func TestEveryDirectoryBuilds(t *testing.T) {
-	files, err := filepath.Glob("*/kustomization.yaml")
-	require.NoError(t, err)
-	kinds, err := filepath.Glob("kinds/*/kustomization.yaml")
+	kinds, err := filepath.Glob("components/kinds/*/kustomization.yaml")
 	require.NoError(t, err)
 	require.Len(t, kinds, len(jobs.Builtin()))
-	files = append(files, kinds...)
-	files = slices.DeleteFunc(files, func(f string) bool { return slices.Contains(components, filepath.Dir(f)) })
-	require.NotEmpty(t, files)
-	for _, f := range files {
-		t.Run(filepath.Dir(f), func(t *testing.T) { build(t, filepath.Dir(f)) })
+	for _, dir := range directories(t) {
+		t.Run(dir, func(t *testing.T) { build(t, dir) })
 	}
 }
 
-// TestDefaultCanBeDeleted: deleting what manifests/default installs must not take Koordinator away.
+// TestDefaultCanBeDeleted: deleting what manifests/overlays/default installs must not take Koordinator away.
 func TestDefaultCanBeDeleted(t *testing.T) {
-	for _, r := range build(t, "default").Resources() {
+	for _, r := range build(t, "overlays/default").Resources() {
 		if r.GetNamespace() == "koordinator-system" || r.GetNamespace() == "kube-system" {
 			require.Contains(t, []string{"Role", "RoleBinding"}, r.GetKind(), r.CurId())
 			require.True(t, strings.HasPrefix(r.GetName(), "jobqueue-"), r.CurId())
@@ -103,7 +111,10 @@ func rules(t *testing.T) map[string][]rbacv1.PolicyRule {
 	roles := map[string][]rbacv1.PolicyRule{}
 	out := map[string][]rbacv1.PolicyRule{}
 	bound := map[string]bool{}
-	resources := append(build(t, "rbac").Resources(), build(t, "elasticquotatree").Resources()...)
+	var resources []*resource.Resource
+	for _, dir := range []string{"base/rbac", "components/kinds/job", "components/elasticquotatree"} {
+		resources = append(resources, build(t, dir).Resources()...)
+	}
 	for _, r := range resources {
 		switch r.GetKind() {
 		case "ClusterRole":
@@ -201,7 +212,7 @@ func TestNoDangerousRights(t *testing.T) {
 
 // TestPodsAreConfined: what `restricted` of the pod security standards asks for, and a read-only root.
 func TestPodsAreConfined(t *testing.T) {
-	for _, dir := range []string{"controller", "fresh"} {
+	for _, dir := range []string{"overlays/default", "overlays/fresh"} {
 		for _, r := range build(t, dir).Resources() {
 			if r.GetKind() != "Deployment" {
 				continue
@@ -227,7 +238,7 @@ func TestPodsAreConfined(t *testing.T) {
 
 // TestThePlainPortStaysClosed: what the scheduler says on its plain port it says to anybody.
 func TestThePlainPortStaysClosed(t *testing.T) {
-	for _, r := range build(t, "fresh").Resources() {
+	for _, r := range build(t, "overlays/fresh").Resources() {
 		if r.GetKind() != "Deployment" || r.GetName() != "koord-scheduler" {
 			continue
 		}
@@ -256,7 +267,7 @@ func TestImagesAreNamed(t *testing.T) {
 	}
 	images := func(t *testing.T, dir string) (found []string) {
 		t.Helper()
-		for _, component := range []string{"controller", "fresh", "scheduler"} {
+		for _, component := range []string{"overlays/default", "overlays/fresh", "overlays/scheduler"} {
 			for _, r := range build(t, filepath.Join(dir, component)).Resources() {
 				if r.GetKind() == "Deployment" {
 					found = append(found, decode[appsv1.Deployment](t, r).Spec.Template.Spec.Containers[0].Image)
@@ -288,7 +299,7 @@ func TestImagesAreNamed(t *testing.T) {
 
 // TestEveryDeploymentIsGuarded: a drained node leaves one replica, and nobody reaches what is not meant for him.
 func TestEveryDeploymentIsGuarded(t *testing.T) {
-	for _, dir := range []string{"controller", "fresh"} {
+	for _, dir := range []string{"overlays/default", "overlays/fresh"} {
 		deployments, budgets, policies := map[string]bool{}, map[string]bool{}, map[string]bool{}
 		for _, r := range build(t, dir).Resources() {
 			switch r.GetKind() {
@@ -364,7 +375,7 @@ func readYAML(t *testing.T, file string) map[string]any {
 func TestSchedulerConfigReachesTheScheduler(t *testing.T) {
 	source, err := os.ReadFile("../scheduler-config.yaml")
 	require.NoError(t, err)
-	for _, dir := range []string{"scheduler", "fresh"} {
+	for _, dir := range []string{"overlays/scheduler", "overlays/fresh"} {
 		found := false
 		for _, r := range build(t, dir).Resources() {
 			if r.GetKind() == "ConfigMap" && r.GetName() == "koord-scheduler-config" {
@@ -398,7 +409,7 @@ func TestTenancyReadsEveryKey(t *testing.T) {
 		"quota": {"['" + strings.Join(v1alpha1.QuotaLabels[:], "', '") + "']\n"},
 		"queue": {"['" + strings.Join(v1alpha1.QuotaLabels[:], "', '") + "']\n", "'" + v1alpha1.QueueNameKey + "' in m"},
 	} {
-		text, err := os.ReadFile("tenancy/" + file + ".yaml")
+		text, err := os.ReadFile("components/tenancy/" + file + ".yaml")
 		require.NoError(t, err)
 		for _, key := range keys {
 			require.Contains(t, string(text), key, file)
@@ -409,7 +420,7 @@ func TestTenancyReadsEveryKey(t *testing.T) {
 // TestWhoAnswersChecksWritesNothingElse: the policy names every field of the status but the one that it is about, and
 // the accounts that write the others.
 func TestWhoAnswersChecksWritesNothingElse(t *testing.T) {
-	built := build(t, "default")
+	built := build(t, "overlays/default")
 	found := 0
 	for _, r := range built.Resources() {
 		if r.GetName() != "jobqueue-unit-status" {
@@ -450,17 +461,17 @@ func TestTenancyWarnsUntilItIsEnforced(t *testing.T) {
 		}
 		return found
 	}
-	require.Equal(t, 11, bindings(build(t, "default"), warn))
-	require.Equal(t, 11, bindings(build(t, "tenancy-enforced"), deny))
+	require.Equal(t, 11, bindings(build(t, "overlays/default"), warn))
+	require.Equal(t, 11, bindings(build(t, "overlays/enforced"), deny))
 	for _, kind := range jobs.Builtin() {
-		at := "kinds/" + kind.File()
+		at := "components/kinds/" + kind.File()
 		found := bindings(build(t, at), warn)
-		require.Equal(t, found, bindings(buildWith(t, at, "tenancy-deny"), deny))
+		require.Equal(t, found, bindings(buildWith(t, at, "components/tenancy-deny"), deny))
 		switch kind.File() {
 		case "job":
-			require.Zero(t, found, "manifests/tenancy has them")
+			require.Zero(t, found, "components/tenancy has them")
 		case "pod":
-			require.Equal(t, 2, found, "manifests/tenancy has those of quotas and of what pods are")
+			require.Equal(t, 2, found, "components/tenancy has those of quotas and of what pods are")
 		case "trainjob":
 			require.GreaterOrEqual(t, found, 3, at)
 		default:
@@ -493,10 +504,10 @@ func TestTenancyOfKindsIsThatOfJobs(t *testing.T) {
 		require.NotEqual(t, -1, i, name)
 		return p.Variables[i].Expression
 	}
-	ofJobs := policies("tenancy")
+	ofJobs := policies("components/tenancy")
 	require.NotNil(t, namespaces["jobqueue-tenancy-quota"])
 	for _, kind := range jobs.Builtin() {
-		for name, p := range policies("kinds/" + kind.File()) {
+		for name, p := range policies("components/kinds/" + kind.File()) {
 			of, ok := ofJobs[name]
 			require.True(t, ok, name)
 			who, _, _ := strings.Cut(ofJobs["jobqueue-tenancy-quota"].MatchConditions[0].Expression, " && [object")

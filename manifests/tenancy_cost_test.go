@@ -130,10 +130,10 @@ func (p *bound) matches(a admission.Attributes, objects ...metav1.Object) bool {
 		slices.ContainsFunc(objects, selected)
 }
 
-// BenchmarkTenancy is what the policies of manifests/tenancy cost a request: those that are usual where jobs are
-// queued.
+// BenchmarkTenancy is what the policies of manifests/components/tenancy cost a request: those that are usual where jobs
+// are queued.
 func BenchmarkTenancy(b *testing.B) {
-	all, params := policiesOf(b, "tenancy")
+	all, params := policiesOf(b, "components/tenancy")
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{
 		Labels: map[string]string{v1alpha1.LabelQuotaName: "team-a", "app": "training"},
 	}}

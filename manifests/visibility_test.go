@@ -17,10 +17,9 @@ limitations under the License.
 package manifests_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,14 +34,26 @@ import (
 // buildWith builds what a user writes who adds a component to a base.
 func buildWith(t *testing.T, base, component string) resmap.ResMap {
 	t.Helper()
+	return buildOf(t, []string{base}, []string{component})
+}
+
+// buildOf builds a kustomization of these directories and components.
+func buildOf(t *testing.T, bases, components []string) resmap.ResMap {
+	t.Helper()
 	here, err := os.Getwd()
 	require.NoError(t, err)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
 	up, err := filepath.Rel(dir, here)
 	require.NoError(t, err)
-	content := fmt.Sprintf("resources: [%[1]s/%[2]s]\ncomponents: [%[1]s/%[3]s]\n", up, base, component)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(content), 0o600))
+	var content strings.Builder
+	for field, list := range map[string][]string{"resources": bases, "components": components} {
+		content.WriteString(field + ":\n")
+		for _, name := range list {
+			content.WriteString("- " + up + "/" + name + "\n")
+		}
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(content.String()), 0o600))
 	return build(t, dir)
 }
 
@@ -60,14 +71,9 @@ func find(t *testing.T, in resmap.ResMap, kind, name string) *resource.Resource 
 
 // An APIService that nobody answers behind blocks the deletion of namespaces: nobody gets one without asking for it.
 func TestTheAggregatedAPIIsAChoice(t *testing.T) {
-	files, err := filepath.Glob("*/kustomization.yaml")
-	require.NoError(t, err)
-	for _, f := range files {
-		if slices.Contains(components, filepath.Dir(f)) {
-			continue
-		}
-		for _, r := range build(t, filepath.Dir(f)).Resources() {
-			require.NotEqual(t, "APIService", r.GetKind(), f)
+	for _, dir := range directories(t) {
+		for _, r := range build(t, dir).Resources() {
+			require.NotEqual(t, "APIService", r.GetKind(), dir)
 		}
 	}
 	config := readYAML(t, "../scheduler-config.yaml")
@@ -85,7 +91,7 @@ func TestTheAggregatedAPIIsAChoice(t *testing.T) {
 
 // The controller may read and write one Secret, by name, and no other object of its kind or of APIServices.
 func TestTheControllerMayWriteOneSecret(t *testing.T) {
-	built := buildWith(t, "fresh", "visibility")
+	built := buildWith(t, "overlays/fresh", "components/visibility")
 	name := "koord-jobqueue-visibility"
 	find(t, built, "Secret", name)
 	role := decode[rbacv1.Role](t, find(t, built, "Role", "jobqueue-visibility-certificate"))
@@ -106,9 +112,9 @@ func TestTheControllerMayWriteOneSecret(t *testing.T) {
 // Service, policy and mount of the component lead to the port and the files that the configuration names.
 func TestVisibilityLeadsToTheScheduler(t *testing.T) {
 	const port = 10261
-	for _, base := range []string{"fresh", "scheduler"} {
+	for _, base := range []string{"overlays/fresh", "overlays/scheduler"} {
 		t.Run(base, func(t *testing.T) {
-			built := buildWith(t, base, "visibility")
+			built := buildWith(t, base, "components/visibility")
 			service := decode[corev1.Service](t, find(t, built, "Service", "koord-jobqueue-visibility"))
 			require.Equal(t, port, service.Spec.Ports[0].TargetPort.IntValue())
 			policy := decode[networkingv1.NetworkPolicy](t, find(t, built, "NetworkPolicy", "koord-jobqueue-visibility"))

@@ -37,8 +37,8 @@ func neededAPIs() (needed []schema.GroupVersionResource, remedies map[schema.Gro
 	quotas := controller.ElasticQuotaKind.GroupVersion().WithResource("elasticquotas")
 	needed = []schema.GroupVersionResource{v1alpha1.QueueUnitResource, v1alpha1.QueueResource, quotas}
 	return needed, map[schema.GroupVersionResource]string{
-		v1alpha1.QueueUnitResource: "kubectl apply -k manifests/crd",
-		v1alpha1.QueueResource:     "kubectl apply -k manifests/crd",
+		v1alpha1.QueueUnitResource: "kubectl apply -k manifests/base/crd",
+		v1alpha1.QueueResource:     "kubectl apply -k manifests/base/crd",
 		quotas:                     "install Koordinator",
 	}
 }

@@ -206,5 +206,5 @@ func TestMissingAPIs(t *testing.T) {
 	delete(all, "scheduling.sigs.k8s.io/v1alpha1")
 	require.Equal(t, "CRD elasticquotas of scheduling.sigs.k8s.io/v1alpha1 (install Koordinator)", missing(all))
 	require.Contains(t, missing(map[string][]string{"scheduling.x-k8s.io/v1alpha1": {"queues"}}),
-		"CRD queueunits of scheduling.x-k8s.io/v1alpha1 (kubectl apply -k manifests/crd); CRD elasticquotas")
+		"CRD queueunits of scheduling.x-k8s.io/v1alpha1 (kubectl apply -k manifests/base/crd); CRD elasticquotas")
 }

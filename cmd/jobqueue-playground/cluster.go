@@ -124,7 +124,7 @@ func startCluster(
 	if err := cp.Install(ctx); err != nil {
 		return nil, fmt.Errorf("apply the manifests: %w", err)
 	}
-	step("applied the definitions of Koordinator and manifests/fresh")
+	step("applied the definitions of Koordinator and manifests/overlays/fresh")
 	if kinds {
 		if err := startOperators(ctx, cp, step); err != nil {
 			return nil, err
@@ -165,6 +165,6 @@ func startQueue(ctx context.Context, cp *controlplane.ControlPlane, step func(st
 	if err := cp.InstallVisibility(ctx, port, false); err != nil {
 		return err
 	}
-	step("applied the aggregated API of manifests/visibility")
+	step("applied the aggregated API of manifests/components/visibility")
 	return cp.StartController(ctx, controlplane.ControllerOptions{LeaderElect: true})
 }

@@ -39,7 +39,7 @@ type jobKind struct {
 	schema.GroupVersionKind
 	// file of test/harness/testjobs; "" for Jobs, which are made as in the demo without kinds.
 	file string
-	// rights is its directory of manifests/kinds, suspend where it is suspended.
+	// rights is its directory of manifests/components/kinds, suspend where it is suspended.
 	rights  string
 	suspend []string
 	// pods of one job, and how many of them have to succeed; with 0 all.
@@ -143,7 +143,7 @@ func startOperators(ctx context.Context, cp *controlplane.ControlPlane, step fun
 	if err := cp.ManageKinds(ctx, managed...); err != nil {
 		return fmt.Errorf("switch on the kinds: %w", err)
 	}
-	step(fmt.Sprintf("switched on %d kinds of jobs, with the rights of manifests/kinds", len(managed)))
+	step(fmt.Sprintf("switched on %d kinds of jobs, with the rights of manifests/components/kinds", len(managed)))
 	for _, operator := range controlplane.Operators() {
 		if err := cp.StartOperator(ctx, operator, controlplane.OperatorOptions{}); err != nil {
 			return err

@@ -25,7 +25,7 @@ import (
 )
 
 // monitoringDir has what operators give to Prometheus and Grafana.
-const monitoringDir = "manifests/monitoring"
+const monitoringDir = "manifests/components/monitoring"
 
 // alertsDocument has a paragraph for each alert, below a headline that is its name.
 const alertsDocument = "docs/operators/metrics.md"

@@ -25,8 +25,8 @@ import (
 )
 
 // kindsDir has a directory for each built-in kind of jobs: what the two processes may do for it, and what tenants may
-// say in such a job. For batch Jobs the latter is in manifests/tenancy.
-const kindsDir = "manifests/kinds"
+// say in such a job. For batch Jobs the latter is in manifests/components/tenancy.
+const kindsDir = "manifests/components/kinds"
 
 const kindKustomization = `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization

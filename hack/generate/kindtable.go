@@ -48,7 +48,7 @@ var proof = map[string]string{
 // kindTable lists the built-in kinds.
 func kindTable() string {
 	var out strings.Builder
-	out.WriteString("| kind, as in `kinds` | rights in `manifests/kinds` | suspended by | unit of job `j` " +
+	out.WriteString("| kind, as in `kinds` | rights in `manifests/components/kinds` | suspended by | unit of job `j` " +
 		"| tried with |\n")
 	out.WriteString("|---|---|---|---|---|\n")
 	for _, kind := range jobs.Builtin() {

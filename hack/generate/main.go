@@ -30,9 +30,9 @@ import (
 
 const (
 	headerFile = "hack/boilerplate.go.txt"
-	crdDir     = "manifests/crd"
-	treeDir    = "manifests/elasticquotatree"
-	checkDir   = "manifests/admission-checks-crd"
+	crdDir     = "manifests/base/crd"
+	treeDir    = "manifests/components/elasticquotatree"
+	checkDir   = "manifests/components/admission-checks-crd"
 	docsDir    = "docs"
 	argsFile   = "apis/config/v1/types_jobqueueargs.go"
 
@@ -41,7 +41,7 @@ const (
 
 	// kustomize reads nothing above its own directory, so the manifests hold a copy.
 	schedulerConfig     = "scheduler-config.yaml"
-	schedulerConfigCopy = "manifests/scheduler-config/scheduler-config.yaml"
+	schedulerConfigCopy = "manifests/components/scheduler-config/scheduler-config.yaml"
 )
 
 func main() {

@@ -39,7 +39,7 @@ const exceptionsFile = "hack/prose/exceptions.yaml"
 
 // patterns name the files that are checked, from the root of the repository.
 var patterns = []string{
-	"*.md", "docs/*.md", "docs/*/*.md", "manifests/crd/*.yaml", "manifests/elasticquotatree/*_*.yaml",
+	"*.md", "docs/*.md", "docs/*/*.md", "manifests/base/crd/*.yaml", "manifests/components/elasticquotatree/*_*.yaml",
 }
 
 func main() {

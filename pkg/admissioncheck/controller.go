@@ -108,8 +108,8 @@ type Controller struct {
 const reservedFor = "reservedFor"
 
 // SetupWithManager starts the controller with the manager. AdmissionChecks have to be installed, in a version of
-// Kueue's API or by manifests/admission-checks-crd, and the manager's scheme has to know QueueUnits. After an error it
-// may be called again.
+// Kueue's API or by manifests/components/admission-checks-crd, and the manager's scheme has to know QueueUnits. After
+// an error it may be called again.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	if c.ControllerName == "" || c.Check == nil {
 		return errors.New("admissioncheck: ControllerName and Check are required")

@@ -30,6 +30,6 @@ limitations under the License.
 //
 // With Withdraws it is also called for units that were let go, and may take back what it said while they hold quota.
 //
-// The account of the controller needs the role jobqueue-admission-check of manifests/admission-checks, and the verb
-// answer on the AdmissionChecks that it answers.
+// The account of the controller needs the role jobqueue-admission-check of manifests/components/admission-checks, and
+// the verb answer on the AdmissionChecks that it answers.
 package admissioncheck

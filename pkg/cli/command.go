@@ -27,6 +27,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/answers"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/schedulerconfig"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/screen"
 )
 
@@ -92,7 +93,8 @@ caller.`,
 		"ask":    {listCommand(c), whyCommand(c), topCommand(c), shareCommand(c), historyCommand(c), usageCommand(c)},
 		"change": {submitCommand(c), holdCommand(c), releaseCommand(c), moveCommand(c), priorityCommand(c)},
 		"operate": {
-			drainCommand(c), resumeCommand(c), doctorCommand(c), snapshotCommand(c), kindsCommand(c), uninstallCommand(c),
+			drainCommand(c), resumeCommand(c), doctorCommand(c), snapshotCommand(c), kindsCommand(c),
+			schedulerconfig.Command(streams), uninstallCommand(c),
 		},
 	} {
 		for _, command := range commands {

@@ -103,8 +103,8 @@ the cluster adds to pods, such as defaults of LimitRanges, is not counted.`,
 	policy := &cobra.Command{
 		Use:   "policy KIND",
 		Short: "Print the policies of who may charge which quota, and queue where, by jobs of a kind, to apply",
-		Long: `policy prints for a kind what manifests/tenancy has for Jobs. Without it, whoever may write such an object
-charges his pods to any quota. Built-in kinds have theirs in manifests/kinds.`,
+		Long: `policy prints for a kind what manifests/components/tenancy has for Jobs. Without it, whoever may write such an
+object charges his pods to any quota. Built-in kinds have theirs in manifests/components/kinds.`,
 		Example: "  kubectl jobqueue kinds policy Train.v1.example.com --managed-jobs=kinds.yaml | kubectl apply -f -",
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.policy(cmd.OutOrStdout(), args[0]) },

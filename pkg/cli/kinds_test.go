@@ -90,7 +90,7 @@ current-context: c
 
 // What is printed for a built-in kind is what is shipped for it, and a user's kind has the same.
 func TestPoliciesOfKinds(t *testing.T) {
-	shipped, err := os.ReadFile("../../manifests/kinds/pytorchjob/tenancy.yaml")
+	shipped, err := os.ReadFile("../../manifests/components/kinds/pytorchjob/tenancy.yaml")
 	require.NoError(t, err)
 	printed, err := kindsOutput(t, "policy", "PyTorchJob")
 	require.NoError(t, err)

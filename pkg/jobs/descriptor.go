@@ -48,7 +48,7 @@ type Descriptor struct {
 	// PodSets in the order in which they appear in the unit.
 	PodSets []PodSetRule `json:"podSets"`
 	// PodMetadata lists, with stars, what else has labels and annotations that reach the pods. Nothing is written there,
-	// and nobody but the policies of manifests/kinds reads it.
+	// and nobody but the policies of manifests/components/kinds reads it.
 	PodMetadata []string `json:"podMetadata,omitempty"`
 	// Gang says which jobs are one gang for Koordinator: their pods are bound together, or not at all.
 	Gang *GangRule `json:"gang,omitempty"`

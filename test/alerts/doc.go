@@ -14,6 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package alerts evaluates the alerts and the queries of the dashboard in manifests/monitoring with Prometheus' own
-// packages: on series that make an alert fire, and on the metrics of a demo (record.sh), on which none fires.
+// Package alerts evaluates the alerts and the queries of the dashboard in manifests/components/monitoring with
+// Prometheus' own packages: on series that make an alert fire, and on the metrics of a demo (record.sh), on which none
+// fires.
 package alerts

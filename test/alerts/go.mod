@@ -1,4 +1,4 @@
-// Evaluates manifests/monitoring with Prometheus' own packages. It is a module of its own so that they never reach the
+// Evaluates manifests/components/monitoring with Prometheus' own packages. It is a module of its own so that they never reach the
 // product.
 module github.com/koord-jobqueue/koord-jobqueue/test/alerts
 

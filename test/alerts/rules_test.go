@@ -35,7 +35,7 @@ import (
 // rules of the PrometheusRule. Prometheus parses them as it parses a rule file.
 func rules(t *testing.T) []rulefmt.Rule {
 	t.Helper()
-	text, err := os.ReadFile("../../manifests/monitoring/prometheusrule.yaml")
+	text, err := os.ReadFile("../../manifests/components/monitoring/prometheusrule.yaml")
 	require.NoError(t, err)
 	var object struct {
 		APIVersion string    `yaml:"apiVersion"`
@@ -61,7 +61,7 @@ type query struct {
 
 func dashboardQueries(t *testing.T) []query {
 	t.Helper()
-	text, err := os.ReadFile("../../manifests/monitoring/dashboard.json")
+	text, err := os.ReadFile("../../manifests/components/monitoring/dashboard.json")
 	require.NoError(t, err)
 	var dashboard struct {
 		Panels []struct {

@@ -35,31 +35,56 @@ import (
 
 const root = "../.."
 
-// elsewhere are commands that are not run here, each with the reason.
-var elsewhere = map[string]string{
-	"make demo": "the end-to-end tests run what it starts",
-	"make test": "CI runs it",
-	"make playground ARGS=--dir=_artifacts/playground": "this test has started it",
-	"export KUBECONFIG=$PWD/_artifacts/playground/kubeconfig/admin.yaml PATH=$PWD/bin:$PATH": "the directory is " +
-		"another one here; the playground prints the same line",
-	"git clone https://github.com/koord-jobqueue/koord-jobqueue && cd koord-jobqueue": "this is the clone",
-	"make images PREFIX=registry.example.com/queue PUSH=1":                            "test images pushes to a registry of its own",
-	"go install ./cmd/kubectl-jobqueue":                                               "the playground has built it",
-	"kubectl get widget w -o yaml | kubectl jobqueue kinds test -f - --managed-jobs=kinds.yaml": "Widget is the reader's " +
-		"own kind; the tests of pkg/cli have one",
-	"kubectl jobqueue kinds rights Widget --managed-jobs=kinds.yaml | kubectl apply -f -":                                 "as above",
-	"kubectl jobqueue kinds policy Widget --managed-jobs=kinds.yaml | kubectl apply -f -":                                 "as above",
-	"kubectl jobqueue kinds policy KIND --managed-jobs=FILE":                                                              "as above",
-	"kubectl -n koord-queue port-forward deployment/jobqueue-controller 8443 &":                                           "as above",
-	`curl -sk -H "Authorization: Bearer $(kubectl -n monitoring create token prometheus)" https://localhost:8443/metrics`: "as above",
-	"kubectl apply -k manifests/monitoring":                                                                               "needs the Prometheus operator; test/alerts evaluates the rules",
-	"kubectl -n koordinator-system debug POD --image=busybox --target=koord-scheduler --profile=general -- kill -USR1 1": "nodes of the " +
-		"playground run no containers",
+// elsewhere are commands that are not run here, by the reason.
+var elsewhere = commandsBy(map[string]string{
+	"CI runs it, or what it starts": `
+make demo
+make test
+make chart`,
+	"this test has started it": `
+make playground ARGS=--dir=_artifacts/playground`,
+	"the directory is another one here; the playground prints the same line": `
+export KUBECONFIG=$PWD/_artifacts/playground/kubeconfig/admin.yaml PATH=$PWD/bin:$PATH`,
+	"this is the clone": `
+git clone https://github.com/koord-jobqueue/koord-jobqueue && cd koord-jobqueue`,
+	"test images pushes to a registry of its own": `
+make images PREFIX=registry.example.com/queue TAG=v1 PUSH=1`,
+	"the playground has built it": `
+go install ./cmd/kubectl-jobqueue`,
+	"a test of test/e2e removes all": `
+kubectl -n koord-queue scale deployment jobqueue-controller --replicas=0
+kubectl jobqueue uninstall --waiting=resume --yes
+kubectl delete -k manifests/overlays/default
+kubectl delete namespace koord-queue
+kubectl delete crd queues.scheduling.x-k8s.io queueunits.scheduling.x-k8s.io`,
+	"Widget is the reader's own kind; the tests of pkg/cli have one": `
+kubectl get widget w -o yaml | kubectl jobqueue kinds test -f - --managed-jobs=kinds.yaml
+kubectl jobqueue kinds rights Widget --managed-jobs=kinds.yaml | kubectl apply -f -
+kubectl jobqueue kinds policy Widget --managed-jobs=kinds.yaml | kubectl apply -f -
+kubectl jobqueue kinds policy KIND --managed-jobs=FILE`,
+	"needs the Prometheus operator; test/alerts evaluates the rules": `
+kubectl apply -k manifests/components/monitoring`,
+	"nodes of the playground run no containers": `
+kubectl -n koord-queue port-forward deployment/jobqueue-controller 8443 &
+curl -sk -H "Authorization: Bearer $(kubectl -n monitoring create token prometheus)" https://localhost:8443/metrics
+kubectl -n koordinator-system debug POD --image=busybox --target=koord-scheduler --profile=general -- kill -USR1 1`,
+})
+
+// commandsBy has the reason of each command.
+func commandsBy(reasons map[string]string) map[string]string {
+	all := map[string]string{}
+	for reason, text := range reasons {
+		for command := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+			all[command] = reason
+		}
+	}
+	return all
 }
 
 // here are the names of the playground for names that pages use.
 var here = map[string]string{
 	"queueunit NAME":              "queueunit train",
+	"namespace NAME":              "namespace research",
 	"queues/shared/waitingunits":  "queues/team-research/waitingunits",
 	"namespaces/red/units/second": "namespaces/research/units/train",
 }
@@ -153,7 +178,8 @@ func TestCommandsOfTheDocumentation(t *testing.T) {
 			}
 			script += "set -x\n"
 			for _, command := range lines {
-				if _, skip := elsewhere[command]; skip {
+				_, skip := elsewhere[command]
+				if skip || strings.HasPrefix(command, "helm ") { // test chart runs helm
 					continue
 				}
 				for there, name := range here {
@@ -179,7 +205,8 @@ func playground(t *testing.T) []string {
 	t.Helper()
 	program, err := filepath.Abs(filepath.Join(root, "bin", "jobqueue-playground"))
 	require.NoError(t, err)
-	cmd := exec.Command(program, "playground", "--no-color", "--nodes=10", "--dir="+filepath.Join(t.TempDir(), "playground"))
+	cmd := exec.Command(program, "playground", "--no-color", "--nodes=10",
+		"--dir="+filepath.Join(t.TempDir(), "playground"))
 	cmd.Dir, cmd.Stderr = root, os.Stderr
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)

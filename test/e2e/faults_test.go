@@ -164,6 +164,8 @@ func TestInstallIntoALivingClusterAndTakeOutAgain(t *testing.T) {
 	require.NoError(t, c.StartScheduler(ctx, stock))
 	c.create(t, newJob(ns, "after", ofQuota("other")))
 	require.Eventually(t, func() bool { return jobDone(c.job(t, ns, "after")) }, soon, pace, "stock behaviour is back")
+	require.NoError(t, c.StopComponent(stock.Name), "its rights are ours here")
+	c.remove(t)
 }
 
 // running counts the running pods of a namespace.

@@ -101,7 +101,7 @@ func start(t *testing.T, name string, opts controlplane.Options) *cluster {
 	c := startBare(t, name, opts)
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	if err := c.Install(ctx); err != nil {
+	if err := c.install(ctx); err != nil {
 		_ = c.Stop()
 		require.NoError(t, err)
 	}

@@ -34,7 +34,7 @@ import (
 func TestTreeOfQuotas(t *testing.T) {
 	c := sharedCluster(t)
 	ns := c.namespace(t, "trees")
-	require.NoError(t, c.ApplyKustomize(t.Context(), "../../manifests/elasticquotatree"))
+	require.NoError(t, c.ApplyKustomize(t.Context(), "../../manifests/components/elasticquotatree"))
 	tree := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"root": map[string]any{
 		"name": "tree-root", "max": map[string]any{"cpu": "6", "koord-queue/max-jobs": "2"},
 		"min": map[string]any{"cpu": "6"},

@@ -102,7 +102,7 @@ func TestRecordRelease(t *testing.T) {
 func installable(t *testing.T, source string) []byte {
 	t.Helper()
 	var all strings.Builder
-	for _, dir := range []string{"fresh", "elasticquotatree"} {
+	for _, dir := range []string{"overlays/fresh", "components/elasticquotatree"} {
 		content, err := controlplane.BuildKustomize(filepath.Join(source, "manifests", dir))
 		require.NoError(t, err)
 		for document := range strings.SplitSeq(string(content), "\n---\n") {

@@ -52,7 +52,7 @@ func TestUpgrade(t *testing.T) { upgradeFrom(t, readRecording(t, lastRelease)) }
 // read the ConfigMap when they start, strictly: with a field that they do not know no scheduler would come up any
 // more.
 func TestTheReleaseBeforeCanReadWhichJobsAreManaged(t *testing.T) {
-	text, err := os.ReadFile("../../manifests/controller/managed-jobs.yaml")
+	text, err := os.ReadFile("../../manifests/base/controller/managed-jobs.yaml")
 	require.NoError(t, err)
 	now := managedJobsFields(t, text)
 	before := managedJobsFields(t, readRecording(t, lastRelease).manifests)
@@ -106,8 +106,8 @@ func upgradeFrom(t *testing.T, old *recording) {
 	_, err := u.kube.CoreV1().Namespaces().Patch(ctx, "full", types.MergePatchType,
 		[]byte(`{"metadata":{"annotations":{"`+schedulingv1alpha1.AnnotationMaxPriority+`":"1000"}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
-	require.NoError(t, u.Install(ctx))
-	require.NoError(t, u.ApplyKustomize(ctx, "../../manifests/elasticquotatree"))
+	require.NoError(t, u.takeOver(ctx))
+	require.NoError(t, u.installTrees(ctx))
 	u.complete(t)
 	u.settle(t)
 

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package rights_test holds that every right of manifests/rbac has a reason.
+// Package rights_test holds that every right of manifests/base/rbac has a reason.
 package rights_test
 
 import (
@@ -31,11 +31,11 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// given returns the rights of all roles in manifests/rbac. A right is a role, a verb, and a resource with group and
-// name.
+// given returns the rights of all roles in manifests/base/rbac. A right is a role, a verb, and a resource with group
+// and name.
 func given(t *testing.T) map[string]bool {
 	t.Helper()
-	files, err := filepath.Glob("../../manifests/rbac/*.yaml")
+	files, err := filepath.Glob("../../manifests/base/rbac/*.yaml")
 	require.NoError(t, err)
 	rights := map[string]bool{}
 	for _, file := range files {
@@ -80,7 +80,7 @@ func expand(rule *rbacv1.PolicyRule) (rights []string) {
 	return rights
 }
 
-// verbs are those of Kubernetes, and prioritize, which manifests/tenancy asks for.
+// verbs are those of Kubernetes, and prioritize, which manifests/components/tenancy asks for.
 var verbs = map[string]bool{
 	"get": true, "list": true, "watch": true, "create": true, "update": true, "patch": true, "delete": true,
 	"prioritize": true,

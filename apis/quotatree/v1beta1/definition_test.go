@@ -36,7 +36,7 @@ import (
 // TestDefinition: the API server takes the definition, the definition takes a tree of every field whole, and the Go
 // types read and write it without loss, also below the levels whose schema is written out.
 func TestDefinition(t *testing.T) {
-	raw, err := os.ReadFile("../../../manifests/elasticquotatree/scheduling.sigs.k8s.io_elasticquotatrees.yaml")
+	raw, err := os.ReadFile("../../../manifests/components/elasticquotatree/scheduling.sigs.k8s.io_elasticquotatrees.yaml")
 	require.NoError(t, err)
 	require.Less(t, len(raw), 262144/2, "it leaves no room for the annotation of kubectl apply")
 	var v1 apiextensionsv1.CustomResourceDefinition

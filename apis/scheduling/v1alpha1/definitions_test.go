@@ -45,7 +45,7 @@ import (
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
-const crdDir = "../../../manifests/crd"
+const crdDir = "../../../manifests/base/crd"
 
 // applyLimit is the size above which `kubectl apply` can no longer keep its annotation of the last applied object.
 const applyLimit = 262144

@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package tenancy writes the policies that hold for a kind of jobs what manifests/tenancy holds for batch Jobs: who may
-// charge which quota, queue where, give which priority, name nodes and schedulers, and how pods leave.
+// Package tenancy writes the policies that hold for a kind of jobs what manifests/components/tenancy holds for batch
+// Jobs: who may charge which quota, queue where, give which priority, name nodes and schedulers, and how pods leave.
 package tenancy
 
 import (

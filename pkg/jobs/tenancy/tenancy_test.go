@@ -77,7 +77,7 @@ func TestEveryPlaceIsRead(t *testing.T) {
 			nodes := 0
 			for _, p := range kind.MetadataPlaces() {
 				require.Contains(t, expression(t, policies["jobqueue-tenancy-queue-"+kind.File()], "quotas"), rest(p.Labels)+"[?k]")
-				if !kind.OfPods() { // manifests/tenancy has it for pods
+				if !kind.OfPods() { // manifests/components/tenancy has it for pods
 					policy := policies["jobqueue-tenancy-quota-"+kind.File()]
 					require.Contains(t, expression(t, policy, "quotas"), rest(p.Labels)+"[?k]")
 				}

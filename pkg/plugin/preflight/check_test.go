@@ -160,17 +160,18 @@ func TestWhatIsMissingIsNamedWithHowToGetIt(t *testing.T) {
 		missing, denied string
 		want            string
 	}{
-		{"our CRD", "queueunits", "", "waiting for: CRD queueunits.scheduling.x-k8s.io (kubectl apply -k manifests/crd)\n"},
+		{"our CRD", "queueunits", "", "waiting for: CRD queueunits.scheduling.x-k8s.io " +
+			"(kubectl apply -k manifests/base/crd)\n"},
 		{"a CRD of Koordinator", "podgroups", "",
 			"waiting for: CRD podgroups.scheduling.sigs.k8s.io (install Koordinator v1.8, its config/crd/bases has it)\n"},
 		{"the namespace of the quotas", "koordinator-system", "",
 			"waiting for: namespace koordinator-system (kubectl create namespace koordinator-system)\n"},
 		{"the right to list", "", "list elasticquotas",
-			"waiting for: the right to list elasticquotas.scheduling.sigs.k8s.io (kubectl apply -k manifests/rbac)\n"},
+			"waiting for: the right to list elasticquotas.scheduling.sigs.k8s.io (kubectl apply -k manifests/base/rbac)\n"},
 		{"the right to watch", "", "watch queues",
-			"waiting for: the right to watch queues.scheduling.x-k8s.io (kubectl apply -k manifests/rbac)\n"},
+			"waiting for: the right to watch queues.scheduling.x-k8s.io (kubectl apply -k manifests/base/rbac)\n"},
 		{"the right to write", "", "patch queueunits/status",
-			"waiting for: the right to patch queueunits/status.scheduling.x-k8s.io (kubectl apply -k manifests/rbac)\n"},
+			"waiting for: the right to patch queueunits/status.scheduling.x-k8s.io (kubectl apply -k manifests/base/rbac)\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			checker, server, out, clock := newTestChecker(t, everything())

@@ -29,8 +29,8 @@ import (
 // How to get what is missing.
 const (
 	getKoordinator = "install Koordinator v1.8, its config/crd/bases has it"
-	getCRDs        = "kubectl apply -k manifests/crd"
-	getRights      = "kubectl apply -k manifests/rbac"
+	getCRDs        = "kubectl apply -k manifests/base/crd"
+	getRights      = "kubectl apply -k manifests/base/rbac"
 )
 
 // need is one thing without which the scheduler does not work.

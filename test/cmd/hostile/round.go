@@ -155,7 +155,7 @@ func (r *round) install(ctx context.Context) error {
 	if err := r.cp.Install(ctx); err != nil {
 		return fmt.Errorf("apply the manifests: %w", err)
 	}
-	if err := r.cp.ApplyKustomize(ctx, filepath.Join(root, "manifests", "tenancy-enforced")); err != nil {
+	if err := r.cp.ApplyKustomize(ctx, filepath.Join(root, "manifests", "overlays", "enforced")); err != nil {
 		return err
 	}
 	if err := r.cp.Apply(ctx, scenario); err != nil {

@@ -103,6 +103,34 @@ func (c *ControlPlane) ApplyObjects(ctx context.Context, objects ...*unstructure
 	return nil
 }
 
+// DeleteKustomize deletes what ApplyKustomize applies, as `kubectl delete -k --wait=false`: definitions come last.
+func (c *ControlPlane) DeleteKustomize(ctx context.Context, dir string) error {
+	content, err := BuildKustomize(dir)
+	if err != nil {
+		return err
+	}
+	objects, err := decode(content)
+	if err != nil {
+		return err
+	}
+	a, err := c.newApplier()
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(objects, func(x, y *unstructured.Unstructured) int { return applyRank(y) - applyRank(x) })
+	for _, object := range objects {
+		client, err := a.clientOf(ctx, object)
+		if err != nil {
+			return err
+		}
+		err = client.Delete(ctx, object.GetName(), metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete %s %s: %w", object.GetKind(), objectName(object), err)
+		}
+	}
+	return nil
+}
+
 func objectName(object *unstructured.Unstructured) string {
 	if object.GetNamespace() == "" {
 		return object.GetName()
@@ -167,17 +195,9 @@ const (
 )
 
 func (a *applier) apply(ctx context.Context, object *unstructured.Unstructured) error {
-	mapping, err := a.mapping(ctx, object.GroupVersionKind())
+	client, err := a.clientOf(ctx, object)
 	if err != nil {
 		return err
-	}
-	var client dynamic.ResourceInterface = a.client.Resource(mapping.Resource)
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		namespace := object.GetNamespace()
-		if namespace == "" {
-			namespace = metav1.NamespaceDefault
-		}
-		client = a.client.Resource(mapping.Resource).Namespace(namespace)
 	}
 	options := metav1.ApplyOptions{FieldManager: FieldManager, Force: true}
 	// A definition that has just been established may not be served by every handler yet.
@@ -185,6 +205,22 @@ func (a *applier) apply(ctx context.Context, object *unstructured.Unstructured) 
 		_, err := client.Apply(ctx, object.GetName(), object, options)
 		return err
 	})
+}
+
+// clientOf is for objects of the kind and namespace of the object.
+func (a *applier) clientOf(ctx context.Context, object *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+	mapping, err := a.mapping(ctx, object.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		return a.client.Resource(mapping.Resource), nil
+	}
+	namespace := object.GetNamespace()
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	return a.client.Resource(mapping.Resource).Namespace(namespace), nil
 }
 
 func (a *applier) mapping(ctx context.Context, gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {

@@ -61,7 +61,7 @@ func TestMinimalServesTheAPIAndRefusesStrangers(t *testing.T) {
 	scheduler, err := kubernetes.NewForConfig(config)
 	require.NoError(t, err)
 	_, err = scheduler.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{})
-	require.True(t, apierrors.IsForbidden(err), "before manifests/rbac the scheduler has no right: %v", err)
+	require.True(t, apierrors.IsForbidden(err), "before manifests/base/rbac the scheduler has no right: %v", err)
 	require.ErrorContains(t, err, controlplane.SchedulerUser)
 
 	_, err = controlplane.Start(t.Context(), controlplane.Options{Dir: cp.Dir()})

@@ -29,7 +29,7 @@ limitations under the License.
 //	cp, err := controlplane.Start(ctx, controlplane.Options{
 //		Dir: t.TempDir(), Components: controlplane.Full(), Nodes: 10,
 //	})
-//	err = cp.Install(ctx)                                         // CRDs of Koordinator, manifests/fresh
+//	err = cp.Install(ctx)                                         // CRDs of Koordinator, manifests/overlays/fresh
 //	err = cp.StartScheduler(ctx, controlplane.SchedulerOptions{}) // scheduler-config.yaml
 //	err = cp.StartController(ctx, controlplane.ControllerOptions{})
 //	err = cp.Kill(controlplane.Scheduler)                         // kill -9

@@ -28,7 +28,7 @@ import (
 // Kind is a kind of job.
 type Kind struct {
 	// Name is what the configuration calls it, such as PyTorchJob.v1.kubeflow.org, and Rights its directory of
-	// manifests/kinds.
+	// manifests/components/kinds.
 	Name, Rights string
 }
 
@@ -42,7 +42,7 @@ func (c *ControlPlane) ManageKinds(ctx context.Context, kinds ...Kind) error {
 	var text strings.Builder
 	text.WriteString("kinds:\n")
 	for _, kind := range kinds {
-		if err := c.ApplyKustomize(ctx, filepath.Join(root, "manifests", "kinds", kind.Rights)); err != nil {
+		if err := c.ApplyKustomize(ctx, filepath.Join(root, "manifests", "components", "kinds", kind.Rights)); err != nil {
 			return err
 		}
 		text.WriteString("- " + kind.Name + "\n")

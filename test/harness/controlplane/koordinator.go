@@ -70,9 +70,9 @@ func (c *ControlPlane) ApplyKoordinatorCRDs(ctx context.Context) error {
 	return c.Apply(ctx, all.Bytes())
 }
 
-// Install applies what a user without Koordinator applies: the definitions of Koordinator, manifests/fresh, and that of
-// AdmissionChecks.
-// The Deployments in it start nothing here, as no controller runs that would make pods of them.
+// Install applies what a user without Koordinator applies: the definitions of Koordinator, manifests/overlays/fresh,
+// and that of AdmissionChecks. The Deployments in it start nothing here, as no controller runs that would make pods of
+// them.
 func (c *ControlPlane) Install(ctx context.Context) error {
 	root, err := RepositoryRoot()
 	if err != nil {
@@ -81,10 +81,10 @@ func (c *ControlPlane) Install(ctx context.Context) error {
 	if err := c.ApplyKoordinatorCRDs(ctx); err != nil {
 		return err
 	}
-	if err := c.ApplyKustomize(ctx, filepath.Join(root, "manifests", "fresh")); err != nil {
+	if err := c.ApplyKustomize(ctx, filepath.Join(root, "manifests", "overlays", "fresh")); err != nil {
 		return err
 	}
-	return c.ApplyKustomize(ctx, filepath.Join(root, "manifests", "admission-checks-crd"))
+	return c.ApplyKustomize(ctx, filepath.Join(root, "manifests", "components", "admission-checks-crd"))
 }
 
 // SchedulerOptions say how koord-scheduler runs. The zero value is the shipped configuration with one replica.

@@ -37,8 +37,8 @@ func VisibilityPort() (int, error) { return allPorts.next() }
 // LoopbackURL is that of a port on this machine that is served with TLS.
 func LoopbackURL(port int) string { return "https://" + hostPort(port) }
 
-// InstallVisibility applies APIService, Service and rights of manifests/visibility, changed so that the API server
-// finds a scheduler on this machine: the Service is a name for localhost, since endpoints must not be loopback
+// InstallVisibility applies APIService, Service and rights of manifests/components/visibility, changed so that the API
+// server finds a scheduler on this machine: the Service is a name for localhost, since endpoints must not be loopback
 // addresses. With verify the certificate is verified by the caBundle that somebody writes; else it is not, and
 // InstallVisibility returns when the API answers.
 func (c *ControlPlane) InstallVisibility(ctx context.Context, port int, verify bool) error {
@@ -48,7 +48,7 @@ func (c *ControlPlane) InstallVisibility(ctx context.Context, port int, verify b
 	}
 	var objects []*unstructured.Unstructured
 	for _, file := range []string{"service.yaml", "certificate.yaml", "apiservice.yaml"} {
-		content, err := os.ReadFile(filepath.Join(root, "manifests", "visibility", file))
+		content, err := os.ReadFile(filepath.Join(root, "manifests", "components", "visibility", file))
 		if err != nil {
 			return err
 		}

@@ -50,7 +50,7 @@ const checkUser = "system:serviceaccount:checks:budget"
 // TestWhoAnswersChecks answers checks with the shipped role and nothing else, and finds that it can write no more.
 func TestWhoAnswersChecks(t *testing.T) {
 	admin := connect(t)
-	install(t, "admission-checks-crd")
+	install(t, "components/admission-checks-crd")
 	waitEstablished(t, admin, "admissionchecks.kueue.x-k8s.io")
 	const namespace = "answers"
 	bindCheckRole(t, namespace)

@@ -94,7 +94,7 @@ spec:
 // definitionIn is the shipped definition of units in a group of its own.
 func definitionIn(t *testing.T, group string) *unstructured.Unstructured {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(root, "manifests/crd/scheduling.x-k8s.io_queueunits.yaml"))
+	raw, err := os.ReadFile(filepath.Join(root, "manifests/base/crd/scheduling.x-k8s.io_queueunits.yaml"))
 	require.NoError(t, err)
 	crd := &unstructured.Unstructured{}
 	require.NoError(t, yaml.Unmarshal(raw, &crd.Object))

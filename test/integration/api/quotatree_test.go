@@ -55,7 +55,7 @@ func TestQuotaTree(t *testing.T) {
 	client := connect(t)
 	ended := startQuotaTrees(t)
 	require.NoError(t, server.ApplyKoordinatorCRDs(t.Context()))
-	install(t, "elasticquotatree")
+	install(t, "components/elasticquotatree")
 	waitEstablished(t, client, "elasticquotatrees.scheduling.sigs.k8s.io")
 	trees, quotas := client.Resource(v1beta1.ElasticQuotaTreeResource).Namespace(treeNamespace),
 		client.Resource(elasticQuotas).Namespace(treeNamespace)
@@ -229,7 +229,7 @@ func refusesOtherRights(t *testing.T) {
 // TestQuotaTreeRules: what the API server takes and refuses without the controller.
 func TestQuotaTreeRules(t *testing.T) {
 	client := connect(t)
-	install(t, "elasticquotatree")
+	install(t, "components/elasticquotatree")
 	waitEstablished(t, client, "elasticquotatrees.scheduling.sigs.k8s.io")
 	trees := client.Resource(v1beta1.ElasticQuotaTreeResource).Namespace(treeNamespace)
 	deep := strings.Repeat("{name: node, max: {cpu: 1}, children: [", 12) + "{name: last}" + strings.Repeat("]}", 12)

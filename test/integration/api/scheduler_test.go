@@ -35,7 +35,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
-// TestSchedulerPatchKeepsTheRest does what `kubectl apply -k manifests/scheduler` does over a Deployment that
+// TestSchedulerPatchKeepsTheRest does what `kubectl apply -k manifests/overlays/scheduler` does over a Deployment that
 // somebody else made: the image changes and nothing else.
 func TestSchedulerPatchKeepsTheRest(t *testing.T) {
 	connect(t)
@@ -61,7 +61,7 @@ func TestSchedulerPatchKeepsTheRest(t *testing.T) {
 func applyPatch(t *testing.T, current *appsv1.Deployment) []byte {
 	t.Helper()
 	out, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(),
-		filepath.Join(root, "manifests/scheduler"))
+		filepath.Join(root, "manifests/overlays/scheduler"))
 	require.NoError(t, err)
 	for _, r := range out.Resources() {
 		if r.GetKind() != "Deployment" {
@@ -79,7 +79,7 @@ func applyPatch(t *testing.T, current *appsv1.Deployment) []byte {
 		require.NoError(t, err)
 		return patch
 	}
-	require.Fail(t, "manifests/scheduler has no Deployment")
+	require.Fail(t, "manifests/overlays/scheduler has no Deployment")
 	return nil
 }
 

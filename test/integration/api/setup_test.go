@@ -84,7 +84,7 @@ var (
 	started bool
 )
 
-// connect starts the control plane at the first call and installs manifests/fresh.
+// connect starts the control plane at the first call and installs manifests/overlays/fresh.
 func connect(t *testing.T) dynamic.Interface {
 	t.Helper()
 	if testing.Short() {
@@ -97,7 +97,7 @@ func connect(t *testing.T) dynamic.Interface {
 		cp, err := controlplane.Start(ctx, controlplane.Options{Dir: stateDir})
 		require.NoError(t, err)
 		server = cp
-		install(t, "fresh")
+		install(t, "overlays/fresh")
 	}
 	require.NotNil(t, server, "the control plane did not start, see the first test")
 	return clientOf(t, controlplane.Admin)

@@ -195,11 +195,11 @@ func installKinds(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "foray.yaml"), policies, 0o600))
 	text := "resources: [foray.yaml"
 	for _, kind := range jobs.Builtin() {
-		text += ", " + manifests + "/kinds/" + kind.File()
+		text += ", " + manifests + "/components/kinds/" + kind.File()
 	}
-	text += "]\ncomponents: [" + manifests + "/tenancy-deny]\n"
+	text += "]\ncomponents: [" + manifests + "/components/tenancy-deny]\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600))
-	install(t, "tenancy") // as it warns: another test is about that
+	install(t, "components/tenancy") // as it warns: another test is about that
 	installFrom(t, dir)
 }
 

@@ -166,7 +166,7 @@ func tenancyWithoutConfigMap(t *testing.T) {
 	admin, alice := adminTenant(t), tenantNamed(t, "alice")
 	maps := admin.CoreV1().ConfigMaps("koord-queue")
 	require.NoError(t, maps.Delete(t.Context(), "jobqueue-tenancy", metav1.DeleteOptions{}))
-	defer install(t, "tenancy-enforced")
+	defer install(t, "overlays/enforced")
 	create := func(u tenant, namespace string, labels map[string]string) error {
 		_, err := u.CoreV1().Pods(namespace).
 			Create(t.Context(), podWith(labels), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})

@@ -135,7 +135,7 @@ func TestTenancy(t *testing.T) {
 	require.NoError(t, err)
 	tenants(t, admin)
 	t.Run("warns", tenancyWarns)
-	install(t, "tenancy-enforced")
+	install(t, "overlays/enforced")
 	alice, bob := tenantNamed(t, "alice"), tenantNamed(t, "bob")
 
 	const (
@@ -259,7 +259,7 @@ func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.texts = append
 
 // As it is installed by default the policy refuses nothing, and whoever writes is told.
 func tenancyWarns(t *testing.T) {
-	install(t, "tenancy")
+	install(t, "components/tenancy")
 	config := server.RESTConfig(controlplane.Admin)
 	config.Impersonate.UserName = "alice"
 	told := &warnings{}

@@ -95,7 +95,7 @@ type KoordinatorFeatureGates struct {
 }
 
 // QuotaTrees are expanded into ElasticQuotas as soon as the controller can read them: once their CRD and the rights of
-// manifests/elasticquotatree are there.
+// manifests/components/elasticquotatree are there.
 type QuotaTrees struct {
 	// disabled leaves them alone all the same.
 	Disabled bool `json:"disabled,omitempty"`

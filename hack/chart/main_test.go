@@ -1,0 +1,51 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestEveryPatternNamesAFile: a pattern of a directory that was renamed would install its files under no condition.
+func TestEveryPatternNamesAFile(t *testing.T) {
+	manifests := os.DirFS("../../manifests")
+	files, err := resources(manifests)
+	require.NoError(t, err)
+	named := func(pattern string) bool {
+		return slices.ContainsFunc(files, func(file string) bool { return matches(pattern, file) })
+	}
+	for _, c := range conditions {
+		require.True(t, named(c.files), c.files)
+	}
+	for _, e := range edits {
+		require.True(t, named(e.files), e.files)
+	}
+
+	to := filepath.Join(t.TempDir(), "chart")
+	require.NoError(t, run(manifests, to, "v1.2.3"))
+	templates, err := filepath.Glob(filepath.Join(to, "templates", "*.yaml"))
+	require.NoError(t, err)
+	require.Len(t, templates, len(files))
+	chart, err := os.ReadFile(filepath.Join(to, "Chart.yaml"))
+	require.NoError(t, err)
+	require.Contains(t, string(chart), "\nversion: 1.2.3\nappVersion: v1.2.3\n")
+}

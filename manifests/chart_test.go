@@ -1,0 +1,167 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package manifests_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/yaml"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+)
+
+// The environment variables by which hack/chart.sh names the program helm and the chart.
+const (
+	helmProgram = "JOBQUEUE_HELM"
+	helmChart   = "JOBQUEUE_CHART"
+)
+
+// choices are what somebody may install: the values of the chart, and the same with kustomize.
+var choices = []struct {
+	name      string
+	values    []string
+	kinds     []string // in the configuration of managed jobs, which people of kustomize edit
+	kustomize func(t *testing.T) resmap.ResMap
+}{
+	{name: "enforce", kustomize: func(t *testing.T) resmap.ResMap { return build(t, "overlays/enforced") }},
+	{
+		name: "warn", values: []string{"tenancy.mode=warn"},
+		kustomize: func(t *testing.T) resmap.ResMap { return build(t, "overlays/default") },
+	},
+	{
+		name: "least",
+		values: []string{"tenancy.mode=off", "admissionChecks.enabled=false", "networkPolicies.enabled=false",
+			"podDisruptionBudgets.enabled=false"},
+		kustomize: func(t *testing.T) resmap.ResMap {
+			return buildOf(t, []string{"base", "components/kinds/job"}, nil)
+		},
+	},
+	{
+		name: "most",
+		values: append(everyKind("kinds.%s.enabled=true", (*jobs.Kind).File), "admissionChecks.definitions=true",
+			"elasticQuotaTree.enabled=true", "visibility.enabled=true"),
+		kinds: everyKind("%s", (*jobs.Kind).String),
+		kustomize: func(t *testing.T) resmap.ResMap {
+			other := everyKind("components/kinds/%s", (*jobs.Kind).File)
+			other = slices.DeleteFunc(other, func(dir string) bool { return filepath.Base(dir) == "job" })
+			return buildOf(t, append(other, "overlays/default", "components/admission-checks-crd",
+				"components/elasticquotatree"), []string{"components/tenancy-deny", "components/visibility"})
+		},
+	},
+}
+
+func everyKind(format string, name func(*jobs.Kind) string) (all []string) {
+	for _, kind := range jobs.Builtin() {
+		all = append(all, fmt.Sprintf(format, name(&kind)))
+	}
+	return all
+}
+
+// TestChart holds that the chart and kustomize install the same objects.
+func TestChart(t *testing.T) {
+	for _, c := range choices {
+		t.Run(c.name, func(t *testing.T) {
+			image := []string{"image.registry=registry.invalid/koord-jobqueue", "image.tag=unset"}
+			out, err := helmTemplate(t, append(image, c.values...))
+			require.NoError(t, err, out)
+			content, err := c.kustomize(t).AsYaml()
+			require.NoError(t, err)
+			built, rendered := objects(t, content, c.kinds...), objects(t, []byte(out))
+			require.ElementsMatch(t, slices.Collect(maps.Keys(built)), slices.Collect(maps.Keys(rendered)))
+			for key := range built {
+				require.Equal(t, built[key], rendered[key], key)
+			}
+		})
+	}
+}
+
+// TestChartRefuses: an installation that cannot work, or would not be what its values mean, fails with a sentence.
+func TestChartRefuses(t *testing.T) {
+	const registry = "image.registry=registry.example.com/queue"
+	for text, values := range map[string][]string{
+		"image.registry is empty. Name the registry and path of your images": nil,
+		"No kind of jobs is enabled.":                                        {registry, "kinds.job.enabled=false"},
+		"pytorch":                                                            {registry, "kinds.pytorch.enabled=true"},
+		"mode":                                                               {registry, "tenancy.mode=on"},
+		"replica":                                                            {registry, "replica=1"},
+	} {
+		out, err := helmTemplate(t, values)
+		require.Error(t, err, text)
+		require.Contains(t, out, text)
+	}
+}
+
+func helmTemplate(t *testing.T, values []string) (string, error) {
+	t.Helper()
+	if os.Getenv(helmProgram) == "" {
+		t.Skip("make chart builds helm, and runs it")
+	}
+	helm := exec.CommandContext(t.Context(), os.Getenv(helmProgram), "template", "koord-jobqueue", os.Getenv(helmChart),
+		"--namespace=koordinator-system", "--set="+strings.Join(values, ","))
+	var failed strings.Builder
+	helm.Stderr = &failed
+	out, err := helm.Output()
+	return string(out) + failed.String(), err
+}
+
+// objects of a YAML stream by kind and name. The annotation of Helm is left out. The configuration of managed jobs is
+// decoded, and lists kinds if there are any.
+func objects(t *testing.T, stream []byte, kinds ...string) map[string]map[string]any {
+	t.Helper()
+	all := map[string]map[string]any{}
+	for document := range strings.SplitSeq(string(stream), "\n---\n") {
+		var o map[string]any
+		require.NoError(t, yaml.Unmarshal([]byte(document), &o))
+		if len(o) == 0 {
+			continue
+		}
+		meta := o["metadata"].(map[string]any)
+		if annotations, ok := meta["annotations"].(map[string]any); ok {
+			if delete(annotations, "helm.sh/resource-policy"); len(annotations) == 0 {
+				delete(meta, "annotations")
+			}
+		}
+		if meta["name"] == jobs.ManagedJobsConfigMap {
+			var config map[string]any
+			data := o["data"].(map[string]any)
+			require.NoError(t, yaml.Unmarshal([]byte(data[jobs.ManagedJobsKey].(string)), &config))
+			if len(kinds) > 0 {
+				config["kinds"] = []any{}
+				for _, kind := range kinds {
+					config["kinds"] = append(config["kinds"].([]any), kind)
+				}
+			}
+			data[jobs.ManagedJobsKey] = config
+		}
+		key := fmt.Sprint(o["kind"], " ", meta["name"])
+		if meta["namespace"] != nil {
+			key += fmt.Sprint(" in ", meta["namespace"])
+		}
+		require.NotContains(t, all, key)
+		all[key] = o
+	}
+	return all
+}
