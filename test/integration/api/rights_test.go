@@ -142,8 +142,9 @@ func TestRoles(t *testing.T) {
 		"operator": {
 			"queues": readAnd("update", "patch"), "queueunits": readAnd("update", "patch"),
 			"queues/status": read, "queueunits/status": read,
-			"units": look, "units/full": look, "quotas": look, "quotas/units": look, "audits": look,
-			"records": look,
+			"units": look, "units/full": look, "quotas": look, "quotas/units": look,
+			"localqueues": look, "localqueues/waitingunits": look, "localquotas": look, "localquotas/units": look,
+			"audits": look, "records": look,
 		},
 		"administrator": {
 			"queues": readAnd("create", "update", "patch", "delete"), "queueunits": readAnd("update", "patch", "delete"),
