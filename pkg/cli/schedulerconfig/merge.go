@@ -290,24 +290,35 @@ func (m *merger) plugins(profile *field) error {
 				return err
 			}
 		}
-		at, err := enabled.find(plugin)
-		if err == nil && p.point == "reserve" {
-			at, err = afterQuotas(enabled, at)
-		}
+		added, err := enable(enabled, p.point, p.first)
 		if err != nil {
 			return err
 		}
-		if at >= 0 {
-			continue
+		if added {
+			m.changed("%s: %s is enabled. %s", enabled.path, plugin, p.why)
 		}
-		to := len(enabled.node.Content)
-		if p.first {
-			to = 0
-		}
-		enabled.insert(to, mapping("name", plugin))
-		m.changed("%s: %s is enabled. %s", enabled.path, plugin, p.why)
 	}
 	return nil
+}
+
+// enable puts the plugin where it belongs in a list; false if it is there.
+func enable(enabled *field, point string, first bool) (bool, error) {
+	at, err := enabled.find(plugin)
+	if err == nil && point == "reserve" {
+		at, err = afterQuotas(enabled, at)
+	}
+	if err != nil || at == 0 || at > 0 && !first {
+		return false, err
+	}
+	if at > 0 {
+		enabled.node.Content = slices.Delete(enabled.node.Content, at, at+1)
+	}
+	to := len(enabled.node.Content)
+	if first {
+		to = 0
+	}
+	enabled.insert(to, mapping("name", plugin))
+	return true, nil
 }
 
 // afterQuotas returns the index of the plugin, and removes the plugin if its quotas are only reserved after it.

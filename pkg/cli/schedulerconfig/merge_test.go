@@ -160,6 +160,12 @@ func TestMerge(t *testing.T) {
 			want:    "          - name: ElasticQuota\n          - name: JobQueue\n",
 		},
 		{
+			name: "not first", old: "preBind:\n        enabled: [{name: JobQueue}]",
+			new:     "preBind:\n        enabled: [{name: Reservation}, {name: JobQueue}]",
+			changes: []string{"profiles[0].plugins.preBind.enabled: JobQueue is enabled. It sets"},
+			want:    "enabled: [{name: JobQueue}, {name: Reservation}]\n",
+		},
+		{
 			name: "no arguments", old: "      - name: JobQueue\n        args: {clientQPS: 7}\n",
 			new:     "      - name: Coscheduling\n",
 			changes: []string{"profiles[0].pluginConfig: JobQueue has its default arguments."},
