@@ -45,8 +45,6 @@ make chart`,
 make playground ARGS=--dir=_artifacts/playground`,
 	"the directory is another one here; the playground prints the same line": `
 export KUBECONFIG=$PWD/_artifacts/playground/kubeconfig/admin.yaml PATH=$PWD/bin:$PATH`,
-	"this is the clone": `
-git clone https://github.com/koord-jobqueue/koord-jobqueue && cd koord-jobqueue`,
 	"test images pushes to a registry of its own": `
 make images PREFIX=registry.example.com/queue TAG=v1 PUSH=1`,
 	"the playground has built it": `
@@ -157,7 +155,10 @@ settled() {
 const waiting = `
 kubectl config set-context --current --namespace=research
 kubectl delete jobs --all --wait
-kubectl create -f examples/quickstart
+kubectl wait pods --all --for=delete --timeout=1m || true # there may be none
+kubectl create -f examples/quickstart/fill.yaml
+settled
+kubectl create -f examples/quickstart/train.yaml
 settled
 `
 
