@@ -171,7 +171,7 @@ func (p *planner) unmanaged() []Action {
 	var actions []Action
 	if after := p.handBack(); after != nil {
 		actions = append(actions, PatchJob{Before: p.Job, After: after, Event: normal("Released", "Resume",
-			"the job is not managed by the queue any more")})
+			"the queue no longer manages the job")})
 	}
 	if p.rel == own && createdByUs(p.Unit) && stageOf(p.Unit.Status.Phase) != over {
 		actions = append(actions, DeleteUnit{Unit: p.Unit})
@@ -189,10 +189,10 @@ func (p *planner) leftOut() *Event {
 	}
 	switch p.Unmanaged {
 	case jobs.UnmanagedWarn:
-		return warning("Unmanaged", "Queue", "jobs of this namespace run by a queue, and no queue has this one: "+
+		return warning("Unmanaged", "Queue", "no queue manages this job, although jobs of this namespace have queues: "+
 			"it names neither a quota nor a queue in its labels")
 	case jobs.UnmanagedGate:
-		return warning("Unmanaged", "Queue", "jobs of this namespace run by a queue, and pods of this one are not "+
+		return warning("Unmanaged", "Queue", "no queue manages this job, so its pods are not "+
 			"scheduled: it names neither a quota nor a queue in its labels")
 	default:
 	}
@@ -238,7 +238,7 @@ func (p *planner) managed() []Action {
 			fmt.Sprintf("QueueUnit %s stood for another job of this name", p.Unit.Name))})
 	case p.rel == foreign:
 		return append(p.keepOut(), Tell{Event: warning("NameTaken", "Queue",
-			fmt.Sprintf("the job cannot wait: a QueueUnit %s that is not its own exists", p.Unit.Name))})
+			fmt.Sprintf("the job cannot be queued: QueueUnit %s exists and belongs to another object", p.Unit.Name))})
 	}
 	if actions := p.letGo(); actions != nil {
 		return actions
@@ -366,7 +366,7 @@ func (p *planner) adopt() Action {
 	}
 	u.Annotations[v1alpha1.AnnotationAdopted] = "true"
 	return CreateUnit{Unit: u, Event: normal("Adopted", "Adopt",
-		"the job had pods on nodes before it was queued; they are counted and left to run, and the rest has to wait")}
+		"the job had pods on nodes before it was queued; these pods run and count, and the others wait for quota")}
 }
 
 func (p *planner) suspend() Action {

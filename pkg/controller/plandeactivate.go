@@ -46,6 +46,6 @@ func (p *planner) deactivate() Action {
 	after, c, inactive := p.Unit.DeepCopy(), p.deactivation(), false
 	after.Spec.Active = &inactive
 	return PatchUnit{Before: p.Unit, After: after, Event: warning("Deactivated", "Queue", short(fmt.Sprintf(
-		"%s: %s; it is not tried again before an operator sets spec.active of QueueUnit %s to true",
+		"%s: %s; it is not retried until an operator sets spec.active of QueueUnit %s to true",
 		c.Reason, c.Message, p.Unit.Name)))}
 }

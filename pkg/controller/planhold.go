@@ -40,12 +40,12 @@ func (p *planner) checkHeld() {
 	case p.Job.GetAnnotations()[v1alpha1.AnnotationHold] == "true" && (!runs || p.suspendable()):
 		p.demand.problem = &problem{
 			Reason:  reasonHeldByOwner,
-			Message: "the job is held by its annotation " + v1alpha1.AnnotationHold + "; it keeps its place until that is gone",
+			Message: "the annotation " + v1alpha1.AnnotationHold + " holds the job; the job keeps its position",
 		}
 	case p.suspendedByOwner() && !p.RequeuesSuspended:
 		p.demand.problem = &problem{
 			Reason: reasonSuspendedByOwner,
-			Message: "the job was suspended by its owner; it keeps its place until it is suspended no more, " +
+			Message: "the owner suspended the job; it keeps its position until its owner resumes it, " +
 				"or is annotated with " + v1alpha1.AnnotationHold + "=false",
 		}
 	}
@@ -116,7 +116,7 @@ func (p *planner) letGo() []Action {
 	step := PatchJob{Before: p.Job, After: after}
 	if p.stopped() { // whatever attempt an old cache says that it is
 		jobs.MarkSuspended(after)
-		step.Event = normal("LetGo", "Queue", "the owner of the job lets it go on; it waits at its place")
+		step.Event = normal("LetGo", "Queue", "the owner released the job; it waits at its position")
 	}
 	return []Action{step}
 }
@@ -128,11 +128,11 @@ func (p *planner) holdBack() []Action {
 	}
 	after := p.Unit.DeepCopy()
 	park(after, p.demand.problem)
-	note := "the job was suspended by its owner; it gives its quota back and keeps its place"
+	note := "the owner suspended the job; its quota is free, and it keeps its position"
 	if p.demand.problem.Reason == reasonHeldByOwner {
 		after.Annotations[v1alpha1.AnnotationHold] = "true" // as units have it that wait, or they would be written once more
 		note = "the job is held by its annotation " + v1alpha1.AnnotationHold +
-			"; it gives its quota back and keeps its place"
+			"; its quota is free, and it keeps its position"
 	}
 	return []Action{PatchUnit{Before: p.Unit, After: after, Event: normal("Held", "Queue", note)}}
 }
@@ -142,5 +142,5 @@ func (p *planner) requeueSuspended() Action {
 	after := p.Unit.DeepCopy()
 	park(after, &problem{Reason: reasonSuspendedByOwner})
 	return PatchUnit{Before: p.Unit, After: after, Event: normal("Requeued", "Queue",
-		"the job was suspended by somebody else; its queue has such jobs wait again, at their place")}
+		"the owner suspended the job; its queue requeues such jobs at their position")}
 }

@@ -70,7 +70,7 @@ func (p *planner) run() []Action {
 			return []Action{p.reconsider()}
 		}
 		return []Action{DeleteUnit{Unit: p.Unit, Event: warning("UnitReplaced", "Delete",
-			"the job asks for other than what was admitted; it waits again")}}
+			"the job no longer has the admitted request; it waits again")}}
 	}
 	return p.resume()
 }
@@ -109,10 +109,10 @@ func (p *planner) follow() []Action {
 	switch {
 	case now > before:
 		step.Event = normal("Grows", "Queue",
-			fmt.Sprintf("the job asks for %d pods in place of %d; those beyond wait until there is quota for them", now, before))
+			fmt.Sprintf("the job asks for %d pods instead of %d; the additional pods wait for quota", now, before))
 	case now < before:
 		step.Event = normal("Shrinks", "Queue",
-			fmt.Sprintf("the job asks for %d pods in place of %d; quota of the others is given back", now, before))
+			fmt.Sprintf("the job asks for %d pods instead of %d; the quota of the others is free again", now, before))
 	}
 	return []Action{step}
 }
@@ -128,7 +128,7 @@ func (p *planner) tellQuota() []Action {
 		return nil
 	}
 	return []Action{Tell{Event: warning("QuotaChanged", "Queue", fmt.Sprintf(
-		"the job names quota %q now; as long as it runs its pods are charged to %q, which it was admitted with",
+		"the job names quota %q now; while it runs, its pods are charged to quota %q of its admission",
 		p.want.Labels[v1alpha1.LabelQuotaName], p.Unit.Labels[v1alpha1.LabelQuotaName]))}}
 }
 
@@ -174,8 +174,8 @@ func (p *planner) suspendToRecharge() Action {
 	}
 	jobs.MarkSuspended(after)
 	return PatchJob{Before: p.Job, After: after, Event: normal("Suspended", "Suspend",
-		"its pods lack what they need to be charged to its quota, or what admission checks asked for; "+
-			"it is resumed with that")}
+		"its pods lack the label of its quota or updates of admission checks; "+
+			"the job is resumed with them")}
 }
 
 // recharge is for an admitted job whose pods are not charged where its unit holds quota, or lack what admission checks
@@ -237,7 +237,7 @@ func (p *planner) reconsider() Action {
 	after := p.Unit.DeepCopy()
 	park(after, &problem{Reason: reasonEstimateChanged})
 	return PatchUnit{Before: p.Unit, After: after, Event: warning("EstimateChanged", "Queue",
-		"pods of the job would be counted otherwise than it was admitted with; it waits again, at its place")}
+		"Koordinator would count the pods of the job differently now; it waits again at its position")}
 }
 
 // parkedFor says whether the unit was made inactive for this reason.

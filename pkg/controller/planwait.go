@@ -88,7 +88,7 @@ func (p *planner) correct() []Action {
 		step := PatchUnit{Before: p.Unit, After: after}
 		if !createdByUs(p.Unit) {
 			step.Event = warning("UnitCorrected", "Correct",
-				fmt.Sprintf("QueueUnit %s was written by somebody else; it now asks for what the job asks for", p.Unit.Name))
+				fmt.Sprintf("QueueUnit %s was changed by another client; its request is that of the job again", p.Unit.Name))
 		}
 		return []Action{step}
 	}
@@ -108,5 +108,5 @@ func (p *planner) correct() []Action {
 // never run.
 func (p *planner) reopen() []Action {
 	return []Action{DeleteUnit{Unit: p.Unit, Event: warning("UnitReplaced", "Delete",
-		fmt.Sprintf("QueueUnit %s said that the job was over, which it is not; the job gets another one", p.Unit.Name))}}
+		fmt.Sprintf("QueueUnit %s had ended, and the job has not; the job gets a new QueueUnit", p.Unit.Name))}}
 }
