@@ -252,7 +252,7 @@ func (w *world) rests() bool {
 }
 
 // idle says whether every job has ended, and its unit says so. The controller may have to wait for the end of a long
-// back-off for that.
+// back-off for that. Hostile jobs and units need not end, but what is in back-off is retried.
 func (w *world) idle() bool {
 	for _, k := range []kind{jobKind, jobSets} {
 		for _, o := range w.api.objects[k] {
@@ -262,7 +262,7 @@ func (w *world) idle() bool {
 		}
 	}
 	for _, o := range w.api.objects[units] {
-		if !phaseOf(o).Terminal() && !w.bad(o) {
+		if !phaseOf(o).Terminal() && (!w.bad(o) || w.loop.now.Before(requeueAt(o))) {
 			return false
 		}
 	}
