@@ -28,7 +28,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -371,7 +371,7 @@ func TestGrowthIsInLineSinceItWasAskedFor(t *testing.T) {
 				require.Zero(t, u.resizePending())
 			}
 			said(admission.ReasonQuotaExceeded, epoch.Add(time.Hour))
-			require.Equal(t, backlog.MomentOf(epoch.Add(since)), u.resizePending())
+			require.Equal(t, ordered.MomentOf(epoch.Add(since)), u.resizePending())
 		})
 	}
 }

@@ -19,7 +19,7 @@ package engine
 import (
 	"strings"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 )
 
 // listing finds units, and the names of queues and quotas that they use, page by page, for questions. Tenants can make
@@ -31,12 +31,12 @@ type listing struct {
 
 // namespaceListing is what there is in one namespace: all units, and what those that are not over use.
 type namespaceListing struct {
-	units          *queue.Tree[*unitRecord]
+	units          *ordered.Tree[*unitRecord]
 	queues, quotas names
 }
 
 // quotaListing has the units of one quota that are not over.
-type quotaListing struct{ holding, waiting *queue.Tree[*unitRecord] }
+type quotaListing struct{ holding, waiting *ordered.Tree[*unitRecord] }
 
 func newListing() listing {
 	return listing{namespaces: map[string]*namespaceListing{}, quotas: map[string]*quotaListing{}}
@@ -47,7 +47,7 @@ func byPath(a, b *unitRecord) int { return strings.Compare(a.object.path, b.obje
 func (l *listing) add(rec *unitRecord) {
 	n := l.namespaces[rec.object.Namespace]
 	if n == nil {
-		n = &namespaceListing{units: queue.NewTree(byPath), queues: newNames(), quotas: newNames()}
+		n = &namespaceListing{units: ordered.NewTree(byPath), queues: newNames(), quotas: newNames()}
 		l.namespaces[rec.object.Namespace] = n
 	}
 	n.units.Insert(rec)
@@ -72,7 +72,7 @@ func (l *listing) place(rec *unitRecord) {
 	n.quotas.add(rec.quota)
 	q := l.quotas[rec.quota]
 	if q == nil {
-		q = &quotaListing{holding: queue.NewTree(byPath), waiting: queue.NewTree(byPath)}
+		q = &quotaListing{holding: ordered.NewTree(byPath), waiting: ordered.NewTree(byPath)}
 		l.quotas[rec.quota] = q
 	}
 	q.part(rec).Insert(rec)
@@ -93,7 +93,7 @@ func (l *listing) displace(rec *unitRecord) {
 	}
 }
 
-func (q *quotaListing) part(rec *unitRecord) *queue.Tree[*unitRecord] {
+func (q *quotaListing) part(rec *unitRecord) *ordered.Tree[*unitRecord] {
 	if rec.object.phase.Holds() {
 		return q.holding
 	}
@@ -103,11 +103,11 @@ func (q *quotaListing) part(rec *unitRecord) *queue.Tree[*unitRecord] {
 // names counts how often each of them was added, and has them in order.
 type names struct {
 	count map[string]int
-	order *queue.Tree[string]
+	order *ordered.Tree[string]
 }
 
 func newNames() names {
-	return names{count: map[string]int{}, order: queue.NewTree(strings.Compare)}
+	return names{count: map[string]int{}, order: ordered.NewTree(strings.Compare)}
 }
 
 func (s *names) add(name string) {

@@ -27,7 +27,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 )
 
 const (
@@ -61,7 +61,7 @@ type queueStatuses struct {
 	exists func(name string) bool
 	byName map[string]*queueStatus
 	// due holds the dirty ones by when they are to be made.
-	due *queue.Tree[*queueStatus]
+	due *ordered.Tree[*queueStatus]
 	// paced is up to when the writes so far use up what refreshSpacing allows.
 	paced time.Time
 }
@@ -81,7 +81,7 @@ func newQueueStatuses(
 	earlier := func(a, b *queueStatus) int { return cmp.Or(a.at.Compare(b.at), strings.Compare(a.name, b.name)) }
 	return &queueStatuses{
 		env: v, core: c, checks: checks, writers: w, exists: exists, byName: map[string]*queueStatus{},
-		due: queue.NewTree(earlier),
+		due: ordered.NewTree(earlier),
 	}
 }
 

@@ -29,7 +29,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/intern"
@@ -229,12 +229,12 @@ func (u *unitObject) readiness() (ready bool, notSince time.Time) {
 }
 
 // resizePending is since when the unit has waited for more than it holds; zero if it does not.
-func (u *unitObject) resizePending() backlog.Moment {
+func (u *unitObject) resizePending() ordered.Moment {
 	c := u.condition(v1alpha1.ConditionResizePending)
 	if c == nil || c.Status != metav1.ConditionTrue || admission.Reason(c.Reason).Notice() {
 		return 0
 	}
-	return backlog.MomentOf(c.LastTransitionTime.Time)
+	return ordered.MomentOf(c.LastTransitionTime.Time)
 }
 
 // deactivate is why the unit is to be made inactive; empty once its spec has changed, as it does when somebody has done

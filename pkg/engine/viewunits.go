@@ -18,7 +18,7 @@ package engine
 
 import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 )
 
 // Quotas are up to n levels of the quota tree, by name, behind this one, and how many follow.
@@ -97,7 +97,7 @@ func (v View) UnitsIn(namespace, behind string, n int) (rows []UnitRow, rest int
 }
 
 // pageOf returns n values of a tree, after the first skip ones.
-func pageOf(tree *queue.Tree[*unitRecord], skip, n int) (found []*unitRecord) {
+func pageOf(tree *ordered.Tree[*unitRecord], skip, n int) (found []*unitRecord) {
 	if n <= 0 {
 		return nil
 	}

@@ -21,7 +21,7 @@ import (
 	"container/heap"
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 )
 
 // ring keeps the newest records, within bounds of their number and of their bytes. If it is full, the namespace with
@@ -32,7 +32,7 @@ type ring struct {
 	// last is the number of the newest entry; numbers only grow.
 	last  uint64
 	bytes int
-	all   *queue.Tree[*entry]
+	all   *ordered.Tree[*entry]
 	// shares of namespaces; largest has them as a heap.
 	shares  map[string]*share
 	largest largest
@@ -50,7 +50,7 @@ type entry struct {
 // share of a namespace.
 type share struct {
 	bytes, index int
-	records      *queue.Tree[*entry]
+	records      *ordered.Tree[*entry]
 	dropped      time.Time
 }
 
@@ -58,7 +58,7 @@ func byNumber(a, b *entry) int { return cmp.Compare(a.number, b.number) }
 
 func newRing(maxRecords, maxBytes int, begun time.Time) *ring {
 	return &ring{
-		maxRecords: maxRecords, maxBytes: maxBytes, begun: begun, all: queue.NewTree(byNumber), shares: map[string]*share{},
+		maxRecords: maxRecords, maxBytes: maxBytes, begun: begun, all: ordered.NewTree(byNumber), shares: map[string]*share{},
 	}
 }
 
@@ -67,7 +67,7 @@ func (r *ring) add(record *Record) {
 	e := &entry{*record, r.last}
 	s := r.shares[e.Namespace]
 	if s == nil {
-		s = &share{records: queue.NewTree(byNumber), dropped: r.lost}
+		s = &share{records: ordered.NewTree(byNumber), dropped: r.lost}
 		r.shares[e.Namespace] = s
 		heap.Push(&r.largest, s)
 	}

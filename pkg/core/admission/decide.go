@@ -20,7 +20,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 )
 
 // mostAdmissions bounds the admissions of one Decide, growth included, which asks to be called again for the rest.
@@ -67,7 +67,7 @@ func (s *State) Decide(now time.Time) (plan Plan) {
 func (r *roster) resume(now time.Time) {
 	for {
 		u, ok := r.retries.First()
-		if !ok || u.retryAt > backlog.MomentOf(now) {
+		if !ok || u.retryAt > ordered.MomentOf(now) {
 			return
 		}
 		r.change(u, func() {

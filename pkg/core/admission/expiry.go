@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 )
 
 // A reservation that nothing uses ends: the job is suspended again and waits for a while before it is tried once more,
@@ -241,9 +242,9 @@ func (r *roster) expiryChanged(now time.Time, u *unit) bool {
 	x, n := r.expiryOf(now, u), r.notice(u)
 	switch u.overdue.reason {
 	case "":
-		return backlog.MomentOf(sooner(x, n).at) != u.retryAt
+		return ordered.MomentOf(sooner(x, n).at) != u.retryAt
 	case n.reason:
-		return backlog.MomentOf(x.at) != u.retryAt
+		return ordered.MomentOf(x.at) != u.retryAt
 	default:
 		return true
 	}

@@ -21,7 +21,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 )
 
 // Units of a namespace whose gangs Koordinator binds together, or not at all, are admitted together, or not at all: a
@@ -69,7 +69,7 @@ type partyRecord struct {
 	// present counts the units that are not over, holding those that hold quota, and cleared those of them that were let
 	// go or have passed their checks, by gang. waiting are those in line, by gang, the first made first.
 	present, holding, cleared map[string]int
-	waiting                   map[string]*queue.Tree[*unit]
+	waiting                   map[string]*ordered.Tree[*unit]
 	// heldBack are reserved units that have passed their checks and wait for other gangs to pass theirs.
 	heldBack map[*unit]struct{}
 }
@@ -78,7 +78,7 @@ func (ps *parties) record(party string) *partyRecord {
 	if ps.records[party] == nil {
 		ps.records[party] = &partyRecord{
 			present: map[string]int{}, holding: map[string]int{}, cleared: map[string]int{},
-			waiting: map[string]*queue.Tree[*unit]{}, heldBack: map[*unit]struct{}{},
+			waiting: map[string]*ordered.Tree[*unit]{}, heldBack: map[*unit]struct{}{},
 		}
 	}
 	return ps.records[party]
@@ -198,7 +198,7 @@ func (ps *parties) join(u *unit) {
 	r := ps.record(u.spec.partyKey().party)
 	for _, gang := range gangsOf(u.spec.Gangs) {
 		if r.waiting[gang] == nil {
-			r.waiting[gang] = queue.NewTree(madeBefore)
+			r.waiting[gang] = ordered.NewTree(madeBefore)
 		}
 		r.waiting[gang].Insert(u)
 	}

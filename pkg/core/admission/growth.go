@@ -19,7 +19,7 @@ package admission
 import (
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
@@ -152,7 +152,7 @@ func (u *unit) noteGrowth(now time.Time, grows bool) {
 	case u.spec.ResizePending != 0:
 		u.own().growsSince = u.spec.ResizePending
 	default:
-		u.own().growsSince = backlog.MomentOf(now.Truncate(time.Second))
+		u.own().growsSince = ordered.MomentOf(now.Truncate(time.Second))
 	}
 }
 

@@ -26,7 +26,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
@@ -568,7 +568,7 @@ func (w *world) check(t require.TestingT) {
 func (w *world) checkHoldings(t require.TestingT) {
 	w.o.count()
 	for key, u := range w.units {
-		require.Equal(t, backlog.MomentOf(u.growsSince), w.s.units[key].growsSince, "%s began to ask for more", key)
+		require.Equal(t, ordered.MomentOf(u.growsSince), w.s.units[key].growsSince, "%s began to ask for more", key)
 		if !w.s.units[key].holding {
 			require.Zero(t, RunsUntil(w.s, key), "%s holds nothing", key)
 		}
@@ -969,7 +969,7 @@ func (w *world) restart(kinds []string) *State {
 		case "units":
 			for _, u := range w.units {
 				in := u.Unit
-				in.NonPreemptible, in.ResizePending = u.onMin, backlog.MomentOf(u.growsSince) // as the object says it
+				in.NonPreemptible, in.ResizePending = u.onMin, ordered.MomentOf(u.growsSince) // as the object says it
 				s.UpsertUnit(now, in)
 			}
 		case "queues":

@@ -17,10 +17,11 @@ limitations under the License.
 package admission
 
 import (
+	"cmp"
+	"strings"
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 )
 
 // A pod that is being deleted stays on its node for as long as its owner likes: a long grace period, or a finalizer,
@@ -35,23 +36,25 @@ const replacementGrace = 2 * time.Minute
 type leaver struct {
 	key   leaverKey
 	pod   Pod
-	until backlog.Moment
+	until ordered.Moment
 }
 
 type leaverKey struct{ unit, pod string }
 
-func (l *leaver) item() queue.Item { return queue.Item{Key: l.key.unit + "/" + l.key.pod} }
+func compareLeavers(a, b *leaver) int {
+	return cmp.Or(strings.Compare(a.key.unit, b.key.unit), strings.Compare(a.key.pod, b.key.pod))
+}
 
 // leavers are found by name, and by when their time is over.
 type leavers struct {
 	byKey map[leaverKey]*leaver
-	due   *backlog.Due[*leaver]
+	due   *ordered.Due[*leaver]
 }
 
 func newLeavers() leavers {
 	return leavers{
 		byKey: map[leaverKey]*leaver{},
-		due:   backlog.NewDue(func(l *leaver) backlog.Moment { return l.until }, (*leaver).item),
+		due:   ordered.NewDue(func(l *leaver) ordered.Moment { return l.until }, compareLeavers),
 	}
 }
 
@@ -61,14 +64,14 @@ func (ls *leavers) see(now time.Time, unit string, p Pod) {
 	if p.Assigned && p.Leaving && !p.late(now) {
 		l := &leaver{key: leaverKey{unit, p.UID}, pod: p}
 		ls.byKey[l.key] = l
-		ls.due.Move(l, backlog.MomentOf(p.LeavingSince.Add(replacementGrace)), func(m backlog.Moment) { l.until = m })
+		ls.due.Move(l, ordered.MomentOf(p.LeavingSince.Add(replacementGrace)), func(m ordered.Moment) { l.until = m })
 	}
 }
 
 func (ls *leavers) forget(unit, pod string) {
 	if l, ok := ls.byKey[leaverKey{unit, pod}]; ok {
 		delete(ls.byKey, l.key)
-		ls.due.Move(l, 0, func(m backlog.Moment) { l.until = m })
+		ls.due.Move(l, 0, func(m ordered.Moment) { l.until = m })
 	}
 }
 
@@ -81,7 +84,7 @@ func (p *Pod) late(now time.Time) bool {
 func (r *roster) endReplacements(now time.Time) {
 	for {
 		l, ok := r.leavers.due.First()
-		if !ok || l.until > backlog.MomentOf(now) {
+		if !ok || l.until > ordered.MomentOf(now) {
 			return
 		}
 		r.setPod(now, l.key.unit, l.pod)

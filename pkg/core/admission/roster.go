@@ -23,8 +23,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
@@ -44,10 +44,10 @@ type roster struct {
 
 	// retries are the units for which something is over at a time: backoff, refusal. evictions are admitted units that
 	// must not be.
-	retries   *backlog.Due[*unit]
+	retries   *ordered.Due[*unit]
 	evictions map[*unit]struct{}
 	// resizes are admitted units that are to hold other than they do, and need not ask for it.
-	resizes *queue.Tree[*unit]
+	resizes *ordered.Tree[*unit]
 	// dequeues are reserved units that have passed their checks.
 	dequeues map[*unit]struct{}
 	telling  telling
@@ -81,8 +81,8 @@ func newRoster(cfg Config) *roster {
 	return &roster{
 		cfg: cfg, extensions: cfg.Checks, ledger: l, tree: capacity.NewTree(l), owners: owner.NewBook[*unit](),
 		units: map[string]*unit{}, queues: newQueues(cfg.Policies), parties: newParties(), accounts: newAccounts(),
-		retries:   backlog.NewDue(func(u *unit) backlog.Moment { return u.retryAt }, (*unit).born),
-		evictions: map[*unit]struct{}{}, resizes: queue.NewTree(compareKeys),
+		retries:   ordered.NewDue(func(u *unit) ordered.Moment { return u.retryAt }, compareAges),
+		evictions: map[*unit]struct{}{}, resizes: ordered.NewTree(compareKeys),
 		dequeues: map[*unit]struct{}{}, shares: map[sharePlace]struct{}{}, remnants: map[string]remnant{},
 		telling: newTelling(&cfg), elections: owner.Elections{}, ranking: newRanking(order),
 		leavers: newLeavers(),
@@ -345,7 +345,7 @@ func (r *roster) unplace(u *unit) {
 }
 
 func (r *roster) retryAt(u *unit, at time.Time) {
-	r.retries.Move(u, backlog.MomentOf(at), func(m backlog.Moment) { u.retryAt = m })
+	r.retries.Move(u, ordered.MomentOf(at), func(m ordered.Moment) { u.retryAt = m })
 }
 
 // join puts an eligible unit into its line.

@@ -26,7 +26,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
@@ -175,7 +175,7 @@ func TestWhatWasSeenWhileAWriteWasInFlightCountsAtOnce(t *testing.T) {
 	u.Held, u.HeldPods = amount(1, 1), 1
 	s.UpsertUnit(epoch, u)
 	s.Settle(epoch.Add(time.Second), "ns/u", 1, OutcomeRefuted)
-	require.Equal(t, backlog.MomentOf(epoch.Add(time.Second)), s.units["ns/u"].growsSince)
+	require.Equal(t, ordered.MomentOf(epoch.Add(time.Second)), s.units["ns/u"].growsSince)
 }
 
 func TestObservationWithoutNewsWakesNothing(t *testing.T) {

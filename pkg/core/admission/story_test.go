@@ -30,7 +30,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
@@ -436,7 +436,7 @@ func (st *story) setUnit(u *Unit, key, value string) {
 	case "maximum-execution":
 		u.MaximumExecution = time.Duration(st.number(value)) * time.Second
 	case "resize-pending": // seconds after the beginning
-		u.ResizePending = backlog.MomentOf(epoch.Add(time.Duration(st.number(value)) * time.Second))
+		u.ResizePending = ordered.MomentOf(epoch.Add(time.Duration(st.number(value)) * time.Second))
 	case "deactivate":
 		u.Deactivate = nil
 		if value != "" {

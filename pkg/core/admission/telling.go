@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 )
 
 // mostLooked bounds the units that are looked at to find one that is to be told something, mostOfRound those of one
@@ -39,7 +40,7 @@ const mostLooked, mostOfRound = 256, 16
 type telling struct {
 	after, every time.Duration
 	// due are units by themselves, found are those of rounds. No unit is in both.
-	due, found *backlog.Turns[*unit]
+	due, found *ordered.Turns[*unit]
 	// rounds are groups of which a round is made; later are those of which one begins at a time, the earliest first.
 	// A group that is gone leaves them at once: a standby tells nobody anything.
 	rounds, later *list.List
@@ -60,12 +61,12 @@ type round struct {
 // told nothing, or that it waits for nothing.
 type report struct {
 	said *Saying
-	at   backlog.Moment
+	at   ordered.Moment
 }
 
 func newTelling(cfg *Config) telling {
-	turns := func() *backlog.Turns[*unit] {
-		return backlog.NewTurns(func(u *unit) backlog.Moment { return u.reportAt }, (*unit).born,
+	turns := func() *ordered.Turns[*unit] {
+		return ordered.NewTurns(func(u *unit) ordered.Moment { return u.reportAt }, compareAges,
 			func(u *unit) string { return u.spec.namespace() })
 	}
 	return telling{
@@ -75,24 +76,24 @@ func newTelling(cfg *Config) telling {
 }
 
 // move sets when a unit is due; zero for never.
-func (t *telling) move(u *unit, at backlog.Moment) {
+func (t *telling) move(u *unit, at ordered.Moment) {
 	among := t.due
 	if u.found {
 		among = t.found
 	}
-	among.Move(u, at, func(m backlog.Moment) { u.reportAt = m })
+	among.Move(u, at, func(m ordered.Moment) { u.reportAt = m })
 	u.found = u.found && at != 0
 }
 
 // find plans to tell a unit of a round that has no time yet: in the order in which they were told something last.
 func (t *telling) find(u *unit) {
 	u.found = true
-	t.move(u, max(backlog.MomentOf(t.mayAgain(u)), 1))
+	t.move(u, max(ordered.MomentOf(t.mayAgain(u)), 1))
 }
 
 // plan has a unit told at that time, or when it may be told something again.
 func (t *telling) plan(u *unit, at time.Time) {
-	t.move(u, backlog.MomentOf(later(at, t.mayAgain(u))))
+	t.move(u, ordered.MomentOf(later(at, t.mayAgain(u))))
 }
 
 // mayAgain is when a unit may be told something again; zero for one that was told nothing.
@@ -131,7 +132,7 @@ func (t *telling) joined(now time.Time, u *unit) {
 	switch n := &u.group.Notes; {
 	case n.isParked():
 		t.parked(now, u, n.parked.Reason)
-	case u.reportAt == 0 || u.reportAt > backlog.MomentOf(at): // what changes all the time is told as well
+	case u.reportAt == 0 || u.reportAt > ordered.MomentOf(at): // what changes all the time is told as well
 		t.plan(u, at)
 	}
 }
@@ -193,8 +194,8 @@ func (t *telling) next(now time.Time) time.Time {
 	if g := first(t.later); g != nil {
 		at = g.Notes.round.from
 	}
-	for _, among := range []*backlog.Turns[*unit]{t.due, t.found} {
-		if due := among.At(backlog.MomentOf(now)); due != 0 {
+	for _, among := range []*ordered.Turns[*unit]{t.due, t.found} {
+		if due := among.At(ordered.MomentOf(now)); due != 0 {
 			at = earlier(at, later(due.Time(), now))
 		}
 	}
@@ -216,7 +217,7 @@ func (s *State) Tell(now time.Time, most int) (list []Explain, again time.Time) 
 			break
 		}
 		said := s.sayingOf(u)
-		u.report = &report{said: said, at: backlog.MomentOf(now)}
+		u.report = &report{said: said, at: ordered.MomentOf(now)}
 		list = append(list, Explain{Unit: u.spec, Saying: *said})
 	}
 	return list, t.next(now)
@@ -235,7 +236,7 @@ func (r *roster) nextToTell(now time.Time, looks *int) *unit {
 			among = t.found
 		}
 		for ; *looks > 0; *looks-- {
-			u, ok := among.Next(backlog.MomentOf(now))
+			u, ok := among.Next(ordered.MomentOf(now))
 			if !ok {
 				break
 			}
@@ -304,7 +305,7 @@ func (s *State) Unsaid(now time.Time, unitKey string) {
 	if !ok {
 		return
 	}
-	u.report = &report{said: u.spec.Said, at: backlog.MomentOf(now)}
+	u.report = &report{said: u.spec.Said, at: ordered.MomentOf(now)}
 	if s.isNews(u) {
 		s.telling.plan(u, now)
 	}

@@ -19,9 +19,9 @@ package admission
 import (
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -110,7 +110,7 @@ type Unit struct {
 	// TemplatesWritten: what admission checks asked to write into the pods of its job may be in their templates.
 	TemplatesWritten bool
 	// ResizePending is since when its object says that it waits for more than it holds; zero if it does not.
-	ResizePending backlog.Moment
+	ResizePending ordered.Moment
 	// Said is what its object says of why it waits, or waits for more than it holds; nil if it says nothing.
 	Said *Saying
 	// Deactivate, when set, is why the unit is to be made inactive, which nobody has done yet. Until then it waits.

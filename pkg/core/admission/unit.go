@@ -20,7 +20,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -59,7 +59,7 @@ type unit struct {
 	parked Reason
 	// retryAt is when the unit is placed again though nothing happens, reportAt when it is to be told why it waits; they
 	// are the keys of retries and of telling.
-	retryAt, reportAt backlog.Moment
+	retryAt, reportAt ordered.Moment
 	*tenure
 	*refusal
 	*report
@@ -84,7 +84,7 @@ type tenure struct {
 	// when the write in flight is confirmed, for so many pods.
 	grows growth
 	// growsSince is when it began to ask for more than it holds.
-	growsSince backlog.Moment
+	growsSince ordered.Moment
 	next       resources.List
 	nextPods   int64
 	// overdue is what was over when the unit was placed, if nothing is done about it but telling.
@@ -157,6 +157,14 @@ func (u *unit) Item() queue.Item {
 		it.Created = u.growsSince.Time()
 	}
 	return it
+}
+
+// compareAges is the order of units that are due at the same time.
+func compareAges(a, b *unit) int {
+	if c := a.spec.Created.Compare(b.spec.Created); c != 0 {
+		return c
+	}
+	return compareKeys(a, b)
 }
 
 // born is the age of the unit itself.
@@ -330,7 +338,7 @@ type plainUnit struct {
 	phase                                                                                     Phase
 	invalid                                                                                   Reason
 	message                                                                                   string
-	resizePending                                                                             backlog.Moment
+	resizePending                                                                             ordered.Moment
 }
 
 func (in *Unit) plain() plainUnit {

@@ -20,7 +20,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 )
 
 // Key is what makes two units of a line be decided alike: when the first of them does not fit, the others do not
@@ -53,7 +53,7 @@ type Group[U Unit, N any] struct {
 	key    Key
 	line   *Line[U, N]
 	number int64
-	units  *queue.Tree[sortKey[U]]
+	units  *ordered.Tree[sortKey[U]]
 	open   bool
 }
 
@@ -103,7 +103,7 @@ func (l *Line[U, N]) Join(u U, key Key) (g *Group[U, N], isNew bool) {
 	g, ok := l.groups[key]
 	if !ok {
 		l.made++
-		g = &Group[U, N]{key: key, line: l, number: l.made, units: queue.NewTree(l.compare), head: at}
+		g = &Group[U, N]{key: key, line: l, number: l.made, units: ordered.NewTree(l.compare), head: at}
 		l.groups[key] = g
 	}
 	l.units.Insert(at)

@@ -19,6 +19,7 @@ package backlog
 import (
 	"cmp"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 )
 
@@ -35,10 +36,10 @@ type Line[U Unit, N any] struct {
 	// keyed is the policy, if it has keys.
 	keyed queue.Keyed
 	// units are all that are in line, open or not: positions are taken here.
-	units  *queue.Tree[sortKey[U]]
+	units  *ordered.Tree[sortKey[U]]
 	groups map[Key]*Group[U, N]
 	// open are the open groups by their heads.
-	open *queue.Tree[*Group[U, N]]
+	open *ordered.Tree[*Group[U, N]]
 	// made numbers the groups.
 	made int64
 }
@@ -60,8 +61,8 @@ func NewLine[U Unit, N any](policy queue.Policy) *Line[U, N] {
 func (l *Line[U, N]) setPolicy(policy queue.Policy) {
 	l.policy = policy
 	l.keyed, _ = policy.(queue.Keyed)
-	l.units = queue.NewTree(l.compare)
-	l.open = queue.NewTree(func(a, b *Group[U, N]) int { return l.compare(a.head, b.head) })
+	l.units = ordered.NewTree(l.compare)
+	l.open = ordered.NewTree(func(a, b *Group[U, N]) int { return l.compare(a.head, b.head) })
 }
 
 // Reorder gives an empty line another policy.

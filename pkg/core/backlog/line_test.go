@@ -18,7 +18,6 @@ package backlog
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"testing"
 	"time"
@@ -35,7 +34,6 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 type testUnit struct {
 	item  queue.Item
 	group *Group[*testUnit, int]
-	due   Moment
 }
 
 func (u *testUnit) Item() queue.Item { return u.item }
@@ -130,43 +128,6 @@ func TestReorderOfALineWithUnits(t *testing.T) {
 	require.True(t, l.Policy().Blocks(0))
 }
 
-func TestDue(t *testing.T) {
-	d := NewDue(func(u *testUnit) Moment { return u.due }, (*testUnit).Item)
-	move := func(u *testUnit, at time.Time) { d.Move(u, MomentOf(at), func(m Moment) { u.due = m }) }
-	a, b := &testUnit{item: queue.Item{Key: "a"}}, &testUnit{item: queue.Item{Key: "b"}}
-	move(b, epoch)
-	move(a, epoch)
-	first, _ := d.First()
-	require.Same(t, a, first, "by key")
-	move(a, epoch.Add(time.Second))
-	first, _ = d.First()
-	require.Same(t, b, first)
-	move(b, time.Time{})
-	move(b, time.Time{})
-	require.Equal(t, 1, d.Len())
-	require.Equal(t, epoch.Add(time.Second), a.due.Time())
-	require.Zero(t, b.due.Time())
-}
-
-// Units of one moment are kept apart.
-func TestDueAtOnce(t *testing.T) {
-	d := NewDue(func(u *testUnit) Moment { return u.due }, (*testUnit).Item)
-	move := func(u *testUnit, at Moment) { d.Move(u, at, func(m Moment) { u.due = m }) }
-	units := map[string]*testUnit{}
-	for _, key := range []string{"c", "a", "d", "b"} {
-		units[key] = &testUnit{item: queue.Item{Key: key}}
-		move(units[key], 7)
-	}
-	move(units["b"], 0)
-	var order string
-	for u, some := d.First(); some; u, some = d.First() {
-		order += u.item.Key
-		move(u, 0)
-	}
-	require.Equal(t, "acd", order)
-	require.Zero(t, d.Len())
-}
-
 // A policy without keys orders by comparing alone.
 type unkeyed struct{ queue.Policy }
 
@@ -218,20 +179,4 @@ func TestGroupsInOrder(t *testing.T) {
 	require.False(t, made[3].Open())
 	_, some = l.Head()
 	require.False(t, some)
-}
-
-// People may write any time into an object.
-func TestMoments(t *testing.T) {
-	for _, at := range []time.Time{
-		epoch, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC),
-	} {
-		require.Positive(t, MomentOf(at), at)
-	}
-	require.Greater(t, MomentOf(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)), MomentOf(epoch))
-	require.Less(t, MomentOf(time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC)), MomentOf(epoch))
-	require.Zero(t, MomentOf(time.Time{}))
-	require.EqualValues(t, 1, MomentOf(time.Unix(0, 0)), "some moment, though its nanoseconds are zero")
-	require.EqualValues(t, time.Second, MomentOf(time.Unix(1, 0)))
-	last := time.Unix(math.MaxInt64/int64(time.Second), 999_999_999)
-	require.EqualValues(t, math.MaxInt64, MomentOf(last), "its nanoseconds are no int64")
 }

@@ -16,7 +16,7 @@ limitations under the License.
 
 package backlog
 
-import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 
 // Share is the part of a line that units of one kind may take: the first so many of them, in the order of the line, are
 // inside, the others are outside. A unit that comes or goes changes the side of no more than one other.
@@ -24,12 +24,12 @@ type Share[U Unit, N any] struct {
 	line *Line[U, N]
 	size int
 	// Each unit inside is before each one outside.
-	inside, outside *queue.Tree[sortKey[U]]
+	inside, outside *ordered.Tree[sortKey[U]]
 }
 
 // NewShare returns an empty share of a line for so many units.
 func (l *Line[U, N]) NewShare(size int) *Share[U, N] {
-	return &Share[U, N]{line: l, size: size, inside: queue.NewTree(l.compare), outside: queue.NewTree(l.compare)}
+	return &Share[U, N]{line: l, size: size, inside: ordered.NewTree(l.compare), outside: ordered.NewTree(l.compare)}
 }
 
 // Len is the number of units on both sides.

@@ -21,7 +21,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
@@ -36,7 +36,7 @@ type grants struct {
 	// given are the pods that are not assigned and may go, taken is what they ask for; waiting are those that may not.
 	given   map[string]Pod
 	taken   resources.Sum
-	waiting *queue.Tree[string]
+	waiting *ordered.Tree[string]
 }
 
 type podKey struct{ unit, pod string }
@@ -142,7 +142,7 @@ func (e *entry) overdrawn() bool {
 // wait adds a pod to those that may not go. Most units have none when they are admitted.
 func (g *grants) wait(pod string) {
 	if g.waiting == nil {
-		g.given, g.waiting = map[string]Pod{}, queue.NewTree(strings.Compare)
+		g.given, g.waiting = map[string]Pod{}, ordered.NewTree(strings.Compare)
 	}
 	g.waiting.Insert(pod)
 }

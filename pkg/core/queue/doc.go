@@ -17,5 +17,4 @@ limitations under the License.
 // Package queue orders the units inside one queue.
 //
 // A Policy says which of two units is first and whether a unit that does not fit blocks those behind it.
-// Tree is the ordered set in which units (and groups of them) are kept: it knows positions.
 package queue

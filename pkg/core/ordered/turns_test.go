@@ -14,30 +14,32 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package backlog
+package ordered
 
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 )
 
 type dueUnit struct {
-	owner string
-	item  queue.Item
-	at    Moment
+	owner, key string
+	at         Moment
 }
+
+func dueAt(u *dueUnit) Moment { return u.at }
+
+func byKey(a, b *dueUnit) int { return strings.Compare(a.key, b.key) }
 
 // dueOf are the units of an owner that have a time, the first one first.
 func dueOf(units []*dueUnit, owner string) []*dueUnit {
 	list := slices.DeleteFunc(slices.Clone(units), func(u *dueUnit) bool { return u.owner != owner || u.at == 0 })
 	slices.SortFunc(list, func(a, b *dueUnit) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.item.Key, b.item.Key))
+		return cmp.Or(cmp.Compare(a.at, b.at), byKey(a, b))
 	})
 	return list
 }
@@ -47,11 +49,10 @@ func dueOf(units []*dueUnit, owner string) []*dueUnit {
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		turns := NewTurns(func(u *dueUnit) Moment { return u.at }, func(u *dueUnit) queue.Item { return u.item },
-			func(u *dueUnit) string { return u.owner })
+		turns := NewTurns(dueAt, byKey, func(u *dueUnit) string { return u.owner })
 		var units []*dueUnit
 		for _, key := range []string{"a1", "a2", "a3", "b1", "b2", "c1"} {
-			units = append(units, &dueUnit{owner: key[:1], item: queue.Item{Key: key}})
+			units = append(units, &dueUnit{owner: key[:1], key: key})
 		}
 		passedOver := map[string]int{}
 		now := Moment(1)

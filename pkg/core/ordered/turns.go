@@ -14,12 +14,11 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package backlog
+package ordered
 
 import (
 	"container/list"
-
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"strings"
 )
 
 // Turns is what is to be done about units at a time, by turns of their owners: however many units of one owner are due,
@@ -27,7 +26,7 @@ import (
 // owner without such a unit leaves nothing behind.
 type Turns[U comparable] struct {
 	at      func(U) Moment
-	born    func(U) queue.Item
+	compare func(a, b U) int
 	ownerOf func(U) string
 	owners  map[string]*turn[U]
 	// ready are owners in the order of their turns, each of which had a unit that was due; later are the others.
@@ -45,12 +44,12 @@ type turn[U comparable] struct {
 	setLater func(Moment)
 }
 
-// NewTurns returns an empty list. at and born are those of Due; the owner of a unit does not change.
-func NewTurns[U comparable](at func(U) Moment, born func(U) queue.Item, ownerOf func(U) string) *Turns[U] {
+// NewTurns returns an empty list. at and compare are those of Due; the owner of a unit does not change.
+func NewTurns[U comparable](at func(U) Moment, compare func(a, b U) int, ownerOf func(U) string) *Turns[U] {
 	return &Turns[U]{
-		at: at, born: born, ownerOf: ownerOf, owners: map[string]*turn[U]{}, ready: list.New(),
+		at: at, compare: compare, ownerOf: ownerOf, owners: map[string]*turn[U]{}, ready: list.New(),
 		later: NewDue(func(o *turn[U]) Moment { return o.later },
-			func(o *turn[U]) queue.Item { return queue.Item{Key: o.owner} }),
+			func(a, b *turn[U]) int { return strings.Compare(a.owner, b.owner) }),
 	}
 }
 
@@ -62,7 +61,7 @@ func (t *Turns[U]) Move(u U, to Moment, set func(Moment)) {
 		if to == 0 {
 			return
 		}
-		o = &turn[U]{owner: name, units: NewDue(t.at, t.born)}
+		o = &turn[U]{owner: name, units: NewDue(t.at, t.compare)}
 		o.setLater = func(m Moment) { o.later = m }
 		t.owners[name] = o
 	}

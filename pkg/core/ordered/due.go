@@ -14,22 +14,19 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package backlog
+package ordered
 
 import (
 	"cmp"
 	"math"
-	"strings"
 	"time"
-
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 )
 
-// Due is what is to be done about units at a time, the earliest first, then by age, then by key. The time of a unit is
-// kept with the unit, by whoever owns it.
+// Due is what is to be done about values at a time, the earliest first. The time of a value is kept with the value, by
+// whoever owns it.
 type Due[U comparable] struct {
-	at    func(U) Moment
-	units *queue.Tree[U]
+	at     func(U) Moment
+	values *Tree[U]
 }
 
 // Moment is a time on the wall in nanoseconds, zero for none.
@@ -57,38 +54,34 @@ func (m Moment) Time() time.Time {
 	return time.Unix(0, int64(m)).UTC()
 }
 
-// NewDue returns an empty list. at tells the time of a unit, born its age and its key, which do not change while it has
-// a time.
-func NewDue[U comparable](at func(U) Moment, born func(U) queue.Item) *Due[U] {
-	return &Due[U]{at: at, units: queue.NewTree(func(a, b U) int {
+// NewDue returns an empty list. at tells the time of a value, compare is the order of values at the same time: it is
+// zero for equal values only, and does not change while they have a time.
+func NewDue[U comparable](at func(U) Moment, compare func(a, b U) int) *Due[U] {
+	return &Due[U]{at: at, values: NewTree(func(a, b U) int {
 		if c := cmp.Compare(at(a), at(b)); c != 0 || a == b {
 			return c
 		}
-		x, y := born(a), born(b)
-		if c := x.Created.Compare(y.Created); c != 0 {
-			return c
-		}
-		return strings.Compare(x.Key, y.Key)
+		return compare(a, b)
 	})}
 }
 
-// Move gives a unit another time; set stores it. Zero takes the unit out.
+// Move gives a value another time; set stores it. Zero takes the value out.
 func (d *Due[U]) Move(u U, to Moment, set func(Moment)) {
 	from := d.at(u)
 	if from == to {
 		return
 	}
 	if from != 0 {
-		d.units.Delete(u)
+		d.values.Delete(u)
 	}
 	set(to)
 	if to != 0 {
-		d.units.Insert(u)
+		d.values.Insert(u)
 	}
 }
 
-// First is the unit whose time comes first; false if there is none.
-func (d *Due[U]) First() (U, bool) { return d.units.Min() }
+// First is the value whose time comes first; false if there is none.
+func (d *Due[U]) First() (U, bool) { return d.values.Min() }
 
-// Len is the number of units.
-func (d *Due[U]) Len() int { return d.units.Len() }
+// Len is the number of values.
+func (d *Due[U]) Len() int { return d.values.Len() }
