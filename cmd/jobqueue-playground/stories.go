@@ -29,7 +29,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
 )
 
@@ -93,7 +93,7 @@ func (s *story) endedBy(reason string) string {
 
 func listed(reasons []string) string { return cmp.Or(strings.Join(reasons, ", "), "nothing") }
 
-func holdsQuota(phase v1alpha1.QueueUnitPhase) bool { return admission.Phase(phase).Holds() }
+func holdsQuota(phase v1alpha1.QueueUnitPhase) bool { return unit.Phase(phase).Holds() }
 
 // stories are those of all jobs of the scenario, by UID of the job.
 type stories struct {

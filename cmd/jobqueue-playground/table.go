@@ -24,7 +24,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
 )
 
@@ -126,49 +126,49 @@ func (v *view) row(queue string, now time.Time, places []place) queueRow {
 		}
 	}
 	byKey := map[string]checker.Unit{}
-	for unit := range v.checks.Units() {
-		if unit.Queue != queue {
+	for qu := range v.checks.Units() {
+		if qu.Queue != queue {
 			continue
 		}
 		switch {
-		case unit.Admitted:
+		case qu.Admitted:
 			row.admitted++
-			if unit.Phase == admission.PhaseRunning {
+			if qu.Phase == unit.PhaseRunning {
 				row.running++
 			}
-		case unit.Phase.Terminal():
+		case qu.Phase.Terminal():
 			row.done++
 		default:
 			row.pending++
-			byKey[unit.Key] = unit
+			byKey[qu.Key] = qu
 		}
 	}
 	for _, level := range quotaLevels()[queue] {
 		row.quotas = append(row.quotas, v.use(level))
 	}
 	for _, p := range places {
-		unit, ok := byKey[p.key]
+		qu, ok := byKey[p.key]
 		if !ok || len(row.waiting) == shownWaiting {
 			continue // its admission has been seen here already
 		}
 		row.waiting = append(row.waiting, waitingUnit{
 			position: p.position,
-			name:     name(cmp.Or(v.names[unit.Job], p.key)), // units of other kinds have names of their own
-			priority: unit.Priority,
-			pods:     v.checks.Job(unit.Job).Pods,
-			cores:    float64(unit.Request["cpu"]) / 1000,
-			waits:    now.Sub(unit.Created),
-			reason:   v.explain(p, unit),
+			name:     name(cmp.Or(v.names[qu.Job], p.key)), // units of other kinds have names of their own
+			priority: qu.Priority,
+			pods:     v.checks.Job(qu.Job).Pods,
+			cores:    float64(qu.Request["cpu"]) / 1000,
+			waits:    now.Sub(qu.Created),
+			reason:   v.explain(p, qu),
 		})
 	}
 	return row
 }
 
 // explain says why a unit waits, from whoever knows; of a limit that is short, which it is and how much is missing.
-func (v *view) explain(p place, unit checker.Unit) string {
-	reason, message := cmp.Or(p.reason, unit.Reason), cmp.Or(p.message, unit.Message)
-	if reason == string(admission.ReasonQuotaExceeded) {
-		message = cmp.Or(v.missing(unit), message)
+func (v *view) explain(p place, qu checker.Unit) string {
+	reason, message := cmp.Or(p.reason, qu.Reason), cmp.Or(p.message, qu.Message)
+	if reason == string(unit.ReasonQuotaExceeded) {
+		message = cmp.Or(v.missing(qu), message)
 	}
 	switch {
 	case reason == "" || reason == "Pending":
@@ -181,9 +181,9 @@ func (v *view) explain(p place, unit checker.Unit) string {
 }
 
 // missing names the lowest level of quotas that has too few cores free for a unit; empty if each has enough.
-func (v *view) missing(unit checker.Unit) string {
-	asks := float64(unit.Request["cpu"]) / 1000
-	for level := range v.checks.Levels(unit.Quota) {
+func (v *view) missing(qu checker.Unit) string {
+	asks := float64(qu.Request["cpu"]) / 1000
+	for level := range v.checks.Levels(qu.Quota) {
 		q := v.use(level)
 		if free := max(0, q.max-q.used-q.promised); q.max > 0 && asks > free {
 			return fmt.Sprintf("%s has %.1f of %.0f cores free, %.1f are missing", level, free, q.max, asks-free)

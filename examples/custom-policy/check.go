@@ -20,20 +20,20 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // reasonTooManyPods is the reason in the condition QuotaReserved of a unit that is too large.
-const reasonTooManyPods admission.Reason = "TooManyPods"
+const reasonTooManyPods unit.Reason = "TooManyPods"
 
 // maxPods lets no job go that has more pods than most.
 type maxPods struct{ most int64 }
 
 // Key implements admission.Check: units with the same key have the same answer, so that it is asked for seldom.
-func (c maxPods) Key(u admission.Unit) string { return strconv.FormatBool(u.Pods > c.most) }
+func (c maxPods) Key(u unit.Unit) string { return strconv.FormatBool(u.Pods > c.most) }
 
 // Check implements admission.Check.
-func (c maxPods) Check(u admission.Unit) (admission.Reason, string) {
+func (c maxPods) Check(u unit.Unit) (unit.Reason, string) {
 	if u.Pods <= c.most {
 		return "", ""
 	}

@@ -27,14 +27,15 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/plugin/jobqueue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/scheduler"
 )
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-func unit(name string, age time.Duration, pods int64) admission.Unit {
-	return admission.Unit{
+func unitOf(name string, age time.Duration, pods int64) unit.Unit {
+	return unit.Unit{
 		Key: "team/" + name, UID: name, Queue: "q", Quota: "q", Created: now.Add(-age), Pods: pods, Active: true,
 		Request: resources.FromMap(map[string]int64{"cpu": 1000}),
 	}
@@ -48,10 +49,10 @@ func TestTheExtensionsDecide(t *testing.T) {
 	core.UpsertQueue(now, admission.Queue{Name: "q", Policy: "NewestFirst", MaxPending: -1, MaxAdmitted: -1})
 	room := resources.FromMap(map[string]int64{"cpu": 2000})
 	core.SetQuota(now, admission.Quota{Name: "q", Limit: room, Max: room})
-	core.UpsertUnit(now, unit("old", time.Hour, 1))
-	core.UpsertUnit(now, unit("new", time.Minute, 1))
-	core.UpsertUnit(now, unit("newer", time.Second, 1000))
-	core.UpsertUnit(now, unit("huge", 0, 1001))
+	core.UpsertUnit(now, unitOf("old", time.Hour, 1))
+	core.UpsertUnit(now, unitOf("new", time.Minute, 1))
+	core.UpsertUnit(now, unitOf("newer", time.Second, 1000))
+	core.UpsertUnit(now, unitOf("huge", 0, 1001))
 
 	plan := core.Decide(now)
 	var admitted []string

@@ -29,7 +29,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
@@ -77,12 +77,12 @@ func phaseTable() string {
 	var b strings.Builder
 	b.WriteString("| from | to | when | written by |\n|---|---|---|---|\n")
 	type change struct {
-		to   admission.Phase
+		to   unit.Phase
 		when string
 	}
 	var order []change
 	from, by := map[change][]string{}, map[change][]string{}
-	for _, t := range admission.Transitions() {
+	for _, t := range unit.Transitions() {
 		c := change{t.To, t.When}
 		if from[c] == nil {
 			order = append(order, c)
@@ -99,11 +99,11 @@ func phaseTable() string {
 	return b.String()
 }
 
-func phaseName(p admission.Phase) string {
+func phaseName(p unit.Phase) string {
 	switch p {
-	case admission.PhaseNone:
+	case unit.PhaseNone:
 		return "none"
-	case admission.PhaseOther:
+	case unit.PhaseOther:
 		return "any other"
 	default:
 		return "`" + string(p) + "`"
@@ -114,7 +114,7 @@ func phaseName(p admission.Phase) string {
 func readingTable() string {
 	var b strings.Builder
 	b.WriteString("| phase | waits | holds quota | its pods may go | over | written by |\n|---|---|---|---|---|---|\n")
-	for _, p := range admission.Phases() {
+	for _, p := range unit.Phases() {
 		fmt.Fprintf(&b, "| %s |", phaseName(p))
 		for _, is := range []bool{p.Waits(), p.Holds(), p.Releases(), p.Terminal()} {
 			fmt.Fprintf(&b, " %s |", map[bool]string{true: "yes"}[is])
@@ -125,9 +125,9 @@ func readingTable() string {
 }
 
 // writersOf a phase are those that the table of transitions lets write it.
-func writersOf(p admission.Phase) []string {
+func writersOf(p unit.Phase) []string {
 	var writers []string
-	for _, t := range admission.Transitions() {
+	for _, t := range unit.Transitions() {
 		for _, w := range t.By {
 			if t.To == p && !slices.Contains(writers, string(w)) {
 				writers = append(writers, string(w))

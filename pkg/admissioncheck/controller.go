@@ -41,15 +41,15 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // States that a check may answer with.
 const (
-	Pending  = v1alpha1.CheckState(admission.CheckPending)
-	Ready    = v1alpha1.CheckState(admission.CheckReady)
-	Retry    = v1alpha1.CheckState(admission.CheckRetry)
-	Rejected = v1alpha1.CheckState(admission.CheckRejected)
+	Pending  = v1alpha1.CheckState(unit.CheckPending)
+	Ready    = v1alpha1.CheckState(unit.CheckReady)
+	Retry    = v1alpha1.CheckState(unit.CheckRetry)
+	Rejected = v1alpha1.CheckState(unit.CheckRejected)
 )
 
 // maxMessage bounds the message of an answer, in bytes.
@@ -73,7 +73,7 @@ type Answer struct {
 
 // Func answers one check about one unit. Neither may be changed. An error is no answer: it is called again, after a
 // time that doubles.
-type Func func(ctx context.Context, unit *v1alpha1.QueueUnit, check *v1beta1.AdmissionCheck) (Answer, error)
+type Func func(ctx context.Context, qu *v1alpha1.QueueUnit, check *v1beta1.AdmissionCheck) (Answer, error)
 
 // Controller answers the AdmissionChecks that name it.
 type Controller struct {
@@ -87,7 +87,7 @@ type Controller struct {
 	// Rejected take that back: the job is suspended, as far as it can be. Any other answer changes nothing.
 	Withdraws bool
 	// Idle, if set, is called for units that hold no quota: what Check made for them can go.
-	Idle func(ctx context.Context, unit *v1alpha1.QueueUnit) error
+	Idle func(ctx context.Context, qu *v1alpha1.QueueUnit) error
 	// Owns are objects that Check makes, with the unit as controlling owner: a change of one asks the check again.
 	Owns []client.Object
 	// Parameters, if set, is of the kind that parameters of checks name, without a namespace: with a change of one its
@@ -164,12 +164,12 @@ func (c *Controller) use(objects client.Client, kind schema.GroupVersionKind) {
 func (c *Controller) index() string { return reservedFor + "/" + c.ControllerName }
 
 func checksOf(object client.Object) (names []string) {
-	unit, ok := object.(*v1alpha1.QueueUnit)
-	if !ok || unit.Status.Phase != v1alpha1.PhaseReserved {
+	qu, ok := object.(*v1alpha1.QueueUnit)
+	if !ok || qu.Status.Phase != v1alpha1.PhaseReserved {
 		return nil
 	}
-	for i := range unit.Status.AdmissionChecks {
-		names = append(names, unit.Status.AdmissionChecks[i].Name)
+	for i := range qu.Status.AdmissionChecks {
+		names = append(names, qu.Status.AdmissionChecks[i].Name)
 	}
 	return names
 }
@@ -241,20 +241,20 @@ func (c *Controller) unitsOf(ctx context.Context, check client.Object) (requests
 func (c *Controller) reconcileUnit(
 	ctx context.Context, request reconcile.Request,
 ) (result reconcile.Result, err error) {
-	unit := &v1alpha1.QueueUnit{}
-	if err := c.Reader.Get(ctx, request.NamespacedName, unit); err != nil {
+	qu := &v1alpha1.QueueUnit{}
+	if err := c.Reader.Get(ctx, request.NamespacedName, qu); err != nil {
 		return result, client.IgnoreNotFound(err)
 	}
-	switch phase := admission.Phase(unit.Status.Phase); {
-	case phase == admission.PhaseReserved, c.Withdraws && phase.Releases():
+	switch phase := unit.Phase(qu.Status.Phase); {
+	case phase == unit.PhaseReserved, c.Withdraws && phase.Releases():
 	case !phase.Holds() && c.Idle != nil:
-		return result, c.Idle(ctx, unit)
+		return result, c.Idle(ctx, qu)
 	default:
 		return result, nil
 	}
-	after := unit.DeepCopy()
+	after := qu.DeepCopy()
 	for i := range after.Status.AdmissionChecks {
-		again, err := c.ask(ctx, unit, &after.Status.AdmissionChecks[i])
+		again, err := c.ask(ctx, qu, &after.Status.AdmissionChecks[i])
 		if err != nil {
 			return result, fmt.Errorf("check %s: %w", after.Status.AdmissionChecks[i].Name, err)
 		}
@@ -262,19 +262,19 @@ func (c *Controller) reconcileUnit(
 			result.RequeueAfter = again
 		}
 	}
-	if equality.Semantic.DeepEqual(unit.Status, after.Status) {
+	if equality.Semantic.DeepEqual(qu.Status, after.Status) {
 		return result, nil
 	}
 	// On this state of the unit alone: what was answered is about this reservation.
-	patch := client.MergeFromWithOptions(unit, client.MergeFromWithOptimisticLock{})
+	patch := client.MergeFromWithOptions(qu, client.MergeFromWithOptimisticLock{})
 	return result, c.client.Status().Patch(ctx, after, patch)
 }
 
 // ask sets what one check of a unit answers, if it is one of this controller's; again is when to ask it again.
 func (c *Controller) ask(
-	ctx context.Context, unit *v1alpha1.QueueUnit, state *v1alpha1.AdmissionCheckState,
+	ctx context.Context, qu *v1alpha1.QueueUnit, state *v1alpha1.AdmissionCheckState,
 ) (again time.Duration, err error) {
-	released := admission.Phase(unit.Status.Phase).Releases()
+	released := unit.Phase(qu.Status.Phase).Releases()
 	if state.State == Retry || state.State == Rejected || released && state.State != Ready {
 		return 0, nil // the scheduler acts on it, or nobody asks
 	}
@@ -282,7 +282,7 @@ func (c *Controller) ask(
 	if check == nil || err != nil {
 		return 0, err
 	}
-	answer, err := c.Check(ctx, unit, check)
+	answer, err := c.Check(ctx, qu, check)
 	if err != nil {
 		return 0, err
 	}
@@ -291,7 +291,7 @@ func (c *Controller) ask(
 		if !final {
 			return answer.RequeueAfter, nil
 		}
-		if meta.IsStatusConditionTrue(unit.Status.Conditions, v1alpha1.ConditionPodsReady) {
+		if meta.IsStatusConditionTrue(qu.Status.Conditions, v1alpha1.ConditionPodsReady) {
 			state.RetryCount = nil // it ran: what failed before is over
 		}
 	}

@@ -26,15 +26,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
 // observed makes an observation of what a fuzzer wrote; false for what no API server would send.
-func observed(kind, job, unit string, bound byte, managed bool) (Observation, bool) {
+func observed(kind, job, key string, bound byte, managed bool) (Observation, bool) {
 	o := Observation{Now: epoch, Managed: managed, Creation: &jobs.Creation{}, Bound: Bound(bound % 3), Fresh: bound >= 3}
 	found, ok := jobs.Find(kind)
-	if !ok || len(job)+len(unit) > 1<<14 {
+	if !ok || len(job)+len(key) > 1<<14 {
 		return o, false
 	}
 	o.Kind = found
@@ -45,9 +45,9 @@ func observed(kind, job, unit string, bound byte, managed bool) (Observation, bo
 			return o, false
 		}
 	}
-	if unit != "" {
+	if key != "" {
 		o.Unit = &v1alpha1.QueueUnit{}
-		if err := json.Unmarshal([]byte(unit), o.Unit); err != nil {
+		if err := json.Unmarshal([]byte(key), o.Unit); err != nil {
 			return o, false
 		}
 	}
@@ -58,8 +58,8 @@ func observed(kind, job, unit string, bound byte, managed bool) (Observation, bo
 // informers, twice the same (I13), and with legal changes of phase only (I9). Once it is carried out, what is left to
 // do comes to an end within a few plans (I12).
 func FuzzPlan(f *testing.F) {
-	f.Fuzz(func(t *testing.T, kind, job, unit string, bound byte, managed bool) {
-		o, ok := observed(kind, job, unit, bound, managed)
+	f.Fuzz(func(t *testing.T, kind, job, key string, bound byte, managed bool) {
+		o, ok := observed(kind, job, key, bound, managed)
 		if !ok {
 			t.Skip()
 		}
@@ -112,9 +112,9 @@ func legal(t *testing.T, o Observation, action Action) {
 	case DeleteUnit:
 		require.Equal(t, o.Unit.UID, a.Unit.UID)
 	case PatchUnitStatus:
-		from, to := admission.Phase(a.Before.Status.Phase), admission.Phase(a.After.Status.Phase)
+		from, to := unit.Phase(a.Before.Status.Phase), unit.Phase(a.After.Status.Phase)
 		known := from.Waits() || from.Holds() || from.Terminal()
-		require.True(t, from == to || !known || from.CanBecome(to, admission.WriterController), "%q to %q", from, to)
+		require.True(t, from == to || !known || from.CanBecome(to, unit.WriterController), "%q to %q", from, to)
 		require.GreaterOrEqual(t, a.After.Status.Attempts, a.Before.Status.Attempts)
 	case PatchJob:
 		released := o.Unit != nil && stageOf(o.Unit.Status.Phase) == released

@@ -37,7 +37,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -353,7 +353,7 @@ func TestOldNewsOfAUnitSuspendNothing(t *testing.T) {
 			w.behind(oldNews{unit: cached})
 			w.reconcile()
 			require.False(t, *w.job().Spec.Suspend)
-			require.True(t, admission.Phase(w.unit().Status.Phase).Holds())
+			require.True(t, unit.Phase(w.unit().Status.Phase).Holds())
 		})
 	}
 }

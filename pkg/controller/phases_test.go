@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 var allPhases = []v1alpha1.QueueUnitPhase{
@@ -39,12 +39,12 @@ func TestOnlyAReleasingPhaseResumesTheJob(t *testing.T) {
 		s.Unit.Status.Phase = phase
 		s.Unit.Status.Admissions = []v1alpha1.Admission{{Name: "j", Replicas: 2, Resources: s.Unit.Spec.Request.DeepCopy()}}
 		resumes := describe(Plan(s.Observation)) == "job suspend=false [Admitted]"
-		require.Equal(t, admission.Phase(phase).Releases(), resumes, "phase %q: %s", phase, describe(Plan(s.Observation)))
+		require.Equal(t, unit.Phase(phase).Releases(), resumes, "phase %q: %s", phase, describe(Plan(s.Observation)))
 
 		s.resumedByHand()
 		suspends := describe(Plan(s.Observation)) == "job suspend=true [Suspended]"
-		require.Equal(t, admission.Phase(phase).Holds() && !admission.Phase(phase).Releases(),
-			suspends && admission.Phase(phase).Holds(), "phase %q: %s", phase, describe(Plan(s.Observation)))
+		require.Equal(t, unit.Phase(phase).Holds() && !unit.Phase(phase).Releases(),
+			suspends && unit.Phase(phase).Holds(), "phase %q: %s", phase, describe(Plan(s.Observation)))
 	}
 }
 
@@ -63,7 +63,7 @@ func TestAPhaseThatMayNotBeWrittenIsNotSent(t *testing.T) {
 			w.writes = nil
 
 			err := w.r.do(quiet(), &Observation{Kind: &w.r.Kind}, PatchUnitStatus{Before: before, After: after})
-			if from == to || admission.Phase(from).CanBecome(admission.Phase(to), admission.WriterController) {
+			if from == to || unit.Phase(from).CanBecome(unit.Phase(to), unit.WriterController) {
 				require.NoError(t, err, "%q to %q", from, to)
 				require.Equal(t, to, w.unit().Status.Phase)
 				continue

@@ -23,13 +23,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // madeNoPod says that the unit lost its admission for its job made no pod.
 func (p *planner) madeNoPod() bool {
 	c := meta.FindStatusCondition(p.Unit.Status.Conditions, v1alpha1.ConditionEvicted)
-	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == string(admission.ReasonIdleReservation)
+	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == string(unit.ReasonIdleReservation)
 }
 
 // refused says why the job made no pod, where that is known.
@@ -49,7 +49,7 @@ func (p *planner) tellRefusal() []Action {
 	after, now := p.Unit.DeepCopy(), p.Now
 	after.Status.Message = p.Unit.Status.Message + refused
 	after.Status.LastUpdateTime = &now
-	setCondition(after, v1alpha1.ConditionEvicted, metav1.ConditionTrue, string(admission.ReasonIdleReservation),
+	setCondition(after, v1alpha1.ConditionEvicted, metav1.ConditionTrue, string(unit.ReasonIdleReservation),
 		after.Status.Message, now)
 	return []Action{PatchUnitStatus{Before: p.Unit, After: after}}
 }

@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -50,7 +50,7 @@ const (
 // stageOf reads a phase; one that is not known waits, so that an error never lets a job run. One that holds quota and
 // does not release waits, too.
 func stageOf(phase v1alpha1.QueueUnitPhase) stage {
-	switch p := admission.Phase(phase); {
+	switch p := unit.Phase(phase); {
 	case p.Releases():
 		return released
 	case p.Terminal():
@@ -62,14 +62,14 @@ func stageOf(phase v1alpha1.QueueUnitPhase) stage {
 
 // holdsQuota says whether a unit that waits has quota reserved all the same; its pod sets are immutable then.
 func holdsQuota(phase v1alpha1.QueueUnitPhase) bool {
-	p := admission.Phase(phase)
+	p := unit.Phase(phase)
 	return p.Holds() && !p.Releases()
 }
 
 // lawful says why a change of a unit's status must not be written (I9).
 func (a PatchUnitStatus) lawful() error {
-	from, to := admission.Phase(a.Before.Status.Phase), admission.Phase(a.After.Status.Phase)
-	if from == to || from.CanBecome(to, admission.WriterController) {
+	from, to := unit.Phase(a.Before.Status.Phase), unit.Phase(a.After.Status.Phase)
+	if from == to || from.CanBecome(to, unit.WriterController) {
 		return nil
 	}
 	// The same would be planned again: only another event can lead to something else.

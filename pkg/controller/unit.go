@@ -34,7 +34,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/override"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
@@ -142,7 +142,7 @@ func demandOf(
 	case errQuota != nil:
 		d.problem = &problem{Reason: reasonQuotaMismatch, Message: short(err.Error())}
 	default:
-		d.problem = &problem{Reason: string(admission.ReasonInvalidRequest), Message: short(err.Error())}
+		d.problem = &problem{Reason: string(unit.ReasonInvalidRequest), Message: short(err.Error())}
 	}
 	return d
 }
@@ -173,7 +173,7 @@ func (d *demand) joinGangs(
 	kind.RestoreTemplates(plain, asked)
 	var err error
 	if d.gangs, err = kind.GangGroup(plain, everyJob, kind.UnitName(job.GetName())); err != nil && d.problem == nil {
-		d.problem = &problem{Reason: string(admission.ReasonInvalidRequest), Message: short(err.Error())}
+		d.problem = &problem{Reason: string(unit.ReasonInvalidRequest), Message: short(err.Error())}
 	}
 }
 

@@ -26,7 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // Whoever has a job reads at the job what it waits for: one event for each reason that its unit bears, when it bears
@@ -63,21 +63,21 @@ func (s *Slots) take(now time.Time) time.Time {
 
 // silentReasons are those that other events tell: that the job was adopted, that it lost its admission.
 var silentReasons = map[string]bool{
-	"":                               true,
-	string(admission.ReasonPending):  true,
-	string(admission.ReasonAdopting): true,
-	string(admission.ReasonBackoff):  true,
+	"":                          true,
+	string(unit.ReasonPending):  true,
+	string(unit.ReasonAdopting): true,
+	string(unit.ReasonBackoff):  true,
 }
 
 // ordinaryReasons are those of a wait that nobody has to do anything about.
 var ordinaryReasons = map[string]bool{
-	string(admission.ReasonQuotaExceeded): true,
-	string(admission.ReasonMinExceeded):   true,
-	string(admission.ReasonBlockedByHead): true,
-	string(admission.ReasonQueueFull):     true,
-	string(admission.ReasonQueueOverflow): true,
-	string(admission.ReasonQueueHeld):     true,
-	string(admission.ReasonQueueDrained):  true,
+	string(unit.ReasonQuotaExceeded): true,
+	string(unit.ReasonMinExceeded):   true,
+	string(unit.ReasonBlockedByHead): true,
+	string(unit.ReasonQueueFull):     true,
+	string(unit.ReasonQueueOverflow): true,
+	string(unit.ReasonQueueHeld):     true,
+	string(unit.ReasonQueueDrained):  true,
 }
 
 // waitEvent is what a job waits for, as its unit says; nil if it waits for nothing that is to be told.

@@ -39,6 +39,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
 
@@ -111,23 +112,23 @@ func (a *admissionChecks) listed(check string) (podupdate.Keys, bool) {
 // faultOf a queue is the first of its checks that nobody would answer; nil if there is none.
 func (a *admissionChecks) faultOf(q *queueObject) *admission.Fault {
 	if a.off && (q.checkFault != "" || len(q.spec.AdmissionChecks) > 0) {
-		return &admission.Fault{Reason: admission.ReasonCheckInactive,
+		return &admission.Fault{Reason: unit.ReasonCheckInactive,
 			Message: "the queue names admission checks, and the feature gate AdmissionChecks of the scheduler is off"}
 	}
 	if q.checkFault != "" {
-		return &admission.Fault{Reason: admission.ReasonCheckInactive, Message: q.checkFault}
+		return &admission.Fault{Reason: unit.ReasonCheckInactive, Message: q.checkFault}
 	}
 	for _, of := range q.spec.AdmissionChecks {
 		switch c := a.byName[of.Name]; {
 		case c == nil:
-			return &admission.Fault{Reason: admission.ReasonCheckNotFound,
+			return &admission.Fault{Reason: unit.ReasonCheckNotFound,
 				Message: fmt.Sprintf("AdmissionCheck %q does not exist", of.Name)}
 		case strings.HasPrefix(c.controller, v1beta1.GroupName+"/"):
-			return &admission.Fault{Reason: admission.ReasonCheckInactive, Message: fmt.Sprintf(
+			return &admission.Fault{Reason: unit.ReasonCheckInactive, Message: fmt.Sprintf(
 				"AdmissionCheck %q is for controller %q, which answers Workloads of Kueue and no QueueUnits",
 				of.Name, c.controller)}
 		case !c.active:
-			return &admission.Fault{Reason: admission.ReasonCheckInactive,
+			return &admission.Fault{Reason: unit.ReasonCheckInactive,
 				Message: fmt.Sprintf("AdmissionCheck %q is not active: %s", of.Name, c.why)}
 		}
 	}
@@ -193,11 +194,11 @@ func (u *unitObject) readChecks(text json.RawMessage, sets []string) {
 		return
 	}
 	u.updates = podupdate.Read(states, sets)
-	u.checks = &admission.CheckAnswers{}
+	u.checks = &unit.CheckAnswers{}
 	for i := range states {
 		s := &states[i]
-		answer := admission.CheckAnswer{
-			Name: sharedText(s.Name), State: admission.CheckState(sharedText(string(s.State))), Message: shorten(s.Message),
+		answer := unit.CheckAnswer{
+			Name: sharedText(s.Name), State: unit.CheckState(sharedText(string(s.State))), Message: shorten(s.Message),
 		}
 		if s.RequeueAfterSeconds != nil {
 			answer.RetryAfter = secondsOf(int64(*s.RequeueAfterSeconds))
@@ -225,7 +226,7 @@ func (u *unitObject) askedChecks(names []string, at metav1.Time) []map[string]an
 	asked := make([]map[string]any, 0, len(names))
 	for _, name := range names {
 		state := map[string]any{
-			"name": name, "state": string(admission.CheckPending), "lastTransitionTime": at,
+			"name": name, "state": string(unit.CheckPending), "lastTransitionTime": at,
 			"message": "asked when quota was reserved",
 		}
 		if n := u.retried[name]; n > 0 {

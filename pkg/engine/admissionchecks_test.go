@@ -28,6 +28,7 @@ import (
 	autoscaling "github.com/koord-jobqueue/koord-jobqueue/apis/autoscaling/v1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // check makes an AdmissionCheck of this controller, whose condition Active has this status; none if it is empty.
@@ -108,12 +109,12 @@ func TestAdmissionChecks(t *testing.T) {
 	r.step()
 	require.Empty(t, r.decisions(), "its checks do not exist")
 	r.sendQueues()
-	require.Equal(t, string(admission.ReasonCheckNotFound), r.active(testQuota).Reason)
+	require.Equal(t, string(unit.ReasonCheckNotFound), r.active(testQuota).Reason)
 	r.check("slow", "kueue.x-k8s.io/multikueue", "True")
 	r.check("budget", "example.com/budget", "")
 	r.advance(time.Minute)
 	r.sendQueues()
-	require.Equal(t, string(admission.ReasonCheckInactive), r.active(testQuota).Reason)
+	require.Equal(t, string(unit.ReasonCheckInactive), r.active(testQuota).Reason)
 	require.Contains(t, r.active(testQuota).Message, "of Kueue")
 	r.check("slow", "example.com/slow", "True")
 	require.Empty(t, r.decisions())
@@ -128,7 +129,7 @@ func TestAdmissionChecks(t *testing.T) {
 	r.send()
 	r.send()
 	u := unitFrom(r.api.get(key))
-	require.Equal(t, admission.PhaseReserved, u.phase)
+	require.Equal(t, unit.PhaseReserved, u.phase)
 	require.Equal(t, "cpu: 2", u.held.String())
 	require.Equal(t, metav1.ConditionTrue, u.condition(v1alpha1.ConditionQuotaReserved).Status)
 	admitted := u.condition(v1alpha1.ConditionAdmitted)
@@ -151,7 +152,7 @@ func TestAdmissionChecks(t *testing.T) {
 	r.advance(5 * time.Second)
 	r.send()
 	u = unitFrom(r.api.get(key))
-	require.Equal(t, admission.PhaseDequeued, u.phase)
+	require.Equal(t, unit.PhaseDequeued, u.phase)
 	require.Equal(t, "admitted, attempt 1; passed admission checks: slow, budget",
 		u.condition(v1alpha1.ConditionAdmitted).Message)
 	require.EqualValues(t, 1, u.attempts)
@@ -174,9 +175,9 @@ func TestAnswersOfAFormerReservation(t *testing.T) {
 	require.Equal(t, writeEvict, r.decision().kind)
 	r.send()
 	u := unitFrom(r.api.get(key))
-	require.Equal(t, admission.PhaseTimeoutBackoff, u.phase)
+	require.Equal(t, unit.PhaseTimeoutBackoff, u.phase)
 	require.EqualValues(t, 1, u.requeues)
-	require.Equal(t, string(admission.ReasonCheckRetry), u.condition(v1alpha1.ConditionEvicted).Reason)
+	require.Equal(t, string(unit.ReasonCheckRetry), u.condition(v1alpha1.ConditionEvicted).Reason)
 	require.Contains(t, u.condition(v1alpha1.ConditionEvicted).Message, "it said so")
 	require.WithinDuration(t, r.clock.Now().Add(30*time.Second), u.requeueAt, 2*time.Second)
 	require.Equal(t, []string{"slow=Retry"}, statesOf(t, r, key), "for a person to read")
@@ -185,7 +186,7 @@ func TestAnswersOfAFormerReservation(t *testing.T) {
 	r.answers(key, map[string]string{"slow": "Ready"})
 	r.advance(31 * time.Second)
 	r.send()
-	require.Equal(t, admission.PhaseReserved, unitFrom(r.api.get(key)).phase)
+	require.Equal(t, unit.PhaseReserved, unitFrom(r.api.get(key)).phase)
 	require.Equal(t, []string{"slow=Pending"}, statesOf(t, r, key))
 	require.Empty(t, r.decisions(), "nobody has answered")
 
@@ -193,7 +194,7 @@ func TestAnswersOfAFormerReservation(t *testing.T) {
 	r.send()
 	u = unitFrom(r.api.get(key))
 	target := u.condition(v1alpha1.ConditionDeactivationTarget)
-	require.Equal(t, string(admission.ReasonCheckRejected), target.Reason)
+	require.Equal(t, string(unit.ReasonCheckRejected), target.Reason)
 	require.Contains(t, target.Message, `admission check "slow" rejects the job: it said so`)
 	r.advance(24 * time.Hour)
 	require.Empty(t, r.decisions())
@@ -203,7 +204,7 @@ func TestAnswersOfAFormerReservation(t *testing.T) {
 	r.setActive(key, true)
 	r.send()
 	u = unitFrom(r.api.get(key))
-	require.Equal(t, admission.PhaseDequeued, u.phase)
+	require.Equal(t, unit.PhaseDequeued, u.phase)
 	require.Empty(t, statesOf(t, r, key))
 	r.sound()
 }
@@ -223,14 +224,14 @@ func TestChecksThatContradictEachOther(t *testing.T) {
 	}
 	r.send()
 	u := unitFrom(r.api.get(key))
-	require.Equal(t, admission.PhaseTimeoutBackoff, u.phase)
-	require.Equal(t, string(admission.ReasonCheckConflict), u.condition(v1alpha1.ConditionEvicted).Reason)
+	require.Equal(t, unit.PhaseTimeoutBackoff, u.phase)
+	require.Equal(t, string(unit.ReasonCheckConflict), u.condition(v1alpha1.ConditionEvicted).Reason)
 	require.Contains(t, u.message, `different values of nodeSelector "zone" in pod set "main"`)
 
 	r.advance(2 * time.Minute)
 	r.send()
 	u = unitFrom(r.api.get(key))
-	require.Equal(t, admission.PhaseReserved, u.phase)
+	require.Equal(t, unit.PhaseReserved, u.phase)
 	require.False(t, u.askedWrites, "the answers about the former reservation are gone")
 	require.Empty(t, r.engine.resolve(u).Checks.Conflict)
 	r.answers(key, map[string]string{"slow": "Ready"})
@@ -239,7 +240,7 @@ func TestChecksThatContradictEachOther(t *testing.T) {
 	r.advance(2 * time.Second)
 	r.send()
 	u = unitFrom(r.api.get(key))
-	require.Equal(t, string(admission.ReasonCheckTimeout), u.condition(v1alpha1.ConditionEvicted).Reason)
+	require.Equal(t, string(unit.ReasonCheckTimeout), u.condition(v1alpha1.ConditionEvicted).Reason)
 	require.Contains(t, u.message, "within 1m0s")
 	r.sound()
 }
@@ -257,19 +258,19 @@ func TestTemplatesAreRestoredBeforeQuotaIsReservedAgain(t *testing.T) {
 		a["podSetUpdates"] = []any{map[string]any{"name": "main", "nodeSelector": map[string]any{"x": "y"}}}
 	})
 	r.send()
-	require.Equal(t, admission.PhaseDequeued, unitFrom(r.api.get(key)).phase)
+	require.Equal(t, unit.PhaseDequeued, unitFrom(r.api.get(key)).phase)
 	r.setActive(key, false)
 	r.send()
 	r.setActive(key, true)
 	r.advance(time.Minute)
 	require.Empty(t, r.decisions())
 	reason, _, _ := r.engine.core.state.Why(key)
-	require.Equal(t, admission.ReasonRestoring, reason)
+	require.Equal(t, unit.ReasonRestoring, reason)
 	r.answers(key, map[string]string{"slow": "Ready"}, func(a map[string]any) { delete(a, "podSetUpdates") })
 	r.advance(time.Second)
 	require.Len(t, r.decisions(), 1)
 	r.send()
-	require.Equal(t, admission.PhaseReserved, unitFrom(r.api.get(key)).phase)
+	require.Equal(t, unit.PhaseReserved, unitFrom(r.api.get(key)).phase)
 	r.sound()
 }
 
@@ -294,7 +295,7 @@ func TestAReservedUnitWhileTheStateIsBuiltAnew(t *testing.T) {
 	require.Equal(t, "cpu: 2", r.outstanding(testQuota))
 	r.send()
 	require.True(t, r.engine.Snapshot().Granted(pod.UID))
-	require.Equal(t, admission.PhaseDequeued, unitFrom(r.api.get(key)).phase)
+	require.Equal(t, unit.PhaseDequeued, unitFrom(r.api.get(key)).phase)
 	r.sound()
 }
 
@@ -319,16 +320,16 @@ func TestChecksThatCannotBeRead(t *testing.T) {
 	r.step()
 	require.Empty(t, r.decisions())
 	reason, message, _ := r.engine.core.state.Why("team/a")
-	require.Equal(t, admission.ReasonCheckInactive, reason)
+	require.Equal(t, unit.ReasonCheckInactive, reason)
 	require.Contains(t, message, `labelSelector of admission check "slow"`)
 	reason, _, _ = r.engine.core.state.Why(many)
-	require.Equal(t, admission.ReasonInvalidRequest, reason)
+	require.Equal(t, unit.ReasonInvalidRequest, reason)
 
 	c := decodeCheck(&wireCheck{wireObject{Spec: []byte(`{"controllerName":7}`)}})
 	require.False(t, c.active)
 	u := unitIn(t, unitOfStatus(1, 7, `{"phase":"Reserved","admissionChecks":{"a":"b"},"attempts":1}`))
 	require.Nil(t, u.checks)
-	require.Equal(t, admission.PhaseReserved, u.phase)
+	require.Equal(t, unit.PhaseReserved, u.phase)
 }
 
 // With the feature gate off nothing passes checks over: what is reserved is given back, and nothing new is reserved
@@ -340,7 +341,7 @@ func TestAdmissionChecksAreOff(t *testing.T) {
 	key := r.unit("a", 2)
 	r.step()
 	r.send()
-	require.Equal(t, admission.PhaseReserved, unitFrom(r.api.get(key)).phase)
+	require.Equal(t, unit.PhaseReserved, unitFrom(r.api.get(key)).phase)
 
 	off := rigOn(t, r.api, r.quotas, r.clock, func(c *Config) { c.AdmissionChecksOff = true })
 	off.createQueue("plain", map[string]any{})
@@ -351,13 +352,13 @@ func TestAdmissionChecksAreOff(t *testing.T) {
 	off.check("slow", "example.com/slow", "True")
 	require.Equal(t, writeEvict, off.decision().kind, "nobody says what else it would have to pass")
 	off.send()
-	require.Equal(t, string(admission.ReasonChecksChanged),
+	require.Equal(t, string(unit.ReasonChecksChanged),
 		unitFrom(off.api.get(key)).condition(v1alpha1.ConditionEvicted).Reason)
 	require.Equal(t, free, off.decision().key.String(), "queues that name no check go on")
 	off.send()
 	off.advance(10 * time.Second)
 	off.sendQueues()
-	require.Equal(t, string(admission.ReasonCheckInactive), off.active(testQuota).Reason)
+	require.Equal(t, string(unit.ReasonCheckInactive), off.active(testQuota).Reason)
 	require.Equal(t, metav1.ConditionFalse, off.active(testQuota).Status)
 	require.Contains(t, off.active(testQuota).Message, "feature gate AdmissionChecks")
 	require.Equal(t, metav1.ConditionTrue, off.active("plain").Status)
@@ -365,7 +366,7 @@ func TestAdmissionChecksAreOff(t *testing.T) {
 
 	off.answers(key, map[string]string{"slow": "Ready"})
 	require.Empty(t, off.decisions())
-	require.NotEqual(t, admission.PhaseReserved, unitFrom(off.api.get(waiting)).phase)
+	require.NotEqual(t, unit.PhaseReserved, unitFrom(off.api.get(waiting)).phase)
 	off.sound()
 
 	on := rigOn(t, off.api, off.quotas, off.clock)
@@ -375,7 +376,7 @@ func TestAdmissionChecksAreOff(t *testing.T) {
 	on.feed(key).feed(free).feed(waiting).lead()
 	on.send()
 	on.send()
-	require.Equal(t, admission.PhaseReserved, unitFrom(on.api.get(waiting)).phase, "asked, as soon as it is on again")
+	require.Equal(t, unit.PhaseReserved, unitFrom(on.api.get(waiting)).phase, "asked, as soon as it is on again")
 }
 
 // A check of a controller that takes longer by nature has its own time-out, where its queue names none.
@@ -410,17 +411,17 @@ func TestACheckTakesItsAnswerBack(t *testing.T) {
 		a["podSetUpdates"] = []any{map[string]any{"name": "main", "nodeSelector": map[string]any{"zone": "a"}}}
 	})
 	r.send()
-	require.Equal(t, admission.PhaseDequeued, unitFrom(r.api.get(key)).phase)
+	require.Equal(t, unit.PhaseDequeued, unitFrom(r.api.get(key)).phase)
 	r.answers(key, map[string]string{"slow": "Retry"}, func(a map[string]any) { a["retryCount"] = int64(2) })
 	r.send()
 	u := unitFrom(r.api.get(key))
-	require.Equal(t, admission.PhaseTimeoutBackoff, u.phase)
-	require.Equal(t, string(admission.ReasonCheckRetry), u.condition(v1alpha1.ConditionEvicted).Reason)
+	require.Equal(t, unit.PhaseTimeoutBackoff, u.phase)
+	require.Equal(t, string(unit.ReasonCheckRetry), u.condition(v1alpha1.ConditionEvicted).Reason)
 	require.Contains(t, u.message, `admission check "slow" takes back that the job may go`)
 	require.Equal(t, "", r.outstanding(testQuota))
 	r.advance(2 * time.Minute)
 	r.send()
-	require.Equal(t, admission.PhaseReserved, unitFrom(r.api.get(key)).phase)
+	require.Equal(t, unit.PhaseReserved, unitFrom(r.api.get(key)).phase)
 	require.Equal(t, []string{"slow=Pending"}, statesOf(t, r, key))
 	text, err := r.api.get(key).MarshalJSON()
 	require.NoError(t, err)
@@ -446,7 +447,7 @@ func TestPodsThatLackWhatChecksAskedForWait(t *testing.T) {
 	}
 	asks(zone("a"))
 	r.send()
-	require.Equal(t, admission.PhaseDequeued, unitFrom(r.api.get(key)).phase)
+	require.Equal(t, unit.PhaseDequeued, unitFrom(r.api.get(key)).phase)
 
 	without, with := podFor("a-0", "job-a", "1"), podFor("a-1", "job-a", "1")
 	with.Spec.NodeSelector = map[string]string{"zone": "a"}
@@ -506,11 +507,11 @@ func TestACheckWritesTheKeysThatItsObjectLists(t *testing.T) {
 			r.send()
 			u := unitFrom(r.api.get(key))
 			if tc.want == "" {
-				require.Equal(t, admission.PhaseDequeued, u.phase)
+				require.Equal(t, unit.PhaseDequeued, u.phase)
 				return
 			}
-			require.Equal(t, admission.PhaseTimeoutBackoff, u.phase)
-			require.Equal(t, string(admission.ReasonCheckConflict), u.condition(v1alpha1.ConditionEvicted).Reason)
+			require.Equal(t, unit.PhaseTimeoutBackoff, u.phase)
+			require.Equal(t, string(unit.ReasonCheckConflict), u.condition(v1alpha1.ConditionEvicted).Reason)
 			require.Contains(t, u.message, tc.want)
 			require.Contains(t, u.message, `admission check "slow"`)
 			r.sound()

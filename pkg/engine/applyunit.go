@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
@@ -59,7 +60,7 @@ func (e *Engine) updateUnit(now time.Time, rec *unitRecord, u *unitObject) {
 	if before.Generation != u.Generation {
 		e.core.acquit(u.key())
 	}
-	if before.phase != admission.PhaseRunning && u.phase == admission.PhaseRunning && !rec.admittedAt.IsZero() {
+	if before.phase != unit.PhaseRunning && u.phase == unit.PhaseRunning && !rec.admittedAt.IsZero() {
 		queue, _ := e.gauges.labels(rec)
 		e.opts.Metrics.Observe(metrics.AdmittedToRunningSeconds, u.ranAfter(rec.admittedAt, now).Seconds(), queue)
 		rec.act().admittedAt = time.Time{}
@@ -127,8 +128,8 @@ func (e *Engine) touch(now time.Time, key string, rec *unitRecord) {
 }
 
 // resolve makes the core's view of a unit, with the names and priorities that hold now.
-func (e *Engine) resolve(u *unitObject) admission.Unit {
-	c := admission.Unit{
+func (e *Engine) resolve(u *unitObject) unit.Unit {
+	c := unit.Unit{
 		Key: u.key(), UID: string(u.UID), Queue: u.queue, Created: u.CreationTimestamp.Time,
 		Request: u.request, Pods: u.pods, Sizes: u.sizes, NonPreemptible: u.nonPreemptible, Active: !u.inactive,
 		Consumer: u.consumer, OwnedByConsumer: u.owned, Adopting: u.adopting(),
@@ -156,7 +157,7 @@ func (e *Engine) resolve(u *unitObject) admission.Unit {
 	}
 	var ok bool
 	if c.Quota, ok = e.quotas.resolve(u.Namespace, u.quotaLabels()); !ok {
-		c.Invalid = admission.ReasonInternalError
+		c.Invalid = unit.ReasonInternalError
 		c.InvalidMessage = "its quota could not be resolved; see the log of the scheduler"
 	}
 	e.units.noteResolved(c.Key, ok)
@@ -172,7 +173,7 @@ func (e *Engine) resolve(u *unitObject) admission.Unit {
 		c.Priority = e.classes.priorityOf(u.class)
 	}
 	if message, ok := e.core.quarantine(c.Key); ok {
-		c.Invalid, c.InvalidMessage, c.Quarantined = admission.ReasonInternalError, message, true
+		c.Invalid, c.InvalidMessage, c.Quarantined = unit.ReasonInternalError, message, true
 	}
 	return c
 }

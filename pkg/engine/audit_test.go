@@ -35,6 +35,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // audit compares; between the two looks happens what the test says, then a step.
@@ -124,13 +125,13 @@ func TestAuditOfWhatIsInOrderFindsNothing(t *testing.T) {
 
 func TestAuditFindsWhatTheCoreHasOtherwise(t *testing.T) {
 	for name, c := range map[string]struct {
-		spoil func(now time.Time, s *admission.State, u admission.Unit)
+		spoil func(now time.Time, s *admission.State, u unit.Unit)
 		want  []Difference
 		// held is what units hold once the state was built anew, 3 of a and 5 of b if it is empty.
 		held string
 	}{
 		"a unit that it lost": {
-			func(now time.Time, s *admission.State, u admission.Unit) {
+			func(now time.Time, s *admission.State, u unit.Unit) {
 				s.DeleteUnit(now, u.Key)
 				s.Elections() // the engine does not hear of it
 			},
@@ -141,21 +142,21 @@ func TestAuditFindsWhatTheCoreHasOtherwise(t *testing.T) {
 			"cpu: 12", // c was admitted before it was found out
 		},
 		"an admission that it does not know": {
-			func(now time.Time, s *admission.State, u admission.Unit) {
-				u.Phase, u.Held = admission.PhaseEnqueued, cpu(0)
+			func(now time.Time, s *admission.State, u unit.Unit) {
+				u.Phase, u.Held = unit.PhaseEnqueued, cpu(0)
 				s.UpsertUnit(now, u)
 			},
 			[]Difference{{DifferenceUnit, "team/a", "stage", "waiting", "admitted"}}, "",
 		},
 		"an amount": {
-			func(now time.Time, s *admission.State, u admission.Unit) {
+			func(now time.Time, s *admission.State, u unit.Unit) {
 				u.Held = cpu(1)
 				s.UpsertUnit(now, u)
 			},
 			[]Difference{{DifferenceUnit, "team/a", "holds", "cpu: 1", "cpu: 4"}}, "",
 		},
 		"another object of that name": {
-			func(now time.Time, s *admission.State, u admission.Unit) {
+			func(now time.Time, s *admission.State, u unit.Unit) {
 				u.UID = "other"
 				s.UpsertUnit(now, u)
 			},
@@ -181,7 +182,7 @@ func TestAuditFindsEventsThatNeverCame(t *testing.T) {
 		before := r.api.get("team/c").GetResourceVersion()
 		now := r.api.setStatus("team/c", map[string]any{"phase": "Succeed"}).GetResourceVersion()
 		r.audited(Difference{DifferenceUnit, "team/c", "resourceVersion", before, now})
-		require.Equal(t, admission.Phase("Succeed"), r.engine.units.byKey["team/c"].object.phase)
+		require.Equal(t, unit.Phase("Succeed"), r.engine.units.byKey["team/c"].object.phase)
 	})
 	t.Run("a creation", func(t *testing.T) {
 		r := busy(t)

@@ -26,7 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -48,7 +48,7 @@ type audit struct {
 	quotas  *observer
 	core    *core
 	sources *sources
-	resolve func(*unitObject) admission.Unit
+	resolve func(*unitObject) unit.Unit
 	relist  func(units []*unitObject, version string, pods []*corev1.Pod)
 	// ask runs a function in the engine's goroutine; settle waits.
 	ask    func(func()) error

@@ -21,6 +21,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -71,9 +72,9 @@ func (c *core) call(key string, f func(*admission.State)) {
 }
 
 // standsFor is the unit that stands for a job: the core alone elects it.
-func (c *core) standsFor(job admission.Consumer, managed bool) (unit string) {
-	c.call("", func(s *admission.State) { unit = s.StandsFor(job, managed) })
-	return unit
+func (c *core) standsFor(job unit.Consumer, managed bool) (key string) {
+	c.call("", func(s *admission.State) { key = s.StandsFor(job, managed) })
+	return key
 }
 
 // extend begins anew with what extensions give to it.

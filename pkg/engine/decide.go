@@ -21,6 +21,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -118,7 +119,7 @@ func (e *Engine) fly(rec *unitRecord, kind writeKind, attempt int64, status map[
 // object says contradict each other then, which is an error of ours.
 func (e *Engine) unlawful(w *Write) bool {
 	from, to := w.base.phase, w.phase()
-	if to == "" || from.CanBecome(to, admission.WriterScheduler) {
+	if to == "" || from.CanBecome(to, unit.WriterScheduler) {
 		return false
 	}
 	w.cancel()

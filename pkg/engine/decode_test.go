@@ -45,6 +45,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -122,14 +123,14 @@ func TestUnitsAreRead(t *testing.T) {
 		path: "team/job-train-1", quota: "team-1", quotaKey: v1alpha1.LabelQuotaName,
 		labels: "app.kubernetes.io/name=resnet,quota.scheduling.koordinator.sh/name=team-1",
 		queue:  "team-1", priority: ptr.To(int32(100)),
-		request: list(4000, 4), sets: []podSetTotal{{"main", 1, list(4000, 4), 1}}, pods: 1, phase: admission.PhaseEnqueued,
-		consumer: admission.Consumer{
+		request: list(4000, 4), sets: []podSetTotal{{"main", 1, list(4000, 4), 1}}, pods: 1, phase: unit.PhaseEnqueued,
+		consumer: unit.Consumer{
 			Kind: jobs.KindString(job), Namespace: "team", Name: "train-1", UID: "7d3b2c1e-5f4a-4b6d-8c9e-000000000001",
 		},
 		consumerKind: unique.Make(job), hasConsumer: true, owned: true, unitHistory: noHistory,
 	}
 	admitted := waiting
-	admitted.phase, admitted.attempts = admission.PhaseDequeued, 1
+	admitted.phase, admitted.attempts = unit.PhaseDequeued, 1
 	admitted.unitHistory = &unitHistory{
 		held: list(4000, 4), heldPods: 1, recorded: true, allocated: at("2026-01-01T00:00:05Z"),
 	}
@@ -257,7 +258,7 @@ func TestForgedGangGroups(t *testing.T) {
 			u := unitIn(t, fmt.Sprintf(
 				`{"kind":"QueueUnit","metadata":{"name":"a","namespace":"b","uid":"c","annotations":{%q:%q,%q:%q}}}`,
 				v1alpha1.AnnotationGangGroup, c[0], v1alpha1.AnnotationGangs, c[1]))
-			require.Equal(t, admission.ReasonInvalidRequest, u.invalid)
+			require.Equal(t, unit.ReasonInvalidRequest, u.invalid)
 			require.Empty(t, u.gangGroup)
 		})
 	}
@@ -305,7 +306,7 @@ func TestWhatCannotBeReadParksItsUnit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := unitIn(t, `{"kind":"QueueUnit","metadata":{`+c.metadata+`},"spec":{`+c.spec+`},"status":{`+c.status+`}}`)
-			require.Equal(t, admission.ReasonInvalidRequest, u.invalid)
+			require.Equal(t, unit.ReasonInvalidRequest, u.invalid)
 			require.Contains(t, u.invalidMessage, c.message)
 			require.False(t, u.panicked)
 			require.EqualValues(t, "Running", u.phase)
@@ -320,7 +321,7 @@ func TestWhatCannotBeReadParksItsUnit(t *testing.T) {
 		"metadata is text": `{"metadata":"text"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, admission.ReasonInvalidRequest, unitIn(t, text).invalid)
+			require.Equal(t, unit.ReasonInvalidRequest, unitIn(t, text).invalid)
 		})
 	}
 }
@@ -449,7 +450,7 @@ func TestUnitsAreWatched(t *testing.T) {
 			}
 		}))
 		return len(found) == 3 && found["team/job-train-0"] == "Enqueued10" && found["team/job-train-1"] == "Dequeued20" &&
-			found["team/odd"] == "13"+string(admission.ReasonInvalidRequest) && e.sources.units.LastSyncResourceVersion() == "21"
+			found["team/odd"] == "13"+string(unit.ReasonInvalidRequest) && e.sources.units.LastSyncResourceVersion() == "21"
 	}, 10*time.Second, 5*time.Millisecond)
 	require.True(t, e.sources.hasUnit("team/job-train-1"))
 	require.False(t, e.sources.hasUnit("team/job-train-2"))

@@ -34,8 +34,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/intern"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
@@ -52,12 +52,12 @@ func decodeUnit(w *wireUnit) (u *unitObject) {
 	defer func() {
 		if r := recover(); r != nil {
 			u.panicked = true
-			u.refuse(admission.ReasonInternalError, fmt.Errorf("the object cannot be read: %v", r))
+			u.refuse(unit.ReasonInternalError, fmt.Errorf("the object cannot be read: %v", r))
 		}
 		u.share()
 	}()
 	if m.unread != nil {
-		u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("metadata: %w", m.unread))
+		u.refuse(unit.ReasonInvalidRequest, fmt.Errorf("metadata: %w", m.unread))
 	}
 	u.readMeta(m.Labels, m.Annotations)
 	status := u.readStatus(w.Status)
@@ -80,7 +80,7 @@ func read(text json.RawMessage, into any) error {
 func says(text json.RawMessage) bool { return len(text) > 0 && string(text) != "null" }
 
 // refuse keeps the first reason.
-func (u *unitObject) refuse(reason admission.Reason, err error) {
+func (u *unitObject) refuse(reason unit.Reason, err error) {
 	if u.invalid == "" {
 		u.invalid, u.invalidMessage = reason, shorten(err.Error())
 	}
@@ -110,14 +110,14 @@ func (u *unitObject) readMeta(labels, annotations map[string]string) {
 		u.queue = labels[v1alpha1.QueueNameKey]
 	}
 	if u.labels = textOfLabels(labels); len(u.labels) > maxLabels {
-		u.refuse(admission.ReasonInvalidRequest,
+		u.refuse(unit.ReasonInvalidRequest,
 			fmt.Errorf("its labels have %d bytes, at most %d are read", len(u.labels), maxLabels))
 		u.labels = ""
 	}
 	u.labels = sharedText(u.labels)
 	u.nonPreemptible = labels[v1alpha1.LabelPreemptible] == "false"
 	if reason := annotations[v1alpha1.AnnotationParkedReason]; conditionReason.MatchString(reason) {
-		u.parkedFor = admission.Reason(reason)
+		u.parkedFor = unit.Reason(reason)
 	}
 	u.readGangs(annotations[v1alpha1.AnnotationGangGroup], annotations[v1alpha1.AnnotationGangs])
 	_, u.adopted = annotations[v1alpha1.AnnotationAdopted]
@@ -143,7 +143,7 @@ func (u *unitObject) readGangs(group, own string) {
 	}
 	if !inOrder(all) || !inOrder(gangs) ||
 		slices.ContainsFunc(gangs, func(name string) bool { return !slices.Contains(all, name) }) {
-		u.refuse(admission.ReasonInvalidRequest, fmt.Errorf(
+		u.refuse(unit.ReasonInvalidRequest, fmt.Errorf(
 			"annotation %s or %s is no sorted list of at most %d names, of which the second has some of the first",
 			v1alpha1.AnnotationGangGroup, v1alpha1.AnnotationGangs, jobs.MaxGangs))
 		return
@@ -172,7 +172,7 @@ type unitSpec struct {
 func (u *unitObject) readSpec(text json.RawMessage, owner *metav1.OwnerReference) (sets []string) {
 	var spec unitSpec
 	if err := read(text, &spec); err != nil {
-		u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("spec: %w", err))
+		u.refuse(unit.ReasonInvalidRequest, fmt.Errorf("spec: %w", err))
 	}
 	if spec.Queue != "" {
 		u.queue = spec.Queue
@@ -185,7 +185,7 @@ func (u *unitObject) readSpec(text json.RawMessage, owner *metav1.OwnerReference
 		u.readConsumer(spec.ConsumerRef, owner)
 	}
 	if err := u.readRequest(&spec); err != nil {
-		u.refuse(admission.ReasonInvalidRequest, err)
+		u.refuse(unit.ReasonInvalidRequest, err)
 	}
 	for i := range min(len(spec.PodSet), maxPodSets) {
 		sets = append(sets, spec.PodSet[i].Name)
@@ -201,7 +201,7 @@ func secondsOf(seconds int64) time.Duration {
 func (u *unitObject) readConsumer(ref *corev1.ObjectReference, owner *metav1.OwnerReference) {
 	u.hasConsumer = true
 	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
-	u.consumer = admission.Consumer{
+	u.consumer = unit.Consumer{
 		Kind: sharedText(jobs.KindString(kind)), Namespace: sharedText(ref.Namespace), Name: ref.Name, UID: string(ref.UID),
 	}
 	u.consumerKind = unique.Make(kind)
@@ -244,7 +244,7 @@ func (u *unitObject) readRequest(spec *unitSpec) error {
 	}
 	list, err := amounts.Of(explicit)
 	if err != nil { // it is parked for that, and what it may hold counts by its templates
-		u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("spec.request: %w", err))
+		u.refuse(unit.ReasonInvalidRequest, fmt.Errorf("spec.request: %w", err))
 		return u.addTemplates(true, templates)
 	}
 	if u.request = list; len(u.sets) == 1 {
@@ -368,18 +368,18 @@ type reclaimablePods struct {
 
 func (u *unitObject) readStatus(text json.RawMessage) (status unitStatus) {
 	if err := read(text, &status); err != nil {
-		u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("status: %w", err))
+		u.refuse(unit.ReasonInvalidRequest, fmt.Errorf("status: %w", err))
 		status = unitStatus{}
 		_ = read(text, &status.unitHolding) // as far as it goes (I1)
 	}
-	if u.phase = admission.Phase(sharedText(status.Phase)); u.phase.Holds() {
+	if u.phase = unit.Phase(sharedText(status.Phase)); u.phase.Holds() {
 		u.heldIn = sharedText(status.Effective.Quota)
 	}
 	u.attempts, u.message, u.conditions = status.Attempts, status.Message, status.Conditions
 	u.allocated, u.requeueAt = status.LastAllocateTime.Time, status.RequeueState.RequeueAt.Time
 	u.requeues, u.executed = int64(max(status.RequeueState.Count, 0)), secondsOf(status.Executed)
 	if n := len(status.Admissions); n > maxPodSets {
-		u.refuse(admission.ReasonInvalidRequest,
+		u.refuse(unit.ReasonInvalidRequest,
 			fmt.Errorf("status.admissions has %d items, at most %d are read", n, maxPodSets))
 		return unitStatus{}
 	}
@@ -391,7 +391,7 @@ func (u *unitObject) readStatus(text json.RawMessage) (status unitStatus) {
 		}
 		list, err := amounts.Of(admitted.Resources)
 		if err != nil {
-			u.refuse(admission.ReasonInvalidRequest, fmt.Errorf("status.admissions[%d]: %w", i, err))
+			u.refuse(unit.ReasonInvalidRequest, fmt.Errorf("status.admissions[%d]: %w", i, err))
 			u.recorded = false
 			continue
 		}
@@ -424,12 +424,12 @@ func (u *unitObject) reclaim(ended []reclaimablePods) {
 // knows what fewer of them would ask for, and there is one size. What was admitted in part asks for what it was
 // admitted with; what is held is read elsewhere, whatever is found here (I1).
 func (u *unitObject) readSizes(admitted []heldSet) {
-	sets := make([]admission.PodSetSize, 0, len(u.sets))
+	sets := make([]unit.PodSetSize, 0, len(u.sets))
 	for i := range u.sets {
 		s := &u.sets[i]
-		sets = append(sets, admission.PodSetSize{Count: s.count, Least: s.least, Request: sharedLists.Of(s.total)})
+		sets = append(sets, unit.PodSetSize{Count: s.count, Least: s.least, Request: sharedLists.Of(s.total)})
 	}
-	if u.sizes = admission.NewSizes(sets); u.sizes == nil || !u.phase.Holds() || !u.recorded || u.wasAdopted() ||
+	if u.sizes = unit.NewSizes(sets); u.sizes == nil || !u.phase.Holds() || !u.recorded || u.wasAdopted() ||
 		len(admitted) != len(u.sets) {
 		return
 	}

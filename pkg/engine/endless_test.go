@@ -25,7 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // To read 1e-99999999 as a quantity takes minutes. Written into one unit, it must not cost the informer of all units
@@ -50,7 +50,7 @@ func TestAnAmountThatTakesForEverToReadParksItsUnit(t *testing.T) {
 			select {
 			case u := <-done:
 				if name != "in a field of a pod template that is none" {
-					require.Equal(t, admission.ReasonInvalidRequest, u.invalid)
+					require.Equal(t, unit.ReasonInvalidRequest, u.invalid)
 				}
 			case <-time.After(20 * time.Second):
 				t.Fatal("still reading")
@@ -129,7 +129,7 @@ func TestWhatIsBeyondAllBoundsParksItsUnit(t *testing.T) {
 			most := unitFrom(&unstructured.Unstructured{Object: c.most})
 			require.Empty(t, most.invalid, most.invalidMessage)
 			beyond := unitFrom(&unstructured.Unstructured{Object: c.beyond})
-			require.Equal(t, admission.ReasonInvalidRequest, beyond.invalid)
+			require.Equal(t, unit.ReasonInvalidRequest, beyond.invalid)
 			require.Contains(t, beyond.invalidMessage, "at most")
 			if beyond.phase.Holds() {
 				require.Equal(t, "cpu: 1", beyond.holds().String(),

@@ -34,6 +34,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 func TestAdmissionWritesOnePatch(t *testing.T) {
@@ -50,7 +51,7 @@ func TestAdmissionWritesOnePatch(t *testing.T) {
 	require.True(t, admitted)
 	require.Equal(t, 1, r.api.applied[key])
 	u := unitFrom(r.api.get(key))
-	require.Equal(t, admission.PhaseDequeued, u.phase)
+	require.Equal(t, unit.PhaseDequeued, u.phase)
 	require.Equal(t, int64(1), u.attempts)
 	require.Equal(t, "cpu: 4", u.held.String())
 	require.Equal(t, testStart, u.allocated.UTC())
@@ -222,7 +223,7 @@ func TestRefusedIsTriedAgainAfterBackoff(t *testing.T) {
 	r.send(refused)
 	require.Empty(t, r.decisions())
 	reason, _, _ := r.engine.core.state.Why(key)
-	require.Equal(t, admission.ReasonWriteRefused, reason)
+	require.Equal(t, unit.ReasonWriteRefused, reason)
 	r.advance(time.Minute)
 	r.send()
 	require.Equal(t, "Dequeued", r.phase(key))
@@ -418,7 +419,7 @@ func TestAdmissionTakesTheMessageAway(t *testing.T) {
 		r.engine.Settle(w.Do(t.Context(), r.api.rest))
 	}
 	for _, key := range []string{told, fresh} {
-		require.EqualValues(t, admission.PhaseDequeued, r.phase(key), key)
+		require.EqualValues(t, unit.PhaseDequeued, r.phase(key), key)
 	}
 	require.Empty(t, r.api.get(told).Object["status"].(map[string]any)["message"])
 	require.NotContains(t, r.api.get(fresh).Object["status"], "message")
@@ -450,7 +451,7 @@ func TestMalformedUnitsAreParkedAndOthersGoOn(t *testing.T) {
 			r.step()
 			require.Equal(t, []string{"good"}, keysOf(r.decisions()))
 			reason, message, _ := r.engine.core.state.Why(bad)
-			require.Contains(t, []admission.Reason{admission.ReasonInvalidRequest, admission.ReasonNoPods}, reason)
+			require.Contains(t, []unit.Reason{unit.ReasonInvalidRequest, unit.ReasonNoPods}, reason)
 			require.NotEmpty(t, message)
 			require.Equal(t, []string{"bad"}, keysOf(r.of(writeReport)))
 		})
@@ -682,7 +683,7 @@ func TestEvictionClosesTheGateBeforeItIsWritten(t *testing.T) {
 	r.send()
 	require.True(t, r.engine.core.state.Outstanding(testQuota).IsZero())
 	u := unitFrom(r.api.get(key))
-	require.Equal(t, admission.PhaseEnqueued, u.phase)
+	require.Equal(t, unit.PhaseEnqueued, u.phase)
 	require.True(t, u.held.IsZero())
 	require.Nil(t, u.condition(v1alpha1.ConditionPodsReady), "nobody has said anything of its pods")
 	require.Equal(t, "True", string(u.condition(v1alpha1.ConditionEvicted).Status))
@@ -767,7 +768,7 @@ func TestReasonIsWrittenOnceAlsoAcrossARestart(t *testing.T) {
 	r.engine.Settle(reports[0].Do(t.Context(), r.api.rest))
 	r.step()
 	u := unitFrom(r.api.get(key))
-	require.Equal(t, string(admission.ReasonUnknownQueue), u.condition(v1alpha1.ConditionQuotaReserved).Reason)
+	require.Equal(t, string(unit.ReasonUnknownQueue), u.condition(v1alpha1.ConditionQuotaReserved).Reason)
 
 	next := rigOn(t, r.api, r.quotas, clocktesting.NewFakeClock(r.clock.Now()))
 	next.queue(testQuota).lead()
@@ -783,7 +784,7 @@ func TestPanickingQuotasDoNotKill(t *testing.T) {
 	key := r.unit("a", 4)
 	r.step()
 	reason, _, _ := r.engine.core.state.Why(key)
-	require.Equal(t, admission.ReasonInternalError, reason)
+	require.Equal(t, unit.ReasonInternalError, reason)
 	require.Empty(t, r.decisions())
 	r.quotas.panicking = false
 	r.advance(time.Second)
@@ -976,7 +977,7 @@ func TestAChangedListOfQuotasActsAtOnce(t *testing.T) {
 	key := r.unit("a", 4)
 	r.step()
 	reason, _, _ := r.engine.core.state.Why(key)
-	require.Equal(t, admission.ReasonQuotaNotInQueue, reason)
+	require.Equal(t, unit.ReasonQuotaNotInQueue, reason)
 	require.Empty(t, r.decisions())
 	accept(map[string]any{v1alpha1.AnnotationAvailableQuota: "another, " + testQuota})
 	require.Equal(t, []string{"a"}, keysOf(r.decisions()))
@@ -987,7 +988,7 @@ func TestAChangedListOfQuotasActsAtOnce(t *testing.T) {
 	key = r.unit("b", 4)
 	r.step()
 	reason, _, _ = r.engine.core.state.Why(key)
-	require.Equal(t, admission.ReasonQuotaNotInQueue, reason)
+	require.Equal(t, unit.ReasonQuotaNotInQueue, reason)
 	accept(nil)
 	require.Equal(t, []string{"b"}, keysOf(r.decisions()))
 }

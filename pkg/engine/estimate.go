@@ -20,8 +20,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -41,11 +41,11 @@ func (s *podSetTotal) each() resources.List {
 
 // expected is what is known of the pods of a unit. Pod sets of a unit that somebody else wrote are his word for what he
 // does; those of a managed job are the job's.
-func (u *unitObject) expected(managed bool) admission.Expected {
+func (u *unitObject) expected(managed bool) unit.Expected {
 	if !managed {
-		return admission.Expected{}
+		return unit.Expected{}
 	}
-	x := admission.Expected{Pods: u.pods}
+	x := unit.Expected{Pods: u.pods}
 	for i := range u.sets {
 		x.Each = x.Each.Max(u.sets[i].each())
 	}

@@ -29,6 +29,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 const differencesTotal = "scheduler_jobqueue_request_differences_total"
@@ -115,7 +116,7 @@ func TestExpectedPods(t *testing.T) {
 		}}}
 	}
 	one := sets("7", set("main", 2, "1"))
-	require.Equal(t, admission.Expected{}, one.expected(false), "its pods are what somebody says")
+	require.Equal(t, unit.Expected{}, one.expected(false), "its pods are what somebody says")
 	require.Equal(t, "cpu: 3500m", one.expected(true).Each.String())
 	require.EqualValues(t, 2, one.expected(true).Pods)
 
@@ -130,5 +131,5 @@ func TestExpectedPods(t *testing.T) {
 	changed := sets("9", set("driver", 1, "1"), set("worker", 3, "2"))
 	require.Zero(t, changed.expected(true).Each.Len())
 	require.EqualValues(t, 4, changed.expected(true).Pods)
-	require.Equal(t, admission.Expected{}, sets("9").expected(true), "without pods nothing is known")
+	require.Equal(t, unit.Expected{}, sets("9").expected(true), "without pods nothing is known")
 }

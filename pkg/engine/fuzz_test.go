@@ -34,6 +34,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // maxFuzzed bounds an input: etcd refuses larger objects by far later, and a fuzzer learns nothing from length.
@@ -145,7 +146,7 @@ func FuzzDecodeQueue(f *testing.F) {
 		require.NotContains(t, q.spec.Quotas, "")
 		s := admission.New(admission.Config{})
 		s.UpsertQueue(testStart, q.spec)
-		s.UpsertUnit(testStart, admission.Unit{Key: "a/b", UID: "u", Queue: q.spec.Name, Quota: "x", Pods: 1, Active: true})
+		s.UpsertUnit(testStart, unit.Unit{Key: "a/b", UID: "u", Queue: q.spec.Name, Quota: "x", Pods: 1, Active: true})
 		require.Empty(t, s.Decide(testStart).Admit, "its quota does not exist")
 		require.Empty(t, s.VerifyPlaces())
 	})

@@ -29,6 +29,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -82,7 +83,7 @@ func TestPodsBeyondWhatIsHeldWait(t *testing.T) {
 	u := unitFrom(r.api.get(key))
 	pending := u.condition(v1alpha1.ConditionResizePending)
 	require.Equal(t, metav1.ConditionTrue, pending.Status)
-	require.Equal(t, string(admission.ReasonQuotaExceeded), pending.Reason)
+	require.Equal(t, string(unit.ReasonQuotaExceeded), pending.Reason)
 	require.Equal(t, metav1.ConditionTrue, u.condition(v1alpha1.ConditionQuotaReserved).Status, "it keeps what it has")
 	require.Equal(t, pending.LastTransitionTime.UnixNano(), int64(r.engine.resolve(u).ResizePending),
 		"that is its place for a new process as well")
@@ -293,10 +294,10 @@ func TestAnIdleReservationEnds(t *testing.T) {
 	r.send(lostAnswer)
 	r.send()
 	u := unitFrom(r.api.get(key))
-	require.Equal(t, admission.PhaseTimeoutBackoff, u.phase)
+	require.Equal(t, unit.PhaseTimeoutBackoff, u.phase)
 	require.EqualValues(t, 1, u.requeues)
 	require.WithinRange(t, u.requeueAt, r.clock.Now().Add(50*time.Second), r.clock.Now().Add(70*time.Second))
-	require.Equal(t, string(admission.ReasonIdleReservation), u.condition(v1alpha1.ConditionEvicted).Reason)
+	require.Equal(t, string(unit.ReasonIdleReservation), u.condition(v1alpha1.ConditionEvicted).Reason)
 	require.True(t, r.engine.core.state.Outstanding(testQuota).IsZero())
 	r.advance(70 * time.Second)
 	require.Equal(t, writeAdmit, r.decision().kind)
@@ -311,12 +312,12 @@ func TestAPodThatNothingLetsGoIsTold(t *testing.T) {
 			r.engine.FeedJob("Job.v1.batch", testNamespace, "a", "job-a", nil, marked)
 		}
 	}
-	for reason, tt := range map[admission.Reason]struct{ begin, end change }{
-		admission.ReasonPodsChargedElsewhere: {
+	for reason, tt := range map[unit.Reason]struct{ begin, end change }{
+		unit.ReasonPodsChargedElsewhere: {
 			begin: func(_ *rig, pod *corev1.Pod) { delete(pod.Labels, v1alpha1.LabelQuotaName) },
 			end:   func(r *rig, pod *corev1.Pod) { r.engine.FeedPod(pod, true, false) },
 		},
-		admission.ReasonPodsHeldBySuspension: {begin: marked(true), end: marked(false)},
+		unit.ReasonPodsHeldBySuspension: {begin: marked(true), end: marked(false)},
 	} {
 		t.Run(string(reason), func(t *testing.T) {
 			r := ready(t, 10)
@@ -357,20 +358,20 @@ func TestAPodThatNothingLetsGoIsTold(t *testing.T) {
 // What a unit was told of its pods gives what it asks for later no earlier place in line.
 func TestGrowthIsInLineSinceItWasAskedFor(t *testing.T) {
 	epoch := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	for before, since := range map[admission.Reason]time.Duration{
-		admission.ReasonPodsChargedElsewhere: time.Hour, admission.ReasonPodsHeldBySuspension: time.Hour,
-		admission.ReasonQuotaChanged: time.Hour, admission.ReasonExceedsMax: 0,
+	for before, since := range map[unit.Reason]time.Duration{
+		unit.ReasonPodsChargedElsewhere: time.Hour, unit.ReasonPodsHeldBySuspension: time.Hour,
+		unit.ReasonQuotaChanged: time.Hour, unit.ReasonExceedsMax: 0,
 	} {
 		t.Run(string(before), func(t *testing.T) {
-			u := &unitObject{phase: admission.PhaseRunning, unitHistory: &unitHistory{}}
-			said := func(reason admission.Reason, at time.Time) {
-				u.conditions = reportStatus(u, &admission.Saying{Reason: reason}, at)["conditions"].([]metav1.Condition)
+			u := &unitObject{phase: unit.PhaseRunning, unitHistory: &unitHistory{}}
+			said := func(reason unit.Reason, at time.Time) {
+				u.conditions = reportStatus(u, &unit.Saying{Reason: reason}, at)["conditions"].([]metav1.Condition)
 			}
 			said(before, epoch)
 			if since > 0 {
 				require.Zero(t, u.resizePending())
 			}
-			said(admission.ReasonQuotaExceeded, epoch.Add(time.Hour))
+			said(unit.ReasonQuotaExceeded, epoch.Add(time.Hour))
 			require.Equal(t, ordered.MomentOf(epoch.Add(since)), u.resizePending())
 		})
 	}
@@ -406,8 +407,8 @@ func TestAnIdleReservationOfWhatCannotBeSuspended(t *testing.T) {
 	r.advance(10*time.Minute + time.Second)
 	r.send()
 	u := unitFrom(r.api.get(key))
-	require.Equal(t, admission.PhaseTimeoutBackoff, u.phase)
-	require.Equal(t, string(admission.ReasonIdleReservation), u.condition(v1alpha1.ConditionEvicted).Reason)
+	require.Equal(t, unit.PhaseTimeoutBackoff, u.phase)
+	require.Equal(t, string(unit.ReasonIdleReservation), u.condition(v1alpha1.ConditionEvicted).Reason)
 	r.sound()
 }
 
@@ -434,8 +435,8 @@ func TestAUnitWithoutConsumerNeedsAHeartbeat(t *testing.T) {
 	require.Equal(t, writeEvict, r.decision().kind)
 	r.send()
 	u := unitFrom(r.api.get(key))
-	require.Equal(t, admission.PhaseTimeoutBackoff, u.phase)
-	require.Equal(t, string(admission.ReasonNoHeartbeat), u.condition(v1alpha1.ConditionEvicted).Reason)
+	require.Equal(t, unit.PhaseTimeoutBackoff, u.phase)
+	require.Equal(t, string(unit.ReasonNoHeartbeat), u.condition(v1alpha1.ConditionEvicted).Reason)
 	r.sound()
 }
 
@@ -551,7 +552,7 @@ func TestAUnitStaysInTheQuotaThatItWasAdmittedIn(t *testing.T) {
 	r.engine.Settle(report[0].Do(t.Context(), r.api.rest))
 	r.step()
 	pending := unitFrom(r.api.get(a)).condition(v1alpha1.ConditionResizePending)
-	require.Equal(t, string(admission.ReasonQuotaChanged), pending.Reason)
+	require.Equal(t, string(unit.ReasonQuotaChanged), pending.Reason)
 
 	next := rigOn(t, r.api, r.quotas, r.clock).queue("shared")
 	next.job("a", "job-a").job("b", "job-b").feed(a).feed(testNamespace + "/b")
@@ -565,8 +566,8 @@ func TestAUnitStaysInTheQuotaThatItWasAdmittedIn(t *testing.T) {
 	require.Len(t, next.of(writeEvict), 1)
 	next.send()
 	u := unitFrom(r.api.get(a))
-	require.Equal(t, string(admission.ReasonQuotaChanged), u.condition(v1alpha1.ConditionEvicted).Reason)
-	require.Equal(t, admission.PhaseEnqueued, u.phase)
+	require.Equal(t, string(unit.ReasonQuotaChanged), u.condition(v1alpha1.ConditionEvicted).Reason)
+	require.Equal(t, unit.PhaseEnqueued, u.phase)
 	next.step()
 	require.Empty(t, next.of(writeAdmit), "the other quota is full")
 }

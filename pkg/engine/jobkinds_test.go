@@ -33,7 +33,7 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 	kubemetrics "k8s.io/component-base/metrics"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
@@ -116,7 +116,7 @@ func TestAKindThatIsNotThereIsPickedUpWhenItAppears(t *testing.T) {
 			require.Equal(t, map[string]float64{jobs.KindString(widgetKind) + "/" + why: 1}, gathered(t, registry,
 				"job_kind_unavailable"))
 			require.Equal(t, "Enqueued", phaseOf(api, "known"))
-			requireReason := func(name string, want admission.Reason) {
+			requireReason := func(name string, want unit.Reason) {
 				t.Helper()
 				l.until(string(want), func() bool {
 					var info UnitInfo
@@ -124,15 +124,15 @@ func TestAKindThatIsNotThereIsPickedUpWhenItAppears(t *testing.T) {
 					return info.Explanation.Reason == want
 				})
 			}
-			requireReason("known", admission.ReasonKindNotListed)
-			requireReason("never", admission.ReasonKindNotListed)
+			requireReason("known", unit.ReasonKindNotListed)
+			requireReason("never", unit.ReasonKindNotListed)
 			require.Equal(t, "Dequeued", phaseOf(api, "vanished"), "that its job is not seen says nothing")
 
 			there.Store(true)
 			l.until("known is admitted and vanished is taken back", func() bool {
 				return phaseOf(api, "known") == "Dequeued" && phaseOf(api, "vanished") == "Enqueued"
 			})
-			requireReason("never", admission.ReasonConsumerNotFound)
+			requireReason("never", unit.ReasonConsumerNotFound)
 			l.until("it is told", func() bool {
 				return gathered(t, registry, "job_kind_unavailable")[jobs.KindString(widgetKind)+"/"+why] == 0
 			})

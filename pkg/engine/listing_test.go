@@ -25,7 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/kinship"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
@@ -33,14 +33,14 @@ import (
 // listed is a unit as a slow list has it.
 type listed struct {
 	namespace, name, queue, quota string
-	phase                         admission.Phase
+	phase                         unit.Phase
 }
 
 // TestListingEqualsASearch: what units there are page by page is what a look at all of them finds, whatever became of
 // them.
 func TestListingEqualsASearch(t *testing.T) {
 	t.Parallel()
-	phases := []admission.Phase{admission.PhaseEnqueued, admission.PhaseRunning, admission.PhaseSucceed}
+	phases := []unit.Phase{unit.PhaseEnqueued, unit.PhaseRunning, unit.PhaseSucceed}
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRecords(nil, nil, byAnnotation, kinship.New())
 		units := map[string]listed{}
@@ -67,7 +67,7 @@ func TestListingEqualsASearch(t *testing.T) {
 			default:
 				rec = r.add(object)
 			}
-			r.resolved(rec, &admission.Unit{Queue: u.queue, Quota: u.quota})
+			r.resolved(rec, &unit.Unit{Queue: u.queue, Quota: u.quota})
 			units[key] = u
 		}
 		requireListing(t, &r.listing, units)

@@ -36,6 +36,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // createQueue makes the object, so that its status can be written.
@@ -190,7 +191,7 @@ func TestQueueStatusThatFailedIsWrittenAgain(t *testing.T) {
 	require.Equal(t, 1, r.sendQueues())
 	q := queueFrom(r.readQueue(testQuota), "Priority")
 	require.Len(t, q.conditions, 1)
-	require.Equal(t, string(admission.ReasonQueueHeld), q.conditions[0].Reason)
+	require.Equal(t, string(unit.ReasonQueueHeld), q.conditions[0].Reason)
 }
 
 func TestQueuesAreDecodedOneByOne(t *testing.T) {
@@ -361,10 +362,10 @@ func TestAskAnswersAndSurvivesAPanic(t *testing.T) {
 		page, waiting := v.Line(testQuota, 0, 10)
 		require.Len(t, page, 1)
 		require.Equal(t, 1, waiting)
-		unit, ok := v.Unit(testNamespace + "/b")
+		qu, ok := v.Unit(testNamespace + "/b")
 		require.True(t, ok)
-		require.Equal(t, 1, unit.Explanation.Position)
-		require.Equal(t, admission.ReasonQuotaExceeded, unit.Reason)
+		require.Equal(t, 1, qu.Explanation.Position)
+		require.Equal(t, unit.ReasonQuotaExceeded, qu.Reason)
 		_, ok = v.Unit("no/where")
 		require.False(t, ok)
 	}))
@@ -377,21 +378,21 @@ func TestAskAnswersAndSurvivesAPanic(t *testing.T) {
 
 func TestMailboxKeepsTheNewestState(t *testing.T) {
 	box := newMailbox()
-	unit := func(version, uid string) *unitObject {
+	qu := func(version, uid string) *unitObject {
 		u := &unitObject{path: "ns/a", unitHistory: noHistory}
 		u.Namespace, u.Name, u.ResourceVersion, u.UID = "ns", "a", version, types.UID("uid-"+uid)
 		return u
 	}
-	box.unit(unit("10", "1"))
-	box.unit(unit("9", "1"))
+	box.unit(qu("10", "1"))
+	box.unit(qu("9", "1"))
 	b := box.drain()
 	require.Len(t, b.units.items, 1)
 	require.Equal(t, "10", b.units.items[0].value.object.ResourceVersion)
 	require.True(t, func() bool { d := box.drain(); return d.empty() }())
 
-	box.unit(unit("10", "1"))
-	box.unitGone(unit("11", "1"))
-	box.unit(unit("12", "2"))
+	box.unit(qu("10", "1"))
+	box.unitGone(qu("11", "1"))
+	box.unit(qu("12", "2"))
 	b = box.drain()
 	require.Len(t, b.units.items, 1)
 	require.Equal(t, "uid-2", string(b.units.items[0].value.object.UID))

@@ -28,19 +28,20 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // badCheck cannot cope with units that are called bad.
 type badCheck struct{}
 
-func (badCheck) Key(u admission.Unit) string {
+func (badCheck) Key(u unit.Unit) string {
 	if strings.Contains(u.Key, "bad") {
 		return u.Key
 	}
 	return ""
 }
 
-func (badCheck) Check(u admission.Unit) (admission.Reason, string) {
+func (badCheck) Check(u unit.Unit) (unit.Reason, string) {
 	if strings.Contains(u.Key, "bad") {
 		panic("a bomb in a check")
 	}
@@ -101,7 +102,7 @@ func TestAPanicParksItsUnitAndOthersGoOn(t *testing.T) {
 			r.advance(time.Second)
 			require.Equal(t, []string{"a", "b"}, keysOf(r.decisions()))
 			reason, _, _ := r.engine.core.state.Why(bad)
-			require.Equal(t, admission.ReasonInternalError, reason)
+			require.Equal(t, unit.ReasonInternalError, reason)
 			require.NotZero(t, gathered(t, registry, "panics_total")[c.where])
 			require.Zero(t, r.audit().Found)
 			r.engine.FeedUnit(r.api.get(bad), true)
@@ -144,7 +145,7 @@ func TestAPanicOfDecideParksWhatItLookedAt(t *testing.T) {
 	r.advance(time.Second)
 	require.ElementsMatch(t, []string{"a", "behind", "z", "b"}, keysOf(r.decisions()))
 	reason, message, _ := r.engine.core.state.Why(bad)
-	require.Equal(t, admission.ReasonInternalError, reason)
+	require.Equal(t, unit.ReasonInternalError, reason)
 	require.Contains(t, message, "panicked")
 	require.Equal(t, map[string]float64{"core": 2}, gathered(t, registry, "panics_total"))
 	require.Equal(t, map[string]float64{"Panic": 2}, gathered(t, registry, "state_rebuilds_total"))

@@ -26,6 +26,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -137,7 +138,7 @@ func TestWhatBecomesOfAUnitIsCounted(t *testing.T) {
 	})
 	r.feed(key)
 	write(writeEvict)
-	require.Equal(t, map[string]float64{string(admission.ReasonInactive): 1}, counted(metrics.EvictedUnitsTotal, "reason"))
+	require.Equal(t, map[string]float64{string(unit.ReasonInactive): 1}, counted(metrics.EvictedUnitsTotal, "reason"))
 	require.Equal(t, map[string]float64{testQuota: 1}, counted(metrics.PartialAdmissionsTotal, "quota"))
 	queue, quota := r.engine.gauges.labels(&unitRecord{queue: "made-up", quota: "made-up"})
 	require.Empty(t, queue+quota, "tenants make up names as they like")

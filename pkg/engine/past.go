@@ -24,7 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // past is what counts against a job: how long it ran, how often in a row it lost its admission, until when it is to
@@ -36,11 +36,11 @@ type past struct {
 	executed     time.Duration
 	requeues     int64
 	requeueAt    time.Time
-	deactivation *admission.Deactivation
+	deactivation *unit.Deactivation
 }
 
 // pasts are those of jobs whose unit went, until another one says it.
-type pasts map[admission.Consumer]*past
+type pasts map[unit.Consumer]*past
 
 // keep what counts against the job of a unit that goes.
 func (p pasts) keep(now time.Time, u *unitObject) {
@@ -63,13 +63,13 @@ func (p pasts) keep(now time.Time, u *unitObject) {
 }
 
 // madeInactive is why a unit is not to be tried again; nil if it may be, or if the controller has it wait for a while.
-func (u *unitObject) madeInactive() *admission.Deactivation {
+func (u *unitObject) madeInactive() *unit.Deactivation {
 	if d := u.deactivate(); d != nil || !u.inactive || u.parkedFor != "" {
 		return d
 	}
-	d := &admission.Deactivation{Reason: admission.ReasonInactive, Message: "the unit that the job had was made inactive"}
+	d := &unit.Deactivation{Reason: unit.ReasonInactive, Message: "the unit that the job had was made inactive"}
 	if c := u.condition(v1alpha1.ConditionDeactivationTarget); c != nil && c.Status == metav1.ConditionTrue {
-		d.Reason, d.Message = admission.Reason(c.Reason), c.Message
+		d.Reason, d.Message = unit.Reason(c.Reason), c.Message
 	}
 	return d
 }
@@ -88,7 +88,7 @@ func (p pasts) saidBy(u *unitObject) bool {
 }
 
 // of a unit, nil if it has none.
-func (p pasts) of(c *admission.Unit) *past {
+func (p pasts) of(c *unit.Unit) *past {
 	if !c.ConsumerManaged || c.Misnamed {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (p pasts) of(c *admission.Unit) *past {
 }
 
 // onto has a unit begin with what counts against its job.
-func (l *past) onto(c *admission.Unit) {
+func (l *past) onto(c *unit.Unit) {
 	c.Executed, c.Requeues = max(c.Executed, l.executed), max(c.Requeues, l.requeues)
 	if c.RequeueAt.Before(l.requeueAt) {
 		c.RequeueAt = l.requeueAt
@@ -144,7 +144,7 @@ func (e *Engine) keepPast(now time.Time, rec *unitRecord) {
 	}
 }
 
-func (k jobKey) consumer(uid types.UID) admission.Consumer {
+func (k jobKey) consumer(uid types.UID) unit.Consumer {
 	scope := k.scope.Value()
-	return admission.Consumer{Kind: scope.kind, Namespace: scope.namespace, Name: k.name, UID: string(uid)}
+	return unit.Consumer{Kind: scope.kind, Namespace: scope.namespace, Name: k.name, UID: string(uid)}
 }

@@ -25,7 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // anew deletes the unit of a job and makes it again, as its controller does when somebody deletes it, or takes the
@@ -63,7 +63,7 @@ func TestWhatCountsAgainstAJobOutlivesItsUnit(t *testing.T) {
 			r.advance(time.Minute)
 			r.send()
 			u := unitFrom(r.api.get(key))
-			require.Equal(t, admission.PhaseDequeued, u.phase)
+			require.Equal(t, unit.PhaseDequeued, u.phase)
 			require.EqualValues(t, 3, u.requeues, "the next one is as long as the fourth is")
 			require.Empty(t, r.engine.pasts, "its object says so itself")
 		}},
@@ -72,7 +72,7 @@ func TestWhatCountsAgainstAJobOutlivesItsUnit(t *testing.T) {
 		})), func(t *testing.T, r *rig, key string) {
 			r.send()
 			u := unitFrom(r.api.get(key))
-			require.Equal(t, admission.PhaseDequeued, u.phase)
+			require.Equal(t, unit.PhaseDequeued, u.phase)
 			require.Equal(t, 100*time.Second, u.executed)
 		}},
 		"time of the run": {withStatus(status(map[string]any{
@@ -98,11 +98,11 @@ func TestWhatCountsAgainstAJobOutlivesItsUnit(t *testing.T) {
 		}},
 		"made inactive": {func(u *unstructured.Unstructured) {
 			_ = unstructured.SetNestedField(u.Object, false, "spec", "active")
-		}, deactivatedFor(admission.ReasonInactive)},
+		}, deactivatedFor(unit.ReasonInactive)},
 		"to be made inactive": {withStatus(status(map[string]any{"conditions": []any{map[string]any{
 			"type": v1alpha1.ConditionDeactivationTarget, "status": "True", "reason": "RequeueLimitReached", "message": "enough",
 			"lastTransitionTime": testStart.Format(time.RFC3339),
-		}}, "phase": "Enqueued"})), deactivatedFor(admission.ReasonRequeueLimitReached)},
+		}}, "phase": "Enqueued"})), deactivatedFor(unit.ReasonRequeueLimitReached)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := ready(t, 4)
@@ -120,7 +120,7 @@ func TestWhatCountsAgainstAJobOutlivesItsUnit(t *testing.T) {
 	}
 }
 
-func deactivatedFor(reason admission.Reason) func(*testing.T, *rig, string) {
+func deactivatedFor(reason unit.Reason) func(*testing.T, *rig, string) {
 	return func(t *testing.T, r *rig, key string) {
 		require.Empty(t, r.decisions())
 		r.advance(r.engine.opts.Config.ReportAfter)

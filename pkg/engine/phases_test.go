@@ -23,20 +23,20 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // To hold quota is not to release: the pods of a unit whose quota is reserved, and whose checks or placement are not
 // confirmed yet, stay in the gate.
 func TestOnlyAReleasingPhaseOpensTheGate(t *testing.T) {
-	for phase, want := range map[admission.Phase]struct{ holds, releases bool }{
-		admission.PhaseReserved:     {true, false},
-		admission.PhaseSchedReady:   {true, false},
-		admission.PhaseSchedSucceed: {true, true},
-		admission.PhaseDequeued:     {true, true},
-		admission.PhaseRunning:      {true, true},
-		"Levitating":                {true, false},
-		admission.PhaseEnqueued:     {false, false},
+	for phase, want := range map[unit.Phase]struct{ holds, releases bool }{
+		unit.PhaseReserved:     {true, false},
+		unit.PhaseSchedReady:   {true, false},
+		unit.PhaseSchedSucceed: {true, true},
+		unit.PhaseDequeued:     {true, true},
+		unit.PhaseRunning:      {true, true},
+		"Levitating":           {true, false},
+		unit.PhaseEnqueued:     {false, false},
 	} {
 		t.Run(string(phase), func(t *testing.T) {
 			r := newRig(t, quotasOf(10, testQuota)).queue(testQuota).job("a", "job-a")
@@ -51,8 +51,8 @@ func TestOnlyAReleasingPhaseOpensTheGate(t *testing.T) {
 
 			requireGate := func(when string) {
 				t.Helper()
-				_, unit := r.engine.Snapshot().AdmittedUnit(key)
-				require.Equal(t, want.releases, unit, when)
+				_, qu := r.engine.Snapshot().AdmittedUnit(key)
+				require.Equal(t, want.releases, qu, when)
 				require.Equal(t, want.releases, r.engine.Snapshot().AdmittedConsumer("job-a"), when)
 			}
 			requireGate("as it was found")
@@ -82,7 +82,7 @@ func TestAUnitThatIsSetBackToReservedClosesTheGate(t *testing.T) {
 				r.engine.core.built = r.clock.Now()
 				r.engine.core.discard(rebuildDifference)
 			}
-			r.api.setStatus(key, map[string]any{"phase": string(admission.PhaseReserved)})
+			r.api.setStatus(key, map[string]any{"phase": string(unit.PhaseReserved)})
 			r.feed(key).step()
 			require.False(t, r.engine.Snapshot().AdmittedConsumer("job-a"))
 			if !rebuild {
@@ -99,15 +99,15 @@ func TestAPhaseThatMayNotBeWrittenIsNotSent(t *testing.T) {
 	}}
 	for name, c := range map[string]struct {
 		given map[string]any // what the core was told
-		is    admission.Phase
+		is    unit.Phase
 		kind  writeKind
 	}{
-		"an admission of what is admitted":    {map[string]any{"phase": "Enqueued"}, admission.PhaseRunning, writeAdmit},
-		"an admission of what is over":        {map[string]any{"phase": "Enqueued"}, admission.PhaseSucceed, writeAdmit},
+		"an admission of what is admitted":    {map[string]any{"phase": "Enqueued"}, unit.PhaseRunning, writeAdmit},
+		"an admission of what is over":        {map[string]any{"phase": "Enqueued"}, unit.PhaseSucceed, writeAdmit},
 		"an admission of what nobody knows":   {map[string]any{"phase": "Enqueued"}, "Levitating", writeAdmit},
-		"taking back what is over":            {holds, admission.PhaseFailed, writeEvict},
-		"taking back what holds nothing":      {holds, admission.PhaseSchedFailed, writeEvict},
-		"taking back what waits in its queue": {holds, admission.PhaseEnqueued, writeEvict},
+		"taking back what is over":            {holds, unit.PhaseFailed, writeEvict},
+		"taking back what holds nothing":      {holds, unit.PhaseSchedFailed, writeEvict},
+		"taking back what waits in its queue": {holds, unit.PhaseEnqueued, writeEvict},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, quotasOf(10, testQuota)).queue(testQuota).job("a", "job-a")
@@ -134,11 +134,11 @@ func TestAPhaseThatMayNotBeWrittenIsNotSent(t *testing.T) {
 // The phase that ends a back-off costs no write of its own: it goes with the reason that is written next.
 func TestABackoffEndsWithTheNextReason(t *testing.T) {
 	epoch := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	u := &unitObject{phase: admission.PhaseTimeoutBackoff, unitHistory: &unitHistory{requeueAt: epoch.Add(time.Minute)}}
-	said := &admission.Saying{Reason: admission.ReasonQuotaExceeded, Message: "no"}
+	u := &unitObject{phase: unit.PhaseTimeoutBackoff, unitHistory: &unitHistory{requeueAt: epoch.Add(time.Minute)}}
+	said := &unit.Saying{Reason: unit.ReasonQuotaExceeded, Message: "no"}
 	require.NotContains(t, reportStatus(u, said, epoch.Add(time.Minute-1)), "phase")
 	require.Equal(t, "Enqueued", reportStatus(u, said, epoch.Add(time.Minute))["phase"])
-	require.True(t, u.phase.CanBecome(admission.PhaseEnqueued, admission.WriterScheduler))
-	u.phase = admission.PhaseDequeued
+	require.True(t, u.phase.CanBecome(unit.PhaseEnqueued, unit.WriterScheduler))
+	u.phase = unit.PhaseDequeued
 	require.NotContains(t, reportStatus(u, said, epoch.Add(time.Minute)), "phase")
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/kinship"
 )
 
@@ -78,8 +79,8 @@ func (p *pods) apply(now time.Time, ev podEvent) {
 		bound = bound && rec.pod.Spec.NodeName == ""
 		p.unindex(rec)
 	}
-	unit := p.units.get(rec.unit)
-	if rec.pod = pod; bound || unit != nil && unit.object.updates != nil {
+	unitRecord := p.units.get(rec.unit)
+	if rec.pod = pod; bound || unitRecord != nil && unitRecord.object.updates != nil {
 		p.publisher.touchPod(pod.UID)
 	}
 	rec.named = p.unitNamedBy(pod)
@@ -164,38 +165,38 @@ func (p *pods) tell(now time.Time, rec *podRecord) {
 		return // a state that is built anew is told of all pods
 	}
 	uid := rec.pod.UID
-	unit := p.units.unitOf(rec.pod)
-	if unit != rec.unit {
+	key := p.units.unitOf(rec.pod)
+	if key != rec.unit {
 		p.untell(now, rec, uid)
 	}
-	if unit == "" {
+	if key == "" {
 		return
 	}
 	next := p.podOf(rec)
-	next.Held = !next.Assigned && p.units.isMarked(unit)
-	if rec.unit == unit && samePod(rec.told, next) {
+	next.Held = !next.Assigned && p.units.isMarked(key)
+	if rec.unit == key && samePod(rec.told, next) {
 		return
 	}
-	rec.unit, rec.told = unit, next
-	p.core.call("", func(s *admission.State) { s.SetPod(now, unit, next) })
-	p.compareRequest(p.units.get(unit), rec.pod, next.Request)
-	p.touch(now, unit, next.Quota)
+	rec.unit, rec.told = key, next
+	p.core.call("", func(s *admission.State) { s.SetPod(now, key, next) })
+	p.compareRequest(p.units.get(key), rec.pod, next.Request)
+	p.touch(now, key, next.Quota)
 }
 
 func (p *pods) untell(now time.Time, rec *podRecord, uid types.UID) {
 	if rec.unit == "" {
 		return
 	}
-	unit := rec.unit
+	key := rec.unit
 	rec.unit = ""
 	p.publisher.touchPod(uid)
-	p.core.call("", func(s *admission.State) { s.DeletePod(now, unit, string(uid)) })
-	p.touch(now, unit, rec.told.Quota)
+	p.core.call("", func(s *admission.State) { s.DeletePod(now, key, string(uid)) })
+	p.touch(now, key, rec.told.Quota)
 }
 
-func (p *pods) touch(now time.Time, unit, quota string) {
+func (p *pods) touch(now time.Time, key, quota string) {
 	p.gauges.mark(now, quota)
-	if rec := p.units.get(unit); rec != nil {
+	if rec := p.units.get(key); rec != nil {
 		p.gauges.mark(now, rec.quota)
 	}
 }
@@ -251,8 +252,8 @@ func (p *pods) request(pod *corev1.Pod) resources.List {
 }
 
 // retellNaming tells the pods that name a unit anew, after that came, went, or has a consumer or none by now.
-func (p *pods) retellNaming(now time.Time, unit string) {
-	for _, uid := range sortedUIDs(p.byName[unit]) {
+func (p *pods) retellNaming(now time.Time, key string) {
+	for _, uid := range sortedUIDs(p.byName[key]) {
 		p.tell(now, p.byUID[uid])
 	}
 }
@@ -263,7 +264,7 @@ func (p *pods) retellElected(now time.Time) {
 	if !p.core.sound() {
 		return
 	}
-	var jobs []admission.Consumer
+	var jobs []unit.Consumer
 	p.core.call("", func(s *admission.State) { jobs = s.Elections() })
 	for _, job := range jobs {
 		uid := types.UID(job.UID)

@@ -36,6 +36,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // The API can import no code of the core, nor the core the API, so the names of the built-in policies are written
@@ -68,9 +69,9 @@ func (p newestFirst) Compare(a, b queue.Item) int { return p.Policy.Compare(b, a
 // tooLarge lets no unit with two pods or more go.
 type tooLarge struct{}
 
-func (tooLarge) Key(u admission.Unit) string { return strconv.FormatBool(u.Pods > 1) }
+func (tooLarge) Key(u unit.Unit) string { return strconv.FormatBool(u.Pods > 1) }
 
-func (tooLarge) Check(u admission.Unit) (admission.Reason, string) {
+func (tooLarge) Check(u unit.Unit) (unit.Reason, string) {
 	if u.Pods > 1 {
 		return "TooLarge", "it has more than one pod"
 	}
@@ -114,7 +115,7 @@ func TestRegisteredExtensionsAreUsed(t *testing.T) {
 
 	require.Equal(t, []string{"new", "old"}, keysOf(r.decisions()), "the newest first, but for the one that is too large")
 	why, message, _ := r.engine.core.state.Why(large)
-	require.Equal(t, admission.Reason("TooLarge"), why)
+	require.Equal(t, unit.Reason("TooLarge"), why)
 	require.Contains(t, message, "more than one pod")
 	require.Equal(t, 1, r.sendQueues())
 	require.Equal(t, metav1.ConditionTrue, r.active(testQuota).Status, "%v", r.active(testQuota))
@@ -129,12 +130,12 @@ func TestAPolicyThatIsNotRegisteredIsTold(t *testing.T) {
 
 	require.Empty(t, r.decisions())
 	why, message, _ := r.engine.core.state.Why(key)
-	require.Equal(t, admission.ReasonUnknownPolicy, why)
+	require.Equal(t, unit.ReasonUnknownPolicy, why)
 	require.Contains(t, message, "NewestFirst")
 	require.Equal(t, 1, r.sendQueues())
 	c := r.active(testQuota)
 	require.Equal(t, metav1.ConditionFalse, c.Status)
-	require.Equal(t, string(admission.ReasonUnknownPolicy), c.Reason)
+	require.Equal(t, string(unit.ReasonUnknownPolicy), c.Reason)
 
 	q := r.readQueue(testQuota)
 	require.NoError(t, unstructured.SetNestedField(q.Object, "Block", "spec", "queuePolicy"))
@@ -149,9 +150,9 @@ func TestAPolicyThatIsNotRegisteredIsTold(t *testing.T) {
 // budget lets units go while it is open.
 type budget struct{ open atomic.Bool }
 
-func (*budget) Key(admission.Unit) string { return "" }
+func (*budget) Key(unit.Unit) string { return "" }
 
-func (b *budget) Check(admission.Unit) (admission.Reason, string) {
+func (b *budget) Check(unit.Unit) (unit.Reason, string) {
 	if !b.open.Load() {
 		return "BudgetSpent", "the budget of this month is spent"
 	}

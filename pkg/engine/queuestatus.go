@@ -28,6 +28,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 const (
@@ -195,13 +196,13 @@ func (s *queueStatuses) content(name string) (counts admission.QueueCounts, item
 	s.core.call("", func(state *admission.State) {
 		counts = state.CountsOf(name)
 		room := maxItemsSize
-		state.Line(name, func(position int, u *admission.Unit) bool {
-			namespace, unit, _ := strings.Cut(u.Key, "/")
-			if room -= len(namespace) + len(unit) + itemOverhead; room < 0 || len(items) == s.opts.Config.ItemsInStatus {
+		state.Line(name, func(position int, u *unit.Unit) bool {
+			namespace, key, _ := strings.Cut(u.Key, "/")
+			if room -= len(namespace) + len(key) + itemOverhead; room < 0 || len(items) == s.opts.Config.ItemsInStatus {
 				return false
 			}
 			items = append(items, v1alpha1.QueueItemDetail{
-				Namespace: namespace, Name: unit, Priority: u.Priority,
+				Namespace: namespace, Name: key, Priority: u.Priority,
 				Position: int32(position), //nolint:gosec // bounded by ItemsInStatus
 			})
 			return true
@@ -227,16 +228,16 @@ func (s *queueStatuses) activeCondition(q *queueObject) metav1.Condition {
 	}
 	switch {
 	case !s.core.knowsPolicy(q.spec.Policy):
-		c.Status, c.Reason = metav1.ConditionFalse, string(admission.ReasonUnknownPolicy)
+		c.Status, c.Reason = metav1.ConditionFalse, string(unit.ReasonUnknownPolicy)
 		c.Message = "spec.queuePolicy is none of the policies that this scheduler was built with"
 	case s.checks.faultOf(q) != nil:
 		fault := s.checks.faultOf(q)
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, string(fault.Reason), fault.Message
 	case q.spec.Held:
-		c.Status, c.Reason = metav1.ConditionFalse, string(admission.ReasonQueueHeld)
+		c.Status, c.Reason = metav1.ConditionFalse, string(unit.ReasonQueueHeld)
 		c.Message = "spec.stopPolicy holds the queue"
 		if q.spec.Drains {
-			c.Reason = string(admission.ReasonQueueDrained)
+			c.Reason = string(unit.ReasonQueueDrained)
 			c.Message = "spec.stopPolicy holds the queue and takes back what it has admitted"
 		}
 	}

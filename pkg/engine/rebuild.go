@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -66,7 +67,7 @@ func (e *Engine) healState(now time.Time) {
 }
 
 // hold makes a unit hold all that it may hold when the write in flight is settled.
-func (w *Write) hold(c *admission.Unit) {
+func (w *Write) hold(c *unit.Unit) {
 	switch {
 	case w == nil:
 	case w.kind == writeResize:
@@ -75,9 +76,9 @@ func (w *Write) hold(c *admission.Unit) {
 		}
 		c.Held, c.Recorded = c.Held.Max(w.held), true
 	case w.kind == writeDequeue:
-		c.Phase = admission.PhaseDequeued // what it holds stays
+		c.Phase = unit.PhaseDequeued // what it holds stays
 	default:
-		c.Phase, c.Held, c.Attempts = admission.PhaseDequeued, c.Request, max(w.attempt, c.Attempts)
+		c.Phase, c.Held, c.Attempts = unit.PhaseDequeued, c.Request, max(w.attempt, c.Attempts)
 	}
 }
 

@@ -26,8 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/kinship"
 )
 
@@ -39,7 +38,7 @@ type unitRecord struct {
 	object *unitObject
 	// What the object resolved to when it was given to the core.
 	queue, quota string
-	invalid      admission.Reason
+	invalid      unit.Reason
 	priority     int32
 	// managed: its consumer is of a managed kind; misnamed: and the unit of that consumer has another name;
 	// unsuspendable: and that kind cannot be suspended; unlisted: and its jobs could not be listed yet.
@@ -80,7 +79,7 @@ func (rec *unitRecord) act() *activity {
 }
 
 // resolved keeps what a unit resolved to.
-func (r *records) resolved(rec *unitRecord, c *admission.Unit) {
+func (r *records) resolved(rec *unitRecord, c *unit.Unit) {
 	if rec.queue != c.Queue || rec.quota != c.Quota {
 		r.listing.displace(rec)
 	}
@@ -96,7 +95,7 @@ func (r *records) resolved(rec *unitRecord, c *admission.Unit) {
 }
 
 // differsFrom says whether the unit resolves to something else now.
-func (rec *unitRecord) differsFrom(c *admission.Unit) bool {
+func (rec *unitRecord) differsFrom(c *unit.Unit) bool {
 	return c.Quota != rec.quota || c.Queue != rec.queue || c.Priority != rec.priority || c.Invalid != rec.invalid ||
 		c.ConsumerManaged != rec.managed || c.Misnamed != rec.misnamed || c.Unsuspendable != rec.unsuspendable ||
 		c.KindUnlisted != rec.unlisted || c.MovesTo != rec.movesTo
@@ -107,7 +106,7 @@ type records struct {
 	// kindOf is the kind of the owner of a pod, as units name it, and says whether it is a managed one.
 	kindOf func(*metav1.OwnerReference) (kind string, managed bool)
 	// stands is the unit that stands for a job, by the one election.
-	stands func(job owner.Consumer, managed bool) string
+	stands func(job unit.Consumer, managed bool) string
 	// unitNamedBy is the unit that a pod names.
 	unitNamedBy func(*corev1.Pod) string
 	kinship     *kinship.Jobs
@@ -123,7 +122,7 @@ type records struct {
 }
 
 func newRecords(
-	kindOf func(*metav1.OwnerReference) (string, bool), stands func(owner.Consumer, bool) string,
+	kindOf func(*metav1.OwnerReference) (string, bool), stands func(unit.Consumer, bool) string,
 	unitNamedBy func(*corev1.Pod) string, kin *kinship.Jobs,
 ) *records {
 	return &records{
@@ -282,8 +281,8 @@ func (r *records) published(consumer types.UID) (known, published bool) {
 }
 
 // isMarked says whether the job of a unit bears the mark of a suspension, for which the gate holds its pods.
-func (r *records) isMarked(unit string) bool {
-	rec := r.byKey[unit]
+func (r *records) isMarked(key string) bool {
+	rec := r.byKey[key]
 	return rec != nil && r.kinship.Marked(rec.object.consumerUID())
 }
 
@@ -300,7 +299,7 @@ func (r *records) unitOf(pod *corev1.Pod) (key string) {
 		return named
 	}
 	if named = pod.Annotations[v1alpha1.AnnotationRelatedQueueUnit]; pod.Spec.NodeName != "" &&
-		admission.InNamespace(named, pod.Namespace) {
+		unit.InNamespace(named, pod.Namespace) {
 		return named
 	}
 	return ""
@@ -326,7 +325,7 @@ func (r *records) unitOfConsumer(job *metav1.OwnerReference, namespace string) s
 		return ""
 	}
 	kind, managed := r.kindOf(job)
-	return r.stands(owner.Consumer{Kind: kind, Namespace: namespace, Name: job.Name, UID: string(job.UID)}, managed)
+	return r.stands(unit.Consumer{Kind: kind, Namespace: namespace, Name: job.Name, UID: string(job.UID)}, managed)
 }
 
 // missing names the units of which no state as new as this one is known. What is known only ever gets newer.

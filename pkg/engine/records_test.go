@@ -25,7 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/kinship"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
@@ -49,7 +49,7 @@ func TestRecordsFindUnitsByWhatTheirAnswerDependsOn(t *testing.T) {
 	r := newTestRecords()
 	priority := int32(1)
 	a := r.add(recorded("a", "", func(u *unitObject) { u.quota, u.class = "", "high" }))
-	r.add(recorded("b", "", func(u *unitObject) { u.phase = admission.PhaseDequeued }))
+	r.add(recorded("b", "", func(u *unitObject) { u.phase = unit.PhaseDequeued }))
 	r.add(recorded("c", "", func(u *unitObject) { u.priority = &priority }))
 	require.Equal(t, []string{"team/a", "team/b", "team/c"}, r.keys())
 	require.Equal(t, []string{"team/a"}, r.unlabelled())
@@ -60,7 +60,7 @@ func TestRecordsFindUnitsByWhatTheirAnswerDependsOn(t *testing.T) {
 	r.noteResolved("team/a", false)
 	require.Equal(t, []string{"team/a"}, r.unresolved())
 
-	r.replace(a, recorded("a", "", func(u *unitObject) { u.class, u.phase = "low", admission.PhaseRunning }))
+	r.replace(a, recorded("a", "", func(u *unitObject) { u.class, u.phase = "low", unit.PhaseRunning }))
 	require.Empty(t, r.unlabelled())
 	require.Empty(t, r.unresolved())
 	require.Empty(t, r.ofClass("high", false))
@@ -83,14 +83,14 @@ func TestUnitsOfOneJobAreCounted(t *testing.T) {
 	known, published := r.published("job")
 	require.False(t, known || published, "they do not stand for a job of a managed kind")
 	for _, rec := range list {
-		r.resolved(rec, &admission.Unit{ConsumerManaged: true})
+		r.resolved(rec, &unit.Unit{ConsumerManaged: true})
 	}
 	known, published = r.published("job")
 	require.True(t, known && published)
-	r.resolved(list[2], &admission.Unit{ConsumerManaged: true, Misnamed: true})
+	r.resolved(list[2], &unit.Unit{ConsumerManaged: true, Misnamed: true})
 	known, published = r.published("job")
 	require.True(t, known && !published, "another unit is that of the job")
-	r.resolved(list[2], &admission.Unit{ConsumerManaged: true})
+	r.resolved(list[2], &unit.Unit{ConsumerManaged: true})
 	r.withdraw(list[2])
 	known, published = r.published("job")
 	require.True(t, known && !published)

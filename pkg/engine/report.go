@@ -21,6 +21,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // maxReportTries bounds how often a reason is written again after a conflict or an error.
@@ -28,7 +29,7 @@ const maxReportTries = 5
 
 // report is a reason whose writing failed. It is to be tried again at that time.
 type report struct {
-	admission.Saying
+	unit.Saying
 	at    time.Time
 	tries int
 }
@@ -88,7 +89,7 @@ func (e *Engine) writeReport(now time.Time, key string, x report) {
 	if rec == nil || reported(rec.object, &x.Saying) {
 		return
 	}
-	if x.Reason == admission.ReasonInactive && conditionSaysParked(rec.object) {
+	if x.Reason == unit.ReasonInactive && conditionSaysParked(rec.object) {
 		return
 	}
 	holds := false
@@ -160,10 +161,10 @@ func conditionSaysParked(u *unitObject) bool {
 }
 
 // said is what the object says of why the unit waits, or waits for more than it holds; nil if it says nothing.
-func (u *unitObject) said() *admission.Saying {
+func (u *unitObject) said() *unit.Saying {
 	for i := range u.conditions {
 		c := &u.conditions[i]
-		said := admission.Saying{Reason: admission.Reason(c.Reason), Message: c.Message}
+		said := unit.Saying{Reason: unit.Reason(c.Reason), Message: c.Message}
 		if about, status := conditionFor(u, said.Reason); c.Type == about && c.Status == status {
 			return sharedSayings.Of(&said)
 		}

@@ -22,14 +22,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 func TestReportsAreTakenWhenTheyAreDue(t *testing.T) {
 	r := reports{}
 	require.True(t, r.next().IsZero())
 	r["b"], r["a"] = report{at: testStart}, report{at: testStart}
-	r.again(testStart, "c", &Write{said: admission.Saying{Reason: "Failed", Message: "why"}, tries: 2})
+	r.again(testStart, "c", &Write{said: unit.Saying{Reason: "Failed", Message: "why"}, tries: 2})
 	require.Equal(t, testStart, r.next())
 	var taken []string
 	take := func(now time.Time) []string {
@@ -39,7 +39,7 @@ func TestReportsAreTakenWhenTheyAreDue(t *testing.T) {
 	}
 	require.Equal(t, []string{"a", "b"}, take(testStart))
 	require.Equal(t, report{
-		Saying: admission.Saying{Reason: "Failed", Message: "why"}, tries: 3, at: testStart.Add(4 * time.Second),
+		Saying: unit.Saying{Reason: "Failed", Message: "why"}, tries: 3, at: testStart.Add(4 * time.Second),
 	}, r["c"])
 	require.Empty(t, take(testStart.Add(4*time.Second-1)))
 	require.Equal(t, []string{"cFailed"}, take(testStart.Add(4*time.Second)))

@@ -38,7 +38,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
@@ -280,9 +280,9 @@ func TestANewLeaderDoesNotTrustItsWatch(t *testing.T) {
 	})
 	l.ask(func(v View) {
 		a, _ := v.Unit("team/a")
-		require.Equal(t, admission.PhaseDequeued, a.Phase)
+		require.Equal(t, unit.PhaseDequeued, a.Phase)
 		b, _ := v.Unit("team/b")
-		require.Equal(t, admission.ReasonQuotaExceeded, b.Reason)
+		require.Equal(t, unit.ReasonQuotaExceeded, b.Reason)
 	})
 }
 
@@ -326,9 +326,9 @@ func TestOneUnreadableObjectDoesNotBreakTheList(t *testing.T) {
 	l.engine.Lead()
 	l.await("Dequeued", 1)
 	l.ask(func(v View) {
-		unit, ok := v.Unit(testNamespace + "/bad")
+		qu, ok := v.Unit(testNamespace + "/bad")
 		require.True(t, ok)
-		require.Equal(t, "InvalidRequest", string(unit.Reason))
+		require.Equal(t, "InvalidRequest", string(qu.Reason))
 	})
 }
 

@@ -27,7 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -96,17 +96,17 @@ func TestTheRequeueLimitOfAQueue(t *testing.T) {
 	r.send(lostAnswer)
 	r.send()
 	u := unitFrom(r.api.get(key))
-	require.Equal(t, map[string]float64{string(admission.ReasonRequeueLimitReached): 1},
+	require.Equal(t, map[string]float64{string(unit.ReasonRequeueLimitReached): 1},
 		counted(metrics.DeactivatedUnitsTotal, "reason"))
-	require.Equal(t, map[string]float64{string(admission.ReasonRecoveryTimeout): 1},
+	require.Equal(t, map[string]float64{string(unit.ReasonRecoveryTimeout): 1},
 		counted(metrics.EvictedUnitsTotal, "reason"))
-	require.Equal(t, admission.PhaseEnqueued, u.phase)
+	require.Equal(t, unit.PhaseEnqueued, u.phase)
 	target := u.condition(v1alpha1.ConditionDeactivationTarget)
 	require.Equal(t, metav1.ConditionTrue, target.Status)
-	require.Equal(t, string(admission.ReasonRequeueLimitReached), target.Reason)
+	require.Equal(t, string(unit.ReasonRequeueLimitReached), target.Reason)
 	require.Contains(t, target.Message, "20s")
-	require.Equal(t, string(admission.ReasonRequeueLimitReached), u.condition(v1alpha1.ConditionQuotaReserved).Reason)
-	require.Equal(t, string(admission.ReasonRecoveryTimeout), u.condition(v1alpha1.ConditionEvicted).Reason)
+	require.Equal(t, string(unit.ReasonRequeueLimitReached), u.condition(v1alpha1.ConditionQuotaReserved).Reason)
+	require.Equal(t, string(unit.ReasonRecoveryTimeout), u.condition(v1alpha1.ConditionEvicted).Reason)
 	require.Zero(t, u.requeues)
 	r.advance(24 * time.Hour)
 	require.Empty(t, r.decisions(), "it is not tried again")
@@ -143,7 +143,7 @@ func TestExecutionTimeOfEarlierRuns(t *testing.T) {
 	require.Equal(t, writeEvict, r.decision().kind)
 	r.send()
 	u := unitFrom(r.api.get(key))
-	require.Equal(t, string(admission.ReasonMaximumExecutionTime),
+	require.Equal(t, string(unit.ReasonMaximumExecutionTime),
 		u.condition(v1alpha1.ConditionDeactivationTarget).Reason)
 	require.Zero(t, u.executed, "whoever makes it active again gives it the whole time")
 	r.sound()

@@ -28,9 +28,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/intern"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
@@ -62,12 +62,12 @@ type unitObject struct {
 	// adopted: the unit stands for a job that ran before.
 	adopted bool
 
-	consumer     admission.Consumer
+	consumer     unit.Consumer
 	consumerKind unique.Handle[schema.GroupVersionKind] // if there is a consumer
 	hasConsumer  bool
 	owned        bool
 
-	phase    admission.Phase
+	phase    unit.Phase
 	attempts int64
 	// message and conditions are what it says to people. Most of those that wait say why.
 	message    string
@@ -91,18 +91,18 @@ type unitHistory struct {
 	// gangGroup are the gangs that are admitted together, and gangs those of this unit; see v1alpha1.AnnotationGangGroup.
 	gangGroup, gangs string
 	// sizes in which it may be admitted; nil is one.
-	sizes *admission.Sizes
+	sizes *unit.Sizes
 	// parkedFor is why the controller made the unit inactive; empty if it did not. While the unit waits the controller
 	// writes the reason itself.
-	parkedFor admission.Reason
+	parkedFor unit.Reason
 	// wasAsked: the object has answers of admission checks. askedWrites: some asked to write into pods. retried is how
 	// often they had the unit tried again. checks and updates are those of the present reservation.
 	wasAsked, askedWrites bool
-	checks                *admission.CheckAnswers
+	checks                *unit.CheckAnswers
 	retried               map[string]int32
 	updates               *podupdate.Asked
 
-	invalid        admission.Reason
+	invalid        unit.Reason
 	invalidMessage string
 	panicked       bool // while it was read
 }
@@ -231,7 +231,7 @@ func (u *unitObject) readiness() (ready bool, notSince time.Time) {
 // resizePending is since when the unit has waited for more than it holds; zero if it does not.
 func (u *unitObject) resizePending() ordered.Moment {
 	c := u.condition(v1alpha1.ConditionResizePending)
-	if c == nil || c.Status != metav1.ConditionTrue || admission.Reason(c.Reason).Notice() {
+	if c == nil || c.Status != metav1.ConditionTrue || unit.Reason(c.Reason).Notice() {
 		return 0
 	}
 	return ordered.MomentOf(c.LastTransitionTime.Time)
@@ -239,12 +239,12 @@ func (u *unitObject) resizePending() ordered.Moment {
 
 // deactivate is why the unit is to be made inactive; empty once its spec has changed, as it does when somebody has done
 // so. Then whoever makes it active again begins anew.
-func (u *unitObject) deactivate() *admission.Deactivation {
+func (u *unitObject) deactivate() *unit.Deactivation {
 	c := u.condition(v1alpha1.ConditionDeactivationTarget)
 	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != u.Generation {
 		return nil
 	}
-	return &admission.Deactivation{Reason: admission.Reason(c.Reason), Message: c.Message}
+	return &unit.Deactivation{Reason: unit.Reason(c.Reason), Message: c.Message}
 }
 
 // share lets go of what the unit has in common with others.
@@ -334,12 +334,12 @@ func sharedPriority(n *int32) *int32 {
 var (
 	// sharedMessages are those that were seen lately.
 	sharedMessages = intern.NewPool(maphash.String, func(a, b string) bool { return a == b })
-	sharedSayings  = intern.NewPool(hashSaying, func(a, b *admission.Saying) bool { return *a == *b })
+	sharedSayings  = intern.NewPool(hashSaying, func(a, b *unit.Saying) bool { return *a == *b })
 	sharedLists    = intern.NewPool(hashList, resources.List.Same)
 	sharedSets     = intern.NewPool(hashSets, sameSets)
 )
 
-func hashSaying(seed maphash.Seed, said *admission.Saying) uint64 {
+func hashSaying(seed maphash.Seed, said *unit.Saying) uint64 {
 	return maphash.Comparable(seed, *said)
 }
 

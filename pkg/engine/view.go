@@ -21,6 +21,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
 )
 
@@ -65,7 +66,7 @@ type UnitRow struct {
 	history.State
 	// Position and Finding are those of its place in line.
 	Position int
-	Finding  admission.Finding
+	Finding  unit.Finding
 }
 
 // Now is the time of the answer.

@@ -36,6 +36,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // writeKind says what a write is for; it is a metric label.
@@ -59,18 +60,18 @@ type Write struct {
 	attempt  int64
 	base     *unitObject // nil for a queue
 	status   map[string]any
-	reason   admission.Reason
+	reason   unit.Reason
 	decided  time.Time
 	// borrows: the admission goes beyond the runtime of a quota.
 	borrows bool
 	// inPart: the admission is for fewer pods than are asked for.
 	inPart bool
 	// deactivates: the unit is to be made inactive for this reason.
-	deactivates admission.Reason
+	deactivates unit.Reason
 	// held is what a resize writes that the unit holds.
 	held resources.List
 	// said and tries belong to the writing of a reason.
-	said   admission.Saying
+	said   unit.Saying
 	tries  int
 	ctx    context.Context // ends with the unit or with the process, whichever is first
 	cancel context.CancelFunc
@@ -85,9 +86,9 @@ func (w *Write) decides() bool {
 func (w *Write) keepsAdmission() bool { return w == nil || w.kind == writeResize }
 
 // phase that is written; empty if the write leaves it as it is.
-func (w *Write) phase() admission.Phase {
+func (w *Write) phase() unit.Phase {
 	phase, _ := w.status["phase"].(string)
-	return admission.Phase(phase)
+	return unit.Phase(phase)
 }
 
 // Result of one attempt of a write.
@@ -240,10 +241,10 @@ func admitStatus(u *unitObject, d *admission.Admit, now time.Time) map[string]an
 	if d.Borrows {
 		reserved += lentMessage
 	}
-	phase, admitted := admission.PhaseDequeued, admittedCondition(attempt, "")
+	phase, admitted := unit.PhaseDequeued, admittedCondition(attempt, "")
 	if len(d.Checks) > 0 {
-		phase = admission.PhaseReserved
-		admitted.Status, admitted.Reason = metav1.ConditionFalse, string(admission.ReasonWaitingForChecks)
+		phase = unit.PhaseReserved
+		admitted.Status, admitted.Reason = metav1.ConditionFalse, string(unit.ReasonWaitingForChecks)
 		admitted.Message = "waits for admission checks: " + strings.Join(d.Checks, ", ")
 	}
 	conditions := withConditions(u, now,
@@ -286,7 +287,7 @@ func dequeueStatus(u *unitObject, now time.Time) map[string]any {
 	if u.checks != nil {
 		names := make([]string, 0, len(u.checks.Answers))
 		for _, a := range u.checks.Answers {
-			if a.State == admission.CheckReady {
+			if a.State == unit.CheckReady {
 				names = append(names, a.Name)
 			}
 		}
@@ -294,7 +295,7 @@ func dequeueStatus(u *unitObject, now time.Time) map[string]any {
 	}
 	at := metav1.NewTime(now)
 	return map[string]any{
-		"phase":            string(admission.PhaseDequeued),
+		"phase":            string(unit.PhaseDequeued),
 		"lastAllocateTime": at,
 		"lastUpdateTime":   at,
 		"conditions":       withConditions(u, now, admittedCondition(u.attempts, passed)),
@@ -366,7 +367,7 @@ func resourceList(list resources.List) corev1.ResourceList {
 // evictStatus is what taking an admission back writes.
 func evictStatus(u *unitObject, d *admission.Evict, now time.Time) map[string]any {
 	reason, message := d.Reason, shorten(d.Message)
-	if reason == admission.ReasonInactive && u.parkedFor != "" {
+	if reason == unit.ReasonInactive && u.parkedFor != "" {
 		// Nobody made it inactive but the controller, which says why.
 		reason, message = u.parkedFor, "the controller took the admission back: "+string(u.parkedFor)
 	}
@@ -391,14 +392,14 @@ func evictStatus(u *unitObject, d *admission.Evict, now time.Time) map[string]an
 		}
 	}
 	status := map[string]any{
-		"phase":          string(admission.PhaseEnqueued),
+		"phase":          string(unit.PhaseEnqueued),
 		"admissions":     []v1alpha1.Admission{},
 		"lastUpdateTime": metav1.NewTime(now),
 		"message":        message,
 		"conditions":     withConditions(u, now, set...),
 	}
 	if !d.RequeueAt.IsZero() {
-		status["phase"] = string(admission.PhaseTimeoutBackoff)
+		status["phase"] = string(unit.PhaseTimeoutBackoff)
 		status["requeueState"] = map[string]any{"count": d.Requeues, "requeueAt": metav1.NewTime(d.RequeueAt)}
 	} else if d.Deactivate != "" {
 		status["requeueState"] = nil
@@ -411,11 +412,11 @@ func evictStatus(u *unitObject, d *admission.Evict, now time.Time) map[string]an
 
 // conditionFor is the condition that says a reason, and its status while it is so. An admitted unit has no pod on a
 // node, or waits for more than it holds.
-func conditionFor(u *unitObject, reason admission.Reason) (conditionType string, status metav1.ConditionStatus) {
+func conditionFor(u *unitObject, reason unit.Reason) (conditionType string, status metav1.ConditionStatus) {
 	switch {
 	case !u.phase.Holds():
 		return v1alpha1.ConditionQuotaReserved, metav1.ConditionFalse
-	case reason == admission.ReasonIdleReservation || reason == admission.ReasonUnschedulable:
+	case reason == unit.ReasonIdleReservation || reason == unit.ReasonUnschedulable:
 		return v1alpha1.ConditionPodsReady, metav1.ConditionFalse
 	default:
 		return v1alpha1.ConditionResizePending, metav1.ConditionTrue
@@ -423,14 +424,14 @@ func conditionFor(u *unitObject, reason admission.Reason) (conditionType string,
 }
 
 // reportStatus is what saying why a unit waits writes. An admitted unit without a reason waits for nothing.
-func reportStatus(u *unitObject, said *admission.Saying, now time.Time) map[string]any {
+func reportStatus(u *unitObject, said *unit.Saying, now time.Time) map[string]any {
 	about := metav1.Condition{Reason: string(said.Reason), Message: said.Message}
 	about.Type, about.Status = conditionFor(u, said.Reason)
 	if said.Reason == "" {
 		about.Status, about.Reason, about.Message = metav1.ConditionFalse, "NotNeeded", "no more is asked for than is held"
 	}
 	conditions := withConditions(u, now, about)
-	if c := u.condition(about.Type); c != nil && admission.Reason(c.Reason).Notice() && !said.Reason.Notice() {
+	if c := u.condition(about.Type); c != nil && unit.Reason(c.Reason).Notice() && !said.Reason.Notice() {
 		// It is in line for more since it asks for that, not since it was told of something else.
 		meta.FindStatusCondition(conditions, about.Type).LastTransitionTime = metav1.NewTime(now)
 	}
@@ -440,9 +441,9 @@ func reportStatus(u *unitObject, said *admission.Saying, now time.Time) map[stri
 		"conditions":     conditions,
 	}
 	switch over := !now.Before(u.requeueAt); {
-	case u.phase == admission.PhaseNone, u.phase == admission.PhasePreempted,
-		u.phase == admission.PhaseTimeoutBackoff && over:
-		status["phase"] = string(admission.PhaseEnqueued)
+	case u.phase == unit.PhaseNone, u.phase == unit.PhasePreempted,
+		u.phase == unit.PhaseTimeoutBackoff && over:
+		status["phase"] = string(unit.PhaseEnqueued)
 	}
 	return status
 }
@@ -460,7 +461,7 @@ func withConditions(u *unitObject, now time.Time, set ...metav1.Condition) []met
 }
 
 // reported says whether the object says this already.
-func reported(u *unitObject, said *admission.Saying) bool {
+func reported(u *unitObject, said *unit.Saying) bool {
 	about, status := conditionFor(u, said.Reason)
 	c := u.condition(about)
 	if said.Reason == "" {

@@ -22,8 +22,8 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // State is a unit at one time. A state without a UID is no unit.
@@ -33,7 +33,7 @@ type State struct {
 	// Kind and Job of the consumer.
 	Kind, Job    string
 	Queue, Quota string
-	Phase        admission.Phase
+	Phase        unit.Phase
 	Priority     int32
 	Attempts     int64
 	// Created, Allocated and EvictedAt are the times of the creation, the last admission, and of an eviction since.
@@ -156,7 +156,7 @@ func (t *transitions) held(goesOn bool) {
 	case !goesOn && after.Phase.Holds():
 		t.note(v1alpha1.RecordReserved, after).Waited = seconds(t.now.Sub(t.since))
 	}
-	if after.Phase == admission.PhaseRunning && (!goesOn || before.Phase != admission.PhaseRunning) {
+	if after.Phase == unit.PhaseRunning && (!goesOn || before.Phase != unit.PhaseRunning) {
 		t.note(v1alpha1.RecordRunning, after)
 	}
 	if goesOn && after.Phase.Holds() && !before.Held.Equal(after.Held) {
@@ -170,7 +170,7 @@ func (t *transitions) over() {
 		return
 	}
 	event := v1alpha1.RecordSucceeded
-	if t.after.Phase == admission.PhaseFailed {
+	if t.after.Phase == unit.PhaseFailed {
 		event = v1alpha1.RecordFailed
 	}
 	last := t.note(event, t.after)

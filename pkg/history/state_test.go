@@ -24,14 +24,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 func cores(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": 1000 * n}) }
 
 // in is a unit that was created an hour ago and, if it holds something, was admitted half an hour ago.
-func in(phase admission.Phase, attempts int64, change ...func(*State)) State {
+func in(phase unit.Phase, attempts int64, change ...func(*State)) State {
 	s := State{
 		Key: "a/u", UID: "1", Queue: "q", Quota: "x", Phase: phase, Attempts: attempts, Created: begin.Add(-time.Hour),
 		Requested: cores(4),

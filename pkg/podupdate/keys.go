@@ -24,7 +24,7 @@ import (
 
 	autoscaling "github.com/koord-jobqueue/koord-jobqueue/apis/autoscaling/v1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // Keys are the labels and annotations that a check may write, as its AdmissionCheck lists them: keys, or all of a
@@ -87,9 +87,9 @@ func (a *Asked) AskedBy(check string) bool {
 type Listed func(check string) (Keys, bool)
 
 // Onto adds to the answers about a unit why what they ask to write cannot be written, if it cannot.
-func (a *Asked) Onto(answers *admission.CheckAnswers, listed Listed) *admission.CheckAnswers {
+func (a *Asked) Onto(answers *unit.CheckAnswers, listed Listed) *unit.CheckAnswers {
 	if fault := a.unwritable(listed); fault != "" {
-		return &admission.CheckAnswers{Answers: answers.Answers, Conflict: fault}
+		return &unit.CheckAnswers{Answers: answers.Answers, Conflict: fault}
 	}
 	return answers
 }

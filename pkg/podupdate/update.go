@@ -25,7 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // Update is what admission checks ask to write into the pods of one pod set, beside what resuming adds. What a template
@@ -103,7 +103,7 @@ func Ready(checks []v1alpha1.AdmissionCheckState) map[string]Update {
 }
 
 func ready(check *v1alpha1.AdmissionCheckState) bool {
-	return check.State == v1alpha1.CheckState(admission.CheckReady)
+	return check.State == v1alpha1.CheckState(unit.CheckReady)
 }
 
 func of(asked *v1alpha1.PodSetUpdate) Update {

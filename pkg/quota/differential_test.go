@@ -36,6 +36,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 var testContext = context.Background()
@@ -369,7 +370,7 @@ func (d *differential) drawJob() {
 	name := fmt.Sprintf("j%d", d.names)
 	j := &worldJob{size: d.drawRequest()}
 	pods := d.pick("pods", 1, 2, 3)
-	j.unit = admission.Unit{
+	j.unit = unit.Unit{
 		Key: "default/" + name, UID: name, Quota: d.drawLeaf(), Created: d.now, Active: true,
 		Queue:          rapid.SampledFrom([]string{"priority", "priority", "block"}).Draw(d.T, "queue"),
 		Priority:       int32(rapid.IntRange(0, 2).Draw(d.T, "priority")),
@@ -717,7 +718,7 @@ func (d *differential) checkWaiting() {
 	for _, key := range slices.Sorted(maps.Keys(d.jobs)) {
 		j := d.jobs[key]
 		reason, _, _ := d.state.Why(key)
-		if j.admitted || j.unit.Quota == extension.DefaultQuotaName || reason == admission.ReasonUnknownQuota {
+		if j.admitted || j.unit.Quota == extension.DefaultQuotaName || reason == unit.ReasonUnknownQuota {
 			continue
 		}
 		waiting[key] = d.missingPods(j)
@@ -770,17 +771,17 @@ func (d *differential) checkHeldBack(key string, pods []*worldPod) {
 			break
 		}
 	}
-	byMin := reason == admission.ReasonMinExceeded || reason == admission.ReasonExceedsMin
+	byMin := reason == unit.ReasonMinExceeded || reason == unit.ReasonExceedsMin
 	switch reason {
-	case admission.ReasonUnknownQuota:
+	case unit.ReasonUnknownQuota:
 		if _, ok := d.pathOfSpecs(leaf); ok && d.quotas[leaf] != nil {
 			d.Fatalf("%s: quota %s is there: %s", key, leaf, message)
 		}
 		d.count("held back: its quota, or a parent of it, does not exist")
 		return
-	case admission.ReasonQuotaExceeded, admission.ReasonExceedsMax, admission.ReasonMinExceeded,
-		admission.ReasonExceedsMin,
-		admission.ReasonBlockedByHead:
+	case unit.ReasonQuotaExceeded, unit.ReasonExceedsMax, unit.ReasonMinExceeded,
+		unit.ReasonExceedsMin,
+		unit.ReasonBlockedByHead:
 	default:
 		d.Fatalf("%s: held back for %s: %s", key, reason, message)
 	}
@@ -798,7 +799,7 @@ func (d *differential) checkHeldBack(key string, pods []*worldPod) {
 	refusal := d.oracleRefuses(pods)
 	class, refused := "", true
 	switch {
-	case reason == admission.ReasonBlockedByHead:
+	case reason == unit.ReasonBlockedByHead:
 		class, refused = "held back: claimed by a job ahead", false
 	case short.Level == leaf && !byMin && !d.hasRuntime(leaf, short.Resource):
 		// Koordinator's webhook refuses such trees too. Max is what we hold it to; ElasticQuota knows no limit.
@@ -870,8 +871,8 @@ func (d *differential) heldByGone(level string) bool {
 }
 
 // neverFits says whether a job is parked for what it asks for: then it is no demand.
-func neverFits(reason admission.Reason) bool {
-	return reason == admission.ReasonExceedsMax || reason == admission.ReasonExceedsMin
+func neverFits(reason unit.Reason) bool {
+	return reason == unit.ReasonExceedsMax || reason == unit.ReasonExceedsMin
 }
 
 // hasRuntime says whether ElasticQuota has a limit for a resource of a quota: by runtime, only if the parent names it.

@@ -29,6 +29,7 @@ import (
 	"github.com/koordinator-sh/koordinator/apis/thirdparty/scheduler-plugins/pkg/apis/scheduling/v1alpha1"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 func cpuAndGPU(milli, gpus int64) corev1.ResourceList {
@@ -58,27 +59,27 @@ func TestMinHoldsBackWhatElasticQuotaRefuses(t *testing.T) {
 		leaf, parent, used, request corev1.ResourceList
 		preemptible                 string
 		refused                     bool
-		reason                      admission.Reason
+		reason                      unit.Reason
 	}{
 		"fits": {leaf: cpuAndGPU(6000, 1), request: cpuAndGPU(6000, 1), preemptible: "false"},
 		"never fits": {leaf: cpuAndGPU(6000, 1), request: cpuAndGPU(7000, 1), preemptible: "false",
-			refused: true, reason: admission.ReasonExceedsMin},
+			refused: true, reason: unit.ReasonExceedsMin},
 		"does not fit now": {leaf: cpuAndGPU(6000, 1), used: cpuAndGPU(2000, 0), request: cpuAndGPU(5000, 1),
-			preemptible: "false", refused: true, reason: admission.ReasonMinExceeded},
+			preemptible: "false", refused: true, reason: unit.ReasonMinExceeded},
 		"only false is non-preemptible": {leaf: cpuAndGPU(6000, 1), request: cpuAndGPU(7000, 1), preemptible: "False"},
 		"no label":                      {leaf: cpuAndGPU(6000, 1), request: cpuAndGPU(7000, 1)},
 		"a resource that min leaves out": {leaf: cpu("6"), used: cpuAndGPU(0, 9),
 			request: cpuAndGPU(6000, 9), preemptible: "false"},
 		"no min at all": {used: cpuAndGPU(9000, 9), request: cpuAndGPU(6000, 9), preemptible: "false"},
 		"another resource is overspent": {leaf: cpuAndGPU(6000, 1), used: cpuAndGPU(0, 2), request: cpu("1"),
-			preemptible: "false", refused: true, reason: admission.ReasonMinExceeded},
+			preemptible: "false", refused: true, reason: unit.ReasonMinExceeded},
 		"overspent, and preemptible": {leaf: cpuAndGPU(6000, 1), used: cpuAndGPU(0, 2), request: cpu("1")},
 		"the parent's min is used up": {leaf: cpuAndGPU(6000, 1), parent: cpuAndGPU(6000, 1), used: cpuAndGPU(2000, 0),
 			request: cpuAndGPU(4000, 1), preemptible: "false"},
 		"the parent promised less": {leaf: cpuAndGPU(6000, 1), parent: cpuAndGPU(5000, 1), used: cpuAndGPU(2000, 0),
-			request: cpuAndGPU(4000, 1), preemptible: "false", reason: admission.ReasonMinExceeded},
+			request: cpuAndGPU(4000, 1), preemptible: "false", reason: unit.ReasonMinExceeded},
 		"the parent promised nothing": {leaf: cpuAndGPU(6000, 1), parent: cpuAndGPU(0, 1), request: cpuAndGPU(1000, 1),
-			preemptible: "false", reason: admission.ReasonExceedsMin},
+			preemptible: "false", reason: unit.ReasonExceedsMin},
 		"the parent's min leaves it out": {leaf: cpuAndGPU(6000, 1), parent: cpu("6"),
 			request: cpuAndGPU(1000, 1), preemptible: "false"},
 		"a preemptible job of the parent": {leaf: cpuAndGPU(6000, 1), parent: cpuAndGPU(0, 0), request: cpuAndGPU(9000, 9)},
@@ -108,9 +109,9 @@ func TestMinHoldsBackWhatElasticQuotaRefuses(t *testing.T) {
 			for _, q := range found {
 				state.SetQuota(now, q)
 			}
-			state.UpsertUnit(now, admission.Unit{
+			state.UpsertUnit(now, unit.Unit{
 				Key: "ns/u", UID: "u", Queue: "q", Quota: "a", Request: toList(tc.request), Pods: 1, Active: true,
-				NonPreemptible: extension.IsPodNonPreemptible(asks), Phase: admission.PhaseEnqueued,
+				NonPreemptible: extension.IsPodNonPreemptible(asks), Phase: unit.PhaseEnqueued,
 			})
 			admitted := len(state.Decide(now).Admit) == 1
 			reason, message, _ := state.Why("ns/u")

@@ -27,7 +27,7 @@ import (
 	"github.com/koordinator-sh/koordinator/apis/extension"
 	"github.com/koordinator-sh/koordinator/apis/thirdparty/scheduler-plugins/pkg/apis/scheduling/v1alpha1"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // newCluster has that many cpus and these quotas, and ElasticQuota itself.
@@ -155,7 +155,7 @@ func TestMinOfAClusterThatIsTooSmall(t *testing.T) {
 				for _, quota := range []string{"big", "small"} {
 					j := &worldJob{size: cpu("10")}
 					key := fmt.Sprintf("%s-%d", quota, i)
-					j.unit = admission.Unit{
+					j.unit = unit.Unit{
 						Key: "default/" + key, UID: key, Quota: quota, Queue: "priority", Created: w.now, Active: true,
 						Request: toList(cpu("10")), Pods: 1,
 					}
@@ -235,7 +235,7 @@ func TestSharesThatRoundToMoreThanThereIs(t *testing.T) {
 		for _, quota := range []string{"a", "b", "c"} {
 			for _, more := range []string{"", "-more"} {
 				key := fmt.Sprintf("%s%d%s", quota, i, more)
-				w.submit(&worldJob{size: gpus(1), unit: admission.Unit{
+				w.submit(&worldJob{size: gpus(1), unit: unit.Unit{
 					Key: "default/" + key, UID: key, Quota: quota, Queue: "priority", Created: w.now, Active: true,
 					Request: toList(gpus(1)), Pods: 1,
 				}})
@@ -276,7 +276,7 @@ func TestSharesThatRoundToLessThanThereIs(t *testing.T) {
 	for i := range 4 {
 		for _, quota := range []string{"a", "b", "c"} {
 			key := fmt.Sprintf("%s%d", quota, i)
-			w.submit(&worldJob{size: gpus(1), unit: admission.Unit{
+			w.submit(&worldJob{size: gpus(1), unit: unit.Unit{
 				Key: "default/" + key, UID: key, Quota: quota, Queue: "priority", Created: w.now, Active: true,
 				Request: toList(gpus(1)), Pods: 1,
 			}})
@@ -333,7 +333,7 @@ func TestUseOfTheDefaultQuotaIsDeductedTwice(t *testing.T) {
 
 			ask := cpu("1")
 			ask[corev1.ResourceMemory] = resource.MustParse("80")
-			j := &worldJob{size: ask, unit: admission.Unit{
+			j := &worldJob{size: ask, unit: unit.Unit{
 				Key: "default/j", UID: "j", Quota: "a", Queue: "priority", Created: w.now, Active: true,
 				Request: toList(ask), Pods: 1,
 			}}
@@ -366,8 +366,8 @@ func TestPodsOfAQuotaThatIsMadeAgainAreCountedOnce(t *testing.T) {
 	require.Zero(t, w.inUse("a"), "what ElasticQuota counts")
 	more := w.ask("a-more", "a", "20")
 	other := w.ask("b-more", "b", "30")
-	require.Equal(t, admission.ReasonQuotaExceeded, w.whyNot(more))
-	require.Equal(t, admission.ReasonQuotaExceeded, w.whyNot(other))
+	require.Equal(t, unit.ReasonQuotaExceeded, w.whyNot(more))
+	require.Equal(t, unit.ReasonQuotaExceeded, w.whyNot(other))
 	w.report()
 	w.quiet()
 	require.EqualValues(t, 40, w.inUse("a"))
@@ -415,7 +415,7 @@ func TestUseOfADeletedQuotaIsFreeAbove(t *testing.T) {
 	require.Empty(t, w.schedule(plain))
 	w.quiet()
 	job := w.ask("b", "b", "30")
-	require.Equal(t, admission.ReasonQuotaExceeded, w.whyNot(job))
+	require.Equal(t, unit.ReasonQuotaExceeded, w.whyNot(job))
 	w.deleteQuota("a", false)
 	w.quiet()
 	require.True(t, job.admitted, "ElasticQuota counts the pod nowhere, and nothing but the deletion says so")
@@ -458,7 +458,7 @@ func TestMaxLimitsWhatTheParentDoesNotName(t *testing.T) {
 	w := newCluster(t, "100", elasticQuota("p", "0", "100", isParent), leaf)
 	for i := range 3 {
 		key := fmt.Sprint(i)
-		w.submit(&worldJob{size: gpus(1), unit: admission.Unit{
+		w.submit(&worldJob{size: gpus(1), unit: unit.Unit{
 			Key: "default/" + key, UID: key, Quota: "leaf", Queue: "priority", Created: w.now, Active: true,
 			Request: toList(gpus(1)), Pods: 1,
 		}})

@@ -29,7 +29,7 @@ import (
 	"github.com/koordinator-sh/koordinator/pkg/features"
 	utilfeature "github.com/koordinator-sh/koordinator/pkg/util/feature"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 func inTree(tree string) quotaOption {
@@ -67,7 +67,7 @@ func newForest(t *testing.T) *world {
 func (w *world) ask(name, quota, amount string) *worldJob {
 	w.now = w.now.Add(1e9)
 	j := &worldJob{size: cpu(amount)}
-	j.unit = admission.Unit{
+	j.unit = unit.Unit{
 		Key: "default/" + name, UID: name, Quota: quota, Queue: "priority", Created: w.now, Active: true,
 		Request: toList(cpu(amount)), Pods: 1,
 	}
@@ -90,7 +90,7 @@ func (w *world) total(quota string) int64 {
 	return amount / 1000
 }
 
-func (w *world) whyNot(j *worldJob) admission.Reason {
+func (w *world) whyNot(j *worldJob) unit.Reason {
 	reason, _, _ := w.state.Why(j.unit.Key)
 	return reason
 }
@@ -142,7 +142,7 @@ func TestTreesDoNotCompete(t *testing.T) {
 	require.Empty(t, w.state.Verify())
 	w.finish(west)
 	w.quiet()
-	require.Equal(t, admission.ReasonQuotaExceeded, w.whyNot(w.jobs["default/e2"]),
+	require.Equal(t, unit.ReasonQuotaExceeded, w.whyNot(w.jobs["default/e2"]),
 		"what ends in one tree frees nothing in another")
 }
 
@@ -151,7 +151,7 @@ func TestATotalThatAloneChangesIsFollowed(t *testing.T) {
 		t.Run(fmt.Sprintf("the adapter first: %v", adapterFirst), func(t *testing.T) {
 			w := newForest(t)
 			job := w.ask("e1", "east", "40")
-			require.Equal(t, admission.ReasonExceedsMax, w.whyNot(job))
+			require.Equal(t, unit.ReasonExceedsMax, w.whyNot(job))
 			other := w.ask("h1", "here", "45")
 			require.True(t, other.admitted)
 
@@ -180,23 +180,23 @@ func TestATreeThatGoesAndComesBack(t *testing.T) {
 	w.createPods(running, false)
 	require.Empty(t, w.schedule(w.pods["e1-0"]))
 	waiting := w.ask("e2", "east", "20")
-	require.Equal(t, admission.ReasonQuotaExceeded, w.whyNot(waiting))
+	require.Equal(t, unit.ReasonQuotaExceeded, w.whyNot(waiting))
 
 	leaf, top := w.quotas["east"], w.quotas["east-top"]
 	w.deleteQuota("east", false)
 	w.quiet()
-	require.Equal(t, admission.ReasonUnknownQuota, w.whyNot(waiting))
+	require.Equal(t, unit.ReasonUnknownQuota, w.whyNot(waiting))
 	w.deleteQuota("east-top", false)
 	w.quiet()
-	require.Equal(t, admission.ReasonUnknownQuota, w.whyNot(waiting))
+	require.Equal(t, unit.ReasonUnknownQuota, w.whyNot(waiting))
 	require.EqualValues(t, 80, w.total("here"), "what the tree had is the default tree's again")
 
 	w.setQuota(top, false)
 	w.quiet()
-	require.Equal(t, admission.ReasonUnknownQuota, w.whyNot(waiting), "its quota is not there yet")
+	require.Equal(t, unit.ReasonUnknownQuota, w.whyNot(waiting), "its quota is not there yet")
 	w.setQuota(leaf, false)
 	w.quiet()
-	require.Equal(t, admission.ReasonQuotaExceeded, w.whyNot(waiting),
+	require.Equal(t, unit.ReasonQuotaExceeded, w.whyNot(waiting),
 		"what runs still counts, though ElasticQuota has not heard of it again")
 	require.EqualValues(t, 50, w.total("here"))
 	w.finish(running)
@@ -210,7 +210,7 @@ func TestATreeWithoutItsTopIsUnknown(t *testing.T) {
 	w.deleteQuota("east-top", false)
 	w.quiet()
 	job := w.ask("e1", "east", "10")
-	require.Equal(t, admission.ReasonUnknownQuota, w.whyNot(job))
+	require.Equal(t, unit.ReasonUnknownQuota, w.whyNot(job))
 	pod := w.newPod("p", "east", "", cpu("1"), false).pod
 	w.live.OnPodAdd(pod)
 	require.NotEmpty(t, w.live.refuses(testContext, pod), "ElasticQuota has nowhere to count it either")
@@ -218,7 +218,7 @@ func TestATreeWithoutItsTopIsUnknown(t *testing.T) {
 	// The new manager of the tree hears of the leaf when the leaf changes.
 	w.setQuota(top, false)
 	w.quiet()
-	require.Equal(t, admission.ReasonUnknownQuota, w.whyNot(job))
+	require.Equal(t, unit.ReasonUnknownQuota, w.whyNot(job))
 	leaf := w.quotas["east"].DeepCopy()
 	leaf.Annotations = map[string]string{extension.AnnotationRuntime: "{}"}
 	w.setQuota(leaf, false)

@@ -36,6 +36,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // world is a cluster: objects, ElasticQuota itself, and behind its hook the adapter and the core, which the world
@@ -85,7 +86,7 @@ type assign struct {
 }
 
 type worldJob struct {
-	unit     admission.Unit
+	unit     unit.Unit
 	size     corev1.ResourceList
 	admitted bool
 	// borrows: it was admitted beyond the runtime.

@@ -28,6 +28,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
 )
 
@@ -120,7 +121,7 @@ func (r *Reader) LocalLine(
 ) (*v1alpha1.WaitingUnitList, error) {
 	may := func(v engine.View) bool { return v.InQueue(namespace, queue) }
 	return r.line(ctx, queue, page, "localqueues", may, func(p *admission.Place) v1alpha1.WaitingUnit {
-		if !admission.InNamespace(p.Key, namespace) {
+		if !unit.InNamespace(p.Key, namespace) {
 			return v1alpha1.WaitingUnit{Position: count(p.Position), Requested: amounts(p.Request)}
 		}
 		return describe(p)
@@ -165,7 +166,7 @@ func describe(p *admission.Place) v1alpha1.WaitingUnit {
 }
 
 // inWords is about the level and the resource that a reason names.
-func inWords(found admission.Finding, request resources.List) string {
+func inWords(found unit.Finding, request resources.List) string {
 	if found.Level == "" {
 		return ""
 	}

@@ -27,8 +27,8 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
 )
 
@@ -46,10 +46,10 @@ func recorded(t *testing.T) *Reader {
 			pending := history.State{
 				Key: fmt.Sprintf("%s/u%02d", namespace, i), UID: fmt.Sprint(namespace, i), Kind: "Job.v1.batch",
 				Job: fmt.Sprintf("job%02d", i), Queue: "shared", Quota: "quota-" + namespace, Priority: 3, Created: start,
-				Requested: resources.FromMap(map[string]int64{"cpu": 1500}), Phase: admission.PhaseEnqueued,
+				Requested: resources.FromMap(map[string]int64{"cpu": 1500}), Phase: unit.PhaseEnqueued,
 			}
 			admitted := pending
-			admitted.Phase, admitted.Attempts, admitted.Held = admission.PhaseDequeued, 1, pending.Requested
+			admitted.Phase, admitted.Attempts, admitted.Held = unit.PhaseDequeued, 1, pending.Requested
 			r.History.Changed(start, history.State{}, pending)
 			r.History.Changed(start.Add(time.Minute), pending, admitted)
 		}

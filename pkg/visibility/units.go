@@ -27,6 +27,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
 )
 
@@ -106,20 +107,20 @@ func unitList(a *answer[some[engine.UnitRow]], meta metav1.ListMeta) *v1alpha1.U
 
 // Unit is one unit. What it says names no unit of another namespace.
 func (r *Reader) Unit(ctx context.Context, namespace, name string) (*v1alpha1.Unit, error) {
-	unit, err := r.FullUnit(ctx, namespace, name)
+	qu, err := r.FullUnit(ctx, namespace, name)
 	if err != nil {
 		return nil, err
 	}
 	conceal := func(key *string) {
-		if !admission.InNamespace(*key, namespace) {
+		if !unit.InNamespace(*key, namespace) {
 			*key = ""
 		}
 	}
-	conceal(&unit.Status.First)
-	for i := range unit.Status.Shortages {
-		conceal(&unit.Status.Shortages[i].ClaimedBy)
+	conceal(&qu.Status.First)
+	for i := range qu.Status.Shortages {
+		conceal(&qu.Status.Shortages[i].ClaimedBy)
 	}
-	return unit, nil
+	return qu, nil
 }
 
 // FullUnit is one unit. It says which units of whom are before it.
@@ -132,9 +133,9 @@ func (r *Reader) FullUnit(ctx context.Context, namespace, name string) (*v1alpha
 		return nil, notFound("units", name)
 	}
 	info := &a.value
-	unit := unitOf(&info.UnitRow)
-	unit.Observation = a.observation()
-	s := &unit.Status
+	qu := unitOf(&info.UnitRow)
+	qu.Observation = a.observation()
+	s := &qu.Status
 	s.Position, s.Waiting, s.First = count(info.Explanation.Position), count(info.Waiting), info.First
 	s.Reason, s.Message, s.Writing = string(info.Reason), info.Message, info.Writing
 	s.Outstanding = amounts(info.Outstanding)
@@ -145,7 +146,7 @@ func (r *Reader) FullUnit(ctx context.Context, namespace, name string) (*v1alpha
 	for i := range info.Shortages {
 		s.Shortages = append(s.Shortages, shortageOf(&info.Shortages[i]))
 	}
-	return &unit, nil
+	return &qu, nil
 }
 
 func unitOf(row *engine.UnitRow) v1alpha1.Unit {

@@ -82,7 +82,7 @@ func (s stepped) Ask(ctx context.Context, f func(engine.View)) error {
 	}
 }
 
-func unit(namespace, name, phase, queue string) *unstructured.Unstructured {
+func madeUnit(namespace, name, phase, queue string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "QueueUnit",
 		"metadata": map[string]any{
@@ -106,10 +106,10 @@ func world(t *testing.T, waiting int, leads bool) *engine.Driver {
 			"metadata": map[string]any{"name": name}, "spec": map[string]any{"queuePolicy": "Block", "priority": int64(3)},
 		}}, false)
 	}
-	e.FeedUnit(unit("a", "running", "Running", "shared"), false)
-	e.FeedUnit(unit("b", "secret", "Enqueued", "theirs"), false)
+	e.FeedUnit(madeUnit("a", "running", "Running", "shared"), false)
+	e.FeedUnit(madeUnit("b", "secret", "Enqueued", "theirs"), false)
 	for i := range waiting {
-		e.FeedUnit(unit([]string{"b", "a"}[i%2], fmt.Sprintf("u%04d", i), "Enqueued", "shared"), false)
+		e.FeedUnit(madeUnit([]string{"b", "a"}[i%2], fmt.Sprintf("u%04d", i), "Enqueued", "shared"), false)
 	}
 	if leads {
 		require.NoError(t, e.Lead(t.Context()))

@@ -31,7 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // checker compares what is written with the invariants, from API objects alone. What a process could not know yet when
@@ -75,11 +75,11 @@ func newChecker(w *world) *checker {
 	}
 }
 
-func phaseOf(o *object) admission.Phase {
+func phaseOf(o *object) unit.Phase {
 	if o == nil {
-		return admission.PhaseNone
+		return unit.PhaseNone
 	}
-	return admission.Phase(unitOf(o).Status.Phase)
+	return unit.Phase(unitOf(o).Status.Phase)
 }
 
 // holds: a phase of another version that holds something is taken to hold it, and to let its job's pods go.
@@ -159,7 +159,7 @@ func (c *checker) writtenStatus(before *object, ch *change) {
 	if c.tainted[uid] {
 		return
 	}
-	if was, is := phaseOf(before), phaseOf(ch.after); was != is && !was.CanBecome(is, admission.Writer(ch.by.role)) {
+	if was, is := phaseOf(before), phaseOf(ch.after); was != is && !was.CanBecome(is, unit.Writer(ch.by.role)) {
 		c.w.violate("I9", "%s changed unit %s from %q to %q", ch.by.process, ch.key, was, is)
 	}
 	c.conditions(ch.after)
@@ -467,8 +467,8 @@ func (c *checker) counts(d *decision, o *object) bool {
 }
 
 // knownToHold: a scheduler made a unit hold quota, or the decision's news have it.
-func (c *checker) knownToHold(d *decision, unit *object) bool {
-	return c.heldBy[unit.uid()].role == roleScheduler || c.heldAt[unit.uid()] <= d.seen[units]
+func (c *checker) knownToHold(d *decision, qu *object) bool {
+	return c.heldBy[qu.uid()].role == roleScheduler || c.heldAt[qu.uid()] <= d.seen[units]
 }
 
 // orphaned: a unit whose job is gone holds nothing but what its pods use, until it is collected.

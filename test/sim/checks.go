@@ -27,7 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // Admission checks. Queues name some for a while, and somebody answers them: soon or late, well or not, once or in two
@@ -124,7 +124,7 @@ func newAnswerer(w *world) *answerer { return &answerer{w, newDice(w.plan.Seed, 
 
 // onChange answers about units that are reserved, after a time.
 func (a *answerer) onChange(ch *change) {
-	if ch.kind == units && ch.after != nil && phaseOf(ch.after) == admission.PhaseReserved {
+	if ch.kind == units && ch.after != nil && phaseOf(ch.after) == unit.PhaseReserved {
 		a.look(ch.after)
 	}
 }
@@ -135,7 +135,7 @@ func (a *answerer) heal() {
 		a.w.makeCheck(name)
 	}
 	for _, o := range a.w.api.list(units) {
-		if phaseOf(o) == admission.PhaseReserved {
+		if phaseOf(o) == unit.PhaseReserved {
 			a.look(o)
 		}
 	}
@@ -144,7 +144,7 @@ func (a *answerer) heal() {
 func (a *answerer) look(o *object) {
 	states := unitOf(o).Status.AdmissionChecks
 	if !slices.ContainsFunc(states, func(s v1alpha1.AdmissionCheckState) bool {
-		return s.State == v1alpha1.CheckState(admission.CheckPending)
+		return s.State == v1alpha1.CheckState(unit.CheckPending)
 	}) {
 		return
 	}
@@ -176,23 +176,23 @@ func (a *answerer) answer(o *object) {
 
 func (a *answerer) decide(state map[string]any, sets []v1alpha1.PodSet) {
 	roll := a.dice.IntN(100)
-	answer := admission.CheckReady
+	answer := unit.CheckReady
 	switch {
 	case a.w.healed:
 	case roll < 10:
-		answer = admission.CheckPending
+		answer = unit.CheckPending
 	case roll < 25:
-		answer = admission.CheckRetry
+		answer = unit.CheckRetry
 	case roll < 30:
-		answer = admission.CheckRejected
+		answer = unit.CheckRejected
 	}
 	state["state"] = string(answer)
 	delete(state, "requeueAfterSeconds")
 	delete(state, "podSetUpdates")
-	if answer == admission.CheckRetry && a.dice.chance(70) {
+	if answer == unit.CheckRetry && a.dice.chance(70) {
 		state["requeueAfterSeconds"] = int64(1 + a.dice.IntN(5))
 	}
-	if answer == admission.CheckReady && a.dice.chance(50) && len(sets) > 0 {
+	if answer == unit.CheckReady && a.dice.chance(50) && len(sets) > 0 {
 		value := fmt.Sprint(a.dice.IntN(2)) // two checks may contradict each other
 		if a.w.healed {
 			value = "0"
@@ -257,9 +257,9 @@ func (c *checker) onChecks(before *object, ch *change) {
 		return
 	}
 	was, is := phaseOf(before), phaseOf(ch.after)
-	if is == admission.PhaseReserved && !was.Holds() {
+	if is == unit.PhaseReserved && !was.Holds() {
 		for _, s := range unitOf(ch.after).Status.AdmissionChecks {
-			if s.State != v1alpha1.CheckState(admission.CheckPending) {
+			if s.State != v1alpha1.CheckState(unit.CheckPending) {
 				c.w.violate("I9", "quota was reserved for unit %s, and check %s was %s already", ch.key, s.Name, s.State)
 			}
 		}
@@ -270,9 +270,9 @@ func (c *checker) onChecks(before *object, ch *change) {
 	for _, name := range c.asked(ch) {
 		ready := before != nil && slices.ContainsFunc(unitOf(before).Status.AdmissionChecks,
 			func(s v1alpha1.AdmissionCheckState) bool {
-				return s.Name == name && s.State == v1alpha1.CheckState(admission.CheckReady)
+				return s.Name == name && s.State == v1alpha1.CheckState(unit.CheckReady)
 			})
-		if !ready || was != admission.PhaseReserved {
+		if !ready || was != unit.PhaseReserved {
 			c.w.violate("I3", "unit %s was let go, and had not passed check %s", ch.key, name)
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // annotationBad on a job or unit: nobody promises that it ever goes; it must not keep others from going (F14, F16).
@@ -119,7 +120,7 @@ func createUnits(w *world, s Step) {
 
 // outside reports what became of a unit that stands for something outside, once it is admitted.
 func (c *cluster) outside(o *object) {
-	if phaseOf(o) != admission.PhaseDequeued || o.u.GetAnnotations()[annotationRun] == "" {
+	if phaseOf(o) != unit.PhaseDequeued || o.u.GetAnnotations()[annotationRun] == "" {
 		return
 	}
 	report := func(phase string, change func(status map[string]any)) func() {
@@ -219,7 +220,7 @@ func (w *world) extend(r *replica) {
 type bombCheck struct{ bombs map[string]string }
 
 // Key has what panics looked at on its own.
-func (c bombCheck) Key(u admission.Unit) string {
+func (c bombCheck) Key(u unit.Unit) string {
 	if c.bombs[u.Key] == "check" {
 		return u.Key
 	}
@@ -227,7 +228,7 @@ func (c bombCheck) Key(u admission.Unit) string {
 }
 
 // Check lets all others go.
-func (c bombCheck) Check(u admission.Unit) (admission.Reason, string) {
+func (c bombCheck) Check(u unit.Unit) (unit.Reason, string) {
 	if c.bombs[u.Key] == "check" {
 		panic("a bomb in a check")
 	}

@@ -29,7 +29,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/admissioncheck"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // Where a configuration does not say how often capacity is asked for again; as in Kueue.
@@ -64,7 +64,7 @@ type plan struct {
 // planFor decides about one check of a unit that holds quota.
 func planFor(o *observed) (p plan) {
 	p.deleteRequests = former(o)
-	if admission.Phase(o.unit.Status.Phase).Releases() {
+	if unit.Phase(o.unit.Status.Phase).Releases() {
 		p.answer = o.withdrawal()
 		return p
 	}
@@ -218,13 +218,13 @@ func (o *observed) withdrawal() (a admissioncheck.Answer) {
 }
 
 // started says that pods of the job use nodes.
-func started(unit *v1alpha1.QueueUnit) bool {
-	if unit.Status.Phase == v1alpha1.PhaseRunning ||
-		meta.IsStatusConditionTrue(unit.Status.Conditions, v1alpha1.ConditionPodsReady) {
+func started(qu *v1alpha1.QueueUnit) bool {
+	if qu.Status.Phase == v1alpha1.PhaseRunning ||
+		meta.IsStatusConditionTrue(qu.Status.Conditions, v1alpha1.ConditionPodsReady) {
 		return true
 	}
-	for i := range unit.Status.Admissions {
-		if unit.Status.Admissions[i].Running > 0 {
+	for i := range qu.Status.Admissions {
+		if qu.Status.Admissions[i].Running > 0 {
 			return true
 		}
 	}
@@ -255,7 +255,7 @@ func (o *observed) again(why *metav1.Condition) admissioncheck.Answer {
 
 // retries are those since all pods of the job were ready.
 func (o *observed) retries() int32 {
-	if admission.Phase(o.unit.Status.Phase).Releases() &&
+	if unit.Phase(o.unit.Status.Phase).Releases() &&
 		meta.IsStatusConditionTrue(o.unit.Status.Conditions, v1alpha1.ConditionPodsReady) {
 		return 0
 	}

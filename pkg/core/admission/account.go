@@ -56,7 +56,7 @@ const (
 	bucketParked
 )
 
-func (u *unit) bucket() bucket {
+func (u *record) bucket() bucket {
 	switch u.stage {
 	case stageAdmitted, stageEvicting, stageResizing:
 		return bucketAdmitted
@@ -73,7 +73,7 @@ func (u *unit) bucket() bucket {
 }
 
 // tally adds a unit to all sums, or takes it out. Both have to happen in the same state: see change.
-func (r *roster) tally(u *unit, by int) {
+func (r *roster) tally(u *record, by int) {
 	if u.spec.Key == "" {
 		return
 	}
@@ -104,7 +104,7 @@ func (r *roster) tally(u *unit, by int) {
 // demandOf is what a unit that waits or holds quota asks for beyond its pods, growth aside. more and less are what it
 // adds to what the pods of its quota request: a unit that holds quota what it asks for; the gate keeps the pods of one
 // that waits, and those that are beyond what is held, and these are taken away.
-func (r *roster) demandOf(u *unit) (asks, more, less resources.List) {
+func (r *roster) demandOf(u *record) (asks, more, less resources.List) {
 	charges := r.ledger.Charges(u.spec.Key, u.spec.Quota)
 	want := u.spec.Request
 	if u.holding {

@@ -20,6 +20,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // Between the reservation of quota and the release of the pods a unit may have to pass checks that others answer: it is
@@ -36,63 +38,8 @@ type AdmissionCheck struct {
 	Timeout time.Duration
 }
 
-// CheckState is what a check answers.
-type CheckState string
-
-// States of checks. One that is not known is no answer.
-const (
-	CheckPending  CheckState = "Pending"
-	CheckReady    CheckState = "Ready"    // the unit may go
-	CheckRetry    CheckState = "Retry"    // not now; its quota is for others meanwhile
-	CheckRejected CheckState = "Rejected" // never as it is
-)
-
-// CheckAnswer is one of those that the object of a unit has about what it holds.
-type CheckAnswer struct {
-	Name    string
-	State   CheckState
-	Message string
-	// RetryAfter is the least time until a unit is tried again; zero leaves it to the back-off.
-	RetryAfter time.Duration
-}
-
-// CheckAnswers are all of a reservation.
-type CheckAnswers struct {
-	Answers []CheckAnswer
-	// Conflict says in words how answers contradict each other; empty if they do not.
-	Conflict string
-}
-
-func (a *CheckAnswers) same(o *CheckAnswers) bool {
-	if a == nil || o == nil {
-		return a == o
-	}
-	return a.Conflict == o.Conflict && slices.Equal(a.Answers, o.Answers)
-}
-
-// to is the answer of a check, and whether it was asked.
-func (a *CheckAnswers) to(name string) (answer CheckAnswer, asked bool) {
-	if a == nil {
-		return answer, false
-	}
-	i := slices.IndexFunc(a.Answers, func(of CheckAnswer) bool { return of.Name == name })
-	if i < 0 {
-		return answer, false
-	}
-	return a.Answers[i], true
-}
-
-// asked are the answers of a unit for which quota has just been reserved.
-func asked(names []string) *CheckAnswers {
-	a := &CheckAnswers{}
-	for _, name := range names {
-		a.Answers = append(a.Answers, CheckAnswer{Name: name, State: CheckPending})
-	}
-	return a
-}
-
 // admissionChecks are those that a unit has to pass.
-func (r *roster) admissionChecks(u *unit) (out []AdmissionCheck) {
+func (r *roster) admissionChecks(u *record) (out []AdmissionCheck) {
 	q := r.queues.byName[u.spec.Queue]
 	if q == nil {
 		return nil
@@ -109,7 +56,7 @@ func (r *roster) admissionChecks(u *unit) (out []AdmissionCheck) {
 // neither yet. Whoever rejects it goes before who would have it tried again.
 type ruling struct {
 	passes  bool
-	reason  Reason // why it loses its reservation; empty if it does not
+	reason  unit.Reason // why it loses its reservation; empty if it does not
 	message string
 	// retryAfter is as that of CheckAnswer. rejected: it is not tried again as it is. unasked: it waits for no back-off.
 	retryAfter        time.Duration
@@ -118,42 +65,42 @@ type ruling struct {
 
 // rulingOn is for units in phase Reserved. They pass when all checks are ready that were asked, and all that their
 // queue names. Where these differ, or nobody can say what the queue names, quota is reserved and checks are asked anew.
-func (r *roster) rulingOn(u *unit) (v ruling) {
+func (r *roster) rulingOn(u *record) (v ruling) {
 	checks := r.admissionChecks(u)
 	ready := 0
 	for _, c := range checks {
-		a, _ := u.spec.Checks.to(c.Name)
+		a, _ := u.spec.Checks.To(c.Name)
 		switch a.State {
-		case CheckRejected:
-			return ruling{rejected: true, reason: ReasonCheckRejected, message: a.said("rejects the job")}
-		case CheckRetry:
+		case unit.CheckRejected:
+			return ruling{rejected: true, reason: unit.ReasonCheckRejected, message: said(a, "rejects the job")}
+		case unit.CheckRetry:
 			if v.reason == "" {
-				v.reason, v.message = ReasonCheckRetry, a.said("has the job tried again later")
+				v.reason, v.message = unit.ReasonCheckRetry, said(a, "has the job tried again later")
 			}
 			v.retryAfter = max(v.retryAfter, a.RetryAfter)
-		case CheckReady:
+		case unit.CheckReady:
 			ready++
-		case CheckPending:
+		case unit.CheckPending:
 		}
 	}
 	if v.reason != "" {
 		return v
 	}
 	if why := r.checksChanged(u); why != "" {
-		return ruling{unasked: true, reason: ReasonChecksChanged, message: why + "; quota is reserved anew"}
+		return ruling{unasked: true, reason: unit.ReasonChecksChanged, message: why + "; quota is reserved anew"}
 	}
 	if ready < len(checks) {
 		return v
 	}
 	if c := u.spec.Checks; c != nil && c.Conflict != "" {
-		return ruling{reason: ReasonCheckConflict, message: c.Conflict}
+		return ruling{reason: unit.ReasonCheckConflict, message: c.Conflict}
 	}
 	return ruling{passes: true}
 }
 
 // checksChanged is in words why the checks that a reserved unit was asked are not those that it has to pass; empty if
 // they are. One that was ready about it has been passed, whoever names it now.
-func (r *roster) checksChanged(u *unit) string {
+func (r *roster) checksChanged(u *record) string {
 	q := r.queues.byName[u.spec.Queue]
 	if q == nil || !q.known {
 		return fmt.Sprintf("queue %q does not exist, so nobody says which admission checks it asks for", u.spec.Queue)
@@ -166,7 +113,7 @@ func (r *roster) checksChanged(u *unit) string {
 		return fmt.Sprintf("the job asks for %s by now, which admission checks were not asked about", u.spec.Request)
 	}
 	for _, c := range checks {
-		if _, asked := u.spec.Checks.to(c.Name); !asked {
+		if _, asked := u.spec.Checks.To(c.Name); !asked {
 			return fmt.Sprintf("admission check %q was not asked about this reservation", c.Name)
 		}
 	}
@@ -174,7 +121,8 @@ func (r *roster) checksChanged(u *unit) string {
 		return ""
 	}
 	for _, a := range u.spec.Checks.Answers {
-		if a.State != CheckReady && !slices.ContainsFunc(checks, func(c AdmissionCheck) bool { return c.Name == a.Name }) {
+		if a.State != unit.CheckReady && !slices.ContainsFunc(checks,
+			func(c AdmissionCheck) bool { return c.Name == a.Name }) {
 			return fmt.Sprintf("admission check %q was asked about this reservation, and is not any more", a.Name)
 		}
 	}
@@ -182,10 +130,10 @@ func (r *roster) checksChanged(u *unit) string {
 }
 
 // waitsForChecks says in words which checks of a reserved unit have yet to answer.
-func (r *roster) waitsForChecks(u *unit) string {
+func (r *roster) waitsForChecks(u *record) string {
 	var pending []string
 	for _, c := range r.admissionChecks(u) {
-		if a, _ := u.spec.Checks.to(c.Name); a.State != CheckReady {
+		if a, _ := u.spec.Checks.To(c.Name); a.State != unit.CheckReady {
 			pending = append(pending, c.Name)
 		}
 	}
@@ -200,7 +148,7 @@ func (r *roster) waitsForChecks(u *unit) string {
 	return fmt.Sprintf("quota is reserved: %s; waits for admission checks: %s", u.held, quoted(pending))
 }
 
-func (a *CheckAnswer) said(what string) string {
+func said(a unit.CheckAnswer, what string) string {
 	text := fmt.Sprintf("admission check %q %s", a.Name, what)
 	if a.Message != "" {
 		text += ": " + a.Message
@@ -210,18 +158,18 @@ func (a *CheckAnswer) said(what string) string {
 
 // reservedExpiry is that of a reserved unit some of whose checks have not answered, or that waits for those of others
 // of its gang group, for as long as the slowest of its own may take.
-func (r *roster) reservedExpiry(u *unit) (x expiry) {
+func (r *roster) reservedExpiry(u *record) (x expiry) {
 	checks := r.admissionChecks(u)
 	if r.parties.isHeldBack(u) {
-		x.timeout, x.reason, x.ofGroup = slowest(checks), ReasonCheckTimeout, true
+		x.timeout, x.reason, x.ofGroup = slowest(checks), unit.ReasonCheckTimeout, true
 		if x.at = u.spec.Admitted.Add(x.timeout); x.timeout <= 0 {
 			return expiry{}
 		}
 		return x
 	}
 	for _, c := range checks {
-		if a, _ := u.spec.Checks.to(c.Name); a.State != CheckReady && c.Timeout > 0 {
-			x = sooner(x, expiry{at: u.spec.Admitted.Add(c.Timeout), reason: ReasonCheckTimeout, timeout: c.Timeout})
+		if a, _ := u.spec.Checks.To(c.Name); a.State != unit.CheckReady && c.Timeout > 0 {
+			x = sooner(x, expiry{at: u.spec.Admitted.Add(c.Timeout), reason: unit.ReasonCheckTimeout, timeout: c.Timeout})
 		}
 	}
 	return x
@@ -241,32 +189,33 @@ func slowest(checks []AdmissionCheck) (longest time.Duration) {
 // withdrawal is what follows for a released unit from an answer that was taken back since: it was Ready about what it
 // holds, and is Retry or Rejected. Anything else changes nothing, so that a unit runs on whatever becomes of its check.
 // Pods that cannot be taken away stay, and so does their unit.
-func (r *roster) withdrawal(u *unit) (v ruling) {
+func (r *roster) withdrawal(u *record) (v ruling) {
 	if u.spec.Checks == nil || r.keepsPods(u) {
 		return v
 	}
 	for _, c := range r.admissionChecks(u) {
-		a, _ := u.spec.Checks.to(c.Name)
+		a, _ := u.spec.Checks.To(c.Name)
 		switch a.State {
-		case CheckRejected:
+		case unit.CheckRejected:
 			return ruling{
-				rejected: true, reason: ReasonCheckRejected, message: a.said("takes back that the job may go, and rejects it"),
+				rejected: true, reason: unit.ReasonCheckRejected, message: said(a,
+					"takes back that the job may go, and rejects it"),
 			}
-		case CheckRetry:
+		case unit.CheckRetry:
 			if v.reason == "" {
-				v.reason, v.message = ReasonCheckRetry, a.said("takes back that the job may go, to try it again later")
+				v.reason, v.message = unit.ReasonCheckRetry, said(a, "takes back that the job may go, to try it again later")
 			}
 			v.retryAfter = max(v.retryAfter, a.RetryAfter)
-		case CheckPending, CheckReady:
+		case unit.CheckPending, unit.CheckReady:
 		}
 	}
 	return v
 }
 
 // rulingNow is what follows from the answers about a unit that holds quota.
-func (r *roster) rulingNow(u *unit) (v ruling) {
+func (r *roster) rulingNow(u *record) (v ruling) {
 	switch {
-	case u.spec.Phase == PhaseReserved:
+	case u.spec.Phase == unit.PhaseReserved:
 		return r.rulingOn(u)
 	case u.spec.Phase.Releases():
 		return r.withdrawal(u)
@@ -276,16 +225,16 @@ func (r *roster) rulingNow(u *unit) (v ruling) {
 }
 
 // cleared says whether a unit was let go, or may be as far as its own checks say.
-func (r *roster) cleared(u *unit) bool {
+func (r *roster) cleared(u *record) bool {
 	if u.spec.GangGroup == "" || !u.holding || u.stage == stageAdmitting || u.stage == stageEvicting {
 		return false
 	}
-	return u.spec.Phase.Releases() || u.spec.Phase == PhaseReserved && r.rulingOn(u).passes
+	return u.spec.Phase.Releases() || u.spec.Phase == unit.PhaseReserved && r.rulingOn(u).passes
 }
 
 // placeChecked has a reserved unit let go once it has passed its checks, and says why a unit has to lose what it holds
 // over them; or when to try again.
-func (r *roster) placeChecked(now time.Time, u *unit) (reason Reason, again time.Time) {
+func (r *roster) placeChecked(now time.Time, u *record) (reason unit.Reason, again time.Time) {
 	v := r.rulingNow(u)
 	switch {
 	case !v.passes:
@@ -300,7 +249,7 @@ func (r *roster) placeChecked(now time.Time, u *unit) (reason Reason, again time
 }
 
 // refuseChecked has a unit lose what it holds over its checks. Its quota is for others until it is tried again.
-func (r *roster) refuseChecked(now time.Time, u *unit) (d Evict, refused bool) {
+func (r *roster) refuseChecked(now time.Time, u *record) (d Evict, refused bool) {
 	v := r.rulingNow(u)
 	d = Evict{Unit: u.spec, Reason: v.reason, Message: v.message}
 	switch {
@@ -327,36 +276,37 @@ func (r *roster) dequeue(plan *Plan) {
 	}
 }
 
-func (u *unit) settleDequeue(now time.Time, base time.Duration, o Outcome) {
+func (u *record) settleDequeue(now time.Time, base time.Duration, o Outcome) {
 	u.stage = stageAdmitted
 	switch o {
 	case OutcomeConfirmed:
-		u.spec.Phase, u.spec.Admitted = PhaseDequeued, now
+		u.spec.Phase, u.spec.Admitted = unit.PhaseDequeued, now
 		u.tenure.left = time.Time{}
 	case OutcomeRefused:
-		u.refuse(now, base, ReasonWriteRefused, "the API server refuses the release of this unit; it is tried again later")
+		u.refuse(now, base, unit.ReasonWriteRefused,
+			"the API server refuses the release of this unit; it is tried again later")
 	case OutcomeRefuted, OutcomeUnknown:
 		u.observed = true
 	}
 }
 
 // checkAdmissionChecks keeps from units what checks of their queue could not answer for, or did not.
-func checkAdmissionChecks(_ *roster, g *group) (Finding, string) {
+func checkAdmissionChecks(_ *roster, g *group) (unit.Finding, string) {
 	if n := &g.Notes; g.Key().Unchecked {
-		return Finding{Reason: ReasonCheckNeeded}, fmt.Sprintf("%s more, %s in all, is not what admission checks "+
+		return unit.Finding{Reason: unit.ReasonCheckNeeded}, fmt.Sprintf("%s more, %s in all, is not what admission checks "+
 			"answered for; a job that is suspended and admitted again is checked anew", n.asks, n.total)
 	}
 	if fault := g.Notes.queue.spec.Fault; fault != nil {
-		return Finding{Reason: fault.Reason}, fault.Message
+		return unit.Finding{Reason: fault.Reason}, fault.Message
 	}
-	return Finding{}, ""
+	return unit.Finding{}, ""
 }
 
 // checkRestoring keeps a unit from a reservation while pod templates of its job may have what checks asked for about
 // the last one: what they are asked next takes its place, and nobody would know any more what is to go.
-func checkRestoring(_ *roster, _ time.Time, u *unit) (Reason, string) {
+func checkRestoring(_ *roster, _ time.Time, u *record) (unit.Reason, string) {
 	if u.spec.TemplatesWritten {
-		return ReasonRestoring, "what admission checks asked to write into the pods of the job is being taken out again"
+		return unit.ReasonRestoring, "what admission checks asked to write into the pods of the job is being taken out again"
 	}
 	return "", ""
 }

@@ -27,6 +27,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
@@ -40,9 +41,9 @@ type checkedWorld struct {
 
 // checkedUnit is the object of a unit. All ask for the same, so that their places alone say who goes first.
 type checkedUnit struct {
-	Unit
+	unit.Unit
 	// answers of the present reservation; nil without one.
-	answers  map[string]CheckState
+	answers  map[string]unit.CheckState
 	conflict string
 	// flight is the write in flight.
 	flight func()
@@ -58,7 +59,7 @@ func newCheckedWorld() *checkedWorld {
 	w.s.SetQuota(w.now, Quota{Name: "root", Limit: resources.FromMap(map[string]int64{"cpu": 3 * checkedCPU})})
 	w.s.UpsertQueue(w.now, w.queue)
 	for i := range 5 {
-		u := &checkedUnit{Unit: Unit{
+		u := &checkedUnit{Unit: unit.Unit{
 			Key: fmt.Sprintf("ns/u%d", i), UID: fmt.Sprintf("u%d", i), Queue: "q", Quota: "root", Active: true,
 			Created: epoch.Add(time.Duration(i) * time.Second), Pods: 1,
 			Request: resources.FromMap(map[string]int64{"cpu": checkedCPU}),
@@ -72,10 +73,10 @@ func newCheckedWorld() *checkedWorld {
 // show has the state see an object.
 func (w *checkedWorld) show(u *checkedUnit) {
 	in := u.Unit
-	if u.answers != nil && u.Phase == PhaseReserved {
-		in.Checks = &CheckAnswers{Conflict: u.conflict}
+	if u.answers != nil && u.Phase == unit.PhaseReserved {
+		in.Checks = &unit.CheckAnswers{Conflict: u.conflict}
 		for _, name := range slices.Sorted(maps.Keys(u.answers)) {
-			in.Checks.Answers = append(in.Checks.Answers, CheckAnswer{Name: name, State: u.answers[name]})
+			in.Checks.Answers = append(in.Checks.Answers, unit.CheckAnswer{Name: name, State: u.answers[name]})
 		}
 	}
 	w.s.UpsertUnit(w.now, in)
@@ -83,7 +84,7 @@ func (w *checkedWorld) show(u *checkedUnit) {
 
 // verdict is what has to become of a reserved unit: "goes", why it goes back, or "" while it waits.
 func (w *checkedWorld) verdict(u *checkedUnit) string {
-	said := map[CheckState]int{}
+	said := map[unit.CheckState]int{}
 	late := false
 	for _, c := range w.queue.AdmissionChecks {
 		answer, asked := u.answers[c.Name]
@@ -91,20 +92,20 @@ func (w *checkedWorld) verdict(u *checkedUnit) string {
 			said["never asked"]++
 		}
 		said[answer]++
-		late = late || answer != CheckReady && c.Timeout > 0 && !w.now.Before(u.Admitted.Add(c.Timeout))
+		late = late || answer != unit.CheckReady && c.Timeout > 0 && !w.now.Before(u.Admitted.Add(c.Timeout))
 	}
 	for name, answer := range u.answers {
 		named := slices.ContainsFunc(w.queue.AdmissionChecks, func(c AdmissionCheck) bool { return c.Name == name })
-		if !named && answer != CheckReady {
+		if !named && answer != unit.CheckReady {
 			said["asked no more"]++
 		}
 	}
 	switch {
-	case said[CheckRejected] > 0, said[CheckRetry] > 0, said["never asked"] > 0, said["asked no more"] > 0, late:
+	case said[unit.CheckRejected] > 0, said[unit.CheckRetry] > 0, said["never asked"] > 0, said["asked no more"] > 0, late:
 		return "goes back"
-	case said[CheckReady] == len(w.queue.AdmissionChecks) && u.conflict != "":
+	case said[unit.CheckReady] == len(w.queue.AdmissionChecks) && u.conflict != "":
 		return "goes back"
-	case said[CheckReady] == len(w.queue.AdmissionChecks):
+	case said[unit.CheckReady] == len(w.queue.AdmissionChecks):
 		return "goes"
 	}
 	return ""
@@ -115,22 +116,22 @@ func (w *checkedWorld) decide(t require.TestingT) (decided bool) {
 	plan := w.s.Decide(w.now)
 	for i := range plan.Dequeue {
 		u := w.objects[plan.Dequeue[i].Unit.Key]
-		require.Equal(t, PhaseReserved, u.Phase)
+		require.Equal(t, unit.PhaseReserved, u.Phase)
 		require.Equal(t, "goes", w.verdict(u), "%s with %v", u.Key, u.answers)
-		u.flight = func() { u.Phase, u.Admitted = PhaseDequeued, w.now }
+		u.flight = func() { u.Phase, u.Admitted = unit.PhaseDequeued, w.now }
 	}
 	for i := range plan.Evict {
 		d := &plan.Evict[i]
 		u := w.objects[d.Unit.Key]
-		require.Equal(t, PhaseReserved, u.Phase)
+		require.Equal(t, unit.PhaseReserved, u.Phase)
 		require.Equal(t, "goes back", w.verdict(u), "%s with %v: %s", u.Key, u.answers, d.Reason)
 		u.flight = func() {
-			u.Phase, u.Held, u.HeldPods, u.Recorded = PhaseEnqueued, resources.List{}, 0, false
+			u.Phase, u.Held, u.HeldPods, u.Recorded = unit.PhaseEnqueued, resources.List{}, 0, false
 			if !d.RequeueAt.IsZero() {
-				u.Phase, u.RequeueAt, u.Requeues = PhaseTimeoutBackoff, d.RequeueAt, d.Requeues
+				u.Phase, u.RequeueAt, u.Requeues = unit.PhaseTimeoutBackoff, d.RequeueAt, d.Requeues
 			}
 			if d.Deactivate != "" {
-				u.Deactivate = &Deactivation{d.Deactivate, d.Message}
+				u.Deactivate = &unit.Deactivation{Reason: d.Deactivate, Message: d.Message}
 			}
 		}
 	}
@@ -153,14 +154,14 @@ func (w *checkedWorld) admit(t require.TestingT, d *Admit) {
 	}
 	require.Equal(t, names, d.Checks)
 	u.flight = func() {
-		u.Phase, u.Attempts, u.Admitted, u.answers, u.conflict = PhaseDequeued, d.Attempt, w.now, nil, ""
+		u.Phase, u.Attempts, u.Admitted, u.answers, u.conflict = unit.PhaseDequeued, d.Attempt, w.now, nil, ""
 		u.Held, u.HeldPods, u.Recorded = d.Request, u.Pods, true
 		if len(names) == 0 {
 			return
 		}
-		u.Phase, u.answers = PhaseReserved, map[string]CheckState{}
+		u.Phase, u.answers = unit.PhaseReserved, map[string]unit.CheckState{}
 		for _, name := range names {
-			u.answers[name] = CheckPending
+			u.answers[name] = unit.CheckPending
 		}
 	}
 }
@@ -200,12 +201,13 @@ func (w *checkedWorld) step(t *rapid.T) {
 	u := w.objects[rapid.SampledFrom(slices.Sorted(maps.Keys(w.objects))).Draw(t, "unit")]
 	switch rapid.IntRange(0, 9).Draw(t, "event") {
 	case 0, 1, 2, 3:
-		if u.Phase != PhaseReserved || u.flight != nil {
+		if u.Phase != unit.PhaseReserved || u.flight != nil {
 			return
 		}
 		name := rapid.SampledFrom(slices.Sorted(maps.Keys(u.answers))).Draw(t, "check")
-		u.answers[name] = rapid.SampledFrom([]CheckState{
-			CheckReady, CheckReady, CheckReady, CheckReady, CheckPending, CheckRetry, CheckRejected, "odd",
+		u.answers[name] = rapid.SampledFrom([]unit.CheckState{
+			unit.CheckReady, unit.CheckReady, unit.CheckReady, unit.CheckReady, unit.CheckPending, unit.CheckRetry,
+			unit.CheckRejected, "odd",
 		}).Draw(t, "answer")
 		u.conflict = rapid.SampledFrom([]string{"", "", "", "no"}).Draw(t, "conflict")
 		w.show(u)
@@ -228,8 +230,8 @@ func (w *checkedWorld) step(t *rapid.T) {
 		if u.flight == nil && u.Phase.Waits() {
 			u.Deactivate = nil
 			w.show(u)
-		} else if u.flight == nil && u.Phase == PhaseDequeued {
-			u.Phase, u.Held, u.HeldPods, u.Recorded = PhaseEnqueued, resources.List{}, 0, false
+		} else if u.flight == nil && u.Phase == unit.PhaseDequeued {
+			u.Phase, u.Held, u.HeldPods, u.Recorded = unit.PhaseEnqueued, resources.List{}, 0, false
 			w.show(u)
 		}
 	}
@@ -252,7 +254,7 @@ func TestChecksAgainstWhatAPersonExpects(t *testing.T) {
 				if u.flight != nil || u.Phase.Holds() {
 					holds += checkedCPU
 				}
-				if u.flight == nil && u.Phase == PhaseReserved {
+				if u.flight == nil && u.Phase == unit.PhaseReserved {
 					require.Empty(t, w.verdict(u), "%s with %v", u.Key, u.answers)
 				}
 				require.False(t, w.mayBeAdmitted(u) && w.s.Outstanding("root").Len() == 0, "%s waits for nothing", u.Key)

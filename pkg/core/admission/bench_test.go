@@ -25,6 +25,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // benchScale is how much of everything a benchmark has.
@@ -52,9 +53,9 @@ const (
 	benchLargest    = 8_000
 )
 
-func (c benchScale) unit(i int) Unit {
+func (c benchScale) unit(i int) unit.Unit {
 	n := i % c.queues
-	u := Unit{
+	u := unit.Unit{
 		Key: fmt.Sprintf("ns/u%08d", i), UID: fmt.Sprintf("uid-%08x", i*2654435761%(1<<32)),
 		Queue: fmt.Sprintf("q%d", n), Quota: fmt.Sprintf("leaf%d", n),
 		Priority: int32(i % 5), Created: epoch.Add(time.Duration(i/10) * time.Second),
@@ -63,7 +64,7 @@ func (c benchScale) unit(i int) Unit {
 	}
 	if c.parts {
 		u.Pods, u.MaximumExecution = 8, 1000*time.Hour
-		u.Sizes = NewSizes([]PodSetSize{{Count: 8, Least: 4, Request: u.Request}})
+		u.Sizes = unit.NewSizes([]unit.PodSetSize{{Count: 8, Least: 4, Request: u.Request}})
 	}
 	return u
 }
@@ -113,7 +114,7 @@ type benchWorld struct {
 	// told is when a reason was told last.
 	told time.Time
 	// running are the admitted jobs, the oldest at first.
-	running []Unit
+	running []unit.Unit
 	first   int
 
 	admitted, examined, ended, explained int

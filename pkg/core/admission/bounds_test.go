@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // However many units have become smaller, those that wait are admitted: one Decide has a bound of writes for each.
@@ -31,18 +32,18 @@ func TestResizesAndAdmissionsHaveBoundsOfTheirOwn(t *testing.T) {
 	s := New(Config{})
 	s.SetQuota(epoch, Quota{Name: "root", Limit: cpu(10_000), Max: cpu(10_000)})
 	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
-	unit := func(i int) Unit {
-		return Unit{Key: fmt.Sprintf("ns/u%04d", i), UID: fmt.Sprint(i), Queue: "q", Quota: "root", Active: true,
+	in := func(i int) unit.Unit {
+		return unit.Unit{Key: fmt.Sprintf("ns/u%04d", i), UID: fmt.Sprint(i), Queue: "q", Quota: "root", Active: true,
 			Request: cpu(1), Pods: 1}
 	}
 	const smaller = mostResizes + 44
 	for i := range smaller {
-		u := unit(i)
-		u.Phase, u.Held, u.HeldPods, u.Recorded = PhaseDequeued, cpu(2), 2, true
+		u := in(i)
+		u.Phase, u.Held, u.HeldPods, u.Recorded = unit.PhaseDequeued, cpu(2), 2, true
 		s.UpsertUnit(epoch, u)
 	}
 	for i := range 2 {
-		s.UpsertUnit(epoch, unit(smaller+i))
+		s.UpsertUnit(epoch, in(smaller+i))
 	}
 	plan := s.Decide(epoch)
 	require.Len(t, plan.Admit, 2)

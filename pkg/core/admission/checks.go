@@ -26,10 +26,11 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // unitCheck says why a unit must not be in its queue now, from the unit and its consumer. An empty reason passes.
-type unitCheck func(r *roster, now time.Time, u *unit) (Reason, string)
+type unitCheck func(r *roster, now time.Time, u *record) (unit.Reason, string)
 
 // specChecks look at what the unit says alone. A unit that fails one of them can never be admitted as it is.
 var specChecks = []unitCheck{
@@ -57,7 +58,7 @@ var unitChecks = []unitCheck{
 }
 
 // groupCheck says why no unit of a group is eligible. A finding without a reason passes.
-type groupCheck func(r *roster, g *group) (Finding, string)
+type groupCheck func(r *roster, g *group) (unit.Finding, string)
 
 // The quota comes first: the default queue of a quota that does not exist does not exist either, and the quota is what
 // its owner has to make.
@@ -73,13 +74,13 @@ var groupChecks = []groupCheck{
 	checkQueueOpen,
 }
 
-func checkSpec(u *unit) (Reason, string) { return firstOf(specChecks, nil, time.Time{}, u) }
+func checkSpec(u *record) (unit.Reason, string) { return firstOf(specChecks, nil, time.Time{}, u) }
 
-func checkUnit(r *roster, now time.Time, u *unit) (Reason, string) {
+func checkUnit(r *roster, now time.Time, u *record) (unit.Reason, string) {
 	return firstOf(unitChecks, r, now, u)
 }
 
-func firstOf(checks []unitCheck, r *roster, now time.Time, u *unit) (Reason, string) {
+func firstOf(checks []unitCheck, r *roster, now time.Time, u *record) (unit.Reason, string) {
 	for _, check := range checks {
 		if reason, message := check(r, now, u); reason != "" {
 			return reason, message
@@ -88,18 +89,18 @@ func firstOf(checks []unitCheck, r *roster, now time.Time, u *unit) (Reason, str
 	return "", ""
 }
 
-func checkGroup(r *roster, g *group) (Finding, string) {
+func checkGroup(r *roster, g *group) (unit.Finding, string) {
 	for _, check := range groupChecks {
 		if found, message := check(r, g); found.Reason != "" {
 			return found, message
 		}
 	}
-	return Finding{}, ""
+	return unit.Finding{}, ""
 }
 
 // whyParked is the message of the reason for which a unit is parked.
-func whyParked(r *roster, u *unit) string {
-	if u.parked == ReasonQueueOverflow {
+func whyParked(r *roster, u *record) string {
+	if u.parked == unit.ReasonQueueOverflow {
 		return r.whyOverflow(u)
 	}
 	for _, check := range unitChecks {
@@ -112,17 +113,17 @@ func whyParked(r *roster, u *unit) string {
 
 // checkAdmitted says why an admitted unit must lose its admission. gone means that its job is known not to
 // exist, so that nothing can use what it holds.
-func checkAdmitted(r *roster, u *unit) (reason Reason, message string, gone bool) {
+func checkAdmitted(r *roster, u *record) (reason unit.Reason, message string, gone bool) {
 	if reason, message = checkConsumerNamespace(r, time.Time{}, u); reason != "" {
 		return reason, message, false
 	}
-	c := u.spec.candidate()
+	c := candidateOf(&u.spec)
 	// A consumer that nobody has reported yet is no reason: informers of two kinds race.
 	switch found, message := r.owners.Check(&c); found {
 	case owner.Another:
-		return ReasonConsumerUIDMismatch, message, true
+		return unit.ReasonConsumerUIDMismatch, message, true
 	case owner.Gone:
-		return ReasonConsumerNotFound, message, true
+		return unit.ReasonConsumerNotFound, message, true
 	case owner.Live, owner.NotSeen:
 	}
 	if reason, message = checkActive(r, time.Time{}, u); reason != "" {
@@ -143,18 +144,19 @@ func checkAdmitted(r *roster, u *unit) (reason Reason, message string, gone bool
 
 // checkMoves has a unit that names another quota than it holds quota in wait for that one, as soon as none of its pods
 // is on a node. Until then it stays where its pods are charged.
-func checkMoves(r *roster, u *unit) (Reason, string) {
+func checkMoves(r *roster, u *record) (unit.Reason, string) {
 	if _, assigned := r.ledger.Pods(u.spec.Key); u.spec.MovesTo == "" || assigned > 0 {
 		return "", ""
 	}
-	return ReasonQuotaChanged, fmt.Sprintf("the job names quota %q now; it gives back what it holds in quota %q and waits",
+	return unit.ReasonQuotaChanged, fmt.Sprintf(
+		"the job names quota %q now; it gives back what it holds in quota %q and waits",
 		u.spec.MovesTo, u.spec.Quota)
 }
 
 // checkUnanswered has a unit that was let go and holds nothing wait in line, if admission checks have to answer for all
 // that it asks for. It could not get that as growth, and has nothing to lose.
-func checkUnanswered(r *roster, u *unit) (Reason, string) {
-	if !u.spec.Phase.Releases() || !u.spec.wants().IsZero() || u.spec.Request.IsZero() || len(r.admissionChecks(u)) == 0 {
+func checkUnanswered(r *roster, u *record) (unit.Reason, string) {
+	if !u.spec.Phase.Releases() || !u.spec.Wants().IsZero() || u.spec.Request.IsZero() || len(r.admissionChecks(u)) == 0 {
 		return "", ""
 	}
 	if reason, _ := checkSpec(u); reason != "" {
@@ -163,54 +165,54 @@ func checkUnanswered(r *roster, u *unit) (Reason, string) {
 	if _, assigned := r.ledger.Pods(u.spec.Key); assigned > 0 {
 		return "", ""
 	}
-	return ReasonChecksChanged, fmt.Sprintf("the job holds nothing and asks for %s, which admission checks did not "+
+	return unit.ReasonChecksChanged, fmt.Sprintf("the job holds nothing and asks for %s, which admission checks did not "+
 		"answer for; it waits to be admitted with that", u.spec.Request)
 }
 
-func checkDecoded(_ *roster, _ time.Time, u *unit) (Reason, string) {
+func checkDecoded(_ *roster, _ time.Time, u *record) (unit.Reason, string) {
 	return u.spec.Invalid, u.spec.InvalidMessage
 }
 
-func checkPods(_ *roster, _ time.Time, u *unit) (Reason, string) {
+func checkPods(_ *roster, _ time.Time, u *record) (unit.Reason, string) {
 	if u.spec.Pods == 0 && u.spec.Request.IsZero() {
-		return ReasonNoPods, "the unit asks for nothing: no request and no pods"
+		return unit.ReasonNoPods, "the unit asks for nothing: no request and no pods"
 	}
 	return "", ""
 }
 
-func checkRequest(_ *roster, _ time.Time, u *unit) (Reason, string) {
+func checkRequest(_ *roster, _ time.Time, u *record) (unit.Reason, string) {
 	if u.spec.Pods < 0 {
-		return ReasonInvalidRequest, fmt.Sprintf("the number of pods is negative: %d", u.spec.Pods)
+		return unit.ReasonInvalidRequest, fmt.Sprintf("the number of pods is negative: %d", u.spec.Pods)
 	}
 	for _, it := range u.spec.Request.Items() {
 		if it.Amount < 0 {
-			return ReasonInvalidRequest, fmt.Sprintf("resource %q: negative amount %s", it.Name,
+			return unit.ReasonInvalidRequest, fmt.Sprintf("resource %q: negative amount %s", it.Name,
 				resources.Format(it.Name, it.Amount))
 		}
 		if it.Amount > resources.Greatest {
-			return ReasonInvalidRequest, fmt.Sprintf("resource %q: absurd amount %s", it.Name,
+			return unit.ReasonInvalidRequest, fmt.Sprintf("resource %q: absurd amount %s", it.Name,
 				resources.Format(it.Name, it.Amount))
 		}
 	}
 	return "", ""
 }
 
-func checkPhase(_ *roster, _ time.Time, u *unit) (Reason, string) {
+func checkPhase(_ *roster, _ time.Time, u *record) (unit.Reason, string) {
 	if p := u.spec.Phase; !p.Waits() && !p.Holds() && !p.Terminal() {
-		return ReasonUnknownPhase, fmt.Sprintf("phase %q is not known to this version", p)
+		return unit.ReasonUnknownPhase, fmt.Sprintf("phase %q is not known to this version", p)
 	}
 	return "", ""
 }
 
-func checkActive(_ *roster, _ time.Time, u *unit) (Reason, string) {
+func checkActive(_ *roster, _ time.Time, u *record) (unit.Reason, string) {
 	if !u.spec.Active {
-		return ReasonInactive, "the unit is held: spec.active is false"
+		return unit.ReasonInactive, "the unit is held: spec.active is false"
 	}
 	return "", ""
 }
 
 // checkDeactivate keeps a unit out that is to be made inactive, until somebody has done so.
-func checkDeactivate(_ *roster, _ time.Time, u *unit) (Reason, string) {
+func checkDeactivate(_ *roster, _ time.Time, u *record) (unit.Reason, string) {
 	if d := u.spec.Deactivate; d != nil {
 		return d.Reason, d.Message
 	}
@@ -218,132 +220,134 @@ func checkDeactivate(_ *roster, _ time.Time, u *unit) (Reason, string) {
 }
 
 // checkDrained leaves those alone whose pods cannot be taken away: they would use quota that nobody holds.
-func checkDrained(r *roster, u *unit) (Reason, string) {
+func checkDrained(r *roster, u *record) (unit.Reason, string) {
 	if q := r.queues.byName[u.spec.Queue]; q == nil || !q.spec.Drains || r.keepsPods(u) {
 		return "", ""
 	}
-	return ReasonQueueDrained, fmt.Sprintf("queue %q takes back what it has admitted", u.spec.Queue)
+	return unit.ReasonQueueDrained, fmt.Sprintf("queue %q takes back what it has admitted", u.spec.Queue)
 }
 
-func checkAdopting(_ *roster, _ time.Time, u *unit) (Reason, string) {
+func checkAdopting(_ *roster, _ time.Time, u *record) (unit.Reason, string) {
 	if u.spec.Adopting {
-		return ReasonAdopting, "the job runs already; its unit waits to be marked as running"
+		return unit.ReasonAdopting, "the job runs already; its unit waits to be marked as running"
 	}
 	return "", ""
 }
 
-func checkConsumerNamespace(_ *roster, _ time.Time, u *unit) (Reason, string) {
-	if of := u.spec.Consumer.Namespace; of != "" && of != u.spec.namespace() {
-		return ReasonConsumerOtherNamespace,
-			fmt.Sprintf("consumerRef names namespace %q; the unit is in %q", of, u.spec.namespace())
+func checkConsumerNamespace(_ *roster, _ time.Time, u *record) (unit.Reason, string) {
+	if of := u.spec.Consumer.Namespace; of != "" && of != u.spec.Namespace() {
+		return unit.ReasonConsumerOtherNamespace,
+			fmt.Sprintf("consumerRef names namespace %q; the unit is in %q", of, u.spec.Namespace())
 	}
 	return "", ""
 }
 
-func checkConsumerLive(r *roster, _ time.Time, u *unit) (Reason, string) {
+func checkConsumerLive(r *roster, _ time.Time, u *record) (unit.Reason, string) {
 	if !u.spec.ConsumerManaged {
 		return "", ""
 	}
-	c := u.spec.candidate()
+	c := candidateOf(&u.spec)
 	switch found, message := r.owners.Check(&c); found {
 	case owner.Another:
-		return ReasonConsumerUIDMismatch, message
+		return unit.ReasonConsumerUIDMismatch, message
 	case owner.NotSeen, owner.Gone:
 		if found == owner.NotSeen && u.spec.KindUnlisted {
-			return ReasonKindNotListed, fmt.Sprintf("jobs of kind %s could not be listed yet", u.spec.Consumer.Kind)
+			return unit.ReasonKindNotListed, fmt.Sprintf("jobs of kind %s could not be listed yet", u.spec.Consumer.Kind)
 		}
-		return ReasonConsumerNotFound, message
+		return unit.ReasonConsumerNotFound, message
 	case owner.Live:
 	}
 	return "", ""
 }
 
-func checkDuplicate(r *roster, _ time.Time, u *unit) (Reason, string) {
+func checkDuplicate(r *roster, _ time.Time, u *record) (unit.Reason, string) {
 	if u.spec.Misnamed {
-		return ReasonDuplicateUnit, fmt.Sprintf("the unit of %s has another name", u.spec.Consumer)
+		return unit.ReasonDuplicateUnit, fmt.Sprintf("the unit of %s has another name", u.spec.Consumer)
 	}
-	c := u.spec.candidate()
+	c := candidateOf(&u.spec)
 	if w, ok := r.owners.Winner(&c); ok && w != u {
-		return ReasonDuplicateUnit, fmt.Sprintf("unit %q stands for the same %s", w.spec.Key, u.spec.Consumer)
+		return unit.ReasonDuplicateUnit, fmt.Sprintf("unit %q stands for the same %s", w.spec.Key, u.spec.Consumer)
 	}
 	return "", ""
 }
 
-func checkBackoff(_ *roster, now time.Time, u *unit) (Reason, string) {
+func checkBackoff(_ *roster, now time.Time, u *record) (unit.Reason, string) {
 	if now.Before(u.spec.RequeueAt) {
-		return ReasonBackoff, "waits until " + u.spec.RequeueAt.UTC().Format(time.RFC3339) + " before it is tried again"
+		return unit.ReasonBackoff, "waits until " + u.spec.RequeueAt.UTC().Format(time.RFC3339) + " before it is tried again"
 	}
 	return "", ""
 }
 
-func checkRefused(_ *roster, now time.Time, u *unit) (Reason, string) {
+func checkRefused(_ *roster, now time.Time, u *record) (unit.Reason, string) {
 	if now.Before(u.refusal.until) {
 		return u.refusal.reason, u.refusal.message
 	}
 	return "", ""
 }
 
-func checkQueueKnown(_ *roster, g *group) (Finding, string) {
+func checkQueueKnown(_ *roster, g *group) (unit.Finding, string) {
 	switch q := g.Notes.queue; {
 	case q.known:
-		return Finding{}, ""
+		return unit.Finding{}, ""
 	case q.name == "":
-		return Finding{Reason: ReasonUnknownQueue}, "the unit names no queue"
+		return unit.Finding{Reason: unit.ReasonUnknownQueue}, "the unit names no queue"
 	default:
-		return Finding{Reason: ReasonUnknownQueue}, fmt.Sprintf("queue %q does not exist", q.name)
+		return unit.Finding{Reason: unit.ReasonUnknownQueue}, fmt.Sprintf("queue %q does not exist", q.name)
 	}
 }
 
-func checkQuotaInQueue(_ *roster, g *group) (Finding, string) {
+func checkQuotaInQueue(_ *roster, g *group) (unit.Finding, string) {
 	accepted := g.Notes.queue.spec.Quotas
 	if accepted == nil || slices.Contains(accepted, g.Key().Quota) {
-		return Finding{}, ""
+		return unit.Finding{}, ""
 	}
-	return Finding{Reason: ReasonQuotaNotInQueue}, fmt.Sprintf("queue %q does not accept quota %q",
+	return unit.Finding{Reason: unit.ReasonQuotaNotInQueue}, fmt.Sprintf("queue %q does not accept quota %q",
 		g.Notes.queue.name, g.Key().Quota)
 }
 
-func checkPolicyKnown(r *roster, g *group) (Finding, string) {
+func checkPolicyKnown(r *roster, g *group) (unit.Finding, string) {
 	q := g.Notes.queue
 	if q.fault != "" {
-		return Finding{Reason: ReasonInternalError}, q.fault
+		return unit.Finding{Reason: unit.ReasonInternalError}, q.fault
 	}
 	if _, ok := r.queues.policies[q.spec.Policy]; ok {
-		return Finding{}, ""
+		return unit.Finding{}, ""
 	}
-	return Finding{Reason: ReasonUnknownPolicy}, fmt.Sprintf("queue %q has policy %q; known are: %s",
+	return unit.Finding{Reason: unit.ReasonUnknownPolicy}, fmt.Sprintf("queue %q has policy %q; known are: %s",
 		q.name, q.spec.Policy, r.queues.knownPolicies())
 }
 
-func checkQuotaKnown(_ *roster, g *group) (Finding, string) {
+func checkQuotaKnown(_ *roster, g *group) (unit.Finding, string) {
 	if broken := g.Notes.route.Broken; broken != "" {
-		return Finding{Reason: ReasonUnknownQuota}, broken
+		return unit.Finding{Reason: unit.ReasonUnknownQuota}, broken
 	}
-	return Finding{}, ""
+	return unit.Finding{}, ""
 }
 
-func checkQuotaOpen(_ *roster, g *group) (Finding, string) {
+func checkQuotaOpen(_ *roster, g *group) (unit.Finding, string) {
 	if !g.Notes.route.Levels[0].Spec().Closed {
-		return Finding{}, ""
+		return unit.Finding{}, ""
 	}
-	return Finding{Reason: ReasonQuotaNotNamed}, fmt.Sprintf(
+	return unit.Finding{Reason: unit.ReasonQuotaNotNamed}, fmt.Sprintf(
 		"quota %q is not for queueing; name a quota of your own, by its label or that of the namespace", g.Key().Quota)
 }
 
-func checkMax(_ *roster, g *group) (Finding, string) {
-	return neverFits(g, ReasonExceedsMax, "max", func(q *capacity.Quota) resources.List { return q.Max })
+func checkMax(_ *roster, g *group) (unit.Finding, string) {
+	return neverFits(g, unit.ReasonExceedsMax, "max", func(q *capacity.Quota) resources.List { return q.Max })
 }
 
 // checkMin keeps a non-preemptible unit that is larger than what is promised out of the line: it would claim for ever.
-func checkMin(_ *roster, g *group) (Finding, string) {
+func checkMin(_ *roster, g *group) (unit.Finding, string) {
 	if !g.Notes.nonPreemptible {
-		return Finding{}, ""
+		return unit.Finding{}, ""
 	}
-	return neverFits(g, ReasonExceedsMin, "min", func(q *capacity.Quota) resources.List { return q.Min })
+	return neverFits(g, unit.ReasonExceedsMin, "min", func(q *capacity.Quota) resources.List { return q.Min })
 }
 
 // neverFits finds the first level whose bound is below what a unit would hold, even if nothing else were in use.
-func neverFits(g *group, reason Reason, name string, of func(*capacity.Quota) resources.List) (Finding, string) {
+func neverFits(
+	g *group, reason unit.Reason, name string, of func(*capacity.Quota) resources.List,
+) (unit.Finding, string) {
 	for _, l := range g.Notes.route.Levels {
 		bound := of(l.Spec())
 		over := beyondAll(g.Notes.total, bound)
@@ -352,11 +356,13 @@ func neverFits(g *group, reason Reason, name string, of func(*capacity.Quota) re
 		}
 		request, _ := g.Notes.total.Get(over)
 		most, _ := bound.Get(over)
-		return Finding{reason, l.Name(), over}, fmt.Sprintf("%s: %s: request %s is above %s %s, so it can never fit",
-			place(g.Key().Quota, l.Name(), reason == ReasonExceedsMin), over,
-			g.Head().ofLeast(resources.Format(over, request)), name, resources.Format(over, most))
+		return unit.Finding{
+				Reason: reason, Level: l.Name(), Resource: over,
+			}, fmt.Sprintf("%s: %s: request %s is above %s %s, so it can never fit",
+				place(g.Key().Quota, l.Name(), reason == unit.ReasonExceedsMin), over,
+				g.Head().ofLeast(resources.Format(over, request)), name, resources.Format(over, most))
 	}
-	return Finding{}, ""
+	return unit.Finding{}, ""
 }
 
 // beyondAll names the first resource of which more is asked for than a bound would allow if nothing were in use.
@@ -369,18 +375,18 @@ func beyondAll(request, bound resources.List) string {
 	return ""
 }
 
-func checkQueueOpen(_ *roster, g *group) (Finding, string) {
+func checkQueueOpen(_ *roster, g *group) (unit.Finding, string) {
 	if g.Notes.queue.spec.Held {
-		return Finding{Reason: ReasonQueueHeld}, fmt.Sprintf("queue %q is held", g.Notes.queue.name)
+		return unit.Finding{Reason: unit.ReasonQueueHeld}, fmt.Sprintf("queue %q is held", g.Notes.queue.name)
 	}
-	return Finding{}, ""
+	return unit.Finding{}, ""
 }
 
 // extensions are the checks that others brought.
 type extensions []Check
 
 // keys joins the equivalence keys of a unit.
-func (x extensions) keys(u *unit) string {
+func (x extensions) keys(u *record) string {
 	var b strings.Builder
 	for _, check := range x {
 		b.WriteString(strconv.Quote(check.Key(u.spec)))

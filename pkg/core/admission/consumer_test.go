@@ -23,34 +23,36 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 func TestWhichUnitStandsForAJob(t *testing.T) {
 	for name, c := range map[string]struct {
-		winner, loser func(*Unit)
+		winner, loser func(*unit.Unit)
 	}{
-		"the older one":           {func(u *Unit) { u.Created = epoch.Add(-time.Second) }, func(*Unit) {}},
-		"of the same age, by UID": {func(u *Unit) { u.UID = "1" }, func(u *Unit) { u.UID = "2" }},
-		"its own before an older one": {func(u *Unit) { u.OwnedByConsumer = true },
-			func(u *Unit) { u.Created = epoch.Add(-time.Second) }},
-		"an admitted one before its own": {func(u *Unit) { u.Phase, u.Attempts = PhaseRunning, 1 },
-			func(u *Unit) { u.OwnedByConsumer = true }},
-		"one that can be admitted": {func(*Unit) {}, func(u *Unit) { u.Pods, u.OwnedByConsumer = 0, true }},
+		"the older one":           {func(u *unit.Unit) { u.Created = epoch.Add(-time.Second) }, func(*unit.Unit) {}},
+		"of the same age, by UID": {func(u *unit.Unit) { u.UID = "1" }, func(u *unit.Unit) { u.UID = "2" }},
+		"its own before an older one": {func(u *unit.Unit) { u.OwnedByConsumer = true },
+			func(u *unit.Unit) { u.Created = epoch.Add(-time.Second) }},
+		"an admitted one before its own": {func(u *unit.Unit) { u.Phase, u.Attempts = unit.PhaseRunning, 1 },
+			func(u *unit.Unit) { u.OwnedByConsumer = true }},
+		"one that can be admitted": {func(*unit.Unit) {}, func(u *unit.Unit) { u.Pods, u.OwnedByConsumer = 0, true }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, keys := range [][2]string{{"ns/a", "ns/z"}, {"ns/z", "ns/a"}} {
 				s := New(Config{})
 				s.SetQuota(epoch, Quota{Name: "root"})
 				s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
-				for i, change := range []func(*Unit){c.loser, c.winner} {
-					u := Unit{
+				for i, change := range []func(*unit.Unit){c.loser, c.winner} {
+					u := unit.Unit{
 						Key: keys[i], UID: keys[i], Queue: "q", Quota: "root", Pods: 1, Active: true, Created: epoch,
-						Consumer: Consumer{Kind: "Job.v1.batch", Name: "j", UID: "j"},
+						Consumer: unit.Consumer{Kind: "Job.v1.batch", Name: "j", UID: "j"},
 					}
 					change(&u)
 					s.UpsertUnit(epoch, u)
 				}
-				require.Equal(t, keys[1], s.UnitOf(Consumer{Kind: "Job.v1.batch", Namespace: "ns", Name: "j", UID: "j"}, false))
+				require.Equal(t, keys[1],
+					s.UnitOf(unit.Consumer{Kind: "Job.v1.batch", Namespace: "ns", Name: "j", UID: "j"}, false))
 				for _, ad := range s.Decide(epoch).Admit {
 					require.Equal(t, keys[1], ad.Unit.Key)
 				}
@@ -64,22 +66,22 @@ func TestJobOfAnotherName(t *testing.T) {
 	s := New(Config{})
 	s.SetQuota(epoch, Quota{Name: "root"})
 	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
-	job := Consumer{Kind: "Job.v1.batch", Namespace: "ns", Name: "j", UID: "1"}
-	for name, phase := range map[string]Phase{"waits": PhaseEnqueued, "runs": PhaseRunning} {
-		u := Unit{
+	job := unit.Consumer{Kind: "Job.v1.batch", Namespace: "ns", Name: "j", UID: "1"}
+	for name, phase := range map[string]unit.Phase{"waits": unit.PhaseEnqueued, "runs": unit.PhaseRunning} {
+		u := unit.Unit{
 			Key: "ns/" + name, UID: name, Queue: "q", Quota: "root", Pods: 1, Active: true, Phase: phase,
 			Request:  resources.FromMap(map[string]int64{"cpu": 1}),
 			Held:     resources.FromMap(map[string]int64{"cpu": 1}),
-			Consumer: Consumer{Kind: "Job.v1.batch", Namespace: "ns", Name: "other", UID: "1"}, ConsumerManaged: true,
+			Consumer: unit.Consumer{Kind: "Job.v1.batch", Namespace: "ns", Name: "other", UID: "1"}, ConsumerManaged: true,
 		}
 		s.UpsertUnit(epoch, u)
 	}
 	require.Empty(t, s.Decide(epoch).Evict, "its job may not have been seen yet")
 	reason, _, _ := s.Why("ns/waits")
-	require.Equal(t, ReasonConsumerNotFound, reason)
+	require.Equal(t, unit.ReasonConsumerNotFound, reason)
 	s.SetConsumer(epoch, job, true)
 	reason, message, _ := s.Why("ns/waits")
-	require.Equal(t, ReasonConsumerUIDMismatch, reason)
+	require.Equal(t, unit.ReasonConsumerUIDMismatch, reason)
 	require.Equal(t, `consumerRef names Job.v1.batch "other", but uid 1 is of Job.v1.batch "j"`, message)
 	plan := s.Decide(epoch)
 	require.Len(t, plan.Evict, 1)

@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
@@ -85,9 +86,11 @@ func TestCostOfAQuestion(t *testing.T) {
 		allocations float64
 		ask         func()
 	}{
-		"position":              {0, func() { w.s.Position(key) }},
-		"counts of a queue":     {0, func() { w.s.CountsOf("q0") }},
-		"first hundred units":   {0, func() { w.s.Line("q0", func(position int, _ *Unit) bool { return position < 100 }) }},
+		"position":          {0, func() { w.s.Position(key) }},
+		"counts of a queue": {0, func() { w.s.CountsOf("q0") }},
+		"first hundred units": {
+			0, func() { w.s.Line("q0", func(position int, _ *unit.Unit) bool { return position < 100 }) },
+		},
 		"page from the middle":  {12, func() { w.s.Page("q0", 150, 100) }},
 		"observation, no news":  {0, func() { w.s.SetQuota(w.now, level) }},
 		"unit, no news":         {1, func() { w.s.UpsertUnit(w.now, w.s.units[key].spec) }},

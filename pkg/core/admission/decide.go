@@ -81,7 +81,7 @@ func (r *roster) resume(now time.Time) {
 // its eviction is confirmed.
 func (r *roster) evict(now time.Time, plan *Plan) {
 	units := inOrder(r.evictions)
-	slices.SortStableFunc(units, func(a, b *unit) int { return b.spec.Admitted.Compare(a.spec.Admitted) })
+	slices.SortStableFunc(units, func(a, b *record) int { return b.spec.Admitted.Compare(a.spec.Admitted) })
 	for _, u := range units {
 		before := r.look(u)
 		reason, message, _ := checkAdmitted(r, u)
@@ -104,8 +104,8 @@ func (r *roster) evict(now time.Time, plan *Plan) {
 }
 
 // inOrder empties a set of units and returns them in the order of their keys.
-func inOrder(set map[*unit]struct{}) []*unit {
-	units := make([]*unit, 0, len(set))
+func inOrder(set map[*record]struct{}) []*record {
+	units := make([]*record, 0, len(set))
 	for u := range set {
 		units = append(units, u)
 	}
@@ -115,7 +115,7 @@ func inOrder(set map[*unit]struct{}) []*unit {
 }
 
 // admit reserves what the unit gets of what it asks for and puts its admission in flight.
-func (r *roster) admit(u *unit, gets portion, borrows bool, plan *Plan) {
+func (r *roster) admit(u *record, gets portion, borrows bool, plan *Plan) {
 	u.forgetClaim()
 	if u.holding {
 		r.grow(u, borrows, plan)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // A reservation that nothing uses ends: the job is suspended again and waits for a while before it is tried once more,
@@ -52,7 +53,7 @@ type ExecutionTimes struct {
 // expiry is when a unit loses its reservation if nothing shows by then that it is used, and why.
 type expiry struct {
 	at      time.Time
-	reason  Reason
+	reason  unit.Reason
 	timeout time.Duration
 	// ofGroup: it is others of its gang group that took too long.
 	ofGroup bool
@@ -61,12 +62,12 @@ type expiry struct {
 }
 
 // expiryOf is zero for a unit that never loses it, and for one of which nobody knows when it was admitted.
-func (r *roster) expiryOf(now time.Time, u *unit) (x expiry) {
+func (r *roster) expiryOf(now time.Time, u *record) (x expiry) {
 	if u.stage != stageAdmitted || u.spec.Quarantined || !u.holding || u.spec.Admitted.IsZero() {
 		return x
 	}
 	switch {
-	case u.spec.Phase == PhaseReserved:
+	case u.spec.Phase == unit.PhaseReserved:
 		return r.reservedExpiry(u)
 	case u.held.IsZero():
 	case u.spec.ConsumerManaged:
@@ -79,7 +80,7 @@ func (r *roster) expiryOf(now time.Time, u *unit) (x expiry) {
 
 // heartbeatExpiry is that of a unit whose consumer nobody watches. Pods on nodes show that it is used: those that
 // nobody owns make such a unit. A heartbeat later than the next one has to be is none: otherwise one would do for ever.
-func (r *roster) heartbeatExpiry(now time.Time, u *unit) (x expiry) {
+func (r *roster) heartbeatExpiry(now time.Time, u *record) (x expiry) {
 	timeout := u.queue.spec.HeartbeatTimeout
 	if _, assigned := r.ledger.Pods(u.spec.Key); timeout <= 0 || assigned > 0 {
 		return x
@@ -88,18 +89,18 @@ func (r *roster) heartbeatExpiry(now time.Time, u *unit) (x expiry) {
 	if beat := u.spec.Heartbeat; !beat.After(now.Add(timeout)) {
 		last = later(last, beat)
 	}
-	return expiry{at: last.Add(timeout), reason: ReasonNoHeartbeat, timeout: timeout}
+	return expiry{at: last.Add(timeout), reason: unit.ReasonNoHeartbeat, timeout: timeout}
 }
 
 // unusedExpiry is that of a unit of a managed job, none of whose pods is on a node.
-func (r *roster) unusedExpiry(u *unit) (x expiry) {
-	if u.spec.Phase != PhaseDequeued && u.spec.Phase != PhaseSchedSucceed {
+func (r *roster) unusedExpiry(u *record) (x expiry) {
+	if u.spec.Phase != unit.PhaseDequeued && u.spec.Phase != unit.PhaseSchedSucceed {
 		return x
 	}
 	pods, assigned := r.ledger.Pods(u.spec.Key)
-	x.timeout, x.reason = r.timeoutsOf(u).Idle, ReasonIdleReservation
+	x.timeout, x.reason = r.timeoutsOf(u).Idle, unit.ReasonIdleReservation
 	if pods > 0 {
-		x.timeout, x.reason = r.timeoutsOf(u).Unbound, ReasonUnschedulable
+		x.timeout, x.reason = r.timeoutsOf(u).Unbound, unit.ReasonUnschedulable
 	}
 	if x.timeout <= 0 || assigned > 0 {
 		return expiry{}
@@ -110,12 +111,12 @@ func (r *roster) unusedExpiry(u *unit) (x expiry) {
 
 // notReadyExpiry is that of a unit of a managed job, not all of whose pods are ready. Pods of a job that cannot be
 // suspended would only come back.
-func (r *roster) notReadyExpiry(u *unit) (x expiry) {
+func (r *roster) notReadyExpiry(u *record) (x expiry) {
 	since := u.spec.Admitted
-	x.timeout, x.reason = r.timeoutsOf(u).PodsReady, ReasonPodsReadyTimeout
+	x.timeout, x.reason = r.timeoutsOf(u).PodsReady, unit.ReasonPodsReadyTimeout
 	if !u.spec.NotReadySince.IsZero() {
 		since = u.spec.NotReadySince
-		x.timeout, x.reason = r.timeoutsOf(u).Recovery, ReasonRecoveryTimeout
+		x.timeout, x.reason = r.timeoutsOf(u).Recovery, unit.ReasonRecoveryTimeout
 	}
 	if x.timeout <= 0 || u.spec.Ready || u.spec.Unsuspendable || !u.spec.Phase.Releases() {
 		return expiry{}
@@ -126,7 +127,7 @@ func (r *roster) notReadyExpiry(u *unit) (x expiry) {
 
 // executionExpiry is when a unit has run for as long as it may, with the time of its earlier runs. It counts from the
 // admission: a later time is not known of every job. A unit whose job is gone holds nothing and has no such time.
-func (r *roster) executionExpiry(u *unit) (x expiry) {
+func (r *roster) executionExpiry(u *record) (x expiry) {
 	if !u.holding || !u.spec.Phase.Releases() {
 		return x
 	}
@@ -134,26 +135,26 @@ func (r *roster) executionExpiry(u *unit) (x expiry) {
 	if most <= 0 {
 		return x
 	}
-	return expiry{at: u.spec.Admitted.Add(most - u.spec.Executed), reason: ReasonMaximumExecutionTime, timeout: most}
+	return expiry{at: u.spec.Admitted.Add(most - u.spec.Executed), reason: unit.ReasonMaximumExecutionTime, timeout: most}
 }
 
 // notice is when a unit says what is wrong with it that it goes on with: it names another quota, or pods of it wait
 // which nothing lets go, since they are charged to another quota than it was admitted with, or their job is marked as
 // suspended.
-func (r *roster) notice(u *unit) (x expiry) {
+func (r *roster) notice(u *record) (x expiry) {
 	if u.stage != stageAdmitted || u.spec.Quarantined || !u.holding || u.spec.Admitted.IsZero() ||
 		!u.spec.Phase.Releases() {
 		return x
 	}
 	if u.spec.MovesTo != "" {
-		return expiry{at: u.spec.Admitted, reason: ReasonQuotaChanged, movesTo: u.spec.MovesTo}
+		return expiry{at: u.spec.Admitted, reason: unit.ReasonQuotaChanged, movesTo: u.spec.MovesTo}
 	}
 	x = expiry{at: u.spec.Admitted.Add(strayPatience), timeout: strayPatience}
 	switch elsewhere, held := r.ledger.Astray(u.spec.Key); {
 	case elsewhere > 0:
-		x.reason = ReasonPodsChargedElsewhere
+		x.reason = unit.ReasonPodsChargedElsewhere
 	case held > 0:
-		x.reason = ReasonPodsHeldBySuspension
+		x.reason = unit.ReasonPodsHeldBySuspension
 	default:
 		return expiry{}
 	}
@@ -161,7 +162,7 @@ func (r *roster) notice(u *unit) (x expiry) {
 }
 
 // executionTime is for how long a unit may run in all; zero means for ever.
-func (r *roster) executionTime(u *unit) time.Duration {
+func (r *roster) executionTime(u *record) time.Duration {
 	if r.keepsPods(u) {
 		return 0
 	}
@@ -176,7 +177,7 @@ func (r *roster) executionTime(u *unit) time.Duration {
 }
 
 // timeoutsOf a unit are those of its queue, if it has its own.
-func (r *roster) timeoutsOf(u *unit) *Timeouts {
+func (r *roster) timeoutsOf(u *record) *Timeouts {
 	if own := u.queue.spec.Timeouts; own != nil {
 		return own
 	}
@@ -196,31 +197,31 @@ func (x *expiry) over(now time.Time) bool { return !x.at.IsZero() && !now.Before
 
 func (x *expiry) message() string {
 	switch x.reason {
-	case ReasonUnschedulable:
+	case unit.ReasonUnschedulable:
 		return fmt.Sprintf("no pod of the job came on a node within %s of its admission; events of its pods say why",
 			x.timeout)
-	case ReasonNoHeartbeat:
+	case unit.ReasonNoHeartbeat:
 		return fmt.Sprintf("nobody renewed the heartbeat of the unit for %s, which its queue asks for", x.timeout)
-	case ReasonPodsReadyTimeout:
+	case unit.ReasonPodsReadyTimeout:
 		return fmt.Sprintf("not all pods of the job were ready within %s of its admission", x.timeout)
-	case ReasonRecoveryTimeout:
+	case unit.ReasonRecoveryTimeout:
 		return fmt.Sprintf("pods of the job stopped being ready, and not all were ready again within %s", x.timeout)
-	case ReasonCheckTimeout:
+	case unit.ReasonCheckTimeout:
 		if x.ofGroup {
 			return fmt.Sprintf("the other jobs of its gang group did not pass their admission checks within %s", x.timeout)
 		}
 		return fmt.Sprintf("an admission check did not answer within %s", x.timeout)
-	case ReasonPodsChargedElsewhere:
+	case unit.ReasonPodsChargedElsewhere:
 		return "pods of the job are charged to another quota than the one that it was admitted with, " +
 			"and are not scheduled: " +
 			"the quota label of their template is missing or names another quota"
-	case ReasonPodsHeldBySuspension:
+	case unit.ReasonPodsHeldBySuspension:
 		return "pods of the job are not scheduled: the job is marked as suspended; " +
 			"the controller removes its own mark as it resumes the job, and no other"
-	case ReasonQuotaChanged:
+	case unit.ReasonQuotaChanged:
 		return fmt.Sprintf("the job names quota %q now; the unit stays in the quota that it was admitted with while pods "+
 			"of it are on nodes, and then waits for the other one", x.movesTo)
-	case ReasonMaximumExecutionTime:
+	case unit.ReasonMaximumExecutionTime:
 		return fmt.Sprintf("the job has run for %s, which is as long as it may in all its runs together", x.timeout)
 	default:
 		return fmt.Sprintf("the job made no pod within %s of its admission; its own events may say why", x.timeout)
@@ -229,8 +230,8 @@ func (x *expiry) message() string {
 
 // keepsPods says that a unit has pods on nodes that cannot be taken away: those that nobody owns, whose unit has no
 // consumer, and those of a job that cannot be suspended.
-func (r *roster) keepsPods(u *unit) bool {
-	if u.spec.Consumer != (Consumer{}) && !u.spec.Unsuspendable {
+func (r *roster) keepsPods(u *record) bool {
+	if u.spec.Consumer != (unit.Consumer{}) && !u.spec.Unsuspendable {
 		return false
 	}
 	_, assigned := r.ledger.Pods(u.spec.Key)
@@ -238,7 +239,7 @@ func (r *roster) keepsPods(u *unit) bool {
 }
 
 // expiryChanged says whether an admitted unit may have to be placed again after its pods have changed.
-func (r *roster) expiryChanged(now time.Time, u *unit) bool {
+func (r *roster) expiryChanged(now time.Time, u *record) bool {
 	x, n := r.expiryOf(now, u), r.notice(u)
 	switch u.overdue.reason {
 	case "":
@@ -252,13 +253,13 @@ func (r *roster) expiryChanged(now time.Time, u *unit) bool {
 
 // expire has the unit lose what nothing uses, if its time is over still. After it has run for as long as it may it is
 // to be made inactive.
-func (r *roster) expire(now time.Time, u *unit) (d Evict, expired bool) {
+func (r *roster) expire(now time.Time, u *record) (d Evict, expired bool) {
 	x := r.expiryOf(now, u)
 	if !x.over(now) {
 		return d, false
 	}
 	d = Evict{Unit: u.spec, Reason: x.reason, Message: x.message()}
-	if x.reason == ReasonMaximumExecutionTime {
+	if x.reason == unit.ReasonMaximumExecutionTime {
 		d.Deactivate = x.reason
 	} else {
 		r.putOff(now, u, &d, 0)
@@ -267,7 +268,7 @@ func (r *roster) expire(now time.Time, u *unit) (d Evict, expired bool) {
 }
 
 // outstay is why a unit has to go that nothing but its own doing, or the want of it, takes quota from.
-func (r *roster) outstay(now time.Time, u *unit) Evict {
+func (r *roster) outstay(now time.Time, u *record) Evict {
 	d, goes := r.refuseChecked(now, u)
 	if !goes {
 		d, _ = r.expire(now, u)
@@ -277,10 +278,10 @@ func (r *roster) outstay(now time.Time, u *unit) Evict {
 
 // putOff has a unit wait after its eviction: for so long or, if that is zero, for longer each time. After it was tried
 // as often as its queue allows it is to be made inactive.
-func (r *roster) putOff(now time.Time, u *unit, d *Evict, wait time.Duration) {
+func (r *roster) putOff(now time.Time, u *record, d *Evict, wait time.Duration) {
 	n, most := u.spec.Requeues+1, u.queue.spec.MostEvictions
 	if most > 0 && n >= most {
-		d.Deactivate = ReasonRequeueLimitReached
+		d.Deactivate = unit.ReasonRequeueLimitReached
 		d.Message += fmt.Sprintf("; it lost its admission so %d times in a row, and its queue allows no more", n)
 		return
 	}
@@ -292,7 +293,7 @@ func (r *roster) putOff(now time.Time, u *unit, d *Evict, wait time.Duration) {
 
 // executed is for how long the job of a unit has run in all when it loses its admission; zero where no time bounds it,
 // and once it is over, so that it may run for as long again if somebody makes it active.
-func (r *roster) executed(now time.Time, u *unit, d *Evict) time.Duration {
+func (r *roster) executed(now time.Time, u *record, d *Evict) time.Duration {
 	if d.Deactivate != "" || !u.holding || u.spec.Admitted.IsZero() || r.executionTime(u) <= 0 {
 		return 0
 	}
@@ -304,7 +305,7 @@ func (r *roster) executed(now time.Time, u *unit, d *Evict) time.Duration {
 
 // podsLeft notes when the last pod of a unit left its node. A new process does not know it, and counts from the
 // admission.
-func (r *roster) podsLeft(now time.Time, u *unit, assignedBefore int) {
+func (r *roster) podsLeft(now time.Time, u *record, assignedBefore int) {
 	if _, assigned := r.ledger.Pods(u.spec.Key); assignedBefore > 0 && assigned == 0 && u.holding {
 		u.own().left = now
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // Bound says what the limit of a level is.
@@ -62,7 +63,7 @@ type Shortage struct {
 
 // Explanation says why a unit waits, with the numbers of now.
 type Explanation struct {
-	Reason  Reason
+	Reason  unit.Reason
 	Message string
 	// Position in the queue from 1, out of Waiting; zero for a unit that is not in line. First is the unit at the
 	// front, if that is another one.
@@ -76,7 +77,7 @@ type Explanation struct {
 }
 
 // shortages lists what a unit in line lacks, in the order of its limits and then by resource.
-func (w *why) shortages(u *unit) []Shortage {
+func (w *why) shortages(u *record) []Shortage {
 	if u.group.Notes.route.Broken != "" {
 		return nil
 	}
@@ -175,7 +176,7 @@ func (w *why) addClaims(sh *Shortage, lim *capacity.Limit, a asker) {
 
 // ahead says whether a claim binds a unit: of the same queue when the claimant is before it, of another queue when that
 // queue is. One whose unit is not the head of its group any more binds nobody.
-func (w *why) ahead(c *claim, u *unit) bool {
+func (w *why) ahead(c *claim, u *record) bool {
 	if c.unit.group != c.group || c.group.Head() != c.unit || c.unit == u || c.place.group == nil {
 		return false
 	}
@@ -208,32 +209,32 @@ func boundOf(lim *capacity.Limit, resource string) (int64, Bound) {
 }
 
 // reasonOf says which reason a list of shortages comes to.
-func reasonOf(list []Shortage) Reason {
-	reason := ReasonPending
+func reasonOf(list []Shortage) unit.Reason {
+	reason := unit.ReasonPending
 	for i := range list {
 		switch sh := &list[i]; {
 		case !sh.overspent && sh.Request <= sh.Free:
 			if sh.Missing > 0 {
-				reason = ReasonBlockedByHead
+				reason = unit.ReasonBlockedByHead
 			}
 		case sh.Bound == BoundMin:
-			return ReasonMinExceeded
+			return unit.ReasonMinExceeded
 		default:
-			return ReasonQuotaExceeded
+			return unit.ReasonQuotaExceeded
 		}
 	}
 	return reason
 }
 
-func binds(sh *Shortage, reason Reason) bool {
+func binds(sh *Shortage, reason unit.Reason) bool {
 	switch reason {
-	case ReasonQuotaExceeded, ReasonMinExceeded:
+	case unit.ReasonQuotaExceeded, unit.ReasonMinExceeded:
 		return sh.overspent || sh.Request > sh.Free
-	case ReasonBlockedByHead:
+	case unit.ReasonBlockedByHead:
 		return true
-	case ReasonExceedsMax:
+	case unit.ReasonExceedsMax:
 		return sh.Never && sh.Bound != BoundMin
-	case ReasonExceedsMin:
+	case unit.ReasonExceedsMin:
 		return sh.Never && sh.Bound == BoundMin
 	default:
 		return false
@@ -241,7 +242,7 @@ func binds(sh *Shortage, reason Reason) bool {
 }
 
 // bind marks the shortage that the reason is about.
-func bind(list []Shortage, reason Reason) *Shortage {
+func bind(list []Shortage, reason unit.Reason) *Shortage {
 	for i := range list {
 		if sh := &list[i]; binds(sh, reason) {
 			sh.Binds = true

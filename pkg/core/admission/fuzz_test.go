@@ -25,6 +25,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
@@ -97,26 +98,27 @@ func (w *world) fuzzQuota(in *tape, name, parent string) {
 	w.putQuota(q)
 }
 
-func (w *world) fuzzUnit(in *tape) Unit {
+func (w *world) fuzzUnit(in *tape) unit.Unit {
 	i := in.n(16)
-	u := Unit{
+	u := unit.Unit{
 		Key: fmt.Sprintf("ns/u%d", i), UID: fmt.Sprintf("uid-%d", i+16*in.n(2)), Queue: pick(in, "q1", "q2", "q3"),
 		Quota: pick(in, leafNames...), Priority: int32(in.n(4)), Created: epoch.Add(time.Duration(in.n(4)) * time.Second),
 		Request: in.list(), Pods: int64(in.n(4)) - 1, Active: in.n(16) > 0, NonPreemptible: in.n(3) == 0,
-		Phase: pick(in, PhaseEnqueued, PhaseEnqueued, PhaseEnqueued, PhaseNone, PhaseRunning, PhaseSucceed,
-			PhaseTimeoutBackoff, PhasePreempted, PhaseSchedFailed),
+		Phase: pick(in, unit.PhaseEnqueued, unit.PhaseEnqueued, unit.PhaseEnqueued, unit.PhaseNone, unit.PhaseRunning,
+			unit.PhaseSucceed,
+			unit.PhaseTimeoutBackoff, unit.PhasePreempted, unit.PhaseSchedFailed),
 	}
 	if u.Phase.Holds() {
 		u.Held, u.Attempts = in.list(), 1+int64(in.n(3))
 	}
 	if in.n(4) == 0 {
-		u.Expected = Expected{Pods: int64(in.n(4)), Each: in.list()}
+		u.Expected = unit.Expected{Pods: int64(in.n(4)), Each: in.list()}
 	}
 	if in.n(8) == 0 {
 		u.RequeueAt = epoch.Add(time.Duration(in.n(60)) * time.Second)
 	}
 	if in.n(8) == 0 {
-		u.Consumer = Consumer{Kind: "Job.v1.batch", Namespace: "ns", UID: pick(in, "j1", "j2")}
+		u.Consumer = unit.Consumer{Kind: "Job.v1.batch", Namespace: "ns", UID: pick(in, "j1", "j2")}
 		u.Consumer.Name = "j" + u.Consumer.UID
 		u.ConsumerManaged, u.OwnedByConsumer = in.n(2) == 0, in.n(2) == 0
 	}
@@ -156,7 +158,7 @@ func (w *world) fuzzStep(in *tape) {
 		}
 		w.setPod(key, p)
 	case 9:
-		c := Consumer{Kind: "Job.v1.batch", Namespace: "ns", UID: pick(in, "j1", "j2")}
+		c := unit.Consumer{Kind: "Job.v1.batch", Namespace: "ns", UID: pick(in, "j1", "j2")}
 		c.Name = "j" + c.UID
 		w.consumer(c, in.n(4) > 0)
 	case 10:
@@ -192,7 +194,7 @@ func TestPhaseHistories(t *testing.T) {
 
 // liveThrough is the life of one unit.
 func liveThrough(t require.TestingT, in *tape) {
-	phases := append(append([]Phase{}, allPhases...), "Levitating")
+	phases := append(unit.Phases(), "Levitating")
 	now := epoch
 	s := New(Config{RefusedBackoff: time.Second})
 	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
@@ -200,7 +202,7 @@ func liveThrough(t require.TestingT, in *tape) {
 	s.SetQuota(now, Quota{Name: "team", Parent: "root", Limit: cpu(8), Max: cpu(8)})
 	s.UpsertQueue(now, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
 	// object is the API object, as an API server would keep it; written are the attempts that were admitted.
-	object := Unit{
+	object := unit.Unit{
 		Key: "ns/u", UID: "uid", Queue: "q", Quota: "team", Created: epoch, Request: cpu(3), Pods: 1, Active: true,
 	}
 	written := map[int64]bool{}
@@ -222,17 +224,17 @@ func liveThrough(t require.TestingT, in *tape) {
 			plan := s.Decide(now)
 			require.LessOrEqual(t, len(plan.Admit)+len(plan.Evict), 1)
 			for _, a := range plan.Admit {
-				require.True(t, a.Unit.Phase.CanBecome(PhaseDequeued, WriterScheduler) || a.Unit.Phase == "Levitating",
+				require.True(t, a.Unit.Phase.CanBecome(unit.PhaseDequeued, unit.WriterScheduler) || a.Unit.Phase == "Levitating",
 					"%q", a.Unit.Phase)
 				require.Equal(t, a.Unit.Attempts+1, a.Attempt)
 				object = applied(t, in, s, now, object, a, written)
 			}
 			for _, e := range plan.Evict {
-				require.True(t, e.Unit.Phase.CanBecome(PhaseEnqueued, WriterScheduler), "%q", e.Unit.Phase)
+				require.True(t, e.Unit.Phase.CanBecome(unit.PhaseEnqueued, unit.WriterScheduler), "%q", e.Unit.Phase)
 				require.False(t, e.Unit.Active, "nothing else takes an admission back here")
 				o := pick(in, OutcomeConfirmed, OutcomeRefuted, OutcomeRefused)
 				if o == OutcomeConfirmed {
-					object.Phase, object.Held = PhaseEnqueued, resources.List{}
+					object.Phase, object.Held = unit.PhaseEnqueued, resources.List{}
 				}
 				s.Settle(now, e.Unit.Key, e.Unit.Attempts, o)
 			}
@@ -245,7 +247,9 @@ func liveThrough(t require.TestingT, in *tape) {
 }
 
 // applied is what becomes of the write of an admission: applied or not, and told or not.
-func applied(t require.TestingT, in *tape, s *State, now time.Time, object Unit, a Admit, written map[int64]bool) Unit {
+func applied(
+	t require.TestingT, in *tape, s *State, now time.Time, object unit.Unit, a Admit, written map[int64]bool,
+) unit.Unit {
 	switch in.n(4) {
 	case 0:
 		s.Settle(now, object.Key, a.Attempt, OutcomeRefuted)
@@ -259,7 +263,7 @@ func applied(t require.TestingT, in *tape, s *State, now time.Time, object Unit,
 	}
 	require.False(t, written[a.Attempt], "attempt %d was admitted before (I3)", a.Attempt)
 	written[a.Attempt] = true
-	object.Phase, object.Held, object.Attempts = PhaseDequeued, a.Request, a.Attempt
+	object.Phase, object.Held, object.Attempts = unit.PhaseDequeued, a.Request, a.Attempt
 	s.Settle(now, object.Key, a.Attempt, OutcomeConfirmed)
 	return object
 }

@@ -22,6 +22,7 @@ import (
 	"strings"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // Units of a namespace whose gangs Koordinator binds together, or not at all, are admitted together, or not at all: a
@@ -46,11 +47,11 @@ import (
 // partyKey names the party of a unit and the gangs of its own; zero for a unit in none.
 type partyKey struct{ party, gangs string }
 
-func (in *Unit) partyKey() partyKey {
+func partyKeyOf(in *unit.Unit) partyKey {
 	if in.GangGroup == "" {
 		return partyKey{}
 	}
-	return partyKey{in.namespace() + " " + in.GangGroup, in.Gangs}
+	return partyKey{in.Namespace() + " " + in.GangGroup, in.Gangs}
 }
 
 // parties are those of all units that are not over.
@@ -58,27 +59,27 @@ type parties struct {
 	records map[string]*partyRecord
 	// seen are the units of parties that are not over, and cleared those of them that were let go, or may be as far as
 	// their own checks say, as they were counted.
-	seen, cleared map[*unit]partyKey
+	seen, cleared map[*record]partyKey
 }
 
 func newParties() parties {
-	return parties{records: map[string]*partyRecord{}, seen: map[*unit]partyKey{}, cleared: map[*unit]partyKey{}}
+	return parties{records: map[string]*partyRecord{}, seen: map[*record]partyKey{}, cleared: map[*record]partyKey{}}
 }
 
 type partyRecord struct {
 	// present counts the units that are not over, holding those that hold quota, and cleared those of them that were let
 	// go or have passed their checks, by gang. waiting are those in line, by gang, the first made first.
 	present, holding, cleared map[string]int
-	waiting                   map[string]*ordered.Tree[*unit]
+	waiting                   map[string]*ordered.Tree[*record]
 	// heldBack are reserved units that have passed their checks and wait for other gangs to pass theirs.
-	heldBack map[*unit]struct{}
+	heldBack map[*record]struct{}
 }
 
 func (ps *parties) record(party string) *partyRecord {
 	if ps.records[party] == nil {
 		ps.records[party] = &partyRecord{
 			present: map[string]int{}, holding: map[string]int{}, cleared: map[string]int{},
-			waiting: map[string]*ordered.Tree[*unit]{}, heldBack: map[*unit]struct{}{},
+			waiting: map[string]*ordered.Tree[*record]{}, heldBack: map[*record]struct{}{},
 		}
 	}
 	return ps.records[party]
@@ -91,8 +92,8 @@ func (ps *parties) prune(party string) {
 }
 
 // see takes in what a unit is now, and says whether a party may be another one for that.
-func (ps *parties) see(u *unit) (news bool) {
-	before, now := ps.seen[u], u.spec.partyKey()
+func (ps *parties) see(u *record) (news bool) {
+	before, now := ps.seen[u], partyKeyOf(&u.spec)
 	if u.stage == stageDone {
 		now = partyKey{}
 	}
@@ -107,10 +108,10 @@ func (ps *parties) see(u *unit) (news bool) {
 
 // clear notes whether a unit was let go, or may be as far as its own checks say. That is news if no other of its gang
 // is like that.
-func (ps *parties) clear(u *unit, cleared bool) (news bool) {
+func (ps *parties) clear(u *record, cleared bool) (news bool) {
 	before, now := ps.cleared[u], partyKey{}
 	if cleared {
-		now = u.spec.partyKey()
+		now = partyKeyOf(&u.spec)
 	}
 	if before == now {
 		return false
@@ -122,8 +123,8 @@ func (ps *parties) clear(u *unit, cleared bool) (news bool) {
 }
 
 // mayGo says whether no gang keeps a unit back that has passed its own checks.
-func (ps *parties) mayGo(u *unit) bool {
-	r := ps.records[u.spec.partyKey().party]
+func (ps *parties) mayGo(u *record) bool {
+	r := ps.records[partyKeyOf(&u.spec).party]
 	if r == nil {
 		return true
 	}
@@ -138,10 +139,10 @@ func (ps *parties) mayGo(u *unit) bool {
 }
 
 // holdBack and unhold take units that begin and end to wait for other gangs to pass their checks.
-func (ps *parties) holdBack(u *unit) { ps.record(u.spec.partyKey().party).heldBack[u] = struct{}{} }
+func (ps *parties) holdBack(u *record) { ps.record(partyKeyOf(&u.spec).party).heldBack[u] = struct{}{} }
 
-func (ps *parties) unhold(u *unit) {
-	party := u.spec.partyKey().party
+func (ps *parties) unhold(u *record) {
+	party := partyKeyOf(&u.spec).party
 	if r := ps.records[party]; party != "" && r != nil {
 		delete(r.heldBack, u)
 		ps.prune(party)
@@ -149,15 +150,15 @@ func (ps *parties) unhold(u *unit) {
 }
 
 // heldBackOf are the units of a party that wait for others of it to pass their checks, by their keys.
-func (ps *parties) heldBackOf(party string) []*unit {
+func (ps *parties) heldBackOf(party string) []*record {
 	if r := ps.records[party]; r != nil {
 		return inOrder(maps.Clone(r.heldBack))
 	}
 	return nil
 }
 
-func (ps *parties) isHeldBack(u *unit) bool {
-	r := ps.records[u.spec.partyKey().party]
+func (ps *parties) isHeldBack(u *record) bool {
+	r := ps.records[partyKeyOf(&u.spec).party]
 	if r == nil {
 		return false
 	}
@@ -194,8 +195,8 @@ func (ps *parties) recount(before, now partyKey, in func(*partyRecord) map[strin
 }
 
 // join and part take units that come into line, and that leave it.
-func (ps *parties) join(u *unit) {
-	r := ps.record(u.spec.partyKey().party)
+func (ps *parties) join(u *record) {
+	r := ps.record(partyKeyOf(&u.spec).party)
 	for _, gang := range gangsOf(u.spec.Gangs) {
 		if r.waiting[gang] == nil {
 			r.waiting[gang] = ordered.NewTree(madeBefore)
@@ -204,8 +205,8 @@ func (ps *parties) join(u *unit) {
 	}
 }
 
-func (ps *parties) part(u *unit) {
-	party := u.spec.partyKey().party
+func (ps *parties) part(u *record) {
+	party := partyKeyOf(&u.spec).party
 	r := ps.record(party)
 	for _, gang := range gangsOf(u.spec.Gangs) {
 		if tree := r.waiting[gang]; tree != nil {
@@ -217,7 +218,7 @@ func (ps *parties) part(u *unit) {
 	ps.prune(party)
 }
 
-func madeBefore(a, b *unit) int {
+func madeBefore(a, b *record) int {
 	if c := a.spec.Created.Compare(b.spec.Created); c != 0 {
 		return c
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // What a unit holds is what was asked for when it was admitted; for one that was adopted it is what was bound then. Its
@@ -33,7 +34,7 @@ import (
 // expected bounds what the unit holds by its pods that are still to come. While it holds quota these are as many as its
 // object says: what a job that has become smaller does not need is free once that is written, and not before, since it
 // may become greater again meanwhile (I1).
-func (u *unit) expected() Expected {
+func (u *record) expected() unit.Expected {
 	x := u.spec.Expected
 	if u.holding && x.Pods > 0 {
 		x.Pods = max(x.Pods, u.spec.HeldPods)
@@ -65,12 +66,12 @@ type size struct {
 	unrecorded, adopted bool
 }
 
-func (r *roster) sizeOf(u *unit) size {
+func (r *roster) sizeOf(u *record) size {
 	charges := r.ledger.Charges(u.spec.Key, u.spec.Quota)
 	s := size{
 		held: u.held, used: charges.Assigned.Sub(charges.Late), late: charges.Late, asked: u.spec.Request,
 		pods: max(u.spec.Pods, charges.Pods), shrinks: u.spec.Pods < u.spec.HeldPods,
-		unrecorded: !u.spec.recorded(), adopted: u.spec.Adopted,
+		unrecorded: !u.spec.SaysHeld(), adopted: u.spec.Adopted,
 		anew: !u.held.Covers(u.spec.Request) || !u.held.Covers(charges.All.Sub(charges.Late)),
 	}
 	if u.spec.Sizes != nil && charges.Pods > u.spec.Pods {
@@ -113,7 +114,7 @@ func (s *size) growth() growth {
 
 // placeSize has an admitted unit hold what it should, and puts it in line for what it lacks. It returns when to try
 // again, if not now.
-func (r *roster) placeSize(now time.Time, u *unit) (again time.Time) {
+func (r *roster) placeSize(now time.Time, u *record) (again time.Time) {
 	if reason, _ := checkSpec(u); reason != "" || !u.spec.Phase.Holds() || !u.holding {
 		return again
 	}
@@ -144,7 +145,7 @@ func (r *roster) placeSize(now time.Time, u *unit) (again time.Time) {
 // noteGrowth notes since when the unit has asked for more than it holds. That is its place in the line, for as long as
 // it asks for any: with the age of its job, a small one that came early would grow ahead of all that came since. A new
 // process reads the time in the object, which says it soon after.
-func (u *unit) noteGrowth(now time.Time, grows bool) {
+func (u *record) noteGrowth(now time.Time, grows bool) {
 	switch {
 	case grows == (u.growsSince != 0):
 	case !grows:
@@ -157,7 +158,7 @@ func (u *unit) noteGrowth(now time.Time, grows bool) {
 }
 
 // sizeChanged says whether an admitted unit may have to be placed again after its pods have changed.
-func (r *roster) sizeChanged(u *unit) bool {
+func (r *roster) sizeChanged(u *record) bool {
 	s := r.sizeOf(u)
 	next, other := s.write()
 	writes := r.resizes.Contains(u)
@@ -186,14 +187,14 @@ func (r *roster) resize(plan *Plan) {
 }
 
 // grow reserves what a unit asks for that holds quota already.
-func (r *roster) grow(u *unit, borrows bool, plan *Plan) {
+func (r *roster) grow(u *record, borrows bool, plan *Plan) {
 	total := u.grows.total
 	d := r.startResize(u, total, r.sizeOf(u).pods)
 	d.Asked, d.Borrows = true, borrows
 	plan.Resize = append(plan.Resize, d)
 }
 
-func (r *roster) startResize(u *unit, next resources.List, pods int64) Resize {
+func (r *roster) startResize(u *record, next resources.List, pods int64) Resize {
 	r.change(u, func() {
 		r.leave(u)
 		r.hold(u, u.held.Max(next))
@@ -204,11 +205,11 @@ func (r *roster) startResize(u *unit, next resources.List, pods int64) Resize {
 	return Resize{Unit: u.spec, Attempt: u.attempt, Held: next, Pods: pods}
 }
 
-func (u *unit) settleResize(now time.Time, base time.Duration, remembered *Unit, o Outcome) {
+func (u *record) settleResize(now time.Time, base time.Duration, remembered *unit.Unit, o Outcome) {
 	u.stage = stageAdmitted
 	switch o {
 	case OutcomeConfirmed:
-		u.spec.setHeld(u.next, u.nextPods)
+		u.spec.SetHeld(u.next, u.nextPods)
 		if u.tenure.growsSince = 0; remembered != nil {
 			remembered.ResizePending = 0 // what it asks for by now it began to ask for since
 		}
@@ -216,7 +217,7 @@ func (u *unit) settleResize(now time.Time, base time.Duration, remembered *Unit,
 			u.spec.Said, u.report = nil, noReport
 		}
 	case OutcomeRefused:
-		u.refuse(now, base, ReasonWriteRefused,
+		u.refuse(now, base, unit.ReasonWriteRefused,
 			"the API server refuses to change what this unit holds; it is tried again later")
 	case OutcomeRefuted, OutcomeUnknown:
 		u.observed = true

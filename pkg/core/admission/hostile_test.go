@@ -27,6 +27,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
@@ -39,14 +40,14 @@ type hostile struct {
 }
 
 // job is the one that it has now. The UID of a job that is gone never comes back.
-func (h *hostile) job() Consumer {
-	return Consumer{Kind: "Job.v1.batch", Namespace: "evil", Name: "own", UID: fmt.Sprintf("own-%d", h.gone)}
+func (h *hostile) job() unit.Consumer {
+	return unit.Consumer{Kind: "Job.v1.batch", Namespace: "evil", Name: "own", UID: fmt.Sprintf("own-%d", h.gone)}
 }
 
-func (h *hostile) unit(t *rapid.T) Unit {
+func (h *hostile) unit(t *rapid.T) unit.Unit {
 	h.units++
 	amount := rapid.SampledFrom([]int64{0, 1, 2, 11, -1, resources.Greatest, resources.Greatest + 1})
-	u := Unit{
+	u := unit.Unit{
 		Key: fmt.Sprintf("evil/u%d", rapid.IntRange(0, 12).Draw(t, "hostile unit")), UID: fmt.Sprintf("evil-%d", h.units),
 		Queue:    rapid.SampledFrom([]string{"evil", "evil", "good", "none"}).Draw(t, "hostile queue"),
 		Quota:    rapid.SampledFrom([]string{"evil", "evil", "evil", "none"}).Draw(t, "hostile quota"),
@@ -56,18 +57,18 @@ func (h *hostile) unit(t *rapid.T) Unit {
 			"cpu": amount.Draw(t, "hostile cpu"), "made-up": amount.Draw(t, "hostile made-up"),
 		}),
 		Pods: rapid.Int64Range(-1, 3).Draw(t, "hostile pods"), Active: rapid.IntRange(0, 3).Draw(t, "hostile active") > 0,
-		NonPreemptible: rapid.Bool().Draw(t, "hostile np"), Phase: PhaseEnqueued,
+		NonPreemptible: rapid.Bool().Draw(t, "hostile np"), Phase: unit.PhaseEnqueued,
 		Adopting: rapid.IntRange(0, 5).Draw(t, "hostile adopting") == 0,
 	}
 	switch rapid.IntRange(0, 4).Draw(t, "hostile consumer") {
 	case 0: // the other tenant's job, by all that can be known of it
-		u.Consumer = Consumer{Kind: "Job.v1.batch", Namespace: rapid.SampledFrom([]string{"ns", "evil"}).Draw(t, "of"),
+		u.Consumer = unit.Consumer{Kind: "Job.v1.batch", Namespace: rapid.SampledFrom([]string{"ns", "evil"}).Draw(t, "of"),
 			Name: "jj1", UID: "j1"}
 		u.ConsumerManaged, u.OwnedByConsumer = rapid.Bool().Draw(t, "hostile managed"), true
 	case 1:
 		u.Consumer, u.ConsumerManaged = h.job(), true
 	case 2: // its job ran before: so the controller says
-		u.Adopting, u.Adopted, u.Phase = false, true, PhaseRunning
+		u.Adopting, u.Adopted, u.Phase = false, true, unit.PhaseRunning
 	}
 	return u
 }
@@ -169,9 +170,9 @@ func TestAHostileTenantChangesNothingForOthers(t *testing.T) {
 			switch rapid.IntRange(0, 5).Draw(t, "event") {
 			case 0, 1:
 				u := drawUnit(t, rapid.IntRange(0, 8).Draw(t, "unit"))
-				u.Queue, u.Quota, u.Expected = "good", "good", Expected{} // with that it may come to hold more than its max
-				if u.Phase.Holds() {                                      // what it holds it has to be given
-					u.Phase, u.Held, u.HeldPods, u.Attempts = PhaseEnqueued, resources.List{}, 0, 0
+				u.Queue, u.Quota, u.Expected = "good", "good", unit.Expected{} // with that it may come to hold more than its max
+				if u.Phase.Holds() {                                           // what it holds it has to be given
+					u.Phase, u.Held, u.HeldPods, u.Attempts = unit.PhaseEnqueued, resources.List{}, 0, 0
 					u.Adopted, u.Recorded = false, false
 				}
 				both(func(s *State) { s.UpsertUnit(now, u) })
@@ -186,7 +187,7 @@ func TestAHostileTenantChangesNothingForOthers(t *testing.T) {
 				p.Assigned = p.Assigned && passes(alone, "good", p)
 				both(func(s *State) { s.SetPod(now, key, p); observeUsed(s, now) })
 			case 4:
-				c := Consumer{Kind: "Job.v1.batch", Namespace: "ns", Name: "jj1", UID: "j1"}
+				c := unit.Consumer{Kind: "Job.v1.batch", Namespace: "ns", Name: "jj1", UID: "j1"}
 				live := rapid.IntRange(0, 3).Draw(t, "live") > 0
 				both(func(s *State) { s.SetConsumer(now, c, live) })
 			case 5:

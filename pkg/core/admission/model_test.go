@@ -22,6 +22,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // model is the life of units written down a second time, the dumb way: plain maps of what was said, and nothing that
@@ -34,7 +35,7 @@ type model struct {
 	former map[string]Quota
 	pods   map[string]map[string]Pod
 	// live jobs by UID, and those that were said to be gone.
-	live map[string]Consumer
+	live map[string]unit.Consumer
 	gone map[string]bool
 	// units by key.
 	units map[string]*modelUnit
@@ -50,7 +51,7 @@ type modelPlace struct {
 }
 
 type modelUnit struct {
-	Unit
+	unit.Unit
 	at         string // waiting, admitting, admitted, evicting, resizing, over
 	holds      bool
 	held, next resources.List
@@ -63,7 +64,7 @@ type modelUnit struct {
 	// what it writes then.
 	left        time.Time
 	expires     bool
-	deactivates Reason
+	deactivates unit.Reason
 	executed    time.Duration
 	// claimsSince is when it was found to claim first.
 	claimsSince time.Time
@@ -74,7 +75,7 @@ type modelUnit struct {
 	gets       resources.List
 	getsPods   int64
 	observed   bool
-	remembered *Unit
+	remembered *unit.Unit
 	refusals   int
 	refusedTo  time.Time
 }
@@ -82,7 +83,7 @@ type modelUnit struct {
 func newModel() *model {
 	return &model{
 		now: epoch, queues: map[string]Queue{}, quotas: map[string]Quota{}, former: map[string]Quota{},
-		pods: map[string]map[string]Pod{}, live: map[string]Consumer{}, gone: map[string]bool{},
+		pods: map[string]map[string]Pod{}, live: map[string]unit.Consumer{}, gone: map[string]bool{},
 		units: map[string]*modelUnit{}, places: map[string]modelPlace{},
 	}
 }
@@ -100,9 +101,9 @@ func (u *modelUnit) inFlight() bool {
 	return u.at == "admitting" || u.at == "evicting" || u.at == "resizing"
 }
 
-func saysItIs(u Unit) string {
+func saysItIs(u unit.Unit) string {
 	switch {
-	case u.Phase == PhaseSucceed || u.Phase == PhaseFailed:
+	case u.Phase == unit.PhaseSucceed || u.Phase == unit.PhaseFailed:
 		return "over"
 	case u.Phase.Waits():
 		return "waiting"
@@ -112,7 +113,7 @@ func saysItIs(u Unit) string {
 	return "waiting"
 }
 
-func (m *model) upsert(in Unit) {
+func (m *model) upsert(in unit.Unit) {
 	u, ok := m.units[in.Key]
 	if ok && u.UID != in.UID {
 		delete(m.units, in.Key)
@@ -132,19 +133,19 @@ func (m *model) upsert(in Unit) {
 }
 
 // see is a state of the object that may have been known before.
-func (m *model) see(u *modelUnit, in Unit) {
+func (m *model) see(u *modelUnit, in unit.Unit) {
 	if u.at == "admitted" && in.Phase.Holds() {
 		u.observed = true
 	}
 	if u.at == "admitted" && saysItIs(in) == "admitted" && in.Quota != u.Quota {
 		in.Quota, in.MovesTo = u.Quota, in.Quota
 	}
-	if !u.Unit.same(&in) {
+	if !u.Unit.Same(&in) {
 		m.take(u, in)
 	}
 }
 
-func (m *model) take(u *modelUnit, in Unit) {
+func (m *model) take(u *modelUnit, in unit.Unit) {
 	if u.at == "admitted" && !u.observed && in.Phase.Waits() && in.Attempts < u.attempt {
 		in.Phase, in.Attempts, in.Held = u.Phase, u.attempt, u.Held
 		in.HeldPods, in.Recorded = u.HeldPods, u.Recorded
@@ -170,7 +171,7 @@ func (m *model) remove(key string) {
 	m.settleDown()
 }
 
-func (m *model) setConsumer(c Consumer, live bool) {
+func (m *model) setConsumer(c unit.Consumer, live bool) {
 	if live {
 		m.live[c.UID] = c
 		delete(m.gone, c.UID)
@@ -197,7 +198,7 @@ func (m *model) settle(key string, attempt int64, o Outcome) {
 		case OutcomeConfirmed:
 			u.at, u.observed, u.refusals = "admitted", false, 0
 			u.Request, u.Pods = u.gets, u.getsPods
-			u.Phase, u.Attempts, u.Held, u.HeldPods, u.Recorded = PhaseDequeued, u.attempt, u.held, u.Pods, true
+			u.Phase, u.Attempts, u.Held, u.HeldPods, u.Recorded = unit.PhaseDequeued, u.attempt, u.held, u.Pods, true
 			u.Admitted, u.left = m.now, time.Time{}
 		case OutcomeRefused:
 			u.at = "waiting"
@@ -238,8 +239,8 @@ func (m *model) settle(key string, attempt int64, o Outcome) {
 }
 
 // goBack is what an object says when its unit has lost its admission.
-func (u *modelUnit) goBack(in *Unit) {
-	in.Phase, in.Held, in.HeldPods, in.Recorded = PhaseEnqueued, resources.List{}, 0, false
+func (u *modelUnit) goBack(in *unit.Unit) {
+	in.Phase, in.Held, in.HeldPods, in.Recorded = unit.PhaseEnqueued, resources.List{}, 0, false
 	if in.MovesTo != "" {
 		in.Quota, in.MovesTo = in.MovesTo, ""
 	}
@@ -249,9 +250,9 @@ func (u *modelUnit) goBack(in *Unit) {
 	}
 	switch {
 	case u.deactivates != "":
-		in.Requeues, in.Deactivate = 0, &Deactivation{Reason: u.deactivates}
+		in.Requeues, in.Deactivate = 0, &unit.Deactivation{Reason: u.deactivates}
 	case u.expires:
-		in.Phase, in.RequeueAt, in.Requeues = PhaseTimeoutBackoff, u.requeueAt, u.requeues
+		in.Phase, in.RequeueAt, in.Requeues = unit.PhaseTimeoutBackoff, u.requeueAt, u.requeues
 	}
 }
 
@@ -280,7 +281,7 @@ func (m *model) expired(u *modelUnit) bool {
 }
 
 // overdue is the first of the times that are over.
-func (m *model) overdue(u *modelUnit) (first Reason, over bool) {
+func (m *model) overdue(u *modelUnit) (first unit.Reason, over bool) {
 	at := m.now
 	for _, end := range m.ends(u) {
 		if !over && !at.Before(end.at) || over && end.at.Before(at) {
@@ -292,16 +293,16 @@ func (m *model) overdue(u *modelUnit) (first Reason, over bool) {
 
 // astray: it names another quota than it holds quota in; or it was admitted long enough ago to say that pods of it wait
 // which are charged to another quota, or else are held.
-func (m *model) astray(u *modelUnit) (reason Reason) {
+func (m *model) astray(u *modelUnit) (reason unit.Reason) {
 	if u.at != "admitted" || u.Quarantined || !u.holds || u.Admitted.IsZero() ||
-		u.Phase != PhaseDequeued && u.Phase != PhaseSchedSucceed && u.Phase != PhaseRunning {
+		u.Phase != unit.PhaseDequeued && u.Phase != unit.PhaseSchedSucceed && u.Phase != unit.PhaseRunning {
 		return ""
 	}
 	if u.MovesTo != "" {
 		if m.now.Before(u.Admitted) {
 			return ""
 		}
-		return ReasonQuotaChanged
+		return unit.ReasonQuotaChanged
 	}
 	if m.now.Before(u.Admitted.Add(time.Minute)) {
 		return ""
@@ -310,16 +311,16 @@ func (m *model) astray(u *modelUnit) (reason Reason) {
 		switch {
 		case p.Assigned || p.Leaving:
 		case p.Quota != u.Quota:
-			return ReasonPodsChargedElsewhere
+			return unit.ReasonPodsChargedElsewhere
 		case p.Held:
-			reason = ReasonPodsHeldBySuspension
+			reason = unit.ReasonPodsHeldBySuspension
 		}
 	}
 	return reason
 }
 
 type modelEnd struct {
-	reason Reason
+	reason unit.Reason
 	at     time.Time
 }
 
@@ -328,7 +329,7 @@ func (m *model) ends(u *modelUnit) (ends []modelEnd) {
 	if u.at != "admitted" || u.Quarantined || !u.holds || u.Admitted.IsZero() {
 		return nil
 	}
-	add := func(reason Reason, since time.Time, after time.Duration) {
+	add := func(reason unit.Reason, since time.Time, after time.Duration) {
 		if after > 0 {
 			ends = append(ends, modelEnd{reason, since.Add(after)})
 		}
@@ -346,33 +347,33 @@ func (m *model) ends(u *modelUnit) (ends []modelEnd) {
 	if u.left.After(last) {
 		last = u.left
 	}
-	starts := u.Phase == PhaseDequeued || u.Phase == PhaseSchedSucceed
+	starts := u.Phase == unit.PhaseDequeued || u.Phase == unit.PhaseSchedSucceed
 	switch {
 	case u.held.IsZero():
 	case !u.ConsumerManaged && !bound:
 		if u.Heartbeat.After(last) && !u.Heartbeat.After(m.now.Add(q.HeartbeatTimeout)) {
 			last = u.Heartbeat
 		}
-		add(ReasonNoHeartbeat, last, q.HeartbeatTimeout)
+		add(unit.ReasonNoHeartbeat, last, q.HeartbeatTimeout)
 	case u.ConsumerManaged:
 		if starts && pods == 0 {
-			add(ReasonIdleReservation, last, patience.Idle)
+			add(unit.ReasonIdleReservation, last, patience.Idle)
 		} else if starts && !bound {
-			add(ReasonUnschedulable, last, patience.Unbound)
+			add(unit.ReasonUnschedulable, last, patience.Unbound)
 		}
-		switch runs := starts || u.Phase == PhaseRunning; {
+		switch runs := starts || u.Phase == unit.PhaseRunning; {
 		case !runs || u.Ready || u.Unsuspendable:
 		case u.NotReadySince.IsZero():
-			add(ReasonPodsReadyTimeout, u.Admitted, patience.PodsReady)
+			add(unit.ReasonPodsReadyTimeout, u.Admitted, patience.PodsReady)
 		default:
-			add(ReasonRecoveryTimeout, u.NotReadySince, patience.Recovery)
+			add(unit.ReasonRecoveryTimeout, u.NotReadySince, patience.Recovery)
 		}
 	}
-	if !(starts || u.Phase == PhaseRunning) || m.keepsPods(u) {
+	if !(starts || u.Phase == unit.PhaseRunning) || m.keepsPods(u) {
 		return ends
 	}
 	if most := m.mayRun(u); most > 0 {
-		add(ReasonMaximumExecutionTime, u.Admitted.Add(-u.Executed), most)
+		add(unit.ReasonMaximumExecutionTime, u.Admitted.Add(-u.Executed), most)
 	}
 	return ends
 }
@@ -407,7 +408,7 @@ func (m *model) settleDown() {
 	for uid := range m.gone {
 		named := false
 		for _, u := range m.units {
-			named = named || (u.Consumer.UID == uid && u.namespace() == u.Consumer.Namespace)
+			named = named || (u.Consumer.UID == uid && u.Namespace() == u.Consumer.Namespace)
 		}
 		if !named {
 			delete(m.gone, uid)
@@ -573,7 +574,7 @@ func (m *model) path(quota string) []string {
 
 // without says that the job of a managed unit is known not to be there.
 func (m *model) without(u *modelUnit) bool {
-	if !u.ConsumerManaged || u.Consumer == (Consumer{}) || u.Consumer.UID == "" || m.otherNamespace(u) {
+	if !u.ConsumerManaged || u.Consumer == (unit.Consumer{}) || u.Consumer.UID == "" || m.otherNamespace(u) {
 		return false
 	}
 	if c, ok := m.live[u.Consumer.UID]; ok {
@@ -583,7 +584,7 @@ func (m *model) without(u *modelUnit) bool {
 }
 
 func (m *model) otherNamespace(u *modelUnit) bool {
-	return u.Consumer.Namespace != "" && u.Consumer.Namespace != u.namespace()
+	return u.Consumer.Namespace != "" && u.Consumer.Namespace != u.Namespace()
 }
 
 // unfit units can never be admitted as they are.
@@ -608,7 +609,7 @@ func (m *model) inLine(u *modelUnit) bool {
 	if !u.Phase.Waits() && !u.Phase.Holds() && !u.Phase.Terminal() {
 		return false
 	}
-	if u.ConsumerManaged && u.Consumer != (Consumer{}) {
+	if u.ConsumerManaged && u.Consumer != (unit.Consumer{}) {
 		if c, ok := m.live[u.Consumer.UID]; !ok || c.Name != u.Consumer.Name {
 			return false
 		}
@@ -643,7 +644,7 @@ func (m *model) insideNamespace(u *modelUnit, gone map[string]bool) bool {
 	}
 	ahead := int32(0)
 	for _, other := range m.units {
-		if other.Queue == u.Queue && other.namespace() == u.namespace() && m.inLine(other) && !gone[other.Key] &&
+		if other.Queue == u.Queue && other.Namespace() == u.Namespace() && m.inLine(other) && !gone[other.Key] &&
 			servedBefore(q, other.Unit, u.Unit) {
 			ahead++
 		}
@@ -809,7 +810,7 @@ func (m *model) eligible(u *modelUnit) bool {
 }
 
 // asIt is what a unit asks as.
-func (u *modelUnit) asIt() Unit {
+func (u *modelUnit) asIt() unit.Unit {
 	asks := u.Unit
 	asks.NonPreemptible = u.onMin
 	if u.holds {
@@ -819,7 +820,7 @@ func (u *modelUnit) asIt() Unit {
 }
 
 // mayEver says that so much is within what the quotas of a unit may have at all.
-func (m *model) mayEver(u Unit, total resources.List) bool {
+func (m *model) mayEver(u unit.Unit, total resources.List) bool {
 	for _, level := range m.path(u.Quota) {
 		spec := m.quotas[level]
 		for _, most := range spec.Max.Items() {
@@ -844,12 +845,12 @@ type modelSize struct {
 
 // sizesOf lists all sizes of a unit, from the whole down: one for each number of pods less, which its pod sets share.
 // In a gang group it has the whole only.
-func sizesOf(u Unit) (sizes []modelSize) {
+func sizesOf(u unit.Unit) (sizes []modelSize) {
 	if u.Sizes == nil {
 		return nil
 	}
 	spare := int64(0)
-	for _, set := range u.Sizes.sets {
+	for _, set := range u.Sizes.Sets() {
 		spare += set.Count - min(max(set.Least, 1), set.Count)
 	}
 	if u.GangGroup != "" {
@@ -857,7 +858,7 @@ func sizesOf(u Unit) (sizes []modelSize) {
 	}
 	for less := int64(0); less <= spare; less++ {
 		size := modelSize{}
-		for _, set := range u.Sizes.sets {
+		for _, set := range u.Sizes.Sets() {
 			of := set.Count - min(max(set.Least, 1), set.Count)
 			n := set.Count
 			if spare > 0 {
@@ -878,7 +879,7 @@ func sizesOf(u Unit) (sizes []modelSize) {
 }
 
 // leastOf is what a unit needs at the least to be admitted.
-func leastOf(u Unit) resources.List {
+func leastOf(u unit.Unit) resources.List {
 	sizes := sizesOf(u)
 	if sizes == nil {
 		return u.Request
@@ -907,7 +908,7 @@ func (m *model) drained(u *modelUnit) bool {
 
 // keepsPods: pods of the unit are on nodes, and nobody can take them away.
 func (m *model) keepsPods(u *modelUnit) bool {
-	return m.assigned(u.Key) && (u.Consumer == (Consumer{}) || u.Unsuspendable)
+	return m.assigned(u.Key) && (u.Consumer == (unit.Consumer{}) || u.Unsuspendable)
 }
 
 // duplicate says that another unit stands for the job of this one.
@@ -932,7 +933,7 @@ func (m *model) duplicate(u *modelUnit) bool {
 
 func sameJob(a, b *modelUnit) bool {
 	x, y := a.Consumer, b.Consumer
-	return a.namespace() == b.namespace() && x.UID == y.UID && x.Kind == y.Kind &&
+	return a.Namespace() == b.Namespace() && x.UID == y.UID && x.Kind == y.Kind &&
 		a.ConsumerManaged == b.ConsumerManaged &&
 		(!a.ConsumerManaged || x.Name == y.Name)
 }

@@ -36,7 +36,7 @@ type namespaces struct {
 	shares map[shareOf]*share
 }
 
-type share = backlog.Share[*unit, notes]
+type share = backlog.Share[*record, notes]
 
 // shareOf one namespace, or of all.
 type shareOf struct {
@@ -73,9 +73,9 @@ func (n *namespaces) hold(namespace string, by int) {
 }
 
 // outside are the units that wait for a place in line.
-func (n *namespaces) outside() (units []*unit) {
+func (n *namespaces) outside() (units []*record) {
 	for _, s := range n.shares {
-		s.Outside(func(u *unit) bool { units = append(units, u); return true })
+		s.Outside(func(u *record) bool { units = append(units, u); return true })
 	}
 	slices.SortFunc(units, compareKeys)
 	return units
@@ -102,7 +102,7 @@ func (q *queueRecord) bound(of shareOf) int32 {
 }
 
 // hold counts a unit that begins or ends to hold quota.
-func (q *queueRecord) hold(u *unit, by int) { q.count(u.spec.namespace(), by) }
+func (q *queueRecord) hold(u *record, by int) { q.count(u.spec.Namespace(), by) }
 
 // count adds places of a namespace, or takes them away.
 func (q *queueRecord) count(namespace string, by int) {
@@ -142,11 +142,11 @@ func (q *queueRecord) whoRuns() string {
 }
 
 // sharesOf a unit, in the order in which they let it in.
-func sharesOf(u *unit) [2]shareOf { return [2]shareOf{{namespace: u.spec.namespace()}, {all: true}} }
+func sharesOf(u *record) [2]shareOf { return [2]shareOf{{namespace: u.spec.Namespace()}, {all: true}} }
 
 // takeIn says whether a unit that nothing but its queue or quota stops may be in line. Which units may changes with the
 // others of its namespace, and of its queue: see settleShares.
-func (r *roster) takeIn(u *unit) bool {
+func (r *roster) takeIn(u *record) bool {
 	q := r.queues.record(u.spec.Queue)
 	for _, of := range sharesOf(u) {
 		if q.bound(of) < 0 {
@@ -166,7 +166,7 @@ func (r *roster) takeIn(u *unit) bool {
 }
 
 // enter says whether a unit is inside a share, and has it there or outside.
-func (r *roster) enter(q *queueRecord, of shareOf, u *unit) (inside bool) {
+func (r *roster) enter(q *queueRecord, of shareOf, u *record) (inside bool) {
 	s, ok := q.namespaces.shares[of]
 	if !ok {
 		s = q.line.NewShare(int(q.bound(of)))
@@ -180,7 +180,7 @@ func (r *roster) enter(q *queueRecord, of shareOf, u *unit) (inside bool) {
 }
 
 // quit takes a unit out of a share, if it is there.
-func (r *roster) quit(q *queueRecord, of shareOf, u *unit) {
+func (r *roster) quit(q *queueRecord, of shareOf, u *record) {
 	s, ok := q.namespaces.shares[of]
 	if !ok {
 		return
@@ -194,7 +194,7 @@ func (r *roster) quit(q *queueRecord, of shareOf, u *unit) {
 }
 
 // letOut takes a unit that does not wait in its line, nor for a place there, out of all shares.
-func (r *roster) letOut(u *unit) {
+func (r *roster) letOut(u *record) {
 	q, ok := r.queues.byName[u.spec.Queue]
 	if !ok || len(q.namespaces.shares) == 0 {
 		return
@@ -229,7 +229,7 @@ func (r *roster) settleShares(now time.Time) {
 }
 
 // whyOverflow is what a unit is told that waits outside of its line.
-func (r *roster) whyOverflow(u *unit) string {
+func (r *roster) whyOverflow(u *record) string {
 	q, own := r.queues.record(u.spec.Queue), sharesOf(u)[0]
 	if s, ok := q.namespaces.shares[own]; ok {
 		if inside, _ := s.Inside(u); !inside {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // notes are what is known of a group beside its units. What a pass looks at comes first, together.
@@ -43,7 +44,7 @@ type notes struct {
 	asks, total resources.List
 	places      int64
 	// parked says why no unit of the group is eligible; the group is not open then.
-	parked Finding
+	parked unit.Finding
 	// tallied counts the units that are in the accounts, demand sums what they ask for.
 	tallied int
 	demand  resources.Sum
@@ -51,7 +52,7 @@ type notes struct {
 	// what they were told may not be true any more. saying is the subject in words, once somebody has asked for it.
 	subject subject
 	missed  bool
-	saying  *Saying
+	saying  *unit.Saying
 	round   round
 }
 
@@ -61,7 +62,7 @@ func (n *notes) isParked() bool { return n.parked.Reason != "" }
 // answer is what the checks of extensions say to the units of a group. An empty reason lets them pass.
 type answer struct {
 	asked   bool
-	reason  Reason
+	reason  unit.Reason
 	message string
 }
 

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // oracle decides the dumb way: everything is sorted, everything is recomputed from the inputs before every
@@ -50,12 +51,12 @@ type oracleHold struct {
 	queue, quota   string
 	amount         resources.List
 	nonPreemptible bool
-	expected       Expected
+	expected       unit.Expected
 }
 
 // oracleAsk is what a unit asks for: Request, which is only what it lacks if it grows.
 type oracleAsk struct {
-	Unit
+	unit.Unit
 	grows bool
 	total resources.List
 	pods  int64
@@ -120,7 +121,7 @@ func (o *oracle) count() {
 func (o *oracle) leftIn(queue, namespace string) (n int) {
 	for key, place := range o.left {
 		if _, again := o.held[key]; !again && !place.unknown && place.queue == queue &&
-			(namespace == "" || (&Unit{Key: key}).namespace() == namespace) {
+			(namespace == "" || (&unit.Unit{Key: key}).Namespace() == namespace) {
 			n++
 		}
 	}
@@ -246,7 +247,7 @@ func (o *oracle) next(waiting []oracleAsk) (found []oracleAsk, fits func(oracleA
 			}
 			if o.isTogether(u) {
 				if o.meet(r, u) {
-					return r.met[u.namespace()+u.GangGroup], nil
+					return r.met[u.Namespace()+u.GangGroup], nil
 				}
 				continue
 			}
@@ -281,7 +282,7 @@ func (o *oracle) members(u oracleAsk) (keys []string, whole bool) {
 	for _, gang := range strings.Split(u.GangGroup, ",") {
 		held, present, first := false, false, ""
 		for key, other := range o.units {
-			if other.GangGroup != u.GangGroup || other.namespace() != u.namespace() ||
+			if other.GangGroup != u.GangGroup || other.Namespace() != u.Namespace() ||
 				!slices.Contains(strings.Split(other.Gangs, ","), gang) {
 				continue
 			}
@@ -322,7 +323,7 @@ func (o *oracle) isTogether(u oracleAsk) bool {
 // not, they claim.
 func (o *oracle) meet(r *oracleRound, u oracleAsk) (fit bool) {
 	keys, whole := o.members(u)
-	party := u.namespace() + u.GangGroup
+	party := u.Namespace() + u.GangGroup
 	if !whole || !slices.Contains(keys, u.Key) {
 		return false
 	}
@@ -362,11 +363,11 @@ func (o *oracle) roomFor(met []oracleAsk) bool {
 	}
 	for _, q := range o.queues {
 		all[q.Name] += int32(o.leftIn(q.Name, ""))
-		mine[q.Name] += int32(o.leftIn(q.Name, met[0].namespace()))
+		mine[q.Name] += int32(o.leftIn(q.Name, met[0].Namespace()))
 	}
 	for key, h := range o.held {
 		all[h.queue]++
-		if o.units[key].namespace() == met[0].namespace() {
+		if o.units[key].Namespace() == met[0].Namespace() {
 			mine[h.queue]++
 		}
 	}
@@ -494,7 +495,7 @@ func (o *oracle) queueOrder(waiting []oracleAsk, byQueue map[string][]int) []Que
 	return out
 }
 
-func servedBefore(q Queue, a, b Unit) bool {
+func servedBefore(q Queue, a, b unit.Unit) bool {
 	if q.Policy != "FIFO" && a.Priority != b.Priority {
 		return a.Priority > b.Priority
 	}
@@ -519,9 +520,9 @@ func (o *oracle) full(q Queue) bool {
 }
 
 func (o *oracle) fullFor(q Queue, u oracleAsk) bool {
-	n := o.leftIn(q.Name, u.namespace())
+	n := o.leftIn(q.Name, u.Namespace())
 	for key, h := range o.held {
-		if h.queue == q.Name && o.units[key].namespace() == u.namespace() {
+		if h.queue == q.Name && o.units[key].Namespace() == u.Namespace() {
 			n++
 		}
 	}
@@ -611,7 +612,7 @@ func (o *oracle) alike(q Queue, u oracleAsk) string {
 		alone = u.Key
 	}
 	if q.PerNamespace != nil && q.PerNamespace.MaxAdmitted >= 0 {
-		namespace = u.namespace()
+		namespace = u.Namespace()
 	}
 	return fmt.Sprint(namespace, " ", u.Queue, " ", u.Quota, u.Request.Key(), u.NonPreemptible, o.blocks(q, u),
 		u.grows, u.total.Key(), sizesOf(u.Unit), alone)
@@ -854,9 +855,9 @@ func (o *oracle) outstanding(level, resource string, nonPreemptible bool) (sum i
 }
 
 // bound is what is known of the pods of a unit that holds quota: they are at least as many as its object says.
-func (u *modelUnit) bound() Expected { return (&oracleAsk{Unit: u.Unit}).bound() }
+func (u *modelUnit) bound() unit.Expected { return (&oracleAsk{Unit: u.Unit}).bound() }
 
-func (a *oracleAsk) bound() Expected {
+func (a *oracleAsk) bound() unit.Expected {
 	x := a.Expected
 	if x.Pods > 0 && x.Pods < a.HeldPods {
 		x.Pods = a.HeldPods
@@ -865,7 +866,7 @@ func (a *oracleAsk) bound() Expected {
 }
 
 // mostOutstanding bounds an amount by what the missing pods can ask for.
-func mostOutstanding(x Expected, amount int64, resource string, missing int64) int64 {
+func mostOutstanding(x unit.Expected, amount int64, resource string, missing int64) int64 {
 	each, named := x.Each.Get(resource)
 	switch {
 	case x.Pods <= 0:

@@ -27,6 +27,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
@@ -43,7 +44,7 @@ func lined(policy string) *State {
 }
 
 // ahead says, the dumb way, whether a is before b.
-func ahead(policy string, a, b Unit) bool {
+func ahead(policy string, a, b unit.Unit) bool {
 	switch {
 	case policy != "FIFO" && a.Priority != b.Priority:
 		return a.Priority > b.Priority
@@ -62,10 +63,10 @@ func TestPositionsEqualASortedList(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		t := effort.Plain(rt)
 		policy := rapid.SampledFrom(policyNames).Draw(rt, "policy")
-		s, waiting := lined(policy), map[string]Unit{}
+		s, waiting := lined(policy), map[string]unit.Unit{}
 		for range rapid.IntRange(1, effort.Steps(120)).Draw(rt, "steps") {
 			i := rapid.IntRange(0, 30).Draw(rt, "unit")
-			u := Unit{
+			u := unit.Unit{
 				Key: fmt.Sprintf("ns/u%d", i), UID: fmt.Sprintf("uid-%d", i*7%31), Queue: "q", Pods: 1, Active: true,
 				Quota: []string{"a", "b"}[i%2], Request: resources.FromMap(map[string]int64{"cpu": int64(1 + i%3)}),
 				Priority: rapid.Int32Range(0, 3).Draw(rt, "priority"), Created: epoch.Add(time.Duration(i%4) * time.Second),
@@ -78,9 +79,9 @@ func TestPositionsEqualASortedList(t *testing.T) {
 				policy = rapid.SampledFrom(policyNames).Draw(rt, "next policy")
 				s.UpsertQueue(epoch, Queue{Name: "q", Policy: policy, Threshold: 2, MaxPending: -1, MaxAdmitted: -1})
 			case 3: // it was admitted, and comes back
-				u.Phase, u.Held, u.Attempts = PhaseDequeued, u.Request, 1
+				u.Phase, u.Held, u.Attempts = unit.PhaseDequeued, u.Request, 1
 				s.UpsertUnit(epoch, u)
-				u.Phase, u.Held = PhaseTimeoutBackoff, resources.List{}
+				u.Phase, u.Held = unit.PhaseTimeoutBackoff, resources.List{}
 				fallthrough
 			default:
 				waiting[u.Key] = u
@@ -91,12 +92,12 @@ func TestPositionsEqualASortedList(t *testing.T) {
 	})
 }
 
-func comparePositions(t require.TestingT, s *State, policy string, waiting map[string]Unit) {
-	var want []Unit
+func comparePositions(t require.TestingT, s *State, policy string, waiting map[string]unit.Unit) {
+	var want []unit.Unit
 	for _, u := range waiting {
 		want = append(want, u)
 	}
-	slices.SortFunc(want, func(a, b Unit) int {
+	slices.SortFunc(want, func(a, b unit.Unit) int {
 		if ahead(policy, a, b) {
 			return -1
 		}
@@ -114,7 +115,7 @@ func comparePositions(t require.TestingT, s *State, policy string, waiting map[s
 	}
 	require.Empty(t, s.First("q", 0))
 	last := 0
-	s.Line("q", func(position int, u *Unit) bool {
+	s.Line("q", func(position int, u *unit.Unit) bool {
 		require.Equal(t, last+1, position)
 		require.Equal(t, want[last].Key, u.Key)
 		last = position
@@ -158,11 +159,11 @@ func checkGroups(t require.TestingT, s *State) {
 		if u.stage != stageWaiting {
 			request, total = u.grows.need, u.grows.total.Key()
 		} else if u.spec.Sizes != nil && u.spec.GangGroup == "" {
-			sizes = u.spec.Sizes.key
+			sizes = u.spec.Sizes.String()
 		}
 		namespace := ""
 		if s.queues.byName[u.spec.Queue].bounds().MaxAdmitted >= 0 {
-			namespace = u.spec.namespace()
+			namespace = u.spec.Namespace()
 		}
 		alone := ""
 		if u.spec.GangGroup != "" && u.stage == stageWaiting {

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // Place is one unit in line, copied: it stays true of its moment whatever happens to the state.
@@ -33,7 +34,7 @@ type Place struct {
 	Request resources.List
 	Holding bool
 	// Finding is what the last pass found of the unit's group. Its reason is never empty.
-	Finding
+	unit.Finding
 }
 
 // Page copies n units of a queue in its order, after the first skip ones, and says how many are in line. It costs
@@ -49,8 +50,8 @@ func (s *State) Page(queue string, skip, n int) (page []Place, waiting int) {
 	}
 	s.refresh()
 	page = make([]Place, 0, n)
-	found := findings{why: s.why(), of: map[*group]Finding{}}
-	q.line.WalkAt(skip, func(u *unit) bool {
+	found := findings{why: s.why(), of: map[*group]unit.Finding{}}
+	q.line.WalkAt(skip, func(u *record) bool {
 		page = append(page, Place{
 			Key: u.spec.Key, Quota: u.spec.Quota, Position: skip + len(page) + 1, Priority: u.spec.Priority,
 			Created: u.spec.Created, Request: u.wishes(), Holding: u.holding, Finding: found.at(u.group),
@@ -65,7 +66,7 @@ func (s *State) Page(queue string, skip, n int) (page []Place, waiting int) {
 func (s *State) Places(keys []string) map[string]Place {
 	s.refresh()
 	places := make(map[string]Place, len(keys))
-	found := findings{why: s.why(), of: map[*group]Finding{}}
+	found := findings{why: s.why(), of: map[*group]unit.Finding{}}
 	for _, key := range keys {
 		u, ok := s.units[key]
 		if !ok {
@@ -79,7 +80,7 @@ func (s *State) Places(keys []string) map[string]Place {
 		case u.group != nil:
 			p.Position, p.Finding = u.group.Line().Position(u), found.at(u.group)
 		case u.stage == stageWaiting:
-			p.Finding = Finding{Reason: u.parked}
+			p.Finding = unit.Finding{Reason: u.parked}
 		}
 		places[key] = p
 	}
@@ -99,10 +100,10 @@ func (s *State) PodsUse(unitKey string) resources.List {
 // findings are why groups wait, each found out once.
 type findings struct {
 	*why
-	of map[*group]Finding
+	of map[*group]unit.Finding
 }
 
-func (f *findings) at(g *group) Finding {
+func (f *findings) at(g *group) unit.Finding {
 	found, known := f.of[g]
 	if !known {
 		found = f.find(g)
@@ -113,13 +114,13 @@ func (f *findings) at(g *group) Finding {
 
 // find takes what the last pass found. Where none was made since the group came, as on a standby, it compares the head
 // with its limits.
-func (f *findings) find(g *group) Finding {
+func (f *findings) find(g *group) unit.Finding {
 	n := &g.Notes
 	if n.isParked() {
 		return n.parked
 	}
 	if n.queue.whyFull(g) != "" {
-		return Finding{Reason: ReasonQueueFull}
+		return unit.Finding{Reason: unit.ReasonQueueFull}
 	}
 	if n.cause != (cause{}) {
 		return f.pass.finding(n.cause)
@@ -131,7 +132,7 @@ func (f *findings) find(g *group) Finding {
 	list := f.shortages(g.Head())
 	reason := reasonOf(list)
 	if binding := bind(list, reason); binding != nil {
-		return Finding{reason, binding.Level, binding.Resource}
+		return unit.Finding{Reason: reason, Level: binding.Level, Resource: binding.Resource}
 	}
-	return Finding{Reason: reason}
+	return unit.Finding{Reason: reason}
 }

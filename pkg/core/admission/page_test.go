@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // checkPage: a page has the units that First lists, in any part of the queue, and says of the head of a group what
@@ -82,7 +83,7 @@ func TestMessagesNameNoUnitOfOtherNamespaces(t *testing.T) {
 			key string
 			cpu int64
 		}{{c.head, 8}, {"mine/unit", 1}} {
-			s.UpsertUnit(epoch, Unit{
+			s.UpsertUnit(epoch, unit.Unit{
 				Key: u.key, UID: u.key, Queue: "q", Quota: "team", Request: cpu(u.cpu), Pods: 1, Active: true,
 				Created: epoch.Add(time.Duration(i) * time.Second),
 			})
@@ -90,7 +91,7 @@ func TestMessagesNameNoUnitOfOtherNamespaces(t *testing.T) {
 		s.Decide(epoch)
 		e, ok := s.Explain("mine/unit")
 		require.True(t, ok)
-		require.Equal(t, ReasonBlockedByHead, e.Reason)
+		require.Equal(t, unit.ReasonBlockedByHead, e.Reason)
 		require.Equal(t, c.head, e.Shortages[0].ClaimedBy)
 		require.Contains(t, e.Message, "claimed ahead 8m")
 		if c.named {

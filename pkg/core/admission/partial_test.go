@@ -17,20 +17,20 @@ limitations under the License.
 package admission
 
 import (
-	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
 // TestTheGreatestCountThatFits compares a unit alone in a quota with a search from the whole down.
 func TestTheGreatestCountThatFits(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		u := Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "team", Active: true, Phase: PhaseEnqueued, Pods: 1}
+		u := unit.Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "team", Active: true, Phase: unit.PhaseEnqueued, Pods: 1}
 		for drawSizes(rt, &u); u.Sizes == nil; {
 			rt.Skip("one size")
 		}
@@ -60,8 +60,8 @@ func TestTheGreatestCountThatFits(t *testing.T) {
 			sum := int64(0)
 			for i, n := range got.Counts {
 				sum += n
-				require.LessOrEqual(plain, n, u.Sizes.sets[i].Count)
-				require.GreaterOrEqual(plain, n, u.Sizes.sets[i].least())
+				require.LessOrEqual(plain, n, u.Sizes.Sets()[i].Count)
+				require.GreaterOrEqual(plain, n, u.Sizes.Sets()[i].Fewest())
 			}
 			require.Equal(plain, want.pods, sum)
 		} else {
@@ -75,44 +75,18 @@ func TestTheGreatestCountThatFits(t *testing.T) {
 	})
 }
 
-// TestSizesOfHostileUnits: counts and amounts that overflow when they are multiplied or added.
-func TestSizesOfHostileUnits(t *testing.T) {
-	huge := resources.FromMap(map[string]int64{"cpu": math.MaxInt64, "gpu": math.MaxInt32})
-	sets := make([]PodSetSize, 64)
-	for i := range sets {
-		sets[i] = PodSetSize{Count: math.MaxInt32, Least: math.MinInt64, Request: huge}
-	}
-	sets[1] = PodSetSize{Count: math.MaxInt64, Least: 1, Request: huge}
-	sets[2] = PodSetSize{Count: -1, Least: 5}
-	sets[3] = PodSetSize{Count: 0, Least: 1, Request: huge}
-	s := NewSizes(sets)
-	whole, pods := s.at(0)
-	require.EqualValues(t, math.MaxInt64, pods)
-	cpu, _ := whole.Get("cpu")
-	require.EqualValues(t, math.MaxInt64, cpu)
-	for _, step := range []int64{0, 1, s.steps / 3, s.steps - 1, s.steps} {
-		for i, n := range s.counts(step) {
-			require.LessOrEqual(t, n, sets[i].Count)
-			require.GreaterOrEqual(t, n, sets[i].least())
-		}
-	}
-	require.EqualValues(t, 1, s.counts(s.steps)[0])
-	require.Nil(t, NewSizes([]PodSetSize{{Count: 3, Least: 3}, {Count: 1}}), "none has pods to spare")
-	require.Nil(t, (*Sizes)(nil).fixed())
-}
-
 // TestUnitsOfOtherSizesAreNotAlike: units that differ in a size are not decided alike.
 func TestUnitsOfOtherSizesAreNotAlike(t *testing.T) {
 	s := New(Config{PartialAdmission: true})
 	s.SetQuota(epoch, Quota{Name: "team", Limit: resources.FromMap(map[string]int64{"cpu": 0})})
 	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
 	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
-	for i, set := range []PodSetSize{
+	for i, set := range []unit.PodSetSize{
 		{Count: 4, Least: 2, Request: cpu(4)}, {Count: 8, Least: 2, Request: cpu(8)}, {Count: 2, Least: 1, Request: cpu(4)},
 	} {
-		u := Unit{Key: unitKey(i), UID: unitKey(i), Queue: "q", Quota: "team", Active: true, Phase: PhaseEnqueued}
-		u.Sizes = NewSizes([]PodSetSize{set})
-		u.becomeWhole()
+		u := unit.Unit{Key: unitKey(i), UID: unitKey(i), Queue: "q", Quota: "team", Active: true, Phase: unit.PhaseEnqueued}
+		u.Sizes = unit.NewSizes([]unit.PodSetSize{set})
+		u.BecomeWhole()
 		s.UpsertUnit(epoch, u)
 	}
 	require.Len(t, s.queues.byName["q"].line.Groups(), 3, "all of them need 2 at the least")

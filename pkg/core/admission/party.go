@@ -22,12 +22,13 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // party is a gang group as a pass decides it, by the rules that ganggroup.go has.
 type party struct {
 	// members by their keys; none if the party is not whole.
-	members []*unit
+	members []*record
 	// met are the heads of the pass that are members.
 	met []int
 	// asks is what the members ask for together, at each limit that one of them has to keep.
@@ -41,26 +42,26 @@ type partyAsk struct {
 }
 
 // partyOf is the party of a unit that is decided with others; nil for one that is decided alone.
-func (r *roster) partyOf(u *unit) *party {
+func (r *roster) partyOf(u *record) *party {
 	if u.group == nil || u.group.Key().Alone == "" {
 		return nil
 	}
-	record, y := r.parties.record(u.spec.partyKey().party), &party{}
+	known, y := r.parties.record(partyKeyOf(&u.spec).party), &party{}
 	kept, gone := false, false
 	for _, gang := range gangsOf(u.spec.GangGroup) {
-		if record.holding[gang] > 0 {
+		if known.holding[gang] > 0 {
 			continue
 		}
-		tree := record.waiting[gang]
+		tree := known.waiting[gang]
 		if tree == nil {
-			kept, gone = kept || record.present[gang] > 0, gone || record.present[gang] == 0
+			kept, gone = kept || known.present[gang] > 0, gone || known.present[gang] == 0
 			continue
 		}
 		if first, _ := tree.Min(); !slices.Contains(y.members, first) {
 			y.members = append(y.members, first)
 		}
 	}
-	again := u.spec.Attempts > 0 && !slices.ContainsFunc(y.members, func(u *unit) bool { return u.spec.Attempts == 0 })
+	again := u.spec.Attempts > 0 && !slices.ContainsFunc(y.members, func(u *record) bool { return u.spec.Attempts == 0 })
 	if kept || gone && !again {
 		return &party{}
 	}
@@ -94,19 +95,19 @@ func (y *party) sum() {
 }
 
 // together are the units that are admitted with a head that fits.
-func (p *pass) together(u *unit) []*unit {
+func (p *pass) together(u *record) []*record {
 	if y := p.partyInPass(u); y != nil {
 		return y.members
 	}
-	return []*unit{u}
+	return []*record{u}
 }
 
 // partyInPass is partyOf, worked out once in a pass.
-func (p *pass) partyInPass(u *unit) *party {
+func (p *pass) partyInPass(u *record) *party {
 	if u.group.Key().Alone == "" {
 		return nil
 	}
-	key := u.spec.partyKey().party
+	key := partyKeyOf(&u.spec).party
 	y, known := p.inPass[key]
 	if !known {
 		if y = p.partyOf(u); y != nil && len(y.members) > 0 {
@@ -119,7 +120,7 @@ func (p *pass) partyInPass(u *unit) *party {
 // meet is for a head that is decided with others, and says whether all of them fit.
 func (p *pass) meet(now time.Time, y *party, g *group) (fit bool) {
 	h := p.enter(g)
-	h.stopped, h.together = ReasonWaitingForGroup, true
+	h.stopped, h.together = unit.ReasonWaitingForGroup, true
 	if !slices.Contains(y.members, g.Head()) {
 		return false
 	}
@@ -189,7 +190,7 @@ func (p *pass) roomForAll(y *party) bool {
 		if q.known && q.spec.MaxAdmitted >= 0 && q.holding+all > int(q.spec.MaxAdmitted) {
 			return false
 		}
-		most, namespace := q.bounds().MaxAdmitted, u.spec.namespace()
+		most, namespace := q.bounds().MaxAdmitted, u.spec.Namespace()
 		if most >= 0 && q.namespaces.holding[namespace]+same > int(most) {
 			return false
 		}
@@ -199,7 +200,7 @@ func (p *pass) roomForAll(y *party) bool {
 
 // never says why the members can never be admitted together, and at which limit of which resource: they ask for more
 // than a quota may ever have.
-func (r *roster) never(y *party) (reason Reason, at verdict) {
+func (r *roster) never(y *party) (reason unit.Reason, at verdict) {
 	for i := range y.asks {
 		a := &y.asks[i]
 		for number, amount := range a.need {
@@ -212,9 +213,9 @@ func (r *roster) never(y *party) (reason Reason, at verdict) {
 		switch {
 		case at.short == nil:
 		case at.short.IsMin():
-			return ReasonExceedsMin, at
+			return unit.ReasonExceedsMin, at
 		default:
-			return ReasonExceedsMax, at
+			return unit.ReasonExceedsMax, at
 		}
 	}
 	return "", at

@@ -27,6 +27,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
@@ -57,7 +58,7 @@ func newCheckedParty() *checkedParty {
 // create makes a unit for a gang, one after the other.
 func (w *checkedParty) create(gang string) {
 	w.made++
-	u := &checkedUnit{Unit: Unit{
+	u := &checkedUnit{Unit: unit.Unit{
 		Key: fmt.Sprintf("ns/%s%d", gang, w.made), UID: fmt.Sprint(w.made), Queue: "q", Quota: "root", Active: true,
 		Created: epoch.Add(time.Duration(w.made) * time.Second), Pods: 1, GangGroup: "x,y,z", Gangs: gang,
 		Request: resources.FromMap(map[string]int64{"cpu": 1}),
@@ -78,7 +79,7 @@ func (w *checkedParty) ofGang(gang string) (found []*checkedUnit) {
 // mayGo: it has passed its checks, and one of each other gang has, or there is none any more and it has run before.
 func (w *checkedParty) mayGo(u *checkedUnit) bool {
 	cleared := func(u *checkedUnit) bool {
-		return u.Phase == PhaseDequeued || u.Phase == PhaseReserved && w.verdict(u) == "goes"
+		return u.Phase == unit.PhaseDequeued || u.Phase == unit.PhaseReserved && w.verdict(u) == "goes"
 	}
 	for _, gang := range partyGangs {
 		there := w.ofGang(gang)
@@ -95,17 +96,17 @@ func (w *checkedParty) step(t *rapid.T) {
 	u := w.objects[key]
 	switch rapid.IntRange(0, 11).Draw(t, "event") {
 	case 0, 1, 2, 3, 4, 5, 6:
-		if u.Phase == PhaseReserved {
-			u.answers[rapid.SampledFrom([]string{"a", "b"}).Draw(t, "check")] = rapid.SampledFrom([]CheckState{
-				CheckReady, CheckReady, CheckReady, CheckReady, CheckPending, CheckRetry,
+		if u.Phase == unit.PhaseReserved {
+			u.answers[rapid.SampledFrom([]string{"a", "b"}).Draw(t, "check")] = rapid.SampledFrom([]unit.CheckState{
+				unit.CheckReady, unit.CheckReady, unit.CheckReady, unit.CheckReady, unit.CheckPending, unit.CheckRetry,
 			}).Draw(t, "answer")
 			w.show(u)
 		}
 	case 7:
 		w.now = w.now.Add(time.Duration(rapid.IntRange(1, 600).Draw(t, "seconds")) * time.Second)
 	case 8: // it loses its admission and comes again
-		if u.Phase == PhaseDequeued {
-			u.Phase, u.Held, u.HeldPods, u.Recorded = PhaseEnqueued, resources.List{}, 0, false
+		if u.Phase == unit.PhaseDequeued {
+			u.Phase, u.Held, u.HeldPods, u.Recorded = unit.PhaseEnqueued, resources.List{}, 0, false
 			w.show(u)
 		}
 	case 9:
@@ -138,7 +139,7 @@ func TestUnitsOfAGangGroupPassTheirChecksTogether(t *testing.T) {
 				w.confirm(&plan)
 			}
 			for _, u := range w.objects {
-				require.False(t, u.Phase == PhaseReserved && w.mayGo(u), "%s waits", u.Key)
+				require.False(t, u.Phase == unit.PhaseReserved && w.mayGo(u), "%s waits", u.Key)
 			}
 			require.Empty(t, w.s.VerifyPlaces())
 		}
@@ -149,22 +150,22 @@ func TestUnitsOfAGangGroupPassTheirChecksTogether(t *testing.T) {
 func (w *checkedParty) confirm(plan *Plan) {
 	for i := range plan.Dequeue {
 		u := w.objects[plan.Dequeue[i].Unit.Key]
-		u.Phase, u.Admitted = PhaseDequeued, w.now
+		u.Phase, u.Admitted = unit.PhaseDequeued, w.now
 		w.settleConfirmed(u, u.Attempts)
 	}
 	for i := range plan.Evict {
 		d := &plan.Evict[i]
 		u := w.objects[d.Unit.Key]
-		u.Phase, u.RequeueAt, u.Requeues = PhaseTimeoutBackoff, d.RequeueAt, d.Requeues
+		u.Phase, u.RequeueAt, u.Requeues = unit.PhaseTimeoutBackoff, d.RequeueAt, d.Requeues
 		u.Held, u.HeldPods, u.Recorded, u.answers = resources.List{}, 0, false, nil
 		w.settleConfirmed(u, u.Attempts)
 	}
 	for i := range plan.Admit {
 		d := &plan.Admit[i]
 		u := w.objects[d.Unit.Key]
-		u.Phase, u.Attempts, u.Admitted = PhaseReserved, d.Attempt, w.now
+		u.Phase, u.Attempts, u.Admitted = unit.PhaseReserved, d.Attempt, w.now
 		u.Held, u.HeldPods, u.Recorded = d.Request, u.Pods, true
-		u.answers = map[string]CheckState{"a": CheckPending, "b": CheckPending}
+		u.answers = map[string]unit.CheckState{"a": unit.CheckPending, "b": unit.CheckPending}
 		w.settleConfirmed(u, u.Attempts)
 	}
 }

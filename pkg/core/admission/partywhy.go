@@ -22,6 +22,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // Why a unit waits that is decided with others of its gang group, in words and in numbers.
@@ -32,9 +33,9 @@ const waitsForGroup = "it is admitted together with the other jobs of its gang g
 	"gang.scheduling.koordinator.sh/groups), and not all of them can be: each of the gangs needs a job that waits in a " +
 	"queue with room for all of them"
 
-func (w *why) together(u *unit, y *party) (Finding, string) {
+func (w *why) together(u *record, y *party) (unit.Finding, string) {
 	if !slices.Contains(y.members, u) || !w.allMet(y) || !w.pass.roomForAll(y) {
-		return Finding{Reason: ReasonWaitingForGroup}, waitsForGroup
+		return unit.Finding{Reason: unit.ReasonWaitingForGroup}, waitsForGroup
 	}
 	if never, at := w.never(y); never != "" {
 		return w.tooMuch(u, y, never, at)
@@ -43,8 +44,8 @@ func (w *why) together(u *unit, y *party) (Finding, string) {
 	return found, withGroup + message
 }
 
-func (w *why) tooMuch(u *unit, y *party, never Reason, at verdict) (Finding, string) {
-	found := Finding{never, at.short.Level().Name(), w.tree.Resource(at.shortNumber)}
+func (w *why) tooMuch(u *record, y *party, never unit.Reason, at verdict) (unit.Finding, string) {
+	found := unit.Finding{Reason: never, Level: at.short.Level().Name(), Resource: w.tree.Resource(at.shortNumber)}
 	i := slices.IndexFunc(y.asks, func(a partyAsk) bool { return a.limit == at.short })
 	most, _ := at.short.Most(at.shortNumber)
 	return found, fmt.Sprintf("%s: %s: the jobs of its gang group ask together for %s, and there are never more than %s",
@@ -59,15 +60,15 @@ func (about *subject) ofGroup(g *group) string {
 		level = fmt.Sprintf("quota %q, on which another of them draws,", about.Level)
 	}
 	switch about.Reason {
-	case ReasonWaitingForGroup:
+	case unit.ReasonWaitingForGroup:
 		return waitsForGroup
-	case ReasonExceedsMax:
+	case unit.ReasonExceedsMax:
 		what := "use as much " + about.Resource
 		if about.Resource == resources.Jobs {
 			what = "have as many admitted jobs"
 		}
 		return fmt.Sprintf("%s may never %s as the jobs of its gang group ask for together", level, what)
-	case ReasonExceedsMin:
+	case unit.ReasonExceedsMin:
 		return fmt.Sprintf("%s is not guaranteed as much %s as the jobs of its gang group ask for together that are "+
 			"non-preemptible: that is above its min", level, about.Resource)
 	default:
@@ -90,7 +91,7 @@ func (w *why) allMet(y *party) bool {
 }
 
 // last is the member at whose place a party is decided.
-func (w *why) last(y *party) *unit {
+func (w *why) last(y *party) *record {
 	last := y.members[0]
 	for _, u := range y.members[1:] {
 		if w.servedBefore(last, u) {
@@ -100,7 +101,7 @@ func (w *why) last(y *party) *unit {
 	return last
 }
 
-func (w *why) servedBefore(a, b *unit) bool {
+func (w *why) servedBefore(a, b *record) bool {
 	q, of := a.group.Notes.queue, b.group.Notes.queue
 	if q == of {
 		return q.line.Before(a, b)
@@ -110,20 +111,20 @@ func (w *why) servedBefore(a, b *unit) bool {
 
 // asker is a unit in line, and those with which it is decided, as why sees them.
 type asker struct {
-	unit, place *unit
+	unit, place *record
 	party       *party
 }
 
-func (w *why) askOf(u *unit) asker {
+func (w *why) askOf(u *record) asker {
 	if y := w.partyOf(u); y != nil && slices.Contains(y.members, u) && w.allMet(y) {
 		return asker{u, w.last(y), y}
 	}
 	return asker{unit: u, place: u}
 }
 
-func (a *asker) members() []*unit {
+func (a *asker) members() []*record {
 	if a.party == nil {
-		return []*unit{a.unit}
+		return []*record{a.unit}
 	}
 	return a.party.members
 }
@@ -139,11 +140,11 @@ func (a *asker) limits() []*capacity.Limit {
 	return limits
 }
 
-func (a *asker) has(u *unit) bool { return slices.Contains(a.members(), u) }
+func (a *asker) has(u *record) bool { return slices.Contains(a.members(), u) }
 
 // leafIs says whether a limit that one of the members has to keep is of the quota that this one draws on.
 func (a *asker) leafIs(lim *capacity.Limit) bool {
-	return slices.ContainsFunc(a.members(), func(u *unit) bool {
+	return slices.ContainsFunc(a.members(), func(u *record) bool {
 		n := &u.group.Notes
 		return lim.Level() == n.leaf() && slices.Contains(n.limits, lim)
 	})

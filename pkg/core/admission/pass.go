@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // pass is one look at all heads, in the order in which they are served. It keeps nothing from the one before: what it
@@ -53,9 +54,9 @@ type pass struct {
 // not give it.
 type claim struct {
 	group *group
-	unit  *unit
+	unit  *record
 	// place is the unit at whose turn it was made: itself, or another one of its party.
-	place  *unit
+	place  *record
 	limits []*capacity.Limit
 	// amounts are what is claimed, limit by limit, by the numbers of the tree.
 	amounts []int64
@@ -78,7 +79,7 @@ func (c *claim) at(lim *capacity.Limit, number int) int64 {
 type head struct {
 	group *group
 	// stopped says why, if no limit was asked.
-	stopped Reason
+	stopped unit.Reason
 	verdict
 	// blocks: what is behind it has to fit beside it.
 	blocks bool
@@ -139,7 +140,7 @@ func (v *verdict) compare(lim *capacity.Limit, need []int64, leaf bool) {
 // cause is what keeps a head from going: a reason, or too little at one limit of the resource of that number, if only
 // beside claims, or both.
 type cause struct {
-	stopped   Reason
+	stopped   unit.Reason
 	said      string // what stopped it said
 	limit     *capacity.Limit
 	number    int
@@ -158,18 +159,20 @@ func (h *head) cause() cause {
 }
 
 // finding is the cause in the words of a reason.
-func (p *pass) finding(c cause) Finding {
+func (p *pass) finding(c cause) unit.Finding {
 	if c.limit == nil {
-		return Finding{Reason: c.stopped}
+		return unit.Finding{Reason: c.stopped}
 	}
-	found := Finding{ReasonQuotaExceeded, c.limit.Level().Name(), p.tree.Resource(c.number)}
+	found := unit.Finding{
+		Reason: unit.ReasonQuotaExceeded, Level: c.limit.Level().Name(), Resource: p.tree.Resource(c.number),
+	}
 	switch {
 	case c.stopped != "":
 		found.Reason = c.stopped
 	case c.contended:
-		found.Reason = ReasonBlockedByHead
+		found.Reason = unit.ReasonBlockedByHead
 	case c.limit.IsMin():
-		found.Reason = ReasonMinExceeded
+		found.Reason = unit.ReasonMinExceeded
 	}
 	return found
 }
@@ -199,7 +202,7 @@ func (p *pass) blame(now time.Time, fault string) {
 	p.looked = nil
 	p.change(u, func() {
 		p.leave(u)
-		u.refuse(now, p.cfg.RefusedBackoff, ReasonInternalError, fault)
+		u.refuse(now, p.cfg.RefusedBackoff, unit.ReasonInternalError, fault)
 		p.place(now, u)
 	})
 }
@@ -227,7 +230,7 @@ func (p *pass) lookAt(now time.Time, q *queueRecord) (fits *group, fault string)
 	full := q.full()
 	q.line.Heads(func(g *group) bool {
 		if g.Notes.places > 0 && (full || q.fullFor(g.Key().Namespace)) {
-			p.enter(g).stopped = ReasonQueueFull
+			p.enter(g).stopped = unit.ReasonQueueFull
 			return true
 		}
 		p.looked = g.Head()

@@ -32,7 +32,7 @@ type patience struct {
 }
 
 // claimEnded says that the time of the unit is over.
-func (p *pass) claimEnded(now time.Time, u *unit) bool {
+func (p *pass) claimEnded(now time.Time, u *record) bool {
 	if p.cfg.ClaimTimeout <= 0 || u.claimsSince.IsZero() || now.Before(u.claimsSince.Add(p.cfg.ClaimTimeout)) {
 		return false
 	}
@@ -62,7 +62,7 @@ func (p *pass) noteClaims(now time.Time) {
 }
 
 // forgetClaim is for a unit that gets what it claimed, if it did.
-func (u *unit) forgetClaim() {
+func (u *record) forgetClaim() {
 	if !u.claimsSince.IsZero() {
 		u.own().claimsSince, u.own().claimEnded = time.Time{}, false
 	}

@@ -21,11 +21,12 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // Admit tells the shell to write one admission. The core has reserved it in the ledger already.
 type Admit struct {
-	Unit    Unit
+	Unit    unit.Unit
 	Attempt int64 // value for status.attempts
 	Request resources.List
 	Pods    int64 // that it is for
@@ -38,12 +39,12 @@ type Admit struct {
 }
 
 // Dequeue tells the shell to write that a reserved unit has passed its checks: phase Dequeued.
-type Dequeue struct{ Unit Unit }
+type Dequeue struct{ Unit unit.Unit }
 
 // Resize tells the shell to write that an admitted unit holds another amount than it does. The core holds the greater
 // of both until that is settled.
 type Resize struct {
-	Unit    Unit
+	Unit    unit.Unit
 	Attempt int64 // that of its admission, which stays
 	Held    resources.List
 	Pods    int64 // that it is for
@@ -53,21 +54,21 @@ type Resize struct {
 
 // Explain tells the shell to write why a unit is not admitted or, if it holds quota, why it does not get more.
 type Explain struct {
-	Unit Unit
-	Saying
+	Unit unit.Unit
+	unit.Saying
 }
 
 // Evict tells the shell to take an admission back: phase Enqueued, admissions cleared. Used when an
 // admitted unit becomes inactive, loses its consumer or is found to be a duplicate.
 type Evict struct {
-	Unit    Unit
-	Reason  Reason
+	Unit    unit.Unit
+	Reason  unit.Reason
 	Message string
 	// RequeueAt, unless zero: phase TimeoutBackoff until then, for the time that Requeues says.
 	RequeueAt time.Time
 	Requeues  int64
 	// Deactivate, unless empty: it is not tried again, for this reason, before its spec is changed.
-	Deactivate Reason
+	Deactivate unit.Reason
 	// Executed is for how long its job has run in all, if a time bounds that; else zero.
 	Executed time.Duration
 }

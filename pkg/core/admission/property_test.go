@@ -28,6 +28,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
@@ -67,7 +68,7 @@ func (w *world) do(event func(*State)) {
 	event(w.s)
 }
 
-func (w *world) upsertUnit(u Unit) {
+func (w *world) upsertUnit(u unit.Unit) {
 	now := w.now
 	w.upsert(u)
 	w.do(func(s *State) { s.UpsertUnit(now, u) })
@@ -91,7 +92,7 @@ func (w *world) deletePod(key, uid string) {
 	w.do(func(s *State) { s.DeletePod(now, key, uid) })
 }
 
-func (w *world) consumer(c Consumer, live bool) {
+func (w *world) consumer(c unit.Consumer, live bool) {
 	now := w.now
 	w.setConsumer(c, live)
 	w.do(func(s *State) { s.SetConsumer(now, c, live) })
@@ -207,8 +208,8 @@ func unitKey(i int) string {
 	return fmt.Sprintf("ns/u%d", i)
 }
 
-func drawUnit(t *rapid.T, i int) Unit {
-	u := Unit{
+func drawUnit(t *rapid.T, i int) unit.Unit {
+	u := unit.Unit{
 		Key: unitKey(i), UID: fmt.Sprintf("uid-%d", i),
 		Queue:    rapid.SampledFrom([]string{"q1", "q2", "q3", "q4", "q1", "q2", "q3", "q5"}).Draw(t, "queue"),
 		Quota:    rapid.SampledFrom(leafNames).Draw(t, "quota"),
@@ -217,15 +218,17 @@ func drawUnit(t *rapid.T, i int) Unit {
 		Request:  drawList(t, "request", 0, 5, true), Pods: 1,
 		NonPreemptible: rapid.IntRange(0, 2).Draw(t, "np") == 0,
 		Active:         rapid.IntRange(0, 19).Draw(t, "inactive") > 0,
-		Phase:          PhaseEnqueued,
+		Phase:          unit.PhaseEnqueued,
 	}
 	drawGangs(t, &u)
 	if rapid.Bool().Draw(t, "pods are known") {
-		u.Expected = Expected{Pods: rapid.Int64Range(1, 3).Draw(t, "expected pods"), Each: drawList(t, "each", 0, 2, false)}
+		u.Expected = unit.Expected{
+			Pods: rapid.Int64Range(1, 3).Draw(t, "expected pods"), Each: drawList(t, "each", 0, 2, false),
+		}
 	}
 	switch rapid.IntRange(0, 14).Draw(t, "kind") {
 	case 0:
-		u.Phase, u.Held, u.Attempts = PhaseRunning, u.Request, 1
+		u.Phase, u.Held, u.Attempts = unit.PhaseRunning, u.Request, 1
 		u.Admitted = epoch.Add(time.Duration(rapid.IntRange(-30, 30).Draw(t, "admitted at")) * time.Second)
 		u.Heartbeat = epoch.Add(time.Duration(rapid.IntRange(-30, 90).Draw(t, "heartbeat")) * time.Second)
 		if u.HeldPods = u.Pods; rapid.Bool().Draw(t, "has another size") {
@@ -233,7 +236,7 @@ func drawUnit(t *rapid.T, i int) Unit {
 			u.Adopted, u.Recorded = rapid.Bool().Draw(t, "adopted"), rapid.Bool().Draw(t, "recorded")
 		}
 	case 1:
-		u.Consumer = Consumer{
+		u.Consumer = unit.Consumer{
 			Kind: "Job.v1.batch", Namespace: "ns", Name: "j", UID: rapid.SampledFrom([]string{"j1", "j2"}).Draw(t, "consumer"),
 		}
 		u.Consumer.Name += u.Consumer.UID
@@ -241,7 +244,7 @@ func drawUnit(t *rapid.T, i int) Unit {
 		u.Unsuspendable = rapid.IntRange(0, 3).Draw(t, "unsuspendable") == 0
 		u.Requeues = rapid.Int64Range(0, 7).Draw(t, "requeues")
 		if rapid.IntRange(0, 2).Draw(t, "admitted") == 0 {
-			u.Phase, u.Held, u.HeldPods, u.Attempts = PhaseDequeued, u.Request, u.Pods, 1
+			u.Phase, u.Held, u.HeldPods, u.Attempts = unit.PhaseDequeued, u.Request, u.Pods, 1
 			u.Admitted = epoch.Add(time.Duration(rapid.IntRange(-30, 60).Draw(t, "admitted at")) * time.Second)
 		}
 		drawRun(t, &u)
@@ -249,11 +252,11 @@ func drawUnit(t *rapid.T, i int) Unit {
 		u.Misnamed = u.ConsumerManaged && rapid.IntRange(0, 3).Draw(t, "misnamed") == 0
 	case 2:
 		u.RequeueAt, u.Phase = epoch.Add(time.Duration(rapid.IntRange(0, 60).Draw(t, "requeue"))*time.Second),
-			PhaseTimeoutBackoff
+			unit.PhaseTimeoutBackoff
 	case 3:
 		u.Pods = rapid.Int64Range(-1, 0).Draw(t, "pods")
 	case 4:
-		u.Phase = PhaseSucceed
+		u.Phase = unit.PhaseSucceed
 	}
 	if rapid.IntRange(0, 2).Draw(t, "may be smaller") == 0 && u.Pods > 0 {
 		drawSizes(t, &u)
@@ -262,7 +265,7 @@ func drawUnit(t *rapid.T, i int) Unit {
 }
 
 // drawGangs puts some units into gang groups.
-func drawGangs(t *rapid.T, u *Unit) {
+func drawGangs(t *rapid.T, u *unit.Unit) {
 	if rapid.IntRange(0, 3).Draw(t, "in a gang group") > 0 {
 		return
 	}
@@ -279,8 +282,8 @@ func drawGangs(t *rapid.T, u *Unit) {
 }
 
 // drawSizes makes a unit one that may be admitted in part, or was.
-func drawSizes(t *rapid.T, u *Unit) {
-	sets := make([]PodSetSize, rapid.IntRange(1, 2).Draw(t, "pod sets"))
+func drawSizes(t *rapid.T, u *unit.Unit) {
+	sets := make([]unit.PodSetSize, rapid.IntRange(1, 2).Draw(t, "pod sets"))
 	for i := range sets {
 		sets[i].Count = rapid.Int64Range(0, 5).Draw(t, "count")
 		sets[i].Least = rapid.Int64Range(0, sets[i].Count).Draw(t, "least")
@@ -288,7 +291,7 @@ func drawSizes(t *rapid.T, u *Unit) {
 			sets[i].Request = drawList(t, "request of a pod set", 0, 6, true)
 		}
 	}
-	if u.Sizes = NewSizes(sets); u.Sizes == nil {
+	if u.Sizes = unit.NewSizes(sets); u.Sizes == nil {
 		return
 	}
 	all := sizesOf(*u)
@@ -303,7 +306,7 @@ func drawSizes(t *rapid.T, u *Unit) {
 }
 
 // drawRun is what is known of how the job of a unit runs.
-func drawRun(t *rapid.T, u *Unit) {
+func drawRun(t *rapid.T, u *unit.Unit) {
 	seconds := func(name string) time.Duration {
 		return time.Duration(rapid.SampledFrom([]int{0, 0, 5, 20}).Draw(t, name)) * time.Second
 	}
@@ -314,11 +317,11 @@ func drawRun(t *rapid.T, u *Unit) {
 	case 1:
 		u.NotReadySince = epoch.Add(time.Duration(rapid.IntRange(-30, 60).Draw(t, "not ready since")) * time.Second)
 	}
-	if u.Phase == PhaseDequeued && rapid.Bool().Draw(t, "runs") {
-		u.Phase = PhaseRunning
+	if u.Phase == unit.PhaseDequeued && rapid.Bool().Draw(t, "runs") {
+		u.Phase = unit.PhaseRunning
 	}
 	if u.Phase.Waits() && rapid.IntRange(0, 9).Draw(t, "deactivate") == 0 {
-		u.Deactivate = &Deactivation{Reason: ReasonRequeueLimitReached}
+		u.Deactivate = &unit.Deactivation{Reason: unit.ReasonRequeueLimitReached}
 	}
 	u.TemplatesWritten = rapid.IntRange(0, 5).Draw(t, "templates written") == 0
 }
@@ -396,7 +399,9 @@ func (w *world) stepPod(t *rapid.T, key string) {
 }
 
 func (w *world) stepConsumer(t *rapid.T) {
-	c := Consumer{Kind: "Job.v1.batch", Namespace: "ns", UID: rapid.SampledFrom([]string{"j1", "j2"}).Draw(t, "consumer")}
+	c := unit.Consumer{
+		Kind: "Job.v1.batch", Namespace: "ns", UID: rapid.SampledFrom([]string{"j1", "j2"}).Draw(t, "consumer"),
+	}
 	c.Name = "j" + c.UID
 	w.consumer(c, rapid.IntRange(0, 3).Draw(t, "live") > 0)
 }
@@ -419,7 +424,9 @@ func (w *world) end(t *rapid.T, key string) {
 		return
 	}
 	spec := u.Unit
-	spec.Phase = rapid.SampledFrom([]Phase{PhaseSucceed, PhaseEnqueued, PhaseRunning, PhaseTimeoutBackoff}).
+	spec.Phase = rapid.SampledFrom([]unit.Phase{
+		unit.PhaseSucceed, unit.PhaseEnqueued, unit.PhaseRunning, unit.PhaseTimeoutBackoff,
+	}).
 		Draw(t, "ends as")
 	spec.Attempts = u.attempt
 	if !spec.Phase.Holds() {
@@ -476,7 +483,7 @@ func (w *world) checkTogether(t require.TestingT, admitted []Admit) {
 		for _, gang := range gangsOf(a.Unit.GangGroup) {
 			held, present := false, false
 			for _, u := range w.units {
-				if u.namespace() == a.Unit.namespace() && u.GangGroup == a.Unit.GangGroup &&
+				if u.Namespace() == a.Unit.Namespace() && u.GangGroup == a.Unit.GangGroup &&
 					slices.Contains(gangsOf(u.Gangs), gang) {
 					held, present = held || u.holds, present || u.at != "over"
 				}
@@ -494,10 +501,10 @@ func (w *world) checkBackoff(t require.TestingT, d *Evict) {
 	most := w.queues[u.Queue].MostEvictions
 	switch {
 	case !u.expires:
-	case d.Reason == ReasonMaximumExecutionTime:
+	case d.Reason == unit.ReasonMaximumExecutionTime:
 		u.deactivates = d.Reason
 	case most > 0 && u.Requeues+1 >= most:
-		u.deactivates = ReasonRequeueLimitReached
+		u.deactivates = unit.ReasonRequeueLimitReached
 	}
 	require.Equal(t, u.deactivates, d.Deactivate)
 	if w.mayRun(u) > 0 && u.holds && !w.keepsPods(u) && u.deactivates == "" && !u.Admitted.IsZero() {
@@ -587,7 +594,7 @@ func (w *world) checkHoldings(t require.TestingT) {
 // checkUntil: pods of a unit that can be suspended go for no longer than the unit itself.
 func (w *world) checkUntil(t require.TestingT, key string, open bool) {
 	var until time.Time
-	if u := w.units[key]; open && !u.Unsuspendable && u.Consumer != (Consumer{}) && !u.Admitted.IsZero() {
+	if u := w.units[key]; open && !u.Unsuspendable && u.Consumer != (unit.Consumer{}) && !u.Admitted.IsZero() {
 		if most := w.mayRun(u); most > 0 {
 			until = u.Admitted.Add(most - u.Executed)
 		}
@@ -721,14 +728,14 @@ func (w *world) demand(quota string) {
 // checkPositions: lines are sorted, and nobody in them fits.
 func (w *world) checkPositions(t require.TestingT) {
 	for _, name := range []string{"q1", "q2", "q3", "q4", "q5"} {
-		var want []Unit
+		var want []unit.Unit
 		for _, u := range w.units {
 			if _, _, grows := w.growth(u); u.Queue == name && (grows || (w.inLine(u) && w.inside(u, nil))) {
 				want = append(want, u.asIt())
 			}
 		}
 		spec := w.queues[name]
-		slices.SortFunc(want, func(a, b Unit) int {
+		slices.SortFunc(want, func(a, b unit.Unit) int {
 			if servedBefore(spec, a, b) {
 				return -1
 			}
@@ -741,7 +748,8 @@ func (w *world) checkPositions(t require.TestingT) {
 			require.True(t, ok)
 			require.Equal(t, i+1, position)
 			require.Equal(t, u.Key, first[i].Unit.Key)
-			require.NotEqual(t, ReasonPending, first[i].Reason, "%s fits, yet it was not admitted: %s", u.Key, first[i].Message)
+			require.NotEqual(t, unit.ReasonPending, first[i].Reason, "%s fits, yet it was not admitted: %s", u.Key,
+				first[i].Message)
 			w.checkExplanation(t, first[i])
 		}
 		w.checkPage(t, name, first)
@@ -785,10 +793,10 @@ func (w *world) checkExplanation(t require.TestingT, u Waiting) {
 		require.GreaterOrEqual(t, sh.UsedByOthers, int64(0))
 	}
 	switch e.Reason {
-	case ReasonQuotaExceeded, ReasonMinExceeded, ReasonBlockedByHead:
+	case unit.ReasonQuotaExceeded, unit.ReasonMinExceeded, unit.ReasonBlockedByHead:
 		require.Equal(t, 1, bindings)
 		require.Equal(t, w.o.missing[u.Unit.Key], missing, "what %s lacks", u.Unit.Key)
-	case ReasonExceedsMax, ReasonExceedsMin:
+	case unit.ReasonExceedsMax, unit.ReasonExceedsMin:
 		require.Equal(t, 1, bindings)
 	default:
 		require.Zero(t, bindings)
@@ -868,7 +876,7 @@ func (w *world) tighten(t *rapid.T, name string) {
 }
 
 func (w *world) enter(t *rapid.T, i int) {
-	u := Unit{
+	u := unit.Unit{
 		Key: unitKey(i), UID: fmt.Sprintf("uid-%d", i),
 		Queue:    rapid.SampledFrom([]string{"q1", "q2", "q3", "q4"}).Draw(t, "queue"),
 		Quota:    rapid.SampledFrom([]string{"a11", "a2", "b1", "b"}).Draw(t, "quota"),

@@ -30,8 +30,8 @@ import (
 
 // line and group are those of the backlog, for the units and the notes of this package.
 type (
-	line  = backlog.Line[*unit, notes]
-	group = backlog.Group[*unit, notes]
+	line  = backlog.Line[*record, notes]
+	group = backlog.Group[*record, notes]
 )
 
 // queueRecord is a queue: its object, if there is one, and the units that name it.
@@ -127,7 +127,7 @@ func (qs *queues) record(name string) *queueRecord {
 	q, ok := qs.byName[name]
 	if !ok {
 		q = &queueRecord{
-			name: name, line: backlog.NewLine[*unit, notes](qs.policies[defaultPolicy](0)), namespaces: newNamespaces(),
+			name: name, line: backlog.NewLine[*record, notes](qs.policies[defaultPolicy](0)), namespaces: newNamespaces(),
 		}
 		qs.byName[name] = q
 	}
@@ -211,7 +211,7 @@ func (r *roster) queueChanged(now time.Time, q *queueRecord, reorder bool) {
 // placeHolding places the units again that hold quota in a queue. It looks at all units: how long queues let units hold
 // quota seldom changes.
 func (r *roster) placeHolding(now time.Time, q *queueRecord) {
-	set := map[*unit]struct{}{}
+	set := map[*record]struct{}{}
 	for _, u := range r.units {
 		if u.stage == stageAdmitted && u.tenure.queue == q {
 			set[u] = struct{}{}
@@ -224,8 +224,8 @@ func (r *roster) placeHolding(now time.Time, q *queueRecord) {
 
 // reorder moves all units of a queue into the order of its present policy, and into the line as its bounds say.
 func (r *roster) reorder(now time.Time, q *queueRecord) {
-	units := make([]*unit, 0, q.line.Len())
-	q.line.Walk(func(u *unit) bool { units = append(units, u); return true })
+	units := make([]*record, 0, q.line.Len())
+	q.line.Walk(func(u *record) bool { units = append(units, u); return true })
 	units = append(units, q.namespaces.outside()...)
 	for _, u := range units {
 		r.change(u, func() { r.unplace(u) })

@@ -16,7 +16,10 @@ limitations under the License.
 
 package admission
 
-import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+import (
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+)
 
 // A job can go without its pods: its owner deletes it and leaves them, or keeps it from going by a finalizer. Its unit
 // holds nothing then, and its pods are charged as those of anybody. If they kept no place, a queue that admits one job
@@ -34,7 +37,7 @@ type remnant struct {
 }
 
 // keepRemnant begins, moves or ends the place that the pods of a unit keep. u is nil if the unit is not known.
-func (r *roster) keepRemnant(key string, u *unit) {
+func (r *roster) keepRemnant(key string, u *record) {
 	_, assigned := r.ledger.Pods(key)
 	former, kept := r.remnants[key]
 	if assigned == 0 || u != nil && u.holding {
@@ -46,7 +49,7 @@ func (r *roster) keepRemnant(key string, u *unit) {
 	if kept && former.held {
 		return
 	}
-	next := remnant{namespace: (&Unit{Key: key}).namespace()}
+	next := remnant{namespace: (&unit.Unit{Key: key}).Namespace()}
 	switch {
 	case u != nil:
 		next.queue, next.quota = r.queues.record(u.spec.Queue), u.spec.Quota
@@ -65,9 +68,9 @@ func (r *roster) keepRemnant(key string, u *unit) {
 }
 
 // leaveRemnant has the pods of a unit that gives back what it holds keep its place.
-func (r *roster) leaveRemnant(u *unit, q *queueRecord, quota string) {
+func (r *roster) leaveRemnant(u *record, q *queueRecord, quota string) {
 	if _, assigned := r.ledger.Pods(u.spec.Key); assigned > 0 {
-		r.beginRemnant(u.spec.Key, remnant{queue: q, namespace: u.spec.namespace(), quota: quota, held: true})
+		r.beginRemnant(u.spec.Key, remnant{queue: q, namespace: u.spec.Namespace(), quota: quota, held: true})
 	}
 }
 
@@ -90,7 +93,7 @@ func (r *roster) endRemnant(key string, p remnant) {
 }
 
 // holdRemnant has a unit that is about to hold quota take the place that its pods have kept.
-func (r *roster) holdRemnant(u *unit) {
+func (r *roster) holdRemnant(u *record) {
 	if p, kept := r.remnants[u.spec.Key]; kept {
 		r.moveRemnant(u.spec.Key, p, u.spec.Quota)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // roster has all units, and keeps each where its object and the checks say: in line, parked, holding quota, or over.
@@ -35,8 +36,8 @@ type roster struct {
 	extensions extensions
 	ledger     *ledger.Ledger
 	tree       *capacity.Tree
-	owners     *owner.Book[*unit]
-	units      map[string]*unit // by key
+	owners     *owner.Book[*record]
+	units      map[string]*record // by key
 	queues     queues
 	parties    parties
 	ranking    ranking
@@ -44,12 +45,12 @@ type roster struct {
 
 	// retries are the units for which something is over at a time: backoff, refusal. evictions are admitted units that
 	// must not be.
-	retries   *ordered.Due[*unit]
-	evictions map[*unit]struct{}
+	retries   *ordered.Due[*record]
+	evictions map[*record]struct{}
 	// resizes are admitted units that are to hold other than they do, and need not ask for it.
-	resizes *ordered.Tree[*unit]
+	resizes *ordered.Tree[*record]
 	// dequeues are reserved units that have passed their checks.
-	dequeues map[*unit]struct{}
+	dequeues map[*record]struct{}
 	telling  telling
 	// elections are to be asked for.
 	elections owner.Elections
@@ -69,7 +70,7 @@ type roster struct {
 	// panics of extensions that were recovered since the last Decide.
 	panics int
 	// looked is the unit that is being looked at. Between two calls it is nil, unless the last one panicked.
-	looked *unit
+	looked *record
 }
 
 func newRoster(cfg Config) *roster {
@@ -79,36 +80,36 @@ func newRoster(cfg Config) *roster {
 	}
 	l := ledger.New()
 	return &roster{
-		cfg: cfg, extensions: cfg.Checks, ledger: l, tree: capacity.NewTree(l), owners: owner.NewBook[*unit](),
-		units: map[string]*unit{}, queues: newQueues(cfg.Policies), parties: newParties(), accounts: newAccounts(),
-		retries:   ordered.NewDue(func(u *unit) ordered.Moment { return u.retryAt }, compareAges),
-		evictions: map[*unit]struct{}{}, resizes: ordered.NewTree(compareKeys),
-		dequeues: map[*unit]struct{}{}, shares: map[sharePlace]struct{}{}, remnants: map[string]remnant{},
+		cfg: cfg, extensions: cfg.Checks, ledger: l, tree: capacity.NewTree(l), owners: owner.NewBook[*record](),
+		units: map[string]*record{}, queues: newQueues(cfg.Policies), parties: newParties(), accounts: newAccounts(),
+		retries:   ordered.NewDue(func(u *record) ordered.Moment { return u.retryAt }, compareAges),
+		evictions: map[*record]struct{}{}, resizes: ordered.NewTree(compareKeys),
+		dequeues: map[*record]struct{}{}, shares: map[sharePlace]struct{}{}, remnants: map[string]remnant{},
 		telling: newTelling(&cfg), elections: owner.Elections{}, ranking: newRanking(order),
 		leavers: newLeavers(),
 	}
 }
 
 // replay applies an object to a unit with no write in flight, if it says anything new.
-func (r *roster) replay(now time.Time, u *unit, in *Unit) {
+func (r *roster) replay(now time.Time, u *record, in *unit.Unit) {
 	if u.stage == stageAdmitted && in.Phase.Holds() {
 		u.observed = true
 	}
 	u.stay(in)
-	if r.hear(now, u, in); !u.spec.same(in) {
+	if r.hear(now, u, in); !u.spec.Same(in) {
 		r.apply(now, u, *in)
 	}
 }
 
 // apply makes the object the truth about a unit with no write in flight.
-func (r *roster) apply(now time.Time, u *unit, in Unit) {
+func (r *roster) apply(now time.Time, u *record, in unit.Unit) {
 	if u.stage == stageAdmitted && !u.observed && in.Phase.Waits() && in.Attempts < u.attempt {
 		// Older than the admission that was confirmed: only a repetition can say this.
 		in.Phase, in.Attempts, in.Held = u.spec.Phase, u.attempt, u.spec.Held
 		in.HeldPods, in.Recorded = u.spec.HeldPods, u.spec.Recorded
 		in.Quota, in.MovesTo = u.spec.Quota, u.spec.MovesTo
 		if in.Sizes != nil {
-			in.become(u.spec.Request, u.spec.Pods)
+			in.Become(u.spec.Request, u.spec.Pods)
 		}
 	} else if u.stage == stageAdmitted {
 		u.observed = true
@@ -119,7 +120,7 @@ func (r *roster) apply(now time.Time, u *unit, in Unit) {
 			r.telling.move(u, 0) // its place there depends on it
 		}
 		u.spec = in
-		u.enter(in.stage())
+		u.enter(stageOf(&in))
 	}
 	join := func() {
 		r.change(u, func() {
@@ -136,7 +137,7 @@ func (r *roster) apply(now time.Time, u *unit, in Unit) {
 			r.keepRemnant(in.Key, u)
 		})
 	}
-	if known && !former.sameJob(&in) {
+	if known && !former.SameJob(&in) {
 		r.contestOf(now, &former, func() { r.contestOf(now, &in, join) }) // it stands for the former job no longer
 	} else {
 		r.contestOf(now, &in, join)
@@ -149,10 +150,10 @@ func (r *roster) apply(now time.Time, u *unit, in Unit) {
 }
 
 // contest runs f, which may change who stands for the job of a unit, and places those again for whom it does.
-func (r *roster) contest(now time.Time, u *unit, f func()) { r.contestOf(now, &u.spec, f) }
+func (r *roster) contest(now time.Time, u *record, f func()) { r.contestOf(now, &u.spec, f) }
 
-func (r *roster) contestOf(now time.Time, in *Unit, f func()) {
-	c := in.candidate()
+func (r *roster) contestOf(now time.Time, in *unit.Unit, f func()) {
+	c := candidateOf(in)
 	before, some := r.owners.Winner(&c)
 	f()
 	after, still := r.owners.Winner(&c)
@@ -162,7 +163,7 @@ func (r *roster) contestOf(now time.Time, in *Unit, f func()) {
 	if name, live := r.owners.NameOf(&c); !live || !c.Managed || name == c.Consumer.Name {
 		r.elections.Note(&c) // pods are never of a job whose name is another one
 	}
-	for _, u := range []*unit{before, after} {
+	for _, u := range []*record{before, after} {
 		if (u == before && !some) || (u == after && !still) || r.units[u.spec.Key] != u {
 			continue
 		}
@@ -171,7 +172,7 @@ func (r *roster) contestOf(now time.Time, in *Unit, f func()) {
 }
 
 // change runs f, which changes a unit or what it holds, and keeps the accounts.
-func (r *roster) change(u *unit, f func()) {
+func (r *roster) change(u *record, f func()) {
 	before := r.look(u)
 	r.tally(u, -1)
 	f()
@@ -181,21 +182,21 @@ func (r *roster) change(u *unit, f func()) {
 }
 
 // grant lets so many pods of a unit go as its object says that it holds; none while it is not admitted (I3).
-func (r *roster) grant(u *unit) {
+func (r *roster) grant(u *record) {
 	if u.confirmed() && u.holding && u.spec.Phase.Releases() {
-		r.ledger.Open(u.spec.Key, u.spec.wants())
+		r.ledger.Open(u.spec.Key, u.spec.Wants())
 	} else {
 		r.ledger.Close(u.spec.Key)
 	}
 }
 
 // place puts a unit where its stage and the checks say. It is called within change.
-func (r *roster) place(now time.Time, u *unit) {
+func (r *roster) place(now time.Time, u *record) {
 	news := r.parties.see(u)
 	r.changed = news || r.changed
 	r.placeAlone(now, u)
 	if r.parties.clear(u, r.cleared(u)) || news {
-		for _, o := range r.parties.heldBackOf(u.spec.partyKey().party) {
+		for _, o := range r.parties.heldBackOf(partyKeyOf(&u.spec).party) {
 			if o != u {
 				r.change(o, func() { r.placeAlone(now, o) })
 			}
@@ -204,7 +205,7 @@ func (r *roster) place(now time.Time, u *unit) {
 }
 
 // placeAlone leaves those of its gang group where they are.
-func (r *roster) placeAlone(now time.Time, u *unit) {
+func (r *roster) placeAlone(now time.Time, u *record) {
 	switch u.stage {
 	case stageWaiting:
 		r.placeWaiting(now, u)
@@ -219,7 +220,7 @@ func (r *roster) placeAlone(now time.Time, u *unit) {
 	}
 }
 
-func (r *roster) placeWaiting(now time.Time, u *unit) {
+func (r *roster) placeWaiting(now time.Time, u *record) {
 	r.release(u)
 	reason, _ := checkUnit(r, now, u)
 	switch {
@@ -234,21 +235,21 @@ func (r *roster) placeWaiting(now time.Time, u *unit) {
 			r.unplace(u)
 			r.join(now, u)
 		}
-	case u.parked != ReasonQueueOverflow:
+	case u.parked != unit.ReasonQueueOverflow:
 		r.unplace(u)
-		r.park(now, u, ReasonQueueOverflow)
+		r.park(now, u, unit.ReasonQueueOverflow)
 	}
 }
 
-func (r *roster) park(now time.Time, u *unit, reason Reason) {
+func (r *roster) park(now time.Time, u *record, reason unit.Reason) {
 	u.parked = reason
 	r.telling.parked(now, u, reason)
 }
 
 // parkedUntil is when a parked unit is to be looked at though nothing happens; zero for never.
-func (r *roster) parkedUntil(u *unit) time.Time {
+func (r *roster) parkedUntil(u *record) time.Time {
 	switch u.parked {
-	case ReasonBackoff:
+	case unit.ReasonBackoff:
 		return u.spec.RequeueAt
 	case u.refusal.reason:
 		return u.refusal.until
@@ -259,10 +260,10 @@ func (r *roster) parkedUntil(u *unit) time.Time {
 
 // placeAdmitted makes the ledger hold what the unit holds, and asks for its eviction where it must not
 // be admitted.
-func (r *roster) placeAdmitted(now time.Time, u *unit) {
+func (r *roster) placeAdmitted(now time.Time, u *record) {
 	r.leave(u)
 	u.noteOverdue(expiry{})
-	var reason Reason
+	var reason unit.Reason
 	var gone bool
 	if !u.spec.Quarantined {
 		reason, _, gone = checkAdmitted(r, u)
@@ -271,7 +272,7 @@ func (r *roster) placeAdmitted(now time.Time, u *unit) {
 		// Nothing runs any more that could use it.
 		r.release(u)
 	} else {
-		r.hold(u, u.spec.wants())
+		r.hold(u, u.spec.Wants())
 	}
 	var again time.Time
 	if reason == "" && !u.spec.Quarantined {
@@ -305,7 +306,7 @@ func (r *roster) placeAdmitted(now time.Time, u *unit) {
 
 // placeExpiry says why an admitted unit has to go for its time, or when it will. Pods that nothing lets go are noted,
 // and told.
-func (r *roster) placeExpiry(now time.Time, u *unit) (reason Reason, at time.Time) {
+func (r *roster) placeExpiry(now time.Time, u *record) (reason unit.Reason, at time.Time) {
 	expires := r.expiryOf(now, u)
 	switch {
 	case !expires.over(now):
@@ -320,19 +321,19 @@ func (r *roster) placeExpiry(now time.Time, u *unit) (reason Reason, at time.Tim
 	return reason, expires.at
 }
 
-func (u *unit) noteOverdue(x expiry) {
+func (u *record) noteOverdue(x expiry) {
 	if u.overdue != x {
 		u.own().overdue = x
 	}
 }
 
 // leave takes a unit out of every collection that depends on its place, and of the share of its namespace.
-func (r *roster) leave(u *unit) {
+func (r *roster) leave(u *record) {
 	r.letOut(u)
 	r.unplace(u)
 }
 
-func (r *roster) unplace(u *unit) {
+func (r *roster) unplace(u *record) {
 	if u.group != nil {
 		r.part(u)
 	}
@@ -344,16 +345,16 @@ func (r *roster) unplace(u *unit) {
 	r.parties.unhold(u)
 }
 
-func (r *roster) retryAt(u *unit, at time.Time) {
+func (r *roster) retryAt(u *record, at time.Time) {
 	r.retries.Move(u, ordered.MomentOf(at), func(m ordered.Moment) { u.retryAt = m })
 }
 
 // join puts an eligible unit into its line.
-func (r *roster) join(now time.Time, u *unit) {
+func (r *roster) join(now time.Time, u *record) {
 	q := r.queues.record(u.spec.Queue)
 	key, fault := r.groupKey(q, u)
 	if fault != "" {
-		u.refuse(now, r.cfg.RefusedBackoff, ReasonInternalError, fault)
+		u.refuse(now, r.cfg.RefusedBackoff, unit.ReasonInternalError, fault)
 		r.place(now, u)
 		return
 	}
@@ -376,7 +377,7 @@ func (r *roster) join(now time.Time, u *unit) {
 }
 
 // groupKey of a unit. A policy or a check of an extension that panics is a fault.
-func (r *roster) groupKey(q *queueRecord, u *unit) (key backlog.Key, fault string) {
+func (r *roster) groupKey(q *queueRecord, u *record) (key backlog.Key, fault string) {
 	doing := "put in order"
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -395,16 +396,16 @@ func (r *roster) groupKey(q *queueRecord, u *unit) (key backlog.Key, fault strin
 	} else if u.spec.GangGroup != "" {
 		key.Alone = u.spec.Key
 	} else if s := u.spec.Sizes; s != nil {
-		key.Sizes = s.key
+		key.Sizes = s.String()
 	}
 	if q.bounds().MaxAdmitted >= 0 {
-		key.Namespace = u.spec.namespace()
+		key.Namespace = u.spec.Namespace()
 	}
 	return key, ""
 }
 
 // part takes a unit out of its line.
-func (r *roster) part(u *unit) {
+func (r *roster) part(u *record) {
 	g := u.group
 	if g.Head() == u {
 		r.headChanged(g.Notes.queue)
@@ -425,7 +426,7 @@ func (r *roster) headChanged(q *queueRecord) {
 
 // hold makes the ledger say that the unit holds this much where its object says. A unit that stays in its quota is not
 // released in between: a quota that went is remembered only as long as something is held there.
-func (r *roster) hold(u *unit, held resources.List) {
+func (r *roster) hold(u *record, held resources.List) {
 	nonPreemptible, growsSince := u.nonPreemptible(), u.growsSince
 	if u.holding && u.quota != u.spec.Quota {
 		r.release(u)
@@ -436,7 +437,7 @@ func (r *roster) hold(u *unit, held resources.List) {
 		t.queue.hold(u, -1)
 	}
 	q.hold(u, 1)
-	if party := u.spec.partyKey(); party != t.party {
+	if party := partyKeyOf(&u.spec); party != t.party {
 		r.parties.hold(t.party, -1)
 		r.parties.hold(party, 1)
 		t.party, r.changed = party, true
@@ -452,7 +453,7 @@ func (r *roster) hold(u *unit, held resources.List) {
 }
 
 // release makes the ledger forget what the unit holds.
-func (r *roster) release(u *unit) {
+func (r *roster) release(u *record) {
 	if !u.holding {
 		return
 	}
@@ -495,7 +496,7 @@ func (r *roster) podsChange(now time.Time, unitKey string, f func() (outstanding
 // he is done. He must not do so in a defer: after a panic the note is to stay. A panic that is not recovered here
 // leaves the state half changed. Whoever owns it builds another one from the objects, which say the same again, so that
 // it panics again. What is needed to get out of that is who was being looked at.
-func (r *roster) look(u *unit) (before *unit) {
+func (r *roster) look(u *record) (before *record) {
 	before, r.looked = r.looked, u
 	return before
 }

@@ -21,39 +21,32 @@ import (
 	"strings"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
-
-// Saying is what the object of a unit says of why it waits: a reason and a sentence that stays true until the reason,
-// the level of the quota tree or the resource is another one. So it has no amounts. The owner of the unit reads it: it
-// names no unit of another namespace. Explain has the numbers. No reason at all says that it waits for nothing more.
-type Saying struct {
-	Reason  Reason
-	Message string
-}
 
 // longestSaying bounds a message, in bytes.
 const longestSaying = 1024
 
-func say(reason Reason, message string) *Saying {
+func say(reason unit.Reason, message string) *unit.Saying {
 	if len(message) > longestSaying {
 		message = strings.ToValidUTF8(message[:longestSaying], "") + "..."
 	}
-	return &Saying{Reason: reason, Message: message}
+	return &unit.Saying{Reason: reason, Message: message}
 }
 
 // nothingMore is for an admitted unit that waited for more than it held.
-var nothingMore = &Saying{}
+var nothingMore = &unit.Saying{}
 
 // subject of a saying: what is found of a group and, where somebody else words it, in what words.
 type subject struct {
-	Finding
+	unit.Finding
 	words string
 	// together: it is found of all units with which the head of the group is decided.
 	together bool
 }
 
 // sayingOf is what a unit is to be told; nil if it is nothing.
-func (r *roster) sayingOf(u *unit) *Saying {
+func (r *roster) sayingOf(u *record) *unit.Saying {
 	switch {
 	case u.group != nil:
 		return groupSaying(u.group)
@@ -70,7 +63,7 @@ func (r *roster) sayingOf(u *unit) *Saying {
 	}
 }
 
-func groupSaying(g *group) *Saying {
+func groupSaying(g *group) *unit.Saying {
 	n := &g.Notes
 	if n.saying == nil && n.subject != (subject{}) {
 		n.saying = say(n.subject.Reason, headWords(g, n.subject))
@@ -79,11 +72,11 @@ func groupSaying(g *group) *Saying {
 }
 
 // ofPods are the reasons of admitted units that are about their pods: whoever follows those says when they are over.
-var ofPods = map[Reason]bool{ReasonIdleReservation: true, ReasonUnschedulable: true}
+var ofPods = map[unit.Reason]bool{unit.ReasonIdleReservation: true, unit.ReasonUnschedulable: true}
 
 // unitWords is about a unit that is parked by itself.
-func (r *roster) unitWords(u *unit) string {
-	if u.parked == ReasonQueueOverflow {
+func (r *roster) unitWords(u *record) string {
+	if u.parked == unit.ReasonQueueOverflow {
 		return fmt.Sprintf("queue %q has as many units in line as it may have, in all or of one namespace; this one comes "+
 			"into line at its place", u.spec.Queue)
 	}
@@ -92,8 +85,8 @@ func (r *roster) unitWords(u *unit) string {
 
 // parkedWords is about what keeps a whole group out of line; empty where headWords has the words. message says it with
 // all that is known.
-func parkedWords(g *group, found Finding, message string) string {
-	if found.Reason == ReasonExceedsMax || found.Reason == ReasonExceedsMin {
+func parkedWords(g *group, found unit.Finding, message string) string {
+	if found.Reason == unit.ReasonExceedsMax || found.Reason == unit.ReasonExceedsMin {
 		return ""
 	}
 	return message
@@ -122,16 +115,16 @@ func (about *subject) at(level string, g *group) string {
 		what = "as many admitted jobs as it may have"
 	}
 	switch about.Reason {
-	case ReasonQueueFull:
+	case unit.ReasonQueueFull:
 		return fmt.Sprintf("queue %q has admitted as many units as it may, in all or of one namespace", g.Notes.queue.name)
-	case ReasonExceedsMax:
+	case unit.ReasonExceedsMax:
 		return fmt.Sprintf("%s may never use as much %s as the job asks for: that is above its max", level, about.Resource)
-	case ReasonExceedsMin:
+	case unit.ReasonExceedsMin:
 		return fmt.Sprintf("%s is not guaranteed as much %s as the job asks for: that is above its min, and the job is "+
 			"non-preemptible", level, about.Resource)
-	case ReasonMinExceeded:
+	case unit.ReasonMinExceeded:
 		return fmt.Sprintf("%s has %s left of its min, which bounds what is non-preemptible", level, what)
-	case ReasonBlockedByHead:
+	case unit.ReasonBlockedByHead:
 		return fmt.Sprintf("%s has %s beside what jobs ahead wait for", level, what)
 	default:
 		if about.Resource == resources.Jobs {

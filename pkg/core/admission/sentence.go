@@ -23,22 +23,23 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // explain says why a unit does not fit, and in words, with the numbers.
-func (w *why) explain(u *unit) (Finding, string) {
+func (w *why) explain(u *record) (unit.Finding, string) {
 	list := w.shortages(u)
 	reason := reasonOf(list)
 	binding := bind(list, reason)
 	if binding == nil {
-		return Finding{Reason: reason}, "not examined yet"
+		return unit.Finding{Reason: reason}, "not examined yet"
 	}
-	found := Finding{reason, binding.Level, binding.Resource}
+	found := unit.Finding{Reason: reason, Level: binding.Level, Resource: binding.Resource}
 	return found, binding.sentence(u) + others(list) + w.whyNotLent(u, list, binding)
 }
 
 // sentence is about one shortage alone. The owner of the unit reads it: it names no unit of another namespace.
-func (sh *Shortage) sentence(u *unit) string {
+func (sh *Shortage) sentence(u *record) string {
 	quota := u.spec.Quota
 	format := func(amount int64) string { return resources.Format(sh.Resource, amount) }
 	numbers := fmt.Sprintf("(%s, used %s, reserved %s)", sh.limited(), format(sh.Used), format(sh.Outstanding))
@@ -48,7 +49,7 @@ func (sh *Shortage) sentence(u *unit) string {
 	}
 	var claims string
 	if sh.Claimed > 0 {
-		if InNamespace(sh.ClaimedBy, u.spec.namespace()) {
+		if unit.InNamespace(sh.ClaimedBy, u.spec.Namespace()) {
 			claims = fmt.Sprintf(", claimed ahead %s by %q", format(sh.Claimed), sh.ClaimedBy)
 		} else {
 			claims = ", claimed ahead " + format(sh.Claimed)
@@ -102,7 +103,7 @@ func others(list []Shortage) string {
 
 // whyNotLent says why a unit that waits for its share is not admitted beyond it. It is empty where that is not the
 // question, or the unit may not borrow for the same reason for which it does not fit.
-func (w *why) whyNotLent(u *unit, list []Shortage, binding *Shortage) string {
+func (w *why) whyNotLent(u *record, list []Shortage, binding *Shortage) string {
 	n := &u.group.Notes
 	ofMin := slices.ContainsFunc(list, func(sh Shortage) bool { return sh.Bound == BoundMin })
 	if binding.Bound != BoundRuntime || w.partyOf(u) != nil || !n.route.Shared || ofMin || w.behindItsOwn(u.group) {

@@ -16,7 +16,11 @@ limitations under the License.
 
 package admission
 
-import "time"
+import (
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+)
 
 // Settle reports the outcome of the write of Admit, Dequeue, Resize or Evict of this unit and attempt. An outcome of a
 // write that is not in flight is ignored.
@@ -41,7 +45,10 @@ func (s *State) Settle(now time.Time, unitKey string, attempt int64, o Outcome) 
 				u.settleEviction(now, base, remembered, o)
 			}
 			s.owners.Moved(u)
-			if news = remembered != nil && !u.spec.same(remembered); !news {
+			if remembered != nil {
+				s.hear(now, u, remembered)
+			}
+			if news = remembered != nil && !u.spec.Same(remembered); !news {
 				s.place(now, u)
 			}
 		})
@@ -51,7 +58,7 @@ func (s *State) Settle(now time.Time, unitKey string, attempt int64, o Outcome) 
 	})
 }
 
-func (u *unit) settleAdmission(now time.Time, base time.Duration, remembered *Unit, o Outcome) {
+func (u *record) settleAdmission(now time.Time, base time.Duration, remembered *unit.Unit, o Outcome) {
 	if remembered != nil && remembered.Phase.Holds() {
 		// The object itself says so, whatever the write seemed to come to.
 		o = OutcomeConfirmed
@@ -63,54 +70,56 @@ func (u *unit) settleAdmission(now time.Time, base time.Duration, remembered *Un
 		if u.refusal.times > 0 {
 			u.refusal = &refusal{until: u.refusal.until, reason: u.refusal.reason, message: u.refusal.message}
 		}
-		u.spec.Phase, u.spec.Attempts, u.spec.Checks = PhaseDequeued, u.attempt, nil
+		u.spec.Phase, u.spec.Attempts, u.spec.Checks = unit.PhaseDequeued, u.attempt, nil
 		u.spec.Said, u.report = nil, noReport
 		if len(u.tenure.checks) > 0 {
-			u.spec.Phase, u.spec.Checks = PhaseReserved, asked(u.tenure.checks)
+			u.spec.Phase, u.spec.Checks = unit.PhaseReserved, unit.Asked(u.tenure.checks)
 		}
 		u.spec.Admitted, u.tenure.left, u.spec.TemplatesWritten = now, time.Time{}, false
-		u.spec.become(u.tenure.next, u.tenure.nextPods)
-		u.spec.setHeld(u.held, u.spec.Pods)
+		u.spec.Become(u.tenure.next, u.tenure.nextPods)
+		u.spec.SetHeld(u.held, u.spec.Pods)
 	case OutcomeRefused:
-		u.refuse(now, base, ReasonWriteRefused, "the API server refuses the admission of this unit; it is tried again later")
+		u.refuse(now, base, unit.ReasonWriteRefused,
+			"the API server refuses the admission of this unit; it is tried again later")
 	case OutcomeRefuted, OutcomeUnknown:
 	}
 }
 
-func (u *unit) settleEviction(now time.Time, base time.Duration, remembered *Unit, o Outcome) {
+func (u *record) settleEviction(now time.Time, base time.Duration, remembered *unit.Unit, o Outcome) {
 	u.stage = stageAdmitted
 	switch o {
 	case OutcomeConfirmed:
 		u.stage = stageWaiting
-		u.spec.requeued(u.eviction)
+		requeue(&u.spec, u.eviction)
 		if remembered != nil && remembered.Phase.Holds() && remembered.Attempts <= u.attempt {
 			// Older than the eviction: only its other fields can be news.
-			remembered.requeued(u.eviction)
+			requeue(remembered, u.eviction)
 		}
 	case OutcomeRefused:
-		u.refuse(now, base, ReasonWriteRefused, "the API server refuses the eviction of this unit; it is tried again later")
+		u.refuse(now, base, unit.ReasonWriteRefused,
+			"the API server refuses the eviction of this unit; it is tried again later")
 	case OutcomeRefuted, OutcomeUnknown:
 		u.observed = true
 	}
 }
 
 // requeued is what an object says after the eviction of its unit.
-func (in *Unit) requeued(d *Evict) {
-	in.Phase = PhaseEnqueued
+func requeue(in *unit.Unit, d *Evict) {
+	in.Phase = unit.PhaseEnqueued
 	if !d.RequeueAt.IsZero() {
-		in.Phase, in.RequeueAt, in.Requeues = PhaseTimeoutBackoff, d.RequeueAt, d.Requeues
+		in.Phase, in.RequeueAt, in.Requeues = unit.PhaseTimeoutBackoff, d.RequeueAt, d.Requeues
 	}
 	if in.Deactivate = nil; d.Deactivate != "" {
-		in.Deactivate, in.Requeues = &Deactivation{d.Deactivate, d.Message}, 0
+		in.Deactivate, in.Requeues = &unit.Deactivation{Reason: d.Deactivate, Message: d.Message}, 0
 	}
 	in.Executed, in.Ready, in.NotReadySince, in.Checks = d.Executed, false, time.Time{}, nil
-	in.setNothingHeld()
-	in.becomeWhole()
-	in.move()
+	in.SetNothingHeld()
+	in.BecomeWhole()
+	in.Move()
 }
 
 // refuse keeps a unit from being tried for a while that doubles with every refusal in a row.
-func (u *unit) refuse(now time.Time, base time.Duration, reason Reason, message string) {
+func (u *record) refuse(now time.Time, base time.Duration, reason unit.Reason, message string) {
 	backoff := base << min(u.refusal.times, 5)
 	u.refusal = &refusal{times: u.refusal.times + 1, until: now.Add(backoff), reason: reason, message: message}
 }

@@ -21,6 +21,7 @@ import (
 	"testing"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // BenchmarkStart feeds an empty state with 5,000 quotas on three levels, in the order in which they are observed: by
@@ -50,8 +51,8 @@ func BenchmarkStart(b *testing.B) {
 				for i := range quotas {
 					name := fmt.Sprintf("leaf-%04d", i)
 					s.UpsertQueue(epoch, Queue{Name: name, Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
-					for _, phase := range []Phase{PhaseDequeued, PhaseEnqueued} {
-						s.UpsertUnit(epoch, Unit{
+					for _, phase := range []unit.Phase{unit.PhaseDequeued, unit.PhaseEnqueued} {
+						s.UpsertUnit(epoch, unit.Unit{
 							Key: fmt.Sprintf("ns/%s-%s", name, phase), UID: fmt.Sprintf("%s-%s", name, phase), Queue: name, Quota: name,
 							Created: epoch, Request: amount, Held: amount, Pods: 1, Active: true, Phase: phase,
 						})

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // State is the whole of what the decisions depend on. It is not safe for concurrent use: one goroutine owns it.
@@ -51,9 +52,9 @@ func (s *State) Recheck(time.Time) {
 
 // UpsertUnit takes the unit as the API has it. While a write of the unit is in flight the object is
 // remembered and replayed by Settle. A unit whose Phase holds quota is (re-)reserved with Held, fits or not.
-func (s *State) UpsertUnit(now time.Time, in Unit) {
+func (s *State) UpsertUnit(now time.Time, in unit.Unit) {
 	if !s.cfg.PartialAdmission || in.GangGroup != "" { // the pods of a part could not run without those of the others
-		in.Sizes = in.Sizes.fixed()
+		in.Sizes = in.Sizes.Fixed()
 	}
 	u, ok := s.units[in.Key]
 	if ok && u.spec.UID != in.UID {
@@ -63,7 +64,7 @@ func (s *State) UpsertUnit(now time.Time, in Unit) {
 	}
 	switch {
 	case !ok:
-		s.replay(now, newUnit(), &in)
+		s.replay(now, newRecord(), &in)
 	case u.inFlight():
 		u.own().remembered = &in
 	default:
@@ -151,7 +152,7 @@ func (s *State) DeletePod(now time.Time, unitKey, podUID string) {
 // SetConsumer says that a consumer is live, or not (live=false). Units whose managed consumer is not live
 // are parked or evicted. An admitted unit whose consumer was never reported keeps its admission, so whoever
 // finds the consumer of a unit missing has to say so.
-func (s *State) SetConsumer(now time.Time, c Consumer, live bool) {
+func (s *State) SetConsumer(now time.Time, c unit.Consumer, live bool) {
 	s.elections.Note(&owner.Candidate{Namespace: c.Namespace, Consumer: c})
 	for _, u := range s.owners.SetLive(c, live) {
 		s.change(u, func() { s.place(now, u) })

@@ -29,6 +29,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // When all objects are gone, nothing of them is left (I7, I12), neither on a leader nor on a standby, which never
@@ -108,7 +109,7 @@ func TestNothingStaysOfANamespace(t *testing.T) {
 		PerNamespace: &NamespaceBounds{MaxPending: 1, MaxAdmitted: 1},
 	})
 	for i := range 4 {
-		s.UpsertUnit(epoch, Unit{
+		s.UpsertUnit(epoch, unit.Unit{
 			Key: fmt.Sprintf("ns%d/u", i%2) + fmt.Sprint(i), UID: fmt.Sprint(i), Queue: "q", Quota: "root", Pods: 1,
 			Request: resources.FromMap(map[string]int64{"cpu": 1}), Active: true,
 		})
@@ -161,9 +162,10 @@ func TestWhatWasSeenWhileAWriteWasInFlightCountsAtOnce(t *testing.T) {
 	s := New(Config{})
 	s.SetQuota(epoch, Quota{Name: "team", Limit: amount(10, 10)})
 	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
-	u := Unit{
-		Key: "ns/u", UID: "u", Queue: "q", Quota: "team", Phase: PhaseRunning, Active: true, Attempts: 1, Admitted: epoch,
-		Request: amount(5, 1), Pods: 1, Held: amount(1, 4), HeldPods: 2, Recorded: true,
+	u := unit.Unit{
+		Key: "ns/u", UID: "u", Queue: "q", Quota: "team", Phase: unit.PhaseRunning, Active: true, Attempts: 1,
+		Admitted: epoch,
+		Request:  amount(5, 1), Pods: 1, Held: amount(1, 4), HeldPods: 2, Recorded: true,
 	}
 	s.UpsertUnit(epoch, u)
 	require.Len(t, s.Decide(epoch).Resize, 1, "it gives gpu back")
@@ -201,7 +203,7 @@ func TestQuotasOfAQueueChange(t *testing.T) {
 			s.SetQuota(epoch, Quota{Name: "b"})
 			s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", Quotas: before, MaxPending: -1, MaxAdmitted: -1})
 			s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", Quotas: after, MaxPending: -1, MaxAdmitted: -1})
-			s.UpsertUnit(epoch, Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "b", Pods: 1, Active: true})
+			s.UpsertUnit(epoch, unit.Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "b", Pods: 1, Active: true})
 			accepted := after == nil || slices.Contains(after, "b")
 			require.Equal(t, accepted, len(s.Decide(epoch).Admit) == 1, "from %s to %s", from, to)
 		}
@@ -212,10 +214,10 @@ func TestQuotasOfAQueueChange(t *testing.T) {
 func TestFirstUnitOfAnUnknownQuota(t *testing.T) {
 	s := New(Config{})
 	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
-	s.UpsertUnit(epoch, Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "missing", Pods: 1, Active: true})
+	s.UpsertUnit(epoch, unit.Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "missing", Pods: 1, Active: true})
 	require.Empty(t, s.Decide(epoch).Admit)
 	reason, _, _ := s.Why("ns/u")
-	require.Equal(t, ReasonUnknownQuota, reason)
+	require.Equal(t, unit.ReasonUnknownQuota, reason)
 }
 
 // Whichever field of an observation is new, it is taken.
@@ -278,7 +280,7 @@ func TestExtensions(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		s.UpsertQueue(epoch, Queue{Name: name, Policy: "LIFO", MaxPending: -1, MaxAdmitted: -1})
 		for i := range 3 {
-			s.UpsertUnit(epoch, Unit{
+			s.UpsertUnit(epoch, unit.Unit{
 				Key: fmt.Sprintf("ns/%s%d", name, i), UID: fmt.Sprintf("%s%d", name, i), Queue: name, Quota: "root",
 				Request: cpu(1), Pods: 1, Active: true, Created: epoch.Add(time.Duration(i) * time.Second),
 			})
@@ -290,8 +292,8 @@ func TestExtensions(t *testing.T) {
 // switchCheck is a check whose answer depends on something outside.
 type switchCheck struct{ open bool }
 
-func (*switchCheck) Key(Unit) string { return "" }
-func (c *switchCheck) Check(Unit) (Reason, string) {
+func (*switchCheck) Key(unit.Unit) string { return "" }
+func (c *switchCheck) Check(unit.Unit) (unit.Reason, string) {
 	if c.open {
 		return "", ""
 	}
@@ -303,10 +305,10 @@ func TestRecheck(t *testing.T) {
 	s := New(Config{Checks: []Check{check}})
 	s.SetQuota(epoch, Quota{Name: "root"})
 	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
-	s.UpsertUnit(epoch, Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "root", Pods: 1, Active: true})
+	s.UpsertUnit(epoch, unit.Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "root", Pods: 1, Active: true})
 	require.Empty(t, s.Decide(epoch).Admit)
 	reason, message, _ := s.Why("ns/u")
-	require.Equal(t, Reason("Closed"), reason)
+	require.Equal(t, unit.Reason("Closed"), reason)
 	require.Equal(t, "closed for now", message)
 	check.open = true
 	require.Empty(t, s.Decide(epoch).Admit, "nobody said so")
@@ -320,17 +322,17 @@ func TestChecksAreAskedAgainAfterARequeue(t *testing.T) {
 	s := New(Config{Checks: []Check{check}})
 	s.SetQuota(epoch, Quota{Name: "root"})
 	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
-	u := Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "root", Pods: 1, Active: true}
+	u := unit.Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "root", Pods: 1, Active: true}
 	s.UpsertUnit(epoch, u)
 	require.Len(t, s.Decide(epoch).Admit, 1)
 	s.Settle(epoch, u.Key, 1, OutcomeConfirmed)
 	check.open = false
-	u.Phase, u.Attempts, u.RequeueAt = PhaseTimeoutBackoff, 1, epoch.Add(time.Minute)
+	u.Phase, u.Attempts, u.RequeueAt = unit.PhaseTimeoutBackoff, 1, epoch.Add(time.Minute)
 	s.UpsertUnit(epoch, u)
 	require.Empty(t, s.Decide(epoch).Admit, "it waits for its time")
 	require.Empty(t, s.Decide(u.RequeueAt).Admit, "the check would not let it pass now")
 	reason, _, _ := s.Why(u.Key)
-	require.Equal(t, Reason("Closed"), reason)
+	require.Equal(t, unit.Reason("Closed"), reason)
 }
 
 // Neither does it where another unit has kept the group, and with it the answer, meanwhile.
@@ -340,7 +342,7 @@ func TestChecksAreAskedAgainBesideUnitsThatWait(t *testing.T) {
 	one := resources.FromMap(map[string]int64{"cpu": 1})
 	s.SetQuota(epoch, Quota{Name: "root", Limit: one})
 	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
-	u := Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "root", Pods: 1, Request: one, Active: true}
+	u := unit.Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "root", Pods: 1, Request: one, Active: true}
 	waits := u
 	waits.Key, waits.UID, waits.Created = "ns/waits", "waits", epoch
 	s.UpsertUnit(epoch, u)
@@ -348,7 +350,7 @@ func TestChecksAreAskedAgainBesideUnitsThatWait(t *testing.T) {
 	require.Equal(t, []string{u.Key}, keysOfPlan(s.Decide(epoch)))
 	s.Settle(epoch, u.Key, 1, OutcomeConfirmed)
 	check.open = false
-	u.Phase, u.Attempts = PhaseTimeoutBackoff, 1
+	u.Phase, u.Attempts = unit.PhaseTimeoutBackoff, 1
 	s.UpsertUnit(epoch, u)
 	require.Empty(t, s.Decide(epoch).Admit, "the check would not let it pass now")
 }
@@ -356,18 +358,18 @@ func TestChecksAreAskedAgainBesideUnitsThatWait(t *testing.T) {
 // faultyKey panics before a unit has a group.
 type faultyKey struct{}
 
-func (faultyKey) Key(u Unit) string           { panic("no key for " + u.Key) }
-func (faultyKey) Check(Unit) (Reason, string) { return "", "" }
+func (faultyKey) Key(u unit.Unit) string                { panic("no key for " + u.Key) }
+func (faultyKey) Check(unit.Unit) (unit.Reason, string) { return "", "" }
 
 func TestPanicInKeyParks(t *testing.T) {
 	s := New(Config{Checks: []Check{faultyKey{}}, RefusedBackoff: time.Second})
 	s.SetQuota(epoch, Quota{Name: "root"})
 	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
-	s.UpsertUnit(epoch, Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "root", Pods: 1, Active: true})
+	s.UpsertUnit(epoch, unit.Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "root", Pods: 1, Active: true})
 	plan := s.Decide(epoch)
 	told, _ := s.Tell(epoch, 64)
 	require.Len(t, told, 1)
-	require.Equal(t, ReasonInternalError, told[0].Reason)
+	require.Equal(t, unit.ReasonInternalError, told[0].Reason)
 	require.Equal(t, epoch.Add(time.Second), plan.WakeAt)
 	require.Equal(t, 1, plan.Panics)
 	require.Zero(t, s.Decide(epoch).Panics, "counted once")
@@ -378,8 +380,8 @@ func TestPanicInKeyParks(t *testing.T) {
 // faultyCheck panics over a unit that is in line.
 type faultyCheck struct{}
 
-func (faultyCheck) Key(Unit) string { return "" }
-func (faultyCheck) Check(u Unit) (Reason, string) {
+func (faultyCheck) Key(unit.Unit) string { return "" }
+func (faultyCheck) Check(u unit.Unit) (unit.Reason, string) {
 	if u.UID == "bad" {
 		panic("no answer for " + u.Key)
 	}
@@ -391,7 +393,7 @@ func TestPanicOfACheckIsCounted(t *testing.T) {
 	s.SetQuota(epoch, Quota{Name: "root"})
 	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
 	for _, name := range []string{"bad", "good"} {
-		s.UpsertUnit(epoch, Unit{Key: "ns/" + name, UID: name, Queue: "q", Quota: "root", Pods: 1, Active: true})
+		s.UpsertUnit(epoch, unit.Unit{Key: "ns/" + name, UID: name, Queue: "q", Quota: "root", Pods: 1, Active: true})
 	}
 	plan := s.Decide(epoch)
 	require.Equal(t, []string{"ns/good"}, keysOfPlan(plan))
@@ -417,7 +419,7 @@ func TestPanicOfAPolicyParks(t *testing.T) {
 	s.SetQuota(epoch, Quota{Name: "root"})
 	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Faulty", MaxPending: -1, MaxAdmitted: -1})
 	for name, priority := range map[string]int32{"bad": 13, "good": 1} {
-		s.UpsertUnit(epoch, Unit{
+		s.UpsertUnit(epoch, unit.Unit{
 			Key: "ns/" + name, UID: name, Queue: "q", Quota: "root", Pods: 1, Active: true, Priority: priority,
 		})
 	}
@@ -426,7 +428,7 @@ func TestPanicOfAPolicyParks(t *testing.T) {
 	require.Equal(t, 1, plan.Panics)
 	require.Equal(t, epoch.Add(time.Second), plan.WakeAt)
 	reason, message, _ := s.Why("ns/bad")
-	require.Equal(t, ReasonInternalError, reason)
+	require.Equal(t, unit.ReasonInternalError, reason)
 	require.Contains(t, message, "no rule for it")
 	require.Equal(t, 1, s.Decide(epoch.Add(time.Second)).Panics, "it is tried again")
 }
@@ -445,10 +447,11 @@ func TestSuspectIsWhoWasLookedAt(t *testing.T) {
 	s := New(Config{Order: faultyOrder{}})
 	s.SetQuota(epoch, Quota{Name: "root"})
 	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
-	s.UpsertUnit(epoch, Unit{Key: "ns/good", UID: "good", Queue: "q", Quota: "root", Pods: 1, Active: true})
+	s.UpsertUnit(epoch, unit.Unit{Key: "ns/good", UID: "good", Queue: "q", Quota: "root", Pods: 1, Active: true})
 	s.Decide(epoch)
 	require.Empty(t, s.Suspect())
-	s.UpsertUnit(epoch, Unit{Key: "ns/bad", UID: "bad", Queue: "q", Quota: "root", Pods: 1, Active: true, Priority: 9})
+	s.UpsertUnit(epoch,
+		unit.Unit{Key: "ns/bad", UID: "bad", Queue: "q", Quota: "root", Pods: 1, Active: true, Priority: 9})
 	require.Panics(t, func() { s.Decide(epoch) })
 	require.Equal(t, "ns/bad", s.Suspect())
 	require.Empty(t, s.Suspect(), "once")
@@ -461,7 +464,7 @@ func TestHugeAmounts(t *testing.T) {
 	s.SetQuota(epoch, Quota{Name: "root", Limit: huge})
 	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
 	for i := range 20 {
-		s.UpsertUnit(epoch, Unit{
+		s.UpsertUnit(epoch, unit.Unit{
 			Key: fmt.Sprintf("ns/u%02d", i), UID: fmt.Sprintf("%02d", i), Queue: "q", Quota: "root",
 			Request: huge, Pods: 1, Active: true, Created: epoch,
 		})
@@ -470,7 +473,7 @@ func TestHugeAmounts(t *testing.T) {
 	for i := range 20 {
 		key := fmt.Sprintf("ns/u%02d", i)
 		u := s.units[key].spec
-		u.Phase, u.Held = PhaseRunning, huge
+		u.Phase, u.Held = unit.PhaseRunning, huge
 		s.Settle(epoch, key, 1, OutcomeConfirmed)
 		s.UpsertUnit(epoch, u)
 	}
@@ -487,7 +490,7 @@ func TestAnotherObjectOfTheName(t *testing.T) {
 	for _, name := range []string{"flying", "admitted"} {
 		again := units[name]
 		again.UID += "-2"
-		again.Phase, again.Attempts, again.Held, again.Active = PhaseEnqueued, 0, resources.List{}, false
+		again.Phase, again.Attempts, again.Held, again.Active = unit.PhaseEnqueued, 0, resources.List{}, false
 		s.UpsertUnit(epoch, again)
 		s.Settle(epoch, again.Key, 1, OutcomeConfirmed)
 		require.False(t, s.Admitted(again.Key), name)
@@ -503,7 +506,7 @@ func TestDemandFollowsThePods(t *testing.T) {
 	s, units := placed(t)
 	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
 	first := units["first"]
-	first.Request, first.Expected = cpu(6), Expected{Pods: 2, Each: cpu(3)}
+	first.Request, first.Expected = cpu(6), unit.Expected{Pods: 2, Each: cpu(3)}
 	before := s.Demand("team").Sub(units["first"].Request)
 	s.UpsertUnit(epoch, first)
 	asks := func(want int64) {

@@ -33,6 +33,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // TestStories plays testdata/*.txt. The name of a directive is free; each line of its input is one event or
@@ -66,11 +67,11 @@ type story struct {
 	now    time.Time
 	cfg    Config
 	s      *State
-	units  map[string]Unit
+	units  map[string]unit.Unit
 	quotas map[string]Quota
 	queues map[string]Queue
 	pods   map[string]map[string]Pod
-	jobs   map[string]Consumer
+	jobs   map[string]unit.Consumer
 }
 
 func newStory(t *testing.T) *story {
@@ -78,8 +79,8 @@ func newStory(t *testing.T) *story {
 		t: t, now: epoch,
 		cfg: Config{ExplainAfter: 5 * time.Second, ExplainEvery: 30 * time.Second, RefusedBackoff: 10 * time.Second,
 			Timeouts: Timeouts{Idle: 10 * time.Minute, Unbound: 30 * time.Minute}, PartialAdmission: true},
-		units: map[string]Unit{}, quotas: map[string]Quota{}, queues: map[string]Queue{},
-		pods: map[string]map[string]Pod{}, jobs: map[string]Consumer{},
+		units: map[string]unit.Unit{}, quotas: map[string]Quota{}, queues: map[string]Queue{},
+		pods: map[string]map[string]Pod{}, jobs: map[string]unit.Consumer{},
 	}
 	st.cfg.Checks = []Check{labelCheck{}}
 	st.cfg.Selects = strings.EqualFold
@@ -95,7 +96,7 @@ func newStory(t *testing.T) *story {
 // labelCheck is an extension's filter for the stories: it looks at the name of the unit.
 type labelCheck struct{}
 
-func (labelCheck) Key(u Unit) string {
+func (labelCheck) Key(u unit.Unit) string {
 	switch {
 	case strings.Contains(u.Key, "keyless"):
 		panic("the check has no key for it")
@@ -107,7 +108,7 @@ func (labelCheck) Key(u Unit) string {
 	return ""
 }
 
-func (c labelCheck) Check(u Unit) (Reason, string) {
+func (c labelCheck) Check(u unit.Unit) (unit.Reason, string) {
 	switch c.Key(u) {
 	case "":
 		return "", ""
@@ -301,7 +302,7 @@ func (st *story) queue(a arguments) {
 			q.AdmissionChecks = st.admissionChecks(value)
 		case "fault":
 			if q.Fault = nil; value != "" {
-				q.Fault = &Fault{Reason(value), "somebody has to see to the check"}
+				q.Fault = &Fault{unit.Reason(value), "somebody has to see to the check"}
 			}
 		case "most-evictions":
 			q.MostEvictions = st.number(value)
@@ -337,16 +338,16 @@ func (st *story) answer(a arguments) {
 		st.printf("%s is %s", a.words[0], u.Phase)
 		return
 	}
-	answers := &CheckAnswers{Conflict: u.Checks.Conflict, Answers: slices.Clone(u.Checks.Answers)}
+	answers := &unit.CheckAnswers{Conflict: u.Checks.Conflict, Answers: slices.Clone(u.Checks.Answers)}
 	for _, name := range a.order {
 		state, after, _ := strings.Cut(a.named[name], "/")
 		if name == "conflict" {
 			answers.Conflict = state
 			continue
 		}
-		i := slices.IndexFunc(answers.Answers, func(of CheckAnswer) bool { return of.Name == name })
+		i := slices.IndexFunc(answers.Answers, func(of unit.CheckAnswer) bool { return of.Name == name })
 		require.GreaterOrEqual(st.t, i, 0, "%s was not asked", name)
-		answers.Answers[i].State, answers.Answers[i].Message = CheckState(state), "it said "+state
+		answers.Answers[i].State, answers.Answers[i].Message = unit.CheckState(state), "it said "+state
 		if after != "" {
 			answers.Answers[i].RetryAfter = time.Duration(st.number(after)) * time.Second
 		}
@@ -384,19 +385,21 @@ func (st *story) unit(a arguments) {
 	name := a.words[0]
 	u, ok := st.units[name]
 	if !ok {
-		u = Unit{Key: unitNamed(name), UID: "uid-" + name, Created: st.now, Pods: 1, Active: true, Phase: PhaseEnqueued}
+		u = unit.Unit{
+			Key: unitNamed(name), UID: "uid-" + name, Created: st.now, Pods: 1, Active: true, Phase: unit.PhaseEnqueued,
+		}
 	}
 	for _, key := range a.order {
 		st.setUnit(&u, key, a.named[key])
 	}
 	if !u.Phase.Holds() {
-		u.setNothingHeld()
+		u.SetNothingHeld()
 	}
 	st.units[name] = u
 	st.s.UpsertUnit(st.now, u)
 }
 
-func (st *story) setUnit(u *Unit, key, value string) {
+func (st *story) setUnit(u *unit.Unit, key, value string) {
 	switch key {
 	case "queue":
 		u.Queue = value
@@ -413,10 +416,10 @@ func (st *story) setUnit(u *Unit, key, value string) {
 	case "pods":
 		u.Pods = st.number(value)
 	case "each":
-		u.Expected = Expected{Pods: u.Pods, Each: st.resources(value)}
+		u.Expected = unit.Expected{Pods: u.Pods, Each: st.resources(value)}
 	case "sets": // of least-count/request, in place of pods and request
 		u.Sizes = st.sizes(value)
-		u.become(u.Sizes.at(0))
+		u.Become(u.Sizes.At(0))
 	case "sizes":
 		u.Sizes = nil
 	case "labels":
@@ -440,7 +443,7 @@ func (st *story) setUnit(u *Unit, key, value string) {
 	case "deactivate":
 		u.Deactivate = nil
 		if value != "" {
-			u.Deactivate = &Deactivation{Reason(value), "somebody wants it to be made inactive"}
+			u.Deactivate = &unit.Deactivation{Reason: unit.Reason(value), Message: "somebody wants it to be made inactive"}
 		}
 	case "unsuspendable":
 		u.Unsuspendable = value == "true"
@@ -449,7 +452,7 @@ func (st *story) setUnit(u *Unit, key, value string) {
 	case "templates-written":
 		u.TemplatesWritten = value == "true"
 	case "phase":
-		u.Phase = Phase(value)
+		u.Phase = unit.Phase(value)
 	case "held":
 		u.Held = st.resources(value)
 	case "held-pods":
@@ -462,7 +465,7 @@ func (st *story) setUnit(u *Unit, key, value string) {
 		u.RequeueAt = epoch.Add(time.Duration(st.number(value)) * time.Second)
 	case "job":
 		name, uid, _ := strings.Cut(value, ":")
-		u.Consumer = Consumer{Kind: "Job.v1.batch", Namespace: "ns", Name: name, UID: uid}
+		u.Consumer = unit.Consumer{Kind: "Job.v1.batch", Namespace: "ns", Name: name, UID: uid}
 		u.ConsumerManaged = true
 	case "job-namespace":
 		u.Consumer.Namespace = value
@@ -473,29 +476,29 @@ func (st *story) setUnit(u *Unit, key, value string) {
 	case "misnamed":
 		u.Misnamed = value == "true"
 	case "unreadable":
-		u.Invalid, u.InvalidMessage = ReasonInternalError, "the object cannot be read: "+value
+		u.Invalid, u.InvalidMessage = unit.ReasonInternalError, "the object cannot be read: "+value
 	case "quarantined":
 		u.Quarantined, u.Invalid, u.InvalidMessage = value == "true", "", ""
 		if u.Quarantined {
-			u.Invalid, u.InvalidMessage = ReasonInternalError, "the admission of this unit panicked"
+			u.Invalid, u.InvalidMessage = unit.ReasonInternalError, "the admission of this unit panicked"
 		}
 	case "invalid":
-		u.Invalid, u.InvalidMessage = ReasonInvalidRequest, value
+		u.Invalid, u.InvalidMessage = unit.ReasonInvalidRequest, value
 	default:
 		require.Fail(st.t, "unknown argument "+key)
 	}
 }
 
-func (st *story) sizes(text string) *Sizes {
-	var sets []PodSetSize
+func (st *story) sizes(text string) *unit.Sizes {
+	var sets []unit.PodSetSize
 	for _, one := range strings.Split(text, ";") {
 		counts, request, _ := strings.Cut(one, "/")
 		least, count, _ := strings.Cut(counts, "-")
-		sets = append(sets, PodSetSize{
+		sets = append(sets, unit.PodSetSize{
 			Count: st.number(count), Least: st.number(least), Request: st.resources(request),
 		})
 	}
-	return NewSizes(sets)
+	return unit.NewSizes(sets)
 }
 
 func (st *story) deleteUnit(a arguments) {
@@ -534,7 +537,7 @@ func (st *story) deletePod(a arguments) {
 }
 
 func (st *story) job(a arguments) {
-	c := Consumer{Kind: "Job.v1.batch", Namespace: "ns", Name: a.words[0], UID: a.named["uid"]}
+	c := unit.Consumer{Kind: "Job.v1.batch", Namespace: "ns", Name: a.words[0], UID: a.named["uid"]}
 	if a.has("gone") {
 		delete(st.jobs, c.UID)
 	} else {
@@ -552,19 +555,19 @@ func (st *story) settle(a arguments) {
 	attempt := st.number(a.named["attempt"])
 	record, ok := st.s.units[unitNamed(name)]
 	if ok && outcome == OutcomeConfirmed && record.stage == stageAdmitting {
-		u.become(record.tenure.next, record.tenure.nextPods)
-		u.Phase, u.Attempts, u.Held, u.HeldPods = PhaseDequeued, attempt, u.Request, u.Pods
+		u.Become(record.tenure.next, record.tenure.nextPods)
+		u.Phase, u.Attempts, u.Held, u.HeldPods = unit.PhaseDequeued, attempt, u.Request, u.Pods
 		u.Admitted, u.Said = st.now, nil
 		if names := record.tenure.checks; len(names) > 0 {
-			u.Phase, u.Checks = PhaseReserved, asked(names)
+			u.Phase, u.Checks = unit.PhaseReserved, unit.Asked(names)
 		}
 	} else if ok && outcome == OutcomeConfirmed && record.stage == stageDequeuing {
-		u.Phase, u.Admitted = PhaseDequeued, st.now
+		u.Phase, u.Admitted = unit.PhaseDequeued, st.now
 	} else if ok && outcome == OutcomeConfirmed && record.stage == stageResizing {
 		u.Held, u.HeldPods, u.Recorded, u.Said = record.next, record.nextPods, true, nil
 		u.ResizePending = 0
 	} else if ok && outcome == OutcomeConfirmed && record.stage == stageEvicting {
-		u.requeued(record.eviction)
+		requeue(&u, record.eviction)
 		u.Said = say(record.eviction.Reason, record.eviction.Message)
 		if why := record.eviction.Deactivate; why != "" {
 			u.Said.Reason = why
@@ -867,9 +870,9 @@ func orNothing(l resources.List) string {
 func (st *story) status(arguments) {
 	st.counts(arguments{})
 	st.list(arguments{words: keysOf(st.queues)})
-	for _, unit := range keysOf(st.units) {
-		if st.s.Admitted(unitNamed(unit)) {
-			st.why(arguments{words: []string{unit}})
+	for _, key := range keysOf(st.units) {
+		if st.s.Admitted(unitNamed(key)) {
+			st.why(arguments{words: []string{key}})
 		}
 	}
 	st.outstanding(arguments{words: keysOf(st.quotas)})

@@ -22,6 +22,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // mostLooked bounds the units that are looked at to find one that is to be told something, mostOfRound those of one
@@ -40,7 +41,7 @@ const mostLooked, mostOfRound = 256, 16
 type telling struct {
 	after, every time.Duration
 	// due are units by themselves, found are those of rounds. No unit is in both.
-	due, found *ordered.Turns[*unit]
+	due, found *ordered.Turns[*record]
 	// rounds are groups of which a round is made; later are those of which one begins at a time, the earliest first.
 	// A group that is gone leaves them at once: a standby tells nobody anything.
 	rounds, later *list.List
@@ -50,7 +51,7 @@ type telling struct {
 
 // round is a look at all units of a group.
 type round struct {
-	backlog.Round[*unit]
+	backlog.Round[*record]
 	// in is the list that the group is in, and turn its place there; nil while no round is made.
 	in   *list.List
 	turn *list.Element
@@ -60,14 +61,14 @@ type round struct {
 // report is what a unit was told last, and when: what its object says, unless that is on its way. said is nil if it was
 // told nothing, or that it waits for nothing.
 type report struct {
-	said *Saying
+	said *unit.Saying
 	at   ordered.Moment
 }
 
 func newTelling(cfg *Config) telling {
-	turns := func() *ordered.Turns[*unit] {
-		return ordered.NewTurns(func(u *unit) ordered.Moment { return u.reportAt }, compareAges,
-			func(u *unit) string { return u.spec.namespace() })
+	turns := func() *ordered.Turns[*record] {
+		return ordered.NewTurns(func(u *record) ordered.Moment { return u.reportAt }, compareAges,
+			func(u *record) string { return u.spec.Namespace() })
 	}
 	return telling{
 		after: cfg.ExplainAfter, every: cfg.ExplainEvery, rounds: list.New(), later: list.New(),
@@ -76,7 +77,7 @@ func newTelling(cfg *Config) telling {
 }
 
 // move sets when a unit is due; zero for never.
-func (t *telling) move(u *unit, at ordered.Moment) {
+func (t *telling) move(u *record, at ordered.Moment) {
 	among := t.due
 	if u.found {
 		among = t.found
@@ -86,18 +87,18 @@ func (t *telling) move(u *unit, at ordered.Moment) {
 }
 
 // find plans to tell a unit of a round that has no time yet: in the order in which they were told something last.
-func (t *telling) find(u *unit) {
+func (t *telling) find(u *record) {
 	u.found = true
 	t.move(u, max(ordered.MomentOf(t.mayAgain(u)), 1))
 }
 
 // plan has a unit told at that time, or when it may be told something again.
-func (t *telling) plan(u *unit, at time.Time) {
+func (t *telling) plan(u *record, at time.Time) {
 	t.move(u, ordered.MomentOf(later(at, t.mayAgain(u))))
 }
 
 // mayAgain is when a unit may be told something again; zero for one that was told nothing.
-func (t *telling) mayAgain(u *unit) (at time.Time) {
+func (t *telling) mayAgain(u *record) (at time.Time) {
 	if u.report.at == 0 {
 		return at
 	}
@@ -105,7 +106,7 @@ func (t *telling) mayAgain(u *unit) (at time.Time) {
 }
 
 // parked plans to tell why a unit is parked.
-func (t *telling) parked(now time.Time, u *unit, reason Reason) {
+func (t *telling) parked(now time.Time, u *record, reason unit.Reason) {
 	switch {
 	case untold(reason):
 		t.move(u, 0)
@@ -118,16 +119,19 @@ func (t *telling) parked(now time.Time, u *unit, reason Reason) {
 
 // fleeting reasons are often over before anybody could read them: informers of two kinds race, and the controller
 // makes the default queue of a new quota.
-var fleeting = map[Reason]bool{
-	ReasonConsumerNotFound: true, ReasonKindNotListed: true, ReasonInactive: true, ReasonWriteRefused: true,
-	ReasonUnknownQueue: true, ReasonUnknownQuota: true, ReasonRestoring: true,
+var fleeting = map[unit.Reason]bool{
+	unit.ReasonConsumerNotFound: true, unit.ReasonKindNotListed: true, unit.ReasonInactive: true,
+	unit.ReasonWriteRefused: true,
+	unit.ReasonUnknownQueue: true, unit.ReasonUnknownQuota: true, unit.ReasonRestoring: true,
 }
 
 // untold says whether whoever caused the reason has written it down already.
-func untold(reason Reason) bool { return reason == ReasonAdopting || reason == ReasonBackoff }
+func untold(reason unit.Reason) bool {
+	return reason == unit.ReasonAdopting || reason == unit.ReasonBackoff
+}
 
 // joined plans to tell a unit that came into line why it waits there.
-func (t *telling) joined(now time.Time, u *unit) {
+func (t *telling) joined(now time.Time, u *record) {
 	at := now.Add(t.after)
 	switch n := &u.group.Notes; {
 	case n.isParked():
@@ -194,7 +198,7 @@ func (t *telling) next(now time.Time) time.Time {
 	if g := first(t.later); g != nil {
 		at = g.Notes.round.from
 	}
-	for _, among := range []*ordered.Turns[*unit]{t.due, t.found} {
+	for _, among := range []*ordered.Turns[*record]{t.due, t.found} {
 		if due := among.At(ordered.MomentOf(now)); due != 0 {
 			at = earlier(at, later(due.Time(), now))
 		}
@@ -228,7 +232,7 @@ func (s *State) TellAt(now time.Time) time.Time { return s.telling.next(now) }
 
 // nextToTell takes by turns one that is due by itself and one that was found in a round. Nobody may be found because no
 // look is left.
-func (r *roster) nextToTell(now time.Time, looks *int) *unit {
+func (r *roster) nextToTell(now time.Time, looks *int) *record {
 	t := &r.telling
 	for range 2 {
 		among := t.due
@@ -256,7 +260,7 @@ func (r *roster) nextToTell(now time.Time, looks *int) *unit {
 // told so.
 func (r *roster) findInRounds(looks int) {
 	t := &r.telling
-	visit := func(u *unit) {
+	visit := func(u *record) {
 		if u.reportAt == 0 && r.isNews(u) {
 			t.find(u)
 		}
@@ -265,7 +269,7 @@ func (r *roster) findInRounds(looks int) {
 		g := first(t.rounds)
 		n := &g.Notes.round
 		n.leave()
-		looked, over := backlog.Go(&n.Round, g, min(looks, mostOfRound), (*unit).seat, visit)
+		looked, over := backlog.Go(&n.Round, g, min(looks, mostOfRound), (*record).seat, visit)
 		if looks -= looked + 1; over {
 			*n = round{}
 		} else {
@@ -275,20 +279,20 @@ func (r *roster) findInRounds(looks int) {
 }
 
 // seat is as much of a unit as its place depends on: the unit itself may leave, or have another place.
-func (u *unit) seat() *unit {
-	it, seat := u.Item(), newUnit()
-	seat.spec = Unit{Key: it.Key, UID: it.UID, Priority: it.Priority, Created: it.Created}
+func (u *record) seat() *record {
+	it, seat := u.Item(), newRecord()
+	seat.spec = unit.Unit{Key: it.Key, UID: it.UID, Priority: it.Priority, Created: it.Created}
 	return seat
 }
 
 // isNews says whether there is something to tell a unit that it was not told last.
-func (r *roster) isNews(u *unit) bool {
+func (r *roster) isNews(u *record) bool {
 	said := r.sayingOf(u)
 	return said != nil && !same(said, u.report.said)
 }
 
 // hear takes what an object says that its unit was told: that is the truth, whoever wrote it (I8).
-func (r *roster) hear(now time.Time, u *unit, in *Unit) {
+func (r *roster) hear(now time.Time, u *record, in *unit.Unit) {
 	if same(u.spec.Said, in.Said) {
 		return
 	}
@@ -312,14 +316,14 @@ func (s *State) Unsaid(now time.Time, unitKey string) {
 }
 
 // Says is what a unit is to be told now; false if it is nothing.
-func (s *State) Says(unitKey string) (Saying, bool) {
+func (s *State) Says(unitKey string) (unit.Saying, bool) {
 	u, ok := s.units[unitKey]
 	if !ok {
-		return Saying{}, false
+		return unit.Saying{}, false
 	}
 	said := s.sayingOf(u)
 	if said == nil {
-		return Saying{}, false
+		return unit.Saying{}, false
 	}
 	return *said, true
 }

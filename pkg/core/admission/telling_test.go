@@ -26,6 +26,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
@@ -37,7 +38,7 @@ func crowd(cfg Config, n int) *State {
 	s.SetQuota(epoch, Quota{Name: "team", Parent: "root", Limit: cpu(4), Max: cpu(4), Used: cpu(4)})
 	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
 	for i := range n {
-		s.UpsertUnit(epoch, Unit{
+		s.UpsertUnit(epoch, unit.Unit{
 			Key: fmt.Sprintf("ns/u%06d", n-i), UID: fmt.Sprint(i), Queue: "q", Quota: "team", Pods: 1, Active: true,
 			Request: cpu(1), Created: epoch.Add(time.Duration(i-n) * time.Second),
 		})
@@ -58,7 +59,8 @@ func TestThoseThatWaitLongestAreToldFirst(t *testing.T) {
 		require.Len(t, told, 20)
 		for i := range told {
 			require.Equal(t, fmt.Sprintf("ns/u%06d", 100-20*portion-i), told[i].Unit.Key)
-			require.Equal(t, Saying{ReasonQuotaExceeded, `quota "team" has too little cpu left`}, told[i].Saying)
+			require.Equal(t, unit.Saying{Reason: unit.ReasonQuotaExceeded, Message: `quota "team" has too little cpu left`},
+				told[i].Saying)
 		}
 	}
 	require.Zero(t, again, "nothing moves")
@@ -80,7 +82,9 @@ func TestAReasonThatChangesIsToldToAll(t *testing.T) {
 	s.SetQuota(now, Quota{Name: "team", Parent: "root", Limit: cpu(9000), Max: cpu(9000)})
 	s.SetQuota(now, Quota{Name: "root", Limit: cpu(1000), Used: cpu(1000)})
 	s.Decide(now)
-	want := Saying{ReasonQuotaExceeded, `quota "root", above quota "team", has too little cpu left`}
+	want := unit.Saying{
+		Reason: unit.ReasonQuotaExceeded, Message: `quota "root", above quota "team", has too little cpu left`,
+	}
 	seen := map[string]bool{}
 	for s.TellAt(now).Equal(now) {
 		told, _ := s.Tell(now, 7)
@@ -129,7 +133,7 @@ func TestUnitsOfOneNamespaceDoNotDelayTheReasonsOfAnother(t *testing.T) {
 	s := crowd(Config{ExplainAfter: 5 * time.Second, ExplainEvery: time.Second}, 3000)
 	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
 	for i := range 2 { // they came last
-		s.UpsertUnit(epoch, Unit{
+		s.UpsertUnit(epoch, unit.Unit{
 			Key: fmt.Sprintf("other/u%d", i), UID: fmt.Sprint("other", i), Queue: "q", Quota: "team", Pods: 1, Active: true,
 			Request: cpu(1), Created: epoch.Add(time.Hour),
 		})
@@ -181,7 +185,7 @@ func TestTheObjectIsTheTruthAboutWhatWasTold(t *testing.T) {
 
 	// Somebody wrote something else.
 	u := told[0].Unit
-	u.Said = &Saying{"Gossip", "it is the weather"}
+	u.Said = &unit.Saying{Reason: "Gossip", Message: "it is the weather"}
 	other.UpsertUnit(epoch, u)
 	list, _ = other.Tell(epoch.Add(time.Minute), 10)
 	require.Len(t, list, 1)
@@ -198,12 +202,12 @@ func TestEveryUnitThatWaitsIsToldWhatIsTrue(t *testing.T) {
 		w.mayEndClaims(t)
 		w.populate(t)
 		w.decide(t)
-		last := map[*unit]time.Time{}
+		last := map[*record]time.Time{}
 		most := rapid.IntRange(1, 3).Draw(t, "told at once")
 		for range rapid.IntRange(1, effort.Steps(60)).Draw(t, "steps") {
 			w.step(t)
 			w.decide(t)
-			maps.DeleteFunc(last, func(u *unit, _ time.Time) bool { return u.report.at == 0 }) // it got what it waited for
+			maps.DeleteFunc(last, func(u *record, _ time.Time) bool { return u.report.at == 0 }) // it got what it waited for
 			if rapid.IntRange(0, 3).Draw(t, "tells") == 0 {
 				w.tell(t, last, most, rapid.IntRange(0, 9).Draw(t, "lost") == 0)
 			}
@@ -218,7 +222,7 @@ func TestEveryUnitThatWaitsIsToldWhatIsTrue(t *testing.T) {
 }
 
 // tell has the state tell, and writes it into the objects at once, or never if it is lost.
-func (w *world) tell(t *rapid.T, last map[*unit]time.Time, most int, lost bool) {
+func (w *world) tell(t *rapid.T, last map[*record]time.Time, most int, lost bool) {
 	list, _ := w.s.Tell(w.now, most)
 	require.LessOrEqual(effort.Plain(t), len(list), most)
 	for i := range list {
@@ -249,9 +253,9 @@ func (w *world) checkTold(t require.TestingT) {
 		if u.stage != stageWaiting && (u.stage != stageAdmitted || u.group == nil) {
 			continue
 		}
-		found := Finding{Reason: u.parked}
+		found := unit.Finding{Reason: u.parked}
 		if u.group != nil {
-			f := findings{why: w.s.why(), of: map[*group]Finding{}}
+			f := findings{why: w.s.why(), of: map[*group]unit.Finding{}}
 			found = f.at(u.group)
 		}
 		if untold(found.Reason) {

@@ -24,6 +24,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // stage is where a unit is in the eyes of the core (I2: in exactly one).
@@ -47,16 +48,16 @@ func (st stage) mayHold() bool {
 	return st != stageWaiting && st != stageDone
 }
 
-// unit is the one record of a QueueUnit: what it says, and where it is. There may be very many, and most of them wait.
-type unit struct {
-	spec  Unit
+// record is the one of a QueueUnit: what it says, and where it is. There may be very many, and most of them wait.
+type record struct {
+	spec  unit.Unit
 	stage stage
 	// observed: the object itself was seen to hold quota since the admission was confirmed. found: it is to be told
 	// something that a round found.
 	observed, found bool
 	// group is set while the unit is in line; parked while it waits and is not.
 	group  *group
-	parked Reason
+	parked unit.Reason
 	// retryAt is when the unit is placed again though nothing happens, reportAt when it is to be told why it waits; they
 	// are the keys of retries and of telling.
 	retryAt, reportAt ordered.Moment
@@ -77,7 +78,7 @@ type tenure struct {
 	keepsMin bool
 	// attempt and remembered, the object as it was seen meanwhile, belong to the write in flight.
 	attempt    int64
-	remembered *Unit
+	remembered *unit.Unit
 	// checks to be asked by the admission in flight.
 	checks []string
 	// grows is what the unit asks for beyond what it holds, while it is in line for that; next is what it is to hold
@@ -102,7 +103,7 @@ type tenure struct {
 type refusal struct {
 	times   int
 	until   time.Time
-	reason  Reason
+	reason  unit.Reason
 	message string
 }
 
@@ -114,10 +115,10 @@ var (
 )
 
 // newUnit is one of which nothing is known.
-func newUnit() *unit { return &unit{tenure: noTenure, refusal: noRefusal, report: noReport} }
+func newRecord() *record { return &record{tenure: noTenure, refusal: noRefusal, report: noReport} }
 
 // own returns the tenure of the unit, to be changed.
-func (u *unit) own() *tenure {
+func (u *record) own() *tenure {
 	if u.tenure == noTenure {
 		u.tenure = &tenure{}
 	}
@@ -126,7 +127,7 @@ func (u *unit) own() *tenure {
 
 // nonPreemptible says whether the unit draws on min only. For as long as it holds quota that is as it was when it got
 // it: what was borrowed is not what is promised, whatever its label says since.
-func (u *unit) nonPreemptible() bool {
+func (u *record) nonPreemptible() bool {
 	if u.holding {
 		return u.keepsMin
 	}
@@ -135,23 +136,16 @@ func (u *unit) nonPreemptible() bool {
 
 // stay keeps a unit that holds quota where it got it, whatever quota its object names since: it has to ask for another
 // one, see checkMoves.
-func (u *unit) stay(in *Unit) {
-	if u.stage == stageAdmitted && in.stage() == stageAdmitted && in.Quota != u.spec.Quota {
+func (u *record) stay(in *unit.Unit) {
+	if u.stage == stageAdmitted && stageOf(in) == stageAdmitted && in.Quota != u.spec.Quota {
 		in.Quota, in.MovesTo = u.spec.Quota, in.Quota
 	}
 }
 
-// move has a unit that holds nothing any more ask for the quota that its object names.
-func (in *Unit) move() {
-	if in.MovesTo != "" {
-		in.Quota, in.MovesTo = in.MovesTo, ""
-	}
-}
-
-func compareKeys(a, b *unit) int { return strings.Compare(a.spec.Key, b.spec.Key) }
+func compareKeys(a, b *record) int { return strings.Compare(a.spec.Key, b.spec.Key) }
 
 // Item implements backlog.Unit. What a unit asks for beyond what it holds has the age of that.
-func (u *unit) Item() queue.Item {
+func (u *record) Item() queue.Item {
 	it := u.born()
 	if u.holding {
 		it.Created = u.growsSince.Time()
@@ -160,7 +154,7 @@ func (u *unit) Item() queue.Item {
 }
 
 // compareAges is the order of units that are due at the same time.
-func compareAges(a, b *unit) int {
+func compareAges(a, b *record) int {
 	if c := a.spec.Created.Compare(b.spec.Created); c != 0 {
 		return c
 	}
@@ -168,45 +162,25 @@ func compareAges(a, b *unit) int {
 }
 
 // born is the age of the unit itself.
-func (u *unit) born() queue.Item {
+func (u *record) born() queue.Item {
 	return queue.Item{Priority: u.spec.Priority, Created: u.spec.Created, UID: u.spec.UID, Key: u.spec.Key}
 }
 
-// namespace of the unit.
-func (in *Unit) namespace() string {
-	namespace, _, found := strings.Cut(in.Key, "/")
-	if !found {
-		return ""
-	}
-	return namespace
-}
-
-// InNamespace says whether the key of a unit is of this namespace.
-func InNamespace(key, namespace string) bool {
-	of, _, found := strings.Cut(key, "/")
-	return found && of == namespace
-}
-
 // Candidate implements owner.Unit.
-func (u *unit) Candidate() owner.Candidate {
-	c := u.spec.candidate()
+func (u *record) Candidate() owner.Candidate {
+	c := candidateOf(&u.spec)
 	c.Standing = u.standing()
 	return c
 }
 
-// sameJob says that two states of a unit mean the same job.
-func (in *Unit) sameJob(o *Unit) bool {
-	return in.Consumer == o.Consumer && in.ConsumerManaged == o.ConsumerManaged
-}
-
-func (in *Unit) candidate() owner.Candidate {
+func candidateOf(in *unit.Unit) owner.Candidate {
 	return owner.Candidate{
-		Key: in.Key, Namespace: in.namespace(), UID: in.UID, Created: in.Created, Consumer: in.Consumer,
+		Key: in.Key, Namespace: in.Namespace(), UID: in.UID, Created: in.Created, Consumer: in.Consumer,
 		Managed: in.ConsumerManaged, Owned: in.OwnedByConsumer,
 	}
 }
 
-func (u *unit) standing() owner.Standing {
+func (u *record) standing() owner.Standing {
 	if u.spec.Misnamed {
 		return owner.Unfit
 	}
@@ -225,52 +199,31 @@ func (u *unit) standing() owner.Standing {
 	return owner.Unfit
 }
 
-func (u *unit) inFlight() bool {
+func (u *record) inFlight() bool {
 	return u.stage.mayHold() && u.stage != stageAdmitted
 }
 
 // confirmed says that the unit is admitted and the API has it so, and that nothing takes it back.
-func (u *unit) confirmed() bool { return u.stage == stageAdmitted || u.stage == stageResizing }
-
-// wants is what an admitted unit holds: what its object says, or all it asked for when that says nothing.
-func (in *Unit) wants() resources.List {
-	if in.recorded() || in.Adopted {
-		return in.Held
-	}
-	return in.Request
-}
-
-// recorded says that the object of an admitted unit tells what it holds.
-func (in *Unit) recorded() bool { return in.Recorded || in.Held.Len() > 0 }
-
-// setHeld makes the unit hold this much for so many pods, as its object says.
-func (in *Unit) setHeld(held resources.List, pods int64) {
-	in.Held, in.HeldPods, in.Recorded, in.ResizePending = held, pods, true, 0
-}
-
-// setNothingHeld is what an object of a unit that waits says.
-func (in *Unit) setNothingHeld() {
-	in.Held, in.HeldPods, in.Recorded, in.ResizePending = resources.List{}, 0, false, 0
-}
+func (u *record) confirmed() bool { return u.stage == stageAdmitted || u.stage == stageResizing }
 
 // asks is what the unit asks for where it is in line, at the least.
-func (u *unit) asks() resources.List {
+func (u *record) asks() resources.List {
 	if u.holding {
 		return u.grows.need
 	}
-	return u.spec.least()
+	return u.spec.Least()
 }
 
 // total is what the unit would hold if it got what it asks for.
-func (u *unit) total() resources.List {
+func (u *record) total() resources.List {
 	if u.holding {
 		return u.grows.total
 	}
-	return u.spec.least()
+	return u.spec.Least()
 }
 
 // places is how many of those units it asks to be that a limit counts.
-func (u *unit) places() int64 {
+func (u *record) places() int64 {
 	if u.holding {
 		return 0
 	}
@@ -278,7 +231,7 @@ func (u *unit) places() int64 {
 }
 
 // needs is how much of what a limit names the unit asks for.
-func (u *unit) needs(resource string) int64 {
+func (u *record) needs(resource string) int64 {
 	if resource == resources.Jobs {
 		return u.places()
 	}
@@ -287,14 +240,14 @@ func (u *unit) needs(resource string) int64 {
 }
 
 // forgetRemembered lets go of what the object said while its write was in flight.
-func (u *unit) forgetRemembered() {
+func (u *record) forgetRemembered() {
 	if u.remembered != nil {
 		u.tenure.remembered = nil
 	}
 }
 
 // stage is the one that an object says, when no write of it is in flight.
-func (in *Unit) stage() stage {
+func stageOf(in *unit.Unit) stage {
 	switch {
 	case in.Phase.Terminal():
 		return stageDone
@@ -308,7 +261,7 @@ func (in *Unit) stage() stage {
 	}
 }
 
-func (u *unit) enter(to stage) {
+func (u *record) enter(to stage) {
 	if to == stageAdmitted {
 		if u.stage != stageAdmitted {
 			u.observed = true
@@ -316,41 +269,4 @@ func (u *unit) enter(to stage) {
 		u.own().attempt = u.spec.Attempts
 	}
 	u.stage = to
-}
-
-func (in *Unit) same(o *Unit) bool {
-	sameTimes := in.Created.Equal(o.Created) && in.RequeueAt.Equal(o.RequeueAt) && in.Admitted.Equal(o.Admitted) &&
-		in.Heartbeat.Equal(o.Heartbeat) && in.NotReadySince.Equal(o.NotReadySince)
-	sameLists := in.Request.Same(o.Request) && in.Held.Same(o.Held) && in.Expected.Same(o.Expected)
-	return sameTimes && sameLists && in.Sizes.same(o.Sizes) && same(in.Deactivate, o.Deactivate) &&
-		in.Checks.same(o.Checks) && in.plain() == o.plain()
-}
-
-// plainUnit is the comparable part of Unit.
-type plainUnit struct {
-	key, uid, queue, quota, movesTo, labels, gangGroup, gangs                                 string
-	priority                                                                                  int32
-	pods, heldPods, attempts, requeues                                                        int64
-	nonPreemptible, active, consumerManaged, ownedByConsumer, misnamed, adopting, quarantined bool
-	unsuspendable, adopted, recorded, ready, templatesWritten, kindUnlisted                   bool
-	maximumExecution, executed                                                                time.Duration
-	consumer                                                                                  Consumer
-	phase                                                                                     Phase
-	invalid                                                                                   Reason
-	message                                                                                   string
-	resizePending                                                                             ordered.Moment
-}
-
-func (in *Unit) plain() plainUnit {
-	return plainUnit{
-		key: in.Key, uid: in.UID, queue: in.Queue, quota: in.Quota, movesTo: in.MovesTo,
-		priority: in.Priority, pods: in.Pods, attempts: in.Attempts, nonPreemptible: in.NonPreemptible, active: in.Active,
-		consumerManaged: in.ConsumerManaged, ownedByConsumer: in.OwnedByConsumer, misnamed: in.Misnamed,
-		adopting: in.Adopting, quarantined: in.Quarantined, consumer: in.Consumer, phase: in.Phase, invalid: in.Invalid,
-		message: in.InvalidMessage, heldPods: in.HeldPods, requeues: in.Requeues, adopted: in.Adopted,
-		unsuspendable: in.Unsuspendable, recorded: in.Recorded, ready: in.Ready,
-		maximumExecution: in.MaximumExecution, executed: in.Executed, labels: in.Labels,
-		gangGroup: in.GangGroup, gangs: in.Gangs, templatesWritten: in.TemplatesWritten, kindUnlisted: in.KindUnlisted,
-		resizePending: in.ResizePending,
-	}
 }

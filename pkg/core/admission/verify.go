@@ -23,6 +23,7 @@ import (
 	"strings"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // Verify recomputes the ledger from the units and pods given to the state and returns the differences (I7).
@@ -89,12 +90,12 @@ func (s *State) VerifyQueue(name string) []Mismatch {
 		return nil
 	}
 	var out []Mismatch
-	var before *unit
+	var before *record
 	n, want := 0, 0
 	for _, g := range q.line.Groups() {
 		want += g.Len()
 	}
-	q.line.Walk(func(u *unit) bool {
+	q.line.Walk(func(u *record) bool {
 		n++
 		if u.group == nil || u.group.Line() != q.line {
 			out = append(out, Mismatch{u.spec.Key, "queue", name, "another, or none"})
@@ -120,7 +121,7 @@ const (
 	placeWaiting = "in line or parked"
 )
 
-func (u *unit) place() string {
+func (u *record) place() string {
 	switch {
 	case u.group != nil && u.parked != "":
 		return placeBoth
@@ -141,7 +142,7 @@ func (st stage) place() string {
 
 // VerifyUnit compares a unit with its object, as UpsertUnit would be given it. Between two calls they agree, unless a
 // write of the unit is in flight: then nothing can be said.
-func (s *State) VerifyUnit(in Unit) []Mismatch {
+func (s *State) VerifyUnit(in unit.Unit) []Mismatch {
 	u, ok := s.units[in.Key]
 	if !ok {
 		return []Mismatch{{in.Key, "unit", "unknown", "uid " + in.UID}}
@@ -159,11 +160,11 @@ func (s *State) VerifyUnit(in Unit) []Mismatch {
 			out = append(out, Mismatch{in.Key, field, have, want})
 		}
 	}
-	compare("stage", u.stage.String(), in.stage().String())
+	compare("stage", u.stage.String(), stageOf(&in).String())
 	compare("attempts", fmt.Sprint(u.spec.Attempts), fmt.Sprint(in.Attempts))
 	compare("request", u.spec.Request.String(), in.Request.String())
-	if u.holding && in.stage() == stageAdmitted {
-		compare("holds", u.held.String(), in.wants().String())
+	if u.holding && stageOf(&in) == stageAdmitted {
+		compare("holds", u.held.String(), in.Wants().String())
 	}
 	return out
 }

@@ -24,26 +24,27 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // placed has a unit that is admitted, one that is being admitted, two in line, one that is parked and one that is over.
-func placed(t *testing.T) (*State, map[string]Unit) {
+func placed(t *testing.T) (*State, map[string]unit.Unit) {
 	s := New(Config{RefusedBackoff: time.Second})
 	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
 	s.SetQuota(epoch, Quota{Name: "root", Limit: cpu(100)})
 	s.SetQuota(epoch, Quota{Name: "team", Parent: "root", Limit: cpu(9), Max: cpu(20)})
 	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
-	units := map[string]Unit{}
-	for name, change := range map[string]func(*Unit){
-		"admitted": func(u *Unit) { u.Phase, u.Attempts, u.Held = PhaseRunning, 1, cpu(4) },
-		"flying":   func(u *Unit) { u.Priority = 9 },
-		"first":    func(u *Unit) { u.Priority, u.Request = 8, cpu(5) },
-		"second":   func(u *Unit) { u.Priority, u.Request = 7, cpu(6) },
-		"parked":   func(u *Unit) { u.Active = false },
-		"over":     func(u *Unit) { u.Phase = PhaseSucceed },
+	units := map[string]unit.Unit{}
+	for name, change := range map[string]func(*unit.Unit){
+		"admitted": func(u *unit.Unit) { u.Phase, u.Attempts, u.Held = unit.PhaseRunning, 1, cpu(4) },
+		"flying":   func(u *unit.Unit) { u.Priority = 9 },
+		"first":    func(u *unit.Unit) { u.Priority, u.Request = 8, cpu(5) },
+		"second":   func(u *unit.Unit) { u.Priority, u.Request = 7, cpu(6) },
+		"parked":   func(u *unit.Unit) { u.Active = false },
+		"over":     func(u *unit.Unit) { u.Phase = unit.PhaseSucceed },
 	} {
-		u := Unit{Key: "ns/" + name, UID: name, Queue: "q", Quota: "team", Created: epoch, Request: cpu(4), Pods: 1,
-			Active: true, Phase: PhaseEnqueued}
+		u := unit.Unit{Key: "ns/" + name, UID: name, Queue: "q", Quota: "team", Created: epoch, Request: cpu(4), Pods: 1,
+			Active: true, Phase: unit.PhaseEnqueued}
 		change(&u)
 		units[name] = u
 		s.UpsertUnit(epoch, u)
@@ -63,7 +64,7 @@ func TestVerifyPlacesFindsWhatIsOutOfPlace(t *testing.T) {
 			Mismatch{"ns/first", "place", "in no line", "in line or parked"},
 		},
 		"in line and parked": {
-			func(s *State) { s.units["ns/first"].parked = ReasonInactive },
+			func(s *State) { s.units["ns/first"].parked = unit.ReasonInactive },
 			Mismatch{"ns/first", "place", "in line and parked", "in line or parked"},
 		},
 		"admitted and still in line": {
@@ -81,7 +82,7 @@ func TestVerifyPlacesFindsWhatIsOutOfPlace(t *testing.T) {
 		"in a line of another queue": {
 			func(s *State) {
 				other := s.queues.record("other").line
-				s.units["ns/first"].group, _ = other.Join(newUnit(), backlog.Key{})
+				s.units["ns/first"].group, _ = other.Join(newRecord(), backlog.Key{})
 			},
 			Mismatch{"ns/first", "queue", "q", "another, or none"},
 		},
@@ -112,7 +113,7 @@ func TestVerifyUnitComparesWithTheObject(t *testing.T) {
 		require.Empty(t, s.VerifyUnit(u), name)
 	}
 	object := units["admitted"]
-	object.Phase, object.Held = PhaseEnqueued, resources.List{}
+	object.Phase, object.Held = unit.PhaseEnqueued, resources.List{}
 	require.Equal(t, []Mismatch{{"ns/admitted", "stage", "admitted", "waiting"}}, s.VerifyUnit(object))
 	object = units["admitted"]
 	object.Held = resources.FromMap(map[string]int64{"cpu": 7})
@@ -123,7 +124,7 @@ func TestVerifyUnitComparesWithTheObject(t *testing.T) {
 		{"ns/first", "attempts", "0", "3"}, {"ns/first", "request", "cpu: 5m", ""},
 	}, s.VerifyUnit(object))
 	flying := units["flying"]
-	flying.Phase = PhaseRunning
+	flying.Phase = unit.PhaseRunning
 	require.Empty(t, s.VerifyUnit(flying), "its write is under way")
 	s.Settle(epoch, "ns/flying", 1, OutcomeConfirmed)
 	require.Empty(t, s.VerifyUnit(units["flying"]), "the object is older than the answer to its write")
@@ -131,6 +132,6 @@ func TestVerifyUnitComparesWithTheObject(t *testing.T) {
 	object.Attempts = 1
 	require.Equal(t, []Mismatch{{"ns/flying", "stage", "admitted", "waiting"}}, s.VerifyUnit(object), "it was taken back")
 	object = units["over"]
-	object.Phase = PhaseRunning
+	object.Phase = unit.PhaseRunning
 	require.Equal(t, []Mismatch{{"ns/over", "stage", "over", "admitted"}}, s.VerifyUnit(object))
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // Releases says whether pods of the unit may go: it is admitted, confirmed, and waits for nothing else (I3). Which of
@@ -36,7 +37,7 @@ func (s *State) Releases(unitKey string) bool {
 // is left who takes them away. Pods of a unit without a job that could be suspended have no such time.
 func RunsUntil(s *State, unitKey string) time.Time {
 	u, ok := s.units[unitKey]
-	if !ok || !u.confirmed() || u.spec.Admitted.IsZero() || u.spec.Unsuspendable || u.spec.Consumer == (Consumer{}) {
+	if !ok || !u.confirmed() || u.spec.Admitted.IsZero() || u.spec.Unsuspendable || u.spec.Consumer == (unit.Consumer{}) {
 		return time.Time{}
 	}
 	return s.executionExpiry(u).at
@@ -50,11 +51,11 @@ func (s *State) Grants() []Grant { return s.ledger.Grants() }
 
 // Elections lists, once and in order, the jobs for which another unit stands by now, or none, and those that came or
 // went.
-func (s *State) Elections() []Consumer { return s.elections.Take() }
+func (s *State) Elections() []unit.Consumer { return s.elections.Take() }
 
 // StandsFor is the key of the unit that stands for a job; empty if none does. managed says that the job is of a kind
 // that the controller manages. A job that is live has the name that it is live under, whoever names it otherwise.
-func (s *State) StandsFor(c Consumer, managed bool) string {
+func (s *State) StandsFor(c unit.Consumer, managed bool) string {
 	of := owner.Candidate{Namespace: c.Namespace, Consumer: c, Managed: managed}
 	if name, live := s.owners.NameOf(&of); live {
 		of.Consumer.Name = name
@@ -72,34 +73,34 @@ func (s *State) InFlight(unitKey string) bool {
 }
 
 // Live says whether the consumer was last reported to be live.
-func (s *State) Live(c Consumer) bool { return s.owners.IsLive(c) }
+func (s *State) Live(c unit.Consumer) bool { return s.owners.IsLive(c) }
 
 // Line visits the waiting units of a queue in its order, with their positions from 1, until visit returns false. What
 // it is given is valid during the visit and must not be changed, nor may the state. A visit costs O(1).
-func (s *State) Line(queue string, visit func(position int, u *Unit) bool) {
+func (s *State) Line(queue string, visit func(position int, u *unit.Unit) bool) {
 	q, ok := s.queues.byName[queue]
 	if !ok {
 		return
 	}
 	position := 0
-	q.line.Walk(func(u *unit) bool {
+	q.line.Walk(func(u *record) bool {
 		position++
 		return visit(position, &u.spec)
 	})
 }
 
 // Why tells the state of any unit in words. The reason is empty for a unit that is admitted or over.
-func (s *State) Why(unitKey string) (Reason, string, bool) {
+func (s *State) Why(unitKey string) (unit.Reason, string, bool) {
 	u, ok := s.units[unitKey]
 	if !ok {
 		return "", "", false
 	}
 	switch u.stage {
 	case stageAdmitting:
-		return ReasonPending, "its admission is being written; reserved: " + u.held.String(), true
+		return unit.ReasonPending, "its admission is being written; reserved: " + u.held.String(), true
 	case stageAdmitted:
-		if u.spec.Phase == PhaseReserved {
-			return ReasonWaitingForChecks, s.waitsForChecks(u), true
+		if u.spec.Phase == unit.PhaseReserved {
+			return unit.ReasonWaitingForChecks, s.waitsForChecks(u), true
 		}
 		if !u.hasReason() {
 			return "", "admitted; holds " + u.held.String(), true

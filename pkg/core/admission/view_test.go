@@ -16,7 +16,10 @@ limitations under the License.
 
 package admission
 
-import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
+import (
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+)
 
 // Admitted says whether the unit is admitted and its write is confirmed.
 func (s *State) Admitted(unitKey string) bool {
@@ -25,7 +28,7 @@ func (s *State) Admitted(unitKey string) bool {
 }
 
 // UnitOf is the unit that stands for a job, of a managed kind or not; "" if none does.
-func (s *State) UnitOf(job Consumer, managed bool) string {
+func (s *State) UnitOf(job unit.Consumer, managed bool) string {
 	u, ok := s.owners.Winner(&owner.Candidate{Namespace: job.Namespace, Consumer: job, Managed: managed})
 	if !ok {
 		return ""
@@ -35,9 +38,9 @@ func (s *State) UnitOf(job Consumer, managed bool) string {
 
 // Waiting is one row of a queue listing.
 type Waiting struct {
-	Unit     Unit
+	Unit     unit.Unit
 	Position int // from 1
-	Reason   Reason
+	Reason   unit.Reason
 	Message  string
 }
 
@@ -59,7 +62,7 @@ func (s *State) First(queue string, n int) []Waiting {
 	}
 	s.refresh()
 	var out []Waiting
-	q.line.Walk(func(u *unit) bool {
+	q.line.Walk(func(u *record) bool {
 		found, message := s.why().inLine(u)
 		out = append(out, Waiting{Unit: u.spec, Position: len(out) + 1, Reason: found.Reason, Message: message})
 		return len(out) < n

@@ -16,7 +16,11 @@ limitations under the License.
 
 package admission
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+)
 
 // why says why a unit waits, from the roster and what the last pass found.
 type why struct {
@@ -28,33 +32,33 @@ func (s *State) why() *why { return &why{s.roster, &s.pass} }
 
 // hasReason says whether there is something to tell of a unit: it waits, for all that it asks for or for more, or does
 // not use what it holds.
-func (u *unit) hasReason() bool {
+func (u *record) hasReason() bool {
 	return u.stage == stageWaiting || u.group != nil || u.stage == stageAdmitted && u.overdue.reason != ""
 }
 
 // waiting is why a unit waits, with the numbers of now. All that follows from other things is up to date.
-func (w *why) waiting(u *unit) (Finding, string) {
+func (w *why) waiting(u *record) (unit.Finding, string) {
 	if u.stage == stageAdmitted && u.group == nil {
-		return Finding{Reason: u.overdue.reason}, u.overdue.message()
+		return unit.Finding{Reason: u.overdue.reason}, u.overdue.message()
 	}
 	if u.group == nil {
-		return Finding{Reason: u.parked}, whyParked(w.roster, u)
+		return unit.Finding{Reason: u.parked}, whyParked(w.roster, u)
 	}
 	return w.inLine(u)
 }
 
-func (w *why) inLine(u *unit) (Finding, string) {
+func (w *why) inLine(u *record) (unit.Finding, string) {
 	g := u.group
 	if found, message := checkGroup(w.roster, g); found.Reason != "" {
 		return found, message
 	}
 	if full := g.Notes.queue.whyFull(g); full != "" {
-		return Finding{Reason: ReasonQueueFull}, full
+		return unit.Finding{Reason: unit.ReasonQueueFull}, full
 	}
 	if said, fault := w.tryToAsk(g); fault != "" {
-		return Finding{Reason: ReasonInternalError}, fault
+		return unit.Finding{Reason: unit.ReasonInternalError}, fault
 	} else if said.reason != "" {
-		return Finding{Reason: said.reason}, said.message
+		return unit.Finding{Reason: said.reason}, said.message
 	}
 	if y := w.partyOf(u); y != nil {
 		return w.together(u, y)

@@ -24,6 +24,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // A unit that was let go loses its admission exactly when a check that its queue asks of it says no, and its pods can
@@ -38,12 +39,14 @@ func TestAReleasedUnitStaysUnlessACheckSaysNo(t *testing.T) {
 				q.AdmissionChecks = append(q.AdmissionChecks, AdmissionCheck{Name: name, Timeout: time.Second})
 			}
 		}
-		u := Unit{
+		u := unit.Unit{
 			Key: "ns/u", UID: "u", Queue: "q", Quota: "root", Request: one, Active: true, Attempts: 1, Admitted: epoch,
-			Consumer: Consumer{Kind: "Job", Namespace: "ns", Name: "u", UID: "j"}, OwnedByConsumer: true,
+			Consumer: unit.Consumer{Kind: "Job", Namespace: "ns", Name: "u", UID: "j"}, OwnedByConsumer: true,
 			Unsuspendable: rapid.Bool().Draw(t, "unsuspendable"),
-			Phase:         rapid.SampledFrom([]Phase{PhaseDequeued, PhaseSchedSucceed, PhaseRunning}).Draw(t, "phase"),
-			Held:          one, Recorded: true,
+			Phase: rapid.SampledFrom([]unit.Phase{
+				unit.PhaseDequeued, unit.PhaseSchedSucceed, unit.PhaseRunning,
+			}).Draw(t, "phase"),
+			Held: one, Recorded: true,
 		}
 		s := New(Config{})
 		s.SetQuota(epoch, Quota{Name: "root", Limit: one})
@@ -54,16 +57,16 @@ func TestAReleasedUnitStaysUnlessACheckSaysNo(t *testing.T) {
 		now := epoch.Add(time.Hour)
 		require.Empty(t, s.Decide(now).Evict, "nobody was asked")
 
-		states := []CheckState{CheckPending, CheckReady, CheckRetry, CheckRejected, "Unheard", ""}
+		states := []unit.CheckState{unit.CheckPending, unit.CheckReady, unit.CheckRetry, unit.CheckRejected, "Unheard", ""}
 		for range rapid.IntRange(1, 4).Draw(t, "writes") {
-			u.Checks = &CheckAnswers{Conflict: rapid.SampledFrom([]string{"", "yes"}).Draw(t, "conflict")}
+			u.Checks = &unit.CheckAnswers{Conflict: rapid.SampledFrom([]string{"", "yes"}).Draw(t, "conflict")}
 			no, never := false, false
 			for _, name := range names {
 				state := rapid.SampledFrom(states).Draw(t, name)
-				u.Checks.Answers = append(u.Checks.Answers, CheckAnswer{Name: name, State: state})
+				u.Checks.Answers = append(u.Checks.Answers, unit.CheckAnswer{Name: name, State: state})
 				for _, of := range q.AdmissionChecks {
-					no = no || of.Name == name && (state == CheckRetry || state == CheckRejected)
-					never = never || of.Name == name && state == CheckRejected
+					no = no || of.Name == name && (state == unit.CheckRetry || state == unit.CheckRejected)
+					never = never || of.Name == name && state == unit.CheckRejected
 				}
 			}
 			s.UpsertUnit(now, u)
@@ -73,7 +76,7 @@ func TestAReleasedUnitStaysUnlessACheckSaysNo(t *testing.T) {
 				continue
 			}
 			require.Len(t, plan.Evict, 1)
-			require.Equal(t, never, plan.Evict[0].Reason == ReasonCheckRejected)
+			require.Equal(t, never, plan.Evict[0].Reason == unit.ReasonCheckRejected)
 			require.Equal(t, never, plan.Evict[0].RequeueAt.IsZero())
 			return
 		}

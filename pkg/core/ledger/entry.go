@@ -18,6 +18,7 @@ package ledger
 
 import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // entry is one unit: what it holds, where, and its pods.
@@ -26,7 +27,7 @@ type entry struct {
 	level          string
 	held           resources.List
 	nonPreemptible bool
-	expected       Expected
+	expected       unit.Expected
 
 	// assigned pods are in Koordinator's used. idle ones are not, and count nowhere in the tree.
 	assigned, idle podSet
@@ -148,48 +149,48 @@ func (p Pod) parts() (all, nonPreemptible resources.List) {
 	return p.Request, resources.List{}
 }
 
-func (l *Ledger) entry(unit string) *entry {
-	e, ok := l.entries[unit]
+func (l *Ledger) entry(key string) *entry {
+	e, ok := l.entries[key]
 	if !ok {
 		e = &entry{}
-		l.entries[unit] = e
+		l.entries[key] = e
 	}
 	return e
 }
 
 // forget drops an entry that says nothing any more.
-func (l *Ledger) forget(unit string, e *entry) {
+func (l *Ledger) forget(key string, e *entry) {
 	if !e.reserved && len(e.assigned.pods) == 0 && len(e.idle.pods) == 0 {
-		delete(l.entries, unit)
+		delete(l.entries, key)
 	}
 }
 
 // SetPod takes a pod of the unit that exists and is not over, or its new state, also before the unit is reserved. It
 // says whether what is outstanding anywhere has changed.
-func (l *Ledger) SetPod(unit string, p Pod, assigned bool) bool {
-	e := l.entry(unit)
+func (l *Ledger) SetPod(key string, p Pod, assigned bool) bool {
+	e := l.entry(key)
 	var changed bool
 	if assigned {
 		e.idle.drop(p.UID)
-		changed = l.Materialise(unit, p)
+		changed = l.Materialise(key, p)
 	} else {
 		e.idle.put(p)
-		changed = l.Dematerialise(unit, p.UID)
+		changed = l.Dematerialise(key, p.UID)
 	}
-	l.regrant(unit, e, p.UID)
+	l.regrant(key, e, p.UID)
 	return changed
 }
 
 // DeletePod forgets a pod that is gone or over. It says the same.
-func (l *Ledger) DeletePod(unit, podUID string) bool {
-	e, ok := l.entries[unit]
+func (l *Ledger) DeletePod(key, podUID string) bool {
+	e, ok := l.entries[key]
 	if !ok {
 		return false
 	}
 	e.idle.drop(podUID)
-	changed := l.Dematerialise(unit, podUID)
-	l.regrant(unit, e, podUID)
-	l.forget(unit, e)
+	changed := l.Dematerialise(key, podUID)
+	l.regrant(key, e, podUID)
+	l.forget(key, e)
 	return changed
 }
 
@@ -202,8 +203,8 @@ type Charges struct {
 }
 
 // Charges of a unit at a level.
-func (l *Ledger) Charges(unit, at string) Charges {
-	e, ok := l.entries[unit]
+func (l *Ledger) Charges(key, at string) Charges {
+	e, ok := l.entries[key]
 	if !ok {
 		return Charges{}
 	}
@@ -218,8 +219,8 @@ func (l *Ledger) Charges(unit, at string) Charges {
 
 // Astray counts the pods of a unit that wait and are charged to another level than the unit holds quota at, and those
 // that are held for another cause. They are not let go, whatever the unit holds.
-func (l *Ledger) Astray(unit string) (elsewhere, held int64) {
-	e, ok := l.entries[unit]
+func (l *Ledger) Astray(key string) (elsewhere, held int64) {
+	e, ok := l.entries[key]
 	if !ok || !e.reserved {
 		return 0, 0
 	}
@@ -227,8 +228,8 @@ func (l *Ledger) Astray(unit string) (elsewhere, held int64) {
 }
 
 // Pods counts those of a unit, at any level, and of them those that are assigned.
-func (l *Ledger) Pods(unit string) (all, assigned int) {
-	e, ok := l.entries[unit]
+func (l *Ledger) Pods(key string) (all, assigned int) {
+	e, ok := l.entries[key]
 	if !ok {
 		return 0, 0
 	}
@@ -236,8 +237,8 @@ func (l *Ledger) Pods(unit string) (all, assigned int) {
 }
 
 // ChargedAt is the level, the first by its name, that assigned pods of a unit are charged to.
-func (l *Ledger) ChargedAt(unit string) (at string) {
-	if e, ok := l.entries[unit]; ok {
+func (l *Ledger) ChargedAt(key string) (at string) {
+	if e, ok := l.entries[key]; ok {
 		for _, p := range e.assigned.pods {
 			if at == "" || p.Level < at {
 				at = p.Level

@@ -18,6 +18,7 @@ package ledger
 
 import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // Pod is one pod that is not over.
@@ -113,11 +114,11 @@ func New() *Ledger {
 
 // Reserve makes the unit hold this much at the level, in place of what it held before. It says whether what
 // is outstanding anywhere, or the number of units that hold, has changed.
-func (l *Ledger) Reserve(unit, at string, held resources.List, nonPreemptible bool) bool {
-	e := l.entry(unit)
+func (l *Ledger) Reserve(key, at string, held resources.List, nonPreemptible bool) bool {
+	e := l.entry(key)
 	if e.reserved && e.level != at {
-		l.Release(unit)
-		e = l.entry(unit)
+		l.Release(key)
+		e = l.entry(key)
 	}
 	if !e.reserved {
 		e.reserved, e.level = true, at
@@ -129,8 +130,8 @@ func (l *Ledger) Reserve(unit, at string, held resources.List, nonPreemptible bo
 
 // Expect says what is known of the pods of a unit that holds something; Release forgets it. A unit that holds nothing
 // is left alone.
-func (l *Ledger) Expect(unit string, x Expected) bool {
-	e, ok := l.entries[unit]
+func (l *Ledger) Expect(key string, x unit.Expected) bool {
+	e, ok := l.entries[key]
 	if !ok || !e.reserved {
 		return false
 	}
@@ -139,24 +140,24 @@ func (l *Ledger) Expect(unit string, x Expected) bool {
 }
 
 // Release makes the unit hold nothing. Its pods stay known.
-func (l *Ledger) Release(unit string) bool {
-	e, ok := l.entries[unit]
+func (l *Ledger) Release(key string) bool {
+	e, ok := l.entries[key]
 	if !ok || !e.reserved {
 		return false
 	}
-	l.Close(unit)
+	l.Close(key)
 	e.held, e.reserved = resources.List{}, false
 	changed := l.settle(e)
 	l.levels[e.level].holders--
 	l.prune(e.level)
-	e.level, e.nonPreemptible, e.expected = "", false, Expected{}
-	l.forget(unit, e)
+	e.level, e.nonPreemptible, e.expected = "", false, unit.Expected{}
+	l.forget(key, e)
 	return changed
 }
 
 // Materialise takes an assigned pod of the unit, or the new value of one, also before the unit is reserved.
-func (l *Ledger) Materialise(unit string, p Pod) bool {
-	e := l.entry(unit)
+func (l *Ledger) Materialise(key string, p Pod) bool {
+	e := l.entry(key)
 	if old, ok := e.assigned.pods[p.UID]; ok {
 		if old.same(p) {
 			return false
@@ -191,8 +192,8 @@ func (l *Ledger) discharge(p Pod) {
 }
 
 // Dematerialise takes a pod back that is not assigned any more.
-func (l *Ledger) Dematerialise(unit, podUID string) bool {
-	e, ok := l.entries[unit]
+func (l *Ledger) Dematerialise(key, podUID string) bool {
+	e, ok := l.entries[key]
 	if !ok {
 		return false
 	}
@@ -203,7 +204,7 @@ func (l *Ledger) Dematerialise(unit, podUID string) bool {
 	e.assigned.drop(podUID)
 	l.discharge(p)
 	changed := l.settle(e)
-	l.forget(unit, e)
+	l.forget(key, e)
 	return changed
 }
 

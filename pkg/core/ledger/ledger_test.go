@@ -18,7 +18,6 @@ package ledger
 
 import (
 	"fmt"
-	"math"
 	"math/big"
 	"testing"
 
@@ -26,6 +25,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
@@ -64,9 +64,9 @@ func TestLife(t *testing.T) {
 
 func TestExpect(t *testing.T) {
 	l := New()
-	require.False(t, l.Expect("u", Expected{Pods: 3, Each: cpu(3)}), "it holds nothing")
+	require.False(t, l.Expect("u", unit.Expected{Pods: 3, Each: cpu(3)}), "it holds nothing")
 	l.Reserve("u", "team", cpu(9), false)
-	require.False(t, l.Expect("u", Expected{Pods: 3, Each: cpu(3)}), "no pod has come")
+	require.False(t, l.Expect("u", unit.Expected{Pods: 3, Each: cpu(3)}), "no pod has come")
 	l.Materialise("u", Pod{UID: "p1", Level: "team", Request: cpu(1)})
 	require.EqualValues(t, 6, outstanding(l, "team"), "two of three each")
 	l.Materialise("u", Pod{UID: "p2", Level: "team", Request: cpu(5)})
@@ -152,17 +152,11 @@ func TestPath(t *testing.T) {
 }
 
 func TestExpectedSame(t *testing.T) {
-	x := Expected{Pods: 2, Each: cpu(1)}
-	require.True(t, x.Same(Expected{Pods: 2, Each: cpu(1)}))
-	require.False(t, x.Same(Expected{Pods: 3, Each: cpu(1)}))
-	require.False(t, x.Same(Expected{Pods: 2, Each: cpu(2)}))
-	require.False(t, x.Same(Expected{Pods: 2}))
-}
-
-func TestSaturatingTimes(t *testing.T) {
-	require.EqualValues(t, math.MaxInt64-1, saturatingTimes(3, math.MaxInt64/3), "exact as long as it can be")
-	require.EqualValues(t, math.MaxInt64, saturatingTimes(3, math.MaxInt64/3+1))
-	require.EqualValues(t, 0, saturatingTimes(-3, 5))
+	x := unit.Expected{Pods: 2, Each: cpu(1)}
+	require.True(t, x.Same(unit.Expected{Pods: 2, Each: cpu(1)}))
+	require.False(t, x.Same(unit.Expected{Pods: 3, Each: cpu(1)}))
+	require.False(t, x.Same(unit.Expected{Pods: 2, Each: cpu(2)}))
+	require.False(t, x.Same(unit.Expected{Pods: 2}))
 }
 
 // Parents that form a circle for a moment neither hang nor lose anything.
@@ -214,7 +208,7 @@ type holding struct {
 	level          string
 	amount         resources.List
 	nonPreemptible bool
-	expected       Expected
+	expected       unit.Expected
 }
 
 func newFacts() *facts {
@@ -228,45 +222,45 @@ func drawList(t *rapid.T) resources.List {
 		rapid.OneOf(rapid.Int64Range(0, 6), rapid.Just(resources.Greatest)), 0, 2).Draw(t, "amounts"))
 }
 
-func drawExpected(t *rapid.T) Expected {
+func drawExpected(t *rapid.T) unit.Expected {
 	if rapid.Bool().Draw(t, "nothing is known") {
-		return Expected{}
+		return unit.Expected{}
 	}
-	return Expected{Pods: rapid.Int64Range(1, 3).Draw(t, "pods"), Each: drawList(t)}
+	return unit.Expected{Pods: rapid.Int64Range(1, 3).Draw(t, "pods"), Each: drawList(t)}
 }
 
 // step draws one operation and says it to the ledger and to the maps.
 func (f *facts) step(t *rapid.T, l *Ledger) {
-	unit := rapid.SampledFrom([]string{"u", "v", "w"}).Draw(t, "unit")
+	key := rapid.SampledFrom([]string{"u", "v", "w"}).Draw(t, "unit")
 	level := rapid.SampledFrom(levels).Draw(t, "level")
 	switch rapid.IntRange(0, 5).Draw(t, "operation") {
 	case 0:
 		h := holding{level, drawList(t), rapid.Bool().Draw(t, "non-preemptible"), drawExpected(t)}
-		f.held[unit] = h
-		l.Reserve(unit, h.level, h.amount, h.nonPreemptible)
-		l.Expect(unit, h.expected)
+		f.held[key] = h
+		l.Reserve(key, h.level, h.amount, h.nonPreemptible)
+		l.Expect(key, h.expected)
 	case 1:
-		delete(f.held, unit)
-		l.Release(unit)
+		delete(f.held, key)
+		l.Release(key)
 	case 2:
 		amount := drawList(t)
-		if h, ok := f.held[unit]; ok {
+		if h, ok := f.held[key]; ok {
 			h.amount = amount
-			f.held[unit] = h
-			l.Reserve(unit, h.level, h.amount, h.nonPreemptible)
+			f.held[key] = h
+			l.Reserve(key, h.level, h.amount, h.nonPreemptible)
 		}
 	case 3:
 		p := Pod{UID: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pod"), Level: level, Request: drawList(t),
 			NonPreemptible: rapid.Bool().Draw(t, "np"), Former: rapid.Bool().Draw(t, "former")}
-		if f.pods[unit] == nil {
-			f.pods[unit] = map[string]Pod{}
+		if f.pods[key] == nil {
+			f.pods[key] = map[string]Pod{}
 		}
-		f.pods[unit][p.UID] = p
-		l.Materialise(unit, p)
+		f.pods[key][p.UID] = p
+		l.Materialise(key, p)
 	case 4:
 		uid := rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pod")
-		delete(f.pods[unit], uid)
-		l.Dematerialise(unit, uid)
+		delete(f.pods[key], uid)
+		l.Dematerialise(key, uid)
 	case 5:
 		parent := rapid.SampledFrom(append([]string{""}, levels...)).Draw(t, "parent")
 		f.parents[level] = parent
@@ -281,15 +275,15 @@ func (f *facts) replay(t *rapid.T) *Ledger {
 	for level, parent := range f.parents {
 		says = append(says, func() { l.SetParent(level, parent) })
 	}
-	for unit, h := range f.held {
+	for key, h := range f.held {
 		says = append(says, func() {
-			l.Reserve(unit, h.level, h.amount, h.nonPreemptible)
-			l.Expect(unit, h.expected)
+			l.Reserve(key, h.level, h.amount, h.nonPreemptible)
+			l.Expect(key, h.expected)
 		})
 	}
-	for unit, pods := range f.pods {
+	for key, pods := range f.pods {
 		for _, p := range pods {
-			says = append(says, func() { l.Materialise(unit, p) })
+			says = append(says, func() { l.Materialise(key, p) })
 		}
 	}
 	for i := len(says) - 1; i > 0; i-- {
@@ -305,10 +299,10 @@ func (f *facts) replay(t *rapid.T) *Ledger {
 // rebuilt is a new ledger out of the facts that this one was told: parents, holdings and pods.
 func rebuilt(l *Ledger) *Ledger {
 	out := l.RebuildPods()
-	for unit, e := range l.entries {
+	for key, e := range l.entries {
 		if e.reserved {
-			out.Reserve(unit, e.level, e.held, e.nonPreemptible)
-			out.Expect(unit, e.expected)
+			out.Reserve(key, e.level, e.held, e.nonPreemptible)
+			out.Expect(key, e.expected)
 		}
 	}
 	return out
@@ -334,20 +328,20 @@ func (f *facts) compare(rt *rapid.T, l *Ledger) {
 	for _, level := range levels {
 		var sum resources.Sum
 		var units int64
-		for unit, h := range f.held {
+		for key, h := range f.held {
 			if !f.below(h.level, level) {
 				continue
 			}
 			units++
 			left, there := h.amount, int64(0)
-			for _, p := range f.pods[unit] {
+			for _, p := range f.pods[key] {
 				if p.Level == h.level {
 					if left = left.Sub(p.Request.Mask(h.amount)); !p.Former {
 						there++
 					}
 				}
 			}
-			sum.Add(h.expected.most(left.Floor0(), there))
+			sum.Add(mostOf(h.expected, left.Floor0(), there))
 		}
 		require.Equal(t, units, l.Units(level), level)
 		var assigned, nonPreemptible resources.Sum
@@ -371,7 +365,7 @@ func (f *facts) compare(rt *rapid.T, l *Ledger) {
 }
 
 // most bounds the dumb way: pod by pod that is missing.
-func (x Expected) most(left resources.List, there int64) resources.List {
+func mostOf(x unit.Expected, left resources.List, there int64) resources.List {
 	if x.Pods <= 0 {
 		return left
 	}

@@ -21,6 +21,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // Book knows which jobs are live and which units name them. It is not safe for concurrent use.
@@ -136,7 +138,7 @@ const (
 
 // Check says whether the consumer of a unit of a managed kind is the live job that it names, and in words why not.
 func (b *Book[U]) Check(c *Candidate) (Liveness, string) {
-	if !c.Managed || c.Consumer == (Consumer{}) {
+	if !c.Managed || c.Consumer == (unit.Consumer{}) {
 		return Live, ""
 	}
 	if c.Consumer.UID == "" {
@@ -146,7 +148,7 @@ func (b *Book[U]) Check(c *Candidate) (Liveness, string) {
 	j := b.jobs[c.job()]
 	if j != nil && j.live {
 		if j.name != n {
-			actual := Consumer{Kind: j.name.scope.Value().kind, Name: j.name.name}
+			actual := unit.Consumer{Kind: j.name.scope.Value().kind, Name: j.name.name}
 			return Another, fmt.Sprintf("consumerRef names %s, but uid %s is of %s", c.Consumer, c.Consumer.UID, actual)
 		}
 		return Live, ""
@@ -162,7 +164,7 @@ func (b *Book[U]) Check(c *Candidate) (Liveness, string) {
 }
 
 // IsLive says whether the consumer was last said to be live.
-func (b *Book[U]) IsLive(c Consumer) bool {
+func (b *Book[U]) IsLive(c unit.Consumer) bool {
 	of := Candidate{Namespace: c.Namespace, Consumer: c}
 	j, ok := b.jobs[of.job()]
 	return ok && j.live
@@ -179,7 +181,7 @@ func (b *Book[U]) NameOf(of *Candidate) (string, bool) {
 
 // SetLive takes that a job is live, or is not, and returns the units for which that may matter, in the order of their
 // keys.
-func (b *Book[U]) SetLive(c Consumer, live bool) []U {
+func (b *Book[U]) SetLive(c unit.Consumer, live bool) []U {
 	of := Candidate{Namespace: c.Namespace, Consumer: c}
 	key, n := of.job(), of.name()
 	j, same := b.job(key), b.namesakes(n)

@@ -25,6 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
@@ -34,18 +35,18 @@ type testUnit struct{ is Candidate }
 
 func (u *testUnit) Candidate() Candidate { return u.is }
 
-func jobOf(name, uid string) Consumer {
-	return Consumer{Kind: "Job.v1.batch", Namespace: "ns", Name: name, UID: uid}
+func jobOf(name, uid string) unit.Consumer {
+	return unit.Consumer{Kind: "Job.v1.batch", Namespace: "ns", Name: name, UID: uid}
 }
 
-func unit(key string, c Consumer, managed bool) *testUnit {
+func unitOf(key string, c unit.Consumer, managed bool) *testUnit {
 	return &testUnit{Candidate{
 		Key: "ns/" + key, Namespace: "ns", UID: "uid-" + key, Created: epoch, Consumer: c,
 		Managed: managed, Standing: Waiting,
 	}}
 }
 
-func winner(b *Book[*testUnit], c Consumer, managed bool) string {
+func winner(b *Book[*testUnit], c unit.Consumer, managed bool) string {
 	u, ok := b.Winner(&Candidate{Namespace: "ns", Consumer: c, Managed: managed})
 	if !ok {
 		return ""
@@ -71,7 +72,7 @@ func TestElection(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, managed := range []bool{true, false} {
 				b := NewBook[*testUnit]()
-				worse, better := unit("worse", jobOf("j", "1"), managed), unit("better", jobOf("j", "1"), managed)
+				worse, better := unitOf("worse", jobOf("j", "1"), managed), unitOf("better", jobOf("j", "1"), managed)
 				c.worse(&worse.is)
 				c.better(&better.is)
 				b.Add(worse)
@@ -89,7 +90,7 @@ func TestElection(t *testing.T) {
 // A unit that names the UID of a job of a managed kind under another name is no rival of the one that names it right.
 func TestAnotherNameIsAnotherJob(t *testing.T) {
 	b := NewBook[*testUnit]()
-	right, wrong := unit("right", jobOf("j", "1"), true), unit("wrong", jobOf("k", "1"), true)
+	right, wrong := unitOf("right", jobOf("j", "1"), true), unitOf("wrong", jobOf("k", "1"), true)
 	wrong.is.Owned, wrong.is.Created = true, epoch.Add(-time.Hour)
 	b.Add(wrong)
 	b.Add(right)
@@ -104,7 +105,7 @@ func TestAnotherNameIsAnotherJob(t *testing.T) {
 // What is known of a job outlives a change of what its only unit says of it.
 func TestChangeKeepsWhatIsKnown(t *testing.T) {
 	b := NewBook[*testUnit]()
-	u := unit("j", jobOf("j", "1"), false)
+	u := unitOf("j", jobOf("j", "1"), false)
 	b.Add(u)
 	require.Equal(t, 1, b.Len(), "a job; of its name nothing is known")
 	b.SetLive(jobOf("j", "1"), false)
@@ -119,7 +120,7 @@ func TestChangeKeepsWhatIsKnown(t *testing.T) {
 // A name has one object: where another one is live under it, the former one is not.
 func TestAnotherJobOfTheName(t *testing.T) {
 	b := NewBook[*testUnit]()
-	u := unit("j", jobOf("j", "1"), true)
+	u := unitOf("j", jobOf("j", "1"), true)
 	b.Add(u)
 	b.SetLive(jobOf("j", "1"), true)
 	require.True(t, b.IsLive(jobOf("j", "1")))
@@ -132,7 +133,7 @@ func TestAnotherJobOfTheName(t *testing.T) {
 }
 
 func TestTheOlderUnitIsBefore(t *testing.T) {
-	a, b := unit("a", jobOf("j", "1"), true).is, unit("b", jobOf("j", "1"), true).is
+	a, b := unitOf("a", jobOf("j", "1"), true).is, unitOf("b", jobOf("j", "1"), true).is
 	require.Negative(t, compare(&a, &b))
 	require.Positive(t, compare(&b, &a))
 	require.Zero(t, compare(&a, &a))
@@ -140,7 +141,7 @@ func TestTheOlderUnitIsBefore(t *testing.T) {
 
 func TestLiveness(t *testing.T) {
 	b := NewBook[*testUnit]()
-	u := unit("j", jobOf("j", "1"), true)
+	u := unitOf("j", jobOf("j", "1"), true)
 	b.Add(u)
 	check := func(want Liveness) {
 		t.Helper()
@@ -172,7 +173,7 @@ func TestElectionEqualsSorting(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, units := NewBook[*testUnit](), map[string]*testUnit{}
 		draw := func(key string) Candidate {
-			u := unit(key, jobOf("j", rapid.SampledFrom([]string{"1", "2"}).Draw(t, "uid")), rapid.Bool().Draw(t, "managed"))
+			u := unitOf(key, jobOf("j", rapid.SampledFrom([]string{"1", "2"}).Draw(t, "uid")), rapid.Bool().Draw(t, "managed"))
 			u.is.Consumer.Name = rapid.SampledFrom([]string{"j", "k"}).Draw(t, "name")
 			u.is.Owned = rapid.Bool().Draw(t, "owned")
 			u.is.Standing = Standing(rapid.IntRange(int(Unfit), int(Admitted)).Draw(t, "standing"))
@@ -197,7 +198,7 @@ func TestElectionEqualsSorting(t *testing.T) {
 				b.Change(u, func() { u.is = draw(key) })
 			}
 		}
-		for _, c := range []Consumer{jobOf("j", "1"), jobOf("k", "1"), jobOf("j", "2"), jobOf("k", "2")} {
+		for _, c := range []unit.Consumer{jobOf("j", "1"), jobOf("k", "1"), jobOf("j", "2"), jobOf("k", "2")} {
 			for _, managed := range []bool{true, false} {
 				of := Candidate{Namespace: "ns", Consumer: c, Managed: managed}
 				var same []Candidate

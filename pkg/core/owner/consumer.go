@@ -17,21 +17,11 @@ limitations under the License.
 package owner
 
 import (
-	"fmt"
 	"time"
 	"unique"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
-
-// Consumer names the job behind a unit: consumerRef of the API. The zero value means a unit without a job.
-type Consumer struct {
-	// Kind is "<Kind>.<version>.<group>", for instance "Job.v1.batch".
-	Kind            string
-	Namespace, Name string
-	UID             string
-}
-
-// String names the consumer in messages.
-func (c Consumer) String() string { return fmt.Sprintf("%s %q", c.Kind, c.Name) }
 
 // Standing is how far a unit has come. The one that has come farthest stands for its job.
 type Standing int8
@@ -51,7 +41,7 @@ type Candidate struct {
 	Key, Namespace, UID string
 	// Created is when the unit was made.
 	Created  time.Time
-	Consumer Consumer
+	Consumer unit.Consumer
 	// Managed: its consumer is of a kind that the controller manages, so that it must be live.
 	Managed bool
 	// Owned: the unit's controller owner reference is its consumer.

@@ -20,10 +20,12 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // Elections are the jobs for which another unit stands than when they were asked for, or none.
-type Elections map[Consumer]struct{}
+type Elections map[unit.Consumer]struct{}
 
 // Note that another unit may stand for the job of this one.
 func (e Elections) Note(c *Candidate) {
@@ -35,16 +37,16 @@ func (e Elections) Note(c *Candidate) {
 }
 
 // Take lists them, once and in order.
-func (e Elections) Take() []Consumer {
+func (e Elections) Take() []unit.Consumer {
 	if len(e) == 0 {
 		return nil
 	}
-	list := make([]Consumer, 0, len(e))
+	list := make([]unit.Consumer, 0, len(e))
 	for c := range e {
 		list = append(list, c)
 	}
 	clear(e)
-	slices.SortFunc(list, func(a, b Consumer) int {
+	slices.SortFunc(list, func(a, b unit.Consumer) int {
 		return cmp.Or(strings.Compare(a.UID, b.UID), strings.Compare(a.Kind, b.Kind),
 			strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})

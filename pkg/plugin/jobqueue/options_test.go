@@ -24,13 +24,14 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
 )
 
 type anyCheck struct{}
 
-func (anyCheck) Key(admission.Unit) string                       { return "" }
-func (anyCheck) Check(admission.Unit) (admission.Reason, string) { return "", "" }
+func (anyCheck) Key(unit.Unit) string                  { return "" }
+func (anyCheck) Check(unit.Unit) (unit.Reason, string) { return "", "" }
 
 func TestExtensionsReachTheEngine(t *testing.T) {
 	w := wiring(t, WithPolicy("NewestFirst", queue.Builtin()["FIFO"]), WithCheck(anyCheck{}),

@@ -29,7 +29,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 var epoch = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -62,7 +62,7 @@ func (h *history) remove(object any) {
 	h.Apply(Event{Version: h.version, Object: object, Deleted: true})
 }
 
-func unit(name string, cores int64) Unit {
+func unitOf(name string, cores int64) Unit {
 	return Unit{Key: "ns/" + name, UID: "u-" + name, Queue: "block", Quota: "a", Created: at(0),
 		Request: cpu(cores), Job: "j-" + name}
 }
@@ -93,7 +93,7 @@ func rules(violations []Violation) []Rule {
 
 // runs plays a job of two pods of one core each from its submission to its end.
 func (h *history) runs(name string) {
-	j, u := job(name, 2), unit(name, 2)
+	j, u := job(name, 2), unitOf(name, 2)
 	h.do(j)
 	h.do(u)
 	h.do(u.admitted(5))
@@ -125,7 +125,7 @@ func TestAJobThatRunsOnceIsDone(t *testing.T) {
 
 func TestBoundPodsBeyondMax(t *testing.T) {
 	h := newHistory()
-	h.do(unit("x", 5).admitted(1))
+	h.do(unitOf("x", 5).admitted(1))
 	for i := range 4 {
 		h.do(pod("x", i, 1).bound())
 	}
@@ -150,7 +150,7 @@ func TestAPodOutsideOfTheQueueAtAFullParent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHistory()
 			h.do(Quota{Name: "b", Parent: "parent", Max: cpu(tc.max)})
-			h.do(unit("x", 4).admitted(1))
+			h.do(unitOf("x", 4).admitted(1))
 			h.do(pod("x", 0, tc.bound).bound())
 			h.do(outside)
 			require.Equal(t, tc.broken, rules(h.Violations()))
@@ -158,7 +158,7 @@ func TestAPodOutsideOfTheQueueAtAFullParent(t *testing.T) {
 			h.remove(outside)
 			h.do(outside)
 			h.remove(outside)
-			next := unit("y", 3)
+			next := unitOf("y", 3)
 			next.Quota = "b"
 			h.do(next.admitted(2))
 			require.Contains(t, fmt.Sprint(h.Violations()), "QuotaPromised parent: cpu 7 of max 6")
@@ -171,13 +171,13 @@ func TestAPodOutsideOfTheQueueAtAFullParent(t *testing.T) {
 func TestAPodOutsideOfTheQueueThatIsBoundFirst(t *testing.T) {
 	h := newHistory()
 	h.do(Quota{Name: "b", Parent: "parent", Max: cpu(4)})
-	h.do(unit("x", 4).admitted(1))
+	h.do(unitOf("x", 4).admitted(1))
 	h.do(pod("x", 0, 3).bound())
 	h.do(pod("x", 1, 1))
 	h.do(Pod{UID: "p-outside", Name: "outside", Quota: "b", Request: cpu(3), Bound: true})
 	h.do(pod("x", 1, 1).bound())
 	require.Empty(t, h.Violations())
-	next := unit("y", 1)
+	next := unitOf("y", 1)
 	next.Quota = "b"
 	h.do(next.admitted(2))
 	require.Contains(t, fmt.Sprint(h.Violations()), "QuotaPromised parent: cpu 8 of max 6", "the queue, again")
@@ -185,22 +185,22 @@ func TestAPodOutsideOfTheQueueThatIsBoundFirst(t *testing.T) {
 
 func TestAPodThatEndedTakesNothing(t *testing.T) {
 	h := newHistory()
-	h.do(unit("x", 4).admitted(1))
+	h.do(unitOf("x", 4).admitted(1))
 	h.do(pod("x", 0, 4).bound())
 	h.do(pod("x", 0, 4).succeeded())
 	// Admitted before the unit of x has been marked as ended: what its pods have taken up does not count twice.
-	h.do(unit("y", 4).admitted(1))
+	h.do(unitOf("y", 4).admitted(1))
 	h.do(pod("y", 0, 4).bound())
 	h.remove(pod("y", 0, 4).bound())
-	h.do(unit("z", 4).admitted(2))
+	h.do(unitOf("z", 4).admitted(2))
 	require.Empty(t, h.Violations())
 }
 
 func TestParentBeyondMax(t *testing.T) {
 	h := newHistory()
-	other := unit("y", 3)
+	other := unitOf("y", 3)
 	other.Quota = "b"
-	h.do(unit("x", 4).admitted(1))
+	h.do(unitOf("x", 4).admitted(1))
 	h.do(other.admitted(1))
 	require.Equal(t, []Rule{QuotaPromised}, rules(h.Violations()), "4 and 3 of 6, though each is within 4")
 	require.Equal(t, "parent", h.Violations()[0].Subject)
@@ -208,11 +208,11 @@ func TestParentBeyondMax(t *testing.T) {
 
 func TestALoweredMaxIsNoViolationButTheNextAdmissionIs(t *testing.T) {
 	h := newHistory()
-	h.do(unit("x", 3).admitted(1))
+	h.do(unitOf("x", 3).admitted(1))
 	h.do(Quota{Name: "a", Parent: "parent", Max: cpu(2)})
 	require.Empty(t, h.Violations())
 	h.do(Quota{Name: "a", Parent: "parent", Max: cpu(4)})
-	h.do(unit("y", 2).admitted(2))
+	h.do(unitOf("y", 2).admitted(2))
 	require.Equal(t, []Rule{QuotaPromised}, rules(h.Violations()))
 }
 
@@ -220,9 +220,9 @@ func TestOvertaking(t *testing.T) {
 	type step func(h *history)
 	do := func(u Unit) step { return func(h *history) { h.do(u) } }
 	with := func(u Unit, change func(*Unit)) Unit { change(&u); return u }
-	high := with(unit("high", 1), func(u *Unit) { u.Priority = 9 })
-	low := unit("low", 1)
-	older := with(unit("older", 1), func(u *Unit) { u.Created = at(-5) })
+	high := with(unitOf("high", 1), func(u *Unit) { u.Priority = 9 })
+	low := unitOf("low", 1)
+	older := with(unitOf("older", 1), func(u *Unit) { u.Created = at(-5) })
 
 	fifo := func(u Unit) Unit { return with(u, func(u *Unit) { u.Queue = "fifo" }) }
 
@@ -275,7 +275,7 @@ func TestNothingIsSaidOfAnOrderThatCannotBeJudged(t *testing.T) {
 			require.Equal(t, "ns/low", by.Key)
 			return unsaid
 		}
-		high, low := unit("high", 1), unit("low", 1)
+		high, low := unitOf("high", 1), unitOf("low", 1)
 		high.Priority = 9
 		h.do(high)
 		h.do(low)
@@ -298,23 +298,23 @@ func TestAPodBoundWithoutAdmission(t *testing.T) {
 	require.Empty(t, h.Violations(), "its job was deleted, and the unit with it")
 
 	h = newHistory()
-	h.do(unit("x", 1))
+	h.do(unitOf("x", 1))
 	h.do(pod("x", 0, 1).bound())
-	h.do(unit("x", 1).admitted(1))
+	h.do(unitOf("x", 1).admitted(1))
 	require.Equal(t, []Rule{NotAdmitted}, rules(h.Violations()), "admitted only afterwards")
 }
 
 func TestRunningTwice(t *testing.T) {
 	h := newHistory()
 	h.runs("x")
-	h.do(unit("x", 2).admitted(9))
+	h.do(unitOf("x", 2).admitted(9))
 	h.do(pod("x", 7, 1).bound())
 	require.Equal(t, []Rule{RanTwice}, rules(h.Violations()))
 
 	h = newHistory()
 	h.Again = func(u Unit) bool { return u.UID == "u-x" }
 	for _, name := range []string{"x", "y"} {
-		u := unit(name, 1).admitted(9)
+		u := unitOf(name, 1).admitted(9)
 		u.Attempts = 2
 		h.do(u)
 	}
@@ -326,7 +326,7 @@ func TestRunningTwice(t *testing.T) {
 	h.Unanswered = func(created time.Time) bool { return created.Equal(at(1)) }
 	j := job("x", 1)
 	h.do(j)
-	h.do(unit("x", 1).admitted(5))
+	h.do(unitOf("x", 1).admitted(5))
 	for i := range 2 {
 		p := pod("x", i, 1)
 		p.Created = at(i)
@@ -343,9 +343,9 @@ func TestRunningTwice(t *testing.T) {
 	require.Equal(t, []Rule{RanTwice}, rules(h.Violations()))
 
 	h = newHistory()
-	again := unit("x", 2).admitted(9)
+	again := unitOf("x", 2).admitted(9)
 	again.Attempts = 2
-	h.do(unit("x", 2).admitted(5))
+	h.do(unitOf("x", 2).admitted(5))
 	h.do(again)
 	h.do(again)
 	require.Equal(t, []Rule{RanTwice}, rules(h.Violations()))
@@ -366,7 +366,7 @@ func TestLostJobs(t *testing.T) {
 
 func TestPodsThatDecide(t *testing.T) {
 	h := newHistory()
-	h.do(unit("x", 2).admitted(5))
+	h.do(unitOf("x", 2).admitted(5))
 	j := Job{UID: "j-x", Name: "x", Pods: 2, Deciding: 1}
 	h.do(j)
 	h.do(pod("x", 0, 1).bound())
@@ -426,26 +426,26 @@ func TestAUnitInPart(t *testing.T) {
 }
 
 // in is the unit in a phase.
-func (u Unit) in(phase admission.Phase, attempts int64) Unit {
+func (u Unit) in(phase unit.Phase, attempts int64) Unit {
 	u.Phase, u.Attempts, u.Admitted, u.AdmittedAt = phase, attempts, phase.Holds(), at(5)
 	return u
 }
 
 func TestTheLifeOfAUnit(t *testing.T) {
-	const enqueued, dequeued, running = admission.PhaseEnqueued, admission.PhaseDequeued, admission.PhaseRunning
-	x := unit("x", 1)
+	const enqueued, dequeued, running = unit.PhaseEnqueued, unit.PhaseDequeued, unit.PhaseRunning
+	x := unitOf("x", 1)
 	type states []Unit
 	for name, test := range map[string]struct {
 		states states
 		again  bool
 		want   []Rule
 	}{
-		"once": {states{x.in("", 0), x.in(enqueued, 0), x.in(dequeued, 1), x.in(running, 1), x.in(admission.PhaseSucceed, 1)},
+		"once": {states{x.in("", 0), x.in(enqueued, 0), x.in(dequeued, 1), x.in(running, 1), x.in(unit.PhaseSucceed, 1)},
 			false, nil},
 		"twice where it may be": {states{x.in(enqueued, 0), x.in(dequeued, 1), x.in(running, 1), x.in(enqueued, 1),
 			x.in(dequeued, 2)}, true, nil},
 		"lost":       {states{x.in(dequeued, 1), x.in(enqueued, 1)}, false, []Rule{AdmissionLost}},
-		"illegal":    {states{x.in(enqueued, 0), x.in(admission.PhaseSchedSucceed, 0)}, false, []Rule{IllegalPhase}},
+		"illegal":    {states{x.in(enqueued, 0), x.in(unit.PhaseSchedSucceed, 0)}, false, []Rule{IllegalPhase}},
 		"fewer":      {states{x.in(enqueued, 2), x.in(enqueued, 1)}, true, []Rule{Attempts}},
 		"while held": {states{x.in(dequeued, 1), x.in(running, 2)}, true, []Rule{Attempts}},
 		"adopted":    {states{x.in(enqueued, 0), x.in(running, 0), x.in(running, 1)}, false, nil},
@@ -467,19 +467,19 @@ func TestTheLifeOfAUnit(t *testing.T) {
 
 func TestAUnitWithoutAJobIsDeletedWhileItHoldsQuota(t *testing.T) {
 	h := newHistory()
-	x, y := unit("x", 1), unit("y", 1)
+	x, y := unitOf("x", 1), unitOf("y", 1)
 	x.Job, y.Job = "", ""
-	h.do(x.in(admission.PhaseRunning, 1))
-	h.remove(x.in(admission.PhaseRunning, 1))
-	h.do(y.in(admission.PhaseEnqueued, 0))
-	h.remove(y.in(admission.PhaseEnqueued, 0))
+	h.do(x.in(unit.PhaseRunning, 1))
+	h.remove(x.in(unit.PhaseRunning, 1))
+	h.do(y.in(unit.PhaseEnqueued, 0))
+	h.remove(y.in(unit.PhaseEnqueued, 0))
 	require.Equal(t, []Rule{AdmissionLost}, rules(h.Violations()))
 }
 
 func TestTheLifeOfAJob(t *testing.T) {
-	const enqueued, dequeued = admission.PhaseEnqueued, admission.PhaseDequeued
+	const enqueued, dequeued = unit.PhaseEnqueued, unit.PhaseDequeued
 	suspended := func(suspended bool) Job { return Job{UID: "j-x", Name: "x", Pods: 1, Suspended: suspended} }
-	x, second := unit("x", 1), unit("x", 1)
+	x, second := unitOf("x", 1), unitOf("x", 1)
 	second.UID = "second"
 	begin := func() *history {
 		h := newHistory()
@@ -551,7 +551,7 @@ func TestWhatThereIs(t *testing.T) {
 func TestWhatIsLeftBehind(t *testing.T) {
 	h := newHistory()
 	h.runs("x")
-	x := unit("x", 2).in(admission.PhaseSucceed, 1)
+	x := unitOf("x", 2).in(unit.PhaseSucceed, 1)
 	h.do(x)
 	h.do(Job{UID: "j-part", Name: "part", Part: true})
 	require.Empty(t, h.Left())
@@ -561,9 +561,9 @@ func TestWhatIsLeftBehind(t *testing.T) {
 	}{
 		"a job without a unit": {Job{UID: "j-y", Name: "y", Complete: true}, "LeftBehind job y: has no unit"},
 		"a job that runs":      {job("x", 2), "LeftBehind job x: is not complete"},
-		"a unit without a job": {unit("y", 1).in(admission.PhaseSucceed, 1), "LeftBehind unit ns/y: has no job"},
+		"a unit without a job": {unitOf("y", 1).in(unit.PhaseSucceed, 1), "LeftBehind unit ns/y: has no job"},
 		"a unit that waits": {
-			x.in(admission.PhaseEnqueued, 1), `LeftBehind unit ns/x: is "Enqueued"; admitted: false`,
+			x.in(unit.PhaseEnqueued, 1), `LeftBehind unit ns/x: is "Enqueued"; admitted: false`,
 		},
 		"a pod without a node": {pod("x", 7, 1), "LeftBehind pod x-7: has not ended; on a node: false"},
 		"what Koordinator counts": {
@@ -589,9 +589,9 @@ func TestWhatIsLeftBehind(t *testing.T) {
 func TestAUnitOfAnotherNamespaceIsNoneOfTheJob(t *testing.T) {
 	h := newHistory()
 	h.do(Job{UID: "j-x", Name: "ns/x", Complete: true})
-	x := unit("x", 2).in(admission.PhaseSucceed, 1)
+	x := unitOf("x", 2).in(unit.PhaseSucceed, 1)
 	h.do(x)
-	foreign := unit("x", 1)
+	foreign := unitOf("x", 1)
 	foreign.Key, foreign.UID = "elsewhere/x", "u-foreign"
 	h.do(foreign)
 	require.Equal(t, x.UID, h.UnitFor("j-x").UID)
@@ -600,6 +600,8 @@ func TestAUnitOfAnotherNamespaceIsNoneOfTheJob(t *testing.T) {
 }
 
 func TestWhatIsWrittenAfterTheEnd(t *testing.T) {
-	events := []Event{{Object: Quota{Name: "a"}}, {Object: unit("x", 1)}, {Object: pod("x", 0, 1)}, {Object: job("x", 1)}}
+	events := []Event{
+		{Object: Quota{Name: "a"}}, {Object: unitOf("x", 1)}, {Object: pod("x", 0, 1)}, {Object: job("x", 1)},
+	}
 	require.Equal(t, []Rule{Restless, Restless, Restless}, rules(Written(events)))
 }

@@ -19,7 +19,7 @@ package checker
 import (
 	"strconv"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // exists says whether a job is there, and not about to go.
@@ -49,14 +49,14 @@ func (c *Checker) judgeUnit(is, was Unit, known, deleted bool) {
 	if known {
 		c.judgeChange(is, was)
 	}
-	if is.Phase == admission.PhaseDequeued && was.Phase != is.Phase {
+	if is.Phase == unit.PhaseDequeued && was.Phase != is.Phase {
 		c.dequeuedIn(is)
 	}
 }
 
 func (c *Checker) judgeChange(is, was Unit) {
-	if is.Phase != was.Phase && !was.Phase.CanBecome(is.Phase, admission.WriterScheduler) &&
-		!was.Phase.CanBecome(is.Phase, admission.WriterController) {
+	if is.Phase != was.Phase && !was.Phase.CanBecome(is.Phase, unit.WriterScheduler) &&
+		!was.Phase.CanBecome(is.Phase, unit.WriterController) {
 		c.report(IllegalPhase, is.Key, "%q became %q", was.Phase, is.Phase)
 	}
 	held := was.Phase.Holds() && is.Phase.Holds()
@@ -70,15 +70,15 @@ func (c *Checker) judgeChange(is, was Unit) {
 }
 
 // dequeuedIn counts a release in an attempt.
-func (c *Checker) dequeuedIn(unit Unit) {
-	key := unit.UID + "/" + strconv.FormatInt(unit.Attempts, 10)
+func (c *Checker) dequeuedIn(qu Unit) {
+	key := qu.UID + "/" + strconv.FormatInt(qu.Attempts, 10)
 	if c.dequeued[key]++; c.dequeued[key] > 1 {
-		c.report(DequeuedTwice, unit.Key, "became Dequeued %d times in attempt %d", c.dequeued[key], unit.Attempts)
+		c.report(DequeuedTwice, qu.Key, "became Dequeued %d times in attempt %d", c.dequeued[key], qu.Attempts)
 	}
 }
 
 // again says whether a unit may lose its admission and get another.
-func (c *Checker) again(unit Unit) bool { return c.Again != nil && c.Again(unit) }
+func (c *Checker) again(qu Unit) bool { return c.Again != nil && c.Again(qu) }
 
 // applyJob takes the next state of a job.
 func (c *Checker) applyJob(is Job, deleted bool) {

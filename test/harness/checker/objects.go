@@ -30,7 +30,7 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // Resources are amounts by resource name, in thousandths of the unit.
@@ -60,7 +60,7 @@ type Unit struct {
 	Request, Held Resources
 	// Job is the UID of the consumer.
 	Job   string
-	Phase admission.Phase
+	Phase unit.Phase
 	// Admitted: its status holds an admission. AdmittedAt is lastAllocateTime.
 	Admitted   bool
 	AdmittedAt time.Time
@@ -134,7 +134,7 @@ func UnitOf(qu *v1alpha1.QueueUnit) Unit {
 	if len(request) == 0 {
 		request = held
 	}
-	unit := Unit{
+	queueUnit := Unit{
 		Key: qu.Namespace + "/" + qu.Name,
 		UID: string(qu.UID),
 		// Its own word, else the default queue of its quota.
@@ -144,27 +144,27 @@ func UnitOf(qu *v1alpha1.QueueUnit) Unit {
 		Created:  qu.CreationTimestamp.Time,
 		Request:  request,
 		Held:     held,
-		Phase:    admission.Phase(qu.Status.Phase),
+		Phase:    unit.Phase(qu.Status.Phase),
 		Attempts: qu.Status.Attempts,
 	}
-	unit.Admitted = unit.Phase.Holds() || len(qu.Status.Admissions) > 0
-	if at := qu.Status.Effective; unit.Admitted && at != nil && at.Quota != "" {
-		unit.Quota = at.Quota // it stays there, whatever quota it names since
+	queueUnit.Admitted = queueUnit.Phase.Holds() || len(qu.Status.Admissions) > 0
+	if at := qu.Status.Effective; queueUnit.Admitted && at != nil && at.Quota != "" {
+		queueUnit.Quota = at.Quota // it stays there, whatever quota it names since
 	}
-	if unit.Admitted && slices.ContainsFunc(qu.Spec.PodSets, inPart) {
-		unit.Request = held
+	if queueUnit.Admitted && slices.ContainsFunc(qu.Spec.PodSets, inPart) {
+		queueUnit.Request = held
 	}
 	if qu.Spec.Priority != nil {
-		unit.Priority = *qu.Spec.Priority
+		queueUnit.Priority = *qu.Spec.Priority
 	}
 	if qu.Spec.ConsumerRef != nil {
-		unit.Job = string(qu.Spec.ConsumerRef.UID)
+		queueUnit.Job = string(qu.Spec.ConsumerRef.UID)
 	}
 	if qu.Status.LastAllocateTime != nil {
-		unit.AdmittedAt = qu.Status.LastAllocateTime.Time
+		queueUnit.AdmittedAt = qu.Status.LastAllocateTime.Time
 	}
-	unit.readConditions(qu.Status.Conditions)
-	return unit
+	queueUnit.readConditions(qu.Status.Conditions)
+	return queueUnit
 }
 
 // readConditions takes what the conditions say of a unit whose phase is known.
@@ -175,7 +175,7 @@ func (u *Unit) readConditions(conditions []metav1.Condition) {
 	if reserved != nil && reserved.Status != metav1.ConditionTrue {
 		u.Reason, u.Message = reserved.Reason, reserved.Message
 	}
-	u.Parked = !u.Admitted && u.Phase == admission.PhaseEnqueued && !slices.Contains(queued, u.Reason)
+	u.Parked = !u.Admitted && u.Phase == unit.PhaseEnqueued && !slices.Contains(queued, u.Reason)
 }
 
 // inPart says whether a pod set may be admitted with fewer pods than it asks for.

@@ -21,7 +21,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // Left says what must not be there any more when all jobs have ended and are gone or complete: what still waits or
@@ -43,12 +43,12 @@ func (c *Checker) Left() (found []Violation) {
 		}
 	}
 	for _, uid := range slices.Sorted(maps.Keys(c.units)) {
-		unit := c.units[uid]
-		if _, known := c.jobs[unit.Job]; !known || c.gone[unit.Job] {
-			report("unit "+unit.Key, "has no job")
+		qu := c.units[uid]
+		if _, known := c.jobs[qu.Job]; !known || c.gone[qu.Job] {
+			report("unit "+qu.Key, "has no job")
 		}
-		if unit.Phase != admission.PhaseSucceed || unit.Admitted {
-			report("unit "+unit.Key, "is %q; admitted: %t", unit.Phase, unit.Admitted)
+		if qu.Phase != unit.PhaseSucceed || qu.Admitted {
+			report("unit "+qu.Key, "is %q; admitted: %t", qu.Phase, qu.Admitted)
 		}
 	}
 	for _, uid := range slices.Sorted(maps.Keys(c.pods)) {

@@ -27,7 +27,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
 )
 
@@ -47,7 +47,7 @@ type holdings struct {
 
 // holding is what is known of one unit: its phase, how often it was admitted, and its place in held, below 0 for none.
 type holding struct {
-	phase    admission.Phase
+	phase    unit.Phase
 	attempts int64
 	place    int
 }
@@ -108,13 +108,13 @@ func (h *holdings) take(e *event) {
 		h.units[name] = u
 		h.n.created++
 	}
-	phase, deleted := admission.Phase(e.Object.Status.Phase), e.Type == "DELETED"
+	phase, deleted := unit.Phase(e.Object.Status.Phase), e.Type == "DELETED"
 	h.checks.Apply(checker.Event{Deleted: deleted, Object: checker.Unit{
 		Key: name, UID: name, Quota: queueName(queue), Request: oneUnit,
 		Phase: phase, Admitted: phase.Holds(), Attempts: e.Object.Status.Attempts,
 	}})
 	if deleted {
-		phase = admission.PhaseNone
+		phase = unit.PhaseNone
 	}
 	switch {
 	case phase.Holds() && u.place < 0:
@@ -139,13 +139,13 @@ func (h *holdings) release(u *holding) {
 	h.held, u.place = h.held[:len(h.held)-1], -1
 }
 
-func (h *holdings) measure(name string, phase admission.Phase, now time.Time) {
+func (h *holdings) measure(name string, phase unit.Phase, now time.Time) {
 	s := h.sample
 	switch {
 	case s == nil:
-	case name == s.unit && phase == admission.PhaseSucceed && s.ended.IsZero():
+	case name == s.unit && phase == unit.PhaseSucceed && s.ended.IsZero():
 		s.ended = now
-	case phase == admission.PhaseDequeued && !s.ended.IsZero() && s.admitted.IsZero():
+	case phase == unit.PhaseDequeued && !s.ended.IsZero() && s.admitted.IsZero():
 		s.admitted = now
 		close(s.done)
 	}
@@ -193,7 +193,7 @@ func (h *holdings) check(ctx context.Context, c *client) (found []string, total 
 	listed := map[string]holding{}
 	err = c.listUnits(ctx, func(e *event) {
 		listed[e.Object.Metadata.Name] = holding{
-			phase: admission.Phase(e.Object.Status.Phase), attempts: e.Object.Status.Attempts,
+			phase: unit.Phase(e.Object.Status.Phase), attempts: e.Object.Status.Attempts,
 		}
 	})
 	if err != nil {

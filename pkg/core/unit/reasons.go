@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package admission
+package unit
 
 // Reason is a stable CamelCase word: condition reason, metric label and event reason.
 type Reason string

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package admission
+package unit
 
 // Phase is status.phase of a unit; the values are those of the API.
 type Phase string

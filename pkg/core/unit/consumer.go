@@ -1,0 +1,30 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package unit
+
+import "fmt"
+
+// Consumer names the job behind a unit: consumerRef of the API. The zero value means a unit without a job.
+type Consumer struct {
+	// Kind is "<Kind>.<version>.<group>", for instance "Job.v1.batch".
+	Kind            string
+	Namespace, Name string
+	UID             string
+}
+
+// String names the consumer in messages.
+func (c Consumer) String() string { return fmt.Sprintf("%s %q", c.Kind, c.Name) }

@@ -1,0 +1,232 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package unit
+
+import (
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// Unit is what the core needs to know of a QueueUnit; a value that is never changed after it was handed over.
+type Unit struct {
+	// Key is namespace/name, UID the object's UID.
+	Key, UID string
+	// Queue and Quota are the names that the unit resolved to; either may not exist (yet).
+	Queue, Quota string
+	// MovesTo is the quota that the object names, where it holds quota in another one; else empty. It has no effect on a
+	// unit that waits.
+	MovesTo  string
+	Priority int32
+	// Created is the enqueue time: metadata.creationTimestamp.
+	Created time.Time
+	// Request of the whole unit. Pods is the number of pods. Of a unit that was admitted with fewer pods than its whole
+	// they are what it was admitted with.
+	Request resources.List
+	Pods    int64
+	// Sizes in which it may be admitted, and is to be again when it loses its admission; nil is Request alone.
+	Sizes *Sizes
+	// Expected bounds what the unit holds beyond its pods, where its pods are known; see ledger.Expected.
+	Expected Expected
+	// NonPreemptible units draw on min only, on every level, beside the limit that all have. Once a unit holds quota that
+	// stays as it is until it waits again.
+	NonPreemptible bool
+	// Active is spec.active (nil = true).
+	Active bool
+	// Consumer, and whether its kind is one that the controller manages: then it must be live (by UID).
+	Consumer        Consumer
+	ConsumerManaged bool
+	// KindUnlisted: jobs of that kind could not be listed yet. That the consumer was not seen says nothing.
+	KindUnlisted bool
+	// OwnedByConsumer says that the unit's controller owner reference is its consumer: it wins over
+	// other units of the same consumer.
+	OwnedByConsumer bool
+	// Unsuspendable: the kind of its consumer cannot be suspended, so that pods of it that are on nodes cannot be taken
+	// away.
+	Unsuspendable bool
+	// Misnamed: its consumer is of a managed kind, whose unit has another name. It stands for no job.
+	Misnamed bool
+	// Adopting: born for a job that runs already; not decided, waits until its status says Running.
+	Adopting bool
+	// Phase, Attempts and Held (sum of status.admissions) as the API object has them.
+	Phase    Phase
+	Attempts int64
+	Held     resources.List
+	// HeldPods is the number of pods that Held is for. Recorded: the object says what is held, also where that is
+	// nothing.
+	HeldPods int64
+	Recorded bool
+	// Adopted: it was not admitted; its job ran before. It holds what Held says, also where that is nothing.
+	Adopted bool
+	// Admitted is when it was admitted last. Heartbeat is when whoever made a unit without consumer said last that it is
+	// used; zero means never.
+	Admitted, Heartbeat time.Time
+	// Ready: all of its pods are, as the controller saw them. NotReadySince is when they were not any more; zero means
+	// that they never were since it was admitted, or are.
+	Ready         bool
+	NotReadySince time.Time
+	// MaximumExecution is for how long its job may run, in all its runs; zero means that it names no time. Executed is
+	// for how long it ran before it was admitted last.
+	MaximumExecution, Executed time.Duration
+	// Requeue: not eligible before this time (TimeoutBackoff). Zero means none. Requeues counts how often in a row it
+	// lost its admission to a timeout.
+	RequeueAt time.Time
+	Requeues  int64
+	// GangGroup names all gangs that are to run together, sorted and joined by commas, and Gangs those of them that are
+	// its own; both are empty for a unit that waits for no other.
+	GangGroup, Gangs string
+	// Labels are those of the object, as Config.Selects reads them.
+	Labels string
+	// Checks are the answers of the admission checks about what a unit holds; nil if it holds nothing or none was asked.
+	Checks *CheckAnswers
+	// TemplatesWritten: what admission checks asked to write into the pods of its job may be in their templates.
+	TemplatesWritten bool
+	// ResizePending is since when its object says that it waits for more than it holds; zero if it does not.
+	ResizePending ordered.Moment
+	// Said is what its object says of why it waits, or waits for more than it holds; nil if it says nothing.
+	Said *Saying
+	// Deactivate, when set, is why the unit is to be made inactive, which nobody has done yet. Until then it waits.
+	Deactivate *Deactivation
+	// Invalid, when set, parks the unit with this reason and message (could not be decoded, evaluated, ...).
+	Invalid        Reason
+	InvalidMessage string
+	// Quarantined: to decide about it panicked. What it holds it keeps until its object says otherwise; no check is asked
+	// whether it may. Invalid parks it while it waits.
+	Quarantined bool
+}
+
+// Deactivation is why a unit is not to be tried again before its spec is changed, in a word and a sentence.
+type Deactivation struct {
+	Reason  Reason
+	Message string
+}
+
+func (d *Deactivation) String() string { return string(d.Reason) + ": " + d.Message }
+
+// Move has a unit that holds nothing any more ask for the quota that its object names.
+func (in *Unit) Move() {
+	if in.MovesTo != "" {
+		in.Quota, in.MovesTo = in.MovesTo, ""
+	}
+}
+
+// Namespace of the unit.
+func (in *Unit) Namespace() string {
+	namespace, _, found := strings.Cut(in.Key, "/")
+	if !found {
+		return ""
+	}
+	return namespace
+}
+
+// InNamespace says whether the key of a unit is of this namespace.
+func InNamespace(key, namespace string) bool {
+	of, _, found := strings.Cut(key, "/")
+	return found && of == namespace
+}
+
+// SameJob says that two states of a unit mean the same job.
+func (in *Unit) SameJob(o *Unit) bool {
+	return in.Consumer == o.Consumer && in.ConsumerManaged == o.ConsumerManaged
+}
+
+// Wants is what an admitted unit holds: what its object says, or all it asked for when that says nothing.
+func (in *Unit) Wants() resources.List {
+	if in.SaysHeld() || in.Adopted {
+		return in.Held
+	}
+	return in.Request
+}
+
+// SaysHeld says that the object of an admitted unit tells what it holds.
+func (in *Unit) SaysHeld() bool { return in.Recorded || in.Held.Len() > 0 }
+
+// SetHeld makes the unit hold this much for so many pods, as its object says.
+func (in *Unit) SetHeld(held resources.List, pods int64) {
+	in.Held, in.HeldPods, in.Recorded, in.ResizePending = held, pods, true, 0
+}
+
+// SetNothingHeld is what an object of a unit that waits says.
+func (in *Unit) SetNothingHeld() {
+	in.Held, in.HeldPods, in.Recorded, in.ResizePending = resources.List{}, 0, false, 0
+}
+
+// Same says whether both say the same. It looks at all fields, so that a new one is compared as well.
+func (in *Unit) Same(o *Unit) bool {
+	a, b := reflect.ValueOf(in).Elem(), reflect.ValueOf(o).Elem()
+	for i := range a.NumField() {
+		if !sameFact(a.Field(i).Addr().Interface(), b.Field(i)) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameFact compares a field, by its address, with that of another unit.
+func sameFact(field any, other reflect.Value) bool {
+	o := other.Addr().Interface()
+	switch a := field.(type) {
+	case *time.Time:
+		return a.Equal(*o.(*time.Time))
+	case *resources.List:
+		return a.Same(*o.(*resources.List))
+	case *Expected:
+		return a.Same(*o.(*Expected))
+	case **Sizes:
+		return (*a).Same(*o.(**Sizes))
+	case **CheckAnswers:
+		return (*a).Same(*o.(**CheckAnswers))
+	case **Deactivation:
+		return samePointee(*a, *o.(**Deactivation))
+	case **Saying:
+		return samePointee(*a, *o.(**Saying))
+	default:
+		return reflect.ValueOf(field).Elem().Equal(other)
+	}
+}
+
+// samePointee says that both are nil, or point to the same value.
+func samePointee[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// Least is what a unit that waits has to get.
+func (in *Unit) Least() resources.List {
+	if in.Sizes == nil {
+		return in.Request
+	}
+	return in.Sizes.least
+}
+
+// Become makes the unit ask for this much.
+func (in *Unit) Become(request resources.List, pods int64) { in.Request, in.Pods = request, pods }
+
+// BecomeWhole is what a unit is again that lost its admission.
+func (in *Unit) BecomeWhole() {
+	if in.Sizes != nil {
+		in.Become(in.Sizes.At(0))
+	}
+}
+
+// Saying is what the object of a unit says of why it waits: a reason and a sentence that stays true until the reason,
+// the level of the quota tree or the resource is another one. So it has no amounts. The owner of the unit reads it: it
+// names no unit of another namespace. Explain has the numbers. No reason at all says that it waits for nothing more.
+type Saying struct {
+	Reason  Reason
+	Message string
+}
