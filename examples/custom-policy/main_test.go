@@ -26,6 +26,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/plugin/jobqueue"
@@ -46,7 +47,7 @@ func TestTheExtensionsDecide(t *testing.T) {
 	var cfg admission.Config
 	require.NoError(t, jobqueue.Extend(&cfg, extensions...))
 	core := admission.New(cfg)
-	core.UpsertQueue(now, admission.Queue{Name: "q", Policy: "NewestFirst", MaxPending: -1, MaxAdmitted: -1})
+	core.UpsertQueue(now, queue.Spec{Name: "q", Policy: "NewestFirst", MaxPending: -1, MaxAdmitted: -1})
 	room := resources.FromMap(map[string]int64{"cpu": 2000})
 	core.SetQuota(now, admission.Quota{Name: "q", Limit: room, Max: room})
 	core.UpsertUnit(now, unitOf("old", time.Hour, 1))

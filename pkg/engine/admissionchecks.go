@@ -38,7 +38,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
@@ -110,25 +110,25 @@ func (a *admissionChecks) listed(check string) (podupdate.Keys, bool) {
 }
 
 // faultOf a queue is the first of its checks that nobody would answer; nil if there is none.
-func (a *admissionChecks) faultOf(q *queueObject) *admission.Fault {
+func (a *admissionChecks) faultOf(q *queueObject) *queue.Fault {
 	if a.off && (q.checkFault != "" || len(q.spec.AdmissionChecks) > 0) {
-		return &admission.Fault{Reason: unit.ReasonCheckInactive,
+		return &queue.Fault{Reason: unit.ReasonCheckInactive,
 			Message: "the queue names admission checks, and the feature gate AdmissionChecks of the scheduler is off"}
 	}
 	if q.checkFault != "" {
-		return &admission.Fault{Reason: unit.ReasonCheckInactive, Message: q.checkFault}
+		return &queue.Fault{Reason: unit.ReasonCheckInactive, Message: q.checkFault}
 	}
 	for _, of := range q.spec.AdmissionChecks {
 		switch c := a.byName[of.Name]; {
 		case c == nil:
-			return &admission.Fault{Reason: unit.ReasonCheckNotFound,
+			return &queue.Fault{Reason: unit.ReasonCheckNotFound,
 				Message: fmt.Sprintf("AdmissionCheck %q does not exist", of.Name)}
 		case strings.HasPrefix(c.controller, v1beta1.GroupName+"/"):
-			return &admission.Fault{Reason: unit.ReasonCheckInactive, Message: fmt.Sprintf(
+			return &queue.Fault{Reason: unit.ReasonCheckInactive, Message: fmt.Sprintf(
 				"AdmissionCheck %q is for controller %q, which answers Workloads of Kueue and no QueueUnits",
 				of.Name, c.controller)}
 		case !c.active:
-			return &admission.Fault{Reason: unit.ReasonCheckInactive,
+			return &queue.Fault{Reason: unit.ReasonCheckInactive,
 				Message: fmt.Sprintf("AdmissionCheck %q is not active: %s", of.Name, c.why)}
 		}
 	}
@@ -139,7 +139,7 @@ func (a *admissionChecks) faultOf(q *queueObject) *admission.Fault {
 const defaultTimeout = time.Duration(-1)
 
 // timed are the checks that a queue names, with the time-outs that it does not name.
-func (a *admissionChecks) timed(named []admission.AdmissionCheck, config *Config) []admission.AdmissionCheck {
+func (a *admissionChecks) timed(named []queue.AdmissionCheck, config *Config) []queue.AdmissionCheck {
 	timed := slices.Clone(named)
 	for i := range timed {
 		if timed[i].Timeout != defaultTimeout {
@@ -157,7 +157,7 @@ func (a *admissionChecks) timed(named []admission.AdmissionCheck, config *Config
 
 // asks says whether the queue names this check.
 func (q *queueObject) asks(check string) bool {
-	return slices.ContainsFunc(q.spec.AdmissionChecks, func(c admission.AdmissionCheck) bool { return c.Name == check })
+	return slices.ContainsFunc(q.spec.AdmissionChecks, func(c queue.AdmissionCheck) bool { return c.Name == check })
 }
 
 // textOfLabels is equal for equal labels. No key or value has what stands between them.

@@ -27,7 +27,7 @@ import (
 
 	autoscaling "github.com/koord-jobqueue/koord-jobqueue/apis/autoscaling/v1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -386,7 +386,7 @@ func TestTheTimeoutOfAChecksController(t *testing.T) {
 	a.set("budget", &checkObject{controller: "example.com/budget"})
 	config := &Config{CheckTimeout: time.Minute, CheckTimeouts: map[string]time.Duration{
 		v1alpha1.ProvisioningController: time.Hour}}
-	named := []admission.AdmissionCheck{
+	named := []queue.AdmissionCheck{
 		{Name: "nodes", Timeout: defaultTimeout}, {Name: "budget", Timeout: defaultTimeout},
 		{Name: "missing", Timeout: defaultTimeout}, {Name: "nodes", Timeout: time.Second}, {Name: "nodes"},
 	}

@@ -44,6 +44,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
@@ -569,22 +570,22 @@ func queueIn(t testing.TB, text, policy string) *queueObject {
 	w := &wireQueue{}
 	require.NoError(t, utiljson.Unmarshal([]byte(text), w))
 	return decodeQueue(w, &Config{
-		DefaultQueuePolicy: policy, Timeouts: admission.Timeouts{Idle: time.Minute, Unbound: time.Hour},
+		DefaultQueuePolicy: policy, Timeouts: queue.Timeouts{Idle: time.Minute, Unbound: time.Hour},
 	})
 }
 
 func TestQueuesAreRead(t *testing.T) {
 	whole := fmt.Sprintf(textQueue, 1, textOfStatus(3))
-	all := admission.Queue{Name: "team-1", Policy: "Block", Priority: 3, Threshold: 7, MaxPending: -1, MaxAdmitted: 9}
-	with := func(change func(q *admission.Queue)) admission.Queue {
+	all := queue.Spec{Name: "team-1", Policy: "Block", Priority: 3, Threshold: 7, MaxPending: -1, MaxAdmitted: 9}
+	with := func(change func(q *queue.Spec)) queue.Spec {
 		q := all
 		change(&q)
 		return q
 	}
-	plain := admission.Queue{Name: "a", Policy: "FIFO", Threshold: defaultThreshold, MaxPending: -1, MaxAdmitted: -1}
+	plain := queue.Spec{Name: "a", Policy: "FIFO", Threshold: defaultThreshold, MaxPending: -1, MaxAdmitted: -1}
 	for _, tt := range []struct {
 		name, text string
-		want       admission.Queue
+		want       queue.Spec
 		says       string
 		conditions int
 	}{
@@ -600,22 +601,22 @@ func TestQueuesAreRead(t *testing.T) {
 			all, "", 0},
 		{"items are null", fmt.Sprintf(textQueue, 1, `{"queueItemDetails":null}`), all, "", 0},
 		{"priority is null", strings.Replace(whole, `"priority":3`, `"priority":null`, 1),
-			with(func(q *admission.Queue) { q.Priority = 0 }), `"pending":3`, 1},
+			with(func(q *queue.Spec) { q.Priority = 0 }), `"pending":3`, 1},
 		{"times", strings.Replace(whole, `"priority":3`, `"priority":3,`+
 			`"timeouts":{"podsReadySeconds":60,"unboundSeconds":0},`+
 			`"backoffLimit":2,"executionTime":{"defaultSeconds":5,"maximumSeconds":9},"heartbeatTimeoutSeconds":30`, 1),
-			with(func(q *admission.Queue) {
-				q.Timeouts = &admission.Timeouts{Idle: time.Minute, PodsReady: time.Minute}
+			with(func(q *queue.Spec) {
+				q.Timeouts = &queue.Timeouts{Idle: time.Minute, PodsReady: time.Minute}
 				q.HeartbeatTimeout, q.MostEvictions = 30*time.Second, 3
-				q.Execution = admission.ExecutionTimes{Default: 5 * time.Second, Most: 9 * time.Second}
+				q.Execution = queue.ExecutionTimes{Default: 5 * time.Second, Most: 9 * time.Second}
 			}), `"pending":3`, 1},
 		{"every field", strings.NewReplacer(
 			`"priority":3`, `"priorityClassName":"high","stopPolicy":"Hold","admissionChecks":[{"name":"a",`+
 				`"labelSelector":{"matchLabels":{"a":"b"}}}],"maxPending":1`,
 			`"other":"x"`, `"koord-queue/available-quota":"b, a"`).Replace(whole),
-			with(func(q *admission.Queue) {
+			with(func(q *queue.Spec) {
 				q.Priority, q.Held, q.MaxPending, q.Quotas = 0, true, 1, []string{"a", "b"}
-				q.AdmissionChecks = []admission.AdmissionCheck{{Name: "a", Selector: "a=b", Timeout: defaultTimeout}}
+				q.AdmissionChecks = []queue.AdmissionCheck{{Name: "a", Selector: "a=b", Timeout: defaultTimeout}}
 			}), `"pending":3`, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

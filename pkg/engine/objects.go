@@ -31,7 +31,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 )
 
 // defaultThreshold of policy Intelligent.
@@ -40,7 +40,7 @@ const defaultThreshold = 4
 // queueObject is what is kept of a Queue; immutable.
 type queueObject struct {
 	objectMeta
-	spec       admission.Queue // without a priority that comes from a class
+	spec       queue.Spec // without a priority that comes from a class
 	class      string
 	conditions []metav1.Condition
 	// checkFault is why its admission checks cannot be asked as they are written.
@@ -61,7 +61,7 @@ func (q *queueObject) says() string {
 // decodeQueue never fails: a queue that cannot be read has a policy that nobody knows, which parks its units.
 func decodeQueue(w *wireQueue, defaults *Config) (q *queueObject) {
 	q = &queueObject{objectMeta: metaOf(&w.Metadata), status: w.Status}
-	q.spec = admission.Queue{Name: q.Name, Threshold: defaultThreshold, MaxPending: -1, MaxAdmitted: -1}
+	q.spec = queue.Spec{Name: q.Name, Threshold: defaultThreshold, MaxPending: -1, MaxAdmitted: -1}
 	defer func() {
 		if r := recover(); r != nil {
 			q.panicked = true
@@ -101,14 +101,14 @@ func (q *queueObject) setSpec(spec *v1alpha1.QueueSpec, defaultPolicy string) {
 	q.spec.Drains = stop == v1alpha1.StopHoldAndDrain
 	q.spec.MaxPending, q.spec.MaxAdmitted = ptr.Deref(spec.MaxPending, -1), ptr.Deref(spec.MaxAdmitted, -1)
 	if b := spec.PerNamespace; b != nil {
-		q.spec.PerNamespace = &admission.NamespaceBounds{
+		q.spec.PerNamespace = &queue.NamespaceBounds{
 			MaxPending: ptr.Deref(b.MaxPending, -1), MaxAdmitted: ptr.Deref(b.MaxAdmitted, -1),
 		}
 	}
 }
 
 // setTimes reads for how long units may keep what they hold. What the queue does not name is the default.
-func (q *queueObject) setTimes(spec *v1alpha1.QueueSpec, timeouts admission.Timeouts) {
+func (q *queueObject) setTimes(spec *v1alpha1.QueueSpec, timeouts queue.Timeouts) {
 	set := func(d *time.Duration, seconds *int32) {
 		if seconds != nil {
 			*d = secondsOf(int64(*seconds))
@@ -139,7 +139,7 @@ func (q *queueObject) setChecks(spec *v1alpha1.QueueSpec) {
 	}
 	for i := range spec.AdmissionChecks {
 		c := &spec.AdmissionChecks[i]
-		check := admission.AdmissionCheck{Name: c.Name, Timeout: timeout}
+		check := queue.AdmissionCheck{Name: c.Name, Timeout: timeout}
 		if c.TimeoutSeconds != nil {
 			check.Timeout = secondsOf(int64(*c.TimeoutSeconds))
 		}

@@ -25,6 +25,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -95,7 +96,7 @@ func TestADemandThatCannotBeToldIsToldLater(t *testing.T) {
 	clock := o.opts.Clock.(*clocktesting.FakeClock)
 	o.observe(testStart, c)
 	c.call("", func(s *admission.State) {
-		s.UpsertQueue(testStart, admission.Queue{Name: "q", Policy: "Priority", MaxPending: -1})
+		s.UpsertQueue(testStart, queue.Spec{Name: "q", Policy: "Priority", MaxPending: -1})
 		s.UpsertUnit(testStart, unit.Unit{
 			Key: "team/a", UID: "a", Queue: "q", Quota: testQuota, Request: cpu(4), Pods: 1, Active: true,
 		})

@@ -66,7 +66,7 @@ type Config struct {
 	// ReasonsPerSecond bounds how many reasons are written in a second, to all units together.
 	ReasonsPerSecond int
 	// Timeouts of units whose queue names none.
-	Timeouts admission.Timeouts
+	Timeouts queue.Timeouts
 	// CheckTimeout is for how long a reserved unit waits for an admission check, if its queue names no time; zero means
 	// for ever.
 	CheckTimeout time.Duration

@@ -35,6 +35,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -195,7 +196,7 @@ func TestQueueStatusThatFailedIsWrittenAgain(t *testing.T) {
 }
 
 func TestQueuesAreDecodedOneByOne(t *testing.T) {
-	decode := func(change func(*unstructured.Unstructured)) admission.Queue {
+	decode := func(change func(*unstructured.Unstructured)) queue.Spec {
 		q := &unstructured.Unstructured{
 			Object: map[string]any{"metadata": map[string]any{"name": "q"}, "spec": map[string]any{}},
 		}
@@ -208,7 +209,7 @@ func TestQueuesAreDecodedOneByOne(t *testing.T) {
 	field := func(name string, value any) func(*unstructured.Unstructured) {
 		return func(q *unstructured.Unstructured) { q.Object["spec"].(map[string]any)[name] = value }
 	}
-	plain := admission.Queue{Name: "q", Policy: "FIFO", Threshold: 4, MaxPending: -1, MaxAdmitted: -1}
+	plain := queue.Spec{Name: "q", Policy: "FIFO", Threshold: 4, MaxPending: -1, MaxAdmitted: -1}
 	require.Equal(t, plain, decode(func(*unstructured.Unstructured) {}))
 	for _, tt := range []struct {
 		long, short string
@@ -243,7 +244,7 @@ func TestQueuesAreDecodedOneByOne(t *testing.T) {
 	require.Equal(t, int32(4), decode(annotate(v1alpha1.AnnotationPriorityThreshold, "seven")).Threshold)
 	require.Equal(t, int32(0), decode(field("maxAdmitted", int64(0))).MaxAdmitted)
 	require.Equal(t, int32(3), decode(field("maxPending", int64(3))).MaxPending)
-	require.Equal(t, &admission.NamespaceBounds{MaxPending: 3, MaxAdmitted: -1},
+	require.Equal(t, &queue.NamespaceBounds{MaxPending: 3, MaxAdmitted: -1},
 		decode(field("perNamespace", map[string]any{"maxPending": int64(3)})).PerNamespace)
 	drained, held := decode(field("stopPolicy", "HoldAndDrain")), decode(field("stopPolicy", "Hold"))
 	require.True(t, drained.Held && drained.Drains)

@@ -29,6 +29,7 @@ import (
 	"github.com/koordinator-sh/koordinator/apis/thirdparty/scheduler-plugins/pkg/apis/scheduling/v1alpha1"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -104,7 +105,7 @@ func TestMinHoldsBackWhatElasticQuotaRefuses(t *testing.T) {
 			require.Equal(t, tc.refused, l.minRefuses("a", asks))
 
 			state, now := admission.New(admission.Config{}), time.Unix(0, 0)
-			state.UpsertQueue(now, admission.Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
+			state.UpsertQueue(now, queue.Spec{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
 			found, _ := l.adapter.Observe([]string{"a"})
 			for _, q := range found {
 				state.SetQuota(now, q)

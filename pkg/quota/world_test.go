@@ -35,6 +35,7 @@ import (
 	"github.com/koordinator-sh/koordinator/apis/thirdparty/scheduler-plugins/pkg/apis/scheduling/v1alpha1"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -124,7 +125,7 @@ func newWorld(t testT, live *realPlugin) *world {
 		TryAgain: func([]types.NamespacedName) {}, Beyond: func(string, Cause, bool) {},
 	})
 	w.state = admission.New(admission.Config{})
-	for _, q := range []admission.Queue{
+	for _, q := range []queue.Spec{
 		{Name: "priority", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1},
 		{Name: "block", Policy: "Block", MaxPending: -1, MaxAdmitted: -1},
 	} {

@@ -21,6 +21,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -29,17 +30,8 @@ import (
 // what was answered about a former reservation says nothing about this one. Whoever had let a unit go may take that
 // back while it holds quota, since what he answered for may go while the job runs, such as nodes that were made for it.
 
-// AdmissionCheck is one that units of a queue have to pass.
-type AdmissionCheck struct {
-	Name string
-	// Selector picks the units by their labels, as Config.Selects reads it; empty picks all.
-	Selector string
-	// Timeout is for how long a unit waits for the answer; zero means for ever.
-	Timeout time.Duration
-}
-
 // admissionChecks are those that a unit has to pass.
-func (r *roster) admissionChecks(u *record) (out []AdmissionCheck) {
+func (r *roster) admissionChecks(u *record) (out []queue.AdmissionCheck) {
 	q := r.queues.byName[u.spec.Queue]
 	if q == nil {
 		return nil
@@ -122,7 +114,7 @@ func (r *roster) checksChanged(u *record) string {
 	}
 	for _, a := range u.spec.Checks.Answers {
 		if a.State != unit.CheckReady && !slices.ContainsFunc(checks,
-			func(c AdmissionCheck) bool { return c.Name == a.Name }) {
+			func(c queue.AdmissionCheck) bool { return c.Name == a.Name }) {
 			return fmt.Sprintf("admission check %q was asked about this reservation, and is not any more", a.Name)
 		}
 	}
@@ -176,7 +168,7 @@ func (r *roster) reservedExpiry(u *record) (x expiry) {
 }
 
 // slowest is the longest that one of the checks may take; zero if one of them may take for ever.
-func slowest(checks []AdmissionCheck) (longest time.Duration) {
+func slowest(checks []queue.AdmissionCheck) (longest time.Duration) {
 	for _, c := range checks {
 		if c.Timeout <= 0 {
 			return 0

@@ -26,6 +26,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
@@ -35,7 +36,7 @@ import (
 type checkedWorld struct {
 	s       *State
 	now     time.Time
-	queue   Queue
+	queue   queue.Spec
 	objects map[string]*checkedUnit
 }
 
@@ -54,7 +55,7 @@ const checkedCPU = 2
 func newCheckedWorld() *checkedWorld {
 	w := &checkedWorld{
 		s: New(Config{RefusedBackoff: time.Second}), now: epoch, objects: map[string]*checkedUnit{},
-		queue: Queue{Name: "q", Policy: "FIFO", MaxPending: -1, MaxAdmitted: -1},
+		queue: queue.Spec{Name: "q", Policy: "FIFO", MaxPending: -1, MaxAdmitted: -1},
 	}
 	w.s.SetQuota(w.now, Quota{Name: "root", Limit: resources.FromMap(map[string]int64{"cpu": 3 * checkedCPU})})
 	w.s.UpsertQueue(w.now, w.queue)
@@ -95,7 +96,7 @@ func (w *checkedWorld) verdict(u *checkedUnit) string {
 		late = late || answer != unit.CheckReady && c.Timeout > 0 && !w.now.Before(u.Admitted.Add(c.Timeout))
 	}
 	for name, answer := range u.answers {
-		named := slices.ContainsFunc(w.queue.AdmissionChecks, func(c AdmissionCheck) bool { return c.Name == name })
+		named := slices.ContainsFunc(w.queue.AdmissionChecks, func(c queue.AdmissionCheck) bool { return c.Name == name })
 		if !named && answer != unit.CheckReady {
 			said["asked no more"]++
 		}
@@ -216,7 +217,7 @@ func (w *checkedWorld) step(t *rapid.T) {
 		for _, name := range []string{"x", "y", "z"} {
 			if rapid.Bool().Draw(t, name) {
 				timeout := rapid.SampledFrom([]time.Duration{0, 0, 20 * time.Second}).Draw(t, "timeout")
-				w.queue.AdmissionChecks = append(w.queue.AdmissionChecks, AdmissionCheck{Name: name, Timeout: timeout})
+				w.queue.AdmissionChecks = append(w.queue.AdmissionChecks, queue.AdmissionCheck{Name: name, Timeout: timeout})
 			}
 		}
 		w.s.UpsertQueue(w.now, w.queue)

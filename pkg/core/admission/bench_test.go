@@ -24,6 +24,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -94,7 +95,7 @@ func (c benchScale) fill(s *State) {
 	for i := range c.queues {
 		name := fmt.Sprintf("leaf%d", i)
 		s.SetQuota(epoch, Quota{Name: name, Parent: "dept", Limit: cpu(200_000), Max: cpu(200_000), Min: cpu(8_000)})
-		q := Queue{Name: fmt.Sprintf("q%d", i), Policy: c.policy, MaxPending: -1, MaxAdmitted: -1}
+		q := queue.Spec{Name: fmt.Sprintf("q%d", i), Policy: c.policy, MaxPending: -1, MaxAdmitted: -1}
 		if c.parts {
 			q.HeartbeatTimeout, q.Execution.Default = 1000*time.Hour, 1000*time.Hour
 		}
@@ -451,7 +452,7 @@ func lenders(queues, waiting int) *benchWorld {
 			Name: fmt.Sprintf("leaf%d", i), Parent: "root", Shared: true, Limit: amounts(benchLargest / 8 / 2),
 			Max: amounts(benchBottleneck),
 		})
-		w.s.UpsertQueue(epoch, Queue{Name: fmt.Sprintf("q%d", i), Policy: w.policy, MaxPending: -1, MaxAdmitted: -1})
+		w.s.UpsertQueue(epoch, queue.Spec{Name: fmt.Sprintf("q%d", i), Policy: w.policy, MaxPending: -1, MaxAdmitted: -1})
 	}
 	for i := range w.waiting {
 		w.s.UpsertUnit(epoch, w.unit(i))

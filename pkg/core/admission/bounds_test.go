@@ -22,6 +22,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -31,7 +32,7 @@ func TestResizesAndAdmissionsHaveBoundsOfTheirOwn(t *testing.T) {
 	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
 	s := New(Config{})
 	s.SetQuota(epoch, Quota{Name: "root", Limit: cpu(10_000), Max: cpu(10_000)})
-	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
+	s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
 	in := func(i int) unit.Unit {
 		return unit.Unit{Key: fmt.Sprintf("ns/u%04d", i), UID: fmt.Sprint(i), Queue: "q", Quota: "root", Active: true,
 			Request: cpu(1), Pods: 1}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -42,7 +43,7 @@ func TestWhichUnitStandsForAJob(t *testing.T) {
 			for _, keys := range [][2]string{{"ns/a", "ns/z"}, {"ns/z", "ns/a"}} {
 				s := New(Config{})
 				s.SetQuota(epoch, Quota{Name: "root"})
-				s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
+				s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
 				for i, change := range []func(*unit.Unit){c.loser, c.winner} {
 					u := unit.Unit{
 						Key: keys[i], UID: keys[i], Queue: "q", Quota: "root", Pods: 1, Active: true, Created: epoch,
@@ -65,7 +66,7 @@ func TestWhichUnitStandsForAJob(t *testing.T) {
 func TestJobOfAnotherName(t *testing.T) {
 	s := New(Config{})
 	s.SetQuota(epoch, Quota{Name: "root"})
-	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
+	s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
 	job := unit.Consumer{Kind: "Job.v1.batch", Namespace: "ns", Name: "j", UID: "1"}
 	for name, phase := range map[string]unit.Phase{"waits": unit.PhaseEnqueued, "runs": unit.PhaseRunning} {
 		u := unit.Unit{

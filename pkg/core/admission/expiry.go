@@ -22,6 +22,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -34,21 +35,6 @@ import (
 
 // strayPatience is for how long an admitted unit may have pods that nothing lets go before it says so.
 const strayPatience = time.Minute
-
-// Timeouts are for how long a unit of a managed job may keep what it holds. Zero means for ever.
-type Timeouts struct {
-	// Idle is without any pod, Unbound without a pod on a node.
-	Idle, Unbound time.Duration
-	// PodsReady is until all of its pods are ready for the first time since it was admitted, Recovery from when they
-	// were and are not any more.
-	PodsReady, Recovery time.Duration
-}
-
-// ExecutionTimes bound for how long the jobs of a queue run, in all their runs together. Default is for a unit that
-// names no time, Most is the longest that one may name, or have by default. Zero means no bound.
-type ExecutionTimes struct {
-	Default, Most time.Duration
-}
 
 // expiry is when a unit loses its reservation if nothing shows by then that it is used, and why.
 type expiry struct {
@@ -177,7 +163,7 @@ func (r *roster) executionTime(u *record) time.Duration {
 }
 
 // timeoutsOf a unit are those of its queue, if it has its own.
-func (r *roster) timeoutsOf(u *record) *Timeouts {
+func (r *roster) timeoutsOf(u *record) *queue.Timeouts {
 	if own := u.queue.spec.Timeouts; own != nil {
 		return own
 	}

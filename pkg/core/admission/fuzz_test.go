@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
@@ -145,7 +146,7 @@ func (w *world) fuzzStep(in *tape) {
 		w.deleteQuota(name)
 		w.do(func(s *State) { s.DeleteQuota(now, name) })
 	case 7:
-		w.putQueue(Queue{Name: pick(in, "q1", "q2", "q3"),
+		w.putQueue(queue.Spec{Name: pick(in, "q1", "q2", "q3"),
 			Policy:   pick(in, "Priority", "FIFO", "Block", "Intelligent", "Nonsense"),
 			Priority: int32(in.n(2)), Threshold: 2, Held: in.n(8) == 0, MaxPending: int32(in.n(6)) - 1,
 			MaxAdmitted: int32(in.n(5)) - 1})
@@ -200,7 +201,7 @@ func liveThrough(t require.TestingT, in *tape) {
 	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
 	s.SetQuota(now, Quota{Name: "root", Limit: cpu(8)})
 	s.SetQuota(now, Quota{Name: "team", Parent: "root", Limit: cpu(8), Max: cpu(8)})
-	s.UpsertQueue(now, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
+	s.UpsertQueue(now, queue.Spec{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
 	// object is the API object, as an API server would keep it; written are the attempts that were admitted.
 	object := unit.Unit{
 		Key: "ns/u", UID: "uid", Queue: "q", Quota: "team", Created: epoch, Request: cpu(3), Pods: 1, Active: true,

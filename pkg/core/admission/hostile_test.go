@@ -26,6 +26,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
@@ -247,7 +248,7 @@ func neighbourhood() *State {
 		Timeouts: modelTimeouts})
 	observeUsed(s, epoch)
 	for _, name := range []string{"good", "evil"} {
-		s.UpsertQueue(epoch, Queue{Name: name, Policy: "Block", Quotas: []string{name}, MaxPending: -1, MaxAdmitted: -1})
+		s.UpsertQueue(epoch, queue.Spec{Name: name, Policy: "Block", Quotas: []string{name}, MaxPending: -1, MaxAdmitted: -1})
 	}
 	return s
 }

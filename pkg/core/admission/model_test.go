@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -29,7 +30,7 @@ import (
 // follows from them. The oracle decides on it. It shares nothing with the state under test.
 type model struct {
 	now    time.Time
-	queues map[string]Queue
+	queues map[string]queue.Spec
 	quotas map[string]Quota
 	// former are quotas that went, as long as something is held there or below.
 	former map[string]Quota
@@ -82,7 +83,7 @@ type modelUnit struct {
 
 func newModel() *model {
 	return &model{
-		now: epoch, queues: map[string]Queue{}, quotas: map[string]Quota{}, former: map[string]Quota{},
+		now: epoch, queues: map[string]queue.Spec{}, quotas: map[string]Quota{}, former: map[string]Quota{},
 		pods: map[string]map[string]Pod{}, live: map[string]unit.Consumer{}, gone: map[string]bool{},
 		units: map[string]*modelUnit{}, places: map[string]modelPlace{},
 	}
@@ -396,7 +397,7 @@ func (m *model) mayRun(u *modelUnit) time.Duration {
 // The timeouts of the properties.
 const idleTimeout, unboundTimeout = 25 * time.Second, 40 * time.Second
 
-var modelTimeouts = Timeouts{Idle: idleTimeout, Unbound: unboundTimeout}
+var modelTimeouts = queue.Timeouts{Idle: idleTimeout, Unbound: unboundTimeout}
 
 func (m *model) refuse(u *modelUnit) {
 	u.refusedTo = m.now.Add(10 * time.Second << min(u.refusals, 5))

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 )
 
 // namespaces are those of the units of one queue.
@@ -82,9 +83,9 @@ func (n *namespaces) outside() (units []*record) {
 }
 
 // bounds of the queue for each namespace.
-func (q *queueRecord) bounds() NamespaceBounds {
+func (q *queueRecord) bounds() queue.NamespaceBounds {
 	if !q.known || q.spec.PerNamespace == nil {
-		return NamespaceBounds{MaxPending: -1, MaxAdmitted: -1}
+		return queue.NamespaceBounds{MaxPending: -1, MaxAdmitted: -1}
 	}
 	return *q.spec.PerNamespace
 }
@@ -102,7 +103,14 @@ func (q *queueRecord) bound(of shareOf) int32 {
 }
 
 // hold counts a unit that begins or ends to hold quota.
-func (q *queueRecord) hold(u *record, by int) { q.count(u.spec.Namespace(), by) }
+func (q *queueRecord) hold(u *record, by int) {
+	if by > 0 {
+		q.holders[u] = struct{}{}
+	} else {
+		delete(q.holders, u)
+	}
+	q.count(u.spec.Namespace(), by)
+}
 
 // count adds places of a namespace, or takes them away.
 func (q *queueRecord) count(namespace string, by int) {

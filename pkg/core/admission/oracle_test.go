@@ -24,6 +24,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -71,13 +72,13 @@ func (a oracleAsk) asIs(size modelSize) oracleAsk {
 // oracleClaim has what is claimed by gate and resource.
 type oracleClaim struct {
 	u       oracleAsk
-	queue   Queue
+	queue   queue.Spec
 	amounts map[string]int64
 }
 
 // claim is, at each gate where a unit is short, its request, but no more than what is free at the gates of that kind
 // below.
-func (o *oracle) claim(u oracleAsk, q Queue, short map[string]bool) oracleClaim {
+func (o *oracle) claim(u oracleAsk, q queue.Spec, short map[string]bool) oracleClaim {
 	c := oracleClaim{u, q, map[string]int64{}}
 	for _, k := range []string{"cpu", "gpu", resources.Jobs} {
 		for _, ofMin := range []bool{false, true} {
@@ -442,9 +443,9 @@ func (o *oracle) shortTogether(met []oracleAsk, claims []oracleClaim) map[string
 }
 
 // queueOrder sorts the units of each queue and then the queues.
-func (o *oracle) queueOrder(waiting []oracleAsk, byQueue map[string][]int) []Queue {
+func (o *oracle) queueOrder(waiting []oracleAsk, byQueue map[string][]int) []queue.Spec {
 	type ranked struct {
-		queue        Queue
+		queue        queue.Spec
 		byMin, byMax float64
 		head         oracleAsk
 	}
@@ -488,14 +489,14 @@ func (o *oracle) queueOrder(waiting []oracleAsk, byQueue map[string][]int) []Que
 		}
 		return a.queue.Name < b.queue.Name
 	})
-	out := make([]Queue, len(all))
+	out := make([]queue.Spec, len(all))
 	for i := range all {
 		out[i] = all[i].queue
 	}
 	return out
 }
 
-func servedBefore(q Queue, a, b unit.Unit) bool {
+func servedBefore(q queue.Spec, a, b unit.Unit) bool {
 	if q.Policy != "FIFO" && a.Priority != b.Priority {
 		return a.Priority > b.Priority
 	}
@@ -505,11 +506,11 @@ func servedBefore(q Queue, a, b unit.Unit) bool {
 	return a.UID < b.UID
 }
 
-func (o *oracle) blocks(q Queue, u oracleAsk) bool {
+func (o *oracle) blocks(q queue.Spec, u oracleAsk) bool {
 	return q.Policy == "FIFO" || q.Policy == "Block" || (q.Policy == "Intelligent" && u.Priority >= q.Threshold)
 }
 
-func (o *oracle) full(q Queue) bool {
+func (o *oracle) full(q queue.Spec) bool {
 	n := o.leftIn(q.Name, "")
 	for _, h := range o.held {
 		if h.queue == q.Name {
@@ -519,7 +520,7 @@ func (o *oracle) full(q Queue) bool {
 	return q.MaxAdmitted >= 0 && n >= int(q.MaxAdmitted)
 }
 
-func (o *oracle) fullFor(q Queue, u oracleAsk) bool {
+func (o *oracle) fullFor(q queue.Spec, u oracleAsk) bool {
 	n := o.leftIn(q.Name, u.Namespace())
 	for key, h := range o.held {
 		if h.queue == q.Name && o.units[key].Namespace() == u.Namespace() {
@@ -606,7 +607,7 @@ func (o *oracle) rows(waiting []oracleAsk) (rows []oracleRow) {
 }
 
 // alike is the same for units that are looked at together.
-func (o *oracle) alike(q Queue, u oracleAsk) string {
+func (o *oracle) alike(q queue.Spec, u oracleAsk) string {
 	namespace, alone := "", ""
 	if u.GangGroup != "" && !u.grows {
 		alone = u.Key

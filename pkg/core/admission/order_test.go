@@ -26,6 +26,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
@@ -39,7 +40,7 @@ func lined(policy string) *State {
 	for _, name := range []string{"a", "b"} {
 		s.SetQuota(epoch, Quota{Name: name, Parent: "root", Limit: none})
 	}
-	s.UpsertQueue(epoch, Queue{Name: "q", Policy: policy, Threshold: 2, MaxPending: -1, MaxAdmitted: -1})
+	s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: policy, Threshold: 2, MaxPending: -1, MaxAdmitted: -1})
 	return s
 }
 
@@ -77,7 +78,7 @@ func TestPositionsEqualASortedList(t *testing.T) {
 				s.DeleteUnit(epoch, u.Key)
 			case 2:
 				policy = rapid.SampledFrom(policyNames).Draw(rt, "next policy")
-				s.UpsertQueue(epoch, Queue{Name: "q", Policy: policy, Threshold: 2, MaxPending: -1, MaxAdmitted: -1})
+				s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: policy, Threshold: 2, MaxPending: -1, MaxAdmitted: -1})
 			case 3: // it was admitted, and comes back
 				u.Phase, u.Held, u.Attempts = unit.PhaseDequeued, u.Request, 1
 				s.UpsertUnit(epoch, u)

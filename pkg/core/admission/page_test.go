@@ -23,6 +23,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -78,7 +79,7 @@ func TestMessagesNameNoUnitOfOtherNamespaces(t *testing.T) {
 		cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
 		s.SetQuota(epoch, Quota{Name: "root", Limit: cpu(100), Max: cpu(100)})
 		s.SetQuota(epoch, Quota{Name: "team", Parent: "root", Limit: cpu(10), Max: cpu(10), Used: cpu(5)})
-		s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
+		s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
 		for i, u := range []struct {
 			key string
 			cpu int64

@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
@@ -37,7 +38,7 @@ func TestTheGreatestCountThatFits(t *testing.T) {
 		limit := drawList(rt, "limit", 0, 30, true)
 		s := New(Config{PartialAdmission: true})
 		s.SetQuota(epoch, Quota{Name: "team", Limit: limit, Max: drawList(rt, "max", 5, 30, true)})
-		s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
+		s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
 		s.UpsertUnit(epoch, u)
 		var want *modelSize
 		for _, size := range sizesOf(u) {
@@ -79,7 +80,7 @@ func TestTheGreatestCountThatFits(t *testing.T) {
 func TestUnitsOfOtherSizesAreNotAlike(t *testing.T) {
 	s := New(Config{PartialAdmission: true})
 	s.SetQuota(epoch, Quota{Name: "team", Limit: resources.FromMap(map[string]int64{"cpu": 0})})
-	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
+	s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
 	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
 	for i, set := range []unit.PodSetSize{
 		{Count: 4, Least: 2, Request: cpu(4)}, {Count: 8, Least: 2, Request: cpu(8)}, {Count: 2, Least: 1, Request: cpu(4)},

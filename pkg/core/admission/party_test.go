@@ -26,6 +26,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
@@ -42,9 +43,9 @@ var partyGangs = []string{"x", "y", "z"}
 func newCheckedParty() *checkedParty {
 	w := &checkedParty{checkedWorld: &checkedWorld{
 		s: New(Config{RefusedBackoff: time.Second}), now: epoch, objects: map[string]*checkedUnit{},
-		queue: Queue{
+		queue: queue.Spec{
 			Name: "q", Policy: "FIFO", MaxPending: -1, MaxAdmitted: -1,
-			AdmissionChecks: []AdmissionCheck{{Name: "a"}, {Name: "b"}},
+			AdmissionChecks: []queue.AdmissionCheck{{Name: "a"}, {Name: "b"}},
 		},
 	}}
 	w.s.SetQuota(w.now, Quota{Name: "root", Limit: resources.FromMap(map[string]int64{"cpu": 100})})

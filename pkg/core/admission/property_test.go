@@ -27,6 +27,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
@@ -153,15 +154,15 @@ func (w *world) putQuota(q Quota) {
 	w.do(func(s *State) { s.SetQuota(now, q) })
 }
 
-func (w *world) putQueue(q Queue) {
+func (w *world) putQueue(q queue.Spec) {
 	now := w.now
 	w.queues[q.Name] = q
 	w.settleDown()
 	w.do(func(s *State) { s.UpsertQueue(now, q) })
 }
 
-func drawQueue(t *rapid.T, name string) Queue {
-	q := Queue{
+func drawQueue(t *rapid.T, name string) queue.Spec {
+	q := queue.Spec{
 		Name: name,
 		Policy: rapid.SampledFrom([]string{"Priority", "FIFO", "Block", "Intelligent", "Block", "Priority", "Nonsense"}).
 			Draw(t, "policy"),
@@ -181,20 +182,20 @@ func drawQueue(t *rapid.T, name string) Queue {
 		draw := func(name string) time.Duration {
 			return time.Duration(rapid.SampledFrom([]int{0, 10, 20, 40}).Draw(t, name)) * time.Second
 		}
-		q.Timeouts = &Timeouts{
+		q.Timeouts = &queue.Timeouts{
 			Idle: draw("idle"), Unbound: draw("unbound"), PodsReady: draw("pods ready"), Recovery: draw("recovery"),
 		}
-		q.Execution = ExecutionTimes{Default: draw("execution"), Most: draw("longest execution")}
+		q.Execution = queue.ExecutionTimes{Default: draw("execution"), Most: draw("longest execution")}
 		q.MostEvictions = rapid.Int64Range(0, 3).Draw(t, "most evictions")
 	}
 	return q
 }
 
-func drawBounds(t *rapid.T) *NamespaceBounds {
+func drawBounds(t *rapid.T) *queue.NamespaceBounds {
 	if rapid.IntRange(0, 2).Draw(t, "per namespace") > 0 {
 		return nil
 	}
-	return &NamespaceBounds{
+	return &queue.NamespaceBounds{
 		MaxPending:  rapid.SampledFrom([]int32{-1, 0, 1, 2, 4}).Draw(t, "max pending of a namespace"),
 		MaxAdmitted: rapid.SampledFrom([]int32{-1, 0, 1, 3}).Draw(t, "max admitted of a namespace"),
 	}
@@ -842,7 +843,7 @@ func (w *world) crowd(t *rapid.T) {
 		w.tighten(t, name)
 	}
 	for _, name := range []string{"q1", "q2", "q3", "q4"} {
-		w.putQueue(Queue{
+		w.putQueue(queue.Spec{
 			Name:     name,
 			Policy:   rapid.SampledFrom([]string{"Block", "FIFO", "Intelligent", "Priority"}).Draw(t, "policy"),
 			Priority: rapid.SampledFrom([]int32{0, 0, 0, 1}).Draw(t, "queue priority"), Threshold: 2,

@@ -18,7 +18,7 @@ package admission
 
 import (
 	"fmt"
-	"slices"
+	"maps"
 	"sort"
 	"strconv"
 	"strings"
@@ -38,13 +38,15 @@ type (
 type queueRecord struct {
 	name  string
 	known bool
-	spec  Queue
+	spec  queue.Spec
 	// fault says why the policy of spec could not be made.
 	fault string
 	// refs counts the units that name the queue, and remnants. holding counts those of them that hold quota, and remnants.
 	refs, holding, remnants int
-	namespaces              namespaces
-	line                    *line
+	// holders are the units that hold quota.
+	holders    map[*record]struct{}
+	namespaces namespaces
+	line       *line
 
 	// rank, while ranked, is its place in the ranking.
 	rank   QueueRank
@@ -78,28 +80,6 @@ func (q *queueRecord) shareChanged() bool {
 	return ofMin != q.rank.ShareOfMin || ofMax != q.rank.ShareOfMax
 }
 
-func (q *Queue) same(o *Queue) bool {
-	return q.Name == o.Name && q.Policy == o.Policy && q.Priority == o.Priority && q.Threshold == o.Threshold &&
-		q.Held == o.Held && q.MaxAdmitted == o.MaxAdmitted &&
-		q.MaxPending == o.MaxPending && same(q.PerNamespace, o.PerNamespace) &&
-		q.sameTenure(o) &&
-		// nil accepts all, an empty list none
-		slices.Equal(q.Quotas, o.Quotas) && (q.Quotas == nil) == (o.Quotas == nil)
-}
-
-// sameOrder says that units of the queue have the same places with both.
-func (q *Queue) sameOrder(o *Queue) bool {
-	return q.Policy == o.Policy && q.Threshold == o.Threshold && q.MaxPending == o.MaxPending &&
-		same(q.PerNamespace, o.PerNamespace)
-}
-
-// sameTenure says that units keep what they hold for as long with both.
-func (q *Queue) sameTenure(o *Queue) bool {
-	return q.HeartbeatTimeout == o.HeartbeatTimeout && q.Drains == o.Drains && same(q.Timeouts, o.Timeouts) &&
-		q.Execution == o.Execution && q.MostEvictions == o.MostEvictions &&
-		slices.Equal(q.AdmissionChecks, o.AdmissionChecks) && same(q.Fault, o.Fault)
-}
-
 // same says that both are nil, or have the same value.
 func same[T comparable](a, b *T) bool {
 	if a == nil || b == nil {
@@ -128,6 +108,7 @@ func (qs *queues) record(name string) *queueRecord {
 	if !ok {
 		q = &queueRecord{
 			name: name, line: backlog.NewLine[*record, notes](qs.policies[defaultPolicy](0)), namespaces: newNamespaces(),
+			holders: map[*record]struct{}{},
 		}
 		qs.byName[name] = q
 	}
@@ -208,17 +189,12 @@ func (r *roster) queueChanged(now time.Time, q *queueRecord, reorder bool) {
 	r.changed = true
 }
 
-// placeHolding places the units again that hold quota in a queue. It looks at all units: how long queues let units hold
-// quota seldom changes.
+// placeHolding places the units again that hold quota in a queue: it says for how long they may.
 func (r *roster) placeHolding(now time.Time, q *queueRecord) {
-	set := map[*record]struct{}{}
-	for _, u := range r.units {
-		if u.stage == stageAdmitted && u.tenure.queue == q {
-			set[u] = struct{}{}
+	for _, u := range inOrder(maps.Clone(q.holders)) {
+		if u.stage == stageAdmitted {
+			r.change(u, func() { r.place(now, u) })
 		}
-	}
-	for _, u := range inOrder(set) {
-		r.change(u, func() { r.place(now, u) })
 	}
 }
 

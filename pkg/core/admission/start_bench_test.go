@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -50,7 +51,7 @@ func BenchmarkStart(b *testing.B) {
 				s := New(Config{})
 				for i := range quotas {
 					name := fmt.Sprintf("leaf-%04d", i)
-					s.UpsertQueue(epoch, Queue{Name: name, Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
+					s.UpsertQueue(epoch, queue.Spec{Name: name, Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
 					for _, phase := range []unit.Phase{unit.PhaseDequeued, unit.PhaseEnqueued} {
 						s.UpsertUnit(epoch, unit.Unit{
 							Key: fmt.Sprintf("ns/%s-%s", name, phase), UID: fmt.Sprintf("%s-%s", name, phase), Queue: name, Quota: name,

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -93,18 +94,15 @@ func (s *State) DeleteUnit(now time.Time, key string) {
 }
 
 // UpsertQueue takes the Queue object as it is now.
-func (s *State) UpsertQueue(now time.Time, in Queue) {
+func (s *State) UpsertQueue(now time.Time, in queue.Spec) {
 	q := s.queues.record(in.Name)
-	if q.known && q.spec.same(&in) {
+	if q.known && q.spec.Same(&in) {
 		return
 	}
-	reorder := !q.known || !q.spec.sameOrder(&in)
-	tenureChanged := !q.spec.sameTenure(&in)
+	reorder := !q.known || !q.spec.SameOrder(&in)
 	q.known, q.spec = true, in
 	s.queueChanged(now, q, reorder)
-	if tenureChanged {
-		s.placeHolding(now, q)
-	}
+	s.placeHolding(now, q)
 }
 
 // DeleteQueue parks the units of a queue that goes with UnknownQueue.
@@ -113,12 +111,9 @@ func (s *State) DeleteQueue(now time.Time, name string) {
 	if !ok || !q.known {
 		return
 	}
-	tenureChanged := !q.spec.sameTenure(&Queue{})
-	q.known, q.spec = false, Queue{}
+	q.known, q.spec = false, queue.Spec{}
 	s.queueChanged(now, q, true)
-	if tenureChanged {
-		s.placeHolding(now, q)
-	}
+	s.placeHolding(now, q)
 	s.prune(q)
 }
 

@@ -104,9 +104,9 @@ func requireNothingIn(t *rapid.T, of string, in reflect.Value) {
 func TestNothingStaysOfANamespace(t *testing.T) {
 	s := New(Config{})
 	s.SetQuota(epoch, Quota{Name: "root", Limit: resources.FromMap(map[string]int64{"cpu": 2})})
-	s.UpsertQueue(epoch, Queue{
+	s.UpsertQueue(epoch, queue.Spec{
 		Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1,
-		PerNamespace: &NamespaceBounds{MaxPending: 1, MaxAdmitted: 1},
+		PerNamespace: &queue.NamespaceBounds{MaxPending: 1, MaxAdmitted: 1},
 	})
 	for i := range 4 {
 		s.UpsertUnit(epoch, unit.Unit{
@@ -161,7 +161,7 @@ func TestWhatWasSeenWhileAWriteWasInFlightCountsAtOnce(t *testing.T) {
 	}
 	s := New(Config{})
 	s.SetQuota(epoch, Quota{Name: "team", Limit: amount(10, 10)})
-	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
+	s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
 	u := unit.Unit{
 		Key: "ns/u", UID: "u", Queue: "q", Quota: "team", Phase: unit.PhaseRunning, Active: true, Attempts: 1,
 		Admitted: epoch,
@@ -201,8 +201,8 @@ func TestQuotasOfAQueueChange(t *testing.T) {
 		for to, after := range lists {
 			s := New(Config{})
 			s.SetQuota(epoch, Quota{Name: "b"})
-			s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", Quotas: before, MaxPending: -1, MaxAdmitted: -1})
-			s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", Quotas: after, MaxPending: -1, MaxAdmitted: -1})
+			s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Priority", Quotas: before, MaxPending: -1, MaxAdmitted: -1})
+			s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Priority", Quotas: after, MaxPending: -1, MaxAdmitted: -1})
 			s.UpsertUnit(epoch, unit.Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "b", Pods: 1, Active: true})
 			accepted := after == nil || slices.Contains(after, "b")
 			require.Equal(t, accepted, len(s.Decide(epoch).Admit) == 1, "from %s to %s", from, to)
@@ -213,7 +213,7 @@ func TestQuotasOfAQueueChange(t *testing.T) {
 // Also the very first unit of a state is not admitted into a quota that nobody has seen.
 func TestFirstUnitOfAnUnknownQuota(t *testing.T) {
 	s := New(Config{})
-	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
+	s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
 	s.UpsertUnit(epoch, unit.Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "missing", Pods: 1, Active: true})
 	require.Empty(t, s.Decide(epoch).Admit)
 	reason, _, _ := s.Why("ns/u")
@@ -278,7 +278,7 @@ func TestExtensions(t *testing.T) {
 	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
 	s.SetQuota(epoch, Quota{Name: "root", Limit: cpu(5)})
 	for _, name := range []string{"a", "b"} {
-		s.UpsertQueue(epoch, Queue{Name: name, Policy: "LIFO", MaxPending: -1, MaxAdmitted: -1})
+		s.UpsertQueue(epoch, queue.Spec{Name: name, Policy: "LIFO", MaxPending: -1, MaxAdmitted: -1})
 		for i := range 3 {
 			s.UpsertUnit(epoch, unit.Unit{
 				Key: fmt.Sprintf("ns/%s%d", name, i), UID: fmt.Sprintf("%s%d", name, i), Queue: name, Quota: "root",
@@ -304,7 +304,7 @@ func TestRecheck(t *testing.T) {
 	check := &switchCheck{}
 	s := New(Config{Checks: []Check{check}})
 	s.SetQuota(epoch, Quota{Name: "root"})
-	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
+	s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
 	s.UpsertUnit(epoch, unit.Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "root", Pods: 1, Active: true})
 	require.Empty(t, s.Decide(epoch).Admit)
 	reason, message, _ := s.Why("ns/u")
@@ -321,7 +321,7 @@ func TestChecksAreAskedAgainAfterARequeue(t *testing.T) {
 	check := &switchCheck{open: true}
 	s := New(Config{Checks: []Check{check}})
 	s.SetQuota(epoch, Quota{Name: "root"})
-	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
+	s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
 	u := unit.Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "root", Pods: 1, Active: true}
 	s.UpsertUnit(epoch, u)
 	require.Len(t, s.Decide(epoch).Admit, 1)
@@ -341,7 +341,7 @@ func TestChecksAreAskedAgainBesideUnitsThatWait(t *testing.T) {
 	s := New(Config{Checks: []Check{check}})
 	one := resources.FromMap(map[string]int64{"cpu": 1})
 	s.SetQuota(epoch, Quota{Name: "root", Limit: one})
-	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
+	s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
 	u := unit.Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "root", Pods: 1, Request: one, Active: true}
 	waits := u
 	waits.Key, waits.UID, waits.Created = "ns/waits", "waits", epoch
@@ -364,7 +364,7 @@ func (faultyKey) Check(unit.Unit) (unit.Reason, string) { return "", "" }
 func TestPanicInKeyParks(t *testing.T) {
 	s := New(Config{Checks: []Check{faultyKey{}}, RefusedBackoff: time.Second})
 	s.SetQuota(epoch, Quota{Name: "root"})
-	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
+	s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
 	s.UpsertUnit(epoch, unit.Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "root", Pods: 1, Active: true})
 	plan := s.Decide(epoch)
 	told, _ := s.Tell(epoch, 64)
@@ -391,7 +391,7 @@ func (faultyCheck) Check(u unit.Unit) (unit.Reason, string) {
 func TestPanicOfACheckIsCounted(t *testing.T) {
 	s := New(Config{Checks: []Check{faultyCheck{}}, RefusedBackoff: time.Second})
 	s.SetQuota(epoch, Quota{Name: "root"})
-	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
+	s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
 	for _, name := range []string{"bad", "good"} {
 		s.UpsertUnit(epoch, unit.Unit{Key: "ns/" + name, UID: name, Queue: "q", Quota: "root", Pods: 1, Active: true})
 	}
@@ -417,7 +417,7 @@ func TestPanicOfAPolicyParks(t *testing.T) {
 		RefusedBackoff: time.Second,
 	})
 	s.SetQuota(epoch, Quota{Name: "root"})
-	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Faulty", MaxPending: -1, MaxAdmitted: -1})
+	s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Faulty", MaxPending: -1, MaxAdmitted: -1})
 	for name, priority := range map[string]int32{"bad": 13, "good": 1} {
 		s.UpsertUnit(epoch, unit.Unit{
 			Key: "ns/" + name, UID: name, Queue: "q", Quota: "root", Pods: 1, Active: true, Priority: priority,
@@ -446,7 +446,7 @@ func (o faultyOrder) Compare(a, b QueueRank) int {
 func TestSuspectIsWhoWasLookedAt(t *testing.T) {
 	s := New(Config{Order: faultyOrder{}})
 	s.SetQuota(epoch, Quota{Name: "root"})
-	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
+	s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
 	s.UpsertUnit(epoch, unit.Unit{Key: "ns/good", UID: "good", Queue: "q", Quota: "root", Pods: 1, Active: true})
 	s.Decide(epoch)
 	require.Empty(t, s.Suspect())
@@ -462,7 +462,7 @@ func TestHugeAmounts(t *testing.T) {
 	s := New(Config{})
 	huge := resources.FromMap(map[string]int64{"cpu": resources.Greatest})
 	s.SetQuota(epoch, Quota{Name: "root", Limit: huge})
-	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
+	s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
 	for i := range 20 {
 		s.UpsertUnit(epoch, unit.Unit{
 			Key: fmt.Sprintf("ns/u%02d", i), UID: fmt.Sprintf("%02d", i), Queue: "q", Quota: "root",

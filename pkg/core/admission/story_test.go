@@ -69,7 +69,7 @@ type story struct {
 	s      *State
 	units  map[string]unit.Unit
 	quotas map[string]Quota
-	queues map[string]Queue
+	queues map[string]queue.Spec
 	pods   map[string]map[string]Pod
 	jobs   map[string]unit.Consumer
 }
@@ -78,8 +78,8 @@ func newStory(t *testing.T) *story {
 	st := &story{
 		t: t, now: epoch,
 		cfg: Config{ExplainAfter: 5 * time.Second, ExplainEvery: 30 * time.Second, RefusedBackoff: 10 * time.Second,
-			Timeouts: Timeouts{Idle: 10 * time.Minute, Unbound: 30 * time.Minute}, PartialAdmission: true},
-		units: map[string]unit.Unit{}, quotas: map[string]Quota{}, queues: map[string]Queue{},
+			Timeouts: queue.Timeouts{Idle: 10 * time.Minute, Unbound: 30 * time.Minute}, PartialAdmission: true},
+		units: map[string]unit.Unit{}, quotas: map[string]Quota{}, queues: map[string]queue.Spec{},
 		pods: map[string]map[string]Pod{}, jobs: map[string]unit.Consumer{},
 	}
 	st.cfg.Checks = []Check{labelCheck{}}
@@ -260,7 +260,7 @@ func (st *story) deleteQuota(a arguments) {
 func (st *story) queue(a arguments) {
 	q, ok := st.queues[a.words[0]]
 	if !ok {
-		q = Queue{Name: a.words[0], Policy: "Priority", MaxPending: -1, MaxAdmitted: -1}
+		q = queue.Spec{Name: a.words[0], Policy: "Priority", MaxPending: -1, MaxAdmitted: -1}
 	}
 	for _, name := range a.order {
 		value := a.named[name]
@@ -280,7 +280,7 @@ func (st *story) queue(a arguments) {
 		case "max-admitted":
 			q.MaxAdmitted = int32(st.number(value))
 		case "namespace-max-pending", "namespace-max-admitted":
-			bounds := NamespaceBounds{MaxPending: -1, MaxAdmitted: -1}
+			bounds := queue.NamespaceBounds{MaxPending: -1, MaxAdmitted: -1}
 			if q.PerNamespace != nil {
 				bounds = *q.PerNamespace
 			}
@@ -302,7 +302,7 @@ func (st *story) queue(a arguments) {
 			q.AdmissionChecks = st.admissionChecks(value)
 		case "fault":
 			if q.Fault = nil; value != "" {
-				q.Fault = &Fault{unit.Reason(value), "somebody has to see to the check"}
+				q.Fault = &queue.Fault{Reason: unit.Reason(value), Message: "somebody has to see to the check"}
 			}
 		case "most-evictions":
 			q.MostEvictions = st.number(value)
@@ -319,10 +319,10 @@ func (st *story) queue(a arguments) {
 }
 
 // admissionChecks are name/seconds/selector; what follows the name may be left out.
-func (st *story) admissionChecks(text string) (checks []AdmissionCheck) {
+func (st *story) admissionChecks(text string) (checks []queue.AdmissionCheck) {
 	for _, one := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
 		parts := append(strings.Split(one, "/"), "", "")
-		c := AdmissionCheck{Name: parts[0], Selector: parts[2]}
+		c := queue.AdmissionCheck{Name: parts[0], Selector: parts[2]}
 		if parts[1] != "" {
 			c.Timeout = time.Duration(st.number(parts[1])) * time.Second
 		}
@@ -358,7 +358,7 @@ func (st *story) answer(a arguments) {
 }
 
 // timeouts of a queue with another one; those that it does not name are those of the configuration.
-func (st *story) timeouts(of *Timeouts, name string, value time.Duration) *Timeouts {
+func (st *story) timeouts(of *queue.Timeouts, name string, value time.Duration) *queue.Timeouts {
 	changed := st.cfg.Timeouts
 	if of != nil {
 		changed = *of

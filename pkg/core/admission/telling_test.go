@@ -25,6 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
@@ -36,7 +37,7 @@ func crowd(cfg Config, n int) *State {
 	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
 	s.SetQuota(epoch, Quota{Name: "root", Limit: cpu(1000)})
 	s.SetQuota(epoch, Quota{Name: "team", Parent: "root", Limit: cpu(4), Max: cpu(4), Used: cpu(4)})
-	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
+	s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
 	for i := range n {
 		s.UpsertUnit(epoch, unit.Unit{
 			Key: fmt.Sprintf("ns/u%06d", n-i), UID: fmt.Sprint(i), Queue: "q", Quota: "team", Pods: 1, Active: true,
@@ -99,7 +100,7 @@ func TestAReasonThatChangesIsToldToAll(t *testing.T) {
 	// It changes there and back before anybody may be told again: there is nothing to tell, and it does not go on.
 	for _, used := range []int64{0, 1000} {
 		s.SetQuota(now, Quota{Name: "root", Limit: cpu(1000), Used: cpu(used)})
-		s.UpsertQueue(now, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1, Held: used == 0})
+		s.UpsertQueue(now, queue.Spec{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1, Held: used == 0})
 		s.Decide(now)
 	}
 	for range 10 {
@@ -117,7 +118,7 @@ func TestARoundGoesOnWhereItWas(t *testing.T) {
 	now, seen := epoch, map[string]bool{}
 	for i := range 50 {
 		now = now.Add(time.Second)
-		s.UpsertQueue(now, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1, Held: i%2 == 0})
+		s.UpsertQueue(now, queue.Spec{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1, Held: i%2 == 0})
 		s.Decide(now)
 		told, _ := s.Tell(now, 4)
 		for i := range told {
@@ -154,7 +155,7 @@ func TestUnitsOfOneNamespaceDoNotDelayTheReasonsOfAnother(t *testing.T) {
 	toldOthers(3000 - 2)
 
 	now = now.Add(time.Minute)
-	s.UpsertQueue(now, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1, Held: true})
+	s.UpsertQueue(now, queue.Spec{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1, Held: true})
 	s.Decide(now)
 	require.Equal(t, []string{"other/u0", "other/u1"}, toldOthers(3000/mostLooked+6), "as soon as they are found")
 }
@@ -306,7 +307,7 @@ func BenchmarkTell(b *testing.B) {
 				}
 				b.StopTimer()
 				held, now = !held, now.Add(time.Second)
-				s.UpsertQueue(now, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1, Held: held})
+				s.UpsertQueue(now, queue.Spec{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1, Held: held})
 				s.Decide(now)
 				b.StartTimer()
 			}

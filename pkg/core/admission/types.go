@@ -35,52 +35,6 @@ type Quota = capacity.Quota
 // Expected is what is known of the pods of a unit that are still to come.
 type Expected = unit.Expected
 
-// Queue is what the core needs of a Queue object.
-type Queue struct {
-	Name     string
-	Policy   string // Priority, FIFO, Block, Intelligent; anything else parks its units with UnknownPolicy
-	Priority int32
-	// Threshold of policy Intelligent.
-	Threshold int32
-	// Quotas that the queue accepts; nil accepts all.
-	Quotas []string
-	// AdmissionChecks that its units have to pass between reservation and release. Fault, when set, is why nothing new is
-	// reserved in the queue: a check that nobody answers.
-	AdmissionChecks []AdmissionCheck
-	Fault           *Fault
-	// Held: admit nothing new. Drains: and take back what is admitted, last what was admitted first.
-	Held, Drains bool
-	// MaxPending is how many units may be in line, of those that PerNamespace lets there; the others wait outside, at
-	// their places. MaxAdmitted is how many may hold quota. Below zero is no bound.
-	MaxPending, MaxAdmitted int32
-	// HeartbeatTimeout is how long a unit without consumer keeps what it holds after its last heartbeat; zero means for
-	// ever.
-	HeartbeatTimeout time.Duration
-	// Timeouts of its units; nil means those of Config.
-	Timeouts *Timeouts
-	// Execution bounds for how long their jobs run.
-	Execution ExecutionTimes
-	// MostEvictions is how often in a row a unit may lose its admission to a timeout: the last one has it made inactive.
-	// Zero is no bound.
-	MostEvictions int64
-	// PerNamespace bounds the units of each namespace; nil means no bounds.
-	PerNamespace *NamespaceBounds
-}
-
-// Fault is why nothing new is reserved in a queue, in a word and a sentence.
-type Fault struct {
-	Reason  unit.Reason
-	Message string
-}
-
-// NamespaceBounds are for the units of one namespace in one queue. What is below zero is no bound.
-type NamespaceBounds struct {
-	// MaxPending is how many of them may be in line; the others wait outside, at their places.
-	MaxPending int32
-	// MaxAdmitted is how many of them may hold quota.
-	MaxAdmitted int32
-}
-
 // Pod is one existing, non-terminal pod of a unit.
 type Pod struct {
 	// UID of the pod; Quota that Koordinator charges it to.
@@ -114,7 +68,7 @@ type Config struct {
 	// with every refusal in a row, up to 32 times.
 	RefusedBackoff time.Duration
 	// Timeouts of units whose queue has none of its own.
-	Timeouts Timeouts
+	Timeouts queue.Timeouts
 	// ClaimTimeout is for how long the first unit of a blocking queue may claim what others would use meanwhile. Zero
 	// means until it is admitted.
 	ClaimTimeout time.Duration

@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -33,7 +34,7 @@ func placed(t *testing.T) (*State, map[string]unit.Unit) {
 	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
 	s.SetQuota(epoch, Quota{Name: "root", Limit: cpu(100)})
 	s.SetQuota(epoch, Quota{Name: "team", Parent: "root", Limit: cpu(9), Max: cpu(20)})
-	s.UpsertQueue(epoch, Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
+	s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
 	units := map[string]unit.Unit{}
 	for name, change := range map[string]func(*unit.Unit){
 		"admitted": func(u *unit.Unit) { u.Phase, u.Attempts, u.Held = unit.PhaseRunning, 1, cpu(4) },

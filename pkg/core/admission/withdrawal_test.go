@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -33,10 +34,10 @@ func TestAReleasedUnitStaysUnlessACheckSaysNo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		one := resources.FromMap(map[string]int64{"cpu": 1})
 		names := []string{"a", "b", "c"}
-		q := Queue{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1}
+		q := queue.Spec{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1}
 		for _, name := range names {
 			if rapid.Bool().Draw(t, "the queue asks "+name) {
-				q.AdmissionChecks = append(q.AdmissionChecks, AdmissionCheck{Name: name, Timeout: time.Second})
+				q.AdmissionChecks = append(q.AdmissionChecks, queue.AdmissionCheck{Name: name, Timeout: time.Second})
 			}
 		}
 		u := unit.Unit{

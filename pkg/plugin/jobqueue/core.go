@@ -38,7 +38,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
@@ -249,7 +249,7 @@ func (c *core) engineOptions() engine.Options {
 			ItemsInStatus:         int(c.args.ItemsInStatus),
 			ResyncInterval:        c.args.ResyncInterval.Duration,
 			ReportAfter:           c.args.ExplainAfter.Duration,
-			Timeouts: admission.Timeouts{
+			Timeouts: queue.Timeouts{
 				Idle: c.args.IdleReservationTimeout.Duration, Unbound: c.args.UnboundTimeout.Duration,
 				PodsReady: c.args.PodsReadyTimeout.Duration, Recovery: c.args.RecoveryTimeout.Duration,
 			},

@@ -1,0 +1,103 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package queue
+
+import (
+	"reflect"
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+)
+
+// Spec is what the core needs of a Queue object.
+type Spec struct {
+	Name     string
+	Policy   string // Priority, FIFO, Block, Intelligent; anything else parks its units with UnknownPolicy
+	Priority int32
+	// Threshold of policy Intelligent.
+	Threshold int32
+	// Quotas that the queue accepts; nil accepts all.
+	Quotas []string
+	// AdmissionChecks that its units have to pass between reservation and release. Fault, when set, is why nothing new is
+	// reserved in the queue: a check that nobody answers.
+	AdmissionChecks []AdmissionCheck
+	Fault           *Fault
+	// Held: admit nothing new. Drains: and take back what is admitted, last what was admitted first.
+	Held, Drains bool
+	// MaxPending is how many units may be in line, of those that PerNamespace lets there; the others wait outside, at
+	// their places. MaxAdmitted is how many may hold quota. Below zero is no bound.
+	MaxPending, MaxAdmitted int32
+	// HeartbeatTimeout is how long a unit without consumer keeps what it holds after its last heartbeat; zero means for
+	// ever.
+	HeartbeatTimeout time.Duration
+	// Timeouts of its units; nil means those of Config.
+	Timeouts *Timeouts
+	// Execution bounds for how long their jobs run.
+	Execution ExecutionTimes
+	// MostEvictions is how often in a row a unit may lose its admission to a timeout: the last one has it made inactive.
+	// Zero is no bound.
+	MostEvictions int64
+	// PerNamespace bounds the units of each namespace; nil means no bounds.
+	PerNamespace *NamespaceBounds
+}
+
+// Same says whether both say the same.
+func (q *Spec) Same(o *Spec) bool { return reflect.DeepEqual(q, o) }
+
+// SameOrder says that units of the queue have the same places with both.
+func (q *Spec) SameOrder(o *Spec) bool {
+	return q.Policy == o.Policy && q.Threshold == o.Threshold && q.MaxPending == o.MaxPending &&
+		reflect.DeepEqual(q.PerNamespace, o.PerNamespace)
+}
+
+// Fault is why nothing new is reserved in a queue, in a word and a sentence.
+type Fault struct {
+	Reason  unit.Reason
+	Message string
+}
+
+// NamespaceBounds are for the units of one namespace in one queue. What is below zero is no bound.
+type NamespaceBounds struct {
+	// MaxPending is how many of them may be in line; the others wait outside, at their places.
+	MaxPending int32
+	// MaxAdmitted is how many of them may hold quota.
+	MaxAdmitted int32
+}
+
+// Timeouts are for how long a unit of a managed job may keep what it holds. Zero means for ever.
+type Timeouts struct {
+	// Idle is without any pod, Unbound without a pod on a node.
+	Idle, Unbound time.Duration
+	// PodsReady is until all of its pods are ready for the first time since it was admitted, Recovery from when they
+	// were and are not any more.
+	PodsReady, Recovery time.Duration
+}
+
+// ExecutionTimes bound for how long the jobs of a queue run, in all their runs together. Default is for a unit that
+// names no time, Most is the longest that one may name, or have by default. Zero means no bound.
+type ExecutionTimes struct {
+	Default, Most time.Duration
+}
+
+// AdmissionCheck is one that units of a queue have to pass.
+type AdmissionCheck struct {
+	Name string
+	// Selector picks the units by their labels, as Config.Selects reads it; empty picks all.
+	Selector string
+	// Timeout is for how long a unit waits for the answer; zero means for ever.
+	Timeout time.Duration
+}
