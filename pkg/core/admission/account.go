@@ -58,7 +58,7 @@ const (
 
 func (u *record) bucket() bucket {
 	switch u.stage {
-	case stageAdmitted, stageEvicting, stageResizing:
+	case stageAdmitted, stageEvicting, stageResizing, stageDequeuing:
 		return bucketAdmitted
 	case stageAdmitting:
 		return bucketPending

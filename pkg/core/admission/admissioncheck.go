@@ -257,9 +257,13 @@ func (r *roster) refuseChecked(now time.Time, u *record) (d Evict, refused bool)
 }
 
 // dequeue puts in flight that units which have passed their checks are let go. A place among those to be let go ends
-// with what it was for.
-func (r *roster) dequeue(plan *Plan) {
+// with what it was for: so it does for one that has to wait for others of its gang group by now.
+func (r *roster) dequeue(now time.Time, plan *Plan) {
 	for _, u := range inOrder(r.dequeues) {
+		if !r.parties.mayGo(u) {
+			r.change(u, func() { r.place(now, u) })
+			continue
+		}
 		r.change(u, func() {
 			r.unplace(u) // what it asks for beyond what it holds waits for that
 			u.stage, u.own().attempt = stageDequeuing, u.spec.Attempts

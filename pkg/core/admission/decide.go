@@ -33,7 +33,7 @@ func (s *State) Decide(now time.Time) (plan Plan) {
 	s.resume(now)
 	s.changed = s.changed || s.pass.endsClaim(now)
 	s.evict(now, &plan)
-	s.dequeue(&plan)
+	s.dequeue(now, &plan)
 	s.resize(&plan)
 	resized := len(plan.Resize)
 	for s.changed && len(plan.Admit)+len(plan.Resize)-resized < mostAdmissions {
@@ -98,6 +98,7 @@ func (r *roster) evict(now time.Time, plan *Plan) {
 		r.change(u, func() {
 			d.Executed = r.executed(now, u, &d)
 			u.stage, u.own().attempt, u.tenure.eviction = stageEvicting, u.spec.Attempts, &d
+			r.place(now, u) // it clears nobody of its gang group any more
 		})
 		plan.Evict = append(plan.Evict, d)
 	}
@@ -140,7 +141,7 @@ func (r *roster) admit(u *record, gets portion, borrows bool, plan *Plan) {
 
 // wakeAt is when Decide wants to run again though nothing happens.
 func (s *State) wakeAt(now time.Time) time.Time {
-	if s.changed || s.resizes.Len() > 0 || len(s.dequeues) > 0 {
+	if s.changed || s.resizes.Len() > 0 || len(s.dequeues) > 0 || len(s.evictions) > 0 {
 		return now
 	}
 	var at time.Time

@@ -17,17 +17,21 @@ limitations under the License.
 package admission
 
 import (
+	"maps"
+	"reflect"
+	"slices"
 	"sort"
+	"strings"
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // model is the life of units written down a second time, the dumb way: plain maps of what was said, and nothing that
-// follows from them. The oracle decides on it. It shares nothing with the state under test.
+// follows from them. The oracle decides on it. It shares no rule with the state under test: the types of what comes in
+// and goes out, and the arithmetic of resources, are all that it takes from there.
 type model struct {
 	now    time.Time
 	queues map[string]queue.Spec
@@ -42,6 +46,8 @@ type model struct {
 	units map[string]*modelUnit
 	// places of units that hold quota, and those that pods keep whose unit does not.
 	places map[string]modelPlace
+	// shut are the doors of filters, by the kind of the units that do not pass; nil without filters.
+	shut map[string]bool
 }
 
 // modelPlace is where a unit held quota last, or would.
@@ -53,7 +59,7 @@ type modelPlace struct {
 
 type modelUnit struct {
 	unit.Unit
-	at         string // waiting, admitting, admitted, evicting, resizing, over
+	at         string // waiting, admitting, admitted, evicting, resizing, dequeuing, over
 	holds      bool
 	held, next resources.List
 	nextPods   int64
@@ -61,24 +67,35 @@ type modelUnit struct {
 	growsSince time.Time
 	// onMin: it is non-preemptible, as it was when it got what it holds.
 	onMin bool
-	// left is when its last pod left its node. expires says that the eviction in flight is for a timeout, and the others
-	// what it writes then.
-	left        time.Time
-	expires     bool
-	deactivates unit.Reason
-	executed    time.Duration
+	// left is when its last pod left its node.
+	left time.Time
+	// eviction is the one in flight.
+	eviction modelEviction
 	// claimsSince is when it was found to claim first.
 	claimsSince time.Time
-	requeueAt   time.Time
-	requeues    int64
 	attempt     int64
-	// gets is what the admission in flight is for, of so many pods.
+	// gets is what the admission in flight is for, of so many pods, and asks are the checks that it asks.
 	gets       resources.List
 	getsPods   int64
+	asks       []string
 	observed   bool
 	remembered *unit.Unit
 	refusals   int
 	refusedTo  time.Time
+}
+
+// modelEviction is why a unit loses what it holds, and what its object says after that.
+type modelEviction struct {
+	reason unit.Reason
+	// backsOff: it is tried again after this wait or, if that is zero, after longer each time.
+	backsOff bool
+	wait     time.Duration
+	// deactivates, unless empty, is why it is not tried again.
+	deactivates unit.Reason
+	// until is when it is tried again, for which time in a row, and executed for how long it has run.
+	until    time.Time
+	requeues int64
+	executed time.Duration
 }
 
 func newModel() *model {
@@ -87,6 +104,18 @@ func newModel() *model {
 		pods: map[string]map[string]Pod{}, live: map[string]unit.Consumer{}, gone: map[string]bool{},
 		units: map[string]*modelUnit{}, places: map[string]modelPlace{},
 	}
+}
+
+// copy is another model of the same: what is decided on it changes nothing here.
+func (m *model) copy() *model {
+	c := *m
+	c.units, c.former, c.gone = map[string]*modelUnit{}, maps.Clone(m.former), maps.Clone(m.gone)
+	c.places = maps.Clone(m.places)
+	for key, u := range m.units {
+		same := *u
+		c.units[key] = &same
+	}
+	return &c
 }
 
 func (m *model) keys() []string {
@@ -99,19 +128,47 @@ func (m *model) keys() []string {
 }
 
 func (u *modelUnit) inFlight() bool {
-	return u.at == "admitting" || u.at == "evicting" || u.at == "resizing"
+	return u.at == "admitting" || u.at == "evicting" || u.at == "resizing" || u.at == "dequeuing"
 }
+
+// What a phase means. One that is in none of these is of another version.
+var (
+	phasesOfWaiting = []unit.Phase{
+		unit.PhaseNone, unit.PhaseEnqueued, unit.PhaseSchedFailed, unit.PhaseTimeoutBackoff, unit.PhasePreempted,
+	}
+	phasesOfHolding = []unit.Phase{
+		unit.PhaseReserved, unit.PhaseSchedReady, unit.PhaseSchedSucceed, unit.PhaseDequeued, unit.PhaseRunning,
+	}
+	phasesOfLettingGo = []unit.Phase{unit.PhaseSchedSucceed, unit.PhaseDequeued, unit.PhaseRunning}
+	phasesOfTheEnd    = []unit.Phase{unit.PhaseSucceed, unit.PhaseFailed}
+)
+
+func waitsIn(p unit.Phase) bool   { return slices.Contains(phasesOfWaiting, p) }
+func holdsIn(p unit.Phase) bool   { return slices.Contains(phasesOfHolding, p) }
+func isLetGoIn(p unit.Phase) bool { return slices.Contains(phasesOfLettingGo, p) }
+func isOverIn(p unit.Phase) bool  { return slices.Contains(phasesOfTheEnd, p) }
 
 func saysItIs(u unit.Unit) string {
 	switch {
-	case u.Phase == unit.PhaseSucceed || u.Phase == unit.PhaseFailed:
+	case isOverIn(u.Phase):
 		return "over"
-	case u.Phase.Waits():
+	case waitsIn(u.Phase):
 		return "waiting"
-	case u.Phase.Holds() || u.Held.Len() > 0:
+	case holdsIn(u.Phase) || u.Held.Len() > 0:
 		return "admitted"
 	}
 	return "waiting"
+}
+
+// namespaceOf a key, which is namespace/name.
+func namespaceOf(key string) string { return strings.Split(key, "/")[0] }
+
+// gangsIn a list of them; nil for none.
+func gangsIn(list string) []string {
+	if list == "" {
+		return nil
+	}
+	return strings.Split(list, ",")
 }
 
 func (m *model) upsert(in unit.Unit) {
@@ -135,20 +192,22 @@ func (m *model) upsert(in unit.Unit) {
 
 // see is a state of the object that may have been known before.
 func (m *model) see(u *modelUnit, in unit.Unit) {
-	if u.at == "admitted" && in.Phase.Holds() {
+	if u.at == "admitted" && holdsIn(in.Phase) {
 		u.observed = true
 	}
 	if u.at == "admitted" && saysItIs(in) == "admitted" && in.Quota != u.Quota {
 		in.Quota, in.MovesTo = u.Quota, in.Quota
 	}
-	if !u.Unit.Same(&in) {
+	if !reflect.DeepEqual(u.Unit, in) {
 		m.take(u, in)
 	}
 }
 
 func (m *model) take(u *modelUnit, in unit.Unit) {
-	if u.at == "admitted" && !u.observed && in.Phase.Waits() && in.Attempts < u.attempt {
+	if u.at == "admitted" && !u.observed && waitsIn(in.Phase) && in.Attempts < u.attempt {
+		// It is older than the admission that was confirmed: what that wrote stays.
 		in.Phase, in.Attempts, in.Held = u.Phase, u.attempt, u.Held
+		in.Admitted, in.Checks = u.Admitted, u.Checks
 		in.HeldPods, in.Recorded = u.HeldPods, u.Recorded
 		in.Quota, in.MovesTo = u.Quota, u.MovesTo
 		if in.Sizes != nil {
@@ -192,7 +251,7 @@ func (m *model) settle(key string, attempt int64, o Outcome) {
 	u.remembered = nil
 	switch u.at {
 	case "admitting":
-		if remembered != nil && remembered.Phase.Holds() {
+		if remembered != nil && holdsIn(remembered.Phase) {
 			o = OutcomeConfirmed
 		}
 		switch o {
@@ -200,7 +259,13 @@ func (m *model) settle(key string, attempt int64, o Outcome) {
 			u.at, u.observed, u.refusals = "admitted", false, 0
 			u.Request, u.Pods = u.gets, u.getsPods
 			u.Phase, u.Attempts, u.Held, u.HeldPods, u.Recorded = unit.PhaseDequeued, u.attempt, u.held, u.Pods, true
-			u.Admitted, u.left = m.now, time.Time{}
+			u.Admitted, u.left, u.Checks = m.now, time.Time{}, nil
+			if len(u.asks) > 0 {
+				u.Phase, u.Checks = unit.PhaseReserved, &unit.CheckAnswers{}
+			}
+			for _, name := range u.asks {
+				u.Checks.Answers = append(u.Checks.Answers, unit.CheckAnswer{Name: name, State: unit.CheckPending})
+			}
 		case OutcomeRefused:
 			u.at = "waiting"
 			m.refuse(u)
@@ -218,12 +283,22 @@ func (m *model) settle(key string, attempt int64, o Outcome) {
 		default:
 			u.observed = true
 		}
+	case "dequeuing":
+		u.at = "admitted"
+		switch o {
+		case OutcomeConfirmed:
+			u.Phase, u.Admitted, u.left = unit.PhaseDequeued, m.now, time.Time{}
+		case OutcomeRefused:
+			m.refuse(u)
+		default:
+			u.observed = true
+		}
 	default:
 		switch o {
 		case OutcomeConfirmed:
 			u.at = "waiting"
 			u.goBack(&u.Unit)
-			if remembered != nil && remembered.Phase.Holds() && remembered.Attempts <= u.attempt {
+			if remembered != nil && holdsIn(remembered.Phase) && remembered.Attempts <= u.attempt {
 				u.goBack(remembered)
 			}
 		case OutcomeRefused:
@@ -245,15 +320,16 @@ func (u *modelUnit) goBack(in *unit.Unit) {
 	if in.MovesTo != "" {
 		in.Quota, in.MovesTo = in.MovesTo, ""
 	}
-	in.Executed, in.Ready, in.NotReadySince, in.Deactivate = u.executed, false, time.Time{}, nil
+	in.Executed, in.Ready, in.NotReadySince = u.eviction.executed, false, time.Time{}
+	in.Deactivate, in.Checks = nil, nil
 	if sizes := sizesOf(*in); sizes != nil {
 		in.Request, in.Pods = sizes[0].request, sizes[0].pods
 	}
 	switch {
-	case u.deactivates != "":
-		in.Requeues, in.Deactivate = 0, &unit.Deactivation{Reason: u.deactivates}
-	case u.expires:
-		in.Phase, in.RequeueAt, in.Requeues = unit.PhaseTimeoutBackoff, u.requeueAt, u.requeues
+	case u.eviction.deactivates != "":
+		in.Requeues, in.Deactivate = 0, &unit.Deactivation{Reason: u.eviction.deactivates}
+	case u.eviction.backsOff:
+		in.Phase, in.RequeueAt, in.Requeues = unit.PhaseTimeoutBackoff, u.eviction.until, u.eviction.requeues
 	}
 }
 
@@ -275,10 +351,38 @@ func (m *model) setPods(key string, change func(map[string]Pod)) {
 	m.forget()
 }
 
-// expired units hold quota for too long.
-func (m *model) expired(u *modelUnit) bool {
-	_, over := m.overdue(u)
-	return over && !m.now.Before(u.refusedTo)
+// goes says whether an admitted unit has to lose what it holds, whether or not that can be written now.
+func (m *model) goes(u *modelUnit) (e modelEviction, goes bool) {
+	if u.at != "admitted" || u.Quarantined {
+		return e, false
+	}
+	e.reason = m.unwanted(u)
+	if e.reason == "" {
+		e, goes = m.overChecks(u)
+	}
+	if late, over := m.overdue(u); e.reason == "" && over {
+		e = modelEviction{reason: late, backsOff: late != unit.ReasonMaximumExecutionTime}
+		if !e.backsOff {
+			e.deactivates = late
+		}
+	}
+	e.requeues = u.Requeues + 1
+	if most := m.queues[u.Queue].MostEvictions; e.backsOff && most > 0 && e.requeues >= most {
+		e.backsOff, e.deactivates = false, unit.ReasonRequeueLimitReached
+	}
+	return e, e.reason != ""
+}
+
+// hasRun is for how long a unit that is taken back has run in all, where a time bounds that. What waits for checks does
+// not run, and who is not tried again begins anew when he is.
+func (m *model) hasRun(u *modelUnit, e modelEviction) time.Duration {
+	switch {
+	case m.mayRun(u) == 0, m.keepsPods(u), !u.holds, u.Admitted.IsZero(), e.deactivates != "":
+		return 0
+	case !isLetGoIn(u.Phase):
+		return u.Executed
+	}
+	return u.Executed + max(m.now.Sub(u.Admitted), 0)
 }
 
 // overdue is the first of the times that are over.
@@ -296,7 +400,7 @@ func (m *model) overdue(u *modelUnit) (first unit.Reason, over bool) {
 // which are charged to another quota, or else are held.
 func (m *model) astray(u *modelUnit) (reason unit.Reason) {
 	if u.at != "admitted" || u.Quarantined || !u.holds || u.Admitted.IsZero() ||
-		u.Phase != unit.PhaseDequeued && u.Phase != unit.PhaseSchedSucceed && u.Phase != unit.PhaseRunning {
+		!isLetGoIn(u.Phase) {
 		return ""
 	}
 	if u.MovesTo != "" {
@@ -334,6 +438,9 @@ func (m *model) ends(u *modelUnit) (ends []modelEnd) {
 		if after > 0 {
 			ends = append(ends, modelEnd{reason, since.Add(after)})
 		}
+	}
+	if u.Phase == unit.PhaseReserved {
+		return m.checkEnds(u)
 	}
 	q, pods := m.queues[u.Queue], len(m.pods[u.Key])
 	patience := modelTimeouts
@@ -409,7 +516,7 @@ func (m *model) settleDown() {
 	for uid := range m.gone {
 		named := false
 		for _, u := range m.units {
-			named = named || (u.Consumer.UID == uid && u.Namespace() == u.Consumer.Namespace)
+			named = named || (u.Consumer.UID == uid && namespaceOf(u.Key) == u.Consumer.Namespace)
 		}
 		if !named {
 			delete(m.gone, uid)
@@ -445,7 +552,7 @@ func (m *model) noteGrowth(u *modelUnit) {
 	if !u.holds {
 		u.growsSince = time.Time{}
 	}
-	if _, over := m.overdue(u); over || !m.mayResize(u) {
+	if !m.mayResize(u) {
 		return
 	}
 	if _, other := m.sizeWithoutAsking(u); other {
@@ -585,7 +692,7 @@ func (m *model) without(u *modelUnit) bool {
 }
 
 func (m *model) otherNamespace(u *modelUnit) bool {
-	return u.Consumer.Namespace != "" && u.Consumer.Namespace != u.Namespace()
+	return u.Consumer.Namespace != "" && u.Consumer.Namespace != namespaceOf(u.Key)
 }
 
 // unfit units can never be admitted as they are.
@@ -607,7 +714,7 @@ func (m *model) inLine(u *modelUnit) bool {
 		m.now.Before(u.RequeueAt) || m.now.Before(u.refusedTo) {
 		return false
 	}
-	if !u.Phase.Waits() && !u.Phase.Holds() && !u.Phase.Terminal() {
+	if !waitsIn(u.Phase) && !holdsIn(u.Phase) && !isOverIn(u.Phase) {
 		return false
 	}
 	if u.ConsumerManaged && u.Consumer != (unit.Consumer{}) {
@@ -645,7 +752,7 @@ func (m *model) insideNamespace(u *modelUnit, gone map[string]bool) bool {
 	}
 	ahead := int32(0)
 	for _, other := range m.units {
-		if other.Queue == u.Queue && other.Namespace() == u.Namespace() && m.inLine(other) && !gone[other.Key] &&
+		if other.Queue == u.Queue && namespaceOf(other.Key) == namespaceOf(u.Key) && m.inLine(other) && !gone[other.Key] &&
 			servedBefore(q, other.Unit, u.Unit) {
 			ahead++
 		}
@@ -660,11 +767,12 @@ func (m *model) ahead(p Pod) bool {
 
 // sized units are admitted, and what they hold may change now.
 func (m *model) sized(u *modelUnit) bool {
-	return m.mayResize(u) && !m.now.Before(u.refusedTo) && !m.expired(u)
+	return m.mayResize(u) && !m.now.Before(u.refusedTo)
 }
 
 func (m *model) mayResize(u *modelUnit) bool {
-	return u.at == "admitted" && u.holds && !u.Quarantined && !m.unfit(u) && u.Phase.Holds() && !m.unwanted(u)
+	_, goes := m.goes(u)
+	return u.at == "admitted" && u.holds && !u.Quarantined && !m.unfit(u) && holdsIn(u.Phase) && !goes
 }
 
 // podsOf sums the pods of a unit at its quota that are not leaving.
@@ -786,7 +894,7 @@ func (m *model) eligible(u *modelUnit) bool {
 		return false
 	}
 	q, ok := m.queues[u.Queue]
-	if !ok || q.Held || q.Policy == "Nonsense" {
+	if !ok || q.Held || q.Fault != nil || q.Policy == "Nonsense" || grows && m.unchecked(u) {
 		return false
 	}
 	if q.Quotas != nil {
@@ -844,22 +952,26 @@ type modelSize struct {
 	pods    int64
 }
 
-// sizesOf lists all sizes of a unit, from the whole down: one for each number of pods less, which its pod sets share.
-// In a gang group it has the whole only.
-func sizesOf(u unit.Unit) (sizes []modelSize) {
-	if u.Sizes == nil {
+// sizesOf lists all sizes of a unit that has several, from the whole down. In a gang group it has the whole only.
+func sizesOf(u unit.Unit) []modelSize {
+	switch {
+	case u.Sizes == nil:
 		return nil
+	case u.GangGroup != "":
+		return sizesOfSets(u.Sizes.Sets())[:1]
 	}
+	return sizesOfSets(u.Sizes.Sets())
+}
+
+// sizesOfSets has a size for each number of pods less, which the pod sets share.
+func sizesOfSets(sets []unit.PodSetSize) (sizes []modelSize) {
 	spare := int64(0)
-	for _, set := range u.Sizes.Sets() {
+	for _, set := range sets {
 		spare += set.Count - min(max(set.Least, 1), set.Count)
-	}
-	if u.GangGroup != "" {
-		spare = 0
 	}
 	for less := int64(0); less <= spare; less++ {
 		size := modelSize{}
-		for _, set := range u.Sizes.Sets() {
+		for _, set := range sets {
 			of := set.Count - min(max(set.Least, 1), set.Count)
 			n := set.Count
 			if spare > 0 {
@@ -888,18 +1000,28 @@ func leastOf(u unit.Unit) resources.List {
 	return sizes[len(sizes)-1].request
 }
 
-// toEvict says that an admitted unit must lose its admission.
-func (m *model) toEvict(u *modelUnit) bool {
-	if u.at != "admitted" || u.Quarantined || m.now.Before(u.refusedTo) {
-		return false
+// unwanted is why a unit must not be admitted, whatever its checks say and however long it has been.
+func (m *model) unwanted(u *modelUnit) unit.Reason {
+	_, live := m.live[u.Consumer.UID]
+	switch {
+	case m.otherNamespace(u):
+		return unit.ReasonConsumerOtherNamespace
+	case m.without(u) && live:
+		return unit.ReasonConsumerUIDMismatch
+	case m.without(u):
+		return unit.ReasonConsumerNotFound
+	case !u.Active:
+		return unit.ReasonInactive
+	case m.duplicate(u):
+		return unit.ReasonDuplicateUnit
+	case m.drained(u):
+		return unit.ReasonQueueDrained
+	case u.MovesTo != "" && !m.assigned(u.Key):
+		return unit.ReasonQuotaChanged
+	case m.unanswered(u):
+		return unit.ReasonChecksChanged
 	}
-	return m.unwanted(u)
-}
-
-// unwanted units must not be admitted, whether or not that can be written now.
-func (m *model) unwanted(u *modelUnit) bool {
-	return m.otherNamespace(u) || m.without(u) || !u.Active || m.duplicate(u) || m.drained(u) ||
-		u.MovesTo != "" && !m.assigned(u.Key)
+	return ""
 }
 
 // drained: its queue takes back what it has admitted, and its pods can be taken away.
@@ -934,25 +1056,23 @@ func (m *model) duplicate(u *modelUnit) bool {
 
 func sameJob(a, b *modelUnit) bool {
 	x, y := a.Consumer, b.Consumer
-	return a.Namespace() == b.Namespace() && x.UID == y.UID && x.Kind == y.Kind &&
+	return namespaceOf(a.Key) == namespaceOf(b.Key) && x.UID == y.UID && x.Kind == y.Kind &&
 		a.ConsumerManaged == b.ConsumerManaged &&
 		(!a.ConsumerManaged || x.Name == y.Name)
 }
 
-// before says that one unit wins over another.
+// before says that one unit wins over another: first who came farthest.
 func (m *model) before(a, b *modelUnit) bool {
-	rank := func(u *modelUnit) owner.Standing {
-		switch u.at {
-		case "admitted", "evicting", "resizing":
-			return owner.Admitted
-		case "admitting":
-			return owner.Admitting
-		case "waiting":
-			if !m.unfit(u) {
-				return owner.Waiting
-			}
+	rank := func(u *modelUnit) int {
+		switch {
+		case u.at == "admitting":
+			return 2
+		case u.at == "waiting" && !m.unfit(u):
+			return 1
+		case u.at == "waiting" || u.at == "over":
+			return 0
 		}
-		return owner.Unfit
+		return 3
 	}
 	switch x, y := rank(a), rank(b); {
 	case x != y:

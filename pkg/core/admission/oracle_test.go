@@ -122,32 +122,45 @@ func (o *oracle) count() {
 func (o *oracle) leftIn(queue, namespace string) (n int) {
 	for key, place := range o.left {
 		if _, again := o.held[key]; !again && !place.unknown && place.queue == queue &&
-			(namespace == "" || (&unit.Unit{Key: key}).Namespace() == namespace) {
+			(namespace == "" || namespaceOf(key) == namespace) {
 			n++
 		}
 	}
 	return n
 }
 
-// decide returns the keys of the units that lose their admission, of those that are to hold other than they do and need
-// not ask for it, and of those that greedy admission takes, waiting or holding quota already, all in order; and has the
-// model go on from there.
-func (o *oracle) decide() (evict, resize, admit, grow []string) {
+// oracleDecision has the keys of the units that lose what they hold, that are let go, that are to hold other than they
+// do and need not ask for it, and that greedy admission takes, waiting or holding quota already, all in order.
+type oracleDecision struct{ evict, letGo, resize, admit, grow []string }
+
+// decide has the model go on from there.
+func (o *oracle) decide() (d oracleDecision) {
 	for _, key := range o.keys() {
-		if u := o.units[key]; o.toEvict(u) || o.expired(u) {
-			evict = append(evict, key)
-			u.expires = !o.toEvict(u)
+		u := o.units[key]
+		if e, goes := o.goes(u); goes && !o.now.Before(u.refusedTo) {
+			e.executed = o.hasRun(u, e)
+			d.evict = append(d.evict, key)
+			u.eviction = e
 		}
 	}
-	slices.SortStableFunc(evict, func(a, b string) int { return o.units[b].Admitted.Compare(o.units[a].Admitted) })
-	for _, key := range evict {
+	slices.SortStableFunc(d.evict, func(a, b string) int { return o.units[b].Admitted.Compare(o.units[a].Admitted) })
+	for _, key := range d.evict {
 		u := o.units[key]
 		u.at, u.attempt = "evicting", u.Attempts
 	}
 	for _, key := range o.keys() {
+		if o.toLetGo(o.units[key]) {
+			d.letGo = append(d.letGo, key)
+		}
+	}
+	for _, key := range d.letGo {
+		u := o.units[key]
+		u.at, u.attempt = "dequeuing", u.Attempts
+	}
+	for _, key := range o.keys() {
 		u := o.units[key]
 		if next, some := o.toResize(u); some {
-			resize = append(resize, key)
+			d.resize = append(d.resize, key)
 			u.at, u.attempt, u.next = "resizing", u.Attempts, resources.FromMap(next)
 			u.nextPods = o.sizeInPods(u)
 		}
@@ -157,16 +170,16 @@ func (o *oracle) decide() (evict, resize, admit, grow []string) {
 		u := o.units[a.Key]
 		u.claimsSince = time.Time{}
 		if a.grows {
-			grow = append(grow, a.Key)
+			d.grow = append(d.grow, a.Key)
 			u.at, u.attempt, u.next, u.nextPods = "resizing", u.Attempts, a.total, o.sizeInPods(u)
 			continue
 		}
-		admit = append(admit, a.Key)
+		d.admit = append(d.admit, a.Key)
 		u.at, u.attempt, u.holds, u.held = "admitting", u.Attempts+1, true, a.total
-		u.gets, u.getsPods = a.total, a.pods
+		u.gets, u.getsPods, u.asks = a.total, a.pods, checkNames(o.checksOf(u))
 	}
 	o.settleDown()
-	return evict, resize, admit, grow
+	return d
 }
 
 // greedy returns what greedy admission takes, in order.
@@ -243,12 +256,12 @@ func (o *oracle) next(waiting []oracleAsk) (found []oracleAsk, fits func(oracleA
 		full := o.full(q)
 		for _, i := range byQueue[q.Name] {
 			u := waiting[i]
-			if !u.grows && (full || o.fullFor(q, u)) {
+			if o.isShutOut(u) || !u.grows && (full || o.fullFor(q, u)) {
 				continue
 			}
 			if o.isTogether(u) {
 				if o.meet(r, u) {
-					return r.met[u.Namespace()+u.GangGroup], nil
+					return r.met[namespaceOf(u.Key)+u.GangGroup], nil
 				}
 				continue
 			}
@@ -280,11 +293,11 @@ type oracleRound struct {
 // not whole if one of the gangs has none, unless all of them have been admitted before and it is over or never was.
 func (o *oracle) members(u oracleAsk) (keys []string, whole bool) {
 	kept, gone := false, false
-	for _, gang := range strings.Split(u.GangGroup, ",") {
+	for _, gang := range gangsIn(u.GangGroup) {
 		held, present, first := false, false, ""
 		for key, other := range o.units {
-			if other.GangGroup != u.GangGroup || other.Namespace() != u.Namespace() ||
-				!slices.Contains(strings.Split(other.Gangs, ","), gang) {
+			if other.GangGroup != u.GangGroup || namespaceOf(other.Key) != namespaceOf(u.Key) ||
+				!slices.Contains(gangsIn(other.Gangs), gang) {
 				continue
 			}
 			present = present || other.at != "over"
@@ -324,7 +337,7 @@ func (o *oracle) isTogether(u oracleAsk) bool {
 // not, they claim.
 func (o *oracle) meet(r *oracleRound, u oracleAsk) (fit bool) {
 	keys, whole := o.members(u)
-	party := u.Namespace() + u.GangGroup
+	party := namespaceOf(u.Key) + u.GangGroup
 	if !whole || !slices.Contains(keys, u.Key) {
 		return false
 	}
@@ -364,11 +377,11 @@ func (o *oracle) roomFor(met []oracleAsk) bool {
 	}
 	for _, q := range o.queues {
 		all[q.Name] += int32(o.leftIn(q.Name, ""))
-		mine[q.Name] += int32(o.leftIn(q.Name, met[0].Namespace()))
+		mine[q.Name] += int32(o.leftIn(q.Name, namespaceOf(met[0].Key)))
 	}
 	for key, h := range o.held {
 		all[h.queue]++
-		if o.units[key].Namespace() == met[0].Namespace() {
+		if namespaceOf(key) == namespaceOf(met[0].Key) {
 			mine[h.queue]++
 		}
 	}
@@ -521,9 +534,9 @@ func (o *oracle) full(q queue.Spec) bool {
 }
 
 func (o *oracle) fullFor(q queue.Spec, u oracleAsk) bool {
-	n := o.leftIn(q.Name, u.Namespace())
+	n := o.leftIn(q.Name, namespaceOf(u.Key))
 	for key, h := range o.held {
-		if h.queue == q.Name && o.units[key].Namespace() == u.Namespace() {
+		if h.queue == q.Name && namespaceOf(key) == namespaceOf(u.Key) {
 			n++
 		}
 	}
@@ -579,7 +592,7 @@ func (o *oracle) rows(waiting []oracleAsk) (rows []oracleRow) {
 		full := o.full(q)
 		for _, i := range byQueue[q.Name] {
 			u := waiting[i]
-			if !u.grows && (full || o.fullFor(q, u)) {
+			if o.isShutOut(u) || !u.grows && (full || o.fullFor(q, u)) {
 				continue
 			}
 			if o.isTogether(u) { // they neither borrow nor keep others from it, but for their claims
@@ -606,6 +619,16 @@ func (o *oracle) rows(waiting []oracleAsk) (rows []oracleRow) {
 	return rows
 }
 
+// isShutOut: a filter of an extension stops the unit. It claims nothing, and keeps nobody from borrowing.
+func (o *oracle) isShutOut(u oracleAsk) bool {
+	for _, kind := range doorKinds {
+		if o.shut[kind(u.Unit)] {
+			return true
+		}
+	}
+	return false
+}
+
 // alike is the same for units that are looked at together.
 func (o *oracle) alike(q queue.Spec, u oracleAsk) string {
 	namespace, alone := "", ""
@@ -613,9 +636,15 @@ func (o *oracle) alike(q queue.Spec, u oracleAsk) string {
 		alone = u.Key
 	}
 	if q.PerNamespace != nil && q.PerNamespace.MaxAdmitted >= 0 {
-		namespace = u.Namespace()
+		namespace = namespaceOf(u.Key)
 	}
-	return fmt.Sprint(namespace, " ", u.Queue, " ", u.Quota, u.Request.Key(), u.NonPreemptible, o.blocks(q, u),
+	filters := ""
+	for _, kind := range doorKinds {
+		if o.shut != nil {
+			filters += kind(u.Unit)
+		}
+	}
+	return fmt.Sprint(filters, namespace, " ", u.Queue, " ", u.Quota, u.Request.Key(), u.NonPreemptible, o.blocks(q, u),
 		u.grows, u.total.Key(), sizesOf(u.Unit), alone)
 }
 

@@ -140,13 +140,14 @@ func TestGroupsAndTheirHeads(t *testing.T) {
 				w.decide(t)
 			}
 		}
-		checkGroups(t, w.s)
+		checkGroups(t, w)
 		w.decide(t)
-		checkGroups(t, w.s)
+		checkGroups(t, w)
 	})
 }
 
-func checkGroups(t require.TestingT, s *State) {
+func checkGroups(t require.TestingT, w *world) {
+	s := w.s
 	members := map[*group]int{}
 	for key, u := range s.units {
 		if u.group == nil {
@@ -173,7 +174,7 @@ func checkGroups(t require.TestingT, s *State) {
 		require.Equal(t, backlog.Key{
 			Namespace: namespace, Alone: alone,
 			Quota: u.spec.Quota, Request: request.Key(), Total: total, Sizes: sizes, NonPreemptible: u.nonPreemptible(),
-			Blocks: l.Policy().Blocks(u.spec.Priority),
+			Blocks: l.Policy().Blocks(u.spec.Priority), Unchecked: u.stage != stageWaiting && w.unchecked(w.units[key]),
 		}, g.Key(), key)
 		require.False(t, l.Before(u, g.Head()), "%s is before the head of its group", key)
 	}

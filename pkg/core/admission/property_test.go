@@ -49,19 +49,40 @@ type world struct {
 	// journal repeats the events for the determinism test.
 	journal []func(*State)
 	plans   []string
+	// doors are those that filters of extensions have shut; nil without any.
+	doors map[string]bool
+	// wakeAt is when the last decision wanted the next one.
+	wakeAt time.Time
 }
 
-func newWorld() *world {
-	s := New(Config{ExplainAfter: 5 * time.Second, ExplainEvery: 30 * time.Second, RefusedBackoff: 10 * time.Second,
-		Timeouts: modelTimeouts, PartialAdmission: true})
+func newWorld() *world { return newWorldOf(Config{}) }
+
+// drawWorld has claims end in some runs, after a time in which decisions are made, and has filters in some.
+func drawWorld(t *rapid.T) *world {
+	return drawFilters(t, Config{
+		ClaimTimeout: rapid.SampledFrom([]time.Duration{0, 0, 5 * time.Second}).Draw(t, "claim timeout"),
+	})
+}
+
+func drawFilters(t *rapid.T, cfg Config) *world {
+	var shut map[string]bool
+	if rapid.IntRange(0, 2).Draw(t, "filters") == 0 {
+		shut = map[string]bool{}
+		cfg.Checks = doors(shut)
+	}
+	w := newWorldOf(cfg)
+	if w.doors = shut; shut != nil {
+		w.shut = map[string]bool{}
+	}
+	w.do(func(*State) { clear(shut) })
+	return w
+}
+
+func newWorldOf(cfg Config) *world {
+	cfg.ExplainAfter, cfg.ExplainEvery, cfg.RefusedBackoff = 5*time.Second, 30*time.Second, 10*time.Second
+	cfg.Timeouts, cfg.PartialAdmission, cfg.Selects = modelTimeouts, true, labelsMeet
 	m := newModel()
-	return &world{model: m, s: s, o: &oracle{model: m}}
-}
-
-// mayEndClaims has claims end in some runs: after a time in which decisions are made.
-func (w *world) mayEndClaims(t *rapid.T) {
-	timeout := rapid.SampledFrom([]time.Duration{0, 0, 5 * time.Second}).Draw(t, "claim timeout")
-	w.s.cfg.ClaimTimeout, w.o.claimTimeout = timeout, timeout
+	return &world{model: m, s: New(cfg), o: &oracle{model: m, claimTimeout: cfg.ClaimTimeout}}
 }
 
 func (w *world) do(event func(*State)) {
@@ -188,6 +209,9 @@ func drawQueue(t *rapid.T, name string) queue.Spec {
 		q.Execution = queue.ExecutionTimes{Default: draw("execution"), Most: draw("longest execution")}
 		q.MostEvictions = rapid.Int64Range(0, 3).Draw(t, "most evictions")
 	}
+	if rapid.IntRange(0, 2).Draw(t, "has checks") == 0 {
+		drawChecks(t, &q)
+	}
 	return q
 }
 
@@ -220,6 +244,7 @@ func drawUnit(t *rapid.T, i int) unit.Unit {
 		NonPreemptible: rapid.IntRange(0, 2).Draw(t, "np") == 0,
 		Active:         rapid.IntRange(0, 19).Draw(t, "inactive") > 0,
 		Phase:          unit.PhaseEnqueued,
+		Labels:         rapid.SampledFrom(labels).Draw(t, "labels"),
 	}
 	drawGangs(t, &u)
 	if rapid.Bool().Draw(t, "pods are known") {
@@ -236,6 +261,7 @@ func drawUnit(t *rapid.T, i int) unit.Unit {
 			u.Held, u.HeldPods = drawList(t, "held", 0, 5, true), rapid.Int64Range(0, 2).Draw(t, "held pods")
 			u.Adopted, u.Recorded = rapid.Bool().Draw(t, "adopted"), rapid.Bool().Draw(t, "recorded")
 		}
+		drawReservation(t, &u)
 	case 1:
 		u.Consumer = unit.Consumer{
 			Kind: "Job.v1.batch", Namespace: "ns", Name: "j", UID: rapid.SampledFrom([]string{"j1", "j2"}).Draw(t, "consumer"),
@@ -257,7 +283,12 @@ func drawUnit(t *rapid.T, i int) unit.Unit {
 	case 3:
 		u.Pods = rapid.Int64Range(-1, 0).Draw(t, "pods")
 	case 4:
-		u.Phase = unit.PhaseSucceed
+		u.Phase = rapid.SampledFrom([]unit.Phase{
+			unit.PhaseSucceed, unit.PhaseFailed, unit.PhaseNone, unit.PhasePreempted, unit.PhaseSchedFailed, unit.PhaseSchedReady,
+			unit.PhaseSchedSucceed, "Odd",
+		}).Draw(t, "phase")
+	case 5:
+		u.Adopting = true
 	}
 	if rapid.IntRange(0, 2).Draw(t, "may be smaller") == 0 && u.Pods > 0 {
 		drawSizes(t, &u)
@@ -292,10 +323,11 @@ func drawSizes(t *rapid.T, u *unit.Unit) {
 			sets[i].Request = drawList(t, "request of a pod set", 0, 6, true)
 		}
 	}
-	if u.Sizes = unit.NewSizes(sets); u.Sizes == nil {
+	all := sizesOfSets(sets)
+	if u.Sizes = unit.NewSizes(sets); len(all) == 1 {
+		require.Nil(t, u.Sizes, "there is one size only")
 		return
 	}
-	all := sizesOf(*u)
 	size, holds := all[0], u.Held.Len() > 0
 	if holds {
 		size = rapid.SampledFrom(all).Draw(t, "admitted with")
@@ -318,10 +350,13 @@ func drawRun(t *rapid.T, u *unit.Unit) {
 	case 1:
 		u.NotReadySince = epoch.Add(time.Duration(rapid.IntRange(-30, 60).Draw(t, "not ready since")) * time.Second)
 	}
-	if u.Phase == unit.PhaseDequeued && rapid.Bool().Draw(t, "runs") {
-		u.Phase = unit.PhaseRunning
+	if u.Phase == unit.PhaseDequeued {
+		u.Phase = rapid.SampledFrom([]unit.Phase{
+			unit.PhaseDequeued, unit.PhaseDequeued, unit.PhaseSchedSucceed, unit.PhaseRunning,
+		}).Draw(t, "runs")
+		drawReservation(t, u)
 	}
-	if u.Phase.Waits() && rapid.IntRange(0, 9).Draw(t, "deactivate") == 0 {
+	if waitsIn(u.Phase) && rapid.IntRange(0, 9).Draw(t, "deactivate") == 0 {
 		u.Deactivate = &unit.Deactivation{Reason: unit.ReasonRequeueLimitReached}
 	}
 	u.TemplatesWritten = rapid.IntRange(0, 5).Draw(t, "templates written") == 0
@@ -331,7 +366,11 @@ func drawRun(t *rapid.T, u *unit.Unit) {
 func (w *world) step(t *rapid.T) {
 	now := w.now
 	key := unitKey(rapid.IntRange(0, 24).Draw(t, "unit"))
-	switch rapid.IntRange(0, 15).Draw(t, "event") {
+	switch rapid.IntRange(0, 18).Draw(t, "event") {
+	case 16, 17:
+		w.stepChecked(t)
+	case 18:
+		w.stepDoor(t)
 	case 0, 1, 2, 3:
 		u := drawUnit(t, rapid.IntRange(0, 24).Draw(t, "unit number"))
 		w.upsertUnit(u)
@@ -430,7 +469,7 @@ func (w *world) end(t *rapid.T, key string) {
 	}).
 		Draw(t, "ends as")
 	spec.Attempts = u.attempt
-	if !spec.Phase.Holds() {
+	if !holdsIn(spec.Phase) {
 		spec.Held, spec.HeldPods, spec.Recorded = resources.List{}, 0, false
 		if sizes := sizesOf(spec); sizes != nil {
 			spec.Request, spec.Pods = sizes[0].request, sizes[0].pods
@@ -442,29 +481,31 @@ func (w *world) end(t *rapid.T, key string) {
 // decide runs both and compares.
 func (w *world) decide(t require.TestingT) {
 	now := w.now
-	evict, resize, admit, grow := w.o.decide()
+	want := w.o.decide()
 	var got Plan
 	w.do(func(s *State) {
 		plan := s.Decide(now)
 		w.plans = append(w.plans, dump(plan))
 		if s == w.s {
-			got = plan
+			got, w.wakeAt = plan, plan.WakeAt
 		}
 	})
 	t = effort.Plain(t)
-	require.Equal(t, evict, evictedBy(got), "evictions in order")
+	require.Equal(t, want.evict, evictedBy(got), "evictions in order")
 	for i := range got.Evict {
-		w.checkBackoff(t, &got.Evict[i])
+		w.checkEviction(t, &got.Evict[i])
 	}
-	require.Equal(t, resize, resizedBy(got, false), "changes of what is held, in order")
-	require.Equal(t, admit, keysOfPlan(got), "admissions in order")
+	require.Equal(t, want.letGo, letGoBy(got), "releases in order")
+	require.Equal(t, want.resize, resizedBy(got, false), "changes of what is held, in order")
+	require.Equal(t, want.admit, keysOfPlan(got), "admissions in order")
 	for i := range got.Admit {
 		d := &got.Admit[i]
 		u := w.units[d.Unit.Key]
 		require.True(t, d.Request.Equal(u.gets), "%s is admitted with %s, want %s", d.Unit.Key, d.Request, u.gets)
 		require.Equal(t, u.getsPods, d.Pods, "pods of %s", d.Unit.Key)
+		require.Equal(t, u.asks, d.Checks, "checks that %s is asked", d.Unit.Key)
 	}
-	require.Equal(t, grow, resizedBy(got, true), "growth in order")
+	require.Equal(t, want.grow, resizedBy(got, true), "growth in order")
 	w.checkTogether(t, got.Admit)
 	for i := range got.Resize {
 		d := &got.Resize[i]
@@ -481,11 +522,11 @@ func (w *world) decide(t require.TestingT) {
 // since it was admitted before.
 func (w *world) checkTogether(t require.TestingT, admitted []Admit) {
 	for _, a := range admitted {
-		for _, gang := range gangsOf(a.Unit.GangGroup) {
+		for _, gang := range gangsIn(a.Unit.GangGroup) {
 			held, present := false, false
 			for _, u := range w.units {
-				if u.Namespace() == a.Unit.Namespace() && u.GangGroup == a.Unit.GangGroup &&
-					slices.Contains(gangsOf(u.Gangs), gang) {
+				if namespaceOf(u.Key) == namespaceOf(a.Unit.Key) && u.GangGroup == a.Unit.GangGroup &&
+					slices.Contains(gangsIn(u.Gangs), gang) {
 					held, present = held || u.holds, present || u.at != "over"
 				}
 			}
@@ -494,37 +535,38 @@ func (w *world) checkTogether(t require.TestingT, admitted []Admit) {
 	}
 }
 
-// checkBackoff: who lost its reservation to a timeout waits for a minute, twice as long the next time, and a tenth more
-// at most. After the last time that its queue allows, or that it may run, it is to be made inactive.
-func (w *world) checkBackoff(t require.TestingT, d *Evict) {
+// checkEviction: a unit that waits for its back-off waits for as long as a check says or for a minute, twice as long
+// the
+// next time, and a tenth more at most. The oracle does not know the tenth.
+func (w *world) checkEviction(t require.TestingT, d *Evict) {
 	u := w.units[d.Unit.Key]
-	u.deactivates, u.executed = "", 0
-	most := w.queues[u.Queue].MostEvictions
-	switch {
-	case !u.expires:
-	case d.Reason == unit.ReasonMaximumExecutionTime:
-		u.deactivates = d.Reason
-	case most > 0 && u.Requeues+1 >= most:
-		u.deactivates = unit.ReasonRequeueLimitReached
-	}
-	require.Equal(t, u.deactivates, d.Deactivate)
-	if w.mayRun(u) > 0 && u.holds && !w.keepsPods(u) && u.deactivates == "" && !u.Admitted.IsZero() {
-		u.executed = u.Executed + max(w.now.Sub(u.Admitted), 0)
-	}
-	require.Equal(t, u.executed, d.Executed, "%s has run for so long", d.Unit.Key)
-	require.Equal(t, u.expires && u.deactivates == "", !d.RequeueAt.IsZero(), "%s loses its admission: %s", d.Unit.Key,
-		d.Message)
-	if d.RequeueAt.IsZero() {
+	e := &u.eviction
+	require.Equal(t, e.reason, d.Reason, "why %s loses what it holds: %s", u.Key, d.Message)
+	require.Equal(t, e.deactivates, d.Deactivate, "%s is not tried again: %s", u.Key, d.Message)
+	require.Equal(t, e.executed, d.Executed, "%s has run for so long", u.Key)
+	require.Equal(t, e.backsOff, !d.RequeueAt.IsZero(), "%s is tried again later: %s", u.Key, d.Message)
+	if !e.backsOff {
 		return
 	}
-	backoff := time.Minute
-	for range u.Requeues {
-		backoff = min(2*backoff, 30*time.Minute)
+	least, most := e.wait, e.wait
+	if e.wait == 0 {
+		least = time.Minute
+		for range u.Requeues {
+			least = min(2*least, 30*time.Minute)
+		}
+		most = least + least/10
 	}
-	require.Equal(t, u.Requeues+1, d.Requeues)
-	require.False(t, d.RequeueAt.Before(w.now.Add(backoff)))
-	require.False(t, d.RequeueAt.After(w.now.Add(backoff+backoff/10)))
-	u.requeueAt, u.requeues = d.RequeueAt, d.Requeues
+	require.Equal(t, e.requeues, d.Requeues)
+	require.False(t, d.RequeueAt.Before(w.now.Add(least)))
+	require.False(t, d.RequeueAt.After(w.now.Add(most)))
+	e.until = d.RequeueAt
+}
+
+func letGoBy(p Plan) (keys []string) {
+	for i := range p.Dequeue {
+		keys = append(keys, p.Dequeue[i].Unit.Key)
+	}
+	return keys
 }
 
 // resizedBy lists the units that are to hold other than they do, having asked for it or not.
@@ -566,10 +608,12 @@ func (w *world) check(t require.TestingT) {
 	require.Empty(t, w.s.Verify(), "ledger equals rebuild (I7)")
 	require.Empty(t, w.s.VerifyPlaces(), "every unit is in one place (I2)")
 	w.checkHoldings(t)
+	w.checkReleases(t)
 	w.checkGrants(t)
 	w.checkCounts(t)
 	w.checkPositions(t)
 	w.checkOverdue(t)
+	w.checkWake(t)
 }
 
 // checkHoldings: the ledger has what the model says that units hold.
@@ -613,7 +657,7 @@ func (w *world) checkGrants(t require.TestingT) {
 	}
 	for key, pods := range w.pods {
 		u := w.units[key]
-		open := u != nil && (u.at == "admitted" || u.at == "resizing") && u.holds && u.Phase.Releases()
+		open := u != nil && (u.at == "admitted" || u.at == "resizing") && u.holds && isLetGoIn(u.Phase)
 		w.checkUntil(t, key, open)
 		first := ""
 		taken, leaving := map[string]int64{}, map[string]int64{}
@@ -652,23 +696,23 @@ func (w *world) checkCounts(t require.TestingT) {
 	demand := map[string]map[string]int64{}
 	counts, sums := map[pair]QueueCounts{}, map[string]QueueCounts{}
 	for key, u := range w.units {
-		where := map[string]bucket{"admitted": bucketAdmitted, "evicting": bucketAdmitted, "resizing": bucketAdmitted,
-			"admitting": bucketPending}[u.at]
-		if u.at == "waiting" {
-			if where = bucketParked; w.eligible(u) && (u.holds || w.inside(u, nil)) {
-				where = bucketPending
-			}
-		}
-		if where == bucketNone {
+		if u.at == "over" {
 			continue
 		}
+		pending := u.at == "admitting" || u.at == "waiting" && w.eligible(u) && w.inside(u, nil)
 		p := pair{u.Queue, u.Quota}
 		c, sum := counts[p], sums[u.Queue]
 		c.Queue, c.Quota, sum.Queue = p.queue, p.quota, p.queue
-		c.add(where, 1)
-		sum.add(where, 1)
+		switch {
+		case pending:
+			c.Pending, sum.Pending = c.Pending+1, sum.Pending+1
+		case u.at == "waiting":
+			c.Parked, sum.Parked = c.Parked+1, sum.Parked+1
+		default:
+			c.Admitted, sum.Admitted = c.Admitted+1, sum.Admitted+1
+		}
 		counts[p], sums[u.Queue] = c, sum
-		if !u.holds && (u.at != "waiting" || where != bucketPending) {
+		if !u.holds && !pending {
 			continue
 		}
 		want, bound := u.Request, u.Expected
@@ -694,7 +738,7 @@ func (w *world) checkCounts(t require.TestingT) {
 		if w.shown == nil {
 			w.shown = map[pair]QueueCounts{}
 		}
-		if w.shown[pair{c.Queue, c.Quota}] = c; c.empty() {
+		if w.shown[pair{c.Queue, c.Quota}] = c; c.Pending+c.Admitted+c.Parked == 0 {
 			delete(w.shown, pair{c.Queue, c.Quota})
 		}
 	}
@@ -764,7 +808,8 @@ func (w *world) checkOverdue(t require.TestingT) {
 			require.Equal(t, w.o.astray(w.units[key]), u.overdue.reason, "what %s says of its pods", key)
 		} else if u.stage == stageAdmitted && u.spec.Unsuspendable {
 			m := w.units[key]
-			require.False(t, !w.o.unwanted(m) && !w.o.expired(m) && w.o.astray(m) != "", "%s does not say it", key)
+			_, goes := w.o.goes(m)
+			require.False(t, !goes && w.o.astray(m) != "", "%s does not say it", key)
 		}
 	}
 }
@@ -774,9 +819,13 @@ func (w *world) checkOverdue(t require.TestingT) {
 func (w *world) checkExplanation(t require.TestingT, u Waiting) {
 	e, ok := w.s.Explain(u.Unit.Key)
 	require.True(t, ok)
+	require.Equal(t, u.Position, e.Position)
+	if u.Unit.Phase == unit.PhaseReserved { // that it asks for more as well does not matter yet
+		require.Equal(t, unit.ReasonWaitingForChecks, e.Reason)
+		return
+	}
 	require.Equal(t, u.Reason, e.Reason)
 	require.Equal(t, u.Message, e.Message)
-	require.Equal(t, u.Position, e.Position)
 	bindings, missing := 0, map[string]int64{}
 	for _, sh := range e.Shortages {
 		if sh.Binds {
@@ -821,8 +870,7 @@ func (w *world) populate(t *rapid.T) {
 func TestIndexedEqualsGreedy(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld()
-		w.mayEndClaims(t)
+		w := drawWorld(t)
 		w.populate(t)
 		w.decide(t)
 		for range rapid.IntRange(0, effort.Steps(40)).Draw(t, "steps") {
@@ -843,14 +891,18 @@ func (w *world) crowd(t *rapid.T) {
 		w.tighten(t, name)
 	}
 	for _, name := range []string{"q1", "q2", "q3", "q4"} {
-		w.putQueue(queue.Spec{
+		q := queue.Spec{
 			Name:     name,
 			Policy:   rapid.SampledFrom([]string{"Block", "FIFO", "Intelligent", "Priority"}).Draw(t, "policy"),
 			Priority: rapid.SampledFrom([]int32{0, 0, 0, 1}).Draw(t, "queue priority"), Threshold: 2,
 			MaxPending:   -1,
 			MaxAdmitted:  rapid.SampledFrom([]int32{-1, -1, -1, 4}).Draw(t, "max admitted"),
 			PerNamespace: drawBounds(t),
-		})
+		}
+		if rapid.IntRange(0, 3).Draw(t, "has checks") == 0 {
+			drawChecks(t, &q)
+		}
+		w.putQueue(q)
 	}
 	for i := range rapid.IntRange(5, unitsAtMost(30)).Draw(t, "units") {
 		w.enter(t, i)
@@ -885,6 +937,7 @@ func (w *world) enter(t *rapid.T, i int) {
 		Created:  epoch.Add(time.Duration(rapid.IntRange(0, 9).Draw(t, "created")) * time.Second),
 		Request:  drawList(t, "request", 0, 4, false), Pods: 1, Active: true,
 		NonPreemptible: rapid.IntRange(0, 2).Draw(t, "np") == 0,
+		Labels:         rapid.SampledFrom(labels).Draw(t, "labels"),
 	}
 	drawGangs(t, &u)
 	w.upsertUnit(u)
@@ -893,7 +946,11 @@ func (w *world) enter(t *rapid.T, i int) {
 func (w *world) stepCrowd(t *rapid.T) {
 	i := rapid.IntRange(0, 34).Draw(t, "unit")
 	key := unitKey(i)
-	switch rapid.IntRange(0, 9).Draw(t, "event") {
+	switch rapid.IntRange(0, 11).Draw(t, "event") {
+	case 10:
+		w.stepChecked(t)
+	case 11:
+		w.stepDoor(t)
 	case 0, 1:
 		w.enter(t, i)
 	case 2, 3:
@@ -917,8 +974,7 @@ func (w *world) stepCrowd(t *rapid.T) {
 func TestIndexedEqualsGreedyUnderClaims(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld()
-		w.mayEndClaims(t)
+		w := drawWorld(t)
 		w.crowd(t)
 		w.decide(t)
 		for range rapid.IntRange(0, effort.Steps(40)).Draw(t, "steps") {
@@ -933,7 +989,7 @@ func TestIndexedEqualsGreedyUnderClaims(t *testing.T) {
 func TestRestartEqualsContinuation(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld()
+		w := drawFilters(t, Config{})
 		w.crowd(t)
 		for range rapid.IntRange(0, effort.Steps(15)).Draw(t, "steps") {
 			w.stepCrowd(t)
@@ -954,6 +1010,8 @@ func TestRestartEqualsContinuation(t *testing.T) {
 			require.True(t, w.s.Outstanding(name).Equal(again.Outstanding(name)), "outstanding at %s", name)
 		}
 		before, after := w.s.Decide(now), again.Decide(now)
+		require.Equal(t, evictedBy(before), evictedBy(after))
+		require.Equal(t, letGoBy(before), letGoBy(after))
 		require.Equal(t, keysOfPlan(before), keysOfPlan(after))
 		require.Equal(t, resizedBy(before, false), resizedBy(after, false))
 		require.Equal(t, resizedBy(before, true), resizedBy(after, true))
@@ -1011,8 +1069,7 @@ func keysOfPlan(p Plan) (keys []string) {
 func TestDeterminism(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld()
-		w.mayEndClaims(t)
+		w := drawWorld(t)
 		w.populate(t)
 		w.decide(t)
 		for range rapid.IntRange(0, effort.Steps(30)).Draw(t, "steps") {

@@ -107,6 +107,7 @@ func (r *roster) apply(now time.Time, u *record, in unit.Unit) {
 		// Older than the admission that was confirmed: only a repetition can say this.
 		in.Phase, in.Attempts, in.Held = u.spec.Phase, u.attempt, u.spec.Held
 		in.HeldPods, in.Recorded = u.spec.HeldPods, u.spec.Recorded
+		in.Admitted, in.Checks = u.spec.Admitted, u.spec.Checks
 		in.Quota, in.MovesTo = u.spec.Quota, u.spec.MovesTo
 		if in.Sizes != nil {
 			in.Become(u.spec.Request, u.spec.Pods)
@@ -192,14 +193,23 @@ func (r *roster) grant(u *record) {
 
 // place puts a unit where its stage and the checks say. It is called within change.
 func (r *roster) place(now time.Time, u *record) {
+	former, party := r.parties.seen[u].party, partyKeyOf(&u.spec).party
 	news := r.parties.see(u)
 	r.changed = news || r.changed
 	r.placeAlone(now, u)
 	if r.parties.clear(u, r.cleared(u)) || news {
-		for _, o := range r.parties.heldBackOf(partyKeyOf(&u.spec).party) {
-			if o != u {
-				r.change(o, func() { r.placeAlone(now, o) })
-			}
+		r.placeHeldBack(now, u, party)
+		if former != party {
+			r.placeHeldBack(now, u, former)
+		}
+	}
+}
+
+// placeHeldBack places those of a gang group again that wait for others of it, but for the one that is being placed.
+func (r *roster) placeHeldBack(now time.Time, u *record, party string) {
+	for _, o := range r.parties.heldBackOf(party) {
+		if o != u {
+			r.change(o, func() { r.placeAlone(now, o) })
 		}
 	}
 }
@@ -459,7 +469,6 @@ func (r *roster) release(u *record) {
 	}
 	t := u.tenure
 	r.ledger.Release(u.spec.Key)
-	r.tree.Changed(t.quota)
 	t.queue.hold(u, -1)
 	r.parties.hold(t.party, -1)
 	t.party = partyKey{}
@@ -467,6 +476,7 @@ func (r *roster) release(u *record) {
 	t.holding, t.held, t.quota, t.queue = false, resources.List{}, "", nil
 	t.keepsMin, t.growsSince = false, 0
 	r.leaveRemnant(u, q, quota)
+	r.tree.Changed(quota) // after that: a quota that went is remembered as long as something is held there
 	r.changed = true
 }
 

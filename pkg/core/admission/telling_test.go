@@ -60,8 +60,9 @@ func TestThoseThatWaitLongestAreToldFirst(t *testing.T) {
 		require.Len(t, told, 20)
 		for i := range told {
 			require.Equal(t, fmt.Sprintf("ns/u%06d", 100-20*portion-i), told[i].Unit.Key)
-			require.Equal(t, unit.Saying{Reason: unit.ReasonQuotaExceeded, Message: `quota "team" has too little cpu left`},
-				told[i].Saying)
+			require.Equal(t, unit.Saying{
+				Reason: unit.ReasonQuotaExceeded, Message: `quota "team" has too little cpu left`,
+			}, told[i].Saying)
 		}
 	}
 	require.Zero(t, again, "nothing moves")
@@ -199,8 +200,7 @@ func TestTheObjectIsTheTruthAboutWhatWasTold(t *testing.T) {
 func TestEveryUnitThatWaitsIsToldWhatIsTrue(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld()
-		w.mayEndClaims(t)
+		w := drawWorld(t)
 		w.populate(t)
 		w.decide(t)
 		last := map[*record]time.Time{}
