@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
@@ -56,92 +57,117 @@ const (
 	bucketParked
 )
 
+// bucket of a unit that is in no group.
 func (u *record) bucket() bucket {
 	switch u.stage {
-	case stageAdmitted, stageEvicting, stageResizing, stageDequeuing:
+	case stageAdmitted, stageEvicting, stageResizing, stageReleasing:
 		return bucketAdmitted
 	case stageAdmitting:
 		return bucketPending
 	case stageWaiting:
-		if u.group == nil || !u.group.Open() {
-			return bucketParked
-		}
-		return bucketPending
+		return bucketParked
 	default:
 		return bucketNone
 	}
 }
 
-// tally adds a unit to all sums, or takes it out. Both have to happen in the same state: see change.
-func (r *roster) tally(u *record, by int) {
-	if u.spec.Key == "" {
+// contribution is what a unit has added to the sums, to be taken out as it was when another one takes its place.
+type contribution struct {
+	of    pair
+	where bucket
+	// group, unless nil: it waits there and counts as the group does.
+	group *group
+	// asks is what it asks for beyond its pods, growth aside. more and less are what it adds to what the pods of its quota
+	// request: a unit that holds quota what it asks for; the gate keeps the pods of one that waits, and those that are
+	// beyond what is held, and these are taken away.
+	asks, more, less resources.List
+}
+
+func (c *contribution) same(o *contribution) bool {
+	return c.of == o.of && c.where == o.where && c.group == o.group && c.asks.Same(o.asks) && c.more.Same(o.more) &&
+		c.less.Same(o.less)
+}
+
+// recount brings the accounts in line with what a unit is now.
+func (r *roster) recount(u *record) {
+	next := r.contributionOf(u)
+	if next.same(&u.counted) {
 		return
 	}
-	p := pair{u.spec.Queue, u.spec.Quota}
-	r.count(p, u.bucket(), by)
-	asks, more, less := r.demandOf(u)
+	r.count(&u.counted, -1)
+	u.counted = next
+	r.count(&u.counted, 1)
+}
+
+func (r *roster) contributionOf(u *record) (c contribution) {
+	if u.stage == stageDone {
+		return c
+	}
+	c.of, c.where = pair{u.spec.Queue, u.spec.Quota}, u.bucket()
+	charges := r.ledger.Charges(u.spec.Key, u.spec.Quota)
+	asks := func(want resources.List) resources.List {
+		return life.Expected(&u.spec, u.holding).Bound(want.Sub(charges.All).Floor0(), charges.Pods)
+	}
 	switch {
-	case u.group != nil && !u.holding:
-		n := &u.group.Notes
-		n.tallied += by
-		addTo(&n.demand, asks, by)
-		if !u.group.Open() {
-			break
-		}
-		fallthrough
 	case u.holding:
-		r.changeDemand(p.quota, func(sum *resources.Sum) { addTo(sum, asks, by) })
+		c.asks = asks(u.held)
+		if c.more = c.asks; charges.Idle.Len() > 0 {
+			c.less = charges.All.Sub(u.held.Max(charges.Assigned)).Floor0()
+		}
+	case u.stage == stageWaiting:
+		if c.less = charges.Idle; u.group != nil {
+			c.asks, c.group, c.where = asks(u.spec.Request), u.group, bucketNone
+		}
 	}
-	if more.IsZero() && less.IsZero() {
+	return c
+}
+
+// count adds a contribution to the sums, or takes it out.
+func (r *roster) count(c *contribution, by int) {
+	where := c.where
+	if c.group != nil {
+		n := &c.group.Notes
+		n.tallied += by
+		addTo(&n.demand, c.asks, by)
+		where = n.countsAs
+	}
+	r.accounts.count(c.of, where, by)
+	if !c.asks.IsZero() && (c.group == nil || where == bucketPending) {
+		r.changeDemand(c.of.quota, func(sum *resources.Sum) { addTo(sum, c.asks, by) })
+	}
+	if c.more.IsZero() && c.less.IsZero() {
 		return
 	}
-	r.tree.Ask(p.quota, func(sum *resources.Sum) {
-		addTo(sum, more, by)
-		addTo(sum, less, -by)
+	r.tree.Ask(c.of.quota, func(sum *resources.Sum) {
+		addTo(sum, c.more, by)
+		addTo(sum, c.less, -by)
 	})
 }
 
-// demandOf is what a unit that waits or holds quota asks for beyond its pods, growth aside. more and less are what it
-// adds to what the pods of its quota request: a unit that holds quota what it asks for; the gate keeps the pods of one
-// that waits, and those that are beyond what is held, and these are taken away.
-func (r *roster) demandOf(u *record) (asks, more, less resources.List) {
-	charges := r.ledger.Charges(u.spec.Key, u.spec.Quota)
-	want := u.spec.Request
-	if u.holding {
-		want = u.held
+// countGroup has the units of an open group count as pending, and ask for what they need, and those of another one as
+// parked.
+func (r *roster) countGroup(g *group) {
+	n, as := &g.Notes, bucketParked
+	if g.Open() {
+		as = bucketPending
 	}
-	asks = u.expected().Bound(want.Sub(charges.All).Floor0(), charges.Pods)
-	switch {
-	case u.holding:
-		more = asks
-		if charges.Idle.Len() > 0 {
-			less = charges.All.Sub(u.held.Max(charges.Assigned)).Floor0()
-		}
-	case u.stage == stageWaiting:
-		less = charges.Idle
+	if n.countsAs == as {
+		return
 	}
-	return asks, more, less
-}
-
-// moveGroup adds the units of an open group to pending and to demand, those of another one to parked, or takes them
-// out.
-func (r *roster) moveGroup(g *group, by int) {
-	n := &g.Notes
+	of, former := pair{n.queue.name, g.Key().Quota}, n.countsAs
+	n.countsAs = as
 	if n.tallied == 0 {
 		return
 	}
-	where := bucketParked
-	if g.Open() {
-		where = bucketPending
-		r.changeDemand(g.Key().Quota, func(sum *resources.Sum) {
-			if by > 0 {
-				sum.AddSum(&n.demand)
-			} else {
-				sum.SubSum(&n.demand)
-			}
-		})
-	}
-	r.count(pair{n.queue.name, g.Key().Quota}, where, by*n.tallied)
+	r.accounts.count(of, former, -n.tallied)
+	r.accounts.count(of, as, n.tallied)
+	r.changeDemand(of.quota, func(sum *resources.Sum) {
+		if as == bucketPending {
+			sum.AddSum(&n.demand)
+		} else {
+			sum.SubSum(&n.demand)
+		}
+	})
 }
 
 func addTo(sum *resources.Sum, list resources.List, by int) {

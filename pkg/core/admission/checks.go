@@ -21,41 +21,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
-
-// unitCheck says why a unit must not be in its queue now, from the unit and its consumer. An empty reason passes.
-type unitCheck func(r *roster, now time.Time, u *record) (unit.Reason, string)
-
-// specChecks look at what the unit says alone. A unit that fails one of them can never be admitted as it is.
-var specChecks = []unitCheck{
-	checkDecoded,
-	checkPods,
-	checkRequest,
-	checkConsumerNamespace,
-}
-
-// unitChecks in order: the first that fails gives the reason. The last ones pass by themselves.
-var unitChecks = []unitCheck{
-	checkDecoded,
-	checkPods,
-	checkRequest,
-	checkPhase,
-	checkActive,
-	checkDeactivate,
-	checkAdopting,
-	checkConsumerNamespace,
-	checkConsumerLive,
-	checkDuplicate,
-	checkRestoring,
-	checkBackoff,
-	checkRefused,
-}
 
 // groupCheck says why no unit of a group is eligible. A finding without a reason passes.
 type groupCheck func(r *roster, g *group) (unit.Finding, string)
@@ -74,21 +44,6 @@ var groupChecks = []groupCheck{
 	checkQueueOpen,
 }
 
-func checkSpec(u *record) (unit.Reason, string) { return firstOf(specChecks, nil, time.Time{}, u) }
-
-func checkUnit(r *roster, now time.Time, u *record) (unit.Reason, string) {
-	return firstOf(unitChecks, r, now, u)
-}
-
-func firstOf(checks []unitCheck, r *roster, now time.Time, u *record) (unit.Reason, string) {
-	for _, check := range checks {
-		if reason, message := check(r, now, u); reason != "" {
-			return reason, message
-		}
-	}
-	return "", ""
-}
-
 func checkGroup(r *roster, g *group) (unit.Finding, string) {
 	for _, check := range groupChecks {
 		if found, message := check(r, g); found.Reason != "" {
@@ -96,193 +51,6 @@ func checkGroup(r *roster, g *group) (unit.Finding, string) {
 		}
 	}
 	return unit.Finding{}, ""
-}
-
-// whyParked is the message of the reason for which a unit is parked.
-func whyParked(r *roster, u *record) string {
-	if u.parked == unit.ReasonQueueOverflow {
-		return r.whyOverflow(u)
-	}
-	for _, check := range unitChecks {
-		if reason, message := check(r, time.Time{}, u); reason == u.parked {
-			return message
-		}
-	}
-	return ""
-}
-
-// checkAdmitted says why an admitted unit must lose its admission. gone means that its job is known not to
-// exist, so that nothing can use what it holds.
-func checkAdmitted(r *roster, u *record) (reason unit.Reason, message string, gone bool) {
-	if reason, message = checkConsumerNamespace(r, time.Time{}, u); reason != "" {
-		return reason, message, false
-	}
-	c := candidateOf(&u.spec)
-	// A consumer that nobody has reported yet is no reason: informers of two kinds race.
-	switch found, message := r.owners.Check(&c); found {
-	case owner.Another:
-		return unit.ReasonConsumerUIDMismatch, message, true
-	case owner.Gone:
-		return unit.ReasonConsumerNotFound, message, true
-	case owner.Live, owner.NotSeen:
-	}
-	if reason, message = checkActive(r, time.Time{}, u); reason != "" {
-		return reason, message, false
-	}
-	if reason, message = checkDuplicate(r, time.Time{}, u); reason != "" {
-		return reason, message, false
-	}
-	if reason, message = checkDrained(r, u); reason != "" {
-		return reason, message, false
-	}
-	if reason, message = checkMoves(r, u); reason != "" {
-		return reason, message, false
-	}
-	reason, message = checkUnanswered(r, u)
-	return reason, message, false
-}
-
-// checkMoves has a unit that names another quota than it holds quota in wait for that one, as soon as none of its pods
-// is on a node. Until then it stays where its pods are charged.
-func checkMoves(r *roster, u *record) (unit.Reason, string) {
-	if _, assigned := r.ledger.Pods(u.spec.Key); u.spec.MovesTo == "" || assigned > 0 {
-		return "", ""
-	}
-	return unit.ReasonQuotaChanged, fmt.Sprintf(
-		"the job names quota %q now; it gives back what it holds in quota %q and waits",
-		u.spec.MovesTo, u.spec.Quota)
-}
-
-// checkUnanswered has a unit that was let go and holds nothing wait in line, if admission checks have to answer for all
-// that it asks for. It could not get that as growth, and has nothing to lose.
-func checkUnanswered(r *roster, u *record) (unit.Reason, string) {
-	if !u.spec.Phase.Releases() || !u.spec.Wants().IsZero() || u.spec.Request.IsZero() || len(r.admissionChecks(u)) == 0 {
-		return "", ""
-	}
-	if reason, _ := checkSpec(u); reason != "" {
-		return "", ""
-	}
-	if _, assigned := r.ledger.Pods(u.spec.Key); assigned > 0 {
-		return "", ""
-	}
-	return unit.ReasonChecksChanged, fmt.Sprintf("the job holds nothing and asks for %s, which admission checks did not "+
-		"answer for; it waits to be admitted with that", u.spec.Request)
-}
-
-func checkDecoded(_ *roster, _ time.Time, u *record) (unit.Reason, string) {
-	return u.spec.Invalid, u.spec.InvalidMessage
-}
-
-func checkPods(_ *roster, _ time.Time, u *record) (unit.Reason, string) {
-	if u.spec.Pods == 0 && u.spec.Request.IsZero() {
-		return unit.ReasonNoPods, "the unit asks for nothing: no request and no pods"
-	}
-	return "", ""
-}
-
-func checkRequest(_ *roster, _ time.Time, u *record) (unit.Reason, string) {
-	if u.spec.Pods < 0 {
-		return unit.ReasonInvalidRequest, fmt.Sprintf("the number of pods is negative: %d", u.spec.Pods)
-	}
-	for _, it := range u.spec.Request.Items() {
-		if it.Amount < 0 {
-			return unit.ReasonInvalidRequest, fmt.Sprintf("resource %q: negative amount %s", it.Name,
-				resources.Format(it.Name, it.Amount))
-		}
-		if it.Amount > resources.Greatest {
-			return unit.ReasonInvalidRequest, fmt.Sprintf("resource %q: absurd amount %s", it.Name,
-				resources.Format(it.Name, it.Amount))
-		}
-	}
-	return "", ""
-}
-
-func checkPhase(_ *roster, _ time.Time, u *record) (unit.Reason, string) {
-	if p := u.spec.Phase; !p.Waits() && !p.Holds() && !p.Terminal() {
-		return unit.ReasonUnknownPhase, fmt.Sprintf("phase %q is not known to this version", p)
-	}
-	return "", ""
-}
-
-func checkActive(_ *roster, _ time.Time, u *record) (unit.Reason, string) {
-	if !u.spec.Active {
-		return unit.ReasonInactive, "the unit is held: spec.active is false"
-	}
-	return "", ""
-}
-
-// checkDeactivate keeps a unit out that is to be made inactive, until somebody has done so.
-func checkDeactivate(_ *roster, _ time.Time, u *record) (unit.Reason, string) {
-	if d := u.spec.Deactivate; d != nil {
-		return d.Reason, d.Message
-	}
-	return "", ""
-}
-
-// checkDrained leaves those alone whose pods cannot be taken away: they would use quota that nobody holds.
-func checkDrained(r *roster, u *record) (unit.Reason, string) {
-	if q := r.queues.byName[u.spec.Queue]; q == nil || !q.spec.Drains || r.keepsPods(u) {
-		return "", ""
-	}
-	return unit.ReasonQueueDrained, fmt.Sprintf("queue %q takes back what it has admitted", u.spec.Queue)
-}
-
-func checkAdopting(_ *roster, _ time.Time, u *record) (unit.Reason, string) {
-	if u.spec.Adopting {
-		return unit.ReasonAdopting, "the job runs already; its unit waits to be marked as running"
-	}
-	return "", ""
-}
-
-func checkConsumerNamespace(_ *roster, _ time.Time, u *record) (unit.Reason, string) {
-	if of := u.spec.Consumer.Namespace; of != "" && of != u.spec.Namespace() {
-		return unit.ReasonConsumerOtherNamespace,
-			fmt.Sprintf("consumerRef names namespace %q; the unit is in %q", of, u.spec.Namespace())
-	}
-	return "", ""
-}
-
-func checkConsumerLive(r *roster, _ time.Time, u *record) (unit.Reason, string) {
-	if !u.spec.ConsumerManaged {
-		return "", ""
-	}
-	c := candidateOf(&u.spec)
-	switch found, message := r.owners.Check(&c); found {
-	case owner.Another:
-		return unit.ReasonConsumerUIDMismatch, message
-	case owner.NotSeen, owner.Gone:
-		if found == owner.NotSeen && u.spec.KindUnlisted {
-			return unit.ReasonKindNotListed, fmt.Sprintf("jobs of kind %s could not be listed yet", u.spec.Consumer.Kind)
-		}
-		return unit.ReasonConsumerNotFound, message
-	case owner.Live:
-	}
-	return "", ""
-}
-
-func checkDuplicate(r *roster, _ time.Time, u *record) (unit.Reason, string) {
-	if u.spec.Misnamed {
-		return unit.ReasonDuplicateUnit, fmt.Sprintf("the unit of %s has another name", u.spec.Consumer)
-	}
-	c := candidateOf(&u.spec)
-	if w, ok := r.owners.Winner(&c); ok && w != u {
-		return unit.ReasonDuplicateUnit, fmt.Sprintf("unit %q stands for the same %s", w.spec.Key, u.spec.Consumer)
-	}
-	return "", ""
-}
-
-func checkBackoff(_ *roster, now time.Time, u *record) (unit.Reason, string) {
-	if now.Before(u.spec.RequeueAt) {
-		return unit.ReasonBackoff, "waits until " + u.spec.RequeueAt.UTC().Format(time.RFC3339) + " before it is tried again"
-	}
-	return "", ""
-}
-
-func checkRefused(_ *roster, now time.Time, u *record) (unit.Reason, string) {
-	if now.Before(u.refusal.until) {
-		return u.refusal.reason, u.refusal.message
-	}
-	return "", ""
 }
 
 func checkQueueKnown(_ *roster, g *group) (unit.Finding, string) {
@@ -408,4 +176,16 @@ func (x extensions) ask(g *group) answer {
 	}
 	n.answer = said
 	return said
+}
+
+// checkAdmissionChecks keeps from units what checks of their queue could not answer for, or did not.
+func checkAdmissionChecks(_ *roster, g *group) (unit.Finding, string) {
+	if n := &g.Notes; g.Key().Unchecked {
+		return unit.Finding{Reason: unit.ReasonCheckNeeded}, fmt.Sprintf("%s more, %s in all, is not what admission checks "+
+			"answered for; a job that is suspended and admitted again is checked anew", n.asks, n.total)
+	}
+	if fault := g.Notes.queue.spec.Fault; fault != nil {
+		return unit.Finding{Reason: fault.Reason}, fault.Message
+	}
+	return unit.Finding{}, ""
 }

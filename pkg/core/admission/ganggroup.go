@@ -100,6 +100,7 @@ func (ps *parties) see(u *record) (news bool) {
 	if before == now {
 		return false
 	}
+	ps.clear(u, false) // until it is known whether it is cleared as what it is now
 	if ps.seen[u] = now; now == (partyKey{}) {
 		delete(ps.seen, u)
 	}

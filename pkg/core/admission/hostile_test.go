@@ -83,7 +83,7 @@ func (h *hostile) step(t *rapid.T, s *State, now time.Time) {
 	case 0, 1:
 		s.UpsertUnit(now, h.unit(t))
 	case 2: // it asks for more or less, whatever it holds
-		if u, ok := s.units[key]; ok && !u.inFlight() {
+		if u, ok := s.units[key]; ok && !u.stage.inFlight() {
 			edited := u.spec
 			edited.Request = resources.FromMap(map[string]int64{
 				"cpu": rapid.SampledFrom([]int64{0, 1, 5, 10, 2_000_000_000}).Draw(t, "hostile size"),

@@ -229,8 +229,9 @@ func (r *roster) settleShares(now time.Time) {
 			}
 			if s, ok := q.namespaces.shares[at.of]; ok {
 				for _, u := range s.Settle() {
-					r.change(u, func() { r.place(now, u) })
+					r.touch(u)
 				}
+				r.settle(now)
 			}
 		}
 	}

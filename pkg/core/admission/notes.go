@@ -45,9 +45,11 @@ type notes struct {
 	places      int64
 	// parked says why no unit of the group is eligible; the group is not open then.
 	parked unit.Finding
-	// tallied counts the units that are in the accounts, demand sums what they ask for.
-	tallied int
-	demand  resources.Sum
+	// tallied counts the units that are in the accounts, demand sums what they ask for. countsAs is what all of them count
+	// as there.
+	tallied  int
+	demand   resources.Sum
+	countsAs bucket
 	// subject is what each unit of the group is told of; none while that is not known. missed: one was to be told then, or
 	// what they were told may not be true any more. saying is the subject in words, once somebody has asked for it.
 	subject subject
@@ -81,10 +83,9 @@ func (r *roster) checkAgain(now time.Time, g *group) {
 	if parked == n.parked && g.Open() != n.isParked() {
 		return
 	}
-	r.moveGroup(g, -1)
 	n.parked = parked
 	g.SetOpen(!n.isParked())
-	r.moveGroup(g, 1)
+	r.countGroup(g)
 	r.headChanged(n.queue)
 	if !n.isParked() {
 		r.telling.about(now, g, subject{})

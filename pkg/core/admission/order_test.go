@@ -159,7 +159,7 @@ func checkGroups(t require.TestingT, w *world) {
 		require.Same(t, l, g.Line())
 		request, total, sizes := leastOf(u.spec), "", ""
 		if u.stage != stageWaiting {
-			request, total = u.grows.need, u.grows.total.Key()
+			request, total = u.grows.Need, u.grows.Total.Key()
 		} else if u.spec.Sizes != nil && u.spec.GangGroup == "" {
 			sizes = u.spec.Sizes.String()
 		}

@@ -54,7 +54,7 @@ func (s *State) Page(queue string, skip, n int) (page []Place, waiting int) {
 	q.line.WalkAt(skip, func(u *record) bool {
 		page = append(page, Place{
 			Key: u.spec.Key, Quota: u.spec.Quota, Position: skip + len(page) + 1, Priority: u.spec.Priority,
-			Created: u.spec.Created, Request: u.wishes(), Holding: u.holding, Finding: found.at(u.group),
+			Created: u.spec.Created, Request: wishesOf(u), Holding: u.holding, Finding: found.at(u.group),
 		})
 		return len(page) < n
 	})
@@ -73,7 +73,7 @@ func (s *State) Places(keys []string) map[string]Place {
 			continue
 		}
 		p := Place{
-			Key: key, Quota: u.spec.Quota, Priority: u.spec.Priority, Created: u.spec.Created, Request: u.wishes(),
+			Key: key, Quota: u.spec.Quota, Priority: u.spec.Priority, Created: u.spec.Created, Request: wishesOf(u),
 			Holding: u.holding,
 		}
 		switch {

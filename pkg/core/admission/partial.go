@@ -30,10 +30,10 @@ type portion struct {
 	counts  []int64
 }
 
-// wishes is what the unit asks for where it is in line, at the most.
-func (u *record) wishes() resources.List {
+// wishesOf is what the unit asks for where it is in line, at the most.
+func wishesOf(u *record) resources.List {
 	if u.holding {
-		return u.grows.need
+		return u.grows.Need
 	}
 	return u.spec.Request
 }

@@ -200,11 +200,10 @@ func (p *pass) firstFitting(now time.Time) (fits *group, whole bool) {
 func (p *pass) blame(now time.Time, fault string) {
 	u := p.looked
 	p.looked = nil
-	p.change(u, func() {
-		p.leave(u)
-		u.refuse(now, p.cfg.RefusedBackoff, unit.ReasonInternalError, fault)
-		p.place(now, u)
-	})
+	p.leave(u)
+	u.refuse(now, p.cfg.RefusedBackoff, unit.ReasonInternalError, fault)
+	p.touch(u)
+	p.settle(now)
 }
 
 func (p *pass) begin() {

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -61,16 +62,8 @@ type Explain struct {
 // Evict tells the shell to take an admission back: phase Enqueued, admissions cleared. Used when an
 // admitted unit becomes inactive, loses its consumer or is found to be a duplicate.
 type Evict struct {
-	Unit    unit.Unit
-	Reason  unit.Reason
-	Message string
-	// RequeueAt, unless zero: phase TimeoutBackoff until then, for the time that Requeues says.
-	RequeueAt time.Time
-	Requeues  int64
-	// Deactivate, unless empty: it is not tried again, for this reason, before its spec is changed.
-	Deactivate unit.Reason
-	// Executed is for how long its job has run in all, if a time bounds that; else zero.
-	Executed time.Duration
+	Unit unit.Unit
+	life.Loss
 }
 
 // Plan is what Decide wants written. Order is the order of decision.

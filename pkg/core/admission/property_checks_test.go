@@ -48,7 +48,7 @@ func drawChecks(t *rapid.T, q *queue.Spec) {
 			Timeout:  time.Duration(rapid.SampledFrom([]int{0, 20, 40}).Draw(t, "timeout")) * time.Second,
 		})
 	}
-	if rapid.IntRange(0, 9).Draw(t, "fault") == 0 {
+	if rapid.IntRange(0, 14).Draw(t, "fault") == 0 {
 		q.Fault = &queue.Fault{Reason: unit.ReasonCheckInactive, Message: "nobody answers"}
 	}
 }
@@ -69,10 +69,10 @@ func drawAnswers(t *rapid.T, names []string) *unit.CheckAnswers {
 	return answers
 }
 
-// drawReservation has a unit that holds quota be one that was asked about, let go or not.
-func drawReservation(t *rapid.T, u *unit.Unit) {
-	if rapid.Bool().Draw(t, "checks were asked") {
-		u.Checks = drawAnswers(t, []string{"x", "y"})
+// drawReservation has a unit that holds quota be one about which checks were asked, let go or not.
+func drawReservation(t *rapid.T, u *unit.Unit, checks []string) {
+	if rapid.IntRange(0, 2).Draw(t, "checks were asked") > 0 {
+		u.Checks = drawAnswers(t, checks)
 		u.Phase = rapid.SampledFrom([]unit.Phase{unit.PhaseReserved, unit.PhaseReserved, u.Phase}).Draw(t, "phase")
 	}
 }
@@ -195,7 +195,10 @@ func (w *world) gather(t *rapid.T) {
 		w.stepGatherQueue(t, name)
 	}
 	for i := range rapid.IntRange(2, unitsAtMost(10)).Draw(t, "units") {
-		w.upsertUnit(drawGathered(t, i))
+		w.upsertUnit(w.drawGathered(t, i))
+		if u := w.units[unitKey(i)]; u.holds && rapid.Bool().Draw(t, "has a pod on a node") {
+			w.setPod(u.Key, Pod{UID: "p1", Quota: u.Quota, Request: u.Request, Assigned: true})
+		}
 	}
 }
 
@@ -210,13 +213,13 @@ func (w *world) stepGatherQueue(t *rapid.T, name string) {
 		},
 		MostEvictions: rapid.Int64Range(0, 3).Draw(t, "most evictions"),
 	}
-	q.Held = rapid.IntRange(0, 9).Draw(t, "held") == 0
+	q.Held = rapid.IntRange(0, 14).Draw(t, "held") == 0
 	q.Drains = q.Held && rapid.Bool().Draw(t, "drains")
 	drawChecks(t, &q)
 	w.putQueue(q)
 }
 
-func drawGathered(t *rapid.T, i int) unit.Unit {
+func (w *world) drawGathered(t *rapid.T, i int) unit.Unit {
 	u := unit.Unit{
 		Key: unitKey(i), UID: fmt.Sprintf("uid-%d", i),
 		Queue:    rapid.SampledFrom([]string{"q1", "q1", "q2"}).Draw(t, "queue"),
@@ -235,11 +238,18 @@ func drawGathered(t *rapid.T, i int) unit.Unit {
 		u.Consumer = unit.Consumer{Kind: "Job.v1.batch", Namespace: namespaceOf(u.Key), Name: u.UID, UID: u.UID}
 		u.Unsuspendable = true
 	}
-	if rapid.IntRange(0, 5).Draw(t, "holds") == 0 {
+	if rapid.Bool().Draw(t, "holds") {
 		u.Phase, u.Held, u.HeldPods, u.Attempts = unit.PhaseRunning, u.Request, u.Pods, 1
-		u.Recorded = rapid.Bool().Draw(t, "recorded")
+		if rapid.IntRange(0, 4).Draw(t, "holds something else") == 0 {
+			u.Held, u.HeldPods = drawList(t, "held", 0, 3, true), rapid.Int64Range(0, 2).Draw(t, "held pods")
+			u.Adopted, u.Recorded = rapid.Bool().Draw(t, "adopted"), rapid.Bool().Draw(t, "recorded")
+		}
 		u.Admitted = epoch.Add(time.Duration(rapid.IntRange(-30, 30).Draw(t, "admitted at")) * time.Second)
-		drawReservation(t, &u)
+		checks := checkNames(w.checksOf(&modelUnit{Unit: u}))
+		if rapid.IntRange(0, 9).Draw(t, "others were asked") == 0 {
+			checks = []string{"x", "y"}
+		}
+		drawReservation(t, &u, checks)
 	}
 	return u
 }
@@ -249,7 +259,7 @@ func (w *world) stepGathered(t *rapid.T) {
 	key := unitKey(i)
 	switch rapid.IntRange(0, 16).Draw(t, "event") {
 	case 0:
-		w.upsertUnit(drawGathered(t, i))
+		w.upsertUnit(w.drawGathered(t, i))
 	case 1:
 		w.deleteUnit(key)
 	case 2, 3, 4, 5, 6, 7:
@@ -259,8 +269,22 @@ func (w *world) stepGathered(t *rapid.T) {
 	case 11:
 		w.now = w.now.Add(time.Duration(rapid.IntRange(0, 20).Draw(t, "seconds")) * time.Second)
 	case 12:
-		w.stepGatherQueue(t, rapid.SampledFrom(gatherQueues).Draw(t, "queue"))
+		name := rapid.SampledFrom(gatherQueues).Draw(t, "queue")
+		if rapid.IntRange(0, 3).Draw(t, "goes") == 0 {
+			w.deleteQueue(name)
+			return
+		}
+		w.stepGatherQueue(t, name)
 	case 13, 14:
+		var holding []string
+		for _, key := range w.keys() {
+			if w.units[key].holds {
+				holding = append(holding, key)
+			}
+		}
+		if len(holding) > 0 {
+			key = rapid.SampledFrom(holding).Draw(t, "unit that holds quota")
+		}
 		w.stepPod(t, key)
 	case 15:
 		w.end(t, key)
@@ -277,7 +301,7 @@ func TestReservationsEqualRecount(t *testing.T) {
 		w := drawWorld(t)
 		w.gather(t)
 		w.decide(t)
-		for range rapid.IntRange(0, effort.Steps(60)).Draw(t, "steps") {
+		for range rapid.IntRange(effort.Steps(15), effort.Steps(60)).Draw(t, "steps") {
 			w.stepGathered(t)
 			if rapid.IntRange(0, 2).Draw(t, "decide") > 0 {
 				w.decide(t)

@@ -182,6 +182,13 @@ func (w *world) putQueue(q queue.Spec) {
 	w.do(func(s *State) { s.UpsertQueue(now, q) })
 }
 
+func (w *world) deleteQueue(name string) {
+	now := w.now
+	delete(w.queues, name)
+	w.settleDown()
+	w.do(func(s *State) { s.DeleteQueue(now, name) })
+}
+
 func drawQueue(t *rapid.T, name string) queue.Spec {
 	q := queue.Spec{
 		Name: name,
@@ -261,7 +268,7 @@ func drawUnit(t *rapid.T, i int) unit.Unit {
 			u.Held, u.HeldPods = drawList(t, "held", 0, 5, true), rapid.Int64Range(0, 2).Draw(t, "held pods")
 			u.Adopted, u.Recorded = rapid.Bool().Draw(t, "adopted"), rapid.Bool().Draw(t, "recorded")
 		}
-		drawReservation(t, &u)
+		drawReservation(t, &u, []string{"x", "y"})
 	case 1:
 		u.Consumer = unit.Consumer{
 			Kind: "Job.v1.batch", Namespace: "ns", Name: "j", UID: rapid.SampledFrom([]string{"j1", "j2"}).Draw(t, "consumer"),
@@ -284,8 +291,8 @@ func drawUnit(t *rapid.T, i int) unit.Unit {
 		u.Pods = rapid.Int64Range(-1, 0).Draw(t, "pods")
 	case 4:
 		u.Phase = rapid.SampledFrom([]unit.Phase{
-			unit.PhaseSucceed, unit.PhaseFailed, unit.PhaseNone, unit.PhasePreempted, unit.PhaseSchedFailed, unit.PhaseSchedReady,
-			unit.PhaseSchedSucceed, "Odd",
+			unit.PhaseSucceed, unit.PhaseFailed, unit.PhaseNone, unit.PhasePreempted, unit.PhaseSchedFailed,
+			unit.PhaseSchedReady, unit.PhaseSchedSucceed, "Odd",
 		}).Draw(t, "phase")
 	case 5:
 		u.Adopting = true
@@ -354,7 +361,7 @@ func drawRun(t *rapid.T, u *unit.Unit) {
 		u.Phase = rapid.SampledFrom([]unit.Phase{
 			unit.PhaseDequeued, unit.PhaseDequeued, unit.PhaseSchedSucceed, unit.PhaseRunning,
 		}).Draw(t, "runs")
-		drawReservation(t, u)
+		drawReservation(t, u, []string{"x", "y"})
 	}
 	if waitsIn(u.Phase) && rapid.IntRange(0, 9).Draw(t, "deactivate") == 0 {
 		u.Deactivate = &unit.Deactivation{Reason: unit.ReasonRequeueLimitReached}
@@ -395,10 +402,7 @@ func (w *world) step(t *rapid.T) {
 		w.now = now.Add(time.Duration(rapid.IntRange(0, 20).Draw(t, "seconds")) * time.Second)
 	case 15:
 		if rapid.IntRange(0, 2).Draw(t, "delete queue") == 0 {
-			name := rapid.SampledFrom([]string{"q1", "q2", "q3", "q4"}).Draw(t, "queue")
-			delete(w.queues, name)
-			w.settleDown()
-			w.do(func(s *State) { s.DeleteQueue(now, name) })
+			w.deleteQueue(rapid.SampledFrom([]string{"q1", "q2", "q3", "q4"}).Draw(t, "queue"))
 		}
 	}
 }
@@ -804,8 +808,8 @@ func (w *world) checkPositions(t require.TestingT) {
 // checkOverdue: a unit that is not to go says of pods alone that nothing lets them go.
 func (w *world) checkOverdue(t require.TestingT) {
 	for key, u := range w.s.units {
-		if u.stage == stageAdmitted && u.overdue.reason != "" {
-			require.Equal(t, w.o.astray(w.units[key]), u.overdue.reason, "what %s says of its pods", key)
+		if u.stage == stageAdmitted && u.overdue.Reason != "" {
+			require.Equal(t, w.o.astray(w.units[key]), u.overdue.Reason, "what %s says of its pods", key)
 		} else if u.stage == stageAdmitted && u.spec.Unsuspendable {
 			m := w.units[key]
 			_, goes := w.o.goes(m)

@@ -182,20 +182,15 @@ func (r *roster) queueChanged(now time.Time, q *queueRecord, reorder bool) {
 	if reorder {
 		r.reorder(now, q)
 	}
+	for _, u := range inOrder(maps.Clone(q.holders)) { // the queue says for how long they may
+		r.touch(u)
+	}
 	for _, g := range q.line.Groups() {
 		r.checkAgain(now, g)
 	}
+	r.settle(now)
 	r.ranking.touch(q)
 	r.changed = true
-}
-
-// placeHolding places the units again that hold quota in a queue: it says for how long they may.
-func (r *roster) placeHolding(now time.Time, q *queueRecord) {
-	for _, u := range inOrder(maps.Clone(q.holders)) {
-		if u.stage == stageAdmitted {
-			r.change(u, func() { r.place(now, u) })
-		}
-	}
 }
 
 // reorder moves all units of a queue into the order of its present policy, and into the line as its bounds say.
@@ -204,7 +199,7 @@ func (r *roster) reorder(now time.Time, q *queueRecord) {
 	q.line.Walk(func(u *record) bool { units = append(units, u); return true })
 	units = append(units, q.namespaces.outside()...)
 	for _, u := range units {
-		r.change(u, func() { r.unplace(u) })
+		r.unplace(u)
 	}
 	for of := range q.namespaces.shares {
 		delete(r.shares, sharePlace{q.name, of})
@@ -216,6 +211,7 @@ func (r *roster) reorder(now time.Time, q *queueRecord) {
 	}
 	q.line.Reorder(policy)
 	for _, u := range units {
-		r.change(u, func() { r.place(now, u) })
+		r.touch(u)
 	}
+	r.settle(now)
 }

@@ -54,8 +54,8 @@ func (r *roster) sayingOf(u *record) *unit.Saying {
 		return say(u.parked, r.unitWords(u))
 	case u.stage != stageAdmitted:
 		return nil
-	case u.overdue.reason != "":
-		return say(u.overdue.reason, u.overdue.message())
+	case u.overdue.Reason != "":
+		return say(u.overdue.Reason, u.overdue.Message())
 	case u.report.said != nil && !ofPods[u.report.said.Reason]:
 		return nothingMore
 	default:
@@ -80,7 +80,7 @@ func (r *roster) unitWords(u *record) string {
 		return fmt.Sprintf("queue %q has as many units in line as it may have, in all or of one namespace; this one comes "+
 			"into line at its place", u.spec.Queue)
 	}
-	return whyParked(r, u)
+	return r.whyParked(u)
 }
 
 // parkedWords is about what keeps a whole group out of line; empty where headWords has the words. message says it with

@@ -19,107 +19,97 @@ package admission
 import (
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 )
 
-// Settle reports the outcome of the write of Admit, Dequeue, Resize or Evict of this unit and attempt. An outcome of a
-// write that is not in flight is ignored.
-func (s *State) Settle(now time.Time, unitKey string, attempt int64, o Outcome) {
-	u, ok := s.units[unitKey]
-	if !ok || !u.inFlight() || u.attempt != attempt || o == OutcomeUnknown {
-		return
-	}
-	remembered := u.remembered
-	u.forgetRemembered()
-	s.contest(now, u, func() {
-		news := false
-		s.change(u, func() {
-			switch base := s.cfg.RefusedBackoff; u.stage {
-			case stageAdmitting:
-				u.settleAdmission(now, base, remembered, o)
-			case stageResizing:
-				u.settleResize(now, base, remembered, o)
-			case stageDequeuing:
-				u.settleDequeue(now, base, o)
-			default:
-				u.settleEviction(now, base, remembered, o)
-			}
-			s.owners.Moved(u)
-			if remembered != nil {
-				s.hear(now, u, remembered)
-			}
-			if news = remembered != nil && !u.spec.Same(remembered); !news {
-				s.place(now, u)
-			}
-		})
-		if remembered != nil {
-			s.replay(now, u, remembered) // if it is news the unit is placed by it, and not by what it said before
-		}
-	})
-}
-
-func (u *record) settleAdmission(now time.Time, base time.Duration, remembered *unit.Unit, o Outcome) {
-	if remembered != nil && remembered.Phase.Holds() {
-		// The object itself says so, whatever the write seemed to come to.
-		o = OutcomeConfirmed
-	}
-	u.stage = stageWaiting
-	switch o {
-	case OutcomeConfirmed:
-		u.stage, u.observed = stageAdmitted, false
-		if u.refusal.times > 0 {
-			u.refusal = &refusal{until: u.refusal.until, reason: u.refusal.reason, message: u.refusal.message}
-		}
-		u.spec.Phase, u.spec.Attempts, u.spec.Checks = unit.PhaseDequeued, u.attempt, nil
-		u.spec.Said, u.report = nil, noReport
-		if len(u.tenure.checks) > 0 {
-			u.spec.Phase, u.spec.Checks = unit.PhaseReserved, unit.Asked(u.tenure.checks)
-		}
-		u.spec.Admitted, u.tenure.left, u.spec.TemplatesWritten = now, time.Time{}, false
-		u.spec.Become(u.tenure.next, u.tenure.nextPods)
-		u.spec.SetHeld(u.held, u.spec.Pods)
-	case OutcomeRefused:
-		u.refuse(now, base, unit.ReasonWriteRefused,
-			"the API server refuses the admission of this unit; it is tried again later")
-	case OutcomeRefuted, OutcomeUnknown:
+// touch notes that a fact of a unit has changed, or one of another unit on which it depends.
+func (r *roster) touch(u *record) {
+	if !u.touched {
+		u.touched = true
+		r.touched = append(r.touched, u)
 	}
 }
 
-func (u *record) settleEviction(now time.Time, base time.Duration, remembered *unit.Unit, o Outcome) {
-	u.stage = stageAdmitted
-	switch o {
-	case OutcomeConfirmed:
-		u.stage = stageWaiting
-		requeue(&u.spec, u.eviction)
-		if remembered != nil && remembered.Phase.Holds() && remembered.Attempts <= u.attempt {
-			// Older than the eviction: only its other fields can be news.
-			requeue(remembered, u.eviction)
+// settle moves each touched unit where it belongs. A panic that is not recovered leaves the state half changed. Whoever
+// owns it builds another one from the objects, which say the same again, so that it panics again. What is needed to get
+// out of that is who was being looked at.
+func (r *roster) settle(now time.Time) {
+	for i := 0; i < len(r.touched); i++ {
+		u := r.touched[i]
+		u.touched = false
+		r.looked = u
+		r.settleOne(now, u)
+		r.looked = nil
+	}
+	clear(r.touched)
+	r.touched = r.touched[:0]
+}
+
+func (r *roster) settleOne(now time.Time, u *record) {
+	former, party := r.parties.seen[u].party, partyKeyOf(&u.spec).party
+	news := r.parties.see(u)
+	r.changed = news || r.changed
+	passed := u.stage == stageResizing || u.stage == stageReleasing
+	switch u.stage {
+	case stageWaiting:
+		r.moveWaiting(now, u, life.ClassifyWaiting(r.facts(now, u)))
+	case stageAdmitted:
+		p := life.ClassifyAdmitted(r.facts(now, u))
+		r.moveAdmitted(now, u, p)
+		passed = p.Passed
+	case stageDone:
+		r.leave(u)
+		r.telling.move(u, 0)
+		r.release(u)
+	case stageAdmitting, stageEvicting, stageResizing, stageReleasing:
+		// Not touched before its write is settled.
+	}
+	r.keepRemnant(u.spec.Key, u)
+	r.recount(u)
+	r.grant(u)
+	if r.parties.clear(u, passed) || news {
+		r.touchHeldBack(u, party)
+		if former != party {
+			r.touchHeldBack(u, former)
 		}
-	case OutcomeRefused:
-		u.refuse(now, base, unit.ReasonWriteRefused,
-			"the API server refuses the eviction of this unit; it is tried again later")
-	case OutcomeRefuted, OutcomeUnknown:
-		u.observed = true
 	}
 }
 
-// requeued is what an object says after the eviction of its unit.
-func requeue(in *unit.Unit, d *Evict) {
-	in.Phase = unit.PhaseEnqueued
-	if !d.RequeueAt.IsZero() {
-		in.Phase, in.RequeueAt, in.Requeues = unit.PhaseTimeoutBackoff, d.RequeueAt, d.Requeues
+// touchHeldBack touches those of a gang group that wait for others of it, but for the one that is being settled.
+func (r *roster) touchHeldBack(u *record, party string) {
+	for _, o := range r.parties.heldBackOf(party) {
+		if o != u {
+			r.touch(o)
+		}
 	}
-	if in.Deactivate = nil; d.Deactivate != "" {
-		in.Deactivate, in.Requeues = &unit.Deactivation{Reason: d.Deactivate, Message: d.Message}, 0
-	}
-	in.Executed, in.Ready, in.NotReadySince, in.Checks = d.Executed, false, time.Time{}, nil
-	in.SetNothingHeld()
-	in.BecomeWhole()
-	in.Move()
 }
 
-// refuse keeps a unit from being tried for a while that doubles with every refusal in a row.
-func (u *record) refuse(now time.Time, base time.Duration, reason unit.Reason, message string) {
-	backoff := base << min(u.refusal.times, 5)
-	u.refusal = &refusal{times: u.refusal.times + 1, until: now.Add(backoff), reason: reason, message: message}
+var noQueue queue.Spec
+
+// facts are what the rules about a unit may look at. They are valid until the next call.
+func (r *roster) facts(now time.Time, u *record) *life.Facts {
+	f := &r.looking
+	*f = life.Facts{
+		Now: now, Unit: &u.spec, Queue: &noQueue, Holds: u.holding, Held: u.held, Left: u.left, Asking: u.growsSince,
+		GangsPassed: r.parties.mayGo(u), Refused: u.refusal.Refusal, Config: &r.rules,
+	}
+	if q := r.queues.byName[u.spec.Queue]; q != nil {
+		f.Queue, f.QueueKnown = &q.spec, q.known
+	}
+	c := candidateOf(&u.spec)
+	f.Job, f.JobSaid = r.owners.Check(&c)
+	if w, some := r.owners.Winner(&c); some && w != u {
+		f.Rival = w.spec.Key
+	}
+	f.Pods.All, f.Pods.Assigned = r.ledger.Pods(u.spec.Key)
+	if f.Pods.All > 0 {
+		f.Pods.Elsewhere, f.Pods.Suspended = r.ledger.Astray(u.spec.Key)
+		f.Pods.Charges = r.ledger.Charges(u.spec.Key, u.spec.Quota)
+	}
+	return f
 }
+
+// touchDue touches the units whose time has come.
+func (r *roster) touchDue(now time.Time) { r.due.Until(ordered.MomentOf(now), r.touch) }

@@ -66,7 +66,7 @@ func (s *State) UpsertUnit(now time.Time, in unit.Unit) {
 	switch {
 	case !ok:
 		s.replay(now, newRecord(), &in)
-	case u.inFlight():
+	case u.stage.inFlight():
 		u.own().remembered = &in
 	default:
 		s.replay(now, u, &in)
@@ -80,14 +80,13 @@ func (s *State) DeleteUnit(now time.Time, key string) {
 		return
 	}
 	u.forgetRemembered()
-	s.contest(now, u, func() {
-		s.change(u, func() {
-			u.stage = stageDone
-			s.place(now, u)
-		})
+	s.contest(&u.spec, func() {
+		u.becomeDone()
 		s.owners.Remove(u)
-		delete(s.units, key)
 	})
+	s.touch(u)
+	s.settle(now)
+	delete(s.units, key)
 	q := s.queues.record(u.spec.Queue)
 	q.refs--
 	s.prune(q)
@@ -102,7 +101,6 @@ func (s *State) UpsertQueue(now time.Time, in queue.Spec) {
 	reorder := !q.known || !q.spec.SameOrder(&in)
 	q.known, q.spec = true, in
 	s.queueChanged(now, q, reorder)
-	s.placeHolding(now, q)
 }
 
 // DeleteQueue parks the units of a queue that goes with UnknownQueue.
@@ -113,7 +111,6 @@ func (s *State) DeleteQueue(now time.Time, name string) {
 	}
 	q.known, q.spec = false, queue.Spec{}
 	s.queueChanged(now, q, true)
-	s.placeHolding(now, q)
 	s.prune(q)
 }
 
@@ -150,8 +147,9 @@ func (s *State) DeletePod(now time.Time, unitKey, podUID string) {
 func (s *State) SetConsumer(now time.Time, c unit.Consumer, live bool) {
 	s.elections.Note(&owner.Candidate{Namespace: c.Namespace, Consumer: c})
 	for _, u := range s.owners.SetLive(c, live) {
-		s.change(u, func() { s.place(now, u) })
+		s.touch(u)
 	}
+	s.settle(now)
 }
 
 // Suspect names, once, the unit that was being looked at when a call panicked; "" if none was.

@@ -78,7 +78,7 @@ func nothingStays(t *rapid.T, leads bool) {
 	require.Zero(t, s.tree.Len())
 	require.Zero(t, s.owners.Len())
 	require.Zero(t, s.telling.rounds.Len()+s.telling.later.Len()+s.telling.due.Len()+s.telling.found.Len())
-	require.Zero(t, s.retries.Len()+s.resizes.Len())
+	require.Zero(t, s.due.Len())
 	for of, field := range map[string]any{
 		"state": s, "roster": s.roster, "accounts": &s.accounts, "parties": &s.parties, "queues": &s.queues,
 		"ranking": &s.ranking, "telling": &s.telling,

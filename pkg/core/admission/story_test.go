@@ -561,13 +561,13 @@ func (st *story) settle(a arguments) {
 		if names := record.tenure.checks; len(names) > 0 {
 			u.Phase, u.Checks = unit.PhaseReserved, unit.Asked(names)
 		}
-	} else if ok && outcome == OutcomeConfirmed && record.stage == stageDequeuing {
+	} else if ok && outcome == OutcomeConfirmed && record.stage == stageReleasing {
 		u.Phase, u.Admitted = unit.PhaseDequeued, st.now
 	} else if ok && outcome == OutcomeConfirmed && record.stage == stageResizing {
 		u.Held, u.HeldPods, u.Recorded, u.Said = record.next, record.nextPods, true, nil
 		u.ResizePending = 0
 	} else if ok && outcome == OutcomeConfirmed && record.stage == stageEvicting {
-		requeue(&u, record.eviction)
+		requeue(&u, &record.eviction.Loss)
 		u.Said = say(record.eviction.Reason, record.eviction.Message)
 		if why := record.eviction.Deactivate; why != "" {
 			u.Said.Reason = why
@@ -637,7 +637,7 @@ func (st *story) decide(a arguments) {
 	if len(plan.Evict)+len(plan.Admit)+len(plan.Dequeue)+len(plan.Resize)+told == 0 {
 		st.printf("nothing to do")
 	}
-	if again = earlier(again, plan.WakeAt); !again.IsZero() {
+	if again = ordered.Earlier(again, plan.WakeAt); !again.IsZero() {
 		st.printf("wake at %s", again.Sub(epoch))
 	}
 	if !a.has("confirm") {

@@ -94,7 +94,7 @@ func (t *telling) find(u *record) {
 
 // plan has a unit told at that time, or when it may be told something again.
 func (t *telling) plan(u *record, at time.Time) {
-	t.move(u, ordered.MomentOf(later(at, t.mayAgain(u))))
+	t.move(u, ordered.MomentOf(ordered.Later(at, t.mayAgain(u))))
 }
 
 // mayAgain is when a unit may be told something again; zero for one that was told nothing.
@@ -200,7 +200,7 @@ func (t *telling) next(now time.Time) time.Time {
 	}
 	for _, among := range []*ordered.Turns[*record]{t.due, t.found} {
 		if due := among.At(ordered.MomentOf(now)); due != 0 {
-			at = earlier(at, later(due.Time(), now))
+			at = ordered.Earlier(at, ordered.Later(due.Time(), now))
 		}
 	}
 	return at
@@ -269,7 +269,7 @@ func (r *roster) findInRounds(looks int) {
 		g := first(t.rounds)
 		n := &g.Notes.round
 		n.leave()
-		looked, over := backlog.Go(&n.Round, g, min(looks, mostOfRound), (*record).seat, visit)
+		looked, over := backlog.Go(&n.Round, g, min(looks, mostOfRound), seatOf, visit)
 		if looks -= looked + 1; over {
 			*n = round{}
 		} else {
@@ -278,8 +278,8 @@ func (r *roster) findInRounds(looks int) {
 	}
 }
 
-// seat is as much of a unit as its place depends on: the unit itself may leave, or have another place.
-func (u *record) seat() *record {
+// seatOf a unit is as much of a unit as its place depends on: the unit itself may leave, or have another place.
+func seatOf(u *record) *record {
 	it, seat := u.Item(), newRecord()
 	seat.spec = unit.Unit{Key: it.Key, UID: it.UID, Priority: it.Priority, Created: it.Created}
 	return seat
@@ -326,19 +326,4 @@ func (s *State) Says(unitKey string) (unit.Saying, bool) {
 		return unit.Saying{}, false
 	}
 	return *said, true
-}
-
-// earlier of two times, of which zero is none.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
-		return b
-	}
-	return a
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }

@@ -20,33 +20,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
-
-// stage is where a unit is in the eyes of the core (I2: in exactly one).
-type stage uint8
-
-const (
-	stageWaiting   stage = iota // in a group, or parked
-	stageAdmitting              // reserved; the write is in flight
-	stageAdmitted
-	stageEvicting  // still reserved; the write is in flight
-	stageResizing  // admitted; the write that changes how much is held is in flight
-	stageDequeuing // reserved and confirmed so; the write that lets it go is in flight
-	stageDone      // terminal
-)
-
-func (st stage) String() string {
-	return [...]string{"waiting", "admitting", "admitted", "evicting", "resizing", "dequeuing", "over"}[st]
-}
-
-func (st stage) mayHold() bool {
-	return st != stageWaiting && st != stageDone
-}
 
 // record is the one of a QueueUnit: what it says, and where it is. There may be very many, and most of them wait.
 type record struct {
@@ -55,12 +35,16 @@ type record struct {
 	// observed: the object itself was seen to hold quota since the admission was confirmed. found: it is to be told
 	// something that a round found.
 	observed, found bool
+	// touched: it is among those that settle looks at.
+	touched bool
 	// group is set while the unit is in line; parked while it waits and is not.
 	group  *group
 	parked unit.Reason
-	// retryAt is when the unit is placed again though nothing happens, reportAt when it is to be told why it waits; they
-	// are the keys of retries and of telling.
-	retryAt, reportAt ordered.Moment
+	// dueAt is when the unit is looked at again though nothing happens, reportAt when it is to be told why it waits; they
+	// are the keys of due and of telling.
+	dueAt, reportAt ordered.Moment
+	// counted is what the unit has added to the accounts.
+	counted contribution
 	*tenure
 	*refusal
 	*report
@@ -83,13 +67,15 @@ type tenure struct {
 	checks []string
 	// grows is what the unit asks for beyond what it holds, while it is in line for that; next is what it is to hold
 	// when the write in flight is confirmed, for so many pods.
-	grows growth
+	grows life.Growth
+	// write is what is to be written of it next.
+	write life.Write
 	// growsSince is when it began to ask for more than it holds.
 	growsSince ordered.Moment
 	next       resources.List
 	nextPods   int64
 	// overdue is what was over when the unit was placed, if nothing is done about it but telling.
-	overdue expiry
+	overdue life.Expiry
 	// left is when its last pod left its node. eviction is the one in flight.
 	left     time.Time
 	eviction *Evict
@@ -101,10 +87,8 @@ type tenure struct {
 // refusal says that the API server, or a check, refused the unit, so many times in a row. Nothing is tried before
 // until.
 type refusal struct {
-	times   int
-	until   time.Time
-	reason  unit.Reason
-	message string
+	life.Refusal
+	times int
 }
 
 // Nothing of that kind: shared and never written.
@@ -185,22 +169,18 @@ func (u *record) standing() owner.Standing {
 		return owner.Unfit
 	}
 	switch u.stage {
-	case stageAdmitted, stageEvicting, stageResizing, stageDequeuing:
+	case stageAdmitted, stageEvicting, stageResizing, stageReleasing:
 		return owner.Admitted
 	case stageAdmitting:
 		return owner.Admitting
 	case stageWaiting:
 		// A unit that can never be admitted does not stand in the way of one that can.
-		if reason, _ := checkSpec(u); reason == "" {
+		if !life.Unfit(&u.spec) {
 			return owner.Waiting
 		}
 	case stageDone:
 	}
 	return owner.Unfit
-}
-
-func (u *record) inFlight() bool {
-	return u.stage.mayHold() && u.stage != stageAdmitted
 }
 
 // confirmed says that the unit is admitted and the API has it so, and that nothing takes it back.
@@ -209,7 +189,7 @@ func (u *record) confirmed() bool { return u.stage == stageAdmitted || u.stage =
 // asks is what the unit asks for where it is in line, at the least.
 func (u *record) asks() resources.List {
 	if u.holding {
-		return u.grows.need
+		return u.grows.Need
 	}
 	return u.spec.Least()
 }
@@ -217,7 +197,7 @@ func (u *record) asks() resources.List {
 // total is what the unit would hold if it got what it asks for.
 func (u *record) total() resources.List {
 	if u.holding {
-		return u.grows.total
+		return u.grows.Total
 	}
 	return u.spec.Least()
 }
@@ -244,29 +224,4 @@ func (u *record) forgetRemembered() {
 	if u.remembered != nil {
 		u.tenure.remembered = nil
 	}
-}
-
-// stage is the one that an object says, when no write of it is in flight.
-func stageOf(in *unit.Unit) stage {
-	switch {
-	case in.Phase.Terminal():
-		return stageDone
-	case in.Phase.Waits():
-		return stageWaiting
-	case in.Phase.Holds() || in.Held.Len() > 0:
-		// A phase of another version that holds something is taken to hold it.
-		return stageAdmitted
-	default:
-		return stageWaiting
-	}
-}
-
-func (u *record) enter(to stage) {
-	if to == stageAdmitted {
-		if u.stage != stageAdmitted {
-			u.observed = true
-		}
-		u.own().attempt = u.spec.Attempts
-	}
-	u.stage = to
 }

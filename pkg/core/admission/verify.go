@@ -22,6 +22,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -32,7 +33,7 @@ func (s *State) Verify() []Difference {
 	for key, u := range s.units {
 		if u.holding {
 			rebuilt.Reserve(key, u.spec.Quota, u.held, u.nonPreemptible())
-			rebuilt.Expect(key, u.expected())
+			rebuilt.Expect(key, life.Expected(&u.spec, true))
 		}
 	}
 	for key, p := range s.remnants {
@@ -69,8 +70,8 @@ func (s *State) VerifyPlace(key string) []Mismatch {
 		return nil
 	}
 	var out []Mismatch
-	place, want := u.place(), u.stage.place()
-	if place == placeLine && u.stage == stageAdmitted && !u.grows.need.IsZero() {
+	place, want := placeOf(u), u.stage.place()
+	if place == placeLine && u.stage == stageAdmitted && !u.grows.Need.IsZero() {
 		want = placeLine // it waits for more
 	}
 	if place != want && (want != placeWaiting || (place != placeLine && place != placeParked)) {
@@ -121,7 +122,7 @@ const (
 	placeWaiting = "in line or parked"
 )
 
-func (u *record) place() string {
+func placeOf(u *record) string {
 	switch {
 	case u.group != nil && u.parked != "":
 		return placeBoth
@@ -151,7 +152,7 @@ func (s *State) VerifyUnit(in unit.Unit) []Mismatch {
 		return []Mismatch{{in.Key, "uid", u.spec.UID, in.UID}}
 	}
 	confirmedLately := u.stage == stageAdmitted && !u.observed && in.Phase.Waits() && in.Attempts < u.attempt
-	if u.inFlight() || confirmedLately {
+	if u.stage.inFlight() || confirmedLately {
 		return nil
 	}
 	var out []Mismatch

@@ -21,6 +21,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
@@ -37,10 +38,10 @@ func (s *State) Releases(unitKey string) bool {
 // is left who takes them away. Pods of a unit without a job that could be suspended have no such time.
 func RunsUntil(s *State, unitKey string) time.Time {
 	u, ok := s.units[unitKey]
-	if !ok || !u.confirmed() || u.spec.Admitted.IsZero() || u.spec.Unsuspendable || u.spec.Consumer == (unit.Consumer{}) {
+	if !ok || !u.confirmed() {
 		return time.Time{}
 	}
-	return s.executionExpiry(u).at
+	return life.RunsUntil(s.facts(time.Time{}, u))
 }
 
 // Granted says whether a pod of a unit may go: all that may go ask together for no more than the unit holds.
@@ -69,7 +70,7 @@ func (s *State) StandsFor(c unit.Consumer, managed bool) string {
 // InFlight says whether a write of the unit is not settled yet.
 func (s *State) InFlight(unitKey string) bool {
 	u, ok := s.units[unitKey]
-	return ok && u.inFlight()
+	return ok && u.stage.inFlight()
 }
 
 // Live says whether the consumer was last reported to be live.
@@ -100,14 +101,14 @@ func (s *State) Why(unitKey string) (unit.Reason, string, bool) {
 		return unit.ReasonPending, "its admission is being written; reserved: " + u.held.String(), true
 	case stageAdmitted:
 		if u.spec.Phase == unit.PhaseReserved {
-			return unit.ReasonWaitingForChecks, s.waitsForChecks(u), true
+			return unit.ReasonWaitingForChecks, life.WaitsForChecks(s.facts(time.Time{}, u)), true
 		}
-		if !u.hasReason() {
+		if !hasReason(u) {
 			return "", "admitted; holds " + u.held.String(), true
 		}
 	case stageResizing:
 		return "", "admitted; what it holds is being written: " + u.next.String(), true
-	case stageDequeuing:
+	case stageReleasing:
 		return "", "passed its admission checks; that is being written", true
 	case stageEvicting:
 		return "", "its admission is being taken back; holds " + u.held.String(), true
@@ -143,7 +144,7 @@ func (s *State) Explain(unitKey string) (Explanation, bool) {
 		return e, true
 	}
 	if u.group == nil {
-		e.Until = s.parkedUntil(u)
+		e.Until = u.dueAt.Time()
 		return e, true
 	}
 	line := u.group.Line()

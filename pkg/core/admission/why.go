@@ -18,7 +18,9 @@ package admission
 
 import (
 	"fmt"
+	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -32,17 +34,17 @@ func (s *State) why() *why { return &why{s.roster, &s.pass} }
 
 // hasReason says whether there is something to tell of a unit: it waits, for all that it asks for or for more, or does
 // not use what it holds.
-func (u *record) hasReason() bool {
-	return u.stage == stageWaiting || u.group != nil || u.stage == stageAdmitted && u.overdue.reason != ""
+func hasReason(u *record) bool {
+	return u.stage == stageWaiting || u.group != nil || u.stage == stageAdmitted && u.overdue.Reason != ""
 }
 
 // waiting is why a unit waits, with the numbers of now. All that follows from other things is up to date.
 func (w *why) waiting(u *record) (unit.Finding, string) {
 	if u.stage == stageAdmitted && u.group == nil {
-		return unit.Finding{Reason: u.overdue.reason}, u.overdue.message()
+		return unit.Finding{Reason: u.overdue.Reason}, u.overdue.Message()
 	}
 	if u.group == nil {
-		return unit.Finding{Reason: u.parked}, whyParked(w.roster, u)
+		return unit.Finding{Reason: u.parked}, w.whyParked(u)
 	}
 	return w.inLine(u)
 }
@@ -75,4 +77,13 @@ func (w *why) tryToAsk(g *group) (said answer, fault string) {
 		}
 	}()
 	return w.extensions.ask(g), ""
+}
+
+// whyParked is the message of the reason for which a unit is parked.
+func (r *roster) whyParked(u *record) string {
+	if u.parked == unit.ReasonQueueOverflow {
+		return r.whyOverflow(u)
+	}
+	// Without a time what keeps it for a while is not over.
+	return life.WhyParked(r.facts(time.Time{}, u), u.parked)
 }

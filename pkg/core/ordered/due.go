@@ -83,5 +83,32 @@ func (d *Due[U]) Move(u U, to Moment, set func(Moment)) {
 // First is the value whose time comes first; false if there is none.
 func (d *Due[U]) First() (U, bool) { return d.values.Min() }
 
+// Until visits the values whose time is over by then, in order. A visit must not change any time.
+func (d *Due[U]) Until(then Moment, visit func(U)) {
+	d.values.Walk(func(u U) bool {
+		over := d.at(u) <= then
+		if over {
+			visit(u)
+		}
+		return over
+	})
+}
+
 // Len is the number of values.
 func (d *Due[U]) Len() int { return d.values.Len() }
+
+// Earlier of two times, of which zero is none.
+func Earlier(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}
+
+// Later of two times.
+func Later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

@@ -16,6 +16,11 @@ limitations under the License.
 
 package unit
 
+import (
+	"strconv"
+	"strings"
+)
+
 // Reason is a stable CamelCase word: condition reason, metric label and event reason.
 type Reason string
 
@@ -82,4 +87,16 @@ func (r Reason) Notice() bool {
 type Finding struct {
 	Reason          Reason
 	Level, Resource string
+}
+
+// Quoted are names in a sentence.
+func Quoted(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = strconv.Quote(name)
+	}
+	return strings.Join(out, ", ")
 }

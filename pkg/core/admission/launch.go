@@ -1,0 +1,104 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"slices"
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// mostResizes bounds the writes of one Decide of what units hold that need not ask for it.
+const mostResizes = 256
+
+// launch puts a write of a unit in flight. From here on the unit is in no line and not due.
+func (r *roster) launch(u *record, become func()) {
+	u.forgetClaim()
+	r.leave(u)
+	r.telling.move(u, 0)
+	become()
+	r.owners.Moved(u)
+	r.touch(u)
+}
+
+// admit reserves what a unit gets of what it asks for and puts that in flight.
+func (r *roster) admit(u *record, gets portion, borrows bool, plan *Plan) {
+	if u.holding {
+		d := r.resize(u, u.grows.Total, u.grows.Pods)
+		d.Asked, d.Borrows = true, borrows
+		plan.Resize = append(plan.Resize, d)
+		return
+	}
+	var checks []string
+	for _, c := range life.AdmissionChecks(r.facts(time.Time{}, u)) {
+		checks = append(checks, c.Name)
+	}
+	r.launch(u, func() { u.becomeAdmitting(gets, checks) })
+	r.hold(u, gets.request)
+	plan.Admit = append(plan.Admit, Admit{
+		Unit: u.spec, Attempt: u.attempt, Request: gets.request, Pods: gets.pods, Counts: gets.counts,
+		Checks: checks, Borrows: borrows,
+	})
+}
+
+// resize puts in flight that a unit holds another amount. Until the outcome is known it holds the greater of both.
+func (r *roster) resize(u *record, next resources.List, pods int64) Resize {
+	r.launch(u, func() { u.becomeResizing(next, pods) })
+	r.hold(u, u.held.Max(next))
+	return Resize{Unit: u.spec, Attempt: u.attempt, Held: next, Pods: pods}
+}
+
+// writeDue puts the writes in flight that nobody has to ask for: first what units lose, last those that were admitted
+// first; then that units go which have passed their checks; then what units hold. What a unit loses is free only when
+// that is confirmed.
+func (r *roster) writeDue(now time.Time, plan *Plan) {
+	for _, u := range r.dueWrites(now, life.WriteLoss) {
+		d := &Evict{Unit: u.spec, Loss: life.LossOf(r.facts(now, u))}
+		r.launch(u, func() { u.becomeEvicting(d) })
+		plan.Evict = append(plan.Evict, *d)
+	}
+	r.settle(now) // those of their gang groups stay
+	for _, u := range r.dueWrites(now, life.WriteRelease) {
+		r.launch(u, u.becomeReleasing)
+		plan.Dequeue = append(plan.Dequeue, Dequeue{Unit: u.spec})
+	}
+	resizes := r.dueWrites(now, life.WriteSize)
+	for _, u := range resizes[:min(len(resizes), mostResizes)] {
+		plan.Resize = append(plan.Resize, r.resize(u, u.next, u.nextPods))
+	}
+	r.settle(now)
+}
+
+// dueWrites are the units of which this is to be written, in the order of their keys; of losses the last admitted ones
+// come first.
+func (r *roster) dueWrites(now time.Time, write life.Write) (units []*record) {
+	r.due.Until(ordered.MomentOf(now), func(u *record) {
+		if u.write == write {
+			units = append(units, u)
+		}
+	})
+	slices.SortFunc(units, func(a, b *record) int {
+		if c := b.spec.Admitted.Compare(a.spec.Admitted); c != 0 && write == life.WriteLoss {
+			return c
+		}
+		return compareKeys(a, b)
+	})
+	return units
+}

@@ -1,0 +1,247 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+)
+
+// moveWaiting puts a unit that waits in its line, or parks it.
+func (r *roster) moveWaiting(now time.Time, u *record, p life.Place) {
+	r.release(u)
+	switch {
+	case p.Parked != "":
+		if u.parked != p.Parked {
+			r.leave(u)
+			r.park(now, u, p.Parked)
+		}
+		r.dueAt(u, p.Again)
+	case r.takeIn(u):
+		if u.group == nil {
+			r.unplace(u)
+			r.join(now, u)
+		}
+	case u.parked != unit.ReasonQueueOverflow:
+		r.unplace(u)
+		r.park(now, u, unit.ReasonQueueOverflow)
+	}
+}
+
+func (r *roster) park(now time.Time, u *record, reason unit.Reason) {
+	u.parked = reason
+	r.telling.parked(now, u, reason)
+}
+
+// moveAdmitted has the ledger hold what an admitted unit holds, puts it in line for what it asks for beyond that, and
+// notes what is to be written of it.
+func (r *roster) moveAdmitted(now time.Time, u *record, p life.Place) {
+	stays := u.group != nil && p.InLine && p.Asking == u.growsSince && u.grows.Same(&p.Grows)
+	if !stays {
+		r.leave(u)
+	}
+	if p.Holds {
+		r.hold(u, p.Held)
+	} else {
+		r.release(u)
+	}
+	if u.overdue != p.Overdue || u.write != p.Write || u.growsSince != p.Asking {
+		u.own().overdue, u.tenure.write, u.tenure.growsSince = p.Overdue, p.Write, p.Asking
+	}
+	if p.HeldBack {
+		r.parties.holdBack(u)
+	} else {
+		r.parties.unhold(u)
+	}
+	switch {
+	case p.Write != life.WriteNothing:
+		p.Again = now
+		if p.Write == life.WriteSize {
+			u.own().next, u.tenure.nextPods = p.Next, p.NextPods
+		}
+	case stays:
+		u.tenure.grows.Pods = p.Grows.Pods
+	case p.InLine:
+		u.own().grows = p.Grows
+		r.join(now, u)
+	}
+	if u.group == nil {
+		if r.telling.move(u, 0); r.isNews(u) {
+			r.telling.plan(u, now)
+		}
+	}
+	r.dueAt(u, p.Again)
+}
+
+// leave takes a unit out of every collection that depends on its place, and of the share of its namespace.
+func (r *roster) leave(u *record) {
+	r.letOut(u)
+	r.unplace(u)
+}
+
+func (r *roster) unplace(u *record) {
+	if u.group != nil {
+		r.part(u)
+	}
+	if u.parked = ""; u.write != life.WriteNothing {
+		u.own().write = life.WriteNothing
+	}
+	r.dueAt(u, time.Time{})
+	r.parties.unhold(u)
+}
+
+func (r *roster) dueAt(u *record, at time.Time) {
+	r.due.Move(u, ordered.MomentOf(at), func(m ordered.Moment) { u.dueAt = m })
+}
+
+// join puts an eligible unit into its line.
+func (r *roster) join(now time.Time, u *record) {
+	q := r.queues.record(u.spec.Queue)
+	key, fault := r.groupKey(q, u)
+	if fault != "" {
+		u.refuse(now, r.cfg.RefusedBackoff, unit.ReasonInternalError, fault)
+		r.touch(u)
+		return
+	}
+	g, isNew := q.line.Join(u, key)
+	u.group = g
+	if key.Alone != "" {
+		r.parties.join(u)
+	}
+	n := &g.Notes
+	n.answer = answer{} // what a check said to an earlier attempt says nothing to this one
+	if isNew {
+		n.queue, n.nonPreemptible, n.blocks = q, key.NonPreemptible, key.Blocks
+		n.total, n.asks, n.places = u.total(), u.asks(), u.places()
+		r.checkAgain(now, g)
+	}
+	if g.Head() == u {
+		r.headChanged(q)
+	}
+	r.telling.joined(now, u)
+}
+
+// groupKey of a unit. A policy or a check of an extension that panics is a fault.
+func (r *roster) groupKey(q *queueRecord, u *record) (key backlog.Key, fault string) {
+	doing := "put in order"
+	defer func() {
+		if cause := recover(); cause != nil {
+			r.panics++
+			fault = fmt.Sprintf("internal error while the unit was %s: %v", doing, cause)
+		}
+	}()
+	q.line.Try(u)
+	doing = "examined"
+	key = backlog.Key{
+		Quota: u.spec.Quota, Request: u.asks().Key(), NonPreemptible: u.nonPreemptible(),
+		Blocks: q.line.Policy().Blocks(u.spec.Priority), Checks: r.extensions.keys(u),
+	}
+	if u.holding {
+		key.Total, key.Unchecked = u.total().Key(), u.grows.Unchecked
+	} else if u.spec.GangGroup != "" {
+		key.Alone = u.spec.Key
+	} else if s := u.spec.Sizes; s != nil {
+		key.Sizes = s.String()
+	}
+	if q.bounds().MaxAdmitted >= 0 {
+		key.Namespace = u.spec.Namespace()
+	}
+	return key, ""
+}
+
+// part takes a unit out of its line.
+func (r *roster) part(u *record) {
+	g := u.group
+	if g.Head() == u {
+		r.headChanged(g.Notes.queue)
+	}
+	if g.Key().Alone != "" {
+		r.parties.part(u)
+	}
+	if g.Part(u); g.Len() == 0 {
+		g.Notes.round.leave()
+	}
+	u.group = nil
+}
+
+func (r *roster) headChanged(q *queueRecord) {
+	r.ranking.touch(q)
+	r.changed = true
+}
+
+// hold makes the ledger say that the unit holds this much where its object says. A unit that stays in its quota is not
+// released in between: a quota that went is remembered only as long as something is held there.
+func (r *roster) hold(u *record, held resources.List) {
+	nonPreemptible, growsSince := u.nonPreemptible(), u.growsSince
+	if u.holding && u.quota != u.spec.Quota {
+		r.release(u)
+	}
+	r.holdRemnant(u)
+	t, q := u.own(), r.queues.record(u.spec.Queue)
+	if t.queue != q {
+		if t.queue != nil {
+			t.queue.hold(u, -1)
+		}
+		q.hold(u, 1)
+	}
+	if party := partyKeyOf(&u.spec); party != t.party {
+		r.parties.hold(t.party, -1)
+		r.parties.hold(party, 1)
+		t.party, r.changed = party, true
+	}
+	r.changed = r.changed || t.queue != q
+	t.holding, t.quota, t.queue, t.held = true, u.spec.Quota, q, held
+	t.keepsMin, t.growsSince = nonPreemptible, growsSince
+	changed := r.ledger.Reserve(u.spec.Key, t.quota, held, nonPreemptible)
+	if r.ledger.Expect(u.spec.Key, life.Expected(&u.spec, true)) || changed {
+		r.tree.Changed(t.quota)
+		r.changed = true
+	}
+}
+
+// release makes the ledger forget what the unit holds.
+func (r *roster) release(u *record) {
+	if !u.holding {
+		return
+	}
+	t := u.tenure
+	r.ledger.Release(u.spec.Key)
+	t.queue.hold(u, -1)
+	r.parties.hold(t.party, -1)
+	t.party = partyKey{}
+	q, quota := t.queue, t.quota
+	t.holding, t.held, t.quota, t.queue = false, resources.List{}, "", nil
+	t.keepsMin, t.growsSince = false, 0
+	r.leaveRemnant(u, q, quota)
+	r.tree.Changed(quota) // after that: a quota that went is remembered as long as something is held there
+	r.changed = true
+}
+
+// grant lets so many pods of a unit go as its object says that it holds; none while it is not admitted (I3).
+func (r *roster) grant(u *record) {
+	if u.confirmed() && u.holding && u.spec.Phase.Releases() {
+		r.ledger.Open(u.spec.Key, u.spec.Wants())
+	} else {
+		r.ledger.Close(u.spec.Key)
+	}
+}

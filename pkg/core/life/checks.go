@@ -1,0 +1,218 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package life
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+)
+
+// Between the reservation of quota and the release of the pods a unit may have to pass checks that others answer: it is
+// Reserved. A queue names them. They are asked anew each time that quota is reserved, in the write that reserves it:
+// what was answered about a former reservation says nothing about this one. Whoever had let a unit go may take that
+// back while it holds quota, since what he answered for may go while the job runs, such as nodes that were made for it.
+
+// AdmissionChecks are those that a unit has to pass.
+func AdmissionChecks(f *Facts) (out []queue.AdmissionCheck) {
+	for _, c := range f.Queue.AdmissionChecks {
+		if c.Selector == "" || f.Config.Selects == nil || f.Config.Selects(c.Selector, f.Unit.Labels) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// ruling is what follows from the answers about a reserved unit: that it passes, that it loses its reservation, or
+// neither yet. Whoever rejects it goes before who would have it tried again.
+type ruling struct {
+	passes  bool
+	reason  unit.Reason // why it loses its reservation; empty if it does not
+	message string
+	// retryAfter is as that of CheckAnswer. rejected: it is not tried again as it is. unasked: it waits for no back-off.
+	retryAfter        time.Duration
+	rejected, unasked bool
+}
+
+// rulingOn is for units in phase Reserved. They pass when all checks are ready that were asked, and all that their
+// queue names. Where these differ, or nobody can say what the queue names, quota is reserved and checks are asked anew.
+func rulingOn(f *Facts) (v ruling) {
+	checks := AdmissionChecks(f)
+	ready := 0
+	for _, c := range checks {
+		a, _ := f.Unit.Checks.To(c.Name)
+		switch a.State {
+		case unit.CheckRejected:
+			return ruling{rejected: true, reason: unit.ReasonCheckRejected, message: said(a, "rejects the job")}
+		case unit.CheckRetry:
+			if v.reason == "" {
+				v.reason, v.message = unit.ReasonCheckRetry, said(a, "has the job tried again later")
+			}
+			v.retryAfter = max(v.retryAfter, a.RetryAfter)
+		case unit.CheckReady:
+			ready++
+		case unit.CheckPending:
+		}
+	}
+	if v.reason != "" {
+		return v
+	}
+	if why := checksChanged(f); why != "" {
+		return ruling{unasked: true, reason: unit.ReasonChecksChanged, message: why + "; quota is reserved anew"}
+	}
+	if ready < len(checks) {
+		return v
+	}
+	if c := f.Unit.Checks; c != nil && c.Conflict != "" {
+		return ruling{reason: unit.ReasonCheckConflict, message: c.Conflict}
+	}
+	return ruling{passes: true}
+}
+
+// checksChanged is in words why the checks that a reserved unit was asked are not those that it has to pass; empty if
+// they are. One that was ready about it has been passed, whoever names it now.
+func checksChanged(f *Facts) string {
+	if !f.QueueKnown {
+		return fmt.Sprintf("queue %q does not exist, so nobody says which admission checks it asks for", f.Unit.Queue)
+	}
+	if fault := f.Queue.Fault; fault != nil {
+		return fault.Message
+	}
+	checks := AdmissionChecks(f)
+	if len(checks) > 0 && f.Unit.Sizes == nil && !f.Held.Covers(f.Unit.Request) {
+		return fmt.Sprintf("the job asks for %s by now, which admission checks were not asked about", f.Unit.Request)
+	}
+	for _, c := range checks {
+		if _, asked := f.Unit.Checks.To(c.Name); !asked {
+			return fmt.Sprintf("admission check %q was not asked about this reservation", c.Name)
+		}
+	}
+	if f.Unit.Checks == nil {
+		return ""
+	}
+	for _, a := range f.Unit.Checks.Answers {
+		if a.State != unit.CheckReady && !slices.ContainsFunc(checks,
+			func(c queue.AdmissionCheck) bool { return c.Name == a.Name }) {
+			return fmt.Sprintf("admission check %q was asked about this reservation, and is not any more", a.Name)
+		}
+	}
+	return ""
+}
+
+// WaitsForChecks says in words which checks of a reserved unit have yet to answer.
+func WaitsForChecks(f *Facts) string {
+	var pending []string
+	for _, c := range AdmissionChecks(f) {
+		if a, _ := f.Unit.Checks.To(c.Name); a.State != unit.CheckReady {
+			pending = append(pending, c.Name)
+		}
+	}
+	switch {
+	case len(pending) > 0:
+	case isHeldBack(f):
+		return fmt.Sprintf("quota is reserved: %s; waits for the other jobs of its gang group to pass their admission checks",
+			f.Held)
+	default:
+		return "passed its admission checks; that has yet to be written"
+	}
+	return fmt.Sprintf("quota is reserved: %s; waits for admission checks: %s", f.Held, unit.Quoted(pending))
+}
+
+// said is an answer in words.
+func said(a unit.CheckAnswer, what string) string {
+	text := fmt.Sprintf("admission check %q %s", a.Name, what)
+	if a.Message != "" {
+		text += ": " + a.Message
+	}
+	return text
+}
+
+// reservedExpiry is that of a reserved unit some of whose checks have not answered, or that waits for those of others
+// of its gang group, for as long as the slowest of its own may take.
+func reservedExpiry(f *Facts) (x Expiry) {
+	checks := AdmissionChecks(f)
+	if isHeldBack(f) {
+		x.Timeout, x.Reason, x.OfGroup = slowest(checks), unit.ReasonCheckTimeout, true
+		if x.At = f.Unit.Admitted.Add(x.Timeout); x.Timeout <= 0 {
+			return Expiry{}
+		}
+		return x
+	}
+	for _, c := range checks {
+		if a, _ := f.Unit.Checks.To(c.Name); a.State != unit.CheckReady && c.Timeout > 0 {
+			x = sooner(x, Expiry{At: f.Unit.Admitted.Add(c.Timeout), Reason: unit.ReasonCheckTimeout, Timeout: c.Timeout})
+		}
+	}
+	return x
+}
+
+// slowest is the longest that one of the checks may take; zero if one of them may take for ever.
+func slowest(checks []queue.AdmissionCheck) (longest time.Duration) {
+	for _, c := range checks {
+		if c.Timeout <= 0 {
+			return 0
+		}
+		longest = max(longest, c.Timeout)
+	}
+	return longest
+}
+
+// withdrawal is what follows for a released unit from an answer that was taken back since: it was Ready about what it
+// holds, and is Retry or Rejected. Anything else changes nothing, so that a unit runs on whatever becomes of its check.
+// Pods that cannot be taken away stay, and so does their unit.
+func withdrawal(f *Facts) (v ruling) {
+	if f.Unit.Checks == nil || keepsPods(f) {
+		return v
+	}
+	for _, c := range AdmissionChecks(f) {
+		a, _ := f.Unit.Checks.To(c.Name)
+		switch a.State {
+		case unit.CheckRejected:
+			return ruling{
+				rejected: true, reason: unit.ReasonCheckRejected, message: said(a,
+					"takes back that the job may go, and rejects it"),
+			}
+		case unit.CheckRetry:
+			if v.reason == "" {
+				v.reason, v.message = unit.ReasonCheckRetry, said(a, "takes back that the job may go, to try it again later")
+			}
+			v.retryAfter = max(v.retryAfter, a.RetryAfter)
+		case unit.CheckPending, unit.CheckReady:
+		}
+	}
+	return v
+}
+
+// rulingNow is what follows from the answers about a unit that holds quota.
+func rulingNow(f *Facts) (v ruling) {
+	switch {
+	case f.Unit.Phase == unit.PhaseReserved:
+		return rulingOn(f)
+	case f.Unit.Phase.Releases():
+		return withdrawal(f)
+	default:
+		return v
+	}
+}
+
+// isHeldBack says that a reserved unit has passed its checks and waits for other gangs to pass theirs.
+func isHeldBack(f *Facts) bool {
+	return f.Unit.Phase == unit.PhaseReserved && !f.GangsPassed && rulingOn(f).passes
+}

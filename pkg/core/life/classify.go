@@ -1,0 +1,155 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package life
+
+import (
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+)
+
+// Write is what is to be written of a unit that holds quota.
+type Write uint8
+
+// The writes, in the order in which they are made.
+const (
+	WriteNothing Write = iota
+	WriteLoss          // it loses what it holds
+	WriteRelease       // it has passed its admission checks: its pods may go
+	WriteSize          // it holds another amount, which it need not ask for
+)
+
+// Place is where a unit belongs.
+type Place struct {
+	// Parked is why a unit that waits is not in its line; empty for one that is.
+	Parked unit.Reason
+	// Holds: it holds Held, and writes this.
+	Holds bool
+	Held  resources.List
+	Write Write
+	// Next is what it is to hold after WriteSize, for so many pods.
+	Next     resources.List
+	NextPods int64
+	// Asking is since when it asks for more than it holds; zero if it does not. InLine: it waits for that, which is Grows.
+	Asking ordered.Moment
+	InLine bool
+	Grows  Growth
+	// Passed: it was let go, or has passed its own checks. HeldBack: it waits for other gangs of its group to pass theirs.
+	Passed, HeldBack bool
+	// Overdue is what is wrong with it that it goes on with, and is told.
+	Overdue Expiry
+	// Again is when to look at it again though nothing happens; zero for never.
+	Again time.Time
+}
+
+// ClassifyWaiting says where a unit belongs that waits.
+func ClassifyWaiting(f *Facts) (p Place) {
+	if p.Parked, _ = firstOf(waits, f); p.Parked != "" {
+		p.Again = parkedUntil(f, p.Parked)
+	}
+	return p
+}
+
+// ClassifyAdmitted says where a unit belongs that is admitted, with no write in flight. It holds what its object says,
+// unless nothing runs any more that could use it; the facts say so then.
+func ClassifyAdmitted(f *Facts) (p Place) {
+	f.Holds, f.Held = true, f.Unit.Wants()
+	if !f.Unit.Quarantined && jobIsGone(f) {
+		f.Holds, f.Held, f.Asking = false, resources.List{}, 0
+	}
+	p = Place{Holds: f.Holds, Held: f.Held, Asking: f.Asking}
+	var passes bool
+	if !f.Unit.Quarantined {
+		passes = rulingNow(f).passes
+	}
+	p.Passed = f.Holds && (f.Unit.Phase.Releases() || passes)
+	if LossOf(f).Reason != "" {
+		if f.refused() {
+			p.Again = f.Refused.Until
+		} else {
+			p.Write, p.Passed = WriteLoss, false
+		}
+		return p
+	}
+	switch {
+	case !passes:
+	case !f.GangsPassed:
+		p.HeldBack = true
+	case f.refused():
+		p.Again = f.Refused.Until
+	default:
+		p.Write = WriteRelease
+	}
+	p.waitForTimes(f)
+	if !f.Unit.Quarantined {
+		p.fit(f)
+	}
+	return p
+}
+
+// waitForTimes notes what comes with time.
+func (p *Place) waitForTimes(f *Facts) {
+	x := expiryOf(f)
+	if n := notice(f); n.Over(f.Now) {
+		p.Overdue = n
+	} else {
+		x = sooner(x, n)
+	}
+	p.Again = ordered.Earlier(p.Again, x.At)
+}
+
+// fit has an admitted unit hold what it should, and wait for what it lacks.
+func (p *Place) fit(f *Facts) {
+	if Unfit(f.Unit) || !f.Unit.Phase.Holds() || !f.Holds {
+		return
+	}
+	s := sizeOf(f)
+	next, other := s.write()
+	grows := s.growth()
+	if !other {
+		p.Asking = since(f, !grows.Need.IsZero())
+	}
+	switch {
+	case !other && grows.Need.IsZero():
+	case f.refused():
+		p.Again = ordered.Earlier(p.Again, f.Refused.Until)
+	case p.Write == WriteRelease: // what it asks for beyond what it holds waits for that
+	case other:
+		p.Write, p.Next, p.NextPods = WriteSize, next, s.pods
+	default:
+		grows.Unchecked = s.anew && len(AdmissionChecks(f)) > 0
+		p.InLine, p.Grows = true, grows
+	}
+}
+
+// since is when a unit began to ask for more than it holds. That is its place in the line, for as long as it asks for
+// any: with the age of its job, a small one that came early would grow ahead of all that came since. A new process
+// reads the time in the object, which says it soon after.
+func since(f *Facts, asks bool) ordered.Moment {
+	switch {
+	case !asks:
+		return 0
+	case f.Asking != 0:
+		return f.Asking
+	case f.Unit.ResizePending != 0:
+		return f.Unit.ResizePending
+	default:
+		return ordered.MomentOf(f.Now.Truncate(time.Second))
+	}
+}

@@ -1,0 +1,20 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package life has the rules about one unit: whether it may be in line, what it holds, what it asks for beyond that,
+// and what takes it away. Each rule is a pure function of Facts, with its reason and its sentence beside it. Classify joins
+// them. Nothing here knows of lines, of other units or of what is free.
+package life

@@ -1,0 +1,224 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package life
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+)
+
+// A reservation that nothing uses ends: the job is suspended again and waits for a while before it is tried once more,
+// longer each time. Otherwise a job that can never run, on purpose or not, would keep its quota from all others for
+// ever. A unit whose consumer nobody watches is not known to have pods made: a queue may ask for a heartbeat. Pods on
+// nodes keep a unit of which nobody can take them away: one without consumer, or of a job that cannot be suspended. A
+// pod that waits keeps nothing: the gate has it wait on. A job that has run for as long as it may, or was tried as
+// often as it may, is not tried again before a person says so.
+
+// strayPatience is for how long an admitted unit may have pods that nothing lets go before it says so.
+const strayPatience = time.Minute
+
+// Expiry is when a unit loses its reservation if nothing shows by then that it is used, and why.
+type Expiry struct {
+	At      time.Time
+	Reason  unit.Reason
+	Timeout time.Duration
+	// OfGroup: it is others of its gang group that took too long.
+	OfGroup bool
+	// MovesTo is the quota that a unit names in place of the one that it holds quota in.
+	MovesTo string
+}
+
+// expiryOf is zero for a unit that never loses it, and for one of which nobody knows when it was admitted.
+func expiryOf(f *Facts) (x Expiry) {
+	if f.Unit.Quarantined || !f.Holds || f.Unit.Admitted.IsZero() {
+		return x
+	}
+	switch {
+	case f.Unit.Phase == unit.PhaseReserved:
+		return reservedExpiry(f)
+	case f.Held.IsZero():
+	case f.Unit.ConsumerManaged:
+		x = sooner(unusedExpiry(f), notReadyExpiry(f))
+	default:
+		x = heartbeatExpiry(f)
+	}
+	return sooner(x, executionExpiry(f))
+}
+
+// heartbeatExpiry is that of a unit whose consumer nobody watches. Pods on nodes show that it is used: those that
+// nobody owns make such a unit. A heartbeat later than the next one has to be is none: otherwise one would do for ever.
+func heartbeatExpiry(f *Facts) (x Expiry) {
+	timeout := f.Queue.HeartbeatTimeout
+	if timeout <= 0 || f.Pods.Assigned > 0 {
+		return x
+	}
+	last := ordered.Later(f.Unit.Admitted, f.Left)
+	if beat := f.Unit.Heartbeat; !beat.After(f.Now.Add(timeout)) {
+		last = ordered.Later(last, beat)
+	}
+	return Expiry{At: last.Add(timeout), Reason: unit.ReasonNoHeartbeat, Timeout: timeout}
+}
+
+// unusedExpiry is that of a unit of a managed job, none of whose pods is on a node.
+func unusedExpiry(f *Facts) (x Expiry) {
+	if f.Unit.Phase != unit.PhaseDequeued && f.Unit.Phase != unit.PhaseSchedSucceed {
+		return x
+	}
+	x.Timeout, x.Reason = timeoutsOf(f).Idle, unit.ReasonIdleReservation
+	if f.Pods.All > 0 {
+		x.Timeout, x.Reason = timeoutsOf(f).Unbound, unit.ReasonUnschedulable
+	}
+	if x.Timeout <= 0 || f.Pods.Assigned > 0 {
+		return Expiry{}
+	}
+	x.At = ordered.Later(f.Unit.Admitted, f.Left).Add(x.Timeout)
+	return x
+}
+
+// notReadyExpiry is that of a unit of a managed job, not all of whose pods are ready. Pods of a job that cannot be
+// suspended would only come back.
+func notReadyExpiry(f *Facts) (x Expiry) {
+	since := f.Unit.Admitted
+	x.Timeout, x.Reason = timeoutsOf(f).PodsReady, unit.ReasonPodsReadyTimeout
+	if !f.Unit.NotReadySince.IsZero() {
+		since = f.Unit.NotReadySince
+		x.Timeout, x.Reason = timeoutsOf(f).Recovery, unit.ReasonRecoveryTimeout
+	}
+	if x.Timeout <= 0 || f.Unit.Ready || f.Unit.Unsuspendable || !f.Unit.Phase.Releases() {
+		return Expiry{}
+	}
+	x.At = since.Add(x.Timeout)
+	return x
+}
+
+// executionExpiry is when a unit has run for as long as it may, with the time of its earlier runs. It counts from the
+// admission: a later time is not known of every job. A unit whose job is gone holds nothing and has no such time.
+func executionExpiry(f *Facts) (x Expiry) {
+	if !f.Holds || !f.Unit.Phase.Releases() {
+		return x
+	}
+	most := executionTime(f)
+	if most <= 0 {
+		return x
+	}
+	return Expiry{At: f.Unit.Admitted.Add(most - f.Unit.Executed), Reason: unit.ReasonMaximumExecutionTime, Timeout: most}
+}
+
+// notice is when a unit says what is wrong with it that it goes on with: it names another quota, or pods of it wait
+// which nothing lets go, since they are charged to another quota than it was admitted with, or their job is marked as
+// suspended.
+func notice(f *Facts) (x Expiry) {
+	if f.Unit.Quarantined || !f.Holds || f.Unit.Admitted.IsZero() ||
+		!f.Unit.Phase.Releases() {
+		return x
+	}
+	if f.Unit.MovesTo != "" {
+		return Expiry{At: f.Unit.Admitted, Reason: unit.ReasonQuotaChanged, MovesTo: f.Unit.MovesTo}
+	}
+	x = Expiry{At: f.Unit.Admitted.Add(strayPatience), Timeout: strayPatience}
+	switch {
+	case f.Pods.Elsewhere > 0:
+		x.Reason = unit.ReasonPodsChargedElsewhere
+	case f.Pods.Suspended > 0:
+		x.Reason = unit.ReasonPodsHeldBySuspension
+	default:
+		return Expiry{}
+	}
+	return x
+}
+
+// executionTime is for how long a unit may run in all; zero means for ever.
+func executionTime(f *Facts) time.Duration {
+	if keepsPods(f) {
+		return 0
+	}
+	bounds, most := f.Queue.Execution, f.Unit.MaximumExecution
+	if most <= 0 {
+		most = bounds.Default
+	}
+	if bounds.Most > 0 && (most <= 0 || most > bounds.Most) {
+		most = bounds.Most
+	}
+	return most
+}
+
+// timeoutsOf a unit are those of its queue, if it has its own.
+func timeoutsOf(f *Facts) *queue.Timeouts {
+	if own := f.Queue.Timeouts; own != nil {
+		return own
+	}
+	return &f.Config.Timeouts
+}
+
+// sooner is the expiry that comes first, of those that come.
+func sooner(a, b Expiry) Expiry {
+	if a.At.IsZero() || !b.At.IsZero() && b.At.Before(a.At) {
+		return b
+	}
+	return a
+}
+
+// Over says that it is time.
+func (x *Expiry) Over(now time.Time) bool { return !x.At.IsZero() && !now.Before(x.At) }
+
+// Message is the sentence of the reason.
+func (x *Expiry) Message() string {
+	switch x.Reason {
+	case unit.ReasonUnschedulable:
+		return fmt.Sprintf("no pod of the job came on a node within %s of its admission; events of its pods say why",
+			x.Timeout)
+	case unit.ReasonNoHeartbeat:
+		return fmt.Sprintf("nobody renewed the heartbeat of the unit for %s, which its queue asks for", x.Timeout)
+	case unit.ReasonPodsReadyTimeout:
+		return fmt.Sprintf("not all pods of the job were ready within %s of its admission", x.Timeout)
+	case unit.ReasonRecoveryTimeout:
+		return fmt.Sprintf("pods of the job stopped being ready, and not all were ready again within %s", x.Timeout)
+	case unit.ReasonCheckTimeout:
+		if x.OfGroup {
+			return fmt.Sprintf("the other jobs of its gang group did not pass their admission checks within %s", x.Timeout)
+		}
+		return fmt.Sprintf("an admission check did not answer within %s", x.Timeout)
+	case unit.ReasonPodsChargedElsewhere:
+		return "pods of the job are charged to another quota than the one that it was admitted with, " +
+			"and are not scheduled: " +
+			"the quota label of their template is missing or names another quota"
+	case unit.ReasonPodsHeldBySuspension:
+		return "pods of the job are not scheduled: the job is marked as suspended; " +
+			"the controller removes its own mark as it resumes the job, and no other"
+	case unit.ReasonQuotaChanged:
+		return fmt.Sprintf("the job names quota %q now; the unit stays in the quota that it was admitted with while pods "+
+			"of it are on nodes, and then waits for the other one", x.MovesTo)
+	case unit.ReasonMaximumExecutionTime:
+		return fmt.Sprintf("the job has run for %s, which is as long as it may in all its runs together", x.Timeout)
+	default:
+		return fmt.Sprintf("the job made no pod within %s of its admission; its own events may say why", x.Timeout)
+	}
+}
+
+// RunsUntil is when a unit has run for as long as it may; zero for never. Pods of a unit without a job that could be
+// suspended have no such time.
+func RunsUntil(f *Facts) time.Time {
+	if f.Unit.Admitted.IsZero() || f.Unit.Unsuspendable || (f.Unit.Consumer == unit.Consumer{}) {
+		return time.Time{}
+	}
+	x := executionExpiry(f)
+	return x.At
+}

@@ -1,0 +1,96 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package life
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+)
+
+// Loss is how a unit loses what it holds.
+type Loss struct {
+	Reason  unit.Reason
+	Message string
+	// RequeueAt, unless zero: phase TimeoutBackoff until then, for the time that Requeues says.
+	RequeueAt time.Time
+	Requeues  int64
+	// Deactivate, unless empty: it is not tried again, for this reason, before its spec is changed.
+	Deactivate unit.Reason
+	// Executed is for how long its job has run in all, if a time bounds that; else zero.
+	Executed time.Duration
+}
+
+// LossOf an admitted unit says why and how it loses what it holds; without a reason it keeps it.
+func LossOf(f *Facts) (d Loss) {
+	if f.Unit.Quarantined {
+		return d
+	}
+	v := rulingNow(f)
+	x := expiryOf(f)
+	switch reason, message := firstOf(keeps, f); {
+	case reason != "":
+		d.Reason, d.Message = reason, message
+	case v.reason != "":
+		d.Reason, d.Message = v.reason, v.message
+		switch {
+		case v.unasked:
+		case v.rejected:
+			d.Deactivate = v.reason
+		default:
+			d.putOff(f, v.retryAfter)
+		}
+	case !x.Over(f.Now):
+		return d
+	case x.Reason == unit.ReasonMaximumExecutionTime:
+		d.Reason, d.Message, d.Deactivate = x.Reason, x.Message(), x.Reason
+	default:
+		d.Reason, d.Message = x.Reason, x.Message()
+		d.putOff(f, 0)
+	}
+	d.Executed = executed(f, &d)
+	return d
+}
+
+// putOff has a unit wait after it lost its admission: for so long or, if that is zero, for longer each time. After it
+// was tried as often as its queue allows it is to be made inactive.
+func (d *Loss) putOff(f *Facts, wait time.Duration) {
+	n, most := f.Unit.Requeues+1, f.Queue.MostEvictions
+	if most > 0 && n >= most {
+		d.Deactivate = unit.ReasonRequeueLimitReached
+		d.Message += fmt.Sprintf("; it lost its admission so %d times in a row, and its queue allows no more", n)
+		return
+	}
+	d.RequeueAt, d.Requeues = f.Now.Add(wait), n
+	if wait <= 0 {
+		d.RequeueAt = backlog.RequeueAt(f.Now, f.Unit.UID, n)
+	}
+}
+
+// executed is for how long the job of a unit has run in all when it loses its admission; zero where no time bounds it,
+// and once it is over, so that it may run for as long again if somebody makes it active.
+func executed(f *Facts, d *Loss) time.Duration {
+	if d.Deactivate != "" || !f.Holds || f.Unit.Admitted.IsZero() || executionTime(f) <= 0 {
+		return 0
+	}
+	if !f.Unit.Phase.Releases() {
+		return f.Unit.Executed // it has not begun to run again
+	}
+	return f.Unit.Executed + max(f.Now.Sub(f.Unit.Admitted), 0)
+}
