@@ -99,7 +99,7 @@ func (r *rig) cachePod(pod *corev1.Pod) {
 	r.engine.FeedPod(pod, false, false)
 }
 
-// Limits that follow from a demand elsewhere come along with one observation.
+// A total that moved is told until it is observed.
 func TestWhatAnAuditObservesIsNotLost(t *testing.T) {
 	r := ready(t, 10)
 	r.quotas.set(testQuota, func(q *admission.Quota) { q.Limit = cpu(3) })
@@ -377,13 +377,13 @@ func TestPodsThatKoordinatorLetGo(t *testing.T) {
 			require.False(t, found.Rebuilt)
 			require.Equal(t, "cpu: 9", r.outstanding(testQuota), "four of the one and five of the other: none of it is used")
 			r.advance(time.Second)
-			demand := r.quotas.demands[testQuota]
+			demand := r.engine.core.state.Demand(testQuota)
 			require.Equal(t, cpu(13), demand, "with what waits; the request of no pod is counted")
 			r.engine.Sink().PodAssigned(testQuota, pod, true)
 			r.step()
 			r.advance(time.Second)
 			require.Empty(t, r.audit().Differences)
-			require.Equal(t, cpu(1), demand.Sub(r.quotas.demands[testQuota]), "the request has it again")
+			require.Equal(t, cpu(1), demand.Sub(r.engine.core.state.Demand(testQuota)), "the request has it again")
 			r.engine.Sink().PodAssigned(testQuota, pod, false)
 			r.step()
 			require.Len(t, r.audit().Differences, 1, "what was let go once is audited as ever")

@@ -27,7 +27,7 @@ limitations under the License.
 //	core       admission.State, and what is done about a panic in it
 //	records    the record of every unit, and which unit stands for a job
 //	pods       which pods belong to which unit, what the core was told of them, which to activate
-//	observer   asks the quotas, tells them the demand; trails say what to ask for again
+//	observer   asks the quotas; trails say what to ask for again
 //	pace       when the next decision may be made
 //	publisher  the snapshots
 //	writers    status patches on their way, with their pool

@@ -174,7 +174,7 @@ func (e *Engine) step() time.Time {
 		e.apply(now, &b)
 		e.resync(now)
 		if e.core.sound() {
-			e.quotas.tellDemand(e.core)
+			e.quotas.markDemand(e.core)
 		}
 		e.observe(now)
 		e.applyReleases(now)

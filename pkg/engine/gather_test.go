@@ -75,7 +75,7 @@ func TestNewsThatOnlyTakeRoomAreGathered(t *testing.T) {
 func TestNewsAreGatheredForAShortTimeWhileQuotaIsReserved(t *testing.T) {
 	r := newRig(t, quotasOf(10, testQuota))
 	require.Equal(t, r.engine.opts.Config.GatherUnreserved, r.engine.gather())
-	r.engine.gauges.told[testQuota] = cpu(1)
+	r.engine.gauges.told[testQuota] = told{outstanding: cpu(1)}
 	require.Equal(t, r.engine.opts.Config.Gather, r.engine.gather())
 }
 
@@ -110,24 +110,4 @@ func TestGatheredNewsAreObservedOnceMore(t *testing.T) {
 	r.step()
 	require.Equal(t, r.clock.Now().Add(c.TrailingCheck), r.engine.quotas.next(r.engine.gather()),
 		"the more urgent news count")
-}
-
-// What the hook tells while the engine tells demand may be read before used has moved, as at any other time: it is
-// observed once more (I6).
-func TestNewsAmongDemandAreObservedOnceMore(t *testing.T) {
-	r := ready(t, 10)
-	for wake := r.engine.quotas.next(r.engine.gather()); !wake.IsZero(); wake = r.engine.quotas.next(r.engine.gather()) {
-		r.clock.SetTime(wake)
-		r.step()
-	}
-	told := 0
-	r.quotas.demanded = func(quota string) {
-		told++
-		r.engine.Sink().QuotaChanged(quota)
-	}
-	r.unit("a", 3)
-	r.step()
-	require.Equal(t, 1, told)
-	r.step()
-	require.Equal(t, r.clock.Now().Add(r.engine.opts.Config.TrailingCheck), r.engine.quotas.next(r.engine.gather()))
 }

@@ -45,15 +45,19 @@ type gauges struct {
 	sum    admission.QueueCounts
 	of     *admission.State
 	// outstanding that was exported, by level; told is what Options.Outstanding was given.
-	outstanding, told map[string]resources.List
+	outstanding map[string]resources.List
+	told        map[string]told
 }
+
+// told is what is outstanding of a level, and what it is measured against.
+type told struct{ outstanding, limit resources.List }
 
 func newGauges(v *env, c *core, o *observer, queueExists func(name string) bool) *gauges {
 	return &gauges{
 		env: v, core: c, quotas: o, queueExists: queueExists,
 		levels: map[string]bool{}, fresh: map[string]bool{},
 		counts: map[[2]string]bool{}, stray: map[[2]string]admission.QueueCounts{},
-		outstanding: map[string]resources.List{}, told: map[string]resources.List{},
+		outstanding: map[string]resources.List{}, told: map[string]told{},
 	}
 }
 
@@ -85,9 +89,16 @@ func (g *gauges) next() time.Time { return g.at }
 // reserves says whether jobs were last told to hold anything beyond their assigned pods.
 func (g *gauges) reserves() bool { return len(g.told) > 0 }
 
-// measure tells what is outstanding at once, because the scheduling of other pods depends on it, and sets gauges now
-// and then.
+// measure tells what is outstanding, and of what, at once, because the scheduling of other pods depends on it, and sets
+// gauges now and then.
 func (g *gauges) measure(now time.Time) {
+	g.core.call("", func(s *admission.State) {
+		for _, level := range admission.MovedLimits(s) {
+			if _, holds := g.told[level]; holds {
+				g.fresh[level] = true
+			}
+		}
+	})
 	for _, level := range g.quotas.withAncestors(g.fresh) {
 		g.tellOutstanding(level)
 	}
@@ -112,13 +123,17 @@ func (g *gauges) tellOutstanding(level string) {
 	if g.opts.Outstanding == nil {
 		return
 	}
-	list := g.outstandingOf(level)
-	if list.Equal(g.told[level]) {
+	var now told
+	g.core.call("", func(s *admission.State) {
+		now.outstanding = s.Outstanding(level)
+		_, now.limit = admission.LimitOf(s, level)
+	})
+	if former := g.told[level]; now.outstanding.Equal(former.outstanding) &&
+		(now.outstanding.IsZero() || now.limit.Same(former.limit)) {
 		return
 	}
-	if g.guard("quotas", func() { g.opts.Outstanding(level, list) }) {
-		g.told[level] = list
-		if list.IsZero() {
+	if g.guard("quotas", func() { g.opts.Outstanding(level, now.outstanding, now.limit) }) {
+		if g.told[level] = now; now.outstanding.IsZero() {
 			delete(g.told, level)
 		}
 	}

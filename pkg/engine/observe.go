@@ -36,9 +36,7 @@ type observer struct {
 	all   bool
 	// complete says that all quotas were observed at least once.
 	complete bool
-	// demands that could not be told.
-	demands map[string]bool
-	trails  trails
+	trails   trails
 	// broken: a question panicked; none is asked before that time.
 	broken time.Time
 }
@@ -46,7 +44,7 @@ type observer struct {
 func newObserver(v *env, retry func(time.Time, time.Duration)) *observer {
 	return &observer{
 		env: v, retry: retry, all: true,
-		last: map[string]admission.Quota{}, levelNames: newNames(), dirty: map[string]bool{}, demands: map[string]bool{},
+		last: map[string]admission.Quota{}, levelNames: newNames(), dirty: map[string]bool{},
 	}
 }
 
@@ -118,24 +116,16 @@ func (o *observer) note(now time.Time, names []entry[string, urgency], all bool)
 // long as its news.
 func (o *observer) next(gather time.Duration) time.Time { return o.trails.next(gather) }
 
-// tellDemand tells the quotas what waiting jobs ask for; limits that follow from it belong to this step.
-func (o *observer) tellDemand(c *core) {
+// markDemand has quotas observed for which jobs ask for more or less beyond their pods than they did, where runtime is
+// the limit: what became a pod is demand no more, and belongs to what is requested from the same step on.
+func (o *observer) markDemand(c *core) {
 	c.call("", func(s *admission.State) {
 		for _, quota := range s.DirtyDemand() {
-			o.demands[quota] = true
+			if o.last[quota].Shared {
+				o.mark(quota)
+			}
 		}
 	})
-	for _, quota := range sortedKeys(o.demands) {
-		var demand resources.List
-		c.call("", func(s *admission.State) { demand = s.Demand(quota) })
-		moved := false
-		if c.sound() && o.ask(func(q Quotas) { moved = q.SetDemand(quota, demand) }) {
-			delete(o.demands, quota)
-		}
-		if moved {
-			o.mark(quota)
-		}
-	}
 }
 
 // observe reads what is dirty, gives it to the core, and says which quotas are gone and whether any came or went. It
@@ -208,8 +198,7 @@ func (o *observer) tell(now time.Time, c *core) {
 func (o *observer) peek() (found []admission.Quota, ok bool) {
 	ok = o.ask(func(q Quotas) { found, _ = q.Observe(o.levels()) })
 	if ok {
-		// Quotas that changed are told with one observation. The core has not seen this one: the step that this is in
-		// makes another.
+		// The core has not seen it, and a total that moved is told until it is observed.
 		o.all = true
 	}
 	return found, ok

@@ -90,25 +90,25 @@ func TestAPeekLeavesEverythingDirty(t *testing.T) {
 	require.Greater(t, quotas.observed, asked)
 }
 
-func TestADemandThatCannotBeToldIsToldLater(t *testing.T) {
-	quotas := quotasOf(10, testQuota)
-	o, c, _ := observed(t, quotas)
-	clock := o.opts.Clock.(*clocktesting.FakeClock)
-	o.observe(testStart, c)
-	c.call("", func(s *admission.State) {
-		s.UpsertQueue(testStart, queue.Spec{Name: "q", Policy: "Priority", MaxPending: -1})
-		s.UpsertUnit(testStart, unit.Unit{
-			Key: "team/a", UID: "a", Queue: "q", Quota: testQuota, Request: cpu(4), Pods: 1, Active: true,
+// What becomes a pod is demand no more. Where limits follow from both, what pods request is read in the same step.
+func TestAQuotaIsObservedWhenItsDemandChanges(t *testing.T) {
+	for name, shared := range map[string]bool{"runtime": true, "max": false} {
+		t.Run(name, func(t *testing.T) {
+			quotas := quotasOf(10, testQuota)
+			quotas.set(testQuota, func(q *admission.Quota) { q.Shared = shared })
+			o, c, _ := observed(t, quotas)
+			o.observe(testStart, c)
+			c.call("", func(s *admission.State) {
+				s.UpsertQueue(testStart, queue.Spec{Name: "q", Policy: "Priority", MaxPending: -1})
+				s.UpsertUnit(testStart, unit.Unit{
+					Key: "team/a", UID: "a", Queue: "q", Quota: testQuota, Request: cpu(4), Pods: 1, Active: true,
+				})
+			})
+			o.markDemand(c)
+			require.Equal(t, shared, o.dirty[testQuota])
+			o.observe(testStart, c)
+			o.markDemand(c)
+			require.Empty(t, o.dirty, "once (I12)")
 		})
-	})
-	quotas.demanded = func(string) { panic("quotas are broken") }
-	o.tellDemand(c)
-	delete(quotas.demands, testQuota)
-	quotas.demanded = nil
-	clock.Step(time.Second)
-	o.tellDemand(c)
-	require.Equal(t, "cpu: 4", quotas.demands[testQuota].String())
-	clear(quotas.demands)
-	o.tellDemand(c)
-	require.Empty(t, quotas.demands, "it is told once (I12)")
+	}
 }

@@ -35,8 +35,10 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/shares"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -320,21 +322,45 @@ func TestMetricsFollowTheUnits(t *testing.T) {
 func TestOutstandingIsToldAtOnce(t *testing.T) {
 	r := ready(t, 10)
 	told := map[string]string{}
-	r.engine.opts.Outstanding = func(quota string, list resources.List) { told[quota] = list.String() }
+	r.engine.opts.Outstanding = func(quota string, list, limit resources.List) {
+		told[quota] = list.String() + " of " + limit.String()
+	}
 	key := r.unit("a", 4)
 	r.step()
-	require.Equal(t, "cpu: 4", told[testQuota])
+	require.Equal(t, "cpu: 4 of cpu: 10", told[testQuota])
+	r.quotas.set(testQuota, func(q *admission.Quota) { q.Limit = cpu(7) })
+	r.engine.Sink().QuotaChanged(testQuota)
+	r.step()
+	require.Equal(t, "cpu: 4 of cpu: 7", told[testQuota])
 	r.send(deleted)
-	require.Empty(t, told[testQuota])
+	require.Equal(t, " of cpu: 7", told[testQuota])
 	require.Nil(t, r.engine.units.byKey[key])
 }
 
-func TestDemandIsTold(t *testing.T) {
-	r := ready(t, 4)
-	r.unit("a", 4)
-	r.unit("b", 4)
+// Nobody observes a quota for what others ask for: its runtime is computed from it.
+func TestRuntimesFollowDemand(t *testing.T) {
+	quotas := quotasOf(10, testQuota, "other")
+	quotas.set(root, func(q *admission.Quota) { q.Share.Part, q.Limit, q.Max = shares.Top, cpu(10), cpu(10) })
+	for _, name := range []string{testQuota, "other"} {
+		quotas.set(name, func(q *admission.Quota) {
+			q.Limit, q.Min, q.Shared = resources.List{}, resources.List{}, true
+			q.Share = capacity.Share{Part: shares.Sharing, Weight: cpu(1)}
+		})
+	}
+	r := newRig(t, quotas)
+	r.queue(testQuota).queue("other").lead()
+	limit := func() string {
+		info, _ := View{r.engine.Engine}.Quota(testQuota)
+		return info.Limit.String()
+	}
+	r.unit("a", 8)
 	r.step()
-	require.Equal(t, "cpu: 8", r.quotas.demands[testQuota].String())
+	require.Equal(t, "cpu: 8", limit())
+	r.unit("b", 8, func(u *unstructured.Unstructured) {
+		u.SetLabels(map[string]string{v1alpha1.LabelQuotaName: "other"})
+	})
+	r.step()
+	require.Equal(t, "cpu: 5", limit())
 }
 
 func TestAskAnswersAndSurvivesAPanic(t *testing.T) {

@@ -201,7 +201,7 @@ func TestAPanicOfNobodyBacksOff(t *testing.T) {
 	r := ready(t, 10)
 	registry := r.registry()
 	told := map[string]string{}
-	r.engine.opts.Outstanding = func(quota string, list resources.List) { told[quota] = list.String() }
+	r.engine.opts.Outstanding = func(quota string, list, _ resources.List) { told[quota] = list.String() }
 	r.job("a", "job-a")
 	a := r.unit("a", 4, withConsumer("job-a"))
 	r.step()

@@ -20,7 +20,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
 // Quotas answers from the live ElasticQuota state. It is called by the engine's goroutine only; a panic in it is
@@ -30,15 +29,11 @@ type Quotas interface {
 	// name may not exist.
 	Resolve(namespace string, labels map[string]string) string
 	// Observe returns what the named quotas and all their ancestors use and may use now, each once, leaf before
-	// parent, and in the same order each time; gone lists the names that do not exist. Quotas whose limit has changed
-	// since they were last observed come along, where that matters to a job.
+	// parent, and in the same order each time; gone lists the names that do not exist. Others may come along.
 	Observe(names []string) (found []admission.Quota, gone []string)
 	// TotalMoved says whether a cluster total is another one than the last observation had, for at most one observation of
 	// all to follow. It is asked in every step and costs no more than to read the totals.
 	TotalMoved() bool
-	// SetDemand says what jobs of a leaf ask beyond their existing pods, and returns whether a limit may change by it:
-	// then observing the leaf tells which ones did.
-	SetDemand(quota string, demand resources.List) bool
 	// All lists the names of all quotas, sorted.
 	All() []string
 }

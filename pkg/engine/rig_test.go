@@ -261,12 +261,9 @@ func (a *fakeAPI) setStatus(key string, fields map[string]any) *unstructured.Uns
 type fakeQuotas struct {
 	levels    map[string]admission.Quota
 	byNS      map[string]string
-	demands   map[string]resources.List
 	panicking bool
 	observed  int
 	onObserve func()
-	// demanded is called while a demand is told.
-	demanded func(quota string)
 	// total that was observed last.
 	total resources.List
 }
@@ -317,14 +314,6 @@ func (q *fakeQuotas) TotalMoved() bool {
 	return q.observed > 0 && !q.levels[root].Max.Same(q.total)
 }
 
-func (q *fakeQuotas) SetDemand(quota string, demand resources.List) bool {
-	q.demands[quota] = demand
-	if q.demanded != nil {
-		q.demanded(quota)
-	}
-	return false
-}
-
 func (q *fakeQuotas) All() []string {
 	names := slices.Sorted(maps.Keys(q.levels))
 	return slices.DeleteFunc(names, func(name string) bool { return name == root })
@@ -339,7 +328,7 @@ func (q *fakeQuotas) set(name string, change func(*admission.Quota)) {
 func cpu(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n * 1000}) }
 
 func quotasOf(limit int64, names ...string) *fakeQuotas {
-	q := &fakeQuotas{levels: map[string]admission.Quota{}, byNS: map[string]string{}, demands: map[string]resources.List{}}
+	q := &fakeQuotas{levels: map[string]admission.Quota{}, byNS: map[string]string{}}
 	q.levels[root] = admission.Quota{Name: root, Limit: cpu(1000), Max: cpu(1000)}
 	for _, name := range append(names, defaultQuota) {
 		q.levels[name] = admission.Quota{Name: name, Parent: root, Limit: cpu(limit), Max: cpu(limit), Min: cpu(limit)}

@@ -24,17 +24,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 
 	"github.com/koordinator-sh/koordinator/apis/extension"
 	eqv1alpha1 "github.com/koordinator-sh/koordinator/apis/thirdparty/scheduler-plugins/pkg/apis/scheduling/v1alpha1"
-	"github.com/koordinator-sh/koordinator/pkg/features"
 	"github.com/koordinator-sh/koordinator/pkg/scheduler/apis/config"
 	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/elasticquota/core"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
 // Sink takes what happens to quotas. It is called under Koordinator's locks and from informer goroutines: every method
@@ -55,6 +51,11 @@ type Sink interface {
 	MappingChanged()
 }
 
+// builtIn quotas have their max as limit; what they use is taken off the cluster total that the others share.
+func builtIn(name string) bool {
+	return name == extension.DefaultQuotaName || name == extension.SystemQuotaName
+}
+
 // Adapter answers questions about the live quotas. It is safe for concurrent use.
 type Adapter struct {
 	captured func() (Live, *config.ElasticQuotaArgs)
@@ -71,41 +72,14 @@ type Adapter struct {
 	// totals are those of the trees when their roots were last observed, by name of the root.
 	totals sync.Map // string -> resources.List
 
-	// Changes that the shadow has not been given yet. Informer handlers write them, so nothing else is done under mu.
-	mu    sync.Mutex
-	specs map[string]specChange
-	stale map[string]bool
-
-	// observing guards last, the last observation of each quota. Order: observing, then shadowMu.
-	observing sync.Mutex
-	last      map[string]admission.Quota
-
-	// shadowMu guards the shadows, one per quota tree, and what belongs to them. Order: shadowMu, then mu.
-	shadowMu sync.Mutex
-	shadows  map[string]*shadow
-	trees    map[string]string // quota -> tree that its shadow is in
-	demands  map[string]corev1.ResourceList
-	// moved are the quotas whose limit has changed since it was last observed.
-	moved map[string]bool
-}
-
-// specChange is the newest spec of a quota; spec nil means that it is gone.
-type specChange struct {
-	tree string
-	spec *eqv1alpha1.ElasticQuota
+	// more are the quotas of which was told that a pod more is there, since they were observed. Informer handlers write
+	// them, so nothing else is done under mu.
+	mu   sync.Mutex
+	more map[string]bool
 }
 
 func newAdapter(captured func() (Live, *config.ElasticQuotaArgs)) *Adapter {
-	return &Adapter{
-		captured: captured,
-		specs:    map[string]specChange{},
-		stale:    map[string]bool{},
-		shadows:  map[string]*shadow{},
-		trees:    map[string]string{},
-		demands:  map[string]corev1.ResourceList{},
-		moved:    map[string]bool{},
-		last:     map[string]admission.Quota{},
-	}
+	return &Adapter{captured: captured, more: map[string]bool{}}
 }
 
 // OpenBuiltIn has jobs admitted in Koordinator's default and system quota, too. Whoever names no quota is charged to
@@ -139,32 +113,17 @@ func (a *Adapter) mappingChanged() { a.tell(func(s Sink) { s.MappingChanged() })
 
 func (a *Adapter) totalChanged() { a.tell(func(s Sink) { s.TotalChanged() }) }
 
-func (a *Adapter) noteSpec(name, tree string, spec *eqv1alpha1.ElasticQuota) {
-	if !utilfeature.DefaultFeatureGate.Enabled(features.MultiQuotaTree) {
-		tree = ""
-	}
-	a.mu.Lock()
-	a.specs[name] = specChange{tree: tree, spec: spec}
-	a.mu.Unlock()
+// noteSpec takes the newest spec of a quota; nil means that it is gone.
+func (a *Adapter) noteSpec(name string, spec *eqv1alpha1.ElasticQuota) {
 	a.noteMaxJobs(name, spec)
 	a.quotaChanged(name)
 }
 
-func (a *Adapter) noteRequests(names ...string) {
-	a.mu.Lock()
-	for _, name := range names {
-		a.stale[name] = true
-	}
-	a.mu.Unlock()
-	a.quotaChanged(names...)
-}
-
-// noteMoreRequested is noteRequests of one quota in which nothing but a pod more is. It is told once until it is
-// observed.
+// noteMoreRequested says that nothing but a pod more is in a quota. It is told once until the quota is observed.
 func (a *Adapter) noteMoreRequested(name string) {
 	a.mu.Lock()
-	told := a.stale[name]
-	a.stale[name] = true
+	told := a.more[name]
+	a.more[name] = true
 	a.mu.Unlock()
 	if !told {
 		a.tell(func(s Sink) { s.MoreRequested(name) })
@@ -218,97 +177,4 @@ func (a *Adapter) All() []string {
 
 func managers(plugin Live) []*core.GroupQuotaManager {
 	return append(plugin.ListGroupQuotaManagersForQuotaTree(), plugin.GetGroupQuotaManagerForTree(""))
-}
-
-// SetDemand says what jobs of a quota will request beyond their live pods. It has an effect only where runtime is the
-// limit. It is true if limits may change by it; observing the quota brings the other limits along.
-func (a *Adapter) SetDemand(quota string, demand resources.List) bool {
-	plugin, args := a.captured()
-	if plugin == nil || !args.EnableRuntimeQuota {
-		return false
-	}
-	a.shadowMu.Lock()
-	defer a.shadowMu.Unlock()
-	list := toResourceList(demand)
-	_, had := a.demands[quota]
-	if demand.IsZero() {
-		delete(a.demands, quota)
-	} else {
-		a.demands[quota] = list
-	}
-	a.applySpecs(args)
-	s := a.shadows[a.trees[quota]]
-	// Nobody was told of the limit while nothing was asked.
-	return s != nil && (s.setDemand(quota, list) || (!had && !demand.IsZero()))
-}
-
-// setReserved says what admitted jobs hold in a built-in quota beyond what is used there. It is taken off what all
-// others share, now and not only when the pods come.
-func (a *Adapter) setReserved(quota string, reserved resources.List) {
-	plugin, args := a.captured()
-	if plugin == nil || !args.EnableRuntimeQuota {
-		return
-	}
-	a.shadowMu.Lock()
-	changed := a.shadowOf("", args).setReserved(quota, toResourceList(reserved))
-	a.shadowMu.Unlock()
-	if changed {
-		a.quotaChanged(quota)
-	}
-}
-
-// applySpecs gives the shadows the specs that came since the last time.
-func (a *Adapter) applySpecs(args *config.ElasticQuotaArgs) {
-	a.mu.Lock()
-	specs := a.specs
-	if len(specs) > 0 {
-		a.specs = map[string]specChange{}
-	}
-	a.mu.Unlock()
-	first := map[*shadow]map[string]*eqv1alpha1.ElasticQuota{}
-	for _, name := range slices.Sorted(maps.Keys(specs)) {
-		change := specs[name]
-		if tree, ok := a.trees[name]; ok && (tree != change.tree || change.spec == nil) {
-			a.shadows[tree].setSpec(name, nil)
-			delete(a.trees, name)
-		}
-		if change.spec == nil {
-			a.protection.limits.Delete(name)
-			continue
-		}
-		a.trees[name] = change.tree
-		s := a.shadowOf(change.tree, args)
-		if _, known := s.asks[name]; !known {
-			s.asks[name] = ask{demand: a.demands[name]}
-		}
-		a.markStale(name)
-		if first[s] == nil && len(s.specs) == 0 {
-			first[s] = map[string]*eqv1alpha1.ElasticQuota{}
-		}
-		if first[s] == nil || builtIn(name) || name == extension.RootQuotaName {
-			s.setSpec(name, change.spec)
-			continue
-		}
-		first[s][name] = change.spec
-	}
-	for s, specs := range first {
-		if len(specs) > 0 {
-			s.fill(specs)
-		}
-	}
-}
-
-func (a *Adapter) shadowOf(tree string, args *config.ElasticQuotaArgs) *shadow {
-	s := a.shadows[tree]
-	if s == nil {
-		s = newShadow(tree, args, utilfeature.DefaultFeatureGate.Enabled(features.ElasticQuotaGuaranteeUsage))
-		a.shadows[tree] = s
-	}
-	return s
-}
-
-func (a *Adapter) markStale(name string) {
-	a.mu.Lock()
-	a.stale[name] = true
-	a.mu.Unlock()
 }

@@ -33,6 +33,8 @@ import (
 	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/elasticquota/core"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
@@ -44,13 +46,17 @@ type liveQuotas struct {
 	args    *config.ElasticQuotaArgs
 	specs   map[string]*v1alpha1.ElasticQuota
 	total   corev1.ResourceList
+	// tree is the core's, of what was observed.
+	tree *capacity.Tree
 }
 
 func newLive(t testing.TB, runtime bool, total string, quotas ...*v1alpha1.ElasticQuota) *liveQuotas {
 	t.Helper()
 	args := quotaArgs(runtime)
 	args.HookPlugins = []config.HookPluginConf{{Key: hookKey, FactoryKey: hookKey}}
-	l := &liveQuotas{args: args, specs: map[string]*v1alpha1.ElasticQuota{}}
+	l := &liveQuotas{
+		args: args, specs: map[string]*v1alpha1.ElasticQuota{}, tree: capacity.NewTree(ledger.New()),
+	}
 	registry := NewRegistry()
 	l.adapter = registry.Adapter()
 	l.adapter.captured = func() (Live, *config.ElasticQuotaArgs) { return l, args }
@@ -180,7 +186,6 @@ func namesOf(found []admission.Quota) []string {
 func TestObserveWithoutRuntimeQuotaLimitsByMax(t *testing.T) {
 	l := newLive(t, false, "100", elasticQuota("p", "60", "80", isParent), elasticQuota("c", "10", "70", under("p")),
 		elasticQuota("q", "0", "90"))
-	l.adapter.SetDemand("c", list(10000))
 	found, gone := l.adapter.Observe([]string{"q", "c", "nobody", "c"})
 	require.Equal(t, []string{"nobody"}, gone)
 	require.Equal(t, []string{"c", "p", "q", extension.RootQuotaName}, namesOf(found), "leaf before parent, each once")
@@ -235,35 +240,31 @@ func TestWithoutNodesNothingIsUnlimited(t *testing.T) {
 	require.Zero(t, cpuTotal)
 }
 
-func TestObserveGivesTheRuntimeOfQueuedDemand(t *testing.T) {
+func TestTheRuntimeFollowsFromWhatIsObservedAndDemanded(t *testing.T) {
 	l := newLive(t, true, "100", elasticQuota("a", "40", "100"), elasticQuota("b", "40", "100"))
-	found, _ := l.adapter.Observe([]string{"a", "b"})
-	require.Equal(t, map[string]int64{"a": 0, "b": 0, extension.RootQuotaName: 100000}, limits(found),
+	require.Equal(t, map[string]int64{"a": 0, "b": 0, extension.RootQuotaName: 100000}, l.limits("a", "b"),
 		"nothing asked, nothing granted")
-	zero, named := found[0].Limit.Get("cpu")
+	zero, named := l.limitOf("a").Get("cpu")
 	require.True(t, named, "a resource that the limit does not name would be unlimited")
 	require.Zero(t, zero)
 
-	require.True(t, l.adapter.SetDemand("a", list(80000)))
-	require.True(t, l.adapter.SetDemand("b", list(80000)))
-	found, _ = l.adapter.Observe([]string{"b"})
-	require.Equal(t, map[string]int64{"a": 50000, "b": 50000, extension.RootQuotaName: 100000}, limits(found),
-		"the demand of one changes the limit of the other, which comes along")
-	l.adapter.SetDemand("b", list(45000))
-	found, _ = l.adapter.Observe([]string{"a"})
-	require.EqualValues(t, 55000, limits(found)["a"])
-	l.adapter.SetDemand("b", list(0))
-	found, _ = l.adapter.Observe([]string{"a", "b"})
-	require.EqualValues(t, 80000, limits(found)["a"])
-	require.EqualValues(t, 0, limits(found)["b"])
+	l.want("a", list(80000))
+	l.want("b", list(80000))
+	require.Equal(t, list(50000), l.limitOf("a"))
+	require.Equal(t, list(50000), l.limitOf("b"))
+	l.want("b", list(45000))
+	require.Equal(t, list(55000), l.limitOf("a"), "the demand of one changes the limit of the other")
+	l.want("b", list(0))
+	require.Equal(t, list(80000), l.limitOf("a"))
+	require.Equal(t, list(0), l.limitOf("b"))
 }
 
 func TestPodsOfOthersChangeTheRuntime(t *testing.T) {
 	l := newLive(t, true, "100", elasticQuota("a", "40", "100"), elasticQuota("b", "40", "100"))
-	l.adapter.SetDemand("a", list(80000))
+	l.want("a", list(80000))
 	sink := &recordingSink{}
 	l.adapter.Subscribe(sink)
-	_, _ = l.adapter.Observe([]string{"a"})
+	l.observe("a", "b")
 	sink.drain()
 	l.addPod(l.pod("x", "b", "45"))
 	require.Equal(t, []string{"b"}, sink.more, "a pending pod is not told by the hook")
@@ -272,35 +273,51 @@ func TestPodsOfOthersChangeTheRuntime(t *testing.T) {
 	require.Len(t, sink.more, 1, "what is known is not told again before it is observed")
 	l.adapter.onPod(l.pod("y", "b", "0"), nil)
 	require.Equal(t, []string{"b"}, sink.drain(), "one that goes is told at once: limits may have become larger")
-	found, _ := l.adapter.Observe([]string{"b"})
-	require.EqualValues(t, 55000, limits(found)["a"], "whoever has demand comes along")
+	l.observe("b")
+	require.Equal(t, list(55000), l.limitOf("a"))
 	require.Empty(t, sink.drain(), "at rest nothing is told")
-	found, _ = l.adapter.Observe([]string{"b"})
-	require.NotContains(t, limits(found), "a", "and it comes along once")
+	l.addPod(l.pod("z", "b", "1"))
+	require.Len(t, sink.more, 2)
 }
+
+// A pod whose quota does not exist is charged to the default quota, of which nobody is told.
+func TestTheDefaultQuotaComesAlong(t *testing.T) {
+	l := newLive(t, true, "100", elasticQuota("a", "0", "100"))
+	l.want("a", list(100000))
+	require.EqualValues(t, 100000, l.limits("a")["a"])
+	pod := l.pod("x", "nobody", "20")
+	pod.Spec.NodeName = "n"
+	l.mgr.OnPodAdd(extension.DefaultQuotaName, pod)
+	require.EqualValues(t, 80000, l.limits("nobody", "a")["a"])
+	require.Equal(t, []string{"a", extension.DefaultQuotaName, extension.RootQuotaName},
+		namesOf(first(l.adapter.Observe([]string{"a"}))))
+	l.args.EnableRuntimeQuota = false
+	require.Equal(t, []string{"a", extension.RootQuotaName}, namesOf(first(l.adapter.Observe([]string{"a"}))))
+}
+
+func first(found []admission.Quota, _ []string) []admission.Quota { return found }
 
 func TestQuotasComeAndGo(t *testing.T) {
 	l := newLive(t, true, "100", elasticQuota("a", "40", "100"), elasticQuota("b", "40", "100"))
-	l.adapter.SetDemand("a", list(80000))
-	l.adapter.SetDemand("b", list(80000))
-	_, _ = l.adapter.Observe([]string{"a", "b"})
+	l.want("a", list(80000))
+	l.want("b", list(80000))
+	l.observe("a", "b")
 	sink := &recordingSink{}
 	l.adapter.Subscribe(sink)
 	l.remove("b")
 	require.Contains(t, sink.drain(), "b")
-	found, gone := l.adapter.Observe([]string{"a", "b"})
+	_, gone := l.observe("a", "b")
 	require.Equal(t, []string{"b"}, gone)
-	require.EqualValues(t, 80000, limits(found)["a"])
+	require.Equal(t, list(80000), l.limitOf("a"))
 	require.NotContains(t, l.adapter.All(), "b")
 	l.set(elasticQuota("b", "40", "100"))
-	found, gone = l.adapter.Observe([]string{"a", "b"})
+	_, gone = l.observe("a", "b")
 	require.Empty(t, gone)
-	require.EqualValues(t, 50000, limits(found)["b"], "its queued jobs are still known")
+	require.Equal(t, list(50000), l.limitOf("b"), "its queued jobs are still known")
 	require.Equal(t, []string{"a", "b", extension.DefaultQuotaName, extension.SystemQuotaName}, l.adapter.All())
 }
 
-// What a scheduler finds when it starts: all quotas in one go, the built-in ones among them. Names on both sides of
-// theirs matter, as specs are taken in the order of names.
+// What a scheduler finds when it starts: all quotas in one go, the built-in ones among them.
 func TestQuotasThatAreThereAtTheStart(t *testing.T) {
 	top, leaves := elasticQuota("company", "40", "40", isParent), []string{"alpha", "zeta"}
 	l := newLive(t, true, "100", top,
@@ -308,10 +325,9 @@ func TestQuotasThatAreThereAtTheStart(t *testing.T) {
 		elasticQuota("zeta", "10", "40", under("company")),
 		elasticQuota(extension.DefaultQuotaName, "0", "100"), elasticQuota(extension.SystemQuotaName, "0", "100"))
 	for _, name := range leaves {
-		l.adapter.SetDemand(name, list(20000))
+		l.want(name, list(20000))
 	}
-	found, _ := l.adapter.Observe(leaves)
-	limits := limits(found)
+	limits := l.limits(leaves...)
 	for _, name := range append(leaves, "lab") {
 		require.EqualValues(t, 20000, limits[name], name)
 	}
@@ -320,13 +336,12 @@ func TestQuotasThatAreThereAtTheStart(t *testing.T) {
 
 func TestTheTotalIsFollowed(t *testing.T) {
 	l := newLive(t, true, "100", elasticQuota("a", "40", "100"), elasticQuota("b", "40", "100"))
-	l.adapter.SetDemand("a", list(80000))
-	l.adapter.SetDemand("b", list(80000))
+	l.want("a", list(80000))
+	l.want("b", list(80000))
 	for _, total := range []string{"50", "100", "60"} {
 		l.setTotal(total)
-		found, _ := l.adapter.Observe([]string{"a", "b"})
 		half := l.total.Cpu().MilliValue() / 2
-		require.Equal(t, map[string]int64{"a": half, "b": half, extension.RootQuotaName: 2 * half}, limits(found))
+		require.Equal(t, map[string]int64{"a": half, "b": half, extension.RootQuotaName: 2 * half}, l.limits("a", "b"))
 	}
 }
 
@@ -356,7 +371,6 @@ func TestNothingIsThereBeforeElasticQuotaIs(t *testing.T) {
 	require.Empty(t, found)
 	require.Equal(t, []string{"a", "b"}, gone)
 	require.Empty(t, adapter.All())
-	require.False(t, adapter.SetDemand("a", list(1)))
 	require.Equal(t, "x", adapter.Resolve("ns", map[string]string{extension.LabelQuotaName: "x"}))
 	require.Empty(t, adapter.Resolve("ns", nil))
 }

@@ -99,8 +99,6 @@ type differential struct {
 	names  int
 	// keys says what resources most quotas name.
 	keys int64
-	// fresh is what the adapter says of all quotas at this quiet point.
-	fresh map[string]admission.Quota
 }
 
 // steps of a history; what stands more often comes more often.
@@ -473,23 +471,29 @@ func (d *differential) checkViewIsFresh() {
 			matters[at] = true
 		}
 	}
+	had := map[string]resources.List{}
+	for name := range d.known {
+		had[name] = d.limitOf(name)
+	}
 	found, gone := d.adapter.Observe(d.everyQuota())
 	for _, name := range gone {
 		if d.known[name] {
 			d.Fatalf("quota %s is gone and nobody said so", name)
 		}
 	}
-	d.fresh = map[string]admission.Quota{}
 	for _, q := range found {
-		d.fresh[q.Name] = q
-		last, ok := d.last[q.Name]
-		if !ok {
+		if !d.known[q.Name] {
 			d.Fatalf("quota %s is there and nobody said so", q.Name)
 		}
-		same := last.Parent == q.Parent && last.Limit.Same(q.Limit) && last.Max.Same(q.Max) && last.Min.Same(q.Min) &&
+		d.state.SetQuota(d.now, q)
+	}
+	for _, q := range found {
+		last, now := d.last[q.Name], d.limitOf(q.Name)
+		same := last.Parent == q.Parent && now.Same(had[q.Name]) && last.Max.Same(q.Max) && last.Min.Same(q.Min) &&
 			last.Used.Equal(q.Used) && last.NonPreemptibleUsed.Equal(q.NonPreemptibleUsed)
 		if matters[q.Name] && !same {
-			d.Fatalf("quota %s has changed and nobody said so:\nhad %v\nnow %v\n%s", q.Name, last, q, d.describe())
+			d.Fatalf("quota %s has changed and nobody said so:\nhad %v, limit %v\nnow %v, limit %v\n%s", q.Name, last,
+				had[q.Name], q, now, d.describe())
 		}
 	}
 	if len(d.dirty) > 0 || d.allDirty {
@@ -671,7 +675,7 @@ func (d *differential) unnamedAbove(quota string, p *worldPod) bool {
 func (d *differential) isOver(level string) bool {
 	q := d.last[level]
 	inUse := q.Used.Add(d.state.Outstanding(level))
-	for _, it := range q.Limit.Items() {
+	for _, it := range d.limitOf(level).Items() {
 		if amount, _ := inUse.Get(it.Name); amount > it.Amount {
 			return true
 		}
@@ -749,7 +753,7 @@ func (d *differential) checkLimits() {
 			continue
 		}
 		runtime := toList(info.GetRuntime())
-		for _, it := range d.fresh[name].Limit.Items() {
+		for _, it := range d.limitOf(name).Items() {
 			if amount, ok := runtime.Get(it.Name); ok && amount != it.Amount && d.hasRuntime(name, it.Name) {
 				d.Fatalf("quota %s: %s: with all pods the runtime is %d, and without them the limit was %d\n%s",
 					name, it.Name, amount, it.Amount, d.describe())
@@ -909,9 +913,9 @@ func (d *differential) describe() string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.quotas)) {
 		q := d.quotas[name]
-		fmt.Fprintf(&b, "quota %s: parent %s, min %v, max %v, weight %v, lent %v; limit %v (%v), used %v, outstanding %v\n",
+		fmt.Fprintf(&b, "quota %s: parent %s, min %v, max %v, weight %v, lent %v; limit %v, used %v, outstanding %v\n",
 			name, extension.GetParentQuotaName(q), toList(q.Spec.Min), toList(q.Spec.Max), toList(extension.GetSharedWeight(q)),
-			extension.IsAllowLentResource(q), d.last[name].Limit, d.fresh[name].Limit, d.last[name].Used,
+			extension.IsAllowLentResource(q), d.limitOf(name), d.last[name].Used,
 			d.state.Outstanding(name))
 	}
 	for _, key := range slices.Sorted(maps.Keys(d.jobs)) {

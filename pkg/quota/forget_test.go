@@ -30,28 +30,27 @@ func TestNothingStaysOfQuotas(t *testing.T) {
 		w := newWorld(t, live)
 		w.setNode("node", cpu("100"), false)
 		w.quiet()
-		names := func() (names []string) {
-			w.adapter.protection.limits.Range(func(name, _ any) bool {
-				names = append(names, name.(string))
-				return true
-			})
-			return names
-		}
-		before, stale := names(), len(w.adapter.stale)
 		for _, name := range []string{"a", "b", "c"} {
 			w.setQuota(elasticQuota(name, "10", "40"), false)
 		}
 		w.quiet()
-		require.Len(t, names(), len(before)+3)
+		w.ask("job", "a", "10")
+		require.Equal(t, []string{"a"}, reservedIn(w.adapter))
+		w.finish(w.jobs["default/job"])
 		for _, name := range []string{"a", "b", "c"} {
-			w.adapter.noteRequests(name)
+			w.adapter.noteMoreRequested(name)
 			w.deleteQuota(name, true)
 		}
 		w.quiet()
-		require.ElementsMatch(t, before, names(), "limits, by runtime: %t", byRuntime)
-		require.Empty(t, w.adapter.specs, "by runtime: %t", byRuntime)
-		require.LessOrEqual(t, len(w.adapter.stale), stale, "by runtime: %t", byRuntime)
-		require.NotContains(t, w.adapter.last, "a")
-		require.NotContains(t, w.adapter.trees, "a")
+		require.Empty(t, reservedIn(w.adapter), "by runtime: %t", byRuntime)
+		require.Empty(t, w.adapter.more, "by runtime: %t", byRuntime)
 	}
+}
+
+func reservedIn(a *Adapter) (names []string) {
+	a.protection.reservations.Range(func(name, _ any) bool {
+		names = append(names, name.(string))
+		return true
+	})
+	return names
 }

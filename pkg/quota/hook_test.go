@@ -109,8 +109,8 @@ func TestReservedQuotaIsKeptFromOtherPods(t *testing.T) {
 		running.Spec.NodeName = "n"
 		return running
 	}())
-	_, _ = l.adapter.Observe([]string{"a"})
-	l.adapter.SetOutstanding("a", list(60000))
+	l.observe("a")
+	l.reserve("a", list(60000))
 	stranger := l.pod("stranger", "a", "11")
 	require.NoError(t, check("a", stranger), "protection is off")
 
@@ -126,18 +126,18 @@ func TestReservedQuotaIsKeptFromOtherPods(t *testing.T) {
 	reserve.Name = string(reserve.UID)
 	require.NoError(t, check("a", reserve), "a Reservation does not count in used")
 	require.NoError(t, check("b", stranger))
-	l.adapter.SetOutstanding("a", list(0))
+	l.reserve("a", list(0))
 	require.NoError(t, check("a", stranger))
 }
 
 func TestReservedQuotaUnderRuntimeIsMeasuredAgainstTheRuntimeWithDemand(t *testing.T) {
 	l := newLive(t, true, "100", elasticQuota("a", "0", "100"), elasticQuota("b", "0", "100"))
 	l.adapter.Protect(guardOf(func(*corev1.Pod) bool { return false }))
-	l.adapter.SetDemand("a", list(80000))
-	l.adapter.SetOutstanding("a", list(80000))
+	l.want("a", list(80000))
 	stranger := l.pod("stranger", "a", "10")
 	l.addPod(stranger)
-	_, _ = l.adapter.Observe([]string{"a"})
+	l.observe("a", "b")
+	l.reserve("a", list(80000))
 	check := l.mgr.GetHookPlugins()[0].CheckPod
 	require.NoError(t, check("a", stranger), "the live runtime, 10, knows nothing of the 80 that are reserved")
 	big := l.pod("big", "a", "21")
@@ -156,9 +156,9 @@ func TestReservedQuotaIsNotKeptFromAPodThatMinIsEnoughFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLive(t, true, tc.total, elasticQuota("a", "40", "100"), elasticQuota("b", "60", "100"))
 			l.adapter.Protect(guardOf(func(*corev1.Pod) bool { return false }))
-			l.adapter.SetDemand("a", list(20000))
-			l.adapter.SetOutstanding("a", list(20000))
-			_, _ = l.adapter.Observe([]string{"a"})
+			l.want("a", list(20000))
+			l.observe("a", "b")
+			l.reserve("a", list(20000))
 			check := l.mgr.GetHookPlugins()[0].CheckPod
 			require.NoError(t, check("a", l.pod("passes", "a", tc.passes)))
 			require.Error(t, check("a", l.pod("refused", "a", tc.refused)))
@@ -169,18 +169,19 @@ func TestReservedQuotaIsNotKeptFromAPodThatMinIsEnoughFor(t *testing.T) {
 // The end of a reservation changes neither a pod nor a quota, so nothing else would bring the pod back.
 func TestAPodThatReservedQuotaKeptOutIsTriedAgain(t *testing.T) {
 	for name, end := range map[string]func(l *liveQuotas){
-		"nothing is reserved any more": func(l *liveQuotas) { l.adapter.SetOutstanding("a", list(0)) },
-		"less is reserved":             func(l *liveQuotas) { l.adapter.SetOutstanding("a", list(85000)) },
+		"nothing is reserved any more": func(l *liveQuotas) { l.reserve("a", list(0)) },
+		"less is reserved":             func(l *liveQuotas) { l.reserve("a", list(85000)) },
 		"more may be used": func(l *liveQuotas) {
 			l.set(elasticQuota("a", "40", "200"))
-			_, _ = l.adapter.Observe([]string{"a"})
+			l.observe("a")
+			l.reserve("a", list(90000))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLive(t, false, "100", elasticQuota("a", "40", "100"))
 			check := l.mgr.GetHookPlugins()[0].CheckPod
-			_, _ = l.adapter.Observe([]string{"a"})
-			l.adapter.SetOutstanding("a", list(90000))
+			l.observe("a")
+			l.reserve("a", list(90000))
 			var again []string
 			guard := guardOf(func(*corev1.Pod) bool { return false })
 			guard.TryAgain = func(pods []types.NamespacedName) {
@@ -192,13 +193,13 @@ func TestAPodThatReservedQuotaKeptOutIsTriedAgain(t *testing.T) {
 			stranger := l.pod("stranger", "a", "11")
 			require.Error(t, check("a", stranger))
 			require.NoError(t, check("a", l.pod("small", "a", "10")))
-			l.adapter.SetOutstanding("a", list(90000))
-			_, _ = l.adapter.Observe([]string{"a"})
+			l.reserve("a", list(90000))
+			l.observe("a")
 			require.Empty(t, again, "nothing has changed")
 			end(l)
 			require.Equal(t, []string{"default/stranger"}, again)
 			require.NoError(t, check("a", stranger))
-			l.adapter.SetOutstanding("a", list(0))
+			l.reserve("a", list(0))
 			require.Len(t, again, 1, "it is not refused any more")
 		})
 	}
@@ -209,8 +210,8 @@ func TestAPodThatReservedQuotaKeptOutIsTriedAgain(t *testing.T) {
 func TestAPodThatTakesItsReservationBringsNobodyBack(t *testing.T) {
 	l := newLive(t, false, "200", elasticQuota("a", "40", "100"))
 	check := l.mgr.GetHookPlugins()[0].CheckPod
-	_, _ = l.adapter.Observe([]string{"a"})
-	l.adapter.SetOutstanding("a", list(90000))
+	l.observe("a")
+	l.reserve("a", list(90000))
 	again := map[string]int{}
 	guard := guardOf(func(*corev1.Pod) bool { return false })
 	guard.TryAgain = func(pods []types.NamespacedName) {
@@ -226,13 +227,13 @@ func TestAPodThatTakesItsReservationBringsNobodyBack(t *testing.T) {
 	holder := l.pod("holder", "a", "60")
 	l.addPod(holder)
 	l.mgr.ReservePod("a", holder)
-	l.adapter.SetOutstanding("a", list(30000))
-	_, _ = l.adapter.Observe([]string{"a"})
+	l.reserve("a", list(30000))
+	l.observe("a")
 	require.Empty(t, again)
-	l.adapter.SetOutstanding("a", list(20000))
+	l.reserve("a", list(20000))
 	require.Len(t, again, mostTriedAgain, "there is room for one, and one of so many takes it")
-	_, _ = l.adapter.Observe([]string{"a"})
-	_, _ = l.adapter.Observe([]string{"a"})
+	l.observe("a")
+	l.observe("a")
 	require.Len(t, again, 3*mostTriedAgain, "the others follow while there is room")
 	require.NotContains(t, again, "large")
 }
@@ -241,8 +242,8 @@ func TestAPodThatTakesItsReservationBringsNobodyBack(t *testing.T) {
 func TestRefusedPodsThatAreGoneAreForgotten(t *testing.T) {
 	l := newLive(t, false, "100", elasticQuota("a", "40", "100"))
 	check := l.mgr.GetHookPlugins()[0].CheckPod
-	_, _ = l.adapter.Observe([]string{"a"})
-	l.adapter.SetOutstanding("a", list(90000))
+	l.observe("a")
+	l.reserve("a", list(90000))
 	l.adapter.Protect(guardOf(func(*corev1.Pod) bool { return false }))
 	for i := range 100 {
 		pod := l.pod(fmt.Sprintf("churn-%d", i), "a", "11")
@@ -269,17 +270,17 @@ func TestReservedQuotaOfAParentIsKeptFromPodsOfSiblings(t *testing.T) {
 		}
 	}
 	l.adapter.Protect(guard)
-	_, _ = l.adapter.Observe([]string{"a", "b"})
+	l.observe("a", "b")
 	for _, name := range []string{"a", "p", extension.RootQuotaName} {
-		l.adapter.SetOutstanding(name, list(60000))
+		l.reserve(name, list(60000))
 	}
 	stranger := l.pod("stranger", "b", "41")
 	require.EqualError(t, check("b", stranger),
 		"quota p is reserved for admitted jobs: cpu used 0 + reserved 60000 + requested 41000 > limit 100000")
 	require.NoError(t, check("b", l.pod("small", "b", "40")))
-	l.adapter.SetOutstanding("a", list(0))
+	l.reserve("a", list(0))
 	require.Empty(t, again, "the parent is still reserved")
-	l.adapter.SetOutstanding("p", list(59000))
+	l.reserve("p", list(59000))
 	require.Equal(t, []string{"stranger"}, again)
 	require.NoError(t, check("b", stranger))
 }
@@ -288,9 +289,9 @@ func TestReservedQuotaOfAParentIsKeptFromPodsOfSiblings(t *testing.T) {
 func TestProtectionSurvivesParentsInACircle(t *testing.T) {
 	l := newLive(t, false, "1000",
 		elasticQuota("p", "40", "100", isParent), elasticQuota("a", "0", "100", under("p")))
-	_, _ = l.adapter.Observe([]string{"a"})
+	l.observe("a")
 	l.adapter.Protect(guardOf(func(*corev1.Pod) bool { return false }))
-	l.adapter.SetOutstanding("p", list(60000))
+	l.reserve("p", list(60000))
 	l.mgr.GetQuotaInfoByName("p").ParentName = "a"
 	check := l.mgr.GetHookPlugins()[0].CheckPod
 	require.Error(t, check("a", l.pod("big", "a", "41")), "what can be seen of the way up still counts")

@@ -49,6 +49,10 @@ func toListWhere(rl corev1.ResourceList, counts func(corev1.ResourceName) bool) 
 			items = append(items, resources.Item{Name: string(name), Amount: amount(string(name), q)})
 		}
 	}
+	return sorted(items)
+}
+
+func sorted(items []resources.Item) resources.List {
 	slices.SortFunc(items, func(a, b resources.Item) int { return strings.Compare(a.Name, b.Name) })
 	return resources.FromSorted(items)
 }
@@ -69,31 +73,16 @@ func amount(name string, q resource.Quantity) int64 {
 	return q.Value()
 }
 
-func toResourceList(list resources.List) corev1.ResourceList {
-	quantities := list.Quantities()
-	rl := make(corev1.ResourceList, len(quantities))
-	for name, q := range quantities {
-		rl[corev1.ResourceName(name)] = q
+// toWeights converts what ElasticQuota shares by to the numbers that it computes with: it takes an amount that its unit
+// cannot hold, as that of its default quota, for nothing.
+func toWeights(rl corev1.ResourceList) resources.List {
+	items := make([]resources.Item, 0, len(rl))
+	for name, q := range rl {
+		weight := q.Value()
+		if name == corev1.ResourceCPU {
+			weight = q.MilliValue()
+		}
+		items = append(items, resources.Item{Name: string(name), Amount: weight})
 	}
-	return rl
-}
-
-// capped returns the sum of the lists by name, restricted to the names of max and never above it.
-func capped(max corev1.ResourceList, lists ...corev1.ResourceList) corev1.ResourceList {
-	sum := make(corev1.ResourceList, len(max))
-	for name, most := range max {
-		var total resource.Quantity
-		for _, list := range lists {
-			if q, ok := list[name]; ok {
-				total.Add(q)
-			}
-		}
-		if total.Cmp(most) > 0 {
-			total = most.DeepCopy()
-		}
-		if total.Sign() > 0 {
-			sum[name] = total
-		}
-	}
-	return sum
+	return sorted(items)
 }

@@ -66,7 +66,6 @@ func TestMaxJobs(t *testing.T) {
 				elasticQuota("both", "10", "100", under("dept"), maxJobsInSpec("5"), maxJobs("4")),
 				elasticQuota("none", "10", "100", under("dept"), maxJobs("several")),
 			)
-			l.adapter.SetDemand("b", list(10000))
 			found, gone := l.adapter.Observe([]string{"a", "b", "both", "none"})
 			require.Empty(t, gone)
 			require.Equal(t, map[string]int64{"dept": 10, "a": 3, "b": 2, "both": 4}, jobsOf(t, found))
@@ -93,12 +92,4 @@ func TestMaxJobsIsFollowed(t *testing.T) {
 	require.Empty(t, observed(), "the new quota of the name has no such annotation")
 	l.adapter.onQuota(nil, elasticQuota(extension.RootQuotaName, "0", "0", maxJobs("7")))
 	require.Equal(t, map[string]int64{extension.RootQuotaName: 7}, observed(), "the whole cluster can be limited")
-}
-
-// What the hook compares pods with does not know of jobs.
-func TestMaxJobsIsNothingToPods(t *testing.T) {
-	l := newLive(t, false, "100", elasticQuota("a", "10", "100", maxJobs("1")))
-	l.adapter.Observe([]string{"a"})
-	limit := load(&l.adapter.protection.limits, "a")
-	require.True(t, limit.Same(list(100000)), limit.String())
 }

@@ -29,7 +29,7 @@ import (
 // of a shrinks to its share, and nobody could ever use the rest, since it stays reserved.
 func TestAReservationStandsWhenRuntimeShrinks(t *testing.T) {
 	l := newLive(t, true, "100", elasticQuota("a", "40", "100"), elasticQuota("b", "60", "100"))
-	l.adapter.SetOutstanding("a", list(80000))
+	l.reserve("a", list(80000))
 	l.addPod(l.pod("b-1", "b", "60"))
 	mine := l.pod("mine", "a", "80")
 	l.addPod(mine)
@@ -75,7 +75,7 @@ func TestAReservationStandsNoFurther(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLive(t, true, "100", elasticQuota("p", "40", "100", isParent), elasticQuota("a", "40", "100", under("p")))
-			l.adapter.SetOutstanding("a", list(80000))
+			l.reserve("a", list(80000))
 			pod := l.pod("x", "a", "80")
 			require.NoError(t, l.adapter.Admits("a", pod))
 			if tc.change != nil {

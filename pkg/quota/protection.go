@@ -35,14 +35,16 @@ import (
 // is remembered until there is room for it, and is then handed to the scheduling queue: ElasticQuota tries such a pod
 // again only when a pod or a quota changes, and the end of a reservation changes neither.
 type protection struct {
-	outstanding sync.Map     // string -> resources.List: what is reserved in a quota and below it, beyond used
-	limits      sync.Map     // string -> resources.List: its limit at the last observation, or min where that is more
-	reserved    atomic.Int64 // how many quotas have something reserved
-	guard       atomic.Pointer[Guard]
+	reservations sync.Map     // string -> reservation, of quotas that have one
+	reserved     atomic.Int64 // how many they are
+	guard        atomic.Pointer[Guard]
 
 	mu      sync.Mutex
 	refused refusals
 }
+
+// reservation is what is reserved in a quota and below it, beyond used, and what is there for it and all others.
+type reservation struct{ outstanding, limit resources.List }
 
 // mostTriedAgain bounds how many refused pods of a quota are handed back at once. Each costs the scheduler a cycle, and
 // anybody may make as many as he likes; the others follow with the next observation that finds room for them.
@@ -74,25 +76,23 @@ const (
 // jobs get it also where runtime has shrunk. Without it a reservation counts for the admission of other jobs alone.
 func (a *Adapter) Protect(g Guard) { a.protection.guard.Store(&g) }
 
-// SetOutstanding says what admitted jobs hold in a quota and below it beyond what is used by their pods.
-func (a *Adapter) SetOutstanding(quota string, outstanding resources.List) {
-	if builtIn(quota) {
-		a.setReserved(quota, outstanding)
-	}
+// SetOutstanding says what admitted jobs hold in a quota and below it beyond what is used by their pods, and what limits
+// them and pods outside of jobs together.
+func (a *Adapter) SetOutstanding(quota string, outstanding, limit resources.List) {
 	p := &a.protection
-	old := load(&p.outstanding, quota)
+	old := p.of(quota)
 	if outstanding.IsZero() {
-		p.outstanding.Delete(quota)
+		p.reservations.Delete(quota)
 	} else {
-		p.outstanding.Store(quota, outstanding)
+		p.reservations.Store(quota, reservation{outstanding, limit})
 	}
 	switch {
-	case old.IsZero() && !outstanding.IsZero():
+	case old.outstanding.IsZero() && !outstanding.IsZero():
 		p.reserved.Add(1)
-	case !old.IsZero() && outstanding.IsZero():
+	case !old.outstanding.IsZero() && outstanding.IsZero():
 		p.reserved.Add(-1)
 	}
-	if anyBelow(outstanding, old) && p.refusedIn(quota) {
+	if (anyBelow(outstanding, old.outstanding) || anyBelow(old.limit, limit)) && p.refusedIn(quota) {
 		if info := a.infoOf(quota); info != nil {
 			p.release(quota, usedOf(info))
 		}
@@ -110,14 +110,6 @@ func (a *Adapter) infoOf(quota string) *core.QuotaInfo {
 		return nil
 	}
 	return mgr.GetQuotaInfoByName(quota)
-}
-
-// observe takes what a quota may use, and what is used of it.
-func (p *protection) observe(quota string, limit, used resources.List) {
-	if value, known := p.limits.Load(quota); !known || !value.(resources.List).Same(limit) {
-		p.limits.Store(quota, limit)
-	}
-	p.release(quota, used)
 }
 
 // check says why a pod must not be scheduled now. path returns the levels from the pod's quota up, as pathOf does.
@@ -147,7 +139,7 @@ func (p *protection) refuses(pod *corev1.Pod, path func() []level) (quota string
 		if l.parent == "" {
 			break
 		}
-		if load(&p.outstanding, l.name).IsZero() {
+		if p.of(l.name).outstanding.IsZero() {
 			continue
 		}
 		if err := p.keeps(l.name, request, usedOf(l.info)); err != nil {
@@ -159,10 +151,10 @@ func (p *protection) refuses(pod *corev1.Pod, path func() []level) (quota string
 
 // keeps says whether what is requested would have to come out of what is reserved in one quota.
 func (p *protection) keeps(quota string, request, used resources.List) error {
-	outstanding, limit := load(&p.outstanding, quota), load(&p.limits, quota)
+	r := p.of(quota)
 	for _, item := range request.Items() {
-		reserved, _ := outstanding.Get(item.Name)
-		most, limited := limit.Get(item.Name)
+		reserved, _ := r.outstanding.Get(item.Name)
+		most, limited := r.limit.Get(item.Name)
 		taken, _ := used.Get(item.Name)
 		if item.Amount <= 0 || reserved <= 0 || !limited {
 			continue
@@ -177,12 +169,12 @@ func (p *protection) keeps(quota string, request, used resources.List) error {
 
 // covers says whether at least this much is reserved in the quota.
 func (p *protection) covers(quota string, request corev1.ResourceList) bool {
-	return !anyBelow(load(&p.outstanding, quota), toList(request))
+	return !anyBelow(p.of(quota).outstanding, toList(request))
 }
 
 // remember what a pod requests of what the quota limits; it may request anything.
 func (p *protection) remember(quota string, pod *corev1.Pod, request resources.List) {
-	request = within(request, load(&p.limits, quota))
+	request = within(request, p.of(quota).limit)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refused.add(quota, podName(pod), request)
@@ -274,10 +266,10 @@ func podName(pod *corev1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 }
 
-func load(lists *sync.Map, quota string) resources.List {
-	value, _ := lists.Load(quota)
-	list, _ := value.(resources.List)
-	return list
+func (p *protection) of(quota string) reservation {
+	value, _ := p.reservations.Load(quota)
+	r, _ := value.(reservation)
+	return r
 }
 
 // anyBelow says whether a has less than b of some resource.

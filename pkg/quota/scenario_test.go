@@ -244,7 +244,7 @@ func TestSharesThatRoundToMoreThanThereIs(t *testing.T) {
 	}
 	w.quiet()
 	for _, quota := range []string{"a", "b", "c"} {
-		limit, _ := w.last[quota].Limit.Get("nvidia.com/gpu")
+		limit, _ := w.limitOf(quota).Get("nvidia.com/gpu")
 		require.EqualValues(t, 3, limit, "as ElasticQuota computes it")
 	}
 	require.Equal(t, 8, w.admitted, "and as many as there are")
@@ -348,7 +348,8 @@ func TestUseOfTheDefaultQuotaIsDeductedTwice(t *testing.T) {
 			require.True(t, j.admitted)
 			w.createPod(w.missingPods(j)[0], false)
 			require.NoError(t, w.adapter.Admits("a", pod))
-			limit, _ := w.last["a"].Limit.Get("memory")
+			w.quiet()
+			limit, _ := w.limitOf("a").Get("memory")
 			require.EqualValues(t, map[bool]int{true: 60, false: 80}[object], limit)
 		})
 	}
@@ -444,9 +445,9 @@ func TestWhatIsReservedInTheDefaultQuotaIsNotShared(t *testing.T) {
 	w := newCluster(t, "100", elasticQuota("a", "0", "100"), elasticQuota("b", "0", "100"))
 	require.True(t, w.ask("free", extension.DefaultQuotaName, "40").admitted)
 	w.ask("a", "a", "61")
-	limit, _ := w.last["a"].Limit.Get("cpu")
+	limit, _ := w.limitOf("a").Get("cpu")
 	require.EqualValues(t, 60000, limit, "as when the pods are there")
-	limit, _ = w.last[extension.DefaultQuotaName].Limit.Get("cpu")
+	limit, _ = w.limitOf(extension.DefaultQuotaName).Get("cpu")
 	require.Greater(t, limit, int64(100000), "the default quota has no share of its own")
 	require.True(t, w.ask("free-more", extension.DefaultQuotaName, "20").admitted)
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/koordinator-sh/koordinator/pkg/features"
 	utilfeature "github.com/koordinator-sh/koordinator/pkg/util/feature"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -82,11 +83,18 @@ func (w *world) total(quota string) int64 {
 	if len(gone) > 0 {
 		w.t.Fatalf("%s is gone", quota)
 	}
-	top := found[len(found)-1]
-	if top.Parent != "" {
+	levels := map[string]admission.Quota{}
+	for _, q := range found {
+		levels[q.Name] = q
+	}
+	at := levels[quota]
+	for at.Parent != "" {
+		at = levels[at.Parent]
+	}
+	amount, limited := at.Limit.Get("cpu")
+	if !limited {
 		w.t.Fatalf("%s does not end in a root: %v", quota, found)
 	}
-	amount, _ := top.Limit.Get("cpu")
 	return amount / 1000
 }
 

@@ -76,11 +76,23 @@ func (a *Adapter) onQuota(oldObj, newObj any) {
 		// ElasticQuota ignores a quota that is being deleted until it is gone.
 	case after == nil && before == nil:
 	case after == nil:
-		a.noteSpec(before.Name, extension.GetQuotaTreeID(before), nil)
+		a.noteSpec(before.Name, nil)
 	case before != nil && sameSpec(before, after) && sameMaxJobs(before, after):
 	default:
-		a.noteSpec(after.Name, extension.GetQuotaTreeID(after), after)
+		a.noteSpec(after.Name, after)
 	}
+}
+
+// sameSpec compares what changes the arithmetic; everything else in an ElasticQuota, its status above all, is rewritten
+// up to once a second and raises its generation each time.
+func sameSpec(a, b *v1alpha1.ElasticQuota) bool {
+	return extension.GetParentQuotaName(a) == extension.GetParentQuotaName(b) &&
+		extension.IsParentQuota(a) == extension.IsParentQuota(b) &&
+		extension.IsAllowLentResource(a) == extension.IsAllowLentResource(b) &&
+		extension.GetQuotaTreeID(a) == extension.GetQuotaTreeID(b) &&
+		quotav1.Equals(a.Spec.Min, b.Spec.Min) &&
+		quotav1.Equals(a.Spec.Max, b.Spec.Max) &&
+		quotav1.Equals(extension.GetSharedWeight(a), extension.GetSharedWeight(b))
 }
 
 // namespacesOf are the namespaces whose pods a quota takes without a label of theirs, as its annotation has them.
@@ -137,7 +149,7 @@ func (a *Adapter) onPod(oldObj, newObj any) {
 		a.noteMoreRequested(names[0])
 		return
 	}
-	a.noteRequests(names...)
+	a.quotaChanged(names...)
 }
 
 func sameRequest(a, b *corev1.Pod) bool {

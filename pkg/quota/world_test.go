@@ -173,7 +173,7 @@ func (w *world) step() {
 		}
 		w.assigns = nil
 		for _, quota := range w.state.DirtyDemand() {
-			if w.adapter.SetDemand(quota, w.state.Demand(quota)) {
+			if w.last[quota].Shared {
 				w.dirty[quota] = true
 			}
 		}
@@ -286,8 +286,19 @@ func (w *world) tellPod(p *worldPod) {
 
 func (w *world) tellOutstanding() {
 	for _, j := range w.jobs {
-		w.adapter.SetOutstanding(j.unit.Quota, w.state.Outstanding(j.unit.Quota))
+		w.setOutstanding(j.unit.Quota)
 	}
+}
+
+func (w *world) setOutstanding(quota string) {
+	_, promised := admission.LimitOf(w.state, quota)
+	w.adapter.SetOutstanding(quota, w.state.Outstanding(quota), promised)
+}
+
+// limitOf is what the core holds the quota to.
+func (w *world) limitOf(quota string) resources.List {
+	limit, _ := admission.LimitOf(w.state, quota)
+	return limit
 }
 
 func requestOf(pod *corev1.Pod) corev1.ResourceList { return pod.Spec.Containers[0].Resources.Requests }
@@ -495,7 +506,7 @@ func (w *world) finish(j *worldJob) {
 	}
 	delete(w.jobs, j.unit.Key)
 	w.state.DeleteUnit(w.now, j.unit.Key)
-	w.adapter.SetOutstanding(j.unit.Quota, w.state.Outstanding(j.unit.Quota))
+	w.setOutstanding(j.unit.Quota)
 }
 
 // restarted fills a plugin with the objects of the world, as a scheduler does that starts now.

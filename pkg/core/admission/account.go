@@ -31,10 +31,9 @@ type accounts struct {
 	byQueue map[string]*QueueCounts
 	// counted are the pairs where the counts may have changed since they were asked for.
 	counted map[pair]struct{}
-	// demand by quota; moved are the quotas where it may have changed, told what was told of them last.
-	demand map[string]*resources.Sum
-	moved  map[string]struct{}
-	told   map[string]resources.List
+	// moved are the quotas where the demand, which the tree has, may have changed, told what was told of them last.
+	moved map[string]struct{}
+	told  map[string]resources.List
 }
 
 // pair of a queue and a quota.
@@ -43,7 +42,7 @@ type pair struct{ queue, quota string }
 func newAccounts() accounts {
 	return accounts{
 		byPair: map[pair]*QueueCounts{}, byQueue: map[string]*QueueCounts{}, counted: map[pair]struct{}{},
-		demand: map[string]*resources.Sum{}, moved: map[string]struct{}{}, told: map[string]resources.List{},
+		moved: map[string]struct{}{}, told: map[string]resources.List{},
 	}
 }
 
@@ -217,16 +216,9 @@ func (c *QueueCounts) add(where bucket, by int) {
 
 func (c *QueueCounts) empty() bool { return c.Pending == 0 && c.Admitted == 0 && c.Parked == 0 }
 
-func (a *accounts) changeDemand(quota string, change func(*resources.Sum)) {
-	sum, ok := a.demand[quota]
-	if !ok {
-		sum = &resources.Sum{}
-		a.demand[quota] = sum
-	}
-	if change(sum); sum.IsZero() {
-		delete(a.demand, quota)
-	}
-	a.moved[quota] = struct{}{}
+func (r *roster) changeDemand(quota string, change func(*resources.Sum)) {
+	r.tree.Want(quota, change)
+	r.moved[quota] = struct{}{}
 }
 
 func sortCounts(list []QueueCounts) []QueueCounts {

@@ -35,6 +35,7 @@ func (s *State) Decide(now time.Time) (plan Plan) {
 	s.changed = s.changed || s.pass.endsClaim(now)
 	s.writeDue(now, &plan)
 	resized := len(plan.Resize)
+	s.refresh() // limits may follow from what units ask for
 	for s.changed && len(plan.Admit)+len(plan.Resize)-resized < mostAdmissions {
 		s.settleShares(now)
 		s.refresh()

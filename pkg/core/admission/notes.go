@@ -110,6 +110,7 @@ func (r *roster) checkGroups() {
 func (r *roster) refresh() {
 	r.checkGroups()
 	r.tree.Refresh()
+	r.changed = r.tree.LimitsMoved() || r.changed
 	for _, q := range r.ranking.moved() {
 		rank, eligible := q.currentRank()
 		before := r.looked

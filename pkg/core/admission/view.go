@@ -124,6 +124,15 @@ func (s *State) Why(unitKey string) (unit.Reason, string, bool) {
 // Outstanding of a level: what admitted units hold beyond their assigned pods.
 func (s *State) Outstanding(level string) resources.List { return s.ledger.Outstanding(level) }
 
+// LimitOf is the limit of a level, and what pods outside of units are measured against there; see capacity.Tree.
+func LimitOf(s *State, level string) (limit, promised resources.List) {
+	s.checkGroups()
+	return s.tree.LimitOf(level)
+}
+
+// MovedLimits returns, once and in order, the levels whose limit may have changed.
+func MovedLimits(s *State) []string { return s.tree.Moved() }
+
 // Assigned of a level: what the pods ask for that the ledger takes to be counted in Koordinator's used there and below.
 func (s *State) Assigned(level string) resources.List { return s.ledger.Assigned(level) }
 
@@ -161,10 +170,7 @@ func (s *State) Explain(unitKey string) (Explanation, bool) {
 // what they ask beyond their existing pods. O(1): kept incrementally.
 func (s *State) Demand(quota string) resources.List {
 	s.checkGroups()
-	if sum, ok := s.demand[quota]; ok {
-		return sum.List()
-	}
-	return resources.List{}
+	return s.tree.Wanted(quota)
 }
 
 // DirtyDemand returns, once, the quotas whose Demand changed since the last call, sorted.

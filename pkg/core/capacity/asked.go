@@ -39,6 +39,29 @@ func (t *Tree) Ask(quota string, change func(*resources.Sum)) {
 	}
 }
 
+// Want changes what units will request of a quota beyond its pods. Runtimes are computed as if those were pods.
+func (t *Tree) Want(quota string, change func(*resources.Sum)) {
+	sum, ok := t.runtimes.wants[quota]
+	if !ok {
+		sum = &resources.Sum{}
+		t.runtimes.wants[quota] = sum
+	}
+	if change(sum); sum.IsZero() {
+		delete(t.runtimes.wants, quota)
+	}
+	if l, ok := t.levels[quota]; ok && l.spec.computed() {
+		t.runtimes.touched[quota] = struct{}{}
+	}
+}
+
+// Wanted is what units will request of a quota beyond its pods.
+func (t *Tree) Wanted(quota string) resources.List {
+	if sum, ok := t.runtimes.wants[quota]; ok {
+		return sum.List()
+	}
+	return resources.List{}
+}
+
 // forgetAsked notes that what a level asks for may have changed, and with it what all above it ask for.
 func (t *Tree) forgetAsked(l *Level) {
 	l.askedUnknown = true

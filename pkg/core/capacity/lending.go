@@ -46,7 +46,7 @@ func (n Lending) at(l *Level) *Limit {
 func (l *Level) refreshBeyond() {
 	numbers, asked := &l.tree.numbers, l.Asked()
 	l.beyond.free = unlimited(l.beyond.free, numbers.len())
-	for _, it := range l.spec.Limit.Items() {
+	for _, it := range l.limitList().Items() {
 		i, most := numbers.of[it.Name], it.Amount
 		if allowed, named := l.spec.Max.Get(it.Name); named && l.spec.Shared {
 			most = allowed

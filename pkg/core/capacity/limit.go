@@ -18,6 +18,7 @@ package capacity
 
 import (
 	"math"
+	"slices"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
@@ -132,12 +133,12 @@ func (lim *Limit) Most(number int) (int64, bool) {
 	}
 }
 
-// List is the limit as it was observed.
+// List is the limit as it was observed or computed.
 func (lim *Limit) List() resources.List {
 	if lim.isMin {
 		return lim.level.spec.Min
 	}
-	return lim.level.spec.Limit
+	return lim.level.limitList()
 }
 
 // Used of it by assigned pods.
@@ -198,6 +199,9 @@ func unlimited(former []int64, length int) []int64 {
 
 // Refresh brings all vectors up to date.
 func (t *Tree) Refresh() {
+	for _, name := range t.runtimes.settle(t) {
+		t.markStale(t.levels[name])
+	}
 	if len(t.stale) == 0 {
 		return
 	}
@@ -206,12 +210,56 @@ func (t *Tree) Refresh() {
 		if !l.exists {
 			continue // nobody can be decided about below it
 		}
+		if l.spec.computed() {
+			l.runtime = t.runtimes.limitOf(&l.spec)
+		}
 		l.limit.refresh()
 		l.min.refresh()
 		l.ofMin, l.ofMax = dominantShares(l.spec.Used, t.ledger.Read(l.name).Outstanding(), l.spec.Min, l.spec.Max)
 	}
 	clear(t.stale)
 	t.stale = t.stale[:0]
+}
+
+// LimitsMoved says, once, whether a Refresh found that a computed limit had changed.
+func (t *Tree) LimitsMoved() bool {
+	moved := t.runtimes.moved
+	t.runtimes.moved = false
+	return moved
+}
+
+// Moved returns, once and in order, the levels whose limit may have changed.
+func (t *Tree) Moved() []string {
+	t.Refresh()
+	names := make([]string, 0, len(t.runtimes.news))
+	for name := range t.runtimes.news {
+		names = append(names, name)
+	}
+	clear(t.runtimes.news)
+	slices.Sort(names)
+	return names
+}
+
+func (l *Level) limitList() resources.List {
+	if l.spec.computed() {
+		return l.runtime
+	}
+	return l.spec.Limit
+}
+
+// LimitOf is the limit of a level, observed or computed, and what pods outside of units are measured against there:
+// that, or its min where that is more, since what such a pod asks for is not in the runtime yet, and up to min it will be.
+func (t *Tree) LimitOf(name string) (limit, promised resources.List) {
+	t.Refresh()
+	l, ok := t.levels[name]
+	if !ok {
+		return resources.List{}, resources.List{}
+	}
+	limit = l.limitList()
+	if !l.spec.computed() {
+		return limit, limit
+	}
+	return limit, limit.Max(t.runtimes.shares.Promised(name))
 }
 
 // Shares are the dominant shares of the quota: the greatest (used + outstanding) / min, and / max, over the resources.

@@ -16,7 +16,10 @@ limitations under the License.
 
 package capacity
 
-import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+import (
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/shares"
+)
 
 // Quota is an observation of one level of the quota tree, as Koordinator knows it now.
 type Quota struct {
@@ -29,9 +32,12 @@ type Quota struct {
 	Limit, Max, Min resources.List
 	// Used by assigned pods, and the part of it that is non-preemptible.
 	Used, NonPreemptibleUsed resources.List
-	// Shared: Limit is the runtime, a share of what there is that follows what others ask for. A unit may borrow
+	// Shared: the limit is the runtime, a share of what there is that follows what others ask for. A unit may borrow
 	// beyond it, up to Max.
 	Shared bool
+	// Share says how the runtime is computed. Then Limit is not the limit of a Shared level, and names no more than
+	// resources.Jobs.
+	Share Share
 	// Requested by the quota's own pods that are not over, assigned or not. KeepsMin: the quota lends nothing of its
 	// min. Both count where units borrow.
 	Requested resources.List
@@ -40,10 +46,39 @@ type Quota struct {
 	Closed bool
 }
 
+// Share says how a level takes part where runtimes are computed; its zero value says that it does not. The rest of it is
+// in Quota: parent, min, max, and what is requested.
+type Share struct {
+	Part shares.Part
+	// Weight by which is shared what goes beyond min.
+	Weight resources.List
+	// ScalesMin: min shrinks where there is less than all min together. GuaranteesUsed: what is used is as good as min,
+	// and OwnUsed is what the quota's own pods use.
+	ScalesMin, GuaranteesUsed bool
+	OwnUsed                   resources.List
+}
+
+func (s *Share) same(o *Share) bool {
+	return s.Part == o.Part && s.ScalesMin == o.ScalesMin && s.GuaranteesUsed == o.GuaranteesUsed &&
+		s.Weight.Same(o.Weight) && s.OwnUsed.Same(o.OwnUsed)
+}
+
+// computed says whether the limit is a share that is computed here.
+func (q *Quota) computed() bool { return q.Shared && q.Share.Part == shares.Sharing }
+
+// limited names what the limit names; the amounts are of no meaning.
+func (q *Quota) limited() resources.List {
+	if q.computed() {
+		return q.Max.Add(q.Limit)
+	}
+	return q.Limit
+}
+
 func (q *Quota) same(o *Quota) bool {
 	return q.Name == o.Name && q.Parent == o.Parent && q.Limit.Same(o.Limit) && q.Max.Same(o.Max) &&
 		q.Min.Same(o.Min) && q.Used.Same(o.Used) && q.NonPreemptibleUsed.Same(o.NonPreemptibleUsed) &&
-		q.Shared == o.Shared && q.KeepsMin == o.KeepsMin && q.Closed == o.Closed && q.Requested.Same(o.Requested)
+		q.Shared == o.Shared && q.KeepsMin == o.KeepsMin && q.Closed == o.Closed && q.Requested.Same(o.Requested) &&
+		q.Share.same(&o.Share)
 }
 
 // structural says whether another observation changes more than amounts: which units can be admitted at all.

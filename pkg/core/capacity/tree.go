@@ -43,7 +43,8 @@ type Tree struct {
 	// rounds of lending so far.
 	rounds int64
 	// asks is, by quota, what units add to the requests of its pods.
-	asks map[string]*resources.Sum
+	asks     map[string]*resources.Sum
+	runtimes runtimes
 }
 
 // Level is one quota: its last observation, and what follows from it.
@@ -54,6 +55,8 @@ type Level struct {
 	exists bool
 	spec   Quota
 	stale  bool
+	// runtime is the limit, if that is computed, as of the last refresh.
+	runtime resources.List
 
 	limit, min Limit
 	// beyond bounds units that borrow, as of the round of lending; shut says that nothing is lent here in it.
@@ -99,6 +102,7 @@ func NewTree(l *ledger.Ledger) *Tree {
 	return &Tree{
 		ledger: l, levels: map[string]*Level{}, children: map[string]map[*Level]struct{}{},
 		remembered: map[*Level]struct{}{}, asks: map[string]*resources.Sum{}, numbers: newNumbering(),
+		runtimes: newRuntimes(),
 	}
 }
 
@@ -140,6 +144,7 @@ func (t *Tree) Set(q Quota) bool {
 		t.count(&former, -1)
 	}
 	t.forgetAsked(l)
+	t.runtimes.set(&l.spec)
 	t.Changed(l.name)
 	t.prune()
 	return true
@@ -155,6 +160,7 @@ func (t *Tree) Delete(name string) bool {
 	t.count(&l.spec, -1)
 	t.exists(l, false)
 	l.spec = Quota{Name: name, Parent: l.spec.Parent, Max: l.spec.Max, Min: l.spec.Min}
+	t.runtimes.set(&l.spec)
 	t.forgetAsked(l)
 	if t.circular(l) {
 		// Its parents lead nowhere, and it would keep itself alive.
@@ -179,7 +185,7 @@ func (t *Tree) count(q *Quota, by int) {
 	if q.Shared {
 		t.shared += by
 	}
-	ofLimit, ofMin := t.numbers.count(q.Limit, by), t.numbers.count(q.Min, by)
+	ofLimit, ofMin := t.numbers.count(q.limited(), by), t.numbers.count(q.Min, by)
 	if !ofLimit && !ofMin {
 		return
 	}
@@ -260,6 +266,7 @@ func (t *Tree) markNamed(names []string) {
 }
 
 func (t *Tree) markStale(l *Level) {
+	t.runtimes.heldChanged(&l.spec)
 	if !l.stale {
 		l.stale = true
 		t.stale = append(t.stale, l)

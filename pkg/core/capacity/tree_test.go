@@ -26,6 +26,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/shares"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
@@ -290,6 +291,61 @@ func TestAskedUpToMax(t *testing.T) {
 	require.Equal(t, []int64{6}, tree.Route("root").Levels[0].Asked())
 }
 
+func sharing(name, parent string, most int64) Quota {
+	return Quota{
+		Name: name, Parent: parent, Max: cpu(most), Shared: true, Share: Share{Part: shares.Sharing, Weight: cpu(most)},
+	}
+}
+
+// A limit that is computed follows from what pods and units ask for, and from the total.
+func TestComputedLimit(t *testing.T) {
+	l := ledger.New()
+	tree := NewTree(l)
+	tree.Set(Quota{Name: "root", Limit: cpu(10), Max: cpu(10), Share: Share{Part: shares.Top}})
+	a := sharing("a", "root", 10)
+	a.Requested, a.Limit = cpu(2), resources.FromMap(map[string]int64{resources.Jobs: 7})
+	tree.Set(a)
+	tree.Set(sharing("b", "root", 10))
+	limit := func(name string) int64 {
+		limit, _ := tree.LimitOf(name)
+		amount, _ := limit.Get("cpu")
+		return amount
+	}
+	want := func(name string, by int64) { tree.Want(name, func(sum *resources.Sum) { sum.Add(cpu(by)) }) }
+	require.EqualValues(t, 2, limit("a"))
+	require.True(t, tree.LimitsMoved())
+	require.Equal(t, []string{"a", "b", "root"}, tree.Moved())
+	want("a", 9)
+	require.EqualValues(t, 10, limit("a"))
+	require.Equal(t, cpu(9), tree.Wanted("a"))
+	require.True(t, tree.LimitsMoved())
+	want("a", 9)
+	require.EqualValues(t, 10, limit("a"), "it cannot have more")
+	require.False(t, tree.LimitsMoved())
+	require.Equal(t, []string{"a"}, tree.Moved(), "once")
+	want("b", 9)
+	require.EqualValues(t, 5, limit("a"))
+	require.EqualValues(t, 5, limit("b"))
+	require.Equal(t, []string{"a", "b"}, tree.Moved())
+	free, _ := tree.Route("a").Limits(false)[0].Free("cpu")
+	require.EqualValues(t, 5, free)
+	free, _ = tree.Route("a").Limits(false)[0].Free(resources.Jobs)
+	require.EqualValues(t, 7, free)
+	tree.Set(Quota{Name: "apart", Parent: "root", Limit: cpu(99), Max: cpu(99), Share: Share{Part: shares.Apart}})
+	want("apart", 4)
+	require.EqualValues(t, 5, limit("a"), "what only waits there starves nobody")
+	l.Reserve("u", "apart", cpu(4), false)
+	tree.Changed("apart")
+	require.EqualValues(t, 3, limit("a"), "what is held there is as good as used")
+	require.EqualValues(t, 99, limit("apart"))
+	tree.Delete("b")
+	require.EqualValues(t, 6, limit("a"))
+	tree.Set(sharing("b", "root", 10))
+	require.EqualValues(t, 3, limit("a"), "what units want is known")
+	tree.Delete("root")
+	require.EqualValues(t, 0, limit("a"), "the way to the top is broken")
+}
+
 // A level that moves takes along what it asks for.
 func TestLevelThatMoves(t *testing.T) {
 	tree := NewTree(ledger.New())
@@ -313,7 +369,7 @@ func TestTreeEqualsANewOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := ledger.New()
 		tree := NewTree(l)
-		quotas, asks := map[string]Quota{}, map[string]int64{}
+		quotas, asks, wants := map[string]Quota{}, map[string]int64{}, map[string]int64{}
 		list := func(label string) resources.List {
 			m := map[string]int64{}
 			for _, name := range []string{"cpu", "gpu"} {
@@ -331,7 +387,16 @@ func TestTreeEqualsANewOne(t *testing.T) {
 					Name: name, Limit: list("limit"), Max: list("max"), Min: list("min"), Used: list("used"),
 					Requested: list("requested"), Shared: rapid.Bool().Draw(t, "shared"), KeepsMin: rapid.Bool().Draw(t, "keeps"),
 				}
-				if name != "root" {
+				q.Share = Share{
+					Part:   rapid.SampledFrom([]shares.Part{shares.None, shares.Sharing, shares.Apart}).Draw(t, "part"),
+					Weight: list("weight"), ScalesMin: rapid.Bool().Draw(t, "scales"),
+				}
+				if q.computed() {
+					q.Limit = resources.List{}
+				}
+				if name == "root" {
+					q.Share.Part = shares.Top
+				} else {
 					q.Parent = rapid.SampledFrom(names).Draw(t, "parent")
 				}
 				quotas[name] = q
@@ -347,6 +412,14 @@ func TestTreeEqualsANewOne(t *testing.T) {
 				asks[name] += n
 				tree.Ask(name, func(sum *resources.Sum) { sum.Add(cpu(n)) })
 			}
+			switch rapid.IntRange(0, 2).Draw(t, "wants") {
+			case 0:
+				n := rapid.Int64Range(0, 5).Draw(t, "wants")
+				wants[name] += n
+				tree.Want(name, func(sum *resources.Sum) { sum.Add(cpu(n)) })
+			case 1:
+				continue // nobody looks
+			}
 			tree.Lend().Allows(tree.Route(name), tree.Need(cpu(1), 1)) // so that something is remembered
 			for known := range quotas {
 				tree.levels[known].Asked()
@@ -359,6 +432,9 @@ func TestTreeEqualsANewOne(t *testing.T) {
 		for name, n := range asks {
 			again.Ask(name, func(sum *resources.Sum) { sum.Add(cpu(n)) })
 		}
+		for name, n := range wants {
+			again.Want(name, func(sum *resources.Sum) { sum.Add(cpu(n)) })
+		}
 		again.Refresh()
 		lending, other := tree.Lend(), again.Lend()
 		for name := range quotas {
@@ -369,6 +445,9 @@ func TestTreeEqualsANewOne(t *testing.T) {
 			for i := range x.Levels {
 				p, q := x.Levels[i], y.Levels[i]
 				require.True(t, slices.Equal(p.limit.free, q.limit.free), name)
+				limit, promised := tree.LimitOf(p.name)
+				freshLimit, freshPromised := again.LimitOf(p.name)
+				require.True(t, limit.Same(freshLimit) && promised.Same(freshPromised), name)
 				require.True(t, slices.Equal(p.min.free, q.min.free), name)
 				if tree.Len() == len(quotas) {
 					require.True(t, slices.Equal(p.Asked(), q.Asked()), name)

@@ -48,6 +48,14 @@ type CheckAnswers struct {
 	Conflict string
 }
 
+// String has all that the answers say.
+func (a *CheckAnswers) String() string {
+	if a == nil {
+		return "none"
+	}
+	return fmt.Sprint(*a)
+}
+
 // Same says whether both are the same answers.
 func (a *CheckAnswers) Same(o *CheckAnswers) bool {
 	if a == nil || o == nil {
