@@ -18,8 +18,8 @@ limitations under the License.
 //
 // A Registry captures the ElasticQuota plugin instance of the profile that enables JobQueue, and puts a hook into it.
 // An Adapter answers the engine's questions from that instance: which quota a job is charged to, and what each level
-// of the quota tree uses and may use. Where ElasticQuota limits by runtime, the limit follows from a shadow
-// GroupQuotaManager that is given, besides what the live one has, the demand of jobs that have no pods yet.
+// of the quota tree is, uses, and is asked for. Where ElasticQuota limits by runtime, the core computes the limit from
+// that.
 //
 // Nothing is ever written into the live GroupQuotaManager.
 package quota

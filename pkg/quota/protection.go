@@ -76,8 +76,8 @@ const (
 // jobs get it also where runtime has shrunk. Without it a reservation counts for the admission of other jobs alone.
 func (a *Adapter) Protect(g Guard) { a.protection.guard.Store(&g) }
 
-// SetOutstanding says what admitted jobs hold in a quota and below it beyond what is used by their pods, and what limits
-// them and pods outside of jobs together.
+// SetOutstanding says what admitted jobs hold in a quota and below it beyond what is used by their pods, and what
+// limits them and pods outside of jobs together.
 func (a *Adapter) SetOutstanding(quota string, outstanding, limit resources.List) {
 	p := &a.protection
 	old := p.of(quota)

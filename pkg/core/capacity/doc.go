@@ -20,6 +20,9 @@ limitations under the License.
 // keep as well. What is free of a limit is limit - used - outstanding (I1); outstanding is the ledger's. A quota that
 // is deleted is remembered as long as something is held there or below: it keeps counting on the path that it had.
 //
+// The limit of a level is observed. Where it is a share of what its parent has, pkg/core/shares computes it from what
+// pods request and what units ask for beyond them, and Refresh brings it up to date.
+//
 // Amounts are vectors over the resources that any limit names, so that comparing a request with a path is a few
 // comparisons of integers.
 package capacity

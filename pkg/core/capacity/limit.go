@@ -248,7 +248,8 @@ func (l *Level) limitList() resources.List {
 }
 
 // LimitOf is the limit of a level, observed or computed, and what pods outside of units are measured against there:
-// that, or its min where that is more, since what such a pod asks for is not in the runtime yet, and up to min it will be.
+// that, or its min where that is more, since what such a pod asks for is not in the runtime yet, and up to min it will
+// be.
 func (t *Tree) LimitOf(name string) (limit, promised resources.List) {
 	t.Refresh()
 	l, ok := t.levels[name]

@@ -46,8 +46,8 @@ type Quota struct {
 	Closed bool
 }
 
-// Share says how a level takes part where runtimes are computed; its zero value says that it does not. The rest of it is
-// in Quota: parent, min, max, and what is requested.
+// Share says how a level takes part where runtimes are computed; its zero value says that it does not. The rest is in
+// Quota: parent, min, max, and what is requested.
 type Share struct {
 	Part shares.Part
 	// Weight by which is shared what goes beyond min.

@@ -79,9 +79,9 @@ func (r *runtimes) settle(t *Tree) (moved []string) {
 	return moved
 }
 
-// askOf adds to what pods request what units will request. Units that wait in a quota apart are left out: its limit does
-// not depend on them, and Koordinator takes what is requested there, even by pods without a node, off the share of all
-// others, so that jobs which only wait there would starve real quotas.
+// askOf adds to what pods request what units will request. Units that wait in a quota apart are left out: its limit
+// does not depend on them, and Koordinator takes what is requested there, even by pods without a node, off the share of
+// all others, so that jobs which only wait there would starve real quotas.
 func (r *runtimes) askOf(t *Tree, l *Level) shares.Ask {
 	if l.spec.Share.Part == shares.Apart {
 		held := l.spec.Used.Add(t.ledger.Read(l.name).Outstanding().List())

@@ -17,6 +17,7 @@ limitations under the License.
 package unit
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
