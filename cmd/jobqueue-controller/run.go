@@ -50,6 +50,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/quotatree"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/stray"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitcache"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/watchdog"
@@ -162,12 +163,14 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 	err = controller.Setup(ctx, mgr, controller.Options{
 		QueueNamespace: c.QueueNamespace, Predicate: predicate, Concurrency: c.Concurrency,
 		Clock: clock.RealClock{}, Served: index, Gates: gates(c.KoordinatorFeatureGates),
-		WholeTemplates:     c.UnitTemplates == v1alpha1.UnitTemplatesFull,
-		ReportsPerSecond:   c.ReportsPerSecond,
-		AdmissionChecksOff: !enabled.Enabled(features.AdmissionChecks),
-		PartialAdmission:   enabled.Enabled(features.PartialAdmission),
-		EventsPerSecond:    c.EventsPerSecond,
-		FinishedUnitsTTL:   c.FinishedUnitsTTL.Duration,
+		ReportsPerSecond: c.ReportsPerSecond,
+		EventsPerSecond:  c.EventsPerSecond,
+		Plan: controller.PlanOptions{
+			WholeTemplates:   c.UnitTemplates == v1alpha1.UnitTemplatesFull,
+			ChecksOff:        !enabled.Enabled(features.AdmissionChecks),
+			PartialAdmission: enabled.Enabled(features.PartialAdmission),
+			FinishedUnitsTTL: c.FinishedUnitsTTL.Duration,
+		},
 	})
 	if err != nil {
 		return err
@@ -186,7 +189,7 @@ func setupOthers(
 ) error {
 	if checks {
 		err := provisioning.Setup(mgr, provisioning.Options{
-			Units: controller.UnitReader{Reader: mgr.GetClient(), Live: mgr.GetAPIReader()}, Clock: clock.RealClock{},
+			Units: unitcache.Reader{Cache: mgr.GetClient(), Live: mgr.GetAPIReader()}, Clock: clock.RealClock{},
 			Served: index,
 		})
 		if err != nil {

@@ -20,18 +20,11 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 )
-
-// Event to record on the job once an action is done.
-type Event struct {
-	Type, Reason, Action, Note string
-	// Of is what the event tells of, where that is less than the job: the same is told again of another.
-	Of string
-}
 
 // Action is one step of a plan. Steps are done in order; the first that fails ends the plan.
 type Action interface{ action() }
@@ -50,17 +43,17 @@ type (
 	// CreateUnit creates a unit.
 	CreateUnit struct {
 		Unit  *v1alpha1.QueueUnit
-		Event *Event
+		Event *event.Event
 	}
 	// PatchUnit changes spec or metadata of a unit.
 	PatchUnit struct {
 		Before, After *v1alpha1.QueueUnit
-		Event         *Event
+		Event         *event.Event
 	}
 	// PatchUnitStatus changes the status of a unit.
 	PatchUnitStatus struct {
 		Before, After *v1alpha1.QueueUnit
-		Event         *Event
+		Event         *event.Event
 	}
 	// Report changes how many pods are ready, as the status of a unit tells it. It stands alone, and is left for later
 	// where there are many.
@@ -68,18 +61,18 @@ type (
 	// DeleteUnit deletes this very unit, as it is here.
 	DeleteUnit struct {
 		Unit  *v1alpha1.QueueUnit
-		Event *Event
+		Event *event.Event
 	}
 	// PatchJob changes a job. Plain, when set, is tried when the API server refuses After as invalid; without
 	// Plain a refusal is waited for.
 	PatchJob struct {
 		Before, After, Plain *unstructured.Unstructured
-		Event                *Event
+		Event                *event.Event
 	}
 	// ResetStart takes back the mark of a suspended job's earlier run, without which its pod templates may not be changed.
 	ResetStart struct{ Job *unstructured.Unstructured }
 	// Tell records an event without a write; it is told once for each text.
-	Tell struct{ Event *Event }
+	Tell struct{ Event *event.Event }
 )
 
 func (PlanLater) action()       {}
@@ -96,19 +89,11 @@ func (PatchJob) action()        {}
 func (ResetStart) action()      {}
 func (Tell) action()            {}
 
-func normal(reason, action, note string) *Event {
-	return &Event{Type: corev1.EventTypeNormal, Reason: reason, Action: action, Note: note}
-}
-
 // cannotResume tells, once for each admission, that a job cannot be let go: events are kept for an hour or so.
-func cannotResume(u *v1alpha1.QueueUnit, err error) *Event {
-	e := warning("CannotResume", "Resume", short(err.Error()))
+func cannotResume(u *v1alpha1.QueueUnit, err error) *event.Event {
+	e := event.Warning("CannotResume", "Resume", event.Short(err.Error()))
 	if u != nil {
 		e.Of = fmt.Sprintf("%s/%d", u.UID, u.Status.Attempts)
 	}
 	return e
-}
-
-func warning(reason, action, note string) *Event {
-	return &Event{Type: corev1.EventTypeWarning, Reason: reason, Action: action, Note: note}
 }

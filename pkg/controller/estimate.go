@@ -22,7 +22,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/koordinator-sh/koordinator/apis/config/v1alpha1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -33,7 +32,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/koordinator-sh/koordinator/apis/config/v1alpha1"
+
 	queuev1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -133,7 +135,7 @@ func (d *demand) checkScheduler(creation *jobs.Creation, schedules func(string) 
 			if name == "" {
 				name = corev1.DefaultSchedulerName
 			}
-			d.problem = &problem{Reason: reasonOtherScheduler, Message: short(fmt.Sprintf(
+			d.problem = &problem{Reason: reasonOtherScheduler, Message: event.Short(fmt.Sprintf(
 				"pods of %s go to scheduler %q, which no queue holds back: name koord-scheduler in their template",
 				d.podSets[i].Name, name))}
 			return
@@ -214,7 +216,7 @@ func (r *JobReconciler) creation(
 	webhook, err := r.webhook(ctx, namespaceLabels)
 	return &jobs.Creation{
 		Namespace: namespace, LimitRanges: ranges.Items, RuntimeClasses: runtimes.Items, PriorityClasses: priorities.Items,
-		Webhook: webhook, Gates: r.Gates,
+		Webhook: webhook, Gates: r.Options.Gates,
 	}, err
 }
 
@@ -230,7 +232,7 @@ func (r *JobReconciler) webhook(ctx context.Context, namespaceLabels map[string]
 			continue
 		}
 		w := &jobs.Webhook{Objects: selectorOf(hook.ObjectSelector), NamespaceLabels: namespaceLabels}
-		if r.Profiles == nil || !r.Profiles.Readable() {
+		if p := r.Shared.Profiles; p == nil || !p.Readable() {
 			return w, nil
 		}
 		list := &v1alpha1.ClusterColocationProfileList{}

@@ -22,7 +22,6 @@ import (
 	"testing"
 	"time"
 
-	koordinatorv1alpha1 "github.com/koordinator-sh/koordinator/apis/config/v1alpha1"
 	"github.com/stretchr/testify/require"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -36,6 +35,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
+
+	koordinatorv1alpha1 "github.com/koordinator-sh/koordinator/apis/config/v1alpha1"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
@@ -55,8 +56,8 @@ func (i *informers) GetInformer(context.Context, client.Object, ...cache.Informe
 
 // withProfiles has the reconciler read profiles as if they had been found.
 func (w *world) withProfiles() *world {
-	w.r.Profiles = &Profiles{Informers: &informers{informer: controllertest.FakeInformer{Synced: true}}, Clock: w.clock}
-	require.NoError(w.t, w.r.Profiles.look(quiet()))
+	w.r.Shared.Profiles = &Profiles{Informers: &informers{informer: controllertest.FakeInformer{Synced: true}}, Clock: w.clock}
+	require.NoError(w.t, w.r.Shared.Profiles.look(quiet()))
 	return w
 }
 
@@ -242,7 +243,7 @@ func TestProfilesAreWaitedForAWhile(t *testing.T) {
 	w := newWorld(t, newJob())
 	served := &informers{err: &meta.NoKindMatchError{}}
 	p := &Profiles{Informers: served, Clock: w.clock}
-	w.r.Profiles = p
+	w.r.Shared.Profiles = p
 	require.Equal(t, settleDelay, w.reconcile().RequeueAfter, "nobody has looked")
 	require.Nil(t, w.unit())
 

@@ -73,7 +73,7 @@ func FuzzPlan(f *testing.F) {
 		if o.Job != nil {
 			cached := o
 			var err error
-			if cached.Job, err = jobs.Expand(o.Kind.Compact(o.Job.DeepCopy(), o.WholeTemplates)); err == nil {
+			if cached.Job, err = jobs.Expand(o.Kind.Compact(o.Job.DeepCopy(), o.Options.WholeTemplates)); err == nil {
 				for _, action := range Plan(cached) {
 					legal(t, cached, action)
 				}

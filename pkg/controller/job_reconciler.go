@@ -28,15 +28,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/memory"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/survey"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitcache"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -61,44 +63,31 @@ const maxLooks = 4
 
 // JobReconciler keeps the jobs of one kind and their units in step.
 type JobReconciler struct {
-	Kind      jobs.Kind
-	Predicate *jobs.Predicate
+	Kind jobs.Kind
+	// Options of the process; the predicate in them is the one in force.
+	Options Options
 	// Client reads from caches, Jobs reads jobs and their children from one. Live and LiveJobs read from the API server.
 	Client   client.Client
 	Jobs     client.Reader
 	Live     client.Reader
 	LiveJobs client.Reader
-	Recorder events.EventRecorder
-	Clock    clock.PassiveClock
-	// Profiles of the cluster, nil where none are read. Gates are those of Koordinator.
-	Profiles *Profiles
-	Gates    jobs.Gates
-	// WholeTemplates: units hold pod templates whole, not just what scheduling needs of them.
-	WholeTemplates bool
-	// ChecksOff: nothing that admission checks ask for is written into pods, and no job of which they ask it is resumed.
-	ChecksOff bool
-	// PartialAdmission: units say with how few pods their jobs can do.
-	PartialAdmission bool
-	// QueueNamespace is where queues are.
-	QueueNamespace string
-	// Reports is the pace of all reports of this process; nil is no bound.
-	Reports flowcontrol.PassiveRateLimiter
-	// Events is the pace of all events of this process about what jobs wait for; nil is no bound.
-	Events *Slots
-	// FinishedUnitsTTL is how long the unit of a finished job stays; zero is as long as the job.
-	FinishedUnitsTTL time.Duration
-	// Survey of nodes and quotas; nil warns of nothing that depends on them.
-	Survey *survey.Survey
+	Recorder event.Recorder
+	Shared   Shared
 
-	told    *told
-	written *written
-	// created are the units that were created and have not been seen yet. None is created again before the watch has
-	// brought it: the request would be refused, and keep the job from its admission meanwhile.
-	created *moments
-	// started are the jobs that were seen to run, of which that is not written yet.
-	started *moments
-	// patched are the jobs whose units were set right lately.
-	patched *moments
+	begun  event.Begun
+	memory memory.Memory[remembered]
+}
+
+// Shared is what the reconcilers of all kinds of a process have in common. Nothing is read, bounded or warned of where
+// it is nil.
+type Shared struct {
+	// Profiles of the cluster.
+	Profiles *Profiles
+	// Reports is the pace of all reports, Events that of all events about what jobs wait for.
+	Reports flowcontrol.PassiveRateLimiter
+	Events  *event.Slots
+	// Survey of nodes and quotas, for warnings.
+	Survey *survey.Survey
 }
 
 // correctionDelay is for how long a unit that was set right is not set right again on cached news.
@@ -106,43 +95,37 @@ const correctionDelay = 5 * time.Second
 
 // NewJobReconciler of one kind. What units were in before it is made counts as told.
 func NewJobReconciler(
-	kind jobs.Kind, predicate *jobs.Predicate, c client.Client, live client.Reader, recorder events.EventRecorder,
-	clk clock.PassiveClock,
+	kind jobs.Kind, o Options, c client.Client, live client.Reader, recorder event.Recorder,
 ) *JobReconciler {
 	return &JobReconciler{
-		Kind: kind, Predicate: predicate, Client: c, Jobs: c, Live: live, LiveJobs: live, Recorder: recorder, Clock: clk,
-		QueueNamespace: v1alpha1.DefaultQueueNamespace,
-		told:           newTold(clk.Now()), written: newWritten(), created: newMoments(),
-		started: newMoments(), patched: newMoments(),
+		Kind: kind, Options: o, Client: c, Jobs: c, Live: live, LiveJobs: live, Recorder: recorder,
+		begun: event.BegunAt(o.Clock.Now()),
 	}
 }
 
 // Reconcile brings one job and its unit in step.
 func (r *JobReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	if r.Profiles != nil && !r.Profiles.Settled() {
+	if p := r.Shared.Profiles; p != nil && !p.Settled() {
 		return ctrl.Result{RequeueAfter: settleDelay}, nil
 	}
 	o, err := r.observe(ctx, req.NamespacedName)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if r.behind(o) {
+	if known, _ := r.memory.Named(req.NamespacedName); known.behind(o) {
 		return ctrl.Result{}, nil // the event with our own write is on its way
 	}
 	if o.Job == nil {
+		r.memory.Forget(req.NamespacedName)
 		return r.carryOut(ctx, o)
 	}
-	event, again := r.told.waits(o.Job, o.Unit, r.Events, r.Clock.Now())
-	record(r.Recorder, o.Job, event)
+	waits, again := r.memory.Of(o.Job).said.Waits(o.Unit, r.begun, r.Shared.Events, r.Options.Clock.Now())
+	event.Record(r.Recorder, o.Job, waits)
 	result, err := r.carryOut(ctx, o)
 	if again > 0 && (result.RequeueAfter == 0 || again < result.RequeueAfter) {
 		result.RequeueAfter = again
 	}
 	return result, err
-}
-
-func (r *JobReconciler) behind(o Observation) bool {
-	return o.Job != nil && r.written.behind(o.Job) || o.Unit != nil && r.written.behind(o.Unit)
 }
 
 // carryOut plans and does, and plans again while the plan asks for more to look at.
@@ -171,7 +154,7 @@ func (r *JobReconciler) later(actions []Action) time.Duration {
 		case PlanLater:
 			return a.After
 		case Report:
-			if r.Reports != nil && !r.Reports.TryAccept() {
+			if r.Shared.Reports != nil && !r.Shared.Reports.TryAccept() {
 				return reportInterval
 			}
 		}
@@ -183,9 +166,14 @@ func (r *JobReconciler) later(actions []Action) time.Duration {
 func (r *JobReconciler) tell(job *unstructured.Unstructured, actions []Action) {
 	for _, action := range actions {
 		if a, ok := action.(Tell); ok && job != nil {
-			record(r.Recorder, job, r.told.once(job, a.Event))
+			r.once(job, a.Event)
 		}
 	}
+}
+
+// once records an event unless it was the last that was told of the job without a write.
+func (r *JobReconciler) once(job *unstructured.Unstructured, e *event.Event) {
+	event.Record(r.Recorder, job, r.memory.Of(job).said.Once(e))
 }
 
 // steps does the actions in their order; again asks for a new plan on the extended observation.
@@ -229,7 +217,7 @@ func (r *JobReconciler) do(ctx context.Context, o *Observation, action Action) e
 		return r.createUnit(ctx, o, a)
 	case PatchUnit:
 		if o.Job != nil {
-			r.patched.anew(o.Job, r.Clock.Now())
+			r.memory.Of(o.Job).patched = r.Options.Clock.Now()
 		}
 		return r.patch(ctx, o, a.Before, a.After.DeepCopy(), a.Event, r.Client.Patch)
 	case PatchUnitStatus:
@@ -255,20 +243,21 @@ func (r *JobReconciler) do(ctx context.Context, o *Observation, action Action) e
 
 func (r *JobReconciler) createUnit(ctx context.Context, o *Observation, a CreateUnit) error {
 	// For no longer than that: a watch that begins anew tells nothing of a unit that has come and gone meanwhile.
-	if r.created.lately(o.Job, r.Clock.Now(), conflictDelay) {
+	known := r.memory.Of(o.Job)
+	if lately(known.created, r.Options.Clock.Now(), conflictDelay) {
 		return errUnitOnItsWay
 	}
 	u := a.Unit.DeepCopy()
 	if err := r.Client.Create(ctx, u, fieldOwner); err != nil {
 		if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
-			record(r.Recorder, o.Job, r.told.once(o.Job, warning("CannotQueue", "Queue", short(err.Error()))))
+			r.once(o.Job, event.Warning("CannotQueue", "Queue", event.Short(err.Error())))
 		}
 		return err
 	}
-	r.created.anew(o.Job, r.Clock.Now())
+	known.created = r.Options.Clock.Now()
 	klog.FromContext(ctx).Info("Created the unit of a job", "queueUnit", klog.KObj(u),
 		"adopted", u.Annotations[v1alpha1.AnnotationAdopted] != "")
-	record(r.Recorder, o.Job, a.Event)
+	event.Record(r.Recorder, o.Job, a.Event)
 	return nil
 }
 
@@ -282,17 +271,17 @@ func (r *JobReconciler) patchStatus(
 
 // patch sends the difference, with the resourceVersion of before as precondition.
 func (r *JobReconciler) patch(
-	ctx context.Context, o *Observation, before, after client.Object, event *Event, send patchFunc,
+	ctx context.Context, o *Observation, before, after client.Object, e *event.Event, send patchFunc,
 ) error {
 	if err := send(ctx, after, optimistic(before), fieldOwner); err != nil {
 		return err
 	}
-	r.written.note(after)
 	if o.Job != nil {
-		record(r.Recorder, o.Job, event)
+		r.memory.Of(o.Job).note(after)
+		event.Record(r.Recorder, o.Job, e)
 	}
-	if event != nil {
-		klog.FromContext(ctx).Info("Wrote a transition", "event", event.Reason)
+	if e != nil {
+		klog.FromContext(ctx).Info("Wrote a transition", "event", e.Reason)
 	}
 	return nil
 }
@@ -316,7 +305,7 @@ func (r *JobReconciler) patchJob(ctx context.Context, o *Observation, a PatchJob
 	}
 	if o.Kind.SuspensionSeen(a.Before) {
 		// Nothing is to come after which the API server would take it.
-		record(r.Recorder, o.Job, r.told.once(o.Job, cannotResume(o.Unit, err)))
+		r.once(o.Job, cannotResume(o.Unit, err))
 	}
 	return fmt.Errorf("the pod templates cannot be changed yet: %w", err)
 }
@@ -324,7 +313,7 @@ func (r *JobReconciler) patchJob(ctx context.Context, o *Observation, a PatchJob
 // patchBoth sends what changed of the child, then what changed of the job: a job is never resumed before its child is
 // as it should be.
 func (r *JobReconciler) patchBoth(
-	ctx context.Context, o *Observation, before, after *unstructured.Unstructured, event *Event,
+	ctx context.Context, o *Observation, before, after *unstructured.Unstructured, e *event.Event,
 ) error {
 	own, child := jobs.Split(before)
 	changed, changedChild := jobs.Split(after.DeepCopy())
@@ -333,13 +322,13 @@ func (r *JobReconciler) patchBoth(
 			return err
 		}
 	}
-	return r.patchObject(ctx, o, own, changed, event)
+	return r.patchObject(ctx, o, own, changed, e)
 }
 
 // patchObject sends what changed of a job or a child, of which caches keep parts. A change inside of a list is made on
 // the whole list.
 func (r *JobReconciler) patchObject(
-	ctx context.Context, o *Observation, before, after *unstructured.Unstructured, event *Event,
+	ctx context.Context, o *Observation, before, after *unstructured.Unstructured, e *event.Event,
 ) error {
 	if jobs.ChangesLists(before, after) {
 		whole := newObject(before.GroupVersionKind())
@@ -352,7 +341,7 @@ func (r *JobReconciler) patchObject(
 		}
 		before, after = whole, jobs.Overlay(whole, before, after)
 	}
-	return r.patch(ctx, o, before, after, event, r.Client.Patch)
+	return r.patch(ctx, o, before, after, e, r.Client.Patch)
 }
 
 // resetStart clears the start time in the status of a suspended job.
@@ -370,54 +359,31 @@ func (r *JobReconciler) deleteUnit(ctx context.Context, o *Observation, a Delete
 	if err != nil {
 		return err
 	}
-	r.written.forget(uid)
 	klog.FromContext(ctx).Info("Deleted a unit", "queueUnit", klog.KObj(a.Unit), "phase", a.Unit.Status.Phase)
 	if o.Job != nil {
-		record(r.Recorder, o.Job, a.Event)
+		r.memory.Of(o.Job).forget(uid)
+		event.Record(r.Recorder, o.Job, a.Event)
 	}
 	return nil
 }
 
 // observe reads what is cached.
 func (r *JobReconciler) observe(ctx context.Context, key types.NamespacedName) (Observation, error) {
-	o := Observation{
-		Now: metav1.NewTime(r.Clock.Now()), Kind: &r.Kind, WholeTemplates: r.WholeTemplates, ChecksOff: r.ChecksOff,
-		PartialAdmission: r.PartialAdmission, FinishedUnitsTTL: r.FinishedUnitsTTL,
-	}
-	unit, err := r.cachedUnit(ctx, types.NamespacedName{Namespace: key.Namespace, Name: r.Kind.UnitName(key.Name)})
-	if err != nil {
+	o := Observation{Now: metav1.NewTime(r.Options.Clock.Now()), Kind: &r.Kind, Options: r.Options.Plan}
+	var err error
+	unitKey := types.NamespacedName{Namespace: key.Namespace, Name: r.Kind.UnitName(key.Name)}
+	if o.Unit, err = r.cachedUnit(ctx, unitKey); err != nil {
 		return o, err
-	}
-	if o.Unit = unit; unit != nil {
-		r.created.forget(key)
 	}
 	job, err := r.cachedJob(ctx, key)
-	if apierrors.IsNotFound(err) {
-		r.forget(key, o.Unit)
-		return o, nil
-	}
 	if err != nil {
-		return o, err
+		return o, client.IgnoreNotFound(err)
 	}
 	if err = r.judge(ctx, &o, job); err == nil {
 		err = r.askQueue(ctx, &o)
 	}
-	r.noteStart(&o)
-	if o.PatchedLately = r.patched.lately(job, o.Now.Time, correctionDelay); !o.PatchedLately {
-		r.patched.forget(key)
-	}
+	r.memory.Of(job).observe(&o)
 	return o, err
-}
-
-// forget a job that is gone.
-func (r *JobReconciler) forget(key types.NamespacedName, unit *v1alpha1.QueueUnit) {
-	r.told.forget(key)
-	r.created.forget(key)
-	r.started.forget(key)
-	r.patched.forget(key)
-	if unit != nil && unit.Spec.ConsumerRef != nil {
-		r.written.forget(unit.Spec.ConsumerRef.UID)
-	}
 }
 
 // askQueue fills in what the queue says about jobs that their owners suspend. A queue that is not there says nothing.
@@ -426,7 +392,7 @@ func (r *JobReconciler) askQueue(ctx context.Context, o *Observation) error {
 		return nil
 	}
 	queue := &v1alpha1.Queue{}
-	err := r.Client.Get(ctx, types.NamespacedName{Namespace: r.QueueNamespace, Name: o.Unit.Spec.Queue}, queue)
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: r.Options.QueueNamespace, Name: o.Unit.Spec.Queue}, queue)
 	if err == nil && queue.Spec.OnOwnerSuspend != nil {
 		o.RequeuesSuspended = *queue.Spec.OnOwnerSuspend == v1alpha1.OwnerSuspendRequeue
 	}
@@ -437,7 +403,7 @@ func (r *JobReconciler) askQueue(ctx context.Context, o *Observation) error {
 // the API server.
 func (r *JobReconciler) cachedUnit(ctx context.Context, key types.NamespacedName) (*v1alpha1.QueueUnit, error) {
 	unit := &v1alpha1.QueueUnit{}
-	if err := (UnitReader{Reader: r.Client, Live: r.Live}).Get(ctx, key, unit); err != nil {
+	if err := (unitcache.Reader{Cache: r.Client, Live: r.Live}).Get(ctx, key, unit); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	return unit, nil
@@ -478,16 +444,6 @@ func withChild(
 	return kind.WithChild(job, child), nil
 }
 
-// noteStart fills in since when the job runs, as long as its unit does not say that it does.
-func (r *JobReconciler) noteStart(o *Observation) {
-	if !startsToRun(o.Kind, o.Job, o.Unit) {
-		r.started.forget(client.ObjectKeyFromObject(o.Job))
-		return
-	}
-	since := metav1.NewTime(r.started.first(o.Job, o.Now.Time))
-	o.RunningSince = &since
-}
-
 // judge fills in what follows from the job.
 func (r *JobReconciler) judge(ctx context.Context, o *Observation, job *unstructured.Unstructured) error {
 	o.Job = job
@@ -505,23 +461,24 @@ func (r *JobReconciler) judge(ctx context.Context, o *Observation, job *unstruct
 		return err
 	}
 	o.Creation.Quota = quotaOfNamespace(job.GetNamespace(), takers)
-	o.Schedules, o.EveryJobIsGang = r.Predicate.Schedules, r.Predicate.EveryJobIsGang(&r.Kind)
+	predicate := r.Options.Predicate
+	o.Schedules, o.EveryJobIsGang = predicate.Schedules, predicate.EveryJobIsGang(&r.Kind)
 	labels := podLabels(&r.Kind, job, o.Creation)
-	if r.Predicate.AsksForMapping(namespace.Labels) {
+	if predicate.AsksForMapping(namespace.Labels) {
 		labels = append(labels, jobs.MappedNamespace(len(takers) > 0))
 	}
-	o.Managed = r.Predicate.ManagesJob(job, namespace.Labels, labels...)
+	o.Managed = predicate.ManagesJob(job, namespace.Labels, labels...)
 	if !o.Managed {
-		o.Elsewhere = r.Predicate.QueuedElsewhere(job)
-		o.Asleep = !o.Elsewhere && !r.told.before(job) && r.Kind.Suspended(job) &&
-			metav1.GetControllerOfNoCopy(job) == nil && r.Predicate.ManagesNamespace(job.GetNamespace(), namespace.Labels)
-		if !r.told.before(job) {
-			o.Unmanaged = r.Predicate.UnmanagedJob(job, namespace.Labels, labels...)
+		o.Elsewhere = predicate.QueuedElsewhere(job)
+		o.Asleep = !o.Elsewhere && !r.begun.Found(job) && r.Kind.Suspended(job) &&
+			metav1.GetControllerOfNoCopy(job) == nil && predicate.ManagesNamespace(job.GetNamespace(), namespace.Labels)
+		if !r.begun.Found(job) {
+			o.Unmanaged = predicate.UnmanagedJob(job, namespace.Labels, labels...)
 		}
 		return nil
 	}
 	if o.Unit == nil {
-		o.Cluster = r.Survey.Look(ctx)
+		o.Cluster = r.Shared.Survey.Look(ctx)
 	}
 	o.Priorities.Most = mostOf(namespace.Annotations)
 	o.Priorities.Class, err = r.classOf(ctx, job)

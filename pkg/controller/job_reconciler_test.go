@@ -66,7 +66,7 @@ func TestLifeOfAJobAndItsWrites(t *testing.T) {
 	require.Equal(t, v1alpha1.PhaseRunning, w.unit().Status.Phase)
 	since := meta.FindStatusCondition(w.unit().Status.Conditions, v1alpha1.ConditionPodsReady).LastTransitionTime
 	require.True(t, since.Equal(&epoch), "since when, not since when it is said: %s", since)
-	require.Empty(t, w.r.started.last)
+	require.Zero(t, w.remembered().started)
 	w.jobStatus(runs(2))
 	require.Equal(t, reportInterval, w.reconcile().RequeueAfter, "how many pods run is told every now and then")
 	require.False(t, allReady(w.unit()))
@@ -99,7 +99,7 @@ func TestAShortJobNeverSaysThatItRuns(t *testing.T) {
 	require.Equal(t, []string{"status QueueUnit/j"}, w.settle())
 	require.Equal(t, v1alpha1.PhaseSucceed, w.unit().Status.Phase)
 	require.Equal(t, []string{"Queued", "Admitted", "Finished"}, w.told())
-	require.Empty(t, w.r.started.last)
+	require.Zero(t, w.remembered().started)
 }
 
 func TestASuspendedJobWithoutLabelsIsTold(t *testing.T) {
@@ -130,7 +130,7 @@ func TestUnitsOfFinishedJobsStayForTheirTime(t *testing.T) {
 	for name, ttl := range map[string]time.Duration{"as long as the job": 0, "an hour": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, newJob())
-			w.r.FinishedUnitsTTL = ttl
+			w.r.Options.Plan.FinishedUnitsTTL = ttl
 			w.settle()
 			w.admit()
 			w.settle()
@@ -160,7 +160,7 @@ func TestUnmanagedJobsAreLeftAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, newJob(unsuspended, edit))
 			var err error
-			w.r.Predicate, err = jobs.NewPredicate(jobs.ManagedJobs{OtherQueueLabels: []string{"kueue.x-k8s.io/queue-name"}})
+			w.r.Options.Predicate, err = jobs.NewPredicate(jobs.ManagedJobs{OtherQueueLabels: []string{"kueue.x-k8s.io/queue-name"}})
 			require.NoError(t, err)
 			before := w.job()
 			require.Empty(t, w.settle())
@@ -517,7 +517,7 @@ func TestUnitsHoldNoSecrets(t *testing.T) {
 		w := newWorld(t, newJob(func(j *batchv1.Job) {
 			j.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TOKEN", Value: "SECRET"}}
 		}))
-		w.r.WholeTemplates = whole
+		w.r.Options.Plan.WholeTemplates = whole
 		w.settle()
 		u := w.unit()
 		require.Equal(t, whole, strings.Contains(string(u.Spec.PodSets[0].Template.Raw), "SECRET"))
@@ -532,29 +532,29 @@ func TestWholeTemplatesOfTheReleaseBefore(t *testing.T) {
 		j.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TOKEN", Value: "SECRET"}}
 	}
 	w := newWorld(t, newJob(env))
-	w.r.WholeTemplates = true
+	w.r.Options.Plan.WholeTemplates = true
 	w.settle()
-	w.r.WholeTemplates = false
+	w.r.Options.Plan.WholeTemplates = false
 	require.Empty(t, w.settle())
 	w.admit()
 	require.Equal(t, []string{"patch Job/j"}, w.settle(), "resumed")
 	require.Contains(t, string(w.unit().Spec.PodSets[0].Template.Raw), "SECRET")
 
 	w = newWorld(t, newJob(env))
-	w.r.WholeTemplates = true
+	w.r.Options.Plan.WholeTemplates = true
 	w.settle()
-	w.r.WholeTemplates = false
+	w.r.Options.Plan.WholeTemplates = false
 	job := w.job()
 	one := int32(1)
 	job.Spec.Parallelism = &one
 	w.update(job)
 	require.Equal(t, []string{"patch QueueUnit/j"}, w.settle())
 	require.NotContains(t, string(w.unit().Spec.PodSets[0].Template.Raw), "SECRET")
-	w.r.WholeTemplates = true
+	w.r.Options.Plan.WholeTemplates = true
 	require.Equal(t, []string{"patch QueueUnit/j"}, w.settle(), "what is missing is written")
 
 	// As a person has one reduced that waits.
-	w.r.WholeTemplates = false
+	w.r.Options.Plan.WholeTemplates = false
 	require.Empty(t, w.settle())
 	u := w.unit()
 	u.Spec.PodSets[0].Template.Raw = nil
@@ -737,11 +737,11 @@ func TestOwnWritesAreWaitedFor(t *testing.T) {
 	w.admit()
 	stale := w.job()
 	w.settle()
-	require.True(t, w.r.written.behind(stale) || !*w.job().Spec.Suspend)
-	w.r.written.note(w.job())
-	require.True(t, w.r.written.behind(stale))
-	require.False(t, w.r.written.behind(w.job()))
-	require.False(t, w.r.written.behind(stale), "caught up with, forgotten")
+	require.True(t, w.remembered().isBehind(stale) || !*w.job().Spec.Suspend)
+	w.remembered().note(w.job())
+	require.True(t, w.remembered().isBehind(stale))
+	require.False(t, w.remembered().isBehind(w.job()))
+	require.False(t, w.remembered().isBehind(stale), "caught up with, forgotten")
 }
 
 // The job controller notes a suspension at the time at which the unit is made, and its event may come before that of
@@ -755,11 +755,6 @@ func TestAUnitIsNotCreatedTwice(t *testing.T) {
 	require.Equal(t, conflictDelay, w.reconcile().RequeueAfter, "the watch may never bring it, when it was deleted again")
 	require.Len(t, w.writes, 1)
 
-	// The next job of the name is another one.
-	next := w.job()
-	next.UID = "job-2"
-	require.False(t, w.r.created.lately(next, w.clock.Now(), conflictDelay))
-
 	// Deleted while the watch was interrupted: nothing will tell.
 	require.NoError(t, w.base.Delete(t.Context(), w.unit()))
 	w.clock.SetTime(w.clock.Now().Add(conflictDelay))
@@ -769,13 +764,13 @@ func TestAUnitIsNotCreatedTwice(t *testing.T) {
 
 	w.r.Client = w.client
 	w.reconcile()
-	require.Empty(t, w.r.created.last, "what was seen is forgotten")
+	require.Zero(t, w.remembered().created, "what was seen is forgotten")
 	require.NoError(t, w.base.Delete(t.Context(), w.unit()))
 	w.reconcile()
 	require.Len(t, w.writes, 3, "what was seen and is gone is made anew at once")
 	require.NoError(t, w.base.Delete(t.Context(), w.job()))
 	w.reconcile()
-	require.Empty(t, w.r.created.last, "a job that is gone is forgotten")
+	require.Nil(t, w.remembered(), "a job that is gone is forgotten")
 }
 
 func TestUnitsNameTheirJobs(t *testing.T) {
@@ -819,7 +814,7 @@ func TestMemoryOutlivesAnError(t *testing.T) {
 
 	require.NoError(t, w.base.Delete(t.Context(), w.job()))
 	w.settle()
-	require.Empty(t, w.r.started.last, "a job that is gone is forgotten")
+	require.Nil(t, w.remembered(), "a job that is gone is forgotten")
 }
 
 // What a job is told is told at once, also where what is written has to wait.

@@ -26,7 +26,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -41,7 +40,6 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/survey"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -50,12 +48,7 @@ import (
 type KindSet struct {
 	mgr     manager.Manager
 	options Options
-	// profiles of the cluster, which all reconcilers share.
-	profiles *Profiles
-	// reports is their common pace.
-	reports flowcontrol.PassiveRateLimiter
-	events  *Slots
-	survey  *survey.Survey
+	shared  Shared
 	changed chan struct{}
 
 	mu        sync.Mutex
@@ -211,7 +204,7 @@ func (s *KindSet) start(ctx context.Context, p *jobs.Predicate, kind jobs.Kind) 
 func (s *KindSet) reconciler(
 	ctx context.Context, p *jobs.Predicate, kind jobs.Kind,
 ) (cache.Cache, *JobReconciler, error) {
-	options := jobCacheOptions(s.mgr, &kind, s.options.WholeTemplates)
+	options := jobCacheOptions(s.mgr, &kind, s.options.Plan.WholeTemplates)
 	if kind.OfPods() {
 		options = podCacheOptions(s.mgr, p)
 	}
@@ -219,12 +212,8 @@ func (s *KindSet) reconciler(
 	if err != nil {
 		return nil, nil, err
 	}
-	r := NewJobReconciler(kind, p, s.mgr.GetClient(), s.mgr.GetAPIReader(), s.mgr.GetEventRecorder(recorderName),
-		s.options.Clock)
-	r.Jobs, r.Profiles, r.Gates, r.WholeTemplates = own, s.profiles, s.options.Gates, s.options.WholeTemplates
-	r.ChecksOff, r.PartialAdmission = s.options.AdmissionChecksOff, s.options.PartialAdmission
-	r.Reports, r.Events, r.Survey, r.QueueNamespace = s.reports, s.events, s.survey, s.options.QueueNamespace
-	r.FinishedUnitsTTL = s.options.FinishedUnitsTTL
+	r := NewJobReconciler(kind, s.options, s.mgr.GetClient(), s.mgr.GetAPIReader(), s.mgr.GetEventRecorder(recorderName))
+	r.Options.Predicate, r.Jobs, r.Shared = p, own, s.shared
 	if !kind.OfPods() {
 		return own, r, nil
 	}

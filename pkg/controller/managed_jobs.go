@@ -23,11 +23,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -55,7 +55,7 @@ type ManagedJobsReconciler struct {
 	// Key of the ConfigMap.
 	Key      types.NamespacedName
 	Client   client.Client
-	Recorder events.EventRecorder
+	Recorder event.Recorder
 	// Use is given a configuration that is valid and not the one in force.
 	Use func(*jobs.Predicate)
 
@@ -78,7 +78,7 @@ func (r *ManagedJobsReconciler) Reconcile(ctx context.Context, req ctrl.Request)
 	m, err := jobs.ManagedJobsFrom(cm.Data)
 	if err != nil {
 		logger.Error(err, "The configuration of managed jobs is not valid; the one in force stays")
-		record(r.Recorder, cm, warning("InvalidManagedJobs", "Read", short(err.Error())))
+		event.Record(r.Recorder, cm, event.Warning("InvalidManagedJobs", "Read", event.Short(err.Error())))
 		return ctrl.Result{}, nil
 	}
 	if hash := m.Hash(); hash != r.hash {

@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/override"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/survey"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
@@ -43,10 +44,23 @@ const (
 	BoundSome
 )
 
+// PlanOptions are those of the process that decisions depend on.
+type PlanOptions struct {
+	// WholeTemplates: units hold pod templates whole, not just what scheduling needs of them.
+	WholeTemplates bool
+	// ChecksOff: nothing that admission checks ask for is written into pods, and no job of which they ask it is resumed.
+	ChecksOff bool
+	// PartialAdmission: units say with how few pods their jobs can do.
+	PartialAdmission bool
+	// FinishedUnitsTTL is how long the unit of a finished job stays; zero is as long as the job.
+	FinishedUnitsTTL time.Duration
+}
+
 // Observation is all that a decision on one job depends on.
 type Observation struct {
-	Now  metav1.Time
-	Kind *jobs.Kind
+	Now     metav1.Time
+	Options PlanOptions
+	Kind    *jobs.Kind
 	// Job is nil when there is none. Unit bears the job's unit name, nil when there is none.
 	Job  *unstructured.Unstructured
 	Unit *v1alpha1.QueueUnit
@@ -62,19 +76,11 @@ type Observation struct {
 	Priorities Priorities
 	// Asleep: the job is suspended and names no queue, where jobs are queued.
 	Asleep bool
-	// FinishedUnitsTTL is how long the unit of a finished job stays; zero is as long as the job.
-	FinishedUnitsTTL time.Duration
 	// Creation is what the cluster does to the pods of the job.
 	Creation *jobs.Creation
 	// Cluster is for warnings about a job that has no unit yet; nil where nobody has looked.
 	Cluster *survey.Cluster `json:"-"`
-	// WholeTemplates: units hold pod templates whole.
-	WholeTemplates bool
-	// ChecksOff: nothing that admission checks ask for is written into pods.
-	ChecksOff bool
-	// PartialAdmission: units say with how few pods their jobs can do.
-	PartialAdmission bool
-	Bound            Bound
+	Bound   Bound
 	// RequeuesSuspended: the queue of the unit has jobs that their owners suspend wait again, and does not hold them.
 	RequeuesSuspended bool
 	// Refusal is what the API server said when it refused a pod of the job, empty if it refused none; nil: nobody has
@@ -125,9 +131,9 @@ func decide(o Observation) []Action {
 	if !o.Managed && !p.isReleased() {
 		return p.unmanaged()
 	}
-	p.demand = demandOf(o.Kind, o.Job, o.Creation, p.asked(), o.WholeTemplates)
+	p.demand = demandOf(o.Kind, o.Job, o.Creation, p.asked(), o.Options.WholeTemplates)
 	p.demand.joinGangs(o.Kind, o.Job, o.EveryJobIsGang, p.asked())
-	if !o.PartialAdmission {
+	if !o.Options.PartialAdmission {
 		p.demand.onlyWhole()
 	}
 	p.demand.checkScheduler(o.Creation, o.Schedules)
@@ -170,7 +176,7 @@ func (p *planner) isReleased() bool {
 func (p *planner) unmanaged() []Action {
 	var actions []Action
 	if after := p.handBack(); after != nil {
-		actions = append(actions, PatchJob{Before: p.Job, After: after, Event: normal("Released", "Resume",
+		actions = append(actions, PatchJob{Before: p.Job, After: after, Event: event.Normal("Released", "Resume",
 			"the queue no longer manages the job")})
 	}
 	if p.rel == own && createdByUs(p.Unit) && stageOf(p.Unit.Status.Phase) != over {
@@ -183,21 +189,21 @@ func (p *planner) unmanaged() []Action {
 }
 
 // leftOut says of a job that goes by no queue where others do what to do about it.
-func (p *planner) leftOut() *Event {
+func (p *planner) leftOut() *event.Event {
 	if _, over := p.Kind.Ended(p.Job); over {
 		return nil
 	}
 	switch p.Unmanaged {
 	case jobs.UnmanagedWarn:
-		return warning("Unmanaged", "Queue", "no queue manages this job, although jobs of this namespace have queues: "+
+		return event.Warning("Unmanaged", "Queue", "no queue manages this job, although jobs of this namespace have queues: "+
 			"it names neither a quota nor a queue in its labels")
 	case jobs.UnmanagedGate:
-		return warning("Unmanaged", "Queue", "no queue manages this job, so its pods are not "+
+		return event.Warning("Unmanaged", "Queue", "no queue manages this job, so its pods are not "+
 			"scheduled: it names neither a quota nor a queue in its labels")
 	default:
 	}
 	if p.Asleep && !p.Kind.SuspendedByUs(p.Job) {
-		return warning("Unmanaged", "Queue", "the job is suspended and no queue resumes it: "+
+		return event.Warning("Unmanaged", "Queue", "the job is suspended and no queue resumes it: "+
 			"it names neither a quota nor a queue in its labels")
 	}
 	return nil
@@ -234,10 +240,10 @@ func (p *planner) managed() []Action {
 	case p.rel == absent:
 		return p.enter()
 	case p.rel == stale:
-		return append(p.keepOut(), DeleteUnit{Unit: p.Unit, Event: normal("UnitReplaced", "Delete",
+		return append(p.keepOut(), DeleteUnit{Unit: p.Unit, Event: event.Normal("UnitReplaced", "Delete",
 			fmt.Sprintf("QueueUnit %s stood for another job of this name", p.Unit.Name))})
 	case p.rel == foreign:
-		return append(p.keepOut(), Tell{Event: warning("NameTaken", "Queue",
+		return append(p.keepOut(), Tell{Event: event.Warning("NameTaken", "Queue",
 			fmt.Sprintf("the job cannot be queued: QueueUnit %s exists and belongs to another object", p.Unit.Name))})
 	}
 	if actions := p.letGo(); actions != nil {
@@ -261,11 +267,11 @@ func (p *planner) finish(end jobs.End) []Action {
 		return nil
 	}
 	if stageOf(p.Unit.Status.Phase) == over {
-		return expire(p.Unit, p.FinishedUnitsTTL, p.Now.Time)
+		return expire(p.Unit, p.Options.FinishedUnitsTTL, p.Now.Time)
 	}
 	after := becomeEnded(p.Unit, end, p.Now)
 	note := "the job " + map[bool]string{true: "succeeded", false: "failed"}[end.Succeeded] + "; its quota is free again"
-	return []Action{PatchUnitStatus{Before: p.Unit, After: after, Event: normal("Finished", "Finish", note)}}
+	return []Action{PatchUnitStatus{Before: p.Unit, After: after, Event: event.Normal("Finished", "Finish", note)}}
 }
 
 // expire deletes a unit that has been finished for as long as such a unit stays.
@@ -354,7 +360,7 @@ func (p *planner) create() Action {
 	if capped := p.Priorities.capped(&p.demand); capped != "" {
 		note += "; " + capped
 	}
-	return CreateUnit{Unit: p.want, Event: normal("Queued", "Queue", note)}
+	return CreateUnit{Unit: p.want, Event: event.Normal("Queued", "Queue", note)}
 }
 
 func (p *planner) adopt() Action {
@@ -365,19 +371,19 @@ func (p *planner) adopt() Action {
 		u.Annotations = map[string]string{}
 	}
 	u.Annotations[v1alpha1.AnnotationAdopted] = "true"
-	return CreateUnit{Unit: u, Event: normal("Adopted", "Adopt",
+	return CreateUnit{Unit: u, Event: event.Normal("Adopted", "Adopt",
 		"the job had pods on nodes before it was queued; these pods run and count, and the others wait for quota")}
 }
 
 func (p *planner) suspend() Action {
 	after := p.Job.DeepCopy()
 	if err := p.Kind.SetSuspend(after, true); err != nil {
-		return Tell{Event: warning("CannotSuspend", "Suspend", short(err.Error()))}
+		return Tell{Event: event.Warning("CannotSuspend", "Suspend", event.Short(err.Error()))}
 	}
 	jobs.MarkSuspended(after)
-	event := normal("Suspended", "Suspend", "the job is not admitted yet")
+	e := event.Normal("Suspended", "Suspend", "the job is not admitted yet")
 	if p.Unit != nil && p.rel == own && evicted(p.Unit) {
-		event = warning("Evicted", "Suspend", "the job lost its admission: "+short(p.Unit.Status.Message+p.refused()))
+		e = event.Warning("Evicted", "Suspend", "the job lost its admission: "+event.Short(p.Unit.Status.Message+p.refused()))
 	}
-	return PatchJob{Before: p.Job, After: after, Event: event}
+	return PatchJob{Before: p.Job, After: after, Event: e}
 }

@@ -32,6 +32,7 @@ import (
 	"github.com/koordinator-sh/koordinator/apis/extension"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -170,7 +171,7 @@ func describe(actions []Action) string {
 	return strings.Join(lines, "; ")
 }
 
-func reason(e *Event) string {
+func reason(e *event.Event) string {
 	if e == nil {
 		return ""
 	}
@@ -419,7 +420,7 @@ func asCached(t *testing.T, o Observation) Observation {
 	require.NoError(t, err)
 	job := &unstructured.Unstructured{}
 	require.NoError(t, job.UnmarshalJSON(raw)) // with the numbers of the API machinery
-	o.Job, err = jobs.Expand(o.Kind.Compact(job, o.WholeTemplates))
+	o.Job, err = jobs.Expand(o.Kind.Compact(job, o.Options.WholeTemplates))
 	require.NoError(t, err)
 	return o
 }

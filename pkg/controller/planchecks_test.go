@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 )
 
 // zoneOf is an answer that wants the pods of a job in a zone.
@@ -150,11 +151,11 @@ func TestAnUpdateThatTheTemplateContradicts(t *testing.T) {
 	require.Contains(t, actions[0].(Tell).Event.Note, `nodeSelector "zone"`)
 
 	// Events are kept for an hour: each admission is told of, once.
-	told := newTold(s.Now.Time)
-	require.NotNil(t, told.once(s.Job, actions[0].(Tell).Event))
-	require.Nil(t, told.once(s.Job, Plan(s.Observation)[0].(Tell).Event))
+	said := event.Said{}
+	require.NotNil(t, said.Once(actions[0].(Tell).Event))
+	require.Nil(t, said.Once(Plan(s.Observation)[0].(Tell).Event))
 	s.unit(func(u *v1alpha1.QueueUnit) { u.Status.Attempts++ })
-	require.NotNil(t, told.once(s.Job, Plan(s.Observation)[0].(Tell).Event))
+	require.NotNil(t, said.Once(Plan(s.Observation)[0].(Tell).Event))
 }
 
 // With the feature gate off a job whose pods would lack what its checks ask for does not run; others do, and what was
@@ -163,7 +164,7 @@ func TestUpdatesOfChecksWithTheGateOff(t *testing.T) {
 	s := queued(t).phase(v1alpha1.PhaseDequeued).unit(zoneOf("gpu", "Ready", "a"))
 	resumed, ok := Plan(s.Observation)[0].(PatchJob)
 	require.True(t, ok)
-	s.ChecksOff = true
+	s.Options.ChecksOff = true
 	actions := Plan(s.Observation)
 	require.Equal(t, "tell [CannotResume]", describe(actions))
 	require.Contains(t, actions[0].(Tell).Event.Note, "feature gate AdmissionChecks")
@@ -177,7 +178,7 @@ func TestUpdatesOfChecksWithTheGateOff(t *testing.T) {
 	require.Empty(t, s.template(t).Spec.NodeSelector)
 
 	s = queued(t).phase(v1alpha1.PhaseDequeued)
-	s.ChecksOff = true
+	s.Options.ChecksOff = true
 	require.Equal(t, "job suspend=false [Admitted]", describe(Plan(s.Observation)))
 }
 

@@ -23,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 )
 
 // The scheduler finds that a job is not to be tried again, and has no right to the spec of its unit. It says so in a
@@ -45,7 +46,7 @@ func (p *planner) deactivation() *metav1.Condition {
 func (p *planner) deactivate() Action {
 	after, c, inactive := p.Unit.DeepCopy(), p.deactivation(), false
 	after.Spec.Active = &inactive
-	return PatchUnit{Before: p.Unit, After: after, Event: warning("Deactivated", "Queue", short(fmt.Sprintf(
+	return PatchUnit{Before: p.Unit, After: after, Event: event.Warning("Deactivated", "Queue", event.Short(fmt.Sprintf(
 		"%s: %s; it is not retried until an operator sets spec.active of QueueUnit %s to true",
 		c.Reason, c.Message, p.Unit.Name)))}
 }

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -116,7 +117,7 @@ func (p *planner) letGo() []Action {
 	step := PatchJob{Before: p.Job, After: after}
 	if p.stopped() { // whatever attempt an old cache says that it is
 		jobs.MarkSuspended(after)
-		step.Event = normal("LetGo", "Queue", "the owner released the job; it waits at its position")
+		step.Event = event.Normal("LetGo", "Queue", "the owner released the job; it waits at its position")
 	}
 	return []Action{step}
 }
@@ -134,13 +135,13 @@ func (p *planner) holdBack() []Action {
 		note = "the job is held by its annotation " + v1alpha1.AnnotationHold +
 			"; its quota is free, and it keeps its position"
 	}
-	return []Action{PatchUnit{Before: p.Unit, After: after, Event: normal("Held", "Queue", note)}}
+	return []Action{PatchUnit{Before: p.Unit, After: after, Event: event.Normal("Held", "Queue", note)}}
 }
 
 // requeueSuspended has a job that its owner suspended wait again, where its queue wants that.
 func (p *planner) requeueSuspended() Action {
 	after := p.Unit.DeepCopy()
 	park(after, &problem{Reason: reasonSuspendedByOwner})
-	return PatchUnit{Before: p.Unit, After: after, Event: normal("Requeued", "Queue",
+	return PatchUnit{Before: p.Unit, After: after, Event: event.Normal("Requeued", "Queue",
 		"the owner suspended the job; its queue requeues such jobs at their position")}
 }

@@ -214,7 +214,7 @@ func TestAdmittedWithFewerPodsThanAJobCanDoWith(t *testing.T) {
 // TestAForgedRecordDoesNotKeepAJobFromBeingSuspended: to suspend a job restores nothing.
 func TestAForgedRecordDoesNotKeepAJobFromBeingSuspended(t *testing.T) {
 	s := running(t).job(`{"j":{"whole":9,"now":2}}`, "metadata", "annotations", v1alpha1.AnnotationWholeCounts)
-	s.PartialAdmission = true
+	s.Options.PartialAdmission = true
 	s.phase(v1alpha1.PhaseEnqueued)
 	suspends := Plan(s.Observation)[0].(PatchJob)
 	for _, field := range []string{"parallelism", "completions"} {
@@ -222,7 +222,7 @@ func TestAForgedRecordDoesNotKeepAJobFromBeingSuspended(t *testing.T) {
 	}
 
 	s = queued(t).job(`{"j":{"whole":9,"now":2}}`, "metadata", "annotations", v1alpha1.AnnotationWholeCounts)
-	s.PartialAdmission = true
+	s.Options.PartialAdmission = true
 	s.Unit = unitOf(s.Kind, s.Job, demandOf(s.Kind, s.Job, s.Creation, nil, false), nil)
 	s.Unit.Status.Phase = v1alpha1.PhaseEnqueued
 	restores := Plan(s.Observation)[0].(PatchJob)
@@ -234,7 +234,7 @@ func TestAForgedRecordDoesNotKeepAJobFromBeingSuspended(t *testing.T) {
 // TestWithoutPartialAdmission no unit says with how few pods its job can do.
 func TestWithoutPartialAdmission(t *testing.T) {
 	w := newWorld(t, newJob(elastic(batchv1.NonIndexedCompletion, 8)))
-	w.r.PartialAdmission = false
+	w.r.Options.Plan.PartialAdmission = false
 	w.settle()
 	w.isOf(5, 8, 5, nil)
 }

@@ -21,11 +21,13 @@ import (
 	"errors"
 	"maps"
 
-	"github.com/koordinator-sh/koordinator/apis/extension"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/koordinator-sh/koordinator/apis/extension"
+
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
@@ -50,7 +52,7 @@ func (p *planner) resume() []Action {
 	if err := p.release(after); err != nil {
 		return []Action{Tell{Event: cannotResume(p.Unit, err)}}
 	}
-	event := normal("Admitted", "Resume", p.resumes())
+	event := event.Normal("Admitted", "Resume", p.resumes())
 	if p.Kind.TemplatesFixed(p.Job) {
 		if elsewhere || p.gangedOtherwise() || p.checkedOtherwise() {
 			return p.resetStart()
@@ -62,7 +64,7 @@ func (p *planner) resume() []Action {
 
 // release lets the job go with as many pods as it was admitted with, or says why it must not go.
 func (p *planner) release(job *unstructured.Unstructured) error {
-	if p.ChecksOff && len(checkUpdates(p.Unit)) > 0 {
+	if p.Options.ChecksOff && len(checkUpdates(p.Unit)) > 0 {
 		// Without them its pods are not what was checked.
 		return errors.New("admission checks ask to write into the pods, and the feature gate AdmissionChecks of the " +
 			"controller is off")
@@ -74,7 +76,7 @@ func (p *planner) release(job *unstructured.Unstructured) error {
 }
 
 // resumeFilled writes what its pods need into the templates of the job along with its resumption.
-func (p *planner) resumeFilled(after *unstructured.Unstructured, elsewhere bool, event *Event) []Action {
+func (p *planner) resumeFilled(after *unstructured.Unstructured, elsewhere bool, event *event.Event) []Action {
 	plain := after.DeepCopy()
 	if err := p.fill(after); err != nil {
 		return []Action{Tell{Event: cannotResume(p.Unit, err)}}

@@ -25,6 +25,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -69,7 +71,7 @@ func (p *planner) run() []Action {
 		if p.estimatedOtherwise() {
 			return []Action{p.reconsider()}
 		}
-		return []Action{DeleteUnit{Unit: p.Unit, Event: warning("UnitReplaced", "Delete",
+		return []Action{DeleteUnit{Unit: p.Unit, Event: event.Warning("UnitReplaced", "Delete",
 			"the job no longer has the admitted request; it waits again")}}
 	}
 	return p.resume()
@@ -108,10 +110,10 @@ func (p *planner) follow() []Action {
 	step := PatchUnit{Before: p.Unit, After: after}
 	switch {
 	case now > before:
-		step.Event = normal("Grows", "Queue",
+		step.Event = event.Normal("Grows", "Queue",
 			fmt.Sprintf("the job asks for %d pods instead of %d; the additional pods wait for quota", now, before))
 	case now < before:
-		step.Event = normal("Shrinks", "Queue",
+		step.Event = event.Normal("Shrinks", "Queue",
 			fmt.Sprintf("the job asks for %d pods instead of %d; the quota of the others is free again", now, before))
 	}
 	return []Action{step}
@@ -127,7 +129,7 @@ func (p *planner) tellQuota() []Action {
 	if p.demand.problem != nil || !p.relabelled() {
 		return nil
 	}
-	return []Action{Tell{Event: warning("QuotaChanged", "Queue", fmt.Sprintf(
+	return []Action{Tell{Event: event.Warning("QuotaChanged", "Queue", fmt.Sprintf(
 		"the job names quota %q now; while it runs, its pods are charged to quota %q of its admission",
 		p.want.Labels[v1alpha1.LabelQuotaName], p.Unit.Labels[v1alpha1.LabelQuotaName]))}}
 }
@@ -145,7 +147,7 @@ func (p *planner) mirrorStart() []Action {
 		return []Action{PlanLater{After: runningDelay - ran}}
 	}
 	return []Action{PatchUnitStatus{Before: p.Unit, After: becomeRunning(p.Unit, p.countPods(), p.Now, since),
-		Event: normal("Running", "Run", "pods of the job run")}}
+		Event: event.Normal("Running", "Run", "pods of the job run")}}
 }
 
 // startsToRun: pods of an admitted job run, and its unit does not say so yet. Until the job's controller has noted the
@@ -170,10 +172,10 @@ func (p *planner) resumeAnew(running int64) []Action {
 func (p *planner) suspendToRecharge() Action {
 	after := p.Job.DeepCopy()
 	if err := p.Kind.SetSuspend(after, true); err != nil {
-		return Tell{Event: warning("CannotSuspend", "Suspend", short(err.Error()))}
+		return Tell{Event: event.Warning("CannotSuspend", "Suspend", event.Short(err.Error()))}
 	}
 	jobs.MarkSuspended(after)
-	return PatchJob{Before: p.Job, After: after, Event: normal("Suspended", "Suspend",
+	return PatchJob{Before: p.Job, After: after, Event: event.Normal("Suspended", "Suspend",
 		"its pods lack the label of its quota or updates of admission checks; "+
 			"the job is resumed with them")}
 }
@@ -236,7 +238,7 @@ func (p *planner) estimatedOtherwise() bool {
 func (p *planner) reconsider() Action {
 	after := p.Unit.DeepCopy()
 	park(after, &problem{Reason: reasonEstimateChanged})
-	return PatchUnit{Before: p.Unit, After: after, Event: warning("EstimateChanged", "Queue",
+	return PatchUnit{Before: p.Unit, After: after, Event: event.Warning("EstimateChanged", "Queue",
 		"Koordinator would count the pods of the job differently now; it waits again at its position")}
 }
 

@@ -20,6 +20,7 @@ import (
 	"fmt"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 )
 
 // wait keeps the job suspended and its unit true while it is in the queue.
@@ -87,7 +88,7 @@ func (p *planner) correct() []Action {
 	if after := corrected(p.Unit, p.want); after != nil {
 		step := PatchUnit{Before: p.Unit, After: after}
 		if !createdByUs(p.Unit) {
-			step.Event = warning("UnitCorrected", "Correct",
+			step.Event = event.Warning("UnitCorrected", "Correct",
 				fmt.Sprintf("QueueUnit %s was changed by another client; its request is that of the job again", p.Unit.Name))
 		}
 		return []Action{step}
@@ -107,6 +108,6 @@ func (p *planner) correct() []Action {
 // reopen replaces a unit that says the job is over while it is not: somebody wrote its status, and the job would
 // never run.
 func (p *planner) reopen() []Action {
-	return []Action{DeleteUnit{Unit: p.Unit, Event: warning("UnitReplaced", "Delete",
+	return []Action{DeleteUnit{Unit: p.Unit, Event: event.Warning("UnitReplaced", "Delete",
 		fmt.Sprintf("QueueUnit %s had ended, and the job has not; the job gets a new QueueUnit", p.Unit.Name))}}
 }

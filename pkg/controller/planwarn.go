@@ -22,9 +22,12 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/koordinator-sh/koordinator/apis/extension"
 	corev1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/koordinator-sh/koordinator/apis/extension"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 )
 
 // What cannot be is said when a job is queued, not when it has waited for a day: nobody is kept from waiting by it,
@@ -39,7 +42,7 @@ func (p *planner) doubts() []Action {
 	var actions []Action
 	for _, words := range []string{p.gangTooLarge(), p.podTooLarge(), p.unlimited()} {
 		if words != "" {
-			actions = append(actions, Tell{Event: warning("Doubtful", "Queue", short(words))})
+			actions = append(actions, Tell{Event: event.Warning("Doubtful", "Queue", event.Short(words))})
 		}
 	}
 	return actions

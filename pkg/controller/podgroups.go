@@ -26,12 +26,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -148,9 +148,9 @@ func podCacheOptions(mgr manager.Manager, p *jobs.Predicate) cache.Options {
 }
 
 // firstPodRecorder records what is about a group as events of its first pod.
-type firstPodRecorder struct{ events.EventRecorder }
+type firstPodRecorder struct{ event.Recorder }
 
-// Eventf implements events.EventRecorder.
+// Eventf implements event.Recorder.
 func (r firstPodRecorder) Eventf(
 	regarding, related runtime.Object, eventtype, reason, action, note string, args ...any,
 ) {
@@ -161,5 +161,5 @@ func (r firstPodRecorder) Eventf(
 			ObjectMeta: metav1.ObjectMeta{Namespace: group.GetNamespace(), Name: name, UID: group.GetUID()},
 		}
 	}
-	r.EventRecorder.Eventf(regarding, related, eventtype, reason, action, note, args...)
+	r.Recorder.Eventf(regarding, related, eventtype, reason, action, note, args...)
 }

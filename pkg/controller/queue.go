@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 )
 
 // defaultQueuePriority of Queues that the controller makes, as in the stand-alone Koord-Queue.
@@ -113,8 +114,8 @@ func defaultQueue(namespace, name string, policy v1alpha1.QueuePolicy) *v1alpha1
 	}
 }
 
-func refusedPolicy(policy string) *Event {
-	return warning("UnknownPolicy", "Queue",
+func refusedPolicy(policy string) *event.Event {
+	return event.Warning("UnknownPolicy", "Queue",
 		fmt.Sprintf("label %s: %q is not the name of a policy; the queue keeps its policy",
-			v1alpha1.LabelQueuePolicy, short(policy)))
+			v1alpha1.LabelQueuePolicy, event.Short(policy)))
 }

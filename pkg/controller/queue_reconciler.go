@@ -24,13 +24,13 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/memory"
 )
 
 // ElasticQuotaKind is Koordinator's quota. Only its metadata is read here.
@@ -47,16 +47,16 @@ type QueueReconciler struct {
 	// Client reads from caches. Live reads from the API server.
 	Client   client.Client
 	Live     client.Reader
-	Recorder events.EventRecorder
+	Recorder event.Recorder
 
-	told *told
+	said memory.Memory[event.Said]
 }
 
 // NewQueueReconciler for Queues in one namespace.
 func NewQueueReconciler(
-	namespace string, c client.Client, live client.Reader, recorder events.EventRecorder, clk clock.PassiveClock,
+	namespace string, c client.Client, live client.Reader, recorder event.Recorder,
 ) *QueueReconciler {
-	return &QueueReconciler{Namespace: namespace, Client: c, Live: live, Recorder: recorder, told: newTold(clk.Now())}
+	return &QueueReconciler{Namespace: namespace, Client: c, Live: live, Recorder: recorder}
 }
 
 // Reconcile brings the default Queue of one name in step with the quotas of that name.
@@ -127,7 +127,7 @@ func listQuotas(
 
 func (r *QueueReconciler) do(ctx context.Context, o QueueObservation, plan QueuePlan) error {
 	if plan.Quota != nil {
-		record(r.Recorder, plan.Quota, r.told.once(plan.Quota, refusedPolicy(plan.Refused)))
+		event.Record(r.Recorder, plan.Quota, r.said.Of(plan.Quota).Once(refusedPolicy(plan.Refused)))
 	}
 	logger := klog.FromContext(ctx).WithValues("queue", o.Name)
 	switch {

@@ -27,7 +27,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -125,7 +124,7 @@ func TestQueueReconciler(t *testing.T) {
 	q := quota("team", "a", "9to5")
 	c := quotaClient(t, &q)
 	recorder := events.NewFakeRecorder(10)
-	r := NewQueueReconciler("koord-queue", c, c, recorder, clocktesting.NewFakePassiveClock(epoch.Time))
+	r := NewQueueReconciler("koord-queue", c, c, recorder)
 	reconcile := func() *v1alpha1.Queue {
 		for range 2 {
 			_, err := r.Reconcile(quiet(), request("", "a"))
@@ -173,8 +172,7 @@ func TestOldNewsOfAQuotaWriteNoQueue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cached, live := quotaClient(t, tc.cached...), quotaClient(t, tc.live...)
 			// It reads Queues and writes where the server is: what is old are quotas.
-			r := NewQueueReconciler("koord-queue", oldQuotas{live, cached}, live, events.NewFakeRecorder(10),
-				clocktesting.NewFakePassiveClock(epoch.Time))
+			r := NewQueueReconciler("koord-queue", oldQuotas{live, cached}, live, events.NewFakeRecorder(10))
 			_, err := r.Reconcile(quiet(), request("", "a"))
 			require.NoError(t, err)
 			got := &v1alpha1.Queue{}

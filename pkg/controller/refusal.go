@@ -26,6 +26,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 )
 
 // A job whose pods the API server refuses, for a ResourceQuota, a LimitRange or a webhook, makes none, and loses its
@@ -73,7 +75,7 @@ func (r *JobReconciler) refusals(ctx context.Context, namespace string, of field
 	if last == nil {
 		return "", nil
 	}
-	return short(last.Message), nil
+	return event.Short(last.Message), nil
 }
 
 // saidAt is when an event was told last. Not every client fills in the same fields.

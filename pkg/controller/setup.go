@@ -19,9 +19,7 @@ package controller
 import (
 	"context"
 	"strings"
-	"time"
 
-	koordinatorv1alpha1 "github.com/koordinator-sh/koordinator/apis/config/v1alpha1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,10 +42,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	koordinatorv1alpha1 "github.com/koordinator-sh/koordinator/apis/config/v1alpha1"
+
 	autoscalingv1 "github.com/koord-jobqueue/koord-jobqueue/apis/autoscaling/v1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/survey"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitcache"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitevents"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -71,7 +76,7 @@ func CacheOptions(queueNamespace string) cache.Options {
 			&admissionregistrationv1.MutatingWebhookConfiguration{}: {
 				Field: fields.OneTermEqualSelector("metadata.name", webhookConfiguration),
 			},
-			&v1alpha1.QueueUnit{}: {Transform: compactUnits()},
+			&v1alpha1.QueueUnit{}: {Transform: unitcache.Transform()},
 			&v1alpha1.Queue{}:     {Namespaces: map[string]cache.Config{queueNamespace: {}}},
 			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{queueNamespace: {
 				FieldSelector: fields.OneTermEqualSelector("metadata.name", jobs.ManagedJobsConfigMap),
@@ -96,24 +101,17 @@ type Options struct {
 	Predicate      *jobs.Predicate
 	// Concurrency is the number of jobs of one kind that are reconciled at once.
 	Concurrency int
-	Clock       clock.WithTicker
+	Clock       clock.PassiveClock
 	// Served says what the API server serves.
 	Served *served.Index
 	// Gates are feature gates of Koordinator that change what pods are counted with.
 	Gates jobs.Gates
-	// WholeTemplates: units hold pod templates whole.
-	WholeTemplates bool
-	// AdmissionChecksOff: nothing that admission checks ask for is written into pods, and no job of which they ask it is
-	// resumed.
-	AdmissionChecksOff bool
-	// PartialAdmission: units say with how few pods their jobs can do.
-	PartialAdmission bool
+	// Plan is what decisions on jobs depend on.
+	Plan PlanOptions
 	// ReportsPerSecond is how many units are written in a second to tell how many pods of their jobs are ready.
 	ReportsPerSecond int
 	// EventsPerSecond is how many jobs are told in a second what they wait for.
 	EventsPerSecond int
-	// FinishedUnitsTTL is how long the unit of a finished job stays; zero is as long as the job.
-	FinishedUnitsTTL time.Duration
 }
 
 // Setup adds all reconcilers to the manager.
@@ -122,27 +120,27 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 	if err := mgr.Add(profiles); err != nil {
 		return err
 	}
-	kinds, err := setupKinds(mgr, profiles, o)
-	if err != nil {
+	shared := Shared{
+		Profiles: profiles,
+		Reports:  flowcontrol.NewTokenBucketPassiveRateLimiter(float32(o.ReportsPerSecond), o.ReportsPerSecond),
+		Events:   event.NewSlots(o.EventsPerSecond),
+		Survey:   survey.New(mgr.GetAPIReader(), o.Clock),
+	}
+	kinds := &KindSet{mgr: mgr, options: o, shared: shared, predicate: o.Predicate, changed: make(chan struct{}, 1)}
+	if err := mgr.Add(kinds); err != nil {
 		return err
 	}
 	if err := setupQueues(ctx, mgr, o); err != nil {
 		return err
 	}
-	if err := setupUnitEvents(mgr, o, kinds.events); err != nil {
+	err := unitevents.Setup(mgr, unitevents.Options{
+		Units: unitcache.Reader{Cache: mgr.GetClient(), Live: mgr.GetAPIReader()}, Clock: o.Clock, Slots: shared.Events,
+		Recorder: mgr.GetEventRecorder(recorderName),
+	})
+	if err != nil {
 		return err
 	}
 	return setupManagedJobs(mgr, o, kinds)
-}
-
-func setupKinds(mgr manager.Manager, profiles *Profiles, o Options) (*KindSet, error) {
-	kinds := &KindSet{
-		mgr: mgr, options: o, profiles: profiles, predicate: o.Predicate, changed: make(chan struct{}, 1),
-		reports: flowcontrol.NewTokenBucketPassiveRateLimiter(float32(o.ReportsPerSecond), o.ReportsPerSecond),
-		events:  NewSlots(o.EventsPerSecond),
-		survey:  survey.New(mgr.GetAPIReader(), o.Clock),
-	}
-	return kinds, mgr.Add(kinds)
 }
 
 // jobsOfUnit are the job that the unit names and the job that would have a unit of this name.
@@ -226,7 +224,7 @@ func setupQueues(ctx context.Context, mgr manager.Manager, o Options) error {
 		}
 	}
 	r := NewQueueReconciler(o.QueueNamespace, mgr.GetClient(), mgr.GetAPIReader(),
-		mgr.GetEventRecorder(recorderName), o.Clock)
+		mgr.GetEventRecorder(recorderName))
 	byName := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 		return []reconcile.Request{request("", object.GetName())}
 	})

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
@@ -102,7 +103,7 @@ func becomeEnded(u *v1alpha1.QueueUnit, end jobs.End, now metav1.Time) *v1alpha1
 		reason = reasonSucceeded
 		u.Status.Phase = v1alpha1.PhaseSucceed
 	}
-	message := short(end.Message)
+	message := event.Short(end.Message)
 	u.Status.Message = message
 	u.Status.LastUpdateTime = &now
 	u.Status.Admissions = nil

@@ -33,6 +33,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/override"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
@@ -140,9 +141,9 @@ func demandOf(
 		d.problem = &problem{Reason: reasonUnsupportedJob, Message: kind.Invalid(plain)}
 	case err == nil:
 	case errQuota != nil:
-		d.problem = &problem{Reason: reasonQuotaMismatch, Message: short(err.Error())}
+		d.problem = &problem{Reason: reasonQuotaMismatch, Message: event.Short(err.Error())}
 	default:
-		d.problem = &problem{Reason: string(unit.ReasonInvalidRequest), Message: short(err.Error())}
+		d.problem = &problem{Reason: string(unit.ReasonInvalidRequest), Message: event.Short(err.Error())}
 	}
 	return d
 }
@@ -156,7 +157,7 @@ func maximumTimeOf(job *unstructured.Unstructured) (*int32, error) {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 1 {
 		return nil, fmt.Errorf("annotation %s: %q is not a whole number of seconds, at least 1",
-			v1alpha1.AnnotationMaxExecutionTime, short(text))
+			v1alpha1.AnnotationMaxExecutionTime, event.Short(text))
 	}
 	seconds := int32(n)
 	return &seconds, nil
@@ -173,7 +174,7 @@ func (d *demand) joinGangs(
 	kind.RestoreTemplates(plain, asked)
 	var err error
 	if d.gangs, err = kind.GangGroup(plain, everyJob, kind.UnitName(job.GetName())); err != nil && d.problem == nil {
-		d.problem = &problem{Reason: string(unit.ReasonInvalidRequest), Message: short(err.Error())}
+		d.problem = &problem{Reason: string(unit.ReasonInvalidRequest), Message: event.Short(err.Error())}
 	}
 }
 
@@ -511,13 +512,4 @@ func canonical(value any) any {
 		}
 	}
 	return value
-}
-
-// short bounds text that users have a part in.
-func short(text string) string {
-	const most = 512
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "..."
 }

@@ -19,19 +19,16 @@ package controller
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	goruntime "runtime"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitcache"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // cachedUnits is a client that reads units as the cache has them.
@@ -40,69 +37,20 @@ type cachedUnits struct{ client.Client }
 func (c cachedUnits) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 	err := c.Client.Get(ctx, key, o, opts...)
 	if unit, ok := o.(*v1alpha1.QueueUnit); ok && err == nil {
-		kept, _ := compactUnits()(unit.DeepCopy())
+		kept, _ := unitcache.Transform()(unit.DeepCopy())
 		kept.(*v1alpha1.QueueUnit).DeepCopyInto(unit)
 	}
 	return err
 }
 
-func TestALargeUnitIsNotKept(t *testing.T) {
-	large := strings.Repeat("x", 1<<20)
-	for name, enlarge := range map[string]func(u *v1alpha1.QueueUnit){
-		"template": func(u *v1alpha1.QueueUnit) {
-			u.Spec.PodSets = []v1alpha1.PodSet{{Template: runtime.RawExtension{Raw: []byte(`"` + large + `"`)}}}
-		},
-		"template that is no JSON": func(u *v1alpha1.QueueUnit) {
-			u.Spec.PodSets = []v1alpha1.PodSet{{Template: runtime.RawExtension{Raw: []byte(large)}}}
-		},
-		"annotation": func(u *v1alpha1.QueueUnit) { u.Annotations = map[string]string{"a": large} },
-		"name of its job": func(u *v1alpha1.QueueUnit) {
-			u.Spec.ConsumerRef = &corev1.ObjectReference{Name: large}
-		},
-		"many resources": func(u *v1alpha1.QueueUnit) {
-			u.Spec.Request = corev1.ResourceList{}
-			for i := range 1000 {
-				u.Spec.Request[corev1.ResourceName(fmt.Sprintf("example.com/%d", i))] = resource.MustParse("1")
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			unit := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "j", UID: "u"}}
-			enlarge(unit)
-			kept, err := compactUnits()(unit)
-			require.NoError(t, err)
-			again, err := compactUnits()(kept)
-			require.NoError(t, err)
-			stub := again.(*v1alpha1.QueueUnit)
-			require.True(t, isStub(stub), "what the informer hands in once more stays what it is")
-			require.Equal(t, "j", stub.Name)
-			require.Empty(t, stub.Spec.PodSets)
-			require.Empty(t, stub.Annotations)
-			require.Empty(t, stub.Spec.Request)
-			if ref := stub.Spec.ConsumerRef; ref != nil {
-				require.Less(t, len(ref.Name), 1024)
-			}
-		})
-	}
-}
-
-// Whoever calls himself as the mark of units that are not kept has his unit kept like any other.
-func TestNobodyForgesAUnitThatIsNotKept(t *testing.T) {
-	forged := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Name: "j", Annotations: map[string]string{"a": "b"}}}
-	forged.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: notKept, Operation: metav1.ManagedFieldsOperationUpdate}}
-	kept, err := compactUnits()(forged)
-	require.NoError(t, err)
-	require.False(t, isStub(kept.(*v1alpha1.QueueUnit)))
-}
-
 // A job whose unit is too large for the cache lives as any other, with a read of the unit for each look at it.
 func TestALargeUnitIsReadFromTheAPIServer(t *testing.T) {
 	job := newJob()
-	job.Spec.Template.Spec.NodeSelector = map[string]string{"a": strings.Repeat("x", 2*maxKeptUnit)}
+	job.Spec.Template.Spec.NodeSelector = map[string]string{"a": strings.Repeat("x", 2*16<<10)}
 	w := newWorld(t, job)
 	w.r.Client = cachedUnits{w.client}
 	require.Equal(t, []string{"create QueueUnit/j"}, w.settle())
-	require.True(t, isStub(w.cached()), "or the test shows nothing")
+	require.True(t, w.cached().Annotations == nil && len(w.cached().Spec.PodSets) == 0, "or the test shows nothing")
 	w.admit()
 	w.settle()
 	require.False(t, *w.job().Spec.Suspend)
@@ -129,7 +77,7 @@ func BenchmarkBytesPerCachedUnit(b *testing.B) {
 		unit *v1alpha1.QueueUnit
 	}{
 		{"of a job", w.unit()},
-		{"by hand, the largest that is kept", large(maxKeptUnit - 2<<10)},
+		{"by hand, the largest that is kept", large(16<<10 - 2<<10)},
 		{"by hand, 1 MB", large(1 << 20)},
 	} {
 		b.Run(c.name, func(b *testing.B) {
@@ -156,7 +104,7 @@ func bytesPerUnit(b *testing.B, unit *v1alpha1.QueueUnit) float64 {
 	for range n {
 		decoded := &v1alpha1.QueueUnit{}
 		require.NoError(b, json.Unmarshal(text, decoded))
-		one, err := compactUnits()(decoded)
+		one, err := unitcache.Transform()(decoded)
 		require.NoError(b, err)
 		kept = append(kept, one)
 	}

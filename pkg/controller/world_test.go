@@ -80,8 +80,10 @@ func newWorld(t testing.TB, objects ...client.Object) *world {
 func (w *world) restart() {
 	predicate, err := jobs.NewPredicate(jobs.DefaultManagedJobs())
 	require.NoError(w.t, err)
-	w.r = NewJobReconciler(*batchJob(w.t), predicate, w.client, w.client, w.events, w.clock)
-	w.r.PartialAdmission = true
+	w.r = NewJobReconciler(*batchJob(w.t), Options{
+		QueueNamespace: v1alpha1.DefaultQueueNamespace, Predicate: predicate, Clock: w.clock,
+		Plan: PlanOptions{PartialAdmission: true},
+	}, w.client, w.client, w.events)
 }
 
 func (w *world) hooks() interceptor.Funcs {
@@ -221,6 +223,12 @@ func (w *world) reconcile() ctrl.Result {
 	result, err := w.r.Reconcile(quiet(), request("team", "j"))
 	require.NoError(w.t, err)
 	return result
+}
+
+// remembered of the job; nil if that is nothing.
+func (w *world) remembered() *remembered {
+	known, _ := w.r.memory.Named(types.NamespacedName{Namespace: "team", Name: "j"})
+	return known
 }
 
 func (w *world) job() *batchv1.Job {

@@ -62,10 +62,13 @@ func (w *world) startController(name string) *manager {
 	w.logf("start %s", name)
 	cached := &controllerClient{process: m.process, caches: m.caches}
 	live := &controllerClient{process: m.process}
-	m.jobs = controller.NewJobReconciler(w.kind, w.predicate, cached, live, owners{w}, m.clock)
-	m.sets = controller.NewJobReconciler(w.setKind, w.predicate, cached, live, owners{w}, m.clock)
-	m.jobs.PartialAdmission, m.sets.PartialAdmission = true, true
-	m.queues = controller.NewQueueReconciler(v1alpha1.DefaultQueueNamespace, cached, live, silent{}, m.clock)
+	o := controller.Options{
+		QueueNamespace: v1alpha1.DefaultQueueNamespace, Predicate: w.predicate, Clock: m.clock,
+		Plan: controller.PlanOptions{PartialAdmission: true},
+	}
+	m.jobs = controller.NewJobReconciler(w.kind, o, cached, live, owners{w})
+	m.sets = controller.NewJobReconciler(w.setKind, o, cached, live, owners{w})
+	m.queues = controller.NewQueueReconciler(v1alpha1.DefaultQueueNamespace, cached, live, silent{})
 	m.open(namespaces, func(_, _ *object, _ bool) {})
 	m.open(classes, func(_, _ *object, _ bool) {})
 	m.open(jobKind, func(before, after *object, _ bool) {

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package controller
+package event
 
 import (
 	"fmt"
@@ -86,40 +86,36 @@ func waitEvent(u *v1alpha1.QueueUnit) *Event {
 		return nil
 	}
 	about, status, reason := v1alpha1.ConditionQuotaReserved, metav1.ConditionFalse, "Pending"
-	switch stageOf(u.Status.Phase) {
-	case waiting:
-	case released:
+	switch phase := unit.Phase(u.Status.Phase); {
+	case phase.Releases():
 		about, status, reason = v1alpha1.ConditionResizePending, metav1.ConditionTrue, "ResizePending"
-	default:
+	case phase.Terminal():
 		return nil
 	}
 	c := meta.FindStatusCondition(u.Status.Conditions, about)
 	if c == nil || c.Status != status || silentReasons[c.Reason] {
 		return nil
 	}
-	e := warning(reason, "Queue", fmt.Sprintf("%s: %s; for more: kubectl describe queueunit -n %s %s",
-		c.Reason, short(c.Message), u.Namespace, u.Name))
+	e := Warning(reason, "Queue", fmt.Sprintf("%s: %s; for more: kubectl describe queueunit -n %s %s",
+		c.Reason, Short(c.Message), u.Namespace, u.Name))
 	if ordinaryReasons[c.Reason] {
 		e.Type = corev1.EventTypeNormal
 	}
 	return e
 }
 
-// waits returns the event for what a job waits for, if it is time, and when to ask again; zero if there is nothing
-// more to tell.
-func (t *told) waits(job metav1.Object, u *v1alpha1.QueueUnit, slots *Slots, now time.Time) (*Event, time.Duration) {
-	e := waitEvent(u)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	key, s, seen := t.of(job)
-	defer func() { t.jobs[key] = s }()
+// Waits returns the event for what a job waits for, if it is time, and when to ask again; zero if there is nothing
+// more to tell. What an earlier process than this one told is not told again.
+func (s *Said) Waits(u *v1alpha1.QueueUnit, begun Begun, slots *Slots, now time.Time) (*Event, time.Duration) {
+	e, seen := waitEvent(u), s.seen
+	s.seen = true
 	if e == nil {
 		s.wait, s.slot = 0, time.Time{}
 		return nil, 0
 	}
 	text := hashOf(e.Reason + e.Note)
 	switch {
-	case text == s.wait || !seen && t.older(u):
+	case text == s.wait || !seen && begun.After(u):
 		s.wait, s.slot = text, time.Time{}
 		return nil, 0
 	case now.Before(s.at.Add(eventInterval)):

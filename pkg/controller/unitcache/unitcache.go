@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package controller
+// Package unitcache keeps units in memory, and of those that are too large no more than that they are there.
+package unitcache
 
 import (
 	"context"
@@ -40,9 +41,9 @@ const notKept = "not-kept"
 // whose name has 253 at most.
 const maxReference = 1 << 10
 
-// compactUnits is what the cache of units does with each object that comes: a unit that is too large loses all but what
+// Transform is what the cache of units does with each object that comes: a unit that is too large loses all but what
 // names it and its job.
-func compactUnits() toolscache.TransformFunc {
+func Transform() toolscache.TransformFunc {
 	return func(object any) (any, error) {
 		unit, ok := object.(*v1alpha1.QueueUnit)
 		if !ok {
@@ -80,17 +81,21 @@ func isStub(unit *v1alpha1.QueueUnit) bool {
 	return len(unit.ManagedFields) == 1 && unit.ManagedFields[0] == metav1.ManagedFieldsEntry{Manager: notKept}
 }
 
-// UnitReader reads units from the cache, and those that are larger than it keeps from the API server.
-type UnitReader struct {
-	client.Reader
-	Live client.Reader
+// Reader reads units from the cache, and those that are larger than it keeps from the API server.
+type Reader struct {
+	Cache, Live client.Reader
+}
+
+// List implements client.Reader; it reads from the cache alone.
+func (r Reader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return r.Cache.List(ctx, list, opts...)
 }
 
 // Get implements client.Reader.
-func (r UnitReader) Get(
+func (r Reader) Get(
 	ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption,
 ) error {
-	err := r.Reader.Get(ctx, key, object, opts...)
+	err := r.Cache.Get(ctx, key, object, opts...)
 	if unit, ok := object.(*v1alpha1.QueueUnit); ok && err == nil && isStub(unit) {
 		*unit = v1alpha1.QueueUnit{}
 		err = r.Live.Get(ctx, key, unit, opts...)

@@ -14,22 +14,23 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package controller
+package event
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
 // waitingFor is a unit that says that it waits for this reason.
+// epoch of the tests.
+var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
 func waitingFor(reason string) *v1alpha1.QueueUnit {
 	return withReason(v1alpha1.PhaseEnqueued, v1alpha1.ConditionQuotaReserved, metav1.ConditionFalse, reason)
 }
@@ -40,12 +41,8 @@ func withReason(
 	at := metav1.NewTime(epoch.Add(time.Hour))
 	u := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "j"}}
 	u.Status.Phase, u.Status.LastUpdateTime = phase, &at
-	setCondition(u, condition, status, reason, "words", at)
+	u.Status.Conditions = []metav1.Condition{{Type: condition, Status: status, Reason: reason, Message: "words"}}
 	return u
-}
-
-func jobNumber(n int) *metav1.ObjectMeta {
-	return &metav1.ObjectMeta{Namespace: "team", Name: fmt.Sprintf("j%d", n), UID: types.UID(fmt.Sprint(n))}
 }
 
 func TestWhatAJobWaitsForInWords(t *testing.T) {
@@ -55,16 +52,16 @@ func TestWhatAJobWaitsForInWords(t *testing.T) {
 		want *Event
 	}{
 		"no unit":       {nil, nil},
-		"ordinary wait": {waitingFor("QuotaExceeded"), normal("Pending", "Queue", "QuotaExceeded: words"+more)},
-		"error":         {waitingFor("UnknownQueue"), warning("Pending", "Queue", "UnknownQueue: words"+more)},
+		"ordinary wait": {waitingFor("QuotaExceeded"), Normal("Pending", "Queue", "QuotaExceeded: words"+more)},
+		"error":         {waitingFor("UnknownQueue"), Warning("Pending", "Queue", "UnknownQueue: words"+more)},
 		"adopting":      {waitingFor("Adopting"), nil},
 		"growth": {
 			withReason(v1alpha1.PhaseRunning, v1alpha1.ConditionResizePending, metav1.ConditionTrue, "QuotaExceeded"),
-			normal("ResizePending", "Queue", "QuotaExceeded: words"+more),
+			Normal("ResizePending", "Queue", "QuotaExceeded: words"+more),
 		},
 		"pods charged elsewhere": {
 			withReason(v1alpha1.PhaseRunning, v1alpha1.ConditionResizePending, metav1.ConditionTrue, "PodsChargedElsewhere"),
-			warning("ResizePending", "Queue", "PodsChargedElsewhere: words"+more),
+			Warning("ResizePending", "Queue", "PodsChargedElsewhere: words"+more),
 		},
 		"grown": {
 			withReason(v1alpha1.PhaseRunning, v1alpha1.ConditionResizePending, metav1.ConditionFalse, "Resized"), nil,
@@ -85,9 +82,9 @@ func TestWhatAJobWaitsForInWords(t *testing.T) {
 
 // A job hears each reason once, and something new once in a minute at most.
 func TestAJobHearsOfEachReasonOnce(t *testing.T) {
-	said, job, now := newTold(epoch.Time), jobNumber(1), epoch.Add(2*time.Hour)
+	said, now := Said{}, epoch.Add(2*time.Hour)
 	hears := func(u *v1alpha1.QueueUnit) (bool, time.Duration) {
-		e, again := said.waits(job, u, nil, now)
+		e, again := said.Waits(u, BegunAt(epoch), nil, now)
 		return e != nil, again
 	}
 	told, again := hears(waitingFor("QuotaExceeded"))
@@ -112,13 +109,14 @@ func TestAJobHearsOfEachReasonOnce(t *testing.T) {
 	_, again = hears(waitingFor("QueueHeld"))
 	require.Equal(t, 59*time.Second, again, "it waits anew, and is told so in its time")
 
-	e, _ := newTold(now.Add(time.Second)).waits(job, waitingFor("QueueHeld"), nil, now.Add(time.Second))
+	other := Said{}
+	e, _ := other.Waits(waitingFor("QueueHeld"), BegunAt(now.Add(time.Second)), nil, now.Add(time.Second))
 	require.Nil(t, e, "an earlier process told it")
 }
 
 // All jobs together have a pace, in the order in which they ask.
 func TestJobsAreToldAtAPace(t *testing.T) {
-	said, slots, now := newTold(epoch.Time), NewSlots(10), epoch.Add(2*time.Hour)
+	said, slots, now := [50]Said{}, NewSlots(10), epoch.Add(2*time.Hour)
 	begun, order := now, []int{}
 	due := map[int]time.Time{}
 	for i := range 50 {
@@ -130,7 +128,7 @@ func TestJobsAreToldAtAPace(t *testing.T) {
 			if !some || now.Before(at) {
 				continue
 			}
-			e, again := said.waits(jobNumber(i), waitingFor("QuotaExceeded"), slots, now)
+			e, again := said[i].Waits(waitingFor("QuotaExceeded"), BegunAt(epoch), slots, now)
 			if e != nil {
 				require.Equal(t, corev1.EventTypeNormal, e.Type)
 				order = append(order, i)

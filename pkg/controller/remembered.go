@@ -1,0 +1,96 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
+)
+
+// remembered is what a reconciler remembers of one job. A time is zero where there is nothing to remember.
+type remembered struct {
+	said event.Said
+	// created is when its unit was created that has not been seen yet. None is created again before the watch has brought
+	// it: the request would be refused, and keep the job from its admission meanwhile.
+	created time.Time
+	// started is when the job was seen to run, of which that is not written yet.
+	started time.Time
+	// patched is when its unit was set right last, if that was lately.
+	patched time.Time
+	// written are the resourceVersions that this process wrote last of the job and its unit, so that no decision is made
+	// on a cached state from before the own write. What a watch catches up with is forgotten.
+	written map[types.UID]string
+}
+
+// observe fills in what is remembered, and forgets what is no more.
+func (m *remembered) observe(o *Observation) {
+	now := o.Now.Time
+	if o.Unit != nil {
+		m.created = time.Time{}
+	}
+	if !startsToRun(o.Kind, o.Job, o.Unit) {
+		m.started = time.Time{}
+	} else {
+		if m.started.IsZero() {
+			m.started = now
+		}
+		since := metav1.NewTime(m.started)
+		o.RunningSince = &since
+	}
+	if o.PatchedLately = lately(m.patched, now, correctionDelay); !o.PatchedLately {
+		m.patched = time.Time{}
+	}
+}
+
+// lately says whether that was less than d ago.
+func lately(at, now time.Time, d time.Duration) bool { return !at.IsZero() && now.Sub(at) < d }
+
+// note a write that was confirmed.
+func (m *remembered) note(o client.Object) {
+	if m.written == nil {
+		m.written = map[types.UID]string{}
+	}
+	m.written[o.GetUID()] = o.GetResourceVersion()
+}
+
+// forget an object that was deleted.
+func (m *remembered) forget(uid types.UID) { delete(m.written, uid) }
+
+// behind says whether what was observed is older than the own last write; the event that brings the newer state is still
+// to come.
+func (m *remembered) behind(o Observation) bool {
+	return m != nil && (o.Job != nil && m.isBehind(o.Job) || o.Unit != nil && m.isBehind(o.Unit))
+}
+
+func (m *remembered) isBehind(o client.Object) bool {
+	last, ok := m.written[o.GetUID()]
+	if !ok {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(o.GetResourceVersion(), last)
+	if err == nil && order < 0 {
+		return true
+	}
+	m.forget(o.GetUID())
+	return false
+}
