@@ -365,31 +365,31 @@ func readObject(file string, in io.Reader) (*unstructured.Unstructured, error) {
 
 // describe prints what is read of a job.
 func describe(out io.Writer, kind *jobs.Kind, job *unstructured.Unstructured) error {
-	sets, err := kind.PodSets(job)
+	sets, err := kind.Open(job).PodSets()
 	if err != nil {
 		return err
 	}
-	quota, err := kind.Quota(job)
+	quota, err := kind.Open(job).Quota()
 	if err != nil {
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "Kind:\t%s\nUnit:\t%s\nQuota:\t%s\nQueue:\t%s\n", kind, kind.UnitName(job.GetName()),
-		orOf(quota, "namespace"), orOf(kind.Queue(job), "quota"))
-	priority, err := kind.PriorityOf(job)
+		orOf(quota, "namespace"), orOf(kind.Open(job).Queue(), "quota"))
+	priority, err := kind.Open(job).Priority()
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "Priority:\t%s\n", priorityText(priority))
 	fmt.Fprintf(w, "Suspended by:\t%s\n", suspendedBy(kind))
 	fmt.Fprintf(w, "State:\t%s\n", stateText(kind, job))
-	if why := kind.Invalid(job); why != "" {
+	if why := kind.Open(job).Invalid(); why != "" {
 		fmt.Fprintf(w, "Cannot be queued:\t%s\n", why)
 	}
-	for _, gang := range kind.Gangs(job, false) {
+	for _, gang := range jobs.Gangs(kind.Open(job), false) {
 		fmt.Fprintf(w, "Gang:\t%s, at least %d pods\n", strings.Join(gang.PodSets, ", "), gang.Minimum)
 	}
-	fmt.Fprintf(w, "Pods found by:\t%s\n", kind.PodSelector(job))
+	fmt.Fprintf(w, "Pods found by:\t%s\n", kind.Open(job).PodSelector())
 	fmt.Fprintln(w, "\nPODS\tCOUNT\tAT LEAST\tEACH ASKS FOR")
 	for i := range sets {
 		request, err := (&jobs.Creation{}).Request(sets[i].Template)
@@ -430,12 +430,12 @@ func written(out io.Writer, kind *jobs.Kind, job *unstructured.Unstructured, set
 			},
 		}
 	}
-	for _, gang := range kind.Gangs(job, false) {
+	for _, gang := range jobs.Gangs(kind.Open(job), false) {
 		for _, set := range gang.PodSets {
 			maps.Copy(additions[set].Annotations, gang.Annotations(kind.UnitName(after.GetName())))
 		}
 	}
-	if err := errors.Join(kind.AddToTemplates(after, additions), kind.SetSuspend(after, false)); err != nil {
+	if err := errors.Join(kind.Edit(after).AddToTemplates(additions), kind.Edit(after).SetSuspend(false)); err != nil {
 		return err
 	}
 	before, child := jobs.Split(job)
@@ -496,19 +496,19 @@ func priorityText(p jobs.Priority) string {
 }
 
 func stateText(kind *jobs.Kind, job *unstructured.Unstructured) string {
-	end, ended := kind.Ended(job)
+	end, ended := kind.Open(job).Ended()
 	switch {
 	case ended && end.Succeeded:
 		return "succeeded: " + end.Message
 	case ended:
 		return "failed: " + end.Message
-	case kind.Suspended(job) && kind.SuspensionSeen(job):
+	case kind.Open(job).Suspended() && kind.Open(job).SuspensionSeen():
 		return "suspended, and its operator knows it"
-	case kind.Suspended(job):
+	case kind.Open(job).Suspended():
 		return "suspended"
-	case kind.Running(job) > 0:
-		return fmt.Sprintf("runs (%d)", kind.Running(job))
-	case kind.Started(job):
+	case kind.Open(job).Running() > 0:
+		return fmt.Sprintf("runs (%d)", kind.Open(job).Running())
+	case kind.Open(job).Started():
 		return "started"
 	default:
 		return "not started"

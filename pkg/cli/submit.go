@@ -126,7 +126,7 @@ func (o *submitOptions) submit(
 	}
 	job.SetLabels(labels)
 	if kind.CanBeSuspended() {
-		if err := kind.SetSuspend(job, true); err != nil {
+		if err := kind.Edit(job).SetSuspend(true); err != nil {
 			return nil, err
 		}
 	}

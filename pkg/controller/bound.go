@@ -39,7 +39,7 @@ func (r *JobReconciler) bound(ctx context.Context, job *unstructured.Unstructure
 	switch err := r.LiveJobs.Get(ctx, client.ObjectKeyFromObject(job), now); {
 	case client.IgnoreNotFound(err) != nil:
 		return BoundUnknown, err
-	case err == nil && r.Kind.Started(now):
+	case err == nil && r.Kind.Open(now).Started():
 		return BoundSome, nil
 	default:
 		return BoundNone, nil
@@ -56,7 +56,7 @@ var onNodes = fields.AndSelectors(
 // boundPods asks the API server, not a cache: a job whose pods run is never suspended on old news. One pod is enough.
 // The label by which pods are found anybody may write; the owners decide.
 func (r *JobReconciler) boundPods(ctx context.Context, job *unstructured.Unstructured) (Bound, error) {
-	selector := r.Kind.PodSelector(job)
+	selector := r.Kind.Open(job).PodSelector()
 	if _, selects := selector.Requirements(); !selects {
 		return BoundNone, nil // the job does not say yet what its pods are known by, and has none
 	}

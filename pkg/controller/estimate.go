@@ -184,7 +184,7 @@ func podLabels(kind *jobs.Kind, job *unstructured.Unstructured, creation *jobs.C
 	if !creation.HasProfiles() {
 		return nil
 	}
-	sets, err := kind.PodSets(job)
+	sets, err := kind.Open(job).PodSets()
 	if err != nil {
 		return nil // the templates' own labels have to do
 	}

@@ -118,7 +118,7 @@ func legal(t *testing.T, o Observation, action Action) {
 		require.GreaterOrEqual(t, a.After.Status.Attempts, a.Before.Status.Attempts)
 	case PatchJob:
 		released := o.Unit != nil && stageOf(o.Unit.Status.Phase) == released
-		if o.Kind.Suspended(a.Before) && !o.Kind.Suspended(a.After) && o.Managed {
+		if o.Kind.Open(a.Before).Suspended() && !o.Kind.Open(a.After).Suspended() && o.Managed {
 			require.True(t, released && o.Unit.Spec.ConsumerRef != nil && o.Unit.Spec.ConsumerRef.UID == o.Job.GetUID(),
 				"a job runs only with an admitted unit of its own UID (I3)")
 		}

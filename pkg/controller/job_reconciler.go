@@ -38,7 +38,6 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/memory"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/survey"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitcache"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -293,7 +292,7 @@ func optimistic(before client.Object) client.Patch {
 func (r *JobReconciler) patchJob(ctx context.Context, o *Observation, a PatchJob) error {
 	for _, after := range []*unstructured.Unstructured{a.After, a.Plain} {
 		if after != nil {
-			o.Kind.KeepMaps(a.Before, after)
+			o.Kind.Edit(after).KeepMaps(o.Kind.Open(a.Before))
 		}
 	}
 	err := r.patchBoth(ctx, o, a.Before, a.After, a.Event)
@@ -303,7 +302,7 @@ func (r *JobReconciler) patchJob(ctx context.Context, o *Observation, a PatchJob
 	if a.Plain != nil {
 		return r.patchBoth(ctx, o, a.Before, a.Plain, a.Event)
 	}
-	if o.Kind.SuspensionSeen(a.Before) {
+	if o.Kind.Open(a.Before).SuspensionSeen() {
 		// Nothing is to come after which the API server would take it.
 		r.once(o.Job, cannotResume(o.Unit, err))
 	}
@@ -348,7 +347,7 @@ func (r *JobReconciler) patchObject(
 func (r *JobReconciler) resetStart(ctx context.Context, o *Observation, a ResetStart) error {
 	before, _ := jobs.Split(a.Job)
 	after := before.DeepCopy()
-	r.Kind.ClearStart(after)
+	r.Kind.Edit(after).ClearStart()
 	return r.patch(ctx, o, before, after, nil, r.patchStatus)
 }
 
@@ -388,7 +387,7 @@ func (r *JobReconciler) observe(ctx context.Context, key types.NamespacedName) (
 
 // askQueue fills in what the queue says about jobs that their owners suspend. A queue that is not there says nothing.
 func (r *JobReconciler) askQueue(ctx context.Context, o *Observation) error {
-	if o.Unit == nil || o.Unit.Spec.Queue == "" || !r.Kind.Suspended(o.Job) || r.Kind.SuspendedByUs(o.Job) {
+	if o.Unit == nil || o.Unit.Spec.Queue == "" || !r.Kind.Open(o.Job).Suspended() || r.Kind.Open(o.Job).SuspendedByUs() {
 		return nil
 	}
 	queue := &v1alpha1.Queue{}
@@ -467,13 +466,13 @@ func (r *JobReconciler) judge(ctx context.Context, o *Observation, job *unstruct
 	if predicate.AsksForMapping(namespace.Labels) {
 		labels = append(labels, jobs.MappedNamespace(len(takers) > 0))
 	}
-	o.Managed = predicate.ManagesJob(job, namespace.Labels, labels...)
+	o.Managed = predicate.ManagesJob(r.Kind.Open(job), namespace.Labels, labels...)
 	if !o.Managed {
-		o.Elsewhere = predicate.QueuedElsewhere(job)
-		o.Asleep = !o.Elsewhere && !r.begun.Found(job) && r.Kind.Suspended(job) &&
+		o.Elsewhere = predicate.QueuedElsewhere(r.Kind.Open(job))
+		o.Asleep = !o.Elsewhere && !r.begun.Found(job) && r.Kind.Open(job).Suspended() &&
 			metav1.GetControllerOfNoCopy(job) == nil && predicate.ManagesNamespace(job.GetNamespace(), namespace.Labels)
 		if !r.begun.Found(job) {
-			o.Unmanaged = predicate.UnmanagedJob(job, namespace.Labels, labels...)
+			o.Unmanaged = predicate.UnmanagedJob(r.Kind.Open(job), namespace.Labels, labels...)
 		}
 		return nil
 	}

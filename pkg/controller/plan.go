@@ -169,7 +169,7 @@ type planner struct {
 
 // isReleased: a job that was let go keeps its unit to its end, managed or not; its pods carry our marks.
 func (p *planner) isReleased() bool {
-	return p.rel == own && stageOf(p.Unit.Status.Phase) == released && !p.Kind.Suspended(p.Job)
+	return p.rel == own && stageOf(p.Unit.Status.Phase) == released && !p.Kind.Open(p.Job).Suspended()
 }
 
 // unmanaged takes away what is ours, and touches nothing else.
@@ -190,7 +190,7 @@ func (p *planner) unmanaged() []Action {
 
 // leftOut says of a job that goes by no queue where others do what to do about it.
 func (p *planner) leftOut() *event.Event {
-	if _, over := p.Kind.Ended(p.Job); over {
+	if _, over := p.Kind.Open(p.Job).Ended(); over {
 		return nil
 	}
 	switch p.Unmanaged {
@@ -202,7 +202,7 @@ func (p *planner) leftOut() *event.Event {
 			"scheduled: it names neither a quota nor a queue in its labels")
 	default:
 	}
-	if p.Asleep && !p.Kind.SuspendedByUs(p.Job) {
+	if p.Asleep && !p.Kind.Open(p.Job).SuspendedByUs() {
 		return event.Warning("Unmanaged", "Queue", "the job is suspended and no queue resumes it: "+
 			"it names neither a quota nor a queue in its labels")
 	}
@@ -212,18 +212,18 @@ func (p *planner) leftOut() *event.Event {
 // handBack is the job without our marks, resumed if we had suspended it; nil when it bears none.
 // A job that somebody else controls now is not resumed: that is for them to decide.
 func (p *planner) handBack() *unstructured.Unstructured {
-	if !p.Kind.SuspendedByUs(p.Job) {
+	if !p.Kind.Open(p.Job).SuspendedByUs() {
 		return nil
 	}
 	after := p.Job.DeepCopy()
-	jobs.UnmarkSuspended(after)
+	p.Kind.Edit(after).UnmarkSuspended()
 	unstamp(after)
-	if p.Kind.Suspended(after) {
-		p.Kind.RestoreCounts(after)
-		if !p.Kind.TemplatesFixed(after) {
-			p.Kind.RestoreTemplates(after, p.asked())
+	if p.Kind.Open(after).Suspended() {
+		p.Kind.Edit(after).RestoreCounts()
+		if !p.Kind.Open(after).TemplatesFixed() {
+			p.Kind.Edit(after).RestoreTemplates(p.asked())
 		}
-		if !p.Elsewhere && p.Kind.SetSuspend(after, false) != nil {
+		if !p.Elsewhere && p.Kind.Edit(after).SetSuspend(false) != nil {
 			return nil
 		}
 	}
@@ -231,11 +231,11 @@ func (p *planner) handBack() *unstructured.Unstructured {
 }
 
 func (p *planner) managed() []Action {
-	end, ended := p.Kind.Ended(p.Job)
+	end, ended := p.Kind.Open(p.Job).Ended()
 	switch {
 	case ended:
 		return p.finish(end)
-	case p.Kind.Child != nil && !jobs.HasChild(p.Job):
+	case p.Kind.Child != nil && !p.Kind.Open(p.Job).HasChild():
 		return p.keepOut() // what it asks for is not known before its child is there
 	case p.rel == absent:
 		return p.enter()
@@ -288,7 +288,7 @@ func expire(u *v1alpha1.QueueUnit, ttl time.Duration, now time.Time) []Action {
 
 // enter gives a job its unit: adopted if it runs already, else suspended first.
 func (p *planner) enter() []Action {
-	if p.Kind.Suspended(p.Job) {
+	if p.Kind.Open(p.Job).Suspended() {
 		return append([]Action{p.create()}, p.doubts()...)
 	}
 	switch p.bound() {
@@ -311,18 +311,18 @@ func (p *planner) enter() []Action {
 
 // suspendable: the job has no pods while it is suspended. Pods of another are held back by the scheduler.
 func (p *planner) suspendable() bool {
-	return p.Kind.CanBeSuspended() && p.Kind.Invalid(p.Job) == ""
+	return p.Kind.CanBeSuspended() && p.Kind.Open(p.Job).Invalid() == ""
 }
 
 // mayBeLetGo: the job has run, or was resumed by us, and its unit was not read from the API server. The cache of units
 // may be behind that of jobs, after a start above all, and not have the unit at all, or that of an earlier job.
 func (p *planner) mayBeLetGo() bool {
-	return !p.FreshUnit && (p.Kind.HasAdditions(p.Job) || p.Kind.Started(p.Job) || p.Kind.Active(p.Job) > 0)
+	return !p.FreshUnit && (p.Kind.Open(p.Job).HasAdditions() || p.Kind.Open(p.Job).Started() || p.Kind.Open(p.Job).Active() > 0)
 }
 
 // bound spares the look at pods for a job that its own controller has not touched yet.
 func (p *planner) bound() Bound {
-	if p.Bound == BoundUnknown && !p.Kind.Started(p.Job) && p.Kind.Active(p.Job) == 0 {
+	if p.Bound == BoundUnknown && !p.Kind.Open(p.Job).Started() && p.Kind.Open(p.Job).Active() == 0 {
 		return BoundNone
 	}
 	return p.Bound
@@ -331,7 +331,7 @@ func (p *planner) bound() Bound {
 // keepOut suspends a job that has no unit to run with, unless it has pods on nodes: those are never taken away
 // before the scheduler has been told of them.
 func (p *planner) keepOut() []Action {
-	if p.Kind.Suspended(p.Job) || !p.suspendable() {
+	if p.Kind.Open(p.Job).Suspended() || !p.suspendable() {
 		return nil
 	}
 	switch p.bound() {
@@ -377,10 +377,10 @@ func (p *planner) adopt() Action {
 
 func (p *planner) suspend() Action {
 	after := p.Job.DeepCopy()
-	if err := p.Kind.SetSuspend(after, true); err != nil {
+	if err := p.Kind.Edit(after).SetSuspend(true); err != nil {
 		return Tell{Event: event.Warning("CannotSuspend", "Suspend", event.Short(err.Error()))}
 	}
-	jobs.MarkSuspended(after)
+	p.Kind.Edit(after).MarkSuspended()
 	e := event.Normal("Suspended", "Suspend", "the job is not admitted yet")
 	if p.Unit != nil && p.rel == own && evicted(p.Unit) {
 		e = event.Warning("Evicted", "Suspend", "the job lost its admission: "+event.Short(p.Unit.Status.Message+p.refused()))

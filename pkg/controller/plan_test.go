@@ -409,7 +409,7 @@ func TestPlan(t *testing.T) {
 
 func unmanage(o *Observation) { o.Managed = false }
 func gone(o *Observation)     { o.Job = nil }
-func marked(o *Observation)   { jobs.MarkSuspended(o.Job) }
+func marked(o *Observation)   { o.Kind.Edit(o.Job).MarkSuspended() }
 
 // asCached is an observation of the job as the cache keeps it.
 func asCached(t *testing.T, o Observation) Observation {
@@ -438,7 +438,7 @@ func bound(b Bound) func(*Observation) { return func(o *Observation) { o.Bound =
 
 // added: an earlier resume wrote the quota into the template.
 func added(o *Observation) {
-	if err := o.Kind.AddToTemplates(o.Job, map[string]jobs.Addition{
+	if err := o.Kind.Edit(o.Job).AddToTemplates(map[string]jobs.Addition{
 		"j": {Labels: map[string]string{v1alpha1.LabelQuotaName: "a"}},
 	}); err != nil {
 		panic(err)
@@ -597,14 +597,14 @@ func TestResumeWritesWhatPodsNeed(t *testing.T) {
 	require.Len(t, actions, 1)
 	step, ok := actions[0].(PatchJob)
 	require.True(t, ok)
-	sets, err := s.Kind.PodSets(step.After)
+	sets, err := s.Kind.Open(step.After).PodSets()
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{v1alpha1.LabelQuotaName: "a", v1alpha1.LabelPreemptible: "false"},
 		sets[0].Template.Labels)
 	require.Equal(t, map[string]string{
 		v1alpha1.AnnotationRelatedQueueUnit: "team/j", v1alpha1.AnnotationRelatedPodSet: "j",
 	}, sets[0].Template.Annotations)
-	require.True(t, s.Kind.HasAdditions(step.After))
+	require.True(t, s.Kind.Open(step.After).HasAdditions())
 	require.Nil(t, step.Plain, "without the label the pods would be charged elsewhere, so a refusal is waited out")
 
 	seen := queued(t).phase(v1alpha1.PhaseDequeued).condition("Suspended").with(marked)
@@ -618,8 +618,8 @@ func TestResumeWritesWhatPodsNeed(t *testing.T) {
 	step, ok = Plan(labelled.Observation)[0].(PatchJob)
 	require.True(t, ok)
 	require.NotNil(t, step.Plain, "its pods are charged right, whatever is refused")
-	require.False(t, s.Kind.SuspendedByUs(step.After))
-	require.False(t, s.Kind.HasAdditions(step.Plain))
+	require.False(t, s.Kind.Open(step.After).SuspendedByUs())
+	require.False(t, s.Kind.Open(step.Plain).HasAdditions())
 }
 
 // A job that is to be a gang is one for Koordinator from the write that resumes it on, of the size that it has then.
@@ -628,7 +628,7 @@ func TestResumeMakesGangs(t *testing.T) {
 	annotations := func(s *scene) map[string]string {
 		step, ok := Plan(s.Observation)[0].(PatchJob)
 		require.True(t, ok)
-		sets, err := s.Kind.PodSets(step.After)
+		sets, err := s.Kind.Open(step.After).PodSets()
 		require.NoError(t, err)
 		s.Job = step.After
 		return sets[0].Template.Annotations
@@ -678,16 +678,16 @@ func TestGangGroups(t *testing.T) {
 	s = grouped(queued(t).phase(v1alpha1.PhaseDequeued), `["team/other","team/j"]`)
 	resume, ok := Plan(s.Observation)[0].(PatchJob)
 	require.True(t, ok)
-	sets, err := s.Kind.PodSets(resume.After)
+	sets, err := s.Kind.Open(resume.After).PodSets()
 	require.NoError(t, err)
 	require.Equal(t, "j", sets[0].Template.Annotations[extension.AnnotationGangName])
 	require.JSONEq(t, `["team/j","team/other"]`, sets[0].Template.Annotations[extension.AnnotationGangGroups])
 	s.Job = resume.After
-	again, err := s.Kind.GangGroup(s.Job, true, "j")
+	again, err := jobs.GangGroupOf(s.Kind.Open(s.Job), true, "j")
 	require.NoError(t, err)
 	require.Equal(t, []string{"j", "other"}, again.All)
-	s.Kind.RestoreTemplates(s.Job, nil)
-	sets, err = s.Kind.PodSets(s.Job)
+	s.Kind.Edit(s.Job).RestoreTemplates(nil)
+	sets, err = s.Kind.Open(s.Job).PodSets()
 	require.NoError(t, err)
 	require.NotContains(t, sets[0].Template.Annotations, extension.AnnotationGangGroups)
 
@@ -718,7 +718,7 @@ func TestAForgedRecordHidesNoQuota(t *testing.T) {
 	}
 	step, ok := Plan(rich(t).Observation)[0].(PatchJob)
 	require.True(t, ok)
-	sets, err := batchJob(t).PodSets(step.After)
+	sets, err := batchJob(t).Open(step.After).PodSets()
 	require.NoError(t, err)
 	require.Empty(t, sets[0].Template.Labels)
 	require.Nil(t, step.Plain, "should that be refused, the job does not go")

@@ -29,7 +29,7 @@ func (p *planner) lacksUpdates() bool {
 	if len(asked) == 0 {
 		return false
 	}
-	sets, err := p.Kind.PodSets(p.Job)
+	sets, err := p.Kind.Open(p.Job).PodSets()
 	return err == nil && slices.ContainsFunc(sets, func(s jobs.PodSet) bool {
 		update, ok := asked[s.Name]
 		return ok && update.Lacking(s.Template.Labels, s.Template.Annotations, &s.Template.Spec) != ""

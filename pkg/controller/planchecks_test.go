@@ -49,7 +49,7 @@ func answered(state string) func(*v1alpha1.QueueUnit) {
 }
 
 func (s *scene) template(t *testing.T) *corev1.PodTemplateSpec {
-	sets, err := s.Kind.PodSets(s.Job)
+	sets, err := s.Kind.Open(s.Job).PodSets()
 	require.NoError(t, err)
 	return sets[0].Template
 }

@@ -23,7 +23,6 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
 // The owner of a job may hold it: it waits at its place and holds nothing. One that runs gives back what it holds
@@ -72,7 +71,7 @@ func (p *planner) suspendedByOwner() bool {
 // stopped says that the job was let go once, or was adopted, and is suspended without our mark.
 func (p *planner) stopped() bool {
 	_, stamped := p.Job.GetAnnotations()[v1alpha1.AnnotationResumed]
-	return p.Kind.CanBeSuspended() && p.Kind.Suspended(p.Job) && !p.Kind.SuspendedByUs(p.Job) &&
+	return p.Kind.CanBeSuspended() && p.Kind.Open(p.Job).Suspended() && !p.Kind.Open(p.Job).SuspendedByUs() &&
 		(stamped || p.Unit.Annotations[v1alpha1.AnnotationAdopted] != "")
 }
 
@@ -116,7 +115,7 @@ func (p *planner) letGo() []Action {
 	after.SetAnnotations(annotations)
 	step := PatchJob{Before: p.Job, After: after}
 	if p.stopped() { // whatever attempt an old cache says that it is
-		jobs.MarkSuspended(after)
+		p.Kind.Edit(after).MarkSuspended()
 		step.Event = event.Normal("LetGo", "Queue", "the owner released the job; it waits at its position")
 	}
 	return []Action{step}

@@ -87,10 +87,10 @@ func (p *planner) covered() bool {
 
 // scale gives a job that is to be resumed as many pods as were admitted.
 func (p *planner) scale(job *unstructured.Unstructured) error {
-	if !p.Kind.Suspended(p.Job) {
+	if !p.Kind.Open(p.Job).Suspended() {
 		return nil // it has what it was resumed with
 	}
-	return p.Kind.SetCounts(job, p.inPart())
+	return p.Kind.Edit(job).SetCounts(p.inPart())
 }
 
 // resumes says what a job is resumed with.

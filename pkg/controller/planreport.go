@@ -64,12 +64,12 @@ func (p *planner) countPods() podCount {
 	if admitted > 0 {
 		pods = min(pods, admitted)
 	}
-	return podCount{ready: p.Kind.ReadyOf(p.Job, sizes), all: p.Kind.AllReady(p.Job, pods)}
+	return podCount{ready: p.Kind.Open(p.Job).ReadyOf(sizes), all: p.Kind.Open(p.Job).AllReady(pods)}
 }
 
 // report follows the pods of a job that runs.
 func (p *planner) report() []Action {
-	if p.Unit.Status.Phase != v1alpha1.PhaseRunning || p.Kind.SuspensionSeen(p.Job) {
+	if p.Unit.Status.Phase != v1alpha1.PhaseRunning || p.Kind.Open(p.Job).SuspensionSeen() {
 		return nil
 	}
 	after := p.Unit.DeepCopy()
@@ -99,7 +99,7 @@ func (p *planner) report() []Action {
 // is news. Where the job starts anew they come again, and the unit asks for them.
 func (p *planner) setReclaimable(u *v1alpha1.QueueUnit) bool {
 	var reclaimable []v1alpha1.ReclaimablePod
-	ended := p.Kind.Reclaimable(p.Job)
+	ended := p.Kind.Open(p.Job).Reclaimable()
 	for i := range p.demand.unitSets {
 		set := &p.demand.unitSets[i]
 		if n := min(ended[set.Name], set.Count); n > 0 {

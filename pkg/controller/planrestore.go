@@ -16,11 +16,7 @@ limitations under the License.
 
 package controller
 
-import (
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
-)
+import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 // The templates of a job that waits are as its owner wrote them. What admission checks asked to write into them is
 // taken out by what the unit says that they asked for: the record on the job may be forged. So the unit says it until
@@ -28,7 +24,7 @@ import (
 
 // restore takes out of the templates what resuming added, and then out of the unit what was asked for.
 func (p *planner) restore() []Action {
-	if p.Kind.TemplatesFixed(p.Job) && (p.chargedElsewhere() || p.Kind.HasUpdates(p.Job)) {
+	if p.Kind.Open(p.Job).TemplatesFixed() && (p.chargedElsewhere() || p.Kind.Open(p.Job).HasUpdates()) {
 		return p.resetStart() // now, so that admission need not wait for it
 	}
 	if after, plain := p.restored(); after != nil {
@@ -41,22 +37,22 @@ func (p *planner) restore() []Action {
 // back or the API server would refuse it. Plain has the numbers as they are: what is recorded of them may be forged.
 func (p *planner) restored() (after, plain *unstructured.Unstructured) {
 	after = p.Job.DeepCopy()
-	templates := !p.Kind.TemplatesFixed(p.Job) && p.Kind.RestoreTemplates(after, p.asked())
-	if !p.Kind.HasCounts(p.Job) {
+	templates := !p.Kind.Open(p.Job).TemplatesFixed() && p.Kind.Edit(after).RestoreTemplates(p.asked())
+	if !p.Kind.Open(p.Job).HasCounts() {
 		if templates {
 			return after, nil
 		}
 		return nil, nil
 	}
 	plain = after.DeepCopy()
-	jobs.DropCounts(plain)
-	p.Kind.RestoreCounts(after)
+	p.Kind.Edit(plain).DropCounts()
+	p.Kind.Edit(after).RestoreCounts()
 	return after, plain
 }
 
 // forget takes out of a unit that waits what checks asked for, once the API server itself says that no template has it.
 func (p *planner) forget() []Action {
-	if len(p.asked()) == 0 || holdsQuota(p.Unit.Status.Phase) || p.Kind.HasUpdates(p.Job) {
+	if len(p.asked()) == 0 || holdsQuota(p.Unit.Status.Phase) || p.Kind.Open(p.Job).HasUpdates() {
 		return nil
 	}
 	if !p.Fresh {

@@ -34,26 +34,26 @@ import (
 
 // resume lets the job go in one write, with what its pods need to be charged and recognised.
 func (p *planner) resume() []Action {
-	if p.Kind.SuspendedByUs(p.Job) && p.wasResumed() && !p.FreshUnit {
+	if p.Kind.Open(p.Job).SuspendedByUs() && p.wasResumed() && !p.FreshUnit {
 		// It was resumed for this attempt, and we have suspended it since: the cache of units is behind, and the attempt is
 		// over. Two controllers, one of them with such a cache, would resume and suspend it in turns.
 		return []Action{ReadUnit{}}
 	}
 	elsewhere := p.chargedElsewhere()
-	mayHavePods := p.Kind.SuspendedByUs(p.Job) || elsewhere && (p.Kind.Started(p.Job) || p.Kind.Active(p.Job) > 0)
+	mayHavePods := p.Kind.Open(p.Job).SuspendedByUs() || elsewhere && (p.Kind.Open(p.Job).Started() || p.Kind.Open(p.Job).Active() > 0)
 	if mayHavePods && !p.settled() {
 		// Pods from before the suspension may be left. Resumed now, the job's controller might still take some of them
 		// away after they were bound, and the job would run them twice (I3); others might lack the quota label.
 		return nil
 	}
 	after := p.Job.DeepCopy()
-	jobs.UnmarkSuspended(after)
+	p.Kind.Edit(after).UnmarkSuspended()
 	stampResumed(after, p.Unit)
 	if err := p.release(after); err != nil {
 		return []Action{Tell{Event: cannotResume(p.Unit, err)}}
 	}
 	event := event.Normal("Admitted", "Resume", p.resumes())
-	if p.Kind.TemplatesFixed(p.Job) {
+	if p.Kind.Open(p.Job).TemplatesFixed() {
 		if elsewhere || p.gangedOtherwise() || p.checkedOtherwise() {
 			return p.resetStart()
 		}
@@ -69,7 +69,7 @@ func (p *planner) release(job *unstructured.Unstructured) error {
 		return errors.New("admission checks ask to write into the pods, and the feature gate AdmissionChecks of the " +
 			"controller is off")
 	}
-	if err := p.Kind.SetSuspend(job, false); err != nil {
+	if err := p.Kind.Edit(job).SetSuspend(false); err != nil {
 		return err
 	}
 	return p.scale(job)
@@ -90,11 +90,11 @@ func (p *planner) resumeFilled(after *unstructured.Unstructured, elsewhere bool,
 // fill makes the pod templates of a job what its pods need: what their owner wrote, and our additions. Their gang has
 // as many pods as were admitted.
 func (p *planner) fill(job *unstructured.Unstructured) error {
-	p.Kind.RestoreTemplates(job, p.asked())
+	p.Kind.Edit(job).RestoreTemplates(p.asked())
 	if err := p.scale(job); err != nil {
 		return err
 	}
-	return p.Kind.AddToTemplates(job, p.additions(job))
+	return p.Kind.Edit(job).AddToTemplates(p.additions(job))
 }
 
 // additions to each pod template: who the pods belong to, the labels that ElasticQuota charges them by, and the gang
@@ -114,7 +114,7 @@ func (p *planner) additions(job *unstructured.Unstructured) map[string]jobs.Addi
 			additions[set] = addition
 		}
 	}
-	for _, gang := range p.Kind.Gangs(job, p.EveryJobIsGang) {
+	for _, gang := range jobs.Gangs(p.Kind.Open(job), p.EveryJobIsGang) {
 		for _, set := range gang.PodSets {
 			if addition, ok := additions[set]; ok { // pod sets that cannot be read are not among them
 				maps.Copy(addition.Annotations, gang.Annotations(p.Unit.Name))
@@ -158,7 +158,7 @@ func (p *planner) checkedOtherwise() bool {
 	return p.filledOtherwise(func(template *corev1.PodTemplateSpec) [2]string {
 		metadata, errMetadata := json.Marshal([]any{template.Labels, template.Annotations})
 		spec, errSpec := json.Marshal([]any{template.Spec.NodeSelector, template.Spec.Tolerations})
-		if errMetadata != nil || errSpec != nil || !p.Kind.HasUpdates(p.Job) && len(checkUpdates(p.Unit)) == 0 {
+		if errMetadata != nil || errSpec != nil || !p.Kind.Open(p.Job).HasUpdates() && len(checkUpdates(p.Unit)) == 0 {
 			return [2]string{}
 		}
 		return [2]string{string(metadata), string(spec)}
@@ -196,8 +196,8 @@ func (p *planner) filledOtherwise(of func(*corev1.PodTemplateSpec) [2]string) bo
 	if p.fill(filled) != nil {
 		return true
 	}
-	now, err := p.Kind.PodSets(p.Job)
-	want, errWant := p.Kind.PodSets(filled)
+	now, err := p.Kind.Open(p.Job).PodSets()
+	want, errWant := p.Kind.Open(filled).PodSets()
 	if err != nil || errWant != nil || len(now) != len(want) {
 		return true
 	}
@@ -220,5 +220,5 @@ func (p *planner) resetStart() []Action {
 
 // settled: the job's own controller has noted the suspension and no pod is left.
 func (p *planner) settled() bool {
-	return p.Kind.SuspensionSeen(p.Job) && p.Kind.Active(p.Job) == 0
+	return p.Kind.Open(p.Job).SuspensionSeen() && p.Kind.Open(p.Job).Active() == 0
 }

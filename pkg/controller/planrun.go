@@ -26,7 +26,6 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -42,9 +41,9 @@ func (p *planner) run() []Action {
 	if p.deactivates() {
 		return []Action{p.deactivate()} // the unit before it was, and this one was adopted
 	}
-	if !p.Kind.Suspended(p.Job) {
-		running := p.Kind.Running(p.Job)
-		if p.Kind.SuspendedByUs(p.Job) {
+	if !p.Kind.Open(p.Job).Suspended() {
+		running := p.Kind.Open(p.Job).Running()
+		if p.Kind.Open(p.Job).SuspendedByUs() {
 			return p.resumeAnew(running)
 		}
 		if actions := p.recharge(); actions != nil {
@@ -154,7 +153,7 @@ func (p *planner) mirrorStart() []Action {
 // resumption, their count is that of an earlier run.
 func startsToRun(kind *jobs.Kind, job *unstructured.Unstructured, unit *v1alpha1.QueueUnit) bool {
 	return unit != nil && stageOf(unit.Status.Phase) == released && unit.Status.Phase != v1alpha1.PhaseRunning &&
-		kind.Running(job) > 0 && !kind.Suspended(job) && !kind.SuspensionSeen(job)
+		kind.Open(job).Running() > 0 && !kind.Open(job).Suspended() && !kind.Open(job).SuspensionSeen()
 }
 
 // resumeAnew is for a job that bears our mark and was resumed by hand just before it was admitted. The gate holds its
@@ -163,7 +162,7 @@ func startsToRun(kind *jobs.Kind, job *unstructured.Unstructured, unit *v1alpha1
 func (p *planner) resumeAnew(running int64) []Action {
 	if running > 0 {
 		after := p.Job.DeepCopy()
-		jobs.UnmarkSuspended(after)
+		p.Kind.Edit(after).UnmarkSuspended()
 		return []Action{PatchJob{Before: p.Job, After: after}}
 	}
 	return []Action{p.suspendToRecharge()}
@@ -171,10 +170,10 @@ func (p *planner) resumeAnew(running int64) []Action {
 
 func (p *planner) suspendToRecharge() Action {
 	after := p.Job.DeepCopy()
-	if err := p.Kind.SetSuspend(after, true); err != nil {
+	if err := p.Kind.Edit(after).SetSuspend(true); err != nil {
 		return Tell{Event: event.Warning("CannotSuspend", "Suspend", event.Short(err.Error()))}
 	}
-	jobs.MarkSuspended(after)
+	p.Kind.Edit(after).MarkSuspended()
 	return PatchJob{Before: p.Job, After: after, Event: event.Normal("Suspended", "Suspend",
 		"its pods lack the label of its quota or updates of admission checks; "+
 			"the job is resumed with them")}
@@ -202,11 +201,11 @@ func (p *planner) recharge() []Action {
 // hasPending says whether pods of the job may be on no node: there are more than are ready, or nobody says how many
 // there are and none is ready.
 func (p *planner) hasPending() bool {
-	running := p.Kind.Running(p.Job)
+	running := p.Kind.Open(p.Job).Running()
 	if !p.Kind.CountsPods() {
 		return running == 0
 	}
-	return p.Kind.Active(p.Job) > running
+	return p.Kind.Open(p.Job).Active() > running
 }
 
 // truthful says whether what was admitted is what the job asks for (I3).

@@ -25,7 +25,7 @@ import (
 
 // wait keeps the job suspended and its unit true while it is in the queue.
 func (p *planner) wait() []Action {
-	if !p.Kind.Suspended(p.Job) && (p.suspendable() || p.adopting()) {
+	if !p.Kind.Open(p.Job).Suspended() && (p.suspendable() || p.adopting()) {
 		return p.holdOrAdopt()
 	}
 	if p.deactivates() {

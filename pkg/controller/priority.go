@@ -89,7 +89,7 @@ func mostOf(namespace map[string]string) *int32 {
 
 // classOf is Priorities.Class of a job.
 func (r *JobReconciler) classOf(ctx context.Context, job *unstructured.Unstructured) (*int32, error) {
-	priority, _ := r.Kind.PriorityOf(job) // what is wrong with it, Plan says
+	priority, _ := r.Kind.Open(job).Priority() // what is wrong with it, Plan says
 	if priority.Class != "" {
 		class := &schedulingv1.PriorityClass{}
 		if err := r.Client.Get(ctx, types.NamespacedName{Name: priority.Class}, class); err != nil {

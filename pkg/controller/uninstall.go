@@ -290,36 +290,36 @@ func leave(
 ) (after, plain *unstructured.Unstructured, done leaving) {
 	done = fate(kind, job, unit, mode)
 	_, stamped := job.GetAnnotations()[v1alpha1.AnnotationResumed]
-	marked := kind.SuspendedByUs(job) || kind.HasAdditions(job) || kind.HasCounts(job) || stamped
+	marked := kind.Open(job).SuspendedByUs() || kind.Open(job).HasAdditions() || kind.Open(job).HasCounts() || stamped
 	if done != resumed && !marked {
 		return nil, nil, done
 	}
 	after = job.DeepCopy()
-	jobs.UnmarkSuspended(after)
+	kind.Edit(after).UnmarkSuspended()
 	unstamp(after)
-	if done == resumed && kind.SetSuspend(after, false) != nil {
+	if done == resumed && kind.Edit(after).SetSuspend(false) != nil {
 		return nil, nil, untouched // not an object that its API server would serve
 	}
 	plain = after.DeepCopy()
-	jobs.DropAdditions(plain)
-	jobs.DropCounts(plain)
-	if kind.Suspended(job) {
-		kind.RestoreCounts(after)
+	kind.Edit(plain).DropAdditions()
+	kind.Edit(plain).DropCounts()
+	if kind.Open(job).Suspended() {
+		kind.Edit(after).RestoreCounts()
 	}
-	if !kind.Suspended(job) || kind.TemplatesFixed(job) {
-		jobs.DropAdditions(after)
-		jobs.DropCounts(after)
+	if !kind.Open(job).Suspended() || kind.Open(job).TemplatesFixed() {
+		kind.Edit(after).DropAdditions()
+		kind.Edit(after).DropCounts()
 		return after, plain, done
 	}
-	kind.RestoreTemplates(after, askedBy(unit))
+	kind.Edit(after).RestoreTemplates(askedBy(unit))
 	return after, plain, done
 }
 
 // fate of a job: one that waits is resumed or left, any other only cleaned.
 func fate(kind *jobs.Kind, job *unstructured.Unstructured, unit *v1alpha1.QueueUnit, mode Waiting) leaving {
-	_, ended := kind.Ended(job)
-	marked := kind.SuspendedByUs(job) || kind.HasAdditions(job)
-	waits := !ended && kind.Suspended(job) && (unit != nil || kind.SuspendedByUs(job))
+	_, ended := kind.Open(job).Ended()
+	marked := kind.Open(job).SuspendedByUs() || kind.Open(job).HasAdditions()
+	waits := !ended && kind.Open(job).Suspended() && (unit != nil || kind.Open(job).SuspendedByUs())
 	switch {
 	case !waits && marked:
 		return cleaned

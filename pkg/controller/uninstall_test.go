@@ -139,8 +139,8 @@ func TestUninstallRestoresTemplatesOfChildren(t *testing.T) {
 	step, ok := Plan(s.Observation)[0].(PatchJob)
 	require.True(t, ok)
 	job, jobSet := jobs.Split(step.After)
-	require.NoError(t, s.Kind.SetSuspend(job, true)) // evicted before it ever started
-	jobs.MarkSuspended(job)
+	require.NoError(t, s.Kind.Edit(job).SetSuspend(true)) // evicted before it ever started
+	s.Kind.Edit(job).MarkSuspended()
 	_, before := jobs.Split(s.Job)
 	require.NotEqual(t, before.Object, jobSet.Object)
 

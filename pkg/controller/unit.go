@@ -115,30 +115,30 @@ func demandOf(
 	wholeTemplates bool,
 ) demand {
 	plain := job.DeepCopy()
-	kind.RestoreTemplates(plain, asked)
-	if kind.Suspended(plain) {
-		kind.RestoreCounts(plain)
+	kind.Edit(plain).RestoreTemplates(asked)
+	if kind.Open(plain).Suspended() {
+		kind.Edit(plain).RestoreCounts()
 	}
-	d := demand{queue: kind.Queue(plain), own: ownLabels{preemptible: kind.Preemptible(plain)}}
+	d := demand{queue: kind.Open(plain).Queue(), own: ownLabels{preemptible: kind.Open(plain).Preemptible()}}
 	var errQuota, errPriority, errSets, errReduced, errRequest, errTime error
-	if d.own.quota, errQuota = kind.Quota(plain); errQuota == nil {
-		errQuota = kind.Chargeable(plain, d.own.quota, creation.Quota)
+	if d.own.quota, errQuota = kind.Open(plain).Quota(); errQuota == nil {
+		errQuota = kind.Open(plain).Chargeable(d.own.quota, creation.Quota)
 	}
 	d.quota, d.preemptible = d.own.quota, d.own.preemptible
-	d.priority, errPriority = kind.PriorityOf(plain)
+	d.priority, errPriority = kind.Open(plain).Priority()
 	d.maximumTime, errTime = maximumTimeOf(plain)
-	d.podSets, errSets = kind.PodSets(plain)
+	d.podSets, errSets = kind.Open(plain).PodSets()
 	d.unitSets, errReduced = podSetsOf(d.podSets, wholeTemplates)
 	templates := d.templates()
 	if errSets == nil {
 		errRequest = d.count(templates, creation)
 	}
 	if errQuota == nil && errSets == nil && creation.HasProfiles() {
-		errQuota = d.followProfiles(templates, creation, kind.PriorityOfPods(plain))
+		errQuota = d.followProfiles(templates, creation, d.priority.OfPods)
 	}
 	switch err := errors.Join(errQuota, errSets, errReduced, errRequest, errPriority, errTime); {
-	case kind.Invalid(plain) != "":
-		d.problem = &problem{Reason: reasonUnsupportedJob, Message: kind.Invalid(plain)}
+	case kind.Open(plain).Invalid() != "":
+		d.problem = &problem{Reason: reasonUnsupportedJob, Message: kind.Open(plain).Invalid()}
 	case err == nil:
 	case errQuota != nil:
 		d.problem = &problem{Reason: reasonQuotaMismatch, Message: event.Short(err.Error())}
@@ -167,13 +167,13 @@ func maximumTimeOf(job *unstructured.Unstructured) (*int32, error) {
 func (d *demand) joinGangs(
 	kind *jobs.Kind, job *unstructured.Unstructured, everyJob bool, asked map[string][]podupdate.Update,
 ) {
-	if !kind.NamesGangGroup(job) {
+	if !jobs.NamesGangGroup(kind.Open(job)) {
 		return
 	}
 	plain := job.DeepCopy()
-	kind.RestoreTemplates(plain, asked)
+	kind.Edit(plain).RestoreTemplates(asked)
 	var err error
-	if d.gangs, err = kind.GangGroup(plain, everyJob, kind.UnitName(job.GetName())); err != nil && d.problem == nil {
+	if d.gangs, err = jobs.GangGroupOf(kind.Open(plain), everyJob, kind.UnitName(job.GetName())); err != nil && d.problem == nil {
 		d.problem = &problem{Reason: string(unit.ReasonInvalidRequest), Message: event.Short(err.Error())}
 	}
 }

@@ -28,7 +28,6 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitcache"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // cachedUnits is a client that reads units as the cache has them.

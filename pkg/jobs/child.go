@@ -37,8 +37,8 @@ func (k *Kind) WithChild(job, child *unstructured.Unstructured) *unstructured.Un
 }
 
 // HasChild says whether the job was given its child.
-func HasChild(job *unstructured.Unstructured) bool {
-	_, ok := job.Object[childKey].(map[string]any)
+func (j *Job) HasChild() bool {
+	_, ok := j.Object.Object[childKey].(map[string]any)
 	return ok
 }
 

@@ -285,35 +285,3 @@ func only(object map[string]any, keys []string) map[string]any {
 	}
 	return kept
 }
-
-// KeepMaps gives a changed job back the maps of labels and annotations that have become empty. A compact job does not
-// have all of a map, and a patch that takes the map away would take away what it does not have.
-func (k *Kind) KeepMaps(before, after *unstructured.Unstructured) {
-	for _, key := range []metadataKey{labelsKey, annotationsKey} {
-		keepMap(before.Object, after.Object, Path{"metadata", string(key)})
-	}
-	sets, _ := k.podSets(before)
-	others, _ := k.podSets(after)
-	for i := range sets {
-		for j := range others {
-			if sets[i].set == others[j].set {
-				sets[i].keepMaps(&others[j])
-			}
-		}
-	}
-}
-
-func (s *podSetAt) keepMaps(after *podSetAt) {
-	for _, key := range []metadataKey{labelsKey, annotationsKey} {
-		if object, p := s.metadataAt(key); object != nil {
-			other, _ := after.metadataAt(key)
-			keepMap(object, other, p)
-		}
-	}
-}
-
-func keepMap(before, after map[string]any, p Path) {
-	if after != nil && lookup(before, p) != nil && lookup(after, p) == nil {
-		_ = unstructured.SetNestedMap(after, map[string]any{}, p...) // it was there before
-	}
-}

@@ -117,7 +117,7 @@ func TestCompactJobsSayWhatIsRead(t *testing.T) {
 		require.NotContains(t, string(text), gone)
 	}
 	reducedOf := func(job *unstructured.Unstructured) string {
-		sets, err := kind.PodSets(job)
+		sets, err := kind.Open(job).PodSets()
 		require.NoError(t, err)
 		raw, err := ReduceTemplate(sets[0].Raw)
 		require.NoError(t, err)
@@ -152,7 +152,7 @@ func TestMetadataThatAKindReadsIsKeptBesideTheRest(t *testing.T) {
 	kept, err := Expand(kind.Compact(job.DeepCopy(), false))
 	require.NoError(t, err)
 	require.Equal(t, metav1.GetControllerOf(job), metav1.GetControllerOf(kept))
-	require.Empty(t, kind.Invalid(kept))
+	require.Empty(t, kind.Open(kept).Invalid())
 	annotations := job.GetAnnotations()
 	delete(annotations, "secret")
 	require.Equal(t, annotations, kept.GetAnnotations())
@@ -165,7 +165,7 @@ func TestNobodyForgesACompactJob(t *testing.T) {
 	job.Object[compactKey] = `{"spec":{"suspend":false}}`
 	expanded, err := Expand(kind.Compact(job, false))
 	require.NoError(t, err)
-	require.True(t, kind.Suspended(expanded))
+	require.True(t, kind.Open(expanded).Suspended())
 	require.NotContains(t, expanded.Object, compactKey)
 }
 
@@ -221,7 +221,7 @@ func TestKeepMaps(t *testing.T) {
 	after := before.DeepCopy()
 	after.SetAnnotations(nil)
 	unstructured.RemoveNestedField(after.Object, "spec", "template", "metadata")
-	kind.KeepMaps(before, after)
+	kind.Edit(after).KeepMaps(kind.Open(before))
 	const ofPods = ".spec.template.metadata"
 	for _, p := range []string{".metadata.annotations", ofPods + ".annotations", ofPods + ".labels"} {
 		require.Equal(t, map[string]any{}, lookup(after.Object, path(p)), p)

@@ -18,6 +18,7 @@ package jobs
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -298,7 +299,7 @@ func (c *compiler) template(at *field.Path, r *PodSetRule, s *podSetRule) {
 	if r.Computed != "" {
 		code, ok := computedTemplates[r.Computed]
 		if !ok {
-			c.errs = append(c.errs, field.NotSupported(at.Child("computed"), r.Computed, sortedNames(computedTemplates)))
+			c.errs = append(c.errs, field.NotSupported(at.Child("computed"), r.Computed, slices.Sorted(maps.Keys(computedTemplates))))
 		}
 		s.computed = &code
 	}

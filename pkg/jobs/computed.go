@@ -20,7 +20,6 @@ import (
 	"fmt"
 	"math"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -237,14 +236,4 @@ func javaMebibytes(section map[string]any, key string, absent int64) (int64, err
 		return 0, fmt.Errorf("%s: %w", key, err)
 	}
 	return quantity.Value() >> 20, nil
-}
-
-// sortedNames are those of the map, in order.
-func sortedNames[V any](m map[string]V) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

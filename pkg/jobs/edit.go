@@ -59,21 +59,53 @@ type record struct {
 	Update      *updateRecord      `json:"update,omitempty"`
 }
 
-// SetSuspend writes the suspension into the object. Of a kind that cannot be suspended it changes nothing.
-func (k *Kind) SetSuspend(job *unstructured.Unstructured, suspend bool) error {
-	annotations := job.GetAnnotations()
-	if len(k.suspend) == 0 && k.suspendAnnotation != "" ||
-		!suspend && k.suspendAnnotation != "" && annotations[k.suspendAnnotation] == "true" {
+// Edit changes a job: what is read of it may be another thing after each step.
+type Edit struct {
+	kind   *Kind
+	object *unstructured.Unstructured
+}
+
+// Edit changes the object itself.
+func (k *Kind) Edit(object *unstructured.Unstructured) *Edit { return &Edit{kind: k, object: object} }
+
+// Job is the job as it was changed. It is not changed any more.
+func (e *Edit) Job() *Job { return e.now() }
+
+// Copy goes on with a copy; what it is of stays as it is.
+func (e *Edit) Copy() *Edit { return e.kind.Edit(e.object.DeepCopy()) }
+
+// now is the job between two steps.
+func (e *Edit) now() *Job { return e.kind.Open(e.object) }
+
+// Annotate gives the job an annotation; one without a value is taken away.
+func (e *Edit) Annotate(key, value string) {
+	annotations := e.object.GetAnnotations() // a copy
+	if value == "" {
+		delete(annotations, key)
+	} else {
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
-		annotations[k.suspendAnnotation] = strconv.FormatBool(suspend)
-		job.SetAnnotations(annotations)
+		annotations[key] = value
+	}
+	if len(annotations) == 0 { // no empty map is left behind
+		unstructured.RemoveNestedField(e.object.Object, "metadata", "annotations")
+		return
+	}
+	e.object.SetAnnotations(annotations)
+}
+
+// SetSuspend writes the suspension into the object. Of a kind that cannot be suspended it changes nothing.
+func (e *Edit) SetSuspend(suspend bool) error {
+	k := e.kind
+	if k.suspendAnnotation != "" &&
+		(len(k.suspend) == 0 || !suspend && e.object.GetAnnotations()[k.suspendAnnotation] == "true") {
+		e.Annotate(k.suspendAnnotation, strconv.FormatBool(suspend))
 	}
 	if len(k.suspend) == 0 {
 		return nil
 	}
-	if err := unstructured.SetNestedField(job.Object, suspend, k.suspend...); err != nil {
+	if err := unstructured.SetNestedField(e.object.Object, suspend, k.suspend...); err != nil {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	return nil
@@ -82,9 +114,9 @@ func (k *Kind) SetSuspend(job *unstructured.Unstructured, suspend bool) error {
 // AddToTemplates writes additions, by pod set name, into the pod templates and records on the job what
 // RestoreTemplates is to take back: every key that did not hold the value before. What an earlier record names stays
 // recorded.
-func (k *Kind) AddToTemplates(job *unstructured.Unstructured, additions map[string]Addition) error {
-	records := recordsOf(job)
-	sets, err := k.podSets(job)
+func (e *Edit) AddToTemplates(additions map[string]Addition) error {
+	records := recordsOf(e.object)
+	sets, err := e.now().podSets()
 	if err != nil {
 		return err
 	}
@@ -108,11 +140,11 @@ func (k *Kind) AddToTemplates(job *unstructured.Unstructured, additions map[stri
 			records[s.set] = r
 		}
 	}
-	return keepRecord(job, v1alpha1.AnnotationTemplateAdditions, records)
+	return keepRecord(e, v1alpha1.AnnotationTemplateAdditions, records)
 }
 
 // keepRecord writes what is recorded of pod sets, by their names, into an annotation of the job, if that is anything.
-func keepRecord[T any](job *unstructured.Unstructured, annotation string, records map[string]T) error {
+func keepRecord[T any](e *Edit, annotation string, records map[string]T) error {
 	if len(records) == 0 {
 		return nil
 	}
@@ -120,12 +152,7 @@ func keepRecord[T any](job *unstructured.Unstructured, annotation string, record
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	annotations := job.GetAnnotations() // a copy
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[annotation] = string(text)
-	job.SetAnnotations(annotations)
+	e.Annotate(annotation, string(text))
 	return nil
 }
 
@@ -162,13 +189,12 @@ func (s *podSetAt) add(
 // RestoreTemplates takes back what AddToTemplates wrote, together with its record, and says whether there was anything
 // to take back. Without a record nothing changes. Of updates it takes back what was asked for, as somebody says who is
 // not the owner of the job, by pod set.
-func (k *Kind) RestoreTemplates(job *unstructured.Unstructured, asked map[string][]podupdate.Update) bool {
-	if !k.HasAdditions(job) {
+func (e *Edit) RestoreTemplates(asked map[string][]podupdate.Update) bool {
+	if !e.now().HasAdditions() {
 		return false
 	}
-	annotations := job.GetAnnotations()
-	records := recordsOf(job)
-	sets, _ := k.podSets(job)
+	records := recordsOf(e.object)
+	sets, _ := e.now().podSets()
 	for i := range sets {
 		s := &sets[i]
 		r, ok := records[s.set]
@@ -184,8 +210,7 @@ func (k *Kind) RestoreTemplates(job *unstructured.Unstructured, asked map[string
 			}
 		}
 	}
-	delete(annotations, v1alpha1.AnnotationTemplateAdditions) // GetAnnotations returns a copy
-	setAnnotations(job, annotations)
+	e.DropAdditions()
 	return true
 }
 
@@ -220,60 +245,52 @@ func recordsOf(job *unstructured.Unstructured) map[string]record {
 }
 
 // MarkSuspended records that the controller, and nobody else, suspended the job.
-func MarkSuspended(job *unstructured.Unstructured) {
-	annotations := job.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[v1alpha1.AnnotationSuspendedBy] = v1alpha1.CreatedByController
-	job.SetAnnotations(annotations)
-}
-
-// SuspendedByUs says whether MarkSuspended holds. It never does for a kind that cannot be suspended: such a mark was
-// written by somebody else.
-func (k *Kind) SuspendedByUs(job *unstructured.Unstructured) bool {
-	return k.CanBeSuspended() && job.GetAnnotations()[v1alpha1.AnnotationSuspendedBy] == v1alpha1.CreatedByController
+func (e *Edit) MarkSuspended() {
+	e.Annotate(v1alpha1.AnnotationSuspendedBy, v1alpha1.CreatedByController)
 }
 
 // UnmarkSuspended takes the mark back.
-func UnmarkSuspended(job *unstructured.Unstructured) {
-	annotations := job.GetAnnotations()
-	delete(annotations, v1alpha1.AnnotationSuspendedBy)
-	setAnnotations(job, annotations)
-}
-
-// setAnnotations leaves no empty map behind.
-func setAnnotations(job *unstructured.Unstructured, annotations map[string]string) {
-	if len(annotations) == 0 {
-		unstructured.RemoveNestedField(job.Object, "metadata", "annotations")
-		return
-	}
-	job.SetAnnotations(annotations)
-}
-
-// HasAdditions says whether the job bears a record of what resuming wrote into its pod templates. None is ours on a job
-// of a kind that cannot be suspended.
-func (k *Kind) HasAdditions(job *unstructured.Unstructured) bool {
-	_, ok := job.GetAnnotations()[v1alpha1.AnnotationTemplateAdditions]
-	return ok && k.CanBeSuspended()
-}
-
-// HasUpdates says whether what admission checks asked for was written into its pod templates.
-func (k *Kind) HasUpdates(job *unstructured.Unstructured) bool {
-	if !k.HasAdditions(job) {
-		return false
-	}
-	for _, r := range recordsOf(job) {
-		if r.Update != nil {
-			return true
-		}
-	}
-	return false
-}
+func (e *Edit) UnmarkSuspended() { e.Annotate(v1alpha1.AnnotationSuspendedBy, "") }
 
 // DropAdditions removes the record and leaves the pod templates as they are, where they cannot be changed any more.
-func DropAdditions(job *unstructured.Unstructured) {
-	annotations := job.GetAnnotations()
-	delete(annotations, v1alpha1.AnnotationTemplateAdditions)
-	setAnnotations(job, annotations)
+func (e *Edit) DropAdditions() { e.Annotate(v1alpha1.AnnotationTemplateAdditions, "") }
+
+// ClearStart takes the start time of an earlier run out.
+func (e *Edit) ClearStart() {
+	unstructured.RemoveNestedField(e.object.Object, e.kind.startTime...)
+}
+
+// DropCounts removes the record and leaves the numbers of pods as they are.
+func (e *Edit) DropCounts() { e.Annotate(v1alpha1.AnnotationWholeCounts, "") }
+
+// KeepMaps gives a changed job back the maps of labels and annotations that have become empty. A compact job does not
+// have all of a map, and a patch that takes the map away would take away what it does not have.
+func (e *Edit) KeepMaps(before *Job) {
+	for _, key := range []metadataKey{labelsKey, annotationsKey} {
+		keepMap(before.Object.Object, e.object.Object, Path{"metadata", string(key)})
+	}
+	sets, _ := before.podSets()
+	others, _ := e.now().podSets()
+	for i := range sets {
+		for j := range others {
+			if sets[i].set == others[j].set {
+				sets[i].keepMaps(&others[j])
+			}
+		}
+	}
+}
+
+func (s *podSetAt) keepMaps(after *podSetAt) {
+	for _, key := range []metadataKey{labelsKey, annotationsKey} {
+		if object, p := s.metadataAt(key); object != nil {
+			other, _ := after.metadataAt(key)
+			keepMap(object, other, p)
+		}
+	}
+}
+
+func keepMap(before, after map[string]any, p Path) {
+	if after != nil && lookup(before, p) != nil && lookup(after, p) == nil {
+		_ = unstructured.SetNestedMap(after, map[string]any{}, p...) // it was there before
+	}
 }

@@ -21,8 +21,6 @@ import (
 	"slices"
 	"strconv"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/koordinator-sh/koordinator/apis/extension"
 )
 
@@ -62,19 +60,19 @@ type gangRule struct {
 // scheduling.x-k8s.io make one, by its name. Otherwise the job is one gang if its kind says that it asks for it, or
 // everyJob. There is none where a template names a gang of Koordinator itself, where nothing is written into
 // templates, and where the operator makes pods only once others run: those would wait for each other.
-func (k *Kind) Gangs(job *unstructured.Unstructured, everyJob bool) []Gang {
-	rule := k.gang
+func Gangs(job *Job, everyJob bool) []Gang {
+	rule := job.Kind.gang
 	if rule == nil {
 		rule = &gangRule{}
 	}
-	if !k.CanBeSuspended() || rule.unless != nil && rule.unless.holds(job.Object) {
+	if !job.Kind.CanBeSuspended() || rule.unless != nil && rule.unless.holds(job.Object.Object) {
 		return nil
 	}
-	sets, err := k.podSets(job)
+	sets, err := job.podSets()
 	if err != nil || slices.ContainsFunc(sets, func(s podSetAt) bool { return s.namesGang() }) {
 		return nil
 	}
-	asked := everyJob || rule.when != nil && rule.when.holds(job.Object)
+	asked := everyJob || rule.when != nil && rule.when.holds(job.Object.Object)
 	gangs, complete := gangsOf(sets, asked)
 	least, known, err := minimumOf(rule, job)
 	if err != nil || !complete {
@@ -126,8 +124,8 @@ func atLeastTwo(gangs []Gang, least int32, known bool) (kept []Gang) {
 	return kept
 }
 
-func minimumOf(rule *gangRule, job *unstructured.Unstructured) (least int32, known bool, err error) {
-	whole := podSetAt{podSetRule: &podSetRule{}, place: place{object: job.Object}, job: job.Object}
+func minimumOf(rule *gangRule, job *Job) (least int32, known bool, err error) {
+	whole := podSetAt{podSetRule: &podSetRule{}, place: place{object: job.Object.Object}, job: job.Object.Object}
 	return whole.pods(rule.minimum)
 }
 

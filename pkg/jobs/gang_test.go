@@ -128,10 +128,10 @@ spec: {mode: cluster, driver: {}, executor: {instances: 4}}
 	} {
 		t.Run(name, func(t *testing.T) {
 			kind, object := job(t, tc.text)
-			require.Equal(t, tc.want, kind.Gangs(object, tc.everyJob))
+			require.Equal(t, tc.want, Gangs(kind.Open(object), tc.everyJob))
 			compact, err := Expand(kind.Compact(object.DeepCopy(), false))
 			require.NoError(t, err)
-			require.Equal(t, tc.want, kind.Gangs(compact, tc.everyJob), "as a cache has it")
+			require.Equal(t, tc.want, Gangs(kind.Open(compact), tc.everyJob), "as a cache has it")
 		})
 	}
 }

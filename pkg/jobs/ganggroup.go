@@ -24,7 +24,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/koordinator-sh/koordinator/apis/extension"
@@ -54,16 +53,16 @@ func (g *GangGroup) Annotation(namespace string) string {
 }
 
 // NamesGangGroup says whether the job or a template of it has the annotation.
-func (k *Kind) NamesGangGroup(job *unstructured.Unstructured) bool {
+func NamesGangGroup(job *Job) bool {
 	names := func(s podSetAt) bool { return s.metadata(annotationsKey)[extension.AnnotationGangGroups] != "" }
-	sets, _ := k.podSets(job)
-	return job.GetAnnotations()[extension.AnnotationGangGroups] != "" || slices.ContainsFunc(sets, names)
+	sets, _ := job.podSets()
+	return job.Object.GetAnnotations()[extension.AnnotationGangGroups] != "" || slices.ContainsFunc(sets, names)
 }
 
-// GangGroup of a job with this unit, of which no template bears what resuming adds; nil if it is admitted without
+// GangGroupOf a job with this unit, of which no template bears what resuming adds; nil if it is admitted without
 // others. Pods name the group in an annotation; where the gang is made for them, the job may.
-func (k *Kind) GangGroup(job *unstructured.Unstructured, everyJob bool, unit string) (*GangGroup, error) {
-	sets, err := k.podSets(job)
+func GangGroupOf(job *Job, everyJob bool, unit string) (*GangGroup, error) {
+	sets, err := job.podSets()
 	if err != nil {
 		return nil, nil //nolint:nilerr // what cannot be read is told otherwise
 	}
@@ -84,17 +83,17 @@ func (k *Kind) GangGroup(job *unstructured.Unstructured, everyJob bool, unit str
 		}
 	}
 	if len(own) == 0 {
-		for _, g := range k.Gangs(job, everyJob) {
+		for _, g := range Gangs(job, everyJob) {
 			own[g.Annotations(unit)[extension.AnnotationGangName]] = true
 		}
 		if text == "" {
-			text = job.GetAnnotations()[extension.AnnotationGangGroups]
+			text = job.Object.GetAnnotations()[extension.AnnotationGangGroups]
 		}
 	}
 	if text == "" {
 		return nil, nil // it names none
 	}
-	return gangGroupOf(text, job.GetNamespace(), slices.Sorted(maps.Keys(own)))
+	return gangGroupOf(text, job.Object.GetNamespace(), slices.Sorted(maps.Keys(own)))
 }
 
 func gangGroupOf(text, namespace string, own []string) (*GangGroup, error) {

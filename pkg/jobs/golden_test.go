@@ -74,17 +74,17 @@ type setReading struct {
 func read(t *testing.T, kind *Kind, job *unstructured.Unstructured) reading {
 	t.Helper()
 	r := reading{
-		Suspended: kind.Suspended(job), Seen: kind.SuspensionSeen(job), Started: kind.Started(job),
-		Running: kind.Running(job), Active: kind.Active(job), Invalid: kind.Invalid(job),
-		Elsewhere: kind.ManagedByOther(job), Pods: kind.PodSelector(job).String(),
+		Suspended: kind.Open(job).Suspended(), Seen: kind.Open(job).SuspensionSeen(), Started: kind.Open(job).Started(),
+		Running: kind.Open(job).Running(), Active: kind.Open(job).Active(), Invalid: kind.Open(job).Invalid(),
+		Elsewhere: kind.Open(job).ManagedByOther(), Pods: kind.Open(job).PodSelector().String(),
 	}
-	if end, ended := kind.Ended(job); ended {
+	if end, ended := kind.Open(job).Ended(); ended {
 		r.Ended, r.Message = map[bool]string{true: "Succeeded", false: "Failed"}[end.Succeeded], end.Message
 	}
-	priority, err := kind.PriorityOf(job)
+	priority, err := kind.Open(job).Priority()
 	require.NoError(t, err)
 	r.Class = priority.Class
-	sets, err := kind.PodSets(job)
+	sets, err := kind.Open(job).PodSets()
 	require.NoError(t, err)
 	for i := range sets {
 		request, err := (&Creation{}).Request(sets[i].Template)
@@ -97,11 +97,11 @@ func read(t *testing.T, kind *Kind, job *unstructured.Unstructured) reading {
 		pods += int64(sets[i].Count)
 		sizes[i] = PodSetSize{sets[i].Name, int64(sets[i].Count)}
 	}
-	r.ReadyOf = kind.ReadyOf(job, sizes)
-	r.AllReady, r.Reclaimable = kind.AllReady(job, pods), kind.Reclaimable(job)
+	r.ReadyOf = kind.Open(job).ReadyOf(sizes)
+	r.AllReady, r.Reclaimable = kind.Open(job).AllReady(pods), kind.Open(job).Reclaimable()
 	plain := job.DeepCopy()
-	kind.RestoreTemplates(plain, nil)
-	r.IfGang = kind.Gangs(plain, true)
+	kind.Edit(plain).RestoreTemplates(nil)
+	r.IfGang = Gangs(kind.Open(plain), true)
 	return r
 }
 
@@ -170,13 +170,13 @@ func compareGolden(t *testing.T, file string, readings map[string]reading) {
 // comesBack: what resuming and suspending write into a job is taken back to the last field.
 func comesBack(t *testing.T, kind *Kind, before *unstructured.Unstructured) {
 	t.Helper()
-	if !kind.Suspended(before) {
+	if !kind.Open(before).Suspended() {
 		return
 	}
 	before = before.DeepCopy()
-	kind.RestoreTemplates(before, nil) // some were recorded just before that
+	kind.Edit(before).RestoreTemplates(nil) // some were recorded just before that
 	job := before.DeepCopy()
-	sets, err := kind.PodSets(job)
+	sets, err := kind.Open(job).PodSets()
 	require.NoError(t, err)
 	additions := map[string]Addition{}
 	for i := range sets {
@@ -185,12 +185,12 @@ func comesBack(t *testing.T, kind *Kind, before *unstructured.Unstructured) {
 			Annotations: map[string]string{v1alpha1.AnnotationRelatedPodSet: sets[i].Name},
 		}
 	}
-	require.NoError(t, kind.AddToTemplates(job, additions))
-	require.NoError(t, kind.SetSuspend(job, false))
-	require.False(t, kind.Suspended(job))
-	resumed, err := kind.PodSets(job)
+	require.NoError(t, kind.Edit(job).AddToTemplates(additions))
+	require.NoError(t, kind.Edit(job).SetSuspend(false))
+	require.False(t, kind.Open(job).Suspended())
+	resumed, err := kind.Open(job).PodSets()
 	require.NoError(t, err)
-	places, err := kind.podSets(job)
+	places, err := kind.Open(job).podSets()
 	require.NoError(t, err)
 	for i := range resumed {
 		if object, _ := places[i].metadataAt(labelsKey); object == nil {
@@ -199,8 +199,8 @@ func comesBack(t *testing.T, kind *Kind, before *unstructured.Unstructured) {
 		require.Equal(t, "a", resumed[i].Template.Labels[v1alpha1.LabelQuotaName], resumed[i].Name)
 		require.Equal(t, resumed[i].Name, resumed[i].Template.Annotations[v1alpha1.AnnotationRelatedPodSet])
 	}
-	require.NoError(t, kind.SetSuspend(job, true))
-	kind.RestoreTemplates(job, nil)
+	require.NoError(t, kind.Edit(job).SetSuspend(true))
+	kind.Edit(job).RestoreTemplates(nil)
 	require.Equal(t, withoutEmptyMetadata(before.DeepCopy().Object), withoutEmptyMetadata(job.Object))
 }
 
@@ -241,9 +241,9 @@ func TestGoldenPods(t *testing.T) {
 			require.NoError(t, yaml.Unmarshal(text, pod))
 			kind, job := recorded(t, filepath.Join(dir, "running.yaml"))
 			if !foundByOthers[filepath.Base(dir)+"/"+set] {
-				require.True(t, kind.PodSelector(job).Matches(labels.Set(pod.Labels)), "%v", pod.Labels)
+				require.True(t, kind.Open(job).PodSelector().Matches(labels.Set(pod.Labels)), "%v", pod.Labels)
 			}
-			sets, err := kind.PodSets(job)
+			sets, err := kind.Open(job).PodSets()
 			require.NoError(t, err)
 			for i := range sets {
 				if sets[i].Name != set {

@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
 
 var (
@@ -34,16 +35,56 @@ var (
 	ErrQuotaMismatch = errors.New("job names more than one quota")
 )
 
+// Job is an object of a kind, opened to be read. Nobody changes the object any more: an Edit makes another job. What is
+// read of it is kept, so that it is not safe for concurrent use.
+type Job struct {
+	Kind   *Kind
+	Object *unstructured.Unstructured
+
+	// found are its pod sets as they are in the object, and missing what is wrong with the next one.
+	found   []podSetAt
+	missing error
+	walked  bool
+	// sets are they as they were read, and unread is what could not be.
+	sets   []PodSet
+	unread error
+	read   bool
+}
+
+// Open an object of the kind.
+func (k *Kind) Open(object *unstructured.Unstructured) *Job { return &Job{Kind: k, Object: object} }
+
+// Edit changes a copy of the job.
+func (j *Job) Edit() *Edit { return j.Kind.Edit(j.Object.DeepCopy()) }
+
+// UnitName is the name of its unit.
+func (j *Job) UnitName() string { return j.Kind.UnitName(j.Object.GetName()) }
+
+// Plain is the job as its owner wrote it: without what resuming added, and checks asked for. One that is suspended has
+// all of its pods, however many it was resumed with.
+func (j *Job) Plain(asked map[string][]podupdate.Update) *Job {
+	fewer := j.Suspended() && j.HasCounts()
+	if !fewer && !j.HasAdditions() {
+		return j
+	}
+	e := j.Edit()
+	e.RestoreTemplates(asked)
+	if fewer {
+		e.RestoreCounts()
+	}
+	return e.Job()
+}
+
 // ManagedByOther says whether somebody else than the kind's own controller has the job.
-func (k *Kind) ManagedByOther(job *unstructured.Unstructured) bool {
-	if len(k.managedBy) == 0 {
+func (j *Job) ManagedByOther() bool {
+	if len(j.Kind.managedBy) == 0 {
 		return false
 	}
-	manager, ok := lookup(job.Object, k.managedBy).(string)
+	manager, ok := lookup(j.Object.Object, j.Kind.managedBy).(string)
 	if !ok || manager == "" {
 		return false
 	}
-	for _, own := range k.ownControllers {
+	for _, own := range j.Kind.ownControllers {
 		if manager == own {
 			return false
 		}
@@ -54,10 +95,10 @@ func (k *Kind) ManagedByOther(job *unstructured.Unstructured) bool {
 // Quota returns the quota that the job names, and "" when it names none: then Koordinator decides by the
 // namespace. Pod templates are read before the job; where two of them name different quotas the error is
 // ErrQuotaMismatch.
-func (k *Kind) Quota(job *unstructured.Unstructured) (string, error) {
+func (j *Job) Quota() (string, error) {
 	name, from := "", ""
-	sets, _ := k.podSets(job)
-	for i, set := range append(k.templateLabels(job), job.GetLabels()) {
+	sets, _ := j.podSets()
+	for i, set := range append(j.templateLabels(), j.Object.GetLabels()) {
 		origin := "the job"
 		if i < len(sets) {
 			origin = sets[i].templatePath().String()
@@ -76,15 +117,15 @@ func (k *Kind) Quota(job *unstructured.Unstructured) (string, error) {
 // Chargeable says why pods of the job cannot be charged to the quota that it names: of some of them neither the job nor
 // we can say which labels they get, and without one they are charged to that of the namespace. The error is
 // ErrQuotaMismatch.
-func (k *Kind) Chargeable(job *unstructured.Unstructured, quota, ofNamespace string) error {
+func (j *Job) Chargeable(quota, ofNamespace string) error {
 	if quota == "" || quota == ofNamespace {
 		return nil
 	}
-	sets, _ := k.podSets(job)
+	sets, _ := j.podSets()
 	for i := range sets {
 		s := &sets[i]
 		object, _ := s.metadataAt(labelsKey)
-		reached := object != nil && k.CanBeSuspended() && !s.early
+		reached := object != nil && j.Kind.CanBeSuspended() && !s.early
 		if reached || firstOf(s.metadata(labelsKey), v1alpha1.LabelQuotaName) != "" {
 			continue
 		}
@@ -102,9 +143,9 @@ func (k *Kind) Chargeable(job *unstructured.Unstructured, quota, ofNamespace str
 // without the label, says so, else the first value there is. Only "false" has a meaning: the job draws on min only.
 // ElasticQuota reads the label of each pod; a job of both sorts counts as a whole, so that none of its pods is refused
 // for min.
-func (k *Kind) Preemptible(job *unstructured.Unstructured) string {
-	first, own := "", job.GetLabels()[v1alpha1.LabelPreemptible]
-	for _, set := range k.templateLabels(job) {
+func (j *Job) Preemptible() string {
+	first, own := "", j.Object.GetLabels()[v1alpha1.LabelPreemptible]
+	for _, set := range j.templateLabels() {
 		value := set[v1alpha1.LabelPreemptible]
 		if value == "" {
 			value = own
@@ -123,11 +164,11 @@ func (k *Kind) Preemptible(job *unstructured.Unstructured) string {
 }
 
 // Queue returns the queue that the job names by annotation or label, or "".
-func (k *Kind) Queue(job *unstructured.Unstructured) string {
-	if name := job.GetAnnotations()[v1alpha1.QueueNameKey]; name != "" {
+func (j *Job) Queue() string {
+	if name := j.Object.GetAnnotations()[v1alpha1.QueueNameKey]; name != "" {
 		return name
 	}
-	for _, set := range append([]map[string]string{job.GetLabels()}, k.templateLabels(job)...) {
+	for _, set := range append([]map[string]string{j.Object.GetLabels()}, j.templateLabels()...) {
 		if name := set[v1alpha1.QueueNameKey]; name != "" {
 			return name
 		}
@@ -140,16 +181,27 @@ func (k *Kind) Queue(job *unstructured.Unstructured) string {
 type Priority struct {
 	Value *int32
 	Class string
+	// OfPods: neither an annotation nor a field of the job gives another than its pods have.
+	OfPods bool
 }
 
-// PriorityOf reads the job's own field, else the first pod template; an annotation puts its number in the place of
+// Priority reads the job's own field, else the first pod template; an annotation puts its number in the place of
 // theirs. The error is ErrMalformed for one that is no 32-bit integer; then what would hold without it is returned.
-func (k *Kind) PriorityOf(job *unstructured.Unstructured) (Priority, error) {
-	priority := k.plainPriority(job)
-	text, annotated := job.GetAnnotations()[v1alpha1.AnnotationPriority]
+func (j *Job) Priority() (Priority, error) {
+	sets, _ := j.podSets()
+	priority := templatePriority(sets)
+	priority.OfPods = true
+	for _, field := range j.Kind.priorityClass {
+		if class, ok := lookup(j.Object.Object, field).(string); ok && class != "" {
+			priority = Priority{Class: class}
+			break
+		}
+	}
+	text, annotated := j.Object.GetAnnotations()[v1alpha1.AnnotationPriority]
 	if !annotated {
 		return priority, nil
 	}
+	priority.OfPods = false
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil {
 		return priority, fmt.Errorf("%w: annotation %s: %q is not a 32-bit integer", ErrMalformed,
@@ -160,32 +212,7 @@ func (k *Kind) PriorityOf(job *unstructured.Unstructured) (Priority, error) {
 	return priority, nil
 }
 
-// plainPriority is that without the annotation.
-func (k *Kind) plainPriority(job *unstructured.Unstructured) Priority {
-	for _, field := range k.priorityClass {
-		if class, ok := lookup(job.Object, field).(string); ok && class != "" {
-			return Priority{Class: class}
-		}
-	}
-	return k.templatePriority(job)
-}
-
-// PriorityOfPods says whether the priority of the job is that of its pods: neither an annotation nor a field of the job
-// gives another.
-func (k *Kind) PriorityOfPods(job *unstructured.Unstructured) bool {
-	if _, annotated := job.GetAnnotations()[v1alpha1.AnnotationPriority]; annotated {
-		return false
-	}
-	for _, field := range k.priorityClass {
-		if class, ok := lookup(job.Object, field).(string); ok && class != "" {
-			return false
-		}
-	}
-	return true
-}
-
-func (k *Kind) templatePriority(job *unstructured.Unstructured) Priority {
-	sets, _ := k.podSets(job)
+func templatePriority(sets []podSetAt) Priority {
 	for i := range sets {
 		template, err := sets[i].readTemplate()
 		if err != nil {
@@ -206,8 +233,8 @@ func (k *Kind) templatePriority(job *unstructured.Unstructured) Priority {
 }
 
 // templateLabels are the labels of the pod templates, one set for each pod set, nil where there are none.
-func (k *Kind) templateLabels(job *unstructured.Unstructured) []map[string]string {
-	found, _ := k.podSets(job)
+func (j *Job) templateLabels() []map[string]string {
+	found, _ := j.podSets()
 	sets := make([]map[string]string, 0, len(found)+2)
 	for i := range found {
 		sets = append(sets, found[i].metadata(labelsKey))

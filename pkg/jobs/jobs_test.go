@@ -20,12 +20,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/koordinator-sh/koordinator/apis/extension"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"github.com/koordinator-sh/koordinator/apis/extension"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
@@ -77,7 +78,7 @@ func TestPodSetsCount(t *testing.T) {
 		"whole number as float":             {"  parallelism: 4.0", 4},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sets, err := batchJob(t).PodSets(object(t, "spec:"+template+tc.spec))
+			sets, err := batchJob(t).Open(object(t, "spec:"+template+tc.spec)).PodSets()
 			require.NoError(t, err)
 			require.Len(t, sets, 1)
 			require.Equal(t, "j", sets[0].Name)
@@ -102,7 +103,7 @@ func TestPodSetsRefuse(t *testing.T) {
 		"bad quantity": "spec: {template: {spec: {containers: [{name: c, resources: {requests: {cpu: lots}}}]}}}",
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := batchJob(t).PodSets(object(t, text))
+			_, err := batchJob(t).Open(object(t, text)).PodSets()
 			require.ErrorIs(t, err, ErrMalformed)
 		})
 	}
@@ -134,7 +135,7 @@ func TestQuota(t *testing.T) {
 			if tc.pod != nil {
 				require.NoError(t, unstructured.SetNestedMap(job.Object, tc.pod, "spec", "template", "metadata", "labels"))
 			}
-			got, err := batchJob(t).Quota(job)
+			got, err := batchJob(t).Open(job).Quota()
 			require.Equal(t, tc.want, got)
 			if tc.mismatch {
 				require.ErrorIs(t, err, ErrQuotaMismatch)
@@ -148,12 +149,12 @@ func TestQuota(t *testing.T) {
 func TestQueueAndPreemptible(t *testing.T) {
 	k := batchJob(t)
 	job := object(t, "metadata: {name: j, labels: {koord-queue/queue-name: l}, annotations: {koord-queue/queue-name: a}}")
-	require.Equal(t, "a", k.Queue(job), "the annotation is read first")
+	require.Equal(t, "a", k.Open(job).Queue(), "the annotation is read first")
 	job.SetAnnotations(nil)
-	require.Equal(t, "l", k.Queue(job))
+	require.Equal(t, "l", k.Open(job).Queue())
 	job.SetLabels(map[string]string{v1alpha1.LabelPreemptible: "false"})
-	require.Equal(t, "", k.Queue(job))
-	require.Equal(t, "false", k.Preemptible(job))
+	require.Equal(t, "", k.Open(job).Queue())
+	require.Equal(t, "false", k.Open(job).Preemptible())
 }
 
 func TestPreemptibleOfSeveralTemplates(t *testing.T) {
@@ -179,7 +180,7 @@ func TestPreemptibleOfSeveralTemplates(t *testing.T) {
 		if tt.job != "" {
 			job.SetLabels(map[string]string{v1alpha1.LabelPreemptible: tt.job})
 		}
-		require.Equal(t, tt.want, k.Preemptible(job), "%+v", tt)
+		require.Equal(t, tt.want, k.Open(job).Preemptible(), "%+v", tt)
 	}
 }
 
@@ -190,20 +191,20 @@ func TestPriorityOf(t *testing.T) {
 		want Priority
 		bad  bool
 	}{
-		"none": {"", Priority{}, false},
+		"none": {"", Priority{OfPods: true}, false},
 		"annotation": {"metadata: {name: j, annotations: {scheduling.x-k8s.io/priority: \"-7\"}}\n" +
 			"spec: {template: {spec: {priorityClassName: high}}}", Priority{Value: value(-7), Class: "high"}, false},
-		"class": {"spec: {template: {spec: {priorityClassName: high}}}", Priority{Class: "high"}, false},
+		"class": {"spec: {template: {spec: {priorityClassName: high}}}", Priority{Class: "high", OfPods: true}, false},
 		"number and class": {"spec: {template: {spec: {priorityClassName: high, priority: 9}}}",
-			Priority{Value: value(9), Class: "high"}, false},
+			Priority{Value: value(9), Class: "high", OfPods: true}, false},
 		"bad annotation": {"metadata: {name: j, annotations: {scheduling.x-k8s.io/priority: top}}\n" +
 			"spec: {template: {spec: {priorityClassName: high}}}", Priority{Class: "high"}, true},
 		"annotation beyond": {"metadata: {name: j, annotations: {scheduling.x-k8s.io/priority: \"2147483648\"}}",
 			Priority{}, true},
-		"number beyond": {"spec: {template: {spec: {priority: 2147483648}}}", Priority{}, false},
+		"number beyond": {"spec: {template: {spec: {priority: 2147483648}}}", Priority{OfPods: true}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := batchJob(t).PriorityOf(object(t, tc.text))
+			got, err := batchJob(t).Open(object(t, tc.text)).Priority()
 			require.Equal(t, tc.want, got)
 			require.Equal(t, tc.bad, err != nil)
 		})
@@ -222,19 +223,19 @@ status:
   - {type: Suspended, status: "True"}
   - {type: Complete, status: "False"}
 `)
-	require.True(t, k.Suspended(job))
-	require.True(t, k.Started(job))
-	require.True(t, k.SuspensionSeen(job))
-	require.Equal(t, int64(3), k.Active(job))
-	require.Equal(t, int64(2), k.Running(job))
-	_, ended := k.Ended(job)
+	require.True(t, k.Open(job).Suspended())
+	require.True(t, k.Open(job).Started())
+	require.True(t, k.Open(job).SuspensionSeen())
+	require.Equal(t, int64(3), k.Open(job).Active())
+	require.Equal(t, int64(2), k.Open(job).Running())
+	_, ended := k.Open(job).Ended()
 	require.False(t, ended)
 
-	end, ended := k.Ended(object(t, "status: {conditions: [{type: Complete, status: \"True\", message: done}]}"))
+	end, ended := k.Open(object(t, "status: {conditions: [{type: Complete, status: \"True\", message: done}]}")).Ended()
 	require.True(t, ended)
 	require.Equal(t, End{Succeeded: true, Message: "done"}, end)
-	end, ended = k.Ended(object(t,
-		"status: {conditions: [{type: Complete, status: \"True\"}, {type: Failed, status: \"True\"}]}"))
+	end, ended = k.Open(object(t,
+		"status: {conditions: [{type: Complete, status: \"True\"}, {type: Failed, status: \"True\"}]}")).Ended()
 	require.True(t, ended)
 	require.False(t, end.Succeeded, "a job that says both has failed")
 }
@@ -252,24 +253,24 @@ spec:
 		Labels:      map[string]string{v1alpha1.LabelQuotaName: "a"},
 		Annotations: map[string]string{v1alpha1.AnnotationRelatedQueueUnit: "team/j", v1alpha1.AnnotationRelatedPodSet: "j"},
 	}}
-	require.NoError(t, k.AddToTemplates(job, additions))
-	sets, err := k.PodSets(job)
+	require.NoError(t, k.Edit(job).AddToTemplates(additions))
+	sets, err := k.Open(job).PodSets()
 	require.NoError(t, err)
 	require.Equal(t, "a", sets[0].Template.Labels[v1alpha1.LabelQuotaName])
 	require.Equal(t, "team/j", sets[0].Template.Annotations[v1alpha1.AnnotationRelatedQueueUnit])
-	require.True(t, k.HasAdditions(job))
+	require.True(t, k.Open(job).HasAdditions())
 
 	again := job.DeepCopy()
-	require.NoError(t, k.AddToTemplates(again, additions))
+	require.NoError(t, k.Edit(again).AddToTemplates(additions))
 	require.Equal(t, job, again, "adding twice is adding once")
 
-	require.True(t, k.RestoreTemplates(job, nil))
+	require.True(t, k.Edit(job).RestoreTemplates(nil))
 	require.Equal(t, before, job)
-	require.False(t, k.RestoreTemplates(job, nil))
+	require.False(t, k.Edit(job).RestoreTemplates(nil))
 
 	forged := object(t, "spec: {template: {metadata: {annotations: {koord-queue/related-podset-name: forged}}}}")
-	require.NoError(t, k.AddToTemplates(forged, additions))
-	require.True(t, k.RestoreTemplates(forged, nil))
+	require.NoError(t, k.Edit(forged).AddToTemplates(additions))
+	require.True(t, k.Edit(forged).RestoreTemplates(nil))
 	require.Equal(t, object(t, "spec: {template: {}}"), forged, "a value of somebody else under a key of ours is gone")
 }
 
@@ -294,7 +295,7 @@ func TestAForgedRecordPutsNothingIntoTemplates(t *testing.T) {
 					unstructured.RemoveNestedField(want.Object, "spec", "template", "metadata")
 				}
 				job.SetAnnotations(map[string]string{v1alpha1.AnnotationTemplateAdditions: record})
-				require.True(t, k.RestoreTemplates(job, nil))
+				require.True(t, k.Edit(job).RestoreTemplates(nil))
 				require.Equal(t, want, job)
 			}
 		})
@@ -323,30 +324,30 @@ spec:
 	all := map[string][]podupdate.Update{"j": {{NodeSelector: map[string]string{"zone": "y"}}, update}}
 	additions := map[string]Addition{"j": {Labels: map[string]string{v1alpha1.LabelQuotaName: "q"}, Update: update}}
 	job := before.DeepCopy()
-	require.NoError(t, k.AddToTemplates(job, additions))
-	sets, err := k.PodSets(job)
+	require.NoError(t, k.Edit(job).AddToTemplates(additions))
+	sets, err := k.Open(job).PodSets()
 	require.NoError(t, err)
 	template := sets[0].Template
 	require.Equal(t, map[string]string{"mine": "a", "theirs": "b", v1alpha1.LabelQuotaName: "q"}, template.Labels)
 	require.Equal(t, map[string]string{"note": "c"}, template.Annotations)
 	require.Equal(t, map[string]string{"pool": "a", "zone": "z"}, template.Spec.NodeSelector)
 	require.Len(t, template.Spec.Tolerations, 2)
-	require.True(t, k.HasUpdates(job))
+	require.True(t, k.Open(job).HasUpdates())
 
 	again := job.DeepCopy()
-	require.NoError(t, k.AddToTemplates(again, additions))
+	require.NoError(t, k.Edit(again).AddToTemplates(additions))
 	require.Equal(t, job, again, "adding twice is adding once")
 
 	left := job.DeepCopy()
-	require.True(t, k.RestoreTemplates(left, nil))
-	sets, err = k.PodSets(left)
+	require.True(t, k.Edit(left).RestoreTemplates(nil))
+	sets, err = k.Open(left).PodSets()
 	require.NoError(t, err)
 	require.Equal(t, template.Spec, sets[0].Template.Spec, "the record is the word of the job's owner alone")
 	require.Equal(t, map[string]string{"mine": "a", "theirs": "b"}, sets[0].Template.Labels)
 
-	require.True(t, k.RestoreTemplates(job, all))
+	require.True(t, k.Edit(job).RestoreTemplates(all))
 	require.Equal(t, before, job)
-	require.False(t, k.HasUpdates(job))
+	require.False(t, k.Open(job).HasUpdates())
 
 	forged := before.DeepCopy()
 	forged.SetAnnotations(map[string]string{v1alpha1.AnnotationTemplateAdditions: `{"j":{"update":{"labels":["mine"],` +
@@ -354,7 +355,7 @@ spec:
 	asked := map[string][]podupdate.Update{"j": {
 		{NodeSelector: map[string]string{"pool": "b"}, Tolerations: []corev1.Toleration{{Key: "x"}}},
 	}}
-	require.True(t, k.RestoreTemplates(forged, asked))
+	require.True(t, k.Edit(forged).RestoreTemplates(asked))
 	require.Equal(t, before, forged)
 }
 
@@ -381,7 +382,7 @@ func TestUpdatesThatCannotBe(t *testing.T) {
 		"a number of pods":  {update{Annotations: map[string]string{AnnotationPodGroupTotal: "2"}}, ErrNotAddable},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := k.AddToTemplates(job, map[string]Addition{"j": {Update: tc.update}})
+			err := k.Edit(job).AddToTemplates(map[string]Addition{"j": {Update: tc.update}})
 			require.ErrorIs(t, err, tc.want)
 			require.Equal(t, before, job)
 		})
@@ -395,7 +396,7 @@ func TestOnlyWhatCanBeTakenBackIsAdded(t *testing.T) {
 	for _, addition := range []Addition{
 		{Labels: map[string]string{"x": "1"}}, {Annotations: map[string]string{v1alpha1.QueueNameKey: "q"}},
 	} {
-		require.ErrorIs(t, k.AddToTemplates(job, map[string]Addition{"j": addition}), ErrNotAddable)
+		require.ErrorIs(t, k.Edit(job).AddToTemplates(map[string]Addition{"j": addition}), ErrNotAddable)
 		require.Equal(t, before, job)
 	}
 }
@@ -403,21 +404,21 @@ func TestOnlyWhatCanBeTakenBackIsAdded(t *testing.T) {
 func TestMarks(t *testing.T) {
 	job := object(t, "")
 	before := job.DeepCopy()
-	MarkSuspended(job)
-	require.True(t, batchJob(t).SuspendedByUs(job))
-	UnmarkSuspended(job)
-	require.False(t, batchJob(t).SuspendedByUs(job))
+	batchJob(t).Edit(job).MarkSuspended()
+	require.True(t, batchJob(t).Open(job).SuspendedByUs())
+	batchJob(t).Edit(job).UnmarkSuspended()
+	require.False(t, batchJob(t).Open(job).SuspendedByUs())
 	require.Equal(t, before, job, "no empty map is left")
 	job.SetAnnotations(map[string]string{v1alpha1.AnnotationTemplateAdditions: "not json", "other": "1"})
-	require.True(t, batchJob(t).RestoreTemplates(job, nil), "an unreadable record is dropped")
+	require.True(t, batchJob(t).Edit(job).RestoreTemplates(nil), "an unreadable record is dropped")
 	require.Equal(t, map[string]string{"other": "1"}, job.GetAnnotations())
 }
 
 func TestManagedByOther(t *testing.T) {
 	k := batchJob(t)
-	require.False(t, k.ManagedByOther(object(t, "")))
-	require.False(t, k.ManagedByOther(object(t, "spec: {managedBy: kubernetes.io/job-controller}")))
-	require.True(t, k.ManagedByOther(object(t, "spec: {managedBy: kueue.x-k8s.io/multikueue}")))
+	require.False(t, k.Open(object(t, "")).ManagedByOther())
+	require.False(t, k.Open(object(t, "spec: {managedBy: kubernetes.io/job-controller}")).ManagedByOther())
+	require.True(t, k.Open(object(t, "spec: {managedBy: kueue.x-k8s.io/multikueue}")).ManagedByOther())
 }
 
 // FuzzKind feeds objects of any shape to the adapter: it must neither panic nor forget what it promises.
@@ -452,15 +453,15 @@ func FuzzKind(f *testing.F) {
 func tryKind(t *testing.T, k *Kind, predicate *Predicate, job *unstructured.Unstructured) {
 	t.Helper()
 	job.SetGroupVersionKind(k.GVK)
-	_, _, _, _ = k.Suspended(job), k.Started(job), k.SuspensionSeen(job), k.Invalid(job)
-	_ = k.PodSelector(job)
-	_, _ = k.Ended(job)
-	_, _ = k.PriorityOf(job)
-	_, _ = k.Quota(job)
-	_, _, _ = k.Queue(job), k.Preemptible(job), predicate.ManagesJob(job, nil)
-	require.GreaterOrEqual(t, k.Active(job), int64(0))
-	require.GreaterOrEqual(t, k.Running(job), int64(0))
-	if sets, err := k.PodSets(job); err == nil {
+	_, _, _, _ = k.Open(job).Suspended(), k.Open(job).Started(), k.Open(job).SuspensionSeen(), k.Open(job).Invalid()
+	_ = k.Open(job).PodSelector()
+	_, _ = k.Open(job).Ended()
+	_, _ = k.Open(job).Priority()
+	_, _ = k.Open(job).Quota()
+	_, _, _ = k.Open(job).Queue(), k.Open(job).Preemptible(), predicate.ManagesJob(k.Open(job), nil)
+	require.GreaterOrEqual(t, k.Open(job).Active(), int64(0))
+	require.GreaterOrEqual(t, k.Open(job).Running(), int64(0))
+	if sets, err := k.Open(job).PodSets(); err == nil {
 		if request, err := PodSetsRequest(sets, &Creation{}); err == nil {
 			for name, quantity := range request {
 				require.GreaterOrEqual(t, quantity.Sign(), 0, name)
@@ -468,18 +469,18 @@ func tryKind(t *testing.T, k *Kind, predicate *Predicate, job *unstructured.Unst
 		}
 	}
 	edited := job.DeepCopy()
-	k.RestoreTemplates(edited, nil)
-	for _, gang := range k.Gangs(edited, true) {
+	k.Edit(edited).RestoreTemplates(nil)
+	for _, gang := range Gangs(k.Open(edited), true) {
 		require.Greater(t, gang.Minimum, int32(1))
 	}
 	additions := map[string]Addition{
 		job.GetName(): {Labels: map[string]string{v1alpha1.LabelQuotaName: "b"}},
 	}
-	if k.AddToTemplates(edited, additions) == nil {
-		k.RestoreTemplates(edited, nil)
-		require.False(t, k.HasAdditions(edited))
+	if k.Edit(edited).AddToTemplates(additions) == nil {
+		k.Edit(edited).RestoreTemplates(nil)
+		require.False(t, k.Open(edited).HasAdditions())
 	}
-	if k.SetSuspend(edited, true) == nil && k.CanBeSuspended() {
-		require.True(t, k.Suspended(edited))
+	if k.Edit(edited).SetSuspend(true) == nil && k.CanBeSuspended() {
+		require.True(t, k.Open(edited).Suspended())
 	}
 }

@@ -72,13 +72,13 @@ func TestNothingElseIsWritten(t *testing.T) {
 			}
 			edit := func(job *unstructured.Unstructured) *unstructured.Unstructured {
 				after := job.DeepCopy()
-				sets, err := kind.PodSets(after)
+				sets, err := kind.Open(after).PodSets()
 				require.NoError(t, err)
 				additions := map[string]Addition{}
 				for i := range sets {
 					additions[sets[i].Name] = Addition{Labels: map[string]string{v1alpha1.LabelQuotaName: "a"}}
 				}
-				require.NoError(t, kind.AddToTemplates(after, additions))
+				require.NoError(t, kind.Edit(after).AddToTemplates(additions))
 				return after
 			}
 			if kind.Child != nil {

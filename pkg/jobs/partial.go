@@ -98,9 +98,9 @@ func (s *podSetAt) partialEach() (int32, error) {
 // SetCounts writes these numbers of pods, by pod set, into the job, where they are less than it asks for, and records
 // what was there. Pod sets that are not named have as many as the job asks for. Of what has to come several at a time
 // there are no more than that.
-func (k *Kind) SetCounts(job *unstructured.Unstructured, counts map[string]int32) error {
-	k.RestoreCounts(job)
-	sets, err := k.podSets(job)
+func (e *Edit) SetCounts(counts map[string]int32) error {
+	e.RestoreCounts()
+	sets, err := e.now().podSets()
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (k *Kind) SetCounts(job *unstructured.Unstructured, counts map[string]int32
 			records[s.set] = *r
 		}
 	}
-	return keepRecord(job, v1alpha1.AnnotationWholeCounts, records)
+	return keepRecord(e, v1alpha1.AnnotationWholeCounts, records)
 }
 
 // setCount returns what is to be recorded, nil if the pod set has no more pods than that.
@@ -165,22 +165,15 @@ func (s *podSetAt) writeCount(r *wholeCount, n int64) error {
 	return nil
 }
 
-// HasCounts says whether the job bears a record of numbers of pods that it was resumed with.
-func (k *Kind) HasCounts(job *unstructured.Unstructured) bool {
-	_, ok := job.GetAnnotations()[v1alpha1.AnnotationWholeCounts]
-	return ok && k.CanBeSuspended()
-}
-
 // RestoreCounts gives a job the numbers of pods back that SetCounts took, together with the record, and says whether
 // there was one. A number that is not the one that was written with the record stays as it is.
-func (k *Kind) RestoreCounts(job *unstructured.Unstructured) bool {
-	if !k.HasCounts(job) {
+func (e *Edit) RestoreCounts() bool {
+	if !e.now().HasCounts() {
 		return false
 	}
-	annotations := job.GetAnnotations()
 	records := map[string]wholeCount{}
-	_ = json.Unmarshal([]byte(annotations[v1alpha1.AnnotationWholeCounts]), &records) // what cannot be read is nothing
-	sets, _ := k.podSets(job)
+	_ = json.Unmarshal([]byte(e.object.GetAnnotations()[v1alpha1.AnnotationWholeCounts]), &records) // what cannot be read is nothing
+	sets, _ := e.now().podSets()
 	for i := range sets {
 		s := &sets[i]
 		r, ok := records[s.set]
@@ -191,16 +184,8 @@ func (k *Kind) RestoreCounts(job *unstructured.Unstructured) bool {
 		// The path was read as a number just above, so it can be written.
 		_ = s.writeCount(&r, r.Whole)
 	}
-	delete(annotations, v1alpha1.AnnotationWholeCounts) // GetAnnotations returns a copy
-	setAnnotations(job, annotations)
+	e.DropCounts()
 	return true
-}
-
-// DropCounts removes the record and leaves the numbers of pods as they are.
-func DropCounts(job *unstructured.Unstructured) {
-	annotations := job.GetAnnotations()
-	delete(annotations, v1alpha1.AnnotationWholeCounts)
-	setAnnotations(job, annotations)
 }
 
 func (s *podSetAt) holds(field source, n int64) bool {

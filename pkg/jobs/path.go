@@ -17,6 +17,7 @@ limitations under the License.
 package jobs
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -91,7 +92,7 @@ func walk(object map[string]any, p Path) []place {
 					}
 					continue
 				}
-				for _, k := range sortedKeys(v) {
+				for _, k := range slices.Sorted(maps.Keys(v)) {
 					add(at.child(k), v[k])
 				}
 			case []any:
@@ -108,13 +109,4 @@ func walk(object map[string]any, p Path) []place {
 		}
 	}
 	return slices.DeleteFunc(found, func(p place) bool { return p.object == nil })
-}
-
-func sortedKeys(fields map[string]any) []string {
-	keys := make([]string, 0, len(fields))
-	for key := range fields {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }

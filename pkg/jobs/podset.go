@@ -25,7 +25,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // maxPodSetName is the bound of the API on the name of a pod set.
@@ -96,22 +95,29 @@ type podSetAt struct {
 
 // podSets finds those that the job has, in the order of the rules. The error is ErrMalformed if one is not there that
 // has to be, or two have one name; those before it are returned as well.
-func (k *Kind) podSets(job *unstructured.Unstructured) ([]podSetAt, error) {
+func (j *Job) podSets() ([]podSetAt, error) {
+	if !j.walked {
+		j.found, j.missing = findPodSets(j)
+		j.walked = true
+	}
+	return j.found, j.missing
+}
+
+func findPodSets(j *Job) ([]podSetAt, error) {
 	var found []podSetAt
+	object := j.Object.Object
 	names := map[string]bool{}
-	for i := range k.sets {
-		rule := &k.sets[i]
-		if rule.when != nil && !rule.when.holds(job.Object) {
+	for i := range j.Kind.sets {
+		rule := &j.Kind.sets[i]
+		if rule.when != nil && !rule.when.holds(object) {
 			continue
 		}
-		places := walk(job.Object, rule.path)
+		places := walk(object, rule.path)
 		if len(places) == 0 && !rule.stars && !rule.optional {
 			return found, fmt.Errorf("%w: %s is not an object", ErrMalformed, rule.path)
 		}
-		for j := range places {
-			at := podSetAt{
-				podSetRule: rule, place: places[j], job: job.Object, set: rule.nameOf(&places[j], job.GetName()),
-			}
+		for _, place := range places {
+			at := podSetAt{podSetRule: rule, place: place, job: object, set: rule.nameOf(&place, j.Object.GetName())}
 			if names[at.set] {
 				return found, fmt.Errorf("%w: two groups of pods are called %q", ErrMalformed, at.set)
 			}
@@ -224,9 +230,17 @@ func (s *podSetAt) metadata(key metadataKey) map[string]string {
 }
 
 // PodSets reads the pod sets. The error is ErrMalformed for a count or template that cannot be read; then the
-// sets that could be read, up to it, are returned as well.
-func (k *Kind) PodSets(job *unstructured.Unstructured) ([]PodSet, error) {
-	found, missing := k.podSets(job)
+// sets that could be read, up to it, are returned as well. They are read once and must not be changed.
+func (j *Job) PodSets() ([]PodSet, error) {
+	if !j.read {
+		j.sets, j.unread = readPodSets(j)
+		j.read = true
+	}
+	return j.sets, j.unread
+}
+
+func readPodSets(j *Job) ([]PodSet, error) {
+	found, missing := j.podSets()
 	sets := make([]PodSet, 0, len(found))
 	for i := range found {
 		set, err := found[i].read()

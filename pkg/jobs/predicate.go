@@ -22,7 +22,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -305,35 +304,32 @@ func QueueAnnotation(annotations map[string]string) map[string]string {
 // ManagesJob is the whole predicate: kind, namespace, labels, owners and other managers of one object. podLabels are
 // those that its pods will have beside their templates' own; the scheduler judges pods by them too.
 func (p *Predicate) ManagesJob(
-	job *unstructured.Unstructured, namespaceLabels map[string]string, podLabels ...map[string]string,
+	job *Job, namespaceLabels map[string]string, podLabels ...map[string]string,
 ) bool {
 	sets, ok := p.labelsOf(job, podLabels)
-	return ok && p.ManagesLabels(job.GetNamespace(), namespaceLabels, sets...)
+	return ok && p.ManagesLabels(job.Object.GetNamespace(), namespaceLabels, sets...)
 }
 
 // UnmanagedJob is Unmanaged of one object.
 func (p *Predicate) UnmanagedJob(
-	job *unstructured.Unstructured, namespaceLabels map[string]string, podLabels ...map[string]string,
+	job *Job, namespaceLabels map[string]string, podLabels ...map[string]string,
 ) UnmanagedJobs {
 	sets, ok := p.labelsOf(job, podLabels)
 	if !ok {
 		return UnmanagedPass
 	}
-	return p.Unmanaged(job.GetNamespace(), namespaceLabels, sets...)
+	return p.Unmanaged(job.Object.GetNamespace(), namespaceLabels, sets...)
 }
 
 // labelsOf are the sets of labels that a job is judged by; false if it is not managed whatever they say.
-func (p *Predicate) labelsOf(
-	job *unstructured.Unstructured, podLabels []map[string]string,
-) ([]map[string]string, bool) {
-	kind, ok := p.kinds[job.GroupVersionKind()]
-	if !ok || kind.ManagedByOther(job) {
+func (p *Predicate) labelsOf(job *Job, podLabels []map[string]string) ([]map[string]string, bool) {
+	if !p.ManagesKind(job.Kind.GVK) || job.ManagedByOther() {
 		return nil, false
 	}
-	if p.IsPart(job.GroupVersionKind().GroupKind(), metav1.GetControllerOfNoCopy(job)) {
+	if p.IsPart(job.Kind.GVK.GroupKind(), metav1.GetControllerOfNoCopy(job.Object)) {
 		return nil, false
 	}
-	sets := append(kind.templateLabels(job), job.GetLabels(), QueueAnnotation(job.GetAnnotations()))
+	sets := append(job.templateLabels(), job.Object.GetLabels(), QueueAnnotation(job.Object.GetAnnotations()))
 	return append(sets, podLabels...), true
 }
 
@@ -348,13 +344,12 @@ func hasAny(set map[string]string, keys ...string) bool {
 }
 
 // QueuedElsewhere says whether somebody else decides when the job runs: another controller, or another queue system.
-func (p *Predicate) QueuedElsewhere(job *unstructured.Unstructured) bool {
-	kind, ok := p.kinds[job.GroupVersionKind()]
-	if !ok {
+func (p *Predicate) QueuedElsewhere(job *Job) bool {
+	if !p.ManagesKind(job.Kind.GVK) {
 		return false
 	}
-	sets := append(kind.templateLabels(job), job.GetLabels())
-	return kind.ManagedByOther(job) || slices.ContainsFunc(sets, func(set map[string]string) bool {
+	sets := append(job.templateLabels(), job.Object.GetLabels())
+	return job.ManagedByOther() || slices.ContainsFunc(sets, func(set map[string]string) bool {
 		return hasAny(set, p.otherQueueLabels...)
 	})
 }

@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
 // PodSetSize is how many pods a pod set has.
@@ -42,55 +44,50 @@ func (k *Kind) SuspendAnnotation() string { return k.suspendAnnotation }
 func (k *Kind) KeepsPods() bool { return k.keepsPods || !k.CanBeSuspended() }
 
 // Suspended says whether the job is suspended.
-func (k *Kind) Suspended(job *unstructured.Unstructured) bool {
-	if len(k.suspend) == 0 {
-		return k.suspendAnnotation != "" && job.GetAnnotations()[k.suspendAnnotation] == "true"
+func (j *Job) Suspended() bool {
+	if len(j.Kind.suspend) == 0 {
+		return j.Kind.suspendAnnotation != "" && j.Object.GetAnnotations()[j.Kind.suspendAnnotation] == "true"
 	}
-	value, _ := lookup(job.Object, k.suspend).(bool)
+	value, _ := lookup(j.Object.Object, j.Kind.suspend).(bool)
 	return value
 }
 
 // SuspensionSeen says whether the job's own controller has noted that the job is suspended, and has taken its pods
 // away.
-func (k *Kind) SuspensionSeen(job *unstructured.Unstructured) bool {
-	if k.suspensionSeen == nil {
-		return k.Suspended(job)
+func (j *Job) SuspensionSeen() bool {
+	if j.Kind.suspensionSeen == nil {
+		return j.Suspended()
 	}
-	return k.suspensionSeen.holds(job.Object)
+	return j.Kind.suspensionSeen.holds(j.Object.Object)
 }
 
 // Started says whether the job may have pods: it has begun to run and was not wound up since, or nobody says so.
-func (k *Kind) Started(job *unstructured.Unstructured) bool {
+func (j *Job) Started() bool {
 	switch {
-	case k.started != nil:
-		return k.started.holds(job.Object)
-	case len(k.startTime) > 0:
-		return k.TemplatesFixed(job)
+	case j.Kind.started != nil:
+		return j.Kind.started.holds(j.Object.Object)
+	case len(j.Kind.startTime) > 0:
+		return j.TemplatesFixed()
 	default:
 		return true
 	}
 }
 
 // TemplatesFixed says whether the API server refuses changes of the job's pod templates until ClearStart.
-func (k *Kind) TemplatesFixed(job *unstructured.Unstructured) bool {
-	return lookup(job.Object, k.startTime) != nil
-}
-
-// ClearStart takes the start time of an earlier run out.
-func (k *Kind) ClearStart(job *unstructured.Unstructured) {
-	unstructured.RemoveNestedField(job.Object, k.startTime...)
+func (j *Job) TemplatesFixed() bool {
+	return lookup(j.Object.Object, j.Kind.startTime) != nil
 }
 
 // CountsPods says whether a job says how many pods it has; then Active is that number.
 func (k *Kind) CountsPods() bool { return k.active != nil }
 
 // Active is the number of pods that the job has and that have not ended.
-func (k *Kind) Active(job *unstructured.Unstructured) int64 { return k.active.number(job.Object) }
+func (j *Job) Active() int64 { return j.Kind.active.number(j.Object.Object) }
 
 // Running is the number of pods that are ready, or one if the job says only that it runs; above zero the job counts as
 // running.
-func (k *Kind) Running(job *unstructured.Unstructured) int64 {
-	if n := k.ready.number(job.Object); n > 0 || !k.running.holds(job.Object) {
+func (j *Job) Running() int64 {
+	if n := j.Kind.ready.number(j.Object.Object); n > 0 || !j.Kind.running.holds(j.Object.Object) {
 		return n
 	}
 	return 1
@@ -99,11 +96,11 @@ func (k *Kind) Running(job *unstructured.Unstructured) int64 {
 // ReadyOf is how many pods of each of these pod sets are ready. Where the job does not tell it by pod set, all that are
 // known to be ready are taken to be of the first ones: it is exact where there is one. Where it tells no number either,
 // all pods are ready as soon as it runs.
-func (k *Kind) ReadyOf(job *unstructured.Unstructured, sets []PodSetSize) []int64 {
-	if k.ready == nil {
-		return k.readyIfItRuns(job, sets)
+func (j *Job) ReadyOf(sets []PodSetSize) []int64 {
+	if j.Kind.ready == nil {
+		return readyIfItRuns(j, sets)
 	}
-	counts, left := k.readyBySet.counts(job.Object), k.ready.number(job.Object)
+	counts, left := j.Kind.readyBySet.counts(j.Object.Object), j.Kind.ready.number(j.Object.Object)
 	for _, n := range counts {
 		left -= int64(n)
 	}
@@ -120,8 +117,8 @@ func (k *Kind) ReadyOf(job *unstructured.Unstructured, sets []PodSetSize) []int6
 	return ready
 }
 
-func (k *Kind) readyIfItRuns(job *unstructured.Unstructured, sets []PodSetSize) []int64 {
-	ready, runs := make([]int64, len(sets)), k.running.holds(job.Object)
+func readyIfItRuns(j *Job, sets []PodSetSize) []int64 {
+	ready, runs := make([]int64, len(sets)), j.Kind.running.holds(j.Object.Object)
 	for i := range sets {
 		if runs {
 			ready[i] = sets[i].Pods
@@ -132,19 +129,19 @@ func (k *Kind) readyIfItRuns(job *unstructured.Unstructured, sets []PodSetSize) 
 
 // AllReady says whether of so many pods all are ready, or have ended well. Of a job that does not say how many are
 // ready, it is whether it runs.
-func (k *Kind) AllReady(job *unstructured.Unstructured, pods int64) bool {
-	if k.ready == nil {
-		return k.running.holds(job.Object)
+func (j *Job) AllReady(pods int64) bool {
+	if j.Kind.ready == nil {
+		return j.Kind.running.holds(j.Object.Object)
 	}
-	if k.all != nil {
-		pods = k.all.number(job.Object)
+	if j.Kind.all != nil {
+		pods = j.Kind.all.number(j.Object.Object)
 	}
-	return k.Running(job) > 0 && k.Running(job)+k.completed.number(job.Object) >= pods
+	return j.Running() > 0 && j.Running()+j.Kind.completed.number(j.Object.Object) >= pods
 }
 
 // Reclaimable are the pods, by pod set, that have ended well and do not come again, of those that the pod sets count.
-func (k *Kind) Reclaimable(job *unstructured.Unstructured) map[string]int32 {
-	return k.reclaimable.counts(job.Object)
+func (j *Job) Reclaimable() map[string]int32 {
+	return j.Kind.reclaimable.counts(j.Object.Object)
 }
 
 // End is how a job ended.
@@ -155,39 +152,39 @@ type End struct {
 }
 
 // Ended returns how the job ended, or false while it has not.
-func (k *Kind) Ended(job *unstructured.Unstructured) (End, bool) {
-	failed := k.failed.holds(job.Object)
-	if !failed && !k.succeeded.holds(job.Object) {
+func (j *Job) Ended() (End, bool) {
+	failed := j.Kind.failed.holds(j.Object.Object)
+	if !failed && !j.Kind.succeeded.holds(j.Object.Object) {
 		return End{}, false
 	}
-	return End{Succeeded: !failed, Message: k.message.string(job.Object)}, true
+	return End{Succeeded: !failed, Message: j.Kind.message.string(j.Object.Object)}, true
 }
 
 // Invalid is why the job cannot be queued as it is, in words for its owner; empty if it can.
-func (k *Kind) Invalid(job *unstructured.Unstructured) string {
-	for i := range k.valid {
-		if !k.valid[i].rule.holds(job.Object) {
-			return k.valid[i].message
+func (j *Job) Invalid() string {
+	for i := range j.Kind.valid {
+		if !j.Kind.valid[i].rule.holds(j.Object.Object) {
+			return j.Kind.valid[i].message
 		}
 	}
 	return ""
 }
 
 // PodSelector selects the pods of the job, nothing where it does not say yet how they are known.
-func (k *Kind) PodSelector(job *unstructured.Unstructured) labels.Selector {
-	value := string(job.GetUID())
-	switch p := &k.pods; {
+func (j *Job) PodSelector() labels.Selector {
+	value := string(j.Object.GetUID())
+	switch p := &j.Kind.pods; {
 	case len(p.selector) > 0:
-		return selectorAt(job, p.selector)
+		return selectorAt(j.Object, p.selector)
 	case p.byName:
-		value = job.GetName()
+		value = j.Object.GetName()
 	case len(p.value) > 0:
-		value, _ = lookup(job.Object, p.value).(string)
+		value, _ = lookup(j.Object.Object, p.value).(string)
 	}
 	if value == "" {
 		return labels.Nothing()
 	}
-	return labels.SelectorFromSet(labels.Set{k.pods.label: value})
+	return labels.SelectorFromSet(labels.Set{j.Kind.pods.label: value})
 }
 
 func selectorAt(job *unstructured.Unstructured, p Path) labels.Selector {
@@ -204,4 +201,36 @@ func selectorAt(job *unstructured.Unstructured, p Path) labels.Selector {
 		return labels.Nothing()
 	}
 	return selector
+}
+
+// SuspendedByUs says whether MarkSuspended holds. It never does for a kind that cannot be suspended: such a mark was
+// written by somebody else.
+func (j *Job) SuspendedByUs() bool {
+	return j.Kind.CanBeSuspended() && j.Object.GetAnnotations()[v1alpha1.AnnotationSuspendedBy] == v1alpha1.CreatedByController
+}
+
+// HasAdditions says whether the job bears a record of what resuming wrote into its pod templates. None is ours on a job
+// of a kind that cannot be suspended.
+func (j *Job) HasAdditions() bool {
+	_, ok := j.Object.GetAnnotations()[v1alpha1.AnnotationTemplateAdditions]
+	return ok && j.Kind.CanBeSuspended()
+}
+
+// HasUpdates says whether what admission checks asked for was written into its pod templates.
+func (j *Job) HasUpdates() bool {
+	if !j.HasAdditions() {
+		return false
+	}
+	for _, r := range recordsOf(j.Object) {
+		if r.Update != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// HasCounts says whether the job bears a record of numbers of pods that it was resumed with.
+func (j *Job) HasCounts() bool {
+	_, ok := j.Object.GetAnnotations()[v1alpha1.AnnotationWholeCounts]
+	return ok && j.Kind.CanBeSuspended()
 }

@@ -824,7 +824,7 @@ func (c *checker) liveness() {
 
 // lacksRoom says that a job waits to be admitted, or a pod of it for a node.
 func (w *world) lacksRoom(job *object) bool {
-	return w.describes(job.kind).Suspended(job.u) || slices.ContainsFunc(sorted(w.cluster.podsOf[job.uid()]),
+	return w.describes(job.kind).Open(job.u).Suspended() || slices.ContainsFunc(sorted(w.cluster.podsOf[job.uid()]),
 		func(o *object) bool { return podOf(o).Spec.NodeName == "" && !terminated(podOf(o)) })
 }
 
