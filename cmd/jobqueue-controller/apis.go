@@ -25,7 +25,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/elasticquota"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 )
 
@@ -34,7 +34,7 @@ const remindEvery = 6
 
 // neededAPIs must be served before anything can be watched; the value says how to get it.
 func neededAPIs() (needed []schema.GroupVersionResource, remedies map[schema.GroupVersionResource]string) {
-	quotas := controller.ElasticQuotaKind.GroupVersion().WithResource("elasticquotas")
+	quotas := elasticquota.Kind.GroupVersion().WithResource("elasticquotas")
 	needed = []schema.GroupVersionResource{v1alpha1.QueueUnitResource, v1alpha1.QueueResource, quotas}
 	return needed, map[schema.GroupVersionResource]string{
 		v1alpha1.QueueUnitResource: "kubectl apply -k manifests/base/crd",

@@ -46,6 +46,7 @@ import (
 	visibilityv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/certificate"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/provisioning"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/quotatree"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
@@ -165,7 +166,7 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 		Clock: clock.RealClock{}, Served: index, Gates: gates(c.KoordinatorFeatureGates),
 		ReportsPerSecond: c.ReportsPerSecond,
 		EventsPerSecond:  c.EventsPerSecond,
-		Plan: controller.PlanOptions{
+		Plan: jobplan.Options{
 			WholeTemplates:   c.UnitTemplates == v1alpha1.UnitTemplatesFull,
 			ChecksOff:        !enabled.Enabled(features.AdmissionChecks),
 			PartialAdmission: enabled.Enabled(features.PartialAdmission),

@@ -31,6 +31,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config/controller/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/uninstall"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -69,9 +70,9 @@ Scale the controller's Deployment to zero first; while one runs, nothing is done
 }
 
 func (o *uninstallOptions) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	waiting := controller.Waiting(o.waiting)
-	if waiting != controller.ResumeWaiting && waiting != controller.LeaveWaiting {
-		return fmt.Errorf("--waiting must be %s or %s", controller.ResumeWaiting, controller.LeaveWaiting)
+	waiting := uninstall.Waiting(o.waiting)
+	if waiting != uninstall.Resume && waiting != uninstall.Leave {
+		return fmt.Errorf("--waiting must be %s or %s", uninstall.Resume, uninstall.Leave)
 	}
 	lease, err := o.lease()
 	if err != nil {
@@ -98,11 +99,11 @@ func (o *uninstallOptions) run(ctx context.Context, in io.Reader, out io.Writer)
 	if err != nil {
 		return err
 	}
-	u := &controller.Uninstall{
+	u := &uninstall.Run{
 		Client: c, Kinds: kinds, Waiting: waiting, DryRun: o.dryRun,
 		QueueNamespace: o.namespace, Lease: lease, Clock: clock.RealClock{}, Out: out,
 	}
-	_, err = u.Run(ctx)
+	_, err = u.Do(ctx)
 	return err
 }
 
@@ -131,7 +132,7 @@ func (o *uninstallOptions) lease() (types.NamespacedName, error) {
 }
 
 // confirm asks a person. Where nobody can answer, --yes is the answer.
-func confirm(in io.Reader, out io.Writer, host string, waiting controller.Waiting) error {
+func confirm(in io.Reader, out io.Writer, host string, waiting uninstall.Waiting) error {
 	_, err := fmt.Fprintf(out, "Remove the job queue from %s and %s the jobs that wait? Type yes (or use --yes): ", host,
 		waiting)
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/uninstall"
 )
 
 func TestUninstallFlags(t *testing.T) {
@@ -45,8 +45,8 @@ func TestUninstallFlags(t *testing.T) {
 
 func TestConfirm(t *testing.T) {
 	out := &bytes.Buffer{}
-	require.NoError(t, confirm(strings.NewReader("yes\n"), out, "host", controller.ResumeWaiting))
+	require.NoError(t, confirm(strings.NewReader("yes\n"), out, "host", uninstall.Resume))
 	require.Contains(t, out.String(), "host")
-	require.ErrorIs(t, confirm(strings.NewReader("y\n"), out, "host", controller.ResumeWaiting), errNotConfirmed)
-	require.ErrorIs(t, confirm(strings.NewReader(""), out, "host", controller.ResumeWaiting), errNotConfirmed)
+	require.ErrorIs(t, confirm(strings.NewReader("y\n"), out, "host", uninstall.Resume), errNotConfirmed)
+	require.ErrorIs(t, confirm(strings.NewReader(""), out, "host", uninstall.Resume), errNotConfirmed)
 }

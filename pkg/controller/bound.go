@@ -21,28 +21,30 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
 // mostOwners bounds the walk from a pod to its job, as the gate of the scheduler does.
 const mostOwners = 4
 
 // bound says whether pods of a job are on nodes. A group says it itself.
-func (r *JobReconciler) bound(ctx context.Context, job *unstructured.Unstructured) (Bound, error) {
-	if !r.Kind.OfPods() {
-		return r.boundPods(ctx, job)
+func (o *observer) bound(ctx context.Context, job *jobs.Job) (jobplan.Bound, error) {
+	if !o.kind.OfPods() {
+		return o.boundPods(ctx, job)
 	}
-	now := r.newJob()
-	switch err := r.LiveJobs.Get(ctx, client.ObjectKeyFromObject(job), now); {
+	now := newObject(o.kind.GVK)
+	switch err := o.liveJobs.Get(ctx, client.ObjectKeyFromObject(job.Object), now); {
 	case client.IgnoreNotFound(err) != nil:
-		return BoundUnknown, err
-	case err == nil && r.Kind.Open(now).Started():
-		return BoundSome, nil
+		return jobplan.BoundUnknown, err
+	case err == nil && o.kind.Open(now).Started():
+		return jobplan.BoundSome, nil
 	default:
-		return BoundNone, nil
+		return jobplan.BoundNone, nil
 	}
 }
 
@@ -55,37 +57,37 @@ var onNodes = fields.AndSelectors(
 
 // boundPods asks the API server, not a cache: a job whose pods run is never suspended on old news. One pod is enough.
 // The label by which pods are found anybody may write; the owners decide.
-func (r *JobReconciler) boundPods(ctx context.Context, job *unstructured.Unstructured) (Bound, error) {
-	selector := r.Kind.Open(job).PodSelector()
+func (o *observer) boundPods(ctx context.Context, job *jobs.Job) (jobplan.Bound, error) {
+	selector := job.PodSelector()
 	if _, selects := selector.Requirements(); !selects {
-		return BoundNone, nil // the job does not say yet what its pods are known by, and has none
+		return jobplan.BoundNone, nil // the job does not say yet what its pods are known by, and has none
 	}
 	pods := &metav1.PartialObjectMetadataList{}
 	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	err := r.Live.List(ctx, pods,
-		client.InNamespace(job.GetNamespace()),
+	err := o.live.List(ctx, pods,
+		client.InNamespace(job.Object.GetNamespace()),
 		client.MatchingLabelsSelector{Selector: selector},
 		client.MatchingFieldsSelector{Selector: onNodes},
 	)
 	if err != nil {
-		return BoundUnknown, err
+		return jobplan.BoundUnknown, err
 	}
-	owners := ownership{r: r, namespace: job.GetNamespace(), controllers: map[types.UID]*metav1.OwnerReference{}}
+	owners := ownership{o: o, namespace: job.Object.GetNamespace(), controllers: map[types.UID]*metav1.OwnerReference{}}
 	for i := range pods.Items {
-		belongs, err := owners.leadTo(ctx, metav1.GetControllerOfNoCopy(&pods.Items[i]), job.GetUID())
+		belongs, err := owners.leadTo(ctx, metav1.GetControllerOfNoCopy(&pods.Items[i]), job.Object.GetUID())
 		if err != nil {
-			return BoundUnknown, err
+			return jobplan.BoundUnknown, err
 		}
 		if belongs {
-			return BoundSome, nil
+			return jobplan.BoundSome, nil
 		}
 	}
-	return BoundNone, nil
+	return jobplan.BoundNone, nil
 }
 
 // ownership follows owners up to a job, and asks for each of them once.
 type ownership struct {
-	r         *JobReconciler
+	o         *observer
 	namespace string
 	// controllers of objects that stand between the job and its pods, nil for one without.
 	controllers map[types.UID]*metav1.OwnerReference
@@ -111,13 +113,13 @@ func (w *ownership) leadTo(ctx context.Context, owner *metav1.OwnerReference, jo
 
 // ask for the controller of an object; nil too if it is of no kind that stands between, or is not there.
 func (w *ownership) ask(ctx context.Context, ref *metav1.OwnerReference) (*metav1.OwnerReference, error) {
-	for _, between := range w.r.Kind.Children {
+	for _, between := range w.o.kind.Children {
 		if between.GVK.Kind != ref.Kind {
 			continue
 		}
 		object := &metav1.PartialObjectMetadata{}
 		object.SetGroupVersionKind(between.GVK)
-		err := w.r.Live.Get(ctx, types.NamespacedName{Namespace: w.namespace, Name: ref.Name}, object)
+		err := w.o.live.Get(ctx, types.NamespacedName{Namespace: w.namespace, Name: ref.Name}, object)
 		if err != nil || object.UID != ref.UID {
 			return nil, client.IgnoreNotFound(err)
 		}

@@ -37,12 +37,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
 // A simple job costs three writes beside the creation of its unit; with the scheduler's one that makes four. One that
-// runs for less than runningDelay costs one less.
+// runs for less than jobplan.RunningDelay costs one less.
 func TestLifeOfAJobAndItsWrites(t *testing.T) {
 	w := newWorld(t, newJob())
 	require.Equal(t, []string{"create QueueUnit/j"}, w.settle())
@@ -57,10 +58,10 @@ func TestLifeOfAJobAndItsWrites(t *testing.T) {
 	require.Equal(t, "team/j", job.Spec.Template.Annotations[v1alpha1.AnnotationRelatedQueueUnit])
 
 	w.jobStatus(runs(1))
-	require.Equal(t, runningDelay, w.reconcile().RequeueAfter)
-	w.clock.SetTime(epoch.Add(runningDelay / 2))
-	require.Equal(t, runningDelay/2, w.reconcile().RequeueAfter)
-	w.clock.SetTime(epoch.Add(runningDelay))
+	require.Equal(t, jobplan.RunningDelay, w.reconcile().RequeueAfter)
+	w.clock.SetTime(epoch.Add(jobplan.RunningDelay / 2))
+	require.Equal(t, jobplan.RunningDelay/2, w.reconcile().RequeueAfter)
+	w.clock.SetTime(epoch.Add(jobplan.RunningDelay))
 	require.Equal(t, []string{"status QueueUnit/j"}, w.settle())
 	require.Equal(t, []string{"Running"}, w.told())
 	require.Equal(t, v1alpha1.PhaseRunning, w.unit().Status.Phase)
@@ -68,9 +69,9 @@ func TestLifeOfAJobAndItsWrites(t *testing.T) {
 	require.True(t, since.Equal(&epoch), "since when, not since when it is said: %s", since)
 	require.Zero(t, w.remembered().started)
 	w.jobStatus(runs(2))
-	require.Equal(t, reportInterval, w.reconcile().RequeueAfter, "how many pods run is told every now and then")
+	require.Equal(t, jobplan.ReportInterval, w.reconcile().RequeueAfter, "how many pods run is told every now and then")
 	require.False(t, allReady(w.unit()))
-	w.clock.SetTime(epoch.Add(runningDelay + reportInterval))
+	w.clock.SetTime(epoch.Add(jobplan.RunningDelay + jobplan.ReportInterval))
 	require.Equal(t, []string{"status QueueUnit/j"}, w.settle())
 	require.True(t, allReady(w.unit()))
 	require.EqualValues(t, 2, w.unit().Status.Admissions[0].Running)
@@ -93,8 +94,8 @@ func TestAShortJobNeverSaysThatItRuns(t *testing.T) {
 	w.admit()
 	w.settle()
 	w.jobStatus(runs(2))
-	require.Equal(t, runningDelay, w.reconcile().RequeueAfter)
-	w.clock.SetTime(epoch.Add(runningDelay - time.Second))
+	require.Equal(t, jobplan.RunningDelay, w.reconcile().RequeueAfter)
+	w.clock.SetTime(epoch.Add(jobplan.RunningDelay - time.Second))
 	w.jobStatus(completes)
 	require.Equal(t, []string{"status QueueUnit/j"}, w.settle())
 	require.Equal(t, v1alpha1.PhaseSucceed, w.unit().Status.Phase)
@@ -582,10 +583,11 @@ func TestTamperedUnitIsCorrected(t *testing.T) {
 
 func TestHandWrittenUnitWithAFalseRequestGainsNothing(t *testing.T) {
 	w := newWorld(t, newJob())
-	job := w.unstructuredJob()
-	u := unitOf(&w.r.Kind, job, demandOf(&w.r.Kind, job, &jobs.Creation{}, nil, false), nil)
+	w.settle()
+	made := w.unit()
+	require.NoError(t, w.base.Delete(context.Background(), made))
+	u := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "j"}, Spec: made.Spec}
 	u.Labels = map[string]string{v1alpha1.LabelQuotaName: "a"}
-	u.OwnerReferences = nil
 	request1(u)
 	require.NoError(t, w.base.Create(context.Background(), u))
 	w.admit()
@@ -774,12 +776,13 @@ func TestAUnitIsNotCreatedTwice(t *testing.T) {
 }
 
 func TestUnitsNameTheirJobs(t *testing.T) {
-	w := newWorld(t)
-	u := queued(t).Unit
-	require.Len(t, w.r.jobsOfUnit(context.Background(), u), 1)
+	wake := waker{kind: batchJob(t)}
+	u := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "j"}}
+	u.Spec.ConsumerRef = &corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: "team", Name: "j"}
+	require.Len(t, wake.jobsOfUnit(context.Background(), u), 1)
 	u.Name = "other"
-	require.Len(t, w.r.jobsOfUnit(context.Background(), u), 2, "the job that it names, and the one whose name it takes")
-	require.Empty(t, w.r.jobsOfUnit(context.Background(), &corev1.Pod{}))
+	require.Len(t, wake.jobsOfUnit(context.Background(), u), 2, "the job that it names, and the one whose name it takes")
+	require.Empty(t, wake.jobsOfUnit(context.Background(), &corev1.Pod{}))
 }
 
 // unreadable jobs cannot be read until the error is taken away.
@@ -804,13 +807,13 @@ func TestMemoryOutlivesAnError(t *testing.T) {
 	w.admit()
 	w.settle()
 	w.jobStatus(runs(2))
-	require.Equal(t, runningDelay, w.reconcile().RequeueAfter)
-	w.clock.SetTime(w.clock.Now().Add(runningDelay / 2))
+	require.Equal(t, jobplan.RunningDelay, w.reconcile().RequeueAfter)
+	w.clock.SetTime(w.clock.Now().Add(jobplan.RunningDelay / 2))
 	jobs.err = errors.New("the cache is not filled")
 	_, err := w.r.Reconcile(quiet(), request("team", "j"))
 	require.ErrorIs(t, err, jobs.err)
 	jobs.err = nil
-	require.Equal(t, runningDelay/2, w.reconcile().RequeueAfter)
+	require.Equal(t, jobplan.RunningDelay/2, w.reconcile().RequeueAfter)
 
 	require.NoError(t, w.base.Delete(t.Context(), w.job()))
 	w.settle()
@@ -828,7 +831,7 @@ func TestATellingDoesNotWait(t *testing.T) {
 	job.Labels[v1alpha1.LabelQuotaName] = "b"
 	w.update(job)
 	w.told()
-	require.Equal(t, runningDelay, w.reconcile().RequeueAfter)
+	require.Equal(t, jobplan.RunningDelay, w.reconcile().RequeueAfter)
 	require.Equal(t, []string{"QuotaChanged"}, w.told())
 	w.reconcile()
 	require.Empty(t, w.told(), "once")

@@ -39,6 +39,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/elasticquota"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
@@ -248,25 +249,26 @@ func (s *KindSet) watch(c controller.Controller, own cache.Cache, r *JobReconcil
 	if err := watchJobs(c, own, r); err != nil {
 		return err
 	}
+	wake := waker{kind: &r.Kind, jobs: r.Jobs}
 	if child := r.Kind.Child; child != nil {
 		var object client.Object = newObject(child.GVK)
-		if err := c.Watch(source.Kind(own, object, handler.EnqueueRequestsFromMapFunc(r.jobOfChild))); err != nil {
+		if err := c.Watch(source.Kind(own, object, handler.EnqueueRequestsFromMapFunc(wake.jobOfChild))); err != nil {
 			return err
 		}
 	}
 	shared := s.mgr.GetCache()
 	if err := c.Watch(&sharedSource{
-		shared, &v1alpha1.QueueUnit{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfUnit), nil,
+		shared, &v1alpha1.QueueUnit{}, handler.EnqueueRequestsFromMapFunc(wake.jobsOfUnit), nil,
 	}); err != nil {
 		return err
 	}
 	if err := c.Watch(&sharedSource{
-		shared, newQuota(), handler.EnqueueRequestsFromMapFunc(r.jobsOfQuota), mappingChanged,
+		shared, elasticquota.New(), handler.EnqueueRequestsFromMapFunc(wake.jobsOfQuota), mappingChanged,
 	}); err != nil {
 		return err
 	}
 	return c.Watch(&sharedSource{
-		shared, newNamespace(), handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), predicate.LabelChangedPredicate{},
+		shared, newNamespace(), handler.EnqueueRequestsFromMapFunc(wake.jobsOfNamespace), predicate.LabelChangedPredicate{},
 	})
 }
 
@@ -275,7 +277,7 @@ func watchJobs(c controller.Controller, own cache.Cache, r *JobReconciler) error
 		var pod client.Object = &corev1.Pod{}
 		return c.Watch(source.Kind(own, pod, handler.EnqueueRequestsFromMapFunc(groups.groupOfPod)))
 	}
-	var job client.Object = r.newJob()
+	var job client.Object = newObject(r.Kind.GVK)
 	return c.Watch(source.Kind(own, job, handler.EventHandler(&handler.EnqueueRequestForObject{})))
 }
 

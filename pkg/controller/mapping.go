@@ -17,16 +17,13 @@ limitations under the License.
 package controller
 
 import (
-	"context"
 	"encoding/json"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/koordinator-sh/koordinator/apis/extension"
 )
@@ -52,11 +49,6 @@ func mappedNamespaces(quota client.Object) []string {
 	return slices.Compact(namespaces)
 }
 
-// takers are the quotas that take the namespace.
-func (r *JobReconciler) takers(ctx context.Context, namespace string) ([]metav1.PartialObjectMetadata, error) {
-	return listQuotas(ctx, r.Client, client.MatchingFields{mappedIndex: namespace})
-}
-
 // quotaOfNamespace is the one of its takers that Koordinator charges its pods to: its own before any other. Of several
 // others nobody knows which, and it is empty.
 func quotaOfNamespace(namespace string, takers []metav1.PartialObjectMetadata) string {
@@ -71,25 +63,7 @@ func quotaOfNamespace(namespace string, takers []metav1.PartialObjectMetadata) s
 	return ""
 }
 
-// jobsOfQuota are those of the namespaces that it takes. The quota of before and that of after are asked about.
-func (r *JobReconciler) jobsOfQuota(ctx context.Context, object client.Object) (requests []reconcile.Request) {
-	for _, name := range mappedNamespaces(object) {
-		found, err := r.jobsIn(ctx, name)
-		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the jobs of a namespace that a quota takes", "namespace", name)
-		}
-		requests = append(requests, found...)
-	}
-	return requests
-}
-
 // mappingChanged: what is used of a quota is written into it all the time, and is nothing to us.
 var mappingChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	return !slices.Equal(mappedNamespaces(e.ObjectOld), mappedNamespaces(e.ObjectNew))
 }}
-
-func newQuota() *metav1.PartialObjectMetadata {
-	quota := &metav1.PartialObjectMetadata{}
-	quota.SetGroupVersionKind(ElasticQuotaKind)
-	return quota
-}

@@ -24,7 +24,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/koordinator-sh/koordinator/apis/extension"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/elasticquota"
 )
+
+func quota(namespace, name string) metav1.PartialObjectMetadata {
+	q := elasticquota.New()
+	q.Namespace, q.Name = namespace, name
+	return *q
+}
 
 func TestMappedNamespaces(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -39,7 +47,7 @@ func TestMappedNamespaces(t *testing.T) {
 		"Koordinator's own take nobody": {"team", extension.DefaultQuotaName, `["x"]`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			quota := newQuota()
+			quota := elasticquota.New()
 			quota.Namespace, quota.Name = tc.namespace, tc.quota
 			quota.Annotations = map[string]string{extension.AnnotationQuotaNamespaces: tc.annotation}
 			require.Equal(t, tc.want, mappedNamespaces(quota))
@@ -50,11 +58,11 @@ func TestMappedNamespaces(t *testing.T) {
 // The quota of a namespace is the one that Koordinator charges pods without a label to, where that is certain.
 func TestQuotaOfNamespace(t *testing.T) {
 	taking := func(namespace, name, annotation string) metav1.PartialObjectMetadata {
-		q := quota(namespace, name, "")
+		q := quota(namespace, name)
 		q.Annotations = map[string]string{extension.AnnotationQuotaNamespaces: annotation}
 		return q
 	}
-	own, a, b := quota("team", "team", ""), taking("z", "a", `["team"]`), taking("z", "b", `["team"]`)
+	own, a, b := quota("team", "team"), taking("z", "a", `["team"]`), taking("z", "b", `["team"]`)
 	for name, tc := range map[string]struct {
 		quotas []metav1.PartialObjectMetadata
 		want   string
@@ -71,7 +79,7 @@ func TestQuotaOfNamespace(t *testing.T) {
 }
 
 func TestWhatIsUsedOfAQuotaChangesNoMapping(t *testing.T) {
-	before := newQuota()
+	before := elasticquota.New()
 	before.Annotations = map[string]string{extension.AnnotationQuotaNamespaces: `["x"]`}
 	after := before.DeepCopy()
 	after.Annotations[extension.AnnotationRuntime] = `{"cpu":"1"}`

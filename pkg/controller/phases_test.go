@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -30,22 +31,6 @@ var allPhases = []v1alpha1.QueueUnitPhase{
 	"", v1alpha1.PhaseEnqueued, v1alpha1.PhaseReserved, v1alpha1.PhaseDequeued, v1alpha1.PhaseRunning,
 	v1alpha1.PhaseSucceed, v1alpha1.PhaseFailed, v1alpha1.PhaseSchedReady, v1alpha1.PhaseSchedSucceed,
 	v1alpha1.PhaseSchedFailed, v1alpha1.PhaseTimeoutBackoff, "Preempted", "Levitating",
-}
-
-// To hold quota is not to release: a job is resumed in the phases in which its pods may go, and in no other.
-func TestOnlyAReleasingPhaseResumesTheJob(t *testing.T) {
-	for _, phase := range allPhases {
-		s := queued(t)
-		s.Unit.Status.Phase = phase
-		s.Unit.Status.Admissions = []v1alpha1.Admission{{Name: "j", Replicas: 2, Resources: s.Unit.Spec.Request.DeepCopy()}}
-		resumes := describe(Plan(s.Observation)) == "job suspend=false [Admitted]"
-		require.Equal(t, unit.Phase(phase).Releases(), resumes, "phase %q: %s", phase, describe(Plan(s.Observation)))
-
-		s.resumedByHand()
-		suspends := describe(Plan(s.Observation)) == "job suspend=true [Suspended]"
-		require.Equal(t, unit.Phase(phase).Holds() && !unit.Phase(phase).Releases(),
-			suspends && unit.Phase(phase).Holds(), "phase %q: %s", phase, describe(Plan(s.Observation)))
-	}
 }
 
 // Every phase that is written passes the one table, whatever was planned.
@@ -62,7 +47,7 @@ func TestAPhaseThatMayNotBeWrittenIsNotSent(t *testing.T) {
 			after.Status.Phase, after.Status.Message = to, "written"
 			w.writes = nil
 
-			err := w.r.do(quiet(), &Observation{Kind: &w.r.Kind}, PatchUnitStatus{Before: before, After: after})
+			_, err := w.r.writer(&jobplan.Situation{}).do(quiet(), jobplan.PatchUnitStatus{Before: before, After: after})
 			if from == to || unit.Phase(from).CanBecome(unit.Phase(to), unit.WriterController) {
 				require.NoError(t, err, "%q to %q", from, to)
 				require.Equal(t, to, w.unit().Status.Phase)

@@ -22,12 +22,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
 // A job whose pods the API server refuses, for a ResourceQuota, a LimitRange or a webhook, makes none, and loses its
@@ -38,13 +38,14 @@ const mostEvents = 100
 
 // refusal is what the API server said last when it refused a pod of the job, as its controller tells it in an event;
 // empty if it says nothing. Where events cannot be read nothing is known, and the job is suspended all the same.
-func (r *JobReconciler) refusal(ctx context.Context, job *unstructured.Unstructured) string {
-	said, err := r.refusals(ctx, job.GetNamespace(), fields.Set{"involvedObject.uid": string(job.GetUID())}, "")
-	for _, child := range r.Kind.Children {
+func (o *observer) refusal(ctx context.Context, opened *jobs.Job) string {
+	job := opened.Object
+	said, err := o.refusals(ctx, job.GetNamespace(), fields.Set{"involvedObject.uid": string(job.GetUID())}, "")
+	for _, child := range o.kind.Children {
 		if err != nil || said != "" {
 			break
 		}
-		said, err = r.refusals(ctx, job.GetNamespace(), fields.Set{"involvedObject.kind": child.GVK.Kind}, job.GetName()+"-")
+		said, err = o.refusals(ctx, job.GetNamespace(), fields.Set{"involvedObject.kind": child.GVK.Kind}, job.GetName()+"-")
 	}
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot read why a job made no pod", "job", klog.KObj(job))
@@ -54,10 +55,10 @@ func (r *JobReconciler) refusal(ctx context.Context, job *unstructured.Unstructu
 }
 
 // refusals finds the last one among events of these objects, whose names begin so.
-func (r *JobReconciler) refusals(ctx context.Context, namespace string, of fields.Set, prefix string) (string, error) {
+func (o *observer) refusals(ctx context.Context, namespace string, of fields.Set, prefix string) (string, error) {
 	of["type"] = corev1.EventTypeWarning
 	events := &corev1.EventList{}
-	err := r.Live.List(ctx, events, client.InNamespace(namespace), client.Limit(mostEvents),
+	err := o.live.List(ctx, events, client.InNamespace(namespace), client.Limit(mostEvents),
 		client.MatchingFieldsSelector{Selector: fields.SelectorFromSet(of)})
 	if err != nil {
 		return "", err

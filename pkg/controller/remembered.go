@@ -25,7 +25,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
 )
+
+// correctionDelay is for how long a unit that was set right is not set right again on cached news.
+const correctionDelay = 5 * time.Second
 
 // remembered is what a reconciler remembers of one job. A time is zero where there is nothing to remember.
 type remembered struct {
@@ -43,21 +47,21 @@ type remembered struct {
 }
 
 // observe fills in what is remembered, and forgets what is no more.
-func (m *remembered) observe(o *Observation) {
-	now := o.Now.Time
-	if o.Unit != nil {
+func (m *remembered) observe(s *jobplan.Situation) {
+	now := s.Now.Time
+	if s.Unit != nil {
 		m.created = time.Time{}
 	}
-	if !startsToRun(o.Kind, o.Job, o.Unit) {
+	if !jobplan.StartsToRun(s.Job, s.Unit) {
 		m.started = time.Time{}
 	} else {
 		if m.started.IsZero() {
 			m.started = now
 		}
 		since := metav1.NewTime(m.started)
-		o.RunningSince = &since
+		s.RunningSince = &since
 	}
-	if o.PatchedLately = lately(m.patched, now, correctionDelay); !o.PatchedLately {
+	if s.PatchedLately = lately(m.patched, now, correctionDelay); !s.PatchedLately {
 		m.patched = time.Time{}
 	}
 }
@@ -78,8 +82,8 @@ func (m *remembered) forget(uid types.UID) { delete(m.written, uid) }
 
 // behind says whether what was observed is older than the own last write; the event that brings the newer state is still
 // to come.
-func (m *remembered) behind(o Observation) bool {
-	return m != nil && (o.Job != nil && m.isBehind(o.Job) || o.Unit != nil && m.isBehind(o.Unit))
+func (m *remembered) behind(s jobplan.Situation) bool {
+	return m != nil && (s.Job != nil && m.isBehind(s.Job.Object) || s.Unit != nil && m.isBehind(s.Unit))
 }
 
 func (m *remembered) isBehind(o client.Object) bool {

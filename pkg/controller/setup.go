@@ -18,7 +18,6 @@ package controller
 
 import (
 	"context"
-	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -33,20 +32,19 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	koordinatorv1alpha1 "github.com/koordinator-sh/koordinator/apis/config/v1alpha1"
 
 	autoscalingv1 "github.com/koord-jobqueue/koord-jobqueue/apis/autoscaling/v1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/defaultqueue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/elasticquota"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/survey"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitcache"
@@ -105,7 +103,7 @@ type Options struct {
 	// Gates are feature gates of Koordinator that change what pods are counted with.
 	Gates jobs.Gates
 	// Plan is what decisions on jobs depend on.
-	Plan PlanOptions
+	Plan jobplan.Options
 	// ReportsPerSecond is how many units are written in a second to tell how many pods of their jobs are ready.
 	ReportsPerSecond int
 	// EventsPerSecond is how many jobs are told in a second what they wait for.
@@ -128,7 +126,10 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 	if err := mgr.Add(kinds); err != nil {
 		return err
 	}
-	if err := setupQueues(ctx, mgr, o); err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, elasticquota.New(), mappedIndex, mappedNamespaces); err != nil {
+		return err
+	}
+	if err := defaultqueue.Setup(ctx, mgr, o.QueueNamespace); err != nil {
 		return err
 	}
 	err := unitevents.Setup(mgr, unitevents.Options{
@@ -141,60 +142,6 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) error {
 	return setupManagedJobs(mgr, o, kinds)
 }
 
-// jobsOfUnit are the job that the unit names and the job that would have a unit of this name.
-func (r *JobReconciler) jobsOfUnit(_ context.Context, object client.Object) []reconcile.Request {
-	unit, ok := object.(*v1alpha1.QueueUnit)
-	if !ok {
-		return nil
-	}
-	name := r.jobNamed(unit.Name)
-	requests := []reconcile.Request{request(unit.Namespace, name)}
-	if ref := unit.Spec.ConsumerRef; ref != nil && refersTo(&r.Kind, ref) && ref.Name != name && ref.Name != "" {
-		requests = append(requests, request(unit.Namespace, ref.Name))
-	}
-	return requests
-}
-
-// jobNamed is the name of the job that would have a unit of this name.
-func (r *JobReconciler) jobNamed(unit string) string {
-	if r.Kind.UnitSuffix == "" {
-		return unit
-	}
-	return strings.TrimSuffix(unit, "-"+r.Kind.UnitSuffix)
-}
-
-// jobsOfNamespace are all jobs of a namespace whose labels changed: the selector may read otherwise now.
-func (r *JobReconciler) jobsOfNamespace(ctx context.Context, object client.Object) []reconcile.Request {
-	requests, err := r.jobsIn(ctx, object.GetName())
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the jobs of a namespace whose labels changed",
-			"namespace", object.GetName())
-	}
-	return requests
-}
-
-func (r *JobReconciler) jobsIn(ctx context.Context, namespace string) ([]reconcile.Request, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(r.Kind.GVK.GroupVersion().WithKind(r.Kind.GVK.Kind + "List"))
-	if err := r.Jobs.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, err
-	}
-	requests := make([]reconcile.Request, 0, len(list.Items))
-	for i := range list.Items {
-		requests = append(requests, request(list.Items[i].GetNamespace(), list.Items[i].GetName()))
-	}
-	return requests, nil
-}
-
-// jobOfChild is the job that controls its child.
-func (r *JobReconciler) jobOfChild(_ context.Context, object client.Object) []reconcile.Request {
-	owner := metav1.GetControllerOfNoCopy(object)
-	if owner == nil || owner.Kind != r.Kind.GVK.Kind {
-		return nil
-	}
-	return []reconcile.Request{request(object.GetNamespace(), owner.Name)}
-}
-
 func newObject(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(gvk)
@@ -205,36 +152,6 @@ func newNamespace() *metav1.PartialObjectMetadata {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	return namespace
-}
-
-func request(namespace, name string) reconcile.Request {
-	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
-}
-
-func setupQueues(ctx context.Context, mgr manager.Manager, o Options) error {
-	quota := newQuota()
-	for index, keys := range map[string]client.IndexerFunc{
-		quotaNameIndex: func(object client.Object) []string { return []string{object.GetName()} },
-		mappedIndex:    mappedNamespaces,
-	} {
-		if err := mgr.GetFieldIndexer().IndexField(ctx, quota, index, keys); err != nil {
-			return err
-		}
-	}
-	r := NewQueueReconciler(o.QueueNamespace, mgr.GetClient(), mgr.GetAPIReader(),
-		mgr.GetEventRecorder(recorderName))
-	byName := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
-		return []reconcile.Request{request("", object.GetName())}
-	})
-	warm := true
-	return ctrl.NewControllerManagedBy(mgr).
-		Named("default-queue").
-		// ElasticQuotas have no status subresource: their use is written into them all the time, and is nothing to us.
-		WatchesMetadata(quota, byName, builder.WithPredicates(predicate.LabelChangedPredicate{})).
-		Watches(&v1alpha1.Queue{}, byName, builder.WithPredicates(
-			predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
-		WithOptions(controller.Options{EnableWarmup: &warm}).
-		Complete(r)
 }
 
 func setupManagedJobs(mgr manager.Manager, o Options, kinds *KindSet) error {

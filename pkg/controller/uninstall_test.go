@@ -18,6 +18,7 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -26,20 +27,23 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/uninstall"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
-func (w *world) uninstall(waiting Waiting, dryRun bool) (UninstallSummary, string, error) {
+func (w *world) uninstall(waiting uninstall.Waiting, dryRun bool) (uninstall.Summary, string, error) {
 	out := &strings.Builder{}
-	u := &Uninstall{
+	u := &uninstall.Run{
 		Client: w.client, Kinds: jobs.Builtin(), Waiting: waiting, DryRun: dryRun, QueueNamespace: "koord-queue",
 		Lease: types.NamespacedName{Namespace: "koord-queue", Name: "jobqueue-controller"}, Clock: w.clock, Out: out,
 	}
-	s, err := u.Run(context.Background())
+	s, err := u.Do(context.Background())
 	return s, out.String(), err
 }
 
@@ -47,33 +51,33 @@ func TestUninstallResumesWhatWaits(t *testing.T) {
 	for name, tc := range map[string]struct {
 		job  *batchv1.Job
 		edit func(w *world)
-		mode Waiting
-		want UninstallSummary
+		mode uninstall.Waiting
+		want uninstall.Summary
 		runs bool
 	}{
-		"suspended by us, resume": {newJob(unsuspended), nil, ResumeWaiting,
-			UninstallSummary{Resumed: 1, Units: 1}, true},
-		"suspended by its user":        {newJob(), nil, ResumeWaiting, UninstallSummary{Resumed: 1, Units: 1}, true},
-		"suspended by us, leave":       {newJob(unsuspended), nil, LeaveWaiting, UninstallSummary{Left: 1, Units: 1}, false},
-		"suspended by its user, leave": {newJob(), nil, LeaveWaiting, UninstallSummary{Left: 1, Units: 1}, false},
-		"admitted, not yet resumed": {newJob(), (*world).admit, LeaveWaiting,
-			UninstallSummary{Resumed: 1, Units: 1}, true},
+		"suspended by us, resume": {newJob(unsuspended), nil, uninstall.Resume,
+			uninstall.Summary{Resumed: 1, Units: 1}, true},
+		"suspended by its user":        {newJob(), nil, uninstall.Resume, uninstall.Summary{Resumed: 1, Units: 1}, true},
+		"suspended by us, leave":       {newJob(unsuspended), nil, uninstall.Leave, uninstall.Summary{Left: 1, Units: 1}, false},
+		"suspended by its user, leave": {newJob(), nil, uninstall.Leave, uninstall.Summary{Left: 1, Units: 1}, false},
+		"admitted, not yet resumed": {newJob(), (*world).admit, uninstall.Leave,
+			uninstall.Summary{Resumed: 1, Units: 1}, true},
 		"held by hand": {newJob(), func(w *world) {
 			u := w.unit()
 			no := false
 			u.Spec.Active = &no
 			w.update(u)
-		}, ResumeWaiting, UninstallSummary{Held: 1, Units: 1}, false},
+		}, uninstall.Resume, uninstall.Summary{Held: 1, Units: 1}, false},
 		"parked by us": {newJob(func(j *batchv1.Job) {
 			j.Spec.Template.Labels = map[string]string{v1alpha1.LabelQuotaName: "b"}
-		}), nil, ResumeWaiting, UninstallSummary{Resumed: 1, Units: 1}, true},
+		}), nil, uninstall.Resume, uninstall.Summary{Resumed: 1, Units: 1}, true},
 		"running": {newJob(), func(w *world) {
 			w.admit()
 			w.settle()
 			w.jobStatus(runs(2))
 			w.settle()
-		}, LeaveWaiting, UninstallSummary{Cleaned: 1, Units: 1}, true},
-		"not ours": {newJob(func(j *batchv1.Job) { j.Labels = nil }), nil, ResumeWaiting, UninstallSummary{}, false},
+		}, uninstall.Leave, uninstall.Summary{Cleaned: 1, Units: 1}, true},
+		"not ours": {newJob(func(j *batchv1.Job) { j.Labels = nil }), nil, uninstall.Resume, uninstall.Summary{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, tc.job)
@@ -102,7 +106,7 @@ func TestUninstallResumesWhatWaits(t *testing.T) {
 			s, _, err = w.uninstall(tc.mode, false)
 			require.NoError(t, err)
 			require.Empty(t, w.writes, "once is enough")
-			require.Equal(t, UninstallSummary{}, s)
+			require.Equal(t, uninstall.Summary{}, s)
 		})
 	}
 }
@@ -118,7 +122,7 @@ func TestUninstallRestoresTemplates(t *testing.T) {
 	job.Spec.Suspend = &yes
 	job.Annotations[v1alpha1.AnnotationSuspendedBy] = v1alpha1.CreatedByController
 	w.update(job)
-	_, _, err := w.uninstall(LeaveWaiting, false)
+	_, _, err := w.uninstall(uninstall.Leave, false)
 	require.NoError(t, err)
 	require.False(t, *w.job().Spec.Suspend, "an admitted unit lets its job go in either mode")
 	require.Equal(t, before.Spec.Template, w.job().Spec.Template)
@@ -126,50 +130,63 @@ func TestUninstallRestoresTemplates(t *testing.T) {
 
 // What was written into the child of a job is taken back from there.
 func TestUninstallRestoresTemplatesOfChildren(t *testing.T) {
-	s := trainJob(t, true, true)
-	owned := func(o *Observation) {
-		_, jobSet := jobs.Split(o.Job)
-		controls := true
-		jobSet.SetOwnerReferences([]metav1.OwnerReference{{
-			APIVersion: o.Job.GetAPIVersion(), Kind: o.Job.GetKind(), Name: o.Job.GetName(), UID: o.Job.GetUID(),
-			Controller: &controls,
-		}})
-	}
-	s.with(owned).withUnit(v1alpha1.PhaseDequeued)
-	step, ok := Plan(s.Observation)[0].(PatchJob)
+	kind, ok := jobs.Find("TrainJob.v1alpha1.trainer.kubeflow.org")
 	require.True(t, ok)
-	job, jobSet := jobs.Split(step.After)
-	require.NoError(t, s.Kind.Edit(job).SetSuspend(true)) // evicted before it ever started
-	s.Kind.Edit(job).MarkSuspended()
-	_, before := jobs.Split(s.Job)
+	own, child := newObject(kind.GVK), &unstructured.Unstructured{}
+	own.SetNamespace("team")
+	own.SetName("j")
+	own.SetUID("job-1")
+	require.NoError(t, yaml.Unmarshal([]byte(`
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: j, namespace: team, uid: jobset-1}
+spec:
+  suspend: true
+  replicatedJobs:
+  - name: node
+    template: {spec: {parallelism: 2, completions: 2, template: {spec: {containers: [{name: c}]}}}}
+`), &child.Object))
+	child.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(own, kind.GVK)})
+	_, before := jobs.Split(kind.WithChild(own, child))
+	edit := kind.Open(kind.WithChild(own, child)).Edit()
+	require.NoError(t, edit.AddToTemplates(map[string]jobs.Addition{
+		"node": {Labels: map[string]string{v1alpha1.LabelQuotaName: "a"}},
+	}))
+	require.NoError(t, edit.SetSuspend(true)) // evicted before it ever started
+	edit.MarkSuspended()
+	job, jobSet := jobs.Split(edit.Job().Object)
 	require.NotEqual(t, before.Object, jobSet.Object)
 
 	job.SetResourceVersion("")
 	jobSet.SetResourceVersion("")
 	w := newWorld(t, job, jobSet)
-	summary, text, err := w.uninstall(LeaveWaiting, false)
+	summary, text, err := w.uninstall(uninstall.Leave, false)
 	require.NoError(t, err)
-	require.Equal(t, UninstallSummary{Left: 1}, summary, text)
+	require.Equal(t, uninstall.Summary{Left: 1}, summary, text)
 	after := newObject(jobSet.GroupVersionKind())
 	require.NoError(t, w.base.Get(context.Background(), client.ObjectKeyFromObject(jobSet), after))
-	require.Equal(t, fingerprint(t, before.Object["spec"]), fingerprint(t, after.Object["spec"]))
+	want, err := json.Marshal(before.Object["spec"])
+	require.NoError(t, err)
+	got, err := json.Marshal(after.Object["spec"])
+	require.NoError(t, err)
+	require.JSONEq(t, string(want), string(got))
 }
 
 func TestUninstallQueuesAndConfiguration(t *testing.T) {
-	ours := defaultQueue("koord-queue", "a", "")
-	theirs := defaultQueue("koord-queue", "b", "")
-	theirs.Labels = nil
+	ours := &v1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Namespace: "koord-queue", Name: "a",
+		Labels: map[string]string{v1alpha1.LabelCreatedBy: v1alpha1.CreatedByController}}}
+	theirs := &v1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Namespace: "koord-queue", Name: "b"}}
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "koord-queue", Name: jobs.ManagedJobsConfigMap,
 		Annotations: map[string]string{jobs.AnnotationManagedJobsHash: "x"}}}
 	stranger := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "j"}}
 	w := newWorld(t, ours, theirs, stranger)
 	require.NoError(t, w.base.Create(context.Background(), cm))
 	w.refuse = nil
-	u := &Uninstall{Client: w.base, Kinds: jobs.Builtin(), Waiting: ResumeWaiting, QueueNamespace: "koord-queue",
+	u := &uninstall.Run{Client: w.base, Kinds: jobs.Builtin(), Waiting: uninstall.Resume, QueueNamespace: "koord-queue",
 		Clock: w.clock, Out: &strings.Builder{}}
-	s, err := u.Run(context.Background())
+	s, err := u.Do(context.Background())
 	require.NoError(t, err)
-	require.Equal(t, UninstallSummary{Queues: 1}, s)
+	require.Equal(t, uninstall.Summary{Queues: 1}, s)
 	left := &v1alpha1.QueueList{}
 	require.NoError(t, w.base.List(context.Background(), left))
 	require.Len(t, left.Items, 1)
@@ -187,12 +204,12 @@ func TestUninstallRefusesWhileAControllerRuns(t *testing.T) {
 	}
 	w := newWorld(t, newJob(), lease)
 	w.settle()
-	_, _, err := w.uninstall(ResumeWaiting, false)
-	require.ErrorIs(t, err, ErrStillRunning)
+	_, _, err := w.uninstall(uninstall.Resume, false)
+	require.ErrorIs(t, err, uninstall.ErrStillRunning)
 	require.True(t, *w.job().Spec.Suspend)
 
 	w.clock.SetTime(epoch.Add(16e9))
-	_, _, err = w.uninstall(ResumeWaiting, false)
+	_, _, err = w.uninstall(uninstall.Resume, false)
 	require.NoError(t, err)
 	require.False(t, *w.job().Spec.Suspend)
 }

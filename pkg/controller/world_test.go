@@ -21,11 +21,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -41,6 +43,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/elasticquota"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
@@ -67,7 +71,7 @@ func newWorld(t testing.TB, objects ...client.Object) *world {
 	require.NoError(t, err)
 	w := &world{t: t, clock: clocktesting.NewFakePassiveClock(epoch.Time), events: events.NewFakeRecorder(1000)}
 	base := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithIndex(newQuota(), mappedIndex, mappedNamespaces).
+		WithIndex(elasticquota.New(), mappedIndex, mappedNamespaces).
 		WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}).
 		WithStatusSubresource(&v1alpha1.QueueUnit{}, &batchv1.Job{}).Build()
 	w.base = base
@@ -82,7 +86,7 @@ func (w *world) restart() {
 	require.NoError(w.t, err)
 	w.r = NewJobReconciler(*batchJob(w.t), Options{
 		QueueNamespace: v1alpha1.DefaultQueueNamespace, Predicate: predicate, Clock: w.clock,
-		Plan: PlanOptions{PartialAdmission: true},
+		Plan: jobplan.Options{PartialAdmission: true},
 	}, w.client, w.client, w.events)
 }
 
@@ -262,6 +266,33 @@ func (w *world) updateStatus(o client.Object) {
 	require.NoError(w.t, w.base.Status().Update(context.Background(), o))
 }
 
+// epoch is when worlds begin.
+var epoch = metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+
+func batchJob(t testing.TB) *jobs.Kind {
+	t.Helper()
+	kind, ok := jobs.Find("Job.v1.batch")
+	require.True(t, ok)
+	return kind
+}
+
+func setCondition(
+	u *v1alpha1.QueueUnit, kind string, status metav1.ConditionStatus, reason, message string, now metav1.Time,
+) {
+	meta.SetStatusCondition(&u.Status.Conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: now,
+	})
+}
+
+func allReady(u *v1alpha1.QueueUnit) bool {
+	return meta.IsStatusConditionTrue(u.Status.Conditions, v1alpha1.ConditionPodsReady)
+}
+
+// request1 claims that the job asks for less than it does.
+func request1(u *v1alpha1.QueueUnit) {
+	u.Spec.Request = corev1.ResourceList{"cpu": resource.MustParse("1m")}
+}
+
 // admit plays the scheduler.
 func (w *world) admit() {
 	w.t.Helper()
@@ -355,7 +386,7 @@ func podOf(job *batchv1.Job, node string) *corev1.Pod {
 
 func (w *world) unstructuredJob() *unstructured.Unstructured {
 	w.t.Helper()
-	job := w.r.newJob()
+	job := newObject(w.r.Kind.GVK)
 	require.NoError(w.t, w.base.Get(context.Background(), types.NamespacedName{Namespace: "team", Name: "j"}, job))
 	return job
 }

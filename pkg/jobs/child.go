@@ -19,6 +19,7 @@ package jobs
 import (
 	"maps"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -34,6 +35,26 @@ func (k *Kind) WithChild(job, child *unstructured.Unstructured) *unstructured.Un
 		object[childKey] = child.Object
 	}
 	return &unstructured.Unstructured{Object: object}
+}
+
+// OpenWith opens an object of the kind with the child that it controls, if it has one: get reads an object that has the
+// kind of the child, and the name of the job.
+func (k *Kind) OpenWith(
+	object *unstructured.Unstructured, get func(child *unstructured.Unstructured) (found bool, err error),
+) (*Job, error) {
+	if k.Child == nil {
+		return k.Open(k.WithChild(object, nil)), nil
+	}
+	child := &unstructured.Unstructured{}
+	child.SetGroupVersionKind(k.Child.GVK)
+	found, err := get(child)
+	if err != nil {
+		return nil, err
+	}
+	if !found || !metav1.IsControlledBy(child, object) {
+		child = nil
+	}
+	return k.Open(k.WithChild(object, child)), nil
 }
 
 // HasChild says whether the job was given its child.

@@ -23,6 +23,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/overlay"
 )
 
 // A job in memory as its maps takes five to ten times what its text takes, and its author says how long that is. So
@@ -97,7 +99,7 @@ func (k *Kind) read(job *unstructured.Unstructured, metadata map[string]any, who
 	m := only(metadata, readMetadata)
 	reduceAnnotations(m)
 	// Fields of metadata that the kind reads are kept with those that everybody reads.
-	if m, _ = merged(kept["metadata"], m).(map[string]any); len(m) > 0 {
+	if m, _ = overlay.Merged(kept["metadata"], m).(map[string]any); len(m) > 0 {
 		kept["metadata"] = m
 	}
 	return kept

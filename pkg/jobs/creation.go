@@ -107,7 +107,7 @@ func (c *Creation) admit(pod *corev1.Pod) {
 
 // priority is the admission plugin of that name: the number that the class of the pod stands for.
 func (c *Creation) priority(pod *corev1.Pod) {
-	if class := c.priorityClass(pod.Spec.PriorityClassName); class != nil {
+	if class := c.PriorityClass(pod.Spec.PriorityClassName); class != nil {
 		pod.Spec.PriorityClassName, pod.Spec.Priority = class.Name, ptr.To(class.Value)
 		return
 	}
@@ -116,8 +116,8 @@ func (c *Creation) priority(pod *corev1.Pod) {
 	}
 }
 
-// priorityClass is the class of this name; without a name the default class, of several the one with the lowest value.
-func (c *Creation) priorityClass(name string) *schedulingv1.PriorityClass {
+// PriorityClass is the class of this name; without a name the default class, of several the one with the lowest value.
+func (c *Creation) PriorityClass(name string) *schedulingv1.PriorityClass {
 	var found *schedulingv1.PriorityClass
 	for i := range c.PriorityClasses {
 		class := &c.PriorityClasses[i]

@@ -102,6 +102,14 @@ func (k *Kind) UnitName(job string) string {
 	return job + "-" + k.UnitSuffix
 }
 
+// JobName is the name of the job that would have a unit of this name.
+func (k *Kind) JobName(unit string) string {
+	if k.UnitSuffix == "" {
+		return unit
+	}
+	return strings.TrimSuffix(unit, "-"+k.UnitSuffix)
+}
+
 //go:embed kinds/*.yaml
 var descriptors embed.FS
 

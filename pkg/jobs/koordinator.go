@@ -23,8 +23,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/koordinator-sh/koordinator/apis/config/v1alpha1"
-	"github.com/koordinator-sh/koordinator/apis/extension"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +30,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/utils/ptr"
+
+	"github.com/koordinator-sh/koordinator/apis/config/v1alpha1"
+	"github.com/koordinator-sh/koordinator/apis/extension"
 )
 
 // Webhook is koord-manager's webhook for new pods, for one namespace.
@@ -108,7 +109,7 @@ func (c *Creation) apply(p *v1alpha1.ClusterColocationProfile, pod *corev1.Pod) 
 		pod.Spec.SchedulerName = p.Spec.SchedulerName
 	}
 	if p.Spec.PriorityClassName != "" {
-		if class := c.priorityClass(p.Spec.PriorityClassName); class != nil {
+		if class := c.PriorityClass(p.Spec.PriorityClassName); class != nil {
 			pod.Spec.PriorityClassName, pod.Spec.Priority = class.Name, ptr.To(class.Value)
 		}
 	}

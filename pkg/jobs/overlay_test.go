@@ -22,42 +22,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/overlay"
 )
-
-func TestOverlay(t *testing.T) {
-	for name, tc := range map[string]struct {
-		whole, before, after, want string
-		lists                      bool
-	}{
-		"nothing":                 {"{a: 1, b: 2}", "{a: 1}", "{a: 1}", "{a: 1, b: 2}", false},
-		"a field":                 {"{a: 1, b: 2}", "{a: 1}", "{a: 3}", "{a: 3, b: 2}", false},
-		"a field that goes":       {"{a: 1, b: 2}", "{a: 1}", "{}", "{b: 2}", false},
-		"a field that comes":      {"{b: 2}", "{}", "{a: 1}", "{a: 1, b: 2}", false},
-		"a map that was not kept": {"{m: {b: 2}}", "{}", "{m: {a: 1}}", "{m: {a: 1, b: 2}}", false},
-		"within an element": {"{l: [{a: 1, b: 2}, {a: 2}]}", "{l: [{a: 1}, {a: 2}]}", "{l: [{a: 3}, {a: 2}]}",
-			"{l: [{a: 3, b: 2}, {a: 2}]}", true},
-		"a map in an element": {"{l: [{m: {b: 2}}]}", "{l: [{}]}", "{l: [{m: {a: 1}}]}", "{l: [{m: {a: 1, b: 2}}]}",
-			true},
-		"a list of another length":   {"{l: [1]}", "{l: [1]}", "{l: [1, 2]}", "{l: [1, 2]}", true},
-		"a list that becomes a word": {"{l: [1]}", "{l: [1]}", "{l: x}", "{l: x}", true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			read := func(text string) *unstructured.Unstructured {
-				u := &unstructured.Unstructured{}
-				require.NoError(t, yaml.Unmarshal([]byte(text), &u.Object))
-				return u
-			}
-			whole := read(tc.whole)
-			before, after := read(tc.before), read(tc.after)
-			require.Equal(t, read(tc.want).Object, Overlay(whole, before, after).Object)
-			require.Equal(t, read(tc.whole).Object, whole.Object, "not changed")
-			require.Equal(t, tc.lists, ChangesLists(before, after))
-		})
-	}
-}
 
 // What is written into a job of which parts are kept changes nothing else of it: not its environment, nor its commands.
 func TestNothingElseIsWritten(t *testing.T) {
@@ -86,12 +54,12 @@ func TestNothingElseIsWritten(t *testing.T) {
 				_, before := Split(kind.WithChild(job, kind.CompactChild(whole.DeepCopy())))
 				_, after := Split(edit(kind.WithChild(job, kind.CompactChild(whole.DeepCopy()))))
 				_, want := Split(edit(kind.WithChild(job, whole)))
-				require.Equal(t, want.Object, Overlay(whole, before, after).Object)
+				require.Equal(t, want.Object, overlay.Of(whole, before, after).Object)
 				return
 			}
 			before, err := Expand(kind.Compact(whole.DeepCopy(), false))
 			require.NoError(t, err)
-			require.Equal(t, edit(whole).Object, Overlay(whole, before, edit(before)).Object)
+			require.Equal(t, edit(whole).Object, overlay.Of(whole, before, edit(before)).Object)
 		})
 	}
 }

@@ -209,6 +209,11 @@ var rules = []rule{
 		forbidden: below(module+"/test/harness/podwebhook", "github.com/stretchr/testify", "pgregory.net/rapid"),
 	},
 	{
+		name:      "what to do about a job is decided without a client and a clock",
+		in:        below("pkg/controller/event", "pkg/controller/jobplan", "pkg/controller/jobunit"),
+		forbidden: below("k8s.io/client-go", "sigs.k8s.io/controller-runtime", "k8s.io/utils/clock"),
+	},
+	{
 		name:      "the controller and the engine meet in API objects only",
 		in:        below("pkg/controller"),
 		forbidden: below(module+"/pkg/engine", module+"/pkg/quota", module+"/pkg/plugin"),

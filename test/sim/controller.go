@@ -30,6 +30,8 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/defaultqueue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
 )
 
 const roleController = "controller"
@@ -41,7 +43,7 @@ type manager struct {
 	work   map[request]*item
 	jobs   *controller.JobReconciler
 	sets   *controller.JobReconciler
-	queues *controller.QueueReconciler
+	queues *defaultqueue.Reconciler
 }
 
 type request struct {
@@ -64,11 +66,11 @@ func (w *world) startController(name string) *manager {
 	live := &controllerClient{process: m.process}
 	o := controller.Options{
 		QueueNamespace: v1alpha1.DefaultQueueNamespace, Predicate: w.predicate, Clock: m.clock,
-		Plan: controller.PlanOptions{PartialAdmission: true},
+		Plan: jobplan.Options{PartialAdmission: true},
 	}
 	m.jobs = controller.NewJobReconciler(w.kind, o, cached, live, owners{w})
 	m.sets = controller.NewJobReconciler(w.setKind, o, cached, live, owners{w})
-	m.queues = controller.NewQueueReconciler(v1alpha1.DefaultQueueNamespace, cached, live, silent{})
+	m.queues = defaultqueue.NewReconciler(v1alpha1.DefaultQueueNamespace, cached, live, silent{})
 	m.open(namespaces, func(_, _ *object, _ bool) {})
 	m.open(classes, func(_, _ *object, _ bool) {})
 	m.open(jobKind, func(before, after *object, _ bool) {

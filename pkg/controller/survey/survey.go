@@ -28,16 +28,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/elasticquota"
 )
-
-var elasticQuota = schema.GroupVersionKind{Group: "scheduling.sigs.k8s.io", Version: "v1alpha1", Kind: "ElasticQuota"}
 
 // Cluster is as much of nodes and quotas as tells what can never be. It may be some minutes old, and nothing is decided
 // by it: people are warned.
@@ -148,7 +146,7 @@ func (s *Survey) readNodes(ctx context.Context, into *Cluster) error {
 
 func (s *Survey) readQuotas(ctx context.Context, into *Cluster) error {
 	quotas := &unstructured.UnstructuredList{}
-	quotas.SetGroupVersionKind(elasticQuota.GroupVersion().WithKind(elasticQuota.Kind + "List"))
+	quotas.SetGroupVersionKind(elasticquota.Kind.GroupVersion().WithKind(elasticquota.Kind.Kind + "List"))
 	for {
 		err := s.live.List(ctx, quotas, client.Limit(surveyPage), client.Continue(quotas.GetContinue()))
 		if err != nil {

@@ -35,6 +35,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/elasticquota"
 )
 
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -54,7 +55,7 @@ func TestSurvey(t *testing.T) {
 		"metadata": map[string]any{"name": "a", "namespace": "any", "labels": map[string]any{v1alpha1.LabelQuotaParent: "b"}},
 		"spec":     map[string]any{"max": map[string]any{"cpu": "4"}},
 	}}
-	quota.SetGroupVersionKind(elasticQuota)
+	quota.SetGroupVersionKind(elasticquota.Kind)
 	lists, refuse := 0, false
 	live := builder.WithObjects(quota).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) error {

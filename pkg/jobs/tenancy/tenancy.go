@@ -44,7 +44,7 @@ var policies = template.Must(template.New("policies").Parse(text))
 
 // view is what the template sees.
 type view struct {
-	*jobs.Kind
+	Kind *jobs.Kind
 	// Name tells the policies from those of other kinds, and What from each other.
 	Name, What string
 	// Makes lists the resources that are made of a job.

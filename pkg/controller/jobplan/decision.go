@@ -1,0 +1,171 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package jobplan decides what to do about one job and its unit. Decide is a function of its argument alone: the
+// package has neither a client nor a clock, and the rules of one stage are a table that is read from top to bottom.
+package jobplan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+)
+
+// Decision is what to do about one job. The zero value is a fixpoint (I12).
+type Decision struct {
+	// Look says what has to be known first; then nothing is done, and it is decided again.
+	Look Look
+	// Do are steps in their order; the first that fails ends them.
+	Do []Action
+	// After is when to decide again if no event asks for it; zero is never.
+	After time.Duration
+}
+
+// Look is what a decision has to know that nobody has looked at yet.
+type Look int
+
+const (
+	// LookNowhere: all is known.
+	LookNowhere Look = iota
+	// LookAtPods fills in Bound.
+	LookAtPods
+	// LookAtRefusals fills in Refusal.
+	LookAtRefusals
+	// LookAtUnit reads the unit from the API server.
+	LookAtUnit
+	// LookAtJob reads the job from the API server.
+	LookAtJob
+)
+
+// Action is one step.
+type Action interface{ action() }
+
+type (
+	// CreateUnit creates a unit.
+	CreateUnit struct {
+		Unit  *v1alpha1.QueueUnit
+		Event *event.Event
+	}
+	// PatchUnit changes spec or metadata of a unit.
+	PatchUnit struct {
+		Before, After *v1alpha1.QueueUnit
+		Event         *event.Event
+	}
+	// PatchUnitStatus changes the status of a unit.
+	PatchUnitStatus struct {
+		Before, After *v1alpha1.QueueUnit
+		Event         *event.Event
+	}
+	// Report changes how many pods are ready, as the status of a unit tells it. It is the last step, and is left for
+	// ReportInterval where there are many.
+	Report struct{ Before, After *v1alpha1.QueueUnit }
+	// DeleteUnit deletes this very unit, as it is here.
+	DeleteUnit struct {
+		Unit  *v1alpha1.QueueUnit
+		Event *event.Event
+	}
+	// PatchJob changes a job. Plain, when set, is tried when the API server refuses After as invalid; without
+	// Plain a refusal is waited for.
+	PatchJob struct {
+		Before, After, Plain *jobs.Job
+		Event                *event.Event
+	}
+	// ResetStart takes back the mark of a suspended job's earlier run, without which its pod templates may not be changed.
+	ResetStart struct{ Job *jobs.Job }
+	// Tell records an event without a write; it is told once for each text.
+	Tell struct{ Event *event.Event }
+)
+
+func (CreateUnit) action()      {}
+func (PatchUnit) action()       {}
+func (PatchUnitStatus) action() {}
+func (Report) action()          {}
+func (DeleteUnit) action()      {}
+func (PatchJob) action()        {}
+func (ResetStart) action()      {}
+func (Tell) action()            {}
+
+// Lawful says why the change of the unit's status must not be written (I9).
+func (a PatchUnitStatus) Lawful() error {
+	from, to := unit.Phase(a.Before.Status.Phase), unit.Phase(a.After.Status.Phase)
+	if from == to || from.CanBecome(to, unit.WriterController) {
+		return nil
+	}
+	return fmt.Errorf("refused to change the phase of QueueUnit %s/%s from %q to %q",
+		a.Before.Namespace, a.Before.Name, from, to)
+}
+
+func do(actions ...Action) Decision { return Decision{Do: actions} }
+
+func look(at Look) Decision { return Decision{Look: at} }
+
+func tell(e *event.Event) Action { return Tell{Event: e} }
+
+// ifNotBound decides by the pods of a job: it is asked for them first, and one that has pods on nodes is left alone.
+func ifNotBound(bound Bound, decide func() Decision) (d Decision, answers bool) {
+	switch bound {
+	case BoundUnknown:
+		return look(LookAtPods), true
+	case BoundNone:
+		return decide(), true
+	default:
+		return Decision{}, false
+	}
+}
+
+// CannotResume tells, once for each admission, that a job cannot be let go: events are kept for an hour or so.
+func CannotResume(u *v1alpha1.QueueUnit, err error) *event.Event {
+	e := event.Warning("CannotResume", "Resume", event.Short(err.Error()))
+	if u != nil {
+		e.Of = resumedStamp(u)
+	}
+	return e
+}
+
+// rule answers if it has something to do about the job, or to leave it alone. Otherwise the next one is asked.
+type rule func(*Situation) (d Decision, answers bool)
+
+// first is what the first rule says that answers.
+func first(s *Situation, rules []rule) Decision {
+	for _, r := range rules {
+		if d, answers := r(s); answers {
+			return d
+		}
+	}
+	return Decision{}
+}
+
+// needsFreshJob: no unit is deleted on old news of its job: the cache of jobs may be behind that of units, and what looks
+// like a unit of another job, or of none, may be what holds the quota of this one (I2, I3). So the API server is asked
+// first. It is asked as well before a unit is set right for the second time in a short while: two controllers, one of
+// them with old news, would correct each other for ever.
+func needsFreshJob(s *Situation, d Decision) bool {
+	return !s.FreshJob && slices.ContainsFunc(d.Do, func(action Action) bool {
+		switch action.(type) {
+		case DeleteUnit:
+			return true
+		case PatchUnit:
+			return s.PatchedLately
+		default:
+			return false
+		}
+	})
+}

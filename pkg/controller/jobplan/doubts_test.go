@@ -1,0 +1,95 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobplan
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/koordinator-sh/koordinator/apis/extension"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/survey"
+)
+
+func amounts(pairs ...string) corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for i := 0; i < len(pairs); i += 2 {
+		list[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return list
+}
+
+func limited(parent string, names ...corev1.ResourceName) survey.Quota {
+	return survey.Quota{Parent: parent, Limited: sets.New(names...)}
+}
+
+// What cannot be is said when the job is queued.
+func TestWhatCannotBeIsSaidEarly(t *testing.T) {
+	gang := func(least string) map[string]any {
+		return map[string]any{extension.AnnotationGangName: "g", extension.AnnotationGangMinNum: least}
+	}
+	ofGang := func(s *scene, least string) *scene {
+		return s.job(gang(least), "spec", "template", "metadata", "annotations")
+	}
+	with := func(c *survey.Cluster) func(*scene) *scene {
+		return func(s *scene) *scene { return s.with(func(o *Situation) { o.Cluster = c }) }
+	}
+	for name, c := range map[string]struct {
+		edit func(*scene) *scene
+		want string
+	}{
+		"nothing is known":   {with(nil), ""},
+		"gang that is whole": {func(s *scene) *scene { return ofGang(s, "2") }, ""},
+		"gang that is short": {func(s *scene) *scene { return ofGang(s, "3") }, `asks for 3 pods and the job has 2`},
+		"gang of no number":  {func(s *scene) *scene { return ofGang(s, "many") }, ""},
+		"no nodes":           {with(&survey.Cluster{}), ""},
+		"some node has it": {with(&survey.Cluster{
+			Nodes: []corev1.ResourceList{amounts("cpu", "100m"), amounts("cpu", "1")}}), ""},
+		"no node has it": {with(&survey.Cluster{
+			Nodes: []corev1.ResourceList{amounts("cpu", "100m"), amounts("cpu", "400m")}}),
+			"500m of cpu, and no node that is there now has as much with all else that it asks for (400m)"},
+		"no quota":            {with(&survey.Cluster{Quotas: map[string]survey.Quota{"b": limited("")}}), ""},
+		"its quota limits it": {with(&survey.Cluster{Quotas: map[string]survey.Quota{"a": limited("", "cpu")}}), ""},
+		"its parent limits it": {with(&survey.Cluster{Quotas: map[string]survey.Quota{
+			"a": limited("b"), "b": limited("", "cpu")}}), ""},
+		"nothing limits it": {with(&survey.Cluster{Quotas: map[string]survey.Quota{
+			"a": limited("b", "memory"), "b": limited("a")}}), `quota "a" has no max for cpu, nor has one above it`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var said []string
+			actions := c.edit(unqueued(t)).decide().Do
+			require.IsType(t, CreateUnit{}, actions[0])
+			for _, action := range actions[1:] {
+				tell, ok := action.(Tell)
+				require.True(t, ok)
+				require.Equal(t, "Doubtful", tell.Event.Reason)
+				require.Equal(t, corev1.EventTypeWarning, tell.Event.Type)
+				said = append(said, tell.Event.Note)
+			}
+			if c.want == "" {
+				require.Empty(t, said)
+				return
+			}
+			require.Len(t, said, 1)
+			require.Contains(t, said[0], c.want)
+		})
+	}
+}

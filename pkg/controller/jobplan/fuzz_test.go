@@ -1,0 +1,172 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobplan
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+)
+
+// observed makes an observation of what a fuzzer wrote; false for what no API server would send.
+func observed(kind, job, unit string, bound byte, managed bool) (Situation, bool) {
+	o := Situation{Now: epoch, Managed: managed, Creation: &jobs.Creation{}, Bound: Bound(bound % 3), FreshJob: bound >= 3}
+	found, ok := jobs.Find(kind)
+	if !ok || len(job)+len(unit) > 1<<14 {
+		return o, false
+	}
+	o.Kind = found
+	if job != "" {
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON([]byte(job)); err != nil || object.IsList() ||
+			object.GetName() == "" || object.GetUID() == "" {
+			return o, false
+		}
+		o.Job = found.Open(object)
+	}
+	if unit != "" {
+		o.Unit = &v1alpha1.QueueUnit{}
+		if err := json.Unmarshal([]byte(unit), o.Unit); err != nil {
+			return o, false
+		}
+	}
+	return o, true
+}
+
+// FuzzPlan: whatever a job and its unit say, a plan is made without a panic, without changing what belongs to the
+// informers, twice the same (I13), and with legal changes of phase only (I9). Once it is carried out, what is left to
+// do comes to an end within a few plans (I12).
+func FuzzPlan(f *testing.F) {
+	f.Fuzz(func(t *testing.T, kind, job, unit string, bound byte, managed bool) {
+		o, ok := observed(kind, job, unit, bound, managed)
+		if !ok {
+			t.Skip()
+		}
+		before := fingerprint(t, o)
+		d := Decide(o)
+		require.Equal(t, before, fingerprint(t, o), "the objects belong to the informers")
+		require.Equal(t, texts(t, d), texts(t, Decide(o)))
+		for _, action := range d.Do {
+			legal(t, o, action)
+		}
+		if o.Job != nil {
+			cached := o
+			expanded, err := jobs.Expand(o.Kind.Compact(o.Job.Object.DeepCopy(), o.Options.WholeTemplates))
+			if err == nil {
+				cached.Job = o.Kind.Open(expanded)
+				for _, action := range Decide(cached).Do {
+					legal(t, cached, action)
+				}
+			}
+		}
+		const plans = 8
+		for range plans {
+			if !carryOut(&o, Decide(o)) {
+				return
+			}
+		}
+		require.Empty(t, texts(t, Decide(o)), "no fixpoint after %d plans", plans)
+	})
+}
+
+func fingerprint(t *testing.T, value any) string {
+	raw, err := json.Marshal(value)
+	require.NoError(t, err)
+	return string(raw)
+}
+
+func texts(t *testing.T, d Decision) (list []string) {
+	if d.Look != LookNowhere || d.After > 0 {
+		list = append(list, fmt.Sprint(d.Look, d.After))
+	}
+	for _, a := range d.Do {
+		list = append(list, fmt.Sprintf("%T %s", a, fingerprint(t, a)))
+	}
+	return list
+}
+
+func legal(t *testing.T, o Situation, action Action) {
+	switch a := action.(type) {
+	case CreateUnit:
+		require.NotNil(t, o.Job)
+		require.Empty(t, a.Unit.Status.Phase, "only the scheduler admits")
+		require.Equal(t, o.Job.Object.GetUID(), a.Unit.Spec.ConsumerRef.UID)
+		require.Equal(t, o.Job.Object.GetNamespace(), a.Unit.Namespace)
+	case DeleteUnit:
+		require.Equal(t, o.Unit.UID, a.Unit.UID)
+	case PatchUnitStatus:
+		from, to := unit.Phase(a.Before.Status.Phase), unit.Phase(a.After.Status.Phase)
+		known := from.Waits() || from.Holds() || from.Terminal()
+		require.True(t, from == to || !known || from.CanBecome(to, unit.WriterController), "%q to %q", from, to)
+		require.GreaterOrEqual(t, a.After.Status.Attempts, a.Before.Status.Attempts)
+	case PatchJob:
+		released := o.Unit != nil && stageOf(o.Unit.Status.Phase) == released
+		if a.Before.Suspended() && !a.After.Suspended() && o.Managed {
+			require.True(t, released && o.Unit.Spec.ConsumerRef != nil && o.Unit.Spec.ConsumerRef.UID == o.Job.Object.GetUID(),
+				"a job runs only with an admitted unit of its own UID (I3)")
+		}
+	}
+}
+
+// carryOut does what a plan says; false when there was nothing to do.
+func carryOut(o *Situation, d Decision) bool {
+	switch d.Look {
+	case LookAtPods:
+		o.Bound = BoundNone
+	case LookAtUnit:
+		o.FreshUnit = true
+	case LookAtJob:
+		o.FreshJob = true
+	default:
+	}
+	did := d.Look != LookNowhere
+	if d.After > 0 {
+		now, since := metav1.NewTime(o.Now.Add(d.After)), o.Now
+		if o.RunningSince != nil {
+			since = *o.RunningSince
+		}
+		o.Now, o.RunningSince, did = now, &since, true
+	}
+	for _, action := range d.Do {
+		switch a := action.(type) {
+		case CreateUnit:
+			o.Unit, did = a.Unit.DeepCopy(), true
+			o.Unit.UID = "fuzzed"
+		case PatchUnit:
+			o.Unit, did = a.After, true
+		case PatchUnitStatus:
+			o.Unit, did = a.After, true
+		case DeleteUnit:
+			o.Unit, did = nil, true
+		case PatchJob:
+			o.Job, did = a.After, true
+		case ResetStart:
+			edit := o.Job.Edit()
+			edit.ClearStart()
+			o.Job, did = edit.Job(), true
+		}
+	}
+	return did
+}

@@ -1,0 +1,148 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobplan
+
+import (
+	"fmt"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
+)
+
+// Reasons for which units are parked, beside what is wrong with their jobs.
+const (
+	// reasonEstimateChanged: the unit was admitted with an estimate that is no more; until it waits again.
+	reasonEstimateChanged = "EstimateChanged"
+	// reasonHeldByOwner: the owner of the job does not want it to run now.
+	reasonHeldByOwner = "HeldByOwner"
+	// reasonSuspendedByOwner: somebody has suspended the job since it was admitted.
+	reasonSuspendedByOwner = "SuspendedByOwner"
+)
+
+// The owner of a job may hold it: it waits at its place and holds nothing. One that runs gives back what it holds
+// first, and is suspended then, as any job that loses its admission. What cannot be suspended is held while it waits.
+//
+// A job that its owner suspends while it runs is held as well. Nothing but the write that resumes a job tells that from
+// a job that was born suspended, or is suspended in an old cache: it stamps the job with its unit and attempt. A job
+// that is suspended, without our mark, and bears the stamp of the present attempt was stopped by somebody else.
+
+// held is the problem of a job that its owner holds; nil if he does not.
+func held(s *Situation) *jobunit.Problem {
+	runs := s.rel == jobunit.Own && stageOf(s.Unit.Status.Phase) == released
+	switch {
+	case s.Job.Object.GetAnnotations()[v1alpha1.AnnotationHold] == "true" && (!runs || suspendable(s)):
+		return &jobunit.Problem{
+			Reason:  reasonHeldByOwner,
+			Message: "the annotation " + v1alpha1.AnnotationHold + " holds the job; the job keeps its position",
+		}
+	case suspendedByOwner(s) && !s.RequeuesSuspended:
+		return &jobunit.Problem{
+			Reason: reasonSuspendedByOwner,
+			Message: "the owner suspended the job; it keeps its position until its owner resumes it, " +
+				"or is annotated with " + v1alpha1.AnnotationHold + "=false",
+		}
+	default:
+		return nil
+	}
+}
+
+// suspendedByOwner says that somebody else than us has suspended the job since its unit was admitted last. A job that
+// was adopted has never been resumed by us.
+func suspendedByOwner(s *Situation) bool {
+	if s.rel != jobunit.Own || !stopped(s) {
+		return false
+	}
+	if _, stamped := stampOf(s); !stamped {
+		return s.Unit.Status.Attempts == 1 // it was adopted
+	}
+	return wasResumed(s)
+}
+
+// stopped says that the job was let go once, or was adopted, and is suspended without our mark.
+func stopped(s *Situation) bool {
+	_, stamped := stampOf(s)
+	return s.Kind.CanBeSuspended() && s.Job.Suspended() && !s.Job.SuspendedByUs() &&
+		(stamped || s.Unit.Annotations[v1alpha1.AnnotationAdopted] != "")
+}
+
+func stampOf(s *Situation) (stamp string, stamped bool) {
+	stamp, stamped = s.Job.Object.GetAnnotations()[v1alpha1.AnnotationResumed]
+	return stamp, stamped
+}
+
+// wasResumed says that the job was resumed for the present attempt of its unit.
+func wasResumed(s *Situation) bool {
+	stamp, _ := stampOf(s)
+	return stamp == resumedStamp(s.Unit)
+}
+
+// resumedStamp is what the write that resumes a job puts into it.
+func resumedStamp(u *v1alpha1.QueueUnit) string {
+	return fmt.Sprintf("%s/%d", u.UID, u.Status.Attempts)
+}
+
+// letGo takes back the annotation by which the owner lets a job go on, and that it was suspended by anybody but us.
+func letGo(s *Situation) (Decision, bool) {
+	if s.Job.Object.GetAnnotations()[v1alpha1.AnnotationHold] != "false" || s.Kind.OfPods() {
+		return Decision{}, false
+	}
+	after := s.Job.Edit()
+	after.Annotate(v1alpha1.AnnotationHold, "")
+	step := PatchJob{Before: s.Job}
+	if stopped(s) { // whatever attempt an old cache says that it is
+		after.MarkSuspended()
+		step.Event = event.Normal("LetGo", "Queue", "the owner released the job; it waits at its position")
+	}
+	step.After = after.Job()
+	return do(step), true
+}
+
+// holdBack has the scheduler take the admission back. What comes after it is that the unit waits.
+func holdBack(s *Situation) (Decision, bool) {
+	held := s.demand.Problem
+	switch {
+	case held == nil || held.Reason != reasonHeldByOwner && held.Reason != reasonSuspendedByOwner:
+		return Decision{}, false
+	case !isActive(s.Unit):
+		return Decision{}, true // that was asked for, by us or by a person
+	}
+	note := "the owner suspended the job; its quota is free, and it keeps its position"
+	after := jobunit.Parked(s.Unit, held)
+	if held.Reason == reasonHeldByOwner {
+		jobunit.Annotate(after, v1alpha1.AnnotationHold, "true") // as units have it that wait, or they would be written once more
+		note = "the job is held by its annotation " + v1alpha1.AnnotationHold +
+			"; its quota is free, and it keeps its position"
+	}
+	return do(PatchUnit{Before: s.Unit, After: after, Event: event.Normal("Held", "Queue", note)}), true
+}
+
+// requeueSuspended has a job that its owner suspended wait again, where its queue wants that.
+func requeueSuspended(s *Situation) (Decision, bool) {
+	if !suspendedByOwner(s) {
+		return Decision{}, false
+	}
+	return do(PatchUnit{Before: s.Unit, After: jobunit.Parked(s.Unit, &jobunit.Problem{Reason: reasonSuspendedByOwner}),
+		Event: event.Normal("Requeued", "Queue",
+			"the owner suspended the job; its queue requeues such jobs at their position")}), true
+}
+
+// leaveParked: the scheduler takes the admission back, then the unit is set right where it waits.
+func leaveParked(s *Situation) (Decision, bool) {
+	reason := s.Unit.Annotations[v1alpha1.AnnotationParkedReason]
+	return Decision{}, !isActive(s.Unit) && (reason == reasonEstimateChanged || reason == reasonSuspendedByOwner)
+}

@@ -1,0 +1,178 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobplan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+)
+
+// A job that was admitted and is not suspended runs, and its unit follows it.
+
+// RunningDelay is for how long a job runs before its unit says so: nobody reads it of one that ends sooner, and it
+// would be a fourth of what such a job has written.
+const RunningDelay = 2 * time.Second
+
+// follow keeps the size that the unit asks for that of its job while the job runs. What is beyond what the unit holds
+// it has to wait for; what is less it gives back. As long as the job has the pods that it was admitted with in part,
+// its unit stays as it is. Whether it is preemptible was decided when it was admitted: what it has borrowed is not what
+// is promised.
+func follow(s *Situation) (Decision, bool) {
+	have, want := s.Unit.Spec.PodSets, s.want.Spec.PodSets
+	sameName := func(a, b v1alpha1.PodSet) bool { return a.Name == b.Name }
+	if s.demand.Problem != nil || !slices.EqualFunc(have, want, sameName) {
+		return Decision{}, false
+	}
+	after, counts := s.Unit.DeepCopy(), admitted(s.Unit, have)
+	before, now := int64(0), int64(0)
+	for i := range want {
+		set := &after.Spec.PodSets[i]
+		resize(set, want[i].Count, counts)
+		before, now = before+int64(have[i].Count), now+int64(set.Count)
+	}
+	jobunit.CorrectTime(after, s.want)
+	request := s.demand.Of(after.Spec.PodSets, s.Creation)
+	if !equality.Semantic.DeepEqual(after.Spec.Request, request) {
+		after.Spec.Request, after.Spec.Resource = request, nil
+	}
+	if !relabelled(s) && after.Labels != nil {
+		for _, key := range v1alpha1.QuotaLabels {
+			jobunit.Set(after.Labels, key, s.want.Labels[key])
+		}
+	}
+	if equality.Semantic.DeepEqual(after, s.Unit) {
+		return Decision{}, false
+	}
+	step := PatchUnit{Before: s.Unit, After: after}
+	switch {
+	case now > before:
+		step.Event = event.Normal("Grows", "Queue",
+			fmt.Sprintf("the job asks for %d pods instead of %d; the additional pods wait for quota", now, before))
+	case now < before:
+		step.Event = event.Normal("Shrinks", "Queue",
+			fmt.Sprintf("the job asks for %d pods instead of %d; the quota of the others is free again", now, before))
+	}
+	return do(step), true
+}
+
+// relabelled says whether a running job names another quota than its pods were made with. They stay charged to that
+// one, and so does the unit, until the job is resumed anew.
+func relabelled(s *Situation) bool {
+	return s.Unit.Labels[v1alpha1.LabelQuotaName] != s.want.Labels[v1alpha1.LabelQuotaName] && chargedElsewhere(s)
+}
+
+func tellQuota(s *Situation) []Action {
+	if s.demand.Problem != nil || !relabelled(s) {
+		return nil
+	}
+	return []Action{tell(event.Warning("QuotaChanged", "Queue", fmt.Sprintf(
+		"the job names quota %q now; while it runs, its pods are charged to quota %q of its admission",
+		s.want.Labels[v1alpha1.LabelQuotaName], s.Unit.Labels[v1alpha1.LabelQuotaName])))}
+}
+
+// mirror what the pods of a job do: that it runs, once it has for a while, and then how many of them are ready.
+func mirror(s *Situation) (d Decision, answers bool) {
+	if StartsToRun(s.Job, s.Unit) {
+		d = mirrorStart(s)
+	} else {
+		d = report(s)
+	}
+	d.Do = append(tellQuota(s), d.Do...)
+	return d, true
+}
+
+func mirrorStart(s *Situation) Decision {
+	since := s.Now
+	if s.RunningSince != nil {
+		since = *s.RunningSince
+	}
+	if ran := s.Now.Sub(since.Time); ran < RunningDelay {
+		return Decision{After: RunningDelay - ran}
+	}
+	return do(PatchUnitStatus{Before: s.Unit, After: becomeRunning(s.Unit, countPods(s), s.Now, since),
+		Event: event.Normal("Running", "Run", "pods of the job run")})
+}
+
+// StartsToRun: pods of an admitted job run, and its unit does not say so yet. Until the job's controller has noted the
+// resumption, their count is that of an earlier run.
+func StartsToRun(job *jobs.Job, unit *v1alpha1.QueueUnit) bool {
+	return unit != nil && stageOf(unit.Status.Phase) == released && unit.Status.Phase != v1alpha1.PhaseRunning &&
+		job.Running() > 0 && !job.Suspended() && !job.SuspensionSeen()
+}
+
+// resumeAnew is for a job that bears our mark and was resumed by hand just before it was admitted. The gate holds its
+// pods for as long as the mark is there. So it is suspended again, and then resumed with all that its pods need; where
+// pods run, the mark alone is taken away.
+func resumeAnew(s *Situation) (Decision, bool) {
+	switch {
+	case !s.Job.SuspendedByUs():
+		return Decision{}, false
+	case s.Job.Running() == 0:
+		return do(suspendToRecharge(s)), true
+	}
+	after := s.Job.Edit()
+	after.UnmarkSuspended()
+	return do(PatchJob{Before: s.Job, After: after.Job()}), true
+}
+
+func suspendToRecharge(s *Situation) Action {
+	return suspendWith(s, event.Normal("Suspended", "Suspend",
+		"its pods lack the label of its quota or updates of admission checks; "+
+			"the job is resumed with them"))
+}
+
+// recharge is for an admitted job whose pods are not charged where its unit holds quota, or lack what admission checks
+// asked for: it was resumed by hand, or ran before it was queued. The gate lets none of the former go. As soon as no
+// pod of it is on a node it is suspended, and then resumed with what its pods need.
+func recharge(s *Situation) (Decision, bool) {
+	if !suspendable(s) || !hasPending(s.Job) || !chargedElsewhere(s) && !lacksUpdates(s) {
+		return Decision{}, false
+	}
+	return ifNotBound(bound(s), func() Decision { return do(suspendToRecharge(s)) })
+}
+
+// hasPending says whether pods of the job may be on no node: there are more than are ready, or nobody says how many
+// there are and none is ready.
+func hasPending(job *jobs.Job) bool {
+	running := job.Running()
+	if !job.Kind.CountsPods() {
+		return running == 0
+	}
+	return job.Active() > running
+}
+
+// lacksUpdates says whether pod templates of a job that was let go lack what the checks that its unit has passed ask
+// for: somebody else resumed it, and its pods are not what was checked.
+func lacksUpdates(s *Situation) bool {
+	updates := checkUpdates(s.Unit)
+	if len(updates) == 0 {
+		return false
+	}
+	sets, err := s.Job.PodSets()
+	return err == nil && slices.ContainsFunc(sets, func(set jobs.PodSet) bool {
+		update, ok := updates[set.Name]
+		return ok && update.Lacking(set.Template.Labels, set.Template.Annotations, &set.Template.Spec) != ""
+	})
+}

@@ -1,0 +1,116 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobplan
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/override"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/survey"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+)
+
+// Bound says what is known of the pods of a job.
+type Bound int
+
+const (
+	// BoundUnknown: nobody has looked.
+	BoundUnknown Bound = iota
+	// BoundNone: no pod of the job is on a node.
+	BoundNone
+	// BoundSome: the job has pods on nodes.
+	BoundSome
+)
+
+// Options are those of the process that decisions depend on.
+type Options struct {
+	// WholeTemplates: units hold pod templates whole, not just what scheduling needs of them.
+	WholeTemplates bool
+	// ChecksOff: nothing that admission checks ask for is written into pods, and no job of which they ask it is resumed.
+	ChecksOff bool
+	// PartialAdmission: units say with how few pods their jobs can do.
+	PartialAdmission bool
+	// FinishedUnitsTTL is how long the unit of a finished job stays; zero is as long as the job.
+	FinishedUnitsTTL time.Duration
+}
+
+// Situation is all that a decision on one job depends on.
+type Situation struct {
+	Now     metav1.Time
+	Options Options
+	Kind    *jobs.Kind
+	// Job is nil when there is none. Unit bears the job's unit name, nil when there is none.
+	Job  *jobs.Job
+	Unit *v1alpha1.QueueUnit
+	// FreshJob and FreshUnit were read from the API server itself, not from caches that may lag behind each other.
+	FreshJob, FreshUnit bool
+	// PatchedLately: we have patched the unit a short while ago.
+	PatchedLately bool
+	// Managed is the predicate's answer for the job; Elsewhere says that somebody else decides when it runs.
+	Managed, Elsewhere bool
+	// Unmanaged is what becomes of the job if it is not managed for want of a label.
+	Unmanaged jobs.UnmanagedJobs
+	// Asleep: the job is suspended and names no queue, where jobs are queued.
+	Asleep bool
+	// Schedules says whether pods of a scheduler of this name are held back and counted; nil is all.
+	Schedules func(schedulerName string) bool `json:"-"`
+	// EveryJobIsGang: jobs of the kind are gangs whether they ask for it or not.
+	EveryJobIsGang bool
+	// Priorities that the job may have.
+	Priorities jobunit.Priorities
+	// Creation is what the cluster does to the pods of the job.
+	Creation *jobs.Creation
+	// Cluster is for warnings about a job that has no unit yet; nil where nobody has looked.
+	Cluster *survey.Cluster `json:"-"`
+	// RequeuesSuspended: the queue of the unit has jobs that their owners suspend wait again, and does not hold them.
+	RequeuesSuspended bool
+	Bound             Bound
+	// Refusal is what the API server said when it refused a pod of the job, empty if it refused none; nil: nobody has
+	// looked.
+	Refusal *string
+	// RunningSince is when pods of the job were first seen to run in its present run; nil if none do, or the unit says it.
+	RunningSince *metav1.Time
+
+	// What follows from it: whose the unit is, what the job asks for, the unit that it should have, and its pod templates
+	// as resuming would make them, once somebody has asked.
+	rel    jobunit.Relation
+	demand jobunit.Demand
+	want   *v1alpha1.QueueUnit
+	filled *filling
+}
+
+// ask reads what the job asks for.
+func (s *Situation) ask() {
+	plain := s.Job.Plain(asked(s))
+	s.demand = jobunit.DemandOf(plain, s.Creation, s.Options.WholeTemplates)
+	s.demand.JoinGangs(plain, s.EveryJobIsGang)
+	if !s.Options.PartialAdmission {
+		s.demand.OnlyWhole()
+	}
+	s.demand.CheckScheduler(s.Creation, s.Schedules)
+	if s.demand.Problem == nil {
+		s.demand.Problem = held(s)
+	}
+	s.want = jobunit.Of(s.Job, s.demand, s.Priorities.Of(&s.demand))
+	if s.rel == jobunit.Own {
+		override.Apply(s.want, s.Unit)
+	}
+}

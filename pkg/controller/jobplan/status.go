@@ -1,0 +1,210 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobplan
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+)
+
+// Reasons of conditions that the controller sets, beside those of parked units.
+const (
+	reasonSucceeded = "Succeeded"
+	reasonFailed    = "Failed"
+)
+
+// stage is what a phase means for the job.
+type stage int
+
+const (
+	// waiting: the job must not run.
+	waiting stage = iota
+	// released: the job is to run.
+	released
+	// over: the job has ended.
+	over
+)
+
+// stageOf reads a phase; one that is not known waits, so that an error never lets a job run. One that holds quota and
+// does not release waits, too.
+func stageOf(phase v1alpha1.QueueUnitPhase) stage {
+	switch p := unit.Phase(phase); {
+	case p.Releases():
+		return released
+	case p.Terminal():
+		return over
+	default:
+		return waiting
+	}
+}
+
+// holdsQuota says whether a unit that waits has quota reserved all the same; its pod sets are immutable then.
+func holdsQuota(phase v1alpha1.QueueUnitPhase) bool {
+	p := unit.Phase(phase)
+	return p.Holds() && !p.Releases()
+}
+
+// evicted says whether a unit that waits was admitted before and lost it.
+func evicted(u *v1alpha1.QueueUnit) bool {
+	return u.Status.Phase == v1alpha1.PhaseTimeoutBackoff ||
+		meta.IsStatusConditionTrue(u.Status.Conditions, v1alpha1.ConditionEvicted)
+}
+
+// updated is a copy of the unit of which the status changes now.
+func updated(u *v1alpha1.QueueUnit, now metav1.Time) *v1alpha1.QueueUnit {
+	u = u.DeepCopy()
+	u.Status.LastUpdateTime = &now
+	return u
+}
+
+// becomeRunning is the status of a unit whose job runs; the condition has the time since when.
+func becomeRunning(u *v1alpha1.QueueUnit, pods podCount, now, since metav1.Time) *v1alpha1.QueueUnit {
+	u = updated(u, now)
+	count(u, pods, since)
+	u.Status.Phase = v1alpha1.PhaseRunning
+	u.Status.Message = ""
+	return u
+}
+
+// becomeEnded is the status of a unit whose job has ended: it holds nothing any more (I7).
+func becomeEnded(u *v1alpha1.QueueUnit, end jobs.End, now metav1.Time) *v1alpha1.QueueUnit {
+	u = updated(u, now)
+	reason := reasonFailed
+	u.Status.Phase = v1alpha1.PhaseFailed
+	if end.Succeeded {
+		reason = reasonSucceeded
+		u.Status.Phase = v1alpha1.PhaseSucceed
+	}
+	message := event.Short(end.Message)
+	u.Status.Message = message
+	u.Status.Admissions = nil
+	u.Status.PodState = nil
+	for _, held := range []string{
+		v1alpha1.ConditionQuotaReserved, v1alpha1.ConditionAdmitted, v1alpha1.ConditionPodsReady,
+		v1alpha1.ConditionResizePending,
+	} {
+		if meta.FindStatusCondition(u.Status.Conditions, held) != nil {
+			setCondition(u, held, metav1.ConditionFalse, reason, message, now)
+		}
+	}
+	setCondition(u, v1alpha1.ConditionFinished, metav1.ConditionTrue, reason, message, now)
+	return u
+}
+
+// becomeAdopted is the status of a unit that is born for a job that runs already.
+// What it holds is what is bound, which the scheduler knows and writes down; the rest of its job it has to ask for.
+func becomeAdopted(u *v1alpha1.QueueUnit, pods podCount, now metav1.Time) *v1alpha1.QueueUnit {
+	u = updated(u, now)
+	u.Status.Phase = v1alpha1.PhaseRunning
+	u.Status.Attempts++
+	u.Status.Message = ""
+	u.Status.LastAllocateTime = &now
+	u.Status.Admissions = nil
+	const message = "the job had pods on nodes before it was queued"
+	for _, c := range []string{v1alpha1.ConditionQuotaReserved, v1alpha1.ConditionAdmitted} {
+		setCondition(u, c, metav1.ConditionTrue, v1alpha1.ReasonAdopted, message, now)
+	}
+	setCondition(u, v1alpha1.ConditionPodsReady, conditionStatus(pods.all), v1alpha1.ReasonAdopted, message, now)
+	return u
+}
+
+// becomeParked says in the unit's condition why the controller made it inactive; nil when it says so already.
+func becomeParked(u *v1alpha1.QueueUnit, p *jobunit.Problem, now metav1.Time) *v1alpha1.QueueUnit {
+	c := meta.FindStatusCondition(u.Status.Conditions, v1alpha1.ConditionQuotaReserved)
+	if c != nil && c.Status == metav1.ConditionFalse && c.Reason == p.Reason && c.Message == p.Message {
+		return nil
+	}
+	u = updated(u, now)
+	u.Status.Message = p.Message
+	setCondition(u, v1alpha1.ConditionQuotaReserved, metav1.ConditionFalse, p.Reason, p.Message, now)
+	return u
+}
+
+func setCondition(
+	u *v1alpha1.QueueUnit, kind string, status metav1.ConditionStatus, reason, message string, now metav1.Time,
+) {
+	meta.SetStatusCondition(&u.Status.Conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: message,
+		ObservedGeneration: u.Generation, LastTransitionTime: now,
+	})
+}
+
+func conditionStatus(ok bool) metav1.ConditionStatus {
+	if ok {
+		return metav1.ConditionTrue
+	}
+	return metav1.ConditionFalse
+}
+
+// covers says whether what a unit was admitted with is enough for what its job asks, and holds enough for the pods
+// that it has still to run: no resource that both name is asked for beyond it. Resources that the admission does not
+// name are not limited by the quota.
+func covers(u, want *v1alpha1.QueueUnit, left corev1.ResourceList) bool {
+	return fits(want.Spec.Request, u.Spec.Request) && samePods(u.Spec.PodSets, want.Spec.PodSets) && holds(u, left)
+}
+
+// holds says whether a unit holds enough of what it was admitted with.
+func holds(u *v1alpha1.QueueUnit, asked corev1.ResourceList) bool {
+	held := map[corev1.ResourceName]bool{}
+	total := corev1.ResourceList{}
+	for _, a := range u.Status.Admissions {
+		for name, quantity := range a.Resources {
+			sum := total[name]
+			sum.Add(quantity)
+			total[name] = sum
+			held[name] = true
+		}
+	}
+	for name := range held {
+		if amount, ok := asked[name]; ok && amount.Cmp(total[name]) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// fits says whether every amount asked for is named and enough in have.
+func fits(ask, have corev1.ResourceList) bool {
+	for name, quantity := range ask {
+		got, ok := have[name]
+		if (!ok && !quantity.IsZero()) || quantity.Cmp(got) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// samePods says whether want has no pod set that have lacks, and none with more pods.
+func samePods(have, want []v1alpha1.PodSet) bool {
+	counts := make(map[string]int32, len(have))
+	for i := range have {
+		counts[have[i].Name] = have[i].Count
+	}
+	for i := range want {
+		if n, ok := counts[want[i].Name]; !ok || want[i].Count > n {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,197 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package jobplan
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+)
+
+// A job that waits is suspended, and its unit is true while it is in the queue.
+
+// holdOrAdopt: a job that is not admitted is suspended, unless its adoption has only begun.
+func holdOrAdopt(s *Situation) (Decision, bool) {
+	switch {
+	case s.Job.Suspended() || !suspendable(s) && !adopting(s):
+		return Decision{}, false
+	case !s.FreshUnit:
+		// The cache of units may be behind that of jobs, after a start above all: a job that has just been resumed is not
+		// suspended again on old news, which would take its pods away.
+		return look(LookAtUnit), true
+	case adopting(s):
+		return goOnAdopting(s), true
+	case madeNoPod(s) && s.Refusal == nil:
+		return look(LookAtRefusals), true
+	default:
+		return do(append([]Action{suspend(s)}, tellRefusal(s)...)...), true
+	}
+}
+
+// goOnAdopting looks at pods again: anybody who may write units could have written the annotation.
+func goOnAdopting(s *Situation) Decision {
+	d, answers := ifNotBound(s.Bound, func() Decision {
+		if suspendable(s) {
+			return do(suspend(s))
+		}
+		d, _ := correct(s)
+		return d
+	})
+	switch {
+	case answers:
+		return d
+	case s.demand.Counted():
+		return do(PatchUnitStatus{Before: s.Unit, After: becomeAdopted(s.Unit, countPods(s), s.Now)})
+	default:
+		// What it holds cannot be said. Its pods on nodes are in used, it is left alone, and its unit says what is wrong.
+		return sayParked(s)
+	}
+}
+
+func adopting(s *Situation) bool {
+	phase := s.Unit.Status.Phase
+	return s.Unit.Annotations[v1alpha1.AnnotationAdopted] != "" && !evicted(s.Unit) &&
+		(phase == "" || phase == v1alpha1.PhaseEnqueued) && isActive(s.Unit)
+}
+
+func isActive(u *v1alpha1.QueueUnit) bool { return u.Spec.Active == nil || *u.Spec.Active }
+
+// correct sets the unit right while it holds nothing, and says in its condition what is wrong with the job.
+func correct(s *Situation) (Decision, bool) {
+	if holdsQuota(s.Unit.Status.Phase) {
+		return Decision{}, false
+	}
+	if after := jobunit.Corrected(s.Unit, s.want); after != nil {
+		step := PatchUnit{Before: s.Unit, After: after}
+		if !jobunit.CreatedByUs(s.Unit) {
+			step.Event = event.Warning("UnitCorrected", "Correct",
+				fmt.Sprintf("QueueUnit %s was changed by another client; its request is that of the job again", s.Unit.Name))
+		}
+		return do(step), true
+	}
+	if d, answers := reclaim(s); answers {
+		return d, true
+	}
+	if s.demand.Problem == nil || jobunit.InactiveByHand(s.Unit) {
+		return Decision{}, false
+	}
+	d := sayParked(s)
+	return d, len(d.Do) > 0
+}
+
+// sayParked says in the unit's condition why it was made inactive, unless it does so already.
+func sayParked(s *Situation) Decision {
+	if after := becomeParked(s.Unit, s.demand.Problem, s.Now); after != nil {
+		return do(PatchUnitStatus{Before: s.Unit, After: after})
+	}
+	return Decision{}
+}
+
+// deactivate makes a unit inactive. The scheduler finds that a job is not to be tried again, has no right to the spec of
+// its unit, and says so in a condition. One from before the spec changed is of another time: whoever makes the unit
+// active again begins anew.
+func deactivate(s *Situation) (Decision, bool) {
+	c := meta.FindStatusCondition(s.Unit.Status.Conditions, v1alpha1.ConditionDeactivationTarget)
+	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != s.Unit.Generation || !isActive(s.Unit) {
+		return Decision{}, false
+	}
+	after, inactive := s.Unit.DeepCopy(), false
+	after.Spec.Active = &inactive
+	return do(PatchUnit{Before: s.Unit, After: after, Event: event.Warning("Deactivated", "Queue", event.Short(fmt.Sprintf(
+		"%s: %s; it is not retried until an operator sets spec.active of QueueUnit %s to true",
+		c.Reason, c.Message, s.Unit.Name)))}), true
+}
+
+// madeNoPod says that the unit lost its admission for its job made no pod.
+func madeNoPod(s *Situation) bool {
+	c := meta.FindStatusCondition(s.Unit.Status.Conditions, v1alpha1.ConditionEvicted)
+	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == string(unit.ReasonIdleReservation)
+}
+
+// refused says why the job made no pod, where that is known.
+func refused(s *Situation) string {
+	if s.Refusal == nil || *s.Refusal == "" {
+		return ""
+	}
+	return ": " + *s.Refusal
+}
+
+// tellRefusal puts that into the unit.
+func tellRefusal(s *Situation) []Action {
+	words := refused(s)
+	if words == "" || strings.HasSuffix(s.Unit.Status.Message, words) {
+		return nil
+	}
+	after := updated(s.Unit, s.Now)
+	after.Status.Message = s.Unit.Status.Message + words
+	setCondition(after, v1alpha1.ConditionEvicted, metav1.ConditionTrue, string(unit.ReasonIdleReservation),
+		after.Status.Message, s.Now)
+	return []Action{PatchUnitStatus{Before: s.Unit, After: after}}
+}
+
+// The templates of a job that waits are as its owner wrote them. What admission checks asked to write into them is
+// taken out by what the unit says that they asked for: the record on the job may be forged. So the unit says it until
+// it is out, and quota is not reserved for it before.
+
+// resetEarly makes templates mutable now, so that admission need not wait for it.
+func resetEarly(s *Situation) (Decision, bool) {
+	if !s.Job.TemplatesFixed() || !chargedElsewhere(s) && !s.Job.HasUpdates() {
+		return Decision{}, false
+	}
+	return resetStart(s), true
+}
+
+// restore gives a job its templates and numbers of pods back as its owner wrote them, unless the API server would refuse
+// it. Plain has the numbers as they are: what is recorded of them may be forged.
+func restore(s *Situation) (Decision, bool) {
+	after := s.Job.Edit()
+	templates := !s.Job.TemplatesFixed() && after.RestoreTemplates(asked(s))
+	step := PatchJob{Before: s.Job}
+	switch {
+	case s.Job.HasCounts():
+		plain := after.Copy()
+		plain.DropCounts()
+		step.Plain = plain.Job()
+		after.RestoreCounts()
+	case !templates:
+		return Decision{}, false
+	}
+	step.After = after.Job()
+	return do(step), true
+}
+
+// forget takes out of a unit what checks asked for, once the API server itself says that no template has it.
+func forget(s *Situation) (Decision, bool) {
+	switch {
+	case len(asked(s)) == 0 || holdsQuota(s.Unit.Status.Phase) || s.Job.HasUpdates():
+		return Decision{}, false
+	case !s.FreshJob:
+		return look(LookAtJob), true
+	}
+	after := s.Unit.DeepCopy()
+	for i := range after.Status.AdmissionChecks {
+		after.Status.AdmissionChecks[i].PodSetUpdates = nil
+	}
+	return do(PatchUnitStatus{Before: s.Unit, After: after}), true
+}

@@ -1,0 +1,223 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"context"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/elasticquota"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitcache"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+)
+
+// observer reads what decisions depend on.
+type observer struct {
+	kind    *jobs.Kind
+	options *Options
+	shared  *Shared
+	begun   event.Begun
+	// cache has all but jobs, which jobs has. live and liveJobs are the API server.
+	cache, jobs, live, liveJobs client.Reader
+}
+
+func (r *JobReconciler) observer() *observer {
+	return &observer{
+		kind: &r.Kind, options: &r.Options, shared: &r.Shared, begun: r.begun,
+		cache: r.Client, jobs: r.Jobs, live: r.Live, liveJobs: r.LiveJobs,
+	}
+}
+
+// observe reads what is cached.
+func (o *observer) observe(ctx context.Context, key types.NamespacedName) (jobplan.Situation, error) {
+	s := jobplan.Situation{Now: metav1.NewTime(o.options.Clock.Now()), Kind: o.kind, Options: o.options.Plan}
+	var err error
+	if s.Unit, err = o.unit(ctx, types.NamespacedName{Namespace: key.Namespace, Name: o.kind.UnitName(key.Name)}); err != nil {
+		return s, err
+	}
+	job, err := o.job(ctx, key)
+	if err != nil {
+		return s, client.IgnoreNotFound(err)
+	}
+	if err = o.judge(ctx, &s, job); err == nil {
+		err = o.askQueue(ctx, &s)
+	}
+	return s, err
+}
+
+// look fills in what a decision asks for.
+func (o *observer) look(ctx context.Context, s *jobplan.Situation, at jobplan.Look) (err error) {
+	switch at {
+	case jobplan.LookAtPods:
+		s.Bound, err = o.bound(ctx, s.Job)
+	case jobplan.LookAtRefusals:
+		said := o.refusal(ctx, s.Job)
+		s.Refusal = &said
+	case jobplan.LookAtUnit:
+		err = o.readUnit(ctx, s)
+	case jobplan.LookAtJob:
+		err = o.readJob(ctx, s)
+	case jobplan.LookNowhere:
+	}
+	return err
+}
+
+// askQueue fills in what the queue says about jobs that their owners suspend. A queue that is not there says nothing.
+func (o *observer) askQueue(ctx context.Context, s *jobplan.Situation) error {
+	if s.Unit == nil || s.Unit.Spec.Queue == "" || !s.Job.Suspended() || s.Job.SuspendedByUs() {
+		return nil
+	}
+	queue := &v1alpha1.Queue{}
+	err := o.cache.Get(ctx, types.NamespacedName{Namespace: o.options.QueueNamespace, Name: s.Unit.Spec.Queue}, queue)
+	if err == nil && queue.Spec.OnOwnerSuspend != nil {
+		s.RequeuesSuspended = *queue.Spec.OnOwnerSuspend == v1alpha1.OwnerSuspendRequeue
+	}
+	return client.IgnoreNotFound(err)
+}
+
+// unit is what the cache has of a unit, nil if there is none; one that is larger than caches keep is read from the API
+// server.
+func (o *observer) unit(ctx context.Context, key types.NamespacedName) (*v1alpha1.QueueUnit, error) {
+	unit := &v1alpha1.QueueUnit{}
+	if err := (unitcache.Reader{Cache: o.cache, Live: o.live}).Get(ctx, key, unit); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return unit, nil
+}
+
+// job is what the cache has of a job; one that is larger than caches keep is read from the API server.
+func (o *observer) job(ctx context.Context, key types.NamespacedName) (*jobs.Job, error) {
+	job := newObject(o.kind.GVK)
+	if err := o.jobs.Get(ctx, key, job); err != nil {
+		return nil, err
+	}
+	expanded, err := jobs.Expand(job)
+	if errors.Is(err, jobs.ErrNotKept) {
+		expanded = newObject(o.kind.GVK)
+		err = o.live.Get(ctx, key, expanded)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, o.jobs, o.kind, expanded)
+}
+
+// open a job as its kind reads it.
+func open(ctx context.Context, from client.Reader, kind *jobs.Kind, job *unstructured.Unstructured) (*jobs.Job, error) {
+	return kind.OpenWith(job, func(child *unstructured.Unstructured) (bool, error) {
+		err := from.Get(ctx, client.ObjectKeyFromObject(job), child)
+		return err == nil, client.IgnoreNotFound(err)
+	})
+}
+
+// judge fills in what follows from the job.
+func (o *observer) judge(ctx context.Context, s *jobplan.Situation, job *jobs.Job) error {
+	s.Job = job
+	name, namespace := job.Object.GetNamespace(), newNamespace()
+	if err := o.cache.Get(ctx, types.NamespacedName{Name: name}, namespace); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	var err error
+	if s.Creation, err = o.creation(ctx, name, namespace.Labels); err != nil {
+		return err
+	}
+	takers, err := elasticquota.List(ctx, o.cache, client.MatchingFields{mappedIndex: name})
+	if err != nil {
+		return err
+	}
+	s.Creation.Quota = quotaOfNamespace(name, takers)
+	predicate := o.options.Predicate
+	s.Schedules, s.EveryJobIsGang = predicate.Schedules, predicate.EveryJobIsGang(o.kind)
+	labels := podLabels(job, s.Creation)
+	if predicate.AsksForMapping(namespace.Labels) {
+		labels = append(labels, jobs.MappedNamespace(len(takers) > 0))
+	}
+	s.Managed = predicate.ManagesJob(job, namespace.Labels, labels...)
+	if !s.Managed {
+		s.Elsewhere = predicate.QueuedElsewhere(job)
+		if o.begun.Found(job.Object) {
+			return nil // it was told before
+		}
+		s.Asleep = !s.Elsewhere && job.Suspended() && metav1.GetControllerOfNoCopy(job.Object) == nil &&
+			predicate.ManagesNamespace(name, namespace.Labels)
+		s.Unmanaged = predicate.UnmanagedJob(job, namespace.Labels, labels...)
+		return nil
+	}
+	if s.Unit == nil {
+		s.Cluster = o.shared.Survey.Look(ctx)
+	}
+	s.Priorities.Most = mostOf(namespace.Annotations)
+	priority, _ := job.Priority() // what is wrong with it, the plan says
+	if class := s.Creation.PriorityClass(priority.Class); class != nil {
+		s.Priorities.Class = &class.Value
+	}
+	return nil
+}
+
+// readJob replaces the job by what the API server has now.
+func (o *observer) readJob(ctx context.Context, s *jobplan.Situation) error {
+	s.FreshJob = true
+	key := client.ObjectKeyFromObject(s.Unit)
+	switch ref := s.Unit.Spec.ConsumerRef; {
+	case s.Job != nil:
+		key.Name = s.Job.Object.GetName() // the unit may name another one
+	case ref != nil:
+		key.Name = ref.Name
+	default:
+		key.Name = o.kind.JobName(key.Name)
+	}
+	object := newObject(o.kind.GVK)
+	switch err := o.liveJobs.Get(ctx, key, object); {
+	case apierrors.IsNotFound(err):
+		s.Job = nil
+		return nil
+	case err != nil:
+		return err
+	}
+	if s.Job != nil && s.Job.Object.GetUID() != object.GetUID() {
+		s.Bound = jobplan.BoundUnknown // the pods were those of another job
+	}
+	job, err := open(ctx, o.live, o.kind, object)
+	if err != nil {
+		return err
+	}
+	return o.judge(ctx, s, job)
+}
+
+// readUnit replaces the unit by what the API server has now.
+func (o *observer) readUnit(ctx context.Context, s *jobplan.Situation) error {
+	s.FreshUnit = true
+	unit := &v1alpha1.QueueUnit{}
+	err := o.live.Get(ctx, types.NamespacedName{Namespace: s.Job.Object.GetNamespace(), Name: s.Job.UnitName()}, unit)
+	if apierrors.IsNotFound(err) {
+		s.Unit = nil
+		return nil
+	}
+	if err == nil {
+		s.Unit = unit
+	}
+	return err
+}

@@ -1,0 +1,100 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+)
+
+// waker says which jobs of a kind have to be looked at when something else changes.
+type waker struct {
+	kind *jobs.Kind
+	jobs client.Reader
+}
+
+// jobsOfUnit are the job that the unit names and the job that would have a unit of this name.
+func (w waker) jobsOfUnit(_ context.Context, object client.Object) []reconcile.Request {
+	unit, ok := object.(*v1alpha1.QueueUnit)
+	if !ok {
+		return nil
+	}
+	name := w.kind.JobName(unit.Name)
+	requests := []reconcile.Request{request(unit.Namespace, name)}
+	if ref := unit.Spec.ConsumerRef; ref != nil && jobunit.RefersTo(w.kind, ref) && ref.Name != name && ref.Name != "" {
+		requests = append(requests, request(unit.Namespace, ref.Name))
+	}
+	return requests
+}
+
+// jobsOfNamespace are all jobs of a namespace whose labels changed: the selector may read otherwise now.
+func (w waker) jobsOfNamespace(ctx context.Context, object client.Object) []reconcile.Request {
+	requests, err := w.jobsIn(ctx, object.GetName())
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the jobs of a namespace whose labels changed",
+			"namespace", object.GetName())
+	}
+	return requests
+}
+
+func (w waker) jobsIn(ctx context.Context, namespace string) ([]reconcile.Request, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(w.kind.GVK.GroupVersion().WithKind(w.kind.GVK.Kind + "List"))
+	if err := w.jobs.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	requests := make([]reconcile.Request, 0, len(list.Items))
+	for i := range list.Items {
+		requests = append(requests, request(list.Items[i].GetNamespace(), list.Items[i].GetName()))
+	}
+	return requests, nil
+}
+
+// jobOfChild is the job that controls its child.
+func (w waker) jobOfChild(_ context.Context, object client.Object) []reconcile.Request {
+	owner := metav1.GetControllerOfNoCopy(object)
+	if owner == nil || owner.Kind != w.kind.GVK.Kind {
+		return nil
+	}
+	return []reconcile.Request{request(object.GetNamespace(), owner.Name)}
+}
+
+// jobsOfQuota are those of the namespaces that it takes. The quota of before and that of after are asked about.
+func (w waker) jobsOfQuota(ctx context.Context, object client.Object) (requests []reconcile.Request) {
+	for _, name := range mappedNamespaces(object) {
+		found, err := w.jobsIn(ctx, name)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the jobs of a namespace that a quota takes", "namespace", name)
+		}
+		requests = append(requests, found...)
+	}
+	return requests
+}
+
+func request(namespace, name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+}
