@@ -64,7 +64,7 @@ func TestMixedKindsAreAsDescribed(t *testing.T) {
 			job := mixed(t, i+1, 1)[i]
 			require.Equal(t, kind.GroupVersionKind, job.object.GroupVersionKind())
 			require.Equal(t, kind.resource(), job.resource)
-			require.Empty(t, described.Open(job.object).Invalid())
+			require.Empty(t, jobs.Open(described, job.object).Invalid())
 			if described.Child == nil {
 				pods, _ := asked(t, described, job.object)
 				require.Equal(t, job.pods, pods)
@@ -76,7 +76,7 @@ func TestMixedKindsAreAsDescribed(t *testing.T) {
 // asked is how many pods a job has, and how many cores they ask for.
 func asked(t *testing.T, kind *jobs.Kind, job *unstructured.Unstructured) (pods int, cores float64) {
 	t.Helper()
-	sets, err := kind.Open(job).PodSets()
+	sets, err := jobs.Open(kind, job).PodSets()
 	require.NoError(t, err)
 	for _, set := range sets {
 		pods += int(set.Count)
@@ -102,7 +102,7 @@ func TestMixedWorkloadFits(t *testing.T) {
 			require.LessOrEqual(t, cores, limits[quota], "a %s that can never fit would never end", kind)
 			total[quota] += cores
 		}
-		suspended[kind.Open(s.object).Suspended()]++
+		suspended[jobs.Open(kind, s.object).Suspended()]++
 	}
 	for quota, limit := range limits {
 		require.Greater(t, total[quota], 3*limit, "more than fits at once in %s", quota)

@@ -330,7 +330,7 @@ func (o *kindsOptions) test(in io.Reader, out io.Writer) error {
 		return fmt.Errorf("a %s has its pods in a %s of its name: name that file with --child", kind.GVK.Kind,
 			kind.Child.GVK.Kind)
 	}
-	return describe(out, kind, kind.WithChild(job, child))
+	return describe(out, kind, jobs.WithChild(kind, job, child))
 }
 
 // groupOf a pod, as if it was all that there is of it.
@@ -365,31 +365,31 @@ func readObject(file string, in io.Reader) (*unstructured.Unstructured, error) {
 
 // describe prints what is read of a job.
 func describe(out io.Writer, kind *jobs.Kind, job *unstructured.Unstructured) error {
-	sets, err := kind.Open(job).PodSets()
+	sets, err := jobs.Open(kind, job).PodSets()
 	if err != nil {
 		return err
 	}
-	quota, err := kind.Open(job).Quota()
+	quota, err := jobs.Open(kind, job).Quota()
 	if err != nil {
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "Kind:\t%s\nUnit:\t%s\nQuota:\t%s\nQueue:\t%s\n", kind, kind.UnitName(job.GetName()),
-		orOf(quota, "namespace"), orOf(kind.Open(job).Queue(), "quota"))
-	priority, err := kind.Open(job).Priority()
+		orOf(quota, "namespace"), orOf(jobs.Open(kind, job).Queue(), "quota"))
+	priority, err := jobs.Open(kind, job).Priority()
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "Priority:\t%s\n", priorityText(priority))
 	fmt.Fprintf(w, "Suspended by:\t%s\n", suspendedBy(kind))
 	fmt.Fprintf(w, "State:\t%s\n", stateText(kind, job))
-	if why := kind.Open(job).Invalid(); why != "" {
+	if why := jobs.Open(kind, job).Invalid(); why != "" {
 		fmt.Fprintf(w, "Cannot be queued:\t%s\n", why)
 	}
-	for _, gang := range jobs.Gangs(kind.Open(job), false) {
+	for _, gang := range jobs.Gangs(jobs.Open(kind, job), false) {
 		fmt.Fprintf(w, "Gang:\t%s, at least %d pods\n", strings.Join(gang.PodSets, ", "), gang.Minimum)
 	}
-	fmt.Fprintf(w, "Pods found by:\t%s\n", kind.Open(job).PodSelector())
+	fmt.Fprintf(w, "Pods found by:\t%s\n", jobs.Open(kind, job).PodSelector())
 	fmt.Fprintln(w, "\nPODS\tCOUNT\tAT LEAST\tEACH ASKS FOR")
 	for i := range sets {
 		request, err := (&jobs.Creation{}).Request(sets[i].Template)
@@ -430,12 +430,12 @@ func written(out io.Writer, kind *jobs.Kind, job *unstructured.Unstructured, set
 			},
 		}
 	}
-	for _, gang := range jobs.Gangs(kind.Open(job), false) {
+	for _, gang := range jobs.Gangs(jobs.Open(kind, job), false) {
 		for _, set := range gang.PodSets {
 			maps.Copy(additions[set].Annotations, gang.Annotations(kind.UnitName(after.GetName())))
 		}
 	}
-	if err := errors.Join(kind.Edit(after).AddToTemplates(additions), kind.Edit(after).SetSuspend(false)); err != nil {
+	if err := errors.Join(jobs.EditOf(kind, after).AddToTemplates(additions), jobs.EditOf(kind, after).SetSuspend(false)); err != nil {
 		return err
 	}
 	before, child := jobs.Split(job)
@@ -496,19 +496,19 @@ func priorityText(p jobs.Priority) string {
 }
 
 func stateText(kind *jobs.Kind, job *unstructured.Unstructured) string {
-	end, ended := kind.Open(job).Ended()
+	end, ended := jobs.Open(kind, job).Ended()
 	switch {
 	case ended && end.Succeeded:
 		return "succeeded: " + end.Message
 	case ended:
 		return "failed: " + end.Message
-	case kind.Open(job).Suspended() && kind.Open(job).SuspensionSeen():
+	case jobs.Open(kind, job).Suspended() && jobs.Open(kind, job).SuspensionSeen():
 		return "suspended, and its operator knows it"
-	case kind.Open(job).Suspended():
+	case jobs.Open(kind, job).Suspended():
 		return "suspended"
-	case kind.Open(job).Running() > 0:
-		return fmt.Sprintf("runs (%d)", kind.Open(job).Running())
-	case kind.Open(job).Started():
+	case jobs.Open(kind, job).Running() > 0:
+		return fmt.Sprintf("runs (%d)", jobs.Open(kind, job).Running())
+	case jobs.Open(kind, job).Started():
 		return "started"
 	default:
 		return "not started"

@@ -126,7 +126,7 @@ func (o *submitOptions) submit(
 	}
 	job.SetLabels(labels)
 	if kind.CanBeSuspended() {
-		if err := kind.Edit(job).SetSuspend(true); err != nil {
+		if err := jobs.EditOf(kind, job).SetSuspend(true); err != nil {
 			return nil, err
 		}
 	}

@@ -41,7 +41,7 @@ func (o *observer) bound(ctx context.Context, job *jobs.Job) (jobplan.Bound, err
 	switch err := o.liveJobs.Get(ctx, client.ObjectKeyFromObject(job.Object), now); {
 	case client.IgnoreNotFound(err) != nil:
 		return jobplan.BoundUnknown, err
-	case err == nil && o.kind.Open(now).Started():
+	case err == nil && jobs.Open(o.kind, now).Started():
 		return jobplan.BoundSome, nil
 	default:
 		return jobplan.BoundNone, nil

@@ -339,7 +339,7 @@ func jobCacheOptions(mgr manager.Manager, kind *jobs.Kind, wholeTemplates bool) 
 	if kind.Child != nil {
 		byObject[newObject(kind.Child.GVK)] = cache.ByObject{Transform: func(object any) (any, error) {
 			if child, ok := object.(*unstructured.Unstructured); ok {
-				return kind.CompactChild(child), nil
+				return jobs.CompactChild(kind, child), nil
 			}
 			return object, nil
 		}}

@@ -127,7 +127,7 @@ func (o *observer) job(ctx context.Context, key types.NamespacedName) (*jobs.Job
 
 // open a job as its kind reads it.
 func open(ctx context.Context, from client.Reader, kind *jobs.Kind, job *unstructured.Unstructured) (*jobs.Job, error) {
-	return kind.OpenWith(job, func(child *unstructured.Unstructured) (bool, error) {
+	return jobs.OpenWith(kind, job, func(child *unstructured.Unstructured) (bool, error) {
 		err := from.Get(ctx, client.ObjectKeyFromObject(job), child)
 		return err == nil, client.IgnoreNotFound(err)
 	})

@@ -85,7 +85,7 @@ func CacheOptions(queueNamespace string) cache.Options {
 func compactJobs(kind *jobs.Kind, wholeTemplates bool) toolscache.TransformFunc {
 	return func(object any) (any, error) {
 		if job, ok := object.(*unstructured.Unstructured); ok {
-			return kind.Compact(job, wholeTemplates), nil
+			return jobs.CompactJob(kind, job, wholeTemplates), nil
 		}
 		return object, nil // the last known state of a deleted job
 	}

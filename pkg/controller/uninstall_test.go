@@ -147,8 +147,8 @@ spec:
     template: {spec: {parallelism: 2, completions: 2, template: {spec: {containers: [{name: c}]}}}}
 `), &child.Object))
 	child.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(own, kind.GVK)})
-	_, before := jobs.Split(kind.WithChild(own, child))
-	edit := kind.Open(kind.WithChild(own, child)).Edit()
+	_, before := jobs.Split(jobs.WithChild(kind, own, child))
+	edit := jobs.Open(kind, jobs.WithChild(kind, own, child)).Edit()
 	require.NoError(t, edit.AddToTemplates(map[string]jobs.Addition{
 		"node": {Labels: map[string]string{v1alpha1.LabelQuotaName: "a"}},
 	}))

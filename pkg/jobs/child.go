@@ -23,12 +23,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// childKey is the field of a job under which its child is read.
-const childKey = "child"
-
 // WithChild is the job with its child as the field that descriptors call child. Without a child, or for a kind that has
 // none, it is the job without such a field, whoever wrote one.
-func (k *Kind) WithChild(job, child *unstructured.Unstructured) *unstructured.Unstructured {
+func WithChild(k *Kind, job, child *unstructured.Unstructured) *unstructured.Unstructured {
 	object := maps.Clone(job.Object)
 	delete(object, childKey)
 	if child != nil && k.Child != nil {
@@ -39,11 +36,11 @@ func (k *Kind) WithChild(job, child *unstructured.Unstructured) *unstructured.Un
 
 // OpenWith opens an object of the kind with the child that it controls, if it has one: get reads an object that has the
 // kind of the child, and the name of the job.
-func (k *Kind) OpenWith(
-	object *unstructured.Unstructured, get func(child *unstructured.Unstructured) (found bool, err error),
+func OpenWith(
+	k *Kind, object *unstructured.Unstructured, get func(child *unstructured.Unstructured) (found bool, err error),
 ) (*Job, error) {
 	if k.Child == nil {
-		return k.Open(k.WithChild(object, nil)), nil
+		return Open(k, WithChild(k, object, nil)), nil
 	}
 	child := &unstructured.Unstructured{}
 	child.SetGroupVersionKind(k.Child.GVK)
@@ -54,7 +51,7 @@ func (k *Kind) OpenWith(
 	if !found || !metav1.IsControlledBy(child, object) {
 		child = nil
 	}
-	return k.Open(k.WithChild(object, child)), nil
+	return Open(k, WithChild(k, object, child)), nil
 }
 
 // HasChild says whether the job was given its child.
@@ -71,20 +68,4 @@ func Split(job *unstructured.Unstructured) (own, child *unstructured.Unstructure
 	own = &unstructured.Unstructured{Object: maps.Clone(job.Object)}
 	delete(own.Object, childKey)
 	return own, child
-}
-
-// CompactChild is a child with what is read of it, which must not be used any more.
-func (k *Kind) CompactChild(child *unstructured.Unstructured) *unstructured.Unstructured {
-	metadata, _ := child.Object["metadata"].(map[string]any)
-	compact := map[string]any{
-		"apiVersion": child.GetAPIVersion(), "kind": child.GetKind(),
-		"metadata": only(metadata, append([]string{"ownerReferences"}, identity...)),
-	}
-	read, _ := k.projection(false).add(Path{childKey}).of(child.Object).(map[string]any)
-	for key, value := range read {
-		if _, ok := compact[key]; !ok {
-			compact[key] = value
-		}
-	}
-	return &unstructured.Unstructured{Object: compact}
 }

@@ -48,9 +48,9 @@ var readMetadata = []string{
 	"labels", "annotations", "ownerReferences", "creationTimestamp", "deletionTimestamp", "generation",
 }
 
-// Compact returns the compact form of a job, which must not be used any more. Of pod templates it keeps what scheduling
+// CompactJob returns the compact form of a job, which must not be used any more. Of pod templates it keeps what scheduling
 // needs, unless they are to be whole.
-func (k *Kind) Compact(job *unstructured.Unstructured, wholeTemplates bool) *unstructured.Unstructured {
+func CompactJob(k *Kind, job *unstructured.Unstructured, wholeTemplates bool) *unstructured.Unstructured {
 	if _, is := job.Object[compactKey].(stdjson.Number); is {
 		return job
 	}
@@ -59,7 +59,7 @@ func (k *Kind) Compact(job *unstructured.Unstructured, wholeTemplates bool) *uns
 		"apiVersion": job.GetAPIVersion(), "kind": job.GetKind(), "metadata": only(metadata, identity),
 	}
 	text := stdjson.Number("")
-	if raw, err := json.Marshal(k.read(job, metadata, wholeTemplates)); err == nil && len(raw) <= maxCompact {
+	if raw, err := json.Marshal(keptOf(k, job, metadata, wholeTemplates)); err == nil && len(raw) <= maxCompact {
 		text = stdjson.Number(raw)
 	}
 	compact[compactKey] = text
@@ -93,9 +93,9 @@ func Expand(job *unstructured.Unstructured) (*unstructured.Unstructured, error) 
 	return &unstructured.Unstructured{Object: expanded}, nil
 }
 
-// read is what is read of a job, its identity aside.
-func (k *Kind) read(job *unstructured.Unstructured, metadata map[string]any, wholeTemplates bool) map[string]any {
-	kept := k.projection(wholeTemplates).of(job.Object).(map[string]any)
+// keptOf is what is read of a job, its identity aside.
+func keptOf(k *Kind, job *unstructured.Unstructured, metadata map[string]any, wholeTemplates bool) map[string]any {
+	kept := projectionOf(k, wholeTemplates).of(job.Object).(map[string]any)
 	m := only(metadata, readMetadata)
 	reduceAnnotations(m)
 	// Fields of metadata that the kind reads are kept with those that everybody reads.
@@ -172,10 +172,10 @@ func (p *projection) of(value any) any {
 	}
 }
 
-// projection of a job of this kind, its metadata aside.
-func (k *Kind) projection(wholeTemplates bool) *projection {
+// projectionOf a job of this kind, its metadata aside.
+func projectionOf(k *Kind, wholeTemplates bool) *projection {
 	root := &projection{}
-	for _, p := range k.paths() {
+	for _, p := range pathsOf(k) {
 		if len(p) > 0 {
 			root.add(p).whole = true
 		}
@@ -190,22 +190,10 @@ func (k *Kind) projection(wholeTemplates bool) *projection {
 	return root
 }
 
-func reduced(template any) any {
-	whole, ok := template.(map[string]any)
-	if !ok {
-		return template
-	}
-	kept := schedulingFields.of(whole)
-	if metadata, ok := kept["metadata"].(map[string]any); ok {
-		reduceAnnotations(metadata)
-	}
-	return kept
-}
-
-// paths are those of all fields of a job that are read, but for metadata and pod templates.
-func (k *Kind) paths() []Path {
+// pathsOf are those of all fields of a job that are read, but for metadata and pod templates.
+func pathsOf(k *Kind) []Path {
 	paths := append([]Path{k.suspend, k.managedBy, k.startTime, k.pods.value, k.pods.selector}, k.priorityClass...)
-	for _, e := range k.expressions() {
+	for _, e := range expressionsOf(k) {
 		if e != nil {
 			paths = append(paths, e.reads...)
 		}
@@ -247,7 +235,7 @@ func (k *Kind) paths() []Path {
 	return paths
 }
 
-func (k *Kind) expressions() []*expression {
+func expressionsOf(k *Kind) []*expression {
 	all := []*expression{
 		k.succeeded, k.failed, k.message, k.suspensionSeen, k.started, k.running, k.ready, k.active,
 		k.readyBySet, k.completed, k.all, k.reclaimable,
@@ -286,4 +274,20 @@ func only(object map[string]any, keys []string) map[string]any {
 		}
 	}
 	return kept
+}
+
+// CompactChild is a child with what is read of it, which must not be used any more.
+func CompactChild(k *Kind, child *unstructured.Unstructured) *unstructured.Unstructured {
+	metadata, _ := child.Object["metadata"].(map[string]any)
+	compact := map[string]any{
+		"apiVersion": child.GetAPIVersion(), "kind": child.GetKind(),
+		"metadata": only(metadata, append([]string{"ownerReferences"}, identity...)),
+	}
+	read, _ := projectionOf(k, false).add(Path{childKey}).of(child.Object).(map[string]any)
+	for key, value := range read {
+		if _, ok := compact[key]; !ok {
+			compact[key] = value
+		}
+	}
+	return &unstructured.Unstructured{Object: compact}
 }

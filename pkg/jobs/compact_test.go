@@ -93,15 +93,15 @@ func jobFrom(t testing.TB, text string) *unstructured.Unstructured {
 func TestCompactJobsSayWhatIsRead(t *testing.T) {
 	kind := batchJob(t)
 	whole, same := jobFrom(t, fmt.Sprintf(ordinary, "j")), jobFrom(t, fmt.Sprintf(ordinary, "j"))
-	compact := kind.Compact(same, false)
+	compact := CompactJob(kind, same, false)
 	require.Equal(t, "j", compact.GetName())
 	require.Equal(t, whole.GetUID(), compact.GetUID())
 	require.Equal(t, whole.GetResourceVersion(), compact.GetResourceVersion())
-	require.Same(t, compact, kind.Compact(compact, false), "what is compact stays so")
+	require.Same(t, compact, CompactJob(kind, compact, false), "what is compact stays so")
 	require.Equal(t, compact, compact.DeepCopy())
 	job, err := Expand(compact)
 	require.NoError(t, err)
-	for _, p := range kind.paths() {
+	for _, p := range pathsOf(kind) {
 		if value := lookup(whole.Object, p); len(p) > 0 && p[len(p)-1] != "template" {
 			require.Equal(t, value, lookup(job.Object, p), p)
 		}
@@ -117,7 +117,7 @@ func TestCompactJobsSayWhatIsRead(t *testing.T) {
 		require.NotContains(t, string(text), gone)
 	}
 	reducedOf := func(job *unstructured.Unstructured) string {
-		sets, err := kind.Open(job).PodSets()
+		sets, err := Open(kind, job).PodSets()
 		require.NoError(t, err)
 		raw, err := ReduceTemplate(sets[0].Raw)
 		require.NoError(t, err)
@@ -128,7 +128,7 @@ func TestCompactJobsSayWhatIsRead(t *testing.T) {
 	require.NoError(t, err)
 	require.Same(t, job, again)
 
-	keepsAll, err := Expand(kind.Compact(jobFrom(t, fmt.Sprintf(ordinary, "j")), true))
+	keepsAll, err := Expand(CompactJob(kind, jobFrom(t, fmt.Sprintf(ordinary, "j")), true))
 	require.NoError(t, err)
 	require.Equal(t, lookup(whole.Object, path(".spec.template")), lookup(keepsAll.Object, path(".spec.template")))
 }
@@ -149,10 +149,10 @@ func TestMetadataThatAKindReadsIsKeptBesideTheRest(t *testing.T) {
 		APIVersion: "factory.example/v1", Kind: "Plant", Name: "p", UID: "2", Controller: &controls,
 	}})
 	job.SetGroupVersionKind(kind.GVK)
-	kept, err := Expand(kind.Compact(job.DeepCopy(), false))
+	kept, err := Expand(CompactJob(kind, job.DeepCopy(), false))
 	require.NoError(t, err)
 	require.Equal(t, metav1.GetControllerOf(job), metav1.GetControllerOf(kept))
-	require.Empty(t, kind.Open(kept).Invalid())
+	require.Empty(t, Open(kind, kept).Invalid())
 	annotations := job.GetAnnotations()
 	delete(annotations, "secret")
 	require.Equal(t, annotations, kept.GetAnnotations())
@@ -163,9 +163,9 @@ func TestNobodyForgesACompactJob(t *testing.T) {
 	kind := batchJob(t)
 	job := jobFrom(t, fmt.Sprintf(ordinary, "j"))
 	job.Object[compactKey] = `{"spec":{"suspend":false}}`
-	expanded, err := Expand(kind.Compact(job, false))
+	expanded, err := Expand(CompactJob(kind, job, false))
 	require.NoError(t, err)
-	require.True(t, kind.Open(expanded).Suspended())
+	require.True(t, Open(kind, expanded).Suspended())
 	require.NotContains(t, expanded.Object, compactKey)
 }
 
@@ -185,7 +185,7 @@ func TestALargeJobIsNotKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			job := jobFrom(t, fmt.Sprintf(ordinary, "j"))
 			enlarge(job)
-			compact := kind.Compact(job, false)
+			compact := CompactJob(kind, job, false)
 			text, err := json.Marshal(compact.Object["metadata"])
 			require.NoError(t, err)
 			require.Less(t, len(text), 300)
@@ -203,7 +203,7 @@ func TestALargeJobIsNotKept(t *testing.T) {
 		t.Run(name+" that nobody reads", func(t *testing.T) {
 			job := jobFrom(t, fmt.Sprintf(ordinary, "j"))
 			enlarge(job)
-			_, err := Expand(kind.Compact(job, false))
+			_, err := Expand(CompactJob(kind, job, false))
 			require.NoError(t, err)
 		})
 	}
@@ -216,12 +216,12 @@ func set(t *testing.T, job *unstructured.Unstructured, value any, fields ...stri
 // TestKeepMaps: a patch that takes the last annotation of ours away leaves those that are not kept.
 func TestKeepMaps(t *testing.T) {
 	kind := batchJob(t)
-	before, err := Expand(kind.Compact(jobFrom(t, fmt.Sprintf(ordinary, "j")), false))
+	before, err := Expand(CompactJob(kind, jobFrom(t, fmt.Sprintf(ordinary, "j")), false))
 	require.NoError(t, err)
 	after := before.DeepCopy()
 	after.SetAnnotations(nil)
 	unstructured.RemoveNestedField(after.Object, "spec", "template", "metadata")
-	kind.Edit(after).KeepMaps(kind.Open(before))
+	EditOf(kind, after).KeepMaps(Open(kind, before))
 	const ofPods = ".spec.template.metadata"
 	for _, p := range []string{".metadata.annotations", ofPods + ".annotations", ofPods + ".labels"} {
 		require.Equal(t, map[string]any{}, lookup(after.Object, path(p)), p)
@@ -235,14 +235,14 @@ func BenchmarkBytesPerCachedJob(b *testing.B) {
 	for name, keep := range map[string]func(*unstructured.Unstructured) *unstructured.Unstructured{
 		"compact, of a job of 1 MB": func(job *unstructured.Unstructured) *unstructured.Unstructured {
 			job.SetLabels(map[string]string{"large": large})
-			return batchJob(b).Compact(job, false)
+			return CompactJob(batchJob(b), job, false)
 		},
 		"whole": func(job *unstructured.Unstructured) *unstructured.Unstructured {
 			job.SetManagedFields(nil)
 			return job
 		},
 		"compact": func(job *unstructured.Unstructured) *unstructured.Unstructured {
-			return batchJob(b).Compact(job, false)
+			return CompactJob(batchJob(b), job, false)
 		},
 	} {
 		b.Run(name, func(b *testing.B) {
@@ -257,7 +257,7 @@ func BenchmarkBytesPerCachedJob(b *testing.B) {
 func TestBytesPerCachedJob(t *testing.T) {
 	kind := batchJob(t)
 	perJob := bytesPerJob(t, func(job *unstructured.Unstructured) *unstructured.Unstructured {
-		return kind.Compact(job, false)
+		return CompactJob(kind, job, false)
 	})
 	require.Less(t, perJob, 4096.0)
 }

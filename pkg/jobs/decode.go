@@ -17,6 +17,7 @@ limitations under the License.
 package jobs
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -25,6 +26,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
+
+// ErrMalformed marks an object whose fields are not of the type that they should have.
+var ErrMalformed = errors.New("malformed job")
 
 // maxQuantityText is the greatest length of an amount; longExponent finds exponents that no amount needs. To add or
 // compare a quantity like 1e99999999 takes minutes, and one such job must not cost others that time.

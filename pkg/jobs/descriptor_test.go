@@ -97,7 +97,7 @@ spec:
     Worker: {replicas: 9, pod: {spec: {containers: [{name: c}]}}}
     Chief: {pod: {spec: {containers: [{name: c}]}}}
 `)
-	sets, err := kind.Open(job).PodSets()
+	sets, err := Open(kind, job).PodSets()
 	require.NoError(t, err)
 	counts := map[string]int32{}
 	names := make([]string, 0, len(sets))
@@ -107,12 +107,12 @@ spec:
 	}
 	require.Equal(t, []string{"leader", "small-ones", "large", "chief", "worker"}, names)
 	require.Equal(t, map[string]int32{"leader": 1, "small-ones": 8, "large": 1, "chief": 3, "worker": 3}, counts)
-	quota, err := kind.Open(job).Quota()
+	quota, err := Open(kind, job).Quota()
 	require.NoError(t, err)
 	require.Equal(t, "a", quota)
-	require.True(t, kind.Open(job).Suspended())
-	require.True(t, kind.Open(job).PodSelector().Matches(labels.Set{"factory.example/widget": "w"}))
-	priority, err := kind.Open(job).Priority()
+	require.True(t, Open(kind, job).Suspended())
+	require.True(t, Open(kind, job).PodSelector().Matches(labels.Set{"factory.example/widget": "w"}))
+	priority, err := Open(kind, job).Priority()
 	require.NoError(t, err)
 	require.Equal(t, "high", priority.Class)
 
@@ -122,14 +122,14 @@ spec:
 	for _, name := range names {
 		additions[name] = Addition{Labels: map[string]string{"quota.scheduling.koordinator.sh/name": "b"}}
 	}
-	require.NoError(t, kind.Edit(job).AddToTemplates(additions))
-	sets, err = kind.Open(job).PodSets()
+	require.NoError(t, EditOf(kind, job).AddToTemplates(additions))
+	sets, err = Open(kind, job).PodSets()
 	require.NoError(t, err)
 	for i := range sets {
 		require.Equal(t, "b", sets[i].Template.Labels["quota.scheduling.koordinator.sh/name"], sets[i].Name)
 	}
-	require.True(t, kind.Edit(job).RestoreTemplates(nil))
-	_, err = kind.Open(job).PodSets()
+	require.True(t, EditOf(kind, job).RestoreTemplates(nil))
+	_, err = Open(kind, job).PodSets()
 	require.NoError(t, err)
 	require.Equal(t, before.Object["spec"].(map[string]any)["leader"], job.Object["spec"].(map[string]any)["leader"])
 }
@@ -151,11 +151,11 @@ func TestStateOfAKindThatNobodyKnows(t *testing.T) {
 	} {
 		t.Run(text, func(t *testing.T) {
 			job := object(t, text)
-			end, ended := kind.Open(job).Ended()
+			end, ended := Open(kind, job).Ended()
 			require.Equal(t, want.ended, ended)
 			require.Equal(t, want.end, end)
-			require.Equal(t, want.ready, kind.Open(job).Running())
-			require.Equal(t, want.active, kind.Open(job).Active())
+			require.Equal(t, want.ready, Open(kind, job).Running())
+			require.Equal(t, want.active, Open(kind, job).Active())
 		})
 	}
 }
@@ -182,12 +182,12 @@ func TestSuspensionByAnnotation(t *testing.T) {
 			require.NoError(t, err)
 			job := object(t, "{}")
 			tc.suspend(job)
-			require.False(t, kind.Open(job).Suspended(), "an annotation beside the field says nothing")
+			require.False(t, Open(kind, job).Suspended(), "an annotation beside the field says nothing")
 			require.Equal(t, tc.before, job.GetAnnotations()[key])
-			require.NoError(t, kind.Edit(job).SetSuspend(true))
-			require.True(t, kind.Open(job).Suspended())
-			require.NoError(t, kind.Edit(job).SetSuspend(false))
-			require.False(t, kind.Open(job).Suspended())
+			require.NoError(t, EditOf(kind, job).SetSuspend(true))
+			require.True(t, Open(kind, job).Suspended())
+			require.NoError(t, EditOf(kind, job).SetSuspend(false))
+			require.False(t, Open(kind, job).Suspended())
 			require.Equal(t, tc.resume, job.GetAnnotations()[key])
 		})
 	}
@@ -195,12 +195,12 @@ func TestSuspensionByAnnotation(t *testing.T) {
 
 func TestPodSetsThatAreNotThere(t *testing.T) {
 	kind := widget(t)
-	sets, err := kind.Open(object(t, "{}")).PodSets()
+	sets, err := Open(kind, object(t, "{}")).PodSets()
 	require.NoError(t, err, "one is optional, and of the others there may be none")
 	require.Empty(t, sets)
-	_, err = kind.Open(object(t, "spec: {groups: [{groupName: a, pod: {}}, {groupName: A, pod: {}}]}")).PodSets()
+	_, err = Open(kind, object(t, "spec: {groups: [{groupName: a, pod: {}}, {groupName: A, pod: {}}]}")).PodSets()
 	require.ErrorIs(t, err, ErrMalformed)
-	_, err = kind.Open(object(t, "spec: {groups: [{groupName: a}]}")).PodSets()
+	_, err = Open(kind, object(t, "spec: {groups: [{groupName: a}]}")).PodSets()
 	require.ErrorContains(t, err, ".spec.groups.0.pod is not an object")
 }
 
@@ -219,26 +219,26 @@ spec:
 status: {phase: Done, note: fine, pods: [{ready: true, name: x}], unread: y}
 `)
 	whole.SetGroupVersionKind(kind.GVK)
-	compact := kind.Compact(whole.DeepCopy(), false)
+	compact := CompactJob(kind, whole.DeepCopy(), false)
 	kept, err := Expand(compact)
 	require.NoError(t, err)
 	text, err := kept.MarshalJSON()
 	require.NoError(t, err)
 	require.NotContains(t, string(text), "secret")
 	require.NotContains(t, string(text), "unread")
-	want, err := kind.Open(whole).PodSets()
+	want, err := Open(kind, whole).PodSets()
 	require.NoError(t, err)
-	have, err := kind.Open(kept).PodSets()
+	have, err := Open(kind, kept).PodSets()
 	require.NoError(t, err)
 	require.Len(t, have, len(want))
 	for i := range want {
 		require.Equal(t, want[i].Name, have[i].Name)
 		require.Equal(t, want[i].Count, have[i].Count)
 	}
-	end, ended := kind.Open(kept).Ended()
+	end, ended := Open(kind, kept).Ended()
 	require.True(t, ended)
 	require.Equal(t, End{Succeeded: true, Message: "fine"}, end)
-	require.EqualValues(t, 1, kind.Open(kept).Running())
+	require.EqualValues(t, 1, Open(kind, kept).Running())
 }
 
 func TestDescriptorsThatCannotBe(t *testing.T) {

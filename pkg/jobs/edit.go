@@ -65,17 +65,17 @@ type Edit struct {
 	object *unstructured.Unstructured
 }
 
-// Edit changes the object itself.
-func (k *Kind) Edit(object *unstructured.Unstructured) *Edit { return &Edit{kind: k, object: object} }
+// EditOf changes the object itself.
+func EditOf(k *Kind, object *unstructured.Unstructured) *Edit { return &Edit{kind: k, object: object} }
 
 // Job is the job as it was changed. It is not changed any more.
 func (e *Edit) Job() *Job { return e.now() }
 
 // Copy goes on with a copy; what it is of stays as it is.
-func (e *Edit) Copy() *Edit { return e.kind.Edit(e.object.DeepCopy()) }
+func (e *Edit) Copy() *Edit { return EditOf(e.kind, e.object.DeepCopy()) }
 
 // now is the job between two steps.
-func (e *Edit) now() *Job { return e.kind.Open(e.object) }
+func (e *Edit) now() *Job { return Open(e.kind, e.object) }
 
 // Annotate gives the job an annotation; one without a value is taken away.
 func (e *Edit) Annotate(key, value string) {

@@ -50,12 +50,6 @@ func (g *Gang) Annotations(unit string) map[string]string {
 	}
 }
 
-// gangRule is a GangRule that was checked.
-type gangRule struct {
-	when, unless *expression
-	minimum      []countTerm
-}
-
 // Gangs of the job, of which no template bears what resuming adds. Templates that name a PodGroup of
 // scheduling.x-k8s.io make one, by its name. Otherwise the job is one gang if its kind says that it asks for it, or
 // everyJob. There is none where a template names a gang of Koordinator itself, where nothing is written into
@@ -143,5 +137,5 @@ func (s *podSetAt) least() (int32, error) {
 
 // namesGang says whether whoever wrote the job put these pods into a gang of Koordinator.
 func (s *podSetAt) namesGang() bool {
-	return s.metadata(annotationsKey)[extension.AnnotationGangName] != "" || hasAny(s.metadata(labelsKey), gangLabels...)
+	return s.metadata(annotationsKey)[extension.AnnotationGangName] != "" || firstOf(s.metadata(labelsKey), gangLabels...) != ""
 }

@@ -30,7 +30,7 @@ func job(t *testing.T, text string) (*Kind, *unstructured.Unstructured) {
 	require.NoError(t, yaml.Unmarshal([]byte(text), &object.Object))
 	kind, ok := Find(KindString(object.GroupVersionKind()))
 	require.True(t, ok, object.GroupVersionKind())
-	return kind, kind.WithChild(object, nil)
+	return kind, WithChild(kind, object, nil)
 }
 
 func TestGangs(t *testing.T) {
@@ -128,10 +128,10 @@ spec: {mode: cluster, driver: {}, executor: {instances: 4}}
 	} {
 		t.Run(name, func(t *testing.T) {
 			kind, object := job(t, tc.text)
-			require.Equal(t, tc.want, Gangs(kind.Open(object), tc.everyJob))
-			compact, err := Expand(kind.Compact(object.DeepCopy(), false))
+			require.Equal(t, tc.want, Gangs(Open(kind, object), tc.everyJob))
+			compact, err := Expand(CompactJob(kind, object.DeepCopy(), false))
 			require.NoError(t, err)
-			require.Equal(t, tc.want, Gangs(kind.Open(compact), tc.everyJob), "as a cache has it")
+			require.Equal(t, tc.want, Gangs(Open(kind, compact), tc.everyJob), "as a cache has it")
 		})
 	}
 }

@@ -85,7 +85,7 @@ spec: {parallelism: 2, template: {metadata: {annotations: {%s}}, spec: {}}}
 		t.Run(name, func(t *testing.T) {
 			kind, object := job(t, tc.text)
 			check := func(object *unstructured.Unstructured) {
-				got, err := GangGroupOf(kind.Open(object), tc.everyJob, "j")
+				got, err := GangGroupOf(Open(kind, object), tc.everyJob, "j")
 				require.Equal(t, tc.want, got)
 				if tc.err == "" {
 					require.NoError(t, err)
@@ -93,10 +93,10 @@ spec: {parallelism: 2, template: {metadata: {annotations: {%s}}, spec: {}}}
 					require.ErrorIs(t, err, ErrGangGroup)
 					require.ErrorContains(t, err, tc.err)
 				}
-				require.True(t, NamesGangGroup(kind.Open(object)) || got == nil && err == nil)
+				require.True(t, NamesGangGroup(Open(kind, object)) || got == nil && err == nil)
 			}
 			check(object)
-			compact, err := Expand(kind.Compact(object.DeepCopy(), false))
+			compact, err := Expand(CompactJob(kind, object.DeepCopy(), false))
 			require.NoError(t, err)
 			check(compact)
 		})

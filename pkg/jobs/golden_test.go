@@ -74,17 +74,17 @@ type setReading struct {
 func read(t *testing.T, kind *Kind, job *unstructured.Unstructured) reading {
 	t.Helper()
 	r := reading{
-		Suspended: kind.Open(job).Suspended(), Seen: kind.Open(job).SuspensionSeen(), Started: kind.Open(job).Started(),
-		Running: kind.Open(job).Running(), Active: kind.Open(job).Active(), Invalid: kind.Open(job).Invalid(),
-		Elsewhere: kind.Open(job).ManagedByOther(), Pods: kind.Open(job).PodSelector().String(),
+		Suspended: Open(kind, job).Suspended(), Seen: Open(kind, job).SuspensionSeen(), Started: Open(kind, job).Started(),
+		Running: Open(kind, job).Running(), Active: Open(kind, job).Active(), Invalid: Open(kind, job).Invalid(),
+		Elsewhere: Open(kind, job).ManagedByOther(), Pods: Open(kind, job).PodSelector().String(),
 	}
-	if end, ended := kind.Open(job).Ended(); ended {
+	if end, ended := Open(kind, job).Ended(); ended {
 		r.Ended, r.Message = map[bool]string{true: "Succeeded", false: "Failed"}[end.Succeeded], end.Message
 	}
-	priority, err := kind.Open(job).Priority()
+	priority, err := Open(kind, job).Priority()
 	require.NoError(t, err)
 	r.Class = priority.Class
-	sets, err := kind.Open(job).PodSets()
+	sets, err := Open(kind, job).PodSets()
 	require.NoError(t, err)
 	for i := range sets {
 		request, err := (&Creation{}).Request(sets[i].Template)
@@ -97,11 +97,11 @@ func read(t *testing.T, kind *Kind, job *unstructured.Unstructured) reading {
 		pods += int64(sets[i].Count)
 		sizes[i] = PodSetSize{sets[i].Name, int64(sets[i].Count)}
 	}
-	r.ReadyOf = kind.Open(job).ReadyOf(sizes)
-	r.AllReady, r.Reclaimable = kind.Open(job).AllReady(pods), kind.Open(job).Reclaimable()
+	r.ReadyOf = Open(kind, job).ReadyOf(sizes)
+	r.AllReady, r.Reclaimable = Open(kind, job).AllReady(pods), Open(kind, job).Reclaimable()
 	plain := job.DeepCopy()
-	kind.Edit(plain).RestoreTemplates(nil)
-	r.IfGang = Gangs(kind.Open(plain), true)
+	EditOf(kind, plain).RestoreTemplates(nil)
+	r.IfGang = Gangs(Open(kind, plain), true)
 	return r
 }
 
@@ -121,10 +121,10 @@ func TestGoldenObjects(t *testing.T) {
 				kind, job := recorded(t, file)
 				readings[state] = read(t, kind, job)
 				t.Run(state, func(t *testing.T) {
-					compact, err := Expand(kind.Compact(job.DeepCopy(), false))
+					compact, err := Expand(CompactJob(kind, job.DeepCopy(), false))
 					require.NoError(t, err)
 					_, child := Split(job)
-					require.Equal(t, readings[state], read(t, kind, kind.WithChild(compact, child)), "as a cache has it")
+					require.Equal(t, readings[state], read(t, kind, WithChild(kind, compact, child)), "as a cache has it")
 					comesBack(t, kind, job)
 				})
 			}
@@ -140,9 +140,9 @@ func recorded(t *testing.T, file string) (*Kind, *unstructured.Unstructured) {
 	require.True(t, ok, job.GroupVersionKind())
 	child := filepath.Join(filepath.Dir(file), "children", filepath.Base(file))
 	if _, err := os.Stat(child); err != nil || kind.Child == nil {
-		return kind, kind.WithChild(job, nil)
+		return kind, WithChild(kind, job, nil)
 	}
-	return kind, kind.WithChild(job, kind.CompactChild(recordedObject(t, child)))
+	return kind, WithChild(kind, job, CompactChild(kind, recordedObject(t, child)))
 }
 
 func recordedObject(t *testing.T, file string) *unstructured.Unstructured {
@@ -170,13 +170,13 @@ func compareGolden(t *testing.T, file string, readings map[string]reading) {
 // comesBack: what resuming and suspending write into a job is taken back to the last field.
 func comesBack(t *testing.T, kind *Kind, before *unstructured.Unstructured) {
 	t.Helper()
-	if !kind.Open(before).Suspended() {
+	if !Open(kind, before).Suspended() {
 		return
 	}
 	before = before.DeepCopy()
-	kind.Edit(before).RestoreTemplates(nil) // some were recorded just before that
+	EditOf(kind, before).RestoreTemplates(nil) // some were recorded just before that
 	job := before.DeepCopy()
-	sets, err := kind.Open(job).PodSets()
+	sets, err := Open(kind, job).PodSets()
 	require.NoError(t, err)
 	additions := map[string]Addition{}
 	for i := range sets {
@@ -185,12 +185,12 @@ func comesBack(t *testing.T, kind *Kind, before *unstructured.Unstructured) {
 			Annotations: map[string]string{v1alpha1.AnnotationRelatedPodSet: sets[i].Name},
 		}
 	}
-	require.NoError(t, kind.Edit(job).AddToTemplates(additions))
-	require.NoError(t, kind.Edit(job).SetSuspend(false))
-	require.False(t, kind.Open(job).Suspended())
-	resumed, err := kind.Open(job).PodSets()
+	require.NoError(t, EditOf(kind, job).AddToTemplates(additions))
+	require.NoError(t, EditOf(kind, job).SetSuspend(false))
+	require.False(t, Open(kind, job).Suspended())
+	resumed, err := Open(kind, job).PodSets()
 	require.NoError(t, err)
-	places, err := kind.Open(job).podSets()
+	places, err := Open(kind, job).podSets()
 	require.NoError(t, err)
 	for i := range resumed {
 		if object, _ := places[i].metadataAt(labelsKey); object == nil {
@@ -199,8 +199,8 @@ func comesBack(t *testing.T, kind *Kind, before *unstructured.Unstructured) {
 		require.Equal(t, "a", resumed[i].Template.Labels[v1alpha1.LabelQuotaName], resumed[i].Name)
 		require.Equal(t, resumed[i].Name, resumed[i].Template.Annotations[v1alpha1.AnnotationRelatedPodSet])
 	}
-	require.NoError(t, kind.Edit(job).SetSuspend(true))
-	kind.Edit(job).RestoreTemplates(nil)
+	require.NoError(t, EditOf(kind, job).SetSuspend(true))
+	EditOf(kind, job).RestoreTemplates(nil)
 	require.Equal(t, withoutEmptyMetadata(before.DeepCopy().Object), withoutEmptyMetadata(job.Object))
 }
 
@@ -241,9 +241,9 @@ func TestGoldenPods(t *testing.T) {
 			require.NoError(t, yaml.Unmarshal(text, pod))
 			kind, job := recorded(t, filepath.Join(dir, "running.yaml"))
 			if !foundByOthers[filepath.Base(dir)+"/"+set] {
-				require.True(t, kind.Open(job).PodSelector().Matches(labels.Set(pod.Labels)), "%v", pod.Labels)
+				require.True(t, Open(kind, job).PodSelector().Matches(labels.Set(pod.Labels)), "%v", pod.Labels)
 			}
-			sets, err := kind.Open(job).PodSets()
+			sets, err := Open(kind, job).PodSets()
 			require.NoError(t, err)
 			for i := range sets {
 				if sets[i].Name != set {

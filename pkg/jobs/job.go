@@ -19,7 +19,6 @@ package jobs
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,12 +27,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
 
-var (
-	// ErrMalformed marks an object whose fields are not of the type that its kind gives them.
-	ErrMalformed = errors.New("malformed job")
-	// ErrQuotaMismatch marks a job that names more than one quota.
-	ErrQuotaMismatch = errors.New("job names more than one quota")
-)
+// ErrQuotaMismatch marks a job that names more than one quota.
+var ErrQuotaMismatch = errors.New("job names more than one quota")
 
 // Job is an object of a kind, opened to be read. Nobody changes the object any more: an Edit makes another job. What is
 // read of it is kept, so that it is not safe for concurrent use.
@@ -52,10 +47,10 @@ type Job struct {
 }
 
 // Open an object of the kind.
-func (k *Kind) Open(object *unstructured.Unstructured) *Job { return &Job{Kind: k, Object: object} }
+func Open(k *Kind, object *unstructured.Unstructured) *Job { return &Job{Kind: k, Object: object} }
 
 // Edit changes a copy of the job.
-func (j *Job) Edit() *Edit { return j.Kind.Edit(j.Object.DeepCopy()) }
+func (j *Job) Edit() *Edit { return EditOf(j.Kind, j.Object.DeepCopy()) }
 
 // UnitName is the name of its unit.
 func (j *Job) UnitName() string { return j.Kind.UnitName(j.Object.GetName()) }
@@ -240,62 +235,4 @@ func (j *Job) templateLabels() []map[string]string {
 		sets = append(sets, found[i].metadata(labelsKey))
 	}
 	return sets
-}
-
-// lookup returns the value at the path, or nil.
-func lookup(object map[string]any, p Path) any {
-	if len(p) == 0 {
-		return nil
-	}
-	var value any = object
-	for _, key := range p {
-		fields, ok := value.(map[string]any)
-		if !ok {
-			return nil
-		}
-		value = fields[key]
-	}
-	return value
-}
-
-// integer reads a whole number; an absent or null field is not found.
-func integer(object map[string]any, p Path) (int64, bool, error) {
-	switch n := lookup(object, p).(type) {
-	case nil:
-		return 0, false, nil
-	case int64:
-		return n, true, nil
-	case int32:
-		return int64(n), true, nil
-	case int:
-		return int64(n), true, nil
-	case float64:
-		if n == math.Trunc(n) && math.Abs(n) <= math.MaxInt32 {
-			return int64(n), true, nil
-		}
-	}
-	return 0, false, fmt.Errorf("%w: %s is not a whole number", ErrMalformed, p)
-}
-
-func stringMap(value any) map[string]string {
-	fields, ok := value.(map[string]any)
-	if !ok {
-		return nil
-	}
-	out := make(map[string]string, len(fields))
-	for key, v := range fields {
-		if s, ok := v.(string); ok {
-			out[key] = s
-		}
-	}
-	return out
-}
-
-func firstOf(set map[string]string, keys ...string) string {
-	for _, key := range keys {
-		if value := set[key]; value != "" {
-			return value
-		}
-	}
-	return ""
 }

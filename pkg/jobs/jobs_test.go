@@ -78,7 +78,7 @@ func TestPodSetsCount(t *testing.T) {
 		"whole number as float":             {"  parallelism: 4.0", 4},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sets, err := batchJob(t).Open(object(t, "spec:"+template+tc.spec)).PodSets()
+			sets, err := Open(batchJob(t), object(t, "spec:"+template+tc.spec)).PodSets()
 			require.NoError(t, err)
 			require.Len(t, sets, 1)
 			require.Equal(t, "j", sets[0].Name)
@@ -103,7 +103,7 @@ func TestPodSetsRefuse(t *testing.T) {
 		"bad quantity": "spec: {template: {spec: {containers: [{name: c, resources: {requests: {cpu: lots}}}]}}}",
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := batchJob(t).Open(object(t, text)).PodSets()
+			_, err := Open(batchJob(t), object(t, text)).PodSets()
 			require.ErrorIs(t, err, ErrMalformed)
 		})
 	}
@@ -135,7 +135,7 @@ func TestQuota(t *testing.T) {
 			if tc.pod != nil {
 				require.NoError(t, unstructured.SetNestedMap(job.Object, tc.pod, "spec", "template", "metadata", "labels"))
 			}
-			got, err := batchJob(t).Open(job).Quota()
+			got, err := Open(batchJob(t), job).Quota()
 			require.Equal(t, tc.want, got)
 			if tc.mismatch {
 				require.ErrorIs(t, err, ErrQuotaMismatch)
@@ -149,12 +149,12 @@ func TestQuota(t *testing.T) {
 func TestQueueAndPreemptible(t *testing.T) {
 	k := batchJob(t)
 	job := object(t, "metadata: {name: j, labels: {koord-queue/queue-name: l}, annotations: {koord-queue/queue-name: a}}")
-	require.Equal(t, "a", k.Open(job).Queue(), "the annotation is read first")
+	require.Equal(t, "a", Open(k, job).Queue(), "the annotation is read first")
 	job.SetAnnotations(nil)
-	require.Equal(t, "l", k.Open(job).Queue())
+	require.Equal(t, "l", Open(k, job).Queue())
 	job.SetLabels(map[string]string{v1alpha1.LabelPreemptible: "false"})
-	require.Equal(t, "", k.Open(job).Queue())
-	require.Equal(t, "false", k.Open(job).Preemptible())
+	require.Equal(t, "", Open(k, job).Queue())
+	require.Equal(t, "false", Open(k, job).Preemptible())
 }
 
 func TestPreemptibleOfSeveralTemplates(t *testing.T) {
@@ -180,7 +180,7 @@ func TestPreemptibleOfSeveralTemplates(t *testing.T) {
 		if tt.job != "" {
 			job.SetLabels(map[string]string{v1alpha1.LabelPreemptible: tt.job})
 		}
-		require.Equal(t, tt.want, k.Open(job).Preemptible(), "%+v", tt)
+		require.Equal(t, tt.want, Open(k, job).Preemptible(), "%+v", tt)
 	}
 }
 
@@ -204,7 +204,7 @@ func TestPriorityOf(t *testing.T) {
 		"number beyond": {"spec: {template: {spec: {priority: 2147483648}}}", Priority{OfPods: true}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := batchJob(t).Open(object(t, tc.text)).Priority()
+			got, err := Open(batchJob(t), object(t, tc.text)).Priority()
 			require.Equal(t, tc.want, got)
 			require.Equal(t, tc.bad, err != nil)
 		})
@@ -223,18 +223,18 @@ status:
   - {type: Suspended, status: "True"}
   - {type: Complete, status: "False"}
 `)
-	require.True(t, k.Open(job).Suspended())
-	require.True(t, k.Open(job).Started())
-	require.True(t, k.Open(job).SuspensionSeen())
-	require.Equal(t, int64(3), k.Open(job).Active())
-	require.Equal(t, int64(2), k.Open(job).Running())
-	_, ended := k.Open(job).Ended()
+	require.True(t, Open(k, job).Suspended())
+	require.True(t, Open(k, job).Started())
+	require.True(t, Open(k, job).SuspensionSeen())
+	require.Equal(t, int64(3), Open(k, job).Active())
+	require.Equal(t, int64(2), Open(k, job).Running())
+	_, ended := Open(k, job).Ended()
 	require.False(t, ended)
 
-	end, ended := k.Open(object(t, "status: {conditions: [{type: Complete, status: \"True\", message: done}]}")).Ended()
+	end, ended := Open(k, object(t, "status: {conditions: [{type: Complete, status: \"True\", message: done}]}")).Ended()
 	require.True(t, ended)
 	require.Equal(t, End{Succeeded: true, Message: "done"}, end)
-	end, ended = k.Open(object(t,
+	end, ended = Open(k, object(t,
 		"status: {conditions: [{type: Complete, status: \"True\"}, {type: Failed, status: \"True\"}]}")).Ended()
 	require.True(t, ended)
 	require.False(t, end.Succeeded, "a job that says both has failed")
@@ -253,24 +253,24 @@ spec:
 		Labels:      map[string]string{v1alpha1.LabelQuotaName: "a"},
 		Annotations: map[string]string{v1alpha1.AnnotationRelatedQueueUnit: "team/j", v1alpha1.AnnotationRelatedPodSet: "j"},
 	}}
-	require.NoError(t, k.Edit(job).AddToTemplates(additions))
-	sets, err := k.Open(job).PodSets()
+	require.NoError(t, EditOf(k, job).AddToTemplates(additions))
+	sets, err := Open(k, job).PodSets()
 	require.NoError(t, err)
 	require.Equal(t, "a", sets[0].Template.Labels[v1alpha1.LabelQuotaName])
 	require.Equal(t, "team/j", sets[0].Template.Annotations[v1alpha1.AnnotationRelatedQueueUnit])
-	require.True(t, k.Open(job).HasAdditions())
+	require.True(t, Open(k, job).HasAdditions())
 
 	again := job.DeepCopy()
-	require.NoError(t, k.Edit(again).AddToTemplates(additions))
+	require.NoError(t, EditOf(k, again).AddToTemplates(additions))
 	require.Equal(t, job, again, "adding twice is adding once")
 
-	require.True(t, k.Edit(job).RestoreTemplates(nil))
+	require.True(t, EditOf(k, job).RestoreTemplates(nil))
 	require.Equal(t, before, job)
-	require.False(t, k.Edit(job).RestoreTemplates(nil))
+	require.False(t, EditOf(k, job).RestoreTemplates(nil))
 
 	forged := object(t, "spec: {template: {metadata: {annotations: {koord-queue/related-podset-name: forged}}}}")
-	require.NoError(t, k.Edit(forged).AddToTemplates(additions))
-	require.True(t, k.Edit(forged).RestoreTemplates(nil))
+	require.NoError(t, EditOf(k, forged).AddToTemplates(additions))
+	require.True(t, EditOf(k, forged).RestoreTemplates(nil))
 	require.Equal(t, object(t, "spec: {template: {}}"), forged, "a value of somebody else under a key of ours is gone")
 }
 
@@ -295,7 +295,7 @@ func TestAForgedRecordPutsNothingIntoTemplates(t *testing.T) {
 					unstructured.RemoveNestedField(want.Object, "spec", "template", "metadata")
 				}
 				job.SetAnnotations(map[string]string{v1alpha1.AnnotationTemplateAdditions: record})
-				require.True(t, k.Edit(job).RestoreTemplates(nil))
+				require.True(t, EditOf(k, job).RestoreTemplates(nil))
 				require.Equal(t, want, job)
 			}
 		})
@@ -324,30 +324,30 @@ spec:
 	all := map[string][]podupdate.Update{"j": {{NodeSelector: map[string]string{"zone": "y"}}, update}}
 	additions := map[string]Addition{"j": {Labels: map[string]string{v1alpha1.LabelQuotaName: "q"}, Update: update}}
 	job := before.DeepCopy()
-	require.NoError(t, k.Edit(job).AddToTemplates(additions))
-	sets, err := k.Open(job).PodSets()
+	require.NoError(t, EditOf(k, job).AddToTemplates(additions))
+	sets, err := Open(k, job).PodSets()
 	require.NoError(t, err)
 	template := sets[0].Template
 	require.Equal(t, map[string]string{"mine": "a", "theirs": "b", v1alpha1.LabelQuotaName: "q"}, template.Labels)
 	require.Equal(t, map[string]string{"note": "c"}, template.Annotations)
 	require.Equal(t, map[string]string{"pool": "a", "zone": "z"}, template.Spec.NodeSelector)
 	require.Len(t, template.Spec.Tolerations, 2)
-	require.True(t, k.Open(job).HasUpdates())
+	require.True(t, Open(k, job).HasUpdates())
 
 	again := job.DeepCopy()
-	require.NoError(t, k.Edit(again).AddToTemplates(additions))
+	require.NoError(t, EditOf(k, again).AddToTemplates(additions))
 	require.Equal(t, job, again, "adding twice is adding once")
 
 	left := job.DeepCopy()
-	require.True(t, k.Edit(left).RestoreTemplates(nil))
-	sets, err = k.Open(left).PodSets()
+	require.True(t, EditOf(k, left).RestoreTemplates(nil))
+	sets, err = Open(k, left).PodSets()
 	require.NoError(t, err)
 	require.Equal(t, template.Spec, sets[0].Template.Spec, "the record is the word of the job's owner alone")
 	require.Equal(t, map[string]string{"mine": "a", "theirs": "b"}, sets[0].Template.Labels)
 
-	require.True(t, k.Edit(job).RestoreTemplates(all))
+	require.True(t, EditOf(k, job).RestoreTemplates(all))
 	require.Equal(t, before, job)
-	require.False(t, k.Open(job).HasUpdates())
+	require.False(t, Open(k, job).HasUpdates())
 
 	forged := before.DeepCopy()
 	forged.SetAnnotations(map[string]string{v1alpha1.AnnotationTemplateAdditions: `{"j":{"update":{"labels":["mine"],` +
@@ -355,7 +355,7 @@ spec:
 	asked := map[string][]podupdate.Update{"j": {
 		{NodeSelector: map[string]string{"pool": "b"}, Tolerations: []corev1.Toleration{{Key: "x"}}},
 	}}
-	require.True(t, k.Edit(forged).RestoreTemplates(asked))
+	require.True(t, EditOf(k, forged).RestoreTemplates(asked))
 	require.Equal(t, before, forged)
 }
 
@@ -382,7 +382,7 @@ func TestUpdatesThatCannotBe(t *testing.T) {
 		"a number of pods":  {update{Annotations: map[string]string{AnnotationPodGroupTotal: "2"}}, ErrNotAddable},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := k.Edit(job).AddToTemplates(map[string]Addition{"j": {Update: tc.update}})
+			err := EditOf(k, job).AddToTemplates(map[string]Addition{"j": {Update: tc.update}})
 			require.ErrorIs(t, err, tc.want)
 			require.Equal(t, before, job)
 		})
@@ -396,7 +396,7 @@ func TestOnlyWhatCanBeTakenBackIsAdded(t *testing.T) {
 	for _, addition := range []Addition{
 		{Labels: map[string]string{"x": "1"}}, {Annotations: map[string]string{v1alpha1.QueueNameKey: "q"}},
 	} {
-		require.ErrorIs(t, k.Edit(job).AddToTemplates(map[string]Addition{"j": addition}), ErrNotAddable)
+		require.ErrorIs(t, EditOf(k, job).AddToTemplates(map[string]Addition{"j": addition}), ErrNotAddable)
 		require.Equal(t, before, job)
 	}
 }
@@ -404,21 +404,21 @@ func TestOnlyWhatCanBeTakenBackIsAdded(t *testing.T) {
 func TestMarks(t *testing.T) {
 	job := object(t, "")
 	before := job.DeepCopy()
-	batchJob(t).Edit(job).MarkSuspended()
-	require.True(t, batchJob(t).Open(job).SuspendedByUs())
-	batchJob(t).Edit(job).UnmarkSuspended()
-	require.False(t, batchJob(t).Open(job).SuspendedByUs())
+	EditOf(batchJob(t), job).MarkSuspended()
+	require.True(t, Open(batchJob(t), job).SuspendedByUs())
+	EditOf(batchJob(t), job).UnmarkSuspended()
+	require.False(t, Open(batchJob(t), job).SuspendedByUs())
 	require.Equal(t, before, job, "no empty map is left")
 	job.SetAnnotations(map[string]string{v1alpha1.AnnotationTemplateAdditions: "not json", "other": "1"})
-	require.True(t, batchJob(t).Edit(job).RestoreTemplates(nil), "an unreadable record is dropped")
+	require.True(t, EditOf(batchJob(t), job).RestoreTemplates(nil), "an unreadable record is dropped")
 	require.Equal(t, map[string]string{"other": "1"}, job.GetAnnotations())
 }
 
 func TestManagedByOther(t *testing.T) {
 	k := batchJob(t)
-	require.False(t, k.Open(object(t, "")).ManagedByOther())
-	require.False(t, k.Open(object(t, "spec: {managedBy: kubernetes.io/job-controller}")).ManagedByOther())
-	require.True(t, k.Open(object(t, "spec: {managedBy: kueue.x-k8s.io/multikueue}")).ManagedByOther())
+	require.False(t, Open(k, object(t, "")).ManagedByOther())
+	require.False(t, Open(k, object(t, "spec: {managedBy: kubernetes.io/job-controller}")).ManagedByOther())
+	require.True(t, Open(k, object(t, "spec: {managedBy: kueue.x-k8s.io/multikueue}")).ManagedByOther())
 }
 
 // FuzzKind feeds objects of any shape to the adapter: it must neither panic nor forget what it promises.
@@ -453,15 +453,15 @@ func FuzzKind(f *testing.F) {
 func tryKind(t *testing.T, k *Kind, predicate *Predicate, job *unstructured.Unstructured) {
 	t.Helper()
 	job.SetGroupVersionKind(k.GVK)
-	_, _, _, _ = k.Open(job).Suspended(), k.Open(job).Started(), k.Open(job).SuspensionSeen(), k.Open(job).Invalid()
-	_ = k.Open(job).PodSelector()
-	_, _ = k.Open(job).Ended()
-	_, _ = k.Open(job).Priority()
-	_, _ = k.Open(job).Quota()
-	_, _, _ = k.Open(job).Queue(), k.Open(job).Preemptible(), predicate.ManagesJob(k.Open(job), nil)
-	require.GreaterOrEqual(t, k.Open(job).Active(), int64(0))
-	require.GreaterOrEqual(t, k.Open(job).Running(), int64(0))
-	if sets, err := k.Open(job).PodSets(); err == nil {
+	_, _, _, _ = Open(k, job).Suspended(), Open(k, job).Started(), Open(k, job).SuspensionSeen(), Open(k, job).Invalid()
+	_ = Open(k, job).PodSelector()
+	_, _ = Open(k, job).Ended()
+	_, _ = Open(k, job).Priority()
+	_, _ = Open(k, job).Quota()
+	_, _, _ = Open(k, job).Queue(), Open(k, job).Preemptible(), predicate.ManagesJob(Open(k, job), nil)
+	require.GreaterOrEqual(t, Open(k, job).Active(), int64(0))
+	require.GreaterOrEqual(t, Open(k, job).Running(), int64(0))
+	if sets, err := Open(k, job).PodSets(); err == nil {
 		if request, err := PodSetsRequest(sets, &Creation{}); err == nil {
 			for name, quantity := range request {
 				require.GreaterOrEqual(t, quantity.Sign(), 0, name)
@@ -469,18 +469,18 @@ func tryKind(t *testing.T, k *Kind, predicate *Predicate, job *unstructured.Unst
 		}
 	}
 	edited := job.DeepCopy()
-	k.Edit(edited).RestoreTemplates(nil)
-	for _, gang := range Gangs(k.Open(edited), true) {
+	EditOf(k, edited).RestoreTemplates(nil)
+	for _, gang := range Gangs(Open(k, edited), true) {
 		require.Greater(t, gang.Minimum, int32(1))
 	}
 	additions := map[string]Addition{
 		job.GetName(): {Labels: map[string]string{v1alpha1.LabelQuotaName: "b"}},
 	}
-	if k.Edit(edited).AddToTemplates(additions) == nil {
-		k.Edit(edited).RestoreTemplates(nil)
-		require.False(t, k.Open(edited).HasAdditions())
+	if EditOf(k, edited).AddToTemplates(additions) == nil {
+		EditOf(k, edited).RestoreTemplates(nil)
+		require.False(t, Open(k, edited).HasAdditions())
 	}
-	if k.Edit(edited).SetSuspend(true) == nil && k.CanBeSuspended() {
-		require.True(t, k.Open(edited).Suspended())
+	if EditOf(k, edited).SetSuspend(true) == nil && k.CanBeSuspended() {
+		require.True(t, Open(k, edited).Suspended())
 	}
 }

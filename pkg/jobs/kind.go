@@ -66,20 +66,6 @@ type Object struct {
 	GVR schema.GroupVersionResource
 }
 
-// validRule is a ValidRule that was checked.
-type validRule struct {
-	rule    *expression
-	message string
-}
-
-// podsRule is a PodsRule that was checked.
-type podsRule struct {
-	label    string
-	byName   bool
-	value    Path
-	selector Path
-}
-
 // String is the form in which configuration and consumers name a kind: "Job.v1.batch".
 func (k *Kind) String() string { return KindString(k.GVK) }
 
@@ -109,6 +95,27 @@ func (k *Kind) JobName(unit string) string {
 	}
 	return strings.TrimSuffix(unit, "-"+k.UnitSuffix)
 }
+
+// CanBeSuspended says whether jobs of this kind can be suspended. Pods of others wait in the scheduler.
+func (k *Kind) CanBeSuspended() bool { return len(k.suspend) > 0 || k.suspendAnnotation != "" }
+
+// SuspendField is where the job says that it is suspended; empty if it does so in no field.
+func (k *Kind) SuspendField() Path { return k.suspend }
+
+// SuspendAnnotation is the annotation that suspends with the value "true"; empty if none does.
+func (k *Kind) SuspendAnnotation() string { return k.suspendAnnotation }
+
+// KeepsPods says whether pods of a job run on when it is suspended.
+func (k *Kind) KeepsPods() bool { return k.keepsPods || !k.CanBeSuspended() }
+
+// CountsPods says whether a job says how many pods it has; then Active is that number.
+func (k *Kind) CountsPods() bool { return k.active != nil }
+
+// OfPods says whether jobs of the kind are groups of pods that nobody owns, and not objects.
+func (k *Kind) OfPods() bool { return k.GVK == podKind }
+
+// podKind is followed by everybody who asks.
+var podKind = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
 
 //go:embed kinds/*.yaml
 var descriptors embed.FS

@@ -162,7 +162,7 @@ func TestManagesJob(t *testing.T) {
 			"ownerReferences: [{apiVersion: batch/v1, kind: CronJob, name: x, uid: y, controller: true}]}", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, tc.want, p.ManagesJob(batchJob(t).Open(object(t, tc.text)), nil))
+			require.Equal(t, tc.want, p.ManagesJob(Open(batchJob(t), object(t, tc.text)), nil))
 		})
 	}
 }
@@ -179,13 +179,13 @@ func TestAnotherQueueSystemHasTheJobWhereItIsConfigured(t *testing.T) {
 		"on the template": job + "}}\nspec: {template: {metadata: {labels: {kueue.x-k8s.io/queue-name: k}}}}",
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.True(t, here.ManagesJob(batchJob(t).Open(object(t, text)), nil))
-			require.False(t, here.QueuedElsewhere(batchJob(t).Open(object(t, text))))
-			require.False(t, beside.ManagesJob(batchJob(t).Open(object(t, text)), nil))
-			require.True(t, beside.QueuedElsewhere(batchJob(t).Open(object(t, text))))
+			require.True(t, here.ManagesJob(Open(batchJob(t), object(t, text)), nil))
+			require.False(t, here.QueuedElsewhere(Open(batchJob(t), object(t, text))))
+			require.False(t, beside.ManagesJob(Open(batchJob(t), object(t, text)), nil))
+			require.True(t, beside.QueuedElsewhere(Open(batchJob(t), object(t, text))))
 		})
 	}
-	require.True(t, here.QueuedElsewhere(batchJob(t).Open(object(t, "spec: {managedBy: other}"))))
+	require.True(t, here.QueuedElsewhere(Open(batchJob(t), object(t, "spec: {managedBy: other}"))))
 	_, err = ParseManagedJobs("otherQueueLabels: [a b]")
 	require.ErrorContains(t, err, `otherQueueLabels[0]: "a b" is not the key of a label`)
 	a, err := ParseManagedJobs("otherQueueLabels: [b, a, b]")
@@ -224,7 +224,7 @@ func TestWhatBecomesOfJobsThatAskForNoQueue(t *testing.T) {
 			require.NoError(t, err)
 			p, err := NewPredicate(m)
 			require.NoError(t, err)
-			require.Equal(t, tc.want, p.UnmanagedJob(batchJob(t).Open(object(t, "metadata: "+tc.job)), tc.in))
+			require.Equal(t, tc.want, p.UnmanagedJob(Open(batchJob(t), object(t, "metadata: "+tc.job)), tc.in))
 		})
 	}
 	_, err := ParseManagedJobs("unmanagedJobs: Deny")

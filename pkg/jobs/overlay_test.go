@@ -40,24 +40,24 @@ func TestNothingElseIsWritten(t *testing.T) {
 			}
 			edit := func(job *unstructured.Unstructured) *unstructured.Unstructured {
 				after := job.DeepCopy()
-				sets, err := kind.Open(after).PodSets()
+				sets, err := Open(kind, after).PodSets()
 				require.NoError(t, err)
 				additions := map[string]Addition{}
 				for i := range sets {
 					additions[sets[i].Name] = Addition{Labels: map[string]string{v1alpha1.LabelQuotaName: "a"}}
 				}
-				require.NoError(t, kind.Edit(after).AddToTemplates(additions))
+				require.NoError(t, EditOf(kind, after).AddToTemplates(additions))
 				return after
 			}
 			if kind.Child != nil {
 				job := recordedObject(t, file)
-				_, before := Split(kind.WithChild(job, kind.CompactChild(whole.DeepCopy())))
-				_, after := Split(edit(kind.WithChild(job, kind.CompactChild(whole.DeepCopy()))))
-				_, want := Split(edit(kind.WithChild(job, whole)))
+				_, before := Split(WithChild(kind, job, CompactChild(kind, whole.DeepCopy())))
+				_, after := Split(edit(WithChild(kind, job, CompactChild(kind, whole.DeepCopy()))))
+				_, want := Split(edit(WithChild(kind, job, whole)))
 				require.Equal(t, want.Object, overlay.Of(whole, before, after).Object)
 				return
 			}
-			before, err := Expand(kind.Compact(whole.DeepCopy(), false))
+			before, err := Expand(CompactJob(kind, whole.DeepCopy(), false))
 			require.NoError(t, err)
 			require.Equal(t, edit(whole).Object, overlay.Of(whole, before, edit(before)).Object)
 		})

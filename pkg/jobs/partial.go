@@ -32,16 +32,6 @@ import (
 // the number while it runs: so it counts only as long as the job has the number that was written with it, and all that
 // can be restored is a number of pods of the job itself, which its owner may ask for as well.
 
-// partialRule is a PartialRule that was checked.
-type partialRule struct {
-	when, unless *expression
-	least        []countTerm
-	annotations  []string
-	field, each  source
-	along        source
-	alongWhen    *expression
-}
-
 // wholeCount is what is recorded of one pod set: what its field held, what was written there, and whether the field
 // that goes along got the same.
 type wholeCount struct {

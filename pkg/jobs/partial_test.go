@@ -93,7 +93,7 @@ func TestHowFewPodsAJobCanDoWith(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k, job := partialJob(t, tc.kind, tc.text)
-			sets, err := k.Open(job).podSets()
+			sets, err := Open(k, job).podSets()
 			require.NoError(t, err)
 			if tc.set == "" {
 				tc.set = sets[0].set
@@ -112,17 +112,17 @@ func TestHowFewPodsAJobCanDoWith(t *testing.T) {
 				return
 			}
 			before := job.DeepCopy()
-			require.NoError(t, k.Edit(job).SetCounts(map[string]int32{tc.set: 3, "head": 0, "no such": 1}))
+			require.NoError(t, EditOf(k, job).SetCounts(map[string]int32{tc.set: 3, "head": 0, "no such": 1}))
 			now, along := countsOf(t, k, job, tc.set)
 			require.Equal(t, tc.now, now)
 			require.Equal(t, tc.along, along)
 			written := job.DeepCopy()
-			require.NoError(t, k.Edit(job).SetCounts(map[string]int32{tc.set: 3}), "it is the same when it is done again")
+			require.NoError(t, EditOf(k, job).SetCounts(map[string]int32{tc.set: 3}), "it is the same when it is done again")
 			require.Equal(t, written.Object, job.Object)
-			require.True(t, k.Edit(job).RestoreCounts())
-			require.False(t, k.Edit(job).RestoreCounts())
+			require.True(t, EditOf(k, job).RestoreCounts())
+			require.False(t, EditOf(k, job).RestoreCounts())
 			require.Equal(t, before.Object, job.Object)
-			require.NoError(t, k.Edit(job).SetCounts(map[string]int32{tc.set: 99}))
+			require.NoError(t, EditOf(k, job).SetCounts(map[string]int32{tc.set: 99}))
 			require.Equal(t, before.Object, job.Object, "it has no more than it asks for")
 		})
 	}
@@ -131,7 +131,7 @@ func TestHowFewPodsAJobCanDoWith(t *testing.T) {
 // countsOf are the numbers in the fields that are written; zero where there is none.
 func countsOf(t *testing.T, k *Kind, job *unstructured.Unstructured, set string) (now, along int64) {
 	t.Helper()
-	sets, err := k.Open(job).podSets()
+	sets, err := Open(k, job).podSets()
 	require.NoError(t, err)
 	for i := range sets {
 		if s := &sets[i]; s.set == set {
@@ -148,11 +148,11 @@ func countsOf(t *testing.T, k *Kind, job *unstructured.Unstructured, set string)
 func TestAnIndexedJobKeepsItsIndexes(t *testing.T) {
 	k, job := partialJob(t, "Job.v1.batch", `{metadata: {name: j, annotations: {koord-queue/min-parallelism: "1"}},
 		spec: {parallelism: 5, completions: 5, completionMode: Indexed, `+partialTemplate+`}, status: {succeeded: 1}}`)
-	sets, err := k.Open(job).PodSets()
+	sets, err := Open(k, job).PodSets()
 	require.NoError(t, err)
 	require.Nil(t, sets[0].Least)
 	require.NoError(t, unstructured.SetNestedField(job.Object, int64(9), "spec", "completions"))
-	sets, err = k.Open(job).PodSets()
+	sets, err = Open(k, job).PodSets()
 	require.NoError(t, err)
 	require.Equal(t, ptr.To(int32(1)), sets[0].Least, "pods are not indexes then")
 }
@@ -180,12 +180,12 @@ func TestForgedRecordsOfCounts(t *testing.T) {
 			k, job := partialJob(t, "Job.v1.batch",
 				`{metadata: {name: main}, spec: {suspend: true, parallelism: 3, completions: 9, `+partialTemplate+`}}`)
 			job.SetAnnotations(map[string]string{v1alpha1.AnnotationWholeCounts: tc.record})
-			require.True(t, k.Edit(job).RestoreCounts())
+			require.True(t, EditOf(k, job).RestoreCounts())
 			now, along := countsOf(t, k, job, "main")
 			require.Equal(t, tc.want, now)
 			require.EqualValues(t, 9, along)
 			require.Empty(t, job.GetAnnotations())
-			require.True(t, k.Open(job).Suspended())
+			require.True(t, Open(k, job).Suspended())
 		})
 	}
 }
@@ -194,7 +194,7 @@ func TestMalformedLeastNumbersOfPods(t *testing.T) {
 	for _, text := range []string{"", "0", "-1", "two", "1.5", "99999999999"} {
 		k, job := partialJob(t, "Job.v1.batch", `{metadata: {name: j}, spec: {parallelism: 3, `+partialTemplate+`}}`)
 		job.SetAnnotations(map[string]string{v1alpha1.AnnotationMinParallelism: text})
-		_, err := k.Open(job).PodSets()
+		_, err := Open(k, job).PodSets()
 		require.ErrorIs(t, err, ErrMalformed, text)
 	}
 }
@@ -203,11 +203,11 @@ func TestMalformedLeastNumbersOfPods(t *testing.T) {
 func TestTheGangFollowsTheCount(t *testing.T) {
 	k, job := partialJob(t, "Job.v1.batch", `{metadata: {name: j, annotations: {koord-queue/min-parallelism: "2"}},
 		spec: {suspend: true, parallelism: 5, `+partialTemplate+`}}`)
-	require.EqualValues(t, 5, Gangs(k.Open(job), true)[0].Minimum)
-	sets, err := k.Open(job).podSets()
+	require.EqualValues(t, 5, Gangs(Open(k, job), true)[0].Minimum)
+	sets, err := Open(k, job).podSets()
 	require.NoError(t, err)
-	require.NoError(t, k.Edit(job).SetCounts(map[string]int32{sets[0].set: 3}))
-	require.EqualValues(t, 3, Gangs(k.Open(job), true)[0].Minimum)
+	require.NoError(t, EditOf(k, job).SetCounts(map[string]int32{sets[0].set: 3}))
+	require.EqualValues(t, 3, Gangs(Open(k, job), true)[0].Minimum)
 }
 
 // TestCachedJobsSayHowFewPods: what is kept of a job has the annotations and fields.
@@ -215,13 +215,13 @@ func TestCachedJobsSayHowFewPods(t *testing.T) {
 	k, job := partialJob(t, "Job.v1.batch", `{apiVersion: batch/v1, kind: Job, metadata: {name: j, annotations:
 		{kueue.x-k8s.io/job-min-parallelism: "2", other: x}}, spec: {parallelism: 5, completions: 5,
 		completionMode: Indexed, `+partialTemplate+`}}`)
-	kept, err := Expand(k.Compact(job, false))
+	kept, err := Expand(CompactJob(k, job, false))
 	require.NoError(t, err)
-	sets, err := k.Open(kept).PodSets()
+	sets, err := Open(k, kept).PodSets()
 	require.NoError(t, err)
 	require.Equal(t, ptr.To(int32(2)), sets[0].Least)
 	require.NotContains(t, kept.GetAnnotations(), "other")
-	require.NoError(t, k.Edit(kept).SetCounts(map[string]int32{sets[0].Name: 3}))
+	require.NoError(t, EditOf(k, kept).SetCounts(map[string]int32{sets[0].Name: 3}))
 	_, along := countsOf(t, k, kept, sets[0].Name)
 	require.EqualValues(t, 3, along)
 }

@@ -45,41 +45,12 @@ const (
 	mostPodsOfGroup = 100_000
 )
 
-// OfPods says whether jobs of the kind are groups of pods that nobody owns, and not objects.
-func (k *Kind) OfPods() bool { return k.GVK == podKind }
-
 // PodGroupName is the group of a pod, which has the name of the pod where that is in none.
 func PodGroupName(pod metav1.Object) string {
 	if name := pod.GetLabels()[LabelPodGroupName]; name != "" {
 		return name
 	}
 	return pod.GetName()
-}
-
-// QueuesPods says whether pods that nobody owns are queued at all.
-func (p *Predicate) QueuesPods() bool {
-	_, manages := p.kinds[podKind]
-	return manages
-}
-
-// QueuesPod says whether a pod waits as one of a group: nobody controls it, and it names a quota or a queue.
-func (p *Predicate) QueuesPod(pod metav1.Object) bool {
-	labels := pod.GetLabels()
-	return p.QueuesPods() && metav1.GetControllerOfNoCopy(pod) == nil &&
-		(hasAny(labels, v1alpha1.QueueNameKey) || hasAny(labels, v1alpha1.QuotaLabels[:]...))
-}
-
-// UnitNamedBy is the unit, as namespace/name, that a pod belongs to by what it says itself: that of its annotation, or
-// of its group; empty for other pods.
-func (p *Predicate) UnitNamedBy(pod *corev1.Pod) string {
-	if key := pod.Annotations[v1alpha1.AnnotationRelatedQueueUnit]; key != "" {
-		return key
-	}
-	if p == nil || !p.QueuesPod(pod) {
-		return ""
-	}
-	kind := p.kinds[podKind]
-	return pod.Namespace + "/" + kind.UnitName(PodGroupName(pod))
 }
 
 // PodGroup is the job that pods of one group are, nil without pods. Pods of the same shape are one pod set.
@@ -210,7 +181,7 @@ func templateOf(pod *corev1.Pod) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	fields = schedulingFields.of(fields)
+	fields = forSchedulingOf(fields)
 	spec, _ := fields["spec"].(map[string]any)
 	delete(spec, "nodeName")
 	volumes, _ := spec["volumes"].([]any)

@@ -116,7 +116,7 @@ func TestPodGroup(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, whole.Object["spec"], group.Object["spec"], "of what caches keep")
 			require.Equal(t, whole.Object["status"], group.Object["status"])
-			sets, err := kind.Open(group).PodSets()
+			sets, err := Open(kind, group).PodSets()
 			require.NoError(t, err)
 			var counts []int32
 			for i := range sets {
@@ -125,9 +125,9 @@ func TestPodGroup(t *testing.T) {
 				require.Equal(t, map[string]string{v1alpha1.LabelQuotaName: "a"}, sets[i].Template.Labels)
 			}
 			require.ElementsMatch(t, tc.counts, counts)
-			require.Equal(t, tc.invalid, kind.Open(group).Invalid() != "")
-			require.Equal(t, tc.started, kind.Open(group).Started())
-			end, over := kind.Open(group).Ended()
+			require.Equal(t, tc.invalid, Open(kind, group).Invalid() != "")
+			require.Equal(t, tc.started, Open(kind, group).Started())
+			end, over := Open(kind, group).Ended()
 			require.Equal(t, tc.over, over)
 			require.Equal(t, tc.succeeded, end.Succeeded)
 			require.NotContains(t, group.GetAnnotations(), v1alpha1.AnnotationSuspendedBy,

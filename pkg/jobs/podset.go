@@ -22,13 +22,9 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
-
-// maxPodSetName is the bound of the API on the name of a pod set.
-const maxPodSetName = 63
 
 // PodSet is one group of pods of a job.
 type PodSet struct {
@@ -42,45 +38,6 @@ type PodSet struct {
 	Template *corev1.PodTemplateSpec
 	// Raw is the template as the job has it, as JSON.
 	Raw []byte
-}
-
-// podSetRule is a PodSetRule that was checked.
-type podSetRule struct {
-	when            *expression
-	path            Path
-	stars, optional bool
-	early           bool
-	name            string
-	nameField       Path
-	count, minCount []countTerm
-	partial         *partialRule
-	later           *expression
-	templates       []Path
-	computed        *computedTemplate
-	adds            []addRule
-	// labels and annotations that are given to the pods beside those of the template.
-	labels, annotations source
-}
-
-// addRule is an AddRule that was checked; containers are as in JSON.
-type addRule struct {
-	when             *expression
-	init, containers []any
-	resources        source
-}
-
-// countTerm is one factor of a number of pods.
-type countTerm struct {
-	field, less  source
-	byDefault    *int64
-	lessConstant int64
-	least        []countTerm
-}
-
-// source is a field of the object that a pod set is in, or of the job.
-type source struct {
-	path  Path
-	ofJob bool
 }
 
 // podSetAt is a pod set that a job has: the object that it is in, by the rule for it.
@@ -129,40 +86,6 @@ func findPodSets(j *Job) ([]podSetAt, error) {
 	return found, nil
 }
 
-// nameOf a pod set: what the rule says, else the field that it names, else the key of a map or list, else the job's.
-func (r *podSetRule) nameOf(at *place, job string) string {
-	name := job
-	switch given, _ := lookup(at.object, r.nameField).(string); {
-	case r.name != "":
-		return r.name
-	case given != "":
-		name = given
-	case r.stars:
-		name = at.key()
-	}
-	if name != job {
-		name = podSetName(name)
-	}
-	if len(name) > maxPodSetName {
-		return name[:maxPodSetName]
-	}
-	return name
-}
-
-// podSetName makes a name that the API takes of what a user or an operator called a group of pods.
-func podSetName(name string) string {
-	name = strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return '-'
-	}, strings.ToLower(name))
-	if name = strings.Trim(name, "-"); name == "" {
-		return "pods"
-	}
-	return name
-}
-
 // templateThere is the first of the templates that is there.
 func (s *podSetAt) templateThere() Path {
 	for _, p := range s.templates {
@@ -184,14 +107,6 @@ func (s *podSetAt) templatePath() Path {
 		return s.at
 	}
 }
-
-// metadataKey is a field of the metadata of pods that is read and written.
-type metadataKey string
-
-const (
-	labelsKey      metadataKey = "labels"
-	annotationsKey metadataKey = "annotations"
-)
 
 // metadataAt is the object and the path in it where labels or annotations of the pods are written; nil if nowhere.
 func (s *podSetAt) metadataAt(key metadataKey) (map[string]any, Path) {
@@ -421,4 +336,26 @@ func (s *podSetAt) number(from source) (int64, bool, error) {
 		return integer(s.job, from.path)
 	}
 	return integer(s.object, from.path)
+}
+
+// PodSetsRequest is the request of the whole job: for every pod set its count times what one pod asks for.
+func PodSetsRequest(sets []PodSet, creation *Creation) (corev1.ResourceList, error) {
+	total := corev1.ResourceList{}
+	for i := range sets {
+		if sets[i].Template == nil {
+			continue
+		}
+		one, err := creation.Request(sets[i].Template)
+		if err != nil {
+			return nil, fmt.Errorf("pod set %q: %w", sets[i].Name, err)
+		}
+		all, err := Times(one, int64(sets[i].Count))
+		if err != nil {
+			return nil, fmt.Errorf("pod set %q: %w", sets[i].Name, err)
+		}
+		if total, err = sum(total, all); err != nil {
+			return nil, err
+		}
+	}
+	return total, nil
 }

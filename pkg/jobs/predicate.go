@@ -124,9 +124,6 @@ func (p *Predicate) follow(o Object) {
 	}
 }
 
-// podKind is followed by everybody who asks.
-var podKind = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
-
 // PodsOwnPods says whether pods of managed jobs may be owned by other pods of them.
 func (p *Predicate) PodsOwnPods() bool { return p.between[podKind.GroupKind()] }
 
@@ -247,10 +244,10 @@ func (p *Predicate) ManagesLabels(
 	}
 	asked := false
 	for _, set := range labelSets {
-		if hasAny(set, p.otherQueueLabels...) {
+		if firstOf(set, p.otherQueueLabels...) != "" {
 			return false
 		}
-		asked = asked || hasAny(set, v1alpha1.QueueNameKey) || !p.requireQueueName && hasAny(set, v1alpha1.QuotaLabels[:]...)
+		asked = asked || firstOf(set, v1alpha1.QueueNameKey) != "" || !p.requireQueueName && firstOf(set, v1alpha1.QuotaLabels[:]...) != ""
 	}
 	return asked
 }
@@ -260,7 +257,7 @@ func (p *Predicate) ManagesLabels(
 func (p *Predicate) Unmanaged(
 	namespace string, namespaceLabels map[string]string, labelSets ...map[string]string,
 ) UnmanagedJobs {
-	other := func(set map[string]string) bool { return hasAny(set, p.otherQueueLabels...) }
+	other := func(set map[string]string) bool { return firstOf(set, p.otherQueueLabels...) != "" }
 	if !p.ManagesNamespace(namespace, namespaceLabels) || slices.ContainsFunc(labelSets, other) ||
 		p.ManagesLabels(namespace, namespaceLabels, labelSets...) {
 		return UnmanagedPass
@@ -306,7 +303,7 @@ func QueueAnnotation(annotations map[string]string) map[string]string {
 func (p *Predicate) ManagesJob(
 	job *Job, namespaceLabels map[string]string, podLabels ...map[string]string,
 ) bool {
-	sets, ok := p.labelsOf(job, podLabels)
+	sets, ok := labelsOf(p, job, podLabels)
 	return ok && p.ManagesLabels(job.Object.GetNamespace(), namespaceLabels, sets...)
 }
 
@@ -314,7 +311,7 @@ func (p *Predicate) ManagesJob(
 func (p *Predicate) UnmanagedJob(
 	job *Job, namespaceLabels map[string]string, podLabels ...map[string]string,
 ) UnmanagedJobs {
-	sets, ok := p.labelsOf(job, podLabels)
+	sets, ok := labelsOf(p, job, podLabels)
 	if !ok {
 		return UnmanagedPass
 	}
@@ -322,7 +319,7 @@ func (p *Predicate) UnmanagedJob(
 }
 
 // labelsOf are the sets of labels that a job is judged by; false if it is not managed whatever they say.
-func (p *Predicate) labelsOf(job *Job, podLabels []map[string]string) ([]map[string]string, bool) {
+func labelsOf(p *Predicate, job *Job, podLabels []map[string]string) ([]map[string]string, bool) {
 	if !p.ManagesKind(job.Kind.GVK) || job.ManagedByOther() {
 		return nil, false
 	}
@@ -333,16 +330,6 @@ func (p *Predicate) labelsOf(job *Job, podLabels []map[string]string) ([]map[str
 	return append(sets, podLabels...), true
 }
 
-// hasAny says whether the set names a non-empty value for one of the keys.
-func hasAny(set map[string]string, keys ...string) bool {
-	for _, key := range keys {
-		if set[key] != "" {
-			return true
-		}
-	}
-	return false
-}
-
 // QueuedElsewhere says whether somebody else decides when the job runs: another controller, or another queue system.
 func (p *Predicate) QueuedElsewhere(job *Job) bool {
 	if !p.ManagesKind(job.Kind.GVK) {
@@ -350,6 +337,32 @@ func (p *Predicate) QueuedElsewhere(job *Job) bool {
 	}
 	sets := append(job.templateLabels(), job.Object.GetLabels())
 	return job.ManagedByOther() || slices.ContainsFunc(sets, func(set map[string]string) bool {
-		return hasAny(set, p.otherQueueLabels...)
+		return firstOf(set, p.otherQueueLabels...) != ""
 	})
+}
+
+// QueuesPods says whether pods that nobody owns are queued at all.
+func (p *Predicate) QueuesPods() bool {
+	_, manages := p.kinds[podKind]
+	return manages
+}
+
+// QueuesPod says whether a pod waits as one of a group: nobody controls it, and it names a quota or a queue.
+func (p *Predicate) QueuesPod(pod metav1.Object) bool {
+	labels := pod.GetLabels()
+	return p.QueuesPods() && metav1.GetControllerOfNoCopy(pod) == nil &&
+		(firstOf(labels, v1alpha1.QueueNameKey) != "" || firstOf(labels, v1alpha1.QuotaLabels[:]...) != "")
+}
+
+// UnitNamedBy is the unit, as namespace/name, that a pod belongs to by what it says itself: that of its annotation, or
+// of its group; empty for other pods.
+func (p *Predicate) UnitNamedBy(pod *corev1.Pod) string {
+	if key := pod.Annotations[v1alpha1.AnnotationRelatedQueueUnit]; key != "" {
+		return key
+	}
+	if p == nil || !p.QueuesPod(pod) {
+		return ""
+	}
+	kind := p.kinds[podKind]
+	return pod.Namespace + "/" + kind.UnitName(PodGroupName(pod))
 }

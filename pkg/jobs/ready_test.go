@@ -33,7 +33,7 @@ func TestSparkApplicationsEnd(t *testing.T) {
 		"": false, "SUBMITTED": false, "RUNNING": false, "SUBMISSION_FAILED": false, "FAILING": false,
 		"PENDING_RERUN": false, "FAILED": true,
 	} {
-		_, ended := kind.Open(object(t, `{status: {applicationState: {state: "`+state+`"}}}`)).Ended()
+		_, ended := Open(kind, object(t, `{status: {applicationState: {state: "`+state+`"}}}`)).Ended()
 		require.Equal(t, want, ended, state)
 	}
 }
@@ -42,7 +42,7 @@ func TestSparkApplicationsEnd(t *testing.T) {
 func TestSubmitterBesideTheHead(t *testing.T) {
 	kind, ok := Find("RayJob.v1.ray.io")
 	require.True(t, ok)
-	sets, err := kind.Open(object(t, `
+	sets, err := Open(kind, object(t, `
 spec:
   submissionMode: SidecarMode
   rayClusterSpec:
@@ -118,12 +118,12 @@ status: {ready: 1, active: 1, succeeded: 1}`, []PodSetSize{{"j", 2}}, []int64{1}
 			require.True(t, ok)
 			job := &unstructured.Unstructured{}
 			require.NoError(t, yaml.Unmarshal([]byte(tc.job), &job.Object))
-			require.Equal(t, tc.want, kind.Open(job).ReadyOf(tc.sets))
+			require.Equal(t, tc.want, Open(kind, job).ReadyOf(tc.sets))
 			pods := int64(0)
 			for _, set := range tc.sets {
 				pods += set.Pods
 			}
-			require.Equal(t, tc.all, kind.Open(job).AllReady(pods))
+			require.Equal(t, tc.all, Open(kind, job).AllReady(pods))
 		})
 	}
 }
@@ -137,7 +137,7 @@ func TestReadyPodsOfAGroupByShape(t *testing.T) {
 	require.NoError(t, err)
 	kind, ok := Find("Pod.v1.")
 	require.True(t, ok)
-	sets, err := kind.Open(group).PodSets()
+	sets, err := Open(kind, group).PodSets()
 	require.NoError(t, err)
 	require.Len(t, sets, 2)
 	sizes, want := make([]PodSetSize, len(sets)), make([]int64, len(sets))
@@ -145,5 +145,5 @@ func TestReadyPodsOfAGroupByShape(t *testing.T) {
 		sizes[i] = PodSetSize{sets[i].Name, int64(sets[i].Count)}
 		want[i] = int64(sets[i].Count) - 1
 	}
-	require.Equal(t, want, kind.Open(group).ReadyOf(sizes), "all but one of each shape run")
+	require.Equal(t, want, Open(kind, group).ReadyOf(sizes), "all but one of each shape run")
 }

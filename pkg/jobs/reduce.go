@@ -128,3 +128,19 @@ func forScheduling(key string) bool {
 		return domain == d || strings.HasSuffix(domain, "."+d)
 	})
 }
+
+// reduced is what scheduling needs of a template as it was decoded.
+func reduced(template any) any {
+	whole, ok := template.(map[string]any)
+	if !ok {
+		return template
+	}
+	kept := forSchedulingOf(whole)
+	if metadata, ok := kept["metadata"].(map[string]any); ok {
+		reduceAnnotations(metadata)
+	}
+	return kept
+}
+
+// forSchedulingOf are the fields of a template that scheduling needs, with all annotations.
+func forSchedulingOf(template map[string]any) map[string]any { return schedulingFields.of(template) }

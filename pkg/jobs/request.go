@@ -47,28 +47,6 @@ func PodRequest(template *corev1.PodTemplateSpec) (corev1.ResourceList, error) {
 	return (&Creation{}).Request(template)
 }
 
-// PodSetsRequest is the request of the whole job: for every pod set its count times what one pod asks for.
-func PodSetsRequest(sets []PodSet, creation *Creation) (corev1.ResourceList, error) {
-	total := corev1.ResourceList{}
-	for i := range sets {
-		if sets[i].Template == nil {
-			continue
-		}
-		one, err := creation.Request(sets[i].Template)
-		if err != nil {
-			return nil, fmt.Errorf("pod set %q: %w", sets[i].Name, err)
-		}
-		all, err := Times(one, int64(sets[i].Count))
-		if err != nil {
-			return nil, fmt.Errorf("pod set %q: %w", sets[i].Name, err)
-		}
-		if total, err = sum(total, all); err != nil {
-			return nil, err
-		}
-	}
-	return total, nil
-}
-
 // Times multiplies a request; the error is ErrRequest when the product does not fit.
 func Times(one corev1.ResourceList, count int64) (corev1.ResourceList, error) {
 	if count < 0 {

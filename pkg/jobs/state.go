@@ -31,18 +31,6 @@ type PodSetSize struct {
 	Pods int64
 }
 
-// CanBeSuspended says whether jobs of this kind can be suspended. Pods of others wait in the scheduler.
-func (k *Kind) CanBeSuspended() bool { return len(k.suspend) > 0 || k.suspendAnnotation != "" }
-
-// SuspendField is where the job says that it is suspended; empty if it does so in no field.
-func (k *Kind) SuspendField() Path { return k.suspend }
-
-// SuspendAnnotation is the annotation that suspends with the value "true"; empty if none does.
-func (k *Kind) SuspendAnnotation() string { return k.suspendAnnotation }
-
-// KeepsPods says whether pods of a job run on when it is suspended.
-func (k *Kind) KeepsPods() bool { return k.keepsPods || !k.CanBeSuspended() }
-
 // Suspended says whether the job is suspended.
 func (j *Job) Suspended() bool {
 	if len(j.Kind.suspend) == 0 {
@@ -77,9 +65,6 @@ func (j *Job) Started() bool {
 func (j *Job) TemplatesFixed() bool {
 	return lookup(j.Object.Object, j.Kind.startTime) != nil
 }
-
-// CountsPods says whether a job says how many pods it has; then Active is that number.
-func (k *Kind) CountsPods() bool { return k.active != nil }
 
 // Active is the number of pods that the job has and that have not ended.
 func (j *Job) Active() int64 { return j.Kind.active.number(j.Object.Object) }

@@ -32,6 +32,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
 // checker compares what is written with the invariants, from API objects alone. What a process could not know yet when
@@ -467,8 +468,8 @@ func (c *checker) counts(d *decision, o *object) bool {
 }
 
 // knownToHold: a scheduler made a unit hold quota, or the decision's news have it.
-func (c *checker) knownToHold(d *decision, qu *object) bool {
-	return c.heldBy[qu.uid()].role == roleScheduler || c.heldAt[qu.uid()] <= d.seen[units]
+func (c *checker) knownToHold(d *decision, unit *object) bool {
+	return c.heldBy[unit.uid()].role == roleScheduler || c.heldAt[unit.uid()] <= d.seen[units]
 }
 
 // orphaned: a unit whose job is gone holds nothing but what its pods use, until it is collected.
@@ -824,7 +825,7 @@ func (c *checker) liveness() {
 
 // lacksRoom says that a job waits to be admitted, or a pod of it for a node.
 func (w *world) lacksRoom(job *object) bool {
-	return w.describes(job.kind).Open(job.u).Suspended() || slices.ContainsFunc(sorted(w.cluster.podsOf[job.uid()]),
+	return jobs.Open(w.describes(job.kind), job.u).Suspended() || slices.ContainsFunc(sorted(w.cluster.podsOf[job.uid()]),
 		func(o *object) bool { return podOf(o).Spec.NodeName == "" && !terminated(podOf(o)) })
 }
 

@@ -44,7 +44,7 @@ func observed(kind, job, unit string, bound byte, managed bool) (Situation, bool
 			object.GetName() == "" || object.GetUID() == "" {
 			return o, false
 		}
-		o.Job = found.Open(object)
+		o.Job = jobs.Open(found, object)
 	}
 	if unit != "" {
 		o.Unit = &v1alpha1.QueueUnit{}
@@ -73,9 +73,9 @@ func FuzzPlan(f *testing.F) {
 		}
 		if o.Job != nil {
 			cached := o
-			expanded, err := jobs.Expand(o.Kind.Compact(o.Job.Object.DeepCopy(), o.Options.WholeTemplates))
+			expanded, err := jobs.Expand(jobs.CompactJob(o.Kind, o.Job.Object.DeepCopy(), o.Options.WholeTemplates))
 			if err == nil {
-				cached.Job = o.Kind.Open(expanded)
+				cached.Job = jobs.Open(o.Kind, expanded)
 				for _, action := range Decide(cached).Do {
 					legal(t, cached, action)
 				}

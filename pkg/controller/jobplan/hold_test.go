@@ -25,13 +25,14 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
 // resumedAs is a job that was resumed for an attempt of its unit, which is admitted with the present one.
 func (s *scene) resumedAs(attempt, present int64) *scene {
 	was := s.Unit.Status.Attempts
 	s.Unit.Status.Attempts = attempt
-	s.Kind.Edit(s.Job.Object).Annotate(v1alpha1.AnnotationResumed, resumedStamp(s.Unit))
+	jobs.EditOf(s.Kind, s.Job.Object).Annotate(v1alpha1.AnnotationResumed, resumedStamp(s.Unit))
 	s.Unit.Status.Attempts = max(present, was)
 	return s.reopened()
 }

@@ -40,7 +40,7 @@ func sceneOf(t testing.TB, kind, text string) *scene {
 		FreshUnit: true}}
 	object := &unstructured.Unstructured{}
 	require.NoError(t, yaml.Unmarshal([]byte(text), &object.Object))
-	s.Job = k.Open(object)
+	s.Job = jobs.Open(k, object)
 	s.Job.Object.SetGroupVersionKind(k.GVK)
 	s.Job.Object.SetNamespace("team")
 	s.Job.Object.SetName("j")
@@ -98,7 +98,7 @@ spec:
 status: {conditions: [{type: Suspended, status: "True"}]}
 `), &jobSet.Object))
 	}
-	s.Job = s.Kind.Open(s.Kind.WithChild(s.Job.Object, jobSet))
+	s.Job = jobs.Open(s.Kind, jobs.WithChild(s.Kind, s.Job.Object, jobSet))
 	return s
 }
 
@@ -161,7 +161,7 @@ func otherScheduler(s *scene) *scene {
 	return s.with(func(o *Situation) { o.Schedules = func(name string) bool { return name == "ours" } })
 }
 
-func withoutChild(o *Situation) { o.Job = o.Kind.Open(o.Kind.WithChild(o.Job.Object, nil)) }
+func withoutChild(o *Situation) { o.Job = jobs.Open(o.Kind, jobs.WithChild(o.Kind, o.Job.Object, nil)) }
 
 // forgedMarks are those that the controller writes to jobs that it suspends and resumes.
 func forgedMarks(s *scene) *scene {

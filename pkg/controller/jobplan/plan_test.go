@@ -83,7 +83,7 @@ spec:
   template:
     spec: {containers: [{name: c, resources: {requests: {cpu: 500m}}}]}
 `), &object.Object))
-	s.Job = s.Kind.Open(object)
+	s.Job = jobs.Open(s.Kind, object)
 	return s
 }
 
@@ -95,7 +95,7 @@ func (s *scene) job(value any, fields ...string) *scene {
 // reopened after the object of the job was edited.
 func (s *scene) reopened() *scene {
 	if s.Job != nil {
-		s.Job = s.Kind.Open(s.Job.Object)
+		s.Job = jobs.Open(s.Kind, s.Job.Object)
 	}
 	return s
 }
@@ -434,7 +434,7 @@ func unmanage(o *Situation) { o.Managed = false }
 
 func gone(o *Situation) { o.Job = nil }
 
-func marked(o *Situation) { o.Kind.Edit(o.Job.Object).MarkSuspended() }
+func marked(o *Situation) { jobs.EditOf(o.Kind, o.Job.Object).MarkSuspended() }
 
 // asCached is an observation of the job as the cache keeps it.
 func asCached(t *testing.T, o Situation) Situation {
@@ -445,9 +445,9 @@ func asCached(t *testing.T, o Situation) Situation {
 	require.NoError(t, err)
 	job := &unstructured.Unstructured{}
 	require.NoError(t, job.UnmarshalJSON(raw)) // with the numbers of the API machinery
-	expanded, err := jobs.Expand(o.Kind.Compact(job, o.Options.WholeTemplates))
+	expanded, err := jobs.Expand(jobs.CompactJob(o.Kind, job, o.Options.WholeTemplates))
 	require.NoError(t, err)
-	o.Job = o.Kind.Open(expanded)
+	o.Job = jobs.Open(o.Kind, expanded)
 	return o
 }
 
@@ -464,7 +464,7 @@ func podsAre(b Bound) func(*Situation) { return func(o *Situation) { o.Bound = b
 
 // added: an earlier resume wrote the quota into the template.
 func added(o *Situation) {
-	if err := o.Kind.Edit(o.Job.Object).AddToTemplates(map[string]jobs.Addition{
+	if err := jobs.EditOf(o.Kind, o.Job.Object).AddToTemplates(map[string]jobs.Addition{
 		"j": {Labels: map[string]string{v1alpha1.LabelQuotaName: "a"}},
 	}); err != nil {
 		panic(err)

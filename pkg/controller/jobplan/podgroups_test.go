@@ -60,7 +60,7 @@ func TestPlanOfPodGroups(t *testing.T) {
 		job, err := jobs.PodGroup(pods)
 		require.NoError(t, err)
 		return &scene{t: t, Situation: Situation{
-			Now: epoch, Kind: kind, Managed: true, Creation: &jobs.Creation{}, Job: kind.Open(job), FreshUnit: true,
+			Now: epoch, Kind: kind, Managed: true, Creation: &jobs.Creation{}, Job: jobs.Open(kind, job), FreshUnit: true,
 		}}
 	}
 	running := func(pod *corev1.Pod) { pod.Spec.NodeName, pod.Status.Phase = "n", corev1.PodRunning }

@@ -37,6 +37,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
@@ -100,8 +101,8 @@ func (u *Run) Do(ctx context.Context) (Summary, error) {
 			return s, err
 		}
 	}
-	for _, unit := range units {
-		if err := u.unit(ctx, unit, &s); err != nil {
+	for _, qu := range units {
+		if err := u.unit(ctx, qu, &s); err != nil {
 			return s, err
 		}
 	}
@@ -148,9 +149,9 @@ func (u *Run) listUnits(ctx context.Context) ([]*v1alpha1.QueueUnit, error) {
 	list := &v1alpha1.QueueUnitList{}
 	err := u.pages(ctx, list, func() error {
 		for i := range list.Items {
-			unit := &list.Items[i]
-			unit.Spec.PodSets = nil // not needed, and most of the size
-			units = append(units, unit)
+			qu := &list.Items[i]
+			qu.Spec.PodSets = nil // not needed, and most of the size
+			units = append(units, qu)
 		}
 		list.Items = nil
 		return nil
@@ -185,9 +186,9 @@ func (u *Run) jobs(ctx context.Context, kind *jobs.Kind, units []*v1alpha1.Queue
 		return nil // nothing was written into them
 	}
 	byConsumer := make(map[types.UID]*v1alpha1.QueueUnit, len(units))
-	for _, unit := range units {
-		if ref := unit.Spec.ConsumerRef; ref != nil && jobunit.RefersTo(kind, ref) && jobunit.CreatedByUs(unit) {
-			byConsumer[ref.UID] = unit
+	for _, qu := range units {
+		if ref := qu.Spec.ConsumerRef; ref != nil && jobunit.RefersTo(kind, ref) && jobunit.CreatedByUs(qu) {
+			byConsumer[ref.UID] = qu
 		}
 	}
 	seen := 0
@@ -214,11 +215,11 @@ func (u *Run) jobs(ctx context.Context, kind *jobs.Kind, units []*v1alpha1.Queue
 
 // job is changed on what the API server has now, however often somebody else changes it meanwhile.
 func (u *Run) job(
-	ctx context.Context, kind *jobs.Kind, job *unstructured.Unstructured, unit *v1alpha1.QueueUnit, s *Summary,
+	ctx context.Context, kind *jobs.Kind, job *unstructured.Unstructured, qu *v1alpha1.QueueUnit, s *Summary,
 ) error {
 	var done leaving
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		before, err := kind.OpenWith(job, func(child *unstructured.Unstructured) (bool, error) {
+		before, err := jobs.OpenWith(kind, job, func(child *unstructured.Unstructured) (bool, error) {
 			err := u.Client.Get(ctx, client.ObjectKeyFromObject(job), child)
 			return err == nil, client.IgnoreNotFound(err)
 		})
@@ -226,7 +227,7 @@ func (u *Run) job(
 			return err
 		}
 		var after, plain *jobs.Job
-		after, plain, done = leave(before, unit, u.Waiting)
+		after, plain, done = leave(before, qu, u.Waiting)
 		if after == nil || u.DryRun {
 			return nil
 		}
@@ -297,8 +298,8 @@ const (
 
 // leave is the job without what the controller put into it, and the same with its pod templates as they are, should the
 // API server not let them change. Nil when the job bears nothing of ours and stays as it is.
-func leave(job *jobs.Job, unit *v1alpha1.QueueUnit, mode Waiting) (after, plain *jobs.Job, done leaving) {
-	done = fate(job, unit, mode)
+func leave(job *jobs.Job, qu *v1alpha1.QueueUnit, mode Waiting) (after, plain *jobs.Job, done leaving) {
+	done = fate(job, qu, mode)
 	_, stamped := job.Object.GetAnnotations()[v1alpha1.AnnotationResumed]
 	marked := job.SuspendedByUs() || job.HasAdditions() || job.HasCounts() || stamped
 	if done != resumed && !marked {
@@ -320,43 +321,43 @@ func leave(job *jobs.Job, unit *v1alpha1.QueueUnit, mode Waiting) (after, plain 
 		edit.DropAdditions()
 		edit.DropCounts()
 	} else {
-		edit.RestoreTemplates(asked(unit))
+		edit.RestoreTemplates(asked(qu))
 	}
 	return edit.Job(), plainly.Job(), done
 }
 
 // asked is what admission checks asked to write into the pods of a job.
-func asked(unit *v1alpha1.QueueUnit) map[string][]podupdate.Update {
-	if unit == nil {
+func asked(qu *v1alpha1.QueueUnit) map[string][]podupdate.Update {
+	if qu == nil {
 		return nil
 	}
-	return podupdate.All(unit.Status.AdmissionChecks)
+	return podupdate.All(qu.Status.AdmissionChecks)
 }
 
 // fate of a job: one that waits is resumed or left, any other only cleaned.
-func fate(job *jobs.Job, unit *v1alpha1.QueueUnit, mode Waiting) leaving {
+func fate(job *jobs.Job, qu *v1alpha1.QueueUnit, mode Waiting) leaving {
 	_, ended := job.Ended()
 	marked := job.SuspendedByUs() || job.HasAdditions()
-	waits := !ended && job.Suspended() && (unit != nil || job.SuspendedByUs())
+	waits := !ended && job.Suspended() && (qu != nil || job.SuspendedByUs())
 	switch {
 	case !waits && marked:
 		return cleaned
 	case !waits:
 		return untouched
-	case unit != nil && jobunit.InactiveByHand(unit):
+	case qu != nil && jobunit.InactiveByHand(qu):
 		return heldBack
-	case mode == Resume || unit != nil && unit.Phase(unit.Status.Phase).Releases():
+	case mode == Resume || qu != nil && unit.Phase(qu.Status.Phase).Releases():
 		return resumed
 	default:
 		return leftSuspended
 	}
 }
 
-func (u *Run) unit(ctx context.Context, unit *v1alpha1.QueueUnit, s *Summary) error {
-	if !jobunit.CreatedByUs(unit) {
+func (u *Run) unit(ctx context.Context, qu *v1alpha1.QueueUnit, s *Summary) error {
+	if !jobunit.CreatedByUs(qu) {
 		return nil
 	}
-	if err := u.remove(ctx, unit, s); err != nil {
+	if err := u.remove(ctx, qu, s); err != nil {
 		return err
 	}
 	if s.Units++; s.Units%progressEvery == 0 {
