@@ -30,7 +30,8 @@ import (
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/yaml"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
 // The environment variables by which hack/chart.sh names the program helm and the chart.
@@ -61,11 +62,11 @@ var choices = []struct {
 	},
 	{
 		name: "most",
-		values: append(everyKind("kinds.%s.enabled=true", (*jobs.Kind).File), "admissionChecks.definitions=true",
+		values: append(everyKind("kinds.%s.enabled=true", (*jobkind.Kind).File), "admissionChecks.definitions=true",
 			"elasticQuotaTree.enabled=true", "visibility.enabled=true"),
-		kinds: everyKind("%s", (*jobs.Kind).String),
+		kinds: everyKind("%s", (*jobkind.Kind).String),
 		kustomize: func(t *testing.T) resmap.ResMap {
-			other := everyKind("components/kinds/%s", (*jobs.Kind).File)
+			other := everyKind("components/kinds/%s", (*jobkind.Kind).File)
 			other = slices.DeleteFunc(other, func(dir string) bool { return filepath.Base(dir) == "job" })
 			return buildOf(t, append(other, "overlays/default", "components/admission-checks-crd",
 				"components/elasticquotatree"), []string{"components/tenancy-deny", "components/visibility"})
@@ -73,8 +74,8 @@ var choices = []struct {
 	},
 }
 
-func everyKind(format string, name func(*jobs.Kind) string) (all []string) {
-	for _, kind := range jobs.Builtin() {
+func everyKind(format string, name func(*jobkind.Kind) string) (all []string) {
+	for _, kind := range jobkind.Builtin() {
 		all = append(all, fmt.Sprintf(format, name(&kind)))
 	}
 	return all
@@ -144,17 +145,17 @@ func objects(t *testing.T, stream []byte, kinds ...string) map[string]map[string
 				delete(meta, "annotations")
 			}
 		}
-		if meta["name"] == jobs.ManagedJobsConfigMap {
+		if meta["name"] == managedjobs.ConfigMap {
 			var config map[string]any
 			data := o["data"].(map[string]any)
-			require.NoError(t, yaml.Unmarshal([]byte(data[jobs.ManagedJobsKey].(string)), &config))
+			require.NoError(t, yaml.Unmarshal([]byte(data[managedjobs.Key].(string)), &config))
 			if len(kinds) > 0 {
 				config["kinds"] = []any{}
 				for _, kind := range kinds {
 					config["kinds"] = append(config["kinds"].([]any), kind)
 				}
 			}
-			data[jobs.ManagedJobsKey] = config
+			data[managedjobs.Key] = config
 		}
 		key := fmt.Sprint(o["kind"], " ", meta["name"])
 		if meta["namespace"] != nil {

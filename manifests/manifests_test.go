@@ -43,7 +43,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 )
 
 const (
@@ -87,7 +87,7 @@ func directories(t *testing.T) (all []string) {
 func TestEveryDirectoryBuilds(t *testing.T) {
 	kinds, err := filepath.Glob("components/kinds/*/kustomization.yaml")
 	require.NoError(t, err)
-	require.Len(t, kinds, len(jobs.Builtin()))
+	require.Len(t, kinds, len(jobkind.Builtin()))
 	for _, dir := range directories(t) {
 		t.Run(dir, func(t *testing.T) { build(t, dir) })
 	}
@@ -183,7 +183,7 @@ func TestNobodyElseWritesStatus(t *testing.T) {
 // for.
 func TestNothingIsGrantedForOtherKinds(t *testing.T) {
 	granted := rules(t)
-	for _, kind := range jobs.Builtin() {
+	for _, kind := range jobkind.Builtin() {
 		for who, rights := range map[string][]rbacv1.PolicyRule{
 			schedulerAccount: kind.SchedulerRights(), controllerAccount: kind.ControllerRights(),
 		} {
@@ -463,7 +463,7 @@ func TestTenancyWarnsUntilItIsEnforced(t *testing.T) {
 	}
 	require.Equal(t, 11, bindings(build(t, "overlays/default"), warn))
 	require.Equal(t, 11, bindings(build(t, "overlays/enforced"), deny))
-	for _, kind := range jobs.Builtin() {
+	for _, kind := range jobkind.Builtin() {
 		at := "components/kinds/" + kind.File()
 		found := bindings(build(t, at), warn)
 		require.Equal(t, found, bindings(buildWith(t, at, "components/tenancy-deny"), deny))
@@ -506,7 +506,7 @@ func TestTenancyOfKindsIsThatOfJobs(t *testing.T) {
 	}
 	ofJobs := policies("components/tenancy")
 	require.NotNil(t, namespaces["jobqueue-tenancy-quota"])
-	for _, kind := range jobs.Builtin() {
+	for _, kind := range jobkind.Builtin() {
 		for name, p := range policies("components/kinds/" + kind.File()) {
 			of, ok := ofJobs[name]
 			require.True(t, ok, name)

@@ -53,7 +53,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/stray"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitcache"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/watchdog"
 )
 
@@ -223,8 +224,8 @@ func keepCertificate(mgr manager.Manager, secret string) error {
 	})
 }
 
-func gates(g v1alpha1.KoordinatorFeatureGates) jobs.Gates {
-	return jobs.Gates{
+func gates(g v1alpha1.KoordinatorFeatureGates) podrequest.Gates {
+	return podrequest.Gates{
 		IgnorePodOverhead:     g.ElasticQuotaIgnorePodOverhead,
 		ReplaceResources:      g.ReplaceResourcesTransformer,
 		SkipMutatingResources: g.ColocationProfileSkipMutatingResources,
@@ -255,7 +256,7 @@ func restConfig(c v1alpha1.ClientConnection) (*rest.Config, error) {
 // guess it could suspend what it must leave alone.
 func managedJobs(
 	ctx context.Context, config *rest.Config, scheme *runtime.Scheme, namespace string,
-) (*jobs.Predicate, error) {
+) (*managedjobs.Predicate, error) {
 	live, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, err
@@ -264,7 +265,7 @@ func managedJobs(
 	if err != nil {
 		return nil, err
 	}
-	return jobs.NewPredicate(m)
+	return managedjobs.NewPredicate(m)
 }
 
 // newWatchdog keeps a leader that stood still from writing what it decided on before, beside its successor. All clients

@@ -31,6 +31,8 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/observer"
@@ -48,12 +50,12 @@ func mixed(t *testing.T, n int, seed uint64) []submission {
 func TestMixedKindsAreAsDescribed(t *testing.T) {
 	for i, kind := range mixedKinds() {
 		t.Run(kind.Kind, func(t *testing.T) {
-			described, ok := jobs.Find(kind.String())
+			described, ok := jobkind.Find(kind.String())
 			require.True(t, ok)
 			require.Equal(t, described.File(), kind.rights)
 			require.Equal(t, described.GVR, kind.resource())
 			if kind.file != "" {
-				require.EqualValues(t, described.SuspendField(), kind.suspend)
+				require.EqualValues(t, described.SuspendField, kind.suspend)
 			}
 			seen := append(followed(), schema.GroupResource{Group: "batch", Resource: "jobs"},
 				schema.GroupResource{Resource: "pods"})
@@ -74,14 +76,14 @@ func TestMixedKindsAreAsDescribed(t *testing.T) {
 }
 
 // asked is how many pods a job has, and how many cores they ask for.
-func asked(t *testing.T, kind *jobs.Kind, job *unstructured.Unstructured) (pods int, cores float64) {
+func asked(t *testing.T, kind *jobkind.Kind, job *unstructured.Unstructured) (pods int, cores float64) {
 	t.Helper()
 	sets, err := jobs.Open(kind, job).PodSets()
 	require.NoError(t, err)
 	for _, set := range sets {
 		pods += int(set.Count)
 	}
-	request, err := jobs.PodSetsRequest(sets, &jobs.Creation{})
+	request, err := jobs.PodSetsRequest(sets, &podrequest.Creation{})
 	require.NoError(t, err)
 	return pods, request.Cpu().AsApproximateFloat64()
 }
@@ -94,7 +96,7 @@ func TestMixedWorkloadFits(t *testing.T) {
 	total := map[string]float64{}
 	suspended := map[bool]int{}
 	for _, s := range mixed(t, 300, 1) {
-		kind, ok := jobs.Find(jobs.KindString(s.object.GroupVersionKind()))
+		kind, ok := jobkind.Find(jobkind.KindString(s.object.GroupVersionKind()))
 		require.True(t, ok)
 		quota := s.object.GetLabels()[v1alpha1.LabelQuotaName]
 		if kind.Child == nil {

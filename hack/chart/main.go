@@ -35,7 +35,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
 // conditions say which values install a file. A file has the conditions of all patterns that match its path.
@@ -74,7 +75,7 @@ var edits = []struct {
 	{"components/elasticquotatree/scheduling*", topMetadata, kept},
 	{"components/tenancy/[^a]*", validationActions, chosenActions}, // authors.yaml has no binding
 	{"components/kinds/*/tenancy.yaml", validationActions, chosenActions},
-	{managedJobs, regexp.MustCompile(`(?s)  managedJobs: .*`), managedJobsOf(jobs.Builtin())},
+	{managedJobs, regexp.MustCompile(`(?s)  managedJobs: .*`), managedJobsOf(jobkind.Builtin())},
 	{deployment, regexp.MustCompile(`(?m)^  replicas: .*$`), "  replicas: {{ .Values.replicas }}"},
 	{deployment, regexp.MustCompile(`(?m)^        image: .*$`), `        image: {{ include "image" . }}`},
 	{deployment, regexp.MustCompile(`(?m)^        ports:$`), "        {{- if .Values.visibility.enabled }}\n" +
@@ -95,7 +96,7 @@ const kept = "metadata:\n  annotations:\n    helm.sh/resource-policy: keep\n"
 
 // managedJobsOf is the configuration that both processes read: the kinds that are enabled, before those that
 // .Values.managedJobs describes, and its other fields.
-func managedJobsOf(kinds []jobs.Kind) string {
+func managedJobsOf(kinds []jobkind.Kind) string {
 	var text strings.Builder
 	text.WriteString("  {{- $kinds := list }}\n")
 	for i := range kinds {
@@ -210,7 +211,7 @@ func addValues(manifests fs.FS, to string) error {
 	var text strings.Builder
 	text.WriteString("\n# Kinds of jobs that are queued: docs/operators/kinds.md. Each brings its roles and policies.\n" +
 		"kinds:\n")
-	for _, kind := range jobs.Builtin() {
+	for _, kind := range jobkind.Builtin() {
 		fmt.Fprintf(&text, "  %s:\n    enabled: %t\n", kind.File(), kind.File() == "job")
 	}
 
@@ -218,7 +219,7 @@ func addValues(manifests fs.FS, to string) error {
 	if err := read(manifests, managedJobs, &config); err != nil {
 		return err
 	}
-	_, fields, ok := strings.Cut(config.Data[jobs.ManagedJobsKey], "- Job.v1.batch\n")
+	_, fields, ok := strings.Cut(config.Data[managedjobs.Key], "- Job.v1.batch\n")
 	if !ok {
 		return fmt.Errorf("%s does not list Job.v1.batch", managedJobs)
 	}
@@ -258,7 +259,7 @@ func nameKinds(file string) error {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	var names []string
-	for _, kind := range jobs.Builtin() {
+	for _, kind := range jobkind.Builtin() {
 		names = append(names, kind.File())
 	}
 	kinds := schema["properties"].(map[string]any)["kinds"].(map[string]any)

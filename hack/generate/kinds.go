@@ -20,7 +20,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/tenancy"
 )
 
@@ -41,7 +41,7 @@ func writeKinds(dir string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	for _, kind := range jobs.Builtin() {
+	for _, kind := range jobkind.Builtin() {
 		files, err := filesOf(&kind)
 		if err != nil {
 			return err
@@ -60,7 +60,7 @@ func writeKinds(dir string) error {
 }
 
 // filesOf the directory of a kind, by name.
-func filesOf(kind *jobs.Kind) (map[string]string, error) {
+func filesOf(kind *jobkind.Kind) (map[string]string, error) {
 	rights, err := kind.RightsManifest(kind.File())
 	if err != nil {
 		return nil, err

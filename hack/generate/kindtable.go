@@ -20,7 +20,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 )
 
 // proof says with what jobs of the built-in kinds were led through a queue, by the files of their descriptors.
@@ -51,10 +51,10 @@ func kindTable() string {
 	out.WriteString("| kind, as in `kinds` | rights in `manifests/components/kinds` | suspended by | unit of job `j` " +
 		"| tried with |\n")
 	out.WriteString("|---|---|---|---|---|\n")
-	for _, kind := range jobs.Builtin() {
+	for _, kind := range jobkind.Builtin() {
 		suspended := "not: its pods wait in the scheduler"
 		if kind.CanBeSuspended() {
-			suspended = "`" + kind.SuspendField().String() + "`"
+			suspended = "`" + kind.SuspendField.String() + "`"
 			if kind.KeepsPods() {
 				suspended += ", pods that run go on"
 			}

@@ -105,7 +105,7 @@ func writeTables(crds []definition) (err error) {
 	all := tables(crds)
 	for name, of := range map[string][2]string{
 		"jobqueueargs": {argsFile, "JobQueueArgs"},
-		"managed-jobs": {"pkg/jobs/managed.go", "ManagedJobs"},
+		"managed-jobs": {"pkg/jobs/managedjobs/managed.go", "Jobs"},
 		"controller":   {"apis/config/controller/v1alpha1/types.go", "ControllerConfiguration"},
 	} {
 		if all[name], err = structTable(of[0], of[1]); err != nil {

@@ -40,6 +40,10 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podgroup"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/tenancy"
 )
 
@@ -62,7 +66,7 @@ func kindsCommand(c *connection) *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.PersistentFlags().StringVar(&o.managed, "managed-jobs", "",
-		"file with the value of the key "+jobs.ManagedJobsKey+" of the ConfigMap, whose kinds are known too")
+		"file with the value of the key "+managedjobs.Key+" of the ConfigMap, whose kinds are known too")
 	list := &cobra.Command{
 		Use:   "list",
 		Short: "List the kinds that are known",
@@ -114,19 +118,19 @@ object charges his pods to any quota. Built-in kinds have theirs in manifests/co
 }
 
 // kinds are the built-in ones, and those of the configuration that is given in their place and beside them.
-func (o *kindsOptions) kinds() ([]jobs.Kind, error) {
+func (o *kindsOptions) kinds() ([]jobkind.Kind, error) {
 	if o.managed == "" {
-		return jobs.Builtin(), nil
+		return jobkind.Builtin(), nil
 	}
 	text, err := os.ReadFile(o.managed)
 	if err != nil {
 		return nil, err
 	}
-	m, err := jobs.ParseManagedJobs(string(text))
+	m, err := managedjobs.Parse(string(text))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.managed, err)
 	}
-	p, err := jobs.NewPredicate(m)
+	p, err := managedjobs.NewPredicate(m)
 	if err != nil {
 		return nil, err
 	}
@@ -134,10 +138,10 @@ func (o *kindsOptions) kinds() ([]jobs.Kind, error) {
 }
 
 // withBuiltin are these kinds, and those that are built in and not among them.
-func withBuiltin(configured []jobs.Kind) []jobs.Kind {
-	kinds := jobs.Builtin()
+func withBuiltin(configured []jobkind.Kind) []jobkind.Kind {
+	kinds := jobkind.Builtin()
 	for _, kind := range configured {
-		if i := slices.IndexFunc(kinds, func(k jobs.Kind) bool { return k.GVK == kind.GVK }); i >= 0 {
+		if i := slices.IndexFunc(kinds, func(k jobkind.Kind) bool { return k.GVK == kind.GVK }); i >= 0 {
 			kinds[i] = kind
 			continue
 		}
@@ -151,7 +155,7 @@ func (o *kindsOptions) list(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	columns := func(*jobs.Kind) string { return "" }
+	columns := func(*jobkind.Kind) string { return "" }
 	header := ""
 	if o.cluster {
 		if columns, err = o.ask(ctx); err != nil {
@@ -168,19 +172,19 @@ func (o *kindsOptions) list(ctx context.Context, out io.Writer) error {
 	return w.Flush()
 }
 
-func suspendedBy(k *jobs.Kind) string {
+func suspendedBy(k *jobkind.Kind) string {
 	switch {
 	case !k.CanBeSuspended():
 		return "- (its pods wait)"
-	case len(k.SuspendField()) > 0:
-		return k.SuspendField().String()
+	case len(k.SuspendField) > 0:
+		return k.SuspendField.String()
 	default:
-		return "annotation " + k.SuspendAnnotation()
+		return "annotation " + k.SuspendAnnotation
 	}
 }
 
 // ask is what the cluster says of a kind.
-func (o *kindsOptions) ask(ctx context.Context) (func(*jobs.Kind) string, error) {
+func (o *kindsOptions) ask(ctx context.Context) (func(*jobkind.Kind) string, error) {
 	config, err := o.flags.ToRESTConfig()
 	if err != nil {
 		return nil, err
@@ -197,7 +201,7 @@ func (o *kindsOptions) ask(ctx context.Context) (func(*jobs.Kind) string, error)
 	if err != nil {
 		return nil, err
 	}
-	p, err := jobs.NewPredicate(m)
+	p, err := managedjobs.NewPredicate(m)
 	if err != nil {
 		return nil, err
 	}
@@ -208,12 +212,12 @@ func (o *kindsOptions) ask(ctx context.Context) (func(*jobs.Kind) string, error)
 	if err := index.Look(); err != nil {
 		return nil, err
 	}
-	return func(k *jobs.Kind) string {
+	return func(k *jobkind.Kind) string {
 		managed := "no"
 		if p.ManagesKind(k.GVK) {
 			managed = "yes"
 		}
-		answer := index.Kinds([]jobs.Kind{*k})[0]
+		answer := index.Kinds([]jobkind.Kind{*k})[0]
 		text := string(answer.Availability)
 		switch {
 		case answer.Err != nil:
@@ -228,12 +232,12 @@ func (o *kindsOptions) ask(ctx context.Context) (func(*jobs.Kind) string, error)
 var errNoSuchKind = errors.New("no kind has this name; see kubectl jobqueue kinds list")
 
 // find the kind of this name. The name alone, without version and group, is enough where one kind has it.
-func (o *kindsOptions) find(name string) (*jobs.Kind, error) {
+func (o *kindsOptions) find(name string) (*jobkind.Kind, error) {
 	kinds, err := o.kinds()
 	if err != nil {
 		return nil, err
 	}
-	var found []*jobs.Kind
+	var found []*jobkind.Kind
 	for i := range kinds {
 		if kinds[i].String() == name {
 			return &kinds[i], nil
@@ -291,7 +295,7 @@ func (o *kindsOptions) policy(out io.Writer, name string) error {
 }
 
 // objectName tells objects that are made for the kind from those for others.
-func objectName(kind *jobs.Kind) string {
+func objectName(kind *jobkind.Kind) string {
 	if kind.File() != "" {
 		return kind.File()
 	}
@@ -310,9 +314,9 @@ func (o *kindsOptions) test(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(kinds, func(k jobs.Kind) bool { return k.GVK == job.GroupVersionKind() })
+	i := slices.IndexFunc(kinds, func(k jobkind.Kind) bool { return k.GVK == job.GroupVersionKind() })
 	if i < 0 {
-		return fmt.Errorf("%q: %w", jobs.KindString(job.GroupVersionKind()), errNoSuchKind)
+		return fmt.Errorf("%q: %w", jobkind.KindString(job.GroupVersionKind()), errNoSuchKind)
 	}
 	kind := &kinds[i]
 	if kind.OfPods() {
@@ -339,7 +343,7 @@ func groupOf(object *unstructured.Unstructured) (*unstructured.Unstructured, err
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, pod); err != nil {
 		return nil, err
 	}
-	return jobs.PodGroup([]*corev1.Pod{pod})
+	return podgroup.Of([]*corev1.Pod{pod})
 }
 
 func readObject(file string, in io.Reader) (*unstructured.Unstructured, error) {
@@ -364,7 +368,7 @@ func readObject(file string, in io.Reader) (*unstructured.Unstructured, error) {
 }
 
 // describe prints what is read of a job.
-func describe(out io.Writer, kind *jobs.Kind, job *unstructured.Unstructured) error {
+func describe(out io.Writer, kind *jobkind.Kind, job *unstructured.Unstructured) error {
 	sets, err := jobs.Open(kind, job).PodSets()
 	if err != nil {
 		return err
@@ -392,7 +396,7 @@ func describe(out io.Writer, kind *jobs.Kind, job *unstructured.Unstructured) er
 	fmt.Fprintf(w, "Pods found by:\t%s\n", jobs.Open(kind, job).PodSelector())
 	fmt.Fprintln(w, "\nPODS\tCOUNT\tAT LEAST\tEACH ASKS FOR")
 	for i := range sets {
-		request, err := (&jobs.Creation{}).Request(sets[i].Template)
+		request, err := (&podrequest.Creation{}).Request(sets[i].Template)
 		if err != nil {
 			return err
 		}
@@ -402,7 +406,7 @@ func describe(out io.Writer, kind *jobs.Kind, job *unstructured.Unstructured) er
 		}
 		fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", sets[i].Name, sets[i].Count, least, amounts(request))
 	}
-	total, err := jobs.PodSetsRequest(sets, &jobs.Creation{})
+	total, err := jobs.PodSetsRequest(sets, &podrequest.Creation{})
 	if err != nil {
 		return err
 	}
@@ -414,7 +418,7 @@ func describe(out io.Writer, kind *jobs.Kind, job *unstructured.Unstructured) er
 }
 
 // written prints what admission writes into the job.
-func written(out io.Writer, kind *jobs.Kind, job *unstructured.Unstructured, sets []jobs.PodSet) error {
+func written(out io.Writer, kind *jobkind.Kind, job *unstructured.Unstructured, sets []jobs.PodSet) error {
 	if !kind.CanBeSuspended() {
 		fmt.Fprintln(out, "\nNothing is written into it: its pods wait in the scheduler.")
 		return nil
@@ -435,7 +439,8 @@ func written(out io.Writer, kind *jobs.Kind, job *unstructured.Unstructured, set
 			maps.Copy(additions[set].Annotations, gang.Annotations(kind.UnitName(after.GetName())))
 		}
 	}
-	if err := errors.Join(jobs.EditOf(kind, after).AddToTemplates(additions), jobs.EditOf(kind, after).SetSuspend(false)); err != nil {
+	edit := jobs.EditOf(kind, after)
+	if err := errors.Join(edit.AddToTemplates(additions), edit.SetSuspend(false)); err != nil {
 		return err
 	}
 	before, child := jobs.Split(job)
@@ -495,7 +500,7 @@ func priorityText(p jobs.Priority) string {
 	}
 }
 
-func stateText(kind *jobs.Kind, job *unstructured.Unstructured) string {
+func stateText(kind *jobkind.Kind, job *unstructured.Unstructured) string {
 	end, ended := jobs.Open(kind, job).Ended()
 	switch {
 	case ended && end.Succeeded:

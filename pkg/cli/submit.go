@@ -35,6 +35,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/answers"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/cli/screen"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 )
 
 type submitOptions struct {
@@ -102,8 +103,8 @@ func (o *submitOptions) run(ctx context.Context) error {
 func (o *submitOptions) submit(
 	ctx context.Context, to client.Client, namespace string, job *unstructured.Unstructured,
 ) (*follower, error) {
-	kinds := jobs.Builtin()
-	i := slices.IndexFunc(kinds, func(k jobs.Kind) bool { return k.GVK == job.GroupVersionKind() })
+	kinds := jobkind.Builtin()
+	i := slices.IndexFunc(kinds, func(k jobkind.Kind) bool { return k.GVK == job.GroupVersionKind() })
 	if i < 0 {
 		return nil, fmt.Errorf("%s: no kind that can be queued; see kubectl jobqueue kinds list", job.GroupVersionKind())
 	}

@@ -32,7 +32,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config/controller/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/uninstall"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
 var errNotConfirmed = errors.New("not confirmed; nothing was changed")
@@ -108,12 +109,12 @@ func (o *uninstallOptions) run(ctx context.Context, in io.Reader, out io.Writer)
 }
 
 // knownKinds are those that are built in, and those that the configuration describes.
-func knownKinds(ctx context.Context, c client.Client, namespace string) ([]jobs.Kind, error) {
+func knownKinds(ctx context.Context, c client.Client, namespace string) ([]jobkind.Kind, error) {
 	m, err := controller.ReadManagedJobs(ctx, c, namespace)
 	if err != nil {
 		return nil, err
 	}
-	p, err := jobs.NewPredicate(m)
+	p, err := managedjobs.NewPredicate(m)
 	if err != nil {
 		return nil, err
 	}

@@ -35,13 +35,14 @@ import (
 
 	queuev1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
 )
 
 // webhookConfiguration is where koord-manager v1.8.0 registers its webhooks; the name is a constant of its code.
 const webhookConfiguration = "koordinator-mutating-webhook-configuration"
 
 // podLabels are the labels that the pods of a job will have, where they may differ from those of their templates.
-func podLabels(job *jobs.Job, creation *jobs.Creation) []map[string]string {
+func podLabels(job *jobs.Job, creation *podrequest.Creation) []map[string]string {
 	if !creation.HasProfiles() {
 		return nil
 	}
@@ -61,7 +62,7 @@ func podLabels(job *jobs.Job, creation *jobs.Creation) []map[string]string {
 // creation is what the cluster does to new pods of the namespace, from caches.
 func (o *observer) creation(
 	ctx context.Context, namespace string, namespaceLabels map[string]string,
-) (*jobs.Creation, error) {
+) (*podrequest.Creation, error) {
 	ranges := &corev1.LimitRangeList{}
 	if err := o.cache.List(ctx, ranges, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
@@ -75,14 +76,14 @@ func (o *observer) creation(
 		return nil, err
 	}
 	webhook, err := o.webhook(ctx, namespaceLabels)
-	return &jobs.Creation{
+	return &podrequest.Creation{
 		Namespace: namespace, LimitRanges: ranges.Items, RuntimeClasses: runtimes.Items, PriorityClasses: priorities.Items,
 		Webhook: webhook, Gates: o.options.Gates,
 	}, err
 }
 
 // webhook is koord-manager's for new pods; nil when it is not registered or leaves the namespace alone.
-func (o *observer) webhook(ctx context.Context, namespaceLabels map[string]string) (*jobs.Webhook, error) {
+func (o *observer) webhook(ctx context.Context, namespaceLabels map[string]string) (*podrequest.Webhook, error) {
 	registered := &admissionregistrationv1.MutatingWebhookConfiguration{}
 	if err := o.cache.Get(ctx, types.NamespacedName{Name: webhookConfiguration}, registered); err != nil {
 		return nil, client.IgnoreNotFound(err)
@@ -92,7 +93,7 @@ func (o *observer) webhook(ctx context.Context, namespaceLabels map[string]strin
 		if !forNewPods(hook) || !selectorOf(hook.NamespaceSelector).Matches(labels.Set(namespaceLabels)) {
 			continue
 		}
-		w := &jobs.Webhook{Objects: selectorOf(hook.ObjectSelector), NamespaceLabels: namespaceLabels}
+		w := &podrequest.Webhook{Objects: selectorOf(hook.ObjectSelector), NamespaceLabels: namespaceLabels}
 		if p := o.shared.Profiles; p == nil || !p.Readable() {
 			return w, nil
 		}

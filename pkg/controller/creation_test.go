@@ -57,7 +57,8 @@ func (i *informers) GetInformer(context.Context, client.Object, ...cache.Informe
 
 // withProfiles has the reconciler read profiles as if they had been found.
 func (w *world) withProfiles() *world {
-	w.r.Shared.Profiles = &Profiles{Informers: &informers{informer: controllertest.FakeInformer{Synced: true}}, Clock: w.clock}
+	found := &informers{informer: controllertest.FakeInformer{Synced: true}}
+	w.r.Shared.Profiles = &Profiles{Informers: found, Clock: w.clock}
 	require.NoError(w.t, w.r.Shared.Profiles.look(quiet()))
 	return w
 }

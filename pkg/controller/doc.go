@@ -16,7 +16,7 @@ limitations under the License.
 
 // Package controller keeps jobs and their QueueUnits in step.
 //
-// Reconcilers are thin. That of jobs has an observer, which gathers the Situation of a job, asks jobplan.Decide what to do
-// about it, and has a writer do it. Every write carries the resourceVersion of what was decided on, so that a decision on
-// stale state is refused (I3).
+// Reconcilers are thin. That of jobs has an observer, which gathers the Situation of a job, asks jobplan.Decide what to
+// do about it, and has a writer do it. Every write carries the resourceVersion of what was decided on, so that a
+// decision on stale state is refused (I3).
 package controller

@@ -33,7 +33,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/memory"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/survey"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 )
 
 // fieldOwner of all writes.
@@ -51,7 +51,7 @@ const maxLooks = 4
 
 // JobReconciler keeps the jobs of one kind and their units in step.
 type JobReconciler struct {
-	Kind jobs.Kind
+	Kind jobkind.Kind
 	// Options of the process; the predicate in them is the one in force.
 	Options Options
 	// Client reads from caches, Jobs reads jobs and their children from one. Live and LiveJobs read from the API server.
@@ -80,7 +80,7 @@ type Shared struct {
 
 // NewJobReconciler of one kind. What units were in before it is made counts as told.
 func NewJobReconciler(
-	kind jobs.Kind, o Options, c client.Client, live client.Reader, recorder event.Recorder,
+	kind jobkind.Kind, o Options, c client.Client, live client.Reader, recorder event.Recorder,
 ) *JobReconciler {
 	return &JobReconciler{
 		Kind: kind, Options: o, Client: c, Jobs: c, Live: live, LiveJobs: live, Recorder: recorder,

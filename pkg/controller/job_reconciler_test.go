@@ -39,7 +39,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
 // A simple job costs three writes beside the creation of its unit; with the scheduler's one that makes four. One that
@@ -161,7 +161,9 @@ func TestUnmanagedJobsAreLeftAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, newJob(unsuspended, edit))
 			var err error
-			w.r.Options.Predicate, err = jobs.NewPredicate(jobs.ManagedJobs{OtherQueueLabels: []string{"kueue.x-k8s.io/queue-name"}})
+			w.r.Options.Predicate, err = managedjobs.NewPredicate(managedjobs.Jobs{
+				OtherQueueLabels: []string{"kueue.x-k8s.io/queue-name"},
+			})
 			require.NoError(t, err)
 			before := w.job()
 			require.Empty(t, w.settle())

@@ -41,7 +41,10 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/elasticquota"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/compact"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podgroup"
 )
 
 // KindSet runs a reconciler for each managed kind that the API server serves. Kinds come and go while it runs: with
@@ -53,12 +56,12 @@ type KindSet struct {
 	changed chan struct{}
 
 	mu        sync.Mutex
-	predicate *jobs.Predicate
+	predicate *managedjobs.Predicate
 }
 
 // runningKind is a kind whose jobs are reconciled.
 type runningKind struct {
-	predicate *jobs.Predicate
+	predicate *managedjobs.Predicate
 	stop      context.CancelFunc
 	done      sync.WaitGroup
 	// failed: it ended by itself, and has to be started again.
@@ -66,7 +69,7 @@ type runningKind struct {
 }
 
 // Use has the kinds managed that this predicate names, by what it says.
-func (s *KindSet) Use(p *jobs.Predicate) {
+func (s *KindSet) Use(p *managedjobs.Predicate) {
 	s.mu.Lock()
 	s.predicate = p
 	s.mu.Unlock()
@@ -76,7 +79,7 @@ func (s *KindSet) Use(p *jobs.Predicate) {
 	}
 }
 
-func (s *KindSet) current() *jobs.Predicate {
+func (s *KindSet) current() *managedjobs.Predicate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.predicate
@@ -143,7 +146,7 @@ func (s *KindSet) look(ctx context.Context, running map[string]*runningKind, tol
 }
 
 // endOthers ends what runs for another configuration, or has failed, and forgets kinds that are not managed any more.
-func endOthers(p *jobs.Predicate, running map[string]*runningKind, told map[string]served.Availability) {
+func endOthers(p *managedjobs.Predicate, running map[string]*runningKind, told map[string]served.Availability) {
 	for name, k := range running {
 		if k.predicate != p || k.failed.Load() {
 			k.end()
@@ -164,7 +167,7 @@ func (k *runningKind) end() {
 }
 
 // start follows the jobs of a kind, and reconciles them while this replica leads.
-func (s *KindSet) start(ctx context.Context, p *jobs.Predicate, kind jobs.Kind) (*runningKind, error) {
+func (s *KindSet) start(ctx context.Context, p *managedjobs.Predicate, kind jobkind.Kind) (*runningKind, error) {
 	own, r, err := s.reconciler(ctx, p, kind)
 	if err != nil {
 		return nil, err
@@ -203,7 +206,7 @@ func (s *KindSet) start(ctx context.Context, p *jobs.Predicate, kind jobs.Kind) 
 
 // reconciler of a kind, and the cache that it reads jobs from.
 func (s *KindSet) reconciler(
-	ctx context.Context, p *jobs.Predicate, kind jobs.Kind,
+	ctx context.Context, p *managedjobs.Predicate, kind jobkind.Kind,
 ) (cache.Cache, *JobReconciler, error) {
 	options := jobCacheOptions(s.mgr, &kind, s.options.Plan.WholeTemplates)
 	if kind.OfPods() {
@@ -225,7 +228,7 @@ func (s *KindSet) reconciler(
 		if !p.QueuesPod(pod) {
 			return nil
 		}
-		return []string{jobs.PodGroupName(pod)}
+		return []string{podgroup.NameOf(pod)}
 	})
 }
 
@@ -240,7 +243,7 @@ func (s *KindSet) elected(ctx context.Context) bool {
 }
 
 // controllerName is that of the reconciler of a kind, in metrics and logs.
-func controllerName(kind *jobs.Kind) string {
+func controllerName(kind *jobkind.Kind) string {
 	return strings.ToLower(strings.TrimSuffix(strings.ReplaceAll(kind.String(), ".", "-"), "-"))
 }
 
@@ -332,14 +335,14 @@ func (s *sharedSource) Start(ctx context.Context, queue workqueue.TypedRateLimit
 
 // jobCacheOptions hold no more of jobs in memory than the reconciler reads: they are kept in compact form, and of their
 // children what is read.
-func jobCacheOptions(mgr manager.Manager, kind *jobs.Kind, wholeTemplates bool) cache.Options {
+func jobCacheOptions(mgr manager.Manager, kind *jobkind.Kind, wholeTemplates bool) cache.Options {
 	byObject := map[client.Object]cache.ByObject{
 		newObject(kind.GVK): {Transform: compactJobs(kind, wholeTemplates)},
 	}
 	if kind.Child != nil {
 		byObject[newObject(kind.Child.GVK)] = cache.ByObject{Transform: func(object any) (any, error) {
 			if child, ok := object.(*unstructured.Unstructured); ok {
-				return jobs.CompactChild(kind, child), nil
+				return compact.Child(kind, child), nil
 			}
 			return object, nil
 		}}

@@ -28,20 +28,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
 // ReadManagedJobs reads the ConfigMap in the namespace of queues; without one the defaults hold.
-func ReadManagedJobs(ctx context.Context, reader client.Reader, namespace string) (jobs.ManagedJobs, error) {
+func ReadManagedJobs(ctx context.Context, reader client.Reader, namespace string) (managedjobs.Jobs, error) {
 	cm := &corev1.ConfigMap{}
-	err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: jobs.ManagedJobsConfigMap}, cm)
+	err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: managedjobs.ConfigMap}, cm)
 	if apierrors.IsNotFound(err) {
-		return jobs.DefaultManagedJobs(), nil
+		return managedjobs.Default(), nil
 	}
 	if err != nil {
-		return jobs.ManagedJobs{}, err
+		return managedjobs.Jobs{}, err
 	}
-	m, err := jobs.ManagedJobsFrom(cm.Data)
+	m, err := managedjobs.From(cm.Data)
 	if err != nil {
 		return m, fmt.Errorf("ConfigMap %s: %w", klog.KObj(cm), err)
 	}
@@ -57,7 +57,7 @@ type ManagedJobsReconciler struct {
 	Client   client.Client
 	Recorder event.Recorder
 	// Use is given a configuration that is valid and not the one in force.
-	Use func(*jobs.Predicate)
+	Use func(*managedjobs.Predicate)
 
 	// hash of the configuration in force.
 	hash string
@@ -75,14 +75,14 @@ func (r *ManagedJobsReconciler) Reconcile(ctx context.Context, req ctrl.Request)
 		return ctrl.Result{}, err
 	}
 	exists := err == nil
-	m, err := jobs.ManagedJobsFrom(cm.Data)
+	m, err := managedjobs.From(cm.Data)
 	if err != nil {
 		logger.Error(err, "The configuration of managed jobs is not valid; the one in force stays")
 		event.Record(r.Recorder, cm, event.Warning("InvalidManagedJobs", "Read", event.Short(err.Error())))
 		return ctrl.Result{}, nil
 	}
 	if hash := m.Hash(); hash != r.hash {
-		predicate, err := jobs.NewPredicate(m)
+		predicate, err := managedjobs.NewPredicate(m)
 		if err != nil {
 			return ctrl.Result{}, err // it was valid just now
 		}
@@ -90,14 +90,14 @@ func (r *ManagedJobsReconciler) Reconcile(ctx context.Context, req ctrl.Request)
 		r.Use(predicate)
 		r.hash = hash
 	}
-	if !exists || cm.Annotations[jobs.AnnotationManagedJobsHash] == r.hash {
+	if !exists || cm.Annotations[managedjobs.AnnotationHash] == r.hash {
 		return ctrl.Result{}, nil
 	}
 	after := cm.DeepCopy()
 	if after.Annotations == nil {
 		after.Annotations = map[string]string{}
 	}
-	after.Annotations[jobs.AnnotationManagedJobsHash] = r.hash
+	after.Annotations[managedjobs.AnnotationHash] = r.hash
 	err = r.Client.Patch(ctx, after, optimistic(cm), fieldOwner)
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil

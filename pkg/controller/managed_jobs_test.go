@@ -29,18 +29,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
 func TestManagedJobsReconciler(t *testing.T) {
 	ctx := quiet()
-	key := types.NamespacedName{Namespace: "koord-queue", Name: jobs.ManagedJobsConfigMap}
+	key := types.NamespacedName{Namespace: "koord-queue", Name: managedjobs.ConfigMap}
 	c := fake.NewClientBuilder().Build()
-	var used []*jobs.Predicate
+	var used []*managedjobs.Predicate
 	recorder := events.NewFakeRecorder(10)
 	r := &ManagedJobsReconciler{
-		Key: key, Client: c, Recorder: recorder, hash: jobs.DefaultManagedJobs().Hash(),
-		Use: func(p *jobs.Predicate) { used = append(used, p) },
+		Key: key, Client: c, Recorder: recorder, hash: managedjobs.Default().Hash(),
+		Use: func(p *managedjobs.Predicate) { used = append(used, p) },
 	}
 	reconcile := func() {
 		_, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: key})
@@ -49,7 +49,7 @@ func TestManagedJobsReconciler(t *testing.T) {
 	write := func(text string) {
 		cm := &corev1.ConfigMap{}
 		require.NoError(t, c.Get(ctx, key, cm))
-		cm.Data = map[string]string{jobs.ManagedJobsKey: text}
+		cm.Data = map[string]string{managedjobs.Key: text}
 		require.NoError(t, c.Update(ctx, cm))
 		reconcile()
 	}
@@ -63,7 +63,7 @@ func TestManagedJobsReconciler(t *testing.T) {
 	require.Empty(t, used)
 	cm := &corev1.ConfigMap{}
 	require.NoError(t, c.Get(ctx, key, cm))
-	require.Equal(t, r.hash, cm.Annotations[jobs.AnnotationManagedJobsHash])
+	require.Equal(t, r.hash, cm.Annotations[managedjobs.AnnotationHash])
 	version := cm.ResourceVersion
 	reconcile()
 	require.NoError(t, c.Get(ctx, key, cm))
@@ -78,7 +78,7 @@ func TestManagedJobsReconciler(t *testing.T) {
 	write("requireQueueName: true")
 	require.Len(t, used, 1)
 	require.NoError(t, c.Get(ctx, key, cm))
-	require.Equal(t, used[0].Hash(), cm.Annotations[jobs.AnnotationManagedJobsHash], "what is in force is said")
+	require.Equal(t, used[0].Hash(), cm.Annotations[managedjobs.AnnotationHash], "what is in force is said")
 	reconcile()
 	require.Len(t, used, 1, "it takes effect once")
 	m, err := ReadManagedJobs(ctx, c, key.Namespace)
@@ -88,5 +88,5 @@ func TestManagedJobsReconciler(t *testing.T) {
 	require.NoError(t, c.Delete(ctx, cm))
 	m, err = ReadManagedJobs(context.Background(), client.Reader(c), key.Namespace)
 	require.NoError(t, err)
-	require.Equal(t, jobs.DefaultManagedJobs(), m)
+	require.Equal(t, managedjobs.Default(), m)
 }

@@ -32,11 +32,14 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitcache"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/compact"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
 // observer reads what decisions depend on.
 type observer struct {
-	kind    *jobs.Kind
+	kind    *jobkind.Kind
 	options *Options
 	shared  *Shared
 	begun   event.Begun
@@ -55,7 +58,8 @@ func (r *JobReconciler) observer() *observer {
 func (o *observer) observe(ctx context.Context, key types.NamespacedName) (jobplan.Situation, error) {
 	s := jobplan.Situation{Now: metav1.NewTime(o.options.Clock.Now()), Kind: o.kind, Options: o.options.Plan}
 	var err error
-	if s.Unit, err = o.unit(ctx, types.NamespacedName{Namespace: key.Namespace, Name: o.kind.UnitName(key.Name)}); err != nil {
+	unit := types.NamespacedName{Namespace: key.Namespace, Name: o.kind.UnitName(key.Name)}
+	if s.Unit, err = o.unit(ctx, unit); err != nil {
 		return s, err
 	}
 	job, err := o.job(ctx, key)
@@ -114,8 +118,8 @@ func (o *observer) job(ctx context.Context, key types.NamespacedName) (*jobs.Job
 	if err := o.jobs.Get(ctx, key, job); err != nil {
 		return nil, err
 	}
-	expanded, err := jobs.Expand(job)
-	if errors.Is(err, jobs.ErrNotKept) {
+	expanded, err := compact.Expand(job)
+	if errors.Is(err, compact.ErrNotKept) {
 		expanded = newObject(o.kind.GVK)
 		err = o.live.Get(ctx, key, expanded)
 	}
@@ -126,7 +130,9 @@ func (o *observer) job(ctx context.Context, key types.NamespacedName) (*jobs.Job
 }
 
 // open a job as its kind reads it.
-func open(ctx context.Context, from client.Reader, kind *jobs.Kind, job *unstructured.Unstructured) (*jobs.Job, error) {
+func open(
+	ctx context.Context, from client.Reader, kind *jobkind.Kind, job *unstructured.Unstructured,
+) (*jobs.Job, error) {
 	return jobs.OpenWith(kind, job, func(child *unstructured.Unstructured) (bool, error) {
 		err := from.Get(ctx, client.ObjectKeyFromObject(job), child)
 		return err == nil, client.IgnoreNotFound(err)
@@ -153,7 +159,7 @@ func (o *observer) judge(ctx context.Context, s *jobplan.Situation, job *jobs.Jo
 	s.Schedules, s.EveryJobIsGang = predicate.Schedules, predicate.EveryJobIsGang(o.kind)
 	labels := podLabels(job, s.Creation)
 	if predicate.AsksForMapping(namespace.Labels) {
-		labels = append(labels, jobs.MappedNamespace(len(takers) > 0))
+		labels = append(labels, managedjobs.MappedNamespace(len(takers) > 0))
 	}
 	s.Managed = predicate.ManagesJob(job, namespace.Labels, labels...)
 	if !s.Managed {

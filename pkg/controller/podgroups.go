@@ -32,7 +32,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podgroup"
 )
 
 // podGroupIndex finds pods that nobody owns by their group.
@@ -42,7 +43,7 @@ const podGroupIndex = "jobqueue/pod-group"
 // by label and name.
 type podGroups struct {
 	client.Reader
-	predicate *jobs.Predicate
+	predicate *managedjobs.Predicate
 	indexed   bool
 }
 
@@ -56,7 +57,7 @@ func (g podGroups) Get(ctx context.Context, key client.ObjectKey, into client.Ob
 	if err != nil {
 		return err
 	}
-	group, err := jobs.PodGroup(pods)
+	group, err := podgroup.Of(pods)
 	if err != nil {
 		return err
 	}
@@ -76,12 +77,12 @@ func (g podGroups) podsOf(ctx context.Context, key types.NamespacedName) ([]*cor
 		}
 	} else {
 		if err := g.Reader.List(ctx, list, client.InNamespace(key.Namespace),
-			client.MatchingLabels{jobs.LabelPodGroupName: key.Name}); err != nil {
+			client.MatchingLabels{podgroup.LabelName: key.Name}); err != nil {
 			return nil, err
 		}
 		alone := corev1.Pod{}
 		switch err := g.Reader.Get(ctx, key, &alone); {
-		case err == nil && jobs.PodGroupName(&alone) == alone.Name && alone.Labels[jobs.LabelPodGroupName] == "":
+		case err == nil && podgroup.NameOf(&alone) == alone.Name && alone.Labels[podgroup.LabelName] == "":
 			list.Items = append(list.Items, alone)
 		case client.IgnoreNotFound(err) != nil:
 			return nil, err
@@ -123,7 +124,7 @@ func (g podGroups) List(ctx context.Context, into client.ObjectList, opts ...cli
 }
 
 func groupOf(pod client.Object) types.NamespacedName {
-	return types.NamespacedName{Namespace: pod.GetNamespace(), Name: jobs.PodGroupName(pod)}
+	return types.NamespacedName{Namespace: pod.GetNamespace(), Name: podgroup.NameOf(pod)}
 }
 
 // groupOfPod wakes the group of a pod, if it has one.
@@ -135,12 +136,12 @@ func (g podGroups) groupOfPod(_ context.Context, pod client.Object) []reconcile.
 }
 
 // podCacheOptions keep of pods that are queued what is read of them, and of others that they are there.
-func podCacheOptions(mgr manager.Manager, p *jobs.Predicate) cache.Options {
+func podCacheOptions(mgr manager.Manager, p *managedjobs.Predicate) cache.Options {
 	return cache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
 		ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: func(object any) (any, error) {
 			if pod, ok := object.(*corev1.Pod); ok {
-				return jobs.CompactPod(pod, p.QueuesPod(pod)), nil
+				return podgroup.Compact(pod, p.QueuesPod(pod)), nil
 			}
 			return object, nil
 		}}},

@@ -30,7 +30,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podgroup"
 )
 
 func plainPod(name, group string, edits ...func(*corev1.Pod)) *corev1.Pod {
@@ -45,8 +46,8 @@ func plainPod(name, group string, edits ...func(*corev1.Pod)) *corev1.Pod {
 		Status: corev1.PodStatus{Phase: corev1.PodPending},
 	}
 	if group != "" {
-		pod.Labels[jobs.LabelPodGroupName] = group
-		pod.Annotations = map[string]string{jobs.AnnotationPodGroupTotal: "2"}
+		pod.Labels[podgroup.LabelName] = group
+		pod.Annotations = map[string]string{podgroup.AnnotationTotal: "2"}
 	}
 	for _, edit := range edits {
 		edit(pod)
@@ -54,11 +55,11 @@ func plainPod(name, group string, edits ...func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-func podPredicate(t *testing.T) *jobs.Predicate {
+func podPredicate(t *testing.T) *managedjobs.Predicate {
 	t.Helper()
-	m, err := jobs.ParseManagedJobs("kinds: [Pod.v1.]")
+	m, err := managedjobs.Parse("kinds: [Pod.v1.]")
 	require.NoError(t, err)
-	p, err := jobs.NewPredicate(m)
+	p, err := managedjobs.NewPredicate(m)
 	require.NoError(t, err)
 	return p
 }
@@ -70,7 +71,7 @@ func TestPodGroupsAreRead(t *testing.T) {
 	c := fake.NewClientBuilder().WithObjects(plainPod("a", "ring"), plainPod("b", "ring"), plainPod("alone", ""),
 		plainPod("ring", "other"), plainPod("free", "", unlabelled)).
 		WithIndex(&corev1.Pod{}, podGroupIndex, func(pod client.Object) []string {
-			return []string{jobs.PodGroupName(pod)}
+			return []string{podgroup.NameOf(pod)}
 		}).Build()
 	for name, groups := range map[string]podGroups{
 		"cached": {Reader: c, predicate: p, indexed: true}, "live": {Reader: c, predicate: p},

@@ -29,6 +29,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 )
 
 // eventOf is an event of an object, so long after the beginning.
@@ -87,7 +88,7 @@ func TestNoRefusalIsKnown(t *testing.T) {
 // The Jobs of a JobSet make its pods.
 func TestRefusalsOfChildren(t *testing.T) {
 	w := newWorld(t, newJob())
-	kind, ok := jobs.Find("JobSet.v1alpha2.jobset.x-k8s.io")
+	kind, ok := jobkind.Find("JobSet.v1alpha2.jobset.x-k8s.io")
 	require.True(t, ok)
 	job := w.unstructuredJob()
 	w.r.Kind = *kind

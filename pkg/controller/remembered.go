@@ -80,8 +80,8 @@ func (m *remembered) note(o client.Object) {
 // forget an object that was deleted.
 func (m *remembered) forget(uid types.UID) { delete(m.written, uid) }
 
-// behind says whether what was observed is older than the own last write; the event that brings the newer state is still
-// to come.
+// behind says whether what was observed is older than the own last write; the event that brings the newer state is
+// still to come.
 func (m *remembered) behind(s jobplan.Situation) bool {
 	return m != nil && (s.Job != nil && m.isBehind(s.Job.Object) || s.Unit != nil && m.isBehind(s.Unit))
 }

@@ -49,7 +49,10 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/survey"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitcache"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/unitevents"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/compact"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
 )
 
 // recorderName is the reporting controller of events.
@@ -75,17 +78,17 @@ func CacheOptions(queueNamespace string) cache.Options {
 			&v1alpha1.QueueUnit{}: {Transform: unitcache.Transform()},
 			&v1alpha1.Queue{}:     {Namespaces: map[string]cache.Config{queueNamespace: {}}},
 			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{queueNamespace: {
-				FieldSelector: fields.OneTermEqualSelector("metadata.name", jobs.ManagedJobsConfigMap),
+				FieldSelector: fields.OneTermEqualSelector("metadata.name", managedjobs.ConfigMap),
 			}}},
 		},
 	}
 }
 
 // compactJobs is what the cache of a kind does with each object that comes.
-func compactJobs(kind *jobs.Kind, wholeTemplates bool) toolscache.TransformFunc {
+func compactJobs(kind *jobkind.Kind, wholeTemplates bool) toolscache.TransformFunc {
 	return func(object any) (any, error) {
 		if job, ok := object.(*unstructured.Unstructured); ok {
-			return jobs.CompactJob(kind, job, wholeTemplates), nil
+			return compact.Job(kind, job, wholeTemplates), nil
 		}
 		return object, nil // the last known state of a deleted job
 	}
@@ -94,14 +97,14 @@ func compactJobs(kind *jobs.Kind, wholeTemplates bool) toolscache.TransformFunc 
 // Options of Setup.
 type Options struct {
 	QueueNamespace string
-	Predicate      *jobs.Predicate
+	Predicate      *managedjobs.Predicate
 	// Concurrency is the number of jobs of one kind that are reconciled at once.
 	Concurrency int
 	Clock       clock.PassiveClock
 	// Served says what the API server serves.
 	Served *served.Index
 	// Gates are feature gates of Koordinator that change what pods are counted with.
-	Gates jobs.Gates
+	Gates podrequest.Gates
 	// Plan is what decisions on jobs depend on.
 	Plan jobplan.Options
 	// ReportsPerSecond is how many units are written in a second to tell how many pods of their jobs are ready.
@@ -156,7 +159,7 @@ func newNamespace() *metav1.PartialObjectMetadata {
 
 func setupManagedJobs(mgr manager.Manager, o Options, kinds *KindSet) error {
 	r := &ManagedJobsReconciler{
-		Key:    types.NamespacedName{Namespace: o.QueueNamespace, Name: jobs.ManagedJobsConfigMap},
+		Key:    types.NamespacedName{Namespace: o.QueueNamespace, Name: managedjobs.ConfigMap},
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(recorderName),
 		Use: kinds.Use, hash: o.Predicate.Hash(),
 	}

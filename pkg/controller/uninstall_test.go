@@ -35,12 +35,14 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/uninstall"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
 func (w *world) uninstall(waiting uninstall.Waiting, dryRun bool) (uninstall.Summary, string, error) {
 	out := &strings.Builder{}
 	u := &uninstall.Run{
-		Client: w.client, Kinds: jobs.Builtin(), Waiting: waiting, DryRun: dryRun, QueueNamespace: "koord-queue",
+		Client: w.client, Kinds: jobkind.Builtin(), Waiting: waiting, DryRun: dryRun, QueueNamespace: "koord-queue",
 		Lease: types.NamespacedName{Namespace: "koord-queue", Name: "jobqueue-controller"}, Clock: w.clock, Out: out,
 	}
 	s, err := u.Do(context.Background())
@@ -57,8 +59,9 @@ func TestUninstallResumesWhatWaits(t *testing.T) {
 	}{
 		"suspended by us, resume": {newJob(unsuspended), nil, uninstall.Resume,
 			uninstall.Summary{Resumed: 1, Units: 1}, true},
-		"suspended by its user":        {newJob(), nil, uninstall.Resume, uninstall.Summary{Resumed: 1, Units: 1}, true},
-		"suspended by us, leave":       {newJob(unsuspended), nil, uninstall.Leave, uninstall.Summary{Left: 1, Units: 1}, false},
+		"suspended by its user": {newJob(), nil, uninstall.Resume, uninstall.Summary{Resumed: 1, Units: 1}, true},
+		"suspended by us, leave": {newJob(unsuspended), nil, uninstall.Leave,
+			uninstall.Summary{Left: 1, Units: 1}, false},
 		"suspended by its user, leave": {newJob(), nil, uninstall.Leave, uninstall.Summary{Left: 1, Units: 1}, false},
 		"admitted, not yet resumed": {newJob(), (*world).admit, uninstall.Leave,
 			uninstall.Summary{Resumed: 1, Units: 1}, true},
@@ -130,7 +133,7 @@ func TestUninstallRestoresTemplates(t *testing.T) {
 
 // What was written into the child of a job is taken back from there.
 func TestUninstallRestoresTemplatesOfChildren(t *testing.T) {
-	kind, ok := jobs.Find("TrainJob.v1alpha1.trainer.kubeflow.org")
+	kind, ok := jobkind.Find("TrainJob.v1alpha1.trainer.kubeflow.org")
 	require.True(t, ok)
 	own, child := newObject(kind.GVK), &unstructured.Unstructured{}
 	own.SetNamespace("team")
@@ -176,13 +179,13 @@ func TestUninstallQueuesAndConfiguration(t *testing.T) {
 	ours := &v1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Namespace: "koord-queue", Name: "a",
 		Labels: map[string]string{v1alpha1.LabelCreatedBy: v1alpha1.CreatedByController}}}
 	theirs := &v1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Namespace: "koord-queue", Name: "b"}}
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "koord-queue", Name: jobs.ManagedJobsConfigMap,
-		Annotations: map[string]string{jobs.AnnotationManagedJobsHash: "x"}}}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "koord-queue", Name: managedjobs.ConfigMap,
+		Annotations: map[string]string{managedjobs.AnnotationHash: "x"}}}
 	stranger := &v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "j"}}
 	w := newWorld(t, ours, theirs, stranger)
 	require.NoError(t, w.base.Create(context.Background(), cm))
 	w.refuse = nil
-	u := &uninstall.Run{Client: w.base, Kinds: jobs.Builtin(), Waiting: uninstall.Resume, QueueNamespace: "koord-queue",
+	u := &uninstall.Run{Client: w.base, Kinds: jobkind.Builtin(), Waiting: uninstall.Resume, QueueNamespace: "koord-queue",
 		Clock: w.clock, Out: &strings.Builder{}}
 	s, err := u.Do(context.Background())
 	require.NoError(t, err)

@@ -28,12 +28,12 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 )
 
 // waker says which jobs of a kind have to be looked at when something else changes.
 type waker struct {
-	kind *jobs.Kind
+	kind *jobkind.Kind
 	jobs client.Reader
 }
 

@@ -45,7 +45,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/elasticquota"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
 // world is a reconciler before a fake API server. Writes of the reconciler are logged; what the test does in the role
@@ -82,7 +83,7 @@ func newWorld(t testing.TB, objects ...client.Object) *world {
 
 // restart replaces the process: nothing in memory is left.
 func (w *world) restart() {
-	predicate, err := jobs.NewPredicate(jobs.DefaultManagedJobs())
+	predicate, err := managedjobs.NewPredicate(managedjobs.Default())
 	require.NoError(w.t, err)
 	w.r = NewJobReconciler(*batchJob(w.t), Options{
 		QueueNamespace: v1alpha1.DefaultQueueNamespace, Predicate: predicate, Clock: w.clock,
@@ -269,9 +270,9 @@ func (w *world) updateStatus(o client.Object) {
 // epoch is when worlds begin.
 var epoch = metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 
-func batchJob(t testing.TB) *jobs.Kind {
+func batchJob(t testing.TB) *jobkind.Kind {
 	t.Helper()
-	kind, ok := jobs.Find("Job.v1.batch")
+	kind, ok := jobkind.Find("Job.v1.batch")
 	require.True(t, ok)
 	return kind
 }

@@ -47,7 +47,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 )
 
 // unitMeta, unitSpec and the statuses are the parts of a QueueUnit as an API server sends it.
@@ -126,7 +126,7 @@ func TestUnitsAreRead(t *testing.T) {
 		queue:  "team-1", priority: ptr.To(int32(100)),
 		request: list(4000, 4), sets: []podSetTotal{{"main", 1, list(4000, 4), 1}}, pods: 1, phase: unit.PhaseEnqueued,
 		consumer: unit.Consumer{
-			Kind: jobs.KindString(job), Namespace: "team", Name: "train-1", UID: "7d3b2c1e-5f4a-4b6d-8c9e-000000000001",
+			Kind: jobkind.KindString(job), Namespace: "team", Name: "train-1", UID: "7d3b2c1e-5f4a-4b6d-8c9e-000000000001",
 		},
 		consumerKind: unique.Make(job), hasConsumer: true, owned: true, unitHistory: noHistory,
 	}
@@ -245,7 +245,7 @@ func TestFieldsOfUnits(t *testing.T) {
 
 // What is no gang group parks its unit, which is then in none.
 func TestForgedGangGroups(t *testing.T) {
-	many := make([]string, jobs.MaxGangs+1)
+	many := make([]string, jobkind.MaxGangs+1)
 	for i := range many {
 		many[i] = fmt.Sprintf("g%02d", i)
 	}

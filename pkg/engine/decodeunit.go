@@ -37,14 +37,15 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/intern"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 )
 
 // maxPodSets bounds the pod sets and the admissions of a unit that are added up. The CRD allows fewer.
 const maxPodSets = 64
 
-// decodeUnit never fails: an object that cannot be read, in part or at all, becomes a unit that is parked with a
-// reason.
+// decodeUnit never fails: an object that cannot be read, in part or at all, becomes a parked unit with a reason.
 func decodeUnit(w *wireUnit) (u *unitObject) {
 	m := &w.Metadata
 	u = &unitObject{objectMeta: metaOf(m), path: m.Namespace + "/" + m.Name, unitHistory: &unitHistory{}}
@@ -132,20 +133,20 @@ func (u *unitObject) readGangs(group, own string) {
 	if group == "" {
 		return
 	}
-	all, gangs := strings.SplitN(group, ",", jobs.MaxGangs+1), strings.SplitN(own, ",", jobs.MaxGangs+1)
+	all, gangs := strings.SplitN(group, ",", jobkind.MaxGangs+1), strings.SplitN(own, ",", jobkind.MaxGangs+1)
 	inOrder := func(names []string) bool {
 		for i, name := range names {
 			if len(validation.IsDNS1123Subdomain(name)) > 0 || i > 0 && names[i-1] >= name {
 				return false
 			}
 		}
-		return len(names) <= jobs.MaxGangs
+		return len(names) <= jobkind.MaxGangs
 	}
 	if !inOrder(all) || !inOrder(gangs) ||
 		slices.ContainsFunc(gangs, func(name string) bool { return !slices.Contains(all, name) }) {
 		u.refuse(unit.ReasonInvalidRequest, fmt.Errorf(
 			"annotation %s or %s is no sorted list of at most %d names, of which the second has some of the first",
-			v1alpha1.AnnotationGangGroup, v1alpha1.AnnotationGangs, jobs.MaxGangs))
+			v1alpha1.AnnotationGangGroup, v1alpha1.AnnotationGangs, jobkind.MaxGangs))
 		return
 	}
 	u.gangGroup, u.gangs = sharedText(group), sharedText(own)
@@ -200,11 +201,11 @@ func secondsOf(seconds int64) time.Duration {
 
 func (u *unitObject) readConsumer(ref *corev1.ObjectReference, owner *metav1.OwnerReference) {
 	u.hasConsumer = true
-	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	u.consumer = unit.Consumer{
-		Kind: sharedText(jobs.KindString(kind)), Namespace: sharedText(ref.Namespace), Name: ref.Name, UID: string(ref.UID),
+		Kind: sharedText(jobkind.KindString(gvk)), Namespace: sharedText(ref.Namespace), Name: ref.Name, UID: string(ref.UID),
 	}
-	u.consumerKind = unique.Make(kind)
+	u.consumerKind = unique.Make(gvk)
 	if u.consumer.Namespace == "" {
 		u.consumer.Namespace = u.Namespace
 	}
@@ -261,11 +262,11 @@ var amounts = intern.NewTexts(func(text string) (list resources.List, err error)
 	if err := utiljson.Unmarshal([]byte(text), &fields); err != nil {
 		return list, err
 	}
-	if n := len(fields); n > jobs.MaxResources {
-		return list, fmt.Errorf("%d resources, at most %d are counted", n, jobs.MaxResources)
+	if n := len(fields); n > podrequest.MaxResources {
+		return list, fmt.Errorf("%d resources, at most %d are counted", n, podrequest.MaxResources)
 	}
 	fields = map[string]any{"resources": fields}
-	if err := jobs.CheckQuantities(fields); err != nil {
+	if err := podtemplate.CheckQuantities(fields); err != nil {
 		return list, err
 	}
 	var typed struct {
@@ -294,8 +295,8 @@ func (u *unitObject) addTemplates(needed bool, templates []json.RawMessage) erro
 		u.sets[i].total = total
 		sum = sum.Add(total)
 	}
-	if n := sum.Len(); needed && n > jobs.MaxResources {
-		return fmt.Errorf("the pod sets name %d resources, at most %d are counted", n, jobs.MaxResources)
+	if n := sum.Len(); needed && n > podrequest.MaxResources {
+		return fmt.Errorf("the pod sets name %d resources, at most %d are counted", n, podrequest.MaxResources)
 	}
 	if needed {
 		u.request = sum
@@ -306,7 +307,7 @@ func (u *unitObject) addTemplates(needed bool, templates []json.RawMessage) erro
 }
 
 // decodeTemplate is replaced by tests.
-var decodeTemplate = jobs.DecodeTemplate
+var decodeTemplate = podtemplate.Decode
 
 func templateTotal(text json.RawMessage, count int64) (resources.List, error) {
 	if !says(text) {
@@ -316,19 +317,18 @@ func templateTotal(text json.RawMessage, count int64) (resources.List, error) {
 	if err != nil {
 		return resources.List{}, fmt.Errorf("template: %w", err)
 	}
-	one, err := jobs.PodRequest(template)
+	one, err := podrequest.Of(template)
 	if err != nil {
 		return resources.List{}, fmt.Errorf("template: %w", err)
 	}
-	all, err := jobs.Times(one, count)
+	all, err := podrequest.Times(one, count)
 	if err != nil {
 		return resources.List{}, err
 	}
 	return resources.FromQuantities(all)
 }
 
-// unitHolding is what decides whether a unit holds quota, and what. It can be read whatever the rest of the status
-// says.
+// unitHolding decides whether a unit holds quota, and what. It can be read whatever else the status says.
 type unitHolding struct {
 	Phase      string    `json:"phase"`
 	Attempts   int64     `json:"attempts"`

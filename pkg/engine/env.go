@@ -27,7 +27,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -36,7 +36,7 @@ type env struct {
 	opts Options
 	log  klog.Logger // belongs to the goroutine of step
 	// managed is what is managed at present; nil is nothing.
-	managed atomic.Pointer[jobs.Predicate]
+	managed atomic.Pointer[managedjobs.Predicate]
 }
 
 func newEnv(o Options) *env {

@@ -30,7 +30,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
 // asks makes a unit ask for so many pods of one cpu.
@@ -380,7 +380,7 @@ func TestGrowthIsInLineSinceItWasAskedFor(t *testing.T) {
 // One that cannot be suspended keeps its quota while a pod of it is on a node, and loses it like others if none is.
 func TestAnIdleReservationOfWhatCannotBeSuspended(t *testing.T) {
 	r := newRig(t, quotasOf(4, testQuota))
-	predicate, err := jobs.NewPredicate(jobs.ManagedJobs{Kinds: jobs.KindsNamed("Deployment.v1.apps")})
+	predicate, err := managedjobs.NewPredicate(managedjobs.Jobs{Kinds: managedjobs.KindsNamed("Deployment.v1.apps")})
 	require.NoError(t, err)
 	r.engine.managed.Store(predicate)
 	r.engine.core.config.Timeouts.Idle = 10 * time.Minute

@@ -29,7 +29,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -52,7 +52,7 @@ const (
 // Following are the kinds of jobs that are followed for one configuration, and of what stands between them and their
 // pods, by name.
 type Following struct {
-	predicate *jobs.Predicate
+	predicate *managedjobs.Predicate
 	kinds     map[string]*jobKind
 	// overdue says that kinds which are not listed by now are not waited for.
 	overdue func() bool
@@ -161,14 +161,14 @@ func (k *jobKind) returned() (before string, ok bool) {
 }
 
 // followJobs registers with the informers of all kinds of jobs, whether they are installed or not.
-func (s *sources) followJobs(from metadatainformer.SharedInformerFactory, p *jobs.Predicate) (*Following, error) {
+func (s *sources) followJobs(in metadatainformer.SharedInformerFactory, p *managedjobs.Predicate) (*Following, error) {
 	f := &Following{predicate: p, kinds: map[string]*jobKind{}, overdue: s.patience()}
-	if from == nil || p == nil {
+	if in == nil || p == nil {
 		return f, nil
 	}
 	for _, kind := range p.Followed() {
-		name := jobs.KindString(kind.GVK)
-		informer := from.ForResource(kind.GVR).Informer()
+		name := kind.String()
+		informer := in.ForResource(kind.GVR).Informer()
 		followed := &jobKind{name: name, informer: informer}
 		if err := informer.SetTransform(TrimJobs(p.LabelKeys())); err != nil {
 			return nil, fmt.Errorf("watching %s: %w", name, err)

@@ -34,17 +34,18 @@ import (
 	kubemetrics "k8s.io/component-base/metrics"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
 // widget is a kind of jobs that nobody has heard of.
-var widget = jobs.Descriptor{
+var widget = jobkind.Descriptor{
 	APIVersion: "factory.example/v1", Kind: "Widget", Resource: "widgets",
 	UnitSuffix: new(string),
-	PodSets: []jobs.PodSetRule{{Count: []jobs.CountRule{{Field: ".spec.count"}},
-		Template: jobs.Paths{".spec.template"}}},
-	Pods: jobs.PodsRule{Label: "factory.example/widget"},
+	PodSets: []jobkind.PodSetRule{{Count: []jobkind.CountRule{{Field: ".spec.count"}},
+		Template: jobkind.Paths{".spec.template"}}},
+	Pods: jobkind.PodsRule{Label: "factory.example/widget"},
 }
 
 var (
@@ -81,8 +82,8 @@ func TestAKindThatIsNotThereIsPickedUpWhenItAppears(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()
-			predicate, err := jobs.NewPredicate(jobs.ManagedJobs{
-				Kinds: append(jobs.KindsNamed("Job.v1.batch"), jobs.KindEntry{Descriptor: &widget}),
+			predicate, err := managedjobs.NewPredicate(managedjobs.Jobs{
+				Kinds: append(managedjobs.KindsNamed("Job.v1.batch"), managedjobs.KindEntry{Descriptor: &widget}),
 			})
 			require.NoError(t, err)
 
@@ -113,7 +114,7 @@ func TestAKindThatIsNotThereIsPickedUpWhenItAppears(t *testing.T) {
 
 			l.await("Dequeued", 2) // plain, and vanished as it was
 			l.until("resyncs", func() bool { return gathered(t, registry, "resyncs_total")[""] > 3 })
-			require.Equal(t, map[string]float64{jobs.KindString(widgetKind) + "/" + why: 1}, gathered(t, registry,
+			require.Equal(t, map[string]float64{jobkind.KindString(widgetKind) + "/" + why: 1}, gathered(t, registry,
 				"job_kind_unavailable"))
 			require.Equal(t, "Enqueued", phaseOf(api, "known"))
 			requireReason := func(name string, want unit.Reason) {
@@ -134,7 +135,7 @@ func TestAKindThatIsNotThereIsPickedUpWhenItAppears(t *testing.T) {
 			})
 			requireReason("never", unit.ReasonConsumerNotFound)
 			l.until("it is told", func() bool {
-				return gathered(t, registry, "job_kind_unavailable")[jobs.KindString(widgetKind)+"/"+why] == 0
+				return gathered(t, registry, "job_kind_unavailable")[jobkind.KindString(widgetKind)+"/"+why] == 0
 			})
 		})
 	}
@@ -143,10 +144,10 @@ func TestAKindThatIsNotThereIsPickedUpWhenItAppears(t *testing.T) {
 // Another configuration holds without a new process: jobs that were none of the queue's are, and are not any more.
 func TestWhatIsManagedChanges(t *testing.T) {
 	t.Parallel()
-	plain, err := jobs.NewPredicate(jobs.DefaultManagedJobs())
+	plain, err := managedjobs.NewPredicate(managedjobs.Default())
 	require.NoError(t, err)
-	with, err := jobs.NewPredicate(jobs.ManagedJobs{
-		Kinds: append(jobs.KindsNamed("Job.v1.batch"), jobs.KindEntry{Descriptor: &widget}),
+	with, err := managedjobs.NewPredicate(managedjobs.Jobs{
+		Kinds: append(managedjobs.KindsNamed("Job.v1.batch"), managedjobs.KindEntry{Descriptor: &widget}),
 	})
 	require.NoError(t, err)
 	scheme := metadatafake.NewTestScheme()
@@ -165,7 +166,7 @@ func TestWhatIsManagedChanges(t *testing.T) {
 	l.engine.Lead()
 	l.await("Dequeued", 3) // whoever made units of a kind that is not managed answers for their jobs
 
-	manage := func(p *jobs.Predicate) {
+	manage := func(p *managedjobs.Predicate) {
 		factory := metadatainformer.NewSharedInformerFactory(client, 0)
 		f, err := l.engine.Follow(factory, p)
 		require.NoError(t, err)
@@ -188,7 +189,7 @@ func TestWhatIsManagedChanges(t *testing.T) {
 // A finalizer may keep a job that is being deleted for ever. Nothing is held for it.
 func TestAJobThatIsBeingDeletedHoldsNothing(t *testing.T) {
 	t.Parallel()
-	predicate, err := jobs.NewPredicate(jobs.DefaultManagedJobs())
+	predicate, err := managedjobs.NewPredicate(managedjobs.Default())
 	require.NoError(t, err)
 	scheme := metadatafake.NewTestScheme()
 	require.NoError(t, metav1.AddMetaToScheme(scheme))

@@ -20,13 +20,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/metadata/metadatainformer"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
 // Follow registers with the informers of a factory for what another configuration manages. Whoever owns the factory
 // starts it, and calls Manage once what it returns is settled.
-func (e *Engine) Follow(from metadatainformer.SharedInformerFactory, p *jobs.Predicate) (*Following, error) {
+func (e *Engine) Follow(from metadatainformer.SharedInformerFactory, p *managedjobs.Predicate) (*Following, error) {
 	return e.sources.followJobs(from, p)
 }
 

@@ -33,7 +33,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -109,7 +109,7 @@ type Options struct {
 	// PodRequest is what ElasticQuota counts for a pod; nil takes what the scheduler counts.
 	PodRequest func(*corev1.Pod) corev1.ResourceList
 	// Predicate says which kinds of jobs are managed until Manage says otherwise; nil manages none.
-	Predicate *jobs.Predicate
+	Predicate *managedjobs.Predicate
 	Clock     clock.WithTicker
 	// Activate makes the scheduler look at gated pods again; the key of a pod is namespace/name. Ready says whether
 	// the scheduler is built, so that it can; nil means always.

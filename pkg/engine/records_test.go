@@ -27,7 +27,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/kinship"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
 // recorded is a unit of a job, or of none if it is "".
@@ -43,7 +43,7 @@ func recorded(name, job string, change ...func(*unitObject)) *unitObject {
 }
 
 // byAnnotation is what pods name where nothing is managed.
-var byAnnotation = (*jobs.Predicate)(nil).UnitNamedBy
+var byAnnotation = (*managedjobs.Predicate)(nil).UnitNamedBy
 
 func TestRecordsFindUnitsByWhatTheirAnswerDependsOn(t *testing.T) {
 	r := newTestRecords()
@@ -114,9 +114,9 @@ func TestPodsAreFoundByTheGroupThatTheyNameNow(t *testing.T) {
 	r.step()
 	require.Len(t, r.engine.pods.byName[testNamespace+"/other"], 1)
 
-	m, err := jobs.ParseManagedJobs("kinds: [Pod.v1.]")
+	m, err := managedjobs.Parse("kinds: [Pod.v1.]")
 	require.NoError(t, err)
-	groups, err := jobs.NewPredicate(m)
+	groups, err := managedjobs.NewPredicate(m)
 	require.NoError(t, err)
 	before := r.engine.managed.Swap(groups)
 	plain := pod.DeepCopy()

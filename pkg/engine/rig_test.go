@@ -49,7 +49,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/transport"
 )
@@ -358,7 +358,7 @@ func rigOn(
 	t *testing.T, api *fakeAPI, quotas *fakeQuotas, clock *clocktesting.FakeClock, configure ...func(*Config),
 ) *rig {
 	t.Helper()
-	predicate, err := jobs.NewPredicate(jobs.DefaultManagedJobs())
+	predicate, err := managedjobs.NewPredicate(managedjobs.Default())
 	require.NoError(t, err)
 	r := &rig{t: t, api: api, quotas: quotas, clock: clock, metrics: metrics.New(metrics.Scheduler)}
 	config := Config{PartialAdmission: true}

@@ -39,7 +39,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -62,7 +62,7 @@ func newLive(
 	t *testing.T, api *fakeAPI, quotas *fakeQuotas, podObjects []runtime.Object,
 	jobObjects ...*metav1.PartialObjectMetadata,
 ) *live {
-	predicate, err := jobs.NewPredicate(jobs.DefaultManagedJobs())
+	predicate, err := managedjobs.NewPredicate(managedjobs.Default())
 	require.NoError(t, err)
 	scheme := metadatafake.NewTestScheme()
 	require.NoError(t, metav1.AddMetaToScheme(scheme))
@@ -326,9 +326,9 @@ func TestOneUnreadableObjectDoesNotBreakTheList(t *testing.T) {
 	l.engine.Lead()
 	l.await("Dequeued", 1)
 	l.ask(func(v View) {
-		qu, ok := v.Unit(testNamespace + "/bad")
+		unit, ok := v.Unit(testNamespace + "/bad")
 		require.True(t, ok)
-		require.Equal(t, "InvalidRequest", string(qu.Reason))
+		require.Equal(t, "InvalidRequest", string(unit.Reason))
 	})
 }
 

@@ -39,7 +39,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/transport"
 )
@@ -54,8 +55,8 @@ var unlistable = map[string]error{
 func watching(t *testing.T, api *fakeAPI, client rest.Interface, widgets *metadatafake.FakeMetadataClient,
 ) (*Engine, *clocktesting.FakeClock, kubemetrics.KubeRegistry) {
 	t.Helper()
-	predicate, err := jobs.NewPredicate(jobs.ManagedJobs{
-		Kinds: append(jobs.KindsNamed("Job.v1.batch"), jobs.KindEntry{Descriptor: &widget}),
+	predicate, err := managedjobs.NewPredicate(managedjobs.Jobs{
+		Kinds: append(managedjobs.KindsNamed("Job.v1.batch"), managedjobs.KindEntry{Descriptor: &widget}),
 	})
 	require.NoError(t, err)
 	set, registry := metrics.New(metrics.Scheduler), kubemetrics.NewKubeRegistry()
@@ -105,14 +106,14 @@ func TestAKindThatCannotBeListedHoldsNothingUp(t *testing.T) {
 			require.False(t, e.sources.hasSynced(), "it may only be slow")
 
 			told := func() float64 {
-				return gathered(t, registry, "job_kind_unavailable")[jobs.KindString(widgetKind)+"/NotListed"]
+				return gathered(t, registry, "job_kind_unavailable")[jobkind.KindString(widgetKind)+"/NotListed"]
 			}
 			stepsUntil(t, clock, "the rest starts", e.sources.hasSynced)
 			stepsUntil(t, clock, "it is told", func() bool { return told() == 1 })
-			require.True(t, e.sources.kinds.Load().unlisted(jobs.KindString(widgetKind)))
+			require.True(t, e.sources.kinds.Load().unlisted(jobkind.KindString(widgetKind)))
 			there.Store(true)
 			stepsUntil(t, clock, "it is followed", func() bool {
-				return !e.sources.kinds.Load().unlisted(jobs.KindString(widgetKind)) && told() == 0
+				return !e.sources.kinds.Load().unlisted(jobkind.KindString(widgetKind)) && told() == 0
 			})
 		})
 	}

@@ -21,15 +21,17 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 )
 
 // WithChild is the job with its child as the field that descriptors call child. Without a child, or for a kind that has
 // none, it is the job without such a field, whoever wrote one.
-func WithChild(k *Kind, job, child *unstructured.Unstructured) *unstructured.Unstructured {
+func WithChild(k *jobkind.Kind, job, child *unstructured.Unstructured) *unstructured.Unstructured {
 	object := maps.Clone(job.Object)
-	delete(object, childKey)
+	delete(object, jobkind.ChildKey)
 	if child != nil && k.Child != nil {
-		object[childKey] = child.Object
+		object[jobkind.ChildKey] = child.Object
 	}
 	return &unstructured.Unstructured{Object: object}
 }
@@ -37,7 +39,7 @@ func WithChild(k *Kind, job, child *unstructured.Unstructured) *unstructured.Uns
 // OpenWith opens an object of the kind with the child that it controls, if it has one: get reads an object that has the
 // kind of the child, and the name of the job.
 func OpenWith(
-	k *Kind, object *unstructured.Unstructured, get func(child *unstructured.Unstructured) (found bool, err error),
+	k *jobkind.Kind, object *unstructured.Unstructured, get func(child *unstructured.Unstructured) (found bool, err error),
 ) (*Job, error) {
 	if k.Child == nil {
 		return Open(k, WithChild(k, object, nil)), nil
@@ -56,16 +58,16 @@ func OpenWith(
 
 // HasChild says whether the job was given its child.
 func (j *Job) HasChild() bool {
-	_, ok := j.Object.Object[childKey].(map[string]any)
+	_, ok := j.Object.Object[jobkind.ChildKey].(map[string]any)
 	return ok
 }
 
 // Split is the job as the API server has it, and its child, nil if it was given none.
 func Split(job *unstructured.Unstructured) (own, child *unstructured.Unstructured) {
-	if fields, ok := job.Object[childKey].(map[string]any); ok {
+	if fields, ok := job.Object[jobkind.ChildKey].(map[string]any); ok {
 		child = &unstructured.Unstructured{Object: fields}
 	}
 	own = &unstructured.Unstructured{Object: maps.Clone(job.Object)}
-	delete(own.Object, childKey)
+	delete(own.Object, jobkind.ChildKey)
 	return own, child
 }

@@ -21,11 +21,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/cel-go/cel"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
+
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/compact"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/kinds"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 )
 
 // made is a kind that this repository does not know, as a user would describe it.
@@ -58,20 +64,20 @@ state:
 pods: {label: factory.example/widget, value: Name}
 `
 
-func widget(t testing.TB) *Kind {
+func widget(t testing.TB) *jobkind.Kind {
 	t.Helper()
-	kind, err := ParseDescriptor([]byte(made))
+	kind, err := jobkind.ParseDescriptor([]byte(made))
 	require.NoError(t, err)
 	return kind
 }
 
 // Every file of the built-in kinds is a descriptor, named by its kind.
 func TestBuiltInKindsAreDescribed(t *testing.T) {
-	names, err := fs.Glob(descriptors, "kinds/*.yaml")
+	names, err := fs.Glob(kinds.Files, "*.yaml")
 	require.NoError(t, err)
-	require.Len(t, Builtin(), len(names))
+	require.Len(t, jobkind.Builtin(), len(names))
 	seen := map[string]bool{}
-	for i, kind := range Builtin() {
+	for i, kind := range jobkind.Builtin() {
 		require.False(t, seen[kind.String()], kind.String())
 		seen[kind.String()] = true
 		require.Contains(t, names[i], strings.ToLower(kind.GVK.Kind))
@@ -178,7 +184,7 @@ func TestSuspensionByAnnotation(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			kind, err := ParseDescriptor([]byte(strings.Replace(made, "{field: .spec.paused}", tc.rule, 1)))
+			kind, err := jobkind.ParseDescriptor([]byte(strings.Replace(made, "{field: .spec.paused}", tc.rule, 1)))
 			require.NoError(t, err)
 			job := object(t, "{}")
 			tc.suspend(job)
@@ -199,7 +205,7 @@ func TestPodSetsThatAreNotThere(t *testing.T) {
 	require.NoError(t, err, "one is optional, and of the others there may be none")
 	require.Empty(t, sets)
 	_, err = Open(kind, object(t, "spec: {groups: [{groupName: a, pod: {}}, {groupName: A, pod: {}}]}")).PodSets()
-	require.ErrorIs(t, err, ErrMalformed)
+	require.ErrorIs(t, err, podtemplate.ErrMalformed)
 	_, err = Open(kind, object(t, "spec: {groups: [{groupName: a}]}")).PodSets()
 	require.ErrorContains(t, err, ".spec.groups.0.pod is not an object")
 }
@@ -219,8 +225,7 @@ spec:
 status: {phase: Done, note: fine, pods: [{ready: true, name: x}], unread: y}
 `)
 	whole.SetGroupVersionKind(kind.GVK)
-	compact := CompactJob(kind, whole.DeepCopy(), false)
-	kept, err := Expand(compact)
+	kept, err := compact.Expand(compact.Job(kind, whole.DeepCopy(), false))
 	require.NoError(t, err)
 	text, err := kept.MarshalJSON()
 	require.NoError(t, err)
@@ -279,67 +284,52 @@ func TestDescriptorsThatCannotBe(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Contains(t, made, tc.from)
-			_, err := ParseDescriptor([]byte(strings.Replace(made, tc.from, tc.to, 1)))
+			_, err := jobkind.ParseDescriptor([]byte(strings.Replace(made, tc.from, tc.to, 1)))
 			require.ErrorContains(t, err, tc.want)
 		})
 	}
-}
-
-func TestWhatAnExpressionReads(t *testing.T) {
-	x, err := sharedExpressions()
-	require.NoError(t, err)
-	for text, want := range map[string][]string{
-		`self.a.b == "x"`:                                        {".a.b"},
-		`has(self.a.b) && self.a.b.c == 1`:                       {".a.b"},
-		`self["a"]["b"] == 1`:                                    {".a.b"},
-		`self.?a.b.orValue(1) == 1`:                              {".a.b"},
-		`self.list.exists(c, c.type == self.want)`:               {".list", ".want"},
-		`self.m.all(k, self.m[k].ready)`:                         {".m"},
-		`self.a.map(x, x.size()).sum() > self.b ? true : self.c`: {".a", ".b", ".c"},
-		`true`: nil,
-	} {
-		e, err := x.compile(text, cel.BoolType)
-		require.NoError(t, err, text)
-		var reads []string
-		for _, p := range e.reads {
-			reads = append(reads, p.String())
-		}
-		require.Equal(t, want, reads, text)
-	}
-}
-
-// Nobody writes an object that an expression takes long over.
-func TestAnExpressionCostsNoMoreThanItMay(t *testing.T) {
-	x, err := sharedExpressions()
-	require.NoError(t, err)
-	e, err := x.compile(`self.l.all(a, self.l.all(b, a + b >= 0))`, cel.BoolType)
-	require.NoError(t, err)
-	list := make([]any, 2000)
-	for i := range list {
-		list[i] = int64(i)
-	}
-	_, err = e.eval(map[string]any{"l": list})
-	require.ErrorContains(t, err, "cost")
-	require.False(t, e.holds(map[string]any{"l": list}))
 }
 
 // FuzzDescriptor has any description read any object: it may be refused, and never panics.
 func FuzzDescriptor(f *testing.F) {
 	objects := []string{"{}", "spec: {paused: 1, groups: {a: 1}, roles: [1, {pod: []}]}", "spec: []\nstatus: {phase: {}}"}
 	f.Add(made, objects[1])
-	for _, kind := range Builtin() {
+	for _, kind := range jobkind.Builtin() {
 		for _, object := range objects {
 			f.Add(string(kind.Text()), object)
 		}
 	}
-	predicate, err := NewPredicate(DefaultManagedJobs())
-	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, description, object string) {
-		kind, err := ParseDescriptor([]byte(description))
+		kind, err := jobkind.ParseDescriptor([]byte(description))
 		job := &unstructured.Unstructured{Object: map[string]any{}}
 		if err != nil || yaml.Unmarshal([]byte(object), &job.Object) != nil || job.Object == nil {
 			return
 		}
-		tryKind(t, kind, predicate, job)
+		tryKind(t, kind, job)
 	})
+}
+
+// A kind whose expressions read metadata has the rest of it kept all the same: by its owner a job is told from a part
+// of another one.
+func TestMetadataThatAKindReadsIsKeptBesideTheRest(t *testing.T) {
+	kind, err := jobkind.ParseDescriptor([]byte(made + `valid:
+- {rule: 'self.metadata.labels["a"] == "b" && self.metadata.annotations["note"] == "c"', message: it has to say so}
+`))
+	require.NoError(t, err)
+	job := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
+		"name": "w", "uid": "1", "labels": map[string]any{"a": "b"},
+		"annotations": map[string]any{"note": "c", v1alpha1.AnnotationSuspendedBy: "d", "secret": "e"},
+	}}}
+	controls := true
+	job.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: "factory.example/v1", Kind: "Plant", Name: "p", UID: "2", Controller: &controls,
+	}})
+	job.SetGroupVersionKind(kind.GVK)
+	kept, err := compact.Expand(compact.Job(kind, job.DeepCopy(), false))
+	require.NoError(t, err)
+	require.Equal(t, metav1.GetControllerOf(job), metav1.GetControllerOf(kept))
+	require.Empty(t, Open(kind, kept).Invalid())
+	annotations := job.GetAnnotations()
+	delete(annotations, "secret")
+	require.Equal(t, annotations, kept.GetAnnotations())
 }

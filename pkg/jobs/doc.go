@@ -14,11 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package jobs knows kinds of jobs as data, and what it means for a job to be managed by the queue.
+// Package jobs reads and edits jobs of any kind.
 //
-// A Kind says where a kind keeps what the queue needs: suspension, pod sets, priority, end. One generic
-// adapter reads and edits objects of any kind through it, so that nothing else knows a kind by name.
-// Whether a job is managed is decided by one type, Predicate, in the scheduler and in the controller alike.
-// What a job asks for is what its pods will ask for: Creation follows a pod template through all that a cluster does to
-// a pod before ElasticQuota counts it.
+// A Kind, of package jobkind, says where a kind keeps what the queue needs: suspension, pod sets, priority, end. A Job
+// is an object that was opened with it, and an Edit changes one, so that nothing else knows a kind by name.
 package jobs

@@ -28,6 +28,8 @@ import (
 	"github.com/koordinator-sh/koordinator/apis/extension"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
 
@@ -43,9 +45,9 @@ var ErrNotAddable = errors.New("not a key that resuming adds")
 // addable are the keys that an addition may have. The record of what was added is an annotation of the job, which its
 // owner may forge. So it is believed about these keys alone, and says only that they go: no value that it holds is ever
 // written.
-var addable = map[metadataKey][]string{
-	labelsKey: {v1alpha1.LabelQuotaName, v1alpha1.LabelPreemptible},
-	annotationsKey: {
+var addable = map[jobkind.MetadataKey][]string{
+	jobkind.LabelsKey: {v1alpha1.LabelQuotaName, v1alpha1.LabelPreemptible},
+	jobkind.AnnotationsKey: {
 		v1alpha1.AnnotationRelatedQueueUnit, v1alpha1.AnnotationRelatedPodSet,
 		extension.AnnotationGangName, extension.AnnotationGangMinNum, extension.AnnotationGangGroups,
 	},
@@ -61,12 +63,14 @@ type record struct {
 
 // Edit changes a job: what is read of it may be another thing after each step.
 type Edit struct {
-	kind   *Kind
+	kind   *jobkind.Kind
 	object *unstructured.Unstructured
 }
 
 // EditOf changes the object itself.
-func EditOf(k *Kind, object *unstructured.Unstructured) *Edit { return &Edit{kind: k, object: object} }
+func EditOf(k *jobkind.Kind, object *unstructured.Unstructured) *Edit {
+	return &Edit{kind: k, object: object}
+}
 
 // Job is the job as it was changed. It is not changed any more.
 func (e *Edit) Job() *Job { return e.now() }
@@ -98,15 +102,15 @@ func (e *Edit) Annotate(key, value string) {
 // SetSuspend writes the suspension into the object. Of a kind that cannot be suspended it changes nothing.
 func (e *Edit) SetSuspend(suspend bool) error {
 	k := e.kind
-	if k.suspendAnnotation != "" &&
-		(len(k.suspend) == 0 || !suspend && e.object.GetAnnotations()[k.suspendAnnotation] == "true") {
-		e.Annotate(k.suspendAnnotation, strconv.FormatBool(suspend))
+	if k.SuspendAnnotation != "" &&
+		(len(k.SuspendField) == 0 || !suspend && e.object.GetAnnotations()[k.SuspendAnnotation] == "true") {
+		e.Annotate(k.SuspendAnnotation, strconv.FormatBool(suspend))
 	}
-	if len(k.suspend) == 0 {
+	if len(k.SuspendField) == 0 {
 		return nil
 	}
-	if err := unstructured.SetNestedField(e.object.Object, suspend, k.suspend...); err != nil {
-		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	if err := unstructured.SetNestedField(e.object.Object, suspend, k.SuspendField...); err != nil {
+		return fmt.Errorf("%w: %w", podtemplate.ErrMalformed, err)
 	}
 	return nil
 }
@@ -127,10 +131,10 @@ func (e *Edit) AddToTemplates(additions map[string]Addition) error {
 			continue
 		}
 		r := records[s.set]
-		if r.Labels, err = s.add(labelsKey, addition.Labels, r.Labels); err != nil {
+		if r.Labels, err = s.add(jobkind.LabelsKey, addition.Labels, r.Labels); err != nil {
 			return err
 		}
-		if r.Annotations, err = s.add(annotationsKey, addition.Annotations, r.Annotations); err != nil {
+		if r.Annotations, err = s.add(jobkind.AnnotationsKey, addition.Annotations, r.Annotations); err != nil {
 			return err
 		}
 		if r.Update, err = s.update(&addition.Update, r.Update); err != nil {
@@ -150,7 +154,7 @@ func keepRecord[T any](e *Edit, annotation string, records map[string]T) error {
 	}
 	text, err := json.Marshal(records)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrMalformed, err)
+		return fmt.Errorf("%w: %w", podtemplate.ErrMalformed, err)
 	}
 	e.Annotate(annotation, string(text))
 	return nil
@@ -158,13 +162,13 @@ func keepRecord[T any](e *Edit, annotation string, records map[string]T) error {
 
 // add sets the values and returns what is recorded of them. Where the job has no place for them it does nothing.
 func (s *podSetAt) add(
-	to metadataKey, values map[string]string, recorded map[string]*string,
+	to jobkind.MetadataKey, values map[string]string, recorded map[string]*string,
 ) (map[string]*string, error) {
 	object, p := s.metadataAt(to)
 	if len(values) == 0 || object == nil {
 		return recorded, nil
 	}
-	have := stringMap(lookup(object, p))
+	have := jobkind.StringMap(jobkind.Lookup(object, p))
 	if have == nil {
 		have = map[string]string{}
 	}
@@ -181,7 +185,7 @@ func (s *podSetAt) add(
 		recorded[key], have[key] = nil, value
 	}
 	if err := unstructured.SetNestedStringMap(object, have, p...); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+		return nil, fmt.Errorf("%w: %w", podtemplate.ErrMalformed, err)
 	}
 	return recorded, nil
 }
@@ -201,12 +205,12 @@ func (e *Edit) RestoreTemplates(asked map[string][]podupdate.Update) bool {
 		if !ok {
 			continue
 		}
-		s.remove(labelsKey, r.Labels)
-		s.remove(annotationsKey, r.Annotations)
+		s.remove(jobkind.LabelsKey, r.Labels)
+		s.remove(jobkind.AnnotationsKey, r.Annotations)
 		s.takeBack(r.Update, asked[s.set])
-		if metadata := s.template.child("metadata"); len(s.template) > 0 {
-			if fields, ok := lookup(s.object, metadata).(map[string]any); ok && len(fields) == 0 {
-				unstructured.RemoveNestedField(s.object, metadata...)
+		if metadata := s.template.Child("metadata"); len(s.template) > 0 {
+			if fields, ok := jobkind.Lookup(s.Object, metadata).(map[string]any); ok && len(fields) == 0 {
+				unstructured.RemoveNestedField(s.Object, metadata...)
 			}
 		}
 	}
@@ -215,9 +219,9 @@ func (e *Edit) RestoreTemplates(asked map[string][]podupdate.Update) bool {
 }
 
 // remove takes those of the keys out that were recorded.
-func (s *podSetAt) remove(from metadataKey, recorded map[string]*string) {
+func (s *podSetAt) remove(from jobkind.MetadataKey, recorded map[string]*string) {
 	object, p := s.metadataAt(from)
-	have := stringMap(lookup(object, p))
+	have := jobkind.StringMap(jobkind.Lookup(object, p))
 	if len(recorded) == 0 || have == nil {
 		return
 	}
@@ -257,7 +261,7 @@ func (e *Edit) DropAdditions() { e.Annotate(v1alpha1.AnnotationTemplateAdditions
 
 // ClearStart takes the start time of an earlier run out.
 func (e *Edit) ClearStart() {
-	unstructured.RemoveNestedField(e.object.Object, e.kind.startTime...)
+	unstructured.RemoveNestedField(e.object.Object, e.kind.StartTime...)
 }
 
 // DropCounts removes the record and leaves the numbers of pods as they are.
@@ -266,8 +270,8 @@ func (e *Edit) DropCounts() { e.Annotate(v1alpha1.AnnotationWholeCounts, "") }
 // KeepMaps gives a changed job back the maps of labels and annotations that have become empty. A compact job does not
 // have all of a map, and a patch that takes the map away would take away what it does not have.
 func (e *Edit) KeepMaps(before *Job) {
-	for _, key := range []metadataKey{labelsKey, annotationsKey} {
-		keepMap(before.Object.Object, e.object.Object, Path{"metadata", string(key)})
+	for _, key := range []jobkind.MetadataKey{jobkind.LabelsKey, jobkind.AnnotationsKey} {
+		keepMap(before.Object.Object, e.object.Object, jobkind.Path{"metadata", string(key)})
 	}
 	sets, _ := before.podSets()
 	others, _ := e.now().podSets()
@@ -281,7 +285,7 @@ func (e *Edit) KeepMaps(before *Job) {
 }
 
 func (s *podSetAt) keepMaps(after *podSetAt) {
-	for _, key := range []metadataKey{labelsKey, annotationsKey} {
+	for _, key := range []jobkind.MetadataKey{jobkind.LabelsKey, jobkind.AnnotationsKey} {
 		if object, p := s.metadataAt(key); object != nil {
 			other, _ := after.metadataAt(key)
 			keepMap(object, other, p)
@@ -289,8 +293,8 @@ func (s *podSetAt) keepMaps(after *podSetAt) {
 	}
 }
 
-func keepMap(before, after map[string]any, p Path) {
-	if after != nil && lookup(before, p) != nil && lookup(after, p) == nil {
+func keepMap(before, after map[string]any, p jobkind.Path) {
+	if after != nil && jobkind.Lookup(before, p) != nil && jobkind.Lookup(after, p) == nil {
 		_ = unstructured.SetNestedMap(after, map[string]any{}, p...) // it was there before
 	}
 }

@@ -22,6 +22,8 @@ import (
 	"strconv"
 
 	"github.com/koordinator-sh/koordinator/apis/extension"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 )
 
 // LabelPodGroup names a PodGroup of scheduling.x-k8s.io. Koordinator reads those of scheduling.sigs.k8s.io.
@@ -55,18 +57,18 @@ func (g *Gang) Annotations(unit string) map[string]string {
 // everyJob. There is none where a template names a gang of Koordinator itself, where nothing is written into
 // templates, and where the operator makes pods only once others run: those would wait for each other.
 func Gangs(job *Job, everyJob bool) []Gang {
-	rule := job.Kind.gang
+	rule := job.Kind.Gang
 	if rule == nil {
-		rule = &gangRule{}
+		rule = &jobkind.Gang{}
 	}
-	if !job.Kind.CanBeSuspended() || rule.unless != nil && rule.unless.holds(job.Object.Object) {
+	if !job.Kind.CanBeSuspended() || rule.Unless != nil && rule.Unless.Holds(job.Object.Object) {
 		return nil
 	}
 	sets, err := job.podSets()
 	if err != nil || slices.ContainsFunc(sets, func(s podSetAt) bool { return s.namesGang() }) {
 		return nil
 	}
-	asked := everyJob || rule.when != nil && rule.when.holds(job.Object.Object)
+	asked := everyJob || rule.When != nil && rule.When.Holds(job.Object.Object)
 	gangs, complete := gangsOf(sets, asked)
 	least, known, err := minimumOf(rule, job)
 	if err != nil || !complete {
@@ -79,12 +81,12 @@ func Gangs(job *Job, everyJob bool) []Gang {
 func gangsOf(sets []podSetAt, asked bool) (gangs []Gang, complete bool) {
 	for i := range sets {
 		s := &sets[i]
-		group := s.metadata(labelsKey)[LabelPodGroup]
-		if s.early || s.later != nil && s.later.holds(s.job) || group == "" && !asked {
+		group := s.metadata(jobkind.LabelsKey)[LabelPodGroup]
+		if s.Early || s.Later != nil && s.Later.Holds(s.job) || group == "" && !asked {
 			continue
 		}
 		least, err := s.least()
-		if object, _ := s.metadataAt(annotationsKey); object == nil || err != nil {
+		if object, _ := s.metadataAt(jobkind.AnnotationsKey); object == nil || err != nil {
 			return nil, false
 		}
 		gangs = join(gangs, group, s.set, least)
@@ -118,9 +120,9 @@ func atLeastTwo(gangs []Gang, least int32, known bool) (kept []Gang) {
 	return kept
 }
 
-func minimumOf(rule *gangRule, job *Job) (least int32, known bool, err error) {
-	whole := podSetAt{podSetRule: &podSetRule{}, place: place{object: job.Object.Object}, job: job.Object.Object}
-	return whole.pods(rule.minimum)
+func minimumOf(rule *jobkind.Gang, job *Job) (least int32, known bool, err error) {
+	whole := podSetAt{Set: &jobkind.Set{}, Place: jobkind.Place{Object: job.Object.Object}, job: job.Object.Object}
+	return whole.pods(rule.Minimum)
 }
 
 // least is the number of pods that the job cannot do without.
@@ -137,5 +139,6 @@ func (s *podSetAt) least() (int32, error) {
 
 // namesGang says whether whoever wrote the job put these pods into a gang of Koordinator.
 func (s *podSetAt) namesGang() bool {
-	return s.metadata(annotationsKey)[extension.AnnotationGangName] != "" || firstOf(s.metadata(labelsKey), gangLabels...) != ""
+	return s.metadata(jobkind.AnnotationsKey)[extension.AnnotationGangName] != "" ||
+		jobkind.FirstOf(s.metadata(jobkind.LabelsKey), gangLabels...) != ""
 }

@@ -22,13 +22,16 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/compact"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 )
 
-func job(t *testing.T, text string) (*Kind, *unstructured.Unstructured) {
+func job(t *testing.T, text string) (*jobkind.Kind, *unstructured.Unstructured) {
 	t.Helper()
 	object := &unstructured.Unstructured{}
 	require.NoError(t, yaml.Unmarshal([]byte(text), &object.Object))
-	kind, ok := Find(KindString(object.GroupVersionKind()))
+	kind, ok := jobkind.Find(jobkind.KindString(object.GroupVersionKind()))
 	require.True(t, ok, object.GroupVersionKind())
 	return kind, WithChild(kind, object, nil)
 }
@@ -129,9 +132,25 @@ spec: {mode: cluster, driver: {}, executor: {instances: 4}}
 		t.Run(name, func(t *testing.T) {
 			kind, object := job(t, tc.text)
 			require.Equal(t, tc.want, Gangs(Open(kind, object), tc.everyJob))
-			compact, err := Expand(CompactJob(kind, object.DeepCopy(), false))
+			compact, err := compact.Expand(compact.Job(kind, object.DeepCopy(), false))
 			require.NoError(t, err)
 			require.Equal(t, tc.want, Gangs(Open(kind, compact), tc.everyJob), "as a cache has it")
 		})
 	}
+}
+
+// TestKeepMaps: a patch that takes the last annotation of ours away leaves those that are not kept.
+func TestKeepMaps(t *testing.T) {
+	kind := batchJob(t)
+	before := object(t, "metadata: {labels: {a: b}, annotations: {c: d}}\n"+
+		"spec: {template: {metadata: {labels: {a: b}, annotations: {c: d}}, spec: {}}}")
+	after := before.DeepCopy()
+	after.SetAnnotations(nil)
+	unstructured.RemoveNestedField(after.Object, "spec", "template", "metadata")
+	EditOf(kind, after).KeepMaps(Open(kind, before))
+	const ofPods = ".spec.template.metadata"
+	for _, p := range []string{".metadata.annotations", ofPods + ".annotations", ofPods + ".labels"} {
+		require.Equal(t, map[string]any{}, jobkind.Lookup(after.Object, jobkind.PathOf(p)), p)
+	}
+	require.Equal(t, before.GetLabels(), after.GetLabels())
 }

@@ -27,10 +27,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/koordinator-sh/koordinator/apis/extension"
-)
 
-// MaxGangs bounds the gangs of one group.
-const MaxGangs = 16
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+)
 
 // lightweightGang is the label by which pods say to which gang they belong where no object describes it.
 const lightweightGang = "pod-group.scheduling.sigs.k8s.io/name"
@@ -54,7 +53,7 @@ func (g *GangGroup) Annotation(namespace string) string {
 
 // NamesGangGroup says whether the job or a template of it has the annotation.
 func NamesGangGroup(job *Job) bool {
-	names := func(s podSetAt) bool { return s.metadata(annotationsKey)[extension.AnnotationGangGroups] != "" }
+	names := func(s podSetAt) bool { return s.metadata(jobkind.AnnotationsKey)[extension.AnnotationGangGroups] != "" }
 	sets, _ := job.podSets()
 	return job.Object.GetAnnotations()[extension.AnnotationGangGroups] != "" || slices.ContainsFunc(sets, names)
 }
@@ -68,7 +67,7 @@ func GangGroupOf(job *Job, everyJob bool, unit string) (*GangGroup, error) {
 	}
 	own, text := map[string]bool{}, ""
 	for i := range sets {
-		annotations, labels := sets[i].metadata(annotationsKey), sets[i].metadata(labelsKey)
+		annotations, labels := sets[i].metadata(jobkind.AnnotationsKey), sets[i].metadata(jobkind.LabelsKey)
 		if labels[gangLabels[0]] != "" {
 			return nil, nil // an object describes it
 		}
@@ -101,8 +100,9 @@ func gangGroupOf(text, namespace string, own []string) (*GangGroup, error) {
 	if err := json.Unmarshal([]byte(text), &ids); err != nil {
 		return nil, fmt.Errorf("%w is no list of namespace/name: %w", ErrGangGroup, err)
 	}
-	if len(ids) > MaxGangs {
-		return nil, fmt.Errorf("%w names %d gangs, at most %d are admitted together", ErrGangGroup, len(ids), MaxGangs)
+	if len(ids) > jobkind.MaxGangs {
+		return nil, fmt.Errorf("%w names %d gangs, at most %d are admitted together", ErrGangGroup, len(ids),
+			jobkind.MaxGangs)
 	}
 	all := make([]string, 0, len(ids))
 	for _, id := range ids {

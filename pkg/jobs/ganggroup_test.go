@@ -23,6 +23,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/compact"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 )
 
 func TestGangGroups(t *testing.T) {
@@ -37,7 +40,7 @@ spec: {parallelism: 2, template: {metadata: {annotations: {%s}}, spec: {}}}
 	}
 	annotation := func(name, value string) string { return fmt.Sprintf("%s%s: '%s'", key, name, value) }
 	named := annotation("name", "b") + ", "
-	many := make([]string, MaxGangs+1)
+	many := make([]string, jobkind.MaxGangs+1)
 	for i := range many {
 		many[i] = fmt.Sprintf("team/g%d", i)
 	}
@@ -96,7 +99,7 @@ spec: {parallelism: 2, template: {metadata: {annotations: {%s}}, spec: {}}}
 				require.True(t, NamesGangGroup(Open(kind, object)) || got == nil && err == nil)
 			}
 			check(object)
-			compact, err := Expand(CompactJob(kind, object.DeepCopy(), false))
+			compact, err := compact.Expand(compact.Job(kind, object.DeepCopy(), false))
 			require.NoError(t, err)
 			check(compact)
 		})

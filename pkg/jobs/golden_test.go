@@ -32,6 +32,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/compact"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
 )
 
 // Below testdata/kinds is a directory for each kind, with objects as operators make them in every state, the children
@@ -71,7 +74,7 @@ type setReading struct {
 	Request corev1.ResourceList `json:"request"`
 }
 
-func read(t *testing.T, kind *Kind, job *unstructured.Unstructured) reading {
+func read(t *testing.T, kind *jobkind.Kind, job *unstructured.Unstructured) reading {
 	t.Helper()
 	r := reading{
 		Suspended: Open(kind, job).Suspended(), Seen: Open(kind, job).SuspensionSeen(), Started: Open(kind, job).Started(),
@@ -87,7 +90,7 @@ func read(t *testing.T, kind *Kind, job *unstructured.Unstructured) reading {
 	sets, err := Open(kind, job).PodSets()
 	require.NoError(t, err)
 	for i := range sets {
-		request, err := (&Creation{}).Request(sets[i].Template)
+		request, err := (&podrequest.Creation{}).Request(sets[i].Template)
 		require.NoError(t, err)
 		r.PodSets = append(r.PodSets, setReading{sets[i].Name, sets[i].Count, sets[i].MinCount, sets[i].Least, request})
 	}
@@ -121,7 +124,7 @@ func TestGoldenObjects(t *testing.T) {
 				kind, job := recorded(t, file)
 				readings[state] = read(t, kind, job)
 				t.Run(state, func(t *testing.T) {
-					compact, err := Expand(CompactJob(kind, job.DeepCopy(), false))
+					compact, err := compact.Expand(compact.Job(kind, job.DeepCopy(), false))
 					require.NoError(t, err)
 					_, child := Split(job)
 					require.Equal(t, readings[state], read(t, kind, WithChild(kind, compact, child)), "as a cache has it")
@@ -133,16 +136,16 @@ func TestGoldenObjects(t *testing.T) {
 	}
 }
 
-func recorded(t *testing.T, file string) (*Kind, *unstructured.Unstructured) {
+func recorded(t *testing.T, file string) (*jobkind.Kind, *unstructured.Unstructured) {
 	t.Helper()
 	job := recordedObject(t, file)
-	kind, ok := Find(KindString(job.GroupVersionKind()))
+	kind, ok := jobkind.Find(jobkind.KindString(job.GroupVersionKind()))
 	require.True(t, ok, job.GroupVersionKind())
 	child := filepath.Join(filepath.Dir(file), "children", filepath.Base(file))
 	if _, err := os.Stat(child); err != nil || kind.Child == nil {
 		return kind, WithChild(kind, job, nil)
 	}
-	return kind, WithChild(kind, job, CompactChild(kind, recordedObject(t, child)))
+	return kind, WithChild(kind, job, compact.Child(kind, recordedObject(t, child)))
 }
 
 func recordedObject(t *testing.T, file string) *unstructured.Unstructured {
@@ -168,7 +171,7 @@ func compareGolden(t *testing.T, file string, readings map[string]reading) {
 }
 
 // comesBack: what resuming and suspending write into a job is taken back to the last field.
-func comesBack(t *testing.T, kind *Kind, before *unstructured.Unstructured) {
+func comesBack(t *testing.T, kind *jobkind.Kind, before *unstructured.Unstructured) {
 	t.Helper()
 	if !Open(kind, before).Suspended() {
 		return
@@ -193,7 +196,7 @@ func comesBack(t *testing.T, kind *Kind, before *unstructured.Unstructured) {
 	places, err := Open(kind, job).podSets()
 	require.NoError(t, err)
 	for i := range resumed {
-		if object, _ := places[i].metadataAt(labelsKey); object == nil {
+		if object, _ := places[i].metadataAt(jobkind.LabelsKey); object == nil {
 			continue
 		}
 		require.Equal(t, "a", resumed[i].Template.Labels[v1alpha1.LabelQuotaName], resumed[i].Name)
@@ -249,7 +252,7 @@ func TestGoldenPods(t *testing.T) {
 				if sets[i].Name != set {
 					continue
 				}
-				request, err := (&Creation{}).Request(sets[i].Template)
+				request, err := (&podrequest.Creation{}).Request(sets[i].Template)
 				require.NoError(t, err)
 				want := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 				require.True(t, equality.Semantic.DeepEqual(want, request), "asks for %v, estimated %v", want, request)

@@ -24,6 +24,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
 
@@ -33,7 +35,7 @@ var ErrQuotaMismatch = errors.New("job names more than one quota")
 // Job is an object of a kind, opened to be read. Nobody changes the object any more: an Edit makes another job. What is
 // read of it is kept, so that it is not safe for concurrent use.
 type Job struct {
-	Kind   *Kind
+	Kind   *jobkind.Kind
 	Object *unstructured.Unstructured
 
 	// found are its pod sets as they are in the object, and missing what is wrong with the next one.
@@ -47,7 +49,9 @@ type Job struct {
 }
 
 // Open an object of the kind.
-func Open(k *Kind, object *unstructured.Unstructured) *Job { return &Job{Kind: k, Object: object} }
+func Open(k *jobkind.Kind, object *unstructured.Unstructured) *Job {
+	return &Job{Kind: k, Object: object}
+}
 
 // Edit changes a copy of the job.
 func (j *Job) Edit() *Edit { return EditOf(j.Kind, j.Object.DeepCopy()) }
@@ -72,14 +76,14 @@ func (j *Job) Plain(asked map[string][]podupdate.Update) *Job {
 
 // ManagedByOther says whether somebody else than the kind's own controller has the job.
 func (j *Job) ManagedByOther() bool {
-	if len(j.Kind.managedBy) == 0 {
+	if len(j.Kind.ManagedBy) == 0 {
 		return false
 	}
-	manager, ok := lookup(j.Object.Object, j.Kind.managedBy).(string)
+	manager, ok := jobkind.Lookup(j.Object.Object, j.Kind.ManagedBy).(string)
 	if !ok || manager == "" {
 		return false
 	}
-	for _, own := range j.Kind.ownControllers {
+	for _, own := range j.Kind.OwnControllers {
 		if manager == own {
 			return false
 		}
@@ -93,12 +97,12 @@ func (j *Job) ManagedByOther() bool {
 func (j *Job) Quota() (string, error) {
 	name, from := "", ""
 	sets, _ := j.podSets()
-	for i, set := range append(j.templateLabels(), j.Object.GetLabels()) {
+	for i, set := range append(j.TemplateLabels(), j.Object.GetLabels()) {
 		origin := "the job"
 		if i < len(sets) {
 			origin = sets[i].templatePath().String()
 		}
-		switch found := firstOf(set, v1alpha1.QuotaLabels[:]...); {
+		switch found := jobkind.FirstOf(set, v1alpha1.QuotaLabels[:]...); {
 		case found == "" || found == name:
 		case name == "":
 			name, from = found, origin
@@ -119,13 +123,13 @@ func (j *Job) Chargeable(quota, ofNamespace string) error {
 	sets, _ := j.podSets()
 	for i := range sets {
 		s := &sets[i]
-		object, _ := s.metadataAt(labelsKey)
-		reached := object != nil && j.Kind.CanBeSuspended() && !s.early
-		if reached || firstOf(s.metadata(labelsKey), v1alpha1.LabelQuotaName) != "" {
+		object, _ := s.metadataAt(jobkind.LabelsKey)
+		reached := object != nil && j.Kind.CanBeSuspended() && !s.Early
+		if reached || jobkind.FirstOf(s.metadata(jobkind.LabelsKey), v1alpha1.LabelQuotaName) != "" {
 			continue
 		}
 		anew := ""
-		if s.early {
+		if s.Early {
 			anew = " and create the job again"
 		}
 		return fmt.Errorf("%w: the job says %q, and pods of %s cannot be given a label: name the quota in their template%s, "+
@@ -140,7 +144,7 @@ func (j *Job) Chargeable(quota, ofNamespace string) error {
 // for min.
 func (j *Job) Preemptible() string {
 	first, own := "", j.Object.GetLabels()[v1alpha1.LabelPreemptible]
-	for _, set := range j.templateLabels() {
+	for _, set := range j.TemplateLabels() {
 		value := set[v1alpha1.LabelPreemptible]
 		if value == "" {
 			value = own
@@ -163,7 +167,7 @@ func (j *Job) Queue() string {
 	if name := j.Object.GetAnnotations()[v1alpha1.QueueNameKey]; name != "" {
 		return name
 	}
-	for _, set := range append([]map[string]string{j.Object.GetLabels()}, j.templateLabels()...) {
+	for _, set := range append([]map[string]string{j.Object.GetLabels()}, j.TemplateLabels()...) {
 		if name := set[v1alpha1.QueueNameKey]; name != "" {
 			return name
 		}
@@ -186,8 +190,8 @@ func (j *Job) Priority() (Priority, error) {
 	sets, _ := j.podSets()
 	priority := templatePriority(sets)
 	priority.OfPods = true
-	for _, field := range j.Kind.priorityClass {
-		if class, ok := lookup(j.Object.Object, field).(string); ok && class != "" {
+	for _, field := range j.Kind.PriorityClass {
+		if class, ok := jobkind.Lookup(j.Object.Object, field).(string); ok && class != "" {
 			priority = Priority{Class: class}
 			break
 		}
@@ -199,7 +203,7 @@ func (j *Job) Priority() (Priority, error) {
 	priority.OfPods = false
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil {
-		return priority, fmt.Errorf("%w: annotation %s: %q is not a 32-bit integer", ErrMalformed,
+		return priority, fmt.Errorf("%w: annotation %s: %q is not a 32-bit integer", podtemplate.ErrMalformed,
 			v1alpha1.AnnotationPriority, text)
 	}
 	value := int32(n)
@@ -213,8 +217,8 @@ func templatePriority(sets []podSetAt) Priority {
 		if err != nil {
 			continue
 		}
-		class, _ := lookup(template, Path{"spec", "priorityClassName"}).(string)
-		n, found, err := integer(template, Path{"spec", "priority"})
+		class, _ := jobkind.Lookup(template, jobkind.Path{"spec", "priorityClassName"}).(string)
+		n, found, err := jobkind.Integer(template, jobkind.Path{"spec", "priority"})
 		if err != nil || !found || n != int64(int32(n)) { //nolint:gosec // that is the question
 			if class == "" {
 				continue
@@ -227,12 +231,12 @@ func templatePriority(sets []podSetAt) Priority {
 	return Priority{}
 }
 
-// templateLabels are the labels of the pod templates, one set for each pod set, nil where there are none.
-func (j *Job) templateLabels() []map[string]string {
+// TemplateLabels are the labels of the pod templates, one set for each pod set, nil where there are none.
+func (j *Job) TemplateLabels() []map[string]string {
 	found, _ := j.podSets()
 	sets := make([]map[string]string, 0, len(found)+2)
 	for i := range found {
-		sets = append(sets, found[i].metadata(labelsKey))
+		sets = append(sets, found[i].metadata(jobkind.LabelsKey))
 	}
 	return sets
 }

@@ -29,12 +29,16 @@ import (
 	"github.com/koordinator-sh/koordinator/apis/extension"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podgroup"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
 
-func batchJob(t testing.TB) *Kind {
+func batchJob(t testing.TB) *jobkind.Kind {
 	t.Helper()
-	kind, ok := Find("Job.v1.batch")
+	kind, ok := jobkind.Find("Job.v1.batch")
 	require.True(t, ok)
 	return kind
 }
@@ -104,7 +108,7 @@ func TestPodSetsRefuse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Open(batchJob(t), object(t, text)).PodSets()
-			require.ErrorIs(t, err, ErrMalformed)
+			require.ErrorIs(t, err, podtemplate.ErrMalformed)
 		})
 	}
 }
@@ -158,8 +162,9 @@ func TestQueueAndPreemptible(t *testing.T) {
 }
 
 func TestPreemptibleOfSeveralTemplates(t *testing.T) {
-	k := &Kind{sets: []podSetRule{
-		{name: "leader", templates: []Path{path(".spec.leader")}}, {name: "worker", templates: []Path{path(".spec.worker")}},
+	k := &jobkind.Kind{Sets: []jobkind.Set{
+		{Name: "leader", Templates: []jobkind.Path{jobkind.PathOf(".spec.leader")}},
+		{Name: "worker", Templates: []jobkind.Path{jobkind.PathOf(".spec.worker")}},
 	}}
 	for _, tt := range []struct{ leader, worker, job, want string }{
 		{"", "", "", ""},
@@ -378,8 +383,8 @@ func TestUpdatesThatCannotBe(t *testing.T) {
 		"a gang":            {update{Annotations: map[string]string{extension.AnnotationGangName: "g"}}, ErrNotAddable},
 		"a PodGroup":        {update{Labels: map[string]string{"pod-group.scheduling.sigs.k8s.io": "g"}}, ErrNotAddable},
 		"a PodGroup's name": {update{Labels: map[string]string{"pod-group.scheduling.sigs.k8s.io/name": "g"}}, ErrNotAddable},
-		"a group of pods":   {update{Labels: map[string]string{LabelPodGroupName: "g"}}, ErrNotAddable},
-		"a number of pods":  {update{Annotations: map[string]string{AnnotationPodGroupTotal: "2"}}, ErrNotAddable},
+		"a group of pods":   {update{Labels: map[string]string{podgroup.LabelName: "g"}}, ErrNotAddable},
+		"a number of pods":  {update{Annotations: map[string]string{podgroup.AnnotationTotal: "2"}}, ErrNotAddable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := EditOf(k, job).AddToTemplates(map[string]Addition{"j": {Update: tc.update}})
@@ -435,22 +440,20 @@ func FuzzKind(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	predicate, err := NewPredicate(DefaultManagedJobs())
-	require.NoError(f, err)
-	kinds := Builtin()
+	kinds := jobkind.Builtin()
 	f.Fuzz(func(t *testing.T, text string) {
 		job := &unstructured.Unstructured{Object: map[string]any{}}
 		if yaml.Unmarshal([]byte(text), &job.Object) != nil || job.Object == nil {
 			return
 		}
 		for i := range kinds {
-			tryKind(t, &kinds[i], predicate, job.DeepCopy())
+			tryKind(t, &kinds[i], job.DeepCopy())
 		}
 	})
 }
 
 // tryKind reads and edits an object of any shape as a job of the kind.
-func tryKind(t *testing.T, k *Kind, predicate *Predicate, job *unstructured.Unstructured) {
+func tryKind(t *testing.T, k *jobkind.Kind, job *unstructured.Unstructured) {
 	t.Helper()
 	job.SetGroupVersionKind(k.GVK)
 	_, _, _, _ = Open(k, job).Suspended(), Open(k, job).Started(), Open(k, job).SuspensionSeen(), Open(k, job).Invalid()
@@ -458,11 +461,11 @@ func tryKind(t *testing.T, k *Kind, predicate *Predicate, job *unstructured.Unst
 	_, _ = Open(k, job).Ended()
 	_, _ = Open(k, job).Priority()
 	_, _ = Open(k, job).Quota()
-	_, _, _ = Open(k, job).Queue(), Open(k, job).Preemptible(), predicate.ManagesJob(Open(k, job), nil)
+	_, _ = Open(k, job).Queue(), Open(k, job).Preemptible()
 	require.GreaterOrEqual(t, Open(k, job).Active(), int64(0))
 	require.GreaterOrEqual(t, Open(k, job).Running(), int64(0))
 	if sets, err := Open(k, job).PodSets(); err == nil {
-		if request, err := PodSetsRequest(sets, &Creation{}); err == nil {
+		if request, err := PodSetsRequest(sets, &podrequest.Creation{}); err == nil {
 			for name, quantity := range request {
 				require.GreaterOrEqual(t, quantity.Sign(), 0, name)
 			}
@@ -483,4 +486,32 @@ func tryKind(t *testing.T, k *Kind, predicate *Predicate, job *unstructured.Unst
 	if EditOf(k, edited).SetSuspend(true) == nil && k.CanBeSuspended() {
 		require.True(t, Open(k, edited).Suspended())
 	}
+}
+
+func templateOfSpec(t *testing.T, spec string) *corev1.PodTemplateSpec {
+	t.Helper()
+	out := &corev1.PodTemplateSpec{}
+	require.NoError(t, yaml.UnmarshalStrict([]byte("spec: "+spec), out))
+	return out
+}
+
+func TestPodSetsRequest(t *testing.T) {
+	one := templateOfSpec(t, "{containers: [{name: a, resources: {requests: {cpu: 100m, memory: 1Gi}}}]}")
+	got, err := PodSetsRequest([]PodSet{{Name: "a", Count: 3, Template: one}, {Name: "b", Count: 2, Template: one}},
+		&podrequest.Creation{})
+	require.NoError(t, err)
+	require.Equal(t, "500m", got.Cpu().String())
+	require.Equal(t, "5Gi", got.Memory().String())
+
+	huge := templateOfSpec(t, "{containers: [{name: a, resources: {requests: {memory: 4Ei}}}]}")
+	_, err = PodSetsRequest([]PodSet{{Name: "a", Count: 2, Template: huge}}, &podrequest.Creation{})
+	require.ErrorIs(t, err, podrequest.ErrRequest)
+	_, err = PodSetsRequest([]PodSet{{Name: "a", Count: 1, Template: huge}, {Name: "b", Count: 1, Template: huge}},
+		&podrequest.Creation{})
+	require.ErrorIs(t, err, podrequest.ErrRequest)
+	_, err = podrequest.Times(got, -1)
+	require.ErrorIs(t, err, podrequest.ErrRequest)
+	none, err := PodSetsRequest([]PodSet{{Name: "a", Count: 0, Template: huge}}, &podrequest.Creation{})
+	require.NoError(t, err)
+	require.True(t, none.Memory().IsZero())
 }

@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/compact"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/overlay"
 )
 
@@ -51,13 +52,13 @@ func TestNothingElseIsWritten(t *testing.T) {
 			}
 			if kind.Child != nil {
 				job := recordedObject(t, file)
-				_, before := Split(WithChild(kind, job, CompactChild(kind, whole.DeepCopy())))
-				_, after := Split(edit(WithChild(kind, job, CompactChild(kind, whole.DeepCopy()))))
+				_, before := Split(WithChild(kind, job, compact.Child(kind, whole.DeepCopy())))
+				_, after := Split(edit(WithChild(kind, job, compact.Child(kind, whole.DeepCopy()))))
 				_, want := Split(edit(WithChild(kind, job, whole)))
 				require.Equal(t, want.Object, overlay.Of(whole, before, after).Object)
 				return
 			}
-			before, err := Expand(CompactJob(kind, whole.DeepCopy(), false))
+			before, err := compact.Expand(compact.Job(kind, whole.DeepCopy(), false))
 			require.NoError(t, err)
 			require.Equal(t, edit(whole).Object, overlay.Of(whole, before, edit(before)).Object)
 		})

@@ -25,6 +25,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 )
 
 // A job that was admitted with fewer pods than it asks for is given that number when it is resumed. What it had is
@@ -42,8 +44,8 @@ type wholeCount struct {
 
 // readPartial reads with how few pods the job may be admitted.
 func (s *podSetAt) readPartial(set *PodSet) error {
-	rule := s.partial
-	if rule == nil || rule.when != nil && !rule.when.holds(s.job) || rule.unless != nil && rule.unless.holds(s.job) {
+	rule := s.Partial
+	if rule == nil || rule.When != nil && !rule.When.Holds(s.job) || rule.Unless != nil && rule.Unless.Holds(s.job) {
 		return nil
 	}
 	least, known, err := s.partialLeast()
@@ -60,24 +62,25 @@ func (s *podSetAt) readPartial(set *PodSet) error {
 
 // partialLeast is what the job says in its annotations, else in its fields.
 func (s *podSetAt) partialLeast() (least int32, known bool, err error) {
-	annotations := stringMap(lookup(s.job, path(".metadata.annotations")))
-	for _, key := range s.partial.annotations {
+	annotations := jobkind.StringMap(jobkind.Lookup(s.job, jobkind.PathOf(".metadata.annotations")))
+	for _, key := range s.Partial.Annotations {
 		text, said := annotations[key]
 		if !said {
 			continue
 		}
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || n < 1 {
-			return 0, false, fmt.Errorf("%w: annotation %s is not a whole number of pods, at least 1", ErrMalformed, key)
+			return 0, false, fmt.Errorf("%w: annotation %s is not a whole number of pods, at least 1",
+				podtemplate.ErrMalformed, key)
 		}
 		return int32(n), true, nil
 	}
-	return s.pods(s.partial.least)
+	return s.pods(s.Partial.Least)
 }
 
 // partialEach is how many pods there are for each that the field counts.
 func (s *podSetAt) partialEach() (int32, error) {
-	n, found, err := s.number(s.partial.each)
+	n, found, err := s.number(s.Partial.Each)
 	if !found || err != nil {
 		return 1, err
 	}
@@ -98,7 +101,7 @@ func (e *Edit) SetCounts(counts map[string]int32) error {
 	for i := range sets {
 		s := &sets[i]
 		n, named := counts[s.set]
-		if !named || s.partial == nil {
+		if !named || s.Partial == nil {
 			continue
 		}
 		r, err := s.setCount(int64(n))
@@ -118,38 +121,38 @@ func (s *podSetAt) setCount(pods int64) (*wholeCount, error) {
 	if err := s.readCounts(&set); err != nil || int64(set.Count) <= pods {
 		return nil, err
 	}
-	rule := s.partial
+	rule := s.Partial
 	each, err := s.partialEach()
-	whole, found, errWhole := s.number(rule.field)
+	whole, found, errWhole := s.number(rule.Field)
 	switch {
 	case err != nil:
 		return nil, err
 	case errWhole != nil:
 		return nil, errWhole
 	case !found:
-		return nil, fmt.Errorf("%w: %s says no number of pods", ErrMalformed, rule.field.path)
+		return nil, fmt.Errorf("%w: %s says no number of pods", podtemplate.ErrMalformed, rule.Field.Path)
 	}
 	r := &wholeCount{Whole: whole, Now: max(pods, 0) / int64(each)}
-	along, hasAlong, err := s.number(rule.along)
+	along, hasAlong, err := s.number(rule.Along)
 	if err != nil {
 		return nil, err
 	}
-	r.Along = hasAlong && along == whole && (rule.alongWhen == nil || rule.alongWhen.holds(s.job))
+	r.Along = hasAlong && along == whole && (rule.AlongWhen == nil || rule.AlongWhen.Holds(s.job))
 	return r, s.writeCount(r, r.Now)
 }
 
 func (s *podSetAt) writeCount(r *wholeCount, n int64) error {
-	to := []source{s.partial.field}
+	to := []jobkind.Source{s.Partial.Field}
 	if r.Along {
-		to = append(to, s.partial.along)
+		to = append(to, s.Partial.Along)
 	}
 	for _, field := range to {
-		object := s.object
-		if field.ofJob {
+		object := s.Object
+		if field.OfJob {
 			object = s.job
 		}
-		if err := unstructured.SetNestedField(object, n, field.path...); err != nil {
-			return fmt.Errorf("%w: %w", ErrMalformed, err)
+		if err := unstructured.SetNestedField(object, n, field.Path...); err != nil {
+			return fmt.Errorf("%w: %w", podtemplate.ErrMalformed, err)
 		}
 	}
 	return nil
@@ -162,13 +165,14 @@ func (e *Edit) RestoreCounts() bool {
 		return false
 	}
 	records := map[string]wholeCount{}
-	_ = json.Unmarshal([]byte(e.object.GetAnnotations()[v1alpha1.AnnotationWholeCounts]), &records) // what cannot be read is nothing
+	text := e.object.GetAnnotations()[v1alpha1.AnnotationWholeCounts]
+	_ = json.Unmarshal([]byte(text), &records) // what cannot be read is nothing
 	sets, _ := e.now().podSets()
 	for i := range sets {
 		s := &sets[i]
 		r, ok := records[s.set]
-		if !ok || s.partial == nil || r.Whole > math.MaxInt32 || r.Now < 0 || r.Now >= r.Whole ||
-			!s.holds(s.partial.field, r.Now) || r.Along && !s.holds(s.partial.along, r.Now) {
+		if !ok || s.Partial == nil || r.Whole > math.MaxInt32 || r.Now < 0 || r.Now >= r.Whole ||
+			!s.holds(s.Partial.Field, r.Now) || r.Along && !s.holds(s.Partial.Along, r.Now) {
 			continue
 		}
 		// The path was read as a number just above, so it can be written.
@@ -178,7 +182,7 @@ func (e *Edit) RestoreCounts() bool {
 	return true
 }
 
-func (s *podSetAt) holds(field source, n int64) bool {
+func (s *podSetAt) holds(field jobkind.Source, n int64) bool {
 	have, found, err := s.number(field)
 	return err == nil && found && have == n
 }

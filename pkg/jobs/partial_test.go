@@ -26,11 +26,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/compact"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 )
 
-func partialJob(t *testing.T, kind, text string) (*Kind, *unstructured.Unstructured) {
+func partialJob(t *testing.T, kind, text string) (*jobkind.Kind, *unstructured.Unstructured) {
 	t.Helper()
-	k, ok := Find(kind)
+	k, ok := jobkind.Find(kind)
 	require.True(t, ok)
 	job := &unstructured.Unstructured{}
 	raw, err := yaml.YAMLToJSON([]byte(text))
@@ -129,15 +132,15 @@ func TestHowFewPodsAJobCanDoWith(t *testing.T) {
 }
 
 // countsOf are the numbers in the fields that are written; zero where there is none.
-func countsOf(t *testing.T, k *Kind, job *unstructured.Unstructured, set string) (now, along int64) {
+func countsOf(t *testing.T, k *jobkind.Kind, job *unstructured.Unstructured, set string) (now, along int64) {
 	t.Helper()
 	sets, err := Open(k, job).podSets()
 	require.NoError(t, err)
 	for i := range sets {
 		if s := &sets[i]; s.set == set {
-			now, _, _ = s.number(s.partial.field)
-			if len(s.partial.along.path) > 0 {
-				along, _, _ = s.number(s.partial.along)
+			now, _, _ = s.number(s.Partial.Field)
+			if len(s.Partial.Along.Path) > 0 {
+				along, _, _ = s.number(s.Partial.Along)
 			}
 		}
 	}
@@ -195,7 +198,7 @@ func TestMalformedLeastNumbersOfPods(t *testing.T) {
 		k, job := partialJob(t, "Job.v1.batch", `{metadata: {name: j}, spec: {parallelism: 3, `+partialTemplate+`}}`)
 		job.SetAnnotations(map[string]string{v1alpha1.AnnotationMinParallelism: text})
 		_, err := Open(k, job).PodSets()
-		require.ErrorIs(t, err, ErrMalformed, text)
+		require.ErrorIs(t, err, podtemplate.ErrMalformed, text)
 	}
 }
 
@@ -215,7 +218,7 @@ func TestCachedJobsSayHowFewPods(t *testing.T) {
 	k, job := partialJob(t, "Job.v1.batch", `{apiVersion: batch/v1, kind: Job, metadata: {name: j, annotations:
 		{kueue.x-k8s.io/job-min-parallelism: "2", other: x}}, spec: {parallelism: 5, completions: 5,
 		completionMode: Indexed, `+partialTemplate+`}}`)
-	kept, err := Expand(CompactJob(k, job, false))
+	kept, err := compact.Expand(compact.Job(k, job, false))
 	require.NoError(t, err)
 	sets, err := Open(k, kept).PodSets()
 	require.NoError(t, err)

@@ -28,6 +28,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podgroup"
 )
 
 // grouped is the n-th pod of a group, or one of none.
@@ -51,8 +53,8 @@ func grouped(n int, group, total string, edits ...func(*corev1.Pod)) *corev1.Pod
 		Status: corev1.PodStatus{Phase: corev1.PodPending},
 	}
 	if group != "" {
-		pod.Labels[LabelPodGroupName] = group
-		pod.Annotations[AnnotationPodGroupTotal] = total
+		pod.Labels[podgroup.LabelName] = group
+		pod.Annotations[podgroup.AnnotationTotal] = total
 	}
 	for _, edit := range edits {
 		edit(pod)
@@ -104,15 +106,15 @@ func TestPodGroup(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			kind, ok := Find("Pod.v1.")
+			kind, ok := jobkind.Find("Pod.v1.")
 			require.True(t, ok)
-			whole, err := PodGroup(tc.pods)
+			whole, err := podgroup.Of(tc.pods)
 			require.NoError(t, err)
 			compact := make([]*corev1.Pod, len(tc.pods))
 			for i := range compact {
-				compact[i] = CompactPod(tc.pods[i], true)
+				compact[i] = podgroup.Compact(tc.pods[i], true)
 			}
-			group, err := PodGroup(compact)
+			group, err := podgroup.Of(compact)
 			require.NoError(t, err)
 			require.Equal(t, whole.Object["spec"], group.Object["spec"], "of what caches keep")
 			require.Equal(t, whole.Object["status"], group.Object["status"])
@@ -135,35 +137,7 @@ func TestPodGroup(t *testing.T) {
 			require.Equal(t, types.UID("uid-1"), group.GetUID())
 		})
 	}
-	none, err := PodGroup(nil)
+	none, err := podgroup.Of(nil)
 	require.NoError(t, err)
 	require.Nil(t, none)
-}
-
-func TestWhichPodsAreQueued(t *testing.T) {
-	m, err := ParseManagedJobs("kinds: [Pod.v1.]")
-	require.NoError(t, err)
-	p, err := NewPredicate(m)
-	require.NoError(t, err)
-	owned := func(pod *corev1.Pod) {
-		controls := true
-		pod.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", APIVersion: "apps/v1", Controller: &controls}}
-	}
-	unlabelled := func(pod *corev1.Pod) { delete(pod.Labels, v1alpha1.LabelQuotaName) }
-	annotated := func(pod *corev1.Pod) { pod.Annotations[v1alpha1.AnnotationRelatedQueueUnit] = "team/other" }
-	for name, tc := range map[string]struct {
-		pod  *corev1.Pod
-		want string
-	}{
-		"by itself":              {grouped(1, "", ""), "team/p1-pods"},
-		"of a group":             {grouped(1, "g", "2"), "team/g-pods"},
-		"of somebody":            {grouped(1, "g", "2", owned), ""},
-		"that asks for no queue": {grouped(1, "", "", unlabelled), ""},
-		"that names a unit":      {grouped(1, "", "", annotated), "team/other"},
-	} {
-		require.Equal(t, tc.want, p.UnitNamedBy(tc.pod), name)
-	}
-	other, err := NewPredicate(DefaultManagedJobs())
-	require.NoError(t, err)
-	require.Empty(t, other.UnitNamedBy(grouped(1, "", "")), "they are not managed")
 }

@@ -24,6 +24,10 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 )
 
 // PodSet is one group of pods of a job.
@@ -42,12 +46,12 @@ type PodSet struct {
 
 // podSetAt is a pod set that a job has: the object that it is in, by the rule for it.
 type podSetAt struct {
-	*podSetRule
-	place
+	*jobkind.Set
+	jobkind.Place
 	job map[string]any
 	set string
 	// template is the path of the template that is there, from the object; empty if it is computed, or missing.
-	template Path
+	template jobkind.Path
 }
 
 // podSets finds those that the job has, in the order of the rules. The error is ErrMalformed if one is not there that
@@ -64,19 +68,19 @@ func findPodSets(j *Job) ([]podSetAt, error) {
 	var found []podSetAt
 	object := j.Object.Object
 	names := map[string]bool{}
-	for i := range j.Kind.sets {
-		rule := &j.Kind.sets[i]
-		if rule.when != nil && !rule.when.holds(object) {
+	for i := range j.Kind.Sets {
+		rule := &j.Kind.Sets[i]
+		if rule.When != nil && !rule.When.Holds(object) {
 			continue
 		}
-		places := walk(object, rule.path)
-		if len(places) == 0 && !rule.stars && !rule.optional {
-			return found, fmt.Errorf("%w: %s is not an object", ErrMalformed, rule.path)
+		places := jobkind.Walk(object, rule.Path)
+		if len(places) == 0 && !rule.Stars && !rule.Optional {
+			return found, fmt.Errorf("%w: %s is not an object", podtemplate.ErrMalformed, rule.Path)
 		}
 		for _, place := range places {
-			at := podSetAt{podSetRule: rule, place: place, job: object, set: rule.nameOf(&place, j.Object.GetName())}
+			at := podSetAt{Set: rule, Place: place, job: object, set: rule.NameOf(&place, j.Object.GetName())}
 			if names[at.set] {
-				return found, fmt.Errorf("%w: two groups of pods are called %q", ErrMalformed, at.set)
+				return found, fmt.Errorf("%w: two groups of pods are called %q", podtemplate.ErrMalformed, at.set)
 			}
 			names[at.set] = true
 			at.template = at.templateThere()
@@ -87,9 +91,9 @@ func findPodSets(j *Job) ([]podSetAt, error) {
 }
 
 // templateThere is the first of the templates that is there.
-func (s *podSetAt) templateThere() Path {
-	for _, p := range s.templates {
-		if _, ok := lookup(s.object, p).(map[string]any); ok {
+func (s *podSetAt) templateThere() jobkind.Path {
+	for _, p := range s.Templates {
+		if _, ok := jobkind.Lookup(s.Object, p).(map[string]any); ok {
 			return p
 		}
 	}
@@ -97,46 +101,46 @@ func (s *podSetAt) templateThere() Path {
 }
 
 // templatePath is that of the pod template in the job, for a person.
-func (s *podSetAt) templatePath() Path {
+func (s *podSetAt) templatePath() jobkind.Path {
 	switch {
 	case len(s.template) > 0:
-		return append(s.at.child(), s.template...)
-	case len(s.templates) > 0:
-		return append(s.at.child(), s.templates[0]...)
+		return append(s.At.Child(), s.template...)
+	case len(s.Templates) > 0:
+		return append(s.At.Child(), s.Templates[0]...)
 	default:
-		return s.at
+		return s.At
 	}
 }
 
 // metadataAt is the object and the path in it where labels or annotations of the pods are written; nil if nowhere.
-func (s *podSetAt) metadataAt(key metadataKey) (map[string]any, Path) {
-	given := s.labels
-	if key == annotationsKey {
-		given = s.annotations
+func (s *podSetAt) metadataAt(key jobkind.MetadataKey) (map[string]any, jobkind.Path) {
+	given := s.Labels
+	if key == jobkind.AnnotationsKey {
+		given = s.Annotations
 	}
 	switch {
-	case len(given.path) > 0 && given.ofJob:
-		return s.job, given.path
-	case len(given.path) > 0:
-		return s.object, given.path
+	case len(given.Path) > 0 && given.OfJob:
+		return s.job, given.Path
+	case len(given.Path) > 0:
+		return s.Object, given.Path
 	case len(s.template) > 0:
-		return s.object, s.template.child("metadata", string(key))
+		return s.Object, s.template.Child("metadata", string(key))
 	default:
 		return nil, nil
 	}
 }
 
 // metadata are the labels or annotations that the pods will have, nil if none.
-func (s *podSetAt) metadata(key metadataKey) map[string]string {
+func (s *podSetAt) metadata(key jobkind.MetadataKey) map[string]string {
 	var own map[string]string
 	if len(s.template) > 0 { // metadata beside no template is that of the job
-		own = stringMap(lookup(s.object, s.template.child("metadata", string(key))))
+		own = jobkind.StringMap(jobkind.Lookup(s.Object, s.template.Child("metadata", string(key))))
 	}
 	object, p := s.metadataAt(key)
 	if object == nil {
 		return own
 	}
-	given := stringMap(lookup(object, p))
+	given := jobkind.StringMap(jobkind.Lookup(object, p))
 	if own == nil {
 		return given
 	}
@@ -180,21 +184,21 @@ func (s *podSetAt) read() (PodSet, error) {
 		return set, err
 	}
 	if set.Raw, err = json.Marshal(value); err != nil {
-		return set, fmt.Errorf("%w: %s: %w", ErrMalformed, s.templatePath(), err)
+		return set, fmt.Errorf("%w: %s: %w", podtemplate.ErrMalformed, s.templatePath(), err)
 	}
-	if set.Template, err = DecodeTemplate(set.Raw); err != nil {
+	if set.Template, err = podtemplate.Decode(set.Raw); err != nil {
 		return set, fmt.Errorf("%s: %w", s.templatePath(), err)
 	}
 	return set, nil
 }
 
 func (s *podSetAt) readCounts(set *PodSet) error {
-	n, _, err := s.pods(s.count)
+	n, _, err := s.pods(s.Count)
 	if err != nil {
 		return err
 	}
 	set.Count = n
-	least, known, err := s.pods(s.minCount)
+	least, known, err := s.pods(s.MinCount)
 	if err != nil || !known || least >= n {
 		return err
 	}
@@ -204,20 +208,22 @@ func (s *podSetAt) readCounts(set *PodSet) error {
 
 // readTemplate is the template with the labels and annotations that pods get beside it.
 func (s *podSetAt) readTemplate() (map[string]any, error) {
-	value, _ := lookup(s.object, s.template).(map[string]any)
+	value, _ := jobkind.Lookup(s.Object, s.template).(map[string]any)
 	switch {
 	case value != nil:
-	case s.computed == nil:
-		return nil, fmt.Errorf("%w: %s is not an object", ErrMalformed, s.templatePath())
+	case s.Computed == nil:
+		return nil, fmt.Errorf("%w: %s is not an object", podtemplate.ErrMalformed, s.templatePath())
 	default:
 		var err error
-		if value, err = s.computed.make(s.job, s.object); err != nil {
+		if value, err = s.Computed.Make(s.job, s.Object); err != nil {
 			return nil, err
 		}
 	}
 	value = s.withAdded(value)
-	for key, given := range map[metadataKey]source{labelsKey: s.labels, annotationsKey: s.annotations} {
-		if len(given.path) > 0 {
+	for key, given := range map[jobkind.MetadataKey]jobkind.Source{
+		jobkind.LabelsKey: s.Labels, jobkind.AnnotationsKey: s.Annotations,
+	} {
+		if len(given.Path) > 0 {
 			value = withMetadata(value, key, s.metadata(key))
 		}
 	}
@@ -227,15 +233,15 @@ func (s *podSetAt) readTemplate() (map[string]any, error) {
 // withAdded is the template with what the operator adds to it; the template itself is not changed.
 func (s *podSetAt) withAdded(template map[string]any) map[string]any {
 	spec, _ := template["spec"].(map[string]any)
-	for i := range s.adds {
-		a := &s.adds[i]
-		if spec == nil || a.when != nil && !a.when.holds(s.job) {
+	for i := range s.Adds {
+		a := &s.Adds[i]
+		if spec == nil || a.When != nil && !a.When.Holds(s.job) {
 			continue
 		}
 		template, spec = maps.Clone(template), maps.Clone(spec)
 		template["spec"] = spec
-		resources := s.valueAt(a.resources)
-		for key, added := range map[string][]any{"initContainers": a.init, "containers": a.containers} {
+		resources := s.valueAt(a.Resources)
+		for key, added := range map[string][]any{"initContainers": a.Init, "containers": a.Containers} {
 			list, _ := spec[key].([]any)
 			if len(added) == 0 || list == nil && spec[key] != nil {
 				continue // a list that is none is told when the template is decoded
@@ -260,15 +266,15 @@ func withResources(container, resources any) any {
 	return fields
 }
 
-func (s *podSetAt) valueAt(from source) any {
-	if from.ofJob {
-		return lookup(s.job, from.path)
+func (s *podSetAt) valueAt(from jobkind.Source) any {
+	if from.OfJob {
+		return jobkind.Lookup(s.job, from.Path)
 	}
-	return lookup(s.object, from.path)
+	return jobkind.Lookup(s.Object, from.Path)
 }
 
 // withMetadata is a template with these labels or annotations; the template itself is not changed.
-func withMetadata(template map[string]any, key metadataKey, values map[string]string) map[string]any {
+func withMetadata(template map[string]any, key jobkind.MetadataKey, values map[string]string) map[string]any {
 	if len(values) == 0 {
 		return template
 	}
@@ -287,7 +293,7 @@ func withMetadata(template map[string]any, key metadataKey, values map[string]st
 
 // pods is the product of the terms, between zero and the greatest number that the API takes. It is not known if there
 // are no terms, or the field of one is not there and bounds nothing.
-func (s *podSetAt) pods(terms []countTerm) (n int32, known bool, err error) {
+func (s *podSetAt) pods(terms []jobkind.Term) (n int32, known bool, err error) {
 	product, known := int64(1), len(terms) > 0
 	for i := range terms {
 		n, there, err := s.term(&terms[i])
@@ -301,11 +307,11 @@ func (s *podSetAt) pods(terms []countTerm) (n int32, known bool, err error) {
 }
 
 // term is what a factor is; there says that it has a field or a default.
-func (s *podSetAt) term(t *countTerm) (n int64, there bool, err error) {
-	if len(t.least) > 0 {
+func (s *podSetAt) term(t *jobkind.Term) (n int64, there bool, err error) {
+	if len(t.Least) > 0 {
 		n = math.MaxInt32
-		for i := range t.least {
-			one, bounds, err := s.term(&t.least[i])
+		for i := range t.Least {
+			one, bounds, err := s.term(&t.Least[i])
 			if err != nil {
 				return 0, false, err
 			}
@@ -313,33 +319,33 @@ func (s *podSetAt) term(t *countTerm) (n int64, there bool, err error) {
 				n = min(n, one)
 			}
 		}
-		return n - t.lessConstant, true, nil
+		return n - t.LessConstant, true, nil
 	}
-	n, found, err := s.number(t.field)
+	n, found, err := s.number(t.Field)
 	switch {
 	case err != nil:
 		return 0, false, err
-	case !found && t.byDefault == nil:
+	case !found && t.ByDefault == nil:
 		return 1, false, nil
 	case !found:
-		n = *t.byDefault
+		n = *t.ByDefault
 	}
 	if n < 0 {
-		return 0, false, fmt.Errorf("%w: %s is negative", ErrMalformed, t.field.path)
+		return 0, false, fmt.Errorf("%w: %s is negative", podtemplate.ErrMalformed, t.Field.Path)
 	}
-	less, _, err := s.number(t.less)
-	return n - max(less, 0) - t.lessConstant, true, err
+	less, _, err := s.number(t.Less)
+	return n - max(less, 0) - t.LessConstant, true, err
 }
 
-func (s *podSetAt) number(from source) (int64, bool, error) {
-	if from.ofJob {
-		return integer(s.job, from.path)
+func (s *podSetAt) number(from jobkind.Source) (int64, bool, error) {
+	if from.OfJob {
+		return jobkind.Integer(s.job, from.Path)
 	}
-	return integer(s.object, from.path)
+	return jobkind.Integer(s.Object, from.Path)
 }
 
 // PodSetsRequest is the request of the whole job: for every pod set its count times what one pod asks for.
-func PodSetsRequest(sets []PodSet, creation *Creation) (corev1.ResourceList, error) {
+func PodSetsRequest(sets []PodSet, creation *podrequest.Creation) (corev1.ResourceList, error) {
 	total := corev1.ResourceList{}
 	for i := range sets {
 		if sets[i].Template == nil {
@@ -349,11 +355,11 @@ func PodSetsRequest(sets []PodSet, creation *Creation) (corev1.ResourceList, err
 		if err != nil {
 			return nil, fmt.Errorf("pod set %q: %w", sets[i].Name, err)
 		}
-		all, err := Times(one, int64(sets[i].Count))
+		all, err := podrequest.Times(one, int64(sets[i].Count))
 		if err != nil {
 			return nil, fmt.Errorf("pod set %q: %w", sets[i].Name, err)
 		}
-		if total, err = sum(total, all); err != nil {
+		if total, err = podrequest.Sum(total, all); err != nil {
 			return nil, err
 		}
 	}

@@ -28,6 +28,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podgroup"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
 
@@ -47,7 +50,7 @@ type updateRecord struct {
 // ours says whether a key has a meaning to the queue or to Koordinator, or puts pods into a group. No check writes it.
 func ours(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
-	if key == LabelPodGroupName || key == AnnotationPodGroupTotal || slices.Contains(gangLabels, key) {
+	if key == podgroup.LabelName || key == podgroup.AnnotationTotal || slices.Contains(gangLabels, key) {
 		return true
 	}
 	return domain == "koord-queue" || domain == v1alpha1.GroupName || domain == "koordinator.sh" ||
@@ -61,23 +64,23 @@ func (s *podSetAt) update(u *podupdate.Update, r *updateRecord) (*updateRecord, 
 		return r, nil
 	}
 	if len(s.template) == 0 {
-		return nil, fmt.Errorf("%w: %s has no pod template that could be changed", ErrMalformed, s.templatePath())
+		return nil, fmt.Errorf("%w: %s has no pod template that could be changed", podtemplate.ErrMalformed, s.templatePath())
 	}
 	if r == nil {
 		r = &updateRecord{}
 	}
-	labels, labelsPath := s.metadataAt(labelsKey)
-	annotations, annotationsPath := s.metadataAt(annotationsKey)
+	labels, labelsPath := s.metadataAt(jobkind.LabelsKey)
+	annotations, annotationsPath := s.metadataAt(jobkind.AnnotationsKey)
 	for _, to := range []struct {
 		what   string
 		object map[string]any
-		path   Path
+		path   jobkind.Path
 		values map[string]string
 		record *[]string
 	}{
 		{"label", labels, labelsPath, u.Labels, &r.Labels},
 		{"annotation", annotations, annotationsPath, u.Annotations, &r.Annotations},
-		{"nodeSelector", s.object, s.template.child("spec", "nodeSelector"), u.NodeSelector, &r.NodeSelector},
+		{"nodeSelector", s.Object, s.template.Child("spec", "nodeSelector"), u.NodeSelector, &r.NodeSelector},
 	} {
 		added, err := setAll(to.object, to.path, to.values)
 		if err != nil {
@@ -93,11 +96,11 @@ func (s *podSetAt) update(u *podupdate.Update, r *updateRecord) (*updateRecord, 
 }
 
 // setAll sets values that are not there, and returns their keys, sorted.
-func setAll(object map[string]any, at Path, values map[string]string) (added []string, err error) {
+func setAll(object map[string]any, at jobkind.Path, values map[string]string) (added []string, err error) {
 	if len(values) == 0 {
 		return nil, nil
 	}
-	have := stringMap(lookup(object, at))
+	have := jobkind.StringMap(jobkind.Lookup(object, at))
 	if have == nil {
 		have = map[string]string{}
 	}
@@ -113,7 +116,7 @@ func setAll(object map[string]any, at Path, values map[string]string) (added []s
 		}
 	}
 	if err := unstructured.SetNestedStringMap(object, have, at...); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+		return nil, fmt.Errorf("%w: %w", podtemplate.ErrMalformed, err)
 	}
 	slices.Sort(added)
 	return added, nil
@@ -124,20 +127,20 @@ func (s *podSetAt) tolerate(tolerations []corev1.Toleration, r *updateRecord) er
 	if len(tolerations) == 0 {
 		return nil
 	}
-	at := s.template.child("spec", "tolerations")
-	have, _ := lookup(s.object, at).([]any)
+	at := s.template.Child("spec", "tolerations")
+	have, _ := jobkind.Lookup(s.Object, at).([]any)
 	have = slices.Clone(have)
 	for i := range tolerations {
 		one, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&tolerations[i])
 		if err != nil {
-			return fmt.Errorf("%w: %w", ErrMalformed, err)
+			return fmt.Errorf("%w: %w", podtemplate.ErrMalformed, err)
 		}
 		if !slices.ContainsFunc(have, func(of any) bool { return sameToleration(of, one) }) {
 			have, r.Tolerations = append(have, one), append(r.Tolerations, one)
 		}
 	}
-	if err := unstructured.SetNestedSlice(s.object, have, at...); err != nil {
-		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	if err := unstructured.SetNestedSlice(s.Object, have, at...); err != nil {
+		return fmt.Errorf("%w: %w", podtemplate.ErrMalformed, err)
 	}
 	return nil
 }
@@ -154,17 +157,17 @@ func (s *podSetAt) takeBack(r *updateRecord, asked []podupdate.Update) {
 	if r == nil || len(s.template) == 0 {
 		return
 	}
-	labels, labelsPath := s.metadataAt(labelsKey)
-	annotations, annotationsPath := s.metadataAt(annotationsKey)
+	labels, labelsPath := s.metadataAt(jobkind.LabelsKey)
+	annotations, annotationsPath := s.metadataAt(jobkind.AnnotationsKey)
 	var tolerations []corev1.Toleration
 	for i := range asked {
 		dropAll(labels, labelsPath, r.Labels, asked[i].Labels)
 		dropAll(annotations, annotationsPath, r.Annotations, asked[i].Annotations)
-		dropAll(s.object, s.template.child("spec", "nodeSelector"), r.NodeSelector, asked[i].NodeSelector)
+		dropAll(s.Object, s.template.Child("spec", "nodeSelector"), r.NodeSelector, asked[i].NodeSelector)
 		tolerations = append(tolerations, asked[i].Tolerations...)
 	}
-	at := s.template.child("spec", "tolerations")
-	have, _ := lookup(s.object, at).([]any)
+	at := s.template.Child("spec", "tolerations")
+	have, _ := jobkind.Lookup(s.Object, at).([]any)
 	if len(r.Tolerations) == 0 || len(have) == 0 {
 		return
 	}
@@ -178,15 +181,15 @@ func (s *podSetAt) takeBack(r *updateRecord, asked []podupdate.Update) {
 		}
 	}
 	if len(have) == 0 {
-		unstructured.RemoveNestedField(s.object, at...)
+		unstructured.RemoveNestedField(s.Object, at...)
 		return
 	}
-	_ = unstructured.SetNestedSlice(s.object, have, at...) // it was read there
+	_ = unstructured.SetNestedSlice(s.Object, have, at...) // it was read there
 }
 
 // dropAll takes those of the keys out that have the value that was asked for, and leaves no empty map behind.
-func dropAll(object map[string]any, at Path, keys []string, asked map[string]string) {
-	have := stringMap(lookup(object, at))
+func dropAll(object map[string]any, at jobkind.Path, keys []string, asked map[string]string) {
+	have := jobkind.StringMap(jobkind.Lookup(object, at))
 	if len(keys) == 0 || have == nil {
 		return
 	}

@@ -23,11 +23,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podgroup"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
 )
 
 // A failure that the operator tries again is no end.
 func TestSparkApplicationsEnd(t *testing.T) {
-	kind, ok := Find("SparkApplication.v1beta2.sparkoperator.k8s.io")
+	kind, ok := jobkind.Find("SparkApplication.v1beta2.sparkoperator.k8s.io")
 	require.True(t, ok)
 	for state, want := range map[string]bool{
 		"": false, "SUBMITTED": false, "RUNNING": false, "SUBMISSION_FAILED": false, "FAILING": false,
@@ -40,7 +44,7 @@ func TestSparkApplicationsEnd(t *testing.T) {
 
 // In the mode SidecarMode KubeRay puts the submitter into the head, and nothing else submits.
 func TestSubmitterBesideTheHead(t *testing.T) {
-	kind, ok := Find("RayJob.v1.ray.io")
+	kind, ok := jobkind.Find("RayJob.v1.ray.io")
 	require.True(t, ok)
 	sets, err := Open(kind, object(t, `
 spec:
@@ -50,7 +54,7 @@ spec:
 `)).PodSets()
 	require.NoError(t, err)
 	require.Len(t, sets, 1)
-	request, err := (&Creation{}).Request(sets[0].Template)
+	request, err := (&podrequest.Creation{}).Request(sets[0].Template)
 	require.NoError(t, err)
 	require.Equal(t, "800m 712Mi", request.Cpu().String()+" "+request.Memory().String())
 }
@@ -114,7 +118,7 @@ spec: {parallelism: 2}
 status: {ready: 1, active: 1, succeeded: 1}`, []PodSetSize{{"j", 2}}, []int64{1}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			kind, ok := Find(tc.kind)
+			kind, ok := jobkind.Find(tc.kind)
 			require.True(t, ok)
 			job := &unstructured.Unstructured{}
 			require.NoError(t, yaml.Unmarshal([]byte(tc.job), &job.Object))
@@ -130,12 +134,12 @@ status: {ready: 1, active: 1, succeeded: 1}`, []PodSetSize{{"j", 2}}, []int64{1}
 
 // The pods of a group that nobody owns are counted by their shape.
 func TestReadyPodsOfAGroupByShape(t *testing.T) {
-	group, err := PodGroup([]*corev1.Pod{
+	group, err := podgroup.Of([]*corev1.Pod{
 		grouped(1, "g", "5"), grouped(2, "g", "5", onNode), grouped(3, "g", "5", onNode),
 		grouped(4, "g", "5", larger), grouped(5, "g", "5", larger, onNode),
 	})
 	require.NoError(t, err)
-	kind, ok := Find("Pod.v1.")
+	kind, ok := jobkind.Find("Pod.v1.")
 	require.True(t, ok)
 	sets, err := Open(kind, group).PodSets()
 	require.NoError(t, err)

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 )
 
 // PodSetSize is how many pods a pod set has.
@@ -33,28 +34,28 @@ type PodSetSize struct {
 
 // Suspended says whether the job is suspended.
 func (j *Job) Suspended() bool {
-	if len(j.Kind.suspend) == 0 {
-		return j.Kind.suspendAnnotation != "" && j.Object.GetAnnotations()[j.Kind.suspendAnnotation] == "true"
+	if len(j.Kind.SuspendField) == 0 {
+		return j.Kind.SuspendAnnotation != "" && j.Object.GetAnnotations()[j.Kind.SuspendAnnotation] == "true"
 	}
-	value, _ := lookup(j.Object.Object, j.Kind.suspend).(bool)
+	value, _ := jobkind.Lookup(j.Object.Object, j.Kind.SuspendField).(bool)
 	return value
 }
 
 // SuspensionSeen says whether the job's own controller has noted that the job is suspended, and has taken its pods
 // away.
 func (j *Job) SuspensionSeen() bool {
-	if j.Kind.suspensionSeen == nil {
+	if j.Kind.SuspensionSeen == nil {
 		return j.Suspended()
 	}
-	return j.Kind.suspensionSeen.holds(j.Object.Object)
+	return j.Kind.SuspensionSeen.Holds(j.Object.Object)
 }
 
 // Started says whether the job may have pods: it has begun to run and was not wound up since, or nobody says so.
 func (j *Job) Started() bool {
 	switch {
-	case j.Kind.started != nil:
-		return j.Kind.started.holds(j.Object.Object)
-	case len(j.Kind.startTime) > 0:
+	case j.Kind.Started != nil:
+		return j.Kind.Started.Holds(j.Object.Object)
+	case len(j.Kind.StartTime) > 0:
 		return j.TemplatesFixed()
 	default:
 		return true
@@ -63,16 +64,16 @@ func (j *Job) Started() bool {
 
 // TemplatesFixed says whether the API server refuses changes of the job's pod templates until ClearStart.
 func (j *Job) TemplatesFixed() bool {
-	return lookup(j.Object.Object, j.Kind.startTime) != nil
+	return jobkind.Lookup(j.Object.Object, j.Kind.StartTime) != nil
 }
 
 // Active is the number of pods that the job has and that have not ended.
-func (j *Job) Active() int64 { return j.Kind.active.number(j.Object.Object) }
+func (j *Job) Active() int64 { return j.Kind.Active.Number(j.Object.Object) }
 
 // Running is the number of pods that are ready, or one if the job says only that it runs; above zero the job counts as
 // running.
 func (j *Job) Running() int64 {
-	if n := j.Kind.ready.number(j.Object.Object); n > 0 || !j.Kind.running.holds(j.Object.Object) {
+	if n := j.Kind.Ready.Number(j.Object.Object); n > 0 || !j.Kind.Running.Holds(j.Object.Object) {
 		return n
 	}
 	return 1
@@ -82,10 +83,10 @@ func (j *Job) Running() int64 {
 // known to be ready are taken to be of the first ones: it is exact where there is one. Where it tells no number either,
 // all pods are ready as soon as it runs.
 func (j *Job) ReadyOf(sets []PodSetSize) []int64 {
-	if j.Kind.ready == nil {
+	if j.Kind.Ready == nil {
 		return readyIfItRuns(j, sets)
 	}
-	counts, left := j.Kind.readyBySet.counts(j.Object.Object), j.Kind.ready.number(j.Object.Object)
+	counts, left := j.Kind.ReadyBySet.Counts(j.Object.Object), j.Kind.Ready.Number(j.Object.Object)
 	for _, n := range counts {
 		left -= int64(n)
 	}
@@ -103,7 +104,7 @@ func (j *Job) ReadyOf(sets []PodSetSize) []int64 {
 }
 
 func readyIfItRuns(j *Job, sets []PodSetSize) []int64 {
-	ready, runs := make([]int64, len(sets)), j.Kind.running.holds(j.Object.Object)
+	ready, runs := make([]int64, len(sets)), j.Kind.Running.Holds(j.Object.Object)
 	for i := range sets {
 		if runs {
 			ready[i] = sets[i].Pods
@@ -115,18 +116,18 @@ func readyIfItRuns(j *Job, sets []PodSetSize) []int64 {
 // AllReady says whether of so many pods all are ready, or have ended well. Of a job that does not say how many are
 // ready, it is whether it runs.
 func (j *Job) AllReady(pods int64) bool {
-	if j.Kind.ready == nil {
-		return j.Kind.running.holds(j.Object.Object)
+	if j.Kind.Ready == nil {
+		return j.Kind.Running.Holds(j.Object.Object)
 	}
-	if j.Kind.all != nil {
-		pods = j.Kind.all.number(j.Object.Object)
+	if j.Kind.All != nil {
+		pods = j.Kind.All.Number(j.Object.Object)
 	}
-	return j.Running() > 0 && j.Running()+j.Kind.completed.number(j.Object.Object) >= pods
+	return j.Running() > 0 && j.Running()+j.Kind.Completed.Number(j.Object.Object) >= pods
 }
 
 // Reclaimable are the pods, by pod set, that have ended well and do not come again, of those that the pod sets count.
 func (j *Job) Reclaimable() map[string]int32 {
-	return j.Kind.reclaimable.counts(j.Object.Object)
+	return j.Kind.Reclaimable.Counts(j.Object.Object)
 }
 
 // End is how a job ended.
@@ -138,18 +139,18 @@ type End struct {
 
 // Ended returns how the job ended, or false while it has not.
 func (j *Job) Ended() (End, bool) {
-	failed := j.Kind.failed.holds(j.Object.Object)
-	if !failed && !j.Kind.succeeded.holds(j.Object.Object) {
+	failed := j.Kind.Failed.Holds(j.Object.Object)
+	if !failed && !j.Kind.Succeeded.Holds(j.Object.Object) {
 		return End{}, false
 	}
-	return End{Succeeded: !failed, Message: j.Kind.message.string(j.Object.Object)}, true
+	return End{Succeeded: !failed, Message: j.Kind.Message.Text(j.Object.Object)}, true
 }
 
 // Invalid is why the job cannot be queued as it is, in words for its owner; empty if it can.
 func (j *Job) Invalid() string {
-	for i := range j.Kind.valid {
-		if !j.Kind.valid[i].rule.holds(j.Object.Object) {
-			return j.Kind.valid[i].message
+	for i := range j.Kind.Valid {
+		if !j.Kind.Valid[i].Rule.Holds(j.Object.Object) {
+			return j.Kind.Valid[i].Message
 		}
 	}
 	return ""
@@ -158,22 +159,22 @@ func (j *Job) Invalid() string {
 // PodSelector selects the pods of the job, nothing where it does not say yet how they are known.
 func (j *Job) PodSelector() labels.Selector {
 	value := string(j.Object.GetUID())
-	switch p := &j.Kind.pods; {
-	case len(p.selector) > 0:
-		return selectorAt(j.Object, p.selector)
-	case p.byName:
+	switch p := &j.Kind.Pods; {
+	case len(p.Selector) > 0:
+		return selectorAt(j.Object, p.Selector)
+	case p.ByName:
 		value = j.Object.GetName()
-	case len(p.value) > 0:
-		value, _ = lookup(j.Object.Object, p.value).(string)
+	case len(p.Value) > 0:
+		value, _ = jobkind.Lookup(j.Object.Object, p.Value).(string)
 	}
 	if value == "" {
 		return labels.Nothing()
 	}
-	return labels.SelectorFromSet(labels.Set{j.Kind.pods.label: value})
+	return labels.SelectorFromSet(labels.Set{j.Kind.Pods.Label: value})
 }
 
-func selectorAt(job *unstructured.Unstructured, p Path) labels.Selector {
-	fields, _ := lookup(job.Object, p).(map[string]any)
+func selectorAt(job *unstructured.Unstructured, p jobkind.Path) labels.Selector {
+	fields, _ := jobkind.Lookup(job.Object, p).(map[string]any)
 	if fields == nil {
 		return labels.Nothing()
 	}
@@ -191,7 +192,8 @@ func selectorAt(job *unstructured.Unstructured, p Path) labels.Selector {
 // SuspendedByUs says whether MarkSuspended holds. It never does for a kind that cannot be suspended: such a mark was
 // written by somebody else.
 func (j *Job) SuspendedByUs() bool {
-	return j.Kind.CanBeSuspended() && j.Object.GetAnnotations()[v1alpha1.AnnotationSuspendedBy] == v1alpha1.CreatedByController
+	return j.Kind.CanBeSuspended() &&
+		j.Object.GetAnnotations()[v1alpha1.AnnotationSuspendedBy] == v1alpha1.CreatedByController
 }
 
 // HasAdditions says whether the job bears a record of what resuming wrote into its pod templates. None is ours on a job

@@ -52,7 +52,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
 )
 
 // TestRequestIsWhatElasticQuotaCounts asks both for random templates in random clusters: the queue for the template,
@@ -60,13 +60,13 @@ import (
 // transformer of koord-scheduler's informer make of it. What they count and the labels that decide about the quota must
 // be equal.
 func TestRequestIsWhatElasticQuotaCounts(t *testing.T) {
-	for _, gates := range []jobs.Gates{
+	for _, gates := range []podrequest.Gates{
 		{}, {IgnorePodOverhead: true}, {ReplaceResources: true}, {SkipMutatingResources: true},
 	} {
 		t.Run(fmt.Sprintf("%+v", gates), func(t *testing.T) {
 			setGates(t, gates)
 			templates := 3 // in each check
-			if gates == (jobs.Gates{}) {
+			if gates == (podrequest.Gates{}) {
 				templates = 10
 			}
 			rapid.Check(t, func(t *rapid.T) {
@@ -79,7 +79,7 @@ func TestRequestIsWhatElasticQuotaCounts(t *testing.T) {
 }
 
 // setGates sets the gates of Koordinator for the time of the test.
-func setGates(t *testing.T, gates jobs.Gates) {
+func setGates(t *testing.T, gates podrequest.Gates) {
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.ElasticQuotaIgnorePodOverhead,
 		gates.IgnorePodOverhead)
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.ReplaceResourcesTransformer,
@@ -92,7 +92,7 @@ func setGates(t *testing.T, gates jobs.Gates) {
 	})
 }
 
-func compareRequests(t *rapid.T, gates jobs.Gates) {
+func compareRequests(t *rapid.T, gates podrequest.Gates) {
 	creation := drawCluster(t)
 	creation.Gates = gates
 	template := drawTemplate(t)
@@ -123,7 +123,7 @@ func amounts(list corev1.ResourceList) map[string]int64 {
 }
 
 // createdPod is the pod that Kubernetes and Koordinator make of the template.
-func createdPod(t *rapid.T, c *jobs.Creation, template *corev1.PodTemplateSpec) *corev1.Pod {
+func createdPod(t *rapid.T, c *podrequest.Creation, template *corev1.PodTemplateSpec) *corev1.Pod {
 	pod := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy(),
@@ -143,7 +143,7 @@ func createdPod(t *rapid.T, c *jobs.Creation, template *corev1.PodTemplateSpec) 
 }
 
 // admitInTree is LimitRanger, Priority and RuntimeClass; the latter two cannot be called without their informers.
-func admitInTree(t *rapid.T, c *jobs.Creation, pod *corev1.Pod) {
+func admitInTree(t *rapid.T, c *podrequest.Creation, pod *corev1.Pod) {
 	limitRanger(t, c, pod)
 	value := int32(0)
 	for _, class := range c.PriorityClasses {
@@ -160,7 +160,7 @@ func admitInTree(t *rapid.T, c *jobs.Creation, pod *corev1.Pod) {
 	}
 }
 
-func limitRanger(t *rapid.T, c *jobs.Creation, pod *corev1.Pod) {
+func limitRanger(t *rapid.T, c *podrequest.Creation, pod *corev1.Pod) {
 	internal := &apicore.Pod{}
 	require.NoError(t, apicorev1.Convert_v1_Pod_To_core_Pod(pod, internal, nil))
 	for i := range c.LimitRanges {
@@ -177,7 +177,7 @@ var webhookScheme = func() *runtime.Scheme {
 }()
 
 // callWebhook has koord-manager's handler change the pod.
-func callWebhook(t *rapid.T, c *jobs.Creation, pod *corev1.Pod) {
+func callWebhook(t *rapid.T, c *podrequest.Creation, pod *corev1.Pod) {
 	objects := fake.NewClientBuilder().WithScheme(webhookScheme).
 		WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace, Labels: c.Webhook.NamespaceLabels}}).
 		WithLists(&configv1alpha1.ClusterColocationProfileList{Items: c.Webhook.Profiles},
@@ -301,8 +301,8 @@ func drawTemplate(t *rapid.T) *corev1.PodTemplateSpec {
 	return template
 }
 
-func drawCluster(t *rapid.T) *jobs.Creation {
-	c := &jobs.Creation{
+func drawCluster(t *rapid.T) *podrequest.Creation {
+	c := &podrequest.Creation{
 		Namespace: "team",
 		RuntimeClasses: []nodev1.RuntimeClass{
 			{ObjectMeta: metav1.ObjectMeta{Name: "plain"}},
@@ -332,7 +332,7 @@ func drawCluster(t *rapid.T) *jobs.Creation {
 		c.LimitRanges = append(c.LimitRanges, r)
 	}
 	if rapid.IntRange(0, 4).Draw(t, "webhook") > 0 {
-		c.Webhook = &jobs.Webhook{NamespaceLabels: drawLabels(t, "namespace labels")}
+		c.Webhook = &podrequest.Webhook{NamespaceLabels: drawLabels(t, "namespace labels")}
 		for i := range rapid.IntRange(0, 3).Draw(t, "profiles") {
 			c.Webhook.Profiles = append(c.Webhook.Profiles, drawProfile(t, fmt.Sprintf("p%d", 9-i)))
 		}

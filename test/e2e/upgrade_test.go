@@ -38,7 +38,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	schedulingv1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/checker"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/observer"
@@ -65,13 +65,13 @@ func managedJobsFields(t *testing.T, manifests []byte) []string {
 	t.Helper()
 	for document := range strings.SplitSeq(string(manifests), "---\n") {
 		configMap, fields := &corev1.ConfigMap{}, map[string]any{}
-		if yaml.Unmarshal([]byte(document), configMap) != nil || configMap.Name != jobs.ManagedJobsConfigMap {
+		if yaml.Unmarshal([]byte(document), configMap) != nil || configMap.Name != managedjobs.ConfigMap {
 			continue
 		}
-		require.NoError(t, yaml.Unmarshal([]byte(configMap.Data[jobs.ManagedJobsKey]), &fields))
+		require.NoError(t, yaml.Unmarshal([]byte(configMap.Data[managedjobs.Key]), &fields))
 		return slices.Sorted(maps.Keys(fields))
 	}
-	require.Fail(t, "there is no ConfigMap "+jobs.ManagedJobsConfigMap)
+	require.Fail(t, "there is no ConfigMap "+managedjobs.ConfigMap)
 	return nil
 }
 

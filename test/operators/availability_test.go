@@ -24,7 +24,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/served"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
@@ -36,10 +36,10 @@ func TestAvailability(t *testing.T) {
 	index, err := served.New(c.RESTConfig(controlplane.ControllerIdentity), clock.RealClock{})
 	require.NoError(t, err)
 	availability := func(name string) served.Availability {
-		kind, ok := jobs.Find(name)
+		kind, ok := jobkind.Find(name)
 		require.True(t, ok, name)
 		require.NoError(t, index.Look())
-		answer := index.Kinds([]jobs.Kind{*kind})[0]
+		answer := index.Kinds([]jobkind.Kind{*kind})[0]
 		if answer.Err == nil {
 			require.Equal(t, answer.Availability == served.Available, answer.Reason == "")
 		}

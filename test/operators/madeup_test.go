@@ -30,7 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
@@ -94,7 +94,7 @@ func TestMadeUpKind(t *testing.T) {
 	require.NoError(t, c.StartScheduler(t.Context(), controlplane.SchedulerOptions{}))
 	require.NoError(t, c.StartController(t.Context(), controlplane.ControllerOptions{}))
 	scheduler, controller := c.PID(controlplane.Scheduler), c.PID(controlplane.Controller)
-	kind, err := jobs.ParseDescriptor([]byte(strings.ReplaceAll(strings.TrimPrefix(strings.TrimSpace(madeUp), "- "),
+	kind, err := jobkind.ParseDescriptor([]byte(strings.ReplaceAll(strings.TrimPrefix(strings.TrimSpace(madeUp), "- "),
 		"\n  ", "\n")))
 	require.NoError(t, err)
 	rights, err := kind.RightsManifest("widget")

@@ -28,7 +28,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podgroup"
 )
 
 // podKind are pods that nobody owns.
@@ -62,8 +62,8 @@ func (l *life) createPods(first, n int, group string, total int) {
 			}}},
 		}
 		if group != "" {
-			pod.Labels[jobs.LabelPodGroupName] = group
-			pod.Annotations[jobs.AnnotationPodGroupTotal] = fmt.Sprint(total)
+			pod.Labels[podgroup.LabelName] = group
+			pod.Annotations[podgroup.AnnotationTotal] = fmt.Sprint(total)
 		}
 		_, err := l.cluster.kube.CoreV1().Pods(l.namespace).Create(l.t.Context(), pod, metav1.CreateOptions{})
 		require.NoError(l.t, err)

@@ -36,7 +36,8 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
@@ -72,7 +73,7 @@ func queueCluster(t *testing.T) *cluster {
 func (c *cluster) manage(t *testing.T, files ...string) {
 	t.Helper()
 	var kinds []controlplane.Kind
-	for _, kind := range jobs.Builtin() {
+	for _, kind := range jobkind.Builtin() {
 		if slices.Contains(files, kind.File()) {
 			kinds = append(kinds, controlplane.Kind{Name: kind.String(), Rights: kind.File()})
 		}
@@ -83,9 +84,9 @@ func (c *cluster) manage(t *testing.T, files ...string) {
 func (c *cluster) configure(t *testing.T, text string) {
 	t.Helper()
 	maps := c.kube.CoreV1().ConfigMaps("koord-queue")
-	configMap, err := maps.Get(t.Context(), jobs.ManagedJobsConfigMap, metav1.GetOptions{})
+	configMap, err := maps.Get(t.Context(), managedjobs.ConfigMap, metav1.GetOptions{})
 	require.NoError(t, err)
-	configMap.Data[jobs.ManagedJobsKey] = text
+	configMap.Data[managedjobs.Key] = text
 	_, err = maps.Update(t.Context(), configMap, metav1.UpdateOptions{})
 	require.NoError(t, err)
 }
@@ -93,10 +94,10 @@ func (c *cluster) configure(t *testing.T, text string) {
 // awaitManaged waits until the scheduler works with the configuration.
 func (c *cluster) awaitManaged(t *testing.T) {
 	t.Helper()
-	configMap, err := c.kube.CoreV1().ConfigMaps("koord-queue").Get(t.Context(), jobs.ManagedJobsConfigMap,
+	configMap, err := c.kube.CoreV1().ConfigMaps("koord-queue").Get(t.Context(), managedjobs.ConfigMap,
 		metav1.GetOptions{})
 	require.NoError(t, err)
-	m, err := jobs.ManagedJobsFrom(configMap.Data)
+	m, err := managedjobs.From(configMap.Data)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		return strings.Contains(c.LogTail(controlplane.Scheduler, 10000), m.Hash())

@@ -26,7 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 )
 
 // A JobSet has several groups of pods, and stands above Jobs that could be queued themselves. Its controller here does
@@ -61,7 +61,7 @@ func (p *Plan) hasJobSets() bool {
 }
 
 // describes is the descriptor of a kind of jobs.
-func (w *world) describes(k kind) *jobs.Kind {
+func (w *world) describes(k kind) *jobkind.Kind {
 	if k == jobSets {
 		return &w.setKind
 	}

@@ -24,14 +24,16 @@ import (
 	"slices"
 	"time"
 
-	"github.com/koordinator-sh/koordinator/apis/extension"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/koordinator-sh/koordinator/apis/extension"
+
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/plugin/jobqueue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/quota"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/quota/quotatest"
@@ -108,7 +110,7 @@ func (r *replica) build() {
 	adapter := w.variants.quotas(r.live.Adapter())
 	r.gate = &jobqueue.Gate{
 		Snapshot:  func() jobqueue.Snapshot { return r.engine.Snapshot() },
-		Predicate: func() *jobs.Predicate { return w.predicate },
+		Predicate: func() *managedjobs.Predicate { return w.predicate },
 		Job: func(uid types.UID) (jobqueue.Job, bool) {
 			job, ok := r.jobsByUID[uid]
 			return job, ok
@@ -236,7 +238,7 @@ func (r *replica) openWith(d dice, k kind, on func(before, after *object, initia
 }
 
 // onJob is the handler for jobs of a kind.
-func (r *replica) onJob(of *jobs.Kind) func(before, after *object, initial bool) {
+func (r *replica) onJob(of *jobkind.Kind) func(before, after *object, initial bool) {
 	name := of.String()
 	return func(before, after *object, _ bool) {
 		if before != nil && (after == nil || before.uid() != after.uid()) {

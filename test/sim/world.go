@@ -30,7 +30,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
 // start of all simulated time.
@@ -98,9 +99,9 @@ type world struct {
 	cluster   *cluster
 	check     *checker
 	answerer  *answerer
-	predicate *jobs.Predicate
-	kind      jobs.Kind // Job
-	setKind   jobs.Kind // JobSet
+	predicate *managedjobs.Predicate
+	kind      jobkind.Kind // Job
+	setKind   jobkind.Kind // JobSet
 	variants  *variants
 	options   Options
 
@@ -166,8 +167,8 @@ func newWorld(p Plan, o Options) *world {
 		w.log = &strings.Builder{}
 	}
 	var err error
-	managed := jobs.ManagedJobs{Kinds: jobs.KindsNamed("Job.v1.batch", "JobSet.v1alpha2.jobset.x-k8s.io")}
-	if w.predicate, err = jobs.NewPredicate(managed); err != nil {
+	managed := managedjobs.Jobs{Kinds: managedjobs.KindsNamed("Job.v1.batch", "JobSet.v1alpha2.jobset.x-k8s.io")}
+	if w.predicate, err = managedjobs.NewPredicate(managed); err != nil {
 		panic(err)
 	}
 	w.kind, w.setKind = w.predicate.Kinds()[0], w.predicate.Kinds()[1]

@@ -43,7 +43,7 @@ import (
 	kueue "github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
 var (
@@ -66,7 +66,7 @@ type world struct {
 const managedText = "kinds:\n- Job.v1.batch\n- PyTorchJob.v1.kubeflow.org\n"
 
 func healthy(t *testing.T) *world {
-	m, err := jobs.ParseManagedJobs(managedText)
+	m, err := managedjobs.Parse(managedText)
 	require.NoError(t, err)
 	w := &world{
 		served: map[string][]string{
@@ -90,7 +90,7 @@ profiles:
 - schedulerName: koord-scheduler
   plugins: {preEnqueue: {enabled: [{name: JobQueue}]}, preFilter: {enabled: [{name: ElasticQuota}]}}
 `),
-		configMap("koord-queue", jobs.ManagedJobsConfigMap, jobs.ManagedJobsKey, managedText),
+		configMap("koord-queue", managedjobs.ConfigMap, managedjobs.Key, managedText),
 		configMap("koord-queue", tenancyConfigMap, "authors", ""),
 		parse(t, "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, "+
 			"metadata: {name: v1alpha1.visibility.koord-queue.x-k8s.io}, status: {conditions: [{type: Available, status: "+
@@ -108,8 +108,8 @@ profiles:
 		&v1alpha1.QueueUnit{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "u",
 			Annotations: map[string]string{v1alpha1.AnnotationParkedReason: "HeldByOwner"}}},
 	)
-	managed := w.find("ConfigMap", jobs.ManagedJobsConfigMap)
-	managed.SetAnnotations(map[string]string{jobs.AnnotationManagedJobsHash: m.Hash()})
+	managed := w.find("ConfigMap", managedjobs.ConfigMap)
+	managed.SetAnnotations(map[string]string{managedjobs.AnnotationHash: m.Hash()})
 	for _, name := range append([]string{"quota-pytorchjob"}, corePolicies...) {
 		w.add(&admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: policyPrefix + name}},
 			&admissionregistrationv1.ValidatingAdmissionPolicyBinding{
@@ -269,14 +269,14 @@ func TestEveryFaultIsFound(t *testing.T) {
 			w.add(deployment(t, "koord-queue", "jobqueue-controller", "r.example:5000/jobqueue-controller:v2"))
 		},
 		"ManagedJobsInvalid": func(_ *testing.T, w *world) {
-			w.find("ConfigMap", jobs.ManagedJobsConfigMap).(*corev1.ConfigMap).Data[jobs.ManagedJobsKey] = "kinds: " +
+			w.find("ConfigMap", managedjobs.ConfigMap).(*corev1.ConfigMap).Data[managedjobs.Key] = "kinds: " +
 				"[Nothing.v1.example.com]"
 		},
 		"ManagedJobsNotRead": func(_ *testing.T, w *world) {
 			w.find("ConfigMap",
-				jobs.ManagedJobsConfigMap).SetAnnotations(nil)
+				managedjobs.ConfigMap).SetAnnotations(nil)
 		},
-		"ManagedJobsMissing": func(_ *testing.T, w *world) { w.drop("ConfigMap", jobs.ManagedJobsConfigMap) },
+		"ManagedJobsMissing": func(_ *testing.T, w *world) { w.drop("ConfigMap", managedjobs.ConfigMap) },
 		"KindNotServed":      func(_ *testing.T, w *world) { delete(w.served, "kubeflow.org/v1") },
 		"RightsMissing":      func(_ *testing.T, w *world) { w.denied["patch pytorchjobs"] = true },
 		"PoliciesMissing":    func(_ *testing.T, w *world) { w.drop("Policy", policyPrefix+"node") },

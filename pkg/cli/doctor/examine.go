@@ -35,7 +35,7 @@ import (
 
 	kueue "github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
 // Severity of a finding.
@@ -219,7 +219,7 @@ func (i *Installation) versions() []Finding {
 }
 
 func (i *Installation) managed() (f []Finding) {
-	name := "ConfigMap " + i.QueueNamespace + "/" + jobs.ManagedJobsConfigMap
+	name := "ConfigMap " + i.QueueNamespace + "/" + managedjobs.ConfigMap
 	if i.ManagedJobs == nil {
 		if i.couldNotRead(name) {
 			return nil
@@ -227,13 +227,13 @@ func (i *Installation) managed() (f []Finding) {
 		return []Finding{{Warning, "ManagedJobsMissing", name + " does not exist: Jobs alone are managed.",
 			"Apply manifests of the controller."}}
 	}
-	m, err := jobs.ManagedJobsFrom(i.ManagedJobs.Data)
+	m, err := managedjobs.From(i.ManagedJobs.Data)
 	if err != nil {
 		return []Finding{{Error, "ManagedJobsInvalid", fmt.Sprintf("%s is not valid: %s. The former configuration stays "+
 			"in force.", name, err),
 			"Correct the ConfigMap; kubectl jobqueue kinds list shows the names of kinds."}}
 	}
-	if read := i.ManagedJobs.Annotations[jobs.AnnotationManagedJobsHash]; read != m.Hash() {
+	if read := i.ManagedJobs.Annotations[managedjobs.AnnotationHash]; read != m.Hash() {
 		f = append(f, Finding{Warning, "ManagedJobsNotRead",
 			"The controller has not taken up the present text of " + name + ".",
 			"See whether a controller leads; read its log."})

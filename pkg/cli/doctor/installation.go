@@ -39,7 +39,8 @@ import (
 	kueue "github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
 // Use is a quota that units of a namespace are charged to.
@@ -69,7 +70,7 @@ type Installation struct {
 	Images      []string
 	ManagedJobs *corev1.ConfigMap
 	// Managed are the kinds of jobs that ManagedJobs names, and Denied the rights that the controller lacks for each.
-	Managed []jobs.Kind
+	Managed []jobkind.Kind
 	Denied  map[string][]string
 	// Tenancy is the ConfigMap with the parameters of the policies.
 	Tenancy  *corev1.ConfigMap
@@ -248,16 +249,16 @@ func (r *reader) images() {
 
 func (r *reader) managedJobs() {
 	i, configMap := r.into, &corev1.ConfigMap{}
-	key := types.NamespacedName{Namespace: i.QueueNamespace, Name: jobs.ManagedJobsConfigMap}
+	key := types.NamespacedName{Namespace: i.QueueNamespace, Name: managedjobs.ConfigMap}
 	if !r.get("ConfigMap "+key.String(), key, configMap) {
 		return
 	}
 	i.ManagedJobs = configMap
-	m, err := jobs.ManagedJobsFrom(configMap.Data)
+	m, err := managedjobs.From(configMap.Data)
 	if err != nil {
 		return // Examine says so
 	}
-	predicate, err := jobs.NewPredicate(m)
+	predicate, err := managedjobs.NewPredicate(m)
 	if err != nil {
 		return
 	}

@@ -28,7 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 )
 
 // namesAt are the fields that name an object, below which nothing else is.
@@ -156,7 +156,7 @@ func reducePodSets(object *unstructured.Unstructured, key []byte) error {
 func reducedTemplate(template any, key []byte) map[string]any {
 	raw, err := json.Marshal(template)
 	if err == nil {
-		raw, err = jobs.ReduceTemplate(raw)
+		raw, err = podtemplate.Reduce(raw)
 	}
 	out := &unstructured.Unstructured{}
 	if err != nil || json.Unmarshal(raw, &out.Object) != nil || out.Object == nil {

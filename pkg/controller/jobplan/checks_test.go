@@ -124,7 +124,8 @@ func TestUpdatesOfAJobThatRanAreTakenOutWhileItWaits(t *testing.T) {
 	s.Job = step.After
 	s.job(true, "spec", "suspend").started().condition("Suspended").with(marked).phase(v1alpha1.PhaseTimeoutBackoff)
 	s.unit(func(u *v1alpha1.QueueUnit) {
-		u.Spec = jobunit.Of(s.Job, jobunit.DemandOf(s.Job.Plain(podupdate.All(u.Status.AdmissionChecks)), s.Creation, false), nil).Spec
+		plain := s.Job.Plain(podupdate.All(u.Status.AdmissionChecks))
+		u.Spec = jobunit.Of(s.Job, jobunit.DemandOf(plain, s.Creation, false), nil).Spec
 	}).FreshJob = true
 	require.IsType(t, ResetStart{}, s.decide().Do[0])
 }

@@ -153,10 +153,10 @@ func first(s *Situation, rules []rule) Decision {
 	return Decision{}
 }
 
-// needsFreshJob: no unit is deleted on old news of its job: the cache of jobs may be behind that of units, and what looks
-// like a unit of another job, or of none, may be what holds the quota of this one (I2, I3). So the API server is asked
-// first. It is asked as well before a unit is set right for the second time in a short while: two controllers, one of
-// them with old news, would correct each other for ever.
+// needsFreshJob: no unit is deleted on old news of its job: the cache of jobs may be behind that of units, and what
+// looks like a unit of another job, or of none, may be what holds the quota of this one (I2, I3). So the API server is
+// asked first. It is asked as well before a unit is set right for the second time in a short while: two controllers,
+// one of them with old news, would correct each other for ever.
 func needsFreshJob(s *Situation, d Decision) bool {
 	return !s.FreshJob && slices.ContainsFunc(d.Do, func(action Action) bool {
 		switch action.(type) {

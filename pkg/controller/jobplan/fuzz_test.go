@@ -28,12 +28,16 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/compact"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
 )
 
 // observed makes an observation of what a fuzzer wrote; false for what no API server would send.
 func observed(kind, job, unit string, bound byte, managed bool) (Situation, bool) {
-	o := Situation{Now: epoch, Managed: managed, Creation: &jobs.Creation{}, Bound: Bound(bound % 3), FreshJob: bound >= 3}
-	found, ok := jobs.Find(kind)
+	o := Situation{Now: epoch, Managed: managed, Creation: &podrequest.Creation{}, Bound: Bound(bound % 3),
+		FreshJob: bound >= 3}
+	found, ok := jobkind.Find(kind)
 	if !ok || len(job)+len(unit) > 1<<14 {
 		return o, false
 	}
@@ -73,7 +77,7 @@ func FuzzPlan(f *testing.F) {
 		}
 		if o.Job != nil {
 			cached := o
-			expanded, err := jobs.Expand(jobs.CompactJob(o.Kind, o.Job.Object.DeepCopy(), o.Options.WholeTemplates))
+			expanded, err := compact.Expand(compact.Job(o.Kind, o.Job.Object.DeepCopy(), o.Options.WholeTemplates))
 			if err == nil {
 				cached.Job = jobs.Open(o.Kind, expanded)
 				for _, action := range Decide(cached).Do {

@@ -124,7 +124,8 @@ func holdBack(s *Situation) (Decision, bool) {
 	note := "the owner suspended the job; its quota is free, and it keeps its position"
 	after := jobunit.Parked(s.Unit, held)
 	if held.Reason == reasonHeldByOwner {
-		jobunit.Annotate(after, v1alpha1.AnnotationHold, "true") // as units have it that wait, or they would be written once more
+		// As units have it that wait, or they would be written once more.
+		jobunit.Annotate(after, v1alpha1.AnnotationHold, "true")
 		note = "the job is held by its annotation " + v1alpha1.AnnotationHold +
 			"; its quota is free, and it keeps its position"
 	}

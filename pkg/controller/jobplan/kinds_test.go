@@ -29,14 +29,16 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
 )
 
 // sceneOf is a managed job of another kind, before it has a unit; in quota a by the label of the job.
 func sceneOf(t testing.TB, kind, text string) *scene {
 	t.Helper()
-	k, ok := jobs.Find(kind)
+	k, ok := jobkind.Find(kind)
 	require.True(t, ok, kind)
-	s := &scene{t: t, Situation: Situation{Now: epoch, Kind: k, Managed: true, Creation: &jobs.Creation{},
+	s := &scene{t: t, Situation: Situation{Now: epoch, Kind: k, Managed: true, Creation: &podrequest.Creation{},
 		FreshUnit: true}}
 	object := &unstructured.Unstructured{}
 	require.NoError(t, yaml.Unmarshal([]byte(text), &object.Object))
@@ -51,7 +53,7 @@ func sceneOf(t testing.TB, kind, text string) *scene {
 
 // withUnit gives the job its unit, in this phase.
 func (s *scene) withUnit(phase v1alpha1.QueueUnitPhase) *scene {
-	s.Unit = jobunit.Of(s.Job, demanded(s.Job, &jobs.Creation{}), nil)
+	s.Unit = jobunit.Of(s.Job, demanded(s.Job, &podrequest.Creation{}), nil)
 	s.Unit.UID = "unit-1"
 	return s.phase(phase)
 }
@@ -178,7 +180,7 @@ func unlabelledPods(s *scene) *scene {
 // What cannot be given a label is not admitted to a quota that its pods will not be charged to.
 func TestPodsThatCannotBeCharged(t *testing.T) {
 	u := jobunit.Of(unlabelledPods(deployment(t)).Job,
-		demanded(unlabelledPods(deployment(t)).Job, &jobs.Creation{}), nil)
+		demanded(unlabelledPods(deployment(t)).Job, &podrequest.Creation{}), nil)
 	require.Equal(t, "QuotaMismatch", u.Annotations[v1alpha1.AnnotationParkedReason])
 	require.False(t, *u.Spec.Active)
 }
@@ -200,12 +202,12 @@ status: {conditions: [{type: Suspended, status: "True"}]}
 	require.Equal(t, &jobunit.Problem{Reason: "QuotaMismatch", Message: "job names more than one quota: " +
 		`the job says "a", and pods of ` +
 		"launcher cannot be given a label: name the quota in their template and create the job again, or use the quota of " +
-		"the namespace"}, demanded(lacks.Job, &jobs.Creation{}).Problem)
+		"the namespace"}, demanded(lacks.Job, &podrequest.Creation{}).Problem)
 
 	// Koordinator charges pods without a label to the quota of the namespace.
 	mapped := mpiJob("{}").withUnit(v1alpha1.PhaseDequeued)
 	for quota, parks := range map[string]bool{"a": false, "b": true} {
-		mapped.Creation = &jobs.Creation{Quota: quota}
+		mapped.Creation = &podrequest.Creation{Quota: quota}
 		require.Equal(t, parks, demanded(mapped.Job, mapped.Creation).Problem != nil, quota)
 	}
 	mapped.Creation.Quota = "a"
@@ -238,7 +240,8 @@ func TestResumeLabelsPodsWithoutATemplate(t *testing.T) {
 	s.job("Running", "status", "phase")
 	actions := s.decide().Do
 	require.Len(t, actions, 1)
-	labels, _, err := unstructured.NestedStringMap(actions[0].(PatchJob).After.Object.Object, "spec", "podMetadata", "labels")
+	resumed := actions[0].(PatchJob).After.Object
+	labels, _, err := unstructured.NestedStringMap(resumed.Object, "spec", "podMetadata", "labels")
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{v1alpha1.LabelQuotaName: "a"}, labels)
 
@@ -257,7 +260,7 @@ func TestNoKindIsKnownByItsName(t *testing.T) {
 		}
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
-		for _, kind := range jobs.Builtin() {
+		for _, kind := range jobkind.Builtin() {
 			if name := kind.GVK.Kind; name != "Job" {
 				require.False(t, strings.Contains(string(text), `"`+name+`"`), "%s names %s", file, name)
 			}

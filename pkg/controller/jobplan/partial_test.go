@@ -23,6 +23,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 )
 
 // TestAForgedRecordDoesNotKeepAJobFromBeingSuspended: to suspend a job restores nothing.
@@ -32,7 +33,7 @@ func TestAForgedRecordDoesNotKeepAJobFromBeingSuspended(t *testing.T) {
 	s.phase(v1alpha1.PhaseEnqueued)
 	suspends := s.decide().Do[0].(PatchJob)
 	for _, field := range []string{"parallelism", "completions"} {
-		require.Equal(t, s.Job.Object.Object["spec"].(map[string]any)[field], suspends.After.Object.Object["spec"].(map[string]any)[field])
+		require.Equal(t, spec(s.Job)[field], spec(suspends.After)[field])
 	}
 
 	s = queued(t).job(`{"j":{"whole":9,"now":2}}`, "metadata", "annotations", v1alpha1.AnnotationWholeCounts)
@@ -40,7 +41,9 @@ func TestAForgedRecordDoesNotKeepAJobFromBeingSuspended(t *testing.T) {
 	s.Unit = jobunit.Of(s.Job, demanded(s.Job, s.Creation), nil)
 	s.Unit.Status.Phase = v1alpha1.PhaseEnqueued
 	restores := s.decide().Do[0].(PatchJob)
-	require.EqualValues(t, 9, restores.After.Object.Object["spec"].(map[string]any)["parallelism"])
-	require.EqualValues(t, 2, restores.Plain.Object.Object["spec"].(map[string]any)["parallelism"], "where that is refused")
+	require.EqualValues(t, 9, spec(restores.After)["parallelism"])
+	require.EqualValues(t, 2, spec(restores.Plain)["parallelism"], "where that is refused")
 	require.Empty(t, restores.Plain.Object.GetAnnotations())
 }
+
+func spec(job *jobs.Job) map[string]any { return job.Object.Object["spec"].(map[string]any) }

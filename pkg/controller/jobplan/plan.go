@@ -25,6 +25,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
 // The rules, by the stage that a job is in.
@@ -32,7 +33,9 @@ var (
 	managedRules   = []rule{finish, awaitChild, enter, replaceStale, yieldName, letGo}
 	waitingRules   = []rule{holdOrAdopt, deactivate, correct, resetEarly, restore, forget}
 	runningRules   = []rule{holdBack, deactivate, resumeAnew, recharge, follow, mirror}
-	suspendedRules = []rule{holdBack, deactivate, leaveParked, requeueSuspended, reclaim, reconsider, replaceUntrue, resume}
+	suspendedRules = []rule{
+		holdBack, deactivate, leaveParked, requeueSuspended, reclaim, reconsider, replaceUntrue, resume,
+	}
 )
 
 // Decide what to do about one job (I13).
@@ -113,9 +116,9 @@ func leftOut(s *Situation) string {
 	switch {
 	case over:
 		return ""
-	case s.Unmanaged == jobs.UnmanagedWarn:
+	case s.Unmanaged == managedjobs.UnmanagedWarn:
 		return "no queue manages this job, although jobs of this namespace have queues"
-	case s.Unmanaged == jobs.UnmanagedGate:
+	case s.Unmanaged == managedjobs.UnmanagedGate:
 		return "no queue manages this job, so its pods are not scheduled"
 	case s.Asleep && !s.Job.SuspendedByUs():
 		return "the job is suspended and no queue resumes it"

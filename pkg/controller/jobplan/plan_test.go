@@ -35,13 +35,17 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/compact"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
 )
 
 var epoch = metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 
-func batchJob(t testing.TB) *jobs.Kind {
+func batchJob(t testing.TB) *jobkind.Kind {
 	t.Helper()
-	kind, ok := jobs.Find("Job.v1.batch")
+	kind, ok := jobkind.Find("Job.v1.batch")
 	require.True(t, ok)
 	return kind
 }
@@ -55,7 +59,7 @@ type scene struct {
 // queued is a suspended managed job of quota a with its unit, as the controller wrote it.
 func queued(t testing.TB) *scene {
 	s := unqueued(t)
-	s.Unit = jobunit.Of(s.Job, demanded(s.Job, &jobs.Creation{}), nil)
+	s.Unit = jobunit.Of(s.Job, demanded(s.Job, &podrequest.Creation{}), nil)
 	s.Unit.UID = "unit-1"
 	s.Unit.ResourceVersion = "10"
 	s.Unit.Status.Phase = v1alpha1.PhaseEnqueued
@@ -65,7 +69,7 @@ func queued(t testing.TB) *scene {
 
 // unqueued is the same job before it has a unit.
 func unqueued(t testing.TB) *scene {
-	s := &scene{t: t, Situation: Situation{Now: epoch, Kind: batchJob(t), Managed: true, Creation: &jobs.Creation{}}}
+	s := &scene{t: t, Situation: Situation{Now: epoch, Kind: batchJob(t), Managed: true, Creation: &podrequest.Creation{}}}
 	object := &unstructured.Unstructured{}
 	require.NoError(t, yaml.Unmarshal([]byte(`
 apiVersion: batch/v1
@@ -103,7 +107,7 @@ func (s *scene) reopened() *scene {
 func (s *scene) decide() Decision { return Decide(s.Situation) }
 
 // demanded is what a job asks for, as whoever wrote it wrote it.
-func demanded(job *jobs.Job, creation *jobs.Creation) jobunit.Demand {
+func demanded(job *jobs.Job, creation *podrequest.Creation) jobunit.Demand {
 	return jobunit.DemandOf(job.Plain(nil), creation, false)
 }
 
@@ -210,13 +214,15 @@ func TestPlan(t *testing.T) {
 		"no longer managed: our unit goes": {queued(t).with(unmanage), "delete unit"},
 		"no longer managed: what we suspended runs": {queued(t).with(unmanage).with(marked),
 			"job suspend=false [Released]; delete unit"},
-		"a job without labels is told": {unqueued(t).with(unmanage).with(unmanagedAs(jobs.UnmanagedWarn)), "tell [Unmanaged]"},
+		"a job without labels is told": {unqueued(t).with(unmanage).with(unmanagedAs(managedjobs.UnmanagedWarn)),
+			"tell [Unmanaged]"},
 		"a job without labels whose pods are held is told": {unqueued(t).with(unmanage).resumedByHand().
-			with(unmanagedAs(jobs.UnmanagedGate)), "tell [Unmanaged]"},
+			with(unmanagedAs(managedjobs.UnmanagedGate)), "tell [Unmanaged]"},
 		"a suspended job without labels is told": {unqueued(t).with(unmanage).with(asleep), "tell [Unmanaged]"},
-		"a job without labels may be so":         {unqueued(t).with(unmanage).with(unmanagedAs(jobs.UnmanagedPass)), ""},
+		"a job without labels may be so": {unqueued(t).with(unmanage).with(unmanagedAs(managedjobs.UnmanagedPass)),
+			""},
 		"a job without labels that has ended": {unqueued(t).with(unmanage).resumedByHand().
-			with(unmanagedAs(jobs.UnmanagedWarn)).condition("Complete"), ""},
+			with(unmanagedAs(managedjobs.UnmanagedWarn)).condition("Complete"), ""},
 		"taken by another queue: stays suspended": {queued(t).with(unmanage).with(marked).
 			with(func(o *Situation) { o.Elsewhere = true }), "job suspend=true [Released]; delete unit"},
 		"no longer managed but running: seen through": {queued(t).with(unmanage).resumedByHand().ready(1).
@@ -387,7 +393,7 @@ func TestPlan(t *testing.T) {
 		"job created anew, not suspended": {queued(t).resumedByHand().unit(func(u *v1alpha1.QueueUnit) {
 			u.Spec.ConsumerRef.UID = "job-0"
 		}).phase(v1alpha1.PhaseRunning), "job suspend=true [Suspended]; delete unit [UnitReplaced]"},
-		"job created anew, may have pods": {queued(t).with(func(o *Situation) { o.FreshJob = true }).resumedByHand().started().
+		"job created anew, may have pods": {queued(t).with(jobRead).resumedByHand().started().
 			unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.UID = "job-0" }), "look at pods"},
 		"unit of a job of another namespace": {queued(t).
 			unit(func(u *v1alpha1.QueueUnit) { u.Spec.ConsumerRef.Namespace = "other" }), "delete unit [UnitReplaced]"},
@@ -445,7 +451,7 @@ func asCached(t *testing.T, o Situation) Situation {
 	require.NoError(t, err)
 	job := &unstructured.Unstructured{}
 	require.NoError(t, job.UnmarshalJSON(raw)) // with the numbers of the API machinery
-	expanded, err := jobs.Expand(jobs.CompactJob(o.Kind, job, o.Options.WholeTemplates))
+	expanded, err := compact.Expand(compact.Job(o.Kind, job, o.Options.WholeTemplates))
 	require.NoError(t, err)
 	o.Job = jobs.Open(o.Kind, expanded)
 	return o
@@ -453,10 +459,12 @@ func asCached(t *testing.T, o Situation) Situation {
 
 func unitRead(o *Situation) { o.FreshUnit = true }
 
+func jobRead(o *Situation) { o.FreshJob = true }
+
 // leftOut is a job that asks for no queue, of which the configuration says this.
 func asleep(o *Situation) { o.Asleep = true }
 
-func unmanagedAs(what jobs.UnmanagedJobs) func(*Situation) {
+func unmanagedAs(what managedjobs.UnmanagedJobs) func(*Situation) {
 	return func(o *Situation) { o.Unmanaged = what }
 }
 
@@ -545,7 +553,7 @@ func TestUnitOfJob(t *testing.T) {
 		job("b", "metadata", "labels", v1alpha1.LabelQuotaNameFallback1).
 		job("1", "metadata", "labels", "mine")
 	value := int32(9)
-	u := jobunit.Of(s.Job, demanded(s.Job, &jobs.Creation{}), &value)
+	u := jobunit.Of(s.Job, demanded(s.Job, &podrequest.Creation{}), &value)
 	require.Equal(t, "team/j", u.Namespace+"/"+u.Name)
 	require.Equal(t, map[string]string{
 		v1alpha1.LabelQuotaName: "a", v1alpha1.LabelCreatedBy: v1alpha1.CreatedByController, "mine": "1",
@@ -582,7 +590,7 @@ func TestUnitOfJobThatCannotBeRead(t *testing.T) {
 		"bad priority": {unqueued(t).job("x", "metadata", "annotations", v1alpha1.AnnotationPriority), "InvalidRequest"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := demanded(tc.edit.Job, &jobs.Creation{})
+			d := demanded(tc.edit.Job, &podrequest.Creation{})
 			require.NotNil(t, d.Problem)
 			require.Equal(t, tc.want, d.Problem.Reason)
 			u := jobunit.Of(tc.edit.Job, d, nil)
@@ -597,7 +605,7 @@ func TestUnitOfJobThatCannotBeRead(t *testing.T) {
 
 func TestCorrectedUnparks(t *testing.T) {
 	parked := mismatch(queued(t))
-	want := jobunit.Of(parked.Job, demanded(parked.Job, &jobs.Creation{}), nil)
+	want := jobunit.Of(parked.Job, demanded(parked.Job, &podrequest.Creation{}), nil)
 	u := jobunit.Corrected(parked.Unit, want)
 	require.False(t, *u.Spec.Active)
 	require.Nil(t, jobunit.Corrected(u, want), "I12")

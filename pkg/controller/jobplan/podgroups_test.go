@@ -28,6 +28,9 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podgroup"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
 )
 
 // plainPod asks for cpu in quota a.
@@ -43,8 +46,8 @@ func plainPod(name, group string, edits ...func(*corev1.Pod)) *corev1.Pod {
 		Status: corev1.PodStatus{Phase: corev1.PodPending},
 	}
 	if group != "" {
-		pod.Labels[jobs.LabelPodGroupName] = group
-		pod.Annotations = map[string]string{jobs.AnnotationPodGroupTotal: "2"}
+		pod.Labels[podgroup.LabelName] = group
+		pod.Annotations = map[string]string{podgroup.AnnotationTotal: "2"}
 	}
 	for _, edit := range edits {
 		edit(pod)
@@ -54,13 +57,13 @@ func plainPod(name, group string, edits ...func(*corev1.Pod)) *corev1.Pod {
 
 // The life of a group's unit: it stands for no object, waits for all pods, and goes with the last of them.
 func TestPlanOfPodGroups(t *testing.T) {
-	kind, ok := jobs.Find("Pod.v1.")
+	kind, ok := jobkind.Find("Pod.v1.")
 	require.True(t, ok)
 	group := func(pods ...*corev1.Pod) *scene {
-		job, err := jobs.PodGroup(pods)
+		job, err := podgroup.Of(pods)
 		require.NoError(t, err)
 		return &scene{t: t, Situation: Situation{
-			Now: epoch, Kind: kind, Managed: true, Creation: &jobs.Creation{}, Job: jobs.Open(kind, job), FreshUnit: true,
+			Now: epoch, Kind: kind, Managed: true, Creation: &podrequest.Creation{}, Job: jobs.Open(kind, job), FreshUnit: true,
 		}}
 	}
 	running := func(pod *corev1.Pod) { pod.Spec.NodeName, pod.Status.Phase = "n", corev1.PodRunning }
@@ -92,8 +95,9 @@ func TestPlanOfPodGroups(t *testing.T) {
 			group(plainPod("a", "ring", done), plainPod("b", "ring", done)).withUnit(released),
 			"status Succeed [Finished]",
 		},
-		"it ran before":         {group(plainPod("a", "", running)), "look at pods"},
-		"it runs, and is left":  {group(plainPod("a", "", running)).with(podsAre(BoundSome)), "create unit adopted [Adopted]"},
+		"it ran before": {group(plainPod("a", "", running)), "look at pods"},
+		"it runs, and is left": {group(plainPod("a", "", running)).with(podsAre(BoundSome)),
+			"create unit adopted [Adopted]"},
 		"its unit is another's": {group(a, b).withUnit(waiting).unit(foreign), "tell [NameTaken]"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -59,7 +59,7 @@ func TestANumberIsNoPriorityOfItsOwn(t *testing.T) {
 			"", jobunit.Priorities{Class: ptr.To[int32](2_000_000_000), Most: ptr.To[int32](2_000_000_000)},
 			ptr.To[int32](2_000_000_000), "",
 		},
-		"highest class of all":     {"", jobunit.Priorities{Class: ptr.To[int32](1_000_000_000)}, ptr.To[int32](1_000_000_000), ""},
+		"highest class of all":     {"", jobunit.Priorities{Class: ptr.To[int32](1e9)}, ptr.To[int32](1e9), ""},
 		"nothing is known of it":   {"", jobunit.Priorities{}, nil, ""},
 		"what is no number at all": {"x", jobunit.Priorities{Class: ptr.To[int32](10)}, ptr.To[int32](10), ""},
 	} {

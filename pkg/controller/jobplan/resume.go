@@ -36,8 +36,9 @@ import (
 
 // A job that was admitted and is suspended is resumed, if what was admitted is what it asks for (I3).
 
-// reconsider has the unit give its admission back, where it differs in nothing that the job itself says: what the cluster
-// does to its pods has changed since it was estimated. It keeps its place, as a unit that was deleted would not (I5).
+// reconsider has the unit give its admission back, where it differs in nothing that the job itself says: what the
+// cluster does to its pods has changed since it was estimated. It keeps its place, as a unit that was deleted would not
+// (I5).
 func reconsider(s *Situation) (Decision, bool) {
 	have, want := s.Unit, s.want
 	if truthful(s) || !jobunit.CreatedByUs(have) || s.demand.Problem != nil ||
@@ -229,7 +230,8 @@ func filledOtherwise(s *Situation, of func(*corev1.PodTemplateSpec) [2]string) b
 		s.filled = filledOf(s)
 	}
 	f := s.filled
-	return f.fails || !slices.EqualFunc(f.now, f.want, func(a, b jobs.PodSet) bool { return of(a.Template) == of(b.Template) })
+	same := func(a, b jobs.PodSet) bool { return of(a.Template) == of(b.Template) }
+	return f.fails || !slices.EqualFunc(f.now, f.want, same)
 }
 
 func filledOf(s *Situation) *filling {

@@ -26,6 +26,9 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/override"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/survey"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
 )
 
 // Bound says what is known of the pods of a job.
@@ -56,7 +59,7 @@ type Options struct {
 type Situation struct {
 	Now     metav1.Time
 	Options Options
-	Kind    *jobs.Kind
+	Kind    *jobkind.Kind
 	// Job is nil when there is none. Unit bears the job's unit name, nil when there is none.
 	Job  *jobs.Job
 	Unit *v1alpha1.QueueUnit
@@ -67,7 +70,7 @@ type Situation struct {
 	// Managed is the predicate's answer for the job; Elsewhere says that somebody else decides when it runs.
 	Managed, Elsewhere bool
 	// Unmanaged is what becomes of the job if it is not managed for want of a label.
-	Unmanaged jobs.UnmanagedJobs
+	Unmanaged managedjobs.UnmanagedJobs
 	// Asleep: the job is suspended and names no queue, where jobs are queued.
 	Asleep bool
 	// Schedules says whether pods of a scheduler of this name are held back and counted; nil is all.
@@ -77,7 +80,7 @@ type Situation struct {
 	// Priorities that the job may have.
 	Priorities jobunit.Priorities
 	// Creation is what the cluster does to the pods of the job.
-	Creation *jobs.Creation
+	Creation *podrequest.Creation
 	// Cluster is for warnings about a job that has no unit yet; nil where nobody has looked.
 	Cluster *survey.Cluster `json:"-"`
 	// RequeuesSuspended: the queue of the unit has jobs that their owners suspend wait again, and does not hold them.

@@ -108,8 +108,8 @@ func sayParked(s *Situation) Decision {
 	return Decision{}
 }
 
-// deactivate makes a unit inactive. The scheduler finds that a job is not to be tried again, has no right to the spec of
-// its unit, and says so in a condition. One from before the spec changed is of another time: whoever makes the unit
+// deactivate makes a unit inactive. The scheduler finds that a job is not to be tried again, has no right to the spec
+// of its unit, and says so in a condition. One from before the spec changed is of another time: whoever makes the unit
 // active again begins anew.
 func deactivate(s *Situation) (Decision, bool) {
 	c := meta.FindStatusCondition(s.Unit.Status.Conditions, v1alpha1.ConditionDeactivationTarget)
@@ -162,8 +162,8 @@ func resetEarly(s *Situation) (Decision, bool) {
 	return resetStart(s), true
 }
 
-// restore gives a job its templates and numbers of pods back as its owner wrote them, unless the API server would refuse
-// it. Plain has the numbers as they are: what is recorded of them may be forged.
+// restore gives a job its templates and numbers of pods back as its owner wrote them, unless the API server would
+// refuse it. Plain has the numbers as they are: what is recorded of them may be forged.
 func restore(s *Situation) (Decision, bool) {
 	after := s.Job.Edit()
 	templates := !s.Job.TemplatesFixed() && after.RestoreTemplates(asked(s))

@@ -30,6 +30,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
 )
 
 // reasonQuotaMismatch parks units of jobs that name more than one quota.
@@ -82,7 +83,7 @@ func (o OwnLabels) AddTo(template *corev1.PodTemplateSpec) map[string]string {
 }
 
 // DemandOf reads a job that is as its owner wrote it. What cannot be read is left out and named in the problem.
-func DemandOf(plain *jobs.Job, creation *jobs.Creation, wholeTemplates bool) Demand {
+func DemandOf(plain *jobs.Job, creation *podrequest.Creation, wholeTemplates bool) Demand {
 	d := Demand{Queue: plain.Queue(), Own: OwnLabels{preemptible: plain.Preemptible()}}
 	var errQuota, errPriority, errSets, errReduced, errRequest, errTime error
 	if d.Own.quota, errQuota = plain.Quota(); errQuota == nil {
@@ -171,7 +172,7 @@ func (d *Demand) Templates() []*corev1.PodTemplateSpec {
 }
 
 // count what the pods of the templates ask for.
-func (d *Demand) count(templates []*corev1.PodTemplateSpec, creation *jobs.Creation) error {
+func (d *Demand) count(templates []*corev1.PodTemplateSpec, creation *podrequest.Creation) error {
 	sets := slices.Clone(d.PodSets)
 	requests := make([]corev1.ResourceList, 0, len(sets))
 	for i := range sets {
@@ -191,7 +192,7 @@ func (d *Demand) count(templates []*corev1.PodTemplateSpec, creation *jobs.Creat
 }
 
 // Without is what the job asks for without these pods.
-func (d *Demand) Without(pods []v1alpha1.ReclaimablePod, creation *jobs.Creation) corev1.ResourceList {
+func (d *Demand) Without(pods []v1alpha1.ReclaimablePod, creation *podrequest.Creation) corev1.ResourceList {
 	return d.With(creation, func(set *jobs.PodSet) {
 		for _, ended := range pods {
 			if ended.Name == set.Name {
@@ -202,7 +203,7 @@ func (d *Demand) Without(pods []v1alpha1.ReclaimablePod, creation *jobs.Creation
 }
 
 // Of is what the job asks for with the numbers of pods of these pod sets.
-func (d *Demand) Of(sets []v1alpha1.PodSet, creation *jobs.Creation) corev1.ResourceList {
+func (d *Demand) Of(sets []v1alpha1.PodSet, creation *podrequest.Creation) corev1.ResourceList {
 	return d.With(creation, func(set *jobs.PodSet) {
 		for i := range sets {
 			if sets[i].Name == set.Name {
@@ -213,7 +214,7 @@ func (d *Demand) Of(sets []v1alpha1.PodSet, creation *jobs.Creation) corev1.Reso
 }
 
 // With is what the job asks for with other numbers of pods.
-func (d *Demand) With(creation *jobs.Creation, change func(*jobs.PodSet)) corev1.ResourceList {
+func (d *Demand) With(creation *podrequest.Creation, change func(*jobs.PodSet)) corev1.ResourceList {
 	sets, same := slices.Clone(d.PodSets), true
 	for i := range sets {
 		change(&sets[i])
@@ -234,7 +235,7 @@ func (d *Demand) With(creation *jobs.Creation, change func(*jobs.PodSet)) corev1
 
 // CheckScheduler finds pods that will go to a scheduler that knows of no queue. Templates of a job cannot be given
 // another one later, so it says so before anything is reserved.
-func (d *Demand) CheckScheduler(creation *jobs.Creation, schedules func(string) bool) {
+func (d *Demand) CheckScheduler(creation *podrequest.Creation, schedules func(string) bool) {
 	if d.Problem != nil || schedules == nil {
 		return
 	}
@@ -260,7 +261,7 @@ func (d *Demand) Counted() bool { return len(d.requests) == len(d.PodSets) }
 
 // followProfiles takes quota, preemptible label and priority from what the pods will have. The error is
 // jobs.ErrQuotaMismatch if pods of the job will name different quotas.
-func (d *Demand) followProfiles(templates []*corev1.PodTemplateSpec, creation *jobs.Creation) error {
+func (d *Demand) followProfiles(templates []*corev1.PodTemplateSpec, creation *podrequest.Creation) error {
 	plain := *creation
 	plain.Webhook = nil
 	for i, template := range templates {

@@ -33,6 +33,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/override"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 )
 
 // copiedAnnotations are the prefixes of annotations that a unit takes over from its job.
@@ -172,7 +174,7 @@ func podSetsOf(of []jobs.PodSet, whole bool) ([]v1alpha1.PodSet, error) {
 		raw := of[i].Raw
 		if !whole {
 			var err error
-			if raw, err = jobs.ReduceTemplate(raw); err != nil {
+			if raw, err = podtemplate.Reduce(raw); err != nil {
 				return nil, err
 			}
 		}
@@ -226,7 +228,7 @@ func CreatedByUs(u *v1alpha1.QueueUnit) bool {
 }
 
 // RefersTo says whether a reference is to a job of the kind.
-func RefersTo(kind *jobs.Kind, ref *corev1.ObjectReference) bool {
+func RefersTo(kind *jobkind.Kind, ref *corev1.ObjectReference) bool {
 	return ref.GroupVersionKind() == kind.GVK
 }
 
@@ -334,7 +336,7 @@ func SameScheduling(a, b []v1alpha1.PodSet) bool {
 func reduced(sets []v1alpha1.PodSet) []v1alpha1.PodSet {
 	out := slices.Clone(sets)
 	for i := range out {
-		if raw, err := jobs.ReduceTemplate(out[i].Template.Raw); err == nil {
+		if raw, err := podtemplate.Reduce(out[i].Template.Raw); err == nil {
 			out[i].Template.Raw = raw
 		}
 	}

@@ -35,7 +35,7 @@ import (
 	autoscalingv1 "github.com/koord-jobqueue/koord-jobqueue/apis/autoscaling/v1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 )
 
 const (
@@ -109,7 +109,7 @@ func podsOf(unit *v1alpha1.QueueUnit, set *v1alpha1.PodSet) int32 {
 // templateOf is what the autoscaler reads of the pods: what says where they can run and what they take there. Nothing
 // else is copied, whatever units hold. As in pods, what is limited and not asked for is asked for.
 func templateOf(set *v1alpha1.PodSet) (pods corev1.PodTemplateSpec, err error) {
-	reduced, err := jobs.ReduceTemplate(set.Template.Raw)
+	reduced, err := podtemplate.Reduce(set.Template.Raw)
 	if err != nil {
 		return pods, err
 	}

@@ -31,7 +31,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/quotatree/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 )
 
 // elasticQuotaKind is Koordinator's quota.
@@ -105,8 +105,8 @@ func (l live) amounts(fields ...string) (corev1.ResourceList, bool) {
 
 // checkAmounts finds amounts that would take long to read.
 func checkAmounts(fields map[string]any) error {
-	if err := jobs.CheckQuantities(fields); err != nil {
-		return errors.New(strings.TrimPrefix(err.Error(), jobs.ErrMalformed.Error()+": "))
+	if err := podtemplate.CheckQuantities(fields); err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), podtemplate.ErrMalformed.Error()+": "))
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ import (
 	"k8s.io/client-go/rest"
 	testclock "k8s.io/utils/clock/testing"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 )
 
 // apiServer serves an index of OpenAPI documents, and counts requests by path.
@@ -127,11 +127,11 @@ func newIndex(t *testing.T) (*Index, *apiServer, *testclock.FakeClock) {
 	return x, s, clk
 }
 
-func kinds(t *testing.T, names ...string) []jobs.Kind {
+func kinds(t *testing.T, names ...string) []jobkind.Kind {
 	t.Helper()
-	out := make([]jobs.Kind, len(names))
+	out := make([]jobkind.Kind, len(names))
 	for i, name := range names {
-		kind, ok := jobs.Find(name)
+		kind, ok := jobkind.Find(name)
 		require.True(t, ok, name)
 		out[i] = *kind
 	}

@@ -26,7 +26,7 @@ import (
 	"k8s.io/kube-openapi/pkg/spec3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 )
 
 // Availability says whether jobs of a kind can be managed.
@@ -52,7 +52,7 @@ type Kind struct {
 }
 
 // Kinds says which of these kinds can be managed, in their order.
-func (x *Index) Kinds(kinds []jobs.Kind) []Kind {
+func (x *Index) Kinds(kinds []jobkind.Kind) []Kind {
 	read := x.reader()
 	out := make([]Kind, len(kinds))
 	for i := range kinds {
@@ -61,9 +61,9 @@ func (x *Index) Kinds(kinds []jobs.Kind) []Kind {
 	return out
 }
 
-func (r *reader) kind(kind *jobs.Kind) Kind {
+func (r *reader) kind(kind *jobkind.Kind) Kind {
 	q := question{gvr: kind.GVR}
-	if field := kind.SuspendField(); len(field) > 0 {
+	if field := kind.SuspendField; len(field) > 0 {
 		q.kind, q.field = kind.GVK.Kind, field.String()
 	}
 	own, err := r.answer(q)

@@ -39,6 +39,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
 
@@ -71,7 +73,7 @@ var ErrStillRunning = errors.New("a controller is running")
 type Run struct {
 	// Client without a cache.
 	Client         client.Client
-	Kinds          []jobs.Kind
+	Kinds          []jobkind.Kind
 	Waiting        Waiting
 	DryRun         bool
 	QueueNamespace string
@@ -181,7 +183,7 @@ func (u *Run) pages(
 	}
 }
 
-func (u *Run) jobs(ctx context.Context, kind *jobs.Kind, units []*v1alpha1.QueueUnit, s *Summary) error {
+func (u *Run) jobs(ctx context.Context, kind *jobkind.Kind, units []*v1alpha1.QueueUnit, s *Summary) error {
 	if kind.OfPods() {
 		return nil // nothing was written into them
 	}
@@ -215,7 +217,7 @@ func (u *Run) jobs(ctx context.Context, kind *jobs.Kind, units []*v1alpha1.Queue
 
 // job is changed on what the API server has now, however often somebody else changes it meanwhile.
 func (u *Run) job(
-	ctx context.Context, kind *jobs.Kind, job *unstructured.Unstructured, qu *v1alpha1.QueueUnit, s *Summary,
+	ctx context.Context, kind *jobkind.Kind, job *unstructured.Unstructured, qu *v1alpha1.QueueUnit, s *Summary,
 ) error {
 	var done leaving
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -267,7 +269,7 @@ func (u *Run) patch(ctx context.Context, before, after *jobs.Job) error {
 	return u.Client.Patch(ctx, changed, optimistic(job), fieldOwner)
 }
 
-func (u *Run) count(kind *jobs.Kind, job *unstructured.Unstructured, done leaving, s *Summary) {
+func (u *Run) count(kind *jobkind.Kind, job *unstructured.Unstructured, done leaving, s *Summary) {
 	switch done {
 	case untouched:
 		return
@@ -400,15 +402,15 @@ func (u *Run) remove(ctx context.Context, object client.Object, s *Summary) erro
 
 func (u *Run) configMap(ctx context.Context) error {
 	cm := &corev1.ConfigMap{}
-	err := u.Client.Get(ctx, types.NamespacedName{Namespace: u.QueueNamespace, Name: jobs.ManagedJobsConfigMap}, cm)
+	err := u.Client.Get(ctx, types.NamespacedName{Namespace: u.QueueNamespace, Name: managedjobs.ConfigMap}, cm)
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if _, ok := cm.Annotations[jobs.AnnotationManagedJobsHash]; !ok || u.DryRun {
+	if _, ok := cm.Annotations[managedjobs.AnnotationHash]; !ok || u.DryRun {
 		return nil
 	}
 	after := cm.DeepCopy()
-	delete(after.Annotations, jobs.AnnotationManagedJobsHash)
+	delete(after.Annotations, managedjobs.AnnotationHash)
 	return client.IgnoreNotFound(u.Client.Patch(ctx, after, client.MergeFrom(cm), fieldOwner))
 }
 

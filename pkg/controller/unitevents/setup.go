@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package unitevents tells units that people made by hand what a job is told of its unit: what it waits for, and that it
-// is admitted. It writes nothing else.
+// Package unitevents tells units that people made by hand what a job is told of its unit: what it waits for, and that
+// it is admitted. It writes nothing else.
 package unitevents
 
 import (

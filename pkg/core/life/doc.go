@@ -15,6 +15,6 @@ limitations under the License.
 */
 
 // Package life has the rules about one unit: whether it may be in line, what it holds, what it asks for beyond that,
-// and what takes it away. Each rule is a pure function of Facts, with its reason and its sentence beside it. Classify joins
-// them. Nothing here knows of lines, of other units or of what is free.
+// and what takes it away. Each rule is a pure function of Facts, with its reason and its sentence beside it. Classify
+// joins them. Nothing here knows of lines, of other units or of what is free.
 package life

@@ -30,7 +30,7 @@ import (
 	"github.com/koordinator-sh/koordinator/apis/extension"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 )
 
 // most elements that a list, or a map, of a job may have. What CEL does with a list takes the square of its length:
@@ -44,7 +44,7 @@ var policies = template.Must(template.New("policies").Parse(text))
 
 // view is what the template sees.
 type view struct {
-	Kind *jobs.Kind
+	Kind *jobkind.Kind
 	// Name tells the policies from those of other kinds, and What from each other.
 	Name, What string
 	// Makes lists the resources that are made of a job.
@@ -56,11 +56,11 @@ type view struct {
 	// Most elements of a list are looked at.
 	Most int
 
-	places []jobs.MetadataPlace
+	places []jobkind.MetadataPlace
 }
 
 // Manifest is YAML of the policies for the kind and their bindings. name tells them from those of other kinds.
-func Manifest(kind *jobs.Kind, name string) ([]byte, error) {
+func Manifest(kind *jobkind.Kind, name string) ([]byte, error) {
 	v := view{
 		Kind: kind, Name: name,
 		QuotaKeys: "['" + strings.Join(v1alpha1.QuotaLabels[:], "', '") + "']",
@@ -89,7 +89,7 @@ func (v view) As(what string) view {
 // Lists are those that the job itself has places in.
 func (v view) Lists() (lists []string) {
 	for _, p := range v.places {
-		for _, path := range []jobs.Path{p.Labels, p.Annotations} {
+		for _, path := range []jobkind.Path{p.Labels, p.Annotations} {
 			if i := slices.Index(path, "*"); i >= 0 {
 				lists = append(lists, "size(dyn("+field("object", path[:i])+".orValue([])))")
 			}
@@ -130,7 +130,7 @@ func (v view) Classes() string { return v.inSpecs("priorityClassName") }
 
 // inSpecs is the same of a field of the specs of pods.
 func (v view) inSpecs(key string) string {
-	var paths []jobs.Path
+	var paths []jobkind.Path
 	for _, p := range v.places {
 		if p.NodeName != nil {
 			paths = append(paths, append(slices.Clone(p.NodeName[:len(p.NodeName)-1]), key))
@@ -141,7 +141,7 @@ func (v view) inSpecs(key string) string {
 
 // Finalizers is the same of those that pods are made with.
 func (v view) Finalizers() string {
-	var paths []jobs.Path
+	var paths []jobkind.Path
 	for _, p := range v.places {
 		if p.NodeName != nil {
 			paths = append(paths, append(slices.Clone(p.Labels[:len(p.Labels)-1]), "finalizers"))
@@ -154,7 +154,7 @@ func (v view) Finalizers() string {
 
 // GangGroups is the same of groups of gangs. Each is one line, however it was written.
 func (v view) GangGroups() string {
-	var paths []jobs.Path
+	var paths []jobkind.Path
 	for _, p := range v.places {
 		paths = append(paths, p.Annotations)
 	}
@@ -163,7 +163,7 @@ func (v view) GangGroups() string {
 	})
 }
 
-func (v view) labels() (paths []jobs.Path) {
+func (v view) labels() (paths []jobkind.Path) {
 	for _, p := range v.places {
 		paths = append(paths, p.Labels)
 	}
@@ -175,7 +175,7 @@ const indent = "      "
 
 // names are what read finds at the paths that are not nil, in the job as it is and as it was. CEL has nothing that
 // makes one list of a list of lists, so they are joined to one text, a line each, and that is split.
-func (v view) names(paths []jobs.Path, read func(field string) string) string {
+func (v view) names(paths []jobkind.Path, read func(field string) string) string {
 	var lines []string
 	for _, p := range paths {
 		if p != nil {
@@ -195,7 +195,7 @@ func (v view) names(paths []jobs.Path, read func(field string) string) string {
 
 // each is one text of what read makes of the fields that the path leads to. A star is every value of a map, and every
 // element of a list, that is an object.
-func each(object string, p jobs.Path, depth int, read func(field string) string) string {
+func each(object string, p jobkind.Path, depth int, read func(field string) string) string {
 	i := slices.Index(p, "*")
 	if i < 0 {
 		return read(field(object, p))
@@ -210,7 +210,7 @@ func each(object string, p jobs.Path, depth int, read func(field string) string)
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // field is one that may be missing, as may all on the way.
-func field(object string, p jobs.Path) string {
+func field(object string, p jobkind.Path) string {
 	var b strings.Builder
 	b.WriteString(object)
 	for i, key := range p {

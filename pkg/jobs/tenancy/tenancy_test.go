@@ -25,12 +25,12 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 )
 
 type policySpec = admissionregistrationv1.ValidatingAdmissionPolicySpec
 
-func decode(t *testing.T, kind *jobs.Kind, name string) map[string]policySpec {
+func decode(t *testing.T, kind *jobkind.Kind, name string) map[string]policySpec {
 	t.Helper()
 	text, err := Manifest(kind, name)
 	require.NoError(t, err)
@@ -70,7 +70,7 @@ func expression(t *testing.T, p policySpec, name string) string {
 
 // Every place of every kind is in the expressions; that they compile and refuse is shown by test/integration/api.
 func TestEveryPlaceIsRead(t *testing.T) {
-	for _, kind := range jobs.Builtin() {
+	for _, kind := range jobkind.Builtin() {
 		t.Run(kind.File(), func(t *testing.T) {
 			policies := decode(t, &kind, kind.File())
 			queues := expression(t, policies["jobqueue-tenancy-queue-"+kind.File()], "queues")
@@ -115,7 +115,7 @@ func TestEveryPlaceIsRead(t *testing.T) {
 }
 
 // rest is what is read below the last star.
-func rest(p jobs.Path) string {
+func rest(p jobkind.Path) string {
 	text := p.String()
 	if i := strings.LastIndex(text, "*"); i >= 0 {
 		text = text[i+1:]
@@ -125,7 +125,7 @@ func rest(p jobs.Path) string {
 
 func TestPaths(t *testing.T) {
 	read := func(field string) string { return field + ".orValue('')" }
-	for want, p := range map[string]jobs.Path{
+	for want, p := range map[string]jobkind.Path{
 		"job.?metadata.labels.orValue('')":           {"metadata", "labels"},
 		"job.?spec[?'groups-of'].labels.orValue('')": {"spec", "groups-of", "labels"},
 		"job[?'in'].a[?'true'].orValue('')":          {"in", "a", "true"},

@@ -24,7 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
 // chain is a pod and what is above it, from its controller upwards; each has the UID "o" and its place, from one on.
@@ -70,7 +70,7 @@ func TestGateFollowsOwners(t *testing.T) {
 		kinds  []string
 		chain  [][2]string
 		top    types.UID
-		policy jobs.UnmanagedJobs
+		policy managedjobs.UnmanagedJobs
 		want   verdict
 	}{
 		"JobSet": {[]string{"JobSet.v1alpha2.jobset.x-k8s.io"}, [][2]string{aJob, aJobSet}, "o2", "", admitted},
@@ -91,9 +91,10 @@ func TestGateFollowsOwners(t *testing.T) {
 
 		"the JobSet's unit waits": {[]string{"Job.v1.batch", "JobSet.v1alpha2.jobset.x-k8s.io"}, [][2]string{aJob, aJobSet},
 			"", "", unknown},
-		"JobSets are not managed": {[]string{"Job.v1.batch"}, [][2]string{aJob, aJobSet}, "", jobs.UnmanagedPass, foreign},
+		"JobSets are not managed": {[]string{"Job.v1.batch"}, [][2]string{aJob, aJobSet}, "",
+			managedjobs.UnmanagedPass, foreign},
 		"JobSets are not managed, and nobody may run so": {[]string{"Job.v1.batch"}, [][2]string{aJob, aJobSet}, "",
-			jobs.UnmanagedGate, unmanaged},
+			managedjobs.UnmanagedGate, unmanaged},
 		"a ReplicaSet of nobody": {[]string{"Deployment.v1.apps"}, [][2]string{aReplicaSet}, "", "", foreign},
 		"a Job that names any owner": {[]string{"Job.v1.batch"}, [][2]string{aJob, {"ConfigMap", "v1"}}, "", "",
 			unknown},
@@ -107,7 +108,7 @@ func TestGateFollowsOwners(t *testing.T) {
 			if tt.top != "" {
 				w.snapshot.consumers[tt.top] = true
 			}
-			gate := w.gate(t, jobs.ManagedJobs{Kinds: jobs.KindsNamed(tt.kinds...), UnmanagedJobs: tt.policy})
+			gate := w.gate(t, managedjobs.Jobs{Kinds: managedjobs.KindsNamed(tt.kinds...), UnmanagedJobs: tt.policy})
 			gate.Pod = func(namespace, name string) *corev1.Pod {
 				for _, p := range pods {
 					if p.Namespace == namespace && p.Name == name {

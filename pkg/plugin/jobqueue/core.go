@@ -42,7 +42,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/quota"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/visibility"
@@ -106,7 +106,7 @@ func newCore(
 	if err != nil {
 		return nil, err
 	}
-	predicate, err := jobs.NewPredicate(managed)
+	predicate, err := managedjobs.NewPredicate(managed)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func newCore(
 	namespaces := handle.SharedInformerFactory().Core().V1().Namespaces().Lister()
 	c.gate = &Gate{
 		Snapshot:  func() Snapshot { return c.engine.Snapshot() },
-		Predicate: func() *jobs.Predicate { return c.managed.Load().predicate },
+		Predicate: func() *managedjobs.Predicate { return c.managed.Load().predicate },
 		Job:       func(uid types.UID) (Job, bool) { return c.managed.Load().index.Job(uid) },
 		Pod: func(namespace, name string) *corev1.Pod {
 			pod, err := handle.SharedInformerFactory().Core().V1().Pods().Lister().Pods(namespace).Get(name)

@@ -27,7 +27,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/quota"
 )
 
@@ -106,7 +106,7 @@ var why = map[verdict]string{
 // same for a pod until the engine publishes another snapshot or a job's metadata arrives.
 type Gate struct {
 	Snapshot  func() Snapshot
-	Predicate func() *jobs.Predicate
+	Predicate func() *managedjobs.Predicate
 	// Job returns a job of a managed kind by UID; false if it has not been seen.
 	Job func(uid types.UID) (Job, bool)
 	// Pod returns a pod by name, nil if it has not been seen.
@@ -181,9 +181,9 @@ func (g *Gate) ofJob(snapshot Snapshot, pod *corev1.Pod, owner metav1.OwnerRefer
 		return v
 	}
 	namespaceLabels, knownNamespace := g.NamespaceLabels(pod.Namespace)
-	sets := append(top.labels, pod.Labels, jobs.QueueAnnotation(pod.Annotations))
+	sets := append(top.labels, pod.Labels, managedjobs.QueueAnnotation(pod.Annotations))
 	if g.Predicate().AsksForMapping(namespaceLabels) {
-		sets = append(sets, jobs.MappedNamespace(g.Mapped(pod.Namespace)))
+		sets = append(sets, managedjobs.MappedNamespace(g.Mapped(pod.Namespace)))
 	}
 	v := unknown
 	switch {
@@ -192,7 +192,7 @@ func (g *Gate) ofJob(snapshot Snapshot, pod *corev1.Pod, owner metav1.OwnerRefer
 			return waiting
 		}
 	case knownNamespace && (top.seen || !g.Predicate().ManagesNamespace(pod.Namespace, namespaceLabels)):
-		if g.Predicate().Unmanaged(pod.Namespace, namespaceLabels, sets...) == jobs.UnmanagedGate {
+		if g.Predicate().Unmanaged(pod.Namespace, namespaceLabels, sets...) == managedjobs.UnmanagedGate {
 			return unmanaged
 		}
 		return foreign
@@ -215,9 +215,9 @@ func (g *Gate) ofOtherKind(namespace string, top *topJob) verdict {
 		return unseen
 	case !p.ManagesOwner(top.ref):
 		return foreign
-	case !known || !p.IsPart(jobs.GroupKind(top.ref), top.job.Owner):
+	case !known || !p.IsPart(managedjobs.GroupKind(top.ref), top.job.Owner):
 		return unseen
-	case p.PartsOfUnmanaged(namespace, labels) == jobs.UnmanagedGate:
+	case p.PartsOfUnmanaged(namespace, labels) == managedjobs.UnmanagedGate:
 		return unmanaged
 	default:
 		return foreign
@@ -254,7 +254,7 @@ func (g *Gate) topOf(namespace string, owner metav1.OwnerReference) topJob {
 		if !top.seen {
 			break
 		}
-		top.labels = append(top.labels, top.job.Labels, jobs.QueueAnnotation(top.job.Annotations))
+		top.labels = append(top.labels, top.job.Labels, managedjobs.QueueAnnotation(top.job.Annotations))
 		if top.job.Owner == nil || !g.Predicate().FollowsOwner(*top.job.Owner) {
 			break
 		}
@@ -291,7 +291,7 @@ func (g *Gate) ofGroup(pod *corev1.Pod) verdict {
 		return unmanaged // its labels make it no pod of a job that waits
 	case p.ManagesLabels(pod.Namespace, labels, pod.Labels):
 		return waiting
-	case p.Unmanaged(pod.Namespace, labels, pod.Labels) == jobs.UnmanagedGate:
+	case p.Unmanaged(pod.Namespace, labels, pod.Labels) == managedjobs.UnmanagedGate:
 		return unmanaged
 	default:
 		return foreign

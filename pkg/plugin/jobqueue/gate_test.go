@@ -32,7 +32,8 @@ import (
 	reservationutil "github.com/koordinator-sh/koordinator/pkg/util/reservation"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podgroup"
 )
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -81,13 +82,13 @@ func newWorld() *world {
 	}
 }
 
-func (w *world) gate(t *testing.T, managed jobs.ManagedJobs) *Gate {
+func (w *world) gate(t *testing.T, managed managedjobs.Jobs) *Gate {
 	t.Helper()
-	predicate, err := jobs.NewPredicate(managed)
+	predicate, err := managedjobs.NewPredicate(managed)
 	require.NoError(t, err)
 	return &Gate{
 		Snapshot:        func() Snapshot { return &w.snapshot },
-		Predicate:       func() *jobs.Predicate { return predicate },
+		Predicate:       func() *managedjobs.Predicate { return predicate },
 		Job:             func(uid types.UID) (Job, bool) { j, ok := w.jobs[uid]; return j, ok },
 		NamespaceLabels: func(n string) (map[string]string, bool) { l, ok := w.namespaces[n]; return l, ok },
 		Clock:           w.clock,
@@ -130,83 +131,83 @@ func TestGate(t *testing.T) {
 		pod.OwnerReferences = nil
 		return pod
 	}
-	gated := jobs.ManagedJobs{
+	gated := managedjobs.Jobs{
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"queue": "on"}},
 		OtherQueueLabels:  []string{"kueue.x-k8s.io/queue-name"},
-		UnmanagedJobs:     jobs.UnmanagedGate,
+		UnmanagedJobs:     managedjobs.UnmanagedGate,
 	}
 	for _, tt := range []struct {
 		name    string
-		managed jobs.ManagedJobs
+		managed managedjobs.Jobs
 		given   func(w *world)
 		pod     *corev1.Pod
 		want    verdict
 	}{
-		{"no pod", jobs.ManagedJobs{}, nil, nil, foreign},
-		{"a pod without an owner, labelled", jobs.ManagedJobs{}, nil, orphan(quotaLabel), foreign},
-		{"a pod of a kind that is not managed", jobs.ManagedJobs{}, nil, func() *corev1.Pod {
+		{"no pod", managedjobs.Jobs{}, nil, nil, foreign},
+		{"a pod without an owner, labelled", managedjobs.Jobs{}, nil, orphan(quotaLabel), foreign},
+		{"a pod of a kind that is not managed", managedjobs.Jobs{}, nil, func() *corev1.Pod {
 			pod := jobPod("j", quotaLabel)
 			pod.OwnerReferences = []metav1.OwnerReference{*ownedBy("ReplicaSet", "apps/v1", "r")}
 			return pod
 		}(), foreign},
-		{"a pod that is bound", jobs.ManagedJobs{}, nil, func() *corev1.Pod {
+		{"a pod that is bound", managedjobs.Jobs{}, nil, func() *corev1.Pod {
 			pod := jobPod("j", quotaLabel)
 			pod.Spec.NodeName = "n"
 			return pod
 		}(), foreign},
-		{"the pod of a Reservation", jobs.ManagedJobs{}, nil, func() *corev1.Pod {
+		{"the pod of a Reservation", managedjobs.Jobs{}, nil, func() *corev1.Pod {
 			pod := jobPod("j", quotaLabel)
 			pod.Annotations = map[string]string{reservationutil.AnnotationReservePod: "true"}
 			pod.Name = string(pod.UID)
 			return pod
 		}(), foreign},
-		{"a pod whose author calls it that of a Reservation", jobs.ManagedJobs{},
+		{"a pod whose author calls it that of a Reservation", managedjobs.Jobs{},
 			func(w *world) { w.snapshot.consumers["j"] = false }, func() *corev1.Pod {
 				pod := jobPod("j", quotaLabel)
 				pod.Name, pod.Annotations = "named", map[string]string{reservationutil.AnnotationReservePod: "true"}
 				return pod
 			}(), waiting},
-		{"a label on the pod, no unit yet", jobs.ManagedJobs{}, nil, jobPod("j", quotaLabel), unknown},
-		{"its unit waits", jobs.ManagedJobs{}, func(w *world) { w.snapshot.consumers["j"] = false },
+		{"a label on the pod, no unit yet", managedjobs.Jobs{}, nil, jobPod("j", quotaLabel), unknown},
+		{"its unit waits", managedjobs.Jobs{}, func(w *world) { w.snapshot.consumers["j"] = false },
 			jobPod("j", quotaLabel), waiting},
-		{"its unit is admitted", jobs.ManagedJobs{}, func(w *world) { w.snapshot.consumers["j"] = true },
+		{"its unit is admitted", managedjobs.Jobs{}, func(w *world) { w.snapshot.consumers["j"] = true },
 			jobPod("j", quotaLabel), admitted},
-		{"its unit is admitted, and holds too little for it", jobs.ManagedJobs{}, func(w *world) {
+		{"its unit is admitted, and holds too little for it", managedjobs.Jobs{}, func(w *world) {
 			w.snapshot.consumers["j"], w.snapshot.beyond = true, map[types.UID]bool{"p": true}
 		}, jobPod("j", quotaLabel), beyond},
-		{"its unit is admitted, and it lacks what checks asked for", jobs.ManagedJobs{}, func(w *world) {
+		{"its unit is admitted, and it lacks what checks asked for", managedjobs.Jobs{}, func(w *world) {
 			w.snapshot.consumers["j"], w.snapshot.lacking = true, map[types.UID]string{"p": "nodeSelector zone=a"}
 		}, jobPod("j", quotaLabel), lacking},
-		{"its unit is admitted, its job is suspended by the controller", jobs.ManagedJobs{}, func(w *world) {
+		{"its unit is admitted, its job is suspended by the controller", managedjobs.Jobs{}, func(w *world) {
 			w.snapshot.consumers["j"] = true
 			w.jobs["j"] = Job{Annotations: map[string]string{v1alpha1.AnnotationSuspendedBy: v1alpha1.CreatedByController}}
 		}, jobPod("j", quotaLabel), suspended},
-		{"admitted, but the state is not loaded", jobs.ManagedJobs{}, func(w *world) {
+		{"admitted, but the state is not loaded", managedjobs.Jobs{}, func(w *world) {
 			w.snapshot.consumers["j"], w.snapshot.loaded = true, false
 		}, jobPod("j", quotaLabel), waiting},
-		{"the unit of another job of the same name is admitted", jobs.ManagedJobs{}, func(w *world) {
+		{"the unit of another job of the same name is admitted", managedjobs.Jobs{}, func(w *world) {
 			w.snapshot.consumers["old"] = true
 		}, jobPod("j", quotaLabel), unknown},
-		{"no label on the pod, job not seen", jobs.ManagedJobs{}, nil, jobPod("j", unlabelled), unseen},
-		{"no label on the pod, none on the job", jobs.ManagedJobs{}, func(w *world) { w.jobs["j"] = Job{} },
+		{"no label on the pod, job not seen", managedjobs.Jobs{}, nil, jobPod("j", unlabelled), unseen},
+		{"no label on the pod, none on the job", managedjobs.Jobs{}, func(w *world) { w.jobs["j"] = Job{} },
 			jobPod("j", unlabelled), foreign},
-		{"the label is on the job only", jobs.ManagedJobs{}, func(w *world) { w.jobs["j"] = Job{Labels: quotaLabel} },
+		{"the label is on the job only", managedjobs.Jobs{}, func(w *world) { w.jobs["j"] = Job{Labels: quotaLabel} },
 			jobPod("j", unlabelled), unknown},
-		{"the queue is an annotation of the job", jobs.ManagedJobs{}, func(w *world) {
+		{"the queue is an annotation of the job", managedjobs.Jobs{}, func(w *world) {
 			w.jobs["j"] = Job{Annotations: map[string]string{v1alpha1.QueueNameKey: "x"}}
 		}, jobPod("j", unlabelled), unknown},
-		{"a unit made by hand for a job that is not managed", jobs.ManagedJobs{}, func(w *world) {
+		{"a unit made by hand for a job that is not managed", managedjobs.Jobs{}, func(w *world) {
 			w.jobs["j"] = Job{}
 			w.snapshot.consumers["j"] = false
 		}, jobPod("j", unlabelled), foreign},
-		{"another queue system has the job", jobs.ManagedJobs{OtherQueueLabels: []string{"kueue.x-k8s.io/queue-name"}},
+		{"another queue system has the job", managedjobs.Jobs{OtherQueueLabels: []string{"kueue.x-k8s.io/queue-name"}},
 			func(w *world) {
 				w.jobs["j"] = Job{Labels: map[string]string{"kueue.x-k8s.io/queue-name": "k"}}
 			}, jobPod("j", quotaLabel), foreign},
-		{"a queue system that is not here has the job", jobs.ManagedJobs{}, func(w *world) {
+		{"a queue system that is not here has the job", managedjobs.Jobs{}, func(w *world) {
 			w.jobs["j"] = Job{Labels: map[string]string{"kueue.x-k8s.io/queue-name": "k"}}
 		}, jobPod("j", quotaLabel), unknown},
-		{"a quota label is not enough", jobs.ManagedJobs{RequireQueueName: true}, func(w *world) { w.jobs["j"] = Job{} },
+		{"a quota label is not enough", managedjobs.Jobs{RequireQueueName: true}, func(w *world) { w.jobs["j"] = Job{} },
 			jobPod("j", quotaLabel), foreign},
 		{"a job without labels where jobs run by a queue", gated, func(w *world) { w.jobs["j"] = Job{} },
 			jobPod("j", unlabelled), unmanaged},
@@ -222,55 +223,55 @@ func TestGate(t *testing.T) {
 			}(), foreign},
 		{"a job with a label there", gated, func(w *world) { w.jobs["j"] = Job{Labels: quotaLabel} },
 			jobPod("j", unlabelled), unknown},
-		{"a job without labels where its owner is only told", jobs.ManagedJobs{
-			NamespaceSelector: gated.NamespaceSelector, UnmanagedJobs: jobs.UnmanagedWarn,
+		{"a job without labels where its owner is only told", managedjobs.Jobs{
+			NamespaceSelector: gated.NamespaceSelector, UnmanagedJobs: managedjobs.UnmanagedWarn,
 		}, func(w *world) { w.jobs["j"] = Job{} }, jobPod("j", unlabelled), foreign},
-		{"a system namespace", jobs.ManagedJobs{}, func(w *world) { w.jobs["j"] = Job{} }, func() *corev1.Pod {
+		{"a system namespace", managedjobs.Jobs{}, func(w *world) { w.jobs["j"] = Job{} }, func() *corev1.Pod {
 			pod := jobPod("j", quotaLabel)
 			pod.Namespace = "kube-system"
 			return pod
 		}(), foreign},
-		{"a namespace that is not selected", jobs.ManagedJobs{
+		{"a namespace that is not selected", managedjobs.Jobs{
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"queue": "on"}},
 		}, nil, func() *corev1.Pod {
 			pod := jobPod("j", quotaLabel)
 			pod.Namespace = "other"
 			return pod
 		}(), foreign},
-		{"a namespace that has not been seen", jobs.ManagedJobs{
+		{"a namespace that has not been seen", managedjobs.Jobs{
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"queue": "on"}},
 		}, func(w *world) {
 			w.jobs["j"] = Job{}
 			delete(w.namespaces, "team")
 		}, jobPod("j", quotaLabel), unseen},
 
-		{"the annotation names an admitted unit without consumer", jobs.ManagedJobs{},
+		{"the annotation names an admitted unit without consumer", managedjobs.Jobs{},
 			func(w *world) { w.snapshot.units["team/u"] = "" }, annotate(orphan(nil), "team/u"), admitted},
-		{"the annotation names an admitted unit that holds too little", jobs.ManagedJobs{}, func(w *world) {
+		{"the annotation names an admitted unit that holds too little", managedjobs.Jobs{}, func(w *world) {
 			w.snapshot.units["team/u"], w.snapshot.beyond = "", map[types.UID]bool{"p": true}
 		}, annotate(orphan(nil), "team/u"), beyond},
-		{"the annotation names a unit that is not admitted", jobs.ManagedJobs{}, nil,
+		{"the annotation names a unit that is not admitted", managedjobs.Jobs{}, nil,
 			annotate(orphan(nil), "team/u"), waiting},
-		{"the annotation names a unit of another namespace", jobs.ManagedJobs{},
+		{"the annotation names a unit of another namespace", managedjobs.Jobs{},
 			func(w *world) { w.snapshot.units["other/u"] = "" }, annotate(orphan(nil), "other/u"), waiting},
-		{"the annotation is malformed", jobs.ManagedJobs{}, nil, annotate(orphan(nil), "u"), waiting},
-		{"the annotation names the unit of the pod's owner", jobs.ManagedJobs{},
+		{"the annotation is malformed", managedjobs.Jobs{}, nil, annotate(orphan(nil), "u"), waiting},
+		{"the annotation names the unit of the pod's owner", managedjobs.Jobs{},
 			func(w *world) { w.snapshot.units["team/u"] = "r" }, func() *corev1.Pod {
 				pod := annotate(orphan(nil), "team/u")
 				pod.OwnerReferences = []metav1.OwnerReference{*ownedBy("PyTorchJob", "kubeflow.org/v1", "r")}
 				return pod
 			}(), admitted},
-		{"the annotation names the unit of somebody else's job", jobs.ManagedJobs{},
+		{"the annotation names the unit of somebody else's job", managedjobs.Jobs{},
 			func(w *world) { w.snapshot.units["team/u"] = "victim" }, func() *corev1.Pod {
 				pod := annotate(orphan(nil), "team/u")
 				pod.OwnerReferences = []metav1.OwnerReference{*ownedBy("PyTorchJob", "kubeflow.org/v1", "r")}
 				return pod
 			}(), waiting},
-		{"an admitted unit without consumer does not free a managed job's pods", jobs.ManagedJobs{}, func(w *world) {
+		{"an admitted unit without consumer does not free a managed job's pods", managedjobs.Jobs{}, func(w *world) {
 			w.snapshot.units["team/u"] = ""
 			w.snapshot.consumers["j"] = false
 		}, annotate(jobPod("j", quotaLabel), "team/u"), waiting},
-		{"the annotation names the unit of a job further up", jobs.ManagedJobs{}, func(w *world) {
+		{"the annotation names the unit of a job further up", managedjobs.Jobs{}, func(w *world) {
 			w.jobs["j"] = Job{Owner: ownedBy("Workflow", "argoproj.io/v1", "top")}
 			w.snapshot.units["team/u"] = "top"
 		}, annotate(jobPod("j", unlabelled), "team/u"), admitted},
@@ -312,7 +313,7 @@ func TestPodsOfGroups(t *testing.T) {
 		pod.OwnerReferences, pod.Annotations = nil, annotations
 		return pod
 	}
-	inGroup := map[string]string{v1alpha1.LabelQuotaName: "q", jobs.LabelPodGroupName: "g"}
+	inGroup := map[string]string{v1alpha1.LabelQuotaName: "q", podgroup.LabelName: "g"}
 	madeUp := func(labels map[string]string) *corev1.Pod {
 		pod, yes := free(labels, nil), true
 		pod.OwnerReferences = []metav1.OwnerReference{
@@ -322,7 +323,7 @@ func TestPodsOfGroups(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name      string
-		unmanaged jobs.UnmanagedJobs
+		unmanaged managedjobs.UnmanagedJobs
 		given     func(w *world)
 		pod       *corev1.Pod
 		want      verdict
@@ -339,17 +340,17 @@ func TestPodsOfGroups(t *testing.T) {
 		{"it names another unit", "", func(w *world) { w.snapshot.units["team/p-pods"] = "" },
 			free(quotaLabel, map[string]string{v1alpha1.AnnotationRelatedQueueUnit: "team/other"}), waiting},
 		{"its namespace is not known", "", func(w *world) { delete(w.namespaces, "team") }, free(quotaLabel, nil), unseen},
-		{"it asks for no queue", jobs.UnmanagedPass, nil, free(unlabelled, nil), foreign},
-		{"it asks for none where all have to", jobs.UnmanagedGate, nil, free(unlabelled, nil), unmanaged},
-		{"its owner is made up", jobs.UnmanagedGate, nil, madeUp(unlabelled), unmanaged},
-		{"its owner is made up, and it has a quota", jobs.UnmanagedGate, nil, madeUp(quotaLabel), unmanaged},
-		{"another queue system has it", jobs.UnmanagedGate, nil,
+		{"it asks for no queue", managedjobs.UnmanagedPass, nil, free(unlabelled, nil), foreign},
+		{"it asks for none where all have to", managedjobs.UnmanagedGate, nil, free(unlabelled, nil), unmanaged},
+		{"its owner is made up", managedjobs.UnmanagedGate, nil, madeUp(unlabelled), unmanaged},
+		{"its owner is made up, and it has a quota", managedjobs.UnmanagedGate, nil, madeUp(quotaLabel), unmanaged},
+		{"another queue system has it", managedjobs.UnmanagedGate, nil,
 			madeUp(map[string]string{"example.com/queue": "q"}), foreign},
-		{"its owner is of a kind that is not managed", jobs.UnmanagedPass, nil, madeUp(quotaLabel), foreign},
-		{"its owner is made up, its namespace is not managed", jobs.UnmanagedGate, func(w *world) {
+		{"its owner is of a kind that is not managed", managedjobs.UnmanagedPass, nil, madeUp(quotaLabel), foreign},
+		{"its owner is made up, its namespace is not managed", managedjobs.UnmanagedGate, func(w *world) {
 			w.namespaces["kube-system"] = nil
 		}, func() *corev1.Pod { pod := madeUp(quotaLabel); pod.Namespace = "kube-system"; return pod }(), foreign},
-		{"its owner is made up, and a unit without consumer is its own", jobs.UnmanagedGate, func(w *world) {
+		{"its owner is made up, and a unit without consumer is its own", managedjobs.UnmanagedGate, func(w *world) {
 			w.snapshot.units["team/other"] = ""
 		}, func() *corev1.Pod {
 			pod := madeUp(quotaLabel)
@@ -362,7 +363,7 @@ func TestPodsOfGroups(t *testing.T) {
 			if tt.given != nil {
 				tt.given(w)
 			}
-			gate := w.gate(t, jobs.ManagedJobs{Kinds: jobs.KindsNamed("Pod.v1."), UnmanagedJobs: tt.unmanaged,
+			gate := w.gate(t, managedjobs.Jobs{Kinds: managedjobs.KindsNamed("Pod.v1."), UnmanagedJobs: tt.unmanaged,
 				OtherQueueLabels: []string{"example.com/queue"}})
 			require.Equal(t, tt.want, gate.verdict(tt.pod))
 		})
@@ -376,7 +377,7 @@ func TestPodsOfMappedNamespaces(t *testing.T) {
 	labelled := map[string]string{v1alpha1.LabelManaged: "true"}
 	for _, tt := range []struct {
 		name   string
-		manage jobs.MappedNamespaces
+		manage managedjobs.MappedNamespaces
 		labels map[string]string
 		mapped bool
 		passes bool
@@ -385,13 +386,13 @@ func TestPodsOfMappedNamespaces(t *testing.T) {
 		{"the label alone", "", labelled, false, true},
 		{"the quota alone", "", nil, true, true},
 		{"another value of the label", "", map[string]string{v1alpha1.LabelManaged: "false"}, true, true},
-		{"any namespace that a quota takes", jobs.MappedAlways, nil, true, false},
-		{"any that none takes", jobs.MappedAlways, nil, false, true},
-		{"no namespace", jobs.MappedNever, labelled, true, true},
+		{"any namespace that a quota takes", managedjobs.MappedAlways, nil, true, false},
+		{"any that none takes", managedjobs.MappedAlways, nil, false, true},
+		{"no namespace", managedjobs.MappedNever, labelled, true, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w.namespaces["team"] = tt.labels
-			gate := w.gate(t, jobs.ManagedJobs{ManageMappedNamespaces: tt.manage})
+			gate := w.gate(t, managedjobs.Jobs{ManageMappedNamespaces: tt.manage})
 			gate.Mapped = func(namespace string) bool { return namespace == "team" && tt.mapped }
 			require.Equal(t, tt.passes, gate.Passes(jobPod("j", unlabelled)))
 		})
@@ -402,7 +403,7 @@ func TestAJobThatAManagedJobMadeIsJudgedByTheJobThatMadeIt(t *testing.T) {
 	w := newWorld()
 	w.jobs["child"] = Job{Owner: ownedBy("Job", "batch/v1", "top")}
 	w.jobs["top"] = Job{Labels: quotaLabel}
-	gate := w.gate(t, jobs.ManagedJobs{})
+	gate := w.gate(t, managedjobs.Jobs{})
 	pod := jobPod("child", unlabelled)
 	require.Equal(t, unknown, gate.verdict(pod))
 	w.snapshot.consumers["child"] = true
@@ -415,7 +416,7 @@ func TestAJobThatAManagedJobMadeIsJudgedByTheJobThatMadeIt(t *testing.T) {
 
 func TestPodsOfUnknownJobsPassAfterTheGracePeriodOnlyIfToldSo(t *testing.T) {
 	w := newWorld()
-	gate := w.gate(t, jobs.ManagedJobs{})
+	gate := w.gate(t, managedjobs.Jobs{})
 	labelled, unlabelledPod := jobPod("j", quotaLabel), jobPod("x", unlabelled)
 	w.clock.Step(time.Hour)
 	require.Equal(t, unknown, gate.verdict(labelled))
@@ -438,10 +439,10 @@ func TestPodsOfUnknownJobsPassAfterTheGracePeriodOnlyIfToldSo(t *testing.T) {
 // BenchmarkGate: PreEnqueue of a pod, by one goroutine and by all that there are processors for.
 func BenchmarkGate(b *testing.B) {
 	w := newWorld()
-	predicate, _ := jobs.NewPredicate(jobs.ManagedJobs{})
+	predicate, _ := managedjobs.NewPredicate(managedjobs.Jobs{})
 	gate := &Gate{
 		Snapshot:        func() Snapshot { return &w.snapshot },
-		Predicate:       func() *jobs.Predicate { return predicate },
+		Predicate:       func() *managedjobs.Predicate { return predicate },
 		Job:             func(uid types.UID) (Job, bool) { j, ok := w.jobs[uid]; return j, ok },
 		NamespaceLabels: func(n string) (map[string]string, bool) { l, ok := w.namespaces[n]; return l, ok },
 		Clock:           w.clock,

@@ -25,7 +25,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
 // JobIndex finds jobs of the managed kinds by UID, from informers that hold metadata only.
@@ -37,7 +37,7 @@ type JobIndex struct {
 // NewJobIndex registers an informer for every kind with the factory, which the caller starts. arrived, if set, is
 // called for every job that comes or changes.
 func NewJobIndex(
-	factory metadatainformer.SharedInformerFactory, predicate *jobs.Predicate, arrived func(uid types.UID),
+	factory metadatainformer.SharedInformerFactory, predicate *managedjobs.Predicate, arrived func(uid types.UID),
 ) (*JobIndex, error) {
 	index := &JobIndex{jobs: map[types.UID]*engine.JobMeta{}}
 	for _, kind := range predicate.Followed() {

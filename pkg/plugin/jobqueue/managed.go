@@ -29,7 +29,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -42,14 +42,14 @@ const (
 
 // managed is one configuration of managed jobs, and what follows those jobs.
 type managed struct {
-	predicate *jobs.Predicate
+	predicate *managedjobs.Predicate
 	factory   metadatainformer.SharedInformerFactory
 	index     *JobIndex
 	following *engine.Following
 	stop      context.CancelFunc
 }
 
-func (c *core) newManaged(p *jobs.Predicate) (*managed, error) {
+func (c *core) newManaged(p *managedjobs.Predicate) (*managed, error) {
 	m := &managed{predicate: p, factory: metadatainformer.NewSharedInformerFactory(c.metadata, 0)}
 	var err error
 	m.index, err = NewJobIndex(m.factory, p, c.stragglers.arrived)
@@ -63,14 +63,14 @@ func (m *managed) start(ctx context.Context) {
 
 // managedJobs reads which jobs are managed. Without the ConfigMap the defaults apply; a malformed one is an error,
 // since guessing would gate pods that nobody releases, or let pods pass that should wait.
-func (c *core) managedJobs(ctx context.Context) (jobs.ManagedJobs, error) {
+func (c *core) managedJobs(ctx context.Context) (managedjobs.Jobs, error) {
 	configMap, err := c.configMap(ctx)
 	if err != nil || configMap == nil {
-		return jobs.DefaultManagedJobs(), err
+		return managedjobs.Default(), err
 	}
-	managed, err := jobs.ManagedJobsFrom(configMap.Data)
+	managed, err := managedjobs.From(configMap.Data)
 	if err != nil {
-		return jobs.ManagedJobs{}, fmt.Errorf("ConfigMap %s/%s: %w", configMap.Namespace, configMap.Name, err)
+		return managedjobs.Jobs{}, fmt.Errorf("ConfigMap %s/%s: %w", configMap.Namespace, configMap.Name, err)
 	}
 	return managed, nil
 }
@@ -115,17 +115,17 @@ func (c *core) followConfiguration(ctx context.Context) {
 }
 
 func (c *core) takeConfiguration(ctx context.Context, configMap *corev1.ConfigMap) error {
-	wanted := jobs.DefaultManagedJobs()
+	wanted := managedjobs.Default()
 	if configMap != nil {
 		var err error
-		if wanted, err = jobs.ManagedJobsFrom(configMap.Data); err != nil {
+		if wanted, err = managedjobs.From(configMap.Data); err != nil {
 			return err
 		}
 	}
 	if wanted.Hash() == c.managed.Load().predicate.Hash() {
 		return nil
 	}
-	predicate, err := jobs.NewPredicate(wanted)
+	predicate, err := managedjobs.NewPredicate(wanted)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (c *core) takeConfiguration(ctx context.Context, configMap *corev1.ConfigMa
 
 // manage has another configuration hold. Its jobs are known before it does, so that no pod is taken for one of a job
 // that nobody manages.
-func (c *core) manage(ctx context.Context, p *jobs.Predicate) error {
+func (c *core) manage(ctx context.Context, p *managedjobs.Predicate) error {
 	next, err := c.newManaged(p)
 	if err != nil {
 		return err
@@ -183,7 +183,7 @@ func (c *core) lookAgain() error {
 func (c *core) compareConfiguration(logger klog.Logger, configMap *corev1.ConfigMap) {
 	ours, theirs := c.managed.Load().predicate.Hash(), ""
 	if configMap != nil {
-		theirs = configMap.Annotations[jobs.AnnotationManagedJobsHash]
+		theirs = configMap.Annotations[managedjobs.AnnotationHash]
 	}
 	if theirs == "" {
 		theirs = ours

@@ -38,7 +38,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -66,7 +66,7 @@ func TestAConfigurationIsReadThoughAKindOfTheOneBeforeCannotBeListed(t *testing.
 	})
 	configMap := func(text string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "koord-queue", Name: "managed-jobs"},
-			Data: map[string]string{jobs.ManagedJobsKey: text}}
+			Data: map[string]string{managedjobs.Key: text}}
 	}
 	client := kubefake.NewClientset(configMap("kinds: [Job.v1.batch]"))
 	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -77,7 +77,7 @@ func TestAConfigurationIsReadThoughAKindOfTheOneBeforeCannotBeListed(t *testing.
 		stragglers: newStragglers(clock, 0)}
 	managedJobs, err := c.managedJobs(t.Context())
 	require.NoError(t, err)
-	predicate, err := jobs.NewPredicate(managedJobs)
+	predicate, err := managedjobs.NewPredicate(managedJobs)
 	require.NoError(t, err)
 	first, err := c.newManaged(predicate)
 	require.NoError(t, err)
@@ -95,7 +95,7 @@ func TestAConfigurationIsReadThoughAKindOfTheOneBeforeCannotBeListed(t *testing.
 		t.Helper()
 		_, err := client.CoreV1().ConfigMaps("koord-queue").Update(t.Context(), configMap(text), metav1.UpdateOptions{})
 		require.NoError(t, err)
-		wanted, err := jobs.ManagedJobsFrom(configMap(text).Data)
+		wanted, err := managedjobs.From(configMap(text).Data)
 		require.NoError(t, err)
 		require.Eventually(t, func() bool {
 			clock.Step(time.Second)

@@ -44,7 +44,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
 // waitingUnit is a QueueUnit as the API server sends it, made by the controller for a Job. Its verbs: number, quota,
@@ -289,7 +289,7 @@ func heapOf(b *testing.B, n int, withJobs bool) float64 {
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
 	if withJobs {
-		predicate, err := jobs.NewPredicate(jobs.ManagedJobs{})
+		predicate, err := managedjobs.NewPredicate(managedjobs.Jobs{})
 		require.NoError(b, err)
 		factory := metadatainformer.NewSharedInformerFactory(&memoryMetadata{b: b, count: n}, 0)
 		index, err = NewJobIndex(factory, predicate, func(types.UID) {})

@@ -40,12 +40,12 @@ import (
 	"github.com/koordinator-sh/koordinator/pkg/scheduler/plugins/elasticquota"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
 func testPlugin(t *testing.T, w *world) *Plugin {
 	t.Helper()
-	return &Plugin{core: &core{gate: w.gate(t, jobs.ManagedJobs{})}}
+	return &Plugin{core: &core{gate: w.gate(t, managedjobs.Jobs{})}}
 }
 
 func TestEveryExtensionPointAsksTheGate(t *testing.T) {
@@ -188,7 +188,7 @@ func TestWithoutJobQueueThePluginsAreThoseOfKoordinator(t *testing.T) {
 
 func TestNextPodPassesOverPodsThatAreNotAdmitted(t *testing.T) {
 	w := newWorld()
-	gate := w.gate(t, jobs.ManagedJobs{})
+	gate := w.gate(t, managedjobs.Jobs{})
 	w.snapshot.consumers["held"], w.snapshot.consumers["free"] = false, true
 	siblings := []*corev1.Pod{jobPod("held", quotaLabel), jobPod("held", quotaLabel), jobPod("free", quotaLabel)}
 	next := func() *corev1.Pod {
@@ -211,7 +211,7 @@ func TestNextPodPassesOverPodsThatAreNotAdmitted(t *testing.T) {
 
 func TestGangPodsAreHeldBeforeCoschedulingSeesThem(t *testing.T) {
 	w := newWorld()
-	gate := w.gate(t, jobs.ManagedJobs{})
+	gate := w.gate(t, managedjobs.Jobs{})
 	// Without Koordinator's plugin behind it, a call that went on would panic.
 	c := &Coscheduling{gate: func() *Gate { return gate }}
 	gang := jobPod("j", quotaLabel)

@@ -30,7 +30,7 @@ import (
 	"k8s.io/client-go/metadata/metadatainformer"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 )
 
 type stragglerTest struct {
@@ -46,7 +46,7 @@ func newStragglerTest(t *testing.T) *stragglerTest {
 	t.Helper()
 	st := &stragglerTest{world: newWorld(), pods: map[string]*corev1.Pod{}, ready: true}
 	s := newStragglers(st.world.clock, 30*time.Second)
-	s.gate = st.world.gate(t, jobs.ManagedJobs{})
+	s.gate = st.world.gate(t, managedjobs.Jobs{})
 	s.gate.Watch = s.watch
 	s.pod = func(_, name string) *corev1.Pod { return st.pods[name] }
 	s.activate = func(pods []*corev1.Pod) bool {
@@ -109,7 +109,7 @@ func TestAPodWhoseJobIsResumedMeanwhileIsNotHeld(t *testing.T) {
 // Nothing but a label on the job lets a pod go where jobs without one do not run.
 func TestAPodOfAJobWithoutLabelsIsHandedOverWhenItGetsOne(t *testing.T) {
 	st := newStragglerTest(t)
-	st.stragglers.gate = st.world.gate(t, jobs.ManagedJobs{UnmanagedJobs: jobs.UnmanagedGate})
+	st.stragglers.gate = st.world.gate(t, managedjobs.Jobs{UnmanagedJobs: managedjobs.UnmanagedGate})
 	st.stragglers.gate.Watch = st.watch
 	st.jobs["j"] = Job{}
 	st.hold("p", "j", unlabelled)
@@ -206,7 +206,7 @@ func TestJobIndexFindsJobsByUID(t *testing.T) {
 	client := metadatafake.NewSimpleMetadataClient(scheme, job)
 	factory := metadatainformer.NewSharedInformerFactory(client, 0)
 	arrived := make(chan types.UID, 8)
-	predicate, err := jobs.NewPredicate(jobs.ManagedJobs{})
+	predicate, err := managedjobs.NewPredicate(managedjobs.Jobs{})
 	require.NoError(t, err)
 	index, err := NewJobIndex(factory, predicate, func(uid types.UID) { arrived <- uid })
 	require.NoError(t, err)

@@ -38,7 +38,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/yaml"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/podwebhook"
 )
@@ -119,7 +119,7 @@ func typedClient(t *testing.T) client.Client {
 }
 
 // estimatedCluster makes a namespace in which much is added to pods, and returns what the queue knows of that.
-func estimatedCluster(t *testing.T) *jobs.Creation {
+func estimatedCluster(t *testing.T) *podrequest.Creation {
 	t.Helper()
 	namespace := &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{Name: estimated, Labels: map[string]string{"webhook": estimated}},
@@ -142,10 +142,10 @@ func estimatedCluster(t *testing.T) *jobs.Creation {
 		t.Cleanup(func() { _ = admin.Delete(t.Context(), o) })
 	}
 	awaitWebhook(t, admin)
-	return &jobs.Creation{
+	return &podrequest.Creation{
 		Namespace: estimated, LimitRanges: []corev1.LimitRange{*limits}, RuntimeClasses: []nodev1.RuntimeClass{*heavy},
 		PriorityClasses: []schedulingv1.PriorityClass{*class},
-		Webhook:         &jobs.Webhook{NamespaceLabels: namespace.Labels, Profiles: estimatedProfiles()},
+		Webhook:         &podrequest.Webhook{NamespaceLabels: namespace.Labels, Profiles: estimatedProfiles()},
 	}
 }
 

@@ -38,7 +38,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/tenancy"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
@@ -188,13 +188,13 @@ func installKinds(t *testing.T) {
 	require.NoError(t, err)
 	manifests, err = filepath.Rel(dir, manifests)
 	require.NoError(t, err)
-	kind, err := jobs.ParseDescriptor([]byte(foray))
+	kind, err := jobkind.ParseDescriptor([]byte(foray))
 	require.NoError(t, err)
 	policies, err := tenancy.Manifest(kind, "foray")
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "foray.yaml"), policies, 0o600))
 	text := "resources: [foray.yaml"
-	for _, kind := range jobs.Builtin() {
+	for _, kind := range jobkind.Builtin() {
 		text += ", " + manifests + "/components/kinds/" + kind.File()
 	}
 	text += "]\ncomponents: [" + manifests + "/components/tenancy-deny]\n"

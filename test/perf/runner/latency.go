@@ -36,7 +36,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 	"github.com/koord-jobqueue/koord-jobqueue/test/perf/workload"
 )
@@ -323,8 +323,8 @@ func (l *latency) prepare(ctx context.Context) error {
 		unqueuedLabel)
 	err := l.cp.ApplyObjects(ctx, out, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{"name": jobs.ManagedJobsConfigMap, "namespace": v1alpha1.DefaultQueueNamespace},
-		"data":     map[string]any{jobs.ManagedJobsKey: managed},
+		"metadata": map[string]any{"name": managedjobs.ConfigMap, "namespace": v1alpha1.DefaultQueueNamespace},
+		"data":     map[string]any{managedjobs.Key: managed},
 	}})
 	if err != nil {
 		return err

@@ -28,7 +28,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/controlplane"
 )
 
@@ -63,7 +63,7 @@ type memoryVariant struct {
 
 // memoryVariants are a template with nothing but a request, one as people write them, and what a unit has of that.
 func memoryVariants() ([]memoryVariant, error) {
-	reduced, err := jobs.ReduceTemplate([]byte(ordinaryTemplate))
+	reduced, err := podtemplate.Reduce([]byte(ordinaryTemplate))
 	return []memoryVariant{
 		{name: "a request alone"}, {"whole template", []byte(ordinaryTemplate)}, {"reduced template", reduced},
 	}, err

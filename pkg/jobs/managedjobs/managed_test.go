@@ -14,25 +14,35 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobs
+package managedjobs
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podgroup"
 )
 
 func TestParseManagedJobs(t *testing.T) {
-	m, err := ParseManagedJobs("")
+	m, err := Parse("")
 	require.NoError(t, err)
-	require.Equal(t, DefaultManagedJobs(), m)
+	require.Equal(t, Default(), m)
 	require.Equal(t, KindsNamed("Job.v1.batch"), m.Kinds)
 
-	m, err = ParseManagedJobs("kinds: [Job.v1.batch]\nnamespaceSelector: {matchLabels: {queue: \"on\"}}\n" +
+	m, err = Parse("kinds: [Job.v1.batch]\nnamespaceSelector: {matchLabels: {queue: \"on\"}}\n" +
 		"requireQueueName: true\n")
 	require.NoError(t, err)
 	require.True(t, m.RequireQueueName)
@@ -49,7 +59,7 @@ func TestParseManagedJobs(t *testing.T) {
 		"gated gangs":    {"kinds: [Deployment.v1.apps]\ngangs: [Deployment.v1.apps]", "can be suspended"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := ParseManagedJobs(tc.text)
+			_, err := Parse(tc.text)
 			require.ErrorContains(t, err, tc.want)
 		})
 	}
@@ -64,35 +74,35 @@ func TestHashIsOfTheMeaning(t *testing.T) {
 		"namespaceSelector: {matchLabels: {}}\nrequireQueueName: false",
 		"manageMappedNamespaces: Labelled\ngangs: []",
 	}
-	want := DefaultManagedJobs().Hash()
+	want := Default().Hash()
 	require.Len(t, want, 64)
 	for _, text := range same {
-		m, err := ParseManagedJobs(text)
+		m, err := Parse(text)
 		require.NoError(t, err)
 		require.Equal(t, want, m.Hash(), text)
 	}
-	require.NotEqual(t, want, ManagedJobs{RequireQueueName: true}.Hash())
-	require.NotEqual(t, want, ManagedJobs{ManageMappedNamespaces: MappedAlways}.Hash())
-	require.NotEqual(t, want, ManagedJobs{Gangs: []string{"Job.v1.batch"}}.Hash())
+	require.NotEqual(t, want, Jobs{RequireQueueName: true}.Hash())
+	require.NotEqual(t, want, Jobs{ManageMappedNamespaces: MappedAlways}.Hash())
+	require.NotEqual(t, want, Jobs{Gangs: []string{"Job.v1.batch"}}.Hash())
 	require.NotEqual(t, want,
-		ManagedJobs{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}.Hash())
-	a, err := ParseManagedJobs("namespaceSelector: {matchExpressions: [{key: a, operator: In, values: [x, y]}, {key: b, " +
+		Jobs{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}.Hash())
+	a, err := Parse("namespaceSelector: {matchExpressions: [{key: a, operator: In, values: [x, y]}, {key: b, " +
 		"operator: Exists}]}")
 	require.NoError(t, err)
-	b, err := ParseManagedJobs("namespaceSelector: {matchExpressions: [{key: b, operator: Exists}, {key: a, " +
+	b, err := Parse("namespaceSelector: {matchExpressions: [{key: b, operator: Exists}, {key: a, " +
 		"operator: In, values: [y, x]}]}")
 	require.NoError(t, err)
 	require.Equal(t, a.Hash(), b.Hash())
 }
 
 func TestPredicate(t *testing.T) {
-	p, err := NewPredicate(ManagedJobs{
+	p, err := NewPredicate(Jobs{
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"queue": "on"}},
 	})
 	require.NoError(t, err)
-	strict, err := NewPredicate(ManagedJobs{RequireQueueName: true})
+	strict, err := NewPredicate(Jobs{RequireQueueName: true})
 	require.NoError(t, err)
-	beside, err := NewPredicate(ManagedJobs{OtherQueueLabels: []string{"kueue.x-k8s.io/queue-name"}})
+	beside, err := NewPredicate(Jobs{OtherQueueLabels: []string{"kueue.x-k8s.io/queue-name"}})
 	require.NoError(t, err)
 	kueues := map[string]string{"kueue.x-k8s.io/queue-name": "k"}
 	on := map[string]string{"queue": "on"}
@@ -125,12 +135,12 @@ func TestPredicate(t *testing.T) {
 			require.Equal(t, tc.want, tc.predicate.ManagesLabels(tc.namespace, tc.labels, tc.sets...))
 		})
 	}
-	_, err = NewPredicate(ManagedJobs{Kinds: KindsNamed("Nope.v1.x")})
+	_, err = NewPredicate(Jobs{Kinds: KindsNamed("Nope.v1.x")})
 	require.ErrorContains(t, err, "Nope.v1.x")
 }
 
 func TestManagesJob(t *testing.T) {
-	p, err := NewPredicate(DefaultManagedJobs())
+	p, err := NewPredicate(Default())
 	require.NoError(t, err)
 	require.True(t, p.ManagesKind(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}))
 	require.False(t, p.ManagesKind(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "CronJob"}))
@@ -162,16 +172,16 @@ func TestManagesJob(t *testing.T) {
 			"ownerReferences: [{apiVersion: batch/v1, kind: CronJob, name: x, uid: y, controller: true}]}", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, tc.want, p.ManagesJob(Open(batchJob(t), object(t, tc.text)), nil))
+			require.Equal(t, tc.want, p.ManagesJob(jobs.Open(batchJob(t), object(t, tc.text)), nil))
 		})
 	}
 }
 
 // A label of another queue system takes a job out of this one only where the configuration says that it is there (H7).
 func TestAnotherQueueSystemHasTheJobWhereItIsConfigured(t *testing.T) {
-	here, err := NewPredicate(DefaultManagedJobs())
+	here, err := NewPredicate(Default())
 	require.NoError(t, err)
-	beside, err := NewPredicate(ManagedJobs{OtherQueueLabels: []string{"kueue.x-k8s.io/queue-name"}})
+	beside, err := NewPredicate(Jobs{OtherQueueLabels: []string{"kueue.x-k8s.io/queue-name"}})
 	require.NoError(t, err)
 	const job = "metadata: {name: j, namespace: n, labels: {quota.scheduling.koordinator.sh/name: a"
 	for name, text := range map[string]string{
@@ -179,21 +189,21 @@ func TestAnotherQueueSystemHasTheJobWhereItIsConfigured(t *testing.T) {
 		"on the template": job + "}}\nspec: {template: {metadata: {labels: {kueue.x-k8s.io/queue-name: k}}}}",
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.True(t, here.ManagesJob(Open(batchJob(t), object(t, text)), nil))
-			require.False(t, here.QueuedElsewhere(Open(batchJob(t), object(t, text))))
-			require.False(t, beside.ManagesJob(Open(batchJob(t), object(t, text)), nil))
-			require.True(t, beside.QueuedElsewhere(Open(batchJob(t), object(t, text))))
+			require.True(t, here.ManagesJob(jobs.Open(batchJob(t), object(t, text)), nil))
+			require.False(t, here.QueuedElsewhere(jobs.Open(batchJob(t), object(t, text))))
+			require.False(t, beside.ManagesJob(jobs.Open(batchJob(t), object(t, text)), nil))
+			require.True(t, beside.QueuedElsewhere(jobs.Open(batchJob(t), object(t, text))))
 		})
 	}
-	require.True(t, here.QueuedElsewhere(Open(batchJob(t), object(t, "spec: {managedBy: other}"))))
-	_, err = ParseManagedJobs("otherQueueLabels: [a b]")
+	require.True(t, here.QueuedElsewhere(jobs.Open(batchJob(t), object(t, "spec: {managedBy: other}"))))
+	_, err = Parse("otherQueueLabels: [a b]")
 	require.ErrorContains(t, err, `otherQueueLabels[0]: "a b" is not the key of a label`)
-	a, err := ParseManagedJobs("otherQueueLabels: [b, a, b]")
+	a, err := Parse("otherQueueLabels: [b, a, b]")
 	require.NoError(t, err)
-	b, err := ParseManagedJobs("otherQueueLabels: [a, b]")
+	b, err := Parse("otherQueueLabels: [a, b]")
 	require.NoError(t, err)
 	require.Equal(t, a.Hash(), b.Hash())
-	require.NotEqual(t, DefaultManagedJobs().Hash(), a.Hash())
+	require.NotEqual(t, Default().Hash(), a.Hash())
 }
 
 func TestWhatBecomesOfJobsThatAskForNoQueue(t *testing.T) {
@@ -220,14 +230,14 @@ func TestWhatBecomesOfJobsThatAskForNoQueue(t *testing.T) {
 			"controller: true}]}", in, UnmanagedPass},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, err := ParseManagedJobs(tc.text)
+			m, err := Parse(tc.text)
 			require.NoError(t, err)
 			p, err := NewPredicate(m)
 			require.NoError(t, err)
-			require.Equal(t, tc.want, p.UnmanagedJob(Open(batchJob(t), object(t, "metadata: "+tc.job)), tc.in))
+			require.Equal(t, tc.want, p.UnmanagedJob(jobs.Open(batchJob(t), object(t, "metadata: "+tc.job)), tc.in))
 		})
 	}
-	_, err := ParseManagedJobs("unmanagedJobs: Deny")
+	_, err := Parse("unmanagedJobs: Deny")
 	require.ErrorContains(t, err, `managedJobs.unmanagedJobs: "Deny" is none of Pass, Warn and Gate`)
 }
 
@@ -235,7 +245,7 @@ func FuzzParseManagedJobs(f *testing.F) {
 	f.Add("kinds: [Job.v1.batch]\nnamespaceSelector: {matchExpressions: [{key: a, operator: In, values: [x]}]}")
 	f.Add("requireQueueName: 1")
 	f.Fuzz(func(t *testing.T, text string) {
-		m, err := ParseManagedJobs(text)
+		m, err := Parse(text)
 		if err != nil {
 			return
 		}
@@ -243,4 +253,86 @@ func FuzzParseManagedJobs(f *testing.F) {
 		require.NoError(t, err, "what parses can be used")
 		require.Equal(t, m.Hash(), m.withDefaults().Hash())
 	})
+}
+
+func TestWhichPodsAreQueued(t *testing.T) {
+	m, err := Parse("kinds: [Pod.v1.]")
+	require.NoError(t, err)
+	p, err := NewPredicate(m)
+	require.NoError(t, err)
+	owned := func(pod *corev1.Pod) {
+		controls := true
+		pod.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", APIVersion: "apps/v1", Controller: &controls}}
+	}
+	unlabelled := func(pod *corev1.Pod) { delete(pod.Labels, v1alpha1.LabelQuotaName) }
+	annotated := func(pod *corev1.Pod) { pod.Annotations[v1alpha1.AnnotationRelatedQueueUnit] = "team/other" }
+	for name, tc := range map[string]struct {
+		pod  *corev1.Pod
+		want string
+	}{
+		"by itself":              {podOf(1, "", ""), "team/p1-pods"},
+		"of a group":             {podOf(1, "g", "2"), "team/g-pods"},
+		"of somebody":            {podOf(1, "g", "2", owned), ""},
+		"that asks for no queue": {podOf(1, "", "", unlabelled), ""},
+		"that names a unit":      {podOf(1, "", "", annotated), "team/other"},
+	} {
+		require.Equal(t, tc.want, p.UnitNamedBy(tc.pod), name)
+	}
+	other, err := NewPredicate(Default())
+	require.NoError(t, err)
+	require.Empty(t, other.UnitNamedBy(podOf(1, "", "")), "they are not managed")
+}
+
+// podOf is the n-th pod of a group, or one of none.
+func podOf(n int, group, total string, edits ...func(*corev1.Pod)) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "team", Name: fmt.Sprintf("p%d", n), UID: types.UID(fmt.Sprintf("uid-%d", n)),
+			CreationTimestamp: metav1.NewTime(time.Unix(int64(1000+n), 0)),
+			Labels:            map[string]string{v1alpha1.LabelQuotaName: "a", "index": fmt.Sprint(n)},
+			Annotations:       map[string]string{v1alpha1.AnnotationSuspendedBy: "forged", "secret": "s"},
+		},
+		Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{
+				Name: "c", Env: []corev1.EnvVar{{Name: "secret"}},
+				Resources: corev1.ResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")},
+				},
+			}},
+			Volumes: []corev1.Volume{{Name: fmt.Sprintf("kube-api-access-%d", n)}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodPending},
+	}
+	if group != "" {
+		pod.Labels[podgroup.LabelName] = group
+		pod.Annotations[podgroup.AnnotationTotal] = total
+	}
+	for _, edit := range edits {
+		edit(pod)
+	}
+	return pod
+}
+
+func batchJob(t testing.TB) *jobkind.Kind {
+	t.Helper()
+	kind, ok := jobkind.Find("Job.v1.batch")
+	require.True(t, ok)
+	return kind
+}
+
+// object reads YAML; a Job named j in namespace team, with UID u1, unless it says otherwise.
+func object(t testing.TB, text string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	require.NoError(t, yaml.Unmarshal([]byte(text), &u.Object))
+	if u.Object == nil {
+		u.Object = map[string]any{}
+	}
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"})
+	if u.GetName() == "" {
+		u.SetName("j")
+		u.SetNamespace("team")
+		u.SetUID("u1")
+	}
+	return u
 }

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobs
+package jobkind
 
 import (
 	"testing"
@@ -49,11 +49,11 @@ func TestMetadataPlaces(t *testing.T) {
 			var got []string
 			for _, p := range kind.MetadataPlaces() {
 				at := p.Labels[:len(p.Labels)-1]
-				require.Equal(t, at.child("labels"), p.Labels)
-				require.Equal(t, at.child("annotations"), p.Annotations)
+				require.Equal(t, at.Child("labels"), p.Labels)
+				require.Equal(t, at.Child("annotations"), p.Annotations)
 				text := at.String()
 				if p.NodeName != nil {
-					require.Equal(t, at[:len(at)-1].child("spec", "nodeName"), p.NodeName)
+					require.Equal(t, at[:len(at)-1].Child("spec", "nodeName"), p.NodeName)
 					text += "*"
 				}
 				got = append(got, text)
@@ -77,7 +77,7 @@ pods: {label: example.com/train}
 	require.NoError(t, err)
 	places := kind.MetadataPlaces()
 	require.Len(t, places, 4)
-	require.Equal(t, MetadataPlace{Labels: path(".spec.labels")}, places[1], "annotations of this one are nowhere else")
+	require.Equal(t, MetadataPlace{Labels: PathOf(".spec.labels")}, places[1], "annotations of this one are nowhere else")
 	require.Equal(t, ".spec.engine.pods.spec.nodeName", places[2].NodeName.String(), "a field is not one key of many")
 	require.Equal(t, ".spec.signals.*.all-of.annotations", places[3].Annotations.String())
 	for _, wrong := range []string{".status.a", "spec.a", ".spec.a b", ""} {

@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobs
+// Package podgroup reads pods that nobody owns as jobs.
+package podgroup
 
 import (
 	"cmp"
@@ -31,30 +32,32 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 )
 
 // Pods that nobody owns have no job that a unit could stand for. Those of one group are read as one: PodGroup makes an
 // object of them, which the descriptor in kinds/pod.yaml describes. A pod without a group is a group of its own.
 
 const (
-	// LabelPodGroupName and AnnotationPodGroupTotal are Kueue's: the group of a pod, and how many pods it has.
-	LabelPodGroupName       = "kueue.x-k8s.io/pod-group-name"
-	AnnotationPodGroupTotal = "kueue.x-k8s.io/pod-group-total-count"
+	// LabelName and AnnotationPodGroupTotal are Kueue's: the group of a pod, and how many pods it has.
+	LabelName       = "kueue.x-k8s.io/pod-group-name"
+	AnnotationTotal = "kueue.x-k8s.io/pod-group-total-count"
 
 	// mostPodsOfGroup bounds what a group may say that it has.
 	mostPodsOfGroup = 100_000
 )
 
-// PodGroupName is the group of a pod, which has the name of the pod where that is in none.
-func PodGroupName(pod metav1.Object) string {
-	if name := pod.GetLabels()[LabelPodGroupName]; name != "" {
+// NameOf is the group of a pod, which has the name of the pod where that is in none.
+func NameOf(pod metav1.Object) string {
+	if name := pod.GetLabels()[LabelName]; name != "" {
 		return name
 	}
 	return pod.GetName()
 }
 
-// PodGroup is the job that pods of one group are, nil without pods. Pods of the same shape are one pod set.
-func PodGroup(pods []*corev1.Pod) (*unstructured.Unstructured, error) {
+// Of is the job that pods of one group are, nil without pods. Pods of the same shape are one pod set.
+func Of(pods []*corev1.Pod) (*unstructured.Unstructured, error) {
 	if len(pods) == 0 {
 		return nil, nil
 	}
@@ -63,9 +66,9 @@ func PodGroup(pods []*corev1.Pod) (*unstructured.Unstructured, error) {
 	})
 	first := pods[0]
 	group := &unstructured.Unstructured{Object: map[string]any{}}
-	group.SetGroupVersionKind(podKind)
+	group.SetGroupVersionKind(jobkind.PodKind)
 	group.SetNamespace(first.Namespace)
-	group.SetName(PodGroupName(first))
+	group.SetName(NameOf(first))
 	group.SetUID(first.UID)
 	group.SetCreationTimestamp(first.CreationTimestamp)
 	group.SetLabels(first.Labels)
@@ -91,10 +94,10 @@ func PodGroup(pods []*corev1.Pod) (*unstructured.Unstructured, error) {
 
 // totalOf is the number of pods that a group has in the end. One that cannot be read is more than there can be.
 func totalOf(pod *corev1.Pod) int64 {
-	if pod.Labels[LabelPodGroupName] == "" {
+	if pod.Labels[LabelName] == "" {
 		return 1
 	}
-	total, err := strconv.ParseInt(pod.Annotations[AnnotationPodGroupTotal], 10, 32)
+	total, err := strconv.ParseInt(pod.Annotations[AnnotationTotal], 10, 32)
 	if err != nil || total < 1 || total > mostPodsOfGroup {
 		return mostPodsOfGroup + 1
 	}
@@ -181,7 +184,7 @@ func templateOf(pod *corev1.Pod) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	fields = forSchedulingOf(fields)
+	fields = podtemplate.ForScheduling(fields)
 	spec, _ := fields["spec"].(map[string]any)
 	delete(spec, "nodeName")
 	volumes, _ := spec["volumes"].([]any)
@@ -206,8 +209,8 @@ func labelsOfGroup(labels map[string]string) map[string]string {
 	return kept
 }
 
-// CompactPod is a pod with what is read of it, or with no more than that it is there.
-func CompactPod(pod *corev1.Pod, queued bool) *corev1.Pod {
+// Compact is a pod with what is read of it, or with no more than that it is there.
+func Compact(pod *corev1.Pod, queued bool) *corev1.Pod {
 	compact := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 	}}
@@ -221,10 +224,10 @@ func CompactPod(pod *corev1.Pod, queued bool) *corev1.Pod {
 		annotations[key] = value
 	}
 	kept := map[string]any{"annotations": annotations}
-	reduceAnnotations(kept)
-	compact.Annotations = stringMap(kept["annotations"])
-	if total, ok := pod.Annotations[AnnotationPodGroupTotal]; ok {
-		compact.Annotations = withText(compact.Annotations, AnnotationPodGroupTotal, total)
+	podtemplate.ReduceAnnotations(kept)
+	compact.Annotations = jobkind.StringMap(kept["annotations"])
+	if total, ok := pod.Annotations[AnnotationTotal]; ok {
+		compact.Annotations = withText(compact.Annotations, AnnotationTotal, total)
 	}
 	if template, err := templateOf(pod); err == nil {
 		spec, _ := template["spec"].(map[string]any)

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobs
+package managedjobs
 
 import (
 	"bytes"
@@ -22,13 +22,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 )
 
 // KindEntry is a kind of jobs in a configuration: the name of one that is built in, "<Kind>.<version>.<group>", or a
 // description, which goes before that of a built-in kind of the same name.
 type KindEntry struct {
 	Name       string
-	Descriptor *Descriptor
+	Descriptor *jobkind.Descriptor
 }
 
 // KindsNamed are entries of these names.
@@ -59,7 +61,7 @@ func (e *KindEntry) UnmarshalJSON(raw []byte) error {
 	}
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.DisallowUnknownFields()
-	e.Descriptor = &Descriptor{}
+	e.Descriptor = &jobkind.Descriptor{}
 	return decoder.Decode(e.Descriptor)
 }
 
@@ -72,11 +74,11 @@ func (e KindEntry) MarshalJSON() ([]byte, error) {
 }
 
 // kind is the one that the entry names or describes.
-func (e KindEntry) kind() (*Kind, error) {
+func (e KindEntry) kind() (*jobkind.Kind, error) {
 	if e.Descriptor != nil {
 		return e.Descriptor.Compile()
 	}
-	kind, ok := Find(e.Name)
+	kind, ok := jobkind.Find(e.Name)
 	if !ok {
 		return nil, fmt.Errorf("%q is not known; known kinds: %s", e.Name, strings.Join(builtinNames(), ", "))
 	}
@@ -84,15 +86,15 @@ func (e KindEntry) kind() (*Kind, error) {
 }
 
 // compiled are the kinds of the configuration, in its order.
-func (m ManagedJobs) compiled() ([]Kind, error) {
-	kinds := make([]Kind, 0, len(m.Kinds))
+func (m Jobs) compiled() ([]jobkind.Kind, error) {
+	kinds := make([]jobkind.Kind, 0, len(m.Kinds))
 	for i, entry := range m.Kinds {
 		kind, err := entry.kind()
 		if err != nil {
-			return nil, fmt.Errorf("%s.kinds[%d]: %w", ManagedJobsKey, i, err)
+			return nil, fmt.Errorf("%s.kinds[%d]: %w", Key, i, err)
 		}
-		if slices.ContainsFunc(kinds, func(k Kind) bool { return k.GVK == kind.GVK }) {
-			return nil, fmt.Errorf("%s.kinds[%d]: %s is there twice", ManagedJobsKey, i, kind)
+		if slices.ContainsFunc(kinds, func(k jobkind.Kind) bool { return k.GVK == kind.GVK }) {
+			return nil, fmt.Errorf("%s.kinds[%d]: %s is there twice", Key, i, kind)
 		}
 		kinds = append(kinds, *kind)
 	}
@@ -100,7 +102,7 @@ func (m ManagedJobs) compiled() ([]Kind, error) {
 }
 
 func builtinNames() []string {
-	kinds := Builtin()
+	kinds := jobkind.Builtin()
 	names := make([]string, 0, len(kinds))
 	for i := range kinds {
 		names = append(names, kinds[i].String())

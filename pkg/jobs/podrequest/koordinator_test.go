@@ -14,17 +14,18 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobs
+package podrequest
 
 import (
 	"os"
 	"testing"
 
-	"github.com/koordinator-sh/koordinator/apis/config/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
+
+	"github.com/koordinator-sh/koordinator/apis/config/v1alpha1"
 
 	queuev1alpha1 "github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
@@ -188,7 +189,7 @@ func TestGates(t *testing.T) {
 
 // The profile that is shipped as an example has pods scheduled by koord-scheduler in the namespaces that it selects.
 func TestProfileNamesTheScheduler(t *testing.T) {
-	text, err := os.ReadFile("../../examples/scheduler-name/profile.yaml")
+	text, err := os.ReadFile("../../../examples/scheduler-name/profile.yaml")
 	require.NoError(t, err)
 	profile := v1alpha1.ClusterColocationProfile{}
 	require.NoError(t, yaml.UnmarshalStrict(text, &profile))

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobs
+package jobkind
 
 import (
 	"maps"
@@ -27,80 +27,80 @@ import (
 // every element of a list.
 type Path []string
 
-// star stands for every key of a map and every element of a list.
-const star = "*"
+// Star stands for every key of a map and every element of a list.
+const Star = "*"
 
 // path reads ".spec.suspend".
-func path(dotted string) Path {
+func PathOf(dotted string) Path {
 	return strings.Split(strings.TrimPrefix(dotted, "."), ".")
 }
 
 // String is the path as a user writes it: ".spec.suspend".
 func (p Path) String() string { return "." + strings.Join(p, ".") }
 
-// child is the path of a field below; the receiver is not changed.
-func (p Path) child(keys ...string) Path {
+// Child is the path of a field below; the receiver is not changed.
+func (p Path) Child(keys ...string) Path {
 	return append(append(make(Path, 0, len(p)+len(keys)), p...), keys...)
 }
 
 // fixed is the part of the path before the first star.
 func (p Path) fixed() Path {
-	if i := slices.Index(p, star); i >= 0 {
+	if i := slices.Index(p, Star); i >= 0 {
 		return p[:i]
 	}
 	return p
 }
 
-// place is an object inside of another one, and the way to it.
-type place struct {
-	at     Path
-	object map[string]any
+// Place is an object inside of another one, and the way to it.
+type Place struct {
+	At     Path
+	Object map[string]any
 }
 
 // key is the last of the way: that of a map, or the index in a list.
-func (p *place) key() string {
-	if len(p.at) == 0 {
+func (p *Place) key() string {
+	if len(p.At) == 0 {
 		return ""
 	}
-	return p.at[len(p.at)-1]
+	return p.At[len(p.At)-1]
 }
 
 // maxPlaces bounds what a path with stars finds: whoever writes an object may write as many as he likes.
 const maxPlaces = 1000
 
-// walk finds the objects that the path leads to. Keys of maps come in their order. What is no object is passed over.
-func walk(object map[string]any, p Path) []place {
-	found := []place{{object: object}}
+// Walk finds the objects that the path leads to. Keys of maps come in their order. What is no object is passed over.
+func Walk(object map[string]any, p Path) []Place {
+	found := []Place{{Object: object}}
 	values := []any{object}
 	for i, key := range p {
-		var next []place
+		var next []Place
 		var nextValues []any
 		add := func(at Path, value any) {
 			if len(next) >= maxPlaces {
 				return
 			}
 			fields, _ := value.(map[string]any)
-			next, nextValues = append(next, place{at, fields}), append(nextValues, value)
+			next, nextValues = append(next, Place{at, fields}), append(nextValues, value)
 		}
 		for j, value := range values {
-			at := found[j].at
+			at := found[j].At
 			switch v := value.(type) {
 			case map[string]any:
-				if key != star {
+				if key != Star {
 					if item, ok := v[key]; ok {
-						add(at.child(key), item)
+						add(at.Child(key), item)
 					}
 					continue
 				}
 				for _, k := range slices.Sorted(maps.Keys(v)) {
-					add(at.child(k), v[k])
+					add(at.Child(k), v[k])
 				}
 			case []any:
-				if key != star {
+				if key != Star {
 					continue
 				}
 				for n, item := range v {
-					add(at.child(strconv.Itoa(n)), item)
+					add(at.Child(strconv.Itoa(n)), item)
 				}
 			}
 		}
@@ -108,5 +108,5 @@ func walk(object map[string]any, p Path) []place {
 			break
 		}
 	}
-	return slices.DeleteFunc(found, func(p place) bool { return p.object == nil })
+	return slices.DeleteFunc(found, func(p Place) bool { return p.Object == nil })
 }

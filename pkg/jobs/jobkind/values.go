@@ -14,18 +14,20 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobs
+package jobkind
 
 import (
 	"fmt"
 	"math"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 )
 
-// childKey is the field of a job under which its child is read.
-const childKey = "child"
+// ChildKey is the field of a job under which its child is read.
+const ChildKey = "child"
 
-// lookup returns the value at the path, or nil.
-func lookup(object map[string]any, p Path) any {
+// Lookup returns the value at the path, or nil.
+func Lookup(object map[string]any, p Path) any {
 	if len(p) == 0 {
 		return nil
 	}
@@ -40,9 +42,9 @@ func lookup(object map[string]any, p Path) any {
 	return value
 }
 
-// integer reads a whole number; an absent or null field is not found.
-func integer(object map[string]any, p Path) (int64, bool, error) {
-	switch n := lookup(object, p).(type) {
+// Integer reads a whole number; an absent or null field is not found.
+func Integer(object map[string]any, p Path) (int64, bool, error) {
+	switch n := Lookup(object, p).(type) {
 	case nil:
 		return 0, false, nil
 	case int64:
@@ -56,10 +58,10 @@ func integer(object map[string]any, p Path) (int64, bool, error) {
 			return int64(n), true, nil
 		}
 	}
-	return 0, false, fmt.Errorf("%w: %s is not a whole number", ErrMalformed, p)
+	return 0, false, fmt.Errorf("%w: %s is not a whole number", podtemplate.ErrMalformed, p)
 }
 
-func stringMap(value any) map[string]string {
+func StringMap(value any) map[string]string {
 	fields, ok := value.(map[string]any)
 	if !ok {
 		return nil
@@ -73,7 +75,7 @@ func stringMap(value any) map[string]string {
 	return out
 }
 
-func firstOf(set map[string]string, keys ...string) string {
+func FirstOf(set map[string]string, keys ...string) string {
 	for _, key := range keys {
 		if value := set[key]; value != "" {
 			return value

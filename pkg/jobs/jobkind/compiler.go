@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobs
+package jobkind
 
 import (
 	"fmt"
@@ -58,12 +58,12 @@ func (c *compiler) path(at *field.Path, text string, stars bool) Path {
 		c.invalid(at, text, `a path begins with "."`)
 		return nil
 	}
-	p := path(text)
+	p := PathOf(text)
 	for _, key := range p {
 		switch {
 		case !segment.MatchString(key):
 			c.invalid(at, text, fmt.Sprintf("%q is no name of a field", key))
-		case key == star && !stars:
+		case key == Star && !stars:
 			c.invalid(at, text, "it leads to one field, so it has no stars")
 		}
 	}
@@ -79,7 +79,7 @@ func (c *compiler) written(at *field.Path, text, below string) Path {
 	return p
 }
 
-func (c *compiler) expression(at *field.Path, text string, want *cel.Type) *expression {
+func (c *compiler) expression(at *field.Path, text string, want *cel.Type) *Expression {
 	if text == "" {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (c *compiler) kind(d *Descriptor) *Kind {
 		c.errs = append(c.errs, field.Required(root.Child("podSets"), ""))
 	}
 	for i := range d.PodSets {
-		k.sets = append(k.sets, c.podSet(root.Child("podSets").Index(i), &d.PodSets[i]))
+		k.Sets = append(k.Sets, c.podSet(root.Child("podSets").Index(i), &d.PodSets[i]))
 	}
 	for i, text := range d.PodMetadata {
 		at := root.Child("podMetadata").Index(i)
@@ -121,21 +121,21 @@ func (c *compiler) kind(d *Descriptor) *Kind {
 	}
 	if g := d.Gang; g != nil {
 		at := root.Child("gang")
-		k.gang = &gangRule{
-			when:    c.expression(at.Child("when"), g.When, cel.BoolType),
-			unless:  c.expression(at.Child("unless"), g.Unless, cel.BoolType),
-			minimum: c.counts(at.Child("minimum"), g.Minimum),
+		k.Gang = &Gang{
+			When:    c.expression(at.Child("when"), g.When, cel.BoolType),
+			Unless:  c.expression(at.Child("unless"), g.Unless, cel.BoolType),
+			Minimum: c.counts(at.Child("minimum"), g.Minimum),
 		}
 	}
 	for i, text := range d.PriorityClass {
-		k.priorityClass = append(k.priorityClass, c.path(root.Child("priorityClass").Index(i), text, false))
+		k.PriorityClass = append(k.PriorityClass, c.path(root.Child("priorityClass").Index(i), text, false))
 	}
 	if m := d.ManagedBy; m != nil {
 		c.required(root.Child("managedBy", "field"), m.Field)
-		k.managedBy, k.ownControllers = c.path(root.Child("managedBy", "field"), m.Field, false), m.Own
+		k.ManagedBy, k.OwnControllers = c.path(root.Child("managedBy", "field"), m.Field, false), m.Own
 	}
 	c.state(root.Child("state"), &d.State, k)
-	k.startTime = c.written(root.Child("startTime"), d.StartTime, "status")
+	k.StartTime = c.written(root.Child("startTime"), d.StartTime, "status")
 	c.pods(root.Child("pods"), &d.Pods, k)
 	return k
 }
@@ -157,20 +157,20 @@ func (c *compiler) suspend(at *field.Path, s *SuspendRule, k *Kind) {
 	if s.Field == "" && s.Annotation == "" {
 		c.errs = append(c.errs, field.Required(at, "a field or an annotation"))
 	}
-	k.suspend = c.written(at.Child("field"), s.Field, "spec")
+	k.SuspendField = c.written(at.Child("field"), s.Field, "spec")
 	if s.Annotation != "" {
 		for _, problem := range validation.IsQualifiedName(s.Annotation) {
 			c.invalid(at.Child("annotation"), s.Annotation, problem)
 		}
 	}
-	k.suspendAnnotation, k.keepsPods = s.Annotation, s.KeepsPods
+	k.SuspendAnnotation, k.keepsPods = s.Annotation, s.KeepsPods
 }
 
 func (c *compiler) valid(at *field.Path, rules []ValidRule, k *Kind) {
 	for i, r := range rules {
 		c.required(at.Index(i).Child("rule"), r.Rule)
 		c.required(at.Index(i).Child("message"), r.Message)
-		k.valid = append(k.valid, validRule{
+		k.Valid = append(k.Valid, Valid{
 			c.expression(at.Index(i).Child("rule"), r.Rule, cel.BoolType), r.Message,
 		})
 	}
@@ -191,23 +191,23 @@ func (c *compiler) children(root *field.Path, d *Descriptor, k *Kind) {
 }
 
 func (c *compiler) state(at *field.Path, s *StateRules, k *Kind) {
-	k.succeeded = c.expression(at.Child("succeeded"), s.Succeeded, cel.BoolType)
-	k.failed = c.expression(at.Child("failed"), s.Failed, cel.BoolType)
-	k.message = c.expression(at.Child("message"), s.Message, cel.StringType)
-	k.suspensionSeen = c.expression(at.Child("suspended"), s.Suspended, cel.BoolType)
-	k.ready = c.expression(at.Child("ready"), s.Ready, cel.IntType)
-	k.completed = c.expression(at.Child("completed"), s.Completed, cel.IntType)
-	k.all = c.expression(at.Child("all"), s.All, cel.IntType)
+	k.Succeeded = c.expression(at.Child("succeeded"), s.Succeeded, cel.BoolType)
+	k.Failed = c.expression(at.Child("failed"), s.Failed, cel.BoolType)
+	k.Message = c.expression(at.Child("message"), s.Message, cel.StringType)
+	k.SuspensionSeen = c.expression(at.Child("suspended"), s.Suspended, cel.BoolType)
+	k.Ready = c.expression(at.Child("ready"), s.Ready, cel.IntType)
+	k.Completed = c.expression(at.Child("completed"), s.Completed, cel.IntType)
+	k.All = c.expression(at.Child("all"), s.All, cel.IntType)
 	counts := cel.ListType(cel.MapType(cel.StringType, cel.DynType))
-	k.reclaimable = c.expression(at.Child("reclaimable"), s.Reclaimable, counts)
-	k.readyBySet = c.expression(at.Child("readyBySet"), s.ReadyBySet, counts)
-	k.active = c.expression(at.Child("active"), s.Active, cel.IntType)
-	k.started = c.expression(at.Child("started"), s.Started, cel.BoolType)
-	k.running = c.expression(at.Child("running"), s.Running, cel.BoolType)
+	k.Reclaimable = c.expression(at.Child("reclaimable"), s.Reclaimable, counts)
+	k.ReadyBySet = c.expression(at.Child("readyBySet"), s.ReadyBySet, counts)
+	k.Active = c.expression(at.Child("active"), s.Active, cel.IntType)
+	k.Started = c.expression(at.Child("started"), s.Started, cel.BoolType)
+	k.Running = c.expression(at.Child("running"), s.Running, cel.BoolType)
 }
 
 func (c *compiler) pods(at *field.Path, p *PodsRule, k *Kind) {
-	k.pods.selector = c.path(at.Child("selector"), p.Selector, false)
+	k.Pods.Selector = c.path(at.Child("selector"), p.Selector, false)
 	if (p.Label == "") == (p.Selector == "") {
 		c.invalid(at, "", "it has either label or selector")
 	}
@@ -219,21 +219,21 @@ func (c *compiler) pods(at *field.Path, p *PodsRule, k *Kind) {
 	switch {
 	case p.Value == "" || p.Value == podsByUID:
 	case p.Value == podsByName:
-		k.pods.byName = true
+		k.Pods.ByName = true
 	case strings.HasPrefix(p.Value, "."):
-		k.pods.value = c.path(at.Child("value"), p.Value, false)
+		k.Pods.Value = c.path(at.Child("value"), p.Value, false)
 	default:
 		c.invalid(at.Child("value"), p.Value, "it is none of UID, Name, and the path of a field")
 	}
-	k.pods.label = p.Label
+	k.Pods.Label = p.Label
 }
 
-func (c *compiler) podSet(at *field.Path, r *PodSetRule) podSetRule {
-	s := podSetRule{optional: r.Optional, early: r.Early, name: r.Name}
-	s.when = c.expression(at.Child("when"), r.When, cel.BoolType)
-	s.path = c.path(at.Child("path"), r.Path, true)
-	s.stars = len(s.path.fixed()) < len(s.path)
-	if r.Name != "" && (s.stars || r.NameField != "") {
+func (c *compiler) podSet(at *field.Path, r *PodSetRule) Set {
+	s := Set{Optional: r.Optional, Early: r.Early, Name: r.Name}
+	s.When = c.expression(at.Child("when"), r.When, cel.BoolType)
+	s.Path = c.path(at.Child("path"), r.Path, true)
+	s.Stars = len(s.Path.fixed()) < len(s.Path)
+	if r.Name != "" && (s.Stars || r.NameField != "") {
 		c.invalid(at.Child("name"), r.Name, "several pod sets cannot have one name, and none has two")
 	}
 	if r.Name != "" {
@@ -241,36 +241,36 @@ func (c *compiler) podSet(at *field.Path, r *PodSetRule) podSetRule {
 			c.invalid(at.Child("name"), r.Name, problem)
 		}
 	}
-	s.nameField = c.path(at.Child("nameField"), r.NameField, false)
+	s.NameField = c.path(at.Child("nameField"), r.NameField, false)
 	c.template(at, r, &s)
 	for i := range r.Adds {
-		s.adds = append(s.adds, c.add(at.Child("adds").Index(i), &r.Adds[i]))
+		s.Adds = append(s.Adds, c.add(at.Child("adds").Index(i), &r.Adds[i]))
 	}
 	if len(r.Count) == 0 {
 		c.errs = append(c.errs, field.Required(at.Child("count"), ""))
 	}
-	s.count = c.counts(at.Child("count"), r.Count)
-	s.minCount = c.counts(at.Child("minCount"), r.MinCount)
-	s.partial = c.partial(at.Child("partial"), r.Partial, &s)
-	s.later = c.expression(at.Child("later"), r.Later, cel.BoolType)
+	s.Count = c.counts(at.Child("count"), r.Count)
+	s.MinCount = c.counts(at.Child("minCount"), r.MinCount)
+	s.Partial = c.partial(at.Child("partial"), r.Partial, &s)
+	s.Later = c.expression(at.Child("later"), r.Later, cel.BoolType)
 	return s
 }
 
-func (c *compiler) partial(at *field.Path, r *PartialRule, s *podSetRule) *partialRule {
+func (c *compiler) partial(at *field.Path, r *PartialRule, s *Set) *Partial {
 	if r == nil {
 		return nil
 	}
-	p := &partialRule{
-		when:   c.expression(at.Child("when"), r.When, cel.BoolType),
-		unless: c.expression(at.Child("unless"), r.Unless, cel.BoolType), annotations: r.Annotations,
-		least: c.counts(at.Child("minCount"), r.MinCount), field: c.source(at.Child("field"), r.Field),
-		each: c.source(at.Child("each"), r.Each), along: c.source(at.Child("along"), r.Along),
-		alongWhen: c.expression(at.Child("alongWhen"), r.AlongWhen, cel.BoolType),
+	p := &Partial{
+		When:   c.expression(at.Child("when"), r.When, cel.BoolType),
+		Unless: c.expression(at.Child("unless"), r.Unless, cel.BoolType), Annotations: r.Annotations,
+		Least: c.counts(at.Child("minCount"), r.MinCount), Field: c.source(at.Child("field"), r.Field),
+		Each: c.source(at.Child("each"), r.Each), Along: c.source(at.Child("along"), r.Along),
+		AlongWhen: c.expression(at.Child("alongWhen"), r.AlongWhen, cel.BoolType),
 	}
-	if len(p.least) == 0 {
-		p.least = s.minCount
+	if len(p.Least) == 0 {
+		p.Least = s.MinCount
 	}
-	if len(p.least)+len(p.annotations) == 0 {
+	if len(p.Least)+len(p.Annotations) == 0 {
 		c.errs = append(c.errs, field.Required(at.Child("minCount"), "or annotations"))
 	}
 	for i, key := range r.Annotations {
@@ -279,53 +279,54 @@ func (c *compiler) partial(at *field.Path, r *PartialRule, s *podSetRule) *parti
 		}
 	}
 	c.required(at.Child("field"), r.Field)
-	c.writable(at.Child("field"), s, p.field)
-	c.writable(at.Child("along"), s, p.along)
+	c.writable(at.Child("field"), s, p.Field)
+	c.writable(at.Child("along"), s, p.Along)
 	return p
 }
 
 // template reads where the template of the pods is, and where their labels and annotations are written.
-func (c *compiler) template(at *field.Path, r *PodSetRule, s *podSetRule) {
+func (c *compiler) template(at *field.Path, r *PodSetRule, s *Set) {
 	if len(r.Template) == 0 && r.Computed == "" {
 		c.errs = append(c.errs, field.Required(at.Child("template"), "or computed"))
 	}
 	for _, text := range r.Template {
 		p := c.path(at.Child("template"), text, false)
-		if whole := append(s.path.child(), p...); len(whole) > 0 && whole[0] != "spec" && whole[0] != childKey {
+		if whole := append(s.Path.Child(), p...); len(whole) > 0 && whole[0] != "spec" && whole[0] != ChildKey {
 			c.invalid(at.Child("template"), whole.String(), "it has to be below .spec, or in the child")
 		}
-		s.templates = append(s.templates, p)
+		s.Templates = append(s.Templates, p)
 	}
 	if r.Computed != "" {
 		code, ok := computedTemplates[r.Computed]
 		if !ok {
-			c.errs = append(c.errs, field.NotSupported(at.Child("computed"), r.Computed, slices.Sorted(maps.Keys(computedTemplates))))
+			known := slices.Sorted(maps.Keys(computedTemplates))
+			c.errs = append(c.errs, field.NotSupported(at.Child("computed"), r.Computed, known))
 		}
-		s.computed = &code
+		s.Computed = &code
 	}
-	s.labels = c.source(at.Child("labels"), r.Labels)
-	s.annotations = c.source(at.Child("annotations"), r.Annotations)
-	c.writable(at.Child("labels"), s, s.labels)
-	c.writable(at.Child("annotations"), s, s.annotations)
+	s.Labels = c.source(at.Child("labels"), r.Labels)
+	s.Annotations = c.source(at.Child("annotations"), r.Annotations)
+	c.writable(at.Child("labels"), s, s.Labels)
+	c.writable(at.Child("annotations"), s, s.Annotations)
 }
 
 // writable: what pods are given is written below spec, and nowhere else.
-func (c *compiler) writable(at *field.Path, s *podSetRule, to source) {
-	whole := to.path
-	if len(whole) > 0 && !to.ofJob {
-		whole = append(s.path.child(), to.path...)
+func (c *compiler) writable(at *field.Path, s *Set, to Source) {
+	whole := to.Path
+	if len(whole) > 0 && !to.OfJob {
+		whole = append(s.Path.Child(), to.Path...)
 	}
 	if len(whole) > 0 && whole[0] != "spec" {
 		c.invalid(at, whole.String(), "it has to be below .spec")
 	}
 }
 
-func (c *compiler) add(at *field.Path, r *AddRule) addRule {
-	return addRule{
-		when:       c.expression(at.Child("when"), r.When, cel.BoolType),
-		resources:  c.source(at.Child("resources"), r.Resources),
-		init:       c.containers(at.Child("initContainers"), r.InitContainers),
-		containers: c.containers(at.Child("containers"), r.Containers),
+func (c *compiler) add(at *field.Path, r *AddRule) Add {
+	return Add{
+		When:       c.expression(at.Child("when"), r.When, cel.BoolType),
+		Resources:  c.source(at.Child("resources"), r.Resources),
+		Init:       c.containers(at.Child("initContainers"), r.InitContainers),
+		Containers: c.containers(at.Child("containers"), r.Containers),
 	}
 }
 
@@ -340,35 +341,35 @@ func (c *compiler) containers(at *field.Path, list []corev1.Container) (fields [
 	return fields
 }
 
-func (c *compiler) counts(at *field.Path, rules []CountRule) (terms []countTerm) {
+func (c *compiler) counts(at *field.Path, rules []CountRule) (terms []Term) {
 	for i := range rules {
 		terms = append(terms, c.count(at.Index(i), &rules[i]))
 	}
 	return terms
 }
 
-func (c *compiler) count(at *field.Path, r *CountRule) countTerm {
-	t := countTerm{byDefault: r.Default, lessConstant: r.LessConstant}
+func (c *compiler) count(at *field.Path, r *CountRule) Term {
+	t := Term{ByDefault: r.Default, LessConstant: r.LessConstant}
 	if r.Field == "" && len(r.Least) == 0 && r.Default == nil || r.Field != "" && len(r.Least) > 0 {
 		c.invalid(at, "", "it has either field, or least, or a default alone")
 	}
 	if r.Default != nil && *r.Default < 0 {
 		c.invalid(at.Child("default"), *r.Default, "must not be negative")
 	}
-	t.field = c.source(at.Child("field"), r.Field)
-	t.less = c.source(at.Child("less"), r.Less)
+	t.Field = c.source(at.Child("field"), r.Field)
+	t.Less = c.source(at.Child("less"), r.Less)
 	for i := range r.Least {
 		if len(r.Least[i].Least) > 0 {
 			c.invalid(at.Child("least").Index(i), "", "the least of the least is the least")
 			continue
 		}
-		t.least = append(t.least, c.count(at.Child("least").Index(i), &r.Least[i]))
+		t.Least = append(t.Least, c.count(at.Child("least").Index(i), &r.Least[i]))
 	}
 	return t
 }
 
 // source reads a path that may begin at the job.
-func (c *compiler) source(at *field.Path, text string) source {
+func (c *compiler) source(at *field.Path, text string) Source {
 	below, ofJob := strings.CutPrefix(text, "$")
-	return source{path: c.path(at, below, false), ofJob: ofJob}
+	return Source{Path: c.path(at, below, false), OfJob: ofJob}
 }

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobs
+package managedjobs
 
 import (
 	"fmt"
@@ -27,6 +27,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podgroup"
 )
 
 // systemNamespaces are never managed: a queue must not hold up what the cluster itself runs on.
@@ -35,14 +38,14 @@ var systemNamespaces = sets.New("kube-system", "kube-public", "kube-node-lease",
 
 // Predicate decides which jobs are managed. It is immutable and safe for concurrent use.
 type Predicate struct {
-	kinds map[schema.GroupVersionKind]Kind
+	kinds map[schema.GroupVersionKind]jobkind.Kind
 	names []schema.GroupVersionKind
 	// makes says which kinds of objects are made by which, of all kinds that are described, managed or not: an object that
 	// such an owner controls is a part of it. followed are those that are managed, and what stands between them and their
 	// pods. A version more or less makes no other kind of an owner.
 	makes            map[making]bool
 	managed, between map[schema.GroupKind]bool
-	followed         []Object
+	followed         []jobkind.Object
 	namespaces       labels.Selector
 	requireQueueName bool
 	mapped           MappedNamespaces
@@ -54,18 +57,18 @@ type Predicate struct {
 }
 
 // NewPredicate compiles a configuration; it fails for an unknown kind and for a malformed selector.
-func NewPredicate(m ManagedJobs) (*Predicate, error) {
+func NewPredicate(m Jobs) (*Predicate, error) {
 	m = m.withDefaults()
 	selector, err := metav1.LabelSelectorAsSelector(m.NamespaceSelector)
 	if err != nil {
-		return nil, fmt.Errorf("%s.namespaceSelector: %w", ManagedJobsKey, err)
+		return nil, fmt.Errorf("%s.namespaceSelector: %w", Key, err)
 	}
 	kinds, err := m.compiled()
 	if err != nil {
 		return nil, err
 	}
 	p := &Predicate{
-		kinds:            make(map[schema.GroupVersionKind]Kind, len(kinds)),
+		kinds:            make(map[schema.GroupVersionKind]jobkind.Kind, len(kinds)),
 		makes:            map[making]bool{},
 		managed:          map[schema.GroupKind]bool{},
 		between:          map[schema.GroupKind]bool{},
@@ -81,7 +84,7 @@ func NewPredicate(m ManagedJobs) (*Predicate, error) {
 	for i := range kinds {
 		p.manage(&kinds[i])
 	}
-	for _, kind := range Builtin() {
+	for _, kind := range jobkind.Builtin() {
 		p.noteParts(&kind)
 	}
 	return p, nil
@@ -91,7 +94,7 @@ func NewPredicate(m ManagedJobs) (*Predicate, error) {
 type making struct{ owner, part schema.GroupKind }
 
 // noteParts: what stands between jobs and their pods is made by the jobs, or by another such object.
-func (p *Predicate) noteParts(kind *Kind) {
+func (p *Predicate) noteParts(kind *jobkind.Kind) {
 	for _, part := range kind.Children {
 		p.makes[making{kind.GVK.GroupKind(), part.GVK.GroupKind()}] = true
 		for _, owner := range kind.Children {
@@ -100,7 +103,7 @@ func (p *Predicate) noteParts(kind *Kind) {
 	}
 }
 
-func (p *Predicate) manage(kind *Kind) {
+func (p *Predicate) manage(kind *jobkind.Kind) {
 	p.kinds[kind.GVK] = *kind
 	p.names = append(p.names, kind.GVK)
 	if kind.OfPods() {
@@ -108,31 +111,31 @@ func (p *Predicate) manage(kind *Kind) {
 	}
 	p.managed[kind.GVK.GroupKind()] = true
 	p.noteParts(kind)
-	p.follow(Object{GVK: kind.GVK, GVR: kind.GVR})
+	p.follow(jobkind.Object{GVK: kind.GVK, GVR: kind.GVR})
 	for _, child := range kind.Children {
 		p.between[child.GVK.GroupKind()] = true
 		p.follow(child)
 	}
 }
 
-func (p *Predicate) follow(o Object) {
-	if o.GVK == podKind {
+func (p *Predicate) follow(o jobkind.Object) {
+	if o.GVK == jobkind.PodKind {
 		return
 	}
-	if !slices.ContainsFunc(p.followed, func(other Object) bool { return other.GVR == o.GVR }) {
+	if !slices.ContainsFunc(p.followed, func(other jobkind.Object) bool { return other.GVR == o.GVR }) {
 		p.followed = append(p.followed, o)
 	}
 }
 
 // PodsOwnPods says whether pods of managed jobs may be owned by other pods of them.
-func (p *Predicate) PodsOwnPods() bool { return p.between[podKind.GroupKind()] }
+func (p *Predicate) PodsOwnPods() bool { return p.between[jobkind.PodKind.GroupKind()] }
 
 // Followed are the managed kinds and those of objects between managed jobs and their pods, but for pods.
-func (p *Predicate) Followed() []Object { return p.followed }
+func (p *Predicate) Followed() []jobkind.Object { return p.followed }
 
 // Kinds returns the managed kinds in a fixed order.
-func (p *Predicate) Kinds() []Kind {
-	kinds := make([]Kind, 0, len(p.names))
+func (p *Predicate) Kinds() []jobkind.Kind {
+	kinds := make([]jobkind.Kind, 0, len(p.names))
 	for _, gvk := range p.names {
 		kinds = append(kinds, p.kinds[gvk])
 	}
@@ -148,7 +151,9 @@ func (p *Predicate) Schedules(schedulerName string) bool {
 }
 
 // EveryJobIsGang says whether jobs of the kind are gangs whether they ask for it or not.
-func (p *Predicate) EveryJobIsGang(kind *Kind) bool { return slices.Contains(p.gangs, kind.String()) }
+func (p *Predicate) EveryJobIsGang(kind *jobkind.Kind) bool {
+	return slices.Contains(p.gangs, kind.String())
+}
 
 // Hash of the configuration that the predicate was made from.
 func (p *Predicate) Hash() string { return p.hash }
@@ -161,7 +166,7 @@ func (p *Predicate) ManagesKind(gvk schema.GroupVersionKind) bool {
 
 // ManagesKindNamed says whether jobs of the kind that String of it names so are managed.
 func (p *Predicate) ManagesKindNamed(name string) bool {
-	return slices.ContainsFunc(p.names, func(gvk schema.GroupVersionKind) bool { return KindString(gvk) == name })
+	return slices.ContainsFunc(p.names, func(gvk schema.GroupVersionKind) bool { return jobkind.KindString(gvk) == name })
 }
 
 // UnitName is the name of the unit of a job; false where jobs of this kind are not managed.
@@ -184,7 +189,7 @@ func (p *Predicate) ManagesOwner(ref metav1.OwnerReference) bool { return p.mana
 func (p *Predicate) KindOf(ref metav1.OwnerReference) (kind string, managed bool) {
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	if p == nil || !p.managed[gvk.GroupKind()] {
-		return KindString(gvk), false
+		return jobkind.KindString(gvk), false
 	}
 	if _, exact := p.kinds[gvk]; !exact {
 		for _, known := range p.names {
@@ -193,7 +198,7 @@ func (p *Predicate) KindOf(ref metav1.OwnerReference) (kind string, managed bool
 			}
 		}
 	}
-	return KindString(gvk), true
+	return jobkind.KindString(gvk), true
 }
 
 // FollowsOwner says whether an owner reference names an object that may be, or belong to, a managed job.
@@ -244,10 +249,11 @@ func (p *Predicate) ManagesLabels(
 	}
 	asked := false
 	for _, set := range labelSets {
-		if firstOf(set, p.otherQueueLabels...) != "" {
+		if jobkind.FirstOf(set, p.otherQueueLabels...) != "" {
 			return false
 		}
-		asked = asked || firstOf(set, v1alpha1.QueueNameKey) != "" || !p.requireQueueName && firstOf(set, v1alpha1.QuotaLabels[:]...) != ""
+		asked = asked || jobkind.FirstOf(set, v1alpha1.QueueNameKey) != "" ||
+			!p.requireQueueName && jobkind.FirstOf(set, v1alpha1.QuotaLabels[:]...) != ""
 	}
 	return asked
 }
@@ -257,7 +263,7 @@ func (p *Predicate) ManagesLabels(
 func (p *Predicate) Unmanaged(
 	namespace string, namespaceLabels map[string]string, labelSets ...map[string]string,
 ) UnmanagedJobs {
-	other := func(set map[string]string) bool { return firstOf(set, p.otherQueueLabels...) != "" }
+	other := func(set map[string]string) bool { return jobkind.FirstOf(set, p.otherQueueLabels...) != "" }
 	if !p.ManagesNamespace(namespace, namespaceLabels) || slices.ContainsFunc(labelSets, other) ||
 		p.ManagesLabels(namespace, namespaceLabels, labelSets...) {
 		return UnmanagedPass
@@ -301,7 +307,7 @@ func QueueAnnotation(annotations map[string]string) map[string]string {
 // ManagesJob is the whole predicate: kind, namespace, labels, owners and other managers of one object. podLabels are
 // those that its pods will have beside their templates' own; the scheduler judges pods by them too.
 func (p *Predicate) ManagesJob(
-	job *Job, namespaceLabels map[string]string, podLabels ...map[string]string,
+	job *jobs.Job, namespaceLabels map[string]string, podLabels ...map[string]string,
 ) bool {
 	sets, ok := labelsOf(p, job, podLabels)
 	return ok && p.ManagesLabels(job.Object.GetNamespace(), namespaceLabels, sets...)
@@ -309,7 +315,7 @@ func (p *Predicate) ManagesJob(
 
 // UnmanagedJob is Unmanaged of one object.
 func (p *Predicate) UnmanagedJob(
-	job *Job, namespaceLabels map[string]string, podLabels ...map[string]string,
+	job *jobs.Job, namespaceLabels map[string]string, podLabels ...map[string]string,
 ) UnmanagedJobs {
 	sets, ok := labelsOf(p, job, podLabels)
 	if !ok {
@@ -319,31 +325,31 @@ func (p *Predicate) UnmanagedJob(
 }
 
 // labelsOf are the sets of labels that a job is judged by; false if it is not managed whatever they say.
-func labelsOf(p *Predicate, job *Job, podLabels []map[string]string) ([]map[string]string, bool) {
+func labelsOf(p *Predicate, job *jobs.Job, podLabels []map[string]string) ([]map[string]string, bool) {
 	if !p.ManagesKind(job.Kind.GVK) || job.ManagedByOther() {
 		return nil, false
 	}
 	if p.IsPart(job.Kind.GVK.GroupKind(), metav1.GetControllerOfNoCopy(job.Object)) {
 		return nil, false
 	}
-	sets := append(job.templateLabels(), job.Object.GetLabels(), QueueAnnotation(job.Object.GetAnnotations()))
+	sets := append(job.TemplateLabels(), job.Object.GetLabels(), QueueAnnotation(job.Object.GetAnnotations()))
 	return append(sets, podLabels...), true
 }
 
 // QueuedElsewhere says whether somebody else decides when the job runs: another controller, or another queue system.
-func (p *Predicate) QueuedElsewhere(job *Job) bool {
+func (p *Predicate) QueuedElsewhere(job *jobs.Job) bool {
 	if !p.ManagesKind(job.Kind.GVK) {
 		return false
 	}
-	sets := append(job.templateLabels(), job.Object.GetLabels())
+	sets := append(job.TemplateLabels(), job.Object.GetLabels())
 	return job.ManagedByOther() || slices.ContainsFunc(sets, func(set map[string]string) bool {
-		return firstOf(set, p.otherQueueLabels...) != ""
+		return jobkind.FirstOf(set, p.otherQueueLabels...) != ""
 	})
 }
 
 // QueuesPods says whether pods that nobody owns are queued at all.
 func (p *Predicate) QueuesPods() bool {
-	_, manages := p.kinds[podKind]
+	_, manages := p.kinds[jobkind.PodKind]
 	return manages
 }
 
@@ -351,7 +357,7 @@ func (p *Predicate) QueuesPods() bool {
 func (p *Predicate) QueuesPod(pod metav1.Object) bool {
 	labels := pod.GetLabels()
 	return p.QueuesPods() && metav1.GetControllerOfNoCopy(pod) == nil &&
-		(firstOf(labels, v1alpha1.QueueNameKey) != "" || firstOf(labels, v1alpha1.QuotaLabels[:]...) != "")
+		(jobkind.FirstOf(labels, v1alpha1.QueueNameKey) != "" || jobkind.FirstOf(labels, v1alpha1.QuotaLabels[:]...) != "")
 }
 
 // UnitNamedBy is the unit, as namespace/name, that a pod belongs to by what it says itself: that of its annotation, or
@@ -363,6 +369,6 @@ func (p *Predicate) UnitNamedBy(pod *corev1.Pod) string {
 	if p == nil || !p.QueuesPod(pod) {
 		return ""
 	}
-	kind := p.kinds[podKind]
-	return pod.Namespace + "/" + kind.UnitName(PodGroupName(pod))
+	kind := p.kinds[jobkind.PodKind]
+	return pod.Namespace + "/" + kind.UnitName(podgroup.NameOf(pod))
 }

@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobs
+// Package compact has the form in which caches keep jobs.
+package compact
 
 import (
 	stdjson "encoding/json"
@@ -24,7 +25,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/overlay"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 )
 
 // A job in memory as its maps takes five to ten times what its text takes, and its author says how long that is. So
@@ -48,9 +51,9 @@ var readMetadata = []string{
 	"labels", "annotations", "ownerReferences", "creationTimestamp", "deletionTimestamp", "generation",
 }
 
-// CompactJob returns the compact form of a job, which must not be used any more. Of pod templates it keeps what scheduling
+// Job returns the compact form of a job, which must not be used any more. Of pod templates it keeps what scheduling
 // needs, unless they are to be whole.
-func CompactJob(k *Kind, job *unstructured.Unstructured, wholeTemplates bool) *unstructured.Unstructured {
+func Job(k *jobkind.Kind, job *unstructured.Unstructured, wholeTemplates bool) *unstructured.Unstructured {
 	if _, is := job.Object[compactKey].(stdjson.Number); is {
 		return job
 	}
@@ -78,7 +81,7 @@ func Expand(job *unstructured.Unstructured) (*unstructured.Unstructured, error) 
 	}
 	expanded := map[string]any{}
 	if err := json.Unmarshal([]byte(text), &expanded); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+		return nil, fmt.Errorf("%w: %w", podtemplate.ErrMalformed, err)
 	}
 	metadata, _ := expanded["metadata"].(map[string]any)
 	if metadata == nil {
@@ -94,10 +97,12 @@ func Expand(job *unstructured.Unstructured) (*unstructured.Unstructured, error) 
 }
 
 // keptOf is what is read of a job, its identity aside.
-func keptOf(k *Kind, job *unstructured.Unstructured, metadata map[string]any, wholeTemplates bool) map[string]any {
+func keptOf(
+	k *jobkind.Kind, job *unstructured.Unstructured, metadata map[string]any, wholeTemplates bool,
+) map[string]any {
 	kept := projectionOf(k, wholeTemplates).of(job.Object).(map[string]any)
 	m := only(metadata, readMetadata)
-	reduceAnnotations(m)
+	podtemplate.ReduceAnnotations(m)
 	// Fields of metadata that the kind reads are kept with those that everybody reads.
 	if m, _ = overlay.Merged(kept["metadata"], m).(map[string]any); len(m) > 0 {
 		kept["metadata"] = m
@@ -112,7 +117,7 @@ type projection struct {
 }
 
 // add has the field at the path kept, and returns what stands for it.
-func (p *projection) add(at Path) *projection {
+func (p *projection) add(at jobkind.Path) *projection {
 	for _, key := range at {
 		if p.fields == nil {
 			p.fields = map[string]*projection{}
@@ -127,7 +132,7 @@ func (p *projection) add(at Path) *projection {
 
 // field is what is kept of a field of this name, or of an element, nil if nothing is.
 func (p *projection) field(key string) *projection {
-	named, every := p.fields[key], p.fields[star]
+	named, every := p.fields[key], p.fields[jobkind.Star]
 	switch {
 	case named == nil:
 		return every
@@ -137,7 +142,7 @@ func (p *projection) field(key string) *projection {
 	both := &projection{whole: named.whole || every.whole, template: named.template || every.template}
 	for _, one := range []*projection{named, every} {
 		for key, below := range one.fields {
-			*both.add(Path{key}) = *below
+			*both.add(jobkind.Path{key}) = *below
 		}
 	}
 	return both
@@ -148,7 +153,7 @@ func (p *projection) of(value any) any {
 	case p.whole:
 		return value
 	case p.template:
-		return reduced(value)
+		return podtemplate.ReduceValue(value)
 	}
 	switch v := value.(type) {
 	case map[string]any:
@@ -162,7 +167,7 @@ func (p *projection) of(value any) any {
 	case []any:
 		kept := make([]any, 0, len(v))
 		for _, item := range v {
-			if below := p.fields[star]; below != nil {
+			if below := p.fields[jobkind.Star]; below != nil {
 				kept = append(kept, below.of(item))
 			}
 		}
@@ -173,17 +178,17 @@ func (p *projection) of(value any) any {
 }
 
 // projectionOf a job of this kind, its metadata aside.
-func projectionOf(k *Kind, wholeTemplates bool) *projection {
+func projectionOf(k *jobkind.Kind, wholeTemplates bool) *projection {
 	root := &projection{}
 	for _, p := range pathsOf(k) {
 		if len(p) > 0 {
 			root.add(p).whole = true
 		}
 	}
-	for i := range k.sets {
-		s := &k.sets[i]
-		for _, template := range s.templates {
-			at := root.add(append(s.path.child(), template...))
+	for i := range k.Sets {
+		s := &k.Sets[i]
+		for _, template := range s.Templates {
+			at := root.add(append(s.Path.Child(), template...))
 			at.whole, at.template = at.whole || wholeTemplates, true
 		}
 	}
@@ -191,77 +196,78 @@ func projectionOf(k *Kind, wholeTemplates bool) *projection {
 }
 
 // pathsOf are those of all fields of a job that are read, but for metadata and pod templates.
-func pathsOf(k *Kind) []Path {
-	paths := append([]Path{k.suspend, k.managedBy, k.startTime, k.pods.value, k.pods.selector}, k.priorityClass...)
+func pathsOf(k *jobkind.Kind) []jobkind.Path {
+	paths := []jobkind.Path{k.SuspendField, k.ManagedBy, k.StartTime, k.Pods.Value, k.Pods.Selector}
+	paths = append(paths, k.PriorityClass...)
 	for _, e := range expressionsOf(k) {
 		if e != nil {
-			paths = append(paths, e.reads...)
+			paths = append(paths, e.Reads...)
 		}
 	}
-	if k.gang != nil {
-		for _, from := range sources(k.gang.minimum) {
-			paths = append(paths, from.path)
+	if k.Gang != nil {
+		for _, from := range sources(k.Gang.Minimum) {
+			paths = append(paths, from.Path)
 		}
 	}
-	for i := range k.sets {
-		s := &k.sets[i]
-		if len(s.nameField) > 0 {
-			paths = append(paths, append(s.path.child(), s.nameField...))
+	for i := range k.Sets {
+		s := &k.Sets[i]
+		if len(s.NameField) > 0 {
+			paths = append(paths, append(s.Path.Child(), s.NameField...))
 		}
-		from := append(sources(s.count), sources(s.minCount)...)
-		from = append(from, s.labels, s.annotations)
-		for j := range s.adds {
-			from = append(from, s.adds[j].resources)
+		from := append(sources(s.Count), sources(s.MinCount)...)
+		from = append(from, s.Labels, s.Annotations)
+		for j := range s.Adds {
+			from = append(from, s.Adds[j].Resources)
 		}
-		if s.computed != nil {
-			from = append(from, s.computed.reads...)
+		if s.Computed != nil {
+			from = append(from, s.Computed.Reads...)
 		}
-		if p := s.partial; p != nil {
-			from = append(append(from, sources(p.least)...), p.field, p.each, p.along)
-			for _, key := range p.annotations {
-				paths = append(paths, Path{"metadata", "annotations", key})
+		if p := s.Partial; p != nil {
+			from = append(append(from, sources(p.Least)...), p.Field, p.Each, p.Along)
+			for _, key := range p.Annotations {
+				paths = append(paths, jobkind.Path{"metadata", "annotations", key})
 			}
 		}
 		for _, from := range from {
 			switch {
-			case len(from.path) == 0:
-			case from.ofJob:
-				paths = append(paths, from.path)
+			case len(from.Path) == 0:
+			case from.OfJob:
+				paths = append(paths, from.Path)
 			default:
-				paths = append(paths, append(s.path.child(), from.path...))
+				paths = append(paths, append(s.Path.Child(), from.Path...))
 			}
 		}
 	}
 	return paths
 }
 
-func expressionsOf(k *Kind) []*expression {
-	all := []*expression{
-		k.succeeded, k.failed, k.message, k.suspensionSeen, k.started, k.running, k.ready, k.active,
-		k.readyBySet, k.completed, k.all, k.reclaimable,
+func expressionsOf(k *jobkind.Kind) []*jobkind.Expression {
+	all := []*jobkind.Expression{
+		k.Succeeded, k.Failed, k.Message, k.SuspensionSeen, k.Started, k.Running, k.Ready, k.Active,
+		k.ReadyBySet, k.Completed, k.All, k.Reclaimable,
 	}
-	for i := range k.valid {
-		all = append(all, k.valid[i].rule)
+	for i := range k.Valid {
+		all = append(all, k.Valid[i].Rule)
 	}
-	if k.gang != nil {
-		all = append(all, k.gang.when, k.gang.unless)
+	if k.Gang != nil {
+		all = append(all, k.Gang.When, k.Gang.Unless)
 	}
-	for i := range k.sets {
-		all = append(all, k.sets[i].when, k.sets[i].later)
-		if p := k.sets[i].partial; p != nil {
-			all = append(all, p.when, p.unless, p.alongWhen)
+	for i := range k.Sets {
+		all = append(all, k.Sets[i].When, k.Sets[i].Later)
+		if p := k.Sets[i].Partial; p != nil {
+			all = append(all, p.When, p.Unless, p.AlongWhen)
 		}
-		for j := range k.sets[i].adds {
-			all = append(all, k.sets[i].adds[j].when)
+		for j := range k.Sets[i].Adds {
+			all = append(all, k.Sets[i].Adds[j].When)
 		}
 	}
 	return all
 }
 
 // sources of numbers of pods.
-func sources(terms []countTerm) (all []source) {
+func sources(terms []jobkind.Term) (all []jobkind.Source) {
 	for i := range terms {
-		all = append(append(all, terms[i].field, terms[i].less), sources(terms[i].least)...)
+		all = append(append(all, terms[i].Field, terms[i].Less), sources(terms[i].Least)...)
 	}
 	return all
 }
@@ -276,14 +282,14 @@ func only(object map[string]any, keys []string) map[string]any {
 	return kept
 }
 
-// CompactChild is a child with what is read of it, which must not be used any more.
-func CompactChild(k *Kind, child *unstructured.Unstructured) *unstructured.Unstructured {
+// Child is a child with what is read of it, which must not be used any more.
+func Child(k *jobkind.Kind, child *unstructured.Unstructured) *unstructured.Unstructured {
 	metadata, _ := child.Object["metadata"].(map[string]any)
 	compact := map[string]any{
 		"apiVersion": child.GetAPIVersion(), "kind": child.GetKind(),
 		"metadata": only(metadata, append([]string{"ownerReferences"}, identity...)),
 	}
-	read, _ := projectionOf(k, false).add(Path{childKey}).of(child.Object).(map[string]any)
+	read, _ := projectionOf(k, false).add(jobkind.Path{jobkind.ChildKey}).of(child.Object).(map[string]any)
 	for key, value := range read {
 		if _, ok := compact[key]; !ok {
 			compact[key] = value

@@ -14,7 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobs
+// Package managedjobs decides which jobs the queue manages. One type does, Predicate, in the scheduler and in the
+// controller alike.
+package managedjobs
 
 import (
 	"crypto/sha256"
@@ -27,19 +29,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 )
 
 const (
-	// ManagedJobsConfigMap, in the namespace of the queues, holds the configuration under ManagedJobsKey.
-	ManagedJobsConfigMap = "koord-jobqueue-managed-jobs"
-	// ManagedJobsKey is the key of the ConfigMap; its value is YAML of ManagedJobs.
-	ManagedJobsKey = "managedJobs"
-	// AnnotationManagedJobsHash on the ConfigMap is the hash of what the controller works with.
-	AnnotationManagedJobsHash = "koord-queue/managed-jobs-hash"
+	// ConfigMap, in the namespace of the queues, holds the configuration under ManagedJobsKey.
+	ConfigMap = "koord-jobqueue-managed-jobs"
+	// Key is the key of the ConfigMap; its value is YAML of ManagedJobs.
+	Key = "managedJobs"
+	// AnnotationHash on the ConfigMap is the hash of what the controller works with.
+	AnnotationHash = "koord-queue/managed-jobs-hash"
 )
 
-// ManagedJobs says which jobs the queue manages. The scheduler and the controller read the same one.
-type ManagedJobs struct {
+// Jobs says which jobs the queue manages. The scheduler and the controller read the same one.
+type Jobs struct {
 	// Kinds of jobs; absent means Job.v1.batch alone.
 	Kinds []KindEntry `json:"kinds,omitempty"`
 	// NamespaceSelector selects namespaces by their labels; absent selects all. System namespaces never are.
@@ -91,62 +95,62 @@ const (
 	UnmanagedGate UnmanagedJobs = "Gate"
 )
 
-// DefaultManagedJobs is what holds where nothing is configured.
-func DefaultManagedJobs() ManagedJobs {
-	return ManagedJobs{}.withDefaults()
+// Default is what holds where nothing is configured.
+func Default() Jobs {
+	return Jobs{}.withDefaults()
 }
 
-// ParseManagedJobs reads YAML. An unknown field, an unknown kind or a malformed selector is an error that
+// Parse reads YAML. An unknown field, an unknown kind or a malformed selector is an error that
 // names it. Empty text gives the defaults.
-func ParseManagedJobs(text string) (ManagedJobs, error) {
-	var m ManagedJobs
+func Parse(text string) (Jobs, error) {
+	var m Jobs
 	if err := yaml.UnmarshalStrict([]byte(text), &m); err != nil {
-		return ManagedJobs{}, fmt.Errorf("%s: %w", ManagedJobsKey, err)
+		return Jobs{}, fmt.Errorf("%s: %w", Key, err)
 	}
 	m = m.withDefaults()
 	kinds, err := m.compiled()
 	if err != nil {
-		return ManagedJobs{}, err
+		return Jobs{}, err
 	}
 	for i, name := range m.Gangs {
-		j := slices.IndexFunc(kinds, func(k Kind) bool { return k.String() == name })
+		j := slices.IndexFunc(kinds, func(k jobkind.Kind) bool { return k.String() == name })
 		if j < 0 || !kinds[j].CanBeSuspended() {
-			return ManagedJobs{}, fmt.Errorf("%s.gangs[%d]: %q is none of the kinds here that can be suspended",
-				ManagedJobsKey, i, name)
+			return Jobs{}, fmt.Errorf("%s.gangs[%d]: %q is none of the kinds here that can be suspended",
+				Key, i, name)
 		}
 	}
 	for i, key := range m.OtherQueueLabels {
 		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
-			return ManagedJobs{}, fmt.Errorf("%s.otherQueueLabels[%d]: %q is not the key of a label: %s",
-				ManagedJobsKey, i, key, strings.Join(problems, "; "))
+			return Jobs{}, fmt.Errorf("%s.otherQueueLabels[%d]: %q is not the key of a label: %s",
+				Key, i, key, strings.Join(problems, "; "))
 		}
 	}
 	if _, err := metav1.LabelSelectorAsSelector(m.NamespaceSelector); err != nil {
-		return ManagedJobs{}, fmt.Errorf("%s.namespaceSelector: %w", ManagedJobsKey, err)
+		return Jobs{}, fmt.Errorf("%s.namespaceSelector: %w", Key, err)
 	}
 	switch m.ManageMappedNamespaces {
 	case "", MappedNever, MappedAlways:
 	default:
-		return ManagedJobs{}, fmt.Errorf("%s.manageMappedNamespaces: %q is none of %s, %s and %s",
-			ManagedJobsKey, m.ManageMappedNamespaces, MappedNever, MappedLabelled, MappedAlways)
+		return Jobs{}, fmt.Errorf("%s.manageMappedNamespaces: %q is none of %s, %s and %s",
+			Key, m.ManageMappedNamespaces, MappedNever, MappedLabelled, MappedAlways)
 	}
 	switch m.UnmanagedJobs {
 	case UnmanagedPass, UnmanagedWarn, UnmanagedGate:
 		return m, nil
 	default:
-		return ManagedJobs{}, fmt.Errorf("%s.unmanagedJobs: %q is none of %s, %s and %s",
-			ManagedJobsKey, m.UnmanagedJobs, UnmanagedPass, UnmanagedWarn, UnmanagedGate)
+		return Jobs{}, fmt.Errorf("%s.unmanagedJobs: %q is none of %s, %s and %s",
+			Key, m.UnmanagedJobs, UnmanagedPass, UnmanagedWarn, UnmanagedGate)
 	}
 }
 
-// ManagedJobsFrom reads the data of the ConfigMap; nil data and an absent key give the defaults.
-func ManagedJobsFrom(data map[string]string) (ManagedJobs, error) {
-	return ParseManagedJobs(data[ManagedJobsKey])
+// From reads the data of the ConfigMap; nil data and an absent key give the defaults.
+func From(data map[string]string) (Jobs, error) {
+	return Parse(data[Key])
 }
 
 // Hash identifies the meaning of the configuration: equal for two that manage the same jobs, whatever order
 // or defaults they are written with.
-func (m ManagedJobs) Hash() string {
+func (m Jobs) Hash() string {
 	canonical, err := json.Marshal(m.withDefaults())
 	if err != nil { // strings, booleans and a selector always encode
 		return ""
@@ -156,7 +160,7 @@ func (m ManagedJobs) Hash() string {
 }
 
 // withDefaults returns the canonical form: defaults filled in, lists sorted, nothing shared with the receiver.
-func (m ManagedJobs) withDefaults() ManagedJobs {
+func (m Jobs) withDefaults() Jobs {
 	kinds := slices.Clone(m.Kinds)
 	if len(kinds) == 0 {
 		kinds = []KindEntry{{Name: defaultKind}}

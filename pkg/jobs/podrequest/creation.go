@@ -14,7 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobs
+// Package podrequest says what pods will ask for: Creation follows a pod template through all that a cluster does to a
+// pod before ElasticQuota counts it.
+package podrequest
 
 import (
 	"maps"

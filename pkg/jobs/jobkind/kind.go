@@ -14,10 +14,11 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobs
+// Package jobkind is the language in which kinds of jobs are described: descriptors, the expressions in them, and the
+// compiler that makes a Kind of one. What is true of one object, a jobs.Job says.
+package jobkind
 
 import (
-	"embed"
 	"fmt"
 	"io/fs"
 	"path/filepath"
@@ -26,6 +27,8 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/kinds"
 )
 
 // Kind is a descriptor that was checked. It is immutable and safe for concurrent use.
@@ -43,28 +46,34 @@ type Kind struct {
 	Children []Object
 	Child    *Object
 
-	suspend           Path
-	suspendAnnotation string
+	SuspendField      Path
+	SuspendAnnotation string
 	keepsPods         bool
-	valid             []validRule
-	sets              []podSetRule
+	Valid             []Valid
+	Sets              []Set
 	podMetadata       []Path
-	gang              *gangRule
-	priorityClass     []Path
-	managedBy         Path
-	ownControllers    []string
-	startTime         Path
-	pods              podsRule
+	Gang              *Gang
+	PriorityClass     []Path
+	ManagedBy         Path
+	OwnControllers    []string
+	StartTime         Path
+	Pods              PodsBy
 
-	succeeded, failed, message, suspensionSeen, started, running *expression
-	ready, readyBySet, active, completed, all, reclaimable       *expression
+	Succeeded, Failed, Message, SuspensionSeen, Started, Running *Expression
+	Ready, ReadyBySet, Active, Completed, All, Reclaimable       *Expression
 }
+
+// MaxGangs bounds the gangs of one group.
+const MaxGangs = 16
 
 // Object is a kind of object and its resource.
 type Object struct {
 	GVK schema.GroupVersionKind
 	GVR schema.GroupVersionResource
 }
+
+// String is the name of its kind.
+func (o Object) String() string { return KindString(o.GVK) }
 
 // String is the form in which configuration and consumers name a kind: "Job.v1.batch".
 func (k *Kind) String() string { return KindString(k.GVK) }
@@ -97,38 +106,29 @@ func (k *Kind) JobName(unit string) string {
 }
 
 // CanBeSuspended says whether jobs of this kind can be suspended. Pods of others wait in the scheduler.
-func (k *Kind) CanBeSuspended() bool { return len(k.suspend) > 0 || k.suspendAnnotation != "" }
-
-// SuspendField is where the job says that it is suspended; empty if it does so in no field.
-func (k *Kind) SuspendField() Path { return k.suspend }
-
-// SuspendAnnotation is the annotation that suspends with the value "true"; empty if none does.
-func (k *Kind) SuspendAnnotation() string { return k.suspendAnnotation }
+func (k *Kind) CanBeSuspended() bool { return len(k.SuspendField) > 0 || k.SuspendAnnotation != "" }
 
 // KeepsPods says whether pods of a job run on when it is suspended.
 func (k *Kind) KeepsPods() bool { return k.keepsPods || !k.CanBeSuspended() }
 
 // CountsPods says whether a job says how many pods it has; then Active is that number.
-func (k *Kind) CountsPods() bool { return k.active != nil }
+func (k *Kind) CountsPods() bool { return k.Active != nil }
 
 // OfPods says whether jobs of the kind are groups of pods that nobody owns, and not objects.
-func (k *Kind) OfPods() bool { return k.GVK == podKind }
+func (k *Kind) OfPods() bool { return k.GVK == PodKind }
 
-// podKind is followed by everybody who asks.
-var podKind = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
-
-//go:embed kinds/*.yaml
-var descriptors embed.FS
+// PodKind is followed by everybody who asks.
+var PodKind = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
 
 // builtin are the kinds of the files below kinds, in the order of the files.
 var builtin = sync.OnceValue(func() []Kind {
-	names, err := fs.Glob(descriptors, "kinds/*.yaml")
+	names, err := fs.Glob(kinds.Files, "*.yaml")
 	if err != nil {
 		panic(err) // the pattern is well formed
 	}
-	kinds := make([]Kind, 0, len(names))
+	found := make([]Kind, 0, len(names))
 	for _, name := range names {
-		text, err := descriptors.ReadFile(name)
+		text, err := kinds.Files.ReadFile(name)
 		if err != nil {
 			panic(err) // it was found just now
 		}
@@ -138,9 +138,9 @@ var builtin = sync.OnceValue(func() []Kind {
 		}
 		kind.text = text
 		kind.file = strings.TrimSuffix(filepath.Base(name), ".yaml")
-		kinds = append(kinds, *kind)
+		found = append(found, *kind)
 	}
-	return kinds
+	return found
 })
 
 // Builtin returns the kinds that are known.

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobs
+package jobkind
 
 import "slices"
 
@@ -32,13 +32,13 @@ func (k *Kind) MetadataPlaces() []MetadataPlace {
 	if k.OfPods() {
 		return places // what the descriptor describes is made of them
 	}
-	for i := range k.sets {
-		places = append(places, k.sets[i].metadataPlaces()...)
+	for i := range k.Sets {
+		places = append(places, k.Sets[i].metadataPlaces()...)
 	}
 	for _, p := range k.podMetadata {
-		place := MetadataPlace{Labels: p.child(string(labelsKey)), Annotations: p.child(string(annotationsKey))}
+		place := MetadataPlace{Labels: p.Child(string(LabelsKey)), Annotations: p.Child(string(AnnotationsKey))}
 		if last := len(p) - 1; p[last] == "metadata" {
-			place.NodeName = p[:last].child("spec", "nodeName")
+			place.NodeName = p[:last].Child("spec", "nodeName")
 		}
 		places = append(places, place)
 	}
@@ -51,33 +51,33 @@ func (k *Kind) MetadataPlaces() []MetadataPlace {
 }
 
 func metadataOf(object Path) MetadataPlace {
-	at := object.child("metadata")
-	return MetadataPlace{Labels: at.child(string(labelsKey)), Annotations: at.child(string(annotationsKey))}
+	at := object.Child("metadata")
+	return MetadataPlace{Labels: at.Child(string(LabelsKey)), Annotations: at.Child(string(AnnotationsKey))}
 }
 
-func (r *podSetRule) metadataPlaces() (places []MetadataPlace) {
-	if len(r.path) > 0 && r.path[0] == childKey {
+func (r *Set) metadataPlaces() (places []MetadataPlace) {
+	if len(r.Path) > 0 && r.Path[0] == ChildKey {
 		return nil
 	}
-	at := r.path
-	if r.optional && !r.stars && len(at) > 2 {
+	at := r.Path
+	if r.Optional && !r.Stars && len(at) > 2 {
 		// One key of a map: an operator may take others, or the same one in other letters.
-		at = at[:len(at)-1].child(star)
+		at = at[:len(at)-1].Child(Star)
 	}
-	whole := func(given source) Path {
+	whole := func(given Source) Path {
 		switch {
-		case len(given.path) == 0 || given.ofJob:
-			return given.path
+		case len(given.Path) == 0 || given.OfJob:
+			return given.Path
 		default:
-			return at.child(given.path...)
+			return at.Child(given.Path...)
 		}
 	}
-	if given := (MetadataPlace{Labels: whole(r.labels), Annotations: whole(r.annotations)}); given.Labels != nil ||
+	if given := (MetadataPlace{Labels: whole(r.Labels), Annotations: whole(r.Annotations)}); given.Labels != nil ||
 		given.Annotations != nil {
 		places = append(places, given)
 	}
-	for _, template := range r.templates {
-		t := at.child(template...)
+	for _, template := range r.Templates {
+		t := at.Child(template...)
 		// What has a spec on the way has metadata: the Jobs that a JobSet makes.
 		for i := 1; i < len(t); i++ {
 			if t[i] == "spec" {
@@ -85,7 +85,7 @@ func (r *podSetRule) metadataPlaces() (places []MetadataPlace) {
 			}
 		}
 		place := metadataOf(t)
-		place.NodeName = t.child("spec", "nodeName")
+		place.NodeName = t.Child("spec", "nodeName")
 		places = append(places, place)
 	}
 	return places

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobs
+package podtemplate
 
 import (
 	"fmt"
@@ -56,15 +56,15 @@ var schedulingDomains = []string{
 	"cluster-autoscaler.kubernetes.io",
 }
 
-// ReduceTemplate returns a pod template, as JSON, with nothing but what scheduling needs of it: requests, selectors,
+// Reduce returns a pod template, as JSON, with nothing but what scheduling needs of it: requests, selectors,
 // affinity, tolerations, topology, overhead, classes, host ports and the claims of volumes. What is reduced stays as it
 // is.
-func ReduceTemplate(template []byte) ([]byte, error) {
+func Reduce(template []byte) ([]byte, error) {
 	var whole map[string]any
 	if err := json.Unmarshal(template, &whole); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	return json.Marshal(reduced(whole))
+	return json.Marshal(ReduceValue(whole))
 }
 
 // of an object. What is not an object where one is expected goes.
@@ -106,7 +106,7 @@ func (f fields) each(list []any) []any {
 	return kept
 }
 
-func reduceAnnotations(metadata map[string]any) {
+func ReduceAnnotations(metadata map[string]any) {
 	annotations, ok := metadata["annotations"].(map[string]any)
 	if !ok {
 		return
@@ -129,18 +129,18 @@ func forScheduling(key string) bool {
 	})
 }
 
-// reduced is what scheduling needs of a template as it was decoded.
-func reduced(template any) any {
+// ReduceValue is what scheduling needs of a template as it was decoded.
+func ReduceValue(template any) any {
 	whole, ok := template.(map[string]any)
 	if !ok {
 		return template
 	}
-	kept := forSchedulingOf(whole)
+	kept := ForScheduling(whole)
 	if metadata, ok := kept["metadata"].(map[string]any); ok {
-		reduceAnnotations(metadata)
+		ReduceAnnotations(metadata)
 	}
 	return kept
 }
 
-// forSchedulingOf are the fields of a template that scheduling needs, with all annotations.
-func forSchedulingOf(template map[string]any) map[string]any { return schedulingFields.of(template) }
+// ForScheduling are the fields of a template that scheduling needs, with all annotations.
+func ForScheduling(template map[string]any) map[string]any { return schedulingFields.of(template) }

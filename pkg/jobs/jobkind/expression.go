@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobs
+package jobkind
 
 import (
 	"errors"
@@ -38,13 +38,13 @@ import (
 // self is what an expression calls the job.
 const self = "self"
 
-// expression is CEL over one job, as the rules of CustomResourceDefinitions are: the same functions, the same limit on
+// Expression is CEL over one job, as the rules of CustomResourceDefinitions are: the same functions, the same limit on
 // what one evaluation may cost. It reads fields and writes none.
-type expression struct {
+type Expression struct {
 	text    string
 	program cel.Program
-	// reads are the fields that it looks at: caches keep these.
-	reads []Path
+	// Reads are the fields that it looks at: caches keep these.
+	Reads []Path
 }
 
 var errReadsAll = errors.New("self as a whole cannot be read, only fields of it")
@@ -68,7 +68,7 @@ func newExpressions() (*expressions, error) {
 }
 
 // compile reads an expression whose value is of this type.
-func (x *expressions) compile(text string, want *cel.Type) (*expression, error) {
+func (x *expressions) compile(text string, want *cel.Type) (*Expression, error) {
 	parsed, issues := x.env.Compile(text)
 	if issues != nil && issues.Err() != nil {
 		return nil, issues.Err()
@@ -84,19 +84,19 @@ func (x *expressions) compile(text string, want *cel.Type) (*expression, error) 
 	if err != nil {
 		return nil, err
 	}
-	e := &expression{text: text, program: program}
-	e.reads, err = readsOf(parsed.NativeRep())
+	e := &Expression{text: text, program: program}
+	e.Reads, err = readsOf(parsed.NativeRep())
 	return e, err
 }
 
 // eval returns the value; an error, too, for a field that is not there.
-func (e *expression) eval(job map[string]any) (ref.Val, error) {
+func (e *Expression) eval(job map[string]any) (ref.Val, error) {
 	value, _, err := e.program.Eval(map[string]any{self: job})
 	return value, err
 }
 
-// holds says whether the expression is true. What fails, because a field is not there, is not.
-func (e *expression) holds(job map[string]any) bool {
+// Holds says whether the expression is true. What fails, because a field is not there, is not.
+func (e *Expression) Holds(job map[string]any) bool {
 	if e == nil {
 		return false
 	}
@@ -104,8 +104,8 @@ func (e *expression) holds(job map[string]any) bool {
 	return err == nil && value == types.True
 }
 
-// number is the value, zero where a field is not there, and never negative.
-func (e *expression) number(job map[string]any) int64 {
+// Number is the value, zero where a field is not there, and never negative.
+func (e *Expression) Number(job map[string]any) int64 {
 	if e == nil {
 		return 0
 	}
@@ -126,9 +126,9 @@ func (e *expression) number(job map[string]any) int64 {
 	return 0
 }
 
-// counts is a list of names and numbers, empty where a field is not there. What is no name, or a negative number,
+// Counts is a list of names and numbers, empty where a field is not there. What is no name, or a negative number,
 // is left out.
-func (e *expression) counts(job map[string]any) map[string]int32 {
+func (e *Expression) Counts(job map[string]any) map[string]int32 {
 	if e == nil {
 		return nil
 	}
@@ -153,8 +153,8 @@ func (e *expression) counts(job map[string]any) map[string]int32 {
 	return counts
 }
 
-// string is the value, empty where a field is not there.
-func (e *expression) string(job map[string]any) string {
+// Text is the value, empty where a field is not there.
+func (e *Expression) Text(job map[string]any) string {
 	if e == nil {
 		return ""
 	}
@@ -195,7 +195,7 @@ func chain(e celast.NavigableExpr) (Path, bool) {
 		return nil, e.AsIdent() == self
 	case celast.SelectKind:
 		if p, is := chain(e.Children()[0]); is {
-			return p.child(e.AsSelect().FieldName()), true
+			return p.Child(e.AsSelect().FieldName()), true
 		}
 	case celast.CallKind:
 		call := e.AsCall()
@@ -209,7 +209,7 @@ func chain(e celast.NavigableExpr) (Path, bool) {
 		}
 		name, isText := key.AsLiteral().Value().(string)
 		if p, is := chain(e.Children()[0]); is && isText {
-			return p.child(name), true
+			return p.Child(name), true
 		}
 	}
 	return nil, false

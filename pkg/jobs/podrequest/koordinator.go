@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobs
+package podrequest
 
 import (
 	"encoding/json"
@@ -33,6 +33,8 @@ import (
 
 	"github.com/koordinator-sh/koordinator/apis/config/v1alpha1"
 	"github.com/koordinator-sh/koordinator/apis/extension"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 )
 
 // Webhook is koord-manager's webhook for new pods, for one namespace.
@@ -159,7 +161,7 @@ func patch(pod *corev1.Pod, raw []byte) {
 		return
 	}
 	patched := &corev1.Pod{}
-	if decode(after, patched) == nil {
+	if podtemplate.DecodeInto(after, patched) == nil {
 		*pod = *patched
 	}
 }

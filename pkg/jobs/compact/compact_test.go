@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobs
+package compact
 
 import (
 	"encoding/json"
@@ -24,11 +24,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 )
 
 // ordinary is a job as the API server sends it, %s its name.
@@ -93,17 +94,17 @@ func jobFrom(t testing.TB, text string) *unstructured.Unstructured {
 func TestCompactJobsSayWhatIsRead(t *testing.T) {
 	kind := batchJob(t)
 	whole, same := jobFrom(t, fmt.Sprintf(ordinary, "j")), jobFrom(t, fmt.Sprintf(ordinary, "j"))
-	compact := CompactJob(kind, same, false)
+	compact := Job(kind, same, false)
 	require.Equal(t, "j", compact.GetName())
 	require.Equal(t, whole.GetUID(), compact.GetUID())
 	require.Equal(t, whole.GetResourceVersion(), compact.GetResourceVersion())
-	require.Same(t, compact, CompactJob(kind, compact, false), "what is compact stays so")
+	require.Same(t, compact, Job(kind, compact, false), "what is compact stays so")
 	require.Equal(t, compact, compact.DeepCopy())
 	job, err := Expand(compact)
 	require.NoError(t, err)
 	for _, p := range pathsOf(kind) {
-		if value := lookup(whole.Object, p); len(p) > 0 && p[len(p)-1] != "template" {
-			require.Equal(t, value, lookup(job.Object, p), p)
+		if value := jobkind.Lookup(whole.Object, p); len(p) > 0 && p[len(p)-1] != "template" {
+			require.Equal(t, value, jobkind.Lookup(job.Object, p), p)
 		}
 	}
 	require.Equal(t, whole.GetLabels(), job.GetLabels())
@@ -117,9 +118,9 @@ func TestCompactJobsSayWhatIsRead(t *testing.T) {
 		require.NotContains(t, string(text), gone)
 	}
 	reducedOf := func(job *unstructured.Unstructured) string {
-		sets, err := Open(kind, job).PodSets()
+		sets, err := jobs.Open(kind, job).PodSets()
 		require.NoError(t, err)
-		raw, err := ReduceTemplate(sets[0].Raw)
+		raw, err := podtemplate.Reduce(sets[0].Raw)
 		require.NoError(t, err)
 		return string(raw)
 	}
@@ -128,34 +129,10 @@ func TestCompactJobsSayWhatIsRead(t *testing.T) {
 	require.NoError(t, err)
 	require.Same(t, job, again)
 
-	keepsAll, err := Expand(CompactJob(kind, jobFrom(t, fmt.Sprintf(ordinary, "j")), true))
+	keepsAll, err := Expand(Job(kind, jobFrom(t, fmt.Sprintf(ordinary, "j")), true))
 	require.NoError(t, err)
-	require.Equal(t, lookup(whole.Object, path(".spec.template")), lookup(keepsAll.Object, path(".spec.template")))
-}
-
-// A kind whose expressions read metadata has the rest of it kept all the same: by its owner a job is told from a part
-// of another one.
-func TestMetadataThatAKindReadsIsKeptBesideTheRest(t *testing.T) {
-	kind, err := ParseDescriptor([]byte(made + `valid:
-- {rule: 'self.metadata.labels["a"] == "b" && self.metadata.annotations["note"] == "c"', message: it has to say so}
-`))
-	require.NoError(t, err)
-	job := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
-		"name": "w", "uid": "1", "labels": map[string]any{"a": "b"},
-		"annotations": map[string]any{"note": "c", v1alpha1.AnnotationSuspendedBy: "d", "secret": "e"},
-	}}}
-	controls := true
-	job.SetOwnerReferences([]metav1.OwnerReference{{
-		APIVersion: "factory.example/v1", Kind: "Plant", Name: "p", UID: "2", Controller: &controls,
-	}})
-	job.SetGroupVersionKind(kind.GVK)
-	kept, err := Expand(CompactJob(kind, job.DeepCopy(), false))
-	require.NoError(t, err)
-	require.Equal(t, metav1.GetControllerOf(job), metav1.GetControllerOf(kept))
-	require.Empty(t, Open(kind, kept).Invalid())
-	annotations := job.GetAnnotations()
-	delete(annotations, "secret")
-	require.Equal(t, annotations, kept.GetAnnotations())
+	template := jobkind.PathOf(".spec.template")
+	require.Equal(t, jobkind.Lookup(whole.Object, template), jobkind.Lookup(keepsAll.Object, template))
 }
 
 // TestNobodyForgesACompactJob: what somebody writes into the field is dropped like any other.
@@ -163,9 +140,9 @@ func TestNobodyForgesACompactJob(t *testing.T) {
 	kind := batchJob(t)
 	job := jobFrom(t, fmt.Sprintf(ordinary, "j"))
 	job.Object[compactKey] = `{"spec":{"suspend":false}}`
-	expanded, err := Expand(CompactJob(kind, job, false))
+	expanded, err := Expand(Job(kind, job, false))
 	require.NoError(t, err)
-	require.True(t, Open(kind, expanded).Suspended())
+	require.True(t, jobs.Open(kind, expanded).Suspended())
 	require.NotContains(t, expanded.Object, compactKey)
 }
 
@@ -185,7 +162,7 @@ func TestALargeJobIsNotKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			job := jobFrom(t, fmt.Sprintf(ordinary, "j"))
 			enlarge(job)
-			compact := CompactJob(kind, job, false)
+			compact := Job(kind, job, false)
 			text, err := json.Marshal(compact.Object["metadata"])
 			require.NoError(t, err)
 			require.Less(t, len(text), 300)
@@ -203,7 +180,7 @@ func TestALargeJobIsNotKept(t *testing.T) {
 		t.Run(name+" that nobody reads", func(t *testing.T) {
 			job := jobFrom(t, fmt.Sprintf(ordinary, "j"))
 			enlarge(job)
-			_, err := Expand(CompactJob(kind, job, false))
+			_, err := Expand(Job(kind, job, false))
 			require.NoError(t, err)
 		})
 	}
@@ -213,36 +190,20 @@ func set(t *testing.T, job *unstructured.Unstructured, value any, fields ...stri
 	require.NoError(t, unstructured.SetNestedField(job.Object, value, fields...))
 }
 
-// TestKeepMaps: a patch that takes the last annotation of ours away leaves those that are not kept.
-func TestKeepMaps(t *testing.T) {
-	kind := batchJob(t)
-	before, err := Expand(CompactJob(kind, jobFrom(t, fmt.Sprintf(ordinary, "j")), false))
-	require.NoError(t, err)
-	after := before.DeepCopy()
-	after.SetAnnotations(nil)
-	unstructured.RemoveNestedField(after.Object, "spec", "template", "metadata")
-	EditOf(kind, after).KeepMaps(Open(kind, before))
-	const ofPods = ".spec.template.metadata"
-	for _, p := range []string{".metadata.annotations", ofPods + ".annotations", ofPods + ".labels"} {
-		require.Equal(t, map[string]any{}, lookup(after.Object, path(p)), p)
-	}
-	require.Equal(t, before.GetLabels(), after.GetLabels())
-}
-
 // BenchmarkBytesPerCachedJob measures what a cache holds of jobs, whole and compact, as they are after a collection.
 func BenchmarkBytesPerCachedJob(b *testing.B) {
 	large := strings.Repeat("x", 1<<20)
 	for name, keep := range map[string]func(*unstructured.Unstructured) *unstructured.Unstructured{
 		"compact, of a job of 1 MB": func(job *unstructured.Unstructured) *unstructured.Unstructured {
 			job.SetLabels(map[string]string{"large": large})
-			return CompactJob(batchJob(b), job, false)
+			return Job(batchJob(b), job, false)
 		},
 		"whole": func(job *unstructured.Unstructured) *unstructured.Unstructured {
 			job.SetManagedFields(nil)
 			return job
 		},
 		"compact": func(job *unstructured.Unstructured) *unstructured.Unstructured {
-			return CompactJob(batchJob(b), job, false)
+			return Job(batchJob(b), job, false)
 		},
 	} {
 		b.Run(name, func(b *testing.B) {
@@ -257,7 +218,7 @@ func BenchmarkBytesPerCachedJob(b *testing.B) {
 func TestBytesPerCachedJob(t *testing.T) {
 	kind := batchJob(t)
 	perJob := bytesPerJob(t, func(job *unstructured.Unstructured) *unstructured.Unstructured {
-		return CompactJob(kind, job, false)
+		return Job(kind, job, false)
 	})
 	require.Less(t, perJob, 4096.0)
 }
@@ -284,4 +245,11 @@ func bytesPerJob(t testing.TB, keep func(*unstructured.Unstructured) *unstructur
 	used := inUse() - before
 	runtime.KeepAlive(kept)
 	return float64(used) / n
+}
+
+func batchJob(t testing.TB) *jobkind.Kind {
+	t.Helper()
+	kind, ok := jobkind.Find("Job.v1.batch")
+	require.True(t, ok)
+	return kind
 }

@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobs
+// Package podtemplate reads pod templates, and reduces them to what scheduling needs.
+package podtemplate
 
 import (
 	"errors"
@@ -47,20 +48,20 @@ var (
 	quantityFields = map[string]bool{"sizeLimit": true, "divisor": true}
 )
 
-// DecodeTemplate reads a pod template from JSON. The error is ErrMalformed; text that would take
+// Decode reads a pod template from JSON. The error is ErrMalformed; text that would take
 // unreasonable time to read is refused as such.
-func DecodeTemplate(raw []byte) (*corev1.PodTemplateSpec, error) {
+func Decode(raw []byte) (*corev1.PodTemplateSpec, error) {
 	template := &corev1.PodTemplateSpec{}
-	if err := decode(raw, template); err != nil {
+	if err := DecodeInto(raw, template); err != nil {
 		return nil, err
 	}
 	return template, nil
 }
 
-// decode reads a typed object from JSON, as the API server does: fields by their exact names. encoding/json takes
+// DecodeInto reads a typed object from JSON, as the API server does: fields by their exact names. encoding/json takes
 // "Requests" for requests as well, and each of several fields of one name, so that what was looked at would not be what
 // is read.
-func decode(raw []byte, into any) error {
+func DecodeInto(raw []byte, into any) error {
 	var fields map[string]any
 	if err := utiljson.Unmarshal(raw, &fields); err != nil {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)

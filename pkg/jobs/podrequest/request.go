@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobs
+package podrequest
 
 import (
 	"errors"
@@ -40,10 +40,10 @@ const (
 // ErrRequest marks a request that cannot be counted: negative, or beyond what 64 bits hold.
 var ErrRequest = errors.New("request cannot be counted")
 
-// PodRequest is what one pod of the template asks for in a cluster that adds nothing to pods: containers, init
+// Of is what one pod of the template asks for in a cluster that adds nothing to pods: containers, init
 // containers and sidecars as the scheduler adds them up, overhead, pod-level resources, and limits where a request is
 // absent, as the API server fills them in for pods (not for templates).
-func PodRequest(template *corev1.PodTemplateSpec) (corev1.ResourceList, error) {
+func Of(template *corev1.PodTemplateSpec) (corev1.ResourceList, error) {
 	return (&Creation{}).Request(template)
 }
 
@@ -67,7 +67,7 @@ func Times(one corev1.ResourceList, count int64) (corev1.ResourceList, error) {
 	return all, nil
 }
 
-func sum(a, b corev1.ResourceList) (corev1.ResourceList, error) {
+func Sum(a, b corev1.ResourceList) (corev1.ResourceList, error) {
 	for name, more := range b {
 		have := a[name]
 		x, errX := amountOf(name, have)

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobs
+package podrequest
 
 import (
 	"testing"
@@ -72,7 +72,7 @@ func TestPodRequest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tmpl := podTemplate(t, tc.spec)
 			before := tmpl.DeepCopy()
-			got, err := PodRequest(tmpl)
+			got, err := Of(tmpl)
 			require.NoError(t, err)
 			require.Equal(t, before, tmpl, "the template is not changed")
 			texts := map[corev1.ResourceName]string{}
@@ -96,31 +96,10 @@ func TestPodRequestRefuses(t *testing.T) {
 		"negative overhead": "{overhead: {cpu: -1}, containers: [{name: a}]}",
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := PodRequest(podTemplate(t, spec))
+			_, err := Of(podTemplate(t, spec))
 			require.ErrorIs(t, err, ErrRequest)
 		})
 	}
-}
-
-func TestPodSetsRequest(t *testing.T) {
-	one := podTemplate(t, "{containers: [{name: a, resources: {requests: {cpu: 100m, memory: 1Gi}}}]}")
-	got, err := PodSetsRequest([]PodSet{{Name: "a", Count: 3, Template: one}, {Name: "b", Count: 2, Template: one}},
-		&Creation{})
-	require.NoError(t, err)
-	require.Equal(t, "500m", got.Cpu().String())
-	require.Equal(t, "5Gi", got.Memory().String())
-
-	huge := podTemplate(t, "{containers: [{name: a, resources: {requests: {memory: 4Ei}}}]}")
-	_, err = PodSetsRequest([]PodSet{{Name: "a", Count: 2, Template: huge}}, &Creation{})
-	require.ErrorIs(t, err, ErrRequest)
-	_, err = PodSetsRequest([]PodSet{{Name: "a", Count: 1, Template: huge}, {Name: "b", Count: 1, Template: huge}},
-		&Creation{})
-	require.ErrorIs(t, err, ErrRequest)
-	_, err = Times(got, -1)
-	require.ErrorIs(t, err, ErrRequest)
-	none, err := PodSetsRequest([]PodSet{{Name: "a", Count: 0, Template: huge}}, &Creation{})
-	require.NoError(t, err)
-	require.True(t, none.Memory().IsZero())
 }
 
 func TestAmountWithEndlessExponent(t *testing.T) {

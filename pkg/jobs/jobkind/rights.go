@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobs
+package jobkind
 
 import (
 	"bytes"
@@ -46,7 +46,7 @@ func (k *Kind) ControllerRights() []rbacv1.PolicyRule {
 		verbs += " patch"
 	}
 	rules := []rbacv1.PolicyRule{rule(k.GVR.Group, verbs, k.GVR.Resource)}
-	if len(k.startTime) > 0 {
+	if len(k.StartTime) > 0 {
 		rules = append(rules, rule(k.GVR.Group, "patch", k.GVR.Resource+"/status"))
 	}
 	// An owner reference that blocks deletion needs the right to finalizers where the API server checks it.

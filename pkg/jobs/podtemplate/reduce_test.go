@@ -14,12 +14,14 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobs
+package podtemplate
 
 import (
 	"reflect"
 	"strings"
 	"testing"
+
+	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -109,22 +111,21 @@ func asJSON(t *testing.T, text string) []byte {
 
 func TestReducedTemplatesHoldNoSecrets(t *testing.T) {
 	whole := asJSON(t, secretive)
-	reduced, err := ReduceTemplate(whole)
+	reduced, err := Reduce(whole)
 	require.NoError(t, err)
 	require.JSONEq(t, string(asJSON(t, reducedSecretive)), string(reduced))
 	require.NotContains(t, string(reduced), "SECRET")
 	require.Contains(t, string(reduced), "9007199254740993", "amounts are not rounded")
-	again, err := ReduceTemplate(reduced)
+	again, err := Reduce(reduced)
 	require.NoError(t, err)
 	require.Equal(t, reduced, again)
 
 	// What it asks for is what the whole asks for.
 	requests := make([]corev1.ResourceList, 2)
 	for i, raw := range [][]byte{whole, reduced} {
-		template, err := DecodeTemplate(raw)
+		template, err := Decode(raw)
 		require.NoError(t, err)
-		requests[i], err = PodSetsRequest([]PodSet{{Name: "a", Count: 3, Template: template}}, &Creation{})
-		require.NoError(t, err)
+		requests[i] = resourcehelper.PodRequests(&corev1.Pod{Spec: template.Spec}, resourcehelper.PodResourcesOptions{})
 	}
 	require.Equal(t, requests[0], requests[1])
 }
@@ -135,11 +136,11 @@ func TestReducingWhatIsNoTemplate(t *testing.T) {
 		`{"spec":"SECRET","metadata":3}`: `{}`,
 		`{"spec":{"containers":"SECRET","volumes":["SECRET"]}}`: `{"spec":{"volumes":[]}}`,
 	} {
-		reduced, err := ReduceTemplate([]byte(text))
+		reduced, err := Reduce([]byte(text))
 		require.NoError(t, err)
 		require.JSONEq(t, want, string(reduced))
 	}
-	_, err := ReduceTemplate([]byte(`[`))
+	_, err := Reduce([]byte(`[`))
 	require.ErrorIs(t, err, ErrMalformed)
 }
 

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package jobs
+package jobkind
 
 import (
 	"fmt"
@@ -26,22 +26,24 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podtemplate"
 )
 
-// computedTemplate makes a pod template where the job has none, or has but a part of it.
-type computedTemplate struct {
-	// make gets the job and the object that the pod set is in; it changes neither.
-	make func(job, object map[string]any) (map[string]any, error)
-	// reads are the fields that it looks at.
-	reads []source
+// Computed makes a pod template where the job has none, or has but a part of it.
+type Computed struct {
+	// Make gets the job and the object that the pod set is in; it changes neither.
+	Make func(job, object map[string]any) (map[string]any, error)
+	// Reads are the fields that it looks at.
+	Reads []Source
 }
 
 // computedTemplates by the names that descriptors have for them.
-var computedTemplates = map[string]computedTemplate{
-	"raySubmitter":        {make: raySubmitter},
-	"requestOfAnnotation": {make: requestOfAnnotation},
-	"sparkDriver":         {make: sparkTemplate("driver", "driver"), reads: sparkReads},
-	"sparkExecutor":       {make: sparkTemplate("executor", "executor"), reads: sparkReads},
+var computedTemplates = map[string]Computed{
+	"raySubmitter":        {Make: raySubmitter},
+	"requestOfAnnotation": {Make: requestOfAnnotation},
+	"sparkDriver":         {Make: sparkTemplate("driver", "driver"), Reads: sparkReads},
+	"sparkExecutor":       {Make: sparkTemplate("executor", "executor"), Reads: sparkReads},
 }
 
 // annotationMinResources is what a Workflow says that it needs at once; it is the annotation of Koord-Queue.
@@ -50,10 +52,10 @@ const annotationMinResources = "koord-queue/min-resources"
 // requestOfAnnotation is a template of one container that asks for what the annotation says, a list of resources in
 // YAML or JSON, and for nothing where there is none.
 func requestOfAnnotation(job, _ map[string]any) (map[string]any, error) {
-	text, _ := lookup(job, Path{"metadata", "annotations", annotationMinResources}).(string)
+	text, _ := Lookup(job, Path{"metadata", "annotations", annotationMinResources}).(string)
 	requests := map[string]any{}
 	if err := yaml.Unmarshal([]byte(text), &requests); err != nil {
-		return nil, fmt.Errorf("%w: annotation %s: %w", ErrMalformed, annotationMinResources, err)
+		return nil, fmt.Errorf("%w: annotation %s: %w", podtemplate.ErrMalformed, annotationMinResources, err)
 	}
 	container := map[string]any{"name": "default"}
 	if len(requests) > 0 {
@@ -78,15 +80,16 @@ func raySubmitter(_, _ map[string]any) (map[string]any, error) {
 }
 
 // sparkReads are the fields of a SparkApplication that say what its pods ask for.
-var sparkReads = []source{
-	{path: path(".cores")}, {path: path(".coreRequest")}, {path: path(".coreLimit")}, {path: path(".memory")},
-	{path: path(".memoryOverhead")}, {path: path(".gpu")}, {path: path(".priorityClassName")},
-	{path: path(".schedulerName")},
-	{path: path(".nodeSelector")}, {path: path(".tolerations")}, {path: path(".affinity")}, {path: path(".template")},
-	{path: path(".sidecars")}, {path: path(".initContainers")},
-	{path: path(".spec.memoryOverheadFactor"), ofJob: true}, {path: path(".spec.type"), ofJob: true},
-	{path: path(".spec.batchScheduler"), ofJob: true}, {path: path(".spec.batchSchedulerOptions"), ofJob: true},
-	{path: path(".spec.nodeSelector"), ofJob: true}, {path: path(".spec.sparkConf"), ofJob: true},
+var sparkReads = []Source{
+	{Path: PathOf(".cores")}, {Path: PathOf(".coreRequest")}, {Path: PathOf(".coreLimit")}, {Path: PathOf(".memory")},
+	{Path: PathOf(".memoryOverhead")}, {Path: PathOf(".gpu")}, {Path: PathOf(".priorityClassName")},
+	{Path: PathOf(".schedulerName")},
+	{Path: PathOf(".nodeSelector")}, {Path: PathOf(".tolerations")}, {Path: PathOf(".affinity")},
+	{Path: PathOf(".template")},
+	{Path: PathOf(".sidecars")}, {Path: PathOf(".initContainers")},
+	{Path: PathOf(".spec.memoryOverheadFactor"), OfJob: true}, {Path: PathOf(".spec.type"), OfJob: true},
+	{Path: PathOf(".spec.batchScheduler"), OfJob: true}, {Path: PathOf(".spec.batchSchedulerOptions"), OfJob: true},
+	{Path: PathOf(".spec.nodeSelector"), OfJob: true}, {Path: PathOf(".spec.sparkConf"), OfJob: true},
 }
 
 const (
@@ -103,9 +106,9 @@ func sparkTemplate(role, container string) func(job, object map[string]any) (map
 	return func(job, object map[string]any) (map[string]any, error) {
 		resources, err := sparkResources(job, object)
 		if err != nil {
-			return nil, fmt.Errorf("%w: .spec.%s: %w", ErrMalformed, role, err)
+			return nil, fmt.Errorf("%w: .spec.%s: %w", podtemplate.ErrMalformed, role, err)
 		}
-		template := deepCopy(lookup(object, Path{"template"}))
+		template := deepCopy(Lookup(object, Path{"template"}))
 		spec, _ := template["spec"].(map[string]any)
 		if spec == nil {
 			spec = map[string]any{}
@@ -137,15 +140,15 @@ func sparkTemplate(role, container string) func(job, object map[string]any) (map
 
 // sparkScheduling takes over what the whole application says of all its pods.
 func sparkScheduling(job, spec map[string]any) {
-	if selector, ok := lookup(job, path(".spec.nodeSelector")).(map[string]any); ok {
+	if selector, ok := Lookup(job, PathOf(".spec.nodeSelector")).(map[string]any); ok {
 		spec["nodeSelector"] = selector
 	}
-	if class, ok := lookup(job, path(".spec.batchSchedulerOptions.priorityClassName")).(string); ok && class != "" {
+	if class, ok := Lookup(job, PathOf(".spec.batchSchedulerOptions.priorityClassName")).(string); ok && class != "" {
 		if spec["priorityClassName"] == nil {
 			spec["priorityClassName"] = class
 		}
 	}
-	if scheduler, ok := lookup(job, path(".spec.batchScheduler")).(string); ok && scheduler != "" {
+	if scheduler, ok := Lookup(job, PathOf(".spec.batchScheduler")).(string); ok && scheduler != "" {
 		if spec["schedulerName"] == nil {
 			spec["schedulerName"] = scheduler
 		}
@@ -163,7 +166,7 @@ func deepCopy(value any) map[string]any {
 // sparkResources of the main container.
 func sparkResources(job, section map[string]any) (map[string]any, error) {
 	requests, limits := map[string]any{}, map[string]any{}
-	cores, found, err := integer(section, Path{"cores"})
+	cores, found, err := Integer(section, Path{"cores"})
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +188,7 @@ func sparkResources(job, section map[string]any) (map[string]any, error) {
 	requests["memory"], limits["memory"] = memory, memory
 	if gpu, ok := section["gpu"].(map[string]any); ok {
 		name, _ := gpu["name"].(string)
-		quantity, found, err := integer(gpu, Path{"quantity"})
+		quantity, found, err := Integer(gpu, Path{"quantity"})
 		if err != nil {
 			return nil, err
 		}
@@ -207,10 +210,10 @@ func sparkMemory(job, section map[string]any) (int64, error) {
 		return memory + max(overhead, 0), err
 	}
 	factor := overheadJVM
-	if kind, _ := lookup(job, path(".spec.type")).(string); kind == "Python" || kind == "R" {
+	if kind, _ := Lookup(job, PathOf(".spec.type")).(string); kind == "Python" || kind == "R" {
 		factor = overheadOther
 	}
-	if text, ok := lookup(job, path(".spec.memoryOverheadFactor")).(string); ok && text != "" {
+	if text, ok := Lookup(job, PathOf(".spec.memoryOverheadFactor")).(string); ok && text != "" {
 		if factor, err = strconv.ParseFloat(text, 64); err != nil || math.IsNaN(factor) || factor < 0 || factor > 100 {
 			return 0, fmt.Errorf("memoryOverheadFactor %q is no reasonable factor", text)
 		}
