@@ -189,7 +189,7 @@ func TestFindings(t *testing.T) {
 
 // Every reason of the core has advice.
 func TestEveryReasonHasAdvice(t *testing.T) {
-	source, err := os.ReadFile("../../core/admission/reasons.go")
+	source, err := os.ReadFile("../../core/unit/reasons.go")
 	require.NoError(t, err)
 	found := regexp.MustCompile(`Reason\s+= "(\w+)"`).FindAllStringSubmatch(string(source), -1)
 	require.Greater(t, len(found), 40)

@@ -20,8 +20,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
@@ -111,8 +109,4 @@ func copied(o *Situation) {
 	if u := jobunit.Corrected(o.Unit, jobunit.Of(o.Job, s.demand, nil)); u != nil {
 		o.Unit = u
 	}
-}
-
-func quotaReserved(u *v1alpha1.QueueUnit) *metav1.Condition {
-	return meta.FindStatusCondition(u.Status.Conditions, v1alpha1.ConditionQuotaReserved)
 }

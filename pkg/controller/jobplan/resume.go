@@ -71,7 +71,7 @@ func sameQuota(s *Situation) bool {
 		(have[v1alpha1.LabelPreemptible] == "false") == (want[v1alpha1.LabelPreemptible] == "false")
 }
 
-// resume lets the job go in one write, with what its pods need to be charged and recognised.
+// resume lets the job go, with what its pods need to be charged and recognised, unless it has to wait for that.
 func resume(s *Situation) (Decision, bool) {
 	if s.Job.SuspendedByUs() && wasResumed(s) && !s.FreshUnit {
 		// It was resumed for this attempt, and we have suspended it since: the cache of units is behind, and the attempt is
@@ -85,28 +85,33 @@ func resume(s *Situation) (Decision, bool) {
 		// away after they were bound, and the job would run them twice (I3); others might lack the quota label.
 		return Decision{}, true
 	}
+	return resumeJob(s, elsewhere), true
+}
+
+// resumeJob lets the job go in one write. elsewhere: its pods would be charged to another quota than that of the unit.
+func resumeJob(s *Situation, elsewhere bool) Decision {
 	after := s.Job.Edit()
 	after.UnmarkSuspended()
 	after.Annotate(v1alpha1.AnnotationResumed, resumedStamp(s.Unit))
 	if err := release(s, after); err != nil {
-		return do(tell(CannotResume(s.Unit, err))), true
+		return do(tell(CannotResume(s.Unit, err)))
 	}
 	step := PatchJob{Before: s.Job, Event: event.Normal("Admitted", "Resume", resumesWith(s))}
 	if s.Job.TemplatesFixed() {
 		if elsewhere || gangedOtherwise(s) || checkedOtherwise(s) {
-			return resetStart(s), true
+			return resetStart(s)
 		}
 		step.After = after.Job()
-		return do(step), true
+		return do(step)
 	}
 	if !elsewhere && len(checkUpdates(s.Unit)) == 0 { // else templates become mutable once the suspension has been noted
 		step.Plain = after.Copy().Job()
 	}
 	if err := fill(s, after); err != nil {
-		return do(tell(CannotResume(s.Unit, err))), true
+		return do(tell(CannotResume(s.Unit, err)))
 	}
 	step.After = after.Job()
-	return do(step), true
+	return do(step)
 }
 
 // release lets the job go with as many pods as it was admitted with, or says why it must not go.

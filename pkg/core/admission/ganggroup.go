@@ -71,22 +71,22 @@ type partyRecord struct {
 	// go or have passed their checks, by gang. waiting are those in line, by gang, the first made first.
 	present, holding, cleared map[string]int
 	waiting                   map[string]*ordered.Tree[*record]
-	// heldBack are reserved units that have passed their checks and wait for other gangs to pass theirs.
-	heldBack map[*record]struct{}
+	// checked are reserved units that have passed their checks, and may go once those of other gangs have.
+	checked map[*record]struct{}
 }
 
 func (ps *parties) record(party string) *partyRecord {
 	if ps.records[party] == nil {
 		ps.records[party] = &partyRecord{
 			present: map[string]int{}, holding: map[string]int{}, cleared: map[string]int{},
-			waiting: map[string]*ordered.Tree[*record]{}, heldBack: map[*record]struct{}{},
+			waiting: map[string]*ordered.Tree[*record]{}, checked: map[*record]struct{}{},
 		}
 	}
 	return ps.records[party]
 }
 
 func (ps *parties) prune(party string) {
-	if r := ps.records[party]; len(r.present)+len(r.holding)+len(r.cleared)+len(r.waiting)+len(r.heldBack) == 0 {
+	if r := ps.records[party]; len(r.present)+len(r.holding)+len(r.cleared)+len(r.waiting)+len(r.checked) == 0 {
 		delete(ps.records, party)
 	}
 }
@@ -100,11 +100,11 @@ func (ps *parties) see(u *record) (news bool) {
 	if before == now {
 		return false
 	}
-	ps.clear(u, false) // until it is known whether it is cleared as what it is now
+	lost := ps.clear(u, false) // until it is known whether it is cleared as what it is now
 	if ps.seen[u] = now; now == (partyKey{}) {
 		delete(ps.seen, u)
 	}
-	return ps.recount(before, now, func(r *partyRecord) map[string]int { return r.present })
+	return ps.recount(before, now, func(r *partyRecord) map[string]int { return r.present }) || lost
 }
 
 // clear notes whether a unit was let go, or may be as far as its own checks say. That is news if no other of its gang
@@ -139,32 +139,23 @@ func (ps *parties) mayGo(u *record) bool {
 	return true
 }
 
-// holdBack and unhold take units that begin and end to wait for other gangs to pass their checks.
-func (ps *parties) holdBack(u *record) { ps.record(partyKeyOf(&u.spec).party).heldBack[u] = struct{}{} }
-
-func (ps *parties) unhold(u *record) {
+// setChecked says whether a unit is reserved and has passed its own checks.
+func (ps *parties) setChecked(u *record, is bool) {
 	party := partyKeyOf(&u.spec).party
-	if r := ps.records[party]; party != "" && r != nil {
-		delete(r.heldBack, u)
+	if is && party != "" {
+		ps.record(party).checked[u] = struct{}{}
+	} else if r := ps.records[party]; party != "" && r != nil {
+		delete(r.checked, u)
 		ps.prune(party)
 	}
 }
 
-// heldBackOf are the units of a party that wait for others of it to pass their checks, by their keys.
-func (ps *parties) heldBackOf(party string) []*record {
+// checkedOf are the reserved units of a party that have passed their checks, by their keys.
+func (ps *parties) checkedOf(party string) []*record {
 	if r := ps.records[party]; r != nil {
-		return inOrder(maps.Clone(r.heldBack))
+		return inOrder(maps.Clone(r.checked))
 	}
 	return nil
-}
-
-func (ps *parties) isHeldBack(u *record) bool {
-	r := ps.records[partyKeyOf(&u.spec).party]
-	if r == nil {
-		return false
-	}
-	_, is := r.heldBack[u]
-	return is
 }
 
 // hold counts a unit that begins or ends to hold quota.

@@ -58,8 +58,7 @@ func (u *modelUnit) askedOf() map[string]unit.CheckAnswer {
 }
 
 // refusedBy says whether a check that a unit has to pass sends it back: for good, or to be tried again after the
-// longest
-// time that one of them names. Rejection goes before retry.
+// longest time that one of them names. Rejection goes before retry.
 func (m *model) refusedBy(u *modelUnit) (back modelEviction, refused bool) {
 	asked := u.askedOf()
 	for _, c := range m.checksOf(u) {
@@ -76,8 +75,7 @@ func (m *model) refusedBy(u *modelUnit) (back modelEviction, refused bool) {
 }
 
 // askedOthers says that the checks that a reserved unit was asked, or what they were asked about, are not what its
-// queue
-// would have them asked now; or that nobody knows what it would. A check that was ready may go.
+// queue would have them asked now; or that nobody knows what it would. A check that was ready may go.
 func (m *model) askedOthers(u *modelUnit) bool {
 	q, known := m.queues[u.Queue]
 	checks, asked := m.checksOf(u), u.askedOf()

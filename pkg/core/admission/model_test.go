@@ -109,8 +109,8 @@ func newModel() *model {
 // copy is another model of the same: what is decided on it changes nothing here.
 func (m *model) copy() *model {
 	c := *m
-	c.units, c.former, c.gone = map[string]*modelUnit{}, maps.Clone(m.former), maps.Clone(m.gone)
-	c.places = maps.Clone(m.places)
+	c.units, c.former, c.gone, c.places = map[string]*modelUnit{}, maps.Clone(m.former), maps.Clone(m.gone),
+		maps.Clone(m.places)
 	for key, u := range m.units {
 		same := *u
 		c.units[key] = &same
@@ -358,7 +358,7 @@ func (m *model) goes(u *modelUnit) (e modelEviction, goes bool) {
 	}
 	e.reason = m.unwanted(u)
 	if e.reason == "" {
-		e, goes = m.overChecks(u)
+		e, _ = m.overChecks(u)
 	}
 	if late, over := m.overdue(u); e.reason == "" && over {
 		e = modelEviction{reason: late, backsOff: late != unit.ReasonMaximumExecutionTime}

@@ -68,11 +68,7 @@ func (r *roster) moveAdmitted(now time.Time, u *record, p life.Place) {
 	if u.overdue != p.Overdue || u.write != p.Write || u.growsSince != p.Asking {
 		u.own().overdue, u.tenure.write, u.tenure.growsSince = p.Overdue, p.Write, p.Asking
 	}
-	if p.HeldBack {
-		r.parties.holdBack(u)
-	} else {
-		r.parties.unhold(u)
-	}
+	r.parties.setChecked(u, p.Checked)
 	switch {
 	case p.Write != life.WriteNothing:
 		p.Again = now
@@ -107,7 +103,7 @@ func (r *roster) unplace(u *record) {
 		u.own().write = life.WriteNothing
 	}
 	r.dueAt(u, time.Time{})
-	r.parties.unhold(u)
+	r.parties.setChecked(u, false)
 }
 
 func (r *roster) dueAt(u *record, at time.Time) {

@@ -159,11 +159,12 @@ func (w *world) stepDoor(t *rapid.T) {
 	})
 }
 
-// checkReleases: pods may go while their unit is let go, and no write of it that says otherwise is in flight.
+// checkReleases: pods may go while their unit is let go and no write that says otherwise is in flight, and until then.
 func (w *world) checkReleases(t require.TestingT) {
 	for key, u := range w.units {
 		open := (u.at == "admitted" || u.at == "resizing") && isLetGoIn(u.Phase)
 		require.Equal(t, open, w.s.Releases(key), "%s is let go", key)
+		w.checkUntil(t, key, open && u.holds)
 	}
 }
 
@@ -207,12 +208,10 @@ var gatherQueues = []string{"q1", "q2"}
 func (w *world) stepGatherQueue(t *rapid.T, name string) {
 	q := queue.Spec{
 		Name: name, Policy: rapid.SampledFrom([]string{"Priority", "Block"}).Draw(t, "policy"), MaxPending: -1,
-		MaxAdmitted: rapid.SampledFrom([]int32{-1, -1, 3}).Draw(t, "max admitted"),
-		Execution: queue.ExecutionTimes{
-			Default: time.Duration(rapid.SampledFrom([]int{0, 30}).Draw(t, "execution")) * time.Second,
-		},
+		MaxAdmitted:   rapid.SampledFrom([]int32{-1, -1, 3}).Draw(t, "max admitted"),
 		MostEvictions: rapid.Int64Range(0, 3).Draw(t, "most evictions"),
 	}
+	q.Execution.Default = time.Duration(rapid.SampledFrom([]int{0, 30}).Draw(t, "execution")) * time.Second
 	q.Held = rapid.IntRange(0, 14).Draw(t, "held") == 0
 	q.Drains = q.Held && rapid.Bool().Draw(t, "drains")
 	drawChecks(t, &q)
@@ -230,9 +229,11 @@ func (w *world) drawGathered(t *rapid.T, i int) unit.Unit {
 		Labels: rapid.SampledFrom(labels).Draw(t, "labels"), Phase: unit.PhaseEnqueued,
 		Attempts: rapid.Int64Range(0, 1).Draw(t, "attempts"),
 	}
-	if rapid.IntRange(0, 3).Draw(t, "in a group") > 0 {
-		gangs := rapid.SampledFrom([]string{"x", "y", "x", "y", "x,y"}).Draw(t, "gangs")
-		u.GangGroup, u.Gangs = "x,y", gangs
+	switch rapid.IntRange(0, 4).Draw(t, "gang group") {
+	case 0, 1, 2:
+		u.GangGroup, u.Gangs = "x,y", rapid.SampledFrom([]string{"x", "y", "x", "y", "x,y"}).Draw(t, "gangs")
+	case 3:
+		u.GangGroup, u.Gangs = "x,y,z", rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "gangs")
 	}
 	if rapid.IntRange(0, 3).Draw(t, "cannot be suspended") == 0 {
 		u.Consumer = unit.Consumer{Kind: "Job.v1.batch", Namespace: namespaceOf(u.Key), Name: u.UID, UID: u.UID}

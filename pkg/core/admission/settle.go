@@ -51,7 +51,7 @@ func (r *roster) settleOne(now time.Time, u *record) {
 	former, party := r.parties.seen[u].party, partyKeyOf(&u.spec).party
 	news := r.parties.see(u)
 	r.changed = news || r.changed
-	passed := u.stage == stageResizing || u.stage == stageReleasing
+	passed := false
 	switch u.stage {
 	case stageWaiting:
 		r.moveWaiting(now, u, life.ClassifyWaiting(r.facts(now, u)))
@@ -63,23 +63,25 @@ func (r *roster) settleOne(now time.Time, u *record) {
 		r.leave(u)
 		r.telling.move(u, 0)
 		r.release(u)
-	case stageAdmitting, stageEvicting, stageResizing, stageReleasing:
+	case stageResizing, stageReleasing:
+		passed = life.Passed(r.facts(now, u))
+	case stageAdmitting, stageEvicting:
 		// Not touched before its write is settled.
 	}
 	r.keepRemnant(u.spec.Key, u)
 	r.recount(u)
 	r.grant(u)
 	if r.parties.clear(u, passed) || news {
-		r.touchHeldBack(u, party)
+		r.touchChecked(u, party)
 		if former != party {
-			r.touchHeldBack(u, former)
+			r.touchChecked(u, former)
 		}
 	}
 }
 
-// touchHeldBack touches those of a gang group that wait for others of it, but for the one that is being settled.
-func (r *roster) touchHeldBack(u *record, party string) {
-	for _, o := range r.parties.heldBackOf(party) {
+// touchChecked touches those of a gang group whose going depends on others of it, but for the one that is settled.
+func (r *roster) touchChecked(u *record, party string) {
+	for _, o := range r.parties.checkedOf(party) {
 		if o != u {
 			r.touch(o)
 		}

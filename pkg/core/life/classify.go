@@ -50,8 +50,9 @@ type Place struct {
 	Asking ordered.Moment
 	InLine bool
 	Grows  Growth
-	// Passed: it was let go, or has passed its own checks. HeldBack: it waits for other gangs of its group to pass theirs.
-	Passed, HeldBack bool
+	// Passed: it was let go, or has passed its own checks. Checked: it is reserved and has, so that it may go once the
+	// other gangs of its group have.
+	Passed, Checked bool
 	// Overdue is what is wrong with it that it goes on with, and is told.
 	Overdue Expiry
 	// Again is when to look at it again though nothing happens; zero for never.
@@ -78,7 +79,7 @@ func ClassifyAdmitted(f *Facts) (p Place) {
 	if !f.Unit.Quarantined {
 		passes = rulingNow(f).passes
 	}
-	p.Passed = f.Holds && (f.Unit.Phase.Releases() || passes)
+	p.Passed = Passed(f)
 	if LossOf(f).Reason != "" {
 		if f.refused() {
 			p.Again = f.Refused.Until
@@ -87,10 +88,9 @@ func ClassifyAdmitted(f *Facts) (p Place) {
 		}
 		return p
 	}
+	p.Checked = passes
 	switch {
-	case !passes:
-	case !f.GangsPassed:
-		p.HeldBack = true
+	case !passes || !f.GangsPassed:
 	case f.refused():
 		p.Again = f.Refused.Until
 	default:
@@ -102,6 +102,9 @@ func ClassifyAdmitted(f *Facts) (p Place) {
 	}
 	return p
 }
+
+// Passed says that a unit that holds quota was let go, or may be as far as its own checks say.
+func Passed(f *Facts) bool { return f.Holds && (f.Unit.Phase.Releases() || rulingNow(f).passes) }
 
 // waitForTimes notes what comes with time.
 func (p *Place) waitForTimes(f *Facts) {

@@ -122,7 +122,7 @@ func (t *Tree) Ask(name string, a Ask) {
 		return
 	}
 	t.markAsked(n)
-	if n.spec.Part == Apart {
+	if n.spec.Part == Apart && n.parent.spec.Part == Top {
 		t.recount = append(t.recount, n.parent)
 	}
 }
