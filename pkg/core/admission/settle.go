@@ -63,8 +63,10 @@ func (r *roster) settleOne(now time.Time, u *record) {
 		r.leave(u)
 		r.telling.move(u, 0)
 		r.release(u)
-	case stageResizing, stageReleasing:
+	case stageResizing:
 		passed = life.Passed(r.facts(now, u))
+	case stageReleasing:
+		passed = true // until that write is known to have failed
 	case stageAdmitting, stageEvicting:
 		// Not touched before its write is settled.
 	}
