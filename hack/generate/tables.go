@@ -32,6 +32,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
 )
 
 const (
@@ -43,6 +44,7 @@ const (
 func tables(crds []definition) map[string]string {
 	out := map[string]string{}
 	out["phases"] = phaseTable()
+	out["conditions"] = conditionTable()
 	out["kinds"] = kindTable()
 	out["phase-readings"] = readingTable()
 	out["metrics"], out["metrics-of-libraries"] = metrics.MarkdownTable(false), metrics.MarkdownTable(true)
@@ -95,6 +97,20 @@ func phaseTable() string {
 	for _, c := range order {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", strings.Join(from[c], ", "), phaseName(c.to), oneLine(c.when),
 			strings.Join(by[c], ", "))
+	}
+	return b.String()
+}
+
+// conditionTable says who gives a condition a status, and with which reasons.
+func conditionTable() string {
+	var b strings.Builder
+	b.WriteString("| condition | status | written by | reasons |\n|---|---|---|---|\n")
+	for _, r := range unitcondition.Table() {
+		reasons := r.Why
+		if r.Reasons != nil {
+			reasons = "`" + strings.Join(r.Reasons, "`, `") + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.Type, r.Status, r.By, oneLine(reasons))
 	}
 	return b.String()
 }

@@ -126,7 +126,7 @@ func admitted(attempts int64, cpu string) map[string]any {
 	return map[string]any{
 		"phase": "Dequeued", "attempts": attempts,
 		"admissions": []any{map[string]any{"name": "main", "resources": map[string]any{"cpu": cpu}}},
-		"conditions": []any{map[string]any{"type": "QuotaReserved", "status": "True"}},
+		"conditions": []any{map[string]any{"type": "QuotaReserved", "status": "True", "reason": "QuotaReserved"}},
 	}
 }
 
@@ -328,6 +328,11 @@ var breaks = []aBreak{
 			"observedGeneration": w.api.get(units, keyOf(team, "a")).u.GetGeneration(),
 		}}})
 		writeStatus(w, "a", admitted(1, "2"))
+	}},
+	{"a condition that is not the scheduler's", "I9", "changed a condition", nil, nil, func(w *world) {
+		writeStatus(w, "a", map[string]any{"conditions": []any{map[string]any{
+			"type": v1alpha1.ConditionFinished, "status": "True", "reason": "Succeeded",
+		}}})
 	}},
 	{"a unit is admitted before its time", "I9", "has to wait until", nil, nil, func(w *world) {
 		writeStatus(w, "a", map[string]any{"phase": "TimeoutBackoff", "requeueState": map[string]any{

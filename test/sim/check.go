@@ -33,6 +33,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
 )
 
 // checker compares what is written with the invariants, from API objects alone. What a process could not know yet when
@@ -162,6 +163,11 @@ func (c *checker) writtenStatus(before *object, ch *change) {
 	}
 	if was, is := phaseOf(before), phaseOf(ch.after); was != is && !was.CanBecome(is, unit.Writer(ch.by.role)) {
 		c.w.violate("I9", "%s changed unit %s from %q to %q", ch.by.process, ch.key, was, is)
+	}
+	err := unitcondition.Unlawful(unitOf(before).Status.Conditions, unitOf(ch.after).Status.Conditions,
+		unit.Writer(ch.by.role))
+	if err != nil {
+		c.w.violate("I9", "%s changed a condition of unit %s: %v", ch.by.process, ch.key, err)
 	}
 	c.conditions(ch.after)
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
 )
 
 // Decision is what to do about one job. The zero value is a fixpoint (I12).
@@ -103,14 +104,15 @@ func (PatchJob) action()        {}
 func (ResetStart) action()      {}
 func (Tell) action()            {}
 
-// Lawful says why the change of the unit's status must not be written (I9).
+// Lawful says why the change of the unit's status must not be written (I9): of its phase, or of a condition.
 func (a PatchUnitStatus) Lawful() error {
-	from, to := unit.Phase(a.Before.Status.Phase), unit.Phase(a.After.Status.Phase)
-	if from == to || from.CanBecome(to, unit.WriterController) {
-		return nil
+	before, after := &a.Before.Status, &a.After.Status
+	from, to := unit.Phase(before.Phase), unit.Phase(after.Phase)
+	if from != to && !from.CanBecome(to, unit.WriterController) {
+		return fmt.Errorf("refused to change the phase of QueueUnit %s/%s from %q to %q",
+			a.Before.Namespace, a.Before.Name, from, to)
 	}
-	return fmt.Errorf("refused to change the phase of QueueUnit %s/%s from %q to %q",
-		a.Before.Namespace, a.Before.Name, from, to)
+	return unitcondition.Unlawful(before.Conditions, after.Conditions, unit.WriterController)
 }
 
 func do(actions ...Action) Decision { return Decision{Do: actions} }

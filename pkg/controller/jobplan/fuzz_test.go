@@ -31,6 +31,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/compact"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
 )
 
 // observed makes an observation of what a fuzzer wrote; false for what no API server would send.
@@ -124,6 +125,8 @@ func legal(t *testing.T, o Situation, action Action) {
 		from, to := unit.Phase(a.Before.Status.Phase), unit.Phase(a.After.Status.Phase)
 		known := from.Waits() || from.Holds() || from.Terminal()
 		require.True(t, from == to || !known || from.CanBecome(to, unit.WriterController), "%q to %q", from, to)
+		require.NoError(t, unitcondition.Unlawful(a.Before.Status.Conditions, a.After.Status.Conditions,
+			unit.WriterController))
 		require.GreaterOrEqual(t, a.After.Status.Attempts, a.Before.Status.Attempts)
 	case PatchJob:
 		released := o.Unit != nil && stageOf(o.Unit.Status.Phase) == released

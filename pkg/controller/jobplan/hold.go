@@ -22,17 +22,11 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
 )
 
-// Reasons for which units are parked, beside what is wrong with their jobs.
-const (
-	// reasonEstimateChanged: the unit was admitted with an estimate that is no more; until it waits again.
-	reasonEstimateChanged = "EstimateChanged"
-	// reasonHeldByOwner: the owner of the job does not want it to run now.
-	reasonHeldByOwner = "HeldByOwner"
-	// reasonSuspendedByOwner: somebody has suspended the job since it was admitted.
-	reasonSuspendedByOwner = "SuspendedByOwner"
-)
+// reasonEstimateChanged parks units that were admitted with an estimate that is no more, until they wait again.
+const reasonEstimateChanged = "EstimateChanged"
 
 // The owner of a job may hold it: it waits at its place and holds nothing. One that runs gives back what it holds
 // first, and is suspended then, as any job that loses its admission. What cannot be suspended is held while it waits.
@@ -47,12 +41,12 @@ func held(s *Situation) *jobunit.Problem {
 	switch {
 	case s.Job.Object.GetAnnotations()[v1alpha1.AnnotationHold] == "true" && (!runs || suspendable(s)):
 		return &jobunit.Problem{
-			Reason:  reasonHeldByOwner,
+			Reason:  unitcondition.ReasonHeldByOwner,
 			Message: "the annotation " + v1alpha1.AnnotationHold + " holds the job; the job keeps its position",
 		}
 	case suspendedByOwner(s) && !s.RequeuesSuspended:
 		return &jobunit.Problem{
-			Reason: reasonSuspendedByOwner,
+			Reason: unitcondition.ReasonSuspendedByOwner,
 			Message: "the owner suspended the job; it keeps its position until its owner resumes it, " +
 				"or is annotated with " + v1alpha1.AnnotationHold + "=false",
 		}
@@ -116,14 +110,15 @@ func letGo(s *Situation) (Decision, bool) {
 func holdBack(s *Situation) (Decision, bool) {
 	held := s.demand.Problem
 	switch {
-	case held == nil || held.Reason != reasonHeldByOwner && held.Reason != reasonSuspendedByOwner:
+	case held == nil ||
+		held.Reason != unitcondition.ReasonHeldByOwner && held.Reason != unitcondition.ReasonSuspendedByOwner:
 		return Decision{}, false
 	case !isActive(s.Unit):
 		return Decision{}, true // that was asked for, by us or by a person
 	}
 	note := "the owner suspended the job; its quota is free, and it keeps its position"
 	after := jobunit.Parked(s.Unit, held)
-	if held.Reason == reasonHeldByOwner {
+	if held.Reason == unitcondition.ReasonHeldByOwner {
 		// As units have it that wait, or they would be written once more.
 		jobunit.Annotate(after, v1alpha1.AnnotationHold, "true")
 		note = "the job is held by its annotation " + v1alpha1.AnnotationHold +
@@ -137,7 +132,8 @@ func requeueSuspended(s *Situation) (Decision, bool) {
 	if !suspendedByOwner(s) {
 		return Decision{}, false
 	}
-	return do(PatchUnit{Before: s.Unit, After: jobunit.Parked(s.Unit, &jobunit.Problem{Reason: reasonSuspendedByOwner}),
+	after := jobunit.Parked(s.Unit, &jobunit.Problem{Reason: unitcondition.ReasonSuspendedByOwner})
+	return do(PatchUnit{Before: s.Unit, After: after,
 		Event: event.Normal("Requeued", "Queue",
 			"the owner suspended the job; its queue requeues such jobs at their position")}), true
 }
@@ -145,5 +141,6 @@ func requeueSuspended(s *Situation) (Decision, bool) {
 // leaveParked: the scheduler takes the admission back, then the unit is set right where it waits.
 func leaveParked(s *Situation) (Decision, bool) {
 	reason := s.Unit.Annotations[v1alpha1.AnnotationParkedReason]
-	return Decision{}, !isActive(s.Unit) && (reason == reasonEstimateChanged || reason == reasonSuspendedByOwner)
+	return Decision{}, !isActive(s.Unit) &&
+		(reason == reasonEstimateChanged || reason == unitcondition.ReasonSuspendedByOwner)
 }

@@ -69,24 +69,24 @@ func TestSuspensionByTheOwner(t *testing.T) {
 			unit(func(u *v1alpha1.QueueUnit) { u.UID = "unit-2" }), "job suspend=false [Admitted]"},
 		"suspended by us": {admitted().resumedAs(1, 1).with(marked).condition("Suspended"), "job suspend=false [Admitted]"},
 		"has its quota still": {runs().resumedAs(1, 1).
-			unit(parkedFor(reasonSuspendedByOwner)), ""},
-		"has given it back": {queued(t).resumedAs(1, 1).unit(parkedFor(reasonSuspendedByOwner)).
+			unit(parkedFor("SuspendedByOwner")), ""},
+		"has given it back": {queued(t).resumedAs(1, 1).unit(parkedFor("SuspendedByOwner")).
 			with(copied), "status Enqueued"},
 		"lost its admission meanwhile": {queued(t).resumedAs(1, 1).phase(v1alpha1.PhaseTimeoutBackoff), "patch unit"},
-		"goes on: not suspended": {queued(t).resumedAs(1, 1).resumedByHand().unit(parkedFor(reasonSuspendedByOwner)),
+		"goes on: not suspended": {queued(t).resumedAs(1, 1).resumedByHand().unit(parkedFor("SuspendedByOwner")),
 			"job suspend=true [Suspended]"},
-		"goes on: suspended by us": {queued(t).resumedAs(1, 1).with(marked).unit(parkedFor(reasonSuspendedByOwner)),
+		"goes on: suspended by us": {queued(t).resumedAs(1, 1).with(marked).unit(parkedFor("SuspendedByOwner")),
 			"patch unit"},
 		"goes on: annotated": {queued(t).resumedAs(1, 1).with(holdIs("false")).
-			unit(parkedFor(reasonSuspendedByOwner)), "job suspend=true [LetGo]"},
+			unit(parkedFor("SuspendedByOwner")), "job suspend=true [LetGo]"},
 		"annotated before it gave its quota back": {runs().resumedAs(1, 1).with(holdIs("false")),
 			"job suspend=true [LetGo]"},
 		"annotated, and not suspended": {running(t).with(holdIs("false")), "job suspend=false"},
 		"its queue wants it to wait":   {runs().resumedAs(1, 1).with(requeues), "patch unit [Requeued]"},
 		"its queue wants it to wait, quota still held": {runs().resumedAs(1, 1).with(requeues).
-			unit(parkedFor(reasonSuspendedByOwner)), ""},
+			unit(parkedFor("SuspendedByOwner")), ""},
 		"its queue wants it to wait, and it does": {queued(t).resumedAs(1, 1).with(requeues).
-			unit(parkedFor(reasonSuspendedByOwner)), "patch unit"},
+			unit(parkedFor("SuspendedByOwner")), "patch unit"},
 		"adopted, never resumed by us": {adopted(1), "patch unit [Held]"},
 		"adopted, admitted since":      {adopted(2).waiting(0).condition("Suspended"), "reset start"},
 		"held by its annotation as well": {runs().resumedAs(1, 1).with(holdIs("true")),

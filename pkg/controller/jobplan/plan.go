@@ -34,7 +34,8 @@ var (
 	waitingRules   = []rule{holdOrAdopt, deactivate, correct, resetEarly, restore, forget}
 	runningRules   = []rule{holdBack, deactivate, resumeAnew, recharge, follow, mirror}
 	suspendedRules = []rule{
-		holdBack, deactivate, leaveParked, requeueSuspended, reclaim, reconsider, replaceUntrue, resume,
+		holdBack, deactivate, leaveParked, requeueSuspended, reclaim, reconsider, replaceUntrue,
+		readAgain, awaitPods, resume,
 	}
 )
 

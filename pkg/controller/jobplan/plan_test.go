@@ -39,6 +39,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
 )
 
 var epoch = metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
@@ -265,17 +266,17 @@ func TestPlan(t *testing.T) {
 			"read unit"},
 		// Held by its owner.
 		"held while it waits":     {heldByOwner(queued(t)), "patch unit"},
-		"held, and says so":       {heldByOwner(queued(t)).unit(parkedFor(reasonHeldByOwner)), "status Enqueued"},
-		"held no more":            {queued(t).unit(parkedFor(reasonHeldByOwner)), "patch unit"},
+		"held, and says so":       {heldByOwner(queued(t)).unit(parkedFor("HeldByOwner")), "status Enqueued"},
+		"held no more":            {queued(t).unit(parkedFor("HeldByOwner")), "patch unit"},
 		"held from the beginning": {heldByOwner(unqueued(t)), "create unit [Queued]"},
 		"held, not suspended":     {heldByOwner(queued(t).resumedByHand()), "job suspend=true [Suspended]"},
 		"held with something else": {queued(t).job("yes", "metadata", "annotations", v1alpha1.AnnotationHold),
 			"patch unit"},
 		"held as it is admitted":    {heldByOwner(queued(t)).phase(v1alpha1.PhaseDequeued), "patch unit [Held]"},
 		"held while it runs":        {heldByOwner(running(t)), "patch unit [Held]"},
-		"held, has its quota still": {heldByOwner(running(t)).unit(parkedFor(reasonHeldByOwner)), ""},
+		"held, has its quota still": {heldByOwner(running(t)).unit(parkedFor("HeldByOwner")), ""},
 		"held, has given quota back": {heldByOwner(running(t)).phase(v1alpha1.PhaseEnqueued).
-			unit(parkedFor(reasonHeldByOwner)),
+			unit(parkedFor("HeldByOwner")),
 			"job suspend=true [Suspended]"},
 		"held, runs inactive by a person": {heldByOwner(running(t)).
 			unit(func(u *v1alpha1.QueueUnit) { u.Spec.Active = &inactive }),
@@ -506,7 +507,7 @@ func TestAPersonsDecisionStays(t *testing.T) {
 	u := queued(t).Unit
 	u.Spec.Active = &inactive
 	wrong := u.DeepCopy()
-	jobunit.Park(wrong, &jobunit.Problem{Reason: reasonHeldByOwner})
+	jobunit.Park(wrong, &jobunit.Problem{Reason: unitcondition.ReasonHeldByOwner})
 	right := u.DeepCopy()
 	right.Spec.Active = nil
 	if parked := jobunit.Corrected(u, wrong); parked != nil {

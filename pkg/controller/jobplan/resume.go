@@ -71,47 +71,43 @@ func sameQuota(s *Situation) bool {
 		(have[v1alpha1.LabelPreemptible] == "false") == (want[v1alpha1.LabelPreemptible] == "false")
 }
 
-// resume lets the job go, with what its pods need to be charged and recognised, unless it has to wait for that.
-func resume(s *Situation) (Decision, bool) {
-	if s.Job.SuspendedByUs() && wasResumed(s) && !s.FreshUnit {
-		// It was resumed for this attempt, and we have suspended it since: the cache of units is behind, and the attempt is
-		// over. Two controllers, one of them with such a cache, would resume and suspend it in turns.
-		return look(LookAtUnit), true
-	}
-	elsewhere := chargedElsewhere(s)
-	mayHavePods := s.Job.SuspendedByUs() || elsewhere && (s.Job.Started() || s.Job.Active() > 0)
-	if mayHavePods && !settled(s.Job) {
-		// Pods from before the suspension may be left. Resumed now, the job's controller might still take some of them
-		// away after they were bound, and the job would run them twice (I3); others might lack the quota label.
-		return Decision{}, true
-	}
-	return resumeJob(s, elsewhere), true
+// readAgain: the job was resumed for this attempt, and we have suspended it since: the cache of units is behind, and
+// the attempt is over. Two controllers, one of them with such a cache, would resume and suspend it in turns.
+func readAgain(s *Situation) (Decision, bool) {
+	return look(LookAtUnit), s.Job.SuspendedByUs() && wasResumed(s) && !s.FreshUnit
 }
 
-// resumeJob lets the job go in one write. elsewhere: its pods would be charged to another quota than that of the unit.
-func resumeJob(s *Situation, elsewhere bool) Decision {
+// awaitPods: pods from before the suspension may be left. Resumed now, the job's controller might still take some of
+// them away after they were bound, and the job would run them twice (I3); others might lack the quota label.
+func awaitPods(s *Situation) (Decision, bool) {
+	mayHavePods := s.Job.SuspendedByUs() || chargedElsewhere(s) && (s.Job.Started() || s.Job.Active() > 0)
+	return Decision{}, mayHavePods && !settled(s.Job)
+}
+
+// resume lets the job go in one write, with what its pods need to be charged and recognised.
+func resume(s *Situation) (Decision, bool) {
 	after := s.Job.Edit()
 	after.UnmarkSuspended()
 	after.Annotate(v1alpha1.AnnotationResumed, resumedStamp(s.Unit))
 	if err := release(s, after); err != nil {
-		return do(tell(CannotResume(s.Unit, err)))
+		return do(tell(CannotResume(s.Unit, err))), true
 	}
 	step := PatchJob{Before: s.Job, Event: event.Normal("Admitted", "Resume", resumesWith(s))}
 	if s.Job.TemplatesFixed() {
-		if elsewhere || gangedOtherwise(s) || checkedOtherwise(s) {
-			return resetStart(s)
+		if chargedElsewhere(s) || gangedOtherwise(s) || checkedOtherwise(s) {
+			return resetStart(s), true
 		}
 		step.After = after.Job()
-		return do(step)
+		return do(step), true
 	}
-	if !elsewhere && len(checkUpdates(s.Unit)) == 0 { // else templates become mutable once the suspension has been noted
-		step.Plain = after.Copy().Job()
+	if !chargedElsewhere(s) && len(checkUpdates(s.Unit)) == 0 {
+		step.Plain = after.Copy().Job() // else templates become mutable once the suspension has been noted
 	}
 	if err := fill(s, after); err != nil {
-		return do(tell(CannotResume(s.Unit, err)))
+		return do(tell(CannotResume(s.Unit, err))), true
 	}
 	step.After = after.Job()
-	return do(step)
+	return do(step), true
 }
 
 // release lets the job go with as many pods as it was admitted with, or says why it must not go.

@@ -26,12 +26,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
-)
-
-// Reasons of conditions that the controller sets, beside those of parked units.
-const (
-	reasonSucceeded = "Succeeded"
-	reasonFailed    = "Failed"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
 )
 
 // stage is what a phase means for the job.
@@ -90,10 +85,10 @@ func becomeRunning(u *v1alpha1.QueueUnit, pods podCount, now, since metav1.Time)
 // becomeEnded is the status of a unit whose job has ended: it holds nothing any more (I7).
 func becomeEnded(u *v1alpha1.QueueUnit, end jobs.End, now metav1.Time) *v1alpha1.QueueUnit {
 	u = updated(u, now)
-	reason := reasonFailed
+	reason := unitcondition.ReasonFailed
 	u.Status.Phase = v1alpha1.PhaseFailed
 	if end.Succeeded {
-		reason = reasonSucceeded
+		reason = unitcondition.ReasonSucceeded
 		u.Status.Phase = v1alpha1.PhaseSucceed
 	}
 	message := event.Short(end.Message)

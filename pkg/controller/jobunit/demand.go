@@ -31,16 +31,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/podrequest"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
 )
-
-// reasonQuotaMismatch parks units of jobs that name more than one quota.
-const reasonQuotaMismatch = "QuotaMismatch"
-
-// reasonUnsupportedJob parks units of jobs that their kind says cannot be queued.
-const reasonUnsupportedJob = "UnsupportedJob"
-
-// reasonOtherScheduler parks units of jobs whose pods go to a scheduler that no queue holds them back from.
-const reasonOtherScheduler = "OtherScheduler"
 
 // Problem is why a job cannot wait in a queue as it is.
 type Problem struct{ Reason, Message string }
@@ -103,10 +95,10 @@ func DemandOf(plain *jobs.Job, creation *podrequest.Creation, wholeTemplates boo
 	}
 	switch err := errors.Join(errQuota, errSets, errReduced, errRequest, errPriority, errTime); {
 	case plain.Invalid() != "":
-		d.Problem = &Problem{Reason: reasonUnsupportedJob, Message: plain.Invalid()}
+		d.Problem = &Problem{Reason: unitcondition.ReasonUnsupportedJob, Message: plain.Invalid()}
 	case err == nil:
 	case errQuota != nil:
-		d.Problem = &Problem{Reason: reasonQuotaMismatch, Message: event.Short(err.Error())}
+		d.Problem = &Problem{Reason: unitcondition.ReasonQuotaMismatch, Message: event.Short(err.Error())}
 	default:
 		d.Problem = &Problem{Reason: string(unit.ReasonInvalidRequest), Message: event.Short(err.Error())}
 	}
@@ -248,7 +240,7 @@ func (d *Demand) CheckScheduler(creation *podrequest.Creation, schedules func(st
 			if name == "" {
 				name = corev1.DefaultSchedulerName
 			}
-			d.Problem = &Problem{Reason: reasonOtherScheduler, Message: event.Short(fmt.Sprintf(
+			d.Problem = &Problem{Reason: unitcondition.ReasonOtherScheduler, Message: event.Short(fmt.Sprintf(
 				"pods of %s go to scheduler %q, which no queue holds back: name koord-scheduler in their template",
 				d.PodSets[i].Name, name))}
 			return
