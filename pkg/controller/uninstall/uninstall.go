@@ -37,11 +37,9 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
 
 // Waiting says what becomes of jobs that wait when the system is taken out.
@@ -284,74 +282,6 @@ func (u *Run) count(kind *jobkind.Kind, job *unstructured.Unstructured, done lea
 		s.Held++
 		u.say("leave %s %s/%s suspended: its unit was made inactive by hand", kind.GVK.Kind,
 			job.GetNamespace(), job.GetName())
-	}
-}
-
-// leaving says what becomes of one job.
-type leaving int
-
-const (
-	untouched leaving = iota
-	cleaned
-	resumed
-	leftSuspended
-	heldBack
-)
-
-// leave is the job without what the controller put into it, and the same with its pod templates as they are, should the
-// API server not let them change. Nil when the job bears nothing of ours and stays as it is.
-func leave(job *jobs.Job, qu *v1alpha1.QueueUnit, mode Waiting) (after, plain *jobs.Job, done leaving) {
-	done = fate(job, qu, mode)
-	_, stamped := job.Object.GetAnnotations()[v1alpha1.AnnotationResumed]
-	marked := job.SuspendedByUs() || job.HasAdditions() || job.HasCounts() || stamped
-	if done != resumed && !marked {
-		return nil, nil, done
-	}
-	edit := job.Edit()
-	edit.UnmarkSuspended()
-	edit.Annotate(v1alpha1.AnnotationResumed, "")
-	if done == resumed && edit.SetSuspend(false) != nil {
-		return nil, nil, untouched // not an object that its API server would serve
-	}
-	plainly := edit.Copy()
-	plainly.DropAdditions()
-	plainly.DropCounts()
-	if job.Suspended() {
-		edit.RestoreCounts()
-	}
-	if !job.Suspended() || job.TemplatesFixed() {
-		edit.DropAdditions()
-		edit.DropCounts()
-	} else {
-		edit.RestoreTemplates(asked(qu))
-	}
-	return edit.Job(), plainly.Job(), done
-}
-
-// asked is what admission checks asked to write into the pods of a job.
-func asked(qu *v1alpha1.QueueUnit) map[string][]podupdate.Update {
-	if qu == nil {
-		return nil
-	}
-	return podupdate.All(qu.Status.AdmissionChecks)
-}
-
-// fate of a job: one that waits is resumed or left, any other only cleaned.
-func fate(job *jobs.Job, qu *v1alpha1.QueueUnit, mode Waiting) leaving {
-	_, ended := job.Ended()
-	marked := job.SuspendedByUs() || job.HasAdditions()
-	waits := !ended && job.Suspended() && (qu != nil || job.SuspendedByUs())
-	switch {
-	case !waits && marked:
-		return cleaned
-	case !waits:
-		return untouched
-	case qu != nil && jobunit.InactiveByHand(qu):
-		return heldBack
-	case mode == Resume || qu != nil && unit.Phase(qu.Status.Phase).Releases():
-		return resumed
-	default:
-		return leftSuspended
 	}
 }
 

@@ -1,0 +1,93 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package uninstall
+
+import (
+	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
+)
+
+// leaving says what becomes of one job.
+type leaving int
+
+const (
+	untouched leaving = iota
+	cleaned
+	resumed
+	leftSuspended
+	heldBack
+)
+
+// leave is the job without what the controller put into it, and the same with its pod templates as they are, should the
+// API server not let them change. Nil when the job bears nothing of ours and stays as it is.
+func leave(job *jobs.Job, qu *v1alpha1.QueueUnit, mode Waiting) (after, plain *jobs.Job, done leaving) {
+	done = fate(job, qu, mode)
+	_, stamped := job.Object.GetAnnotations()[v1alpha1.AnnotationResumed]
+	marked := job.SuspendedByUs() || job.HasAdditions() || job.HasCounts() || stamped
+	if done != resumed && !marked {
+		return nil, nil, done
+	}
+	edit := job.Edit()
+	edit.UnmarkSuspended()
+	edit.Annotate(v1alpha1.AnnotationResumed, "")
+	if done == resumed && edit.SetSuspend(false) != nil {
+		return nil, nil, untouched // not an object that its API server would serve
+	}
+	plainly := edit.Copy()
+	plainly.DropAdditions()
+	plainly.DropCounts()
+	if job.Suspended() {
+		edit.RestoreCounts()
+	}
+	if !job.Suspended() || job.TemplatesFixed() {
+		edit.DropAdditions()
+		edit.DropCounts()
+	} else {
+		edit.RestoreTemplates(asked(qu))
+	}
+	return edit.Job(), plainly.Job(), done
+}
+
+// asked is what admission checks asked to write into the pods of a job.
+func asked(qu *v1alpha1.QueueUnit) map[string][]podupdate.Update {
+	if qu == nil {
+		return nil
+	}
+	return podupdate.All(qu.Status.AdmissionChecks)
+}
+
+// fate of a job: one that waits is resumed or left, any other only cleaned.
+func fate(job *jobs.Job, qu *v1alpha1.QueueUnit, mode Waiting) leaving {
+	_, ended := job.Ended()
+	marked := job.SuspendedByUs() || job.HasAdditions()
+	waits := !ended && job.Suspended() && (qu != nil || job.SuspendedByUs())
+	switch {
+	case !waits && marked:
+		return cleaned
+	case !waits:
+		return untouched
+	case qu != nil && jobunit.InactiveByHand(qu):
+		return heldBack
+	case mode == Resume || qu != nil && unit.Phase(qu.Status.Phase).Releases():
+		return resumed
+	default:
+		return leftSuspended
+	}
+}
