@@ -39,8 +39,8 @@ func (p *pass) firstBorrower() *group {
 	if !p.tree.AnyShared() {
 		return nil
 	}
-	lending := p.tree.Lend()
-	p.lending = lending
+	lending := p.lending
+	lending.Begin()
 	for i := range p.heads {
 		if h := &p.heads[i]; h.entitled() {
 			lending.Shut(h.first.Level())

@@ -85,7 +85,7 @@ func (p *pass) fitting(g *group) portion {
 	n := &g.Notes
 	return p.greatest(g, func(need []int64) bool {
 		v := verdict{}
-		v.measure(n.limits, need, n.nonPreemptible)
+		v.measure(p.view, n.limits, need, n.nonPreemptible)
 		return v.fits()
 	})
 }

@@ -130,13 +130,13 @@ func (p *pass) meet(now time.Time, y *party, g *group) (fit bool) {
 	stopped, v := p.never(y)
 	if stopped == "" {
 		for i := range y.asks {
-			v.compare(y.asks[i].limit, y.asks[i].need, y.asks[i].leaf)
+			v.compare(p.view, y.asks[i].limit, y.asks[i].need, y.asks[i].leaf)
 		}
 		if v.fits() {
 			return true
 		}
 	}
-	ahead, short := len(p.claims), y.short()
+	ahead, short := len(p.claims), y.short(p.view)
 	for _, i := range y.met {
 		h := &p.heads[i]
 		h.stopped, h.verdict = stopped, v
@@ -149,10 +149,10 @@ func (p *pass) meet(now time.Time, y *party, g *group) (fit bool) {
 }
 
 // short are the limits that have too little for the members together.
-func (y *party) short() (limits []*capacity.Limit) {
+func (y *party) short(view *capacity.View) (limits []*capacity.Limit) {
 	for i := range y.asks {
 		a := &y.asks[i]
-		if _, short := a.limit.Short(a.need, a.leaf); short {
+		if _, short := view.Short(a.limit, a.need, a.leaf); short {
 			limits = append(limits, a.limit)
 		}
 	}

@@ -37,7 +37,8 @@ type pass struct {
 	claimed []*capacity.Route
 	// room and roomOfMin are what add works with; their memory is used again.
 	room, roomOfMin []int64
-	// lending is the last round of it.
+	view            *capacity.View
+	// lending is what is lent, as of the last round of it.
 	lending capacity.Lending
 	// examined counts the heads that were measured.
 	examined int
@@ -107,10 +108,10 @@ type verdict struct {
 func (v *verdict) fits() bool { return v.short == nil && v.contended == nil }
 
 // measure compares a unit with the limits that it has to keep. The leaf's come first.
-func (v *verdict) measure(limits []*capacity.Limit, need []int64, nonPreemptible bool) {
+func (v *verdict) measure(view *capacity.View, limits []*capacity.Limit, need []int64, nonPreemptible bool) {
 	leaf := limits[0].Level()
 	for _, lim := range limits {
-		v.compare(lim, need, lim.Level() == leaf)
+		v.compare(view, lim, need, lim.Level() == leaf)
 		if v.short != nil && !nonPreemptible {
 			return // the limits above cannot change the answer
 		}
@@ -118,8 +119,8 @@ func (v *verdict) measure(limits []*capacity.Limit, need []int64, nonPreemptible
 }
 
 // compare compares a unit with one limit.
-func (v *verdict) compare(lim *capacity.Limit, need []int64, leaf bool) {
-	found, short := lim.Short(need, leaf)
+func (v *verdict) compare(view *capacity.View, lim *capacity.Limit, need []int64, leaf bool) {
+	found, short := view.Short(lim, need, leaf)
 	if !short {
 		return
 	}
@@ -207,11 +208,7 @@ func (p *pass) blame(now time.Time, fault string) {
 }
 
 func (p *pass) begin() {
-	for i := range p.claims {
-		for _, lim := range p.claims[i].limits {
-			lim.Unclaim()
-		}
-	}
+	p.view.Begin()
 	p.claims, p.heads = p.claims[:0], p.heads[:0]
 	clear(p.inPass)
 }
@@ -248,7 +245,7 @@ func (p *pass) lookAt(now time.Time, q *queueRecord) (fits *group, fault string)
 			return fits == nil
 		}
 		h := p.enter(g)
-		h.measure(n.limits, n.need, n.nonPreemptible)
+		h.measure(p.view, n.limits, n.need, n.nonPreemptible)
 		if h.fits() {
 			fits = g
 			return false
@@ -307,14 +304,14 @@ func (p *pass) add(g *group, at func(*capacity.Limit) bool) {
 		if lim.IsMin() {
 			room = p.roomOfMin
 		}
-		_, short := lim.Short(need, lim.Level() == leaf)
+		_, short := p.view.Short(lim, need, lim.Level() == leaf)
 		if at != nil {
 			short = at(lim)
 		}
 		if short {
-			lim.Claim(room)
+			p.view.Claim(lim, room)
 			c.limits, c.amounts = append(c.limits, lim), append(c.amounts, room...)
 		}
-		lim.Lessen(room)
+		p.view.Lessen(lim, room)
 	}
 }

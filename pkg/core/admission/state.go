@@ -38,7 +38,9 @@ type State struct {
 // New returns an empty state.
 func New(cfg Config) *State {
 	r := newRoster(cfg)
-	return &State{roster: r, pass: pass{roster: r, inPass: map[string]*party{}}}
+	return &State{
+		roster: r, pass: pass{roster: r, inPass: map[string]*party{}, view: r.tree.View(), lending: r.tree.Lending()},
+	}
 }
 
 // Recheck says that what a Check depends on has changed: everything that waits is looked at again.

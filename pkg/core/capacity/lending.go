@@ -18,55 +18,48 @@ package capacity
 
 import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 
-// Lending is one round of lending: what is free of each level for a unit that goes beyond the limits. Up to max where
-// the limit is a share, beside all that is used, held, asked for by pods outside of waiting units or kept by quotas
-// that lend nothing, as if nobody else waited; less what is claimed in the round. It is valid until the tree changes or
-// another round begins.
-type Lending struct {
-	tree  *Tree
-	round int64
+// Lending is a view of what is free of each level for a unit that goes beyond the limits. Up to max where the limit is a
+// share, beside all that is used, held, asked for by pods outside of waiting units or kept by quotas that lend nothing,
+// as if nobody else waited; less what is claimed.
+type Lending struct{ view *View }
+
+// Lending of the tree.
+func (t *Tree) Lending() Lending {
+	n := Lending{&View{tree: t, lends: true}}
+	n.Begin()
+	return n
 }
 
-// Lend begins a round.
-func (t *Tree) Lend() Lending {
-	t.Refresh()
-	t.rounds++
-	return Lending{tree: t, round: t.rounds}
-}
+// Begin has it be what the tree lends now.
+func (n Lending) Begin() { n.view.Begin() }
 
-// at is the limit of units that borrow at a level.
-func (n Lending) at(l *Level) *Limit {
-	if l.round != n.round {
-		l.round, l.shut = n.round, false
-		l.refreshBeyond()
-	}
-	return &l.beyond
-}
+func (n Lending) at(l *Level) *room { return n.view.at(&l.limit) }
 
-func (l *Level) refreshBeyond() {
+// lent is what is free of a level for units that borrow, in the memory of a former vector.
+func (l *Level) lent(memory []int64) []int64 {
 	numbers, asked := &l.tree.numbers, l.Asked()
-	l.beyond.free = unlimited(l.beyond.free, numbers.len())
+	free := unlimited(memory, numbers.len())
 	for _, it := range l.limitList().Items() {
 		i, most := numbers.of[it.Name], it.Amount
 		if allowed, named := l.spec.Max.Get(it.Name); named && l.spec.Shared {
 			most = allowed
 		}
 		inUse := resources.SaturatingSub(l.limit.bound[i], l.limit.free[i])
-		l.beyond.free[i] = resources.SaturatingSub(most, max(inUse, asked[i]))
+		free[i] = resources.SaturatingSub(most, max(inUse, asked[i]))
 	}
-	l.beyond.left = l.beyond.free
+	return free
 }
 
-// Shut has nothing lent at a level in this round.
-func (n Lending) Shut(l *Level) {
-	n.at(l)
-	l.shut = true
-}
+// Shut has nothing lent at a level.
+func (n Lending) Shut(l *Level) { n.at(l).shut = true }
+
+// IsShut says whether nothing is lent at a level.
+func (n Lending) IsShut(l *Level) bool { return n.at(l).shut }
 
 // Claim takes what a unit needs out of what is lent on every level of its path.
 func (n Lending) Claim(r *Route, need []int64) {
 	for _, l := range r.Levels {
-		n.at(l).Claim(need)
+		n.view.Claim(&l.limit, need)
 	}
 }
 
@@ -76,11 +69,17 @@ func (n Lending) Allows(r *Route, need []int64) bool {
 		return false
 	}
 	for i, l := range r.Levels {
-		if _, short := n.at(l).Short(need, i == 0); short || l.shut {
+		if n.ShortAt(l, need, i == 0) || n.IsShut(l) {
 			return false
 		}
 	}
 	return true
+}
+
+// ShortAt says whether too little is lent at a level for a unit beside what is claimed.
+func (n Lending) ShortAt(l *Level, need []int64, leaf bool) bool {
+	_, short := n.view.Short(&l.limit, need, leaf)
+	return short
 }
 
 // Obstacle is what keeps a unit from borrowing: too little of a resource at a level, claims aside.
@@ -96,21 +95,9 @@ func (n Lending) Obstacle(r *Route, need []int64) (Obstacle, bool) {
 		free := n.at(l).free
 		for i, amount := range need {
 			if amount > free[i] && (amount > 0 || depth == 0) {
-				return Obstacle{l, n.tree.Resource(i), resources.SaturatingSub(amount, free[i])}, true
+				return Obstacle{l, n.view.tree.Resource(i), resources.SaturatingSub(amount, free[i])}, true
 			}
 		}
 	}
 	return Obstacle{}, false
-}
-
-// ShortAt says whether too little is lent at a level for a unit beside what is claimed.
-func (n Lending) ShortAt(l *Level, need []int64, leaf bool) bool {
-	_, short := n.at(l).Short(need, leaf)
-	return short
-}
-
-// IsShut says whether nothing is lent at a level.
-func (n Lending) IsShut(l *Level) bool {
-	n.at(l)
-	return l.shut
 }

@@ -30,12 +30,11 @@ const Unlimited int64 = math.MaxInt64
 type Limit struct {
 	level *Level
 	isMin bool
-	// bound, free and left are vectors by the numbers of the tree, Unlimited where the limit does not name a resource.
-	// free is bound - used - outstanding, and negative where more is in use than allowed. left is free less what is
-	// claimed: the same slice while nothing is.
-	bound, free, left []int64
-	// spare is the memory of the last left, to be used again.
-	spare []int64
+	// slot is its number among all limits of the tree.
+	slot int
+	// bound and free are vectors by the numbers of the tree, Unlimited where the limit does not name a resource. free is
+	// bound - used - outstanding, and negative where more is in use than allowed.
+	bound, free []int64
 }
 
 // Level whose limit this is.
@@ -44,72 +43,7 @@ func (lim *Limit) Level() *Level { return lim.level }
 // IsMin says that only non-preemptible units have to keep it.
 func (lim *Limit) IsMin() bool { return lim.isMin }
 
-// Shortage is the first resource of which a limit has too little for a unit. Claimed: but for the claims ahead there
-// would be enough.
-type Shortage struct {
-	Number  int
-	Claimed bool
-}
-
-// Short says whether a limit has too little for a unit that needs so much, and of what. Where only claims make it short
-// of one resource and there is too little of another without them, it is the other that counts.
-//
-// The leaf counts every resource that it limits, as ElasticQuota does when it places pods; other levels only what is
-// asked for.
-func (lim *Limit) Short(need []int64, leaf bool) (first Shortage, short bool) {
-	left := lim.left[:len(need)]
-	for i, n := range need {
-		if n <= left[i] {
-			continue // a resource that it does not ask for is not overspent either
-		}
-		switch {
-		case n > lim.free[i] && (n > 0 || leaf):
-			return Shortage{Number: i}, true
-		case n > 0 && !short:
-			first, short = Shortage{Number: i, Claimed: true}, true
-		}
-	}
-	return first, short
-}
-
-// Lessen makes a vector no greater than what can be had here without anything being freed, claims aside:
-// what is free of the bound, of max where the bound is a share of what others leave.
-func (lim *Limit) Lessen(amounts []int64) {
-	spec := &lim.level.spec
-	for i := range amounts {
-		free := lim.free[i]
-		if spec.Shared && !lim.isMin && free != Unlimited {
-			name := lim.level.tree.numbers.names[i]
-			most, named := spec.Max.Get(name)
-			if !named {
-				continue
-			}
-			free = resources.SaturatingAdd(free, resources.SaturatingSub(most, lim.bound[i]))
-		}
-		amounts[i] = min(amounts[i], max(free, 0))
-	}
-}
-
-// Claim takes what a unit needs out of what is left to those behind it.
-func (lim *Limit) Claim(need []int64) {
-	if len(need) == 0 {
-		return
-	}
-	if &lim.left[0] == &lim.free[0] {
-		lim.spare = append(lim.spare[:0], lim.free...)
-		lim.left = lim.spare
-	}
-	for i, n := range need {
-		if lim.left[i] != Unlimited {
-			lim.left[i] = resources.SaturatingSub(lim.left[i], n)
-		}
-	}
-}
-
-// Unclaim ends all claims.
-func (lim *Limit) Unclaim() { lim.left = lim.free }
-
-// Free is how much of a resource is free, claims aside; false where there is no limit.
+// Free is how much of a resource is free; false where there is no limit.
 func (lim *Limit) Free(resource string) (int64, bool) {
 	lim.level.tree.Refresh()
 	i, ok := lim.level.tree.numbers.of[resource]
@@ -182,7 +116,6 @@ func (lim *Limit) refresh() {
 		inUse = resources.SaturatingAdd(inUse, lim.Outstanding(it.Name))
 		lim.bound[i], lim.free[i] = it.Amount, resources.SaturatingSub(it.Amount, inUse)
 	}
-	lim.left = lim.free
 }
 
 // unlimited is a vector of that length, in the memory of a former one where that is enough.

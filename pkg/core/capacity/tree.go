@@ -40,8 +40,7 @@ type Tree struct {
 	stale []*Level
 	// shared counts the levels that exist and are Shared.
 	shared int
-	// rounds of lending so far.
-	rounds int64
+	slots  slots
 	// asks is, by quota, what units add to the requests of its pods.
 	asks     map[string]*resources.Sum
 	runtimes runtimes
@@ -59,10 +58,6 @@ type Level struct {
 	runtime resources.List
 
 	limit, min Limit
-	// beyond bounds units that borrow, as of the round of lending; shut says that nothing is lent here in it.
-	beyond Limit
-	round  int64
-	shut   bool
 	// ofMin and ofMax are the shares of Shares.
 	ofMin, ofMax float64
 	// asked is what the quota asks of its parent if nobody waits, unless it is unknown.
@@ -126,7 +121,7 @@ func (t *Tree) Set(q Quota) bool {
 	l, known := t.levels[q.Name]
 	if !known {
 		l = &Level{tree: t, name: q.Name, askedUnknown: true}
-		l.limit, l.min, l.beyond = Limit{level: l}, Limit{level: l, isMin: true}, Limit{level: l}
+		l.limit, l.min = Limit{level: l, slot: t.slots.take()}, Limit{level: l, slot: t.slots.take(), isMin: true}
 		t.levels[q.Name] = l
 	} else if l.exists && l.spec.same(&q) {
 		return false
@@ -243,6 +238,7 @@ func (t *Tree) prune() {
 			t.setParent(l, "")
 			delete(t.remembered, l)
 			delete(t.levels, l.name)
+			t.slots.release(l)
 			t.structure++
 			again = true
 		}

@@ -17,6 +17,7 @@ limitations under the License.
 package capacity
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -174,11 +175,11 @@ func TestCircleOfLevelsIsForgotten(t *testing.T) {
 func TestShort(t *testing.T) {
 	tree := NewTree(ledger.New())
 	tree.Set(Quota{Name: "root", Limit: cpuAndGPU(4, 2), Used: cpuAndGPU(1, 3)})
-	tree.Refresh()
+	view := tree.View()
 	lim := tree.Route("root").Limits(false)[0]
 	need := func(c, g int64) []int64 { return tree.Need(cpuAndGPU(c, g), 1) }
 	short := func(need []int64, leaf bool) string {
-		found, short := lim.Short(need, leaf)
+		found, short := view.Short(lim, need, leaf)
 		if !short {
 			return ""
 		}
@@ -190,12 +191,12 @@ func TestShort(t *testing.T) {
 	require.Empty(t, short(need(3, 0), false))
 	require.Equal(t, "gpu", short(need(3, 0), true), "the leaf is overspent")
 	require.Equal(t, "cpu", short(need(4, 0), false))
-	lim.Claim(need(2, 0))
+	view.Claim(lim, need(2, 0))
 	require.Equal(t, "cpu claimed", short(need(2, 0), false))
 	require.Equal(t, "cpu claimed", short(need(3, 0), false), "it would fit exactly but for the claims")
 	require.Equal(t, "gpu", short(need(2, 1), false), "what lacks without claims counts")
 	require.Empty(t, short(need(1, 0), false))
-	lim.Unclaim()
+	view.Begin()
 	require.Empty(t, short(need(3, 0), false))
 }
 
@@ -237,7 +238,7 @@ func TestLending(t *testing.T) {
 	tree.Set(Quota{Name: "a", Parent: "root", Limit: cpu(3), Max: cpu(8), Shared: true, Used: cpu(1), Requested: cpu(2)})
 	tree.Set(Quota{Name: "b", Parent: "root", Limit: cpu(3), Max: cpu(9), Min: cpu(3), KeepsMin: true})
 	a, b := tree.Route("a"), tree.Route("b")
-	lending := tree.Lend()
+	lending := tree.Lending()
 	require.True(t, lending.Allows(a, tree.Need(cpu(5), 1)), "10 less 2 that a asks for and 3 that b keeps")
 	require.False(t, lending.Allows(a, tree.Need(cpu(6), 1)))
 	o, some := lending.Obstacle(a, tree.Need(cpu(7), 1))
@@ -249,7 +250,7 @@ func TestLending(t *testing.T) {
 	require.True(t, lending.Allows(a, tree.Need(cpu(2), 1)))
 	lending.Shut(a.Levels[1])
 	require.False(t, lending.Allows(a, tree.Need(cpu(1), 1)))
-	require.True(t, tree.Lend().Allows(a, tree.Need(cpu(5), 1)), "another round")
+	require.True(t, tree.Lending().Allows(a, tree.Need(cpu(5), 1)), "another round")
 }
 
 // A level where more is in use than there is lends nothing of that resource; if it is the unit's own quota, nothing at
@@ -260,7 +261,7 @@ func TestLendingOfWhatIsOverspent(t *testing.T) {
 	leaf := Quota{Name: "a", Parent: "root", Limit: cpuAndGPU(3, 2), Max: cpuAndGPU(8, 2), Shared: true}
 	tree.Set(leaf)
 	allows := func(need resources.List) (bool, Obstacle) {
-		lending := tree.Lend()
+		lending := tree.Lending()
 		o, some := lending.Obstacle(tree.Route("a"), tree.Need(need, 1))
 		ok := lending.Allows(tree.Route("a"), tree.Need(need, 1))
 		require.Equal(t, !ok, some)
@@ -420,7 +421,7 @@ func TestTreeEqualsANewOne(t *testing.T) {
 			case 1:
 				continue // nobody looks
 			}
-			tree.Lend().Allows(tree.Route(name), tree.Need(cpu(1), 1)) // so that something is remembered
+			tree.Lending().Allows(tree.Route(name), tree.Need(cpu(1), 1)) // so that something is remembered
 			for known := range quotas {
 				tree.levels[known].Asked()
 			}
@@ -436,7 +437,7 @@ func TestTreeEqualsANewOne(t *testing.T) {
 			again.Want(name, func(sum *resources.Sum) { sum.Add(cpu(n)) })
 		}
 		again.Refresh()
-		lending, other := tree.Lend(), again.Lend()
+		lending, other := tree.Lending(), again.Lending()
 		for name := range quotas {
 			x, y := tree.Route(name), again.Route(name)
 			if x.Broken != "" || y.Broken != "" {
@@ -456,4 +457,55 @@ func TestTreeEqualsANewOne(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Two views beside each other: in one three units are gone, in the other they are not, and the tree knows of neither.
+func TestWouldItFitIfThreeWereGone(t *testing.T) {
+	l := ledger.New()
+	tree := NewTree(l)
+	tree.Set(Quota{Name: "root", Limit: cpu(10), Used: cpu(1)})
+	tree.Set(Quota{Name: "team", Parent: "root", Limit: cpu(8)})
+	held := map[string]resources.List{"a": cpu(2), "b": cpu(1), "c": cpu(3)}
+	for name, amount := range held {
+		l.Reserve(name, "team", amount, false)
+	}
+	tree.Changed("team")
+	is, wouldBe := tree.View(), tree.View()
+	team, need := tree.Route("team").Limits(false), tree.Need(cpu(6), 1)
+	fits := func(v *View) bool {
+		return !slices.ContainsFunc(team, func(lim *Limit) bool {
+			_, short := v.Short(lim, need, lim.Level().Name() == "team")
+			return short
+		})
+	}
+	require.False(t, fits(is))
+	wouldBe.Claim(team[1], tree.Need(cpu(3), 1))
+	for _, amount := range held {
+		for _, lim := range team {
+			wouldBe.Return(lim, tree.Need(amount, 1))
+		}
+	}
+	require.True(t, fits(wouldBe), "10 less 1 in use and 3 that somebody claims")
+	wouldBe.Claim(team[1], tree.Need(cpu(1), 1))
+	require.False(t, fits(wouldBe))
+	require.False(t, fits(is))
+	wouldBe.Begin()
+	_, short := wouldBe.Short(team[0], tree.Need(cpu(2), 1), true)
+	require.False(t, short, "8 less 6 that are held")
+	require.False(t, fits(wouldBe), "it is what the tree is")
+}
+
+// A view of a tree in which quotas come and go is no longer than the limits of those that are there.
+func TestSlotsAreGivenAgain(t *testing.T) {
+	tree := NewTree(ledger.New())
+	view := tree.View()
+	for i := range 5 {
+		name := fmt.Sprint(i)
+		tree.Set(Quota{Name: name, Limit: cpu(int64(i))})
+		view.Begin()
+		_, short := view.Short(tree.Route(name).Limits(false)[0], tree.Need(cpu(int64(i)+1), 1), true)
+		require.True(t, short)
+		tree.Delete(name)
+	}
+	require.Len(t, view.rooms, 2)
 }

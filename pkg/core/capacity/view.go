@@ -1,0 +1,174 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package capacity
+
+import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+
+// View is what is free of the limits of a tree, for whoever tries out what would be. What is claimed or returned in one
+// changes neither the tree nor another view. It is valid from Begin until the tree changes.
+type View struct {
+	tree *Tree
+	// lends: it is of what is free for units that borrow.
+	lends bool
+	round int64
+	rooms []room // by the slots of the limits
+}
+
+// room is what a view has of a limit, as of a round.
+type room struct {
+	round int64
+	// free is what is there if nobody claims anything, and left what the claims leave: the same slice while there are none.
+	free, left []int64
+	// own and spare are the memory of those two where the view owns them, to be used again.
+	own, spare []int64
+	// shut: nothing is lent here.
+	shut bool
+}
+
+// View of what is free within the limits.
+func (t *Tree) View() *View {
+	v := &View{tree: t}
+	v.Begin()
+	return v
+}
+
+// Begin has the view be what the tree is now.
+func (v *View) Begin() {
+	v.tree.Refresh()
+	v.round++
+	if missing := v.tree.slots.made - len(v.rooms); missing > 0 {
+		v.rooms = append(v.rooms, make([]room, missing)...)
+	}
+}
+
+func (v *View) at(lim *Limit) *room {
+	r := &v.rooms[lim.slot]
+	if r.round == v.round {
+		return r
+	}
+	if r.round, r.shut, r.free = v.round, false, lim.free; v.lends {
+		r.own = lim.level.lent(r.own)
+		r.free = r.own
+	}
+	r.left = r.free
+	return r
+}
+
+// Shortage is the first resource of which a limit has too little for a unit. Claimed: but for the claims ahead there
+// would be enough.
+type Shortage struct {
+	Number  int
+	Claimed bool
+}
+
+// Short says whether a limit has too little for a unit that needs so much, and of what. Where only claims make it short
+// of one resource and there is too little of another without them, it is the other that counts.
+//
+// The leaf counts every resource that it limits, as ElasticQuota does when it places pods; other levels only what is
+// asked for.
+func (v *View) Short(lim *Limit, need []int64, leaf bool) (first Shortage, short bool) {
+	r := v.at(lim)
+	left := r.left[:len(need)]
+	for i, n := range need {
+		if n <= left[i] {
+			continue // a resource that it does not ask for is not overspent either
+		}
+		switch {
+		case n > r.free[i] && (n > 0 || leaf):
+			return Shortage{Number: i}, true
+		case n > 0 && !short:
+			first, short = Shortage{Number: i, Claimed: true}, true
+		}
+	}
+	return first, short
+}
+
+// Lessen makes a vector no greater than what can be had here without anything being freed, claims aside:
+// what is free of the bound, of max where the bound is a share of what others leave.
+func (v *View) Lessen(lim *Limit, amounts []int64) {
+	spec, free := &lim.level.spec, v.at(lim).free
+	for i := range amounts {
+		most := free[i]
+		if spec.Shared && !lim.isMin && most != Unlimited {
+			allowed, named := spec.Max.Get(v.tree.Resource(i))
+			if !named {
+				continue
+			}
+			most = resources.SaturatingAdd(most, resources.SaturatingSub(allowed, lim.bound[i]))
+		}
+		amounts[i] = min(amounts[i], max(most, 0))
+	}
+}
+
+// Claim takes what a unit needs out of what is left to those behind it.
+func (v *View) Claim(lim *Limit, need []int64) {
+	r := v.at(lim)
+	if len(need) == 0 {
+		return
+	}
+	if !r.claimed() {
+		r.spare = append(r.spare[:0], r.free...)
+		r.left = r.spare
+	}
+	change(r.left, need, resources.SaturatingSub)
+}
+
+// Return has what units use or hold of a limit be free, as if they were gone.
+func (v *View) Return(lim *Limit, amounts []int64) {
+	r := v.at(lim)
+	if len(amounts) == 0 {
+		return
+	}
+	claimed := r.claimed()
+	r.own = append(r.own[:0], r.free...)
+	r.free = r.own
+	change(r.free, amounts, resources.SaturatingAdd)
+	if claimed {
+		change(r.left, amounts, resources.SaturatingAdd)
+	} else {
+		r.left = r.free
+	}
+}
+
+func (r *room) claimed() bool { return &r.left[0] != &r.free[0] }
+
+// change adds to a vector, or takes away, where there is a limit.
+func change(vector, by []int64, how func(a, b int64) int64) {
+	for i, n := range by {
+		if vector[i] != Unlimited {
+			vector[i] = how(vector[i], n)
+		}
+	}
+}
+
+// slots numbers the limits of a tree. The number of one that is gone is given again.
+type slots struct {
+	made int
+	free []int
+}
+
+func (s *slots) take() int {
+	if last := len(s.free) - 1; last >= 0 {
+		slot := s.free[last]
+		s.free = s.free[:last]
+		return slot
+	}
+	s.made++
+	return s.made - 1
+}
+
+func (s *slots) release(l *Level) { s.free = append(s.free, l.limit.slot, l.min.slot) }
