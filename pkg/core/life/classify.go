@@ -84,7 +84,7 @@ func ClassifyAdmitted(f *Facts) (p Place) {
 		if f.refused() {
 			p.Again = f.Refused.Until
 		} else {
-			p.Write, p.Passed = WriteLoss, false
+			p.Write = WriteLoss
 		}
 		return p
 	}
