@@ -53,7 +53,7 @@ func TestWhichUnitStandsForAJob(t *testing.T) {
 					s.UpsertUnit(epoch, u)
 				}
 				require.Equal(t, keys[1],
-					s.UnitOf(unit.Consumer{Kind: "Job.v1.batch", Namespace: "ns", Name: "j", UID: "j"}, false))
+					s.StandsFor(unit.Consumer{Kind: "Job.v1.batch", Namespace: "ns", Name: "j", UID: "j"}, false))
 				for _, ad := range s.Decide(epoch).Admit {
 					require.Equal(t, keys[1], ad.Unit.Key)
 				}

@@ -47,8 +47,6 @@ type roster struct {
 	// due are the units that are to be looked at at a time: something is over then, or is to be written.
 	due     *ordered.Due[*record]
 	telling telling
-	// elections are to be asked for.
-	elections owner.Elections
 	// shares are those whose units may have to change sides.
 	shares map[sharePlace]struct{}
 
@@ -82,8 +80,7 @@ func newRoster(cfg Config) *roster {
 		rules:  life.Config{Timeouts: cfg.Timeouts, Selects: cfg.Selects},
 		due:    ordered.NewDue(func(u *record) ordered.Moment { return u.dueAt }, compareAges),
 		shares: map[sharePlace]struct{}{}, remnants: map[string]remnant{},
-		telling: newTelling(&cfg), elections: owner.Elections{}, ranking: newRanking(order),
-		leavers: newLeavers(),
+		telling: newTelling(&cfg), ranking: newRanking(order), leavers: newLeavers(),
 	}
 }
 
@@ -143,20 +140,8 @@ func (r *roster) apply(now time.Time, u *record, in unit.Unit) {
 // contest runs f, which may change who stands for the job of a unit, and touches those for whom it does.
 func (r *roster) contest(in *unit.Unit, f func()) {
 	c := candidateOf(in)
-	before, some := r.owners.Winner(&c)
-	f()
-	after, still := r.owners.Winner(&c)
-	if before == after {
-		return
-	}
-	if name, live := r.owners.NameOf(&c); !live || !c.Managed || name == c.Consumer.Name {
-		r.elections.Note(&c) // pods are never of a job whose name is another one
-	}
-	if some {
-		r.touch(before)
-	}
-	if still {
-		r.touch(after)
+	for _, u := range r.owners.Contest(&c, f) {
+		r.touch(u)
 	}
 }
 

@@ -19,7 +19,6 @@ package admission
 import (
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -147,7 +146,6 @@ func (s *State) DeletePod(now time.Time, unitKey, podUID string) {
 // are parked or evicted. An admitted unit whose consumer was never reported keeps its admission, so whoever
 // finds the consumer of a unit missing has to say so.
 func (s *State) SetConsumer(now time.Time, c unit.Consumer, live bool) {
-	s.elections.Note(&owner.Candidate{Namespace: c.Namespace, Consumer: c})
 	for _, u := range s.owners.SetLive(c, live) {
 		s.touch(u)
 	}

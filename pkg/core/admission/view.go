@@ -22,7 +22,6 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -52,16 +51,12 @@ func (s *State) Grants() []Grant { return s.ledger.Grants() }
 
 // Elections lists, once and in order, the jobs for which another unit stands by now, or none, and those that came or
 // went.
-func (s *State) Elections() []unit.Consumer { return s.elections.Take() }
+func (s *State) Elections() []unit.Consumer { return s.owners.Elections() }
 
 // StandsFor is the key of the unit that stands for a job; empty if none does. managed says that the job is of a kind
-// that the controller manages. A job that is live has the name that it is live under, whoever names it otherwise.
+// that the controller manages.
 func (s *State) StandsFor(c unit.Consumer, managed bool) string {
-	of := owner.Candidate{Namespace: c.Namespace, Consumer: c, Managed: managed}
-	if name, live := s.owners.NameOf(&of); live {
-		of.Consumer.Name = name
-	}
-	if u, ok := s.owners.Winner(&of); ok {
+	if u, ok := s.owners.StandsFor(c, managed); ok {
 		return u.spec.Key
 	}
 	return ""

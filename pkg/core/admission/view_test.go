@@ -17,7 +17,6 @@ limitations under the License.
 package admission
 
 import (
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -25,15 +24,6 @@ import (
 func (s *State) Admitted(unitKey string) bool {
 	u, ok := s.units[unitKey]
 	return ok && (u.confirmed() || u.stage == stageEvicting)
-}
-
-// UnitOf is the unit that stands for a job, of a managed kind or not; "" if none does.
-func (s *State) UnitOf(job unit.Consumer, managed bool) string {
-	u, ok := s.owners.Winner(&owner.Candidate{Namespace: job.Namespace, Consumer: job, Managed: managed})
-	if !ok {
-		return ""
-	}
-	return u.spec.Key
 }
 
 // Waiting is one row of a queue listing.

@@ -29,6 +29,7 @@ import (
 type Book[U Unit] struct {
 	jobs  map[jobKey]*job[U]
 	names map[name]*namesakes[U]
+	news  elections
 }
 
 // job is known because it is live or because a unit names it.
@@ -51,7 +52,7 @@ type namesakes[U Unit] struct {
 
 // NewBook returns an empty book.
 func NewBook[U Unit]() *Book[U] {
-	return &Book[U]{jobs: map[jobKey]*job[U]{}, names: map[name]*namesakes[U]{}}
+	return &Book[U]{jobs: map[jobKey]*job[U]{}, names: map[name]*namesakes[U]{}, news: elections{}}
 }
 
 // Len is the number of jobs and of names that are known.
@@ -98,6 +99,41 @@ func (b *Book[U]) Moved(u U) {
 		j.remove(u)
 		j.insert(u, &c)
 	}
+}
+
+// Contest runs f, which may change who stands for the job of a candidate, and returns those for whom it did: who stood
+// for it before, and who does now.
+func (b *Book[U]) Contest(of *Candidate, f func()) (concerned []U) {
+	before, some := b.Winner(of)
+	f()
+	after, still := b.Winner(of)
+	if before == after {
+		return nil
+	}
+	if name, live := b.liveName(of); !live || !of.Managed || name == of.Consumer.Name {
+		b.news.note(of) // pods are never of a job whose name is another one
+	}
+	if some {
+		concerned = append(concerned, before)
+	}
+	if still {
+		concerned = append(concerned, after)
+	}
+	return concerned
+}
+
+// Elections lists, once and in order, the jobs for which another unit stands than when they were asked for, or none,
+// and those that came or went.
+func (b *Book[U]) Elections() []unit.Consumer { return b.news.take() }
+
+// StandsFor is the unit that stands for a job; false where none may. managed says that the job is of a kind that the
+// controller manages. A job that is live has the name that it is live under, whoever names it otherwise.
+func (b *Book[U]) StandsFor(c unit.Consumer, managed bool) (winner U, ok bool) {
+	of := Candidate{Namespace: c.Namespace, Consumer: c, Managed: managed}
+	if name, live := b.liveName(&of); live {
+		of.Consumer.Name = name
+	}
+	return b.Winner(&of)
 }
 
 // Winner is the unit that stands for the job that a candidate names; false where none may.
@@ -170,8 +206,8 @@ func (b *Book[U]) IsLive(c unit.Consumer) bool {
 	return ok && j.live
 }
 
-// NameOf is the name under which the job that a candidate names is live; false if it is not live.
-func (b *Book[U]) NameOf(of *Candidate) (string, bool) {
+// liveName is the name under which the job that a candidate names is live; false if it is not live.
+func (b *Book[U]) liveName(of *Candidate) (string, bool) {
 	j, ok := b.jobs[of.job()]
 	if !ok || !j.live {
 		return "", false
@@ -183,6 +219,7 @@ func (b *Book[U]) NameOf(of *Candidate) (string, bool) {
 // keys.
 func (b *Book[U]) SetLive(c unit.Consumer, live bool) []U {
 	of := Candidate{Namespace: c.Namespace, Consumer: c}
+	b.news.note(&of)
 	key, n := of.job(), of.name()
 	j, same := b.job(key), b.namesakes(n)
 	former := same.live

@@ -102,6 +102,32 @@ func TestAnotherNameIsAnotherJob(t *testing.T) {
 	require.Equal(t, `consumerRef names Job.v1.batch "k", but uid 1 is of Job.v1.batch "j"`, message)
 }
 
+// A job for which another unit stands is news, once. Under a name that is not its own nobody stands for a live job.
+func TestContest(t *testing.T) {
+	b := NewBook[*testUnit]()
+	job := jobOf("j", "1")
+	first, second := unitOf("first", job, true), unitOf("second", job, true)
+	first.is.Created = epoch.Add(-time.Hour)
+	wrong := unitOf("wrong", jobOf("k", "1"), true)
+	add := func(u *testUnit) []*testUnit { return b.Contest(&u.is, func() { b.Add(u) }) }
+	require.Equal(t, []*testUnit{second}, add(second))
+	require.Equal(t, []unit.Consumer{job}, b.Elections())
+	require.Equal(t, []*testUnit{second, first}, add(first))
+	require.Equal(t, []unit.Consumer{job}, b.Elections())
+	require.Empty(t, b.Contest(&second.is, func() { b.Remove(second) }))
+	require.Empty(t, b.Elections(), "the same unit stands for it")
+
+	b.SetLive(job, true)
+	require.Equal(t, []unit.Consumer{job}, b.Elections(), "it came")
+	require.Equal(t, []*testUnit{wrong}, add(wrong))
+	require.Empty(t, b.Elections())
+	for _, name := range []string{"j", "k"} {
+		u, ok := b.StandsFor(jobOf(name, "1"), true)
+		require.True(t, ok)
+		require.Equal(t, first, u)
+	}
+}
+
 // What is known of a job outlives a change of what its only unit says of it.
 func TestChangeKeepsWhatIsKnown(t *testing.T) {
 	b := NewBook[*testUnit]()

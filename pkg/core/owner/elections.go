@@ -24,11 +24,11 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// Elections are the jobs for which another unit stands than when they were asked for, or none.
-type Elections map[unit.Consumer]struct{}
+// elections are the jobs for which another unit may stand than when they were taken.
+type elections map[unit.Consumer]struct{}
 
-// Note that another unit may stand for the job of this one.
-func (e Elections) Note(c *Candidate) {
+// note that another unit may stand for the job of this one.
+func (e elections) note(c *Candidate) {
 	if c.Consumer.UID != "" {
 		job := c.Consumer
 		job.Namespace = c.Namespace
@@ -36,8 +36,8 @@ func (e Elections) Note(c *Candidate) {
 	}
 }
 
-// Take lists them, once and in order.
-func (e Elections) Take() []unit.Consumer {
+// take lists them, once and in order.
+func (e elections) take() []unit.Consumer {
 	if len(e) == 0 {
 		return nil
 	}
