@@ -27,10 +27,8 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobplan"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 )
-
-// mostOwners bounds the walk from a pod to its job, as the gate of the scheduler does.
-const mostOwners = 4
 
 // bound says whether pods of a job are on nodes. A group says it itself.
 func (o *observer) bound(ctx context.Context, job *jobs.Job) (jobplan.Bound, error) {
@@ -93,22 +91,23 @@ type ownership struct {
 	controllers map[types.UID]*metav1.OwnerReference
 }
 
-func (w *ownership) leadTo(ctx context.Context, owner *metav1.OwnerReference, job types.UID) (bool, error) {
-	for range mostOwners {
-		if owner == nil || owner.UID == job {
-			return owner != nil, nil
+func (w *ownership) leadTo(ctx context.Context, owner *metav1.OwnerReference, job types.UID) (leads bool, err error) {
+	made := func(of *metav1.OwnerReference) *metav1.OwnerReference {
+		next, asked := w.controllers[of.UID]
+		if asked {
+			return next
 		}
-		next, asked := w.controllers[owner.UID]
-		if !asked {
-			var err error
-			if next, err = w.ask(ctx, owner); err != nil {
-				return false, err
-			}
-			w.controllers[owner.UID] = next
+		if next, err = w.ask(ctx, of); err == nil {
+			w.controllers[of.UID] = next
 		}
-		owner = next
+		return next
 	}
-	return false, nil
+	for of := range jobkind.Up(owner, made) {
+		if of.UID == job {
+			return true, nil
+		}
+	}
+	return false, err
 }
 
 // ask for the controller of an object; nil too if it is of no kind that stands between, or is not there.

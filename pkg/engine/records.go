@@ -311,12 +311,13 @@ func (r *records) leftBehind(pod *corev1.Pod) bool {
 	return r.unitOfOwner(pod) == "" && (rec == nil || rec.object.hasConsumer)
 }
 
-func (r *records) unitOfOwner(pod *corev1.Pod) (key string) {
-	r.kinship.Up(metav1.GetControllerOfNoCopy(pod), func(owner *metav1.OwnerReference) bool {
-		key = r.unitOfConsumer(owner, pod.Namespace)
-		return key != ""
-	})
-	return key
+func (r *records) unitOfOwner(pod *corev1.Pod) string {
+	for owner := range r.kinship.Up(metav1.GetControllerOfNoCopy(pod)) {
+		if key := r.unitOfConsumer(owner, pod.Namespace); key != "" {
+			return key
+		}
+	}
+	return ""
 }
 
 // unitOfConsumer is the unit that stands for a job, as the core has it.

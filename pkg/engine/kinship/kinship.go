@@ -19,13 +19,14 @@ limitations under the License.
 package kinship
 
 import (
+	"iter"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-)
 
-// MostOwners bounds the walk from a pod to the job that its unit stands for, as the gate's does.
-const MostOwners = 4
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
+)
 
 // Jobs are those that another one controls, and those that bear the mark of a suspension. They are not safe for
 // concurrent use.
@@ -86,17 +87,15 @@ func (k *Jobs) Forget(job types.UID) {
 	k.Mark(job, false)
 }
 
-// Up calls visit with an owner, the owner of that, and so on, until it returns true.
-func (k *Jobs) Up(owner *metav1.OwnerReference, visit func(*metav1.OwnerReference) bool) {
-	for n := 0; owner != nil && n < MostOwners && !visit(owner); n++ {
-		owner = k.owners[owner.UID]
-	}
+// Up walks from an owner to the owner of that, and so on.
+func (k *Jobs) Up(owner *metav1.OwnerReference) iter.Seq[*metav1.OwnerReference] {
+	return jobkind.Up(owner, func(o *metav1.OwnerReference) *metav1.OwnerReference { return k.owners[o.UID] })
 }
 
 // Family is a job and those that it made, and what those made.
 func (k *Jobs) Family(job types.UID) []types.UID {
 	family := []types.UID{job}
-	for n, from := 1, 0; n < MostOwners && from < len(family); n++ {
+	for n, from := 1, 0; n < jobkind.MostOwners && from < len(family); n++ {
 		to := len(family)
 		for ; from < to; from++ {
 			if made := k.made[family[from]]; len(made) > 0 {

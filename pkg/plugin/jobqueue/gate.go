@@ -17,7 +17,6 @@ limitations under the License.
 package jobqueue
 
 import (
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,13 +26,11 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/quota"
 )
-
-// maxOwners bounds the walk from a pod to the job that owns it: a pod, its Job, the job that made the Job, one to
-// spare.
-const maxOwners = 4
 
 // Snapshot is what the gate reads of the admitted units. Every method is O(1) and takes no lock; before it is loaded
 // nothing is admitted.
@@ -249,7 +246,7 @@ type topJob struct {
 // topOf follows an owner to the job that was not made by another managed job, as far as they have been seen.
 func (g *Gate) topOf(namespace string, owner metav1.OwnerReference) topJob {
 	top := topJob{uid: owner.UID, ref: owner}
-	for range maxOwners {
+	for range jobkind.MostOwners {
 		top.job, top.seen = g.object(namespace, top.ref)
 		if !top.seen {
 			break
@@ -307,7 +304,7 @@ func (g *Gate) ofName(snapshot Snapshot, pod *corev1.Pod) verdict {
 		}
 	}
 	key := g.Predicate().UnitNamedBy(pod)
-	if namespace, _, ok := strings.Cut(key, "/"); !ok || namespace != pod.Namespace {
+	if !unit.InNamespace(key, pod.Namespace) {
 		return waiting
 	}
 	consumer, ok := snapshot.AdmittedUnit(key)
@@ -317,16 +314,14 @@ func (g *Gate) ofName(snapshot Snapshot, pod *corev1.Pod) verdict {
 	if consumer == "" {
 		return granted(snapshot, pod)
 	}
-	owner := metav1.GetControllerOfNoCopy(pod)
-	for range maxOwners {
-		if owner == nil {
-			break
-		}
+	made := func(owner *metav1.OwnerReference) *metav1.OwnerReference {
+		job, _ := g.object(pod.Namespace, *owner)
+		return job.Owner
+	}
+	for owner := range jobkind.Up(metav1.GetControllerOfNoCopy(pod), made) {
 		if owner.UID == consumer {
 			return granted(snapshot, pod)
 		}
-		job, _ := g.object(pod.Namespace, *owner)
-		owner = job.Owner
 	}
 	return waiting
 }
