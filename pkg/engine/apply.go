@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
@@ -69,8 +70,8 @@ func (e *Engine) apply(now time.Time, b *batch) {
 	e.pods.retellElected(now)
 }
 
-func (e *Engine) applyJob(now time.Time, key jobKey, ev jobEvent) {
-	before, uid := e.jobs[key], ev.uid
+func (e *Engine) applyJob(now time.Time, job owner.Name, ev jobEvent) {
+	before, uid := e.jobs[job], ev.uid
 	if before != "" && before != uid {
 		e.kinship.Forget(before)
 	}
@@ -84,18 +85,18 @@ func (e *Engine) applyJob(now time.Time, key jobKey, ev jobEvent) {
 		return
 	}
 	if before != "" {
-		delete(e.jobs, key)
-		e.forgetPast(key, before)
-		e.setConsumer(now, key, before, false)
+		delete(e.jobs, job)
+		e.forgetPast(job, before)
+		e.setConsumer(now, job, before, false)
 	}
 	if uid != "" {
-		e.jobs[key] = uid
-		e.setConsumer(now, key, uid, true)
+		e.jobs[job] = uid
+		e.setConsumer(now, job, uid, true)
 	}
 }
 
-func (e *Engine) setConsumer(now time.Time, key jobKey, uid types.UID, live bool) {
-	c := key.consumer(uid)
+func (e *Engine) setConsumer(now time.Time, job owner.Name, uid types.UID, live bool) {
+	c := job.Consumer(string(uid))
 	e.core.call("", func(s *admission.State) { s.SetConsumer(now, c, live) })
 }
 

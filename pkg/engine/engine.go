@@ -26,6 +26,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/kinship"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
@@ -56,7 +57,7 @@ type Engine struct {
 	queues    map[string]*queueObject
 	// queueNames are those of queues, in order.
 	queueNames names
-	jobs       map[jobKey]types.UID
+	jobs       map[owner.Name]types.UID
 	pasts      pasts
 	kinship    *kinship.Jobs
 	ghosts     map[string]int // units that only the list at Lead had, and for how many resyncs the watch has passed them
@@ -84,7 +85,7 @@ func New(o Options) (*Engine, error) {
 		core: newCore(v), kinship: kin, publisher: newPublisher(),
 		reports: reports{}, reasons: newReasonPace(v.opts.Config.ReasonsPerSecond, o.Clock.Now()),
 		classes: classes{}, checks: newAdmissionChecks(o.Config.AdmissionChecksOff),
-		queues: map[string]*queueObject{}, queueNames: newNames(), jobs: map[jobKey]types.UID{}, pasts: pasts{},
+		queues: map[string]*queueObject{}, queueNames: newNames(), jobs: map[owner.Name]types.UID{}, pasts: pasts{},
 		ghosts:  map[string]int{},
 		startup: startup{env: v, begun: o.Clock.Now()}, pace: pace{took: o.Clock.Since},
 	}

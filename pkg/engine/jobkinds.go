@@ -24,11 +24,11 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/managedjobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
@@ -77,15 +77,14 @@ func (f *Following) unlisted(name string) bool {
 }
 
 // has says whether a job of a kind that is followed is there; true where that is not known.
-func (f *Following) has(key jobKey, uid types.UID) bool {
-	scope := key.scope.Value()
-	kind := f.kinds[scope.kind]
+func (f *Following) has(c unit.Consumer) bool {
+	kind := f.kinds[c.Kind]
 	if kind == nil {
 		return false
 	}
-	object, _, err := kind.informer.GetStore().GetByKey(scope.namespace + "/" + key.name)
+	object, _, err := kind.informer.GetStore().GetByKey(c.Namespace + "/" + c.Name)
 	job, ok := object.(*JobMeta)
-	return err != nil || !kind.synced() || ok && job.UID() == uid && !job.leaving
+	return err != nil || !kind.synced() || ok && string(job.UID()) == c.UID && !job.leaving
 }
 
 // jobKind follows the jobs of one kind. A kind that is not installed, or that may not be listed, holds nothing up, and

@@ -17,15 +17,14 @@ limitations under the License.
 package engine
 
 import (
-	"cmp"
-	"strings"
 	"sync"
-	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 )
 
 // latest keeps the last value of every key, in the order in which the keys came first.
@@ -92,22 +91,6 @@ type jobEvent struct {
 	marked bool
 }
 
-// jobKey names a job. There may be very many of few kinds in few namespaces.
-type jobKey struct {
-	scope unique.Handle[jobScope]
-	name  string
-}
-
-type jobScope struct{ kind, namespace string }
-
-func keyOfJob(kind, namespace, name string) jobKey {
-	return jobKey{unique.Make(jobScope{kind, namespace}), name}
-}
-
-func (s jobScope) compare(o jobScope) int {
-	return cmp.Or(strings.Compare(s.kind, o.kind), strings.Compare(s.namespace, o.namespace))
-}
-
 // urgency of news about a quota.
 type urgency bool
 
@@ -128,7 +111,7 @@ type batch struct {
 	queues  latest[string, *queueObject]
 	classes latest[string, *classObject]
 	checks  latest[string, *checkObject]
-	jobs    latest[jobKey, jobEvent]
+	jobs    latest[owner.Name, jobEvent]
 	pods    latest[types.UID, podEvent]
 	assigns latest[assignKey, assignEvent]
 	quotas  latest[string, urgency]

@@ -50,9 +50,9 @@ func (e *Engine) manage(f *Following) {
 			e.opts.Metrics.Set(metrics.JobKindUnavailable, 0, name, why)
 		}
 	}
-	for _, key := range sortedJobKeys(e.jobs) {
-		if !f.has(key, e.jobs[key]) {
-			e.applyJob(now, key, jobEvent{}) // it went while one informer followed the other
+	for _, job := range sortedJobs(e.jobs) {
+		if !f.has(job.Consumer(string(e.jobs[job]))) {
+			e.applyJob(now, job, jobEvent{}) // it went while one informer followed the other
 		}
 	}
 	e.resolveAgain(now, e.units.keys())

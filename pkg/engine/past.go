@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -134,17 +135,14 @@ func (e *Engine) inherit(status map[string]any, u *unitObject, now time.Time) {
 }
 
 // forgetPast of a job that is gone.
-func (e *Engine) forgetPast(key jobKey, uid types.UID) { delete(e.pasts, key.consumer(uid)) }
+func (e *Engine) forgetPast(job owner.Name, uid types.UID) {
+	delete(e.pasts, job.Consumer(string(uid)))
+}
 
 // keepPast of the job of a unit that goes, as long as the job is there.
 func (e *Engine) keepPast(now time.Time, rec *unitRecord) {
 	c := rec.object.consumer
-	if rec.managed && !rec.misnamed && c.UID != "" && string(e.jobs[keyOfJob(c.Kind, c.Namespace, c.Name)]) == c.UID {
+	if rec.managed && !rec.misnamed && c.UID != "" && string(e.jobs[owner.NameOf(c)]) == c.UID {
 		e.pasts.keep(now, rec.object)
 	}
-}
-
-func (k jobKey) consumer(uid types.UID) unit.Consumer {
-	scope := k.scope.Value()
-	return unit.Consumer{Kind: scope.kind, Namespace: scope.namespace, Name: k.name, UID: string(uid)}
 }

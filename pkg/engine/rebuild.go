@@ -17,15 +17,15 @@ limitations under the License.
 package engine
 
 import (
-	"cmp"
+	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
@@ -41,8 +41,8 @@ func (e *Engine) healState(now time.Time) {
 		return
 	}
 	cause := e.core.renew(now)
-	for _, key := range sortedJobKeys(e.jobs) {
-		e.setConsumer(now, key, e.jobs[key], true)
+	for _, job := range sortedJobs(e.jobs) {
+		e.setConsumer(now, job, e.jobs[job], true)
 	}
 	for _, name := range sortedKeys(e.queues) {
 		e.pushQueue(now, e.queues[name])
@@ -82,15 +82,8 @@ func (w *Write) hold(c *unit.Unit) {
 	}
 }
 
-func sortedJobKeys(m map[jobKey]types.UID) []jobKey {
-	out := make([]jobKey, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.SortFunc(out, func(a, b jobKey) int {
-		return cmp.Or(a.scope.Value().compare(b.scope.Value()), strings.Compare(a.name, b.name))
-	})
-	return out
+func sortedJobs(jobs map[owner.Name]types.UID) []owner.Name {
+	return slices.SortedFunc(maps.Keys(jobs), owner.Name.Compare)
 }
 
 // relist takes lists for what there is, and has the core's state built anew in this step. The list of pods counts if

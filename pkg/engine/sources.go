@@ -33,6 +33,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 var priorityClasses = schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1",
@@ -239,7 +241,8 @@ func (s *sources) onPod(obj any, gone, initial bool) {
 
 // putJob takes what the job of that name is. The kind is named as jobs.Kind does.
 func (s *sources) putJob(kind, namespace, name string, ev jobEvent) {
-	s.box.put(func(b *batch) { b.jobs.put(keyOfJob(kind, namespace, name), ev) })
+	job := owner.NameOf(unit.Consumer{Kind: kind, Namespace: namespace, Name: name})
+	s.box.put(func(b *batch) { b.jobs.put(job, ev) })
 }
 
 // putPod takes a pod. initial says that it existed before anything was watched: if it is on a node, it is counted.

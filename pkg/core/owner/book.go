@@ -28,14 +28,14 @@ import (
 // Book knows which jobs are live and which units name them. It is not safe for concurrent use.
 type Book[U Unit] struct {
 	jobs  map[jobKey]*job[U]
-	names map[name]*namesakes[U]
+	names map[Name]*namesakes[U]
 	news  elections
 }
 
 // job is known because it is live or because a unit names it.
 type job[U Unit] struct {
 	// name that it is live under.
-	name name
+	name Name
 	live bool
 	// gone: it was said not to be live.
 	gone bool
@@ -52,7 +52,7 @@ type namesakes[U Unit] struct {
 
 // NewBook returns an empty book.
 func NewBook[U Unit]() *Book[U] {
-	return &Book[U]{jobs: map[jobKey]*job[U]{}, names: map[name]*namesakes[U]{}, news: elections{}}
+	return &Book[U]{jobs: map[jobKey]*job[U]{}, names: map[Name]*namesakes[U]{}, news: elections{}}
 }
 
 // Len is the number of jobs and of names that are known.
@@ -184,8 +184,8 @@ func (b *Book[U]) Check(c *Candidate) (Liveness, string) {
 	j := b.jobs[c.job()]
 	if j != nil && j.live {
 		if j.name != n {
-			actual := unit.Consumer{Kind: j.name.scope.Value().kind, Name: j.name.name}
-			return Another, fmt.Sprintf("consumerRef names %s, but uid %s is of %s", c.Consumer, c.Consumer.UID, actual)
+			return Another, fmt.Sprintf("consumerRef names %s, but uid %s is of %s",
+				c.Consumer, c.Consumer.UID, j.name.Consumer(c.Consumer.UID))
 		}
 		return Live, ""
 	}
@@ -259,7 +259,7 @@ func (b *Book[U]) job(key jobKey) *job[U] {
 	return j
 }
 
-func (b *Book[U]) namesakes(n name) *namesakes[U] {
+func (b *Book[U]) namesakes(n Name) *namesakes[U] {
 	same, ok := b.names[n]
 	if !ok {
 		same = &namesakes[U]{}
@@ -275,7 +275,7 @@ func (b *Book[U]) prune(key jobKey) {
 	}
 }
 
-func (b *Book[U]) pruneName(n name) {
+func (b *Book[U]) pruneName(n Name) {
 	if same := b.names[n]; same != nil && same.live == "" && len(same.units) == 0 {
 		delete(b.names, n)
 	}

@@ -17,6 +17,8 @@ limitations under the License.
 package owner
 
 import (
+	"cmp"
+	"strings"
 	"time"
 	"unique"
 
@@ -58,17 +60,34 @@ type Unit interface {
 // scope is a kind of jobs in one namespace. What a unit says counts in its own namespace only, whatever it says.
 type scope struct{ kind, namespace string }
 
-// jobKey is a job by its UID, name one by its name. There may be very many of few kinds in few namespaces.
+// jobKey is a job by its UID, Name one by its name. There may be very many of few kinds in few namespaces.
 type (
 	jobKey struct {
 		scope unique.Handle[scope]
 		uid   string
 	}
-	name struct {
+	// Name is that of a job of its kind, in its namespace.
+	Name struct {
 		scope unique.Handle[scope]
 		name  string
 	}
 )
+
+// NameOf a job, whatever its UID is.
+func NameOf(c unit.Consumer) Name { return Name{unique.Make(scope{c.Kind, c.Namespace}), c.Name} }
+
+// Consumer is the job of the name with this UID.
+func (n Name) Consumer(uid string) unit.Consumer {
+	of := n.scope.Value()
+	return unit.Consumer{Kind: of.kind, Namespace: of.namespace, Name: n.name, UID: uid}
+}
+
+// Compare orders by kind, then by namespace, then by name.
+func (n Name) Compare(o Name) int {
+	a, b := n.scope.Value(), o.scope.Value()
+	return cmp.Or(strings.Compare(a.kind, b.kind), strings.Compare(a.namespace, b.namespace),
+		strings.Compare(n.name, o.name))
+}
 
 func (c *Candidate) scope() unique.Handle[scope] {
 	return unique.Make(scope{c.Consumer.Kind, c.Namespace})
@@ -76,7 +95,7 @@ func (c *Candidate) scope() unique.Handle[scope] {
 
 func (c *Candidate) job() jobKey { return jobKey{c.scope(), c.Consumer.UID} }
 
-func (c *Candidate) name() name { return name{c.scope(), c.Consumer.Name} }
+func (c *Candidate) name() Name { return Name{c.scope(), c.Consumer.Name} }
 
 // jobName tells apart units that name the same UID and mean different jobs. Where the kind is managed names are
 // checked, so a unit that names a UID under another name competes with nobody who names it right.
