@@ -76,3 +76,20 @@ func TestUnitsThatNameOneJobDoNotHaveItsPodsTold(t *testing.T) {
 		})
 	}
 }
+
+// Anybody may make pods that name the UID of a job as that of another kind: the job's own pods are told all the same.
+func TestPodsThatNameAnotherKindHideNoJob(t *testing.T) {
+	r := ready(t, 10)
+	for i := range 50 {
+		made := podFor(fmt.Sprint("made-up-", i), "uid", "1")
+		made.OwnerReferences[0].Kind = "Other"
+		r.engine.FeedPod(made, false, false)
+	}
+	r.engine.FeedPod(podFor("p", "uid", "1"), false, false)
+	r.step()
+	r.job("job", "uid")
+	own := r.unit("job", 1, withConsumer("uid"))
+	r.step()
+	require.Equal(t, own, r.engine.pods.byUID["pod-p"].unit)
+	r.sound()
+}

@@ -17,6 +17,7 @@ limitations under the License.
 package engine
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -267,21 +268,26 @@ func (p *pods) retellElected(now time.Time) {
 	var jobs []unit.Consumer
 	p.core.call("", func(s *admission.State) { jobs = s.Elections() })
 	for _, job := range jobs {
-		uid := types.UID(job.UID)
-		if ref := p.referenceTo(uid); ref == nil {
-			continue
-		} else if kind, _ := p.kindOf(ref); kind == job.Kind {
-			p.retell(now, p.kinship.Family(uid))
+		if p.isOwner(&job) {
+			p.retell(now, p.kinship.Family(types.UID(job.UID)))
 		}
 	}
 }
 
-// referenceTo is how a pod, or a job, names the job of this UID that owns it; nil if none does.
-func (p *pods) referenceTo(uid types.UID) *metav1.OwnerReference {
-	for pod := range p.byOwner[uid] {
-		return metav1.GetControllerOfNoCopy(p.byUID[pod].pod)
+// isOwner says whether a pod of its namespace, or another job, has the job for an owner: its UID, and its kind. Of
+// those that name the UID as that of another kind, as anybody may, nothing follows.
+func (p *pods) isOwner(job *unit.Consumer) bool {
+	meant := func(ref *metav1.OwnerReference) bool {
+		kind, _ := p.kindOf(ref)
+		return kind == job.Kind
 	}
-	return p.kinship.Reference(uid)
+	for uid := range p.byOwner[types.UID(job.UID)] {
+		pod := p.byUID[uid].pod
+		if pod.Namespace == job.Namespace && meant(metav1.GetControllerOfNoCopy(pod)) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(p.kinship.References(types.UID(job.UID)), meant)
 }
 
 // retellAll tells all pods anew.

@@ -106,12 +106,12 @@ func (k *Jobs) Family(job types.UID) []types.UID {
 	return family
 }
 
-// Reference is how a job that this one made names it; nil if it made none.
-func (k *Jobs) Reference(to types.UID) *metav1.OwnerReference {
+// References are how the jobs that this one made name it.
+func (k *Jobs) References(to types.UID) (list []*metav1.OwnerReference) {
 	for made := range k.made[to] {
-		return k.owners[made]
+		list = append(list, k.owners[made])
 	}
-	return nil
+	return list
 }
 
 // Len is the number of jobs that anything is known of.
