@@ -32,6 +32,63 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/test/harness/effort"
 )
 
+// checkedWorld is one queue whose units have to pass checks, as the API has it, and what a person would expect of it.
+type checkedWorld struct {
+	s       *State
+	now     time.Time
+	queue   queue.Spec
+	objects map[string]*checkedUnit
+}
+
+// checkedUnit is the object of a unit.
+type checkedUnit struct {
+	unit.Unit
+	// answers of the present reservation; nil without one.
+	answers  map[string]unit.CheckState
+	conflict string
+}
+
+// show has the state see an object.
+func (w *checkedWorld) show(u *checkedUnit) {
+	in := u.Unit
+	if u.answers != nil && u.Phase == unit.PhaseReserved {
+		in.Checks = &unit.CheckAnswers{Conflict: u.conflict}
+		for _, name := range slices.Sorted(maps.Keys(u.answers)) {
+			in.Checks.Answers = append(in.Checks.Answers, unit.CheckAnswer{Name: name, State: u.answers[name]})
+		}
+	}
+	w.s.UpsertUnit(w.now, in)
+}
+
+// verdict is what has to become of a reserved unit: "goes", why it goes back, or "" while it waits.
+func (w *checkedWorld) verdict(u *checkedUnit) string {
+	said := map[unit.CheckState]int{}
+	late := false
+	for _, c := range w.queue.AdmissionChecks {
+		answer, asked := u.answers[c.Name]
+		if !asked {
+			said["never asked"]++
+		}
+		said[answer]++
+		late = late || answer != unit.CheckReady && c.Timeout > 0 && !w.now.Before(u.Admitted.Add(c.Timeout))
+	}
+	for name, answer := range u.answers {
+		named := slices.ContainsFunc(w.queue.AdmissionChecks, func(c queue.AdmissionCheck) bool { return c.Name == name })
+		if !named && answer != unit.CheckReady {
+			said["asked no more"]++
+		}
+	}
+	switch {
+	case said[unit.CheckRejected] > 0, said[unit.CheckRetry] > 0, said["never asked"] > 0, said["asked no more"] > 0, late:
+		return "goes back"
+	case said[unit.CheckReady] == len(w.queue.AdmissionChecks) && u.conflict != "":
+		return "goes back"
+	case said[unit.CheckReady] == len(w.queue.AdmissionChecks):
+		return "goes"
+	}
+	return ""
+}
+
 // checkedParty is a gang group of three gangs whose units have to pass checks. There is room for all of them.
 type checkedParty struct {
 	*checkedWorld

@@ -1,0 +1,181 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package life
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+)
+
+// When a unit loses its reservation if nothing happens until then, and why. The place has the time, the loss at that
+// time the reason; nothing is lost the moment before.
+func TestExpiry(t *testing.T) {
+	answer := func(f *Facts) (string, string) {
+		p := ClassifyAdmitted(f)
+		if p.Again.IsZero() {
+			return "never", ""
+		}
+		again := p.Again
+		f.Now = again.Add(-1)
+		require.Empty(t, LossOf(f).Reason)
+		f.Now = again
+		d := LossOf(f)
+		return fmt.Sprintf("%s %s", after(again), d.Reason), d.Message
+	}
+	ready := func(f *Facts) {
+		f.Queue.Timeouts = &queue.Timeouts{PodsReady: 20 * time.Minute, Recovery: 15 * time.Minute}
+	}
+	noPods := func(f *Facts) { f.havePods(0, 0) }
+	unwatched := func(f *Facts) {
+		noPods(f)
+		f.Unit.ConsumerManaged, f.Queue.HeartbeatTimeout = false, time.Minute
+	}
+	execution := func(own, byDefault, most time.Duration) func(*Facts) {
+		return func(f *Facts) {
+			f.Unit.MaximumExecution, f.Queue.Execution = own, queue.ExecutionTimes{Default: byDefault, Most: most}
+		}
+	}
+	both := func(a, b func(*Facts)) func(*Facts) { return func(f *Facts) { a(f); b(f) } }
+
+	check(t, admitted, answer, []row{
+		{"pods on nodes", nil, "never", ""},
+		{"no pods", noPods, "5m0s IdleReservation", "no pod within 5m0s"},
+		{"no pod on a node", func(f *Facts) { f.havePods(4, 0) }, "10m0s Unschedulable", "on a node within 10m0s"},
+		{"from when its last pod left", func(f *Facts) { noPods(f); f.Left = at(time.Hour) }, "1h5m0s IdleReservation", ""},
+		{"the queue has times of its own", both(noPods, func(f *Facts) {
+			f.Queue.Timeouts = &queue.Timeouts{Idle: time.Minute}
+		}), "1m0s IdleReservation", ""},
+		{"and says that there is none", both(noPods, func(f *Facts) { f.Queue.Timeouts = &queue.Timeouts{} }), "never", ""},
+		{"released, as others call it", both(noPods, func(f *Facts) { f.Unit.Phase = unit.PhaseSchedSucceed }),
+			"5m0s IdleReservation", ""},
+		{"it runs already", both(noPods, func(f *Facts) { f.Unit.Phase = unit.PhaseRunning }), "never", ""},
+		{"it waits to be placed", both(noPods, func(f *Facts) { f.Unit.Phase = unit.PhaseSchedReady }), "never", ""},
+		{"it holds nothing", both(noPods, func(f *Facts) { f.Unit.SetHeld(resources.List{}, 0) }), "never", ""},
+		{"nobody knows when it was admitted", both(noPods, func(f *Facts) { f.Unit.Admitted = time.Time{} }), "never", ""},
+		{"quarantined", both(noPods, func(f *Facts) { f.Unit.Quarantined = true }), "never", ""},
+
+		{"pods are not ready", ready, "20m0s PodsReadyTimeout", "ready within 20m0s"},
+		{"they were", both(ready, func(f *Facts) { f.Unit.NotReadySince = at(time.Hour) }),
+			"1h15m0s RecoveryTimeout", "ready again within 15m0s"},
+		{"they are", both(ready, func(f *Facts) { f.Unit.Ready = true }), "never", ""},
+		{"they would come back", both(ready, func(f *Facts) { f.Unit.Unsuspendable = true }), "never", ""},
+		{"they may not go yet", both(ready, func(f *Facts) { f.Unit.Phase = unit.PhaseSchedReady }), "never", ""},
+		{"the sooner of two", func(f *Facts) {
+			noPods(f)
+			f.Queue.Timeouts = &queue.Timeouts{Idle: 3 * time.Minute, PodsReady: 2 * time.Minute}
+		}, "2m0s PodsReadyTimeout", ""},
+
+		{"no heartbeat", unwatched, "1m0s NoHeartbeat", "for 1m0s"},
+		{"from the last one", both(unwatched, func(f *Facts) { f.Unit.Heartbeat = at(30 * time.Second) }),
+			"1m30s NoHeartbeat", ""},
+		{"or from when its last pod left", both(unwatched, func(f *Facts) { f.Left = at(time.Minute) }),
+			"2m0s NoHeartbeat", ""},
+		{"a heartbeat of later than the next is none", both(unwatched, func(f *Facts) {
+			f.Unit.Heartbeat = at(time.Hour)
+		}), "1m0s NoHeartbeat", ""},
+		{"the queue asks for none", both(unwatched, func(f *Facts) { f.Queue.HeartbeatTimeout = 0 }), "never", ""},
+		{"pods on nodes show that it is used", both(unwatched, func(f *Facts) { f.havePods(4, 1) }), "never", ""},
+
+		{"runs as long as it says", execution(time.Hour, 0, 0), "1h0m0s MaximumExecutionTimeExceeded", "run for 1h0m0s"},
+		{"as its queue says", execution(0, 2*time.Hour, 0), "2h0m0s MaximumExecutionTimeExceeded", ""},
+		{"its own time is before that", execution(3*time.Hour, 2*time.Hour, 0), "3h0m0s MaximumExecutionTimeExceeded", ""},
+		{"the queue allows less", execution(3*time.Hour, 0, time.Hour), "1h0m0s MaximumExecutionTimeExceeded", ""},
+		{"the queue allows more", execution(time.Hour, 0, 2*time.Hour), "1h0m0s MaximumExecutionTimeExceeded", ""},
+		{"no job may run for ever", execution(0, 0, time.Hour), "1h0m0s MaximumExecutionTimeExceeded", ""},
+		{"it ran before", both(execution(time.Hour, 0, 0), func(f *Facts) { f.Unit.Executed = 20 * time.Minute }),
+			"40m0s MaximumExecutionTimeExceeded", ""},
+		{"it does not run yet", both(execution(time.Hour, 0, 0), func(f *Facts) { f.Unit.Phase = unit.PhaseSchedReady }),
+			"never", ""},
+		{"its pods cannot be taken away", both(execution(time.Hour, 0, 0), func(f *Facts) { f.Unit.Unsuspendable = true }),
+			"never", ""},
+		{"none is on a node", both(execution(time.Minute, 0, 0), func(f *Facts) {
+			noPods(f)
+			f.Unit.Unsuspendable = true
+		}), "1m0s MaximumExecutionTimeExceeded", ""},
+		{"after its pods ought to have come", both(noPods, execution(time.Hour, 0, 0)), "5m0s IdleReservation", ""},
+		{"before they ought to", both(noPods, execution(time.Minute, 0, 0)), "1m0s MaximumExecutionTimeExceeded", ""},
+	})
+}
+
+// A reserved unit waits for as long as its checks may take; those of its gang group for as long as the slowest of its
+// own.
+func TestReservedExpiry(t *testing.T) {
+	answer := func(f *Facts) (string, string) {
+		p := ClassifyAdmitted(f)
+		if p.Again.IsZero() {
+			return "never", ""
+		}
+		f.Now = p.Again
+		d := LossOf(f)
+		return fmt.Sprintf("%s %s", after(p.Again), d.Reason), d.Message
+	}
+	heldBack := func(timeouts ...time.Duration) func(*Facts) {
+		return func(f *Facts) {
+			f.answers(unit.CheckReady, unit.CheckReady)
+			f.GangsPassed = false
+			for i, of := range timeouts {
+				f.Queue.AdmissionChecks[i].Timeout = of
+			}
+		}
+	}
+	check(t, reserved, answer, []row{
+		{"one of them may take for ever", nil, "1m0s CheckTimeout", "an admission check did not answer within 1m0s"},
+		{"its own checks are before those of its group", func(f *Facts) { f.GangsPassed = false },
+			"1m0s CheckTimeout", "an admission check did not answer"},
+		{"the first that is late", func(f *Facts) { f.Queue.AdmissionChecks[1].Timeout = time.Second },
+			"1s CheckTimeout", "within 1s"},
+		{"it answered", func(f *Facts) { f.answers(unit.CheckReady) }, "never", ""},
+		{"no time-out of jobs that run", func(f *Facts) {
+			f.answers(unit.CheckReady)
+			f.Unit.MaximumExecution = time.Second
+		}, "never", ""},
+		{"the gang group has the time of the slowest", heldBack(time.Minute, 2*time.Minute),
+			"2m0s CheckTimeout", "the other jobs of its gang group did not pass their admission checks within 2m0s"},
+		{"which may take for ever", heldBack(0, time.Minute), "never", ""},
+	})
+}
+
+// What is told of how long a unit may run says nothing of pods that nobody could stop.
+func TestRunsUntil(t *testing.T) {
+	hour := func() *Facts {
+		f := admitted()
+		f.Unit.MaximumExecution = time.Hour
+		f.havePods(0, 0)
+		return f
+	}
+	answer := func(f *Facts) (string, string) {
+		until := RunsUntil(f)
+		if until.IsZero() {
+			return "never", ""
+		}
+		return after(until), ""
+	}
+	check(t, hour, answer, []row{
+		{"for an hour", nil, "1h0m0s", ""},
+		{"nobody knows since when", func(f *Facts) { f.Unit.Admitted = time.Time{} }, "never", ""},
+		{"it cannot be suspended", func(f *Facts) { f.Unit.Unsuspendable = true }, "never", ""},
+		{"it has no job", func(f *Facts) { f.Unit.Consumer = unit.Consumer{} }, "never", ""},
+		{"it holds nothing", func(f *Facts) { f.Holds = false }, "never", ""},
+	})
+}
