@@ -49,6 +49,8 @@ type ruling struct {
 	// retryAfter is as that of CheckAnswer. rejected: it is not tried again as it is. unasked: it waits for no back-off.
 	retryAfter        time.Duration
 	rejected, unasked bool
+	// heldBack: it passes, and waits for other gangs of its group to pass theirs.
+	heldBack bool
 }
 
 // rulingOn is for units in phase Reserved. They pass when all checks are ready that were asked, and all that their
@@ -126,7 +128,7 @@ func WaitsForChecks(f *Facts) string {
 	}
 	switch {
 	case len(pending) > 0:
-	case isHeldBack(f):
+	case rulingNow(f).heldBack:
 		return fmt.Sprintf("quota is reserved: %s; waits for the other jobs of its gang group to pass their admission checks",
 			f.Held)
 	default:
@@ -146,9 +148,9 @@ func said(a unit.CheckAnswer, what string) string {
 
 // reservedExpiry is that of a reserved unit some of whose checks have not answered, or that waits for those of others
 // of its gang group, for as long as the slowest of its own may take.
-func reservedExpiry(f *Facts) (x Expiry) {
+func reservedExpiry(f *Facts, heldBack bool) (x Expiry) {
 	checks := AdmissionChecks(f)
-	if isHeldBack(f) {
+	if heldBack {
 		x.Timeout, x.Reason, x.OfGroup = slowest(checks), unit.ReasonCheckTimeout, true
 		if x.At = f.Unit.Admitted.Add(x.Timeout); x.Timeout <= 0 {
 			return Expiry{}
@@ -204,15 +206,12 @@ func withdrawal(f *Facts) (v ruling) {
 func rulingNow(f *Facts) (v ruling) {
 	switch {
 	case f.Unit.Phase == unit.PhaseReserved:
-		return rulingOn(f)
+		v = rulingOn(f)
+		v.heldBack = v.passes && !f.GangsPassed
+		return v
 	case f.Unit.Phase.Releases():
 		return withdrawal(f)
 	default:
 		return v
 	}
-}
-
-// isHeldBack says that a reserved unit has passed its checks and waits for other gangs to pass theirs.
-func isHeldBack(f *Facts) bool {
-	return f.Unit.Phase == unit.PhaseReserved && !f.GangsPassed && rulingOn(f).passes
 }

@@ -75,12 +75,10 @@ func ClassifyAdmitted(f *Facts) (p Place) {
 		f.Holds, f.Held, f.Asking = false, resources.List{}, 0
 	}
 	p = Place{Holds: f.Holds, Held: f.Held, Asking: f.Asking}
-	var passes bool
-	if !f.Unit.Quarantined {
-		passes = rulingNow(f).passes
-	}
-	p.Passed = Passed(f)
-	if LossOf(f).Reason != "" {
+	v := rulingNow(f)
+	x := expiryOf(f, v.heldBack)
+	p.Passed = f.passed(&v)
+	if lossOf(f, &v, x).Reason != "" {
 		if f.refused() {
 			p.Again = f.Refused.Until
 		} else {
@@ -88,15 +86,15 @@ func ClassifyAdmitted(f *Facts) (p Place) {
 		}
 		return p
 	}
-	p.Checked = passes
+	p.Checked = v.passes && !f.Unit.Quarantined
 	switch {
-	case !passes || !f.GangsPassed:
+	case !p.Checked || v.heldBack:
 	case f.refused():
 		p.Again = f.Refused.Until
 	default:
 		p.Write = WriteRelease
 	}
-	p.waitForTimes(f)
+	p.waitForTimes(f, x)
 	if !f.Unit.Quarantined {
 		p.fit(f)
 	}
@@ -104,11 +102,15 @@ func ClassifyAdmitted(f *Facts) (p Place) {
 }
 
 // Passed says that a unit that holds quota was let go, or may be as far as its own checks say.
-func Passed(f *Facts) bool { return f.Holds && (f.Unit.Phase.Releases() || rulingNow(f).passes) }
+func Passed(f *Facts) bool {
+	v := rulingNow(f)
+	return f.passed(&v)
+}
+
+func (f *Facts) passed(v *ruling) bool { return f.Holds && (f.Unit.Phase.Releases() || v.passes) }
 
 // waitForTimes notes what comes with time.
-func (p *Place) waitForTimes(f *Facts) {
-	x := expiryOf(f)
+func (p *Place) waitForTimes(f *Facts, x Expiry) {
 	if n := notice(f); n.Over(f.Now) {
 		p.Overdue = n
 	} else {

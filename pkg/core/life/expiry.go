@@ -47,13 +47,13 @@ type Expiry struct {
 }
 
 // expiryOf is zero for a unit that never loses it, and for one of which nobody knows when it was admitted.
-func expiryOf(f *Facts) (x Expiry) {
+func expiryOf(f *Facts, heldBack bool) (x Expiry) {
 	if f.Unit.Quarantined || !f.Holds || f.Unit.Admitted.IsZero() {
 		return x
 	}
 	switch {
 	case f.Unit.Phase == unit.PhaseReserved:
-		return reservedExpiry(f)
+		return reservedExpiry(f, heldBack)
 	case f.Held.IsZero():
 	case f.Unit.ConsumerManaged:
 		x = sooner(unusedExpiry(f), notReadyExpiry(f))

@@ -38,12 +38,15 @@ type Loss struct {
 }
 
 // LossOf an admitted unit says why and how it loses what it holds; without a reason it keeps it.
-func LossOf(f *Facts) (d Loss) {
+func LossOf(f *Facts) Loss {
+	v := rulingNow(f)
+	return lossOf(f, &v, expiryOf(f, v.heldBack))
+}
+
+func lossOf(f *Facts, v *ruling, x Expiry) (d Loss) {
 	if f.Unit.Quarantined {
 		return d
 	}
-	v := rulingNow(f)
-	x := expiryOf(f)
 	switch reason, message := firstOf(keeps, f); {
 	case reason != "":
 		d.Reason, d.Message = reason, message
