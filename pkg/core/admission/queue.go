@@ -20,12 +20,11 @@ import (
 	"fmt"
 	"maps"
 	"sort"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // line and group are those of the backlog, for the units and the notes of this package.
@@ -78,14 +77,6 @@ func (q *queueRecord) shareChanged() bool {
 	}
 	ofMin, ofMax := first.Notes.leaf().Shares()
 	return ofMin != q.rank.ShareOfMin || ofMax != q.rank.ShareOfMax
-}
-
-// same says that both are nil, or have the same value.
-func same[T comparable](a, b *T) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return *a == *b
 }
 
 // queues are those that exist or that a unit names.
@@ -163,18 +154,7 @@ func (qs *queues) knownPolicies() string {
 		names = append(names, name)
 	}
 	sort.Strings(names)
-	return quoted(names)
-}
-
-func quoted(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	out := make([]string, len(names))
-	for i, name := range names {
-		out[i] = strconv.Quote(name)
-	}
-	return strings.Join(out, ", ")
+	return unit.Quoted(names)
 }
 
 // queueChanged brings the units of a queue in line with its object.

@@ -288,12 +288,12 @@ func seatOf(u *record) *record {
 // isNews says whether there is something to tell a unit that it was not told last.
 func (r *roster) isNews(u *record) bool {
 	said := r.sayingOf(u)
-	return said != nil && !same(said, u.report.said)
+	return said != nil && !unit.SamePointee(said, u.report.said)
 }
 
 // hear takes what an object says that its unit was told: that is the truth, whoever wrote it (I8).
 func (r *roster) hear(now time.Time, u *record, in *unit.Unit) {
-	if same(u.spec.Said, in.Said) {
+	if unit.SamePointee(u.spec.Said, in.Said) {
 		return
 	}
 	u.spec.Said = in.Said

@@ -26,14 +26,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// Consumer names the job behind a unit. The zero value means a unit without consumer.
-type Consumer = unit.Consumer
-
 // Quota is an observation of one level of the quota tree.
 type Quota = capacity.Quota
-
-// Expected is what is known of the pods of a unit that are still to come.
-type Expected = unit.Expected
 
 // Pod is one existing, non-terminal pod of a unit.
 type Pod struct {

@@ -98,7 +98,7 @@ var (
 	noReport  = &report{}
 )
 
-// newUnit is one of which nothing is known.
+// newRecord is one of which nothing is known.
 func newRecord() *record { return &record{tenure: noTenure, refusal: noRefusal, report: noReport} }
 
 // own returns the tenure of the unit, to be changed.

@@ -194,16 +194,16 @@ func sameFact(field any, other reflect.Value) bool {
 	case **CheckAnswers:
 		return (*a).Same(*o.(**CheckAnswers))
 	case **Deactivation:
-		return samePointee(*a, *o.(**Deactivation))
+		return SamePointee(*a, *o.(**Deactivation))
 	case **Saying:
-		return samePointee(*a, *o.(**Saying))
+		return SamePointee(*a, *o.(**Saying))
 	default:
 		return reflect.ValueOf(field).Elem().Equal(other)
 	}
 }
 
-// samePointee says that both are nil, or point to the same value.
-func samePointee[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
+// SamePointee says that both are nil, or point to the same value.
+func SamePointee[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // Least is what a unit that waits has to get.
 func (in *Unit) Least() resources.List {
