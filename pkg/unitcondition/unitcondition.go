@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package unitcondition is the table of who writes which condition of a QueueUnit, and with which reasons.
+// Package unitcondition lists the conditions of a QueueUnit, the process that writes each, and its reasons.
 package unitcondition
 
 import (

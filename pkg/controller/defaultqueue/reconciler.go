@@ -45,7 +45,7 @@ const nameIndex = "metadata.name"
 
 const fieldOwner = client.FieldOwner(v1alpha1.CreatedByController)
 
-// conflictDelay before what was decided on a state that is no more is decided again.
+// conflictDelay is the time after a conflict until the reconciler decides again by the new state.
 const conflictDelay = 500 * time.Millisecond
 
 // Setup adds the reconciler of the Queues of this namespace to the manager.

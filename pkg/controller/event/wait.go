@@ -29,9 +29,9 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// Whoever has a job reads at the job what it waits for: one event for each reason that its unit bears, when it bears
-// another one, and never more than one in eventInterval. All jobs together have a pace, in the order in which the
-// scheduler told their units, which is that in which they have waited.
+// Events of a job tell its owner what it waits for: one event when the reason of its unit changes, and at most one per
+// eventInterval. The events of all jobs share a rate limit. They follow the order in which the scheduler wrote the
+// reasons, so the job that has waited longest is first.
 
 // eventInterval is the least time between two events about what a job waits for.
 const eventInterval = time.Minute
@@ -61,7 +61,7 @@ func (s *Slots) take(now time.Time) time.Time {
 	return at
 }
 
-// silentReasons are those that other events tell: that the job was adopted, that it lost its admission.
+// silentReasons have events of their own: the job was adopted, or it lost its admission.
 var silentReasons = map[string]bool{
 	"":                          true,
 	string(unit.ReasonPending):  true,

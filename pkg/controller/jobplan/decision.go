@@ -121,7 +121,7 @@ func look(at Look) Decision { return Decision{Look: at} }
 
 func tell(e *event.Event) Action { return Tell{Event: e} }
 
-// ifNotBound decides by the pods of a job: it is asked for them first, and one that has pods on nodes is left alone.
+// ifNotBound decides by the pods of a job: the caller first looks at them. A job with pods on nodes is not changed.
 func ifNotBound(bound Bound, decide func() Decision) (d Decision, answers bool) {
 	switch bound {
 	case BoundUnknown:
@@ -155,10 +155,10 @@ func first(s *Situation, rules []rule) Decision {
 	return Decision{}
 }
 
-// needsFreshJob: no unit is deleted on old news of its job: the cache of jobs may be behind that of units, and what
-// looks like a unit of another job, or of none, may be what holds the quota of this one (I2, I3). So the API server is
-// asked first. It is asked as well before a unit is set right for the second time in a short while: two controllers,
-// one of them with old news, would correct each other for ever.
+// needsFreshJob says that the job has to be read from the API server before the decision is carried out. The cache of
+// jobs may be older than the cache of units: a unit that seems to belong to another job, or to no job, may hold the
+// quota of this one (I2, I3). So no unit is deleted by an outdated job. No unit is corrected twice in a short time by
+// an outdated job either: two controllers, one with an outdated cache, would correct each other without end.
 func needsFreshJob(s *Situation, d Decision) bool {
 	return !s.FreshJob && slices.ContainsFunc(d.Do, func(action Action) bool {
 		switch action.(type) {

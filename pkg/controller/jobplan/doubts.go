@@ -30,11 +30,11 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/event"
 )
 
-// What cannot be is said when a job is queued, not when it has waited for a day: nobody is kept from waiting by it,
-// since a node, a quota or the job may be another one by then. That pods go to another scheduler parks the unit, see
-// checkScheduler.
+// The controller warns when it queues a job that cannot run on the present cluster. The job waits nevertheless, because
+// its nodes, its quota or the job itself may change. If its pods name another scheduler, the unit is parked instead:
+// see checkScheduler.
 
-// doubts are warnings about a job that may wait for what never comes.
+// doubts are warnings about a job that may never be admitted or never run.
 func doubts(s *Situation) []Action {
 	if s.demand.Problem != nil {
 		return nil // its unit says that

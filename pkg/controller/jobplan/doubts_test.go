@@ -41,7 +41,7 @@ func limited(parent string, names ...corev1.ResourceName) survey.Quota {
 	return survey.Quota{Parent: parent, Limited: sets.New(names...)}
 }
 
-// What cannot be is said when the job is queued.
+// The controller warns when it queues a job that cannot run.
 func TestWhatCannotBeIsSaidEarly(t *testing.T) {
 	gang := func(least string) map[string]any {
 		return map[string]any{extension.AnnotationGangName: "g", extension.AnnotationGangMinNum: least}

@@ -25,15 +25,17 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
 )
 
-// reasonEstimateChanged parks units that were admitted with an estimate that is no more, until they wait again.
+// reasonEstimateChanged parks units that were admitted with an outdated estimate, until they wait again.
 const reasonEstimateChanged = "EstimateChanged"
 
-// The owner of a job may hold it: it waits at its place and holds nothing. One that runs gives back what it holds
-// first, and is suspended then, as any job that loses its admission. What cannot be suspended is held while it waits.
+// The owner of a job can put it on hold: the job keeps its position and holds no quota. A running job first gives back
+// its quota and is then suspended, like every job that loses its admission. A job that cannot be suspended can be put
+// on hold only while it waits.
 //
-// A job that its owner suspends while it runs is held as well. Nothing but the write that resumes a job tells that from
-// a job that was born suspended, or is suspended in an old cache: it stamps the job with its unit and attempt. A job
-// that is suspended, without our mark, and bears the stamp of the present attempt was stopped by somebody else.
+// A job that its owner suspends while it runs is on hold as well. Such a job looks like a job that was created
+// suspended, and like a suspended job in an outdated cache. To tell them apart, the write that resumes a job stamps it
+// with its unit and attempt. If a suspended job has the stamp of the present attempt and no mark of the controller,
+// somebody else suspended it.
 
 // held is the problem of a job that its owner holds; nil if he does not.
 func held(s *Situation) *jobunit.Problem {

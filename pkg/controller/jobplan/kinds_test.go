@@ -110,7 +110,7 @@ func TestPlanOfKinds(t *testing.T) {
 		scene *scene
 		want  string
 	}{
-		// What cannot be suspended is never written to.
+		// A job that cannot be suspended is never written.
 		"a Deployment is looked at":         {deployment(t), "look at pods"},
 		"a new Deployment waits as it is":   {deployment(t).with(podsAre(BoundNone)), "create unit [Queued]"},
 		"a Deployment with pods is adopted": {deployment(t).with(podsAre(BoundSome)), "create unit adopted [Adopted]"},
@@ -177,7 +177,7 @@ func unlabelledPods(s *scene) *scene {
 	return s.job(map[string]any{"app": "web"}, "spec", "template", "metadata", "labels")
 }
 
-// What cannot be given a label is not admitted to a quota that its pods will not be charged to.
+// A job whose pods cannot be labelled is not admitted to a quota that its pods are not charged to.
 func TestPodsThatCannotBeCharged(t *testing.T) {
 	u := jobunit.Of(unlabelledPods(deployment(t)).Job,
 		demanded(unlabelledPods(deployment(t)).Job, &podrequest.Creation{}), nil)

@@ -107,7 +107,7 @@ func (s *scene) reopened() *scene {
 
 func (s *scene) decide() Decision { return Decide(s.Situation) }
 
-// demanded is what a job asks for, as whoever wrote it wrote it.
+// demanded is what a job requests before the controller changes it.
 func demanded(job *jobs.Job, creation *podrequest.Creation) jobunit.Demand {
 	return jobunit.DemandOf(job.Plain(nil), creation, false)
 }
@@ -262,7 +262,7 @@ func TestPlan(t *testing.T) {
 		"waits, phase unknown":             {queued(t).phase("Preempted"), ""},
 		"waits, made inactive by a person": {queued(t).unit(func(u *v1alpha1.QueueUnit) { u.Spec.Active = &inactive }), ""},
 		"waits, made active by a person":   {queued(t).unit(func(u *v1alpha1.QueueUnit) { u.Spec.Active = &active }), ""},
-		"resumed, as old news have it": {queued(t).resumedByHand().with(func(o *Situation) { o.FreshUnit = false }),
+		"resumed, by an outdated unit": {queued(t).resumedByHand().with(func(o *Situation) { o.FreshUnit = false }),
 			"read unit"},
 		// Held by its owner.
 		"held while it waits":     {heldByOwner(queued(t)), "patch unit"},
@@ -423,7 +423,7 @@ func TestPlan(t *testing.T) {
 			}
 			if strings.Contains(tc.want, "delete unit") {
 				tc.scene.FreshJob = false
-				require.Equal(t, "read job", describe(tc.scene.decide()), "no unit is deleted on old news of its job")
+				require.Equal(t, "read job", describe(tc.scene.decide()), "no unit is deleted by an outdated job")
 				tc.scene.FreshJob = true
 			}
 			require.Equal(t, tc.want, describe(tc.scene.decide()))

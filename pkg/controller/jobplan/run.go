@@ -31,8 +31,8 @@ import (
 
 // A job that was admitted and is not suspended runs, and its unit follows it.
 
-// RunningDelay is for how long a job runs before its unit says so: nobody reads it of one that ends sooner, and it
-// would be a fourth of what such a job has written.
+// RunningDelay is the time that a job runs before its unit gets phase Running. For a job that ends sooner this write
+// would be a quarter of all its writes, and nobody would read it.
 const RunningDelay = 2 * time.Second
 
 // follow keeps the size that the unit asks for that of its job while the job runs. What is beyond what the unit holds
@@ -77,8 +77,8 @@ func follow(s *Situation) (Decision, bool) {
 	return do(step), true
 }
 
-// relabelled says whether a running job names another quota than its pods were made with. They stay charged to that
-// one, and so does the unit, until the job is resumed anew.
+// relabelled says whether a running job names another quota than its pods were created with. The pods and the unit stay
+// charged to the former quota until the job is suspended and resumed.
 func relabelled(s *Situation) bool {
 	return s.Unit.Labels[v1alpha1.LabelQuotaName] != s.want.Labels[v1alpha1.LabelQuotaName] && chargedElsewhere(s)
 }
@@ -122,9 +122,9 @@ func StartsToRun(job *jobs.Job, unit *v1alpha1.QueueUnit) bool {
 		job.Running() > 0 && !job.Suspended() && !job.SuspensionSeen()
 }
 
-// resumeAnew is for a job that bears our mark and was resumed by hand just before it was admitted. The gate holds its
-// pods for as long as the mark is there. So it is suspended again, and then resumed with all that its pods need; where
-// pods run, the mark alone is taken away.
+// resumeAnew is for a job that somebody resumed by hand just before its admission, and that still has the mark of the
+// controller. The gate keeps its pods from being scheduled while the mark is there. So the job is suspended again, and
+// then resumed with all that its pods need. If pods run already, only the mark is removed.
 func resumeAnew(s *Situation) (Decision, bool) {
 	switch {
 	case !s.Job.SuspendedByUs():

@@ -41,8 +41,8 @@ const (
 	over
 )
 
-// stageOf reads a phase; one that is not known waits, so that an error never lets a job run. One that holds quota and
-// does not release waits, too.
+// stageOf reads a phase. An unknown phase counts as waiting, so that an error never releases a job. A phase that holds
+// quota without releasing the job counts as waiting as well.
 func stageOf(phase v1alpha1.QueueUnitPhase) stage {
 	switch p := unit.Phase(phase); {
 	case p.Releases():

@@ -37,8 +37,8 @@ func holdOrAdopt(s *Situation) (Decision, bool) {
 	case s.Job.Suspended() || !suspendable(s) && !adopting(s):
 		return Decision{}, false
 	case !s.FreshUnit:
-		// The cache of units may be behind that of jobs, after a start above all: a job that has just been resumed is not
-		// suspended again on old news, which would take its pods away.
+		// The cache of units may be older than the cache of jobs, for example after a start. If the job was resumed a moment
+		// ago, an outdated unit would have the controller suspend the job again and delete its pods.
 		return look(LookAtUnit), true
 	case adopting(s):
 		return goOnAdopting(s), true
@@ -49,7 +49,7 @@ func holdOrAdopt(s *Situation) (Decision, bool) {
 	}
 }
 
-// goOnAdopting looks at pods again: anybody who may write units could have written the annotation.
+// goOnAdopting checks the pods again: anyone with write access to units can set the annotation.
 func goOnAdopting(s *Situation) Decision {
 	d, answers := ifNotBound(s.Bound, func() Decision {
 		if suspendable(s) {
@@ -108,9 +108,8 @@ func sayParked(s *Situation) Decision {
 	return Decision{}
 }
 
-// deactivate makes a unit inactive. The scheduler finds that a job is not to be tried again, has no right to the spec
-// of its unit, and says so in a condition. One from before the spec changed is of another time: whoever makes the unit
-// active again begins anew.
+// deactivate sets spec.active of a unit to false. The scheduler may not write the spec; it requests the deactivation by
+// a condition. A condition of an earlier generation is ignored, so that a user can activate the unit again.
 func deactivate(s *Situation) (Decision, bool) {
 	c := meta.FindStatusCondition(s.Unit.Status.Conditions, v1alpha1.ConditionDeactivationTarget)
 	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != s.Unit.Generation || !isActive(s.Unit) {

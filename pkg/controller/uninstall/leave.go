@@ -35,8 +35,8 @@ const (
 	heldBack
 )
 
-// leave is the job without what the controller put into it, and the same with its pod templates as they are, should the
-// API server not let them change. Nil when the job bears nothing of ours and stays as it is.
+// leave returns the job without the additions of the controller. In plain the pod templates are unchanged, in case the
+// API server rejects a change of them. Both are nil if the job has no additions and does not change.
 func leave(job *jobs.Job, qu *v1alpha1.QueueUnit, mode Waiting) (after, plain *jobs.Job, done leaving) {
 	done = fate(job, qu, mode)
 	_, stamped := job.Object.GetAnnotations()[v1alpha1.AnnotationResumed]
@@ -73,7 +73,7 @@ func asked(qu *v1alpha1.QueueUnit) map[string][]podupdate.Update {
 	return podupdate.All(qu.Status.AdmissionChecks)
 }
 
-// fate of a job: one that waits is resumed or left, any other only cleaned.
+// fate of a job: a waiting job is resumed or left suspended; any other job is only cleaned.
 func fate(job *jobs.Job, qu *v1alpha1.QueueUnit, mode Waiting) leaving {
 	_, ended := job.Ended()
 	marked := job.SuspendedByUs() || job.HasAdditions()

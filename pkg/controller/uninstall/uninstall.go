@@ -213,7 +213,7 @@ func (u *Run) jobs(ctx context.Context, kind *jobkind.Kind, units []*v1alpha1.Qu
 	return err
 }
 
-// job is changed on what the API server has now, however often somebody else changes it meanwhile.
+// job changes the latest version of a job in the API server, and tries again after a conflict.
 func (u *Run) job(
 	ctx context.Context, kind *jobkind.Kind, job *unstructured.Unstructured, qu *v1alpha1.QueueUnit, s *Summary,
 ) error {
