@@ -19,6 +19,7 @@ package admission
 import (
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -38,7 +39,9 @@ type State struct {
 func New(cfg Config) *State {
 	r := newRoster(cfg)
 	return &State{
-		roster: r, pass: pass{roster: r, inPass: map[string]*party{}, view: r.tree.View(), lending: r.tree.Lending()},
+		roster: r, pass: pass{
+			roster: r, inPass: map[string]*party{}, view: capacity.NewView(r.tree), lending: capacity.NewLending(r.tree),
+		},
 	}
 }
 

@@ -81,9 +81,9 @@ func (l *Level) Asked() []int64 {
 }
 
 func (t *Tree) computeAsked(l *Level) []int64 {
-	sum := make([]int64, t.numbers.len())
+	sum := make([]int64, t.numbers.Len())
 	own := t.asks[l.name]
-	for i, name := range t.numbers.names {
+	for i, name := range t.numbers.Names() {
 		sum[i], _ = l.spec.Requested.Get(name)
 		if own != nil {
 			sum[i] = resources.SaturatingAdd(sum[i], own.Get(name))
@@ -95,7 +95,7 @@ func (t *Tree) computeAsked(l *Level) []int64 {
 			sum[i] = resources.SaturatingAdd(sum[i], amount)
 		}
 	}
-	for i, name := range t.numbers.names {
+	for i, name := range t.numbers.Names() {
 		if least, named := l.spec.Min.Get(name); named && l.spec.KeepsMin {
 			sum[i] = max(sum[i], least)
 		}

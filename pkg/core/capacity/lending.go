@@ -18,13 +18,13 @@ package capacity
 
 import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 
-// Lending is a view of what is free of each level for a unit that goes beyond the limits. Up to max where the limit is a
-// share, beside all that is used, held, asked for by pods outside of waiting units or kept by quotas that lend nothing,
-// as if nobody else waited; less what is claimed.
+// Lending is a view of what is free of each level for a unit that goes beyond the limits. Up to max where the limit is
+// a share, beside all that is used, held, asked for by pods outside of waiting units or kept by quotas that lend
+// nothing, as if nobody else waited; less what is claimed.
 type Lending struct{ view *View }
 
-// Lending of the tree.
-func (t *Tree) Lending() Lending {
+// NewLending is of what a tree lends.
+func NewLending(t *Tree) Lending {
 	n := Lending{&View{tree: t, lends: true}}
 	n.Begin()
 	return n
@@ -38,9 +38,10 @@ func (n Lending) at(l *Level) *room { return n.view.at(&l.limit) }
 // lent is what is free of a level for units that borrow, in the memory of a former vector.
 func (l *Level) lent(memory []int64) []int64 {
 	numbers, asked := &l.tree.numbers, l.Asked()
-	free := unlimited(memory, numbers.len())
+	free := unlimited(memory, numbers.Len())
 	for _, it := range l.limitList().Items() {
-		i, most := numbers.of[it.Name], it.Amount
+		i, _ := numbers.Of(it.Name)
+		most := it.Amount
 		if allowed, named := l.spec.Max.Get(it.Name); named && l.spec.Shared {
 			most = allowed
 		}

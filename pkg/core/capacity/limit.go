@@ -46,7 +46,7 @@ func (lim *Limit) IsMin() bool { return lim.isMin }
 // Free is how much of a resource is free; false where there is no limit.
 func (lim *Limit) Free(resource string) (int64, bool) {
 	lim.level.tree.Refresh()
-	i, ok := lim.level.tree.numbers.of[resource]
+	i, ok := lim.level.tree.numbers.Of(resource)
 	if !ok || lim.bound[i] == Unlimited {
 		return 0, false
 	}
@@ -56,7 +56,7 @@ func (lim *Limit) Free(resource string) (int64, bool) {
 // Most is how much of a resource there may ever be, whatever others ask for: max of the level, or its min, and as many
 // units as it may have; false where none of them bounds it.
 func (lim *Limit) Most(number int) (int64, bool) {
-	name := lim.level.tree.numbers.names[number]
+	name := lim.level.tree.numbers.Names()[number]
 	switch {
 	case lim.isMin:
 		return lim.level.spec.Min.Get(name)
@@ -107,11 +107,11 @@ func (lim *Limit) UsedByUnits(resource string) int64 {
 // refresh computes the vectors.
 func (lim *Limit) refresh() {
 	numbers := &lim.level.tree.numbers
-	lim.bound = unlimited(lim.bound, numbers.len())
-	lim.free = unlimited(lim.free, numbers.len())
+	lim.bound = unlimited(lim.bound, numbers.Len())
+	lim.free = unlimited(lim.free, numbers.Len())
 	used := lim.Used()
 	for _, it := range lim.List().Items() {
-		i := numbers.of[it.Name]
+		i, _ := numbers.Of(it.Name)
 		inUse, _ := used.Get(it.Name)
 		inUse = resources.SaturatingAdd(inUse, lim.Outstanding(it.Name))
 		lim.bound[i], lim.free[i] = it.Amount, resources.SaturatingSub(it.Amount, inUse)

@@ -35,7 +35,7 @@ type Tree struct {
 	remembered map[*Level]struct{}
 	// structure changes whenever a path may have, or a max or min, or the numbers of resources.
 	structure int64
-	numbers   numbering
+	numbers   resources.Numbering
 	// stale are the levels whose vectors are not up to date.
 	stale []*Level
 	// shared counts the levels that exist and are Shared.
@@ -96,7 +96,7 @@ func (r *Route) Limits(nonPreemptible bool) []*Limit {
 func NewTree(l *ledger.Ledger) *Tree {
 	return &Tree{
 		ledger: l, levels: map[string]*Level{}, children: map[string]map[*Level]struct{}{},
-		remembered: map[*Level]struct{}{}, asks: map[string]*resources.Sum{}, numbers: newNumbering(),
+		remembered: map[*Level]struct{}{}, asks: map[string]*resources.Sum{}, numbers: resources.NewNumbering(),
 		runtimes: newRuntimes(),
 	}
 }
@@ -180,7 +180,7 @@ func (t *Tree) count(q *Quota, by int) {
 	if q.Shared {
 		t.shared += by
 	}
-	ofLimit, ofMin := t.numbers.count(q.limited(), by), t.numbers.count(q.Min, by)
+	ofLimit, ofMin := t.numbers.Count(q.limited(), by), t.numbers.Count(q.Min, by)
 	if !ofLimit && !ofMin {
 		return
 	}
@@ -314,3 +314,24 @@ func missing(leaf, name string) string {
 	}
 	return fmt.Sprintf("quota %q: its parent %q does not exist", leaf, name)
 }
+
+// Need is the vector of what a unit asks for: of what no limit names nothing, and so many places where units are
+// counted.
+func (t *Tree) Need(request resources.List, places int64) []int64 {
+	need := make([]int64, t.numbers.Len())
+	for i, name := range t.numbers.Names() {
+		need[i], _ = request.Get(name)
+		if name == resources.Jobs {
+			need[i] = places
+		}
+	}
+	return need
+}
+
+// Number of a resource; false where no limit ever named it.
+func (t *Tree) Number(resource string) (int, bool) {
+	return t.numbers.Of(resource)
+}
+
+// Resource with this number.
+func (t *Tree) Resource(number int) string { return t.numbers.Names()[number] }

@@ -169,13 +169,13 @@ func TestCircleOfLevelsIsForgotten(t *testing.T) {
 	tree.Delete("b")
 	require.Zero(t, tree.Len())
 	require.Empty(t, tree.children)
-	require.Zero(t, tree.numbers.len())
+	require.Zero(t, tree.numbers.Len())
 }
 
 func TestShort(t *testing.T) {
 	tree := NewTree(ledger.New())
 	tree.Set(Quota{Name: "root", Limit: cpuAndGPU(4, 2), Used: cpuAndGPU(1, 3)})
-	view := tree.View()
+	view := NewView(tree)
 	lim := tree.Route("root").Limits(false)[0]
 	need := func(c, g int64) []int64 { return tree.Need(cpuAndGPU(c, g), 1) }
 	short := func(need []int64, leaf bool) string {
@@ -238,7 +238,7 @@ func TestLending(t *testing.T) {
 	tree.Set(Quota{Name: "a", Parent: "root", Limit: cpu(3), Max: cpu(8), Shared: true, Used: cpu(1), Requested: cpu(2)})
 	tree.Set(Quota{Name: "b", Parent: "root", Limit: cpu(3), Max: cpu(9), Min: cpu(3), KeepsMin: true})
 	a, b := tree.Route("a"), tree.Route("b")
-	lending := tree.Lending()
+	lending := NewLending(tree)
 	require.True(t, lending.Allows(a, tree.Need(cpu(5), 1)), "10 less 2 that a asks for and 3 that b keeps")
 	require.False(t, lending.Allows(a, tree.Need(cpu(6), 1)))
 	o, some := lending.Obstacle(a, tree.Need(cpu(7), 1))
@@ -250,7 +250,7 @@ func TestLending(t *testing.T) {
 	require.True(t, lending.Allows(a, tree.Need(cpu(2), 1)))
 	lending.Shut(a.Levels[1])
 	require.False(t, lending.Allows(a, tree.Need(cpu(1), 1)))
-	require.True(t, tree.Lending().Allows(a, tree.Need(cpu(5), 1)), "another round")
+	require.True(t, NewLending(tree).Allows(a, tree.Need(cpu(5), 1)), "another round")
 }
 
 // A level where more is in use than there is lends nothing of that resource; if it is the unit's own quota, nothing at
@@ -261,7 +261,7 @@ func TestLendingOfWhatIsOverspent(t *testing.T) {
 	leaf := Quota{Name: "a", Parent: "root", Limit: cpuAndGPU(3, 2), Max: cpuAndGPU(8, 2), Shared: true}
 	tree.Set(leaf)
 	allows := func(need resources.List) (bool, Obstacle) {
-		lending := tree.Lending()
+		lending := NewLending(tree)
 		o, some := lending.Obstacle(tree.Route("a"), tree.Need(need, 1))
 		ok := lending.Allows(tree.Route("a"), tree.Need(need, 1))
 		require.Equal(t, !ok, some)
@@ -421,7 +421,7 @@ func TestTreeEqualsANewOne(t *testing.T) {
 			case 1:
 				continue // nobody looks
 			}
-			tree.Lending().Allows(tree.Route(name), tree.Need(cpu(1), 1)) // so that something is remembered
+			NewLending(tree).Allows(tree.Route(name), tree.Need(cpu(1), 1)) // so that something is remembered
 			for known := range quotas {
 				tree.levels[known].Asked()
 			}
@@ -437,7 +437,7 @@ func TestTreeEqualsANewOne(t *testing.T) {
 			again.Want(name, func(sum *resources.Sum) { sum.Add(cpu(n)) })
 		}
 		again.Refresh()
-		lending, other := tree.Lending(), again.Lending()
+		lending, other := NewLending(tree), NewLending(again)
 		for name := range quotas {
 			x, y := tree.Route(name), again.Route(name)
 			if x.Broken != "" || y.Broken != "" {
@@ -470,7 +470,7 @@ func TestWouldItFitIfThreeWereGone(t *testing.T) {
 		l.Reserve(name, "team", amount, false)
 	}
 	tree.Changed("team")
-	is, wouldBe := tree.View(), tree.View()
+	is, wouldBe := NewView(tree), NewView(tree)
 	team, need := tree.Route("team").Limits(false), tree.Need(cpu(6), 1)
 	fits := func(v *View) bool {
 		return !slices.ContainsFunc(team, func(lim *Limit) bool {
@@ -498,7 +498,7 @@ func TestWouldItFitIfThreeWereGone(t *testing.T) {
 // A view of a tree in which quotas come and go is no longer than the limits of those that are there.
 func TestSlotsAreGivenAgain(t *testing.T) {
 	tree := NewTree(ledger.New())
-	view := tree.View()
+	view := NewView(tree)
 	for i := range 5 {
 		name := fmt.Sprint(i)
 		tree.Set(Quota{Name: name, Limit: cpu(int64(i))})

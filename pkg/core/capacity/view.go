@@ -31,7 +31,8 @@ type View struct {
 // room is what a view has of a limit, as of a round.
 type room struct {
 	round int64
-	// free is what is there if nobody claims anything, and left what the claims leave: the same slice while there are none.
+	// free is what is there if nobody claims anything, and left what the claims leave: the same slice while there are
+	// none.
 	free, left []int64
 	// own and spare are the memory of those two where the view owns them, to be used again.
 	own, spare []int64
@@ -39,8 +40,8 @@ type room struct {
 	shut bool
 }
 
-// View of what is free within the limits.
-func (t *Tree) View() *View {
+// NewView is of what is free within the limits.
+func NewView(t *Tree) *View {
 	v := &View{tree: t}
 	v.Begin()
 	return v

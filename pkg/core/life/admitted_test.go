@@ -29,7 +29,7 @@ import (
 // Where an admitted unit belongs, and why it loses what it holds if it does.
 func TestAdmitted(t *testing.T) {
 	answer := func(f *Facts) (string, string) { return placeOf(ClassifyAdmitted(f)), LossOf(f).Message }
-	const loses = "holds 4, writes its loss"
+	const loses = "holds 4, passed, writes its loss"
 	check(t, admitted, answer, []row{
 		{name: "runs", want: "holds 4, passed"},
 		{"inactive", func(f *Facts) { f.Unit.Active = false }, loses, "spec.active is false"},

@@ -133,7 +133,7 @@ func TestWithdrawal(t *testing.T) {
 		d := LossOf(f)
 		return placeOf(ClassifyAdmitted(f)), d.Message
 	}
-	const stays, loses = "holds 4, passed", "holds 4, writes its loss"
+	const stays, loses = "holds 4, passed", "holds 4, passed, writes its loss"
 	check(t, released, answer, []row{
 		{"not answered", nil, stays, ""},
 		{"not asked", func(f *Facts) { f.Unit.Checks = nil }, stays, ""},
