@@ -134,7 +134,8 @@ func (w *why) whyNotLent(u *record, list []Shortage, binding *Shortage) string {
 
 // lending is a round of lending in which the levels are shut that the last pass found to be.
 func (w *why) lending() capacity.Lending {
-	lending := capacity.NewLending(w.tree)
+	lending := w.pass.lending
+	lending.Begin()
 	for i := range w.pass.heads {
 		if h := &w.pass.heads[i]; h.group.Len() > 0 && h.group.Open() && h.entitled() {
 			lending.Shut(h.first.Level())
