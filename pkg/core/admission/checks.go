@@ -86,14 +86,14 @@ func checkPolicyKnown(r *roster, g *group) (unit.Finding, string) {
 }
 
 func checkQuotaKnown(_ *roster, g *group) (unit.Finding, string) {
-	if broken := g.Notes.route.Broken; broken != "" {
+	if broken := g.Notes.ask.Route.Broken; broken != "" {
 		return unit.Finding{Reason: unit.ReasonUnknownQuota}, broken
 	}
 	return unit.Finding{}, ""
 }
 
 func checkQuotaOpen(_ *roster, g *group) (unit.Finding, string) {
-	if !g.Notes.route.Levels[0].Spec().Closed {
+	if !g.Notes.ask.Route.Levels[0].Spec().Closed {
 		return unit.Finding{}, ""
 	}
 	return unit.Finding{Reason: unit.ReasonQuotaNotNamed}, fmt.Sprintf(
@@ -106,7 +106,7 @@ func checkMax(_ *roster, g *group) (unit.Finding, string) {
 
 // checkMin keeps a non-preemptible unit that is larger than what is promised out of the line: it would claim for ever.
 func checkMin(_ *roster, g *group) (unit.Finding, string) {
-	if !g.Notes.nonPreemptible {
+	if !g.Notes.ask.NonPreemptible {
 		return unit.Finding{}, ""
 	}
 	return neverFits(g, unit.ReasonExceedsMin, "min", func(q *capacity.Quota) resources.List { return q.Min })
@@ -116,13 +116,13 @@ func checkMin(_ *roster, g *group) (unit.Finding, string) {
 func neverFits(
 	g *group, reason unit.Reason, name string, of func(*capacity.Quota) resources.List,
 ) (unit.Finding, string) {
-	for _, l := range g.Notes.route.Levels {
+	for _, l := range g.Notes.ask.Route.Levels {
 		bound := of(l.Spec())
-		over := beyondAll(g.Notes.total, bound)
+		over := beyondAll(g.Notes.ask.Total, bound)
 		if over == "" {
 			continue
 		}
-		request, _ := g.Notes.total.Get(over)
+		request, _ := g.Notes.ask.Total.Get(over)
 		most, _ := bound.Get(over)
 		return unit.Finding{
 				Reason: reason, Level: l.Name(), Resource: over,
@@ -180,9 +180,9 @@ func (x extensions) ask(g *group) answer {
 
 // checkAdmissionChecks keeps from units what checks of their queue could not answer for, or did not.
 func checkAdmissionChecks(_ *roster, g *group) (unit.Finding, string) {
-	if n := &g.Notes; g.Key().Unchecked {
+	if a := &g.Notes.ask; g.Key().Unchecked {
 		return unit.Finding{Reason: unit.ReasonCheckNeeded}, fmt.Sprintf("%s more, %s in all, is not what admission checks "+
-			"answered for; a job that is suspended and admitted again is checked anew", n.asks, n.total)
+			"answered for; a job that is suspended and admitted again is checked anew", a.Request, a.Total)
 	}
 	if fault := g.Notes.queue.spec.Fault; fault != nil {
 		return unit.Finding{Reason: fault.Reason}, fault.Message

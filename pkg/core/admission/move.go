@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -127,8 +128,9 @@ func (r *roster) join(now time.Time, u *record) {
 	n := &g.Notes
 	n.answer = answer{} // what a check said to an earlier attempt says nothing to this one
 	if isNew {
-		n.queue, n.nonPreemptible, n.blocks = q, key.NonPreemptible, key.Blocks
-		n.total, n.asks, n.places = u.total(), u.asks(), u.places()
+		n.queue, n.ask = q, decide.Ask{
+			Request: u.asks(), Total: u.total(), Jobs: u.jobs(), NonPreemptible: key.NonPreemptible, Blocking: key.Blocks,
+		}
 		r.checkAgain(now, g)
 	}
 	if g.Head() == u {

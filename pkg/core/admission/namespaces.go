@@ -128,7 +128,7 @@ func (q *queueRecord) fullFor(namespace string) bool {
 func (q *queueRecord) whyFull(g *group) string {
 	namespace := g.Key().Namespace
 	switch {
-	case g.Notes.places == 0: // it is one of them already
+	case g.Notes.ask.Jobs == 0: // it is one of them already
 		return ""
 	case q.full():
 		return fmt.Sprintf("queue %q has %d admitted units, as many as it may have (%d)%s",

@@ -19,30 +19,21 @@ package admission
 import (
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // notes are what is known of a group beside its units. What a pass looks at comes first, together.
 type notes struct {
-	// need is what each unit of the group asks for, limits are what they have to keep on the route, which leads from the
-	// quota of the group to the top.
-	need   []int64
-	limits []*capacity.Limit
-	route  *capacity.Route
-	// nonPreemptible and blocks are those of the key.
-	nonPreemptible, blocks bool
+	// ask is that of each unit of the group.
+	ask decide.Ask
 	// answer of the checks of extensions.
 	answer answer
 	// cause is what the last whole pass found that keeps the head from going.
 	cause cause
 
 	queue *queueRecord
-	// asks is what each unit of the group asks for, total what it would hold then, and places how many of those units it
-	// asks to be that a limit counts: none, if it is one already.
-	asks, total resources.List
-	places      int64
 	// parked says why no unit of the group is eligible; the group is not open then.
 	parked unit.Finding
 	// tallied counts the units that are in the accounts, demand sums what they ask for. countsAs is what all of them count
@@ -68,14 +59,12 @@ type answer struct {
 	message string
 }
 
-// leaf is the quota of the group.
-func (n *notes) leaf() *capacity.Level { return n.route.Levels[0] }
-
 // checkAgain takes the checks of a whole group again after what they depend on has changed.
 func (r *roster) checkAgain(now time.Time, g *group) {
 	n := &g.Notes
-	n.route, n.need = r.tree.Route(g.Key().Quota), r.tree.Need(n.asks, n.places)
-	n.limits, n.cause = n.route.Limits(n.nonPreemptible), cause{}
+	a := &n.ask
+	a.Route, a.Need = r.tree.Route(g.Key().Quota), r.tree.Need(a.Request, a.Jobs)
+	a.Limits, n.cause = a.Route.Limits(a.NonPreemptible), cause{}
 	parked, message := checkGroup(r, g)
 	if parked.Reason != "" {
 		r.telling.about(now, g, subject{Finding: parked, words: parkedWords(g, parked, message)})

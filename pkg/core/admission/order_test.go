@@ -184,7 +184,7 @@ func checkGroups(t require.TestingT, w *world) {
 		for _, g := range q.line.Groups() {
 			groups++
 			require.Equal(t, members[g], g.Len())
-			if g.Notes.places > 0 {
+			if g.Notes.ask.Jobs > 0 {
 				require.Equal(t, members[g], g.Notes.tallied)
 			} else {
 				require.Zero(t, g.Notes.tallied, "they are admitted")

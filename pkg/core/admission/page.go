@@ -19,6 +19,7 @@ package admission
 import (
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -123,15 +124,15 @@ func (f *findings) find(g *group) unit.Finding {
 		return unit.Finding{Reason: unit.ReasonQueueFull}
 	}
 	if n.cause != (cause{}) {
-		return f.pass.finding(n.cause)
+		return n.cause.Finding(f.tree)
 	}
 	if y := f.partyOf(g.Head()); y != nil {
 		found, _ := f.together(g.Head(), y)
 		return found
 	}
 	list := f.shortages(g.Head())
-	reason := reasonOf(list)
-	if binding := bind(list, reason); binding != nil {
+	reason := decide.ReasonOf(list)
+	if binding := decide.Bind(list, reason); binding != nil {
 		return unit.Finding{Reason: reason, Level: binding.Level, Resource: binding.Resource}
 	}
 	return unit.Finding{Reason: reason}

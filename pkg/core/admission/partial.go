@@ -49,7 +49,7 @@ func (u *record) ofLeast(amount string) string {
 // greatest is the greatest size that fits of the head of a group, whose least is known to fit. What fits in one size
 // fits in all that are smaller.
 func (r *roster) greatest(g *group, fits func(need []int64) bool) portion {
-	u, n := g.Head(), &g.Notes
+	u, a := g.Head(), &g.Notes.ask
 	s := u.spec.Sizes
 	if u.holding || s == nil {
 		return portion{request: u.spec.Request, pods: u.spec.Pods}
@@ -57,7 +57,7 @@ func (r *roster) greatest(g *group, fits func(need []int64) bool) portion {
 	lo, hi := int64(0), s.Steps()
 	for lo < hi {
 		step := lo + (hi-lo)/2
-		if request, _ := s.At(step); r.withinBounds(g, request) && fits(r.tree.Need(request, n.places)) {
+		if request, _ := s.At(step); r.withinBounds(g, request) && fits(r.tree.Need(request, a.Jobs)) {
 			hi = step
 		} else {
 			lo = step + 1
@@ -72,8 +72,9 @@ func (r *roster) greatest(g *group, fits func(need []int64) bool) portion {
 
 // withinBounds says that a request is no more than what its quotas may have at all, which their limits need not repeat.
 func (r *roster) withinBounds(g *group, request resources.List) bool {
-	for _, l := range g.Notes.route.Levels {
-		if beyondAll(request, l.Spec().Max) != "" || g.Notes.nonPreemptible && beyondAll(request, l.Spec().Min) != "" {
+	a := &g.Notes.ask
+	for _, l := range a.Route.Levels {
+		if beyondAll(request, l.Spec().Max) != "" || a.NonPreemptible && beyondAll(request, l.Spec().Min) != "" {
 			return false
 		}
 	}
@@ -82,18 +83,10 @@ func (r *roster) withinBounds(g *group, request resources.List) bool {
 
 // fitting is the greatest size in which the head fits that firstFitting has found, beside the claims ahead of it.
 func (p *pass) fitting(g *group) portion {
-	n := &g.Notes
-	return p.greatest(g, func(need []int64) bool {
-		v := verdict{}
-		v.measure(p.view, n.limits, need, n.nonPreemptible)
-		return v.fits()
-	})
+	return p.greatest(g, func(need []int64) bool { return p.asks.Fits(&g.Notes.ask, need) })
 }
 
-// lent is the greatest size that is lent to the head that firstBorrower has found. One that is non-preemptible draws on
-// min, which nobody lends: it gets its least.
+// lent is the greatest size that is lent to the head that firstBorrower has found. A non-preemptible one gets its least.
 func (p *pass) lent(g *group) portion {
-	return p.greatest(g, func(need []int64) bool {
-		return !g.Notes.nonPreemptible && p.lending.Allows(g.Notes.route, need)
-	})
+	return p.greatest(g, func(need []int64) bool { return p.asks.Lends(&g.Notes.ask, need) })
 }

@@ -49,8 +49,8 @@ func (p *pass) noteClaims(now time.Time) {
 	if p.cfg.ClaimTimeout <= 0 {
 		return
 	}
-	for i := range p.claims {
-		u := p.claims[i].unit
+	for i := range p.asks.Claims() {
+		u := p.asks.Claims()[i].Of.unit
 		if u.claimsSince.IsZero() {
 			u.own().claimsSince = now
 		}

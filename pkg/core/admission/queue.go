@@ -63,7 +63,7 @@ func (q *queueRecord) currentRank() (QueueRank, bool) {
 	if !ok {
 		return QueueRank{}, false
 	}
-	ofMin, ofMax := first.Notes.leaf().Shares()
+	ofMin, ofMax := first.Notes.ask.Leaf().Shares()
 	return QueueRank{
 		Name: q.name, Priority: q.spec.Priority, ShareOfMin: ofMin, ShareOfMax: ofMax, Head: first.Head().Item(),
 	}, true
@@ -75,7 +75,7 @@ func (q *queueRecord) shareChanged() bool {
 	if !ok {
 		return true
 	}
-	ofMin, ofMax := first.Notes.leaf().Shares()
+	ofMin, ofMax := first.Notes.ask.Leaf().Shares()
 	return ofMin != q.rank.ShareOfMin || ofMax != q.rank.ShareOfMax
 }
 

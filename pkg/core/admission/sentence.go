@@ -21,7 +21,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -29,23 +29,23 @@ import (
 // explain says why a unit does not fit, and in words, with the numbers.
 func (w *why) explain(u *record) (unit.Finding, string) {
 	list := w.shortages(u)
-	reason := reasonOf(list)
-	binding := bind(list, reason)
+	reason := decide.ReasonOf(list)
+	binding := decide.Bind(list, reason)
 	if binding == nil {
 		return unit.Finding{Reason: reason}, "not examined yet"
 	}
 	found := unit.Finding{Reason: reason, Level: binding.Level, Resource: binding.Resource}
-	return found, binding.sentence(u) + others(list) + w.whyNotLent(u, list, binding)
+	return found, sentenceOf(binding, u) + others(list) + w.whyNotLent(u, list, binding)
 }
 
-// sentence is about one shortage alone. The owner of the unit reads it: it names no unit of another namespace.
-func (sh *Shortage) sentence(u *record) string {
+// sentenceOf is about one shortage alone. The owner of the unit reads it: it names no unit of another namespace.
+func sentenceOf(sh *Shortage, u *record) string {
 	quota := u.spec.Quota
 	format := func(amount int64) string { return resources.Format(sh.Resource, amount) }
-	numbers := fmt.Sprintf("(%s, used %s, reserved %s)", sh.limited(), format(sh.Used), format(sh.Outstanding))
-	if sh.overspent {
+	numbers := fmt.Sprintf("(%s, used %s, reserved %s)", limited(sh), format(sh.Used), format(sh.Outstanding))
+	if sh.Overspent {
 		return fmt.Sprintf("%s: %s: over its %s by %s %s; nothing is admitted until that is freed",
-			sh.where(quota), sh.Resource, sh.Bound, format(sh.Missing), numbers)
+			place(quota, sh.Level, sh.Bound == BoundMin), sh.Resource, sh.Bound, format(sh.Missing), numbers)
 	}
 	var claims string
 	if sh.Claimed > 0 {
@@ -54,18 +54,18 @@ func (sh *Shortage) sentence(u *record) string {
 		} else {
 			claims = ", claimed ahead " + format(sh.Claimed)
 		}
-		if sh.claimedElsewhere != "" {
-			claims += fmt.Sprintf(" of queue %q", sh.claimedElsewhere)
+		if sh.ClaimedIn != "" {
+			claims += fmt.Sprintf(" of queue %q", sh.ClaimedIn)
 		}
 	}
 	return fmt.Sprintf("%s: %s: request %s, free %s%s %s; %s must be freed",
-		sh.where(quota), sh.Resource, u.ofLeast(format(sh.Request)), format(sh.Free), claims, numbers, format(sh.Missing))
+		place(quota, sh.Level, sh.Bound == BoundMin), sh.Resource, u.ofLeast(format(sh.Request)), format(sh.Free), claims, numbers, format(sh.Missing))
 }
 
 // limited names the limit as what it is.
-func (sh *Shortage) limited() string {
+func limited(sh *Shortage) string {
 	limit := fmt.Sprintf("%s %s", sh.Bound, resources.Format(sh.Resource, sh.Limit))
-	if sh.Bound == BoundRuntime && sh.HasMax {
+	if sh.Bound == decide.BoundRuntime && sh.HasMax {
 		limit += " of max " + resources.Format(sh.Resource, sh.Max)
 	}
 	return limit
@@ -104,60 +104,30 @@ func others(list []Shortage) string {
 // whyNotLent says why a unit that waits for its share is not admitted beyond it. It is empty where that is not the
 // question, or the unit may not borrow for the same reason for which it does not fit.
 func (w *why) whyNotLent(u *record, list []Shortage, binding *Shortage) string {
-	n := &u.group.Notes
+	a := &u.group.Notes.ask
 	ofMin := slices.ContainsFunc(list, func(sh Shortage) bool { return sh.Bound == BoundMin })
-	if binding.Bound != BoundRuntime || w.partyOf(u) != nil || !n.route.Shared || ofMin || w.behindItsOwn(u.group) {
+	if binding.Bound != decide.BoundRuntime || w.partyOf(u) != nil || !a.Route.Shared || ofMin || w.behindItsOwn(u.group) {
 		return ""
 	}
-	lending := w.lending()
-	if o, some := lending.Obstacle(n.route, n.need); some {
+	waits := func(t turn) bool { return t.group.Len() > 0 && t.group.Open() }
+	switch o := w.pass.asks.WhyNotLent(a, w.claimsAhead(u, u, nil), waits); {
+	case o.Level == nil:
+		return ""
+	case o.Missing > 0:
 		return fmt.Sprintf("; not lent: %s of %s would be missing at %q",
 			resources.Format(o.Resource, o.Missing), o.Resource, o.Level.Name())
+	case o.Claimed:
+		return fmt.Sprintf("; not lent: blocked units ahead claim what is free at %q", o.Level.Name())
+	default:
+		return fmt.Sprintf("; not lent: units within their share wait at %q", o.Level.Name())
 	}
-	for i := range w.pass.claims {
-		if c := &w.pass.claims[i]; w.ahead(c, u) {
-			lending.Claim(c.group.Notes.route, c.group.Notes.need)
-		}
-	}
-	for depth, l := range n.route.Levels {
-		if lending.ShortAt(l, n.need, depth == 0) {
-			return fmt.Sprintf("; not lent: blocked units ahead claim what is free at %q", l.Name())
-		}
-	}
-	for _, l := range n.route.Levels {
-		if lending.IsShut(l) {
-			return fmt.Sprintf("; not lent: units within their share wait at %q", l.Name())
-		}
-	}
-	return ""
-}
-
-// lending is a round of lending in which the levels are shut that the last pass found to be.
-func (w *why) lending() capacity.Lending {
-	lending := w.pass.lending
-	lending.Begin()
-	for i := range w.pass.heads {
-		if h := &w.pass.heads[i]; h.group.Len() > 0 && h.group.Open() && h.entitled() {
-			lending.Shut(h.first.Level())
-		}
-	}
-	return lending
 }
 
 // behindItsOwn says that another group of the same queue and quota claims for both.
 func (w *why) behindItsOwn(g *group) bool {
-	if !g.Notes.blocks {
-		return false
-	}
-	for i := range w.pass.claims {
-		if w.pass.claims[i].group == g {
-			return false
-		}
-	}
-	return true
+	own := func(c claim) bool { return c.Of.group == g }
+	return g.Notes.ask.Blocking && !slices.ContainsFunc(w.pass.asks.Claims(), own)
 }
-
-func (sh *Shortage) where(quota string) string { return place(quota, sh.Level, sh.Bound == BoundMin) }
 
 // place names a limit for people.
 func place(quota, level string, isMin bool) string {

@@ -19,7 +19,7 @@ package admission
 import (
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -39,9 +39,7 @@ type State struct {
 func New(cfg Config) *State {
 	r := newRoster(cfg)
 	return &State{
-		roster: r, pass: pass{
-			roster: r, inPass: map[string]*party{}, view: capacity.NewView(r.tree), lending: capacity.NewLending(r.tree),
-		},
+		roster: r, pass: pass{roster: r, inPass: map[string]*party{}, asks: decide.New[turn](r.tree)},
 	}
 }
 

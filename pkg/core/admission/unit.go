@@ -202,21 +202,12 @@ func (u *record) total() resources.List {
 	return u.spec.Least()
 }
 
-// places is how many of those units it asks to be that a limit counts.
-func (u *record) places() int64 {
+// jobs is how much of a limit of jobs the unit takes.
+func (u *record) jobs() int64 {
 	if u.holding {
 		return 0
 	}
 	return 1
-}
-
-// needs is how much of what a limit names the unit asks for.
-func (u *record) needs(resource string) int64 {
-	if resource == resources.Jobs {
-		return u.places()
-	}
-	amount, _ := u.asks().Get(resource)
-	return amount
 }
 
 // forgetRemembered lets go of what the object said while its write was in flight.

@@ -21,6 +21,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
@@ -157,7 +158,7 @@ func (s *State) Explain(unitKey string) (Explanation, bool) {
 		e.First = first.spec.Key
 	}
 	e.Shortages = s.why().shortages(u)
-	bind(e.Shortages, reason)
+	decide.Bind(e.Shortages, reason)
 	return e, true
 }
 

@@ -1,0 +1,159 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package decide
+
+import (
+	"slices"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+)
+
+// Ask is the request of a head, and the limits that it has to keep.
+type Ask struct {
+	// Need is the request as a vector, by the numbers of the tree. Limits are those of the levels of Route, the leaf's
+	// first. Route leads from the leaf quota to the top.
+	Need   []int64
+	Limits []*capacity.Limit
+	Route  *capacity.Route
+	// NonPreemptible requests draw on min as well. If a blocking head does not fit, it claims.
+	NonPreemptible, Blocking bool
+	// Jobs is how much of a limit of jobs the head takes: 1, or 0 if it already holds quota.
+	Jobs int64
+	// Request is what Need says, and Total what the unit holds after it: more, if it holds quota already.
+	Request, Total resources.List
+}
+
+// Leaf is the quota of the head.
+func (a *Ask) Leaf() *capacity.Level { return a.Route.Levels[0] }
+
+// amount is the request of one resource.
+func (a *Ask) amount(resource string) int64 {
+	if resource == resources.Jobs {
+		return a.Jobs
+	}
+	amount, _ := a.Request.Get(resource)
+	return amount
+}
+
+// Group are asks that are granted together or not at all, in a fixed order. A group of one ask alone has no sums.
+type Group struct {
+	Asks []*Ask
+	// sums are the requests at each limit that one of the asks has to keep.
+	sums []sum
+	// short are the limits that had too little in the last pass.
+	short []*capacity.Limit
+}
+
+type sum struct {
+	limit *capacity.Limit
+	need  []int64
+	leaf  bool
+}
+
+// Alone is the group of one ask that is granted by itself.
+func Alone(a *Ask) Group { return Group{Asks: []*Ask{a}} }
+
+// Together sums asks that are granted together.
+func Together(asks []*Ask) Group {
+	g := Group{Asks: asks}
+	for _, ask := range asks {
+		for _, lim := range ask.Limits {
+			i := slices.IndexFunc(g.sums, func(s sum) bool { return s.limit == lim })
+			if i < 0 {
+				i = len(g.sums)
+				g.sums = append(g.sums, sum{limit: lim})
+			}
+			s := &g.sums[i]
+			for len(s.need) < len(ask.Need) {
+				s.need = append(s.need, 0)
+			}
+			for number, amount := range ask.Need {
+				s.need[number] = resources.SaturatingAdd(s.need[number], amount)
+			}
+			s.leaf = s.leaf || lim.Level() == ask.Leaf()
+		}
+	}
+	return g
+}
+
+// together says that the group is of asks that were summed, if only of one.
+func (g *Group) together() bool { return g.sums != nil }
+
+// limits that one of the asks has to keep.
+func (g *Group) limits() []*capacity.Limit {
+	if !g.together() {
+		return g.Asks[0].Limits
+	}
+	limits := make([]*capacity.Limit, 0, len(g.sums))
+	for i := range g.sums {
+		limits = append(limits, g.sums[i].limit)
+	}
+	return limits
+}
+
+// isLeaf says that an ask which has to keep the limit draws on its level.
+func (g *Group) isLeaf(lim *capacity.Limit) bool {
+	return slices.ContainsFunc(g.Asks, func(a *Ask) bool {
+		return lim.Level() == a.Leaf() && slices.Contains(a.Limits, lim)
+	})
+}
+
+// at sums, over the asks that have to keep a limit, what they request of a resource and what they hold after that.
+func (g *Group) at(lim *capacity.Limit, resource string) (request, total int64) {
+	for _, a := range g.Asks {
+		if slices.Contains(a.Limits, lim) {
+			after, _ := a.Total.Get(resource)
+			request = resources.SaturatingAdd(request, a.amount(resource))
+			total = resources.SaturatingAdd(total, after)
+		}
+	}
+	return request, total
+}
+
+// Excess is a limit at which a group asks for more of a resource than the quota may ever have.
+type Excess struct {
+	Reason        unit.Reason
+	Limit         *capacity.Limit
+	Number        int // of the resource
+	Request, Most int64
+}
+
+// Never finds the first limit at which the group can never be granted together; the reason is empty if there is none.
+func (g *Group) Never(tree *capacity.Tree) (e Excess) {
+	for i := range g.sums {
+		s := &g.sums[i]
+		for number, amount := range s.need {
+			most, bounded := s.limit.Most(number)
+			first := e.Limit == nil || tree.Resource(number) < tree.Resource(e.Number)
+			if bounded && amount > most && first {
+				e = Excess{Limit: s.limit, Number: number, Request: amount, Most: most}
+			}
+		}
+		switch {
+		case e.Limit == nil:
+		case e.Limit.IsMin():
+			e.Reason = unit.ReasonExceedsMin
+			return e
+		default:
+			e.Reason = unit.ReasonExceedsMax
+			return e
+		}
+	}
+	return e
+}

@@ -1,0 +1,123 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package decide
+
+import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
+
+// Borrowing keeps shares from starving jobs that are larger than them (I6).
+//
+// Where the limit of a quota is its runtime, what is above all min is divided among all that ask for it. A job is
+// admitted whole or not at all, so every one of these shares may be too small for the job that it is kept for, and
+// everybody waits while nothing runs. So what nobody can use within the limits is lent: a unit is admitted beyond
+// the runtime, up to max, if
+//
+//   - no unit waits that fits within its limits (a round of lending follows a pass that admitted nobody), or that would
+//     on all levels if nothing were in use, and finds the capacity in use first on one that the loan would be taken
+//     from: such a level is shut, for small loans could keep that unit waiting for ever;
+//   - on every level up to the total it fits beside all that is admitted, used, asked for by pods outside of waiting
+//     units, or kept by quotas that lend nothing: as if nobody else waited;
+//   - on every level it fits beside the whole request of each blocking unit ahead of it, and min allows it as ever.
+//
+// Units borrow in the order in which they are served, one after the other with a pass in between. A loan is not taken
+// back; it ends with the job.
+
+// Borrower returns the first head that may borrow what it asks for, if any may. A pass without an admission came
+// before.
+func (p *Pass[T]) Borrower() (of T, some bool) {
+	if !p.tree.AnyShared() {
+		return of, false
+	}
+	p.lendAgain(func(T) bool { return true })
+	next := 0 // claim that is not counted yet
+	for i := range p.heads {
+		h := &p.heads[i]
+		if h.stopped != "" || h.together {
+			continue
+		}
+		behindOwn := h.blocks && !h.claims
+		for ; next < h.ahead; next++ {
+			c := &p.claims[next]
+			p.lending.Claim(c.Ask.Route, c.Ask.Need)
+		}
+		if !behindOwn && !h.ofMin && p.lending.Allows(h.ask.Route, h.ask.Need) {
+			return h.Of, true
+		}
+	}
+	return of, false
+}
+
+// Lends says whether another request may be lent to the head that Borrower has found. A non-preemptible one draws on
+// min, which nobody lends.
+func (p *Pass[T]) Lends(a *Ask, need []int64) bool {
+	return !a.NonPreemptible && p.lending.Allows(a.Route, need)
+}
+
+// lendAgain begins a round of lending, in which the levels are shut where heads that still wait are entitled.
+func (p *Pass[T]) lendAgain(waits func(T) bool) {
+	p.lending.Begin()
+	for i := range p.heads {
+		if h := &p.heads[i]; h.entitled() && waits(h.Of) {
+			p.lending.Shut(h.first.Level())
+		}
+	}
+}
+
+// entitled says that a head would fit on all levels if nothing were in use, and finds what it waits for in use first
+// above its own quota. Then nothing is lent there.
+func (h *Head[T]) entitled() bool {
+	if h.together || h.ofMin || h.first == nil || !h.inUse || h.first.Level() == h.ask.Leaf() {
+		return false
+	}
+	for _, l := range h.ask.Route.Levels {
+		if !l.Within(h.ask.Need) {
+			return false
+		}
+	}
+	return true
+}
+
+// NotLent says why a head that waits for its share is not admitted beyond it. At Level, so much is Missing of Resource
+// for a loan; or else claims ahead take what is free there; or else the level is shut for a unit within its share.
+type NotLent struct {
+	Level    *capacity.Level
+	Resource string
+	Missing  int64
+	Claimed  bool
+}
+
+// WhyNotLent compares an ask with what may be lent. ahead are the claims that bind it, and waits says whether a head of
+// the last pass still waits. Without an obstacle the level is nil.
+func (p *Pass[T]) WhyNotLent(a *Ask, ahead []Ahead[T], waits func(T) bool) NotLent {
+	p.lendAgain(waits)
+	if o, some := p.lending.Obstacle(a.Route, a.Need); some {
+		return NotLent{Level: o.Level, Resource: o.Resource, Missing: o.Missing}
+	}
+	for _, by := range ahead {
+		p.lending.Claim(by.Claim.Ask.Route, by.Claim.Ask.Need)
+	}
+	for depth, l := range a.Route.Levels {
+		if p.lending.ShortAt(l, a.Need, depth == 0) {
+			return NotLent{Level: l, Claimed: true}
+		}
+	}
+	for _, l := range a.Route.Levels {
+		if p.lending.IsShut(l) {
+			return NotLent{Level: l}
+		}
+	}
+	return NotLent{}
+}

@@ -1,0 +1,226 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package decide
+
+import (
+	"slices"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+)
+
+// Bound says what the limit of a level is.
+type Bound string
+
+// Bounds.
+const (
+	BoundMax     Bound = "max"     // what the quota may use at most
+	BoundRuntime Bound = "runtime" // its fair share of what is there, below max
+	BoundTotal   Bound = "total"   // what the cluster, or the tree of quotas, has
+	BoundMin     Bound = "min"     // what it is guaranteed: the limit of what is non-preemptible
+)
+
+// Shortage is one resource on one level of which there is too little for a unit.
+type Shortage struct {
+	Level, Resource string
+	// Bound says what Limit is. Used, Outstanding and what follows from them are of the non-preemptible part alone
+	// where it is min.
+	Bound Bound
+	// Binds: the reason and the sentence are about this one.
+	Binds bool
+	// Never: the unit asks for more than the level may ever have, its max or, non-preemptible, its min.
+	Never bool
+	// Limit is of Used + Outstanding. Max and Min are those of the quota, if it names the resource.
+	Limit, Max, Min int64
+	HasMax, HasMin  bool
+	Used            int64 // by assigned pods, of queued jobs or not
+	UsedByUnits     int64 // the part of Used that is pods of queued jobs
+	UsedByOthers    int64 // the rest
+	Outstanding     int64 // what admitted units hold beyond their assigned pods
+	Claimed         int64 // by blocking units ahead that wait for it as well
+	Request, Free   int64 // Free is Limit - Used - Outstanding; negative where more is in use than allowed
+	Missing         int64 // what has to be freed here before the unit fits, beside the claims ahead of it
+	// ClaimedBy is the key of the first of those units, and ClaimedIn its queue if that is another one.
+	ClaimedBy, ClaimedIn string
+	// Overspent: the unit asks for nothing of it, and nothing is admitted until more of it is free.
+	Overspent bool
+}
+
+// Ahead is a claim that binds a unit. By is the key of the unit that claims, and In its queue if that is another one.
+type Ahead[T any] struct {
+	Claim  *Claim[T]
+	By, In string
+}
+
+// Shortages lists what a group lacks beside the claims ahead of it, in the order of its limits and then by resource.
+func Shortages[T any](tree *capacity.Tree, g *Group, ahead []Ahead[T]) []Shortage {
+	var out []Shortage
+	for _, lim := range g.limits() {
+		for _, name := range g.namesAt(lim) {
+			sh := g.shortageAt(lim, name)
+			if number, named := tree.Number(name); named && sh.Request > 0 {
+				for _, c := range ahead {
+					sh.addClaim(c.Claim.at(lim, number), c.By, c.In)
+				}
+			}
+			sh.Missing = max(0, resources.SaturatingSub(resources.SaturatingAdd(sh.Request, sh.Claimed), sh.Free))
+			if sh.short() {
+				out = append(out, sh)
+			}
+		}
+	}
+	return out
+}
+
+func (sh *Shortage) addClaim(amount int64, by, in string) {
+	if amount == 0 {
+		return
+	}
+	sh.Claimed = resources.SaturatingAdd(sh.Claimed, amount)
+	if sh.ClaimedBy == "" {
+		sh.ClaimedBy, sh.ClaimedIn = by, in
+	}
+}
+
+// namesAt are the resources of which a group may lack something at a limit, sorted: those that the limit names, and
+// those of which it asks for more than max.
+func (g *Group) namesAt(lim *capacity.Limit) []string {
+	var names []string
+	for _, it := range lim.List().Items() {
+		names = append(names, it.Name)
+	}
+	if lim.IsMin() {
+		return names
+	}
+	for _, a := range g.Asks {
+		for _, it := range a.Total.Items() {
+			most, bounded := lim.Level().Spec().Max.Get(it.Name)
+			if !bounded || slices.Contains(names, it.Name) {
+				continue
+			}
+			if _, total := g.at(lim, it.Name); total > most {
+				names = append(names, it.Name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// shortageAt has the numbers of a resource at a limit, claims aside.
+func (g *Group) shortageAt(lim *capacity.Limit, resource string) Shortage {
+	spec := lim.Level().Spec()
+	sh := Shortage{
+		Level: lim.Level().Name(), Resource: resource, Outstanding: lim.Outstanding(resource),
+		UsedByUnits: lim.UsedByUnits(resource),
+	}
+	sh.Max, sh.HasMax = spec.Max.Get(resource)
+	sh.Min, sh.HasMin = spec.Min.Get(resource)
+	sh.Used, _ = lim.Used().Get(resource)
+	// The ledger hears of a pod a moment before used counts it.
+	sh.UsedByUnits = min(sh.UsedByUnits, sh.Used)
+	sh.UsedByOthers = sh.Used - sh.UsedByUnits
+	sh.Limit, sh.Bound = boundOf(lim, resource)
+	free, limited := lim.Free(resource)
+	if !limited { // beyond max, which the limit does not repeat
+		free = resources.SaturatingSub(sh.Max, resources.SaturatingAdd(sh.Used, sh.Outstanding))
+	}
+	most, total := sh.Max, int64(0)
+	if lim.IsMin() {
+		most = sh.Min
+	}
+	sh.Free = free
+	sh.Request, total = g.at(lim, resource)
+	switch {
+	case resource != resources.Jobs:
+		sh.Never = (sh.HasMax || lim.IsMin()) && total > most
+	case g.together():
+		sh.Never = sh.Request > sh.Limit
+	}
+	sh.Overspent = sh.Request == 0 && free < 0 && g.isLeaf(lim)
+	return sh
+}
+
+// short says the same as capacity.View.Short.
+func (sh *Shortage) short() bool {
+	return sh.Overspent || (sh.Request > 0 && sh.Missing > 0) || sh.Never
+}
+
+// boundOf is the limit of a resource, and what it is.
+func boundOf(lim *capacity.Limit, resource string) (int64, Bound) {
+	limit, limited := lim.List().Get(resource)
+	most, named := lim.Level().Spec().Max.Get(resource)
+	switch {
+	case lim.IsMin():
+		return limit, BoundMin
+	case !limited:
+		return most, BoundMax
+	case resource == resources.Jobs:
+		return limit, BoundMax
+	case lim.Level().Spec().Parent == "":
+		return limit, BoundTotal
+	case named && limit >= most:
+		return limit, BoundMax
+	default:
+		return limit, BoundRuntime
+	}
+}
+
+// ReasonOf says which reason a list of shortages comes to.
+func ReasonOf(list []Shortage) unit.Reason {
+	reason := unit.ReasonPending
+	for i := range list {
+		switch sh := &list[i]; {
+		case !sh.Overspent && sh.Request <= sh.Free:
+			if sh.Missing > 0 {
+				reason = unit.ReasonBlockedByHead
+			}
+		case sh.Bound == BoundMin:
+			return unit.ReasonMinExceeded
+		default:
+			return unit.ReasonQuotaExceeded
+		}
+	}
+	return reason
+}
+
+// Bind marks and returns the shortage that a reason is about; nil if it is about none.
+func Bind(list []Shortage, reason unit.Reason) *Shortage {
+	for i := range list {
+		if sh := &list[i]; sh.binds(reason) {
+			sh.Binds = true
+			return sh
+		}
+	}
+	return nil
+}
+
+func (sh *Shortage) binds(reason unit.Reason) bool {
+	switch reason {
+	case unit.ReasonQuotaExceeded, unit.ReasonMinExceeded:
+		return sh.Overspent || sh.Request > sh.Free
+	case unit.ReasonBlockedByHead:
+		return true
+	case unit.ReasonExceedsMax:
+		return sh.Never && sh.Bound != BoundMin
+	case unit.ReasonExceedsMin:
+		return sh.Never && sh.Bound == BoundMin
+	default:
+		return false
+	}
+}
