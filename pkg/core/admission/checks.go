@@ -25,6 +25,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/words"
 )
 
 // groupCheck says why no unit of a group is eligible. A finding without a reason passes.
@@ -101,7 +102,7 @@ func checkQuotaOpen(_ *roster, g *group) (unit.Finding, string) {
 }
 
 func checkMax(_ *roster, g *group) (unit.Finding, string) {
-	return neverFits(g, unit.ReasonExceedsMax, "max", func(q *capacity.Quota) resources.List { return q.Max })
+	return neverFits(g, unit.ReasonExceedsMax, func(q *capacity.Quota) resources.List { return q.Max })
 }
 
 // checkMin keeps a non-preemptible unit that is larger than what is promised out of the line: it would claim for ever.
@@ -109,26 +110,19 @@ func checkMin(_ *roster, g *group) (unit.Finding, string) {
 	if !g.Notes.ask.NonPreemptible {
 		return unit.Finding{}, ""
 	}
-	return neverFits(g, unit.ReasonExceedsMin, "min", func(q *capacity.Quota) resources.List { return q.Min })
+	return neverFits(g, unit.ReasonExceedsMin, func(q *capacity.Quota) resources.List { return q.Min })
 }
 
 // neverFits finds the first level whose bound is below what a unit would hold, even if nothing else were in use.
-func neverFits(
-	g *group, reason unit.Reason, name string, of func(*capacity.Quota) resources.List,
-) (unit.Finding, string) {
+func neverFits(g *group, reason unit.Reason, of func(*capacity.Quota) resources.List) (unit.Finding, string) {
 	for _, l := range g.Notes.ask.Route.Levels {
-		bound := of(l.Spec())
-		over := beyondAll(g.Notes.ask.Total, bound)
-		if over == "" {
-			continue
+		bound, total := of(l.Spec()), g.Notes.ask.Total
+		if over := beyondAll(total, bound); over != "" {
+			found := unit.Finding{Reason: reason, Level: l.Name(), Resource: over}
+			request, _ := total.Get(over)
+			most, _ := bound.Get(over)
+			return found, words.Never(g.Head().reader(), found, request, most)
 		}
-		request, _ := g.Notes.ask.Total.Get(over)
-		most, _ := bound.Get(over)
-		return unit.Finding{
-				Reason: reason, Level: l.Name(), Resource: over,
-			}, fmt.Sprintf("%s: %s: request %s is above %s %s, so it can never fit",
-				place(g.Key().Quota, l.Name(), reason == unit.ReasonExceedsMin), over,
-				g.Head().ofLeast(resources.Format(over, request)), name, resources.Format(over, most))
 	}
 	return unit.Finding{}, ""
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/words"
 )
 
 // Shortage is one resource on one level of which there is too little for a unit.
@@ -43,6 +44,18 @@ type Explanation struct {
 	// Shortages are all that the unit lacks, its leaf first, by resource. They are listed as well where something
 	// else keeps the unit from its turn, unless it is parked by itself.
 	Shortages []Shortage
+}
+
+// explain says why a unit does not fit, and in words, with the numbers.
+func (w *why) explain(u *record) (unit.Finding, string) {
+	list := w.shortages(u)
+	reason := decide.ReasonOf(list)
+	binding := decide.Bind(list, reason)
+	if binding == nil {
+		return unit.Finding{Reason: reason}, "not examined yet"
+	}
+	found := unit.Finding{Reason: reason, Level: binding.Level, Resource: binding.Resource}
+	return found, words.Shortages(u.reader(), list, binding) + w.whyNotLent(u, list, binding)
 }
 
 // shortages lists what a unit in line lacks, in the order of its limits and then by resource.
@@ -81,4 +94,22 @@ func (w *why) claimsAhead(place, u *record, party []*record) (ahead []decide.Ahe
 // queue is. One whose unit is not the head of its group any more binds nobody.
 func (w *why) ahead(c *claim, u *record) bool {
 	return c.Of.stands() && c.Of.unit != u && c.At.unit.group != nil && w.servedBefore(c.At.unit, u)
+}
+
+// whyNotLent says why a unit that waits for its share is not admitted beyond it. It is empty where that is not the
+// question, or the unit may not borrow for the same reason for which it does not fit.
+func (w *why) whyNotLent(u *record, list []Shortage, binding *Shortage) string {
+	a := &u.group.Notes.ask
+	ofMin := slices.ContainsFunc(list, func(sh Shortage) bool { return sh.Bound == BoundMin })
+	if binding.Bound != decide.BoundRuntime || w.partyOf(u) != nil || !a.Route.Shared || ofMin || w.behindItsOwn(u.group) {
+		return ""
+	}
+	waits := func(t turn) bool { return t.group.Len() > 0 && t.group.Open() }
+	return words.NotLent(w.pass.asks.WhyNotLent(a, w.claimsAhead(u, u, nil), waits))
+}
+
+// behindItsOwn says that another group of the same queue and quota claims for both.
+func (w *why) behindItsOwn(g *group) bool {
+	own := func(c claim) bool { return c.Of.group == g }
+	return g.Notes.ask.Blocking && !slices.ContainsFunc(w.pass.asks.Claims(), own)
 }

@@ -38,14 +38,6 @@ func wishesOf(u *record) resources.List {
 	return u.spec.Request
 }
 
-// ofLeast says of an amount that a unit has to get that it could be more.
-func (u *record) ofLeast(amount string) string {
-	if !u.holding && u.spec.Sizes != nil && u.spec.Sizes.Steps() > 0 {
-		return "of its least size " + amount
-	}
-	return amount
-}
-
 // greatest is the greatest size that fits of the head of a group, whose least is known to fit. What fits in one size
 // fits in all that are smaller.
 func (r *roster) greatest(g *group, fits func(need []int64) bool) portion {

@@ -17,64 +17,26 @@ limitations under the License.
 package admission
 
 import (
-	"fmt"
 	"slices"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/words"
 )
 
-// Why a unit waits that is decided with others of its gang group, in words and in numbers.
-
-const withGroup = "with the other jobs of its gang group: "
-
-const waitsForGroup = "it is admitted together with the other jobs of its gang group (annotation " +
-	"gang.scheduling.koordinator.sh/groups), and not all of them can be: each of the gangs needs a job that waits in a " +
-	"queue with room for all of them"
+// Why a unit waits that is decided with others of its gang group.
 
 func (w *why) together(u *record, y *party) (unit.Finding, string) {
 	if !slices.Contains(y.members, u) || !w.allMet(y) || !w.pass.roomForAll(y) {
-		return unit.Finding{Reason: unit.ReasonWaitingForGroup}, waitsForGroup
+		return unit.Finding{Reason: unit.ReasonWaitingForGroup}, words.WaitsForGroup
 	}
 	if never := y.asks.Never(w.tree); never.Reason != "" {
 		found := unit.Finding{
 			Reason: never.Reason, Level: never.Limit.Level().Name(), Resource: w.tree.Resource(never.Number),
 		}
-		return found, tooMuch(u, found, never)
+		return found, words.NeverTogether(u.reader(), found, never.Request, never.Most)
 	}
 	found, message := w.explain(u)
-	return found, withGroup + message
-}
-
-func tooMuch(u *record, found unit.Finding, never decide.Excess) string {
-	return fmt.Sprintf("%s: %s: the jobs of its gang group ask together for %s, and there are never more than %s",
-		place(u.spec.Quota, found.Level, never.Limit.IsMin()), found.Resource,
-		resources.Format(found.Resource, never.Request), resources.Format(found.Resource, never.Most))
-}
-
-// ofGroup, in words, of a member of a party.
-func (about *subject) ofGroup(g *group) string {
-	level := levelWords(g.Key().Quota, about.Level)
-	if !slices.ContainsFunc(g.Notes.ask.Route.Levels, func(l *capacity.Level) bool { return l.Name() == about.Level }) {
-		level = fmt.Sprintf("quota %q, on which another of them draws,", about.Level)
-	}
-	switch about.Reason {
-	case unit.ReasonWaitingForGroup:
-		return waitsForGroup
-	case unit.ReasonExceedsMax:
-		what := "use as much " + about.Resource
-		if about.Resource == resources.Jobs {
-			what = "have as many admitted jobs"
-		}
-		return fmt.Sprintf("%s may never %s as the jobs of its gang group ask for together", level, what)
-	case unit.ReasonExceedsMin:
-		return fmt.Sprintf("%s is not guaranteed as much %s as the jobs of its gang group ask for together that are "+
-			"non-preemptible: that is above its min", level, about.Resource)
-	default:
-		return withGroup + about.at(level, g)
-	}
+	return found, words.WithGroup + message
 }
 
 // allMet says whether a pass meets all members.

@@ -18,10 +18,12 @@ package admission
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/words"
 )
 
 // longestSaying bounds a message, in bytes.
@@ -94,50 +96,21 @@ func parkedWords(g *group, found unit.Finding, message string) string {
 
 // headWords is about what keeps the head of a group from going, and with it all of them.
 func headWords(g *group, about subject) string {
-	words := about.words
-	switch {
-	case words != "":
+	switch to := g.Head().reader(); {
+	case about.words != "":
+		return words.ToldBy(to, about.words)
 	case about.together:
-		words = about.ofGroup(g)
+		own := func(l *capacity.Level) bool { return l.Name() == about.Level }
+		return words.ToldTogether(to, about.Finding, !slices.ContainsFunc(g.Notes.ask.Route.Levels, own))
 	default:
-		words = about.at(levelWords(g.Key().Quota, about.Level), g)
-	}
-	if g.Key().Total != "" {
-		return "the job runs with what it holds and asks for more: " + words
-	}
-	return words
-}
-
-// at a level that is named so, in words.
-func (about *subject) at(level string, g *group) string {
-	what := "too little " + about.Resource
-	if about.Resource == resources.Jobs {
-		what = "as many admitted jobs as it may have"
-	}
-	switch about.Reason {
-	case unit.ReasonQueueFull:
-		return fmt.Sprintf("queue %q has admitted as many units as it may, in all or of one namespace", g.Notes.queue.name)
-	case unit.ReasonExceedsMax:
-		return fmt.Sprintf("%s may never use as much %s as the job asks for: that is above its max", level, about.Resource)
-	case unit.ReasonExceedsMin:
-		return fmt.Sprintf("%s is not guaranteed as much %s as the job asks for: that is above its min, and the job is "+
-			"non-preemptible", level, about.Resource)
-	case unit.ReasonMinExceeded:
-		return fmt.Sprintf("%s has %s left of its min, which bounds what is non-preemptible", level, what)
-	case unit.ReasonBlockedByHead:
-		return fmt.Sprintf("%s has %s beside what jobs ahead wait for", level, what)
-	default:
-		if about.Resource == resources.Jobs {
-			return fmt.Sprintf("%s has %s", level, what)
-		}
-		return fmt.Sprintf("%s has %s left", level, what)
+		return words.Told(to, about.Finding)
 	}
 }
 
-// levelWords names a level of the quota tree to whoever uses a quota.
-func levelWords(quota, level string) string {
-	if level == quota {
-		return fmt.Sprintf("quota %q", quota)
+// reader is the unit as the owner of it reads about it.
+func (u *record) reader() words.Reader {
+	return words.Reader{
+		Namespace: u.spec.Namespace(), Queue: u.spec.Queue, Quota: u.spec.Quota, Holds: u.holding,
+		Least: !u.holding && u.spec.Sizes != nil && u.spec.Sizes.Steps() > 0,
 	}
-	return fmt.Sprintf("quota %q, above quota %q,", level, quota)
 }

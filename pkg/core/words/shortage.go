@@ -14,11 +14,10 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package admission
+package words
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
@@ -26,30 +25,22 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// explain says why a unit does not fit, and in words, with the numbers.
-func (w *why) explain(u *record) (unit.Finding, string) {
-	list := w.shortages(u)
-	reason := decide.ReasonOf(list)
-	binding := decide.Bind(list, reason)
-	if binding == nil {
-		return unit.Finding{Reason: reason}, "not examined yet"
-	}
-	found := unit.Finding{Reason: reason, Level: binding.Level, Resource: binding.Resource}
-	return found, sentenceOf(binding, u) + others(list) + w.whyNotLent(u, list, binding)
+// Shortages is about the shortage that binds, with its numbers, and names the others of the list.
+func Shortages(to Reader, list []decide.Shortage, binding *decide.Shortage) string {
+	return to.shortage(binding) + others(list)
 }
 
-// sentenceOf is about one shortage alone. The owner of the unit reads it: it names no unit of another namespace.
-func sentenceOf(sh *Shortage, u *record) string {
-	quota := u.spec.Quota
+func (to Reader) shortage(sh *decide.Shortage) string {
 	format := func(amount int64) string { return resources.Format(sh.Resource, amount) }
-	numbers := fmt.Sprintf("(%s, used %s, reserved %s)", limited(sh), format(sh.Used), format(sh.Outstanding))
+	where := to.limit(sh.Level, sh.Bound == decide.BoundMin)
+	numbers := fmt.Sprintf("(%s, used %s, reserved %s)", bound(sh), format(sh.Used), format(sh.Outstanding))
 	if sh.Overspent {
 		return fmt.Sprintf("%s: %s: over its %s by %s %s; nothing is admitted until that is freed",
-			place(quota, sh.Level, sh.Bound == BoundMin), sh.Resource, sh.Bound, format(sh.Missing), numbers)
+			where, sh.Resource, sh.Bound, format(sh.Missing), numbers)
 	}
 	var claims string
 	if sh.Claimed > 0 {
-		if unit.InNamespace(sh.ClaimedBy, u.spec.Namespace()) {
+		if unit.InNamespace(sh.ClaimedBy, to.Namespace) {
 			claims = fmt.Sprintf(", claimed ahead %s by %q", format(sh.Claimed), sh.ClaimedBy)
 		} else {
 			claims = ", claimed ahead " + format(sh.Claimed)
@@ -59,11 +50,11 @@ func sentenceOf(sh *Shortage, u *record) string {
 		}
 	}
 	return fmt.Sprintf("%s: %s: request %s, free %s%s %s; %s must be freed",
-		place(quota, sh.Level, sh.Bound == BoundMin), sh.Resource, u.ofLeast(format(sh.Request)), format(sh.Free), claims, numbers, format(sh.Missing))
+		where, sh.Resource, to.request(format(sh.Request)), format(sh.Free), claims, numbers, format(sh.Missing))
 }
 
-// limited names the limit as what it is.
-func limited(sh *Shortage) string {
+// bound names the limit as what it is.
+func bound(sh *decide.Shortage) string {
 	limit := fmt.Sprintf("%s %s", sh.Bound, resources.Format(sh.Resource, sh.Limit))
 	if sh.Bound == decide.BoundRuntime && sh.HasMax {
 		limit += " of max " + resources.Format(sh.Resource, sh.Max)
@@ -74,8 +65,8 @@ func limited(sh *Shortage) string {
 // othersNamed bounds the length of a sentence.
 const othersNamed = 3
 
-// others names what is short besides the one that binds.
-func others(list []Shortage) string {
+// others names the shortages besides the one that binds.
+func others(list []decide.Shortage) string {
 	var b strings.Builder
 	n := 0
 	for i := range list {
@@ -91,7 +82,7 @@ func others(list []Shortage) string {
 			separator = "; also "
 		}
 		fmt.Fprintf(&b, "%s%s of %s at %q", separator, resources.Format(sh.Resource, sh.Missing), sh.Resource, sh.Level)
-		if sh.Bound == BoundMin {
+		if sh.Bound == decide.BoundMin {
 			b.WriteString(" (non-preemptible)")
 		}
 	}
@@ -101,16 +92,9 @@ func others(list []Shortage) string {
 	return b.String()
 }
 
-// whyNotLent says why a unit that waits for its share is not admitted beyond it. It is empty where that is not the
-// question, or the unit may not borrow for the same reason for which it does not fit.
-func (w *why) whyNotLent(u *record, list []Shortage, binding *Shortage) string {
-	a := &u.group.Notes.ask
-	ofMin := slices.ContainsFunc(list, func(sh Shortage) bool { return sh.Bound == BoundMin })
-	if binding.Bound != decide.BoundRuntime || w.partyOf(u) != nil || !a.Route.Shared || ofMin || w.behindItsOwn(u.group) {
-		return ""
-	}
-	waits := func(t turn) bool { return t.group.Len() > 0 && t.group.Open() }
-	switch o := w.pass.asks.WhyNotLent(a, w.claimsAhead(u, u, nil), waits); {
+// NotLent continues a sentence about a shortage of runtime. It is empty without an obstacle.
+func NotLent(o decide.NotLent) string {
+	switch {
 	case o.Level == nil:
 		return ""
 	case o.Missing > 0:
@@ -123,16 +107,37 @@ func (w *why) whyNotLent(u *record, list []Shortage, binding *Shortage) string {
 	}
 }
 
-// behindItsOwn says that another group of the same queue and quota claims for both.
-func (w *why) behindItsOwn(g *group) bool {
-	own := func(c claim) bool { return c.Of.group == g }
-	return g.Notes.ask.Blocking && !slices.ContainsFunc(w.pass.asks.Claims(), own)
+// Never is about a request above what its quota, or a level above it, may ever have: its max or, non-preemptible, its
+// min.
+func Never(to Reader, found unit.Finding, request, most int64) string {
+	bound := decide.BoundMax
+	if found.Reason == unit.ReasonExceedsMin {
+		bound = decide.BoundMin
+	}
+	return fmt.Sprintf("%s: %s: request %s is above %s %s, so it can never fit",
+		to.limit(found.Level, bound == decide.BoundMin), found.Resource,
+		to.request(resources.Format(found.Resource, request)), bound, resources.Format(found.Resource, most))
 }
 
-// place names a limit for people.
-func place(quota, level string, isMin bool) string {
-	where := fmt.Sprintf("quota %q", quota)
-	if level != quota {
+// NeverTogether is Never about the requests of a gang group.
+func NeverTogether(to Reader, found unit.Finding, request, most int64) string {
+	return fmt.Sprintf("%s: %s: the jobs of its gang group ask together for %s, and there are never more than %s",
+		to.limit(found.Level, found.Reason == unit.ReasonExceedsMin), found.Resource,
+		resources.Format(found.Resource, request), resources.Format(found.Resource, most))
+}
+
+// request says of an amount whether the unit could be more.
+func (to Reader) request(amount string) string {
+	if to.Least {
+		return "of its least size " + amount
+	}
+	return amount
+}
+
+// limit names a limit of a level.
+func (to Reader) limit(level string, isMin bool) string {
+	where := fmt.Sprintf("quota %q", to.Quota)
+	if level != to.Quota {
 		where += fmt.Sprintf(" level %q", level)
 	}
 	if isMin {
