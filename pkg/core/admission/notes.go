@@ -19,8 +19,8 @@ package admission
 import (
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -36,11 +36,8 @@ type notes struct {
 	queue *queueRecord
 	// parked says why no unit of the group is eligible; the group is not open then.
 	parked unit.Finding
-	// tallied counts the units that are in the accounts, demand sums what they ask for. countsAs is what all of them count
-	// as there.
-	tallied  int
-	demand   resources.Sum
-	countsAs bucket
+	// pool is of the units that wait, in the accounts.
+	pool accounts.Pool
 	// subject is what each unit of the group is told of; none while that is not known. missed: one was to be told then, or
 	// what they were told may not be true any more. saying is the subject in words, once somebody has asked for it.
 	subject subject
@@ -74,7 +71,7 @@ func (r *roster) checkAgain(now time.Time, g *group) {
 	}
 	n.parked = parked
 	g.SetOpen(!n.isParked())
-	r.countGroup(g)
+	r.accounts.SetOpen(&n.pool, accounts.Pair{Queue: n.queue.name, Quota: g.Key().Quota}, g.Open())
 	r.headChanged(n.queue)
 	if !n.isParked() {
 		r.telling.about(now, g, subject{})

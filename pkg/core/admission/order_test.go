@@ -25,6 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -148,8 +149,9 @@ func TestGroupsAndTheirHeads(t *testing.T) {
 
 func checkGroups(t require.TestingT, w *world) {
 	s := w.s
-	members := map[*group]int{}
+	members, pooled := map[*group]int{}, map[*accounts.Pool]int{}
 	for key, u := range s.units {
+		pooled[u.counted.Pool]++
 		if u.group == nil {
 			continue
 		}
@@ -185,9 +187,9 @@ func checkGroups(t require.TestingT, w *world) {
 			groups++
 			require.Equal(t, members[g], g.Len())
 			if g.Notes.ask.Jobs > 0 {
-				require.Equal(t, members[g], g.Notes.tallied)
+				require.Equal(t, members[g], pooled[&g.Notes.pool])
 			} else {
-				require.Zero(t, g.Notes.tallied, "they are admitted")
+				require.Zero(t, pooled[&g.Notes.pool], "they are admitted")
 			}
 			require.Equal(t, g.Open(), !g.Notes.isParked())
 			if g.Open() {

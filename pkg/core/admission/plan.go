@@ -19,6 +19,7 @@ package admission
 import (
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -98,10 +99,7 @@ const (
 )
 
 // QueueCounts of one queue and quota pair.
-type QueueCounts struct {
-	Queue, Quota              string
-	Pending, Admitted, Parked int
-}
+type QueueCounts = accounts.Counts
 
 // Grant says whether a pod of a unit may go.
 type Grant = ledger.Grant

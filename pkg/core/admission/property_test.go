@@ -26,6 +26,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -41,7 +42,7 @@ type world struct {
 	s *State
 	o *oracle
 	// shown is what ChangedCounts said so far.
-	shown map[pair]QueueCounts
+	shown map[accounts.Pair]QueueCounts
 	// told is what DirtyDemand said so far.
 	told map[string]resources.List
 	// mayGo is what Grants said so far.
@@ -694,15 +695,15 @@ func (w *world) checkGrants(t require.TestingT) {
 
 func (w *world) checkCounts(t require.TestingT) {
 	demand := map[string]map[string]int64{}
-	counts, sums := map[pair]QueueCounts{}, map[string]QueueCounts{}
+	counts, sums := map[accounts.Pair]QueueCounts{}, map[string]QueueCounts{}
 	for key, u := range w.units {
 		if u.at == "over" {
 			continue
 		}
 		pending := u.at == "admitting" || u.at == "waiting" && w.eligible(u) && w.inside(u, nil)
-		p := pair{u.Queue, u.Quota}
+		p := accounts.Pair{Queue: u.Queue, Quota: u.Quota}
 		c, sum := counts[p], sums[u.Queue]
-		c.Queue, c.Quota, sum.Queue = p.queue, p.quota, p.queue
+		c.Queue, c.Quota, sum.Queue = p.Queue, p.Quota, p.Queue
 		switch {
 		case pending:
 			c.Pending, sum.Pending = c.Pending+1, sum.Pending+1
@@ -719,34 +720,34 @@ func (w *world) checkCounts(t require.TestingT) {
 		if u.holds {
 			want, bound = u.held, u.bound()
 		}
-		if demand[p.quota] == nil {
-			demand[p.quota] = map[string]int64{}
+		if demand[p.Quota] == nil {
+			demand[p.Quota] = map[string]int64{}
 		}
 		for _, it := range want.Items() {
 			amount, missing := it.Amount, bound.Pods
 			for _, pod := range w.pods[key] {
-				if pod.Quota == p.quota && !w.ahead(pod) {
+				if pod.Quota == p.Quota && !w.ahead(pod) {
 					r, _ := pod.Request.Get(it.Name)
 					amount -= r
 					missing--
 				}
 			}
-			demand[p.quota][it.Name] += mostOutstanding(bound, amount, it.Name, missing)
+			demand[p.Quota][it.Name] += mostOutstanding(bound, amount, it.Name, missing)
 		}
 	}
 	for _, c := range w.s.ChangedCounts() {
 		if w.shown == nil {
-			w.shown = map[pair]QueueCounts{}
+			w.shown = map[accounts.Pair]QueueCounts{}
 		}
-		if w.shown[pair{c.Queue, c.Quota}] = c; c.Pending+c.Admitted+c.Parked == 0 {
-			delete(w.shown, pair{c.Queue, c.Quota})
+		if w.shown[accounts.Pair{Queue: c.Queue, Quota: c.Quota}] = c; c.Pending+c.Admitted+c.Parked == 0 {
+			delete(w.shown, accounts.Pair{Queue: c.Queue, Quota: c.Quota})
 		}
 	}
 	require.Len(t, w.shown, len(counts))
 	for _, c := range w.s.Counts() {
-		require.Equal(t, c, w.shown[pair{c.Queue, c.Quota}])
-		require.Equal(t, counts[pair{c.Queue, c.Quota}], c)
-		delete(counts, pair{c.Queue, c.Quota})
+		require.Equal(t, c, w.shown[accounts.Pair{Queue: c.Queue, Quota: c.Quota}])
+		require.Equal(t, counts[accounts.Pair{Queue: c.Queue, Quota: c.Quota}], c)
+		delete(counts, accounts.Pair{Queue: c.Queue, Quota: c.Quota})
 	}
 	require.Empty(t, counts)
 	for name, sum := range sums {

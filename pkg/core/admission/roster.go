@@ -19,6 +19,7 @@ package admission
 import (
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
@@ -40,7 +41,7 @@ type roster struct {
 	queues     queues
 	parties    parties
 	ranking    ranking
-	accounts
+	accounts   *accounts.Accounts
 
 	// touched are the units of which a fact has changed, or that others depend on, in order.
 	touched []*record
@@ -74,9 +75,10 @@ func newRoster(cfg Config) *roster {
 		order = FairOrder{}
 	}
 	l := ledger.New()
+	tree := capacity.NewTree(l)
 	return &roster{
-		cfg: cfg, extensions: cfg.Checks, ledger: l, tree: capacity.NewTree(l), owners: owner.NewBook[*record](),
-		units: map[string]*record{}, queues: newQueues(cfg.Policies), parties: newParties(), accounts: newAccounts(),
+		cfg: cfg, extensions: cfg.Checks, ledger: l, tree: tree, owners: owner.NewBook[*record](),
+		units: map[string]*record{}, queues: newQueues(cfg.Policies), parties: newParties(), accounts: accounts.New(tree),
 		rules:  life.Config{Timeouts: cfg.Timeouts, Selects: cfg.Selects},
 		due:    ordered.NewDue(func(u *record) ordered.Moment { return u.dueAt }, compareAges),
 		shares: map[sharePlace]struct{}{}, remnants: map[string]remnant{},

@@ -71,7 +71,7 @@ func (r *roster) settleOne(now time.Time, u *record) {
 		// Not touched before its write is settled.
 	}
 	r.keepRemnant(u.spec.Key, u)
-	r.recount(u)
+	r.accounts.Replace(&u.counted, r.contributionOf(u))
 	r.grant(u)
 	if r.parties.clear(u, passed) || news {
 		r.touchChecked(u, party)

@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
@@ -44,7 +45,7 @@ type record struct {
 	// are the keys of due and of telling.
 	dueAt, reportAt ordered.Moment
 	// counted is what the unit has added to the accounts.
-	counted contribution
+	counted accounts.Contribution
 	*tenure
 	*refusal
 	*report

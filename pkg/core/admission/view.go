@@ -18,7 +18,6 @@ package admission
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
@@ -172,51 +171,24 @@ func (s *State) Demand(quota string) resources.List {
 // DirtyDemand returns, once, the quotas whose Demand changed since the last call, sorted.
 func (s *State) DirtyDemand() []string {
 	s.checkGroups()
-	var out []string
-	for quota := range s.moved {
-		if demand := s.Demand(quota); !demand.Same(s.told[quota]) {
-			out = append(out, quota)
-			if s.told[quota] = demand; demand.Len() == 0 {
-				delete(s.told, quota)
-			}
-		}
-	}
-	clear(s.moved)
-	slices.Sort(out)
-	return out
+	return s.accounts.DirtyDemand()
 }
 
 // Counts of all queue and quota pairs, sorted.
 func (s *State) Counts() []QueueCounts {
 	s.checkGroups()
-	out := make([]QueueCounts, 0, len(s.byPair))
-	for _, c := range s.byPair {
-		out = append(out, *c)
-	}
-	return sortCounts(out)
+	return s.accounts.Counts()
 }
 
 // ChangedCounts returns, once, the counts of the pairs where they may have changed since the last call, sorted; zeros
 // where no unit is any more.
 func (s *State) ChangedCounts() []QueueCounts {
 	s.checkGroups()
-	out := make([]QueueCounts, 0, len(s.accounts.counted))
-	for p := range s.accounts.counted {
-		if c, ok := s.byPair[p]; ok {
-			out = append(out, *c)
-		} else {
-			out = append(out, QueueCounts{Queue: p.queue, Quota: p.quota})
-		}
-	}
-	clear(s.accounts.counted)
-	return sortCounts(out)
+	return s.accounts.ChangedCounts()
 }
 
 // CountsOf sums the counts of a queue over its quotas. O(1): kept incrementally.
 func (s *State) CountsOf(queue string) QueueCounts {
 	s.checkGroups()
-	if c, ok := s.byQueue[queue]; ok {
-		return *c
-	}
-	return QueueCounts{Queue: queue}
+	return s.accounts.CountsOf(queue)
 }

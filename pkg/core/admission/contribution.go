@@ -1,0 +1,61 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// countsAs is how a unit counts that is in no group.
+func (u *record) countsAs() accounts.As {
+	switch u.stage {
+	case stageAdmitted, stageEvicting, stageResizing, stageReleasing:
+		return accounts.Admitted
+	case stageAdmitting:
+		return accounts.Pending
+	case stageWaiting:
+		return accounts.Parked
+	default:
+		return accounts.Nothing
+	}
+}
+
+// contributionOf a unit to the accounts. If it waits in a group it counts as the group does.
+func (r *roster) contributionOf(u *record) (c accounts.Contribution) {
+	if u.stage == stageDone {
+		return c
+	}
+	c.Of, c.As = accounts.Pair{Queue: u.spec.Queue, Quota: u.spec.Quota}, u.countsAs()
+	charges := r.ledger.Charges(u.spec.Key, u.spec.Quota)
+	asks := func(want resources.List) resources.List {
+		return life.Expected(&u.spec, u.holding).Bound(want.Sub(charges.All).Floor0(), charges.Pods)
+	}
+	switch {
+	case u.holding:
+		c.Asks = asks(u.held)
+		if c.More = c.Asks; charges.Idle.Len() > 0 {
+			c.Less = charges.All.Sub(u.held.Max(charges.Assigned)).Floor0()
+		}
+	case u.stage == stageWaiting:
+		if c.Less = charges.Idle; u.group != nil {
+			c.Asks, c.Pool, c.As = asks(u.spec.Request), &u.group.Notes.pool, accounts.Nothing
+		}
+	}
+	return c
+}
