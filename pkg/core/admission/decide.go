@@ -37,7 +37,7 @@ func (s *State) Decide(now time.Time) (plan Plan) {
 	resized := len(plan.Resize)
 	s.refresh() // limits may follow from what units ask for
 	for s.changed && len(plan.Admit)+len(plan.Resize)-resized < mostAdmissions {
-		s.settleShares(now)
+		s.settleBounds(now)
 		s.refresh()
 		g, whole := s.pass.firstFitting(now)
 		switch {

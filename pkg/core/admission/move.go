@@ -90,9 +90,12 @@ func (r *roster) moveAdmitted(now time.Time, u *record, p life.Place) {
 	r.dueAt(u, p.Again)
 }
 
-// leave takes a unit out of every collection that depends on its place, and of the share of its namespace.
+// leave takes a unit out of every collection that depends on its place, and of the bounds of its line.
 func (r *roster) leave(u *record) {
-	r.letOut(u)
+	if q, ok := r.queues.byName[u.spec.Queue]; ok && !q.pending.None() {
+		q.pending.Leave(u)
+		r.boundsChanged(q)
+	}
 	r.unplace(u)
 }
 

@@ -46,6 +46,8 @@ type queueRecord struct {
 	holders    map[*record]struct{}
 	namespaces namespaces
 	line       *line
+	// pending are the bounds of the line.
+	pending *backlog.Bounds[*record, notes]
 
 	// rank, while ranked, is its place in the ranking.
 	rank   QueueRank
@@ -101,6 +103,7 @@ func (qs *queues) record(name string) *queueRecord {
 			name: name, line: backlog.NewLine[*record, notes](qs.policies[defaultPolicy](0)), namespaces: newNamespaces(),
 			holders: map[*record]struct{}{},
 		}
+		q.pending = q.newBounds()
 		qs.byName[name] = q
 	}
 	return q
@@ -177,14 +180,12 @@ func (r *roster) queueChanged(now time.Time, q *queueRecord, reorder bool) {
 func (r *roster) reorder(now time.Time, q *queueRecord) {
 	units := make([]*record, 0, q.line.Len())
 	q.line.Walk(func(u *record) bool { units = append(units, u); return true })
-	units = append(units, q.namespaces.outside()...)
+	units = append(units, q.pending.Outside()...)
 	for _, u := range units {
 		r.unplace(u)
 	}
-	for of := range q.namespaces.shares {
-		delete(r.shares, sharePlace{q.name, of})
-	}
-	clear(q.namespaces.shares)
+	q.pending = q.newBounds()
+	delete(r.unsettled, q)
 	policy, fault := r.queues.policyOf(q)
 	if q.fault = fault; fault != "" {
 		r.panics++

@@ -48,8 +48,8 @@ type roster struct {
 	// due are the units that are to be looked at at a time: something is over then, or is to be written.
 	due     *ordered.Due[*record]
 	telling telling
-	// shares are those whose units may have to change sides.
-	shares map[sharePlace]struct{}
+	// unsettled are queues of which units have to come into line, or out of it, because of its bounds.
+	unsettled map[*queueRecord]struct{}
 
 	// remnants are the places that pods keep whose units hold nothing, by the key of the unit.
 	remnants map[string]remnant
@@ -79,9 +79,9 @@ func newRoster(cfg Config) *roster {
 	return &roster{
 		cfg: cfg, extensions: cfg.Checks, ledger: l, tree: tree, owners: owner.NewBook[*record](),
 		units: map[string]*record{}, queues: newQueues(cfg.Policies), parties: newParties(), accounts: accounts.New(tree),
-		rules:  life.Config{Timeouts: cfg.Timeouts, Selects: cfg.Selects},
-		due:    ordered.NewDue(func(u *record) ordered.Moment { return u.dueAt }, compareAges),
-		shares: map[sharePlace]struct{}{}, remnants: map[string]remnant{},
+		rules:     life.Config{Timeouts: cfg.Timeouts, Selects: cfg.Selects},
+		due:       ordered.NewDue(func(u *record) ordered.Moment { return u.dueAt }, compareAges),
+		unsettled: map[*queueRecord]struct{}{}, remnants: map[string]remnant{},
 		telling: newTelling(&cfg), ranking: newRanking(order), leavers: newLeavers(),
 	}
 }

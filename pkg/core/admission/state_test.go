@@ -118,14 +118,11 @@ func TestNothingStaysOfANamespace(t *testing.T) {
 	require.Equal(t, []string{"ns0/u0", "ns1/u1"}, keysOfPlan(plan))
 	q := s.queues.byName["q"]
 	require.Len(t, q.namespaces.holding, 2)
-	require.Len(t, q.namespaces.shares, 2)
 	for i := range 4 {
 		s.DeleteUnit(epoch, fmt.Sprintf("ns%d/u%d", i%2, i))
 	}
 	s.Decide(epoch)
 	require.Empty(t, q.namespaces.holding)
-	require.Empty(t, q.namespaces.shares)
-	require.Empty(t, s.shares)
 }
 
 // The number of units that a decision examines does not depend on how many wait.

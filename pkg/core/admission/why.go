@@ -82,7 +82,7 @@ func (w *why) tryToAsk(g *group) (said answer, fault string) {
 // whyParked is the message of the reason for which a unit is parked.
 func (r *roster) whyParked(u *record) string {
 	if u.parked == unit.ReasonQueueOverflow {
-		return r.whyOverflow(u)
+		return r.queues.record(u.spec.Queue).whyOverflow(u)
 	}
 	// Without a time what keeps it for a while is not over.
 	return life.WhyParked(r.facts(time.Time{}, u), u.parked)

@@ -18,26 +18,32 @@ package backlog
 
 import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 
-// Share is the part of a line that units of one kind may take: the first so many of them, in the order of the line, are
+// share is the part of a line that units of one kind may take: the first so many of them, in the order of the line, are
 // inside, the others are outside. A unit that comes or goes changes the side of no more than one other.
-type Share[U Unit, N any] struct {
+type share[U Unit, N any] struct {
 	line *Line[U, N]
 	size int
 	// Each unit inside is before each one outside.
 	inside, outside *ordered.Tree[sortKey[U]]
 }
 
-// NewShare returns an empty share of a line for so many units.
-func (l *Line[U, N]) NewShare(size int) *Share[U, N] {
-	return &Share[U, N]{line: l, size: size, inside: ordered.NewTree(l.compare), outside: ordered.NewTree(l.compare)}
+func newShare[U Unit, N any](l *Line[U, N], size int) *share[U, N] {
+	return &share[U, N]{line: l, size: size, inside: ordered.NewTree(l.compare), outside: ordered.NewTree(l.compare)}
 }
 
-// Len is the number of units on both sides.
-func (s *Share[U, N]) Len() int { return s.inside.Len() + s.outside.Len() }
+// len is the number of units on both sides.
+func (s *share[U, N]) len() int { return s.inside.Len() + s.outside.Len() }
 
-// Add takes a unit, and says whether it is inside. Until Settle is called there may be more inside than the size.
-func (s *Share[U, N]) Add(u U) (inside bool) {
+// enter says whether a unit is inside. One that is on no side is added first. Until settle is called there may be more
+// inside than the size.
+func (s *share[U, N]) enter(u U) (inside bool) {
 	at := s.line.sortKey(u)
+	if s.inside.Contains(at) {
+		return true
+	}
+	if s.outside.Contains(at) {
+		return false
+	}
 	last, some := s.inside.Max()
 	room := s.inside.Len() < s.size && s.outside.Len() == 0
 	if room || (some && s.line.compare(at, last) < 0) {
@@ -48,30 +54,19 @@ func (s *Share[U, N]) Add(u U) (inside bool) {
 	return false
 }
 
-// Remove forgets a unit, if it is there. Until Settle is called there may be fewer inside than could be.
-func (s *Share[U, N]) Remove(u U) {
+// remove forgets a unit, if it is there. Until settle is called there may be fewer inside than could be.
+func (s *share[U, N]) remove(u U) {
 	at := s.line.sortKey(u)
 	if !s.inside.Delete(at) {
 		s.outside.Delete(at)
 	}
 }
 
-// Inside says whether a unit is; known whether it was added.
-func (s *Share[U, N]) Inside(u U) (inside, known bool) {
-	at := s.line.sortKey(u)
-	if s.inside.Contains(at) {
-		return true, true
-	}
-	return false, s.outside.Contains(at)
-}
+// settled says that as many are inside as there may be.
+func (s *share[U, N]) settled() bool { return s.inside.Len() == min(s.size, s.len()) }
 
-// Outside visits the units outside in order until visit returns false.
-func (s *Share[U, N]) Outside(visit func(U) bool) {
-	s.outside.Walk(func(k sortKey[U]) bool { return visit(k.unit) })
-}
-
-// Settle has as many inside as there may be, and returns the units that have changed sides.
-func (s *Share[U, N]) Settle() (moved []U) {
+// settle has as many inside as there may be, and returns the units that have changed sides.
+func (s *share[U, N]) settle() (moved []U) {
 	for s.inside.Len() > s.size {
 		last, _ := s.inside.Max()
 		s.inside.Delete(last)
