@@ -50,8 +50,8 @@ func (c *Contribution) same(o *Contribution) bool {
 		c.Less.Same(o.Less)
 }
 
-// Pool is of units of one queue and quota that count alike: as pending if it is open, as parked if not. A new one is not
-// open.
+// Pool is of units of one queue and quota that count alike: as pending if it is open, as parked if not. A new one is
+// not open.
 type Pool struct {
 	open   bool
 	units  int

@@ -69,7 +69,7 @@ func (r *roster) moveAdmitted(now time.Time, u *record, p life.Place) {
 	if u.overdue != p.Overdue || u.write != p.Write || u.growsSince != p.Asking {
 		u.own().overdue, u.tenure.write, u.tenure.growsSince = p.Overdue, p.Write, p.Asking
 	}
-	r.parties.setChecked(u, p.Checked)
+	r.gangs.SetChecked(u, p.Checked)
 	switch {
 	case p.Write != life.WriteNothing:
 		p.Again = now
@@ -107,7 +107,7 @@ func (r *roster) unplace(u *record) {
 		u.own().write = life.WriteNothing
 	}
 	r.dueAt(u, time.Time{})
-	r.parties.setChecked(u, false)
+	r.gangs.SetChecked(u, false)
 }
 
 func (r *roster) dueAt(u *record, at time.Time) {
@@ -126,7 +126,7 @@ func (r *roster) join(now time.Time, u *record) {
 	g, isNew := q.line.Join(u, key)
 	u.group = g
 	if key.Alone != "" {
-		r.parties.join(u)
+		r.gangs.Join(u)
 	}
 	n := &g.Notes
 	n.answer = answer{} // what a check said to an earlier attempt says nothing to this one
@@ -177,7 +177,7 @@ func (r *roster) part(u *record) {
 		r.headChanged(g.Notes.queue)
 	}
 	if g.Key().Alone != "" {
-		r.parties.part(u)
+		r.gangs.Part(u)
 	}
 	if g.Part(u); g.Len() == 0 {
 		g.Notes.round.leave()
@@ -205,12 +205,7 @@ func (r *roster) hold(u *record, held resources.List) {
 		}
 		q.hold(u, 1)
 	}
-	if party := partyKeyOf(&u.spec); party != t.party {
-		r.parties.hold(t.party, -1)
-		r.parties.hold(party, 1)
-		t.party, r.changed = party, true
-	}
-	r.changed = r.changed || t.queue != q
+	r.changed = r.gangs.SetHolding(u, true) || r.changed || t.queue != q
 	t.holding, t.quota, t.queue, t.held = true, u.spec.Quota, q, held
 	t.keepsMin, t.growsSince = nonPreemptible, growsSince
 	changed := r.ledger.Reserve(u.spec.Key, t.quota, held, nonPreemptible)
@@ -228,8 +223,7 @@ func (r *roster) release(u *record) {
 	t := u.tenure
 	r.ledger.Release(u.spec.Key)
 	t.queue.hold(u, -1)
-	r.parties.hold(t.party, -1)
-	t.party = partyKey{}
+	r.gangs.SetHolding(u, false)
 	q, quota := t.queue, t.quota
 	t.holding, t.held, t.quota, t.queue = false, resources.List{}, "", nil
 	t.keepsMin, t.growsSince = false, 0

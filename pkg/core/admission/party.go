@@ -21,9 +21,10 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/gang"
 )
 
-// party is a gang group as a pass decides it, by the rules that ganggroup.go has.
+// party is a gang group as a pass decides it, by the rules of package gang.
 type party struct {
 	// members by their keys; none if the party is not whole.
 	members []*record
@@ -37,29 +38,11 @@ func (r *roster) partyOf(u *record) *party {
 	if u.group == nil || u.group.Key().Alone == "" {
 		return nil
 	}
-	known, y := r.parties.record(partyKeyOf(&u.spec).party), &party{}
-	kept, gone := false, false
-	for _, gang := range gangsOf(u.spec.GangGroup) {
-		if known.holding[gang] > 0 {
-			continue
-		}
-		tree := known.waiting[gang]
-		if tree == nil {
-			kept, gone = kept || known.present[gang] > 0, gone || known.present[gang] == 0
-			continue
-		}
-		if first, _ := tree.Min(); !slices.Contains(y.members, first) {
-			y.members = append(y.members, first)
-		}
-	}
-	again := u.spec.Attempts > 0 && !slices.ContainsFunc(y.members, func(u *record) bool { return u.spec.Attempts == 0 })
-	if kept || gone && !again {
-		return &party{}
-	}
-	if len(y.members) == 0 {
+	members, together := r.gangs.Members(u)
+	if !together {
 		return nil
 	}
-	slices.SortFunc(y.members, compareKeys)
+	y := &party{members: members}
 	y.sum()
 	return y
 }
@@ -86,7 +69,7 @@ func (p *pass) partyInPass(u *record) *party {
 	if u.group.Key().Alone == "" {
 		return nil
 	}
-	key := partyKeyOf(&u.spec).party
+	key := gang.GroupOf(&u.spec)
 	y, known := p.inPass[key]
 	if !known {
 		if y = p.partyOf(u); y != nil && len(y.members) > 0 {

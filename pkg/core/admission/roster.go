@@ -21,6 +21,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/gang"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
@@ -39,7 +40,7 @@ type roster struct {
 	owners     *owner.Book[*record]
 	units      map[string]*record // by key
 	queues     queues
-	parties    parties
+	gangs      *gang.Book[*record]
 	ranking    ranking
 	accounts   *accounts.Accounts
 
@@ -78,7 +79,8 @@ func newRoster(cfg Config) *roster {
 	tree := capacity.NewTree(l)
 	return &roster{
 		cfg: cfg, extensions: cfg.Checks, ledger: l, tree: tree, owners: owner.NewBook[*record](),
-		units: map[string]*record{}, queues: newQueues(cfg.Policies), parties: newParties(), accounts: accounts.New(tree),
+		units: map[string]*record{}, queues: newQueues(cfg.Policies), accounts: accounts.New(tree),
+		gangs:     gang.NewBook(func(u *record) *unit.Unit { return &u.spec }),
 		rules:     life.Config{Timeouts: cfg.Timeouts, Selects: cfg.Selects},
 		due:       ordered.NewDue(func(u *record) ordered.Moment { return u.dueAt }, compareAges),
 		unsettled: map[*queueRecord]struct{}{}, remnants: map[string]remnant{},

@@ -19,6 +19,7 @@ package admission
 import (
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/gang"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
@@ -48,8 +49,7 @@ func (r *roster) settle(now time.Time) {
 }
 
 func (r *roster) settleOne(now time.Time, u *record) {
-	former, party := r.parties.seen[u].party, partyKeyOf(&u.spec).party
-	news := r.parties.see(u)
+	former, news := r.gangs.SetPresent(u, u.stage != stageDone)
 	r.changed = news || r.changed
 	passed := false
 	switch u.stage {
@@ -73,17 +73,18 @@ func (r *roster) settleOne(now time.Time, u *record) {
 	r.keepRemnant(u.spec.Key, u)
 	r.accounts.Replace(&u.counted, r.contributionOf(u))
 	r.grant(u)
-	if r.parties.clear(u, passed) || news {
-		r.touchChecked(u, party)
-		if former != party {
+	if r.gangs.SetCleared(u, passed) || news {
+		now := gang.GroupOf(&u.spec)
+		r.touchChecked(u, now)
+		if former != now {
 			r.touchChecked(u, former)
 		}
 	}
 }
 
 // touchChecked touches those of a gang group whose going depends on others of it, but for the one that is settled.
-func (r *roster) touchChecked(u *record, party string) {
-	for _, o := range r.parties.checkedOf(party) {
+func (r *roster) touchChecked(u *record, gangGroup string) {
+	for _, o := range r.gangs.Checked(gangGroup) {
 		if o != u {
 			r.touch(o)
 		}
@@ -97,7 +98,7 @@ func (r *roster) facts(now time.Time, u *record) *life.Facts {
 	f := &r.looking
 	*f = life.Facts{
 		Now: now, Unit: &u.spec, Queue: &noQueue, Holds: u.holding, Held: u.held, Left: u.left, Asking: u.growsSince,
-		GangsPassed: r.parties.mayGo(u), Refused: u.refusal.Refusal, Config: &r.rules,
+		GangsPassed: r.gangs.MayGo(u), Refused: u.refusal.Refusal, Config: &r.rules,
 	}
 	if q := r.queues.byName[u.spec.Queue]; q != nil {
 		f.Queue, f.QueueKnown = &q.spec, q.known

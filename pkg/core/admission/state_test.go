@@ -77,10 +77,11 @@ func nothingStays(t *rapid.T, leads bool) {
 	s.Elections()
 	require.Zero(t, s.tree.Len())
 	require.Zero(t, s.owners.Len())
+	require.Zero(t, s.gangs.Len())
 	require.Zero(t, s.telling.rounds.Len()+s.telling.later.Len()+s.telling.due.Len()+s.telling.found.Len())
 	require.Zero(t, s.due.Len())
 	for of, field := range map[string]any{
-		"state": s, "roster": s.roster, "accounts": s.accounts, "parties": &s.parties, "queues": &s.queues,
+		"state": s, "roster": s.roster, "accounts": s.accounts, "queues": &s.queues,
 		"ranking": &s.ranking, "telling": &s.telling,
 	} {
 		requireNothingIn(t, of, reflect.ValueOf(field).Elem())

@@ -58,7 +58,6 @@ type tenure struct {
 	held    resources.List
 	quota   string
 	queue   *queueRecord
-	party   partyKey
 	// keepsMin: it holds that as a non-preemptible unit; see nonPreemptible.
 	keepsMin bool
 	// attempt and remembered, the object as it was seen meanwhile, belong to the write in flight.
