@@ -42,7 +42,7 @@ func (r *roster) contributionOf(u *record) (c accounts.Contribution) {
 		return c
 	}
 	c.Of, c.As = accounts.Pair{Queue: u.spec.Queue, Quota: u.spec.Quota}, u.countsAs()
-	charges := r.ledger.Charges(u.spec.Key, u.spec.Quota)
+	charges := r.holdings.Charges(u.spec.Key, u.spec.Quota)
 	asks := func(want resources.List) resources.List {
 		return life.Expected(&u.spec, u.holding).Bound(want.Sub(charges.All).Floor0(), charges.Pods)
 	}

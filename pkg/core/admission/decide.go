@@ -85,8 +85,6 @@ func (s *State) wakeAt(now time.Time) time.Time {
 	if u, ok := s.due.First(); ok {
 		at = ordered.Later(now, u.dueAt.Time())
 	}
-	if l, ok := s.leavers.due.First(); ok {
-		at = ordered.Earlier(at, l.until.Time())
-	}
+	at = ordered.Earlier(at, s.holdings.NextLate())
 	return ordered.Earlier(at, s.pass.firstEnd)
 }

@@ -190,53 +190,32 @@ func (r *roster) headChanged(q *queueRecord) {
 	r.changed = true
 }
 
-// hold makes the ledger say that the unit holds this much where its object says. A unit that stays in its quota is not
-// released in between: a quota that went is remembered only as long as something is held there.
+// hold has the unit hold this much where its object says.
 func (r *roster) hold(u *record, held resources.List) {
-	nonPreemptible, growsSince := u.nonPreemptible(), u.growsSince
-	if u.holding && u.quota != u.spec.Quota {
-		r.release(u)
-	}
-	r.holdRemnant(u)
-	t, q := u.own(), r.queues.record(u.spec.Queue)
-	if t.queue != q {
-		if t.queue != nil {
-			t.queue.hold(u, -1)
-		}
-		q.hold(u, 1)
-	}
-	r.changed = r.gangs.SetHolding(u, true) || r.changed || t.queue != q
-	t.holding, t.quota, t.queue, t.held = true, u.spec.Quota, q, held
-	t.keepsMin, t.growsSince = nonPreemptible, growsSince
-	changed := r.ledger.Reserve(u.spec.Key, t.quota, held, nonPreemptible)
-	if r.ledger.Expect(u.spec.Key, life.Expected(&u.spec, true)) || changed {
-		r.tree.Changed(t.quota)
-		r.changed = true
-	}
+	nonPreemptible, t := u.nonPreemptible(), u.own()
+	r.changed = r.gangs.SetHolding(u, true) || r.changed
+	t.holding, t.held, t.keepsMin = true, held, nonPreemptible
+	expected := life.Expected(&u.spec, true)
+	r.changed = r.holdings.Hold(u.spec.Key, u.place(), held, nonPreemptible, expected) || r.changed
 }
 
-// release makes the ledger forget what the unit holds.
+// release has the unit hold nothing.
 func (r *roster) release(u *record) {
 	if !u.holding {
 		return
 	}
 	t := u.tenure
-	r.ledger.Release(u.spec.Key)
-	t.queue.hold(u, -1)
+	t.holding, t.held, t.keepsMin, t.growsSince = false, resources.List{}, false, 0
 	r.gangs.SetHolding(u, false)
-	q, quota := t.queue, t.quota
-	t.holding, t.held, t.quota, t.queue = false, resources.List{}, "", nil
-	t.keepsMin, t.growsSince = false, 0
-	r.leaveRemnant(u, q, quota)
-	r.tree.Changed(quota) // after that: a quota that went is remembered as long as something is held there
+	r.holdings.Release(u.spec.Key)
 	r.changed = true
 }
 
 // grant lets so many pods of a unit go as its object says that it holds; none while it is not admitted (I3).
 func (r *roster) grant(u *record) {
 	if u.confirmed() && u.holding && u.spec.Phase.Releases() {
-		r.ledger.Open(u.spec.Key, u.spec.Wants())
+		r.holdings.Open(u.spec.Key, u.spec.Wants())
 	} else {
-		r.ledger.Close(u.spec.Key)
+		r.holdings.Close(u.spec.Key)
 	}
 }

@@ -27,21 +27,6 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 )
 
-// namespaces are those of the units of one queue.
-type namespaces struct {
-	// holding counts the units that hold quota.
-	holding map[string]int
-}
-
-func newNamespaces() namespaces { return namespaces{holding: map[string]int{}} }
-
-// hold counts units of a namespace that begin or end to hold quota.
-func (n *namespaces) hold(namespace string, by int) {
-	if n.holding[namespace] += by; n.holding[namespace] == 0 {
-		delete(n.holding, namespace)
-	}
-}
-
 // bounds of the queue for each namespace.
 func (q *queueRecord) bounds() queue.NamespaceBounds {
 	if !q.known || q.spec.PerNamespace == nil {
@@ -59,51 +44,47 @@ func (q *queueRecord) newBounds() *backlog.Bounds[*record, notes] {
 	return q.line.NewBounds(func(u *record) string { return u.spec.Namespace() }, int(q.bounds().MaxPending), int(all))
 }
 
-// hold counts a unit that begins or ends to hold quota.
-func (q *queueRecord) hold(u *record, by int) {
-	if by > 0 {
-		q.holders[u] = struct{}{}
-	} else {
-		delete(q.holders, u)
-	}
-	q.count(u.spec.Namespace(), by)
-}
+// full says that as many units hold quota as the queue may have.
+func (qs *queues) full(q *queueRecord) bool { return !qs.roomFor(q, 1) }
 
-// count adds places of a namespace, or takes them away.
-func (q *queueRecord) count(namespace string, by int) {
-	q.holding += by
-	q.namespaces.hold(namespace, by)
+func (qs *queues) roomFor(q *queueRecord, more int) bool {
+	return !q.known || q.spec.MaxAdmitted < 0 || qs.holdings.Count(q.name)+more <= int(q.spec.MaxAdmitted)
 }
 
 // fullFor says that as many units of a namespace hold quota as may; the namespace is that of a group.
-func (q *queueRecord) fullFor(namespace string) bool {
+func (qs *queues) fullFor(q *queueRecord, namespace string) bool {
+	return namespace != "" && !qs.roomForOf(q, namespace, 1)
+}
+
+func (qs *queues) roomForOf(q *queueRecord, namespace string, more int) bool {
 	most := q.bounds().MaxAdmitted
-	return most >= 0 && namespace != "" && q.namespaces.holding[namespace] >= int(most)
+	return most < 0 || qs.holdings.CountOf(q.name, namespace)+more <= int(most)
 }
 
 // whyFull is in words why no unit of a group may be admitted to its queue, empty if one may.
-func (q *queueRecord) whyFull(g *group) string {
-	namespace := g.Key().Namespace
+func (qs *queues) whyFull(g *group) string {
+	q, namespace := g.Notes.queue, g.Key().Namespace
 	switch {
 	case g.Notes.ask.Jobs == 0: // it is one of them already
 		return ""
-	case q.full():
+	case qs.full(q):
 		return fmt.Sprintf("queue %q has %d admitted units, as many as it may have (%d)%s",
-			q.name, q.holding, q.spec.MaxAdmitted, q.whoRuns())
-	case q.fullFor(namespace):
+			q.name, qs.holdings.Count(q.name), q.spec.MaxAdmitted, qs.whoRuns(q))
+	case qs.fullFor(q, namespace):
 		return fmt.Sprintf("queue %q has %d admitted units of namespace %q, as many as it may have of each namespace (%d)%s",
-			q.name, q.namespaces.holding[namespace], namespace, q.bounds().MaxAdmitted, q.whoRuns())
+			q.name, qs.holdings.CountOf(q.name, namespace), namespace, q.bounds().MaxAdmitted, qs.whoRuns(q))
 	default:
 		return ""
 	}
 }
 
 // whoRuns says how many places of the queue are kept by pods alone.
-func (q *queueRecord) whoRuns() string {
-	if q.remnants == 0 {
+func (qs *queues) whoRuns(q *queueRecord) string {
+	n := qs.holdings.Remnants(q.name)
+	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %d of the queue have given back their admission, and pods of theirs still run", q.remnants)
+	return fmt.Sprintf("; %d of the queue have given back their admission, and pods of theirs still run", n)
 }
 
 // takeIn says whether a unit that nothing but its queue or quota stops may be in line. Which units may changes with the

@@ -95,7 +95,7 @@ func (s *State) PodsUse(unitKey string) resources.List {
 	if !ok {
 		return resources.List{}
 	}
-	return s.ledger.Charges(unitKey, u.spec.Quota).Assigned
+	return s.holdings.Charges(unitKey, u.spec.Quota).Assigned
 }
 
 // findings are why groups wait, each found out once.
@@ -120,7 +120,7 @@ func (f *findings) find(g *group) unit.Finding {
 	if n.isParked() {
 		return n.parked
 	}
-	if n.queue.whyFull(g) != "" {
+	if f.queues.whyFull(g) != "" {
 		return unit.Finding{Reason: unit.ReasonQueueFull}
 	}
 	if n.cause != (cause{}) {

@@ -111,11 +111,7 @@ func (p *pass) roomForAll(y *party) bool {
 				same++
 			}
 		}
-		if q.known && q.spec.MaxAdmitted >= 0 && q.holding+all > int(q.spec.MaxAdmitted) {
-			return false
-		}
-		most, namespace := q.bounds().MaxAdmitted, u.spec.Namespace()
-		if most >= 0 && q.namespaces.holding[namespace]+same > int(most) {
+		if !p.queues.roomFor(q, all) || !p.queues.roomForOf(q, u.spec.Namespace(), same) {
 			return false
 		}
 	}

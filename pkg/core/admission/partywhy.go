@@ -43,7 +43,7 @@ func (w *why) together(u *record, y *party) (unit.Finding, string) {
 func (w *why) allMet(y *party) bool {
 	for _, u := range y.members {
 		g := u.group
-		if !g.Open() || g.Notes.queue.whyFull(g) != "" {
+		if !g.Open() || w.queues.whyFull(g) != "" {
 			return false
 		}
 		if said, fault := w.tryToAsk(g); fault != "" || said.reason != "" {

@@ -98,10 +98,10 @@ func (p *pass) lookAt(now time.Time, q *queueRecord) (fits *group, fault string)
 		}
 	}()
 	p.asks.Line()
-	full := q.full()
+	full := p.queues.full(q)
 	q.line.Heads(func(g *group) bool {
 		a, at := &g.Notes.ask, turn{g, g.Head()}
-		if a.Jobs > 0 && (full || q.fullFor(g.Key().Namespace)) {
+		if a.Jobs > 0 && (full || p.queues.fullFor(q, g.Key().Namespace)) {
 			p.asks.Stop(at, a, unit.ReasonQueueFull)
 			return true
 		}

@@ -18,11 +18,11 @@ package admission
 
 import (
 	"fmt"
-	"maps"
 	"sort"
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holding"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -40,23 +40,15 @@ type queueRecord struct {
 	spec  queue.Spec
 	// fault says why the policy of spec could not be made.
 	fault string
-	// refs counts the units that name the queue, and remnants. holding counts those of them that hold quota, and remnants.
-	refs, holding, remnants int
-	// holders are the units that hold quota.
-	holders    map[*record]struct{}
-	namespaces namespaces
-	line       *line
+	// refs counts the units that name the queue.
+	refs int
+	line *line
 	// pending are the bounds of the line.
 	pending *backlog.Bounds[*record, notes]
 
 	// rank, while ranked, is its place in the ranking.
 	rank   QueueRank
 	ranked bool
-}
-
-// full says that as many units hold quota as the queue may have.
-func (q *queueRecord) full() bool {
-	return q.known && q.spec.MaxAdmitted >= 0 && q.holding >= int(q.spec.MaxAdmitted)
 }
 
 // currentRank is false if no unit of the queue is eligible.
@@ -85,14 +77,15 @@ func (q *queueRecord) shareChanged() bool {
 type queues struct {
 	byName   map[string]*queueRecord
 	policies map[string]queue.Factory
+	holdings *holding.Book
 }
 
-func newQueues(extensions map[string]queue.Factory) queues {
+func newQueues(extensions map[string]queue.Factory, held *holding.Book) queues {
 	policies := queue.Builtin()
 	for name, factory := range extensions {
 		policies[name] = factory
 	}
-	return queues{byName: map[string]*queueRecord{}, policies: policies}
+	return queues{byName: map[string]*queueRecord{}, policies: policies, holdings: held}
 }
 
 // record finds or makes the queue of a name.
@@ -100,8 +93,7 @@ func (qs *queues) record(name string) *queueRecord {
 	q, ok := qs.byName[name]
 	if !ok {
 		q = &queueRecord{
-			name: name, line: backlog.NewLine[*record, notes](qs.policies[defaultPolicy](0)), namespaces: newNamespaces(),
-			holders: map[*record]struct{}{},
+			name: name, line: backlog.NewLine[*record, notes](qs.policies[defaultPolicy](0)),
 		}
 		q.pending = q.newBounds()
 		qs.byName[name] = q
@@ -165,8 +157,8 @@ func (r *roster) queueChanged(now time.Time, q *queueRecord, reorder bool) {
 	if reorder {
 		r.reorder(now, q)
 	}
-	for _, u := range inOrder(maps.Clone(q.holders)) { // the queue says for how long they may
-		r.touch(u)
+	for _, key := range r.holdings.Holders(q.name) { // the queue says for how long they may
+		r.touch(r.units[key])
 	}
 	for _, g := range q.line.Groups() {
 		r.checkAgain(now, g)

@@ -22,6 +22,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/gang"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holding"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
@@ -30,12 +31,12 @@ import (
 )
 
 // roster has all units, and keeps each where its object and the checks say: in line, parked, holding quota, or over.
-// What follows from that it keeps as well: the ledger, the accounts, what is due.
+// What follows from that it keeps as well: what units hold, the accounts, what is due.
 type roster struct {
 	cfg        Config
 	rules      life.Config
 	extensions extensions
-	ledger     *ledger.Ledger
+	holdings   *holding.Book
 	tree       *capacity.Tree
 	owners     *owner.Book[*record]
 	units      map[string]*record // by key
@@ -51,10 +52,6 @@ type roster struct {
 	telling telling
 	// unsettled are queues of which units have to come into line, or out of it, because of its bounds.
 	unsettled map[*queueRecord]struct{}
-
-	// remnants are the places that pods keep whose units hold nothing, by the key of the unit.
-	remnants map[string]remnant
-	leavers  leavers
 
 	// changed: something that a pass looks at is not what it was in the last one.
 	changed bool
@@ -77,14 +74,15 @@ func newRoster(cfg Config) *roster {
 	}
 	l := ledger.New()
 	tree := capacity.NewTree(l)
+	held := holding.NewBook(l, tree)
 	return &roster{
-		cfg: cfg, extensions: cfg.Checks, ledger: l, tree: tree, owners: owner.NewBook[*record](),
-		units: map[string]*record{}, queues: newQueues(cfg.Policies), accounts: accounts.New(tree),
+		cfg: cfg, extensions: cfg.Checks, holdings: held, tree: tree, owners: owner.NewBook[*record](),
+		units: map[string]*record{}, queues: newQueues(cfg.Policies, held), accounts: accounts.New(tree),
 		gangs:     gang.NewBook(func(u *record) *unit.Unit { return &u.spec }),
 		rules:     life.Config{Timeouts: cfg.Timeouts, Selects: cfg.Selects},
 		due:       ordered.NewDue(func(u *record) ordered.Moment { return u.dueAt }, compareAges),
-		unsettled: map[*queueRecord]struct{}{}, remnants: map[string]remnant{},
-		telling: newTelling(&cfg), ranking: newRanking(order), leavers: newLeavers(),
+		unsettled: map[*queueRecord]struct{}{},
+		telling:   newTelling(&cfg), ranking: newRanking(order),
 	}
 }
 
@@ -149,23 +147,24 @@ func (r *roster) contest(in *unit.Unit, f func()) {
 	}
 }
 
-// podsChange takes in that pods of a unit have changed.
-func (r *roster) podsChange(now time.Time, unitKey string, f func() (outstanding bool)) {
+// podsChanged takes in that pods of a unit have changed; left says that none of them is on a node any more.
+func (r *roster) podsChanged(now time.Time, unitKey string, left bool) {
 	u, ok := r.units[unitKey]
 	if !ok {
-		f()
-		r.keepRemnant(unitKey, nil)
+		r.changed = r.holdings.Keep(unitKey, nil) || r.changed
 		return
 	}
-	_, assigned := r.ledger.Pods(unitKey)
-	if f() {
-		r.tree.Changed(u.quota)
-	}
-	if _, left := r.ledger.Pods(unitKey); assigned > 0 && left == 0 && u.holding {
+	if left && u.holding {
 		u.own().left = now // a new process does not know it, and counts from the admission
 	}
-	r.keepRemnant(unitKey, u)
 	r.changed = true
 	r.touch(u)
 	r.settle(now)
+}
+
+// endReplacements counts the pods again whose time is over.
+func (r *roster) endReplacements(now time.Time) {
+	for unitKey, p, some := r.holdings.Late(now); some; unitKey, p, some = r.holdings.Late(now) {
+		r.podsChanged(now, unitKey, r.holdings.SetPod(now, unitKey, p))
+	}
 }

@@ -70,7 +70,8 @@ func (r *roster) settleOne(now time.Time, u *record) {
 	case stageAdmitting, stageEvicting:
 		// Not touched before its write is settled.
 	}
-	r.keepRemnant(u.spec.Key, u)
+	at := u.place()
+	r.changed = r.holdings.Keep(u.spec.Key, &at) || r.changed
 	r.accounts.Replace(&u.counted, r.contributionOf(u))
 	r.grant(u)
 	if r.gangs.SetCleared(u, passed) || news {
@@ -108,10 +109,10 @@ func (r *roster) facts(now time.Time, u *record) *life.Facts {
 	if w, some := r.owners.Winner(&c); some && w != u {
 		f.Rival = w.spec.Key
 	}
-	f.Pods.All, f.Pods.Assigned = r.ledger.Pods(u.spec.Key)
+	f.Pods.All, f.Pods.Assigned = r.holdings.Pods(u.spec.Key)
 	if f.Pods.All > 0 {
-		f.Pods.Elsewhere, f.Pods.Suspended = r.ledger.Astray(u.spec.Key)
-		f.Pods.Charges = r.ledger.Charges(u.spec.Key, u.spec.Quota)
+		f.Pods.Elsewhere, f.Pods.Suspended = r.holdings.Astray(u.spec.Key)
+		f.Pods.Charges = r.holdings.Charges(u.spec.Key, u.spec.Quota)
 	}
 	return f
 }

@@ -134,13 +134,12 @@ func (s *State) DeleteQuota(now time.Time, name string) {
 // SetPod takes a pod that exists of the unit with this key, also before the unit is known.
 // Assigned pods materialise what the unit holds: outstanding = max(0, held - assigned), by resource.
 func (s *State) SetPod(now time.Time, unitKey string, p Pod) {
-	s.setPod(now, unitKey, p)
+	s.podsChanged(now, unitKey, s.holdings.SetPod(now, unitKey, p))
 }
 
 // DeletePod forgets a pod that is gone or has ended.
 func (s *State) DeletePod(now time.Time, unitKey, podUID string) {
-	s.leavers.forget(unitKey, podUID)
-	s.podsChange(now, unitKey, func() bool { return s.ledger.DeletePod(unitKey, podUID) })
+	s.podsChanged(now, unitKey, s.holdings.DeletePod(unitKey, podUID))
 }
 
 // SetConsumer says that a consumer is live, or not (live=false). Units whose managed consumer is not live

@@ -118,12 +118,12 @@ func TestNothingStaysOfANamespace(t *testing.T) {
 	plan := s.Decide(epoch)
 	require.Equal(t, []string{"ns0/u0", "ns1/u1"}, keysOfPlan(plan))
 	q := s.queues.byName["q"]
-	require.Len(t, q.namespaces.holding, 2)
+	require.Equal(t, 1, s.holdings.CountOf(q.name, "ns1"))
 	for i := range 4 {
 		s.DeleteUnit(epoch, fmt.Sprintf("ns%d/u%d", i%2, i))
 	}
 	s.Decide(epoch)
-	require.Empty(t, q.namespaces.holding)
+	require.Zero(t, s.holdings.CountOf(q.name, "ns1"))
 }
 
 // The number of units that a decision examines does not depend on how many wait.

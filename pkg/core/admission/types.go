@@ -20,9 +20,8 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holding"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -30,28 +29,7 @@ import (
 type Quota = capacity.Quota
 
 // Pod is one existing, non-terminal pod of a unit.
-type Pod struct {
-	// UID of the pod; Quota that Koordinator charges it to.
-	UID, Quota     string
-	Request        resources.List
-	NonPreemptible bool
-	// Assigned: counted in Koordinator's used. Held: its job is marked as suspended, so that it is not let go.
-	Assigned, Held bool
-	// Former: it is left of a job that had the name of its unit before.
-	Former bool
-	// Leaving: it is being deleted, since a time. It is charged until it is gone; for a while, see replacementGrace, it is
-	// not one of those that its unit may have.
-	Leaving      bool
-	LeavingSince time.Time
-}
-
-func (p Pod) inLedger(now time.Time) ledger.Pod {
-	late := p.late(now)
-	return ledger.Pod{
-		UID: p.UID, Level: p.Quota, Request: p.Request, NonPreemptible: p.NonPreemptible,
-		Leaving: p.Leaving && !late, Late: late, Held: p.Held, Former: p.Former,
-	}
-}
+type Pod = holding.Pod
 
 // Config of the core. The zero value of a field that may be empty means the built-in behaviour.
 type Config struct {

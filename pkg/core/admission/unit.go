@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holding"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
@@ -53,11 +54,9 @@ type record struct {
 
 // tenure is about what a unit holds or held.
 type tenure struct {
-	// holding: the ledger was told held, and where it counts.
+	// holding: it holds held, in the place that its object names.
 	holding bool
 	held    resources.List
-	quota   string
-	queue   *queueRecord
 	// keepsMin: it holds that as a non-preemptible unit; see nonPreemptible.
 	keepsMin bool
 	// attempt and remembered, the object as it was seen meanwhile, belong to the write in flight.
@@ -185,6 +184,11 @@ func (u *record) standing() owner.Standing {
 
 // confirmed says that the unit is admitted and the API has it so, and that nothing takes it back.
 func (u *record) confirmed() bool { return u.stage == stageAdmitted || u.stage == stageResizing }
+
+// place is where the unit counts, if it holds quota.
+func (u *record) place() holding.Place {
+	return holding.Place{Queue: u.spec.Queue, Namespace: u.spec.Namespace(), Quota: u.spec.Quota}
+}
 
 // asks is what the unit asks for where it is in line, at the least.
 func (u *record) asks() resources.List {

@@ -23,23 +23,19 @@ import (
 	"strings"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // Verify recomputes the ledger from the units and pods given to the state and returns the differences (I7).
 func (s *State) Verify() []Difference {
-	rebuilt := s.ledger.RebuildPods()
+	rebuilt := s.holdings.Rebuild()
 	for key, u := range s.units {
 		if u.holding {
 			rebuilt.Reserve(key, u.spec.Quota, u.held, u.nonPreemptible())
 			rebuilt.Expect(key, life.Expected(&u.spec, true))
 		}
 	}
-	for key, p := range s.remnants {
-		rebuilt.Reserve(key, p.quota, resources.List{}, false)
-	}
-	return s.ledger.Compare(rebuilt)
+	return s.holdings.Compare(rebuilt)
 }
 
 // Mismatch is one place where two views of the same thing differ: Have is what the state goes by, Want what it should

@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holding"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
@@ -99,7 +100,7 @@ func TestVerifyPlacesFindsWhatIsOutOfPlace(t *testing.T) {
 func TestVerifyFindsASumThatIsWrong(t *testing.T) {
 	s, _ := placed(t)
 	require.Empty(t, s.Verify())
-	s.ledger.Reserve("ns/ghost", "team", resources.FromMap(map[string]int64{"cpu": 1}), false)
+	s.holdings.Hold("ns/ghost", holding.Place{Quota: "team"}, resources.FromMap(map[string]int64{"cpu": 1}), false, unit.Expected{})
 	require.Equal(t, []Difference{
 		{Level: "root", Resource: "cpu", Ledger: 9, Rebuilt: 8},
 		{Level: "root", Resource: resources.Jobs, Ledger: 3, Rebuilt: 2},

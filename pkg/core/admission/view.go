@@ -44,10 +44,10 @@ func RunsUntil(s *State, unitKey string) time.Time {
 }
 
 // Granted says whether a pod of a unit may go: all that may go ask together for no more than the unit holds.
-func (s *State) Granted(unitKey, podUID string) bool { return s.ledger.Granted(unitKey, podUID) }
+func (s *State) Granted(unitKey, podUID string) bool { return s.holdings.Granted(unitKey, podUID) }
 
 // Grants returns, once, what is true of the pods for which it may have changed since the last call.
-func (s *State) Grants() []Grant { return s.ledger.Grants() }
+func (s *State) Grants() []Grant { return s.holdings.Grants() }
 
 // Elections lists, once and in order, the jobs for which another unit stands by now, or none, and those that came or
 // went.
@@ -117,7 +117,7 @@ func (s *State) Why(unitKey string) (unit.Reason, string, bool) {
 }
 
 // Outstanding of a level: what admitted units hold beyond their assigned pods.
-func (s *State) Outstanding(level string) resources.List { return s.ledger.Outstanding(level) }
+func (s *State) Outstanding(level string) resources.List { return s.holdings.Outstanding(level) }
 
 // LimitOf is the limit of a level, and what pods outside of units are measured against there; see capacity.Tree.
 func LimitOf(s *State, level string) (limit, promised resources.List) {
@@ -129,7 +129,7 @@ func LimitOf(s *State, level string) (limit, promised resources.List) {
 func MovedLimits(s *State) []string { return s.tree.Moved() }
 
 // Assigned of a level: what the pods ask for that the ledger takes to be counted in Koordinator's used there and below.
-func (s *State) Assigned(level string) resources.List { return s.ledger.Assigned(level) }
+func (s *State) Assigned(level string) resources.List { return s.holdings.Assigned(level) }
 
 // Queues lists the names of all queues that exist or that a unit names, sorted.
 func (s *State) Queues() []string { return s.queues.names() }

@@ -54,7 +54,7 @@ func (w *why) inLine(u *record) (unit.Finding, string) {
 	if found, message := checkGroup(w.roster, g); found.Reason != "" {
 		return found, message
 	}
-	if full := g.Notes.queue.whyFull(g); full != "" {
+	if full := w.queues.whyFull(g); full != "" {
 		return unit.Finding{Reason: unit.ReasonQueueFull}, full
 	}
 	if said, fault := w.tryToAsk(g); fault != "" {

@@ -14,20 +14,46 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package admission
+package holding
 
 import (
 	"cmp"
 	"strings"
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
 // A pod that is being deleted stays on its node for as long as its owner likes: a long grace period, or a finalizer,
 // keeps it there. Its successor may go ahead of it for a while, so that a job need not wait for pods on their way out.
 // After that the pod stands for what its unit holds until it is gone, and its successor is more than the unit holds:
 // the unit asks for it as for any growth. The ledger lets one generation of successors go ahead: see grants.
+
+// Pod is one existing, non-terminal pod of a unit.
+type Pod struct {
+	// UID of the pod; Quota that Koordinator charges it to.
+	UID, Quota     string
+	Request        resources.List
+	NonPreemptible bool
+	// Assigned: counted in Koordinator's used. Held: its job is marked as suspended, so that it is not let go.
+	Assigned, Held bool
+	// Former: it is left of a job that had the name of its unit before.
+	Former bool
+	// Leaving: it is being deleted, since a time. It is charged until it is gone; for a while, see replacementGrace, it is
+	// not one of those that its unit may have.
+	Leaving      bool
+	LeavingSince time.Time
+}
+
+func (p Pod) inLedger(now time.Time) ledger.Pod {
+	late := p.late(now)
+	return ledger.Pod{
+		UID: p.UID, Level: p.Quota, Request: p.Request, NonPreemptible: p.NonPreemptible,
+		Leaving: p.Leaving && !late, Late: late, Held: p.Held, Former: p.Former,
+	}
+}
 
 // replacementGrace is for how long the successor of a pod may go ahead of it.
 const replacementGrace = 2 * time.Minute
@@ -80,18 +106,19 @@ func (p *Pod) late(now time.Time) bool {
 	return p.Leaving && p.Assigned && !now.Before(p.LeavingSince.Add(replacementGrace))
 }
 
-// endReplacements counts the pods again whose time is over.
-func (r *roster) endReplacements(now time.Time) {
-	for {
-		l, ok := r.leavers.due.First()
-		if !ok || l.until > ordered.MomentOf(now) {
-			return
-		}
-		r.setPod(now, l.key.unit, l.pod)
+// Late takes one of the pods whose time is over; SetPod has to count it again.
+func (b *Book) Late(now time.Time) (unitKey string, p Pod, some bool) {
+	l, ok := b.leavers.due.First()
+	if !ok || l.until > ordered.MomentOf(now) {
+		return "", Pod{}, false
 	}
+	return l.key.unit, l.pod, true
 }
 
-func (r *roster) setPod(now time.Time, unitKey string, p Pod) {
-	r.leavers.see(now, unitKey, p)
-	r.podsChange(now, unitKey, func() bool { return r.ledger.SetPod(unitKey, p.inLedger(now), p.Assigned) })
+// NextLate is when the time of a pod is over next; zero if none waits for that.
+func (b *Book) NextLate() (at time.Time) {
+	if l, ok := b.leavers.due.First(); ok {
+		at = l.until.Time()
+	}
+	return at
 }

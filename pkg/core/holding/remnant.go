@@ -1,0 +1,102 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package holding
+
+import (
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+)
+
+// A job can go without its pods: its owner deletes it and leaves them, or keeps it from going by a finalizer. Its unit
+// holds nothing then, and its pods are charged as those of anybody. If they kept no place, a queue that admits one job
+// would run as many as its users care to abandon. So pods on nodes keep the place of their unit in its queue, for its
+// namespace and among the jobs of its quota, until the last of them is gone. A unit that is admitted again while some
+// of them run has one place: they are its pods, and stand for what it holds.
+
+// remnant is the place of a unit that holds nothing while pods of it are on nodes.
+type remnant struct {
+	Place
+	// queued is false where nobody knows the queue: the unit went before this process began.
+	queued bool
+	// held: the place is that which the unit had when it held quota last. It stays there, whatever the unit says now.
+	held bool
+}
+
+// Keep begins, moves or ends the place that the pods of a unit keep, and says whether that changes anything. at is the
+// place that the unit names; nil if the unit is not known.
+func (b *Book) Keep(key string, at *Place) (changed bool) {
+	_, assigned := b.ledger.Pods(key)
+	former, kept := b.remnants[key]
+	if _, holds := b.places[key]; assigned == 0 || holds {
+		if kept {
+			b.endRemnant(key, former)
+		}
+		return kept
+	}
+	next := remnant{}
+	switch {
+	case kept && former.held:
+		return false
+	case at != nil:
+		next.Place, next.queued = *at, true
+	case kept:
+		return false
+	default:
+		next.Namespace, next.Quota = (&unit.Unit{Key: key}).Namespace(), b.ledger.ChargedAt(key)
+	}
+	if kept && next == former {
+		return false
+	}
+	if kept {
+		b.moveRemnant(key, former, next.Quota)
+	}
+	b.beginRemnant(key, next)
+	return true
+}
+
+func (b *Book) beginRemnant(key string, p remnant) {
+	b.remnants[key] = p
+	b.countRemnant(p, 1)
+	b.ledger.Reserve(key, p.Quota, resources.List{}, false)
+	b.tree.Changed(p.Quota)
+}
+
+func (b *Book) endRemnant(key string, p remnant) {
+	b.forgetRemnant(key, p)
+	b.ledger.Release(key)
+	b.tree.Changed(p.Quota)
+}
+
+// moveRemnant ends a place for one in another quota or in the same, which is needed from then on as well.
+func (b *Book) moveRemnant(key string, p remnant, to string) {
+	if p.Quota != to {
+		b.endRemnant(key, p)
+		return
+	}
+	b.forgetRemnant(key, p)
+}
+
+func (b *Book) forgetRemnant(key string, p remnant) {
+	delete(b.remnants, key)
+	b.countRemnant(p, -1)
+}
+
+func (b *Book) countRemnant(p remnant, by int) {
+	if p.queued {
+		b.count(p.Place, count{by, by})
+	}
+}
