@@ -32,7 +32,7 @@ const mostResizes = 256
 func (r *roster) launch(u *record, become func()) {
 	u.forgetClaim()
 	r.leave(u)
-	r.telling.move(u, 0)
+	r.telling.Cancel(u)
 	become()
 	r.owners.Moved(u)
 	r.touch(u)

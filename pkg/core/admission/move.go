@@ -51,7 +51,11 @@ func (r *roster) moveWaiting(now time.Time, u *record, p life.Place) {
 
 func (r *roster) park(now time.Time, u *record, reason unit.Reason) {
 	u.parked = reason
-	r.telling.parked(now, u, reason)
+	if untold(reason) {
+		r.telling.Cancel(u)
+	} else {
+		r.telling.Parked(now, u, reason)
+	}
 }
 
 // moveAdmitted has the ledger hold what an admitted unit holds, puts it in line for what it asks for beyond that, and
@@ -83,9 +87,7 @@ func (r *roster) moveAdmitted(now time.Time, u *record, p life.Place) {
 		r.join(now, u)
 	}
 	if u.group == nil {
-		if r.telling.move(u, 0); r.isNews(u) {
-			r.telling.plan(u, now)
-		}
+		r.telling.Renew(now, u)
 	}
 	r.dueAt(u, p.Again)
 }
@@ -139,7 +141,11 @@ func (r *roster) join(now time.Time, u *record) {
 	if g.Head() == u {
 		r.headChanged(q)
 	}
-	r.telling.joined(now, u)
+	if n.isParked() {
+		r.telling.Parked(now, u, n.parked.Reason)
+	} else {
+		r.telling.Joined(now, u)
+	}
 }
 
 // groupKey of a unit. A policy or a check of an extension that panics is a fault.
@@ -180,7 +186,7 @@ func (r *roster) part(u *record) {
 		r.gangs.Part(u)
 	}
 	if g.Part(u); g.Len() == 0 {
-		g.Notes.round.leave()
+		r.telling.Gone(g)
 	}
 	u.group = nil
 }

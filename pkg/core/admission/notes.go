@@ -21,6 +21,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/telling"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -38,12 +39,11 @@ type notes struct {
 	parked unit.Finding
 	// pool is of the units that wait, in the accounts.
 	pool accounts.Pool
-	// subject is what each unit of the group is told of; none while that is not known. missed: one was to be told then, or
-	// what they were told may not be true any more. saying is the subject in words, once somebody has asked for it.
+	// subject is what each unit of the group is told of; none while that is not known. saying is the subject in words, once
+	// somebody has asked for it. topic belongs to telling.
 	subject subject
-	missed  bool
 	saying  *unit.Saying
-	round   round
+	topic   telling.Topic[*record]
 }
 
 // isParked says that no unit of the group is eligible.
@@ -64,7 +64,7 @@ func (r *roster) checkAgain(now time.Time, g *group) {
 	a.Limits, n.cause = a.Route.Limits(a.NonPreemptible), cause{}
 	parked, message := checkGroup(r, g)
 	if parked.Reason != "" {
-		r.telling.about(now, g, subject{Finding: parked, words: parkedWords(g, parked, message)})
+		setSubject(r.telling, now, g, subject{Finding: parked, words: parkedWords(g, parked, message)})
 	}
 	if parked == n.parked && g.Open() != n.isParked() {
 		return
@@ -74,7 +74,7 @@ func (r *roster) checkAgain(now time.Time, g *group) {
 	r.accounts.SetOpen(&n.pool, accounts.Pair{Queue: n.queue.name, Quota: g.Key().Quota}, g.Open())
 	r.headChanged(n.queue)
 	if !n.isParked() {
-		r.telling.about(now, g, subject{})
+		setSubject(r.telling, now, g, subject{})
 	}
 }
 

@@ -146,6 +146,6 @@ func (p *pass) noteCauses(now time.Time) {
 			continue
 		}
 		n.cause = c
-		p.telling.about(now, g, subject{c.Finding(p.tree), c.said, c.Together})
+		setSubject(p.telling, now, g, subject{c.Finding(p.tree), c.said, c.Together})
 	}
 }

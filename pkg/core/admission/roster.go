@@ -49,7 +49,7 @@ type roster struct {
 	touched []*record
 	// due are the units that are to be looked at at a time: something is over then, or is to be written.
 	due     *ordered.Due[*record]
-	telling telling
+	telling *schedule
 	// unsettled are queues of which units have to come into line, or out of it, because of its bounds.
 	unsettled map[*queueRecord]struct{}
 
@@ -75,15 +75,17 @@ func newRoster(cfg Config) *roster {
 	l := ledger.New()
 	tree := capacity.NewTree(l)
 	held := holding.NewBook(l, tree)
-	return &roster{
+	r := &roster{
 		cfg: cfg, extensions: cfg.Checks, holdings: held, tree: tree, owners: owner.NewBook[*record](),
 		units: map[string]*record{}, queues: newQueues(cfg.Policies, held), accounts: accounts.New(tree),
 		gangs:     gang.NewBook(func(u *record) *unit.Unit { return &u.spec }),
 		rules:     life.Config{Timeouts: cfg.Timeouts, Selects: cfg.Selects},
 		due:       ordered.NewDue(func(u *record) ordered.Moment { return u.dueAt }, compareAges),
 		unsettled: map[*queueRecord]struct{}{},
-		telling:   newTelling(&cfg), ranking: newRanking(order),
+		ranking:   newRanking(order),
 	}
+	r.telling = newSchedule(&cfg, r.sayingOf)
+	return r
 }
 
 // replay applies an object to a unit with no write in flight, if it says anything new.
@@ -92,7 +94,11 @@ func (r *roster) replay(now time.Time, u *record, in *unit.Unit) {
 		u.observed = true
 	}
 	u.stay(in)
-	if r.hear(now, u, in); !u.spec.Same(in) {
+	if !unit.SamePointee(u.spec.Said, in.Said) {
+		u.spec.Said = in.Said
+		r.telling.Heard(now, u, in.Said)
+	}
+	if !u.spec.Same(in) {
 		r.apply(now, u, *in)
 	}
 }
@@ -114,7 +120,7 @@ func (r *roster) apply(now time.Time, u *record, in unit.Unit) {
 	former, known := u.spec, r.units[in.Key] == u
 	r.leave(u) // its places depend on what it says
 	if !in.Created.Equal(former.Created) {
-		r.telling.move(u, 0)
+		r.telling.Cancel(u)
 	}
 	update := func() { u.becomeAsItSays(&in) }
 	switch {

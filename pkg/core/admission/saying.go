@@ -58,7 +58,7 @@ func (r *roster) sayingOf(u *record) *unit.Saying {
 		return nil
 	case u.overdue.Reason != "":
 		return say(u.overdue.Reason, u.overdue.Message())
-	case u.report.said != nil && !ofPods[u.report.said.Reason]:
+	case u.listener.Said() != nil && !ofPods[u.listener.Said().Reason]:
 		return nothingMore
 	default:
 		return nil

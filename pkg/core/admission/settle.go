@@ -61,7 +61,7 @@ func (r *roster) settleOne(now time.Time, u *record) {
 		passed = p.Passed
 	case stageDone:
 		r.leave(u)
-		r.telling.move(u, 0)
+		r.telling.Cancel(u)
 		r.release(u)
 	case stageResizing:
 		passed = life.Passed(r.facts(now, u))

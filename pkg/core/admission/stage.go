@@ -106,7 +106,8 @@ func (u *record) becomeAdmitted(now time.Time) {
 		u.refusal = &refusal{Refusal: u.refusal.Refusal}
 	}
 	u.spec.Phase, u.spec.Attempts, u.spec.Checks = unit.PhaseDequeued, u.attempt, nil
-	u.spec.Said, u.report = nil, noReport
+	u.spec.Said = nil
+	u.listener.Forget()
 	if len(u.tenure.checks) > 0 {
 		u.spec.Phase, u.spec.Checks = unit.PhaseReserved, unit.Asked(u.tenure.checks)
 	}
@@ -126,8 +127,9 @@ func (u *record) becomeResized() {
 	u.stage = stageAdmitted
 	u.spec.SetHeld(u.next, u.nextPods)
 	u.tenure.growsSince = 0
-	if said := u.report.said; said != nil && !ofPods[said.Reason] {
-		u.spec.Said, u.report = nil, noReport
+	if said := u.listener.Said(); said != nil && !ofPods[said.Reason] {
+		u.spec.Said = nil
+		u.listener.Forget()
 	}
 }
 

@@ -78,11 +78,11 @@ func nothingStays(t *rapid.T, leads bool) {
 	require.Zero(t, s.tree.Len())
 	require.Zero(t, s.owners.Len())
 	require.Zero(t, s.gangs.Len())
-	require.Zero(t, s.telling.rounds.Len()+s.telling.later.Len()+s.telling.due.Len()+s.telling.found.Len())
+	require.Zero(t, s.telling.Len())
 	require.Zero(t, s.due.Len())
 	for of, field := range map[string]any{
-		"state": s, "roster": s.roster, "accounts": s.accounts, "queues": &s.queues,
-		"ranking": &s.ranking, "telling": &s.telling,
+		"state": s, "roster": s.roster, "accounts": s.accounts, "queues": &s.queues, "ranking": &s.ranking,
+		"holdings": s.holdings,
 	} {
 		requireNothingIn(t, of, reflect.ValueOf(field).Elem())
 	}

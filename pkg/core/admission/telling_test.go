@@ -48,119 +48,6 @@ func crowd(cfg Config, n int) *State {
 	return s
 }
 
-// What is told at once is as much as was asked for, first to those that wait longest, and to each once.
-func TestThoseThatWaitLongestAreToldFirst(t *testing.T) {
-	s := crowd(Config{ExplainAfter: 5 * time.Second, ExplainEvery: time.Minute}, 100)
-	told, again := s.Tell(epoch, 20)
-	require.Empty(t, told)
-	now := epoch.Add(5 * time.Second)
-	require.Equal(t, now, again)
-	for portion := range 5 {
-		told, again = s.Tell(now, 20)
-		require.Len(t, told, 20)
-		for i := range told {
-			require.Equal(t, fmt.Sprintf("ns/u%06d", 100-20*portion-i), told[i].Unit.Key)
-			require.Equal(t, unit.Saying{
-				Reason: unit.ReasonQuotaExceeded, Message: `quota "team" has too little cpu left`,
-			}, told[i].Saying)
-		}
-	}
-	require.Zero(t, again, "nothing moves")
-	told, again = s.Tell(now.Add(time.Hour), 20)
-	require.Empty(t, told)
-	require.Zero(t, again)
-}
-
-// A reason that changes is told to all units of the group, however far behind the first they are, and the same again to
-// nobody.
-func TestAReasonThatChangesIsToldToAll(t *testing.T) {
-	s := crowd(Config{ExplainEvery: 10 * time.Second}, 3*mostLooked)
-	all, _ := s.Tell(epoch, 3*mostLooked)
-	require.Len(t, all, 3*mostLooked)
-	require.Zero(t, s.TellAt(epoch))
-
-	now := epoch.Add(time.Minute)
-	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
-	s.SetQuota(now, Quota{Name: "team", Parent: "root", Limit: cpu(9000), Max: cpu(9000)})
-	s.SetQuota(now, Quota{Name: "root", Limit: cpu(1000), Used: cpu(1000)})
-	s.Decide(now)
-	want := unit.Saying{
-		Reason: unit.ReasonQuotaExceeded, Message: `quota "root", above quota "team", has too little cpu left`,
-	}
-	seen := map[string]bool{}
-	for s.TellAt(now).Equal(now) {
-		told, _ := s.Tell(now, 7)
-		for i := range told {
-			require.Equal(t, want, told[i].Saying)
-			require.False(t, seen[told[i].Unit.Key])
-			seen[told[i].Unit.Key] = true
-		}
-	}
-	require.Len(t, seen, 3*mostLooked)
-
-	// It changes there and back before anybody may be told again: there is nothing to tell, and it does not go on.
-	for _, used := range []int64{0, 1000} {
-		s.SetQuota(now, Quota{Name: "root", Limit: cpu(1000), Used: cpu(used)})
-		s.UpsertQueue(now, queue.Spec{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1, Held: used == 0})
-		s.Decide(now)
-	}
-	for range 10 {
-		now = now.Add(10 * time.Second)
-		told, _ := s.Tell(now, 1)
-		require.Empty(t, told)
-	}
-	require.Zero(t, s.TellAt(now))
-}
-
-// A reason that changes again and again while the round is made still comes to everybody.
-func TestARoundGoesOnWhereItWas(t *testing.T) {
-	s := crowd(Config{}, 100)
-	_, _ = s.Tell(epoch, 1000)
-	now, seen := epoch, map[string]bool{}
-	for i := range 50 {
-		now = now.Add(time.Second)
-		s.UpsertQueue(now, queue.Spec{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1, Held: i%2 == 0})
-		s.Decide(now)
-		told, _ := s.Tell(now, 4)
-		for i := range told {
-			seen[told[i].Unit.Key] = true
-		}
-	}
-	require.Len(t, seen, 100)
-}
-
-// However many units of one namespace are to be told something, a unit of another one is told soon: as one that has
-// come, and when the reason of them all changes.
-func TestUnitsOfOneNamespaceDoNotDelayTheReasonsOfAnother(t *testing.T) {
-	s := crowd(Config{ExplainAfter: 5 * time.Second, ExplainEvery: time.Second}, 3000)
-	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
-	for i := range 2 { // they came last
-		s.UpsertUnit(epoch, unit.Unit{
-			Key: fmt.Sprintf("other/u%d", i), UID: fmt.Sprint("other", i), Queue: "q", Quota: "team", Pods: 1, Active: true,
-			Request: cpu(1), Created: epoch.Add(time.Hour),
-		})
-	}
-	s.Decide(epoch)
-	now := epoch.Add(5 * time.Second)
-	toldOthers := func(calls int) (keys []string) {
-		for range calls {
-			told, _ := s.Tell(now, 1)
-			require.Len(t, told, 1)
-			if key := told[0].Unit.Key; key[:3] != "ns/" {
-				keys = append(keys, key)
-			}
-		}
-		return keys
-	}
-	require.Equal(t, []string{"other/u0", "other/u1"}, toldOthers(4), "by turns, whoever came first")
-	toldOthers(3000 - 2)
-
-	now = now.Add(time.Minute)
-	s.UpsertQueue(now, queue.Spec{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1, Held: true})
-	s.Decide(now)
-	require.Equal(t, []string{"other/u0", "other/u1"}, toldOthers(3000/mostLooked+6), "as soon as they are found")
-}
-
 // What was not written is told again; what the object says already is not.
 func TestTheObjectIsTheTruthAboutWhatWasTold(t *testing.T) {
 	s := crowd(Config{ExplainEvery: 10 * time.Second}, 2)
@@ -208,7 +95,7 @@ func TestEveryUnitThatWaitsIsToldWhatIsTrue(t *testing.T) {
 		for range rapid.IntRange(1, effort.Steps(60)).Draw(t, "steps") {
 			w.step(t)
 			w.decide(t)
-			maps.DeleteFunc(last, func(u *record, _ time.Time) bool { return u.report.at == 0 }) // it got what it waited for
+			maps.DeleteFunc(last, func(u *record, _ time.Time) bool { return u.listener.SaidAt().IsZero() }) // it got what it waited for
 			if rapid.IntRange(0, 3).Draw(t, "tells") == 0 {
 				w.tell(t, last, most, rapid.IntRange(0, 9).Draw(t, "lost") == 0)
 			}
@@ -262,12 +149,12 @@ func (w *world) checkTold(t require.TestingT) {
 		if untold(found.Reason) {
 			continue
 		}
-		require.NotNil(t, u.report.said, "%s was told nothing; it is %v", key, found)
-		require.Equal(t, found.Reason, u.report.said.Reason, key)
+		require.NotNil(t, u.listener.Said(), "%s was told nothing; it is %v", key, found)
+		require.Equal(t, found.Reason, u.listener.Said().Reason, key)
 		if found.Level != "" {
-			require.Contains(t, u.report.said.Message, fmt.Sprintf("%q", found.Level), key)
+			require.Contains(t, u.listener.Said().Message, fmt.Sprintf("%q", found.Level), key)
 			if found.Resource != resources.Jobs {
-				require.Contains(t, u.report.said.Message, found.Resource, key)
+				require.Contains(t, u.listener.Said().Message, found.Resource, key)
 			}
 		}
 	}

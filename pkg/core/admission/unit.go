@@ -27,6 +27,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/telling"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -34,22 +35,20 @@ import (
 type record struct {
 	spec  unit.Unit
 	stage stage
-	// observed: the object itself was seen to hold quota since the admission was confirmed. found: it is to be told
-	// something that a round found.
-	observed, found bool
+	// observed: the object itself was seen to hold quota since the admission was confirmed.
+	observed bool
 	// touched: it is among those that settle looks at.
 	touched bool
 	// group is set while the unit is in line; parked while it waits and is not.
 	group  *group
 	parked unit.Reason
-	// dueAt is when the unit is looked at again though nothing happens, reportAt when it is to be told why it waits; they
-	// are the keys of due and of telling.
-	dueAt, reportAt ordered.Moment
+	// dueAt is when the unit is looked at again though nothing happens: the key of due. listener belongs to telling.
+	dueAt    ordered.Moment
+	listener telling.Listener
 	// counted is what the unit has added to the accounts.
 	counted accounts.Contribution
 	*tenure
 	*refusal
-	*report
 }
 
 // tenure is about what a unit holds or held.
@@ -94,11 +93,10 @@ type refusal struct {
 var (
 	noTenure  = &tenure{}
 	noRefusal = &refusal{}
-	noReport  = &report{}
 )
 
 // newRecord is one of which nothing is known.
-func newRecord() *record { return &record{tenure: noTenure, refusal: noRefusal, report: noReport} }
+func newRecord() *record { return &record{tenure: noTenure, refusal: noRefusal} }
 
 // own returns the tenure of the unit, to be changed.
 func (u *record) own() *tenure {

@@ -24,8 +24,8 @@ import (
 // Bounds say which units may be in a line: the first so many of each namespace, and the first so many of those. Units
 // within the bounds are inside, the others are outside.
 //
-// Bounds know units inside that are not in the line yet, and the other way round: the owner of both acts on what Enter
-// says. Without a bound nothing is kept.
+// A unit inside need not be in the line yet, nor has one outside left it: the owner of both acts on what Enter says.
+// Without a bound nothing is kept.
 type Bounds[U Unit, N any] struct {
 	line        *Line[U, N]
 	namespaceOf func(U) string
@@ -39,7 +39,7 @@ type Bounds[U Unit, N any] struct {
 }
 
 // NewBounds returns bounds of the line that know no unit: so many of each namespace, and so many in all. Below zero is
-// no bound. Who gives the line another policy makes new bounds.
+// no bound. After Reorder the line needs new ones.
 func (l *Line[U, N]) NewBounds(namespaceOf func(U) string, each, all int) *Bounds[U, N] {
 	return &Bounds[U, N]{
 		line: l, namespaceOf: namespaceOf, each: each, all: all,
