@@ -70,8 +70,8 @@ func (a *audit) compareWithCore(key string, rec *unitRecord) {
 	if rec.flight != nil || !a.core.sound() {
 		return
 	}
-	a.mismatches(DifferenceUnit, a.core.read().VerifyUnit(a.resolve(rec.object)))
-	a.mismatches(DifferenceQueue, a.core.read().VerifyPlace(key))
+	a.mismatches(DifferenceUnit, a.core.read().Audit().Unit(a.resolve(rec.object)))
+	a.mismatches(DifferenceQueue, a.core.read().Audit().Place(key))
 }
 
 func (a *audit) mismatches(kind DifferenceKind, list []admission.Mismatch) {
@@ -135,7 +135,7 @@ func (a *audit) compareSums(context.Context) error {
 			return
 		}
 		queues = a.core.read().Queues()
-		for _, d := range a.core.read().Verify() {
+		for _, d := range a.core.read().Audit().Ledger() {
 			a.found(Difference{DifferenceLedger, d.Level, d.Resource, fmt.Sprint(d.Ledger), fmt.Sprint(d.Rebuilt)})
 		}
 	})
@@ -145,7 +145,7 @@ func (a *audit) compareSums(context.Context) error {
 	for _, queue := range queues {
 		err := a.ask(func() {
 			if a.core.sound() {
-				a.mismatches(DifferenceQueue, a.core.read().VerifyQueue(queue))
+				a.mismatches(DifferenceQueue, a.core.read().Audit().Queue(queue))
 			}
 		})
 		if err != nil {
@@ -177,7 +177,7 @@ func (a *audit) overcounted() []Difference {
 	found, _ := a.quotas.peek()
 	for _, q := range found {
 		var assigned resources.List
-		a.core.call("", func(s *admission.State) { assigned = s.Assigned(q.Name) })
+		a.core.call("", func(s *admission.State) { assigned = s.Holdings().Assigned(q.Name) })
 		for _, it := range assigned.Items() {
 			used, counted := q.Used.Get(it.Name)
 			if counted && it.Amount > used {

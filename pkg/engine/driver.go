@@ -77,7 +77,7 @@ func (d *Driver) DecisionsTake(took func() time.Duration) {
 func (d *Driver) Gather() time.Duration { return d.gather() }
 
 // Verify compares the ledger with its rebuild (I7).
-func (d *Driver) Verify() []admission.Difference { return d.core.read().Verify() }
+func (d *Driver) Verify() []admission.Difference { return d.core.read().Audit().Ledger() }
 
 // Places lists the units that the engine has, and what is wrong with the places that they have in the core: a unit is
 // in exactly one, and the one that its object says (I2). While the state waits to be built anew nothing is.
@@ -87,13 +87,13 @@ func (d *Driver) Places() (units map[string]types.UID, wrong []admission.Mismatc
 		rec := d.units.get(key)
 		units[key] = rec.object.UID
 		if d.core.sound() && rec.flight == nil {
-			wrong = append(wrong, d.core.read().VerifyUnit(d.resolve(rec.object))...)
+			wrong = append(wrong, d.core.read().Audit().Unit(d.resolve(rec.object))...)
 		}
 	}
 	if !d.core.sound() {
 		return units, nil
 	}
-	return units, append(wrong, d.core.read().VerifyPlaces()...)
+	return units, append(wrong, d.core.read().Audit().Places()...)
 }
 
 // Audit is that of the engine; settle lets pass what takes some time to arrive.

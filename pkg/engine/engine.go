@@ -249,7 +249,7 @@ func (e *Engine) Ask(ctx context.Context, f func(View)) error {
 // Verify compares the ledger with its rebuild (I7). Audit compares more.
 func (e *Engine) Verify(ctx context.Context) ([]admission.Difference, error) {
 	found := make(chan []admission.Difference, 1)
-	if err := e.Ask(ctx, func(View) { found <- e.core.read().Verify() }); err != nil {
+	if err := e.Ask(ctx, func(View) { found <- e.core.read().Audit().Ledger() }); err != nil {
 		return nil, err
 	}
 	return <-found, nil

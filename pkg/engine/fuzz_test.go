@@ -110,7 +110,7 @@ func FuzzDecodeUnit(f *testing.F) {
 		r.engine.FeedUnit(obj, false)
 		r.step()
 		r.sound()
-		require.Empty(t, r.engine.core.state.VerifyPlaces())
+		require.Empty(t, r.engine.core.state.Audit().Places())
 		require.Empty(t, r.engine.core.quarantined)
 		if !u.held.IsZero() || u.phase.Holds() || len(r.decisions()) > 0 || u.key() == testNamespace+"/good" {
 			return // it takes what the other one needs, or asks for it
@@ -148,7 +148,7 @@ func FuzzDecodeQueue(f *testing.F) {
 		s.UpsertQueue(testStart, q.spec)
 		s.UpsertUnit(testStart, unit.Unit{Key: "a/b", UID: "u", Queue: q.spec.Name, Quota: "x", Pods: 1, Active: true})
 		require.Empty(t, s.Decide(testStart).Admit, "its quota does not exist")
-		require.Empty(t, s.VerifyPlaces())
+		require.Empty(t, s.Audit().Places())
 	})
 }
 

@@ -19,6 +19,7 @@ package engine
 import (
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
@@ -41,8 +42,8 @@ type gauges struct {
 	// counts are the pairs of queue and quota that were exported, of this state. stray are the counts of the pairs of
 	// which one does not exist: tenants make up names as they like, so these are exported as one sum.
 	counts map[[2]string]bool
-	stray  map[[2]string]admission.QueueCounts
-	sum    admission.QueueCounts
+	stray  map[[2]string]accounts.Counts
+	sum    accounts.Counts
 	of     *admission.State
 	// outstanding that was exported, by level; told is what Options.Outstanding was given.
 	outstanding map[string]resources.List
@@ -56,7 +57,7 @@ func newGauges(v *env, c *core, o *observer, queueExists func(name string) bool)
 	return &gauges{
 		env: v, core: c, quotas: o, queueExists: queueExists,
 		levels: map[string]bool{}, fresh: map[string]bool{},
-		counts: map[[2]string]bool{}, stray: map[[2]string]admission.QueueCounts{},
+		counts: map[[2]string]bool{}, stray: map[[2]string]accounts.Counts{},
 		outstanding: map[string]resources.List{}, told: map[string]told{},
 	}
 }
@@ -115,7 +116,7 @@ func (g *gauges) measure(now time.Time) {
 }
 
 func (g *gauges) outstandingOf(level string) (list resources.List) {
-	g.core.call("", func(s *admission.State) { list = s.Outstanding(level) })
+	g.core.call("", func(s *admission.State) { list = s.Holdings().Outstanding(level) })
 	return list
 }
 
@@ -125,7 +126,7 @@ func (g *gauges) tellOutstanding(level string) {
 	}
 	var now told
 	g.core.call("", func(s *admission.State) {
-		now.outstanding = s.Outstanding(level)
+		now.outstanding = s.Holdings().Outstanding(level)
 		_, now.limit = admission.LimitOf(s, level)
 	})
 	if former := g.told[level]; now.outstanding.Equal(former.outstanding) &&
@@ -146,11 +147,11 @@ func (g *gauges) recount(now time.Time) {
 }
 
 func (g *gauges) measureCounts() {
-	var changed []admission.QueueCounts
+	var changed []accounts.Counts
 	g.core.call("", func(s *admission.State) {
-		changed = s.ChangedCounts()
+		changed = s.Accounts().ChangedCounts()
 		if g.of != s {
-			g.of, changed = s, s.Counts()
+			g.of, changed = s, s.Accounts().Counts()
 			g.forgetAllCounts()
 		}
 	})
@@ -165,7 +166,7 @@ func (g *gauges) measureCounts() {
 	g.set(pair, g.sum)
 }
 
-func (g *gauges) export(c admission.QueueCounts) {
+func (g *gauges) export(c accounts.Counts) {
 	pair, empty := [2]string{c.Queue, c.Quota}, c.Pending+c.Admitted+c.Parked == 0
 	switch {
 	case !g.queueExists(c.Queue) || !g.quotas.known(c.Quota):
@@ -183,7 +184,7 @@ func (g *gauges) export(c admission.QueueCounts) {
 	}
 }
 
-func (g *gauges) set(pair [2]string, c admission.QueueCounts) {
+func (g *gauges) set(pair [2]string, c accounts.Counts) {
 	g.counts[pair] = true
 	g.opts.Metrics.Set(metrics.PendingUnits, float64(c.Pending), pair[0], pair[1])
 	g.opts.Metrics.Set(metrics.AdmittedUnits, float64(c.Admitted), pair[0], pair[1])
@@ -195,7 +196,7 @@ func (g *gauges) forgetAllCounts() {
 		g.forgetCounts(pair)
 	}
 	clear(g.stray)
-	g.sum = admission.QueueCounts{}
+	g.sum = accounts.Counts{}
 }
 
 func (g *gauges) forgetCounts(pair [2]string) {

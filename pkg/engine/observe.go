@@ -120,7 +120,7 @@ func (o *observer) next(gather time.Duration) time.Time { return o.trails.next(g
 // the limit: what became a pod is demand no more, and belongs to what is requested from the same step on.
 func (o *observer) markDemand(c *core) {
 	c.call("", func(s *admission.State) {
-		for _, quota := range s.DirtyDemand() {
+		for _, quota := range s.Accounts().DirtyDemand() {
 			if o.last[quota].Shared {
 				o.mark(quota)
 			}

@@ -148,7 +148,7 @@ func (p *publisher) publishPods(next *snapshot, goes func(types.UID) (*unitRecor
 func (e *Engine) publish() {
 	if e.core.sound() {
 		e.core.call("", func(s *admission.State) {
-			for _, g := range s.Grants() {
+			for _, g := range s.Holdings().Grants() {
 				e.publisher.touchPod(types.UID(g.Pod))
 			}
 		})
@@ -170,7 +170,7 @@ func (e *Engine) goes(uid types.UID) (unit *unitRecord, now grant) {
 	if now.until = before.until; e.core.sound() {
 		granted = false
 		e.core.call(rec.unit, func(s *admission.State) {
-			granted, now.until = s.Granted(rec.unit, string(uid)), admission.RunsUntil(s, rec.unit)
+			granted, now.until = s.Holdings().Granted(rec.unit, string(uid)), admission.RunsUntil(s, rec.unit)
 		})
 	}
 	if !granted {

@@ -26,6 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
@@ -191,10 +192,10 @@ func (s *queueStatuses) write(now time.Time, q *queueObject, to *queueStatus) {
 }
 
 // content of a queue: what is in it, and the first of its units.
-func (s *queueStatuses) content(name string) (counts admission.QueueCounts, items []v1alpha1.QueueItemDetail) {
+func (s *queueStatuses) content(name string) (counts accounts.Counts, items []v1alpha1.QueueItemDetail) {
 	items = []v1alpha1.QueueItemDetail{}
 	s.core.call("", func(state *admission.State) {
-		counts = state.CountsOf(name)
+		counts = state.Accounts().CountsOf(name)
 		room := maxItemsSize
 		state.Line(name, func(position int, u *unit.Unit) bool {
 			namespace, key, _ := strings.Cut(u.Key, "/")

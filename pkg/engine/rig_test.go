@@ -462,12 +462,12 @@ func (r *rig) phase(key string) string {
 }
 
 func (r *rig) outstanding(quota string) string {
-	return r.engine.core.state.Outstanding(quota).String()
+	return r.engine.core.state.Holdings().Outstanding(quota).String()
 }
 
 func (r *rig) sound() {
 	r.t.Helper()
-	require.Empty(r.t, r.engine.core.state.Verify(), "the ledger differs from its rebuild")
+	require.Empty(r.t, r.engine.core.state.Audit().Ledger(), "the ledger differs from its rebuild")
 }
 
 func (r *rig) queue(name string) *rig {

@@ -127,7 +127,7 @@ func (v View) Queue(name string) (QueueInfo, bool) {
 			info.Priority = v.e.classes.priorityOf(q.class)
 		}
 	}
-	c := v.e.core.read().CountsOf(name)
+	c := v.e.core.read().Accounts().CountsOf(name)
 	info.Pending, info.Parked, info.Admitted = c.Pending, c.Parked, c.Admitted
 	return info, info.Exists || c.Pending+c.Parked+c.Admitted > 0
 }

@@ -147,7 +147,7 @@ func TestTreesDoNotCompete(t *testing.T) {
 		require.Empty(t, w.schedule(p), name)
 	}
 	w.quiet()
-	require.Empty(t, w.state.Verify())
+	require.Empty(t, w.state.Audit().Ledger())
 	w.finish(west)
 	w.quiet()
 	require.Equal(t, unit.ReasonQuotaExceeded, w.whyNot(w.jobs["default/e2"]),

@@ -172,7 +172,7 @@ func (w *world) step() {
 			w.applyAssign(a)
 		}
 		w.assigns = nil
-		for _, quota := range w.state.DirtyDemand() {
+		for _, quota := range w.state.Accounts().DirtyDemand() {
 			if w.last[quota].Shared {
 				w.dirty[quota] = true
 			}
@@ -292,7 +292,7 @@ func (w *world) tellOutstanding() {
 
 func (w *world) setOutstanding(quota string) {
 	_, promised := admission.LimitOf(w.state, quota)
-	w.adapter.SetOutstanding(quota, w.state.Outstanding(quota), promised)
+	w.adapter.SetOutstanding(quota, w.state.Holdings().Outstanding(quota), promised)
 }
 
 // limitOf is what the core holds the quota to.

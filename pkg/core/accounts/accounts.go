@@ -108,12 +108,15 @@ func (a *Accounts) changeDemand(quota string, change func(*resources.Sum)) {
 	a.moved[quota] = struct{}{}
 }
 
-// DirtyDemand returns, once, the quotas whose demand changed since the last call, sorted. capacity.Tree.Wanted is the
-// demand.
+// Demand of a leaf quota is what its waiting and admitted units ask for beyond their pods: Koordinator's request does not
+// have that yet. It costs O(1).
+func (a *Accounts) Demand(quota string) resources.List { return a.tree.Wanted(quota) }
+
+// DirtyDemand returns, once, the quotas whose Demand changed since the last call, sorted.
 func (a *Accounts) DirtyDemand() []string {
 	var out []string
 	for quota := range a.moved {
-		if demand := a.tree.Wanted(quota); !demand.Same(a.told[quota]) {
+		if demand := a.Demand(quota); !demand.Same(a.told[quota]) {
 			out = append(out, quota)
 			if a.told[quota] = demand; demand.Len() == 0 {
 				delete(a.told, quota)

@@ -327,8 +327,8 @@ func BenchmarkVerify(b *testing.B) {
 			s.Settle(epoch, a.Unit.Key, a.Attempt, OutcomeConfirmed)
 		}
 		for name, verify := range map[string]func() int{
-			"sums":  func() int { return len(s.Verify()) },
-			"queue": func() int { return len(s.VerifyQueue("q0")) },
+			"sums":  func() int { return len(s.Audit().Ledger()) },
+			"queue": func() int { return len(s.Audit().Queue("q0")) },
 		} {
 			b.Run(fmt.Sprintf("%s/units=%d", name, units), func(b *testing.B) {
 				for range b.N {
@@ -369,7 +369,7 @@ func BenchmarkPriorityChange(b *testing.B) {
 			b.ReportAllocs()
 			b.ResetTimer()
 			for i := range b.N {
-				u := s.units[scale.unit(units-1-i%100).Key].spec
+				u := s.roster.units[scale.unit(units-1-i%100).Key].spec
 				u.Priority = (u.Priority + 1) % 5
 				s.UpsertUnit(epoch, u)
 			}
@@ -500,4 +500,4 @@ func BenchmarkResources(b *testing.B) {
 }
 
 // quota is the last observation of a quota.
-func (s *State) quota(name string) Quota { return *s.tree.Route(name).Levels[0].Spec() }
+func (s *State) quota(name string) Quota { return *s.lines.tree.Route(name).Levels[0].Spec() }

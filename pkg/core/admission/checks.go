@@ -29,7 +29,7 @@ import (
 )
 
 // groupCheck says why no unit of a group is eligible. A finding without a reason passes.
-type groupCheck func(r *roster, g *group) (unit.Finding, string)
+type groupCheck func(l *lines, g *group) (unit.Finding, string)
 
 // The quota comes first: the default queue of a quota that does not exist does not exist either, and the quota is what
 // its owner has to make.
@@ -45,16 +45,16 @@ var groupChecks = []groupCheck{
 	checkQueueOpen,
 }
 
-func checkGroup(r *roster, g *group) (unit.Finding, string) {
+func checkGroup(l *lines, g *group) (unit.Finding, string) {
 	for _, check := range groupChecks {
-		if found, message := check(r, g); found.Reason != "" {
+		if found, message := check(l, g); found.Reason != "" {
 			return found, message
 		}
 	}
 	return unit.Finding{}, ""
 }
 
-func checkQueueKnown(_ *roster, g *group) (unit.Finding, string) {
+func checkQueueKnown(_ *lines, g *group) (unit.Finding, string) {
 	switch q := g.Notes.queue; {
 	case q.known:
 		return unit.Finding{}, ""
@@ -65,7 +65,7 @@ func checkQueueKnown(_ *roster, g *group) (unit.Finding, string) {
 	}
 }
 
-func checkQuotaInQueue(_ *roster, g *group) (unit.Finding, string) {
+func checkQuotaInQueue(_ *lines, g *group) (unit.Finding, string) {
 	accepted := g.Notes.queue.spec.Quotas
 	if accepted == nil || slices.Contains(accepted, g.Key().Quota) {
 		return unit.Finding{}, ""
@@ -74,26 +74,26 @@ func checkQuotaInQueue(_ *roster, g *group) (unit.Finding, string) {
 		g.Notes.queue.name, g.Key().Quota)
 }
 
-func checkPolicyKnown(r *roster, g *group) (unit.Finding, string) {
+func checkPolicyKnown(l *lines, g *group) (unit.Finding, string) {
 	q := g.Notes.queue
 	if q.fault != "" {
 		return unit.Finding{Reason: unit.ReasonInternalError}, q.fault
 	}
-	if _, ok := r.queues.policies[q.spec.Policy]; ok {
+	if _, ok := l.policies[q.spec.Policy]; ok {
 		return unit.Finding{}, ""
 	}
 	return unit.Finding{Reason: unit.ReasonUnknownPolicy}, fmt.Sprintf("queue %q has policy %q; known are: %s",
-		q.name, q.spec.Policy, r.queues.knownPolicies())
+		q.name, q.spec.Policy, l.knownPolicies())
 }
 
-func checkQuotaKnown(_ *roster, g *group) (unit.Finding, string) {
+func checkQuotaKnown(_ *lines, g *group) (unit.Finding, string) {
 	if broken := g.Notes.ask.Route.Broken; broken != "" {
 		return unit.Finding{Reason: unit.ReasonUnknownQuota}, broken
 	}
 	return unit.Finding{}, ""
 }
 
-func checkQuotaOpen(_ *roster, g *group) (unit.Finding, string) {
+func checkQuotaOpen(_ *lines, g *group) (unit.Finding, string) {
 	if !g.Notes.ask.Route.Levels[0].Spec().Closed {
 		return unit.Finding{}, ""
 	}
@@ -101,12 +101,12 @@ func checkQuotaOpen(_ *roster, g *group) (unit.Finding, string) {
 		"quota %q is not for queueing; name a quota of your own, by its label or that of the namespace", g.Key().Quota)
 }
 
-func checkMax(_ *roster, g *group) (unit.Finding, string) {
+func checkMax(_ *lines, g *group) (unit.Finding, string) {
 	return neverFits(g, unit.ReasonExceedsMax, func(q *capacity.Quota) resources.List { return q.Max })
 }
 
 // checkMin keeps a non-preemptible unit that is larger than what is promised out of the line: it would claim for ever.
-func checkMin(_ *roster, g *group) (unit.Finding, string) {
+func checkMin(_ *lines, g *group) (unit.Finding, string) {
 	if !g.Notes.ask.NonPreemptible {
 		return unit.Finding{}, ""
 	}
@@ -137,7 +137,7 @@ func beyondAll(request, bound resources.List) string {
 	return ""
 }
 
-func checkQueueOpen(_ *roster, g *group) (unit.Finding, string) {
+func checkQueueOpen(_ *lines, g *group) (unit.Finding, string) {
 	if g.Notes.queue.spec.Held {
 		return unit.Finding{Reason: unit.ReasonQueueHeld}, fmt.Sprintf("queue %q is held", g.Notes.queue.name)
 	}
@@ -173,7 +173,7 @@ func (x extensions) ask(g *group) answer {
 }
 
 // checkAdmissionChecks keeps from units what checks of their queue could not answer for, or did not.
-func checkAdmissionChecks(_ *roster, g *group) (unit.Finding, string) {
+func checkAdmissionChecks(_ *lines, g *group) (unit.Finding, string) {
 	if a := &g.Notes.ask; g.Key().Unchecked {
 		return unit.Finding{Reason: unit.ReasonCheckNeeded}, fmt.Sprintf("%s more, %s in all, is not what admission checks "+
 			"answered for; a job that is suspended and admitted again is checked anew", a.Request, a.Total)

@@ -18,6 +18,7 @@ package admission
 
 import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
@@ -36,13 +37,12 @@ func (u *record) countsAs() accounts.As {
 	}
 }
 
-// contributionOf a unit to the accounts. If it waits in a group it counts as the group does.
-func (r *roster) contributionOf(u *record) (c accounts.Contribution) {
+// contributionOf a unit with such pods to the accounts. If it waits in a group it counts as the group does.
+func contributionOf(u *record, charges ledger.Charges) (c accounts.Contribution) {
 	if u.stage == stageDone {
 		return c
 	}
 	c.Of, c.As = accounts.Pair{Queue: u.spec.Queue, Quota: u.spec.Quota}, u.countsAs()
-	charges := r.holdings.Charges(u.spec.Key, u.spec.Quota)
 	asks := func(want resources.List) resources.List {
 		return life.Expected(&u.spec, u.holding).Bound(want.Sub(charges.All).Floor0(), charges.Pods)
 	}

@@ -87,13 +87,13 @@ func TestCostOfAQuestion(t *testing.T) {
 		ask         func()
 	}{
 		"position":          {0, func() { w.s.Position(key) }},
-		"counts of a queue": {0, func() { w.s.CountsOf("q0") }},
+		"counts of a queue": {0, func() { w.s.Accounts().CountsOf("q0") }},
 		"first hundred units": {
 			0, func() { w.s.Line("q0", func(position int, _ *unit.Unit) bool { return position < 100 }) },
 		},
 		"page from the middle":  {12, func() { w.s.Page("q0", 150, 100) }},
 		"observation, no news":  {0, func() { w.s.SetQuota(w.now, level) }},
-		"unit, no news":         {1, func() { w.s.UpsertUnit(w.now, w.s.units[key].spec) }},
+		"unit, no news":         {1, func() { w.s.UpsertUnit(w.now, w.s.roster.units[key].spec) }},
 		"decision, no news":     {0, func() { w.s.Decide(w.now) }},
 		"explanation of a unit": {54, func() { w.s.Explain(key) }},
 	} {

@@ -29,38 +29,39 @@ const mostAdmissions = 256
 // Decide admits until nothing more fits. Where nothing has changed it looks at nothing. A panic in the evaluation of a
 // unit parks that unit with InternalError. After any other panic the state is broken; Suspect says over which unit.
 func (s *State) Decide(now time.Time) (plan Plan) {
-	s.endReplacements(now)
-	s.touchDue(now)
-	s.settle(now)
-	s.changed = s.changed || s.pass.endsClaim(now)
-	s.writeDue(now, &plan)
+	s.roster.endReplacements(now)
+	s.roster.touchDue(now)
+	s.roster.settle(now)
+	s.progress.changed = s.progress.changed || s.pass.endsClaim(now)
+	s.roster.writeDue(now, &plan)
 	resized := len(plan.Resize)
-	s.refresh() // limits may follow from what units ask for
-	for s.changed && len(plan.Admit)+len(plan.Resize)-resized < mostAdmissions {
-		s.settleBounds(now)
-		s.refresh()
-		g, whole := s.pass.firstFitting(now)
+	s.lines.refresh() // limits may follow from what units ask for
+	for s.progress.changed && len(plan.Admit)+len(plan.Resize)-resized < mostAdmissions {
+		s.roster.settleBounds(now)
+		s.lines.refresh()
+		g, fault := s.pass.firstFitting(now)
 		switch {
-		case !whole: // a unit was parked in the middle
+		case fault != "":
+			s.roster.blame(now, fault)
 		case g != nil:
 			for _, u := range s.pass.together(g.Head()) {
-				s.admit(u, s.pass.fitting(u.group), false, &plan)
+				s.roster.admit(u, s.pass.fitting(u.group), false, &plan)
 			}
-			s.settle(now)
+			s.roster.settle(now)
 		default:
 			// Nobody fits within the limits: what is left is lent.
 			if g = s.pass.firstBorrower(); g != nil {
-				s.admit(g.Head(), s.pass.lent(g), true, &plan)
-				s.settle(now)
+				s.roster.admit(g.Head(), s.pass.lent(g), true, &plan)
+				s.roster.settle(now)
 			} else {
 				s.pass.noteCauses(now)
-				s.changed = false
+				s.progress.changed = false
 			}
 		}
 	}
 	plan.WakeAt = s.wakeAt(now)
 	plan.Examined, s.pass.examined = s.pass.examined, 0
-	plan.Panics, s.panics = s.panics, 0
+	plan.Panics, s.progress.panics = s.progress.panics, 0
 	plan.ClaimsEnded, s.pass.ended = s.pass.ended, 0
 	return plan
 }
@@ -78,13 +79,13 @@ func inOrder(set map[*record]struct{}) []*record {
 
 // wakeAt is when Decide wants to run again though nothing happens.
 func (s *State) wakeAt(now time.Time) time.Time {
-	if s.changed {
+	if s.progress.changed {
 		return now
 	}
 	var at time.Time
-	if u, ok := s.due.First(); ok {
+	if u, ok := s.roster.due.First(); ok {
 		at = ordered.Later(now, u.dueAt.Time())
 	}
-	at = ordered.Earlier(at, s.holdings.NextLate())
+	at = ordered.Earlier(at, s.roster.holdings.NextLate())
 	return ordered.Earlier(at, s.pass.firstEnd)
 }

@@ -63,11 +63,11 @@ func (w *why) shortages(u *record) []Shortage {
 	if u.group.Notes.ask.Route.Broken != "" {
 		return nil
 	}
-	if y := w.partyOf(u); y != nil && slices.Contains(y.members, u) && w.allMet(y) {
-		return decide.Shortages(w.tree, &y.asks, w.claimsAhead(w.last(y), u, y.members))
+	if y := partyOf(w.lines.gangs, u); y != nil && slices.Contains(y.members, u) && w.allMet(y) {
+		return decide.Shortages(w.lines.tree, &y.asks, w.claimsAhead(w.last(y), u, y.members))
 	}
 	alone := decide.Alone(&u.group.Notes.ask)
-	return decide.Shortages(w.tree, &alone, w.claimsAhead(u, u, nil))
+	return decide.Shortages(w.lines.tree, &alone, w.claimsAhead(u, u, nil))
 }
 
 // claimsAhead are the claims of the last pass that bind a unit which is decided at the place of another one of its
@@ -101,7 +101,7 @@ func (w *why) ahead(c *claim, u *record) bool {
 func (w *why) whyNotLent(u *record, list []Shortage, binding *Shortage) string {
 	a := &u.group.Notes.ask
 	ofMin := slices.ContainsFunc(list, func(sh Shortage) bool { return sh.Bound == BoundMin })
-	if binding.Bound != decide.BoundRuntime || w.partyOf(u) != nil || !a.Route.Shared || ofMin || w.behindItsOwn(u.group) {
+	if binding.Bound != decide.BoundRuntime || partyOf(w.lines.gangs, u) != nil || !a.Route.Shared || ofMin || w.behindItsOwn(u.group) {
 		return ""
 	}
 	waits := func(t turn) bool { return t.group.Len() > 0 && t.group.Open() }

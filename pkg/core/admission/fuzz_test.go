@@ -79,9 +79,9 @@ func FuzzDecide(f *testing.F) {
 			w.deleteUnit(key)
 		}
 		for _, name := range levelNames {
-			require.True(t, w.s.Outstanding(name).IsZero(), "what is gone holds nothing (I7)")
+			require.True(t, w.s.Holdings().Outstanding(name).IsZero(), "what is gone holds nothing (I7)")
 		}
-		for _, q := range w.s.queues.byName {
+		for _, q := range w.s.lines.byName {
 			require.Empty(t, q.line.Groups())
 		}
 	})
@@ -240,11 +240,11 @@ func liveThrough(t require.TestingT, in *tape) {
 				s.Settle(now, e.Unit.Key, e.Unit.Attempts, o)
 			}
 		}
-		require.Empty(t, s.Verify())
-		require.Empty(t, s.VerifyPlaces())
+		require.Empty(t, s.Audit().Ledger())
+		require.Empty(t, s.Audit().Places())
 	}
 	s.UpsertUnit(now, object)
-	require.Empty(t, s.VerifyUnit(object), "at rest the core agrees with the object (I8)")
+	require.Empty(t, s.Audit().Unit(object), "at rest the core agrees with the object (I8)")
 }
 
 // applied is what becomes of the write of an admission: applied or not, and told or not.

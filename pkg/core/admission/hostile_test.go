@@ -83,7 +83,7 @@ func (h *hostile) step(t *rapid.T, s *State, now time.Time) {
 	case 0, 1:
 		s.UpsertUnit(now, h.unit(t))
 	case 2: // it asks for more or less, whatever it holds
-		if u, ok := s.units[key]; ok && !u.stage.inFlight() {
+		if u, ok := s.roster.units[key]; ok && !u.stage.inFlight() {
 			edited := u.spec
 			edited.Request = resources.FromMap(map[string]int64{
 				"cpu": rapid.SampledFrom([]int64{0, 1, 5, 10, 2_000_000_000}).Draw(t, "hostile size"),
@@ -216,23 +216,23 @@ func TestAHostileTenantChangesNothingForOthers(t *testing.T) {
 				settle(left.Resize[i].Unit.Key, left.Resize[i].Attempt)
 			}
 		}
-		require.Empty(effort.Plain(t), beside.Verify())
-		require.Empty(effort.Plain(t), beside.VerifyPlaces())
+		require.Empty(effort.Plain(t), beside.Audit().Ledger())
+		require.Empty(effort.Plain(t), beside.Audit().Places())
 	})
 }
 
 // passes says, as ElasticQuota does, that a pod fits into its quota beside what is used and reserved there.
 func passes(s *State, quota string, p Pod) bool {
-	return p.Quota == quota && tenantsMax().Covers(s.Assigned(quota).Add(s.Outstanding(quota)).Add(p.Request))
+	return p.Quota == quota && tenantsMax().Covers(s.Holdings().Assigned(quota).Add(s.Holdings().Outstanding(quota)).Add(p.Request))
 }
 
 // observeUsed has used be what assigned pods ask for.
 func observeUsed(s *State, now time.Time) {
-	s.SetQuota(now, Quota{Name: "root", Limit: tenantsMax().Add(tenantsMax()), Used: s.Assigned("root")})
+	s.SetQuota(now, Quota{Name: "root", Limit: tenantsMax().Add(tenantsMax()), Used: s.Holdings().Assigned("root")})
 	for _, name := range []string{"good", "evil"} {
 		s.SetQuota(now, Quota{
-			Name: name, Parent: "root", Limit: tenantsMax(), Max: tenantsMax(), Min: drawn(5), Used: s.Assigned(name),
-			Requested: s.Assigned(name),
+			Name: name, Parent: "root", Limit: tenantsMax(), Max: tenantsMax(), Min: drawn(5), Used: s.Holdings().Assigned(name),
+			Requested: s.Holdings().Assigned(name),
 		})
 	}
 }

@@ -17,11 +17,8 @@ limitations under the License.
 package admission
 
 import (
-	"fmt"
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -38,7 +35,7 @@ func (r *roster) moveWaiting(now time.Time, u *record, p life.Place) {
 			r.park(now, u, p.Parked)
 		}
 		r.dueAt(u, p.Again)
-	case r.takeIn(u):
+	case r.lines.takeIn(u):
 		if u.group == nil {
 			r.unplace(u)
 			r.join(now, u)
@@ -94,16 +91,13 @@ func (r *roster) moveAdmitted(now time.Time, u *record, p life.Place) {
 
 // leave takes a unit out of every collection that depends on its place, and of the bounds of its line.
 func (r *roster) leave(u *record) {
-	if q, ok := r.queues.byName[u.spec.Queue]; ok && !q.pending.None() {
-		q.pending.Leave(u)
-		r.boundsChanged(q)
-	}
+	r.lines.letOut(u)
 	r.unplace(u)
 }
 
 func (r *roster) unplace(u *record) {
 	if u.group != nil {
-		r.part(u)
+		r.lines.part(u)
 	}
 	if u.parked = ""; u.write != life.WriteNothing {
 		u.own().write = life.WriteNothing
@@ -116,93 +110,21 @@ func (r *roster) dueAt(u *record, at time.Time) {
 	r.due.Move(u, ordered.MomentOf(at), func(m ordered.Moment) { u.dueAt = m })
 }
 
-// join puts an eligible unit into its line.
+// join puts an eligible unit into its line, or parks it for a fault of an extension.
 func (r *roster) join(now time.Time, u *record) {
-	q := r.queues.record(u.spec.Queue)
-	key, fault := r.groupKey(q, u)
-	if fault != "" {
+	if fault := r.lines.join(now, u); fault != "" {
 		u.refuse(now, r.cfg.RefusedBackoff, unit.ReasonInternalError, fault)
 		r.touch(u)
-		return
 	}
-	g, isNew := q.line.Join(u, key)
-	u.group = g
-	if key.Alone != "" {
-		r.gangs.Join(u)
-	}
-	n := &g.Notes
-	n.answer = answer{} // what a check said to an earlier attempt says nothing to this one
-	if isNew {
-		n.queue, n.ask = q, decide.Ask{
-			Request: u.asks(), Total: u.total(), Jobs: u.jobs(), NonPreemptible: key.NonPreemptible, Blocking: key.Blocks,
-		}
-		r.checkAgain(now, g)
-	}
-	if g.Head() == u {
-		r.headChanged(q)
-	}
-	if n.isParked() {
-		r.telling.Parked(now, u, n.parked.Reason)
-	} else {
-		r.telling.Joined(now, u)
-	}
-}
-
-// groupKey of a unit. A policy or a check of an extension that panics is a fault.
-func (r *roster) groupKey(q *queueRecord, u *record) (key backlog.Key, fault string) {
-	doing := "put in order"
-	defer func() {
-		if cause := recover(); cause != nil {
-			r.panics++
-			fault = fmt.Sprintf("internal error while the unit was %s: %v", doing, cause)
-		}
-	}()
-	q.line.Try(u)
-	doing = "examined"
-	key = backlog.Key{
-		Quota: u.spec.Quota, Request: u.asks().Key(), NonPreemptible: u.nonPreemptible(),
-		Blocks: q.line.Policy().Blocks(u.spec.Priority), Checks: r.extensions.keys(u),
-	}
-	if u.holding {
-		key.Total, key.Unchecked = u.total().Key(), u.grows.Unchecked
-	} else if u.spec.GangGroup != "" {
-		key.Alone = u.spec.Key
-	} else if s := u.spec.Sizes; s != nil {
-		key.Sizes = s.String()
-	}
-	if q.bounds().MaxAdmitted >= 0 {
-		key.Namespace = u.spec.Namespace()
-	}
-	return key, ""
-}
-
-// part takes a unit out of its line.
-func (r *roster) part(u *record) {
-	g := u.group
-	if g.Head() == u {
-		r.headChanged(g.Notes.queue)
-	}
-	if g.Key().Alone != "" {
-		r.gangs.Part(u)
-	}
-	if g.Part(u); g.Len() == 0 {
-		r.telling.Gone(g)
-	}
-	u.group = nil
-}
-
-func (r *roster) headChanged(q *queueRecord) {
-	r.ranking.touch(q)
-	r.changed = true
 }
 
 // hold has the unit hold this much where its object says.
 func (r *roster) hold(u *record, held resources.List) {
 	nonPreemptible, t := u.nonPreemptible(), u.own()
-	r.changed = r.gangs.SetHolding(u, true) || r.changed
+	r.progress.changed = r.gangs.SetHolding(u, true) || r.progress.changed
 	t.holding, t.held, t.keepsMin = true, held, nonPreemptible
 	expected := life.Expected(&u.spec, true)
-	r.changed = r.holdings.Hold(u.spec.Key, u.place(), held, nonPreemptible, expected) || r.changed
+	r.progress.changed = r.holdings.Hold(u.spec.Key, u.place(), held, nonPreemptible, expected) || r.progress.changed
 }
 
 // release has the unit hold nothing.
@@ -214,7 +136,7 @@ func (r *roster) release(u *record) {
 	t.holding, t.held, t.keepsMin, t.growsSince = false, resources.List{}, false, 0
 	r.gangs.SetHolding(u, false)
 	r.holdings.Release(u.spec.Key)
-	r.changed = true
+	r.progress.changed = true
 }
 
 // grant lets so many pods of a unit go as its object says that it holds; none while it is not admitted (I3).

@@ -57,54 +57,54 @@ type answer struct {
 }
 
 // checkAgain takes the checks of a whole group again after what they depend on has changed.
-func (r *roster) checkAgain(now time.Time, g *group) {
+func (l *lines) checkAgain(now time.Time, g *group) {
 	n := &g.Notes
 	a := &n.ask
-	a.Route, a.Need = r.tree.Route(g.Key().Quota), r.tree.Need(a.Request, a.Jobs)
+	a.Route, a.Need = l.tree.Route(g.Key().Quota), l.tree.Need(a.Request, a.Jobs)
 	a.Limits, n.cause = a.Route.Limits(a.NonPreemptible), cause{}
-	parked, message := checkGroup(r, g)
+	parked, message := checkGroup(l, g)
 	if parked.Reason != "" {
-		setSubject(r.telling, now, g, subject{Finding: parked, words: parkedWords(g, parked, message)})
+		setSubject(l.telling, now, g, subject{Finding: parked, words: parkedWords(g, parked, message)})
 	}
 	if parked == n.parked && g.Open() != n.isParked() {
 		return
 	}
 	n.parked = parked
 	g.SetOpen(!n.isParked())
-	r.accounts.SetOpen(&n.pool, accounts.Pair{Queue: n.queue.name, Quota: g.Key().Quota}, g.Open())
-	r.headChanged(n.queue)
+	l.accounts.SetOpen(&n.pool, accounts.Pair{Queue: n.queue.name, Quota: g.Key().Quota}, g.Open())
+	l.headChanged(n.queue)
 	if !n.isParked() {
-		setSubject(r.telling, now, g, subject{})
+		setSubject(l.telling, now, g, subject{})
 	}
 }
 
 // checkGroups does so for all groups if paths, or what may never be exceeded, are not what they were. That is found out
 // when it is asked for: at start quotas come one by one.
-func (r *roster) checkGroups() {
-	if r.structure == r.tree.Structure() {
+func (l *lines) checkGroups() {
+	if l.structure == l.tree.Structure() {
 		return
 	}
-	for _, name := range r.queues.names() {
-		for _, g := range r.queues.byName[name].line.Groups() {
-			r.checkAgain(r.quotasChanged, g)
+	for _, name := range l.names() {
+		for _, g := range l.byName[name].line.Groups() {
+			l.checkAgain(l.quotasChanged, g)
 		}
 	}
-	r.structure = r.tree.Structure()
+	l.structure = l.tree.Structure()
 }
 
 // refresh brings all that follows from other things up to date: which groups are open, amounts, the order of queues.
-func (r *roster) refresh() {
-	r.checkGroups()
-	r.tree.Refresh()
-	r.changed = r.tree.LimitsMoved() || r.changed
-	for _, q := range r.ranking.moved() {
+func (l *lines) refresh() {
+	l.checkGroups()
+	l.tree.Refresh()
+	l.progress.changed = l.tree.LimitsMoved() || l.progress.changed
+	for _, q := range l.ranking.moved() {
 		rank, eligible := q.currentRank()
-		before := r.looked
+		before := l.progress.looked
 		if eligible {
 			first, _ := q.line.Head()
-			r.looked = first.Head()
+			l.progress.looked = first.Head()
 		}
-		r.ranking.place(q, rank, eligible)
-		r.looked = before
+		l.ranking.place(q, rank, eligible)
+		l.progress.looked = before
 	}
 }

@@ -124,7 +124,7 @@ func comparePositions(t require.TestingT, s *State, policy string, waiting map[s
 		return true
 	})
 	require.Len(t, want, last)
-	require.Empty(t, s.VerifyQueue("q"))
+	require.Empty(t, s.Audit().Queue("q"))
 }
 
 // Every unit that waits and is not parked is in the group of its like, every group knows its first unit, and only
@@ -150,14 +150,14 @@ func TestGroupsAndTheirHeads(t *testing.T) {
 func checkGroups(t require.TestingT, w *world) {
 	s := w.s
 	members, pooled := map[*group]int{}, map[*accounts.Pool]int{}
-	for key, u := range s.units {
+	for key, u := range s.roster.units {
 		pooled[u.counted.Pool]++
 		if u.group == nil {
 			continue
 		}
 		g := u.group
 		members[g]++
-		l := s.queues.byName[u.spec.Queue].line
+		l := s.lines.byName[u.spec.Queue].line
 		require.Same(t, l, g.Line())
 		request, total, sizes := leastOf(u.spec), "", ""
 		if u.stage != stageWaiting {
@@ -166,7 +166,7 @@ func checkGroups(t require.TestingT, w *world) {
 			sizes = u.spec.Sizes.String()
 		}
 		namespace := ""
-		if s.queues.byName[u.spec.Queue].bounds().MaxAdmitted >= 0 {
+		if s.lines.byName[u.spec.Queue].bounds().MaxAdmitted >= 0 {
 			namespace = u.spec.Namespace()
 		}
 		alone := ""
@@ -181,7 +181,7 @@ func checkGroups(t require.TestingT, w *world) {
 		require.False(t, l.Before(u, g.Head()), "%s is before the head of its group", key)
 	}
 	groups := 0
-	for _, q := range s.queues.byName {
+	for _, q := range s.lines.byName {
 		open := 0
 		for _, g := range q.line.Groups() {
 			groups++

@@ -27,14 +27,14 @@ import (
 // Settle reports the outcome of the write of Admit, Dequeue, Resize or Evict of this unit and attempt. An outcome of a
 // write that is not in flight is ignored.
 func (s *State) Settle(now time.Time, unitKey string, attempt int64, o Outcome) {
-	u, ok := s.units[unitKey]
+	u, ok := s.roster.units[unitKey]
 	if !ok || !u.stage.inFlight() || u.attempt != attempt || o == OutcomeUnknown {
 		return
 	}
 	remembered := u.remembered
 	u.forgetRemembered()
-	base := s.cfg.RefusedBackoff
-	s.contest(&u.spec, func() {
+	base := s.roster.cfg.RefusedBackoff
+	s.roster.contest(&u.spec, func() {
 		switch u.stage {
 		case stageAdmitting:
 			settleAdmission(u, now, base, remembered, o)
@@ -45,13 +45,13 @@ func (s *State) Settle(now time.Time, unitKey string, attempt int64, o Outcome) 
 		default:
 			settleEviction(u, now, base, remembered, o)
 		}
-		s.owners.Moved(u)
+		s.roster.owners.Moved(u)
 	})
-	s.touch(u)
+	s.roster.touch(u)
 	if remembered != nil {
-		s.replay(now, u, remembered)
+		s.roster.replay(now, u, remembered)
 	}
-	s.settle(now)
+	s.roster.settle(now)
 }
 
 func settleAdmission(u *record, now time.Time, base time.Duration, remembered *unit.Unit, o Outcome) {

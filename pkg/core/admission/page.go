@@ -41,7 +41,7 @@ type Place struct {
 // Page copies n units of a queue in its order, after the first skip ones, and says how many are in line. It costs
 // O(log of that, and n), and puts nothing in words; Explain does, for one unit.
 func (s *State) Page(queue string, skip, n int) (page []Place, waiting int) {
-	q, ok := s.queues.byName[queue]
+	q, ok := s.lines.byName[queue]
 	if !ok {
 		return nil, 0
 	}
@@ -49,7 +49,7 @@ func (s *State) Page(queue string, skip, n int) (page []Place, waiting int) {
 	if n = min(n, waiting-skip); n <= 0 {
 		return nil, waiting
 	}
-	s.refresh()
+	s.lines.refresh()
 	page = make([]Place, 0, n)
 	found := findings{why: s.why(), of: map[*group]unit.Finding{}}
 	q.line.WalkAt(skip, func(u *record) bool {
@@ -65,11 +65,11 @@ func (s *State) Page(queue string, skip, n int) (page []Place, waiting int) {
 // Places copies what Page does of these units, as far as they exist. Those that are not in line have no position; one
 // that is parked has the reason. It costs O(log n) for each.
 func (s *State) Places(keys []string) map[string]Place {
-	s.refresh()
+	s.lines.refresh()
 	places := make(map[string]Place, len(keys))
 	found := findings{why: s.why(), of: map[*group]unit.Finding{}}
 	for _, key := range keys {
-		u, ok := s.units[key]
+		u, ok := s.roster.units[key]
 		if !ok {
 			continue
 		}
@@ -91,17 +91,17 @@ func (s *State) Places(keys []string) map[string]Place {
 // PodsUse is what the pods of a unit on nodes ask for, those that are leaving aside. It costs O(1), however many pods
 // there are.
 func (s *State) PodsUse(unitKey string) resources.List {
-	u, ok := s.units[unitKey]
+	u, ok := s.roster.units[unitKey]
 	if !ok {
 		return resources.List{}
 	}
-	return s.holdings.Charges(unitKey, u.spec.Quota).Assigned
+	return s.roster.holdings.Charges(unitKey, u.spec.Quota).Assigned
 }
 
 // findings are why groups wait, each found out once.
 type findings struct {
-	*why
-	of map[*group]unit.Finding
+	why *why
+	of  map[*group]unit.Finding
 }
 
 func (f *findings) at(g *group) unit.Finding {
@@ -120,17 +120,17 @@ func (f *findings) find(g *group) unit.Finding {
 	if n.isParked() {
 		return n.parked
 	}
-	if f.queues.whyFull(g) != "" {
+	if f.why.lines.whyFull(g) != "" {
 		return unit.Finding{Reason: unit.ReasonQueueFull}
 	}
 	if n.cause != (cause{}) {
-		return n.cause.Finding(f.tree)
+		return n.cause.Finding(f.why.lines.tree)
 	}
-	if y := f.partyOf(g.Head()); y != nil {
-		found, _ := f.together(g.Head(), y)
+	if y := partyOf(f.why.lines.gangs, g.Head()); y != nil {
+		found, _ := f.why.together(g.Head(), y)
 		return found
 	}
-	list := f.shortages(g.Head())
+	list := f.why.shortages(g.Head())
 	reason := decide.ReasonOf(list)
 	if binding := decide.Bind(list, reason); binding != nil {
 		return unit.Finding{Reason: reason, Level: binding.Level, Resource: binding.Resource}

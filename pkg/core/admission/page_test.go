@@ -40,7 +40,7 @@ func (w *world) checkPage(t require.TestingT, queue string, first []Waiting) {
 		require.Equal(t, want.Unit.Key, p.Key)
 		require.Equal(t, want.Position, p.Position)
 		require.NotEmpty(t, p.Reason)
-		if u := w.s.units[p.Key]; u.group.Head() == u {
+		if u := w.s.roster.units[p.Key]; u.group.Head() == u {
 			require.Equal(t, want.Reason, p.Reason, p.Key)
 		}
 	}

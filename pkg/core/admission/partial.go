@@ -40,7 +40,7 @@ func wishesOf(u *record) resources.List {
 
 // greatest is the greatest size that fits of the head of a group, whose least is known to fit. What fits in one size
 // fits in all that are smaller.
-func (r *roster) greatest(g *group, fits func(need []int64) bool) portion {
+func (p *pass) greatest(g *group, fits func(need []int64) bool) portion {
 	u, a := g.Head(), &g.Notes.ask
 	s := u.spec.Sizes
 	if u.holding || s == nil {
@@ -49,7 +49,7 @@ func (r *roster) greatest(g *group, fits func(need []int64) bool) portion {
 	lo, hi := int64(0), s.Steps()
 	for lo < hi {
 		step := lo + (hi-lo)/2
-		if request, _ := s.At(step); r.withinBounds(g, request) && fits(r.tree.Need(request, a.Jobs)) {
+		if request, _ := s.At(step); withinBounds(g, request) && fits(p.lines.tree.Need(request, a.Jobs)) {
 			hi = step
 		} else {
 			lo = step + 1
@@ -63,7 +63,7 @@ func (r *roster) greatest(g *group, fits func(need []int64) bool) portion {
 }
 
 // withinBounds says that a request is no more than what its quotas may have at all, which their limits need not repeat.
-func (r *roster) withinBounds(g *group, request resources.List) bool {
+func withinBounds(g *group, request resources.List) bool {
 	a := &g.Notes.ask
 	for _, l := range a.Route.Levels {
 		if beyondAll(request, l.Spec().Max) != "" || a.NonPreemptible && beyondAll(request, l.Spec().Min) != "" {

@@ -42,7 +42,7 @@ func TestTheGreatestCountThatFits(t *testing.T) {
 		s.UpsertUnit(epoch, u)
 		var want *modelSize
 		for _, size := range sizesOf(u) {
-			if beyondAll(size.request, limit) == "" && beyondAll(size.request, s.tree.Route("team").Levels[0].Spec().Max) == "" {
+			if beyondAll(size.request, limit) == "" && beyondAll(size.request, s.lines.tree.Route("team").Levels[0].Spec().Max) == "" {
 				want = &size
 				break
 			}
@@ -90,5 +90,5 @@ func TestUnitsOfOtherSizesAreNotAlike(t *testing.T) {
 		u.BecomeWhole()
 		s.UpsertUnit(epoch, u)
 	}
-	require.Len(t, s.queues.byName["q"].line.Groups(), 3, "all of them need 2 at the least")
+	require.Len(t, s.lines.byName["q"].line.Groups(), 3, "all of them need 2 at the least")
 }

@@ -34,11 +34,11 @@ type party struct {
 }
 
 // partyOf is the party of a unit that is decided with others; nil for one that is decided alone.
-func (r *roster) partyOf(u *record) *party {
+func partyOf(gangs *gang.Book[*record], u *record) *party {
 	if u.group == nil || u.group.Key().Alone == "" {
 		return nil
 	}
-	members, together := r.gangs.Members(u)
+	members, together := gangs.Members(u)
 	if !together {
 		return nil
 	}
@@ -72,7 +72,7 @@ func (p *pass) partyInPass(u *record) *party {
 	key := gang.GroupOf(&u.spec)
 	y, known := p.inPass[key]
 	if !known {
-		if y = p.partyOf(u); y != nil && len(y.members) > 0 {
+		if y = partyOf(p.lines.gangs, u); y != nil && len(y.members) > 0 {
 			p.inPass[key] = y
 		}
 	}
@@ -111,7 +111,7 @@ func (p *pass) roomForAll(y *party) bool {
 				same++
 			}
 		}
-		if !p.queues.roomFor(q, all) || !p.queues.roomForOf(q, u.spec.Namespace(), same) {
+		if !p.lines.roomFor(q, all) || !p.lines.roomForOf(q, u.spec.Namespace(), same) {
 			return false
 		}
 	}

@@ -199,7 +199,7 @@ func TestUnitsOfAGangGroupPassTheirChecksTogether(t *testing.T) {
 			for _, u := range w.objects {
 				require.False(t, u.Phase == unit.PhaseReserved && w.mayGo(u), "%s waits", u.Key)
 			}
-			require.Empty(t, w.s.VerifyPlaces())
+			require.Empty(t, w.s.Audit().Places())
 		}
 	})
 }

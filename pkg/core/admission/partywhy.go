@@ -29,9 +29,9 @@ func (w *why) together(u *record, y *party) (unit.Finding, string) {
 	if !slices.Contains(y.members, u) || !w.allMet(y) || !w.pass.roomForAll(y) {
 		return unit.Finding{Reason: unit.ReasonWaitingForGroup}, words.WaitsForGroup
 	}
-	if never := y.asks.Never(w.tree); never.Reason != "" {
+	if never := y.asks.Never(w.lines.tree); never.Reason != "" {
 		found := unit.Finding{
-			Reason: never.Reason, Level: never.Limit.Level().Name(), Resource: w.tree.Resource(never.Number),
+			Reason: never.Reason, Level: never.Limit.Level().Name(), Resource: w.lines.tree.Resource(never.Number),
 		}
 		return found, words.NeverTogether(u.reader(), found, never.Request, never.Most)
 	}
@@ -43,7 +43,7 @@ func (w *why) together(u *record, y *party) (unit.Finding, string) {
 func (w *why) allMet(y *party) bool {
 	for _, u := range y.members {
 		g := u.group
-		if !g.Open() || w.queues.whyFull(g) != "" {
+		if !g.Open() || w.lines.whyFull(g) != "" {
 			return false
 		}
 		if said, fault := w.tryToAsk(g); fault != "" || said.reason != "" {
@@ -69,5 +69,5 @@ func (w *why) servedBefore(a, b *record) bool {
 	if q == of {
 		return q.line.Before(a, b)
 	}
-	return w.ranking.compare(q, of) < 0
+	return w.lines.ranking.compare(q, of) < 0
 }

@@ -26,13 +26,21 @@ import (
 
 // pass serves the heads of all queues, in their order, to a pass of the package decide.
 type pass struct {
-	*roster
-	asks *decide.Pass[turn]
+	lines    *lines
+	progress *progress
+	asks     *decide.Pass[turn]
 	// examined counts the heads that were measured.
 	examined int
 	patience
 	// inPass are the parties that were met, by their keys.
 	inPass map[string]*party
+}
+
+func newPass(cfg *Config, l *lines, p *progress) *pass {
+	return &pass{
+		lines: l, progress: p, asks: decide.New[turn](l.tree), patience: patience{claimTimeout: cfg.ClaimTimeout},
+		inPass: map[string]*party{},
+	}
 }
 
 // turn of a group, and the unit that was its head then.
@@ -54,22 +62,17 @@ type cause struct {
 
 // firstFitting makes one pass and returns the first head that fits beside the claims of those ahead of it, if any does.
 // The pass ends there: what is claimed and who is served first may be different after an admission, so whoever admits
-// begins again. A pass that ends without one has found out why each head waits. One that is not whole, because an
-// extension panicked, has to be made again.
-func (p *pass) firstFitting(now time.Time) (fits *group, whole bool) {
+// begins again. A pass that ends without one has found out why each head waits. If an extension panicked the pass has to
+// be made again without the unit that was looked at, which alone is to blame.
+func (p *pass) firstFitting(now time.Time) (fits *group, fault string) {
 	p.asks.Begin()
 	clear(p.inPass)
-	for _, q := range p.ranking.queues {
-		fits, fault := p.lookAt(now, q)
-		if fault != "" {
-			p.blame(now, fault)
-			return nil, false
-		}
-		if fits != nil {
-			return fits, true
+	for _, q := range p.lines.ranking.queues {
+		if fits, fault = p.lookAt(now, q); fits != nil || fault != "" {
+			return fits, fault
 		}
 	}
-	return nil, true
+	return nil, ""
 }
 
 // firstBorrower returns the first head that may borrow, if any may.
@@ -78,37 +81,27 @@ func (p *pass) firstBorrower() *group {
 	return t.group
 }
 
-// blame parks the unit that was looked at when an extension panicked: it alone is to blame.
-func (p *pass) blame(now time.Time, fault string) {
-	u := p.looked
-	p.looked = nil
-	p.leave(u)
-	u.refuse(now, p.cfg.RefusedBackoff, unit.ReasonInternalError, fault)
-	p.touch(u)
-	p.settle(now)
-}
-
 // lookAt looks at the heads of one queue up to the first that fits. A panic is a fault of the unit that is looked at
 // then.
 func (p *pass) lookAt(now time.Time, q *queueRecord) (fits *group, fault string) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			p.panics++
+			p.progress.panics++
 			fault = fmt.Sprintf("internal error while the unit was examined: %v", cause)
 		}
 	}()
 	p.asks.Line()
-	full := p.queues.full(q)
+	full := p.lines.full(q)
 	q.line.Heads(func(g *group) bool {
 		a, at := &g.Notes.ask, turn{g, g.Head()}
-		if a.Jobs > 0 && (full || p.queues.fullFor(q, g.Key().Namespace)) {
+		if a.Jobs > 0 && (full || p.lines.fullFor(q, g.Key().Namespace)) {
 			p.asks.Stop(at, a, unit.ReasonQueueFull)
 			return true
 		}
-		p.looked = at.unit
+		p.progress.looked = at.unit
 		p.examined++
-		if len(p.extensions) > 0 {
-			if said := p.extensions.ask(g); said.reason != "" {
+		if len(p.lines.extensions) > 0 {
+			if said := p.lines.extensions.ask(g); said.reason != "" {
 				p.asks.Stop(at, a, said.reason)
 				return true
 			}
@@ -128,7 +121,7 @@ func (p *pass) lookAt(now time.Time, q *queueRecord) (fits *group, fault string)
 		}
 		return true
 	})
-	p.looked = nil
+	p.progress.looked = nil
 	return fits, ""
 }
 
@@ -146,6 +139,6 @@ func (p *pass) noteCauses(now time.Time) {
 			continue
 		}
 		n.cause = c
-		setSubject(p.telling, now, g, subject{c.Finding(p.tree), c.said, c.Together})
+		setSubject(p.lines.telling, now, g, subject{c.Finding(p.lines.tree), c.said, c.Together})
 	}
 }

@@ -25,6 +25,8 @@ import "time"
 // The time begins when a pass that admits nobody finds the unit to claim, and goes on, whatever is first meanwhile,
 // until the unit is admitted. A new process counts anew.
 type patience struct {
+	// claimTimeout is for how long; zero is for ever.
+	claimTimeout time.Duration
 	// firstEnd is when the first of the claims ends that were noted last; zero if none does.
 	firstEnd time.Time
 	// ended counts claims that have.
@@ -33,7 +35,7 @@ type patience struct {
 
 // claimEnded says that the time of the unit is over.
 func (p *pass) claimEnded(now time.Time, u *record) bool {
-	if p.cfg.ClaimTimeout <= 0 || u.claimsSince.IsZero() || now.Before(u.claimsSince.Add(p.cfg.ClaimTimeout)) {
+	if p.claimTimeout <= 0 || u.claimsSince.IsZero() || now.Before(u.claimsSince.Add(p.claimTimeout)) {
 		return false
 	}
 	if !u.claimEnded {
@@ -46,7 +48,7 @@ func (p *pass) claimEnded(now time.Time, u *record) bool {
 // noteClaims begins the time of those that claim.
 func (p *pass) noteClaims(now time.Time) {
 	p.firstEnd = time.Time{}
-	if p.cfg.ClaimTimeout <= 0 {
+	if p.claimTimeout <= 0 {
 		return
 	}
 	for i := range p.asks.Claims() {
@@ -54,7 +56,7 @@ func (p *pass) noteClaims(now time.Time) {
 		if u.claimsSince.IsZero() {
 			u.own().claimsSince = now
 		}
-		end := u.claimsSince.Add(p.cfg.ClaimTimeout)
+		end := u.claimsSince.Add(p.claimTimeout)
 		if p.firstEnd.IsZero() || end.Before(p.firstEnd) {
 			p.firstEnd = end
 		}

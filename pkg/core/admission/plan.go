@@ -19,7 +19,6 @@ package admission
 import (
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -97,9 +96,6 @@ const (
 	// outcome follows. Unknown outcomes are a state, not an error.
 	OutcomeUnknown
 )
-
-// QueueCounts of one queue and quota pair.
-type QueueCounts = accounts.Counts
 
 // Grant says whether a pod of a unit may go.
 type Grant = ledger.Grant

@@ -42,7 +42,7 @@ type world struct {
 	s *State
 	o *oracle
 	// shown is what ChangedCounts said so far.
-	shown map[accounts.Pair]QueueCounts
+	shown map[accounts.Pair]accounts.Counts
 	// told is what DirtyDemand said so far.
 	told map[string]resources.List
 	// mayGo is what Grants said so far.
@@ -607,8 +607,8 @@ func (w *world) checkAtEnd(t require.TestingT) {
 
 // check compares what the state says with a recount of the model.
 func (w *world) check(t require.TestingT) {
-	require.Empty(t, w.s.Verify(), "ledger equals rebuild (I7)")
-	require.Empty(t, w.s.VerifyPlaces(), "every unit is in one place (I2)")
+	require.Empty(t, w.s.Audit().Ledger(), "ledger equals rebuild (I7)")
+	require.Empty(t, w.s.Audit().Places(), "every unit is in one place (I2)")
 	w.checkHoldings(t)
 	w.checkReleases(t)
 	w.checkGrants(t)
@@ -622,8 +622,8 @@ func (w *world) check(t require.TestingT) {
 func (w *world) checkHoldings(t require.TestingT) {
 	w.o.count()
 	for key, u := range w.units {
-		require.Equal(t, ordered.MomentOf(u.growsSince), w.s.units[key].growsSince, "%s began to ask for more", key)
-		if !w.s.units[key].holding {
+		require.Equal(t, ordered.MomentOf(u.growsSince), w.s.roster.units[key].growsSince, "%s began to ask for more", key)
+		if !w.s.roster.units[key].holding {
 			require.Zero(t, RunsUntil(w.s, key), "%s holds nothing", key)
 		}
 	}
@@ -632,7 +632,7 @@ func (w *world) checkHoldings(t require.TestingT) {
 			continue
 		}
 		for _, k := range []string{"cpu", "gpu"} {
-			amount, _ := w.s.Outstanding(name).Get(k)
+			amount, _ := w.s.Holdings().Outstanding(name).Get(k)
 			require.Equal(t, w.o.outstanding(name, k, false), amount, "%s outstanding at %s", k, name)
 		}
 	}
@@ -651,7 +651,7 @@ func (w *world) checkUntil(t require.TestingT, key string, open bool) {
 
 // checkGrants: pods go only while their unit is admitted and at its quota, and none is kept for which there is room.
 func (w *world) checkGrants(t require.TestingT) {
-	for _, g := range w.s.Grants() {
+	for _, g := range w.s.Holdings().Grants() {
 		if w.mayGo == nil {
 			w.mayGo = map[string]bool{}
 		}
@@ -663,7 +663,7 @@ func (w *world) checkGrants(t require.TestingT) {
 		first := ""
 		taken, leaving := map[string]int64{}, map[string]int64{}
 		for uid, p := range pods {
-			goes := w.s.Granted(key, uid)
+			goes := w.s.Holdings().Granted(key, uid)
 			require.Equal(t, goes, w.mayGo[key+" "+uid], "%s of %s was told otherwise", uid, key)
 			at := u != nil && p.Quota == u.Quota
 			require.True(t, open && at || !goes, "%s of %s must not go", uid, key)
@@ -695,7 +695,7 @@ func (w *world) checkGrants(t require.TestingT) {
 
 func (w *world) checkCounts(t require.TestingT) {
 	demand := map[string]map[string]int64{}
-	counts, sums := map[accounts.Pair]QueueCounts{}, map[string]QueueCounts{}
+	counts, sums := map[accounts.Pair]accounts.Counts{}, map[string]accounts.Counts{}
 	for key, u := range w.units {
 		if u.at == "over" {
 			continue
@@ -735,31 +735,31 @@ func (w *world) checkCounts(t require.TestingT) {
 			demand[p.Quota][it.Name] += mostOutstanding(bound, amount, it.Name, missing)
 		}
 	}
-	for _, c := range w.s.ChangedCounts() {
+	for _, c := range w.s.Accounts().ChangedCounts() {
 		if w.shown == nil {
-			w.shown = map[accounts.Pair]QueueCounts{}
+			w.shown = map[accounts.Pair]accounts.Counts{}
 		}
 		if w.shown[accounts.Pair{Queue: c.Queue, Quota: c.Quota}] = c; c.Pending+c.Admitted+c.Parked == 0 {
 			delete(w.shown, accounts.Pair{Queue: c.Queue, Quota: c.Quota})
 		}
 	}
 	require.Len(t, w.shown, len(counts))
-	for _, c := range w.s.Counts() {
+	for _, c := range w.s.Accounts().Counts() {
 		require.Equal(t, c, w.shown[accounts.Pair{Queue: c.Queue, Quota: c.Quota}])
 		require.Equal(t, counts[accounts.Pair{Queue: c.Queue, Quota: c.Quota}], c)
 		delete(counts, accounts.Pair{Queue: c.Queue, Quota: c.Quota})
 	}
 	require.Empty(t, counts)
 	for name, sum := range sums {
-		require.Equal(t, sum, w.s.CountsOf(name))
+		require.Equal(t, sum, w.s.Accounts().CountsOf(name))
 	}
-	for _, quota := range w.s.DirtyDemand() {
+	for _, quota := range w.s.Accounts().DirtyDemand() {
 		w.demand(quota)
 	}
 	for _, name := range leafNames {
-		require.True(t, w.s.Demand(name).Equal(resources.FromMap(demand[name])), "demand of %s: %s, want %v", name,
-			w.s.Demand(name), demand[name])
-		require.True(t, w.told[name].Equal(w.s.Demand(name)), "demand of %s was told as %s", name, w.told[name])
+		require.True(t, w.s.Accounts().Demand(name).Equal(resources.FromMap(demand[name])), "demand of %s: %s, want %v", name,
+			w.s.Accounts().Demand(name), demand[name])
+		require.True(t, w.told[name].Equal(w.s.Accounts().Demand(name)), "demand of %s was told as %s", name, w.told[name])
 	}
 }
 
@@ -768,7 +768,7 @@ func (w *world) demand(quota string) {
 	if w.told == nil {
 		w.told = map[string]resources.List{}
 	}
-	w.told[quota] = w.s.Demand(quota)
+	w.told[quota] = w.s.Accounts().Demand(quota)
 }
 
 // checkPositions: lines are sorted, and nobody in them fits.
@@ -804,7 +804,7 @@ func (w *world) checkPositions(t require.TestingT) {
 
 // checkOverdue: a unit that is not to go says of pods alone that nothing lets them go.
 func (w *world) checkOverdue(t require.TestingT) {
-	for key, u := range w.s.units {
+	for key, u := range w.s.roster.units {
 		if u.stage == stageAdmitted && u.overdue.Reason != "" {
 			require.Equal(t, w.o.astray(w.units[key]), u.overdue.Reason, "what %s says of its pods", key)
 		} else if u.stage == stageAdmitted && u.spec.Unsuspendable {
@@ -1006,9 +1006,9 @@ func TestRestartEqualsContinuation(t *testing.T) {
 		w.now = now.Add(time.Hour)
 		now = w.o.now
 		again := w.restart(rapid.Permutation([]string{"units", "queues", "quotas", "pods"}).Draw(t, "order"))
-		w.s.endReplacements(now)
+		w.s.roster.endReplacements(now)
 		for _, name := range levelNames {
-			require.True(t, w.s.Outstanding(name).Equal(again.Outstanding(name)), "outstanding at %s", name)
+			require.True(t, w.s.Holdings().Outstanding(name).Equal(again.Holdings().Outstanding(name)), "outstanding at %s", name)
 		}
 		before, after := w.s.Decide(now), again.Decide(now)
 		require.Equal(t, evictedBy(before), evictedBy(after))
@@ -1016,8 +1016,8 @@ func TestRestartEqualsContinuation(t *testing.T) {
 		require.Equal(t, keysOfPlan(before), keysOfPlan(after))
 		require.Equal(t, resizedBy(before, false), resizedBy(after, false))
 		require.Equal(t, resizedBy(before, true), resizedBy(after, true))
-		require.Equal(t, w.s.Counts(), again.Counts())
-		require.Empty(t, again.Verify())
+		require.Equal(t, w.s.Accounts().Counts(), again.Accounts().Counts())
+		require.Empty(t, again.Audit().Ledger())
 	})
 }
 
@@ -1031,7 +1031,7 @@ func (w *world) forgetRemnants() {
 }
 
 func (w *world) restart(kinds []string) *State {
-	s, now := New(w.s.cfg), w.now
+	s, now := New(*w.s.roster.cfg), w.now
 	for _, kind := range kinds {
 		switch kind {
 		case "units":
@@ -1079,7 +1079,7 @@ func TestDeterminism(t *testing.T) {
 		}
 		first := w.plans
 		w.plans = nil
-		again := New(w.s.cfg)
+		again := New(*w.s.roster.cfg)
 		for _, event := range w.journal {
 			event(again)
 		}

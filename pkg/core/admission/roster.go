@@ -17,13 +17,14 @@ limitations under the License.
 package admission
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/gang"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holding"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
@@ -33,58 +34,44 @@ import (
 // roster has all units, and keeps each where its object and the checks say: in line, parked, holding quota, or over.
 // What follows from that it keeps as well: what units hold, the accounts, what is due.
 type roster struct {
-	cfg        Config
-	rules      life.Config
-	extensions extensions
-	holdings   *holding.Book
-	tree       *capacity.Tree
-	owners     *owner.Book[*record]
-	units      map[string]*record // by key
-	queues     queues
-	gangs      *gang.Book[*record]
-	ranking    ranking
-	accounts   *accounts.Accounts
+	cfg   *Config
+	rules life.Config
+	units map[string]*record // by key
+	lines *lines
+	// holdings are what units hold.
+	holdings *holding.Book
+	owners   *owner.Book[*record]
+	gangs    *gang.Book[*record]
+	accounts *accounts.Accounts
+	telling  *schedule
 
 	// touched are the units of which a fact has changed, or that others depend on, in order.
 	touched []*record
 	// due are the units that are to be looked at at a time: something is over then, or is to be written.
-	due     *ordered.Due[*record]
-	telling *schedule
-	// unsettled are queues of which units have to come into line, or out of it, because of its bounds.
-	unsettled map[*queueRecord]struct{}
+	due *ordered.Due[*record]
+	// looking are the facts of the unit that is looked at.
+	looking  life.Facts
+	progress *progress
+}
 
+// progress is what all parts of a state say of the decision that they take part in.
+type progress struct {
 	// changed: something that a pass looks at is not what it was in the last one.
 	changed bool
-	// structure is that of the tree when all groups were checked last. quotasChanged is when a quota changed last.
-	structure     int64
-	quotasChanged time.Time
-
 	// panics of extensions that were recovered since the last Decide.
 	panics int
-	// looking are the facts of the unit that is looked at.
-	looking life.Facts
 	// looked is the unit that is being looked at. Between two calls it is nil, unless the last one panicked.
 	looked *record
 }
 
-func newRoster(cfg Config) *roster {
-	order := cfg.Order
-	if order == nil {
-		order = FairOrder{}
-	}
-	l := ledger.New()
-	tree := capacity.NewTree(l)
-	held := holding.NewBook(l, tree)
+func newRoster(cfg *Config, l *lines, held *holding.Book, p *progress) *roster {
 	r := &roster{
-		cfg: cfg, extensions: cfg.Checks, holdings: held, tree: tree, owners: owner.NewBook[*record](),
-		units: map[string]*record{}, queues: newQueues(cfg.Policies, held), accounts: accounts.New(tree),
-		gangs:     gang.NewBook(func(u *record) *unit.Unit { return &u.spec }),
-		rules:     life.Config{Timeouts: cfg.Timeouts, Selects: cfg.Selects},
-		due:       ordered.NewDue(func(u *record) ordered.Moment { return u.dueAt }, compareAges),
-		unsettled: map[*queueRecord]struct{}{},
-		ranking:   newRanking(order),
+		cfg: cfg, rules: life.Config{Timeouts: cfg.Timeouts, Selects: cfg.Selects}, units: map[string]*record{},
+		lines: l, holdings: held, owners: owner.NewBook[*record](), gangs: l.gangs, accounts: l.accounts,
+		due: ordered.NewDue(func(u *record) ordered.Moment { return u.dueAt }, compareAges), progress: p,
 	}
-	r.telling = newSchedule(&cfg, r.sayingOf)
+	r.telling = newSchedule(cfg, func(u *record) *unit.Saying { return sayingOf(r, u) })
+	l.telling = r.telling
 	return r
 }
 
@@ -135,13 +122,13 @@ func (r *roster) apply(now time.Time, u *record, in unit.Unit) {
 		r.contest(&former, func() { r.contest(&in, func() { r.owners.Change(u, update) }) })
 	}
 	r.units[in.Key] = u
-	r.queues.record(in.Queue).refs++
+	r.lines.queue(in.Queue).refs++
 	r.touch(u)
 	r.settle(now)
 	if known {
-		q := r.queues.record(former.Queue)
+		q := r.lines.queue(former.Queue)
 		q.refs--
-		r.prune(q)
+		r.lines.prune(q)
 	}
 }
 
@@ -157,13 +144,13 @@ func (r *roster) contest(in *unit.Unit, f func()) {
 func (r *roster) podsChanged(now time.Time, unitKey string, left bool) {
 	u, ok := r.units[unitKey]
 	if !ok {
-		r.changed = r.holdings.Keep(unitKey, nil) || r.changed
+		r.progress.changed = r.holdings.Keep(unitKey, nil) || r.progress.changed
 		return
 	}
 	if left && u.holding {
 		u.own().left = now // a new process does not know it, and counts from the admission
 	}
-	r.changed = true
+	r.progress.changed = true
 	r.touch(u)
 	r.settle(now)
 }
@@ -172,5 +159,58 @@ func (r *roster) podsChanged(now time.Time, unitKey string, left bool) {
 func (r *roster) endReplacements(now time.Time) {
 	for unitKey, p, some := r.holdings.Late(now); some; unitKey, p, some = r.holdings.Late(now) {
 		r.podsChanged(now, unitKey, r.holdings.SetPod(now, unitKey, p))
+	}
+}
+
+// queueChanged brings the units of a queue in line with its object.
+func (r *roster) queueChanged(now time.Time, q *queueRecord, reorder bool) {
+	if reorder {
+		r.reorder(now, q)
+	}
+	for _, key := range r.holdings.Holders(q.name) { // the queue says for how long they may
+		r.touch(r.units[key])
+	}
+	for _, g := range q.line.Groups() {
+		r.lines.checkAgain(now, g)
+	}
+	r.settle(now)
+	r.lines.ranking.touch(q)
+	r.progress.changed = true
+}
+
+// reorder moves all units of a queue into the order of its present policy, and into the line as its bounds say.
+func (r *roster) reorder(now time.Time, q *queueRecord) {
+	units := make([]*record, 0, q.line.Len())
+	q.line.Walk(func(u *record) bool { units = append(units, u); return true })
+	units = append(units, q.pending.Outside()...)
+	for _, u := range units {
+		r.unplace(u)
+	}
+	q.pending = q.newBounds()
+	delete(r.lines.unsettled, q)
+	policy, fault := r.lines.policyOf(q)
+	if q.fault = fault; fault != "" {
+		r.progress.panics++
+	}
+	q.line.Reorder(policy)
+	for _, u := range units {
+		r.touch(u)
+	}
+	r.settle(now)
+}
+
+// settleBounds places the units again that may be in line now and were not, or the other way round.
+func (r *roster) settleBounds(now time.Time) {
+	byName := func(a, b *queueRecord) int { return strings.Compare(a.name, b.name) }
+	for len(r.lines.unsettled) > 0 { // once more where units of another queue followed
+		for _, q := range slices.SortedFunc(maps.Keys(r.lines.unsettled), byName) {
+			for moved := q.pending.Settle(); len(moved) > 0; moved = q.pending.Settle() {
+				for _, u := range moved {
+					r.touch(u)
+				}
+				r.settle(now)
+			}
+			delete(r.lines.unsettled, q)
+		}
 	}
 }

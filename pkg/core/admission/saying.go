@@ -48,12 +48,12 @@ type subject struct {
 }
 
 // sayingOf is what a unit is to be told; nil if it is nothing.
-func (r *roster) sayingOf(u *record) *unit.Saying {
+func sayingOf(r *roster, u *record) *unit.Saying {
 	switch {
 	case u.group != nil:
 		return groupSaying(u.group)
 	case u.stage == stageWaiting && !untold(u.parked):
-		return say(u.parked, r.unitWords(u))
+		return say(u.parked, unitWords(r, u))
 	case u.stage != stageAdmitted:
 		return nil
 	case u.overdue.Reason != "":
@@ -77,12 +77,12 @@ func groupSaying(g *group) *unit.Saying {
 var ofPods = map[unit.Reason]bool{unit.ReasonIdleReservation: true, unit.ReasonUnschedulable: true}
 
 // unitWords is about a unit that is parked by itself.
-func (r *roster) unitWords(u *record) string {
+func unitWords(r *roster, u *record) string {
 	if u.parked == unit.ReasonQueueOverflow {
 		return fmt.Sprintf("queue %q has as many units in line as it may have, in all or of one namespace; this one comes "+
 			"into line at its place", u.spec.Queue)
 	}
-	return r.whyParked(u)
+	return whyParked(r, u)
 }
 
 // parkedWords is about what keeps a whole group out of line; empty where headWords has the words. message says it with

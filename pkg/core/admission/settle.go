@@ -23,6 +23,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // touch notes that a fact of a unit has changed, or one of another unit on which it depends.
@@ -40,9 +41,9 @@ func (r *roster) settle(now time.Time) {
 	for i := 0; i < len(r.touched); i++ {
 		u := r.touched[i]
 		u.touched = false
-		r.looked = u
+		r.progress.looked = u
 		r.settleOne(now, u)
-		r.looked = nil
+		r.progress.looked = nil
 	}
 	clear(r.touched)
 	r.touched = r.touched[:0]
@@ -50,7 +51,7 @@ func (r *roster) settle(now time.Time) {
 
 func (r *roster) settleOne(now time.Time, u *record) {
 	former, news := r.gangs.SetPresent(u, u.stage != stageDone)
-	r.changed = news || r.changed
+	r.progress.changed = news || r.progress.changed
 	passed := false
 	switch u.stage {
 	case stageWaiting:
@@ -71,8 +72,8 @@ func (r *roster) settleOne(now time.Time, u *record) {
 		// Not touched before its write is settled.
 	}
 	at := u.place()
-	r.changed = r.holdings.Keep(u.spec.Key, &at) || r.changed
-	r.accounts.Replace(&u.counted, r.contributionOf(u))
+	r.progress.changed = r.holdings.Keep(u.spec.Key, &at) || r.progress.changed
+	r.accounts.Replace(&u.counted, contributionOf(u, r.holdings.Charges(u.spec.Key, u.spec.Quota)))
 	r.grant(u)
 	if r.gangs.SetCleared(u, passed) || news {
 		now := gang.GroupOf(&u.spec)
@@ -101,7 +102,7 @@ func (r *roster) facts(now time.Time, u *record) *life.Facts {
 		Now: now, Unit: &u.spec, Queue: &noQueue, Holds: u.holding, Held: u.held, Left: u.left, Asking: u.growsSince,
 		GangsPassed: r.gangs.MayGo(u), Refused: u.refusal.Refusal, Config: &r.rules,
 	}
-	if q := r.queues.byName[u.spec.Queue]; q != nil {
+	if q := r.lines.byName[u.spec.Queue]; q != nil {
 		f.Queue, f.QueueKnown = &q.spec, q.known
 	}
 	c := candidateOf(&u.spec)
@@ -115,6 +116,16 @@ func (r *roster) facts(now time.Time, u *record) *life.Facts {
 		f.Pods.Charges = r.holdings.Charges(u.spec.Key, u.spec.Quota)
 	}
 	return f
+}
+
+// blame parks the unit that was looked at when an extension panicked.
+func (r *roster) blame(now time.Time, fault string) {
+	u := r.progress.looked
+	r.progress.looked = nil
+	r.leave(u)
+	u.refuse(now, r.cfg.RefusedBackoff, unit.ReasonInternalError, fault)
+	r.touch(u)
+	r.settle(now)
 }
 
 // touchDue touches the units whose time has come.

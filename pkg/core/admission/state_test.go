@@ -72,24 +72,24 @@ func nothingStays(t *rapid.T, leads bool) {
 	if leads {
 		s.Decide(now)
 	}
-	s.DirtyDemand()
-	s.ChangedCounts()
+	s.Accounts().DirtyDemand()
+	s.Accounts().ChangedCounts()
 	s.Elections()
-	require.Zero(t, s.tree.Len())
-	require.Zero(t, s.owners.Len())
-	require.Zero(t, s.gangs.Len())
-	require.Zero(t, s.telling.Len())
-	require.Zero(t, s.due.Len())
+	require.Zero(t, s.lines.tree.Len())
+	require.Zero(t, s.roster.owners.Len())
+	require.Zero(t, s.roster.gangs.Len())
+	require.Zero(t, s.roster.telling.Len())
+	require.Zero(t, s.roster.due.Len())
 	for of, field := range map[string]any{
-		"state": s, "roster": s.roster, "accounts": s.accounts, "queues": &s.queues, "ranking": &s.ranking,
-		"holdings": s.holdings,
+		"roster": s.roster, "lines": s.lines, "ranking": &s.lines.ranking, "pass": s.pass, "accounts": s.roster.accounts,
+		"holdings": s.roster.holdings,
 	} {
 		requireNothingIn(t, of, reflect.ValueOf(field).Elem())
 	}
 }
 
 // configured are fields that do not follow from objects.
-var configured = map[string]bool{"queues.policies": true, "roster.extensions": true}
+var configured = map[string]bool{"lines.policies": true, "lines.extensions": true}
 
 // requireNothingIn looks at every map and slice of a struct.
 func requireNothingIn(t *rapid.T, of string, in reflect.Value) {
@@ -117,13 +117,13 @@ func TestNothingStaysOfANamespace(t *testing.T) {
 	}
 	plan := s.Decide(epoch)
 	require.Equal(t, []string{"ns0/u0", "ns1/u1"}, keysOfPlan(plan))
-	q := s.queues.byName["q"]
-	require.Equal(t, 1, s.holdings.CountOf(q.name, "ns1"))
+	q := s.lines.byName["q"]
+	require.Equal(t, 1, s.roster.holdings.CountOf(q.name, "ns1"))
 	for i := range 4 {
 		s.DeleteUnit(epoch, fmt.Sprintf("ns%d/u%d", i%2, i))
 	}
 	s.Decide(epoch)
-	require.Zero(t, s.holdings.CountOf(q.name, "ns1"))
+	require.Zero(t, s.roster.holdings.CountOf(q.name, "ns1"))
 }
 
 // The number of units that a decision examines does not depend on how many wait.
@@ -170,12 +170,12 @@ func TestWhatWasSeenWhileAWriteWasInFlightCountsAtOnce(t *testing.T) {
 	u.Priority = 7
 	s.UpsertUnit(epoch, u)
 	s.Settle(epoch, "ns/u", 1, OutcomeConfirmed)
-	require.Zero(t, s.units["ns/u"].growsSince, "the object says that this is to be written first")
+	require.Zero(t, s.roster.units["ns/u"].growsSince, "the object says that this is to be written first")
 	require.Len(t, s.Decide(epoch).Resize, 1)
 	u.Held, u.HeldPods = amount(1, 1), 1
 	s.UpsertUnit(epoch, u)
 	s.Settle(epoch.Add(time.Second), "ns/u", 1, OutcomeRefuted)
-	require.Equal(t, ordered.MomentOf(epoch.Add(time.Second)), s.units["ns/u"].growsSince)
+	require.Equal(t, ordered.MomentOf(epoch.Add(time.Second)), s.roster.units["ns/u"].growsSince)
 }
 
 func TestObservationWithoutNewsWakesNothing(t *testing.T) {
@@ -184,7 +184,7 @@ func TestObservationWithoutNewsWakesNothing(t *testing.T) {
 	for _, name := range []string{"root", "dept", "leaf0", "leaf1", "leaf2"} {
 		s.SetQuota(epoch, s.quota(name))
 	}
-	for _, u := range s.units {
+	for _, u := range s.roster.units {
 		if u.stage == stageWaiting {
 			s.UpsertUnit(epoch, u.spec)
 		}
@@ -470,16 +470,16 @@ func TestHugeAmounts(t *testing.T) {
 	require.Equal(t, []string{"ns/u00"}, keysOfPlan(s.Decide(epoch)))
 	for i := range 20 {
 		key := fmt.Sprintf("ns/u%02d", i)
-		u := s.units[key].spec
+		u := s.roster.units[key].spec
 		u.Phase, u.Held = unit.PhaseRunning, huge
 		s.Settle(epoch, key, 1, OutcomeConfirmed)
 		s.UpsertUnit(epoch, u)
 	}
-	require.Empty(t, s.Verify())
+	require.Empty(t, s.Audit().Ledger())
 	for i := range 20 {
 		s.DeleteUnit(epoch, fmt.Sprintf("ns/u%02d", i))
 	}
-	require.True(t, s.Outstanding("root").IsZero(), "what was added can be taken away")
+	require.True(t, s.Holdings().Outstanding("root").IsZero(), "what was added can be taken away")
 }
 
 // Nothing of a unit is true of another object of its name: neither what it holds nor the answer to its write (I3).
@@ -492,11 +492,11 @@ func TestAnotherObjectOfTheName(t *testing.T) {
 		s.UpsertUnit(epoch, again)
 		s.Settle(epoch, again.Key, 1, OutcomeConfirmed)
 		require.False(t, s.Admitted(again.Key), name)
-		require.Empty(t, s.VerifyUnit(again), name)
+		require.Empty(t, s.Audit().Unit(again), name)
 	}
-	require.True(t, s.Outstanding("team").IsZero())
-	require.Empty(t, s.Verify())
-	require.Empty(t, s.VerifyPlaces())
+	require.True(t, s.Holdings().Outstanding("team").IsZero())
+	require.Empty(t, s.Audit().Ledger())
+	require.Empty(t, s.Audit().Places())
 }
 
 // What a unit is still to ask for follows its pods as they come, change and go.
@@ -505,11 +505,11 @@ func TestDemandFollowsThePods(t *testing.T) {
 	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
 	first := units["first"]
 	first.Request, first.Expected = cpu(6), unit.Expected{Pods: 2, Each: cpu(3)}
-	before := s.Demand("team").Sub(units["first"].Request)
+	before := s.Accounts().Demand("team").Sub(units["first"].Request)
 	s.UpsertUnit(epoch, first)
 	asks := func(want int64) {
 		t.Helper()
-		got, _ := s.Demand("team").Sub(before).Get("cpu")
+		got, _ := s.Accounts().Demand("team").Sub(before).Get("cpu")
 		require.Equal(t, want, got)
 	}
 	asks(6)

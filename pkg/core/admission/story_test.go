@@ -155,8 +155,8 @@ func (st *story) line(line string) {
 	run, ok := commands[cmd]
 	require.True(st.t, ok, "unknown command %q", cmd)
 	run(a)
-	require.Empty(st.t, st.s.Verify(), "after %q", line)
-	require.Empty(st.t, st.s.VerifyPlaces(), "after %q", line)
+	require.Empty(st.t, st.s.Audit().Ledger(), "after %q", line)
+	require.Empty(st.t, st.s.Audit().Places(), "after %q", line)
 }
 
 // arguments are the words of a line: those without value, and the others by name; order is their order.
@@ -184,7 +184,7 @@ func (a arguments) has(word string) bool { return slices.Contains(a.words, word)
 // claimTimeout is a change of the configuration, which a scheduler reads when it starts.
 func (st *story) claimTimeout(a arguments) {
 	st.cfg.ClaimTimeout = time.Duration(st.number(a.words[0])) * time.Second
-	st.s.cfg.ClaimTimeout = st.cfg.ClaimTimeout
+	st.s.pass.claimTimeout = st.cfg.ClaimTimeout
 }
 
 // partialAdmission is switched off or on, as by a scheduler that starts.
@@ -553,7 +553,7 @@ func (st *story) settle(a arguments) {
 		"confirmed": OutcomeConfirmed, "refuted": OutcomeRefuted, "refused": OutcomeRefused, "unknown": OutcomeUnknown,
 	}[a.words[1]]
 	attempt := st.number(a.named["attempt"])
-	record, ok := st.s.units[unitNamed(name)]
+	record, ok := st.s.roster.units[unitNamed(name)]
 	if ok && outcome == OutcomeConfirmed && record.stage == stageAdmitting {
 		u.Become(record.tenure.next, record.tenure.nextPods)
 		u.Phase, u.Attempts, u.Held, u.HeldPods = unit.PhaseDequeued, attempt, u.Request, u.Pods
@@ -829,7 +829,7 @@ func (st *story) listPods(a arguments) {
 				answer = "leaves"
 			case p.Assigned:
 				answer = "runs"
-			case st.s.Granted(unitNamed(word), uid):
+			case st.s.Holdings().Granted(unitNamed(word), uid):
 				answer = "may go"
 				if !until.IsZero() {
 					answer += " for " + until.Sub(st.now).String()
@@ -842,20 +842,20 @@ func (st *story) listPods(a arguments) {
 }
 
 func (st *story) counts(arguments) {
-	for _, c := range st.s.Counts() {
+	for _, c := range st.s.Accounts().Counts() {
 		st.printf("queue %s quota %s: pending %d, admitted %d, parked %d", c.Queue, c.Quota, c.Pending, c.Admitted, c.Parked)
 	}
 }
 
 func (st *story) outstanding(a arguments) {
 	for _, level := range a.words {
-		st.printf("%s: outstanding %s", level, orNothing(st.s.Outstanding(level)))
+		st.printf("%s: outstanding %s", level, orNothing(st.s.Holdings().Outstanding(level)))
 	}
 }
 
 func (st *story) demand(a arguments) {
 	for _, quota := range a.words {
-		st.printf("%s: demand %s", quota, orNothing(st.s.Demand(quota)))
+		st.printf("%s: demand %s", quota, orNothing(st.s.Accounts().Demand(quota)))
 	}
 }
 

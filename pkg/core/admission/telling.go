@@ -59,29 +59,29 @@ func setSubject(s *schedule, now time.Time, g *group, to subject) {
 // Tell says what units are to be told of why they wait, so many at most, and when to ask again; zero means that nobody
 // is to be told anything before something happens. Whoever calls it paces what is written.
 func (s *State) Tell(now time.Time, most int) (list []Explain, again time.Time) {
-	for _, u := range s.telling.Tell(now, most) {
+	for _, u := range s.roster.telling.Tell(now, most) {
 		list = append(list, Explain{Unit: u.spec, Saying: *u.listener.Said()})
 	}
-	return list, s.telling.At(now)
+	return list, s.roster.telling.At(now)
 }
 
 // TellAt is when Tell wants to be called; zero means not before something happens.
-func (s *State) TellAt(now time.Time) time.Time { return s.telling.At(now) }
+func (s *State) TellAt(now time.Time) time.Time { return s.roster.telling.At(now) }
 
 // Unsaid says that what Tell said last of a unit was not written. It is told later.
 func (s *State) Unsaid(now time.Time, unitKey string) {
-	if u, ok := s.units[unitKey]; ok {
-		s.telling.Unsaid(now, u, u.spec.Said)
+	if u, ok := s.roster.units[unitKey]; ok {
+		s.roster.telling.Unsaid(now, u, u.spec.Said)
 	}
 }
 
 // Says is what a unit is to be told now; false if it is nothing.
 func (s *State) Says(unitKey string) (unit.Saying, bool) {
-	u, ok := s.units[unitKey]
+	u, ok := s.roster.units[unitKey]
 	if !ok {
 		return unit.Saying{}, false
 	}
-	said := s.sayingOf(u)
+	said := sayingOf(s.roster, u)
 	if said == nil {
 		return unit.Saying{}, false
 	}

@@ -115,7 +115,7 @@ func (w *world) tell(t *rapid.T, last map[*record]time.Time, most int, lost bool
 	require.LessOrEqual(effort.Plain(t), len(list), most)
 	for i := range list {
 		key := list[i].Unit.Key
-		u, ok := w.s.units[key]
+		u, ok := w.s.roster.units[key]
 		require.True(effort.Plain(t), ok)
 		if u.spec.Said != nil {
 			require.NotEqual(effort.Plain(t), *u.spec.Said, list[i].Saying, "%s was told so", key)
@@ -137,7 +137,7 @@ func (w *world) tell(t *rapid.T, last map[*record]time.Time, most int, lost bool
 
 // checkTold: what is true now is found out as Explain does it, from what the last pass left.
 func (w *world) checkTold(t require.TestingT) {
-	for key, u := range w.s.units {
+	for key, u := range w.s.roster.units {
 		if u.stage != stageWaiting && (u.stage != stageAdmitted || u.group == nil) {
 			continue
 		}

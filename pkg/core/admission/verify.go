@@ -26,32 +26,41 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// Verify recomputes the ledger from the units and pods given to the state and returns the differences (I7).
-func (s *State) Verify() []Difference {
-	rebuilt := s.holdings.Rebuild()
-	for key, u := range s.units {
+// Audit compares a state with itself, and with objects.
+type Audit struct {
+	lines  *lines
+	roster *roster
+}
+
+// Audit returns the audit of the state as it is. Between two calls it finds nothing.
+func (s *State) Audit() Audit { return Audit{s.lines, s.roster} }
+
+// Ledger recomputes the ledger from the units and pods given to the state and returns the differences (I7).
+func (a Audit) Ledger() []Difference {
+	rebuilt := a.roster.holdings.Rebuild()
+	for key, u := range a.roster.units {
 		if u.holding {
 			rebuilt.Reserve(key, u.spec.Quota, u.held, u.nonPreemptible())
 			rebuilt.Expect(key, life.Expected(&u.spec, true))
 		}
 	}
-	return s.holdings.Compare(rebuilt)
+	return a.roster.holdings.Compare(rebuilt)
 }
 
 // Mismatch is one place where two views of the same thing differ: Have is what the state goes by, Want what it should
 // be.
 type Mismatch struct{ Object, Field, Have, Want string }
 
-// VerifyPlaces checks that every unit is in exactly one place (I2), that no unit holds quota in a place where it must
-// not (I7), and that every queue is in the order of its policy (I5). It is VerifyPlace of all units and VerifyQueue of
-// all queues.
-func (s *State) VerifyPlaces() []Mismatch {
+// Places checks that every unit is in exactly one place (I2), that no unit holds quota in a place where it must
+// not (I7), and that every queue is in the order of its policy (I5). It is Place of all units and Queue of all
+// queues.
+func (a Audit) Places() []Mismatch {
 	var out []Mismatch
-	for key := range s.units {
-		out = append(out, s.VerifyPlace(key)...)
+	for key := range a.roster.units {
+		out = append(out, a.Place(key)...)
 	}
-	for name := range s.queues.byName {
-		out = append(out, s.VerifyQueue(name)...)
+	for name := range a.lines.byName {
+		out = append(out, a.Queue(name)...)
 	}
 	slices.SortFunc(out, func(a, b Mismatch) int {
 		return cmp.Or(strings.Compare(a.Object, b.Object), strings.Compare(a.Field, b.Field))
@@ -59,9 +68,9 @@ func (s *State) VerifyPlaces() []Mismatch {
 	return out
 }
 
-// VerifyPlace checks the place of one unit.
-func (s *State) VerifyPlace(key string) []Mismatch {
-	u, ok := s.units[key]
+// Place checks the place of one unit.
+func (a Audit) Place(key string) []Mismatch {
+	u, ok := a.roster.units[key]
 	if !ok {
 		return nil
 	}
@@ -79,10 +88,10 @@ func (s *State) VerifyPlace(key string) []Mismatch {
 	return out
 }
 
-// VerifyQueue walks the line of a queue: strictly in order, all of it units of this queue, and as many as its groups
+// Queue walks the line of a queue: strictly in order, all of it units of this queue, and as many as its groups
 // have. Together that is: exactly they.
-func (s *State) VerifyQueue(name string) []Mismatch {
-	q, ok := s.queues.byName[name]
+func (a Audit) Queue(name string) []Mismatch {
+	q, ok := a.lines.byName[name]
 	if !ok {
 		return nil
 	}
@@ -109,7 +118,7 @@ func (s *State) VerifyQueue(name string) []Mismatch {
 	return out
 }
 
-// Places of a unit, as VerifyPlaces names them.
+// Places of a unit, as Places names them.
 const (
 	placeLine    = "in line"
 	placeParked  = "parked"
@@ -137,10 +146,10 @@ func (st stage) place() string {
 	return placeNowhere
 }
 
-// VerifyUnit compares a unit with its object, as UpsertUnit would be given it. Between two calls they agree, unless a
+// Unit compares a unit with its object, as UpsertUnit would be given it. Between two calls they agree, unless a
 // write of the unit is in flight: then nothing can be said.
-func (s *State) VerifyUnit(in unit.Unit) []Mismatch {
-	u, ok := s.units[in.Key]
+func (a Audit) Unit(in unit.Unit) []Mismatch {
+	u, ok := a.roster.units[in.Key]
 	if !ok {
 		return []Mismatch{{in.Key, "unit", "unknown", "uid " + in.UID}}
 	}

@@ -52,7 +52,7 @@ func placed(t *testing.T) (*State, map[string]unit.Unit) {
 		s.UpsertUnit(epoch, u)
 	}
 	require.Equal(t, []string{"ns/flying"}, keysOfPlan(s.Decide(epoch)))
-	require.Empty(t, s.VerifyPlaces())
+	require.Empty(t, s.Audit().Places())
 	return s, units
 }
 
@@ -62,29 +62,29 @@ func TestVerifyPlacesFindsWhatIsOutOfPlace(t *testing.T) {
 		want  Mismatch
 	}{
 		"in no line": {
-			func(s *State) { s.part(s.units["ns/first"]) },
+			func(s *State) { s.lines.part(s.roster.units["ns/first"]) },
 			Mismatch{"ns/first", "place", "in no line", "in line or parked"},
 		},
 		"in line and parked": {
-			func(s *State) { s.units["ns/first"].parked = unit.ReasonInactive },
+			func(s *State) { s.roster.units["ns/first"].parked = unit.ReasonInactive },
 			Mismatch{"ns/first", "place", "in line and parked", "in line or parked"},
 		},
 		"admitted and still in line": {
-			func(s *State) { s.join(epoch, s.units["ns/admitted"]) },
+			func(s *State) { s.roster.join(epoch, s.roster.units["ns/admitted"]) },
 			Mismatch{"ns/admitted", "place", "in line", "in no line"},
 		},
 		"over and still holding": {
-			func(s *State) { s.hold(s.units["ns/over"], s.units["ns/over"].spec.Request) },
+			func(s *State) { s.roster.hold(s.roster.units["ns/over"], s.roster.units["ns/over"].spec.Request) },
 			Mismatch{"ns/over", "holds", "cpu: 4m", "nothing"},
 		},
 		"out of order": {
-			func(s *State) { s.units["ns/first"].spec.Priority = 1 },
+			func(s *State) { s.roster.units["ns/first"].spec.Priority = 1 },
 			Mismatch{"ns/second", "order in q", "behind ns/first", "ahead of it"},
 		},
 		"in a line of another queue": {
 			func(s *State) {
-				other := s.queues.record("other").line
-				s.units["ns/first"].group, _ = other.Join(newRecord(), backlog.Key{})
+				other := s.lines.queue("other").line
+				s.roster.units["ns/first"].group, _ = other.Join(newRecord(), backlog.Key{})
 			},
 			Mismatch{"ns/first", "queue", "q", "another, or none"},
 		},
@@ -92,48 +92,48 @@ func TestVerifyPlacesFindsWhatIsOutOfPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, _ := placed(t)
 			c.spoil(s)
-			require.Contains(t, s.VerifyPlaces(), c.want)
+			require.Contains(t, s.Audit().Places(), c.want)
 		})
 	}
 }
 
 func TestVerifyFindsASumThatIsWrong(t *testing.T) {
 	s, _ := placed(t)
-	require.Empty(t, s.Verify())
-	s.holdings.Hold("ns/ghost", holding.Place{Quota: "team"}, resources.FromMap(map[string]int64{"cpu": 1}), false, unit.Expected{})
+	require.Empty(t, s.Audit().Ledger())
+	s.roster.holdings.Hold("ns/ghost", holding.Place{Quota: "team"}, resources.FromMap(map[string]int64{"cpu": 1}), false, unit.Expected{})
 	require.Equal(t, []Difference{
 		{Level: "root", Resource: "cpu", Ledger: 9, Rebuilt: 8},
 		{Level: "root", Resource: resources.Jobs, Ledger: 3, Rebuilt: 2},
 		{Level: "team", Resource: "cpu", Ledger: 9, Rebuilt: 8},
 		{Level: "team", Resource: resources.Jobs, Ledger: 3, Rebuilt: 2},
-	}, s.Verify())
+	}, s.Audit().Ledger())
 }
 
 func TestVerifyUnitComparesWithTheObject(t *testing.T) {
 	s, units := placed(t)
 	for name, u := range units {
-		require.Empty(t, s.VerifyUnit(u), name)
+		require.Empty(t, s.Audit().Unit(u), name)
 	}
 	object := units["admitted"]
 	object.Phase, object.Held = unit.PhaseEnqueued, resources.List{}
-	require.Equal(t, []Mismatch{{"ns/admitted", "stage", "admitted", "waiting"}}, s.VerifyUnit(object))
+	require.Equal(t, []Mismatch{{"ns/admitted", "stage", "admitted", "waiting"}}, s.Audit().Unit(object))
 	object = units["admitted"]
 	object.Held = resources.FromMap(map[string]int64{"cpu": 7})
-	require.Equal(t, []Mismatch{{"ns/admitted", "holds", "cpu: 4m", "cpu: 7m"}}, s.VerifyUnit(object))
+	require.Equal(t, []Mismatch{{"ns/admitted", "holds", "cpu: 4m", "cpu: 7m"}}, s.Audit().Unit(object))
 	object = units["first"]
 	object.Attempts, object.Request = 3, resources.List{}
 	require.Equal(t, []Mismatch{
 		{"ns/first", "attempts", "0", "3"}, {"ns/first", "request", "cpu: 5m", ""},
-	}, s.VerifyUnit(object))
+	}, s.Audit().Unit(object))
 	flying := units["flying"]
 	flying.Phase = unit.PhaseRunning
-	require.Empty(t, s.VerifyUnit(flying), "its write is under way")
+	require.Empty(t, s.Audit().Unit(flying), "its write is under way")
 	s.Settle(epoch, "ns/flying", 1, OutcomeConfirmed)
-	require.Empty(t, s.VerifyUnit(units["flying"]), "the object is older than the answer to its write")
+	require.Empty(t, s.Audit().Unit(units["flying"]), "the object is older than the answer to its write")
 	object = units["flying"]
 	object.Attempts = 1
-	require.Equal(t, []Mismatch{{"ns/flying", "stage", "admitted", "waiting"}}, s.VerifyUnit(object), "it was taken back")
+	require.Equal(t, []Mismatch{{"ns/flying", "stage", "admitted", "waiting"}}, s.Audit().Unit(object), "it was taken back")
 	object = units["over"]
 	object.Phase = unit.PhaseRunning
-	require.Equal(t, []Mismatch{{"ns/over", "stage", "over", "admitted"}}, s.VerifyUnit(object))
+	require.Equal(t, []Mismatch{{"ns/over", "stage", "over", "admitted"}}, s.Audit().Unit(object))
 }

@@ -20,7 +20,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holding"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
@@ -29,34 +31,28 @@ import (
 // Releases says whether pods of the unit may go: it is admitted, confirmed, and waits for nothing else (I3). Which of
 // them may, Granted says.
 func (s *State) Releases(unitKey string) bool {
-	u, ok := s.units[unitKey]
+	u, ok := s.roster.units[unitKey]
 	return ok && u.confirmed() && u.spec.Phase.Releases()
 }
 
 // RunsUntil is when a unit has run for as long as it may; zero for never. Its pods end then as well, also where nobody
 // is left who takes them away. Pods of a unit without a job that could be suspended have no such time.
 func RunsUntil(s *State, unitKey string) time.Time {
-	u, ok := s.units[unitKey]
+	u, ok := s.roster.units[unitKey]
 	if !ok || !u.confirmed() {
 		return time.Time{}
 	}
-	return life.RunsUntil(s.facts(time.Time{}, u))
+	return life.RunsUntil(s.roster.facts(time.Time{}, u))
 }
-
-// Granted says whether a pod of a unit may go: all that may go ask together for no more than the unit holds.
-func (s *State) Granted(unitKey, podUID string) bool { return s.holdings.Granted(unitKey, podUID) }
-
-// Grants returns, once, what is true of the pods for which it may have changed since the last call.
-func (s *State) Grants() []Grant { return s.holdings.Grants() }
 
 // Elections lists, once and in order, the jobs for which another unit stands by now, or none, and those that came or
 // went.
-func (s *State) Elections() []unit.Consumer { return s.owners.Elections() }
+func (s *State) Elections() []unit.Consumer { return s.roster.owners.Elections() }
 
 // StandsFor is the key of the unit that stands for a job; empty if none does. managed says that the job is of a kind
 // that the controller manages.
 func (s *State) StandsFor(c unit.Consumer, managed bool) string {
-	if u, ok := s.owners.StandsFor(c, managed); ok {
+	if u, ok := s.roster.owners.StandsFor(c, managed); ok {
 		return u.spec.Key
 	}
 	return ""
@@ -64,17 +60,17 @@ func (s *State) StandsFor(c unit.Consumer, managed bool) string {
 
 // InFlight says whether a write of the unit is not settled yet.
 func (s *State) InFlight(unitKey string) bool {
-	u, ok := s.units[unitKey]
+	u, ok := s.roster.units[unitKey]
 	return ok && u.stage.inFlight()
 }
 
 // Live says whether the consumer was last reported to be live.
-func (s *State) Live(c unit.Consumer) bool { return s.owners.IsLive(c) }
+func (s *State) Live(c unit.Consumer) bool { return s.roster.owners.IsLive(c) }
 
 // Line visits the waiting units of a queue in its order, with their positions from 1, until visit returns false. What
 // it is given is valid during the visit and must not be changed, nor may the state. A visit costs O(1).
 func (s *State) Line(queue string, visit func(position int, u *unit.Unit) bool) {
-	q, ok := s.queues.byName[queue]
+	q, ok := s.lines.byName[queue]
 	if !ok {
 		return
 	}
@@ -87,7 +83,7 @@ func (s *State) Line(queue string, visit func(position int, u *unit.Unit) bool) 
 
 // Why tells the state of any unit in words. The reason is empty for a unit that is admitted or over.
 func (s *State) Why(unitKey string) (unit.Reason, string, bool) {
-	u, ok := s.units[unitKey]
+	u, ok := s.roster.units[unitKey]
 	if !ok {
 		return "", "", false
 	}
@@ -96,7 +92,7 @@ func (s *State) Why(unitKey string) (unit.Reason, string, bool) {
 		return unit.ReasonPending, "its admission is being written; reserved: " + u.held.String(), true
 	case stageAdmitted:
 		if u.spec.Phase == unit.PhaseReserved {
-			return unit.ReasonWaitingForChecks, life.WaitsForChecks(s.facts(time.Time{}, u)), true
+			return unit.ReasonWaitingForChecks, life.WaitsForChecks(s.roster.facts(time.Time{}, u)), true
 		}
 		if !hasReason(u) {
 			return "", "admitted; holds " + u.held.String(), true
@@ -111,28 +107,22 @@ func (s *State) Why(unitKey string) (unit.Reason, string, bool) {
 		return "", fmt.Sprintf("over: %s", u.spec.Phase), true
 	case stageWaiting:
 	}
-	s.refresh()
+	s.lines.refresh()
 	found, message := s.why().waiting(u)
 	return found.Reason, message, true
 }
 
-// Outstanding of a level: what admitted units hold beyond their assigned pods.
-func (s *State) Outstanding(level string) resources.List { return s.holdings.Outstanding(level) }
-
 // LimitOf is the limit of a level, and what pods outside of units are measured against there; see capacity.Tree.
 func LimitOf(s *State, level string) (limit, promised resources.List) {
-	s.checkGroups()
-	return s.tree.LimitOf(level)
+	s.lines.checkGroups()
+	return s.lines.tree.LimitOf(level)
 }
 
 // MovedLimits returns, once and in order, the levels whose limit may have changed.
-func MovedLimits(s *State) []string { return s.tree.Moved() }
-
-// Assigned of a level: what the pods ask for that the ledger takes to be counted in Koordinator's used there and below.
-func (s *State) Assigned(level string) resources.List { return s.holdings.Assigned(level) }
+func MovedLimits(s *State) []string { return s.lines.tree.Moved() }
 
 // Queues lists the names of all queues that exist or that a unit names, sorted.
-func (s *State) Queues() []string { return s.queues.names() }
+func (s *State) Queues() []string { return s.lines.names() }
 
 // Explain says why a unit waits. For any other unit it says what Why does. It compares the unit with the claims that
 // the last pass made ahead of it, behind a head too, and costs O(depth x (resources + claims)), however many units
@@ -143,7 +133,7 @@ func (s *State) Explain(unitKey string) (Explanation, bool) {
 		return Explanation{}, false
 	}
 	e := Explanation{Reason: reason, Message: message}
-	u := s.units[unitKey]
+	u := s.roster.units[unitKey]
 	if u.stage != stageWaiting && u.group == nil {
 		return e, true
 	}
@@ -161,34 +151,11 @@ func (s *State) Explain(unitKey string) (Explanation, bool) {
 	return e, true
 }
 
-// Demand of a leaf quota that is not in Koordinator's request yet: over its waiting and admitted units,
-// what they ask beyond their existing pods. O(1): kept incrementally.
-func (s *State) Demand(quota string) resources.List {
-	s.checkGroups()
-	return s.tree.Wanted(quota)
+// Accounts count the units, and sum what they ask for beyond their pods. They are valid until the state changes.
+func (s *State) Accounts() *accounts.Accounts {
+	s.lines.checkGroups()
+	return s.roster.accounts
 }
 
-// DirtyDemand returns, once, the quotas whose Demand changed since the last call, sorted.
-func (s *State) DirtyDemand() []string {
-	s.checkGroups()
-	return s.accounts.DirtyDemand()
-}
-
-// Counts of all queue and quota pairs, sorted.
-func (s *State) Counts() []QueueCounts {
-	s.checkGroups()
-	return s.accounts.Counts()
-}
-
-// ChangedCounts returns, once, the counts of the pairs where they may have changed since the last call, sorted; zeros
-// where no unit is any more.
-func (s *State) ChangedCounts() []QueueCounts {
-	s.checkGroups()
-	return s.accounts.ChangedCounts()
-}
-
-// CountsOf sums the counts of a queue over its quotas. O(1): kept incrementally.
-func (s *State) CountsOf(queue string) QueueCounts {
-	s.checkGroups()
-	return s.accounts.CountsOf(queue)
-}
+// Holdings answer what units hold, and which of their pods may start.
+func (s *State) Holdings() holding.Reader { return s.roster.holdings }

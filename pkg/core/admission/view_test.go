@@ -22,7 +22,7 @@ import (
 
 // Admitted says whether the unit is admitted and its write is confirmed.
 func (s *State) Admitted(unitKey string) bool {
-	u, ok := s.units[unitKey]
+	u, ok := s.roster.units[unitKey]
 	return ok && (u.confirmed() || u.stage == stageEvicting)
 }
 
@@ -37,7 +37,7 @@ type Waiting struct {
 // Position of a waiting unit in its queue from 1, in O(log n). Units that are parked by themselves have none;
 // units that their queue or quota stops keep theirs.
 func (s *State) Position(unitKey string) (int, bool) {
-	u, ok := s.units[unitKey]
+	u, ok := s.roster.units[unitKey]
 	if !ok || u.group == nil {
 		return 0, false
 	}
@@ -46,11 +46,11 @@ func (s *State) Position(unitKey string) (int, bool) {
 
 // First lists the first n waiting units of a queue, with reasons.
 func (s *State) First(queue string, n int) []Waiting {
-	q, ok := s.queues.byName[queue]
+	q, ok := s.lines.byName[queue]
 	if !ok || n <= 0 {
 		return nil
 	}
-	s.refresh()
+	s.lines.refresh()
 	var out []Waiting
 	q.line.Walk(func(u *record) bool {
 		found, message := s.why().inLine(u)

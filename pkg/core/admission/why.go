@@ -26,11 +26,13 @@ import (
 
 // why says why a unit waits, from the roster and what the last pass found.
 type why struct {
-	*roster
-	pass *pass
+	lines    *lines
+	roster   *roster
+	pass     *pass
+	progress *progress
 }
 
-func (s *State) why() *why { return &why{s.roster, &s.pass} }
+func (s *State) why() *why { return &why{s.lines, s.roster, s.pass, s.progress} }
 
 // hasReason says whether there is something to tell of a unit: it waits, for all that it asks for or for more, or does
 // not use what it holds.
@@ -44,17 +46,17 @@ func (w *why) waiting(u *record) (unit.Finding, string) {
 		return unit.Finding{Reason: u.overdue.Reason}, u.overdue.Message()
 	}
 	if u.group == nil {
-		return unit.Finding{Reason: u.parked}, w.whyParked(u)
+		return unit.Finding{Reason: u.parked}, whyParked(w.roster, u)
 	}
 	return w.inLine(u)
 }
 
 func (w *why) inLine(u *record) (unit.Finding, string) {
 	g := u.group
-	if found, message := checkGroup(w.roster, g); found.Reason != "" {
+	if found, message := checkGroup(w.lines, g); found.Reason != "" {
 		return found, message
 	}
-	if full := w.queues.whyFull(g); full != "" {
+	if full := w.lines.whyFull(g); full != "" {
 		return unit.Finding{Reason: unit.ReasonQueueFull}, full
 	}
 	if said, fault := w.tryToAsk(g); fault != "" {
@@ -62,7 +64,7 @@ func (w *why) inLine(u *record) (unit.Finding, string) {
 	} else if said.reason != "" {
 		return unit.Finding{Reason: said.reason}, said.message
 	}
-	if y := w.partyOf(u); y != nil {
+	if y := partyOf(w.lines.gangs, u); y != nil {
 		return w.together(u, y)
 	}
 	return w.explain(u)
@@ -72,17 +74,17 @@ func (w *why) inLine(u *record) (unit.Finding, string) {
 func (w *why) tryToAsk(g *group) (said answer, fault string) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			w.panics++
+			w.progress.panics++
 			fault = fmt.Sprintf("internal error while the unit was examined: %v", cause)
 		}
 	}()
-	return w.extensions.ask(g), ""
+	return w.lines.extensions.ask(g), ""
 }
 
 // whyParked is the message of the reason for which a unit is parked.
-func (r *roster) whyParked(u *record) string {
+func whyParked(r *roster, u *record) string {
 	if u.parked == unit.ReasonQueueOverflow {
-		return r.queues.record(u.spec.Queue).whyOverflow(u)
+		return r.lines.queue(u.spec.Queue).whyOverflow(u)
 	}
 	// Without a time what keeps it for a while is not over.
 	return life.WhyParked(r.facts(time.Time{}, u), u.parked)

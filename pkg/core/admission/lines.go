@@ -21,7 +21,10 @@ import (
 	"sort"
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/gang"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holding"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
@@ -73,30 +76,51 @@ func (q *queueRecord) shareChanged() bool {
 	return ofMin != q.rank.ShareOfMin || ofMax != q.rank.ShareOfMax
 }
 
-// queues are those that exist or that a unit names.
-type queues struct {
-	byName   map[string]*queueRecord
-	policies map[string]queue.Factory
+// lines are the queues that exist or that a unit names, and the units in line in each.
+type lines struct {
+	byName     map[string]*queueRecord
+	policies   map[string]queue.Factory
+	extensions extensions
+	ranking    ranking
+	tree       *capacity.Tree
+	// holdings are read, to know which queues are full.
 	holdings *holding.Book
+	gangs    *gang.Book[*record]
+	accounts *accounts.Accounts
+	telling  *schedule
+	// unsettled are queues of which units have to come into line, or out of it, because of their bounds.
+	unsettled map[*queueRecord]struct{}
+	// structure is that of the tree when all groups were checked last. quotasChanged is when a quota changed last.
+	structure     int64
+	quotasChanged time.Time
+	progress      *progress
 }
 
-func newQueues(extensions map[string]queue.Factory, held *holding.Book) queues {
+func newLines(cfg *Config, tree *capacity.Tree, held *holding.Book, p *progress) *lines {
+	order := cfg.Order
+	if order == nil {
+		order = FairOrder{}
+	}
 	policies := queue.Builtin()
-	for name, factory := range extensions {
+	for name, factory := range cfg.Policies {
 		policies[name] = factory
 	}
-	return queues{byName: map[string]*queueRecord{}, policies: policies, holdings: held}
+	return &lines{
+		byName: map[string]*queueRecord{}, policies: policies, extensions: cfg.Checks, ranking: newRanking(order), tree: tree,
+		holdings: held, gangs: gang.NewBook(func(u *record) *unit.Unit { return &u.spec }), accounts: accounts.New(tree),
+		unsettled: map[*queueRecord]struct{}{}, progress: p,
+	}
 }
 
-// record finds or makes the queue of a name.
-func (qs *queues) record(name string) *queueRecord {
-	q, ok := qs.byName[name]
+// queue finds or makes the queue of a name.
+func (l *lines) queue(name string) *queueRecord {
+	q, ok := l.byName[name]
 	if !ok {
 		q = &queueRecord{
-			name: name, line: backlog.NewLine[*record, notes](qs.policies[defaultPolicy](0)),
+			name: name, line: backlog.NewLine[*record, notes](l.policies[defaultPolicy](0)),
 		}
 		q.pending = q.newBounds()
-		qs.byName[name] = q
+		l.byName[name] = q
 	}
 	return q
 }
@@ -106,20 +130,20 @@ const defaultPolicy = "Priority"
 
 // prune forgets a queue that does not exist and that no unit names. The next decision takes it out of the ranking, if
 // one has put it there.
-func (r *roster) prune(q *queueRecord) {
+func (l *lines) prune(q *queueRecord) {
 	if q.known || q.refs > 0 {
 		return
 	}
-	delete(r.queues.byName, q.name)
+	delete(l.byName, q.name)
 	if !q.ranked {
-		delete(r.ranking.touched, q)
+		delete(l.ranking.touched, q)
 	}
 }
 
 // names of all queues, sorted.
-func (qs *queues) names() []string {
-	out := make([]string, 0, len(qs.byName))
-	for name := range qs.byName {
+func (l *lines) names() []string {
+	out := make([]string, 0, len(l.byName))
+	for name := range l.byName {
 		out = append(out, name)
 	}
 	sort.Strings(out)
@@ -128,9 +152,9 @@ func (qs *queues) names() []string {
 
 // policyOf is the policy that the queue names; the default where that is not known, or panics while it is made. Then
 // the units are parked.
-func (qs *queues) policyOf(q *queueRecord) (policy queue.Policy, fault string) {
-	policy = qs.policies[defaultPolicy](q.spec.Threshold)
-	factory, ok := qs.policies[q.spec.Policy]
+func (l *lines) policyOf(q *queueRecord) (policy queue.Policy, fault string) {
+	policy = l.policies[defaultPolicy](q.spec.Threshold)
+	factory, ok := l.policies[q.spec.Policy]
 	if !q.known || !ok {
 		return policy, ""
 	}
@@ -143,48 +167,11 @@ func (qs *queues) policyOf(q *queueRecord) (policy queue.Policy, fault string) {
 }
 
 // knownPolicies in words.
-func (qs *queues) knownPolicies() string {
-	names := make([]string, 0, len(qs.policies))
-	for name := range qs.policies {
+func (l *lines) knownPolicies() string {
+	names := make([]string, 0, len(l.policies))
+	for name := range l.policies {
 		names = append(names, name)
 	}
 	sort.Strings(names)
 	return unit.Quoted(names)
-}
-
-// queueChanged brings the units of a queue in line with its object.
-func (r *roster) queueChanged(now time.Time, q *queueRecord, reorder bool) {
-	if reorder {
-		r.reorder(now, q)
-	}
-	for _, key := range r.holdings.Holders(q.name) { // the queue says for how long they may
-		r.touch(r.units[key])
-	}
-	for _, g := range q.line.Groups() {
-		r.checkAgain(now, g)
-	}
-	r.settle(now)
-	r.ranking.touch(q)
-	r.changed = true
-}
-
-// reorder moves all units of a queue into the order of its present policy, and into the line as its bounds say.
-func (r *roster) reorder(now time.Time, q *queueRecord) {
-	units := make([]*record, 0, q.line.Len())
-	q.line.Walk(func(u *record) bool { units = append(units, u); return true })
-	units = append(units, q.pending.Outside()...)
-	for _, u := range units {
-		r.unplace(u)
-	}
-	q.pending = q.newBounds()
-	delete(r.unsettled, q)
-	policy, fault := r.queues.policyOf(q)
-	if q.fault = fault; fault != "" {
-		r.panics++
-	}
-	q.line.Reorder(policy)
-	for _, u := range units {
-		r.touch(u)
-	}
-	r.settle(now)
 }

@@ -18,10 +18,6 @@ package admission
 
 import (
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
@@ -45,42 +41,42 @@ func (q *queueRecord) newBounds() *backlog.Bounds[*record, notes] {
 }
 
 // full says that as many units hold quota as the queue may have.
-func (qs *queues) full(q *queueRecord) bool { return !qs.roomFor(q, 1) }
+func (l *lines) full(q *queueRecord) bool { return !l.roomFor(q, 1) }
 
-func (qs *queues) roomFor(q *queueRecord, more int) bool {
-	return !q.known || q.spec.MaxAdmitted < 0 || qs.holdings.Count(q.name)+more <= int(q.spec.MaxAdmitted)
+func (l *lines) roomFor(q *queueRecord, more int) bool {
+	return !q.known || q.spec.MaxAdmitted < 0 || l.holdings.Count(q.name)+more <= int(q.spec.MaxAdmitted)
 }
 
 // fullFor says that as many units of a namespace hold quota as may; the namespace is that of a group.
-func (qs *queues) fullFor(q *queueRecord, namespace string) bool {
-	return namespace != "" && !qs.roomForOf(q, namespace, 1)
+func (l *lines) fullFor(q *queueRecord, namespace string) bool {
+	return namespace != "" && !l.roomForOf(q, namespace, 1)
 }
 
-func (qs *queues) roomForOf(q *queueRecord, namespace string, more int) bool {
+func (l *lines) roomForOf(q *queueRecord, namespace string, more int) bool {
 	most := q.bounds().MaxAdmitted
-	return most < 0 || qs.holdings.CountOf(q.name, namespace)+more <= int(most)
+	return most < 0 || l.holdings.CountOf(q.name, namespace)+more <= int(most)
 }
 
 // whyFull is in words why no unit of a group may be admitted to its queue, empty if one may.
-func (qs *queues) whyFull(g *group) string {
+func (l *lines) whyFull(g *group) string {
 	q, namespace := g.Notes.queue, g.Key().Namespace
 	switch {
 	case g.Notes.ask.Jobs == 0: // it is one of them already
 		return ""
-	case qs.full(q):
+	case l.full(q):
 		return fmt.Sprintf("queue %q has %d admitted units, as many as it may have (%d)%s",
-			q.name, qs.holdings.Count(q.name), q.spec.MaxAdmitted, qs.whoRuns(q))
-	case qs.fullFor(q, namespace):
+			q.name, l.holdings.Count(q.name), q.spec.MaxAdmitted, l.whoRuns(q))
+	case l.fullFor(q, namespace):
 		return fmt.Sprintf("queue %q has %d admitted units of namespace %q, as many as it may have of each namespace (%d)%s",
-			q.name, qs.holdings.CountOf(q.name, namespace), namespace, q.bounds().MaxAdmitted, qs.whoRuns(q))
+			q.name, l.holdings.CountOf(q.name, namespace), namespace, q.bounds().MaxAdmitted, l.whoRuns(q))
 	default:
 		return ""
 	}
 }
 
 // whoRuns says how many places of the queue are kept by pods alone.
-func (qs *queues) whoRuns(q *queueRecord) string {
-	n := qs.holdings.Remnants(q.name)
+func (l *lines) whoRuns(q *queueRecord) string {
+	n := l.holdings.Remnants(q.name)
 	if n == 0 {
 		return ""
 	}
@@ -89,43 +85,35 @@ func (qs *queues) whoRuns(q *queueRecord) string {
 
 // takeIn says whether a unit that nothing but its queue or quota stops may be in line. Which units may changes with the
 // others of its queue: see settleBounds.
-func (r *roster) takeIn(u *record) bool {
-	q := r.queues.record(u.spec.Queue)
+func (l *lines) takeIn(u *record) bool {
+	q := l.queue(u.spec.Queue)
 	if q.pending.None() {
 		return true
 	}
-	if _, fault := r.groupKey(q, u); fault != "" {
+	if _, fault := l.groupKey(q, u); fault != "" {
 		return true // it has no place in any order; join parks it for that
 	}
 	inside := q.pending.Enter(u)
-	r.boundsChanged(q)
+	l.boundsChanged(q)
 	return inside
 }
 
-// boundsChanged notes whether units of a queue have to change sides.
-func (r *roster) boundsChanged(q *queueRecord) {
-	if q.pending.Settled() {
-		delete(r.unsettled, q)
-		return
+// letOut takes a unit out of the bounds of its line.
+func (l *lines) letOut(u *record) {
+	if q, ok := l.byName[u.spec.Queue]; ok && !q.pending.None() {
+		q.pending.Leave(u)
+		l.boundsChanged(q)
 	}
-	r.unsettled[q] = struct{}{}
-	r.changed = true
 }
 
-// settleBounds places the units again that may be in line now and were not, or the other way round.
-func (r *roster) settleBounds(now time.Time) {
-	byName := func(a, b *queueRecord) int { return strings.Compare(a.name, b.name) }
-	for len(r.unsettled) > 0 { // once more where units of another queue followed
-		for _, q := range slices.SortedFunc(maps.Keys(r.unsettled), byName) {
-			for moved := q.pending.Settle(); len(moved) > 0; moved = q.pending.Settle() {
-				for _, u := range moved {
-					r.touch(u)
-				}
-				r.settle(now)
-			}
-			delete(r.unsettled, q)
-		}
+// boundsChanged notes whether units of a queue have to change sides.
+func (l *lines) boundsChanged(q *queueRecord) {
+	if q.pending.Settled() {
+		delete(l.unsettled, q)
+		return
 	}
+	l.unsettled[q] = struct{}{}
+	l.progress.changed = true
 }
 
 // whyOverflow is what a unit is told that waits outside of its line.
