@@ -73,9 +73,6 @@ func (b *Bounds[U, N]) enterOwn(u U) (inside bool) {
 
 // Leave forgets a unit, if it is known.
 func (b *Bounds[U, N]) Leave(u U) {
-	if b.None() {
-		return
-	}
 	namespace := b.namespaceOf(u)
 	if own, ok := b.ofEach[namespace]; ok {
 		own.remove(u)

@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -136,7 +137,7 @@ func drawUnit(t *rapid.T, number int) *testUnit {
 	}}
 }
 
-// A line without bounds keeps nothing of its units, and asks no policy about them.
+// A line without bounds keeps nothing of its units, and does not ask its policy, which may panic.
 func TestUnboundedKeepsNothing(t *testing.T) {
 	l := NewLine[*testUnit, int](panicking{queue.Builtin()["Priority"](0)})
 	b := l.NewBounds(testNamespace, -1, -1)
@@ -151,4 +152,4 @@ func TestUnboundedKeepsNothing(t *testing.T) {
 
 type panicking struct{ queue.Policy }
 
-func (panicking) Compare(queue.Item, queue.Item) int { panic("asked") }
+func (panicking) Keys(int32, time.Time) queue.Keys { panic("asked") }

@@ -177,6 +177,49 @@ func TestARoundGoesOnWhereItWas(t *testing.T) {
 	require.Len(t, seen, 100)
 }
 
+// A reason that changes in the middle of a round is told to those as well that the round has passed.
+func TestARoundGoesAroundOnceMore(t *testing.T) {
+	const many = 3 * mostLooked
+	c := newCrowd(0, 0)
+	c.join(epoch, "ns", many)
+	c.says(epoch, unit.ReasonQuotaExceeded)
+	told := c.Tell(epoch, many)
+	require.Len(t, told, many)
+	now := epoch.Add(time.Second)
+	c.says(now, unit.ReasonQueueHeld)
+	require.Len(t, c.Tell(now, 1), 1)
+	c.says(now, unit.ReasonBlockedByHead)
+	require.Len(t, c.Tell(now, many), many)
+	for _, u := range told {
+		require.Equal(t, unit.ReasonBlockedByHead, u.listener.Said().Reason)
+	}
+}
+
+// A reason that is often over at once is told to a group when it has lasted.
+func TestAFleetingReasonIsToldLater(t *testing.T) {
+	c := newCrowd(5*time.Second, 0)
+	c.join(epoch, "ns", 2)
+	c.says(epoch, unit.ReasonQuotaExceeded)
+	now := epoch.Add(time.Minute)
+	require.Len(t, c.Tell(now, 9), 2)
+	c.says(now, unit.ReasonUnknownQuota)
+	require.Equal(t, now.Add(5*time.Second), c.At(now))
+	require.Empty(t, c.Tell(now, 9))
+	require.Len(t, c.Tell(now.Add(5*time.Second), 9), 2)
+}
+
+// Units that are to be told something before there is a reason are told when there is one.
+func TestAReasonThatIsNotKnownYetIsToldLater(t *testing.T) {
+	c := newCrowd(0, 0)
+	c.join(epoch, "ns", 2)
+	c.Changed(epoch, c.group, "")
+	require.Empty(t, c.Tell(epoch, 9))
+	require.Zero(t, c.At(epoch))
+	c.says(epoch, unit.ReasonQuotaExceeded)
+	require.Equal(t, epoch, c.At(epoch))
+	require.Len(t, c.Tell(epoch, 9), 2)
+}
+
 // However many units of one namespace are to be told something, a unit of another one is told soon: as one that has
 // come, and when the reason of them all changes.
 func TestUnitsOfOneNamespaceDoNotDelayTheReasonsOfAnother(t *testing.T) {
