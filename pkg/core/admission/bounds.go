@@ -21,6 +21,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/backlog"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // bounds of the queue for each namespace.
@@ -98,8 +99,12 @@ func (l *lines) takeIn(u *record) bool {
 	return inside
 }
 
-// letOut takes a unit out of the bounds of its line.
+// letOut takes a unit out of the bounds of its line. A unit that the policy cannot put in order is in none: the policy is
+// not asked about it here, where its panic would not be recovered.
 func (l *lines) letOut(u *record) {
+	if u.group == nil && u.parked != unit.ReasonQueueOverflow {
+		return
+	}
 	if q, ok := l.byName[u.spec.Queue]; ok && !q.pending.None() {
 		q.pending.Leave(u)
 		l.boundsChanged(q)

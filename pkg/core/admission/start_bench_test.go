@@ -62,7 +62,7 @@ func BenchmarkStart(b *testing.B) {
 				for _, name := range keysOf(observed) {
 					s.SetQuota(epoch, observed[name])
 				}
-				if n := len(s.Decide(epoch).Admit); n != quotas {
+				if n := len(s.Decide(epoch).Admit); n != mostAdmissions {
 					b.Fatal(n)
 				}
 			}
