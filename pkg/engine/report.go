@@ -70,9 +70,9 @@ func (e *Engine) tell(now time.Time) {
 	}
 	var list []admission.Explain
 	e.core.call("", func(s *admission.State) {
-		p.wanted = s.TellAt(now)
+		p.wanted = s.Telling().At(now)
 		if most := p.allowance(now); most > 0 && !p.wanted.IsZero() && !p.wanted.After(now) {
-			list, p.wanted = s.Tell(now, most)
+			list, p.wanted = s.Telling().Next(now, most)
 			p.spend(len(list))
 		}
 	})
@@ -94,7 +94,7 @@ func (e *Engine) writeReport(now time.Time, key string, x report) {
 	}
 	holds := false
 	e.core.call(key, func(s *admission.State) {
-		said, some := s.Says(key)
+		said, some := s.Telling().Of(key)
 		holds = some && said == x.Saying
 	})
 	if rec.flight != nil || !holds {
@@ -115,7 +115,7 @@ func (e *Engine) writeReport(now time.Time, key string, x report) {
 
 // unsaid has the core say again what was not written.
 func (e *Engine) unsaid(now time.Time, key string) {
-	e.core.call(key, func(s *admission.State) { s.Unsaid(now, key) })
+	e.core.call(key, func(s *admission.State) { s.Telling().Failed(now, key) })
 }
 
 // dropReport gives up what was to be written of why a unit waits: it would change the version that a decision is

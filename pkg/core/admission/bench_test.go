@@ -156,7 +156,7 @@ func (w *benchWorld) admit() {
 	w.admitted += len(plan.Admit)
 	w.examined += plan.Examined
 	if w.now.Sub(w.told) >= 50*time.Millisecond { // the pace of the engine
-		told, _ := w.s.Tell(w.now, 1)
+		told, _ := w.s.Telling().Next(w.now, 1)
 		w.told = w.now
 		w.explained += len(told)
 	}

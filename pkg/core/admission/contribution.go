@@ -24,7 +24,7 @@ import (
 )
 
 // countsAs is how a unit counts that is in no group.
-func (u *record) countsAs() accounts.As {
+func countsAs(u *record) accounts.As {
 	switch u.stage {
 	case stageAdmitted, stageEvicting, stageResizing, stageReleasing:
 		return accounts.Admitted
@@ -42,7 +42,7 @@ func contributionOf(u *record, charges ledger.Charges) (c accounts.Contribution)
 	if u.stage == stageDone {
 		return c
 	}
-	c.Of, c.As = accounts.Pair{Queue: u.spec.Queue, Quota: u.spec.Quota}, u.countsAs()
+	c.Of, c.As = accounts.Pair{Queue: u.spec.Queue, Quota: u.spec.Quota}, countsAs(u)
 	asks := func(want resources.List) resources.List {
 		return life.Expected(&u.spec, u.holding).Bound(want.Sub(charges.All).Floor0(), charges.Pods)
 	}

@@ -17,7 +17,6 @@ limitations under the License.
 package admission
 
 import (
-	"slices"
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
@@ -59,26 +58,15 @@ func (s *State) Decide(now time.Time) (plan Plan) {
 			}
 		}
 	}
-	plan.WakeAt = s.wakeAt(now)
+	plan.WakeAt = wakeAt(s, now)
 	plan.Examined, s.pass.examined = s.pass.examined, 0
 	plan.Panics, s.progress.panics = s.progress.panics, 0
 	plan.ClaimsEnded, s.pass.ended = s.pass.ended, 0
 	return plan
 }
 
-// inOrder empties a set of units and returns them in the order of their keys.
-func inOrder(set map[*record]struct{}) []*record {
-	units := make([]*record, 0, len(set))
-	for u := range set {
-		units = append(units, u)
-	}
-	clear(set)
-	slices.SortFunc(units, compareKeys)
-	return units
-}
-
 // wakeAt is when Decide wants to run again though nothing happens.
-func (s *State) wakeAt(now time.Time) time.Time {
+func wakeAt(s *State, now time.Time) time.Time {
 	if s.progress.changed {
 		return now
 	}

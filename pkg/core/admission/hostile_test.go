@@ -199,8 +199,8 @@ func TestAHostileTenantChangesNothingForOthers(t *testing.T) {
 			}
 			outcome := rapid.SampledFrom([]Outcome{OutcomeConfirmed, OutcomeConfirmed, OutcomeRefuted}).Draw(t, "outcome")
 			left, right := alone.Decide(now), beside.Decide(now)
-			toldAlone, _ := alone.Tell(now, 1000)
-			toldBeside, _ := beside.Tell(now, 1000)
+			toldAlone, _ := alone.Telling().Next(now, 1000)
+			toldBeside, _ := beside.Telling().Next(now, 1000)
 			require.Equal(effort.Plain(t), ofTheOther(left, toldAlone), ofTheOther(right, toldBeside))
 			h.settle(t, beside, now, &right)
 			settle := func(key string, attempt int64) {

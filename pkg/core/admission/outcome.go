@@ -19,40 +19,9 @@ package admission
 import (
 	"time"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
-
-// Settle reports the outcome of the write of Admit, Dequeue, Resize or Evict of this unit and attempt. An outcome of a
-// write that is not in flight is ignored.
-func (s *State) Settle(now time.Time, unitKey string, attempt int64, o Outcome) {
-	u, ok := s.roster.units[unitKey]
-	if !ok || !u.stage.inFlight() || u.attempt != attempt || o == OutcomeUnknown {
-		return
-	}
-	remembered := u.remembered
-	u.forgetRemembered()
-	base := s.roster.cfg.RefusedBackoff
-	s.roster.contest(&u.spec, func() {
-		switch u.stage {
-		case stageAdmitting:
-			settleAdmission(u, now, base, remembered, o)
-		case stageResizing:
-			settleResize(u, now, base, remembered, o)
-		case stageReleasing:
-			settleRelease(u, now, base, o)
-		default:
-			settleEviction(u, now, base, remembered, o)
-		}
-		s.roster.owners.Moved(u)
-	})
-	s.roster.touch(u)
-	if remembered != nil {
-		s.roster.replay(now, u, remembered)
-	}
-	s.roster.settle(now)
-}
 
 func settleAdmission(u *record, now time.Time, base time.Duration, remembered *unit.Unit, o Outcome) {
 	if remembered != nil && remembered.Phase.Holds() {
@@ -114,13 +83,5 @@ func settleRelease(u *record, now time.Time, base time.Duration, o Outcome) {
 			"the API server refuses the release of this unit; it is tried again later")
 	case OutcomeRefuted, OutcomeUnknown:
 		u.stayAdmitted(true)
-	}
-}
-
-// refuse keeps a unit from being tried for a while that doubles with every refusal in a row.
-func (u *record) refuse(now time.Time, base time.Duration, reason unit.Reason, message string) {
-	backoff := base << min(u.refusal.times, 5)
-	u.refusal = &refusal{
-		times: u.refusal.times + 1, Refusal: life.Refusal{Until: now.Add(backoff), Reason: reason, Message: message},
 	}
 }

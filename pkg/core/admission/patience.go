@@ -63,13 +63,6 @@ func (p *pass) noteClaims(now time.Time) {
 	}
 }
 
-// forgetClaim is for a unit that gets what it claimed, if it did.
-func (u *record) forgetClaim() {
-	if !u.claimsSince.IsZero() {
-		u.own().claimsSince, u.own().claimEnded = time.Time{}, false
-	}
-}
-
 // endsClaim says that the time of a claim is over, so that a pass finds another state than the one before.
 func (p *patience) endsClaim(now time.Time) bool {
 	return !p.firstEnd.IsZero() && !now.Before(p.firstEnd)

@@ -102,3 +102,17 @@ type Grant = ledger.Grant
 
 // Difference is one place where the ledger and its rebuild disagree.
 type Difference = ledger.Difference
+
+// Place is one unit in line, copied: it stays true of its moment whatever happens to the state.
+type Place struct {
+	Key, Quota string
+	// Position in the queue from 1.
+	Position int
+	Priority int32
+	Created  time.Time
+	// Request is what the unit waits for. Holding: it is admitted, and waits for more than it holds.
+	Request resources.List
+	Holding bool
+	// Finding is what the last pass found of the unit's group. Its reason is never empty.
+	unit.Finding
+}

@@ -106,11 +106,3 @@ func headWords(g *group, about subject) string {
 		return words.Told(to, about.Finding)
 	}
 }
-
-// reader is the unit as the owner of it reads about it.
-func (u *record) reader() words.Reader {
-	return words.Reader{
-		Namespace: u.spec.Namespace(), Queue: u.spec.Queue, Quota: u.spec.Quota, Holds: u.holding,
-		Least: !u.holding && u.spec.Sizes != nil && u.spec.Sizes.Steps() > 0,
-	}
-}

@@ -167,3 +167,33 @@ func (s *State) Suspect() string {
 	}
 	return u.spec.Key
 }
+
+// Settle reports the outcome of the write of Admit, Dequeue, Resize or Evict of this unit and attempt. An outcome of a
+// write that is not in flight is ignored.
+func (s *State) Settle(now time.Time, unitKey string, attempt int64, o Outcome) {
+	u, ok := s.roster.units[unitKey]
+	if !ok || !u.stage.inFlight() || u.attempt != attempt || o == OutcomeUnknown {
+		return
+	}
+	remembered := u.remembered
+	u.forgetRemembered()
+	base := s.roster.cfg.RefusedBackoff
+	s.roster.contest(&u.spec, func() {
+		switch u.stage {
+		case stageAdmitting:
+			settleAdmission(u, now, base, remembered, o)
+		case stageResizing:
+			settleResize(u, now, base, remembered, o)
+		case stageReleasing:
+			settleRelease(u, now, base, o)
+		default:
+			settleEviction(u, now, base, remembered, o)
+		}
+		s.roster.owners.Moved(u)
+	})
+	s.roster.touch(u)
+	if remembered != nil {
+		s.roster.replay(now, u, remembered)
+	}
+	s.roster.settle(now)
+}

@@ -365,7 +365,7 @@ func TestPanicInKeyParks(t *testing.T) {
 	s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
 	s.UpsertUnit(epoch, unit.Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "root", Pods: 1, Active: true})
 	plan := s.Decide(epoch)
-	told, _ := s.Tell(epoch, 64)
+	told, _ := s.Telling().Next(epoch, 64)
 	require.Len(t, told, 1)
 	require.Equal(t, unit.ReasonInternalError, told[0].Reason)
 	require.Equal(t, epoch.Add(time.Second), plan.WakeAt)

@@ -663,7 +663,7 @@ func (st *story) tell(a arguments) (told int, again time.Time) {
 	if text, ok := a.named["tell"]; ok {
 		most = int(st.number(text))
 	}
-	list, again := st.s.Tell(st.now, most)
+	list, again := st.s.Telling().Next(st.now, most)
 	for _, e := range list {
 		st.printf("explain %s: %s: %s", name(e.Unit.Key), e.Reason, e.Message)
 		if u, ok := st.units[name(e.Unit.Key)]; ok {

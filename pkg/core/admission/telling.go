@@ -56,34 +56,34 @@ func setSubject(s *schedule, now time.Time, g *group, to subject) {
 	}
 }
 
-// Tell says what units are to be told of why they wait, so many at most, and when to ask again; zero means that nobody
-// is to be told anything before something happens. Whoever calls it paces what is written.
-func (s *State) Tell(now time.Time, most int) (list []Explain, again time.Time) {
-	for _, u := range s.roster.telling.Tell(now, most) {
+// Telling says which units are to be told why they wait. Whoever calls it paces what is written.
+type Telling struct{ roster *roster }
+
+// Next lists what units are to be told now, so many at most, and says when to ask again; zero means that nobody is to be
+// told anything before something happens.
+func (t Telling) Next(now time.Time, most int) (list []Explain, again time.Time) {
+	for _, u := range t.roster.telling.Tell(now, most) {
 		list = append(list, Explain{Unit: u.spec, Saying: *u.listener.Said()})
 	}
-	return list, s.roster.telling.At(now)
+	return list, t.At(now)
 }
 
-// TellAt is when Tell wants to be called; zero means not before something happens.
-func (s *State) TellAt(now time.Time) time.Time { return s.roster.telling.At(now) }
+// At is when Next wants to be called; zero means not before something happens.
+func (t Telling) At(now time.Time) time.Time { return t.roster.telling.At(now) }
 
-// Unsaid says that what Tell said last of a unit was not written. It is told later.
-func (s *State) Unsaid(now time.Time, unitKey string) {
-	if u, ok := s.roster.units[unitKey]; ok {
-		s.roster.telling.Unsaid(now, u, u.spec.Said)
+// Failed says that what Next said last of a unit was not written. It is told later.
+func (t Telling) Failed(now time.Time, unitKey string) {
+	if u, ok := t.roster.units[unitKey]; ok {
+		t.roster.telling.Unsaid(now, u, u.spec.Said)
 	}
 }
 
-// Says is what a unit is to be told now; false if it is nothing.
-func (s *State) Says(unitKey string) (unit.Saying, bool) {
-	u, ok := s.roster.units[unitKey]
-	if !ok {
-		return unit.Saying{}, false
+// Of a unit is what it is to be told now; false if it is nothing.
+func (t Telling) Of(unitKey string) (unit.Saying, bool) {
+	if u, ok := t.roster.units[unitKey]; ok {
+		if said := sayingOf(t.roster, u); said != nil {
+			return *said, true
+		}
 	}
-	said := sayingOf(s.roster, u)
-	if said == nil {
-		return unit.Saying{}, false
-	}
-	return *said, true
+	return unit.Saying{}, false
 }

@@ -51,11 +51,11 @@ func crowd(cfg Config, n int) *State {
 // What was not written is told again; what the object says already is not.
 func TestTheObjectIsTheTruthAboutWhatWasTold(t *testing.T) {
 	s := crowd(Config{ExplainEvery: 10 * time.Second}, 2)
-	told, _ := s.Tell(epoch, 10)
+	told, _ := s.Telling().Next(epoch, 10)
 	require.Len(t, told, 2)
-	s.Unsaid(epoch, "ns/u000001")
-	require.Equal(t, epoch.Add(10*time.Second), s.TellAt(epoch))
-	again, _ := s.Tell(epoch.Add(10*time.Second), 10)
+	s.Telling().Failed(epoch, "ns/u000001")
+	require.Equal(t, epoch.Add(10*time.Second), s.Telling().At(epoch))
+	again, _ := s.Telling().Next(epoch.Add(10*time.Second), 10)
 	require.Len(t, again, 1)
 	require.Equal(t, told[1].Saying, again[0].Saying)
 	require.Equal(t, "ns/u000001", again[0].Unit.Key)
@@ -68,7 +68,7 @@ func TestTheObjectIsTheTruthAboutWhatWasTold(t *testing.T) {
 		other.UpsertUnit(epoch, u)
 	}
 	other.Decide(epoch)
-	list, next := other.Tell(epoch, 10)
+	list, next := other.Telling().Next(epoch, 10)
 	require.Empty(t, list)
 	require.Zero(t, next)
 
@@ -76,7 +76,7 @@ func TestTheObjectIsTheTruthAboutWhatWasTold(t *testing.T) {
 	u := told[0].Unit
 	u.Said = &unit.Saying{Reason: "Gossip", Message: "it is the weather"}
 	other.UpsertUnit(epoch, u)
-	list, _ = other.Tell(epoch.Add(time.Minute), 10)
+	list, _ = other.Telling().Next(epoch.Add(time.Minute), 10)
 	require.Len(t, list, 1)
 	require.Equal(t, told[0].Saying, list[0].Saying)
 }
@@ -111,7 +111,7 @@ func TestEveryUnitThatWaitsIsToldWhatIsTrue(t *testing.T) {
 
 // tell has the state tell, and writes it into the objects at once, or never if it is lost.
 func (w *world) tell(t *rapid.T, last map[*record]time.Time, most int, lost bool) {
-	list, _ := w.s.Tell(w.now, most)
+	list, _ := w.s.Telling().Next(w.now, most)
 	require.LessOrEqual(effort.Plain(t), len(list), most)
 	for i := range list {
 		key := list[i].Unit.Key
@@ -125,7 +125,7 @@ func (w *world) tell(t *rapid.T, last map[*record]time.Time, most int, lost bool
 		}
 		last[u] = w.now
 		if lost {
-			w.s.Unsaid(w.now, key)
+			w.s.Telling().Failed(w.now, key)
 			continue
 		}
 		object := w.units[key].Unit
@@ -143,7 +143,7 @@ func (w *world) checkTold(t require.TestingT) {
 		}
 		found := unit.Finding{Reason: u.parked}
 		if u.group != nil {
-			f := findings{why: w.s.why(), of: map[*group]unit.Finding{}}
+			f := findings{why: newWhy(w.s), of: map[*group]unit.Finding{}}
 			found = f.at(u.group)
 		}
 		if untold(found.Reason) {
@@ -168,8 +168,8 @@ func TestABacklogIsTold(t *testing.T) {
 	const units, perSecond = 100_000, 20
 	s := crowd(Config{ExplainAfter: 5 * time.Second, ExplainEvery: 10 * time.Second}, units)
 	now, total := epoch.Add(5*time.Second), 0
-	for ; !s.TellAt(now).IsZero(); now = now.Add(time.Second / perSecond) {
-		told, _ := s.Tell(now, 1)
+	for ; !s.Telling().At(now).IsZero(); now = now.Add(time.Second / perSecond) {
+		told, _ := s.Telling().Next(now, 1)
 		total += len(told)
 	}
 	require.Equal(t, units, total)
@@ -177,7 +177,7 @@ func TestABacklogIsTold(t *testing.T) {
 	for range 100 {
 		now = now.Add(time.Minute)
 		s.Decide(now)
-		told, _ := s.Tell(now, perSecond)
+		told, _ := s.Telling().Next(now, perSecond)
 		require.Empty(t, told)
 	}
 }
@@ -188,7 +188,7 @@ func BenchmarkTell(b *testing.B) {
 		b.Run(fmt.Sprint(units), func(b *testing.B) {
 			s, now, held := crowd(Config{}, units), epoch, false
 			for b.Loop() {
-				told, _ := s.Tell(now, 1)
+				told, _ := s.Telling().Next(now, 1)
 				if len(told) > 0 {
 					continue
 				}

@@ -29,6 +29,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/telling"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/words"
 )
 
 // record is the one of a QueueUnit: what it says, and where it is. There may be very many, and most of them wait.
@@ -216,5 +217,28 @@ func (u *record) jobs() int64 {
 func (u *record) forgetRemembered() {
 	if u.remembered != nil {
 		u.tenure.remembered = nil
+	}
+}
+
+// refuse keeps a unit from being tried for a while that doubles with every refusal in a row.
+func (u *record) refuse(now time.Time, base time.Duration, reason unit.Reason, message string) {
+	backoff := base << min(u.refusal.times, 5)
+	u.refusal = &refusal{
+		times: u.refusal.times + 1, Refusal: life.Refusal{Until: now.Add(backoff), Reason: reason, Message: message},
+	}
+}
+
+// forgetClaim is for a unit that gets what it claimed, if it did.
+func (u *record) forgetClaim() {
+	if !u.claimsSince.IsZero() {
+		u.own().claimsSince, u.own().claimEnded = time.Time{}, false
+	}
+}
+
+// reader is the unit as the owner of it reads about it.
+func (u *record) reader() words.Reader {
+	return words.Reader{
+		Namespace: u.spec.Namespace(), Queue: u.spec.Queue, Quota: u.spec.Quota, Holds: u.holding,
+		Least: !u.holding && u.spec.Sizes != nil && u.spec.Sizes.Steps() > 0,
 	}
 }

@@ -32,9 +32,6 @@ type Audit struct {
 	roster *roster
 }
 
-// Audit returns the audit of the state as it is. Between two calls it finds nothing.
-func (s *State) Audit() Audit { return Audit{s.lines, s.roster} }
-
 // Ledger recomputes the ledger from the units and pods given to the state and returns the differences (I7).
 func (a Audit) Ledger() []Difference {
 	rebuilt := a.roster.holdings.Rebuild()

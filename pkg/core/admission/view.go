@@ -108,7 +108,7 @@ func (s *State) Why(unitKey string) (unit.Reason, string, bool) {
 	case stageWaiting:
 	}
 	s.lines.refresh()
-	found, message := s.why().waiting(u)
+	found, message := newWhy(s).waiting(u)
 	return found.Reason, message, true
 }
 
@@ -146,7 +146,7 @@ func (s *State) Explain(unitKey string) (Explanation, bool) {
 	if first, ok := line.First(); ok && first != u {
 		e.First = first.spec.Key
 	}
-	e.Shortages = s.why().shortages(u)
+	e.Shortages = newWhy(s).shortages(u)
 	decide.Bind(e.Shortages, reason)
 	return e, true
 }
@@ -159,3 +159,69 @@ func (s *State) Accounts() *accounts.Accounts {
 
 // Holdings answer what units hold, and which of their pods may start.
 func (s *State) Holdings() holding.Reader { return s.roster.holdings }
+
+// Page copies n units of a queue in its order, after the first skip ones, and says how many are in line. It costs
+// O(log of that, and n), and puts nothing in words; Explain does, for one unit.
+func (s *State) Page(queue string, skip, n int) (page []Place, waiting int) {
+	q, ok := s.lines.byName[queue]
+	if !ok {
+		return nil, 0
+	}
+	waiting = q.line.Len()
+	if n = min(n, waiting-skip); n <= 0 {
+		return nil, waiting
+	}
+	s.lines.refresh()
+	page = make([]Place, 0, n)
+	found := findings{why: newWhy(s), of: map[*group]unit.Finding{}}
+	q.line.WalkAt(skip, func(u *record) bool {
+		page = append(page, Place{
+			Key: u.spec.Key, Quota: u.spec.Quota, Position: skip + len(page) + 1, Priority: u.spec.Priority,
+			Created: u.spec.Created, Request: wishesOf(u), Holding: u.holding, Finding: found.at(u.group),
+		})
+		return len(page) < n
+	})
+	return page, waiting
+}
+
+// Places copies what Page does of these units, as far as they exist. Those that are not in line have no position; one
+// that is parked has the reason. It costs O(log n) for each.
+func (s *State) Places(keys []string) map[string]Place {
+	s.lines.refresh()
+	places := make(map[string]Place, len(keys))
+	found := findings{why: newWhy(s), of: map[*group]unit.Finding{}}
+	for _, key := range keys {
+		u, ok := s.roster.units[key]
+		if !ok {
+			continue
+		}
+		p := Place{
+			Key: key, Quota: u.spec.Quota, Priority: u.spec.Priority, Created: u.spec.Created, Request: wishesOf(u),
+			Holding: u.holding,
+		}
+		switch {
+		case u.group != nil:
+			p.Position, p.Finding = u.group.Line().Position(u), found.at(u.group)
+		case u.stage == stageWaiting:
+			p.Finding = unit.Finding{Reason: u.parked}
+		}
+		places[key] = p
+	}
+	return places
+}
+
+// PodsUse is what the pods of a unit on nodes ask for, those that are leaving aside. It costs O(1), however many pods
+// there are.
+func (s *State) PodsUse(unitKey string) resources.List {
+	u, ok := s.roster.units[unitKey]
+	if !ok {
+		return resources.List{}
+	}
+	return s.roster.holdings.Charges(unitKey, u.spec.Quota).Assigned
+}
+
+// Audit returns the audit of the state as it is. Between two calls it finds nothing.
+func (s *State) Audit() Audit { return Audit{s.lines, s.roster} }
+
+// Telling says which units are to be told why they wait, and when.
+func (s *State) Telling() Telling { return Telling{s.roster} }

@@ -53,7 +53,7 @@ func (s *State) First(queue string, n int) []Waiting {
 	s.lines.refresh()
 	var out []Waiting
 	q.line.Walk(func(u *record) bool {
-		found, message := s.why().inLine(u)
+		found, message := newWhy(s).inLine(u)
 		out = append(out, Waiting{Unit: u.spec, Position: len(out) + 1, Reason: found.Reason, Message: message})
 		return len(out) < n
 	})

@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -32,7 +33,7 @@ type why struct {
 	progress *progress
 }
 
-func (s *State) why() *why { return &why{s.lines, s.roster, s.pass, s.progress} }
+func newWhy(s *State) *why { return &why{s.lines, s.roster, s.pass, s.progress} }
 
 // hasReason says whether there is something to tell of a unit: it waits, for all that it asks for or for more, or does
 // not use what it holds.
@@ -88,4 +89,44 @@ func whyParked(r *roster, u *record) string {
 	}
 	// Without a time what keeps it for a while is not over.
 	return life.WhyParked(r.facts(time.Time{}, u), u.parked)
+}
+
+// findings are why groups wait, each found out once.
+type findings struct {
+	why *why
+	of  map[*group]unit.Finding
+}
+
+func (f *findings) at(g *group) unit.Finding {
+	found, known := f.of[g]
+	if !known {
+		found = f.find(g)
+		f.of[g] = found
+	}
+	return found
+}
+
+// find takes what the last pass found. Where none was made since the group came, as on a standby, it compares the head
+// with its limits.
+func (f *findings) find(g *group) unit.Finding {
+	n := &g.Notes
+	if n.isParked() {
+		return n.parked
+	}
+	if f.why.lines.whyFull(g) != "" {
+		return unit.Finding{Reason: unit.ReasonQueueFull}
+	}
+	if n.cause != (cause{}) {
+		return n.cause.Finding(f.why.lines.tree)
+	}
+	if y := partyOf(f.why.lines.gangs, g.Head()); y != nil {
+		found, _ := f.why.together(g.Head(), y)
+		return found
+	}
+	list := f.why.shortages(g.Head())
+	reason := decide.ReasonOf(list)
+	if binding := decide.Bind(list, reason); binding != nil {
+		return unit.Finding{Reason: reason, Level: binding.Level, Resource: binding.Resource}
+	}
+	return unit.Finding{Reason: reason}
 }
