@@ -108,8 +108,8 @@ func (a *Accounts) changeDemand(quota string, change func(*resources.Sum)) {
 	a.moved[quota] = struct{}{}
 }
 
-// Demand of a leaf quota is what its waiting and admitted units ask for beyond their pods: Koordinator's request does not
-// have that yet. It costs O(1).
+// Demand of a leaf quota is what its waiting and admitted units ask for beyond their pods: Koordinator's request does
+// not have that yet. It costs O(1).
 func (a *Accounts) Demand(quota string) resources.List { return a.tree.Wanted(quota) }
 
 // DirtyDemand returns, once, the quotas whose Demand changed since the last call, sorted.

@@ -99,8 +99,8 @@ func (l *lines) takeIn(u *record) bool {
 	return inside
 }
 
-// letOut takes a unit out of the bounds of its line. A unit that the policy cannot put in order is in none: the policy is
-// not asked about it here, where its panic would not be recovered.
+// letOut takes a unit out of the bounds of its line. A unit that the policy cannot put in order is in none: the policy
+// is not asked about it here, where its panic would not be recovered.
 func (l *lines) letOut(u *record) {
 	if u.group == nil && u.parked != unit.ReasonQueueOverflow {
 		return

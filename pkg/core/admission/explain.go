@@ -63,22 +63,22 @@ func (w *why) shortages(u *record) []Shortage {
 	if u.group.Notes.ask.Route.Broken != "" {
 		return nil
 	}
-	if y := partyOf(w.lines.gangs, u); y != nil && slices.Contains(y.members, u) && w.allMet(y) {
-		return decide.Shortages(w.lines.tree, &y.asks, w.claimsAhead(w.last(y), u, y.members))
+	if gg := gangGroupOf(w.lines.gangs, u); gg != nil && slices.Contains(gg.members, u) && w.allMet(gg) {
+		return decide.Shortages(w.lines.tree, &gg.asks, w.claimsAhead(w.last(gg), u, gg.members))
 	}
 	alone := decide.Alone(&u.group.Notes.ask)
 	return decide.Shortages(w.lines.tree, &alone, w.claimsAhead(u, u, nil))
 }
 
 // claimsAhead are the claims of the last pass that bind a unit which is decided at the place of another one of its
-// party: those ahead of that place that no unit of the party made.
-func (w *why) claimsAhead(place, u *record, party []*record) (ahead []decide.Ahead[turn]) {
+// gang group: those ahead of that place that no member made.
+func (w *why) claimsAhead(place, u *record, members []*record) (ahead []decide.Ahead[turn]) {
 	claims := w.pass.asks.Claims()
 	ahead = make([]decide.Ahead[turn], 0, len(claims))
 	for i := range claims {
 		c := &claims[i]
 		by := c.Of.unit
-		if by == u || slices.Contains(party, by) || !w.ahead(c, place) {
+		if by == u || slices.Contains(members, by) || !w.ahead(c, place) {
 			continue
 		}
 		a := decide.Ahead[turn]{Claim: c, By: by.spec.Key}
@@ -101,7 +101,8 @@ func (w *why) ahead(c *claim, u *record) bool {
 func (w *why) whyNotLent(u *record, list []Shortage, binding *Shortage) string {
 	a := &u.group.Notes.ask
 	ofMin := slices.ContainsFunc(list, func(sh Shortage) bool { return sh.Bound == BoundMin })
-	if binding.Bound != decide.BoundRuntime || partyOf(w.lines.gangs, u) != nil || !a.Route.Shared || ofMin || w.behindItsOwn(u.group) {
+	alone := gangGroupOf(w.lines.gangs, u) == nil
+	if binding.Bound != decide.BoundRuntime || !alone || !a.Route.Shared || ofMin || w.behindItsOwn(u.group) {
 		return ""
 	}
 	waits := func(t turn) bool { return t.group.Len() > 0 && t.group.Open() }

@@ -223,7 +223,8 @@ func TestAHostileTenantChangesNothingForOthers(t *testing.T) {
 
 // passes says, as ElasticQuota does, that a pod fits into its quota beside what is used and reserved there.
 func passes(s *State, quota string, p Pod) bool {
-	return p.Quota == quota && tenantsMax().Covers(s.Holdings().Assigned(quota).Add(s.Holdings().Outstanding(quota)).Add(p.Request))
+	inUse := s.Holdings().Assigned(quota).Add(s.Holdings().Outstanding(quota))
+	return p.Quota == quota && tenantsMax().Covers(inUse.Add(p.Request))
 }
 
 // observeUsed has used be what assigned pods ask for.

@@ -39,8 +39,8 @@ type notes struct {
 	parked unit.Finding
 	// pool is of the units that wait, in the accounts.
 	pool accounts.Pool
-	// subject is what each unit of the group is told of; none while that is not known. saying is the subject in words, once
-	// somebody has asked for it. topic belongs to telling.
+	// subject is what each unit of the group is told of; none while that is not known. saying is the subject in words,
+	// once somebody has asked for it. topic belongs to telling.
 	subject subject
 	saying  *unit.Saying
 	topic   telling.Topic[*record]

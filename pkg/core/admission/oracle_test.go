@@ -337,12 +337,12 @@ func (o *oracle) isTogether(u oracleAsk) bool {
 // not, they claim.
 func (o *oracle) meet(r *oracleRound, u oracleAsk) (fit bool) {
 	keys, whole := o.members(u)
-	party := namespaceOf(u.Key) + u.GangGroup
+	gangGroup := namespaceOf(u.Key) + u.GangGroup
 	if !whole || !slices.Contains(keys, u.Key) {
 		return false
 	}
-	r.met[party] = append(r.met[party], u)
-	met := r.met[party]
+	r.met[gangGroup] = append(r.met[gangGroup], u)
+	met := r.met[gangGroup]
 	if len(met) < len(keys) || !o.roomFor(met) || o.neverTogether(met) {
 		return false
 	}

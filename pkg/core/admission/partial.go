@@ -78,7 +78,8 @@ func (p *pass) fitting(g *group) portion {
 	return p.greatest(g, func(need []int64) bool { return p.asks.Fits(&g.Notes.ask, need) })
 }
 
-// lent is the greatest size that is lent to the head that firstBorrower has found. A non-preemptible one gets its least.
+// lent is the greatest size that is lent to the head that firstBorrower has found. A non-preemptible one gets its
+// least.
 func (p *pass) lent(g *group) portion {
 	return p.greatest(g, func(need []int64) bool { return p.asks.Lends(&g.Notes.ask, need) })
 }

@@ -42,7 +42,8 @@ func TestTheGreatestCountThatFits(t *testing.T) {
 		s.UpsertUnit(epoch, u)
 		var want *modelSize
 		for _, size := range sizesOf(u) {
-			if beyondAll(size.request, limit) == "" && beyondAll(size.request, s.lines.tree.Route("team").Levels[0].Spec().Max) == "" {
+			most := s.lines.tree.Route("team").Levels[0].Spec().Max
+			if beyondAll(size.request, limit) == "" && beyondAll(size.request, most) == "" {
 				want = &size
 				break
 			}

@@ -32,14 +32,14 @@ type pass struct {
 	// examined counts the heads that were measured.
 	examined int
 	patience
-	// inPass are the parties that were met, by their keys.
-	inPass map[string]*party
+	// inPass are the gang groups that were met, by their keys.
+	inPass map[string]*gangGroup
 }
 
 func newPass(cfg *Config, l *lines, p *progress) *pass {
 	return &pass{
 		lines: l, progress: p, asks: decide.New[turn](l.tree), patience: patience{claimTimeout: cfg.ClaimTimeout},
-		inPass: map[string]*party{},
+		inPass: map[string]*gangGroup{},
 	}
 }
 
@@ -62,8 +62,8 @@ type cause struct {
 
 // firstFitting makes one pass and returns the first head that fits beside the claims of those ahead of it, if any does.
 // The pass ends there: what is claimed and who is served first may be different after an admission, so whoever admits
-// begins again. A pass that ends without one has found out why each head waits. If an extension panicked the pass has to
-// be made again without the unit that was looked at, which alone is to blame.
+// begins again. A pass that ends without one has found out why each head waits. If an extension panicked the pass has
+// to be made again without the unit that was looked at, which alone is to blame.
 func (p *pass) firstFitting(now time.Time) (fits *group, fault string) {
 	p.asks.Begin()
 	clear(p.inPass)
@@ -106,8 +106,8 @@ func (p *pass) lookAt(now time.Time, q *queueRecord) (fits *group, fault string)
 				return true
 			}
 		}
-		if y := p.partyInPass(at.unit); y != nil {
-			if p.meet(now, y, at) {
+		if gg := p.gangGroupInPass(at.unit); gg != nil {
+			if p.meet(now, gg, at) {
 				fits = g
 			}
 			return fits == nil

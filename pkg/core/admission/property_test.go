@@ -1008,7 +1008,8 @@ func TestRestartEqualsContinuation(t *testing.T) {
 		again := w.restart(rapid.Permutation([]string{"units", "queues", "quotas", "pods"}).Draw(t, "order"))
 		w.s.roster.endReplacements(now)
 		for _, name := range levelNames {
-			require.True(t, w.s.Holdings().Outstanding(name).Equal(again.Holdings().Outstanding(name)), "outstanding at %s", name)
+			want := again.Holdings().Outstanding(name)
+			require.True(t, w.s.Holdings().Outstanding(name).Equal(want), "outstanding at %s", name)
 		}
 		before, after := w.s.Decide(now), again.Decide(now)
 		require.Equal(t, evictedBy(before), evictedBy(after))

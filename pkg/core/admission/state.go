@@ -62,7 +62,7 @@ func (s *State) Recheck(time.Time) {
 // UpsertUnit takes the unit as the API has it. While a write of the unit is in flight the object is
 // remembered and replayed by Settle. A unit whose Phase holds quota is (re-)reserved with Held, fits or not.
 func (s *State) UpsertUnit(now time.Time, in unit.Unit) {
-	if !s.roster.cfg.PartialAdmission || in.GangGroup != "" { // the pods of a part could not run without those of the others
+	if !s.roster.cfg.PartialAdmission || in.GangGroup != "" { // pods of a part could not run without those of the others
 		in.Sizes = in.Sizes.Fixed()
 	}
 	u, ok := s.roster.units[in.Key]

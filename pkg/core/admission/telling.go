@@ -59,8 +59,8 @@ func setSubject(s *schedule, now time.Time, g *group, to subject) {
 // Telling says which units are to be told why they wait. Whoever calls it paces what is written.
 type Telling struct{ roster *roster }
 
-// Next lists what units are to be told now, so many at most, and says when to ask again; zero means that nobody is to be
-// told anything before something happens.
+// Next lists what units are to be told now, so many at most, and says when to ask again; zero means that nobody is to
+// be told anything before something happens.
 func (t Telling) Next(now time.Time, most int) (list []Explain, again time.Time) {
 	for _, u := range t.roster.telling.Tell(now, most) {
 		list = append(list, Explain{Unit: u.spec, Saying: *u.listener.Said()})

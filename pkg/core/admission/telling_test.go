@@ -95,7 +95,8 @@ func TestEveryUnitThatWaitsIsToldWhatIsTrue(t *testing.T) {
 		for range rapid.IntRange(1, effort.Steps(60)).Draw(t, "steps") {
 			w.step(t)
 			w.decide(t)
-			maps.DeleteFunc(last, func(u *record, _ time.Time) bool { return u.listener.SaidAt().IsZero() }) // it got what it waited for
+			// Those that got what they waited for were told nothing.
+			maps.DeleteFunc(last, func(u *record, _ time.Time) bool { return u.listener.SaidAt().IsZero() })
 			if rapid.IntRange(0, 3).Draw(t, "tells") == 0 {
 				w.tell(t, last, most, rapid.IntRange(0, 9).Draw(t, "lost") == 0)
 			}

@@ -100,7 +100,8 @@ func TestVerifyPlacesFindsWhatIsOutOfPlace(t *testing.T) {
 func TestVerifyFindsASumThatIsWrong(t *testing.T) {
 	s, _ := placed(t)
 	require.Empty(t, s.Audit().Ledger())
-	s.roster.holdings.Hold("ns/ghost", holding.Place{Quota: "team"}, resources.FromMap(map[string]int64{"cpu": 1}), false, unit.Expected{})
+	amount := resources.FromMap(map[string]int64{"cpu": 1})
+	s.roster.holdings.Hold("ns/ghost", holding.Place{Quota: "team"}, amount, false, unit.Expected{})
 	require.Equal(t, []Difference{
 		{Level: "root", Resource: "cpu", Ledger: 9, Rebuilt: 8},
 		{Level: "root", Resource: resources.Jobs, Ledger: 3, Rebuilt: 2},
@@ -132,7 +133,8 @@ func TestVerifyUnitComparesWithTheObject(t *testing.T) {
 	require.Empty(t, s.Audit().Unit(units["flying"]), "the object is older than the answer to its write")
 	object = units["flying"]
 	object.Attempts = 1
-	require.Equal(t, []Mismatch{{"ns/flying", "stage", "admitted", "waiting"}}, s.Audit().Unit(object), "it was taken back")
+	was := []Mismatch{{"ns/flying", "stage", "admitted", "waiting"}}
+	require.Equal(t, was, s.Audit().Unit(object), "it was taken back")
 	object = units["over"]
 	object.Phase = unit.PhaseRunning
 	require.Equal(t, []Mismatch{{"ns/over", "stage", "over", "admitted"}}, s.Audit().Unit(object))

@@ -18,11 +18,13 @@ package admission
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/words"
 )
 
 // why says why a unit waits, from the roster and what the last pass found.
@@ -65,8 +67,8 @@ func (w *why) inLine(u *record) (unit.Finding, string) {
 	} else if said.reason != "" {
 		return unit.Finding{Reason: said.reason}, said.message
 	}
-	if y := partyOf(w.lines.gangs, u); y != nil {
-		return w.together(u, y)
+	if gg := gangGroupOf(w.lines.gangs, u); gg != nil {
+		return w.together(u, gg)
 	}
 	return w.explain(u)
 }
@@ -119,8 +121,8 @@ func (f *findings) find(g *group) unit.Finding {
 	if n.cause != (cause{}) {
 		return n.cause.Finding(f.why.lines.tree)
 	}
-	if y := partyOf(f.why.lines.gangs, g.Head()); y != nil {
-		found, _ := f.why.together(g.Head(), y)
+	if gg := gangGroupOf(f.why.lines.gangs, g.Head()); gg != nil {
+		found, _ := f.why.together(g.Head(), gg)
 		return found
 	}
 	list := f.why.shortages(g.Head())
@@ -129,4 +131,52 @@ func (f *findings) find(g *group) unit.Finding {
 		return unit.Finding{Reason: reason, Level: binding.Level, Resource: binding.Resource}
 	}
 	return unit.Finding{Reason: reason}
+}
+
+// together is why a unit waits that is decided with others of its gang group.
+func (w *why) together(u *record, gg *gangGroup) (unit.Finding, string) {
+	if !slices.Contains(gg.members, u) || !w.allMet(gg) || !w.pass.roomForAll(gg) {
+		return unit.Finding{Reason: unit.ReasonWaitingForGroup}, words.WaitsForGroup
+	}
+	if never := gg.asks.Never(w.lines.tree); never.Reason != "" {
+		found := unit.Finding{
+			Reason: never.Reason, Level: never.Limit.Level().Name(), Resource: w.lines.tree.Resource(never.Number),
+		}
+		return found, words.NeverTogether(u.reader(), found, never.Request, never.Most)
+	}
+	found, message := w.explain(u)
+	return found, words.WithGroup + message
+}
+
+// allMet says whether a pass meets all members.
+func (w *why) allMet(gg *gangGroup) bool {
+	for _, u := range gg.members {
+		g := u.group
+		if !g.Open() || w.lines.whyFull(g) != "" {
+			return false
+		}
+		if said, fault := w.tryToAsk(g); fault != "" || said.reason != "" {
+			return false
+		}
+	}
+	return len(gg.members) > 0
+}
+
+// last is the member at whose place a gang group is decided.
+func (w *why) last(gg *gangGroup) *record {
+	last := gg.members[0]
+	for _, u := range gg.members[1:] {
+		if w.servedBefore(last, u) {
+			last = u
+		}
+	}
+	return last
+}
+
+func (w *why) servedBefore(a, b *record) bool {
+	q, of := a.group.Notes.queue, b.group.Notes.queue
+	if q == of {
+		return q.line.Before(a, b)
+	}
+	return w.lines.ranking.compare(q, of) < 0
 }

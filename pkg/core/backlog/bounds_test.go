@@ -30,7 +30,8 @@ import (
 )
 
 // In the order of the line, the first so many units of each namespace are inside, and the first so many of those; each
-// unit knows where it is from what Enter and Settle have said, whatever came and went. Nothing stays of those that left.
+// unit knows where it is from what Enter and Settle have said, whatever came and went. Nothing stays of those that
+// left.
 func TestBoundsEqualSortedLists(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -46,7 +46,7 @@ type Pass[T any] struct {
 type Head[T any] struct {
 	Of  T
 	ask *Ask
-	// stopped is the reason if no limit was asked, or the group of the head can never be granted.
+	// stopped is the reason if no limit was asked, or the asks of its gang group can never be granted.
 	stopped unit.Reason
 	verdict
 	// blocks: what is behind it has to fit beside it. claims: it made a claim, after so many others.
@@ -63,7 +63,7 @@ type Head[T any] struct {
 // and what is freed there is free above as well. So nobody claims at a level that others share what its own quota could
 // not give it.
 type Claim[T any] struct {
-	// Of is the head that claims. At is the head at whose turn it did: itself, or the last one of its group.
+	// Of is the head that claims. At is the head at whose turn it did: itself, or the last one of its gang group.
 	Of, At T
 	Ask    *Ask
 	line   int
@@ -130,9 +130,9 @@ func (p *Pass[T]) Await(of T, a *Ask) (index int) {
 	return len(p.heads) - 1
 }
 
-// TryTogether says whether a group fits, all heads of which the pass has met. Where it does not, BlockTogether has the
-// heads claim that block.
-func (p *Pass[T]) TryTogether(g *Group, met []int) (fits bool) {
+// TryTogether says whether asks fit together, all heads of which the pass has met. If they do not, BlockTogether has
+// the heads claim that block.
+func (p *Pass[T]) TryTogether(g *Asks, met []int) (fits bool) {
 	var v verdict
 	never := g.Never(p.tree)
 	if never.Reason == "" {
@@ -159,8 +159,8 @@ func (p *Pass[T]) TryTogether(g *Group, met []int) (fits bool) {
 	return false
 }
 
-// BlockTogether has a head of a group claim where the group is short, unless its line has a claim on its route already.
-func (p *Pass[T]) BlockTogether(g *Group, index int) {
+// BlockTogether has one of those heads claim where they are short together, unless its line has a claim on its route.
+func (p *Pass[T]) BlockTogether(g *Asks, index int) {
 	h := &p.heads[index]
 	h.blocks = true
 	own := func(c Claim[T]) bool { return c.line == h.line && c.Ask.Route == h.ask.Route }

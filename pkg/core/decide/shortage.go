@@ -67,8 +67,8 @@ type Ahead[T any] struct {
 	By, In string
 }
 
-// Shortages lists what a group lacks beside the claims ahead of it, in the order of its limits and then by resource.
-func Shortages[T any](tree *capacity.Tree, g *Group, ahead []Ahead[T]) []Shortage {
+// Shortages lists what asks lack beside the claims ahead of it, in the order of its limits and then by resource.
+func Shortages[T any](tree *capacity.Tree, g *Asks, ahead []Ahead[T]) []Shortage {
 	var out []Shortage
 	for _, lim := range g.limits() {
 		for _, name := range g.namesAt(lim) {
@@ -97,9 +97,9 @@ func (sh *Shortage) addClaim(amount int64, by, in string) {
 	}
 }
 
-// namesAt are the resources of which a group may lack something at a limit, sorted: those that the limit names, and
+// namesAt are the resources of which asks may lack something at a limit, sorted: those that the limit names, and
 // those of which it asks for more than max.
-func (g *Group) namesAt(lim *capacity.Limit) []string {
+func (g *Asks) namesAt(lim *capacity.Limit) []string {
 	var names []string
 	for _, it := range lim.List().Items() {
 		names = append(names, it.Name)
@@ -107,7 +107,7 @@ func (g *Group) namesAt(lim *capacity.Limit) []string {
 	if lim.IsMin() {
 		return names
 	}
-	for _, a := range g.Asks {
+	for _, a := range g.Each {
 		for _, it := range a.Total.Items() {
 			most, bounded := lim.Level().Spec().Max.Get(it.Name)
 			if !bounded || slices.Contains(names, it.Name) {
@@ -123,7 +123,7 @@ func (g *Group) namesAt(lim *capacity.Limit) []string {
 }
 
 // shortageAt has the numbers of a resource at a limit, claims aside.
-func (g *Group) shortageAt(lim *capacity.Limit, resource string) Shortage {
+func (g *Asks) shortageAt(lim *capacity.Limit, resource string) Shortage {
 	spec := lim.Level().Spec()
 	sh := Shortage{
 		Level: lim.Level().Name(), Resource: resource, Outstanding: lim.Outstanding(resource),

@@ -74,7 +74,7 @@ type Cause struct {
 	number  int
 	// contended: the limit has too little beside claims alone.
 	contended bool
-	// Together: the cause is that of all asks of a group.
+	// Together: the cause is that of all asks of a gang group.
 	Together bool
 }
 

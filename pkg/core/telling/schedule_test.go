@@ -244,5 +244,6 @@ func TestUnitsOfOneNamespaceDoNotDelayTheReasonsOfAnother(t *testing.T) {
 
 	now = now.Add(time.Minute)
 	c.says(now, unit.ReasonQueueHeld)
-	require.Equal(t, []string{"other/u000000", "other/u000001"}, toldOthers(many/mostLooked+6), "as soon as they are found")
+	found := []string{"other/u000000", "other/u000001"}
+	require.Equal(t, found, toldOthers(many/mostLooked+6), "as soon as they are found")
 }

@@ -24,17 +24,17 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/gang"
 )
 
-// party is a gang group as a pass decides it, by the rules of package gang.
-type party struct {
-	// members by their keys; none if the party is not whole.
+// gangGroup is one as a pass decides it, by the rules of package gang.
+type gangGroup struct {
+	// members by their keys; none if the gang group is not whole.
 	members []*record
-	asks    decide.Group
+	asks    decide.Asks
 	// met are the heads of the pass that are members, by their indices there.
 	met []int
 }
 
-// partyOf is the party of a unit that is decided with others; nil for one that is decided alone.
-func partyOf(gangs *gang.Book[*record], u *record) *party {
+// gangGroupOf is that of a unit that is decided with others; nil for one that is decided alone.
+func gangGroupOf(gangs *gang.Book[*record], u *record) *gangGroup {
 	if u.group == nil || u.group.Key().Alone == "" {
 		return nil
 	}
@@ -42,68 +42,61 @@ func partyOf(gangs *gang.Book[*record], u *record) *party {
 	if !together {
 		return nil
 	}
-	y := &party{members: members}
-	y.sum()
-	return y
-}
-
-// sum has the members decided together.
-func (y *party) sum() {
-	asks := make([]*decide.Ask, 0, len(y.members))
-	for _, u := range y.members {
+	asks := make([]*decide.Ask, 0, len(members))
+	for _, u := range members {
 		asks = append(asks, &u.group.Notes.ask)
 	}
-	y.asks = decide.Together(asks)
+	return &gangGroup{members: members, asks: decide.Together(asks)}
 }
 
 // together are the units that are admitted with a head that fits.
 func (p *pass) together(u *record) []*record {
-	if y := p.partyInPass(u); y != nil {
-		return y.members
+	if gg := p.gangGroupInPass(u); gg != nil {
+		return gg.members
 	}
 	return []*record{u}
 }
 
-// partyInPass is partyOf, worked out once in a pass.
-func (p *pass) partyInPass(u *record) *party {
+// gangGroupInPass is gangGroupOf, worked out once in a pass.
+func (p *pass) gangGroupInPass(u *record) *gangGroup {
 	if u.group.Key().Alone == "" {
 		return nil
 	}
 	key := gang.GroupOf(&u.spec)
-	y, known := p.inPass[key]
+	gg, known := p.inPass[key]
 	if !known {
-		if y = partyOf(p.lines.gangs, u); y != nil && len(y.members) > 0 {
-			p.inPass[key] = y
+		if gg = gangGroupOf(p.lines.gangs, u); gg != nil && len(gg.members) > 0 {
+			p.inPass[key] = gg
 		}
 	}
-	return y
+	return gg
 }
 
 // meet is for a head that is decided with others, and says whether all of them fit.
-func (p *pass) meet(now time.Time, y *party, at turn) (fit bool) {
+func (p *pass) meet(now time.Time, gg *gangGroup, at turn) (fit bool) {
 	index := p.asks.Await(at, &at.group.Notes.ask)
-	if !slices.Contains(y.members, at.unit) {
+	if !slices.Contains(gg.members, at.unit) {
 		return false
 	}
-	if y.met = append(y.met, index); len(y.met) < len(y.members) || !p.roomForAll(y) {
+	if gg.met = append(gg.met, index); len(gg.met) < len(gg.members) || !p.roomForAll(gg) {
 		return false
 	}
-	if p.asks.TryTogether(&y.asks, y.met) {
+	if p.asks.TryTogether(&gg.asks, gg.met) {
 		return true
 	}
-	for _, i := range y.met {
+	for _, i := range gg.met {
 		if of := p.asks.Heads()[i].Of; of.group.Notes.ask.Blocking && !p.claimEnded(now, of.unit) {
-			p.asks.BlockTogether(&y.asks, i)
+			p.asks.BlockTogether(&gg.asks, i)
 		}
 	}
 	return false
 }
 
 // roomForAll says whether the queues of the members may have them all.
-func (p *pass) roomForAll(y *party) bool {
-	for _, u := range y.members {
+func (p *pass) roomForAll(gg *gangGroup) bool {
+	for _, u := range gg.members {
 		q, all, same := u.group.Notes.queue, 0, 0
-		for _, o := range y.members {
+		for _, o := range gg.members {
 			if o.group.Notes.queue == q {
 				all++
 			}

@@ -89,16 +89,16 @@ func (w *checkedWorld) verdict(u *checkedUnit) string {
 	return ""
 }
 
-// checkedParty is a gang group of three gangs whose units have to pass checks. There is room for all of them.
-type checkedParty struct {
+// checkedGangGroup is a gang group of three gangs whose units have to pass checks. There is room for all of them.
+type checkedGangGroup struct {
 	*checkedWorld
 	made int
 }
 
-var partyGangs = []string{"x", "y", "z"}
+var threeGangs = []string{"x", "y", "z"}
 
-func newCheckedParty() *checkedParty {
-	w := &checkedParty{checkedWorld: &checkedWorld{
+func newCheckedGangGroup() *checkedGangGroup {
+	w := &checkedGangGroup{checkedWorld: &checkedWorld{
 		s: New(Config{RefusedBackoff: time.Second}), now: epoch, objects: map[string]*checkedUnit{},
 		queue: queue.Spec{
 			Name: "q", Policy: "FIFO", MaxPending: -1, MaxAdmitted: -1,
@@ -107,14 +107,14 @@ func newCheckedParty() *checkedParty {
 	}}
 	w.s.SetQuota(w.now, Quota{Name: "root", Limit: resources.FromMap(map[string]int64{"cpu": 100})})
 	w.s.UpsertQueue(w.now, w.queue)
-	for _, gang := range partyGangs {
+	for _, gang := range threeGangs {
 		w.create(gang)
 	}
 	return w
 }
 
 // create makes a unit for a gang, one after the other.
-func (w *checkedParty) create(gang string) {
+func (w *checkedGangGroup) create(gang string) {
 	w.made++
 	u := &checkedUnit{Unit: unit.Unit{
 		Key: fmt.Sprintf("ns/%s%d", gang, w.made), UID: fmt.Sprint(w.made), Queue: "q", Quota: "root", Active: true,
@@ -125,7 +125,7 @@ func (w *checkedParty) create(gang string) {
 	w.show(u)
 }
 
-func (w *checkedParty) ofGang(gang string) (found []*checkedUnit) {
+func (w *checkedGangGroup) ofGang(gang string) (found []*checkedUnit) {
 	for _, u := range w.objects {
 		if u.Gangs == gang {
 			found = append(found, u)
@@ -135,11 +135,11 @@ func (w *checkedParty) ofGang(gang string) (found []*checkedUnit) {
 }
 
 // mayGo: it has passed its checks, and one of each other gang has, or there is none any more and it has run before.
-func (w *checkedParty) mayGo(u *checkedUnit) bool {
+func (w *checkedGangGroup) mayGo(u *checkedUnit) bool {
 	cleared := func(u *checkedUnit) bool {
 		return u.Phase == unit.PhaseDequeued || u.Phase == unit.PhaseReserved && w.verdict(u) == "goes"
 	}
-	for _, gang := range partyGangs {
+	for _, gang := range threeGangs {
 		there := w.ofGang(gang)
 		over := len(there) == 0 && u.Attempts > 1
 		if gang != u.Gangs && !over && !slices.ContainsFunc(there, cleared) {
@@ -149,7 +149,7 @@ func (w *checkedParty) mayGo(u *checkedUnit) bool {
 	return cleared(u)
 }
 
-func (w *checkedParty) step(t *rapid.T) {
+func (w *checkedGangGroup) step(t *rapid.T) {
 	key := rapid.SampledFrom(slices.Sorted(maps.Keys(w.objects))).Draw(t, "unit")
 	u := w.objects[key]
 	switch rapid.IntRange(0, 11).Draw(t, "event") {
@@ -173,7 +173,7 @@ func (w *checkedParty) step(t *rapid.T) {
 			w.s.DeleteUnit(w.now, key)
 		}
 	case 10, 11:
-		w.create(rapid.SampledFrom(partyGangs).Draw(t, "gang"))
+		w.create(rapid.SampledFrom(threeGangs).Draw(t, "gang"))
 	}
 }
 
@@ -182,7 +182,7 @@ func (w *checkedParty) step(t *rapid.T) {
 func TestUnitsOfAGangGroupPassTheirChecksTogether(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := newCheckedParty()
+		w := newCheckedGangGroup()
 		for range rapid.IntRange(1, effort.Steps(80)).Draw(t, "steps") {
 			w.step(t)
 			for {
@@ -205,7 +205,7 @@ func TestUnitsOfAGangGroupPassTheirChecksTogether(t *testing.T) {
 }
 
 // confirm makes all writes of a decision.
-func (w *checkedParty) confirm(plan *Plan) {
+func (w *checkedGangGroup) confirm(plan *Plan) {
 	for i := range plan.Dequeue {
 		u := w.objects[plan.Dequeue[i].Unit.Key]
 		u.Phase, u.Admitted = unit.PhaseDequeued, w.now
@@ -228,7 +228,7 @@ func (w *checkedParty) confirm(plan *Plan) {
 	}
 }
 
-func (w *checkedParty) settleConfirmed(u *checkedUnit, attempt int64) {
+func (w *checkedGangGroup) settleConfirmed(u *checkedUnit, attempt int64) {
 	w.s.Settle(w.now, u.Key, attempt, OutcomeConfirmed)
 	w.show(u)
 }
