@@ -124,21 +124,3 @@ func minimumOf(rule *jobkind.Gang, job *Job) (least int32, known bool, err error
 	whole := podSetAt{Set: &jobkind.Set{}, Place: jobkind.Place{Object: job.Object.Object}, job: job.Object.Object}
 	return whole.pods(rule.Minimum)
 }
-
-// least is the number of pods that the job cannot do without.
-func (s *podSetAt) least() (int32, error) {
-	var set PodSet
-	if err := s.readCounts(&set); err != nil {
-		return 0, err
-	}
-	if set.MinCount != nil {
-		return *set.MinCount, nil
-	}
-	return set.Count, nil
-}
-
-// namesGang says whether whoever wrote the job put these pods into a gang of Koordinator.
-func (s *podSetAt) namesGang() bool {
-	return s.metadata(jobkind.AnnotationsKey)[extension.AnnotationGangName] != "" ||
-		jobkind.FirstOf(s.metadata(jobkind.LabelsKey), gangLabels...) != ""
-}

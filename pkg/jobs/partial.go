@@ -186,3 +186,15 @@ func (s *podSetAt) holds(field jobkind.Source, n int64) bool {
 	have, found, err := s.number(field)
 	return err == nil && found && have == n
 }
+
+// least is the number of pods that the job cannot do without.
+func (s *podSetAt) least() (int32, error) {
+	var set PodSet
+	if err := s.readCounts(&set); err != nil {
+		return 0, err
+	}
+	if set.MinCount != nil {
+		return *set.MinCount, nil
+	}
+	return set.Count, nil
+}

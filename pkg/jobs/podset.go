@@ -23,6 +23,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/koordinator-sh/koordinator/apis/extension"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs/jobkind"
@@ -364,4 +365,10 @@ func PodSetsRequest(sets []PodSet, creation *podrequest.Creation) (corev1.Resour
 		}
 	}
 	return total, nil
+}
+
+// namesGang says whether whoever wrote the job put these pods into a gang of Koordinator.
+func (s *podSetAt) namesGang() bool {
+	return s.metadata(jobkind.AnnotationsKey)[extension.AnnotationGangName] != "" ||
+		jobkind.FirstOf(s.metadata(jobkind.LabelsKey), gangLabels...) != ""
 }

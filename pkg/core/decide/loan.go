@@ -18,25 +18,24 @@ package decide
 
 import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 
-// Borrowing keeps shares from starving jobs that are larger than them (I6).
+// Loans keep shares from starving jobs that are larger than them (I6).
 //
-// Where the limit of a quota is its runtime, what is above all min is divided among all that ask for it. A job is
-// admitted whole or not at all, so every one of these shares may be too small for the job that it is kept for, and
-// everybody waits while nothing runs. So what nobody can use within the limits is lent: a unit is admitted beyond
-// the runtime, up to max, if
+// If the limit of a quota is its runtime, the capacity above all min is divided among all quotas that ask for it. A job
+// is admitted whole or not at all. So each share may be too small for the job that it is kept for, and all jobs wait
+// while nothing runs. Therefore the pass lends what no unit can use within the limits. A unit is admitted beyond the
+// runtime, up to max, if all of this holds:
 //
-//   - no unit waits that fits within its limits (a round of lending follows a pass that admitted nobody), or that would
-//     on all levels if nothing were in use, and finds the capacity in use first on one that the loan would be taken
-//     from: such a level is shut, for small loans could keep that unit waiting for ever;
-//   - on every level up to the total it fits beside all that is admitted, used, asked for by pods outside of waiting
-//     units, or kept by quotas that lend nothing: as if nobody else waited;
-//   - on every level it fits beside the whole request of each blocking unit ahead of it, and min allows it as ever.
+//   - No pending unit fits within its limits: a round of lending follows a pass that admitted none.
+//   - No level of the loan is shut. A level is shut if a pending unit would fit on all its levels with nothing in use,
+//     and finds the capacity in use first on that level. Small loans could keep that unit pending without end.
+//   - On each level up to the total the unit fits beside all that is admitted, used, requested by pods of other
+//     workloads, or kept by quotas that lend nothing, as if no other unit were pending.
+//   - On each level it fits beside the whole request of each blocking unit ahead of it, and min allows it.
 //
-// Units borrow in the order in which they are served, one after the other with a pass in between. A loan is not taken
-// back; it ends with the job.
+// Units borrow in the order in which they are served, one after the other, with a pass in between. A loan ends with
+// its job.
 
-// Borrower returns the first head that may borrow what it asks for, if any may. A pass without an admission came
-// before.
+// Borrower returns the first head that may borrow what it asks for, if any may. It follows a pass in which no head fit.
 func (p *Pass[T]) Borrower() (of T, some bool) {
 	if !p.tree.AnyShared() {
 		return of, false
@@ -76,8 +75,8 @@ func (p *Pass[T]) lendAgain(waits func(T) bool) {
 	}
 }
 
-// entitled says that a head would fit on all levels if nothing were in use, and finds what it waits for in use first
-// above its own quota. Then nothing is lent there.
+// entitled says that a head would fit on all levels if nothing were in use, and finds the capacity in use first above its
+// own quota. Then nothing is lent on that level.
 func (h *Head[T]) entitled() bool {
 	if h.together || h.ofMin || h.first == nil || !h.inUse || h.first.Level() == h.ask.Leaf() {
 		return false
@@ -90,8 +89,8 @@ func (h *Head[T]) entitled() bool {
 	return true
 }
 
-// NotLent says why a head that waits for its share is not admitted beyond it. At Level, so much is Missing of Resource
-// for a loan; or else claims ahead take what is free there; or else the level is shut for a unit within its share.
+// NotLent says why a head that waits for its share is not admitted beyond it. Missing is how much of Resource lacks at
+// Level for a loan. If nothing is missing, claims ahead take what is free there, or else the level is shut.
 type NotLent struct {
 	Level    *capacity.Level
 	Resource string

@@ -49,19 +49,19 @@ type Head[T any] struct {
 	// stopped is the reason if no limit was asked, or the asks of its gang group can never be granted.
 	stopped unit.Reason
 	verdict
-	// blocks: what is behind it has to fit beside it. claims: it made a claim, after so many others.
+	// blocks: heads behind it have to fit beside it. claims: it made a claim. ahead is the number of claims before it.
 	blocks, claims bool
 	ahead          int
 	line           int
 	together       bool
 }
 
-// Claim is what the first blocking head of a line that does not fit waits for, one on each route, at every limit where
-// it is short. What is behind it has to fit beside it.
+// Claim is the capacity that the first blocking head of a line waits for, one on each route, at each limit where it is
+// short. Heads behind it have to fit beside it.
 //
-// In its own quota it claims its whole request, above no more than what is free below: the rest has to be freed below,
-// and what is freed there is free above as well. So nobody claims at a level that others share what its own quota could
-// not give it.
+// In its own quota the head claims its whole request. Above, it claims no more than what is free below: the rest has to
+// be freed below, and capacity that is freed below is free above as well. So no head claims, on a level that others
+// share, what its own quota could not give it.
 type Claim[T any] struct {
 	// Of is the head that claims. At is the head at whose turn it did: itself, or the last one of its gang group.
 	Of, At T

@@ -35,17 +35,17 @@ const (
 	BoundMin     Bound = "min"     // what it is guaranteed: the limit of what is non-preemptible
 )
 
-// Shortage is one resource on one level of which there is too little for a unit.
+// Shortage is a resource of which a level has too little for a unit.
 type Shortage struct {
 	Level, Resource string
-	// Bound says what Limit is. Used, Outstanding and what follows from them are of the non-preemptible part alone
-	// where it is min.
+	// Bound is the kind of Limit. If it is min, then Used, Outstanding and all that follows from them are of the
+	// non-preemptible part alone.
 	Bound Bound
 	// Binds: the reason and the sentence are about this one.
 	Binds bool
 	// Never: the unit asks for more than the level may ever have, its max or, non-preemptible, its min.
 	Never bool
-	// Limit is of Used + Outstanding. Max and Min are those of the quota, if it names the resource.
+	// Limit bounds Used + Outstanding. Max and Min are those of the quota, if it names the resource.
 	Limit, Max, Min int64
 	HasMax, HasMin  bool
 	Used            int64 // by assigned pods, of queued jobs or not

@@ -26,23 +26,18 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
-// A pod that is being deleted stays on its node for as long as its owner likes: a long grace period, or a finalizer,
-// keeps it there. Its successor may go ahead of it for a while, so that a job need not wait for pods on their way out.
-// After that the pod stands for what its unit holds until it is gone, and its successor is more than the unit holds:
-// the unit asks for it as for any growth. The ledger lets one generation of successors go ahead: see grants.
-
 // Pod is one existing, non-terminal pod of a unit.
 type Pod struct {
 	// UID of the pod; Quota that Koordinator charges it to.
 	UID, Quota     string
 	Request        resources.List
 	NonPreemptible bool
-	// Assigned: counted in Koordinator's used. Held: its job is marked as suspended, so that it is not let go.
+	// Assigned: counted in Koordinator's used. Held: its job is marked as suspended, so that it may not start.
 	Assigned, Held bool
-	// Former: it is left of a job that had the name of its unit before.
+	// Former: it is of a former job with the name of its unit.
 	Former bool
-	// Leaving: it is being deleted, since a time. It is charged until it is gone; for a while, see replacementGrace, it is
-	// not one of those that its unit may have.
+	// Leaving: it is being deleted, since a time. It is charged until it is gone. For replacementGrace it is not one of
+	// those that its unit may have.
 	Leaving      bool
 	LeavingSince time.Time
 }
@@ -55,7 +50,12 @@ func (p Pod) inLedger(now time.Time) ledger.Pod {
 	}
 }
 
-// replacementGrace is for how long the successor of a pod may go ahead of it.
+// replacementGrace is for how long the successor of a pod may start before it.
+//
+// A pod that is being deleted stays on its node for as long as its owner likes: a long grace period or a finalizer
+// keeps it there. For this time its successor may start before it is gone, so that a job need not wait for it. After
+// that the pod counts again as what its unit holds, and its successor is growth. The ledger lets one generation of
+// successors start early: see grants.
 const replacementGrace = 2 * time.Minute
 
 // leaver is a pod on a node whose successor may go ahead of it, until a time.

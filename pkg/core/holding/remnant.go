@@ -21,13 +21,13 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// A job can go without its pods: its owner deletes it and leaves them, or keeps it from going by a finalizer. Its unit
-// holds nothing then, and its pods are charged as those of anybody. If they kept no place, a queue that admits one job
-// would run as many as its users care to abandon. So pods on nodes keep the place of their unit in its queue, for its
-// namespace and among the jobs of its quota, until the last of them is gone. A unit that is admitted again while some
-// of them run has one place: they are its pods, and stand for what it holds.
-
 // remnant is the place of a unit that holds nothing while pods of it are on nodes.
+//
+// A job can end without its pods: its owner deletes it and orphans them, or a finalizer keeps them. Then its unit holds
+// nothing, and its pods are charged as those of any workload. If they kept no place, a queue that admits one job would
+// run as many as its users abandon. So pods on nodes keep the place of their unit in its queue, for its namespace and
+// among the jobs of its quota, until the last of them is gone. If the unit is admitted again while some of them run, it
+// has one place: they are its pods, and count as what it holds.
 type remnant struct {
 	Place
 	// queued is false where nobody knows the queue: the unit went before this process began.
