@@ -65,11 +65,14 @@ func (a *Accounts) add(c *Contribution, by int) {
 	if !c.Asks.IsZero() && (c.Pool == nil || as == Pending) {
 		a.changeDemand(c.Of.Quota, func(sum *resources.Sum) { change(sum, c.Asks, by) })
 	}
-	if c.More.IsZero() && c.Less.IsZero() {
+	holds := c.Pool == nil && !c.Asks.IsZero()
+	if !holds && c.Less.IsZero() {
 		return
 	}
 	a.tree.Ask(c.Of.Quota, func(sum *resources.Sum) {
-		change(sum, c.More, by)
+		if holds {
+			change(sum, c.Asks, by)
+		}
 		change(sum, c.Less, -by)
 	})
 }

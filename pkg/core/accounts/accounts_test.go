@@ -72,16 +72,16 @@ func TestReplace(t *testing.T) {
 		"nothing": {Contribution{}, none, 0, 0},
 		"parked":  {Contribution{Of: inA, As: Parked}, Counts{Queue: "q", Parked: 1}, 0, 0},
 		"admitted": {
-			Contribution{Of: inA, As: Admitted, Asks: cpu(2), More: cpu(2)}, Counts{Queue: "q", Admitted: 1}, 2, 2,
+			Contribution{Of: inA, As: Admitted, Asks: cpu(2)}, Counts{Queue: "q", Admitted: 1}, 2, 2,
 		},
 		"less than its pods": {
-			Contribution{Of: inA, As: Admitted, Asks: cpu(5), More: cpu(5), Less: cpu(1)}, Counts{Queue: "q", Admitted: 1}, 5, 4,
+			Contribution{Of: inA, As: Admitted, Asks: cpu(5), Less: cpu(1)}, Counts{Queue: "q", Admitted: 1}, 5, 4,
 		},
-		"elsewhere": {Contribution{Of: Pair{"p", "a"}, As: Pending, Asks: cpu(3)}, none, 3, 0},
+		"elsewhere": {Contribution{Of: Pair{"p", "a"}, As: Pending, Asks: cpu(3)}, none, 3, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, unit := newBooks(), Contribution{}
-			b.Replace(&unit, Contribution{Of: inA, As: Pending, Asks: cpu(7), More: cpu(7)})
+			b.Replace(&unit, Contribution{Of: inA, As: Pending, Asks: cpu(7)})
 			require.Equal(t, Counts{Queue: "q", Pending: 1}, b.CountsOf("q"))
 			b.wanted(t, 7)
 			b.asked(t, 7)

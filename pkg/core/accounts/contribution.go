@@ -39,15 +39,14 @@ type Contribution struct {
 	As As
 	// Pool, unless nil, says how the unit counts, and whether the quota has to have what it asks for.
 	Pool *Pool
-	// Asks is what the unit asks for beyond its pods, growth aside. More and Less are what it adds to what the pods of its
-	// quota request: a unit that holds quota adds what it asks for. The gate keeps the pods of a unit that waits, and pods
-	// beyond what is held; these are taken away.
-	Asks, More, Less resources.List
+	// Asks is what the unit asks for beyond its pods, growth aside. A unit outside of a pool holds quota, and adds Asks to
+	// what the pods of its quota request. Less is taken from that: the gate keeps the pods of a pending unit, and pods
+	// beyond what is held.
+	Asks, Less resources.List
 }
 
 func (c *Contribution) same(o *Contribution) bool {
-	return c.Of == o.Of && c.As == o.As && c.Pool == o.Pool && c.Asks.Same(o.Asks) && c.More.Same(o.More) &&
-		c.Less.Same(o.Less)
+	return c.Of == o.Of && c.As == o.As && c.Pool == o.Pool && c.Asks.Same(o.Asks) && c.Less.Same(o.Less)
 }
 
 // Pool is of units of one queue and quota that count alike: as pending if it is open, as parked if not. A new one is

@@ -49,7 +49,7 @@ func contributionOf(u *record, charges ledger.Charges) (c accounts.Contribution)
 	switch {
 	case u.holding:
 		c.Asks = asks(u.held)
-		if c.More = c.Asks; charges.Idle.Len() > 0 {
+		if charges.Idle.Len() > 0 {
 			c.Less = charges.All.Sub(u.held.Max(charges.Assigned)).Floor0()
 		}
 	case u.stage == stageWaiting:
