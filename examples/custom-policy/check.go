@@ -29,10 +29,10 @@ const reasonTooManyPods unit.Reason = "TooManyPods"
 // maxPods lets no job go that has more pods than most.
 type maxPods struct{ most int64 }
 
-// Key implements admission.Check: units with the same key have the same answer, so that it is asked for seldom.
+// Key implements queue.Check: units with the same key have the same answer, so that it is asked for seldom.
 func (c maxPods) Key(u unit.Unit) string { return strconv.FormatBool(u.Pods > c.most) }
 
-// Check implements admission.Check.
+// Check implements queue.Check.
 func (c maxPods) Check(u unit.Unit) (unit.Reason, string) {
 	if u.Pods <= c.most {
 		return "", ""

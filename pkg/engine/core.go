@@ -78,7 +78,7 @@ func (c *core) standsFor(job unit.Consumer, managed bool) (key string) {
 }
 
 // extend begins anew with what extensions give to it.
-func (c *core) extend(policies map[string]queue.Factory, checks []admission.Check) {
+func (c *core) extend(policies map[string]queue.Factory, checks []queue.Check) {
 	c.config.Policies, c.config.Checks = policies, checks
 	c.state = admission.New(c.config)
 }

@@ -64,7 +64,7 @@ func (d *Driver) Lead(ctx context.Context) error {
 func (d *Driver) Loaded() { d.box.call(d.load) }
 
 // Extend replaces what extensions give to the core; it is for before anything was fed.
-func (d *Driver) Extend(policies map[string]queue.Factory, checks []admission.Check) {
+func (d *Driver) Extend(policies map[string]queue.Factory, checks []queue.Check) {
 	d.core.extend(policies, checks)
 }
 

@@ -29,7 +29,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
@@ -120,8 +119,8 @@ type Options struct {
 	Outstanding func(quota string, outstanding, limit resources.List)
 	// Policies, Checks and Order are what extensions give to the core; see admission.Config.
 	Policies map[string]queue.Factory
-	Checks   []admission.Check
-	Order    admission.QueueOrder
+	Checks   []queue.Check
+	Order    queue.Order
 	// Metrics counts, and History records transitions of units; nil does nothing.
 	Metrics *metrics.Set
 	History *history.Recorder

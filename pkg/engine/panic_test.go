@@ -66,7 +66,7 @@ func TestAPanicParksItsUnitAndOthersGoOn(t *testing.T) {
 		prepare func(e *Driver)
 		feed    func(r *rig)
 	}{
-		"check": {where: "extension", prepare: func(e *Driver) { e.core.config.Checks = []admission.Check{badCheck{}} }},
+		"check": {where: "extension", prepare: func(e *Driver) { e.core.config.Checks = []queue.Check{badCheck{}} }},
 		"policy": {where: "extension", prepare: func(e *Driver) {
 			e.core.config.Policies = map[string]queue.Factory{"Priority": func(threshold int32) queue.Policy {
 				return badPolicy{queue.Builtin()["Priority"](threshold)}
@@ -114,9 +114,9 @@ func TestAPanicParksItsUnitAndOthersGoOn(t *testing.T) {
 }
 
 // badOrder cannot cope with a queue that such a unit is the first of.
-type badOrder struct{ admission.FairOrder }
+type badOrder struct{ queue.FairOrder }
 
-func (o badOrder) Compare(a, b admission.QueueRank) int {
+func (o badOrder) Compare(a, b queue.Rank) int {
 	if strings.Contains(a.Head.Key+b.Head.Key, "bad") {
 		panic("a bomb in the order of queues")
 	}

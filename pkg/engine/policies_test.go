@@ -34,7 +34,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -105,7 +104,7 @@ func TestRegisteredExtensionsAreUsed(t *testing.T) {
 		Policies: map[string]queue.Factory{"NewestFirst": func(n int32) queue.Policy {
 			return newestFirst{queue.Builtin()["FIFO"](n)}
 		}},
-		Checks: []admission.Check{tooLarge{}},
+		Checks: []queue.Check{tooLarge{}},
 	})
 	r.createQueue(testQuota, map[string]any{"queuePolicy": "NewestFirst"})
 	r.unit("old", 1, created(testStart))
@@ -162,7 +161,7 @@ func (b *budget) Check(unit.Unit) (unit.Reason, string) {
 // What a check said of what waits is asked again when the check says that its answers changed, and no sooner.
 func TestACheckSaysThatItsAnswersChanged(t *testing.T) {
 	b := &budget{}
-	r := extended(t, quotasOf(2, testQuota), Options{Checks: []admission.Check{b}})
+	r := extended(t, quotasOf(2, testQuota), Options{Checks: []queue.Check{b}})
 	r.createQueue(testQuota, nil)
 	r.unit("a", 1)
 	r.lead()

@@ -22,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -201,7 +200,7 @@ func (w *world) plantBombs() {
 // extend gives the core what panics.
 func (w *world) extend(r *replica) {
 	var all map[string]queue.Factory
-	var checks []admission.Check
+	var checks []queue.Check
 	if w.variants != nil {
 		all = w.variants.Policies
 	}

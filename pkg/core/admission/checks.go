@@ -23,6 +23,7 @@ import (
 	"strings"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/words"
@@ -145,7 +146,7 @@ func checkQueueOpen(_ *lines, g *group) (unit.Finding, string) {
 }
 
 // extensions are the checks that others brought.
-type extensions []Check
+type extensions []queue.Check
 
 // keys joins the equivalence keys of a unit.
 func (x extensions) keys(u *record) string {

@@ -50,18 +50,18 @@ type queueRecord struct {
 	pending *backlog.Bounds[*record, notes]
 
 	// rank, while ranked, is its place in the ranking.
-	rank   QueueRank
+	rank   queue.Rank
 	ranked bool
 }
 
 // currentRank is false if no unit of the queue is eligible.
-func (q *queueRecord) currentRank() (QueueRank, bool) {
+func (q *queueRecord) currentRank() (queue.Rank, bool) {
 	first, ok := q.line.Head()
 	if !ok {
-		return QueueRank{}, false
+		return queue.Rank{}, false
 	}
 	ofMin, ofMax := first.Notes.ask.Leaf().Shares()
-	return QueueRank{
+	return queue.Rank{
 		Name: q.name, Priority: q.spec.Priority, ShareOfMin: ofMin, ShareOfMax: ofMax, Head: first.Head().Item(),
 	}, true
 }
@@ -99,7 +99,7 @@ type lines struct {
 func newLines(cfg *Config, tree *capacity.Tree, held *holding.Book, p *progress) *lines {
 	order := cfg.Order
 	if order == nil {
-		order = FairOrder{}
+		order = queue.FairOrder{}
 	}
 	policies := queue.Builtin()
 	for name, factory := range cfg.Policies {

@@ -136,7 +136,7 @@ var doorKinds = []func(unit.Unit) string{
 }
 
 // doors are what the filters go by.
-func doors(shut map[string]bool) (checks []Check) {
+func doors(shut map[string]bool) (checks []queue.Check) {
 	for _, kind := range doorKinds {
 		checks = append(checks, doorman{kind, shut})
 	}

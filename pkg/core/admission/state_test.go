@@ -259,7 +259,7 @@ func (lifo) Blocks(int32) bool { return false }
 // byName is a queue order as somebody else would write it.
 type byName struct{}
 
-func (byName) Compare(a, b QueueRank) int {
+func (byName) Compare(a, b queue.Rank) int {
 	if a.Name > b.Name {
 		return -1
 	} else if a.Name < b.Name {
@@ -300,7 +300,7 @@ func (c *switchCheck) Check(unit.Unit) (unit.Reason, string) {
 
 func TestRecheck(t *testing.T) {
 	check := &switchCheck{}
-	s := New(Config{Checks: []Check{check}})
+	s := New(Config{Checks: []queue.Check{check}})
 	s.SetQuota(epoch, Quota{Name: "root"})
 	s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
 	s.UpsertUnit(epoch, unit.Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "root", Pods: 1, Active: true})
@@ -317,7 +317,7 @@ func TestRecheck(t *testing.T) {
 // What the checks said to an attempt says nothing to the next one.
 func TestChecksAreAskedAgainAfterARequeue(t *testing.T) {
 	check := &switchCheck{open: true}
-	s := New(Config{Checks: []Check{check}})
+	s := New(Config{Checks: []queue.Check{check}})
 	s.SetQuota(epoch, Quota{Name: "root"})
 	s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
 	u := unit.Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "root", Pods: 1, Active: true}
@@ -336,7 +336,7 @@ func TestChecksAreAskedAgainAfterARequeue(t *testing.T) {
 // Neither does it where another unit has kept the group, and with it the answer, meanwhile.
 func TestChecksAreAskedAgainBesideUnitsThatWait(t *testing.T) {
 	check := &switchCheck{open: true}
-	s := New(Config{Checks: []Check{check}})
+	s := New(Config{Checks: []queue.Check{check}})
 	one := resources.FromMap(map[string]int64{"cpu": 1})
 	s.SetQuota(epoch, Quota{Name: "root", Limit: one})
 	s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
@@ -360,7 +360,7 @@ func (faultyKey) Key(u unit.Unit) string                { panic("no key for " + 
 func (faultyKey) Check(unit.Unit) (unit.Reason, string) { return "", "" }
 
 func TestPanicInKeyParks(t *testing.T) {
-	s := New(Config{Checks: []Check{faultyKey{}}, RefusedBackoff: time.Second})
+	s := New(Config{Checks: []queue.Check{faultyKey{}}, RefusedBackoff: time.Second})
 	s.SetQuota(epoch, Quota{Name: "root"})
 	s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
 	s.UpsertUnit(epoch, unit.Unit{Key: "ns/u", UID: "u", Queue: "q", Quota: "root", Pods: 1, Active: true})
@@ -387,7 +387,7 @@ func (faultyCheck) Check(u unit.Unit) (unit.Reason, string) {
 }
 
 func TestPanicOfACheckIsCounted(t *testing.T) {
-	s := New(Config{Checks: []Check{faultyCheck{}}, RefusedBackoff: time.Second})
+	s := New(Config{Checks: []queue.Check{faultyCheck{}}, RefusedBackoff: time.Second})
 	s.SetQuota(epoch, Quota{Name: "root"})
 	s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Block", MaxPending: -1, MaxAdmitted: -1})
 	for _, name := range []string{"bad", "good"} {
@@ -432,9 +432,9 @@ func TestPanicOfAPolicyParks(t *testing.T) {
 }
 
 // faultyOrder cannot cope with one unit at the head of a queue.
-type faultyOrder struct{ FairOrder }
+type faultyOrder struct{ queue.FairOrder }
 
-func (o faultyOrder) Compare(a, b QueueRank) int {
+func (o faultyOrder) Compare(a, b queue.Rank) int {
 	if a.Head.UID == "bad" || b.Head.UID == "bad" {
 		panic("no order for it")
 	}

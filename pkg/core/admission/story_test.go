@@ -82,7 +82,7 @@ func newStory(t *testing.T) *story {
 		units: map[string]unit.Unit{}, quotas: map[string]Quota{}, queues: map[string]queue.Spec{},
 		pods: map[string]map[string]Pod{}, jobs: map[string]unit.Consumer{},
 	}
-	st.cfg.Checks = []Check{labelCheck{}}
+	st.cfg.Checks = []queue.Check{labelCheck{}}
 	st.cfg.Selects = strings.EqualFold
 	st.cfg.Order = fragileOrder{}
 	st.cfg.Policies = map[string]queue.Factory{
@@ -129,9 +129,9 @@ func (p fragilePolicy) Compare(a, b queue.Item) int {
 }
 
 // fragileOrder cannot cope with a queue that a unit of this name is first in. Nothing recovers that.
-type fragileOrder struct{ FairOrder }
+type fragileOrder struct{ queue.FairOrder }
 
-func (o fragileOrder) Compare(a, b QueueRank) int {
+func (o fragileOrder) Compare(a, b queue.Rank) int {
 	if strings.Contains(a.Head.Key+b.Head.Key, "stumbles") {
 		panic("the order cannot cope")
 	}

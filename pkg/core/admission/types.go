@@ -22,7 +22,6 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holding"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
 // Quota is an observation of one level of the quota tree.
@@ -48,21 +47,10 @@ type Config struct {
 	Policies map[string]queue.Factory
 	// PartialAdmission has units admitted in less than the whole where their Sizes allow it.
 	PartialAdmission bool
-	// Order of the queues; nil is FairOrder.
-	Order QueueOrder
+	// Order of the queues; nil is queue.FairOrder.
+	Order queue.Order
 	// Selects says whether the selector of an admission check picks a unit of these labels; nil picks all.
 	Selects func(selector, labels string) bool
 	// Checks are filters of extensions. A unit is admitted only when all of them pass.
-	Checks []Check
-}
-
-// Check is a filter of an extension. Key must be a function of the unit alone, and Check as well until Recheck is
-// called.
-type Check interface {
-	// Key is equal for units that Check answers alike. It keeps the cost of a decision independent of the
-	// number of waiting units; a check that returns the key of the unit has its units examined one by one.
-	Key(u unit.Unit) string
-	// Check returns the reason why the unit must not be admitted and a sentence, or an empty reason.
-	// A unit that is stopped claims nothing, also in a blocking queue.
-	Check(u unit.Unit) (unit.Reason, string)
+	Checks []queue.Check
 }

@@ -68,7 +68,7 @@ type Notifier interface {
 
 // WithCheck registers a check that every unit must pass, after those that were registered before it. It may be a
 // Notifier.
-func WithCheck(check admission.Check) Option {
+func WithCheck(check queue.Check) Option {
 	return func(x *extensions) {
 		if check == nil {
 			x.refuse("a check is nil")
@@ -78,8 +78,8 @@ func WithCheck(check admission.Check) Option {
 	}
 }
 
-// WithQueueOrder says which queue is served first; there is one order. Without it that is admission.FairOrder.
-func WithQueueOrder(order admission.QueueOrder) Option {
+// WithQueueOrder says which queue is served first; there is one order. Without it that is queue.FairOrder.
+func WithQueueOrder(order queue.Order) Option {
 	return func(x *extensions) {
 		switch {
 		case order == nil:
@@ -106,8 +106,8 @@ func Extend(cfg *admission.Config, options ...Option) error {
 // extensions are what options add to the core.
 type extensions struct {
 	policies map[string]queue.Factory
-	checks   []admission.Check
-	order    admission.QueueOrder
+	checks   []queue.Check
+	order    queue.Order
 	errs     []error
 }
 

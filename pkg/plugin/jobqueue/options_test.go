@@ -22,7 +22,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/config"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/admission"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
@@ -35,12 +34,12 @@ func (anyCheck) Check(unit.Unit) (unit.Reason, string) { return "", "" }
 
 func TestExtensionsReachTheEngine(t *testing.T) {
 	w := wiring(t, WithPolicy("NewestFirst", queue.Builtin()["FIFO"]), WithCheck(anyCheck{}),
-		WithQueueOrder(admission.FairOrder{}))
+		WithQueueOrder(queue.FairOrder{}))
 	c := &core{args: defaultArgs(t), gates: gatesOf(t, nil), extensions: w.extensions}
 	o := c.engineOptions()
 	require.Contains(t, o.Policies, "NewestFirst")
 	require.Len(t, o.Checks, 1)
-	require.Equal(t, admission.FairOrder{}, o.Order)
+	require.Equal(t, queue.FairOrder{}, o.Order)
 }
 
 // calendar is a check whose answers change.
@@ -67,8 +66,8 @@ func TestExtensionsThatContradictAreRefused(t *testing.T) {
 		`policy "A" has no factory`:                {WithPolicy("A", nil)},
 		`a check is nil`:                           {WithCheck(nil)},
 		`the order of queues is nil`:               {WithQueueOrder(nil)},
-		`an order of queues is registered twice`: {WithQueueOrder(admission.FairOrder{}),
-			WithQueueOrder(admission.FairOrder{})},
+		`an order of queues is registered twice`: {WithQueueOrder(queue.FairOrder{}),
+			WithQueueOrder(queue.FairOrder{})},
 	} {
 		_, err := NewWiring(options...)
 		require.ErrorContains(t, err, want)

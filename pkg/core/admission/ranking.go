@@ -17,54 +17,11 @@ limitations under the License.
 package admission
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/queue"
 )
-
-// QueueRank is what the order of queues may depend on.
-type QueueRank struct {
-	Name     string
-	Priority int32
-	// ShareOfMin and ShareOfMax are the dominant shares of the quota that the queue's first eligible unit
-	// draws on: the greatest (used + outstanding) / min, and / max, over the resources. Use of a resource
-	// without min is an infinite share of min.
-	ShareOfMin, ShareOfMax float64
-	// Head is the first eligible unit.
-	Head queue.Item
-}
-
-// QueueOrder says which queue is served first. It must be a pure function of its arguments.
-type QueueOrder interface {
-	// Compare is negative when a is served before b, and zero only for the same queue.
-	Compare(a, b QueueRank) int
-}
-
-// FairOrder serves the higher priority first; among equals the queue with the smallest share of what it is
-// guaranteed, then of what it may use at most, then the one whose head is older.
-type FairOrder struct{}
-
-// Compare implements QueueOrder.
-func (FairOrder) Compare(a, b QueueRank) int { return compareFairly(&a, &b) }
-
-func compareFairly(a, b *QueueRank) int {
-	// One after the other: most often the first that is not equal is all that has to be fetched from memory.
-	if c := cmp.Compare(b.Priority, a.Priority); c != 0 {
-		return c
-	}
-	if c := cmp.Compare(a.ShareOfMin, b.ShareOfMin); c != 0 {
-		return c
-	}
-	if c := cmp.Compare(a.ShareOfMax, b.ShareOfMax); c != 0 {
-		return c
-	}
-	if c := a.Head.Created.Compare(b.Head.Created); c != 0 {
-		return c
-	}
-	return strings.Compare(a.Name, b.Name)
-}
 
 // ranking has the queues with eligible units in the order in which they are served.
 type ranking struct {
@@ -75,13 +32,13 @@ type ranking struct {
 	touched map[*queueRecord]struct{}
 }
 
-func newRanking(order QueueOrder) ranking {
+func newRanking(order queue.Order) ranking {
 	r := ranking{
 		touched: map[*queueRecord]struct{}{},
 		compare: func(a, b *queueRecord) int { return order.Compare(a.rank, b.rank) },
 	}
-	if _, fair := order.(FairOrder); fair {
-		r.compare = func(a, b *queueRecord) int { return compareFairly(&a.rank, &b.rank) } // copies nothing
+	if _, fair := order.(queue.FairOrder); fair {
+		r.compare = func(a, b *queueRecord) int { return queue.CompareFairly(&a.rank, &b.rank) } // copies nothing
 	}
 	return r
 }
@@ -110,7 +67,7 @@ func (r *ranking) moved() []*queueRecord {
 
 // place gives a queue its rank, or none if it has no eligible unit. An order that cannot cope with a queue panics here
 // over that one alone, before others are compared with it.
-func (r *ranking) place(q *queueRecord, rank QueueRank, eligible bool) {
+func (r *ranking) place(q *queueRecord, rank queue.Rank, eligible bool) {
 	if eligible == q.ranked && (!eligible || rank == q.rank) {
 		return
 	}

@@ -1,0 +1,30 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package queue
+
+import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+
+// Check is a filter of an extension. Key must be a function of the unit alone, and Check as well until Recheck is
+// called.
+type Check interface {
+	// Key is equal for units that Check answers alike. It keeps the cost of a decision independent of the
+	// number of waiting units; a check that returns the key of the unit has its units examined one by one.
+	Key(u unit.Unit) string
+	// Check returns the reason why the unit must not be admitted and a sentence, or an empty reason.
+	// A unit that is stopped claims nothing, also in a blocking queue.
+	Check(u unit.Unit) (unit.Reason, string)
+}
