@@ -177,7 +177,7 @@ func (a *audit) overcounted() []Difference {
 	found, _ := a.quotas.peek()
 	for _, q := range found {
 		var assigned resources.List
-		a.core.call("", func(s *admission.State) { assigned = s.Holdings().Assigned(q.Name) })
+		a.core.call("", func(s *admission.State) { assigned = s.Holdings().Read(q.Name).Assigned().List() })
 		for _, it := range assigned.Items() {
 			used, counted := q.Used.Get(it.Name)
 			if counted && it.Amount > used {

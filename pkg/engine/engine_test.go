@@ -168,7 +168,7 @@ func TestProtocol(t *testing.T) {
 			_, admitted := r.engine.Snapshot().AdmittedUnit(key)
 			require.Equal(t, c.admitted, admitted)
 			if c.reserved == "none" {
-				require.True(t, r.engine.core.state.Holdings().Outstanding(testQuota).IsZero())
+				require.True(t, r.engine.core.state.Holdings().Read(testQuota).Outstanding().IsZero())
 			} else {
 				require.Equal(t, c.reserved, r.outstanding(testQuota))
 			}
@@ -522,7 +522,7 @@ func TestPodThatEndsWhileUsedIsRead(t *testing.T) {
 	r.engine.Sink().PodAssigned(testQuota, pod, true)
 	r.quotas.set(testQuota, func(q *admission.Quota) { q.Used = cpu(8) })
 	r.step()
-	require.True(t, r.engine.core.state.Holdings().Outstanding(testQuota).IsZero())
+	require.True(t, r.engine.core.state.Holdings().Read(testQuota).Outstanding().IsZero())
 	r.unit("b", 8)
 	r.quotas.onObserve = func() {
 		r.quotas.onObserve = nil
@@ -681,7 +681,7 @@ func TestEvictionClosesTheGateBeforeItIsWritten(t *testing.T) {
 	r.send(lostAnswer)
 	require.Equal(t, "cpu: 4", r.outstanding(testQuota))
 	r.send()
-	require.True(t, r.engine.core.state.Holdings().Outstanding(testQuota).IsZero())
+	require.True(t, r.engine.core.state.Holdings().Read(testQuota).Outstanding().IsZero())
 	u := unitFrom(r.api.get(key))
 	require.Equal(t, unit.PhaseEnqueued, u.phase)
 	require.True(t, u.held.IsZero())

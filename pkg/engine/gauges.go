@@ -116,7 +116,7 @@ func (g *gauges) measure(now time.Time) {
 }
 
 func (g *gauges) outstandingOf(level string) (list resources.List) {
-	g.core.call("", func(s *admission.State) { list = s.Holdings().Outstanding(level) })
+	g.core.call("", func(s *admission.State) { list = s.Holdings().Read(level).Outstanding().List() })
 	return list
 }
 
@@ -126,7 +126,7 @@ func (g *gauges) tellOutstanding(level string) {
 	}
 	var now told
 	g.core.call("", func(s *admission.State) {
-		now.outstanding = s.Holdings().Outstanding(level)
+		now.outstanding = s.Holdings().Read(level).Outstanding().List()
 		_, now.limit = admission.LimitOf(s, level)
 	})
 	if former := g.told[level]; now.outstanding.Equal(former.outstanding) &&

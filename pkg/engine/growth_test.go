@@ -298,7 +298,7 @@ func TestAnIdleReservationEnds(t *testing.T) {
 	require.EqualValues(t, 1, u.requeues)
 	require.WithinRange(t, u.requeueAt, r.clock.Now().Add(50*time.Second), r.clock.Now().Add(70*time.Second))
 	require.Equal(t, string(unit.ReasonIdleReservation), u.condition(v1alpha1.ConditionEvicted).Reason)
-	require.True(t, r.engine.core.state.Holdings().Outstanding(testQuota).IsZero())
+	require.True(t, r.engine.core.state.Holdings().Read(testQuota).Outstanding().IsZero())
 	r.advance(70 * time.Second)
 	require.Equal(t, writeAdmit, r.decision().kind)
 	r.sound()

@@ -56,7 +56,7 @@ func TestOnlyAReleasingPhaseOpensTheGate(t *testing.T) {
 				require.Equal(t, want.releases, r.engine.Snapshot().AdmittedConsumer("job-a"), when)
 			}
 			requireGate("as it was found")
-			require.Equal(t, want.holds, !r.engine.core.state.Holdings().Outstanding(testQuota).IsZero())
+			require.Equal(t, want.holds, !r.engine.core.state.Holdings().Read(testQuota).Outstanding().IsZero())
 
 			// While the state waits to be built anew, nothing comes in and what is in stays in.
 			r.engine.core.built = r.clock.Now()
@@ -86,7 +86,7 @@ func TestAUnitThatIsSetBackToReservedClosesTheGate(t *testing.T) {
 			r.feed(key).step()
 			require.False(t, r.engine.Snapshot().AdmittedConsumer("job-a"))
 			if !rebuild {
-				require.False(t, r.engine.core.state.Holdings().Outstanding(testQuota).IsZero(), "it still holds")
+				require.False(t, r.engine.core.state.Holdings().Read(testQuota).Outstanding().IsZero(), "it still holds")
 			}
 		})
 	}

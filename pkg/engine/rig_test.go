@@ -462,7 +462,7 @@ func (r *rig) phase(key string) string {
 }
 
 func (r *rig) outstanding(quota string) string {
-	return r.engine.core.state.Holdings().Outstanding(quota).String()
+	return r.engine.core.state.Holdings().Read(quota).Outstanding().List().String()
 }
 
 func (r *rig) sound() {

@@ -242,7 +242,7 @@ func TestRunUnderFaults(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, differences)
 	l.ask(func(v View) {
-		require.Equal(t, "cpu: 60", l.engine.core.state.Holdings().Outstanding(testQuota).String())
+		require.Equal(t, "cpu: 60", l.engine.core.state.Holdings().Read(testQuota).Outstanding().List().String())
 		queues, _ := v.QueuesOf(testNamespace, "", 10)
 		require.Len(t, queues, 1)
 	})

@@ -59,7 +59,7 @@ func (v View) Quota(name string) (QuotaInfo, bool) {
 	info.Name = name
 	if exists {
 		info.Limit, _ = admission.LimitOf(v.e.core.read(), name)
-		info.Reserved = v.e.core.read().Holdings().Outstanding(name).Mask(level.Max.Max(info.Limit))
+		info.Reserved = v.e.core.read().Holdings().Read(name).Outstanding().List().Mask(level.Max.Max(info.Limit))
 	}
 	if q := v.e.units.listing.quotas[name]; q != nil {
 		info.Holding, info.Waiting = q.holding.Len(), q.waiting.Len()

@@ -464,7 +464,7 @@ func (d *differential) checkViewIsFresh() {
 	matters := map[string]bool{}
 	for key, j := range d.jobs {
 		reason, _, _ := d.state.Why(key)
-		if j.admitted && d.state.Holdings().Outstanding(j.unit.Quota).IsZero() || neverFits(reason) {
+		if j.admitted && d.state.Holdings().Read(j.unit.Quota).Outstanding().IsZero() || neverFits(reason) {
 			continue
 		}
 		for at := j.unit.Quota; at != ""; at = d.last[at].Parent {
@@ -520,8 +520,9 @@ func (d *differential) checkLedger() {
 		}
 	}
 	for name := range d.quotas {
-		if _, ok := d.pathOfSpecs(name); ok && !want[name].Equal(d.state.Holdings().Outstanding(name)) {
-			d.Fatalf("quota %s: outstanding is %v, and should be %v", name, d.state.Holdings().Outstanding(name), want[name])
+		is := d.state.Holdings().Read(name).Outstanding().List()
+		if _, ok := d.pathOfSpecs(name); ok && !want[name].Equal(is) {
+			d.Fatalf("quota %s: outstanding is %v, and should be %v", name, is, want[name])
 		}
 	}
 }
@@ -674,7 +675,7 @@ func (d *differential) unnamedAbove(quota string, p *worldPod) bool {
 // isOver says whether more is held at a level than its limit allows, in our own view.
 func (d *differential) isOver(level string) bool {
 	q := d.last[level]
-	inUse := q.Used.Add(d.state.Holdings().Outstanding(level))
+	inUse := q.Used.Add(d.state.Holdings().Read(level).Outstanding().List())
 	for _, it := range d.limitOf(level).Items() {
 		if amount, _ := inUse.Get(it.Name); amount > it.Amount {
 			return true
@@ -916,7 +917,7 @@ func (d *differential) describe() string {
 		fmt.Fprintf(&b, "quota %s: parent %s, min %v, max %v, weight %v, lent %v; limit %v, used %v, outstanding %v\n",
 			name, extension.GetParentQuotaName(q), toList(q.Spec.Min), toList(q.Spec.Max), toList(extension.GetSharedWeight(q)),
 			extension.IsAllowLentResource(q), d.limitOf(name), d.last[name].Used,
-			d.state.Holdings().Outstanding(name))
+			d.state.Holdings().Read(name).Outstanding().List())
 	}
 	for _, key := range slices.Sorted(maps.Keys(d.jobs)) {
 		j := d.jobs[key]

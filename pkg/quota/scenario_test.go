@@ -372,7 +372,7 @@ func TestPodsOfAQuotaThatIsMadeAgainAreCountedOnce(t *testing.T) {
 	w.report()
 	w.quiet()
 	require.EqualValues(t, 40, w.inUse("a"))
-	require.True(t, w.state.Holdings().Outstanding("a").IsZero())
+	require.True(t, w.state.Holdings().Read("a").Outstanding().IsZero())
 	require.True(t, w.ask("b-fits", "b", "20").admitted, "40 and 20 of 60")
 }
 

@@ -292,7 +292,7 @@ func (w *world) tellOutstanding() {
 
 func (w *world) setOutstanding(quota string) {
 	_, promised := admission.LimitOf(w.state, quota)
-	w.adapter.SetOutstanding(quota, w.state.Holdings().Outstanding(quota), promised)
+	w.adapter.SetOutstanding(quota, w.state.Holdings().Read(quota).Outstanding().List(), promised)
 }
 
 // limitOf is what the core holds the quota to.

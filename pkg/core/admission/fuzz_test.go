@@ -79,7 +79,7 @@ func FuzzDecide(f *testing.F) {
 			w.deleteUnit(key)
 		}
 		for _, name := range levelNames {
-			require.True(t, w.s.Holdings().Outstanding(name).IsZero(), "what is gone holds nothing (I7)")
+			require.True(t, w.s.Holdings().Read(name).Outstanding().IsZero(), "what is gone holds nothing (I7)")
 		}
 		for _, q := range w.s.lines.byName {
 			require.Empty(t, q.line.Groups())

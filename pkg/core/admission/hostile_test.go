@@ -223,17 +223,18 @@ func TestAHostileTenantChangesNothingForOthers(t *testing.T) {
 
 // passes says, as ElasticQuota does, that a pod fits into its quota beside what is used and reserved there.
 func passes(s *State, quota string, p Pod) bool {
-	inUse := s.Holdings().Assigned(quota).Add(s.Holdings().Outstanding(quota))
-	return p.Quota == quota && tenantsMax().Covers(inUse.Add(p.Request))
+	at := s.Holdings().Read(quota)
+	return p.Quota == quota && tenantsMax().Covers(at.Assigned().List().Add(at.Outstanding().List()).Add(p.Request))
 }
 
 // observeUsed has used be what assigned pods ask for.
 func observeUsed(s *State, now time.Time) {
-	s.SetQuota(now, Quota{Name: "root", Limit: tenantsMax().Add(tenantsMax()), Used: s.Holdings().Assigned("root")})
+	assigned := func(at string) resources.List { return s.Holdings().Read(at).Assigned().List() }
+	s.SetQuota(now, Quota{Name: "root", Limit: tenantsMax().Add(tenantsMax()), Used: assigned("root")})
 	for _, name := range []string{"good", "evil"} {
 		s.SetQuota(now, Quota{
-			Name: name, Parent: "root", Limit: tenantsMax(), Max: tenantsMax(), Min: drawn(5), Used: s.Holdings().Assigned(name),
-			Requested: s.Holdings().Assigned(name),
+			Name: name, Parent: "root", Limit: tenantsMax(), Max: tenantsMax(), Min: drawn(5), Used: assigned(name),
+			Requested: assigned(name),
 		})
 	}
 }

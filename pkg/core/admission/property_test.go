@@ -632,7 +632,7 @@ func (w *world) checkHoldings(t require.TestingT) {
 			continue
 		}
 		for _, k := range []string{"cpu", "gpu"} {
-			amount, _ := w.s.Holdings().Outstanding(name).Get(k)
+			amount, _ := w.s.Holdings().Read(name).Outstanding().List().Get(k)
 			require.Equal(t, w.o.outstanding(name, k, false), amount, "%s outstanding at %s", k, name)
 		}
 	}
@@ -1008,8 +1008,8 @@ func TestRestartEqualsContinuation(t *testing.T) {
 		again := w.restart(rapid.Permutation([]string{"units", "queues", "quotas", "pods"}).Draw(t, "order"))
 		w.s.roster.endReplacements(now)
 		for _, name := range levelNames {
-			want := again.Holdings().Outstanding(name)
-			require.True(t, w.s.Holdings().Outstanding(name).Equal(want), "outstanding at %s", name)
+			is, was := again.Holdings().Read(name).Outstanding().List(), w.s.Holdings().Read(name).Outstanding().List()
+			require.True(t, was.Equal(is), "outstanding at %s", name)
 		}
 		before, after := w.s.Decide(now), again.Decide(now)
 		require.Equal(t, evictedBy(before), evictedBy(after))

@@ -479,7 +479,7 @@ func TestHugeAmounts(t *testing.T) {
 	for i := range 20 {
 		s.DeleteUnit(epoch, fmt.Sprintf("ns/u%02d", i))
 	}
-	require.True(t, s.Holdings().Outstanding("root").IsZero(), "what was added can be taken away")
+	require.True(t, s.Holdings().Read("root").Outstanding().IsZero(), "what was added can be taken away")
 }
 
 // Nothing of a unit is true of another object of its name: neither what it holds nor the answer to its write (I3).
@@ -494,7 +494,7 @@ func TestAnotherObjectOfTheName(t *testing.T) {
 		require.False(t, s.Admitted(again.Key), name)
 		require.Empty(t, s.Audit().Unit(again), name)
 	}
-	require.True(t, s.Holdings().Outstanding("team").IsZero())
+	require.True(t, s.Holdings().Read("team").Outstanding().IsZero())
 	require.Empty(t, s.Audit().Ledger())
 	require.Empty(t, s.Audit().Places())
 }

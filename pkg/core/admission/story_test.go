@@ -849,7 +849,7 @@ func (st *story) counts(arguments) {
 
 func (st *story) outstanding(a arguments) {
 	for _, level := range a.words {
-		st.printf("%s: outstanding %s", level, orNothing(st.s.Holdings().Outstanding(level)))
+		st.printf("%s: outstanding %s", level, orNothing(st.s.Holdings().Read(level).Outstanding().List()))
 	}
 }
 

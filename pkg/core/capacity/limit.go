@@ -98,10 +98,11 @@ func (lim *Limit) Outstanding(resource string) int64 {
 
 // UsedByUnits is the part of a resource that assigned pods of units use.
 func (lim *Limit) UsedByUnits(resource string) int64 {
+	units := lim.level.tree.ledger.Read(lim.level.name)
 	if lim.isMin {
-		return lim.level.tree.ledger.AssignedNonPreemptibleOf(lim.level.name, resource)
+		return units.AssignedNonPreemptible().Get(resource)
 	}
-	return lim.level.tree.ledger.AssignedOf(lim.level.name, resource)
+	return units.Assigned().Get(resource)
 }
 
 // refresh computes the vectors.

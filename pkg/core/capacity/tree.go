@@ -231,7 +231,7 @@ func (t *Tree) prune() {
 	for again := true; again; {
 		again = false
 		for l := range t.remembered {
-			if len(t.children[l.name]) > 0 || t.ledger.Holds(l.name) {
+			if len(t.children[l.name]) > 0 || t.ledger.Read(l.name).Holds() {
 				continue
 			}
 			t.forgetAsked(l)

@@ -38,8 +38,7 @@ type Reader interface {
 	Astray(unitKey string) (elsewhere, suspended int64)
 	Granted(unitKey, podUID string) bool
 	Grants() []ledger.Grant
-	Outstanding(level string) resources.List
-	Assigned(level string) resources.List
+	Read(level string) ledger.Reading
 }
 
 // Book is not safe for concurrent use. Units are known by their keys.

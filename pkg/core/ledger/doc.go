@@ -18,7 +18,7 @@ limitations under the License.
 //
 // A unit holds what it was admitted with. As its pods are assigned, their part moves to Koordinator's used
 // and what is left is outstanding: per unit and resource max(0, held - assigned). The ledger keeps the sum
-// of what is outstanding at every level, exactly, under five reversible operations: Reserve, Materialise,
-// Dematerialise, Resize and Release, each O(depth x resources). Facts may come in any order and lead to the
-// same sums (I7, I8).
+// of what is outstanding at every level, exactly, under reversible operations: Reserve and Release, SetPod and
+// DeletePod, each O(depth x resources). Facts may come in any order and lead to the same sums (I7, I8). Read
+// tells the sums of a level.
 package ledger

@@ -172,10 +172,10 @@ func (l *Ledger) SetPod(key string, p Pod, assigned bool) bool {
 	var changed bool
 	if assigned {
 		e.idle.drop(p.UID)
-		changed = l.Materialise(key, p)
+		changed = l.assign(e, p.UID, &p)
 	} else {
 		e.idle.put(p)
-		changed = l.Dematerialise(key, p.UID)
+		changed = l.assign(e, p.UID, nil)
 	}
 	l.regrant(key, e, p.UID)
 	return changed
@@ -188,7 +188,7 @@ func (l *Ledger) DeletePod(key, podUID string) bool {
 		return false
 	}
 	e.idle.drop(podUID)
-	changed := l.Dematerialise(key, podUID)
+	changed := l.assign(e, podUID, nil)
 	l.regrant(key, e, podUID)
 	l.forget(key, e)
 	return changed

@@ -155,136 +155,72 @@ func (l *Ledger) Release(key string) bool {
 	return changed
 }
 
-// Materialise takes an assigned pod of the unit, or the new value of one, also before the unit is reserved.
-func (l *Ledger) Materialise(key string, p Pod) bool {
-	e := l.entry(key)
-	if old, ok := e.assigned.pods[p.UID]; ok {
-		if old.same(p) {
-			return false
-		}
-		l.discharge(old)
+// assign has an assigned pod of the unit be as given, in place of what it was before; nil for one that is not assigned
+// any more.
+func (l *Ledger) assign(e *entry, podUID string, p *Pod) bool {
+	former, known := e.assigned.pods[podUID]
+	if p == nil && !known || p != nil && known && former.same(*p) {
+		return false
 	}
-	e.assigned.put(p)
-	l.charge(p)
+	if known {
+		e.assigned.drop(podUID)
+		l.charge(former, -1)
+	}
+	if p != nil {
+		e.assigned.put(*p)
+		l.charge(*p, 1)
+	}
 	return l.settle(e)
 }
 
-// charge counts an assigned pod on its level and above; discharge takes it out.
-func (l *Ledger) charge(p Pod) {
-	all, nonPreemptible := p.parts()
-	lv := l.level(p.Level)
-	lv.pods++
-	lv.direct.assigned.add(all, nonPreemptible)
-	for _, lv := range l.path(lv) {
-		lv.total.assigned.add(all, nonPreemptible)
+// charge counts an assigned pod on its level and above, or takes it out there.
+func (l *Ledger) charge(p Pod, by int) {
+	change := (*amounts).add
+	if by < 0 {
+		change = (*amounts).sub
 	}
-}
-
-func (l *Ledger) discharge(p Pod) {
 	all, nonPreemptible := p.parts()
 	lv := l.level(p.Level)
-	lv.pods--
-	lv.direct.assigned.sub(all, nonPreemptible)
+	lv.pods += by
+	change(&lv.direct.assigned, all, nonPreemptible)
 	for _, lv := range l.path(lv) {
-		lv.total.assigned.sub(all, nonPreemptible)
+		change(&lv.total.assigned, all, nonPreemptible)
 	}
 	l.prune(p.Level)
 }
 
-// Dematerialise takes a pod back that is not assigned any more.
-func (l *Ledger) Dematerialise(key, podUID string) bool {
-	e, ok := l.entries[key]
-	if !ok {
-		return false
-	}
-	p, ok := e.assigned.pods[podUID]
-	if !ok {
-		return false
-	}
-	e.assigned.drop(podUID)
-	l.discharge(p)
-	changed := l.settle(e)
-	l.forget(key, e)
-	return changed
-}
+// Reading is what the ledger says of one level. It is valid until the ledger changes. Sums must not be changed.
+type Reading struct{ of *level }
 
-// Holds says whether a unit holds something exactly at this level.
-func (l *Ledger) Holds(at string) bool {
-	lv, ok := l.levels[at]
-	return ok && lv.holders > 0
-}
-
-// Reading is what the ledger says of one level, to read several amounts of it. It is valid until the ledger changes.
-type Reading struct{ sums *sums }
-
-var nothing sums
+var nothing level
 
 // Read looks a level up; of a level that the ledger does not know all is zero.
 func (l *Ledger) Read(at string) Reading {
 	if lv, ok := l.levels[at]; ok {
-		return Reading{&lv.total}
+		return Reading{lv}
 	}
 	return Reading{&nothing}
 }
 
-// Units is that of the ledger, at this level.
-func (r Reading) Units() int64 { return r.sums.outstanding.units }
+// Holds says whether a unit holds something exactly at this level.
+func (r Reading) Holds() bool { return r.of.holders > 0 }
 
-// Outstanding and OutstandingNonPreemptible are those of the ledger, at this level; they must not be changed.
-func (r Reading) Outstanding() *resources.Sum { return &r.sums.outstanding.all }
+// Units is the number of units that hold something at or below the level, whatever their pods do.
+func (r Reading) Units() int64 { return r.of.total.outstanding.units }
+
+// Outstanding is what units hold at or below the level beyond their assigned pods.
+func (r Reading) Outstanding() *resources.Sum { return &r.of.total.outstanding.all }
 
 // OutstandingNonPreemptible is the part of Outstanding that may draw on min only.
 func (r Reading) OutstandingNonPreemptible() *resources.Sum {
-	return &r.sums.outstanding.nonPreemptible
-}
-
-// Outstanding is what units hold at or below the level beyond their assigned pods.
-func (l *Ledger) Outstanding(at string) resources.List {
-	if lv, ok := l.levels[at]; ok {
-		return lv.total.outstanding.all.List()
-	}
-	return resources.List{}
-}
-
-// OutstandingNonPreemptible is the part of it that may draw on min only.
-func (l *Ledger) OutstandingNonPreemptible(at string) resources.List {
-	if lv, ok := l.levels[at]; ok {
-		return lv.total.outstanding.nonPreemptible.List()
-	}
-	return resources.List{}
-}
-
-// Units is the number of units that hold something at or below the level, whatever their pods do.
-func (l *Ledger) Units(at string) int64 {
-	if lv, ok := l.levels[at]; ok {
-		return lv.total.outstanding.units
-	}
-	return 0
+	return &r.of.total.outstanding.nonPreemptible
 }
 
 // Assigned is what assigned pods of units use at or below the level, whether or not their unit holds anything.
-func (l *Ledger) Assigned(at string) resources.List {
-	if lv, ok := l.levels[at]; ok {
-		return lv.total.assigned.all.List()
-	}
-	return resources.List{}
-}
+func (r Reading) Assigned() *resources.Sum { return &r.of.total.assigned.all }
 
-// AssignedOf reads one resource of Assigned.
-func (l *Ledger) AssignedOf(at, resource string) int64 {
-	if lv, ok := l.levels[at]; ok {
-		return lv.total.assigned.all.Get(resource)
-	}
-	return 0
-}
-
-// AssignedNonPreemptibleOf reads one resource of the part of Assigned that is non-preemptible.
-func (l *Ledger) AssignedNonPreemptibleOf(at, resource string) int64 {
-	if lv, ok := l.levels[at]; ok {
-		return lv.total.assigned.nonPreemptible.Get(resource)
-	}
-	return 0
-}
+// AssignedNonPreemptible is the part of Assigned that is non-preemptible.
+func (r Reading) AssignedNonPreemptible() *resources.Sum { return &r.of.total.assigned.nonPreemptible }
 
 // replace takes what the entry has put into a sum out and puts this in.
 func (e *entry) replace(a *amounts, all, nonPreemptible resources.List, units int64) {

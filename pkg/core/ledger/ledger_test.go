@@ -31,12 +31,7 @@ import (
 
 func cpu(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
 
-func outstanding(l *Ledger, level string) int64 { return cores(l.Outstanding(level)) }
-
-func cores(list resources.List) int64 {
-	n, _ := list.Get("cpu")
-	return n
-}
+func outstanding(l *Ledger, level string) int64 { return l.Read(level).Outstanding().Get("cpu") }
 
 func TestLife(t *testing.T) {
 	l := New()
@@ -47,13 +42,13 @@ func TestLife(t *testing.T) {
 	for _, level := range []string{"team", "dept", "root"} {
 		require.EqualValues(t, 8, outstanding(l, level))
 	}
-	require.True(t, l.Materialise("u", Pod{UID: "p1", Level: "team", Request: cpu(3)}))
+	require.True(t, l.SetPod("u", Pod{UID: "p1", Level: "team", Request: cpu(3)}, true))
 	require.EqualValues(t, 5, outstanding(l, "root"))
-	require.False(t, l.Materialise("u", Pod{UID: "p2", Level: "other", Request: cpu(3)}), "its use shows elsewhere")
-	require.True(t, l.Materialise("u", Pod{UID: "p3", Level: "team", Request: cpu(9)}))
+	require.False(t, l.SetPod("u", Pod{UID: "p2", Level: "other", Request: cpu(3)}, true), "its use shows elsewhere")
+	require.True(t, l.SetPod("u", Pod{UID: "p3", Level: "team", Request: cpu(9)}, true))
 	require.EqualValues(t, 0, outstanding(l, "root"), "never below zero")
-	require.True(t, l.Dematerialise("u", "p3"))
-	require.False(t, l.Dematerialise("u", "p3"))
+	require.True(t, l.DeletePod("u", "p3"))
+	require.False(t, l.DeletePod("u", "p3"))
 	require.EqualValues(t, 5, outstanding(l, "root"))
 	require.True(t, l.Reserve("u", "team", cpu(4), false))
 	require.EqualValues(t, 1, outstanding(l, "dept"))
@@ -67,15 +62,15 @@ func TestExpect(t *testing.T) {
 	require.False(t, l.Expect("u", unit.Expected{Pods: 3, Each: cpu(3)}), "it holds nothing")
 	l.Reserve("u", "team", cpu(9), false)
 	require.False(t, l.Expect("u", unit.Expected{Pods: 3, Each: cpu(3)}), "no pod has come")
-	l.Materialise("u", Pod{UID: "p1", Level: "team", Request: cpu(1)})
+	l.SetPod("u", Pod{UID: "p1", Level: "team", Request: cpu(1)}, true)
 	require.EqualValues(t, 6, outstanding(l, "team"), "two of three each")
-	l.Materialise("u", Pod{UID: "p2", Level: "team", Request: cpu(5)})
+	l.SetPod("u", Pod{UID: "p2", Level: "team", Request: cpu(5)}, true)
 	require.EqualValues(t, 3, outstanding(l, "team"), "no more than the estimate leaves")
-	l.Materialise("u", Pod{UID: "p3", Level: "other", Request: cpu(1)})
+	l.SetPod("u", Pod{UID: "p3", Level: "other", Request: cpu(1)}, true)
 	require.EqualValues(t, 3, outstanding(l, "team"), "it has not come to this quota")
-	l.Materialise("u", Pod{UID: "p4", Level: "team", Request: cpu(1)})
+	l.SetPod("u", Pod{UID: "p4", Level: "team", Request: cpu(1)}, true)
 	require.EqualValues(t, 0, outstanding(l, "team"), "all are there")
-	l.Dematerialise("u", "p4")
+	l.DeletePod("u", "p4")
 	require.EqualValues(t, 3, outstanding(l, "team"), "its successor is to come")
 	l.Release("u")
 	l.Reserve("u", "team", cpu(9), false)
@@ -85,17 +80,18 @@ func TestExpect(t *testing.T) {
 func TestNonPreemptible(t *testing.T) {
 	l := New()
 	l.Reserve("u", "team", cpu(8), true)
-	l.Materialise("u", Pod{UID: "p1", Level: "team", Request: cpu(3)})
+	l.SetPod("u", Pod{UID: "p1", Level: "team", Request: cpu(3)}, true)
 	require.EqualValues(t, 5, outstanding(l, "team"))
-	require.EqualValues(t, 8, cores(l.OutstandingNonPreemptible("team")), "Koordinator does not count this pod on min")
-	l.Materialise("u", Pod{UID: "p1", Level: "team", Request: cpu(3), NonPreemptible: true})
-	require.EqualValues(t, 5, cores(l.OutstandingNonPreemptible("team")))
+	onMin := func() int64 { return l.Read("team").OutstandingNonPreemptible().Get("cpu") }
+	require.EqualValues(t, 8, onMin(), "Koordinator does not count this pod on min")
+	l.SetPod("u", Pod{UID: "p1", Level: "team", Request: cpu(3), NonPreemptible: true}, true)
+	require.EqualValues(t, 5, onMin())
 }
 
 // A pod that is assigned before its unit is known counts all the same: informers race on restart.
 func TestPodsBeforeTheUnit(t *testing.T) {
 	l := New()
-	require.False(t, l.Materialise("u", Pod{UID: "p", Level: "team", Request: cpu(3)}))
+	require.False(t, l.SetPod("u", Pod{UID: "p", Level: "team", Request: cpu(3)}, true))
 	l.Reserve("u", "team", cpu(8), false)
 	require.EqualValues(t, 5, outstanding(l, "team"))
 }
@@ -121,23 +117,23 @@ func TestMoveOfAUnitThatHoldsNothing(t *testing.T) {
 	l := New()
 	l.SetParent("team", "a")
 	l.Reserve("u", "team", resources.List{}, false)
-	require.EqualValues(t, 1, l.Units("a"))
+	require.EqualValues(t, 1, l.Read("a").Units())
 	l.SetParent("team", "b")
-	require.EqualValues(t, 0, l.Units("a"))
-	require.EqualValues(t, 1, l.Units("b"))
+	require.EqualValues(t, 0, l.Read("a").Units())
+	require.EqualValues(t, 1, l.Read("b").Units())
 }
 
 func TestWhereAUnitHolds(t *testing.T) {
 	l := New()
 	l.SetParent("team", "a")
-	l.Materialise("u", Pod{UID: "p", Level: "team", Request: cpu(1)})
-	require.False(t, l.Holds("team"), "its pod is not what the unit holds")
+	l.SetPod("u", Pod{UID: "p", Level: "team", Request: cpu(1)}, true)
+	require.False(t, l.Read("team").Holds(), "its pod is not what the unit holds")
 	l.Reserve("u", "team", cpu(1), false)
-	require.True(t, l.Holds("team"))
-	require.False(t, l.Holds("a"), "below it")
-	require.False(t, l.Holds("nowhere"))
+	require.True(t, l.Read("team").Holds())
+	require.False(t, l.Read("a").Holds(), "below it")
+	require.False(t, l.Read("nowhere").Holds())
 	l.Release("u")
-	require.False(t, l.Holds("team"))
+	require.False(t, l.Read("team").Holds())
 }
 
 func TestPath(t *testing.T) {
@@ -176,10 +172,10 @@ func TestCircle(t *testing.T) {
 func TestNothingStays(t *testing.T) {
 	l := New()
 	l.SetParent("team", "root")
-	l.Materialise("u", Pod{UID: "p", Level: "team", Request: cpu(1)})
+	l.SetPod("u", Pod{UID: "p", Level: "team", Request: cpu(1)}, true)
 	l.Reserve("u", "team", cpu(8), true)
 	l.Release("u")
-	l.Dematerialise("u", "p")
+	l.DeletePod("u", "p")
 	l.SetParent("team", "")
 	require.Empty(t, l.levels)
 	require.Empty(t, l.entries)
@@ -256,11 +252,11 @@ func (f *facts) step(t *rapid.T, l *Ledger) {
 			f.pods[key] = map[string]Pod{}
 		}
 		f.pods[key][p.UID] = p
-		l.Materialise(key, p)
+		l.SetPod(key, p, true)
 	case 4:
 		uid := rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pod")
 		delete(f.pods[key], uid)
-		l.Dematerialise(key, uid)
+		l.DeletePod(key, uid)
 	case 5:
 		parent := rapid.SampledFrom(append([]string{""}, levels...)).Draw(t, "parent")
 		f.parents[level] = parent
@@ -283,7 +279,7 @@ func (f *facts) replay(t *rapid.T) *Ledger {
 	}
 	for key, pods := range f.pods {
 		for _, p := range pods {
-			says = append(says, func() { l.Materialise(key, p) })
+			says = append(says, func() { l.SetPod(key, p, true) })
 		}
 	}
 	for i := len(says) - 1; i > 0; i-- {
@@ -343,7 +339,8 @@ func (f *facts) compare(rt *rapid.T, l *Ledger) {
 			}
 			sum.Add(mostOf(h.expected, left.Floor0(), there))
 		}
-		require.Equal(t, units, l.Units(level), level)
+		at := l.Read(level)
+		require.Equal(t, units, at.Units(), level)
 		var assigned, nonPreemptible resources.Sum
 		for _, pods := range f.pods {
 			for _, p := range pods {
@@ -356,11 +353,11 @@ func (f *facts) compare(rt *rapid.T, l *Ledger) {
 			}
 		}
 		for _, k := range []string{"cpu", "gpu"} {
-			require.Equal(t, assigned.Get(k), l.AssignedOf(level, k), "assigned at %s: %s", level, k)
-			require.Equal(t, nonPreemptible.Get(k), l.AssignedNonPreemptibleOf(level, k), "assigned at %s: %s", level, k)
+			require.Equal(t, assigned.Get(k), at.Assigned().Get(k), "assigned at %s: %s", level, k)
+			require.Equal(t, nonPreemptible.Get(k), at.AssignedNonPreemptible().Get(k), "assigned at %s: %s", level, k)
 		}
-		require.True(t, sum.List().Equal(l.Outstanding(level)),
-			fmt.Sprintf("%s: %s, want %s", level, l.Outstanding(level), sum.List()))
+		require.True(t, sum.List().Equal(at.Outstanding().List()),
+			fmt.Sprintf("%s: %s, want %s", level, at.Outstanding().List(), sum.List()))
 	}
 }
 
@@ -422,7 +419,7 @@ func BenchmarkLedger(b *testing.B) {
 				do, not func()
 			}{
 				{"reserve+release", func() { l.Reserve("u", leaf, list, false) }, func() { l.Release("u") }},
-				{"materialise+dematerialise", func() { l.Materialise("unit0", pod) }, func() { l.Dematerialise("unit0", pod.UID) }},
+				{"assign+delete", func() { l.SetPod("unit0", pod, true) }, func() { l.DeletePod("unit0", pod.UID) }},
 			} {
 				b.Run(fmt.Sprintf("op=%s/depth=%d/units=%d", op.name, depth, units), func(b *testing.B) {
 					b.ReportAllocs()

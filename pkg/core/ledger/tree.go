@@ -71,7 +71,12 @@ func (l *Ledger) SetParent(name, parent string) {
 		l.prune(name)
 		return
 	}
-	moved := l.takeOut(lv)
+	moved := lv.occupied()
+	for _, from := range moved {
+		for _, lv := range l.path(from) {
+			lv.total.sub(&from.direct)
+		}
+	}
 	old := lv.parent
 	if lv.up != nil {
 		delete(lv.up.children, lv)
@@ -93,9 +98,8 @@ func (l *Ledger) SetParent(name, parent string) {
 	l.prune(name)
 }
 
-// takeOut subtracts everything that counts at the level from its whole path, and returns where it is held.
-func (l *Ledger) takeOut(top *level) []*level {
-	var held []*level
+// occupied are the levels, this one and those below it, where something is held or pods are charged.
+func (lv *level) occupied() (levels []*level) {
 	seen := map[*level]struct{}{} // parents may form a circle
 	var visit func(*level)
 	visit = func(at *level) {
@@ -104,19 +108,14 @@ func (l *Ledger) takeOut(top *level) []*level {
 		}
 		seen[at] = struct{}{}
 		if !at.direct.isZero() {
-			held = append(held, at)
+			levels = append(levels, at)
 		}
 		for below := range at.children {
 			visit(below)
 		}
 	}
-	visit(top)
-	for _, from := range held {
-		for _, lv := range l.path(from) {
-			lv.total.sub(&from.direct)
-		}
-	}
-	return held
+	visit(lv)
+	return levels
 }
 
 // Difference is one place where two ledgers disagree.
@@ -136,26 +135,26 @@ func (l *Ledger) Compare(rebuilt *Ledger) []Difference {
 	}
 	var out []Difference
 	for _, name := range sorted(names) {
-		out = append(out, differences(name, "", l.Outstanding(name), rebuilt.Outstanding(name))...)
+		a, b := l.Read(name), rebuilt.Read(name)
+		out = append(out, differences(name, "", a.Outstanding(), b.Outstanding())...)
 		out = append(out, differences(name, " (non-preemptible)",
-			l.OutstandingNonPreemptible(name), rebuilt.OutstandingNonPreemptible(name))...)
-		if a, b := l.Units(name), rebuilt.Units(name); a != b {
-			out = append(out, Difference{Level: name, Resource: resources.Jobs, Ledger: a, Rebuilt: b})
+			a.OutstandingNonPreemptible(), b.OutstandingNonPreemptible())...)
+		if a.Units() != b.Units() {
+			out = append(out, Difference{Level: name, Resource: resources.Jobs, Ledger: a.Units(), Rebuilt: b.Units()})
 		}
-		out = append(out, differences(name, " (assigned)", l.Assigned(name), rebuilt.Assigned(name))...)
+		out = append(out, differences(name, " (assigned)", a.Assigned(), b.Assigned())...)
 	}
 	return out
 }
 
-func differences(level, suffix string, have, want resources.List) []Difference {
+func differences(level, suffix string, have, want *resources.Sum) []Difference {
 	var out []Difference
-	for _, it := range have.Sub(want).Items() {
-		if it.Amount == 0 {
-			continue
+	for _, it := range have.List().Sub(want.List()).Items() {
+		if it.Amount != 0 {
+			out = append(out, Difference{
+				Level: level, Resource: it.Name + suffix, Ledger: have.Get(it.Name), Rebuilt: want.Get(it.Name),
+			})
 		}
-		a, _ := have.Get(it.Name)
-		b, _ := want.Get(it.Name)
-		out = append(out, Difference{Level: level, Resource: it.Name + suffix, Ledger: a, Rebuilt: b})
 	}
 	return out
 }
