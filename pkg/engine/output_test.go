@@ -340,11 +340,11 @@ func TestOutstandingIsToldAtOnce(t *testing.T) {
 // Nobody observes a quota for what others ask for: its runtime is computed from it.
 func TestRuntimesFollowDemand(t *testing.T) {
 	quotas := quotasOf(10, testQuota, "other")
-	quotas.set(root, func(q *admission.Quota) { q.Share.Part, q.Limit, q.Max = shares.Top, cpu(10), cpu(10) })
+	quotas.set(root, func(q *admission.Quota) { q.Terms.Part, q.Limit, q.Max = shares.Top, cpu(10), cpu(10) })
 	for _, name := range []string{testQuota, "other"} {
 		quotas.set(name, func(q *admission.Quota) {
 			q.Limit, q.Min, q.Shared = resources.List{}, resources.List{}, true
-			q.Share = capacity.Share{Part: shares.Sharing, Weight: cpu(1)}
+			q.Terms = capacity.Terms{Part: shares.Sharing, Weight: cpu(1)}
 		})
 	}
 	r := newRig(t, quotas)

@@ -133,6 +133,6 @@ func (v View) Queue(name string) (QueueInfo, bool) {
 }
 
 // Line copies n units of a queue in its order, after the first skip ones, and says how many wait.
-func (v View) Line(queue string, skip, n int) (page []admission.Place, waiting int) {
+func (v View) Line(queue string, skip, n int) (page []admission.Row, waiting int) {
 	return v.e.core.read().Page(queue, skip, n)
 }

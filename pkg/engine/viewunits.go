@@ -114,7 +114,7 @@ func (v View) rows(found []*unitRecord) []UnitRow {
 	for _, rec := range found {
 		keys = append(keys, rec.object.path)
 	}
-	places := v.e.core.read().Places(keys)
+	places := v.e.core.read().Rows(keys)
 	rows := make([]UnitRow, 0, len(found))
 	for _, rec := range found {
 		rows = append(rows, rowOf(rec, places[rec.object.path]))
@@ -122,7 +122,7 @@ func (v View) rows(found []*unitRecord) []UnitRow {
 	return rows
 }
 
-func rowOf(rec *unitRecord, place admission.Place) UnitRow {
+func rowOf(rec *unitRecord, place admission.Row) UnitRow {
 	return UnitRow{State: rec.state(), Position: place.Position, Finding: place.Finding}
 }
 
@@ -133,7 +133,7 @@ func (v View) Unit(key string) (UnitInfo, bool) {
 		return UnitInfo{}, false
 	}
 	state := v.e.core.read()
-	info := UnitInfo{UnitRow: rowOf(rec, admission.Place{}), Writing: rec.flight != nil}
+	info := UnitInfo{UnitRow: rowOf(rec, admission.Row{}), Writing: rec.flight != nil}
 	info.Explanation, _ = state.Explain(key)
 	info.UnitRow.Position = info.Explanation.Position
 	if info.Held.Len() > 0 {

@@ -843,7 +843,7 @@ func (d *differential) checkHeldBack(key string, pods []*worldPod) {
 // ElasticQuota looks at where parents are checked, a level above for a resource that the leaf names.
 func (d *differential) alsoRefused(leaf string, shortages []admission.Shortage) bool {
 	return d.live.args.EnableCheckParentQuota && slices.ContainsFunc(shortages, func(sh admission.Shortage) bool {
-		return !sh.Binds && sh.Bound != admission.BoundMin && sh.Request > sh.Free &&
+		return !sh.Binds && sh.Kind != admission.LimitMin && sh.Request > sh.Free &&
 			sh.Level != leaf && sh.Level != extension.RootQuotaName && d.namesResource(leaf, sh.Resource)
 	})
 }

@@ -122,7 +122,7 @@ func (l *level) read(args *config.ElasticQuotaArgs) (q admission.Quota, inMax *r
 	}
 	if l.parent == "" {
 		if args.EnableRuntimeQuota {
-			q.Share.Part = shares.Top
+			q.Terms.Part = shares.Top
 		}
 		return q, nil
 	}
@@ -135,15 +135,15 @@ func (l *level) read(args *config.ElasticQuotaArgs) (q admission.Quota, inMax *r
 		return q, inMax
 	}
 	q.Requested, q.KeepsMin = toListOf(info.SelfRequest, info.Max), !l.info.AllowLentResource
-	q.Share = capacity.Share{
+	q.Terms = capacity.Terms{
 		Part: shares.Sharing, Weight: toWeights(info.SharedWeight), ScalesMin: args.EnableMinQuotaScale,
 		GuaranteesUsed: utilfeature.DefaultFeatureGate.Enabled(features.ElasticQuotaGuaranteeUsage),
 	}
 	if builtIn(l.name) {
-		q.Share.Part = shares.Apart
+		q.Terms.Part = shares.Apart
 	}
-	if q.Share.GuaranteesUsed {
-		q.Share.OwnUsed = toListOf(info.SelfUsed, info.Max)
+	if q.Terms.GuaranteesUsed {
+		q.Terms.OwnUsed = toListOf(info.SelfUsed, info.Max)
 	}
 	return q, inMax
 }

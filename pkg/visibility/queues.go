@@ -120,7 +120,7 @@ func (r *Reader) LocalLine(
 	ctx context.Context, namespace, queue string, page placesPage,
 ) (*v1alpha1.WaitingUnitList, error) {
 	may := func(v engine.View) bool { return v.InQueue(namespace, queue) }
-	return r.line(ctx, queue, page, "localqueues", may, func(p *admission.Place) v1alpha1.WaitingUnit {
+	return r.line(ctx, queue, page, "localqueues", may, func(p *admission.Row) v1alpha1.WaitingUnit {
 		if !unit.InNamespace(p.Key, namespace) {
 			return v1alpha1.WaitingUnit{Position: count(p.Position), Requested: amounts(p.Request)}
 		}
@@ -130,14 +130,14 @@ func (r *Reader) LocalLine(
 
 func (r *Reader) line(
 	ctx context.Context, queue string, page placesPage, resource string, may func(engine.View) bool,
-	describe func(*admission.Place) v1alpha1.WaitingUnit,
+	describe func(*admission.Row) v1alpha1.WaitingUnit,
 ) (*v1alpha1.WaitingUnitList, error) {
-	a, err := ask(ctx, r, func(v engine.View) (some[admission.Place], bool) {
+	a, err := ask(ctx, r, func(v engine.View) (some[admission.Row], bool) {
 		if _, exists := v.Queue(queue); !exists || !may(v) {
-			return some[admission.Place]{}, false
+			return some[admission.Row]{}, false
 		}
 		list, all := v.Line(queue, page.skip, page.limit)
-		return some[admission.Place]{list, all}, true
+		return some[admission.Row]{list, all}, true
 	})
 	switch {
 	case err != nil:
@@ -155,7 +155,7 @@ func (r *Reader) line(
 	return out, nil
 }
 
-func describe(p *admission.Place) v1alpha1.WaitingUnit {
+func describe(p *admission.Row) v1alpha1.WaitingUnit {
 	namespace, name, _ := strings.Cut(p.Key, "/")
 	queued := metav1.NewTime(p.Created)
 	return v1alpha1.WaitingUnit{

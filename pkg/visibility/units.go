@@ -174,7 +174,7 @@ func shortageOf(s *admission.Shortage) v1alpha1.Shortage {
 		return &q
 	}
 	return v1alpha1.Shortage{
-		Level: s.Level, Resource: s.Resource, Bound: string(s.Bound), Binds: s.Binds, NeverFits: s.Never,
+		Level: s.Level, Resource: s.Resource, Bound: string(s.Kind), Binds: s.Binds, NeverFits: s.Never,
 		Limit: amount(s.Limit), Max: given(s.Max, s.HasMax), Min: given(s.Min, s.HasMin),
 		Used: amount(s.Used), UsedByJobs: amount(s.UsedByUnits), UsedByOthers: amount(s.UsedByOthers),
 		Reserved: amount(s.Outstanding), ClaimedAhead: given(s.Claimed, s.Claimed > 0), ClaimedBy: s.ClaimedBy,

@@ -18,12 +18,12 @@ package accounts
 
 import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 
-// As is how a unit counts.
-type As uint8
+// Count is one of Counts: the one that a unit is in.
+type Count uint8
 
 const (
 	// Nothing: the unit is in no count.
-	Nothing As = iota
+	Nothing Count = iota
 	Pending
 	Admitted
 	Parked
@@ -36,7 +36,7 @@ type Pair struct{ Queue, Quota string }
 type Contribution struct {
 	Of Pair
 	// As is Nothing if the unit is in a pool.
-	As As
+	As Count
 	// Pool, unless nil, says how the unit counts, and whether the quota has to have what it asks for.
 	Pool *Pool
 	// Asks is what the unit asks for beyond its pods, growth aside. A unit outside of a pool holds quota, and adds Asks to
@@ -57,7 +57,7 @@ type Pool struct {
 	demand resources.Sum
 }
 
-func (p *Pool) as() As {
+func (p *Pool) as() Count {
 	if p.open {
 		return Pending
 	}

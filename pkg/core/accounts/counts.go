@@ -28,7 +28,7 @@ type Counts struct {
 	Pending, Admitted, Parked int
 }
 
-func (c *Counts) add(as As, by int) {
+func (c *Counts) add(as Count, by int) {
 	switch as {
 	case Pending:
 		c.Pending += by
@@ -42,7 +42,7 @@ func (c *Counts) add(as As, by int) {
 
 func (c *Counts) empty() bool { return c.Pending == 0 && c.Admitted == 0 && c.Parked == 0 }
 
-func (a *Accounts) count(of Pair, as As, by int) {
+func (a *Accounts) count(of Pair, as Count, by int) {
 	if as == Nothing {
 		return
 	}
@@ -52,7 +52,7 @@ func (a *Accounts) count(of Pair, as As, by int) {
 }
 
 // addTo changes the counts of a key, which begin with those of none. Counts of no unit are forgotten.
-func addTo[K comparable](counts map[K]*Counts, key K, none Counts, as As, by int) {
+func addTo[K comparable](counts map[K]*Counts, key K, none Counts, as Count, by int) {
 	c, ok := counts[key]
 	if !ok {
 		first := none

@@ -24,7 +24,7 @@ import (
 )
 
 // countsAs is how a unit counts that is in no group.
-func countsAs(u *record) accounts.As {
+func countsAs(u *record) accounts.Count {
 	switch u.stage {
 	case stageAdmitted, stageEvicting, stageResizing, stageReleasing:
 		return accounts.Admitted

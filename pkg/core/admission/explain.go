@@ -28,8 +28,8 @@ import (
 // Shortage is one resource on one level of which there is too little for a unit.
 type Shortage = decide.Shortage
 
-// BoundMin is the bound of a shortage of what is guaranteed.
-const BoundMin = decide.BoundMin
+// LimitMin is the kind of a shortage of what is guaranteed.
+const LimitMin = decide.LimitMin
 
 // Explanation says why a unit waits, with the numbers of now.
 type Explanation struct {
@@ -100,13 +100,13 @@ func (w *why) ahead(c *claim, u *record) bool {
 // question, or the unit may not borrow for the same reason for which it does not fit.
 func (w *why) whyNotLent(u *record, list []Shortage, binding *Shortage) string {
 	a := &u.group.Notes.ask
-	ofMin := slices.ContainsFunc(list, func(sh Shortage) bool { return sh.Bound == BoundMin })
+	ofMin := slices.ContainsFunc(list, func(sh Shortage) bool { return sh.Kind == LimitMin })
 	alone := gangGroupOf(w.lines.gangs, u) == nil
-	if binding.Bound != decide.BoundRuntime || !alone || !a.Route.Shared || ofMin || w.behindItsOwn(u.group) {
+	if binding.Kind != decide.LimitRuntime || !alone || !a.Route.Shared || ofMin || w.behindItsOwn(u.group) {
 		return ""
 	}
 	waits := func(t turn) bool { return t.group.Len() > 0 && t.group.Open() }
-	return words.NotLent(w.pass.asks.WhyNotLent(a, w.claimsAhead(u, u, nil), waits))
+	return words.NoLoan(w.pass.asks.WhyNoLoan(a, w.claimsAhead(u, u, nil), waits))
 }
 
 // behindItsOwn says that another group of the same queue and quota claims for both.

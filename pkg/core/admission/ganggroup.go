@@ -28,7 +28,7 @@ import (
 type gangGroup struct {
 	// members by their keys; none if the gang group is not whole.
 	members []*record
-	asks    decide.Asks
+	asks    decide.Bundle
 	// met are the heads of the pass that are members, by their indices there.
 	met []int
 }

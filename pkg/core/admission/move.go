@@ -26,7 +26,7 @@ import (
 )
 
 // moveWaiting puts a unit that waits in its line, or parks it.
-func (r *roster) moveWaiting(now time.Time, u *record, p life.Place) {
+func (r *roster) moveWaiting(now time.Time, u *record, p life.Class) {
 	r.release(u)
 	switch {
 	case p.Parked != "":
@@ -57,7 +57,7 @@ func (r *roster) park(now time.Time, u *record, reason unit.Reason) {
 
 // moveAdmitted has the ledger hold what an admitted unit holds, puts it in line for what it asks for beyond that, and
 // notes what is to be written of it.
-func (r *roster) moveAdmitted(now time.Time, u *record, p life.Place) {
+func (r *roster) moveAdmitted(now time.Time, u *record, p life.Class) {
 	stays := u.group != nil && p.InLine && p.Asking == u.growsSince && u.grows.Same(&p.Grows)
 	if !stays {
 		r.leave(u)

@@ -103,8 +103,8 @@ type Grant = ledger.Grant
 // Difference is one place where the ledger and its rebuild disagree.
 type Difference = ledger.Difference
 
-// Place is one unit in line, copied: it stays true of its moment whatever happens to the state.
-type Place struct {
+// Row is one unit in line, copied: it stays true of its moment whatever happens to the state.
+type Row struct {
 	Key, Quota string
 	// Position in the queue from 1.
 	Position int

@@ -835,7 +835,7 @@ func (w *world) checkExplanation(t require.TestingT, u Waiting) {
 			require.Contains(t, e.Message, sh.Resource)
 		}
 		gate := sh.Level
-		if sh.Bound == BoundMin {
+		if sh.Kind == LimitMin {
 			gate += "/min"
 		}
 		missing[gate+" "+sh.Resource] = sh.Missing

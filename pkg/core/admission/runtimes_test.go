@@ -35,12 +35,12 @@ func TestALimitThatFollowsDemandIsAReasonToLook(t *testing.T) {
 	s, now := New(Config{}), time.Unix(0, 0)
 	s.UpsertQueue(now, queue.Spec{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
 	s.SetQuota(now, Quota{
-		Name: "root", Limit: cpu(10), Max: cpu(10), Used: cpu(10), Share: capacity.Share{Part: shares.Top},
+		Name: "root", Limit: cpu(10), Max: cpu(10), Used: cpu(10), Terms: capacity.Terms{Part: shares.Top},
 	})
 	for name, used := range map[string]int64{"a": 10, "b": 0} {
 		s.SetQuota(now, Quota{
 			Name: name, Parent: "root", Max: cpu(10), Shared: true, Used: cpu(used), Requested: cpu(used),
-			Share: capacity.Share{Part: shares.Sharing, Weight: cpu(1)},
+			Terms: capacity.Terms{Part: shares.Sharing, Weight: cpu(1)},
 		})
 	}
 	for _, key := range []string{"first", "second"} {

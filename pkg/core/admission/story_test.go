@@ -791,7 +791,7 @@ func describeShortage(sh Shortage) string {
 	if sh.Binds {
 		mark = "*"
 	}
-	fmt.Fprintf(&b, "  %s %s %s: %s %s", mark, sh.Level, sh.Resource, sh.Bound, format(sh.Limit))
+	fmt.Fprintf(&b, "  %s %s %s: %s %s", mark, sh.Level, sh.Resource, sh.Kind, format(sh.Limit))
 	if sh.HasMax {
 		fmt.Fprintf(&b, " (max %s)", format(sh.Max))
 	}

@@ -162,7 +162,7 @@ func (s *State) Holdings() holding.Reader { return s.roster.holdings }
 
 // Page copies n units of a queue in its order, after the first skip ones, and says how many are in line. It costs
 // O(log of that, and n), and puts nothing in words; Explain does, for one unit.
-func (s *State) Page(queue string, skip, n int) (page []Place, waiting int) {
+func (s *State) Page(queue string, skip, n int) (page []Row, waiting int) {
 	q, ok := s.lines.byName[queue]
 	if !ok {
 		return nil, 0
@@ -172,10 +172,10 @@ func (s *State) Page(queue string, skip, n int) (page []Place, waiting int) {
 		return nil, waiting
 	}
 	s.lines.refresh()
-	page = make([]Place, 0, n)
+	page = make([]Row, 0, n)
 	found := findings{why: newWhy(s), of: map[*group]unit.Finding{}}
 	q.line.WalkAt(skip, func(u *record) bool {
-		page = append(page, Place{
+		page = append(page, Row{
 			Key: u.spec.Key, Quota: u.spec.Quota, Position: skip + len(page) + 1, Priority: u.spec.Priority,
 			Created: u.spec.Created, Request: wishesOf(u), Holding: u.holding, Finding: found.at(u.group),
 		})
@@ -184,18 +184,18 @@ func (s *State) Page(queue string, skip, n int) (page []Place, waiting int) {
 	return page, waiting
 }
 
-// Places copies what Page does of these units, as far as they exist. Those that are not in line have no position; one
+// Rows copies what Page does of these units, as far as they exist. Those that are not in line have no position; one
 // that is parked has the reason. It costs O(log n) for each.
-func (s *State) Places(keys []string) map[string]Place {
+func (s *State) Rows(keys []string) map[string]Row {
 	s.lines.refresh()
-	places := make(map[string]Place, len(keys))
+	rows := make(map[string]Row, len(keys))
 	found := findings{why: newWhy(s), of: map[*group]unit.Finding{}}
 	for _, key := range keys {
 		u, ok := s.roster.units[key]
 		if !ok {
 			continue
 		}
-		p := Place{
+		p := Row{
 			Key: key, Quota: u.spec.Quota, Priority: u.spec.Priority, Created: u.spec.Created, Request: wishesOf(u),
 			Holding: u.holding,
 		}
@@ -205,9 +205,9 @@ func (s *State) Places(keys []string) map[string]Place {
 		case u.stage == stageWaiting:
 			p.Finding = unit.Finding{Reason: u.parked}
 		}
-		places[key] = p
+		rows[key] = p
 	}
-	return places
+	return rows
 }
 
 // PodsUse is what the pods of a unit on nodes ask for, those that are leaving aside. It costs O(1), however many pods

@@ -79,7 +79,7 @@ func (n Lending) Allows(r *Route, need []int64) bool {
 
 // ShortAt says whether too little is lent at a level for a unit beside what is claimed.
 func (n Lending) ShortAt(l *Level, need []int64, leaf bool) bool {
-	_, short := n.view.Short(&l.limit, need, leaf)
+	_, _, short := n.view.Short(&l.limit, need, leaf)
 	return short
 }
 

@@ -35,9 +35,9 @@ type Quota struct {
 	// Shared: the limit is the runtime, a share of what there is that follows what others ask for. A unit may borrow
 	// beyond it, up to Max.
 	Shared bool
-	// Share says how the runtime is computed. Then Limit is not the limit of a Shared level, and names no more than
+	// Terms say how the runtime is computed. Then Limit is not the limit of a Shared level, and names no more than
 	// resources.Jobs.
-	Share Share
+	Terms Terms
 	// Requested by the quota's own pods that are not over, assigned or not. KeepsMin: the quota lends nothing of its
 	// min. Both count where units borrow.
 	Requested resources.List
@@ -46,9 +46,9 @@ type Quota struct {
 	Closed bool
 }
 
-// Share says how a level takes part where runtimes are computed; its zero value says that it does not. The rest is in
+// Terms say how a level takes part where runtimes are computed; its zero value says that it does not. The rest is in
 // Quota: parent, min, max, and what is requested.
-type Share struct {
+type Terms struct {
 	Part shares.Part
 	// Weight by which is shared what goes beyond min.
 	Weight resources.List
@@ -58,13 +58,13 @@ type Share struct {
 	OwnUsed                   resources.List
 }
 
-func (s *Share) same(o *Share) bool {
+func (s *Terms) same(o *Terms) bool {
 	return s.Part == o.Part && s.ScalesMin == o.ScalesMin && s.GuaranteesUsed == o.GuaranteesUsed &&
 		s.Weight.Same(o.Weight) && s.OwnUsed.Same(o.OwnUsed)
 }
 
 // computed says whether the limit is a share that is computed here.
-func (q *Quota) computed() bool { return q.Shared && q.Share.Part == shares.Sharing }
+func (q *Quota) computed() bool { return q.Shared && q.Terms.Part == shares.Sharing }
 
 // limited names what the limit names; the amounts are of no meaning.
 func (q *Quota) limited() resources.List {
@@ -78,7 +78,7 @@ func (q *Quota) same(o *Quota) bool {
 	return q.Name == o.Name && q.Parent == o.Parent && q.Limit.Same(o.Limit) && q.Max.Same(o.Max) &&
 		q.Min.Same(o.Min) && q.Used.Same(o.Used) && q.NonPreemptibleUsed.Same(o.NonPreemptibleUsed) &&
 		q.Shared == o.Shared && q.KeepsMin == o.KeepsMin && q.Closed == o.Closed && q.Requested.Same(o.Requested) &&
-		q.Share.same(&o.Share)
+		q.Terms.same(&o.Terms)
 }
 
 // structural says whether another observation changes more than amounts: which units can be admitted at all.

@@ -41,22 +41,22 @@ func newRuntimes() runtimes {
 // set takes an observation; one without a part is one of a quota that is gone.
 func (r *runtimes) set(q *Quota) {
 	r.news[q.Name] = struct{}{}
-	if q.Share.Part == shares.None {
+	if q.Terms.Part == shares.None {
 		r.shares.Delete(q.Name)
 		return
 	}
 	r.shares.Set(q.Name, shares.Spec{
-		Part: q.Share.Part, Parent: q.Parent, Min: q.Min, Max: q.Max, Weight: q.Share.Weight,
-		KeepsMin: q.KeepsMin, ScalesMin: q.Share.ScalesMin, GuaranteesUsed: q.Share.GuaranteesUsed,
+		Part: q.Terms.Part, Parent: q.Parent, Min: q.Min, Max: q.Max, Weight: q.Terms.Weight,
+		KeepsMin: q.KeepsMin, ScalesMin: q.Terms.ScalesMin, GuaranteesUsed: q.Terms.GuaranteesUsed,
 	})
-	if q.Share.Part != shares.Top {
+	if q.Terms.Part != shares.Top {
 		r.touched[q.Name] = struct{}{}
 	}
 }
 
 // heldChanged: what is held of a quota apart is as good as used.
 func (r *runtimes) heldChanged(q *Quota) {
-	if q.Share.Part == shares.Apart {
+	if q.Terms.Part == shares.Apart {
 		r.touched[q.Name] = struct{}{}
 	}
 }
@@ -65,7 +65,7 @@ func (r *runtimes) heldChanged(q *Quota) {
 func (r *runtimes) settle(t *Tree) (moved []string) {
 	for name := range r.touched {
 		if l, ok := t.levels[name]; ok && l.exists {
-			r.shares.Ask(name, r.askOf(t, l))
+			r.shares.SetDemand(name, r.askOf(t, l))
 		}
 	}
 	clear(r.touched)
@@ -82,13 +82,13 @@ func (r *runtimes) settle(t *Tree) (moved []string) {
 // askOf adds to what pods request what units will request. Units that wait in a quota apart are left out: its limit
 // does not depend on them, and Koordinator takes what is requested there, even by pods without a node, off the share of
 // all others, so that jobs which only wait there would starve real quotas.
-func (r *runtimes) askOf(t *Tree, l *Level) shares.Ask {
-	if l.spec.Share.Part == shares.Apart {
+func (r *runtimes) askOf(t *Tree, l *Level) shares.Demand {
+	if l.spec.Terms.Part == shares.Apart {
 		held := l.spec.Used.Add(t.ledger.Read(l.name).Outstanding().List())
 		// Of the pods that have no node, some may be those for which it is held.
-		return shares.Ask{Request: l.spec.Requested.Max(held), Assigned: held}
+		return shares.Demand{Request: l.spec.Requested.Max(held), Assigned: held}
 	}
-	return shares.Ask{Request: l.spec.Requested.Add(t.Wanted(l.name)), Assigned: l.spec.Share.OwnUsed}
+	return shares.Demand{Request: l.spec.Requested.Add(t.Wanted(l.name)), Assigned: l.spec.Terms.OwnUsed}
 }
 
 // limitOf is the runtime and the number of jobs. Where the way to the top is broken there is nothing.

@@ -179,14 +179,14 @@ func TestShort(t *testing.T) {
 	lim := tree.Route("root").Limits(false)[0]
 	need := func(c, g int64) []int64 { return tree.Need(cpuAndGPU(c, g), 1) }
 	short := func(need []int64, leaf bool) string {
-		found, short := view.Short(lim, need, leaf)
+		number, claimed, short := view.Short(lim, need, leaf)
 		if !short {
 			return ""
 		}
-		if found.Claimed {
-			return tree.Resource(found.Number) + " claimed"
+		if claimed {
+			return tree.Resource(number) + " claimed"
 		}
-		return tree.Resource(found.Number)
+		return tree.Resource(number)
 	}
 	require.Empty(t, short(need(3, 0), false))
 	require.Equal(t, "gpu", short(need(3, 0), true), "the leaf is overspent")
@@ -294,7 +294,7 @@ func TestAskedUpToMax(t *testing.T) {
 
 func sharing(name, parent string, most int64) Quota {
 	return Quota{
-		Name: name, Parent: parent, Max: cpu(most), Shared: true, Share: Share{Part: shares.Sharing, Weight: cpu(most)},
+		Name: name, Parent: parent, Max: cpu(most), Shared: true, Terms: Terms{Part: shares.Sharing, Weight: cpu(most)},
 	}
 }
 
@@ -302,7 +302,7 @@ func sharing(name, parent string, most int64) Quota {
 func TestComputedLimit(t *testing.T) {
 	l := ledger.New()
 	tree := NewTree(l)
-	tree.Set(Quota{Name: "root", Limit: cpu(10), Max: cpu(10), Share: Share{Part: shares.Top}})
+	tree.Set(Quota{Name: "root", Limit: cpu(10), Max: cpu(10), Terms: Terms{Part: shares.Top}})
 	a := sharing("a", "root", 10)
 	a.Requested, a.Limit = cpu(2), resources.FromMap(map[string]int64{resources.Jobs: 7})
 	tree.Set(a)
@@ -332,7 +332,7 @@ func TestComputedLimit(t *testing.T) {
 	require.EqualValues(t, 5, free)
 	free, _ = tree.Route("a").Limits(false)[0].Free(resources.Jobs)
 	require.EqualValues(t, 7, free)
-	tree.Set(Quota{Name: "apart", Parent: "root", Limit: cpu(99), Max: cpu(99), Share: Share{Part: shares.Apart}})
+	tree.Set(Quota{Name: "apart", Parent: "root", Limit: cpu(99), Max: cpu(99), Terms: Terms{Part: shares.Apart}})
 	want("apart", 4)
 	require.EqualValues(t, 5, limit("a"), "what only waits there starves nobody")
 	l.Reserve("u", "apart", cpu(4), false)
@@ -388,7 +388,7 @@ func TestTreeEqualsANewOne(t *testing.T) {
 					Name: name, Limit: list("limit"), Max: list("max"), Min: list("min"), Used: list("used"),
 					Requested: list("requested"), Shared: rapid.Bool().Draw(t, "shared"), KeepsMin: rapid.Bool().Draw(t, "keeps"),
 				}
-				q.Share = Share{
+				q.Terms = Terms{
 					Part:   rapid.SampledFrom([]shares.Part{shares.None, shares.Sharing, shares.Apart}).Draw(t, "part"),
 					Weight: list("weight"), ScalesMin: rapid.Bool().Draw(t, "scales"),
 				}
@@ -396,7 +396,7 @@ func TestTreeEqualsANewOne(t *testing.T) {
 					q.Limit = resources.List{}
 				}
 				if name == "root" {
-					q.Share.Part = shares.Top
+					q.Terms.Part = shares.Top
 				} else {
 					q.Parent = rapid.SampledFrom(names).Draw(t, "parent")
 				}
@@ -474,7 +474,7 @@ func TestWouldItFitIfThreeWereGone(t *testing.T) {
 	team, need := tree.Route("team").Limits(false), tree.Need(cpu(6), 1)
 	fits := func(v *View) bool {
 		return !slices.ContainsFunc(team, func(lim *Limit) bool {
-			_, short := v.Short(lim, need, lim.Level().Name() == "team")
+			_, _, short := v.Short(lim, need, lim.Level().Name() == "team")
 			return short
 		})
 	}
@@ -490,7 +490,7 @@ func TestWouldItFitIfThreeWereGone(t *testing.T) {
 	require.False(t, fits(wouldBe))
 	require.False(t, fits(is))
 	wouldBe.Begin()
-	_, short := wouldBe.Short(team[0], tree.Need(cpu(2), 1), true)
+	_, _, short := wouldBe.Short(team[0], tree.Need(cpu(2), 1), true)
 	require.False(t, short, "8 less 6 that are held")
 	require.False(t, fits(wouldBe), "it is what the tree is")
 }
@@ -503,7 +503,7 @@ func TestSlotsAreGivenAgain(t *testing.T) {
 		name := fmt.Sprint(i)
 		tree.Set(Quota{Name: name, Limit: cpu(int64(i))})
 		view.Begin()
-		_, short := view.Short(tree.Route(name).Limits(false)[0], tree.Need(cpu(int64(i)+1), 1), true)
+		_, _, short := view.Short(tree.Route(name).Limits(false)[0], tree.Need(cpu(int64(i)+1), 1), true)
 		require.True(t, short)
 		tree.Delete(name)
 	}

@@ -69,19 +69,13 @@ func (v *View) at(lim *Limit) *room {
 	return r
 }
 
-// Shortage is the first resource of which a limit has too little for a unit. Claimed: but for the claims ahead there
-// would be enough.
-type Shortage struct {
-	Number  int
-	Claimed bool
-}
-
-// Short says whether a limit has too little for a unit that needs so much, and of what. Where only claims make it short
-// of one resource and there is too little of another without them, it is the other that counts.
+// Short says whether a limit has too little for a unit that needs so much, and the number of the first such resource.
+// claimed: but for the claims ahead there would be enough. Where only claims make it short of one resource and there is
+// too little of another without them, it is the other that counts.
 //
 // The leaf counts every resource that it limits, as ElasticQuota does when it places pods; other levels only what is
 // asked for.
-func (v *View) Short(lim *Limit, need []int64, leaf bool) (first Shortage, short bool) {
+func (v *View) Short(lim *Limit, need []int64, leaf bool) (number int, claimed, short bool) {
 	r := v.at(lim)
 	left := r.left[:len(need)]
 	for i, n := range need {
@@ -90,12 +84,12 @@ func (v *View) Short(lim *Limit, need []int64, leaf bool) (first Shortage, short
 		}
 		switch {
 		case n > r.free[i] && (n > 0 || leaf):
-			return Shortage{Number: i}, true
+			return i, false, true
 		case n > 0 && !short:
-			first, short = Shortage{Number: i, Claimed: true}, true
+			number, claimed, short = i, true, true
 		}
 	}
-	return first, short
+	return number, claimed, short
 }
 
 // Lessen makes a vector no greater than what can be had here without anything being freed, claims aside:

@@ -51,9 +51,9 @@ func (a *Ask) amount(resource string) int64 {
 	return amount
 }
 
-// Asks are granted together or not at all. One ask alone has no sums.
-type Asks struct {
-	Each []*Ask
+// Bundle are asks that are granted together or not at all, in a fixed order. A bundle of one ask alone has no sums.
+type Bundle struct {
+	Asks []*Ask
 	// sums are the requests at each limit that one of the asks has to keep.
 	sums []sum
 	// short are the limits that had too little in the last pass.
@@ -66,12 +66,12 @@ type sum struct {
 	leaf  bool
 }
 
-// Alone is of one ask that is granted by itself.
-func Alone(a *Ask) Asks { return Asks{Each: []*Ask{a}} }
+// Alone is the bundle of one ask that is granted by itself.
+func Alone(a *Ask) Bundle { return Bundle{Asks: []*Ask{a}} }
 
 // Together sums asks that are granted together.
-func Together(asks []*Ask) Asks {
-	g := Asks{Each: asks}
+func Together(asks []*Ask) Bundle {
+	g := Bundle{Asks: asks}
 	for _, ask := range asks {
 		for _, lim := range ask.Limits {
 			i := slices.IndexFunc(g.sums, func(s sum) bool { return s.limit == lim })
@@ -92,13 +92,13 @@ func Together(asks []*Ask) Asks {
 	return g
 }
 
-// together says that the asks were summed, if only one.
-func (g *Asks) together() bool { return g.sums != nil }
+// together says that the bundle is of asks that were summed, if only of one.
+func (g *Bundle) together() bool { return g.sums != nil }
 
 // limits that one of the asks has to keep.
-func (g *Asks) limits() []*capacity.Limit {
+func (g *Bundle) limits() []*capacity.Limit {
 	if !g.together() {
-		return g.Each[0].Limits
+		return g.Asks[0].Limits
 	}
 	limits := make([]*capacity.Limit, 0, len(g.sums))
 	for i := range g.sums {
@@ -108,15 +108,15 @@ func (g *Asks) limits() []*capacity.Limit {
 }
 
 // isLeaf says that an ask which has to keep the limit draws on its level.
-func (g *Asks) isLeaf(lim *capacity.Limit) bool {
-	return slices.ContainsFunc(g.Each, func(a *Ask) bool {
+func (g *Bundle) isLeaf(lim *capacity.Limit) bool {
+	return slices.ContainsFunc(g.Asks, func(a *Ask) bool {
 		return lim.Level() == a.Leaf() && slices.Contains(a.Limits, lim)
 	})
 }
 
 // at sums, over the asks that have to keep a limit, what they request of a resource and what they hold after that.
-func (g *Asks) at(lim *capacity.Limit, resource string) (request, total int64) {
-	for _, a := range g.Each {
+func (g *Bundle) at(lim *capacity.Limit, resource string) (request, total int64) {
+	for _, a := range g.Asks {
 		if slices.Contains(a.Limits, lim) {
 			after, _ := a.Total.Get(resource)
 			request = resources.SaturatingAdd(request, a.amount(resource))
@@ -126,7 +126,7 @@ func (g *Asks) at(lim *capacity.Limit, resource string) (request, total int64) {
 	return request, total
 }
 
-// Excess is a limit at which asks come to more of a resource than the quota may ever have.
+// Excess is a limit at which a bundle asks for more of a resource than the quota may ever have.
 type Excess struct {
 	Reason        unit.Reason
 	Limit         *capacity.Limit
@@ -134,8 +134,8 @@ type Excess struct {
 	Request, Most int64
 }
 
-// Never finds the first limit at which the asks can never be granted together; the reason is empty if there is none.
-func (g *Asks) Never(tree *capacity.Tree) (e Excess) {
+// Never finds the first limit at which the bundle can never be granted together; the reason is empty if there is none.
+func (g *Bundle) Never(tree *capacity.Tree) (e Excess) {
 	for i := range g.sums {
 		s := &g.sums[i]
 		for number, amount := range s.need {

@@ -75,8 +75,8 @@ func (p *Pass[T]) lendAgain(waits func(T) bool) {
 	}
 }
 
-// entitled says that a head would fit on all levels if nothing were in use, and finds the capacity in use first above its
-// own quota. Then nothing is lent on that level.
+// entitled says that a head would fit on all levels if nothing were in use, and finds the capacity in use first above
+// its own quota. Then nothing is lent on that level.
 func (h *Head[T]) entitled() bool {
 	if h.together || h.ofMin || h.first == nil || !h.inUse || h.first.Level() == h.ask.Leaf() {
 		return false
@@ -89,34 +89,34 @@ func (h *Head[T]) entitled() bool {
 	return true
 }
 
-// NotLent says why a head that waits for its share is not admitted beyond it. Missing is how much of Resource lacks at
+// NoLoan says why a head that waits for its share is not admitted beyond it. Missing is how much of Resource lacks at
 // Level for a loan. If nothing is missing, claims ahead take what is free there, or else the level is shut.
-type NotLent struct {
+type NoLoan struct {
 	Level    *capacity.Level
 	Resource string
 	Missing  int64
 	Claimed  bool
 }
 
-// WhyNotLent compares an ask with what may be lent. ahead are the claims that bind it, and waits says whether a head of
+// WhyNoLoan compares an ask with what may be lent. ahead are the claims that bind it, and waits says whether a head of
 // the last pass still waits. Without an obstacle the level is nil.
-func (p *Pass[T]) WhyNotLent(a *Ask, ahead []Ahead[T], waits func(T) bool) NotLent {
+func (p *Pass[T]) WhyNoLoan(a *Ask, ahead []Ahead[T], waits func(T) bool) NoLoan {
 	p.lendAgain(waits)
 	if o, some := p.lending.Obstacle(a.Route, a.Need); some {
-		return NotLent{Level: o.Level, Resource: o.Resource, Missing: o.Missing}
+		return NoLoan{Level: o.Level, Resource: o.Resource, Missing: o.Missing}
 	}
 	for _, by := range ahead {
 		p.lending.Claim(by.Claim.Ask.Route, by.Claim.Ask.Need)
 	}
 	for depth, l := range a.Route.Levels {
 		if p.lending.ShortAt(l, a.Need, depth == 0) {
-			return NotLent{Level: l, Claimed: true}
+			return NoLoan{Level: l, Claimed: true}
 		}
 	}
 	for _, l := range a.Route.Levels {
 		if p.lending.IsShut(l) {
-			return NotLent{Level: l}
+			return NoLoan{Level: l}
 		}
 	}
-	return NotLent{}
+	return NoLoan{}
 }

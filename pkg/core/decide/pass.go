@@ -46,7 +46,7 @@ type Pass[T any] struct {
 type Head[T any] struct {
 	Of  T
 	ask *Ask
-	// stopped is the reason if no limit was asked, or the asks of its gang group can never be granted.
+	// stopped is the reason if no limit was asked, or the bundle of the head can never be granted.
 	stopped unit.Reason
 	verdict
 	// blocks: heads behind it have to fit beside it. claims: it made a claim. ahead is the number of claims before it.
@@ -63,7 +63,7 @@ type Head[T any] struct {
 // be freed below, and capacity that is freed below is free above as well. So no head claims, on a level that others
 // share, what its own quota could not give it.
 type Claim[T any] struct {
-	// Of is the head that claims. At is the head at whose turn it did: itself, or the last one of its gang group.
+	// Of is the head that claims. At is the head at whose turn it did: itself, or the last one of its bundle.
 	Of, At T
 	Ask    *Ask
 	line   int
@@ -130,9 +130,9 @@ func (p *Pass[T]) Await(of T, a *Ask) (index int) {
 	return len(p.heads) - 1
 }
 
-// TryTogether says whether asks fit together, all heads of which the pass has met. If they do not, BlockTogether has
-// the heads claim that block.
-func (p *Pass[T]) TryTogether(g *Asks, met []int) (fits bool) {
+// TryTogether says whether a bundle fits, all heads of which the pass has met. Where it does not, BlockTogether has the
+// heads claim that block.
+func (p *Pass[T]) TryTogether(g *Bundle, met []int) (fits bool) {
 	var v verdict
 	never := g.Never(p.tree)
 	if never.Reason == "" {
@@ -148,7 +148,7 @@ func (p *Pass[T]) TryTogether(g *Asks, met []int) (fits bool) {
 	g.short = g.short[:0]
 	for i := range g.sums {
 		s := &g.sums[i]
-		if _, short := p.view.Short(s.limit, s.need, s.leaf); short && never.Reason == "" {
+		if _, _, short := p.view.Short(s.limit, s.need, s.leaf); short && never.Reason == "" {
 			g.short = append(g.short, s.limit)
 		}
 	}
@@ -159,8 +159,8 @@ func (p *Pass[T]) TryTogether(g *Asks, met []int) (fits bool) {
 	return false
 }
 
-// BlockTogether has one of those heads claim where they are short together, unless its line has a claim on its route.
-func (p *Pass[T]) BlockTogether(g *Asks, index int) {
+// BlockTogether has a head of a bundle claim where it is short, unless its line has a claim on its route already.
+func (p *Pass[T]) BlockTogether(g *Bundle, index int) {
 	h := &p.heads[index]
 	h.blocks = true
 	own := func(c Claim[T]) bool { return c.line == h.line && c.Ask.Route == h.ask.Route }
@@ -205,7 +205,7 @@ func (p *Pass[T]) claim(h *Head[T], at func(*capacity.Limit) bool) {
 		if lim.IsMin() {
 			room = p.roomOfMin
 		}
-		_, short := p.view.Short(lim, a.Need, lim.Level() == leaf)
+		_, _, short := p.view.Short(lim, a.Need, lim.Level() == leaf)
 		if at != nil {
 			short = at(lim)
 		}

@@ -24,23 +24,23 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// Bound says what the limit of a level is.
-type Bound string
+// LimitKind says what the limit of a level is.
+type LimitKind string
 
-// Bounds.
+// Kinds of limits.
 const (
-	BoundMax     Bound = "max"     // what the quota may use at most
-	BoundRuntime Bound = "runtime" // its fair share of what is there, below max
-	BoundTotal   Bound = "total"   // what the cluster, or the tree of quotas, has
-	BoundMin     Bound = "min"     // what it is guaranteed: the limit of what is non-preemptible
+	LimitMax     LimitKind = "max"     // what the quota may use at most
+	LimitRuntime LimitKind = "runtime" // its fair share of what is there, below max
+	LimitTotal   LimitKind = "total"   // what the cluster, or the tree of quotas, has
+	LimitMin     LimitKind = "min"     // what it is guaranteed: the limit of what is non-preemptible
 )
 
 // Shortage is a resource of which a level has too little for a unit.
 type Shortage struct {
 	Level, Resource string
-	// Bound is the kind of Limit. If it is min, then Used, Outstanding and all that follows from them are of the
-	// non-preemptible part alone.
-	Bound Bound
+	// Kind says what Limit is. Used, Outstanding and what follows from them are of the non-preemptible part alone
+	// where it is min.
+	Kind LimitKind
 	// Binds: the reason and the sentence are about this one.
 	Binds bool
 	// Never: the unit asks for more than the level may ever have, its max or, non-preemptible, its min.
@@ -67,8 +67,8 @@ type Ahead[T any] struct {
 	By, In string
 }
 
-// Shortages lists what asks lack beside the claims ahead of it, in the order of its limits and then by resource.
-func Shortages[T any](tree *capacity.Tree, g *Asks, ahead []Ahead[T]) []Shortage {
+// Shortages lists what a bundle lacks beside the claims ahead of it, in the order of its limits and then by resource.
+func Shortages[T any](tree *capacity.Tree, g *Bundle, ahead []Ahead[T]) []Shortage {
 	var out []Shortage
 	for _, lim := range g.limits() {
 		for _, name := range g.namesAt(lim) {
@@ -97,9 +97,9 @@ func (sh *Shortage) addClaim(amount int64, by, in string) {
 	}
 }
 
-// namesAt are the resources of which asks may lack something at a limit, sorted: those that the limit names, and
+// namesAt are the resources of which a bundle may lack something at a limit, sorted: those that the limit names, and
 // those of which it asks for more than max.
-func (g *Asks) namesAt(lim *capacity.Limit) []string {
+func (g *Bundle) namesAt(lim *capacity.Limit) []string {
 	var names []string
 	for _, it := range lim.List().Items() {
 		names = append(names, it.Name)
@@ -107,7 +107,7 @@ func (g *Asks) namesAt(lim *capacity.Limit) []string {
 	if lim.IsMin() {
 		return names
 	}
-	for _, a := range g.Each {
+	for _, a := range g.Asks {
 		for _, it := range a.Total.Items() {
 			most, bounded := lim.Level().Spec().Max.Get(it.Name)
 			if !bounded || slices.Contains(names, it.Name) {
@@ -123,7 +123,7 @@ func (g *Asks) namesAt(lim *capacity.Limit) []string {
 }
 
 // shortageAt has the numbers of a resource at a limit, claims aside.
-func (g *Asks) shortageAt(lim *capacity.Limit, resource string) Shortage {
+func (g *Bundle) shortageAt(lim *capacity.Limit, resource string) Shortage {
 	spec := lim.Level().Spec()
 	sh := Shortage{
 		Level: lim.Level().Name(), Resource: resource, Outstanding: lim.Outstanding(resource),
@@ -135,7 +135,7 @@ func (g *Asks) shortageAt(lim *capacity.Limit, resource string) Shortage {
 	// The ledger hears of a pod a moment before used counts it.
 	sh.UsedByUnits = min(sh.UsedByUnits, sh.Used)
 	sh.UsedByOthers = sh.Used - sh.UsedByUnits
-	sh.Limit, sh.Bound = boundOf(lim, resource)
+	sh.Limit, sh.Kind = limitOf(lim, resource)
 	free, limited := lim.Free(resource)
 	if !limited { // beyond max, which the limit does not repeat
 		free = resources.SaturatingSub(sh.Max, resources.SaturatingAdd(sh.Used, sh.Outstanding))
@@ -161,23 +161,23 @@ func (sh *Shortage) short() bool {
 	return sh.Overspent || (sh.Request > 0 && sh.Missing > 0) || sh.Never
 }
 
-// boundOf is the limit of a resource, and what it is.
-func boundOf(lim *capacity.Limit, resource string) (int64, Bound) {
+// limitOf is the limit of a resource, and what it is.
+func limitOf(lim *capacity.Limit, resource string) (int64, LimitKind) {
 	limit, limited := lim.List().Get(resource)
 	most, named := lim.Level().Spec().Max.Get(resource)
 	switch {
 	case lim.IsMin():
-		return limit, BoundMin
+		return limit, LimitMin
 	case !limited:
-		return most, BoundMax
+		return most, LimitMax
 	case resource == resources.Jobs:
-		return limit, BoundMax
+		return limit, LimitMax
 	case lim.Level().Spec().Parent == "":
-		return limit, BoundTotal
+		return limit, LimitTotal
 	case named && limit >= most:
-		return limit, BoundMax
+		return limit, LimitMax
 	default:
-		return limit, BoundRuntime
+		return limit, LimitRuntime
 	}
 }
 
@@ -190,7 +190,7 @@ func ReasonOf(list []Shortage) unit.Reason {
 			if sh.Missing > 0 {
 				reason = unit.ReasonBlockedByHead
 			}
-		case sh.Bound == BoundMin:
+		case sh.Kind == LimitMin:
 			return unit.ReasonMinExceeded
 		default:
 			return unit.ReasonQuotaExceeded
@@ -217,9 +217,9 @@ func (sh *Shortage) binds(reason unit.Reason) bool {
 	case unit.ReasonBlockedByHead:
 		return true
 	case unit.ReasonExceedsMax:
-		return sh.Never && sh.Bound != BoundMin
+		return sh.Never && sh.Kind != LimitMin
 	case unit.ReasonExceedsMin:
-		return sh.Never && sh.Bound == BoundMin
+		return sh.Never && sh.Kind == LimitMin
 	default:
 		return false
 	}

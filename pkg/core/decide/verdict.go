@@ -49,7 +49,7 @@ func (v *verdict) measure(view *capacity.View, a *Ask, need []int64) {
 
 // compare compares a request with one limit.
 func (v *verdict) compare(view *capacity.View, lim *capacity.Limit, need []int64, leaf bool) {
-	found, short := view.Short(lim, need, leaf)
+	number, claimed, short := view.Short(lim, need, leaf)
 	if !short {
 		return
 	}
@@ -57,13 +57,13 @@ func (v *verdict) compare(view *capacity.View, lim *capacity.Limit, need []int64
 	case lim.IsMin():
 		v.ofMin = true
 	case v.first == nil:
-		v.first, v.inUse = lim, !found.Claimed
+		v.first, v.inUse = lim, !claimed
 	}
 	switch {
-	case found.Claimed && v.contended == nil:
-		v.contended, v.contendedNumber = lim, found.Number
-	case !found.Claimed && v.short == nil:
-		v.short, v.shortNumber = lim, found.Number
+	case claimed && v.contended == nil:
+		v.contended, v.contendedNumber = lim, number
+	case !claimed && v.short == nil:
+		v.short, v.shortNumber = lim, number
 	}
 }
 
@@ -74,7 +74,7 @@ type Cause struct {
 	number  int
 	// contended: the limit has too little beside claims alone.
 	contended bool
-	// Together: the cause is that of all asks of a gang group.
+	// Together: the cause is that of all asks of a bundle.
 	Together bool
 }
 

@@ -35,8 +35,8 @@ const (
 	WriteSize          // it holds another amount, which it need not ask for
 )
 
-// Place is where a unit belongs.
-type Place struct {
+// Class is where a unit belongs.
+type Class struct {
 	// Parked is why a unit that waits is not in its line; empty for one that is.
 	Parked unit.Reason
 	// Holds: it holds Held, and writes this.
@@ -60,45 +60,45 @@ type Place struct {
 }
 
 // ClassifyWaiting says where a unit belongs that waits.
-func ClassifyWaiting(f *Facts) (p Place) {
-	if p.Parked, _ = firstOf(waits, f); p.Parked != "" {
-		p.Again = parkedUntil(f, p.Parked)
+func ClassifyWaiting(f *Facts) (c Class) {
+	if c.Parked, _ = firstOf(waits, f); c.Parked != "" {
+		c.Again = parkedUntil(f, c.Parked)
 	}
-	return p
+	return c
 }
 
 // ClassifyAdmitted says where a unit belongs that is admitted, with no write in flight. It holds what its object says,
 // unless nothing runs any more that could use it; the facts say so then.
-func ClassifyAdmitted(f *Facts) (p Place) {
+func ClassifyAdmitted(f *Facts) (c Class) {
 	f.Holds, f.Held = true, f.Unit.Wants()
 	if !f.Unit.Quarantined && jobIsGone(f) {
 		f.Holds, f.Held, f.Asking = false, resources.List{}, 0
 	}
-	p = Place{Holds: f.Holds, Held: f.Held, Asking: f.Asking}
+	c = Class{Holds: f.Holds, Held: f.Held, Asking: f.Asking}
 	v := rulingNow(f)
 	x := expiryOf(f, v.heldBack)
-	p.Passed = f.passed(&v)
+	c.Passed = f.passed(&v)
 	if lossOf(f, &v, x).Reason != "" {
 		if f.refused() {
-			p.Again = f.Refused.Until
+			c.Again = f.Refused.Until
 		} else {
-			p.Write = WriteLoss
+			c.Write = WriteLoss
 		}
-		return p
+		return c
 	}
-	p.Checked = v.passes && !f.Unit.Quarantined
+	c.Checked = v.passes && !f.Unit.Quarantined
 	switch {
-	case !p.Checked || v.heldBack:
+	case !c.Checked || v.heldBack:
 	case f.refused():
-		p.Again = f.Refused.Until
+		c.Again = f.Refused.Until
 	default:
-		p.Write = WriteRelease
+		c.Write = WriteRelease
 	}
-	p.waitForTimes(f, x)
+	c.waitForTimes(f, x)
 	if !f.Unit.Quarantined {
-		p.fit(f)
+		c.fit(f)
 	}
-	return p
+	return c
 }
 
 // Passed says that a unit that holds quota was let go, or may be as far as its own checks say.
@@ -110,17 +110,17 @@ func Passed(f *Facts) bool {
 func (f *Facts) passed(v *ruling) bool { return f.Holds && (f.Unit.Phase.Releases() || v.passes) }
 
 // waitForTimes notes what comes with time.
-func (p *Place) waitForTimes(f *Facts, x Expiry) {
+func (c *Class) waitForTimes(f *Facts, x Expiry) {
 	if n := notice(f); n.Over(f.Now) {
-		p.Overdue = n
+		c.Overdue = n
 	} else {
 		x = sooner(x, n)
 	}
-	p.Again = ordered.Earlier(p.Again, x.At)
+	c.Again = ordered.Earlier(c.Again, x.At)
 }
 
 // fit has an admitted unit hold what it should, and wait for what it lacks.
-func (p *Place) fit(f *Facts) {
+func (c *Class) fit(f *Facts) {
 	if Unfit(f.Unit) || !f.Unit.Phase.Holds() || !f.Holds {
 		return
 	}
@@ -128,18 +128,18 @@ func (p *Place) fit(f *Facts) {
 	next, other := s.write()
 	grows := s.growth()
 	if !other {
-		p.Asking = since(f, !grows.Need.IsZero())
+		c.Asking = since(f, !grows.Need.IsZero())
 	}
 	switch {
 	case !other && grows.Need.IsZero():
 	case f.refused():
-		p.Again = ordered.Earlier(p.Again, f.Refused.Until)
-	case p.Write == WriteRelease: // what it asks for beyond what it holds waits for that
+		c.Again = ordered.Earlier(c.Again, f.Refused.Until)
+	case c.Write == WriteRelease: // what it asks for beyond what it holds waits for that
 	case other:
-		p.Write, p.Next, p.NextPods = WriteSize, next, s.pods
+		c.Write, c.Next, c.NextPods = WriteSize, next, s.pods
 	default:
 		grows.Unchecked = s.anew && len(AdmissionChecks(f)) > 0
-		p.InLine, p.Grows = true, grows
+		c.InLine, c.Grows = true, grows
 	}
 }
 

@@ -113,7 +113,7 @@ func (f *Facts) answers(states ...unit.CheckState) {
 }
 
 // placeOf is a place in words. What is not said has its zero value.
-func placeOf(p Place) string {
+func placeOf(p Class) string {
 	var out []string
 	say := func(some bool, format string, values ...any) {
 		if some {

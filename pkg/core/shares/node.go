@@ -46,14 +46,14 @@ type own struct {
 }
 
 // fill takes what spec and ask say, by number.
-func (n *node) fill(names []string, ask *Ask, siblings int) {
+func (n *node) fill(names []string, demand *Demand, siblings int) {
 	n.own = make([]own, len(names))
 	for i, name := range names {
 		o := &n.own[i]
 		o.least, _ = n.spec.Min.Get(name)
 		o.most, o.named = n.spec.Max.Get(name)
 	}
-	n.ask(names, ask)
+	n.ask(names, demand)
 	if siblings == 0 {
 		return
 	}
@@ -80,14 +80,14 @@ func (n *node) enter(names []string) {
 
 // ask takes what is asked of the quota itself, as Koordinator does: of what max names, up to max. It says whether that
 // is something else than before.
-func (n *node) ask(names []string, a *Ask) (changed bool) {
+func (n *node) ask(names []string, d *Demand) (changed bool) {
 	for i, name := range names {
 		o := &n.own[i]
 		var request, assigned int64
 		if o.named {
-			request, _ = a.Request.Get(name)
+			request, _ = d.Request.Get(name)
 			request = min(max(request, 0), o.most)
-			assigned, _ = a.Assigned.Get(name)
+			assigned, _ = d.Assigned.Get(name)
 		}
 		changed = changed || request != o.request || assigned != o.assigned
 		o.request, o.assigned = request, assigned

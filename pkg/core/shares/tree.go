@@ -56,16 +56,16 @@ func (s *Spec) same(o *Spec) bool {
 		s.GuaranteesUsed == o.GuaranteesUsed
 }
 
-// Ask is what is asked of a quota itself, not below it: all that its pods and jobs request, and what of it pods have
+// Demand is what is asked of a quota itself, not below it: all that its pods and jobs request, and what of it pods have
 // already, which counts where what is used is guaranteed, or the quota is apart.
-type Ask struct{ Request, Assigned resources.List }
+type Demand struct{ Request, Assigned resources.List }
 
 // Tree shares out what every top has. It is not safe for concurrent use.
 //
 // Quotas may come in any order. What is asked of one whose parents lead nowhere is remembered until they do.
 type Tree struct {
-	specs map[string]Spec
-	asks  map[string]Ask
+	specs   map[string]Spec
+	demands map[string]Demand
 	// nodes are the quotas in their places, unless rebuild says that specs changed since.
 	nodes   map[string]*node
 	rebuild bool
@@ -82,7 +82,7 @@ type Tree struct {
 
 // NewTree returns an empty tree.
 func NewTree() *Tree {
-	return &Tree{specs: map[string]Spec{}, asks: map[string]Ask{}, nodes: map[string]*node{}}
+	return &Tree{specs: map[string]Spec{}, demands: map[string]Demand{}, nodes: map[string]*node{}}
 }
 
 // Set takes a new or changed quota.
@@ -105,20 +105,20 @@ func (t *Tree) Set(name string, s Spec) {
 func (t *Tree) Delete(name string) {
 	if _, known := t.specs[name]; known {
 		delete(t.specs, name)
-		delete(t.asks, name)
+		delete(t.demands, name)
 		t.rebuild = true
 	}
 }
 
-// Ask takes what is asked of a quota.
-func (t *Tree) Ask(name string, a Ask) {
-	if a.Request.IsZero() && a.Assigned.IsZero() {
-		delete(t.asks, name)
+// SetDemand takes what is asked of a quota.
+func (t *Tree) SetDemand(name string, d Demand) {
+	if d.Request.IsZero() && d.Assigned.IsZero() {
+		delete(t.demands, name)
 	} else {
-		t.asks[name] = a
+		t.demands[name] = d
 	}
 	n := t.nodes[name]
-	if t.rebuild || n == nil || n.parent == nil || !n.ask(t.names, &a) {
+	if t.rebuild || n == nil || n.parent == nil || !n.ask(t.names, &d) {
 		return
 	}
 	t.markAsked(n)
@@ -273,8 +273,8 @@ func (t *Tree) build() (gone []string) {
 
 func (t *Tree) putInPlace(n, former *node) {
 	t.nodes[n.name] = n
-	ask := t.asks[n.name]
-	n.fill(t.names, &ask, len(n.children))
+	demand := t.demands[n.name]
+	n.fill(t.names, &demand, len(n.children))
 	if n.parent != nil {
 		n.enter(t.names)
 	}

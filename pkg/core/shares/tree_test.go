@@ -60,7 +60,7 @@ func (f *forest) quota(name, parent string, least, most int64, change ...func(*S
 
 func keeps(s *Spec) { s.KeepsMin = true }
 
-func (f *forest) ask(name string, amount int64) { f.Ask(name, Ask{Request: cpu(amount)}) }
+func (f *forest) ask(name string, amount int64) { f.SetDemand(name, Demand{Request: cpu(amount)}) }
 
 // limits are those of the named quotas after a settle; -1 where none is known.
 func (f *forest) limits(names ...string) (amounts []int64) {
@@ -180,7 +180,7 @@ func TestWhatIsUsedIsGuaranteed(t *testing.T) {
 	f.quota("p", "top", 0, 100, guarantees)
 	f.quota("a", "p", 10, 100, guarantees)
 	f.quota("b", "top", 0, 100, guarantees)
-	f.Ask("a", Ask{Request: cpu(80), Assigned: cpu(80)})
+	f.SetDemand("a", Demand{Request: cpu(80), Assigned: cpu(80)})
 	f.ask("b", 100)
 	require.Equal(t, []int64{80, 80, 20}, f.limits("p", "a", "b"))
 }
@@ -192,11 +192,11 @@ func TestAQuotaApart(t *testing.T) {
 	f.ask("a", 100)
 	f.Set("default", Spec{Part: Apart, Parent: "top", Max: cpu(1 << 40)})
 	require.Equal(t, []int64{100, -1}, f.limits("a", "default"))
-	f.Ask("default", Ask{Request: cpu(20), Assigned: cpu(20)})
+	f.SetDemand("default", Demand{Request: cpu(20), Assigned: cpu(20)})
 	require.Equal(t, []int64{80}, f.limits("a"), "it has no weight")
 	f.Set("default", Spec{Part: Apart, Parent: "top", Max: cpu(1 << 40), Weight: cpu(1 << 40)})
 	require.Equal(t, []int64{60}, f.limits("a"), "it is deducted twice, as Koordinator does")
-	f.Ask("default", Ask{})
+	f.SetDemand("default", Demand{})
 	require.Equal(t, []int64{100}, f.limits("a"))
 }
 
@@ -204,7 +204,7 @@ func TestResourcesThatMaxDoesNotName(t *testing.T) {
 	f := newForest(t, 100)
 	f.Set("top", Spec{Part: Top, Max: cpuAndGPU(100, 8)})
 	f.quota("a", "top", 0, 100)
-	f.Ask("a", Ask{Request: cpuAndGPU(10, 6)})
+	f.SetDemand("a", Demand{Request: cpuAndGPU(10, 6)})
 	f.Settle()
 	limit, _ := f.Limit("a")
 	require.Equal(t, cpu(10), limit)
@@ -212,7 +212,7 @@ func TestResourcesThatMaxDoesNotName(t *testing.T) {
 	f.quota("a", "top", 0, 100, gpus)
 	f.quota("p", "top", 0, 100)
 	f.quota("c", "p", 0, 100, gpus)
-	f.Ask("c", Ask{Request: cpuAndGPU(1, 1)})
+	f.SetDemand("c", Demand{Request: cpuAndGPU(1, 1)})
 	f.Settle()
 	limit, _ = f.Limit("a")
 	require.Equal(t, cpuAndGPU(10, 4), limit)
@@ -246,7 +246,7 @@ func TestTreeEqualsANewOne(t *testing.T) {
 	t.Parallel()
 	names := []string{"a", "b", "p", "p1", "p2", "q", "q1"}
 	rapid.Check(t, func(t *rapid.T) {
-		tree, specs, asks, last := NewTree(), map[string]Spec{}, map[string]Ask{}, map[string]resources.List{}
+		tree, specs, asks, last := NewTree(), map[string]Spec{}, map[string]Demand{}, map[string]resources.List{}
 		list := func(label string) resources.List {
 			m := map[string]int64{}
 			for _, name := range []string{"cpu", "gpu"} {
@@ -276,8 +276,8 @@ func TestTreeEqualsANewOne(t *testing.T) {
 				tree.Delete(name)
 			default:
 				if _, known := specs[name]; known {
-					asks[name] = Ask{Request: list("request"), Assigned: list("assigned")}
-					tree.Ask(name, asks[name])
+					asks[name] = Demand{Request: list("request"), Assigned: list("assigned")}
+					tree.SetDemand(name, asks[name])
 				}
 			}
 			if rapid.Bool().Draw(t, "settle") {
@@ -288,7 +288,7 @@ func TestTreeEqualsANewOne(t *testing.T) {
 		again := NewTree()
 		for _, name := range slices.Sorted(maps.Keys(specs)) {
 			again.Set(name, specs[name])
-			again.Ask(name, asks[name])
+			again.SetDemand(name, asks[name])
 		}
 		again.Settle()
 		for _, name := range names {

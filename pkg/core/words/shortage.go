@@ -32,11 +32,11 @@ func Shortages(to Reader, list []decide.Shortage, binding *decide.Shortage) stri
 
 func (to Reader) shortage(sh *decide.Shortage) string {
 	format := func(amount int64) string { return resources.Format(sh.Resource, amount) }
-	where := to.limit(sh.Level, sh.Bound == decide.BoundMin)
+	where := to.limit(sh.Level, sh.Kind == decide.LimitMin)
 	numbers := fmt.Sprintf("(%s, used %s, reserved %s)", bound(sh), format(sh.Used), format(sh.Outstanding))
 	if sh.Overspent {
 		return fmt.Sprintf("%s: %s: over its %s by %s %s; nothing is admitted until that is freed",
-			where, sh.Resource, sh.Bound, format(sh.Missing), numbers)
+			where, sh.Resource, sh.Kind, format(sh.Missing), numbers)
 	}
 	var claims string
 	if sh.Claimed > 0 {
@@ -55,8 +55,8 @@ func (to Reader) shortage(sh *decide.Shortage) string {
 
 // bound names the limit as what it is.
 func bound(sh *decide.Shortage) string {
-	limit := fmt.Sprintf("%s %s", sh.Bound, resources.Format(sh.Resource, sh.Limit))
-	if sh.Bound == decide.BoundRuntime && sh.HasMax {
+	limit := fmt.Sprintf("%s %s", sh.Kind, resources.Format(sh.Resource, sh.Limit))
+	if sh.Kind == decide.LimitRuntime && sh.HasMax {
 		limit += " of max " + resources.Format(sh.Resource, sh.Max)
 	}
 	return limit
@@ -82,7 +82,7 @@ func others(list []decide.Shortage) string {
 			separator = "; also "
 		}
 		fmt.Fprintf(&b, "%s%s of %s at %q", separator, resources.Format(sh.Resource, sh.Missing), sh.Resource, sh.Level)
-		if sh.Bound == decide.BoundMin {
+		if sh.Kind == decide.LimitMin {
 			b.WriteString(" (non-preemptible)")
 		}
 	}
@@ -92,8 +92,8 @@ func others(list []decide.Shortage) string {
 	return b.String()
 }
 
-// NotLent continues a sentence about a shortage of runtime. It is empty without an obstacle.
-func NotLent(o decide.NotLent) string {
+// NoLoan continues a sentence about a shortage of runtime. It is empty without an obstacle.
+func NoLoan(o decide.NoLoan) string {
 	switch {
 	case o.Level == nil:
 		return ""
@@ -110,13 +110,13 @@ func NotLent(o decide.NotLent) string {
 // Never is about a request above what its quota, or a level above it, may ever have: its max or, non-preemptible, its
 // min.
 func Never(to Reader, found unit.Finding, request, most int64) string {
-	bound := decide.BoundMax
+	kind := decide.LimitMax
 	if found.Reason == unit.ReasonExceedsMin {
-		bound = decide.BoundMin
+		kind = decide.LimitMin
 	}
 	return fmt.Sprintf("%s: %s: request %s is above %s %s, so it can never fit",
-		to.limit(found.Level, bound == decide.BoundMin), found.Resource,
-		to.request(resources.Format(found.Resource, request)), bound, resources.Format(found.Resource, most))
+		to.limit(found.Level, kind == decide.LimitMin), found.Resource,
+		to.request(resources.Format(found.Resource, request)), kind, resources.Format(found.Resource, most))
 }
 
 // NeverTogether is Never about the requests of a gang group.
