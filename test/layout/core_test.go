@@ -68,6 +68,51 @@ func TestTheArchitectureOfTheCore(t *testing.T) {
 	}
 }
 
+// termLine is a line of the glossary.
+var termLine = regexp.MustCompile("(?m)^- \\*\\*(.+?)\\*\\*")
+
+// camelWord is a word of a name in CamelCase.
+var camelWord = regexp.MustCompile("[A-Z][a-z0-9]*")
+
+// notDomain are words of names that say how a type is made, not what is queued.
+const notDomain = "Book Config Factory Item Key Keyed List Name No Numbering Pair Reader Row Spec State Sum Tree"
+
+// The glossary explains each exported type of the core: each word of its name is in a term, if it is of the domain.
+func TestTheGlossaryExplainsTheTypesOfTheCore(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "docs/glossary.md"))
+	require.NoError(t, err)
+	explained := map[string]bool{}
+	for _, term := range termLine.FindAllStringSubmatch(string(page), -1) {
+		for word := range strings.FieldsSeq(term[1]) {
+			explained[singular(strings.ToLower(word))] = true
+		}
+	}
+	for word := range strings.FieldsSeq(notDomain) {
+		require.False(t, explained[singular(strings.ToLower(word))], "%s is a term of the glossary", word)
+		explained[singular(strings.ToLower(word))] = true
+	}
+	goFiles(t, func(file string) {
+		if !below("pkg/core")(file) || strings.HasSuffix(file, "_test.go") {
+			return
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, 0)
+		require.NoError(t, err)
+		ast.Inspect(f, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.TypeSpec); ok && spec.Name.IsExported() {
+				for _, word := range camelWord.FindAllString(spec.Name.Name, -1) {
+					if !explained[singular(strings.ToLower(word))] {
+						t.Errorf("%s.%s: docs/glossary.md does not explain %q", path.Dir(file), spec.Name.Name, word)
+					}
+				}
+			}
+			return true
+		})
+	})
+}
+
+// singular of a word; of some words no more than a stem, which is enough to compare them.
+func singular(word string) string { return strings.TrimSuffix(word, "s") }
+
 // functionsOf a file, those of a type with its name before theirs.
 func functionsOf(t *testing.T, file string) (names []string) {
 	t.Helper()
