@@ -32,6 +32,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/features"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/reasons"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
 )
 
@@ -45,6 +46,7 @@ func tables(crds []definition) map[string]string {
 	out := map[string]string{}
 	out["phases"] = phaseTable()
 	out["conditions"] = conditionTable()
+	out["reasons"] = reasonList()
 	out["kinds"] = kindTable()
 	out["phase-readings"] = readingTable()
 	out["metrics"], out["metrics-of-libraries"] = metrics.MarkdownTable(false), metrics.MarkdownTable(true)
@@ -106,11 +108,20 @@ func conditionTable() string {
 	var b strings.Builder
 	b.WriteString("| condition | status | written by | reasons |\n|---|---|---|---|\n")
 	for _, r := range unitcondition.Table() {
-		reasons := r.Why
+		why := r.Why
 		if r.Reasons != nil {
-			reasons = "`" + strings.Join(r.Reasons, "`, `") + "`"
+			why = "`" + strings.Join(r.Reasons, "`, `") + "`"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.Type, r.Status, r.By, oneLine(reasons))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.Type, r.Status, r.By, oneLine(why))
+	}
+	return b.String()
+}
+
+// reasonList says what each reason means and, in italics, what helps.
+func reasonList() string {
+	var b strings.Builder
+	for _, r := range reasons.Table() {
+		fmt.Fprintf(&b, "- **`%s`**: %s *%s*\n", r.Reason, r.Meaning, r.Advice)
 	}
 	return b.String()
 }

@@ -43,6 +43,8 @@ const (
 	ReasonHeldByOwner = "HeldByOwner"
 	// ReasonSuspendedByOwner parks units of jobs that somebody has suspended since they were admitted.
 	ReasonSuspendedByOwner = "SuspendedByOwner"
+	// ReasonEstimateChanged parks units that were admitted with an outdated estimate, until they wait again.
+	ReasonEstimateChanged = "EstimateChanged"
 )
 
 // Row says that a writer gives a condition a status.

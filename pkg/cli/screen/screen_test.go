@@ -21,7 +21,6 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
-	"regexp"
 	"testing"
 	"time"
 
@@ -185,16 +184,4 @@ func TestFindings(t *testing.T) {
 		})
 	})
 	golden(t, "findings-none", func(b *bytes.Buffer) error { return Findings(b, nil) })
-}
-
-// Every reason of the core has advice.
-func TestEveryReasonHasAdvice(t *testing.T) {
-	source, err := os.ReadFile("../../core/unit/reasons.go")
-	require.NoError(t, err)
-	found := regexp.MustCompile(`Reason\s+= "(\w+)"`).FindAllStringSubmatch(string(source), -1)
-	require.Greater(t, len(found), 40)
-	for _, match := range found {
-		require.NotEmpty(t, whatHelps(match[1]), match[1])
-	}
-	require.Empty(t, whatHelps("OfAnotherVersion"))
 }

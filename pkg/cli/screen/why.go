@@ -29,6 +29,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	visibility "github.com/koord-jobqueue/koord-jobqueue/apis/visibility/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/reasons"
 )
 
 // Story is all that a reader may know of why a unit has not got what it asks for. Fields of the aggregated API are nil
@@ -250,7 +251,7 @@ func (p *pageWriter) checks(s *Story) {
 func (p *pageWriter) advice(s *Story) {
 	reason, _ := s.reason()
 	lines := changes(s)
-	if text := whatHelps(reason); text != "" {
+	if text := reasons.Of(reason).Advice; text != "" {
 		lines = append([]string{text}, lines...)
 	}
 	if len(lines) > 0 {

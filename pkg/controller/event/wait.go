@@ -27,6 +27,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/reasons"
 )
 
 // Events of a job tell its owner what it waits for: one event when the reason of its unit changes, and at most one per
@@ -69,17 +70,6 @@ var silentReasons = map[string]bool{
 	string(unit.ReasonBackoff):  true,
 }
 
-// ordinaryReasons are those of a wait that nobody has to do anything about.
-var ordinaryReasons = map[string]bool{
-	string(unit.ReasonQuotaExceeded): true,
-	string(unit.ReasonMinExceeded):   true,
-	string(unit.ReasonBlockedByHead): true,
-	string(unit.ReasonQueueFull):     true,
-	string(unit.ReasonQueueOverflow): true,
-	string(unit.ReasonQueueHeld):     true,
-	string(unit.ReasonQueueDrained):  true,
-}
-
 // waitEvent is what a job waits for, as its unit says; nil if it waits for nothing that is to be told.
 func waitEvent(u *v1alpha1.QueueUnit) *Event {
 	if u == nil {
@@ -98,7 +88,7 @@ func waitEvent(u *v1alpha1.QueueUnit) *Event {
 	}
 	e := Warning(reason, "Queue", fmt.Sprintf("%s: %s; for more: kubectl describe queueunit -n %s %s",
 		c.Reason, Short(c.Message), u.Namespace, u.Name))
-	if ordinaryReasons[c.Reason] {
+	if reasons.Of(c.Reason).Ordinary {
 		e.Type = corev1.EventTypeNormal
 	}
 	return e

@@ -25,9 +25,6 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
 )
 
-// reasonEstimateChanged parks units that were admitted with an outdated estimate, until they wait again.
-const reasonEstimateChanged = "EstimateChanged"
-
 // The owner of a job can put it on hold: the job keeps its position and holds no quota. A running job first gives back
 // its quota and is then suspended, like every job that loses its admission. A job that cannot be suspended can be put
 // on hold only while it waits.
@@ -144,5 +141,5 @@ func requeueSuspended(s *Situation) (Decision, bool) {
 func leaveParked(s *Situation) (Decision, bool) {
 	reason := s.Unit.Annotations[v1alpha1.AnnotationParkedReason]
 	return Decision{}, !isActive(s.Unit) &&
-		(reason == reasonEstimateChanged || reason == unitcondition.ReasonSuspendedByOwner)
+		(reason == unitcondition.ReasonEstimateChanged || reason == unitcondition.ReasonSuspendedByOwner)
 }

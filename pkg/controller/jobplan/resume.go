@@ -32,6 +32,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/controller/jobunit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/jobs"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/unitcondition"
 )
 
 // A job that was admitted and is suspended is resumed, if what was admitted is what it asks for (I3).
@@ -46,8 +47,8 @@ func reconsider(s *Situation) (Decision, bool) {
 		sameQuota(s) && equality.Semantic.DeepEqual(have.Spec.Request, want.Spec.Request) {
 		return Decision{}, false
 	}
-	after := jobunit.Parked(s.Unit, &jobunit.Problem{Reason: reasonEstimateChanged})
-	return do(PatchUnit{Before: s.Unit, After: after, Event: event.Warning("EstimateChanged", "Queue",
+	after := jobunit.Parked(s.Unit, &jobunit.Problem{Reason: unitcondition.ReasonEstimateChanged})
+	return do(PatchUnit{Before: s.Unit, After: after, Event: event.Warning(unitcondition.ReasonEstimateChanged, "Queue",
 		"Koordinator would count the pods of the job differently now; it waits again at its position")}), true
 }
 
