@@ -17,6 +17,7 @@ limitations under the License.
 package admission
 
 import (
+	"math"
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
@@ -34,7 +35,6 @@ func (r *roster) moveWaiting(now time.Time, u *record, p life.Class) {
 			r.leave(u)
 			r.park(now, u, p.Parked)
 		}
-		r.dueAt(u, p.Again)
 	case r.lines.takeIn(u):
 		if u.group == nil {
 			r.unplace(u)
@@ -44,6 +44,7 @@ func (r *roster) moveWaiting(now time.Time, u *record, p life.Class) {
 		r.unplace(u)
 		r.park(now, u, unit.ReasonQueueOverflow)
 	}
+	r.dueAt(u, p.Again)
 }
 
 func (r *roster) park(now time.Time, u *record, reason unit.Reason) {
@@ -108,6 +109,15 @@ func (r *roster) unplace(u *record) {
 
 func (r *roster) dueAt(u *record, at time.Time) {
 	r.due.Move(u, ordered.MomentOf(at), func(m ordered.Moment) { u.dueAt = m })
+}
+
+// lastMoment is the last one for which the rules have placed the unit. Who asks later, before it is placed again, asks
+// why it is where it is.
+func (u *record) lastMoment() time.Time {
+	if u.dueAt == 0 {
+		return ordered.Moment(math.MaxInt64).Time()
+	}
+	return (u.dueAt - 1).Time()
 }
 
 // join puts an eligible unit into its line, or parks it for a fault of an extension.

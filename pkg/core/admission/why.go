@@ -19,7 +19,6 @@ package admission
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
@@ -89,8 +88,7 @@ func whyParked(r *roster, u *record) string {
 	if u.parked == unit.ReasonQueueOverflow {
 		return r.lines.queue(u.spec.Queue).whyOverflow(u)
 	}
-	// Without a time what keeps it for a while is not over.
-	return life.WhyParked(r.facts(time.Time{}, u), u.parked)
+	return life.WhyParked(r.facts(u.lastMoment(), u), u.parked)
 }
 
 // findings are why groups wait, each found out once.

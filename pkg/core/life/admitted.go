@@ -17,8 +17,6 @@ limitations under the License.
 package life
 
 import (
-	"fmt"
-
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -30,49 +28,48 @@ var keeps = []rule{
 
 // jobIsGone says that the job of a unit is known not to exist, so that nothing can use what the unit holds.
 func jobIsGone(f *Facts) bool {
-	reason, _ := consumerIsNear(f.Unit)
-	return reason == "" && (f.Job == owner.Another || f.Job == owner.Gone)
+	return consumerIsNear(f.Unit).reason == "" && (f.Job == owner.Another || f.Job == owner.Gone)
 }
 
 // jobIsNotGone: a consumer that nobody has reported yet is no reason, for informers of two kinds race.
-func jobIsNotGone(f *Facts) (unit.Reason, string) {
+func jobIsNotGone(f *Facts) breach {
 	switch f.Job {
 	case owner.Another:
-		return unit.ReasonConsumerUIDMismatch, f.JobSaid
+		return breach{reason: unit.ReasonConsumerUIDMismatch, message: f.JobSaid}
 	case owner.Gone:
-		return unit.ReasonConsumerNotFound, f.JobSaid
+		return breach{reason: unit.ReasonConsumerNotFound, message: f.JobSaid}
 	case owner.Live, owner.NotSeen:
 	}
-	return "", ""
+	return breach{}
 }
 
 // queueDoesNotDrain leaves those alone whose pods cannot be taken away: they would use quota that nobody holds.
-func queueDoesNotDrain(f *Facts) (unit.Reason, string) {
+func queueDoesNotDrain(f *Facts) breach {
 	if !f.Queue.Drains || keepsPods(f) {
-		return "", ""
+		return breach{}
 	}
-	return unit.ReasonQueueDrained, fmt.Sprintf("queue %q takes back what it has admitted", f.Unit.Queue)
+	return broken(unit.ReasonQueueDrained, "queue %q takes back what it has admitted", f.Unit.Queue)
 }
 
 // staysInItsQuota has a unit that names another quota than it holds quota in wait for that one, as soon as none of its
 // pods is on a node. Until then it stays where its pods are charged.
-func staysInItsQuota(f *Facts) (unit.Reason, string) {
+func staysInItsQuota(f *Facts) breach {
 	if f.Unit.MovesTo == "" || f.Pods.Assigned > 0 {
-		return "", ""
+		return breach{}
 	}
-	return unit.ReasonQuotaChanged, fmt.Sprintf(
+	return broken(unit.ReasonQuotaChanged,
 		"the job names quota %q now; it gives back what it holds in quota %q and waits", f.Unit.MovesTo, f.Unit.Quota)
 }
 
 // isAnsweredFor has a unit that was let go and holds nothing wait in line, if admission checks have to answer for all
 // that it asks for. It could not get that as growth, and has nothing to lose.
-func isAnsweredFor(f *Facts) (unit.Reason, string) {
+func isAnsweredFor(f *Facts) breach {
 	u := f.Unit
 	if !u.Phase.Releases() || !u.Wants().IsZero() || u.Request.IsZero() || len(AdmissionChecks(f)) == 0 ||
 		Unfit(u) || f.Pods.Assigned > 0 {
-		return "", ""
+		return breach{}
 	}
-	return unit.ReasonChecksChanged, fmt.Sprintf("the job holds nothing and asks for %s, which admission checks did not "+
+	return broken(unit.ReasonChecksChanged, "the job holds nothing and asks for %s, which admission checks did not "+
 		"answer for; it waits to be admitted with that", u.Request)
 }
 

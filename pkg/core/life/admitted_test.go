@@ -79,8 +79,8 @@ func TestIsAnsweredFor(t *testing.T) {
 		return f
 	}
 	answer := func(f *Facts) (string, string) {
-		reason, message := isAnsweredFor(f)
-		return string(reason), message
+		b := isAnsweredFor(f)
+		return string(b.reason), b.message
 	}
 	check(t, nothing, answer, []row{
 		{"waits", nil, "ChecksChanged", "asks for cpu"},

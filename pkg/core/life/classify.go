@@ -60,11 +60,9 @@ type Class struct {
 }
 
 // ClassifyWaiting says where a unit belongs that waits.
-func ClassifyWaiting(f *Facts) (c Class) {
-	if c.Parked, _ = firstOf(waits, f); c.Parked != "" {
-		c.Again = parkedUntil(f, c.Parked)
-	}
-	return c
+func ClassifyWaiting(f *Facts) Class {
+	b := firstOf(waits, f)
+	return Class{Parked: b.reason, Again: b.until}
 }
 
 // ClassifyAdmitted says where a unit belongs that is admitted, with no write in flight. It holds what its object says,

@@ -17,6 +17,7 @@ limitations under the License.
 package life
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
@@ -80,14 +81,28 @@ type Config struct {
 	Selects func(selector, labels string) bool
 }
 
-// rule says why something must not be, in a word and a sentence. An empty reason passes.
-type rule func(f *Facts) (unit.Reason, string)
+// rule says how a unit breaks it.
+type rule func(f *Facts) breach
 
-func firstOf(rules []rule, f *Facts) (unit.Reason, string) {
+// breach is why something must not be, in a word and a sentence. Without a reason nothing is broken.
+type breach struct {
+	reason  unit.Reason
+	message string
+	// until is when it is over though nothing happens; zero for never.
+	until time.Time
+}
+
+// broken is a breach that no time ends.
+func broken(reason unit.Reason, format string, values ...any) breach {
+	return breach{reason: reason, message: fmt.Sprintf(format, values...)}
+}
+
+// firstOf the rules that a unit breaks says how.
+func firstOf(rules []rule, f *Facts) breach {
 	for _, r := range rules {
-		if reason, message := r(f); reason != "" {
-			return reason, message
+		if b := r(f); b.reason != "" {
+			return b
 		}
 	}
-	return "", ""
+	return breach{}
 }

@@ -47,9 +47,9 @@ func lossOf(f *Facts, v *ruling, x Expiry) (d Loss) {
 	if f.Unit.Quarantined {
 		return d
 	}
-	switch reason, message := firstOf(keeps, f); {
-	case reason != "":
-		d.Reason, d.Message = reason, message
+	switch b := firstOf(keeps, f); {
+	case b.reason != "":
+		d.Reason, d.Message = b.reason, b.message
 	case v.reason != "":
 		d.Reason, d.Message = v.reason, v.message
 		switch {

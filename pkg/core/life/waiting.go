@@ -17,7 +17,6 @@ limitations under the License.
 package life
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -27,11 +26,11 @@ import (
 )
 
 // ofObject are the rules about what the unit says alone. One that breaks one of them can never be admitted as it is.
-var ofObject = []func(*unit.Unit) (unit.Reason, string){decoded, asksForSomething, requestIsSane, consumerIsNear}
+var ofObject = []func(*unit.Unit) breach{decoded, asksForSomething, requestIsSane, consumerIsNear}
 
 // alone makes a rule of one that looks at the unit alone.
-func alone(r func(*unit.Unit) (unit.Reason, string)) rule {
-	return func(f *Facts) (unit.Reason, string) { return r(f.Unit) }
+func alone(r func(*unit.Unit) breach) rule {
+	return func(f *Facts) breach { return r(f.Unit) }
 }
 
 // waits are the rules that keep a unit out of its line, in order: the first that it breaks gives the reason. The last
@@ -43,145 +42,135 @@ var waits = []rule{
 
 // Unfit says that a unit can never be admitted as it is.
 func Unfit(u *unit.Unit) bool {
-	return slices.ContainsFunc(ofObject, func(r func(*unit.Unit) (unit.Reason, string)) bool {
-		reason, _ := r(u)
-		return reason != ""
+	return slices.ContainsFunc(ofObject, func(r func(*unit.Unit) breach) bool {
+		return r(u).reason != ""
 	})
 }
 
-// WhyParked is the sentence of the reason for which a unit is parked.
+// WhyParked is the sentence of the reason for which a unit is parked at that time.
 func WhyParked(f *Facts, parked unit.Reason) string {
 	for _, r := range waits {
-		if reason, message := r(f); reason == parked {
-			return message
+		if b := r(f); b.reason == parked {
+			return b.message
 		}
 	}
 	return ""
 }
 
-// parkedUntil is when a parked unit is to be looked at though nothing happens; zero for never.
-func parkedUntil(f *Facts, parked unit.Reason) time.Time {
-	switch parked {
-	case unit.ReasonBackoff:
-		return f.Unit.RequeueAt
-	case f.Refused.Reason:
-		return f.Refused.Until
-	default:
-		return time.Time{}
-	}
-}
+func decoded(u *unit.Unit) breach { return breach{reason: u.Invalid, message: u.InvalidMessage} }
 
-func decoded(u *unit.Unit) (unit.Reason, string) { return u.Invalid, u.InvalidMessage }
-
-func asksForSomething(u *unit.Unit) (unit.Reason, string) {
+func asksForSomething(u *unit.Unit) breach {
 	if u.Pods == 0 && u.Request.IsZero() {
-		return unit.ReasonNoPods, "the unit asks for nothing: no request and no pods"
+		return broken(unit.ReasonNoPods, "the unit asks for nothing: no request and no pods")
 	}
-	return "", ""
+	return breach{}
 }
 
-func requestIsSane(u *unit.Unit) (unit.Reason, string) {
+func requestIsSane(u *unit.Unit) breach {
 	if u.Pods < 0 {
-		return unit.ReasonInvalidRequest, fmt.Sprintf("the number of pods is negative: %d", u.Pods)
+		return broken(unit.ReasonInvalidRequest, "the number of pods is negative: %d", u.Pods)
 	}
 	for _, it := range u.Request.Items() {
 		if it.Amount < 0 {
-			return unit.ReasonInvalidRequest, fmt.Sprintf("resource %q: negative amount %s", it.Name,
+			return broken(unit.ReasonInvalidRequest, "resource %q: negative amount %s", it.Name,
 				resources.Format(it.Name, it.Amount))
 		}
 		if it.Amount > resources.Greatest {
-			return unit.ReasonInvalidRequest, fmt.Sprintf("resource %q: absurd amount %s", it.Name,
+			return broken(unit.ReasonInvalidRequest, "resource %q: absurd amount %s", it.Name,
 				resources.Format(it.Name, it.Amount))
 		}
 	}
-	return "", ""
+	return breach{}
 }
 
-func phaseIsKnown(f *Facts) (unit.Reason, string) {
+func phaseIsKnown(f *Facts) breach {
 	if p := f.Unit.Phase; !p.Waits() && !p.Holds() && !p.Terminal() {
-		return unit.ReasonUnknownPhase, fmt.Sprintf("phase %q is not known to this version", p)
+		return broken(unit.ReasonUnknownPhase, "phase %q is not known to this version", p)
 	}
-	return "", ""
+	return breach{}
 }
 
-func isActive(f *Facts) (unit.Reason, string) {
+func isActive(f *Facts) breach {
 	if !f.Unit.Active {
-		return unit.ReasonInactive, "the unit is held: spec.active is false"
+		return broken(unit.ReasonInactive, "the unit is held: spec.active is false")
 	}
-	return "", ""
+	return breach{}
 }
 
 // isNotDeactivated keeps a unit out that is to be made inactive, until somebody has done so.
-func isNotDeactivated(f *Facts) (unit.Reason, string) {
+func isNotDeactivated(f *Facts) breach {
 	if d := f.Unit.Deactivate; d != nil {
-		return d.Reason, d.Message
+		return breach{reason: d.Reason, message: d.Message}
 	}
-	return "", ""
+	return breach{}
 }
 
-func isNotAdopting(f *Facts) (unit.Reason, string) {
+func isNotAdopting(f *Facts) breach {
 	if f.Unit.Adopting {
-		return unit.ReasonAdopting, "the job runs already; its unit waits to be marked as running"
+		return broken(unit.ReasonAdopting, "the job runs already; its unit waits to be marked as running")
 	}
-	return "", ""
+	return breach{}
 }
 
-func consumerIsNear(u *unit.Unit) (unit.Reason, string) {
+func consumerIsNear(u *unit.Unit) breach {
 	if of := u.Consumer.Namespace; of != "" && of != u.Namespace() {
-		return unit.ReasonConsumerOtherNamespace,
-			fmt.Sprintf("consumerRef names namespace %q; the unit is in %q", of, u.Namespace())
+		return broken(unit.ReasonConsumerOtherNamespace,
+			"consumerRef names namespace %q; the unit is in %q", of, u.Namespace())
 	}
-	return "", ""
+	return breach{}
 }
 
-func jobLives(f *Facts) (unit.Reason, string) {
+func jobLives(f *Facts) breach {
 	if !f.Unit.ConsumerManaged {
-		return "", ""
+		return breach{}
 	}
 	switch f.Job {
 	case owner.Another:
-		return unit.ReasonConsumerUIDMismatch, f.JobSaid
+		return breach{reason: unit.ReasonConsumerUIDMismatch, message: f.JobSaid}
 	case owner.NotSeen, owner.Gone:
 		if f.Job == owner.NotSeen && f.Unit.KindUnlisted {
-			return unit.ReasonKindNotListed, fmt.Sprintf("jobs of kind %s could not be listed yet", f.Unit.Consumer.Kind)
+			return broken(unit.ReasonKindNotListed, "jobs of kind %s could not be listed yet", f.Unit.Consumer.Kind)
 		}
-		return unit.ReasonConsumerNotFound, f.JobSaid
+		return breach{reason: unit.ReasonConsumerNotFound, message: f.JobSaid}
 	case owner.Live:
 	}
-	return "", ""
+	return breach{}
 }
 
-func standsForItsJob(f *Facts) (unit.Reason, string) {
+func standsForItsJob(f *Facts) breach {
 	switch {
 	case f.Unit.Misnamed:
-		return unit.ReasonDuplicateUnit, fmt.Sprintf("the unit of %s has another name", f.Unit.Consumer)
+		return broken(unit.ReasonDuplicateUnit, "the unit of %s has another name", f.Unit.Consumer)
 	case f.Rival != "":
-		return unit.ReasonDuplicateUnit, fmt.Sprintf("unit %q stands for the same %s", f.Rival, f.Unit.Consumer)
+		return broken(unit.ReasonDuplicateUnit, "unit %q stands for the same %s", f.Rival, f.Unit.Consumer)
 	default:
-		return "", ""
+		return breach{}
 	}
 }
 
 // templatesAreRestored keeps a unit from a reservation while pod templates of its job may have what checks asked for
 // about the last one: what they are asked next takes its place, and nobody would know any more what is to go.
-func templatesAreRestored(f *Facts) (unit.Reason, string) {
+func templatesAreRestored(f *Facts) breach {
 	if f.Unit.TemplatesWritten {
-		return unit.ReasonRestoring, "what admission checks asked to write into the pods of the job is being taken out again"
+		return broken(unit.ReasonRestoring,
+			"what admission checks asked to write into the pods of the job is being taken out again")
 	}
-	return "", ""
+	return breach{}
 }
 
-func backoffIsOver(f *Facts) (unit.Reason, string) {
-	if f.Now.Before(f.Unit.RequeueAt) {
-		return unit.ReasonBackoff,
-			"waits until " + f.Unit.RequeueAt.UTC().Format(time.RFC3339) + " before it is tried again"
+func backoffIsOver(f *Facts) breach {
+	at := f.Unit.RequeueAt
+	if !f.Now.Before(at) {
+		return breach{}
 	}
-	return "", ""
+	b := broken(unit.ReasonBackoff, "waits until %s before it is tried again", at.UTC().Format(time.RFC3339))
+	b.until = at
+	return b
 }
 
-func isNotRefused(f *Facts) (unit.Reason, string) {
+func isNotRefused(f *Facts) breach {
 	if f.refused() {
-		return f.Refused.Reason, f.Refused.Message
+		return breach{reason: f.Refused.Reason, message: f.Refused.Message, until: f.Refused.Until}
 	}
-	return "", ""
+	return breach{}
 }
