@@ -18,8 +18,8 @@ package admission
 
 import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/growth"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
@@ -44,7 +44,7 @@ func contributionOf(u *record, charges ledger.Charges) (c accounts.Contribution)
 	}
 	c.Of, c.As = accounts.Pair{Queue: u.spec.Queue, Quota: u.spec.Quota}, countsAs(u)
 	asks := func(want resources.List) resources.List {
-		return life.Expected(&u.spec, u.holding).Bound(want.Sub(charges.All).Floor0(), charges.Pods)
+		return growth.Expected(&u.spec, u.holding).Bound(want.Sub(charges.All).Floor0(), charges.Pods)
 	}
 	switch {
 	case u.holding:

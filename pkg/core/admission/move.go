@@ -20,6 +20,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/growth"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
@@ -133,7 +134,7 @@ func (r *roster) hold(u *record, held resources.List) {
 	nonPreemptible, t := u.nonPreemptible(), u.own()
 	r.progress.changed = r.gangs.SetHolding(u, true) || r.progress.changed
 	t.holding, t.held, t.keepsMin = true, held, nonPreemptible
-	expected := life.Expected(&u.spec, true)
+	expected := growth.Expected(&u.spec, true)
 	r.progress.changed = r.holdings.Hold(u.spec.Key, u.place(), held, nonPreemptible, expected) || r.progress.changed
 }
 

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/growth"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/holding"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
@@ -66,7 +67,7 @@ type tenure struct {
 	checks []string
 	// grows is what the unit asks for beyond what it holds, while it is in line for that; next is what it is to hold
 	// when the write in flight is confirmed, for so many pods.
-	grows life.Growth
+	grows growth.Growth
 	// write is what is to be written of it next.
 	write life.Write
 	// growsSince is when it began to ask for more than it holds.

@@ -22,7 +22,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/growth"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -38,7 +38,7 @@ func (a Audit) Ledger() []Difference {
 	for key, u := range a.roster.units {
 		if u.holding {
 			rebuilt.Reserve(key, u.spec.Quota, u.held, u.nonPreemptible())
-			rebuilt.Expect(key, life.Expected(&u.spec, true))
+			rebuilt.Expect(key, growth.Expected(&u.spec, true))
 		}
 	}
 	return a.roster.holdings.Compare(rebuilt)

@@ -56,36 +56,47 @@ type ruling struct {
 // rulingOn is for units in phase Reserved. They pass when all checks are ready that were asked, and all that their
 // queue names. Where these differ, or nobody can say what the queue names, quota is reserved and checks are asked anew.
 func rulingOn(f *Facts) (v ruling) {
-	checks := AdmissionChecks(f)
-	ready := 0
-	for _, c := range checks {
-		a, _ := f.Unit.Checks.To(c.Name)
-		switch a.State {
-		case unit.CheckRejected:
-			return ruling{rejected: true, reason: unit.ReasonCheckRejected, message: said(a, "rejects the job")}
-		case unit.CheckRetry:
-			if v.reason == "" {
-				v.reason, v.message = unit.ReasonCheckRetry, said(a, "has the job tried again later")
-			}
-			v.retryAfter = max(v.retryAfter, a.RetryAfter)
-		case unit.CheckReady:
-			ready++
-		case unit.CheckPending:
-		}
-	}
-	if v.reason != "" {
+	if v = objection(f, "rejects the job", "has the job tried again later"); v.reason != "" {
 		return v
 	}
 	if why := checksChanged(f); why != "" {
 		return ruling{unasked: true, reason: unit.ReasonChecksChanged, message: why + "; quota is reserved anew"}
 	}
-	if ready < len(checks) {
+	if len(unready(f)) > 0 {
 		return v
 	}
 	if c := f.Unit.Checks; c != nil && c.Conflict != "" {
 		return ruling{reason: unit.ReasonCheckConflict, message: c.Conflict}
 	}
 	return ruling{passes: true}
+}
+
+// objection is what follows from checks that reject a unit or have it tried again, with the words for either.
+func objection(f *Facts, rejects, retries string) (v ruling) {
+	for _, c := range AdmissionChecks(f) {
+		a, _ := f.Unit.Checks.To(c.Name)
+		switch a.State {
+		case unit.CheckRejected:
+			return ruling{rejected: true, reason: unit.ReasonCheckRejected, message: said(a, rejects)}
+		case unit.CheckRetry:
+			if v.reason == "" {
+				v.reason, v.message = unit.ReasonCheckRetry, said(a, retries)
+			}
+			v.retryAfter = max(v.retryAfter, a.RetryAfter)
+		case unit.CheckPending, unit.CheckReady:
+		}
+	}
+	return v
+}
+
+// unready are the checks of a unit that are not ready.
+func unready(f *Facts) (out []queue.AdmissionCheck) {
+	for _, c := range AdmissionChecks(f) {
+		if a, _ := f.Unit.Checks.To(c.Name); a.State != unit.CheckReady {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // checksChanged is in words why the checks that a reserved unit was asked are not those that it has to pass; empty if
@@ -121,10 +132,8 @@ func checksChanged(f *Facts) string {
 // WaitsForChecks says in words which checks of a reserved unit have yet to answer.
 func WaitsForChecks(f *Facts) string {
 	var pending []string
-	for _, c := range AdmissionChecks(f) {
-		if a, _ := f.Unit.Checks.To(c.Name); a.State != unit.CheckReady {
-			pending = append(pending, c.Name)
-		}
+	for _, c := range unready(f) {
+		pending = append(pending, c.Name)
 	}
 	switch {
 	case len(pending) > 0:
@@ -149,16 +158,15 @@ func said(a unit.CheckAnswer, what string) string {
 // reservedExpiry is that of a reserved unit some of whose checks have not answered, or that waits for those of others
 // of its gang group, for as long as the slowest of its own may take.
 func reservedExpiry(f *Facts, heldBack bool) (x Expiry) {
-	checks := AdmissionChecks(f)
 	if heldBack {
-		x.Timeout, x.Reason, x.OfGroup = slowest(checks), unit.ReasonCheckTimeout, true
+		x.Timeout, x.Reason, x.OfGroup = slowest(AdmissionChecks(f)), unit.ReasonCheckTimeout, true
 		if x.At = f.Unit.Admitted.Add(x.Timeout); x.Timeout <= 0 {
 			return Expiry{}
 		}
 		return x
 	}
-	for _, c := range checks {
-		if a, _ := f.Unit.Checks.To(c.Name); a.State != unit.CheckReady && c.Timeout > 0 {
+	for _, c := range unready(f) {
+		if c.Timeout > 0 {
 			x = sooner(x, Expiry{At: f.Unit.Admitted.Add(c.Timeout), Reason: unit.ReasonCheckTimeout, Timeout: c.Timeout})
 		}
 	}
@@ -183,23 +191,8 @@ func withdrawal(f *Facts) (v ruling) {
 	if f.Unit.Checks == nil || keepsPods(f) {
 		return v
 	}
-	for _, c := range AdmissionChecks(f) {
-		a, _ := f.Unit.Checks.To(c.Name)
-		switch a.State {
-		case unit.CheckRejected:
-			return ruling{
-				rejected: true, reason: unit.ReasonCheckRejected, message: said(a,
-					"takes back that the job may go, and rejects it"),
-			}
-		case unit.CheckRetry:
-			if v.reason == "" {
-				v.reason, v.message = unit.ReasonCheckRetry, said(a, "takes back that the job may go, to try it again later")
-			}
-			v.retryAfter = max(v.retryAfter, a.RetryAfter)
-		case unit.CheckPending, unit.CheckReady:
-		}
-	}
-	return v
+	return objection(f, "takes back that the job may go, and rejects it",
+		"takes back that the job may go, to try it again later")
 }
 
 // rulingNow is what follows from the answers about a unit that holds quota.

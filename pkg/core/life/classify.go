@@ -19,6 +19,7 @@ package life
 import (
 	"time"
 
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/growth"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
@@ -49,7 +50,7 @@ type Class struct {
 	// Asking is since when it asks for more than it holds; zero if it does not. InLine: it waits for that, which is Grows.
 	Asking ordered.Moment
 	InLine bool
-	Grows  Growth
+	Grows  growth.Growth
 	// Passed: it was let go, or has passed its own checks. Checked: it is reserved and has, so that it may go once the
 	// other gangs of its group have.
 	Passed, Checked bool
@@ -122,9 +123,9 @@ func (c *Class) fit(f *Facts) {
 	if Unfit(f.Unit) || !f.Unit.Phase.Holds() || !f.Holds {
 		return
 	}
-	s := sizeOf(f)
-	next, other := s.write()
-	grows := s.growth()
+	s := growth.SizeOf(f.Unit, f.Held, &f.Pods.Charges)
+	next, other := s.Write()
+	grows := s.Growth()
 	if !other {
 		c.Asking = since(f, !grows.Need.IsZero())
 	}
@@ -134,9 +135,9 @@ func (c *Class) fit(f *Facts) {
 		c.Again = ordered.Earlier(c.Again, f.Refused.Until)
 	case c.Write == WriteRelease: // what it asks for beyond what it holds waits for that
 	case other:
-		c.Write, c.Next, c.NextPods = WriteSize, next, s.pods
+		c.Write, c.Next, c.NextPods = WriteSize, next, s.Pods
 	default:
-		grows.Unchecked = s.anew && len(AdmissionChecks(f)) > 0
+		grows.Unchecked = s.Anew && len(AdmissionChecks(f)) > 0
 		c.InLine, c.Grows = true, grows
 	}
 }

@@ -14,19 +14,13 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package life
+package growth
 
 import (
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
-
-// What a unit holds is what was asked for when it was admitted; for one that was adopted it is what was bound then. Its
-// job may ask for other than that while it runs, and its pods may. What is asked for beyond is new demand: the unit
-// waits for it in its line, behind those that came before it asked, and goes on meanwhile with what it holds. It may
-// never get it; it never loses what it has over it. What is not asked for any more is given back without waiting.
-// Either way the unit holds what its object says: until a write of that is confirmed, the greater of both. A unit with
-// several sizes asks for no more than it was admitted with: whoever wants it to grow gives it one size.
 
 // Expected bounds what a unit holds by its pods that are still to come. While it holds quota these are as many as its
 // object says: what a job that has become smaller does not need is free once that is written, and not before, since it
@@ -53,42 +47,43 @@ func (g *Growth) Same(o *Growth) bool {
 	return g.Need.Same(o.Need) && g.Total.Same(o.Total) && g.Unchecked == o.Unchecked
 }
 
-// size is how much an admitted unit holds, and how much it ought to.
-type size struct {
+// Size is how much an admitted unit holds, and how much it ought to.
+type Size struct {
 	held, used, asked resources.List
 	// late use what the unit holds besides: pods that have been leaving for long. What they use is asked for, and not
 	// taken for the unit's without asking.
 	late resources.List
-	// pods that it is for: those that its job asks for, or has still.
-	pods int64
+	// Pods that it is for: those that its job asks for, or has still.
+	Pods int64
+	// Anew: it asks for more, and not for successors of pods that have been leaving for long alone.
+	Anew bool
 	// shrinks says that it may be less than what is held: its job has become smaller. Pods that are away for a moment
-	// are no reason. fewer: it is for fewer pods than its object says. anew: it asks for more, and not for successors of
-	// pods that have been leaving for long alone.
-	shrinks, fewer, anew bool
+	// are no reason. fewer: it is for fewer pods than its object says.
+	shrinks, fewer bool
 	// unrecorded: the object does not say what it holds. adopted: then it is what is bound, else what is asked for.
 	unrecorded, adopted bool
 }
 
-func sizeOf(f *Facts) size {
-	u, held, charges := f.Unit, f.Held, &f.Pods.Charges
-	s := size{
+// SizeOf is that of a unit that holds this much, and whose pods have these charges in its quota.
+func SizeOf(u *unit.Unit, held resources.List, charges *ledger.Charges) Size {
+	s := Size{
 		held: held, used: charges.Assigned.Sub(charges.Late), late: charges.Late, asked: u.Request,
-		pods: max(u.Pods, charges.Pods), shrinks: u.Pods < u.HeldPods,
+		Pods: max(u.Pods, charges.Pods), shrinks: u.Pods < u.HeldPods,
 		unrecorded: !u.SaysHeld(), adopted: u.Adopted,
-		anew: !held.Covers(u.Request) || !held.Covers(charges.All.Sub(charges.Late)),
+		Anew: !held.Covers(u.Request) || !held.Covers(charges.All.Sub(charges.Late)),
 	}
 	if u.Sizes != nil && charges.Pods > u.Pods {
 		// The number that it was admitted with has to do: those beyond it wait in the gate, or are of a run before and go.
-		s.pods = u.Pods
+		s.Pods = u.Pods
 	} else if !s.asked.Covers(charges.All) {
 		s.asked = s.asked.Max(charges.All)
 	}
-	s.fewer = s.pods < u.HeldPods
+	s.fewer = s.Pods < u.HeldPods
 	return s
 }
 
-// write is what the unit is to hold without asking for anything: less than now, or what its pods use already.
-func (s *size) write() (next resources.List, other bool) {
+// Write is what the unit is to hold without asking for anything: less than now, or what its pods use already.
+func (s *Size) Write() (next resources.List, other bool) {
 	switch {
 	case s.unrecorded && s.adopted && !s.used.IsZero():
 		return s.used, true
@@ -102,8 +97,8 @@ func (s *size) write() (next resources.List, other bool) {
 	return resources.List{}, false
 }
 
-// growth is what the unit has to ask for.
-func (s *size) growth() Growth {
+// Growth is what the unit has to ask for.
+func (s *Size) Growth() Growth {
 	if s.held.Covers(s.asked) {
 		return Growth{}
 	}
@@ -112,5 +107,5 @@ func (s *size) growth() Growth {
 	if need.IsZero() {
 		return Growth{} // its pods use it already
 	}
-	return Growth{Need: need, Total: total, Pods: s.pods}
+	return Growth{Need: need, Total: total, Pods: s.Pods}
 }
