@@ -18,6 +18,7 @@ package engine
 
 import (
 	"hash/maphash"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -110,15 +111,8 @@ type unitHistory struct {
 // noHistory is shared and never written.
 var noHistory = &unitHistory{}
 
-func (h *unitHistory) empty() bool {
-	return h.neverHeld() && h.maximumExecution == 0 && h.heartbeat.IsZero() && h.parkedFor == "" &&
-		h.sizes == nil && h.gangGroup == "" && h.invalid == "" && h.invalidMessage == "" && !h.panicked
-}
-
-func (h *unitHistory) neverHeld() bool {
-	return h.held.Len() == 0 && !h.recorded && h.heldPods == 0 && h.requeueAt.IsZero() && h.requeues == 0 &&
-		h.executed == 0 && h.allocated.IsZero() && !h.wasAsked && h.heldIn == ""
-}
+// empty looks at all fields, so that a new one is not dropped.
+func (h *unitHistory) empty() bool { return reflect.ValueOf(h).Elem().IsZero() }
 
 // objectMeta is what the engine needs of the metadata of an object. An informer can store what has it.
 type objectMeta struct {
