@@ -31,6 +31,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/apis/kueue/v1beta1"
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/engine/codec"
 )
 
 // wireObject is a unit or a queue as client-go decodes it: spec and status stay text, so that neither a watch nor a
@@ -128,7 +129,7 @@ func NewClient(cfg *rest.Config) (rest.Interface, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.ContentConfig = rest.ContentConfig{
 		AcceptContentTypes: runtime.ContentTypeJSON, ContentType: runtime.ContentTypeJSON,
-		NegotiatedSerializer: newCodec(kinds),
+		NegotiatedSerializer: codec.New(kinds),
 	}
 	if cfg.UserAgent == "" {
 		cfg.UserAgent = rest.DefaultKubernetesUserAgent()

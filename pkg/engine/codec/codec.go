@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package engine
+// Package codec reads objects as client-go does, and each of them once.
+package codec
 
 import (
 	"bytes"
@@ -26,22 +27,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 )
 
-// codec is the one of client-go, except that it does not read each object twice: once for its kind, and once for the
-// rest.
-type codec struct {
+// Codec is the one of client-go for JSON. That reads each object twice: once for its kind, and once for the rest.
+type Codec struct {
 	runtime.NegotiatedSerializer
 	json *json.Serializer
 }
 
-func newCodec(scheme *runtime.Scheme) *codec {
-	return &codec{
+// New returns the codec of the types of a scheme. It converts nothing.
+func New(scheme *runtime.Scheme) *Codec {
+	return &Codec{
 		serializer.NewCodecFactory(scheme).WithoutConversion(),
 		json.NewSerializerWithOptions(leadingKind{}, scheme, scheme, json.SerializerOptions{}),
 	}
 }
 
 // SupportedMediaTypes implements runtime.NegotiatedSerializer: JSON alone.
-func (c *codec) SupportedMediaTypes() []runtime.SerializerInfo {
+func (c *Codec) SupportedMediaTypes() []runtime.SerializerInfo {
 	return []runtime.SerializerInfo{{
 		MediaType: runtime.ContentTypeJSON, MediaTypeType: "application", MediaTypeSubType: "json", EncodesAsText: true,
 		Serializer:       c.json,
