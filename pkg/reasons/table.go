@@ -109,8 +109,9 @@ var rows = []Row{
 		Meaning: "A non-preemptible job asks for more than is left of min of a level.",
 		Advice:  "Wait until non-preemptible jobs end, make the job preemptible, or ask for a larger min."},
 	{Reason: unit.ReasonNoHeartbeat,
-		Meaning: "Nobody renewed the annotation `koord-queue/heartbeat` of a unit without a job. See [heartbeat](#heartbeat).",
-		Advice:  "Renew the annotation koord-queue/heartbeat of the QueueUnit."},
+		Meaning: "Nobody renewed the annotation `koord-queue/heartbeat` of a unit without a job. " +
+			"See [heartbeat](#heartbeat).",
+		Advice: "Renew the annotation koord-queue/heartbeat of the QueueUnit."},
 	{Reason: unit.ReasonNoPods,
 		Meaning: "The unit asks for nothing.",
 		Advice:  "Give the job at least one pod, or the unit a request."},

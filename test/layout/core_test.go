@@ -69,7 +69,7 @@ func TestTheArchitectureOfTheCore(t *testing.T) {
 }
 
 // termLine is a line of the glossary.
-var termLine = regexp.MustCompile("(?m)^- \\*\\*(.+?)\\*\\*")
+var termLine = regexp.MustCompile(`(?m)^- \*\*(.+?)\*\*`)
 
 // camelWord is a word of a name in CamelCase.
 var camelWord = regexp.MustCompile("[A-Z][a-z0-9]*")

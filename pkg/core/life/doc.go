@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package life has the rules about one unit: whether it may be in line, whether its pods may go, and what takes away
-// what it holds. Each rule is a pure function of Facts, with its reason and its sentence beside it. Classify joins them,
-// and how much the unit is to hold. Nothing here knows of lines, of other units or of what is free.
+// Package life has the rules about one unit: whether it may be in line, whether its pods may start, and what takes its
+// admission away. Each rule is a pure function of Facts, with its reason and its sentence beside it. Classify joins the
+// rules with how much the unit is to hold. The package knows no lines, no other units, and not what is free.
 package life
