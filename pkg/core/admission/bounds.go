@@ -60,7 +60,7 @@ func (l *lines) roomForOf(q *queueRecord, namespace string, more int) bool {
 
 // whyFull is in words why no unit of a group may be admitted to its queue, empty if one may.
 func (l *lines) whyFull(g *group) string {
-	q, namespace := g.Notes.queue, g.Key().Namespace
+	q, namespace := g.Notes.queue, g.Notes.namespace
 	switch {
 	case g.Notes.ask.Jobs == 0: // it is one of them already
 		return ""

@@ -35,7 +35,7 @@ type gangGroup struct {
 
 // gangGroupOf is that of a unit that is decided with others; nil for one that is decided alone.
 func gangGroupOf(gangs *gang.Book[*record], u *record) *gangGroup {
-	if u.group == nil || u.group.Key().Alone == "" {
+	if u.group == nil || !u.group.Notes.inGangGroup {
 		return nil
 	}
 	members, together := gangs.Members(u)
@@ -59,7 +59,7 @@ func (p *pass) together(u *record) []*record {
 
 // gangGroupInPass is gangGroupOf, worked out once in a pass.
 func (p *pass) gangGroupInPass(u *record) *gangGroup {
-	if u.group.Key().Alone == "" {
+	if !u.group.Notes.inGangGroup {
 		return nil
 	}
 	key := gang.GroupOf(&u.spec)
@@ -100,7 +100,7 @@ func (p *pass) roomForAll(gg *gangGroup) bool {
 			if o.group.Notes.queue == q {
 				all++
 			}
-			if o.group.Key().Namespace != "" && o.group.Notes.queue == q {
+			if o.group.Notes.namespace != "" && o.group.Notes.queue == q {
 				same++
 			}
 		}

@@ -39,7 +39,8 @@ func (l *lines) join(now time.Time, u *record) (fault string) {
 	n := &g.Notes
 	n.answer = answer{} // what a check said to an earlier attempt says nothing to this one
 	if isNew {
-		n.queue, n.ask = q, decide.Ask{
+		n.queue, n.inGangGroup, n.namespace = q, key.Alone != "", key.Namespace
+		n.ask = decide.Ask{
 			Request: u.asks(), Total: u.total(), Jobs: u.jobs(), NonPreemptible: key.NonPreemptible, Blocking: key.Blocks,
 		}
 		l.checkAgain(now, g)
@@ -89,7 +90,7 @@ func (l *lines) part(u *record) {
 	if g.Head() == u {
 		l.headChanged(g.Notes.queue)
 	}
-	if g.Key().Alone != "" {
+	if g.Notes.inGangGroup {
 		l.gangs.Part(u)
 	}
 	if g.Part(u); g.Len() == 0 {

@@ -29,6 +29,9 @@ import (
 type notes struct {
 	// ask is that of each unit of the group.
 	ask decide.Ask
+	// inGangGroup and namespace are those of the key, which a pass does not copy for each head.
+	inGangGroup bool
+	namespace   string
 	// answer of the checks of extensions.
 	answer answer
 	// cause is what the last whole pass found that keeps the head from going.

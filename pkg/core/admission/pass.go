@@ -94,7 +94,7 @@ func (p *pass) lookAt(now time.Time, q *queueRecord) (fits *group, fault string)
 	full := p.lines.full(q)
 	q.line.Heads(func(g *group) bool {
 		a, at := &g.Notes.ask, turn{g, g.Head()}
-		if a.Jobs > 0 && (full || p.lines.fullFor(q, g.Key().Namespace)) {
+		if a.Jobs > 0 && (full || p.lines.fullFor(q, g.Notes.namespace)) {
 			p.asks.Stop(at, a, unit.ReasonQueueFull)
 			return true
 		}
@@ -106,11 +106,13 @@ func (p *pass) lookAt(now time.Time, q *queueRecord) (fits *group, fault string)
 				return true
 			}
 		}
-		if gg := p.gangGroupInPass(at.unit); gg != nil {
-			if p.meet(now, gg, at) {
-				fits = g
+		if g.Notes.inGangGroup {
+			if gg := p.gangGroupInPass(at.unit); gg != nil {
+				if p.meet(now, gg, at) {
+					fits = g
+				}
+				return fits == nil
 			}
-			return fits == nil
 		}
 		if p.asks.Try(at, a) {
 			fits = g

@@ -57,10 +57,15 @@ func (v *View) Begin() {
 }
 
 func (v *View) at(lim *Limit) *room {
-	r := &v.rooms[lim.slot]
-	if r.round == v.round {
-		return r
+	if r := &v.rooms[lim.slot]; r.round == v.round {
+		return r // all but the first look at a limit in a round: this much is inlined
 	}
+	return v.renew(lim)
+}
+
+// renew begins a round at a limit.
+func (v *View) renew(lim *Limit) *room {
+	r := &v.rooms[lim.slot]
 	if r.round, r.shut, r.free = v.round, false, lim.free; v.lends {
 		r.own = lim.level.lent(r.own)
 		r.free = r.own

@@ -183,7 +183,8 @@ func (p *Pass[T]) enter(of T, a *Ask) *Head[T] {
 		p.heads = append(p.heads, Head[T]{})
 	}
 	h := &p.heads[len(p.heads)-1]
-	*h = Head[T]{Of: of, ask: a, line: p.line}
+	h.Of, h.ask, h.line = of, a, p.line
+	h.stopped, h.verdict, h.blocks, h.claims, h.together = "", verdict{}, false, false, false
 	return h
 }
 
