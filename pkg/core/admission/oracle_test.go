@@ -135,6 +135,7 @@ type oracleDecision struct{ evict, letGo, resize, admit, grow []string }
 
 // decide has the model go on from there.
 func (o *oracle) decide() (d oracleDecision) {
+	o.settleDown() // time alone may have changed what units ask for, and a write in flight hides that
 	for _, key := range o.keys() {
 		u := o.units[key]
 		if e, goes := o.goes(u); goes && !o.now.Before(u.refusedTo) {
