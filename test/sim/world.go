@@ -38,8 +38,9 @@ import (
 var start = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 const (
-	// patience is how long after the world has healed all jobs must have ended (I6).
-	patience = 30 * time.Minute
+	// patience is how long after the world has healed all jobs must have ended (I6). A unit that lost its admission often
+	// is in back-off for up to 33 minutes.
+	patience = 45 * time.Minute
 	// settling is what the last writes may take after that, and silence how long there must be none then (I12).
 	settling, silence = 2 * time.Minute, 5 * time.Minute
 	maxEvents         = 400_000
