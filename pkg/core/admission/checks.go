@@ -106,7 +106,7 @@ func checkMax(_ *lines, g *group) (unit.Finding, string) {
 	return neverFits(g, unit.ReasonExceedsMax, func(q *capacity.Quota) resources.List { return q.Max })
 }
 
-// checkMin keeps a non-preemptible unit that is larger than what is promised out of the line: it would claim for ever.
+// checkMin keeps a non-preemptible unit that is larger than min out of the line: it would claim without end.
 func checkMin(_ *lines, g *group) (unit.Finding, string) {
 	if !g.Notes.ask.NonPreemptible {
 		return unit.Finding{}, ""

@@ -19,13 +19,13 @@ package admission
 import "time"
 
 // patience bounds for how long the first unit of a blocking queue keeps others waiting. A unit that asks for what
-// never comes free would otherwise claim it for ever, on every level that its quota shares. After its time it blocks
+// never comes free would otherwise claim it without end, on every level that its quota shares. After its time it blocks
 // nobody: it is served in its turn, and what is behind it as if it did not wait.
 //
 // The time begins when a pass that admits nobody finds the unit to claim, and goes on, whatever is first meanwhile,
-// until the unit is admitted. A new process counts anew.
+// until the unit is admitted. A new process starts to count at zero.
 type patience struct {
-	// claimTimeout is for how long; zero is for ever.
+	// claimTimeout is how long a unit may claim; zero is no bound.
 	claimTimeout time.Duration
 	// firstEnd is when the first of the claims ends that were noted last; zero if none does.
 	firstEnd time.Time

@@ -32,7 +32,7 @@ import (
 )
 
 // roster has all units, and keeps each where its object and the checks say: in line, parked, holding quota, or over.
-// What follows from that it keeps as well: what units hold, the accounts, what is due.
+// It also keeps holdings, accounts and due times in line with that.
 type roster struct {
 	cfg   *Config
 	rules life.Config

@@ -56,7 +56,7 @@ func setSubject(s *schedule, now time.Time, g *group, to subject) {
 	}
 }
 
-// Telling says which units are to be told why they wait. Whoever calls it paces what is written.
+// Telling says which units are to be told why they wait. The caller paces the writes.
 type Telling struct{ roster *roster }
 
 // Next lists what units are to be told now, so many at most, and says when to ask again; zero means that nobody is to

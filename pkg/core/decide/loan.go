@@ -28,7 +28,7 @@ import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 //   - No pending unit fits within its limits: a round of lending follows a pass that admitted none.
 //   - No level of the loan is shut. A level is shut if a pending unit would fit on all its levels with nothing in use,
 //     and finds the capacity in use first on that level. Small loans could keep that unit pending without end.
-//   - On each level up to the total the unit fits beside all that is admitted, used, requested by pods of other
+//   - On each level up to the total the unit fits with all that is admitted, used, requested by pods of other
 //     workloads, or kept by quotas that lend nothing, as if no other unit were pending.
 //   - On each level it fits beside the whole request of each blocking unit ahead of it, and min allows it.
 //

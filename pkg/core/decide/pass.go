@@ -183,7 +183,7 @@ func (p *Pass[T]) enter(of T, a *Ask) *Head[T] {
 		p.heads = append(p.heads, Head[T]{})
 	}
 	h := &p.heads[len(p.heads)-1]
-	h.Of, h.ask, h.line = of, a, p.line
+	h.Of, h.ask, h.line, h.ahead = of, a, p.line, 0
 	h.stopped, h.verdict, h.blocks, h.claims, h.together = "", verdict{}, false, false, false
 	return h
 }
