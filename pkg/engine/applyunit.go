@@ -29,24 +29,24 @@ import (
 // lag behind what our own writes returned (I3).
 func (e *Engine) applyUnit(now time.Time, key string, ev unitEvent) {
 	delete(e.ghosts, key)
-	e.countUnreadable(ev.object != nil && ev.object.panicked)
+	e.countUnreadable(!ev.gone && ev.state.panicked)
 	rec := e.units.get(key)
+	if rec != nil {
+		if state := ev.of(rec.object); state != nil {
+			e.updateUnit(now, rec, state)
+		}
+	}
 	switch {
-	case ev.object == nil:
-		// Another object of the name that is older than what went has gone before it: the mailbox keeps the last event alone.
-		if rec != nil && (ev.last == nil || rec.object.UID == ev.last.UID || newer(ev.last, rec.object)) {
+	case ev.gone:
+		// Another object of the name that is older than what went has gone before it.
+		if rec != nil && (ev.state == nil || rec.object.UID == ev.state.UID || newer(ev.state, rec.object)) {
 			e.forgetUnit(now, key, rec)
 		}
 	case rec == nil:
-		e.addUnit(now, ev.object)
-	case rec.object.UID != ev.object.UID:
-		if newer(rec.object, ev.object) {
-			return
-		}
+		e.addUnit(now, ev.state)
+	case rec.object.UID != ev.state.UID && !newer(rec.object, ev.state):
 		e.forgetUnit(now, key, rec)
-		e.addUnit(now, ev.object)
-	default:
-		e.updateUnit(now, rec, ev.object)
+		e.addUnit(now, ev.state)
 	}
 }
 

@@ -72,7 +72,7 @@ func (e *Engine) takeLead(units []*unitObject, start time.Time) {
 	for _, u := range units {
 		key := u.key()
 		rec := e.units.get(key)
-		e.applyUnit(now, key, unitEvent{object: u})
+		e.applyUnit(now, key, unitEvent{state: u})
 		if rec == nil {
 			e.ghosts[key] = 0
 		}

@@ -58,11 +58,33 @@ func (l *latest[K, V]) get(key K) (V, bool) {
 	return none, false
 }
 
-// unitEvent is the newest state of a unit; object nil means that it is gone, and last is what it was then, if that is
-// known.
+// unitEvent is the newest state of the unit of a name. Of one that is gone it is the last state, nil if that is unknown.
 type unitEvent struct {
-	object *unitObject
-	last   *unitObject
+	state *unitObject
+	gone  bool
+	// former is the last state of the first object of the name that went since the step before: what it says counts
+	// against its job.
+	former *unitObject
+}
+
+// of is the last state of an object; nil if the event says nothing of it.
+func (ev unitEvent) of(o *unitObject) *unitObject {
+	for _, state := range []*unitObject{ev.former, ev.state} {
+		if state != nil && state.UID == o.UID {
+			return state
+		}
+	}
+	return nil
+}
+
+func (b *batch) putUnit(key string, ev unitEvent) {
+	if have, ok := b.units.get(key); ok {
+		ev.former = have.former
+		if have.former == nil && have.state != nil && (ev.state == nil || ev.state.UID != have.state.UID) {
+			ev.former = have.state
+		}
+	}
+	b.units.put(key, ev)
 }
 
 type podEvent struct {
@@ -172,15 +194,15 @@ func (m *mailbox) drain() batch {
 func (m *mailbox) unit(u *unitObject) {
 	m.put(func(b *batch) {
 		key := u.key()
-		if have, ok := b.units.get(key); ok && have.object != nil && have.object.UID == u.UID && newer(have.object, u) {
+		if have, ok := b.units.get(key); ok && !have.gone && have.state.UID == u.UID && newer(have.state, u) {
 			return
 		}
-		b.units.put(key, unitEvent{object: u})
+		b.putUnit(key, unitEvent{state: u})
 	})
 }
 
 func (m *mailbox) unitGone(u *unitObject) {
-	m.put(func(b *batch) { b.units.put(u.key(), unitEvent{last: u}) })
+	m.put(func(b *batch) { b.putUnit(u.key(), unitEvent{state: u, gone: true}) })
 }
 
 func (m *mailbox) pod(pod *corev1.Pod, gone, initial bool) {

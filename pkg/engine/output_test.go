@@ -414,7 +414,7 @@ func TestMailboxKeepsTheNewestState(t *testing.T) {
 	box.unit(qu("9", "1"))
 	b := box.drain()
 	require.Len(t, b.units.items, 1)
-	require.Equal(t, "10", b.units.items[0].value.object.ResourceVersion)
+	require.Equal(t, "10", b.units.items[0].value.state.ResourceVersion)
 	require.True(t, func() bool { d := box.drain(); return d.empty() }())
 
 	box.unit(qu("10", "1"))
@@ -422,7 +422,7 @@ func TestMailboxKeepsTheNewestState(t *testing.T) {
 	box.unit(qu("12", "2"))
 	b = box.drain()
 	require.Len(t, b.units.items, 1)
-	require.Equal(t, "uid-2", string(b.units.items[0].value.object.UID))
+	require.Equal(t, "uid-2", string(b.units.items[0].value.state.UID))
 }
 
 // BenchmarkStep measures what one event costs beside many waiting units.

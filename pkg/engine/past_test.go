@@ -136,6 +136,37 @@ func deactivatedFor(reason unit.Reason) func(*testing.T, *rig, string) {
 	}
 }
 
+// The last state of a unit may reach the engine together with its end, and with the unit that the job has next.
+func TestWhatAUnitSaidLastCountsAgainstItsJob(t *testing.T) {
+	for name, between := range map[string]func(r *rig){
+		"the next one comes later": func(r *rig) { r.step() },
+		"the next one is there":    func(*rig) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := ready(t, 4)
+			r.job("a", "job-a")
+			key := r.unit("a", 2, withConsumer("job-a"))
+			r.step()
+			r.send()
+			r.api.setStatus(key, map[string]any{
+				"phase": "TimeoutBackoff", "attempts": int64(1), "requeueState": map[string]any{
+					"count": int64(1), "requeueAt": testStart.Add(time.Minute).Format(time.RFC3339),
+				},
+			})
+			last := r.api.get(key)
+			r.engine.FeedUnit(last, false)
+			r.api.delete(key)
+			r.engine.FeedUnit(last, true)
+			between(r)
+			r.unit("a", 2, withConsumer("job-a"), func(u *unstructured.Unstructured) { u.SetUID("again") })
+			r.step()
+			require.Empty(t, r.decisions(), "it waits for the rest of its back-off")
+			r.advance(time.Minute)
+			require.Len(t, r.decisions(), 1)
+		})
+	}
+}
+
 // Of a job that is gone, or that nobody has seen, nothing is kept; nor of one that nothing counts against.
 func TestNothingStaysOfAJobThatIsGone(t *testing.T) {
 	r := ready(t, 4)

@@ -94,7 +94,7 @@ func (e *Engine) relist(units []*unitObject, version string, pods []*corev1.Pod)
 	for _, u := range units {
 		key := u.key()
 		listed[key] = struct{}{}
-		e.applyUnit(now, key, unitEvent{object: u})
+		e.applyUnit(now, key, unitEvent{state: u})
 	}
 	for _, key := range e.units.keys() {
 		rec := e.units.get(key)

@@ -85,7 +85,7 @@ func (s *sources) connect() error {
 	err := s.follow(units, "queue units", transform(decodeUnit), handlers(
 		func(u *unitObject) { s.box.unit(u) },
 		func(u *unitObject) { s.box.unitGone(u) },
-		func(key string) { s.box.put(func(b *batch) { b.units.put(key, unitEvent{}) }) },
+		func(key string) { s.box.put(func(b *batch) { b.putUnit(key, unitEvent{gone: true}) }) },
 	))
 	if err != nil {
 		return err
