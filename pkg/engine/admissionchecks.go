@@ -210,7 +210,7 @@ func (u *unitObject) readChecks(text json.RawMessage, sets []string) {
 // countRetries reads how often each check had the unit tried again: in all attempts since its pods were ready.
 func (u *unitObject) countRetries(states []v1alpha1.AdmissionCheckState) {
 	for i := range states {
-		if n := ptr.Deref(states[i].RetryCount, 0); n > 0 && u.requeues > 0 {
+		if n := ptr.Deref(states[i].RetryCount, 0); n > 0 && u.Requeues > 0 {
 			if u.retried == nil {
 				u.retried = map[string]int32{}
 			}

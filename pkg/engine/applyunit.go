@@ -131,16 +131,11 @@ func (e *Engine) touch(now time.Time, key string, rec *unitRecord) {
 func (e *Engine) resolve(u *unitObject) unit.Unit {
 	c := unit.Unit{
 		Key: u.key(), UID: string(u.UID), Queue: u.queue, Created: u.CreationTimestamp.Time,
-		Request: u.request, Pods: u.pods, Sizes: u.sizes, NonPreemptible: u.nonPreemptible, Active: !u.inactive,
+		Request: u.request, Pods: u.pods, NonPreemptible: u.nonPreemptible, Active: !u.inactive,
 		Consumer: u.consumer, OwnedByConsumer: u.owned, Adopting: u.adopting(),
-		Phase: u.phase, Attempts: u.attempts, Admitted: u.allocated, Heartbeat: u.heartbeat,
-		RequeueAt: u.requeueAt, Requeues: u.requeues, Deactivate: u.deactivate(),
-		MaximumExecution: u.maximumExecution, Executed: u.executed, Labels: u.labels,
-		Checks:    u.updates.Onto(u.checks, e.checks.listed),
-		GangGroup: u.gangGroup, Gangs: u.gangs,
-		Held: u.held, HeldPods: u.heldPods, Recorded: u.recorded, Adopted: u.wasAdopted(),
-		Invalid: u.invalid, InvalidMessage: u.invalidMessage, Said: u.said(),
-		ResizePending: u.resizePending(),
+		Phase: u.phase, Attempts: u.attempts, Labels: u.labels, Stated: u.Stated, Adopted: u.wasAdopted(),
+		Checks: u.updates.Onto(u.checks, e.checks.listed),
+		Said:   u.said(), ResizePending: u.resizePending(), Deactivate: u.deactivate(),
 	}
 	c.Ready, c.NotReadySince = u.readiness()
 	if p := e.managed.Load(); u.hasConsumer && p != nil {

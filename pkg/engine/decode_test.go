@@ -132,9 +132,9 @@ func TestUnitsAreRead(t *testing.T) {
 	}
 	admitted := waiting
 	admitted.phase, admitted.attempts = unit.PhaseDequeued, 1
-	admitted.unitHistory = &unitHistory{
-		held: list(4000, 4), heldPods: 1, recorded: true, allocated: at("2026-01-01T00:00:05Z"),
-	}
+	admitted.unitHistory = &unitHistory{Stated: unit.Stated{
+		Held: list(4000, 4), HeldPods: 1, Recorded: true, Admitted: at("2026-01-01T00:00:05Z"),
+	}}
 	admitted.conditions = []metav1.Condition{
 		{Type: "QuotaReserved", Status: "True", Reason: "QuotaReserved", Message: "quota is reserved: cpu: 4, memory: 4Gi",
 			ObservedGeneration: 1, LastTransitionTime: metav1.NewTime(at("2026-01-01T00:00:05Z"))},
@@ -145,7 +145,7 @@ func TestUnitsAreRead(t *testing.T) {
 	ended.phase = "Succeed"
 	requeued := waiting
 	requeued.attempts = 2
-	requeued.unitHistory = &unitHistory{requeueAt: at("2026-01-01T00:01:00Z"), requeues: 1}
+	requeued.unitHistory = &unitHistory{Stated: unit.Stated{RequeueAt: at("2026-01-01T00:01:00Z"), Requeues: 1}}
 	requeued.message = `pods of "main" are missing`
 	requeued.conditions = []metav1.Condition{{
 		Type: "Evicted", Status: "True", Reason: "Evicted", Message: `pods of "main" are missing`,
@@ -214,9 +214,9 @@ func TestFieldsOfUnits(t *testing.T) {
 			func(u *unitObject) any { return string(u.parkedFor) }, "QuotaMismatch"},
 		"gangs that are admitted together": {`"annotations":{"` + v1alpha1.AnnotationGangGroup + `":"a,b,c","` +
 			v1alpha1.AnnotationGangs + `":"a,c"}`, ``,
-			func(u *unitObject) any { return u.gangGroup + ";" + u.gangs }, "a,b,c;a,c"},
+			func(u *unitObject) any { return u.GangGroup + ";" + u.Gangs }, "a,b,c;a,c"},
 		"gangs of no group": {`"annotations":{"` + v1alpha1.AnnotationGangs + `":"a,c"}`, ``,
-			func(u *unitObject) any { return u.gangGroup + u.gangs }, ""},
+			func(u *unitObject) any { return u.GangGroup + u.Gangs }, ""},
 		"adopted": {`"annotations":{"` + v1alpha1.AnnotationAdopted + `":""}`, ``,
 			func(u *unitObject) any { return u.adopted }, true},
 		"namespace of a consumer": {"", `"consumerRef":{"kind":"Job","name":"x"}`,
@@ -237,7 +237,7 @@ func TestFieldsOfUnits(t *testing.T) {
 				metadata += "," + c.metadata
 			}
 			u := unitIn(t, `{"kind":"QueueUnit","metadata":{`+metadata+`},"spec":{`+c.spec+`}}`)
-			require.Empty(t, u.invalid, u.invalidMessage)
+			require.Empty(t, u.Invalid, u.InvalidMessage)
 			require.Equal(t, c.want, c.check(u))
 		})
 	}
@@ -259,8 +259,8 @@ func TestForgedGangGroups(t *testing.T) {
 			u := unitIn(t, fmt.Sprintf(
 				`{"kind":"QueueUnit","metadata":{"name":"a","namespace":"b","uid":"c","annotations":{%q:%q,%q:%q}}}`,
 				v1alpha1.AnnotationGangGroup, c[0], v1alpha1.AnnotationGangs, c[1]))
-			require.Equal(t, unit.ReasonInvalidRequest, u.invalid)
-			require.Empty(t, u.gangGroup)
+			require.Equal(t, unit.ReasonInvalidRequest, u.Invalid)
+			require.Empty(t, u.GangGroup)
 		})
 	}
 }
@@ -307,8 +307,8 @@ func TestWhatCannotBeReadParksItsUnit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := unitIn(t, `{"kind":"QueueUnit","metadata":{`+c.metadata+`},"spec":{`+c.spec+`},"status":{`+c.status+`}}`)
-			require.Equal(t, unit.ReasonInvalidRequest, u.invalid)
-			require.Contains(t, u.invalidMessage, c.message)
+			require.Equal(t, unit.ReasonInvalidRequest, u.Invalid)
+			require.Contains(t, u.InvalidMessage, c.message)
 			require.False(t, u.panicked)
 			require.EqualValues(t, "Running", u.phase)
 			require.Equal(t, "b/a", u.path)
@@ -322,7 +322,7 @@ func TestWhatCannotBeReadParksItsUnit(t *testing.T) {
 		"metadata is text": `{"metadata":"text"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, unit.ReasonInvalidRequest, unitIn(t, text).invalid)
+			require.Equal(t, unit.ReasonInvalidRequest, unitIn(t, text).Invalid)
 		})
 	}
 }
@@ -347,7 +347,7 @@ func TestOneObjectDoesNotBreakAList(t *testing.T) {
 	require.Len(t, units, len(bad)+1)
 	require.Equal(t, "b/a", units[0].path)
 	require.Equal(t, "b/d", units[len(bad)-1].path)
-	require.Empty(t, units[len(bad)].invalid)
+	require.Empty(t, units[len(bad)].Invalid)
 }
 
 // TestUnitsShareWhatTheyHaveInCommon.
@@ -356,7 +356,7 @@ func TestUnitsShareWhatTheyHaveInCommon(t *testing.T) {
 	require.Same(t, one.priority, other.priority)
 	require.Same(t, &one.sets[0], &other.sets[0])
 	require.Same(t, &one.request.Items()[0], &other.request.Items()[0])
-	require.Same(t, &one.held.Items()[0], &other.held.Items()[0])
+	require.Same(t, &one.Held.Items()[0], &other.Held.Items()[0])
 	for name, texts := range map[string][2]string{
 		"namespace": {one.Namespace, other.Namespace}, "quota": {one.quota, other.quota}, "queue": {one.queue, other.queue},
 		"message":  {one.conditions[0].Message, other.conditions[0].Message},
@@ -447,7 +447,7 @@ func TestUnitsAreWatched(t *testing.T) {
 		found := map[string]string{}
 		require.NoError(t, e.Ask(ctx, func(View) {
 			for key, rec := range e.units.byKey {
-				found[key] = string(rec.object.phase) + rec.object.ResourceVersion + string(rec.object.invalid)
+				found[key] = string(rec.object.phase) + rec.object.ResourceVersion + string(rec.object.Invalid)
 			}
 		}))
 		return len(found) == 3 && found["team/job-train-0"] == "Enqueued10" && found["team/job-train-1"] == "Dequeued20" &&

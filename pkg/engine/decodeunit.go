@@ -82,8 +82,8 @@ func says(text json.RawMessage) bool { return len(text) > 0 && string(text) != "
 
 // refuse keeps the first reason.
 func (u *unitObject) refuse(reason unit.Reason, err error) {
-	if u.invalid == "" {
-		u.invalid, u.invalidMessage = reason, shorten(err.Error())
+	if u.Invalid == "" {
+		u.Invalid, u.InvalidMessage = reason, shorten(err.Error())
 	}
 }
 
@@ -123,7 +123,7 @@ func (u *unitObject) readMeta(labels, annotations map[string]string) {
 	u.readGangs(annotations[v1alpha1.AnnotationGangGroup], annotations[v1alpha1.AnnotationGangs])
 	_, u.adopted = annotations[v1alpha1.AnnotationAdopted]
 	if text := annotations[v1alpha1.AnnotationHeartbeat]; text != "" {
-		u.heartbeat, _ = time.Parse(time.RFC3339, text) // what is no time is no heartbeat
+		u.Heartbeat, _ = time.Parse(time.RFC3339, text) // what is no time is no heartbeat
 	}
 }
 
@@ -149,7 +149,7 @@ func (u *unitObject) readGangs(group, own string) {
 			v1alpha1.AnnotationGangGroup, v1alpha1.AnnotationGangs, jobkind.MaxGangs))
 		return
 	}
-	u.gangGroup, u.gangs = sharedText(group), sharedText(own)
+	u.GangGroup, u.Gangs = sharedText(group), sharedText(own)
 }
 
 // unitSpec is what is read of the spec.
@@ -181,7 +181,7 @@ func (u *unitObject) readSpec(text json.RawMessage, owner *metav1.OwnerReference
 	u.queue = sharedText(u.queue)
 	u.priority, u.class = sharedPriority(spec.Priority), sharedText(spec.PriorityClassName)
 	u.inactive = spec.Active != nil && !*spec.Active
-	u.maximumExecution = secondsOf(spec.MaximumExecution)
+	u.MaximumExecution = secondsOf(spec.MaximumExecution)
 	if spec.ConsumerRef != nil {
 		u.readConsumer(spec.ConsumerRef, owner)
 	}
@@ -376,26 +376,26 @@ func (u *unitObject) readStatus(text json.RawMessage) (status unitStatus) {
 		u.heldIn = sharedText(status.Effective.Quota)
 	}
 	u.attempts, u.message, u.conditions = status.Attempts, status.Message, status.Conditions
-	u.allocated, u.requeueAt = status.LastAllocateTime.Time, status.RequeueState.RequeueAt.Time
-	u.requeues, u.executed = int64(max(status.RequeueState.Count, 0)), secondsOf(status.Executed)
+	u.Admitted, u.RequeueAt = status.LastAllocateTime.Time, status.RequeueState.RequeueAt.Time
+	u.Requeues, u.Executed = int64(max(status.RequeueState.Count, 0)), secondsOf(status.Executed)
 	if n := len(status.Admissions); n > maxPodSets {
 		u.refuse(unit.ReasonInvalidRequest,
 			fmt.Errorf("status.admissions has %d items, at most %d are read", n, maxPodSets))
 		return unitStatus{}
 	}
-	u.recorded = len(status.Admissions) > 0
+	u.Recorded = len(status.Admissions) > 0
 	for i, admitted := range status.Admissions {
-		u.heldPods += min(max(admitted.Replicas, 0), math.MaxInt32)
+		u.HeldPods += min(max(admitted.Replicas, 0), math.MaxInt32)
 		if !says(admitted.Resources) {
 			continue
 		}
 		list, err := amounts.Of(admitted.Resources)
 		if err != nil {
 			u.refuse(unit.ReasonInvalidRequest, fmt.Errorf("status.admissions[%d]: %w", i, err))
-			u.recorded = false
+			u.Recorded = false
 			continue
 		}
-		u.held = u.held.Add(list)
+		u.Held = u.Held.Add(list)
 	}
 	return status
 }
@@ -429,7 +429,7 @@ func (u *unitObject) readSizes(admitted []heldSet) {
 		s := &u.sets[i]
 		sets = append(sets, unit.PodSetSize{Count: s.count, Least: s.least, Request: sharedLists.Of(s.total)})
 	}
-	if u.sizes = unit.NewSizes(sets); u.sizes == nil || !u.phase.Holds() || !u.recorded || u.wasAdopted() ||
+	if u.Sizes = unit.NewSizes(sets); u.Sizes == nil || !u.phase.Holds() || !u.Recorded || u.wasAdopted() ||
 		len(admitted) != len(u.sets) {
 		return
 	}

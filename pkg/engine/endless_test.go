@@ -50,7 +50,7 @@ func TestAnAmountThatTakesForEverToReadParksItsUnit(t *testing.T) {
 			select {
 			case u := <-done:
 				if name != "in a field of a pod template that is none" {
-					require.Equal(t, unit.ReasonInvalidRequest, u.invalid)
+					require.Equal(t, unit.ReasonInvalidRequest, u.Invalid)
 				}
 			case <-time.After(20 * time.Second):
 				t.Fatal("still reading")
@@ -127,10 +127,10 @@ func TestWhatIsBeyondAllBoundsParksItsUnit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			most := unitFrom(&unstructured.Unstructured{Object: c.most})
-			require.Empty(t, most.invalid, most.invalidMessage)
+			require.Empty(t, most.Invalid, most.InvalidMessage)
 			beyond := unitFrom(&unstructured.Unstructured{Object: c.beyond})
-			require.Equal(t, unit.ReasonInvalidRequest, beyond.invalid)
-			require.Contains(t, beyond.invalidMessage, "at most")
+			require.Equal(t, unit.ReasonInvalidRequest, beyond.Invalid)
+			require.Contains(t, beyond.InvalidMessage, "at most")
 			if beyond.phase.Holds() {
 				require.Equal(t, "cpu: 1", beyond.holds().String(),
 					"what it asks for counts where what it holds cannot be read (I1)")

@@ -84,15 +84,15 @@ func FuzzDecodeUnit(f *testing.F) {
 			t.Skip()
 		}
 		u := unitFrom(obj)
-		require.False(t, u.panicked, u.invalidMessage)
+		require.False(t, u.panicked, u.InvalidMessage)
 		require.Equal(t, u, unitFrom(obj), "the same object reads the same (I13)")
 		require.Equal(t, obj.GetNamespace()+"/"+obj.GetName(), u.path, "it is known by its name whatever else it says")
 		require.Equal(t, obj.GetUID(), u.UID)
 		w := &wireUnit{}
 		require.NoError(t, utiljson.Unmarshal(raw, w), "no object keeps others of its list from being read")
 		require.False(t, decodeUnit(w).panicked)
-		sane(t, u.held)
-		if u.invalid == "" {
+		sane(t, u.Held)
+		if u.Invalid == "" {
 			sane(t, u.request)
 			require.GreaterOrEqual(t, u.pods, int64(0))
 		}
@@ -112,7 +112,7 @@ func FuzzDecodeUnit(f *testing.F) {
 		r.sound()
 		require.Empty(t, r.engine.core.state.Audit().Places())
 		require.Empty(t, r.engine.core.quarantined)
-		if !u.held.IsZero() || u.phase.Holds() || len(r.decisions()) > 0 || u.key() == testNamespace+"/good" {
+		if !u.Held.IsZero() || u.phase.Holds() || len(r.decisions()) > 0 || u.key() == testNamespace+"/good" {
 			return // it takes what the other one needs, or asks for it
 		}
 		r.engine.FeedUnit(&unstructured.Unstructured{Object: map[string]any{

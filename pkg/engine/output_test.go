@@ -511,7 +511,7 @@ func TestConditionsAgree(t *testing.T) {
 	}
 	conditions := func() map[string]metav1.ConditionStatus {
 		u := unitFrom(r.api.get(key))
-		require.Equal(t, u.phase.Holds(), !u.held.IsZero())
+		require.Equal(t, u.phase.Holds(), !u.Held.IsZero())
 		found := map[string]metav1.ConditionStatus{}
 		for _, c := range u.conditions {
 			found[c.Type] = c.Status

@@ -55,8 +55,8 @@ func TestAdmittedInPart(t *testing.T) {
 	r.step()
 	r.send()
 	u := unitFrom(r.api.get(key))
-	require.Equal(t, "cpu: 6", u.held.String())
-	require.EqualValues(t, 6, u.heldPods)
+	require.Equal(t, "cpu: 6", u.Held.String())
+	require.EqualValues(t, 6, u.HeldPods)
 	require.Equal(t, "quota is reserved for 6 of 9 pods: cpu: 6", u.condition(v1alpha1.ConditionQuotaReserved).Message)
 	admissions, _, _ := unstructured.NestedSlice(r.api.get(key).Object, "status", "admissions")
 	require.Equal(t, []any{
@@ -89,7 +89,7 @@ func TestAdmittedInPart(t *testing.T) {
 	next.feed(key).step()
 	next.send()
 	u = unitFrom(next.api.get(key))
-	require.Equal(t, "cpu: 9", u.held.String())
+	require.Equal(t, "cpu: 9", u.Held.String())
 	require.Equal(t, "quota is reserved: cpu: 9", u.condition(v1alpha1.ConditionQuotaReserved).Message)
 	next.sound()
 }
@@ -152,7 +152,7 @@ func TestAdmittedInPartAndGrown(t *testing.T) {
 	key := r.unit("u", 9, withSets([2]int64{2, 9}))
 	r.step()
 	r.send()
-	require.Equal(t, "cpu: 4", unitFrom(r.api.get(key)).held.String())
+	require.Equal(t, "cpu: 4", unitFrom(r.api.get(key)).Held.String())
 	r.quotas.set(testQuota, func(q *admission.Quota) { q.Limit, q.Max = cpu(6), cpu(6) })
 	r.engine.Sink().QuotaChanged(testQuota)
 	r.asks(key, "6", 6).step()
@@ -160,7 +160,7 @@ func TestAdmittedInPartAndGrown(t *testing.T) {
 	w := r.of(writeResize)[0]
 	r.engine.Settle(w.Do(t.Context(), r.api.rest))
 	r.step()
-	require.Equal(t, "cpu: 6", unitFrom(r.api.get(key)).held.String())
+	require.Equal(t, "cpu: 6", unitFrom(r.api.get(key)).Held.String())
 	r.sound()
 }
 
@@ -203,8 +203,8 @@ func TestSizesThatAreRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := ready(t, 4)
 			u := unitFrom(r.api.get(r.unit("u", 5, tc.change...)))
-			require.Empty(t, u.invalidMessage)
-			require.Equal(t, tc.sizes, u.sizes != nil)
+			require.Empty(t, u.InvalidMessage)
+			require.Equal(t, tc.sizes, u.Sizes != nil)
 			require.Equal(t, tc.pods, u.pods)
 		})
 	}

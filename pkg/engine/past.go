@@ -45,9 +45,9 @@ type pasts map[unit.Consumer]*past
 
 // keep what counts against the job of a unit that goes.
 func (p pasts) keep(now time.Time, u *unitObject) {
-	last := past{executed: u.executed, requeues: u.requeues, requeueAt: u.requeueAt, deactivation: u.madeInactive()}
-	if u.phase.Releases() && !u.allocated.IsZero() {
-		last.executed += max(now.Sub(u.allocated), 0).Round(time.Second)
+	last := past{executed: u.Executed, requeues: u.Requeues, requeueAt: u.RequeueAt, deactivation: u.madeInactive()}
+	if u.phase.Releases() && !u.Admitted.IsZero() {
+		last.executed += max(now.Sub(u.Admitted), 0).Round(time.Second)
 	}
 	if before := p[u.consumer]; before != nil {
 		last.executed, last.requeues = max(last.executed, before.executed), max(last.requeues, before.requeues)
@@ -80,7 +80,7 @@ func (u *unitObject) madeInactive() *unit.Deactivation {
 func (p pasts) saidBy(u *unitObject) bool {
 	l := p[u.consumer]
 	said := l.deactivation == nil &&
-		u.executed >= l.executed && u.requeues >= l.requeues && !u.requeueAt.Before(l.requeueAt)
+		u.Executed >= l.executed && u.Requeues >= l.requeues && !u.RequeueAt.Before(l.requeueAt)
 	said = said || u.deactivate() != nil || l.deactivation != nil && u.inactive
 	if said = said || u.phase.Holds() && !u.wasAdopted(); said {
 		delete(p, u.consumer)

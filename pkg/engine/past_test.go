@@ -64,7 +64,7 @@ func TestWhatCountsAgainstAJobOutlivesItsUnit(t *testing.T) {
 			r.send()
 			u := unitFrom(r.api.get(key))
 			require.Equal(t, unit.PhaseDequeued, u.phase)
-			require.EqualValues(t, 3, u.requeues, "the next one is as long as the fourth is")
+			require.EqualValues(t, 3, u.Requeues, "the next one is as long as the fourth is")
 			require.Empty(t, r.engine.pasts, "its object says so itself")
 		}},
 		"time": {withStatus(status(map[string]any{
@@ -73,14 +73,14 @@ func TestWhatCountsAgainstAJobOutlivesItsUnit(t *testing.T) {
 			r.send()
 			u := unitFrom(r.api.get(key))
 			require.Equal(t, unit.PhaseDequeued, u.phase)
-			require.Equal(t, 100*time.Second, u.executed)
+			require.Equal(t, 100*time.Second, u.Executed)
 		}},
 		"time of the run": {withStatus(status(map[string]any{
 			"phase": "Running", "lastAllocateTime": testStart.Add(-50 * time.Second).Format(time.RFC3339),
 			"accumulatedPastExecutionTimeSeconds": int64(10),
 		})), func(t *testing.T, r *rig, key string) {
 			r.send()
-			require.Equal(t, time.Minute, unitFrom(r.api.get(key)).executed)
+			require.Equal(t, time.Minute, unitFrom(r.api.get(key)).Executed)
 		}},
 		"to be made inactive, after a run": {withStatus(status(map[string]any{
 			"accumulatedPastExecutionTimeSeconds": int64(100), "phase": "Enqueued", "conditions": []any{map[string]any{

@@ -134,7 +134,8 @@ func TestAPhaseThatMayNotBeWrittenIsNotSent(t *testing.T) {
 // The phase that ends a back-off costs no write of its own: it goes with the reason that is written next.
 func TestABackoffEndsWithTheNextReason(t *testing.T) {
 	epoch := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	u := &unitObject{phase: unit.PhaseTimeoutBackoff, unitHistory: &unitHistory{requeueAt: epoch.Add(time.Minute)}}
+	u := &unitObject{phase: unit.PhaseTimeoutBackoff, unitHistory: &unitHistory{}}
+	u.RequeueAt = epoch.Add(time.Minute)
 	said := &unit.Saying{Reason: unit.ReasonQuotaExceeded, Message: "no"}
 	require.NotContains(t, reportStatus(u, said, epoch.Add(time.Minute-1)), "phase")
 	require.Equal(t, "Enqueued", reportStatus(u, said, epoch.Add(time.Minute))["phase"])

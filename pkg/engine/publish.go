@@ -93,7 +93,7 @@ func (p *publisher) publishUnits(next *snapshot, units *records, releases func(s
 		}
 	}
 	slices.SortFunc(fresh, func(a, b *unitRecord) int {
-		return cmp.Or(a.object.allocated.Compare(b.object.allocated), cmp.Compare(a.seq, b.seq),
+		return cmp.Or(a.object.Admitted.Compare(b.object.Admitted), cmp.Compare(a.seq, b.seq),
 			strings.Compare(a.object.key(), b.object.key()))
 	})
 	for _, rec := range fresh {

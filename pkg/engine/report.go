@@ -102,7 +102,7 @@ func (e *Engine) writeReport(now time.Time, key string, x report) {
 		return
 	}
 	status := reportStatus(rec.object, &x.Saying, now)
-	status["effective"] = effective(rec, rec.object.held)
+	status["effective"] = effective(rec, rec.object.Held)
 	e.inherit(status, rec.object, now)
 	w := e.writers.unit(rec.object, writeReport, status, now)
 	if e.unlawful(w) {

@@ -93,7 +93,7 @@ func (e *Engine) settle(now time.Time, rec *unitRecord, outcome admission.Outcom
 		rec.act().seq = 0
 	case w.kind == writeDequeue:
 		if outcome == admission.OutcomeConfirmed {
-			e.opts.Metrics.Observe(metrics.AdmissionChecksSeconds, max(w.decided.Sub(w.base.allocated), 0).Seconds(), queue)
+			e.opts.Metrics.Observe(metrics.AdmissionChecksSeconds, max(w.decided.Sub(w.base.Admitted), 0).Seconds(), queue)
 			e.noteAdmitted(now, rec, w)
 		}
 	case w.kind == writeResize:
@@ -137,7 +137,7 @@ func (e *Engine) noteResized(rec *unitRecord, w *Write) {
 	if w.borrows {
 		e.opts.Metrics.Inc(metrics.LoansTotal, queue, quota)
 	}
-	switch before := w.base.held; {
+	switch before := w.base.Held; {
 	case !before.Covers(w.held):
 		e.opts.Metrics.Inc(metrics.ResizesTotal, queue, "Grown")
 	case !w.held.Covers(before):

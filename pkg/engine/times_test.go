@@ -107,7 +107,7 @@ func TestTheRequeueLimitOfAQueue(t *testing.T) {
 	require.Contains(t, target.Message, "20s")
 	require.Equal(t, string(unit.ReasonRequeueLimitReached), u.condition(v1alpha1.ConditionQuotaReserved).Reason)
 	require.Equal(t, string(unit.ReasonRecoveryTimeout), u.condition(v1alpha1.ConditionEvicted).Reason)
-	require.Zero(t, u.requeues)
+	require.Zero(t, u.Requeues)
 	r.advance(24 * time.Hour)
 	require.Empty(t, r.decisions(), "it is not tried again")
 	require.Empty(t, r.of(writeReport), "its conditions say why already")
@@ -133,7 +133,7 @@ func TestExecutionTimeOfEarlierRuns(t *testing.T) {
 	r.setActive(key, false)
 	require.Equal(t, writeEvict, r.decision().kind)
 	r.send()
-	require.WithinRange(t, r.clock.Now().Add(-unitFrom(r.api.get(key)).executed),
+	require.WithinRange(t, r.clock.Now().Add(-unitFrom(r.api.get(key)).Executed),
 		r.clock.Now().Add(-5*time.Minute-2*time.Second), r.clock.Now().Add(-5*time.Minute+2*time.Second))
 	r.setActive(key, true)
 	r.send()
@@ -145,7 +145,7 @@ func TestExecutionTimeOfEarlierRuns(t *testing.T) {
 	u := unitFrom(r.api.get(key))
 	require.Equal(t, string(unit.ReasonMaximumExecutionTime),
 		u.condition(v1alpha1.ConditionDeactivationTarget).Reason)
-	require.Zero(t, u.executed, "whoever makes it active again gives it the whole time")
+	require.Zero(t, u.Executed, "whoever makes it active again gives it the whole time")
 	r.sound()
 }
 

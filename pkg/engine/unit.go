@@ -76,23 +76,10 @@ type unitObject struct {
 	*unitHistory
 }
 
-// unitHistory is what a unit has to which something happened.
+// unitHistory is what most units do not have: what happened to them, and what few jobs ask for.
 type unitHistory struct {
-	held      resources.List
-	heldPods  int64  // that held is for
-	recorded  bool   // the status says what is held, also where that is nothing
-	heldIn    string // the quota that it is held in, if the object says so
-	requeueAt time.Time
-	requeues  int64 // evictions by a timeout since the job last ran
-	allocated time.Time
-	heartbeat time.Time
-	// maximumExecution is for how long the job may run, executed for how long it did before its last admission; zero
-	// where nobody says so.
-	maximumExecution, executed time.Duration
-	// gangGroup are the gangs that are admitted together, and gangs those of this unit; see v1alpha1.AnnotationGangGroup.
-	gangGroup, gangs string
-	// sizes in which it may be admitted; nil is one.
-	sizes *unit.Sizes
+	unit.Stated
+	heldIn string // the quota that it is held in, if the object says so
 	// parkedFor is why the controller made the unit inactive; empty if it did not. While the unit waits the controller
 	// writes the reason itself.
 	parkedFor unit.Reason
@@ -102,10 +89,7 @@ type unitHistory struct {
 	checks                *unit.CheckAnswers
 	retried               map[string]int32
 	updates               *podupdate.Asked
-
-	invalid        unit.Reason
-	invalidMessage string
-	panicked       bool // while it was read
+	panicked              bool // while it was read
 }
 
 // noHistory is shared and never written.
@@ -243,7 +227,7 @@ func (u *unitObject) deactivate() *unit.Deactivation {
 
 // share lets go of what the unit has in common with others.
 func (u *unitObject) share() {
-	u.request, u.held = sharedLists.Of(u.request), sharedLists.Of(u.held)
+	u.request, u.Held = sharedLists.Of(u.request), sharedLists.Of(u.Held)
 	for i := range u.sets {
 		u.sets[i].total = sharedLists.Of(u.sets[i].total)
 	}
@@ -274,8 +258,8 @@ func sharedText(text string) string { return unique.Make(text).Value() }
 // holds is what a unit in a phase that holds quota holds. Somebody may have set the phase alone: counting too much is
 // safe, counting nothing is not.
 func (u *unitObject) holds() resources.List {
-	if u.recorded || u.held.Len() > 0 || u.wasAdopted() {
-		return u.held
+	if u.Recorded || u.Held.Len() > 0 || u.wasAdopted() {
+		return u.Held
 	}
 	return u.request
 }
@@ -292,7 +276,7 @@ func (rec *unitRecord) state() history.State {
 	s := history.State{
 		Key: u.path, UID: string(u.UID), Kind: u.consumer.Kind, Job: u.consumer.Name, Queue: rec.queue, Quota: rec.quota,
 		Phase: u.phase, Priority: rec.priority, Attempts: u.attempts, Created: u.CreationTimestamp.Time,
-		Allocated: u.allocated, ParkedFor: string(u.parkedFor), Inactive: u.inactive, Requested: u.request,
+		Allocated: u.Admitted, ParkedFor: string(u.parkedFor), Inactive: u.inactive, Requested: u.request,
 	}
 	if u.phase.Holds() {
 		s.Held = u.holds()

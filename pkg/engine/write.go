@@ -189,9 +189,9 @@ func (w *Write) appliedTo(u *unitObject) bool {
 	case writeDequeue:
 		return u.phase.Releases()
 	case writeResize:
-		return u.phase.Holds() && u.recorded && u.held.Equal(w.held)
+		return u.phase.Holds() && u.Recorded && u.Held.Equal(w.held)
 	default:
-		return u.phase.Waits() && u.held.IsZero()
+		return u.phase.Waits() && u.Held.IsZero()
 	}
 }
 
@@ -404,7 +404,7 @@ func evictStatus(u *unitObject, d *admission.Evict, now time.Time) map[string]an
 	} else if d.Deactivate != "" {
 		status["requeueState"] = nil
 	}
-	if d.Executed != u.executed {
+	if d.Executed != u.Executed {
 		status["accumulatedPastExecutionTimeSeconds"] = int64(d.Executed.Round(time.Second) / time.Second)
 	}
 	return status
@@ -440,7 +440,7 @@ func reportStatus(u *unitObject, said *unit.Saying, now time.Time) map[string]an
 		"message":        said.Message,
 		"conditions":     conditions,
 	}
-	switch over := !now.Before(u.requeueAt); {
+	switch over := !now.Before(u.RequeueAt); {
 	case u.phase == unit.PhaseNone, u.phase == unit.PhasePreempted,
 		u.phase == unit.PhaseTimeoutBackoff && over:
 		status["phase"] = string(unit.PhaseEnqueued)

@@ -72,7 +72,7 @@ func TestJobOfAnotherName(t *testing.T) {
 		u := unit.Unit{
 			Key: "ns/" + name, UID: name, Queue: "q", Quota: "root", Pods: 1, Active: true, Phase: phase,
 			Request:  resources.FromMap(map[string]int64{"cpu": 1}),
-			Held:     resources.FromMap(map[string]int64{"cpu": 1}),
+			Stated:   unit.Stated{Held: resources.FromMap(map[string]int64{"cpu": 1})},
 			Consumer: unit.Consumer{Kind: "Job.v1.batch", Namespace: "ns", Name: "other", UID: "1"}, ConsumerManaged: true,
 		}
 		s.UpsertUnit(epoch, u)

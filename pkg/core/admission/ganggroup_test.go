@@ -118,8 +118,8 @@ func (w *checkedGangGroup) create(gang string) {
 	w.made++
 	u := &checkedUnit{Unit: unit.Unit{
 		Key: fmt.Sprintf("ns/%s%d", gang, w.made), UID: fmt.Sprint(w.made), Queue: "q", Quota: "root", Active: true,
-		Created: epoch.Add(time.Duration(w.made) * time.Second), Pods: 1, GangGroup: "x,y,z", Gangs: gang,
-		Request: resources.FromMap(map[string]int64{"cpu": 1}),
+		Created: epoch.Add(time.Duration(w.made) * time.Second), Pods: 1,
+		Request: resources.FromMap(map[string]int64{"cpu": 1}), Stated: unit.Stated{GangGroup: "x,y,z", Gangs: gang},
 	}}
 	w.objects[u.Key] = u
 	w.show(u)

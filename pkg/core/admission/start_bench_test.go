@@ -55,7 +55,7 @@ func BenchmarkStart(b *testing.B) {
 					for _, phase := range []unit.Phase{unit.PhaseDequeued, unit.PhaseEnqueued} {
 						s.UpsertUnit(epoch, unit.Unit{
 							Key: fmt.Sprintf("ns/%s-%s", name, phase), UID: fmt.Sprintf("%s-%s", name, phase), Queue: name, Quota: name,
-							Created: epoch, Request: amount, Held: amount, Pods: 1, Active: true, Phase: phase,
+							Created: epoch, Request: amount, Stated: unit.Stated{Held: amount}, Pods: 1, Active: true, Phase: phase,
 						})
 					}
 				}

@@ -162,8 +162,8 @@ func TestWhatWasSeenWhileAWriteWasInFlightCountsAtOnce(t *testing.T) {
 	s.UpsertQueue(epoch, queue.Spec{Name: "q", Policy: "Priority", MaxPending: -1, MaxAdmitted: -1})
 	u := unit.Unit{
 		Key: "ns/u", UID: "u", Queue: "q", Quota: "team", Phase: unit.PhaseRunning, Active: true, Attempts: 1,
-		Admitted: epoch,
-		Request:  amount(5, 1), Pods: 1, Held: amount(1, 4), HeldPods: 2, Recorded: true,
+		Stated:  unit.Stated{Admitted: epoch, Held: amount(1, 4), HeldPods: 2, Recorded: true},
+		Request: amount(5, 1), Pods: 1,
 	}
 	s.UpsertUnit(epoch, u)
 	require.Len(t, s.Decide(epoch).Resize, 1, "it gives gpu back")

@@ -41,13 +41,13 @@ func TestAReleasedUnitStaysUnlessACheckSaysNo(t *testing.T) {
 			}
 		}
 		u := unit.Unit{
-			Key: "ns/u", UID: "u", Queue: "q", Quota: "root", Request: one, Active: true, Attempts: 1, Admitted: epoch,
+			Key: "ns/u", UID: "u", Queue: "q", Quota: "root", Request: one, Active: true, Attempts: 1,
 			Consumer: unit.Consumer{Kind: "Job", Namespace: "ns", Name: "u", UID: "j"}, OwnedByConsumer: true,
 			Unsuspendable: rapid.Bool().Draw(t, "unsuspendable"),
 			Phase: rapid.SampledFrom([]unit.Phase{
 				unit.PhaseDequeued, unit.PhaseSchedSucceed, unit.PhaseRunning,
 			}).Draw(t, "phase"),
-			Held: one, Recorded: true,
+			Stated: unit.Stated{Admitted: epoch, Held: one, Recorded: true},
 		}
 		s := New(Config{})
 		s.SetQuota(epoch, Quota{Name: "root", Limit: one})

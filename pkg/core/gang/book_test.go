@@ -38,7 +38,8 @@ func newScene(t *testing.T, texts ...string) *scene {
 	s := &scene{Book: NewBook(func(u *unit.Unit) *unit.Unit { return u })}
 	for i, text := range texts {
 		words := strings.Fields(text)
-		u := &unit.Unit{Key: words[0], Gangs: words[1], GangGroup: "x,y,z", Created: time.Unix(int64(i), 0)}
+		u := &unit.Unit{Key: words[0], Created: time.Unix(int64(i), 0)}
+		u.Gangs, u.GangGroup = words[1], "x,y,z"
 		if !strings.Contains(u.Key, "/") {
 			u.Key = "ns/" + u.Key
 		}

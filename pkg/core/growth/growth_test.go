@@ -29,7 +29,7 @@ func cpu(n int64) resources.List { return resources.FromMap(map[string]int64{"cp
 
 // Pods still to come are as many as the object of a unit that holds quota says, until a smaller number is written.
 func TestExpected(t *testing.T) {
-	u := &unit.Unit{HeldPods: 4, Expected: unit.Expected{Pods: 2, Each: cpu(1)}}
+	u := &unit.Unit{Stated: unit.Stated{HeldPods: 4}, Expected: unit.Expected{Pods: 2, Each: cpu(1)}}
 	require.Equal(t, int64(4), Expected(u, true).Pods)
 	require.Equal(t, int64(2), Expected(u, false).Pods, "it waits")
 	u.HeldPods = 1

@@ -41,8 +41,6 @@ type Unit struct {
 	// they are what it was admitted with.
 	Request resources.List
 	Pods    int64
-	// Sizes in which it may be admitted, and is to be again when it loses its admission; nil is Request alone.
-	Sizes *Sizes
 	// Expected bounds what the unit holds beyond its pods, where its pods are known; see ledger.Expected.
 	Expected Expected
 	// NonPreemptible units draw on min only, on every level, beside the limit that all have. Once a unit holds quota that
@@ -65,33 +63,15 @@ type Unit struct {
 	Misnamed bool
 	// Adopting: born for a job that runs already; not decided, waits until its status says Running.
 	Adopting bool
-	// Phase, Attempts and Held (sum of status.admissions) as the API object has them.
+	// Phase and Attempts as the API object has them.
 	Phase    Phase
 	Attempts int64
-	Held     resources.List
-	// HeldPods is the number of pods that Held is for. Recorded: the object says what is held, also where that is
-	// nothing.
-	HeldPods int64
-	Recorded bool
 	// Adopted: it was not admitted; its job ran before. It holds what Held says, also where that is nothing.
 	Adopted bool
-	// Admitted is when it was admitted last. Heartbeat is when whoever made a unit without consumer said last that it is
-	// used; zero means never.
-	Admitted, Heartbeat time.Time
 	// Ready: all of its pods are, as the controller saw them. NotReadySince is when they were not any more; zero means
 	// that they never were since it was admitted, or are.
 	Ready         bool
 	NotReadySince time.Time
-	// MaximumExecution is for how long its job may run, in all its runs; zero means that it names no time. Executed is
-	// for how long it ran before it was admitted last.
-	MaximumExecution, Executed time.Duration
-	// Requeue: not eligible before this time (TimeoutBackoff). Zero means none. Requeues counts how often in a row it
-	// lost its admission to a timeout.
-	RequeueAt time.Time
-	Requeues  int64
-	// GangGroup names all gangs that are to run together, sorted and joined by commas, and Gangs those of them that are
-	// its own; both are empty for a unit that waits for no other.
-	GangGroup, Gangs string
 	// Labels are those of the object, as Config.Selects reads them.
 	Labels string
 	// Checks are the answers of the admission checks about what a unit holds; nil if it holds nothing or none was asked.
@@ -104,12 +84,38 @@ type Unit struct {
 	Said *Saying
 	// Deactivate, when set, is why the unit is to be made inactive, which nobody has done yet. Until then it waits.
 	Deactivate *Deactivation
-	// Invalid, when set, parks the unit with this reason and message (could not be decoded, evaluated, ...).
-	Invalid        Reason
-	InvalidMessage string
 	// Quarantined: to decide about it panicked. What it holds it keeps until its object says otherwise; no check is asked
 	// whether it may. Invalid parks it while it waits.
 	Quarantined bool
+
+	Stated
+}
+
+// Stated is what the object of a unit says and rules read as it says so, where most objects say nothing.
+type Stated struct {
+	// Held is the sum of status.admissions, and HeldPods the number of pods that it is for. Recorded: the object says what
+	// is held, also where that is nothing.
+	Held     resources.List
+	HeldPods int64
+	Recorded bool
+	// RequeueAt: not eligible before this time (TimeoutBackoff); zero means none. Requeues counts how often in a row it
+	// lost its admission to a timeout.
+	RequeueAt time.Time
+	Requeues  int64
+	// Admitted is when it was admitted last. Heartbeat is when whoever made a unit without consumer said last that it is
+	// used; zero means never.
+	Admitted, Heartbeat time.Time
+	// MaximumExecution is for how long its job may run, in all its runs; zero means that it names no time. Executed is
+	// for how long it ran before it was admitted last.
+	MaximumExecution, Executed time.Duration
+	// GangGroup names all gangs that are to run together, sorted and joined by commas, and Gangs those of them that are
+	// its own; both are empty for a unit that waits for no other.
+	GangGroup, Gangs string
+	// Sizes in which it may be admitted, and is to be again when it loses its admission; nil is Request alone.
+	Sizes *Sizes
+	// Invalid, when set, parks the unit with this reason and message (could not be decoded, evaluated, ...).
+	Invalid        Reason
+	InvalidMessage string
 }
 
 // Deactivation is why a unit is not to be tried again before its spec is changed, in a word and a sentence.
@@ -170,7 +176,10 @@ func (in *Unit) SetNothingHeld() {
 
 // Same says whether both say the same. It looks at all fields, so that a new one is compared as well.
 func (in *Unit) Same(o *Unit) bool {
-	a, b := reflect.ValueOf(in).Elem(), reflect.ValueOf(o).Elem()
+	return sameFacts(reflect.ValueOf(in).Elem(), reflect.ValueOf(o).Elem())
+}
+
+func sameFacts(a, b reflect.Value) bool {
 	for i := range a.NumField() {
 		if !sameFact(a.Field(i).Addr().Interface(), b.Field(i)) {
 			return false
@@ -183,6 +192,8 @@ func (in *Unit) Same(o *Unit) bool {
 func sameFact(field any, other reflect.Value) bool {
 	o := other.Addr().Interface()
 	switch a := field.(type) {
+	case *Stated:
+		return sameFacts(reflect.ValueOf(a).Elem(), other)
 	case *time.Time:
 		return a.Equal(*o.(*time.Time))
 	case *resources.List:
