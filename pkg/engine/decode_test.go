@@ -25,6 +25,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -240,6 +241,24 @@ func TestFieldsOfUnits(t *testing.T) {
 			require.Empty(t, u.Invalid, u.InvalidMessage)
 			require.Equal(t, c.want, c.check(u))
 		})
+	}
+}
+
+// Each fact that the core reads as an object says it is read from one of these.
+func TestEachFactIsReadFromAnObject(t *testing.T) {
+	whole := unitIn(t, `{"kind":"QueueUnit","metadata":{"name":"a","namespace":"b","uid":"c","annotations":{
+		"koord-queue/heartbeat":"2026-01-01T00:00:01Z","koord-queue/gang-group":"x,y","koord-queue/gangs":"x"}},
+		"spec":{"maximumExecutionTimeSeconds":60,"podSet":[{"name":"m","count":2,"minCount":1,
+			"template":{"spec":{"containers":[{"name":"x","resources":{"requests":{"cpu":"1"}}}]}}}]},
+		"status":{"phase":"Running","attempts":1,"lastAllocateTime":"2026-01-01T00:00:02Z",
+			"accumulatedPastExecutionTimeSeconds":5,
+			"requeueState":{"count":1,"requeueAt":"2026-01-01T00:00:03Z"},
+			"admissions":[{"name":"m","replicas":2,"resources":{"cpu":"2"}}]}}`)
+	require.Empty(t, whole.Invalid, whole.InvalidMessage)
+	flawed := unitIn(t, `{"kind":"QueueUnit","metadata":"text"}`)
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[unit.Stated]()) {
+		said := func(u *unitObject) bool { return !reflect.ValueOf(u.Stated).FieldByIndex(field.Index).IsZero() }
+		require.True(t, said(whole) || said(flawed), "no object says %s", field.Name)
 	}
 }
 

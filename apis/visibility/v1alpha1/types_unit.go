@@ -62,7 +62,7 @@ type UnitStatus struct {
 	Reason string `json:"reason,omitempty"`
 	// message is the reason in words.
 	Message string `json:"message,omitempty"`
-	// notBefore is when a unit that backs off is tried again.
+	// notBefore is when the reason is over though nothing happens, as in a back-off.
 	NotBefore *metav1.Time `json:"notBefore,omitempty"`
 	// shortages are all that a waiting unit lacks, its own quota first.
 	Shortages []Shortage `json:"shortages,omitempty"`

@@ -108,7 +108,7 @@ func (p *pageWriter) reason(now time.Time, s *Story) {
 	p.printf("\nReason: %s\n  %s\n", clean(reason), clean(message))
 	if s.Live != nil && s.Live.Status.NotBefore != nil {
 		at := s.Live.Status.NotBefore.Time
-		p.printf("  Not retried before %s (in %s).\n", at.UTC().Format(time.RFC3339), age(at, now))
+		p.printf("  Not before %s (in %s).\n", at.UTC().Format(time.RFC3339), age(at, now))
 	}
 }
 

@@ -112,8 +112,8 @@ func (r *roster) dueAt(u *record, at time.Time) {
 	r.due.Move(u, ordered.MomentOf(at), func(m ordered.Moment) { u.dueAt = m })
 }
 
-// lastMoment is the last one for which the rules have placed the unit. Who asks later, before it is placed again, asks
-// why it is where it is.
+// lastMoment is just before the unit is due. The rules have placed it until then: a question that comes later, before
+// it is placed again, is answered as of that moment.
 func (u *record) lastMoment() time.Time {
 	if u.dueAt == 0 {
 		return ordered.Moment(math.MaxInt64).Time()

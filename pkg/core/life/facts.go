@@ -81,7 +81,7 @@ type Config struct {
 	Selects func(selector, labels string) bool
 }
 
-// rule says how a unit breaks it.
+// rule has the name of what holds, as in backoffIsOver. It returns how a unit breaks it.
 type rule func(f *Facts) breach
 
 // breach is why something must not be, in a word and a sentence. Without a reason nothing is broken.
@@ -95,6 +95,13 @@ type breach struct {
 // broken is a breach that no time ends.
 func broken(reason unit.Reason, format string, values ...any) breach {
 	return breach{reason: reason, message: fmt.Sprintf(format, values...)}
+}
+
+// brokenUntil is a breach that is over at a time though nothing happens.
+func brokenUntil(at time.Time, reason unit.Reason, format string, values ...any) breach {
+	b := broken(reason, format, values...)
+	b.until = at
+	return b
 }
 
 // firstOf the rules that a unit breaks says how.

@@ -25,7 +25,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// ofObject are the rules about what the unit says alone. One that breaks one of them can never be admitted as it is.
+// ofObject are the rules about what the unit says alone. A unit that breaks one of them can never be admitted as it is,
+// and if it is admitted already it keeps what it holds, neither more nor less.
 var ofObject = []func(*unit.Unit) breach{decoded, asksForSomething, requestIsSane, consumerIsNear}
 
 // alone makes a rule of one that looks at the unit alone.
@@ -33,8 +34,9 @@ func alone(r func(*unit.Unit) breach) rule {
 	return func(f *Facts) breach { return r(f.Unit) }
 }
 
-// waits are the rules that keep a unit out of its line, in order: the first that it breaks gives the reason. The last
-// ones pass by themselves.
+// waits are the rules that keep a unit out of its line. The first that it breaks gives the reason. So rules that
+// somebody has to do something about come before those that time ends, and a reason that is told before one that is
+// written with its cause.
 var waits = []rule{
 	alone(decoded), alone(asksForSomething), alone(requestIsSane), phaseIsKnown, isActive, isNotDeactivated,
 	isNotAdopting, alone(consumerIsNear), jobLives, standsForItsJob, templatesAreRestored, backoffIsOver, isNotRefused,
@@ -163,9 +165,7 @@ func backoffIsOver(f *Facts) breach {
 	if !f.Now.Before(at) {
 		return breach{}
 	}
-	b := broken(unit.ReasonBackoff, "waits until %s before it is tried again", at.UTC().Format(time.RFC3339))
-	b.until = at
-	return b
+	return brokenUntil(at, unit.ReasonBackoff, "waits until %s before it is tried again", at.UTC().Format(time.RFC3339))
 }
 
 func isNotRefused(f *Facts) breach {
