@@ -197,6 +197,16 @@ func (t *Tree) LimitOf(name string) (limit, promised resources.List) {
 	return limit, limit.Max(t.runtimes.shares.Promised(name))
 }
 
+// Owed is what the min of a level promises of a resource now: min, scaled down where there is less than all mins
+// together. It is false if min does not name the resource.
+func (l *Level) Owed(resource string) (amount int64, named bool) {
+	least, named := l.spec.Min.Get(resource)
+	if scaled, known := l.tree.runtimes.shares.Owed(l.name, resource); named && known {
+		return scaled, true
+	}
+	return least, named
+}
+
 // Shares are the dominant shares of the quota: the greatest (used + outstanding) / min, and / max, over the resources.
 // Use of a resource without min is an infinite share of min.
 func (l *Level) Shares() (ofMin, ofMax float64) { return l.ofMin, l.ofMax }

@@ -107,6 +107,9 @@ func (l *Level) Name() string { return l.name }
 // Spec is the last observation.
 func (l *Level) Spec() *Quota { return &l.spec }
 
+// Limit is what bounds the level.
+func (l *Level) Limit() *Limit { return &l.limit }
+
 // Structure changes whenever a route may have, or a max or min, or the numbers of resources.
 func (t *Tree) Structure() int64 { return t.structure }
 

@@ -36,7 +36,9 @@ type slot struct {
 	// keeps: it does not lend what it does not use. scales: its min shrinks where the total is less than all mins.
 	keeps, scales bool
 	// promise is what it gets at least if it asks for that much: its min, but nothing where that is scaled down.
-	promise       int64
+	promise int64
+	// owed is its min, scaled down where that shrinks.
+	owed          int64
 	runtime, next int64
 }
 
@@ -53,6 +55,7 @@ func (c *column) distribute(needy []int) []int {
 		if short && sl.scales {
 			least = scaledMin(c.total, sl.min, c.mins)
 		}
+		sl.owed = least
 		least = max(least, sl.guarantee)
 		sl.promise = least
 		if short && sl.scales {

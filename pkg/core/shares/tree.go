@@ -232,6 +232,17 @@ func (t *Tree) Promised(name string) resources.List {
 	return n.promised(t.numbers)
 }
 
+// Owed is the min of a quota for one resource as of the last Settle, scaled down where there is less than all mins
+// together. It is not known of a quota without a place, or where nothing is shared.
+func (t *Tree) Owed(name, resource string) (amount int64, known bool) {
+	n := t.nodes[name]
+	number, shared := t.numbers[resource]
+	if n == nil || n.spec.Part != Sharing || !shared || !n.parent.columns[number].shared {
+		return 0, false
+	}
+	return n.parent.columns[number].slots[n.place].owed, true
+}
+
 // build puts every quota in its place, with the limits of before to compare with, and returns those that lost theirs.
 func (t *Tree) build() (gone []string) {
 	old := t.nodes

@@ -1,0 +1,31 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package reclaim says which units lose what they hold, so that the owner of a min gets it back.
+//
+// A unit j of leaf q has the right to what a unit v of another leaf w holds if, with the units that were taken before
+// gone:
+//
+//   - each level of q strictly below the lowest common ancestor of q and w is within its min with j on top, and
+//   - each level of w strictly below that ancestor has more than its min of a resource of which j is short and v holds
+//     some.
+//
+// So a unit within min is never taken, and a unit that was taken has no right against the one that took it. The levels
+// from the common ancestor up do not matter for the right: a test over random nested trees shows that rules over whole
+// paths leave promised mins unserved.
+//
+// A set of units is all or nothing. It cures every limit at which j is short, and no unit of it can stay.
+package reclaim

@@ -1,0 +1,73 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package reclaim
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
+)
+
+// Cost is what it costs to take a unit. Units are taken in the order of the fields, the least first.
+type Cost struct {
+	Priority int32
+	// Evictions is how often it lost what it held before.
+	Evictions int64
+	// Lost is the work that is lost with it, in resource-seconds.
+	Lost float64
+}
+
+func (c *Cost) compare(o *Cost) int {
+	return cmp.Or(cmp.Compare(c.Priority, o.Priority), cmp.Compare(c.Evictions, o.Evictions), cmp.Compare(c.Lost, o.Lost))
+}
+
+// byLeaf sorts the holders of each leaf by their cost. Leaves, and holders of one cost, stay in the order given.
+func byLeaf[T any](among []Holder[T]) (leaves [][]*Holder[T]) {
+	index := map[*capacity.Level]int{}
+	for i := range among {
+		h := &among[i]
+		at, known := index[h.leaf()]
+		if !known {
+			at = len(leaves)
+			index[h.leaf()] = at
+			leaves = append(leaves, nil)
+		}
+		leaves[at] = append(leaves[at], h)
+	}
+	for _, leaf := range leaves {
+		slices.SortStableFunc(leaf, func(a, b *Holder[T]) int { return a.Cost.compare(&b.Cost) })
+	}
+	return leaves
+}
+
+// compare says which of two units is taken first: the one whose quota is farthest above its share of what is short.
+func (s *Search[T]) compare(a, b *Holder[T]) int {
+	return cmp.Or(cmp.Compare(s.excess(b), s.excess(a)), a.Cost.compare(&b.Cost))
+}
+
+// excess is what the quota of a unit has, of the first resource that is short, beyond what it may use while all others
+// ask for theirs: its limit where that is a share, else its min.
+func (s *Search[T]) excess(h *Holder[T]) int64 {
+	i := slices.Index(s.short, true)
+	name := s.tree.Resource(i)
+	share, _ := h.leaf().Owed(name)
+	if h.leaf().Spec().Shared {
+		share, _ = h.leaf().Limit().List().Get(name)
+	}
+	return s.inUse(h.leaf(), i) - share
+}

@@ -1,0 +1,283 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package reclaim
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
+
+// world is a quota tree with units, and says by plain sums over all of them what the package has to say.
+type world struct {
+	names  []string // of quotas, the parent before its children
+	parent map[string]string
+	leaves []string
+	// min and max of quotas; max of the root is what there is, and a max that is not named is none.
+	min, max map[string]map[string]int64
+	units    []*job
+}
+
+type job struct {
+	name, leaf string
+	asks       map[string]int64
+	holds      bool
+	cost       Cost
+}
+
+var kinds = []string{"cpu", "gpu"}
+
+// drawWorld draws a nested tree in which each parent has at least the mins of its children, and the cluster all mins.
+// Some mins do not name gpu, unless all is named.
+func drawWorld(t *rapid.T, all bool) *world {
+	w := &world{parent: map[string]string{}, min: map[string]map[string]int64{}, max: map[string]map[string]int64{}}
+	var below func(parent string, depth int) map[string]int64
+	below = func(parent string, depth int) map[string]int64 {
+		sum := map[string]int64{}
+		for i := range rapid.IntRange(1, 3).Draw(t, "children") {
+			name := fmt.Sprintf("%s%c", parent, 'a'+i)
+			w.names, w.parent[name] = append(w.names, name), parent
+			least := map[string]int64{}
+			if depth < 2 && rapid.Bool().Draw(t, "nested") {
+				least = below(name, depth+1)
+			} else {
+				w.leaves = append(w.leaves, name)
+			}
+			w.max[name] = map[string]int64{}
+			for _, kind := range kinds {
+				least[kind] += rapid.SampledFrom([]int64{0, 1, 2, 4}).Draw(t, "min")
+				sum[kind] += least[kind]
+				if rapid.Bool().Draw(t, "bounded") {
+					w.max[name][kind] = least[kind] + rapid.Int64Range(0, 4).Draw(t, "max")
+				}
+			}
+			if !all && rapid.IntRange(0, 3).Draw(t, "unnamed") == 0 {
+				delete(least, "gpu")
+			}
+			w.min[name] = least
+		}
+		return sum
+	}
+	w.names = []string{"root"}
+	promised := below("root", 0)
+	w.max["root"] = map[string]int64{}
+	for _, kind := range kinds {
+		w.max["root"][kind] = promised[kind] + rapid.SampledFrom([]int64{0, 1}).Draw(t, "unpromised")
+	}
+	for i := range rapid.SampledFrom([]int{8, 16, 24}).Draw(t, "units") {
+		j := &job{
+			name: fmt.Sprint(i), leaf: rapid.SampledFrom(w.leaves).Draw(t, "leaf"), asks: map[string]int64{},
+			cost: Cost{Priority: int32(rapid.IntRange(0, 2).Draw(t, "priority"))},
+		}
+		for _, kind := range kinds {
+			j.asks[kind] = rapid.SampledFrom([]int64{0, 1, 2, 2, 3}).Draw(t, kind)
+			if i == 0 { // an owner that wants much of its min
+				j.asks[kind] = w.min[j.leaf][kind] / rapid.SampledFrom([]int64{1, 1, 2}).Draw(t, "part")
+			}
+		}
+		w.units = append(w.units, j)
+	}
+	return w
+}
+
+func (w *world) path(leaf string) (names []string) {
+	for at := leaf; at != ""; at = w.parent[at] {
+		names = append(names, at)
+	}
+	return names
+}
+
+func (w *world) inUse(level, kind string, gone []*job) (sum int64) {
+	for _, j := range w.units {
+		if j.holds && !slices.Contains(gone, j) && slices.Contains(w.path(j.leaf), level) {
+			sum += j.asks[kind]
+		}
+	}
+	return sum
+}
+
+// shortAt says of what there is too little for a unit at one of its levels.
+func (w *world) shortAt(level string, j *job, gone []*job) (short []string) {
+	for _, kind := range kinds {
+		n, used := j.asks[kind], w.inUse(level, kind, gone)
+		if most, bounded := w.max[level][kind]; bounded && n > 0 && used+n > most {
+			short = append(short, kind)
+		}
+	}
+	return short
+}
+
+func (w *world) shortOf(j *job, gone []*job) (short []string) {
+	for _, level := range w.path(j.leaf) {
+		short = append(short, w.shortAt(level, j, gone)...)
+	}
+	return short
+}
+
+func (w *world) fits(j *job, gone []*job) bool { return len(w.shortOf(j, gone)) == 0 }
+
+// right says whether a unit may take another one when these are gone.
+func (w *world) right(j, v *job, gone []*job) bool {
+	short := w.shortOf(j, gone)
+	mine, its := w.path(j.leaf), w.path(v.leaf)
+	shared := func(level string) bool { return slices.Contains(mine, level) && slices.Contains(its, level) }
+	if j.leaf == v.leaf || !v.holds || slices.Contains(gone, v) {
+		return false
+	}
+	for _, x := range mine {
+		if shared(x) {
+			break
+		}
+		for _, kind := range kinds {
+			least, named := w.min[x][kind]
+			if n := j.asks[kind]; n > 0 && (!named && slices.Contains(short, kind) ||
+				named && w.inUse(x, kind, gone)+n > least) {
+				return false
+			}
+		}
+	}
+	helps := slices.ContainsFunc(mine, func(x string) bool {
+		return shared(x) && slices.ContainsFunc(w.shortAt(x, j, gone), func(kind string) bool { return v.asks[kind] > 0 })
+	})
+	over := func(y string) bool {
+		return slices.ContainsFunc(short, func(kind string) bool {
+			return v.asks[kind] > 0 && w.inUse(y, kind, gone) > w.min[y][kind]
+		})
+	}
+	for _, y := range its {
+		if shared(y) {
+			return helps
+		}
+		if !over(y) {
+			return false
+		}
+	}
+	return false
+}
+
+// taken says whether a unit has the right to each of these in turn, and fits then.
+func (w *world) taken(j *job, set []*job) bool {
+	for i, v := range set {
+		if !w.right(j, v, set[:i]) {
+			return false
+		}
+	}
+	return w.fits(j, set)
+}
+
+// search asks the package.
+func (w *world) search(j *job) (set []*job) {
+	l := ledger.New()
+	tree := capacity.NewTree(l)
+	for _, name := range w.names {
+		tree.Set(capacity.Quota{
+			Name: name, Parent: w.parent[name], Min: resources.FromMap(w.min[name]), Limit: resources.FromMap(w.max[name]),
+		})
+	}
+	var holders []Holder[*job]
+	for _, other := range w.units {
+		if other.holds {
+			l.Reserve(other.name, other.leaf, resources.FromMap(other.asks), false)
+			tree.Changed(other.leaf)
+		}
+	}
+	tree.Refresh()
+	for _, other := range w.units {
+		if other.holds {
+			holders = append(holders, Holder[*job]{
+				Of: other, Route: tree.Route(other.leaf), Held: tree.Need(resources.FromMap(other.asks), 1), Cost: other.cost,
+			})
+		}
+	}
+	route := tree.Route(j.leaf)
+	ask := &decide.Ask{Need: tree.Need(resources.FromMap(j.asks), 1), Limits: route.Limits(false), Route: route}
+	for _, h := range New[*job](tree, ask, nil).Find(holders) {
+		set = append(set, h.Of)
+	}
+	return set
+}
+
+// Each set that is found is one that plain sums allow, and none of it can stay.
+func TestSetsAreSufficientAndMinimal(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t, false)
+		for _, u := range w.units[1:] {
+			u.holds = w.fits(u, nil) && rapid.IntRange(0, 3).Draw(t, "waits") > 0
+		}
+		for _, j := range w.units {
+			if j.holds || w.fits(j, nil) {
+				continue
+			}
+			set := w.search(j)
+			if set == nil {
+				for _, v := range w.units {
+					require.False(t, w.taken(j, []*job{v}), "%s alone is enough for %s", v.name, j.name)
+				}
+				continue
+			}
+			require.True(t, w.taken(j, set), "%s may take what it takes", j.name)
+			for i := range set {
+				require.False(t, w.taken(j, slices.Delete(slices.Clone(set), i, i+1)), "%s could leave %s", j.name, set[i].name)
+			}
+		}
+	})
+}
+
+// The owner of a min gets it, whatever others hold, and taking comes to an end: if nobody leaves, nobody waits whose
+// request is within the mins of all its quotas.
+func TestNoPromisedMinIsUnserved(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t, true)
+		units := rapid.Permutation(w.units).Draw(t, "order")
+		for again, rounds := true, 0; again; rounds++ {
+			require.Less(t, rounds, 1000, "taking does not end")
+			again = false
+			for _, j := range units {
+				if j.holds {
+					continue
+				}
+				set := []*job(nil)
+				if !w.fits(j, nil) {
+					if set = w.search(j); set == nil {
+						continue
+					}
+				}
+				for _, v := range set {
+					v.holds = false
+				}
+				j.holds, again = true, true
+			}
+		}
+		for _, j := range units {
+			promised := !j.holds
+			for _, level := range w.path(j.leaf) {
+				for _, kind := range kinds {
+					promised = promised && (level == "root" || w.inUse(level, kind, nil)+j.asks[kind] <= w.min[level][kind])
+				}
+			}
+			require.False(t, promised, "%s of %s waits, though it is within each min", j.name, j.leaf)
+		}
+	})
+}

@@ -1,0 +1,185 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package reclaim
+
+import (
+	"slices"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
+)
+
+// Holder is a unit that holds quota.
+type Holder[T any] struct {
+	Of T
+	// Route leads from its quota to the top. Held is what it gives back, by the numbers of the tree.
+	Route *capacity.Route
+	Held  []int64
+	Cost
+}
+
+func (h *Holder[T]) leaf() *capacity.Level { return h.Route.Levels[0] }
+
+// Search is for the units that one request takes back. It is valid until the tree changes.
+type Search[T any] struct {
+	tree *capacity.Tree
+	ask  *decide.Ask
+	view *capacity.View
+	// gone is what was taken, level by level.
+	gone map[*capacity.Level][]int64
+	// short are the resources of which a limit of the request has too little.
+	short []bool
+}
+
+// New returns a search for a request, as if what leaves were gone already: units and pods that give back what they hold
+// without anybody's doing.
+func New[T any](tree *capacity.Tree, ask *decide.Ask, leaving []Holder[T]) *Search[T] {
+	s := &Search[T]{tree: tree, ask: ask, view: capacity.NewView(tree), gone: map[*capacity.Level][]int64{}}
+	for i := range leaving {
+		s.release(&leaving[i], 1)
+	}
+	// What leaves is in use until it is gone, as far as the right is concerned.
+	clear(s.gone)
+	s.look()
+	return s
+}
+
+// Fits says that the request needs no more than what is free, or on its way.
+func (s *Search[T]) Fits() bool { return !slices.Contains(s.short, true) }
+
+// Find returns the units to take, in the order in which they were found; nil if no set of them is enough, or none is
+// needed. It leaves the search as it was.
+func (s *Search[T]) Find(among []Holder[T]) (set []*Holder[T]) {
+	if s.Fits() {
+		return nil
+	}
+	leaves := byLeaf(among)
+	if one := s.alone(leaves); one != nil {
+		return []*Holder[T]{one}
+	}
+	for !s.Fits() {
+		h := s.next(leaves, set)
+		if h == nil {
+			s.undo(set)
+			return nil
+		}
+		s.take(h)
+		set = append(set, h)
+	}
+	s.undo(set)
+	return s.least(set)
+}
+
+// alone returns the first holder that is enough by itself.
+func (s *Search[T]) alone(leaves [][]*Holder[T]) (one *Holder[T]) {
+	for _, leaf := range leaves {
+		for _, h := range leaf {
+			if one != nil && s.compare(one, h) <= 0 || !s.mayTake(h) {
+				continue
+			}
+			if s.take(h); s.Fits() {
+				one = h
+			}
+			s.undo([]*Holder[T]{h})
+		}
+	}
+	return one
+}
+
+// next is the first holder that may be taken beside those of the set.
+func (s *Search[T]) next(leaves [][]*Holder[T], set []*Holder[T]) (first *Holder[T]) {
+	for _, leaf := range leaves {
+		for _, h := range leaf { // in order
+			if !slices.Contains(set, h) && s.mayTake(h) {
+				if first == nil || s.compare(h, first) < 0 {
+					first = h
+				}
+				break
+			}
+		}
+	}
+	return first
+}
+
+// least puts back, the last one first, what need not be taken. After each the right to all that remain is looked at
+// again: a leaf from which less is taken may be above its min for another resource alone.
+func (s *Search[T]) least(set []*Holder[T]) []*Holder[T] {
+	for i := len(set) - 1; i >= 0; i-- {
+		if rest := slices.Delete(slices.Clone(set), i, i+1); s.suffices(rest) {
+			set = rest
+		}
+	}
+	return set
+}
+
+// suffices says that the request has the right to each holder of a set, in this order, and fits when they are gone.
+func (s *Search[T]) suffices(set []*Holder[T]) bool {
+	for i, h := range set {
+		if !s.mayTake(h) {
+			s.undo(set[:i])
+			return false
+		}
+		s.take(h)
+	}
+	fits := s.Fits()
+	s.undo(set)
+	return fits
+}
+
+// take has what a unit holds be free.
+func (s *Search[T]) take(h *Holder[T]) {
+	s.release(h, 1)
+	s.look()
+}
+
+func (s *Search[T]) undo(set []*Holder[T]) {
+	for _, h := range set {
+		s.release(h, -1)
+	}
+	s.look()
+}
+
+// release gives back what a unit holds, or takes it again.
+func (s *Search[T]) release(h *Holder[T], by int64) {
+	amounts := make([]int64, len(h.Held))
+	for i, n := range h.Held {
+		amounts[i] = by * n
+	}
+	for _, lim := range h.Route.Limits(false) {
+		s.view.Return(lim, amounts)
+	}
+	for _, l := range h.Route.Levels {
+		if s.gone[l] == nil {
+			s.gone[l] = make([]int64, len(s.ask.Need))
+		}
+		for i, n := range amounts {
+			s.gone[l][i] += n
+		}
+	}
+}
+
+// look finds of which resources there is too little.
+func (s *Search[T]) look() {
+	s.short = make([]bool, len(s.ask.Need))
+	for _, lim := range s.ask.Limits {
+		for i, n := range s.ask.Need {
+			if (n > 0 || lim.Level() == s.ask.Leaf()) && s.view.Lacks(lim, i, n) {
+				s.short[i] = true
+			}
+		}
+	}
+}

@@ -1,0 +1,96 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package reclaim
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// tree of quotas with one job after another, read from rows: "quota min max", with the parent before a slash, and
+// "job quota cpu gpu priority", of which the first one waits and the others hold.
+func tree(t *testing.T, quotas, jobs string) *world {
+	t.Helper()
+	w := &world{parent: map[string]string{}, min: map[string]map[string]int64{}, max: map[string]map[string]int64{}}
+	for _, row := range strings.Split(strings.TrimSpace(quotas), "\n") {
+		var path string
+		var least, most int64
+		_, err := fmt.Sscan(row, &path, &least, &most)
+		require.NoError(t, err, row)
+		name := path[strings.LastIndex(path, "/")+1:]
+		if len(w.names) > 0 {
+			w.parent[name] = strings.TrimSuffix(strings.TrimSuffix(path, name), "/")
+		}
+		w.names = append(w.names, name)
+		w.min[name] = map[string]int64{"cpu": least, "gpu": least}
+		w.max[name] = map[string]int64{"cpu": most, "gpu": most}
+	}
+	for i, row := range strings.Split(strings.TrimSpace(jobs), "\n") {
+		j := &job{holds: i > 0, asks: map[string]int64{}}
+		var cpu, gpu int64
+		_, err := fmt.Sscan(row, &j.name, &j.leaf, &cpu, &gpu, &j.cost.Priority, &j.cost.Evictions, &j.cost.Lost)
+		require.NoError(t, err, row)
+		j.asks["cpu"], j.asks["gpu"] = cpu, gpu
+		w.units = append(w.units, j)
+	}
+	return w
+}
+
+func TestFind(t *testing.T) {
+	flat := "root 0 8\nroot/a 4 8\nroot/b 2 8\nroot/c 2 8"
+	nested := "root 0 8\nroot/x 4 8\nx/a 2 8\nx/b 2 8\nroot/y 4 8\ny/c 4 8"
+	for name, tc := range map[string]struct{ quotas, jobs, taken string }{
+		"from the quota that is farthest above its min": {flat,
+			"j a 2 0 0 0 0\nv b 2 0 0 0 0\nw b 1 0 0 0 0\ns c 5 0 9 9 9", "s"},
+		"the lower priority of one quota": {flat,
+			"j a 2 0 0 0 0\nv b 2 0 5 0 0\nw b 2 0 4 0 0\nu b 4 0 6 0 0", "w"},
+		"evicted less often": {flat,
+			"j a 2 0 0 0 0\nv b 2 0 5 1 0\nw b 2 0 5 0 9\nu b 4 0 6 0 0", "w"},
+		"the least lost work": {flat,
+			"j a 2 0 0 0 0\nv b 2 0 5 0 9\nw b 2 0 5 0 8\nu b 4 0 6 0 0", "w"},
+		"one alone before two": {flat,
+			"j a 4 0 0 0 0\nv b 2 0 0 0 0\nw b 2 0 0 0 0\nu b 4 0 1 0 0", "u"},
+		"two where none is enough": {flat,
+			"j a 4 0 0 0 0\nv b 3 0 0 0 0\nw b 3 0 1 0 0\nu c 2 0 1 0 0", "v w"},
+		"nobody who is within its min": {flat,
+			"j a 4 0 0 0 0\nv a 4 0 0 0 0\nw b 2 0 0 0 0\nu c 2 0 0 0 0", ""},
+		"no more than its own min": {flat,
+			"j a 5 0 0 0 0\nv b 8 0 0 0 0", ""},
+		"nobody of its own quota": {flat,
+			"j a 4 0 0 0 0\nv a 8 0 0 0 0", ""},
+		"only what holds some of what is short": {flat,
+			"j a 2 0 0 0 0\nv b 0 4 0 0 0\nw b 8 0 9 0 0", "w"},
+		"a sibling, though the parent is above its min": {nested,
+			"j a 2 0 0 0 0\nv b 8 0 0 0 0", "v"},
+		"not a cousin whose branch is within its min": {nested,
+			"j a 2 0 0 0 0\nv a 2 0 0 0 0\nw b 2 0 0 0 0\nu c 4 0 0 0 0", ""},
+		"a cousin whose branch is above it": {nested,
+			"j c 4 0 0 0 0\nv a 4 0 0 0 0\nw b 2 0 0 0 0\nu b 2 0 9 0 0", "v"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := tree(t, tc.quotas, tc.jobs)
+			var names []string
+			for _, v := range w.search(w.units[0]) {
+				names = append(names, v.name)
+			}
+			require.Equal(t, tc.taken, strings.Join(names, " "))
+		})
+	}
+}
