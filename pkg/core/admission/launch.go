@@ -86,8 +86,8 @@ func (r *roster) writeDue(now time.Time, plan *Plan) {
 	r.settle(now)
 }
 
-// dueWrites are the units of which this is to be written, in the order of their keys; of losses the last admitted ones
-// come first.
+// dueWrites returns the units for which this write is due, in the order of their keys. Of losses, those of the units
+// that were admitted last come first.
 func (r *roster) dueWrites(now time.Time, write life.Write) (units []*record) {
 	r.due.Until(ordered.MomentOf(now), func(u *record) {
 		if u.write == write {

@@ -57,8 +57,8 @@ func (r *roster) park(now time.Time, u *record, reason unit.Reason) {
 	}
 }
 
-// moveAdmitted has the ledger hold what an admitted unit holds, puts it in line for what it asks for beyond that, and
-// notes what is to be written of it.
+// moveAdmitted has the ledger hold what an admitted unit holds, and notes the next write of the unit. It puts the unit
+// in line for what the unit asks for beyond that.
 func (r *roster) moveAdmitted(now time.Time, u *record, p life.Class) {
 	stays := u.group != nil && p.InLine && p.Asking == u.growsSince && u.grows.Same(&p.Grows)
 	if !stays {

@@ -25,7 +25,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// notes are what is known of a group beside its units. What a pass looks at comes first, together.
+// notes are what is known of a group in addition to its units. What a pass looks at comes first, together.
 type notes struct {
 	// ask is that of each unit of the group.
 	ask decide.Ask

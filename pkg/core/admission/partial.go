@@ -21,7 +21,7 @@ import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 // Partial admission: a unit may say with how few pods its job can do. When its turn comes, and there is too little for
 // all of them, it is admitted with the greatest number for which there is enough. In everything else it counts as what
 // it needs at the least: that is what it claims, what is compared with max and min, and what it waits for. Once it is
-// admitted it asks for what it got and for no more; when it waits again it asks for the whole.
+// admitted, it asks only for what it got. When it waits again, it asks for the whole.
 
 // portion is what a unit is admitted with: the whole unless counts say how many pods of each pod set it is.
 type portion struct {
@@ -62,7 +62,8 @@ func (p *pass) greatest(g *group, fits func(need []int64) bool) portion {
 	return got
 }
 
-// withinBounds says that a request is no more than what its quotas may have at all, which their limits need not repeat.
+// withinBounds says whether a request is at most what its quotas may have at all. The limits of the quotas need not
+// repeat these bounds.
 func withinBounds(g *group, request resources.List) bool {
 	a := &g.Notes.ask
 	for _, l := range a.Route.Levels {
@@ -73,7 +74,7 @@ func withinBounds(g *group, request resources.List) bool {
 	return true
 }
 
-// fitting is the greatest size in which the head fits that firstFitting has found, beside the claims ahead of it.
+// fitting is the greatest size in which the head that firstFitting has found fits together with the claims ahead of it.
 func (p *pass) fitting(g *group) portion {
 	return p.greatest(g, func(need []int64) bool { return p.asks.Fits(&g.Notes.ask, need) })
 }

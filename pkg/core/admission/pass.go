@@ -60,10 +60,10 @@ type cause struct {
 	said string
 }
 
-// firstFitting makes one pass and returns the first head that fits beside the claims of those ahead of it, if any does.
-// The pass ends there: what is claimed and who is served first may be different after an admission, so whoever admits
-// begins again. A pass that ends without one has found out why each head waits. If an extension panicked the pass has
-// to be made again without the unit that was looked at, which alone is to blame.
+// firstFitting makes one pass and returns the first head that fits together with the claims of those ahead of it, if
+// any does. The pass ends there: an admission may change the claims and the order of service, so the caller begins
+// another pass after it. A pass that ends without one has found out why each head waits. If an extension panicked the
+// pass has to be made again without the unit that was looked at, which alone is to blame.
 func (p *pass) firstFitting(now time.Time) (fits *group, fault string) {
 	p.asks.Begin()
 	clear(p.inPass)

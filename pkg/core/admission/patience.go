@@ -22,8 +22,8 @@ import "time"
 // never comes free would otherwise claim it without end, on every level that its quota shares. After its time it blocks
 // nobody: it is served in its turn, and what is behind it as if it did not wait.
 //
-// The time begins when a pass that admits nobody finds the unit to claim, and goes on, whatever is first meanwhile,
-// until the unit is admitted. A new process starts to count at zero.
+// The time begins when a pass that admits nobody finds the unit to claim. It goes on until the unit is admitted, also
+// while another unit is first. A new process starts to count at zero.
 type patience struct {
 	// claimTimeout is how long a unit may claim; zero is no bound.
 	claimTimeout time.Duration

@@ -76,7 +76,7 @@ type Plan struct {
 	Examined int
 	// Panics counts those of extensions that were recovered since the last Decide; their units are parked.
 	Panics int
-	// ClaimsEnded counts the units that claim no more, for their time is over.
+	// ClaimsEnded counts the units that no longer claim, because their time is over.
 	ClaimsEnded int
 	// WakeAt is when Decide wants to run again though nothing happens; zero means never.
 	WakeAt time.Time

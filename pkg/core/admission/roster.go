@@ -47,7 +47,7 @@ type roster struct {
 
 	// touched are the units of which a fact has changed, or that others depend on, in order.
 	touched []*record
-	// due are the units that are to be looked at at a time: something is over then, or is to be written.
+	// due are the units that must be looked at when their time comes: something is over then, or must be written.
 	due *ordered.Due[*record]
 	// looking are the facts of the unit that is looked at.
 	looking  life.Facts

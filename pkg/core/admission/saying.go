@@ -47,7 +47,7 @@ type subject struct {
 	together bool
 }
 
-// sayingOf is what a unit is to be told; nil if it is nothing.
+// sayingOf is what a unit should be told; nil if that is nothing.
 func sayingOf(r *roster, u *record) *unit.Saying {
 	switch {
 	case u.group != nil:
@@ -73,7 +73,8 @@ func groupSaying(g *group) *unit.Saying {
 	return n.saying
 }
 
-// ofPods are the reasons of admitted units that are about their pods: whoever follows those says when they are over.
+// ofPods are the reasons of admitted units that are about their pods. The code that follows the pods says when these
+// reasons are over.
 var ofPods = map[unit.Reason]bool{unit.ReasonIdleReservation: true, unit.ReasonUnschedulable: true}
 
 // unitWords is about a unit that is parked by itself.

@@ -34,9 +34,9 @@ func (r *roster) touch(u *record) {
 	}
 }
 
-// settle moves each touched unit where it belongs. A panic that is not recovered leaves the state half changed. Whoever
-// owns it builds another one from the objects, which say the same again, so that it panics again. What is needed to get
-// out of that is who was being looked at.
+// settle moves each touched unit where it belongs. A panic that is not recovered leaves the state half changed. The
+// owner of the state builds another one from the objects. The objects say the same again, so the new state panics as
+// well. To prevent that, the owner has to know which unit was being looked at.
 func (r *roster) settle(now time.Time) {
 	for i := 0; i < len(r.touched); i++ {
 		u := r.touched[i]

@@ -148,9 +148,9 @@ func (s *State) DeletePod(now time.Time, unitKey, podUID string) {
 	s.roster.podsChanged(now, unitKey, s.roster.holdings.DeletePod(unitKey, podUID))
 }
 
-// SetConsumer says that a consumer is live, or not (live=false). Units whose managed consumer is not live
-// are parked or evicted. An admitted unit whose consumer was never reported keeps its admission, so whoever
-// finds the consumer of a unit missing has to say so.
+// SetConsumer says that a consumer is live, or not (live=false). Units whose managed consumer is not live are parked or
+// evicted. An admitted unit whose consumer was never reported keeps its admission, so a caller that finds the consumer
+// of a unit missing has to say so.
 func (s *State) SetConsumer(now time.Time, c unit.Consumer, live bool) {
 	for _, u := range s.roster.owners.SetLive(c, live) {
 		s.roster.touch(u)

@@ -43,7 +43,7 @@ func seatOf(u *record) *record {
 	return seat
 }
 
-// untold says whether whoever caused the reason has written it down already.
+// untold says whether the reason is already written down by the component that caused it.
 func untold(reason unit.Reason) bool {
 	return reason == unit.ReasonAdopting || reason == unit.ReasonBackoff
 }
@@ -59,8 +59,8 @@ func setSubject(s *schedule, now time.Time, g *group, to subject) {
 // Telling says which units are to be told why they wait. The caller paces the writes.
 type Telling struct{ roster *roster }
 
-// Next lists what units are to be told now, so many at most, and says when to ask again; zero means that nobody is to
-// be told anything before something happens.
+// Next lists what units are to be told now, so many at most, and says when to ask again; zero means that no unit needs
+// to be told anything before something happens.
 func (t Telling) Next(now time.Time, most int) (list []Explain, again time.Time) {
 	for _, u := range t.roster.telling.Tell(now, most) {
 		list = append(list, Explain{Unit: u.spec, Saying: *u.listener.Said()})
@@ -78,7 +78,7 @@ func (t Telling) Failed(now time.Time, unitKey string) {
 	}
 }
 
-// Of a unit is what it is to be told now; false if it is nothing.
+// Of a unit is what it should be told now; false if that is nothing.
 func (t Telling) Of(unitKey string) (unit.Saying, bool) {
 	if u, ok := t.roster.units[unitKey]; ok {
 		if said := sayingOf(t.roster, u); said != nil {

@@ -40,8 +40,8 @@ type Config struct {
 	RefusedBackoff time.Duration
 	// Timeouts of units whose queue has none of its own.
 	Timeouts queue.Timeouts
-	// ClaimTimeout is for how long the first unit of a blocking queue may claim what others would use meanwhile. Zero
-	// means until it is admitted.
+	// ClaimTimeout is for how long the first unit of a blocking queue may claim what others would use during that time.
+	// Zero means until it is admitted.
 	ClaimTimeout time.Duration
 	// Policies adds to or replaces the built-in policies, by name.
 	Policies map[string]queue.Factory

@@ -60,7 +60,7 @@ type tenure struct {
 	held    resources.List
 	// keepsMin: it holds that as a non-preemptible unit; see nonPreemptible.
 	keepsMin bool
-	// attempt and remembered, the object as it was seen meanwhile, belong to the write in flight.
+	// attempt and remembered belong to the write in flight. remembered is the object as it was seen during that write.
 	attempt    int64
 	remembered *unit.Unit
 	// checks to be asked by the admission in flight.
@@ -68,7 +68,7 @@ type tenure struct {
 	// grows is what the unit asks for beyond what it holds, while it is in line for that; next is what it is to hold
 	// when the write in flight is confirmed, for so many pods.
 	grows growth.Growth
-	// write is what is to be written of it next.
+	// write is the next write of the unit.
 	write life.Write
 	// growsSince is when it began to ask for more than it holds.
 	growsSince ordered.Moment
@@ -79,7 +79,7 @@ type tenure struct {
 	// left is when its last pod left its node. eviction is the one in flight.
 	left     time.Time
 	eviction *Evict
-	// claimsSince is when it was found to claim first while it waits; claimEnded: it claims no more.
+	// claimsSince is when it was found to claim first while it waits; claimEnded: it no longer claims.
 	claimsSince time.Time
 	claimEnded  bool
 }

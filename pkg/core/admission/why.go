@@ -72,7 +72,7 @@ func (w *why) inLine(u *record) (unit.Finding, string) {
 	return w.explain(u)
 }
 
-// tryToAsk is ask, for whoever is not in a pass.
+// tryToAsk is ask, for callers outside of a pass.
 func (w *why) tryToAsk(g *group) (said answer, fault string) {
 	defer func() {
 		if cause := recover(); cause != nil {

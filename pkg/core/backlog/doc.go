@@ -16,6 +16,7 @@ limitations under the License.
 
 // Package backlog keeps what waits: the units of a queue in one line, and in groups of units that are decided alike.
 //
-// It knows order and nothing else: no quota, no clock, no reason. Whoever decides keeps his own notes on a group, and
-// looks at the heads of groups only, so that the cost of a decision does not depend on the number of units that wait.
+// It knows order and nothing else: no quota, no clock, no reason. The caller that decides keeps its own notes on a
+// group, and looks at the heads of groups only, so that the cost of a decision does not depend on the number of units
+// that wait.
 package backlog

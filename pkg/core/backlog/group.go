@@ -37,7 +37,7 @@ type Key struct {
 	Unchecked bool
 	// Checks are the equivalence keys of the checks of extensions.
 	Checks string
-	// Alone is the unit itself, where it is decided beside no other.
+	// Alone is the unit itself, if no other unit may share its group.
 	Alone string
 	// Namespace of the units, where the line has bounds for each; else empty.
 	Namespace string
@@ -47,7 +47,7 @@ type Key struct {
 // heads of its line; of one that is not open no unit is eligible.
 type Group[U Unit, N any] struct {
 	head sortKey[U]
-	// Notes are kept here for whoever decides. A new group has none.
+	// Notes are kept here for the caller that decides. A new group has none.
 	Notes N
 
 	key    Key

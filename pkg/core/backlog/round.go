@@ -16,8 +16,8 @@ limitations under the License.
 
 package backlog
 
-// Round is a look at all units of a group, from where one was made last around to there. Units may come and go
-// meanwhile; those that stay are looked at. The zero Round has not begun.
+// Round is a look at all units of a group, from where one was made last around to there. Units may come and go during
+// the round; those that stay are looked at. The zero Round has not begun.
 type Round[U Unit] struct {
 	// at is the place of the last unit that was looked at, end that of the last one to look at; zero is before the first.
 	at, end U

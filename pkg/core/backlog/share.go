@@ -19,7 +19,7 @@ package backlog
 import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 
 // share is the part of a line that units of one kind may take: the first so many of them, in the order of the line, are
-// inside, the others are outside. A unit that comes or goes changes the side of no more than one other.
+// inside, the others are outside. A unit that comes or goes changes the side of at most one other.
 type share[U Unit, N any] struct {
 	line *Line[U, N]
 	size int

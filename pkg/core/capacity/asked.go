@@ -22,8 +22,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
-// Ask adds to what units ask for of a quota beside its pods; with negative amounts it takes away. Units that hold quota
-// ask for what they hold beyond their pods; those that wait take away their own pods, which the gate keeps.
+// Ask adds to what units ask for of a quota in addition to its pods; with negative amounts it takes away. Units that
+// hold quota ask for what they hold beyond their pods; those that wait take away their own pods, which the gate keeps.
 func (t *Tree) Ask(quota string, change func(*resources.Sum)) {
 	sum, ok := t.asks[quota]
 	if !ok {

@@ -35,7 +35,7 @@ type Quota struct {
 	// Shared: the limit is the runtime, a share of what there is that follows what others ask for. A unit may borrow
 	// beyond it, up to Max.
 	Shared bool
-	// Terms say how the runtime is computed. Then Limit is not the limit of a Shared level, and names no more than
+	// Terms say how the runtime is computed. Then Limit is not the limit of a Shared level, and names at most
 	// resources.Jobs.
 	Terms Terms
 	// Requested by the quota's own pods that are not over, assigned or not. KeepsMin: the quota lends nothing of its

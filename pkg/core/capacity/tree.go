@@ -177,8 +177,8 @@ func (t *Tree) exists(l *Level, exists bool) {
 	}
 }
 
-// count notes, or forgets, what an observation names. What follows it comes before what it follows, so that a resource
-// keeps its number meanwhile.
+// count notes, or forgets, what an observation names. The next observation is noted before the former one is forgotten,
+// so that a resource of both keeps its number.
 func (t *Tree) count(q *Quota, by int) {
 	if q.Shared {
 		t.shared += by

@@ -18,8 +18,8 @@ package capacity
 
 import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 
-// View is what is free of the limits of a tree, for whoever tries out what would be. What is claimed or returned in one
-// changes neither the tree nor another view. It is valid from Begin until the tree changes.
+// View is what is free of the limits of a tree, for a caller that tries out what would be. What is claimed or returned
+// in one changes neither the tree nor another view. It is valid from Begin until the tree changes.
 type View struct {
 	tree *Tree
 	// lends: it is of what is free for units that borrow.
@@ -160,9 +160,9 @@ func change(vector, by []int64, how func(a, b int64) int64) {
 	}
 }
 
-// Lending is a view of what is free of each level for a unit that goes beyond the limits. Up to max where the limit is
-// a share, beside all that is used, held, asked for by pods outside of waiting units or kept by quotas that lend
-// nothing, as if nobody else waited; less what is claimed.
+// Lending is a view of what is free of each level for a unit that goes beyond the limits. If the limit is a share, the
+// level lends up to max. All that is used, held, asked for by pods outside of waiting units, or kept by quotas that
+// lend nothing is subtracted, as if nobody else waited. What is claimed is subtracted as well.
 type Lending struct{ view *View }
 
 // NewLending is of what a tree lends.
@@ -219,7 +219,7 @@ func (n Lending) Allows(r *Route, need []int64) bool {
 	return true
 }
 
-// ShortAt says whether too little is lent at a level for a unit beside what is claimed.
+// ShortAt says whether too little is lent at a level for a unit together with what is claimed.
 func (n Lending) ShortAt(l *Level, need []int64, leaf bool) bool {
 	_, _, short := n.view.Short(&l.limit, need, leaf)
 	return short
@@ -232,7 +232,7 @@ type Obstacle struct {
 	Missing  int64
 }
 
-// Obstacle is the first level of a path where too little is lent even beside no claims; false if there is none.
+// Obstacle is the first level of a path where too little is lent even without claims; false if there is none.
 func (n Lending) Obstacle(r *Route, need []int64) (Obstacle, bool) {
 	for depth, l := range r.Levels {
 		free := n.at(l).free

@@ -30,7 +30,7 @@ import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
 //     and finds the capacity in use first on that level. Small loans could keep that unit pending without end.
 //   - On each level up to the total the unit fits with all that is admitted, used, requested by pods of other
 //     workloads, or kept by quotas that lend nothing, as if no other unit were pending.
-//   - On each level it fits beside the whole request of each blocking unit ahead of it, and min allows it.
+//   - On each level it fits together with the whole request of each blocking unit ahead of it, and min allows it.
 //
 // Units borrow in the order in which they are served, one after the other, with a pass in between. A loan ends with
 // its job.

@@ -49,7 +49,8 @@ type Head[T any] struct {
 	// stopped is the reason if no limit was asked, or the bundle of the head can never be granted.
 	stopped unit.Reason
 	verdict
-	// blocks: heads behind it have to fit beside it. claims: it made a claim. ahead is the number of claims before it.
+	// blocks: heads behind it have to fit together with it. claims: it made a claim. ahead is the number of claims before
+	// it.
 	blocks, claims bool
 	ahead          int
 	line           int
@@ -57,11 +58,11 @@ type Head[T any] struct {
 }
 
 // Claim is the capacity that the first blocking head of a line waits for, one on each route, at each limit where it is
-// short. Heads behind it have to fit beside it.
+// short. Heads behind it have to fit together with it.
 //
-// In its own quota the head claims its whole request. Above, it claims no more than what is free below: the rest has to
-// be freed below, and capacity that is freed below is free above as well. So no head claims, on a level that others
-// share, what its own quota could not give it.
+// In its own quota the head claims its whole request. Above, it claims at most what is free below: the rest has to be
+// freed below, and capacity that is freed below is free above as well. So no head claims, on a level that others share,
+// what its own quota could not give it.
 type Claim[T any] struct {
 	// Of is the head that claims. At is the head at whose turn it did: itself, or the last one of its bundle.
 	Of, At T
@@ -98,7 +99,7 @@ func (p *Pass[T]) Line() {
 // Stop notes a head that cannot be admitted for another reason than capacity. It claims nothing.
 func (p *Pass[T]) Stop(of T, a *Ask, reason unit.Reason) { p.enter(of, a).stopped = reason }
 
-// Try says whether a head fits beside the claims ahead of it.
+// Try says whether a head fits together with the claims ahead of it.
 func (p *Pass[T]) Try(of T, a *Ask) (fits bool) {
 	h := p.enter(of, a)
 	h.measure(p.view, a, a.Need)

@@ -54,7 +54,7 @@ type Shortage struct {
 	Outstanding     int64 // what admitted units hold beyond their assigned pods
 	Claimed         int64 // by blocking units ahead that wait for it as well
 	Request, Free   int64 // Free is Limit - Used - Outstanding; negative where more is in use than allowed
-	Missing         int64 // what has to be freed here before the unit fits, beside the claims ahead of it
+	Missing         int64 // what has to be freed here before the unit fits together with the claims ahead of it
 	// ClaimedBy is the key of the first of those units, and ClaimedIn its queue if that is another one.
 	ClaimedBy, ClaimedIn string
 	// Overspent: the unit asks for nothing of it, and nothing is admitted until more of it is free.
@@ -67,7 +67,8 @@ type Ahead[T any] struct {
 	By, In string
 }
 
-// Shortages lists what a bundle lacks beside the claims ahead of it, in the order of its limits and then by resource.
+// Shortages lists what a bundle lacks to fit together with the claims ahead of it, in the order of its limits and then
+// by resource.
 func Shortages[T any](tree *capacity.Tree, g *Bundle, ahead []Ahead[T]) []Shortage {
 	var out []Shortage
 	for _, lim := range g.limits() {

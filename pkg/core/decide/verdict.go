@@ -21,10 +21,10 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// verdict compares a request with the limits that it has to keep, beside the claims ahead of it.
+// verdict compares a request, together with the claims ahead of it, with the limits that it has to keep.
 type verdict struct {
-	// short is the first limit that has too little without any claim, contended the first that has too little beside the
-	// claims. The numbers are those of the resource.
+	// short is the first limit that has too little without any claim, contended the first that has too little together
+	// with the claims. The numbers are those of the resource.
 	short, contended             *capacity.Limit
 	shortNumber, contendedNumber int
 	// first is the first limit other than a min that has too little; inUse says that it has too little without any claim.
@@ -72,7 +72,7 @@ type Cause struct {
 	Stopped unit.Reason
 	limit   *capacity.Limit
 	number  int
-	// contended: the limit has too little beside claims alone.
+	// contended: the limit has too little because of claims alone.
 	contended bool
 	// Together: the cause is that of all asks of a bundle.
 	Together bool

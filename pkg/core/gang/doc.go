@@ -33,8 +33,8 @@ limitations under the License.
 //
 // Package admission decides with the following rules:
 //
-//   - A gang group is decided where the pass meets its last member. The sum of what the members ask for is compared
-//     with every limit of all of them, beside the claims ahead. If it fits, all are admitted. If not, those that
+//   - A gang group is decided where the pass meets its last member. The sum of what the members ask for, together with
+//     the claims ahead, is compared with every limit of all of them. If it fits, all are admitted. If not, those that
 //     block claim there, each as it would alone.
 //   - A gang group waits and claims nothing if it is not whole or if the pass does not meet all members: a member is
 //     in a full or held queue, or a check stops it. It neither borrows nor keeps others from borrowing.

@@ -18,7 +18,7 @@ limitations under the License.
 //
 // A unit holds what it asked for when it was admitted. An adopted unit holds what was bound then. The job may ask for
 // more while it runs, and so may its pods: the unit waits for that in its line, behind those that came before it asked.
-// Meanwhile it goes on with what it holds, which it never loses over a growth. If the job asks for less, the unit gives
-// the rest back without waiting. Until a write of an amount is confirmed, the unit holds the greater of both amounts.
-// A unit with several sizes asks for no more than it was admitted with. To let it grow, give it one size.
+// While it waits, it goes on with what it holds, which it never loses over a growth. If the job asks for less, the unit
+// gives the rest back without waiting. Until a write of an amount is confirmed, the unit holds the greater of both
+// amounts. A unit with several sizes asks for at most what it was admitted with. To let it grow, give it one size.
 package growth

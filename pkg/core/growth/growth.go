@@ -23,8 +23,8 @@ import (
 )
 
 // Expected bounds what a unit holds by its pods that are still to come. While it holds quota these are as many as its
-// object says: what a job that has become smaller does not need is free once that is written, and not before, since it
-// may become greater again meanwhile (I1).
+// object says: what a job that has become smaller does not need is free once that is written, and not before, since the
+// job may become greater again until then (I1).
 func Expected(u *unit.Unit, holds bool) unit.Expected {
 	x := u.Expected
 	if holds && x.Pods > 0 {
@@ -50,12 +50,12 @@ func (g *Growth) Same(o *Growth) bool {
 // Size is how much an admitted unit holds, and how much it ought to.
 type Size struct {
 	held, used, asked resources.List
-	// late use what the unit holds besides: pods that have been leaving for long. What they use is asked for, and not
-	// taken for the unit's without asking.
+	// late is what pods that have been leaving for long use, in addition to used. It is asked for, and not taken for the
+	// unit's without asking.
 	late resources.List
 	// Pods that it is for: those that its job asks for, or has still.
 	Pods int64
-	// Anew: it asks for more, and not for successors of pods that have been leaving for long alone.
+	// The unit asks for more, and not only for successors of pods that have been leaving for long.
 	Anew bool
 	// shrinks says that it may be less than what is held: its job has become smaller. Pods that are away for a moment
 	// are no reason. fewer: it is for fewer pods than its object says.

@@ -122,7 +122,7 @@ func (b *Book) Release(key string) bool {
 	return true
 }
 
-// Open has pods of a unit that holds quota start, as long as they ask together for no more than this. Close has none.
+// Open has pods of a unit that holds quota start, as long as they ask together for at most this. Close has none.
 func (b *Book) Open(key string, upTo resources.List) { b.ledger.Open(key, upTo) }
 
 // Close keeps all pods of a unit from starting.

@@ -248,7 +248,7 @@ func (l *Ledger) ChargedAt(key string) (at string) {
 	return at
 }
 
-// outstanding is max(0, held - assigned), by resource, and no more than the pods still to come are expected to ask for.
+// outstanding is max(0, held - assigned), by resource, and at most what the pods still to come are expected to ask for.
 func (e *entry) outstanding() (all, nonPreemptible resources.List) {
 	if !e.reserved {
 		return resources.List{}, resources.List{}

@@ -25,8 +25,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
-// grants say which pods of one unit may go: together no more than the unit may use where it holds quota. A pod that
-// was let go counts until it is gone, or is leaving; so do pods that nobody let go and that are assigned all the same,
+// grants say which pods of one unit may go: together at most what the unit may use where it holds quota. A pod that was
+// let go counts until it is gone, or is leaving; so do pods that nobody let go and that are assigned all the same,
 // whatever quota they are charged to: its owner may change the label that says so while the pod runs. One generation of
 // successors goes ahead of pods that are leaving: what these ask for beyond what the unit may use counts as well. The
 // others wait, in the order of their UIDs, until there is room.
@@ -169,7 +169,7 @@ func (e *entry) onNodes(resource string, most int64) int64 {
 	return resources.SaturatingAdd(e.assigned.anywhere(resource), max(again, 0))
 }
 
-// roomFor says whether so much fits beside the pods that may go.
+// roomFor says whether so much fits in addition to the pods that may go.
 func (e *entry) roomFor(request resources.List) bool {
 	for _, it := range request.Items() {
 		if it.Amount <= 0 {

@@ -21,7 +21,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// keeps are the rules that an admitted unit must not break, in order; whoever breaks one loses its admission.
+// keeps are the rules that an admitted unit must not break, in order. A unit that breaks one loses its admission.
 var keeps = []rule{
 	alone(consumerIsNear), jobIsNotGone, isActive, standsForItsJob, queueDoesNotDrain, staysInItsQuota, isAnsweredFor,
 }

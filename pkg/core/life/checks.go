@@ -26,9 +26,10 @@ import (
 )
 
 // Between the reservation of quota and the release of the pods a unit may have to pass checks that others answer: it is
-// Reserved. A queue names them. They are asked anew each time that quota is reserved, in the write that reserves it:
-// what was answered about a former reservation says nothing about this one. Whoever had let a unit go may take that
-// back while it holds quota, since what he answered for may go while the job runs, such as nodes that were made for it.
+// Reserved. A queue names them. They are asked again each time that quota is reserved, in the write that reserves it:
+// what was answered about a former reservation says nothing about this one. A check that had let a unit go may take
+// that back while the unit holds quota, since what the check answered for may go while the job runs, such as nodes that
+// were made for the job.
 
 // AdmissionChecks are those that a unit has to pass.
 func AdmissionChecks(f *Facts) (out []queue.AdmissionCheck) {
@@ -41,7 +42,7 @@ func AdmissionChecks(f *Facts) (out []queue.AdmissionCheck) {
 }
 
 // ruling is what follows from the answers about a reserved unit: that it passes, that it loses its reservation, or
-// neither yet. Whoever rejects it goes before who would have it tried again.
+// neither yet. A check that rejects the unit goes before one that would have the unit tried again.
 type ruling struct {
 	passes  bool
 	reason  unit.Reason // why it loses its reservation; empty if it does not
@@ -54,7 +55,8 @@ type ruling struct {
 }
 
 // rulingOn is for units in phase Reserved. They pass when all checks are ready that were asked, and all that their
-// queue names. Where these differ, or nobody can say what the queue names, quota is reserved and checks are asked anew.
+// queue names. If these differ, or nobody can say what the queue names, quota is reserved again, and the checks are
+// asked again.
 func rulingOn(f *Facts) (v ruling) {
 	if v = objection(f, "rejects the job", "has the job tried again later"); v.reason != "" {
 		return v
@@ -100,7 +102,8 @@ func unready(f *Facts) (out []queue.AdmissionCheck) {
 }
 
 // checksChanged is in words why the checks that a reserved unit was asked are not those that it has to pass; empty if
-// they are. One that was ready about it has been passed, whoever names it now.
+// they are. A check that was ready about the reservation has been passed, even if the queue does not name that check
+// any more.
 func checksChanged(f *Facts) string {
 	if !f.QueueKnown {
 		return fmt.Sprintf("queue %q does not exist, so nobody says which admission checks it asks for", f.Unit.Queue)
@@ -173,7 +176,7 @@ func reservedExpiry(f *Facts, heldBack bool) (x Expiry) {
 	return x
 }
 
-// slowest is the longest that one of the checks may take; zero if one of them may take for ever.
+// slowest is the longest that one of the checks may take; zero if one of them has no timeout.
 func slowest(checks []queue.AdmissionCheck) (longest time.Duration) {
 	for _, c := range checks {
 		if c.Timeout <= 0 {

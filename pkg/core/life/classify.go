@@ -25,7 +25,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// Write is what is to be written of a unit that holds quota.
+// Write is what must be written of a unit that holds quota.
 type Write uint8
 
 // The writes, in the order in which they are made.

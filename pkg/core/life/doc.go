@@ -15,6 +15,6 @@ limitations under the License.
 */
 
 // Package life has the rules about one unit: whether it may be in line, whether its pods may start, and what takes its
-// admission away. Each rule is a pure function of Facts, with its reason and its sentence beside it. Classify joins the
-// rules with how much the unit is to hold. The package knows no lines, no other units, and not what is free.
+// admission away. Each rule is a pure function of Facts, with its reason and its sentence next to it. Classify joins
+// the rules with how much the unit is to hold. The package knows no lines, no other units, and not what is free.
 package life

@@ -26,10 +26,10 @@ import (
 )
 
 // A reservation that nothing uses ends: the job is suspended again and waits for a while before it is tried once more,
-// longer each time. Otherwise a job that can never run, on purpose or not, would keep its quota from all others for
-// ever. A unit whose consumer nobody watches is not known to have pods made: a queue may ask for a heartbeat. Pods on
-// nodes keep a unit of which nobody can take them away: one without consumer, or of a job that cannot be suspended. A
-// pod that waits keeps nothing: the gate has it wait on. A job that has run for as long as it may, or was tried as
+// longer each time. Otherwise a job that can never run, on purpose or not, would keep its quota from all others
+// forever. A unit whose consumer nobody watches is not known to have pods made: a queue may ask for a heartbeat. Pods
+// on nodes keep a unit of which nobody can take them away: one without consumer, or of a job that cannot be suspended.
+// A pod that waits keeps nothing: the gate has it wait on. A job that has run for as long as it may, or was tried as
 // often as it may, is not tried again before a person says so.
 
 // strayPatience is for how long an admitted unit may have pods that nothing lets go before it says so.
@@ -64,7 +64,8 @@ func expiryOf(f *Facts, heldBack bool) (x Expiry) {
 }
 
 // heartbeatExpiry is that of a unit whose consumer nobody watches. Pods on nodes show that it is used: those that
-// nobody owns make such a unit. A heartbeat later than the next one has to be is none: otherwise one would do for ever.
+// nobody owns make such a unit. A heartbeat later than the next one has to be does not count: otherwise a single one
+// would be enough forever.
 func heartbeatExpiry(f *Facts) (x Expiry) {
 	timeout := f.Queue.HeartbeatTimeout
 	if timeout <= 0 || f.Pods.Assigned > 0 {
@@ -145,7 +146,7 @@ func notice(f *Facts) (x Expiry) {
 	return x
 }
 
-// executionTime is for how long a unit may run in all; zero means for ever.
+// executionTime is for how long a unit may run in all; zero is no bound.
 func executionTime(f *Facts) time.Duration {
 	if keepsPods(f) {
 		return 0

@@ -70,7 +70,7 @@ type Refusal struct {
 	Message string
 }
 
-// refused says that nothing is to be tried now.
+// refused says that nothing should be tried now.
 func (f *Facts) refused() bool { return f.Now.Before(f.Refused.Until) }
 
 // Config of the rules.

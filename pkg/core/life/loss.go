@@ -71,8 +71,8 @@ func lossOf(f *Facts, v *ruling, x Expiry) (d Loss) {
 	return d
 }
 
-// putOff has a unit wait after it lost its admission: for so long or, if that is zero, for longer each time. After it
-// was tried as often as its queue allows it is to be made inactive.
+// putOff has a unit wait after it lost its admission: for so long or, if that is zero, for longer each time. A unit
+// that was tried as often as its queue allows must be made inactive instead.
 func (d *Loss) putOff(f *Facts, wait time.Duration) {
 	n, most := f.Unit.Requeues+1, f.Queue.MostEvictions
 	if most > 0 && n >= most {

@@ -99,7 +99,7 @@ func isActive(f *Facts) breach {
 	return breach{}
 }
 
-// isNotDeactivated keeps a unit out that is to be made inactive, until somebody has done so.
+// isNotDeactivated keeps out a unit that must be made inactive, until somebody has made it inactive.
 func isNotDeactivated(f *Facts) breach {
 	if d := f.Unit.Deactivate; d != nil {
 		return breach{reason: d.Reason, message: d.Message}

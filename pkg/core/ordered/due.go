@@ -22,8 +22,8 @@ import (
 	"time"
 )
 
-// Due is what is to be done about values at a time, the earliest first. The time of a value is kept with the value, by
-// whoever owns it.
+// Due holds values for each of which something is due at a time, the earliest first. The owner of a value keeps its
+// time with the value.
 type Due[U comparable] struct {
 	at     func(U) Moment
 	values *Tree[U]

@@ -278,7 +278,7 @@ func (t *Tree[T]) Rank(v T) int {
 	}
 }
 
-// Walk visits the values in order until visit returns false. The tree must not be changed meanwhile.
+// Walk visits the values in order until visit returns false. The tree must not be changed during the walk.
 func (t *Tree[T]) Walk(visit func(T) bool) { t.root.walk(visit) }
 
 func (n *node[T]) walk(visit func(T) bool) bool {

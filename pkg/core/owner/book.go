@@ -127,7 +127,7 @@ func (b *Book[U]) Contest(of *Candidate, f func()) (concerned []U) {
 func (b *Book[U]) Elections() []unit.Consumer { return b.news.take() }
 
 // StandsFor is the unit that stands for a job; false where none may. managed says that the job is of a kind that the
-// controller manages. A job that is live has the name that it is live under, whoever names it otherwise.
+// controller manages. A job that is live has the name that it is live under, even if a unit names it otherwise.
 func (b *Book[U]) StandsFor(c unit.Consumer, managed bool) (winner U, ok bool) {
 	of := Candidate{Namespace: c.Namespace, Consumer: c, Managed: managed}
 	if name, live := b.liveName(&of); live {

@@ -51,7 +51,7 @@ type Candidate struct {
 	Standing Standing
 }
 
-// Unit can say what it is a candidate as. Whoever keeps the units in a Book says when the answer changes.
+// Unit can say what it is a candidate as. The caller that keeps the units in a Book says when the answer changes.
 type Unit interface {
 	comparable
 	Candidate() Candidate

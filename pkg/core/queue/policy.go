@@ -40,8 +40,9 @@ type Policy interface {
 	Blocks(priority int32) bool
 }
 
-// Keyed is what a Policy may be besides, so that units are compared quickly: smaller keys, the first before the second,
-// are served first, and units with the same keys are compared by the policy. Keys must not contradict it.
+// Keyed is an interface that a Policy may also implement, so that units are compared quickly: smaller keys, the first
+// before the second, are served first, and units with the same keys are compared by the policy. Keys must not
+// contradict it.
 type Keyed interface {
 	Keys(priority int32, created time.Time) Keys
 }

@@ -41,8 +41,7 @@ type Spec struct {
 	// MaxPending is how many units may be in line, of those that PerNamespace lets there; the others wait outside, at
 	// their places. MaxAdmitted is how many may hold quota. Below zero is no bound.
 	MaxPending, MaxAdmitted int32
-	// HeartbeatTimeout is how long a unit without consumer keeps what it holds after its last heartbeat; zero means for
-	// ever.
+	// HeartbeatTimeout is how long a unit without consumer keeps what it holds after its last heartbeat. Zero is no bound.
 	HeartbeatTimeout time.Duration
 	// Timeouts of its units; nil means those of Config.
 	Timeouts *Timeouts
@@ -78,7 +77,7 @@ type NamespaceBounds struct {
 	MaxAdmitted int32
 }
 
-// Timeouts are for how long a unit of a managed job may keep what it holds. Zero means for ever.
+// Timeouts are for how long a unit of a managed job may keep what it holds. Zero is no bound.
 type Timeouts struct {
 	// Idle is without any pod, Unbound without a pod on a node.
 	Idle, Unbound time.Duration
@@ -98,6 +97,6 @@ type AdmissionCheck struct {
 	Name string
 	// Selector picks the units by their labels, as Config.Selects reads it; empty picks all.
 	Selector string
-	// Timeout is for how long a unit waits for the answer; zero means for ever.
+	// Timeout is for how long a unit waits for the answer. Zero is no bound.
 	Timeout time.Duration
 }

@@ -58,7 +58,7 @@ func New[T any](tree *capacity.Tree, ask *decide.Ask, leaving []Holder[T]) *Sear
 	return s
 }
 
-// Fits says that the request needs no more than what is free, or on its way.
+// Fits says that the request needs at most what is free, or on its way.
 func (s *Search[T]) Fits() bool { return !slices.Contains(s.short, true) }
 
 // Find returns the units to take, in the order in which they were found; nil if no set of them is enough, or none is
@@ -100,7 +100,7 @@ func (s *Search[T]) alone(leaves [][]*Holder[T]) (one *Holder[T]) {
 	return one
 }
 
-// next is the first holder that may be taken beside those of the set.
+// next is the first holder that may be taken in addition to those of the set.
 func (s *Search[T]) next(leaves [][]*Holder[T], set []*Holder[T]) (first *Holder[T]) {
 	for _, leaf := range leaves {
 		for _, h := range leaf { // in order

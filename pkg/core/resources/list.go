@@ -142,8 +142,8 @@ func (l List) Part(parts, of int64) List {
 	return FromSorted(items)
 }
 
-// PartOf is so many of a number of equal parts of an amount, rounded down. None of them is below zero, and there are no
-// more parts than that.
+// PartOf is so many of a number of equal parts of an amount, rounded down. A number below zero counts as zero. If parts
+// is greater than of, it counts as of.
 func PartOf(amount, parts, of int64) int64 {
 	if of <= 0 {
 		return 0

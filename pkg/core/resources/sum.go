@@ -98,7 +98,7 @@ func signExtension(a int64) int64 {
 	return 0
 }
 
-// search finds the place of a name. There may be many: whoever makes jobs may name what he likes.
+// search finds the place of a name. There may be many: a user who makes jobs may name any resource.
 func (s *Sum) search(name string) (int, bool) {
 	return slices.BinarySearchFunc(s.items, name,
 		func(it sumItem, name string) int { return strings.Compare(it.name, name) })

@@ -16,9 +16,9 @@ limitations under the License.
 
 // Package telling plans which unit is told why it waits, and when.
 //
-// It knows the schedule and nothing of what is said: whoever decides has the sayings. Namespaces take turns: the units
-// of one, however many, delay what units of another are told by one unit each. Of one namespace the unit that waits
-// longest is told first:
+// It knows the schedule and nothing of what is said: the caller that decides has the sayings. Namespaces take turns:
+// the units of one, however many, delay what units of another are told by one unit each. Of one namespace the unit that
+// waits longest is told first:
 //   - a unit that has come into line, or was parked, is due by itself, some seconds later, the oldest first;
 //   - when the reason of a group changes a round of its units begins, each such group in its turn. It finds those that
 //     are to be told something else: first who was told nothing for longest. Every second unit that is told is one of

@@ -25,11 +25,11 @@ import (
 
 // Listener is what a schedule keeps of a unit, with the unit. The zero Listener was told nothing and is not due.
 type Listener struct {
-	// at is when it is to be told something; zero for never.
+	// at is when it should be told something; zero for never.
 	at ordered.Moment
 	// report is nil if it was told nothing. Very many are so.
 	report *report
-	// found: it is to be told something that a round found.
+	// found: it should be told something that a round found.
 	found bool
 }
 

@@ -25,7 +25,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// mostLooked bounds the units that are looked at to find one that is to be told something.
+// mostLooked bounds the units that are looked at to find one that should be told something.
 const mostLooked = 256
 
 // Config says how long things take, and where a schedule finds what it needs of a unit.
@@ -45,7 +45,7 @@ type Config[U backlog.Unit, N any] struct {
 	Topic func(*backlog.Group[U, N]) *Topic[U]
 	// Seat makes a copy of a unit that keeps its place in line: the unit itself may leave, or have another place.
 	Seat func(U) U
-	// Saying is what a unit is to be told now; nil if that is nothing.
+	// Saying is what a unit should be told now; nil if that is nothing.
 	Saying func(U) *unit.Saying
 }
 
@@ -125,7 +125,7 @@ func (s *Schedule[U, N]) Joined(now time.Time, u U) {
 	}
 }
 
-// Renew plans to tell a unit what is to be said of it by itself, at once, and nothing if its object says so.
+// Renew plans to tell a unit at once what should be said of it by itself, and nothing if its object says so.
 func (s *Schedule[U, N]) Renew(now time.Time, u U) {
 	s.move(u, 0)
 	if s.news(u) != nil {
@@ -142,7 +142,7 @@ func (s *Schedule[U, N]) news(u U) *unit.Saying {
 	return said
 }
 
-// Heard takes what an object says that its unit was told: that is the truth, whoever wrote it (I8).
+// Heard takes what an object says that its unit was told: that is the truth, no matter who wrote it (I8).
 func (s *Schedule[U, N]) Heard(now time.Time, u U, said *unit.Saying) {
 	l := s.cfg.Listener(u)
 	l.report = &report{said: said, at: ordered.MomentOf(l.SaidAt())}

@@ -29,7 +29,7 @@ type CheckState string
 const (
 	CheckPending  CheckState = "Pending"
 	CheckReady    CheckState = "Ready"    // the unit may go
-	CheckRetry    CheckState = "Retry"    // not now; its quota is for others meanwhile
+	CheckRetry    CheckState = "Retry"    // not now; its quota is for others until then
 	CheckRejected CheckState = "Rejected" // never as it is
 )
 

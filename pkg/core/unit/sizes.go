@@ -111,7 +111,7 @@ func (s *Sizes) At(step int64) (request resources.List, pods int64) {
 	return request, pods
 }
 
-// Steps is how many sizes there are beside the whole.
+// Steps is how many sizes there are in addition to the whole.
 func (s *Sizes) Steps() int64 { return s.steps }
 
 // Sets are the pod sets of the whole; they must not be changed.

@@ -43,8 +43,8 @@ type Unit struct {
 	Pods    int64
 	// Expected bounds what the unit holds beyond its pods, where its pods are known; see ledger.Expected.
 	Expected Expected
-	// NonPreemptible units draw on min only, on every level, beside the limit that all have. Once a unit holds quota that
-	// stays as it is until it waits again.
+	// NonPreemptible units draw on min only, on every level, in addition to the limit that all have. Once a unit holds
+	// quota that stays as it is until it waits again.
 	NonPreemptible bool
 	// Active is spec.active (nil = true).
 	Active bool
@@ -82,7 +82,7 @@ type Unit struct {
 	ResizePending ordered.Moment
 	// Said is what its object says of why it waits, or waits for more than it holds; nil if it says nothing.
 	Said *Saying
-	// Deactivate, when set, is why the unit is to be made inactive, which nobody has done yet. Until then it waits.
+	// Deactivate, when set, is why the unit must be made inactive, which nobody has done yet. Until then it waits.
 	Deactivate *Deactivation
 	// Quarantined: to decide about it panicked. What it holds it keeps until its object says otherwise; no check is asked
 	// whether it may. Invalid parks it while it waits.
@@ -102,8 +102,8 @@ type Stated struct {
 	// lost its admission to a timeout.
 	RequeueAt time.Time
 	Requeues  int64
-	// Admitted is when it was admitted last. Heartbeat is when whoever made a unit without consumer said last that it is
-	// used; zero means never.
+	// Admitted is when it was admitted last. Heartbeat is when the creator of a unit without consumer last said that the
+	// unit is used; zero means never.
 	Admitted, Heartbeat time.Time
 	// MaximumExecution is for how long its job may run, in all its runs; zero means that it names no time. Executed is
 	// for how long it ran before it was admitted last.
@@ -111,7 +111,7 @@ type Stated struct {
 	// GangGroup names all gangs that are to run together, sorted and joined by commas, and Gangs those of them that are
 	// its own; both are empty for a unit that waits for no other.
 	GangGroup, Gangs string
-	// Sizes in which it may be admitted, and is to be again when it loses its admission; nil is Request alone.
+	// Sizes in which it may be admitted, the first time and again after it loses its admission; nil is Request alone.
 	Sizes *Sizes
 	// Invalid, when set, parks the unit with this reason and message (could not be decoded, evaluated, ...).
 	Invalid        Reason

@@ -65,7 +65,7 @@ func bound(sh *decide.Shortage) string {
 // othersNamed bounds the length of a sentence.
 const othersNamed = 3
 
-// others names the shortages besides the one that binds.
+// others names the shortages other than the one that binds.
 func others(list []decide.Shortage) string {
 	var b strings.Builder
 	n := 0

@@ -99,7 +99,7 @@ func at(to Reader, found unit.Finding, level string) string {
 	}
 }
 
-// level names a level of the quota tree to whoever uses a quota.
+// level names a level of the quota tree to a reader who uses a quota.
 func (to Reader) level(name string) string {
 	if name == to.Quota {
 		return fmt.Sprintf("quota %q", name)
