@@ -27,7 +27,7 @@ import (
 )
 
 // apply feeds the state with what came. Jobs come before units, so that a unit finds its job when both came together,
-// and results after units: what an object says meanwhile is remembered by the core until the write is settled.
+// and results after units: the core remembers what an object says during a write until the write is settled.
 func (e *Engine) apply(now time.Time, b *batch) {
 	if !e.retryAt.After(now) {
 		e.retryAt = time.Time{}

@@ -41,7 +41,7 @@ const (
 type DifferenceKind string
 
 const (
-	// DifferenceLedger: a sum of the ledger and the same sum made anew from all units and pods.
+	// DifferenceLedger: a sum of the ledger and the same sum computed again from all units and pods.
 	DifferenceLedger DifferenceKind = "ledger"
 	// DifferenceUnit: what the engine knows of a unit, or what its core made of it, and the object in the API.
 	DifferenceUnit DifferenceKind = "unit"
@@ -74,7 +74,7 @@ type Audit struct {
 	// Found is the number of differences; Differences the first of them.
 	Found       int
 	Differences []Difference
-	// Rebuilt says that the state was built anew because of them.
+	// Rebuilt says that the state was rebuilt because of them.
 	Rebuilt bool
 }
 
@@ -114,8 +114,8 @@ func (e *Engine) AuditSoon() { e.audits.soon() }
 func (e *Engine) LastAudit() *Audit { return e.audits.last.Load() }
 
 // Audit compares the ledger and the queues with the API objects and Koordinator's used, reports every difference in the
-// log and in a metric, and has the state built anew if there is any. It reads units page by page from the API server
-// and asks the engine's goroutine in small portions.
+// log and in a metric, and has the state rebuilt if there is any. It reads units page by page from the API server and
+// asks the engine's goroutine in small portions.
 func (e *Engine) Audit(ctx context.Context) (Audit, error) {
 	ask := func(f func()) error { return e.Ask(ctx, func(View) { f() }) }
 	return e.newAudit(ask, func() bool { return e.sleep(ctx, auditSettle) }).run(ctx)

@@ -65,7 +65,7 @@ func (a *audit) compareListed(units []*unitObject) {
 }
 
 // compareWithCore compares the record, which is immutable once it was read, with what the core made of it. The two
-// change in one step, so a difference is real at once; a state that is about to be built anew is not looked at.
+// change in one step, so a difference is real at once; a state that is about to be rebuilt is not looked at.
 func (a *audit) compareWithCore(key string, rec *unitRecord) {
 	if rec.flight != nil || !a.core.sound() {
 		return
@@ -80,7 +80,8 @@ func (a *audit) mismatches(kind DifferenceKind, list []admission.Mismatch) {
 	}
 }
 
-// suspectUnit: the API is ahead of us. It is real if we are still not there though the object did not go meanwhile.
+// suspectUnit: the API is ahead of us. The difference is real if we are still behind at the second look, and the object
+// still exists.
 func (a *audit) suspectUnit(u *unitObject, field, ours, theirs string) {
 	key := u.key()
 	a.suspect(suspicion{

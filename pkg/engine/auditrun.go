@@ -136,7 +136,7 @@ func (a *audit) confirm(ctx context.Context) error {
 	return err
 }
 
-// repair lists all units once more and has the state built anew from them, as at start. It happens in one step of the
+// repair lists all units once more and has the state rebuilt from them, as at start. It happens in one step of the
 // engine, in which all quotas are observed before anything is decided; what is in flight counts as held.
 func (a *audit) repair(ctx context.Context) error {
 	units, version, err := a.sources.listUnits(ctx)
@@ -155,7 +155,7 @@ func (a *audit) repair(ctx context.Context) error {
 	return a.ask(func() { a.relist(units, version, pods) })
 }
 
-// tell says what was found in the log and in metrics, and keeps it for whoever asks.
+// tell says what was found in the log and in metrics, and keeps it for LastAudit.
 func (a *audit) tell(ctx context.Context) {
 	m, log := a.opts.Metrics, klog.FromContext(ctx)
 	for _, kind := range differenceKinds {

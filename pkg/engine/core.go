@@ -28,14 +28,14 @@ import (
 // maxBackoffDoublings bounds the time without decisions after a panic of the core: 64 s.
 const maxBackoffDoublings = 6
 
-// Why the core's state is built anew; labels of a metric.
+// Why the core's state is rebuilt; labels of a metric.
 const (
 	rebuildPanic      = "Panic"
 	rebuildDifference = "Difference"
 )
 
-// core is the state of admission. After a panic in it the state is not sound: nothing is decided before it has been
-// built anew from the objects, which is up to the engine.
+// core is the state of admission. After a panic in it the state is not sound: nothing is decided before the engine has
+// rebuilt it from the objects.
 type core struct {
 	*env
 	config admission.Config
@@ -77,7 +77,7 @@ func (c *core) standsFor(job unit.Consumer, managed bool) (key string) {
 	return key
 }
 
-// extend begins anew with what extensions give to it.
+// extend takes what extensions give to the core, and begins with an empty state.
 func (c *core) extend(policies map[string]queue.Factory, checks []queue.Check) {
 	c.config.Policies, c.config.Checks = policies, checks
 	c.state = admission.New(c.config)
@@ -108,10 +108,11 @@ func (c *core) decide(now time.Time) (plan admission.Plan, ok bool) {
 // sound says whether the state can be trusted.
 func (c *core) sound() bool { return !c.discarded }
 
-// discard has the state built anew.
+// discard has the state rebuilt.
 func (c *core) discard(cause string) { c.discarded, c.cause = true, cause }
 
-// waits says how long the state must not be built anew yet: once a second, and ever more seldom while it panics again.
+// waits says how long the state must not be rebuilt yet: it is rebuilt at most once a second, and less and less often
+// while it panics again.
 func (c *core) waits(now time.Time) time.Duration {
 	if c.built.IsZero() {
 		return 0
@@ -125,15 +126,15 @@ func (c *core) renew(now time.Time) (cause string) {
 	return c.cause
 }
 
-// panicked has the state built anew after a panic of the core, in a call about the unit of this key if it is not empty.
-// The objects that it is built from are the same, so it would panic again for ever and nobody be admitted. So somebody
-// is to blame, and is put in quarantine:
+// panicked has the state rebuilt after a panic of the core, in a call about the unit of this key if it is not empty.
+// The objects that the state is built from are the same, so it would panic again forever, and no unit would be
+// admitted. So somebody is to blame, and is put in quarantine:
 //   - the unit that the call was about, at once;
 //   - else the unit that the core was looking at, the second time: once may be the fault of a state that was broken
 //     before, and it is deciding for others that is at stake, not for this one;
 //   - nobody: then decisions stop for a time that doubles, up to about a minute.
 //
-// Panics of a state that has to be built anew anyway say nothing about anybody.
+// Panics of a state that has to be rebuilt anyway say nothing about any unit.
 func (c *core) panicked(key string) {
 	suspect := c.state.Suspect()
 	if c.discarded {

@@ -129,7 +129,7 @@ func (e *Engine) unlawful(w *Write) bool {
 	return true
 }
 
-// handOut gives the writers what is to be written, decisions first.
+// handOut gives the writers what must be written, decisions first.
 func (e *Engine) handOut(now time.Time) {
 	e.writers.flush()
 	if !e.leading {

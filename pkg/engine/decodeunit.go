@@ -127,8 +127,8 @@ func (u *unitObject) readMeta(labels, annotations map[string]string) {
 	}
 }
 
-// readGangs takes no more than a group of gangs may be, in the one form that two units of a group have in common: that
-// of whoever wrote a unit is not trusted.
+// readGangs takes at most as many gangs as a group may have, in the one form that two units of a group have in common.
+// Other forms are refused: the author of a unit is not trusted.
 func (u *unitObject) readGangs(group, own string) {
 	if group == "" {
 		return

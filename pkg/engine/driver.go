@@ -80,7 +80,7 @@ func (d *Driver) Gather() time.Duration { return d.gather() }
 func (d *Driver) Verify() []admission.Difference { return d.core.read().Audit().Ledger() }
 
 // Places lists the units that the engine has, and what is wrong with the places that they have in the core: a unit is
-// in exactly one, and the one that its object says (I2). While the state waits to be built anew nothing is.
+// in exactly one, and the one that its object says (I2). While the state waits to be rebuilt, nothing counts as wrong.
 func (d *Driver) Places() (units map[string]types.UID, wrong []admission.Mismatch) {
 	units = make(map[string]types.UID, d.units.len())
 	for _, key := range d.units.keys() {
@@ -155,7 +155,7 @@ func sent[T any](obj json.Marshaler) *T {
 	return read
 }
 
-// FeedJob takes the UID of the job of that name, the owner that controls it, and whether it bears the mark of a
+// FeedJob takes the UID of the job of that name, the owner that controls it, and whether it carries the mark of a
 // suspension; "" when there is none. The kind is named as jobs.Kind does.
 func (d *Driver) FeedJob(kind, namespace, name string, uid types.UID, owner *metav1.OwnerReference, marked bool) {
 	d.sources.putJob(kind, namespace, name, jobEvent{uid: uid, owner: owner, marked: marked})
@@ -164,7 +164,7 @@ func (d *Driver) FeedJob(kind, namespace, name string, uid types.UID, owner *met
 // FeedPod takes a pod. initial says that it existed before anything was watched: if it is on a node, it is counted.
 func (d *Driver) FeedPod(pod *corev1.Pod, gone, initial bool) { d.sources.putPod(pod, gone, initial) }
 
-// What follows is for whoever takes the writes by Options.Submit, in place of the pool of writers.
+// The methods below are for a caller that takes the writes by Options.Submit, in place of the pool of writers.
 
 // Decides says whether the write carries a decision: its Do is called until the outcome is definite. Of other writes
 // every outcome is final.

@@ -66,7 +66,7 @@ type Engine struct {
 	leading  bool
 	loaded   bool // all units that existed at start are known
 	pace     pace
-	retryAt  time.Time // something failed and is to be tried again
+	retryAt  time.Time // something failed and must be tried again
 	resyncAt time.Time
 }
 

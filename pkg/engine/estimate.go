@@ -65,8 +65,8 @@ func (u *unitObject) setOf(pod *corev1.Pod) *podSetTotal {
 }
 
 // compareRequest says in a metric and in the log, once for each unit, resource and direction, that a pod asks for other
-// than was estimated. Only resources that the quota limits are looked at: others are not counted by anybody, and their
-// names are up to whoever makes the pod.
+// than was estimated. Only resources that the quota limits are looked at: others are not counted by anybody, and the
+// author of the pod may choose any names for them.
 func (p *pods) compareRequest(rec *unitRecord, pod *corev1.Pod, request resources.List) {
 	if rec == nil || !rec.managed || !rec.object.phase.Holds() {
 		return

@@ -140,7 +140,7 @@ func (g *gauges) tellOutstanding(level string) {
 	}
 }
 
-// recount has all counts exported anew: a queue or quota came or went.
+// recount has all counts exported again: a queue or quota came or went.
 func (g *gauges) recount(now time.Time) {
 	g.of = nil
 	g.mark(now, "")

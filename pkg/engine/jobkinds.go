@@ -194,7 +194,7 @@ func (s *sources) jobHandlers(f *Following, kind string) cache.ResourceEventHand
 	return handlers(
 		func(m *JobMeta) {
 			if m.leaving {
-				// It starts nothing any more, and a finalizer may keep it for ever: no quota is held for it.
+				// It starts nothing any more, and a finalizer may keep it forever: no quota is held for it.
 				put(m.Namespace(), m.Name(), jobEvent{})
 				return
 			}

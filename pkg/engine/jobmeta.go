@@ -63,7 +63,7 @@ func (m *JobMeta) Labels() map[string]string { return m.traits.labels }
 // Annotations of the job that say whether it is managed and suspended, of bounded length; they must not be changed.
 func (m *JobMeta) Annotations() map[string]string { return m.traits.annotations }
 
-// isMarked says that the job bears the mark of a suspension, for which the gate holds its pods.
+// isMarked says that the job carries the mark of a suspension, for which the gate holds its pods.
 func (m *JobMeta) isMarked() bool { return m.traits.annotations[v1alpha1.AnnotationSuspendedBy] != "" }
 
 // Owner is the controlling owner, nil if there is none; it must not be changed.

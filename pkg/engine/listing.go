@@ -23,7 +23,7 @@ import (
 )
 
 // listing finds units, and the names of queues and quotas that they use, page by page, for questions. Tenants can make
-// many of each, so all are in order: a page costs no more than what is on it.
+// many of each, so all are in order: the cost of a page depends only on what is on it.
 type listing struct {
 	namespaces map[string]*namespaceListing
 	quotas     map[string]*quotaListing

@@ -109,7 +109,7 @@ type assignEvent struct {
 type jobEvent struct {
 	uid   types.UID
 	owner *metav1.OwnerReference
-	// marked: it bears the mark of a suspension.
+	// marked: it carries the mark of a suspension.
 	marked bool
 }
 

@@ -24,8 +24,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
-// Follow registers with the informers of a factory for what another configuration manages. Whoever owns the factory
-// starts it, and calls Manage once what it returns is settled.
+// Follow registers with the informers of a factory for what another configuration manages. The owner of the factory
+// starts it, and calls Manage once the result of Follow is settled.
 func (e *Engine) Follow(from metadatainformer.SharedInformerFactory, p *managedjobs.Predicate) (*Following, error) {
 	return e.sources.followJobs(from, p)
 }

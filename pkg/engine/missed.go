@@ -77,7 +77,7 @@ func (s *sources) eachVersionPage(ctx context.Context, visit func([]metav1.Parti
 	}
 }
 
-// fetchUnits reads these units; those that are gone meanwhile are left out.
+// fetchUnits reads these units; those that no longer exist are left out.
 func (s *sources) fetchUnits(ctx context.Context, names []types.NamespacedName) ([]*unitObject, error) {
 	found := make([]*unitObject, len(names))
 	group, ctx := errgroup.WithContext(ctx)

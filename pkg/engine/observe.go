@@ -117,7 +117,7 @@ func (o *observer) note(now time.Time, names []entry[string, urgency], all bool)
 func (o *observer) next(gather time.Duration) time.Time { return o.trails.next(gather) }
 
 // markDemand has quotas observed for which jobs ask for more or less beyond their pods than they did, where runtime is
-// the limit: what became a pod is demand no more, and belongs to what is requested from the same step on.
+// the limit: what became a pod is no longer demand, and belongs to what is requested from the same step on.
 func (o *observer) markDemand(c *core) {
 	c.call("", func(s *admission.State) {
 		for _, quota := range s.Accounts().DirtyDemand() {
@@ -155,7 +155,7 @@ func (o *observer) observe(now time.Time, c *core) (gone []string, changed bool)
 	return gone, changed
 }
 
-// names lists the dirty quotas; all of them and those that were there when everything is to be observed.
+// names lists the dirty quotas. If everything must be observed, it lists all quotas and those that were there before.
 func (o *observer) names(q Quotas) []string {
 	names := sortedKeys(o.dirty)
 	if o.all {
@@ -187,7 +187,7 @@ func (o *observer) take(now time.Time, c *core, found []admission.Quota, gone []
 	return changed
 }
 
-// tell gives the core the last observation of every quota; whoever does not trust it marks them dirty.
+// tell gives the core the last observation of every quota; a caller that does not trust it marks the quotas dirty.
 func (o *observer) tell(now time.Time, c *core) {
 	for _, name := range o.levels() {
 		c.call("", func(s *admission.State) { s.SetQuota(now, o.last[name]) })

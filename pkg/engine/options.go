@@ -66,8 +66,8 @@ type Config struct {
 	ReasonsPerSecond int
 	// Timeouts of units whose queue names none.
 	Timeouts queue.Timeouts
-	// CheckTimeout is for how long a reserved unit waits for an admission check, if its queue names no time; zero means
-	// for ever.
+	// CheckTimeout is for how long a reserved unit waits for an admission check, if its queue names no time. Zero is no
+	// bound.
 	CheckTimeout time.Duration
 	// CheckTimeouts are those of checks of some controllers, by controllerName; others have CheckTimeout.
 	CheckTimeouts map[string]time.Duration
@@ -98,8 +98,7 @@ type Options struct {
 	Client rest.Interface
 	// Metadata lists the versions of units where the engine has to know that it knows all of them; nil lists whole units.
 	Metadata metadata.Interface
-	// Jobs has the informers of the jobs of managed kinds; whoever owns it starts it. Without it no consumer is
-	// followed.
+	// Jobs has the informers of the jobs of managed kinds; its owner starts it. Without it no consumer is followed.
 	Jobs metadatainformer.SharedInformerFactory
 	// Pods is the scheduler's informer of pods; nil when pods are fed by FeedPod.
 	Pods cache.SharedIndexInformer
@@ -124,7 +123,7 @@ type Options struct {
 	// Metrics counts, and History records transitions of units; nil does nothing.
 	Metrics *metrics.Set
 	History *history.Recorder
-	// Submit, if set, takes the writes instead of the pool of writers. Whoever takes a Write calls its Do until the
+	// Submit, if set, takes the writes instead of the pool of writers. The receiver of a Write calls its Do until the
 	// outcome is definite and hands every Result to Engine.Settle.
 	Submit func(*Write)
 }

@@ -50,7 +50,7 @@ func (p *pace) decided(begun, now, again time.Time) {
 // failed: no decision came of it. Somebody else knows when to try again.
 func (p *pace) failed() { p.again = time.Time{} }
 
-// next is when a decision is to be made though nothing happens; zero for never.
+// next is when a decision must be made though nothing happens; zero for never.
 func (p *pace) next() time.Time {
 	if p.owed {
 		return p.free

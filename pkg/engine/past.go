@@ -29,7 +29,7 @@ import (
 )
 
 // past is what counts against a job: how long it ran, how often in a row it lost its admission, until when it is to
-// wait, and that it is not to be tried again. Its unit says so, and whoever owns the job may have the unit made anew,
+// wait, and that it is not to be tried again. Its unit says so, and the owner of the job may have the unit made again,
 // also by taking the quota label off and putting it on again. So it is kept while the job exists, and the next unit of
 // the job begins with it: the first write that this gets anyway says it there. A process that starts in between does
 // not know it.
@@ -75,8 +75,8 @@ func (u *unitObject) madeInactive() *unit.Deactivation {
 	return d
 }
 
-// saidBy forgets what the object of a unit says itself. An admission says it all, and so does that the unit is to be
-// made inactive: whoever makes it active again gives it its whole time.
+// saidBy forgets what the object of a unit says itself. An admission says it all, and so does the condition that the
+// unit must be made inactive: a user who makes it active again gives it its whole time.
 func (p pasts) saidBy(u *unitObject) bool {
 	l := p[u.consumer]
 	said := l.deactivation == nil &&

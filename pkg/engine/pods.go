@@ -163,7 +163,7 @@ func (p *pods) release(now time.Time, list []assignKey) {
 // tell gives the pod to the core, if it belongs to a unit and anything about it is news.
 func (p *pods) tell(now time.Time, rec *podRecord) {
 	if rec.pod == nil || !p.core.sound() {
-		return // a state that is built anew is told of all pods
+		return // a state that is rebuilt is told of all pods
 	}
 	uid := rec.pod.UID
 	key := p.units.unitOf(rec.pod)
@@ -252,15 +252,16 @@ func (p *pods) request(pod *corev1.Pod) resources.List {
 	return list
 }
 
-// retellNaming tells the pods that name a unit anew, after that came, went, or has a consumer or none by now.
+// retellNaming tells the core again of the pods that name a unit, after the unit came, went, or has a consumer or none
+// by now.
 func (p *pods) retellNaming(now time.Time, key string) {
 	for _, uid := range sortedUIDs(p.byName[key]) {
 		p.tell(now, p.byUID[uid])
 	}
 }
 
-// retellElected tells the pods of jobs anew for which another unit stands. However many units name a job, its pods are
-// told when that changes and not otherwise.
+// retellElected tells the core again of the pods of jobs for which another unit stands. However many units name a job,
+// its pods are told when that changes and not otherwise.
 func (p *pods) retellElected(now time.Time) {
 	if !p.core.sound() {
 		return
@@ -290,7 +291,7 @@ func (p *pods) isOwner(job *unit.Consumer) bool {
 	return slices.ContainsFunc(p.kinship.References(types.UID(job.UID)), meant)
 }
 
-// retellAll tells all pods anew.
+// retellAll tells the core again of all pods.
 func (p *pods) retellAll(now time.Time) {
 	for _, uid := range sortedKeys(p.byUID) {
 		p.tell(now, p.byUID[uid])
@@ -314,7 +315,7 @@ func (p *pods) nameAgain() {
 	}
 }
 
-// retell tells the pods of some jobs anew.
+// retell tells the core again of the pods of some jobs.
 func (p *pods) retell(now time.Time, jobs []types.UID) {
 	for _, job := range jobs {
 		for _, uid := range sortedUIDs(p.byOwner[job]) {
@@ -323,7 +324,7 @@ func (p *pods) retell(now time.Time, jobs []types.UID) {
 	}
 }
 
-// lookAgain has the snapshot made anew of the pods of a unit, also where nothing has been granted to them since.
+// lookAgain has the snapshot made again for the pods of a unit, also where nothing has been granted to them since.
 func (p *pods) lookAgain(u *unitObject) {
 	for _, job := range p.kinship.Family(u.consumerUID()) {
 		for uid := range p.byOwner[job] {

@@ -42,8 +42,8 @@ const (
 	refreshSpacing = 50 * time.Millisecond
 )
 
-// maxItemsSize bounds the listed units of one status in bytes, of which each takes at most itemOverhead beside its
-// names; with the counts and conditions a status stays below 32 KiB, whatever the names are and however many may be
+// maxItemsSize bounds the listed units of one status in bytes, of which each takes at most itemOverhead in addition to
+// its names; with the counts and conditions a status stays below 32 KiB, whatever the names are and however many may be
 // listed.
 const (
 	maxItemsSize = 28 << 10

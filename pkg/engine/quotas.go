@@ -32,15 +32,15 @@ type Quotas interface {
 	// parent, and in the same order each time; gone lists the names that do not exist. Others may come along.
 	Observe(names []string) (found []admission.Quota, gone []string)
 	// TotalMoved says whether a cluster total is another one than the last observation had, for at most one observation of
-	// all to follow. It is asked in every step and costs no more than to read the totals.
+	// all to follow. It is asked in every step and costs only a read of the totals.
 	TotalMoved() bool
 	// All lists the names of all quotas, sorted.
 	All() []string
 }
 
 // QuotaSink takes what happens to quotas. The engine's sink may be called under any lock: every method appends to the
-// mailbox in O(1) and never blocks. It must be subscribed before New returns to whoever builds the scheduler; what
-// happened before is not replayed, the engine observes all quotas before it decides.
+// mailbox in O(1) and never blocks. It must be subscribed before New returns to the code that builds the scheduler;
+// what happened before is not replayed, the engine observes all quotas before it decides.
 type QuotaSink interface {
 	// PodAssigned says that a pod begins (true) or ends (false) to count in used of the quota, just before it does.
 	PodAssigned(quota string, pod *corev1.Pod, assigned bool)

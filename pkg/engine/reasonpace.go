@@ -28,8 +28,9 @@ type reasonPace struct {
 	// saved is how many may be written at once, at that time.
 	saved float64
 	at    time.Time
-	// took is how long a write took lately, beside how many others one was under way, itself included; zero while none
-	// was seen. By Little's law the one over the other is how many the API server took in a second.
+	// took is how long a write took lately. The other field is how many writes were under way at the same time, itself
+	// included. Both are zero while no write was seen. By Little's law the number over the time is how many writes the API
+	// server took in a second.
 	took, beside float64
 	// wanted is when the core wants to tell reasons; zero for never.
 	wanted time.Time

@@ -30,8 +30,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/metrics"
 )
 
-// healState builds the core's state anew from the objects, after a panic in it or when it was found to differ; nothing
-// is decided before that. Decisions in flight count as held until they are settled: they may be applied.
+// healState rebuilds the core's state from the objects, after a panic in it or when it was found to differ; nothing is
+// decided before that. Decisions in flight count as held until they are settled: they may be applied.
 func (e *Engine) healState(now time.Time) {
 	if e.core.sound() {
 		return
@@ -86,7 +86,7 @@ func sortedJobs(jobs map[owner.Name]types.UID) []owner.Name {
 	return slices.SortedFunc(maps.Keys(jobs), owner.Name.Compare)
 }
 
-// relist takes lists for what there is, and has the core's state built anew in this step. The list of pods counts if
+// relist takes lists for what there is, and has the core's state rebuilt in this step. The list of pods counts if
 // Options.Pods is set.
 func (e *Engine) relist(units []*unitObject, version string, pods []*corev1.Pod) {
 	now := e.opts.Clock.Now()

@@ -280,7 +280,7 @@ func (r *records) published(consumer types.UID) (known, published bool) {
 	return c.named > 0, c.published > 0
 }
 
-// isMarked says whether the job of a unit bears the mark of a suspension, for which the gate holds its pods.
+// isMarked says whether the job of a unit carries the mark of a suspension, for which the gate holds its pods.
 func (r *records) isMarked(key string) bool {
 	rec := r.byKey[key]
 	return rec != nil && r.kinship.Marked(rec.object.consumerUID())

@@ -18,13 +18,13 @@ package engine
 
 import "time"
 
-// applyReleases takes, between the reading of used and the decision, what the hook said meanwhile about pods that the
-// ledger has as counted in used: they are not, until the next step says otherwise.
+// applyReleases takes, between the reading of used and the decision, what the hook has said since the last drain about
+// pods that the ledger has as counted in used: they are not, until the next step says otherwise.
 //
 // Used is read without a lock that spans the mailbox. The hook says that a pod ends to count before used falls, so if
 // it spoke after the mailbox was drained and used was read after it fell, the pod would be missing from both, and what
-// its unit still holds would be given away a second time (I1). A pod that began to count meanwhile is left alone: it is
-// in the ledger still, and may be in used already. The events stay in the mailbox for the next step.
+// its unit still holds would be given away a second time (I1). A pod that began to count since the drain is left alone:
+// it is in the ledger still, and may be in used already. The events stay in the mailbox for the next step.
 func (e *Engine) applyReleases(now time.Time) { e.pods.release(now, e.box.assignsWaiting()) }
 
 // assignsWaiting lists the pods of which the hook has spoken since the last drain.

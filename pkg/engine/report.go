@@ -27,15 +27,15 @@ import (
 // maxReportTries bounds how often a reason is written again after a conflict or an error.
 const maxReportTries = 5
 
-// report is a reason whose writing failed. It is to be tried again at that time.
+// report is a reason whose writing failed. It will be tried again at that time.
 type report struct {
 	unit.Saying
 	at    time.Time
 	tries int
 }
 
-// reports are the reasons that are to be written again, by unit. There are no more than were told in the time of a few
-// tries.
+// reports are the reasons that are to be written again, by unit. There are at most as many as were told in the time of
+// a few tries.
 type reports map[string]report
 
 // next is when one of them is due; zero for never.
@@ -62,7 +62,7 @@ func (r reports) again(now time.Time, key string, w *Write) {
 	r[key] = report{Saying: w.said, at: now.Add(time.Second << w.tries), tries: w.tries + 1}
 }
 
-// tell has the core say who is to be told why it waits, as many as the pace allows, and writes that.
+// tell has the core say which units should be told why they wait, as many as the pace allows, and writes that.
 func (e *Engine) tell(now time.Time) {
 	p := &e.reasons
 	if p.wanted = (time.Time{}); !e.core.sound() {

@@ -33,7 +33,7 @@ func (e *Engine) applyResult(now time.Time, r Result) {
 	}
 	rec := e.units.get(w.key.String())
 	if rec == nil || rec.object.UID != w.base.UID {
-		return // gone meanwhile; a watch says what there is now
+		return // gone since then; a watch says what there is now
 	}
 	if r.gone {
 		e.countAttempt("gone", w)
@@ -77,7 +77,7 @@ func (e *Engine) settle(now time.Time, rec *unitRecord, outcome admission.Outcom
 	e.core.call(key, func(s *admission.State) {
 		known = s.InFlight(key)
 		s.Settle(now, key, w.attempt, outcome)
-		if !known { // the state was built anew while the decision was in flight
+		if !known { // the state was rebuilt while the decision was in flight
 			s.UpsertUnit(now, e.resolve(rec.object))
 		}
 	})

@@ -36,7 +36,7 @@ type Snapshot interface {
 	// AdmittedUnit says whether the unit (namespace/name) is admitted, and which job it stands for; "" for a unit
 	// without consumer. Pods of other namespaces must not pass by it.
 	AdmittedUnit(key string) (consumer types.UID, ok bool)
-	// Granted says whether a pod of an admitted unit may go: together they ask for no more than their unit holds.
+	// Granted says whether a pod of an admitted unit may go: together they ask for at most what their unit holds.
 	Granted(pod types.UID) bool
 	// Lacking says in words what a pod of an admitted unit lacks of what admission checks asked for. Then it may not go.
 	Lacking(pod types.UID) string

@@ -68,7 +68,7 @@ func (t *trails) next(gather time.Duration) time.Time {
 	return at
 }
 
-// due returns what is to be observed once more by now, and forgets it.
+// due returns what must be observed once more by now, and forgets it.
 func (t *trails) due(now time.Time) (names []string, all bool) {
 	for _, list := range []*[]trail{&t.urgent, &t.lazy} {
 		for len(*list) > 0 && !(*list)[0].at.After(now) {

@@ -215,8 +215,8 @@ func (u *unitObject) resizePending() ordered.Moment {
 	return ordered.MomentOf(c.LastTransitionTime.Time)
 }
 
-// deactivate is why the unit is to be made inactive; empty once its spec has changed, as it does when somebody has done
-// so. Then whoever makes it active again begins anew.
+// deactivate is why the unit must be made inactive; empty once its spec has changed, as it does when somebody has done
+// so. A unit that is then made active again begins from scratch.
 func (u *unitObject) deactivate() *unit.Deactivation {
 	c := u.condition(v1alpha1.ConditionDeactivationTarget)
 	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != u.Generation {

@@ -25,8 +25,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/history"
 )
 
-// View answers questions about the state. It is valid only within the function that Ask calls; what it returns stays
-// as it is. Every answer costs no more than what is in it, times O(log n): it holds up decisions.
+// View answers questions about the state. It is valid only within the function that Ask calls; what it returns stays as
+// it is. Every answer costs at most what is in it, times O(log n): it holds up decisions.
 type View struct{ e *Engine }
 
 // QueueInfo describes one queue. A queue that units name and that does not exist is described as well.
@@ -78,8 +78,8 @@ func (v View) Leading() bool { return v.e.leading }
 // Loaded says whether all that existed at the start is known, and the state is sound.
 func (v View) Loaded() bool { return v.e.loaded && v.e.core.sound() }
 
-// RequestAudit is AuditSoon for anybody: no more than once a minute. It returns how long to wait before asking again,
-// zero if an audit is made.
+// RequestAudit is AuditSoon for anybody: at most once a minute. It returns how long to wait before asking again, zero
+// if an audit is made.
 func (v View) RequestAudit() time.Duration {
 	return v.e.audits.request(v.e.opts.Clock.Now())
 }

@@ -66,7 +66,7 @@ type Write struct {
 	borrows bool
 	// inPart: the admission is for fewer pods than are asked for.
 	inPart bool
-	// deactivates: the unit is to be made inactive for this reason.
+	// deactivates: the unit must be made inactive for this reason.
 	deactivates unit.Reason
 	// held is what a resize writes that the unit holds.
 	held resources.List
@@ -105,8 +105,8 @@ type Result struct {
 	// retryAfter is what the server asks for.
 	retryAfter time.Duration
 	final      bool // for unknown outcomes: nothing further follows
-	// took is how long the attempt took, beside how many others one was under way, itself included; zero where nobody
-	// measured.
+	// took is how long the attempt took. The other field is how many attempts were under way at the same time, itself
+	// included. Both are zero if nobody measured.
 	took   time.Duration
 	beside int
 }

@@ -65,7 +65,7 @@ func (k *Jobs) Set(job types.UID, owner *metav1.OwnerReference) bool {
 	return true
 }
 
-// Mark says whether a job bears the mark of a suspension, and whether that is news.
+// Mark notes whether a job carries the mark of a suspension, and says whether that is news.
 func (k *Jobs) Mark(job types.UID, marked bool) bool {
 	if k.marked.Has(job) == marked {
 		return false
@@ -78,7 +78,7 @@ func (k *Jobs) Mark(job types.UID, marked bool) bool {
 	return true
 }
 
-// Marked says whether a job bears the mark of a suspension.
+// Marked says whether a job carries the mark of a suspension.
 func (k *Jobs) Marked(job types.UID) bool { return k.marked.Has(job) }
 
 // Forget a job that is gone.
