@@ -39,7 +39,7 @@ import (
 // fieldOwner of all writes.
 const fieldOwner = client.FieldOwner(v1alpha1.CreatedByController)
 
-// conflictDelay before a decision that was made on a state that is no more is made again. The watch usually is faster.
+// conflictDelay before a decision that was made on an outdated state is made again. The watch usually is faster.
 const conflictDelay = 500 * time.Millisecond
 
 // settleDelay until a process that has just started is asked again whether it knows the cluster's profiles.

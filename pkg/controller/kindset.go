@@ -333,8 +333,8 @@ func (s *sharedSource) Start(ctx context.Context, queue workqueue.TypedRateLimit
 	return nil
 }
 
-// jobCacheOptions hold no more of jobs in memory than the reconciler reads: they are kept in compact form, and of their
-// children what is read.
+// jobCacheOptions hold only that part of jobs in memory that the reconciler reads: they are kept in compact form, and
+// of their children what is read.
 func jobCacheOptions(mgr manager.Manager, kind *jobkind.Kind, wholeTemplates bool) cache.Options {
 	byObject := map[client.Object]cache.ByObject{
 		newObject(kind.GVK): {Transform: compactJobs(kind, wholeTemplates)},

@@ -35,7 +35,7 @@ const correctionDelay = 5 * time.Second
 type remembered struct {
 	said event.Said
 	// created is when its unit was created that has not been seen yet. None is created again before the watch has brought
-	// it: the request would be refused, and keep the job from its admission meanwhile.
+	// it: the request would be refused, and delay the admission of the job.
 	created time.Time
 	// started is when the job was seen to run, of which that is not written yet.
 	started time.Time
@@ -46,7 +46,7 @@ type remembered struct {
 	written map[types.UID]string
 }
 
-// observe fills in what is remembered, and forgets what is no more.
+// observe fills in what is remembered, and forgets what no longer holds.
 func (m *remembered) observe(s *jobplan.Situation) {
 	now := s.Now.Time
 	if s.Unit != nil {

@@ -66,8 +66,8 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, builder.AddToScheme(scheme)
 }
 
-// CacheOptions hold no more in memory than the reconcilers read. Of a unit that is too large that is nothing but its
-// name.
+// CacheOptions hold in memory only what the reconcilers read. Of a unit that is too large, that is its name and the
+// reference to its job.
 func CacheOptions(queueNamespace string) cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),

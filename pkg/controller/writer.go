@@ -110,7 +110,7 @@ func (w *writer) tell(e *event.Event) {
 func (w *writer) once(e *event.Event) { w.tell(w.known.said.Once(e)) }
 
 func (w *writer) createUnit(ctx context.Context, a jobplan.CreateUnit) error {
-	// For no longer than that: a watch that begins anew tells nothing of a unit that has come and gone meanwhile.
+	// For no longer than that: a watch that begins again tells nothing of a unit that has come and gone in between.
 	if lately(w.known.created, w.now, conflictDelay) {
 		return errUnitOnItsWay
 	}
@@ -208,7 +208,7 @@ func (w *writer) resetStart(ctx context.Context, a jobplan.ResetStart) error {
 }
 
 func (w *writer) deleteUnit(ctx context.Context, a jobplan.DeleteUnit) error {
-	// With its version, too: what was decided on may be no more by the time at which the request arrives.
+	// With its version, too: the state that was decided on may be outdated when the request arrives.
 	uid, version := a.Unit.UID, a.Unit.ResourceVersion
 	err := w.client.Delete(ctx, a.Unit.DeepCopy(), client.Preconditions{UID: &uid, ResourceVersion: &version})
 	if err != nil {

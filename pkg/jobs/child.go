@@ -26,7 +26,7 @@ import (
 )
 
 // WithChild is the job with its child as the field that descriptors call child. Without a child, or for a kind that has
-// none, it is the job without such a field, whoever wrote one.
+// none, it is the job without such a field, no matter who wrote one.
 func WithChild(k *jobkind.Kind, job, child *unstructured.Unstructured) *unstructured.Unstructured {
 	object := maps.Clone(job.Object)
 	delete(object, jobkind.ChildKey)

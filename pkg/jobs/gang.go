@@ -52,10 +52,10 @@ func (g *Gang) Annotations(unit string) map[string]string {
 	}
 }
 
-// Gangs of the job, of which no template bears what resuming adds. Templates that name a PodGroup of
+// Gangs of the job, of which no template carries what resuming adds. Templates that name a PodGroup of
 // scheduling.x-k8s.io make one, by its name. Otherwise the job is one gang if its kind says that it asks for it, or
-// everyJob. There is none where a template names a gang of Koordinator itself, where nothing is written into
-// templates, and where the operator makes pods only once others run: those would wait for each other.
+// everyJob. There is none where a template names a gang of Koordinator itself, where nothing is written into templates,
+// and where the operator makes pods only once others run: those would wait for each other.
 func Gangs(job *Job, everyJob bool) []Gang {
 	rule := job.Kind.Gang
 	if rule == nil {

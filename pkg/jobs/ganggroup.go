@@ -58,7 +58,7 @@ func NamesGangGroup(job *Job) bool {
 	return job.Object.GetAnnotations()[extension.AnnotationGangGroups] != "" || slices.ContainsFunc(sets, names)
 }
 
-// GangGroupOf a job with this unit, of which no template bears what resuming adds; nil if it is admitted without
+// GangGroupOf a job with this unit, of which no template carries what resuming adds; nil if it is admitted without
 // others. Pods name the group in an annotation; where the gang is made for them, the job may.
 func GangGroupOf(job *Job, everyJob bool, unit string) (*GangGroup, error) {
 	sets, err := job.podSets()

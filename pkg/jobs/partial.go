@@ -89,8 +89,8 @@ func (s *podSetAt) partialEach() (int32, error) {
 }
 
 // SetCounts writes these numbers of pods, by pod set, into the job, where they are less than it asks for, and records
-// what was there. Pod sets that are not named have as many as the job asks for. Of what has to come several at a time
-// there are no more than that.
+// what was there. Pod sets that are not named have as many as the job asks for. Pods that have to come several at a
+// time are at most that many.
 func (e *Edit) SetCounts(counts map[string]int32) error {
 	e.RestoreCounts()
 	sets, err := e.now().podSets()
@@ -115,7 +115,7 @@ func (e *Edit) SetCounts(counts map[string]int32) error {
 	return keepRecord(e, v1alpha1.AnnotationWholeCounts, records)
 }
 
-// setCount returns what is to be recorded, nil if the pod set has no more pods than that.
+// setCount returns what must be recorded, nil if the pod set has at most that many pods.
 func (s *podSetAt) setCount(pods int64) (*wholeCount, error) {
 	var set PodSet
 	if err := s.readCounts(&set); err != nil || int64(set.Count) <= pods {

@@ -134,7 +134,7 @@ func (s *podSetAt) metadataAt(key jobkind.MetadataKey) (map[string]any, jobkind.
 // metadata are the labels or annotations that the pods will have, nil if none.
 func (s *podSetAt) metadata(key jobkind.MetadataKey) map[string]string {
 	var own map[string]string
-	if len(s.template) > 0 { // metadata beside no template is that of the job
+	if len(s.template) > 0 { // without a template the metadata is that of the job
 		own = jobkind.StringMap(jobkind.Lookup(s.Object, s.template.Child("metadata", string(key))))
 	}
 	object, p := s.metadataAt(key)
@@ -207,7 +207,7 @@ func (s *podSetAt) readCounts(set *PodSet) error {
 	return nil
 }
 
-// readTemplate is the template with the labels and annotations that pods get beside it.
+// readTemplate is the template with the labels and annotations that pods get in addition to it.
 func (s *podSetAt) readTemplate() (map[string]any, error) {
 	value, _ := jobkind.Lookup(s.Object, s.template).(map[string]any)
 	switch {
@@ -301,7 +301,7 @@ func (s *podSetAt) pods(terms []jobkind.Term) (n int32, known bool, err error) {
 		if err != nil {
 			return 0, false, err
 		}
-		// Both are at most that number, so that their product is no more than 2^62.
+		// Both are at most that number, so that their product is at most 2^62.
 		product, known = min(product*min(max(n, 0), math.MaxInt32), math.MaxInt32), known && there
 	}
 	return int32(product), known, nil
@@ -367,7 +367,7 @@ func PodSetsRequest(sets []PodSet, creation *podrequest.Creation) (corev1.Resour
 	return total, nil
 }
 
-// namesGang says whether whoever wrote the job put these pods into a gang of Koordinator.
+// namesGang says whether the author of the job put these pods into a gang of Koordinator.
 func (s *podSetAt) namesGang() bool {
 	return s.metadata(jobkind.AnnotationsKey)[extension.AnnotationGangName] != "" ||
 		jobkind.FirstOf(s.metadata(jobkind.LabelsKey), gangLabels...) != ""

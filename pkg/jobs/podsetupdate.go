@@ -34,7 +34,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/podupdate"
 )
 
-// ErrConflict: what is to be written into pods is not what their template says already.
+// ErrConflict: the values to write into pods differ from what their template says already.
 var ErrConflict = errors.New("the pod template says otherwise")
 
 // updateRecord names what an update has added to one template: it says what the template did not have before. The owner

@@ -196,8 +196,8 @@ func (j *Job) SuspendedByUs() bool {
 		j.Object.GetAnnotations()[v1alpha1.AnnotationSuspendedBy] == v1alpha1.CreatedByController
 }
 
-// HasAdditions says whether the job bears a record of what resuming wrote into its pod templates. None is ours on a job
-// of a kind that cannot be suspended.
+// HasAdditions says whether the job carries a record of what resuming wrote into its pod templates. None is ours on a
+// job of a kind that cannot be suspended.
 func (j *Job) HasAdditions() bool {
 	_, ok := j.Object.GetAnnotations()[v1alpha1.AnnotationTemplateAdditions]
 	return ok && j.Kind.CanBeSuspended()
@@ -216,7 +216,7 @@ func (j *Job) HasUpdates() bool {
 	return false
 }
 
-// HasCounts says whether the job bears a record of numbers of pods that it was resumed with.
+// HasCounts says whether the job carries a record of numbers of pods that it was resumed with.
 func (j *Job) HasCounts() bool {
 	_, ok := j.Object.GetAnnotations()[v1alpha1.AnnotationWholeCounts]
 	return ok && j.Kind.CanBeSuspended()

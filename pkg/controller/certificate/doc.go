@@ -17,7 +17,7 @@ limitations under the License.
 // Package certificate makes the certificate that an aggregated API is served with, and makes another one in time, so
 // that nobody has to and nothing else has to be installed.
 //
-// The certificate is its own authority, and no other: whoever has its key can sign nothing. It is replaced in steps,
-// with a time between that lets each be known everywhere: the new one is trusted beside the old one, then served, then
-// alone.
+// The certificate is its own authority, and no other: a holder of its key can sign nothing. It is replaced in steps,
+// with a time between that lets each be known everywhere: the new one is trusted together with the old one, then
+// served, then alone.
 package certificate

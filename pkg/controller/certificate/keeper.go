@@ -78,7 +78,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 	}
 }
 
-// look does what is to be done, and says when to look again.
+// look does what must be done, and says when to look again.
 func (k *Keeper) look(ctx context.Context) (time.Duration, error) {
 	service := &unstructured.Unstructured{}
 	service.SetGroupVersionKind(apiServiceKind)

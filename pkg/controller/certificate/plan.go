@@ -35,7 +35,7 @@ const (
 // everywhere.
 const settle = 10 * time.Minute
 
-// Step is what is to be done.
+// Step is what must be done.
 type Step struct {
 	// Data of the Secret from now on, and whether that is a change.
 	Data    map[string][]byte
@@ -89,8 +89,8 @@ func begin(cause error, make func() (pair, error)) (Step, error) {
 	}, nil
 }
 
-// trustNext makes the next pair and has it trusted beside the one that is served. One that has expired already serves
-// nobody, so the next one is served at once.
+// trustNext makes the next pair and has it trusted together with the one that is served. One that has expired already
+// serves nobody, so the next one is served at once.
 func trustNext(served pair, now time.Time, make func() (pair, error)) (Step, error) {
 	next, err := make()
 	if err != nil {

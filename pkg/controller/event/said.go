@@ -51,7 +51,7 @@ type Said struct {
 	// wait stands for what it was told to wait for, zero for nothing; at is when it was told something of that last.
 	wait uint64
 	at   time.Time
-	// slot is when it is to be told something else; zero if it is not.
+	// slot is when it will be told something else; zero if it will not.
 	slot time.Time
 }
 

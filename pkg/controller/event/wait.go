@@ -70,7 +70,7 @@ var silentReasons = map[string]bool{
 	string(unit.ReasonBackoff):  true,
 }
 
-// waitEvent is what a job waits for, as its unit says; nil if it waits for nothing that is to be told.
+// waitEvent is what a job waits for, as its unit says; nil if it waits for nothing that should be told.
 func waitEvent(u *v1alpha1.QueueUnit) *Event {
 	if u == nil {
 		return nil

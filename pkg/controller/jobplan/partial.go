@@ -76,7 +76,7 @@ func covered(s *Situation) bool {
 	return holds(s.Unit, s.demand.With(s.Creation, func(set *jobs.PodSet) { set.Count = counts[set.Name] }))
 }
 
-// scale gives a job that is to be resumed as many pods as were admitted.
+// scale gives a job that will be resumed as many pods as were admitted.
 func scale(s *Situation, job *jobs.Edit) error {
 	if !s.Job.Suspended() {
 		return nil // it has what it was resumed with

@@ -128,8 +128,8 @@ func leftOut(s *Situation) string {
 	}
 }
 
-// handBack is the job without our marks, resumed if we had suspended it; nil when it bears none.
-// A job that somebody else controls now is not resumed: that is for them to decide.
+// handBack is the job without our marks, resumed if we had suspended it; nil when it carries none. A job that somebody
+// else controls now is not resumed: that is for them to decide.
 func handBack(s *Situation) *jobs.Job {
 	if !s.Job.SuspendedByUs() {
 		return nil

@@ -29,7 +29,7 @@ import (
 )
 
 // What the pods of an admitted job do is told in the status of its unit: how many of them are ready, and whether all
-// are, and which of them have ended well and do not come again. A unit is written for that no more often than every
+// are, and which of them have ended well and do not come again. A unit is written for that at most once every
 // ReportInterval; quota that others may use is given back sooner.
 
 const (
@@ -97,7 +97,7 @@ func report(s *Situation) Decision {
 }
 
 // setReclaimable names in a unit the pods of its job that have ended well and do not come again, and says whether that
-// is news. Where the job starts anew they come again, and the unit asks for them.
+// is news. If the job starts again from scratch, these pods come again, and the unit asks for them.
 func setReclaimable(s *Situation, u *v1alpha1.QueueUnit) bool {
 	var reclaimable []v1alpha1.ReclaimablePod
 	ended := s.Job.Reclaimable()

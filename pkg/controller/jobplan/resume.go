@@ -173,7 +173,7 @@ func addGroup(s *Situation, annotations map[string]string, name string) {
 }
 
 // asked is what admission checks ask or have asked to write into the pods of the job, by pod set. The scheduler keeps
-// it when it asks them anew.
+// it when it asks the checks again.
 func asked(s *Situation) map[string][]podupdate.Update {
 	if s.rel != jobunit.Own {
 		return nil

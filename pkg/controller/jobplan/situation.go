@@ -60,7 +60,7 @@ type Situation struct {
 	Now     metav1.Time
 	Options Options
 	Kind    *jobkind.Kind
-	// Job is nil when there is none. Unit bears the job's unit name, nil when there is none.
+	// Job is nil when there is none. Unit has the job's unit name, nil when there is none.
 	Job  *jobs.Job
 	Unit *v1alpha1.QueueUnit
 	// FreshJob and FreshUnit were read from the API server itself, not from caches that may lag behind each other.
@@ -69,7 +69,7 @@ type Situation struct {
 	PatchedLately bool
 	// Managed is the predicate's answer for the job; Elsewhere says that somebody else decides when it runs.
 	Managed, Elsewhere bool
-	// Unmanaged is what becomes of the job if it is not managed for want of a label.
+	// Unmanaged is what becomes of the job if it is not managed because it lacks a label.
 	Unmanaged managedjobs.UnmanagedJobs
 	// Asleep: the job is suspended and names no queue, where jobs are queued.
 	Asleep bool

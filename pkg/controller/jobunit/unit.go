@@ -185,7 +185,7 @@ func podSetsOf(of []jobs.PodSet, whole bool) ([]v1alpha1.PodSet, error) {
 	return sets, nil
 }
 
-// Relation of the unit that bears a job's unit name to that job.
+// Relation of the unit that has a job's unit name to that job.
 type Relation int
 
 const (
@@ -200,7 +200,7 @@ const (
 	Foreign
 )
 
-// Relate compares by UID: a job that was created anew under its name is another job.
+// Relate compares by UID: a job that was created again under its name is another job.
 func Relate(job *jobs.Job, u *v1alpha1.QueueUnit) Relation {
 	if u == nil {
 		return Absent
@@ -328,7 +328,7 @@ func enoughPodSets(have, want []v1alpha1.PodSet) bool {
 	return samePodSets(have, want) || samePodSets(reduced(have), want)
 }
 
-// SameScheduling says whether two lists of pod sets mean the same to whoever schedules them, whole or reduced.
+// SameScheduling says whether two lists of pod sets, whole or reduced, mean the same to a scheduler.
 func SameScheduling(a, b []v1alpha1.PodSet) bool {
 	return samePodSets(reduced(a), reduced(b))
 }

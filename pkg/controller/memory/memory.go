@@ -24,8 +24,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Memory of objects by their names. It is safe for concurrent use; what it remembers of one object belongs to whoever
-// reconciles that, which is one goroutine at a time.
+// Memory of objects by their names. It is safe for concurrent use; what it remembers of one object belongs to the
+// reconciler of that object, which is one goroutine at a time.
 type Memory[T any] struct {
 	mu sync.Mutex
 	of map[types.NamespacedName]*remembered[T]
@@ -36,7 +36,8 @@ type remembered[T any] struct {
 	value T
 }
 
-// Of is what is remembered of this very object. One that was created anew under its name begins anew.
+// Of is what is remembered of this very object. Of an object that was created again under its name, nothing is
+// remembered.
 func (m *Memory[T]) Of(object metav1.Object) *T {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -47,7 +47,7 @@ type observed struct {
 	unit   *v1alpha1.QueueUnit
 	check  string
 	config *v1beta1.ProvisioningRequestConfigSpec // nil: there is none
-	// requests are those that the unit controls, and that of the present reservation whoever it belongs to.
+	// requests are those that the unit controls, and that of the present reservation, no matter what it belongs to.
 	requests []autoscalingv1.ProvisioningRequest
 	// templates that exist, by name, of those that the request of the present reservation names.
 	templates map[string]*corev1.PodTemplate

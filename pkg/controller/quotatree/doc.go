@@ -16,7 +16,7 @@ limitations under the License.
 
 // Package quotatree makes ElasticQuotas of ElasticQuotaTrees and keeps them in step.
 //
-// Expand says what a tree asks for, and plan what is to be done about it; both are functions of their arguments alone.
+// Expand says what a tree asks for, and plan what must be done about it; both are functions of their arguments alone.
 // The reconciler gathers, asks them and does it. It touches no ElasticQuota that a person made, and no problem of one
 // node holds up another that does not lie below it.
 package quotatree

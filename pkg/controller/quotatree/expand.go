@@ -176,7 +176,7 @@ func (x *expander) node(n *v1beta1.ElasticQuotaNode, up above) {
 }
 
 // takeMin takes the min of a node from what is left of the min of the node above: the guarantees of the nodes below one
-// are no more than its own, as Koordinator wants it.
+// are at most its own, as Koordinator wants it.
 func (x *expander) takeMin(q *Quota, left corev1.ResourceList) bool {
 	if q.Parent == rootQuota {
 		return true

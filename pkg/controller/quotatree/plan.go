@@ -159,7 +159,7 @@ func (p *planner) place(q *Quota) {
 	p.out.steps = append(p.out.steps, s)
 }
 
-// now is what a quota can be now, on the way to what it is to be: while another quota has one of its namespaces
+// now is what a quota can be now, on the way to what it should be: while another quota has one of its namespaces
 // Koordinator refuses it, and while quotas lie below it it must be a parent. An event comes when that is over.
 func (p *planner) now(q *Quota) *Quota {
 	out := *q

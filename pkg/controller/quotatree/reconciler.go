@@ -152,8 +152,8 @@ type refusal struct {
 }
 
 // do takes the steps. What Koordinator refuses is tried again as long as anything else went through, because whether it
-// accepts a step may depend on others, such as the min of the quotas beside it. A step that fails holds up none but
-// those below it. The error is one that is worth trying again at once.
+// accepts a step may depend on others, such as the min of the sibling quotas. A step that fails holds up none but those
+// below it. The error is one that is worth trying again at once.
 func (r *Reconciler) do(ctx context.Context, p *plan) ([]refusal, error) {
 	missing := sets.New[string]()
 	for i := range p.steps {

@@ -61,7 +61,8 @@ type starter struct {
 }
 
 // Start waits until trees can be read and reconciles them until the context ends. Trees are never a reason for the
-// process to end: when their caches do not fill, because a right or a definition went meanwhile, it waits again.
+// process to end: when their caches do not fill, because a right or a definition has been removed since, it waits
+// again.
 func (s *starter) Start(ctx context.Context) error {
 	for s.options.Served.Wait(ctx, s.readable, v1beta1.ElasticQuotaTreeKind.GroupVersion(),
 		elasticQuotaKind.GroupVersion()) == nil {

@@ -40,7 +40,7 @@ import (
 )
 
 const (
-	// perSecond and burst bound what is written for each kind: whoever makes objects by the thousands is told late.
+	// perSecond and burst bound what is written for each kind: a user who makes objects by the thousands is told late.
 	perSecond, burst = 5, 10
 )
 

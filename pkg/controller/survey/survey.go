@@ -89,8 +89,8 @@ func New(live client.Reader, clk clock.PassiveClock) *Survey {
 	return &Survey{live: live, clock: clk}
 }
 
-// Look returns what was seen last, after another look if that is old; nil if nothing was seen. Whoever comes while
-// somebody looks is not kept waiting.
+// Look returns what was seen last, after another look if that is old; nil if nothing was seen. A caller that comes
+// while another one looks is not kept waiting.
 func (s *Survey) Look(ctx context.Context) *Cluster {
 	if s == nil || !s.mu.TryLock() {
 		return nil

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package unitcache keeps units in memory, and of those that are too large no more than that they are there.
+// Package unitcache keeps units in memory, and of those that are too large only what names them and their jobs.
 package unitcache
 
 import (
@@ -29,8 +29,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/apis/scheduling/v1alpha1"
 )
 
-// maxKeptUnit is the greatest unit that the cache keeps, in bytes of JSON. A unit of a job has less; whoever makes
-// units by hand says how large they are.
+// maxKeptUnit is the greatest unit that the cache keeps, in bytes of JSON. A unit of a job has less; a user who makes
+// units by hand decides how large they are.
 const maxKeptUnit = 16 << 10
 
 // notKept is the manager in the managed fields, which the cache keeps of no unit, of one that is too large to be kept.

@@ -40,8 +40,8 @@ type Descriptor struct {
 	// Valid has to hold before the job can be queued. A job for which one of them does not is left as it is, and its pods
 	// are held back.
 	Valid []ValidRule `json:"valid,omitempty"`
-	// Children are the kinds of objects that stand between the job and its pods, whoever made them for it: its pods are
-	// owned by them.
+	// Children are the kinds of objects that stand between the job and its pods, no matter who made them for it: they own
+	// its pods.
 	Children []ObjectKind `json:"children,omitempty"`
 	// Child is one of them that has the name of the job and is read with it, as the field child of the job.
 	Child *ObjectKind `json:"child,omitempty"`
@@ -75,8 +75,8 @@ type ObjectKind struct {
 type SuspendRule struct {
 	// Field is a boolean, which the job may lack.
 	Field string `json:"field,omitempty"`
-	// Annotation suspends with the value "true", for operators that go by one. Beside a Field, that alone is gone by, and
-	// an annotation that says "true" is set to "false" when the job is resumed.
+	// Annotation suspends with the value "true", for operators that go by one. If there is a Field as well, the Field
+	// alone decides, and an annotation that says "true" is set to "false" when the job is resumed.
 	Annotation string `json:"annotation,omitempty"`
 	// KeepsPods: the operator makes no new pods of a suspended job, and lets those that are there run on.
 	KeepsPods bool `json:"keepsPods,omitempty"`
@@ -129,10 +129,10 @@ type PodSetRule struct {
 	Template Paths `json:"template,omitempty"`
 	// Computed names the code that makes the template where none of them is there.
 	Computed string `json:"computed,omitempty"`
-	// Adds are containers that the operator puts into the pods beside those of the template.
+	// Adds are containers that the operator puts into the pods in addition to those of the template.
 	Adds []AddRule `json:"adds,omitempty"`
-	// Labels and Annotations that the pods get beside those of the template; from Path, or with "$" before it from the
-	// job. Absent are those of the template.
+	// Labels and Annotations that the pods get in addition to those of the template; from Path, or with "$" before it from
+	// the job. Absent are those of the template.
 	Labels      string `json:"labels,omitempty"`
 	Annotations string `json:"annotations,omitempty"`
 }

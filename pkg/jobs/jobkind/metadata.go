@@ -18,11 +18,11 @@ package jobkind
 
 import "slices"
 
-// MetadataPlace is where whoever writes a job gives labels and annotations to it, to its pods, or to what is made of it
+// MetadataPlace is where the author of a job gives labels and annotations to it, to its pods, or to what is made of it
 // on the way to them. Each is a path with stars, and nil where there is no such field.
 type MetadataPlace struct {
 	Labels, Annotations Path
-	// NodeName is where pods of the template beside are bound to a node.
+	// NodeName is where pods of the template with this metadata are bound to a node.
 	NodeName Path
 }
 

@@ -65,7 +65,7 @@ func (p *Place) key() string {
 	return p.At[len(p.At)-1]
 }
 
-// maxPlaces bounds what a path with stars finds: whoever writes an object may write as many as he likes.
+// maxPlaces bounds what a path with stars finds: the author of an object may write any number of places.
 const maxPlaces = 1000
 
 // Walk finds the objects that the path leads to. Keys of maps come in their order. What is no object is passed over.

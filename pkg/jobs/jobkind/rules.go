@@ -35,7 +35,7 @@ type Set struct {
 	Templates       []Path
 	Computed        *Computed
 	Adds            []Add
-	// Labels and annotations that are given to the pods beside those of the template.
+	// Labels and annotations that are given to the pods in addition to those of the template.
 	Labels, Annotations Source
 }
 

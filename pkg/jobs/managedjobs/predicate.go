@@ -207,8 +207,8 @@ func (p *Predicate) FollowsOwner(ref metav1.OwnerReference) bool {
 }
 
 // IsPart says whether an object of this kind with this controlling owner, nil for none, is a part of a job of a kind
-// that is known, managed or not. It does not wait by itself: whoever made it resumes it. Of owners that do not make
-// such objects, which anybody may write, nothing follows, nor of CronJobs: their Jobs wait by themselves.
+// that is known, managed or not. It does not wait by itself: its maker resumes it. Of owners that do not make such
+// objects, which anybody may write, nothing follows, nor of CronJobs: their Jobs wait by themselves.
 func (p *Predicate) IsPart(of schema.GroupKind, owner *metav1.OwnerReference) bool {
 	return owner != nil && (p.ManagesOwner(*owner) || p.makes[making{GroupKind(*owner), of}])
 }
@@ -305,7 +305,7 @@ func QueueAnnotation(annotations map[string]string) map[string]string {
 }
 
 // ManagesJob is the whole predicate: kind, namespace, labels, owners and other managers of one object. podLabels are
-// those that its pods will have beside their templates' own; the scheduler judges pods by them too.
+// those that its pods will have in addition to their templates' own; the scheduler judges pods by them too.
 func (p *Predicate) ManagesJob(
 	job *jobs.Job, namespaceLabels map[string]string, podLabels ...map[string]string,
 ) bool {

@@ -209,7 +209,7 @@ func labelsOfGroup(labels map[string]string) map[string]string {
 	return kept
 }
 
-// Compact is a pod with what is read of it, or with no more than that it is there.
+// Compact is a pod with what is read of it. Of a pod that is not queued, it has only what says that the pod exists.
 func Compact(pod *corev1.Pod, queued bool) *corev1.Pod {
 	compact := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
