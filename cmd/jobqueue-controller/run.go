@@ -185,7 +185,7 @@ func (o *runOptions) run(ctx context.Context, fs *pflag.FlagSet) error {
 	return stopped(ctx, mgr.Start(ctx))
 }
 
-// setupOthers sets up the controllers beside that of jobs.
+// setupOthers sets up the controllers other than that of jobs.
 func setupOthers(
 	mgr manager.Manager, c *v1alpha1.ControllerConfiguration, checks bool, index *served.Index,
 ) error {
@@ -268,8 +268,8 @@ func managedJobs(
 	return managedjobs.NewPredicate(m)
 }
 
-// newWatchdog keeps a leader that stood still from writing what it decided on before, beside its successor. All clients
-// that are made of the configuration afterwards refuse to.
+// newWatchdog keeps a leader that stood still from writing what it decided on before, while its successor leads. All
+// clients that are made of the configuration afterwards refuse to.
 func newWatchdog(config *rest.Config, l *v1alpha1.LeaderElection, clk clock.WithTicker) *watchdog.Timer {
 	limit := l.RenewDeadline.Duration
 	if !*l.LeaderElect {

@@ -111,8 +111,8 @@ func mixedKinds() []jobKind {
 	return kinds
 }
 
-// followed are the resources beside Jobs and Pods that the checks have to see: jobs, and what stands between them and
-// their pods.
+// followed are the resources in addition to Jobs and Pods that the checks have to see: jobs, and what stands between
+// them and their pods.
 func followed() []schema.GroupResource {
 	resources := []schema.GroupResource{{Group: "ray.io", Resource: "rayclusters"}}
 	for _, kind := range mixedKinds() {

@@ -70,7 +70,7 @@ func runPlayground(ctx context.Context, f *clusterFlags) error {
 			s.printf("\nStopping\n")
 			return cp.Stop()
 		case exit := <-cp.Exits():
-			// Left as it is: whoever plays may have killed it.
+			// Left as it is: the user may have killed it.
 			s.printf("%s ended (%v); its log is %s\n", exit.Component, exit.Err, exit.Log)
 		}
 	}

@@ -103,7 +103,7 @@ func weighted() (lots []stream) {
 	return lots
 }
 
-// submission is a job that is to be submitted.
+// submission is a job that will be submitted.
 type submission struct {
 	object   *unstructured.Unstructured
 	resource schema.GroupVersionResource

@@ -57,7 +57,7 @@ type queueRow struct {
 // quotaBar is the use of one quota, in cores.
 type quotaBar struct {
 	name string
-	// used by bound pods, promised to admitted units beside that, of max.
+	// used by bound pods, promised to admitted units in addition to that, of max.
 	used, promised, max float64
 }
 
@@ -164,7 +164,8 @@ func (v *view) row(queue string, now time.Time, places []place) queueRow {
 	return row
 }
 
-// explain says why a unit waits, from whoever knows; of a limit that is short, which it is and how much is missing.
+// explain says why a unit waits, as its place or else its object says; of a limit that is short, which it is and how
+// much is missing.
 func (v *view) explain(p place, qu checker.Unit) string {
 	reason, message := cmp.Or(p.reason, qu.Reason), cmp.Or(p.message, qu.Message)
 	if reason == string(unit.ReasonQuotaExceeded) {

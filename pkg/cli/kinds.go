@@ -117,7 +117,7 @@ object charges his pods to any quota. Built-in kinds have theirs in manifests/co
 	return root
 }
 
-// kinds are the built-in ones, and those of the configuration that is given in their place and beside them.
+// kinds are the built-in ones, and those of the configuration that is given. These replace or add to the built-in ones.
 func (o *kindsOptions) kinds() ([]jobkind.Kind, error) {
 	if o.managed == "" {
 		return jobkind.Builtin(), nil

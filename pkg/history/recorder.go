@@ -75,7 +75,7 @@ type Recorder struct {
 	follows bool
 }
 
-// New returns a Recorder that records nothing before Begin; nil if there is to be no record.
+// New returns a Recorder that records nothing before Begin; nil if no record should be kept.
 func New(o Options) *Recorder {
 	if o.Records <= 0 {
 		return nil

@@ -28,8 +28,8 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-// Update is what admission checks ask to write into the pods of one pod set, beside what resuming adds. What a template
-// has it keeps.
+// Update is what admission checks ask to write into the pods of one pod set, in addition to what resuming adds. What a
+// template has it keeps.
 type Update struct {
 	Labels, Annotations, NodeSelector map[string]string
 	Tolerations                       []corev1.Toleration

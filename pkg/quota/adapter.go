@@ -82,7 +82,7 @@ func newAdapter(captured func() (Live, *config.ElasticQuotaArgs)) *Adapter {
 	return &Adapter{captured: captured, more: map[string]bool{}}
 }
 
-// OpenBuiltIn has jobs admitted in Koordinator's default and system quota, too. Whoever names no quota is charged to
+// OpenBuiltIn has jobs admitted in Koordinator's default and system quota, too. A job that names no quota is charged to
 // the default one, which in most clusters has a max that nobody ever reaches. It is called before anything is observed.
 func (a *Adapter) OpenBuiltIn() { a.builtInOpen.Store(true) }
 
@@ -133,8 +133,8 @@ func (a *Adapter) noteMoreRequested(name string) {
 // Resolve returns the quota that pods with these labels in this namespace are charged to, also if none of that name
 // exists. It is empty only where Koordinator's feature DisableDefaultQuota leaves such pods without a quota.
 //
-// The two fallback labels are read for jobs; ElasticQuota does not know them, so whoever resumes such a job labels its
-// pods with the quota's name.
+// The two fallback labels are read for jobs; ElasticQuota does not know them, so when such a job is resumed, its pods
+// get a label with the quota's name.
 func (a *Adapter) Resolve(namespace string, labels map[string]string) string {
 	for _, key := range v1alpha1.QuotaLabels {
 		if name := labels[key]; name != "" {

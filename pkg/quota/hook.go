@@ -27,7 +27,7 @@ import (
 )
 
 // hook sits in a GroupQuotaManager of ElasticQuota. There is one per manager, and a manager may be thrown away and
-// built anew, so a hook has no state: all of it is in the shared adapter.
+// rebuilt, so a hook has no state: all of it is in the shared adapter.
 //
 // All methods but CheckPod are called with the manager's hierarchy lock held. They are O(1), but for a quota that comes
 // or goes with pods, and call nothing of the manager; calling back would lock again and stop the scheduler.

@@ -36,10 +36,10 @@ import (
 // stays as it is.
 //
 // A runtime quota may shrink between the admission of a job and the arrival of its pods, because pods of another quota
-// have come meanwhile, even ones that the gate holds. ElasticQuota would then refuse pods for which quota is reserved,
-// while the reservation keeps the other quota's job waiting: neither would ever run. So a reservation stands: what was
-// admitted gets the quota that it was admitted on, up to max, and the other quota has its share when the job ends, as
-// it has where the pods came in time.
+// have come in the meantime, even ones that the gate holds. ElasticQuota would then refuse pods for which quota is
+// reserved, while the reservation keeps the other quota's job waiting: neither would ever run. So a reservation stands:
+// what was admitted gets the quota that it was admitted on, up to max, and the other quota has its share when the job
+// ends, as it has where the pods came in time.
 //
 // The same rule covers a race in ElasticQuota: runtime never exceeds what pods request, and a pod that the scheduling
 // queue hands over before ElasticQuota's own handler has counted it is refused until something wakes it a second later.

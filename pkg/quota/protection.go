@@ -54,7 +54,7 @@ const mostTriedAgain = 32
 type Guard struct {
 	// Admitted says that a pod belongs to an admitted job.
 	Admitted func(*corev1.Pod) bool
-	// TryAgain takes refused pods for which the reason may be over. It is called, without locks, by whoever calls
+	// TryAgain takes refused pods for which the reason may be over. It is called, without locks, by the callers of
 	// SetOutstanding and Observe.
 	TryAgain func([]types.NamespacedName)
 	// Beyond counts attempts to schedule pods of admitted jobs that ElasticQuota's own check refuses.

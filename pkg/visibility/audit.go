@@ -60,8 +60,8 @@ func (r *Reader) Audits(ctx context.Context) (*v1alpha1.AuditList, error) {
 	return list, nil
 }
 
-// RequestAudit has another audit made soon, which costs a list of all units: no more than one a minute. It answers with
-// the audit before, if there was one.
+// RequestAudit has another audit made soon, which costs a list of all units: at most one a minute. It answers with the
+// audit before, if there was one.
 func (r *Reader) RequestAudit(ctx context.Context) (*v1alpha1.Audit, error) {
 	type requested struct {
 		wait time.Duration

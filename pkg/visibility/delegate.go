@@ -44,7 +44,7 @@ const (
 	cacheTTL = 10 * time.Second
 )
 
-// authenticate has the API server say who asks. Whoever cannot be told is refused.
+// authenticate has the API server say who asks. A client whose identity is not known is refused.
 //
 // DelegatingAuthenticationOptions of the library does the same from the path of a kubeconfig; the scheduler has a
 // configuration instead.

@@ -17,8 +17,8 @@ limitations under the License.
 // Package visibility answers what waits where and why: the aggregated API visibility.koord-queue.x-k8s.io.
 //
 // A question is answered from the state that decides, in its goroutine, so a position is the one that the next decision
-// goes by. There it is no more than copied, and no more than a page; all else happens in the goroutine of the request.
-// How many questions are asked at a time, and in a second, is bounded.
+// goes by. That goroutine only copies, and at most one page; all else happens in the goroutine of the request. How many
+// questions are asked at a time, and in a second, is bounded.
 //
 // Who may ask what, RBAC says. There are two kinds of resources, so that no answer needs a review for each unit: those
 // of the cluster say everything, those of a namespace name no unit of another one.

@@ -35,7 +35,7 @@ import (
 //	GET /units/NAMESPACE/NAME                    one unit
 //	GET /audit                                   the last audit
 //
-// Paths are relative; whoever mounts it strips what comes before.
+// Paths are relative; the code that mounts it strips what comes before.
 func NewInsecureHandler(r *Reader) http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, answer func(*http.Request) (runtime.Object, error)) {

@@ -67,7 +67,7 @@ func (s *storage) Get(ctx context.Context, name string, _ *metav1.GetOptions) (r
 	return s.get(ctx, request.NamespaceValue(ctx), name)
 }
 
-// List implements rest.Lister. Nothing can be selected: whoever wants to would have everything looked at.
+// List implements rest.Lister. Nothing can be selected: a selector would have everything looked at.
 func (s *storage) List(ctx context.Context, o *internalversion.ListOptions) (runtime.Object, error) {
 	if o == nil {
 		o = &internalversion.ListOptions{}

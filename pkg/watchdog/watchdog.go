@@ -35,10 +35,10 @@ const pulseEvery = 200 * time.Millisecond
 // ErrStoodStill is the answer to requests of a leader that stood still.
 var ErrStoodStill = errors.New("this process stood still for so long that another one may lead")
 
-// Timer keeps a leader that stood still from going on beside its successor (I1, I3). Leader election does not: it
-// counts the time for renewing the lease anew when the process goes on, and until that is over both decide. A process
-// that finds itself to have stood still for the whole of that time ends at once, as it does when it loses its lease.
-// Anything may run before it finds that, so requests look at the time themselves.
+// Timer keeps a leader that stood still from going on while its successor leads (I1, I3). Leader election does not: it
+// counts the time for renewing the lease from zero when the process goes on, and until that is over both decide. A
+// process that finds itself to have stood still for the whole of that time ends at once, as it does when it loses its
+// lease. Anything may run before it finds that, so requests look at the time themselves.
 type Timer struct {
 	clock clock.WithTicker
 	// limit is the time in which leader election has to renew a lease. It is zero without leader election: then nobody

@@ -24,7 +24,7 @@ import (
 )
 
 // QueuePolicy names how a queue orders its units and what happens behind a unit that does not fit: one of those below,
-// or one that whoever built the scheduler has registered with it.
+// or one that the builder of the scheduler has registered with it.
 //
 // +kubebuilder:validation:Pattern=`^[A-Za-z]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 // +kubebuilder:validation:MaxLength=63

@@ -24,7 +24,7 @@ import (
 const LastAudit = "last"
 
 // Audit is the last comparison of ledger and queues with the API objects and Koordinator's used. To read it starts
-// none; to create one has another made soon, no more than once a minute.
+// none; to create one has another made soon, at most once a minute.
 //
 // +kubebuilder:object:root=true
 type Audit struct {
@@ -61,7 +61,7 @@ type AuditStatus struct {
 	Found int32 `json:"found"`
 	// differences are the first of them.
 	Differences []Difference `json:"differences,omitempty"`
-	// rebuilt says that the state was built anew because of them.
+	// rebuilt says that the state was rebuilt because of them.
 	Rebuilt bool `json:"rebuilt,omitempty"`
 }
 

@@ -43,7 +43,7 @@ type Snapshot interface {
 	UnitOfConsumer(uid types.UID) bool
 	// AdmittedUnit returns the UID of the job of an admitted unit, by namespace/name; empty for a unit without one.
 	AdmittedUnit(key string) (types.UID, bool)
-	// Granted says that a pod of an admitted unit may go: together they ask for no more than their unit holds.
+	// Granted says that a pod of an admitted unit may go: together they ask for at most what their unit holds.
 	Granted(pod types.UID) bool
 	// Lacking says in words what a pod of an admitted unit lacks of what admission checks asked to write into it; then it
 	// may not go.
@@ -52,7 +52,7 @@ type Snapshot interface {
 	RunsUntil(pod types.UID) time.Time
 }
 
-// Job is what the gate needs to know of a job beside its name.
+// Job is what the gate needs to know of a job in addition to its name.
 type Job struct {
 	Labels, Annotations map[string]string
 	// Owner is the controlling owner, nil if there is none.
@@ -67,7 +67,7 @@ const (
 	foreign verdict = iota
 	// admitted: it belongs to an admitted unit.
 	admitted
-	// beyond: its unit is admitted, and holds too little for it beside the pods that have gone already.
+	// beyond: its unit is admitted, and holds too little for it in addition to the pods that have gone already.
 	beyond
 	// lacking: its unit is admitted, and the pod has not what admission checks asked to write into it: somebody else than
 	// the controller resumed its job.
@@ -273,7 +273,7 @@ func (g *Gate) object(namespace string, ref metav1.OwnerReference) (Job, bool) {
 }
 
 // ofGroup judges a pod that names no unit: it waits if it is queued as one of a group. An owner of a kind that is not
-// followed may be one that nobody has ever made: where nothing runs beside the queues, such a pod does not either.
+// followed may be one that nobody has ever made: where nothing runs outside of the queues, such a pod does not either.
 func (g *Gate) ofGroup(pod *corev1.Pod) verdict {
 	p := g.Predicate()
 	owned := metav1.GetControllerOfNoCopy(pod) != nil
