@@ -18,6 +18,8 @@ package main
 
 import (
 	"fmt"
+	"go/parser"
+	"go/token"
 	"maps"
 	"regexp"
 	"slices"
@@ -43,11 +45,12 @@ var (
 		`(?i)\b(anew|besides?|bears|whoever|for ever|no more|is to be|as ever|meanwhile|want of|thereof)\b`)
 )
 
-// block is a piece of text that ends where its sentence ends: a paragraph, an item, a cell, a description.
+// block is a piece of text that ends where its sentence ends: a paragraph, an item, a cell, a description, a comment.
 type block struct {
-	where string // line, or path of a field
-	text  string // code is replaced by one word
-	cell  bool
+	where   string // line, or path of a field
+	text    string // code is replaced by one word
+	cell    bool
+	comment bool // only its words are checked
 }
 
 // check returns a line for each rule that a block of a file does not follow, and where.
@@ -61,10 +64,13 @@ func check(blocks []block) []string {
 		if n := len(strings.Fields(b.text)); b.cell && n > mostOfACell {
 			say(b, "a cell of %d words, %d are allowed: %s", n, mostOfACell, begin(b.text))
 		}
-		for _, word := range outOfUse.FindAllString(b.text, -1) {
-			say(b, "%q is out of use: %s", word, begin(b.text))
-		}
 		for _, s := range splitSentences(b.text) {
+			for _, word := range outOfUse.FindAllString(s, -1) {
+				say(b, "%q is out of use: %s", word, begin(s))
+			}
+			if b.comment {
+				continue
+			}
 			n := len(strings.Fields(s))
 			if n > mostWords && !b.cell {
 				say(b, "a sentence of %d words, %d are allowed: %s", n, mostWords, begin(s))
@@ -176,4 +182,19 @@ func fieldBlocks(path string, s *apiextensionsv1.JSONSchemaProps) []block {
 		blocks = append(blocks, fieldBlocks(path+".*", s.AdditionalProperties.Schema)...)
 	}
 	return blocks
+}
+
+// comments returns the comments of a Go file, without directives such as go:build and nolint.
+func comments(source []byte) ([]block, error) {
+	files := token.NewFileSet()
+	f, err := parser.ParseFile(files, "", source, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	var blocks []block
+	for _, c := range f.Comments {
+		line, text := files.Position(c.Pos()).Line, strings.Join(strings.Fields(c.Text()), " ")
+		blocks = append(blocks, block{where: fmt.Sprint(line), text: text, comment: true})
+	}
+	return blocks, nil
 }

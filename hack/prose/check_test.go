@@ -70,6 +70,44 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+func TestCheckComments(t *testing.T) {
+	long := strings.TrimSpace(strings.Repeat("word ", 31))
+	for name, test := range map[string]struct {
+		code string
+		want []string
+	}{
+		"package": {code: "// Package x begins anew.\npackage x",
+			want: []string{`1: "anew" is out of use: Package x begins anew.`}},
+		"end of a line": {code: "package x\n\nvar a int // Whoever asks\n",
+			want: []string{`3: "Whoever" is out of use: Whoever asks`}},
+		"inside of a function": {code: "package x\n\nfunc f() {\n\t/* It waits for\n\tever. */\n}\n",
+			want: []string{`4: "for ever" is out of use: It waits for ever.`}},
+		"across lines": {code: "package x\n\n// A job. It takes no\n// more than one.\nvar a int\n",
+			want: []string{`3: "no more" is out of use: It takes no more than one.`}},
+		"before a directive": {code: "package x\n\n// f is beside g.\n//\n//go:noinline\nfunc f() {}\n",
+			want: []string{`3: "beside" is out of use: f is beside g.`}},
+		"directives":  {code: "//go:build anew\n\npackage x\n\nvar a int //nolint:lll // begins anew\n"},
+		"no comments": {code: "package x\n\nvar anew, meanwhile = \"// anew\", `\n// thereof\n`\n"},
+		"parts of words, in a long sentence that starts with What": {
+			code: "// What renews anewness bothers no moresby: " + long + ".\npackage x",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			blocks, err := comments([]byte(test.code))
+			require.NoError(t, err)
+			assert.Equal(t, test.want, check(blocks))
+		})
+	}
+}
+
+func TestGoFiles(t *testing.T) {
+	files, err := goFiles(fstest.MapFS{
+		"pkg/a/b/c/d.go": {}, "pkg/a/a_test.go": {}, "pkg/a/a.md": {}, "cmd/e/main.go": {}, "test/f.go": {},
+	})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"pkg/a/b/c/d.go", "cmd/e/main.go"}, files)
+}
+
 func TestBrokenLinks(t *testing.T) {
 	root := fstest.MapFS{
 		"README.md": {Data: []byte("[a](docs/a.md#why-it-waits) [b](docs/b.md) " +

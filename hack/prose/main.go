@@ -19,13 +19,14 @@ limitations under the License.
 // files and headings that do not exist.
 //
 // It reads Markdown and the descriptions of CustomResourceDefinitions. Metric help and the configuration reach it
-// through the generated tables in docs/. hack/prose/exceptions.yaml holds the number of findings that a file may have;
-// a number only falls.
+// through the generated tables in docs/. In comments of Go code it finds words that are out of use, and nothing else.
+// hack/prose/exceptions.yaml holds the number of findings that a file may have; a number only falls.
 package main
 
 import (
 	"flag"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -37,7 +38,7 @@ import (
 
 const exceptionsFile = "hack/prose/exceptions.yaml"
 
-// patterns name the files that are checked, from the root of the repository.
+// patterns name the files that are checked, from the root of the repository. See goFiles for those of Go.
 var patterns = []string{
 	"*.md", "docs/*.md", "docs/*/*.md", "manifests/base/crd/*.yaml", "manifests/components/elasticquotatree/*_*.yaml",
 }
@@ -100,25 +101,55 @@ func run(all bool) error {
 
 // checkFiles returns the findings of each file.
 func checkFiles() (map[string][]string, error) {
-	found := map[string][]string{}
+	files, err := goFiles(os.DirFS("."))
+	if err != nil {
+		return nil, err
+	}
 	for _, pattern := range patterns {
-		files, err := filepath.Glob(pattern)
+		matches, err := filepath.Glob(pattern)
 		if err != nil {
 			return nil, err
 		}
-		for _, file := range files {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				return nil, err
-			}
-			blocks := markdownBlocks(data)
-			if filepath.Ext(file) == ".yaml" {
-				if blocks, err = descriptions(data); err != nil {
-					return nil, fmt.Errorf("%s: %w", file, err)
-				}
-			}
-			found[file] = check(blocks)
+		files = append(files, matches...)
+	}
+	found := map[string][]string{}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
 		}
+		blocks, err := blocksOf(file, data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		found[file] = check(blocks)
 	}
 	return found, nil
+}
+
+// goFiles lists the Go files below pkg and cmd that are not tests.
+func goFiles(root fs.FS) (files []string, err error) {
+	for _, dir := range []string{"pkg", "cmd"} {
+		err := fs.WalkDir(root, dir, func(file string, _ fs.DirEntry, err error) error {
+			if strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go") {
+				files = append(files, file)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+func blocksOf(file string, data []byte) ([]block, error) {
+	switch filepath.Ext(file) {
+	case ".go":
+		return comments(data)
+	case ".yaml":
+		return descriptions(data)
+	default:
+		return markdownBlocks(data), nil
+	}
 }
