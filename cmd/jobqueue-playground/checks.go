@@ -95,7 +95,7 @@ func lifeCases() []lifeCase {
 		},
 		{
 			name: "slow check", queue: "checked", jobs: 4, needs: "approval",
-			promise: "no pod before the answer; the quota is held meanwhile",
+			promise: "no pod before the answer; the quota is held until then",
 			missing: func(s *story) string {
 				// Times in objects are of whole seconds.
 				if s.reserved < slowAnswer-2*time.Second {

@@ -143,7 +143,7 @@ func (r *JobReconciler) failed(ctx context.Context, err error) (ctrl.Result, err
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil // should the watch not bring it
 	}
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		klog.FromContext(ctx).V(4).Info("Decided on a state that is no more", "reason", err.Error())
+		klog.FromContext(ctx).V(4).Info("Decided on a state that has changed since", "reason", err.Error())
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(err) // gone: its deletion brings the next event

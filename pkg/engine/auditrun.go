@@ -172,7 +172,7 @@ func (a *audit) tell(ctx context.Context) {
 			log.Error(nil, "The state of admission differs",
 				"kind", d.Kind, "object", d.Object, "field", d.Field, "engine", d.Engine, "source", d.Source)
 		}
-		log.Error(nil, "The state of admission differed from the API and is built anew", "differences", r.Found,
+		log.Error(nil, "The state of admission differed from the API and is rebuilt", "differences", r.Found,
 			"queueUnits", r.Units, "pods", r.Pods, "levels", r.Levels, "took", r.Took)
 	}
 	kept := *r

@@ -128,11 +128,11 @@ func (c *core) renew(now time.Time) (cause string) {
 
 // panicked has the state rebuilt after a panic of the core, in a call about the unit of this key if it is not empty.
 // The objects that the state is built from are the same, so it would panic again forever, and no unit would be
-// admitted. So somebody is to blame, and is put in quarantine:
-//   - the unit that the call was about, at once;
-//   - else the unit that the core was looking at, the second time: once may be the fault of a state that was broken
-//     before, and it is deciding for others that is at stake, not for this one;
-//   - nobody: then decisions stop for a time that doubles, up to about a minute.
+// admitted. So a unit is put in quarantine:
+//   - If the core was looking at the unit of the call, or at none: the unit of the call, at once.
+//   - If the core was looking at another unit: that one, the second time. Once may be the fault of a state that was
+//     broken before.
+//   - If there is no such unit, decisions stop for a time that doubles, up to about a minute.
 //
 // Panics of a state that has to be rebuilt anyway say nothing about any unit.
 func (c *core) panicked(key string) {
@@ -150,7 +150,7 @@ func (c *core) panicked(key string) {
 	if _, again := c.quarantined[suspect]; suspect == "" || again {
 		c.panics++
 		c.opts.Metrics.Set(metrics.DecisionBackoff, c.rebuildDelay().Seconds())
-		c.log.Error(nil, "Nothing is decided before the state of admission is built anew",
+		c.log.Error(nil, "Nothing is decided before the state of admission is rebuilt",
 			"in", c.rebuildDelay(), "panicsInARow", c.panics)
 		return
 	}

@@ -58,7 +58,8 @@ func (l *latest[K, V]) get(key K) (V, bool) {
 	return none, false
 }
 
-// unitEvent is the newest state of the unit of a name. Of one that is gone it is the last state, nil if that is unknown.
+// unitEvent is the newest state of the unit of a name. If the unit is gone it is the last state, nil if that is not
+// known.
 type unitEvent struct {
 	state *unitObject
 	gone  bool

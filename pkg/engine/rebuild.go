@@ -63,7 +63,7 @@ func (e *Engine) healState(now time.Time) {
 		e.core.recovered() // a standby does not decide
 	}
 	e.opts.Metrics.Inc(metrics.StateRebuildsTotal, cause)
-	e.log.Info("Built the state of admission anew", "cause", cause, "queueUnits", len(units))
+	e.log.Info("Rebuilt the state of admission", "cause", cause, "queueUnits", len(units))
 }
 
 // hold makes a unit hold all that it may hold when the write in flight is settled.

@@ -428,7 +428,8 @@ func reportStatus(u *unitObject, said *unit.Saying, now time.Time) map[string]an
 	about := metav1.Condition{Reason: string(said.Reason), Message: said.Message}
 	about.Type, about.Status = conditionFor(u, said.Reason)
 	if said.Reason == "" {
-		about.Status, about.Reason, about.Message = metav1.ConditionFalse, "NotNeeded", "no more is asked for than is held"
+		about.Status, about.Reason = metav1.ConditionFalse, "NotNeeded"
+		about.Message = "the job asks for at most what the unit holds"
 	}
 	conditions := withConditions(u, now, about)
 	if c := u.condition(about.Type); c != nil && unit.Reason(c.Reason).Notice() && !said.Reason.Notice() {

@@ -348,7 +348,7 @@ func (i *Installation) visibility() []Finding {
 			return []Finding{{Error, "VisibilityUnavailable", fmt.Sprintf("The aggregated API does not answer (%v): %v",
 				condition["reason"], condition["message"]),
 				"See the Service, the certificate and the network policies of the scheduler. Namespaces cannot be deleted " +
-					"meanwhile."}}
+					"until it answers."}}
 		}
 	}
 	if served := i.Served[visibilityGV]; i.Served != nil && (!served["units"] || !served["localqueues"]) {

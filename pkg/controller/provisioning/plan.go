@@ -99,13 +99,13 @@ func (p *plan) provide(o *observed, name string, sets []podSet) {
 		p.createRequest = want
 		p.answer = pending(fmt.Sprintf("capacity is asked for with ProvisioningRequest %q", name))
 	case have.DeletionTimestamp != nil:
-		p.answer = pending(fmt.Sprintf("ProvisioningRequest %q is being deleted; it is made anew", name))
+		p.answer = pending(fmt.Sprintf("ProvisioningRequest %q is being deleted; it is created again", name))
 	case !metav1.IsControlledBy(have, o.unit):
 		p.answer = pending(fmt.Sprintf("ProvisioningRequest %q is somebody else's", name))
 		p.answer.RequeueAfter = lookAgain
 	case !asksFor(&have.Spec, &want.Spec):
 		p.deleteRequests = append(p.deleteRequests, have)
-		p.answer = pending(fmt.Sprintf("ProvisioningRequest %q asks for something else; it is made anew", name))
+		p.answer = pending(fmt.Sprintf("ProvisioningRequest %q asks for something else; it is created again", name))
 	default:
 		p.answer = o.answer(have, sets)
 		if other := o.otherContent(have, sets, p.answer.State); other != nil {

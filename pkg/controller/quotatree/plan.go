@@ -142,7 +142,7 @@ func (p *planner) place(q *Quota) {
 			return
 		case owner == former || have.ending():
 			p.problem(true, q.Node, reasonFormerTree,
-				"ElasticQuota %s is being deleted; it is made anew when it is gone", have.where())
+				"ElasticQuota %s is being deleted; it is created again when it is gone", have.where())
 			return
 		}
 	}

@@ -177,7 +177,7 @@ func (x extensions) ask(g *group) answer {
 func checkAdmissionChecks(_ *lines, g *group) (unit.Finding, string) {
 	if a := &g.Notes.ask; g.Key().Unchecked {
 		return unit.Finding{Reason: unit.ReasonCheckNeeded}, fmt.Sprintf("%s more, %s in all, is not what admission checks "+
-			"answered for; a job that is suspended and admitted again is checked anew", a.Request, a.Total)
+			"answered for; a job that is suspended and admitted again is checked again", a.Request, a.Total)
 	}
 	if fault := g.Notes.queue.spec.Fault; fault != nil {
 		return unit.Finding{Reason: fault.Reason}, fault.Message

@@ -62,7 +62,7 @@ func rulingOn(f *Facts) (v ruling) {
 		return v
 	}
 	if why := checksChanged(f); why != "" {
-		return ruling{unasked: true, reason: unit.ReasonChecksChanged, message: why + "; quota is reserved anew"}
+		return ruling{unasked: true, reason: unit.ReasonChecksChanged, message: why + "; quota is reserved again"}
 	}
 	if len(unready(f)) > 0 {
 		return v

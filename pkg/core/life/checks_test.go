@@ -67,7 +67,7 @@ func TestReserved(t *testing.T) {
 		{"no check is asked", func(f *Facts) { f.Queue.AdmissionChecks, f.Unit.Checks = nil, nil }, goes, ""},
 
 		{"the queue is gone", func(f *Facts) { ready(f); f.QueueKnown = false },
-			loses, `queue "q" does not exist, so nobody says which admission checks it asks for; quota is reserved anew`},
+			loses, `queue "q" does not exist, so nobody says which admission checks it asks for; quota is reserved again`},
 		{"nobody answers a check", func(f *Facts) {
 			ready(f)
 			f.Queue.Fault = &queue.Fault{Reason: unit.ReasonCheckInactive, Message: "check is not active"}

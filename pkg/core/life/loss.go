@@ -77,7 +77,7 @@ func (d *Loss) putOff(f *Facts, wait time.Duration) {
 	n, most := f.Unit.Requeues+1, f.Queue.MostEvictions
 	if most > 0 && n >= most {
 		d.Deactivate = unit.ReasonRequeueLimitReached
-		d.Message += fmt.Sprintf("; it lost its admission so %d times in a row, and its queue allows no more", n)
+		d.Message += fmt.Sprintf("; it lost its admission so %d times in a row, which is the most that its queue allows", n)
 		return
 	}
 	d.RequeueAt, d.Requeues = f.Now.Add(wait), n

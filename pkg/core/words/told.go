@@ -90,7 +90,7 @@ func at(to Reader, found unit.Finding, level string) string {
 	case unit.ReasonMinExceeded:
 		return fmt.Sprintf("%s has %s left of its min, which bounds what is non-preemptible", level, what)
 	case unit.ReasonBlockedByHead:
-		return fmt.Sprintf("%s has %s beside what jobs ahead wait for", level, what)
+		return fmt.Sprintf("%s has %s in addition to what jobs ahead wait for", level, what)
 	default:
 		if found.Resource == resources.Jobs {
 			return fmt.Sprintf("%s has %s", level, what)
