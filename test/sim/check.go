@@ -371,11 +371,13 @@ func (c *checker) stableTree(d *decision) bool {
 // and no scheduler did: holds that the controller or a person wrote after its last news.
 func (c *checker) use(d *decision) map[string]*use {
 	uses := map[string]*use{}
-	relabelled := c.formerLabels(d)
+	moved := c.movedSince(d)
 	charge := func(o *object, amount amounts, jobs int64) {
 		leaf := c.chargedTo(o)
-		if former, ok := relabelled[o.uid()]; ok && o.kind == pods {
-			leaf = former
+		if o.kind == pods {
+			for _, former := range moved[o.uid()] {
+				leaf = c.common(leaf, former)
+			}
 		}
 		if uses[leaf] == nil {
 			uses[leaf] = &use{}
@@ -414,18 +416,27 @@ func (c *checker) use(d *decision) map[string]*use {
 	return uses
 }
 
-// formerLabels are the quotas that pods named as far as the decision knew, of those that name another one by now.
-func (c *checker) formerLabels(d *decision) map[types.UID]string {
-	former := map[types.UID]string{}
+// movedSince are the quotas that pods named which have named another one since. One stream of the scheduler may have
+// brought that, and another one not yet: such a pod counts where it counts under each of its quotas.
+func (c *checker) movedSince(d *decision) map[types.UID][]string {
+	former := map[types.UID][]string{}
 	for _, ch := range c.w.api.since(pods, d.seen[pods]) {
-		if ch.before == nil || ch.after == nil || quotaLabel(ch.before) == quotaLabel(ch.after) {
-			continue
-		}
-		if _, ok := former[ch.after.uid()]; !ok {
-			former[ch.after.uid()] = c.chargedTo(ch.before)
+		if ch.before != nil && ch.after != nil && quotaLabel(ch.before) != quotaLabel(ch.after) {
+			former[ch.after.uid()] = append(former[ch.after.uid()], c.chargedTo(ch.before))
 		}
 	}
 	return former
+}
+
+// common is the lowest level at or above both; empty if there is none.
+func (c *checker) common(a, b string) string {
+	path := c.path(b)
+	for _, level := range c.path(a) {
+		if slices.Contains(path, level) {
+			return level
+		}
+	}
+	return ""
 }
 
 // standsFor is the job whose unit a pod on a node counts for: its own, or if that has no unit, as after its owner made
@@ -591,8 +602,12 @@ func (c *checker) unchanged(k kind, key string, since, except int64) bool {
 func setAside(u *v1alpha1.QueueUnit) bool {
 	return u.Spec.Active != nil || u.Annotations[v1alpha1.AnnotationParkedReason] != "" ||
 		u.Annotations[v1alpha1.AnnotationAdopted] != "" || u.Status.Phase == v1alpha1.PhaseTimeoutBackoff ||
-		deactivation(u) != nil
+		deactivation(u) != nil || slices.ContainsFunc(u.Status.AdmissionChecks, asksToWrite)
 }
+
+// asksToWrite says that what a check asked to write may be in the templates of the job. A unit that waits is not
+// admitted before its controller has restored them.
+func asksToWrite(c v1alpha1.AdmissionCheckState) bool { return len(c.PodSetUpdates) > 0 }
 
 // unitGoes notes what counts against the job of a unit that is deleted.
 func (c *checker) unitGoes(o *object) {
