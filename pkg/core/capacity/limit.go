@@ -110,13 +110,16 @@ func (lim *Limit) refresh() {
 	numbers := &lim.level.tree.numbers
 	lim.bound = unlimited(lim.bound, numbers.Len())
 	lim.free = unlimited(lim.free, numbers.Len())
-	used := lim.Used()
 	for _, it := range lim.List().Items() {
 		i, _ := numbers.Of(it.Name)
-		inUse, _ := used.Get(it.Name)
-		inUse = resources.SaturatingAdd(inUse, lim.Outstanding(it.Name))
-		lim.bound[i], lim.free[i] = it.Amount, resources.SaturatingSub(it.Amount, inUse)
+		lim.bound[i], lim.free[i] = it.Amount, resources.SaturatingSub(it.Amount, lim.InUse(it.Name))
 	}
+}
+
+// InUse is what pods use and units hold of a resource.
+func (lim *Limit) InUse(resource string) int64 {
+	used, _ := lim.Used().Get(resource)
+	return resources.SaturatingAdd(used, lim.Outstanding(resource))
 }
 
 // unlimited is a vector of that length, in the memory of a former one where that is enough.

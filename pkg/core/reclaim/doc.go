@@ -24,8 +24,8 @@ limitations under the License.
 //     some.
 //
 // So a unit within min is never taken, and a unit that was taken has no right against the one that took it. The levels
-// from the common ancestor up do not matter for the right: a test over random nested trees shows that rules over whole
-// paths leave promised mins unserved.
+// from the common ancestor up do not matter for the right: with them, TestNoPromisedMinIsUnserved finds promised mins
+// that stay unserved.
 //
 // A set of units is all or nothing. It cures every limit at which j is short, and no unit of it can stay.
 package reclaim

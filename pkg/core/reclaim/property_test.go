@@ -44,6 +44,7 @@ type job struct {
 	name, leaf string
 	asks       map[string]int64
 	holds      bool
+	leaves     bool // by itself
 	cost       Cost
 }
 
@@ -196,7 +197,7 @@ func (w *world) search(j *job) (set []*job) {
 			Name: name, Parent: w.parent[name], Min: resources.FromMap(w.min[name]), Limit: resources.FromMap(w.max[name]),
 		})
 	}
-	var holders []Holder[*job]
+	var holders, leaving []Holder[*job]
 	for _, other := range w.units {
 		if other.holds {
 			l.Reserve(other.name, other.leaf, resources.FromMap(other.asks), false)
@@ -205,15 +206,18 @@ func (w *world) search(j *job) (set []*job) {
 	}
 	tree.Refresh()
 	for _, other := range w.units {
-		if other.holds {
-			holders = append(holders, Holder[*job]{
-				Of: other, Route: tree.Route(other.leaf), Held: tree.Need(resources.FromMap(other.asks), 1), Cost: other.cost,
-			})
+		h := Holder[*job]{
+			Of: other, Route: tree.Route(other.leaf), Held: tree.Need(resources.FromMap(other.asks), 1), Cost: other.cost,
+		}
+		if other.leaves {
+			leaving = append(leaving, h)
+		} else if other.holds {
+			holders = append(holders, h)
 		}
 	}
 	route := tree.Route(j.leaf)
 	ask := &decide.Ask{Need: tree.Need(resources.FromMap(j.asks), 1), Limits: route.Limits(false), Route: route}
-	for _, h := range New[*job](tree, ask, nil).Find(holders) {
+	for _, h := range New(tree, ask, leaving).Find(holders) {
 		set = append(set, h.Of)
 	}
 	return set

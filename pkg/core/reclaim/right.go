@@ -65,9 +65,7 @@ func (s *Search[T]) over(l *capacity.Level, h *Holder[T]) bool {
 
 // inUse is what pods use and units hold of a resource at a level and below, less what was taken.
 func (s *Search[T]) inUse(l *capacity.Level, number int) int64 {
-	name, lim := s.tree.Resource(number), l.Limit()
-	inUse, _ := lim.Used().Get(name)
-	inUse = resources.SaturatingAdd(inUse, lim.Outstanding(name))
+	inUse := l.Limit().InUse(s.tree.Resource(number))
 	if gone := s.gone[l]; gone != nil {
 		inUse = resources.SaturatingSub(inUse, gone[number])
 	}

@@ -22,10 +22,16 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ledger"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/shares"
 )
 
 // tree of quotas with one job after another, read from rows: "quota min max", with the parent before a slash, and
-// "job quota cpu gpu priority", of which the first one waits and the others hold.
+// "job quota cpu gpu priority", of which the first one waits and the others hold; one with a dash leaves.
 func tree(t *testing.T, quotas, jobs string) *world {
 	t.Helper()
 	w := &world{parent: map[string]string{}, min: map[string]map[string]int64{}, max: map[string]map[string]int64{}}
@@ -47,6 +53,7 @@ func tree(t *testing.T, quotas, jobs string) *world {
 		var cpu, gpu int64
 		_, err := fmt.Sscan(row, &j.name, &j.leaf, &cpu, &gpu, &j.cost.Priority, &j.cost.Evictions, &j.cost.Lost)
 		require.NoError(t, err, row)
+		j.name, j.leaves = strings.CutPrefix(j.name, "-")
 		j.asks["cpu"], j.asks["gpu"] = cpu, gpu
 		w.units = append(w.units, j)
 	}
@@ -81,6 +88,12 @@ func TestFind(t *testing.T) {
 			"j a 2 0 0 0 0\nv b 8 0 0 0 0", "v"},
 		"not a cousin whose branch is within its min": {nested,
 			"j a 2 0 0 0 0\nv a 2 0 0 0 0\nw b 2 0 0 0 0\nu c 4 0 0 0 0", ""},
+		"nobody, if what leaves is enough": {flat,
+			"j a 2 0 0 0 0\n-v b 2 0 0 0 0\nw b 6 0 0 0 0", ""},
+		"no more than what leaves lacks": {flat,
+			"j a 4 0 0 0 0\n-v b 2 0 0 0 0\nw b 2 0 1 0 0\nu b 4 0 2 0 0", "w"},
+		"nobody, while what leaves uses its own min": {flat,
+			"j a 4 0 0 0 0\n-v a 1 0 0 0 0\nw b 7 0 0 0 0", ""},
 		"a cousin whose branch is above it": {nested,
 			"j c 4 0 0 0 0\nv a 4 0 0 0 0\nw b 2 0 0 0 0\nu b 2 0 9 0 0", "v"},
 	} {
@@ -93,4 +106,59 @@ func TestFind(t *testing.T) {
 			require.Equal(t, tc.taken, strings.Join(names, " "))
 		})
 	}
+}
+
+// Where there is less than all mins together, each is owed its part. The limit of a quota is its share then.
+func TestMinThatShrinks(t *testing.T) {
+	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
+	for scales, want := range map[bool]int{true: 1, false: 0} {
+		l := ledger.New()
+		tree := capacity.NewTree(l)
+		tree.Set(capacity.Quota{Name: "root", Limit: cpu(8), Max: cpu(8), Terms: capacity.Terms{Part: shares.Top}})
+		for _, name := range []string{"a", "b"} {
+			tree.Set(capacity.Quota{
+				Name: name, Parent: "root", Min: cpu(8), Max: cpu(8), Shared: true,
+				Terms: capacity.Terms{Part: shares.Sharing, Weight: cpu(8), ScalesMin: scales},
+			})
+			tree.Want(name, func(sum *resources.Sum) { sum.Add(cpu(8)) })
+		}
+		l.Reserve("v", "b", cpu(8), false)
+		tree.Changed("b")
+		route := tree.Route("a")
+		ask := &decide.Ask{Need: tree.Need(cpu(4), 1), Limits: route.Limits(false), Route: route}
+		holders := []Holder[string]{{Of: "v", Route: tree.Route("b"), Held: tree.Need(cpu(8), 1)}}
+		require.Len(t, New[string](tree, ask, nil).Find(holders), want)
+	}
+}
+
+// Where limits are shares, the quota that is farthest above its share loses first, not the one above its min.
+func TestFarthestAboveItsShare(t *testing.T) {
+	cpu := func(n int64) resources.List { return resources.FromMap(map[string]int64{"cpu": n}) }
+	l := ledger.New()
+	tree := capacity.NewTree(l)
+	tree.Set(capacity.Quota{Name: "root", Limit: cpu(12), Max: cpu(12), Terms: capacity.Terms{Part: shares.Top}})
+	for name, weight := range map[string]int64{"a": 1, "b": 5, "c": 1} { // b gets 7 of 12, and c 3
+		tree.Set(capacity.Quota{
+			Name: name, Parent: "root", Min: cpu(2), Max: cpu(12), Shared: true,
+			Terms: capacity.Terms{Part: shares.Sharing, Weight: cpu(weight)},
+		})
+	}
+	for name, wants := range map[string]int64{"a": 2, "b": 12, "c": 12} {
+		tree.Want(name, func(sum *resources.Sum) { sum.Add(cpu(wants)) })
+	}
+	var holders []Holder[string]
+	for priority, name := range []string{"b", "c"} {
+		l.Reserve("of-"+name, name, cpu(6), false)
+		tree.Changed(name)
+		holders = append(holders, Holder[string]{Of: name, Cost: Cost{Priority: int32(priority)}})
+	}
+	tree.Refresh()
+	for i := range holders {
+		holders[i].Route, holders[i].Held = tree.Route(holders[i].Of), tree.Need(cpu(6), 1)
+	}
+	route := tree.Route("a")
+	ask := &decide.Ask{Need: tree.Need(cpu(2), 1), Limits: route.Limits(false), Route: route}
+	set := New[string](tree, ask, nil).Find(holders)
+	require.Len(t, set, 1)
+	require.Equal(t, "c", set[0].Of)
 }

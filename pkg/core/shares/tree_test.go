@@ -117,10 +117,22 @@ func TestMinShrinksWhereThereIsTooLittle(t *testing.T) {
 	f.ask("a", 80)
 	f.ask("b", 80)
 	require.Equal(t, []int64{30, 20}, f.limits("a", "b"))
+	owed := func(name string) int64 {
+		amount, known := f.Owed(name, "cpu")
+		require.True(t, known)
+		return amount
+	}
+	require.EqualValues(t, 30, owed("a"))
+	require.EqualValues(t, 20, owed("b"))
+	_, known := f.Owed("top", "cpu")
+	require.False(t, known, "a top has no min")
+	_, known = f.Owed("a", "gpu")
+	require.False(t, known, "nobody shares that")
 	for _, name := range []string{"a", "b"} {
 		f.Set(name, Spec{Part: Sharing, Parent: "top", Min: cpu(40), Max: cpu(100), Weight: cpu(100)})
 	}
 	require.Equal(t, []int64{40, 40}, f.limits("a", "b"), "unless it does not")
+	require.EqualValues(t, 40, owed("a"))
 	f.Set("top", Spec{Part: Top, Max: cpu(100)})
 	require.Equal(t, []int64{50, 50}, f.limits("a", "b"))
 }
@@ -296,6 +308,11 @@ func TestTreeEqualsANewOne(t *testing.T) {
 			have, alsoKnown := tree.Limit(name)
 			require.Equal(t, fmt.Sprint(known, want), fmt.Sprint(alsoKnown, have), name)
 			require.Equal(t, again.Promised(name).String(), tree.Promised(name).String(), name)
+			for _, resource := range again.names {
+				least, known := again.Owed(name, resource)
+				alike, alsoKnown := tree.Owed(name, resource)
+				require.Equal(t, fmt.Sprint(known, least), fmt.Sprint(alsoKnown, alike), name)
+			}
 		}
 	})
 }
