@@ -332,7 +332,7 @@ func (g *generator) kind() string {
 }
 
 func badUnit(g *generator) {
-	g.add(g.when(), "unit", fmt.Sprintf("bad%d", g.IntN(1000)), "quota", pick(g.dice, leaves), "cpu", g.cpu(),
+	g.add(g.when(), "unit", fmt.Sprintf("odd%d", g.IntN(1000)), "quota", pick(g.dice, leaves), "cpu", g.cpu(),
 		"run", g.run(), "flaw", pick(g.dice, slices.Sorted(maps.Keys(flaws))))
 }
 
