@@ -44,7 +44,11 @@ func (c *ControlPlane) runKubeRay(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.env = []string{"HTTP_PROXY=http://" + dashboards} // the API server speaks TLS, and so is none of it
+	m.env = []string{
+		"HTTP_PROXY=http://" + dashboards, // the API server speaks TLS, and so is none of it
+		// It waits 30 seconds for pods that were gone before it saw them, and looks again after so many seconds only.
+		"RAYCLUSTER_DEFAULT_REQUEUE_SECONDS_ENV=5",
+	}
 	m.ready = operatorReady(health, nil)
 	return c.launch(ctx, m)
 }
