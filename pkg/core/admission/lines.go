@@ -18,7 +18,8 @@ package admission
 
 import (
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
@@ -141,14 +142,7 @@ func (l *lines) prune(q *queueRecord) {
 }
 
 // names of all queues, sorted.
-func (l *lines) names() []string {
-	out := make([]string, 0, len(l.byName))
-	for name := range l.byName {
-		out = append(out, name)
-	}
-	sort.Strings(out)
-	return out
-}
+func (l *lines) names() []string { return slices.Sorted(maps.Keys(l.byName)) }
 
 // policyOf is the policy that the queue names; the default where that is not known, or panics while it is made. Then
 // the units are parked.
@@ -164,14 +158,4 @@ func (l *lines) policyOf(q *queueRecord) (policy queue.Policy, fault string) {
 		}
 	}()
 	return factory(q.spec.Threshold), ""
-}
-
-// knownPolicies in words.
-func (l *lines) knownPolicies() string {
-	names := make([]string, 0, len(l.policies))
-	for name := range l.policies {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	return unit.Quoted(names)
 }

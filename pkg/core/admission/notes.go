@@ -21,6 +21,7 @@ import (
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/accounts"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/eligibility"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/telling"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
@@ -65,20 +66,29 @@ func (l *lines) checkAgain(now time.Time, g *group) {
 	a := &n.ask
 	a.Route, a.Need = l.tree.Route(g.Key().Quota), l.tree.Need(a.Request, a.Jobs)
 	a.Limits, n.cause = a.Route.Limits(a.NonPreemptible), cause{}
-	parked, message := checkGroup(l, g)
-	if parked.Reason != "" {
-		setSubject(l.telling, now, g, subject{Finding: parked, words: parkedWords(g, parked, message)})
+	x := l.exclusion(g)
+	if x.Reason != "" {
+		setSubject(l.telling, now, g, subject{Finding: x.Finding, words: x.Message})
 	}
-	if parked == n.parked && g.Open() != n.isParked() {
+	if x.Finding == n.parked && g.Open() != n.isParked() {
 		return
 	}
-	n.parked = parked
+	n.parked = x.Finding
 	g.SetOpen(!n.isParked())
 	l.accounts.SetOpen(&n.pool, accounts.Pair{Queue: n.queue.name, Quota: g.Key().Quota}, g.Open())
 	l.headChanged(n.queue)
 	if !n.isParked() {
 		setSubject(l.telling, now, g, subject{})
 	}
+}
+
+// exclusion is what keeps all units of a group from being admitted.
+func (l *lines) exclusion(g *group) eligibility.Exclusion {
+	q := g.Notes.queue
+	return eligibility.Check(eligibility.Facts{
+		QueueName: q.name, QueueKnown: q.known, Queue: &q.spec, Policies: l.policies, PolicyFault: q.fault,
+		Ask: &g.Notes.ask, Unchecked: g.Key().Unchecked,
+	})
 }
 
 // checkGroups does so for all groups if paths, or what may never be exceeded, are not what they were. That is found out

@@ -16,7 +16,10 @@ limitations under the License.
 
 package admission
 
-import "github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+import (
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/eligibility"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
+)
 
 // Partial admission: a unit may say with how few pods its job can do. When its turn comes, and there is too little for
 // all of them, it is admitted with the greatest number for which there is enough. In everything else it counts as what
@@ -49,7 +52,7 @@ func (p *pass) greatest(g *group, fits func(need []int64) bool) portion {
 	lo, hi := int64(0), s.Steps()
 	for lo < hi {
 		step := lo + (hi-lo)/2
-		if request, _ := s.At(step); withinBounds(g, request) && fits(p.lines.tree.Need(request, a.Jobs)) {
+		if request, _ := s.At(step); eligibility.Possible(a, request) && fits(p.lines.tree.Need(request, a.Jobs)) {
 			hi = step
 		} else {
 			lo = step + 1
@@ -60,18 +63,6 @@ func (p *pass) greatest(g *group, fits func(need []int64) bool) portion {
 		got.counts = s.Counts(lo)
 	}
 	return got
-}
-
-// withinBounds says whether a request is at most what its quotas may have at all. The limits of the quotas need not
-// repeat these bounds.
-func withinBounds(g *group, request resources.List) bool {
-	a := &g.Notes.ask
-	for _, l := range a.Route.Levels {
-		if beyondAll(request, l.Spec().Max) != "" || a.NonPreemptible && beyondAll(request, l.Spec().Min) != "" {
-			return false
-		}
-	}
-	return true
 }
 
 // fitting is the greatest size in which the head that firstFitting has found fits together with the claims ahead of it.

@@ -43,7 +43,7 @@ func TestTheGreatestCountThatFits(t *testing.T) {
 		var want *modelSize
 		for _, size := range sizesOf(u) {
 			most := s.lines.tree.Route("team").Levels[0].Spec().Max
-			if beyondAll(size.request, limit) == "" && beyondAll(size.request, most) == "" {
+			if limit.Covers(size.request.Mask(limit)) && most.Covers(size.request.Mask(most)) {
 				want = &size
 				break
 			}

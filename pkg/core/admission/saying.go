@@ -86,15 +86,6 @@ func unitWords(r *roster, u *record) string {
 	return whyParked(r, u)
 }
 
-// parkedWords is about what keeps a whole group out of line; empty where headWords has the words. message says it with
-// all that is known.
-func parkedWords(g *group, found unit.Finding, message string) string {
-	if found.Reason == unit.ReasonExceedsMax || found.Reason == unit.ReasonExceedsMin {
-		return ""
-	}
-	return message
-}
-
 // headWords is about what keeps the head of a group from going, and with it all of them.
 func headWords(g *group, about subject) string {
 	switch to := g.Head().reader(); {

@@ -55,8 +55,11 @@ func (w *why) waiting(u *record) (unit.Finding, string) {
 
 func (w *why) inLine(u *record) (unit.Finding, string) {
 	g := u.group
-	if found, message := checkGroup(w.lines, g); found.Reason != "" {
-		return found, message
+	switch x := w.lines.exclusion(g); {
+	case x.Level != "":
+		return x.Finding, words.Never(u.reader(), x.Finding, x.Total, x.Most)
+	case x.Reason != "":
+		return x.Finding, x.Message
 	}
 	if full := w.lines.whyFull(g); full != "" {
 		return unit.Finding{Reason: unit.ReasonQueueFull}, full
