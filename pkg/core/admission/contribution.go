@@ -30,7 +30,7 @@ func countsAs(u *record) accounts.Count {
 		return accounts.Admitted
 	case stageAdmitting:
 		return accounts.Pending
-	case stageWaiting:
+	case stageWaiting, stageTaking:
 		return accounts.Parked
 	default:
 		return accounts.Nothing
@@ -52,7 +52,7 @@ func contributionOf(u *record, charges ledger.Charges) (c accounts.Contribution)
 		if charges.Idle.Len() > 0 {
 			c.Less = charges.All.Sub(u.held.Max(charges.Assigned)).Floor0()
 		}
-	case u.stage == stageWaiting:
+	case u.stage.waits():
 		if c.Less = charges.Idle; u.group != nil {
 			c.Asks, c.Pool, c.As = asks(u.spec.Request), &u.group.Notes.pool, accounts.Nothing
 		}

@@ -49,12 +49,12 @@ func (s *State) Decide(now time.Time) (plan Plan) {
 			s.roster.settle(now)
 		default:
 			// Nobody fits within the limits: what is left is lent.
-			if g = s.pass.firstBorrower(); g != nil {
+			if g = s.pass.firstBorrower(); g != nil && g.Head().stage != stageTaking {
 				s.roster.admit(g.Head(), s.pass.lent(g), true, &plan)
 				s.roster.settle(now)
 			} else {
 				s.pass.noteCauses(now)
-				s.progress.changed = false
+				s.progress.changed = s.taking.takeBack(now, &plan)
 			}
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/words"
 )
@@ -55,7 +56,8 @@ func (w *why) explain(u *record) (unit.Finding, string) {
 		return unit.Finding{Reason: reason}, "not examined yet"
 	}
 	found := unit.Finding{Reason: reason, Level: binding.Level, Resource: binding.Resource}
-	return found, words.Shortages(u.reader(), list, binding) + w.whyNotLent(u, list, binding)
+	return found, words.Shortages(u.reader(), list, binding) + w.whyNotLent(u, list, binding) +
+		words.TakesBack(len(reclaim.Holds(u.spec.TakesFrom)))
 }
 
 // shortages lists what a unit in line lacks, in the order of its limits and then by resource.

@@ -33,13 +33,13 @@ func (l *lines) join(now time.Time, u *record) (fault string) {
 	}
 	g, isNew := q.line.Join(u, key)
 	u.group = g
-	if key.Alone != "" {
+	if key.Gang {
 		l.gangs.Join(u)
 	}
 	n := &g.Notes
 	n.answer = answer{} // what a check said to an earlier attempt says nothing to this one
 	if isNew {
-		n.queue, n.inGangGroup, n.namespace = q, key.Alone != "", key.Namespace
+		n.queue, n.inGangGroup, n.namespace = q, key.Gang, key.Namespace
 		n.ask = decide.Ask{
 			Request: u.asks(), Total: u.total(), Jobs: u.jobs(), NonPreemptible: key.NonPreemptible, Blocking: key.Blocks,
 		}
@@ -74,9 +74,12 @@ func (l *lines) groupKey(q *queueRecord, u *record) (key backlog.Key, fault stri
 	if u.holding {
 		key.Total, key.Unchecked = u.total().Key(), u.grows.Unchecked
 	} else if u.spec.GangGroup != "" {
-		key.Alone = u.spec.Key
+		key.Alone, key.Gang = u.spec.Key, true
 	} else if s := u.spec.Sizes; s != nil {
 		key.Sizes = s.String()
+	}
+	if takes(u) { // nobody behind it gets what it takes back
+		key.Alone, key.Blocks = u.spec.Key, true
 	}
 	if q.bounds().MaxAdmitted >= 0 {
 		key.Namespace = u.spec.Namespace()
@@ -100,6 +103,6 @@ func (l *lines) part(u *record) {
 }
 
 func (l *lines) headChanged(q *queueRecord) {
-	l.ranking.touch(q)
+	l.ranking.Touch(q, q.name)
 	l.progress.changed = true
 }

@@ -50,9 +50,8 @@ type queueRecord struct {
 	// pending are the bounds of the line.
 	pending *backlog.Bounds[*record, notes]
 
-	// rank, while ranked, is its place in the ranking.
-	rank   queue.Rank
-	ranked bool
+	// place of it among the queues that are served.
+	place queue.Place
 }
 
 // currentRank is false if no unit of the queue is eligible.
@@ -74,7 +73,7 @@ func (q *queueRecord) shareChanged() bool {
 		return true
 	}
 	ofMin, ofMax := first.Notes.ask.Leaf().Shares()
-	return ofMin != q.rank.ShareOfMin || ofMax != q.rank.ShareOfMax
+	return ofMin != q.place.Rank.ShareOfMin || ofMax != q.place.Rank.ShareOfMax
 }
 
 // lines are the queues that exist or that a unit names, and the units in line in each.
@@ -82,7 +81,7 @@ type lines struct {
 	byName     map[string]*queueRecord
 	policies   map[string]queue.Factory
 	extensions extensions
-	ranking    ranking
+	ranking    queue.Ranking[*queueRecord]
 	tree       *capacity.Tree
 	// holdings are read, to know which queues are full.
 	holdings *holding.Book
@@ -107,7 +106,8 @@ func newLines(cfg *Config, tree *capacity.Tree, held *holding.Book, p *progress)
 		policies[name] = factory
 	}
 	return &lines{
-		byName: map[string]*queueRecord{}, policies: policies, extensions: cfg.Checks, ranking: newRanking(order), tree: tree,
+		byName: map[string]*queueRecord{}, policies: policies, extensions: cfg.Checks, tree: tree,
+		ranking:  queue.NewRanking(order, func(q *queueRecord) *queue.Place { return &q.place }),
 		holdings: held, gangs: gang.NewBook(func(u *record) *unit.Unit { return &u.spec }), accounts: accounts.New(tree),
 		unsettled: map[*queueRecord]struct{}{}, progress: p,
 	}
@@ -136,9 +136,7 @@ func (l *lines) prune(q *queueRecord) {
 		return
 	}
 	delete(l.byName, q.name)
-	if !q.ranked {
-		delete(l.ranking.touched, q)
-	}
+	l.ranking.Forget(q)
 }
 
 // names of all queues, sorted.

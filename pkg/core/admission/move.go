@@ -114,7 +114,7 @@ func (r *roster) dueAt(u *record, at time.Time) {
 
 // lastMoment is just before the unit is due. The rules have placed it until then: a question that comes later, before
 // it is placed again, is answered as of that moment.
-func (u *record) lastMoment() time.Time {
+func lastMoment(u *record) time.Time {
 	if u.dueAt == 0 {
 		return ordered.Moment(math.MaxInt64).Time()
 	}

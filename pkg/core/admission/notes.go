@@ -41,6 +41,8 @@ type notes struct {
 	queue *queueRecord
 	// parked says why no unit of the group is eligible; the group is not open then.
 	parked unit.Finding
+	// searched is when somebody was looked for from whom the head could take back.
+	searched time.Time
 	// pool is of the units that wait, in the accounts.
 	pool accounts.Pool
 	// subject is what each unit of the group is told of; none while that is not known. saying is the subject in words,
@@ -110,14 +112,14 @@ func (l *lines) refresh() {
 	l.checkGroups()
 	l.tree.Refresh()
 	l.progress.changed = l.tree.LimitsMoved() || l.progress.changed
-	for _, q := range l.ranking.moved() {
+	for _, q := range l.ranking.Moved((*queueRecord).shareChanged) {
 		rank, eligible := q.currentRank()
 		before := l.progress.looked
 		if eligible {
 			first, _ := q.line.Head()
 			l.progress.looked = first.Head()
 		}
-		l.ranking.place(q, rank, eligible)
+		l.ranking.Place(q, rank, eligible)
 		l.progress.looked = before
 	}
 }

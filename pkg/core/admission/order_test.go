@@ -174,7 +174,7 @@ func checkGroups(t require.TestingT, w *world) {
 			alone = u.spec.Key
 		}
 		require.Equal(t, backlog.Key{
-			Namespace: namespace, Alone: alone,
+			Namespace: namespace, Alone: alone, Gang: alone != "",
 			Quota: u.spec.Quota, Request: request.Key(), Total: total, Sizes: sizes, NonPreemptible: u.nonPreemptible(),
 			Blocks: l.Policy().Blocks(u.spec.Priority), Unchecked: u.stage != stageWaiting && w.unchecked(w.units[key]),
 		}, g.Key(), key)

@@ -23,65 +23,89 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
-func settleAdmission(u *record, now time.Time, base time.Duration, remembered *unit.Unit, o Outcome) {
-	if remembered != nil && remembered.Phase.Holds() {
+// settling is the end of a write in flight: what came of it, and the object as it was seen in the meantime.
+type settling struct {
+	now        time.Time
+	base       time.Duration // of the back-off
+	outcome    Outcome
+	remembered *unit.Unit
+}
+
+// end moves a unit to where it belongs after its write.
+func (w *settling) end(u *record) {
+	switch u.stage {
+	case stageAdmitting:
+		w.endAdmission(u)
+	case stageTaking:
+		w.endTaking(u)
+	case stageResizing:
+		w.endResize(u)
+	case stageReleasing:
+		if w.outcome != OutcomeConfirmed {
+			w.keep(u, "the release of this unit")
+			return
+		}
+		u.becomeReleased(w.now)
+	default:
+		w.endEviction(u)
+	}
+}
+
+func (w *settling) endAdmission(u *record) {
+	if w.remembered != nil && w.remembered.Phase.Holds() {
 		// The object itself says so, whatever the write seemed to come to.
-		o = OutcomeConfirmed
+		w.outcome = OutcomeConfirmed
 	}
-	switch o {
-	case OutcomeConfirmed:
-		u.becomeAdmitted(now)
-	case OutcomeRefused:
+	if w.outcome != OutcomeConfirmed {
 		u.becomeWaiting()
-		u.refuse(now, base, unit.ReasonWriteRefused,
-			"the API server refuses the admission of this unit; it is tried again later")
-	case OutcomeRefuted, OutcomeUnknown:
+		w.refuse(u, "the admission of this unit")
+		return
+	}
+	u.becomeAdmitted(w.now)
+}
+
+func (w *settling) endTaking(u *record) {
+	if w.remembered != nil && w.remembered.TakesFrom == u.taking {
+		w.outcome = OutcomeConfirmed
+	}
+	if w.outcome != OutcomeConfirmed {
 		u.becomeWaiting()
+		w.refuse(u, "that this unit takes back what others hold")
+		return
+	}
+	u.becomeTaker()
+}
+
+func (w *settling) endEviction(u *record) {
+	if w.outcome != OutcomeConfirmed {
+		w.keep(u, "the eviction of this unit")
+		return
+	}
+	u.becomeEvicted()
+	if seen := w.remembered; seen != nil && seen.Phase.Holds() && seen.Attempts <= u.attempt {
+		// Older than the eviction: only its other fields can be news.
+		requeue(seen, &u.eviction.Loss)
 	}
 }
 
-func settleEviction(u *record, now time.Time, base time.Duration, remembered *unit.Unit, o Outcome) {
-	switch o {
-	case OutcomeConfirmed:
-		u.becomeEvicted()
-		if remembered != nil && remembered.Phase.Holds() && remembered.Attempts <= u.attempt {
-			// Older than the eviction: only its other fields can be news.
-			requeue(remembered, &u.eviction.Loss)
-		}
-	case OutcomeRefused:
-		u.stayAdmitted(false)
-		u.refuse(now, base, unit.ReasonWriteRefused,
-			"the API server refuses the eviction of this unit; it is tried again later")
-	case OutcomeRefuted, OutcomeUnknown:
-		u.stayAdmitted(true)
-	}
-}
-
-func settleResize(u *record, now time.Time, base time.Duration, remembered *unit.Unit, o Outcome) {
-	switch o {
-	case OutcomeConfirmed:
-		if u.becomeResized(); remembered != nil {
-			remembered.ResizePending = 0 // what it asks for by now it began to ask for since
-		}
-	case OutcomeRefused:
-		u.stayAdmitted(false)
-		u.refuse(now, base, unit.ReasonWriteRefused,
-			"the API server refuses to change what this unit holds; it is tried again later")
-	case OutcomeRefuted, OutcomeUnknown:
-		u.stayAdmitted(true)
+func (w *settling) endResize(u *record) {
+	if w.outcome != OutcomeConfirmed {
+		w.keep(u, "to change what this unit holds")
+	} else if u.becomeResized(); w.remembered != nil {
+		w.remembered.ResizePending = 0 // what it asks for by now it began to ask for since
 	}
 	u.tenure.next = resources.List{}
 }
 
-func settleRelease(u *record, now time.Time, base time.Duration, o Outcome) {
-	switch o {
-	case OutcomeConfirmed:
-		u.becomeReleased(now)
-	case OutcomeRefused:
-		u.stayAdmitted(false)
-		u.refuse(now, base, unit.ReasonWriteRefused,
-			"the API server refuses the release of this unit; it is tried again later")
-	case OutcomeRefuted, OutcomeUnknown:
-		u.stayAdmitted(true)
+// keep has a unit stay admitted as it is.
+func (w *settling) keep(u *record, what string) {
+	u.stayAdmitted(w.outcome != OutcomeRefused)
+	w.refuse(u, what)
+}
+
+// refuse keeps a unit from being tried for a while if the API server refuses what is written of it.
+func (w *settling) refuse(u *record, what string) {
+	if w.outcome == OutcomeRefused {
+		u.refuse(w.now, w.base, unit.ReasonWriteRefused, "the API server refuses "+what+"; it is tried again later")
 	}
 }

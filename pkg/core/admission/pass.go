@@ -67,7 +67,7 @@ type cause struct {
 func (p *pass) firstFitting(now time.Time) (fits *group, fault string) {
 	p.asks.Begin()
 	clear(p.inPass)
-	for _, q := range p.lines.ranking.queues {
+	for _, q := range p.lines.ranking.Queues() {
 		if fits, fault = p.lookAt(now, q); fits != nil || fault != "" {
 			return fits, fault
 		}
@@ -113,6 +113,10 @@ func (p *pass) lookAt(now time.Time, q *queueRecord) (fits *group, fault string)
 				}
 				return fits == nil
 			}
+		}
+		if at.unit.stage == stageTaking && p.asks.Fits(a, a.Need) {
+			p.asks.Stop(at, a, unit.ReasonPending) // until that write is settled
+			return true
 		}
 		if p.asks.Try(at, a) {
 			fits = g

@@ -66,12 +66,19 @@ type Evict struct {
 	life.Loss
 }
 
+// Take tells the shell to write that a unit that waits takes back these holds, see unit.Unit.Hold.
+type Take struct {
+	Unit  unit.Unit
+	Holds []string
+}
+
 // Plan is what Decide wants written. Order is the order of decision.
 type Plan struct {
 	Admit   []Admit
 	Dequeue []Dequeue
 	Evict   []Evict
 	Resize  []Resize
+	Take    []Take
 	// Examined counts the units that were evaluated against quota.
 	Examined int
 	// Panics counts those of extensions that were recovered since the last Decide; their units are parked.

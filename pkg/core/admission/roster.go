@@ -28,6 +28,7 @@ import (
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/life"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/ordered"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/owner"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/reclaim"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/unit"
 )
 
@@ -44,6 +45,7 @@ type roster struct {
 	gangs    *gang.Book[*record]
 	accounts *accounts.Accounts
 	telling  *schedule
+	takers   *reclaim.Takers
 
 	// touched are the units of which a fact has changed, or that others depend on, in order.
 	touched []*record
@@ -68,7 +70,8 @@ func newRoster(cfg *Config, l *lines, held *holding.Book, p *progress) *roster {
 	r := &roster{
 		cfg: cfg, rules: life.Config{Timeouts: cfg.Timeouts, Selects: cfg.Selects}, units: map[string]*record{},
 		lines: l, holdings: held, owners: owner.NewBook[*record](), gangs: l.gangs, accounts: l.accounts,
-		due: ordered.NewDue(func(u *record) ordered.Moment { return u.dueAt }, compareAges), progress: p,
+		takers: reclaim.NewTakers(),
+		due:    ordered.NewDue(func(u *record) ordered.Moment { return u.dueAt }, compareAges), progress: p,
 	}
 	r.telling = newSchedule(cfg, func(u *record) *unit.Saying { return sayingOf(r, u) })
 	l.telling = r.telling
@@ -174,7 +177,7 @@ func (r *roster) queueChanged(now time.Time, q *queueRecord, reorder bool) {
 		r.lines.checkAgain(now, g)
 	}
 	r.settle(now)
-	r.lines.ranking.touch(q)
+	r.lines.ranking.Touch(q, q.name)
 	r.progress.changed = true
 }
 

@@ -52,7 +52,7 @@ func sayingOf(r *roster, u *record) *unit.Saying {
 	switch {
 	case u.group != nil:
 		return groupSaying(u.group)
-	case u.stage == stageWaiting && !untold(u.parked):
+	case u.stage.waits() && !untold(u.parked):
 		return say(u.parked, unitWords(r, u))
 	case u.stage != stageAdmitted:
 		return nil

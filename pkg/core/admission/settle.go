@@ -54,7 +54,7 @@ func (r *roster) settleOne(now time.Time, u *record) {
 	r.progress.changed = news || r.progress.changed
 	passed := false
 	switch u.stage {
-	case stageWaiting:
+	case stageWaiting, stageTaking:
 		r.moveWaiting(now, u, life.ClassifyWaiting(r.facts(now, u)))
 	case stageAdmitted:
 		p := life.ClassifyAdmitted(r.facts(now, u))
@@ -75,6 +75,7 @@ func (r *roster) settleOne(now time.Time, u *record) {
 	r.progress.changed = r.holdings.Keep(u.spec.Key, &at) || r.progress.changed
 	r.accounts.Replace(&u.counted, contributionOf(u, r.holdings.Charges(u.spec.Key, u.spec.Quota)))
 	r.grant(u)
+	setTakes(r, u)
 	if r.gangs.SetCleared(u, passed) || news {
 		now := gang.GroupOf(&u.spec)
 		r.touchChecked(u, now)
@@ -100,7 +101,7 @@ func (r *roster) facts(now time.Time, u *record) *life.Facts {
 	f := &r.looking
 	*f = life.Facts{
 		Now: now, Unit: &u.spec, Queue: &noQueue, Holds: u.holding, Held: u.held, Left: u.left, Asking: u.growsSince,
-		GangsPassed: r.gangs.MayGo(u), Refused: u.refusal.Refusal, Config: &r.rules,
+		GangsPassed: r.gangs.MayGo(u), TakenBy: r.takers.QuotaOf(u.spec.Hold()), Refused: u.refusal.Refusal, Config: &r.rules,
 	}
 	if q := r.lines.byName[u.spec.Queue]; q != nil {
 		f.Queue, f.QueueKnown = &q.spec, q.known

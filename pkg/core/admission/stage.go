@@ -35,16 +35,19 @@ const (
 	stageResizing  // admitted; the write that changes how much is held is in flight
 	stageReleasing // reserved and confirmed so; the write that lets it go is in flight
 	stageDone      // terminal
+	stageTaking    // waits; the write that says what it takes back is in flight
 )
 
 func (st stage) String() string {
-	return [...]string{"waiting", "admitting", "admitted", "evicting", "resizing", "releasing", "over"}[st]
+	return [...]string{"waiting", "admitting", "admitted", "evicting", "resizing", "releasing", "over", "taking"}[st]
 }
 
-func (st stage) mayHold() bool { return st != stageWaiting && st != stageDone }
+func (st stage) waits() bool { return st == stageWaiting || st == stageTaking }
+
+func (st stage) mayHold() bool { return !st.waits() && st != stageDone }
 
 // inFlight says that a write is not settled.
-func (st stage) inFlight() bool { return st.mayHold() && st != stageAdmitted }
+func (st stage) inFlight() bool { return st == stageTaking || st.mayHold() && st != stageAdmitted }
 
 // stageOf an object is the one that it says, when no write of it is in flight.
 func stageOf(in *unit.Unit) stage {
@@ -96,7 +99,17 @@ func (u *record) becomeResizing(next resources.List, pods int64) {
 // becomeReleasing: that its pods may go is written.
 func (u *record) becomeReleasing() { u.stage, u.own().attempt = stageReleasing, u.spec.Attempts }
 
-// becomeWaiting: its admission came to nothing.
+// becomeTaking: that it takes back these holds is written.
+func (u *record) becomeTaking(holds string) {
+	u.stage, u.own().attempt, u.tenure.taking = stageTaking, u.spec.Attempts, holds
+}
+
+// becomeTaker: it takes them back.
+func (u *record) becomeTaker() {
+	u.stage, u.spec.TakesFrom = stageWaiting, u.taking
+}
+
+// becomeWaiting: its admission, or what it was to take back, came to nothing.
 func (u *record) becomeWaiting() { u.stage = stageWaiting }
 
 // becomeAdmitted: its admission was written.
@@ -106,7 +119,7 @@ func (u *record) becomeAdmitted(now time.Time) {
 		u.refusal = &refusal{Refusal: u.refusal.Refusal}
 	}
 	u.spec.Phase, u.spec.Attempts, u.spec.Checks = unit.PhaseDequeued, u.attempt, nil
-	u.spec.Said = nil
+	u.spec.Said, u.spec.TakesFrom = nil, ""
 	u.listener.Forget()
 	if len(u.tenure.checks) > 0 {
 		u.spec.Phase, u.spec.Checks = unit.PhaseReserved, unit.Asked(u.tenure.checks)

@@ -37,6 +37,7 @@ type State struct {
 	lines    *lines
 	roster   *roster
 	pass     *pass
+	taking   *taking
 	progress *progress
 }
 
@@ -46,7 +47,9 @@ func New(cfg Config) *State {
 	tree := capacity.NewTree(l)
 	held, p := holding.NewBook(l, tree), &progress{}
 	lines := newLines(&cfg, tree, held, p)
-	return &State{lines: lines, roster: newRoster(&cfg, lines, held, p), pass: newPass(&cfg, lines, p), progress: p}
+	s := &State{lines: lines, roster: newRoster(&cfg, lines, held, p), pass: newPass(&cfg, lines, p), progress: p}
+	s.taking = &taking{tree, s.roster, s.pass}
+	return s
 }
 
 // Recheck says that what a Check depends on has changed: everything that waits is looked at again.
@@ -175,25 +178,15 @@ func (s *State) Settle(now time.Time, unitKey string, attempt int64, o Outcome) 
 	if !ok || !u.stage.inFlight() || u.attempt != attempt || o == OutcomeUnknown {
 		return
 	}
-	remembered := u.remembered
+	w := settling{now: now, base: s.roster.cfg.RefusedBackoff, outcome: o, remembered: u.remembered}
 	u.forgetRemembered()
-	base := s.roster.cfg.RefusedBackoff
 	s.roster.contest(&u.spec, func() {
-		switch u.stage {
-		case stageAdmitting:
-			settleAdmission(u, now, base, remembered, o)
-		case stageResizing:
-			settleResize(u, now, base, remembered, o)
-		case stageReleasing:
-			settleRelease(u, now, base, o)
-		default:
-			settleEviction(u, now, base, remembered, o)
-		}
+		w.end(u)
 		s.roster.owners.Moved(u)
 	})
 	s.roster.touch(u)
-	if remembered != nil {
-		s.roster.replay(now, u, remembered)
+	if w.remembered != nil {
+		s.roster.replay(now, u, w.remembered)
 	}
 	s.roster.settle(now)
 }

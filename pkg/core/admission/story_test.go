@@ -306,6 +306,8 @@ func (st *story) queue(a arguments) {
 			}
 		case "most-evictions":
 			q.MostEvictions = st.number(value)
+		case "reclaims":
+			q.Reclaims = value == "true"
 		case "drains":
 			q.Held, q.Drains = value == "true", value == "true"
 		case "held":
@@ -557,7 +559,7 @@ func (st *story) settle(a arguments) {
 	if ok && outcome == OutcomeConfirmed && record.stage == stageAdmitting {
 		u.Become(record.tenure.next, record.tenure.nextPods)
 		u.Phase, u.Attempts, u.Held, u.HeldPods = unit.PhaseDequeued, attempt, u.Request, u.Pods
-		u.Admitted, u.Said = st.now, nil
+		u.Admitted, u.Said, u.TakesFrom = st.now, nil, ""
 		if names := record.tenure.checks; len(names) > 0 {
 			u.Phase, u.Checks = unit.PhaseReserved, unit.Asked(names)
 		}
@@ -566,6 +568,8 @@ func (st *story) settle(a arguments) {
 	} else if ok && outcome == OutcomeConfirmed && record.stage == stageResizing {
 		u.Held, u.HeldPods, u.Recorded, u.Said = record.next, record.nextPods, true, nil
 		u.ResizePending = 0
+	} else if ok && outcome == OutcomeConfirmed && record.stage == stageTaking {
+		u.TakesFrom = record.taking
 	} else if ok && outcome == OutcomeConfirmed && record.stage == stageEvicting {
 		requeue(&u, &record.eviction.Loss)
 		u.Said = say(record.eviction.Reason, record.eviction.Message)
@@ -633,8 +637,11 @@ func (st *story) decide(a arguments) {
 		}
 		st.printf("resize %s to %s%s", name(r.Unit.Key), orNothing(r.Held), how)
 	}
+	for _, t := range plan.Take {
+		st.printf("take for %s: %s", name(t.Unit.Key), strings.Join(t.Holds, ", "))
+	}
 	told, again := st.tell(a)
-	if len(plan.Evict)+len(plan.Admit)+len(plan.Dequeue)+len(plan.Resize)+told == 0 {
+	if len(plan.Evict)+len(plan.Take)+len(plan.Admit)+len(plan.Dequeue)+len(plan.Resize)+told == 0 {
 		st.printf("nothing to do")
 	}
 	if again = ordered.Earlier(again, plan.WakeAt); !again.IsZero() {
@@ -651,6 +658,9 @@ func (st *story) decide(a arguments) {
 	}
 	for _, d := range plan.Dequeue {
 		st.confirm(name(d.Unit.Key), d.Unit.Attempts)
+	}
+	for _, t := range plan.Take {
+		st.confirm(name(t.Unit.Key), t.Unit.Attempts)
 	}
 	for _, r := range plan.Resize {
 		st.confirm(name(r.Unit.Key), r.Attempt)

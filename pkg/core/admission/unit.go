@@ -63,6 +63,8 @@ type tenure struct {
 	// attempt and remembered belong to the write in flight. remembered is the object as it was seen during that write.
 	attempt    int64
 	remembered *unit.Unit
+	// taking is what the unit takes back, by the write in flight.
+	taking string
 	// checks to be asked by the admission in flight.
 	checks []string
 	// grows is what the unit asks for beyond what it holds, while it is in line for that; next is what it is to hold
@@ -172,7 +174,7 @@ func (u *record) standing() owner.Standing {
 		return owner.Admitted
 	case stageAdmitting:
 		return owner.Admitting
-	case stageWaiting:
+	case stageWaiting, stageTaking:
 		// A unit that can never be admitted does not stand in the way of one that can.
 		if !life.Unfit(&u.spec) {
 			return owner.Waiting
@@ -184,6 +186,11 @@ func (u *record) standing() owner.Standing {
 
 // confirmed says that the unit is admitted and the API has it so, and that nothing takes it back.
 func (u *record) confirmed() bool { return u.stage == stageAdmitted || u.stage == stageResizing }
+
+// takes says that the unit takes back what others hold, or is about to.
+func takes(u *record) bool {
+	return u.stage == stageTaking || u.spec.TakesFrom != "" && u.stage == stageWaiting
+}
 
 // place is where the unit counts, if it holds quota.
 func (u *record) place() holding.Place {

@@ -137,7 +137,7 @@ func placeOf(u *record) string {
 }
 
 func (st stage) place() string {
-	if st == stageWaiting {
+	if st.waits() {
 		return placeWaiting
 	}
 	return placeNowhere

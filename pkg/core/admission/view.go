@@ -105,7 +105,7 @@ func (s *State) Why(unitKey string) (unit.Reason, string, bool) {
 		return "", "its admission is being taken back; holds " + u.held.String(), true
 	case stageDone:
 		return "", fmt.Sprintf("over: %s", u.spec.Phase), true
-	case stageWaiting:
+	case stageWaiting, stageTaking:
 	}
 	s.lines.refresh()
 	found, message := newWhy(s).waiting(u)
@@ -134,7 +134,7 @@ func (s *State) Explain(unitKey string) (Explanation, bool) {
 	}
 	e := Explanation{Reason: reason, Message: message}
 	u := s.roster.units[unitKey]
-	if u.stage != stageWaiting && u.group == nil {
+	if !u.stage.waits() && u.group == nil {
 		return e, true
 	}
 	if u.group == nil {
@@ -202,7 +202,7 @@ func (s *State) Rows(keys []string) map[string]Row {
 		switch {
 		case u.group != nil:
 			p.Position, p.Finding = u.group.Line().Position(u), found.at(u.group)
-		case u.stage == stageWaiting:
+		case u.stage.waits():
 			p.Finding = unit.Finding{Reason: u.parked}
 		}
 		rows[key] = p

@@ -39,7 +39,7 @@ func newWhy(s *State) *why { return &why{s.lines, s.roster, s.pass, s.progress} 
 // hasReason says whether there is something to tell of a unit: it waits, for all that it asks for or for more, or does
 // not use what it holds.
 func hasReason(u *record) bool {
-	return u.stage == stageWaiting || u.group != nil || u.stage == stageAdmitted && u.overdue.Reason != ""
+	return u.stage.waits() || u.group != nil || u.stage == stageAdmitted && u.overdue.Reason != ""
 }
 
 // waiting is why a unit waits, with the numbers of now. All that follows from other things is up to date.
@@ -91,7 +91,7 @@ func whyParked(r *roster, u *record) string {
 	if u.parked == unit.ReasonQueueOverflow {
 		return r.lines.queue(u.spec.Queue).whyOverflow(u)
 	}
-	return life.WhyParked(r.facts(u.lastMoment(), u), u.parked)
+	return life.WhyParked(r.facts(lastMoment(u), u), u.parked)
 }
 
 // findings are why groups wait, each found out once.
@@ -179,5 +179,5 @@ func (w *why) servedBefore(a, b *record) bool {
 	if q == of {
 		return q.line.Before(a, b)
 	}
-	return w.lines.ranking.compare(q, of) < 0
+	return w.lines.ranking.Compare(q, of) < 0
 }

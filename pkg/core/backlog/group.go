@@ -37,8 +37,10 @@ type Key struct {
 	Unchecked bool
 	// Checks are the equivalence keys of the checks of extensions.
 	Checks string
-	// Alone is the unit itself, if no other unit may share its group.
+	// Alone is the unit itself, if no other unit may share its group. Gang: for it is decided with others of its gang
+	// group.
 	Alone string
+	Gang  bool
 	// Namespace of the units, where the line has bounds for each; else empty.
 	Namespace string
 }

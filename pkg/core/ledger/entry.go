@@ -217,6 +217,21 @@ func (l *Ledger) Charges(key, at string) Charges {
 	return c
 }
 
+// Uses is what a unit keeps from others at a level: what it holds there and has no pods for, and what its pods on nodes
+// ask for, those that are leaving among them. The latter count as if all were charged to the level.
+func (l *Ledger) Uses(key, at string) resources.List {
+	e, ok := l.entries[key]
+	if !ok {
+		return resources.List{}
+	}
+	uses := e.assigned.at(at).all.List().Add(e.assigned.leaving.List())
+	if e.reserved && e.level == at {
+		outstanding, _ := e.outstanding()
+		uses = uses.Add(outstanding)
+	}
+	return uses
+}
+
 // Astray counts the pods of a unit that wait and are charged to another level than the unit holds quota at, and those
 // that are held for another cause. They are not let go, whatever the unit holds.
 func (l *Ledger) Astray(key string) (elsewhere, held int64) {

@@ -24,6 +24,7 @@ import (
 // keeps are the rules that an admitted unit must not break, in order. A unit that breaks one loses its admission.
 var keeps = []rule{
 	alone(consumerIsNear), jobIsNotGone, isActive, standsForItsJob, queueDoesNotDrain, staysInItsQuota, isAnsweredFor,
+	isNotTakenBack,
 }
 
 // jobIsGone says that the job of a unit is known not to exist, so that nothing can use what the unit holds.
@@ -71,6 +72,15 @@ func isAnsweredFor(f *Facts) breach {
 	}
 	return broken(unit.ReasonChecksChanged, "the job holds nothing and asks for %s, which admission checks did not "+
 		"answer for; it waits to be admitted with that", u.Request)
+}
+
+// isNotTakenBack has a unit give back what others are promised, see package reclaim.
+func isNotTakenBack(f *Facts) breach {
+	if f.TakenBy == "" || keepsPods(f) {
+		return breach{}
+	}
+	return broken(unit.ReasonReclaimed, "quota %q takes back its min, which quota %q had borrowed; the job waits for room",
+		f.TakenBy, f.Unit.Quota)
 }
 
 // keepsPods says that a unit has pods on nodes that cannot be taken away: those that nobody owns, whose unit has no

@@ -46,6 +46,8 @@ type Facts struct {
 	Asking ordered.Moment
 	// Pods of it.
 	Pods Pods
+	// TakenBy is the quota whose owner takes back what the unit holds; empty if nobody does.
+	TakenBy string
 	// GangsPassed: each other gang of its gang group has a unit that was let go, or has passed its own checks.
 	GangsPassed bool
 	Refused     Refusal

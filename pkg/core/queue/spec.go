@@ -50,6 +50,8 @@ type Spec struct {
 	// MostEvictions is how often in a row a unit may lose its admission to a timeout: the last one has it made inactive.
 	// Zero is no bound.
 	MostEvictions int64
+	// Reclaims: its units take back what others borrow of the min of their quotas.
+	Reclaims bool
 	// PerNamespace bounds the units of each namespace; nil means no bounds.
 	PerNamespace *NamespaceBounds
 }

@@ -20,6 +20,7 @@ import (
 	"slices"
 
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/capacity"
+	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/decide"
 	"github.com/koord-jobqueue/koord-jobqueue/pkg/core/resources"
 )
 
@@ -29,6 +30,12 @@ func (s *Search[T]) mayTake(h *Holder[T]) bool {
 	mine, its := branches(s.ask.Route.Levels, h.Route.Levels)
 	return len(mine) > 0 && len(its) > 0 && !slices.ContainsFunc(mine, s.exceedsMin) &&
 		!slices.ContainsFunc(its, func(l *capacity.Level) bool { return !s.over(l, h) })
+}
+
+// WithinMin says whether the quota of a request is within its min with it. Without that it has no right to anything.
+func WithinMin(tree *capacity.Tree, ask *decide.Ask) bool {
+	s := &Search[struct{}]{tree: tree, ask: ask, short: make([]bool, len(ask.Need))}
+	return !s.exceedsMin(ask.Leaf())
 }
 
 // branches are the levels of two routes strictly below their lowest common ancestor.

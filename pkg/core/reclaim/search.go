@@ -46,14 +46,17 @@ type Search[T any] struct {
 }
 
 // New returns a search for a request, as if what leaves were gone already: units and pods that give back what they hold
-// without anybody's doing.
-func New[T any](tree *capacity.Tree, ask *decide.Ask, leaving []Holder[T]) *Search[T] {
+// without anybody's doing. What is promised counts as in use: others have taken it back and do not hold it yet.
+func New[T any](tree *capacity.Tree, ask *decide.Ask, leaving, promised []Holder[T]) *Search[T] {
 	s := &Search[T]{tree: tree, ask: ask, view: capacity.NewView(tree), gone: map[*capacity.Level][]int64{}}
 	for i := range leaving {
 		s.release(&leaving[i], 1)
 	}
 	// What leaves is in use until it is gone, as far as the right is concerned.
 	clear(s.gone)
+	for i := range promised {
+		s.release(&promised[i], -1)
+	}
 	s.look()
 	return s
 }

@@ -127,7 +127,7 @@ func TestMinThatShrinks(t *testing.T) {
 		route := tree.Route("a")
 		ask := &decide.Ask{Need: tree.Need(cpu(4), 1), Limits: route.Limits(false), Route: route}
 		holders := []Holder[string]{{Of: "v", Route: tree.Route("b"), Held: tree.Need(cpu(8), 1)}}
-		require.Len(t, New[string](tree, ask, nil).Find(holders), want)
+		require.Len(t, New[string](tree, ask, nil, nil).Find(holders), want)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestFarthestAboveItsShare(t *testing.T) {
 	}
 	route := tree.Route("a")
 	ask := &decide.Ask{Need: tree.Need(cpu(2), 1), Limits: route.Limits(false), Route: route}
-	set := New[string](tree, ask, nil).Find(holders)
+	set := New[string](tree, ask, nil, nil).Find(holders)
 	require.Len(t, set, 1)
 	require.Equal(t, "c", set[0].Of)
 }

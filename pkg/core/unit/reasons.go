@@ -48,6 +48,7 @@ const (
 	ReasonQueueDrained           Reason = "QueueDrained"
 	ReasonQueueFull              Reason = "QueueFull"     // maxAdmitted of the queue
 	ReasonQueueOverflow          Reason = "QueueOverflow" // maxPending of the queue, or of it for the namespace
+	ReasonReclaimed              Reason = "Reclaimed"     // the owner of a min takes back what the unit borrowed
 	ReasonBackoff                Reason = "Backoff"
 	ReasonAdopting               Reason = "Adopting"
 	ReasonWriteRefused           Reason = "WriteRefused"  // the API server refuses the status write

@@ -18,6 +18,7 @@ package unit
 
 import (
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
@@ -113,10 +114,15 @@ type Stated struct {
 	GangGroup, Gangs string
 	// Sizes in which it may be admitted, the first time and again after it loses its admission; nil is Request alone.
 	Sizes *Sizes
+	// TakesFrom are the holds that it takes back while it waits, by the rules of package reclaim; empty for none.
+	TakesFrom string
 	// Invalid, when set, parks the unit with this reason and message (could not be decoded, evaluated, ...).
 	Invalid        Reason
 	InvalidMessage string
 }
+
+// Hold names what the unit holds by its present admission, or the last one. Another admission of it is another hold.
+func (in *Unit) Hold() string { return in.UID + "/" + strconv.FormatInt(in.Attempts, 10) }
 
 // Deactivation is why a unit is not to be tried again before its spec is changed, in a word and a sentence.
 type Deactivation struct {

@@ -145,3 +145,15 @@ func (to Reader) limit(level string, isMin bool) string {
 	}
 	return where
 }
+
+// TakesBack continues the sentence about a unit that takes back what so many units hold. It is empty for none.
+func TakesBack(units int) string {
+	switch units {
+	case 0:
+		return ""
+	case 1:
+		return "; one unit loses what it holds for it"
+	default:
+		return fmt.Sprintf("; %d units lose what they hold for it", units)
+	}
+}

@@ -1,0 +1,79 @@
+/*
+Copyright 2026 The koord-jobqueue Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package reclaim
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Takers are the units that take back what others hold, with the holds that they take, as unit.Unit.Hold names them.
+type Takers struct {
+	byKey map[string]taker
+	// taken are the keys of the takers, by what they take.
+	taken map[string]string
+}
+
+type taker struct{ quota, takes string }
+
+// NewTakers returns those of nobody.
+func NewTakers() *Takers { return &Takers{byKey: map[string]taker{}, taken: map[string]string{}} }
+
+// Set says which holds a unit of a quota takes back by now, joined by commas. It returns those that are taken by it now
+// and were not, or the other way round. A hold that another unit takes already stays with that one.
+func (t *Takers) Set(key, quota, takes string) (changed []string) {
+	next := taker{quota, takes}
+	if t.byKey[key] == next {
+		return nil
+	}
+	for _, hold := range Holds(t.byKey[key].takes) {
+		if t.taken[hold] == key {
+			delete(t.taken, hold)
+			changed = append(changed, hold)
+		}
+	}
+	if t.byKey[key] = next; next == (taker{}) {
+		delete(t.byKey, key)
+	}
+	for _, hold := range Holds(takes) {
+		if _, taken := t.taken[hold]; !taken {
+			t.taken[hold] = key
+			changed = append(changed, hold)
+		}
+	}
+	return changed
+}
+
+// QuotaOf is the quota of the unit that takes a hold; empty if none does.
+func (t *Takers) QuotaOf(hold string) string { return t.byKey[t.taken[hold]].quota }
+
+// Keys of the units that take something, sorted.
+func (t *Takers) Keys() []string { return slices.Sorted(maps.Keys(t.byKey)) }
+
+// Holds takes apart what Join has joined.
+func Holds(takes string) []string {
+	if takes == "" {
+		return nil
+	}
+	return strings.Split(takes, ",")
+}
+
+// Join joins the names of holds, each once, in order.
+func Join(holds []string) string {
+	return strings.Join(slices.Compact(slices.Sorted(slices.Values(holds))), ",")
+}
